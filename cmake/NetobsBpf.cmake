@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# src/bpf/NAME.bpf.c -> bpf/NAME.bpf.o -> skel/NAME.skel.h
+
+find_program(NETOBS_BPF_CLANG NAMES clang clang-19 clang-18 clang-17 clang-16 clang-15 clang-14
+	DOC "Compiler of the BPF programs: clang 14 or newer")
+find_program(NETOBS_BPFTOOL NAMES bpftool PATHS /usr/sbin /usr/local/sbin
+	DOC "bpftool, which makes the skeletons")
+foreach(tool NETOBS_BPF_CLANG NETOBS_BPFTOOL)
+	if(NOT ${tool})
+		message(FATAL_ERROR "${tool} was not found (Debian: apt-get install clang bpftool)")
+	endif()
+endforeach()
+
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
+	set(NETOBS_BPF_ARCH x86)
+	set(NETOBS_VMLINUX_ARCH x86_64)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+	set(NETOBS_BPF_ARCH arm64)
+	set(NETOBS_VMLINUX_ARCH arm64)
+else()
+	message(FATAL_ERROR "There is no vmlinux/${CMAKE_SYSTEM_PROCESSOR}/vmlinux.h; "
+		"run ./dev vmlinux there, and name the architecture in ${CMAKE_CURRENT_LIST_FILE}")
+endif()
+
+set(NETOBS_BPF_DIR ${PROJECT_BINARY_DIR}/bpf)
+set(NETOBS_SKELETON_DIR ${PROJECT_BINARY_DIR}/skel)
+file(MAKE_DIRECTORY ${NETOBS_BPF_DIR} ${NETOBS_SKELETON_DIR})
+
+set(NETOBS_BPF_FLAGS
+	-g -O2 -std=gnu11 -fno-strict-aliasing -target bpf -mcpu=v3 -D__TARGET_ARCH_${NETOBS_BPF_ARCH}
+	-Wall -Wextra -Wno-unused-parameter -Wno-missing-declarations
+	$<$<BOOL:${NETOBS_WERROR}>:-Werror>
+	-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=
+	-I${PROJECT_SOURCE_DIR}/src/bpf
+	-isystem ${PROJECT_SOURCE_DIR}/vmlinux/${NETOBS_VMLINUX_ARCH})
+foreach(dir ${LIBBPF_INCLUDE_DIRS})
+	list(APPEND NETOBS_BPF_FLAGS -isystem ${dir})
+endforeach()
+
+# Compile one program. Linking it alone drops the DWARF and keeps the BTF.
+function(netobs_bpf_skeleton source name)
+	set(compiled ${NETOBS_BPF_DIR}/${name}.o)
+	set(object ${NETOBS_BPF_DIR}/${name}.bpf.o)
+	set(skeleton ${NETOBS_SKELETON_DIR}/${name}.skel.h)
+
+	add_custom_command(OUTPUT ${compiled}
+		COMMAND ${NETOBS_BPF_CLANG} ${NETOBS_BPF_FLAGS} -MD -MF ${compiled}.d -MT ${compiled}
+			-c ${source} -o ${compiled}
+		DEPENDS ${source} DEPFILE ${compiled}.d
+		COMMENT "Compiling BPF programs ${name}" VERBATIM COMMAND_EXPAND_LISTS)
+	add_custom_command(OUTPUT ${object}
+		COMMAND ${NETOBS_BPFTOOL} gen object ${object} ${compiled}
+		DEPENDS ${compiled} VERBATIM)
+	add_custom_command(OUTPUT ${skeleton}
+		COMMAND ${CMAKE_COMMAND} -DBPFTOOL=${NETOBS_BPFTOOL} -DOBJECT=${object}
+			-DNAME=${name}_bpf -DSKELETON=${skeleton}
+			-P ${PROJECT_SOURCE_DIR}/cmake/skeleton.cmake
+		DEPENDS ${object} ${PROJECT_SOURCE_DIR}/cmake/skeleton.cmake VERBATIM)
+endfunction()
+
+# All of them; the skeletons' paths go to @ret_skeletons.
+function(netobs_bpf_skeletons ret_skeletons)
+	file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/bpf/*.bpf.c)
+	foreach(source ${sources})
+		get_filename_component(name ${source} NAME)
+		string(REPLACE ".bpf.c" "" name ${name})
+		netobs_bpf_skeleton(${source} ${name})
+		list(APPEND skeletons ${NETOBS_SKELETON_DIR}/${name}.skel.h)
+	endforeach()
+	list(TRANSFORM skeletons REPLACE ".*/(.+).skel.h$" "${NETOBS_BPF_DIR}/\\1.bpf.o"
+		OUTPUT_VARIABLE objects)
+	add_custom_target(bpf_skeletons DEPENDS ${skeletons})
+	set(NETOBS_BPF_OBJECTS ${objects} PARENT_SCOPE)
+	set(${ret_skeletons} ${skeletons} PARENT_SCOPE)
+endfunction()

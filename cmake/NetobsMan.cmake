@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# man/PAGE.SECTION.scd -> man/PAGE.SECTION, with scdoc.
+
+file(GLOB man_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/man/*.scd)
+if(NOT NETOBS_MAN OR NOT man_sources)
+	return()
+endif()
+
+find_program(NETOBS_SCDOC NAMES scdoc DOC "scdoc, which makes the manual pages")
+if(NOT NETOBS_SCDOC)
+	message(FATAL_ERROR "scdoc was not found (Debian: apt-get install scdoc); "
+		"-DNETOBS_MAN=OFF builds without manual pages")
+endif()
+
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/man)
+foreach(source ${man_sources})
+	get_filename_component(page ${source} NAME_WLE)
+	string(REGEX MATCH "[0-9]$" section ${page})
+	set(output ${PROJECT_BINARY_DIR}/man/${page})
+	add_custom_command(OUTPUT ${output}
+		COMMAND sh -c "\"$0\" <\"$1\" >\"$2.new\" && mv \"$2.new\" \"$2\""
+			${NETOBS_SCDOC} ${source} ${output}
+		DEPENDS ${source} VERBATIM)
+	list(APPEND man_pages ${output})
+	install(FILES ${output} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
+endforeach()
+add_custom_target(man ALL DEPENDS ${man_pages})

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# The tests: what is in tests/ is found by its name, see CONTRIBUTING.md.
+
+set(tests_dir ${PROJECT_SOURCE_DIR}/tests)
+
+find_program(NETOBS_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH DOC "Python 3.9 or newer")
+find_program(NETOBS_PYTHON NAMES python3)
+if(NOT NETOBS_PYTHON)
+	message(FATAL_ERROR "python3 was not found (Debian: apt-get install python3)")
+endif()
+find_package(Threads REQUIRED)
+
+# Costs and memory are looked at without sanitizers, and so is the installed package.
+if(CMAKE_BUILD_TYPE STREQUAL "Debug")
+	set(default_release_dir ${PROJECT_BINARY_DIR}/release)
+else()
+	set(default_release_dir ${PROJECT_BINARY_DIR})
+endif()
+set(NETOBS_RELEASE_DIR ${default_release_dir} CACHE PATH
+	"Build directory without sanitizers, for the tests that need one")
+
+set(test_environment
+	ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1
+	UBSAN_OPTIONS=print_stacktrace=1
+	PYTHONDONTWRITEBYTECODE=1
+	NETOBS_SOURCE=${PROJECT_SOURCE_DIR}
+	NETOBS_RELEASE=${NETOBS_RELEASE_DIR}
+	NETOBSCTL_RELEASE=${NETOBS_RELEASE_DIR}/netobsctl
+	NETOBS_TOOLS=${PROJECT_BINARY_DIR}/tools
+	CC=${CMAKE_C_COMPILER} CMAKE=${CMAKE_COMMAND})
+if(TARGET netobsctl)
+	list(APPEND test_environment NETOBSCTL=$<TARGET_FILE:netobsctl>)
+endif()
+
+# add_test() with what all of them share.
+function(netobs_test name label timeout)
+	add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
+	set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${timeout}
+		ENVIRONMENT "${test_environment}")
+endfunction()
+
+# The files in tests/ that match; their paths go to @ret_sources.
+macro(netobs_test_sources ret_sources pattern)
+	file(GLOB ${ret_sources} CONFIGURE_DEPENDS ${tests_dir}/${pattern})
+endmacro()
+
+# tests/unit/test_json.c -> json
+function(netobs_test_stem source ret_stem)
+	get_filename_component(stem ${source} NAME_WE)
+	string(REGEX REPLACE "^(test|fuzz)_" "" stem ${stem})
+	set(${ret_stem} ${stem} PARENT_SCOPE)
+endfunction()
+
+# ---- C: unit and BPF tests, over a harness they share ----------------------
+
+function(netobs_test_harness)
+	netobs_test_sources(sources harness/*.c)
+	pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
+	if(sources)
+		add_library(harness STATIC ${sources})
+		set(scope PUBLIC)
+		target_include_directories(harness PRIVATE
+			${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src
+			${PROJECT_SOURCE_DIR}/src/lib)
+		target_include_directories(harness SYSTEM PRIVATE ${NETOBS_SKELETON_DIR})
+		add_dependencies(harness bpf_skeletons)
+		netobs_target_flags(harness)
+	else()
+		add_library(harness INTERFACE)
+		set(scope INTERFACE)
+	endif()
+	target_include_directories(harness ${scope} ${tests_dir}/harness)
+	target_link_libraries(harness ${scope}
+		PkgConfig::CMOCKA PkgConfig::LIBBPF PkgConfig::LIBPCAP Threads::Threads)
+endfunction()
+
+function(netobs_c_program target source directory)
+	add_executable(${target} ${source})
+	target_link_libraries(${target} PRIVATE netobs_objects harness)
+	add_dependencies(${target} bpf_skeletons)
+	set_target_properties(${target} PROPERTIES
+		RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${directory})
+	netobs_target_flags(${target})
+endfunction()
+
+function(netobs_c_tests label timeout)
+	netobs_test_sources(sources ${label}/test_*.c)
+	foreach(source ${sources})
+		netobs_test_stem(${source} stem)
+		netobs_c_program(${label}_${stem} ${source} tests)
+		netobs_test(${label}.${stem} ${label} ${timeout} ${label}_${stem})
+	endforeach()
+endfunction()
+
+# ---- Fuzzing: libFuzzer is clang's, whatever compiles the rest -------------
+
+function(netobs_fuzz_tests)
+	netobs_test_sources(sources fuzz/fuzz_*.c)
+	foreach(source ${sources})
+		netobs_test_stem(${source} stem)
+		set(fuzzer ${PROJECT_BINARY_DIR}/fuzz/fuzz_${stem})
+		set(corpus ${PROJECT_BINARY_DIR}/fuzz/corpus_${stem})
+		set(seeds ${tests_dir}/fuzz/corpus/${stem})
+		file(MAKE_DIRECTORY ${corpus})
+		if(NOT EXISTS ${seeds})
+			set(seeds)
+		endif()
+		add_custom_command(OUTPUT ${fuzzer}
+			COMMAND ${NETOBS_BPF_CLANG} -std=gnu11 -fno-strict-aliasing -D_GNU_SOURCE= -g -O1 ${NETOBS_WARNINGS}
+				-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
+				-I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src
+				-I${PROJECT_SOURCE_DIR}/src/lib -I${tests_dir}/harness
+				-MD -MF ${fuzzer}.d -MT ${fuzzer} ${source} -o ${fuzzer}
+			DEPENDS ${source} DEPFILE ${fuzzer}.d VERBATIM)
+		add_custom_target(fuzz_${stem} ALL DEPENDS ${fuzzer})
+		netobs_test(fuzz.${stem} fuzz 120 ${fuzzer} -max_total_time=30 -timeout=10
+			-print_final_stats=1 -artifact_prefix=${corpus}/../ ${corpus} ${seeds})
+	endforeach()
+endfunction()
+
+# ---- Traffic makers and benchmarks: never with sanitizers ------------------
+
+function(netobs_test_tools)
+	netobs_test_sources(sources tools/*.c)
+	foreach(source ${sources})
+		netobs_test_stem(${source} stem)
+		add_executable(tool_${stem} ${source})
+		target_compile_options(tool_${stem} PRIVATE -O2)
+		target_link_libraries(tool_${stem} PRIVATE Threads::Threads)
+		set_target_properties(tool_${stem} PROPERTIES OUTPUT_NAME ${stem}
+			RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tools)
+		netobs_target_language(tool_${stem})
+	endforeach()
+endfunction()
+
+function(netobs_benchmarks)
+	netobs_test_sources(programs bench/*.bpf.c)
+	foreach(source ${programs})
+		get_filename_component(name ${source} NAME)
+		string(REPLACE ".bpf.c" "" name ${name})
+		netobs_bpf_skeleton(${source} ${name})
+		list(APPEND skeletons ${NETOBS_SKELETON_DIR}/${name}.skel.h)
+	endforeach()
+	add_custom_target(bench_skeletons DEPENDS ${skeletons})
+	netobs_test_sources(sources bench/bench_*.c)
+	foreach(source ${sources})
+		netobs_test_stem(${source} stem)
+		netobs_c_program(${stem} ${source} bench)
+		add_dependencies(${stem} bench_skeletons)
+	endforeach()
+endfunction()
+
+# ---- The verifier: what programs cost it must not jump unnoticed -----------
+
+# What the costlier of the compilers makes of it, and a quarter; the kernel gives up at 1000000.
+set(NETOBS_VERIFIER_LIMIT 56000)
+
+function(netobs_verifier_test)
+	add_executable(verifier ${PROJECT_SOURCE_DIR}/cmake/verifier.c)
+	target_link_libraries(verifier PRIVATE PkgConfig::LIBBPF)
+	netobs_target_flags(verifier)
+	netobs_test(bpf.verifier bpf 120 verifier ${NETOBS_VERIFIER_LIMIT} ${NETOBS_BPF_OBJECTS})
+endfunction()
+
+# ---- Scripts: end to end, and the ABI --------------------------------------
+
+function(netobs_script_tests label timeout)
+	netobs_test_sources(scripts ${label}/test_*.py)
+	netobs_test_sources(shell_scripts ${label}/test_*.sh)
+	foreach(script ${scripts} ${shell_scripts})
+		netobs_test_stem(${script} stem)
+		set(interpreter ${NETOBS_PYTHON})
+		if(script MATCHES "\\.sh$")
+			set(interpreter bash)
+		endif()
+		netobs_test(${label}.${stem} ${label} ${timeout} ${interpreter} ${script})
+		set_tests_properties(${label}.${stem} PROPERTIES
+			RUN_SERIAL ON FIXTURES_REQUIRED release)
+	endforeach()
+endfunction()
+
+# Where this build has sanitizers, one without is made first.
+function(netobs_release_fixture)
+	if(NETOBS_RELEASE_DIR STREQUAL PROJECT_BINARY_DIR)
+		return()
+	endif()
+	netobs_test(release.configure release 120 ${CMAKE_COMMAND}
+		-S ${PROJECT_SOURCE_DIR} -B ${NETOBS_RELEASE_DIR} -G ${CMAKE_GENERATOR}
+		-DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=${CMAKE_C_COMPILER}
+		-DNETOBS_TESTS=OFF -DNETOBS_WERROR=${NETOBS_WERROR})
+	netobs_test(release.build release 600 ${CMAKE_COMMAND} --build ${NETOBS_RELEASE_DIR})
+	set_tests_properties(release.configure release.build PROPERTIES FIXTURES_SETUP release)
+	set_tests_properties(release.build PROPERTIES DEPENDS release.configure)
+endfunction()
+
+netobs_test_harness()
+if(NETOBS_BENCH)
+	netobs_benchmarks()
+endif()
+netobs_test_tools()
+if(NETOBS_TESTS)
+	netobs_c_tests(unit 120)
+	netobs_c_tests(bpf 300)
+	netobs_verifier_test()
+	netobs_release_fixture()
+	netobs_fuzz_tests()
+	netobs_script_tests(abi 600)
+	netobs_script_tests(e2e 900)
+endif()

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Knobs: user space sets them before loading, the verifier sees constants. */
+#ifndef NETOBS_BPF_CONFIG_H
+#define NETOBS_BPF_CONFIG_H
+
+#include "parse/tunnel.h"
+
+const volatile __u16 config_netns = 0; /* index, for the key */
+const volatile __u8 config_link = LINK_ETHERNET;
+const volatile __u8 config_clock = CLOCK_COARSE;
+const volatile __u32 config_cpus = 1;	   /* possible CPUs */
+const volatile __u32 config_l1_bits = 12;  /* log2 of the slots per CPU */
+const volatile __u32 config_ring_wake = 0; /* bytes in the ring that wake */
+const volatile struct tunnel_ports config_tunnels = {
+	.vxlan = { 4789, 8472 }, /* IANA; Linux' old default */
+	.geneve = { 6081 },
+};
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* This CPU's state: the generation it writes to, and counters by reason. */
+#ifndef NETOBS_BPF_COUNTERS_H
+#define NETOBS_BPF_COUNTERS_H
+
+#include "maps.h"
+#include "parse/wire.h"
+
+#define READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
+#define WRITE_ONCE(x, v) (*(volatile typeof(x) *)&(x) = (v))
+
+/* What a program run works on. */
+struct run {
+	struct cpu_state *cpu;
+	struct counters *counters; /* of the generation */
+	struct scratch *scratch;
+	__u32 cpu_id;
+	__u32 generation;
+	__u64 now; /* ns, as config_clock says */
+};
+
+/*
+ * Enter before reading the generation: user space flips it, waits, and takes
+ * what entered by then for the last that may still write to the old one.
+ */
+static __always_inline bool run_enter(struct run *run)
+{
+	struct cpu_state *cpu;
+
+	run->cpu_id = bpf_get_smp_processor_id();
+	cpu = bpf_map_lookup_elem(&cpu_states, &run->cpu_id);
+	run->scratch = bpf_map_lookup_elem(&scratches, &run->cpu_id);
+	if (!cpu || !run->scratch)
+		return false;
+	WRITE_ONCE(cpu->entered, cpu->entered + 1);
+	run->cpu = cpu;
+	run->generation = READ_ONCE(cpu->generation) & (GENERATIONS - 1);
+	run->counters = &cpu->counters[run->generation];
+	return true;
+}
+
+static __always_inline void run_exit(struct run *run)
+{
+	WRITE_ONCE(run->cpu->exited, run->cpu->exited + 1);
+}
+
+static __always_inline void count(struct count *count, __u64 packets, __u64 bytes)
+{
+	count->packets += packets;
+	count->bytes += bytes;
+}
+
+static __always_inline void count_unparsed(struct run *run,
+					   enum unparsed_reason reason,
+					   const struct wire_size *size)
+{
+	/* The compiler knows all reasons; the verifier has to see the check. */
+	asm volatile("" : "+r"(reason));
+	if (reason < UNPARSED_MAX)
+		count(&run->counters->unparsed[reason], size->packets,
+		      size->bytes);
+}
+
+#endif

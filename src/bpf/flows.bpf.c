@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The tc hook: every packet of an interface, in either direction. */
+
+/*
+ * Nothing here looks into the kernel's own structs: without relocations, a
+ * kernel without BTF will do.
+ */
+#define BPF_NO_PRESERVE_ACCESS_INDEX
+#include "vmlinux.h"
+
+#include "fragments.h"
+#include "parse/parse.h"
+#include "store.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* As TC_ACT_UNSPEC for a clsact filter: whoever comes next decides. */
+enum { VERDICT_NEXT = -1 };
+
+static __always_inline void packet_start(const struct __sk_buff *skb,
+					 struct packet *pkt, __u8 direction)
+{
+	packet_init(pkt);
+	pkt->key.ifindex = skb->ifindex;
+	pkt->key.netns = config_netns;
+	pkt->key.flags = direction;
+	if (skb->vlan_present)
+		push_vlan(pkt, skb->vlan_tci);
+}
+
+/* *@ret_cut: the outcome may be different with more of the frame in reach. */
+static __always_inline int parse_reach(const struct __sk_buff *skb,
+				       struct scratch *scratch, bool *ret_cut)
+{
+	struct cursor c = {
+		.start = (void *)(long)skb->data,
+		.pos = (void *)(long)skb->data,
+		.end = (void *)(long)skb->data_end,
+	};
+	const struct tunnel_ports *tunnels = (const void *)&config_tunnels;
+	int ret;
+
+	/* The knobs are read when they are needed, and not before loading. */
+	asm volatile("" : "+r"(tunnels));
+	ret = parse_packet(&c, &scratch->pkt, &scratch->outer, config_link,
+			   tunnels, ret_cut);
+	if (ret < 0)
+		*ret_cut = reject_reason(ret) == UNPARSED_SHORT;
+	return ret;
+}
+
+/* Headers outside the linear part are pulled into it, then parsed again. */
+static __always_inline int parse_skb(struct __sk_buff *skb,
+				     struct scratch *scratch, __u8 direction)
+{
+	int ret = 0;
+
+	for (int attempt = 0; attempt < 2; attempt++) {
+		bool cut = false;
+		__u32 len = skb->len;
+
+		packet_start(skb, &scratch->pkt, direction);
+		ret = parse_reach(skb, scratch, &cut);
+		if (!cut || skb->data_end - skb->data >= len)
+			break;
+		if (attempt ||
+		    bpf_skb_pull_data(skb,
+				      len < CURSOR_REACH ? len : CURSOR_REACH))
+			break;
+	}
+	return ret;
+}
+
+static __always_inline struct buffer buffer_of(const struct __sk_buff *skb)
+{
+	struct buffer buf = {
+		.len = skb->len,
+		.tag_len = skb->vlan_present ? sizeof(struct vlan_wire) : 0,
+		.gso_segs = skb->gso_segs,
+		.gso_size = skb->gso_size,
+	};
+
+	if (config_clock == CLOCK_PACKET)
+		buf.len = skb->cb[2]; /* replay: the length before the snap */
+	return buf;
+}
+
+static __always_inline void observe(struct run *run, struct __sk_buff *skb,
+				    __u8 direction)
+{
+	struct packet *pkt = &run->scratch->pkt;
+	int ret = parse_skb(skb, run->scratch, direction);
+	struct buffer buf = buffer_of(skb);
+	struct wire_size size = wire_size(pkt, &buf);
+
+	count(&run->counters->seen, size.packets, size.bytes);
+	if (ret < 0) {
+		count_unparsed(run, reject_reason(ret), &size);
+		return;
+	}
+	if (pkt->fragment != FRAGMENT_NONE)
+		track_fragment(pkt);
+	run->now = clock_now(run->cpu, skb);
+	store_add(run, skb, pkt, &size);
+}
+
+static __always_inline int hook(struct __sk_buff *skb, __u8 direction)
+{
+	struct run run = {};
+
+	if (run_enter(&run)) {
+		observe(&run, skb, direction);
+		run_exit(&run);
+	}
+	return VERDICT_NEXT;
+}
+
+SEC("tc")
+int netobs_ingress(struct __sk_buff *skb)
+{
+	return hook(skb, 0);
+}
+
+SEC("tc")
+int netobs_egress(struct __sk_buff *skb)
+{
+	return hook(skb, KEY_EGRESS);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * All maps. A size of 1 is set by user space before loading. All programs of
+ * a context share them, in whatever namespace they are attached.
+ */
+#ifndef NETOBS_BPF_MAPS_H
+#define NETOBS_BPF_MAPS_H
+
+#include "parse/packet.h"
+#include <bpf/bpf_helpers.h>
+
+/* Indexed by CPU. An array and not a per-CPU one, so that it can be mapped. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct cpu_state);
+} cpu_states SEC(".maps");
+
+/* Room for a packet's fields, which the stack does not have. Indexed by CPU. */
+struct scratch {
+	struct packet pkt;
+	struct packet outer;
+} __attribute__((aligned(CACHE_LINE)));
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct scratch);
+} scratches SEC(".maps");
+
+/* L1: [generation][CPU][slot]. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct flow_entry);
+} l1_entries SEC(".maps");
+
+/*
+ * L2: a shared table per generation, put in by user space. Sizes, not types:
+ * COMPAT(<6.2): 5.15 to 6.1 tell a table with BTF from one without.
+ */
+struct l2_table {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(struct flow_key));
+	__uint(value_size, sizeof(struct flow_tally));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, GENERATIONS);
+	__type(key, __u32);
+	__array(values, struct l2_table);
+} l2_tables SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, GENERATIONS);
+	__type(key, __u32);
+	__type(value, struct table_state);
+} table_states SEC(".maps");
+
+/* What L2 had no room for, and watermark notices. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4 << 20);
+} events SEC(".maps");
+
+/* Old datagrams make room for new ones; their late fragments carry no ports. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct fragment_key);
+	__type(value, struct fragment_ports);
+} fragments SEC(".maps");
+
+#endif

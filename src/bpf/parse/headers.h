@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Wire formats and protocol numbers, for BPF and for host builds of the parser. */
+#ifndef NETOBS_BPF_PARSE_HEADERS_H
+#define NETOBS_BPF_PARSE_HEADERS_H
+
+#include "../types.h"
+#include <bpf/bpf_endian.h>
+
+/*
+ * Headers start at any byte. BPF programs are only loaded where loads of any
+ * alignment work; a C compiler for a host has to be told.
+ */
+#ifdef __bpf__
+#define WIRE
+#else
+#define WIRE __attribute__((packed))
+#endif
+
+/* IANA "IEEE 802 Numbers": ethertypes. BTF carries no macros. */
+enum ethertype {
+	ETHERTYPE_MIN = 0x0600, /* smaller values are 802.3 lengths */
+	ETHERTYPE_IPV4 = 0x0800,
+	ETHERTYPE_ARP = 0x0806,
+	ETHERTYPE_TEB = 0x6558, /* transparent Ethernet bridging, RFC 1701 */
+	ETHERTYPE_8021Q = 0x8100,
+	ETHERTYPE_IPV6 = 0x86dd,
+	ETHERTYPE_MPLS = 0x8847,
+	ETHERTYPE_MPLS_MULTICAST = 0x8848,
+	ETHERTYPE_PPPOE_SESSION = 0x8864,
+	ETHERTYPE_8021AD = 0x88a8,
+	ETHERTYPE_QINQ = 0x9100, /* before 802.1ad */
+};
+
+/* RFC 1661, 2: protocol field. */
+enum ppp_protocol { PPP_PROTO_IPV4 = 0x0021, PPP_PROTO_IPV6 = 0x0057 };
+
+/* IANA "Protocol Numbers", those that either header file lacks. */
+enum ip_protocol {
+	IP_PROTO_HOPOPTS = 0,
+	IP_PROTO_ICMP = 1,
+	IP_PROTO_IPIP = 4,
+	IP_PROTO_TCP = 6,
+	IP_PROTO_UDP = 17,
+	IP_PROTO_DCCP = 33,
+	IP_PROTO_IPV6 = 41,
+	IP_PROTO_ROUTING = 43,
+	IP_PROTO_FRAGMENT = 44,
+	IP_PROTO_GRE = 47,
+	IP_PROTO_AH = 51,
+	IP_PROTO_ICMPV6 = 58,
+	IP_PROTO_NONE = 59, /* RFC 8200, 4.7: nothing follows */
+	IP_PROTO_DSTOPTS = 60,
+	IP_PROTO_SCTP = 132,
+	IP_PROTO_MOBILITY = 135,
+	IP_PROTO_UDPLITE = 136,
+	IP_PROTO_HIP = 139,
+	IP_PROTO_SHIM6 = 140,
+};
+
+struct ether_wire {
+	__u8 dst[6];
+	__u8 src[6];
+	__be16 type;
+} WIRE;
+
+/* 802.1Q tag as it follows the addresses: TCI, then the next type. */
+struct vlan_wire {
+	__be16 tci;
+	__be16 type;
+} WIRE;
+
+/* RFC 2516, 4, with the PPP protocol field. */
+struct pppoe_wire {
+	__u8 version_type;
+	__u8 code;
+	__be16 session;
+	__be16 length;
+	__be16 protocol;
+} WIRE;
+
+/* RFC 791, 3.1. */
+struct ipv4_wire {
+	__u8 version_ihl;
+	__u8 tos;
+	__be16 total;
+	__be16 id;
+	__be16 fragment;
+	__u8 ttl;
+	__u8 proto;
+	__be16 checksum;
+	__be32 src;
+	__be32 dst;
+} WIRE;
+
+/* RFC 8200, 3. */
+struct ipv6_wire {
+	__be32 version_class_flow;
+	__be16 payload;
+	__u8 next;
+	__u8 hop_limit;
+	__u8 src[16];
+	__u8 dst[16];
+} WIRE;
+
+/* RFC 8200, 4: what all walked extension headers begin with. */
+struct ext_wire {
+	__u8 next;
+	__u8 len;
+	__u8 body[6];
+} WIRE;
+
+/* RFC 8200, 4.5. */
+struct fragment_wire {
+	__u8 next;
+	__u8 reserved;
+	__be16 offset_flags;
+	__be32 id;
+} WIRE;
+
+/* The start of every transport header that has ports. */
+struct ports_wire {
+	__be16 src;
+	__be16 dst;
+} WIRE;
+
+/* What of transport headers does not depend on options or type. */
+enum l4_header_len {
+	TCP_HEADER_LEN = 20,  /* RFC 9293, 3.1 */
+	UDP_HEADER_LEN = 8,   /* RFC 768; RFC 3828, 3 */
+	SCTP_HEADER_LEN = 12, /* RFC 9260, 3.1 */
+	DCCP_HEADER_LEN = 12, /* RFC 4340, 5.1 */
+	ICMP_HEADER_LEN = 4,  /* RFC 792, RFC 4443: type, code, checksum */
+};
+
+/* RFC 7348, 5. */
+struct vxlan_wire {
+	__be32 flags;
+	__be32 vni; /* high 24 bits */
+} WIRE;
+
+/* RFC 8926, 3.4. */
+struct geneve_wire {
+	__u8 version_optlen;
+	__u8 flags;
+	__be16 type;
+	__be32 vni; /* high 24 bits */
+} WIRE;
+
+/* RFC 2784, 2 and RFC 2890, 2. */
+struct gre_wire {
+	__be16 flags;
+	__be16 type;
+} WIRE;
+
+struct gre_key_wire {
+	__be32 key;
+} WIRE;
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the parser finds out about one packet. */
+#ifndef NETOBS_BPF_PARSE_PACKET_H
+#define NETOBS_BPF_PARSE_PACKET_H
+
+#include "../types.h"
+#include "cursor.h"
+#include "headers.h"
+
+enum fragment_kind {
+	FRAGMENT_NONE,
+	FRAGMENT_FIRST, /* has the transport header */
+	FRAGMENT_LATER,
+};
+
+struct packet {
+	struct flow_key key;
+	__u32 l3_offset;  /* of the outermost IP header */
+	__u32 header_end; /* of the innermost transport header */
+	__u32 ip_len; /* what the outermost IP header says; 0: it does not */
+	__u32 fragment_id;
+	__u16 marks;
+	__u8 unsent;   /* header bytes that segments will not have */
+	__u8 fragment; /* enum fragment_kind */
+	__u8 fragment_proto;
+	__u8 tos;
+	__u8 ttl;
+	__u8 has_mac;
+
+	/* Set for tunnelled packets only: key.tunnel. */
+	__u16 outer_src_port;
+	__u16 outer_dst_port;
+	struct ip_addr outer_src;
+	struct ip_addr outer_dst;
+};
+
+static __always_inline void packet_init(struct packet *pkt)
+{
+	__builtin_memset(pkt, 0, offsetof(struct packet, outer_src_port));
+}
+
+/* Parse functions return >= 0, or this. */
+static __always_inline int reject(enum unparsed_reason reason)
+{
+	return -1 - (int)reason;
+}
+
+static __always_inline enum unparsed_reason reject_reason(int ret)
+{
+	return -1 - ret;
+}
+
+#endif
