@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/**
+ * @file flow.h
+ * The flow record. Library-allocated, read-only, grows at the end: test a
+ * field's presence by its `has` bit, not by its value.
+ */
+#ifndef NETOBS_FLOW_H
+#define NETOBS_FLOW_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <netobs/version.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Why a record was made: IPFIX flowEndReason, RFC 5102 5.11.3. */
+enum netobs_end_reason {
+	NETOBS_END_IDLE = 1,	 /**< no packets for the idle timeout */
+	NETOBS_END_ACTIVE = 2,	 /**< still active: a report on the way */
+	NETOBS_END_DETECTED = 3, /**< TCP FIN or RST was seen */
+	NETOBS_END_FORCED = 4,	 /**< the observation ends (shutdown) */
+	NETOBS_END_RESOURCES = 5 /**< the flow had to make room */
+};
+
+/** Directions at an observation point: IPFIX flowDirection, RFC 5102 5.11.2. */
+enum netobs_direction { NETOBS_INGRESS = 0, NETOBS_EGRESS = 1 };
+
+/** Encapsulation that the flow was found in. */
+enum netobs_tunnel {
+	NETOBS_TUNNEL_NONE = 0,
+	NETOBS_TUNNEL_VXLAN = 1,  /**< RFC 7348 */
+	NETOBS_TUNNEL_GENEVE = 2, /**< RFC 8926 */
+	NETOBS_TUNNEL_GRE = 3,	  /**< RFC 2784, 2890 */
+	NETOBS_TUNNEL_IPIP = 4	  /**< IP in IP: RFC 2003, 2473, 4213 */
+};
+
+/** Bits of netobs_flow.has: which of the optional fields are known. */
+enum netobs_flow_field {
+	NETOBS_HAS_PORTS = 1 << 0,	/**< src_port, dst_port */
+	NETOBS_HAS_ICMP = 1 << 1,	/**< icmp_type, icmp_code */
+	NETOBS_HAS_TCP = 1 << 2,	/**< tcp_flags */
+	NETOBS_HAS_MAC = 1 << 3,	/**< src_mac, dst_mac, l2_bytes */
+	NETOBS_HAS_VLAN = 1 << 4,	/**< vlan_id */
+	NETOBS_HAS_OUTER_VLAN = 1 << 5, /**< outer_vlan_id */
+	NETOBS_HAS_TUNNEL = 1 << 6,	/**< tunnel, outer_src, outer_dst */
+	NETOBS_HAS_VNI = 1 << 7,	/**< vni */
+	NETOBS_HAS_OUTER_PORTS = 1 << 8 /**< outer_src_port, outer_dst_port */
+};
+
+/** One place a flow was seen at. */
+struct netobs_point {
+	uint32_t ifindex;     /**< in its network namespace */
+	uint32_t netns_inode; /**< of the namespace: /proc/PID/ns/net */
+	uint8_t direction;    /**< enum netobs_direction */
+	uint8_t reserved[7];
+	const char *name; /**< of the interface; its last one when it is gone */
+};
+
+/**
+ * One flow record. Packets, bytes and l2_bytes count what came since the
+ * flow's previous record; packets are packets on the wire, also where the
+ * kernel handles several at once (GSO, GRO).
+ */
+struct netobs_flow {
+	size_t sz;    /**< sizeof(struct netobs_flow) of the library */
+	uint64_t has; /**< enum netobs_flow_field, or-ed */
+
+	int64_t start_ns;  /**< first packet, ns since 1970 UTC */
+	int64_t end_ns;	   /**< last packet */
+	uint64_t packets;  /**< IPFIX packetDeltaCount */
+	uint64_t bytes;	   /**< from the IP header on: IPFIX octetDeltaCount */
+	uint64_t l2_bytes; /**< whole frames without FCS */
+
+	uint8_t src[16]; /**< network byte order; IPv4 as ::ffff:a.b.c.d */
+	uint8_t dst[16];
+	uint16_t src_port;
+	uint16_t dst_port;
+	uint16_t ethertype; /**< 0x0800 or 0x86dd */
+	uint16_t tcp_flags; /**< IPFIX tcpControlBits: of all packets, or-ed */
+	uint8_t proto;	    /**< IANA protocol number */
+	uint8_t icmp_type;
+	uint8_t icmp_code;
+	uint8_t dscp;	  /**< RFC 2474; of the last packet */
+	uint8_t ecn_seen; /**< RFC 3168: bit n set: codepoint n occurred */
+	uint8_t ttl_min;  /**< TTL or hop limit */
+	uint8_t ttl_max;
+	uint8_t end_reason; /**< enum netobs_end_reason */
+
+	uint8_t src_mac[6]; /**< at the first of the points that have addresses */
+	uint8_t dst_mac[6];
+	uint16_t vlan_id;	/**< innermost 802.1Q tag */
+	uint16_t outer_vlan_id; /**< outermost tag when there are several */
+
+	uint8_t outer_src[16]; /**< the tunnel's ends */
+	uint8_t outer_dst[16];
+	uint16_t outer_src_port;
+	uint16_t outer_dst_port;
+	uint32_t vni;	/**< VXLAN, Geneve: network identifier; GRE: key */
+	uint8_t tunnel; /**< enum netobs_tunnel */
+	uint8_t reserved[3];
+
+	uint32_t n_points;
+	const struct netobs_point *points; /**< ingress first, then by ifindex */
+};
+
+/** Enough for any record of up to 16 points in JSON. */
+#define NETOBS_FLOW_JSON_MAX 4096
+
+/**
+ * Write a record as one JSON object with NetObserv's field names, no newline.
+ *
+ * @param flow  the record
+ * @param buf   filled and NUL-terminated
+ * @param size  of @p buf
+ * @return length without NUL; -ENOBUFS: @p size is too small; -EINVAL: an
+ *         argument is NULL
+ */
+NETOBS_API int netobs_flow_json(const struct netobs_flow *flow, char *buf,
+				size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

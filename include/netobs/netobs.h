@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/**
+ * @file netobs.h
+ * Life of a context: options, start, the event loop, stop.
+ *
+ * A context observes the interfaces it is told to and delivers flow records.
+ * It has no threads and installs no signal handlers: everything happens inside
+ * the calls below, on the calling thread. A context may be used by one thread
+ * at a time; different contexts are independent.
+ *
+ * Functions that can fail return an int: >= 0 is fine, < 0 is a negated errno
+ * value. What went wrong in words goes to netobs_opts.on_log.
+ */
+#ifndef NETOBS_NETOBS_H
+#define NETOBS_NETOBS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <netobs/flow.h>
+#include <netobs/stats.h>
+#include <netobs/version.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct netobs;
+
+/** Severity of a log line; the values are those of syslog(3). */
+enum netobs_log_level {
+	NETOBS_LOG_ERROR = 3,
+	NETOBS_LOG_WARNING = 4,
+	NETOBS_LOG_INFO = 6,
+	NETOBS_LOG_DEBUG = 7
+};
+
+/** Which way packets must go to be observed; netobs_opts.direction. */
+enum netobs_direction_option {
+	NETOBS_DIRECTION_BOTH = 0,
+	NETOBS_DIRECTION_INGRESS = 1, /**< received by the interface */
+	NETOBS_DIRECTION_EGRESS = 2   /**< sent by the interface */
+};
+
+/** netobs_opts.flags */
+enum netobs_opt_flag {
+	/** One record per interface and direction; default: a flow is counted once. */
+	NETOBS_PER_INTERFACE = 1 << 0,
+	/** Read the exact clock for every packet; default: once per timer tick (1
+	 *  to 10 ms, CONFIG_HZ) and when a flow is new. */
+	NETOBS_TIMESTAMPS_PRECISE = 1 << 1
+};
+
+/** Options for netobs_new(). Zero means "default" for every field. */
+struct netobs_opts {
+	size_t sz; /**< sizeof(struct netobs_opts) */
+
+	/** Interfaces to observe; NULL-terminated, NULL: all, as they come and
+	 *  go. An entry is a name, a POSIX extended regular expression between
+	 *  slashes (`/^veth/`), or `netns:NAME/INTERFACE` for an interface in the
+	 *  network namespace that ip-netns(8) calls NAME, or that an absolute
+	 *  path names (`netns:/proc/1234/ns/net/eth0`); there INTERFACE may be a
+	 *  `/regex/` too. A plain name must exist when the context starts. */
+	const char *const *interfaces;
+	/** Interfaces not to observe: names or `/regex/`; NULL-terminated. */
+	const char *const *exclude;
+
+	uint32_t direction; /**< enum netobs_direction_option */
+	uint32_t flags;	    /**< enum netobs_opt_flag, or-ed */
+	uint32_t interval_ms; /**< time between drains; default 5000, at least 10 */
+
+	/** A flow with traffic is reported this often (RFC 5102 5.11.3, reason 2);
+	 *  default: every interval. */
+	uint32_t active_timeout_ms;
+	/** A flow without traffic for this long has ended (reason 1); default
+	 *  15000. Matters when active_timeout_ms is longer than an interval. */
+	uint32_t idle_timeout_ms;
+
+	/** Upper bound of the kernel's flow table, in entries per generation;
+	 *  default 1048576. A cap, not a size: 32 bytes per entry are taken at
+	 *  once, the rest as flows come. */
+	uint32_t max_flows;
+
+	/** Features to treat as absent, so that the path for older kernels is
+	 *  taken: bits are 1 << enum netobs_feature_id (probe.h). */
+	uint64_t disable_features;
+
+	/** A flow record. @p flow is valid during the call only. */
+	void (*on_flow)(const struct netobs_flow *flow, void *user);
+	/** All records of a drain have been delivered. */
+	void (*on_interval)(void *user);
+	/** A log line, without newline; NULL: nothing is logged. */
+	void (*on_log)(int level, const char *message, void *user);
+	void *user; /**< passed back to every callback */
+};
+
+/** Declare an options struct with its size set and every other field zero. */
+#ifdef __cplusplus
+#define NETOBS_OPTS(name)             \
+	struct netobs_opts name = {}; \
+	name.sz = sizeof(name)
+#else
+#define NETOBS_OPTS(name) struct netobs_opts name = { .sz = sizeof(name) }
+#endif
+
+/**
+ * Make a context. Checks the options; touches nothing in the kernel.
+ *
+ * @param opts     copied; may go away afterwards. NULL: all defaults
+ * @param ret_ctx  the context, yours: netobs_free()
+ * @return 0; -EINVAL: an option is wrong, the log line names it; -ENOMEM
+ */
+NETOBS_API int netobs_new(const struct netobs_opts *opts,
+			  struct netobs **ret_ctx);
+
+/**
+ * Load the BPF programs and attach them. Needs CAP_BPF, CAP_NET_ADMIN and
+ * CAP_PERFMON (or root), and CAP_SYS_ADMIN for `netns:` interfaces.
+ *
+ * On failure nothing stays attached and the context can only be freed.
+ *
+ * @return 0; -EPERM: privileges are missing; -ENODEV: a named interface does
+ *         not exist; -ENOTSUP: the kernel lacks what cannot be done without;
+ *         -EALREADY: started before; others from the kernel
+ */
+NETOBS_API int netobs_start(struct netobs *ctx);
+
+/**
+ * The file descriptor to wait for, with poll(2) or epoll(7), for reading.
+ * Constant over the life of the context, and the context's: do not close it.
+ */
+NETOBS_API int netobs_fd(const struct netobs *ctx);
+
+/**
+ * Process everything that is ready, without blocking for more to come. Long
+ * drains are cut into slices: the descriptor stays readable until all is done.
+ *
+ * Callbacks run on the calling thread; they may call netobs_stop(),
+ * netobs_stats_get() and netobs_flow_json(), and nothing else of this context.
+ *
+ * @return number of flow records delivered (0 is normal);
+ *         -ECANCELED: stopped by netobs_stop(): programs are detached, all that
+ *         they saw has been delivered, nothing more will come;
+ *         -EINVAL: not started
+ */
+NETOBS_API int netobs_dispatch(struct netobs *ctx);
+
+/**
+ * Wait up to @p timeout_ms for something to process, then netobs_dispatch().
+ *
+ * @param timeout_ms  milliseconds; -1: no limit; 0: do not wait
+ * @return as netobs_dispatch(); -EINTR: a signal came first
+ */
+NETOBS_API int netobs_poll(struct netobs *ctx, int timeout_ms);
+
+/**
+ * Ask the context to stop: the next netobs_dispatch() detaches, delivers what
+ * was seen until then and returns -ECANCELED. The only function that may be
+ * called from a signal handler, and from any thread.
+ */
+NETOBS_API void netobs_stop(struct netobs *ctx);
+
+/**
+ * Drain now, without waiting for the interval: deliver everything seen so far.
+ * Blocks for a few milliseconds, until no program writes to what is read.
+ *
+ * @return number of flow records delivered; -EINVAL: not started
+ */
+NETOBS_API int netobs_drain(struct netobs *ctx);
+
+/**
+ * Run the packets of a capture file through the same BPF programs, and deliver
+ * the flows with the file's own times. For a context that was not started;
+ * blocks until the file's end or netobs_stop().
+ *
+ * Files: pcap and pcapng, of link types Ethernet, raw IP, Linux cooked v1 and
+ * v2, BSD null and loop. Needs the privileges of netobs_start() but attaches
+ * nothing.
+ *
+ * @param path  the file, or "-" for standard input
+ * @return number of flow records delivered; -ENOENT, -EACCES: cannot open;
+ *         -EBADMSG: not a capture file, or it ends in mid-packet (the flows up
+ *         to there have been delivered); -EPROTONOSUPPORT: link type;
+ *         -ECANCELED: stopped
+ */
+NETOBS_API int netobs_replay(struct netobs *ctx, const char *path);
+
+/**
+ * Detach everything and free. What was seen and not delivered is dropped: use
+ * netobs_stop() and netobs_dispatch() first. NULL is fine.
+ */
+NETOBS_API void netobs_free(struct netobs *ctx);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

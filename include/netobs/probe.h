@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/**
+ * @file probe.h
+ * What this kernel and these privileges allow, found out by trying.
+ */
+#ifndef NETOBS_PROBE_H
+#define NETOBS_PROBE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <netobs/version.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Features; also the bits of netobs_opts.disable_features. */
+enum netobs_feature_id {
+	NETOBS_FEATURE_BPF = 0, /**< bpf(2) at all: privileges, kernel config */
+	NETOBS_FEATURE_MMAP_ARRAY = 1, /**< arrays that user space maps (5.5) */
+	NETOBS_FEATURE_MAP_IN_MAP = 2, /**< the table per generation */
+	NETOBS_FEATURE_RINGBUF = 3,    /**< BPF ring buffer (5.8) */
+	NETOBS_FEATURE_BATCH = 4,    /**< batch operations on hash maps (5.6) */
+	NETOBS_FEATURE_PROGRAMS = 5, /**< the flow programs pass the verifier */
+	NETOBS_FEATURE_TCX = 6,	     /**< tcx links (6.6) */
+	NETOBS_FEATURE_CLSACT = 7,   /**< clsact qdisc and BPF filter */
+	NETOBS_FEATURE_TEST_RUN = 8, /**< BPF_PROG_TEST_RUN: replay */
+	NETOBS_FEATURE_BTF = 9,	     /**< /sys/kernel/btf/vmlinux */
+	NETOBS_FEATURE_NETNS = 10,   /**< entering other network namespaces */
+	NETOBS_FEATURES
+};
+
+/** How much a missing feature matters. */
+enum netobs_feature_need {
+	NETOBS_NEED_REQUIRED, /**< nothing works without it */
+	NETOBS_NEED_EITHER,   /**< tcx or clsact: one suffices */
+	NETOBS_NEED_OPTIONAL  /**< `without` says what is missing then */
+};
+
+/** One feature and the outcome of trying it. */
+struct netobs_feature {
+	const char *name;	 /**< "tcx" */
+	const char *description; /**< "tcx links" */
+	const char *without;	 /**< consequence of its absence */
+	uint8_t need;		 /**< enum netobs_feature_need */
+	uint8_t available;
+	uint8_t reserved[2];
+	int32_t error; /**< why not: negated errno; 0 when available */
+};
+
+/**
+ * Try all features. Makes maps, programs and a network interface of its own
+ * (in a network namespace of its own), and leaves nothing behind.
+ *
+ * @param disable       features to report as absent: 1 << enum netobs_feature_id
+ * @param ret_features  NETOBS_FEATURES entries; the strings are static
+ * @return 1: flows can run here; 0: they cannot; -ENOMEM
+ */
+NETOBS_API int netobs_probe(uint64_t disable,
+			    struct netobs_feature ret_features[NETOBS_FEATURES]);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

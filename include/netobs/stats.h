@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/**
+ * @file stats.h
+ * What became of every packet: seen = exported + filtered + sampled_out +
+ * unparsed + lost, in packets and in bytes, once all that was seen is drained.
+ */
+#ifndef NETOBS_STATS_H
+#define NETOBS_STATS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <netobs/version.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct netobs;
+
+/** Packets on the wire and their bytes from the IP header on. */
+struct netobs_count {
+	uint64_t packets;
+	uint64_t bytes;
+};
+
+/** Why packets did not become flows; index of netobs_stats.unparsed. */
+enum netobs_unparsed_reason {
+	NETOBS_UNPARSED_SHORT,	    /**< the frame ends inside a header */
+	NETOBS_UNPARSED_BAD_HEADER, /**< a header contradicts itself */
+	NETOBS_UNPARSED_TOO_DEEP,   /**< more nested headers than are walked */
+	NETOBS_UNPARSED_ARP,
+	NETOBS_UNPARSED_NOT_IP,
+	NETOBS_UNPARSED_REASONS
+};
+
+/** Why flows were lost; index of netobs_stats.lost. */
+enum netobs_lost_reason {
+	NETOBS_LOST_TABLE_FULL, /**< more flows than max_flows in an interval */
+	NETOBS_LOST_KERNEL_MEMORY, /**< the kernel refused memory */
+	NETOBS_LOST_MEMORY,	   /**< this process had no memory */
+	NETOBS_LOST_REASONS
+};
+
+/** Totals since the start of the context. */
+struct netobs_stats {
+	size_t sz; /**< sizeof(struct netobs_stats), set by the caller */
+
+	/** Distinct packets: observed, less what was seen at several points. */
+	struct netobs_count seen;
+	struct netobs_count observed; /**< crossings of all observation points */
+	struct netobs_count exported; /**< delivered in records */
+	struct netobs_count pending;  /**< drained, to be delivered later */
+	struct netobs_count filtered;
+	struct netobs_count sampled_out;
+	struct netobs_count unparsed[NETOBS_UNPARSED_REASONS];
+	struct netobs_count lost[NETOBS_LOST_REASONS];
+
+	uint64_t flows;		/**< records delivered */
+	uint64_t drains;	/**< generations read */
+	uint64_t early_drains;	/**< of which because the table filled up */
+	uint64_t table_entries; /**< in the table at the last drain */
+	uint32_t interfaces;	/**< observed now */
+	uint32_t reserved;
+};
+
+/**
+ * Read the totals, as of the last drain.
+ *
+ * @param ret_stats  its sz tells how much the caller knows; filled up to that
+ * @return 0; -EINVAL: sz is 0
+ */
+NETOBS_API int netobs_stats_get(const struct netobs *ctx,
+				struct netobs_stats *ret_stats);
+
+/** The name of a reason: "short", "table_full" ...; NULL beyond the last. */
+NETOBS_API const char *netobs_unparsed_name(unsigned int reason);
+/** @copydoc netobs_unparsed_name */
+NETOBS_API const char *netobs_lost_name(unsigned int reason);
+
+/**
+ * Write the conservation identity as one JSON object, no newline:
+ * {"seen":{"packets":..,"bytes":..},"exported":{..},"filtered":{..},
+ * "sampled_out":{..},"unparsed":{"<reason>":{..}},"lost":{"<reason>":{..}}}.
+ * "seen" also has observed_packets and observed_bytes; while there is something
+ * pending, "pending":{..} is a further term of the sum.
+ *
+ * @return length without NUL; -ENOBUFS: @p size is too small; -EINVAL: an
+ *         argument is NULL
+ */
+NETOBS_API int netobs_stats_json(const struct netobs_stats *stats, char *buf,
+				 size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

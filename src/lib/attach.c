@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "attach.h"
+
+#include "tcx.h"
+#include "util.h"
+
+#include <errno.h>
+#include <string.h>
+
+static bool is_hooked(const struct hook *hook)
+{
+	return hook->link_fd >= 0 || hook->filter.jump_fd >= 0;
+}
+
+bool is_attached(const struct attachment *attachment)
+{
+	return is_hooked(&attachment->hooks[NETOBS_INGRESS]) ||
+	       is_hooked(&attachment->hooks[NETOBS_EGRESS]);
+}
+
+/* The kernel has no tcx, as opposed to: it has, and something else is wrong. */
+static bool is_unsupported(int err)
+{
+	return err == -EINVAL || err == -EOPNOTSUPP;
+}
+
+static int add_hook(const struct attach_options *options, uint32_t ifindex,
+		    enum netobs_direction direction, int program_fd,
+		    struct hook *hook)
+{
+	int fd = -EOPNOTSUPP;
+
+	if (options->use_tcx)
+		fd = tcx_link(program_fd, ifindex, direction);
+	if (fd >= 0) {
+		hook->link_fd = fd;
+		return 0;
+	}
+	if (!options->use_clsact || !is_unsupported(fd))
+		return fd;
+	return clsact_add(ifindex, direction, program_fd, &hook->filter);
+}
+
+static int add_hooks(const struct attach_options *options, uint32_t ifindex,
+		     const struct programs *programs,
+		     struct attachment *attachment)
+{
+	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {
+		int err;
+
+		if (!options->directions[d] || is_hooked(&attachment->hooks[d]))
+			continue;
+		err = add_hook(options, ifindex, d, programs->fds[d],
+			       &attachment->hooks[d]);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int attach(const struct attach_options *options, uint32_t ifindex,
+	   const char *name, const struct programs *programs,
+	   struct attachment *attachment)
+{
+	int err;
+
+	log_borrow_libbpf(options->log);
+	err = add_hooks(options, ifindex, programs, attachment);
+	log_return_libbpf();
+	if (err) {
+		log_error(options->log, "%s: cannot attach: %s", name,
+			  strerror(-err));
+		detach(options->log, attachment, ifindex);
+	}
+	return err;
+}
+
+void attachment_drop(struct attachment *attachment)
+{
+	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {
+		close_fd(&attachment->hooks[d].link_fd);
+		close_fd(&attachment->hooks[d].filter.jump_fd);
+	}
+}
+
+void detach(const struct log *log, struct attachment *attachment, uint32_t ifindex)
+{
+	log_borrow_libbpf(log);
+	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++)
+		clsact_delete(ifindex, d, &attachment->hooks[d].filter);
+	log_return_libbpf();
+	attachment_drop(attachment);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* From what the BPF programs stamp to nanoseconds since 1970. */
+#ifndef NETOBS_LIB_CLOCK_H
+#define NETOBS_LIB_CLOCK_H
+
+#include "bpf/types.h"
+
+#include <stdint.h>
+
+struct clock {
+	enum clock_kind kind;
+	int64_t wall_offset; /* CLOCK_REALTIME - CLOCK_BOOTTIME */
+};
+
+void clock_init(struct clock *clock, enum clock_kind kind);
+
+/* Measure the offset anew: the wall clock may have been stepped. */
+void clock_calibrate(struct clock *clock);
+
+/* CLOCK_BOOTTIME: the clock of the entries, which goes on during suspend. */
+int64_t clock_boot_ns(void);
+
+int64_t clock_to_wall(const struct clock *clock, int64_t ns);
+
+#endif

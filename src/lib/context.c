@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The public life of a context, and its one file descriptor. */
+#include "context.h"
+
+#include "util.h"
+
+#include <errno.h>
+#include <netobs/probe.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+
+enum {
+	INTERVAL_DEFAULT_MS = 5000,
+	INTERVAL_MIN_MS = 10,
+	IDLE_DEFAULT_MS = 15000,
+	MAX_FLOWS_DEFAULT = 1 << 20,
+	EARLY_PER_INTERVAL = 10, /* drains that the kernel asks for, at most */
+	EVENTS = 16,
+};
+
+/* epoll_event.data: these, or SOURCE_LINKS plus the index of a place. */
+enum source { SOURCE_TIMER, SOURCE_STOP, SOURCE_RING, SOURCE_LINKS };
+
+/* What the caller's headers knew; the rest keeps its defaults. */
+static void copy_options(const struct netobs_opts *opts,
+			 struct netobs_opts *ret_opts)
+{
+	NETOBS_OPTS(copy);
+
+	if (opts)
+		memcpy(&copy, opts, min_u64(opts->sz, sizeof(copy)));
+	copy.sz = sizeof(copy);
+	copy.interval_ms = copy.interval_ms ?: INTERVAL_DEFAULT_MS;
+	copy.idle_timeout_ms = copy.idle_timeout_ms ?: IDLE_DEFAULT_MS;
+	copy.max_flows = copy.max_flows ?: MAX_FLOWS_DEFAULT;
+	*ret_opts = copy;
+}
+
+/* The caller's struct as such: options this library does not know must be 0. */
+static int check_size(const struct netobs_opts *opts, const struct log *log)
+{
+	const char *bytes = (const char *)opts;
+
+	if (opts->sz < sizeof(opts->sz)) {
+		log_error(log, "sz: %zu is not the size of the options",
+			  opts->sz);
+		return -EINVAL;
+	}
+	for (size_t i = sizeof(*opts); i < opts->sz; i++) {
+		if (bytes[i]) {
+			log_error(log,
+				  "sz: options are set that libnetobs %s does not know",
+				  NETOBS_VERSION);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+static int check_options(const struct netobs_opts *opts, const struct log *log)
+{
+	const uint32_t flags = NETOBS_PER_INTERFACE | NETOBS_TIMESTAMPS_PRECISE;
+
+	if (opts->direction > NETOBS_DIRECTION_EGRESS) {
+		log_error(log, "direction: %u is not known", opts->direction);
+		return -EINVAL;
+	}
+	if (opts->flags & ~flags) {
+		log_error(log, "flags: 0x%x is not known", opts->flags & ~flags);
+		return -EINVAL;
+	}
+	if (opts->interval_ms < INTERVAL_MIN_MS) {
+		log_error(log, "interval: %u ms is less than %d ms",
+			  opts->interval_ms, INTERVAL_MIN_MS);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int open_fds(struct netobs *ctx)
+{
+	ctx->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	ctx->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	/* The clock of the flows' times: a suspended host drains on waking up. */
+	ctx->timer_fd =
+		timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (ctx->epoll_fd < 0 || ctx->stop_fd < 0 || ctx->timer_fd < 0)
+		return -errno;
+	return 0;
+}
+
+static int add_source(const struct netobs *ctx, int fd, uint32_t source,
+		      uint32_t flags)
+{
+	struct epoll_event event = { .events = EPOLLIN | flags,
+				     .data.u32 = source };
+
+	return epoll_ctl(ctx->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static void free_context(struct netobs **ctx)
+{
+	netobs_free(*ctx);
+}
+
+int netobs_new(const struct netobs_opts *opts, struct netobs **ret_ctx)
+{
+	__attribute__((cleanup(free_context))) struct netobs *ctx = NULL;
+	int err;
+
+	if (!ret_ctx)
+		return -EINVAL;
+	ctx = calloc(1, sizeof(*ctx));
+	if (!ctx)
+		return -ENOMEM;
+	ctx->epoll_fd = ctx->stop_fd = ctx->timer_fd = -1;
+	copy_options(opts, &ctx->opts);
+	ctx->log = (struct log){ ctx->opts.on_log, ctx->opts.user };
+	err = opts ? check_size(opts, &ctx->log) : 0;
+	err = err ?: check_options(&ctx->opts, &ctx->log);
+	if (!err)
+		err = watch_init(&ctx->watch, &ctx->log, ctx->opts.interfaces,
+				 ctx->opts.exclude);
+	err = err ?: open_fds(ctx);
+	err = err ?: add_source(ctx, ctx->stop_fd, SOURCE_STOP, 0);
+	err = err ?: add_source(ctx, ctx->timer_fd, SOURCE_TIMER, 0);
+	if (err)
+		return err;
+	/* The caller's lists have been taken over, and may go away. */
+	ctx->opts.interfaces = NULL;
+	ctx->opts.exclude = NULL;
+	*ret_ctx = TAKE_PTR(ctx);
+	return 0;
+}
+
+void netobs_free(struct netobs *ctx)
+{
+	if (!ctx)
+		return;
+	watch_done(&ctx->watch);
+	pipeline_done(&ctx->pipeline);
+	close_fd(&ctx->timer_fd);
+	close_fd(&ctx->stop_fd);
+	close_fd(&ctx->epoll_fd);
+	free(ctx);
+}
+
+struct pipeline_options context_pipeline_options(const struct netobs *ctx)
+{
+	const struct netobs_opts *opts = &ctx->opts;
+
+	return (struct pipeline_options){
+		.store = {
+			.max_flows = opts->max_flows,
+			.clock = opts->flags & NETOBS_TIMESTAMPS_PRECISE ?
+					 CLOCK_PRECISE :
+					 CLOCK_COARSE,
+		},
+		.merge = {
+			.per_interface = opts->flags & NETOBS_PER_INTERFACE,
+			.interval_ns = opts->interval_ms * NSEC_PER_MSEC,
+			.active_timeout_ns =
+				opts->active_timeout_ms * NSEC_PER_MSEC,
+			.idle_timeout_ns = opts->idle_timeout_ms * NSEC_PER_MSEC,
+			.max_flows = opts->max_flows,
+			.on_flow = opts->on_flow,
+			.user = opts->user,
+		},
+		.on_interval = opts->on_interval,
+		.user = opts->user,
+	};
+}
+
+static struct attach_options attach_options(const struct netobs *ctx)
+{
+	const struct netobs_opts *opts = &ctx->opts;
+
+	return (struct attach_options){
+		.log = &ctx->log,
+		.use_tcx = !(opts->disable_features & 1 << NETOBS_FEATURE_TCX),
+		.use_clsact =
+			!(opts->disable_features & 1 << NETOBS_FEATURE_CLSACT),
+		.directions = {
+			[NETOBS_INGRESS] =
+				opts->direction != NETOBS_DIRECTION_EGRESS,
+			[NETOBS_EGRESS] =
+				opts->direction != NETOBS_DIRECTION_INGRESS,
+		},
+	};
+}
+
+static int add_sources(const struct netobs *ctx)
+{
+	int err = add_source(ctx, store_events_fd(&ctx->pipeline.store),
+			     SOURCE_RING, EPOLLONESHOT);
+
+	for (uint32_t i = 0; !err && i < ctx->watch.n_places; i++)
+		err = add_source(ctx, ctx->watch.places[i].rtnl_fd,
+				 SOURCE_LINKS + i, 0);
+	return err;
+}
+
+static int64_t interval_ns(const struct netobs *ctx)
+{
+	return ctx->opts.interval_ms * NSEC_PER_MSEC;
+}
+
+/* When there is something to do next. */
+static int64_t next_ns(const struct netobs *ctx)
+{
+	if (pipeline_is_settling(&ctx->pipeline))
+		return clock_boot_ns() + GENERATION_WAIT_MS * NSEC_PER_MSEC;
+	if (!pipeline_is_idle(&ctx->pipeline))
+		return 1; /* at once */
+	/* Where more flows come than max_flows, draining must not eat the host. */
+	if (ctx->is_early_wanted)
+		return min_u64(ctx->due_ns,
+			       ctx->pipeline.flip_ns +
+				       interval_ns(ctx) / EARLY_PER_INTERVAL);
+	return ctx->due_ns;
+}
+
+static void arm_timer(const struct netobs *ctx)
+{
+	int64_t ns = next_ns(ctx);
+	struct itimerspec at = {
+		.it_value = { ns / NSEC_PER_SEC, ns % NSEC_PER_SEC },
+	};
+
+	timerfd_settime(ctx->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+int netobs_start(struct netobs *ctx)
+{
+	struct pipeline_options pipeline_options;
+	struct attach_options attach;
+	int err;
+
+	if (!ctx)
+		return -EINVAL;
+	if (ctx->state != CONTEXT_NEW)
+		return -EALREADY;
+	ctx->state = CONTEXT_FAILED;
+	pipeline_options = context_pipeline_options(ctx);
+	attach = attach_options(ctx);
+	if (!attach.use_tcx && !attach.use_clsact) {
+		log_error(&ctx->log,
+			  "tcx and clsact are both disabled: there is no way to attach");
+		return -ENOTSUP;
+	}
+
+	err = pipeline_init(&ctx->pipeline, &pipeline_options, &ctx->watch,
+			    &ctx->log);
+	err = err ?: watch_start(&ctx->watch, &ctx->pipeline.store, &attach);
+	err = err ?: add_sources(ctx);
+	if (err) {
+		watch_detach(&ctx->watch);
+		return err;
+	}
+	ctx->state = CONTEXT_RUNNING;
+	ctx->due_ns = clock_boot_ns() + interval_ns(ctx);
+	arm_timer(ctx);
+	log_info(&ctx->log, "observing %u interfaces", ctx->watch.n_attached);
+	return 0;
+}
+
+int netobs_fd(const struct netobs *ctx)
+{
+	return ctx ? ctx->epoll_fd : -EINVAL;
+}
+
+void netobs_stop(struct netobs *ctx)
+{
+	const uint64_t one = 1;
+	int saved = errno;
+
+	if (!ctx)
+		return;
+	__atomic_store_n(&ctx->is_stopping, true, __ATOMIC_RELAXED);
+	/* Fails only when the descriptor is as readable as can be. */
+	(void)!write(ctx->stop_fd, &one, sizeof(one));
+	errno = saved;
+}
+
+/* Listen for the ring buffer's next call for help. */
+static void rearm_ring(const struct netobs *ctx)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT,
+				     .data.u32 = SOURCE_RING };
+
+	epoll_ctl(ctx->epoll_fd, EPOLL_CTL_MOD,
+		  store_events_fd(&ctx->pipeline.store), &event);
+}
+
+/* Names outlive their interfaces until no flow can refer to them. */
+static void sweep_interfaces(struct netobs *ctx)
+{
+	int64_t longest =
+		max_u64(ctx->opts.active_timeout_ms, ctx->opts.idle_timeout_ms) *
+		NSEC_PER_MSEC;
+
+	watch_sweep(&ctx->watch,
+		    ctx->pipeline.flip_ns - longest - 2 * interval_ns(ctx));
+}
+
+static void begin_drain(struct netobs *ctx, int64_t now)
+{
+	bool is_due = now >= ctx->due_ns;
+
+	pipeline_begin(&ctx->pipeline, is_due ? MERGE_INTERVAL : MERGE_EARLY,
+		       now);
+	ctx->is_early_wanted = false;
+	if (!is_due)
+		return;
+	ctx->due_ns += interval_ns(ctx);
+	if (ctx->due_ns <= now) /* late by more than an interval: suspended */
+		ctx->due_ns = now + interval_ns(ctx);
+}
+
+static void on_timer(struct netobs *ctx)
+{
+	uint64_t expirations;
+	int64_t now;
+
+	if (read(ctx->timer_fd, &expirations, sizeof(expirations)) < 0)
+		return; /* armed anew since */
+	if (pipeline_is_idle(&ctx->pipeline)) {
+		now = clock_boot_ns();
+		if (now >= next_ns(ctx))
+			begin_drain(ctx, now);
+	} else if (!pipeline_step(&ctx->pipeline)) {
+		sweep_interfaces(ctx);
+		rearm_ring(ctx);
+	}
+	arm_timer(ctx);
+}
+
+static void on_ring(struct netobs *ctx)
+{
+	ctx->is_early_wanted = true;
+	if (pipeline_is_idle(&ctx->pipeline))
+		arm_timer(ctx);
+}
+
+static int on_stop(struct netobs *ctx)
+{
+	watch_detach(&ctx->watch);
+	pipeline_finish(&ctx->pipeline);
+	pipeline_begin(&ctx->pipeline, MERGE_FINAL, clock_boot_ns());
+	pipeline_finish(&ctx->pipeline);
+	ctx->state = CONTEXT_STOPPED;
+	return -ECANCELED;
+}
+
+static int on_links(struct netobs *ctx, uint32_t place)
+{
+	int err = watch_update(&ctx->watch, &ctx->watch.places[place]);
+
+	if (err)
+		log_error(&ctx->log, "following interfaces: %s", strerror(-err));
+	return err;
+}
+
+static int handle(struct netobs *ctx, uint32_t source)
+{
+	switch (source) {
+	case SOURCE_TIMER:
+		on_timer(ctx);
+		return 0;
+	case SOURCE_RING:
+		on_ring(ctx);
+		return 0;
+	case SOURCE_STOP:
+		return on_stop(ctx);
+	default:
+		return on_links(ctx, source - SOURCE_LINKS);
+	}
+}
+
+/* The error that calls of a context that does not run end with. */
+static int check_running(const struct netobs *ctx)
+{
+	if (!ctx)
+		return -EINVAL;
+	if (ctx->state == CONTEXT_STOPPED)
+		return -ECANCELED;
+	return ctx->state == CONTEXT_RUNNING ? 0 : -EINVAL;
+}
+
+int netobs_dispatch(struct netobs *ctx)
+{
+	struct epoll_event events[EVENTS];
+	int err = check_running(ctx), n;
+	uint64_t before;
+
+	if (err)
+		return err;
+	before = ctx->pipeline.merge.records;
+	n = epoll_wait(ctx->epoll_fd, events, EVENTS, 0);
+	if (n < 0)
+		return errno == EINTR ? 0 : -errno;
+	for (int i = 0; i < n && !err; i++)
+		err = handle(ctx, events[i].data.u32);
+	return err ?: (int)(ctx->pipeline.merge.records - before);
+}
+
+int netobs_poll(struct netobs *ctx, int timeout_ms)
+{
+	int err = check_running(ctx);
+	struct pollfd fd;
+
+	if (err)
+		return err;
+	fd = (struct pollfd){ .fd = ctx->epoll_fd, .events = POLLIN };
+	if (poll(&fd, 1, timeout_ms) < 0)
+		return -errno;
+	return netobs_dispatch(ctx);
+}
+
+int netobs_drain(struct netobs *ctx)
+{
+	int err = check_running(ctx);
+	uint64_t before;
+
+	if (err)
+		return err;
+	before = ctx->pipeline.merge.records;
+	pipeline_finish(&ctx->pipeline);
+	pipeline_begin(&ctx->pipeline, MERGE_ALL, clock_boot_ns());
+	pipeline_finish(&ctx->pipeline);
+	rearm_ring(ctx);
+	arm_timer(ctx);
+	return ctx->pipeline.merge.records - before;
+}
+
+int netobs_stats_get(const struct netobs *ctx, struct netobs_stats *ret_stats)
+{
+	struct netobs_stats stats;
+	size_t sz;
+
+	if (!ctx || !ret_stats || !ret_stats->sz)
+		return -EINVAL;
+	stats.interfaces = ctx->watch.n_attached;
+	pipeline_stats(&ctx->pipeline, &stats);
+	sz = min_u64(ret_stats->sz, sizeof(stats));
+	memcpy(ret_stats, &stats, sz);
+	ret_stats->sz = sz;
+	return 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* A context: what netobs_new() makes. */
+#ifndef NETOBS_LIB_CONTEXT_H
+#define NETOBS_LIB_CONTEXT_H
+
+#include "log.h"
+#include "pipeline.h"
+#include "watch.h"
+
+struct netobs {
+	struct netobs_opts opts;
+	struct log log;
+	struct watch watch;
+	struct pipeline pipeline;
+	enum {
+		CONTEXT_NEW,
+		CONTEXT_RUNNING,
+		CONTEXT_STOPPED,
+		CONTEXT_FAILED
+	} state;
+	bool is_stopping; /* netobs_stop() was called; any thread */
+
+	int epoll_fd;
+	int stop_fd;
+	int timer_fd;
+	int64_t due_ns; /* the end of the interval, CLOCK_BOOTTIME */
+	bool is_early_wanted;
+};
+
+/* What the context's options mean for the pipeline. */
+struct pipeline_options context_pipeline_options(const struct netobs *ctx);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Which of the two generations the programs write to, and when the other one
+ * is at rest.
+ *
+ * A program counts itself in (entered), reads its CPU's generation, works, and
+ * counts itself out (exited). After a flip, user space waits until that store
+ * has reached every CPU, notes how many had entered, and waits until as many
+ * have exited: none that read the old generation is left. One wait more, and
+ * their last stores are visible. Programs run with bottom halves disabled, in
+ * well under a microsecond, so this takes a few waits; it blocks nobody.
+ */
+#ifndef NETOBS_LIB_GENERATION_H
+#define NETOBS_LIB_GENERATION_H
+
+#include "store.h"
+
+#include <stdbool.h>
+
+enum { GENERATION_WAIT_MS = 2 };
+
+struct generation {
+	const struct store *store;
+	uint32_t current; /* the one being written to */
+	enum { GENERATION_SETTLED, FLIPPED, ENTERED_NOTED, ALL_EXITED } phase;
+	uint64_t *entered; /* per CPU */
+};
+
+int generation_init(struct generation *generation, const struct store *store);
+void generation_done(struct generation *generation);
+
+/* Send writers to the other generation. */
+void generation_flip(struct generation *generation);
+
+/*
+ * Call every GENERATION_WAIT_MS after a flip. True when the generation left
+ * behind is at rest.
+ */
+bool generation_settle(struct generation *generation);
+
+static inline uint32_t generation_old(const struct generation *generation)
+{
+	return !generation->current;
+}
+
+#endif

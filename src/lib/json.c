@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "json.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <string.h>
+
+static const char hex[] = "0123456789abcdef";
+
+/* All of @len bytes or none, so that a cut never leaves half a token. */
+static void put(struct json *json, const char *bytes, size_t len)
+{
+	if (json->overflow || (size_t)(json->end - json->pos) < len) {
+		json->overflow = true;
+		return;
+	}
+	memcpy(json->pos, bytes, len);
+	json->pos += len;
+}
+
+static void put_byte(struct json *json, char byte)
+{
+	put(json, &byte, 1);
+}
+
+static void separate(struct json *json)
+{
+	if (json->comma)
+		put_byte(json, ',');
+	json->comma = true;
+}
+
+void json_begin(struct json *json, char *buf, size_t size)
+{
+	*json = (struct json){ .start = buf, .pos = buf, .end = buf };
+	if (size == 0)
+		json->overflow = true;
+	else
+		json->end = buf + size - 1;
+}
+
+int json_end(struct json *json)
+{
+	size_t len = (size_t)(json->pos - json->start);
+
+	if (json->overflow || len > INT_MAX)
+		return -ENOBUFS;
+	*json->pos = '\0';
+	return (int)len;
+}
+
+void json_open(struct json *json, char bracket)
+{
+	separate(json);
+	put_byte(json, bracket);
+	json->comma = false;
+}
+
+void json_close(struct json *json, char bracket)
+{
+	put_byte(json, bracket);
+	json->comma = true;
+}
+
+void json_key(struct json *json, const char *key)
+{
+	separate(json);
+	put_byte(json, '"');
+	put(json, key, strlen(key));
+	put(json, "\":", 2);
+	json->comma = false;
+}
+
+/* Digits of @value, right-aligned before @end; returns the first. */
+static char *digits(uint64_t value, char *end)
+{
+	do {
+		*--end = (char)('0' + value % 10);
+		value /= 10;
+	} while (value);
+	return end;
+}
+
+void json_u64(struct json *json, uint64_t value)
+{
+	char buf[20], *end = buf + sizeof(buf), *first = digits(value, end);
+
+	separate(json);
+	put(json, first, (size_t)(end - first));
+}
+
+void json_i64(struct json *json, int64_t value)
+{
+	if (value >= 0) {
+		json_u64(json, (uint64_t)value);
+		return;
+	}
+	separate(json);
+	put_byte(json, '-');
+	json->comma = false;
+	json_u64(json, -(uint64_t)value);
+}
+
+/*
+ * Length of the UTF-8 sequence at @s, 0 when there is none: RFC 3629, section
+ * 4. A NUL fails as a continuation byte, so this stays inside the string.
+ */
+static size_t utf8_length(const uint8_t *s)
+{
+	uint8_t low = 0x80, high = 0xbf;
+	size_t len;
+
+	if (s[0] < 0x80)
+		return 1;
+	if (s[0] < 0xc2 || s[0] > 0xf4)
+		return 0;
+	len = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+
+	/* Overlong forms, surrogates, and what lies beyond U+10FFFF. */
+	if (s[0] == 0xe0)
+		low = 0xa0;
+	else if (s[0] == 0xed)
+		high = 0x9f;
+	else if (s[0] == 0xf0)
+		low = 0x90;
+	else if (s[0] == 0xf4)
+		high = 0x8f;
+	if (s[1] < low || s[1] > high)
+		return 0;
+
+	for (size_t i = 2; i < len; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	}
+	return len;
+}
+
+void json_string(struct json *json, const char *string)
+{
+	const uint8_t *s = (const uint8_t *)string;
+
+	separate(json);
+	put_byte(json, '"');
+	while (*s) {
+		size_t len = utf8_length(s);
+
+		if (*s == '"' || *s == '\\') {
+			put(json, (char[]){ '\\', (char)*s }, 2);
+		} else if (*s < 0x20) {
+			put(json, "\\u00", 4);
+			put(json, (char[]){ hex[*s >> 4], hex[*s & 15] }, 2);
+		} else if (len) {
+			put(json, (const char *)s, len);
+		} else {
+			put(json, "\xef\xbf\xbd", 3);
+		}
+		s += len ? len : 1;
+	}
+	put_byte(json, '"');
+}
+
+void json_mac(struct json *json, const uint8_t mac[6])
+{
+	char text[19], *p = text;
+
+	*p++ = '"';
+	for (int i = 0; i < 6; i++) {
+		*p++ = hex[mac[i] >> 4];
+		*p++ = hex[mac[i] & 15];
+		*p++ = ':';
+	}
+	p[-1] = '"';
+	separate(json);
+	put(json, text, (size_t)(p - text));
+}
+
+static void put_ipv4(struct json *json, const uint8_t ip[4])
+{
+	char text[15], *p = text + sizeof(text);
+
+	for (int i = 3; i >= 0; i--) {
+		p = digits(ip[i], p);
+		if (i)
+			*--p = '.';
+	}
+	put(json, p, (size_t)(text + sizeof(text) - p));
+}
+
+void json_ip(struct json *json, const uint8_t ip[16])
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	char text[INET6_ADDRSTRLEN];
+
+	separate(json);
+	put_byte(json, '"');
+	if (!memcmp(ip, mapped, sizeof(mapped))) {
+		put_ipv4(json, ip + sizeof(mapped));
+	} else {
+		const char *done = inet_ntop(AF_INET6, ip, text, sizeof(text));
+
+		assert(done);
+		put(json, done, strlen(done));
+	}
+	put_byte(json, '"');
+}

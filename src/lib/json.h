@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * A JSON writer into a buffer of fixed size. Commas are its business, nesting
+ * the caller's. What does not fit is dropped, and json_end() tells.
+ */
+#ifndef NETOBS_LIB_JSON_H
+#define NETOBS_LIB_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct json {
+	char *start, *pos, *end; /* [start, end): one byte is kept for the NUL */
+	bool comma; /* a value was written in this array or object */
+	bool overflow;
+};
+
+void json_begin(struct json *json, char *buf, size_t size);
+
+/* Length without the NUL; -ENOBUFS when something did not fit. */
+int json_end(struct json *json);
+
+void json_open(struct json *json, char bracket);
+void json_close(struct json *json, char bracket);
+
+/* @key is printed as it is: only for names that need no escapes. */
+void json_key(struct json *json, const char *key);
+
+void json_u64(struct json *json, uint64_t value);
+void json_i64(struct json *json, int64_t value);
+
+/* Escapes what JSON wants escaped; bytes that are not UTF-8 become U+FFFD. */
+void json_string(struct json *json, const char *string);
+
+void json_mac(struct json *json, const uint8_t mac[6]);
+
+/* @ip in network byte order; an IPv4-mapped address prints as IPv4. */
+void json_ip(struct json *json, const uint8_t ip[16]);
+
+static inline void json_key_u64(struct json *json, const char *key, uint64_t value)
+{
+	json_key(json, key);
+	json_u64(json, value);
+}
+
+#endif

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "merge.h"
+
+#include "bpf/hash.h"
+#include "bpf/parse/headers.h"
+#include "observe.h"
+#include "util.h"
+#include "watch.h"
+
+#include <string.h>
+
+enum {
+	SWEEP_BUCKETS = 4096,
+	TCP_FIN = 0x01,
+	TCP_RST = 0x04,
+};
+
+/*
+ * Longer than a packet takes from one point to the next. The queue of an
+ * interface comes after its egress point, so that queues lie in between only
+ * where another namespace is observed too.
+ */
+static const int64_t crossing_ns = 50 * NSEC_PER_MSEC;
+static const int64_t queued_crossing_ns = 250 * NSEC_PER_MSEC;
+/* A flow younger than this waits a drain, so that its first record is whole. */
+static const int64_t youth_ns = 20 * NSEC_PER_MSEC;
+
+void merge_init(struct merge *merge, const struct merge_options *options,
+		const struct watch *watch, const struct clock *clock,
+		const struct log *log)
+{
+	*merge = (struct merge){
+		.log = log,
+		.watch = watch,
+		.clock = clock,
+		.options = *options,
+	};
+}
+
+void merge_done(struct merge *merge)
+{
+	flow_table_done(&merge->table);
+	repeats_done(&merge->repeats);
+	record_done(&merge->record);
+}
+
+void merge_begin(struct merge *merge, enum merge_mode mode, int64_t flip_ns)
+{
+	merge->mode = mode;
+	merge->last_flip_ns = merge->flip_ns;
+	merge->flip_ns = flip_ns;
+	merge->unreported = (struct volume){ 0 };
+	merge->cursor = 0;
+}
+
+static bool may_cross(const struct merge *merge)
+{
+	return !merge->options.per_interface && !merge->options.single_point;
+}
+
+static void key_of(const struct merge *merge, const struct flow_key *key,
+		   struct flow_key *ret_key)
+{
+	if (merge->options.per_interface)
+		*ret_key = *key;
+	else
+		observe_key(key, merge->watch, ret_key);
+}
+
+/* Marks of the entry's own CPU and of those that were merged into it. */
+static uint16_t all_marks(const struct flow_tally *tally)
+{
+	uint16_t marks = tally->marks;
+
+	for (int i = 0; i < FLOW_MARKS; i++)
+		marks |= (tally->merged_marks[i] ? 1 : 0) << i;
+	return marks;
+}
+
+/* The addresses are those that the first point saw. */
+static void set_fixed(struct flow *flow, const struct flow_tally *tally,
+		      bool is_first_point, bool hide_link)
+{
+	if (tally->has_mac && !hide_link && (is_first_point || !flow->has_mac)) {
+		flow->has_mac = true;
+		memcpy(flow->dst_mac, tally->macs, sizeof(flow->dst_mac));
+		memcpy(flow->src_mac, tally->macs + 6, sizeof(flow->src_mac));
+	}
+	if (flow->key.tunnel == TUNNEL_NONE)
+		return;
+	flow->outer_src_port = tally->outer_src_port;
+	flow->outer_dst_port = tally->outer_dst_port;
+	flow->outer_src = tally->outer_src;
+	flow->outer_dst = tally->outer_dst;
+}
+
+static void add_times(struct flow *flow, const struct flow_tally *tally)
+{
+	int64_t first_ns = tally->first_ns, last_ns = tally->last_ns;
+
+	if (!flow->fresh) {
+		flow->fresh = true;
+		flow->first_ns = first_ns;
+		flow->last_ns = last_ns;
+		flow->tos = tally->tos;
+		flow->marks = all_marks(tally);
+		flow->ttl_min = tally->ttl_min;
+		flow->ttl_max = tally->ttl_max;
+		return;
+	}
+	if (first_ns < flow->first_ns)
+		flow->first_ns = first_ns;
+	if (last_ns >= flow->last_ns) {
+		flow->last_ns = last_ns;
+		flow->tos = tally->tos;
+	}
+	flow->marks |= all_marks(tally);
+	if (tally->ttl_min < flow->ttl_min)
+		flow->ttl_min = tally->ttl_min;
+	if (tally->ttl_max > flow->ttl_max)
+		flow->ttl_max = tally->ttl_max;
+}
+
+/* False without memory. */
+static bool add_entry(const struct merge *merge, struct flow *flow,
+		      const struct flow_entry *entry)
+{
+	const struct flow_tally *tally = &entry->tally;
+	struct volume volume = { tally->packets, tally->bytes, tally->l2_bytes };
+	struct point *point = flow_ensure_point(flow, entry->key.netns,
+						entry->key.ifindex,
+						entry->key.flags & KEY_EGRESS);
+
+	if (!point)
+		return false;
+	volume_add(&point->seen, &volume);
+	set_fixed(flow, tally, point == flow->points, merge->options.hide_link);
+	add_times(flow, tally);
+	return true;
+}
+
+static void note_merged(struct merge *merge, const struct flow_entry *entry)
+{
+	struct volume volume = { entry->tally.packets, entry->tally.bytes,
+				 entry->tally.l2_bytes };
+
+	volume_add(&merge->merged, &volume);
+}
+
+static void keep(struct merge *merge, const struct flow_entry *entry,
+		 const struct flow_key *key)
+{
+	struct flow *flow = flow_table_ensure(&merge->table, key);
+
+	if (flow && add_entry(merge, flow, entry))
+		return;
+	merge->lost.packets += entry->tally.packets;
+	merge->lost.bytes += entry->tally.bytes;
+}
+
+void merge_keep(struct merge *merge, const struct flow_entry *entry)
+{
+	struct flow_key key;
+
+	note_merged(merge, entry);
+	key_of(merge, &entry->key, &key);
+	keep(merge, entry, &key);
+}
+
+/* Reported every interval, whatever its age. */
+static bool is_due_always(const struct merge *merge)
+{
+	return merge->options.active_timeout_ns <= merge->options.interval_ns;
+}
+
+static bool is_active_timeout(const struct merge *merge, const struct flow *flow)
+{
+	int64_t age = merge->flip_ns - flow->first_ns;
+
+	/* Rounded to the nearest interval. */
+	return is_due_always(merge) || age + merge->options.interval_ns / 2 >=
+					       merge->options.active_timeout_ns;
+}
+
+/* Why the flow is to be reported now; 0: it is not. */
+static int why_report(const struct merge *merge, const struct flow *flow)
+{
+	if (flow->key.proto == IP_PROTO_TCP && flow->marks & (TCP_FIN | TCP_RST))
+		return NETOBS_END_DETECTED;
+	if (merge->mode == MERGE_FINAL)
+		return NETOBS_END_FORCED;
+	if (flow->last_ns + merge->options.idle_timeout_ns <= merge->flip_ns)
+		return NETOBS_END_IDLE;
+	if (merge->is_crowded)
+		return NETOBS_END_RESOURCES;
+	if (merge->mode != MERGE_ALL && !is_active_timeout(merge, flow))
+		return 0;
+	return merge->mode == MERGE_EARLY && is_due_always(merge) ?
+		       NETOBS_END_RESOURCES :
+		       NETOBS_END_ACTIVE;
+}
+
+static bool is_too_young(const struct merge *merge, const struct flow *flow)
+{
+	return may_cross(merge) && merge->mode < MERGE_ALL &&
+	       !flow->exported.packets &&
+	       flow->first_ns > merge->flip_ns - youth_ns;
+}
+
+/* It may turn up at a further point. */
+static bool may_return(const struct merge *merge, const struct flow *flow)
+{
+	int64_t longest_ns = merge->watch->n_places > 1 ? queued_crossing_ns :
+							  crossing_ns;
+
+	if (!may_cross(merge) || merge->mode == MERGE_FINAL)
+		return false;
+	if (flow->last_ns >= merge->flip_ns - longest_ns)
+		return true;
+	return flow->n_points > 1 && flow->last_ns >= merge->last_flip_ns;
+}
+
+static void volume_subtract(struct volume *from, const struct volume *what)
+{
+	/* What an interface that left a stack made of the total must not wrap. */
+	from->packets -= min_u64(from->packets, what->packets);
+	from->bytes -= min_u64(from->bytes, what->bytes);
+	from->l2_bytes -= min_u64(from->l2_bytes, what->l2_bytes);
+}
+
+static bool unexported(const struct merge *merge, const struct flow *flow,
+		       struct volume *ret_delta)
+{
+	struct volume delta;
+
+	if (!observe_total(flow, merge->watch, &delta))
+		return false;
+	volume_subtract(&delta, &flow->exported);
+	*ret_delta = delta;
+	return true;
+}
+
+/* False without memory: next time. */
+static bool report(struct merge *merge, struct flow *flow,
+		   const struct volume *delta, enum netobs_end_reason reason)
+{
+	if (delta->packets) {
+		if (record_fill(&merge->record, flow, delta, reason,
+				merge->watch, merge->clock))
+			return false;
+		if (merge->options.on_flow)
+			merge->options.on_flow(&merge->record.flow,
+					       merge->options.user);
+		merge->records++;
+		volume_add(&merge->exported, delta);
+		volume_add(&flow->exported, delta);
+	}
+	flow->fresh = false;
+	return true;
+}
+
+void merge_expect(struct merge *merge, uint64_t n_keys)
+{
+	repeats_init(&merge->repeats, n_keys);
+}
+
+void merge_announce(struct merge *merge, const struct flow_key *key)
+{
+	struct flow_key common;
+
+	key_of(merge, key, &common);
+	repeats_note(&merge->repeats, hash_key(&common));
+}
+
+void merge_deliver(struct merge *merge, const struct flow_entry *entry)
+{
+	struct flow_key key;
+	struct flow flow;
+	int reason;
+
+	note_merged(merge, entry);
+	key_of(merge, &entry->key, &key);
+	if (repeats_may(&merge->repeats, hash_key(&key)) ||
+	    flow_table_find(&merge->table, &key)) {
+		keep(merge, entry, &key);
+		return;
+	}
+	flow_init(&flow, &key);
+	add_entry(merge, &flow, entry);
+	reason = why_report(merge, &flow);
+	if (!reason || is_too_young(merge, &flow) || may_return(merge, &flow) ||
+	    !report(merge, &flow, &flow.point.seen, reason))
+		keep(merge, entry, &key);
+}
+
+/* Whether the flow stays in the table. */
+static bool sweep_flow(void *ctx, struct flow *flow)
+{
+	struct merge *merge = ctx;
+	struct volume delta = { 0 };
+	int reason;
+
+	if (flow->fresh && !unexported(merge, flow, &delta))
+		return true;
+	reason = flow->fresh ? why_report(merge, flow) : 0;
+	if (reason && !is_too_young(merge, flow))
+		report(merge, flow, &delta, reason);
+	if (flow->fresh) {
+		volume_add(&merge->unreported, &delta);
+		return true;
+	}
+	return may_return(merge, flow);
+}
+
+static void sum_up(struct merge *merge)
+{
+	merge->pending = merge->unreported;
+	merge->repeated = merge->merged;
+	volume_subtract(&merge->repeated, &merge->lost);
+	volume_subtract(&merge->repeated, &merge->exported);
+	volume_subtract(&merge->repeated, &merge->pending);
+}
+
+bool merge_sweep(struct merge *merge)
+{
+	if (!merge->cursor) {
+		repeats_done(&merge->repeats);
+		merge->is_crowded = merge->table.count > merge->options.max_flows;
+	}
+	merge->table.frozen = true;
+	if (flow_table_walk(&merge->table, &merge->cursor, SWEEP_BUCKETS,
+			    sweep_flow, merge))
+		return true;
+	merge->table.frozen = false;
+	flow_table_shrink(&merge->table);
+	sum_up(merge);
+	return false;
+}

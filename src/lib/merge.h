@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * From the kernel's entries, one per flow, observation point and CPU, to flow
+ * records: merges, counts once, and decides when a flow is reported.
+ *
+ * Flows that may still be seen elsewhere stay in the table after they were
+ * reported: a packet that was on its way between two points when the
+ * generation changed must not be counted again when it reaches the second.
+ */
+#ifndef NETOBS_LIB_MERGE_H
+#define NETOBS_LIB_MERGE_H
+
+#include "flow_table.h"
+#include "log.h"
+#include "record.h"
+#include "repeats.h"
+
+struct merge_options {
+	bool per_interface;
+	bool single_point; /* replay: nothing is seen twice */
+	bool hide_link;	   /* replay: the link header is made up */
+	int64_t interval_ns;
+	int64_t active_timeout_ns; /* 0: every interval */
+	int64_t idle_timeout_ns;
+	uint32_t max_flows;
+	void (*on_flow)(const struct netobs_flow *flow, void *user);
+	void *user;
+};
+
+enum merge_mode {
+	MERGE_INTERVAL,
+	MERGE_EARLY, /* the kernel's table fills up */
+	MERGE_ALL,   /* report everything */
+	MERGE_FINAL, /* report everything, keep nothing */
+};
+
+struct merge {
+	const struct log *log;
+	const struct watch *watch;
+	const struct clock *clock;
+	struct merge_options options;
+	struct flow_table table;
+	struct repeats repeats;
+	struct record record;
+
+	enum merge_mode mode;
+	int64_t flip_ns;      /* when what is being merged ended */
+	int64_t last_flip_ns; /* when it began */
+	bool is_crowded;      /* more flows than max_flows */
+	uint32_t cursor;
+
+	/* Since the beginning. */
+	struct volume merged;
+	struct volume exported;
+	struct volume lost;	  /* no memory */
+	struct volume pending;	  /* as of the last complete sweep */
+	struct volume repeated;	  /* seen at further points, likewise */
+	struct volume unreported; /* being summed up by the sweep */
+	uint64_t records;
+};
+
+void merge_init(struct merge *merge, const struct merge_options *options,
+		const struct watch *watch, const struct clock *clock,
+		const struct log *log);
+void merge_done(struct merge *merge);
+
+/* What ended at @flip_ns comes next. */
+void merge_begin(struct merge *merge, enum merge_mode mode, int64_t flip_ns);
+
+/* Into the table. */
+void merge_keep(struct merge *merge, const struct flow_entry *entry);
+
+/*
+ * Of a long list first all keys, then all entries: those that need not be kept
+ * are reported at once.
+ */
+void merge_expect(struct merge *merge, uint64_t n_keys);
+void merge_announce(struct merge *merge, const struct flow_key *key);
+void merge_deliver(struct merge *merge, const struct flow_entry *entry);
+
+/* Report a slice of what is due. False when all is done. */
+bool merge_sweep(struct merge *merge);
+
+#endif

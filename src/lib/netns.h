@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Network namespaces: finding them, and working in one for a moment. */
+#ifndef NETOBS_LIB_NETNS_H
+#define NETOBS_LIB_NETNS_H
+
+#include <stdint.h>
+
+/* The calling thread's own. */
+int netns_open_own(void);
+
+/* What ip-netns(8) calls @name, or what an absolute path names. */
+int netns_open(const char *name);
+
+int netns_inode(int fd, uint32_t *ret_inode);
+
+/*
+ * Move the calling thread into @fd's namespace; @ret_back is where it was.
+ * Leave with netns_leave(), which takes it.
+ */
+int netns_enter(int fd, int *ret_back);
+void netns_leave(int back);
+
+#endif

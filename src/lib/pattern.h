@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Interface names, and regular expressions for them: eth0, /^veth/. */
+#ifndef NETOBS_LIB_PATTERN_H
+#define NETOBS_LIB_PATTERN_H
+
+#include "log.h"
+
+#include <regex.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct pattern {
+	char *text; /* without slashes */
+	bool is_regex;
+	regex_t regex;
+};
+
+struct patterns {
+	struct pattern *items;
+	uint32_t count;
+};
+
+/* Add what @text means; @option names it in the message when it is wrong. */
+int patterns_add(struct patterns *patterns, const char *text,
+		 const char *option, const struct log *log);
+
+void patterns_done(struct patterns *patterns);
+
+bool patterns_match(const struct patterns *patterns, const char *name);
+
+#endif

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "pipeline.h"
+
+#include "util.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+_Static_assert((int)NETOBS_UNPARSED_REASONS == (int)UNPARSED_MAX, "same reasons");
+_Static_assert((int)NETOBS_LOST_KERNEL_MEMORY == (int)LOST_NO_MEMORY,
+	       "same reasons");
+
+static void note_arrival(struct pipeline *pipeline, uint32_t generation,
+			 const struct flow_entry *entry)
+{
+	pipeline->arrived[generation].packets += entry->tally.packets;
+	pipeline->arrived[generation].bytes += entry->tally.bytes;
+}
+
+/* Entries of the generation that is still being written to belong to its drain. */
+static bool hold(struct pipeline *pipeline, const struct flow_entry *entry)
+{
+	uint32_t capacity = pipeline->held_capacity * 2 ?: 64;
+	struct flow_entry *held;
+
+	if (pipeline->n_held == pipeline->held_capacity) {
+		held = reallocarray(pipeline->held, capacity, sizeof(*held));
+		if (!held)
+			return false;
+		pipeline->held = held;
+		pipeline->held_capacity = capacity;
+	}
+	pipeline->held[pipeline->n_held++] = *entry;
+	return true;
+}
+
+static int on_event(void *ctx, void *data, size_t size)
+{
+	struct pipeline *pipeline = ctx;
+	const struct event *event = data;
+
+	/* The watermark notice is shorter: that it came was all it had to say. */
+	if (size < sizeof(*event) || event->type != EVENT_ENTRY)
+		return 0;
+	if (event->generation == generation_old(&pipeline->generation) ||
+	    !hold(pipeline, &event->entry)) {
+		note_arrival(pipeline, event->generation, &event->entry);
+		merge_keep(&pipeline->merge, &event->entry);
+	}
+	return 0;
+}
+
+static void release_held(struct pipeline *pipeline)
+{
+	uint32_t generation = generation_old(&pipeline->generation);
+
+	for (uint32_t i = 0; i < pipeline->n_held; i++) {
+		note_arrival(pipeline, generation, &pipeline->held[i]);
+		merge_keep(&pipeline->merge, &pipeline->held[i]);
+	}
+	free(TAKE_PTR(pipeline->held));
+	pipeline->n_held = 0;
+	pipeline->held_capacity = 0;
+}
+
+static void on_keep(void *ctx, const struct flow_entry *entry)
+{
+	struct pipeline *pipeline = ctx;
+
+	note_arrival(pipeline, pipeline->drain.generation, entry);
+	merge_keep(&pipeline->merge, entry);
+}
+
+static void on_announce(void *ctx, const struct flow_key *key)
+{
+	struct pipeline *pipeline = ctx;
+
+	merge_announce(&pipeline->merge, key);
+}
+
+static void on_deliver(void *ctx, const struct flow_entry *entry)
+{
+	struct pipeline *pipeline = ctx;
+
+	note_arrival(pipeline, pipeline->drain.generation, entry);
+	merge_deliver(&pipeline->merge, entry);
+}
+
+static const struct drain_ops drain_ops = {
+	.event = on_event,
+	.keep = on_keep,
+	.announce = on_announce,
+	.deliver = on_deliver,
+};
+
+int pipeline_init(struct pipeline *pipeline,
+		  const struct pipeline_options *options,
+		  const struct watch *watch, const struct log *log)
+{
+	int err;
+
+	*pipeline = (struct pipeline){ .log = log, .options = *options };
+	clock_init(&pipeline->clock, options->store.clock);
+	merge_init(&pipeline->merge, &options->merge, watch, &pipeline->clock,
+		   log);
+	err = store_open(&pipeline->store, &options->store, log);
+	if (err)
+		return err;
+	drain_init(&pipeline->drain, &pipeline->store, &drain_ops, pipeline);
+	return generation_init(&pipeline->generation, &pipeline->store);
+}
+
+void pipeline_done(struct pipeline *pipeline)
+{
+	drain_done(&pipeline->drain);
+	generation_done(&pipeline->generation);
+	merge_done(&pipeline->merge);
+	store_close(&pipeline->store);
+	free(TAKE_PTR(pipeline->held));
+}
+
+void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
+		    int64_t now_ns)
+{
+	assert(pipeline_is_idle(pipeline));
+	pipeline->mode = mode;
+	pipeline->flip_ns = now_ns;
+	pipeline->drains++;
+	pipeline->early_drains += mode == MERGE_EARLY;
+	clock_calibrate(&pipeline->clock);
+	generation_flip(&pipeline->generation);
+	pipeline->phase = PIPELINE_SETTLING;
+}
+
+static void start_draining(struct pipeline *pipeline)
+{
+	uint32_t generation = generation_old(&pipeline->generation);
+
+	merge_begin(&pipeline->merge, pipeline->mode, pipeline->flip_ns);
+	release_held(pipeline);
+	drain_start(&pipeline->drain, generation);
+	merge_expect(&pipeline->merge, pipeline->drain.inserts);
+	pipeline->table_entries = pipeline->drain.inserts;
+	pipeline->phase = PIPELINE_DRAINING;
+}
+
+/* What became of packets other than an entry. */
+static struct count count_others(const struct counters *counters)
+{
+	struct count sum = counters->filtered;
+
+	sum.packets += counters->sampled_out.packets;
+	sum.bytes += counters->sampled_out.bytes;
+	for (int i = 0; i < UNPARSED_MAX; i++) {
+		sum.packets += counters->unparsed[i].packets;
+		sum.bytes += counters->unparsed[i].bytes;
+	}
+	for (int i = 0; i < LOST_MAX; i++) {
+		sum.packets += counters->lost[i].packets;
+		sum.bytes += counters->lost[i].bytes;
+	}
+	return sum;
+}
+
+/* What a generation at rest has counted and what did not arrive. */
+static struct count missing(struct pipeline *pipeline)
+{
+	uint32_t generation = pipeline->drain.generation;
+	struct counters *counted = &pipeline->counted[generation];
+	const struct count *arrived = &pipeline->arrived[generation];
+	struct count others;
+
+	store_read_counters(&pipeline->store, generation, counted);
+	others = count_others(counted);
+	return (struct count){
+		counted->seen.packets - others.packets - arrived->packets,
+		counted->seen.bytes - others.bytes - arrived->bytes,
+	};
+}
+
+/* All that was counted must have arrived, whatever the reason it did not. */
+static void balance(struct pipeline *pipeline, bool may_lack)
+{
+	uint32_t generation = pipeline->drain.generation;
+	struct count lack = missing(pipeline);
+
+	if (!lack.packets && !lack.bytes)
+		return;
+	if (!may_lack) {
+		log_error(pipeline->log,
+			  "the books do not balance: %lld packets, %lld bytes are missing",
+			  lack.packets, lack.bytes);
+		return;
+	}
+	pipeline->arrived[generation].packets += lack.packets;
+	pipeline->arrived[generation].bytes += lack.bytes;
+	pipeline->written_off.packets += lack.packets;
+	pipeline->written_off.bytes += lack.bytes;
+}
+
+static void step_draining(struct pipeline *pipeline)
+{
+	int ret = drain_step(&pipeline->drain);
+
+	if (ret > 0)
+		return;
+	pipeline->phase = PIPELINE_SWEEPING;
+	if (ret < 0)
+		log_error(pipeline->log, "cannot read the flow table: %s",
+			  strerror(-ret));
+	if (!ret || pipeline->drain.has_lost)
+		balance(pipeline, pipeline->drain.has_lost);
+}
+
+static void step_sweeping(struct pipeline *pipeline)
+{
+	if (merge_sweep(&pipeline->merge))
+		return;
+	pipeline->phase = PIPELINE_IDLE;
+	if (pipeline->options.on_interval)
+		pipeline->options.on_interval(pipeline->options.user);
+}
+
+bool pipeline_step(struct pipeline *pipeline)
+{
+	switch (pipeline->phase) {
+	case PIPELINE_SETTLING:
+		if (generation_settle(&pipeline->generation))
+			start_draining(pipeline);
+		break;
+	case PIPELINE_DRAINING:
+		step_draining(pipeline);
+		break;
+	case PIPELINE_SWEEPING:
+		step_sweeping(pipeline);
+		break;
+	case PIPELINE_IDLE:
+		break;
+	}
+	return !pipeline_is_idle(pipeline);
+}
+
+void pipeline_finish(struct pipeline *pipeline)
+{
+	const struct timespec wait = { .tv_nsec = GENERATION_WAIT_MS *
+						  NSEC_PER_MSEC };
+	/* In replay the writer is this very thread. */
+	bool has_writers = pipeline->clock.kind != CLOCK_PACKET;
+
+	while (pipeline_step(pipeline))
+		if (has_writers && pipeline_is_settling(pipeline))
+			nanosleep(&wait, NULL);
+}
+
+static void add_count(struct netobs_count *to, const struct count *from)
+{
+	to->packets += from->packets;
+	to->bytes += from->bytes;
+}
+
+static struct netobs_count to_count(const struct volume *volume)
+{
+	return (struct netobs_count){ volume->packets, volume->bytes };
+}
+
+void pipeline_stats(const struct pipeline *pipeline,
+		    struct netobs_stats *ret_stats)
+{
+	const struct merge *merge = &pipeline->merge;
+	struct netobs_stats stats = {
+		.sz = sizeof(stats),
+		.exported = to_count(&merge->exported),
+		.pending = to_count(&merge->pending),
+		.flows = merge->records,
+		.drains = pipeline->drains,
+		.early_drains = pipeline->early_drains,
+		.table_entries = pipeline->table_entries,
+		.interfaces = ret_stats->interfaces,
+	};
+
+	for (int g = 0; g < GENERATIONS; g++) {
+		const struct counters *counted = &pipeline->counted[g];
+
+		add_count(&stats.observed, &counted->seen);
+		add_count(&stats.filtered, &counted->filtered);
+		add_count(&stats.sampled_out, &counted->sampled_out);
+		for (int i = 0; i < UNPARSED_MAX; i++)
+			add_count(&stats.unparsed[i], &counted->unparsed[i]);
+		for (int i = 0; i < LOST_MAX; i++)
+			add_count(&stats.lost[i], &counted->lost[i]);
+	}
+	stats.lost[NETOBS_LOST_MEMORY] = to_count(&merge->lost);
+	add_count(&stats.lost[NETOBS_LOST_MEMORY], &pipeline->written_off);
+	stats.seen.packets = stats.observed.packets - merge->repeated.packets;
+	stats.seen.bytes = stats.observed.bytes - merge->repeated.bytes;
+	*ret_stats = stats;
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * What works here, found out by doing it. Attaching is tried on the loopback
+ * interface of a network namespace made for it, by a child process: setting up
+ * a namespace is not something to do to the caller's thread.
+ */
+#include "attach.h"
+#include "netns.h"
+#include "pipeline.h"
+#include "tcx.h"
+#include "util.h"
+#include "watch.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <netobs/probe.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+/* What the probes share: a loaded datapath when there can be one. */
+struct bench {
+	struct log silent;
+	struct store store;
+	struct programs programs;
+	int store_error;
+	int programs_error;
+};
+
+static int probe_bpf(struct bench *bench)
+{
+	cleanup_fd int fd =
+		bpf_map_create(BPF_MAP_TYPE_ARRAY, NULL, 4, 8, 1, NULL);
+
+	(void)bench;
+	return fd < 0 ? fd : 0;
+}
+
+static int probe_mmap_array(struct bench *bench)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
+	cleanup_fd int fd =
+		bpf_map_create(BPF_MAP_TYPE_ARRAY, NULL, 4, 8, 1, &opts);
+	size_t size = sysconf(_SC_PAGESIZE);
+	void *page;
+
+	(void)bench;
+	if (fd < 0)
+		return fd;
+	page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED)
+		return -errno;
+	munmap(page, size);
+	return 0;
+}
+
+static int create_hash(void)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_NO_PREALLOC);
+
+	return bpf_map_create(BPF_MAP_TYPE_HASH, NULL, 4, 8, 16, &opts);
+}
+
+static int probe_map_in_map(struct bench *bench)
+{
+	cleanup_fd int inner = create_hash();
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .inner_map_fd = inner);
+	cleanup_fd int outer = -1;
+
+	(void)bench;
+	if (inner < 0)
+		return inner;
+	outer = bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, NULL, 4, 4, 1, &opts);
+	return outer < 0 ? outer : 0;
+}
+
+static int probe_ringbuf(struct bench *bench)
+{
+	cleanup_fd int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, NULL, 0, 0,
+					   sysconf(_SC_PAGESIZE), NULL);
+
+	(void)bench;
+	return fd < 0 ? fd : 0;
+}
+
+static int probe_batch(struct bench *bench)
+{
+	cleanup_fd int fd = create_hash();
+	uint32_t position, key[16], count = ARRAY_SIZE(key);
+	uint64_t value[16];
+	int err;
+
+	(void)bench;
+	if (fd < 0)
+		return fd;
+	err = bpf_map_lookup_and_delete_batch(fd, NULL, &position, key, value,
+					      &count, NULL);
+	return err == -ENOENT ? 0 : err; /* empty */
+}
+
+static int probe_programs(struct bench *bench)
+{
+	return bench->store_error ?: bench->programs_error;
+}
+
+static int attach_loopback(struct bench *bench, bool use_tcx)
+{
+	struct attach_options options = {
+		.log = &bench->silent,
+		.use_tcx = use_tcx,
+		.use_clsact = !use_tcx,
+		.directions = { true, true },
+	};
+	struct attachment attachment = ATTACHMENT_NONE;
+	uint32_t loopback = 1; /* in every namespace */
+	int err;
+
+	if (unshare(CLONE_NEWNET))
+		return -errno;
+	err = attach(&options, loopback, "lo", &bench->programs, &attachment);
+	if (!err)
+		detach(&bench->silent, &attachment, loopback);
+	return err;
+}
+
+/* The result of @bench attaching, in a child with a namespace of its own. */
+static int try_attach(struct bench *bench, bool use_tcx)
+{
+	int status;
+	pid_t child;
+
+	if (probe_programs(bench))
+		return probe_programs(bench);
+	child = fork();
+	if (child < 0)
+		return -errno;
+	if (!child)
+		_exit(-attach_loopback(bench, use_tcx));
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
+}
+
+static int probe_tcx(struct bench *bench)
+{
+	return try_attach(bench, true);
+}
+
+static int probe_clsact(struct bench *bench)
+{
+	return try_attach(bench, false);
+}
+
+static int probe_test_run(struct bench *bench)
+{
+	uint8_t frame[64] = { 0 };
+	struct __sk_buff skb = { .cb = { 1, 0, sizeof(frame) } };
+	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame,
+		    .data_size_in = sizeof(frame), .ctx_in = &skb,
+		    .ctx_size_in = sizeof(skb), .repeat = 1);
+	int err = probe_programs(bench);
+
+	return err ?: bpf_prog_test_run_opts(bench->programs.fds[0], &run);
+}
+
+static int probe_btf(struct bench *bench)
+{
+	cleanup_fd int fd = open("/sys/kernel/btf/vmlinux", O_RDONLY | O_CLOEXEC);
+
+	(void)bench;
+	return fd < 0 ? -errno : 0;
+}
+
+static int probe_netns(struct bench *bench)
+{
+	cleanup_fd int own = netns_open_own();
+	int back, err;
+
+	(void)bench;
+	if (own < 0)
+		return own;
+	err = netns_enter(own, &back);
+	if (!err)
+		netns_leave(back);
+	return err;
+}
+
+struct probe {
+	const char *name;
+	const char *description;
+	const char *without;
+	enum netobs_feature_need need;
+	int (*run)(struct bench *bench);
+};
+
+static const struct probe probes[NETOBS_FEATURES] = {
+	[NETOBS_FEATURE_BPF] = {
+		.name = "bpf",
+		.description = "BPF maps and programs",
+		.without = "nothing works: run as root, or with CAP_BPF, "
+			   "CAP_NET_ADMIN and CAP_PERFMON",
+		.need = NETOBS_NEED_REQUIRED,
+		.run = probe_bpf,
+	},
+	[NETOBS_FEATURE_MMAP_ARRAY] = {
+		.name = "mmap_array",
+		.description = "BPF arrays mapped into user space",
+		.without = "flows cannot be read: Linux 5.10 is needed",
+		.need = NETOBS_NEED_REQUIRED,
+		.run = probe_mmap_array,
+	},
+	[NETOBS_FEATURE_MAP_IN_MAP] = {
+		.name = "map_in_map",
+		.description = "BPF maps inside maps",
+		.without = "flow tables cannot be exchanged: Linux 5.10 is needed",
+		.need = NETOBS_NEED_REQUIRED,
+		.run = probe_map_in_map,
+	},
+	[NETOBS_FEATURE_RINGBUF] = {
+		.name = "ringbuf",
+		.description = "BPF ring buffer",
+		.without = "a full flow table cannot be told: Linux 5.10 is needed",
+		.need = NETOBS_NEED_REQUIRED,
+		.run = probe_ringbuf,
+	},
+	[NETOBS_FEATURE_BATCH] = {
+		.name = "batch",
+		.description = "BPF batch operations on hash maps",
+		.without = "flow tables cannot be read: Linux 5.10 is needed",
+		.need = NETOBS_NEED_REQUIRED,
+		.run = probe_batch,
+	},
+	[NETOBS_FEATURE_PROGRAMS] = {
+		.name = "programs",
+		.description = "the flow programs load",
+		.without = "nothing can be observed; netobsctl flows -vv shows "
+			   "the verifier's words",
+		.need = NETOBS_NEED_REQUIRED,
+		.run = probe_programs,
+	},
+	[NETOBS_FEATURE_TCX] = {
+		.name = "tcx",
+		.description = "tcx links",
+		.without = "clsact filters are used: after kill -9 an inert "
+			   "stub stays attached",
+		.need = NETOBS_NEED_EITHER,
+		.run = probe_tcx,
+	},
+	[NETOBS_FEATURE_CLSACT] = {
+		.name = "clsact",
+		.description = "clsact qdisc with BPF filters",
+		.without = "there is no way to attach where tcx is missing too",
+		.need = NETOBS_NEED_EITHER,
+		.run = probe_clsact,
+	},
+	[NETOBS_FEATURE_TEST_RUN] = {
+		.name = "test_run",
+		.description = "BPF_PROG_TEST_RUN with a context",
+		.without = "capture files cannot be replayed (flows -r)",
+		.need = NETOBS_NEED_OPTIONAL,
+		.run = probe_test_run,
+	},
+	[NETOBS_FEATURE_BTF] = {
+		.name = "btf",
+		.description = "kernel type information (BTF)",
+		.without = "flows do not need it; programs that look into the "
+			   "kernel will",
+		.need = NETOBS_NEED_OPTIONAL,
+		.run = probe_btf,
+	},
+	[NETOBS_FEATURE_NETNS] = {
+		.name = "netns",
+		.description = "entering network namespaces",
+		.without = "interfaces of other namespaces (-i netns:...) "
+			   "cannot be observed",
+		.need = NETOBS_NEED_OPTIONAL,
+		.run = probe_netns,
+	},
+};
+
+static void bench_open(struct bench *bench)
+{
+	const struct store_options options = { .max_flows = 1024,
+					       .clock = CLOCK_PACKET };
+
+	*bench = (struct bench){ .programs = { { -1, -1 } } };
+	bench->store_error = store_open(&bench->store, &options, &bench->silent);
+	if (!bench->store_error)
+		bench->programs_error = store_load_programs(
+			&bench->store, 0, LINK_ETHERNET, &bench->programs);
+}
+
+static void bench_close(struct bench *bench)
+{
+	programs_close(&bench->programs);
+	store_close(&bench->store);
+}
+
+static bool can_run(const struct netobs_feature *features)
+{
+	bool can_attach = false;
+
+	for (int i = 0; i < NETOBS_FEATURES; i++) {
+		if (features[i].need == NETOBS_NEED_REQUIRED &&
+		    !features[i].available)
+			return false;
+		can_attach |= features[i].need == NETOBS_NEED_EITHER &&
+			      features[i].available;
+	}
+	return can_attach;
+}
+
+int netobs_probe(uint64_t disable,
+		 struct netobs_feature ret_features[NETOBS_FEATURES])
+{
+	struct bench bench;
+
+	if (!ret_features)
+		return -EINVAL;
+	bench_open(&bench);
+	for (int i = 0; i < NETOBS_FEATURES; i++) {
+		int err = disable & 1ULL << i ? -ENOTSUP : probes[i].run(&bench);
+
+		ret_features[i] = (struct netobs_feature){
+			.name = probes[i].name,
+			.description = probes[i].description,
+			.without = probes[i].without,
+			.need = probes[i].need,
+			.available = !err,
+			.error = err,
+		};
+	}
+	bench_close(&bench);
+	return can_run(ret_features);
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Capture files through the BPF programs, on the file's own time. */
+#include "bpf/parse/headers.h"
+#include "capture_file.h"
+#include "context.h"
+#include "util.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <string.h>
+
+struct replay {
+	struct netobs *ctx;
+	struct pipeline *pipeline;
+	struct capture_file file;
+	struct programs programs;
+	struct watch nowhere;
+	int64_t due_ns; /* file time of the next drain; 0: not known yet */
+};
+
+/*
+ * BPF_PROG_TEST_RUN refuses frames without all of an IP header. The programs
+ * would find them too short, so that is what they are counted as. In replay
+ * this thread is the only one to write counters.
+ */
+static bool is_refused(const struct frame *frame)
+{
+	uint32_t len = sizeof(struct ether_wire);
+	uint16_t type;
+
+	if (frame->len <= len)
+		return true;
+	type = frame->bytes[12] << 8 | frame->bytes[13];
+	if (type == ETHERTYPE_IPV4)
+		len += sizeof(struct ipv4_wire);
+	else if (type == ETHERTYPE_IPV6)
+		len += sizeof(struct ipv6_wire);
+	return frame->len < len;
+}
+
+static void count_short(const struct replay *replay, const struct frame *frame)
+{
+	const struct pipeline *pipeline = replay->pipeline;
+	struct counters *counters =
+		&pipeline->store.cpus[0].counters[pipeline->generation.current];
+	uint64_t bytes = frame->wire_len -
+			 min_u64(frame->wire_len, sizeof(struct ether_wire));
+
+	counters->seen.packets++;
+	counters->seen.bytes += bytes;
+	counters->unparsed[UNPARSED_SHORT].packets++;
+	counters->unparsed[UNPARSED_SHORT].bytes += bytes;
+}
+
+static int run_program(const struct replay *replay, struct frame *frame)
+{
+	struct __sk_buff skb = {
+		.cb = { frame->ns, frame->ns >> 32, frame->wire_len },
+	};
+	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame->bytes,
+		    .data_size_in = frame->len, .ctx_in = &skb,
+		    .ctx_size_in = sizeof(skb), .repeat = 1);
+
+	return bpf_prog_test_run_opts(replay->programs.fds[NETOBS_INGRESS], &run);
+}
+
+static void drain(struct replay *replay, enum merge_mode mode, int64_t ns)
+{
+	pipeline_begin(replay->pipeline, mode, ns);
+	pipeline_finish(replay->pipeline);
+}
+
+static bool is_table_filling(const struct replay *replay)
+{
+	const struct pipeline *pipeline = replay->pipeline;
+
+	return pipeline->store.tables[pipeline->generation.current].announced;
+}
+
+/* Drain when the file's time says so. */
+static void drain_until(struct replay *replay, int64_t ns)
+{
+	int64_t interval_ns = replay->pipeline->options.merge.interval_ns;
+	const struct merge *merge = &replay->pipeline->merge;
+
+	if (!replay->due_ns)
+		replay->due_ns = ns + interval_ns;
+	if (is_table_filling(replay))
+		drain(replay, MERGE_EARLY, min_u64(ns, replay->due_ns));
+	while (ns >= replay->due_ns) {
+		drain(replay, MERGE_INTERVAL, replay->due_ns);
+		replay->due_ns += interval_ns;
+		/* Nothing waits for a timeout: on to the interval of @ns. */
+		if (!merge->pending.packets && replay->due_ns <= ns)
+			replay->due_ns += (ns - replay->due_ns) / interval_ns *
+						  interval_ns +
+					  interval_ns;
+	}
+}
+
+/* 0 at the end of the file. */
+static int replay_frames(struct replay *replay)
+{
+	struct frame frame;
+	int ret;
+
+	while ((ret = capture_file_next(&replay->file, &frame)) == 1) {
+		int err;
+
+		if (__atomic_load_n(&replay->ctx->is_stopping, __ATOMIC_RELAXED))
+			return -ECANCELED;
+		drain_until(replay, frame.ns);
+		if (is_refused(&frame)) {
+			count_short(replay, &frame);
+			continue;
+		}
+		err = run_program(replay, &frame);
+		if (err) {
+			log_error(&replay->ctx->log, "%s: packet %llu: %s",
+				  replay->file.path,
+				  (unsigned long long)replay->file.packets,
+				  strerror(-err));
+			return err;
+		}
+	}
+	return ret;
+}
+
+static int start(struct replay *replay)
+{
+	struct pipeline_options options = context_pipeline_options(replay->ctx);
+	int err;
+
+	options.store.clock = CLOCK_PACKET;
+	options.merge.single_point = true;
+	options.merge.hide_link = capture_file_hides_link(&replay->file);
+	err = pipeline_init(replay->pipeline, &options, &replay->nowhere,
+			    &replay->ctx->log);
+	if (err)
+		return err;
+	return store_load_programs(&replay->pipeline->store, 0, LINK_ETHERNET,
+				   &replay->programs);
+}
+
+static void replay_done(struct replay *replay)
+{
+	capture_file_close(&replay->file);
+	programs_close(&replay->programs);
+	/* The context keeps the pipeline for its statistics, but not this. */
+	replay->pipeline->merge.watch = &replay->ctx->watch;
+}
+
+static int run(struct netobs *ctx, const char *path)
+{
+	__attribute__((cleanup(replay_done))) struct replay replay = {
+		.ctx = ctx,
+		.pipeline = &ctx->pipeline,
+		.programs = { { -1, -1 } },
+	};
+	int err = capture_file_open(&replay.file, path, &ctx->log);
+
+	err = err ?: start(&replay);
+	if (err)
+		return err;
+	err = replay_frames(&replay);
+	drain(&replay, MERGE_FINAL, replay.due_ns);
+	ctx->state = CONTEXT_STOPPED;
+	return err ?: (int)ctx->pipeline.merge.records;
+}
+
+int netobs_replay(struct netobs *ctx, const char *path)
+{
+	if (!ctx || !path || ctx->state != CONTEXT_NEW)
+		return -EINVAL;
+	ctx->state = CONTEXT_FAILED;
+	return run(ctx, path);
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "rtnl.h"
+
+#include "util.h"
+
+#include <errno.h>
+#include <linux/if_link.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { RECEIVE_SIZE = 32 << 10 }; /* the kernel's dump messages fit */
+
+int rtnl_open(uint32_t groups)
+{
+	struct sockaddr_nl address = { .nl_family = AF_NETLINK,
+				       .nl_groups = groups };
+	cleanup_fd int fd =
+		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (struct sockaddr *)&address, sizeof(address)))
+		return -errno;
+	return TAKE_FD(fd);
+}
+
+int rtnl_request_dump(int fd, uint16_t type, const void *header, uint32_t len)
+{
+	struct {
+		struct nlmsghdr message;
+		char header[64];
+	} request = {
+		.message = {
+			.nlmsg_len = NLMSG_LENGTH(len),
+			.nlmsg_type = type,
+			.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
+		},
+	};
+
+	if (len > sizeof(request.header))
+		return -EINVAL;
+	memcpy(request.header, header, len);
+	if (send(fd, &request, request.message.nlmsg_len, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+/* > 0: the end of a dump was reached. */
+static int walk(const char *buf, ssize_t len, rtnl_message_fn on_message,
+		void *ctx)
+{
+	const struct nlmsghdr *message = (const struct nlmsghdr *)buf;
+	int done = 0;
+
+	for (; NLMSG_OK(message, len); message = NLMSG_NEXT(message, len)) {
+		if (message->nlmsg_type == NLMSG_DONE)
+			done = 1;
+		else if (message->nlmsg_type == NLMSG_ERROR)
+			return ((const struct nlmsgerr *)NLMSG_DATA(message))->error;
+		else
+			on_message(ctx, message);
+	}
+	return done;
+}
+
+int rtnl_receive(int fd, bool wait, rtnl_message_fn on_message, void *ctx)
+{
+	cleanup_free char *buf = malloc(RECEIVE_SIZE);
+	int done = 0;
+
+	if (!buf)
+		return -ENOMEM;
+	while (!done) {
+		ssize_t len =
+			recv(fd, buf, RECEIVE_SIZE, wait ? 0 : MSG_DONTWAIT);
+
+		if (len < 0 && errno == EINTR)
+			continue;
+		if (len < 0)
+			return errno == EAGAIN ? 0 : -errno;
+		done = walk(buf, len, on_message, ctx);
+	}
+	return done;
+}
+
+int rtnl_dump(int fd, uint16_t type, const void *header, uint32_t len,
+	      rtnl_message_fn on_message, void *ctx)
+{
+	int err = rtnl_request_dump(fd, type, header, len);
+
+	if (err)
+		return err;
+	err = rtnl_receive(fd, true, on_message, ctx);
+	return err < 0 ? err : 0;
+}
+
+static uint32_t attr_u32(const struct rtattr *attr)
+{
+	uint32_t value = 0;
+
+	memcpy(&value, RTA_DATA(attr), min_u64(RTA_PAYLOAD(attr), sizeof(value)));
+	return value;
+}
+
+/* With or without the NUL that the kernel sends. */
+static bool is_text(const struct rtattr *attr, const char *text)
+{
+	size_t len = strnlen(RTA_DATA(attr), RTA_PAYLOAD(attr));
+
+	return len == strlen(text) && !memcmp(RTA_DATA(attr), text, len);
+}
+
+static void parse_vlan_data(const struct rtattr *data, struct rtnl_link *link)
+{
+	const struct rtattr *attr = RTA_DATA(data);
+	int len = RTA_PAYLOAD(data);
+
+	for (; RTA_OK(attr, len); attr = RTA_NEXT(attr, len))
+		if (attr->rta_type == IFLA_VLAN_ID)
+			link->vlan_id = attr_u32(attr);
+}
+
+/* The kind comes before its data. */
+static void parse_info(const struct rtattr *info, struct rtnl_link *link,
+		       bool *ret_is_pair)
+{
+	const struct rtattr *attr = RTA_DATA(info);
+	int len = RTA_PAYLOAD(info);
+
+	for (; RTA_OK(attr, len); attr = RTA_NEXT(attr, len)) {
+		if (attr->rta_type == IFLA_INFO_KIND) {
+			link->is_vlan = is_text(attr, "vlan");
+			*ret_is_pair = is_text(attr, "veth") ||
+				       is_text(attr, "netkit");
+		}
+		if (attr->rta_type == IFLA_INFO_DATA && link->is_vlan)
+			parse_vlan_data(attr, link);
+	}
+}
+
+bool rtnl_parse_link(const struct nlmsghdr *message, struct rtnl_link *ret_link)
+{
+	const struct ifinfomsg *info = NLMSG_DATA(message);
+	const struct rtattr *attr = IFLA_RTA(info);
+	int len = (int)message->nlmsg_len - (int)NLMSG_SPACE(sizeof(*info));
+	bool is_pair = false, lower_elsewhere = false;
+
+	if (message->nlmsg_type != RTM_NEWLINK &&
+	    message->nlmsg_type != RTM_DELLINK)
+		return false;
+	if (message->nlmsg_len < NLMSG_LENGTH(sizeof(*info)))
+		return false;
+	/* A bridge's view of its port: the port's own message says all. */
+	if (info->ifi_family != AF_UNSPEC)
+		return false;
+
+	*ret_link = (struct rtnl_link){
+		.ifindex = info->ifi_index,
+		.hardware = info->ifi_type,
+		.deleted = message->nlmsg_type == RTM_DELLINK,
+	};
+	for (; RTA_OK(attr, len); attr = RTA_NEXT(attr, len)) {
+		switch (attr->rta_type & NLA_TYPE_MASK) {
+		case IFLA_IFNAME:
+			memcpy(ret_link->name, RTA_DATA(attr),
+			       min_u64(RTA_PAYLOAD(attr),
+				       sizeof(ret_link->name) - 1));
+			break;
+		case IFLA_MASTER:
+			ret_link->master = attr_u32(attr);
+			break;
+		case IFLA_LINK:
+			ret_link->lower = attr_u32(attr);
+			break;
+		case IFLA_LINK_NETNSID:
+			lower_elsewhere = true;
+			break;
+		case IFLA_LINKINFO:
+			parse_info(attr, ret_link, &is_pair);
+			break;
+		}
+	}
+	/* A veth's link is its peer: beside it, not below. */
+	if (is_pair || lower_elsewhere || ret_link->lower == ret_link->ifindex)
+		ret_link->lower = 0;
+	return true;
+}

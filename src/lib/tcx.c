@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "tcx.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+/* enum bpf_attach_type and BPF_F_BEFORE of Linux 6.6's include/uapi/linux/bpf.h. */
+enum { TCX_INGRESS = 46, TCX_EGRESS = 47, LINK_BEFORE = 1 << 3 };
+
+int tcx_link(int program_fd, uint32_t ifindex, enum netobs_direction direction)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts);
+
+	if (direction == NETOBS_EGRESS)
+		return bpf_link_create(program_fd, ifindex,
+				       (enum bpf_attach_type)TCX_EGRESS, &opts);
+	opts.flags = LINK_BEFORE;
+	return bpf_link_create(program_fd, ifindex,
+			       (enum bpf_attach_type)TCX_INGRESS, &opts);
+}

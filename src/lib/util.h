@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Ownership in types: cleanup attributes, and how to hand over what they hold. */
+#ifndef NETOBS_LIB_UTIL_H
+#define NETOBS_LIB_UTIL_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+#define NSEC_PER_SEC 1000000000LL
+#define NSEC_PER_MSEC 1000000LL
+
+static inline void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static inline void free_ptr(void *ptr)
+{
+	free(*(void **)ptr);
+}
+
+#define cleanup_fd __attribute__((cleanup(close_fd)))
+#define cleanup_free __attribute__((cleanup(free_ptr)))
+
+#define TAKE_FD(fd)             \
+	({                      \
+		int _fd = (fd); \
+		(fd) = -1;      \
+		_fd;            \
+	})
+
+#define TAKE_PTR(ptr)                       \
+	({                                  \
+		__typeof__(ptr) _p = (ptr); \
+		(ptr) = NULL;               \
+		_p;                         \
+	})
+
+static inline uint64_t min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline uint64_t max_u64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+#endif
