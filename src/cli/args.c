@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "args.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "value.h"
+
+enum {
+	MAX_OPTIONS = 32,
+	LONG_BASE = 256, /* getopt_long() codes, beyond any letter */
+	LONG_HELP = LONG_BASE + MAX_OPTIONS,
+	HELP_COLUMN = 30,
+};
+
+void args_complain(const struct args_command *command, const char *format, ...)
+{
+	va_list args;
+
+	fprintf(stderr, "netobsctl %s: ", command->name);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fprintf(stderr, "\nTry 'netobsctl %s -h'.\n", command->name);
+}
+
+void args_list_clear(struct args_list *list)
+{
+	free(list->items);
+	*list = (struct args_list){ 0 };
+}
+
+/* no_argument, required_argument or optional_argument of getopt_long(). */
+static int takes_argument(const struct args_option *option)
+{
+	switch (option->type) {
+	case ARGS_SWITCH:
+	case ARGS_REPEAT:
+		return no_argument;
+	case ARGS_ABSENT: /* refused either way, for the right reason */
+		return optional_argument;
+	default:
+		return required_argument;
+	}
+}
+
+static void print_option(const struct args_option *option)
+{
+	int width = option->letter ? printf("  -%c, ", option->letter) :
+				     printf("      ");
+
+	width += printf("--%s", option->name);
+	if (takes_argument(option))
+		width += printf(" %s", option->metavar);
+	if (width >= HELP_COLUMN) {
+		putchar('\n');
+		width = 0;
+	}
+	printf("%*s%s\n", HELP_COLUMN - width, "", option->help);
+}
+
+static void print_help(const struct args_command *command)
+{
+	printf("Usage: netobsctl %s [OPTIONS]\n%s.\n\nOptions:\n",
+	       command->name, command->summary);
+	for (const struct args_option *o = command->options; o->name; o++) {
+		if (o->type != ARGS_ABSENT)
+			print_option(o);
+	}
+	printf("  -h, --help%*sthis text\n", HELP_COLUMN - 12, "");
+	if (command->notes)
+		printf("\n%s", command->notes);
+	printf("\nManual page: netobsctl-%s(8)\n", command->name);
+}
+
+static int list_add(struct args_list *list, const char *item)
+{
+	const char **items =
+		reallocarray(list->items, list->n + 2, sizeof(*items));
+
+	if (!items)
+		return -ENOMEM;
+	list->items = items;
+	items[list->n++] = item;
+	items[list->n] = NULL;
+	return 0;
+}
+
+static int store(const struct args_option *option, const char *text, void *config)
+{
+	void *field = (char *)config + option->offset;
+	uint64_t number;
+	int r;
+
+	switch (option->type) {
+	case ARGS_SWITCH:
+		*(bool *)field = true;
+		return 0;
+	case ARGS_REPEAT:
+		++*(uint32_t *)field;
+		return 0;
+	case ARGS_STRING:
+		*(const char **)field = text;
+		return *text ? 0 : -EINVAL;
+	case ARGS_LIST:
+		return *text ? list_add(field, text) : -EINVAL;
+	case ARGS_SECONDS:
+		return value_seconds(text, field);
+	case ARGS_NUMBER:
+		return value_number(text, UINT64_MAX, field);
+	case ARGS_NUMBER32:
+		r = value_number(text, UINT32_MAX, &number);
+		if (r == 0)
+			*(uint32_t *)field = (uint32_t)number;
+		return r;
+	case ARGS_CHOICE:
+		return value_choice(option->choices, text, field);
+	case ARGS_ABSENT:
+		break;
+	}
+	return -EOPNOTSUPP;
+}
+
+static const char *expectation(const struct args_option *option)
+{
+	switch (option->type) {
+	case ARGS_SECONDS:
+		return "a number of seconds from 0.001 to 2147483, such as 5 or 0.5";
+	case ARGS_NUMBER:
+		return "a whole number, at least 1";
+	case ARGS_NUMBER32:
+		return "a whole number from 1 to 4294967295";
+	case ARGS_CHOICE:
+		return option->metavar;
+	default:
+		return "a name";
+	}
+}
+
+static enum args_result apply(const struct args_command *command,
+			      const struct args_option *option,
+			      const char *text, void *config)
+{
+	int r;
+
+	if (option->type == ARGS_ABSENT) {
+		args_complain(command, "%s", option->help);
+		return ARGS_WRONG;
+	}
+	r = store(option, text, config);
+	if (r == 0)
+		return ARGS_RUN;
+	if (r == -ENOMEM)
+		args_complain(command, "--%s: %s", option->name, strerror(-r));
+	else if (option->letter)
+		args_complain(command, "-%c, --%s: '%s' is not %s",
+			      option->letter, option->name, text,
+			      expectation(option));
+	else
+		args_complain(command, "--%s: '%s' is not %s", option->name,
+			      text, expectation(option));
+	return ARGS_WRONG;
+}
+
+/* Whether @typed, "--name" or "--name=value", could be several options. */
+static bool is_ambiguous(const struct args_command *command, const char *typed)
+{
+	const size_t len = strcspn(typed + 2, "=");
+
+	for (const struct args_option *o = command->options; o->name; o++) {
+		if (!strncmp(o->name, typed + 2, len))
+			return true;
+	}
+	return false;
+}
+
+/* Names the option as it was typed; getopt_long() keeps only parts of it. */
+static void complain_option(const struct args_command *command, int code,
+			    char **argv)
+{
+	const char *typed = argv[optind - 1];
+	const struct args_option *option = NULL;
+
+	if (code == ':') {
+		args_complain(command, "option '%s' needs a value", typed);
+		return;
+	}
+	if (optopt >= LONG_BASE && optopt < LONG_HELP)
+		option = &command->options[optopt - LONG_BASE];
+	if (option || optopt == LONG_HELP)
+		args_complain(command, "option '--%s' takes no value",
+			      option ? option->name : "help");
+	else if (optopt)
+		args_complain(command, "unknown option '-%c'", optopt);
+	else
+		args_complain(command, "%s option '%s'",
+			      is_ambiguous(command, typed) ? "ambiguous" :
+							     "unknown",
+			      typed);
+}
+
+/* The option that getopt_long() returned @code for. */
+static const struct args_option *find(const struct args_command *command, int code)
+{
+	const struct args_option *o = command->options;
+
+	if (code >= LONG_BASE)
+		return &o[code - LONG_BASE];
+	while (o->letter != code)
+		o++;
+	return o;
+}
+
+/* The two tables that getopt_long() wants. */
+struct getopt_tables {
+	char letters[2 * MAX_OPTIONS + 4];
+	struct option names[MAX_OPTIONS + 2];
+};
+
+static void fill_tables(const struct args_command *command,
+			struct getopt_tables *tables)
+{
+	char *letter = tables->letters;
+	int n = 0;
+
+	*tables = (struct getopt_tables){ 0 };
+	*letter++ = ':'; /* tell a missing value from an unknown option */
+	*letter++ = 'h';
+	for (const struct args_option *o = command->options; o->name; o++, n++) {
+		int value = takes_argument(o);
+
+		assert(n < MAX_OPTIONS);
+		tables->names[n] =
+			(struct option){ o->name, value, NULL, LONG_BASE + n };
+		if (o->letter) {
+			*letter++ = o->letter;
+			if (value)
+				*letter++ = ':';
+		}
+	}
+	tables->names[n] =
+		(struct option){ "help", no_argument, NULL, LONG_HELP };
+}
+
+enum args_result args_parse(const struct args_command *command, int argc,
+			    char **argv, void *config)
+{
+	struct getopt_tables tables;
+	int code;
+
+	fill_tables(command, &tables);
+	opterr = 0;
+	optind = 0; /* start anew: main() may have parsed before */
+	while ((code = getopt_long(argc, argv, tables.letters, tables.names,
+				   NULL)) != -1) {
+		enum args_result result;
+
+		if (code == 'h' || code == LONG_HELP) {
+			print_help(command);
+			return ARGS_HELP;
+		}
+		if (code == '?' || code == ':') {
+			complain_option(command, code, argv);
+			return ARGS_WRONG;
+		}
+		result = apply(command, find(command, code), optarg, config);
+		if (result != ARGS_RUN)
+			return result;
+	}
+	if (optind < argc) {
+		args_complain(command, "'%s': %s", argv[optind],
+			      command->positional);
+		return ARGS_WRONG;
+	}
+	return ARGS_RUN;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Options of a command as a table, which drives both the parser and -h.
+ */
+#ifndef NETOBS_CLI_ARGS_H
+#define NETOBS_CLI_ARGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Exit status of every command. */
+enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+/* What an option's argument is, and the type of the field it is stored in. */
+enum args_type {
+	ARGS_SWITCH,   /* none; bool */
+	ARGS_REPEAT,   /* none, may be repeated; uint32_t */
+	ARGS_STRING,   /* const char * */
+	ARGS_LIST,     /* may be repeated; struct args_list */
+	ARGS_SECONDS,  /* decimal fraction allowed; uint32_t in milliseconds */
+	ARGS_NUMBER,   /* at least 1; uint64_t */
+	ARGS_NUMBER32, /* at least 1; uint32_t */
+	ARGS_CHOICE,   /* one of choices; int, its index */
+	ARGS_ABSENT,   /* refused, help says why; not listed */
+};
+
+/* NULL-terminated; the strings are those of argv. */
+struct args_list {
+	const char **items;
+	size_t n;
+};
+
+struct args_option {
+	char letter; /* 0: none */
+	const char *name;
+	enum args_type type;
+	size_t offset; /* of the field in the command's configuration */
+	const char *metavar;
+	const char *const *choices; /* NULL-terminated */
+	const char *help;
+};
+
+struct args_command {
+	const char *name;
+	const char *summary;
+	const struct args_option *options; /* up to one without a name */
+	const char *positional;		   /* why an operand is refused */
+	const char *notes; /* printed after the options, or NULL */
+};
+
+enum args_result {
+	ARGS_RUN,   /* go on */
+	ARGS_HELP,  /* help was asked for and printed */
+	ARGS_WRONG, /* a message was printed */
+};
+
+/* -h and --help are understood without being in the table. */
+enum args_result args_parse(const struct args_command *command, int argc,
+			    char **argv, void *config);
+
+void args_list_clear(struct args_list *list);
+
+/* Print "netobsctl COMMAND: ..." and where to find help, to stderr. */
+void args_complain(const struct args_command *command, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+#endif

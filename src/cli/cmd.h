@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The verbs. Each returns the exit status: EXIT_FINE, EXIT_FAILED, EXIT_USAGE. */
+#ifndef NETOBS_CLI_CMD_H
+#define NETOBS_CLI_CMD_H
+
+int cmd_flows(int argc, char **argv);
+int cmd_check(int argc, char **argv);
+
+#endif

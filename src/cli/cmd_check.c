@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "cmd.h"
+
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <sys/vfs.h>
+
+#include <netobs/probe.h>
+#include <netobs/version.h>
+
+#include "args.h"
+#include "privileges.h"
+
+struct check_config {
+	int output;
+};
+
+enum { OUTPUT_TABLE, OUTPUT_JSON };
+
+static const char *const outputs[] = {
+	[OUTPUT_TABLE] = "table", [OUTPUT_JSON] = "json", NULL
+};
+
+static const struct args_option options[] = {
+	{ 'o', "output", ARGS_CHOICE, offsetof(struct check_config, output),
+	  "table|json", outputs, "for people (default) or for programs" },
+	{ 0 }
+};
+
+static const struct args_command command = {
+	.name = "check",
+	.summary = "Say what this kernel and these privileges allow, and what is missing",
+	.options = options,
+	.positional = "check takes no operands",
+	.notes = "The exit status is 0 if 'netobsctl flows' can run here, else 1.\n",
+};
+
+/* All that is printed, so that both forms say the same. */
+struct findings {
+	struct utsname kernel;
+	struct privilege privileges[PRIVILEGES];
+	struct netobs_feature features[NETOBS_FEATURES];
+	bool bpffs;
+	bool can_run;
+};
+
+static bool has_bpffs(void)
+{
+	struct statfs fs;
+
+	return statfs("/sys/fs/bpf", &fs) == 0 && fs.f_type == BPF_FS_MAGIC;
+}
+
+static int find_out(struct findings *findings)
+{
+	int r = privileges_read(findings->privileges);
+
+	if (r < 0)
+		return r;
+	uname(&findings->kernel);
+	findings->bpffs = has_bpffs();
+	r = netobs_probe(0, findings->features);
+	if (r < 0)
+		return r;
+	findings->can_run = r > 0;
+	return 0;
+}
+
+static const char *need_name(uint8_t need)
+{
+	switch (need) {
+	case NETOBS_NEED_REQUIRED:
+		return "required";
+	case NETOBS_NEED_EITHER:
+		return "either";
+	default:
+		return "optional";
+	}
+}
+
+static void print_feature(const struct netobs_feature *feature)
+{
+	printf("  %-12s %-4s %s\n", feature->name,
+	       feature->available ? "yes" : "no", feature->description);
+	if (feature->available)
+		return;
+	if (feature->error)
+		printf("  %-17s why: %s\n", "", strerror(-feature->error));
+	if (feature->without)
+		printf("  %-17s without it: %s\n", "", feature->without);
+}
+
+static void print_privilege(const struct privilege *privilege)
+{
+	printf("  %-14s %-4s %s\n", privilege->name,
+	       privilege->held ? "yes" : "no", privilege->purpose);
+}
+
+static void print_verdict(const struct findings *findings)
+{
+	const char *separator = " This process lacks ";
+
+	if (findings->can_run) {
+		puts("\nnetobsctl flows can run here.");
+		return;
+	}
+	printf("\nnetobsctl flows cannot run here.");
+	for (int i = 0; i < PRIVILEGES; i++) {
+		const struct privilege *privilege = &findings->privileges[i];
+
+		if (!privilege->held &&
+		    strcmp(privilege->name, "CAP_SYS_ADMIN") != 0) {
+			printf("%s%s", separator, privilege->name);
+			separator = ", ";
+		}
+	}
+	puts(*separator == ',' ? ": run it as root." : "");
+}
+
+static void print_table(const struct findings *findings)
+{
+	printf("netobs %s on %s %s (%s)\n\nPrivileges\n", netobs_version(),
+	       findings->kernel.sysname, findings->kernel.release,
+	       findings->kernel.machine);
+	for (int i = 0; i < PRIVILEGES; i++)
+		print_privilege(&findings->privileges[i]);
+	puts("\nKernel");
+	for (int i = 0; i < NETOBS_FEATURES; i++)
+		print_feature(&findings->features[i]);
+	printf("  %-12s %-4s %s\n", "bpffs", findings->bpffs ? "yes" : "no",
+	       "BPF file system at /sys/fs/bpf: not needed");
+	print_verdict(findings);
+}
+
+/* Kernel release and the library's own words: quotes are all that may occur. */
+static void print_string(const char *key, const char *value)
+{
+	printf("\"%s\":\"", key);
+	for (; *value; value++) {
+		if (*value == '"' || *value == '\\')
+			putchar('\\');
+		putchar(*value);
+	}
+	putchar('"');
+}
+
+static void print_json_feature(const struct netobs_feature *feature)
+{
+	putchar('{');
+	print_string("name", feature->name);
+	putchar(',');
+	print_string("description", feature->description);
+	putchar(',');
+	print_string("need", need_name(feature->need));
+	printf(",\"available\":%s", feature->available ? "true" : "false");
+	if (!feature->available) {
+		printf(",\"errno\":%d,", -feature->error);
+		print_string("error", strerror(-feature->error));
+		if (feature->without) {
+			putchar(',');
+			print_string("without", feature->without);
+		}
+	}
+	putchar('}');
+}
+
+static void print_json(const struct findings *findings)
+{
+	putchar('{');
+	print_string("version", netobs_version());
+	putchar(',');
+	print_string("kernel", findings->kernel.release);
+	printf(",\"can_run\":%s,\"bpffs\":%s,\"privileges\":{",
+	       findings->can_run ? "true" : "false",
+	       findings->bpffs ? "true" : "false");
+	for (int i = 0; i < PRIVILEGES; i++)
+		printf("%s\"%s\":%s", i ? "," : "", findings->privileges[i].name,
+		       findings->privileges[i].held ? "true" : "false");
+	printf("},\"features\":[");
+	for (int i = 0; i < NETOBS_FEATURES; i++) {
+		if (i)
+			putchar(',');
+		print_json_feature(&findings->features[i]);
+	}
+	puts("]}");
+}
+
+int cmd_check(int argc, char **argv)
+{
+	struct check_config config = { OUTPUT_TABLE };
+	struct findings findings = { 0 };
+	int r;
+
+	switch (args_parse(&command, argc, argv, &config)) {
+	case ARGS_RUN:
+		break;
+	case ARGS_HELP:
+		return EXIT_FINE;
+	case ARGS_WRONG:
+		return EXIT_USAGE;
+	}
+	r = find_out(&findings);
+	if (r < 0) {
+		fprintf(stderr, "netobsctl check: cannot probe the kernel: %s\n",
+			strerror(-r));
+		return EXIT_FAILED;
+	}
+	if (config.output == OUTPUT_JSON)
+		print_json(&findings);
+	else
+		print_table(&findings);
+	return findings.can_run ? EXIT_FINE : EXIT_FAILED;
+}

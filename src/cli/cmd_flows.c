@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "cmd.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <netobs/netobs.h>
+
+#include "flows_config.h"
+#include "human.h"
+#include "signals.h"
+
+struct session {
+	struct flows_config config;
+	struct netobs *ctx;
+	uint64_t left;	   /* records still to be printed */
+	int log_level;	   /* the least severe that is shown */
+	bool error_logged; /* the library said what is wrong */
+	bool stopping;
+};
+
+/* Once is enough: this may be asked for with every record. */
+static void stop(struct session *session)
+{
+	if (!session->stopping)
+		netobs_stop(session->ctx);
+	session->stopping = true;
+}
+
+static void report(const char *severity, const char *message)
+{
+	fprintf(stderr, "netobsctl flows: %s%s\n", severity, message);
+}
+
+/* The library's own words are better than those for the errno value. */
+static void report_error(const struct session *session, const char *doing,
+			 int error)
+{
+	if (!session->error_logged)
+		fprintf(stderr, "netobsctl flows: cannot %s: %s\n", doing,
+			strerror(-error));
+	if (error == -EPERM)
+		fprintf(stderr,
+			"Run it as root, or see 'netobsctl check' for what is missing.\n");
+}
+
+static void on_log(int level, const char *message, void *user)
+{
+	struct session *session = user;
+	char text[512];
+
+	if (level > session->log_level)
+		return;
+	snprintf(text, sizeof(text), "%s", message);
+	human_clean(text);
+	if (level <= NETOBS_LOG_ERROR)
+		session->error_logged = true;
+
+	/* A line in the middle of a screen would be gone at the next refresh. */
+	for (size_t i = 0; i < session->config.n_outputs; i++) {
+		if (level > NETOBS_LOG_ERROR && isatty(STDERR_FILENO) &&
+		    output_note(&session->config.outputs[i], text))
+			return;
+	}
+	report(level == NETOBS_LOG_WARNING ? "warning: " : "", text);
+}
+
+static void on_flow(const struct netobs_flow *flow, void *user)
+{
+	struct session *session = user;
+
+	if (!session->left)
+		return;
+	for (size_t i = 0; i < session->config.n_outputs; i++) {
+		struct output *output = &session->config.outputs[i];
+
+		output_flow(output, flow);
+		if (output->stream.error)
+			stop(session);
+	}
+	if (--session->left == 0)
+		stop(session);
+}
+
+static void on_interval(void *user)
+{
+	struct session *session = user;
+
+	for (size_t i = 0; i < session->config.n_outputs; i++) {
+		struct output *output = &session->config.outputs[i];
+
+		output_interval(output);
+		if (output->stream.error)
+			stop(session);
+	}
+}
+
+static int open_outputs(struct session *session)
+{
+	for (size_t i = 0; i < session->config.n_outputs; i++) {
+		struct output *output = &session->config.outputs[i];
+		int r = output_open(output);
+
+		if (r < 0) {
+			fprintf(stderr,
+				"netobsctl flows: cannot write to %s: %s\n",
+				output_name(output), strerror(-r));
+			return r;
+		}
+	}
+	return 0;
+}
+
+/* Who closes the pipe has seen enough: that is no failure. */
+static int close_outputs(struct session *session)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < session->config.n_outputs; i++) {
+		struct output *output = &session->config.outputs[i];
+		int error;
+
+		output_close(output);
+		error = output->stream.error;
+		if (error && error != -EPIPE) {
+			fprintf(stderr,
+				"netobsctl flows: cannot write to %s: %s\n",
+				output_name(output), strerror(-error));
+			result = error;
+		}
+	}
+	return result;
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
+/* The output on standard output, or NULL. */
+static struct output *find_stdout(const struct session *session)
+{
+	for (size_t i = 0; i < session->config.n_outputs; i++) {
+		if (!session->config.outputs[i].path)
+			return &session->config.outputs[i];
+	}
+	return NULL;
+}
+
+static void redraw(const struct session *session)
+{
+	for (size_t i = 0; i < session->config.n_outputs; i++)
+		output_resize(&session->config.outputs[i]);
+}
+
+/*
+ * Until the context has stopped, whoever asked for it. Standard output is
+ * watched as well: with no traffic there is no write to notice a closed pipe.
+ */
+static int loop(struct session *session)
+{
+	const uint32_t duration_ms = session->config.duration_ms;
+	const int64_t deadline = now_ms() + duration_ms;
+	struct output *out = find_stdout(session);
+	bool expired = !duration_ms;
+
+	for (;;) {
+		struct pollfd fds[] = {
+			{ .fd = netobs_fd(session->ctx), .events = POLLIN },
+			{ .fd = out && !out->stream.error ? STDOUT_FILENO : -1 },
+		};
+		int64_t left = expired ? -1 : deadline - now_ms();
+		int r;
+
+		if (!expired && left <= 0) {
+			expired = true;
+			stop(session);
+		}
+		poll(fds, 2, (int)(expired ? -1 : left));
+		if (fds[1].revents & (POLLERR | POLLHUP)) {
+			out->stream.error = -EPIPE;
+			stop(session);
+		}
+		if (signals_take_resize())
+			redraw(session);
+		r = netobs_dispatch(session->ctx);
+		if (r < 0 && r != -EINTR)
+			return r == -ECANCELED ? 0 : r;
+	}
+}
+
+static int observe(struct session *session)
+{
+	int r = netobs_start(session->ctx);
+
+	if (r < 0) {
+		report_error(session, "start", r);
+		return r;
+	}
+	r = open_outputs(session);
+	if (r < 0)
+		return r;
+	r = loop(session);
+	if (r < 0)
+		report_error(session, "go on", r);
+	return r;
+}
+
+static int replay(struct session *session)
+{
+	int r = open_outputs(session);
+
+	if (r < 0)
+		return r;
+	r = netobs_replay(session->ctx, session->config.file);
+	if (r >= 0 || r == -ECANCELED)
+		return 0;
+	report_error(session, "read the file", r);
+	return r;
+}
+
+static void print_stats(const struct session *session)
+{
+	struct netobs_stats stats = { .sz = sizeof(stats) };
+	char text[2048];
+
+	if (netobs_stats_get(session->ctx, &stats) == 0 &&
+	    netobs_stats_json(&stats, text, sizeof(text)) > 0)
+		fprintf(stderr, "%s\n", text);
+}
+
+static int run(struct session *session)
+{
+	NETOBS_OPTS(opts);
+	int r, closed;
+
+	flows_config_fill(&session->config, &opts);
+	opts.on_flow = on_flow;
+	opts.on_interval = on_interval;
+	opts.on_log = on_log;
+	opts.user = session;
+	r = netobs_new(&opts, &session->ctx);
+	if (r < 0) {
+		report_error(session, "use these options", r);
+		return r == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+	}
+
+	signals_catch(session->ctx);
+	r = session->config.file ? replay(session) : observe(session);
+	closed = close_outputs(session);
+	if (session->config.stats)
+		print_stats(session);
+	signals_release();
+	netobs_free(session->ctx);
+	return r < 0 || closed < 0 ? EXIT_FAILED : EXIT_FINE;
+}
+
+int cmd_flows(int argc, char **argv)
+{
+	struct session session = { 0 };
+	enum args_result result = flows_config_parse(&session.config, argc, argv);
+	int status = result == ARGS_WRONG ? EXIT_USAGE : EXIT_FINE;
+
+	session.left = session.config.count ? session.config.count : UINT64_MAX;
+	session.log_level = session.config.verbose > 1	? NETOBS_LOG_DEBUG :
+			    session.config.verbose == 1 ? NETOBS_LOG_INFO :
+							  NETOBS_LOG_WARNING;
+	if (result == ARGS_RUN)
+		status = run(&session);
+	flows_config_clear(&session.config);
+	return status;
+}

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# bash completion for netobsctl(8); needs nothing but bash.
+
+_netobsctl_options()
+{
+	case $1 in
+	flows)
+		echo "-h --help -i --interface -x --exclude --direction" \
+			"-o --output -d --duration -n --count --interval" \
+			"--active-timeout --idle-timeout --per-interface" \
+			"--timestamps --max-flows --attach -r --read --stats" \
+			"-v --verbose"
+		;;
+	check)
+		echo "-h --help -o --output"
+		;;
+	"")
+		echo "-h --help --version"
+		;;
+	esac
+}
+
+_netobsctl_interfaces()
+{
+	local path
+
+	for path in /sys/class/net/*; do
+		echo "${path##*/}"
+	done
+}
+
+# Values of option $2 of verb $1. Fails when these are not words of a list.
+_netobsctl_values()
+{
+	case $1:$2 in
+	flows:-i | flows:--interface | flows:-x | flows:--exclude)
+		_netobsctl_interfaces
+		;;
+	flows:--direction)
+		echo "both ingress egress"
+		;;
+	flows:-o | flows:--output)
+		echo "table json json:"
+		;;
+	flows:--timestamps)
+		echo "coarse precise"
+		;;
+	flows:--attach)
+		echo "auto tcx clsact"
+		;;
+	check:-o | check:--output)
+		echo "table json"
+		;;
+	flows:-d | flows:--duration | flows:-n | flows:--count | flows:--interval | \
+		flows:--active-timeout | flows:--idle-timeout | flows:--max-flows)
+		;;
+	*)
+		return 1
+		;;
+	esac
+}
+
+_netobsctl()
+{
+	local cur=${COMP_WORDS[COMP_CWORD]} verb=${COMP_WORDS[1]}
+	local option=${COMP_WORDS[COMP_CWORD - 1]} words
+
+	COMPREPLY=()
+	if ((COMP_CWORD == 1)); then
+		words="flows check help $(_netobsctl_options "")"
+		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+		return
+	fi
+	if [[ $verb == help ]]; then
+		((COMP_CWORD == 2)) && mapfile -t COMPREPLY < <(compgen -W "flows check help" -- "$cur")
+		return
+	fi
+
+	# bash makes words of their own of "=" and ":".
+	if [[ $cur == [=:] ]]; then
+		option=${COMP_WORDS[COMP_CWORD - 1]}
+		[[ $cur == : ]] && option=:
+		cur=
+	elif [[ $option == = ]]; then
+		option=${COMP_WORDS[COMP_CWORD - 2]}
+	fi
+	if [[ $option == : || $option == -r || $option == --read ]]; then
+		compopt -o filenames 2>/dev/null
+		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+	elif words=$(_netobsctl_values "$verb" "$option"); then
+		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+		[[ ${COMPREPLY[*]} == json: ]] && compopt -o nospace 2>/dev/null
+	else
+		words=$(_netobsctl_options "$verb")
+		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+	fi
+}
+
+complete -F _netobsctl netobsctl

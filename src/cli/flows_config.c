@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "flows_config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <netobs/netobs.h>
+#include <netobs/probe.h>
+
+#include "human.h"
+
+enum { DEFAULT_INTERVAL_MS = 5000 }; /* the library's, said on the screen */
+
+enum attach { ATTACH_AUTO, ATTACH_TCX, ATTACH_CLSACT };
+enum timestamps { TIMESTAMPS_COARSE, TIMESTAMPS_PRECISE };
+
+static const char *const directions[] = { [NETOBS_DIRECTION_BOTH] = "both",
+					  [NETOBS_DIRECTION_INGRESS] = "ingress",
+					  [NETOBS_DIRECTION_EGRESS] = "egress",
+					  NULL };
+
+static const char *const timestamps[] = {
+	[TIMESTAMPS_COARSE] = "coarse", [TIMESTAMPS_PRECISE] = "precise", NULL
+};
+
+static const char *const attachments[] = {
+	[ATTACH_AUTO] = "auto", [ATTACH_TCX] = "tcx", [ATTACH_CLSACT] = "clsact", NULL
+};
+
+#define FIELD(name) offsetof(struct flows_config, name)
+
+static const struct args_option options[] = {
+	{ 'i', "interface", ARGS_LIST, FIELD(interfaces), "IF", NULL,
+	  "observe IF: a name, /REGEX/ or netns:NAME/IF; repeatable" },
+	{ 'x', "exclude", ARGS_LIST, FIELD(exclude), "IF", NULL,
+	  "do not observe IF: a name or /REGEX/; repeatable" },
+	{ 0, "direction", ARGS_CHOICE, FIELD(direction), "both|ingress|egress",
+	  directions, "which way packets must go (default both)" },
+	{ 'o', "output", ARGS_LIST, FIELD(output_specs), "OUTPUT", NULL,
+	  "table, json or json:PATH; repeatable" },
+	{ 'd', "duration", ARGS_SECONDS, FIELD(duration_ms), "SECONDS", NULL,
+	  "stop after this time" },
+	{ 'n', "count", ARGS_NUMBER, FIELD(count), "COUNT", NULL,
+	  "stop after this many records" },
+	{ 0, "interval", ARGS_SECONDS, FIELD(interval_ms), "SECONDS", NULL,
+	  "time between reports (default 5)" },
+	{ 0, "active-timeout", ARGS_SECONDS, FIELD(active_ms), "SECONDS", NULL,
+	  "report a flow with traffic this often (default: every interval)" },
+	{ 0, "idle-timeout", ARGS_SECONDS, FIELD(idle_ms), "SECONDS", NULL,
+	  "end a flow after this time without traffic (default 15)" },
+	{ 0, "per-interface", ARGS_SWITCH, FIELD(per_interface), NULL, NULL,
+	  "one record per interface and direction a flow is seen at" },
+	{ 0, "timestamps", ARGS_CHOICE, FIELD(timestamps), "coarse|precise",
+	  timestamps, "clock for last packets (default coarse: to a timer tick)" },
+	{ 0, "max-flows", ARGS_NUMBER32, FIELD(max_flows), "N", NULL,
+	  "upper bound of the kernel's flow table (default 1048576)" },
+	{ 0, "attach", ARGS_CHOICE, FIELD(attach), "auto|tcx|clsact",
+	  attachments, "how to attach to interfaces (default auto)" },
+	{ 'r', "read", ARGS_STRING, FIELD(file), "FILE", NULL,
+	  "read packets from a pcap or pcapng file; - is standard input" },
+	{ 0, "stats", ARGS_SWITCH, FIELD(stats), NULL, NULL,
+	  "at the end, say on stderr what became of every packet" },
+	{ 'v', "verbose", ARGS_REPEAT, FIELD(verbose), NULL, NULL,
+	  "log more to stderr; -vv: even more" },
+	{ 0, "sampling", ARGS_ABSENT, 0, NULL, NULL,
+	  "--sampling: this version does not sample, it counts every packet" },
+	{ 0 }
+};
+
+static const struct args_command command = {
+	.name = "flows",
+	.summary = "Show the flows that cross this host's interfaces",
+	.options = options,
+	.positional = "this version has no packet filters; "
+		      "select interfaces with -i and filter its output",
+	.notes = "Without -i, all interfaces are observed, as they come and go.\n"
+		 "Without -o, it is table on a terminal and json otherwise.\n"
+		 "SECONDS may be a fraction, such as 0.5.\n",
+};
+
+static int refuse(const char *option)
+{
+	args_complain(&command,
+		      "%s: has no meaning with -r, which observes no interface",
+		      option);
+	return -1;
+}
+
+static int check_replay(const struct flows_config *config)
+{
+	if (!config->file)
+		return 0;
+	if (config->interfaces.n)
+		return refuse("-i");
+	if (config->exclude.n)
+		return refuse("-x");
+	if (config->duration_ms)
+		return refuse("-d");
+	if (config->direction >= 0)
+		return refuse("--direction");
+	if (config->attach >= 0)
+		return refuse("--attach");
+	return 0;
+}
+
+static int parse_outputs(struct flows_config *config)
+{
+	static const char *const by_default[] = { NULL };
+	const char *const *specs = by_default;
+	size_t n = 1, on_stdout = 0;
+
+	if (config->output_specs.n) {
+		specs = config->output_specs.items;
+		n = config->output_specs.n;
+	}
+	config->outputs = calloc(n, sizeof(*config->outputs));
+	if (!config->outputs) {
+		args_complain(&command, "out of memory");
+		return -1;
+	}
+	for (; config->n_outputs < n; config->n_outputs++) {
+		const char *spec = specs[config->n_outputs];
+		struct output *output = &config->outputs[config->n_outputs];
+
+		/* Of a file, all is wanted, and it comes at once. */
+		if (output_parse(spec, !config->file, output) < 0) {
+			args_complain(&command,
+				      "-o: '%s' is not table, json or json:PATH",
+				      spec);
+			return -1;
+		}
+		on_stdout += !output->path;
+	}
+	if (on_stdout > 1) {
+		args_complain(&command,
+			      "-o: only one output can go to standard output; "
+			      "give the others a file, such as json:PATH");
+		return -1;
+	}
+	return 0;
+}
+
+static void describe(struct flows_config *config)
+{
+	const size_t size = sizeof(config->subject);
+	char *text = config->subject;
+	size_t used = 0;
+
+	if (config->file)
+		used = (size_t)snprintf(text, size, "%s", config->file);
+	else if (!config->interfaces.n)
+		used = (size_t)snprintf(text, size, "all interfaces");
+	for (size_t i = 0; i < config->interfaces.n && used < size; i++)
+		used += (size_t)snprintf(text + used, size - used, "%s%s",
+					 i ? ", " : "",
+					 config->interfaces.items[i]);
+	for (size_t i = 0; i < config->exclude.n && used < size; i++)
+		used += (size_t)snprintf(text + used, size - used, "%s%s",
+					 i ? ", " : " but not ",
+					 config->exclude.items[i]);
+	if (config->direction > 0 && used < size)
+		snprintf(text + used, size - used, " (%s)",
+			 directions[config->direction]);
+	human_clean(text);
+}
+
+enum args_result flows_config_parse(struct flows_config *config, int argc,
+				    char **argv)
+{
+	enum args_result result;
+
+	*config = (struct flows_config){ .direction = -1,
+					 .timestamps = -1,
+					 .attach = -1 };
+	result = args_parse(&command, argc, argv, config);
+	if (result != ARGS_RUN)
+		return result;
+	if (check_replay(config) < 0 || parse_outputs(config) < 0)
+		return ARGS_WRONG;
+
+	describe(config);
+	for (size_t i = 0; i < config->n_outputs; i++) {
+		config->outputs[i].subject = config->subject;
+		config->outputs[i].interval_ms = config->interval_ms ?
+							 config->interval_ms :
+							 DEFAULT_INTERVAL_MS;
+	}
+	return ARGS_RUN;
+}
+
+void flows_config_clear(struct flows_config *config)
+{
+	args_list_clear(&config->interfaces);
+	args_list_clear(&config->exclude);
+	args_list_clear(&config->output_specs);
+	free(config->outputs);
+	config->outputs = NULL;
+	config->n_outputs = 0;
+}
+
+void flows_config_fill(const struct flows_config *config, struct netobs_opts *opts)
+{
+	opts->interfaces = config->interfaces.items;
+	opts->exclude = config->exclude.items;
+	opts->direction = config->direction > 0 ? (uint32_t)config->direction : 0;
+	if (config->per_interface)
+		opts->flags |= NETOBS_PER_INTERFACE;
+	if (config->timestamps == TIMESTAMPS_PRECISE)
+		opts->flags |= NETOBS_TIMESTAMPS_PRECISE;
+	opts->interval_ms = config->interval_ms;
+	opts->active_timeout_ms = config->active_ms;
+	opts->idle_timeout_ms = config->idle_ms;
+	opts->max_flows = config->max_flows;
+	if (config->attach == ATTACH_TCX)
+		opts->disable_features = UINT64_C(1) << NETOBS_FEATURE_CLSACT;
+	else if (config->attach == ATTACH_CLSACT)
+		opts->disable_features = UINT64_C(1) << NETOBS_FEATURE_TCX;
+}

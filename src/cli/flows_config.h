@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What was asked for on the command line of netobsctl flows. */
+#ifndef NETOBS_CLI_FLOWS_CONFIG_H
+#define NETOBS_CLI_FLOWS_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "args.h"
+#include "output.h"
+
+struct netobs_opts;
+
+struct flows_config {
+	struct args_list interfaces, exclude, output_specs;
+	int direction, timestamps, attach; /* index of the choice; -1: not given */
+	uint32_t duration_ms, interval_ms, active_ms, idle_ms; /* 0: not given */
+	uint32_t max_flows, verbose;
+	uint64_t count;
+	bool per_interface, stats;
+	const char *file;
+
+	struct output *outputs;
+	size_t n_outputs;
+	char subject[160]; /* what is observed, for people */
+};
+
+/* Also understands the outputs, and refuses what does not go together. */
+enum args_result flows_config_parse(struct flows_config *config, int argc,
+				    char **argv);
+
+void flows_config_clear(struct flows_config *config);
+
+/* Everything but the callbacks; borrows from @config. */
+void flows_config_fill(const struct flows_config *config,
+		       struct netobs_opts *opts);
+
+#endif

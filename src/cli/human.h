@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Numbers and names in the form that people read. */
+#ifndef NETOBS_CLI_HUMAN_H
+#define NETOBS_CLI_HUMAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct netobs_flow;
+
+/* "99999", "123k", "1.23M" */
+void human_count(char *buf, size_t size, uint64_t count);
+
+/* "999 B", "1.23 kB": powers of 1000 */
+void human_bytes(char *buf, size_t size, uint64_t bytes);
+
+/* "1.23 Mb/s"; "-" when no time has passed */
+void human_rate(char *buf, size_t size, uint64_t bytes, int64_t ns);
+
+/* "3 ms", "4.2 s", "5m06s", "7h08m"; "-" for a single moment */
+void human_duration(char *buf, size_t size, int64_t ns);
+
+/* "12:34:56.789" in local time */
+void human_time(char *buf, size_t size, int64_t ns);
+
+/* "TCP", "proto-123" */
+void human_protocol(char *buf, size_t size, const struct netobs_flow *flow);
+
+/* "10.0.0.1:80 → 10.0.0.2:4711", "[fe80::1]:53 → [ff02::fb]:53" */
+void human_endpoints(char *buf, size_t size, const struct netobs_flow *flow);
+
+/* TCP flags as letters, ICMP types by name; empty for other protocols. */
+void human_info(char *buf, size_t size, const struct netobs_flow *flow);
+
+/* "eth0 in, eth1 out, vlan 10, vxlan 42" */
+void human_where(char *buf, size_t size, const struct netobs_flow *flow);
+
+/* Replace whatever could steer a terminal. */
+void human_clean(char *text);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <netobs/version.h>
+
+#include "args.h"
+#include "cmd.h"
+
+static int cmd_help(int argc, char **argv);
+
+static const struct verb {
+	const char *name, *summary;
+	int (*run)(int argc, char **argv);
+} verbs[] = { { "flows", "show the flows that cross this host's interfaces",
+		cmd_flows },
+	      { "check", "say what this kernel and these privileges allow",
+		cmd_check },
+	      { "help", "explain a verb: netobsctl help VERB", cmd_help },
+	      { NULL, NULL, NULL } };
+
+static const struct verb *find(const char *name)
+{
+	for (const struct verb *verb = verbs; verb->name; verb++) {
+		if (!strcmp(verb->name, name))
+			return verb;
+	}
+	return NULL;
+}
+
+static int print_usage(FILE *file)
+{
+	fprintf(file,
+		"Usage: netobsctl VERB [OPTIONS]\n"
+		"       netobsctl -h | --help | --version\n"
+		"Observe the network flows of this host, every packet of them.\n\nVerbs:\n");
+	for (const struct verb *verb = verbs; verb->name; verb++)
+		fprintf(file, "  %-8s %s\n", verb->name, verb->summary);
+	fprintf(file, "\n'netobsctl VERB -h' lists a verb's options.\n"
+		      "Manual page: netobsctl(8)\n");
+	return file == stdout ? EXIT_FINE : EXIT_USAGE;
+}
+
+static int unknown(const char *name)
+{
+	fprintf(stderr, "netobsctl: unknown %s '%s'\nTry 'netobsctl -h'.\n",
+		*name == '-' ? "option" : "verb", name);
+	return EXIT_USAGE;
+}
+
+static int cmd_help(int argc, char **argv)
+{
+	const struct verb *verb;
+
+	if (argc < 2 || !strcmp(argv[1], "-h") || !strcmp(argv[1], "--help"))
+		return print_usage(stdout);
+	verb = find(argv[1]);
+	if (!verb)
+		return unknown(argv[1]);
+	if (verb->run == cmd_help)
+		return print_usage(stdout);
+	return verb->run(2, (char *[]){ argv[1], (char[]){ "-h" }, NULL });
+}
+
+static int dispatch(int argc, char **argv)
+{
+	const struct verb *verb;
+
+	if (argc < 2)
+		return print_usage(stderr);
+	if (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help"))
+		return print_usage(stdout);
+	if (!strcmp(argv[1], "--version"))
+		return printf("netobsctl %s\n", netobs_version()) < 0 ?
+			       EXIT_FAILED :
+			       EXIT_FINE;
+	verb = find(argv[1]);
+	return verb ? verb->run(argc - 1, argv + 1) : unknown(argv[1]);
+}
+
+/*
+ * Closed standard descriptors would be given to BPF objects, which would then
+ * be written to. Read-only, standard output fails as it did before.
+ */
+static void fill_standard_fds(void)
+{
+	for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+			open("/dev/null",
+			     fd == STDOUT_FILENO ? O_RDONLY : O_RDWR);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	int status;
+
+	fill_standard_fds();
+	signal(SIGPIPE, SIG_IGN);
+	status = dispatch(argc, argv);
+	if (fflush(stdout) == 0 || errno == EPIPE)
+		return status;
+	fprintf(stderr, "netobsctl: cannot write to standard output: %s\n",
+		strerror(errno));
+	return EXIT_FAILED;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "signals.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+
+#include <netobs/netobs.h>
+
+static struct netobs *volatile stoppable;
+static volatile sig_atomic_t stopping, resized;
+
+static void on_stop(int number)
+{
+	int saved = errno;
+
+	if (stopping) {
+		signal(number, SIG_DFL);
+		raise(number); /* delivered when this handler returns */
+	} else {
+		stopping = 1;
+		netobs_stop(stoppable);
+	}
+	errno = saved;
+}
+
+static void on_resize(int number)
+{
+	(void)number;
+	resized = 1;
+}
+
+static void set(int number, void (*handler)(int))
+{
+	struct sigaction action = { .sa_handler = handler };
+
+	sigemptyset(&action.sa_mask);
+	sigaction(number, &action, NULL);
+}
+
+/* nohup(1) asks for it. */
+static bool is_ignored(int number)
+{
+	struct sigaction action;
+
+	return sigaction(number, NULL, &action) == 0 &&
+	       action.sa_handler == SIG_IGN;
+}
+
+void signals_catch(struct netobs *ctx)
+{
+	stoppable = ctx;
+	stopping = 0;
+	set(SIGINT, on_stop);
+	set(SIGTERM, on_stop);
+	if (!is_ignored(SIGHUP))
+		set(SIGHUP, on_stop);
+	set(SIGWINCH, on_resize);
+}
+
+void signals_release(void)
+{
+	set(SIGINT, SIG_DFL);
+	set(SIGTERM, SIG_DFL);
+	if (!is_ignored(SIGHUP))
+		set(SIGHUP, SIG_DFL);
+	set(SIGWINCH, SIG_DFL);
+	stoppable = NULL;
+}
+
+bool signals_take_resize(void)
+{
+	bool taken = resized;
+
+	resized = 0;
+	return taken;
+}

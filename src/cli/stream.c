@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "stream.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { STREAM_BUFFER = 64 * 1024 };
+
+static int attach(struct stream *stream, int fd, bool owned)
+{
+	char *buf = malloc(STREAM_BUFFER);
+
+	if (!buf)
+		return -ENOMEM;
+	*stream = (struct stream){
+		.fd = fd, .owned = owned, .buf = buf, .size = STREAM_BUFFER
+	};
+	return 0;
+}
+
+int stream_open_stdout(struct stream *stream)
+{
+	int flags = fcntl(STDOUT_FILENO, F_GETFL);
+
+	if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
+		return -EBADF;
+	return attach(stream, STDOUT_FILENO, false);
+}
+
+int stream_open_file(struct stream *stream, const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = attach(stream, fd, true);
+	if (r < 0)
+		close(fd);
+	return r;
+}
+
+static int write_all(int fd, const char *bytes, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, bytes, len);
+
+		if (n >= 0) {
+			bytes += n;
+			len -= (size_t)n;
+		} else if (errno == EAGAIN) { /* others made it non-blocking */
+			poll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1,
+			     -1);
+		} else if (errno != EINTR) {
+			return -errno;
+		}
+	}
+	return 0;
+}
+
+void stream_flush(struct stream *stream)
+{
+	if (!stream->error)
+		stream->error = write_all(stream->fd, stream->buf, stream->used);
+	stream->used = 0;
+}
+
+static int grow(struct stream *stream, size_t len)
+{
+	size_t size = stream->size;
+	char *buf;
+
+	while (size < len)
+		size *= 2;
+	buf = realloc(stream->buf, size);
+	if (!buf)
+		return -ENOMEM;
+	stream->buf = buf;
+	stream->size = size;
+	return 0;
+}
+
+char *stream_room(struct stream *stream, size_t len)
+{
+	if (stream->size - stream->used < len)
+		stream_flush(stream);
+	if (!stream->error && stream->size < len)
+		stream->error = grow(stream, len);
+	return stream->error ? NULL : stream->buf + stream->used;
+}
+
+void stream_advance(struct stream *stream, size_t len)
+{
+	assert(len <= stream->size - stream->used);
+	stream->used += len;
+}
+
+void stream_close(struct stream *stream)
+{
+	if (!stream->buf)
+		return;
+	stream_flush(stream);
+	/* File systems such as NFS tell of a full disk only here. */
+	if (stream->owned && close(stream->fd) < 0 && !stream->error)
+		stream->error = -errno;
+	free(stream->buf);
+	stream->buf = NULL;
+}
