@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "lib_lab.h"
+
+#include "lib_test.h"
+
+#include <arpa/inet.h>
+#include <bpf/bpf.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+void lab_enter(struct lab *lab)
+{
+	lab->home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	assert_true(lab->home >= 0);
+	if (unshare(CLONE_NEWNET))
+		fail_msg("a network namespace cannot be made: run as root");
+	lab_run("ip link set lo up");
+}
+
+void lab_leave(struct lab *lab)
+{
+	assert_int_equal(setns(lab->home, CLONE_NEWNET), 0);
+	close(lab->home);
+	lab->home = -1;
+}
+
+void lab_run(const char *format, ...)
+{
+	char command[256];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(command, sizeof(command), format, args);
+	va_end(args);
+	if (system(command))
+		fail_msg("failed: %s", command);
+}
+
+void lab_read(const char *command, char *buf, uint32_t size)
+{
+	FILE *pipe = popen(command, "re");
+	size_t len;
+
+	assert_non_null(pipe);
+	len = fread(buf, 1, size - 1, pipe);
+	buf[len] = '\0';
+	assert_int_equal(pclose(pipe), 0);
+}
+
+/* enum bpf_attach_type of Linux 6.6's include/uapi/linux/bpf.h. */
+enum { TCX_INGRESS = 46, TCX_EGRESS = 47 };
+
+/* COMPAT(<6.6): without tcx there is nothing to ask for. */
+uint32_t lab_count_tcx(const char *interface, bool egress)
+{
+	uint32_t ids[16], n = 16;
+	int type = egress ? TCX_EGRESS : TCX_INGRESS;
+
+	if (bpf_prog_query(if_nametoindex(interface),
+			   (enum bpf_attach_type)type, 0, NULL, ids, &n))
+		return 0;
+	return n;
+}
+
+bool lab_is_bare(const char *interface)
+{
+	char command[64], shown[1024];
+
+	snprintf(command, sizeof(command), "tc qdisc show dev %s", interface);
+	lab_read(command, shown, sizeof(shown));
+	return !strstr(shown, "clsact") && !lab_count_tcx(interface, false) &&
+	       !lab_count_tcx(interface, true);
+}
+
+void lab_send(uint16_t port, uint32_t n)
+{
+	const struct sockaddr_in to = {
+		.sin_family = AF_INET,
+		.sin_port = htons(port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	static const char data[LAB_BYTES - 28];
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	for (uint32_t i = 0; i < n; i++)
+		assert_int_equal(sendto(fd, data, sizeof(data), 0,
+					(const struct sockaddr *)&to, sizeof(to)),
+				 sizeof(data));
+	close(fd);
+}
+
+int lab_count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}

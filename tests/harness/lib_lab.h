@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* A network namespace of this thread's own, and traffic on its loopback. */
+#ifndef HARNESS_LIB_LAB_H
+#define HARNESS_LIB_LAB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Where the thread was; -1: nowhere else. */
+struct lab {
+	int home;
+};
+
+/* Move into a new namespace, whose loopback is up. */
+void lab_enter(struct lab *lab);
+
+/* Move back; the namespace goes away, with all that is in it. */
+void lab_leave(struct lab *lab);
+
+/* Run a command, such as "ip link add ...", that must succeed. */
+__attribute__((format(printf, 1, 2))) void lab_run(const char *format, ...);
+
+/* What a command says; NUL-terminated, cut to the buffer. */
+void lab_read(const char *command, char *buf, uint32_t size);
+
+/* Descriptors that this process has open, to see that none leaks. */
+int lab_count_fds(void);
+
+/* Programs that tcx links put on an interface of this namespace. */
+uint32_t lab_count_tcx(const char *interface, bool egress);
+
+/* Neither tcx links nor a clsact qdisc are there. */
+bool lab_is_bare(const char *interface);
+
+/* @n UDP datagrams of 100 bytes to @port of the loopback, one flow. */
+void lab_send(uint16_t port, uint32_t n);
+
+enum { LAB_BYTES = 128 }; /* of each, from the IP header on */
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "lib_merger.h"
+
+#include "lib_test.h"
+#include "util.h"
+
+#include <string.h>
+
+struct merge_options merger_every_second(void)
+{
+	return (struct merge_options){
+		.interval_ns = 1000 * NSEC_PER_MSEC,
+		.idle_timeout_ns = 15000 * NSEC_PER_MSEC,
+		.max_flows = 1 << 20,
+	};
+}
+
+struct merge_options merger_every_minute(void)
+{
+	struct merge_options options = merger_every_second();
+
+	options.active_timeout_ns = 60000 * NSEC_PER_MSEC;
+	return options;
+}
+
+void merger_open_in(struct merger *merger, struct merge_options options,
+		    uint32_t n_places, const struct world_link *links)
+{
+	memset(merger, 0, sizeof(*merger));
+	options.on_flow = witness_on_flow;
+	options.user = &merger->witness;
+	merger->log = witness_log(&merger->witness);
+	merger->clock.kind = CLOCK_PRECISE;
+	world_build(&merger->watch, n_places, links);
+	merge_init(&merger->merge, &options, &merger->watch, &merger->clock,
+		   &merger->log);
+}
+
+void merger_open(struct merger *merger, struct merge_options options)
+{
+	static const struct world_link links[] = { { .ifindex = 1 },
+						   { .ifindex = 2 },
+						   { .ifindex = 0 } };
+
+	merger_open_in(merger, options, 1, links);
+}
+
+void merger_close(struct merger *merger)
+{
+	merge_done(&merger->merge);
+	watch_done(&merger->watch);
+	witness_clear(&merger->witness);
+}
+
+void merger_begin(struct merger *merger, enum merge_mode mode, int64_t flip_ms)
+{
+	merge_begin(&merger->merge, mode, flip_ms * NSEC_PER_MSEC);
+}
+
+struct flow_entry merger_entry(uint32_t ifindex, bool egress, uint64_t packets,
+			       int64_t first_ms, int64_t last_ms)
+{
+	struct flow_key key = world_key(0, ifindex, egress);
+
+	return world_entry(&key, packets, first_ms * NSEC_PER_MSEC,
+			   last_ms * NSEC_PER_MSEC);
+}
+
+void merger_keep(struct merger *merger, uint32_t ifindex, bool egress,
+		 uint64_t packets, int64_t first_ms, int64_t last_ms)
+{
+	struct flow_entry entry =
+		merger_entry(ifindex, egress, packets, first_ms, last_ms);
+
+	merge_keep(&merger->merge, &entry);
+}
+
+void merger_deliver(struct merger *merger, const struct flow_entry *entries,
+		    uint32_t n)
+{
+	merge_expect(&merger->merge, n);
+	for (uint32_t i = 0; i < n; i++)
+		merge_announce(&merger->merge, &entries[i].key);
+	for (uint32_t i = 0; i < n; i++)
+		merge_deliver(&merger->merge, &entries[i]);
+}
+
+void merger_end(struct merger *merger)
+{
+	const struct merge *merge = &merger->merge;
+
+	while (merge_sweep(&merger->merge))
+		;
+	assert_int_equal(merge->merged.packets,
+			 merge->exported.packets + merge->pending.packets +
+				 merge->repeated.packets + merge->lost.packets);
+	assert_int_equal(merge->merged.bytes,
+			 merge->exported.bytes + merge->pending.bytes +
+				 merge->repeated.bytes + merge->lost.bytes);
+	assert_int_equal(merge->records, merger->witness.n_flows);
+	assert_int_equal(merge->exported.packets, merger->witness.packets);
+	assert_int_equal(merge->exported.bytes, merger->witness.bytes);
+}
+
+const struct netobs_flow *merger_last_record(const struct merger *merger)
+{
+	assert_true(merger->witness.n_flows > 0);
+	return &merger->witness.flows[merger->witness.n_flows - 1].flow;
+}
+
+void merger_assert_record(const struct merger *merger, uint32_t n_records,
+			  uint64_t packets, enum netobs_end_reason reason)
+{
+	const struct netobs_flow *flow = merger_last_record(merger);
+
+	assert_int_equal(merger->witness.n_flows, n_records);
+	assert_int_equal(flow->packets, packets);
+	assert_int_equal(flow->bytes, packets * WORLD_BYTES);
+	assert_int_equal(flow->l2_bytes, packets * WORLD_L2_BYTES);
+	assert_int_equal(flow->end_reason, reason);
+}

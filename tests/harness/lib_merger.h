@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Merging over made-up interfaces, with a witness of what is reported. */
+#ifndef HARNESS_LIB_MERGER_H
+#define HARNESS_LIB_MERGER_H
+
+#include "lib_witness.h"
+#include "lib_world.h"
+#include "merge.h"
+
+struct merger {
+	struct watch watch;
+	struct clock clock;
+	struct merge merge;
+	struct witness witness;
+	struct log log;
+};
+
+/* A drain and a report per second, idle after 15 seconds. */
+struct merge_options merger_every_second(void);
+
+/* The same, but a flow is reported when it has ended, or after a minute. */
+struct merge_options merger_every_minute(void);
+
+/* @links: see world_build(). */
+void merger_open_in(struct merger *merger, struct merge_options options,
+		    uint32_t n_places, const struct world_link *links);
+
+/* One namespace with two interfaces beside each other. */
+void merger_open(struct merger *merger, struct merge_options options);
+
+void merger_close(struct merger *merger);
+
+/* Times are in milliseconds. */
+void merger_begin(struct merger *merger, enum merge_mode mode, int64_t flip_ms);
+
+/* Of world_key() in the first namespace. */
+struct flow_entry merger_entry(uint32_t ifindex, bool egress, uint64_t packets,
+			       int64_t first_ms, int64_t last_ms);
+
+/* merge_keep() that entry. */
+void merger_keep(struct merger *merger, uint32_t ifindex, bool egress,
+		 uint64_t packets, int64_t first_ms, int64_t last_ms);
+
+/* As after reading a large table: first all keys, then all entries. */
+void merger_deliver(struct merger *merger, const struct flow_entry *entries,
+		    uint32_t n);
+
+/* Sweep to the end, and check that all packets and bytes are accounted for. */
+void merger_end(struct merger *merger);
+
+const struct netobs_flow *merger_last_record(const struct merger *merger);
+
+/* There are @n_records, and the last one is of @packets for @reason. */
+void merger_assert_record(const struct merger *merger, uint32_t n_records,
+			  uint64_t packets, enum netobs_end_reason reason);
+
+#endif

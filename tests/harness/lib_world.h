@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Interfaces and flow entries, made up: what merging and counting work on. */
+#ifndef HARNESS_LIB_WORLD_H
+#define HARNESS_LIB_WORLD_H
+
+#include "watch.h"
+
+#include <stdbool.h>
+
+/* One interface. ifindex 0 ends a list. */
+struct world_link {
+	uint32_t ifindex;
+	uint16_t place;
+	uint32_t master;
+	uint32_t lower;
+	uint16_t vlan; /* of a VLAN device; 0: it is none */
+};
+
+/*
+ * A watch over @n_places namespaces with @links, restacked, whose interfaces
+ * are called if1, if2 ... and inodes 1000, 1001 ...; free with watch_done().
+ */
+void world_build(struct watch *watch, uint32_t n_places,
+		 const struct world_link *links);
+
+enum { WORLD_BYTES = 100, WORLD_L2_BYTES = 114 }; /* per packet */
+
+/* UDP from ::ffff:10.0.0.1 port 1000 to ::ffff:10.0.0.2 port 2000. */
+struct flow_key world_key(uint16_t place, uint32_t ifindex, bool egress);
+
+/* Of that key, seen from @first_ns to @last_ns, as a precise clock tells. */
+struct flow_entry world_entry(const struct flow_key *key, uint64_t packets,
+			      int64_t first_ns, int64_t last_ns);
+
+#endif

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "prog.h"
+
+#include "bpf/parse/tunnel.h" /* a knob of the skeleton */
+
+#include "flows.skel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* The verifier log is for whoever changes the programs. */
+static int print_libbpf(enum libbpf_print_level level, const char *format,
+			va_list args)
+{
+	return level == LIBBPF_WARN ? vfprintf(stderr, format, args) : 0;
+}
+
+static size_t round_to_pages(size_t size)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+
+	return (size + page - 1) / page * page;
+}
+
+static size_t l1_entries(const struct prog *prog)
+{
+	return (size_t)GENERATIONS * prog->n_cpus << prog->options.l1_bits;
+}
+
+static void *map_array(const struct bpf_map *map)
+{
+	size_t size = round_to_pages((size_t)bpf_map__max_entries(map) *
+				     bpf_map__value_size(map));
+	void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
+			   bpf_map__fd(map), 0);
+
+	return pages == MAP_FAILED ? NULL : pages;
+}
+
+static void unmap_array(void *pages, const struct bpf_map *map)
+{
+	if (pages)
+		munmap(pages, round_to_pages((size_t)bpf_map__max_entries(map) *
+					     bpf_map__value_size(map)));
+}
+
+/* Returns 0, or -ENOSPC when there are more keys than a test should make. */
+static int add_entry(struct prog_flows *flows, const struct flow_entry *entry)
+{
+	struct flow_tally *to;
+	size_t i = 0;
+
+	while (i < flows->n &&
+	       memcmp(&flows->entries[i].key, &entry->key, sizeof(entry->key)))
+		i++;
+	if (i == PROG_FLOWS)
+		return -ENOSPC;
+	if (i == flows->n) {
+		flows->entries[flows->n++] = *entry;
+		return 0;
+	}
+	to = &flows->entries[i].tally;
+	to->packets += entry->tally.packets;
+	to->bytes += entry->tally.bytes;
+	to->l2_bytes += entry->tally.l2_bytes;
+	to->marks |= entry->tally.marks;
+	for (int mark = 0; mark < FLOW_MARKS; mark++)
+		to->merged_marks[mark] |= entry->tally.merged_marks[mark];
+	return 0;
+}
+
+static int on_event(void *ctx, void *data, size_t size)
+{
+	struct prog *prog = ctx;
+	const struct event *event = data;
+
+	if (event->generation >= GENERATIONS)
+		return -EINVAL;
+	if (event->type == EVENT_WATERMARK) {
+		prog->n_watermarks++;
+		return 0;
+	}
+	if (event->type != EVENT_ENTRY || size < sizeof(*event))
+		return -EINVAL;
+	prog->n_spilled++;
+	return add_entry(prog->spilled[event->generation], &event->entry);
+}
+
+static int put_tables(struct prog *prog)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_NO_PREALLOC);
+	int outer = bpf_map__fd(prog->skel->maps.l2_tables), err = 0;
+
+	for (__u32 i = 0; i < GENERATIONS && !err; i++) {
+		int fd = bpf_map_create(BPF_MAP_TYPE_HASH, "test_l2",
+					sizeof(struct flow_key),
+					sizeof(struct flow_tally),
+					prog->options.l2_entries, &opts);
+
+		if (fd < 0)
+			return fd;
+		prog->l2_fds[i] = fd;
+		prog->tables[i].watermark = prog->options.watermark;
+		err = bpf_map_update_elem(outer, &i, &fd, BPF_ANY);
+	}
+	return err;
+}
+
+static int load(struct prog *prog)
+{
+	struct flows_bpf *skel = prog->skel = flows_bpf__open();
+	int err;
+
+	if (!skel)
+		return -errno;
+	skel->rodata->config_link = prog->options.link;
+	skel->rodata->config_clock = prog->options.clock;
+	skel->rodata->config_netns = prog->options.netns;
+	skel->rodata->config_cpus = prog->n_cpus;
+	skel->rodata->config_l1_bits = prog->options.l1_bits;
+	err = bpf_map__set_max_entries(skel->maps.cpu_states, prog->n_cpus);
+	err = err ?: bpf_map__set_max_entries(skel->maps.scratches, prog->n_cpus);
+	err = err   ?:
+		      bpf_map__set_max_entries(skel->maps.l1_entries,
+					       l1_entries(prog));
+	err = err   ?:
+		      bpf_map__set_max_entries(skel->maps.events,
+					       prog->options.ring_bytes);
+	return err ?: flows_bpf__load(skel);
+}
+
+static int map_all(struct prog *prog)
+{
+	prog->cpus = map_array(prog->skel->maps.cpu_states);
+	prog->tables = map_array(prog->skel->maps.table_states);
+	prog->l1 = map_array(prog->skel->maps.l1_entries);
+	prog->ring = ring_buffer__new(bpf_map__fd(prog->skel->maps.events),
+				      on_event, prog, NULL);
+	for (int i = 0; i < GENERATIONS; i++)
+		prog->spilled[i] = calloc(1, sizeof(*prog->spilled[i]));
+	return prog->cpus && prog->tables && prog->l1 && prog->ring &&
+			       prog->spilled[0] && prog->spilled[1] ?
+		       0 :
+		       -ENOMEM;
+}
+
+int prog_open(struct prog *prog, const struct prog_options *options)
+{
+	int err;
+
+	*prog = (struct prog){
+		.options = *options,
+		.n_cpus = libbpf_num_possible_cpus(),
+		.l2_fds = { -1, -1 },
+	};
+	prog->options.l1_bits = options->l1_bits ?: 4;
+	prog->options.l2_entries = options->l2_entries ?: 4096;
+	prog->options.ring_bytes = options->ring_bytes ?: 1 << 20;
+	prog->options.watermark = options->watermark ?: UINT64_MAX;
+
+	libbpf_set_print(print_libbpf);
+	err = load(prog);
+	err = err ?: map_all(prog);
+	err = err ?: put_tables(prog);
+	if (err) {
+		fprintf(stderr, "BPF programs (root is needed): %s\n",
+			strerror(-err));
+		prog_close(prog);
+	}
+	return err;
+}
+
+void prog_close(struct prog *prog)
+{
+	ring_buffer__free(prog->ring);
+	if (prog->skel) {
+		unmap_array(prog->cpus, prog->skel->maps.cpu_states);
+		unmap_array(prog->tables, prog->skel->maps.table_states);
+		unmap_array(prog->l1, prog->skel->maps.l1_entries);
+	}
+	for (int i = 0; i < GENERATIONS; i++) {
+		if (prog->l2_fds[i] >= 0)
+			close(prog->l2_fds[i]);
+		free(prog->spilled[i]);
+	}
+	flows_bpf__destroy(prog->skel);
+	*prog = (struct prog){ .l2_fds = { -1, -1 } };
+}
+
+static int empty_hash(int fd, void *key)
+{
+	int err = 0;
+
+	while (!err && !bpf_map_get_next_key(fd, NULL, key))
+		err = bpf_map_delete_elem(fd, key);
+	return err;
+}
+
+int prog_reset(struct prog *prog)
+{
+	struct fragment_key fragment;
+	struct flow_key flow;
+	int err;
+
+	ring_buffer__consume(prog->ring);
+	memset(prog->l1, 0, l1_entries(prog) * sizeof(*prog->l1));
+	for (__u32 cpu = 0; cpu < prog->n_cpus; cpu++)
+		memset(&prog->cpus[cpu], 0, sizeof(prog->cpus[cpu]));
+	for (int i = 0; i < GENERATIONS; i++) {
+		prog->spilled[i]->n = 0;
+		prog->tables[i].inserts = 0;
+		prog->tables[i].announced = 0;
+	}
+	prog->n_spilled = 0;
+	prog->n_watermarks = 0;
+	err = empty_hash(prog->l2_fds[0], &flow);
+	err = err ?: empty_hash(prog->l2_fds[1], &flow);
+	return err   ?:
+		       empty_hash(bpf_map__fd(prog->skel->maps.fragments),
+				  &fragment);
+}
+
+int prog_pin(unsigned int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set) ? -errno : 0;
+}
+
+int prog_run(struct prog *prog, const struct prog_packet *packet,
+	     __u32 *ret_verdict)
+{
+	const struct bpf_program *program =
+		packet->egress ? prog->skel->progs.netobs_egress :
+				 prog->skel->progs.netobs_ingress;
+	struct __sk_buff ctx = {
+		.gso_segs = packet->gso_segs,
+		.gso_size = packet->gso_size,
+		.cb = { packet->time_ns & UINT32_MAX, packet->time_ns >> 32,
+			packet->wire_len ?: packet->len },
+	};
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = packet->bytes,
+		    .data_size_in = packet->len, .ctx_in = &ctx,
+		    .ctx_size_in = sizeof(ctx), .repeat = packet->repeat);
+	int err = bpf_prog_test_run_opts(bpf_program__fd(program), &opts);
+
+	if (!err && ret_verdict)
+		*ret_verdict = opts.retval;
+	return err;
+}
+
+void prog_set_generation(struct prog *prog, __u32 generation)
+{
+	for (__u32 cpu = 0; cpu < prog->n_cpus; cpu++)
+		__atomic_store_n(&prog->cpus[cpu].generation, generation,
+				 __ATOMIC_SEQ_CST);
+}
+
+/* A generation's part of L1. */
+static const struct flow_entry *l1_half(const struct prog *prog, __u32 generation)
+{
+	return prog->l1 + generation * l1_entries(prog) / GENERATIONS;
+}
+
+size_t prog_l1_used(const struct prog *prog, __u32 generation)
+{
+	const struct flow_entry *half = l1_half(prog, generation);
+	size_t used = 0;
+
+	for (size_t i = 0; i < l1_entries(prog) / GENERATIONS; i++)
+		used += half[i].tally.packets != 0;
+	return used;
+}
+
+int prog_l2_lookup(const struct prog *prog, __u32 generation,
+		   const struct flow_key *key, struct flow_tally *ret_tally)
+{
+	return bpf_map_lookup_elem(prog->l2_fds[generation], key, ret_tally);
+}
+
+int prog_remove_l2(struct prog *prog, __u32 generation)
+{
+	return bpf_map_delete_elem(bpf_map__fd(prog->skel->maps.l2_tables),
+				   &generation);
+}
+
+static int add_l1(const struct prog *prog, __u32 generation,
+		  struct prog_flows *flows)
+{
+	const struct flow_entry *half = l1_half(prog, generation);
+	int err = 0;
+
+	for (size_t i = 0; i < l1_entries(prog) / GENERATIONS && !err; i++)
+		if (half[i].tally.packets)
+			err = add_entry(flows, &half[i]);
+	return err;
+}
+
+static int add_l2(const struct prog *prog, __u32 generation,
+		  struct prog_flows *flows)
+{
+	int fd = prog->l2_fds[generation], err = 0;
+	struct flow_entry entry;
+	void *previous = NULL;
+
+	while (!err && !bpf_map_get_next_key(fd, previous, &entry.key)) {
+		err = bpf_map_lookup_elem(fd, &entry.key, &entry.tally);
+		err = err ?: add_entry(flows, &entry);
+		previous = &entry.key;
+	}
+	return err;
+}
+
+int prog_flows(struct prog *prog, __u32 generation, struct prog_flows *ret_flows)
+{
+	int err = ring_buffer__consume(prog->ring);
+
+	if (err < 0)
+		return err;
+	ret_flows->n = 0;
+	err = add_l1(prog, generation, ret_flows);
+	err = err ?: add_l2(prog, generation, ret_flows);
+	for (size_t i = 0; i < prog->spilled[generation]->n && !err; i++)
+		err = add_entry(ret_flows,
+				&prog->spilled[generation]->entries[i]);
+	return err;
+}
+
+const struct flow_entry *prog_find(const struct prog_flows *flows,
+				   const struct flow_key *key)
+{
+	for (size_t i = 0; i < flows->n; i++)
+		if (!memcmp(&flows->entries[i].key, key, sizeof(*key)))
+			return &flows->entries[i];
+	return NULL;
+}
+
+static void add_count(struct count *to, const struct count *from)
+{
+	to->packets += from->packets;
+	to->bytes += from->bytes;
+}
+
+struct counters prog_counters(const struct prog *prog, __u32 generation)
+{
+	struct counters sum = {};
+
+	for (__u32 cpu = 0; cpu < prog->n_cpus; cpu++) {
+		const struct counters *one =
+			&prog->cpus[cpu].counters[generation];
+
+		add_count(&sum.seen, &one->seen);
+		add_count(&sum.filtered, &one->filtered);
+		add_count(&sum.sampled_out, &one->sampled_out);
+		for (int i = 0; i < UNPARSED_MAX; i++)
+			add_count(&sum.unparsed[i], &one->unparsed[i]);
+		for (int i = 0; i < LOST_MAX; i++)
+			add_count(&sum.lost[i], &one->lost[i]);
+	}
+	return sum;
+}
+
+struct count prog_unaccounted(const struct counters *counters,
+			      const struct prog_flows *flows)
+{
+	struct count sum = {};
+
+	add_count(&sum, &counters->filtered);
+	add_count(&sum, &counters->sampled_out);
+	for (int i = 0; i < UNPARSED_MAX; i++)
+		add_count(&sum, &counters->unparsed[i]);
+	for (int i = 0; i < LOST_MAX; i++)
+		add_count(&sum, &counters->lost[i]);
+	for (size_t i = 0; i < flows->n; i++) {
+		sum.packets += flows->entries[i].tally.packets;
+		sum.bytes += flows->entries[i].tally.bytes;
+	}
+	return (struct count){ counters->seen.packets - sum.packets,
+			       counters->seen.bytes - sum.bytes };
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * The flow programs in the kernel, without an interface: packets go in with
+ * BPF_PROG_TEST_RUN, flows and counters are read back.
+ */
+#ifndef HARNESS_PROG_H
+#define HARNESS_PROG_H
+
+#include "bpf/types.h"
+
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct flows_bpf;
+struct ring_buffer;
+
+/* Zero means a default that nothing runs out of. */
+struct prog_options {
+	enum link_kind link;
+	enum clock_kind clock;
+	__u16 netns;
+	__u32 l1_bits;	  /* 4: 16 slots per CPU */
+	__u32 l2_entries; /* 4096 */
+	__u32 ring_bytes; /* 1 MiB */
+	__u64 watermark;  /* never */
+};
+
+enum { PROG_FLOWS = 16384 };
+
+/* Entries of one generation, one per key. */
+struct prog_flows {
+	size_t n;
+	struct flow_entry entries[PROG_FLOWS];
+};
+
+struct prog {
+	struct flows_bpf *skel;
+	struct prog_options options;
+	__u32 n_cpus;
+	int l2_fds[GENERATIONS];
+	struct cpu_state *cpus;	    /* mapped */
+	struct flow_entry *l1;	    /* mapped */
+	struct table_state *tables; /* mapped */
+	struct ring_buffer *ring;
+	struct prog_flows *spilled[GENERATIONS]; /* that came through the ring */
+	unsigned int n_spilled;
+	unsigned int n_watermarks;
+};
+
+/* Returns 0 or a negated errno, with a line on stderr. */
+int prog_open(struct prog *prog, const struct prog_options *options);
+void prog_close(struct prog *prog);
+
+/* Forget all flows, fragments and counters; write to generation 0. */
+int prog_reset(struct prog *prog);
+
+/* Stay on one CPU: the rest of this process, and so what it runs. */
+int prog_pin(unsigned int cpu);
+
+struct prog_packet {
+	const void *bytes;
+	size_t len;
+	bool egress;
+	__u32 repeat; /* 0: once */
+	__u32 gso_segs;
+	__u32 gso_size;
+	__u64 time_ns;	/* CLOCK_PACKET */
+	__u32 wire_len; /* CLOCK_PACKET: 0: @len */
+};
+
+/* Run once per repeat; the program's verdict goes to @ret_verdict. */
+int prog_run(struct prog *prog, const struct prog_packet *packet,
+	     __u32 *ret_verdict);
+
+/* Make the programs write to @generation. */
+void prog_set_generation(struct prog *prog, __u32 generation);
+
+/* How many of L1's slots are taken on all CPUs. */
+size_t prog_l1_used(const struct prog *prog, __u32 generation);
+/* An entry of L2: 0 or -ENOENT. */
+int prog_l2_lookup(const struct prog *prog, __u32 generation,
+		   const struct flow_key *key, struct flow_tally *ret_tally);
+
+/* Take a generation's table away from the programs. */
+int prog_remove_l2(struct prog *prog, __u32 generation);
+
+/* Everything of a generation: L1, L2, and the ring, which is emptied. */
+int prog_flows(struct prog *prog, __u32 generation, struct prog_flows *ret_flows);
+const struct flow_entry *prog_find(const struct prog_flows *flows,
+				   const struct flow_key *key);
+
+/* Sum of all CPUs' counters. */
+struct counters prog_counters(const struct prog *prog, __u32 generation);
+
+/* What is missing for seen = entries + unparsed + lost; 0 and 0. */
+struct count prog_unaccounted(const struct counters *counters,
+			      const struct prog_flows *flows);
+
+#endif

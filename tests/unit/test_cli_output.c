@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <netobs/flow.h>
+
+/* The command's parts are in no library: compiled in here. */
+#include "cli/busiest.c"
+#include "cli/human.c"
+#include "cli/human_flow.c"
+#include "cli/out_json.c"
+#include "cli/out_live.c"
+#include "cli/output.c"
+#include "cli/row.c"
+#include "cli/stream.c"
+
+/* Parsing knows this one; nothing here is made of it. */
+const struct output_kind output_table;
+
+/* Standard output, exchanged for the other end of @fd. */
+struct fixture {
+	int saved_stdout;
+	int fd;
+};
+
+static struct netobs_flow some_flow(void)
+{
+	return (struct netobs_flow){
+		.sz = sizeof(struct netobs_flow),
+		.packets = 1,
+		.bytes = 100,
+		.src = { [15] = 1 },
+		.dst = { [15] = 2 },
+		.ethertype = 0x86dd,
+		.proto = 17,
+	};
+}
+
+static void replace_stdout(struct fixture *fixture, int by)
+{
+	fixture->saved_stdout = dup(STDOUT_FILENO);
+	assert_true(fixture->saved_stdout >= 0);
+	assert_int_equal(dup2(by, STDOUT_FILENO), STDOUT_FILENO);
+	close(by);
+}
+
+static int make_pipe(void **state)
+{
+	struct fixture *fixture = calloc(1, sizeof(*fixture));
+	int ends[2];
+
+	assert_non_null(fixture);
+	*state = fixture;
+	signal(SIGPIPE, SIG_IGN);
+	assert_int_equal(pipe(ends), 0);
+	fcntl(ends[0], F_SETFL, O_NONBLOCK);
+	fixture->fd = ends[0];
+	replace_stdout(fixture, ends[1]);
+	return 0;
+}
+
+static int make_terminal(void **state)
+{
+	struct fixture *fixture = calloc(1, sizeof(*fixture));
+	const struct winsize size = { .ws_row = 6, .ws_col = 50 };
+	int terminal;
+
+	assert_non_null(fixture);
+	*state = fixture;
+	fixture->fd = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
+	assert_true(fixture->fd >= 0);
+	assert_int_equal(grantpt(fixture->fd), 0);
+	assert_int_equal(unlockpt(fixture->fd), 0);
+	terminal = open(ptsname(fixture->fd), O_RDWR | O_NOCTTY);
+	assert_true(terminal >= 0);
+	assert_int_equal(ioctl(terminal, TIOCSWINSZ, &size), 0);
+	replace_stdout(fixture, terminal);
+	return 0;
+}
+
+static int restore(void **state)
+{
+	struct fixture *fixture = *state;
+
+	dup2(fixture->saved_stdout, STDOUT_FILENO);
+	close(fixture->saved_stdout);
+	close(fixture->fd);
+	free(fixture);
+	return 0;
+}
+
+/* All that was written to standard output so far. */
+static const char *written(const struct fixture *fixture)
+{
+	static char text[64 * 1024];
+	ssize_t n = read(fixture->fd, text, sizeof(text) - 1);
+
+	text[n > 0 ? n : 0] = '\0';
+	return text;
+}
+
+static size_t count(const char *text, const char *part)
+{
+	size_t n = 0;
+
+	while ((text = strstr(text, part))) {
+		text += strlen(part);
+		n++;
+	}
+	return n;
+}
+
+static void json_reaches_the_reader_in_whole_lines(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct netobs_flow flow = some_flow();
+	struct output output = { .kind = &output_json };
+	size_t lines = 0;
+
+	assert_int_equal(output_open(&output), 0);
+	for (int i = 0; i < 1000; i++) {
+		const char *text;
+
+		output_flow(&output, &flow);
+		text = written(fixture);
+		if (*text)
+			assert_int_equal(text[strlen(text) - 1], '\n');
+		lines += count(text, "\n");
+	}
+	assert_true(lines < 1000);
+	output_interval(&output);
+	lines += count(written(fixture), "\n");
+	assert_int_equal(lines, 1000);
+	output_close(&output);
+	assert_int_equal(output.stream.error, 0);
+}
+
+static void a_record_of_very_many_points_is_written_whole(void **state)
+{
+	enum { POINTS = 300 };
+	static struct netobs_point points[POINTS];
+	struct fixture *fixture = *state;
+	struct netobs_flow flow = some_flow();
+	struct output output = { .kind = &output_json };
+	const char *text;
+
+	for (int i = 0; i < POINTS; i++)
+		points[i].name = "interface-name1";
+	flow.points = points;
+	flow.n_points = POINTS;
+	assert_int_equal(output_open(&output), 0);
+	output_flow(&output, &flow);
+	output_close(&output);
+	text = written(fixture);
+	assert_int_equal(count(text, "interface-name1"), POINTS);
+	assert_int_equal(text[strlen(text) - 2], '}');
+}
+
+static void a_reader_that_leaves_is_an_error_that_sticks(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct netobs_flow flow = some_flow();
+	struct output output = { .kind = &output_json };
+
+	assert_int_equal(output_open(&output), 0);
+	close(fixture->fd);
+	fixture->fd = -1;
+	output_flow(&output, &flow);
+	assert_int_equal(output.stream.error, 0);
+	output_interval(&output);
+	assert_int_equal(output.stream.error, -EPIPE);
+	output_flow(&output, &flow);
+	output_close(&output);
+	assert_int_equal(output.stream.error, -EPIPE);
+}
+
+static void files_that_cannot_take_records_are_errors(void **state)
+{
+	const struct netobs_flow flow = some_flow();
+	struct output full = { .kind = &output_json, .path = "/dev/full" };
+	struct output absent = { .kind = &output_json,
+				 .path = "/nonexistent/flows" };
+
+	(void)state;
+	assert_int_equal(output_open(&absent), -ENOENT);
+	output_close(&absent);
+
+	assert_int_equal(output_open(&full), 0);
+	output_flow(&full, &flow);
+	output_close(&full);
+	assert_int_equal(full.stream.error, -ENOSPC);
+}
+
+static void standard_output_that_is_read_only_or_closed_is_refused(void **state)
+{
+	struct stream stream;
+	int null = open("/dev/null", O_RDONLY);
+
+	(void)state;
+	assert_int_equal(dup2(null, STDOUT_FILENO), STDOUT_FILENO);
+	close(null);
+	assert_int_equal(stream_open_stdout(&stream), -EBADF);
+	close(STDOUT_FILENO);
+	assert_int_equal(stream_open_stdout(&stream), -EBADF);
+}
+
+static void outputs_are_parsed(void **state)
+{
+	struct output output;
+
+	(void)state;
+	setenv("TERM", "xterm", 1);
+	assert_int_equal(output_parse("json:a:b", true, &output), 0);
+	assert_ptr_equal(output.kind, &output_json);
+	assert_string_equal(output.path, "a:b");
+	assert_int_equal(output_parse("json", true, &output), 0);
+	assert_null(output.path);
+	assert_int_equal(output_parse(NULL, true, &output), 0);
+	assert_ptr_equal(output.kind, &output_json);
+	assert_int_equal(output_parse("table", true, &output), 0);
+	assert_ptr_equal(output.kind, &output_table);
+	for (const char *const *spec =
+		     (const char *const[]){ "", "xml", "json:", "tables",
+					    "table:x", NULL };
+	     *spec; spec++)
+		assert_int_equal(output_parse(*spec, true, &output), -EINVAL);
+}
+
+static void a_terminal_gets_a_screen_unless_it_is_dumb_or_all_is_wanted(void **state)
+{
+	struct output output;
+
+	(void)state;
+	setenv("TERM", "xterm", 1);
+	assert_int_equal(output_parse(NULL, true, &output), 0);
+	assert_ptr_equal(output.kind, &output_live);
+	assert_int_equal(output_parse(NULL, false, &output), 0);
+	assert_ptr_equal(output.kind, &output_table);
+	setenv("TERM", "dumb", 1);
+	assert_int_equal(output_parse(NULL, true, &output), 0);
+	assert_ptr_equal(output.kind, &output_table);
+}
+
+/* The text of the last refresh, which starts at the top of the screen. */
+static const char *last_screen(const char *text)
+{
+	const char *screen = NULL;
+
+	for (const char *pos = text; (pos = strstr(pos, GO_HOME)); pos++)
+		screen = pos;
+	assert_non_null(screen);
+	return screen;
+}
+
+static void the_screen_says_what_is_observed_until_flows_come(void **state)
+{
+	struct fixture *fixture = *state;
+	struct output output = { .kind = &output_live,
+				 .subject = "eth0",
+				 .interval_ms = 500 };
+	const char *text;
+
+	assert_int_equal(output_open(&output), 0);
+	output_interval(&output);
+	text = last_screen(written(fixture));
+	assert_non_null(strstr(text, "Observing eth0; every 0.5 s."));
+	assert_non_null(strstr(text, "Nothing seen yet."));
+	output_close(&output);
+}
+
+static void a_screen_has_the_busiest_flows_and_never_scrolls(void **state)
+{
+	struct fixture *fixture = *state;
+	struct netobs_flow flow = some_flow();
+	struct output output = { .kind = &output_live,
+				 .subject = "eth0",
+				 .interval_ms = 1 };
+	const char *screen;
+
+	assert_int_equal(output_open(&output), 0);
+	written(fixture);
+	for (flow.bytes = 100; flow.bytes < 120; flow.bytes++)
+		output_flow(&output, &flow);
+	output_close(&output);
+
+	/* Six lines: title, headings, three flows, and the cursor's. */
+	screen = last_screen(written(fixture));
+	assert_int_equal(count(screen, "\n"), 5);
+	assert_non_null(strstr(screen, "20 flows"));
+	assert_non_null(strstr(screen, "119 B"));
+	assert_non_null(strstr(screen, "117 B"));
+	assert_null(strstr(screen, "116 B"));
+	assert_non_null(strstr(screen, CLEAR_BELOW SHOW_CURSOR));
+}
+
+static void a_note_and_another_size_redraw_at_once(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct winsize size = { .ws_row = 3, .ws_col = 12 };
+	struct output output = { .kind = &output_live,
+				 .subject = "eth0",
+				 .interval_ms = 1000 };
+	const char *screen;
+
+	assert_int_equal(output_open(&output), 0);
+	written(fixture);
+	assert_true(output_note(&output, "table is full"));
+	screen = last_screen(written(fixture));
+	assert_non_null(strstr(screen, "table is full"));
+
+	assert_int_equal(ioctl(STDOUT_FILENO, TIOCSWINSZ, &size), 0);
+	output_resize(&output);
+	screen = last_screen(written(fixture));
+	assert_null(strstr(screen, "table is full"));
+	assert_non_null(strstr(screen, "table is ful"));
+	output_close(&output);
+	assert_false(output_note(&output, "too late"));
+}
+
+#define ON_PIPE(test) cmocka_unit_test_setup_teardown(test, make_pipe, restore)
+#define ON_TERMINAL(test) \
+	cmocka_unit_test_setup_teardown(test, make_terminal, restore)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ON_PIPE(json_reaches_the_reader_in_whole_lines),
+		ON_PIPE(a_record_of_very_many_points_is_written_whole),
+		ON_PIPE(a_reader_that_leaves_is_an_error_that_sticks),
+		ON_PIPE(files_that_cannot_take_records_are_errors),
+		ON_PIPE(standard_output_that_is_read_only_or_closed_is_refused),
+		ON_PIPE(outputs_are_parsed),
+		ON_TERMINAL(
+			a_terminal_gets_a_screen_unless_it_is_dumb_or_all_is_wanted),
+		ON_TERMINAL(the_screen_says_what_is_observed_until_flows_come),
+		ON_TERMINAL(a_screen_has_the_busiest_flows_and_never_scrolls),
+		ON_TERMINAL(a_note_and_another_size_redraw_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

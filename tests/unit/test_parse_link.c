@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* The cursor, and tags that the kernel keeps beside the frame. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "bpf/parse/link.h"
+#include "host.h"
+#include "packet.h"
+
+static void take_gives_what_is_there_and_no_more(void **state)
+{
+	uint8_t bytes[8];
+	struct cursor c = { bytes, bytes, bytes + sizeof(bytes) };
+
+	(void)state;
+	assert_ptr_equal(take(&c, 5), bytes);
+	assert_null(take(&c, 4));
+	assert_int_equal(cursor_offset(&c), 5);
+	assert_ptr_equal(take(&c, 3), bytes + 5);
+	assert_ptr_equal(take(&c, 0), bytes + 8);
+	assert_null(take(&c, 1));
+}
+
+static void settle_ends_at_the_limit(void **state)
+{
+	uint8_t bytes[CURSOR_LIMIT + 1];
+	struct cursor c = { bytes, bytes, bytes + sizeof(bytes) };
+
+	(void)state;
+	assert_non_null(take(&c, CURSOR_LIMIT));
+	assert_true(cursor_settle(&c));
+	assert_ptr_equal(c.pos, bytes + CURSOR_LIMIT);
+	assert_non_null(take(&c, 1));
+	assert_false(cursor_settle(&c));
+}
+
+static struct outcome parse_beside(uint16_t tci, const struct layer *layers)
+{
+	struct packet_bytes packet;
+	struct packet start = {};
+
+	push_vlan(&start, tci);
+	packet_build(layers, &packet);
+	return host_parse_from(start, LINK_ETHERNET, packet.bytes, packet.len);
+}
+
+static void tag_beside_the_frame_is_the_only_one(void **state)
+{
+	static const struct layer layers[] = { ETH, IP4, UDP, {} };
+	struct outcome got = parse_beside(0x6064, layers);
+
+	(void)state;
+	assert_int_equal(got.ret, 0);
+	assert_int_equal(got.pkt.key.vlan, VLAN_PRESENT | 0x64);
+	assert_int_equal(got.pkt.key.outer_vlan, 0);
+	assert_int_equal(got.pkt.l3_offset, 14);
+}
+
+static void tag_beside_the_frame_is_the_outermost(void **state)
+{
+	static const struct layer layers[] = { ETH,	 VLAN(20), VLAN(30),
+					       VLAN(40), IP4,	   UDP,
+					       {} };
+	struct outcome got = parse_beside(0, layers);
+
+	(void)state;
+	assert_int_equal(got.ret, 0);
+	assert_int_equal(got.pkt.key.vlan, VLAN_PRESENT | 40);
+	assert_int_equal(got.pkt.key.outer_vlan, VLAN_PRESENT);
+}
+
+static void tag_beside_the_frame_is_kept_by_a_tunnel(void **state)
+{
+	static const struct layer layers[] = { ETH,	 IP4, VXLAN(1), ETH,
+					       VLAN(20), IP4, UDP,	{} };
+	struct outcome got = parse_beside(10, layers);
+
+	(void)state;
+	assert_int_equal(got.ret, 0);
+	assert_int_equal(got.pkt.key.tunnel, TUNNEL_VXLAN);
+	assert_int_equal(got.pkt.key.vlan, VLAN_PRESENT | 20);
+	assert_int_equal(got.pkt.key.outer_vlan, VLAN_PRESENT | 10);
+}
+
+static void rejections_carry_their_reason(void **state)
+{
+	(void)state;
+	for (int reason = 0; reason < UNPARSED_MAX; reason++) {
+		assert_true(reject(reason) < 0);
+		assert_int_equal(reject_reason(reject(reason)), reason);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(take_gives_what_is_there_and_no_more),
+		cmocka_unit_test(settle_ends_at_the_limit),
+		cmocka_unit_test(tag_beside_the_frame_is_the_only_one),
+		cmocka_unit_test(tag_beside_the_frame_is_the_outermost),
+		cmocka_unit_test(tag_beside_the_frame_is_kept_by_a_tunnel),
+		cmocka_unit_test(rejections_carry_their_reason),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* What of a tunnel is part of the flow's identity. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "host.h"
+#include "packet.h"
+
+enum { OUTER_SRC = 14 + 12, OUTER_DST = 14 + 16, OUTER_SRC_PORT = 14 + 20 };
+
+static const struct layer layers[] = { ETH, IP4, VXLAN(5), ETH, IP4, UDP, {} };
+
+static struct packet_bytes vxlan(void)
+{
+	struct packet_bytes packet;
+
+	packet_build(layers, &packet);
+	return packet;
+}
+
+static struct flow_key key_of(const struct packet_bytes *packet)
+{
+	struct outcome got =
+		host_parse(LINK_ETHERNET, packet->bytes, packet->len);
+
+	assert_int_equal(got.ret, 0);
+	assert_int_equal(got.pkt.key.tunnel, TUNNEL_VXLAN);
+	return got.pkt.key;
+}
+
+static void outer_source_port_is_not_part_of_the_key(void **state)
+{
+	struct packet_bytes one = vxlan(), other = vxlan();
+	struct flow_key a, b;
+
+	(void)state;
+	other.bytes[OUTER_SRC_PORT] ^= 0x15;
+	a = key_of(&one);
+	b = key_of(&other);
+	assert_memory_equal(&a, &b, sizeof(a));
+}
+
+static void outer_addresses_are_part_of_the_key(void **state)
+{
+	struct packet_bytes one = vxlan(), other = vxlan();
+	struct flow_key a, b;
+
+	(void)state;
+	other.bytes[OUTER_DST + 3] ^= 0x80;
+	a = key_of(&one);
+	b = key_of(&other);
+	assert_int_not_equal(a.outer_hash, b.outer_hash);
+}
+
+static void the_way_through_the_tunnel_is_part_of_the_key(void **state)
+{
+	struct packet_bytes there = vxlan(), back = vxlan();
+	struct flow_key a, b;
+
+	(void)state;
+	memcpy(back.bytes + OUTER_SRC, there.bytes + OUTER_DST, 4);
+	memcpy(back.bytes + OUTER_DST, there.bytes + OUTER_SRC, 4);
+	a = key_of(&there);
+	b = key_of(&back);
+	assert_int_not_equal(a.outer_hash, b.outer_hash);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(outer_source_port_is_not_part_of_the_key),
+		cmocka_unit_test(outer_addresses_are_part_of_the_key),
+		cmocka_unit_test(the_way_through_the_tunnel_is_part_of_the_key),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <netobs/stats.h>
+
+static struct netobs_stats some_stats(void)
+{
+	return (struct netobs_stats){
+		.sz = sizeof(struct netobs_stats),
+		.seen = { 20, 2000 },
+		.observed = { 40, 4000 },
+		.exported = { 6, 600 },
+		.filtered = { 3, 300 },
+		.sampled_out = { 2, 200 },
+		.unparsed = { { 1, 100 },
+			      { 1, 101 },
+			      { 1, 102 },
+			      { 1, 103 },
+			      { 1, 104 } },
+		.lost = { { 1, 105 }, { 2, 106 }, { 1, 107 } },
+	};
+}
+
+static void every_category_and_reason_has_packets_and_bytes(void **state)
+{
+	const struct netobs_stats stats = some_stats();
+	char text[1024];
+	int len = netobs_stats_json(&stats, text, sizeof(text));
+
+	(void)state;
+	assert_int_equal(len, strlen(text));
+	assert_string_equal(
+		text, "{\"seen\":{\"packets\":20,\"bytes\":2000,"
+		      "\"observed_packets\":40,\"observed_bytes\":4000},"
+		      "\"exported\":{\"packets\":6,\"bytes\":600},"
+		      "\"filtered\":{\"packets\":3,\"bytes\":300},"
+		      "\"sampled_out\":{\"packets\":2,\"bytes\":200},"
+		      "\"unparsed\":{\"short\":{\"packets\":1,\"bytes\":100},"
+		      "\"bad_header\":{\"packets\":1,\"bytes\":101},"
+		      "\"too_deep\":{\"packets\":1,\"bytes\":102},"
+		      "\"arp\":{\"packets\":1,\"bytes\":103},"
+		      "\"not_ip\":{\"packets\":1,\"bytes\":104}},"
+		      "\"lost\":{\"table_full\":{\"packets\":1,\"bytes\":105},"
+		      "\"kernel_memory\":{\"packets\":2,\"bytes\":106},"
+		      "\"memory\":{\"packets\":1,\"bytes\":107}}}");
+}
+
+/* Else the terms would not add up while records are held back. */
+static void pending_is_a_term_while_there_is_any(void **state)
+{
+	struct netobs_stats stats = some_stats();
+	char text[1024];
+
+	(void)state;
+	stats.pending = (struct netobs_count){ 5, 55 };
+	assert_true(netobs_stats_json(&stats, text, sizeof(text)) > 0);
+	assert_non_null(
+		strstr(text, ",\"pending\":{\"packets\":5,\"bytes\":55},"));
+}
+
+static void fields_beyond_what_the_caller_knows_count_as_zero(void **state)
+{
+	struct netobs_stats stats = some_stats();
+	char text[1024];
+
+	(void)state;
+	stats.sz = offsetof(struct netobs_stats, lost);
+	assert_true(netobs_stats_json(&stats, text, sizeof(text)) > 0);
+	assert_non_null(strstr(text, "\"not_ip\":{\"packets\":1,\"bytes\":104}"));
+	assert_non_null(strstr(text, "\"memory\":{\"packets\":0,\"bytes\":0}}}"));
+}
+
+static void a_size_that_is_too_small_is_refused(void **state)
+{
+	const struct netobs_stats stats = some_stats();
+	char text[1024], cut[1024];
+	int len = netobs_stats_json(&stats, text, sizeof(text));
+
+	(void)state;
+	assert_int_equal(netobs_stats_json(&stats, cut, (size_t)len), -ENOBUFS);
+	assert_int_equal(netobs_stats_json(&stats, cut, 0), -ENOBUFS);
+	assert_int_equal(netobs_stats_json(&stats, cut, (size_t)len + 1), len);
+}
+
+static void missing_arguments_are_refused(void **state)
+{
+	struct netobs_stats stats = some_stats();
+	char text[16];
+
+	(void)state;
+	assert_int_equal(netobs_stats_json(NULL, text, sizeof(text)), -EINVAL);
+	assert_int_equal(netobs_stats_json(&stats, NULL, 0), -EINVAL);
+	stats.sz = 0;
+	assert_int_equal(netobs_stats_json(&stats, text, sizeof(text)), -EINVAL);
+}
+
+static void every_reason_has_a_name_of_its_own_and_no_other_number_has(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < NETOBS_UNPARSED_REASONS; i++) {
+		assert_non_null(netobs_unparsed_name(i));
+		for (unsigned int j = 0; j < i; j++)
+			assert_string_not_equal(netobs_unparsed_name(i),
+						netobs_unparsed_name(j));
+	}
+	for (unsigned int i = 0; i < NETOBS_LOST_REASONS; i++) {
+		assert_non_null(netobs_lost_name(i));
+		for (unsigned int j = 0; j < i; j++)
+			assert_string_not_equal(netobs_lost_name(i),
+						netobs_lost_name(j));
+	}
+	assert_null(netobs_unparsed_name(NETOBS_UNPARSED_REASONS));
+	assert_null(netobs_lost_name(NETOBS_LOST_REASONS));
+	assert_null(netobs_lost_name(UINT32_MAX));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_category_and_reason_has_packets_and_bytes),
+		cmocka_unit_test(pending_is_a_term_while_there_is_any),
+		cmocka_unit_test(fields_beyond_what_the_caller_knows_count_as_zero),
+		cmocka_unit_test(a_size_that_is_too_small_is_refused),
+		cmocka_unit_test(missing_arguments_are_refused),
+		cmocka_unit_test(
+			every_reason_has_a_name_of_its_own_and_no_other_number_has),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
