@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Programs on interfaces: put on, taken off, and following what comes and goes. */
+#include "attach.h"
+#include "context.h"
+#include "lib_lab.h"
+#include "lib_test.h"
+#include "lib_witness.h"
+#include "util.h"
+
+#include <errno.h>
+#include <net/if.h>
+#include <netobs/probe.h>
+#include <string.h>
+
+enum { LO = 1, PORT = 40000, LONG_MS = 60000, PATIENCE_MS = 100, POLLS = 300 };
+
+struct fixture {
+	struct lab lab;
+	struct witness witness;
+	struct log log;
+	struct store store;
+	struct programs programs;
+	struct netobs *ctx;
+};
+
+static int setup(void **state)
+{
+	const struct store_options options = { .max_flows = 1000 };
+	static struct fixture f;
+	int err;
+
+	memset(&f, 0, sizeof(f));
+	*state = &f;
+	f.log = witness_log(&f.witness);
+	lab_enter(&f.lab);
+	err = store_open(&f.store, &options, &f.log);
+	return err ?: store_load_programs(&f.store, 0, LINK_ETHERNET, &f.programs);
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	netobs_free(f->ctx);
+	programs_close(&f->programs);
+	store_close(&f->store);
+	witness_clear(&f->witness);
+	lab_leave(&f->lab);
+	return 0;
+}
+
+static uint64_t seen(const struct fixture *f)
+{
+	struct counters counters;
+
+	store_read_counters(&f->store, 0, &counters);
+	return counters.seen.packets;
+}
+
+static const struct {
+	bool tcx, clsact, ingress, egress;
+} ways[] = {
+	{ true, false, true, true },  { true, false, true, false },
+	{ true, false, false, true }, { false, true, true, true },
+	{ false, true, true, false }, { false, true, false, true },
+	{ true, true, true, true },
+};
+
+static struct attach_options options_of(const struct fixture *f, size_t way)
+{
+	return (struct attach_options){
+		.log = &f->log,
+		.use_tcx = ways[way].tcx,
+		.use_clsact = ways[way].clsact,
+		.directions = { ways[way].ingress, ways[way].egress },
+	};
+}
+
+static void attached_programs_see_the_directions_asked_for(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+		struct attach_options options = options_of(f, i);
+		struct attachment attachment = ATTACHMENT_NONE;
+		uint64_t before = seen(f), expected;
+
+		assert_false(is_attached(&attachment));
+		assert_int_equal(
+			attach(&options, LO, "lo", &f->programs, &attachment), 0);
+		assert_true(is_attached(&attachment));
+		lab_send(PORT, 10);
+		/* Nobody listens: each may be answered by ICMP, both ways too. */
+		expected = 10 * (ways[i].ingress + ways[i].egress);
+		assert_in_range(seen(f) - before, expected, 2 * expected);
+		detach(&f->log, &attachment, LO);
+		assert_false(is_attached(&attachment));
+		assert_true(lab_is_bare("lo"));
+		before = seen(f);
+		lab_send(PORT, 10);
+		assert_int_equal(seen(f), before);
+	}
+	assert_int_equal(f->witness.errors, 0);
+}
+
+static void attach_to_no_interface_leaves_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+		struct attach_options options = options_of(f, i);
+		struct attachment attachment = ATTACHMENT_NONE;
+
+		assert_int_equal(attach(&options, 4711, "ghost0", &f->programs,
+					&attachment),
+				 -ENODEV);
+		assert_false(is_attached(&attachment));
+	}
+	assert_int_equal(f->witness.errors, ARRAY_SIZE(ways));
+	assert_true(witness_read(&f->witness, "ghost0"));
+}
+
+/* The second direction cannot be attached: the first must not stay. */
+static void attach_that_fails_half_way_leaves_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+		struct attach_options options = options_of(f, i);
+		struct attachment attachment = ATTACHMENT_NONE;
+		struct programs broken = { { f->programs.fds[0], -1 } };
+
+		if (!ways[i].egress)
+			continue;
+		assert_true(attach(&options, LO, "lo", &broken, &attachment) < 0);
+		assert_false(is_attached(&attachment));
+		assert_true(lab_is_bare("lo"));
+	}
+}
+
+static void clsact_of_somebody_else_stays(void **state)
+{
+	struct fixture *f = *state;
+	struct attach_options options = options_of(f, 3);
+	struct attachment attachment = ATTACHMENT_NONE;
+	char shown[1024];
+
+	lab_run("tc qdisc add dev lo clsact");
+	assert_int_equal(attach(&options, LO, "lo", &f->programs, &attachment),
+			 0);
+	detach(&f->log, &attachment, LO);
+	lab_read("tc qdisc show dev lo", shown, sizeof(shown));
+	assert_non_null(strstr(shown, "clsact"));
+	lab_read("tc filter show dev lo ingress", shown, sizeof(shown));
+	assert_string_equal(shown, "");
+}
+
+static void several_observers_share_a_clsact(void **state)
+{
+	enum { OBSERVERS = 3 };
+	struct fixture *f = *state;
+	struct attach_options options = options_of(f, 3);
+
+	/* In whatever order they leave, the last one tidies up. */
+	for (int first = 0; first < OBSERVERS; first++) {
+		struct attachment attachments[OBSERVERS];
+		uint64_t before;
+
+		for (int i = 0; i < OBSERVERS; i++) {
+			attachments[i] = ATTACHMENT_NONE;
+			assert_int_equal(attach(&options, LO, "lo",
+						&f->programs, &attachments[i]),
+					 0);
+		}
+		before = seen(f);
+		lab_send(PORT, 1);
+		assert_true(seen(f) - before >= 2 * OBSERVERS);
+		for (int i = 0; i < OBSERVERS; i++) {
+			assert_false(lab_is_bare("lo"));
+			detach(&f->log, &attachments[(first + i) % OBSERVERS],
+			       LO);
+		}
+		assert_true(lab_is_bare("lo"));
+	}
+	assert_int_equal(f->witness.errors, 0);
+}
+
+static void dropped_attachment_of_a_vanished_interface(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+		struct attach_options options = options_of(f, i);
+		struct attachment attachment = ATTACHMENT_NONE;
+		uint32_t ifindex;
+
+		lab_run("ip link add v0 type veth peer name v1");
+		ifindex = if_nametoindex("v0");
+		assert_int_equal(attach(&options, ifindex, "v0", &f->programs,
+					&attachment),
+				 0);
+		lab_run("ip link del v0");
+		if (i % 2)
+			attachment_drop(&attachment);
+		else
+			detach(&f->log, &attachment, ifindex);
+		assert_false(is_attached(&attachment));
+	}
+	assert_int_equal(f->witness.errors, 0);
+}
+
+static void observe(struct fixture *f, const char *const *interfaces,
+		    const char *const *exclude, uint64_t disable)
+{
+	NETOBS_OPTS(opts);
+
+	opts.interfaces = interfaces;
+	opts.exclude = exclude;
+	opts.interval_ms = LONG_MS;
+	opts.max_flows = 1000;
+	opts.disable_features = disable;
+	witness_listen(&f->witness, &opts);
+	assert_int_equal(netobs_new(&opts, &f->ctx), 0);
+	assert_int_equal(netobs_start(f->ctx), 0);
+}
+
+static uint32_t n_observed(const struct fixture *f)
+{
+	struct netobs_stats stats = { .sz = sizeof(stats) };
+
+	assert_int_equal(netobs_stats_get(f->ctx, &stats), 0);
+	return stats.interfaces;
+}
+
+/* Wait until @n interfaces are observed; which, lab_is_bare() tells. */
+static void await_observed(struct fixture *f, uint32_t n)
+{
+	for (int i = 0; i < POLLS && n_observed(f) != n; i++)
+		assert_true(netobs_poll(f->ctx, PATIENCE_MS) >= 0);
+	assert_int_equal(n_observed(f), n);
+}
+
+/* One more message after the one that matters: it has been read. */
+static void settle(struct fixture *f)
+{
+	lab_run("ip link set lo mtu 60000");
+	lab_run("ip link set lo mtu 65536");
+	while (netobs_poll(f->ctx, PATIENCE_MS) > 0)
+		;
+}
+
+static void all_interfaces_are_followed(void **state)
+{
+	struct fixture *f = *state;
+
+	for (int tcx = 0; tcx < 2; tcx++) {
+		observe(f, NULL, NULL, tcx ? 0 : 1 << NETOBS_FEATURE_TCX);
+		assert_int_equal(n_observed(f), 1);
+		lab_run("ip link add v0 type veth peer name v1");
+		await_observed(f, 3);
+		assert_false(lab_is_bare("v0"));
+		assert_false(lab_is_bare("v1"));
+		lab_run("ip link set v0 up");
+		lab_run("ip link set v0 down");
+		lab_run("ip link set v0 name w0");
+		settle(f);
+		assert_int_equal(n_observed(f), 3);
+		lab_run("ip link del w0");
+		await_observed(f, 1);
+		netobs_free(f->ctx);
+		f->ctx = NULL;
+		assert_true(lab_is_bare("lo"));
+	}
+	assert_int_equal(f->witness.errors, 0);
+}
+
+static void names_select_interfaces_as_they_change(void **state)
+{
+	static const char *const include[] = { "/^v/", NULL };
+	static const char *const exclude[] = { "v9", NULL };
+	struct fixture *f = *state;
+
+	observe(f, include, exclude, 0);
+	assert_int_equal(n_observed(f), 0);
+	lab_run("ip link add v0 type veth peer name v9");
+	await_observed(f, 1);
+	assert_true(lab_is_bare("v9"));
+	lab_run("ip link set v9 name v1");
+	await_observed(f, 2);
+	lab_run("ip link set v0 name x0");
+	await_observed(f, 1);
+	assert_true(lab_is_bare("x0"));
+	assert_false(lab_is_bare("v1"));
+	assert_true(lab_is_bare("lo"));
+	lab_run("ip link set x0 name v0");
+	await_observed(f, 2);
+	assert_int_equal(f->witness.errors, 0);
+}
+
+static void interfaces_are_left_bare_by_a_stop(void **state)
+{
+	struct fixture *f = *state;
+
+	lab_run("ip link add v0 type veth peer name v1");
+	for (int tcx = 0; tcx < 2; tcx++) {
+		observe(f, NULL, NULL, tcx ? 0 : 1 << NETOBS_FEATURE_TCX);
+		assert_int_equal(n_observed(f), 3);
+		netobs_stop(f->ctx);
+		assert_int_equal(netobs_dispatch(f->ctx), -ECANCELED);
+		assert_true(lab_is_bare("lo"));
+		assert_true(lab_is_bare("v0"));
+		assert_true(lab_is_bare("v1"));
+		netobs_free(f->ctx);
+		f->ctx = NULL;
+	}
+	assert_int_equal(f->witness.errors, 0);
+}
+
+static const struct netif *netif_of(const struct fixture *f, uint32_t ifindex)
+{
+	const struct netif *netif = watch_find(&f->ctx->watch, 0, ifindex);
+
+	assert_non_null(netif);
+	return netif;
+}
+
+/* Or what it saw would be added to what the bridge saw of the same packets. */
+static void interface_that_went_away_stays_in_its_stack(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t bridge, port, peer;
+
+	lab_run("ip link add br0 type bridge");
+	lab_run("ip link add v0 type veth peer name v1");
+	lab_run("ip link set v0 master br0");
+	observe(f, NULL, NULL, 0);
+	bridge = if_nametoindex("br0");
+	port = if_nametoindex("v0");
+	peer = if_nametoindex("v1");
+	assert_int_equal(netif_of(f, port)->stack, netif_of(f, bridge)->stack);
+	assert_int_not_equal(netif_of(f, peer)->stack,
+			     netif_of(f, bridge)->stack);
+	assert_int_equal(netif_of(f, bridge)->level, 1);
+
+	lab_run("ip link del v0");
+	await_observed(f, 2);
+	assert_int_equal(netif_of(f, port)->stack, netif_of(f, bridge)->stack);
+	assert_int_equal(netif_of(f, bridge)->level, 1);
+	assert_string_equal(netif_of(f, port)->name, "v0");
+}
+
+static void master_that_went_away_keeps_its_stack(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t bridge, port;
+
+	lab_run("ip link add br0 type bridge");
+	lab_run("ip link add v0 type veth peer name v1");
+	lab_run("ip link set v0 master br0");
+	observe(f, NULL, NULL, 0);
+	bridge = if_nametoindex("br0");
+	port = if_nametoindex("v0");
+	lab_run("ip link del br0");
+	await_observed(f, 3);
+	assert_int_equal(netif_of(f, port)->stack, netif_of(f, bridge)->stack);
+	assert_true(netif_of(f, bridge)->level > netif_of(f, port)->level);
+}
+
+static void ports_that_change_bridges_follow(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t bridge, port;
+
+	observe(f, NULL, NULL, 0);
+	lab_run("ip link add br0 type bridge");
+	lab_run("ip link add v0 type veth peer name v1");
+	await_observed(f, 4);
+	bridge = if_nametoindex("br0");
+	port = if_nametoindex("v0");
+	assert_int_not_equal(netif_of(f, port)->stack,
+			     netif_of(f, bridge)->stack);
+	lab_run("ip link set v0 master br0");
+	settle(f);
+	assert_int_equal(netif_of(f, port)->stack, netif_of(f, bridge)->stack);
+}
+
+#define each(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		each(attached_programs_see_the_directions_asked_for),
+		each(attach_to_no_interface_leaves_nothing),
+		each(attach_that_fails_half_way_leaves_nothing),
+		each(clsact_of_somebody_else_stays),
+		each(several_observers_share_a_clsact),
+		each(dropped_attachment_of_a_vanished_interface),
+		each(all_interfaces_are_followed),
+		each(names_select_interfaces_as_they_change),
+		each(interfaces_are_left_bare_by_a_stop),
+		each(interface_that_went_away_stays_in_its_stack),
+		each(master_that_went_away_keeps_its_stack),
+		each(ports_that_change_bridges_follow),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Reading a generation: everything once, and nothing stays. */
+#include "drain.h"
+#include "lib_test.h"
+#include "lib_world.h"
+#include "util.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <string.h>
+
+enum { LARGE = 20000, ROOM = 1 << 16 };
+
+/* What came out: entry n of L2 has n + 1 packets, entry n of L1 n + 1 bytes. */
+struct fixture {
+	struct log silent;
+	struct store store;
+	struct drain drain;
+	uint8_t kept[LARGE], announced[LARGE], delivered[LARGE];
+	uint32_t n_kept, n_announced, n_delivered;
+	uint64_t l1_bytes;
+	bool announced_late;
+};
+
+static int on_event(void *ctx, void *data, size_t size)
+{
+	(void)ctx;
+	(void)data;
+	(void)size;
+	return 0;
+}
+
+static void on_keep(void *ctx, const struct flow_entry *entry)
+{
+	struct fixture *f = ctx;
+
+	f->n_kept++;
+	if (entry->key.netns)
+		f->l1_bytes += entry->tally.bytes;
+	else
+		f->kept[entry->tally.packets - 1]++;
+}
+
+static void on_announce(void *ctx, const struct flow_key *key)
+{
+	struct fixture *f = ctx;
+
+	f->n_announced++;
+	f->announced[key->src.words[0]]++;
+	f->announced_late |= f->n_delivered;
+}
+
+static void on_deliver(void *ctx, const struct flow_entry *entry)
+{
+	struct fixture *f = ctx;
+
+	assert_int_equal(entry->key.src.words[0], entry->tally.packets - 1);
+	f->n_delivered++;
+	f->delivered[entry->tally.packets - 1]++;
+}
+
+static const struct drain_ops ops = {
+	.event = on_event,
+	.keep = on_keep,
+	.announce = on_announce,
+	.deliver = on_deliver,
+};
+
+static int setup(void **state)
+{
+	static struct fixture f;
+	const struct store_options options = { .max_flows = ROOM };
+	int err;
+
+	f = (struct fixture){ 0 };
+	*state = &f;
+	err = store_open(&f.store, &options, &f.silent);
+	drain_init(&f.drain, &f.store, &ops, &f);
+	return err;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	drain_done(&f->drain);
+	store_close(&f->store);
+	return 0;
+}
+
+static void forget(struct fixture *f)
+{
+	memset(f->kept, 0, sizeof(f->kept));
+	memset(f->announced, 0, sizeof(f->announced));
+	memset(f->delivered, 0, sizeof(f->delivered));
+	f->n_kept = f->n_announced = f->n_delivered = 0;
+	f->l1_bytes = 0;
+}
+
+/* As the programs leave it: flows 0 to n - 1, each counted as an insert. */
+static void fill_l2(struct fixture *f, uint32_t generation, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct flow_key key = world_key(0, 1, false);
+		struct flow_entry entry;
+
+		key.src.words[0] = i;
+		entry = world_entry(&key, i + 1, 1, 2);
+		assert_int_equal(bpf_map_update_elem(f->store.l2_fds[generation],
+						     &key, &entry.tally,
+						     BPF_NOEXIST),
+				 0);
+	}
+	f->store.tables[generation].inserts += n;
+}
+
+/* One entry in the first and the last slot of every CPU. */
+static uint64_t fill_l1(struct fixture *f, uint32_t generation)
+{
+	uint32_t last = store_l1_slots(&f->store) - 1;
+	struct flow_key key = world_key(1, 1, false);
+	struct flow_entry entry = world_entry(&key, 1, 1, 2);
+	uint64_t bytes = 0;
+
+	for (uint32_t cpu = 0; cpu < f->store.n_cpus; cpu++) {
+		struct flow_entry *entries =
+			store_map_l1(&f->store, generation, cpu);
+
+		assert_non_null(entries);
+		entries[0] = entries[last] = entry;
+		entries[last].tally.bytes = 1000 * (cpu + 1);
+		bytes += entries[0].tally.bytes + entries[last].tally.bytes;
+		store_unmap_l1(&f->store, entries);
+	}
+	return bytes;
+}
+
+/* To the end; the number of slices. */
+static uint32_t drain(struct fixture *f, uint32_t generation)
+{
+	uint32_t slices = 1;
+	int ret;
+
+	drain_start(&f->drain, generation);
+	while ((ret = drain_step(&f->drain)) > 0)
+		slices++;
+	assert_int_equal(ret, 0);
+	assert_int_equal(drain_step(&f->drain), 0);
+	return slices;
+}
+
+static void assert_each_once(const uint8_t *seen, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (seen[i] != 1)
+			fail_msg("flow %u came %u times", i, seen[i]);
+}
+
+static void assert_l2_empty(const struct fixture *f, uint32_t generation)
+{
+	struct flow_key key;
+
+	assert_int_equal(bpf_map_get_next_key(f->store.l2_fds[generation], NULL,
+					      &key),
+			 -ENOENT);
+}
+
+static void drain_of_nothing_brings_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	drain(f, 0);
+	drain(f, 1);
+	assert_int_equal(f->n_kept + f->n_announced + f->n_delivered, 0);
+}
+
+static void drain_empties_l1_of_all_cpus(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t bytes = fill_l1(f, 1);
+
+	drain(f, 0);
+	assert_int_equal(f->n_kept, 0); /* it is the other's */
+	drain(f, 1);
+	assert_int_equal(f->n_kept, 2 * f->store.n_cpus);
+	assert_int_equal(f->l1_bytes, bytes);
+	forget(f);
+	drain(f, 1);
+	assert_int_equal(f->n_kept, 0);
+}
+
+static void drain_empties_a_small_l2(void **state)
+{
+	static const uint32_t sizes[] = { 1, 100, 2047, 2048, 2049, 16383 };
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		forget(f);
+		fill_l2(f, i % 2, sizes[i]);
+		drain(f, i % 2);
+		assert_int_equal(f->n_kept, sizes[i]);
+		assert_each_once(f->kept, sizes[i]);
+		assert_int_equal(f->n_announced + f->n_delivered, 0);
+		assert_l2_empty(f, i % 2);
+		assert_int_equal(f->store.tables[i % 2].inserts, 0);
+	}
+}
+
+static void drain_exchanges_a_large_l2_and_reads_it_twice(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t bytes = fill_l1(f, 0);
+	int fd = f->store.l2_fds[0];
+
+	fill_l2(f, 0, LARGE);
+	assert_true(drain(f, 0) > LARGE / 4096); /* in slices */
+	assert_int_not_equal(f->store.l2_fds[0], fd);
+	assert_int_equal(f->l1_bytes, bytes);
+	assert_int_equal(f->n_announced, LARGE);
+	assert_int_equal(f->n_delivered, LARGE);
+	assert_each_once(f->announced, LARGE);
+	assert_each_once(f->delivered, LARGE);
+	assert_false(f->announced_late);
+	assert_l2_empty(f, 0);
+	forget(f);
+	drain(f, 0);
+	assert_int_equal(f->n_kept + f->n_delivered, 0);
+}
+
+static void drain_leaves_the_other_generation_alone(void **state)
+{
+	struct fixture *f = *state;
+
+	fill_l2(f, 0, 50);
+	fill_l2(f, 1, 70);
+	drain(f, 0);
+	assert_int_equal(f->n_kept, 50);
+	assert_int_equal(f->store.tables[1].inserts, 70);
+	forget(f);
+	drain(f, 1);
+	assert_int_equal(f->n_kept, 70);
+	assert_each_once(f->kept, 70);
+}
+
+/* Some hash bucket surely holds more than one of so many entries. */
+static void drain_grows_a_batch_that_a_bucket_does_not_fit(void **state)
+{
+	static const uint32_t sizes[] = { 16000, LARGE };
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		bool is_shrunk = false;
+		int ret;
+
+		forget(f);
+		fill_l2(f, 0, sizes[i]);
+		drain_start(&f->drain, 0);
+		while ((ret = drain_step(&f->drain)) > 0) {
+			if (is_shrunk || f->drain.phase == DRAIN_L1)
+				continue;
+			f->drain.batch = 1;
+			is_shrunk = true;
+		}
+		assert_true(is_shrunk);
+		assert_int_equal(ret, 0);
+		assert_each_once(i ? f->delivered : f->kept, sizes[i]);
+		assert_l2_empty(f, 0);
+	}
+}
+
+static void drain_wakes_up_anew_after_the_watermark(void **state)
+{
+	struct fixture *f = *state;
+
+	f->store.tables[0].announced = 1;
+	f->store.tables[1].announced = 1;
+	drain(f, 0);
+	assert_int_equal(f->store.tables[0].announced, 0);
+	assert_int_equal(f->store.tables[1].announced, 1);
+}
+
+/* After a failure the rest comes with the next drain. */
+static void drain_that_fails_is_made_up_for(void **state)
+{
+	struct fixture *f = *state;
+	int fd = f->store.l2_fds[0], ret;
+
+	fill_l2(f, 0, 5000);
+	drain_start(&f->drain, 0);
+	while ((ret = drain_step(&f->drain)) > 0)
+		if (f->n_kept)
+			f->drain.l2_fd = -1; /* cannot be read any more */
+	assert_true(ret < 0);
+	assert_in_range(f->n_kept, 1, 4999);
+	assert_false(f->drain.has_lost);
+	assert_int_equal(f->store.l2_fds[0], fd);
+	drain(f, 0);
+	assert_int_equal(f->n_kept, 5000);
+	assert_each_once(f->kept, 5000);
+}
+
+static void drain_may_be_given_up_at_any_step(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint32_t steps = 0; steps < 12; steps++) {
+		forget(f);
+		fill_l2(f, 0, LARGE);
+		drain_start(&f->drain, 0);
+		for (uint32_t i = 0; i < steps; i++)
+			assert_true(drain_step(&f->drain) > 0);
+		drain_done(&f->drain);
+		assert_int_equal(drain_step(&f->drain), 0);
+		teardown(state);
+		assert_int_equal(setup(state), 0);
+	}
+}
+
+#define each(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		each(drain_of_nothing_brings_nothing),
+		each(drain_empties_l1_of_all_cpus),
+		each(drain_empties_a_small_l2),
+		each(drain_exchanges_a_large_l2_and_reads_it_twice),
+		each(drain_leaves_the_other_generation_alone),
+		each(drain_grows_a_batch_that_a_bucket_does_not_fit),
+		each(drain_wakes_up_anew_after_the_watermark),
+		each(drain_that_fails_is_made_up_for),
+		each(drain_may_be_given_up_at_any_step),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

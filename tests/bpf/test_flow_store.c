@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Two levels of tables, two generations: no packet is lost between them. */
+#include "prog_test.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+enum { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 0x10 };
+enum { MARK_ECT1 = 1 << (MARK_ECN_SHIFT + 1) }; /* of PACKET_TOS */
+
+static const struct prog_options defaults;
+
+static void repeated_flow_stays_in_its_slot(void **state)
+{
+	struct prog *prog = prog_test_open(&defaults);
+	struct flow_key key = prog_test_tcp_key(1);
+	const struct flow_tally *tally;
+	struct flow_tally l2;
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		prog_test_tcp(prog, 1, ACK);
+	tally = prog_test_tally(prog_test_flows(prog, 0), &key);
+	assert_int_equal(tally->packets, 100);
+	assert_int_equal(tally->bytes, 100 * PROG_TEST_TCP_BYTES);
+	assert_int_equal(tally->l2_bytes, 100 * PROG_TEST_TCP_FRAME);
+	assert_int_equal(prog_l1_used(prog, 0), 1);
+	assert_int_equal(prog_l2_lookup(prog, 0, &key, &l2), -ENOENT);
+}
+
+static void flags_are_a_true_or(void **state)
+{
+	struct prog *prog = prog_test_open(&defaults);
+	struct flow_key key = prog_test_tcp_key(1);
+
+	(void)state;
+	prog_test_tcp(prog, 1, SYN);
+	prog_test_tcp(prog, 1, ACK | PSH);
+	prog_test_tcp(prog, 1, ACK);
+	assert_int_equal(prog_test_tally(prog_test_flows(prog, 0), &key)->marks,
+			 MARK_ECT1 | SYN | ACK | PSH);
+}
+
+static void conflict_moves_the_older_flow_to_the_table(void **state)
+{
+	struct prog *prog = prog_test_open(&defaults);
+	struct flow_key key = prog_test_tcp_key(1), rival;
+	uint16_t port = prog_test_rival(prog, 0);
+	struct flow_tally l2;
+
+	(void)state;
+	rival = prog_test_tcp_key(port);
+	prog_test_tcp(prog, 1, SYN);
+	prog_test_tcp(prog, 1, ACK);
+	prog_test_tcp(prog, port, FIN);
+	assert_int_equal(prog_l1_used(prog, 0), 1);
+	assert_int_equal(prog_l2_lookup(prog, 0, &key, &l2), 0);
+	assert_int_equal(l2.packets, 2);
+	assert_int_equal(l2.marks, MARK_ECT1 | SYN | ACK);
+	assert_int_equal(prog_l2_lookup(prog, 0, &rival, &l2), -ENOENT);
+	assert_int_equal(prog_test_flows(prog, 0)->n, 2);
+}
+
+/* All bits of all parts of a flow, as user space puts them together. */
+static unsigned int all_marks(const struct flow_tally *tally)
+{
+	unsigned int marks = tally->marks;
+
+	for (int i = 0; i < FLOW_MARKS; i++)
+		marks |= tally->merged_marks[i] << i;
+	return marks;
+}
+
+static void repeated_conflicts_merge(void **state)
+{
+	static const uint8_t flags[] = { SYN, ACK, PSH | ACK, FIN | ACK, RST };
+	struct prog *prog = prog_test_open(&defaults);
+	struct flow_key key = prog_test_tcp_key(1), rival;
+	uint16_t port = prog_test_rival(prog, 0);
+	const struct prog_flows *flows;
+
+	(void)state;
+	rival = prog_test_tcp_key(port);
+	for (int i = 0; i < 50; i++) {
+		prog_test_tcp(prog, 1, flags[i % 5]);
+		prog_test_tcp(prog, port, ACK);
+	}
+	flows = prog_test_flows(prog, 0);
+	assert_int_equal(flows->n, 2);
+	assert_int_equal(prog_test_tally(flows, &key)->packets, 50);
+	assert_int_equal(prog_test_tally(flows, &rival)->packets, 50);
+	assert_int_equal(prog_test_tally(flows, &key)->bytes,
+			 50 * PROG_TEST_TCP_BYTES);
+	assert_int_equal(prog_test_tally(flows, &key)->l2_bytes,
+			 50 * PROG_TEST_TCP_FRAME);
+	assert_int_equal(all_marks(prog_test_tally(flows, &key)),
+			 MARK_ECT1 | SYN | ACK | PSH | FIN | RST);
+	assert_int_equal(all_marks(prog_test_tally(flows, &rival)),
+			 MARK_ECT1 | ACK);
+}
+
+static void merging_keeps_first_last_and_extremes(void **state)
+{
+	static const uint8_t ttls[] = { 60, 50, 70 };
+	struct prog_options options = { .clock = CLOCK_PACKET };
+	struct prog *prog = prog_test_open(&options);
+	struct flow_key key = prog_test_tcp_key(1);
+	uint16_t port = prog_test_rival(prog, 0);
+	struct flow_tally l2;
+
+	(void)state;
+	for (unsigned int i = 0; i < 3; i++) {
+		const struct layer layers[] = {
+			ETH,	    IP4, POKE(8, ttls[i]), TCP(ACK), POKE(0, 0),
+			POKE(1, 1), {}
+		};
+		struct packet_bytes bytes;
+		struct prog_packet packet = { .bytes = bytes.bytes,
+					      .time_ns = 1000 * (i + 1) };
+
+		packet_build(layers, &bytes);
+		packet.len = bytes.len;
+		assert_int_equal(prog_run(prog, &packet, NULL), 0);
+		prog_test_tcp(prog, port, ACK);
+	}
+	assert_int_equal(prog_l2_lookup(prog, 0, &key, &l2), 0);
+	assert_int_equal(l2.packets, 3);
+	assert_int_equal(l2.first_ns, 1000);
+	assert_int_equal(l2.last_ns, 3000);
+	assert_int_equal(l2.ttl_min, 50);
+	assert_int_equal(l2.ttl_max, 70);
+}
+
+static void many_flows_are_all_exact(void **state)
+{
+	enum { FLOWS = 1000, ROUNDS = 3 };
+	struct prog *prog = prog_test_open(&defaults);
+	const struct prog_flows *flows;
+
+	(void)state;
+	for (int round = 0; round < ROUNDS; round++)
+		for (uint16_t port = 1; port <= FLOWS; port++)
+			prog_test_tcp(prog, port, ACK);
+	flows = prog_test_flows(prog, 0);
+	assert_int_equal(flows->n, FLOWS);
+	for (uint16_t port = 1; port <= FLOWS; port++) {
+		struct flow_key key = prog_test_tcp_key(port);
+
+		assert_int_equal(prog_test_tally(flows, &key)->packets, ROUNDS);
+	}
+}
+
+static void a_program_writes_to_its_generation_only(void **state)
+{
+	struct prog *prog = prog_test_open(&defaults);
+	struct flow_key key = prog_test_tcp_key(1);
+	uint16_t port = prog_test_rival(prog, 0);
+	const struct prog_flows *flows;
+	struct flow_tally l2;
+
+	(void)state;
+	prog_test_tcp(prog, 1, SYN);
+	prog_set_generation(prog, 1);
+	prog_test_tcp(prog, 1, ACK);
+	prog_test_tcp(prog, 1, ACK);
+	prog_test_tcp(prog, port, ACK);
+
+	assert_int_equal(prog_l2_lookup(prog, 0, &key, &l2), -ENOENT);
+	assert_int_equal(prog_l2_lookup(prog, 1, &key, &l2), 0);
+	flows = prog_test_flows(prog, 0);
+	assert_int_equal(flows->n, 1);
+	assert_int_equal(prog_test_tally(flows, &key)->packets, 1);
+	assert_int_equal(prog_test_tally(flows, &key)->marks, MARK_ECT1 | SYN);
+	flows = prog_test_flows(prog, 1);
+	assert_int_equal(flows->n, 2);
+	assert_int_equal(prog_test_tally(flows, &key)->packets, 2);
+	assert_int_equal(prog_test_tally(flows, &key)->marks, MARK_ECT1 | ACK);
+}
+
+static void directions_and_namespaces_are_apart(void **state)
+{
+	struct prog_options options = { .netns = 7 };
+	struct prog *prog = prog_test_open(&options);
+	static const struct layer layers[] = { ETH, IP4, UDP, {} };
+	struct packet_bytes bytes;
+	struct prog_packet packet = { .bytes = bytes.bytes };
+	const struct prog_flows *flows;
+
+	(void)state;
+	packet_build(layers, &bytes);
+	packet.len = bytes.len;
+	for (int i = 0; i < 2; i++) {
+		packet.egress = i;
+		assert_int_equal(prog_run(prog, &packet, NULL), 0);
+	}
+	flows = prog_test_flows(prog, 0);
+	assert_int_equal(flows->n, 2);
+	assert_int_equal(flows->entries[0].key.netns, 7);
+	assert_int_equal(flows->entries[1].key.netns, 7);
+	assert_int_equal(flows->entries[0].key.flags ^ flows->entries[1].key.flags,
+			 KEY_EGRESS);
+}
+
+static void every_run_that_enters_exits(void **state)
+{
+	static const struct layer arp[] = { ETH, ARP, {} };
+	struct prog *prog = prog_test_open(&defaults);
+	uint64_t entered = 0;
+
+	(void)state;
+	prog_test_tcp(prog, 1, ACK);
+	prog_test_layers(prog, arp);
+	prog_test_tcp(prog, prog_test_rival(prog, 0), ACK);
+	for (uint32_t cpu = 0; cpu < prog->n_cpus; cpu++) {
+		entered += prog->cpus[cpu].entered;
+		assert_int_equal(prog->cpus[cpu].entered, prog->cpus[cpu].exited);
+	}
+	assert_int_equal(entered, 3);
+}
+
+struct sender {
+	struct prog *prog;
+	unsigned int cpu;
+	uint16_t ports[2];
+	int err;
+};
+
+enum { SENDER_ROUNDS = 2000, SENDER_REPEAT = 3 };
+
+/* Two flows that drive each other out of the slot. */
+static void *send_rivals(void *arg)
+{
+	struct sender *sender = arg;
+	struct packet_bytes bytes[2];
+
+	for (int i = 0; i < 2; i++) {
+		const struct layer layers[] = { ETH,
+						IP4,
+						TCP(i ? FIN : SYN),
+						POKE(0, sender->ports[i] >> 8),
+						POKE(1, sender->ports[i] & 0xff),
+						{} };
+
+		packet_build(layers, &bytes[i]);
+	}
+	sender->err = prog_pin(sender->cpu);
+	for (int i = 0; i < 2 * SENDER_ROUNDS && !sender->err; i++) {
+		struct prog_packet packet = { .bytes = bytes[i % 2].bytes,
+					      .len = bytes[i % 2].len,
+					      .repeat = SENDER_REPEAT };
+
+		sender->err = prog_run(sender->prog, &packet, NULL);
+	}
+	return NULL;
+}
+
+/* On a machine with one CPU the second sender takes turns with the first. */
+static void two_cpus_at_once_are_exact(void **state)
+{
+	struct prog *prog = prog_test_open(&defaults);
+	uint16_t ports[2] = { 1, prog_test_rival(prog, 0) };
+	struct sender senders[2];
+	pthread_t threads[2];
+	const struct prog_flows *flows;
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++) {
+		senders[i] = (struct sender){
+			prog, i % prog->n_cpus, { ports[0], ports[1] }, 0
+		};
+		assert_int_equal(pthread_create(&threads[i], NULL, send_rivals,
+						&senders[i]),
+				 0);
+	}
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	assert_int_equal(senders[0].err, 0);
+	assert_int_equal(senders[1].err, 0);
+
+	flows = prog_test_flows(prog, 0);
+	assert_int_equal(flows->n, 2);
+	for (int i = 0; i < 2; i++) {
+		struct flow_key key = prog_test_tcp_key(ports[i]);
+		const struct flow_tally *tally = prog_test_tally(flows, &key);
+
+		assert_int_equal(tally->packets,
+				 2 * SENDER_ROUNDS * SENDER_REPEAT);
+		assert_int_equal(all_marks(tally), MARK_ECT1 | (i ? FIN : SYN));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(repeated_flow_stays_in_its_slot,
+					  prog_test_teardown),
+		cmocka_unit_test_teardown(flags_are_a_true_or, prog_test_teardown),
+		cmocka_unit_test_teardown(conflict_moves_the_older_flow_to_the_table,
+					  prog_test_teardown),
+		cmocka_unit_test_teardown(repeated_conflicts_merge,
+					  prog_test_teardown),
+		cmocka_unit_test_teardown(merging_keeps_first_last_and_extremes,
+					  prog_test_teardown),
+		cmocka_unit_test_teardown(many_flows_are_all_exact,
+					  prog_test_teardown),
+		cmocka_unit_test_teardown(a_program_writes_to_its_generation_only,
+					  prog_test_teardown),
+		cmocka_unit_test_teardown(directions_and_namespaces_are_apart,
+					  prog_test_teardown),
+		cmocka_unit_test_teardown(every_run_that_enters_exits,
+					  prog_test_teardown),
+		cmocka_unit_test_teardown(two_cpus_at_once_are_exact,
+					  prog_test_teardown),
+	};
+
+	return cmocka_run_group_tests_name("flow_store", tests, NULL, NULL);
+}

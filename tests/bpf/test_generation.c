@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* When a generation is at rest: not while a program that entered still runs. */
+#include "generation.h"
+#include "lib_test.h"
+
+enum { PATIENCE = 1000 }; /* waits without an end in sight */
+
+struct fixture {
+	struct log silent;
+	struct store store;
+	struct generation generation;
+};
+
+static int setup(void **state)
+{
+	static struct fixture f;
+	const struct store_options options = { .max_flows = 64 };
+
+	f = (struct fixture){ 0 };
+	*state = &f;
+	return store_open(&f.store, &options, &f.silent) ||
+	       generation_init(&f.generation, &f.store);
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	generation_done(&f->generation);
+	store_close(&f->store);
+	return 0;
+}
+
+/* True when it settles within a handful of waits. */
+static bool settles(struct generation *generation)
+{
+	for (int i = 0; i < 8; i++)
+		if (generation_settle(generation))
+			return true;
+	return false;
+}
+
+static void assert_all_write_to(const struct fixture *f, uint32_t generation)
+{
+	for (uint32_t cpu = 0; cpu < f->store.n_cpus; cpu++)
+		assert_int_equal(f->store.cpus[cpu].generation, generation);
+}
+
+static void flip_sends_every_cpu_to_the_other(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_all_write_to(f, 0);
+	for (uint32_t i = 1; i < 6; i++) {
+		generation_flip(&f->generation);
+		assert_all_write_to(f, i % 2);
+		assert_int_equal(f->generation.current, i % 2);
+		assert_int_equal(generation_old(&f->generation), !(i % 2));
+		assert_true(settles(&f->generation));
+	}
+}
+
+static void settling_takes_waits_even_when_nothing_runs(void **state)
+{
+	struct fixture *f = *state;
+	int waits = 0;
+
+	generation_flip(&f->generation);
+	while (!generation_settle(&f->generation))
+		waits++;
+	/* The flip has to reach the CPUs, and their stores have to come back. */
+	assert_in_range(waits, 2, 4);
+	assert_true(generation_settle(&f->generation)); /* and stays */
+}
+
+static void settling_waits_for_a_program_of_any_cpu(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint32_t cpu = 0; cpu < f->store.n_cpus; cpu++) {
+		struct cpu_state *running = &f->store.cpus[cpu];
+
+		running->entered++;
+		generation_flip(&f->generation);
+		for (int i = 0; i < PATIENCE; i++)
+			assert_false(generation_settle(&f->generation));
+		running->exited++;
+		assert_true(settles(&f->generation));
+	}
+}
+
+static void settling_does_not_wait_for_those_that_enter_later(void **state)
+{
+	struct fixture *f = *state;
+	struct cpu_state *cpu = &f->store.cpus[0];
+
+	cpu->entered = 100;
+	cpu->exited = 99;
+	generation_flip(&f->generation);
+	assert_false(generation_settle(&f->generation));
+	assert_false(generation_settle(&f->generation));
+	/* The one is done, the next is at it: a busy CPU is always in between. */
+	cpu->entered = 101;
+	cpu->exited = 100;
+	assert_true(settles(&f->generation));
+}
+
+static void settling_counts_those_that_enter_before_the_flip_arrives(void **state)
+{
+	struct fixture *f = *state;
+	struct cpu_state *cpu = &f->store.cpus[0];
+
+	generation_flip(&f->generation);
+	cpu->entered++; /* read the old generation: its store was not there yet */
+	for (int i = 0; i < PATIENCE; i++)
+		assert_false(generation_settle(&f->generation));
+	cpu->exited++;
+	assert_true(settles(&f->generation));
+}
+
+static void settling_is_not_misled_by_another_cpus_exits(void **state)
+{
+	struct fixture *f = *state;
+
+	if (f->store.n_cpus < 2)
+		fail_msg("needs two CPUs");
+	f->store.cpus[0].entered = 10;
+	f->store.cpus[0].exited = 9;
+	f->store.cpus[1].entered = 10;
+	f->store.cpus[1].exited = 10;
+	generation_flip(&f->generation);
+	assert_false(generation_settle(&f->generation));
+	f->store.cpus[1].entered = 1000;
+	f->store.cpus[1].exited = 1000;
+	for (int i = 0; i < PATIENCE; i++)
+		assert_false(generation_settle(&f->generation));
+	f->store.cpus[0].exited = 10;
+	assert_true(settles(&f->generation));
+}
+
+#define each(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		each(flip_sends_every_cpu_to_the_other),
+		each(settling_takes_waits_even_when_nothing_runs),
+		each(settling_waits_for_a_program_of_any_cpu),
+		each(settling_does_not_wait_for_those_that_enter_later),
+		each(settling_counts_those_that_enter_before_the_flip_arrives),
+		each(settling_is_not_misled_by_another_cpus_exits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* A drain from end to end: what programs count is reported, and to the packet. */
+#include "lib_inject.h"
+#include "lib_test.h"
+#include "lib_witness.h"
+#include "lib_world.h"
+#include "pipeline.h"
+#include "util.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+/* One interface, every drain reports all. */
+struct fixture {
+	struct witness witness;
+	struct log log;
+	struct watch watch;
+	struct pipeline pipeline;
+	struct programs programs;
+	int64_t now_ns;
+};
+
+static void open_with(struct fixture *f, uint32_t max_flows)
+{
+	static const struct world_link links[] = { { .ifindex = 1 },
+						   { .ifindex = 0 } };
+	const struct pipeline_options options = {
+		.store = { .max_flows = max_flows, .clock = CLOCK_PRECISE },
+		.merge = {
+			.single_point = true,
+			.interval_ns = NSEC_PER_SEC,
+			.idle_timeout_ns = 3600 * NSEC_PER_SEC,
+			.max_flows = 1 << 20,
+			.on_flow = witness_on_flow,
+			.user = &f->witness,
+		},
+		.on_interval = witness_on_interval,
+		.user = &f->witness,
+	};
+
+	memset(f, 0, sizeof(*f));
+	inject_pin();
+	f->log = witness_log(&f->witness);
+	world_build(&f->watch, 1, links);
+	assert_int_equal(
+		pipeline_init(&f->pipeline, &options, &f->watch, &f->log), 0);
+	assert_int_equal(store_load_programs(&f->pipeline.store, 0,
+					     LINK_ETHERNET, &f->programs),
+			 0);
+}
+
+static void done(struct fixture *f)
+{
+	programs_close(&f->programs);
+	pipeline_done(&f->pipeline);
+	watch_done(&f->watch);
+	witness_clear(&f->witness);
+}
+
+static void begin(struct fixture *f, enum merge_mode mode)
+{
+	pipeline_begin(&f->pipeline, mode, clock_boot_ns());
+}
+
+static void drain(struct fixture *f, enum merge_mode mode)
+{
+	begin(f, mode);
+	pipeline_finish(&f->pipeline);
+}
+
+static struct netobs_stats stats_of(const struct fixture *f)
+{
+	struct netobs_stats stats = { .interfaces = 0 };
+
+	pipeline_stats(&f->pipeline, &stats);
+	return stats;
+}
+
+static uint64_t lost_packets(const struct netobs_stats *stats)
+{
+	uint64_t packets = 0;
+
+	for (int i = 0; i < NETOBS_LOST_REASONS; i++)
+		packets += stats->lost[i].packets;
+	return packets;
+}
+
+/* All of @packets was seen; @expected_lost: whether some may be missing. */
+static void assert_conserved(const struct fixture *f, uint64_t packets,
+			     bool may_lose)
+{
+	struct netobs_stats stats = stats_of(f);
+	uint64_t lost = lost_packets(&stats);
+
+	assert_int_equal(stats.observed.packets, packets);
+	assert_int_equal(stats.seen.packets, packets);
+	assert_int_equal(stats.exported.packets + lost, packets);
+	assert_int_equal(stats.exported.bytes,
+			 stats.exported.packets * INJECT_BYTES);
+	assert_int_equal(f->witness.packets, stats.exported.packets);
+	assert_int_equal(f->witness.bytes, stats.exported.bytes);
+	if (!may_lose)
+		assert_int_equal(lost, 0);
+	if (!may_lose)
+		assert_int_equal(f->witness.errors, 0);
+}
+
+static void drain_reports_one_flow_exactly(void **state)
+{
+	struct fixture f;
+	int64_t before_ns, after_ns;
+
+	(void)state;
+	open_with(&f, 1000);
+	before_ns = clock_boot_ns();
+	inject_flow(&f.programs, 7, 1000);
+	after_ns = clock_boot_ns();
+	drain(&f, MERGE_FINAL);
+	assert_int_equal(f.witness.n_flows, 1);
+	assert_int_equal(f.witness.n_intervals, 1);
+	assert_int_equal(f.witness.flows[0].flow.packets, 1000);
+	assert_int_equal(f.witness.flows[0].flow.src[15], 7);
+	assert_true(f.witness.flows[0].flow.start_ns >=
+		    clock_to_wall(&f.pipeline.clock, before_ns));
+	assert_true(f.witness.flows[0].flow.end_ns <=
+		    clock_to_wall(&f.pipeline.clock, after_ns));
+	assert_conserved(&f, 1000, false);
+	done(&f);
+}
+
+static void drains_alternate_and_lose_nothing(void **state)
+{
+	enum { ROUNDS = 10, FLOWS = 500 };
+	struct fixture f;
+
+	(void)state;
+	open_with(&f, 10000);
+	for (uint32_t i = 1; i <= ROUNDS; i++) {
+		for (uint32_t flow = 0; flow < FLOWS; flow++)
+			inject_flow(&f.programs, flow, 2);
+		drain(&f, i % 3 ? MERGE_INTERVAL : MERGE_EARLY);
+		assert_int_equal(f.witness.n_flows, i * FLOWS);
+		assert_int_equal(f.witness.n_intervals, i);
+		assert_conserved(&f, i * FLOWS * 2, false);
+	}
+	assert_int_equal(stats_of(&f).drains, ROUNDS);
+	assert_int_equal(stats_of(&f).early_drains, ROUNDS / 3);
+	assert_int_equal(stats_of(&f).flows, ROUNDS * FLOWS);
+	done(&f);
+}
+
+static void drain_of_many_flows_loses_nothing(void **state)
+{
+	enum { FLOWS = 30000 };
+	struct fixture f;
+
+	(void)state;
+	open_with(&f, 1 << 17);
+	for (uint32_t round = 0; round < 2; round++)
+		for (uint32_t flow = 0; flow < FLOWS; flow++)
+			inject_flow(&f.programs, flow, 1);
+	drain(&f, MERGE_INTERVAL);
+	assert_int_equal(f.witness.n_flows, FLOWS);
+	assert_true(stats_of(&f).table_entries > FLOWS / 2);
+	assert_conserved(&f, 2 * FLOWS, false);
+	done(&f);
+}
+
+/* The table takes one flow; the ring buffer takes the others. */
+static void ring_entries_of_the_next_generation_are_held(void **state)
+{
+	enum { FLOWS = 8000 };
+	struct fixture f;
+
+	(void)state;
+	open_with(&f, 1);
+	for (uint32_t flow = 0; flow < FLOWS; flow++)
+		inject_flow(&f.programs, flow, 1);
+	begin(&f, MERGE_INTERVAL);
+	assert_true(pipeline_is_settling(&f.pipeline));
+	for (uint32_t flow = 0; flow < FLOWS; flow++)
+		inject_flow(&f.programs, flow, 3);
+	pipeline_finish(&f.pipeline);
+	assert_true(f.pipeline.n_held > 100);
+	assert_conserved(&f, FLOWS, false);
+	assert_int_equal(f.witness.n_flows, FLOWS);
+
+	drain(&f, MERGE_FINAL);
+	assert_int_equal(f.pipeline.n_held, 0);
+	assert_conserved(&f, 4 * FLOWS, false);
+	assert_int_equal(f.witness.n_flows, 2 * FLOWS);
+	done(&f);
+}
+
+static void held_entries_are_freed_when_they_are_not_wanted(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	open_with(&f, 1);
+	begin(&f, MERGE_INTERVAL);
+	for (uint32_t flow = 0; flow < 8000; flow++)
+		inject_flow(&f.programs, flow, 1);
+	pipeline_finish(&f.pipeline);
+	assert_true(f.pipeline.n_held > 0);
+	done(&f);
+}
+
+static void flows_beyond_every_room_are_counted_as_lost(void **state)
+{
+	enum { FLOWS = 40000 }; /* more than L1, L2 and the ring take */
+	struct netobs_stats stats;
+	struct fixture f;
+
+	(void)state;
+	open_with(&f, 1000);
+	for (uint32_t flow = 0; flow < FLOWS; flow++)
+		inject_flow(&f.programs, flow, 2);
+	drain(&f, MERGE_FINAL);
+	stats = stats_of(&f);
+	assert_true(stats.lost[NETOBS_LOST_TABLE_FULL].packets > 0);
+	assert_int_equal(stats.lost[NETOBS_LOST_TABLE_FULL].bytes,
+			 stats.lost[NETOBS_LOST_TABLE_FULL].packets *
+				 INJECT_BYTES);
+	assert_conserved(&f, 2 * FLOWS, true);
+	assert_int_equal(f.witness.errors, 0); /* the books balance */
+	done(&f);
+}
+
+static void what_is_not_parsed_is_counted_by_reason(void **state)
+{
+	struct netobs_stats stats;
+	struct fixture f;
+
+	(void)state;
+	open_with(&f, 1000);
+	for (int i = 0; i < 3; i++)
+		inject_arp(&f.programs);
+	inject_short(&f.programs);
+	inject_flow(&f.programs, 1, 10);
+	drain(&f, MERGE_FINAL);
+	stats = stats_of(&f);
+	assert_int_equal(stats.seen.packets, 14);
+	assert_int_equal(stats.unparsed[NETOBS_UNPARSED_ARP].packets, 3);
+	assert_int_equal(stats.unparsed[NETOBS_UNPARSED_SHORT].packets, 1);
+	assert_int_equal(stats.exported.packets, 10);
+	assert_int_equal(stats.seen.bytes,
+			 stats.exported.bytes +
+				 stats.unparsed[NETOBS_UNPARSED_ARP].bytes +
+				 stats.unparsed[NETOBS_UNPARSED_SHORT].bytes);
+	assert_int_equal(f.witness.errors, 0);
+	done(&f);
+}
+
+static void books_that_do_not_balance_are_an_error(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	open_with(&f, 1000);
+	inject_flow(&f.programs, 1, 10);
+	f.pipeline.store.cpus[0].counters[0].seen.packets++;
+	drain(&f, MERGE_FINAL);
+	assert_int_equal(f.witness.errors, 1);
+	assert_true(witness_read(&f.witness, "do not balance"));
+	done(&f);
+}
+
+/* A table that cannot be read after it was taken out is lost, and is counted. */
+static void unreadable_table_is_counted_as_lost(void **state)
+{
+	enum { FLOWS = 30000 };
+	cleanup_fd int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	struct fixture f;
+	bool is_broken = false;
+
+	(void)state;
+	open_with(&f, 1 << 17);
+	for (uint32_t flow = 0; flow < FLOWS; flow++)
+		inject_flow(&f.programs, flow, 1);
+	begin(&f, MERGE_FINAL);
+	while (pipeline_step(&f.pipeline)) {
+		if (f.pipeline.drain.phase != DRAIN_L2_DELIVER || is_broken)
+			continue;
+		assert_true(dup2(null_fd, f.pipeline.drain.l2_fd) >= 0);
+		is_broken = true;
+	}
+	assert_true(is_broken);
+	assert_true(witness_read(&f.witness, "cannot read the flow table"));
+	assert_true(stats_of(&f).lost[NETOBS_LOST_MEMORY].packets > 0);
+	assert_conserved(&f, FLOWS, true);
+
+	f.witness.errors = 0;
+	inject_flow(&f.programs, 1, 5);
+	drain(&f, MERGE_INTERVAL);
+	inject_flow(&f.programs, 1, 5);
+	drain(&f, MERGE_FINAL);
+	assert_conserved(&f, FLOWS + 10, true);
+	assert_int_equal(f.witness.errors, 0);
+	done(&f);
+}
+
+static void pipeline_may_be_given_up_at_any_step(void **state)
+{
+	(void)state;
+	for (int steps = 0; steps < 12; steps++) {
+		struct fixture f;
+
+		open_with(&f, 1000);
+		for (uint32_t flow = 0; flow < 6000; flow++)
+			inject_flow(&f.programs, flow, 1);
+		begin(&f, MERGE_INTERVAL);
+		for (int i = 0; i < steps; i++)
+			pipeline_step(&f.pipeline);
+		done(&f);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(drain_reports_one_flow_exactly),
+		cmocka_unit_test(drains_alternate_and_lose_nothing),
+		cmocka_unit_test(drain_of_many_flows_loses_nothing),
+		cmocka_unit_test(ring_entries_of_the_next_generation_are_held),
+		cmocka_unit_test(held_entries_are_freed_when_they_are_not_wanted),
+		cmocka_unit_test(flows_beyond_every_room_are_counted_as_lost),
+		cmocka_unit_test(what_is_not_parsed_is_counted_by_reason),
+		cmocka_unit_test(books_that_do_not_balance_are_an_error),
+		cmocka_unit_test(unreadable_table_is_counted_as_lost),
+		cmocka_unit_test(pipeline_may_be_given_up_at_any_step),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

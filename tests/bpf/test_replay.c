@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Capture files through the BPF programs: counts and times are the file's. */
+#include "lib_capture.h"
+#include "lib_inject.h"
+#include "lib_test.h"
+#include "lib_witness.h"
+#include "util.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { ETHER_LEN = 14, T0 = 1600000000 };
+
+struct fixture {
+	struct capture capture;
+	struct witness witness;
+	struct netobs_opts opts;
+	struct netobs *ctx;
+};
+
+static void create_of(struct fixture *f, uint32_t link)
+{
+	NETOBS_OPTS(opts);
+
+	memset(f, 0, sizeof(*f));
+	f->opts = opts;
+	witness_listen(&f->witness, &f->opts);
+	capture_create(&f->capture);
+	capture_start(&f->capture, link);
+}
+
+static void create(struct fixture *f)
+{
+	create_of(f, CAPTURE_ETHERNET);
+}
+
+static void add(struct fixture *f, uint32_t flow, uint32_t seconds, uint32_t us)
+{
+	uint8_t frame[64];
+	uint32_t len = inject_frame(flow, frame);
+
+	capture_packet(&f->capture, T0 + seconds, us, frame, len, len);
+}
+
+static int replay(struct fixture *f)
+{
+	assert_int_equal(netobs_new(&f->opts, &f->ctx), 0);
+	return netobs_replay(f->ctx, f->capture.path);
+}
+
+static void done(struct fixture *f)
+{
+	netobs_free(f->ctx);
+	capture_remove(&f->capture);
+	witness_clear(&f->witness);
+}
+
+static struct netobs_stats stats_of(const struct fixture *f)
+{
+	struct netobs_stats stats = { .sz = sizeof(stats) };
+
+	assert_int_equal(netobs_stats_get(f->ctx, &stats), 0);
+	return stats;
+}
+
+static void flows_have_the_files_times_and_sizes(void **state)
+{
+	const struct netobs_flow *flow;
+	struct fixture f;
+
+	(void)state;
+	create(&f);
+	add(&f, 1, 0, 5);
+	add(&f, 1, 1, 0);
+	add(&f, 1, 2, 250000);
+	assert_int_equal(replay(&f), 1);
+	flow = &f.witness.flows[0].flow;
+	assert_int_equal(flow->packets, 3);
+	assert_int_equal(flow->bytes, 3 * INJECT_BYTES);
+	assert_int_equal(flow->l2_bytes, 3 * (INJECT_BYTES + ETHER_LEN));
+	assert_int_equal(flow->start_ns, T0 * NSEC_PER_SEC + 5000);
+	assert_int_equal(flow->end_ns, T0 * NSEC_PER_SEC + 2250 * NSEC_PER_MSEC);
+	assert_true(flow->has & NETOBS_HAS_MAC);
+	assert_int_equal(flow->n_points, 0);
+	assert_int_equal(flow->end_reason, NETOBS_END_FORCED);
+	assert_int_equal(stats_of(&f).exported.packets, 3);
+	assert_int_equal(stats_of(&f).seen.packets, 3);
+	done(&f);
+}
+
+static void link_header_that_was_not_there_is_not_shown(void **state)
+{
+	const struct netobs_flow *flow;
+	uint8_t frame[64];
+	struct fixture f;
+
+	(void)state;
+	create_of(&f, CAPTURE_RAW);
+	inject_frame(1, frame);
+	capture_packet(&f.capture, T0, 0, frame + ETHER_LEN, INJECT_BYTES,
+		       INJECT_BYTES);
+	assert_int_equal(replay(&f), 1);
+	flow = &f.witness.flows[0].flow;
+	assert_int_equal(flow->packets, 1);
+	assert_int_equal(flow->bytes, INJECT_BYTES);
+	assert_false(flow->has & NETOBS_HAS_MAC);
+	assert_int_equal(flow->src[15], 1);
+	done(&f);
+}
+
+/* Drains fall where the file's clock says, and nothing is counted once less. */
+static void intervals_pass_on_the_files_clock(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	create(&f);
+	f.opts.interval_ms = 1000;
+	for (uint32_t i = 0; i < 10; i++)
+		add(&f, 1, i / 2, i % 2 * 500000);
+	add(&f, 1, 1000, 0); /* empty intervals in between bring nothing */
+	assert_int_equal(replay(&f), 6);
+	for (uint32_t i = 0; i < 5; i++) {
+		assert_int_equal(f.witness.flows[i].flow.packets, 2);
+		assert_int_equal(f.witness.flows[i].flow.start_ns,
+				 (T0 + i) * NSEC_PER_SEC);
+	}
+	assert_int_equal(f.witness.flows[5].flow.packets, 1);
+	assert_int_equal(f.witness.packets, 11);
+	done(&f);
+}
+
+static void idle_flows_end_in_gaps_of_the_file(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	create(&f);
+	f.opts.interval_ms = 1000;
+	f.opts.active_timeout_ms = 600000;
+	f.opts.idle_timeout_ms = 15000;
+	add(&f, 1, 0, 0);
+	add(&f, 1, 1, 0);
+	add(&f, 1, 100, 0);
+	assert_int_equal(replay(&f), 2);
+	assert_int_equal(f.witness.flows[0].flow.packets, 2);
+	assert_int_equal(f.witness.flows[0].flow.end_reason, NETOBS_END_IDLE);
+	assert_int_equal(f.witness.flows[0].flow.end_ns, (T0 + 1) * NSEC_PER_SEC);
+	assert_int_equal(f.witness.flows[1].flow.packets, 1);
+	assert_int_equal(f.witness.flows[1].flow.end_reason, NETOBS_END_FORCED);
+	done(&f);
+}
+
+static void packets_out_of_order_stretch_the_flow(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	create(&f);
+	add(&f, 1, 3, 0);
+	add(&f, 1, 1, 0);
+	add(&f, 1, 2, 0);
+	assert_int_equal(replay(&f), 1);
+	assert_int_equal(f.witness.flows[0].flow.packets, 3);
+	assert_int_equal(f.witness.flows[0].flow.start_ns,
+			 (T0 + 1) * NSEC_PER_SEC);
+	assert_int_equal(f.witness.flows[0].flow.end_ns, (T0 + 3) * NSEC_PER_SEC);
+	done(&f);
+}
+
+static void many_flows_come_through(void **state)
+{
+	enum { FLOWS = 12000 };
+	struct fixture f;
+
+	(void)state;
+	create(&f);
+	f.opts.max_flows = 2000; /* drained early, not lost */
+	for (uint32_t i = 0; i < FLOWS; i++)
+		add(&f, i, 0, i);
+	assert_true(replay(&f) >= FLOWS);
+	assert_int_equal(f.witness.packets, FLOWS);
+	assert_int_equal(f.witness.errors, 0);
+	assert_true(stats_of(&f).early_drains > 0);
+	done(&f);
+}
+
+/* Whatever a snap length leaves: counted with the length on the wire. */
+static void packets_cut_short_at_any_length_are_counted(void **state)
+{
+	uint8_t frame[64];
+	uint32_t len = inject_frame(1, frame);
+	struct netobs_stats stats;
+	struct fixture f;
+
+	(void)state;
+	create(&f);
+	for (uint32_t cut = 0; cut <= len; cut++)
+		capture_packet(&f.capture, T0, 0, frame, cut, len);
+	assert_true(replay(&f) >= 1);
+	stats = stats_of(&f);
+	assert_int_equal(f.witness.errors, 0);
+	assert_int_equal(stats.seen.packets, len + 1);
+	assert_int_equal(stats.exported.packets +
+				 stats.unparsed[NETOBS_UNPARSED_SHORT].packets +
+				 stats.unparsed[NETOBS_UNPARSED_NOT_IP].packets,
+			 len + 1);
+	assert_int_equal(stats.exported.bytes,
+			 stats.exported.packets * INJECT_BYTES);
+	done(&f);
+}
+
+static void file_that_ends_in_a_packet_gives_what_came_before(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	create(&f);
+	add(&f, 1, 0, 0);
+	add(&f, 1, 1, 0);
+	add(&f, 2, 2, 0);
+	assert_int_equal(ftruncate(f.capture.fd, 24 + 3 * 16 + 2 * 52 + 20), 0);
+	assert_int_equal(replay(&f), -EBADMSG);
+	assert_int_equal(f.witness.n_flows, 1);
+	assert_int_equal(f.witness.packets, 2);
+	assert_int_equal(f.witness.errors, 1);
+	done(&f);
+}
+
+static void file_without_packets_gives_nothing(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	create(&f);
+	assert_int_equal(replay(&f), 0);
+	assert_int_equal(f.witness.n_flows, 0);
+	assert_int_equal(f.witness.errors, 0);
+	done(&f);
+}
+
+static void file_that_is_not_there_is_an_error(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	create(&f);
+	assert_int_equal(netobs_new(&f.opts, &f.ctx), 0);
+	assert_int_equal(netobs_replay(f.ctx, "/tmp/no/such.pcap"), -ENOENT);
+	assert_int_equal(f.witness.errors, 1);
+	done(&f);
+}
+
+static struct netobs *stopped_by_its_flows;
+
+static void stop_at_a_flow(const struct netobs_flow *flow, void *user)
+{
+	witness_on_flow(flow, user);
+	netobs_stop(stopped_by_its_flows);
+}
+
+static void replay_can_be_stopped(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	create(&f);
+	f.opts.interval_ms = 1000;
+	f.opts.on_flow = stop_at_a_flow;
+	for (uint32_t i = 0; i < 100; i++)
+		add(&f, 1, i, 0);
+	assert_int_equal(netobs_new(&f.opts, &f.ctx), 0);
+	stopped_by_its_flows = f.ctx;
+	assert_int_equal(netobs_replay(f.ctx, f.capture.path), -ECANCELED);
+	assert_in_range(f.witness.packets, 1, 3);
+	done(&f);
+}
+
+static void context_replays_once(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	create(&f);
+	add(&f, 1, 0, 0);
+	assert_int_equal(replay(&f), 1);
+	assert_int_equal(netobs_replay(f.ctx, f.capture.path), -EINVAL);
+	assert_int_equal(netobs_start(f.ctx), -EALREADY);
+	assert_int_equal(f.witness.n_flows, 1);
+	done(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(flows_have_the_files_times_and_sizes),
+		cmocka_unit_test(link_header_that_was_not_there_is_not_shown),
+		cmocka_unit_test(intervals_pass_on_the_files_clock),
+		cmocka_unit_test(idle_flows_end_in_gaps_of_the_file),
+		cmocka_unit_test(packets_out_of_order_stretch_the_flow),
+		cmocka_unit_test(many_flows_come_through),
+		cmocka_unit_test(packets_cut_short_at_any_length_are_counted),
+		cmocka_unit_test(file_that_ends_in_a_packet_gives_what_came_before),
+		cmocka_unit_test(file_without_packets_gives_nothing),
+		cmocka_unit_test(file_that_is_not_there_is_an_error),
+		cmocka_unit_test(replay_can_be_stopped),
+		cmocka_unit_test(context_replays_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

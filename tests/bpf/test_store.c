@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* The maps and programs of a context. */
+#include "lib_lab.h"
+#include "lib_test.h"
+#include "lib_witness.h"
+#include "store.h"
+#include "util.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+
+static const struct store_options small = { .max_flows = 1000,
+					    .clock = CLOCK_COARSE };
+
+static void open_quietly(struct store *store, struct log *silent)
+{
+	*silent = (struct log){ 0 };
+	assert_int_equal(store_open(store, &small, silent), 0);
+}
+
+static void store_is_sized_for_this_machine(void **state)
+{
+	struct bpf_map_info info = { 0 };
+	uint32_t len = sizeof(info);
+	struct store store;
+	struct log silent;
+
+	(void)state;
+	open_quietly(&store, &silent);
+	assert_int_equal(store.n_cpus, libbpf_num_possible_cpus());
+	assert_in_range(store_l1_slots(&store), 256, 4096);
+	for (int i = 0; i < GENERATIONS; i++) {
+		assert_int_equal(
+			bpf_obj_get_info_by_fd(store.l2_fds[i], &info, &len), 0);
+		assert_int_equal(info.key_size, sizeof(struct flow_key));
+		assert_int_equal(info.value_size, sizeof(struct flow_tally));
+		assert_true(info.max_entries <= small.max_flows);
+		assert_true(store.tables[i].watermark > 0);
+		assert_true(store.tables[i].watermark <= info.max_entries);
+	}
+	store_close(&store);
+}
+
+static void store_l1_regions_do_not_overlap(void **state)
+{
+	struct store store;
+	struct log silent;
+
+	(void)state;
+	open_quietly(&store, &silent);
+	for (uint32_t round = 0; round < 2; round++) {
+		for (uint32_t i = 0; i < GENERATIONS * store.n_cpus; i++) {
+			uint32_t last = store_l1_slots(&store) - 1;
+			struct flow_entry *entries = store_map_l1(
+				&store, i / store.n_cpus, i % store.n_cpus);
+
+			assert_non_null(entries);
+			if (round) {
+				assert_int_equal(entries[0].tally.bytes, i + 1);
+				assert_int_equal(entries[last].tally.bytes,
+						 i + 1);
+			}
+			entries[0].tally.bytes = i + 1;
+			entries[last].tally.bytes = i + 1;
+			store_unmap_l1(&store, entries);
+		}
+	}
+	store_close(&store);
+}
+
+static void store_sums_counters_of_all_cpus(void **state)
+{
+	struct counters sum;
+	struct store store;
+	struct log silent;
+
+	(void)state;
+	open_quietly(&store, &silent);
+	for (uint32_t cpu = 0; cpu < store.n_cpus; cpu++) {
+		struct counters *counters = store.cpus[cpu].counters;
+
+		counters[0].seen.packets = cpu + 1;
+		counters[0].lost[LOST_MAX - 1].bytes = 10 * (cpu + 1);
+		counters[1].unparsed[UNPARSED_ARP].packets = 7;
+	}
+	store_read_counters(&store, 0, &sum);
+	assert_int_equal(sum.seen.packets, store.n_cpus * (store.n_cpus + 1) / 2);
+	assert_int_equal(sum.lost[LOST_MAX - 1].bytes, sum.seen.packets * 10);
+	assert_int_equal(sum.unparsed[UNPARSED_ARP].packets, 0);
+	store_read_counters(&store, 1, &sum);
+	assert_int_equal(sum.seen.packets, 0);
+	assert_int_equal(sum.unparsed[UNPARSED_ARP].packets, 7 * store.n_cpus);
+	store_close(&store);
+}
+
+static void store_swaps_a_table_for_an_empty_one(void **state)
+{
+	struct flow_key key = { .src_port = 1 };
+	struct flow_tally tally = { .packets = 3 };
+	struct store store;
+	struct log silent;
+	int old_fd = -1, kept_fd;
+
+	(void)state;
+	open_quietly(&store, &silent);
+	kept_fd = store.l2_fds[1];
+	assert_int_equal(bpf_map_update_elem(store.l2_fds[0], &key, &tally, 0),
+			 0);
+	assert_int_equal(store_swap_l2(&store, 0, &old_fd), 0);
+	assert_int_not_equal(old_fd, store.l2_fds[0]);
+	assert_int_equal(store.l2_fds[1], kept_fd);
+	assert_int_equal(bpf_map_lookup_elem(store.l2_fds[0], &key, &tally),
+			 -ENOENT);
+	memset(&tally, 0, sizeof(tally));
+	assert_int_equal(bpf_map_lookup_elem(old_fd, &key, &tally), 0);
+	assert_int_equal(tally.packets, 3);
+	close(old_fd);
+	store_close(&store);
+}
+
+static void store_programs_pass_packets_on_and_share_the_maps(void **state)
+{
+	const enum link_kind links[] = { LINK_ETHERNET, LINK_NONE };
+	uint8_t frame[64] = { 0 };
+	struct counters counters;
+	struct store store;
+	struct log silent;
+
+	(void)state;
+	open_quietly(&store, &silent);
+	for (uint32_t i = 0; i < ARRAY_SIZE(links); i++) {
+		struct programs programs;
+
+		assert_int_equal(
+			store_load_programs(&store, i, links[i], &programs), 0);
+		for (int d = 0; d < 2; d++) {
+			LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame,
+				    .data_size_in = sizeof(frame), .repeat = 1);
+
+			assert_int_equal(
+				bpf_prog_test_run_opts(programs.fds[d], &run), 0);
+			assert_int_equal((int)run.retval, -1);
+		}
+		programs_close(&programs);
+		assert_int_equal(programs.fds[0], -1);
+	}
+	store_read_counters(&store, 0, &counters);
+	assert_int_equal(counters.seen.packets, 4);
+	store_close(&store);
+}
+
+static void store_that_cannot_be_made_says_why(void **state)
+{
+	const struct store_options huge = { .max_flows = UINT32_MAX };
+	struct witness witness = { 0 };
+	struct log log = witness_log(&witness);
+	struct store store;
+
+	(void)state;
+	assert_true(store_open(&store, &huge, &log) < 0);
+	assert_true(witness.errors > 0);
+	assert_true(witness_read(&witness, "max"));
+	store_close(&store);
+}
+
+static void store_leaves_no_descriptors(void **state)
+{
+	int before = lab_count_fds();
+	struct programs programs;
+	struct store store;
+	struct log silent;
+
+	(void)state;
+	open_quietly(&store, &silent);
+	assert_int_equal(
+		store_load_programs(&store, 0, LINK_ETHERNET, &programs), 0);
+	assert_true(lab_count_fds() > before);
+	programs_close(&programs);
+	programs_close(&programs);
+	store_close(&store);
+	store_close(&store);
+	assert_int_equal(lab_count_fds(), before);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(store_is_sized_for_this_machine),
+		cmocka_unit_test(store_l1_regions_do_not_overlap),
+		cmocka_unit_test(store_sums_counters_of_all_cpus),
+		cmocka_unit_test(store_swaps_a_table_for_an_empty_one),
+		cmocka_unit_test(store_programs_pass_packets_on_and_share_the_maps),
+		cmocka_unit_test(store_that_cannot_be_made_says_why),
+		cmocka_unit_test(store_leaves_no_descriptors),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
