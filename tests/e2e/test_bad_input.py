@@ -1,0 +1,218 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""
+What is wrong gets a clear message and the right exit code, leaves nothing
+attached, and makes no sanitizer report.
+"""
+
+import os
+import shutil
+import subprocess
+
+import bpf
+import capfile
+import frames as f
+import lab
+import observer
+import traffic
+
+FAILED, USAGE = 1, 2
+AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+class BadInput(lab.LabTest):
+    def setUp(self):
+        super().setUp()
+        self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
+        self.lab.wire(self.a, "eth0", ["192.0.2.1/24"], self.b, "eth0",
+                      ["192.0.2.2/24"])
+
+    def refuse(self, code, words, *arguments, **options):
+        """netobsctl flows must end with @code and say all of @words."""
+        result = observer.flows(self.lab, "-o", "json", *arguments, ns=self.a,
+                                **options)
+        self.assertEqual(code, result.code, result.errors)
+        for word in words:
+            self.assertIn(word.lower(), result.errors.lower())
+        self.assert_nothing_left()
+        last = result.errors.strip().split("\n")
+        self.note(f"exit {result.code}: {last[0]}")
+        return result
+
+    def assert_nothing_left(self):
+        for name in ("lo", "eth0"):
+            self.assertEqual(0, bpf.attached(self.a, name))
+        self.assertNotIn("clsact", self.a.tc("qdisc", "show"))
+
+    def save(self, name, data):
+        path = self.lab.path(name)
+        with open(path, "wb") as file:
+            file.write(data)
+        return path
+
+    def test_interfaces_that_are_not_there(self):
+        self.refuse(FAILED, ["nosuch0"], "-i", "nosuch0")
+        self.refuse(FAILED, ["nosuch0"], "-i", "eth0", "-i", "nosuch0")
+        self.refuse(FAILED, ["nosuch0"], "-i", "eth0", "-i", "nosuch0",
+                    "--attach", "clsact")
+        self.refuse(FAILED, ["nosuchns"], "-i", "netns:nosuchns/eth0")
+        self.refuse(FAILED, ["nosuch0"], "-i", "eth0", "-i",
+                    f"netns:{self.b.name}/nosuch0")
+        self.assertEqual(0, bpf.attached(self.b, "eth0"))
+
+    def test_patterns_that_are_none(self):
+        for option in ("-i", "-x"):
+            self.refuse(USAGE, ["/[/", option], option, "/[/")
+            self.refuse(USAGE, [option], option, "/(a|b/")
+        self.refuse(USAGE, ["netns:"], "-i", "netns:only-a-name")
+
+    def test_wrong_options(self):
+        for arguments, words in (
+                (["--no-such-option"], ["--no-such-option"]),
+                (["-Z"], ["-Z"]),
+                (["--interval", "0"], ["interval"]),
+                (["--interval", "soon"], ["interval", "soon"]),
+                (["--interval", "-1"], ["interval"]),
+                (["--interval"], ["interval"]),
+                (["--direction", "sideways"], ["direction", "sideways"]),
+                (["--timestamps", "vague"], ["timestamps", "vague"]),
+                (["--attach", "nail"], ["attach", "nail"]),
+                (["--max-flows", "0"], ["max-flows"]),
+                (["--max-flows", "99999999999999999999"], ["max-flows"]),
+                (["-n", "many"], ["count", "many"]),
+                (["-d", "0"], ["duration"]),
+                (["-o", "smoke"], ["-o", "smoke"]),
+                (["tcp port 80"], ["tcp port 80"]),
+                (["--sampling", "10"], ["sampling"]),
+                (["-r", "x.pcap", "-i", "eth0"], ["-r", "-i"]),
+                (["-r", "x.pcap", "-d", "5"], ["-r", "-d"])):
+            with self.subTest(arguments):
+                self.refuse(USAGE, words, *arguments)
+
+    def test_output_files_that_cannot_be(self):
+        self.refuse(FAILED, ["/nosuchdir/x"], "-o", "json:/nosuchdir/x")
+        self.refuse(FAILED, [self.lab.dir], "-o", f"json:{self.lab.dir}")
+
+    def test_files_that_are_no_captures(self):
+        packet = f.ether("02:00:00:00:00:01", "02:00:00:00:00:02", f.IPV4,
+                         f.ipv4("192.0.2.1", "192.0.2.2", f.UDP, f.udp(1, 2)))
+        for path, words in (
+                (self.lab.path("missing.pcap"), ["missing.pcap", "no such"]),
+                (self.lab.dir, [self.lab.dir]),
+                (self.save("empty.pcap", b""), ["empty.pcap"]),
+                (self.save("text.pcap", b"no capture at all\n" * 9),
+                 ["text.pcap"]),
+                (self.save("header.pcap", capfile.pcap(1, [])[:10]),
+                 ["header.pcap"]),
+                (self.save("wifi.pcap", capfile.pcap(
+                    capfile.IEEE802_11, [(0, packet)])), ["wifi.pcap"])):
+            with self.subTest(path):
+                self.refuse(FAILED, words, "-r", path)
+
+    def test_file_without_permission(self):
+        # Root may read everything: give that up, and only that.
+        path = self.save("secret.pcap", capfile.pcap(capfile.ETHERNET, []))
+        os.chown(path, 12345, 12345)
+        os.chmod(path, 0o600)
+        self.refuse(FAILED, ["secret.pcap", "permission"], "-r", path,
+                    command=["setpriv", "--bounding-set",
+                             "-dac_override,-dac_read_search", "--inh-caps",
+                             "-dac_override,-dac_read_search"])
+
+    def program_for_all(self):
+        """A copy that an ordinary user can reach, with its library."""
+        program = observer.netobsctl()
+        copy = self.lab.path("netobsctl")
+        shutil.copy(program, copy)
+        for line in lab.run("ldd", program).split("\n"):
+            if "libnetobs" in line:
+                shutil.copy(line.split("=>")[1].split()[0], self.lab.dir)
+        for name in os.listdir(self.lab.dir):
+            if "netobs" in name:
+                os.chmod(self.lab.path(name), 0o755)
+        return copy
+
+    def test_without_privileges(self):
+        program = self.program_for_all()
+        pcap = self.save("good.pcap", capfile.pcap(capfile.ETHERNET, []))
+        for arguments in (["-i", "eth0"], [], ["-r", pcap]):
+            done = subprocess.run(
+                self.a.command(*AS_NOBODY, "env",
+                               f"LD_LIBRARY_PATH={self.lab.dir}", program,
+                               "flows", "-o", "json", *arguments),
+                capture_output=True, text=True, timeout=30, check=False)
+            observer.check_sanitizer(done.stderr)
+            self.assertEqual(FAILED, done.returncode, done.stderr)
+            self.assertRegex(done.stderr, "(?i)privilege|CAP_BPF|root")
+            self.assertEqual("", done.stdout)
+            self.assert_nothing_left()
+            self.note(done.stderr.strip().split("\n")[0])
+
+    def test_closed_and_full_outputs(self):
+        """Where nothing can be written, it says so; and stops."""
+        for target, words in ((">&-", "standard output"),
+                              (">/dev/full", "no space")):
+            process = self.lab.spawn(
+                "sh", "-c", f'exec "$0" flows -i eth0 -o json --interval 0.1 '
+                f'{target}', observer.netobsctl(), ns=self.a,
+                stderr=subprocess.PIPE, text=True)
+            while process.poll() is None:
+                traffic.ping(self.a, "192.0.2.2", 2)
+            errors = process.stderr.read()
+            observer.check_sanitizer(errors)
+            self.assertEqual(FAILED, process.returncode, errors)
+            self.assertIn(words, errors.lower())
+            self.assert_nothing_left()
+            self.note(f"{target}: {errors.strip()}")
+
+    def test_reader_that_goes_away(self):
+        """| head -1: no message, no failure."""
+        process = self.lab.spawn(
+            "sh", "-c", '("$0" flows -i eth0 -o json --interval 0.1; '
+            'echo exit $? >&2) | head -1', observer.netobsctl(), ns=self.a,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while process.poll() is None:
+            traffic.ping(self.a, "192.0.2.2", 2)
+        out, errors = process.communicate()
+        self.assertEqual(1, out.count("\n"))
+        self.assertEqual("exit 0\n", errors)
+        self.assert_nothing_left()
+
+    def hidden(self, path, *arguments):
+        """netobsctl where an empty directory covers @path."""
+        script = f'mount -t tmpfs none {path} && exec "$@"'
+        return self.lab.spawn(
+            "unshare", "-m", "sh", "-c", script, "sh", observer.netobsctl(),
+            "flows", "-v", "-i", "eth0", "-o", "json", *arguments, ns=self.a,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def run_hidden(self, path):
+        process = self.hidden(path, "-d", "2")
+        lab.wait_for(lambda: bpf.attached(self.a, "eth0") or
+                     process.poll() is not None, "netobsctl")
+        if process.poll() is None:
+            traffic.ping(self.a, "192.0.2.2", 10)
+        out, errors = process.communicate(timeout=30)
+        observer.check_sanitizer(errors)
+        self.assert_nothing_left()
+        packets = sum(observer.json.loads(line)["Packets"]
+                      for line in out.split("\n") if line)
+        return process.returncode, packets, errors
+
+    def test_without_bpf_file_system(self):
+        code, packets, errors = self.run_hidden("/sys/fs/bpf")
+        self.assertEqual((0, 20), (code, packets), errors)
+
+    def test_without_btf(self):
+        code, packets, errors = self.run_hidden("/sys/kernel/btf")
+        if code:
+            self.assertEqual(FAILED, code)
+            self.assertIn("BTF", errors)
+        else:
+            # Nothing in the programs depended on it: then all must be right.
+            self.assertEqual(20, packets)
+        self.note(f"exit {code}, {packets} packets seen")
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,0 +1,219 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""Interfaces are chosen by name, pattern and namespace, and come and go."""
+
+import bpf
+import lab
+import traffic
+from observer import Observer
+
+
+class Interfaces(lab.LabTest):
+    def setUp(self):
+        super().setUp()
+        self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
+
+    def wire(self, number, name=None):
+        """Another wire between a and b: 10.0.NUMBER.0/24."""
+        name = name or f"p{number}"
+        self.lab.wire(self.a, name, [f"10.0.{number}.1/24"],
+                      self.b, f"q{number}", [f"10.0.{number}.2/24"])
+
+    def ping(self, number, count=10):
+        traffic.ping(self.a, f"10.0.{number}.2", count)
+
+    def observe(self, *arguments, on=()):
+        return Observer(self.lab, self.a, *arguments).wait_attached(
+            *((self.a, name) for name in on))
+
+    def packets(self, result):
+        """{interface: packets of echo requests and replies there}"""
+        found = {}
+        for record in result.records:
+            for name in set(record["Interfaces"]):
+                found[name] = found.get(name, 0) + record["Packets"]
+        return found
+
+    def finish(self, observer, expected):
+        result = observer.stop()
+        result.check_conservation()
+        self.assertEqual(expected, self.packets(result))
+        self.note(f"packets by interface: {expected}")
+        return result
+
+    def test_all_by_default(self):
+        self.wire(1)
+        self.wire(2)
+        observer = self.observe(on=("p1", "p2", "lo"))
+        self.ping(1)
+        self.ping(2, 20)
+        self.finish(observer, {"p1": 20, "p2": 40})
+        for name in ("p1", "p2", "lo"):
+            self.assertEqual(0, bpf.attached(self.a, name))
+
+    def test_names_patterns_and_exclusions(self):
+        for number in range(1, 5):
+            self.wire(number)
+        cases = (
+            (["-i", "p1"], {1}),
+            (["-i", "p1", "-i", "p3"], {1, 3}),
+            (["-i", "/^p[123]$/"], {1, 2, 3}),
+            (["-i", "/^p/", "-x", "p2", "-x", "/3/"], {1, 4}),
+            (["-x", "lo", "-x", "/p[12]/"], {3, 4}),
+        )
+        for arguments, chosen in cases:
+            names = [f"p{number}" for number in sorted(chosen)]
+            observer = self.observe(*arguments, on=names)
+            for number in range(1, 5):
+                self.assertEqual(number in chosen,
+                                 bool(bpf.attached(self.a, f"p{number}")))
+                self.ping(number, number)
+            self.finish(observer, {f"p{n}": 2 * n for n in chosen})
+
+    def test_one_direction(self):
+        self.wire(1)
+        for way, number, source in (("ingress", 0, "10.0.1.2"),
+                                    ("egress", 1, "10.0.1.1")):
+            observer = self.observe("-i", "p1", "--direction", way,
+                                    on=("p1",))
+            self.assertEqual(1, bpf.attached(self.a, "p1"))
+            self.ping(1)
+            result = self.finish(observer, {"p1": 10})
+            self.assertEqual({(number, source)},
+                             {(r["IfDirections"][0], r["SrcAddr"])
+                              for r in result.records})
+
+    def test_plugged_and_unplugged_while_running(self):
+        observer = self.observe("--interval", "0.2", on=("lo",))
+        self.wire(1)
+        lab.wait_for(lambda: bpf.attached(self.a, "p1") == 2, "p1")
+        self.ping(1)
+        self.a.ip("link", "del", "p1")
+        self.wire(2)
+        lab.wait_for(lambda: bpf.attached(self.a, "p2") == 2, "p2")
+        self.ping(2)
+        self.finish(observer, {"p1": 20, "p2": 20})
+
+    def test_name_that_goes_and_comes_back(self):
+        self.wire(1)
+        observer = self.observe("-i", "p1", "--interval", "0.2", on=("p1",))
+        self.ping(1)
+        self.a.ip("link", "del", "p1")
+        self.wire(2, "p1")
+        lab.wait_for(lambda: bpf.attached(self.a, "p1") == 2, "p1 again")
+        self.ping(2)
+        self.finish(observer, {"p1": 40})
+
+    def test_gone_with_traffic_not_yet_drained(self):
+        self.wire(1)
+        observer = self.observe("-x", "lo", "--interval", "60", on=("p1",))
+        ifindex = self.a.ifindex("p1")
+        self.ping(1)
+        self.a.ip("link", "del", "p1")
+        result = self.finish(observer, {"p1": 20})
+        self.assertEqual({ifindex},
+                         {r["IfIndexes"][0] for r in result.records})
+
+    def test_renamed_while_running(self):
+        self.wire(1)
+        observer = self.observe("-x", "lo", "--interval", "0.2", on=("p1",))
+        self.ping(1)
+        self.wait_packets(observer, 20)
+        self.rename("p1", "wan0")
+        self.ping(1)
+        self.finish(observer, {"p1": 20, "wan0": 20})
+
+    @staticmethod
+    def wait_packets(observer, count):
+        """What is not yet drained would get the new name."""
+        observer.wait_records(lambda records: sum(
+            r["Packets"] for r in records) == count, "all packets")
+
+    def rename(self, old, new):
+        """The address stays; static neighbours do not survive the link."""
+        self.a.ip("link", "set", old, "down")
+        self.a.ip("link", "set", old, "name", new)
+        self.a.ip("link", "set", new, "up")
+        self.know(new)
+
+    def know(self, name):
+        mac = self.b.ip("-br", "link", "show", "q1").split()[2]
+        self.a.neighbour(name, mac, "10.0.1.2")
+
+    def test_rename_into_and_out_of_what_is_chosen(self):
+        self.wire(1, "other")
+        self.wire(2)
+        observer = self.observe("-i", "/^p/", "--interval", "0.2", on=("p2",))
+        self.assertEqual(0, bpf.attached(self.a, "other"))
+        self.rename("other", "p1")
+        lab.wait_for(lambda: bpf.attached(self.a, "p1") == 2, "p1")
+        self.ping(1)
+        self.wait_packets(observer, 20)
+        self.rename("p1", "other")
+        lab.wait_for(lambda: not bpf.attached(self.a, "other"), "leaving it")
+        self.ping(1)
+        self.finish(observer, {"p1": 20})
+
+    def test_down_at_the_start(self):
+        self.wire(1)
+        self.a.ip("link", "set", "p1", "down")
+        observer = self.observe("-x", "lo", "--interval", "0.2")
+        self.a.ip("link", "set", "p1", "up")
+        self.know("p1")
+        lab.wait_for(lambda: bpf.attached(self.a, "p1") == 2, "p1")
+        self.ping(1)
+        self.a.ip("link", "set", "p1", "down")
+        self.a.ip("link", "set", "p1", "up")
+        self.know("p1")
+        lab.wait_for(lambda: bpf.attached(self.a, "p1") == 2, "p1 again")
+        self.ping(1)
+        self.finish(observer, {"p1": 40})
+
+    def test_other_namespaces(self):
+        """By name, by path, by pattern; from a namespace that has neither."""
+        self.wire(1)
+        self.wire(2)
+        outside = self.lab.ns("o")
+        path = f"/run/netns/{self.b.name}"
+        for spec, names in ((f"netns:{self.b.name}/q1", {"q1"}),
+                            (f"netns:{path}/q2", {"q2"}),
+                            (f"netns:{self.b.name}//^q/", {"q1", "q2"})):
+            observer = Observer(self.lab, outside, "-i", spec)
+            observer.wait_attached(*((self.b, name) for name in names))
+            self.ping(1)
+            self.ping(2)
+            result = self.finish(observer, {name: 20 for name in names})
+            self.assertEqual({self.b.inode},
+                             {r["NetnsInode"] for r in result.records})
+            for name in ("q1", "q2"):
+                self.assertEqual(0, bpf.attached(self.b, name))
+
+    def test_other_namespace_goes_away(self):
+        self.wire(1)
+        outside = self.lab.ns("o")
+        observer = Observer(self.lab, outside, "--interval", "0.2", "-i",
+                            f"netns:{self.b.name}/q1", "-i", "lo")
+        observer.wait_attached((self.b, "q1"), (outside, "lo"))
+        self.ping(1)
+        self.b.ip("link", "del", "q1")
+        lab.run(lab.IP, "netns", "del", self.b.name)
+        traffic.ping(outside, "127.0.0.1", 5)
+        self.finish(observer, {"q1": 20, "lo": 10})
+
+    def test_many_interfaces_come_and_go(self):
+        observer = self.observe("--interval", "0.1", on=("lo",))
+        for number in range(1, 31):
+            self.wire(number)
+            if number % 3 == 0:
+                self.a.ip("link", "del", f"p{number - 1}")
+        left = [n for n in range(1, 31) if n % 3 != 2]
+        for number in left:
+            lab.wait_for(lambda n=number: bpf.attached(self.a, f"p{n}") == 2,
+                         f"p{number}")
+        for number in left:
+            self.ping(number, 1)
+        self.finish(observer, {f"p{n}": 2 for n in left})
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,0 +1,149 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""
+Memory: little of it is taken, and when the kernel refuses more, packets are
+kept in another way or counted as lost, or the start fails with a message.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import time
+
+import bpf
+import lab
+import observer
+import traffic
+from observer import Observer
+
+MIB = 1 << 20
+
+
+class ControlGroup:
+    """A memory control group, version 1 or 2, whichever is mounted."""
+
+    def __init__(self, where):
+        name = os.path.basename(where.dir)
+        if os.path.exists("/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+            self.root = "/sys/fs/cgroup/memory"
+            self.files = ("memory.limit_in_bytes", "memory.usage_in_bytes",
+                          "memory.failcnt")
+        else:
+            self.root = "/sys/fs/cgroup"
+            self.files = "memory.max", "memory.current", "memory.events"
+            self.write(self.root, "cgroup.subtree_control", "+memory")
+        self.path = os.path.join(self.root, name)
+        os.mkdir(self.path)
+        where.defer(self.remove)
+        # Somebody stays inside: a host's manager may remove what is empty.
+        where.spawn("sleep", "infinity", enter=self.enter)
+
+    @staticmethod
+    def write(directory, name, value):
+        with open(os.path.join(directory, name), "w", encoding="ascii") as file:
+            file.write(str(value))
+
+    def enter(self):
+        """For a child before it runs its program."""
+        self.write(self.path, "cgroup.procs", os.getpid())
+
+    def expel(self, pid):
+        self.write(self.root, "cgroup.procs", pid)
+
+    def limit(self, octets):
+        self.write(self.path, self.files[0], octets)
+
+    def read(self, name):
+        with open(os.path.join(self.path, name), encoding="ascii") as file:
+            return file.read()
+
+    def usage(self):
+        return int(self.read(self.files[1]))
+
+    def refusals(self):
+        """How often the limit was hit: a number, or "max" among events."""
+        text = self.read(self.files[2])
+        found = re.search(r"^(?:max )?(\d+)$", text, re.M)
+        return int(found.group(1))
+
+    def remove(self):
+        lab.wait_for(lambda: os.rmdir(self.path) is None, "the group's end")
+
+
+class Memory(lab.LabTest):
+    def setUp(self):
+        super().setUp()
+        self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
+        self.lab.wire(self.a, "eth0", ["192.0.2.1/24"], self.b, "eth0",
+                      ["192.0.2.2/24"])
+
+    def test_idle(self):
+        watcher = Observer(self.lab, self.a, "-i", "eth0", "--interval", "0.1",
+                           release=True).wait_attached((self.a, "eth0"))
+        time.sleep(1)
+        memory = watcher.memory()
+        watcher.stop()
+        self.note(f"idle: {observer.in_mib(memory)}")
+        self.assertLess(memory["now"], 8 * MIB)
+
+    def observe_in(self, group):
+        """
+        The flow tables are charged to the control group they were made in.
+        netobsctl makes them there and then leaves, so that the group's limit
+        holds for the tables and for nothing else.
+        """
+        watcher = Observer(self.lab, self.a, "-i", "eth0", "--interval", "60",
+                           release=True, enter=group.enter
+                           ).wait_attached((self.a, "eth0"))
+        group.expel(watcher.process.pid)
+        group.limit(group.usage() + 4 * MIB)
+        return watcher
+
+    def flood(self):
+        return traffic.flood(self.lab, self.a, "eth0", "--flows", 200000,
+                             "--packets", 400000, "--payload", 100)
+
+    def assert_accounted(self, watcher, sent):
+        result = watcher.stop()
+        result.check_conservation()
+        self.assertEqual((sent["packets"], sent["bytes"]),
+                         result.total("seen"))
+        return result.stats["lost"]
+
+    def test_kernel_refuses_memory_for_flows(self):
+        group = ControlGroup(self.lab)
+        watcher = self.observe_in(group)
+        sent = self.flood()
+        self.assertGreater(group.refusals(), 0)
+        lost = self.assert_accounted(watcher, sent)
+        self.note(f"memory refused {group.refusals()} times, of "
+                  f"{sent['packets']} packets lost {lost['kernel_memory']}")
+
+    def test_kernel_refuses_memory_and_nobody_reads(self):
+        """With netobsctl stopped, the way around the table fills up too."""
+        group = ControlGroup(self.lab)
+        watcher = self.observe_in(group)
+        watcher.process.send_signal(signal.SIGSTOP)
+        sent = self.flood()
+        watcher.process.send_signal(signal.SIGCONT)
+        lost = self.assert_accounted(watcher, sent)
+        self.assertGreater(lost["kernel_memory"]["packets"], 0)
+        self.note(f"of {sent['packets']} packets lost {lost['kernel_memory']}")
+
+    def test_kernel_refuses_memory_at_the_start(self):
+        group = ControlGroup(self.lab)
+        group.limit(64 * MIB)
+        done = self.lab.spawn(
+            observer.netobsctl(release=True), "flows", "-i", "eth0", "-d",
+            "1", "--max-flows", 1 << 25, ns=self.a, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True, enter=group.enter)
+        _, errors = done.communicate(timeout=30)
+        self.assertEqual(0, bpf.attached(self.a, "eth0"))
+        self.assertEqual(1, done.returncode, errors)
+        self.assertRegex(errors, "max-flows.*memory")
+        self.note(errors.strip())
+
+
+if __name__ == "__main__":
+    lab.main()

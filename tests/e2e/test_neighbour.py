@@ -1,0 +1,254 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""
+A good neighbour: what others attached to an interface works on, before, while
+and after netobsctl runs there, and netobsctl leaves nothing of its own.
+"""
+
+import json
+import signal
+import socket
+
+import bpf
+import lab
+import traffic
+from observer import Observer
+
+BLOCKED, OPEN = 7001, 7002
+COUNT = 50
+MODES = ("tcx", "clsact")
+
+
+class Neighbour(lab.LabTest):
+    def setUp(self):
+        super().setUp()
+        self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
+        self.lab.wire(self.a, "eth0", ["192.0.2.1/24"], self.b, "eth0",
+                      ["192.0.2.2/24"])
+        self.point = (self.a, "eth0")
+        self.bpffs = bpf.mount_bpffs(self.lab)
+
+    def program(self, verdict, port):
+        made = bpf.Program(verdict, port)
+        self.addCleanup(made.close)
+        return made
+
+    def observe(self, *arguments, **options):
+        return Observer(self.lab, self.a, "-i", "eth0", *arguments,
+                        **options).wait_attached(self.point)
+
+    def snapshot(self):
+        return bpf.snapshot(self.a, "eth0")
+
+    def arrivals(self):
+        """b sends to both ports of a: how much gets there."""
+        with traffic.make_socket(self.b, socket.SOCK_DGRAM,
+                                 "192.0.2.2") as sender, \
+                traffic.make_socket(self.a, socket.SOCK_DGRAM, "192.0.2.1",
+                                    BLOCKED) as blocked, \
+                traffic.make_socket(self.a, socket.SOCK_DGRAM, "192.0.2.1",
+                                    OPEN) as free:
+            for _ in range(COUNT):
+                sender.sendto(b"x", ("192.0.2.1", BLOCKED))
+                sender.sendto(b"x", ("192.0.2.1", OPEN))
+            counts = []
+            for receiver in (blocked, free):
+                receiver.setblocking(False)
+                counts.append(0)
+                try:
+                    while receiver.recv(10):
+                        counts[-1] += 1
+                except BlockingIOError:
+                    pass
+            return tuple(counts)
+
+    def add_clsact_filter(self, program, direction="ingress"):
+        path = f"{self.bpffs}/{program.fd}"
+        program.pin(path)
+        self.a.tc("qdisc", "add", "dev", "eth0", "clsact")
+        self.a.tc("filter", "add", "dev", "eth0", direction, "bpf", "da",
+                  "object-pinned", path)
+
+    def test_clsact_filter_that_drops(self):
+        drop = self.program(bpf.DROP, BLOCKED)
+        self.add_clsact_filter(drop)
+        before = self.snapshot()
+        self.assertEqual((0, COUNT), self.arrivals())
+        for runs, mode in enumerate(MODES):
+            observer = self.observe("--attach", mode)
+            self.assertEqual((0, COUNT), self.arrivals(), mode)
+            result = observer.stop()
+            result.check_conservation()
+            self.assertEqual(before, self.snapshot(), mode)
+            self.assertEqual((0, COUNT), self.arrivals(), mode)
+            self.assertEqual(COUNT * (2 * runs + 3), drop.count())
+            ports = {r["DstPort"]: r["Packets"] for r in result.records
+                     if r["DstAddr"] == "192.0.2.1"}
+            # tcx comes before all clsact filters, our clsact filter last.
+            expected = {OPEN: COUNT}
+            if mode == "tcx":
+                expected[BLOCKED] = COUNT
+            self.assertEqual(expected, ports, mode)
+        self.note("a dropping clsact filter drops on, and is unchanged")
+
+    def test_tcx_programs_before_and_after_ours(self):
+        there = self.program(bpf.NEXT, OPEN)
+        first = self.program(bpf.NEXT, OPEN)
+        last = self.program(bpf.DROP, BLOCKED)
+        there.attach(*self.point, "ingress", bpf.AFTER)
+        before = self.snapshot()
+        for runs, mode in enumerate(MODES, 1):
+            observer = self.observe("--attach", mode)
+            first.attach(*self.point, "ingress", bpf.BEFORE)
+            last.attach(*self.point, "ingress", bpf.AFTER)
+            programs = bpf.tcx_programs(*self.point, "ingress")
+            self.assertEqual(3 + (mode == "tcx"), len(programs))
+            self.assertEqual((0, COUNT), self.arrivals(), mode)
+            self.assertEqual([2 * runs * COUNT - COUNT, runs * COUNT,
+                              runs * COUNT],
+                             [p.count() for p in (there, first, last)])
+            # Theirs go while we run; what remains, remains in order.
+            first.detach()
+            last.detach()
+            self.assertEqual((COUNT, COUNT), self.arrivals(), mode)
+            result = observer.stop()
+            result.check_conservation()
+            self.assertEqual(before, self.snapshot(), mode)
+            if mode == "tcx":
+                self.assertEqual((4 * COUNT, 4 * COUNT * 29), self.inward(
+                    result))
+        self.note("tcx programs before and after ours all ran")
+
+    @staticmethod
+    def inward(result):
+        mine = [r for r in result.records if r["DstAddr"] == "192.0.2.1" and
+                r["Proto"] == 17]
+        return (sum(r["Packets"] for r in mine), sum(r["Bytes"] for r in mine))
+
+    def test_root_qdisc(self):
+        for kind, options in (("tbf", ["rate", "1gbit", "burst", "100kb",
+                                       "latency", "50ms"]),
+                              ("htb", ["default", "1"])):
+            self.a.tc("qdisc", "add", "dev", "eth0", "root", "handle", "1:",
+                      kind, *options)
+            if kind == "htb":
+                self.a.tc("class", "add", "dev", "eth0", "parent", "1:",
+                          "classid", "1:1", "htb", "rate", "1gbit")
+            before = self.snapshot()
+            for mode in MODES:
+                observer = self.observe("--attach", mode)
+                sent = self.qdisc_packets()
+                traffic.ping(self.a, "192.0.2.2", 20)
+                self.assertEqual(20, self.qdisc_packets() - sent)
+                observer.stop().check_conservation()
+                self.assertEqual(before, self.snapshot(), mode)
+            traffic.ping(self.a, "192.0.2.2", 5)
+            self.assertEqual(25, self.qdisc_packets() - sent)
+            self.a.tc("qdisc", "del", "dev", "eth0", "root")
+            self.note(f"{kind}: shaped on, unchanged")
+
+    def qdisc_packets(self):
+        shown = json.loads(self.a.tc("-s", "-j", "qdisc", "show", "dev",
+                                     "eth0", "root"))
+        return shown[0]["packets"]
+
+    def test_kill_leaves_no_tcx_link(self):
+        before = self.snapshot()
+        observer = self.observe("--attach", "tcx")
+        self.assertEqual(2, bpf.attached(*self.point))
+        observer.stop(signal.SIGKILL, code=-signal.SIGKILL)
+        self.assertEqual(0, bpf.attached(*self.point))
+        self.assertEqual(before, self.snapshot())
+
+    def test_kill_leaves_an_inert_stub_on_clsact(self):
+        drop = self.program(bpf.DROP, BLOCKED)
+        self.add_clsact_filter(drop)
+        before = self.snapshot()
+        observer = self.observe("--attach", "clsact")
+        observer.stop(signal.SIGKILL, code=-signal.SIGKILL)
+        left = self.our_filters()
+        self.assertEqual(2, len(left))
+        for program in left:
+            self.assertEqual("netobs_stub", program["name"])
+            (jump,) = program["map_ids"]
+            lab.wait_for(lambda: not self.map_entries(jump),
+                         "the kernel to clear the jump")
+        self.assertEqual((0, COUNT), self.arrivals())
+        # The next start clears up, and leaves what is not ours.
+        observer = self.observe("--attach", "clsact")
+        self.assertEqual(2, len(self.our_filters()))
+        self.assertFalse({p["id"] for p in left} &
+                         {p["id"] for p in self.our_filters()})
+        self.assertEqual((0, COUNT), self.arrivals())
+        observer.stop().check_conservation()
+        self.assertEqual([], self.our_filters())
+        self.assertEqual(before, self.snapshot())
+        self.note("two inert stubs after kill -9, gone after the next run")
+
+    def our_filters(self):
+        found = []
+        for way in bpf.TCX:
+            for line in bpf.filters(self.a, "eth0", way):
+                words = line.split()
+                number = words[words.index("id") + 1]
+                shown = json.loads(lab.run("bpftool", "-j", "prog", "show",
+                                           "id", number))
+                if shown["name"].startswith("netobs"):
+                    found.append(shown)
+        return found
+
+    @staticmethod
+    def map_entries(number):
+        shown = json.loads(lab.run("bpftool", "-j", "map", "dump", "id",
+                                   number))
+        return [item for item in shown if "error" not in
+                str(item.get("value", ""))]
+
+    def test_clsact_of_ours_goes_with_us(self):
+        before = self.snapshot()
+        observer = self.observe("--attach", "clsact")
+        self.assertIn("clsact", self.snapshot()["eth0"]["qdisc"])
+        self.assertEqual(2, len(self.our_filters()))
+        observer.stop()
+        self.assertEqual(before, self.snapshot())
+
+    def test_clsact_of_ours_stays_when_others_use_it(self):
+        observer = self.observe("--attach", "clsact")
+        drop = self.program(bpf.DROP, BLOCKED)
+        path = f"{self.bpffs}/late"
+        drop.pin(path)
+        self.a.tc("filter", "add", "dev", "eth0", "ingress", "bpf", "da",
+                  "object-pinned", path)
+        self.assertEqual((0, COUNT), self.arrivals())
+        observer.stop()
+        self.assertEqual((0, COUNT), self.arrivals())
+        self.assertEqual([], self.our_filters())
+
+    def test_others_take_clsact_away_under_us(self):
+        observer = self.observe("--attach", "clsact")
+        traffic.ping(self.a, "192.0.2.2", 10)
+        self.a.tc("qdisc", "del", "dev", "eth0", "clsact")
+        traffic.ping(self.a, "192.0.2.2", 10)
+        self.assertTrue(observer.is_running())
+        result = observer.stop()
+        result.check_conservation()
+        self.assertGreaterEqual(result.exported()[0], 20)
+        self.assertEqual(0, bpf.attached(*self.point))
+
+    def test_two_observers_at_once(self):
+        for mode in MODES:
+            before = self.snapshot()
+            first = self.observe("--attach", mode)
+            second = self.observe("--attach", mode)
+            lab.wait_for(lambda: bpf.attached(*self.point) == 4, "both")
+            traffic.ping(self.a, "192.0.2.2", 20)
+            # The one that made clsact takes it away, when nobody else is left.
+            for observer in (second, first):
+                result = observer.stop()
+                result.check_conservation()
+                self.assertEqual((40, 40 * 84), result.exported(), mode)
+            self.assertEqual(before, self.snapshot())
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,0 +1,199 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""
+A flow is counted once, however many interfaces it crosses. In each topology
+flows run for 20 intervals; the totals must be those of a capture at the
+sender, and each flow's interfaces and directions the same in every interval.
+"""
+
+import lab
+import traffic
+import truth
+from observer import EGRESS as OUT, INGRESS as IN, Observer, points
+from once import INTERVALS, Group, OnceTest
+
+
+class Once(OnceTest):
+    def test_forwarded(self):
+        a, r, b = self.routed()
+        seen = self.watch(r, [], [(r, "in0"), (r, "out0")], (a, "eth0"),
+                          self.talks(a, "192.0.2.1", b, "198.51.100.1"))
+        self.assert_stable(seen, {
+            "192.0.2.1": [("in0", IN), ("out0", OUT)],
+            "198.51.100.1": [("out0", IN), ("in0", OUT)]})
+
+    def test_bridged(self):
+        middle, a, b = self.segment("a", "b")
+        seen = self.watch(middle, [], [(middle, "p1"), (middle, "p2")],
+                          (a, "eth0"), self.talks(a, "192.0.2.1", b,
+                                                  "192.0.2.2"))
+        self.assert_stable(seen, {
+            "192.0.2.1": [("p1", IN), ("p2", OUT)],
+            "192.0.2.2": [("p2", IN), ("p1", OUT)]})
+
+    def test_to_the_host_of_the_bridge(self):
+        """Through a port and the bridge itself, to an address of the host."""
+        middle, a = self.segment("a")
+        middle.address("br0", "192.0.2.100/24")
+        seen = self.watch(middle, [], [(middle, "p1"), (middle, "br0")],
+                          (a, "eth0"), self.talks(a, "192.0.2.1", middle,
+                                                  "192.0.2.100"))
+        by_index = sorted(("p1", "br0"), key=middle.ifindex)
+        self.assert_stable(seen, {
+            "192.0.2.1": [(name, IN) for name in by_index],
+            "192.0.2.100": [(name, OUT) for name in by_index]})
+
+    def test_port_that_goes_before_the_drain(self):
+        """What a bridge and its port both saw is not two flows' worth."""
+        middle, a = self.segment("a")
+        middle.address("br0", "192.0.2.100/24")
+        observer = Observer(self.lab, middle, "--interval", "60")
+        observer.wait_attached((middle, "p1"), (middle, "br0"))
+        traffic.udp(a, "192.0.2.1", middle, "192.0.2.100", [72] * 10)
+        middle.ip("link", "del", "p1")
+        result = observer.stop()
+        result.check_conservation()
+        (record,) = (r for r in result.records if r["Proto"] == 17)
+        self.assertEqual((10, 1000), (record["Packets"], record["Bytes"]))
+        self.assertEqual({("p1", IN), ("br0", IN)}, set(points(record)))
+
+    def test_pod_to_pod(self):
+        """Both pods' interfaces and the ports of the bridge between them."""
+        middle, a, b = self.segment("a", "b")
+        seen = self.watch(
+            middle, ["-i", "/./", "-x", "lo", "-i", f"netns:{a.name}/eth0",
+                     "-i", f"netns:{b.name}/eth0"],
+            [(middle, "p1"), (middle, "p2"), (a, "eth0"), (b, "eth0")],
+            (a, "eth0"), self.talks(a, "192.0.2.1", b, "192.0.2.2"))
+        for key, lists in seen.items():
+            self.assertEqual(1, len({tuple(one) for one in lists}))
+            there = key[0] == "192.0.2.1"
+            self.assertEqual(
+                sorted([("p1", IN if there else OUT),
+                        ("p2", OUT if there else IN),
+                        ("eth0", IN), ("eth0", OUT)]), sorted(lists[0]))
+            self.assertGreaterEqual(len(lists), INTERVALS)
+
+    def test_hairpin(self):
+        """A router on a stick: in and out of its only interface."""
+        _, a, b, r = self.segment("a", "b", "r")
+        b.address("lo", "198.51.100.1/32")
+        a.ip("route", "add", "198.51.100.1", "via", "192.0.2.3")
+        r.ip("route", "add", "198.51.100.1", "via", "192.0.2.2")
+        b.ip("route", "replace", "192.0.2.1/32", "via", "192.0.2.3")
+        for ns in (r, b):
+            ns.sysctl("ipv4/conf/eth0/rp_filter", 0)
+        r.sysctl("ipv4/conf/eth0/send_redirects", 0)
+        seen = self.watch(r, [], [(r, "eth0")], (a, "eth0"),
+                          self.talks(a, "192.0.2.1", b, "198.51.100.1"))
+        both = [("eth0", IN), ("eth0", OUT)]
+        self.assert_stable(seen, {"192.0.2.1": both, "198.51.100.1": both})
+
+    def test_equal_cost_links(self):
+        a, r, b = self.two_links()
+        r.ip("route", "add", "10.1.1.1", "nexthop", "via", "198.51.100.1",
+             "nexthop", "via", "203.0.113.1")
+        seen = self.watch(r, [], [(r, name) for name in
+                                  ("in0", "out0", "out1")], (a, "eth0"),
+                          self.talks(a, "192.0.2.1", b, "10.1.1.1", 24))
+        used = set()
+        for key, lists in seen.items():
+            self.assertEqual(1, len({tuple(one) for one in lists}), key)
+            self.assertEqual(2, len(lists[0]))
+            self.assertGreaterEqual(len(lists), INTERVALS)
+            used |= {point for point in lists[0] if point[0] != "in0"}
+        # 24 conversations: both links, both ways.
+        self.assertEqual({(link, way) for link in ("out0", "out1")
+                          for way in (IN, OUT)}, used)
+
+    def test_one_flow_that_moves_between_links(self):
+        """Only the links are watched: each has a part, the sum is all."""
+        a, r, b = self.two_links()
+        vias = ("198.51.100.1", "203.0.113.1")
+        r.ip("route", "add", "10.1.1.1", "via", vias[0])
+
+        def move(number):
+            if number % 30 == 29:
+                r.ip("route", "replace", "10.1.1.1", "via",
+                     vias[number // 30 % 2])
+        for options in (["-i", "out0", "-i", "out1"], []):
+            seen = self.watch(r, options, [(r, "out0"), (r, "out1")],
+                              (a, "eth0"), self.talks(
+                                  a, "192.0.2.1", b, "10.1.1.1", 1), move)
+            used = {point for lists in seen.values() for one in lists
+                    for point in one}
+            self.assertLessEqual({("out0", OUT), ("out1", OUT)}, used)
+
+    def test_multicast_flooded_by_a_bridge(self):
+        middle, a, _, _ = self.segment("a", "b", "c")
+        seen = self.watch(
+            middle, [], [(middle, f"p{n}") for n in (1, 2, 3)], (a, "eth0"),
+            lambda stack: [Group(stack, a, "192.0.2.1", "239.1.2.3")])
+        (lists,) = seen.values()
+        self.assertGreaterEqual(len(lists), INTERVALS)
+        self.assertEqual(1, len({tuple(one) for one in lists}))
+        self.assertLessEqual({("p1", IN), ("p2", OUT), ("p3", OUT)},
+                             set(lists[0]))
+
+    def test_macvlan_over_its_parent(self):
+        a, b = self.node("a"), self.node("b")
+        self.lab.wire(a, "eth0", [], b, "eth0", ["192.0.2.2/24"])
+        mac = self.lab.mac()
+        a.ip("link", "add", "mac0", "link", "eth0", "address", mac, "type",
+             "macvlan", "mode", "bridge")
+        a.ip("link", "set", "mac0", "up")
+        a.address("mac0", "192.0.2.1/24")
+        b.neighbour("eth0", mac, "192.0.2.1")
+        seen = self.watch(a, [], [(a, "eth0"), (a, "mac0")], (b, "eth0"),
+                          self.talks(a, "192.0.2.1", b, "192.0.2.2"))
+        by_index = sorted(("eth0", "mac0"), key=a.ifindex)
+        self.assert_stable(seen, {
+            "192.0.2.1": [(name, OUT) for name in by_index],
+            "192.0.2.2": [(name, IN) for name in by_index]})
+
+    def test_bond(self):
+        a, b = self.node("a"), self.node("b")
+        try:
+            for ns in (a, b):
+                ns.ip("link", "add", "bond0", "type", "bond", "mode",
+                      "balance-rr")
+        except RuntimeError as error:
+            self.assertIn("Unknown device type", str(error))
+            self.note("this kernel has no bonding; tests/unit/test_observe.c "
+                      "holds the rule for bonds")
+            return
+        mac_a, mac_b = self.lab.mac(), self.lab.mac()
+        for name in ("eth0", "eth1"):
+            self.lab.veth(a, name, b, name)
+            for ns in (a, b):
+                ns.ip("link", "set", name, "down")
+                ns.ip("link", "set", name, "master", "bond0")
+        for ns, mac, address in ((a, mac_a, "192.0.2.1/24"),
+                                 (b, mac_b, "192.0.2.2/24")):
+            ns.ip("link", "set", "bond0", "address", mac, "up")
+            ns.address("bond0", address)
+        seen = self.watch(a, [], [(a, "eth0"), (a, "eth1"), (a, "bond0")],
+                          (b, "bond0"), self.talks(a, "192.0.2.1", b,
+                                                   "192.0.2.2"))
+        self.assertEqual(8, len(seen))
+
+    def test_per_interface_shows_each_point(self):
+        a, r, b = self.routed()
+        capture = truth.Capture(self.lab, a, "eth0", "icmp")
+        observer = Observer(self.lab, r, "--per-interface").wait_attached(
+            (r, "in0"), (r, "out0"))
+        traffic.ping(a, "198.51.100.1", 20)
+        capture.stop()
+        result = observer.stop()
+        real = truth.sums(capture.file)
+        for point in (("in0", IN), ("out0", OUT), ("out0", IN), ("in0", OUT)):
+            part = [r for r in result.records if points(r) == [point]]
+            ours = truth.record_sums(part)
+            self.assertEqual(1, len(ours), point)
+            (key,) = ours
+            self.assertEqual(real[key].counts(), ours[key].counts())
+        self.assertEqual(4, len(result.records))
+
+
+if __name__ == "__main__":
+    lab.main()

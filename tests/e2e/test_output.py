@@ -1,0 +1,149 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""What comes out, and where: lines, tables, a terminal, several at once."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import termios
+import threading
+
+import bpf
+import lab
+import observer
+import traffic
+
+ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+HOME, HIDE, SHOW = "\x1b[H", "\x1b[?25l", "\x1b[?25h"
+
+
+class Output(lab.LabTest):
+    def setUp(self):
+        super().setUp()
+        self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
+        self.lab.wire(self.a, "eth0", ["192.0.2.1/24"], self.b, "eth0",
+                      ["192.0.2.2/24"])
+
+    def start(self, *arguments, stdout=subprocess.PIPE, term="xterm"):
+        process = self.lab.spawn(
+            observer.netobsctl(), "flows", "-i", "eth0", "--interval", "0.2",
+            *arguments, ns=self.a, stdout=stdout, stderr=subprocess.PIPE,
+            text=True, env=dict(os.environ, TERM=term))
+        lab.wait_for(lambda: bpf.attached(self.a, "eth0") == 2, "netobsctl")
+        return process
+
+    def finish(self, process):
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=30)
+        observer.check_sanitizer(errors)
+        self.assertEqual((0, ""), (process.returncode, errors))
+        self.assertEqual(0, bpf.attached(self.a, "eth0"))
+        return out
+
+    def test_table_into_a_pipe(self):
+        process = self.start("-o", "table")
+        traffic.ping(self.a, "192.0.2.2", 10)
+        traffic.udp(self.a, "192.0.2.1", self.b, "192.0.2.2", [972] * 30)
+        lines = self.finish(process).rstrip("\n").split("\n")
+        self.assertEqual(1, sum("PACKETS" in line.upper() for line in lines))
+        self.assertNotIn("\x1b", "".join(lines))
+        udp = [line for line in lines if ":5002" in line]
+        self.assertTrue(udp)
+        self.assertEqual(30, sum(int(number) for line in udp
+                                 for number in [self.column(lines, line)]))
+        for word in ("UDP", "192.0.2.1"):
+            self.assertIn(word, udp[0])
+        self.assertTrue(any("ICMP" in line for line in lines))
+        self.note(udp[0])
+
+    @staticmethod
+    def column(lines, line):
+        """What stands under PACKETS: numbers are aligned to the right."""
+        heading = lines[0].upper()
+        end = heading.index("PACKETS") + len("PACKETS")
+        return line[:end].split()[-1]
+
+    def test_json_is_the_default_without_a_terminal(self):
+        process = self.start()
+        traffic.ping(self.a, "192.0.2.2", 10)
+        records = [json.loads(line)
+                   for line in self.finish(process).splitlines()]
+        self.assertEqual(20, sum(record["Packets"] for record in records))
+
+    def test_lines_are_out_after_each_interval(self):
+        path = self.lab.path("lines")
+        with open(path, "w", encoding="utf-8") as file:
+            process = self.start("-o", "json", stdout=file)
+        for count in (1, 2, 3):
+            traffic.ping(self.a, "192.0.2.2", 1)
+            lab.wait_for(lambda n=count: self.packets(path) == 2 * n,
+                         f"{count} pings in the file")
+        self.finish(process)
+
+    def packets(self, path):
+        """All lines are whole, at any time."""
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        self.assertTrue(text == "" or text.endswith("\n"))
+        return sum(json.loads(line)["Packets"] for line in text.splitlines())
+
+    def test_several_outputs(self):
+        paths = [self.lab.path(name) for name in ("one", "two")]
+        process = self.start("-o", "table", "-o", f"json:{paths[0]}", "-o",
+                             f"json:{paths[1]}")
+        traffic.ping(self.a, "192.0.2.2", 25)
+        out = self.finish(process)
+        self.assertIn("ICMP", out)
+        self.assertEqual([50, 50], [self.packets(path) for path in paths])
+
+    def on_terminal(self, rows, columns, **options):
+        """The text that a terminal of this size gets."""
+        leader, follower = pty.openpty()
+        fcntl.ioctl(follower, termios.TIOCSWINSZ,
+                    struct.pack("HHHH", rows, columns, 0, 0))
+        chunks = []
+
+        def read():
+            try:
+                while chunk := os.read(leader, 1 << 16):
+                    chunks.append(chunk)
+            except OSError:  # the other side is closed
+                pass
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
+        process = self.start(stdout=follower, **options)
+        os.close(follower)
+        traffic.flood(self.lab, self.a, "eth0", "--flows", 200, "--packets",
+                      4000, "--rate", 5000)
+        self.finish(process)
+        reader.join(10)
+        os.close(leader)
+        return b"".join(chunks).decode()
+
+    def test_terminal(self):
+        for rows, columns in ((24, 80), (10, 50), (50, 200)):
+            text = self.on_terminal(rows, columns)
+            screens = text.split(HOME)[1:]
+            self.assertGreater(len(screens), 2)
+            for screen in screens:
+                lines = ESCAPE.sub("", screen).replace("\r", "").split("\n")
+                # It never scrolls away, and no line wraps.
+                self.assertLessEqual(len(lines), rows)
+                self.assertLessEqual(max(map(len, lines)), columns)
+            self.assertGreater(text.rfind(SHOW), text.rfind(HIDE))
+            self.assertIn(":9", screens[-1])
+            self.note(f"{rows} x {columns}: {len(screens)} screens")
+
+    def test_terminal_that_cannot_move_its_cursor(self):
+        text = self.on_terminal(24, 80, term="dumb")
+        self.assertNotIn("\x1b", text)
+        self.assertIn(":9", text)
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,0 +1,147 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""
+Nothing is lost under pressure, or it is counted to the packet and the byte.
+
+The flood goes out of a packet socket in one namespace, addressed to nobody in
+the other, so that each packet passes one observation point and then is gone.
+"""
+
+import mmap
+import os
+import signal
+import struct
+import time
+
+import lab
+import traffic
+from observer import Observer, in_mib
+
+MILLION = 1_000_000
+MIB = 1 << 20
+
+
+class Pressure(lab.LabTest):
+    def setUp(self):
+        super().setUp()
+        self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
+        self.lab.wire(self.a, "eth0", ["192.0.2.1/24"], self.b, "eth0",
+                      ["192.0.2.2/24"])
+
+    def observe(self, *arguments, **options):
+        return Observer(self.lab, self.a, "-i", "eth0", *arguments,
+                        **options).wait_attached((self.a, "eth0"))
+
+    def flood(self, *arguments):
+        return traffic.flood(self.lab, self.a, "eth0", "--cpus", cpus(),
+                             *arguments)
+
+    def assert_sent_is_seen(self, sent, result):
+        self.assertEqual((sent["packets"], sent["bytes"]),
+                         result.total("seen"))
+
+    def test_hot_flow_while_generations_flip(self):
+        observer = self.observe("--interval", "0.02")
+        sent = self.flood("--seconds", 10)
+        result = observer.stop()
+        result.check_conservation()
+        self.assert_sent_is_seen(sent, result)
+        self.assertEqual((sent["packets"], sent["bytes"]), result.exported())
+        # A record per flip that had traffic: far more than a few.
+        self.assertGreater(len(result.records), 50)
+        self.note(f"{sent['packets']} packets sent, as many exported in "
+                  f"{len(result.records)} records")
+
+    def test_many_flows_while_generations_flip(self):
+        observer = self.observe("--interval", "0.02")
+        sent = self.flood("--seconds", 5, "--flows", 20000)
+        result = observer.stop()
+        result.check_conservation()
+        self.assert_sent_is_seen(sent, result)
+        self.assertEqual((sent["packets"], sent["bytes"]), result.exported())
+        self.assertEqual(20000, len({(r["SrcAddr"], r["SrcPort"])
+                                     for r in result.records}))
+        self.note(f"{sent['packets']} packets of 20000 flows, all exported in "
+                  f"{len(result.records)} records")
+
+    def test_million_flows_in_one_interval(self):
+        observer = self.observe(release=True)
+        sent = self.flood("--flows", MILLION, "--packets", MILLION)
+        # The drain has come when the records are out; memory is at its peak.
+        lab.wait_for(lambda: count_lines(observer.out) >= MILLION,
+                     "a million records", 60)
+        memory = observer.memory()
+        result = observer.stop()
+        result.check_identity()
+        tuples, packets, octets = set(), 0, 0
+        for record in result.each():
+            tuples.add((record["SrcAddr"], record["SrcPort"]))
+            packets += record["Packets"]
+            octets += record["Bytes"]
+        self.assertEqual((MILLION, MILLION * 46), (packets, octets))
+        self.assertEqual(MILLION, len(tuples))
+        self.assertEqual(MILLION, count_lines(observer.out))
+        self.assert_sent_is_seen(sent, result)
+        self.assertEqual((0, 0), result.total("lost"))
+        self.note(f"{MILLION} tuples, each in one record; sent in "
+                  f"{sent['seconds']} s; memory {in_mib(memory)}")
+        self.assertLess(memory["peak"], 40 * MIB)
+
+    def test_capped_table_counts_what_it_loses(self):
+        observer = self.observe("--max-flows", 1000)
+        sent = self.flood("--flows", MILLION, "--packets", MILLION)
+        result = observer.stop()
+        result.check_conservation()
+        self.assert_sent_is_seen(sent, result)
+        lost = result.total("lost")
+        self.assertGreater(lost[0], 0)
+        exported = result.exported()
+        self.assertEqual((MILLION, MILLION * 46),
+                         (exported[0] + lost[0], exported[1] + lost[1]))
+        self.note(f"{MILLION} seen = {exported[0]} exported + {lost[0]} lost")
+
+    def test_sigterm_in_the_middle_of_a_flood(self):
+        progress = self.lab.path("progress")
+        observer = self.observe()
+        flood = traffic.start_flood(
+            self.lab, self.a, "eth0", "--cpus", cpus(), "--flows", 50000,
+            "--progress", progress)
+        time.sleep(1)
+        before = read_progress(progress)
+        result = observer.stop(signal.SIGTERM)
+        after = read_progress(progress)
+        self.assertIsNone(flood.poll(), "the flood must outlast the observer")
+        flood.terminate()
+        flood.communicate()
+        result.check_conservation()
+        packets, octets = result.exported()
+        self.assertGreater(before, 0)
+        self.assertGreaterEqual(packets, before)
+        # What a sender has handed over and not yet reported: its last batch.
+        self.assertLessEqual(packets, after + 64 * os.cpu_count())
+        self.assertEqual(packets * 46, octets)
+        self.note(f"{before} sent before SIGTERM, {packets} exported, {after} "
+                  "sent when the observer had gone")
+
+
+def cpus():
+    """Two CPUs send, so that they contend; one if there is only one."""
+    return ",".join(str(cpu) for cpu in sorted(os.sched_getaffinity(0))[:2])
+
+
+def read_progress(path):
+    with open(path, "rb") as file:
+        with mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as counts:
+            return sum(struct.unpack(f"{len(counts) // 8}Q", counts[:]))
+
+
+def count_lines(path):
+    count = 0
+    with open(path, "rb") as file:
+        while block := file.read(1 << 24):
+            count += block.count(b"\n")
+    return count
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,0 +1,215 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""Capture files run through the same programs, with the files' own times."""
+
+import subprocess
+
+import capfile
+import frames as f
+import lab
+import observer
+import traffic
+import truth
+
+START = 1_600_000_000 * capfile.NS + 123_456_789
+STEP = 10_000_000  # ns
+MAC_A, MAC_B = "02:00:00:00:00:01", "02:00:00:00:00:02"
+A4, B4, A6, B6 = "192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2"
+
+
+def conversation():
+    """[(ns, Ethernet frame)]: five flows, interleaved."""
+    ends = MAC_B, MAC_A
+    back = MAC_A, MAC_B
+    round_ = [
+        f.ether(*ends, f.IPV4, f.ipv4(A4, B4, f.TCP, f.tcp(
+            1000, 80, f.SYN | f.ACK, bytes(500)))),
+        f.ether(*back, f.IPV4, f.ipv4(B4, A4, f.TCP, f.tcp(
+            80, 1000, f.ACK, bytes(1400)))),
+        f.ether(*ends, f.IPV6, f.ipv6(A6, B6, f.UDP, f.udp(
+            53, 53, bytes(80)))),
+        f.ether(*back, f.IPV6, f.ipv6(B6, A6, f.ICMPV6, f.icmp(128, 0))),
+        f.ether(*ends, f.IPV4, f.ipv4(A4, B4, f.ICMP, f.icmp(
+            8, 0, bytes(60)))),
+    ]
+    return [(START + at * STEP, frame)
+            for at, frame in enumerate(round_ * 20)]
+
+
+class Replay(lab.LabTest):
+    def save(self, data, name="file.pcap"):
+        path = self.lab.path(name)
+        with open(path, "wb") as file:
+            file.write(data)
+        return path
+
+    def replay(self, path, code=0, **options):
+        result = observer.flows(self.lab, "-o", "json", "--stats", "-r", path,
+                                **options)
+        self.assertEqual(code, result.code, result.errors)
+        result.check_conservation()
+        return result
+
+    def assert_truth(self, result, real):
+        self.assertEqual([], truth.differences(
+            truth.record_sums(result.records), real))
+
+    def assert_times(self, result, packets, unit=1):
+        """First and last packet of each flow, in ms, as the file has them."""
+        firsts, lasts = {}, {}
+        for at, frame in packets:
+            ethertype, proto = frame[12:14], frame[23] if frame[12] == 8 \
+                else frame[20]
+            key = (frame[:12], ethertype, proto)
+            firsts.setdefault(key, at // unit * unit // 1_000_000)
+            lasts[key] = at // unit * unit // 1_000_000
+        self.assertEqual(
+            sorted((firsts[key], lasts[key]) for key in firsts),
+            sorted((r["TimeFlowStartMs"], r["TimeFlowEndMs"])
+                   for r in result.records))
+
+    def test_link_types_of_pcap(self):
+        packets = conversation()
+        for kind, *more in (
+                (capfile.ETHERNET,), (capfile.RAW,), (capfile.SLL,),
+                (capfile.SLL2,), (capfile.LOOP,),
+                (capfile.NULL, capfile.AF_INET6_BSD),
+                (capfile.NULL, capfile.AF_INET6_FREEBSD),
+                (capfile.NULL, capfile.AF_INET6_DARWIN)):
+            data = [(at, capfile.link(kind, frame, *more))
+                    for at, frame in packets]
+            path = self.save(capfile.pcap(kind, data))
+            result = self.replay(path)
+            self.assert_truth(result, truth.sums(path))
+            self.assert_times(result, packets)
+            self.assertEqual(5, len(result.records))
+            for record in result.records:
+                self.assertNotIn("Interfaces", record)
+                self.assertEqual(kind == capfile.ETHERNET,
+                                 "DstMac" in record)
+            self.note(f"link type {kind} {more}: exact, times kept")
+
+    def test_orders_and_resolutions_of_pcap(self):
+        packets = conversation()
+        for order in "<>":
+            for nanoseconds in (False, True):
+                path = self.save(capfile.pcap(capfile.ETHERNET, packets,
+                                              nanoseconds, order))
+                result = self.replay(path)
+                self.assert_truth(result, truth.sums(path))
+                self.assert_times(result, packets)
+
+    def test_pcapng(self):
+        packets = conversation()
+        for order in "<>":
+            for kind in (capfile.ETHERNET, capfile.RAW, capfile.SLL2):
+                for digits in (6, 9, 3):
+                    path = self.save(capfile.pcapng(
+                        [(kind, digits)], [(at, 0, capfile.link(kind, frame))
+                                           for at, frame in packets], order))
+                    result = self.replay(path)
+                    self.assert_truth(result, truth.sums(path))
+                    self.assert_times(result, packets,
+                                      10 ** (9 - digits))
+
+    def test_cut_packets_count_in_full(self):
+        packets = conversation()
+        whole = truth.sums(self.save(capfile.pcap(capfile.ETHERNET, packets)))
+        for data in (capfile.pcap(capfile.ETHERNET, packets, snap=96),
+                     capfile.pcapng([(capfile.ETHERNET, 6)],
+                                    [(at, 0, frame) for at, frame in packets],
+                                    snap=96)):
+            result = self.replay(self.save(data))
+            self.assert_truth(result, whole)
+            self.assertEqual({key: total.l2_bytes
+                              for key, total in whole.items()},
+                             {key: total.l2_bytes for key, total in
+                              truth.record_sums(result.records).items()})
+
+    def test_standard_input(self):
+        data = capfile.pcap(capfile.ETHERNET, conversation())
+        path = self.save(data)
+        with open(path, "rb") as file:
+            result = self.replay("-", stdin=file)
+        self.assert_truth(result, truth.sums(path))
+
+    def test_truncated_files(self):
+        """The flows up to there, a message, and failure."""
+        packets = conversation()
+        whole = capfile.pcap(capfile.ETHERNET, packets)
+        kept = capfile.pcap(capfile.ETHERNET, packets[:42])
+        ng = capfile.pcapng([(capfile.ETHERNET, 6)],
+                            [(at, 0, frame) for at, frame in packets])
+        ng_kept = capfile.pcapng([(capfile.ETHERNET, 6)],
+                                 [(at, 0, frame) for at, frame in packets[:42]])
+        for data, length in ((whole, len(kept) + 5), (whole, len(kept) + 30),
+                             (ng, len(ng_kept) + 5), (ng, len(ng_kept) + 40)):
+            path = self.save(data[:length], "cut.pcap")
+            result = self.replay(path, code=1)
+            self.assertIn("cut.pcap", result.errors)
+            self.assertEqual(42, result.exported()[0])
+            self.assertEqual(42, result.total("seen")[0])
+
+    def test_file_without_packets(self):
+        result = self.replay(self.save(capfile.pcap(capfile.ETHERNET, [])))
+        self.assertEqual([], result.records)
+        self.assertEqual((0, 0), result.total("seen"))
+
+    def test_per_reason_counts(self):
+        frame = f.ether(MAC_B, MAC_A, f.ARP, f.arp(MAC_A, A4, B4))
+        path = self.save(capfile.pcap(capfile.ETHERNET, [
+            (START, frame), (START, frame[:12] + b"\x88\xcc" + frame[14:])]))
+        unparsed = self.replay(path).stats["unparsed"]
+        self.assertEqual((1, 1), (unparsed["arp"]["packets"],
+                                  unparsed["not_ip"]["packets"]))
+
+    def capture_of(self, *options):
+        """What the real tcpdump writes of pings and a TCP connection."""
+        a, b = self.lab.ns("a", ipv6=True), self.lab.ns("b", ipv6=True)
+        self.lab.wire(a, "eth0", ["192.0.2.1/24", "2001:db8::1/64"], b, "eth0",
+                      ["192.0.2.2/24", "2001:db8::2/64"], offload=False)
+        path = self.lab.path("tcpdump.pcap")
+        process = self.lab.spawn(
+            "tcpdump", "-Z", "root", "-U", "--immediate-mode", "-B", "16384",
+            "-w", path, *options, ns=a, stderr=subprocess.PIPE, text=True)
+        while "listening on" not in process.stderr.readline():
+            self.assertIsNone(process.poll())
+        traffic.tcp(a, "192.0.2.1", b, "192.0.2.2", 2 << 20)
+        traffic.ping(a, "2001:db8::2", 10, 3000)
+        lab.time.sleep(0.5)
+        process.terminate()
+        process.communicate()
+        return path
+
+    def test_what_tcpdump_writes(self):
+        for options in (("-i", "eth0"),
+                        ("-i", "any", "-y", "LINUX_SLL2"),
+                        ("-i", "any", "-y", "LINUX_SLL"),
+                        ("-i", "eth0", "--time-stamp-precision=nano"),
+                        ("-i", "eth0", "-s", "100")):
+            path = self.capture_of(*options)
+            result = self.replay(path)
+            real = truth.sums(path)
+            # Multicast reports may be in the file: both sides leave them out.
+            self.assert_truth(result, real)
+            self.note(f"{' '.join(options)}: {truth.summary(real)}")
+
+    def test_pcapng_of_several_link_types(self):
+        packets = conversation()
+        path = self.save(capfile.pcapng(
+            [(capfile.ETHERNET, 6), (capfile.RAW, 9)],
+            [(at, n % 2, capfile.link((capfile.ETHERNET, capfile.RAW)[n % 2],
+                                      frame))
+             for n, (at, frame) in enumerate(packets)]))
+        result = observer.flows(self.lab, "-o", "json", "--stats", "-r", path)
+        # libpcap reads files of one link type only, and says so.
+        if result.code:
+            self.assertEqual(1, result.code)
+            self.assertIn("type", result.errors)
+            self.note(f"refused: {result.errors.splitlines()[0]}")
+        else:
+            self.assert_truth(result, truth.sums(path))
+
+
+if __name__ == "__main__":
+    lab.main()
