@@ -1,0 +1,175 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""Every verb, flag, value, JSON field and counter is where it is documented:
+in -h, in the man page and in the completion, and nowhere without being there."""
+
+import os
+import pathlib
+import re
+import subprocess
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+NETOBSCTL = os.environ.get("NETOBSCTL", "netobsctl")
+COMPLETION = ROOT / "src/cli/completion/netobsctl.bash"
+FLAG = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
+
+# Explained in netobsctl(8), and without flags of its own.
+WITHOUT_PAGE = {"help"}
+
+
+def run(*args):
+    done = subprocess.run([NETOBSCTL, *args], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, f"netobsctl {args}: {done.returncode}: {done.stderr}"
+    assert not done.stderr, done.stderr
+    return done.stdout
+
+
+def help_verbs():
+    verbs = run("-h").split("Verbs:\n")[1].split("\n\n")[0]
+    return {line.split()[0] for line in verbs.splitlines()}
+
+
+def help_lines(verb):
+    """What -h defines: "-d, --duration SECONDS", without the explanation."""
+    return [re.split(r"\s{2,}", line.strip())[0]
+            for line in run(verb, "-h").splitlines() if re.match(r"\s+-", line)]
+
+
+def help_flags(verb):
+    return {flag for line in help_lines(verb) for flag in FLAG.findall(line)}
+
+
+def help_choices(verb):
+    """Option -> values, of options whose values are a list."""
+    choices = {}
+    for line in help_lines(verb):
+        match = re.search(r"--([\w-]+) ([a-z]+(?:\|[a-z]+)+)", line)
+        if match:
+            choices["--" + match[1]] = set(match[2].split("|"))
+    return choices
+
+
+def man_page(name):
+    return (ROOT / "man" / f"{name}.scd").read_text().replace("\\", "")
+
+
+def man_section(name, section):
+    parts = re.split(r"^# (.*)$", man_page(name), flags=re.M)
+    sections = dict(zip(parts[1::2], parts[2::2]))
+    return sections[section]
+
+
+def man_terms(name, section):
+    """What a section defines: the bold words of lines before indented text."""
+    terms = set()
+    lines = man_section(name, section).splitlines()
+    for line, after in zip(lines, lines[1:]):
+        if line.startswith("*") and after.startswith("\t"):
+            terms.update(re.findall(r"\*([^*]+)\*", line))
+    return terms
+
+
+def man_flags(name):
+    return {term for term in man_terms(name, "OPTIONS") if term.startswith("-")}
+
+
+def complete(*words):
+    """What pressing the tab key after these words offers."""
+    script = ('source "$0"; COMP_WORDS=(netobsctl "$@"); COMP_CWORD=$#; '
+              '_netobsctl; printf "%s\\n" "${COMPREPLY[@]}"')
+    done = subprocess.run(["bash", "-c", script, str(COMPLETION), *words],
+                          capture_output=True, text=True, timeout=60, check=True)
+    assert not done.stderr, done.stderr
+    return set(done.stdout.split())
+
+
+class Words(unittest.TestCase):
+    def setUp(self):
+        self.verbs = help_verbs()
+        self.assertLess({"flows", "check"}, self.verbs)
+
+    def test_verbs(self):
+        self.assertEqual(man_terms("netobsctl.8", "VERBS"), self.verbs)
+        offered = {word for word in complete("") if not word.startswith("-")}
+        self.assertEqual(offered, self.verbs)
+        self.assertEqual(complete("help", ""), self.verbs)
+
+    def test_a_page_for_each_verb(self):
+        pages = {path.name.split(".")[0].split("-", 1)[1]
+                 for path in (ROOT / "man").glob("netobsctl-*.8.scd")}
+        self.assertEqual(pages, self.verbs - WITHOUT_PAGE)
+        for verb in pages:
+            self.assertIn(f"netobsctl-{verb}(8)", run(verb, "-h"))
+            self.assertIn(f"netobsctl-{verb}*(8)", man_page("netobsctl.8"))
+
+    def test_flags_of_the_program(self):
+        usage = set(FLAG.findall(run("-h").split("\n\n")[0].split("Observe")[0]))
+        self.assertEqual(usage, {"-h", "--help", "--version"})
+        self.assertEqual(man_flags("netobsctl.8"), usage)
+        self.assertEqual({w for w in complete("") if w.startswith("-")}, usage)
+
+    def test_flags_of_each_verb(self):
+        for verb in self.verbs - WITHOUT_PAGE:
+            with self.subTest(verb=verb):
+                flags = help_flags(verb)
+                self.assertLess({"-h", "--help"}, flags)
+                self.assertEqual(man_flags(f"netobsctl-{verb}.8"), flags)
+                self.assertEqual(complete(verb, "-"), flags)
+
+    def test_help_is_what_help_prints(self):
+        for verb in self.verbs - WITHOUT_PAGE:
+            self.assertEqual(run("help", verb), run(verb, "-h"))
+            self.assertEqual(run(verb, "--help"), run(verb, "-h"))
+        self.assertEqual(run("help"), run("-h"))
+
+    def test_every_flag_in_the_synopsis_is_an_option_and_the_other_way_round(self):
+        for verb in self.verbs - WITHOUT_PAGE:
+            with self.subTest(verb=verb):
+                synopsis = set(re.findall(r"\*(--?[\w-]+)\*",
+                                          man_section(f"netobsctl-{verb}.8", "SYNOPSIS")))
+                self.assertLessEqual(synopsis, help_flags(verb))
+                for line in help_lines(verb):
+                    if line != "-h, --help":
+                        self.assertTrue(synopsis & set(FLAG.findall(line)), line)
+
+    def test_values(self):
+        for verb in self.verbs - WITHOUT_PAGE:
+            for option, values in help_choices(verb).items():
+                with self.subTest(verb=verb, option=option):
+                    self.assertEqual(complete(verb, option, ""), values)
+                    page = man_section(f"netobsctl-{verb}.8", "OPTIONS")
+                    line = next(l for l in page.splitlines() if f"*{option}*" in l)
+                    listed = set(re.findall(r"\*([a-z]+)\*", line))
+                    self.assertEqual(listed, values)
+
+    def test_outputs(self):
+        self.assertEqual(complete("flows", "-o", ""), {"table", "json", "json:"})
+        for output in ("*table*", "*json*", "*json:*"):
+            self.assertIn(output, man_section("netobsctl-flows.8", "OPTIONS"))
+
+    def test_interfaces_and_files_are_completed(self):
+        self.assertEqual(complete("flows", "-i", "l") & {"lo"}, {"lo"})
+        self.assertEqual(complete("flows", "-r", str(COMPLETION)[:-4]), {str(COMPLETION)})
+        self.assertEqual(complete("flows", "-o", "json", ":", str(COMPLETION)[:-4]),
+                         {str(COMPLETION)})
+        self.assertEqual(complete("flows", "--direction", "=", "in"), {"ingress"})
+
+    def test_json_fields(self):
+        source = (ROOT / "src/lib/flow_json.c").read_text()
+        fields = set(re.findall(r'"([A-Z]\w+)"', source))
+        self.assertLess({"SrcAddr", "Bytes"}, fields)
+        self.assertEqual(man_terms("netobsctl-flows.8", "JSON FIELDS"), fields)
+
+    def test_reasons(self):
+        source = (ROOT / "src/lib/stats_json.c").read_text()
+        reasons = set(re.findall(r'\[NETOBS_\w+\] = "(\w+)"', source))
+        self.assertLess({"arp", "memory"}, reasons)
+        library = set(re.findall(r"\*(\w+)\*: ", man_section("netobs_stats.3", "FIELDS")))
+        self.assertEqual(library, reasons)
+        for reason in reasons:
+            self.assertIn(f"*{reason}*", man_section("netobsctl-flows.8", "STATISTICS"))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
