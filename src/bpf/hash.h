@@ -4,13 +4,14 @@
  * they overlap in the pipeline; then folded, since only the high bits of a
  * product depend on all of a lane. Not keyed: an adversary can make two flows
  * share a slot, which costs time (the shared table takes over), never counts.
+ *
+ * The factors are odd, with well mixed bits: SHA-512's initial values, mostly.
  */
 #ifndef NETOBS_BPF_HASH_H
 #define NETOBS_BPF_HASH_H
 
 #include "parse/cursor.h"
 
-/* Odd constants from the fractional digits of square roots of primes (as in SHA-512). */
 static __always_inline __u64 hash_fold(__u64 sum)
 {
 	sum ^= sum >> 32;

@@ -208,7 +208,7 @@ enum link_kind {
 enum clock_kind {
 	CLOCK_COARSE,  /* read once per timer tick, and for new entries */
 	CLOCK_PRECISE, /* exact for every packet */
-	CLOCK_PACKET,  /* replay: the caller's, see replay_ctx in flows.bpf.c */
+	CLOCK_PACKET,  /* replay: the file's, see packet_time() in clock.h */
 };
 
 #endif

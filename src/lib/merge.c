@@ -26,11 +26,9 @@ static const int64_t queued_crossing_ns = 250 * NSEC_PER_MSEC;
 static const int64_t youth_ns = 20 * NSEC_PER_MSEC;
 
 void merge_init(struct merge *merge, const struct merge_options *options,
-		const struct watch *watch, const struct clock *clock,
-		const struct log *log)
+		const struct watch *watch, const struct clock *clock)
 {
 	*merge = (struct merge){
-		.log = log,
 		.watch = watch,
 		.clock = clock,
 		.options = *options,

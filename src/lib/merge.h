@@ -11,7 +11,6 @@
 #define NETOBS_LIB_MERGE_H
 
 #include "flow_table.h"
-#include "log.h"
 #include "record.h"
 #include "repeats.h"
 
@@ -35,7 +34,6 @@ enum merge_mode {
 };
 
 struct merge {
-	const struct log *log;
 	const struct watch *watch;
 	const struct clock *clock;
 	struct merge_options options;
@@ -60,8 +58,7 @@ struct merge {
 };
 
 void merge_init(struct merge *merge, const struct merge_options *options,
-		const struct watch *watch, const struct clock *clock,
-		const struct log *log);
+		const struct watch *watch, const struct clock *clock);
 void merge_done(struct merge *merge);
 
 /* What ended at @flip_ns comes next. */

@@ -103,8 +103,7 @@ int pipeline_init(struct pipeline *pipeline,
 
 	*pipeline = (struct pipeline){ .log = log, .options = *options };
 	clock_init(&pipeline->clock, options->store.clock);
-	merge_init(&pipeline->merge, &options->merge, watch, &pipeline->clock,
-		   log);
+	merge_init(&pipeline->merge, &options->merge, watch, &pipeline->clock);
 	err = store_open(&pipeline->store, &options->store, log);
 	if (err)
 		return err;

@@ -248,13 +248,15 @@ static void lose(struct watch *watch, struct netif *netif)
 /* What was counted on the way it was stacked until now is read later. */
 static void note_former(struct netif *netif, const struct rtnl_link *link)
 {
-	if (netif->master && netif->master != link->master)
+	bool has_left = netif->master && netif->master != link->master;
+	bool has_moved = netif->lower && netif->lower != link->lower;
+
+	if (has_left)
 		netif->former_master = netif->master;
-	else if (netif->lower && netif->lower != link->lower)
+	if (has_moved)
 		netif->former_lower = netif->lower;
-	else
-		return;
-	netif->former_ns = clock_boot_ns();
+	if (has_left || has_moved)
+		netif->former_ns = clock_boot_ns();
 }
 
 static void update_netif(struct netif *netif, const struct rtnl_link *link)

@@ -29,11 +29,9 @@ void merger_open_in(struct merger *merger, struct merge_options options,
 	memset(merger, 0, sizeof(*merger));
 	options.on_flow = witness_on_flow;
 	options.user = &merger->witness;
-	merger->log = witness_log(&merger->witness);
 	merger->clock.kind = CLOCK_PRECISE;
 	world_build(&merger->watch, n_places, links);
-	merge_init(&merger->merge, &options, &merger->watch, &merger->clock,
-		   &merger->log);
+	merge_init(&merger->merge, &options, &merger->watch, &merger->clock);
 }
 
 void merger_open(struct merger *merger, struct merge_options options)

@@ -12,7 +12,6 @@ struct merger {
 	struct clock clock;
 	struct merge merge;
 	struct witness witness;
-	struct log log;
 };
 
 /* A drain and a report per second, idle after 15 seconds. */

@@ -18,7 +18,6 @@
 
 /* IANA "IEEE 802 Numbers": ethertypes. BTF carries no macros. */
 enum ethertype {
-	ETHERTYPE_MIN = 0x0600, /* smaller values are 802.3 lengths */
 	ETHERTYPE_IPV4 = 0x0800,
 	ETHERTYPE_ARP = 0x0806,
 	ETHERTYPE_TEB = 0x6558, /* transparent Ethernet bridging, RFC 1701 */
