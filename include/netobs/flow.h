@@ -39,15 +39,16 @@ enum netobs_tunnel {
 
 /** Bits of netobs_flow.has: which of the optional fields are known. */
 enum netobs_flow_field {
-	NETOBS_HAS_PORTS = 1 << 0,	/**< src_port, dst_port */
-	NETOBS_HAS_ICMP = 1 << 1,	/**< icmp_type, icmp_code */
-	NETOBS_HAS_TCP = 1 << 2,	/**< tcp_flags */
-	NETOBS_HAS_MAC = 1 << 3,	/**< src_mac, dst_mac, l2_bytes */
-	NETOBS_HAS_VLAN = 1 << 4,	/**< vlan_id */
-	NETOBS_HAS_OUTER_VLAN = 1 << 5, /**< outer_vlan_id */
-	NETOBS_HAS_TUNNEL = 1 << 6,	/**< tunnel, outer_src, outer_dst */
-	NETOBS_HAS_VNI = 1 << 7,	/**< vni */
-	NETOBS_HAS_OUTER_PORTS = 1 << 8 /**< outer_src_port, outer_dst_port */
+	NETOBS_HAS_PORTS = 1 << 0,	 /**< src_port, dst_port */
+	NETOBS_HAS_ICMP = 1 << 1,	 /**< icmp_type, icmp_code */
+	NETOBS_HAS_TCP = 1 << 2,	 /**< tcp_flags */
+	NETOBS_HAS_MAC = 1 << 3,	 /**< src_mac, dst_mac, l2_bytes */
+	NETOBS_HAS_VLAN = 1 << 4,	 /**< vlan_id */
+	NETOBS_HAS_OUTER_VLAN = 1 << 5,	 /**< outer_vlan_id */
+	NETOBS_HAS_TUNNEL = 1 << 6,	 /**< tunnel */
+	NETOBS_HAS_VNI = 1 << 7,	 /**< vni */
+	NETOBS_HAS_OUTER_PORTS = 1 << 8, /**< outer_src_port, outer_dst_port */
+	NETOBS_HAS_OUTER = 1 << 9	 /**< outer_src, outer_dst */
 };
 
 /** One place a flow was seen at. */

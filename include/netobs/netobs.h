@@ -76,9 +76,9 @@ struct netobs_opts {
 	 *  15000. Matters when active_timeout_ms is longer than an interval. */
 	uint32_t idle_timeout_ms;
 
-	/** Upper bound of the kernel's flow table, in entries per generation;
-	 *  default 1048576. A cap, not a size: 32 bytes per entry are taken at
-	 *  once, the rest as flows come. */
+	/** Upper bound of the kernel's flow table, in flows per interval;
+	 *  default 1048576. A cap, not a size: tables start small, grow before
+	 *  they fill, and shrink when they are idle. */
 	uint32_t max_flows;
 
 	/** Features to treat as absent, so that the path for older kernels is
@@ -92,6 +92,11 @@ struct netobs_opts {
 	/** A log line, without newline; NULL: nothing is logged. */
 	void (*on_log)(int level, const char *message, void *user);
 	void *user; /**< passed back to every callback */
+
+	/** Upper bound of the kernel memory of all BPF maps, in bytes; default:
+	 *  what max_flows need. Where it is reached, flows are reported before
+	 *  the interval ends. -EINVAL from netobs_start(): too little. */
+	uint64_t max_memory;
 };
 
 /** Declare an options struct with its size set and every other field zero. */

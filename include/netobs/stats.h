@@ -62,6 +62,12 @@ struct netobs_stats {
 	uint64_t table_entries; /**< in the table at the last drain */
 	uint32_t interfaces;	/**< observed now */
 	uint32_t reserved;
+
+	/** Of what was observed: found no room in the table, and took the slow
+	 *  way through a ring buffer. */
+	struct netobs_count spilled;
+	/** Bytes that the kernel holds for the BPF maps, about. */
+	uint64_t kernel_memory;
 };
 
 /**

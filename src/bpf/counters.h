@@ -5,9 +5,7 @@
 
 #include "maps.h"
 #include "parse/wire.h"
-
-#define READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
-#define WRITE_ONCE(x, v) (*(volatile typeof(x) *)&(x) = (v))
+#include "table.h"
 
 /* What a program run works on. */
 struct run {

@@ -10,6 +10,7 @@
 
 #include "fragments.h"
 #include "parse/parse.h"
+#include "parse/plain.h"
 #include "store.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -17,41 +18,62 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* As TC_ACT_UNSPEC for a clsact filter: whoever comes next decides. */
 enum { VERDICT_NEXT = -1 };
 
-static __always_inline void packet_start(const struct __sk_buff *skb,
-					 struct packet *pkt, __u8 direction)
+static __always_inline void packet_start(struct packet *pkt,
+					 const struct arrival *arrival)
 {
 	packet_init(pkt);
-	pkt->key.ifindex = skb->ifindex;
-	pkt->key.netns = config_netns;
-	pkt->key.flags = direction;
-	if (skb->vlan_present)
-		push_vlan(pkt, skb->vlan_tci);
+	pkt->key.ifindex = arrival->ifindex;
+	pkt->key.netns = arrival->netns;
+	pkt->key.vlan = arrival->vlan;
+	pkt->key.flags = arrival->flags;
+}
+
+static __always_inline struct cursor cursor_of(const struct __sk_buff *skb)
+{
+	return (struct cursor){
+		.start = (void *)(long)skb->data,
+		.pos = (void *)(long)skb->data,
+		.end = (void *)(long)skb->data_end,
+	};
+}
+
+static __always_inline struct arrival arrival_of(const struct __sk_buff *skb,
+						 __u8 direction)
+{
+	return (struct arrival){
+		.ifindex = skb->ifindex,
+		.netns = config_netns,
+		.vlan = skb->vlan_present ? present_vlan(skb->vlan_tci) : 0,
+		.flags = direction,
+	};
+}
+
+/* The knobs are read when they are needed, and not before loading. */
+static __always_inline const struct tunnel_ports *tunnels(void)
+{
+	const struct tunnel_ports *ports = (const void *)&config_tunnels;
+
+	asm volatile("" : "+r"(ports));
+	return ports;
 }
 
 /* *@ret_cut: the outcome may be different with more of the frame in reach. */
 static __always_inline int parse_reach(const struct __sk_buff *skb,
 				       struct scratch *scratch, bool *ret_cut)
 {
-	struct cursor c = {
-		.start = (void *)(long)skb->data,
-		.pos = (void *)(long)skb->data,
-		.end = (void *)(long)skb->data_end,
-	};
-	const struct tunnel_ports *tunnels = (const void *)&config_tunnels;
-	int ret;
+	struct cursor c = cursor_of(skb);
+	int ret = parse_packet(&c, &scratch->pkt, &scratch->outer, config_link,
+			       tunnels(), ret_cut);
 
-	/* The knobs are read when they are needed, and not before loading. */
-	asm volatile("" : "+r"(tunnels));
-	ret = parse_packet(&c, &scratch->pkt, &scratch->outer, config_link,
-			   tunnels, ret_cut);
 	if (ret < 0)
 		*ret_cut = reject_reason(ret) == UNPARSED_SHORT;
 	return ret;
 }
 
 /* Headers outside the linear part are pulled into it, then parsed again. */
-static __always_inline int parse_skb(struct __sk_buff *skb,
-				     struct scratch *scratch, __u8 direction)
+static __always_inline int parse_any(struct __sk_buff *skb,
+				     struct scratch *scratch,
+				     const struct arrival *arrival)
 {
 	int ret = 0;
 
@@ -59,7 +81,7 @@ static __always_inline int parse_skb(struct __sk_buff *skb,
 		bool cut = false;
 		__u32 len = skb->len;
 
-		packet_start(skb, &scratch->pkt, direction);
+		packet_start(&scratch->pkt, arrival);
 		ret = parse_reach(skb, scratch, &cut);
 		if (!cut || skb->data_end - skb->data >= len)
 			break;
@@ -71,15 +93,28 @@ static __always_inline int parse_skb(struct __sk_buff *skb,
 	return ret;
 }
 
+static __always_inline int parse_skb(struct __sk_buff *skb,
+				     struct scratch *scratch, __u8 direction)
+{
+	struct arrival arrival = arrival_of(skb, direction);
+	struct cursor c = cursor_of(skb);
+
+	if (config_link == LINK_ETHERNET &&
+	    parse_plain(&c, &scratch->pkt, &arrival, tunnels()))
+		return 0;
+	return parse_any(skb, scratch, &arrival);
+}
+
 static __always_inline struct buffer buffer_of(const struct __sk_buff *skb)
 {
 	struct buffer buf = {
 		.len = skb->len,
 		.tag_len = skb->vlan_present ? sizeof(struct vlan_wire) : 0,
-		.gso_segs = skb->gso_segs,
 		.gso_size = skb->gso_size,
 	};
 
+	if (buf.gso_size)
+		buf.gso_segs = skb->gso_segs;
 	if (config_clock == CLOCK_PACKET)
 		buf.len = skb->cb[2]; /* replay: the length before the snap */
 	return buf;
@@ -106,7 +141,7 @@ static __always_inline void observe(struct run *run, struct __sk_buff *skb,
 
 static __always_inline int hook(struct __sk_buff *skb, __u8 direction)
 {
-	struct run run = {};
+	struct run run;
 
 	if (run_enter(&run)) {
 		observe(&run, skb, direction);

@@ -22,6 +22,7 @@ struct {
 struct scratch {
 	struct packet pkt;
 	struct packet outer;
+	struct flow_entry entry;
 } __attribute__((aligned(CACHE_LINE)));
 
 struct {
@@ -31,30 +32,31 @@ struct {
 	__type(value, struct scratch);
 } scratches SEC(".maps");
 
-/* L1: [generation][CPU][slot]. */
+/* L1: [generation][CPU][set]. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct flow_entry);
-} l1_entries SEC(".maps");
+	__type(value, struct l1_set);
+} l1_sets SEC(".maps");
 
 /*
- * L2: a shared table per generation, put in by user space. Sizes, not types:
+ * L2: the tables that all CPUs share, put in by user space. Sizes, not types:
  * COMPAT(<6.2): 5.15 to 6.1 tell a table with BTF from one without.
  */
 struct l2_table {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
 	__uint(max_entries, 1);
-	__uint(key_size, sizeof(struct flow_key));
-	__uint(value_size, sizeof(struct flow_tally));
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct flow_bucket));
 };
 
+/* [generation][level]; see struct table_state. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, GENERATIONS);
+	__uint(max_entries, GENERATIONS *TABLE_LEVELS);
 	__type(key, __u32);
 	__array(values, struct l2_table);
 } l2_tables SEC(".maps");
@@ -70,7 +72,7 @@ struct {
 /* What L2 had no room for, and watermark notices. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4 << 20);
+	__uint(max_entries, 1 << 20);
 } events SEC(".maps");
 
 /* Old datagrams make room for new ones; their late fragments carry no ports. */
@@ -80,5 +82,13 @@ struct {
 	__type(key, struct fragment_key);
 	__type(value, struct fragment_ports);
 } fragments SEC(".maps");
+
+/* A tunnel's addresses are read when its flows are; seldom used ones go. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct outer_key);
+	__type(value, struct outer_addrs);
+} outers SEC(".maps");
 
 #endif

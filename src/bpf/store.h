@@ -1,53 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The flow store: a direct-mapped array per CPU (L1) in front of a shared hash
- * (L2), twice, one per generation. A repeated flow costs an array slot; of two
- * flows that want the same slot the older moves to L2; what L2 refuses goes to
- * the ring buffer; what that refuses is counted as lost.
+ * The flow store: a small two-way table per CPU (L1) in front of a shared one
+ * (L2), twice, one per generation. A repeated flow costs an array slot. Of
+ * flows that want the same slots those stay in L1 that come often; the others'
+ * packets are added to L2. What L2 has no room for goes to the ring buffer;
+ * what that refuses is counted as lost.
  */
 #ifndef NETOBS_BPF_STORE_H
 #define NETOBS_BPF_STORE_H
 
 #include "clock.h"
 #include "counters.h"
-#include "hash.h"
+#include "outers.h"
 
-enum { EEXIST = 17, ENOMEM = 12 };
-
-static __always_inline bool has_key(const struct flow_entry *entry,
-				    const struct flow_key *key)
-{
-	const __u64 *a = (const __u64 *)&entry->key, *b = (const __u64 *)key;
-
-	return !((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3]) |
-		 (a[4] ^ b[4]) | (a[5] ^ b[5]) | (a[6] ^ b[6]) | (a[7] ^ b[7]));
-}
-
-/* Other CPUs may merge into @to at the same time. */
-static __always_inline void merge(struct flow_tally *to,
-				  const struct flow_tally *from)
-{
-	__u16 news = from->marks & ~to->marks;
-
-	__sync_fetch_and_add(&to->packets, from->packets);
-	__sync_fetch_and_add(&to->bytes, from->bytes);
-	__sync_fetch_and_add(&to->l2_bytes, from->l2_bytes);
-	if (from->last_ns > to->last_ns) {
-		to->last_ns = from->last_ns;
-		to->tos = from->tos;
-	}
-	if (from->first_ns < to->first_ns)
-		to->first_ns = from->first_ns;
-	if (from->ttl_min < to->ttl_min)
-		to->ttl_min = from->ttl_min;
-	if (from->ttl_max > to->ttl_max)
-		to->ttl_max = from->ttl_max;
-	if (!news)
-		return;
-	for (int i = 0; i < FLOW_MARKS; i++)
-		if (news & 1 << i)
-			to->merged_marks[i] = 1;
-}
+enum {
+	CREDIT_NEW = 4, /* misses that an entry of L1 survives when it is new */
+	CREDIT_HIT = 16,  /* and since its last hit */
+	INSERT_STEP = 16, /* inserts that a CPU sums up before others see them */
+};
 
 /* Whether user space is to be woken: once per generation, the rest is waste. */
 static __always_inline bool announce(struct table_state *state)
@@ -58,78 +28,140 @@ static __always_inline bool announce(struct table_state *state)
 	return true;
 }
 
-static __always_inline void note_insert(__u32 generation)
+static __always_inline void note_insert(struct run *run, struct table_state *state)
 {
-	struct table_state *state =
-		bpf_map_lookup_elem(&table_states, &generation);
+	__u32 generation = run->generation & (GENERATIONS - 1);
 	__u32 notice[2] = { EVENT_WATERMARK, generation };
 
-	if (!state)
+	if (++run->cpu->inserts[generation] % INSERT_STEP)
 		return;
-	__sync_fetch_and_add(&state->inserts, 1);
-	if (READ_ONCE(state->inserts) >= state->watermark && announce(state))
+	__sync_fetch_and_add(&state->inserts, INSERT_STEP);
+	if (READ_ONCE(state->inserts) >= READ_ONCE(state->watermark) &&
+	    announce(state))
 		bpf_ringbuf_output(&events, notice, sizeof(notice),
 				   BPF_RB_FORCE_WAKEUP);
 }
 
 /* User space empties the ring when it drains; it is told when that is late. */
-static __always_inline __u64 ring_wake_flag(__u32 generation)
+static __always_inline __u64 ring_wake_flag(struct table_state *state)
 {
-	struct table_state *state =
-		bpf_map_lookup_elem(&table_states, &generation);
-
-	if (!state ||
-	    bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) < config_ring_wake)
+	if (bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) < config_ring_wake)
 		return BPF_RB_NO_WAKEUP;
 	return announce(state) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
-static __always_inline void spill(struct run *run,
-				  const struct flow_entry *entry, long error)
+static __always_inline void spill(struct run *run, struct table_state *state,
+				  const struct flow_entry *entry)
 {
 	struct event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 
 	if (!event) {
-		count(&run->counters->lost[error == -ENOMEM ? LOST_NO_MEMORY :
-							      LOST_TABLE_FULL],
+		count(&run->counters->lost[LOST_TABLE_FULL],
 		      entry->tally.packets, entry->tally.bytes);
 		return;
 	}
+	count(&run->counters->spilled, entry->tally.packets, entry->tally.bytes);
 	event->type = EVENT_ENTRY;
 	event->generation = run->generation;
 	event->entry = *entry;
-	bpf_ringbuf_submit(event, ring_wake_flag(run->generation));
+	bpf_ringbuf_submit(event, ring_wake_flag(state));
 }
 
-/* Move @entry out of L1. */
-static __always_inline void store_evict(struct run *run,
-					const struct flow_entry *entry)
+static __always_inline void lose(struct run *run, const struct flow_tally *tally)
 {
-	void *table = bpf_map_lookup_elem(&l2_tables, &run->generation);
-	struct flow_tally *known;
-	long error;
+	count(&run->counters->lost[LOST_NO_MEMORY], tally->packets, tally->bytes);
+}
+
+/* A table of the generation; NULL: there is none of that level. */
+static __always_inline void *table_at(const struct run *run, __u32 level)
+{
+	__u32 index =
+		run->generation * TABLE_LEVELS + (level & (TABLE_LEVELS - 1));
+
+	return bpf_map_lookup_elem(&l2_tables, &index);
+}
+
+/* The table for new flows. */
+static __always_inline void *newest_table(const struct run *run,
+					  const struct table_state *state,
+					  __u32 *ret_n_buckets)
+{
+	__u32 level = READ_ONCE(state->level);
+	void *table = table_at(run, level);
 
 	if (!table) {
-		spill(run, entry, -ENOMEM);
-		return;
+		level = READ_ONCE(state->fallback);
+		table = table_at(run, level);
 	}
-	known = bpf_map_lookup_elem(table, &entry->key);
-	if (known) {
-		merge(known, &entry->tally);
-		return;
-	}
-	error = bpf_map_update_elem(table, &entry->key, &entry->tally,
-				    BPF_NOEXIST);
-	if (!error) {
-		note_insert(run->generation);
-		return;
-	}
-	/* Another CPU was faster. */
-	known = error == -EEXIST ? bpf_map_lookup_elem(table, &entry->key) : NULL;
+	*ret_n_buckets = READ_ONCE(state->n_buckets[level & (TABLE_LEVELS - 1)]);
+	return table;
+}
+
+/* Where a flow may be in L2. */
+struct place {
+	struct table_state *state;
+	void *table;
+	__u32 n_buckets;
+	__u32 tag;
+	__u64 hash;
+	struct flow_bucket *first;
+	struct flow_bucket *second;
+};
+
+static __always_inline struct flow_bucket *bucket_at(const struct place *place,
+						     __u32 hash)
+{
+	__u32 index = scale(hash, place->n_buckets);
+
+	return bpf_map_lookup_elem(place->table, &index);
+}
+
+/* False: L2 cannot be used. */
+static __always_inline bool place_init(const struct run *run,
+				       struct place *place, __u64 hash)
+{
+	place->state = bpf_map_lookup_elem(&table_states, &run->generation);
+	if (!place->state)
+		return false;
+	place->table = newest_table(run, place->state, &place->n_buckets);
+	place->tag = tag_of(hash);
+	place->hash = hash;
+	place->second = NULL;
+	if (!place->table)
+		return false;
+	place->first = bucket_at(place, hash >> 32);
+	return place->first;
+}
+
+/* NULL: not there; then the second bucket is known as well. */
+static __always_inline struct flow_entry *place_find(struct place *place,
+						     const struct flow_key *key)
+{
+	struct flow_entry *known = bucket_find(place->first, key, place->tag);
+
 	if (known)
-		merge(known, &entry->tally);
-	else
-		spill(run, entry, error);
+		return known;
+	place->second = bucket_at(place, place->hash);
+	return place->second ? bucket_find(place->second, key, place->tag) : NULL;
+}
+
+/* Enter what is not there. NULL: there is no room. */
+static __always_inline struct flow_entry *
+place_insert(struct run *run, const struct place *place,
+	     const struct flow_entry *entry)
+{
+	struct table_state *state = place->state;
+	struct flow_bucket *bucket = place->first;
+	struct flow_entry *shared;
+
+	if (READ_ONCE(state->inserts) >= READ_ONCE(state->limit))
+		return NULL;
+	if (place->second && prefer_second(bucket, place->second))
+		bucket = place->second;
+	shared = bucket_insert(bucket, entry, place->tag);
+	if (shared)
+		note_insert(run, state);
+	return shared;
 }
 
 static __always_inline void entry_set_macs(struct flow_tally *tally,
@@ -141,13 +173,13 @@ static __always_inline void entry_set_macs(struct flow_tally *tally,
 		__builtin_memcpy(tally->macs, eth, sizeof(tally->macs));
 }
 
-static __always_inline void entry_set_outer(struct flow_tally *tally,
+static __always_inline void entry_set_outer(struct flow_entry *entry,
 					    const struct packet *pkt)
 {
-	tally->outer_src_port = pkt->outer_src_port;
-	tally->outer_dst_port = pkt->outer_dst_port;
-	tally->outer_src = pkt->outer_src;
-	tally->outer_dst = pkt->outer_dst;
+	entry->outer_src_port = pkt->outer_src_port;
+	entry->outer_dst_port = pkt->outer_dst_port;
+	entry->outer_check = pkt->outer_check;
+	track_outer(pkt);
 }
 
 static __always_inline void entry_start(struct flow_entry *entry,
@@ -166,11 +198,10 @@ static __always_inline void entry_start(struct flow_entry *entry,
 	tally->ttl_min = pkt->ttl;
 	tally->ttl_max = pkt->ttl;
 	tally->has_mac = pkt->has_mac;
-	__builtin_memset(tally->merged_marks, 0, sizeof(tally->merged_marks));
 	if (pkt->has_mac)
 		entry_set_macs(tally, skb);
 	if (pkt->key.tunnel)
-		entry_set_outer(tally, pkt);
+		entry_set_outer(entry, pkt);
 }
 
 static __always_inline void entry_stretch(struct flow_tally *tally, __u64 now)
@@ -189,7 +220,8 @@ static __always_inline void entry_add(struct flow_entry *entry,
 
 	tally->packets += size->packets;
 	tally->bytes += size->bytes;
-	tally->l2_bytes += pkt->has_mac ? size->l2_bytes : 0;
+	if (config_link == LINK_ETHERNET)
+		tally->l2_bytes += size->l2_bytes;
 	if (config_clock == CLOCK_PACKET) /* files need not be in order */
 		entry_stretch(tally, now);
 	else
@@ -200,6 +232,99 @@ static __always_inline void entry_add(struct flow_entry *entry,
 		tally->ttl_min = pkt->ttl;
 	if (pkt->ttl > tally->ttl_max)
 		tally->ttl_max = pkt->ttl;
+	tally->credit = CREDIT_HIT;
+}
+
+/* Move an entry of L1 to L2, or where else it may go. */
+static __always_inline void store_evict(struct run *run,
+					const struct flow_entry *entry)
+{
+	const struct flow_tally *tally = &entry->tally;
+	struct addition all = {
+		.packets = tally->packets,
+		.bytes = tally->bytes,
+		.l2_bytes = tally->l2_bytes,
+		.first_ns = tally->first_ns,
+		.last_ns = tally->last_ns,
+		.marks = tally->marks,
+		.tos = tally->tos,
+		.ttl_min = tally->ttl_min,
+		.ttl_max = tally->ttl_max,
+	};
+	struct flow_entry *shared;
+	struct place place;
+
+	if (!place_init(run, &place, hash_key(&entry->key, config_factors)))
+		return lose(run, tally);
+	shared = place_find(&place, &entry->key);
+	if (!shared)
+		shared = place_insert(run, &place, entry);
+	if (shared)
+		shared_add(&shared->tally, &all);
+	else
+		spill(run, place.state, entry);
+}
+
+/* Add a packet to L2. False: there is no room. */
+static __always_inline bool store_share(struct run *run,
+					const struct __sk_buff *skb,
+					const struct packet *pkt,
+					const struct wire_size *size, __u64 hash)
+{
+	struct addition one = {
+		.packets = size->packets,
+		.bytes = size->bytes,
+		.l2_bytes = config_link == LINK_ETHERNET ? size->l2_bytes : 0,
+		.first_ns = run->now,
+		.last_ns = run->now,
+		.marks = pkt->marks,
+		.tos = pkt->tos,
+		.ttl_min = pkt->ttl,
+		.ttl_max = pkt->ttl,
+	};
+	struct flow_entry *entry = &run->scratch->entry, *shared;
+	struct place place;
+
+	if (!place_init(run, &place, hash))
+		return false;
+	shared = place_find(&place, &pkt->key);
+	if (!shared) {
+		entry_start(entry, skb, pkt, run->now);
+		entry->tally.tos = pkt->tos;
+		shared = place_insert(run, &place, entry);
+	}
+	if (shared)
+		shared_add(&shared->tally, &one);
+	return shared;
+}
+
+/* Past L1. */
+static __always_inline void
+store_missed(struct run *run, struct l1_set *set, const struct __sk_buff *skb,
+	     const struct packet *pkt, const struct wire_size *size, __u64 hash)
+{
+	struct flow_entry *entry = &set->ways[0], *other = &set->ways[1];
+
+	if (entry->tally.packets && (!other->tally.packets ||
+				     other->tally.credit < entry->tally.credit)) {
+		entry = other;
+		other = &set->ways[0];
+	}
+	if (entry->tally.packets && entry->tally.credit) {
+		entry->tally.credit--;
+		if (store_share(run, skb, pkt, size, hash))
+			return;
+	}
+	if (entry->tally.packets) {
+		store_evict(run, entry);
+		if (other->tally.credit) /* nobody stays for what it once was */
+			other->tally.credit--;
+	} else {
+		run->now = clock_exact(run->cpu, run->now);
+	}
+	entry_start(entry, skb, pkt, run->now);
+	entry_add(entry, pkt, size, run->now);
+	entry->tally.credit = CREDIT_NEW;
 }
 
 static __always_inline void store_add(struct run *run,
@@ -207,25 +332,21 @@ static __always_inline void store_add(struct run *run,
 				      const struct packet *pkt,
 				      const struct wire_size *size)
 {
-	__u32 slot = hash_key(&pkt->key) >> (64 - config_l1_bits);
-	__u32 index = ((run->generation * config_cpus + run->cpu_id)
-		       << config_l1_bits) +
-		      slot;
-	struct flow_entry *entry = bpf_map_lookup_elem(&l1_entries, &index);
+	__u64 hash = hash_key(&pkt->key, config_factors);
+	__u32 index =
+		(run->generation * config_cpus + run->cpu_id) * config_l1_sets +
+		scale(hash >> 32, config_l1_sets);
+	struct l1_set *set = bpf_map_lookup_elem(&l1_sets, &index);
 
-	if (!entry) { /* user space sized the array wrongly */
+	if (!set) /* user space sized the array wrongly */
 		count(&run->counters->lost[LOST_NO_MEMORY], size->packets,
 		      size->bytes);
-		return;
-	}
-	if (!entry->tally.packets) {
-		run->now = clock_exact(run->cpu, run->now);
-		entry_start(entry, skb, pkt, run->now);
-	} else if (!has_key(entry, &pkt->key)) {
-		store_evict(run, entry);
-		entry_start(entry, skb, pkt, run->now);
-	}
-	entry_add(entry, pkt, size, run->now);
+	else if (has_key(&set->ways[0], &pkt->key))
+		entry_add(&set->ways[0], pkt, size, run->now);
+	else if (has_key(&set->ways[1], &pkt->key))
+		entry_add(&set->ways[1], pkt, size, run->now);
+	else
+		store_missed(run, set, skb, pkt, size, hash);
 }
 
 #endif

@@ -15,7 +15,7 @@
 enum {
 	GENERATIONS = 2,
 	CACHE_LINE = 64,
-	FLOW_MARKS = 16,
+	FLOW_MARKS = 16, /* see struct flow_tally */
 };
 
 /* Network byte order; IPv4 as ::ffff:a.b.c.d (RFC 4291, 2.5.5.2). */
@@ -47,23 +47,22 @@ enum tunnel_type {
 
 /*
  * One flow at one observation point. Of a tunnelled packet it is the inner
- * tuple; the outer addresses are in the tally, and their hash in the key.
+ * tuple; a hash of the outer addresses tells tunnels apart.
  */
 struct flow_key {
 	struct ip_addr src;
 	struct ip_addr dst;
-	__u32 ifindex;
+	__u32 ifindex;	  /* never 0: zeroes are no flow's key */
 	__u16 src_port;	  /* host byte order */
 	__u16 dst_port;	  /* ICMP: type << 8 | code */
 	__u16 vlan;	  /* innermost tag */
 	__u16 outer_vlan; /* outermost tag when there are several */
 	__u16 netns;	  /* index given by user space; inodes need 32 bits */
 	__u8 proto;
-	__u8 flags; /* enum flow_key_flag */
-	__u32 vni;  /* VNI, or the GRE key */
+	__u8 flags : 4;	 /* enum flow_key_flag */
+	__u8 tunnel : 4; /* enum tunnel_type */
+	__u32 vni;	 /* VNI, or the GRE key */
 	__u32 outer_hash;
-	__u8 tunnel; /* enum tunnel_type */
-	__u8 reserved[7];
 };
 
 /*
@@ -73,41 +72,66 @@ struct flow_key {
  */
 enum { MARK_TCP_MASK = 0xfff, MARK_ECN_SHIFT = 12 };
 
-/* The first 64 bytes change with every packet, the rest when an entry is made. */
+/* What changes with every packet. */
 struct flow_tally {
 	__u64 packets; /* on the wire: GSO segments; 0 means "no entry" */
 	__u64 bytes;   /* from the IP header on */
 	__u64 l2_bytes; /* whole frames without FCS; 0 on links without a header */
 	__u64 first_ns; /* CLOCK_BOOTTIME */
 	__u64 last_ns;
-	__u16 marks;
-	__u8 tos; /* of the latest packet */
+	union {
+		struct {
+			__u16 marks;
+			__u8 credit; /* misses that it survives in L1 */
+			__u8 reserved[5];
+		};
+		__u64 mark_counts; /* in the shared table, see marks.h */
+	};
+	__u8 macs[12]; /* as in the frame: destination, source */
+	__u8 tos;      /* of the latest packet */
 	__u8 ttl_min;
 	__u8 ttl_max;
 	__u8 has_mac;
-	__u16 outer_src_port;
-	__u16 outer_dst_port;
-	__u8 reserved[14];
-
-	/*
-	 * Marks that other CPUs' entries brought. A byte each: setting one is a
-	 * plain store, which cannot undo what another CPU sets meanwhile.
-	 */
-	__u8 merged_marks[FLOW_MARKS];
-	__u8 macs[12]; /* as in the frame: destination, source */
-	__u8 reserved2[4];
-	struct ip_addr outer_src; /* this and the ports: when key.tunnel */
-	struct ip_addr outer_dst;
 };
 
 struct flow_entry {
 	struct flow_key key;
+	__u16 outer_src_port; /* these three: when key.tunnel */
+	__u16 outer_dst_port;
+	__u32 outer_check; /* with key.outer_hash the key of outer addresses */
 	struct flow_tally tally;
 };
 
-_Static_assert(sizeof(struct flow_key) == CACHE_LINE, "key is one cache line");
-_Static_assert(sizeof(struct flow_tally) == 2 * CACHE_LINE, "tally is two");
-_Static_assert(sizeof(struct flow_entry) == 3 * CACHE_LINE, "no padding");
+_Static_assert(sizeof(struct flow_key) == CACHE_LINE - 8, "no padding");
+_Static_assert(sizeof(struct flow_tally) == CACHE_LINE, "one cache line");
+_Static_assert(sizeof(struct flow_entry) == 2 * CACHE_LINE, "two of them");
+
+enum { L1_WAYS = 2, BUCKET_SLOTS = 16, TABLE_LEVELS = 8 };
+
+/* Where a flow may be in a CPU's own table. */
+struct l1_set {
+	struct flow_entry ways[L1_WAYS];
+};
+
+/* Of the shared table, see table.h. */
+struct flow_bucket {
+	__u32 tags[BUCKET_SLOTS];
+	struct flow_entry entries[BUCKET_SLOTS];
+};
+
+/* Not a power of two: else the tags would share few of a cache's sets. */
+_Static_assert(sizeof(struct flow_bucket) == 33 * CACHE_LINE, "no padding");
+
+/* The addresses of tunnels, by two hashes of them. */
+struct outer_key {
+	__u32 hash;
+	__u32 check;
+};
+
+struct outer_addrs {
+	struct ip_addr src;
+	struct ip_addr dst;
+};
 
 /* Why a packet did not become a flow. */
 enum unparsed_reason {
@@ -138,6 +162,7 @@ struct counters {
 	struct count sampled_out;
 	struct count unparsed[UNPARSED_MAX];
 	struct count lost[LOST_MAX];
+	struct count spilled; /* reached user space, through the ring buffer */
 };
 
 /*
@@ -151,22 +176,31 @@ struct cpu_state {
 	__u32 reserved;
 	__u64 tick; /* the coarse clock: what time it was when this tick was new */
 	__u64 tick_ns;
-	__u64 reserved2[3];
+	__u64 inserts[GENERATIONS]; /* into the shared table */
+	__u64 reserved2;
 	struct counters counters[GENERATIONS];
 	__u64 reserved3[8 - (GENERATIONS * sizeof(struct counters) / 8) % 8];
 };
 
 _Static_assert(sizeof(struct cpu_state) % CACHE_LINE == 0, "no false sharing");
 
-/* The shared table of one generation. */
+/*
+ * The shared table of one generation: one table, or while flows come faster
+ * than it was made for, several. New flows go to the one at @level; while the
+ * kernel has not got that in place yet, to the one at @fallback.
+ */
 struct table_state {
-	__u64 inserts;
+	__u64 inserts;	 /* a rough sum over the CPUs */
 	__u64 watermark; /* this many inserts wake user space up */
+	__u64 limit;	 /* this many are not exceeded */
 	__u32 announced;
-	__u32 reserved[11];
+	__u32 level;
+	__u32 fallback;
+	__u32 n_buckets[TABLE_LEVELS]; /* set before a table is put in */
+	__u32 reserved[15];
 };
 
-_Static_assert(sizeof(struct table_state) == CACHE_LINE, "no false sharing");
+_Static_assert(sizeof(struct table_state) % CACHE_LINE == 0, "no false sharing");
 
 enum event_type {
 	EVENT_ENTRY,	 /* a flow entry that found no room in the table */

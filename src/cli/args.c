@@ -118,6 +118,8 @@ static int store(const struct args_option *option, const char *text, void *confi
 		if (r == 0)
 			*(uint32_t *)field = (uint32_t)number;
 		return r;
+	case ARGS_BYTES:
+		return value_bytes(text, field);
 	case ARGS_CHOICE:
 		return value_choice(option->choices, text, field);
 	case ARGS_ABSENT:
@@ -135,6 +137,8 @@ static const char *expectation(const struct args_option *option)
 		return "a whole number, at least 1";
 	case ARGS_NUMBER32:
 		return "a whole number from 1 to 4294967295";
+	case ARGS_BYTES:
+		return "a number of bytes, such as 64M (K, M and G are powers of 1024)";
 	case ARGS_CHOICE:
 		return option->metavar;
 	default:

@@ -21,6 +21,7 @@ enum args_type {
 	ARGS_SECONDS,  /* decimal fraction allowed; uint32_t in milliseconds */
 	ARGS_NUMBER,   /* at least 1; uint64_t */
 	ARGS_NUMBER32, /* at least 1; uint32_t */
+	ARGS_BYTES,    /* with K, M or G; uint64_t */
 	ARGS_CHOICE,   /* one of choices; int, its index */
 	ARGS_ABSENT,   /* refused, help says why; not listed */
 };

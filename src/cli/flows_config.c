@@ -54,7 +54,9 @@ static const struct args_option options[] = {
 	{ 0, "timestamps", ARGS_CHOICE, FIELD(timestamps), "coarse|precise",
 	  timestamps, "clock for last packets (default coarse: to a timer tick)" },
 	{ 0, "max-flows", ARGS_NUMBER32, FIELD(max_flows), "N", NULL,
-	  "upper bound of the kernel's flow table (default 1048576)" },
+	  "upper bound of flows in an interval (default 1048576)" },
+	{ 0, "max-memory", ARGS_BYTES, FIELD(max_memory), "BYTES", NULL,
+	  "upper bound of the kernel memory, such as 64M (default: what max-flows need)" },
 	{ 0, "attach", ARGS_CHOICE, FIELD(attach), "auto|tcx|clsact",
 	  attachments, "how to attach to interfaces (default auto)" },
 	{ 'r', "read", ARGS_STRING, FIELD(file), "FILE", NULL,
@@ -212,6 +214,7 @@ void flows_config_fill(const struct flows_config *config, struct netobs_opts *op
 	opts->active_timeout_ms = config->active_ms;
 	opts->idle_timeout_ms = config->idle_ms;
 	opts->max_flows = config->max_flows;
+	opts->max_memory = config->max_memory;
 	if (config->attach == ATTACH_TCX)
 		opts->disable_features = UINT64_C(1) << NETOBS_FEATURE_CLSACT;
 	else if (config->attach == ATTACH_CLSACT)

@@ -17,6 +17,7 @@ struct flows_config {
 	int direction, timestamps, attach; /* index of the choice; -1: not given */
 	uint32_t duration_ms, interval_ms, active_ms, idle_ms; /* 0: not given */
 	uint32_t max_flows, verbose;
+	uint64_t max_memory;
 	uint64_t count;
 	bool per_interface, stats;
 	const char *file;

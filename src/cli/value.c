@@ -6,13 +6,15 @@
 #include <string.h>
 
 /* Digits only: strtoull() would take signs, blanks and other bases. */
-int value_number(const char *text, uint64_t max, uint64_t *ret_value)
+static int read_number(const char *text, size_t len, uint64_t max,
+		       uint64_t *ret_value)
 {
+	const char *end = text + len;
 	uint64_t value = 0;
 
-	if (!*text)
+	if (!len)
 		return -EINVAL;
-	for (; *text; text++) {
+	for (; text < end; text++) {
 		unsigned int digit = (unsigned int)(*text - '0');
 
 		if (digit > 9)
@@ -25,6 +27,26 @@ int value_number(const char *text, uint64_t max, uint64_t *ret_value)
 		return -ERANGE;
 	*ret_value = value;
 	return 0;
+}
+
+int value_number(const char *text, uint64_t max, uint64_t *ret_value)
+{
+	return read_number(text, strlen(text), max, ret_value);
+}
+
+int value_bytes(const char *text, uint64_t *ret_bytes)
+{
+	static const char units[] = "KMG";
+	size_t len = strlen(text);
+	const char *unit = len ? strchr(units, text[len - 1]) : NULL;
+	unsigned int shift = unit ? 10 * (unsigned int)(unit - units + 1) : 0;
+	uint64_t value;
+	int err = read_number(text, len - (unit ? 1 : 0), UINT64_MAX >> shift,
+			      &value);
+
+	if (!err)
+		*ret_bytes = value << shift;
+	return err;
 }
 
 /* "5", "0.02", ".5", to milliseconds; more decimals than three are rounded up. */

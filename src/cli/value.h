@@ -8,6 +8,9 @@
 /* A whole number from 1 to @max. */
 int value_number(const char *text, uint64_t max, uint64_t *ret_value);
 
+/* A number of bytes from 1 on, of KiB, MiB or GiB with a K, M or G behind it. */
+int value_bytes(const char *text, uint64_t *ret_bytes);
+
 /* Seconds, a decimal fraction allowed, to milliseconds: 1 to INT32_MAX. */
 int value_seconds(const char *text, uint32_t *ret_ms);
 

@@ -155,6 +155,7 @@ struct pipeline_options context_pipeline_options(const struct netobs *ctx)
 	return (struct pipeline_options){
 		.store = {
 			.max_flows = opts->max_flows,
+			.max_memory = opts->max_memory,
 			.clock = opts->flags & NETOBS_TIMESTAMPS_PRECISE ?
 					 CLOCK_PRECISE :
 					 CLOCK_COARSE,
@@ -313,6 +314,7 @@ static void begin_drain(struct netobs *ctx, int64_t now)
 	pipeline_begin(&ctx->pipeline, is_due ? MERGE_INTERVAL : MERGE_EARLY,
 		       now);
 	ctx->is_early_wanted = false;
+	rearm_ring(ctx);
 	if (!is_due)
 		return;
 	ctx->due_ns += interval_ns(ctx);
@@ -333,14 +335,17 @@ static void on_timer(struct netobs *ctx)
 			begin_drain(ctx, now);
 	} else if (!pipeline_step(&ctx->pipeline)) {
 		sweep_interfaces(ctx);
-		rearm_ring(ctx);
 	}
 	arm_timer(ctx);
 }
 
 static void on_ring(struct netobs *ctx)
 {
-	ctx->is_early_wanted = true;
+	if (pipeline_relieve(&ctx->pipeline)) {
+		rearm_ring(ctx);
+		return;
+	}
+	ctx->is_early_wanted = true; /* the ring is listened to after the flip */
 	if (pipeline_is_idle(&ctx->pipeline))
 		arm_timer(ctx);
 }

@@ -1,77 +1,35 @@
-/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "drain.h"
 
+#include "bpf/marks.h"
 #include "util.h"
 
-#include <bpf/bpf.h>
 #include <errno.h>
 #include <string.h>
 
 enum {
-	BATCH = 2048,	     /* L2 entries per slice */
-	BATCH_MAX = 1 << 17, /* a hash bucket must fit: see next_batch() */
-	LARGE = 16384, /* L2 entries from which replacing the table pays */
+	WINDOW = 4 * TUNING_BUCKETS_UNIT, /* L2 buckets per slice: 528 KiB */
+	LARGE = 16384, /* L2 entries from which a second reading pays */
 };
 
 void drain_init(struct drain *drain, struct store *store,
 		const struct drain_ops *ops, void *ctx)
 {
-	*drain = (struct drain){
-		.store = store,
-		.ops = ops,
-		.ctx = ctx,
-		.l2_fd = -1,
-	};
-}
-
-static void free_buffers(struct drain *drain)
-{
-	free(TAKE_PTR(drain->keys));
-	free(TAKE_PTR(drain->tallies));
-	drain->batch = 0;
-}
-
-static int grow_buffers(struct drain *drain, uint32_t batch)
-{
-	free_buffers(drain);
-	if (batch > BATCH_MAX)
-		return -ENOSPC;
-	drain->keys = malloc(batch * sizeof(*drain->keys));
-	drain->tallies = malloc(batch * sizeof(*drain->tallies));
-	if (!drain->keys || !drain->tallies) {
-		free_buffers(drain);
-		return -ENOMEM;
-	}
-	drain->batch = batch;
-	return 0;
-}
-
-static void forget_l2(struct drain *drain)
-{
-	if (drain->l2_private)
-		close_fd(&drain->l2_fd);
-	drain->l2_fd = -1;
-	drain->l2_private = false;
-	free_buffers(drain);
-}
-
-void drain_done(struct drain *drain)
-{
-	forget_l2(drain);
-	drain->phase = DRAIN_IDLE;
+	*drain = (struct drain){ .store = store, .ops = ops, .ctx = ctx };
 }
 
 void drain_start(struct drain *drain, uint32_t generation)
 {
-	struct table_state *table = &drain->store->tables[generation];
-
 	drain->phase = DRAIN_L1;
 	drain->generation = generation;
 	drain->cpu = 0;
-	drain->has_lost = false;
-	drain->inserts = table->inserts;
-	table->inserts = 0;
-	table->announced = 0;
+	drain->inserts = store_take_inserts(drain->store, generation);
+	tuning_note(&drain->store->tables.tuning, drain->inserts);
+}
+
+int drain_events(struct drain *drain)
+{
+	return store_read_events(drain->store, drain->ops->event, drain->ctx);
 }
 
 static int read_l1(struct drain *drain, uint32_t cpu)
@@ -85,119 +43,113 @@ static int read_l1(struct drain *drain, uint32_t cpu)
 		if (!entries[i].tally.packets)
 			continue;
 		drain->ops->keep(drain->ctx, &entries[i]);
-		entries[i].tally.packets = 0;
+		memset(&entries[i], 0, sizeof(entries[i]));
 	}
 	store_unmap_l1(drain->store, entries);
 	return 0;
 }
 
-static void rewind_l2(struct drain *drain)
+static void start_l2(struct drain *drain)
 {
-	drain->l2_started = false;
-	drain->l2_position = 0;
+	drain->phase = drain->inserts >= LARGE ? DRAIN_L2_ANNOUNCE :
+						 DRAIN_L2_KEEP;
+	drain->level = 0;
+	drain->bucket = 0;
 }
 
-/*
- * A table that is ours alone can be read twice, and freed in one go by the
- * kernel: a fifth of what it costs to delete as many entries.
- */
-static int start_l2(struct drain *drain)
+static int finish(struct drain *drain)
 {
-	int err = grow_buffers(drain, BATCH);
-
-	if (err)
-		return err;
-	rewind_l2(drain);
-	drain->l2_fd = drain->store->l2_fds[drain->generation];
-	drain->phase = DRAIN_L2_SMALL;
-	if (drain->inserts >= LARGE &&
-	    !store_swap_l2(drain->store, drain->generation, &drain->l2_fd)) {
-		drain->l2_private = true;
-		drain->phase = DRAIN_L2_ANNOUNCE;
-	}
+	tables_fit(&drain->store->tables, drain->generation);
+	drain->phase = DRAIN_IDLE;
 	return 0;
 }
 
 static int step_l1(struct drain *drain)
 {
-	int err = store_read_events(drain->store, drain->ops->event, drain->ctx);
+	int err = drain_events(drain);
 
 	if (err)
 		return err;
 	if (drain->cpu < drain->store->n_cpus)
 		return read_l1(drain, drain->cpu++) ?: 1;
-	if (drain->inserts)
-		return start_l2(drain) ?: 1;
-	drain->phase = DRAIN_IDLE;
+	if (!drain->inserts)
+		return finish(drain);
+	start_l2(drain);
+	return 1;
+}
+
+static void announce_bucket(const struct drain *drain,
+			    const struct flow_bucket *bucket)
+{
+	for (int i = 0; i < BUCKET_SLOTS; i++)
+		if (bucket->tags[i])
+			drain->ops->announce(drain->ctx, &bucket->entries[i].key);
+}
+
+/* Hand over a bucket's entries, and leave it empty. */
+static void take_bucket(const struct drain *drain, struct flow_bucket *bucket)
+{
+	for (int i = 0; i < BUCKET_SLOTS; i++) {
+		struct flow_entry *entry = &bucket->entries[i];
+
+		if (!bucket->tags[i])
+			continue;
+		entry->tally.mark_counts = marks_gather(entry->tally.mark_counts);
+		if (drain->phase == DRAIN_L2_DELIVER)
+			drain->ops->deliver(drain->ctx, entry);
+		else
+			drain->ops->keep(drain->ctx, entry);
+		memset(entry, 0, sizeof(*entry));
+		bucket->tags[i] = 0;
+	}
+}
+
+static int read_window(struct drain *drain, const struct table *table)
+{
+	uint32_t n = min_u64(WINDOW, table->n_buckets - drain->bucket);
+	struct flow_bucket *buckets = tables_map(table, drain->bucket, n);
+
+	if (!buckets)
+		return -errno;
+	for (uint32_t i = 0; i < n; i++) {
+		if (drain->phase == DRAIN_L2_ANNOUNCE)
+			announce_bucket(drain, &buckets[i]);
+		else
+			take_bucket(drain, &buckets[i]);
+	}
+	tables_unmap(buckets, n);
+	drain->bucket += n;
 	return 0;
 }
 
-/*
- * The next entries: their number, 0 at the end. The kernel hands out whole
- * hash buckets, and says ENOSPC when one is larger than the buffer.
- */
-static int next_batch(struct drain *drain, bool *ret_last)
+/* The next table that has something unread; NULL: that was the last. */
+static const struct table *next_table(struct drain *drain)
 {
-	void *in = drain->l2_started ? &drain->l2_position : NULL;
-	uint32_t count;
-	int err;
+	const struct tables *tables = &drain->store->tables;
 
-	do {
-		count = drain->batch;
-		err = drain->phase == DRAIN_L2_SMALL ?
-			      bpf_map_lookup_and_delete_batch(
-				      drain->l2_fd, in, &drain->l2_position,
-				      drain->keys, drain->tallies, &count, NULL) :
-			      bpf_map_lookup_batch(drain->l2_fd, in,
-						   &drain->l2_position,
-						   drain->keys, drain->tallies,
-						   &count, NULL);
-		if (err != -ENOSPC)
-			break;
-		err = grow_buffers(drain, drain->batch * 2);
-	} while (!err);
+	for (; drain->level < TABLE_LEVELS; drain->level++) {
+		const struct table *table =
+			&tables->levels[drain->generation][drain->level];
 
-	if (err && err != -ENOENT)
-		return err;
-	*ret_last = err == -ENOENT;
-	drain->l2_started = true;
-	return count;
-}
-
-static void hand_over(const struct drain *drain, uint32_t i)
-{
-	struct flow_entry entry;
-
-	if (drain->phase == DRAIN_L2_ANNOUNCE) {
-		drain->ops->announce(drain->ctx, &drain->keys[i]);
-		return;
+		if (drain->bucket < table->n_buckets)
+			return table;
+		drain->bucket = 0;
 	}
-	entry.key = drain->keys[i];
-	entry.tally = drain->tallies[i];
-	if (drain->phase == DRAIN_L2_DELIVER)
-		drain->ops->deliver(drain->ctx, &entry);
-	else
-		drain->ops->keep(drain->ctx, &entry);
+	return NULL;
 }
 
 static int step_l2(struct drain *drain)
 {
-	bool last = false;
-	int count = next_batch(drain, &last);
+	const struct table *table = next_table(drain);
 
-	if (count < 0)
-		return count;
-	for (int i = 0; i < count; i++)
-		hand_over(drain, i);
-	if (!last)
-		return 1;
-	if (drain->phase == DRAIN_L2_ANNOUNCE) {
-		drain->phase = DRAIN_L2_DELIVER;
-		rewind_l2(drain);
-		return 1;
-	}
-	drain_done(drain);
-	return 0;
+	if (table)
+		return read_window(drain, table) ?: 1;
+	if (drain->phase != DRAIN_L2_ANNOUNCE)
+		return finish(drain);
+	drain->phase = DRAIN_L2_DELIVER;
+	drain->level = 0;
+	drain->bucket = 0;
+	return 1;
 }
 
 static int step(struct drain *drain)
@@ -217,9 +169,10 @@ int drain_step(struct drain *drain)
 	int ret = step(drain);
 
 	if (ret < 0) {
-		drain->has_lost = drain->l2_private;
-		drain->store->tables[drain->generation].inserts += drain->inserts;
-		drain_done(drain);
+		/* Some of them are left. */
+		drain->store->cpus[0].inserts[drain->generation] +=
+			drain->inserts;
+		drain->phase = DRAIN_IDLE;
 	}
 	return ret;
 }

@@ -3,9 +3,9 @@
  * Reads a generation at rest, slice by slice, and leaves it empty: first what
  * the ring buffer and L1 hold, then L2.
  *
- * A large L2 is replaced by an empty one and read twice: a first time so that
- * the receiver learns which flows occur more than once, and can deliver all
- * others at once instead of keeping them. That bounds its memory.
+ * A large L2 is read twice: a first time so that the receiver learns which
+ * flows occur more than once, and can deliver all others at once instead of
+ * keeping them. That bounds its memory.
  */
 #ifndef NETOBS_LIB_DRAIN_H
 #define NETOBS_LIB_DRAIN_H
@@ -32,34 +32,30 @@ struct drain {
 	enum {
 		DRAIN_IDLE,
 		DRAIN_L1,
-		DRAIN_L2_SMALL,
+		DRAIN_L2_KEEP,
 		DRAIN_L2_ANNOUNCE,
 		DRAIN_L2_DELIVER
 	} phase;
 	uint32_t generation;
 	uint32_t cpu;	  /* DRAIN_L1: the next one */
 	uint64_t inserts; /* into L2 */
-	int l2_fd;	  /* the table to read */
-	bool l2_private;  /* taken out of the kernel's hands, ours to close */
-	bool l2_started;
-	bool has_lost;	      /* entries that cannot be read any more */
-	uint32_t l2_position; /* the kernel's batch token */
-	uint32_t batch;
-	struct flow_key *keys;
-	struct flow_tally *tallies;
+	uint32_t level;	  /* DRAIN_L2_*: the next table and bucket */
+	uint32_t bucket;
 };
 
 void drain_init(struct drain *drain, struct store *store,
 		const struct drain_ops *ops, void *ctx);
-void drain_done(struct drain *drain);
 
 /* Start on @generation, which is at rest. */
 void drain_start(struct drain *drain, uint32_t generation);
 
 /*
  * Do a slice: > 0 there is more, 0 all done, or -errno. After an error what is
- * left comes with the generation's next drain, unless has_lost.
+ * left comes with the generation's next drain.
  */
 int drain_step(struct drain *drain);
+
+/* Read the ring buffer, at any time. */
+int drain_events(struct drain *drain);
 
 #endif

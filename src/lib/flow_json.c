@@ -86,11 +86,12 @@ static void add_link(struct json *json, const struct netobs_flow *flow)
 
 static void add_tunnel(struct json *json, const struct netobs_flow *flow)
 {
-	if (flow->has & NETOBS_HAS_TUNNEL) {
-		if (flow->tunnel < TUNNEL_NAMES && tunnel_names[flow->tunnel]) {
-			json_key(json, "TunnelType");
-			json_string(json, tunnel_names[flow->tunnel]);
-		}
+	if (flow->has & NETOBS_HAS_TUNNEL && flow->tunnel < TUNNEL_NAMES &&
+	    tunnel_names[flow->tunnel]) {
+		json_key(json, "TunnelType");
+		json_string(json, tunnel_names[flow->tunnel]);
+	}
+	if (flow->has & NETOBS_HAS_OUTER) {
 		add_ip(json, "OuterSrcAddr", flow->outer_src);
 		add_ip(json, "OuterDstAddr", flow->outer_dst);
 	}

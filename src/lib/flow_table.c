@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "flow_table.h"
 
-#include "bpf/hash.h"
+#include "factors.h"
 #include "util.h"
 
 #include <string.h>
@@ -80,6 +80,12 @@ static void free_flow(struct flow *flow)
 	free(flow);
 }
 
+void flow_table_init(struct flow_table *table)
+{
+	*table = (struct flow_table){ 0 };
+	factors_init(table->factors);
+}
+
 void flow_table_done(struct flow_table *table)
 {
 	for (uint32_t i = 0; i < table->n_buckets; i++) {
@@ -97,16 +103,15 @@ void flow_table_done(struct flow_table *table)
 static struct flow **bucket_of(const struct flow_table *table,
 			       const struct flow_key *key)
 {
-	return &table->buckets[hash_key(key) & (table->n_buckets - 1)];
+	return &table->buckets[hash_key(key, table->factors) & (table->n_buckets - 1)];
 }
 
 static bool resize(struct flow_table *table, uint32_t n_buckets)
 {
-	struct flow_table resized = {
-		.buckets = calloc(n_buckets, sizeof(*resized.buckets)),
-		.n_buckets = n_buckets,
-		.count = table->count,
-	};
+	struct flow_table resized = *table;
+
+	resized.buckets = calloc(n_buckets, sizeof(*resized.buckets));
+	resized.n_buckets = n_buckets;
 
 	if (!resized.buckets)
 		return false;

@@ -3,7 +3,7 @@
 #ifndef NETOBS_LIB_FLOW_TABLE_H
 #define NETOBS_LIB_FLOW_TABLE_H
 
-#include "bpf/types.h"
+#include "bpf/hash.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,10 +41,10 @@ struct flow {
 	bool in_table;
 	uint8_t src_mac[6];
 	uint8_t dst_mac[6];
+	bool has_outer;
 	uint16_t outer_src_port;
 	uint16_t outer_dst_port;
-	struct ip_addr outer_src;
-	struct ip_addr outer_dst;
+	struct outer_addrs outer;
 
 	uint32_t n_points;
 	struct point *points; /* ingress first, by place and ifindex; &point, or allocated */
@@ -56,7 +56,10 @@ struct flow_table {
 	uint32_t n_buckets; /* a power of two, or 0 */
 	uint32_t count;
 	bool frozen; /* being walked: buckets stay where they are */
+	__u64 factors[HASH_LANES];
 };
+
+void flow_table_init(struct flow_table *table);
 
 void flow_table_done(struct flow_table *table);
 

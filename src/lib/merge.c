@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "merge.h"
 
-#include "bpf/hash.h"
 #include "bpf/parse/headers.h"
 #include "observe.h"
 #include "util.h"
@@ -33,6 +32,8 @@ void merge_init(struct merge *merge, const struct merge_options *options,
 		.clock = clock,
 		.options = *options,
 	};
+	flow_table_init(&merge->table);
+	outers_init(&merge->outers, options->outers_fd);
 }
 
 void merge_done(struct merge *merge)
@@ -65,31 +66,21 @@ static void key_of(const struct merge *merge, const struct flow_key *key,
 		observe_key(key, merge->watch, ret_key);
 }
 
-/* Marks of the entry's own CPU and of those that were merged into it. */
-static uint16_t all_marks(const struct flow_tally *tally)
+/* The addresses are those that the first point saw. */
+static void set_macs(struct flow *flow, const struct flow_tally *tally)
 {
-	uint16_t marks = tally->marks;
-
-	for (int i = 0; i < FLOW_MARKS; i++)
-		marks |= (tally->merged_marks[i] ? 1 : 0) << i;
-	return marks;
+	flow->has_mac = true;
+	memcpy(flow->dst_mac, tally->macs, sizeof(flow->dst_mac));
+	memcpy(flow->src_mac, tally->macs + 6, sizeof(flow->src_mac));
 }
 
-/* The addresses are those that the first point saw. */
-static void set_fixed(struct flow *flow, const struct flow_tally *tally,
-		      bool is_first_point, bool hide_link)
+static void set_outer(struct merge *merge, struct flow *flow,
+		      const struct flow_entry *entry)
 {
-	if (tally->has_mac && !hide_link && (is_first_point || !flow->has_mac)) {
-		flow->has_mac = true;
-		memcpy(flow->dst_mac, tally->macs, sizeof(flow->dst_mac));
-		memcpy(flow->src_mac, tally->macs + 6, sizeof(flow->src_mac));
-	}
-	if (flow->key.tunnel == TUNNEL_NONE)
-		return;
-	flow->outer_src_port = tally->outer_src_port;
-	flow->outer_dst_port = tally->outer_dst_port;
-	flow->outer_src = tally->outer_src;
-	flow->outer_dst = tally->outer_dst;
+	flow->outer_src_port = entry->outer_src_port;
+	flow->outer_dst_port = entry->outer_dst_port;
+	flow->has_outer = flow->has_outer ||
+			  outers_find(&merge->outers, entry, &flow->outer);
 }
 
 static void add_times(struct flow *flow, const struct flow_tally *tally)
@@ -101,7 +92,7 @@ static void add_times(struct flow *flow, const struct flow_tally *tally)
 		flow->first_ns = first_ns;
 		flow->last_ns = last_ns;
 		flow->tos = tally->tos;
-		flow->marks = all_marks(tally);
+		flow->marks = tally->marks;
 		flow->ttl_min = tally->ttl_min;
 		flow->ttl_max = tally->ttl_max;
 		return;
@@ -112,7 +103,7 @@ static void add_times(struct flow *flow, const struct flow_tally *tally)
 		flow->last_ns = last_ns;
 		flow->tos = tally->tos;
 	}
-	flow->marks |= all_marks(tally);
+	flow->marks |= tally->marks;
 	if (tally->ttl_min < flow->ttl_min)
 		flow->ttl_min = tally->ttl_min;
 	if (tally->ttl_max > flow->ttl_max)
@@ -120,7 +111,7 @@ static void add_times(struct flow *flow, const struct flow_tally *tally)
 }
 
 /* False without memory. */
-static bool add_entry(const struct merge *merge, struct flow *flow,
+static bool add_entry(struct merge *merge, struct flow *flow,
 		      const struct flow_entry *entry)
 {
 	const struct flow_tally *tally = &entry->tally;
@@ -132,7 +123,11 @@ static bool add_entry(const struct merge *merge, struct flow *flow,
 	if (!point)
 		return false;
 	volume_add(&point->seen, &volume);
-	set_fixed(flow, tally, point == flow->points, merge->options.hide_link);
+	if (tally->has_mac && !merge->options.hide_link &&
+	    (point == flow->points || !flow->has_mac))
+		set_macs(flow, tally);
+	if (flow->key.tunnel)
+		set_outer(merge, flow, entry);
 	add_times(flow, tally);
 	return true;
 }
@@ -267,7 +262,7 @@ void merge_announce(struct merge *merge, const struct flow_key *key)
 	struct flow_key common;
 
 	key_of(merge, key, &common);
-	repeats_note(&merge->repeats, hash_key(&common));
+	repeats_note(&merge->repeats, hash_key(&common, merge->table.factors));
 }
 
 void merge_deliver(struct merge *merge, const struct flow_entry *entry)
@@ -278,7 +273,7 @@ void merge_deliver(struct merge *merge, const struct flow_entry *entry)
 
 	note_merged(merge, entry);
 	key_of(merge, &entry->key, &key);
-	if (repeats_may(&merge->repeats, hash_key(&key)) ||
+	if (repeats_may(&merge->repeats, hash_key(&key, merge->table.factors)) ||
 	    flow_table_find(&merge->table, &key)) {
 		keep(merge, entry, &key);
 		return;

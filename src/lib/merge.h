@@ -11,6 +11,7 @@
 #define NETOBS_LIB_MERGE_H
 
 #include "flow_table.h"
+#include "outers.h"
 #include "record.h"
 #include "repeats.h"
 
@@ -22,6 +23,7 @@ struct merge_options {
 	int64_t active_timeout_ns; /* 0: every interval */
 	int64_t idle_timeout_ns;
 	uint32_t max_flows;
+	int outers_fd; /* see outers.h */
 	void (*on_flow)(const struct netobs_flow *flow, void *user);
 	void *user;
 };
@@ -36,6 +38,7 @@ enum merge_mode {
 struct merge {
 	const struct watch *watch;
 	const struct clock *clock;
+	struct outers outers;
 	struct merge_options options;
 	struct flow_table table;
 	struct repeats repeats;

@@ -103,17 +103,18 @@ int pipeline_init(struct pipeline *pipeline,
 
 	*pipeline = (struct pipeline){ .log = log, .options = *options };
 	clock_init(&pipeline->clock, options->store.clock);
-	merge_init(&pipeline->merge, &options->merge, watch, &pipeline->clock);
 	err = store_open(&pipeline->store, &options->store, log);
 	if (err)
 		return err;
+	pipeline->options.merge.outers_fd = store_outers_fd(&pipeline->store);
+	merge_init(&pipeline->merge, &pipeline->options.merge, watch,
+		   &pipeline->clock);
 	drain_init(&pipeline->drain, &pipeline->store, &drain_ops, pipeline);
 	return generation_init(&pipeline->generation, &pipeline->store);
 }
 
 void pipeline_done(struct pipeline *pipeline)
 {
-	drain_done(&pipeline->drain);
 	generation_done(&pipeline->generation);
 	merge_done(&pipeline->merge);
 	store_close(&pipeline->store);
@@ -131,6 +132,20 @@ void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
 	clock_calibrate(&pipeline->clock);
 	generation_flip(&pipeline->generation);
 	pipeline->phase = PIPELINE_SETTLING;
+}
+
+bool pipeline_relieve(struct pipeline *pipeline)
+{
+	struct store *store = &pipeline->store;
+	uint32_t generation = pipeline->generation.current;
+	const struct table_state *state = &store->states[generation];
+
+	drain_events(&pipeline->drain);
+	if (!state->announced) /* it was the generation before */
+		return true;
+	if (state->inserts < state->watermark) /* the ring buffer fills */
+		return false;
+	return !tables_grow(&store->tables, generation);
 }
 
 static void start_draining(struct pipeline *pipeline)
@@ -179,24 +194,15 @@ static struct count missing(struct pipeline *pipeline)
 	};
 }
 
-/* All that was counted must have arrived, whatever the reason it did not. */
-static void balance(struct pipeline *pipeline, bool may_lack)
+/* All that was counted must have arrived. */
+static void balance(struct pipeline *pipeline)
 {
-	uint32_t generation = pipeline->drain.generation;
 	struct count lack = missing(pipeline);
 
-	if (!lack.packets && !lack.bytes)
-		return;
-	if (!may_lack) {
+	if (lack.packets || lack.bytes)
 		log_error(pipeline->log,
 			  "the books do not balance: %lld packets, %lld bytes are missing",
 			  lack.packets, lack.bytes);
-		return;
-	}
-	pipeline->arrived[generation].packets += lack.packets;
-	pipeline->arrived[generation].bytes += lack.bytes;
-	pipeline->written_off.packets += lack.packets;
-	pipeline->written_off.bytes += lack.bytes;
 }
 
 static void step_draining(struct pipeline *pipeline)
@@ -209,8 +215,8 @@ static void step_draining(struct pipeline *pipeline)
 	if (ret < 0)
 		log_error(pipeline->log, "cannot read the flow table: %s",
 			  strerror(-ret));
-	if (!ret || pipeline->drain.has_lost)
-		balance(pipeline, pipeline->drain.has_lost);
+	else
+		balance(pipeline);
 }
 
 static void step_sweeping(struct pipeline *pipeline)
@@ -276,6 +282,7 @@ void pipeline_stats(const struct pipeline *pipeline,
 		.drains = pipeline->drains,
 		.early_drains = pipeline->early_drains,
 		.table_entries = pipeline->table_entries,
+		.kernel_memory = store_bytes(&pipeline->store),
 		.interfaces = ret_stats->interfaces,
 	};
 
@@ -285,13 +292,13 @@ void pipeline_stats(const struct pipeline *pipeline,
 		add_count(&stats.observed, &counted->seen);
 		add_count(&stats.filtered, &counted->filtered);
 		add_count(&stats.sampled_out, &counted->sampled_out);
+		add_count(&stats.spilled, &counted->spilled);
 		for (int i = 0; i < UNPARSED_MAX; i++)
 			add_count(&stats.unparsed[i], &counted->unparsed[i]);
 		for (int i = 0; i < LOST_MAX; i++)
 			add_count(&stats.lost[i], &counted->lost[i]);
 	}
 	stats.lost[NETOBS_LOST_MEMORY] = to_count(&merge->lost);
-	add_count(&stats.lost[NETOBS_LOST_MEMORY], &pipeline->written_off);
 	stats.seen.packets = stats.observed.packets - merge->repeated.packets;
 	stats.seen.bytes = stats.observed.bytes - merge->repeated.bytes;
 	*ret_stats = stats;

@@ -42,7 +42,6 @@ struct pipeline {
 	/* By generation, since the beginning: what was counted, what arrived. */
 	struct counters counted[GENERATIONS];
 	struct count arrived[GENERATIONS];
-	struct count written_off; /* could not be read */
 	uint64_t drains;
 	uint64_t early_drains;
 	uint64_t table_entries;
@@ -56,6 +55,12 @@ void pipeline_done(struct pipeline *pipeline);
 /* Start a drain of what was seen before @now_ns; none is under way. */
 void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
 		    int64_t now_ns);
+
+/*
+ * The programs may have asked for room: give it to them. False: they have, and
+ * a drain is what helps.
+ */
+bool pipeline_relieve(struct pipeline *pipeline);
 
 /*
  * Work on the drain. False: it is over; true: call again, at once or, while

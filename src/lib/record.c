@@ -82,8 +82,13 @@ static void set_tunnel(struct netobs_flow *out, const struct flow *flow)
 		return;
 	out->has |= NETOBS_HAS_TUNNEL;
 	out->tunnel = flow->key.tunnel;
-	memcpy(out->outer_src, flow->outer_src.bytes, sizeof(out->outer_src));
-	memcpy(out->outer_dst, flow->outer_dst.bytes, sizeof(out->outer_dst));
+	if (flow->has_outer) {
+		out->has |= NETOBS_HAS_OUTER;
+		memcpy(out->outer_src, flow->outer.src.bytes,
+		       sizeof(out->outer_src));
+		memcpy(out->outer_dst, flow->outer.dst.bytes,
+		       sizeof(out->outer_dst));
+	}
 	if (flow->outer_dst_port) {
 		out->has |= NETOBS_HAS_OUTER_PORTS;
 		out->outer_src_port = flow->outer_src_port;

@@ -2,6 +2,7 @@
 #include "store.h"
 
 #include "bpf/parse/tunnel.h" /* a knob of the skeleton */
+#include "factors.h"
 #include "util.h"
 
 #include "flows.skel.h"
@@ -15,63 +16,21 @@
 #include <sys/mman.h>
 
 enum {
-	L1_BITS_MAX = 12,
-	L1_BITS_MIN = 8,
+	/* 1.4 MiB per CPU, over both generations. */
+	L1_SETS_MAX = 2816,
+	/* Sets that fill whole pages, of up to 64 KiB. */
+	L1_SETS_UNIT = 256,
 	L1_TOTAL_MAX = 64 << 20, /* bytes, over all CPUs and both generations */
+	HASH_OVERHEAD = 64,	 /* bytes, of an entry, about */
 };
 
-/* 4096 slots per CPU, fewer on machines with very many CPUs. */
-static uint32_t choose_l1_bits(uint32_t n_cpus)
+/* Fewer on machines with very many CPUs. */
+static uint32_t choose_l1_sets(uint32_t n_cpus)
 {
-	uint32_t bits = L1_BITS_MAX;
+	uint32_t sets = L1_TOTAL_MAX / GENERATIONS / n_cpus /
+			sizeof(struct l1_set) / L1_SETS_UNIT * L1_SETS_UNIT;
 
-	while (bits > L1_BITS_MIN && ((uint64_t)GENERATIONS * n_cpus << bits) *
-						     sizeof(struct flow_entry) >
-					     L1_TOTAL_MAX)
-		bits--;
-	return bits;
-}
-
-static int create_l2(const struct store *store)
-{
-	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_NO_PREALLOC);
-	int fd = bpf_map_create(BPF_MAP_TYPE_HASH, "netobs_l2",
-				sizeof(struct flow_key),
-				sizeof(struct flow_tally),
-				store->options.max_flows, &opts);
-
-	if (fd < 0)
-		log_error(store->log,
-			  "flow table of %u entries (--max-flows): %s",
-			  store->options.max_flows, strerror(-fd));
-	return fd;
-}
-
-static int put_l2(const struct store *store, uint32_t generation, int fd)
-{
-	return bpf_map_update_elem(bpf_map__fd(store->maps->maps.l2_tables),
-				   &generation, &fd, BPF_ANY);
-}
-
-static int fill_l2(struct store *store)
-{
-	for (uint32_t i = 0; i < GENERATIONS; i++) {
-		int err;
-
-		store->l2_fds[i] = create_l2(store);
-		if (store->l2_fds[i] < 0)
-			return store->l2_fds[i];
-		err = put_l2(store, i, store->l2_fds[i]);
-		if (err) {
-			log_error(store->log, "cannot use a flow table: %s",
-				  strerror(-err));
-			return err;
-		}
-		/* Leave a quarter for what comes until the drain. */
-		store->tables[i].watermark =
-			store->options.max_flows - store->options.max_flows / 4;
-	}
-	return 0;
+	return min_u64(max_u64(sets, L1_SETS_UNIT), L1_SETS_MAX);
 }
 
 static void *map_pages(const struct bpf_map *map, size_t size, off_t offset)
@@ -87,23 +46,23 @@ static size_t cpus_size(const struct store *store)
 	return store->n_cpus * sizeof(struct cpu_state);
 }
 
-static size_t tables_size(void)
+static size_t states_size(void)
 {
 	return GENERATIONS * sizeof(struct table_state);
 }
 
 static size_t l1_region_size(const struct store *store)
 {
-	return (size_t)store_l1_slots(store) * sizeof(struct flow_entry);
+	return store->l1_sets * sizeof(struct l1_set);
 }
 
 static int size_maps(const struct store *store, struct flows_bpf *skel)
 {
-	uint32_t l1_total = (GENERATIONS * store->n_cpus) << store->l1_bits;
+	uint32_t l1_total = GENERATIONS * store->n_cpus * store->l1_sets;
 	int err = bpf_map__set_max_entries(skel->maps.cpu_states, store->n_cpus);
 
 	err = err ?: bpf_map__set_max_entries(skel->maps.scratches, store->n_cpus);
-	return err ?: bpf_map__set_max_entries(skel->maps.l1_entries, l1_total);
+	return err ?: bpf_map__set_max_entries(skel->maps.l1_sets, l1_total);
 }
 
 static int load_maps(struct store *store)
@@ -119,6 +78,50 @@ static int load_maps(struct store *store)
 	return size_maps(store, skel) ?: flows_bpf__load(skel);
 }
 
+/* What the kernel takes beside the flow tables. */
+static uint64_t fixed_bytes(const struct store *store)
+{
+	const struct bpf_map *map;
+	uint64_t sum = 0;
+
+	bpf_object__for_each_map(map, store->maps->obj) {
+		uint64_t size = bpf_map__value_size(map);
+
+		if (bpf_map__type(map) == BPF_MAP_TYPE_LRU_HASH)
+			size += bpf_map__key_size(map) + HASH_OVERHEAD;
+		if (bpf_map__type(map) == BPF_MAP_TYPE_RINGBUF)
+			size = 1;
+		sum += size * bpf_map__max_entries(map);
+	}
+	return sum;
+}
+
+uint64_t store_bytes(const struct store *store)
+{
+	return store->maps ? fixed_bytes(store) + tables_bytes(&store->tables) :
+			     0;
+}
+
+static int open_tables(struct store *store)
+{
+	const struct store_options *options = &store->options;
+	uint64_t fixed = fixed_bytes(store), max = options->max_memory;
+	uint64_t least = fixed + GENERATIONS * TUNING_BUCKETS_MIN *
+					 sizeof(struct flow_bucket);
+
+	if (max && max < least) {
+		log_error(store->log,
+			  "%llu MiB of kernel memory (--max-memory) are too little for %u CPUs: %llu MiB are the least",
+			  (unsigned long long)max >> 20, store->n_cpus,
+			  (unsigned long long)(least >> 20) + 1);
+		return -EINVAL;
+	}
+	return tables_init(&store->tables,
+			   bpf_map__fd(store->maps->maps.l2_tables),
+			   store->states, options->max_flows,
+			   max ? max - fixed : 0, store->log);
+}
+
 int store_open(struct store *store, const struct store_options *options,
 	       const struct log *log)
 {
@@ -128,9 +131,9 @@ int store_open(struct store *store, const struct store_options *options,
 		.log = log,
 		.options = *options,
 		.n_cpus = libbpf_num_possible_cpus(),
-		.l2_fds = { -1, -1 },
 	};
-	store->l1_bits = choose_l1_bits(store->n_cpus);
+	factors_init(store->factors);
+	store->l1_sets = choose_l1_sets(store->n_cpus);
 
 	log_borrow_libbpf(log);
 	err = load_maps(store);
@@ -145,24 +148,23 @@ int store_open(struct store *store, const struct store_options *options,
 
 	store->cpus =
 		map_pages(store->maps->maps.cpu_states, cpus_size(store), 0);
-	store->tables =
-		map_pages(store->maps->maps.table_states, tables_size(), 0);
-	if (!store->cpus || !store->tables) {
+	store->states =
+		map_pages(store->maps->maps.table_states, states_size(), 0);
+	if (!store->cpus || !store->states) {
 		err = -errno;
 		log_error(log, "cannot map BPF maps: %s", strerror(-err));
 		return err;
 	}
-	return fill_l2(store);
+	return open_tables(store);
 }
 
 void store_close(struct store *store)
 {
 	if (store->cpus)
 		munmap(store->cpus, cpus_size(store));
-	if (store->tables)
-		munmap(store->tables, tables_size());
-	for (int i = 0; store->maps && i < GENERATIONS; i++)
-		close_fd(&store->l2_fds[i]);
+	if (store->states)
+		munmap(store->states, states_size());
+	tables_done(&store->tables);
 	flows_bpf__destroy(store->maps);
 	*store = (struct store){ 0 };
 }
@@ -194,7 +196,9 @@ static int load_programs(const struct store *store, uint16_t netns,
 	skel->rodata->config_link = link;
 	skel->rodata->config_clock = store->options.clock;
 	skel->rodata->config_cpus = store->n_cpus;
-	skel->rodata->config_l1_bits = store->l1_bits;
+	skel->rodata->config_l1_sets = store->l1_sets;
+	for (int i = 0; i < HASH_LANES; i++)
+		skel->rodata->config_factors[i] = store->factors[i];
 	skel->rodata->config_ring_wake = ring_size / 4;
 	return share_maps(store, skel) ?: flows_bpf__load(skel);
 }
@@ -251,7 +255,7 @@ struct flow_entry *store_map_l1(const struct store *store, uint32_t generation,
 	size_t size = l1_region_size(store);
 	off_t offset = (off_t)(generation * store->n_cpus + cpu) * size;
 
-	return map_pages(store->maps->maps.l1_entries, size, offset);
+	return map_pages(store->maps->maps.l1_sets, size, offset);
 }
 
 void store_unmap_l1(const struct store *store, struct flow_entry *entries)
@@ -259,20 +263,22 @@ void store_unmap_l1(const struct store *store, struct flow_entry *entries)
 	munmap(entries, l1_region_size(store));
 }
 
-int store_swap_l2(struct store *store, uint32_t generation, int *ret_old_fd)
+uint64_t store_take_inserts(struct store *store, uint32_t generation)
 {
-	int fd = create_l2(store), err;
+	uint64_t sum = 0;
 
-	if (fd < 0)
-		return fd;
-	err = put_l2(store, generation, fd);
-	if (err) {
-		close(fd);
-		return err;
+	for (uint32_t cpu = 0; cpu < store->n_cpus; cpu++) {
+		sum += store->cpus[cpu].inserts[generation];
+		store->cpus[cpu].inserts[generation] = 0;
 	}
-	*ret_old_fd = store->l2_fds[generation];
-	store->l2_fds[generation] = fd;
-	return 0;
+	store->states[generation].inserts = 0;
+	store->states[generation].announced = 0;
+	return sum;
+}
+
+int store_outers_fd(const struct store *store)
+{
+	return bpf_map__fd(store->maps->maps.outers);
 }
 
 int store_events_fd(const struct store *store)

@@ -3,8 +3,9 @@
 #ifndef NETOBS_LIB_STORE_H
 #define NETOBS_LIB_STORE_H
 
-#include "bpf/types.h"
+#include "bpf/hash.h"
 #include "log.h"
+#include "tables.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,7 +13,8 @@
 struct flows_bpf;
 
 struct store_options {
-	uint32_t max_flows;
+	uint64_t max_flows;
+	uint64_t max_memory; /* bytes of BPF maps; 0: what max_flows need */
 	enum clock_kind clock;
 };
 
@@ -21,10 +23,11 @@ struct store {
 	struct flows_bpf *maps; /* an object without programs */
 	struct store_options options;
 	uint32_t n_cpus;
-	uint32_t l1_bits;
+	uint32_t l1_sets;	    /* per CPU and generation */
 	struct cpu_state *cpus;	    /* mapped, n_cpus of them */
-	struct table_state *tables; /* mapped, one per generation */
-	int l2_fds[GENERATIONS];
+	struct table_state *states; /* mapped, one per generation */
+	struct tables tables;
+	__u64 factors[HASH_LANES]; /* of the programs' hash */
 };
 
 /* A program for each direction; both or none. */
@@ -43,25 +46,27 @@ int store_load_programs(struct store *store, uint16_t netns,
 
 void programs_close(struct programs *programs);
 
-/* L1 entries per CPU and generation. */
-static inline uint32_t store_l1_slots(const struct store *store)
-{
-	return 1U << store->l1_bits;
-}
-
 /*
- * Map one CPU's L1 entries of one generation. Mapped when needed only: mapped
- * pages count as memory of this process.
+ * Map one CPU's L1 entries of one generation, store_l1_slots() of them. Mapped
+ * when needed only: mapped pages count as memory of this process.
  */
 struct flow_entry *store_map_l1(const struct store *store, uint32_t generation,
 				uint32_t cpu);
 void store_unmap_l1(const struct store *store, struct flow_entry *entries);
 
-/*
- * Put an empty table in the place of a generation's, and hand out the old one.
- * Waits for the kernel's grace period: some milliseconds.
- */
-int store_swap_l2(struct store *store, uint32_t generation, int *ret_old_fd);
+static inline uint32_t store_l1_slots(const struct store *store)
+{
+	return store->l1_sets * L1_WAYS;
+}
+
+/* Of a generation at rest: what was entered into the shared table; forgets it. */
+uint64_t store_take_inserts(struct store *store, uint32_t generation);
+
+/* The memory of all BPF maps, in bytes, about. */
+uint64_t store_bytes(const struct store *store);
+
+/* The map that outers_init() takes. */
+int store_outers_fd(const struct store *store);
 
 /* Polls readable when the ring buffer has filled up to where that is told. */
 int store_events_fd(const struct store *store);

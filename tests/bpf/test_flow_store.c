@@ -41,62 +41,93 @@ static void flags_are_a_true_or(void **state)
 			 MARK_ECT1 | SYN | ACK | PSH);
 }
 
-static void conflict_moves_the_older_flow_to_the_table(void **state)
+/* A set has two places; who comes third is added to the table at once. */
+static void third_flow_of_a_set_goes_to_the_table(void **state)
 {
 	struct prog *prog = prog_test_open(&defaults);
-	struct flow_key key = prog_test_tcp_key(1), rival;
-	uint16_t port = prog_test_rival(prog, 0);
+	uint16_t ports[] = { 1, prog_test_rival(prog, 0),
+			     prog_test_rival(prog, 1) };
+	struct flow_key key = prog_test_tcp_key(ports[2]);
 	struct flow_tally l2;
 
 	(void)state;
-	rival = prog_test_tcp_key(port);
-	prog_test_tcp(prog, 1, SYN);
-	prog_test_tcp(prog, 1, ACK);
-	prog_test_tcp(prog, port, FIN);
-	assert_int_equal(prog_l1_used(prog, 0), 1);
+	for (int i = 0; i < 3; i++) {
+		prog_test_tcp(prog, ports[i], SYN);
+		prog_test_tcp(prog, ports[i], ACK);
+	}
+	assert_int_equal(prog_l1_used(prog, 0), 2);
 	assert_int_equal(prog_l2_lookup(prog, 0, &key, &l2), 0);
 	assert_int_equal(l2.packets, 2);
+	assert_int_equal(l2.bytes, 2 * PROG_TEST_TCP_BYTES);
 	assert_int_equal(l2.marks, MARK_ECT1 | SYN | ACK);
-	assert_int_equal(prog_l2_lookup(prog, 0, &rival, &l2), -ENOENT);
-	assert_int_equal(prog_test_flows(prog, 0)->n, 2);
+	key = prog_test_tcp_key(ports[0]);
+	assert_int_equal(prog_l2_lookup(prog, 0, &key, &l2), -ENOENT);
+	assert_int_equal(prog_test_flows(prog, 0)->n, 3);
 }
 
-/* All bits of all parts of a flow, as user space puts them together. */
-static unsigned int all_marks(const struct flow_tally *tally)
+/* Flows that do not come any more make room, one after the other. */
+static void busy_flow_takes_the_place_of_an_idle_one(void **state)
 {
-	unsigned int marks = tally->marks;
+	struct prog *prog = prog_test_open(&defaults);
+	uint16_t ports[] = { 1, prog_test_rival(prog, 0),
+			     prog_test_rival(prog, 1) };
+	struct flow_key idle = prog_test_tcp_key(1);
+	struct flow_key busy = prog_test_tcp_key(ports[2]);
+	const struct prog_flows *flows;
+	struct flow_tally l2;
 
-	for (int i = 0; i < FLOW_MARKS; i++)
-		marks |= tally->merged_marks[i] << i;
-	return marks;
+	(void)state;
+	prog_test_tcp(prog, ports[0], SYN);
+	prog_test_tcp(prog, ports[0], ACK);
+	prog_test_tcp(prog, ports[1], ACK);
+	for (int i = 0; i < 100; i++)
+		prog_test_tcp(prog, ports[2], ACK);
+	assert_int_equal(prog_l1_used(prog, 0), 2);
+	flows = prog_test_flows(prog, 0);
+	assert_int_equal(flows->n, 3);
+	assert_int_equal(prog_test_tally(flows, &busy)->packets, 100);
+	assert_int_equal(prog_test_tally(flows, &idle)->packets, 2);
+	assert_int_equal(prog_l2_lookup(prog, 0, &busy, &l2), 0);
+	assert_in_range(l2.packets, 1, 50); /* since then it has been in L1 */
+	/* The one that had been hit least stayed shortest. */
+	idle = prog_test_tcp_key(ports[1]);
+	assert_int_equal(prog_l2_lookup(prog, 0, &idle, &l2), 0);
+}
+
+/* @n flows that all want the same set of L1, 1 the first. */
+static void fill_rivals(struct prog *prog, uint16_t *ports, unsigned int n)
+{
+	ports[0] = 1;
+	for (unsigned int i = 1; i < n; i++)
+		ports[i] = prog_test_rival(prog, i - 1);
 }
 
 static void repeated_conflicts_merge(void **state)
 {
+	enum { RIVALS = 6, ROUNDS = 50 };
 	static const uint8_t flags[] = { SYN, ACK, PSH | ACK, FIN | ACK, RST };
 	struct prog *prog = prog_test_open(&defaults);
-	struct flow_key key = prog_test_tcp_key(1), rival;
-	uint16_t port = prog_test_rival(prog, 0);
 	const struct prog_flows *flows;
+	uint16_t ports[RIVALS];
 
 	(void)state;
-	rival = prog_test_tcp_key(port);
-	for (int i = 0; i < 50; i++) {
-		prog_test_tcp(prog, 1, flags[i % 5]);
-		prog_test_tcp(prog, port, ACK);
-	}
+	fill_rivals(prog, ports, RIVALS);
+	for (int i = 0; i < RIVALS * ROUNDS; i++)
+		prog_test_tcp(prog, ports[i % RIVALS],
+			      i % RIVALS ? ACK : flags[i / RIVALS % 5]);
 	flows = prog_test_flows(prog, 0);
-	assert_int_equal(flows->n, 2);
-	assert_int_equal(prog_test_tally(flows, &key)->packets, 50);
-	assert_int_equal(prog_test_tally(flows, &rival)->packets, 50);
-	assert_int_equal(prog_test_tally(flows, &key)->bytes,
-			 50 * PROG_TEST_TCP_BYTES);
-	assert_int_equal(prog_test_tally(flows, &key)->l2_bytes,
-			 50 * PROG_TEST_TCP_FRAME);
-	assert_int_equal(all_marks(prog_test_tally(flows, &key)),
-			 MARK_ECT1 | SYN | ACK | PSH | FIN | RST);
-	assert_int_equal(all_marks(prog_test_tally(flows, &rival)),
-			 MARK_ECT1 | ACK);
+	assert_int_equal(flows->n, RIVALS);
+	for (int i = 0; i < RIVALS; i++) {
+		struct flow_key key = prog_test_tcp_key(ports[i]);
+		const struct flow_tally *tally = prog_test_tally(flows, &key);
+
+		assert_int_equal(tally->packets, ROUNDS);
+		assert_int_equal(tally->bytes, ROUNDS * PROG_TEST_TCP_BYTES);
+		assert_int_equal(tally->l2_bytes, ROUNDS * PROG_TEST_TCP_FRAME);
+		assert_int_equal(tally->marks,
+				 MARK_ECT1 | ACK |
+					 (i ? 0 : SYN | PSH | FIN | RST));
+	}
 }
 
 static void merging_keeps_first_last_and_extremes(void **state)
@@ -105,10 +136,11 @@ static void merging_keeps_first_last_and_extremes(void **state)
 	struct prog_options options = { .clock = CLOCK_PACKET };
 	struct prog *prog = prog_test_open(&options);
 	struct flow_key key = prog_test_tcp_key(1);
-	uint16_t port = prog_test_rival(prog, 0);
 	struct flow_tally l2;
 
 	(void)state;
+	prog_test_tcp(prog, prog_test_rival(prog, 0), ACK);
+	prog_test_tcp(prog, prog_test_rival(prog, 1), ACK);
 	for (unsigned int i = 0; i < 3; i++) {
 		const struct layer layers[] = {
 			ETH,	    IP4, POKE(8, ttls[i]), TCP(ACK), POKE(0, 0),
@@ -121,7 +153,6 @@ static void merging_keeps_first_last_and_extremes(void **state)
 		packet_build(layers, &bytes);
 		packet.len = bytes.len;
 		assert_int_equal(prog_run(prog, &packet, NULL), 0);
-		prog_test_tcp(prog, port, ACK);
 	}
 	assert_int_equal(prog_l2_lookup(prog, 0, &key, &l2), 0);
 	assert_int_equal(l2.packets, 3);
@@ -153,26 +184,28 @@ static void many_flows_are_all_exact(void **state)
 static void a_program_writes_to_its_generation_only(void **state)
 {
 	struct prog *prog = prog_test_open(&defaults);
-	struct flow_key key = prog_test_tcp_key(1);
-	uint16_t port = prog_test_rival(prog, 0);
+	struct flow_key key = prog_test_tcp_key(1), third;
+	uint16_t port = prog_test_rival(prog, 1);
 	const struct prog_flows *flows;
 	struct flow_tally l2;
 
 	(void)state;
+	third = prog_test_tcp_key(port);
 	prog_test_tcp(prog, 1, SYN);
 	prog_set_generation(prog, 1);
 	prog_test_tcp(prog, 1, ACK);
 	prog_test_tcp(prog, 1, ACK);
+	prog_test_tcp(prog, prog_test_rival(prog, 0), ACK);
 	prog_test_tcp(prog, port, ACK);
 
-	assert_int_equal(prog_l2_lookup(prog, 0, &key, &l2), -ENOENT);
-	assert_int_equal(prog_l2_lookup(prog, 1, &key, &l2), 0);
+	assert_int_equal(prog_l2_lookup(prog, 0, &third, &l2), -ENOENT);
+	assert_int_equal(prog_l2_lookup(prog, 1, &third, &l2), 0);
 	flows = prog_test_flows(prog, 0);
 	assert_int_equal(flows->n, 1);
 	assert_int_equal(prog_test_tally(flows, &key)->packets, 1);
 	assert_int_equal(prog_test_tally(flows, &key)->marks, MARK_ECT1 | SYN);
 	flows = prog_test_flows(prog, 1);
-	assert_int_equal(flows->n, 2);
+	assert_int_equal(flows->n, 3);
 	assert_int_equal(prog_test_tally(flows, &key)->packets, 2);
 	assert_int_equal(prog_test_tally(flows, &key)->marks, MARK_ECT1 | ACK);
 }
@@ -218,22 +251,22 @@ static void every_run_that_enters_exits(void **state)
 	assert_int_equal(entered, 3);
 }
 
+enum { SENDER_FLOWS = 5, SENDER_ROUNDS = 2000, SENDER_REPEAT = 3 };
+
 struct sender {
 	struct prog *prog;
 	unsigned int cpu;
-	uint16_t ports[2];
+	const uint16_t *ports;
 	int err;
 };
 
-enum { SENDER_ROUNDS = 2000, SENDER_REPEAT = 3 };
-
-/* Two flows that drive each other out of the slot. */
+/* Flows that drive each other out of the set. */
 static void *send_rivals(void *arg)
 {
 	struct sender *sender = arg;
-	struct packet_bytes bytes[2];
+	struct packet_bytes bytes[SENDER_FLOWS];
 
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < SENDER_FLOWS; i++) {
 		const struct layer layers[] = { ETH,
 						IP4,
 						TCP(i ? FIN : SYN),
@@ -244,9 +277,10 @@ static void *send_rivals(void *arg)
 		packet_build(layers, &bytes[i]);
 	}
 	sender->err = prog_pin(sender->cpu);
-	for (int i = 0; i < 2 * SENDER_ROUNDS && !sender->err; i++) {
-		struct prog_packet packet = { .bytes = bytes[i % 2].bytes,
-					      .len = bytes[i % 2].len,
+	for (int i = 0; i < SENDER_FLOWS * SENDER_ROUNDS && !sender->err; i++) {
+		const struct packet_bytes *next = &bytes[i % SENDER_FLOWS];
+		struct prog_packet packet = { .bytes = next->bytes,
+					      .len = next->len,
 					      .repeat = SENDER_REPEAT };
 
 		sender->err = prog_run(sender->prog, &packet, NULL);
@@ -258,16 +292,15 @@ static void *send_rivals(void *arg)
 static void two_cpus_at_once_are_exact(void **state)
 {
 	struct prog *prog = prog_test_open(&defaults);
-	uint16_t ports[2] = { 1, prog_test_rival(prog, 0) };
+	uint16_t ports[SENDER_FLOWS];
 	struct sender senders[2];
 	pthread_t threads[2];
 	const struct prog_flows *flows;
 
 	(void)state;
+	fill_rivals(prog, ports, SENDER_FLOWS);
 	for (unsigned int i = 0; i < 2; i++) {
-		senders[i] = (struct sender){
-			prog, i % prog->n_cpus, { ports[0], ports[1] }, 0
-		};
+		senders[i] = (struct sender){ prog, i % prog->n_cpus, ports, 0 };
 		assert_int_equal(pthread_create(&threads[i], NULL, send_rivals,
 						&senders[i]),
 				 0);
@@ -278,14 +311,14 @@ static void two_cpus_at_once_are_exact(void **state)
 	assert_int_equal(senders[1].err, 0);
 
 	flows = prog_test_flows(prog, 0);
-	assert_int_equal(flows->n, 2);
-	for (int i = 0; i < 2; i++) {
+	assert_int_equal(flows->n, SENDER_FLOWS);
+	for (int i = 0; i < SENDER_FLOWS; i++) {
 		struct flow_key key = prog_test_tcp_key(ports[i]);
 		const struct flow_tally *tally = prog_test_tally(flows, &key);
 
 		assert_int_equal(tally->packets,
 				 2 * SENDER_ROUNDS * SENDER_REPEAT);
-		assert_int_equal(all_marks(tally), MARK_ECT1 | (i ? FIN : SYN));
+		assert_int_equal(tally->marks, MARK_ECT1 | (i ? FIN : SYN));
 	}
 }
 
@@ -295,7 +328,9 @@ int main(void)
 		cmocka_unit_test_teardown(repeated_flow_stays_in_its_slot,
 					  prog_test_teardown),
 		cmocka_unit_test_teardown(flags_are_a_true_or, prog_test_teardown),
-		cmocka_unit_test_teardown(conflict_moves_the_older_flow_to_the_table,
+		cmocka_unit_test_teardown(third_flow_of_a_set_goes_to_the_table,
+					  prog_test_teardown),
+		cmocka_unit_test_teardown(busy_flow_takes_the_place_of_an_idle_one,
 					  prog_test_teardown),
 		cmocka_unit_test_teardown(repeated_conflicts_merge,
 					  prog_test_teardown),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* More flows than the table takes: to the ring buffer, then counted as lost. */
+/* More flows than L2 takes: to the ring buffer, then counted as lost. */
 #include "prog_test.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ static struct count lost_of(const struct prog *prog, enum lost_reason reason)
 
 static void full_table_spills_into_the_ring(void **state)
 {
-	struct prog_options options = { .l2_entries = 10 };
+	struct prog_options options = { .l2_buckets = 1 };
 	struct prog *prog = prog_test_open(&options);
 	const struct prog_flows *flows;
 
@@ -28,7 +28,9 @@ static void full_table_spills_into_the_ring(void **state)
 	send_flows(prog, FLOWS);
 	flows = prog_test_flows(prog, 0);
 	assert_int_equal(flows->n, FLOWS);
-	assert_in_range(prog->n_spilled, 1, FLOWS);
+	assert_int_equal(prog->n_spilled,
+			 FLOWS - BUCKET_SLOTS - prog_l1_used(prog, 0));
+	assert_int_equal(prog_counters(prog, 0).spilled.packets, prog->n_spilled);
 	assert_int_equal(lost_of(prog, LOST_TABLE_FULL).packets, 0);
 	for (unsigned int i = 0; i < FLOWS; i++) {
 		struct flow_key key = prog_test_tcp_key(1 + i);
@@ -39,7 +41,7 @@ static void full_table_spills_into_the_ring(void **state)
 
 static void full_ring_loses_and_counts(void **state)
 {
-	struct prog_options options = { .l2_entries = 10 };
+	struct prog_options options = { .l2_buckets = 1 };
 	struct prog *prog;
 	const struct prog_flows *flows;
 	struct count lost;
@@ -56,25 +58,28 @@ static void full_ring_loses_and_counts(void **state)
 	assert_int_equal(flows->n, FLOWS - lost.packets);
 }
 
-/* A flow that is lost takes all its packets with it, not the last one only. */
-static void lost_flow_is_lost_with_all_its_packets(void **state)
+/* An entry of L1 that is lost takes all its packets with it, not the last one. */
+static void lost_entry_is_lost_with_all_its_packets(void **state)
 {
-	struct prog_options options = { .l2_entries = 1 };
+	struct prog_options options = { .l2_buckets = 1 };
 	struct prog *prog;
 	struct count before, after;
+	unsigned int rival = 0;
 
 	(void)state;
 	options.ring_bytes = sysconf(_SC_PAGESIZE);
 	prog = prog_test_open(&options);
-	/* The first rival gets the place in the table, others fill the ring. */
-	prog_test_tcp(prog, prog_test_rival(prog, 0), ACK);
-	prog_test_tcp(prog, prog_test_rival(prog, 1), ACK);
-	send_flows(prog, FLOWS);
+	send_flows(prog, FLOWS); /* fills table and ring */
+	while (prog_test_rival(prog, rival) <= FLOWS)
+		rival++;
 	for (int i = 0; i < 5; i++)
-		prog_test_tcp(prog, 1, ACK);
-	before = lost_of(prog, LOST_TABLE_FULL);
-	prog_test_tcp(prog, prog_test_rival(prog, 1), ACK);
-	after = lost_of(prog, LOST_TABLE_FULL);
+		prog_test_tcp(prog, prog_test_rival(prog, rival), ACK);
+	do { /* newcomers, until it is its turn */
+		before = lost_of(prog, LOST_TABLE_FULL);
+		prog_test_tcp(prog, prog_test_rival(prog, ++rival), ACK);
+		after = lost_of(prog, LOST_TABLE_FULL);
+		assert_in_range(rival, 0, 500);
+	} while (after.packets - before.packets == 1);
 	assert_int_equal(after.packets - before.packets, 5);
 	assert_int_equal(after.bytes - before.bytes, 5 * PROG_TEST_TCP_BYTES);
 	prog_test_flows(prog, 0);
@@ -82,23 +87,79 @@ static void lost_flow_is_lost_with_all_its_packets(void **state)
 
 static void full_table_still_merges_flows_it_has(void **state)
 {
-	struct prog_options options = { .l2_entries = 10 };
+	enum { ROUNDS = 100 };
+	struct prog_options options = { .l2_buckets = 1 };
 	struct prog *prog = prog_test_open(&options);
-	struct flow_key key = prog_test_tcp_key(1);
-	uint16_t port = prog_test_rival(prog, 0);
+	struct flow_key key = prog_test_tcp_key(prog_test_rival(prog, 1));
+	uint16_t ports[3] = { 1, prog_test_rival(prog, 0),
+			      prog_test_rival(prog, 1) };
 	struct flow_tally l2;
+	unsigned int spilled;
 
 	(void)state;
-	prog_test_tcp(prog, 1, ACK);
-	prog_test_tcp(prog, port, ACK);
-	send_flows(prog, FLOWS);
-	for (int i = 0; i < 10; i++) {
-		prog_test_tcp(prog, 1, ACK);
-		prog_test_tcp(prog, port, ACK);
-	}
+	for (int i = 0; i < 3; i++)
+		prog_test_tcp(prog, ports[i], ACK);
 	assert_int_equal(prog_l2_lookup(prog, 0, &key, &l2), 0);
-	assert_int_equal(l2.packets, 12);
-	prog_test_flows(prog, 0);
+	send_flows(prog, FLOWS);
+	prog_test_flows(prog, 0); /* empties the ring */
+	spilled = prog->n_spilled;
+	for (int i = 0; i < ROUNDS; i++)
+		prog_test_tcp(prog, ports[2], ACK);
+	assert_int_equal(prog_test_tally(prog_test_flows(prog, 0), &key)->packets,
+			 ROUNDS + 1 + (ports[2] <= FLOWS));
+	/* Its place in L1 cost one of two entries theirs. */
+	assert_in_range(prog->n_spilled - spilled, 0, 1);
+}
+
+static void limit_keeps_flows_out_of_the_table(void **state)
+{
+	struct prog_options options = { .l2_limit = 100 };
+	struct prog *prog = prog_test_open(&options);
+
+	(void)state;
+	assert_int_equal(prog_pin(0), 0);
+	send_flows(prog, FLOWS);
+	/* CPUs tell each other in steps. */
+	assert_in_range(prog->cpus[0].inserts[0], 100, 100 + 16);
+	assert_int_equal(prog->n_spilled, 0);
+	assert_int_equal(prog_test_flows(prog, 0)->n, FLOWS);
+	assert_int_equal(prog->n_spilled, FLOWS - prog->cpus[0].inserts[0] -
+						  prog_l1_used(prog, 0));
+}
+
+static unsigned int count_taken(const struct flow_bucket *buckets, uint32_t n)
+{
+	unsigned int taken = 0;
+
+	for (uint32_t i = 0; i < n * BUCKET_SLOTS; i++)
+		taken += buckets[i / BUCKET_SLOTS].tags[i % BUCKET_SLOTS] != 0;
+	return taken;
+}
+
+/* A larger table is used as soon as it is there; the older one is left as it is. */
+static void new_flows_go_to_the_newest_table(void **state)
+{
+	struct prog *prog = prog_test_open(&(struct prog_options){});
+	struct flow_bucket *added;
+	struct table table;
+
+	(void)state;
+	send_flows(prog, FLOWS);
+	/* The other generation's table serves as well. */
+	table = prog->l2[1];
+	added = prog->buckets[1];
+	prog->tables[0].level = 1; /* fallback: 0 */
+	for (unsigned int i = 0; i < FLOWS; i++)
+		prog_test_tcp(prog, 10000 + i, ACK);
+	assert_int_equal(count_taken(added, table.n_buckets), 0);
+	assert_int_equal(prog_put_l2(prog, 0, 1, &table), 0);
+	for (unsigned int i = 0; i < FLOWS; i++)
+		prog_test_tcp(prog, 20000 + i, ACK);
+
+	assert_int_equal(prog->n_spilled, 0);
+	assert_in_range(count_taken(added, table.n_buckets),
+			FLOWS - prog_l1_used(prog, 0),
+			FLOWS + prog_l1_used(prog, 0));
 }
 
 static void watermark_is_announced_once(void **state)
@@ -107,6 +168,7 @@ static void watermark_is_announced_once(void **state)
 	struct prog *prog = prog_test_open(&options);
 
 	(void)state;
+	assert_int_equal(prog_pin(0), 0);
 	send_flows(prog, 100);
 	prog_test_flows(prog, 0);
 	assert_int_equal(prog->n_watermarks, 0);
@@ -124,21 +186,27 @@ static void inserts_are_those_of_the_table(void **state)
 	size_t in_l1;
 
 	(void)state;
+	assert_int_equal(prog_pin(0), 0);
 	send_flows(prog, FLOWS);
 	in_l1 = prog_l1_used(prog, 0);
-	assert_int_equal(prog->tables[0].inserts, FLOWS - in_l1);
+	assert_int_equal(prog->cpus[0].inserts[0], FLOWS - in_l1);
+	/* The rough sum is told in steps. */
+	assert_in_range(prog->tables[0].inserts, FLOWS - in_l1 - 16,
+			FLOWS - in_l1);
 	assert_int_equal(prog_test_flows(prog, 0)->n, FLOWS);
 }
 
-static void without_a_table_flows_go_to_the_ring(void **state)
+static void without_a_table_what_leaves_l1_is_lost(void **state)
 {
 	struct prog *prog = prog_test_open(&(struct prog_options){});
+	size_t in_l1;
 
 	(void)state;
 	assert_int_equal(prog_remove_l2(prog, 0), 0);
 	send_flows(prog, FLOWS);
-	assert_int_equal(prog_test_flows(prog, 0)->n, FLOWS);
-	assert_int_equal(prog->n_spilled, FLOWS - prog_l1_used(prog, 0));
+	in_l1 = prog_l1_used(prog, 0);
+	assert_int_equal(prog_test_flows(prog, 0)->n, in_l1);
+	assert_int_equal(lost_of(prog, LOST_NO_MEMORY).packets, FLOWS - in_l1);
 }
 
 static void unparsed_is_counted_by_reason(void **state)
@@ -174,15 +242,19 @@ int main(void)
 					  prog_test_teardown),
 		cmocka_unit_test_teardown(full_ring_loses_and_counts,
 					  prog_test_teardown),
-		cmocka_unit_test_teardown(lost_flow_is_lost_with_all_its_packets,
+		cmocka_unit_test_teardown(lost_entry_is_lost_with_all_its_packets,
 					  prog_test_teardown),
 		cmocka_unit_test_teardown(full_table_still_merges_flows_it_has,
+					  prog_test_teardown),
+		cmocka_unit_test_teardown(limit_keeps_flows_out_of_the_table,
+					  prog_test_teardown),
+		cmocka_unit_test_teardown(new_flows_go_to_the_newest_table,
 					  prog_test_teardown),
 		cmocka_unit_test_teardown(watermark_is_announced_once,
 					  prog_test_teardown),
 		cmocka_unit_test_teardown(inserts_are_those_of_the_table,
 					  prog_test_teardown),
-		cmocka_unit_test_teardown(without_a_table_flows_go_to_the_ring,
+		cmocka_unit_test_teardown(without_a_table_what_leaves_l1_is_lost,
 					  prog_test_teardown),
 		cmocka_unit_test_teardown(unparsed_is_counted_by_reason,
 					  prog_test_teardown),

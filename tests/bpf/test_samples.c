@@ -18,6 +18,11 @@
 #include "prog.h"
 #include "samples.h"
 
+#include "bpf/parse/tunnel.h"
+#include "flows.skel.h"
+
+#include <bpf/bpf.h>
+
 enum { LOOPBACK = 1, REPEAT = 3 };
 
 #define VERDICT_NEXT UINT32_MAX
@@ -80,10 +85,19 @@ static void assert_tally(const struct flow_tally *got, const struct outcome *wan
 		assert_memory_equal(got->macs, packet_dst_mac, 6);
 		assert_memory_equal(got->macs + 6, packet_src_mac, 6);
 	}
-	if (!pkt->key.tunnel)
-		return;
-	assert_memory_equal(&got->outer_src, &pkt->outer_src, 16);
-	assert_memory_equal(&got->outer_dst, &pkt->outer_dst, 16);
+}
+
+static void assert_outer(struct prog *prog, const struct flow_entry *got,
+			 const struct packet *pkt)
+{
+	struct outer_key key = { got->key.outer_hash, got->outer_check };
+	struct outer_addrs addrs;
+
+	assert_int_equal(bpf_map_lookup_elem(bpf_map__fd(prog->skel->maps.outers),
+					     &key, &addrs),
+			 0);
+	assert_memory_equal(&addrs.src, &pkt->outer_src, 16);
+	assert_memory_equal(&addrs.dst, &pkt->outer_dst, 16);
 	assert_int_equal(got->outer_src_port, pkt->outer_src_port);
 	assert_int_equal(got->outer_dst_port, pkt->outer_dst_port);
 }
@@ -144,6 +158,8 @@ static void run_is_what_the_host_says(struct prog *prog, const void *bytes,
 	assert_memory_equal(&flows.entries[0].key, &want.pkt.key,
 			    sizeof(want.pkt.key));
 	assert_tally(&flows.entries[0].tally, &want, &size, REPEAT);
+	if (want.pkt.key.tunnel)
+		assert_outer(prog, &flows.entries[0], &want.pkt);
 }
 
 static void whole_packet_is_what_the_host_says(void **state)

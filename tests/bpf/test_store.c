@@ -22,24 +22,23 @@ static void open_quietly(struct store *store, struct log *silent)
 
 static void store_is_sized_for_this_machine(void **state)
 {
-	struct bpf_map_info info = { 0 };
-	uint32_t len = sizeof(info);
 	struct store store;
 	struct log silent;
 
 	(void)state;
 	open_quietly(&store, &silent);
 	assert_int_equal(store.n_cpus, libbpf_num_possible_cpus());
-	assert_in_range(store_l1_slots(&store), 256, 4096);
+	assert_in_range(store_l1_slots(&store), 512, 5632);
+	/* Over both generations, whatever the number of CPUs. */
+	assert_true(GENERATIONS * store.l1_sets * sizeof(struct l1_set) < 3 << 19);
 	for (int i = 0; i < GENERATIONS; i++) {
-		assert_int_equal(
-			bpf_obj_get_info_by_fd(store.l2_fds[i], &info, &len), 0);
-		assert_int_equal(info.key_size, sizeof(struct flow_key));
-		assert_int_equal(info.value_size, sizeof(struct flow_tally));
-		assert_true(info.max_entries <= small.max_flows);
-		assert_true(store.tables[i].watermark > 0);
-		assert_true(store.tables[i].watermark <= info.max_entries);
+		assert_int_equal(store.states[i].limit, small.max_flows);
+		assert_true(store.states[i].watermark > 0);
+		assert_true(store.states[i].watermark <= small.max_flows);
+		assert_int_equal(store.states[i].n_buckets[0],
+				 store.tables.levels[i][0].n_buckets);
 	}
+	assert_true(store_bytes(&store) > tables_bytes(&store.tables));
 	store_close(&store);
 }
 
@@ -95,31 +94,6 @@ static void store_sums_counters_of_all_cpus(void **state)
 	store_close(&store);
 }
 
-static void store_swaps_a_table_for_an_empty_one(void **state)
-{
-	struct flow_key key = { .src_port = 1 };
-	struct flow_tally tally = { .packets = 3 };
-	struct store store;
-	struct log silent;
-	int old_fd = -1, kept_fd;
-
-	(void)state;
-	open_quietly(&store, &silent);
-	kept_fd = store.l2_fds[1];
-	assert_int_equal(bpf_map_update_elem(store.l2_fds[0], &key, &tally, 0),
-			 0);
-	assert_int_equal(store_swap_l2(&store, 0, &old_fd), 0);
-	assert_int_not_equal(old_fd, store.l2_fds[0]);
-	assert_int_equal(store.l2_fds[1], kept_fd);
-	assert_int_equal(bpf_map_lookup_elem(store.l2_fds[0], &key, &tally),
-			 -ENOENT);
-	memset(&tally, 0, sizeof(tally));
-	assert_int_equal(bpf_map_lookup_elem(old_fd, &key, &tally), 0);
-	assert_int_equal(tally.packets, 3);
-	close(old_fd);
-	store_close(&store);
-}
-
 static void store_programs_pass_packets_on_and_share_the_maps(void **state)
 {
 	const enum link_kind links[] = { LINK_ETHERNET, LINK_NONE };
@@ -153,16 +127,30 @@ static void store_programs_pass_packets_on_and_share_the_maps(void **state)
 
 static void store_that_cannot_be_made_says_why(void **state)
 {
-	const struct store_options huge = { .max_flows = UINT32_MAX };
+	const struct store_options tight = { .max_flows = 1000,
+					     .max_memory = 1 << 20 };
 	struct witness witness = { 0 };
 	struct log log = witness_log(&witness);
 	struct store store;
 
 	(void)state;
-	assert_true(store_open(&store, &huge, &log) < 0);
-	assert_true(witness.errors > 0);
-	assert_true(witness_read(&witness, "max"));
+	assert_int_equal(store_open(&store, &tight, &log), -EINVAL);
+	assert_int_equal(witness.errors, 1);
+	assert_true(witness_read(&witness, "--max-memory"));
 	store_close(&store);
+}
+
+static void store_does_not_reuse_its_factors(void **state)
+{
+	struct store a, b;
+	struct log silent;
+
+	(void)state;
+	open_quietly(&a, &silent);
+	open_quietly(&b, &silent);
+	assert_memory_not_equal(a.factors, b.factors, sizeof(a.factors));
+	store_close(&a);
+	store_close(&b);
 }
 
 static void store_leaves_no_descriptors(void **state)
@@ -190,9 +178,9 @@ int main(void)
 		cmocka_unit_test(store_is_sized_for_this_machine),
 		cmocka_unit_test(store_l1_regions_do_not_overlap),
 		cmocka_unit_test(store_sums_counters_of_all_cpus),
-		cmocka_unit_test(store_swaps_a_table_for_an_empty_one),
 		cmocka_unit_test(store_programs_pass_packets_on_and_share_the_maps),
 		cmocka_unit_test(store_that_cannot_be_made_says_why),
+		cmocka_unit_test(store_does_not_reuse_its_factors),
 		cmocka_unit_test(store_leaves_no_descriptors),
 	};
 

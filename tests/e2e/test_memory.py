@@ -6,7 +6,6 @@ kept in another way or counted as lost, or the start fails with a message.
 """
 
 import os
-import re
 import signal
 import subprocess
 import time
@@ -27,11 +26,10 @@ class ControlGroup:
         name = os.path.basename(where.dir)
         if os.path.exists("/sys/fs/cgroup/memory/memory.limit_in_bytes"):
             self.root = "/sys/fs/cgroup/memory"
-            self.files = ("memory.limit_in_bytes", "memory.usage_in_bytes",
-                          "memory.failcnt")
+            self.knob = "memory.limit_in_bytes"
         else:
             self.root = "/sys/fs/cgroup"
-            self.files = "memory.max", "memory.current", "memory.events"
+            self.knob = "memory.max"
             self.write(self.root, "cgroup.subtree_control", "+memory")
         self.path = os.path.join(self.root, name)
         os.mkdir(self.path)
@@ -48,24 +46,8 @@ class ControlGroup:
         """For a child before it runs its program."""
         self.write(self.path, "cgroup.procs", os.getpid())
 
-    def expel(self, pid):
-        self.write(self.root, "cgroup.procs", pid)
-
     def limit(self, octets):
-        self.write(self.path, self.files[0], octets)
-
-    def read(self, name):
-        with open(os.path.join(self.path, name), encoding="ascii") as file:
-            return file.read()
-
-    def usage(self):
-        return int(self.read(self.files[1]))
-
-    def refusals(self):
-        """How often the limit was hit: a number, or "max" among events."""
-        text = self.read(self.files[2])
-        found = re.search(r"^(?:max )?(\d+)$", text, re.M)
-        return int(found.group(1))
+        self.write(self.path, self.knob, octets)
 
     def remove(self):
         lab.wait_for(lambda: os.rmdir(self.path) is None, "the group's end")
@@ -87,19 +69,6 @@ class Memory(lab.LabTest):
         self.note(f"idle: {observer.in_mib(memory)}")
         self.assertLess(memory["now"], 8 * MIB)
 
-    def observe_in(self, group):
-        """
-        The flow tables are charged to the control group they were made in.
-        netobsctl makes them there and then leaves, so that the group's limit
-        holds for the tables and for nothing else.
-        """
-        watcher = Observer(self.lab, self.a, "-i", "eth0", "--interval", "60",
-                           release=True, enter=group.enter
-                           ).wait_attached((self.a, "eth0"))
-        group.expel(watcher.process.pid)
-        group.limit(group.usage() + 4 * MIB)
-        return watcher
-
     def flood(self):
         return traffic.flood(self.lab, self.a, "eth0", "--flows", 200000,
                              "--packets", 400000, "--payload", 100)
@@ -111,38 +80,46 @@ class Memory(lab.LabTest):
                          result.total("seen"))
         return result.stats["lost"]
 
-    def test_kernel_refuses_memory_for_flows(self):
-        group = ControlGroup(self.lab)
-        watcher = self.observe_in(group)
+    def test_capped_memory_is_drained_early(self):
+        """The flows need many times the memory that they may have."""
+        watcher = Observer(self.lab, self.a, "-i", "eth0", "--interval", "5",
+                           "--max-memory", "32M", release=True
+                           ).wait_attached((self.a, "eth0"))
         sent = self.flood()
-        self.assertGreater(group.refusals(), 0)
         lost = self.assert_accounted(watcher, sent)
-        self.note(f"memory refused {group.refusals()} times, of "
-                  f"{sent['packets']} packets lost {lost['kernel_memory']}")
+        self.note(f"of {sent['packets']} packets lost {lost['table_full']}")
 
-    def test_kernel_refuses_memory_and_nobody_reads(self):
-        """With netobsctl stopped, the way around the table fills up too."""
-        group = ControlGroup(self.lab)
-        watcher = self.observe_in(group)
+    def test_nobody_reads(self):
+        """With netobsctl stopped, the table and the way around it fill up."""
+        watcher = Observer(self.lab, self.a, "-i", "eth0", "--interval", "60",
+                           release=True).wait_attached((self.a, "eth0"))
         watcher.process.send_signal(signal.SIGSTOP)
         sent = self.flood()
         watcher.process.send_signal(signal.SIGCONT)
         lost = self.assert_accounted(watcher, sent)
-        self.assertGreater(lost["kernel_memory"]["packets"], 0)
-        self.note(f"of {sent['packets']} packets lost {lost['kernel_memory']}")
+        self.assertGreater(lost["table_full"]["packets"], 0)
+        self.note(f"of {sent['packets']} packets lost {lost['table_full']}")
 
-    def test_kernel_refuses_memory_at_the_start(self):
-        group = ControlGroup(self.lab)
-        group.limit(64 * MIB)
+    def refusal(self, *options, enter=None):
         done = self.lab.spawn(
-            observer.netobsctl(release=True), "flows", "-i", "eth0", "-d",
-            "1", "--max-flows", 1 << 25, ns=self.a, stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE, text=True, enter=group.enter)
+            observer.netobsctl(release=True), "flows", "-i", "eth0", "-d", "1",
+            *options, ns=self.a, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True, enter=enter)
         _, errors = done.communicate(timeout=30)
         self.assertEqual(0, bpf.attached(self.a, "eth0"))
         self.assertEqual(1, done.returncode, errors)
-        self.assertRegex(errors, "max-flows.*memory")
         self.note(errors.strip())
+        return errors
+
+    def test_too_little_memory_is_refused(self):
+        self.assertRegex(self.refusal("--max-memory", "1M"),
+                         "--max-memory.* the least")
+
+    def test_kernel_refuses_memory_at_the_start(self):
+        group = ControlGroup(self.lab)
+        group.limit(8 * MIB)
+        self.assertRegex(self.refusal(enter=group.enter),
+                         "[Cc]annot (make|load).*memory")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * The parser on arbitrary bytes. The first byte of the input chooses the link,
- * and whether a tag was beside the frame; the frame follows.
+ * The parsers on arbitrary bytes. The first byte of the input chooses the link,
+ * the direction, and whether a tag was beside the frame; the frame follows.
  *
  * One file, so that nothing but this has to be compiled by the fuzzer's compiler.
  */
@@ -11,7 +11,7 @@
 
 #include "bpf/parse/wire.h"
 
-enum { INPUT_NO_LINK = 1, INPUT_TAG = 2 };
+enum { INPUT_NO_LINK = 1, INPUT_TAG = 2, INPUT_EGRESS = 4 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size,
@@ -36,8 +36,7 @@ static void check_key(const struct flow_key *key)
 	check(key->vlan || !key->outer_vlan);
 	check(key->tunnel < TUNNEL_MAX);
 	check((key->tunnel != TUNNEL_NONE) || !key->outer_hash);
-	for (size_t i = 0; i < sizeof(key->reserved); i++)
-		check(!key->reserved[i]);
+	check((key->tunnel != TUNNEL_NONE) || !key->vni);
 }
 
 /* Headers end within the frame, but for TCP options: they are not read. */
@@ -89,17 +88,46 @@ static void check_longer(const struct outcome *got, struct packet start,
 	check(other.pkt.ip_len == got->pkt.ip_len);
 }
 
+/* The short way leads to the same, or to nothing. */
+static void check_plain(const struct outcome *got, const struct packet *start,
+			const uint8_t *frame, size_t size)
+{
+	struct arrival arrival = {
+		.ifindex = start->key.ifindex,
+		.netns = start->key.netns,
+		.vlan = start->key.vlan,
+		.flags = start->key.flags,
+	};
+	struct packet plain;
+
+	if (!host_parse_plain(&arrival, frame, size, &plain))
+		return;
+	check(!got->ret && !got->cut);
+	check(host_is_same(&plain, &got->pkt));
+}
+
+static struct packet start_of(uint8_t input)
+{
+	struct packet start = { .key.ifindex = UINT32_MAX - input,
+				.key.netns = UINT16_MAX - input };
+
+	if (input & INPUT_TAG)
+		start.key.vlan = VLAN_PRESENT | input;
+	if (input & INPUT_EGRESS)
+		start.key.flags = KEY_EGRESS;
+	return start;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct outcome got, again;
-	struct packet start = {};
+	struct packet start;
 	enum link_kind link;
 
 	if (!size)
 		return 0;
 	link = data[0] & INPUT_NO_LINK ? LINK_NONE : LINK_ETHERNET;
-	if (data[0] & INPUT_TAG)
-		start.key.vlan = VLAN_PRESENT | data[0];
+	start = start_of(data[0]);
 	data++;
 	size--;
 
@@ -109,6 +137,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check(!memcmp(&got.pkt, &again.pkt, sizeof(got.pkt)));
 	check_longer(&got, start, link, data, size);
 	check_size(&got, size);
+	if (link == LINK_ETHERNET)
+		check_plain(&got, &start, data, size);
 	if (got.ret) {
 		check(got.ret < 0);
 		check(reject_reason(got.ret) < UNPARSED_MAX);

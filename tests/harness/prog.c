@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "prog.h"
 
+#include "bpf/marks.h"
 #include "bpf/parse/tunnel.h" /* a knob of the skeleton */
 
 #include "flows.skel.h"
@@ -16,6 +17,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* Odd, and always the same. */
+const __u64 prog_factors[HASH_LANES] = {
+	0x6a09e667f3bcc909, 0xbb67ae8584caa73b, 0x3c6ef372fe94f82b,
+	0xa54ff53a5f1d36f1, 0x510e527fade682d1, 0x9b05688c2b3e6c1f,
+	0x1f83d9abfb41bd6b,
+};
+
 /* The verifier log is for whoever changes the programs. */
 static int print_libbpf(enum libbpf_print_level level, const char *format,
 			va_list args)
@@ -30,9 +38,10 @@ static size_t round_to_pages(size_t size)
 	return (size + page - 1) / page * page;
 }
 
-static size_t l1_entries(const struct prog *prog)
+/* Of all CPUs, in one generation. */
+static size_t l1_sets(const struct prog *prog)
 {
-	return (size_t)GENERATIONS * prog->n_cpus << prog->options.l1_bits;
+	return (size_t)prog->n_cpus * prog->options.l1_sets;
 }
 
 static void *map_array(const struct bpf_map *map)
@@ -72,8 +81,6 @@ static int add_entry(struct prog_flows *flows, const struct flow_entry *entry)
 	to->bytes += entry->tally.bytes;
 	to->l2_bytes += entry->tally.l2_bytes;
 	to->marks |= entry->tally.marks;
-	for (int mark = 0; mark < FLOW_MARKS; mark++)
-		to->merged_marks[mark] |= entry->tally.merged_marks[mark];
 	return 0;
 }
 
@@ -94,22 +101,38 @@ static int on_event(void *ctx, void *data, size_t size)
 	return add_entry(prog->spilled[event->generation], &event->entry);
 }
 
+int prog_put_l2(struct prog *prog, __u32 generation, __u32 level,
+		const struct table *table)
+{
+	__u32 index = generation * TABLE_LEVELS + level;
+
+	prog->tables[generation].n_buckets[level] = table->n_buckets;
+	return bpf_map_update_elem(bpf_map__fd(prog->skel->maps.l2_tables),
+				   &index, &table->fd, BPF_ANY);
+}
+
 static int put_tables(struct prog *prog)
 {
-	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_NO_PREALLOC);
-	int outer = bpf_map__fd(prog->skel->maps.l2_tables), err = 0;
+	LIBBPF_OPTS(bpf_map_create_opts, opts,
+		    .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+	int err = 0;
 
 	for (__u32 i = 0; i < GENERATIONS && !err; i++) {
-		int fd = bpf_map_create(BPF_MAP_TYPE_HASH, "test_l2",
-					sizeof(struct flow_key),
-					sizeof(struct flow_tally),
-					prog->options.l2_entries, &opts);
+		struct table *table = &prog->l2[i];
 
-		if (fd < 0)
-			return fd;
-		prog->l2_fds[i] = fd;
+		table->n_buckets = prog->options.l2_buckets;
+		table->fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "test_l2",
+					   sizeof(__u32),
+					   sizeof(struct flow_bucket),
+					   table->n_buckets, &opts);
+		if (table->fd < 0)
+			return table->fd;
+		prog->buckets[i] = tables_map(table, 0, table->n_buckets);
+		if (!prog->buckets[i])
+			return -errno;
 		prog->tables[i].watermark = prog->options.watermark;
-		err = bpf_map_update_elem(outer, &i, &fd, BPF_ANY);
+		prog->tables[i].limit = prog->options.l2_limit;
+		err = prog_put_l2(prog, i, 0, table);
 	}
 	return err;
 }
@@ -125,12 +148,14 @@ static int load(struct prog *prog)
 	skel->rodata->config_clock = prog->options.clock;
 	skel->rodata->config_netns = prog->options.netns;
 	skel->rodata->config_cpus = prog->n_cpus;
-	skel->rodata->config_l1_bits = prog->options.l1_bits;
+	skel->rodata->config_l1_sets = prog->options.l1_sets;
+	for (int i = 0; i < HASH_LANES; i++)
+		skel->rodata->config_factors[i] = prog_factors[i];
 	err = bpf_map__set_max_entries(skel->maps.cpu_states, prog->n_cpus);
 	err = err ?: bpf_map__set_max_entries(skel->maps.scratches, prog->n_cpus);
 	err = err   ?:
-		      bpf_map__set_max_entries(skel->maps.l1_entries,
-					       l1_entries(prog));
+		      bpf_map__set_max_entries(skel->maps.l1_sets,
+					       GENERATIONS * l1_sets(prog));
 	err = err   ?:
 		      bpf_map__set_max_entries(skel->maps.events,
 					       prog->options.ring_bytes);
@@ -141,7 +166,7 @@ static int map_all(struct prog *prog)
 {
 	prog->cpus = map_array(prog->skel->maps.cpu_states);
 	prog->tables = map_array(prog->skel->maps.table_states);
-	prog->l1 = map_array(prog->skel->maps.l1_entries);
+	prog->l1 = map_array(prog->skel->maps.l1_sets);
 	prog->ring = ring_buffer__new(bpf_map__fd(prog->skel->maps.events),
 				      on_event, prog, NULL);
 	for (int i = 0; i < GENERATIONS; i++)
@@ -159,10 +184,11 @@ int prog_open(struct prog *prog, const struct prog_options *options)
 	*prog = (struct prog){
 		.options = *options,
 		.n_cpus = libbpf_num_possible_cpus(),
-		.l2_fds = { -1, -1 },
+		.l2 = { { .fd = -1 }, { .fd = -1 } },
 	};
-	prog->options.l1_bits = options->l1_bits ?: 4;
-	prog->options.l2_entries = options->l2_entries ?: 4096;
+	prog->options.l1_sets = options->l1_sets ?: 8;
+	prog->options.l2_buckets = options->l2_buckets ?: 512;
+	prog->options.l2_limit = options->l2_limit ?: UINT64_MAX;
 	prog->options.ring_bytes = options->ring_bytes ?: 1 << 20;
 	prog->options.watermark = options->watermark ?: UINT64_MAX;
 
@@ -184,15 +210,17 @@ void prog_close(struct prog *prog)
 	if (prog->skel) {
 		unmap_array(prog->cpus, prog->skel->maps.cpu_states);
 		unmap_array(prog->tables, prog->skel->maps.table_states);
-		unmap_array(prog->l1, prog->skel->maps.l1_entries);
+		unmap_array(prog->l1, prog->skel->maps.l1_sets);
 	}
 	for (int i = 0; i < GENERATIONS; i++) {
-		if (prog->l2_fds[i] >= 0)
-			close(prog->l2_fds[i]);
+		if (prog->buckets[i])
+			tables_unmap(prog->buckets[i], prog->l2[i].n_buckets);
+		if (prog->l2[i].fd >= 0)
+			close(prog->l2[i].fd);
 		free(prog->spilled[i]);
 	}
 	flows_bpf__destroy(prog->skel);
-	*prog = (struct prog){ .l2_fds = { -1, -1 } };
+	*prog = (struct prog){ .l2 = { { .fd = -1 }, { .fd = -1 } } };
 }
 
 static int empty_hash(int fd, void *key)
@@ -207,25 +235,21 @@ static int empty_hash(int fd, void *key)
 int prog_reset(struct prog *prog)
 {
 	struct fragment_key fragment;
-	struct flow_key flow;
-	int err;
 
 	ring_buffer__consume(prog->ring);
-	memset(prog->l1, 0, l1_entries(prog) * sizeof(*prog->l1));
+	memset(prog->l1, 0, GENERATIONS * l1_sets(prog) * sizeof(*prog->l1));
 	for (__u32 cpu = 0; cpu < prog->n_cpus; cpu++)
 		memset(&prog->cpus[cpu], 0, sizeof(prog->cpus[cpu]));
 	for (int i = 0; i < GENERATIONS; i++) {
 		prog->spilled[i]->n = 0;
 		prog->tables[i].inserts = 0;
 		prog->tables[i].announced = 0;
+		memset(prog->buckets[i], 0,
+		       prog->l2[i].n_buckets * sizeof(struct flow_bucket));
 	}
 	prog->n_spilled = 0;
 	prog->n_watermarks = 0;
-	err = empty_hash(prog->l2_fds[0], &flow);
-	err = err ?: empty_hash(prog->l2_fds[1], &flow);
-	return err   ?:
-		       empty_hash(bpf_map__fd(prog->skel->maps.fragments),
-				  &fragment);
+	return empty_hash(bpf_map__fd(prog->skel->maps.fragments), &fragment);
 }
 
 int prog_pin(unsigned int cpu)
@@ -266,58 +290,95 @@ void prog_set_generation(struct prog *prog, __u32 generation)
 				 __ATOMIC_SEQ_CST);
 }
 
-/* A generation's part of L1. */
-static const struct flow_entry *l1_half(const struct prog *prog, __u32 generation)
+/* The @i-th entry of a generation's part of L1. */
+static const struct flow_entry *l1_entry(const struct prog *prog,
+					 __u32 generation, size_t i)
 {
-	return prog->l1 + generation * l1_entries(prog) / GENERATIONS;
+	const struct l1_set *set =
+		&prog->l1[generation * l1_sets(prog) + i / L1_WAYS];
+
+	return &set->ways[i % L1_WAYS];
+}
+
+static size_t l1_entries(const struct prog *prog)
+{
+	return l1_sets(prog) * L1_WAYS;
 }
 
 size_t prog_l1_used(const struct prog *prog, __u32 generation)
 {
-	const struct flow_entry *half = l1_half(prog, generation);
 	size_t used = 0;
 
-	for (size_t i = 0; i < l1_entries(prog) / GENERATIONS; i++)
-		used += half[i].tally.packets != 0;
+	for (size_t i = 0; i < l1_entries(prog); i++)
+		used += l1_entry(prog, generation, i)->tally.packets != 0;
 	return used;
+}
+
+/* The @i-th entry of L2, its marks as in L1; false: it is free. */
+static bool l2_entry(const struct prog *prog, __u32 generation, size_t i,
+		     struct flow_entry *ret_entry)
+{
+	const struct flow_bucket *bucket =
+		&prog->buckets[generation][i / BUCKET_SLOTS];
+
+	if (!bucket->tags[i % BUCKET_SLOTS])
+		return false;
+	*ret_entry = bucket->entries[i % BUCKET_SLOTS];
+	ret_entry->tally.mark_counts = marks_gather(ret_entry->tally.mark_counts);
+	return true;
+}
+
+static size_t l2_slots(const struct prog *prog)
+{
+	return (size_t)prog->options.l2_buckets * BUCKET_SLOTS;
 }
 
 int prog_l2_lookup(const struct prog *prog, __u32 generation,
 		   const struct flow_key *key, struct flow_tally *ret_tally)
 {
-	return bpf_map_lookup_elem(prog->l2_fds[generation], key, ret_tally);
+	struct flow_entry entry;
+
+	for (size_t i = 0; i < l2_slots(prog); i++) {
+		if (!l2_entry(prog, generation, i, &entry) ||
+		    memcmp(&entry.key, key, sizeof(*key)))
+			continue;
+		*ret_tally = entry.tally;
+		return 0;
+	}
+	return -ENOENT;
 }
 
 int prog_remove_l2(struct prog *prog, __u32 generation)
 {
+	__u32 index = generation * TABLE_LEVELS;
+
 	return bpf_map_delete_elem(bpf_map__fd(prog->skel->maps.l2_tables),
-				   &generation);
+				   &index);
 }
 
 static int add_l1(const struct prog *prog, __u32 generation,
 		  struct prog_flows *flows)
 {
-	const struct flow_entry *half = l1_half(prog, generation);
 	int err = 0;
 
-	for (size_t i = 0; i < l1_entries(prog) / GENERATIONS && !err; i++)
-		if (half[i].tally.packets)
-			err = add_entry(flows, &half[i]);
+	for (size_t i = 0; i < l1_entries(prog) && !err; i++) {
+		const struct flow_entry *entry = l1_entry(prog, generation, i);
+
+		if (entry->tally.packets)
+			err = add_entry(flows, entry);
+	}
 	return err;
 }
 
 static int add_l2(const struct prog *prog, __u32 generation,
 		  struct prog_flows *flows)
 {
-	int fd = prog->l2_fds[generation], err = 0;
 	struct flow_entry entry;
-	void *previous = NULL;
+	int err = 0;
 
-	while (!err && !bpf_map_get_next_key(fd, previous, &entry.key)) {
-		err = bpf_map_lookup_elem(fd, &entry.key, &entry.tally);
-		err = err ?: add_entry(flows, &entry);
-		previous = &entry.key;
-	}
+	for (size_t i = 0; i < l2_slots(prog) && !err; i++)
+		if (l2_entry(prog, generation, i, &entry))
+			err = add_entry(flows, &entry);
 	return err;
 }
 
@@ -366,6 +427,7 @@ struct counters prog_counters(const struct prog *prog, __u32 generation)
 			add_count(&sum.unparsed[i], &one->unparsed[i]);
 		for (int i = 0; i < LOST_MAX; i++)
 			add_count(&sum.lost[i], &one->lost[i]);
+		add_count(&sum.spilled, &one->spilled);
 	}
 	return sum;
 }

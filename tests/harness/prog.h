@@ -6,7 +6,8 @@
 #ifndef HARNESS_PROG_H
 #define HARNESS_PROG_H
 
-#include "bpf/types.h"
+#include "bpf/hash.h"
+#include "tables.h"
 
 #include <linux/bpf.h>
 #include <stdbool.h>
@@ -20,13 +21,17 @@ struct prog_options {
 	enum link_kind link;
 	enum clock_kind clock;
 	__u16 netns;
-	__u32 l1_bits;	  /* 4: 16 slots per CPU */
-	__u32 l2_entries; /* 4096 */
+	__u32 l1_sets;	  /* 8: 16 entries per CPU */
+	__u32 l2_buckets; /* 512 */
+	__u64 l2_limit;	  /* none */
 	__u32 ring_bytes; /* 1 MiB */
 	__u64 watermark;  /* never */
 };
 
 enum { PROG_FLOWS = 16384 };
+
+/* Of the programs' hash. */
+extern const __u64 prog_factors[HASH_LANES];
 
 /* Entries of one generation, one per key. */
 struct prog_flows {
@@ -38,10 +43,11 @@ struct prog {
 	struct flows_bpf *skel;
 	struct prog_options options;
 	__u32 n_cpus;
-	int l2_fds[GENERATIONS];
-	struct cpu_state *cpus;	    /* mapped */
-	struct flow_entry *l1;	    /* mapped */
-	struct table_state *tables; /* mapped */
+	struct table l2[GENERATIONS];
+	struct flow_bucket *buckets[GENERATIONS]; /* of l2, mapped */
+	struct cpu_state *cpus;			  /* mapped */
+	struct l1_set *l1;			  /* mapped */
+	struct table_state *tables;		  /* mapped */
 	struct ring_buffer *ring;
 	struct prog_flows *spilled[GENERATIONS]; /* that came through the ring */
 	unsigned int n_spilled;
@@ -76,14 +82,16 @@ int prog_run(struct prog *prog, const struct prog_packet *packet,
 /* Make the programs write to @generation. */
 void prog_set_generation(struct prog *prog, __u32 generation);
 
-/* How many of L1's slots are taken on all CPUs. */
+/* How many of L1's entries are taken on all CPUs. */
 size_t prog_l1_used(const struct prog *prog, __u32 generation);
 /* An entry of L2: 0 or -ENOENT. */
 int prog_l2_lookup(const struct prog *prog, __u32 generation,
 		   const struct flow_key *key, struct flow_tally *ret_tally);
 
-/* Take a generation's table away from the programs. */
+/* Take a generation's table away from the programs, or put another one in. */
 int prog_remove_l2(struct prog *prog, __u32 generation);
+int prog_put_l2(struct prog *prog, __u32 generation, __u32 level,
+		const struct table *table);
 
 /* Everything of a generation: L1, L2, and the ring, which is emptied. */
 int prog_flows(struct prog *prog, __u32 generation, struct prog_flows *ret_flows);

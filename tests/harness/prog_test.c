@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "prog_test.h"
 
-#include "bpf/hash.h"
+#include "bpf/table.h"
 #include "host.h"
 
 static struct prog opened;
@@ -66,19 +66,19 @@ struct flow_key prog_test_tcp_key(uint16_t src_port)
 	return parsed.pkt.key;
 }
 
-static uint64_t slot_of(const struct prog *prog, uint16_t src_port)
+static uint32_t set_of(const struct prog *prog, uint16_t src_port)
 {
 	struct flow_key key = prog_test_tcp_key(src_port);
 
-	return hash_key(&key) >> (64 - prog->options.l1_bits);
+	return scale(hash_key(&key, prog_factors) >> 32, prog->options.l1_sets);
 }
 
 uint16_t prog_test_rival(const struct prog *prog, unsigned int n)
 {
-	uint64_t slot = slot_of(prog, 1);
+	uint32_t set = set_of(prog, 1);
 	uint16_t port = 2;
 
-	while (slot_of(prog, port) != slot || n--)
+	while (set_of(prog, port) != set || n--)
 		port++;
 	return port;
 }

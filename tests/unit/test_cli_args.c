@@ -200,6 +200,41 @@ static void values_that_fail_leave_the_result_alone(void **state)
 	assert_int_equal(index, 9);
 }
 
+static void bytes_have_units(void **state)
+{
+	static const struct {
+		const char *text;
+		int ret;
+		uint64_t bytes;
+	} cases[] = {
+		{ "1", 0, 1 },
+		{ "4096", 0, 4096 },
+		{ "3K", 0, 3 << 10 },
+		{ "64M", 0, 64 << 20 },
+		{ "2G", 0, 2ULL << 30 },
+		{ "17179869183G", 0, 17179869183ULL << 30 },
+		{ "17179869184G", -ERANGE, 7 },
+		{ "18446744073709551616", -ERANGE, 7 },
+		{ "0", -ERANGE, 7 },
+		{ "0M", -ERANGE, 7 },
+		{ "", -EINVAL, 7 },
+		{ "M", -EINVAL, 7 },
+		{ "1m", -EINVAL, 7 },
+		{ "1MB", -EINVAL, 7 },
+		{ "-1", -EINVAL, 7 },
+		{ "1.5G", -EINVAL, 7 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint64_t bytes = 7;
+
+		assert_int_equal(value_bytes(cases[i].text, &bytes),
+				 cases[i].ret);
+		assert_int_equal(bytes, cases[i].bytes);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -208,6 +243,7 @@ int main(void)
 		cmocka_unit_test(wrong_lines_are_refused),
 		cmocka_unit_test(help_wins_over_what_follows),
 		cmocka_unit_test(seconds_are_milliseconds_rounded_up),
+		cmocka_unit_test(bytes_have_units),
 		cmocka_unit_test(values_that_fail_leave_the_result_alone),
 	};
 

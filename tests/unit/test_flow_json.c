@@ -93,9 +93,9 @@ static void each_optional_field_follows_its_bit(void **state)
 				  "\"DstMac\":\"ff:ff:ff:ff:ff:ff\"" },
 		{ NETOBS_HAS_VLAN, "\"VlanId\":0" },
 		{ NETOBS_HAS_OUTER_VLAN, "\"OuterVlanId\":4095" },
-		{ NETOBS_HAS_TUNNEL,
-		  "\"TunnelType\":\"geneve\",\"OuterSrcAddr\":\"fe80::1\","
-		  "\"OuterDstAddr\":\"1.2.3.4\"" },
+		{ NETOBS_HAS_TUNNEL, "\"TunnelType\":\"geneve\"" },
+		{ NETOBS_HAS_OUTER, "\"OuterSrcAddr\":\"fe80::1\","
+				    "\"OuterDstAddr\":\"1.2.3.4\"" },
 		{ NETOBS_HAS_VNI, "\"Vni\":16777215" },
 		{ NETOBS_HAS_OUTER_PORTS,
 		  "\"OuterSrcPort\":50000,\"OuterDstPort\":6081" },

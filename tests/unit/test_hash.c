@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "bpf/hash.h"
+#include "host.h"
 
 enum { SLOT_BITS = 12, SLOTS = 1 << SLOT_BITS };
 
@@ -89,7 +89,7 @@ enum { N_PATTERNS = sizeof(patterns) / sizeof(patterns[0]) };
 
 static uint32_t slot_of(const struct flow_key *key)
 {
-	return hash_key(key) >> (64 - SLOT_BITS);
+	return hash_key(key, host_factors) >> (64 - SLOT_BITS);
 }
 
 /* n keys thrown into n slots at random leave 1/e of them, 36.8 %, empty. */
@@ -113,14 +113,14 @@ static void slots_fill_as_if_random(void **state)
 static void hash_depends_on_every_bit_of_the_key(void **state)
 {
 	struct flow_key key = base();
-	uint64_t hash = hash_key(&key);
+	uint64_t hash = hash_key(&key, host_factors);
 
 	(void)state;
 	for (size_t bit = 0; bit < sizeof(key) * 8; bit++) {
 		struct flow_key other = key;
 
 		((uint8_t *)&other)[bit / 8] ^= 1 << bit % 8;
-		assert_int_not_equal(hash_key(&other), hash);
+		assert_int_not_equal(hash_key(&other, host_factors), hash);
 	}
 }
 

@@ -91,10 +91,9 @@ static void marks_are_united(void **state)
 		entries[i].key.proto = 6;
 		entries[i].tally.marks = i ? 0x002 : 0x010;
 	}
-	entries[0].tally.merged_marks[0] = 1;	 /* FIN, from another CPU */
-	entries[1].tally.merged_marks[11] = 255; /* any value means yes */
-	entries[1].tally.merged_marks[MARK_ECN_SHIFT] = 1;
-	entries[1].tally.marks |= 1 << (MARK_ECN_SHIFT + 3);
+	entries[0].tally.marks |= 0x001;
+	entries[1].tally.marks |= 0x800 | 1 << MARK_ECN_SHIFT |
+				  1 << (MARK_ECN_SHIFT + 3);
 	for (int i = 0; i < 2; i++) {
 		struct netobs_flow flow =
 			record_of(entries, merger_every_second());

@@ -164,8 +164,9 @@ static void be_in_vxlan(struct flow *flow)
 	flow->key.tunnel = TUNNEL_VXLAN;
 	flow->outer_src_port = 40000;
 	flow->outer_dst_port = 4789;
-	flow->outer_src.bytes[15] = 9;
-	flow->outer_dst.bytes[15] = 8;
+	flow->has_outer = true;
+	flow->outer.src.bytes[15] = 9;
+	flow->outer.dst.bytes[15] = 8;
 }
 
 static void be_in_geneve(struct flow *flow)
@@ -173,6 +174,13 @@ static void be_in_geneve(struct flow *flow)
 	be_in_vxlan(flow);
 	flow->key.tunnel = TUNNEL_GENEVE;
 	flow->key.vni = 0xabcdef;
+}
+
+/* The kernel has forgotten the addresses. */
+static void be_in_vxlan_of_unknown_ends(struct flow *flow)
+{
+	be_in_vxlan(flow);
+	flow->has_outer = false;
 }
 
 static void be_in_gre(struct flow *flow)
@@ -194,7 +202,7 @@ static void be_in_ipip(struct flow *flow)
 static void record_says_which_fields_it_has(void **state)
 {
 	const uint64_t ports = NETOBS_HAS_PORTS, tunnel = NETOBS_HAS_TUNNEL;
-	const uint64_t outer = tunnel | NETOBS_HAS_OUTER_PORTS | NETOBS_HAS_VNI;
+	const uint64_t udp = tunnel | NETOBS_HAS_OUTER_PORTS | NETOBS_HAS_VNI;
 	const struct {
 		void (*change)(struct flow *flow);
 		uint64_t has;
@@ -216,8 +224,9 @@ static void record_says_which_fields_it_has(void **state)
 		{ have_vlan_0, ports | NETOBS_HAS_VLAN },
 		{ have_two_vlans,
 		  ports | NETOBS_HAS_VLAN | NETOBS_HAS_OUTER_VLAN },
-		{ be_in_vxlan, ports | outer },
-		{ be_in_geneve, ports | outer },
+		{ be_in_vxlan, ports | udp | NETOBS_HAS_OUTER },
+		{ be_in_vxlan_of_unknown_ends, ports | udp },
+		{ be_in_geneve, ports | udp | NETOBS_HAS_OUTER },
 		{ be_in_gre, ports | tunnel },
 		{ be_in_gre_with_key, ports | tunnel | NETOBS_HAS_VNI },
 		{ be_in_ipip, ports | tunnel },
@@ -276,6 +285,10 @@ static void record_has_the_values_of_tags_and_tunnels(void **state)
 	assert_int_equal(flow.outer_dst_port, 4789);
 	assert_int_equal(flow.outer_src[15], 9);
 	assert_int_equal(flow.outer_dst[15], 8);
+	flow = record_with(be_in_vxlan_of_unknown_ends);
+	assert_int_equal(flow.outer_dst_port, 4789);
+	assert_int_equal(flow.outer_src[15], 0);
+	assert_int_equal(flow.outer_dst[15], 0);
 	flow = record_with(be_in_gre_with_key);
 	assert_int_equal(flow.vni, 0xdeadbeef);
 	flow = record_with(be_in_ipip);

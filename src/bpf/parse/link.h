@@ -21,12 +21,18 @@ static __always_inline bool is_mpls(int type)
 	return type == ETHERTYPE_MPLS || type == ETHERTYPE_MPLS_MULTICAST;
 }
 
+/* The key's field for a tag. */
+static __always_inline __u16 present_vlan(__u16 tci)
+{
+	return (tci & VLAN_ID_MASK) | VLAN_PRESENT;
+}
+
 /* Tags come outermost first. */
 static __always_inline void push_vlan(struct packet *pkt, __u16 tci)
 {
 	if (pkt->key.vlan && !pkt->key.outer_vlan)
 		pkt->key.outer_vlan = pkt->key.vlan;
-	pkt->key.vlan = (tci & VLAN_ID_MASK) | VLAN_PRESENT;
+	pkt->key.vlan = present_vlan(tci);
 }
 
 static __always_inline int parse_vlans(struct cursor *c, struct packet *pkt,

@@ -30,6 +30,7 @@ struct packet {
 	/* Set for tunnelled packets only: key.tunnel. */
 	__u16 outer_src_port;
 	__u16 outer_dst_port;
+	__u32 outer_check;
 	struct ip_addr outer_src;
 	struct ip_addr outer_dst;
 };

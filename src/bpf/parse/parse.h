@@ -41,7 +41,7 @@ static __always_inline int parse_network(struct cursor *c, struct packet *pkt,
  * Which tunnel, and which way: the factor tells the ends apart. Not the ports:
  * a VXLAN source port differs from inner flow to flow.
  */
-static __always_inline __u32 hash_tunnel(const struct packet *outer)
+static __always_inline __u64 hash_tunnel(const struct packet *outer)
 {
 	return hash_fold(3 * hash_addr(&outer->key.src) +
 			 hash_addr(&outer->key.dst));
@@ -52,6 +52,7 @@ static __always_inline int parse_inner(struct cursor *c, struct packet *pkt,
 				       const struct packet *outer,
 				       enum tunnel_type tunnel)
 {
+	__u64 hash;
 	int ret;
 
 	pkt->key.src_port = 0;
@@ -73,7 +74,9 @@ static __always_inline int parse_inner(struct cursor *c, struct packet *pkt,
 	pkt->outer_dst = outer->key.dst;
 	pkt->outer_src_port = outer->key.src_port;
 	pkt->outer_dst_port = outer->key.dst_port;
-	pkt->key.outer_hash = hash_tunnel(outer);
+	hash = hash_tunnel(outer);
+	pkt->key.outer_hash = hash;
+	pkt->outer_check = hash >> 32;
 	return 0;
 }
 

@@ -16,13 +16,28 @@ enum {
 
 /* UDP destination ports; 0 is none. */
 struct tunnel_ports {
-	__u16 vxlan[2];
-	__u16 geneve[2];
+	union {
+		struct {
+			__u16 vxlan[2];
+			__u16 geneve[2];
+		};
+		__u64 all;
+	};
 };
 
 static __always_inline bool has_port(const __u16 ports[2], __u16 port)
 {
 	return port && (port == ports[0] || port == ports[1]);
+}
+
+/* Whether any of them is @port: a lane of 16 bits that has become zero. */
+static __always_inline bool is_tunnel_port(const struct tunnel_ports *ports,
+					   __u16 port)
+{
+	const __u64 ones = 0x0001000100010001ULL;
+	__u64 lanes = ports->all ^ port * ones;
+
+	return port && (lanes - ones) & ~lanes & ones << 15;
 }
 
 static __always_inline enum tunnel_type

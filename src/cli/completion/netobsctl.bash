@@ -8,7 +8,7 @@ _netobsctl_options()
 		echo "-h --help -i --interface -x --exclude --direction" \
 			"-o --output -d --duration -n --count --interval" \
 			"--active-timeout --idle-timeout --per-interface" \
-			"--timestamps --max-flows --attach -r --read --stats" \
+			"--timestamps --max-flows --max-memory --attach -r --read --stats" \
 			"-v --verbose"
 		;;
 	check)
@@ -52,7 +52,8 @@ _netobsctl_values()
 		echo "table json"
 		;;
 	flows:-d | flows:--duration | flows:-n | flows:--count | flows:--interval | \
-		flows:--active-timeout | flows:--idle-timeout | flows:--max-flows)
+		flows:--active-timeout | flows:--idle-timeout | flows:--max-flows | \
+		flows:--max-memory)
 		;;
 	*)
 		return 1

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "tables.h"
+
+#include "errand.h"
+#include "util.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static struct table *level_of(struct tables *tables, uint32_t generation,
+			      uint32_t level)
+{
+	return &tables->levels[generation][level];
+}
+
+static uint32_t n_buckets_of(const struct tables *tables, uint32_t generation)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < TABLE_LEVELS; i++)
+		sum += tables->levels[generation][i].n_buckets;
+	return sum;
+}
+
+static uint32_t index_of(uint32_t generation, uint32_t level)
+{
+	return generation * TABLE_LEVELS + level;
+}
+
+/* Whether the programs find the table. */
+static bool is_in_place(const struct tables *tables, uint32_t generation,
+			uint32_t level)
+{
+	uint32_t index = index_of(generation, level), id;
+
+	return !bpf_map_lookup_elem(tables->outer_fd, &index, &id);
+}
+
+static int create(uint32_t n_buckets)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts,
+		    .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+
+	return bpf_map_create(BPF_MAP_TYPE_ARRAY, "netobs_l2", sizeof(uint32_t),
+			      sizeof(struct flow_bucket), n_buckets, &opts);
+}
+
+static void log_size(const struct tables *tables)
+{
+	log_info(tables->log, "flow tables take %llu KiB",
+		 (unsigned long long)tables_bytes(tables) >> 10);
+}
+
+/* A level that neither we nor the programs have a table at; or TABLE_LEVELS. */
+static uint32_t free_level(const struct tables *tables, uint32_t generation)
+{
+	uint32_t level = 0;
+
+	while (level < TABLE_LEVELS && (tables->levels[generation][level].fd >= 0 ||
+					is_in_place(tables, generation, level)))
+		level++;
+	return level;
+}
+
+static bool is_affordable(const struct tables *tables, uint32_t n_buckets)
+{
+	return !tables->max_bytes ||
+	       tables_bytes(tables) + n_buckets * sizeof(struct flow_bucket) <=
+		       tables->max_bytes;
+}
+
+/* One more table, for all flows that are new from now on. */
+static int add(struct tables *tables, uint32_t generation, uint32_t n_buckets,
+	       int (*set)(int outer_fd, uint32_t index, int inner_fd))
+{
+	struct table_state *state = &tables->states[generation];
+	uint32_t level = free_level(tables, generation), before = state->level;
+	cleanup_fd int fd = -1;
+	int err;
+
+	if (level == TABLE_LEVELS || !is_affordable(tables, n_buckets))
+		return -ENOSPC;
+	fd = create(n_buckets);
+	if (fd < 0)
+		return fd;
+	__atomic_store_n(&state->n_buckets[level], n_buckets, __ATOMIC_SEQ_CST);
+	err = set(tables->outer_fd, index_of(generation, level), fd);
+	if (err)
+		return err;
+	/* Until the one before is in place, its own fallback serves. */
+	if (is_in_place(tables, generation, before))
+		__atomic_store_n(&state->fallback, before, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&state->level, level, __ATOMIC_SEQ_CST);
+	*level_of(tables, generation, level) =
+		(struct table){ TAKE_FD(fd), n_buckets };
+	log_size(tables);
+	return 0;
+}
+
+/* What is in the way is left for the next time. */
+static void remove_others(struct tables *tables, uint32_t generation)
+{
+	uint32_t keep = tables->states[generation].level;
+
+	if (!is_in_place(tables, generation, keep))
+		return;
+	for (uint32_t i = 0; i < TABLE_LEVELS; i++) {
+		struct table *table = level_of(tables, generation, i);
+
+		if (i == keep || table->fd < 0)
+			continue;
+		errand_send(tables->outer_fd, index_of(generation, i), -1);
+		close_fd(&table->fd);
+		table->n_buckets = 0;
+	}
+}
+
+/* Near the cap it is not room that helps, but a drain. */
+static void set_watermark(struct tables *tables, uint32_t generation,
+			  uint64_t watermark)
+{
+	/* Leave a quarter for what comes until then. */
+	uint64_t last = tables->max_flows - tables->max_flows / 4;
+
+	__atomic_store_n(&tables->states[generation].watermark,
+			 min_u64(watermark, last), __ATOMIC_SEQ_CST);
+}
+
+/* As a generation starts. */
+static void reset_watermark(struct tables *tables, uint32_t generation)
+{
+	uint32_t n_buckets = n_buckets_of(tables, generation);
+
+	set_watermark(tables, generation,
+		      tuning_watermark(&tables->tuning, n_buckets));
+}
+
+int tables_init(struct tables *tables, int outer_fd, struct table_state *states,
+		uint64_t max_flows, uint64_t max_bytes, const struct log *log)
+{
+	*tables = (struct tables){
+		.log = log,
+		.outer_fd = outer_fd,
+		.states = states,
+		.max_flows = max_flows,
+		.max_bytes = max_bytes,
+	};
+	tuning_init(&tables->tuning, max_flows, max_bytes);
+	for (uint32_t g = 0; g < GENERATIONS; g++)
+		for (uint32_t i = 0; i < TABLE_LEVELS; i++)
+			level_of(tables, g, i)->fd = -1;
+
+	for (uint32_t g = 0; g < GENERATIONS; g++) {
+		int err = add(tables, g, tuning_fit(&tables->tuning, 0),
+			      errand_run);
+
+		if (err) {
+			log_error(log, "cannot make a flow table: %s",
+				  strerror(-err));
+			return err;
+		}
+		states[g].limit = max_flows;
+		reset_watermark(tables, g);
+	}
+	return 0;
+}
+
+void tables_done(struct tables *tables)
+{
+	if (!tables->states) /* never begun */
+		return;
+	for (uint32_t g = 0; g < GENERATIONS; g++)
+		for (uint32_t i = 0; i < TABLE_LEVELS; i++)
+			close_fd(&level_of(tables, g, i)->fd);
+	*tables = (struct tables){ 0 };
+}
+
+int tables_grow(struct tables *tables, uint32_t generation)
+{
+	struct table_state *state = &tables->states[generation];
+	uint32_t n_buckets =
+		tuning_grow(&tables->tuning, n_buckets_of(tables, generation));
+	int err = n_buckets ? add(tables, generation, n_buckets, errand_send) :
+			      -ENOSPC;
+
+	if (err)
+		return err;
+	set_watermark(tables, generation,
+		      state->inserts + tuning_next_watermark(n_buckets));
+	__atomic_store_n(&state->announced, 0, __ATOMIC_SEQ_CST);
+	return 0;
+}
+
+/* A failure leaves what is there, which works as well, or more slowly. */
+void tables_fit(struct tables *tables, uint32_t generation)
+{
+	uint32_t now, best;
+
+	remove_others(tables, generation);
+	now = n_buckets_of(tables, generation);
+	best = tuning_fit(&tables->tuning, now);
+	if (best != now && add(tables, generation, best, errand_send) == -ENOMEM)
+		log_warning(
+			tables->log,
+			"no memory for a flow table of %u MiB: the old one stays",
+			(uint32_t)(best * sizeof(struct flow_bucket) >> 20));
+	reset_watermark(tables, generation);
+}
+
+uint64_t tables_bytes(const struct tables *tables)
+{
+	uint64_t n_buckets = 0;
+
+	for (uint32_t g = 0; g < GENERATIONS; g++)
+		n_buckets += n_buckets_of(tables, g);
+	return n_buckets * sizeof(struct flow_bucket);
+}
+
+struct flow_bucket *tables_map(const struct table *table, uint32_t first,
+			       uint32_t n)
+{
+	void *pages = mmap(NULL, n * sizeof(struct flow_bucket),
+			   PROT_READ | PROT_WRITE, MAP_SHARED, table->fd,
+			   (off_t)first * sizeof(struct flow_bucket));
+
+	return pages == MAP_FAILED ? NULL : pages;
+}
+
+void tables_unmap(struct flow_bucket *buckets, uint32_t n)
+{
+	munmap(buckets, n * sizeof(struct flow_bucket));
+}
