@@ -66,6 +66,12 @@ static const struct {
 	{ true, true, true, true },
 };
 
+/* COMPAT(<6.6): tcx alone is no way then. */
+static bool is_possible(size_t way)
+{
+	return ways[way].clsact || lab_has_tcx();
+}
+
 static struct attach_options options_of(const struct fixture *f, size_t way)
 {
 	return (struct attach_options){
@@ -85,6 +91,8 @@ static void attached_programs_see_the_directions_asked_for(void **state)
 		struct attachment attachment = ATTACHMENT_NONE;
 		uint64_t before = seen(f), expected;
 
+		if (!is_possible(i))
+			continue;
 		assert_false(is_attached(&attachment));
 		assert_int_equal(
 			attach(&options, LO, "lo", &f->programs, &attachment), 0);
@@ -106,17 +114,21 @@ static void attached_programs_see_the_directions_asked_for(void **state)
 static void attach_to_no_interface_leaves_nothing(void **state)
 {
 	struct fixture *f = *state;
+	uint32_t tried = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
 		struct attach_options options = options_of(f, i);
 		struct attachment attachment = ATTACHMENT_NONE;
 
+		if (!is_possible(i))
+			continue;
 		assert_int_equal(attach(&options, 4711, "ghost0", &f->programs,
 					&attachment),
 				 -ENODEV);
 		assert_false(is_attached(&attachment));
+		tried++;
 	}
-	assert_int_equal(f->witness.errors, ARRAY_SIZE(ways));
+	assert_int_equal(f->witness.errors, tried);
 	assert_true(witness_read(&f->witness, "ghost0"));
 }
 
@@ -194,6 +206,8 @@ static void dropped_attachment_of_a_vanished_interface(void **state)
 		struct attachment attachment = ATTACHMENT_NONE;
 		uint32_t ifindex;
 
+		if (!is_possible(i))
+			continue;
 		lab_run("ip link add v0 type veth peer name v1");
 		ifindex = if_nametoindex("v0");
 		assert_int_equal(attach(&options, ifindex, "v0", &f->programs,

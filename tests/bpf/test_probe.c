@@ -52,6 +52,12 @@ static void probe_finds_what_flows_need(void **state)
 	assert_int_equal(ret, 1);
 }
 
+static bool can_attach(const struct netobs_feature *features)
+{
+	return features[NETOBS_FEATURE_TCX].available ||
+	       features[NETOBS_FEATURE_CLSACT].available;
+}
+
 static void probe_reports_disabled_features_as_absent(void **state)
 {
 	struct netobs_feature features[NETOBS_FEATURES];
@@ -62,8 +68,18 @@ static void probe_reports_disabled_features_as_absent(void **state)
 
 		assert_false(features[i].available);
 		assert_true(features[i].error < 0);
-		assert_int_equal(ret, features[i].need != NETOBS_NEED_REQUIRED);
+		assert_int_equal(ret, features[i].need != NETOBS_NEED_REQUIRED &&
+					      can_attach(features));
 	}
+}
+
+static void probe_finds_tcx_where_it_is(void **state)
+{
+	struct netobs_feature features[NETOBS_FEATURES];
+
+	(void)state;
+	netobs_probe(0, features);
+	assert_int_equal(features[NETOBS_FEATURE_TCX].available, lab_has_tcx());
 }
 
 static void probe_needs_one_way_to_attach(void **state)
@@ -74,7 +90,7 @@ static void probe_needs_one_way_to_attach(void **state)
 
 	(void)state;
 	assert_int_equal(netobs_probe(tcx, features), 1);
-	assert_int_equal(netobs_probe(clsact, features), 1);
+	assert_int_equal(netobs_probe(clsact, features), lab_has_tcx());
 	assert_int_equal(netobs_probe(tcx | clsact, features), 0);
 }
 
@@ -102,6 +118,7 @@ int main(void)
 		cmocka_unit_test(probe_describes_every_feature),
 		cmocka_unit_test(probe_finds_what_flows_need),
 		cmocka_unit_test(probe_reports_disabled_features_as_absent),
+		cmocka_unit_test(probe_finds_tcx_where_it_is),
 		cmocka_unit_test(probe_needs_one_way_to_attach),
 		cmocka_unit_test(probe_leaves_nothing_behind),
 		cmocka_unit_test(probe_without_room_is_refused),

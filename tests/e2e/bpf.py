@@ -135,6 +135,19 @@ def tcx_programs(ns, interface, direction):
     return list(ids[:count])
 
 
+def has_tcx():
+    """Whether this kernel has tcx, without asking netobs."""
+    loopback = 1
+    try:
+        bpf(PROG_QUERY, struct.pack("<IIIIQII", loopback, TCX["ingress"], 0, 0,
+                                    0, 0, 0))
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return False
+    return True
+
+
 def mount_bpffs(where):
     """A BPF file system of the test's own, to pin programs for tc in."""
     path = where.path("bpffs")

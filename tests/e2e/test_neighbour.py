@@ -7,61 +7,14 @@ and after netobsctl runs there, and netobsctl leaves nothing of its own.
 
 import json
 import signal
-import socket
 
 import bpf
 import lab
 import traffic
-from observer import Observer
-
-BLOCKED, OPEN = 7001, 7002
-COUNT = 50
-MODES = ("tcx", "clsact")
+from neighbour import BLOCKED, COUNT, OPEN, NeighbourTest, modes
 
 
-class Neighbour(lab.LabTest):
-    def setUp(self):
-        super().setUp()
-        self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
-        self.lab.wire(self.a, "eth0", ["192.0.2.1/24"], self.b, "eth0",
-                      ["192.0.2.2/24"])
-        self.point = (self.a, "eth0")
-        self.bpffs = bpf.mount_bpffs(self.lab)
-
-    def program(self, verdict, port):
-        made = bpf.Program(verdict, port)
-        self.addCleanup(made.close)
-        return made
-
-    def observe(self, *arguments, **options):
-        return Observer(self.lab, self.a, "-i", "eth0", *arguments,
-                        **options).wait_attached(self.point)
-
-    def snapshot(self):
-        return bpf.snapshot(self.a, "eth0")
-
-    def arrivals(self):
-        """b sends to both ports of a: how much gets there."""
-        with traffic.make_socket(self.b, socket.SOCK_DGRAM,
-                                 "192.0.2.2") as sender, \
-                traffic.make_socket(self.a, socket.SOCK_DGRAM, "192.0.2.1",
-                                    BLOCKED) as blocked, \
-                traffic.make_socket(self.a, socket.SOCK_DGRAM, "192.0.2.1",
-                                    OPEN) as free:
-            for _ in range(COUNT):
-                sender.sendto(b"x", ("192.0.2.1", BLOCKED))
-                sender.sendto(b"x", ("192.0.2.1", OPEN))
-            counts = []
-            for receiver in (blocked, free):
-                receiver.setblocking(False)
-                counts.append(0)
-                try:
-                    while receiver.recv(10):
-                        counts[-1] += 1
-                except BlockingIOError:
-                    pass
-            return tuple(counts)
-
+class Neighbour(NeighbourTest):
     def add_clsact_filter(self, program, direction="ingress"):
         path = f"{self.bpffs}/{program.fd}"
         program.pin(path)
@@ -74,7 +27,7 @@ class Neighbour(lab.LabTest):
         self.add_clsact_filter(drop)
         before = self.snapshot()
         self.assertEqual((0, COUNT), self.arrivals())
-        for runs, mode in enumerate(MODES):
+        for runs, mode in enumerate(modes()):
             observer = self.observe("--attach", mode)
             self.assertEqual((0, COUNT), self.arrivals(), mode)
             result = observer.stop()
@@ -91,40 +44,6 @@ class Neighbour(lab.LabTest):
             self.assertEqual(expected, ports, mode)
         self.note("a dropping clsact filter drops on, and is unchanged")
 
-    def test_tcx_programs_before_and_after_ours(self):
-        there = self.program(bpf.NEXT, OPEN)
-        first = self.program(bpf.NEXT, OPEN)
-        last = self.program(bpf.DROP, BLOCKED)
-        there.attach(*self.point, "ingress", bpf.AFTER)
-        before = self.snapshot()
-        for runs, mode in enumerate(MODES, 1):
-            observer = self.observe("--attach", mode)
-            first.attach(*self.point, "ingress", bpf.BEFORE)
-            last.attach(*self.point, "ingress", bpf.AFTER)
-            programs = bpf.tcx_programs(*self.point, "ingress")
-            self.assertEqual(3 + (mode == "tcx"), len(programs))
-            self.assertEqual((0, COUNT), self.arrivals(), mode)
-            self.assertEqual([2 * runs * COUNT - COUNT, runs * COUNT,
-                              runs * COUNT],
-                             [p.count() for p in (there, first, last)])
-            # Theirs go while we run; what remains, remains in order.
-            first.detach()
-            last.detach()
-            self.assertEqual((COUNT, COUNT), self.arrivals(), mode)
-            result = observer.stop()
-            result.check_conservation()
-            self.assertEqual(before, self.snapshot(), mode)
-            if mode == "tcx":
-                self.assertEqual((4 * COUNT, 4 * COUNT * 29), self.inward(
-                    result))
-        self.note("tcx programs before and after ours all ran")
-
-    @staticmethod
-    def inward(result):
-        mine = [r for r in result.records if r["DstAddr"] == "192.0.2.1" and
-                r["Proto"] == 17]
-        return (sum(r["Packets"] for r in mine), sum(r["Bytes"] for r in mine))
-
     def test_root_qdisc(self):
         for kind, options in (("tbf", ["rate", "1gbit", "burst", "100kb",
                                        "latency", "50ms"]),
@@ -135,7 +54,7 @@ class Neighbour(lab.LabTest):
                 self.a.tc("class", "add", "dev", "eth0", "parent", "1:",
                           "classid", "1:1", "htb", "rate", "1gbit")
             before = self.snapshot()
-            for mode in MODES:
+            for mode in modes():
                 observer = self.observe("--attach", mode)
                 sent = self.qdisc_packets()
                 traffic.ping(self.a, "192.0.2.2", 20)
@@ -151,14 +70,6 @@ class Neighbour(lab.LabTest):
         shown = json.loads(self.a.tc("-s", "-j", "qdisc", "show", "dev",
                                      "eth0", "root"))
         return shown[0]["packets"]
-
-    def test_kill_leaves_no_tcx_link(self):
-        before = self.snapshot()
-        observer = self.observe("--attach", "tcx")
-        self.assertEqual(2, bpf.attached(*self.point))
-        observer.stop(signal.SIGKILL, code=-signal.SIGKILL)
-        self.assertEqual(0, bpf.attached(*self.point))
-        self.assertEqual(before, self.snapshot())
 
     def test_kill_leaves_an_inert_stub_on_clsact(self):
         drop = self.program(bpf.DROP, BLOCKED)
@@ -236,7 +147,7 @@ class Neighbour(lab.LabTest):
         self.assertEqual(0, bpf.attached(*self.point))
 
     def test_two_observers_at_once(self):
-        for mode in MODES:
+        for mode in modes():
             before = self.snapshot()
             first = self.observe("--attach", mode)
             second = self.observe("--attach", mode)

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
 #include <sched.h>
@@ -57,16 +58,27 @@ void lab_read(const char *command, char *buf, uint32_t size)
 /* enum bpf_attach_type of Linux 6.6's include/uapi/linux/bpf.h. */
 enum { TCX_INGRESS = 46, TCX_EGRESS = 47 };
 
+static int query_tcx(uint32_t ifindex, bool egress, uint32_t *ids, uint32_t *n)
+{
+	int type = egress ? TCX_EGRESS : TCX_INGRESS;
+
+	return bpf_prog_query(ifindex, (enum bpf_attach_type)type, 0, NULL, ids,
+			      n);
+}
+
+bool lab_has_tcx(void)
+{
+	uint32_t loopback = 1, ids[16], n = 16;
+
+	return query_tcx(loopback, false, ids, &n) != -EINVAL;
+}
+
 /* COMPAT(<6.6): without tcx there is nothing to ask for. */
 uint32_t lab_count_tcx(const char *interface, bool egress)
 {
 	uint32_t ids[16], n = 16;
-	int type = egress ? TCX_EGRESS : TCX_INGRESS;
 
-	if (bpf_prog_query(if_nametoindex(interface),
-			   (enum bpf_attach_type)type, 0, NULL, ids, &n))
-		return 0;
-	return n;
+	return query_tcx(if_nametoindex(interface), egress, ids, &n) ? 0 : n;
 }
 
 bool lab_is_bare(const char *interface)

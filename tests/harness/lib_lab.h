@@ -26,6 +26,9 @@ void lab_read(const char *command, char *buf, uint32_t size);
 /* Descriptors that this process has open, to see that none leaks. */
 int lab_count_fds(void);
 
+/* Whether this kernel has tcx, without asking netobs. */
+bool lab_has_tcx(void);
+
 /* Programs that tcx links put on an interface of this namespace. */
 uint32_t lab_count_tcx(const char *interface, bool egress);
 

@@ -1,0 +1,60 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""
+A good neighbour of tcx programs: those of others keep their place and their
+say, and no link of ours outlives its process.
+"""
+
+import signal
+
+import bpf
+import lab
+from neighbour import BLOCKED, COUNT, OPEN, NeighbourTest, modes
+
+
+class NeighbourTcx(NeighbourTest):
+    def test_tcx_programs_before_and_after_ours(self):
+        there = self.program(bpf.NEXT, OPEN)
+        first = self.program(bpf.NEXT, OPEN)
+        last = self.program(bpf.DROP, BLOCKED)
+        there.attach(*self.point, "ingress", bpf.AFTER)
+        before = self.snapshot()
+        for runs, mode in enumerate(modes(), 1):
+            observer = self.observe("--attach", mode)
+            first.attach(*self.point, "ingress", bpf.BEFORE)
+            last.attach(*self.point, "ingress", bpf.AFTER)
+            programs = bpf.tcx_programs(*self.point, "ingress")
+            self.assertEqual(3 + (mode == "tcx"), len(programs))
+            self.assertEqual((0, COUNT), self.arrivals(), mode)
+            self.assertEqual([2 * runs * COUNT - COUNT, runs * COUNT,
+                              runs * COUNT],
+                             [p.count() for p in (there, first, last)])
+            # Theirs go while we run; what remains, remains in order.
+            first.detach()
+            last.detach()
+            self.assertEqual((COUNT, COUNT), self.arrivals(), mode)
+            result = observer.stop()
+            result.check_conservation()
+            self.assertEqual(before, self.snapshot(), mode)
+            if mode == "tcx":
+                self.assertEqual((4 * COUNT, 4 * COUNT * 29), self.inward(
+                    result))
+        self.note("tcx programs before and after ours all ran")
+
+    @staticmethod
+    def inward(result):
+        mine = [r for r in result.records if r["DstAddr"] == "192.0.2.1" and
+                r["Proto"] == 17]
+        return (sum(r["Packets"] for r in mine), sum(r["Bytes"] for r in mine))
+
+    def test_kill_leaves_no_tcx_link(self):
+        before = self.snapshot()
+        observer = self.observe("--attach", "tcx")
+        self.assertEqual(2, bpf.attached(*self.point))
+        observer.stop(signal.SIGKILL, code=-signal.SIGKILL)
+        self.assertEqual(0, bpf.attached(*self.point))
+        self.assertEqual(before, self.snapshot())
+
+
+if __name__ == "__main__":
+    lab.main("tcx links", bpf.has_tcx)
