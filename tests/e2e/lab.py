@@ -117,6 +117,10 @@ class Namespace:
         self.run("ethtool", "-K", interface,
                  *(word for name in features for word in (name, state)))
 
+    def has_offload(self, interface, feature):
+        shown = self.run("ethtool", "-k", interface)
+        return f"{feature}: on" in shown
+
     def address(self, interface, *addresses):
         for address in addresses:
             nodad = ["nodad"] if ":" in address else []
