@@ -11,6 +11,11 @@ foreach(tool NETOBS_BPF_CLANG NETOBS_BPFTOOL)
 	endif()
 endforeach()
 
+execute_process(COMMAND ${NETOBS_BPF_CLANG} -dumpversion
+	OUTPUT_VARIABLE clang_version COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCH "^[0-9]+" clang_version ${clang_version})
+set(NETOBS_BPF_CLANG_VERSION ${clang_version} CACHE INTERNAL "Its major version")
+
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
 	set(NETOBS_BPF_ARCH x86)
 	set(NETOBS_VMLINUX_ARCH x86_64)

@@ -152,14 +152,12 @@ endfunction()
 
 # ---- The verifier: what programs cost it must not jump unnoticed -----------
 
-# What the costlier of the compilers makes of it, and a quarter; the kernel gives up at 1000000.
-set(NETOBS_VERIFIER_LIMIT 56000)
-
 function(netobs_verifier_test)
-	add_executable(verifier ${PROJECT_SOURCE_DIR}/cmake/verifier.c)
+	add_executable(verifier ${tests_dir}/verifier/verifier.c)
 	target_link_libraries(verifier PRIVATE PkgConfig::LIBBPF)
 	netobs_target_flags(verifier)
-	netobs_test(bpf.verifier bpf 120 verifier ${NETOBS_VERIFIER_LIMIT} ${NETOBS_BPF_OBJECTS})
+	netobs_test(bpf.verifier bpf 120 ${NETOBS_PYTHON} ${tests_dir}/verifier/check.py
+		$<TARGET_FILE:verifier> ${NETOBS_BPF_CLANG_VERSION} ${NETOBS_BPF_OBJECTS})
 endfunction()
 
 # ---- Scripts: end to end, and the ABI --------------------------------------

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * verifier LIMIT OBJECT...: how many instructions the kernel's verifier walks
- * to accept each program. Fails when one is refused, or takes more than LIMIT.
+ * verifier OBJECT...: what the kernel's verifier says of each program, a line
+ * each: OBJECT/PROGRAM, instructions that it walked, bytes of stack.
  */
 #include <bpf/libbpf.h>
 #include <libgen.h>
@@ -20,22 +20,42 @@ static long processed(const char *log)
 	return found ? strtol(found + strlen("processed "), NULL, 10) : -1;
 }
 
-static bool report(const char *object, const struct bpf_program *program,
-		   const char *log, long limit)
+/* "stack depth 312+0+48": a frame of each function, which may all be in use. */
+static long stack_depth(const char *log)
 {
-	long n = processed(log);
+	static const char words[] = "stack depth ";
+	const char *at = strstr(log, words);
+	long sum = 0;
 
-	printf("%8ld  %s %s\n", n, object, bpf_program__name(program));
-	if (n < 0)
-		fprintf(stderr, "the kernel did not say how many: %s\n", log);
-	else if (n > limit)
-		fprintf(stderr, "more than %ld\n", limit);
-	return n >= 0 && n <= limit;
+	if (!at)
+		return -1;
+	at += strlen(words) - 1;
+	do {
+		char *end;
+
+		sum += strtol(at + 1, &end, 10);
+		at = end;
+	} while (*at == '+');
+	return sum;
+}
+
+static bool report(const char *object, const struct bpf_program *program,
+		   const char *log)
+{
+	long instructions = processed(log);
+	long stack = stack_depth(log);
+
+	if (instructions < 0 || stack < 0) {
+		fprintf(stderr, "%s: the kernel did not say: %s\n", object, log);
+		return false;
+	}
+	printf("%.*s/%s %ld %ld\n", (int)strcspn(object, "."), object,
+	       bpf_program__name(program), instructions, stack);
+	return true;
 }
 
 /* Each program has a log of its own: @logs holds LOG_SIZE bytes for each. */
-static bool check_object(struct bpf_object *object, const char *name,
-			 char *logs, long limit)
+static bool load_object(struct bpf_object *object, const char *name, char *logs)
 {
 	struct bpf_program *program;
 	bool good = true;
@@ -52,13 +72,13 @@ static bool check_object(struct bpf_object *object, const char *name,
 	}
 	log = logs;
 	bpf_object__for_each_program(program, object) {
-		good = report(name, program, log, limit) && good;
+		good = report(name, program, log) && good;
 		log += LOG_SIZE;
 	}
 	return good;
 }
 
-static bool check(char *path, long limit)
+static bool load(char *path)
 {
 	struct bpf_object *object = bpf_object__open_file(path, NULL);
 	struct bpf_program *program;
@@ -71,7 +91,7 @@ static bool check(char *path, long limit)
 	bpf_object__for_each_program(program, object)
 		n++;
 	logs = calloc(n + 1, LOG_SIZE);
-	good = logs && check_object(object, basename(path), logs, limit);
+	good = logs && load_object(object, basename(path), logs);
 	bpf_object__close(object);
 	free(logs);
 	return good;
@@ -79,9 +99,9 @@ static bool check(char *path, long limit)
 
 int main(int argc, char **argv)
 {
-	bool good = argc > 2;
+	bool good = argc > 1;
 
-	for (int i = 2; i < argc; i++)
-		good = check(argv[i], strtol(argv[1], NULL, 10)) && good;
+	for (int i = 1; i < argc; i++)
+		good = load(argv[i]) && good;
 	return good ? 0 : 1;
 }

@@ -1,0 +1,29 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""
+check.py VERIFIER CLANG-VERSION OBJECT...: this kernel's figures, and the baseline.
+"""
+
+import os
+import subprocess
+import sys
+
+import budget
+
+
+def main(verifier, clang, *objects):
+    release = os.uname().release
+    text = subprocess.run([verifier, *objects], check=True, text=True,
+                          stdout=subprocess.PIPE).stdout
+    costs = budget.parse(text, release, int(clang))
+    print("kernel, clang, program, instructions, stack:")
+    for cost in costs:
+        print(cost.line(), end="")
+    found = budget.jumps(costs, budget.read_baseline())
+    if found:
+        print(*found, "If it must be: ./dev vm --update-baseline", sep="\n")
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
