@@ -4,9 +4,11 @@ Other people's BPF programs, and a look at what is attached: bpf(2) without a
 library, as iproute2 and bpftool of Debian 12 do not know tcx yet.
 """
 
+import contextlib
 import ctypes
 import errno
 import os
+import resource
 import struct
 
 import lab
@@ -72,10 +74,18 @@ def counting_program(map_fd, verdict, port):
     return b"".join(head + match + count + other)
 
 
+def unlock_memory():
+    """COMPAT(<5.11): netobs' maps count against the same limit as ours."""
+    unlimited = (resource.RLIM_INFINITY,) * 2
+    with contextlib.suppress(ValueError): # may be out of this root's power
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, unlimited)
+
+
 class Program:
     """A tc program that counts packets to a UDP port and decides on them."""
 
     def __init__(self, verdict, port):
+        unlock_memory()
         self.map, _ = bpf(MAP_CREATE, struct.pack("<IIII", MAP_TYPE_ARRAY, 4,
                                                   8, 1))
         code = ctypes.create_string_buffer(
