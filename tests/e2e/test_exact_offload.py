@@ -25,7 +25,15 @@ SIZE = 20 << 20
 
 
 def largest_frame(file):
-    return max(int(fields["frame.len"][0]) for fields in truth.dissect(file))
+    """By the record headers of a pcap file that tcpdump wrote here."""
+    with open(file, "rb") as capture:
+        data = capture.read()
+    at, largest = 24, 0
+    while at < len(data):
+        kept, length = struct.unpack_from("=II", data, at + 8)
+        at += 16 + kept
+        largest = max(largest, length)
+    return largest
 
 
 def is_large(file):
