@@ -46,6 +46,11 @@ def wait_for(condition, what, seconds=10.0):
         time.sleep(0.01)
 
 
+def sized(amount):
+    """So much traffic; less where an emulated machine would take minutes."""
+    return amount // int(os.environ.get("NETOBS_TEST_SHRINK", "1"))
+
+
 def die_with_parent():
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 

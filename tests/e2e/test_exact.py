@@ -11,6 +11,9 @@ import truth
 from exact import ExactTest
 from observer import EGRESS, INGRESS, points
 
+SIZE = lab.sized(20 << 20)
+FLOWS = lab.sized(5000)
+
 
 class Exact(ExactTest):
     def compare(self, send, *arguments, ipv6=True):
@@ -39,12 +42,12 @@ class Exact(ExactTest):
 
     def test_tcp_ipv4(self):
         self.compare(lambda: traffic.tcp(
-            self.a, self.A4, self.b, self.B4, 20 << 20, answer=1 << 20),
+            self.a, self.A4, self.b, self.B4, SIZE, answer=SIZE // 20),
             ipv6=False)
 
     def test_tcp_ipv6(self):
         self.compare(lambda: traffic.tcp(
-            self.a, self.A6, self.b, self.B6, 20 << 20, answer=1 << 20))
+            self.a, self.A6, self.b, self.B6, SIZE, answer=SIZE // 20))
 
     def test_udp(self):
         sizes = [1, 18, 19, 500, 1471, 1472] * 200
@@ -60,11 +63,11 @@ class Exact(ExactTest):
         sent = {}
         def send():
             sent.update(traffic.flood(
-                self.lab, self.a, "eth0", "--flows", 5000, "--packets", 30000,
+                self.lab, self.a, "eth0", "--flows", FLOWS, "--packets", 6 * FLOWS,
                 "--rate", 30000, "--cpus", "0,1", "--payload", 100))
         result, real = self.compare(send, "--interval", "0.2",
                                     ipv6=False)
-        self.assertEqual(5000, len(real))
+        self.assertEqual(FLOWS, len(real))
         self.assertEqual((sent["packets"], sent["bytes"]), result.exported())
         self.assertEqual(0, sent["refused"])
 

@@ -21,7 +21,7 @@ from observer import Observer
 
 SEGMENTATION = ("tso", "gso", "tx-udp-segmentation")
 MTU_FRAME = 1514
-SIZE = 20 << 20
+SIZE = lab.sized(20 << 20)
 
 
 def largest_frame(file):

@@ -14,7 +14,7 @@ from exact import ExactTest
 VNI = 4242
 SEGMENTATION = ("tso", "gso", "tx-udp-segmentation", "tx-udp_tnl-segmentation",
                 "tx-udp_tnl-csum-segmentation")
-SIZE = 10 << 20
+SIZE = lab.sized(10 << 20)
 
 
 class Vxlan(ExactTest):
@@ -38,7 +38,7 @@ class Vxlan(ExactTest):
     def send(self):
         traffic.ping(self.a, self.B, 10)
         traffic.udp(self.a, self.A, self.b, self.B, [10, 1400] * 100)
-        traffic.tcp(self.a, self.A, self.b, self.B, SIZE, answer=1 << 20)
+        traffic.tcp(self.a, self.A, self.b, self.B, SIZE, answer=SIZE // 10)
 
     def test_inner_and_outer(self):
         """

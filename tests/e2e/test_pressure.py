@@ -17,7 +17,8 @@ import lab
 import traffic
 from observer import Observer, in_mib
 
-MILLION = 1_000_000
+MILLION = lab.sized(1_000_000)
+FLOWS = lab.sized(20000)
 MIB = 1 << 20
 
 
@@ -54,14 +55,14 @@ class Pressure(lab.LabTest):
 
     def test_many_flows_while_generations_flip(self):
         observer = self.observe("--interval", "0.02")
-        sent = self.flood("--seconds", 5, "--flows", 20000)
+        sent = self.flood("--seconds", 5, "--flows", FLOWS)
         result = observer.stop()
         result.check_conservation()
         self.assert_sent_is_seen(sent, result)
         self.assertEqual((sent["packets"], sent["bytes"]), result.exported())
-        self.assertEqual(20000, len({(r["SrcAddr"], r["SrcPort"])
+        self.assertEqual(FLOWS, len({(r["SrcAddr"], r["SrcPort"])
                                      for r in result.records}))
-        self.note(f"{sent['packets']} packets of 20000 flows, all exported in "
+        self.note(f"{sent['packets']} packets of {FLOWS} flows, all exported in "
                   f"{len(result.records)} records")
 
     def test_million_flows_in_one_interval(self):

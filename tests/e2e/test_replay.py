@@ -174,7 +174,7 @@ class Replay(lab.LabTest):
             "-w", path, *options, ns=a, stderr=subprocess.PIPE, text=True)
         while "listening on" not in process.stderr.readline():
             self.assertIsNone(process.poll())
-        traffic.tcp(a, "192.0.2.1", b, "192.0.2.2", 2 << 20)
+        traffic.tcp(a, "192.0.2.1", b, "192.0.2.2", lab.sized(2 << 20))
         traffic.ping(a, "2001:db8::2", 10, 3000)
         lab.time.sleep(0.5)
         process.terminate()
