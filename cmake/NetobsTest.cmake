@@ -177,6 +177,14 @@ function(netobs_script_tests label timeout)
 	endforeach()
 endfunction()
 
+# ---- Other kernels: tests of the build without sanitizers, in QEMU ---------
+
+function(netobs_vm_test name kernel)
+	netobs_test(vm.${name} vm 1500 ${NETOBS_PYTHON} ${tests_dir}/vm/vm.py
+		--build ${NETOBS_RELEASE_DIR} --quick ${kernel})
+	set_tests_properties(vm.${name} PROPERTIES FIXTURES_REQUIRED release)
+endfunction()
+
 # Where this build has sanitizers, one without is made first.
 function(netobs_release_fixture)
 	if(NETOBS_RELEASE_DIR STREQUAL PROJECT_BINARY_DIR)
@@ -185,7 +193,7 @@ function(netobs_release_fixture)
 	netobs_test(release.configure release 120 ${CMAKE_COMMAND}
 		-S ${PROJECT_SOURCE_DIR} -B ${NETOBS_RELEASE_DIR} -G ${CMAKE_GENERATOR}
 		-DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=${CMAKE_C_COMPILER}
-		-DNETOBS_TESTS=OFF -DNETOBS_WERROR=${NETOBS_WERROR})
+		-DNETOBS_TESTS=ON -DNETOBS_WERROR=${NETOBS_WERROR})
 	netobs_test(release.build release 600 ${CMAKE_COMMAND} --build ${NETOBS_RELEASE_DIR})
 	set_tests_properties(release.configure release.build PROPERTIES FIXTURES_SETUP release)
 	set_tests_properties(release.build PROPERTIES DEPENDS release.configure)
@@ -204,4 +212,8 @@ if(NETOBS_TESTS)
 	netobs_fuzz_tests()
 	netobs_script_tests(abi 600)
 	netobs_script_tests(e2e 900)
+	if(NETOBS_VMLINUX_ARCH STREQUAL "x86_64")
+		netobs_vm_test(oldest 5.10)
+		netobs_vm_test(newest newest)
+	endif()
 endif()

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""
+One guest in QEMU, without hardware virtualisation: its root is the host's file
+system, read-only; what it finds goes to a directory that it may write to.
+"""
+
+import ctypes
+import os
+import signal
+import subprocess
+
+import initramfs
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MEMORY_MIB = 3072
+PR_SET_PDEATHSIG = 1
+# One thread takes turns in being the guest's CPUs: with a thread for each, a CPU
+# may run code that another is patching, and the kernel dies of an int3.
+ACCELERATOR = "tcg,thread=single"
+# A simple one: kernels spend two to three times as long in an emulation of all
+# that "max" has. cmpxchg16b crashes Linux 6.12 under QEMU 7.2.
+CPU = "Nehalem,-cx16"
+# Without what only costs time in an emulated machine. All clocks of the guest
+# are the host's, though kernels before 5.13 find them apart.
+FASTER = "mitigations=off nokaslr audit=0 apparmor=0 tsc=reliable"
+
+
+def die_with_parent():
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def share(tag, path, *options):
+    return ["-virtfs", ",".join(("local", f"path={path}", f"mount_tag={tag}",
+                                 "security_model=none", "multidevs=remap",
+                                 *options))]
+
+
+def command(kernel, initrd, out, cpus, serial):
+    guest = os.path.join(HERE, "guest.sh")
+    return [
+        "qemu-system-x86_64", "-accel", ACCELERATOR, "-cpu", CPU,
+        "-smp", str(cpus), "-m", str(MEMORY_MIB), "-nodefaults",
+        "-no-user-config", "-display", "none", "-no-reboot",
+        "-kernel", kernel.image, "-initrd", initrd, "-append",
+        f"console=ttyS0 panic=-1 loglevel=4 {FASTER} netobs_guest={guest}",
+        "-serial", serial, "-device", "virtio-rng-pci",
+        *share("host", "/", "readonly=on"), *share("out", out)]
+
+
+running = set()
+
+
+def stop_all():
+    """For whoever is not to wait for the guests of other threads."""
+    for process in list(running):
+        process.kill()
+
+
+def boot(kernel, out, cpus, limit_s, shell=False):
+    """
+    Run a guest until it powers off; False when it had to be stopped. Its
+    console goes to @out/console.log, or with @shell to the terminal.
+    """
+    initrd = os.path.join(out, "initramfs")
+    with open(os.path.join(HERE, "init.sh"), encoding="utf-8") as file:
+        initramfs.make(kernel, file.read(), initrd)
+    serial = "mon:stdio" if shell else f"file:{out}/console.log"
+    process = subprocess.Popen(
+        command(kernel, initrd, out, cpus, serial), preexec_fn=die_with_parent,
+        stdin=None if shell else subprocess.DEVNULL)
+    running.add(process)
+    try:
+        return process.wait(None if shell else limit_s) == 0
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        process.kill()
+        process.wait()
+        running.remove(process)
+        os.unlink(initrd)

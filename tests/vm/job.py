@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""What a guest is to do: shell text that guest.sh reads."""
+
+import glob
+import os
+import re
+import shlex
+
+import boot
+
+SOURCE = os.path.dirname(os.path.dirname(boot.HERE))
+# An emulated machine is some twenty times slower than a real one.
+SHRINK = 10
+
+
+def clang(build):
+    """The major version of what compiled the BPF programs."""
+    with open(os.path.join(build, "CMakeCache.txt"), encoding="utf-8") as file:
+        return int(re.search(r"^NETOBS_BPF_CLANG_VERSION:\w+=(.*)$",
+                             file.read(), re.M).group(1))
+
+
+def verifier(build):
+    """The command that tells what the library's programs cost the verifier."""
+    sources = sorted(glob.glob(f"{SOURCE}/src/bpf/*.bpf.c"))
+    return [f"{build}/verifier"] + [
+        f"{build}/bpf/{os.path.basename(source)[:-2]}.o" for source in sources]
+
+
+def look(build):
+    return [f"{shlex.join([f'{build}/netobsctl', 'check', '-o', 'json'])} "
+            '>"$out/check.json"',
+            f'{shlex.join(verifier(build))} >"$out/verifier"']
+
+
+def ctest(build, cpus, tests, without):
+    command = ["ctest", "--test-dir", build, "-V", "-j", str(cpus),
+               "-L", "^(bpf|e2e)$", "-R", tests]
+    if without:
+        command += ["-E", without]
+    return [f"export NETOBS_TEST_SHRINK={SHRINK}", shlex.join(command)]
+
+
+def shell():
+    return ["setsid -cw bash -l </dev/ttyS0 >/dev/ttyS0 2>&1"]
+
+
+def write(out, kernel, lines):
+    with open(os.path.join(out, "job"), "w", encoding="utf-8") as file:
+        file.write(f"modules={shlex.quote(kernel.modules)}\n")
+        file.write("run()\n{\n\tcd /tmp || return\n")
+        file.writelines(f"\t{line}\n" for line in lines)
+        file.write("}\n")

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""The kernels of the matrix, and where unpacked ones are kept."""
+
+import os
+from dataclasses import dataclass
+
+# Name, and the Debian suite that has it.
+SUITES = {"5.10": "bullseye", "6.1": "bookworm", "6.12": "trixie",
+          "newest": "sid"}
+
+
+@dataclass
+class Kernel:
+    """A kernel that lies unpacked in a directory."""
+
+    name: str
+    directory: str
+
+    @property
+    def modules(self):
+        return os.path.join(self.directory, "lib/modules")
+
+    @property
+    def release(self):
+        """What uname -r will say."""
+        (release,) = os.listdir(self.modules)
+        return release
+
+    @property
+    def image(self):
+        return os.path.join(self.directory, "vmlinuz")
+
+
+def cache_directory():
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.path.join(home, "netobs", "kernels")
+
+
+def cached(name):
+    return Kernel(name, os.path.join(cache_directory(), name))

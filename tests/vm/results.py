@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""What a guest left in its directory: the features it has, and its tests."""
+
+import json
+import os
+import re
+from dataclasses import dataclass, field
+
+# ctest -V puts the number of a test before each line of its output.
+STARTED = re.compile(r"^\s+Start\s+(\d+): (\S+)$")
+ENDED = re.compile(r"^\s*\d+/\d+ Test +#\d+: (\S+) \.*(.*?) +([\d.]+) sec$")
+REASON = re.compile(r"^(\d+): (this kernel has no .*)$")
+
+
+@dataclass
+class Outcome:
+    """passed, absent, or in what way it failed; `reason`: why absent."""
+
+    status: str
+    seconds: float = 0
+    reason: str = ""
+
+    @property
+    def failed(self):
+        return self.status not in ("passed", "absent")
+
+
+@dataclass
+class Guest:
+    """One run of one kernel."""
+
+    title: str
+    features: dict = field(default_factory=dict)
+    tests: dict = field(default_factory=dict)
+    problem: str = ""
+
+    @property
+    def failed(self):
+        return bool(self.problem) or not self.tests or any(
+            outcome.failed for outcome in self.tests.values())
+
+
+def read(directory, name):
+    try:
+        with open(os.path.join(directory, name), encoding="utf-8",
+                  errors="replace") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
+
+
+def status_of(words):
+    words = words.strip(" *").lower()
+    return {"skipped": "absent"}.get(words, words)
+
+
+def parse_tests(log):
+    """{name: Outcome} of what ctest said; what never ended is "hangs"."""
+    names, tests, reasons = {}, {}, {}
+    for line in log.splitlines():
+        if found := STARTED.match(line):
+            names[found.group(1)] = found.group(2)
+            tests[found.group(2)] = Outcome("hangs")
+        elif found := REASON.match(line):
+            reasons[names.get(found.group(1))] = found.group(2)
+        elif found := ENDED.match(line):
+            name, words, seconds = found.groups()
+            tests[name] = Outcome(status_of(words), float(seconds),
+                                  reasons.get(name, ""))
+    return tests
+
+
+def parse_features(text):
+    return {feature["name"]: feature["available"]
+            for feature in json.loads(text)["features"]} if text else {}
+
+
+def collect(directory, title, ended):
+    """The guest's results; not @ended: it did not switch itself off."""
+    guest = Guest(title, parse_features(read(directory, "check.json")),
+                  parse_tests(read(directory, "output.log")))
+    if not ended:
+        guest.problem = "hung, and was stopped"
+    elif not os.path.exists(os.path.join(directory, "ended")):
+        guest.problem = "crashed"
+    elif not guest.tests:
+        guest.problem = "ran no test"
+    return guest

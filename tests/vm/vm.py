@@ -1,0 +1,182 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""The BPF and end-to-end tests under other kernels, each booted in QEMU."""
+
+import argparse
+import concurrent.futures
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import boot
+import fetch
+import job
+import kernels
+import report
+import results
+
+sys.path.insert(0, os.path.join(job.SOURCE, "tests/verifier"))
+import budget # pylint: disable=wrong-import-position
+
+CPUS, MANY_CPUS = 2, 8
+LIMIT_S = 2400
+# What ./dev test has time for: programs, store and exact counts, but not what
+# loads the programs dozens of times.
+QUICK, SLOW = r"^(bpf\.|e2e\.exact)", r"^bpf\.(attach|context)$"
+
+
+@dataclass
+class Run:
+    """One boot of one kernel."""
+
+    kernel: kernels.Kernel
+    cpus: int
+    out: str
+
+    @property
+    def title(self):
+        cpus = f" x{self.cpus}" if self.cpus != CPUS else ""
+        return self.kernel.release.removesuffix("-amd64") + cpus
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(prog="./dev vm", description=__doc__)
+    parser.add_argument("version", nargs="*", metavar="VERSION",
+                        help=f"{', '.join(kernels.SUITES)}; all by default, "
+                        f"and the newest with {MANY_CPUS} CPUs")
+    parser.add_argument("--cpus", type=int, metavar="N",
+                        help=f"CPUs of a guest (default: {CPUS})")
+    parser.add_argument("--tests", default="", metavar="PATTERN",
+                        help="run those whose name matches")
+    parser.add_argument("--quick", action="store_true",
+                        help="run those that ./dev test does")
+    parser.add_argument("--shell", action="store_true",
+                        help="run a shell instead")
+    parser.add_argument("--refresh", action="store_true",
+                        help="fetch the kernels anew")
+    parser.add_argument("--update-baseline", action="store_true",
+                        help="write down what the programs cost the verifier")
+    parser.add_argument("--jobs", type=int, metavar="N", default=os.cpu_count(),
+                        help="guests at a time (default: %(default)s)")
+    parser.add_argument("--build", required=True, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    for version in arguments.version:
+        if version not in kernels.SUITES:
+            parser.error(f"there is no kernel {version}, but "
+                         f"{', '.join(kernels.SUITES)}")
+    arguments.without = SLOW if arguments.quick else ""
+    if arguments.quick:
+        arguments.tests = QUICK
+    if arguments.shell and len(arguments.version) != 1:
+        parser.error("--shell wants one VERSION")
+    return arguments
+
+
+def plan(arguments):
+    """The boots that were asked for, their kernels fetched."""
+    chosen = [(name, arguments.cpus or CPUS)
+              for name in arguments.version or kernels.SUITES]
+    if not (arguments.version or arguments.cpus or arguments.update_baseline):
+        chosen.append((list(kernels.SUITES)[-1], MANY_CPUS))
+    fetched = {name: fetch.ensure(name, arguments.refresh)
+               for name in dict.fromkeys(name for name, _ in chosen)}
+    return [Run(fetched[name], cpus,
+                os.path.join(arguments.build, "vm", f"{name}-{cpus}"))
+            for name, cpus in chosen]
+
+
+def start(run, lines, **options):
+    """Boot once; whether the guest came to its end."""
+    shutil.rmtree(run.out, ignore_errors=True)
+    os.makedirs(run.out)
+    job.write(run.out, run.kernel, lines)
+    return boot.boot(run.kernel, run.out, run.cpus, LIMIT_S, **options)
+
+
+def together(action, runs, jobs):
+    """@action of each run, several at a time; stopped all with the first error."""
+    with concurrent.futures.ThreadPoolExecutor(max(1, jobs)) as pool:
+        try:
+            return list(pool.map(action, runs))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            boot.stop_all()
+            raise
+
+
+def test(arguments, runs):
+    """All guests' tests, and the table; whether all is well."""
+    def one(run):
+        lines = job.look(arguments.build) + job.ctest(
+            arguments.build, run.cpus, arguments.tests, arguments.without)
+        guest = results.collect(run.out, run.title, start(run, lines))
+        print(f"{run.title}: {'FAILED' if guest.failed else 'passed'}",
+              flush=True)
+        return guest
+
+    guests = together(one, runs, arguments.jobs)
+    print(f"\n{report.table(guests)}\n")
+    for line in report.absences(guests):
+        print(line)
+    print("\nThe verifier (kernel, clang, program, instructions, stack):")
+    for run in runs:
+        print("".join(cost.line() for cost in costs(arguments, run)), end="")
+    for run, guest in zip(runs, guests):
+        if guest.failed:
+            logs = [(name, results.read(run.out, name))
+                    for name in ("console.log", "output.log")]
+            print(f"\n{report.failure(guest, run.out, logs)}")
+    return not any(guest.failed for guest in guests)
+
+
+def costs(arguments, run):
+    return budget.parse(results.read(run.out, "verifier"), run.kernel.release,
+                        job.clang(arguments.build))
+
+
+def update_baseline(arguments, runs):
+    """The verifier's figures of the guests and of this machine."""
+    def one(run):
+        if not start(run, job.look(arguments.build)) or \
+                not costs(arguments, run):
+            raise fetch.FetchError(f"{run.title} tells no figures: see "
+                                   f"{run.out}")
+        return costs(arguments, run)
+
+    found = [cost for part in together(one, runs, arguments.jobs)
+             for cost in part]
+    text = subprocess.run(job.verifier(arguments.build), check=True, text=True,
+                          stdout=subprocess.PIPE).stdout
+    budget.write_baseline(found + budget.parse(text, os.uname().release,
+                                               job.clang(arguments.build)))
+    return True
+
+
+def shell(_, runs):
+    return start(runs[0], job.shell(), shell=True)
+
+
+def interrupt(_signal, _frame):
+    raise KeyboardInterrupt
+
+
+def main():
+    signal.signal(signal.SIGTERM, interrupt)
+    arguments = parse_arguments()
+    arguments.build = os.path.abspath(arguments.build)
+    action = (shell if arguments.shell else update_baseline
+              if arguments.update_baseline else test)
+    try:
+        good = action(arguments, plan(arguments))
+    except fetch.FetchError as error:
+        sys.exit(f"./dev vm: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    sys.exit(not good)
+
+
+if __name__ == "__main__":
+    main()
