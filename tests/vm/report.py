@@ -56,14 +56,17 @@ def absences(guests):
             for words, titles in found.items()]
 
 
-def tail(text):
-    return "\n".join(f"  | {line}" for line in text.splitlines()[-TAIL:])
+def tail(lines):
+    return [f"  | {line}" for line in lines[-TAIL:]]
 
 
-def failure(guest, directory, logs):
-    """What went wrong in a guest, and the end of each of its @logs."""
-    failed = [name for name, outcome in guest.tests.items() if outcome.failed]
-    lines = [f"{guest.title}: {guest.problem or ', '.join(failed)}"]
-    for name, text in logs:
-        lines += [f"  {directory}/{name} ends with:", tail(text)]
+def failure(guest, console):
+    """What went wrong in a guest, and the last words of whatever did."""
+    lines = []
+    if guest.problem:
+        lines += [f"{guest.title}: {guest.problem}", *tail(console.splitlines())]
+    for name, outcome in guest.tests.items():
+        if outcome.failed:
+            lines += [f"{guest.title}: {name} {outcome.status}",
+                      *tail(outcome.output)]
     return "\n".join(lines)

@@ -9,20 +9,25 @@ from dataclasses import dataclass, field
 # ctest -V puts the number of a test before each line of its output.
 STARTED = re.compile(r"^\s+Start\s+(\d+): (\S+)$")
 ENDED = re.compile(r"^\s*\d+/\d+ Test +#\d+: (\S+) \.*(.*?) +([\d.]+) sec$")
-REASON = re.compile(r"^(\d+): (this kernel has no .*)$")
+SAID = re.compile(r"^(\d+): (.*)$")
 
 
 @dataclass
 class Outcome:
-    """passed, absent, or in what way it failed; `reason`: why absent."""
+    """passed, absent, or in what way it failed; and what it said."""
 
     status: str
     seconds: float = 0
-    reason: str = ""
+    output: list = field(default_factory=list)
 
     @property
     def failed(self):
         return self.status not in ("passed", "absent")
+
+    @property
+    def reason(self):
+        """Why it is absent: the last thing such a test says."""
+        return self.output[-1]
 
 
 @dataclass
@@ -56,17 +61,17 @@ def status_of(words):
 
 def parse_tests(log):
     """{name: Outcome} of what ctest said; what never ended is "hangs"."""
-    names, tests, reasons = {}, {}, {}
+    tests, by_number = {}, {}
     for line in log.splitlines():
         if found := STARTED.match(line):
-            names[found.group(1)] = found.group(2)
-            tests[found.group(2)] = Outcome("hangs")
-        elif found := REASON.match(line):
-            reasons[names.get(found.group(1))] = found.group(2)
+            number, name = found.groups()
+            tests[name] = by_number[number] = Outcome("hangs")
+        elif (found := SAID.match(line)) and found.group(1) in by_number:
+            by_number[found.group(1)].output.append(found.group(2))
         elif found := ENDED.match(line):
             name, words, seconds = found.groups()
-            tests[name] = Outcome(status_of(words), float(seconds),
-                                  reasons.get(name, ""))
+            tests[name].status = status_of(words)
+            tests[name].seconds = float(seconds)
     return tests
 
 
