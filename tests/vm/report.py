@@ -49,9 +49,8 @@ def absences(guests):
     found = {}
     for guest in guests:
         for name, outcome in guest.tests.items():
-            if outcome.status == "absent":
-                found.setdefault(f"{name}: {outcome.reason}", []).append(
-                    guest.title)
+            for reason in dict.fromkeys(outcome.absences):
+                found.setdefault(f"{name}: {reason}", []).append(guest.title)
     return [f"-  {words} ({', '.join(titles)})"
             for words, titles in found.items()]
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 # ctest -V puts the number of a test before each line of its output.
 STARTED = re.compile(r"^\s+Start\s+(\d+): (\S+)$")
 ENDED = re.compile(r"^\s*\d+/\d+ Test +#\d+: (\S+) \.*(.*?) +([\d.]+) sec$")
+SKIPPED = re.compile(r"skipped '(this kernel has no .*)'$")
 SAID = re.compile(r"^(\d+): (.*)$")
 
 
@@ -25,9 +26,12 @@ class Outcome:
         return self.status not in ("passed", "absent")
 
     @property
-    def reason(self):
-        """Why it is absent: the last thing such a test says."""
-        return self.output[-1]
+    def absences(self):
+        """What it lacks: the last thing that a test says; or parts of it do."""
+        if self.status == "absent":
+            return self.output[-1:]
+        parts = [SKIPPED.search(line) for line in self.output]
+        return [f"in part: {part.group(1)}" for part in parts if part]
 
 
 @dataclass
