@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 
+import clock
 import initramfs
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -42,7 +43,8 @@ def command(kernel, initrd, out, cpus, serial):
         "-smp", str(cpus), "-m", str(MEMORY_MIB), "-nodefaults",
         "-no-user-config", "-display", "none", "-no-reboot",
         "-kernel", kernel.image, "-initrd", initrd, "-append",
-        f"console=ttyS0 panic=-1 loglevel=4 {FASTER} netobs_guest={guest}",
+        f"console=ttyS0 panic=-1 loglevel=4 {FASTER} "
+        f"tsc_early_khz={clock.tsc_khz()} netobs_guest={guest}",
         "-serial", serial, "-device", "virtio-rng-pci",
         *share("host", "/", "readonly=on"), *share("out", out)]
 
