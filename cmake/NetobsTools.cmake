@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Programs that make traffic, for tests and benchmarks: never with sanitizers.
+
+find_package(Threads REQUIRED)
+
+file(GLOB tool_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/tools/*.c)
+foreach(source ${tool_sources})
+	get_filename_component(name ${source} NAME_WE)
+	add_executable(tool_${name} ${source})
+	target_compile_options(tool_${name} PRIVATE -O2)
+	target_link_libraries(tool_${name} PRIVATE Threads::Threads)
+	set_target_properties(tool_${name} PROPERTIES OUTPUT_NAME ${name}
+		RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tools)
+	netobs_target_language(tool_${name})
+endforeach()
