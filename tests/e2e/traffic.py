@@ -118,20 +118,3 @@ def flood(where, ns, interface, *arguments):
     if process.returncode:
         raise RuntimeError("flowgen failed")
     return json.loads(out)
-
-
-def slowdown(where, ns, interface, make_observer, *arguments):
-    """
-    What observing costs a sender, as a ratio of times: for benchmarks. The
-    flood runs without and with make_observer()'s observer in turn, and the
-    fastest run of either counts, so that a noisy machine weighs less.
-    """
-    seconds = {False: [], True: []}
-    for _ in range(3):
-        for observed in seconds:
-            observer = make_observer() if observed else None
-            sent = flood(where, ns, interface, *arguments)
-            seconds[observed].append(sent["seconds"])
-            if observer:
-                observer.stop()
-    return min(seconds[True]) / min(seconds[False])

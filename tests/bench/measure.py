@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""What processes and the machine have used, as /proc has it."""
+
+import contextlib
+import os
+import re
+
+TICKS = os.sysconf("SC_CLK_TCK")
+# The fields of a cpu line of /proc/stat, proc(5). From STEAL on, they are not
+# this machine's, or in others already.
+IDLE, IOWAIT, SOFTIRQ, STEAL = 3, 4, 6, 7
+
+
+def read(*path):
+    with open(os.path.join("/proc", *map(str, path)), encoding="ascii",
+              errors="replace") as file:
+        return file.read()
+
+
+def stat_fields(pid):
+    """/proc/PID/stat from the state on: the name before it may hold spaces."""
+    return read(pid, "stat").rpartition(")")[2].split()
+
+
+def family(pid):
+    """@pid and its descendants that still run."""
+    children = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(OSError):
+                parent = int(stat_fields(entry)[1])
+                children.setdefault(parent, []).append(int(entry))
+    found = [pid]
+    for member in found:
+        found += children.get(member, [])
+    return found
+
+
+class Usage:
+    """Follows a process and its descendants; what has ended still counts."""
+
+    def __init__(self, pid):
+        self.pid = pid
+        self.started = {}
+        self.cpu = {}
+        self.peak_rss = {}
+        self.kernel_bytes = None
+
+    def look(self):
+        """Take note of CPU and memory."""
+        for pid in family(self.pid):
+            with contextlib.suppress(OSError):
+                fields = stat_fields(pid)
+                self.started.setdefault(pid, fields[19])
+                self.cpu[pid] = sum(map(int, fields[11:13])) / TICKS
+                found = re.search(r"VmHWM:\s+(\d+)", read(pid, "status"))
+                if found: # a process that has ended has none
+                    self.peak_rss[pid] = int(found.group(1)) << 10
+        return self
+
+    def look_at_maps(self):
+        """Take note of what the BPF maps that are held take now."""
+        maps = {}
+        for pid in family(self.pid):
+            with contextlib.suppress(OSError):
+                maps.update(map_sizes(pid))
+        if maps:
+            self.kernel_bytes = max(sum(maps.values()), self.kernel_bytes or 0)
+
+    def survivors(self):
+        """Those of the processes seen that still run."""
+        found = []
+        for pid, started in self.started.items():
+            with contextlib.suppress(OSError):
+                if stat_fields(pid)[19] == started:
+                    found.append(pid)
+        return found
+
+    def cpu_seconds(self):
+        return sum(self.cpu.values())
+
+    def peak_rss_bytes(self):
+        return sum(self.peak_rss.values())
+
+
+def map_sizes(pid):
+    """{map id: bytes of kernel memory}, as far as the kernel says."""
+    sizes = {}
+    for fd in os.listdir(f"/proc/{pid}/fdinfo"):
+        with contextlib.suppress(OSError):
+            info = dict(line.split(":\t", 1) for line in
+                        read(pid, "fdinfo", fd).splitlines() if ":\t" in line)
+            if "map_id" in info and "memlock" in info:
+                sizes[int(info["map_id"])] = int(info["memlock"])
+    return sizes
+
+
+class Machine:
+    """CPU seconds of all CPUs, since it was made."""
+
+    def __init__(self):
+        self.start = self.now()
+
+    @staticmethod
+    def now():
+        line = read("stat").split("\n", 1)[0]
+        return [int(value) / TICKS for value in line.split()[1:]]
+
+    def used(self):
+        """(in softirqs, in all that is not idleness)"""
+        spent = [b - a for a, b in zip(self.start, self.now())]
+        busy = sum(spent[:STEAL]) - spent[IDLE] - spent[IOWAIT]
+        return spent[SOFTIRQ], busy
+
+
+def host():
+    """What a reader of results needs to know."""
+    model = re.search(r"^model name\s*:\s*(.+)$", read("cpuinfo"), re.M)
+    return {"kernel": os.uname().release, "machine": os.uname().machine,
+            "cpu": model.group(1) if model else "unknown CPU",
+            "cpus": os.cpu_count()}

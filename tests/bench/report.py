@@ -1,0 +1,135 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""
+report.py RESULTS DOCS: puts results into DOCS/performance.md, between its
+markers, and draws its chart. What has no results stays as it is.
+"""
+
+import json
+import os
+import re
+import sys
+
+import chart
+import table
+
+DOCUMENT, CHART = "performance.md", "performance.svg"
+
+
+def where_and_when(results):
+    parts = [f"Linux {results['kernel']}", results["cpu"]]
+    if "cpus" in results:
+        parts.append(f"{results['cpus']} CPUs")
+    if "date" in results:
+        parts.append(results["date"])
+    parts.append(f"{results['rounds']} rounds")
+    return ", ".join(parts) + "."
+
+
+def versions(results):
+    return ", ".join(f"{name} {version}" for name, version in
+                     sorted(results["versions"].items()))
+
+
+def live(results):
+    lines = results["results"]
+    parts = [where_and_when(results) + f" {versions(results)}."]
+    for label, rows in table.groups(lines):
+        parts += [f"**{label}**", table.markdown(table.HEAD, rows)]
+    if results["targets"]:
+        parts.append(table.markdown(
+            ("target of netobs", "least", "is", ""),
+            [(f"{one['scenario']}: {one['what']}", f"{one['target']:g}",
+              table.rate(one["is"]), "met" if one["met"] else "not met")
+             for one in results["targets"]]))
+    return "\n\n".join(parts)
+
+
+def pivot(results, column, value, rows_by):
+    """Rows of one field, columns of another, of results as a flat list."""
+    columns = sorted({one[column] for one in results})
+    found = {}
+    for one in results:
+        found.setdefault(rows_by(one), {})[one[column]] = value(one)
+    return columns, found
+
+
+def datapath(results):
+    columns, found = pivot(
+        results["results"], "flows",
+        lambda one: f"{one['ns_over_empty']:.0f}",
+        lambda one: (one["distribution"], one["cpus"], one["sharing"],
+                     one["store"]))
+    settings = dict.fromkeys(key[:3] for key in found)
+    parts = [where_and_when(results)]
+    for setting in settings:
+        distribution, cpus, sharing = setting
+        who = "one CPU" if cpus == 1 else \
+            f"{cpus} CPUs at once, {sharing} flows"
+        rows = [(key[3], *(cells.get(column, "-") for column in columns))
+                for key, cells in found.items() if key[:3] == setting]
+        parts += [f"**{distribution}, {who}**", table.markdown(
+            ("flows", *(f"{column:,}" for column in columns)), rows)]
+    return "\n\n".join(parts)
+
+
+def drain(results):
+    rows = [(f"{one['flows']:,}", f"{one['user_ns_per_flow']:.0f}",
+             f"{one['system_ns_per_flow']:.0f}",
+             f"{one['wall_ns_per_flow']:.0f}",
+             table.mebibytes(one["rss_peak_bytes"]),
+             table.mebibytes(one["kernel_bytes"]))
+            for one in results["results"]]
+    return where_and_when(results) + "\n\n" + table.markdown(
+        ("flows", "user ns/flow", "system ns/flow", "wall ns/flow", "process",
+         "kernel"), rows)
+
+
+SECTIONS = {"live": live, "datapath": datapath, "drain": drain}
+
+
+def load(directory, name):
+    try:
+        with open(os.path.join(directory, f"{name}.json"),
+                  encoding="utf-8") as file:
+            return json.load(file)
+    except FileNotFoundError:
+        return None
+
+
+def fill(document, name, text):
+    """Put @text between the markers of @name."""
+    begin, end = f"<!-- {name}: made by ./dev bench report -->", "<!-- end -->"
+    pattern = re.escape(begin) + r"\n.*?" + re.escape(end)
+    filled, count = re.subn(pattern,
+                            lambda _: f"{begin}\n\n{text}\n\n{end}", document,
+                            count=1, flags=re.S)
+    if not count:
+        raise SystemExit(f"{DOCUMENT} has no markers of {name}")
+    return filled
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__.strip())
+    directory, docs = sys.argv[1:]
+    path = os.path.join(docs, DOCUMENT)
+    with open(path, encoding="utf-8") as file:
+        document = file.read()
+    made = []
+    for name, section in SECTIONS.items():
+        results = load(directory, name)
+        if results:
+            document = fill(document, name, section(results))
+            made.append(name)
+            if name == "live":
+                chart.draw(results, os.path.join(docs, CHART))
+    if not made:
+        sys.exit(f"no results in {directory}: run ./dev bench first")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(document)
+    print(f"{path}: new results of {', '.join(made)}")
+
+
+if __name__ == "__main__":
+    main()

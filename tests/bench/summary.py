@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""From what was measured, cell by cell, to what it says."""
+
+import statistics
+from collections import defaultdict
+
+# (up to how many flows, throughput of netobs over that of an empty program)
+TARGETS = ((1000, 0.97), (1_000_000, 0.90))
+PER_MILLION = ("agent_cpu_seconds", "softirq_seconds", "busy_seconds")
+PEAKS = ("rss_peak_bytes", "kernel_bytes")
+
+
+def spread(values):
+    return {"median": statistics.median(values), "min": min(values),
+            "max": max(values)}
+
+
+def by_round(cells, scenario, agent):
+    return {cell["round"]: cell for cell in cells
+            if (cell["scenario"], cell["agent"]) == (scenario, agent)}
+
+
+def ratios(cells, reference):
+    """
+    Throughput over that of @reference, pair by pair: the two of a round ran
+    next to each other, so the machine's moods cancel out. None without pairs.
+    """
+    pairs = [cell["throughput"] / reference[number]["throughput"]
+             for number, cell in cells.items() if number in reference]
+    return spread(pairs) if pairs else None
+
+
+def per_million(cells, field):
+    """Median of seconds per million packets; None where it is not known."""
+    values = [cell[field] / cell["packets"] * 1e6 for cell in cells.values()
+              if cell[field] is not None]
+    return statistics.median(values) if values else None
+
+
+def highest(cells, field):
+    return max((cell[field] for cell in cells.values()
+                if cell[field] is not None), default=None)
+
+
+def worst_rate(cells):
+    """Packets reported per packet sent: the round that is farthest from 1."""
+    rates = [cell["reported"] / cell["packets"] for cell in cells.values()
+             if cell["reported"] is not None]
+    return max(rates, key=lambda rate: abs(rate - 1), default=None)
+
+
+def line(cells, scenario, agent):
+    """All rounds of one agent in one scenario."""
+    ours = by_round(cells, scenario, agent)
+    of = {f"of_{name}": ratios(ours, by_round(cells, scenario, name))
+          for name in ("none", "empty")}
+    return {
+        "scenario": scenario, "agent": agent, "rounds": len(ours),
+        "throughput": spread([c["throughput"] for c in ours.values()]),
+        "unit": next(iter(ours.values()))["unit"], **of,
+        "monitoring_rate": worst_rate(ours),
+        **{f"{field}_per_million": per_million(ours, field)
+           for field in PER_MILLION},
+        **{field: highest(ours, field) for field in PEAKS},
+    }
+
+
+def summarize(cells):
+    """A line for each scenario and agent, in the order they first came."""
+    order = defaultdict(dict)
+    for cell in cells:
+        order[cell["scenario"]][cell["agent"]] = None
+    agents = list(dict.fromkeys(cell["agent"] for cell in cells))
+    return [line(cells, scenario, agent) for scenario, present in order.items()
+            for agent in agents if agent in present]
+
+
+def check(lines, scenarios):
+    """What netobs has to reach, and whether it does."""
+    found = []
+    for row in lines:
+        if row["agent"] != "netobs":
+            continue
+        scenario = scenarios[row["scenario"]]
+        found.append(verdict(row, "monitoring rate", row["monitoring_rate"], 1,
+                             row["monitoring_rate"] == 1))
+        if scenario.protocol == "udp" and row["of_empty"]:
+            least = next(least for flows, least in TARGETS
+                         if scenario.flows <= flows)
+            ratio = row["of_empty"]["median"]
+            found.append(verdict(row, "throughput of empty", ratio, least,
+                                 ratio >= least))
+    return found
+
+
+def verdict(row, what, value, target, is_met):
+    return {"scenario": row["scenario"], "what": what, "is": value,
+            "target": target, "met": is_met}
