@@ -26,7 +26,7 @@ from scenarios import QUICK, SCENARIOS
 
 ROUNDS, QUICK_ROUNDS = 5, 2
 SECONDS, QUICK_SECONDS = 2.0, 1.0
-EXIT_INTERRUPTED = 130
+EXIT_NOT_MET, EXIT_INTERRUPTED = 3, 130
 
 
 def arguments():
@@ -178,7 +178,7 @@ def main():
         print("\n" + table.verdicts(targets))
     print(f"\nResults: {options.json}")
     return 0 if all(one["met"] for one in targets
-                    if one["what"] == "monitoring rate") else 1
+                    if one["what"] == "monitoring rate") else EXIT_NOT_MET
 
 
 if __name__ == "__main__":
