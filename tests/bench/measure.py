@@ -96,21 +96,29 @@ def map_sizes(pid):
 
 
 class Machine:
-    """CPU seconds of all CPUs, since it was made."""
+    """CPU seconds since it was made, of all CPUs or of one."""
 
     def __init__(self):
         self.start = self.now()
 
     @staticmethod
     def now():
-        line = read("stat").split("\n", 1)[0]
-        return [int(value) / TICKS for value in line.split()[1:]]
+        lines = (line.split() for line in read("stat").splitlines())
+        return {line[0]: [int(value) / TICKS for value in line[1:]]
+                for line in lines if line[0].startswith("cpu")}
 
-    def used(self):
-        """(in softirqs, in all that is not idleness)"""
-        spent = [b - a for a, b in zip(self.start, self.now())]
-        busy = sum(spent[:STEAL]) - spent[IDLE] - spent[IOWAIT]
-        return spent[SOFTIRQ], busy
+    def spent(self, name):
+        return [b - a for a, b in zip(self.start[name], self.now()[name])]
+
+    def softirq(self):
+        return self.spent("cpu")[SOFTIRQ]
+
+    def busy(self, cpu=""):
+        spent = self.spent(f"cpu{cpu}")
+        return sum(spent[:STEAL]) - spent[IDLE] - spent[IOWAIT]
+
+    def busy_share(self, cpu):
+        return self.busy(cpu) / sum(self.spent(f"cpu{cpu}")[:STEAL])
 
 
 def host():

@@ -34,6 +34,9 @@ def versions(results):
 def live(results):
     lines = results["results"]
     parts = [where_and_when(results) + f" {versions(results)}."]
+    if results["disturbance"] is not None:
+        parts[0] += (f" Others used {results['disturbance']:.1%} of the "
+                     "agents' CPU meanwhile.")
     for label, rows in table.groups(lines):
         parts += [f"**{label}**", table.markdown(table.HEAD, rows)]
     if results["targets"]:

@@ -75,6 +75,12 @@ def summarize(cells):
             for agent in agents if agent in present]
 
 
+def disturbance(cells):
+    """How much of the agent's CPU others used while there was no agent."""
+    shares = [cell["busy_beside"] for cell in cells if cell["agent"] == "none"]
+    return statistics.mean(shares) if shares else None
+
+
 def check(lines, scenarios):
     """What netobs has to reach, and whether it does."""
     found = []

@@ -24,6 +24,7 @@ def cell(number, agent, throughput, **fields):
             "throughput": throughput, "unit": "packet/s", "packets": 1000,
             "seconds": 1.0, "reported": None, "agent_cpu_seconds": None,
             "softirq_seconds": 0.5, "busy_seconds": 1.0,
+            "busy_beside": 0.25,
             "rss_peak_bytes": None, "kernel_bytes": None, **fields}
 
 
@@ -59,6 +60,12 @@ class Sums(unittest.TestCase):
         self.assertEqual(7, rows["netobs"]["rss_peak_bytes"])
         self.assertIsNone(rows["netobs"]["kernel_bytes"])
         self.assertEqual(2, rows["netobs"]["agent_cpu_seconds_per_million"])
+
+    def test_others_are_seen_where_no_agent_is(self):
+        self.assertEqual(0.25, summary.disturbance(
+            [cell(1, "none", 100),
+             cell(1, "netobs", 90, busy_beside=0.9)]))
+        self.assertIsNone(summary.disturbance([]))
 
     def test_targets(self):
         lines = summary.summarize([
@@ -105,7 +112,7 @@ class Words(unittest.TestCase):
                                    cell(1, "netobs", 8e5, reported=1000)])
         results = {"kernel": "6.1", "cpu": "a CPU", "cpus": 2, "rounds": 1,
                    "date": "2026-01-01", "versions": {"iperf3": "3"},
-                   "results": lines,
+                   "results": lines, "disturbance": 0.01,
                    "targets": summary.check(lines, SCENARIOS)}
         self.assertIn("| netobs | 0.80 Mpacket/s | 0.800 | 0.889 | 1 |",
                       report.live(results))
