@@ -104,6 +104,24 @@ void json_i64(struct json *json, int64_t value)
 	json_u64(json, -(uint64_t)value);
 }
 
+void json_decimal(struct json *json, int64_t value, unsigned int decimals)
+{
+	uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
+	char buf[32], *end = buf + sizeof(buf), *first = end;
+
+	for (unsigned int i = 0; i < decimals && i < 10; i++) {
+		*--first = (char)('0' + rest % 10);
+		rest /= 10;
+	}
+	if (first != end)
+		*--first = '.';
+	first = digits(rest, first);
+	if (value < 0)
+		*--first = '-';
+	separate(json);
+	put(json, first, (size_t)(end - first));
+}
+
 /*
  * Length of the UTF-8 sequence at @s, 0 when there is none: RFC 3629, section
  * 4. A NUL fails as a continuation byte, so this stays inside the string.

@@ -30,6 +30,9 @@ void json_key(struct json *json, const char *key);
 void json_u64(struct json *json, uint64_t value);
 void json_i64(struct json *json, int64_t value);
 
+/* @value * 10 ^ -@decimals: 1234 with 2 decimals is 12.34. */
+void json_decimal(struct json *json, int64_t value, unsigned int decimals);
+
 /* Escapes what JSON wants escaped; bytes that are not UTF-8 become U+FFFD. */
 void json_string(struct json *json, const char *string);
 
