@@ -63,18 +63,21 @@ function(netobs_bpf_skeleton source name)
 		DEPENDS ${object} ${PROJECT_SOURCE_DIR}/cmake/skeleton.cmake VERBATIM)
 endfunction()
 
-# All of them; the skeletons' paths go to @ret_skeletons.
-function(netobs_bpf_skeletons ret_skeletons)
-	file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/bpf/*.bpf.c)
+# All in @directory; the skeletons' paths go to @ret_skeletons. The objects of
+# src/bpf, which make up the library, are NETOBS_BPF_OBJECTS.
+function(netobs_bpf_skeletons directory ret_skeletons)
+	file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${directory}/*.bpf.c)
 	foreach(source ${sources})
 		get_filename_component(name ${source} NAME)
 		string(REPLACE ".bpf.c" "" name ${name})
 		netobs_bpf_skeleton(${source} ${name})
 		list(APPEND skeletons ${NETOBS_SKELETON_DIR}/${name}.skel.h)
 	endforeach()
-	list(TRANSFORM skeletons REPLACE ".*/(.+).skel.h$" "${NETOBS_BPF_DIR}/\\1.bpf.o"
-		OUTPUT_VARIABLE objects)
-	add_custom_target(bpf_skeletons DEPENDS ${skeletons})
-	set(NETOBS_BPF_OBJECTS ${objects} PARENT_SCOPE)
+	if(directory STREQUAL "src/bpf")
+		list(TRANSFORM skeletons REPLACE ".*/(.+).skel.h$" "${NETOBS_BPF_DIR}/\\1.bpf.o"
+			OUTPUT_VARIABLE objects)
+		add_custom_target(bpf_skeletons DEPENDS ${skeletons})
+		set(NETOBS_BPF_OBJECTS ${objects} PARENT_SCOPE)
+	endif()
 	set(${ret_skeletons} ${skeletons} PARENT_SCOPE)
 endfunction()

@@ -71,7 +71,7 @@ function(netobs_test_harness)
 	endif()
 	target_include_directories(harness ${scope} ${tests_dir}/harness)
 	target_link_libraries(harness ${scope}
-		PkgConfig::CMOCKA PkgConfig::LIBBPF PkgConfig::LIBPCAP Threads::Threads)
+		PkgConfig::CMOCKA PkgConfig::LIBBPF PkgConfig::LIBPCAP Threads::Threads m)
 endfunction()
 
 function(netobs_c_program target source directory)

@@ -66,8 +66,9 @@ static void print_option(const struct args_option *option)
 
 static void print_help(const struct args_command *command)
 {
-	printf("Usage: netobsctl %s [OPTIONS]\n%s.\n\nOptions:\n",
-	       command->name, command->summary);
+	printf("Usage: netobsctl %s %s%s[OPTIONS]\n%s.\n\nOptions:\n",
+	       command->name, command->operands ? command->operands : "",
+	       command->operands ? " " : "", command->summary);
 	for (const struct args_option *o = command->options; o->name; o++) {
 		if (o->type != ARGS_ABSENT)
 			print_option(o);

@@ -44,6 +44,7 @@ struct args_option {
 
 struct args_command {
 	const char *name;
+	const char *operands; /* for the usage, or NULL */
 	const char *summary;
 	const struct args_option *options; /* up to one without a name */
 	const char *positional;		   /* why an operand is refused */

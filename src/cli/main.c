@@ -20,6 +20,7 @@ static const struct verb {
 		cmd_flows },
 	      { "check", "say what this kernel and these privileges allow",
 		cmd_check },
+	      { "bench", "measure on this host what it costs", cmd_bench },
 	      { "help", "explain a verb: netobsctl help VERB", cmd_help },
 	      { NULL, NULL, NULL } };
 

@@ -199,8 +199,22 @@ class Install(unittest.TestCase):
         command = self.prefix / "sbin/netobsctl"
         self.assertEqual({"libnetobs.so.0", "libc.so.6"}, needed(command))
 
+    def test_benchmarks_are_found_where_they_are_installed(self):
+        command = self.prefix / "sbin/netobsctl"
+        program = self.prefix / "libexec/netobs/netobs-bench"
+        self.assertNotIn("libnetobs.so.0", needed(program))
+        self.assertIn("--quick", run(command, "bench", "-h", env=self.environment))
+        hidden = program.with_name("hidden")
+        program.rename(hidden)
+        try:
+            with self.assertRaisesRegex(AssertionError, "netobs-bench is not there"):
+                run(command, "bench", "-h", env=self.environment)
+        finally:
+            hidden.rename(program)
+
     def test_nothing_names_the_build_machine(self):
-        for path in (self.shared_object, self.prefix / "sbin/netobsctl"):
+        for path in (self.shared_object, self.prefix / "sbin/netobsctl",
+                     self.prefix / "libexec/netobs/netobs-bench"):
             content = path.read_bytes()
             for directory in (SOURCE, RELEASE):
                 self.assertNotIn(bytes(directory) + b"/", content, path.name)

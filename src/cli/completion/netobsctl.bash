@@ -14,6 +14,10 @@ _netobsctl_options()
 	check)
 		echo "-h --help -o --output"
 		;;
+	bench)
+		echo "-h --help -o --output --flows --rounds --quick --stores" \
+			"--distribution --cpus --csv --plot"
+		;;
 	"")
 		echo "-h --help --version"
 		;;
@@ -48,9 +52,20 @@ _netobsctl_values()
 	flows:--attach)
 		echo "auto tcx clsact"
 		;;
-	check:-o | check:--output)
+	check:-o | check:--output | bench:-o | bench:--output)
 		echo "table json"
 		;;
+	bench:--stores)
+		echo "empty parse ringbuf hash hash_spinlock percpu_hash array" \
+			"percpu_array netobs"
+		;;
+	bench:--distribution)
+		echo "uniform zipf"
+		;;
+	bench:--cpus)
+		echo "1 all"
+		;;
+	bench:--flows | bench:--rounds) ;;
 	flows:-d | flows:--duration | flows:-n | flows:--count | flows:--interval | \
 		flows:--active-timeout | flows:--idle-timeout | flows:--max-flows | \
 		flows:--max-memory)
@@ -68,12 +83,12 @@ _netobsctl()
 
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		words="flows check help $(_netobsctl_options "")"
+		words="flows check bench help $(_netobsctl_options "")"
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 		return
 	fi
 	if [[ $verb == help ]]; then
-		((COMP_CWORD == 2)) && mapfile -t COMPREPLY < <(compgen -W "flows check help" -- "$cur")
+		((COMP_CWORD == 2)) && mapfile -t COMPREPLY < <(compgen -W "flows check bench help" -- "$cur")
 		return
 	fi
 
@@ -85,7 +100,8 @@ _netobsctl()
 	elif [[ $option == = ]]; then
 		option=${COMP_WORDS[COMP_CWORD - 2]}
 	fi
-	if [[ $option == : || $option == -r || $option == --read ]]; then
+	if [[ $option == : || $option == -r || $option == --read || $option == --csv ||
+		$option == --plot ]]; then
 		compopt -o filenames 2>/dev/null
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 	elif words=$(_netobsctl_values "$verb" "$option"); then
@@ -93,6 +109,7 @@ _netobsctl()
 		[[ ${COMPREPLY[*]} == json: ]] && compopt -o nospace 2>/dev/null
 	else
 		words=$(_netobsctl_options "$verb")
+		[[ $verb == bench ]] && ((COMP_CWORD == 2)) && words+=" datapath drain"
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 	fi
 }

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What was asked for on the command line. */
+#ifndef NETOBS_BENCH_CONFIG_H
+#define NETOBS_BENCH_CONFIG_H
+
+#include "cli/args.h"
+#include "design.h"
+
+enum { FLOW_COUNTS_MAX = 16, FLOWS_MAX = 1 << 22 };
+
+enum bench_output { OUTPUT_TABLE, OUTPUT_JSON };
+
+/* Indexes of the choices; CHOICE_ALL: not restricted. */
+enum { CHOICE_ALL = -1 };
+
+struct config {
+	enum { BENCH_DATAPATH, BENCH_DRAIN } bench;
+	int output;
+	int distribution; /* 0 uniform, 1 Zipf */
+	int cpus;	  /* 0 one, 1 all */
+	const char *stores;
+	const char *flows;
+	const char *csv_path;
+	const char *plot_path;
+	uint32_t rounds;
+	bool quick;
+
+	/* Understood. */
+	uint32_t design_mask;
+	uint32_t n_flow_counts;
+	uint32_t flow_counts[FLOW_COUNTS_MAX];
+};
+
+/* ARGS_RUN: @ret_config is complete. */
+enum args_result config_parse(int argc, char **argv, struct config *ret_config);
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * For each number of flows, in each round, the designs take turns: each is
+ * opened, filled, measured in all its cases, and closed again, so that only
+ * one large table exists at a time.
+ */
+#include "datapath.h"
+
+#include "plan.h"
+#include "progress.h"
+#include "stop.h"
+#include "util.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+	BUDGET_MS = 25,
+	BUDGET_QUICK_MS = 10,
+	/* --quick opens a design once for more flows than this. */
+	QUICK_REOPEN_FLOWS = 16384,
+};
+
+struct bench {
+	const struct config *config;
+	struct results *results;
+	struct spread spread;
+	struct runner runner;
+	struct progress progress;
+	uint32_t budget_ms;
+};
+
+static uint32_t openings(const struct bench *bench, uint32_t flows)
+{
+	bool once = bench->config->quick && flows > QUICK_REOPEN_FLOWS;
+
+	return once ? 1 : bench->config->rounds;
+}
+
+/* In milliseconds, roughly: what filling costs, and what measuring does. */
+static double opening_work(const struct cell *cell)
+{
+	return cell->flows * (cell->design == DESIGN_NETOBS ? 4e-3 : 1e-3);
+}
+
+static double total_work(const struct bench *bench)
+{
+	const struct results *results = bench->results;
+	int design = -1;
+	double work = 0;
+
+	for (uint32_t i = 0; i < results->n_cells; i++) {
+		const struct cell *cell = &results->cells[i];
+
+		work += (double)bench->budget_ms * results->rounds;
+		if (cell->design != design)
+			work += opening_work(cell) * openings(bench, cell->flows);
+		design = cell->design;
+	}
+	return work;
+}
+
+static void show_progress(struct bench *bench, const struct cell *cell)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%s, %u flows",
+		 designs[cell->design]->name, cell->flows);
+	progress_show(&bench->progress, text);
+}
+
+static int measure_cell(struct bench *bench, struct subject *subject,
+			struct cell *cell)
+{
+	const struct load load = {
+		.order = cell->order,
+		.sharing = cell->sharing,
+		.n_cpus = cell->n_cpus,
+		.budget_ms = bench->budget_ms,
+	};
+	double ns;
+	int err = subject_measure(subject, &load, &ns);
+
+	if (err)
+		return err;
+	cell->samples[cell->n_samples++] = ns;
+	progress_add(&bench->progress, bench->budget_ms);
+	return 0;
+}
+
+/* Open a design and measure its cells, @n of them, @rounds times. */
+static int measure_design(struct bench *bench, struct cell *cells, uint32_t n,
+			  uint32_t rounds)
+{
+	struct subject subject;
+	int err;
+
+	show_progress(bench, cells);
+	err = subject_open(&subject, designs[cells->design], &bench->runner);
+	if (err)
+		return err;
+	progress_add(&bench->progress, opening_work(cells));
+	for (uint32_t round = 0; round < rounds && !err; round++) {
+		for (uint32_t i = 0; i < n && !err; i++)
+			err = measure_cell(bench, &subject, &cells[i]);
+	}
+	err = err ?: subject_check(&subject);
+	subject_close(&subject);
+	return err;
+}
+
+/* How many cells from the first on are of the same design and flows. */
+static uint32_t count_alike(const struct cell *cells, uint32_t n)
+{
+	uint32_t i = 1;
+
+	while (i < n && cells[i].design == cells->design &&
+	       cells[i].flows == cells->flows)
+		i++;
+	return i;
+}
+
+/* All designs in turn, for one number of flows. */
+static int measure_round(struct bench *bench, struct cell *cells, uint32_t n,
+			 uint32_t rounds)
+{
+	uint32_t alike;
+	int err = 0;
+
+	for (uint32_t i = 0; i < n && !err; i += alike) {
+		alike = count_alike(&cells[i], n - i);
+		err = measure_design(bench, &cells[i], alike, rounds);
+		if (err && err != -EINTR) {
+			progress_clear(&bench->progress);
+			fprintf(stderr, "netobsctl bench: %s with %u flows: %s\n",
+				designs[cells[i].design]->name, cells[i].flows,
+				strerror(-err));
+		}
+	}
+	return err;
+}
+
+static int measure_flows(struct bench *bench, struct cell *cells, uint32_t n)
+{
+	uint32_t times = openings(bench, cells->flows);
+	bool with_zipf = bench->config->distribution != 0;
+	int err = spread_prepare(&bench->spread, cells->flows,
+				 bench->runner.n_cpus, with_zipf);
+
+	for (uint32_t i = 0; i < times && !err; i++)
+		err = measure_round(bench, cells, n,
+				    bench->results->rounds / times);
+	return err;
+}
+
+static int measure_all(struct bench *bench)
+{
+	struct results *results = bench->results;
+	uint32_t n;
+	int err = 0;
+
+	for (uint32_t i = 0; i < results->n_cells && !err; i += n) {
+		struct cell *cells = &results->cells[i];
+
+		n = 1;
+		while (i + n < results->n_cells && cells[n].flows == cells->flows)
+			n++;
+		err = measure_flows(bench, cells, n);
+	}
+	return err;
+}
+
+static int run(struct bench *bench)
+{
+	int err = runner_init(&bench->runner, &bench->spread);
+
+	err = err ?: plan_make(bench->config, &bench->runner, bench->results);
+	if (err) {
+		fprintf(stderr, "netobsctl bench: %s\n", strerror(-err));
+		return err;
+	}
+	if (!bench->results->n_cells) {
+		fputs("netobsctl bench: of what the options ask for, nothing can be measured here\n",
+		      stderr);
+		return -ENOENT;
+	}
+	progress_begin(&bench->progress, total_work(bench));
+	err = measure_all(bench);
+	progress_clear(&bench->progress);
+	if (stop_requested())
+		fputs("netobsctl bench: interrupted\n", stderr);
+	return err;
+}
+
+static uint32_t largest(const struct config *config)
+{
+	uint32_t flows = CPU_SETSIZE; /* a flow for each CPU at least */
+
+	for (uint32_t i = 0; i < config->n_flow_counts; i++)
+		flows = max_u64(flows, config->flow_counts[i]);
+	return flows;
+}
+
+int datapath_run(const struct config *config, struct results *ret_results)
+{
+	struct bench bench = {
+		.config = config,
+		.results = ret_results,
+		.budget_ms = config->quick ? BUDGET_QUICK_MS : BUDGET_MS,
+	};
+	int err;
+
+	*ret_results = (struct results){ .rounds = config->rounds };
+	host_read(&ret_results->host);
+	err = spread_open(&bench.spread, largest(config));
+	if (err)
+		return err;
+	err = run(&bench);
+	spread_close(&bench.spread);
+	if (!err)
+		results_sum_up(ret_results);
+	return err;
+}

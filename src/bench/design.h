@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What is compared: designs of a flow store, each opened for a number of flows. */
+#ifndef NETOBS_BENCH_DESIGN_H
+#define NETOBS_BENCH_DESIGN_H
+
+#include "runner.h"
+
+#include <stddef.h>
+
+struct designs_bpf;
+struct subject;
+
+struct design {
+	const char *name;
+	/* Bytes that it takes for @flows on @n_cpus CPUs, roughly. */
+	uint64_t (*memory)(uint32_t flows, uint32_t n_cpus);
+	int (*open)(struct subject *subject);
+	/* NULL: one packet of each flow. */
+	int (*fill)(struct subject *subject);
+	/* After measuring: whether it did what it is measured for. NULL: yes. */
+	int (*check)(struct subject *subject);
+	void (*close)(struct subject *subject);
+};
+
+/* In the order in which they are shown. */
+enum {
+	DESIGN_EMPTY,
+	DESIGN_PARSE,
+	DESIGN_RINGBUF,
+	DESIGN_HASH,
+	DESIGN_HASH_SPINLOCK,
+	DESIGN_PERCPU_HASH,
+	DESIGN_ARRAY,
+	DESIGN_PERCPU_ARRAY,
+	DESIGN_NETOBS,
+	DESIGNS
+};
+
+extern const struct design *const designs[DESIGNS];
+
+/* A design at work. */
+struct subject {
+	const struct design *design;
+	const struct runner *runner;
+	int prog_fd;	  /* owned by what opened it */
+	struct load load; /* burst and pause are the design's */
+	struct designs_bpf *skel;
+	void *state; /* the design's own */
+};
+
+/* Open and fill it for what the runner's spread is prepared for. */
+int subject_open(struct subject *subject, const struct design *design,
+		 const struct runner *runner);
+int subject_measure(struct subject *subject, const struct load *load,
+		    double *ret_ns);
+int subject_check(struct subject *subject);
+void subject_close(struct subject *subject);
+
+#endif

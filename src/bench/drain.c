@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Each number of flows has a process of its own, so that peaks of memory do
+ * not mix. In it, threads fill the store with packets, and the main thread
+ * drains: the kernel tells the CPU time of threads apart.
+ */
+#include "drain.h"
+
+#include "drain_report.h"
+#include "engine.h"
+#include "memory.h"
+#include "progress.h"
+#include "stop.h"
+#include "summary.h"
+#include "util.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+
+enum {
+	/* A round is as many drains as it takes to have this many flows. */
+	FLOWS_PER_ROUND = 50000,
+};
+
+struct bench {
+	const struct config *config;
+	struct spread spread;
+	struct runner runner;
+	struct engine engine;
+	uint64_t maps_before;
+	uint64_t maps_peak;
+};
+
+/* What a thread has used so far. */
+struct usage {
+	int64_t wall_ns;
+	int64_t cpu_ns;
+	/* Counted in ticks on many kernels: only their ratio is of use. */
+	int64_t user_ns;
+	int64_t system_ns;
+};
+
+static int64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
+}
+
+static int64_t to_ns(const struct timeval *time)
+{
+	return time->tv_sec * NSEC_PER_SEC + time->tv_usec * 1000LL;
+}
+
+static struct usage read_usage(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return (struct usage){
+		.wall_ns = clock_ns(CLOCK_MONOTONIC),
+		.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID),
+		.user_ns = to_ns(&usage.ru_utime),
+		.system_ns = to_ns(&usage.ru_stime),
+	};
+}
+
+static void add_since(struct usage *sum, const struct usage *before)
+{
+	struct usage now = read_usage();
+
+	sum->wall_ns += now.wall_ns - before->wall_ns;
+	sum->cpu_ns += now.cpu_ns - before->cpu_ns;
+	sum->user_ns += now.user_ns - before->user_ns;
+	sum->system_ns += now.system_ns - before->system_ns;
+}
+
+static void note_maps(void *user)
+{
+	struct bench *bench = user;
+	uint64_t now = memory_maps();
+
+	bench->maps_peak = max_u64(bench->maps_peak, now - bench->maps_before);
+}
+
+static int fill(struct bench *bench)
+{
+	static const struct load load;
+
+	return runner_fill(&bench->runner, &load);
+}
+
+/* Fill and drain; every packet must come back. */
+static int drain(struct bench *bench, struct usage *sum)
+{
+	struct engine *engine = &bench->engine;
+	uint64_t packets = engine->packets, flows = engine->flows;
+	struct usage before;
+	int err = stop_requested() ? -EINTR : fill(bench);
+
+	if (err)
+		return err;
+	before = read_usage();
+	engine_drain(engine);
+	if (sum)
+		add_since(sum, &before);
+	if (engine->packets - packets == bench->spread.flows &&
+	    engine->flows - flows == bench->spread.flows)
+		return 0;
+	fprintf(stderr,
+		"netobsctl bench: %u flows of a packet each became %llu flows of %llu packets\n",
+		bench->spread.flows, (unsigned long long)(engine->flows - flows),
+		(unsigned long long)(engine->packets - packets));
+	return -EIO;
+}
+
+/* Looking at memory takes time: in a drain that is not measured. */
+static int measure_maps(struct bench *bench)
+{
+	int err;
+
+	bench->engine.on_step = note_maps;
+	bench->engine.user = bench;
+	err = drain(bench, NULL);
+	bench->engine.on_step = NULL;
+	return err;
+}
+
+static uint32_t drains_per_round(const struct bench *bench)
+{
+	return (FLOWS_PER_ROUND - 1) / bench->spread.flows + 1;
+}
+
+/* The drains of one round; what they used goes to @sum. */
+static int measure_round(struct bench *bench, struct usage *sum)
+{
+	uint32_t drains = drains_per_round(bench);
+	int err = 0;
+
+	for (uint32_t i = 0; i < drains && !err; i++)
+		err = drain(bench, sum);
+	return err;
+}
+
+static void sum_up(const struct usage *total, struct summary cpu,
+		   struct summary wall, struct drain_result *result)
+{
+	double ticks = total->user_ns + total->system_ns;
+	/* Too short for a tick: it is the process that works. */
+	double user = ticks > 0 ? total->user_ns / ticks : 1;
+
+	result->cpu_ns = cpu.median;
+	result->cpu_min_ns = cpu.min;
+	result->cpu_max_ns = cpu.max;
+	result->user_ns = cpu.median * user;
+	result->system_ns = cpu.median * (1 - user);
+	result->wall_ns = wall.median;
+}
+
+static int measure_rounds(struct bench *bench, struct drain_result *result)
+{
+	uint32_t rounds = bench->config->rounds;
+	double flows = (double)bench->spread.flows * drains_per_round(bench);
+	cleanup_free double *cpu = calloc(rounds, sizeof(*cpu));
+	cleanup_free double *wall = calloc(rounds, sizeof(*wall));
+	struct usage total = { 0 };
+	int err = cpu && wall ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; i < rounds && !err; i++) {
+		struct usage before = total;
+
+		err = measure_round(bench, &total);
+		cpu[i] = (total.cpu_ns - before.cpu_ns) / flows;
+		wall[i] = (total.wall_ns - before.wall_ns) / flows;
+	}
+	if (!err)
+		sum_up(&total, summarize(cpu, rounds), summarize(wall, rounds),
+		       result);
+	return err;
+}
+
+static int measure(struct bench *bench, struct drain_result *result)
+{
+	uint64_t rss;
+	int err;
+
+	bench->maps_before = memory_maps();
+	memory_reset_peak();
+	rss = memory_rss();
+	err = engine_open(&bench->engine, bench->spread.flows);
+	if (!err)
+		err = spread_aim(&bench->spread, engine_program(&bench->engine));
+	err = err ?: engine_adapt(&bench->engine, &bench->runner);
+	err = err ?: measure_maps(bench);
+	err = err ?: measure_rounds(bench, result);
+	result->rss_peak_bytes = memory_rss_peak() - rss;
+	result->kernel_bytes = bench->maps_peak;
+	engine_close(&bench->engine);
+	return err;
+}
+
+/* In a process of its own. */
+static int measure_flows(const struct config *config, uint32_t flows,
+			 struct drain_result *result)
+{
+	struct bench bench = { .config = config };
+	int err = spread_open(&bench.spread, flows);
+
+	if (err)
+		return err;
+	result->flows = flows;
+	err = runner_init(&bench.runner, &bench.spread);
+	err = err ?: spread_prepare(&bench.spread, flows, 1, false);
+	spread_unmap(&bench.spread);
+	err = err ?: measure(&bench, result);
+	if (err && err != -EINTR)
+		fprintf(stderr, "netobsctl bench: drain of %u flows: %s\n",
+			flows, strerror(-err));
+	spread_close(&bench.spread);
+	return err;
+}
+
+static int fork_and_measure(const struct config *config, uint32_t flows,
+			    struct drain_result *result)
+{
+	int status = 0;
+	pid_t child = fork();
+
+	if (child < 0)
+		return -errno;
+	if (child == 0)
+		_exit(measure_flows(config, flows, result) ? EXIT_FAILED :
+							     EXIT_FINE);
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	return status ? -EIO : 0;
+}
+
+static int measure_all(const struct config *config, struct drain_report *report)
+{
+	struct progress progress;
+	double total = 0;
+	int err = 0;
+
+	for (uint32_t i = 0; i < config->n_flow_counts; i++)
+		total += config->flow_counts[i] + FLOWS_PER_ROUND;
+	progress_begin(&progress, total);
+	for (uint32_t i = 0; i < config->n_flow_counts && !err; i++) {
+		uint32_t flows = config->flow_counts[i];
+		char text[32];
+
+		snprintf(text, sizeof(text), "%u flows", flows);
+		progress_show(&progress, text);
+		err = fork_and_measure(config, flows, &report->results[i]);
+		progress_add(&progress, flows + FLOWS_PER_ROUND);
+	}
+	progress_clear(&progress);
+	return err;
+}
+
+int drain_run(const struct config *config)
+{
+	struct drain_report report;
+	int err = drain_report_init(&report, config);
+
+	err = err ?: measure_all(config, &report);
+	if (stop_requested())
+		fputs("netobsctl bench: interrupted\n", stderr);
+	if (!err)
+		err = drain_report_print(&report, config->output);
+	drain_report_done(&report);
+	return err;
+}

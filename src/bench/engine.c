@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "engine.h"
+
+#include "stop.h"
+#include "util.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+enum {
+	INTERVAL_S = 5,
+	IDLE_S = 15,
+	MAX_FLOWS = 1 << 20, /* netobsctl's default, raised where it is in the way */
+	CALM_DRAINS = 2, /* one for each generation */
+	ADAPT_DRAINS = 32,
+};
+
+static void print_log(int level, const char *message, void *user)
+{
+	(void)user;
+	if (level <= NETOBS_LOG_WARNING)
+		fprintf(stderr, "netobsctl bench: %s\n", message);
+}
+
+static void on_flow(const struct netobs_flow *flow, void *user)
+{
+	struct engine *engine = user;
+
+	engine->flows++;
+	engine->packets += flow->packets;
+}
+
+int engine_open(struct engine *engine, uint32_t flows)
+{
+	const uint32_t max_flows = max_u64(MAX_FLOWS, 2ULL * flows);
+	const struct pipeline_options options = {
+		.store = { .max_flows = max_flows, .clock = CLOCK_COARSE },
+		.merge = { .interval_ns = INTERVAL_S * NSEC_PER_SEC,
+			   .idle_timeout_ns = IDLE_S * NSEC_PER_SEC,
+			   .max_flows = max_flows,
+			   .on_flow = on_flow,
+			   .user = engine },
+	};
+	int err;
+
+	*engine = (struct engine){
+		.log = { print_log, NULL },
+		.programs = { { -1, -1 } },
+		.stats = { .sz = sizeof(engine->stats) },
+	};
+	engine->watch.log = &engine->log;
+	err = pipeline_init(&engine->pipeline, &options, &engine->watch,
+			    &engine->log);
+	return err   ?:
+		       store_load_programs(&engine->pipeline.store, 0,
+					   LINK_ETHERNET, &engine->programs);
+}
+
+void engine_close(struct engine *engine)
+{
+	programs_close(&engine->programs);
+	pipeline_done(&engine->pipeline);
+}
+
+void engine_drain(struct engine *engine)
+{
+	const struct timespec wait = { .tv_nsec = GENERATION_WAIT_MS *
+						  NSEC_PER_MSEC };
+	struct pipeline *pipeline = &engine->pipeline;
+
+	/* As if the packets had come at the beginning of the interval. */
+	pipeline_begin(pipeline, MERGE_INTERVAL,
+		       clock_boot_ns() + INTERVAL_S * NSEC_PER_SEC);
+	while (pipeline_step(pipeline)) {
+		if (pipeline_is_settling(pipeline))
+			nanosleep(&wait, NULL);
+		if (engine->on_step)
+			engine->on_step(engine->user);
+	}
+	pipeline_stats(pipeline, &engine->stats);
+}
+
+uint64_t engine_lost(const struct engine *engine)
+{
+	uint64_t lost = 0;
+
+	for (int i = 0; i < NETOBS_LOST_REASONS; i++)
+		lost += engine->stats.lost[i].packets;
+	return lost;
+}
+
+int engine_adapt(struct engine *engine, const struct runner *runner)
+{
+	static const struct load load;
+	int calm = 0;
+
+	for (int i = 0; i < ADAPT_DRAINS && calm < CALM_DRAINS; i++) {
+		uint64_t lost = engine_lost(engine);
+		int err = stop_requested() ? -EINTR : runner_fill(runner, &load);
+
+		if (err)
+			return err;
+		engine_drain(engine);
+		calm = engine_lost(engine) == lost ? calm + 1 : 0;
+	}
+	return calm == CALM_DRAINS ? 0 : -ENOSPC;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The real thing: the library's programs and its drain, without an interface. */
+#ifndef NETOBS_BENCH_ENGINE_H
+#define NETOBS_BENCH_ENGINE_H
+
+#include "runner.h"
+
+#include "pipeline.h"
+#include "watch.h"
+
+struct engine {
+	struct log log;
+	struct watch watch; /* of nothing */
+	struct pipeline pipeline;
+	struct programs programs;
+	struct netobs_stats stats;   /* as of the last drain */
+	uint64_t flows;		     /* reported so far */
+	uint64_t packets;	     /* in them */
+	void (*on_step)(void *user); /* during a drain; or NULL */
+	void *user;
+};
+
+/* As netobsctl flows does by default, with room for @flows. */
+int engine_open(struct engine *engine, uint32_t flows);
+void engine_close(struct engine *engine);
+
+/* A drain from beginning to end. */
+void engine_drain(struct engine *engine);
+
+/*
+ * Fill the store with all flows and drain it, until its tables have the size
+ * for them. The store is empty then.
+ */
+int engine_adapt(struct engine *engine, const struct runner *runner);
+
+static inline int engine_program(const struct engine *engine)
+{
+	return engine->programs.fds[NETOBS_INGRESS];
+}
+
+/* Packets that the programs could not keep, as of the last drain. */
+uint64_t engine_lost(const struct engine *engine);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* For programs: JSON and CSV. */
+#include "results.h"
+
+#include "json.h"
+#include "util.h"
+
+#include <errno.h>
+#include <math.h>
+
+enum { HEAD_BYTES = 1024, CELL_BYTES = 256 };
+
+static void put_ns(struct json *json, const char *key, double ns)
+{
+	json_key(json, key);
+	json_decimal(json, lround(ns * 100), 2);
+}
+
+static void put_cell(struct json *json, const struct cell *cell)
+{
+	json_open(json, '{');
+	json_key(json, "store");
+	json_string(json, designs[cell->design]->name);
+	json_key_u64(json, "flows", cell->flows);
+	json_key(json, "distribution");
+	json_string(json, order_name(cell->order));
+	json_key_u64(json, "cpus", cell->n_cpus);
+	json_key(json, "sharing");
+	json_string(json, sharing_name(cell->sharing));
+	put_ns(json, "ns_per_packet", cell->ns.median);
+	put_ns(json, "ns_over_empty", cell->over_empty);
+	put_ns(json, "ns_min", cell->ns.min);
+	put_ns(json, "ns_max", cell->ns.max);
+	json_close(json, '}');
+}
+
+int results_print_json(const struct results *results, FILE *file)
+{
+	size_t size = HEAD_BYTES + (size_t)results->n_cells * CELL_BYTES;
+	cleanup_free char *text = malloc(size);
+	struct json json;
+	int len;
+
+	if (!text)
+		return -ENOMEM;
+	json_begin(&json, text, size);
+	json_open(&json, '{');
+	json_key(&json, "kernel");
+	json_string(&json, results->host.kernel.release);
+	json_key(&json, "cpu");
+	json_string(&json, results->host.cpu);
+	json_key_u64(&json, "rounds", results->rounds);
+	json_key(&json, "results");
+	json_open(&json, '[');
+	for (uint32_t i = 0; i < results->n_cells; i++)
+		put_cell(&json, &results->cells[i]);
+	json_close(&json, ']');
+	json_close(&json, '}');
+	len = json_end(&json);
+	if (len < 0)
+		return len;
+	return fprintf(file, "%s\n", text) < 0 ? -errno : 0;
+}
+
+int results_print_csv(const struct results *results, FILE *file)
+{
+	fputs("store,flows,distribution,cpus,sharing,ns_per_packet,ns_over_empty,ns_min,ns_max\n",
+	      file);
+	for (uint32_t i = 0; i < results->n_cells; i++) {
+		const struct cell *cell = &results->cells[i];
+
+		fprintf(file, "%s,%u,%s,%u,%s,%.2f,%.2f,%.2f,%.2f\n",
+			designs[cell->design]->name, cell->flows,
+			order_name(cell->order), cell->n_cpus,
+			sharing_name(cell->sharing), cell->ns.median,
+			cell->over_empty, cell->ns.min, cell->ns.max);
+	}
+	return ferror(file) ? -EIO : 0;
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Turns the one packet of BPF_PROG_TEST_RUN into one of many flows, then runs
+ * the program that is measured. Flow numbers come from a sequence that user
+ * space has made and that is read from front to back, so they cost the same
+ * whatever their distribution and whoever is measured.
+ */
+#define BPF_NO_PRESERVE_ACCESS_INDEX
+#include "vmlinux.h"
+
+#include "shared.h"
+#include "parse/headers.h"
+#include <bpf/bpf_helpers.h>
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+enum { VERDICT_NEXT = -1 };
+
+/* User space sets the sizes of 1. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct number_line);
+} sequence SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct cursor_state);
+} cursors SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} measured SEC(".maps");
+
+static __always_inline const __u32 *next_number(struct cursor_state *cursor)
+{
+	__u32 index = cursor->first + (cursor->position++ & cursor->mask);
+	__u32 n = index / LINE_NUMBERS;
+	const struct number_line *line = bpf_map_lookup_elem(&sequence, &n);
+
+	return line ? &line->numbers[index % LINE_NUMBERS] : NULL;
+}
+
+static __always_inline void set_source(struct __sk_buff *skb, __u32 flow)
+{
+	struct ipv4_wire *ip =
+		(void *)(long)skb->data + sizeof(struct ether_wire);
+
+	if ((void *)(ip + 1) <= (void *)(long)skb->data_end)
+		ip->src = flow;
+}
+
+SEC("tc")
+int spread(struct __sk_buff *skb)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct cursor_state *cursor = bpf_map_lookup_elem(&cursors, &cpu);
+	const __u32 *number = cursor ? next_number(cursor) : NULL;
+	__u32 flow;
+
+	if (!number)
+		return VERDICT_NEXT;
+	flow = *number;
+	if (cursor->share)
+		flow = cursor->base + flow % cursor->share;
+	set_source(skb, flow);
+	bpf_tail_call(skb, &measured, 0);
+	return VERDICT_NEXT;
+}
+
+SEC("tc")
+int empty(struct __sk_buff *skb)
+{
+	return VERDICT_NEXT;
+}

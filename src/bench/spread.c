@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "spread.h"
+
+#include "sequence.h"
+#include "util.h"
+
+#include "spread.skel.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/*
+ * So long that nearly all flows occur, and that the caches hold no more of the
+ * sequence itself than of any other stream.
+ */
+enum { LENGTH_MIN = 1 << 20, LENGTH_PER_FLOW = 4, SEED = 1 };
+
+static const double zipf_exponent = 1.1;
+
+static uint32_t length_for(uint32_t flows)
+{
+	uint32_t length = LENGTH_MIN;
+
+	while (length < flows * LENGTH_PER_FLOW)
+		length *= 2;
+	return length;
+}
+
+static size_t page_round(size_t size)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+
+	return (size + page - 1) / page * page;
+}
+
+static size_t numbers_size(const struct spread *spread)
+{
+	return page_round((size_t)spread->capacity * sizeof(uint32_t));
+}
+
+static size_t cursors_size(const struct spread *spread)
+{
+	return page_round(spread->n_cpus * sizeof(struct cursor_state));
+}
+
+static void *map_pages(const struct bpf_map *map, size_t size)
+{
+	void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
+			   bpf_map__fd(map), 0);
+
+	return pages == MAP_FAILED ? NULL : pages;
+}
+
+static int load(struct spread *spread)
+{
+	struct spread_bpf *skel = spread->skel = spread_bpf__open();
+	int err;
+
+	if (!skel)
+		return -errno;
+	err = bpf_map__set_max_entries(skel->maps.sequence,
+				       spread->capacity / LINE_NUMBERS);
+	err = err ?: bpf_map__set_max_entries(skel->maps.cursors, spread->n_cpus);
+	err = err ?: spread_bpf__load(skel);
+	if (err)
+		return err;
+	spread->numbers = map_pages(skel->maps.sequence, numbers_size(spread));
+	spread->cursors = map_pages(skel->maps.cursors, cursors_size(spread));
+	return spread->numbers && spread->cursors ? 0 : -errno;
+}
+
+int spread_open(struct spread *spread, uint32_t max_flows)
+{
+	int err;
+
+	*spread = (struct spread){ .n_cpus = libbpf_num_possible_cpus() };
+	spread->capacity = 2 * length_for(max_flows) + max_flows;
+	spread->capacity = (spread->capacity + LINE_NUMBERS - 1) /
+			   LINE_NUMBERS * LINE_NUMBERS;
+	err = load(spread);
+	if (!err)
+		return 0;
+	fprintf(stderr, "netobsctl bench: cannot load BPF programs: %s%s\n",
+		strerror(-err),
+		err == -EPERM ?
+			": run as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON" :
+			"");
+	spread_close(spread);
+	return err;
+}
+
+void spread_unmap(struct spread *spread)
+{
+	if (spread->numbers)
+		munmap(TAKE_PTR(spread->numbers), numbers_size(spread));
+}
+
+void spread_close(struct spread *spread)
+{
+	spread_unmap(spread);
+	if (spread->cursors)
+		munmap(spread->cursors, cursors_size(spread));
+	spread_bpf__destroy(spread->skel);
+	*spread = (struct spread){ 0 };
+}
+
+/* Where in the numbers an order begins. */
+static uint32_t first_of(const struct spread *spread, enum order order)
+{
+	switch (order) {
+	case ORDER_UNIFORM:
+		return 0;
+	case ORDER_ZIPF:
+		return spread->length;
+	default:
+		return 2 * spread->length;
+	}
+}
+
+int spread_prepare(struct spread *spread, uint32_t flows, uint32_t n_cpus,
+		   bool with_zipf)
+{
+	uint32_t *each;
+
+	spread->flows = flows;
+	spread->room = max_u64(flows, n_cpus);
+	spread->length = length_for(flows);
+	each = spread->numbers + first_of(spread, ORDER_EACH);
+	sequence_permute(each, spread->room, SEED);
+	sequence_uniform(spread->numbers + first_of(spread, ORDER_UNIFORM),
+			 spread->length, flows, SEED);
+	if (!with_zipf)
+		return 0;
+	/* Frequent flows are spread over the tables as all others are. */
+	return sequence_zipf(spread->numbers + first_of(spread, ORDER_ZIPF),
+			     spread->length, each, flows, zipf_exponent, SEED);
+}
+
+int spread_aim(const struct spread *spread, int prog_fd)
+{
+	uint32_t slot = 0;
+
+	return bpf_map_update_elem(bpf_map__fd(spread->skel->maps.measured),
+				   &slot, &prog_fd, BPF_ANY);
+}
+
+void spread_start(struct spread *spread, uint32_t cpu, enum order order)
+{
+	struct cursor_state *cursor = &spread->cursors[cpu];
+	bool is_once = order == ORDER_EACH;
+
+	*cursor = (struct cursor_state){
+		.first = first_of(spread, order),
+		.mask = is_once ? UINT32_MAX : spread->length - 1,
+		.position = is_once ? 0 : cursor->position,
+	};
+}
+
+void spread_start_part(struct spread *spread, uint32_t cpu, enum order order,
+		       uint32_t part, uint32_t parts)
+{
+	uint32_t share = max_u64(spread->flows / parts, 1);
+
+	spread_start(spread, cpu, order);
+	spread->cursors[cpu].share = share;
+	spread->cursors[cpu].base = part * share;
+}
+
+int spread_run(const struct spread *spread, uint32_t n, uint32_t *ret_ns)
+{
+	/* UDP over IPv4 to 198.18.0.7 (RFC 2544), in a frame of 128 bytes. */
+	uint8_t frame[128] = { [12] = 0x08, [14] = 0x45, [17] = 114, [22] = 64,
+			       [23] = 17,   [30] = 198,	 [31] = 18,  [33] = 7,
+			       [35] = 7,    [37] = 9,	 [39] = 94 };
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame,
+		    .data_size_in = sizeof(frame), .repeat = n);
+	int err = bpf_prog_test_run_opts(
+		bpf_program__fd(spread->skel->progs.spread), &opts);
+
+	if (!err && ret_ns)
+		*ret_ns = opts.duration;
+	return err;
+}
+
+int spread_empty_fd(const struct spread *spread)
+{
+	return bpf_program__fd(spread->skel->progs.empty);
+}

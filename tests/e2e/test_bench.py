@@ -1,0 +1,226 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""netobsctl bench: complete results in each form, and nothing left behind."""
+
+import csv
+import fcntl
+import json
+import os
+import pty
+import signal
+import struct
+import subprocess
+import termios
+import time
+import xml.etree.ElementTree
+
+import lab
+import observer
+
+FINE, FAILED, USAGE = 0, 1, 2
+STORES = ["empty", "parse", "ringbuf", "hash", "hash_spinlock", "percpu_hash",
+          "array", "percpu_array", "netobs"]
+CPUS = len(os.sched_getaffinity(0))
+CASES = [(1, "disjoint")] + ([(CPUS, "same"), (CPUS, "disjoint")] if CPUS > 1 else [])
+SMALL = ["--flows", "1,100", "--rounds", "2"]
+AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+def objects():
+    """Names of the BPF maps and programs that only the benchmarks have."""
+    return {item.get("name") for kind in ("map", "prog")
+            for item in json.loads(lab.run("bpftool", "-j", kind, "show"))
+            } & {"sequence", "cursors", "measured", "spread"}
+
+
+class Bench(lab.LabTest):
+    def run_bench(self, *arguments, command=(), **options):
+        done = subprocess.run(
+            [*command, observer.netobsctl(), "bench", *map(str, arguments)],
+            capture_output=True, text=True, timeout=300, check=False, **options)
+        observer.check_sanitizer(done.stderr)
+        return done
+
+    def bench(self, *arguments):
+        done = self.run_bench(*arguments)
+        self.assertEqual((FINE, ""), (done.returncode, done.stderr))
+        return done.stdout
+
+    def datapath(self, *arguments):
+        return json.loads(self.bench("datapath", "-o", "json", *arguments))
+
+    def refuse(self, code, words, *arguments, **options):
+        done = self.run_bench(*arguments, **options)
+        self.assertEqual((code, ""), (done.returncode, done.stdout), done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr)
+        self.note(done.stderr.split("\n")[0])
+
+    def check_head(self, found, rounds):
+        self.assertEqual(os.uname().release, found["kernel"])
+        self.assertTrue(found["cpu"])
+        self.assertEqual(rounds, found["rounds"])
+
+    def check_datapath(self, found, expected):
+        cases = [(r["store"], r["flows"], r["distribution"], r["cpus"], r["sharing"])
+                 for r in found["results"]]
+        self.assertEqual(len(set(cases)), len(cases))
+        self.assertEqual(set(expected), set(cases))
+        empty = {case[1:]: r["ns_per_packet"]
+                 for case, r in zip(cases, found["results"]) if case[0] == "empty"}
+        for case, result in zip(cases, found["results"]):
+            median = result["ns_per_packet"]
+            self.assertLessEqual(result["ns_min"], median)
+            self.assertLessEqual(median, result["ns_max"])
+            self.assertGreater(result["ns_min"], 0)
+            self.assertAlmostEqual(median - empty[case[1:]], result["ns_over_empty"],
+                                   delta=0.011)
+
+    def test_all_stores_in_all_cases(self):
+        found = self.datapath(*SMALL)
+        self.check_head(found, 2)
+        self.check_datapath(found, [
+            (store, flows, distribution, cpus, sharing)
+            for store in STORES for flows in (1, 100)
+            for distribution in ("uniform", "zipf") for cpus, sharing in CASES])
+
+    def test_datapath_is_the_default(self):
+        text = self.bench(*SMALL, "--stores", "parse", "--cpus", "1")
+        for word in ("One CPU", "parse", "Zipf", os.uname().release):
+            self.assertIn(word, text)
+        self.assertNotIn("\x1b", text)
+
+    def test_choices(self):
+        found = self.datapath("--flows", "5", "--rounds", "1", "--stores",
+                              "hash,array", "--distribution", "zipf", "--cpus", "1")
+        self.check_datapath(found, [(store, 5, "zipf", 1, "disjoint")
+                                    for store in ("empty", "hash", "array")])
+
+    def test_quick(self):
+        start = time.monotonic()
+        found = self.datapath("--quick", "--flows", "1,1024")
+        self.check_head(found, 3)
+        expected = [(store, flows, "uniform", 1, "disjoint")
+                    for store in STORES for flows in (1, 1024)]
+        expected += [(store, flows, "zipf", 1, "disjoint")
+                     for store in ("empty", "percpu_hash", "netobs")
+                     for flows in (1, 1024)]
+        if CPUS > 1:
+            expected += [(store, 1, "uniform", CPUS, "same") for store in STORES]
+        self.check_datapath(found, expected)
+        self.note(f"{time.monotonic() - start:.1f} s")
+
+    def test_csv_and_chart(self):
+        table, chart = self.lab.path("cost.csv"), self.lab.path("cost.svg")
+        with open(table, "w", encoding="ascii") as file:
+            file.write("what was there before is replaced\n" * 100)
+        found = self.datapath(*SMALL, "--csv", table, "--plot", chart)
+        with open(table, encoding="ascii") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([{key: str(value) for key, value in result.items()
+                           if not key.startswith("ns_")} for result in found["results"]],
+                         [{key: value for key, value in row.items()
+                           if not key.startswith("ns_")} for row in rows])
+        for row, result in zip(rows, found["results"]):
+            for key in ("ns_per_packet", "ns_over_empty", "ns_min", "ns_max"):
+                self.assertAlmostEqual(result[key], float(row[key]), delta=0.011)
+        text = "".join(xml.etree.ElementTree.parse(chart).getroot().itertext())
+        for word in STORES + ["flows", "ns per packet", os.uname().release]:
+            self.assertIn(word, text)
+
+    def test_chart_without_gnuplot(self):
+        path = self.lab.path("cost.svg")
+        start = time.monotonic()
+        self.refuse(FAILED, ["gnuplot-nox"], "--plot", path,
+                    env={**os.environ, "PATH": self.lab.dir})
+        self.assertLess(time.monotonic() - start, 5, "it says so before it measures")
+        self.assertFalse(os.path.exists(path))
+
+    def test_drain(self):
+        found = json.loads(self.bench("drain", "-o", "json", "--flows", "1000,30000",
+                                      "--rounds", "2"))
+        self.check_head(found, 2)
+        self.assertEqual([1000, 30000], [r["flows"] for r in found["results"]])
+        for result in found["results"]:
+            cpu = result["cpu_ns_per_flow"]
+            self.assertAlmostEqual(cpu, result["user_ns_per_flow"] +
+                                   result["system_ns_per_flow"], delta=0.2)
+            self.assertLessEqual(result["cpu_ns_min"], cpu)
+            self.assertLessEqual(cpu, result["cpu_ns_max"])
+            self.assertGreater(result["wall_ns_per_flow"], 0)
+            self.assertGreater(result["rss_peak_bytes"], 0)
+            # At the very least, a flow is its key and its counters.
+            self.assertGreater(result["kernel_bytes"], 64 * result["flows"])
+        self.assertIn("kernel MiB", self.bench("drain", "--flows", "100", "--rounds", "1"))
+
+    def test_wrong_options(self):
+        for arguments, words in (
+                (["fish"], ["fish", "datapath", "drain"]),
+                (["datapath", "drain"], ["drain"]),
+                (["--no-such"], ["--no-such"]),
+                (["drain", "--stores", "hash"], ["drain", "--stores"]),
+                (["drain", "--cpus", "1"], ["drain", "--cpus"]),
+                (["drain", "--plot", "x.svg"], ["drain", "--plot"]),
+                (["--stores", "hash,fish"], ["--stores", "fish"]),
+                (["--stores", "hash,"], ["--stores"]),
+                (["--flows", "1,0"], ["--flows"]),
+                (["--flows", "1,,2"], ["--flows"]),
+                (["--flows", "4194305"], ["--flows", "4194305"]),
+                (["--flows", ",".join(["1"] * 17)], ["--flows", "16"]),
+                (["--cpus", "2"], ["--cpus"]),
+                (["--distribution", "normal"], ["--distribution"]),
+                (["--rounds", "0"], ["--rounds"]),
+                (["-o", "csv"], ["csv"])):
+            with self.subTest(arguments):
+                self.refuse(USAGE, words, *arguments)
+
+    def test_files_that_cannot_be(self):
+        for option in ("--csv", "--plot"):
+            self.refuse(FAILED, ["/nosuchdir/x"], *SMALL, option, "/nosuchdir/x")
+
+    def test_without_privileges(self):
+        for name in ("datapath", "drain"):
+            self.refuse(FAILED, ["root"], name, *SMALL, command=AS_NOBODY)
+
+    def start(self, *arguments, **options):
+        return self.lab.spawn(observer.netobsctl(), "bench", *arguments,
+                              stderr=subprocess.PIPE, text=True, **options)
+
+    def test_interrupted(self):
+        path = self.lab.path("cost.csv")
+        for arguments in (["datapath", "--csv", path], ["drain"]):
+            process = self.start(*arguments, stdout=subprocess.PIPE)
+            lab.wait_for(objects, "BPF objects")
+            process.send_signal(signal.SIGINT)
+            out, errors = process.communicate(timeout=30)
+            observer.check_sanitizer(errors)
+            self.assertEqual((FAILED, ""), (process.returncode, out))
+            self.assertIn("interrupted", errors)
+            lab.wait_for(lambda: not objects(), "the end of BPF objects")
+        self.assertFalse(os.path.exists(path))
+
+    def test_progress_on_a_terminal(self):
+        leader, follower = pty.openpty()
+        fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        process = self.lab.spawn(observer.netobsctl(), "bench", *SMALL, "--cpus", "1",
+                                 stdout=subprocess.DEVNULL, stderr=follower)
+        os.close(follower)
+        text = ""
+        try:
+            while chunk := os.read(leader, 4096):
+                text += chunk.decode()
+        except OSError:  # the other side is closed
+            pass
+        os.close(leader)
+        self.assertEqual(FINE, process.wait())
+        self.assertIn("netobs, 100 flows", text)
+        self.assertTrue(text.endswith("\x1b[K"), "it does not stay")
+
+    def test_nothing_stays_behind(self):
+        self.bench(*SMALL)
+        self.bench("drain", "--flows", "1000", "--rounds", "1")
+        lab.wait_for(lambda: not objects(), "the end of BPF objects")
+
+
+if __name__ == "__main__":
+    lab.main()
