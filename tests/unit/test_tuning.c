@@ -33,8 +33,7 @@ static struct host start(uint64_t max_flows, uint64_t max_bytes)
 
 static uint64_t bytes_of(const struct host *host)
 {
-	return ((uint64_t)host->n_buckets[0] + host->n_buckets[1]) *
-	       bucket_bytes;
+	return ((uint64_t)host->n_buckets[0] + host->n_buckets[1]) * bucket_bytes;
 }
 
 /* @flows come, and the generation that saw them is drained. */
@@ -157,16 +156,20 @@ static void tables_of_100000_flows_take_34_mib(void **state)
 
 static void tables_get_small_again_when_the_load_is_gone(void **state)
 {
-	(void)state;
-	for (uint64_t flows = 1000; flows <= 100000; flows += 250) {
-		struct host host = start(DEFAULT_FLOWS, 0);
+	struct host host = start(DEFAULT_FLOWS, 0);
 
+	(void)state;
+	intervals(&host, 2, 100000);
+	intervals(&host, 12, 1000);
+	assert_true(is_smallest(&host));
+	/* Whatever it was, at most the third more that is not worth a change. */
+	for (uint64_t flows = 1000; flows <= 100000; flows += 250) {
+		host = start(DEFAULT_FLOWS, 0);
 		intervals(&host, 2, flows);
 		intervals(&host, 12, 1000);
-		if (!is_smallest(&host))
-			fail_msg("%ju flows: %u and %u buckets",
-				 (uintmax_t)flows, host.n_buckets[0],
-				 host.n_buckets[1]);
+		for (int g = 0; g < GENERATIONS; g++)
+			assert_in_range(host.n_buckets[g], TUNING_BUCKETS_MIN,
+					TUNING_BUCKETS_MIN / 3 * 4);
 	}
 }
 
@@ -220,8 +223,7 @@ static void growth_reaches_the_cap_in_few_tables(void **state)
 
 static void growth_stays_below_the_cap_in_bytes(void **state)
 {
-	const uint64_t least =
-		GENERATIONS * TUNING_BUCKETS_MIN * bucket_bytes;
+	const uint64_t least = GENERATIONS * TUNING_BUCKETS_MIN * bucket_bytes;
 
 	(void)state;
 	for (uint64_t bytes = least; bytes < 1ULL << 44; bytes += bytes / 7) {
@@ -240,8 +242,8 @@ static void growth_stays_below_the_cap_in_bytes(void **state)
 
 static void extremes_give_tables_that_can_be(void **state)
 {
-	static const uint64_t flows[] = { 1, 2, 15, 16, 17, 1023, 1024, UINT32_MAX,
-					  UINT64_MAX };
+	static const uint64_t flows[] = { 1,	2,    15,	  16,	     17,
+					  1023, 1024, UINT32_MAX, UINT64_MAX };
 	static const uint64_t bytes[] = { 0, 1, 4096, UINT32_MAX, UINT64_MAX };
 
 	(void)state;

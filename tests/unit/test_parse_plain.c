@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* The short way through the parser: it takes plain frames, and says the same. */
+#include "host.h"
+#include "lib_test.h"
+#include "samples.h"
+
+#include "bpf/parse/tunnel.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct arrival arrivals[] = {
+	{ .ifindex = 2 },
+	{ .ifindex = UINT32_MAX,
+	  .netns = UINT16_MAX,
+	  .vlan = VLAN_PRESENT | VLAN_ID_MASK,
+	  .flags = KEY_EGRESS },
+};
+
+enum { N_ARRIVALS = sizeof(arrivals) / sizeof(arrivals[0]) };
+
+static struct outcome parse_general(const struct arrival *arrival,
+				    const void *bytes, size_t len)
+{
+	struct packet start = {
+		.key.ifindex = arrival->ifindex,
+		.key.netns = arrival->netns,
+		.key.vlan = arrival->vlan,
+		.key.flags = arrival->flags,
+	};
+
+	return host_parse_from(start, LINK_ETHERNET, bytes, len);
+}
+
+static bool leads_to_tunnel(uint16_t port)
+{
+	return port == 4789 || port == 8472 || port == 6081;
+}
+
+/* Of a frame that the general parser made a flow of. */
+static bool is_plain(const struct packet *pkt, const uint8_t *bytes)
+{
+	bool is_ipv6 = pkt->key.flags & KEY_IPV6;
+
+	if (pkt->l3_offset != 14 || pkt->fragment != FRAGMENT_NONE ||
+	    pkt->key.tunnel != TUNNEL_NONE || !pkt->ip_len)
+		return false;
+	if (is_ipv6 ? bytes[20] != pkt->key.proto : bytes[14] != 0x45)
+		return false;
+	if (pkt->key.proto == IP_PROTO_UDP)
+		return !leads_to_tunnel(pkt->key.dst_port);
+	return pkt->key.proto == IP_PROTO_TCP;
+}
+
+/* Whether the frame was taken. */
+static bool compare_from(const struct arrival *arrival, const uint8_t *bytes,
+			 size_t len)
+{
+	struct outcome general = parse_general(arrival, bytes, len);
+	struct packet plain;
+	bool is_taken = host_parse_plain(arrival, bytes, len, &plain);
+
+	assert_int_equal(is_taken, !general.ret && is_plain(&general.pkt, bytes));
+	if (is_taken) {
+		assert_false(general.cut);
+		assert_true(host_is_same(&plain, &general.pkt));
+	}
+	return is_taken;
+}
+
+static bool compare(const uint8_t *bytes, size_t len)
+{
+	bool is_taken = false;
+
+	for (int i = 0; i < N_ARRIVALS; i++)
+		is_taken = compare_from(&arrivals[i], bytes, len);
+	return is_taken;
+}
+
+/* By its layers, which is another way to say what plain is. */
+static bool has_plain_layers(const struct layer *l)
+{
+	if (l++->kind != LAYER_ETH)
+		return false;
+	if (l->kind == LAYER_IP4 ? l->a || l->b & ~0x4000U :
+				   l->kind != LAYER_IP6 || l->a)
+		return false;
+	l++;
+	if (l->kind != LAYER_TCP &&
+	    (l->kind != LAYER_UDP || leads_to_tunnel(l->b)))
+		return false;
+	l++;
+	while (l->kind == LAYER_DATA || l->kind == LAYER_PAD)
+		l++;
+	return l->kind == LAYER_END;
+}
+
+static void samples_are_taken_when_their_layers_are_plain(void **state)
+{
+	unsigned int n_plain = 0;
+
+	(void)state;
+	for (size_t i = 0; i < n_samples; i++) {
+		bool is_plain = has_plain_layers(samples[i].layers);
+		struct packet_bytes packet;
+
+		packet_build(samples[i].layers, &packet);
+		if (compare(packet.bytes, packet.len) != is_plain)
+			fail_msg("%s", samples[i].name);
+		n_plain += is_plain;
+	}
+	assert_true(n_plain >= 8);
+}
+
+static void truncated_samples_say_the_same(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < n_samples; i++) {
+		struct packet_bytes packet;
+
+		packet_build(samples[i].layers, &packet);
+		for (size_t len = 0; len < packet.len && len < 256; len++)
+			compare(packet.bytes, len);
+	}
+}
+
+/* Frames that are plain but for the bytes that a test changes. */
+static const struct layer plain_frames[][PACKET_LAYERS] = {
+	{ ETH, IP4, TCP_OPTIONS(0x5a, 12), DATA(30) },
+	{ ETH, IP4, UDP, DATA(30) },
+	{ ETH, IP6, TCP_OPTIONS(0x5a, 12), DATA(30) },
+	{ ETH, IP6, UDP, DATA(30) },
+};
+
+enum { N_FRAMES = sizeof(plain_frames) / sizeof(plain_frames[0]) };
+
+static void every_value_of_every_header_byte_says_the_same(void **state)
+{
+	(void)state;
+	for (int i = 0; i < N_FRAMES; i++) {
+		struct packet_bytes packet;
+
+		packet_build(plain_frames[i], &packet);
+		assert_true(compare(packet.bytes, packet.len));
+		for (size_t at = 0; at < packet.headers; at++) {
+			uint8_t byte = packet.bytes[at];
+
+			for (int value = 0; value < 256; value++) {
+				packet.bytes[at] = value;
+				compare(packet.bytes, packet.len);
+			}
+			packet.bytes[at] = byte;
+		}
+	}
+}
+
+/* A few bytes at a time, and cut anywhere. */
+static void random_changes_say_the_same(void **state)
+{
+	struct packet_bytes packets[N_FRAMES];
+	unsigned int n_taken = 0;
+
+	(void)state;
+	for (int i = 0; i < N_FRAMES; i++)
+		packet_build(plain_frames[i], &packets[i]);
+	for (int round = 0; round < 200000; round++) {
+		struct packet_bytes *packet = &packets[lrand48() % N_FRAMES];
+		bool is_cut = lrand48() % 4 == 0;
+		size_t len = is_cut ? lrand48() % packet->len : packet->len;
+		uint8_t frame[PACKET_MAX];
+
+		memcpy(frame, packet->bytes, packet->len);
+		for (long n = lrand48() % 4; n; n--)
+			frame[12 + lrand48() % (packet->headers - 12)] =
+				lrand48() >> 8;
+		n_taken += compare(frame, len);
+	}
+	assert_in_range(n_taken, 20000, 180000);
+}
+
+static void samples_with_changes_say_the_same(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 100000; round++) {
+		const struct sample *sample = &samples[lrand48() % n_samples];
+		struct packet_bytes packet;
+		size_t headers;
+
+		packet_build(sample->layers, &packet);
+		headers = packet.headers < 128 ? packet.headers : 128;
+		for (long n = lrand48() % 4; n && headers; n--)
+			packet.bytes[lrand48() % headers] ^= 1 << lrand48() % 8;
+		compare(packet.bytes, packet.len);
+	}
+}
+
+/* The field is compared for all four ports at once. */
+static void tunnel_ports_are_those_of_the_general_parser(void **state)
+{
+	static const struct tunnel_ports tables[] = {
+		{ .vxlan = { 4789, 8472 }, .geneve = { 6081 } },
+		{ .all = 0 },
+		{ .vxlan = { 1, 2 }, .geneve = { 0x8000, 0x7fff } },
+		{ .vxlan = { 0xffff, 0 }, .geneve = { 0, 0x100 } },
+		{ .vxlan = { 0, 0 }, .geneve = { 0, 4790 } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+		for (uint32_t port = 0; port <= UINT16_MAX; port++)
+			assert_int_equal(is_tunnel_port(&tables[i], port),
+					 has_port(tables[i].vxlan, port) ||
+						 has_port(tables[i].geneve, port));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(samples_are_taken_when_their_layers_are_plain),
+		cmocka_unit_test(truncated_samples_say_the_same),
+		cmocka_unit_test(every_value_of_every_header_byte_says_the_same),
+		cmocka_unit_test(random_changes_say_the_same),
+		cmocka_unit_test(samples_with_changes_say_the_same),
+		cmocka_unit_test(tunnel_ports_are_those_of_the_general_parser),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
