@@ -4,9 +4,11 @@
  * Life of a context: options, start, the event loop, stop.
  *
  * A context observes the interfaces it is told to and delivers flow records.
- * It has no threads and installs no signal handlers: everything happens inside
- * the calls below, on the calling thread. A context may be used by one thread
- * at a time; different contexts are independent.
+ * It installs no signal handlers, and everything happens inside the calls below,
+ * on the calling thread; only system calls that have to wait for the kernel are
+ * left to a thread that does nothing else, blocks all signals and ends. A
+ * context may be used by one thread at a time; different contexts are
+ * independent.
  *
  * Functions that can fail return an int: >= 0 is fine, < 0 is a negated errno
  * value. What went wrong in words goes to netobs_opts.on_log.

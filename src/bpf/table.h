@@ -60,15 +60,15 @@ enum { PAIRS = BUCKET_SLOTS / 2 };
 
 #define BOTH(word) ((__u64)(word) << 32 | (word))
 
-/* The tags that are @want in the bits of @mask; @unit is the lowest of them. */
+/* The tags that are @want, but for the bits below @unit. */
 static __always_inline __u64 match_tags(const struct flow_bucket *bucket,
-					__u64 want, __u64 mask, __u64 unit)
+					__u64 want, __u64 unit)
 {
 	const __u64 *pairs = (const __u64 *)bucket->tags;
 	__u64 found = 0;
 
 	for (int k = 0; k < PAIRS; k++) {
-		__u64 differ = (READ_ONCE(pairs[k]) ^ want) & mask;
+		__u64 differ = READ_ONCE(pairs[k]) ^ want;
 
 		found |= ((differ - unit) & ~differ & BOTH(1U << 31)) >> (31 - k);
 	}
@@ -77,13 +77,12 @@ static __always_inline __u64 match_tags(const struct flow_bucket *bucket,
 
 static __always_inline __u64 match_tag(const struct flow_bucket *bucket, __u32 tag)
 {
-	return match_tags(bucket, BOTH(tag << TAG_SHIFT),
-			  BOTH(~0U << TAG_SHIFT), BOTH(1U << TAG_SHIFT));
+	return match_tags(bucket, BOTH(tag << TAG_SHIFT), BOTH(1U << TAG_SHIFT));
 }
 
 static __always_inline __u64 match_free(const struct flow_bucket *bucket)
 {
-	return match_tags(bucket, 0, BOTH(~0U), BOTH(1U));
+	return match_tags(bucket, 0, BOTH(1U));
 }
 
 /* 1 if any bit is set; the compiler is not to make a branch of it. */
@@ -96,12 +95,14 @@ static __always_inline __u64 any(__u64 bits)
 /* The index of the first in a set that is not empty. */
 static __always_inline __u32 first_of(__u64 found)
 {
-	__u64 pairs = (found | found >> 32) & 0xff, pair, lower;
+	__u64 pairs = (found | found >> 32) & 0xff, pair, index;
 
 	pair = pairs & -pairs;
-	lower = found & pair;
-	return any(pair & 0xf0) << 3 | any(pair & 0xcc) << 2 |
-	       any(pair & 0xaa) << 1 | (any(lower) ^ 1);
+	index = any(pair & 0xf0) << 3 | any(pair & 0xcc) << 2 |
+		any(pair & 0xaa) << 1 | any(found & pair);
+	/* The compiler knows the range; COMPAT(<5.11): the verifier does not. */
+	asm volatile("" : "+r"(index));
+	return (index ^ 1) & (BUCKET_SLOTS - 1);
 }
 
 static __always_inline __u64 without_first(__u64 found)
@@ -190,10 +191,10 @@ static __always_inline void shared_add(struct flow_tally *to,
 	__sync_fetch_and_add(&to->l2_bytes, what->l2_bytes);
 	if (news)
 		__sync_fetch_and_add(&to->mark_counts, news);
-	if (what->last_ns > to->last_ns)
+	if (what->last_ns >= to->last_ns) {
 		to->last_ns = what->last_ns;
-	if (what->tos != to->tos)
 		to->tos = what->tos;
+	}
 	if (what->first_ns < to->first_ns)
 		to->first_ns = what->first_ns;
 	if (what->ttl_min < to->ttl_min)

@@ -192,7 +192,7 @@ _Static_assert(sizeof(struct cpu_state) % CACHE_LINE == 0, "no false sharing");
 struct table_state {
 	__u64 inserts;	 /* a rough sum over the CPUs */
 	__u64 watermark; /* this many inserts wake user space up */
-	__u64 limit;	 /* this many are not exceeded */
+	__u64 limit;	 /* this many are not exceeded, but for rough sums */
 	__u32 announced;
 	__u32 level;
 	__u32 fallback;

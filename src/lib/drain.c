@@ -59,7 +59,6 @@ static void start_l2(struct drain *drain)
 
 static int finish(struct drain *drain)
 {
-	tables_fit(&drain->store->tables, drain->generation);
 	drain->phase = DRAIN_IDLE;
 	return 0;
 }

@@ -41,6 +41,21 @@ static void *run(void *arg)
 	return NULL;
 }
 
+/*
+ * When all CPUs are flooded a thread of the usual kind would have to wait for its
+ * turn, while the flows want their room.
+ */
+static void make_urgent(pthread_attr_t *attr)
+{
+	const struct sched_param param = {
+		.sched_priority = sched_get_priority_min(SCHED_FIFO),
+	};
+
+	pthread_attr_setinheritsched(attr, PTHREAD_EXPLICIT_SCHED);
+	pthread_attr_setschedpolicy(attr, SCHED_FIFO);
+	pthread_attr_setschedparam(attr, &param);
+}
+
 /* Signals are for the caller's threads. */
 static int start_thread(struct errand *errand)
 {
@@ -53,9 +68,14 @@ static int start_thread(struct errand *errand)
 		return -err;
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attr, max_u64(STACK_SIZE, PTHREAD_STACK_MIN));
+	make_urgent(&attr);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	err = pthread_create(&thread, &attr, run, errand);
+	if (err == EPERM) { /* not allowed to be urgent */
+		pthread_attr_setinheritsched(&attr, PTHREAD_INHERIT_SCHED);
+		err = pthread_create(&thread, &attr, run, errand);
+	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
 	return -err;

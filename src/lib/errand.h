@@ -5,7 +5,7 @@
  * mostly, and over a second was seen on a host whose CPUs were all flooded. The
  * caller's event loop is not to stand still for that, nor could it make more
  * room meanwhile. So a thread makes the call: it blocks all signals, runs no code
- * but that call, touches no memory of the context, and ends.
+ * but that call, at once if it may, touches no memory of the context, and ends.
  */
 #ifndef NETOBS_LIB_ERRAND_H
 #define NETOBS_LIB_ERRAND_H

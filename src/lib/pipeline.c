@@ -121,6 +121,17 @@ void pipeline_done(struct pipeline *pipeline)
 	free(TAKE_PTR(pipeline->held));
 }
 
+/* The next generation will hold about as much as this one does. */
+static void fit_next(struct pipeline *pipeline)
+{
+	const struct generation *generation = &pipeline->generation;
+	struct tables *tables = &pipeline->store.tables;
+
+	tuning_expect(&tables->tuning,
+		      pipeline->store.states[generation->current].inserts);
+	tables_fit(tables, generation_old(generation));
+}
+
 void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
 		    int64_t now_ns)
 {
@@ -130,6 +141,7 @@ void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
 	pipeline->drains++;
 	pipeline->early_drains += mode == MERGE_EARLY;
 	clock_calibrate(&pipeline->clock);
+	fit_next(pipeline);
 	generation_flip(&pipeline->generation);
 	pipeline->phase = PIPELINE_SETTLING;
 }

@@ -40,7 +40,7 @@ int tables_grow(struct tables *tables, uint32_t generation);
 
 /*
  * Of a generation at rest, and empty: make what the next interval is likely to
- * need of what the last one left.
+ * need of what the last one left. What has become too much goes the next time.
  */
 void tables_fit(struct tables *tables, uint32_t generation);
 

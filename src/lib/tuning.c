@@ -4,8 +4,10 @@
 #include "bpf/types.h"
 #include "util.h"
 
-/* Slots up to which a table is small. */
-enum { SMALL = 1 << 16 };
+enum {
+	SMALL = 1 << 16, /* slots up to which a table is small */
+	GROWTH = 3, /* times what there is: few steps, should it be a burst */
+};
 
 static uint64_t slots_of(uint32_t n_buckets)
 {
@@ -49,6 +51,11 @@ void tuning_note(struct tuning *tuning, uint64_t flows)
 	tuning->peak = max_u64(flows, tuning->peak - tuning->peak / 4);
 }
 
+void tuning_expect(struct tuning *tuning, uint64_t flows)
+{
+	tuning->peak = max_u64(flows, tuning->peak);
+}
+
 /* A twentieth more than usual, between one half and 0.84 of the table. */
 uint64_t tuning_watermark(const struct tuning *tuning, uint32_t n_buckets)
 {
@@ -60,7 +67,7 @@ uint64_t tuning_watermark(const struct tuning *tuning, uint32_t n_buckets)
 
 uint64_t tuning_next_watermark(uint32_t n_buckets)
 {
-	return slots_of(n_buckets) / 4 * 3;
+	return slots_of(n_buckets) / 5 * 3;
 }
 
 uint32_t tuning_fit(const struct tuning *tuning, uint32_t n_buckets)
@@ -70,18 +77,19 @@ uint32_t tuning_fit(const struct tuning *tuning, uint32_t n_buckets)
 	bool is_small = !n_buckets || slots_of(n_buckets) / 5 * 4 < tuning->peak;
 
 	best = min_u64(max_u64(best, TUNING_BUCKETS_MIN), tuning->max_buckets);
+	if (is_small || best == TUNING_BUCKETS_MIN)
+		return best;
 	/* Small changes of the traffic change nothing. */
-	return is_small || n_buckets / 4 * 3 >= best ? best : n_buckets;
+	return n_buckets / 4 * 3 >= best ? best : n_buckets;
 }
 
 uint32_t tuning_grow(const struct tuning *tuning, uint32_t n_buckets)
 {
 	uint32_t room =
 		tuning->max_buckets - min_u64(n_buckets, tuning->max_buckets);
-	bool is_small = slots_of(n_buckets) <= SMALL;
 
 	/* All new flows go to what is added: little would be no help. */
 	if (room < n_buckets / 8)
 		return 0;
-	return min_u64((uint64_t)n_buckets * (is_small ? 4 : 1), room);
+	return min_u64((uint64_t)n_buckets * GROWTH, room);
 }

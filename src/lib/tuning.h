@@ -15,8 +15,8 @@
 enum {
 	/* A number of buckets that fills whole pages. */
 	TUNING_BUCKETS_UNIT = 64,
-	/* What an idle host has, in each generation: 2.1 MiB. */
-	TUNING_BUCKETS_MIN = 1024,
+	/* What an idle host has, in each generation: 4.1 MiB. */
+	TUNING_BUCKETS_MIN = 2048,
 };
 
 struct tuning {
@@ -29,6 +29,9 @@ void tuning_init(struct tuning *tuning, uint64_t max_flows, uint64_t max_bytes);
 
 /* @flows were entered into the generation that ended. */
 void tuning_note(struct tuning *tuning, uint64_t flows);
+
+/* So many are in the generation that is about to end. */
+void tuning_expect(struct tuning *tuning, uint64_t flows);
 
 /* At how many flows in a generation's first table to ask for a second one. */
 uint64_t tuning_watermark(const struct tuning *tuning, uint32_t n_buckets);

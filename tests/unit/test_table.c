@@ -370,8 +370,8 @@ static void sums_extremes_and_the_latest_are_kept(void **state)
 	struct addition parts[] = {
 		addition(1, 500, 500, 64),
 		addition(20, 400, 450, 255),
-		addition(300, 510, 900, 1),
-		addition(4000, 600, 700, 64),
+		addition(300, 510, 800, 1),
+		addition(4000, 600, 900, 64),
 	};
 
 	(void)state;

@@ -66,7 +66,7 @@ static void tables_are_small_at_the_start(void **state)
 
 	(void)state;
 	assert_true(is_smallest(&host));
-	assert_true(bytes_of(&host) < 5 * MIB);
+	assert_true(bytes_of(&host) < 9 * MIB);
 	intervals(&host, 4, 0);
 	assert_true(is_smallest(&host));
 	intervals(&host, 4, 1000);

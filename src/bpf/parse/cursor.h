@@ -18,6 +18,7 @@
 enum {
 	/* Network headers end here at the latest, else UNPARSED_TOO_DEEP. */
 	CURSOR_LIMIT = 512,
+	CURSOR_MASK = 2 * CURSOR_LIMIT - 1,
 	/* No byte beyond is looked at: a TCP header more. */
 	CURSOR_REACH = CURSOR_LIMIT + 20,
 };
@@ -59,7 +60,9 @@ static __always_inline bool cursor_settle(struct cursor *c)
 	offset = pos - c->start;
 	if (offset > CURSOR_LIMIT)
 		return false;
-	c->pos = c->start + offset;
+	/* COMPAT(<5.16): forgotten, should it have been on the stack. */
+	asm volatile("" : "+r"(offset));
+	c->pos = c->start + (offset & CURSOR_MASK);
 	return true;
 }
 
