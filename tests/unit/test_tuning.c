@@ -190,6 +190,24 @@ static void peak_fades_by_a_quarter_an_interval(void **state)
 	assert_true(tuning.peak < 4);
 }
 
+/* Flows that are there before the interval ends count at once, and fade as others. */
+static void expected_flows_raise_the_peak_and_never_lower_it(void **state)
+{
+	struct tuning tuning;
+
+	(void)state;
+	tuning_init(&tuning, DEFAULT_FLOWS, 0);
+	tuning_note(&tuning, 1000);
+	tuning_expect(&tuning, 500);
+	assert_int_equal(tuning.peak, 1000);
+	tuning_expect(&tuning, 200000);
+	assert_int_equal(tuning.peak, 200000);
+	assert_true(slots_of(tuning_fit(&tuning, TUNING_BUCKETS_MIN)) * 4 / 5 >=
+		    200000);
+	tuning_note(&tuning, 0);
+	assert_int_equal(tuning.peak, 150000);
+}
+
 /* What a generation has when all that can be added was; its number of tables. */
 static uint64_t grown(const struct tuning *tuning, uint32_t *ret_tables)
 {
@@ -286,6 +304,7 @@ int main(void)
 		cmocka_unit_test(tables_of_100000_flows_take_34_mib),
 		cmocka_unit_test(tables_get_small_again_when_the_load_is_gone),
 		cmocka_unit_test(peak_fades_by_a_quarter_an_interval),
+		cmocka_unit_test(expected_flows_raise_the_peak_and_never_lower_it),
 		cmocka_unit_test(growth_reaches_the_cap_in_few_tables),
 		cmocka_unit_test(growth_stays_below_the_cap_in_bytes),
 		cmocka_unit_test(extremes_give_tables_that_can_be),
