@@ -21,10 +21,19 @@ static __always_inline __u64 hash_fold(__u64 sum)
 	return sum ^ sum >> 29;
 }
 
+/*
+ * A lane's high bits reach only the high bits of a product, and the last octet of
+ * an address is such a lane's highest byte: they are brought down first.
+ */
+static __always_inline __u64 hash_lane(__u64 lane, __u64 factor)
+{
+	return (lane ^ lane >> 32) * factor;
+}
+
 static __always_inline __u64 hash_addr(const struct ip_addr *addr)
 {
-	return addr->lanes[0] * 0xbb67ae8584caa73bULL +
-	       addr->lanes[1] * 0x3c6ef372fe94f82bULL;
+	return hash_lane(addr->lanes[0], 0xbb67ae8584caa73bULL) +
+	       hash_lane(addr->lanes[1], 0x3c6ef372fe94f82bULL);
 }
 
 static __always_inline __u64 hash_key(const struct flow_key *key,
@@ -32,10 +41,11 @@ static __always_inline __u64 hash_key(const struct flow_key *key,
 {
 	const __u64 *lane = (const __u64 *)key;
 
-	return hash_fold((lane[0] * factors[0] + lane[1] * factors[1]) +
-			 (lane[2] * factors[2] + lane[3] * factors[3]) +
-			 ((lane[4] * factors[4] + lane[5] * factors[5]) +
-			  lane[6] * factors[6]));
+	return hash_fold(
+		(hash_lane(lane[0], factors[0]) + hash_lane(lane[1], factors[1])) +
+		(hash_lane(lane[2], factors[2]) + hash_lane(lane[3], factors[3])) +
+		((hash_lane(lane[4], factors[4]) + hash_lane(lane[5], factors[5])) +
+		 hash_lane(lane[6], factors[6])));
 }
 
 #endif

@@ -16,12 +16,17 @@ static struct table *level_of(struct tables *tables, uint32_t generation,
 	return &tables->levels[generation][level];
 }
 
+/* What there is room in: new flows do not go to what is superseded. */
 static uint32_t n_buckets_of(const struct tables *tables, uint32_t generation)
 {
 	uint32_t sum = 0;
 
-	for (uint32_t i = 0; i < TABLE_LEVELS; i++)
-		sum += tables->levels[generation][i].n_buckets;
+	for (uint32_t i = 0; i < TABLE_LEVELS; i++) {
+		const struct table *table = &tables->levels[generation][i];
+
+		if (!table->is_superseded)
+			sum += table->n_buckets;
+	}
 	return sum;
 }
 
@@ -95,26 +100,40 @@ static int add(struct tables *tables, uint32_t generation, uint32_t n_buckets,
 		__atomic_store_n(&state->fallback, before, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&state->level, level, __ATOMIC_SEQ_CST);
 	*level_of(tables, generation, level) =
-		(struct table){ TAKE_FD(fd), n_buckets };
+		(struct table){ .fd = TAKE_FD(fd), .n_buckets = n_buckets };
 	log_size(tables);
 	return 0;
 }
 
-/* What is in the way is left for the next time. */
-static void remove_others(struct tables *tables, uint32_t generation)
+/* Of a generation at rest, and empty: keep the newest table. */
+static void supersede_others(struct tables *tables, uint32_t generation)
 {
-	uint32_t keep = tables->states[generation].level;
-
-	if (!is_in_place(tables, generation, keep))
-		return;
 	for (uint32_t i = 0; i < TABLE_LEVELS; i++) {
 		struct table *table = level_of(tables, generation, i);
 
-		if (i == keep || table->fd < 0)
+		table->is_superseded = i != tables->states[generation].level &&
+				       table->fd >= 0;
+	}
+}
+
+/*
+ * What is in the way is left for the next time, and so is what has yet to be put
+ * in place: it would be removed first.
+ */
+static void remove_superseded(struct tables *tables, uint32_t generation)
+{
+	uint32_t keep = tables->states[generation].level;
+
+	for (uint32_t i = 0; i < TABLE_LEVELS; i++) {
+		struct table *table = level_of(tables, generation, i);
+
+		if (!table->is_superseded ||
+		    !is_in_place(tables, generation, keep) ||
+		    !is_in_place(tables, generation, i))
 			continue;
 		errand_send(tables->outer_fd, index_of(generation, i), -1);
 		close_fd(&table->fd);
-		table->n_buckets = 0;
+		*table = (struct table){ .fd = -1 };
 	}
 }
 
@@ -199,7 +218,8 @@ void tables_fit(struct tables *tables, uint32_t generation)
 {
 	uint32_t now, best;
 
-	remove_others(tables, generation);
+	supersede_others(tables, generation);
+	remove_superseded(tables, generation);
 	now = n_buckets_of(tables, generation);
 	best = tuning_fit(&tables->tuning, now);
 	if (best != now && add(tables, generation, best, errand_send) == -ENOMEM)
@@ -207,6 +227,7 @@ void tables_fit(struct tables *tables, uint32_t generation)
 			tables->log,
 			"no memory for a flow table of %u MiB: the old one stays",
 			(uint32_t)(best * sizeof(struct flow_bucket) >> 20));
+	supersede_others(tables, generation);
 	reset_watermark(tables, generation);
 }
 
@@ -215,7 +236,8 @@ uint64_t tables_bytes(const struct tables *tables)
 	uint64_t n_buckets = 0;
 
 	for (uint32_t g = 0; g < GENERATIONS; g++)
-		n_buckets += n_buckets_of(tables, g);
+		for (uint32_t i = 0; i < TABLE_LEVELS; i++)
+			n_buckets += tables->levels[g][i].n_buckets;
 	return n_buckets * sizeof(struct flow_bucket);
 }
 

@@ -10,11 +10,13 @@
 #include "log.h"
 #include "tuning.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct table {
 	int fd; /* -1: none of that level */
 	uint32_t n_buckets;
+	bool is_superseded; /* empty, and goes when the newest is in place */
 };
 
 struct tables {

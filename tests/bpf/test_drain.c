@@ -136,8 +136,6 @@ static void make_room(struct fixture *f, uint32_t generation, uint32_t n)
 {
 	f->store.tables.tuning.peak = n * 2;
 	tables_fit(&f->store.tables, generation);
-	/* What was there before goes the next time. */
-	tables_fit(&f->store.tables, generation);
 }
 
 /* One entry in the first and the last slot of every CPU. */
@@ -287,10 +285,12 @@ static void drain_reads_all_tables_of_a_generation(void **state)
 	drain(f, 0);
 	assert_int_equal(f->n_kept, 3002);
 	assert_each_once(f->kept, 3002);
-	/* What is not used any more goes now, and the rest the next time. */
-	tables_fit(tables, 0);
-	tables_fit(tables, 0);
-	assert_true(tables_bytes(tables) < 2 * before);
+	/* What is not used any more goes when the kernel has got the rest in place. */
+	for (int tries = 0; tables_bytes(tables) >= 2 * before; tries++) {
+		assert_in_range(tries, 0, 500);
+		usleep(10000);
+		tables_fit(tables, 0);
+	}
 }
 
 static void drain_leaves_the_other_generation_alone(void **state)

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -124,9 +125,43 @@ static void hash_depends_on_every_bit_of_the_key(void **state)
 	}
 }
 
+static int compare_u64(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Two networks of 256 hosts each: only the last octets differ. */
+static void neighbouring_hosts_do_not_collide(void **state)
+{
+	static uint64_t hashes[1 << 16];
+
+	(void)state;
+	for (uint32_t i = 0; i < 1 << 16; i++) {
+		struct flow_key key = { .ifindex = 2, .proto = 17 };
+
+		key.src.bytes[15] = i;
+		key.dst.bytes[15] = i >> 8;
+		hashes[i] = hash_key(&key, host_factors);
+	}
+	qsort(hashes, 1 << 16, sizeof(hashes[0]), compare_u64);
+	for (uint32_t i = 1; i < 1 << 16; i++)
+		assert_true(hashes[i] != hashes[i - 1]);
+	/* As evenly as chance has it: 16 in each of 4096 slots, on average. */
+	for (uint32_t i = 0, n; i < 1 << 16; i += n) {
+		uint64_t slot = hashes[i] >> 52;
+
+		for (n = 0; i + n < 1 << 16 && hashes[i + n] >> 52 == slot;)
+			n++;
+		assert_in_range(n, 1, 48);
+	}
+}
+
 int main(void)
 {
 	struct CMUnitTest tests[N_PATTERNS + 1] = {
+		cmocka_unit_test(neighbouring_hosts_do_not_collide),
 		cmocka_unit_test(hash_depends_on_every_bit_of_the_key),
 	};
 
