@@ -22,7 +22,8 @@ STYLES = {
 TITLES = {"empty": "empty BPF program", "v0": "ring buffer (v0)"}
 # Labels closer than this, in percent of the full scale, would touch.
 LABEL_HEIGHT = 5.5
-TOP = 105
+TOP = 108
+BESIDE = 0.06
 GREY = "#505050"
 
 # (direction or None for TCP, title, left and right border)
@@ -62,10 +63,12 @@ def panel_scenarios(direction):
 def points(rows, agent, direction):
     """x, percent of no agent, least, most; of what was measured."""
     found = []
+    # Side by side, so that bars are seen that would cover each other.
+    beside = list(STYLES).index(agent) - (len(STYLES) - 1) / 2
     for x, name, _ in panel_scenarios(direction):
         row = rows.get((name, agent))
         if row and row["of_none"]:
-            found.append((x, *(100 * row["of_none"][key]
+            found.append((x + beside * BESIDE, *(100 * row["of_none"][key]
                                for key in ("median", "min", "max"))))
     return found
 
