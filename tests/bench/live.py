@@ -103,6 +103,7 @@ def run_cell(where, wire, scenario, agent_class, cpu, seconds):
         agent.catch_up()
     agent.stop()
     cell["reported"] = agent.count()
+    cell["accounts"] = agent.accounts
     cell["agent_cpu_seconds"] = usage and usage.cpu_seconds() - before
     cell["rss_peak_bytes"] = usage and usage.peak_rss_bytes()
     cell["kernel_bytes"] = usage and usage.kernel_bytes

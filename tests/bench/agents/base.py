@@ -27,6 +27,7 @@ class Agent:
     name = ""
     is_default = True # it runs unless others are asked for
     packages = () # of Debian, beyond what every benchmark needs
+    accounts = None # what it says of packets that it did not report
     lag_seconds = 0 # what it has seen, it has read after this
 
     def __init__(self, where, ns, interface, cpu):

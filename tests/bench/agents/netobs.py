@@ -11,6 +11,7 @@ from observer import Observer
 from .base import Agent, remove
 
 INTERVAL_SECONDS = 5 # the default
+ACCOUNTS = ("unparsed", "lost") # what became of packets in no record
 
 
 class Netobs(Agent):
@@ -38,6 +39,7 @@ class Netobs(Agent):
             raise AssertionError(f"records hold {packets} packets, stats say "
                                  f"{result.stats}")
         remove(self.observer.out)
+        self.accounts = {name: result.stats[name] for name in ACCOUNTS}
         return packets
 
 
