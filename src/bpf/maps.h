@@ -72,7 +72,7 @@ struct {
 /* What L2 had no room for, and watermark notices. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 20);
+	__uint(max_entries, 2 << 20);
 } events SEC(".maps");
 
 /* Old datagrams make room for new ones; their late fragments carry no ports. */

@@ -15,9 +15,10 @@ void factors_init(__u64 factors[HASH_LANES])
 {
 	__u64 random[HASH_LANES] = { 0 };
 
-	/* An even factor would make nothing of a lane's highest bit. */
-	if (getrandom(random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
+	/* A host that has only just booted does not wait: any will do. */
+	if (getrandom(random, sizeof(random), GRND_INSECURE) != sizeof(random))
 		memcpy(random, known_factors, sizeof(random));
+	/* An even factor would make nothing of a lane's highest bit. */
 	for (int i = 0; i < HASH_LANES; i++)
 		factors[i] = random[i] | 1;
 }

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""libnetobs.so in this process, for what netobsctl does not show meanwhile."""
+
+import ctypes
+import os
+
+LOG_ERROR = 3
+CANCELED = -125 # ECANCELED, of every Linux
+LOG = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
+
+
+class Count(ctypes.Structure):
+    """struct netobs_count"""
+
+    _fields_ = [("packets", ctypes.c_uint64), ("bytes", ctypes.c_uint64)]
+
+    def pair(self):
+        return self.packets, self.bytes
+
+
+class Options(ctypes.Structure):
+    """struct netobs_opts"""
+
+    _fields_ = [("sz", ctypes.c_size_t),
+                ("interfaces", ctypes.POINTER(ctypes.c_char_p)),
+                ("exclude", ctypes.POINTER(ctypes.c_char_p)),
+                ("direction", ctypes.c_uint32),
+                ("flags", ctypes.c_uint32),
+                ("interval_ms", ctypes.c_uint32),
+                ("active_timeout_ms", ctypes.c_uint32),
+                ("idle_timeout_ms", ctypes.c_uint32),
+                ("max_flows", ctypes.c_uint32),
+                ("disable_features", ctypes.c_uint64),
+                ("on_flow", ctypes.c_void_p),
+                ("on_interval", ctypes.c_void_p),
+                ("on_log", LOG),
+                ("user", ctypes.c_void_p),
+                ("max_memory", ctypes.c_uint64)]
+
+
+class Stats(ctypes.Structure):
+    """struct netobs_stats"""
+
+    _fields_ = [("sz", ctypes.c_size_t),
+                *((name, Count) for name in (
+                    "seen", "observed", "exported", "pending", "filtered",
+                    "sampled_out")),
+                ("unparsed", Count * 5),
+                ("lost", Count * 3),
+                *((name, ctypes.c_uint64) for name in (
+                    "flows", "drains", "early_drains", "table_entries")),
+                ("interfaces", ctypes.c_uint32),
+                ("reserved", ctypes.c_uint32),
+                ("spilled", Count),
+                ("kernel_memory", ctypes.c_uint64)]
+
+
+def load():
+    """Without sanitizers, which a program must have been started with."""
+    library = ctypes.CDLL(
+        os.path.join(os.environ["NETOBS_RELEASE"], "libnetobs.so"))
+    context = ctypes.c_void_p
+    library.netobs_new.argtypes = [ctypes.POINTER(Options),
+                                   ctypes.POINTER(context)]
+    library.netobs_stats_get.argtypes = [context, ctypes.POINTER(Stats)]
+    library.netobs_poll.argtypes = [context, ctypes.c_int]
+    for name in ("start", "dispatch", "drain", "stop", "free"):
+        getattr(library, f"netobs_{name}").argtypes = [context]
+    for name in ("stop", "free"):
+        getattr(library, f"netobs_{name}").restype = None
+    return library
+
+
+class Context:
+    """Observes one interface of @ns, from construction on; free() is the lab's."""
+
+    def __init__(self, where, ns, interface, **options):
+        name = f"netns:{ns.name}/{interface}".encode()
+        self.library = load()
+        self.context = ctypes.c_void_p()
+        self.messages = []
+        self.errors = []
+        self.on_log = LOG(self._log)
+        self.interfaces = (ctypes.c_char_p * 2)(name, None)
+        opts = Options(sz=ctypes.sizeof(Options), interfaces=self.interfaces,
+                       on_log=self.on_log, **options)
+        self._check(self.library.netobs_new(opts, ctypes.byref(self.context)))
+        where.defer(self.library.netobs_free, self.context)
+        self._check(self.library.netobs_start(self.context))
+
+    def _log(self, level, message, _user):
+        text = message.decode()
+        self.messages.append(text)
+        if level <= LOG_ERROR:
+            self.errors.append(text)
+
+    def _check(self, result):
+        if result < 0:
+            raise OSError(-result, f"{os.strerror(-result)}: {self.messages}")
+        return result
+
+    def stats(self):
+        stats = Stats(sz=ctypes.sizeof(Stats))
+        self._check(self.library.netobs_stats_get(self.context, stats))
+        if stats.sz != ctypes.sizeof(Stats):
+            raise RuntimeError("struct netobs_stats is not what it was")
+        return stats
+
+    def poll(self, timeout_ms):
+        return self._check(self.library.netobs_poll(self.context, timeout_ms))
+
+    def drain(self):
+        return self._check(self.library.netobs_drain(self.context))
+
+    def stop(self):
+        """Deliver all that was seen; what became of it."""
+        self.library.netobs_stop(self.context)
+        result = self.library.netobs_dispatch(self.context)
+        if result != CANCELED:
+            self._check(result)
+            raise RuntimeError("stopped, and went on")
+        return self.stats()
