@@ -21,7 +21,7 @@ enum netobs_feature_id {
 	NETOBS_FEATURE_MMAP_ARRAY = 1, /**< arrays that user space maps (5.5) */
 	NETOBS_FEATURE_MAP_IN_MAP = 2, /**< the table per generation */
 	NETOBS_FEATURE_RINGBUF = 3,    /**< BPF ring buffer (5.8) */
-	NETOBS_FEATURE_BATCH = 4,    /**< batch operations on hash maps (5.6) */
+	NETOBS_FEATURE_INNER_SIZES = 4, /**< inner maps of any size (5.10) */
 	NETOBS_FEATURE_PROGRAMS = 5, /**< the flow programs pass the verifier */
 	NETOBS_FEATURE_TCX = 6,	     /**< tcx links (6.6) */
 	NETOBS_FEATURE_CLSACT = 7,   /**< clsact qdisc and BPF filter */

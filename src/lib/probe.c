@@ -57,24 +57,44 @@ static int probe_mmap_array(struct bench *bench)
 	return 0;
 }
 
-static int create_hash(void)
+static int create_inner(uint32_t n, uint32_t flags)
 {
-	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_NO_PREALLOC);
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = flags);
 
-	return bpf_map_create(BPF_MAP_TYPE_HASH, NULL, 4, 8, 16, &opts);
+	return bpf_map_create(BPF_MAP_TYPE_ARRAY, NULL, 4, 8, n, &opts);
+}
+
+static int create_outer(int inner_fd)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .inner_map_fd = inner_fd);
+
+	return bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, NULL, 4, 4, 1, &opts);
 }
 
 static int probe_map_in_map(struct bench *bench)
 {
-	cleanup_fd int inner = create_hash();
-	LIBBPF_OPTS(bpf_map_create_opts, opts, .inner_map_fd = inner);
-	cleanup_fd int outer = -1;
+	cleanup_fd int inner = create_inner(16, 0), outer = -1;
 
 	(void)bench;
 	if (inner < 0)
 		return inner;
-	outer = bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, NULL, 4, 4, 1, &opts);
+	outer = create_outer(inner);
 	return outer < 0 ? outer : 0;
+}
+
+static int probe_inner_sizes(struct bench *bench)
+{
+	cleanup_fd int small = create_inner(16, BPF_F_INNER_MAP), outer = -1;
+	cleanup_fd int large = create_inner(1024, BPF_F_INNER_MAP);
+	uint32_t first = 0;
+
+	(void)bench;
+	if (small < 0 || large < 0)
+		return small < 0 ? small : large;
+	outer = create_outer(small);
+	if (outer < 0)
+		return outer;
+	return bpf_map_update_elem(outer, &first, &large, BPF_ANY);
 }
 
 static int probe_ringbuf(struct bench *bench)
@@ -84,21 +104,6 @@ static int probe_ringbuf(struct bench *bench)
 
 	(void)bench;
 	return fd < 0 ? fd : 0;
-}
-
-static int probe_batch(struct bench *bench)
-{
-	cleanup_fd int fd = create_hash();
-	uint32_t position, key[16], count = ARRAY_SIZE(key);
-	uint64_t value[16];
-	int err;
-
-	(void)bench;
-	if (fd < 0)
-		return fd;
-	err = bpf_map_lookup_and_delete_batch(fd, NULL, &position, key, value,
-					      &count, NULL);
-	return err == -ENOENT ? 0 : err; /* empty */
 }
 
 static int probe_programs(struct bench *bench)
@@ -227,12 +232,12 @@ static const struct probe probes[NETOBS_FEATURES] = {
 		.need = NETOBS_NEED_REQUIRED,
 		.run = probe_ringbuf,
 	},
-	[NETOBS_FEATURE_BATCH] = {
-		.name = "batch",
-		.description = "BPF batch operations on hash maps",
-		.without = "flow tables cannot be read: Linux 5.10 is needed",
+	[NETOBS_FEATURE_INNER_SIZES] = {
+		.name = "inner_sizes",
+		.description = "BPF maps of any size inside maps",
+		.without = "flow tables cannot grow: Linux 5.10 is needed",
 		.need = NETOBS_NEED_REQUIRED,
-		.run = probe_batch,
+		.run = probe_inner_sizes,
 	},
 	[NETOBS_FEATURE_PROGRAMS] = {
 		.name = "programs",
