@@ -34,8 +34,8 @@ def run(*command, check=True, **options):
     return done.stdout
 
 
-def wait_for(condition, what, seconds=10.0):
-    """Poll until @condition returns something true, and return that."""
+def wait_for(condition, what, seconds=60.0):
+    """Poll until @condition is true, however slow the machine; return that."""
     end = time.monotonic() + seconds
     while True:
         value = condition()
