@@ -189,6 +189,7 @@ class Bench(lab.LabTest):
     def test_interrupted(self):
         path = self.lab.path("cost.csv")
         for arguments in (["datapath", "--csv", path], ["drain"]):
+            lab.wait_for(lambda: not objects(), "the end of earlier BPF objects")
             process = self.start(*arguments, stdout=subprocess.PIPE)
             lab.wait_for(objects, "BPF objects")
             process.send_signal(signal.SIGINT)
