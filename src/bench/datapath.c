@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * For each number of flows, in each round, the designs take turns: each is
+ * In each round all designs take turns, with each number of flows: a design is
  * opened, filled, measured in all its cases, and closed again, so that only
- * one large table exists at a time.
+ * one large table exists at a time. With --quick each has its turn once, in
+ * which it does all rounds.
  */
 #include "datapath.h"
 
@@ -17,8 +18,6 @@
 enum {
 	BUDGET_MS = 25,
 	BUDGET_QUICK_MS = 10,
-	/* --quick opens a design once for more flows than this. */
-	QUICK_REOPEN_FLOWS = 16384,
 };
 
 struct bench {
@@ -30,11 +29,10 @@ struct bench {
 	uint32_t budget_ms;
 };
 
-static uint32_t openings(const struct bench *bench, uint32_t flows)
+/* Filling large tables takes most of the time. */
+static uint32_t openings(const struct bench *bench)
 {
-	bool once = bench->config->quick && flows > QUICK_REOPEN_FLOWS;
-
-	return once ? 1 : bench->config->rounds;
+	return bench->config->quick ? 1 : bench->config->rounds;
 }
 
 /* In milliseconds, roughly: what filling costs, and what measuring does. */
@@ -54,7 +52,7 @@ static double total_work(const struct bench *bench)
 
 		work += (double)bench->budget_ms * results->rounds;
 		if (cell->design != design)
-			work += opening_work(cell) * openings(bench, cell->flows);
+			work += opening_work(cell) * openings(bench);
 		design = cell->design;
 	}
 	return work;
@@ -120,9 +118,8 @@ static uint32_t count_alike(const struct cell *cells, uint32_t n)
 	return i;
 }
 
-/* All designs in turn, for one number of flows. */
-static int measure_round(struct bench *bench, struct cell *cells, uint32_t n,
-			 uint32_t rounds)
+static int measure_designs(struct bench *bench, struct cell *cells, uint32_t n,
+			   uint32_t rounds)
 {
 	uint32_t alike;
 	int err = 0;
@@ -140,20 +137,19 @@ static int measure_round(struct bench *bench, struct cell *cells, uint32_t n,
 	return err;
 }
 
+/* All designs with one number of flows. */
 static int measure_flows(struct bench *bench, struct cell *cells, uint32_t n)
 {
-	uint32_t times = openings(bench, cells->flows);
+	uint32_t rounds = bench->results->rounds / openings(bench);
 	bool with_zipf = bench->config->distribution != 0;
 	int err = spread_prepare(&bench->spread, cells->flows,
 				 bench->runner.n_cpus, with_zipf);
 
-	for (uint32_t i = 0; i < times && !err; i++)
-		err = measure_round(bench, cells, n,
-				    bench->results->rounds / times);
-	return err;
+	return err ?: measure_designs(bench, cells, n, rounds);
 }
 
-static int measure_all(struct bench *bench)
+/* Everything, so that what the host does meanwhile spoils no case more than others. */
+static int measure_round(struct bench *bench)
 {
 	struct results *results = bench->results;
 	uint32_t n;
@@ -167,6 +163,16 @@ static int measure_all(struct bench *bench)
 			n++;
 		err = measure_flows(bench, cells, n);
 	}
+	return err;
+}
+
+static int measure_all(struct bench *bench)
+{
+	uint32_t times = openings(bench);
+	int err = 0;
+
+	for (uint32_t i = 0; i < times && !err; i++)
+		err = measure_round(bench);
 	return err;
 }
 
