@@ -14,6 +14,7 @@ enum {
 	MAX_FLOWS = 1 << 20, /* netobsctl's default, raised where it is in the way */
 	CALM_DRAINS = 2, /* one for each generation */
 	ADAPT_DRAINS = 32,
+	TOLERABLE_SHARE = 10000, /* one packet in so many */
 };
 
 static void print_log(int level, const char *message, void *user)
@@ -81,13 +82,23 @@ void engine_drain(struct engine *engine)
 	pipeline_stats(pipeline, &engine->stats);
 }
 
-uint64_t engine_lost(const struct engine *engine)
+struct engine_tally engine_tally(const struct engine *engine)
 {
-	uint64_t lost = 0;
+	struct engine_tally tally = { engine->stats.observed.packets,
+				      engine->stats.spilled.packets };
 
 	for (int i = 0; i < NETOBS_LOST_REASONS; i++)
-		lost += engine->stats.lost[i].packets;
-	return lost;
+		tally.misplaced += engine->stats.lost[i].packets;
+	return tally;
+}
+
+bool engine_has_room(const struct engine *engine,
+		     const struct engine_tally *before)
+{
+	struct engine_tally now = engine_tally(engine);
+
+	return (now.misplaced - before->misplaced) * TOLERABLE_SHARE <=
+	       now.observed - before->observed;
 }
 
 int engine_adapt(struct engine *engine, const struct runner *runner)
@@ -96,13 +107,13 @@ int engine_adapt(struct engine *engine, const struct runner *runner)
 	int calm = 0;
 
 	for (int i = 0; i < ADAPT_DRAINS && calm < CALM_DRAINS; i++) {
-		uint64_t lost = engine_lost(engine);
+		struct engine_tally before = engine_tally(engine);
 		int err = stop_requested() ? -EINTR : runner_fill(runner, &load);
 
 		if (err)
 			return err;
 		engine_drain(engine);
-		calm = engine_lost(engine) == lost ? calm + 1 : 0;
+		calm = engine_has_room(engine, &before) ? calm + 1 : 0;
 	}
 	return calm == CALM_DRAINS ? 0 : -ENOSPC;
 }

@@ -38,7 +38,16 @@ static inline int engine_program(const struct engine *engine)
 	return engine->programs.fds[NETOBS_INGRESS];
 }
 
-/* Packets that the programs could not keep, as of the last drain. */
-uint64_t engine_lost(const struct engine *engine);
+/* Packets so far, as of the last drain. */
+struct engine_tally {
+	uint64_t observed;
+	uint64_t misplaced; /* had no room in the tables: spilled or lost */
+};
+
+struct engine_tally engine_tally(const struct engine *engine);
+
+/* Whether next to nothing was misplaced since @before. */
+bool engine_has_room(const struct engine *engine,
+		     const struct engine_tally *before);
 
 #endif
