@@ -32,7 +32,7 @@ static int fill(struct subject *subject)
 {
 	int err = engine_adapt(subject->state, subject->runner);
 
-	return err ?: runner_fill(subject->runner, &subject->load);
+	return err ?: engine_fill(subject->state, subject->runner);
 }
 
 /* Packets without room cost something else than those that were counted. */

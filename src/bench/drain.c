@@ -88,20 +88,13 @@ static void note_maps(void *user)
 	bench->maps_peak = max_u64(bench->maps_peak, now - bench->maps_before);
 }
 
-static int fill(struct bench *bench)
-{
-	static const struct load load;
-
-	return runner_fill(&bench->runner, &load);
-}
-
 /* Fill and drain; every packet must come back. */
 static int drain(struct bench *bench, struct usage *sum)
 {
 	struct engine *engine = &bench->engine;
 	uint64_t packets = engine->packets, flows = engine->flows;
 	struct usage before;
-	int err = stop_requested() ? -EINTR : fill(bench);
+	int err = stop_requested() ? -EINTR : engine_fill(engine, &bench->runner);
 
 	if (err)
 		return err;
@@ -119,7 +112,7 @@ static int drain(struct bench *bench, struct usage *sum)
 	return -EIO;
 }
 
-/* Looking at memory takes time: in a drain that is not measured. */
+/* Looking at memory takes time: in a drain of its own, the last one. */
 static int measure_maps(struct bench *bench)
 {
 	int err;
@@ -196,8 +189,8 @@ static int measure(struct bench *bench, struct drain_result *result)
 	if (!err)
 		err = spread_aim(&bench->spread, engine_program(&bench->engine));
 	err = err ?: engine_adapt(&bench->engine, &bench->runner);
-	err = err ?: measure_maps(bench);
 	err = err ?: measure_rounds(bench, result);
+	err = err ?: measure_maps(bench);
 	result->rss_peak_bytes = memory_rss_peak() - rss;
 	result->kernel_bytes = bench->maps_peak;
 	engine_close(&bench->engine);

@@ -101,14 +101,28 @@ bool engine_has_room(const struct engine *engine,
 	       now.observed - before->observed;
 }
 
+/* Between packets, what a context does when the programs wake it up. */
+static void tend(void *user)
+{
+	struct engine *engine = user;
+
+	pipeline_relieve(&engine->pipeline);
+}
+
+int engine_fill(struct engine *engine, const struct runner *runner)
+{
+	const struct load load = { .pause = tend, .user = engine };
+
+	return runner_fill(runner, &load);
+}
+
 int engine_adapt(struct engine *engine, const struct runner *runner)
 {
-	static const struct load load;
 	int calm = 0;
 
 	for (int i = 0; i < ADAPT_DRAINS && calm < CALM_DRAINS; i++) {
 		struct engine_tally before = engine_tally(engine);
-		int err = stop_requested() ? -EINTR : runner_fill(runner, &load);
+		int err = stop_requested() ? -EINTR : engine_fill(engine, runner);
 
 		if (err)
 			return err;

@@ -27,6 +27,9 @@ void engine_close(struct engine *engine);
 /* A drain from beginning to end. */
 void engine_drain(struct engine *engine);
 
+/* A packet of each flow; tables that fill up get room. */
+int engine_fill(struct engine *engine, const struct runner *runner);
+
 /*
  * Fill the store with all flows and drain it, until its tables have the size
  * for them. The store is empty then.
