@@ -105,26 +105,47 @@ static __always_inline __u32 first_of(__u64 found)
 	return (index ^ 1) & (BUCKET_SLOTS - 1);
 }
 
-static __always_inline __u64 without_first(__u64 found)
+static __always_inline __u64 without(__u64 found, __u32 index)
 {
-	__u32 index = first_of(found);
-
 	return found & ~(1ULL << ((index & 1) << 5 | index >> 1));
+}
+
+static __always_inline int size_of(__u64 found)
+{
+	return __builtin_popcountll(found & 0xff000000ffULL);
+}
+
+/*
+ * Where in a bucket a flow is, unless somebody else came first. Its tag and its
+ * entry there are looked at together, so that a cache loads both at a time.
+ */
+static __always_inline __u32 home_of(__u32 tag)
+{
+	return tag >> 1 & (BUCKET_SLOTS - 1);
+}
+
+static __always_inline bool has_tag(const struct flow_bucket *bucket,
+				    __u32 index, __u32 tag)
+{
+	return READ_ONCE(bucket->tags[index]) >> TAG_SHIFT == tag;
 }
 
 /* NULL: not there, unless two others with the same tag come first. */
 static __always_inline struct flow_entry *
 bucket_find(struct flow_bucket *bucket, const struct flow_key *key, __u32 tag)
 {
-	__u64 found = match_tag(bucket, tag);
-	struct flow_entry *entry;
+	struct flow_entry *entry = &bucket->entries[home_of(tag)];
+	__u64 found;
 
+	if (has_tag(bucket, home_of(tag), tag) && has_key(entry, key))
+		return entry;
+	found = match_tag(bucket, tag);
 	if (!found)
 		return NULL;
 	entry = &bucket->entries[first_of(found)];
 	if (has_key(entry, key))
 		return entry;
-	found = without_first(found);
+	found = without(found, first_of(found));
 	if (!found)
 		return NULL;
 	entry = &bucket->entries[first_of(found)];
@@ -132,18 +153,18 @@ bucket_find(struct flow_bucket *bucket, const struct flow_key *key, __u32 tag)
 }
 
 /* Take a free entry: its index, or BUCKET_FULL; also after an unlucky race. */
-static __always_inline int bucket_claim(struct flow_bucket *bucket)
+static __always_inline int bucket_claim(struct flow_bucket *bucket, __u32 home)
 {
 	__u64 found = match_free(bucket);
 
 	for (int attempt = 0; attempt < 2 && found; attempt++) {
-		__u32 i = first_of(found);
+		__u32 i = READ_ONCE(bucket->tags[home]) ? first_of(found) : home;
 
 		__sync_fetch_and_add(&bucket->tags[i], 1);
 		if (READ_ONCE(bucket->tags[i]) == 1)
 			return i;
 		__sync_fetch_and_add(&bucket->tags[i], -1);
-		found = without_first(found);
+		found = without(found, i);
 	}
 	return BUCKET_FULL;
 }
@@ -203,18 +224,14 @@ static __always_inline void shared_add(struct flow_tally *to,
 		to->ttl_max = what->ttl_max;
 }
 
-/* The emptier of the two, once the first is half full; tags fill in order. */
+/* The emptier of the two, once the first is half full. */
 static __always_inline bool prefer_second(const struct flow_bucket *first,
 					  const struct flow_bucket *second)
 {
-	__u64 in_first = match_free(first), in_second;
+	int in_first = size_of(match_free(first));
 
-	if (READ_ONCE(first->tags[BUCKET_SLOTS / 2]) == 0)
-		return false;
-	in_second = match_free(second);
-	if (!in_first || !in_second)
-		return in_second;
-	return first_of(in_second) < first_of(in_first);
+	return in_first < BUCKET_SLOTS / 2 &&
+	       size_of(match_free(second)) > in_first;
 }
 
 /* Enter what is not there, with counts of zero. NULL: the bucket is full. */
@@ -222,7 +239,7 @@ static __always_inline struct flow_entry *
 bucket_insert(struct flow_bucket *bucket, const struct flow_entry *entry,
 	      __u32 tag)
 {
-	int slot = bucket_claim(bucket);
+	int slot = bucket_claim(bucket, home_of(tag));
 
 	if (slot < 0)
 		return NULL;

@@ -122,7 +122,7 @@ static void fill_l2(struct fixture *f, uint32_t generation, uint32_t n)
 		key.src.words[0] = i;
 		entry = world_entry(&key, i + 1, 1, 2);
 		entry.tally.mark_counts = marks_spread(i & 0xfff);
-		slot = bucket_claim(bucket);
+		slot = bucket_claim(bucket, i % BUCKET_SLOTS);
 		assert_in_range(slot, 0, BUCKET_SLOTS - 1);
 		bucket->entries[slot] = entry;
 		bucket->tags[slot] |= 1U << TAG_SHIFT;
