@@ -32,14 +32,14 @@ struct {
 	__type(value, struct scratch);
 } scratches SEC(".maps");
 
-/* L1: [generation][CPU][set]. */
+/* L1: [generation][CPU], then config_l1_buckets of them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct l1_set);
-} l1_sets SEC(".maps");
+	__type(value, struct flow_bucket);
+} l1_buckets SEC(".maps");
 
 /*
  * L2: the tables that all CPUs share, put in by user space. Sizes, not types:

@@ -14,8 +14,8 @@
 #include "outers.h"
 
 enum {
-	CREDIT_NEW = 4, /* misses that an entry of L1 survives when it is new */
-	CREDIT_HIT = 16,  /* and since its last hit */
+	CREDIT_NEW = 16, /* misses that an entry of L1 survives when it is new */
+	CREDIT_HIT = 32,  /* and since its last hit */
 	INSERT_STEP = 16, /* inserts that a CPU sums up before others see them */
 };
 
@@ -232,7 +232,6 @@ static __always_inline void entry_add(struct flow_entry *entry,
 		tally->ttl_min = pkt->ttl;
 	if (pkt->ttl > tally->ttl_max)
 		tally->ttl_max = pkt->ttl;
-	tally->credit = CREDIT_HIT;
 }
 
 /* Move an entry of L1 to L2, or where else it may go. */
@@ -298,33 +297,52 @@ static __always_inline bool store_share(struct run *run,
 	return shared;
 }
 
+/* Misses that an entry of L1 survives. */
+static __always_inline __u32 credit_of(__u32 tag)
+{
+	return tag & ((1 << TAG_SHIFT) - 1);
+}
+
 /* Past L1. */
 static __always_inline void
-store_missed(struct run *run, struct l1_set *set, const struct __sk_buff *skb,
-	     const struct packet *pkt, const struct wire_size *size, __u64 hash)
+store_missed(struct run *run, struct flow_bucket *bucket, __u32 way,
+	     const struct __sk_buff *skb, const struct packet *pkt,
+	     const struct wire_size *size, __u64 hash)
 {
-	struct flow_entry *entry = &set->ways[0], *other = &set->ways[1];
+	__u32 *tags = bucket->tags;
+	struct flow_entry *entry;
 
-	if (entry->tally.packets && (!other->tally.packets ||
-				     other->tally.credit < entry->tally.credit)) {
-		entry = other;
-		other = &set->ways[0];
-	}
-	if (entry->tally.packets && entry->tally.credit) {
-		entry->tally.credit--;
+	if (tags[way] &&
+	    (!tags[way ^ 1] || credit_of(tags[way ^ 1]) < credit_of(tags[way])))
+		way ^= 1;
+	if (credit_of(tags[way])) {
+		tags[way]--;
 		if (store_share(run, skb, pkt, size, hash))
 			return;
 	}
-	if (entry->tally.packets) {
+	entry = &bucket->entries[way];
+	if (tags[way]) {
 		store_evict(run, entry);
-		if (other->tally.credit) /* nobody stays for what it once was */
-			other->tally.credit--;
+		if (credit_of(tags[way ^ 1])) /* nobody stays for what it was */
+			tags[way ^ 1]--;
 	} else {
 		run->now = clock_exact(run->cpu, run->now);
 	}
 	entry_start(entry, skb, pkt, run->now);
 	entry_add(entry, pkt, size, run->now);
-	entry->tally.credit = CREDIT_NEW;
+	tags[way] = tag_of(hash) << TAG_SHIFT | CREDIT_NEW;
+}
+
+static __always_inline bool store_hit(struct run *run, struct flow_bucket *bucket,
+				      __u32 way, const struct packet *pkt,
+				      const struct wire_size *size, __u32 tag)
+{
+	if (!has_tag(bucket, way, tag) ||
+	    !has_key(&bucket->entries[way], &pkt->key))
+		return false;
+	bucket->tags[way] = tag << TAG_SHIFT | CREDIT_HIT;
+	entry_add(&bucket->entries[way], pkt, size, run->now);
+	return true;
 }
 
 static __always_inline void store_add(struct run *run,
@@ -333,20 +351,19 @@ static __always_inline void store_add(struct run *run,
 				      const struct wire_size *size)
 {
 	__u64 hash = hash_key(&pkt->key, config_factors);
-	__u32 index =
-		(run->generation * config_cpus + run->cpu_id) * config_l1_sets +
-		scale(hash >> 32, config_l1_sets);
-	struct l1_set *set = bpf_map_lookup_elem(&l1_sets, &index);
+	__u32 index = (run->generation * config_cpus + run->cpu_id) *
+			      config_l1_buckets +
+		      scale(hash >> 32, config_l1_buckets);
+	__u32 way = l1_way(hash);
+	struct flow_bucket *bucket = bpf_map_lookup_elem(&l1_buckets, &index);
+	__u32 tag = tag_of(hash);
 
-	if (!set) /* user space sized the array wrongly */
+	if (!bucket) /* user space sized the array wrongly */
 		count(&run->counters->lost[LOST_NO_MEMORY], size->packets,
 		      size->bytes);
-	else if (has_key(&set->ways[0], &pkt->key))
-		entry_add(&set->ways[0], pkt, size, run->now);
-	else if (has_key(&set->ways[1], &pkt->key))
-		entry_add(&set->ways[1], pkt, size, run->now);
-	else
-		store_missed(run, set, skb, pkt, size, hash);
+	else if (!store_hit(run, bucket, way, pkt, size, tag) &&
+		 !store_hit(run, bucket, way + 1, pkt, size, tag))
+		store_missed(run, bucket, way, skb, pkt, size, hash);
 }
 
 #endif

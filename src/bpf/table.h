@@ -27,7 +27,7 @@
 #define READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
 #define WRITE_ONCE(x, v) (*(volatile typeof(x) *)&(x) = (v))
 
-enum { TAG_SHIFT = 8, BUCKET_FULL = -1 };
+enum { BUCKET_FULL = -1 };
 
 /* 24 bits that have little to do with those that choose the bucket; never 0. */
 static __always_inline __u32 tag_of(__u64 hash)
@@ -39,6 +39,12 @@ static __always_inline __u32 tag_of(__u64 hash)
 static __always_inline __u32 scale(__u32 hash, __u32 n)
 {
 	return (__u64)hash * n >> 32;
+}
+
+/* A flow has two entries of a bucket of L1: this one and the next. */
+static __always_inline __u32 l1_way(__u64 hash)
+{
+	return hash & (BUCKET_SLOTS - 2);
 }
 
 static __always_inline bool has_key(const struct flow_entry *entry,

@@ -80,11 +80,7 @@ struct flow_tally {
 	__u64 first_ns; /* CLOCK_BOOTTIME */
 	__u64 last_ns;
 	union {
-		struct {
-			__u16 marks;
-			__u8 credit; /* misses that it survives in L1 */
-			__u8 reserved[5];
-		};
+		__u16 marks;
 		__u64 mark_counts; /* in the shared table, see marks.h */
 	};
 	__u8 macs[12]; /* as in the frame: destination, source */
@@ -106,18 +102,19 @@ _Static_assert(sizeof(struct flow_key) == CACHE_LINE - 8, "no padding");
 _Static_assert(sizeof(struct flow_tally) == CACHE_LINE, "one cache line");
 _Static_assert(sizeof(struct flow_entry) == 2 * CACHE_LINE, "two of them");
 
-enum { L1_WAYS = 2, BUCKET_SLOTS = 16, TABLE_LEVELS = 8 };
+enum { BUCKET_SLOTS = 16, TABLE_LEVELS = 8 };
 
-/* Where a flow may be in a CPU's own table. */
-struct l1_set {
-	struct flow_entry ways[L1_WAYS];
-};
-
-/* Of the shared table, see table.h. */
+/*
+ * What both tables consist of. All tags of a bucket are on one cache line, apart
+ * from the entries: who has no entry here finds that out without touching any.
+ */
 struct flow_bucket {
 	__u32 tags[BUCKET_SLOTS];
 	struct flow_entry entries[BUCKET_SLOTS];
 };
+
+/* A tag: 0 if the entry is free, else 24 bits of its flow's hash, above: */
+enum { TAG_SHIFT = 8 }; /* L1: misses that it survives; L2: claims to it */
 
 /* Not a power of two: else the tags would share few of a cache's sets. */
 _Static_assert(sizeof(struct flow_bucket) == 33 * CACHE_LINE, "no padding");

@@ -32,20 +32,36 @@ int drain_events(struct drain *drain)
 	return store_read_events(drain->store, drain->ops->event, drain->ctx);
 }
 
+/* Hand over a bucket's entries, and leave it empty. */
+static void take_bucket(const struct drain *drain, struct flow_bucket *bucket)
+{
+	for (int i = 0; i < BUCKET_SLOTS; i++) {
+		struct flow_entry *entry = &bucket->entries[i];
+
+		if (!bucket->tags[i])
+			continue;
+		if (drain->phase != DRAIN_L1)
+			entry->tally.mark_counts =
+				marks_gather(entry->tally.mark_counts);
+		if (drain->phase == DRAIN_L2_DELIVER)
+			drain->ops->deliver(drain->ctx, entry);
+		else
+			drain->ops->keep(drain->ctx, entry);
+		memset(entry, 0, sizeof(*entry));
+		bucket->tags[i] = 0;
+	}
+}
+
 static int read_l1(struct drain *drain, uint32_t cpu)
 {
-	struct flow_entry *entries =
+	struct flow_bucket *buckets =
 		store_map_l1(drain->store, drain->generation, cpu);
 
-	if (!entries)
+	if (!buckets)
 		return -errno;
-	for (uint32_t i = 0; i < store_l1_slots(drain->store); i++) {
-		if (!entries[i].tally.packets)
-			continue;
-		drain->ops->keep(drain->ctx, &entries[i]);
-		memset(&entries[i], 0, sizeof(entries[i]));
-	}
-	store_unmap_l1(drain->store, entries);
+	for (uint32_t i = 0; i < drain->store->l1_buckets; i++)
+		take_bucket(drain, &buckets[i]);
+	store_unmap_l1(drain->store, buckets);
 	return 0;
 }
 
@@ -83,24 +99,6 @@ static void announce_bucket(const struct drain *drain,
 	for (int i = 0; i < BUCKET_SLOTS; i++)
 		if (bucket->tags[i])
 			drain->ops->announce(drain->ctx, &bucket->entries[i].key);
-}
-
-/* Hand over a bucket's entries, and leave it empty. */
-static void take_bucket(const struct drain *drain, struct flow_bucket *bucket)
-{
-	for (int i = 0; i < BUCKET_SLOTS; i++) {
-		struct flow_entry *entry = &bucket->entries[i];
-
-		if (!bucket->tags[i])
-			continue;
-		entry->tally.mark_counts = marks_gather(entry->tally.mark_counts);
-		if (drain->phase == DRAIN_L2_DELIVER)
-			drain->ops->deliver(drain->ctx, entry);
-		else
-			drain->ops->keep(drain->ctx, entry);
-		memset(entry, 0, sizeof(*entry));
-		bucket->tags[i] = 0;
-	}
 }
 
 static int read_window(struct drain *drain, const struct table *table)

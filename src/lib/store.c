@@ -16,21 +16,20 @@
 #include <sys/mman.h>
 
 enum {
-	/* 1.4 MiB per CPU, over both generations. */
-	L1_SETS_MAX = 2816,
-	/* Sets that fill whole pages, of up to 64 KiB. */
-	L1_SETS_UNIT = 256,
+	/* 5120 flows per CPU; 1.3 MiB, over both generations. */
+	L1_BUCKETS_MAX = 5 * TUNING_BUCKETS_UNIT,
 	L1_TOTAL_MAX = 64 << 20, /* bytes, over all CPUs and both generations */
 	HASH_OVERHEAD = 64,	 /* bytes, of an entry, about */
 };
 
 /* Fewer on machines with very many CPUs. */
-static uint32_t choose_l1_sets(uint32_t n_cpus)
+static uint32_t choose_l1_buckets(uint32_t n_cpus)
 {
-	uint32_t sets = L1_TOTAL_MAX / GENERATIONS / n_cpus /
-			sizeof(struct l1_set) / L1_SETS_UNIT * L1_SETS_UNIT;
+	uint32_t buckets = L1_TOTAL_MAX / GENERATIONS / n_cpus /
+			   sizeof(struct flow_bucket) / TUNING_BUCKETS_UNIT *
+			   TUNING_BUCKETS_UNIT;
 
-	return min_u64(max_u64(sets, L1_SETS_UNIT), L1_SETS_MAX);
+	return min_u64(max_u64(buckets, TUNING_BUCKETS_UNIT), L1_BUCKETS_MAX);
 }
 
 static void *map_pages(const struct bpf_map *map, size_t size, off_t offset)
@@ -53,16 +52,16 @@ static size_t states_size(void)
 
 static size_t l1_region_size(const struct store *store)
 {
-	return store->l1_sets * sizeof(struct l1_set);
+	return store->l1_buckets * sizeof(struct flow_bucket);
 }
 
 static int size_maps(const struct store *store, struct flows_bpf *skel)
 {
-	uint32_t l1_total = GENERATIONS * store->n_cpus * store->l1_sets;
+	uint32_t l1_total = GENERATIONS * store->n_cpus * store->l1_buckets;
 	int err = bpf_map__set_max_entries(skel->maps.cpu_states, store->n_cpus);
 
 	err = err ?: bpf_map__set_max_entries(skel->maps.scratches, store->n_cpus);
-	return err ?: bpf_map__set_max_entries(skel->maps.l1_sets, l1_total);
+	return err ?: bpf_map__set_max_entries(skel->maps.l1_buckets, l1_total);
 }
 
 static int load_maps(struct store *store)
@@ -133,7 +132,7 @@ int store_open(struct store *store, const struct store_options *options,
 		.n_cpus = libbpf_num_possible_cpus(),
 	};
 	factors_init(store->factors);
-	store->l1_sets = choose_l1_sets(store->n_cpus);
+	store->l1_buckets = choose_l1_buckets(store->n_cpus);
 
 	log_borrow_libbpf(log);
 	err = load_maps(store);
@@ -196,7 +195,7 @@ static int load_programs(const struct store *store, uint16_t netns,
 	skel->rodata->config_link = link;
 	skel->rodata->config_clock = store->options.clock;
 	skel->rodata->config_cpus = store->n_cpus;
-	skel->rodata->config_l1_sets = store->l1_sets;
+	skel->rodata->config_l1_buckets = store->l1_buckets;
 	for (int i = 0; i < HASH_LANES; i++)
 		skel->rodata->config_factors[i] = store->factors[i];
 	skel->rodata->config_ring_wake = ring_size / 4;
@@ -249,18 +248,18 @@ void programs_close(struct programs *programs)
 	close_fd(&programs->fds[NETOBS_EGRESS]);
 }
 
-struct flow_entry *store_map_l1(const struct store *store, uint32_t generation,
-				uint32_t cpu)
+struct flow_bucket *store_map_l1(const struct store *store, uint32_t generation,
+				 uint32_t cpu)
 {
 	size_t size = l1_region_size(store);
 	off_t offset = (off_t)(generation * store->n_cpus + cpu) * size;
 
-	return map_pages(store->maps->maps.l1_sets, size, offset);
+	return map_pages(store->maps->maps.l1_buckets, size, offset);
 }
 
-void store_unmap_l1(const struct store *store, struct flow_entry *entries)
+void store_unmap_l1(const struct store *store, struct flow_bucket *buckets)
 {
-	munmap(entries, l1_region_size(store));
+	munmap(buckets, l1_region_size(store));
 }
 
 uint64_t store_take_inserts(struct store *store, uint32_t generation)

@@ -23,7 +23,7 @@ struct store {
 	struct flows_bpf *maps; /* an object without programs */
 	struct store_options options;
 	uint32_t n_cpus;
-	uint32_t l1_sets;	    /* per CPU and generation */
+	uint32_t l1_buckets;	    /* per CPU and generation */
 	struct cpu_state *cpus;	    /* mapped, n_cpus of them */
 	struct table_state *states; /* mapped, one per generation */
 	struct tables tables;
@@ -47,17 +47,12 @@ int store_load_programs(struct store *store, uint16_t netns,
 void programs_close(struct programs *programs);
 
 /*
- * Map one CPU's L1 entries of one generation, store_l1_slots() of them. Mapped
+ * Map one CPU's part of L1 in one generation, l1_buckets of them. Mapped
  * when needed only: mapped pages count as memory of this process.
  */
-struct flow_entry *store_map_l1(const struct store *store, uint32_t generation,
-				uint32_t cpu);
-void store_unmap_l1(const struct store *store, struct flow_entry *entries);
-
-static inline uint32_t store_l1_slots(const struct store *store)
-{
-	return store->l1_sets * L1_WAYS;
-}
+struct flow_bucket *store_map_l1(const struct store *store, uint32_t generation,
+				 uint32_t cpu);
+void store_unmap_l1(const struct store *store, struct flow_bucket *buckets);
 
 /* Of a generation at rest: what was entered into the shared table; forgets it. */
 uint64_t store_take_inserts(struct store *store, uint32_t generation);

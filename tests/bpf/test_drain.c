@@ -138,23 +138,32 @@ static void make_room(struct fixture *f, uint32_t generation, uint32_t n)
 	tables_fit(&f->store.tables, generation);
 }
 
+static void put(struct flow_bucket *bucket, int slot,
+		const struct flow_entry *entry)
+{
+	bucket->entries[slot] = *entry;
+	bucket->tags[slot] = 1U << TAG_SHIFT;
+}
+
 /* One entry in the first and the last slot of every CPU. */
 static uint64_t fill_l1(struct fixture *f, uint32_t generation)
 {
-	uint32_t last = store_l1_slots(&f->store) - 1;
+	uint32_t last = f->store.l1_buckets - 1;
 	struct flow_key key = world_key(1, 1, false);
 	struct flow_entry entry = world_entry(&key, 1, 1, 2);
 	uint64_t bytes = 0;
 
 	for (uint32_t cpu = 0; cpu < f->store.n_cpus; cpu++) {
-		struct flow_entry *entries =
+		struct flow_bucket *buckets =
 			store_map_l1(&f->store, generation, cpu);
 
-		assert_non_null(entries);
-		entries[0] = entries[last] = entry;
-		entries[last].tally.bytes = 1000 * (cpu + 1);
-		bytes += entries[0].tally.bytes + entries[last].tally.bytes;
-		store_unmap_l1(&f->store, entries);
+		assert_non_null(buckets);
+		entry.tally.bytes = 2;
+		put(&buckets[0], 0, &entry);
+		entry.tally.bytes = 1000 * (cpu + 1);
+		put(&buckets[last], BUCKET_SLOTS - 1, &entry);
+		bytes += 2 + entry.tally.bytes;
+		store_unmap_l1(&f->store, buckets);
 	}
 	return bytes;
 }

@@ -39,9 +39,9 @@ static size_t round_to_pages(size_t size)
 }
 
 /* Of all CPUs, in one generation. */
-static size_t l1_sets(const struct prog *prog)
+static size_t l1_buckets(const struct prog *prog)
 {
-	return (size_t)prog->n_cpus * prog->options.l1_sets;
+	return (size_t)prog->n_cpus * prog->options.l1_buckets;
 }
 
 static void *map_array(const struct bpf_map *map)
@@ -148,14 +148,14 @@ static int load(struct prog *prog)
 	skel->rodata->config_clock = prog->options.clock;
 	skel->rodata->config_netns = prog->options.netns;
 	skel->rodata->config_cpus = prog->n_cpus;
-	skel->rodata->config_l1_sets = prog->options.l1_sets;
+	skel->rodata->config_l1_buckets = prog->options.l1_buckets;
 	for (int i = 0; i < HASH_LANES; i++)
 		skel->rodata->config_factors[i] = prog_factors[i];
 	err = bpf_map__set_max_entries(skel->maps.cpu_states, prog->n_cpus);
 	err = err ?: bpf_map__set_max_entries(skel->maps.scratches, prog->n_cpus);
 	err = err   ?:
-		      bpf_map__set_max_entries(skel->maps.l1_sets,
-					       GENERATIONS * l1_sets(prog));
+		      bpf_map__set_max_entries(skel->maps.l1_buckets,
+					       GENERATIONS * l1_buckets(prog));
 	err = err   ?:
 		      bpf_map__set_max_entries(skel->maps.events,
 					       prog->options.ring_bytes);
@@ -166,7 +166,7 @@ static int map_all(struct prog *prog)
 {
 	prog->cpus = map_array(prog->skel->maps.cpu_states);
 	prog->tables = map_array(prog->skel->maps.table_states);
-	prog->l1 = map_array(prog->skel->maps.l1_sets);
+	prog->l1 = map_array(prog->skel->maps.l1_buckets);
 	prog->ring = ring_buffer__new(bpf_map__fd(prog->skel->maps.events),
 				      on_event, prog, NULL);
 	for (int i = 0; i < GENERATIONS; i++)
@@ -186,7 +186,7 @@ int prog_open(struct prog *prog, const struct prog_options *options)
 		.n_cpus = libbpf_num_possible_cpus(),
 		.l2 = { { .fd = -1 }, { .fd = -1 } },
 	};
-	prog->options.l1_sets = options->l1_sets ?: 8;
+	prog->options.l1_buckets = options->l1_buckets ?: 1;
 	prog->options.l2_buckets = options->l2_buckets ?: 512;
 	prog->options.l2_limit = options->l2_limit ?: UINT64_MAX;
 	prog->options.ring_bytes = options->ring_bytes ?: 1 << 20;
@@ -210,7 +210,7 @@ void prog_close(struct prog *prog)
 	if (prog->skel) {
 		unmap_array(prog->cpus, prog->skel->maps.cpu_states);
 		unmap_array(prog->tables, prog->skel->maps.table_states);
-		unmap_array(prog->l1, prog->skel->maps.l1_sets);
+		unmap_array(prog->l1, prog->skel->maps.l1_buckets);
 	}
 	for (int i = 0; i < GENERATIONS; i++) {
 		if (prog->buckets[i])
@@ -237,7 +237,7 @@ int prog_reset(struct prog *prog)
 	struct fragment_key fragment;
 
 	ring_buffer__consume(prog->ring);
-	memset(prog->l1, 0, GENERATIONS * l1_sets(prog) * sizeof(*prog->l1));
+	memset(prog->l1, 0, GENERATIONS * l1_buckets(prog) * sizeof(*prog->l1));
 	for (__u32 cpu = 0; cpu < prog->n_cpus; cpu++)
 		memset(&prog->cpus[cpu], 0, sizeof(prog->cpus[cpu]));
 	for (int i = 0; i < GENERATIONS; i++) {
@@ -294,15 +294,15 @@ void prog_set_generation(struct prog *prog, __u32 generation)
 static const struct flow_entry *l1_entry(const struct prog *prog,
 					 __u32 generation, size_t i)
 {
-	const struct l1_set *set =
-		&prog->l1[generation * l1_sets(prog) + i / L1_WAYS];
+	const struct flow_bucket *bucket =
+		&prog->l1[generation * l1_buckets(prog) + i / BUCKET_SLOTS];
 
-	return &set->ways[i % L1_WAYS];
+	return &bucket->entries[i % BUCKET_SLOTS];
 }
 
 static size_t l1_entries(const struct prog *prog)
 {
-	return l1_sets(prog) * L1_WAYS;
+	return l1_buckets(prog) * BUCKET_SLOTS;
 }
 
 size_t prog_l1_used(const struct prog *prog, __u32 generation)

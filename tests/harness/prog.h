@@ -21,7 +21,7 @@ struct prog_options {
 	enum link_kind link;
 	enum clock_kind clock;
 	__u16 netns;
-	__u32 l1_sets;	  /* 8: 16 entries per CPU */
+	__u32 l1_buckets; /* per CPU and generation; 1 */
 	__u32 l2_buckets; /* 512 */
 	__u64 l2_limit;	  /* none */
 	__u32 ring_bytes; /* 1 MiB */
@@ -46,7 +46,7 @@ struct prog {
 	struct table l2[GENERATIONS];
 	struct flow_bucket *buckets[GENERATIONS]; /* of l2, mapped */
 	struct cpu_state *cpus;			  /* mapped */
-	struct l1_set *l1;			  /* mapped */
+	struct flow_bucket *l1;			  /* mapped */
 	struct table_state *tables;		  /* mapped */
 	struct ring_buffer *ring;
 	struct prog_flows *spilled[GENERATIONS]; /* that came through the ring */
