@@ -49,7 +49,7 @@ def parse_arguments():
                         f"and the newest with {MANY_CPUS} CPUs")
     parser.add_argument("--cpus", type=int, metavar="N",
                         help=f"CPUs of a guest (default: {CPUS})")
-    parser.add_argument("--tests", default="", metavar="PATTERN",
+    parser.add_argument("--tests", default=".", metavar="PATTERN",
                         help="run those whose name matches")
     parser.add_argument("--quick", action="store_true",
                         help="run those that ./dev test does")
