@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* CRC-32C (Castagnoli), as in iSCSI: RFC 3720, 12.1. */
+#ifndef NETOBS_LIB_SINK_CRC32C_H
+#define NETOBS_LIB_SINK_CRC32C_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Of @len bytes, behind those that gave @crc; 0 to begin with. */
+uint32_t crc32c(uint32_t crc, const void *data, size_t len);
+
+#endif

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "segment.h"
+
+#include "crc32c.h"
+#include "util.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char magic[8] = "netobsSP";
+
+enum { VERSION = 1 };
+
+#define CRC_START(head) ((const char *)&(head)->crc + sizeof((head)->crc))
+
+static uint32_t crc_of_head(const struct segment_head *head)
+{
+	return crc32c(0, CRC_START(head),
+		      sizeof(*head) - offsetof(struct segment_head, first));
+}
+
+/* With what fills the last word. */
+static uint32_t crc_of_record(const struct record_head *head)
+{
+	return crc32c(0, CRC_START(head),
+		      segment_cost(head->len) - offsetof(struct record_head, len));
+}
+
+struct segment *segment_new(struct mark first, int64_t made_ms, size_t capacity)
+{
+	struct segment *segment = calloc(1, sizeof(*segment));
+	char *buf = malloc(capacity);
+
+	if (!segment || !buf) {
+		free(segment);
+		free(buf);
+		return NULL;
+	}
+	*segment = (struct segment){
+		.first = first,
+		.end = first,
+		.made_ms = made_ms,
+		.fd = -1,
+		.buf = buf,
+		.buf_size = capacity,
+	};
+	return segment;
+}
+
+static int write_all(int fd, const void *bytes, size_t len, uint64_t offset)
+{
+	const char *p = bytes;
+
+	while (len) {
+		ssize_t n = pwrite(fd, p, len, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		p += n;
+		len -= (size_t)n;
+		offset += (uint64_t)n;
+	}
+	return 0;
+}
+
+int segment_create(int fd, struct mark first, int64_t made_ms,
+		   struct segment **ret_segment)
+{
+	struct segment_head head = {
+		.version = VERSION,
+		.first = first,
+		.made_ms = made_ms,
+	};
+	struct segment *segment;
+	int err;
+
+	memcpy(head.magic, magic, sizeof(magic));
+	head.crc = crc_of_head(&head);
+	err = write_all(fd, &head, sizeof(head), 0);
+	if (err)
+		return err;
+	segment = segment_new(first, made_ms, SEGMENT_BUFFER);
+	if (!segment)
+		return -ENOMEM;
+	segment->fd = fd;
+	*ret_segment = segment;
+	return 0;
+}
+
+struct segment *segment_reopen(int fd, const struct segment_head *head,
+			       uint64_t size, struct mark end)
+{
+	struct segment *segment = calloc(1, sizeof(*segment));
+
+	if (!segment)
+		return NULL;
+	*segment = (struct segment){
+		.first = head->first,
+		.end = end,
+		.made_ms = head->made_ms,
+		.size = size,
+		.fd = fd,
+		.written = size,
+		.synced = size,
+	};
+	return segment;
+}
+
+void segment_free(struct segment *segment)
+{
+	if (!segment)
+		return;
+	close_fd(&segment->fd);
+	free(segment->buf);
+	free(segment);
+}
+
+int segment_read_head(int fd, struct segment_head *ret_head)
+{
+	struct segment_head head;
+	ssize_t n = pread(fd, &head, sizeof(head), 0);
+
+	if (n < 0)
+		return -errno;
+	if (n < (ssize_t)sizeof(head) || head.version != VERSION ||
+	    memcmp(head.magic, magic, sizeof(magic)) ||
+	    head.crc != crc_of_head(&head))
+		return -EBADMSG;
+	*ret_head = head;
+	return 0;
+}
+
+int segment_write_out(struct segment *segment)
+{
+	size_t len = segment->size - segment->written;
+	int err;
+
+	if (segment->fd < 0 || !len)
+		return 0;
+	err = write_all(segment->fd, segment->buf, len,
+			sizeof(struct segment_head) + segment->written);
+	if (!err)
+		segment->written = segment->size;
+	return err;
+}
+
+int segment_append(struct segment *segment, const void *record, size_t len,
+		   struct mark own)
+{
+	struct record_head *head;
+	int err;
+
+	assert(len <= SEGMENT_RECORD_MAX && own.seq == 1);
+	if (segment->size - segment->written + segment_cost(len) >
+	    segment->buf_size) {
+		if (segment->fd < 0)
+			return -ENOBUFS;
+		err = segment_write_out(segment);
+		if (err)
+			return err;
+	}
+	head = (void *)(segment->buf + (segment->size - segment->written));
+	*head = (struct record_head){
+		.len = (uint32_t)len,
+		.before = segment->end,
+		.own = own,
+	};
+	memcpy(head + 1, record, len);
+	memset((char *)(head + 1) + len, 0,
+	       segment_cost(len) - sizeof(*head) - len);
+	if (segment->fd >= 0) /* in memory nobody comes between */
+		head->crc = crc_of_record(head);
+	segment->size += segment_cost(len);
+	segment->end = mark_add(segment->end, own);
+	return 0;
+}
+
+void segment_window_free(struct segment_window *window)
+{
+	free(window->buf);
+	*window = (struct segment_window){ 0 };
+}
+
+int segment_parse(const char *bytes, size_t len,
+		  const struct record_head **ret_head, const void **ret_record)
+{
+	const struct record_head *head = (const void *)bytes;
+
+	if (len < sizeof(*head))
+		return -EAGAIN;
+	if (head->len > SEGMENT_RECORD_MAX || head->own.seq != 1)
+		return -EBADMSG;
+	if (len < segment_cost(head->len))
+		return -EAGAIN;
+	if (head->crc != crc_of_record(head))
+		return -EBADMSG;
+	*ret_head = head;
+	*ret_record = head + 1;
+	return 0;
+}
+
+/* Have the window start at @offset. */
+static int move_window(const struct segment *segment,
+		       struct segment_window *window, uint64_t offset)
+{
+	uint64_t left = segment->written - offset;
+	ssize_t n;
+
+	if (!window->buf)
+		window->buf = malloc(SEGMENT_BUFFER);
+	if (!window->buf)
+		return -ENOMEM;
+	n = pread(segment->fd, window->buf, min_u64(left, SEGMENT_BUFFER),
+		  (off_t)(sizeof(struct segment_head) + offset));
+	if (n < 0)
+		return -errno;
+	window->segment = segment;
+	window->start = offset;
+	window->len = (size_t)n;
+	return 0;
+}
+
+static int read_file(const struct segment *segment,
+		     struct segment_window *window, uint64_t offset,
+		     const struct record_head **ret_head, const void **ret_record)
+{
+	bool is_inside = window->segment == segment && offset >= window->start &&
+			 offset <= window->start + window->len;
+
+	for (int attempt = 0; attempt < 2; attempt++) {
+		int err;
+
+		if (is_inside) {
+			size_t at = offset - window->start;
+
+			err = segment_parse(window->buf + at, window->len - at,
+					    ret_head, ret_record);
+			if (err != -EAGAIN)
+				return err;
+		}
+		err = move_window(segment, window, offset);
+		if (err)
+			return err;
+		is_inside = true;
+	}
+	return -EBADMSG; /* the file has less than it had */
+}
+
+int segment_read(const struct segment *segment, struct segment_window *window,
+		 uint64_t offset, const struct record_head **ret_head,
+		 const void **ret_record)
+{
+	const char *at;
+
+	assert(offset < segment->size);
+	if (offset < segment->written)
+		return read_file(segment, window, offset, ret_head, ret_record);
+	at = segment->buf + (offset - segment->written);
+	*ret_head = (const void *)at;
+	*ret_record = at + sizeof(struct record_head);
+	return 0;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * A stretch of a spool's records: in memory, or in a file with what was not
+ * written to it yet in memory. Records are only ever added at the end.
+ *
+ * In a file, a head comes first, then the records, each behind a head of its own.
+ * Numbers are in the machine's byte order: a spool stays where it was made.
+ */
+#ifndef NETOBS_LIB_SINK_SEGMENT_H
+#define NETOBS_LIB_SINK_SEGMENT_H
+
+#include "mark.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	SEGMENT_RECORD_MAX = 60 << 10, /* bytes of a record */
+	SEGMENT_BUFFER = 128 << 10,    /* written to the file when full */
+};
+
+struct record_head {
+	uint32_t crc; /* CRC-32C of what follows, to the last word's end */
+	uint32_t len; /* of the record */
+	struct mark before;
+	struct mark own; /* .seq is 1 */
+};
+
+struct segment_head {
+	char magic[8];
+	uint32_t version;
+	uint32_t crc; /* CRC-32C of what follows */
+	struct mark first;
+	int64_t made_ms;
+};
+
+struct segment {
+	struct segment *next;
+	struct mark first, end; /* before the first record, behind the last */
+	int64_t made_ms;	/* since 1970 */
+	int64_t used_ms;	/* when its last record came */
+	uint64_t size;		/* of all records, with their heads */
+	int fd;			/* -1: in memory */
+	uint64_t written;	/* of size, those in the file */
+	uint64_t synced;	/* of those, what a crash of the host leaves */
+	char *buf;		/* the rest */
+	size_t buf_size;
+};
+
+/* In memory, with room for @capacity bytes. NULL: -ENOMEM. */
+struct segment *segment_new(struct mark first, int64_t made_ms, size_t capacity);
+
+/* To be written to @fd, a new file, which becomes the segment's. */
+int segment_create(int fd, struct mark first, int64_t made_ms,
+		   struct segment **ret_segment);
+
+/* Of a file as it was left: what is after @size bytes of records does not count. */
+struct segment *segment_reopen(int fd, const struct segment_head *head,
+			       uint64_t size, struct mark end);
+
+/* Closes the file. */
+void segment_free(struct segment *segment);
+
+/* -EIO, -EBADMSG: not the head of a segment. */
+int segment_read_head(int fd, struct segment_head *ret_head);
+
+/* What a record takes: it fills whole words. */
+static inline uint64_t segment_cost(size_t len)
+{
+	return sizeof(struct record_head) + (len + 7) / 8 * 8;
+}
+
+/*
+ * Add a record. -ENOBUFS: no more room in memory. Others: as write(2), of what is
+ * in the buffer; that stays, and may be written another time.
+ */
+int segment_append(struct segment *segment, const void *record, size_t len,
+		   struct mark own);
+
+/* Write what is in the buffer. Errors: as write(2). */
+int segment_write_out(struct segment *segment);
+
+/* What a reader of files keeps of them. */
+struct segment_window {
+	char *buf; /* SEGMENT_BUFFER bytes; NULL at first */
+	const struct segment *segment;
+	uint64_t start;
+	size_t len;
+};
+
+void segment_window_free(struct segment_window *window);
+
+/*
+ * The record at @offset, which is below size; valid until the next call. -EBADMSG:
+ * it is damaged. Others: as pread(2).
+ */
+int segment_read(const struct segment *segment, struct segment_window *window,
+		 uint64_t offset, const struct record_head **ret_head,
+		 const void **ret_record);
+
+/* The same of any bytes: whether a record starts there. -EAGAIN: more are needed. */
+int segment_parse(const char *bytes, size_t len,
+		  const struct record_head **ret_head, const void **ret_record);
+
+#endif

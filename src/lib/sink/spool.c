@@ -1,0 +1,564 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "spool.h"
+
+#include "util.h"
+#include "spool_dir.h"
+#include "spool_sync.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+enum {
+	SEGMENTS = 8, /* of a full spool, at least: one is dropped at a time */
+	MEMORY_MIN = 2 * SEGMENT_RECORD_MAX,
+	MEMORY_MAX = 1 << 20,
+	FILE_MIN = 2 * SEGMENT_BUFFER,
+	FILE_MAX = 16 << 20,
+};
+
+static bool is_before(struct mark a, struct mark b)
+{
+	return a.seq < b.seq;
+}
+
+static void drop(struct spool *spool, enum spool_drop why, struct mark what)
+{
+	spool->dropped[why] = mark_add(spool->dropped[why], what);
+}
+
+/* ---- Segments ------------------------------------------------------------------ */
+
+static void add_segment(struct spool *spool, struct segment *segment)
+{
+	if (spool->newest)
+		spool->newest->next = segment;
+	else
+		spool->oldest = segment;
+	spool->newest = segment;
+	spool->size += segment->size;
+}
+
+static int start_segment(struct spool *spool, int64_t now_ms)
+{
+	struct segment *segment = NULL;
+	int err = 0;
+
+	if (spool->dir)
+		err = spool_dir_create(spool->dir, spool->tail, now_ms, &segment);
+	else
+		segment = segment_new(spool->tail, now_ms, spool->capacity);
+	if (err || !segment)
+		return err ?: -ENOMEM;
+	add_segment(spool, segment);
+	return 0;
+}
+
+/* What is unacknowledged of it is lost to the reader. */
+static void remove_oldest(struct spool *spool)
+{
+	struct segment *segment = spool->oldest;
+
+	if (is_before(spool->acked, segment->end))
+		spool->acked = segment->end;
+	if (is_before(spool->read, segment->end))
+		spool->read = segment->end;
+	if (spool->reading == segment) {
+		spool->reading = segment->next;
+		spool->offset = 0;
+	}
+	if (spool->window.segment == segment)
+		spool->window.segment = NULL;
+	spool->oldest = segment->next;
+	if (spool->newest == segment)
+		spool->newest = NULL;
+	spool->size -= segment->size;
+	if (spool->dir)
+		spool_dir_forget(spool->dir, segment->first.seq);
+	segment_free(segment);
+}
+
+static void drop_oldest(struct spool *spool, enum spool_drop why)
+{
+	struct segment *segment = spool->oldest;
+	struct mark from = is_before(segment->first, spool->acked) ?
+				   spool->acked :
+				   segment->first;
+
+	if (is_before(spool->acked, from))
+		drop(spool, SPOOL_DAMAGED, mark_sub(from, spool->acked));
+	if (is_before(from, segment->end))
+		drop(spool, why, mark_sub(segment->end, from));
+	remove_oldest(spool);
+}
+
+static void remove_acked(struct spool *spool)
+{
+	while (spool->oldest && spool->oldest != spool->newest &&
+	       !is_before(spool->acked, spool->oldest->end))
+		remove_oldest(spool);
+}
+
+/* ---- Adding -------------------------------------------------------------------- */
+
+static bool is_used_up(const struct spool *spool, const struct segment *segment,
+		       size_t len, int64_t now_ms)
+{
+	int64_t max_age = spool->options.max_age_ms;
+
+	return segment->size + segment_cost(len) > spool->capacity ||
+	       (max_age && now_ms - segment->made_ms > max_age / SEGMENTS);
+}
+
+/* Room for a record within the limit; false: there is none. */
+static bool make_room(struct spool *spool, size_t len)
+{
+	while (spool->size + segment_cost(len) > spool->options.max_bytes) {
+		if (!spool->oldest || spool->options.keep_oldest)
+			return false;
+		drop_oldest(spool, SPOOL_FULL);
+	}
+	return true;
+}
+
+static int append(struct spool *spool, const void *record, size_t len,
+		  struct mark own, int64_t now_ms)
+{
+	int err;
+
+	if (!spool->newest || !spool->newest->buf ||
+	    is_used_up(spool, spool->newest, len, now_ms)) {
+		err = spool->newest ? segment_write_out(spool->newest) : 0;
+		err = err ?: start_segment(spool, now_ms);
+		if (err)
+			return err;
+		remove_acked(spool);
+	}
+	err = segment_append(spool->newest, record, len, own);
+	if (err)
+		return err;
+	spool->newest->used_ms = now_ms;
+	spool->size += segment_cost(len);
+	return 0;
+}
+
+static const char *name_of(const struct spool *spool)
+{
+	return spool->options.dir ?: "in memory";
+}
+
+/* An error is told once, and when it is over. */
+static void note_error(const struct spool *spool, int *last, int err)
+{
+	if (err && err != *last)
+		log_error(spool->options.log, "spool %s: cannot write: %s",
+			  name_of(spool), strerror(-err));
+	if (!err && *last)
+		log_info(spool->options.log,
+			 "spool %s: can be written to again", name_of(spool));
+	*last = err;
+}
+
+bool spool_append(struct spool *spool, const void *record, size_t len,
+		  uint64_t packets, uint64_t bytes, int64_t now_ms)
+{
+	struct mark own = { 1, packets, bytes };
+	int err;
+
+	spool->came = mark_add(spool->came, own);
+	if (!make_room(spool, len)) {
+		drop(spool, SPOOL_FULL, own);
+		return false;
+	}
+	err = append(spool, record, len, own, now_ms);
+	note_error(spool, &spool->append_error, err);
+	if (err) {
+		drop(spool, SPOOL_UNWRITTEN, own);
+		return false;
+	}
+	spool->tail = mark_add(spool->tail, own);
+	return true;
+}
+
+/* ---- Reading ------------------------------------------------------------------- */
+
+/* The rest of a segment cannot be read; all before it is acknowledged. */
+static void skip_damaged(struct spool *spool, struct segment *segment, int err)
+{
+	struct mark rest = mark_sub(segment->end, spool->acked);
+
+	log_error(spool->options.log,
+		  "spool %s: %llu records cannot be read, and are dropped: %s",
+		  name_of(spool), (unsigned long long)rest.seq,
+		  err == -EBADMSG ? "they are damaged" : strerror(-err));
+	drop(spool, SPOOL_DAMAGED, rest);
+	spool->acked = segment->end;
+	spool->read = segment->end;
+	spool->reading = segment;
+	spool->offset = segment->size;
+}
+
+/* Records before @next are missing. False: others before them have to go first. */
+static bool skip_gap(struct spool *spool, struct mark next)
+{
+	if (is_before(spool->acked, spool->read))
+		return false;
+	drop(spool, SPOOL_DAMAGED, mark_sub(next, spool->acked));
+	spool->acked = next;
+	spool->read = next;
+	return true;
+}
+
+/* To the segment that has the next record; false: there is none. */
+static bool find_next(struct spool *spool)
+{
+	if (!spool->reading)
+		spool->reading = spool->oldest;
+	while (spool->reading && spool->offset >= spool->reading->size) {
+		if (!spool->reading->next)
+			return false;
+		spool->reading = spool->reading->next;
+		spool->offset = 0;
+	}
+	return spool->reading;
+}
+
+bool spool_read(struct spool *spool, struct spool_item *ret_item)
+{
+	while (find_next(spool)) {
+		const struct record_head *head;
+		const void *record;
+		int err = segment_read(spool->reading, &spool->window,
+				       spool->offset, &head, &record);
+
+		if (err && is_before(spool->acked, spool->read))
+			return false; /* one thing after the other */
+		if (err) {
+			skip_damaged(spool, spool->reading, err);
+			continue;
+		}
+		if (is_before(spool->read, head->before) &&
+		    !skip_gap(spool, head->before))
+			return false;
+		spool->offset += segment_cost(head->len);
+		spool->read = mark_add(head->before, head->own);
+		*ret_item = (struct spool_item){
+			.record = record,
+			.len = head->len,
+			.own = head->own,
+			.end = spool->read,
+		};
+		return true;
+	}
+	return false;
+}
+
+bool spool_refuse(struct spool *spool, const struct spool_item *item)
+{
+	if (spool->acked.seq + 1 != item->end.seq) {
+		spool->offset -= segment_cost(item->len);
+		spool->read = mark_sub(item->end, item->own);
+		return false;
+	}
+	drop(spool, SPOOL_DAMAGED, item->own);
+	spool->acked = item->end;
+	return true;
+}
+
+/* A segment in memory that is read to its end can be filled again. */
+static void reuse_last(struct spool *spool)
+{
+	struct segment *segment = spool->newest;
+
+	if (spool->dir || !segment || segment != spool->oldest ||
+	    is_before(spool->acked, spool->tail) || !segment->size)
+		return;
+	spool->size -= segment->size;
+	segment->size = 0;
+	segment->first = segment->end;
+	spool->reading = NULL;
+	spool->offset = 0;
+}
+
+void spool_ack(struct spool *spool, struct mark end)
+{
+	assert(end.seq <= spool->read.seq);
+	if (!is_before(spool->acked, end))
+		return;
+	spool->delivered =
+		mark_add(spool->delivered, mark_sub(end, spool->acked));
+	spool->acked = end;
+	remove_acked(spool);
+	reuse_last(spool);
+}
+
+/* Where the first record behind @acked is in a segment that has it. */
+static int seek(struct spool *spool, struct segment *segment)
+{
+	uint64_t offset = 0;
+
+	for (struct mark at = segment->first; is_before(at, spool->acked);) {
+		const struct record_head *head;
+		const void *record;
+		int err = segment_read(segment, &spool->window, offset, &head,
+				       &record);
+
+		if (err)
+			return err;
+		at = mark_add(head->before, head->own);
+		offset += segment_cost(head->len);
+	}
+	spool->reading = segment;
+	spool->offset = offset;
+	return 0;
+}
+
+void spool_rewind(struct spool *spool)
+{
+	spool->reading = NULL;
+	spool->offset = 0;
+	spool->read = spool->acked;
+	for (struct segment *segment = spool->oldest; segment;
+	     segment = segment->next) {
+		int err;
+
+		if (!is_before(spool->acked, segment->end)) {
+			spool->reading = segment;
+			spool->offset = segment->size;
+			continue;
+		}
+		err = seek(spool, segment);
+		if (!err)
+			return;
+		skip_damaged(spool, segment, err);
+	}
+}
+
+void spool_expire(struct spool *spool, int64_t now_ms)
+{
+	while (spool->options.max_age_ms && spool->oldest && spool->oldest->size &&
+	       now_ms - spool->oldest->used_ms > spool->options.max_age_ms)
+		drop_oldest(spool, SPOOL_TOO_OLD);
+}
+
+/* ---- What has to be waited for --------------------------------------------------- */
+
+static int write_out_all(struct spool *spool, size_t *ret_unsynced)
+{
+	size_t unsynced = 0;
+
+	for (struct segment *segment = spool->oldest; segment;
+	     segment = segment->next) {
+		int err = segment_write_out(segment);
+
+		if (err)
+			return err;
+		unsynced += segment->synced < segment->written;
+	}
+	*ret_unsynced = unsynced;
+	return 0;
+}
+
+static int add_unsynced(struct spool *spool, struct sync_work *work)
+{
+	int err = 0;
+
+	for (struct segment *segment = spool->oldest; segment && !err;
+	     segment = segment->next)
+		if (segment->synced < segment->written)
+			err = sync_work_add(work, segment->fd);
+	return err;
+}
+
+/* NULL: there is nothing to be done. */
+static int make_work(struct spool *spool, struct sync_work **ret_work)
+{
+	struct spool_dir *dir = spool->dir;
+	struct sync_work *work;
+	size_t unsynced;
+	int err = write_out_all(spool, &unsynced);
+
+	if (err)
+		return err;
+	*ret_work = NULL;
+	if (!unsynced && !dir->n_forgotten && !dir->is_changed &&
+	    spool->acked.seq == spool->acked_on_disk.seq)
+		return 0;
+	work = sync_work_new(dir->fd, unsynced);
+	if (!work)
+		return -errno;
+	err = add_unsynced(spool, work);
+	if (err) {
+		sync_work_free(work);
+		return err;
+	}
+	work->has_new_files = dir->is_changed;
+	work->durable = spool->tail;
+	work->acked = spool->acked;
+	work->is_ack_new = spool->acked.seq != spool->acked_on_disk.seq;
+	work->forgotten = TAKE_PTR(dir->forgotten);
+	work->n_forgotten = dir->n_forgotten;
+	dir->n_forgotten = 0;
+	dir->is_changed = false;
+	*ret_work = work;
+	return 0;
+}
+
+/* What it did need not be done again; what it could not do, has to be. */
+static void finish_work(struct spool *spool, struct sync_work *work)
+{
+	struct spool_dir *dir = spool->dir;
+
+	note_error(spool, &spool->sync_error, work->err);
+	if (work->err) {
+		dir->is_changed |= work->has_new_files;
+		for (size_t i = 0; i < work->n_forgotten; i++)
+			spool_dir_forget(dir, work->forgotten[i]);
+	} else {
+		for (struct segment *segment = spool->oldest; segment;
+		     segment = segment->next)
+			if (!is_before(work->durable, segment->end))
+				segment->synced = segment->written;
+		spool->durable = work->durable;
+		spool->acked_on_disk = work->acked;
+	}
+	sync_work_free(work);
+}
+
+void spool_start_sync(struct spool *spool)
+{
+	struct sync_work *work;
+	int err;
+
+	spool_tend(spool);
+	if (!spool->dir || syncer_is_busy(spool->syncer))
+		return;
+	err = make_work(spool, &work);
+	if (err)
+		note_error(spool, &spool->sync_error, err);
+	if (err || !work)
+		return;
+	err = syncer_start(spool->syncer, work);
+	if (!err)
+		return;
+	work->err = err;
+	finish_work(spool, work);
+}
+
+static void wait_for_syncer(struct spool *spool)
+{
+	struct pollfd fd = { .fd = spool_fd(spool), .events = POLLIN };
+
+	while (syncer_is_busy(spool->syncer))
+		poll(&fd, 1, -1);
+	spool_tend(spool);
+}
+
+int spool_sync(struct spool *spool)
+{
+	struct sync_work *work;
+	int err;
+
+	if (!spool->dir)
+		return 0;
+	wait_for_syncer(spool);
+	err = make_work(spool, &work);
+	if (err)
+		note_error(spool, &spool->sync_error, err);
+	if (err || !work)
+		return err;
+	sync_work_do(work);
+	err = work->err;
+	finish_work(spool, work);
+	return err;
+}
+
+void spool_tend(struct spool *spool)
+{
+	struct sync_work *work = spool->dir ? syncer_take(spool->syncer) : NULL;
+
+	if (work)
+		finish_work(spool, work);
+}
+
+int spool_fd(const struct spool *spool)
+{
+	return spool->dir ? syncer_fd(spool->syncer) : -1;
+}
+
+/* ---- Life ---------------------------------------------------------------------- */
+
+static size_t clamp(uint64_t size, size_t min, size_t max)
+{
+	return min_u64(max_u64(size, min), max);
+}
+
+/* What a directory holds. Segments in which nothing was found may go. */
+static void adopt(struct spool *spool, struct segment *segments, struct mark acked)
+{
+	struct mark at = acked;
+
+	spool->acked = acked;
+	for (struct segment *segment = segments, *next; segment; segment = next) {
+		next = segment->next;
+		segment->next = NULL;
+		if (!segment->size) {
+			spool_dir_forget(spool->dir, segment->first.seq);
+			segment_free(segment);
+			continue;
+		}
+		if (is_before(at, segment->end))
+			at = segment->end;
+		add_segment(spool, segment);
+	}
+	spool->tail = at;
+	spool->durable = at;
+	spool->acked_on_disk = acked;
+	spool->recovered = mark_sub(at, acked);
+	remove_acked(spool);
+	spool_rewind(spool);
+}
+
+int spool_open(struct spool *spool, const struct spool_options *options)
+{
+	uint64_t part = options->max_bytes / SEGMENTS;
+	struct segment *segments;
+	struct mark acked;
+	int err;
+
+	*spool = (struct spool){
+		.options = *options,
+		.capacity = options->dir ? clamp(part, FILE_MIN, FILE_MAX) :
+					   clamp(part, MEMORY_MIN, MEMORY_MAX),
+	};
+	if (!options->dir)
+		return 0;
+	err = syncer_new(&spool->syncer);
+	if (err)
+		return err;
+	err = spool_dir_open(options->dir, options->log, &spool->dir, &segments,
+			     &acked);
+	if (err) {
+		syncer_free(spool->syncer);
+		*spool = (struct spool){ 0 };
+		return err;
+	}
+	adopt(spool, segments, acked);
+	return 0;
+}
+
+void spool_close(struct spool *spool)
+{
+	if (spool->dir)
+		spool_sync(spool);
+	syncer_free(spool->syncer);
+	for (struct segment *segment = spool->oldest, *next; segment;
+	     segment = next) {
+		next = segment->next;
+		segment_free(segment);
+	}
+	segment_window_free(&spool->window);
+	spool_dir_close(spool->dir);
+	*spool = (struct spool){ 0 };
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Records on their way to a collector: they wait here while it is away, in memory
+ * or in a directory, within a limit. Whatever comes in is either acknowledged by
+ * the reader, or still here, or counted as dropped.
+ *
+ * One thread uses a spool. It never waits for a disk but for room in the kernel's
+ * page cache: what has to be waited for, a short-lived thread does.
+ */
+#ifndef NETOBS_LIB_SINK_SPOOL_H
+#define NETOBS_LIB_SINK_SPOOL_H
+
+#include "log.h"
+#include "segment.h"
+
+#include <stdbool.h>
+
+struct spool_options {
+	const char *dir;    /* NULL: in memory */
+	uint64_t max_bytes; /* with what the records take beside their contents */
+	int64_t max_age_ms; /* 0: any */
+	bool keep_oldest; /* when it is full, drop what comes, not what is there */
+	const struct log *log;
+};
+
+/* Why records were dropped. */
+enum spool_drop {
+	SPOOL_FULL,
+	SPOOL_TOO_OLD,
+	SPOOL_DAMAGED,	 /* found so on disk, or missing there */
+	SPOOL_UNWRITTEN, /* the disk or the memory refused them */
+	SPOOL_DROPS,
+};
+
+struct spool_dir;
+struct syncer;
+
+struct spool {
+	struct spool_options options;
+	size_t capacity; /* bytes of a segment */
+	struct segment *oldest, *newest;
+	uint64_t size;	     /* of all segments */
+	struct mark tail;    /* behind what came last */
+	struct mark acked;   /* behind what the reader has done with */
+	struct mark durable; /* behind what a crash of the host leaves */
+
+	struct segment *reading; /* NULL: what comes next */
+	uint64_t offset;
+	struct mark read; /* behind what the reader got */
+	struct segment_window window;
+
+	struct mark recovered; /* what was there at the start */
+	struct mark came, delivered, dropped[SPOOL_DROPS];
+	int append_error, sync_error; /* they were logged */
+	struct spool_dir *dir;	      /* NULL: in memory */
+	struct syncer *syncer;
+	struct mark acked_on_disk;
+};
+
+struct spool_item {
+	const void *record; /* valid until the spool is called again */
+	size_t len;
+	struct mark own;
+	struct mark end; /* to be acknowledged */
+};
+
+/*
+ * -EBUSY: another process has the directory. Others: as open(2), mkdir(2). What is
+ * wrong is logged, and so is what was found damaged.
+ */
+int spool_open(struct spool *spool, const struct spool_options *options);
+
+/* With a directory: what is not acknowledged stays there. */
+void spool_close(struct spool *spool);
+
+/* Add a record of at most SEGMENT_RECORD_MAX bytes. False: it was dropped. */
+bool spool_append(struct spool *spool, const void *record, size_t len,
+		  uint64_t packets, uint64_t bytes, int64_t now_ms);
+
+/* The next record that the reader has not got yet; false: there is none. */
+bool spool_read(struct spool *spool, struct spool_item *ret_item);
+
+/*
+ * The record that was read last is of no use: it counts as damaged. False: records
+ * before it are not acknowledged; it will be read again.
+ */
+bool spool_refuse(struct spool *spool, const struct spool_item *item);
+
+/* All before @end need not be kept any more. Going back is ignored. */
+void spool_ack(struct spool *spool, struct mark end);
+
+/* Read again what is not acknowledged. */
+void spool_rewind(struct spool *spool);
+
+/* Drop what is too old. */
+void spool_expire(struct spool *spool, int64_t now_ms);
+
+/*
+ * Have all that was added become durable, and the disk forget what is acknowledged.
+ * The result is taken by spool_tend(). No more than one at a time is under way.
+ */
+void spool_start_sync(struct spool *spool);
+
+/* The same, and wait. */
+int spool_sync(struct spool *spool);
+
+/* To be called once spool_fd() polls readable. */
+void spool_tend(struct spool *spool);
+
+/* -1: in memory, where there is nothing to wait for. */
+int spool_fd(const struct spool *spool);
+
+/* Between spool_append() and spool_ack(). */
+static inline struct mark spool_pending(const struct spool *spool)
+{
+	return mark_sub(spool->tail, spool->acked);
+}
+
+#endif

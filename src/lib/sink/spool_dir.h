@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * The directory of a spool on disk, and what a crash may leave in it:
+ *
+ *   lock                   held by the process that uses it
+ *   acked                  the last mark that was acknowledged, with a checksum
+ *   0000000000001000.seg   the segment whose first record has that number (hex)
+ *   *.bad                  what was found damaged, for people to look at
+ *
+ * A segment goes only when an acked file that is behind its end is durable.
+ */
+#ifndef NETOBS_LIB_SINK_SPOOL_DIR_H
+#define NETOBS_LIB_SINK_SPOOL_DIR_H
+
+#include "log.h"
+#include "segment.h"
+
+#include <stdbool.h>
+
+struct spool_dir {
+	int fd;
+	int lock_fd;
+	bool is_changed;     /* it has files whose names are not durable yet */
+	uint64_t *forgotten; /* first numbers of segments that may go */
+	size_t n_forgotten;
+};
+
+/*
+ * Make or take over a directory: the segments that are there, in order, without
+ * what is damaged in them. -EBUSY: another process uses it. Errors are logged.
+ */
+int spool_dir_open(const char *path, const struct log *log,
+		   struct spool_dir **ret_dir, struct segment **ret_segments,
+		   struct mark *ret_acked);
+
+/* NULL is fine. */
+void spool_dir_close(struct spool_dir *dir);
+
+/* A new segment in a file. */
+int spool_dir_create(struct spool_dir *dir, struct mark first, int64_t now_ms,
+		     struct segment **ret_segment);
+
+/* A segment that is not needed any more; its file goes with the next sync. */
+void spool_dir_forget(struct spool_dir *dir, uint64_t first_seq);
+
+/* For those who work on the files: a segment's name. */
+enum { SPOOL_NAME_SIZE = 32 };
+void spool_dir_name(uint64_t first_seq, char name[SPOOL_NAME_SIZE]);
+
+/* Make @acked what is read at the next start, durably. */
+int spool_dir_write_acked(int dir_fd, struct mark acked);
+
+#endif
