@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "spec.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void spec_refuse(struct spec *spec, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	if (spec->is_wrong)
+		return;
+	spec->is_wrong = true;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	log_error(spec->log, "%s: %s", spec->kind ?: "sink", text);
+}
+
+/* ---- Parsing ------------------------------------------------------------------- */
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+/* In place. False: there is a % that two hex digits do not follow, or %00. */
+static bool decode(char *text)
+{
+	char *to = text;
+
+	for (const char *from = text; *from; from++) {
+		int high, low;
+
+		if (*from != '%') {
+			*to++ = *from;
+			continue;
+		}
+		high = hex_digit(from[1]);
+		low = high < 0 ? -1 : hex_digit(from[2]);
+		if (low < 0 || !(high | low))
+			return false;
+		*to++ = (char)(high << 4 | low);
+		from += 2;
+	}
+	*to = '\0';
+	return true;
+}
+
+static void add_option(struct spec *spec, char *text)
+{
+	char *value = strchr(text, '=');
+
+	if (!value || value == text) {
+		spec_refuse(spec, "'%s' is not NAME=VALUE", text);
+		return;
+	}
+	*value++ = '\0';
+	if (!decode(text) || !decode(value)) {
+		spec_refuse(spec,
+			    "option %s: %% must be followed by two hexadecimal digits",
+			    text);
+		return;
+	}
+	for (size_t i = 0; i < spec->n_options; i++) {
+		if (!strcmp(spec->options[i].name, text)) {
+			spec_refuse(spec, "option %s is given twice", text);
+			return;
+		}
+	}
+	if (spec->n_options == SPEC_OPTIONS_MAX) {
+		spec_refuse(spec, "more than %d options", SPEC_OPTIONS_MAX);
+		return;
+	}
+	spec->options[spec->n_options++] =
+		(struct spec_option){ .name = text, .value = value };
+}
+
+static void add_options(struct spec *spec, char *text)
+{
+	char *rest = text, *part;
+
+	while ((part = strsep(&rest, "&")))
+		add_option(spec, part);
+}
+
+int spec_parse(struct spec *spec, const char *text, const struct log *log)
+{
+	char *target, *options;
+
+	*spec = (struct spec){ .log = log, .text = strdup(text) };
+	if (!spec->text)
+		return -ENOMEM;
+	options = strchr(spec->text, '?');
+	if (options)
+		*options++ = '\0';
+	target = strchr(spec->text, ':');
+	if (target)
+		*target++ = '\0';
+	if (!*spec->text)
+		spec_refuse(spec, "'%s' does not start with the kind of sink",
+			    text);
+	spec->kind = spec->text;
+	if (target && !decode(target))
+		spec_refuse(spec,
+			    "'%s': %% must be followed by two hexadecimal digits",
+			    target);
+	if (target && !*target)
+		spec_refuse(spec, "nothing follows the colon");
+	spec->target = target;
+	if (options)
+		add_options(spec, options);
+	if (!spec->is_wrong)
+		return 0;
+	spec_free(spec);
+	return -EINVAL;
+}
+
+void spec_free(struct spec *spec)
+{
+	free(spec->text);
+	*spec = (struct spec){ 0 };
+}
+
+/* ---- Options ------------------------------------------------------------------- */
+
+static const char *find(struct spec *spec, const char *name)
+{
+	for (size_t i = 0; i < spec->n_options; i++) {
+		if (strcmp(spec->options[i].name, name))
+			continue;
+		spec->options[i].is_known = true;
+		return spec->options[i].value;
+	}
+	return NULL;
+}
+
+const char *spec_string(struct spec *spec, const char *name, const char *otherwise)
+{
+	return find(spec, name) ?: otherwise;
+}
+
+struct unit {
+	const char *name;
+	uint64_t factor;
+};
+
+static const struct unit no_units[] = { { "", 1 }, { NULL, 0 } };
+
+static const struct unit sizes[] = {
+	{ "", 1 },	     { "K", 1ULL << 10 }, { "M", 1ULL << 20 },
+	{ "G", 1ULL << 30 }, { NULL, 0 },
+};
+
+static const struct unit durations[] = {
+	{ "", 1000 },
+	{ "ms", 1 },
+	{ "s", 1000 },
+	{ "m", 60 * 1000 },
+	{ "h", 60 * 60 * 1000 },
+	{ "d", 24 * 60 * 60 * 1000 },
+	{ NULL, 0 },
+};
+
+/* Digits, then one of the units; no more than fits. */
+static bool parse_number(const char *text, const struct unit *units,
+			 uint64_t *ret_number)
+{
+	unsigned long long number;
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	number = strtoull(text, &end, 10);
+	for (; units->name; units++) {
+		if (strcmp(end, units->name))
+			continue;
+		return !errno && !__builtin_mul_overflow(number, units->factor,
+							 ret_number);
+	}
+	return false;
+}
+
+/* In the largest unit that it is a multiple of. */
+static void format_number(uint64_t number, const struct unit *units, char *text,
+			  size_t size)
+{
+	const struct unit *best = number ? NULL : units;
+
+	for (const struct unit *unit = units; number && unit->name; unit++)
+		if (number % unit->factor == 0 &&
+		    (!best || unit->factor >= best->factor))
+			best = unit;
+	snprintf(text, size, "%llu%s",
+		 (unsigned long long)(number / best->factor), best->name);
+}
+
+static uint64_t get_number(struct spec *spec, const char *name,
+			   const struct unit *units, uint64_t least,
+			   uint64_t most, uint64_t otherwise)
+{
+	const char *text = find(spec, name);
+	char from[32], to[32];
+	uint64_t number;
+
+	if (!text)
+		return otherwise;
+	if (parse_number(text, units, &number) && number >= least &&
+	    number <= most)
+		return number;
+	format_number(least, units, from, sizeof(from));
+	format_number(most, units, to, sizeof(to));
+	spec_refuse(spec, "option %s: '%s' is not from %s to %s", name, text,
+		    from, to);
+	return otherwise;
+}
+
+uint64_t spec_number(struct spec *spec, const char *name, uint64_t least,
+		     uint64_t most, uint64_t otherwise)
+{
+	return get_number(spec, name, no_units, least, most, otherwise);
+}
+
+uint64_t spec_size(struct spec *spec, const char *name, uint64_t least,
+		   uint64_t most, uint64_t otherwise)
+{
+	return get_number(spec, name, sizes, least, most, otherwise);
+}
+
+uint64_t spec_duration_ms(struct spec *spec, const char *name, uint64_t least,
+			  uint64_t most, uint64_t otherwise)
+{
+	return get_number(spec, name, durations, least, most, otherwise);
+}
+
+int spec_choice(struct spec *spec, const char *name, const char *const *choices,
+		int otherwise)
+{
+	const char *text = find(spec, name);
+	char all[256] = "";
+
+	if (!text)
+		return otherwise;
+	for (int i = 0; choices[i]; i++) {
+		size_t used = strlen(all);
+
+		if (!strcmp(text, choices[i]))
+			return i;
+		snprintf(all + used, sizeof(all) - used, "%s%s", i ? "|" : "",
+			 choices[i]);
+	}
+	spec_refuse(spec, "option %s: '%s' is not %s", name, text, all);
+	return otherwise;
+}
+
+const struct spec_option *spec_next(struct spec *spec, const char *prefix,
+				    size_t *position)
+{
+	while (*position < spec->n_options) {
+		struct spec_option *option = &spec->options[(*position)++];
+
+		if (strncmp(option->name, prefix, strlen(prefix)))
+			continue;
+		option->is_known = true;
+		return option;
+	}
+	return NULL;
+}
+
+int spec_finish(struct spec *spec)
+{
+	for (size_t i = 0; i < spec->n_options; i++)
+		if (!spec->options[i].is_known)
+			spec_refuse(spec, "unknown option '%s'",
+				    spec->options[i].name);
+	return spec->is_wrong ? -EINVAL : 0;
+}

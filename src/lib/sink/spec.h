@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Where records are to go, as the user writes it:
+ *
+ *   KIND[:TARGET][?NAME=VALUE[&NAME=VALUE]...]
+ *
+ * What means something in there (% & = ? and +) stands for itself as %XX, two hex
+ * digits: RFC 3986, 2.1.
+ */
+#ifndef NETOBS_LIB_SINK_SPEC_H
+#define NETOBS_LIB_SINK_SPEC_H
+
+#include "log.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SPEC_OPTIONS_MAX = 64 };
+
+struct spec_option {
+	const char *name;
+	const char *value;
+	bool is_known; /* somebody asked for it */
+};
+
+struct spec {
+	const struct log *log;
+	char *text; /* what all of these point into */
+	const char *kind;
+	const char *target; /* NULL: none was given */
+	struct spec_option options[SPEC_OPTIONS_MAX];
+	size_t n_options;
+	bool is_wrong; /* a value was; it was logged */
+};
+
+/* -EINVAL: it cannot be understood, which is logged; -ENOMEM. */
+int spec_parse(struct spec *spec, const char *text, const struct log *log);
+
+void spec_free(struct spec *spec);
+
+/*
+ * Options by name; where one is not given, or is wrong, @otherwise. The first that
+ * is wrong is logged, and spec_finish() tells.
+ */
+const char *spec_string(struct spec *spec, const char *name,
+			const char *otherwise);
+
+uint64_t spec_number(struct spec *spec, const char *name, uint64_t least,
+		     uint64_t most, uint64_t otherwise);
+
+/* Of bytes: a number, and K, M or G for a multiple of 1024. */
+uint64_t spec_size(struct spec *spec, const char *name, uint64_t least,
+		   uint64_t most, uint64_t otherwise);
+
+/* In milliseconds: a number and ms, s, m, h or d; alone, it is of seconds. */
+uint64_t spec_duration_ms(struct spec *spec, const char *name, uint64_t least,
+			  uint64_t most, uint64_t otherwise);
+
+/* The index of the choice; @choices ends with NULL. */
+int spec_choice(struct spec *spec, const char *name, const char *const *choices,
+		int otherwise);
+
+/* All that start with @prefix, one after the other: NULL at the end. */
+const struct spec_option *spec_next(struct spec *spec, const char *prefix,
+				    size_t *position);
+
+/* Something else is wrong with the spec. */
+__attribute__((format(printf, 2, 3))) void spec_refuse(struct spec *spec,
+						       const char *format, ...);
+
+/* -EINVAL: something was wrong, or an option is left that nobody knows. */
+int spec_finish(struct spec *spec);
+
+#endif
