@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/**
+ * @file sink.h
+ * Where records go: a file, a socket, a collector. A sink is opened by a spec
+ * such as "json:/var/log/flows.json", takes records, and never makes its caller
+ * wait: while its other side is slow or away, records wait in a spool, in memory
+ * or on disk, within a limit. What is given to a sink is delivered, pending or
+ * dropped, and counted as such.
+ *
+ * A sink is used by one thread at a time, and is independent of all others and of
+ * contexts: the records may come from anywhere. It installs no signal handlers;
+ * writes to closed sockets and pipes may raise SIGPIPE where that is not ignored.
+ *
+ * netobs-sinks(7) has the kinds of sinks and their options.
+ */
+#ifndef NETOBS_SINK_H
+#define NETOBS_SINK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <netobs/flow.h>
+#include <netobs/version.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct netobs_sink;
+
+/** Options for netobs_sink_open(). Zero means "default" for every field. */
+struct netobs_sink_opts {
+	size_t sz; /**< sizeof(struct netobs_sink_opts) */
+
+	/** A log line, without newline: level as enum netobs_log_level. */
+	void (*on_log)(int level, const char *message, void *user);
+	void *user; /**< passed back to it */
+};
+
+/** Why records were dropped; index of netobs_sink_stats.dropped. */
+enum netobs_sink_drop {
+	NETOBS_SINK_SPOOL_FULL, /**< more than the spool may hold */
+	NETOBS_SINK_TOO_OLD,	/**< waited for longer than they may */
+	NETOBS_SINK_DAMAGED,	/**< the spool on disk was, or parts are gone */
+	NETOBS_SINK_UNWRITTEN,	/**< disk or memory refused them */
+	NETOBS_SINK_DROPS
+};
+
+/** Records, and what they count. */
+struct netobs_sink_count {
+	uint64_t records;
+	uint64_t packets;
+	uint64_t bytes;
+};
+
+/** taken + recovered = delivered + pending + the sum of dropped. */
+struct netobs_sink_stats {
+	size_t sz; /**< sizeof(struct netobs_sink_stats), set by the caller */
+
+	struct netobs_sink_count taken;	    /**< from netobs_sink_write() */
+	struct netobs_sink_count recovered; /**< of an earlier run, from disk */
+	struct netobs_sink_count delivered;
+	struct netobs_sink_count pending;
+	struct netobs_sink_count dropped[NETOBS_SINK_DROPS];
+	uint64_t spool_bytes; /**< that the spool takes */
+	/** Records that are on disk, so that a crash of the host leaves them;
+	 *  counted from the spool's beginning. */
+	uint64_t durable_records;
+};
+
+/**
+ * Open a sink. What can be found wrong now is refused now; that a collector is not
+ * there is no error.
+ *
+ * @param spec      KIND[:TARGET][?NAME=VALUE[&NAME=VALUE]...]: netobs-sinks(7)
+ * @param opts      NULL: nothing is logged
+ * @param ret_sink  the sink, yours: netobs_sink_close()
+ * @return 0; -EINVAL: the spec is wrong, the log line says where; -EBUSY: another
+ *         process has the spool; -ENOENT, -EACCES ...: a file cannot be opened;
+ *         -ENOMEM
+ */
+NETOBS_API int netobs_sink_open(const char *spec,
+				const struct netobs_sink_opts *opts,
+				struct netobs_sink **ret_sink);
+
+/**
+ * Give a record to a sink, which copies it. It is sent with the next call of
+ * netobs_sink_flush() or netobs_sink_dispatch(). Does not block.
+ *
+ * @return 0; -ENOBUFS: it was dropped, and counted
+ */
+NETOBS_API int netobs_sink_write(struct netobs_sink *sink,
+				 const struct netobs_flow *flow);
+
+/**
+ * Send what was written, as far as the other side takes it: at the end of a batch,
+ * such as netobs_opts.on_interval. Does not block.
+ *
+ * @return 0; < 0: standard output failed, for good; -EPIPE: its reader has gone
+ */
+NETOBS_API int netobs_sink_flush(struct netobs_sink *sink);
+
+/**
+ * The file descriptor to wait for, with poll(2) or epoll(7), for reading. Constant
+ * over the life of the sink, and the sink's: do not close it.
+ */
+NETOBS_API int netobs_sink_fd(const struct netobs_sink *sink);
+
+/**
+ * Go on with what is pending: when netobs_sink_fd() polls readable. Does not block.
+ *
+ * @return as netobs_sink_flush()
+ */
+NETOBS_API int netobs_sink_dispatch(struct netobs_sink *sink);
+
+/**
+ * What became of the records.
+ *
+ * @param ret_stats  its sz tells how much the caller knows; filled up to that
+ * @return 0; -EINVAL: sz is 0
+ */
+NETOBS_API int netobs_sink_stats_get(const struct netobs_sink *sink,
+				     struct netobs_sink_stats *ret_stats);
+
+/** The name of a reason: "spool_full", "too_old" ...; NULL beyond the last. */
+NETOBS_API const char *netobs_sink_drop_name(unsigned int reason);
+
+/**
+ * Send what is pending, for as long as @p timeout_ms, without freeing anything: to
+ * be followed by netobs_sink_stats_get() and netobs_sink_close().
+ *
+ * @param timeout_ms  milliseconds; -1: no limit
+ * @return 0: nothing is pending; -ETIMEDOUT: something is; others: as
+ *         netobs_sink_flush()
+ */
+NETOBS_API int netobs_sink_drain(struct netobs_sink *sink, int timeout_ms);
+
+/**
+ * Free. What is pending stays where a spool on disk has it, and is gone from a
+ * spool in memory. NULL is fine.
+ */
+NETOBS_API void netobs_sink_close(struct netobs_sink *sink);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

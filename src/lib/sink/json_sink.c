@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* JSON lines: to standard output, a file, or a unix socket. */
+#include "line_out.h"
+#include "module.h"
+#include "pack.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+	BUFFER_SIZE = 128 << 10,
+	/* A record with as many points as there can be, all names to be escaped. */
+	LINE_MAX_SIZE = 60 << 10,
+};
+
+_Static_assert(PACK_POINTS_MAX *(6 * PACK_NAME_MAX + 30) + NETOBS_FLOW_JSON_MAX <=
+		       LINE_MAX_SIZE,
+	       "any record fits");
+
+struct json_state {
+	struct sink_host *host;
+	struct line_out out;
+	size_t used, sent; /* of buf */
+	struct mark end;   /* behind the last line in buf */
+	char buf[BUFFER_SIZE];
+};
+
+static void json_close_sink(void *arg)
+{
+	struct json_state *state = arg;
+
+	line_out_close(&state->out);
+	free(state);
+}
+
+static int json_open_sink(struct spec *spec, struct sink_host *host,
+			  void **ret_state)
+{
+	struct json_state *state = calloc(1, sizeof(*state));
+	int err;
+
+	if (!state)
+		return -ENOMEM;
+	state->host = host;
+	err = spec_finish(spec);
+	err = err ?: line_out_open(&state->out, spec->target, host);
+	if (err) {
+		free(state);
+		return err;
+	}
+	*ret_state = state;
+	return 0;
+}
+
+/* Lines for as many records as there is room. False: there are none. */
+static bool fill(struct json_state *state)
+{
+	struct sink_item item;
+
+	while (sizeof(state->buf) - state->used > LINE_MAX_SIZE &&
+	       state->host->ops->next(state->host, &item)) {
+		int len = netobs_flow_json(item.flow, state->buf + state->used,
+					   LINE_MAX_SIZE);
+
+		assert(len > 0);
+		state->used += (size_t)len;
+		state->buf[state->used++] = '\n';
+		state->end = item.end;
+	}
+	return state->used;
+}
+
+/* What was in the buffer, and may have been read in part, comes again. */
+static void start_over(struct json_state *state)
+{
+	state->used = state->sent = 0;
+	state->host->ops->rewind(state->host);
+}
+
+static int json_work(void *arg)
+{
+	struct json_state *state = arg;
+
+	for (;;) {
+		enum line_out_state out = line_out_prepare(&state->out);
+		ssize_t n;
+
+		if (out == LINE_OUT_AWAY)
+			return 0;
+		if (out == LINE_OUT_NEW)
+			start_over(state);
+		if (!state->used && !fill(state))
+			return line_out_rest(&state->out);
+		n = line_out_write(&state->out, state->buf + state->sent,
+				   state->used - state->sent);
+		if (n == -EAGAIN)
+			return 0;
+		if (n < 0)
+			return (int)n;
+		state->sent += (size_t)n;
+		if (state->sent < state->used)
+			continue;
+		state->host->ops->ack(state->host, state->end);
+		state->used = state->sent = 0;
+	}
+}
+
+const struct sink_module sink_json = {
+	.kind = "json",
+	.open = json_open_sink,
+	.work = json_work,
+	.close = json_close_sink,
+};

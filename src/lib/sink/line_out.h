@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Where lines of text go: standard output, a file, or a unix socket. Nothing here
+ * waits. Standard output fails for good; the others are tried again.
+ */
+#ifndef NETOBS_LIB_SINK_LINE_OUT_H
+#define NETOBS_LIB_SINK_LINE_OUT_H
+
+#include "module.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+enum line_out_kind { LINE_OUT_STDOUT, LINE_OUT_FILE, LINE_OUT_SOCKET };
+
+struct line_out {
+	struct sink_host *host;
+	enum line_out_kind kind;
+	char *path; /* NULL: standard output */
+	int fd;
+	bool owned;	/* close the descriptor at the end */
+	bool is_socket; /* also standard output may be one */
+	bool is_pipe;	/* or a terminal */
+	bool can_wait;	/* epoll takes it */
+	int error;	/* it was logged */
+};
+
+/*
+ * @target: NULL: standard output; unix:PATH: the socket, which need not be there
+ * yet; else a file, which is made, or emptied. Errors: as open(2); they are logged.
+ */
+int line_out_open(struct line_out *out, const char *target,
+		  struct sink_host *host);
+
+void line_out_close(struct line_out *out);
+
+enum line_out_state {
+	LINE_OUT_AWAY, /* the sink is called again when that may have changed */
+	LINE_OUT_READY,
+	LINE_OUT_NEW, /* ready, but for somebody else than before */
+};
+
+enum line_out_state line_out_prepare(struct line_out *out);
+
+/*
+ * Bytes that were taken; -EAGAIN: none, and the sink is called again; others: what
+ * failed for good.
+ */
+ssize_t line_out_write(struct line_out *out, const char *bytes, size_t len);
+
+/* There is nothing to be written now. 0, or what failed for good meanwhile. */
+int line_out_rest(struct line_out *out);
+
+#endif

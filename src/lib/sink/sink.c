@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include <netobs/sink.h>
+
+#include "module.h"
+#include "pack.h"
+#include "spool.h"
+#include "util.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	TICK_MS = 500, /* how often the spool is tended while it has something */
+	EVENTS = 8,
+	BATCH = 128, /* records that wait for a flush, at most: they take memory */
+};
+
+struct netobs_sink {
+	struct sink_host host; /* first: modules see nothing else */
+	struct log log;
+	const struct sink_module *module;
+	void *state; /* the module's */
+	struct spool spool;
+	int epoll_fd;
+	int timer_fd;
+	int64_t wake_ms; /* of the module, CLOCK_MONOTONIC; 0: none */
+	int64_t tick_ms; /* of the spool; 0: none */
+	unsigned int unflushed;
+	struct unpacked unpacked;
+	char packed[SEGMENT_RECORD_MAX];
+};
+
+static const struct sink_module *const modules[] = { &sink_json };
+
+static int64_t clock_ms(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return now.tv_sec * 1000LL + now.tv_nsec / NSEC_PER_MSEC;
+}
+
+/* ---- Timers -------------------------------------------------------------------- */
+
+static void set_timer(struct netobs_sink *sink)
+{
+	int64_t at = sink->wake_ms;
+	struct itimerspec spec = { 0 };
+
+	if (sink->tick_ms && (!at || sink->tick_ms < at))
+		at = sink->tick_ms;
+	spec.it_value.tv_sec = at / 1000;
+	spec.it_value.tv_nsec = at % 1000 * NSEC_PER_MSEC;
+	timerfd_settime(sink->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
+}
+
+static void start_ticking(struct netobs_sink *sink)
+{
+	if (sink->tick_ms)
+		return;
+	sink->tick_ms = clock_ms(CLOCK_MONOTONIC) + TICK_MS;
+	set_timer(sink);
+}
+
+static void tick(struct netobs_sink *sink)
+{
+	spool_expire(&sink->spool, clock_ms(CLOCK_REALTIME));
+	spool_start_sync(&sink->spool);
+	sink->tick_ms = 0;
+	if (spool_pending(&sink->spool).seq)
+		start_ticking(sink);
+}
+
+static void take_timer(struct netobs_sink *sink)
+{
+	int64_t now = clock_ms(CLOCK_MONOTONIC);
+	uint64_t count;
+
+	if (read(sink->timer_fd, &count, sizeof(count)) != sizeof(count))
+		return;
+	if (sink->wake_ms && now >= sink->wake_ms)
+		sink->wake_ms = 0;
+	if (sink->tick_ms && now >= sink->tick_ms)
+		tick(sink);
+	set_timer(sink);
+}
+
+/* ---- What modules are given ------------------------------------------------------ */
+
+static struct netobs_sink *of_host(struct sink_host *host)
+{
+	return (struct netobs_sink *)host;
+}
+
+static bool host_next(struct sink_host *host, struct sink_item *ret_item)
+{
+	struct netobs_sink *sink = of_host(host);
+	struct spool_item item;
+
+	while (spool_read(&sink->spool, &item)) {
+		if (!unpack_flow(item.record, item.len, &sink->unpacked)) {
+			*ret_item = (struct sink_item){ &sink->unpacked.flow,
+							item.end };
+			return true;
+		}
+		if (!spool_refuse(&sink->spool, &item))
+			return false;
+	}
+	return false;
+}
+
+static void host_ack(struct sink_host *host, struct mark end)
+{
+	spool_ack(&of_host(host)->spool, end);
+}
+
+static void host_rewind(struct sink_host *host)
+{
+	spool_rewind(&of_host(host)->spool);
+}
+
+static int host_watch(struct sink_host *host, int fd, uint32_t events)
+{
+	struct netobs_sink *sink = of_host(host);
+	struct epoll_event event = { .events = events, .data.fd = fd };
+
+	if (!events)
+		return epoll_ctl(sink->epoll_fd, EPOLL_CTL_DEL, fd, NULL) ?
+			       -errno :
+			       0;
+	if (!epoll_ctl(sink->epoll_fd, EPOLL_CTL_MOD, fd, &event))
+		return 0;
+	return epoll_ctl(sink->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static void host_wake_in(struct sink_host *host, int ms)
+{
+	struct netobs_sink *sink = of_host(host);
+
+	sink->wake_ms = ms < 0 ? 0 : clock_ms(CLOCK_MONOTONIC) + ms;
+	set_timer(sink);
+}
+
+static const struct sink_host_ops host_ops = {
+	.next = host_next,
+	.ack = host_ack,
+	.rewind = host_rewind,
+	.watch = host_watch,
+	.wake_in = host_wake_in,
+};
+
+/* ---- Opening ------------------------------------------------------------------- */
+
+static const struct sink_module *find_module(struct spec *spec)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(modules); i++)
+		if (!strcmp(modules[i]->kind, spec->kind))
+			return modules[i];
+	spec_refuse(spec, "there is no such kind of sink");
+	return NULL;
+}
+
+/* Options that all kinds have. */
+static void parse_spool(struct spec *spec, struct spool_options *options)
+{
+	static const char *const policies[] = { "drop_oldest", "drop_newest",
+						NULL };
+	const char *where = spec_string(spec, "spool", "memory");
+
+	if (!strncmp(where, "disk:", 5) && where[5])
+		options->dir = where + 5;
+	else if (strcmp(where, "memory"))
+		spec_refuse(spec,
+			    "option spool: '%s' is not memory or disk:DIRECTORY",
+			    where);
+	options->max_bytes = spec_size(spec, "spool.max_bytes", 1 << 20,
+				       1ULL << 50,
+				       options->dir ? 1ULL << 30 : 64 << 20);
+	options->max_age_ms =
+		(int64_t)spec_duration_ms(spec, "spool.max_age", 1000,
+					  10ULL * 365 * 24 * 60 * 60 * 1000, 0);
+	options->keep_oldest = spec_choice(spec, "spool.full", policies, 0) == 1;
+}
+
+static int make_fds(struct netobs_sink *sink)
+{
+	sink->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	sink->timer_fd =
+		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (sink->epoll_fd < 0 || sink->timer_fd < 0)
+		return -errno;
+	return host_watch(&sink->host, sink->timer_fd, EPOLLIN);
+}
+
+static int open_spool(struct netobs_sink *sink, struct spec *spec)
+{
+	struct spool_options options = { .log = &sink->log };
+	int err;
+
+	parse_spool(spec, &options);
+	if (spec->is_wrong)
+		return -EINVAL;
+	err = spool_open(&sink->spool, &options);
+	if (err || spool_fd(&sink->spool) < 0)
+		return err;
+	return host_watch(&sink->host, spool_fd(&sink->spool), EPOLLIN);
+}
+
+/* The module looks at its options first: a typing error makes no directory. */
+static int open_sink(struct netobs_sink *sink, struct spec *spec)
+{
+	struct spool_options unused;
+	int err = make_fds(sink);
+
+	if (err)
+		return err;
+	sink->module = find_module(spec);
+	if (!sink->module)
+		return -EINVAL;
+	parse_spool(spec, &unused);
+	err = sink->module->open(spec, &sink->host, &sink->state);
+	return err ?: open_spool(sink, spec);
+}
+
+int netobs_sink_open(const char *text, const struct netobs_sink_opts *opts,
+		     struct netobs_sink **ret_sink)
+{
+	struct netobs_sink_opts known = { 0 };
+	struct netobs_sink *sink;
+	struct spec spec;
+	int err;
+
+	if (!text || !ret_sink || (opts && opts->sz < sizeof(opts->sz)))
+		return -EINVAL;
+	if (opts)
+		memcpy(&known, opts, min_u64(opts->sz, sizeof(known)));
+	sink = calloc(1, sizeof(*sink));
+	if (!sink)
+		return -ENOMEM;
+	sink->log = (struct log){ .write = known.on_log, .user = known.user };
+	sink->host = (struct sink_host){ .ops = &host_ops, .log = &sink->log };
+	sink->epoll_fd = sink->timer_fd = -1;
+
+	err = spec_parse(&spec, text, &sink->log);
+	if (!err) {
+		err = open_sink(sink, &spec);
+		spec_free(&spec);
+	}
+	if (err) {
+		netobs_sink_close(sink);
+		return err;
+	}
+	if (spool_pending(&sink->spool).seq)
+		host_wake_in(&sink->host, 0);
+	*ret_sink = sink;
+	return 0;
+}
+
+void netobs_sink_close(struct netobs_sink *sink)
+{
+	if (!sink)
+		return;
+	if (sink->state)
+		sink->module->close(sink->state);
+	spool_close(&sink->spool);
+	close_fd(&sink->timer_fd);
+	close_fd(&sink->epoll_fd);
+	free(sink);
+}
+
+/* ---- Use ----------------------------------------------------------------------- */
+
+int netobs_sink_write(struct netobs_sink *sink, const struct netobs_flow *flow)
+{
+	size_t len;
+	bool is_kept;
+
+	if (!sink || !flow)
+		return -EINVAL;
+	len = pack_flow(flow, sink->packed);
+	is_kept = spool_append(&sink->spool, sink->packed, len, flow->packets,
+			       flow->bytes, clock_ms(CLOCK_REALTIME));
+	start_ticking(sink);
+	if (++sink->unflushed == BATCH)
+		netobs_sink_flush(sink); /* what fails for good does so again */
+	return is_kept ? 0 : -ENOBUFS;
+}
+
+int netobs_sink_flush(struct netobs_sink *sink)
+{
+	if (!sink)
+		return -EINVAL;
+	sink->unflushed = 0;
+	start_ticking(sink);
+	return sink->module->work(sink->state);
+}
+
+int netobs_sink_fd(const struct netobs_sink *sink)
+{
+	return sink ? sink->epoll_fd : -EINVAL;
+}
+
+int netobs_sink_dispatch(struct netobs_sink *sink)
+{
+	struct epoll_event events[EVENTS];
+	int n;
+
+	if (!sink)
+		return -EINVAL;
+	n = epoll_wait(sink->epoll_fd, events, EVENTS, 0);
+	for (int i = 0; i < n; i++) {
+		if (events[i].data.fd == sink->timer_fd)
+			take_timer(sink);
+		else if (events[i].data.fd == spool_fd(&sink->spool))
+			spool_tend(&sink->spool);
+	}
+	return sink->module->work(sink->state);
+}
+
+int netobs_sink_drain(struct netobs_sink *sink, int timeout_ms)
+{
+	int64_t end = clock_ms(CLOCK_MONOTONIC) + timeout_ms;
+	int err = netobs_sink_flush(sink);
+
+	while (!err && spool_pending(&sink->spool).seq) {
+		struct pollfd fd = { .fd = sink->epoll_fd, .events = POLLIN };
+		int64_t left = end - clock_ms(CLOCK_MONOTONIC);
+
+		if (timeout_ms >= 0 && left <= 0)
+			return -ETIMEDOUT;
+		poll(&fd, 1, timeout_ms < 0 ? -1 : (int)left);
+		err = netobs_sink_dispatch(sink);
+	}
+	return err;
+}
+
+/* ---- Statistics ------------------------------------------------------------------ */
+
+static const char *const drop_names[NETOBS_SINK_DROPS] = {
+	[NETOBS_SINK_SPOOL_FULL] = "spool_full",
+	[NETOBS_SINK_TOO_OLD] = "too_old",
+	[NETOBS_SINK_DAMAGED] = "damaged",
+	[NETOBS_SINK_UNWRITTEN] = "unwritten",
+};
+
+_Static_assert((int)NETOBS_SINK_SPOOL_FULL == (int)SPOOL_FULL &&
+		       (int)NETOBS_SINK_TOO_OLD == (int)SPOOL_TOO_OLD &&
+		       (int)NETOBS_SINK_DAMAGED == (int)SPOOL_DAMAGED &&
+		       (int)NETOBS_SINK_UNWRITTEN == (int)SPOOL_UNWRITTEN &&
+		       (int)NETOBS_SINK_DROPS == (int)SPOOL_DROPS,
+	       "the reasons are the spool's");
+
+const char *netobs_sink_drop_name(unsigned int reason)
+{
+	return reason < NETOBS_SINK_DROPS ? drop_names[reason] : NULL;
+}
+
+static struct netobs_sink_count count_of(struct mark mark)
+{
+	return (struct netobs_sink_count){ mark.seq, mark.packets, mark.bytes };
+}
+
+int netobs_sink_stats_get(const struct netobs_sink *sink,
+			  struct netobs_sink_stats *ret_stats)
+{
+	const struct spool *spool = &sink->spool;
+	struct netobs_sink_stats stats = { 0 };
+
+	if (!sink || !ret_stats || ret_stats->sz < sizeof(ret_stats->sz))
+		return -EINVAL;
+	stats.sz = ret_stats->sz;
+	stats.taken = count_of(spool->came);
+	stats.recovered = count_of(spool->recovered);
+	stats.delivered = count_of(spool->delivered);
+	stats.pending = count_of(spool_pending(spool));
+	for (int i = 0; i < SPOOL_DROPS; i++)
+		stats.dropped[i] = count_of(spool->dropped[i]);
+	stats.spool_bytes = spool->size;
+	stats.durable_records = spool->durable.seq;
+	memcpy(ret_stats, &stats, min_u64(stats.sz, sizeof(stats)));
+	return 0;
+}
