@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@ struct session {
 	uint64_t left;	   /* records still to be printed */
 	int log_level;	   /* the least severe that is shown */
 	bool error_logged; /* the library said what is wrong */
+	bool wrong_spec;   /* of an output */
 	bool stopping;
 };
 
@@ -79,7 +81,7 @@ static void on_flow(const struct netobs_flow *flow, void *user)
 		struct output *output = &session->config.outputs[i];
 
 		output_flow(output, flow);
-		if (output->stream.error)
+		if (output->error)
 			stop(session);
 	}
 	if (--session->left == 0)
@@ -94,7 +96,7 @@ static void on_interval(void *user)
 		struct output *output = &session->config.outputs[i];
 
 		output_interval(output);
-		if (output->stream.error)
+		if (output->error)
 			stop(session);
 	}
 }
@@ -103,36 +105,25 @@ static int open_outputs(struct session *session)
 {
 	for (size_t i = 0; i < session->config.n_outputs; i++) {
 		struct output *output = &session->config.outputs[i];
-		int r = output_open(output);
+		int r;
 
-		if (r < 0) {
-			fprintf(stderr,
-				"netobsctl flows: cannot write to %s: %s\n",
-				output_name(output), strerror(-r));
+		output->on_log = on_log;
+		output->user = session;
+		r = output_open(output);
+		session->wrong_spec |= r == -EINVAL;
+		if (r < 0)
 			return r;
-		}
 	}
 	return 0;
 }
 
-/* Who closes the pipe has seen enough: that is no failure. */
 static int close_outputs(struct session *session)
 {
 	int result = 0;
 
-	for (size_t i = 0; i < session->config.n_outputs; i++) {
-		struct output *output = &session->config.outputs[i];
-		int error;
-
-		output_close(output);
-		error = output->stream.error;
-		if (error && error != -EPIPE) {
-			fprintf(stderr,
-				"netobsctl flows: cannot write to %s: %s\n",
-				output_name(output), strerror(-error));
-			result = error;
-		}
-	}
+	for (size_t i = 0; i < session->config.n_outputs; i++)
+		if (!output_close(&session->config.outputs[i]))
+			result = -EIO;
 	return result;
 }
 
@@ -144,16 +135,6 @@ static int64_t now_ms(void)
 	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
-/* The output on standard output, or NULL. */
-static struct output *find_stdout(const struct session *session)
-{
-	for (size_t i = 0; i < session->config.n_outputs; i++) {
-		if (!session->config.outputs[i].path)
-			return &session->config.outputs[i];
-	}
-	return NULL;
-}
-
 static void redraw(const struct session *session)
 {
 	for (size_t i = 0; i < session->config.n_outputs; i++)
@@ -161,21 +142,51 @@ static void redraw(const struct session *session)
 }
 
 /*
- * Until the context has stopped, whoever asked for it. Standard output is
- * watched as well: with no traffic there is no write to notice a closed pipe.
+ * What to wait for: the context, what outputs wait for, and standard output, as with
+ * no traffic there is no write to notice that its reader has gone.
  */
-static int loop(struct session *session)
+enum { FD_CONTEXT, FD_STDOUT, FD_OUTPUTS };
+
+static void fill_fds(const struct session *session, struct pollfd *fds)
+{
+	const struct flows_config *config = &session->config;
+
+	fds[FD_CONTEXT] = (struct pollfd){ .fd = netobs_fd(session->ctx),
+					   .events = POLLIN };
+	fds[FD_STDOUT].fd = -1;
+	for (size_t i = 0; i < config->n_outputs; i++) {
+		const struct output *output = &config->outputs[i];
+
+		fds[FD_OUTPUTS + i] = (struct pollfd){ .fd = output_fd(output),
+						       .events = POLLIN };
+		if (output->is_stdout && !output->error)
+			fds[FD_STDOUT] = (struct pollfd){ .fd = STDOUT_FILENO };
+	}
+}
+
+static void look_at_outputs(struct session *session, const struct pollfd *fds)
+{
+	for (size_t i = 0; i < session->config.n_outputs; i++) {
+		struct output *output = &session->config.outputs[i];
+
+		if (output->is_stdout && !output->error &&
+		    fds[FD_STDOUT].revents & (POLLERR | POLLHUP))
+			output->error = -EPIPE;
+		if (fds[FD_OUTPUTS + i].revents)
+			output_ready(output);
+		if (output->error)
+			stop(session);
+	}
+}
+
+/* Until the context has stopped, whoever asked for it. */
+static int loop(struct session *session, struct pollfd *fds)
 {
 	const uint32_t duration_ms = session->config.duration_ms;
 	const int64_t deadline = now_ms() + duration_ms;
-	struct output *out = find_stdout(session);
 	bool expired = !duration_ms;
 
 	for (;;) {
-		struct pollfd fds[] = {
-			{ .fd = netobs_fd(session->ctx), .events = POLLIN },
-			{ .fd = out && !out->stream.error ? STDOUT_FILENO : -1 },
-		};
 		int64_t left = expired ? -1 : deadline - now_ms();
 		int r;
 
@@ -183,11 +194,10 @@ static int loop(struct session *session)
 			expired = true;
 			stop(session);
 		}
-		poll(fds, 2, (int)(expired ? -1 : left));
-		if (fds[1].revents & (POLLERR | POLLHUP)) {
-			out->stream.error = -EPIPE;
-			stop(session);
-		}
+		fill_fds(session, fds);
+		if (poll(fds, FD_OUTPUTS + session->config.n_outputs,
+			 (int)(expired ? -1 : left)) > 0)
+			look_at_outputs(session, fds);
 		if (signals_take_resize())
 			redraw(session);
 		r = netobs_dispatch(session->ctx);
@@ -198,18 +208,20 @@ static int loop(struct session *session)
 
 static int observe(struct session *session)
 {
-	int r = netobs_start(session->ctx);
+	struct pollfd *fds =
+		calloc(FD_OUTPUTS + session->config.n_outputs, sizeof(*fds));
+	int r = fds ? netobs_start(session->ctx) : -ENOMEM;
 
-	if (r < 0) {
+	if (r < 0)
 		report_error(session, "start", r);
-		return r;
+	else
+		r = open_outputs(session);
+	if (r == 0) {
+		r = loop(session, fds);
+		if (r < 0)
+			report_error(session, "go on", r);
 	}
-	r = open_outputs(session);
-	if (r < 0)
-		return r;
-	r = loop(session);
-	if (r < 0)
-		report_error(session, "go on", r);
+	free(fds);
 	return r;
 }
 
@@ -259,6 +271,8 @@ static int run(struct session *session)
 		print_stats(session);
 	signals_release();
 	netobs_free(session->ctx);
+	if (session->wrong_spec)
+		return EXIT_USAGE;
 	return r < 0 || closed < 0 ? EXIT_FAILED : EXIT_FINE;
 }
 

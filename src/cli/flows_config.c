@@ -38,7 +38,7 @@ static const struct args_option options[] = {
 	{ 0, "direction", ARGS_CHOICE, FIELD(direction), "both|ingress|egress",
 	  directions, "which way packets must go (default both)" },
 	{ 'o', "output", ARGS_LIST, FIELD(output_specs), "OUTPUT", NULL,
-	  "table, json or json:PATH; repeatable" },
+	  "table or a sink: json, json:PATH ...; repeatable" },
 	{ 'd', "duration", ARGS_SECONDS, FIELD(duration_ms), "SECONDS", NULL,
 	  "stop after this time" },
 	{ 'n', "count", ARGS_NUMBER, FIELD(count), "COUNT", NULL,
@@ -127,12 +127,13 @@ static int parse_outputs(struct flows_config *config)
 
 		/* Of a file, all is wanted, and it comes at once. */
 		if (output_parse(spec, !config->file, output) < 0) {
-			args_complain(&command,
-				      "-o: '%s' is not table, json or json:PATH",
-				      spec);
+			args_complain(
+				&command,
+				"-o: '%s' is not table, nor a sink: see netobs-sinks(7)",
+				spec);
 			return -1;
 		}
-		on_stdout += !output->path;
+		on_stdout += output->is_stdout;
 	}
 	if (on_stdout > 1) {
 		args_complain(&command,

@@ -161,7 +161,7 @@ static void draw(struct output *output)
 	stream_flush(&output->stream);
 }
 
-static void close_live(struct output *output);
+static bool close_live(struct output *output);
 
 static int open_live(struct output *output)
 {
@@ -230,13 +230,13 @@ static bool show_note(struct output *output, const char *message)
 }
 
 /* The last screen stays, unless most of another interval has come since. */
-static void close_live(struct output *output)
+static bool close_live(struct output *output)
 {
 	struct live *live = output->state;
 	const int64_t now = now_ns(CLOCK_MONOTONIC);
 
 	if (!live)
-		return;
+		return true;
 	if (live->next.flows && !output->stream.error &&
 	    (!live->drawn_at_s ||
 	     now - live->since_ns >= output->interval_ms * INT64_C(500000)))
@@ -245,9 +245,11 @@ static void close_live(struct output *output)
 	busiest_free(&live->next);
 	free(live);
 	output->state = NULL;
+	return true;
 }
 
 const struct output_kind output_live = {
+	.has_stream = true,
 	.open = open_live,
 	.flow = add_flow,
 	.interval = end_interval,

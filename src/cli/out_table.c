@@ -47,13 +47,15 @@ static void write_flow(struct output *output, const struct netobs_flow *flow)
 	write_line(output, layout, &cells);
 }
 
-static void close_table(struct output *output)
+static bool close_table(struct output *output)
 {
 	free(output->state);
 	output->state = NULL;
+	return true;
 }
 
 const struct output_kind output_table = {
+	.has_stream = true,
 	.open = open_table,
 	.flow = write_flow,
 	.close = close_table,

@@ -2,9 +2,12 @@
 #include "output.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <netobs/netobs.h>
 
 static bool can_refresh(void)
 {
@@ -13,56 +16,81 @@ static bool can_refresh(void)
 	return isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb");
 }
 
-static int parse_kind(const char *spec, bool refresh,
-		      const struct output_kind **ret_kind, const char **ret_path)
+/* The kind of sink, and whether it has a target, as in netobs-sinks(7). */
+static bool is_json(const char *spec, bool *ret_has_target)
 {
-	if (!strcmp(spec, "table")) {
-		*ret_kind = refresh && can_refresh() ? &output_live :
-						       &output_table;
-	} else if (!strcmp(spec, "json")) {
-		*ret_kind = &output_json;
-	} else if (!strncmp(spec, "json:", 5) && spec[5]) {
-		*ret_kind = &output_json;
-		*ret_path = spec + 5;
-	} else {
-		return -EINVAL;
-	}
-	return 0;
+	if (strncmp(spec, "json", 4) || (spec[4] && !strchr(":?", spec[4])))
+		return false;
+	*ret_has_target = spec[4] == ':';
+	return true;
 }
 
 int output_parse(const char *spec, bool refresh, struct output *ret_output)
 {
-	struct output output = { 0 };
-	int r;
+	struct output output = { .kind = &output_sink };
+	bool has_target = false;
 
 	if (!spec)
 		spec = isatty(STDOUT_FILENO) ? "table" : "json";
-	r = parse_kind(spec, refresh, &output.kind, &output.path);
-	if (r == 0)
-		*ret_output = output;
-	return r;
+	if (!strcmp(spec, "table"))
+		output.kind = refresh && can_refresh() ? &output_live :
+							 &output_table;
+	else if (!is_json(spec, &has_target))
+		return -EINVAL;
+	output.spec = spec;
+	output.is_stdout = !has_target;
+	*ret_output = output;
+	return 0;
+}
+
+void output_say(const struct output *output, const char *message)
+{
+	if (output->on_log)
+		output->on_log(NETOBS_LOG_ERROR, message, output->user);
+}
+
+/* Of standard output: the library tells of the others. */
+static void say_failed(const struct output *output, int error)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "cannot write to standard output: %s",
+		 strerror(-error));
+	output_say(output, text);
 }
 
 int output_open(struct output *output)
 {
-	int r;
+	int r = 0;
 
-	r = output->path ? stream_open_file(&output->stream, output->path) :
-			   stream_open_stdout(&output->stream);
-	if (r < 0)
-		return r;
-	return output->kind->open ? output->kind->open(output) : 0;
+	if (output->kind->has_stream) {
+		r = stream_open_stdout(&output->stream);
+		if (r < 0)
+			say_failed(output, r);
+	}
+	if (r == 0 && output->kind->open)
+		r = output->kind->open(output);
+	output->is_open = r == 0;
+	return r;
 }
 
 static bool is_usable(const struct output *output)
 {
-	return output->stream.buf && !output->stream.error;
+	return output->is_open && !output->error;
+}
+
+static void take_error(struct output *output)
+{
+	if (output->kind->has_stream && !output->error)
+		output->error = output->stream.error;
 }
 
 void output_flow(struct output *output, const struct netobs_flow *flow)
 {
-	if (is_usable(output))
-		output->kind->flow(output, flow);
+	if (!is_usable(output))
+		return;
+	output->kind->flow(output, flow);
+	take_error(output);
 }
 
 void output_interval(struct output *output)
@@ -71,7 +99,21 @@ void output_interval(struct output *output)
 		return;
 	if (output->kind->interval)
 		output->kind->interval(output);
-	stream_flush(&output->stream);
+	if (output->kind->has_stream)
+		stream_flush(&output->stream);
+	take_error(output);
+}
+
+int output_fd(const struct output *output)
+{
+	return is_usable(output) && output->kind->fd ? output->kind->fd(output) :
+						       -1;
+}
+
+void output_ready(struct output *output)
+{
+	if (is_usable(output) && output->kind->ready)
+		output->kind->ready(output);
 }
 
 void output_resize(struct output *output)
@@ -86,9 +128,21 @@ bool output_note(struct output *output, const char *message)
 	       output->kind->note(output, message);
 }
 
-void output_close(struct output *output)
+/* Who closes the pipe has seen enough: that is no failure. */
+bool output_close(struct output *output)
 {
-	if (output->kind && output->kind->close)
-		output->kind->close(output);
-	stream_close(&output->stream);
+	bool is_complete = true;
+
+	if (!output->is_open)
+		return true;
+	if (output->kind->close)
+		is_complete = output->kind->close(output);
+	if (output->kind->has_stream)
+		stream_close(&output->stream);
+	take_error(output);
+	output->is_open = false;
+	if (!output->error || output->error == -EPIPE)
+		return is_complete;
+	say_failed(output, output->error);
+	return false;
 }

@@ -12,28 +12,38 @@ struct netobs_flow;
 struct output;
 
 struct output_kind {
+	bool has_stream; /* to standard output */
 	/* May be NULL, as all but flow. */
 	int (*open)(struct output *output);
 	void (*flow)(struct output *output, const struct netobs_flow *flow);
 	/* All records of a drain have come. */
 	void (*interval)(struct output *output);
+	/* What to wait for, for reading, and what to do then. */
+	int (*fd)(const struct output *output);
+	void (*ready)(struct output *output);
 	/* The terminal has another size. */
 	void (*resize)(struct output *output);
 	/* Show a log line; false: it has to go elsewhere. */
 	bool (*note)(struct output *output, const char *message);
-	void (*close)(struct output *output);
+	/* False: records did not get where they should, which was told. */
+	bool (*close)(struct output *output);
 };
 
 struct output {
 	const struct output_kind *kind;
+	const char *spec;
 	struct stream stream;
-	void *state;	      /* the kind's own */
-	const char *path;     /* NULL: standard output */
+	void *state;	/* the kind's own */
+	bool is_stdout; /* it goes to standard output */
+	bool is_open;
+	int error;	      /* it failed, for good: a negated errno value */
 	const char *subject;  /* what is observed, for people */
 	uint32_t interval_ms; /* how often records come */
+	void (*on_log)(int level, const char *message, void *user);
+	void *user;
 };
 
-extern const struct output_kind output_json;
+extern const struct output_kind output_sink;  /* netobs-sinks(7) */
 extern const struct output_kind output_table; /* lines */
 extern const struct output_kind output_live;  /* a screen that is refreshed */
 
@@ -44,21 +54,23 @@ extern const struct output_kind output_live;  /* a screen that is refreshed */
  */
 int output_parse(const char *spec, bool refresh, struct output *ret_output);
 
-/* Returns 0 or -errno. */
+/* Returns 0; -EINVAL: the spec is wrong; others: as open(2). It was told. */
 int output_open(struct output *output);
 
 /* Each of these does nothing once the output has failed or is closed. */
 void output_flow(struct output *output, const struct netobs_flow *flow);
 void output_interval(struct output *output);
+void output_ready(struct output *output);
 void output_resize(struct output *output);
 bool output_note(struct output *output, const char *message);
 
-/* Flushes; stream.error remains to be read. */
-void output_close(struct output *output);
+/* -1: there is nothing to be waited for. */
+int output_fd(const struct output *output);
 
-static inline const char *output_name(const struct output *output)
-{
-	return output->path ? output->path : "standard output";
-}
+/* Flushes. False: records did not get where they should, which was told. */
+bool output_close(struct output *output);
+
+/* For the kinds: tell the user, on one line. */
+void output_say(const struct output *output, const char *message);
 
 #endif

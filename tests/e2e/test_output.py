@@ -8,10 +8,12 @@ import os
 import pty
 import re
 import signal
+import socket
 import struct
 import subprocess
 import termios
 import threading
+import time
 
 import bpf
 import lab
@@ -100,6 +102,53 @@ class Output(lab.LabTest):
         out = self.finish(process)
         self.assertIn("ICMP", out)
         self.assertEqual([50, 50], [self.packets(path) for path in paths])
+
+    def test_socket_that_is_away_at_first(self):
+        path = self.lab.path("socket")
+        process = self.start("-o", f"json:unix:{path}")
+        traffic.ping(self.a, "192.0.2.2", 10)
+        time.sleep(1) # more than an interval
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(path)
+            listener.listen()
+            listener.settimeout(10)
+            peer, _ = listener.accept()
+        with peer, peer.makefile(encoding="utf-8") as lines:
+            process.send_signal(signal.SIGINT)
+            records = [json.loads(line) for line in lines]
+        self.assertEqual(0, process.wait())
+        self.assertEqual(20, sum(record["Packets"] for record in records))
+
+    def test_what_is_not_delivered_is_told(self):
+        path = self.lab.path("socket")
+        process = self.start("-o", f"json:unix:{path}")
+        traffic.ping(self.a, "192.0.2.2", 10)
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+        self.assertEqual(1, process.returncode)
+        self.assertRegex(errors, r"socket: \d+ records were not delivered")
+
+    def test_spool_on_disk_outlives_the_command(self):
+        path, spool = self.lab.path("socket"), self.lab.path("spool")
+        output = f"json:unix:{path}?spool=disk:{spool}"
+        process = self.start("-o", output)
+        traffic.ping(self.a, "192.0.2.2", 10)
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(path)
+            listener.listen()
+            listener.settimeout(10)
+            process = self.start("-o", output)
+            peer, _ = listener.accept()
+        with peer, peer.makefile(encoding="utf-8") as lines:
+            first = json.loads(lines.readline())
+            process.send_signal(signal.SIGINT)
+            records = [first] + [json.loads(line) for line in lines]
+        self.assertEqual(0, process.wait())
+        self.assertEqual(20, sum(record["Packets"] for record in records))
 
     def on_terminal(self, rows, columns, **options):
         """The text that a terminal of this size gets."""

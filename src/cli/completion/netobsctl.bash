@@ -44,7 +44,7 @@ _netobsctl_values()
 		echo "both ingress egress"
 		;;
 	flows:-o | flows:--output)
-		echo "table json json:"
+		echo "table json json: json:unix:"
 		;;
 	flows:--timestamps)
 		echo "coarse precise"

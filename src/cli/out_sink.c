@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Whatever the library can send records to. */
+#include <errno.h>
+#include <stdio.h>
+
+#include <netobs/sink.h>
+
+#include "output.h"
+
+enum { DRAIN_MS = 5000 }; /* to send the rest in, at the end */
+
+/* Its own words were logged, but for those of standard output. */
+static int open_sink(struct output *output)
+{
+	const struct netobs_sink_opts opts = {
+		.sz = sizeof(opts),
+		.on_log = output->on_log,
+		.user = output->user,
+	};
+	struct netobs_sink *sink;
+	int r = netobs_sink_open(output->spec, &opts, &sink);
+
+	if (r == 0)
+		output->state = sink;
+	return r;
+}
+
+static void write_flow(struct output *output, const struct netobs_flow *flow)
+{
+	netobs_sink_write(output->state, flow); /* what is dropped is counted */
+}
+
+static void flush(struct output *output)
+{
+	output->error = netobs_sink_flush(output->state);
+}
+
+static void dispatch(struct output *output)
+{
+	output->error = netobs_sink_dispatch(output->state);
+}
+
+static int sink_fd(const struct output *output)
+{
+	return netobs_sink_fd(output->state);
+}
+
+/* Records that did not get to where they should. */
+static bool report_rest(const struct output *output)
+{
+	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
+	bool is_complete = true;
+	char text[512];
+
+	netobs_sink_stats_get(output->state, &stats);
+	for (unsigned int i = 0; i < NETOBS_SINK_DROPS; i++) {
+		if (!stats.dropped[i].records)
+			continue;
+		is_complete = false;
+		snprintf(text, sizeof(text),
+			 "%s: %llu records were dropped: %s", output->spec,
+			 (unsigned long long)stats.dropped[i].records,
+			 netobs_sink_drop_name(i));
+		output_say(output, text);
+	}
+	if (!stats.pending.records)
+		return is_complete;
+	snprintf(text, sizeof(text), "%s: %llu records were not delivered",
+		 output->spec, (unsigned long long)stats.pending.records);
+	output_say(output, text);
+	return false;
+}
+
+/* What failed for good need not be tried again. */
+static bool close_sink(struct output *output)
+{
+	bool is_complete = true;
+
+	if (!output->error) {
+		int r = netobs_sink_drain(output->state, DRAIN_MS);
+
+		output->error = r == -ETIMEDOUT ? 0 : r;
+		is_complete = output->error || report_rest(output);
+	}
+	netobs_sink_close(output->state);
+	output->state = NULL;
+	return is_complete;
+}
+
+const struct output_kind output_sink = {
+	.open = open_sink,
+	.flow = write_flow,
+	.interval = flush,
+	.ready = dispatch,
+	.fd = sink_fd,
+	.close = close_sink,
+};
