@@ -17,6 +17,9 @@ import traffic
 from observer import Observer
 
 MIB = 1 << 20
+KERNEL = tuple(int(part) for part in os.uname().release.split(".")[:2])
+# Before, BPF maps count against a limit of the user, which libbpf lifts.
+CHARGES_GROUPS = KERNEL >= (5, 11)
 
 
 class ControlGroup:
@@ -100,15 +103,19 @@ class Memory(lab.LabTest):
         self.assertGreater(lost["table_full"]["packets"], 0)
         self.note(f"of {sent['packets']} packets lost {lost['table_full']}")
 
-    def refusal(self, *options, enter=None):
+    def run_briefly(self, *options, enter=None):
         done = self.lab.spawn(
             observer.netobsctl(release=True), "flows", "-i", "eth0", "-d", "1",
             *options, ns=self.a, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE, text=True, enter=enter)
         _, errors = done.communicate(timeout=30)
         self.assertEqual(0, bpf.attached(self.a, "eth0"))
-        self.assertEqual(1, done.returncode, errors)
         self.note(errors.strip())
+        return done.returncode, errors
+
+    def refusal(self, *options, enter=None):
+        code, errors = self.run_briefly(*options, enter=enter)
+        self.assertEqual(1, code, errors)
         return errors
 
     def test_too_little_memory_is_refused(self):
@@ -118,6 +125,9 @@ class Memory(lab.LabTest):
     def test_kernel_refuses_memory_at_the_start(self):
         group = ControlGroup(self.lab)
         group.limit(8 * MIB)
+        if not CHARGES_GROUPS:
+            self.assertEqual((0, ""), self.run_briefly(enter=group.enter))
+            return
         self.assertRegex(self.refusal(enter=group.enter),
                          "[Cc]annot (make|load).*memory")
 

@@ -18,6 +18,7 @@ SECOND_MS = 1000
 SPILLED_MAX = 1e-4  # of the packets
 ATTEMPTS = 4
 QUIET_FLOWS = lab.sized(1000)
+MANY_FLOWS = max(lab.sized(200000), 40000) # more than the smallest table holds
 QUIET_INTERVALS = 25  # at most, until memory is what it was
 QUIET_SECONDS = 0.2
 
@@ -128,7 +129,7 @@ class SelfTuning(lab.LabTest):
         self.observe(interval_ms=SECOND_MS)
         few = self.steady(lab.sized(4000), 3)
         self.steady(lab.sized(25000), 3)
-        many = self.steady(lab.sized(200000), 4)
+        many = self.steady(MANY_FLOWS, 4)
         self.assertGreater(many, few)
         self.become_quiet()
         self.stop_without_loss()
