@@ -126,6 +126,17 @@ NETOBS_API int netobs_sink_stats_get(const struct netobs_sink *sink,
 NETOBS_API const char *netobs_sink_drop_name(unsigned int reason);
 
 /**
+ * Write what became of the records as one JSON object, no newline: {"sink":
+ * "<spec without options>","taken":{"records":..,"packets":..,"bytes":..},
+ * "recovered":{..},"delivered":{..},"pending":{..},"dropped":{"<reason>":{..}}}.
+ *
+ * @return length without NUL; -ENOBUFS: @p size is too small; -EINVAL: an
+ *         argument is NULL
+ */
+NETOBS_API int netobs_sink_stats_json(const struct netobs_sink *sink, char *buf,
+				      size_t size);
+
+/**
  * Send what is pending, for as long as @p timeout_ms, without freeing anything: to
  * be followed by netobs_sink_stats_get() and netobs_sink_close().
  *

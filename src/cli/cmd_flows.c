@@ -238,14 +238,27 @@ static int replay(struct session *session)
 	return r;
 }
 
+/* The library's object, and in it one more member: what became of the records. */
 static void print_stats(const struct session *session)
 {
 	struct netobs_stats stats = { .sz = sizeof(stats) };
+	const char *before = "";
 	char text[2048];
+	int len;
 
-	if (netobs_stats_get(session->ctx, &stats) == 0 &&
-	    netobs_stats_json(&stats, text, sizeof(text)) > 0)
-		fprintf(stderr, "%s\n", text);
+	if (netobs_stats_get(session->ctx, &stats) < 0)
+		return;
+	len = netobs_stats_json(&stats, text, sizeof(text));
+	if (len <= 0)
+		return;
+	fprintf(stderr, "%.*s,\"sinks\":[", len - 1, text);
+	for (size_t i = 0; i < session->config.n_outputs; i++) {
+		if (!session->config.outputs[i].stats)
+			continue;
+		fprintf(stderr, "%s%s", before, session->config.outputs[i].stats);
+		before = ",";
+	}
+	fputs("]}\n", stderr);
 }
 
 static int run(struct session *session)

@@ -197,6 +197,8 @@ void flows_config_clear(struct flows_config *config)
 	args_list_clear(&config->interfaces);
 	args_list_clear(&config->exclude);
 	args_list_clear(&config->output_specs);
+	for (size_t i = 0; i < config->n_outputs; i++)
+		output_done(&config->outputs[i]);
 	free(config->outputs);
 	config->outputs = NULL;
 	config->n_outputs = 0;

@@ -2,6 +2,7 @@
 /* Whatever the library can send records to. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <netobs/sink.h>
 
@@ -71,6 +72,19 @@ static bool report_rest(const struct output *output)
 	return false;
 }
 
+/* What became of the records, for --stats. */
+static void keep_stats(struct output *output)
+{
+	const size_t size = 8192;
+
+	output->stats = malloc(size);
+	if (!output->stats ||
+	    netobs_sink_stats_json(output->state, output->stats, size) >= 0)
+		return;
+	free(output->stats);
+	output->stats = NULL;
+}
+
 /* What failed for good need not be tried again. */
 static bool close_sink(struct output *output)
 {
@@ -82,6 +96,7 @@ static bool close_sink(struct output *output)
 		output->error = r == -ETIMEDOUT ? 0 : r;
 		is_complete = output->error || report_rest(output);
 	}
+	keep_stats(output);
 	netobs_sink_close(output->state);
 	output->state = NULL;
 	return is_complete;

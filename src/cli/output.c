@@ -146,3 +146,9 @@ bool output_close(struct output *output)
 	say_failed(output, output->error);
 	return false;
 }
+
+void output_done(struct output *output)
+{
+	free(output->stats);
+	output->stats = NULL;
+}

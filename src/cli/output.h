@@ -37,6 +37,7 @@ struct output {
 	bool is_stdout; /* it goes to standard output */
 	bool is_open;
 	int error;	      /* it failed, for good: a negated errno value */
+	char *stats;	      /* after closing: a JSON object, or NULL */
 	const char *subject;  /* what is observed, for people */
 	uint32_t interval_ms; /* how often records come */
 	void (*on_log)(int level, const char *message, void *user);
@@ -69,6 +70,9 @@ int output_fd(const struct output *output);
 
 /* Flushes. False: records did not get where they should, which was told. */
 bool output_close(struct output *output);
+
+/* Forget what closing has left. */
+void output_done(struct output *output);
 
 /* For the kinds: tell the user, on one line. */
 void output_say(const struct output *output, const char *message);

@@ -144,8 +144,9 @@ class Words(unittest.TestCase):
                     self.assertEqual(listed, values)
 
     def test_outputs(self):
-        self.assertEqual(complete("flows", "-o", ""), {"table", "json", "json:"})
-        for output in ("*table*", "*json*", "*json:*"):
+        self.assertEqual(complete("flows", "-o", ""),
+                         {"table", "json", "json:", "json:unix:"})
+        for output in ("*table*", "*json*", "*json:*", "*json:unix:*"):
             self.assertIn(output, man_section("netobsctl-flows.8", "OPTIONS"))
 
     def test_interfaces_and_files_are_completed(self):

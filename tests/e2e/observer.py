@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """Runs `netobsctl flows` and reads what it says."""
 
+import collections
 import functools
 import io
 import json
@@ -96,6 +97,20 @@ class Result:
         if seen != rest:
             raise AssertionError(f"seen {seen}, accounted for {rest}: "
                                  f"{self.stats}")
+        for sink in self.stats["sinks"]:
+            self.check_sink(sink)
+
+    def check_sink(self, sink):
+        """What it took is what was exported, and went somewhere."""
+        taken, recovered, delivered, pending = (
+            collections.Counter(sink[name]) for name in
+            ("taken", "recovered", "delivered", "pending"))
+        dropped = sum(map(collections.Counter, sink["dropped"].values()),
+                      collections.Counter())
+        if taken + recovered != delivered + pending + dropped:
+            raise AssertionError(f"{sink}")
+        if (taken["packets"], taken["bytes"]) != self.total("exported"):
+            raise AssertionError(f"exported {self.total('exported')}: {sink}")
 
 
 class Observer:

@@ -143,6 +143,7 @@ static void json_reaches_the_reader_in_whole_lines(void **state)
 	lines += count(written(fixture), "\n");
 	assert_int_equal(lines, 1000);
 	output_close(&output);
+	output_done(&output);
 	assert_int_equal(output.error, 0);
 }
 
@@ -162,6 +163,7 @@ static void a_record_of_very_many_points_is_written_whole(void **state)
 	assert_int_equal(output_open(&output), 0);
 	output_flow(&output, &flow);
 	output_close(&output);
+	output_done(&output);
 	text = written(fixture);
 	assert_int_equal(count(text, "interface-name1"), POINTS);
 	assert_int_equal(text[strlen(text) - 2], '}');
@@ -182,6 +184,7 @@ static void a_reader_that_leaves_is_an_error_that_sticks(void **state)
 	assert_int_equal(output.error, -EPIPE);
 	output_flow(&output, &flow);
 	output_close(&output);
+	output_done(&output);
 	assert_int_equal(output.error, -EPIPE);
 }
 
@@ -195,10 +198,12 @@ static void files_that_cannot_take_records_are_errors(void **state)
 	(void)state;
 	assert_int_equal(output_open(&absent), -ENOENT);
 	output_close(&absent);
+	output_done(&absent);
 
 	assert_int_equal(output_open(&full), 0);
 	output_flow(&full, &flow);
 	assert_false(output_close(&full));
+	output_done(&full);
 }
 
 static void standard_output_that_is_read_only_or_closed_is_refused(void **state)
@@ -279,6 +284,7 @@ static void the_screen_says_what_is_observed_until_flows_come(void **state)
 	assert_non_null(strstr(text, "Observing eth0; every 0.5 s."));
 	assert_non_null(strstr(text, "Nothing seen yet."));
 	output_close(&output);
+	output_done(&output);
 }
 
 static void a_screen_has_the_busiest_flows_and_never_scrolls(void **state)
@@ -295,6 +301,7 @@ static void a_screen_has_the_busiest_flows_and_never_scrolls(void **state)
 	for (flow.bytes = 100; flow.bytes < 120; flow.bytes++)
 		output_flow(&output, &flow);
 	output_close(&output);
+	output_done(&output);
 
 	/* Six lines: title, headings, three flows, and the cursor's. */
 	screen = last_screen(written(fixture));
@@ -327,6 +334,7 @@ static void a_note_and_another_size_redraw_at_once(void **state)
 	assert_null(strstr(screen, "table is full"));
 	assert_non_null(strstr(screen, "table is ful"));
 	output_close(&output);
+	output_done(&output);
 	assert_false(output_note(&output, "too late"));
 }
 

@@ -190,8 +190,9 @@ static void assert_file_has(const struct fixture *f, uint64_t from, uint64_t to)
 static void file_has_each_record_on_a_line(void **state)
 {
 	struct fixture *f = *state;
+	char json[PATH_MAX];
 
-	open_sink(f, "json:%s");
+	open_sink(f, "json:%s?spool.max_age=1h");
 	write_all(f, 0, 5000);
 	assert_int_equal(netobs_sink_flush(f->sink), 0);
 	assert_file_has(f, 0, 5000);
@@ -200,6 +201,10 @@ static void file_has_each_record_on_a_line(void **state)
 	assert_file_has(f, 0, 5001);
 	assert_int_equal(stats_of(f).delivered.records, 5001);
 	assert_identity(f);
+	assert_true(netobs_sink_stats_json(f->sink, json, sizeof(json)) > 0);
+	assert_non_null(strstr(json, "\"delivered\":{\"records\":5001,"));
+	assert_non_null(strstr(json, f->path));
+	assert_null(strstr(json, "max_age")); /* options may be secret */
 	assert_string_equal(f->logged, "");
 }
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static const char magic[8] = "netobsSP";
@@ -29,14 +30,25 @@ static uint32_t crc_of_record(const struct record_head *head)
 		      segment_cost(head->len) - offsetof(struct record_head, len));
 }
 
+/*
+ * Not of the heap: a large piece that comes and goes there would keep the rest of
+ * it from shrinking, and what grows there from growing in place.
+ */
+static char *alloc_buffer(size_t size)
+{
+	void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return pages == MAP_FAILED ? NULL : pages;
+}
+
 struct segment *segment_new(struct mark first, int64_t made_ms, size_t capacity)
 {
 	struct segment *segment = calloc(1, sizeof(*segment));
-	char *buf = malloc(capacity);
+	char *buf = segment ? alloc_buffer(capacity) : NULL;
 
-	if (!segment || !buf) {
+	if (!buf) {
 		free(segment);
-		free(buf);
 		return NULL;
 	}
 	*segment = (struct segment){
@@ -116,7 +128,8 @@ void segment_free(struct segment *segment)
 	if (!segment)
 		return;
 	close_fd(&segment->fd);
-	free(segment->buf);
+	if (segment->buf)
+		munmap(segment->buf, segment->buf_size);
 	free(segment);
 }
 

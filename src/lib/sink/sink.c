@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include <netobs/sink.h>
 
-#include "module.h"
-#include "pack.h"
-#include "spool.h"
+#include "sink.h"
 #include "util.h"
 
 #include <errno.h>
@@ -19,21 +17,6 @@ enum {
 	TICK_MS = 500, /* how often the spool is tended while it has something */
 	EVENTS = 8,
 	BATCH = 128, /* records that wait for a flush, at most: they take memory */
-};
-
-struct netobs_sink {
-	struct sink_host host; /* first: modules see nothing else */
-	struct log log;
-	const struct sink_module *module;
-	void *state; /* the module's */
-	struct spool spool;
-	int epoll_fd;
-	int timer_fd;
-	int64_t wake_ms; /* of the module, CLOCK_MONOTONIC; 0: none */
-	int64_t tick_ms; /* of the spool; 0: none */
-	unsigned int unflushed;
-	struct unpacked unpacked;
-	char packed[SEGMENT_RECORD_MAX];
 };
 
 static const struct sink_module *const modules[] = { &sink_json };
@@ -249,6 +232,7 @@ int netobs_sink_open(const char *text, const struct netobs_sink_opts *opts,
 
 	err = spec_parse(&spec, text, &sink->log);
 	if (!err) {
+		sink->name = strndup(text, strcspn(text, "?"));
 		err = open_sink(sink, &spec);
 		spec_free(&spec);
 	}
@@ -271,6 +255,7 @@ void netobs_sink_close(struct netobs_sink *sink)
 	spool_close(&sink->spool);
 	close_fd(&sink->timer_fd);
 	close_fd(&sink->epoll_fd);
+	free(sink->name);
 	free(sink);
 }
 
@@ -338,51 +323,4 @@ int netobs_sink_drain(struct netobs_sink *sink, int timeout_ms)
 		err = netobs_sink_dispatch(sink);
 	}
 	return err;
-}
-
-/* ---- Statistics ------------------------------------------------------------------ */
-
-static const char *const drop_names[NETOBS_SINK_DROPS] = {
-	[NETOBS_SINK_SPOOL_FULL] = "spool_full",
-	[NETOBS_SINK_TOO_OLD] = "too_old",
-	[NETOBS_SINK_DAMAGED] = "damaged",
-	[NETOBS_SINK_UNWRITTEN] = "unwritten",
-};
-
-_Static_assert((int)NETOBS_SINK_SPOOL_FULL == (int)SPOOL_FULL &&
-		       (int)NETOBS_SINK_TOO_OLD == (int)SPOOL_TOO_OLD &&
-		       (int)NETOBS_SINK_DAMAGED == (int)SPOOL_DAMAGED &&
-		       (int)NETOBS_SINK_UNWRITTEN == (int)SPOOL_UNWRITTEN &&
-		       (int)NETOBS_SINK_DROPS == (int)SPOOL_DROPS,
-	       "the reasons are the spool's");
-
-const char *netobs_sink_drop_name(unsigned int reason)
-{
-	return reason < NETOBS_SINK_DROPS ? drop_names[reason] : NULL;
-}
-
-static struct netobs_sink_count count_of(struct mark mark)
-{
-	return (struct netobs_sink_count){ mark.seq, mark.packets, mark.bytes };
-}
-
-int netobs_sink_stats_get(const struct netobs_sink *sink,
-			  struct netobs_sink_stats *ret_stats)
-{
-	const struct spool *spool = &sink->spool;
-	struct netobs_sink_stats stats = { 0 };
-
-	if (!sink || !ret_stats || ret_stats->sz < sizeof(ret_stats->sz))
-		return -EINVAL;
-	stats.sz = ret_stats->sz;
-	stats.taken = count_of(spool->came);
-	stats.recovered = count_of(spool->recovered);
-	stats.delivered = count_of(spool->delivered);
-	stats.pending = count_of(spool_pending(spool));
-	for (int i = 0; i < SPOOL_DROPS; i++)
-		stats.dropped[i] = count_of(spool->dropped[i]);
-	stats.spool_bytes = spool->size;
-	stats.durable_records = spool->durable.seq;
-	memcpy(ret_stats, &stats, min_u64(stats.sz, sizeof(stats)));
-	return 0;
 }

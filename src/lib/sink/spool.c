@@ -108,7 +108,8 @@ static bool is_used_up(const struct spool *spool, const struct segment *segment,
 	int64_t max_age = spool->options.max_age_ms;
 
 	return segment->size + segment_cost(len) > spool->capacity ||
-	       (max_age && now_ms - segment->made_ms > max_age / SEGMENTS);
+	       (max_age && segment->size &&
+		now_ms - segment->made_ms > max_age / SEGMENTS);
 }
 
 /* Room for a record within the limit; false: there is none. */
@@ -135,6 +136,8 @@ static int append(struct spool *spool, const void *record, size_t len,
 			return err;
 		remove_acked(spool);
 	}
+	if (!spool->newest->size)
+		spool->newest->made_ms = now_ms;
 	err = segment_append(spool->newest, record, len, own);
 	if (err)
 		return err;
@@ -533,7 +536,7 @@ int spool_open(struct spool *spool, const struct spool_options *options)
 					   clamp(part, MEMORY_MIN, MEMORY_MAX),
 	};
 	if (!options->dir)
-		return 0;
+		return start_segment(spool, 0);
 	err = syncer_new(&spool->syncer);
 	if (err)
 		return err;

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What a sink consists of. */
+#ifndef NETOBS_LIB_SINK_SINK_H
+#define NETOBS_LIB_SINK_SINK_H
+
+#include "module.h"
+#include "pack.h"
+#include "spool.h"
+
+struct netobs_sink {
+	struct sink_host host; /* first: modules see nothing else */
+	struct log log;
+	char *name; /* the spec without options, which may be secret; or NULL */
+	const struct sink_module *module;
+	void *state; /* the module's */
+	struct spool spool;
+	int epoll_fd;
+	int timer_fd;
+	int64_t wake_ms; /* of the module, CLOCK_MONOTONIC; 0: none */
+	int64_t tick_ms; /* of the spool; 0: none */
+	unsigned int unflushed;
+	struct unpacked unpacked;
+	char packed[SEGMENT_RECORD_MAX];
+};
+
+#endif

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include <netobs/sink.h>
+
+#include "json.h"
+#include "sink.h"
+#include "util.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const char *const drop_names[NETOBS_SINK_DROPS] = {
+	[NETOBS_SINK_SPOOL_FULL] = "spool_full",
+	[NETOBS_SINK_TOO_OLD] = "too_old",
+	[NETOBS_SINK_DAMAGED] = "damaged",
+	[NETOBS_SINK_UNWRITTEN] = "unwritten",
+};
+
+_Static_assert((int)NETOBS_SINK_SPOOL_FULL == (int)SPOOL_FULL &&
+		       (int)NETOBS_SINK_TOO_OLD == (int)SPOOL_TOO_OLD &&
+		       (int)NETOBS_SINK_DAMAGED == (int)SPOOL_DAMAGED &&
+		       (int)NETOBS_SINK_UNWRITTEN == (int)SPOOL_UNWRITTEN &&
+		       (int)NETOBS_SINK_DROPS == (int)SPOOL_DROPS,
+	       "the reasons are the spool's");
+
+const char *netobs_sink_drop_name(unsigned int reason)
+{
+	return reason < NETOBS_SINK_DROPS ? drop_names[reason] : NULL;
+}
+
+static struct netobs_sink_count count_of(struct mark mark)
+{
+	return (struct netobs_sink_count){ mark.seq, mark.packets, mark.bytes };
+}
+
+int netobs_sink_stats_get(const struct netobs_sink *sink,
+			  struct netobs_sink_stats *ret_stats)
+{
+	const struct spool *spool = &sink->spool;
+	struct netobs_sink_stats stats = { 0 };
+
+	if (!sink || !ret_stats || ret_stats->sz < sizeof(ret_stats->sz))
+		return -EINVAL;
+	stats.sz = ret_stats->sz;
+	stats.taken = count_of(spool->came);
+	stats.recovered = count_of(spool->recovered);
+	stats.delivered = count_of(spool->delivered);
+	stats.pending = count_of(spool_pending(spool));
+	for (int i = 0; i < SPOOL_DROPS; i++)
+		stats.dropped[i] = count_of(spool->dropped[i]);
+	stats.spool_bytes = spool->size;
+	stats.durable_records = spool->durable.seq;
+	memcpy(ret_stats, &stats, min_u64(stats.sz, sizeof(stats)));
+	return 0;
+}
+
+static void add_count(struct json *json, const char *key,
+		      const struct netobs_sink_count *count)
+{
+	json_key(json, key);
+	json_open(json, '{');
+	json_key_u64(json, "records", count->records);
+	json_key_u64(json, "packets", count->packets);
+	json_key_u64(json, "bytes", count->bytes);
+	json_close(json, '}');
+}
+
+int netobs_sink_stats_json(const struct netobs_sink *sink, char *buf, size_t size)
+{
+	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
+	struct json json;
+
+	if (!sink || !buf)
+		return -EINVAL;
+	netobs_sink_stats_get(sink, &stats);
+	json_begin(&json, buf, size);
+	json_open(&json, '{');
+	json_key(&json, "sink");
+	json_string(&json, sink->name ?: "");
+	add_count(&json, "taken", &stats.taken);
+	add_count(&json, "recovered", &stats.recovered);
+	add_count(&json, "delivered", &stats.delivered);
+	add_count(&json, "pending", &stats.pending);
+	json_key(&json, "dropped");
+	json_open(&json, '{');
+	for (int i = 0; i < NETOBS_SINK_DROPS; i++)
+		add_count(&json, drop_names[i], &stats.dropped[i]);
+	json_close(&json, '}');
+	json_close(&json, '}');
+	return json_end(&json);
+}
