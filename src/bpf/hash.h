@@ -30,10 +30,20 @@ static __always_inline __u64 hash_lane(__u64 lane, __u64 factor)
 	return (lane ^ lane >> 32) * factor;
 }
 
-static __always_inline __u64 hash_addr(const struct ip_addr *addr)
+/* Not folded: of the addresses, the key's first four lanes. */
+static __always_inline __u64 sum_addrs(const struct flow_key *key,
+				       const volatile __u64 *factors)
 {
-	return hash_lane(addr->lanes[0], 0xbb67ae8584caa73bULL) +
-	       hash_lane(addr->lanes[1], 0x3c6ef372fe94f82bULL);
+	const __u64 *lane = (const __u64 *)key;
+
+	return (hash_lane(lane[0], factors[0]) + hash_lane(lane[1], factors[1])) +
+	       (hash_lane(lane[2], factors[2]) + hash_lane(lane[3], factors[3]));
+}
+
+static __always_inline __u64 hash_addrs(const struct flow_key *key,
+					const volatile __u64 *factors)
+{
+	return hash_fold(sum_addrs(key, factors));
 }
 
 static __always_inline __u64 hash_key(const struct flow_key *key,
@@ -41,11 +51,10 @@ static __always_inline __u64 hash_key(const struct flow_key *key,
 {
 	const __u64 *lane = (const __u64 *)key;
 
-	return hash_fold(
-		(hash_lane(lane[0], factors[0]) + hash_lane(lane[1], factors[1])) +
-		(hash_lane(lane[2], factors[2]) + hash_lane(lane[3], factors[3])) +
-		((hash_lane(lane[4], factors[4]) + hash_lane(lane[5], factors[5])) +
-		 hash_lane(lane[6], factors[6])));
+	return hash_fold(sum_addrs(key, factors) +
+			 ((hash_lane(lane[4], factors[4]) +
+			   hash_lane(lane[5], factors[5])) +
+			  hash_lane(lane[6], factors[6])));
 }
 
 #endif

@@ -38,7 +38,7 @@ struct outcome host_parse_from(struct packet pkt, enum link_kind link,
 	struct packet outer = {};
 
 	outcome.ret = parse_packet(&c, &outcome.pkt, &outer, link, &tunnels,
-				   &outcome.cut);
+				   host_factors, &outcome.cut);
 	free(block);
 	return outcome;
 }

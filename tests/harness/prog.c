@@ -3,6 +3,7 @@
 
 #include "bpf/marks.h"
 #include "bpf/parse/tunnel.h" /* a knob of the skeleton */
+#include "host.h"
 
 #include "flows.skel.h"
 
@@ -16,13 +17,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-/* Odd, and always the same. */
-const __u64 prog_factors[HASH_LANES] = {
-	0x6a09e667f3bcc909, 0xbb67ae8584caa73b, 0x3c6ef372fe94f82b,
-	0xa54ff53a5f1d36f1, 0x510e527fade682d1, 0x9b05688c2b3e6c1f,
-	0x1f83d9abfb41bd6b,
-};
 
 /* The verifier log is for whoever changes the programs. */
 static int print_libbpf(enum libbpf_print_level level, const char *format,
@@ -150,7 +144,7 @@ static int load(struct prog *prog)
 	skel->rodata->config_cpus = prog->n_cpus;
 	skel->rodata->config_l1_buckets = prog->options.l1_buckets;
 	for (int i = 0; i < HASH_LANES; i++)
-		skel->rodata->config_factors[i] = prog_factors[i];
+		skel->rodata->config_factors[i] = host_factors[i];
 	err = bpf_map__set_max_entries(skel->maps.cpu_states, prog->n_cpus);
 	err = err ?: bpf_map__set_max_entries(skel->maps.scratches, prog->n_cpus);
 	err = err   ?:

@@ -30,9 +30,6 @@ struct prog_options {
 
 enum { PROG_FLOWS = 16384 };
 
-/* Of the programs' hash. */
-extern const __u64 prog_factors[HASH_LANES];
-
 /* Entries of one generation, one per key. */
 struct prog_flows {
 	size_t n;

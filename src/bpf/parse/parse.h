@@ -37,20 +37,11 @@ static __always_inline int parse_network(struct cursor *c, struct packet *pkt,
 	return parse_l4(c, pkt, room);
 }
 
-/*
- * Which tunnel, and which way: the factor tells the ends apart. Not the ports:
- * a VXLAN source port differs from inner flow to flow.
- */
-static __always_inline __u64 hash_tunnel(const struct packet *outer)
-{
-	return hash_fold(3 * hash_addr(&outer->key.src) +
-			 hash_addr(&outer->key.dst));
-}
-
 /* Make @pkt the flow of what @outer carries. */
 static __always_inline int parse_inner(struct cursor *c, struct packet *pkt,
 				       const struct packet *outer,
-				       enum tunnel_type tunnel)
+				       enum tunnel_type tunnel,
+				       const volatile __u64 *factors)
 {
 	__u64 hash;
 	int ret;
@@ -74,7 +65,11 @@ static __always_inline int parse_inner(struct cursor *c, struct packet *pkt,
 	pkt->outer_dst = outer->key.dst;
 	pkt->outer_src_port = outer->key.src_port;
 	pkt->outer_dst_port = outer->key.dst_port;
-	hash = hash_tunnel(outer);
+	/*
+	 * Which tunnel, and which way. Not the ports: a VXLAN source port differs
+	 * from inner flow to flow.
+	 */
+	hash = hash_addrs(&outer->key, factors);
 	pkt->key.outer_hash = hash;
 	pkt->outer_check = hash >> 32;
 	return 0;
@@ -86,12 +81,12 @@ static __always_inline int parse_inner(struct cursor *c, struct packet *pkt,
  *
  * A tunnel is opened once; where what it carries cannot be parsed, the packet
  * is a flow of the outer tuple, and *@ret_cut tells whether more bytes might
- * have helped. @outer is room to work in.
+ * have helped. @outer is room to work in. @factors: of the hash of tunnels.
  */
-static __always_inline int parse_packet(struct cursor *c, struct packet *pkt,
-					struct packet *outer, enum link_kind link,
-					const struct tunnel_ports *ports,
-					bool *ret_cut)
+static __always_inline int
+parse_packet(struct cursor *c, struct packet *pkt, struct packet *outer,
+	     enum link_kind link, const struct tunnel_ports *ports,
+	     const volatile __u64 *factors, bool *ret_cut)
 {
 	enum tunnel_type tunnel;
 	int ret;
@@ -110,7 +105,7 @@ static __always_inline int parse_packet(struct cursor *c, struct packet *pkt,
 	if (tunnel == TUNNEL_NONE)
 		return 0;
 	*outer = *pkt;
-	ret = parse_inner(c, pkt, outer, tunnel);
+	ret = parse_inner(c, pkt, outer, tunnel, factors);
 	if (ret) {
 		*pkt = *outer;
 		*ret_cut = reject_reason(ret) == UNPARSED_SHORT;
