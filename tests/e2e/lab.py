@@ -117,6 +117,12 @@ class Namespace:
         text = self.ip("-s", "-j", "link", "show", "dev", interface)
         return json.loads(text)[0]["stats64"]
 
+    def dropped(self):
+        """Packets that its interfaces dropped, in either direction."""
+        links = json.loads(self.ip("-s", "-j", "link", "show"))
+        return sum(link["stats64"][way]["dropped"] for link in links
+                   for way in ("rx", "tx"))
+
     def offload(self, interface, *features, on):
         state = "on" if on else "off"
         self.run("ethtool", "-K", interface,
