@@ -76,7 +76,7 @@ class Context:
 
     def __init__(self, where, ns, interface, **options):
         name = f"netns:{ns.name}/{interface}".encode()
-        self.library = load()
+        self.lib = load()
         self.context = ctypes.c_void_p()
         self.messages = []
         self.errors = []
@@ -84,9 +84,9 @@ class Context:
         self.interfaces = (ctypes.c_char_p * 2)(name, None)
         opts = Options(sz=ctypes.sizeof(Options), interfaces=self.interfaces,
                        on_log=self.on_log, **options)
-        self._check(self.library.netobs_new(opts, ctypes.byref(self.context)))
-        where.defer(self.library.netobs_free, self.context)
-        self._check(self.library.netobs_start(self.context))
+        self._check(self.lib.netobs_new(opts, ctypes.byref(self.context)))
+        where.defer(self.lib.netobs_free, self.context)
+        self._check(self.lib.netobs_start(self.context))
 
     def _log(self, level, message, _user):
         text = message.decode()
@@ -101,21 +101,21 @@ class Context:
 
     def stats(self):
         stats = Stats(sz=ctypes.sizeof(Stats))
-        self._check(self.library.netobs_stats_get(self.context, stats))
+        self._check(self.lib.netobs_stats_get(self.context, stats))
         if stats.sz != ctypes.sizeof(Stats):
             raise RuntimeError("struct netobs_stats is not what it was")
         return stats
 
     def poll(self, timeout_ms):
-        return self._check(self.library.netobs_poll(self.context, timeout_ms))
+        return self._check(self.lib.netobs_poll(self.context, timeout_ms))
 
     def drain(self):
-        return self._check(self.library.netobs_drain(self.context))
+        return self._check(self.lib.netobs_drain(self.context))
 
     def stop(self):
         """Deliver all that was seen; what became of it."""
-        self.library.netobs_stop(self.context)
-        result = self.library.netobs_dispatch(self.context)
+        self.lib.netobs_stop(self.context)
+        result = self.lib.netobs_dispatch(self.context)
         if result != CANCELED:
             self._check(result)
             raise RuntimeError("stopped, and went on")

@@ -11,6 +11,7 @@
 #include "sink/segment.c"
 #include "sink/spool.c"
 #include "sink/spool_dir.c"
+#include "sink/spool_durable.c"
 #include "sink/spool_recover.c"
 #include "sink/spool_sync.c"
 

@@ -466,6 +466,22 @@ static void wrong_specs_are_refused(void **state)
 	assert_int_equal(netobs_sink_open("json", NULL, NULL), -EINVAL);
 }
 
+static void absent_sinks_are_refused(void **state)
+{
+	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
+	char json[64];
+
+	(void)state;
+	assert_int_equal(netobs_sink_write(NULL, NULL), -EINVAL);
+	assert_int_equal(netobs_sink_flush(NULL), -EINVAL);
+	assert_int_equal(netobs_sink_dispatch(NULL), -EINVAL);
+	assert_int_equal(netobs_sink_drain(NULL, 0), -EINVAL);
+	assert_int_equal(netobs_sink_stats_get(NULL, &stats), -EINVAL);
+	assert_int_equal(netobs_sink_stats_json(NULL, json, sizeof(json)),
+			 -EINVAL);
+	netobs_sink_close(NULL);
+}
+
 static void drops_have_names(void **state)
 {
 	(void)state;
@@ -488,6 +504,7 @@ int main(void)
 		sink_test(spool_on_disk_outlives_the_sink),
 		sink_test(records_become_durable_in_time),
 		sink_test(wrong_specs_are_refused),
+		cmocka_unit_test(absent_sinks_are_refused),
 		cmocka_unit_test(drops_have_names),
 	};
 

@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 struct fixture {
@@ -338,6 +339,28 @@ static void unacknowledged_records_outlive_the_process(void **state)
 	assert_int_equal(count_files(f->dir, ".bad", NULL), 0);
 }
 
+/* How old they are is not forgotten when the process ends, nor do they age at once. */
+static void age_is_counted_over_restarts(void **state)
+{
+	struct fixture *f = *state;
+	int64_t now_ms = time(NULL) * 1000LL;
+
+	use_disk(f, true);
+	f->options.max_age_ms = 60000;
+	open_spool(f);
+	for (uint64_t n = 0; n < 10; n++)
+		assert_true(put(&f->spool, n, now_ms));
+	spool_close(&f->spool);
+	open_spool(f);
+	spool_expire(&f->spool, now_ms);
+	assert_int_equal(spool_pending(&f->spool).seq, 10);
+	spool_expire(&f->spool, now_ms + 120000);
+	assert_int_equal(spool_pending(&f->spool).seq, 0);
+	assert_int_equal(f->spool.dropped[SPOOL_TOO_OLD].seq, 10);
+	assert_identity(&f->spool);
+	spool_close(&f->spool);
+}
+
 static void directory_is_one_processs_own(void **state)
 {
 	struct fixture *f = *state;
@@ -410,6 +433,13 @@ static void every_prefix_of_a_file_gives_its_whole_records(void **state)
 		assert_identity(&f->spool);
 		spool_close(&f->spool);
 		assert_int_equal(count_files(f->dir, ".bad", NULL), 0);
+		/* And is still there afterwards, behind what was. */
+		open_spool(f);
+		assert_int_equal(f->spool.recovered.seq, whole + 1);
+		get_all(&f->spool, 0, whole, &item);
+		assert_true(spool_read(&f->spool, &item));
+		assert_is_record(&item, 77);
+		spool_close(&f->spool);
 		empty_dir(f->dir);
 	}
 	assert_int_equal(whole, 12);
@@ -631,6 +661,7 @@ int main(void)
 		spool_test(full_spool_may_keep_the_oldest),
 		spool_test(old_records_are_dropped),
 		spool_test(unacknowledged_records_outlive_the_process),
+		spool_test(age_is_counted_over_restarts),
 		spool_test(directory_is_one_processs_own),
 		spool_test(every_prefix_of_a_file_gives_its_whole_records),
 		spool_test(damage_is_noticed_wherever_it_is),

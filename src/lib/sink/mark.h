@@ -6,6 +6,7 @@
 #ifndef NETOBS_LIB_SINK_MARK_H
 #define NETOBS_LIB_SINK_MARK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct mark {
@@ -24,6 +25,11 @@ static inline struct mark mark_sub(struct mark a, struct mark b)
 {
 	return (struct mark){ a.seq - b.seq, a.packets - b.packets,
 			      a.bytes - b.bytes };
+}
+
+static inline bool mark_is_before(struct mark a, struct mark b)
+{
+	return a.seq < b.seq;
 }
 
 #endif

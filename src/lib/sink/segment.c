@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char magic[8] = "netobsSP";
@@ -107,14 +108,20 @@ int segment_create(int fd, struct mark first, int64_t made_ms,
 struct segment *segment_reopen(int fd, const struct segment_head *head,
 			       uint64_t size, struct mark end)
 {
-	struct segment *segment = calloc(1, sizeof(*segment));
+	struct segment *segment;
+	struct stat info;
 
+	if (fstat(fd, &info))
+		return NULL;
+	segment = calloc(1, sizeof(*segment));
 	if (!segment)
 		return NULL;
 	*segment = (struct segment){
 		.first = head->first,
 		.end = end,
 		.made_ms = head->made_ms,
+		.used_ms = info.st_mtim.tv_sec * 1000LL +
+			   info.st_mtim.tv_nsec / NSEC_PER_MSEC,
 		.size = size,
 		.fd = fd,
 		.written = size,

@@ -35,11 +35,12 @@ static struct netobs_sink_count count_of(struct mark mark)
 int netobs_sink_stats_get(const struct netobs_sink *sink,
 			  struct netobs_sink_stats *ret_stats)
 {
-	const struct spool *spool = &sink->spool;
 	struct netobs_sink_stats stats = { 0 };
+	const struct spool *spool;
 
 	if (!sink || !ret_stats || ret_stats->sz < sizeof(ret_stats->sz))
 		return -EINVAL;
+	spool = &sink->spool;
 	stats.sz = ret_stats->sz;
 	stats.taken = count_of(spool->came);
 	stats.recovered = count_of(spool->recovered);

@@ -7,7 +7,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 
 enum {
@@ -17,11 +16,6 @@ enum {
 	FILE_MIN = 2 * SEGMENT_BUFFER,
 	FILE_MAX = 16 << 20,
 };
-
-static bool is_before(struct mark a, struct mark b)
-{
-	return a.seq < b.seq;
-}
 
 static void drop(struct spool *spool, enum spool_drop why, struct mark what)
 {
@@ -60,9 +54,9 @@ static void remove_oldest(struct spool *spool)
 {
 	struct segment *segment = spool->oldest;
 
-	if (is_before(spool->acked, segment->end))
+	if (mark_is_before(spool->acked, segment->end))
 		spool->acked = segment->end;
-	if (is_before(spool->read, segment->end))
+	if (mark_is_before(spool->read, segment->end))
 		spool->read = segment->end;
 	if (spool->reading == segment) {
 		spool->reading = segment->next;
@@ -82,13 +76,13 @@ static void remove_oldest(struct spool *spool)
 static void drop_oldest(struct spool *spool, enum spool_drop why)
 {
 	struct segment *segment = spool->oldest;
-	struct mark from = is_before(segment->first, spool->acked) ?
+	struct mark from = mark_is_before(segment->first, spool->acked) ?
 				   spool->acked :
 				   segment->first;
 
-	if (is_before(spool->acked, from))
+	if (mark_is_before(spool->acked, from))
 		drop(spool, SPOOL_DAMAGED, mark_sub(from, spool->acked));
-	if (is_before(from, segment->end))
+	if (mark_is_before(from, segment->end))
 		drop(spool, why, mark_sub(segment->end, from));
 	remove_oldest(spool);
 }
@@ -96,7 +90,7 @@ static void drop_oldest(struct spool *spool, enum spool_drop why)
 static void remove_acked(struct spool *spool)
 {
 	while (spool->oldest && spool->oldest != spool->newest &&
-	       !is_before(spool->acked, spool->oldest->end))
+	       !mark_is_before(spool->acked, spool->oldest->end))
 		remove_oldest(spool);
 }
 
@@ -151,8 +145,7 @@ static const char *name_of(const struct spool *spool)
 	return spool->options.dir ?: "in memory";
 }
 
-/* An error is told once, and when it is over. */
-static void note_error(const struct spool *spool, int *last, int err)
+void spool_note_error(const struct spool *spool, int *last, int err)
 {
 	if (err && err != *last)
 		log_error(spool->options.log, "spool %s: cannot write: %s",
@@ -175,7 +168,7 @@ bool spool_append(struct spool *spool, const void *record, size_t len,
 		return false;
 	}
 	err = append(spool, record, len, own, now_ms);
-	note_error(spool, &spool->append_error, err);
+	spool_note_error(spool, &spool->append_error, err);
 	if (err) {
 		drop(spool, SPOOL_UNWRITTEN, own);
 		return false;
@@ -205,7 +198,7 @@ static void skip_damaged(struct spool *spool, struct segment *segment, int err)
 /* Records before @next are missing. False: others before them have to go first. */
 static bool skip_gap(struct spool *spool, struct mark next)
 {
-	if (is_before(spool->acked, spool->read))
+	if (mark_is_before(spool->acked, spool->read))
 		return false;
 	drop(spool, SPOOL_DAMAGED, mark_sub(next, spool->acked));
 	spool->acked = next;
@@ -235,13 +228,13 @@ bool spool_read(struct spool *spool, struct spool_item *ret_item)
 		int err = segment_read(spool->reading, &spool->window,
 				       spool->offset, &head, &record);
 
-		if (err && is_before(spool->acked, spool->read))
+		if (err && mark_is_before(spool->acked, spool->read))
 			return false; /* one thing after the other */
 		if (err) {
 			skip_damaged(spool, spool->reading, err);
 			continue;
 		}
-		if (is_before(spool->read, head->before) &&
+		if (mark_is_before(spool->read, head->before) &&
 		    !skip_gap(spool, head->before))
 			return false;
 		spool->offset += segment_cost(head->len);
@@ -275,7 +268,7 @@ static void reuse_last(struct spool *spool)
 	struct segment *segment = spool->newest;
 
 	if (spool->dir || !segment || segment != spool->oldest ||
-	    is_before(spool->acked, spool->tail) || !segment->size)
+	    mark_is_before(spool->acked, spool->tail) || !segment->size)
 		return;
 	spool->size -= segment->size;
 	segment->size = 0;
@@ -287,7 +280,7 @@ static void reuse_last(struct spool *spool)
 void spool_ack(struct spool *spool, struct mark end)
 {
 	assert(end.seq <= spool->read.seq);
-	if (!is_before(spool->acked, end))
+	if (!mark_is_before(spool->acked, end))
 		return;
 	spool->delivered =
 		mark_add(spool->delivered, mark_sub(end, spool->acked));
@@ -301,7 +294,7 @@ static int seek(struct spool *spool, struct segment *segment)
 {
 	uint64_t offset = 0;
 
-	for (struct mark at = segment->first; is_before(at, spool->acked);) {
+	for (struct mark at = segment->first; mark_is_before(at, spool->acked);) {
 		const struct record_head *head;
 		const void *record;
 		int err = segment_read(segment, &spool->window, offset, &head,
@@ -326,7 +319,7 @@ void spool_rewind(struct spool *spool)
 	     segment = segment->next) {
 		int err;
 
-		if (!is_before(spool->acked, segment->end)) {
+		if (!mark_is_before(spool->acked, segment->end)) {
 			spool->reading = segment;
 			spool->offset = segment->size;
 			continue;
@@ -345,151 +338,6 @@ void spool_expire(struct spool *spool, int64_t now_ms)
 		drop_oldest(spool, SPOOL_TOO_OLD);
 }
 
-/* ---- What has to be waited for --------------------------------------------------- */
-
-static int write_out_all(struct spool *spool, size_t *ret_unsynced)
-{
-	size_t unsynced = 0;
-
-	for (struct segment *segment = spool->oldest; segment;
-	     segment = segment->next) {
-		int err = segment_write_out(segment);
-
-		if (err)
-			return err;
-		unsynced += segment->synced < segment->written;
-	}
-	*ret_unsynced = unsynced;
-	return 0;
-}
-
-static int add_unsynced(struct spool *spool, struct sync_work *work)
-{
-	int err = 0;
-
-	for (struct segment *segment = spool->oldest; segment && !err;
-	     segment = segment->next)
-		if (segment->synced < segment->written)
-			err = sync_work_add(work, segment->fd);
-	return err;
-}
-
-/* NULL: there is nothing to be done. */
-static int make_work(struct spool *spool, struct sync_work **ret_work)
-{
-	struct spool_dir *dir = spool->dir;
-	struct sync_work *work;
-	size_t unsynced;
-	int err = write_out_all(spool, &unsynced);
-
-	if (err)
-		return err;
-	*ret_work = NULL;
-	if (!unsynced && !dir->n_forgotten && !dir->is_changed &&
-	    spool->acked.seq == spool->acked_on_disk.seq)
-		return 0;
-	work = sync_work_new(dir->fd, unsynced);
-	if (!work)
-		return -errno;
-	err = add_unsynced(spool, work);
-	if (err) {
-		sync_work_free(work);
-		return err;
-	}
-	work->has_new_files = dir->is_changed;
-	work->durable = spool->tail;
-	work->acked = spool->acked;
-	work->is_ack_new = spool->acked.seq != spool->acked_on_disk.seq;
-	work->forgotten = TAKE_PTR(dir->forgotten);
-	work->n_forgotten = dir->n_forgotten;
-	dir->n_forgotten = 0;
-	dir->is_changed = false;
-	*ret_work = work;
-	return 0;
-}
-
-/* What it did need not be done again; what it could not do, has to be. */
-static void finish_work(struct spool *spool, struct sync_work *work)
-{
-	struct spool_dir *dir = spool->dir;
-
-	note_error(spool, &spool->sync_error, work->err);
-	if (work->err) {
-		dir->is_changed |= work->has_new_files;
-		for (size_t i = 0; i < work->n_forgotten; i++)
-			spool_dir_forget(dir, work->forgotten[i]);
-	} else {
-		for (struct segment *segment = spool->oldest; segment;
-		     segment = segment->next)
-			if (!is_before(work->durable, segment->end))
-				segment->synced = segment->written;
-		spool->durable = work->durable;
-		spool->acked_on_disk = work->acked;
-	}
-	sync_work_free(work);
-}
-
-void spool_start_sync(struct spool *spool)
-{
-	struct sync_work *work;
-	int err;
-
-	spool_tend(spool);
-	if (!spool->dir || syncer_is_busy(spool->syncer))
-		return;
-	err = make_work(spool, &work);
-	if (err)
-		note_error(spool, &spool->sync_error, err);
-	if (err || !work)
-		return;
-	err = syncer_start(spool->syncer, work);
-	if (!err)
-		return;
-	work->err = err;
-	finish_work(spool, work);
-}
-
-static void wait_for_syncer(struct spool *spool)
-{
-	struct pollfd fd = { .fd = spool_fd(spool), .events = POLLIN };
-
-	while (syncer_is_busy(spool->syncer))
-		poll(&fd, 1, -1);
-	spool_tend(spool);
-}
-
-int spool_sync(struct spool *spool)
-{
-	struct sync_work *work;
-	int err;
-
-	if (!spool->dir)
-		return 0;
-	wait_for_syncer(spool);
-	err = make_work(spool, &work);
-	if (err)
-		note_error(spool, &spool->sync_error, err);
-	if (err || !work)
-		return err;
-	sync_work_do(work);
-	err = work->err;
-	finish_work(spool, work);
-	return err;
-}
-
-void spool_tend(struct spool *spool)
-{
-	struct sync_work *work = spool->dir ? syncer_take(spool->syncer) : NULL;
-
-	if (work)
-		finish_work(spool, work);
-}
-
-int spool_fd(const struct spool *spool)
-{
-	return spool->dir ? syncer_fd(spool->syncer) : -1;
-}
-
 /* ---- Life ---------------------------------------------------------------------- */
 
 static size_t clamp(uint64_t size, size_t min, size_t max)
@@ -497,7 +345,10 @@ static size_t clamp(uint64_t size, size_t min, size_t max)
 	return min_u64(max_u64(size, min), max);
 }
 
-/* What a directory holds. Segments in which nothing was found may go. */
+/*
+ * What a directory holds. Segments in which nothing was found go at once: the next
+ * one to be made may get the name of one of them.
+ */
 static void adopt(struct spool *spool, struct segment *segments, struct mark acked)
 {
 	struct mark at = acked;
@@ -507,11 +358,11 @@ static void adopt(struct spool *spool, struct segment *segments, struct mark ack
 		next = segment->next;
 		segment->next = NULL;
 		if (!segment->size) {
-			spool_dir_forget(spool->dir, segment->first.seq);
+			spool_dir_remove(spool->dir, segment->first.seq);
 			segment_free(segment);
 			continue;
 		}
-		if (is_before(at, segment->end))
+		if (mark_is_before(at, segment->end))
 			at = segment->end;
 		add_segment(spool, segment);
 	}

@@ -104,6 +104,9 @@ void spool_start_sync(struct spool *spool);
 /* The same, and wait. */
 int spool_sync(struct spool *spool);
 
+/* An error is told once, and when it is over: *@last is what it was before. */
+void spool_note_error(const struct spool *spool, int *last, int err);
+
 /* To be called once spool_fd() polls readable. */
 void spool_tend(struct spool *spool);
 

@@ -182,3 +182,11 @@ void spool_dir_forget(struct spool_dir *dir, uint64_t first_seq)
 	forgotten[dir->n_forgotten++] = first_seq;
 	dir->forgotten = forgotten;
 }
+
+void spool_dir_remove(struct spool_dir *dir, uint64_t first_seq)
+{
+	char name[SPOOL_NAME_SIZE];
+
+	spool_dir_name(first_seq, name);
+	unlinkat(dir->fd, name, 0);
+}

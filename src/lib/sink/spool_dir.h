@@ -43,6 +43,9 @@ int spool_dir_create(struct spool_dir *dir, struct mark first, int64_t now_ms,
 /* A segment that is not needed any more; its file goes with the next sync. */
 void spool_dir_forget(struct spool_dir *dir, uint64_t first_seq);
 
+/* The same, at once: it has nothing that anybody needs. */
+void spool_dir_remove(struct spool_dir *dir, uint64_t first_seq);
+
 /* For those who work on the files: a segment's name. */
 enum { SPOOL_NAME_SIZE = 32 };
 void spool_dir_name(uint64_t first_seq, char name[SPOOL_NAME_SIZE]);
