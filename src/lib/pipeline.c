@@ -135,13 +135,18 @@ static void fit_next(struct pipeline *pipeline)
 void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
 		    int64_t now_ns)
 {
+	int64_t start_ns = clock_boot_ns();
+
 	assert(pipeline_is_idle(pipeline));
 	pipeline->mode = mode;
-	pipeline->flip_ns = now_ns;
 	pipeline->drains++;
 	pipeline->early_drains += mode == MERGE_EARLY;
 	clock_calibrate(&pipeline->clock);
 	fit_next(pipeline);
+	/* Making tables takes its time, and flows go on coming meanwhile. */
+	pipeline->flip_ns = now_ns;
+	if (pipeline->clock.kind != CLOCK_PACKET)
+		pipeline->flip_ns += clock_boot_ns() - start_ns;
 	generation_flip(&pipeline->generation);
 	pipeline->phase = PIPELINE_SETTLING;
 }

@@ -8,10 +8,17 @@ enum {
 	SLOTS_MIN = 1 << 16,
 	SLOTS_MAX = 1 << 26,
 	SLOTS_PER_WORD = 32,
+	SLOTS_PER_LINE = 256, /* of the cache: a key costs one of them */
 };
 
-/* Two bits of a slot. Beside one another: a key costs one cache line. */
+/* Two bits of a slot. */
 enum { ONCE = 1, AGAIN = 2 };
+
+/* The slots of a key: a Bloom filter's, but all in one line. */
+struct slots {
+	uint64_t *words[2];
+	unsigned int shifts[2];
+};
 
 void repeats_init(struct repeats *repeats, uint64_t n)
 {
@@ -31,22 +38,45 @@ void repeats_done(struct repeats *repeats)
 	*repeats = (struct repeats){ 0 };
 }
 
+static struct slots find_slots(const struct repeats *repeats, uint64_t hash)
+{
+	uint64_t line = hash & repeats->mask & ~(uint64_t)(SLOTS_PER_LINE - 1);
+	struct slots slots;
+
+	for (int i = 0; i < 2; i++) {
+		uint64_t slot = line + (hash >> (48 + 8 * i)) % SLOTS_PER_LINE;
+
+		slots.words[i] = &repeats->words[slot / SLOTS_PER_WORD];
+		slots.shifts[i] = slot % SLOTS_PER_WORD * 2;
+	}
+	return slots;
+}
+
+static bool have_all(const struct slots *slots, uint64_t bit)
+{
+	return *slots->words[0] >> slots->shifts[0] &
+	       *slots->words[1] >> slots->shifts[1] & bit;
+}
+
 void repeats_note(struct repeats *repeats, uint64_t hash)
 {
-	uint64_t slot = hash & repeats->mask, *word;
-	unsigned int shift = slot % SLOTS_PER_WORD * 2;
+	struct slots slots;
+	uint64_t bit;
 
 	if (!repeats->words)
 		return;
-	word = &repeats->words[slot / SLOTS_PER_WORD];
-	*word |= (*word >> shift & ONCE ? (uint64_t)AGAIN : ONCE) << shift;
+	slots = find_slots(repeats, hash);
+	bit = have_all(&slots, ONCE) ? AGAIN : ONCE;
+	for (int i = 0; i < 2; i++)
+		*slots.words[i] |= bit << slots.shifts[i];
 }
 
 bool repeats_may(const struct repeats *repeats, uint64_t hash)
 {
-	uint64_t slot = hash & repeats->mask;
-	unsigned int shift = slot % SLOTS_PER_WORD * 2;
+	struct slots slots;
 
-	return !repeats->words ||
-	       repeats->words[slot / SLOTS_PER_WORD] >> shift & AGAIN;
+	if (!repeats->words)
+		return true;
+	slots = find_slots(repeats, hash);
+	return have_all(&slots, AGAIN);
 }
