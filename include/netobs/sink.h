@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include <netobs/flow.h>
+#include <netobs/stats.h>
 #include <netobs/version.h>
 
 #ifdef __cplusplus
@@ -34,7 +35,13 @@ struct netobs_sink_opts {
 
 	/** A log line, without newline: level as enum netobs_log_level. */
 	void (*on_log)(int level, const char *message, void *user);
-	void *user; /**< passed back to it */
+	void *user; /**< passed back to it, and to get_stats */
+
+	/** What became of the packets, for sinks that send such reports along
+	 *  (IPFIX options records): as netobs_stats_get(), which it may call. */
+	int (*get_stats)(struct netobs_stats *ret_stats, void *user);
+	uint32_t sampling; /**< one packet of so many was looked at; 0: each */
+	uint32_t reserved;
 };
 
 /** Why records were dropped; index of netobs_sink_stats.dropped. */
@@ -43,6 +50,7 @@ enum netobs_sink_drop {
 	NETOBS_SINK_TOO_OLD,	/**< waited for longer than they may */
 	NETOBS_SINK_DAMAGED,	/**< the spool on disk was, or parts are gone */
 	NETOBS_SINK_UNWRITTEN,	/**< disk or memory refused them */
+	NETOBS_SINK_REFUSED,	/**< the other side did, for good */
 	NETOBS_SINK_DROPS
 };
 
@@ -76,8 +84,8 @@ struct netobs_sink_stats {
  * @param opts      NULL: nothing is logged
  * @param ret_sink  the sink, yours: netobs_sink_close()
  * @return 0; -EINVAL: the spec is wrong, the log line says where; -EBUSY: another
- *         process has the spool; -ENOENT, -EACCES ...: a file cannot be opened;
- *         -ENOMEM
+ *         process has the spool; -ENOENT, -EACCES ...: a file cannot be opened,
+ *         or this kind of sink not be loaded; -ENOMEM
  */
 NETOBS_API int netobs_sink_open(const char *spec,
 				const struct netobs_sink_opts *opts,
@@ -128,7 +136,8 @@ NETOBS_API const char *netobs_sink_drop_name(unsigned int reason);
 /**
  * Write what became of the records as one JSON object, no newline: {"sink":
  * "<spec without options>","taken":{"records":..,"packets":..,"bytes":..},
- * "recovered":{..},"delivered":{..},"pending":{..},"dropped":{"<reason>":{..}}}.
+ * "recovered":{..},"delivered":{..},"pending":{..},"dropped":{"<reason>":{..}}},
+ * and for some kinds "counters":{"<name>":..}, which netobs-sinks(7) explains.
  *
  * @return length without NUL; -ENOBUFS: @p size is too small; -EINVAL: an
  *         argument is NULL

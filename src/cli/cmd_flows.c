@@ -101,6 +101,13 @@ static void on_interval(void *user)
 	}
 }
 
+static int get_stats(struct netobs_stats *ret_stats, void *user)
+{
+	const struct session *session = user;
+
+	return netobs_stats_get(session->ctx, ret_stats);
+}
+
 static int open_outputs(struct session *session)
 {
 	for (size_t i = 0; i < session->config.n_outputs; i++) {
@@ -108,9 +115,15 @@ static int open_outputs(struct session *session)
 		int r;
 
 		output->on_log = on_log;
+		output->get_stats = get_stats;
 		output->user = session;
 		r = output_open(output);
-		session->wrong_spec |= r == -EINVAL;
+		if (r == -EINVAL) {
+			session->wrong_spec = true;
+			fprintf(stderr,
+				"netobsctl flows: -o '%s': see netobs-sinks(7)\n",
+				output->spec);
+		}
 		if (r < 0)
 			return r;
 	}

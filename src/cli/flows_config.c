@@ -122,17 +122,10 @@ static int parse_outputs(struct flows_config *config)
 		return -1;
 	}
 	for (; config->n_outputs < n; config->n_outputs++) {
-		const char *spec = specs[config->n_outputs];
 		struct output *output = &config->outputs[config->n_outputs];
 
 		/* Of a file, all is wanted, and it comes at once. */
-		if (output_parse(spec, !config->file, output) < 0) {
-			args_complain(
-				&command,
-				"-o: '%s' is not table, nor a sink: see netobs-sinks(7)",
-				spec);
-			return -1;
-		}
+		*output = output_of(specs[config->n_outputs], !config->file);
 		on_stdout += output->is_stdout;
 	}
 	if (on_stdout > 1) {

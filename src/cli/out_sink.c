@@ -17,6 +17,7 @@ static int open_sink(struct output *output)
 		.sz = sizeof(opts),
 		.on_log = output->on_log,
 		.user = output->user,
+		.get_stats = output->get_stats,
 	};
 	struct netobs_sink *sink;
 	int r = netobs_sink_open(output->spec, &opts, &sink);

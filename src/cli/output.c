@@ -16,31 +16,27 @@ static bool can_refresh(void)
 	return isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb");
 }
 
-/* The kind of sink, and whether it has a target, as in netobs-sinks(7). */
-static bool is_json(const char *spec, bool *ret_has_target)
+/* JSON without a target, as in netobs-sinks(7). */
+static bool is_json_to_stdout(const char *spec)
 {
-	if (strncmp(spec, "json", 4) || (spec[4] && !strchr(":?", spec[4])))
-		return false;
-	*ret_has_target = spec[4] == ':';
-	return true;
+	return !strncmp(spec, "json", 4) && (!spec[4] || spec[4] == '?');
 }
 
-int output_parse(const char *spec, bool refresh, struct output *ret_output)
+struct output output_of(const char *spec, bool refresh)
 {
 	struct output output = { .kind = &output_sink };
-	bool has_target = false;
 
 	if (!spec)
 		spec = isatty(STDOUT_FILENO) ? "table" : "json";
-	if (!strcmp(spec, "table"))
+	output.spec = spec;
+	if (!strcmp(spec, "table")) {
 		output.kind = refresh && can_refresh() ? &output_live :
 							 &output_table;
-	else if (!is_json(spec, &has_target))
-		return -EINVAL;
-	output.spec = spec;
-	output.is_stdout = !has_target;
-	*ret_output = output;
-	return 0;
+		output.is_stdout = true;
+	} else {
+		output.is_stdout = is_json_to_stdout(spec);
+	}
+	return output;
 }
 
 void output_say(const struct output *output, const char *message)

@@ -9,6 +9,7 @@
 #include "stream.h"
 
 struct netobs_flow;
+struct netobs_stats;
 struct output;
 
 struct output_kind {
@@ -41,6 +42,8 @@ struct output {
 	const char *subject;  /* what is observed, for people */
 	uint32_t interval_ms; /* how often records come */
 	void (*on_log)(int level, const char *message, void *user);
+	/* What became of the packets, for those who send that along. */
+	int (*get_stats)(struct netobs_stats *ret_stats, void *user);
 	void *user;
 };
 
@@ -49,11 +52,10 @@ extern const struct output_kind output_table; /* lines */
 extern const struct output_kind output_live;  /* a screen that is refreshed */
 
 /*
- * Understand @spec, a value of -o, or NULL for the default, without opening
- * anything. @refresh: a table may be a screen that shows the latest records
- * only. Returns 0 or -EINVAL.
+ * For @spec, a value of -o, or NULL for the default, without opening anything.
+ * @refresh: a table may be a screen that shows the latest records only.
  */
-int output_parse(const char *spec, bool refresh, struct output *ret_output);
+struct output output_of(const char *spec, bool refresh);
 
 /* Returns 0; -EINVAL: the spec is wrong; others: as open(2). It was told. */
 int output_open(struct output *output);

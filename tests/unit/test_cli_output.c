@@ -219,44 +219,36 @@ static void standard_output_that_is_read_only_or_closed_is_refused(void **state)
 	assert_int_equal(stream_open_stdout(&stream), -EBADF);
 }
 
-static void outputs_are_parsed(void **state)
+static void outputs_are_tables_or_sinks(void **state)
 {
 	struct output output;
 
 	(void)state;
 	setenv("TERM", "xterm", 1);
-	assert_int_equal(output_parse("json:a:b", true, &output), 0);
+	output = output_of("json:a:b", true);
 	assert_ptr_equal(output.kind, &output_sink);
 	assert_false(output.is_stdout);
-	assert_int_equal(
-		output_parse("json?spool.full=drop_newest", true, &output), 0);
+	output = output_of("json?spool.full=drop_newest", true);
 	assert_ptr_equal(output.kind, &output_sink);
 	assert_true(output.is_stdout);
-	assert_int_equal(output_parse(NULL, true, &output), 0);
+	output = output_of("jsonl", true);
+	assert_false(output.is_stdout);
+	output = output_of(NULL, true);
 	assert_ptr_equal(output.kind, &output_sink);
 	assert_string_equal(output.spec, "json");
-	assert_int_equal(output_parse("table", true, &output), 0);
+	output = output_of("table", true);
 	assert_ptr_equal(output.kind, &output_table);
-	for (const char *const *spec =
-		     (const char *const[]){ "", "xml", "jsonl", "tables",
-					    "table:x", NULL };
-	     *spec; spec++)
-		assert_int_equal(output_parse(*spec, true, &output), -EINVAL);
+	assert_true(output.is_stdout);
 }
 
 static void a_terminal_gets_a_screen_unless_it_is_dumb_or_all_is_wanted(void **state)
 {
-	struct output output;
-
 	(void)state;
 	setenv("TERM", "xterm", 1);
-	assert_int_equal(output_parse(NULL, true, &output), 0);
-	assert_ptr_equal(output.kind, &output_live);
-	assert_int_equal(output_parse(NULL, false, &output), 0);
-	assert_ptr_equal(output.kind, &output_table);
+	assert_ptr_equal(output_of(NULL, true).kind, &output_live);
+	assert_ptr_equal(output_of(NULL, false).kind, &output_table);
 	setenv("TERM", "dumb", 1);
-	assert_int_equal(output_parse(NULL, true, &output), 0);
-	assert_ptr_equal(output.kind, &output_table);
+	assert_ptr_equal(output_of(NULL, true).kind, &output_table);
 }
 
 /* The text of the last refresh, which starts at the top of the screen. */
@@ -350,7 +342,7 @@ int main(void)
 		ON_PIPE(a_reader_that_leaves_is_an_error_that_sticks),
 		ON_PIPE(files_that_cannot_take_records_are_errors),
 		ON_PIPE(standard_output_that_is_read_only_or_closed_is_refused),
-		ON_PIPE(outputs_are_parsed),
+		ON_PIPE(outputs_are_tables_or_sinks),
 		ON_TERMINAL(
 			a_terminal_gets_a_screen_unless_it_is_dumb_or_all_is_wanted),
 		ON_TERMINAL(the_screen_says_what_is_observed_until_flows_come),

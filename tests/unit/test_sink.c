@@ -430,6 +430,17 @@ static void records_become_durable_in_time(void **state)
 	assert_int_equal(stats_of(f).durable_records, 100);
 }
 
+static void null_delivers_all_to_nobody(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(try_open(f, "null"), 0);
+	write_all(f, 0, 1000);
+	assert_int_equal(netobs_sink_flush(f->sink), 0);
+	assert_int_equal(stats_of(f).delivered.records, 1000);
+	assert_identity(f);
+}
+
 /* ---- Wrong specs ----------------------------------------------------------------- */
 
 static void wrong_specs_are_refused(void **state)
@@ -440,7 +451,10 @@ static void wrong_specs_are_refused(void **state)
 		const char *words;
 	} cases[] = {
 		{ "", -EINVAL, "kind of sink" },
-		{ "fish", -EINVAL, "fish: there is no such kind" },
+		{ "fish", -EINVAL,
+		  "fish: there is no such kind of sink; there are json, " },
+		{ "../json", -EINVAL, "there is no such kind" },
+		{ "null:x", -EINVAL, "null: it goes nowhere: 'x'" },
 		{ "json?mtu=200", -EINVAL, "json: unknown option 'mtu'" },
 		{ "json?spool=x", -EINVAL, "option spool: 'x' is not memory or" },
 		{ "json?spool=disk:", -EINVAL, "option spool" },
@@ -503,6 +517,7 @@ int main(void)
 		sink_test(reader_that_goes_and_comes_misses_nothing),
 		sink_test(spool_on_disk_outlives_the_sink),
 		sink_test(records_become_durable_in_time),
+		sink_test(null_delivers_all_to_nobody),
 		sink_test(wrong_specs_are_refused),
 		cmocka_unit_test(absent_sinks_are_refused),
 		cmocka_unit_test(drops_have_names),

@@ -230,6 +230,28 @@ static void rewinding_brings_back_what_is_not_acknowledged(void **state)
 	each_kind(*state, come_again);
 }
 
+static void discard_some(struct fixture *f)
+{
+	struct spool_item item;
+
+	put_all(&f->spool, 0, 100);
+	get_all(&f->spool, 0, 10, &item);
+	spool_ack(&f->spool, item.end);
+	get_all(&f->spool, 10, 12, &item);
+	spool_discard(&f->spool, item.end, SPOOL_REFUSED);
+	get_all(&f->spool, 12, 100, &item);
+	spool_ack(&f->spool, item.end);
+	assert_int_equal(f->spool.delivered.seq, 98);
+	assert_int_equal(f->spool.dropped[SPOOL_REFUSED].seq, 2);
+	assert_int_equal(f->spool.dropped[SPOOL_REFUSED].packets,
+			 10 % 5 + 11 % 5);
+}
+
+static void what_is_refused_counts_as_dropped(void **state)
+{
+	each_kind(*state, discard_some);
+}
+
 static void drop_the_oldest(struct fixture *f)
 {
 	struct spool_item item;
@@ -657,6 +679,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		spool_test(records_come_back_in_order),
 		spool_test(rewinding_brings_back_what_is_not_acknowledged),
+		spool_test(what_is_refused_counts_as_dropped),
 		spool_test(full_spool_drops_the_oldest),
 		spool_test(full_spool_may_keep_the_oldest),
 		spool_test(old_records_are_dropped),

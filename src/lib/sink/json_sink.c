@@ -78,10 +78,11 @@ static void start_over(struct json_state *state)
 	state->host->ops->rewind(state->host);
 }
 
-static int json_work(void *arg)
+static int json_work(void *arg, bool flush)
 {
 	struct json_state *state = arg;
 
+	(void)flush;
 	for (;;) {
 		enum line_out_state out = line_out_prepare(&state->out);
 		ssize_t n;
@@ -107,6 +108,7 @@ static int json_work(void *arg)
 }
 
 const struct sink_module sink_json = {
+	.version = NETOBS_VERSION,
 	.kind = "json",
 	.open = json_open_sink,
 	.work = json_work,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include <netobs/sink.h>
 
+#include "kinds.h"
 #include "sink.h"
 #include "util.h"
 
@@ -18,8 +19,6 @@ enum {
 	EVENTS = 8,
 	BATCH = 128, /* records that wait for a flush, at most: they take memory */
 };
-
-static const struct sink_module *const modules[] = { &sink_json };
 
 static int64_t clock_ms(clockid_t clock)
 {
@@ -103,6 +102,11 @@ static void host_ack(struct sink_host *host, struct mark end)
 	spool_ack(&of_host(host)->spool, end);
 }
 
+static void host_refuse(struct sink_host *host, struct mark end)
+{
+	spool_discard(&of_host(host)->spool, end, SPOOL_REFUSED);
+}
+
 static void host_rewind(struct sink_host *host)
 {
 	spool_rewind(&of_host(host)->spool);
@@ -130,24 +134,27 @@ static void host_wake_in(struct sink_host *host, int ms)
 	set_timer(sink);
 }
 
+static bool host_get_stats(struct sink_host *host, struct netobs_stats *ret_stats)
+{
+	const struct netobs_sink *sink = of_host(host);
+
+	if (!sink->get_stats)
+		return false;
+	*ret_stats = (struct netobs_stats){ .sz = sizeof(*ret_stats) };
+	return !sink->get_stats(ret_stats, sink->log.user);
+}
+
 static const struct sink_host_ops host_ops = {
 	.next = host_next,
 	.ack = host_ack,
+	.refuse = host_refuse,
 	.rewind = host_rewind,
 	.watch = host_watch,
 	.wake_in = host_wake_in,
+	.get_stats = host_get_stats,
 };
 
 /* ---- Opening ------------------------------------------------------------------- */
-
-static const struct sink_module *find_module(struct spec *spec)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(modules); i++)
-		if (!strcmp(modules[i]->kind, spec->kind))
-			return modules[i];
-	spec_refuse(spec, "there is no such kind of sink");
-	return NULL;
-}
 
 /* Options that all kinds have. */
 static void parse_spool(struct spec *spec, struct spool_options *options)
@@ -203,9 +210,9 @@ static int open_sink(struct netobs_sink *sink, struct spec *spec)
 
 	if (err)
 		return err;
-	sink->module = find_module(spec);
-	if (!sink->module)
-		return -EINVAL;
+	err = kinds_find(spec, &sink->module);
+	if (err)
+		return err;
 	parse_spool(spec, &unused);
 	err = sink->module->open(spec, &sink->host, &sink->state);
 	return err ?: open_spool(sink, spec);
@@ -227,7 +234,12 @@ int netobs_sink_open(const char *text, const struct netobs_sink_opts *opts,
 	if (!sink)
 		return -ENOMEM;
 	sink->log = (struct log){ .write = known.on_log, .user = known.user };
-	sink->host = (struct sink_host){ .ops = &host_ops, .log = &sink->log };
+	sink->host = (struct sink_host){
+		.ops = &host_ops,
+		.log = &sink->log,
+		.sampling = known.sampling ?: 1,
+	};
+	sink->get_stats = known.get_stats;
 	sink->epoll_fd = sink->timer_fd = -1;
 
 	err = spec_parse(&spec, text, &sink->log);
@@ -261,6 +273,12 @@ void netobs_sink_close(struct netobs_sink *sink)
 
 /* ---- Use ----------------------------------------------------------------------- */
 
+static int work(struct netobs_sink *sink, bool flush)
+{
+	sink->unflushed = 0;
+	return sink->module->work(sink->state, flush);
+}
+
 int netobs_sink_write(struct netobs_sink *sink, const struct netobs_flow *flow)
 {
 	size_t len;
@@ -273,7 +291,7 @@ int netobs_sink_write(struct netobs_sink *sink, const struct netobs_flow *flow)
 			       flow->bytes, clock_ms(CLOCK_REALTIME));
 	start_ticking(sink);
 	if (++sink->unflushed == BATCH)
-		netobs_sink_flush(sink); /* what fails for good does so again */
+		work(sink, false); /* what fails for good does so again */
 	return is_kept ? 0 : -ENOBUFS;
 }
 
@@ -281,9 +299,8 @@ int netobs_sink_flush(struct netobs_sink *sink)
 {
 	if (!sink)
 		return -EINVAL;
-	sink->unflushed = 0;
 	start_ticking(sink);
-	return sink->module->work(sink->state);
+	return work(sink, true);
 }
 
 int netobs_sink_fd(const struct netobs_sink *sink)
@@ -305,7 +322,7 @@ int netobs_sink_dispatch(struct netobs_sink *sink)
 		else if (events[i].data.fd == spool_fd(&sink->spool))
 			spool_tend(&sink->spool);
 	}
-	return sink->module->work(sink->state);
+	return work(sink, false);
 }
 
 int netobs_sink_drain(struct netobs_sink *sink, int timeout_ms)

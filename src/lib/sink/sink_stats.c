@@ -13,12 +13,14 @@ static const char *const drop_names[NETOBS_SINK_DROPS] = {
 	[NETOBS_SINK_TOO_OLD] = "too_old",
 	[NETOBS_SINK_DAMAGED] = "damaged",
 	[NETOBS_SINK_UNWRITTEN] = "unwritten",
+	[NETOBS_SINK_REFUSED] = "refused",
 };
 
 _Static_assert((int)NETOBS_SINK_SPOOL_FULL == (int)SPOOL_FULL &&
 		       (int)NETOBS_SINK_TOO_OLD == (int)SPOOL_TOO_OLD &&
 		       (int)NETOBS_SINK_DAMAGED == (int)SPOOL_DAMAGED &&
 		       (int)NETOBS_SINK_UNWRITTEN == (int)SPOOL_UNWRITTEN &&
+		       (int)NETOBS_SINK_REFUSED == (int)SPOOL_REFUSED &&
 		       (int)NETOBS_SINK_DROPS == (int)SPOOL_DROPS,
 	       "the reasons are the spool's");
 
@@ -65,6 +67,11 @@ static void add_count(struct json *json, const char *key,
 	json_close(json, '}');
 }
 
+static void add_counter(void *ctx, const char *name, uint64_t value)
+{
+	json_key_u64(ctx, name, value);
+}
+
 int netobs_sink_stats_json(const struct netobs_sink *sink, char *buf, size_t size)
 {
 	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
@@ -86,6 +93,12 @@ int netobs_sink_stats_json(const struct netobs_sink *sink, char *buf, size_t siz
 	for (int i = 0; i < NETOBS_SINK_DROPS; i++)
 		add_count(&json, drop_names[i], &stats.dropped[i]);
 	json_close(&json, '}');
+	if (sink->module->counters) {
+		json_key(&json, "counters");
+		json_open(&json, '{');
+		sink->module->counters(sink->state, add_counter, &json);
+		json_close(&json, '}');
+	}
 	json_close(&json, '}');
 	return json_end(&json);
 }

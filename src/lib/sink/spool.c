@@ -277,16 +277,26 @@ static void reuse_last(struct spool *spool)
 	spool->offset = 0;
 }
 
-void spool_ack(struct spool *spool, struct mark end)
+/* The reader has done with what is before @end: add it to @count. */
+static void pass(struct spool *spool, struct mark end, struct mark *count)
 {
 	assert(end.seq <= spool->read.seq);
 	if (!mark_is_before(spool->acked, end))
 		return;
-	spool->delivered =
-		mark_add(spool->delivered, mark_sub(end, spool->acked));
+	*count = mark_add(*count, mark_sub(end, spool->acked));
 	spool->acked = end;
 	remove_acked(spool);
 	reuse_last(spool);
+}
+
+void spool_ack(struct spool *spool, struct mark end)
+{
+	pass(spool, end, &spool->delivered);
+}
+
+void spool_discard(struct spool *spool, struct mark end, enum spool_drop why)
+{
+	pass(spool, end, &spool->dropped[why]);
 }
 
 /* Where the first record behind @acked is in a segment that has it. */

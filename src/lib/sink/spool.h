@@ -29,6 +29,7 @@ enum spool_drop {
 	SPOOL_TOO_OLD,
 	SPOOL_DAMAGED,	 /* found so on disk, or missing there */
 	SPOOL_UNWRITTEN, /* the disk or the memory refused them */
+	SPOOL_REFUSED,	 /* the reader's other side did, for good */
 	SPOOL_DROPS,
 };
 
@@ -88,6 +89,9 @@ bool spool_refuse(struct spool *spool, const struct spool_item *item);
 
 /* All before @end need not be kept any more. Going back is ignored. */
 void spool_ack(struct spool *spool, struct mark end);
+
+/* The same, but it counts as dropped. */
+void spool_discard(struct spool *spool, struct mark end, enum spool_drop why);
 
 /* Read again what is not acknowledged. */
 void spool_rewind(struct spool *spool);

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Kinds of sinks that are loaded when one is asked for: src/sinks/KIND becomes
+# ${libdir}/netobs/KIND.so, so that what they need is nobody else's burden.
+
+set(NETOBS_SINKS "ipfix;kafka;grpc" CACHE STRING "Kinds of sinks to build, of those in src/sinks")
+
+# What the modules have in common with the library, each a copy of its own.
+add_library(netobs_sink_support OBJECT src/lib/log.c src/lib/detached.c src/lib/sink/spec.c)
+target_include_directories(netobs_sink_support PUBLIC include src/lib src/lib/sink src/sinks)
+target_link_libraries(netobs_sink_support PUBLIC Threads::Threads)
+set_target_properties(netobs_sink_support PROPERTIES POSITION_INDEPENDENT_CODE ON)
+netobs_target_flags(netobs_sink_support)
+
+# netobs_sink(KIND [SHARED directories of src/sinks] [LIBRARIES targets]). The objects
+# are a target of their own, for tests to link.
+function(netobs_sink kind)
+	cmake_parse_arguments(SINK "" "" "SHARED;LIBRARIES" ${ARGN})
+	file(GLOB sources CONFIGURE_DEPENDS src/sinks/${kind}/*.c)
+	foreach(directory ${SINK_SHARED})
+		file(GLOB shared CONFIGURE_DEPENDS src/sinks/${directory}/*.c)
+		list(APPEND sources ${shared})
+	endforeach()
+	set(objects netobs_sink_${kind}_objects)
+	add_library(${objects} OBJECT ${sources})
+	target_link_libraries(${objects} PUBLIC netobs_sink_support ${SINK_LIBRARIES})
+	set_target_properties(${objects} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+	netobs_target_flags(${objects})
+
+	add_library(netobs_sink_${kind} MODULE
+		$<TARGET_OBJECTS:${objects}> $<TARGET_OBJECTS:netobs_sink_support>)
+	target_link_libraries(netobs_sink_${kind} PRIVATE netobs ${SINK_LIBRARIES} Threads::Threads)
+	target_link_options(netobs_sink_${kind} PRIVATE
+		LINKER:--version-script=${PROJECT_SOURCE_DIR}/packaging/sink.map LINKER:--as-needed)
+	set_target_properties(netobs_sink_${kind} PROPERTIES
+		LINKER_LANGUAGE C PREFIX "" OUTPUT_NAME ${kind}
+		LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/netobs
+		LINK_DEPENDS ${PROJECT_SOURCE_DIR}/packaging/sink.map)
+	netobs_target_flags(netobs_sink_${kind})
+	install(TARGETS netobs_sink_${kind} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/netobs)
+endfunction()
+
+foreach(kind ${NETOBS_SINKS})
+	include(${PROJECT_SOURCE_DIR}/src/sinks/${kind}/sink.cmake OPTIONAL)
+endforeach()
