@@ -88,6 +88,13 @@ static void on_deliver(void *ctx, const struct flow_entry *entry)
 	merge_deliver(&pipeline->merge, entry);
 }
 
+static void empty_ring(void *ctx)
+{
+	struct pipeline *pipeline = ctx;
+
+	drain_events(&pipeline->drain);
+}
+
 static const struct drain_ops drain_ops = {
 	.event = on_event,
 	.keep = on_keep,
@@ -110,6 +117,8 @@ int pipeline_init(struct pipeline *pipeline,
 	merge_init(&pipeline->merge, &pipeline->options.merge, watch,
 		   &pipeline->clock);
 	drain_init(&pipeline->drain, &pipeline->store, &drain_ops, pipeline);
+	pipeline->store.tables.meanwhile = empty_ring;
+	pipeline->store.tables.ctx = pipeline;
 	return generation_init(&pipeline->generation, &pipeline->store);
 }
 

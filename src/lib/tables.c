@@ -2,6 +2,7 @@
 #include "tables.h"
 
 #include "errand.h"
+#include "table_make.h"
 #include "util.h"
 
 #include <bpf/bpf.h>
@@ -44,15 +45,6 @@ static bool is_in_place(const struct tables *tables, uint32_t generation,
 	return !bpf_map_lookup_elem(tables->outer_fd, &index, &id);
 }
 
-static int create(uint32_t n_buckets)
-{
-	LIBBPF_OPTS(bpf_map_create_opts, opts,
-		    .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
-
-	return bpf_map_create(BPF_MAP_TYPE_ARRAY, "netobs_l2", sizeof(uint32_t),
-			      sizeof(struct flow_bucket), n_buckets, &opts);
-}
-
 static void log_size(const struct tables *tables)
 {
 	log_info(tables->log, "flow tables take %llu KiB",
@@ -88,7 +80,7 @@ static int add(struct tables *tables, uint32_t generation, uint32_t n_buckets,
 
 	if (level == TABLE_LEVELS || !is_affordable(tables, n_buckets))
 		return -ENOSPC;
-	fd = create(n_buckets);
+	fd = table_make(n_buckets, tables->meanwhile, tables->ctx);
 	if (fd < 0)
 		return fd;
 	__atomic_store_n(&state->n_buckets[level], n_buckets, __ATOMIC_SEQ_CST);

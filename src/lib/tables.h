@@ -25,6 +25,9 @@ struct tables {
 	struct table_state *states; /* mapped, one per generation */
 	uint64_t max_flows;
 	uint64_t max_bytes; /* 0: no matter */
+	/* What cannot wait until a large table is made; may be NULL. */
+	void (*meanwhile)(void *ctx);
+	void *ctx;
 	struct tuning tuning;
 	struct table levels[GENERATIONS][TABLE_LEVELS];
 };
