@@ -38,7 +38,7 @@ static const struct args_option options[] = {
 	{ 0, "direction", ARGS_CHOICE, FIELD(direction), "both|ingress|egress",
 	  directions, "which way packets must go (default both)" },
 	{ 'o', "output", ARGS_LIST, FIELD(output_specs), "OUTPUT", NULL,
-	  "table or a sink: json, json:PATH ...; repeatable" },
+	  "table, json[:PATH], ipfix:..., kafka:..., grpc:...; repeatable" },
 	{ 'd', "duration", ARGS_SECONDS, FIELD(duration_ms), "SECONDS", NULL,
 	  "stop after this time" },
 	{ 'n', "count", ARGS_NUMBER, FIELD(count), "COUNT", NULL,

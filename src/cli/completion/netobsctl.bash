@@ -44,7 +44,8 @@ _netobsctl_values()
 		echo "both ingress egress"
 		;;
 	flows:-o | flows:--output)
-		echo "table json json: json:unix:"
+		echo "table json json: json:unix: ipfix:udp:// ipfix:tcp:// ipfix:tls://" \
+			"ipfix:file: kafka:// grpc://"
 		;;
 	flows:--timestamps)
 		echo "coarse precise"
@@ -106,7 +107,7 @@ _netobsctl()
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 	elif words=$(_netobsctl_values "$verb" "$option"); then
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
-		[[ ${COMPREPLY[*]} == json: ]] && compopt -o nospace 2>/dev/null
+		[[ ${COMPREPLY[*]} == *[:/] ]] && compopt -o nospace 2>/dev/null
 	else
 		words=$(_netobsctl_options "$verb")
 		[[ $verb == bench ]] && ((COMP_CWORD == 2)) && words+=" datapath drain"
