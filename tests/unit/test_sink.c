@@ -351,6 +351,35 @@ static void socket_that_does_not_read_stops_nobody(void **state)
 	close(listener);
 }
 
+static uint64_t count_lines(const char *text)
+{
+	uint64_t n = 0;
+
+	for (; (text = strchr(text, '\n')); text++)
+		n++;
+	return n;
+}
+
+/* Also of lines that were made of records that then had to make room. */
+static void slow_socket_gets_what_counts_as_delivered(void **state)
+{
+	struct fixture *f = *state;
+	int listener = listen_at(f->path), peer;
+	char *text;
+
+	open_sink(f, "json:unix:%s?spool.max_bytes=4M");
+	peer = accept_soon(f, listener);
+	write_all(f, 0, 50000);
+	assert_true(stats_of(f).dropped[NETOBS_SINK_SPOOL_FULL].records > 10000);
+	text = receive_all(f, peer);
+	assert_int_equal(count_lines(text), stats_of(f).delivered.records);
+	assert_int_equal(stats_of(f).pending.records, 0);
+	assert_identity(f);
+	free(text);
+	close(peer);
+	close(listener);
+}
+
 static void reader_that_goes_and_comes_misses_nothing(void **state)
 {
 	struct fixture *f = *state;
@@ -514,6 +543,7 @@ int main(void)
 		sink_test(full_disk_is_told_once_and_costs_nothing),
 		sink_test(socket_that_is_away_gets_all_when_it_comes),
 		sink_test(socket_that_does_not_read_stops_nobody),
+		sink_test(slow_socket_gets_what_counts_as_delivered),
 		sink_test(reader_that_goes_and_comes_misses_nothing),
 		sink_test(spool_on_disk_outlives_the_sink),
 		sink_test(records_become_durable_in_time),

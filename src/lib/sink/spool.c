@@ -22,6 +22,42 @@ static void drop(struct spool *spool, enum spool_drop why, struct mark what)
 	spool->dropped[why] = mark_add(spool->dropped[why], what);
 }
 
+/* ---- Limbo --------------------------------------------------------------------- */
+
+static bool is_in_limbo(const struct spool *spool)
+{
+	return mark_is_before(spool->limbo.from, spool->limbo.to);
+}
+
+/* What is between @from and @end goes; up to where the reader got, it has it. */
+static void let_go(struct spool *spool, struct mark from, struct mark end,
+		   enum spool_drop why)
+{
+	struct mark got = mark_is_before(spool->read, end) ? spool->read : end;
+
+	if (mark_is_before(from, got)) {
+		if (!is_in_limbo(spool))
+			spool->limbo.from = from;
+		spool->limbo.to = got;
+		spool->limbo.why = why;
+		from = got;
+	}
+	drop(spool, why, mark_sub(end, from));
+}
+
+/* The reader has done with what is before @end: add to @count what of it is here. */
+static void leave_limbo(struct spool *spool, struct mark end, struct mark *count)
+{
+	struct spool_limbo *limbo = &spool->limbo;
+
+	if (mark_is_before(limbo->to, end))
+		end = limbo->to;
+	if (!mark_is_before(limbo->from, end))
+		return;
+	*count = mark_add(*count, mark_sub(end, limbo->from));
+	limbo->from = end;
+}
+
 /* ---- Segments ------------------------------------------------------------------ */
 
 static void add_segment(struct spool *spool, struct segment *segment)
@@ -83,7 +119,7 @@ static void drop_oldest(struct spool *spool, enum spool_drop why)
 	if (mark_is_before(spool->acked, from))
 		drop(spool, SPOOL_DAMAGED, mark_sub(from, spool->acked));
 	if (mark_is_before(from, segment->end))
-		drop(spool, why, mark_sub(segment->end, from));
+		let_go(spool, from, segment->end, why);
 	remove_oldest(spool);
 }
 
@@ -222,7 +258,7 @@ static bool find_next(struct spool *spool)
 
 bool spool_read(struct spool *spool, struct spool_item *ret_item)
 {
-	while (find_next(spool)) {
+	while (!is_in_limbo(spool) && find_next(spool)) {
 		const struct record_head *head;
 		const void *record;
 		int err = segment_read(spool->reading, &spool->window,
@@ -281,6 +317,7 @@ static void reuse_last(struct spool *spool)
 static void pass(struct spool *spool, struct mark end, struct mark *count)
 {
 	assert(end.seq <= spool->read.seq);
+	leave_limbo(spool, end, count);
 	if (!mark_is_before(spool->acked, end))
 		return;
 	*count = mark_add(*count, mark_sub(end, spool->acked));
@@ -322,6 +359,7 @@ static int seek(struct spool *spool, struct segment *segment)
 
 void spool_rewind(struct spool *spool)
 {
+	leave_limbo(spool, spool->limbo.to, &spool->dropped[spool->limbo.why]);
 	spool->reading = NULL;
 	spool->offset = 0;
 	spool->read = spool->acked;

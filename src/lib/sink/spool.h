@@ -33,6 +33,16 @@ enum spool_drop {
 	SPOOL_DROPS,
 };
 
+/*
+ * Records that the reader got and has not acknowledged, and that had to make room:
+ * it may still deliver them, but cannot have them again. They come right before
+ * what is left, and nothing else is read until it is known what became of them.
+ */
+struct spool_limbo {
+	struct mark from, to; /* the same: there are none */
+	enum spool_drop why;
+};
+
 struct spool_dir;
 struct syncer;
 
@@ -44,6 +54,7 @@ struct spool {
 	struct mark tail;    /* behind what came last */
 	struct mark acked;   /* behind what the reader has done with */
 	struct mark durable; /* behind what a crash of the host leaves */
+	struct spool_limbo limbo;
 
 	struct segment *reading; /* NULL: what comes next */
 	uint64_t offset;
@@ -93,7 +104,7 @@ void spool_ack(struct spool *spool, struct mark end);
 /* The same, but it counts as dropped. */
 void spool_discard(struct spool *spool, struct mark end, enum spool_drop why);
 
-/* Read again what is not acknowledged. */
+/* Read again what is not acknowledged, as far as it is still there. */
 void spool_rewind(struct spool *spool);
 
 /* Drop what is too old. */
@@ -120,7 +131,8 @@ int spool_fd(const struct spool *spool);
 /* Between spool_append() and spool_ack(). */
 static inline struct mark spool_pending(const struct spool *spool)
 {
-	return mark_sub(spool->tail, spool->acked);
+	return mark_add(mark_sub(spool->tail, spool->acked),
+			mark_sub(spool->limbo.to, spool->limbo.from));
 }
 
 #endif
