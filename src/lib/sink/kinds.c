@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "kinds.h"
 
+#include "loader.h"
 #include "util.h"
 
-#include <dlfcn.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,41 +16,14 @@ static const struct {
 	{ "grpc", NULL },	{ "null", &sink_null },
 };
 
-/* Beside this library, as in a build directory or a package; else as configured. */
-static void *load(const char *name)
-{
-	char path[PATH_MAX];
-	Dl_info self;
-
-	if (dladdr(kinds, &self) && self.dli_fname) {
-		const char *slash = strrchr(self.dli_fname, '/');
-		int dir = slash ? (int)(slash - self.dli_fname) : 1;
-
-		snprintf(path, sizeof(path), "%.*s/netobs/%s.so", dir,
-			 slash ? self.dli_fname : ".", name);
-		if (!access(path, F_OK))
-			return dlopen(path,
-				      RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-	}
-	snprintf(path, sizeof(path), NETOBS_MODULE_DIR "/%s.so", name);
-	return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-}
-
 static int load_module(struct spec *spec, const struct sink_module **ret_module)
 {
-	void *library = load(spec->kind);
+	char why[512];
 	const struct sink_module *module =
-		library ? dlsym(library, SINK_MODULE_SYMBOL) : NULL;
+		loader_find(spec->kind, SINK_MODULE_SYMBOL, why, sizeof(why));
 
 	if (!module) {
-		spec_refuse(spec, "this kind of sink cannot be loaded: %s",
-			    dlerror());
-		return -ENOENT;
-	}
-	if (strcmp(module->version, NETOBS_VERSION)) {
-		spec_refuse(spec,
-			    "this kind of sink is of version %s, the library is %s",
-			    module->version, NETOBS_VERSION);
+		spec_refuse(spec, "this kind of sink %s", why);
 		return -ENOENT;
 	}
 	*ret_module = module;

@@ -6,8 +6,7 @@
 #include "module.h"
 
 /*
- * The module for the kind that @spec names. What is loaded stays: the libraries that
- * come with it do not like to be unloaded. -EINVAL: there is no such kind; -ENOENT:
+ * The module for the kind that @spec names. -EINVAL: there is no such kind; -ENOENT:
  * it cannot be loaded. Either is logged.
  */
 int kinds_find(struct spec *spec, const struct sink_module **ret_module);
