@@ -14,6 +14,7 @@
 #include "sink/spool_durable.c"
 #include "sink/spool_recover.c"
 #include "sink/spool_sync.c"
+#include "sink/worker.c"
 
 enum { RECORDS_MAX = 64, FILE_SIZE_MAX = 1 << 16 };
 

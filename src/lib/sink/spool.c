@@ -4,6 +4,7 @@
 #include "util.h"
 #include "spool_dir.h"
 #include "spool_sync.h"
+#include "worker.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -436,13 +437,13 @@ int spool_open(struct spool *spool, const struct spool_options *options)
 	};
 	if (!options->dir)
 		return start_segment(spool, 0);
-	err = syncer_new(&spool->syncer);
+	err = worker_new(sync_work_do, sync_work_free, &spool->syncer);
 	if (err)
 		return err;
 	err = spool_dir_open(options->dir, options->log, &spool->dir, &segments,
 			     &acked);
 	if (err) {
-		syncer_free(spool->syncer);
+		worker_free(spool->syncer);
 		*spool = (struct spool){ 0 };
 		return err;
 	}
@@ -454,7 +455,7 @@ void spool_close(struct spool *spool)
 {
 	if (spool->dir)
 		spool_sync(spool);
-	syncer_free(spool->syncer);
+	worker_free(spool->syncer);
 	for (struct segment *segment = spool->oldest, *next; segment;
 	     segment = next) {
 		next = segment->next;

@@ -44,7 +44,7 @@ struct spool_limbo {
 };
 
 struct spool_dir;
-struct syncer;
+struct worker;
 
 struct spool {
 	struct spool_options options;
@@ -65,7 +65,7 @@ struct spool {
 	struct mark came, delivered, dropped[SPOOL_DROPS];
 	int append_error, sync_error; /* they were logged */
 	struct spool_dir *dir;	      /* NULL: in memory */
-	struct syncer *syncer;
+	struct worker *syncer;
 	struct mark acked_on_disk;
 };
 

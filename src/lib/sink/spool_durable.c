@@ -5,9 +5,9 @@
 #include "spool_dir.h"
 #include "spool_sync.h"
 #include "util.h"
+#include "worker.h"
 
 #include <errno.h>
-#include <poll.h>
 
 static int write_out_all(struct spool *spool, size_t *ret_unsynced)
 {
@@ -97,27 +97,18 @@ void spool_start_sync(struct spool *spool)
 	int err;
 
 	spool_tend(spool);
-	if (!spool->dir || syncer_is_busy(spool->syncer))
+	if (!spool->dir || worker_is_busy(spool->syncer))
 		return;
 	err = make_work(spool, &work);
 	if (err)
 		spool_note_error(spool, &spool->sync_error, err);
 	if (err || !work)
 		return;
-	err = syncer_start(spool->syncer, work);
+	err = worker_start(spool->syncer, work);
 	if (!err)
 		return;
 	work->err = err;
 	finish_work(spool, work);
-}
-
-static void wait_for_syncer(struct spool *spool)
-{
-	struct pollfd fd = { .fd = spool_fd(spool), .events = POLLIN };
-
-	while (syncer_is_busy(spool->syncer))
-		poll(&fd, 1, -1);
-	spool_tend(spool);
 }
 
 int spool_sync(struct spool *spool)
@@ -127,7 +118,8 @@ int spool_sync(struct spool *spool)
 
 	if (!spool->dir)
 		return 0;
-	wait_for_syncer(spool);
+	worker_wait(spool->syncer);
+	spool_tend(spool);
 	err = make_work(spool, &work);
 	if (err)
 		spool_note_error(spool, &spool->sync_error, err);
@@ -141,7 +133,7 @@ int spool_sync(struct spool *spool)
 
 void spool_tend(struct spool *spool)
 {
-	struct sync_work *work = spool->dir ? syncer_take(spool->syncer) : NULL;
+	struct sync_work *work = spool->dir ? worker_take(spool->syncer) : NULL;
 
 	if (work)
 		finish_work(spool, work);
@@ -149,5 +141,5 @@ void spool_tend(struct spool *spool)
 
 int spool_fd(const struct spool *spool)
 {
-	return spool->dir ? syncer_fd(spool->syncer) : -1;
+	return spool->dir ? worker_fd(spool->syncer) : -1;
 }

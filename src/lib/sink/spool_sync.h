@@ -28,27 +28,9 @@ struct sync_work {
 /* The descriptors are the work's own. NULL: -ENOMEM, -EMFILE. */
 struct sync_work *sync_work_new(int dir_fd, size_t n_fds);
 int sync_work_add(struct sync_work *work, int fd);
-void sync_work_free(struct sync_work *work);
 
-void sync_work_do(struct sync_work *work);
-
-/* Somebody who does it. */
-struct syncer;
-
-int syncer_new(struct syncer **ret_syncer);
-
-/* A piece of work that is under way is finished by whoever does it. */
-void syncer_free(struct syncer *syncer);
-
-/* Polls readable when there is something to be taken. */
-int syncer_fd(const struct syncer *syncer);
-
-/* Takes @work over. Errors: as pthread_create(3), then it remains the caller's. */
-int syncer_start(struct syncer *syncer, struct sync_work *work);
-
-bool syncer_is_busy(const struct syncer *syncer);
-
-/* The work that is done, the caller's again; NULL: none is. */
-struct sync_work *syncer_take(struct syncer *syncer);
+/* For a worker: a struct sync_work. */
+void sync_work_free(void *work);
+void sync_work_do(void *work);
 
 #endif

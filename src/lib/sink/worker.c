@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "worker.h"
+
+#include "detached.h"
+#include "util.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum state { IDLE, BUSY, DONE };
+
+/* Shared with the thread; whoever lets go of it last frees it. */
+struct worker {
+	void (*run)(void *work);
+	void (*free_work)(void *work);
+	atomic_int users;
+	atomic_int state; /* enum state */
+	int fd;
+	void *work;
+};
+
+int worker_new(void (*run)(void *work), void (*free_work)(void *work),
+	       struct worker **ret_worker)
+{
+	cleanup_fd int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	struct worker *worker;
+
+	if (fd < 0)
+		return -errno;
+	worker = calloc(1, sizeof(*worker));
+	if (!worker)
+		return -ENOMEM;
+	worker->run = run;
+	worker->free_work = free_work;
+	worker->users = 1;
+	worker->fd = TAKE_FD(fd);
+	*ret_worker = worker;
+	return 0;
+}
+
+void worker_free(struct worker *worker)
+{
+	if (!worker || atomic_fetch_sub(&worker->users, 1) > 1)
+		return;
+	worker->free_work(worker->work);
+	close(worker->fd);
+	free(worker);
+}
+
+int worker_fd(const struct worker *worker)
+{
+	return worker->fd;
+}
+
+static void *run(void *arg)
+{
+	struct worker *worker = arg;
+
+	worker->run(worker->work);
+	atomic_store(&worker->state, DONE);
+	eventfd_write(worker->fd, 1);
+	worker_free(worker);
+	return NULL;
+}
+
+int worker_start(struct worker *worker, void *work)
+{
+	int err;
+
+	worker->work = work;
+	atomic_store(&worker->state, BUSY);
+	atomic_fetch_add(&worker->users, 1);
+	err = detached_run(run, worker, false);
+	if (!err)
+		return 0;
+	atomic_fetch_sub(&worker->users, 1);
+	atomic_store(&worker->state, IDLE);
+	worker->work = NULL;
+	return err;
+}
+
+bool worker_is_busy(const struct worker *worker)
+{
+	return atomic_load(&worker->state) == BUSY;
+}
+
+void worker_wait(const struct worker *worker)
+{
+	struct pollfd fd = { .fd = worker->fd, .events = POLLIN };
+
+	while (worker_is_busy(worker))
+		poll(&fd, 1, -1);
+}
+
+void *worker_take(struct worker *worker)
+{
+	eventfd_t count;
+
+	if (atomic_load(&worker->state) != DONE)
+		return NULL;
+	eventfd_read(worker->fd, &count);
+	atomic_store(&worker->state, IDLE);
+	return TAKE_PTR(worker->work);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Somebody who does one piece of work after the other, in a short-lived thread, and
+ * tells when it is done. The work knows all that it needs.
+ */
+#ifndef NETOBS_LIB_SINK_WORKER_H
+#define NETOBS_LIB_SINK_WORKER_H
+
+#include <stdbool.h>
+
+struct worker;
+
+/* @run does a piece of work, @free_work frees it. */
+int worker_new(void (*run)(void *work), void (*free_work)(void *work),
+	       struct worker **ret_worker);
+
+/* A piece of work that is under way is finished by whoever does it. NULL is fine. */
+void worker_free(struct worker *worker);
+
+/* Polls readable when there is something to be taken. */
+int worker_fd(const struct worker *worker);
+
+/* Takes @work over. Errors: as pthread_create(3), then it remains the caller's. */
+int worker_start(struct worker *worker, void *work);
+
+bool worker_is_busy(const struct worker *worker);
+
+/* Wait until it is not. */
+void worker_wait(const struct worker *worker);
+
+/* The work that is done, the caller's again; NULL: none is. */
+void *worker_take(struct worker *worker);
+
+#endif
