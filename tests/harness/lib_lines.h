@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* A sink of numbered records, in a directory of its own, and the lines they become. */
+#ifndef HARNESS_LIB_LINES_H
+#define HARNESS_LIB_LINES_H
+
+#include <netobs/sink.h>
+
+#include <limits.h>
+
+struct lines_fixture {
+	char dir[PATH_MAX / 2];
+	char path[PATH_MAX];
+	char spec[2 * PATH_MAX];
+	char logged[4096]; /* all lines */
+	struct netobs_sink *sink;
+};
+
+int lines_set_up(void **state);
+int lines_tear_down(void **state);
+
+#define lines_test(test) \
+	cmocka_unit_test_setup_teardown(test, lines_set_up, lines_tear_down)
+
+int try_open_sink(struct lines_fixture *f, const char *spec);
+
+/* @format: with one %s, for the path. */
+__attribute__((format(printf, 2, 0))) void open_sink(struct lines_fixture *f,
+						     const char *format);
+
+struct netobs_flow make_numbered_flow(uint64_t n);
+void write_flows(struct lines_fixture *f, uint64_t from, uint64_t to);
+
+struct netobs_sink_stats sink_stats_of(const struct lines_fixture *f);
+void assert_sink_identity(const struct lines_fixture *f);
+
+/* Lines are those of consecutive records; the number behind the last. */
+uint64_t check_lines(const char *text, uint64_t n);
+
+/* All of a file; the caller's. */
+char *read_text(const char *path);
+
+#endif
