@@ -1,19 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "log.h"
 
-#include <bpf/libbpf.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { LOG_LINE_MAX = 512 };
-
-/* Two contexts on two threads take turns; what they guard is libbpf's. */
-static pthread_mutex_t libbpf_lock = PTHREAD_MUTEX_INITIALIZER;
-static const struct log *libbpf_log;
-static libbpf_print_fn_t libbpf_hosts;
 
 void log_write(const struct log *log, int level, const char *format, ...)
 {
@@ -26,33 +17,4 @@ void log_write(const struct log *log, int level, const char *format, ...)
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
 	log->write(level, line, log->user);
-}
-
-/* One message may have many lines: the verifier's log is one. */
-static int print(enum libbpf_print_level level, const char *format, va_list args)
-{
-	char *text, *rest, *line;
-
-	if (level == LIBBPF_DEBUG || !libbpf_log->write ||
-	    vasprintf(&text, format, args) < 0)
-		return 0;
-	for (line = strtok_r(text, "\n", &rest); line;
-	     line = strtok_r(NULL, "\n", &rest))
-		log_debug(libbpf_log, "%s", line);
-	free(text);
-	return 0;
-}
-
-void log_borrow_libbpf(const struct log *log)
-{
-	pthread_mutex_lock(&libbpf_lock);
-	libbpf_log = log;
-	libbpf_hosts = libbpf_set_print(print);
-}
-
-void log_return_libbpf(void)
-{
-	libbpf_set_print(libbpf_hosts);
-	libbpf_log = NULL;
-	pthread_mutex_unlock(&libbpf_lock);
 }
