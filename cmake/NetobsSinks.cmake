@@ -11,11 +11,15 @@ target_link_libraries(netobs_sink_support PUBLIC Threads::Threads)
 set_target_properties(netobs_sink_support PROPERTIES POSITION_INDEPENDENT_CODE ON)
 netobs_target_flags(netobs_sink_support)
 
-# netobs_sink(KIND [SHARED directories of src/sinks] [LIBRARIES targets]). The objects
-# are a target of their own, for tests to link.
+# netobs_sink(KIND [SOURCES files, else those of src/sinks/KIND] [SHARED directories of
+# src/sinks] [LIBRARIES targets]). The objects are a target of their own, for tests to link.
 function(netobs_sink kind)
-	cmake_parse_arguments(SINK "" "" "SHARED;LIBRARIES" ${ARGN})
-	file(GLOB sources CONFIGURE_DEPENDS src/sinks/${kind}/*.c)
+	cmake_parse_arguments(SINK "" "" "SOURCES;SHARED;LIBRARIES" ${ARGN})
+	if(SINK_SOURCES)
+		set(sources ${SINK_SOURCES})
+	else()
+		file(GLOB sources CONFIGURE_DEPENDS src/sinks/${kind}/*.c)
+	endif()
 	foreach(directory ${SINK_SHARED})
 		file(GLOB shared CONFIGURE_DEPENDS src/sinks/${directory}/*.c)
 		list(APPEND sources ${shared})
@@ -42,3 +46,4 @@ endfunction()
 foreach(kind ${NETOBS_SINKS})
 	include(${PROJECT_SOURCE_DIR}/src/sinks/${kind}/sink.cmake OPTIONAL)
 endforeach()
+include(${PROJECT_SOURCE_DIR}/src/sinks/compress/compress.cmake)

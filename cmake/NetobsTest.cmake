@@ -83,6 +83,10 @@ function(netobs_c_program target source directory)
 	netobs_target_flags(${target})
 endfunction()
 
+# What is loaded is looked for beside the program.
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+file(CREATE_LINK ${PROJECT_BINARY_DIR}/netobs ${PROJECT_BINARY_DIR}/tests/netobs SYMBOLIC)
+
 function(netobs_c_tests label timeout)
 	netobs_test_sources(sources ${label}/test_*.c)
 	foreach(source ${sources})

@@ -43,8 +43,7 @@ static int json_open_sink(struct spec *spec, struct sink_host *host,
 	if (!state)
 		return -ENOMEM;
 	state->host = host;
-	err = spec_finish(spec);
-	err = err ?: line_out_open(&state->out, spec->target, host);
+	err = line_out_open(&state->out, spec, host);
 	if (err) {
 		free(state);
 		return err;
@@ -107,10 +106,18 @@ static int json_work(void *arg, bool flush)
 	}
 }
 
+static void json_counters(const void *arg, sink_counter_fn *take, void *ctx)
+{
+	const struct json_state *state = arg;
+
+	line_out_counters(&state->out, take, ctx);
+}
+
 const struct sink_module sink_json = {
 	.version = NETOBS_VERSION,
 	.kind = "json",
 	.open = json_open_sink,
 	.work = json_work,
 	.close = json_close_sink,
+	.counters = json_counters,
 };

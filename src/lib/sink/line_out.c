@@ -17,7 +17,7 @@
 
 enum { RETRY_MS = 1000 };
 
-static const char unix_prefix[] = "unix:";
+static const char unix_prefix[] = LINE_OUT_UNIX;
 
 static const char *name_of(const struct line_out *out)
 {
@@ -102,12 +102,11 @@ static void try_to_watch(struct line_out *out)
 			!out->host->ops->watch(out->host, out->fd, EPOLLERR);
 }
 
-int line_out_open(struct line_out *out, const char *target, struct sink_host *host)
+static int open_target(struct line_out *out, const char *target)
 {
-	int err;
+	struct sink_host *host = out->host;
+	int err = open_kind(out, target);
 
-	*out = (struct line_out){ .host = host, .fd = -1 };
-	err = open_kind(out, target);
 	if (err) {
 		log_error(host->log, "cannot write to %s: %s",
 			  target ?: name_of(out), strerror(-err));
@@ -116,6 +115,20 @@ int line_out_open(struct line_out *out, const char *target, struct sink_host *ho
 	}
 	try_to_watch(out);
 	return 0;
+}
+
+int line_out_open(struct line_out *out, struct spec *spec, struct sink_host *host)
+{
+	struct roll_options options;
+	bool is_rotated = roll_parse(spec, &options);
+	int err = spec_finish(spec);
+
+	*out = (struct line_out){ .host = host, .fd = -1 };
+	if (err)
+		return err;
+	if (is_rotated)
+		return roll_open(spec->target, &options, host, &out->roll);
+	return open_target(out, spec->target);
 }
 
 static void let_go(struct line_out *out)
@@ -130,6 +143,8 @@ static void let_go(struct line_out *out)
 
 void line_out_close(struct line_out *out)
 {
+	roll_close(out->roll);
+	out->roll = NULL;
 	let_go(out);
 	free(out->path);
 	out->path = NULL;
@@ -139,13 +154,7 @@ void line_out_close(struct line_out *out)
 
 static void note_error(struct line_out *out, int err)
 {
-	if (err && err != out->error)
-		log_error(out->host->log, "cannot write to %s: %s; trying again",
-			  name_of(out), strerror(-err));
-	if (!err && out->error)
-		log_info(out->host->log, "%s can be written to again",
-			 name_of(out));
-	out->error = err;
+	fault_note(&out->fault, out->host->log, name_of(out), err);
 }
 
 /* -EAGAIN, or what is final. */
@@ -183,6 +192,8 @@ enum line_out_state line_out_prepare(struct line_out *out)
 {
 	int err;
 
+	if (out->roll)
+		return roll_prepare(out->roll);
 	if (out->fd >= 0)
 		return LINE_OUT_READY;
 	err = connect_socket(out);
@@ -204,6 +215,8 @@ ssize_t line_out_write(struct line_out *out, const char *bytes, size_t len)
 {
 	ssize_t n;
 
+	if (out->roll)
+		return roll_write(out->roll, bytes, len);
 	if (out->is_pipe)
 		len = whole_lines(bytes, len);
 	do {
@@ -229,6 +242,8 @@ int line_out_rest(struct line_out *out)
 {
 	struct pollfd fd = { .fd = out->fd };
 
+	if (out->roll)
+		roll_rest(out->roll);
 	if (!out->can_wait)
 		return 0;
 	out->host->ops->watch(out->host, out->fd, EPOLLERR);
@@ -236,4 +251,11 @@ int line_out_rest(struct line_out *out)
 		return 0;
 	fail(out, -EPIPE);
 	return out->kind == LINE_OUT_STDOUT ? -EPIPE : 0;
+}
+
+void line_out_counters(const struct line_out *out, sink_counter_fn *take,
+		       void *ctx)
+{
+	if (out->roll)
+		roll_counters(out->roll, take, ctx);
 }

@@ -6,11 +6,17 @@
 #ifndef NETOBS_LIB_SINK_LINE_OUT_H
 #define NETOBS_LIB_SINK_LINE_OUT_H
 
+#include "fault.h"
 #include "module.h"
+#include "line_state.h"
+#include "roll.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+
+/* What the target of a socket starts with. */
+#define LINE_OUT_UNIX "unix:"
 
 enum line_out_kind { LINE_OUT_STDOUT, LINE_OUT_FILE, LINE_OUT_SOCKET };
 
@@ -23,33 +29,32 @@ struct line_out {
 	bool is_socket; /* also standard output may be one */
 	bool is_pipe;	/* or a terminal */
 	bool can_wait;	/* epoll takes it */
-	int error;	/* it was logged */
+	struct fault fault;
+	struct roll *roll; /* NULL: it is not rotated, and all of this counts */
 };
 
 /*
- * @target: NULL: standard output; unix:PATH: the socket, which need not be there
- * yet; else a file, which is made, or emptied. Errors: as open(2); they are logged.
+ * @spec: its target: none: standard output; unix:PATH: the socket, which need not be
+ * there yet; else a file, which is made, or emptied, or rotated as the options say.
+ * Errors: -EINVAL, or as open(2); they are logged.
  */
-int line_out_open(struct line_out *out, const char *target,
+int line_out_open(struct line_out *out, struct spec *spec,
 		  struct sink_host *host);
 
 void line_out_close(struct line_out *out);
 
-enum line_out_state {
-	LINE_OUT_AWAY, /* the sink is called again when that may have changed */
-	LINE_OUT_READY,
-	LINE_OUT_NEW, /* ready, but for somebody else than before */
-};
-
 enum line_out_state line_out_prepare(struct line_out *out);
 
 /*
- * Bytes that were taken; -EAGAIN: none, and the sink is called again; others: what
+ * @bytes: whole lines, or the rest of them. Bytes that were taken; -EAGAIN: none, and the sink is called again; others: what
  * failed for good.
  */
 ssize_t line_out_write(struct line_out *out, const char *bytes, size_t len);
 
 /* There is nothing to be written now. 0, or what failed for good meanwhile. */
 int line_out_rest(struct line_out *out);
+
+void line_out_counters(const struct line_out *out, sink_counter_fn *take,
+		       void *ctx);
 
 #endif

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "fault.h"
+
+#include <string.h>
+
+void fault_note(struct fault *fault, const struct log *log, const char *name,
+		int err)
+{
+	if (err && err != fault->err)
+		log_error(log, "cannot write to %s: %s; trying again", name,
+			  strerror(-err));
+	if (!err && fault->err)
+		log_info(log, "%s can be written to again", name);
+	fault->err = err;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* An error is told once when it begins, and when it is over. */
+#ifndef NETOBS_LIB_SINK_FAULT_H
+#define NETOBS_LIB_SINK_FAULT_H
+
+#include "log.h"
+
+struct fault {
+	int err; /* 0: there is none */
+};
+
+/* What @name could be done with now: 0, or -errno. */
+void fault_note(struct fault *fault, const struct log *log, const char *name,
+		int err);
+
+#endif

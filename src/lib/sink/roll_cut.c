@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "roll_cut.h"
+
+#include "compressor.h"
+#include "util.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { CHUNK = 8 << 10 };
+
+const char *roll_suffix(int fd)
+{
+	char head[4] = "";
+
+	if (pread(fd, head, sizeof(head), 0) < 0)
+		return "";
+	if (!memcmp(head, gzip_head, sizeof(head)))
+		return ".gz";
+	return memcmp(head, zstd_head, sizeof(head)) ? "" : ".zst";
+}
+
+/* The end of the last whole piece. */
+static int end_of_pieces(int fd, uint64_t size, uint64_t *ret_end)
+{
+	uint64_t at = 0;
+
+	for (;;) {
+		char head[PIECE_HEAD] = { 0 };
+		uint64_t len;
+
+		if (pread(fd, head, sizeof(head), (off_t)at) < 0)
+			return -errno;
+		len = piece_len(head);
+		if (!len || len > size - at)
+			break;
+		at += len;
+	}
+	*ret_end = at;
+	return 0;
+}
+
+/* The end of the last whole line. */
+static int end_of_lines(int fd, uint64_t size, uint64_t *ret_end)
+{
+	char chunk[CHUNK];
+
+	for (uint64_t end = size; end;) {
+		uint64_t start = (end - 1) / CHUNK * CHUNK;
+		ssize_t n = pread(fd, chunk, end - start, (off_t)start);
+		const char *newline;
+
+		if (n < 0)
+			return -errno;
+		newline = memrchr(chunk, '\n', (size_t)n);
+		if (newline) {
+			*ret_end = start + (uint64_t)(newline + 1 - chunk);
+			return 0;
+		}
+		end = start;
+	}
+	*ret_end = 0;
+	return 0;
+}
+
+int roll_cut(int fd, uint64_t *ret_size)
+{
+	struct stat info;
+	uint64_t size, end;
+	int err;
+
+	if (fstat(fd, &info))
+		return -errno;
+	size = (uint64_t)info.st_size;
+	err = *roll_suffix(fd) ? end_of_pieces(fd, size, &end) :
+				 end_of_lines(fd, size, &end);
+	if (err)
+		return err;
+	if (end < size && ftruncate(fd, (off_t)end))
+		return -errno;
+	*ret_size = end;
+	return 0;
+}

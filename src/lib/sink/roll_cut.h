@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What is whole of a file of lines, or of compressed pieces of lines. */
+#ifndef NETOBS_LIB_SINK_ROLL_CUT_H
+#define NETOBS_LIB_SINK_ROLL_CUT_H
+
+#include <stdint.h>
+
+/* How it is compressed: ".gz", ".zst" or "". */
+const char *roll_suffix(int fd);
+
+/* Cut off what a crash has torn at its end. Errors: as pread(2), ftruncate(2). */
+int roll_cut(int fd, uint64_t *ret_size);
+
+#endif

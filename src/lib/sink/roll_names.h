@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * The names of a file that is rotated. What is written to DIR/flows.json goes to
+ *
+ *   flows.json.part                        while it is written
+ *   flows-20261121T164500Z.json.part       until it is on the disk
+ *   flows-20261121T164500Z.json            then
+ *   flows-20261121T164500Z_001.json        if there is one of that name
+ *
+ * with .gz or .zst before .part. The time is that of its first record's writing, UTC.
+ * In alphabetical order the names are in order of time.
+ */
+#ifndef NETOBS_LIB_SINK_ROLL_NAMES_H
+#define NETOBS_LIB_SINK_ROLL_NAMES_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <time.h>
+
+#define ROLL_PART ".part"
+
+struct roll_names {
+	char dir[PATH_MAX]; /* absolute */
+	char stem[NAME_MAX], extension[NAME_MAX];
+	char part[NAME_MAX + 1]; /* flows.json.part */
+};
+
+typedef char roll_name[NAME_MAX + 1];
+
+/* -EISDIR: @path is of a directory; -ENAMETOOLONG. */
+int roll_names_init(struct roll_names *names, const char *path);
+
+/* The final name, number 0. @suffix: ".gz", ".zst" or "". */
+void roll_names_make(const struct roll_names *names, time_t start,
+		     const char *suffix, roll_name ret_name);
+
+/* The same final name with another number. */
+void roll_names_number(const struct roll_names *names, const char *name,
+		       unsigned int number, roll_name ret_name);
+
+/* Whether it is a final name, with @tail behind. */
+bool roll_names_match(const struct roll_names *names, const char *name,
+		      const char *tail);
+
+#endif
