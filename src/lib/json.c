@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "json.h"
 
-#include <arpa/inet.h>
-#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <netinet/in.h>
@@ -67,29 +65,59 @@ void json_close(struct json *json, char bracket)
 
 void json_key(struct json *json, const char *key)
 {
-	separate(json);
-	put_byte(json, '"');
-	put(json, key, strlen(key));
-	put(json, "\":", 2);
+	size_t len = strlen(key);
+	char *to = json->pos;
+
+	/* In one go: half of what a record takes is keys. */
+	if (json->overflow || (size_t)(json->end - to) < len + 4) {
+		json->overflow = true;
+		return;
+	}
+	if (json->comma)
+		*to++ = ',';
+	*to++ = '"';
+	memcpy(to, key, len);
+	to += len;
+	*to++ = '"';
+	*to++ = ':';
+	json->pos = to;
 	json->comma = false;
 }
+
+static const char pairs[] =
+	"00010203040506070809101112131415161718192021222324252627282930313233"
+	"34353637383940414243444546474849505152535455565758596061626364656667"
+	"6869707172737475767778798081828384858687888990919293949596979899";
 
 /* Digits of @value, right-aligned before @end; returns the first. */
 static char *digits(uint64_t value, char *end)
 {
-	do {
-		*--end = (char)('0' + value % 10);
-		value /= 10;
-	} while (value);
+	for (; value >= 100; value /= 100) {
+		end -= 2;
+		memcpy(end, pairs + value % 100 * 2, 2);
+	}
+	if (value >= 10) {
+		end -= 2;
+		memcpy(end, pairs + value * 2, 2);
+		return end;
+	}
+	*--end = (char)('0' + value);
 	return end;
 }
 
 void json_u64(struct json *json, uint64_t value)
 {
-	char buf[20], *end = buf + sizeof(buf), *first = digits(value, end);
+	enum { MOST = 20 };
+	char buf[2 * MOST], *end = buf + MOST, *first = digits(value, end);
 
 	separate(json);
-	put(json, first, (size_t)(end - first));
+	if (json->overflow || json->end - json->pos < MOST) {
+		put(json, first, (size_t)(end - first));
+		return;
+	}
+	/* A length that the compiler knows: the rest is written over. */
+	memcpy(json->pos, first, MOST);
+	json->pos += end - first;
 }
 
 void json_i64(struct json *json, int64_t value)
@@ -207,20 +235,65 @@ static void put_ipv4(struct json *json, const uint8_t ip[4])
 	put(json, p, (size_t)(text + sizeof(text) - p));
 }
 
+/* Where the longest run of groups that are 0 is, if it has two or more. */
+static void find_zeros(const uint16_t groups[8], int *ret_start, int *ret_end)
+{
+	*ret_start = *ret_end = -1;
+	for (int i = 0; i < 8; i++) {
+		int start = i;
+
+		while (i < 8 && !groups[i])
+			i++;
+		if (i - start >= 2 && i - start > *ret_end - *ret_start) {
+			*ret_start = start;
+			*ret_end = i;
+		}
+	}
+}
+
+static char *put_group(char *to, uint16_t group)
+{
+	int shift = group > 0xfff ? 12 : group > 0xff ? 8 : group > 0xf ? 4 : 0;
+
+	for (; shift >= 0; shift -= 4)
+		*to++ = hex[group >> shift & 15];
+	return to;
+}
+
+/* RFC 5952, section 4. */
+static void put_ipv6(struct json *json, const uint8_t ip[16])
+{
+	char text[INET6_ADDRSTRLEN], *to = text;
+	uint16_t groups[8];
+	int start, end;
+
+	for (int i = 0; i < 8; i++)
+		groups[i] = (uint16_t)(ip[2 * i] << 8 | ip[2 * i + 1]);
+	find_zeros(groups, &start, &end);
+	for (int i = 0; i < 8; i++) {
+		if (i == start) {
+			*to++ = ':';
+			*to++ = ':';
+			i = end;
+			if (i == 8)
+				break;
+		} else if (i) {
+			*to++ = ':';
+		}
+		to = put_group(to, groups[i]);
+	}
+	put(json, text, (size_t)(to - text));
+}
+
 void json_ip(struct json *json, const uint8_t ip[16])
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
-	char text[INET6_ADDRSTRLEN];
 
 	separate(json);
 	put_byte(json, '"');
-	if (!memcmp(ip, mapped, sizeof(mapped))) {
+	if (!memcmp(ip, mapped, sizeof(mapped)))
 		put_ipv4(json, ip + sizeof(mapped));
-	} else {
-		const char *done = inet_ntop(AF_INET6, ip, text, sizeof(text));
-
-		assert(done);
-		put(json, done, strlen(done));
-	}
+	else
+		put_ipv6(json, ip);
 	put_byte(json, '"');
 }
