@@ -10,11 +10,15 @@ static const char *const outputs[] = { "table", "json", NULL };
 static const char *const distributions[] = { "uniform", "zipf", NULL };
 static const char *const cpu_choices[] = { "1", "all", NULL };
 
+static const char *const benches[] = { "datapath", "drain", "export", NULL };
+
 static const struct args_option options[] = {
 	{ 'o', "output", ARGS_CHOICE, offsetof(struct config, output),
 	  "table|json", outputs, "for people (default) or for programs" },
 	{ 0, "flows", ARGS_STRING, offsetof(struct config, flows), "LIST", NULL,
 	  "numbers of flows, such as 1,1024" },
+	{ 0, "records", ARGS_NUMBER32, offsetof(struct config, records), "N",
+	  NULL, "export: records of a round (1000000; with --quick 200000)" },
 	{ 0, "rounds", ARGS_NUMBER32, offsetof(struct config, rounds), "N",
 	  NULL, "measure each case N times (5; with --quick 3)" },
 	{ 0, "quick", ARGS_SWITCH, offsetof(struct config, quick), NULL, NULL,
@@ -35,15 +39,19 @@ static const struct args_option options[] = {
 
 static const struct args_command command = {
 	.name = "bench",
-	.operands = "[datapath|drain]",
+	.operands = "[datapath|drain|export [SPEC...]]",
 	.summary = "Measure on this host what netobs costs; no interface is touched",
 	.options = options,
 	.positional =
-		"the benchmarks are datapath and drain, named before the options",
-	.notes = "datapath  ns per packet, of netobs and of other designs of a flow store:\n"
-		 "          empty, parse, ringbuf, hash, hash_spinlock, percpu_hash, array,\n"
-		 "          percpu_array, netobs (the default benchmark)\n"
-		 "drain     ns per flow from the kernel's table to records, and memory\n",
+		"the benchmarks are datapath, drain and export, named before the options",
+	.operand_list = offsetof(struct config, specs),
+	.notes =
+		"datapath  ns per packet, of netobs and of other designs of a flow store:\n"
+		"          empty, parse, ringbuf, hash, hash_spinlock, percpu_hash, array,\n"
+		"          percpu_array, netobs (the default benchmark)\n"
+		"drain     ns per flow from the kernel's table to records, and memory\n"
+		"export    records/s through sinks, such as 'json:/dev/null' or\n"
+		"          'kafka://HOST/TOPIC'; without a SPEC, what needs no collector\n",
 };
 
 static int find_design(const char *name, size_t len)
@@ -122,17 +130,26 @@ static bool parse_flows(struct config *config)
 /* The option, if any, that this benchmark does not have. */
 static const char *find_foreign(const struct config *config)
 {
-	if (config->bench == BENCH_DATAPATH)
-		return NULL;
-	if (config->stores)
-		return "--stores";
-	if (config->distribution != CHOICE_ALL)
-		return "--distribution";
-	if (config->cpus != CHOICE_ALL)
-		return "--cpus";
-	if (config->csv_path)
-		return "--csv";
-	return config->plot_path ? "--plot" : NULL;
+	const bool is_datapath = config->bench == BENCH_DATAPATH,
+		   is_export = config->bench == BENCH_EXPORT;
+	const struct {
+		const char *name;
+		bool is_given, is_known;
+	} rules[] = {
+		{ "--flows", config->flows, !is_export },
+		{ "--records", config->records, is_export },
+		{ "--stores", config->stores, is_datapath },
+		{ "--distribution", config->distribution != CHOICE_ALL,
+		  is_datapath },
+		{ "--cpus", config->cpus != CHOICE_ALL, is_datapath },
+		{ "--csv", config->csv_path, is_datapath },
+		{ "--plot", config->plot_path, is_datapath },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
+		if (rules[i].is_given && !rules[i].is_known)
+			return rules[i].name;
+	return NULL;
 }
 
 static void set_defaults(struct config *config)
@@ -146,6 +163,8 @@ static void set_defaults(struct config *config)
 					   ARRAY_SIZE(datapath);
 	memcpy(config->flow_counts, is_drain ? drain : datapath,
 	       config->n_flow_counts * sizeof(uint32_t));
+	if (!config->records)
+		config->records = config->quick ? 200000 : 1000000;
 	if (!config->rounds)
 		config->rounds = config->quick ? 3 : 5;
 }
@@ -155,7 +174,13 @@ static bool understand(struct config *config)
 	const char *foreign = find_foreign(config);
 
 	if (foreign) {
-		args_complain(&command, "drain has no option %s", foreign);
+		args_complain(&command, "%s has no option %s",
+			      benches[config->bench], foreign);
+		return false;
+	}
+	if (config->bench != BENCH_EXPORT && config->specs.n) {
+		args_complain(&command, "'%s': %s", config->specs.items[0],
+			      command.positional);
 		return false;
 	}
 	set_defaults(config);
@@ -166,16 +191,23 @@ static bool understand(struct config *config)
 enum args_result config_parse(int argc, char **argv, struct config *ret_config)
 {
 	struct config config = { .distribution = CHOICE_ALL, .cpus = CHOICE_ALL };
-	bool is_named = argc > 1 && (!strcmp(argv[1], "datapath") ||
-				     !strcmp(argv[1], "drain"));
+	int bench;
+	bool is_named = argc > 1 && !value_choice(benches, argv[1], &bench);
 	enum args_result result;
 
-	if (is_named && !strcmp(argv[1], "drain"))
-		config.bench = BENCH_DRAIN;
+	if (is_named)
+		config.bench = bench;
 	result = args_parse(&command, argc - is_named, argv + is_named, &config);
 	if (result == ARGS_RUN && !understand(&config))
 		result = ARGS_WRONG;
 	if (result == ARGS_RUN)
 		*ret_config = config;
+	else
+		config_clear(&config);
 	return result;
+}
+
+void config_clear(struct config *config)
+{
+	args_list_clear(&config->specs);
 }

@@ -14,7 +14,7 @@ enum bench_output { OUTPUT_TABLE, OUTPUT_JSON };
 enum { CHOICE_ALL = -1 };
 
 struct config {
-	enum { BENCH_DATAPATH, BENCH_DRAIN } bench;
+	enum { BENCH_DATAPATH, BENCH_DRAIN, BENCH_EXPORT } bench;
 	int output;
 	int distribution; /* 0 uniform, 1 Zipf */
 	int cpus;	  /* 0 one, 1 all */
@@ -22,6 +22,8 @@ struct config {
 	const char *flows;
 	const char *csv_path;
 	const char *plot_path;
+	struct args_list specs; /* of sinks */
+	uint32_t records;
 	uint32_t rounds;
 	bool quick;
 
@@ -31,7 +33,8 @@ struct config {
 	uint32_t flow_counts[FLOW_COUNTS_MAX];
 };
 
-/* ARGS_RUN: @ret_config is complete. */
+/* ARGS_RUN: @ret_config is complete, and to be cleared. */
 enum args_result config_parse(int argc, char **argv, struct config *ret_config);
+void config_clear(struct config *config);
 
 #endif

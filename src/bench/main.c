@@ -5,6 +5,7 @@
  */
 #include "datapath.h"
 #include "drain.h"
+#include "export.h"
 #include "file.h"
 #include "plot.h"
 #include "stop.h"
@@ -59,6 +60,12 @@ static int open_and_run_datapath(const struct config *config)
 	return err;
 }
 
+static int (*const benches[])(const struct config *config) = {
+	[BENCH_DATAPATH] = open_and_run_datapath,
+	[BENCH_DRAIN] = drain_run,
+	[BENCH_EXPORT] = export_run,
+};
+
 int main(int argc, char **argv)
 {
 	struct config config;
@@ -72,12 +79,14 @@ int main(int argc, char **argv)
 	case ARGS_WRONG:
 		return EXIT_USAGE;
 	}
-	if (config.plot_path && plot_check() < 0)
+	if (config.plot_path && plot_check() < 0) {
+		config_clear(&config);
 		return EXIT_FAILED;
+	}
 	libbpf_set_print(NULL);
 	stop_catch();
-	err = config.bench == BENCH_DRAIN ? drain_run(&config) :
-					    open_and_run_datapath(&config);
+	err = benches[config.bench](&config);
+	config_clear(&config);
 	if (fflush(stdout) && errno != EPIPE) {
 		fprintf(stderr, "netobsctl bench: standard output: %s\n",
 			strerror(errno));

@@ -252,6 +252,24 @@ static void fill_tables(const struct args_command *command,
 		(struct option){ "help", no_argument, NULL, LONG_HELP };
 }
 
+static enum args_result take_operands(const struct args_command *command,
+				      int argc, char **argv, void *config)
+{
+	for (int i = optind; i < argc; i++) {
+		void *list = (char *)config + command->operand_list;
+		int err = command->operand_list ? list_add(list, argv[i]) :
+						  -EINVAL;
+
+		if (!err)
+			continue;
+		args_complain(command, "'%s': %s", argv[i],
+			      err == -EINVAL ? command->positional :
+					       strerror(-err));
+		return ARGS_WRONG;
+	}
+	return ARGS_RUN;
+}
+
 enum args_result args_parse(const struct args_command *command, int argc,
 			    char **argv, void *config)
 {
@@ -277,10 +295,5 @@ enum args_result args_parse(const struct args_command *command, int argc,
 		if (result != ARGS_RUN)
 			return result;
 	}
-	if (optind < argc) {
-		args_complain(command, "'%s': %s", argv[optind],
-			      command->positional);
-		return ARGS_WRONG;
-	}
-	return ARGS_RUN;
+	return take_operands(command, argc, argv, config);
 }

@@ -48,6 +48,7 @@ struct args_command {
 	const char *summary;
 	const struct args_option *options; /* up to one without a name */
 	const char *positional;		   /* why an operand is refused */
+	size_t operand_list; /* offset of a struct args_list to take them; 0: none */
 	const char *notes; /* printed after the options, or NULL */
 };
 

@@ -5,22 +5,40 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+/* The directory that this code is in; false: nobody knows. */
+static bool find_own_dir(char dir[PATH_MAX])
+{
+	Dl_info self;
+	char *slash;
+	ssize_t len;
+
+	if (!dladdr(__func__, &self) || !self.dli_fname)
+		return false;
+	len = snprintf(dir, PATH_MAX, "%s", self.dli_fname);
+	/* In a program itself, that is the name it was called by. */
+	if (!strchr(self.dli_fname, '/'))
+		len = readlink("/proc/self/exe", dir, PATH_MAX - 1);
+	if (len < 0 || len >= PATH_MAX)
+		return false;
+	dir[len] = '\0';
+	slash = strrchr(dir, '/');
+	if (slash)
+		*slash = '\0';
+	return slash;
+}
+
 /* Beside this library, as in a build directory or a package; else as configured. */
 static void *load(const char *name)
 {
-	char path[PATH_MAX];
-	Dl_info self;
+	char dir[PATH_MAX], path[PATH_MAX + 64];
 
-	if (dladdr(__func__, &self) && self.dli_fname) {
-		const char *slash = strrchr(self.dli_fname, '/');
-		int dir = slash ? (int)(slash - self.dli_fname) : 1;
-
-		snprintf(path, sizeof(path), "%.*s/netobs/%s.so", dir,
-			 slash ? self.dli_fname : ".", name);
+	if (find_own_dir(dir)) {
+		snprintf(path, sizeof(path), "%s/netobs/%s.so", dir, name);
 		if (!access(path, F_OK))
 			return dlopen(path,
 				      RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "export_subject.h"
+
+#include "stop.h"
+#include "util.h"
+
+#include <netobs/sink.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+	STEP = 1024,	      /* records between two looks at the clock */
+	BUDGET_MS = 10000,    /* of a round: no more records after that */
+	WAIT_MS = 10000,      /* for the other side to take the first one */
+	REST_MS = 30000,      /* for it to take the last one */
+	BEHIND_MAX = 8 << 20, /* bytes that may wait for it */
+	ENCODED_MAX = 16 << 10,
+};
+
+static size_t encode_json(const struct netobs_flow *flow, char *buf)
+{
+	return (size_t)netobs_flow_json(flow, buf, NETOBS_FLOW_JSON_MAX);
+}
+
+/* The mock cluster is librdkafka's own, and answers as brokers do. */
+const struct export_subject export_subjects[] = {
+	{ .name = "null", .spec = "null" },
+	{ .name = "json", .spec = "json:/dev/null" },
+	{ .name = "json-encoding", .encode = encode_json },
+	{ .name = "ipfix", .spec = "ipfix:file:/dev/null", .is_optional = true },
+	{ .name = "kafka",
+	  .spec = "kafka://127.0.0.1:9092/netobs?rdkafka.test.mock.num.brokers=1",
+	  .is_optional = true },
+};
+const size_t n_export_subjects = ARRAY_SIZE(export_subjects);
+
+/* ---- Time ---------------------------------------------------------------------- */
+
+static int64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
+}
+
+struct stopwatch {
+	int64_t wall_ns, cpu_ns;
+};
+
+static struct stopwatch start_stopwatch(void)
+{
+	return (struct stopwatch){ clock_ns(CLOCK_MONOTONIC),
+				   clock_ns(CLOCK_PROCESS_CPUTIME_ID) };
+}
+
+static bool is_over(const struct stopwatch *start)
+{
+	return clock_ns(CLOCK_MONOTONIC) - start->wall_ns >
+	       BUDGET_MS * NSEC_PER_MSEC;
+}
+
+static struct export_sample stop_stopwatch(const struct stopwatch *start,
+					   uint64_t records)
+{
+	struct stopwatch end = start_stopwatch();
+
+	return (struct export_sample){
+		.records = records,
+		.wall_ns = (double)(end.wall_ns - start->wall_ns) / records,
+		.cpu_ns = (double)(end.cpu_ns - start->cpu_ns) / records,
+	};
+}
+
+/* ---- Only encoding -------------------------------------------------------------- */
+
+static int measure_encoding(const struct export_subject *subject,
+			    const struct export_load *load,
+			    struct export_sample *ret_sample)
+{
+	static char buf[ENCODED_MAX];
+	struct stopwatch start = start_stopwatch();
+	uint32_t n = 0;
+
+	while (n < load->records) {
+		subject->encode(&load->flows[n % EXPORT_FLOWS], buf);
+		if (++n % STEP)
+			continue;
+		if (stop_requested())
+			return -EINTR;
+		if (is_over(&start))
+			break;
+	}
+	*ret_sample = stop_stopwatch(&start, n);
+	return 0;
+}
+
+/* ---- Through a sink --------------------------------------------------------------- */
+
+struct words {
+	char *text;
+	size_t size;
+};
+
+static void keep_words(int level, const char *message, void *user)
+{
+	struct words *words = user;
+
+	(void)level;
+	snprintf(words->text, words->size, "%s", message);
+}
+
+static struct netobs_sink_stats stats_of(const struct netobs_sink *sink)
+{
+	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
+
+	netobs_sink_stats_get(sink, &stats);
+	return stats;
+}
+
+/* Until the other side has caught up. */
+static int wait_for_room(struct netobs_sink *sink)
+{
+	while (stats_of(sink).spool_bytes > BEHIND_MAX) {
+		struct pollfd fd = { .fd = netobs_sink_fd(sink),
+				     .events = POLLIN };
+		int err;
+
+		if (stop_requested())
+			return -EINTR;
+		if (!poll(&fd, 1, WAIT_MS))
+			return -ETIMEDOUT;
+		err = netobs_sink_dispatch(sink);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int write_all(struct netobs_sink *sink, const struct export_load *load,
+		     const struct stopwatch *start, uint64_t *ret_records)
+{
+	uint32_t n = 0;
+
+	while (n < load->records) {
+		int err;
+
+		netobs_sink_write(sink, &load->flows[n % EXPORT_FLOWS]);
+		if (++n % STEP)
+			continue;
+		err = stop_requested() ? -EINTR : wait_for_room(sink);
+		if (err)
+			return err;
+		if (is_over(start))
+			break;
+	}
+	*ret_records = n;
+	return 0;
+}
+
+static uint64_t count_dropped(const struct netobs_sink *sink)
+{
+	struct netobs_sink_stats stats = stats_of(sink);
+	uint64_t dropped = 0;
+
+	for (int i = 0; i < NETOBS_SINK_DROPS; i++)
+		dropped += stats.dropped[i].records;
+	return dropped;
+}
+
+/* The first record opens connections: it does not count. */
+static int measure_sink(struct netobs_sink *sink, const struct export_load *load,
+			struct export_sample *ret_sample)
+{
+	struct stopwatch start;
+	uint64_t records = 0;
+	int err;
+
+	netobs_sink_write(sink, load->flows);
+	err = netobs_sink_drain(sink, WAIT_MS);
+	if (err)
+		return err;
+	start = start_stopwatch();
+	err = write_all(sink, load, &start, &records);
+	err = err ?: netobs_sink_drain(sink, REST_MS);
+	if (err)
+		return err;
+	if (count_dropped(sink))
+		return -ENOBUFS;
+	*ret_sample = stop_stopwatch(&start, records);
+	return 0;
+}
+
+int export_measure(const struct export_subject *subject,
+		   const struct export_load *load,
+		   struct export_sample *ret_sample, char *why, size_t why_size)
+{
+	struct words words = { why, why_size };
+	const struct netobs_sink_opts opts = { .sz = sizeof(opts),
+					       .on_log = keep_words,
+					       .user = &words };
+	struct netobs_sink *sink;
+	int err;
+
+	if (!subject->spec)
+		return measure_encoding(subject, load, ret_sample);
+	*why = '\0';
+	err = netobs_sink_open(subject->spec, &opts, &sink);
+	if (!err) {
+		err = measure_sink(sink, load, ret_sample);
+		netobs_sink_close(sink);
+	}
+	if (err && !*why)
+		snprintf(why, why_size, "%s", strerror(-err));
+	return err;
+}
