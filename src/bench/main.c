@@ -92,5 +92,7 @@ int main(int argc, char **argv)
 			strerror(errno));
 		return EXIT_FAILED;
 	}
+	if (err == -EINVAL && config.bench == BENCH_EXPORT)
+		return EXIT_USAGE; /* a sink's spec is wrong */
 	return err ? EXIT_FAILED : EXIT_FINE;
 }

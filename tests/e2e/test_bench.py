@@ -4,6 +4,7 @@
 
 import csv
 import fcntl
+import glob
 import json
 import os
 import pty
@@ -158,6 +159,54 @@ class Bench(lab.LabTest):
             self.assertGreater(result["kernel_bytes"], 64 * result["flows"])
         self.assertIn("kernel MiB", self.bench("drain", "--flows", "100", "--rounds", "1"))
 
+    def export(self, *arguments):
+        return json.loads(self.bench("export", "-o", "json", "--records", "3000",
+                                     "--rounds", "2", *arguments))
+
+    def check_export(self, found):
+        self.check_head(found, 2)
+        self.assertEqual(3000, found["records"])
+        for result in found["results"]:
+            cpu = result["cpu_ns_per_record"]
+            self.assertGreater(result["records_per_s"], 0)
+            self.assertGreater(result["cpu_ns_min"], 0)
+            self.assertLessEqual(result["cpu_ns_min"], cpu)
+            self.assertLessEqual(cpu, result["cpu_ns_max"])
+
+    def test_export(self):
+        found = self.export()
+        self.check_export(found)
+        measured = {result["sink"]: result for result in found["results"]}
+        absent = {result["sink"] for result in found["absent"]}
+        self.assertLessEqual({"null", "json", "json-encoding"}, measured.keys())
+        self.assertIn("ipfix", measured.keys() | absent)
+        self.assertIn("kafka", measured.keys() | absent)
+        self.assertFalse(measured.keys() & absent)
+        self.assertEqual(0, measured["null"]["cpu_ns_over_null"])
+        self.assertGreater(measured["json"]["cpu_ns_over_null"], 0)
+        text = self.bench("export", "--records", "1000", "--rounds", "1", "null")
+        for word in ("records/s", "over null", os.uname().release):
+            self.assertIn(word, text)
+
+    def test_export_until_all_is_delivered(self):
+        path = self.lab.path("flows.json")
+        spec = f"json:{path}?rotate.bytes=1G"
+        found = self.export(spec, "null")
+        self.check_export(found)
+        self.assertEqual([spec, "null"], [r["sink"] for r in found["results"]])
+        self.assertEqual([], found["absent"])
+        records = [json.loads(line) for file in glob.glob(self.lab.path("flows-*"))
+                   for line in open(file, encoding="utf-8")]
+        # Each of the two rounds sends one ahead, to open connections.
+        self.assertEqual(2 * 3001, len(records))
+        self.assertEqual({2048, 34525}, {record["Etype"] for record in records})
+
+    def test_export_to_nobody(self):
+        self.refuse(FAILED, ["nosuch"], "export", "json:/nosuch/x")
+        self.refuse(FAILED, ["socket"], "export", f"json:unix:{self.lab.path('socket')}")
+        self.refuse(USAGE, ["fish"], "export", "fish")
+        self.refuse(USAGE, ["x=1"], "export", "json?x=1")
+
     def test_wrong_options(self):
         for arguments, words in (
                 (["fish"], ["fish", "datapath", "drain"]),
@@ -166,6 +215,10 @@ class Bench(lab.LabTest):
                 (["drain", "--stores", "hash"], ["drain", "--stores"]),
                 (["drain", "--cpus", "1"], ["drain", "--cpus"]),
                 (["drain", "--plot", "x.svg"], ["drain", "--plot"]),
+                (["drain", "--records", "1"], ["drain", "--records"]),
+                (["drain", "null"], ["null", "export"]),
+                (["export", "--flows", "1"], ["export", "--flows"]),
+                (["export", "--records", "0"], ["--records"]),
                 (["--stores", "hash,fish"], ["--stores", "fish"]),
                 (["--stores", "hash,"], ["--stores"]),
                 (["--flows", "1,0"], ["--flows"]),

@@ -1,0 +1,165 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""Files of JSON lines that are rotated: nothing is lost, nothing is half done."""
+
+import glob
+import json
+import os
+import re
+import signal
+
+import lab
+import observer
+import traffic
+
+NAME = re.compile(r"flows-\d{8}T\d{6}Z(_\d{3})?\.json(\.gz|\.zst)?$")
+UNPACK = {"none": ["cat"], "gzip": ["gzip", "-dc"], "zstd": ["zstd", "-dcq"]}
+FLOWS = 12000
+
+
+class Rotation(lab.LabTest):
+    def setUp(self):
+        super().setUp()
+        self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
+        self.lab.wire(self.a, "eth0", ["192.0.2.1/24"], self.b, "eth0",
+                      ["192.0.2.2/24"])
+        self.dir = self.lab.path("out")
+        os.mkdir(self.dir)
+
+    def start(self, options):
+        return observer.Observer(
+            self.lab, self.a, "-i", "eth0", "--interval", "0.2", "-o",
+            f"json:{self.dir}/flows.json?{options}").wait_attached((self.a, "eth0"))
+
+    def flood(self, flows=FLOWS):
+        traffic.flood(self.lab, self.a, "eth0", "--flows", lab.sized(flows),
+                      "--packets", lab.sized(2 * flows))
+
+    def files(self):
+        """Those with a final name, in order."""
+        paths = sorted(glob.glob(f"{self.dir}/flows-*"))
+        return [path for path in paths if not path.endswith(".part")]
+
+    def parts(self):
+        return glob.glob(f"{self.dir}/*.part")
+
+    def read(self, path, compress="none"):
+        """Its records: all of it can be decompressed, and each line is whole."""
+        self.assertRegex(os.path.basename(path), NAME)
+        text = lab.run(*UNPACK[compress], path)
+        self.assertTrue(text.endswith("\n"), path)
+        return [json.loads(line) for line in text.splitlines()]
+
+    def check_all(self, result, compress="none"):
+        """The files have what the sink says that it delivered."""
+        sink = result.stats["sinks"][1]
+        records = [record for path in self.files()
+                   for record in self.read(path, compress)]
+        result.check_conservation()
+        self.assertEqual(sink["delivered"], {
+            "records": len(records),
+            "packets": sum(record["Packets"] for record in records),
+            "bytes": sum(record["Bytes"] for record in records)})
+        self.assertEqual(sink["taken"], sink["delivered"])
+        self.assertEqual([], self.parts())
+        self.note(f"{compress}: {len(records)} records in {len(self.files())} files")
+
+    def test_all_records_are_in_the_files(self):
+        for compress in UNPACK:
+            with self.subTest(compress):
+                watch = self.start(f"rotate.bytes=1M&compress={compress}")
+                self.flood()
+                self.check_all(watch.stop(), compress)
+                for path in self.files():
+                    self.assertLessEqual(os.path.getsize(path), 1 << 20)
+                    os.remove(path)
+
+    def test_files_turn_while_nothing_happens(self):
+        watch = self.start("rotate.interval=1s")
+        traffic.ping(self.a, "192.0.2.2", 10)
+        lab.wait_for(self.files, "the file's final name")
+        records = [record for path in self.files() for record in self.read(path)]
+        self.assertEqual(20, sum(record["Packets"] for record in records))
+        self.check_all(watch.stop())
+
+    def test_killed(self):
+        for compress, tool in UNPACK.items():
+            with self.subTest(compress):
+                watch = self.start(f"rotate.bytes=1M&compress={compress}&"
+                                   f"spool=disk:{self.lab.path(compress)}")
+                flood = traffic.start_flood(self.lab, self.a, "eth0", "--flows",
+                                            lab.sized(FLOWS), "--seconds", "30")
+                lab.wait_for(lambda: self.files() or compress != "none" and
+                             os.path.getsize(f"{self.dir}/flows.json.part") > 100000,
+                             "something in the files")
+                watch.process.kill()
+                watch.process.wait()
+                flood.kill()
+                flood.wait()
+                self.assertTrue(self.parts())
+                before = sum(len(self.read(path, compress)) for path in self.files())
+
+                # The next one finishes what was left, and has what was not delivered.
+                watch = self.start(f"rotate.bytes=1M&compress={compress}&"
+                                   f"spool=disk:{self.lab.path(compress)}")
+                watch.stop()
+                records = [record for path in self.files()
+                           for record in self.read(path, compress)]
+                self.assertEqual([], self.parts())
+                self.assertGreater(len(records), before)
+                self.note(f"{compress}, by {tool[0]}: {before} records before, "
+                          f"{len(records)} after")
+                for path in self.files():
+                    os.remove(path)
+
+    def test_oldest_are_removed(self):
+        watch = self.start("rotate.bytes=1M&rotate.keep=2")
+        self.flood()
+        self.flood()
+        result = watch.stop()
+        counters = result.stats["sinks"][1]["counters"]
+        self.assertEqual(2, len(self.files()))
+        self.assertGreater(counters["files_removed"], 0)
+        self.assertEqual(2, counters["files"] - counters["files_removed"])
+
+    def test_disk_that_is_full_for_a_while(self):
+        lab.run("mount", "-t", "tmpfs", "-o", "size=3M", "none", self.dir)
+        self.lab.defer(lab.run, "umount", self.dir)
+        watch = self.start("rotate.bytes=1M")
+        self.flood()
+        lab.wait_for(lambda: "No space left" in watch.messages(), "a full disk")
+        lab.run("mount", "-o", "remount,size=100M", self.dir)
+        lab.wait_for(lambda: "can be written to again" in watch.messages(),
+                     "an end of that")
+        self.flood(1000)
+        result = watch.stop()
+        self.assertEqual(1, result.errors.count("No space left"), result.errors)
+        self.check_all(result)
+
+    def test_directory_that_goes_and_comes(self):
+        away = self.lab.path("away")
+        watch = self.start("rotate.bytes=1M")
+        traffic.ping(self.a, "192.0.2.2", 10)
+        lab.wait_for(lambda: os.path.getsize(f"{self.dir}/flows.json.part"), "lines")
+        os.rename(self.dir, away)
+
+        def complains():
+            traffic.ping(self.a, "192.0.2.2", 1)
+            return "No such file" in watch.messages()
+        lab.wait_for(complains, "a word about the directory")
+        os.mkdir(self.dir)
+        lab.wait_for(lambda: "can be written to again" in watch.messages(),
+                     "an end of that")
+        result = watch.stop(signal.SIGTERM)
+        self.assertEqual([], self.parts())
+        sink = result.stats["sinks"][1]
+        records = [record for path in self.files() for record in self.read(path)]
+        with open(f"{away}/flows.json.part", encoding="utf-8") as file:
+            records += [json.loads(line) for line in file]
+        self.assertEqual(sink["delivered"]["packets"],
+                         sum(record["Packets"] for record in records))
+        self.assertEqual(sink["taken"], sink["delivered"])
+
+
+if __name__ == "__main__":
+    lab.main()
