@@ -88,7 +88,16 @@ def drain(results):
          "kernel"), rows)
 
 
-SECTIONS = {"live": live, "datapath": datapath, "drain": drain}
+def export(results):
+    rows = [(one["sink"], f"{one['records_per_s']:,}",
+             f"{one['cpu_ns_per_record']:.0f}",
+             f"{one['cpu_ns_over_null']:.0f}" if "cpu_ns_over_null" in one else "-")
+            for one in results["results"]]
+    return where_and_when(results) + "\n\n" + table.markdown(
+        ("sink", "records/s", "CPU ns/record", "over null"), rows)
+
+
+SECTIONS = {"live": live, "datapath": datapath, "drain": drain, "export": export}
 
 
 def load(directory, name):

@@ -15,8 +15,8 @@ _netobsctl_options()
 		echo "-h --help -o --output"
 		;;
 	bench)
-		echo "-h --help -o --output --flows --rounds --quick --stores" \
-			"--distribution --cpus --csv --plot"
+		echo "-h --help -o --output --flows --records --rounds --quick" \
+			"--stores --distribution --cpus --csv --plot"
 		;;
 	"")
 		echo "-h --help --version"
@@ -66,7 +66,7 @@ _netobsctl_values()
 	bench:--cpus)
 		echo "1 all"
 		;;
-	bench:--flows | bench:--rounds) ;;
+	bench:--flows | bench:--records | bench:--rounds) ;;
 	flows:-d | flows:--duration | flows:-n | flows:--count | flows:--interval | \
 		flows:--active-timeout | flows:--idle-timeout | flows:--max-flows | \
 		flows:--max-memory)
@@ -110,7 +110,7 @@ _netobsctl()
 		[[ ${COMPREPLY[*]} == *[:/] ]] && compopt -o nospace 2>/dev/null
 	else
 		words=$(_netobsctl_options "$verb")
-		[[ $verb == bench ]] && ((COMP_CWORD == 2)) && words+=" datapath drain"
+		[[ $verb == bench ]] && ((COMP_CWORD == 2)) && words+=" datapath drain export"
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 	fi
 }
