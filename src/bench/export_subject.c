@@ -6,6 +6,10 @@
 
 #include <netobs/sink.h>
 
+#ifdef NETOBS_BENCH_PROTOBUF
+#include "pbflow/pbflow.h"
+#endif
+
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -13,12 +17,12 @@
 #include <time.h>
 
 enum {
-	STEP = 1024,	      /* records between two looks at the clock */
-	BUDGET_MS = 10000,    /* of a round: no more records after that */
-	WAIT_MS = 10000,      /* for the other side to take the first one */
-	REST_MS = 30000,      /* for it to take the last one */
-	BEHIND_MAX = 8 << 20, /* bytes that may wait for it */
-	ENCODED_MAX = 16 << 10,
+	STEP = 1024,		/* records between two looks at the clock */
+	BUDGET_MS = 10000,	/* of a round: no more records after that */
+	WAIT_MS = 10000,	/* for the other side to take the first one */
+	REST_MS = 30000,	/* for it to take the last one */
+	BEHIND_MAX = 8 << 20,	/* bytes that may wait for it */
+	ENCODED_MAX = 16 << 10, /* of a record with two points */
 };
 
 static size_t encode_json(const struct netobs_flow *flow, char *buf)
@@ -26,11 +30,23 @@ static size_t encode_json(const struct netobs_flow *flow, char *buf)
 	return (size_t)netobs_flow_json(flow, buf, NETOBS_FLOW_JSON_MAX);
 }
 
+#ifdef NETOBS_BENCH_PROTOBUF
+static size_t encode_protobuf(const struct netobs_flow *flow, char *buf)
+{
+	static const struct pbflow_options options = { .sampling = 1 };
+
+	return pbflow_record(flow, &options, (uint8_t *)buf);
+}
+#endif
+
 /* The mock cluster is librdkafka's own, and answers as brokers do. */
 const struct export_subject export_subjects[] = {
 	{ .name = "null", .spec = "null" },
 	{ .name = "json", .spec = "json:/dev/null" },
 	{ .name = "json-encoding", .encode = encode_json },
+#ifdef NETOBS_BENCH_PROTOBUF
+	{ .name = "protobuf-encoding", .encode = encode_protobuf },
+#endif
 	{ .name = "ipfix", .spec = "ipfix:file:/dev/null", .is_optional = true },
 	{ .name = "kafka",
 	  .spec = "kafka://127.0.0.1:9092/netobs?rdkafka.test.mock.num.brokers=1",
