@@ -67,7 +67,8 @@ class Rotation(lab.LabTest):
     def test_all_records_are_in_the_files(self):
         for compress in UNPACK:
             with self.subTest(compress):
-                watch = self.start(f"rotate.bytes=1M&compress={compress}")
+                sync = "&sync=200ms" if compress != "gzip" else ""
+                watch = self.start(f"rotate.bytes=1M&compress={compress}{sync}")
                 self.flood()
                 self.check_all(watch.stop(), compress)
                 for path in self.files():
@@ -115,12 +116,13 @@ class Rotation(lab.LabTest):
     def test_oldest_are_removed(self):
         watch = self.start("rotate.bytes=1M&rotate.keep=2")
         self.flood()
+        first = lab.wait_for(self.files, "a file")[0]
         self.flood()
-        result = watch.stop()
-        counters = result.stats["sinks"][1]["counters"]
+        lab.wait_for(lambda: first not in self.files(), "the end of the first file")
+        counters = watch.stop().stats["sinks"][1]["counters"]
         self.assertEqual(2, len(self.files()))
         self.assertGreater(counters["files_removed"], 0)
-        self.assertEqual(2, counters["files"] - counters["files_removed"])
+        self.assertGreater(counters["files"], counters["files_removed"])
 
     def test_disk_that_is_full_for_a_while(self):
         lab.run("mount", "-t", "tmpfs", "-o", "size=3M", "none", self.dir)

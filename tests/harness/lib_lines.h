@@ -10,7 +10,7 @@
 struct lines_fixture {
 	char dir[PATH_MAX / 2];
 	char path[PATH_MAX];
-	char spec[2 * PATH_MAX];
+	char spec[3 * PATH_MAX];
 	char logged[4096]; /* all lines */
 	struct netobs_sink *sink;
 };

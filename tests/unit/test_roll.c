@@ -236,6 +236,72 @@ static void files_that_are_there_are_left_alone(void **state)
 	assert_int_equal(size_of(path), 4);
 }
 
+/* ---- Syncing ------------------------------------------------------------------- */
+
+static void delivered_is_what_is_on_the_disk(void **state)
+{
+	struct lines_fixture *f = *state;
+	char *text;
+
+	for (int i = 0; i < 2; i++) {
+		remove_all(f);
+		open_rotated(f, i ? "rotate.bytes=1G&sync=100ms" :
+				    "rotate.bytes=1M&sync=100ms&compress=zstd");
+		write_flows(f, 0, RECORDS);
+		assert_int_equal(netobs_sink_flush(f->sink), 0);
+		assert_true(sink_stats_of(f).pending.records > 0);
+		assert_int_equal(netobs_sink_drain(f->sink, 30000), 0);
+		assert_int_equal(sink_stats_of(f).delivered.records, RECORDS);
+		assert_sink_identity(f);
+		close_sink(f);
+		text = read_all(f, "", i ? "cat" : "zstd -dcq");
+		assert_int_equal(check_lines(text, 0), RECORDS);
+		free(text);
+		assert_string_equal(f->logged, "");
+	}
+}
+
+/* What a directory that goes takes with it is written again. */
+static void what_is_not_on_the_disk_is_not_lost(void **state)
+{
+	struct lines_fixture *f = *state;
+	char *text;
+
+	open_rotated(f, "rotate.bytes=1G&sync=1h");
+	write_flows(f, 0, 100);
+	assert_int_equal(netobs_sink_flush(f->sink), 0);
+	assert_int_equal(sink_stats_of(f).pending.records, 100);
+	remove_all(f);
+	usleep(1100000); /* it looks once a second */
+	write_flows(f, 100, 200);
+	assert_int_equal(netobs_sink_flush(f->sink), 0);
+	assert_int_equal(sink_stats_of(f).delivered.records, 0);
+	close_sink(f);
+	text = read_all(f, "", "cat");
+	assert_int_equal(check_lines(text, 0), 200);
+	free(text);
+}
+
+/* The spool on disk knows at the next start what the files have. */
+static void closing_leaves_nothing_to_be_sent_again(void **state)
+{
+	struct lines_fixture *f = *state;
+	char options[PATH_MAX], *text;
+
+	snprintf(options, sizeof(options),
+		 "rotate.bytes=1G&sync=1h&spool=disk:%s/spool", f->dir);
+	for (uint64_t i = 0; i < 2; i++) {
+		open_rotated(f, options);
+		assert_int_equal(sink_stats_of(f).recovered.records, 0);
+		write_flows(f, 100 * i, 100 * (i + 1));
+		assert_int_equal(netobs_sink_flush(f->sink), 0);
+		close_sink(f);
+	}
+	text = read_all(f, "", "cat");
+	assert_int_equal(check_lines(text, 0), 200);
+	free(text);
+}
+
 /* ---- Crashes ------------------------------------------------------------------- */
 
 /* What is left of a file that ended at any place has whole lines. */
@@ -421,6 +487,7 @@ static void wrong_specs_are_refused(void **state)
 		{ "json:/tmp/x?rotate.interval=1ms", -EINVAL, "is not from 1s" },
 		{ "json:/tmp/x?rotate.keep=3", -EINVAL, "need rotate.bytes" },
 		{ "json:/tmp/x?compress=gzip", -EINVAL, "need rotate.bytes" },
+		{ "json:/tmp/x?sync=1s", -EINVAL, "need rotate.bytes" },
 		{ "json:/tmp/x?compress=xz", -EINVAL, "none|gzip|zstd" },
 		{ "json:/tmp/x?rotate.bytes=1M&compress=gzip&compress.level=10",
 		  -EINVAL, "10 is not from 1 to 9" },
@@ -444,6 +511,9 @@ int main(void)
 		lines_test(files_turn_by_time_without_traffic),
 		lines_test(oldest_files_are_removed),
 		lines_test(files_that_are_there_are_left_alone),
+		lines_test(delivered_is_what_is_on_the_disk),
+		lines_test(what_is_not_on_the_disk_is_not_lost),
+		lines_test(closing_leaves_nothing_to_be_sent_again),
 		lines_test(torn_files_are_cut),
 		lines_test(killed_writers_leave_whole_lines),
 		lines_test(file_is_one_processs_own),

@@ -101,7 +101,7 @@ static int json_work(void *arg, bool flush)
 		state->sent += (size_t)n;
 		if (state->sent < state->used)
 			continue;
-		state->host->ops->ack(state->host, state->end);
+		line_out_written(&state->out, state->end);
 		state->used = state->sent = 0;
 	}
 }

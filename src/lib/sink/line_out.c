@@ -238,6 +238,14 @@ ssize_t line_out_write(struct line_out *out, const char *bytes, size_t len)
 	return -EAGAIN;
 }
 
+void line_out_written(struct line_out *out, struct mark end)
+{
+	if (out->roll)
+		roll_written(out->roll, end);
+	else
+		out->host->ops->ack(out->host, end);
+}
+
 int line_out_rest(struct line_out *out)
 {
 	struct pollfd fd = { .fd = out->fd };

@@ -51,6 +51,9 @@ enum line_out_state line_out_prepare(struct line_out *out);
  */
 ssize_t line_out_write(struct line_out *out, const char *bytes, size_t len);
 
+/* All lines of records before @end are written: acknowledge them, in time. */
+void line_out_written(struct line_out *out, struct mark end);
+
 /* There is nothing to be written now. 0, or what failed for good meanwhile. */
 int line_out_rest(struct line_out *out);
 

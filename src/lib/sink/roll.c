@@ -4,16 +4,14 @@
 #include "fault.h"
 #include "line_out.h"
 #include "packer.h"
+#include "roll_finisher.h"
 #include "roll_part.h"
-#include "roll_work.h"
 #include "util.h"
-#include "worker.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,7 +26,7 @@ struct roll {
 	struct sink_host *host;
 	struct roll_options options;
 	struct roll_names names;
-	char *path, *finished_path; /* for people */
+	char *path; /* for people */
 	struct packer packer;
 	struct roll_part part;
 	struct roll_last last;
@@ -38,12 +36,7 @@ struct roll {
 	int64_t retry_ms; /* not before this time; 0: at once */
 	struct fault fault;
 
-	struct worker *worker;
-	struct roll_work *next_work; /* what is to be done next */
-	size_t n_waiting;	     /* files in it */
-	int64_t retry_work_ms;
-	struct fault work_fault;
-	uint64_t finished, removed; /* files */
+	struct finisher finisher;
 };
 
 static int64_t clock_ms(clockid_t clock)
@@ -68,15 +61,17 @@ bool roll_parse(struct spec *spec, struct roll_options *ret_options)
 						366ULL * 24 * 60 * 60 * 1000, 0),
 		.keep = (uint32_t)spec_number(spec, "rotate.keep", 0, 1000000, 0),
 		.level = (int)spec_number(spec, "compress.level", 1, 22, 0),
+		.sync_ms = spec_duration_ms(spec, "sync", 100, 60 * 60 * 1000, 0),
 	};
 	choice = spec_choice(spec, "compress", compress, 0);
 	if (choice)
 		ret_options->compress = compress[choice];
 	if (!ret_options->max_bytes && !ret_options->interval_ms) {
-		if (ret_options->keep || choice || ret_options->level)
+		if (ret_options->keep || choice || ret_options->level ||
+		    ret_options->sync_ms)
 			spec_refuse(
 				spec,
-				"rotate.keep and compress need rotate.bytes or rotate.interval");
+				"rotate.keep, compress and sync need rotate.bytes or rotate.interval");
 		return false;
 	}
 	if (!spec->target ||
@@ -92,79 +87,6 @@ static const char *suffix_of(const struct roll_options *options)
 	return strcmp(options->compress, "gzip") ? ".zst" : ".gz";
 }
 
-/* ---- Finishing files ------------------------------------------------------------- */
-
-static struct roll_work *make_work(const struct roll *roll)
-{
-	struct roll_work *work = calloc(1, sizeof(*work));
-
-	if (work) {
-		work->names = &roll->names;
-		work->keep = roll->options.keep;
-	}
-	return work;
-}
-
-/* What could not be done is done again, before the rest. */
-static void keep_for_later(struct roll *roll, struct roll_work *done)
-{
-	struct roll_work *next = roll->next_work;
-	struct roll_file **end = &done->files;
-
-	while (*end)
-		end = &(*end)->next;
-	*end = TAKE_PTR(next->files);
-	next->files = TAKE_PTR(done->files);
-	next->tidy |= done->tidy;
-	roll->n_waiting = 0;
-	for (struct roll_file *file = next->files; file; file = file->next)
-		roll->n_waiting++;
-	roll->retry_work_ms = clock_ms(CLOCK_MONOTONIC) + RETRY_MS;
-}
-
-static void take_result(struct roll *roll, struct roll_work *work)
-{
-	fault_note(&roll->work_fault, roll->host->log, roll->finished_path,
-		   work->err);
-	roll->finished += work->finished;
-	roll->removed += work->removed;
-	roll->retry_work_ms = 0;
-	if (work->err)
-		keep_for_later(roll, work);
-	roll_work_free(work);
-}
-
-static bool has_work(const struct roll *roll)
-{
-	return roll->next_work->files || roll->next_work->tidy;
-}
-
-/* Take what is done, and have done what is to be done. */
-static void tend_worker(struct roll *roll)
-{
-	struct roll_work *work = worker_take(roll->worker);
-	int err;
-
-	if (work)
-		take_result(roll, work);
-	if (!has_work(roll) || worker_is_busy(roll->worker) ||
-	    clock_ms(CLOCK_MONOTONIC) < roll->retry_work_ms)
-		return;
-	work = make_work(roll);
-	if (!work)
-		return;
-	err = worker_start(roll->worker, roll->next_work);
-	if (err) {
-		roll_work_free(work);
-		roll->retry_work_ms = clock_ms(CLOCK_MONOTONIC) + RETRY_MS;
-		fault_note(&roll->work_fault, roll->host->log,
-			   roll->finished_path, err);
-		return;
-	}
-	roll->next_work = work;
-	roll->n_waiting = 0;
-}
-
 /* ---- The file that is written ------------------------------------------------------ */
 
 static int64_t until_turn(const struct roll *roll)
@@ -176,12 +98,11 @@ static int64_t until_turn(const struct roll *roll)
 	return interval - clock_ms(CLOCK_REALTIME) % interval;
 }
 
-/* @at_ms: 0: never. */
-static int64_t until(int64_t at_ms)
+static int64_t until_retry(const struct roll *roll)
 {
-	int64_t left = at_ms - clock_ms(CLOCK_MONOTONIC);
+	int64_t left = roll->retry_ms - clock_ms(CLOCK_MONOTONIC);
 
-	if (!at_ms)
+	if (!roll->retry_ms)
 		return INT64_MAX;
 	return left > 0 ? left : 0;
 }
@@ -189,13 +110,13 @@ static int64_t until(int64_t at_ms)
 /* Be called again when it is time to try, or to turn. */
 static void arm(struct roll *roll)
 {
-	int64_t wait = until_turn(roll), retry = until(roll->retry_ms),
-		retry_work = until(roll->retry_work_ms);
+	int64_t wait = until_turn(roll), retry = until_retry(roll),
+		finisher = finisher_wait_ms(&roll->finisher);
 
 	if (retry < wait)
 		wait = retry;
-	if (retry_work < wait)
-		wait = retry_work;
+	if (finisher < wait)
+		wait = finisher;
 	if (wait == INT64_MAX)
 		wait = -1;
 	else if (wait > WAIT_MAX_MS)
@@ -217,15 +138,15 @@ static int open_part(struct roll *roll)
 
 	if (err)
 		return err;
-	roll->next_work->tidy = true; /* it may have found one that was there */
+	roll->finisher.next->tidy = true; /* it may have found one that was there */
 	roll->packed_len = 0;
+	finisher_forget(&roll->finisher);
 	return 0;
 }
 
 /* It gets its final name; another one is not made yet. */
 static int turn(struct roll *roll)
 {
-	struct roll_file **end = &roll->next_work->files;
 	struct roll_file *file = calloc(1, sizeof(*file));
 	int err;
 
@@ -240,10 +161,7 @@ static int turn(struct roll *roll)
 	}
 	file->fd = TAKE_FD(roll->part.fd);
 	roll->part.size = roll->part.whole = 0;
-	while (*end)
-		end = &(*end)->next;
-	*end = file;
-	roll->n_waiting++;
+	finisher_add(&roll->finisher, file);
 	return 0;
 }
 
@@ -253,7 +171,7 @@ static int turn_and_go_on(struct roll *roll)
 
 	/* Without looking for leftovers: there was one moment for that. */
 	err = err ?: roll_part_open(&roll->part, &roll->names);
-	tend_worker(roll);
+	finisher_tend(&roll->finisher, roll->part.fd);
 	return err;
 }
 
@@ -262,7 +180,7 @@ static bool may_turn(const struct roll *roll)
 {
 	return roll->part.fd >= 0 && roll->part.size && !roll->packed_len &&
 	       roll->part.size == roll->part.whole &&
-	       roll->n_waiting < WAITING_MAX;
+	       roll->finisher.n_waiting < WAITING_MAX;
 }
 
 /* Its first line is of an interval that is over. */
@@ -281,6 +199,8 @@ static bool is_lost(struct roll *roll)
 {
 	int64_t now = clock_ms(CLOCK_MONOTONIC);
 
+	if (roll->finisher.is_lost)
+		return true;
 	if (now - roll->looked_ms < LOOK_MS && !roll->retry_ms)
 		return false;
 	roll->looked_ms = now;
@@ -292,7 +212,7 @@ enum line_out_state roll_prepare(struct roll *roll)
 	enum line_out_state state = LINE_OUT_READY;
 	int err = 0;
 
-	tend_worker(roll);
+	finisher_tend(&roll->finisher, roll->part.fd);
 	if (roll->retry_ms && clock_ms(CLOCK_MONOTONIC) < roll->retry_ms) {
 		arm(roll);
 		return LINE_OUT_AWAY;
@@ -305,7 +225,7 @@ enum line_out_state roll_prepare(struct roll *roll)
 	if (roll->part.fd < 0) {
 		err = open_part(roll);
 		state = LINE_OUT_NEW;
-		tend_worker(roll);
+		finisher_tend(&roll->finisher, roll->part.fd);
 	} else if (may_turn(roll) && is_old(roll)) {
 		err = turn_and_go_on(roll);
 	}
@@ -360,6 +280,11 @@ ssize_t roll_write(struct roll *roll, const char *lines, size_t len)
 	return (ssize_t)len;
 }
 
+void roll_written(struct roll *roll, struct mark end)
+{
+	finisher_written(&roll->finisher, end);
+}
+
 void roll_rest(struct roll *roll)
 {
 	arm(roll);
@@ -367,8 +292,8 @@ void roll_rest(struct roll *roll)
 
 void roll_counters(const struct roll *roll, sink_counter_fn *take, void *ctx)
 {
-	take(ctx, "files", roll->finished);
-	take(ctx, "files_removed", roll->removed);
+	take(ctx, "files", roll->finisher.finished);
+	take(ctx, "files_removed", roll->finisher.removed);
 }
 
 /* ---- Life ---------------------------------------------------------------------- */
@@ -380,15 +305,10 @@ static int set_up(struct roll *roll, const char *path)
 	if (err)
 		return err;
 	roll->path = strdup(path);
-	roll->next_work = make_work(roll);
-	if (!roll->path || !roll->next_work ||
-	    asprintf(&roll->finished_path, "%s (complete files)", path) < 0)
+	if (!roll->path)
 		return -ENOMEM;
-	err = worker_new(roll_work_do, roll_work_free, &roll->worker);
-	if (err)
-		return err;
-	err = roll->host->ops->watch(roll->host, worker_fd(roll->worker),
-				     EPOLLIN);
+	err = finisher_open(&roll->finisher, roll->host, &roll->names, path,
+			    roll->options.keep, (int64_t)roll->options.sync_ms);
 	return err ?: open_part(roll);
 }
 
@@ -416,7 +336,7 @@ int roll_open(const char *path, const struct roll_options *options,
 		roll_close(roll);
 		return err;
 	}
-	tend_worker(roll);
+	finisher_tend(&roll->finisher, roll->part.fd);
 	*ret_roll = roll;
 	return 0;
 }
@@ -440,34 +360,13 @@ static void finish_part(struct roll *roll)
 	close_fd(&part->fd);
 }
 
-static void finish_work(struct roll *roll)
-{
-	struct roll_work *work;
-
-	worker_wait(roll->worker);
-	work = worker_take(roll->worker);
-	if (work)
-		take_result(roll, work);
-	if (has_work(roll)) {
-		roll_work_do(roll->next_work);
-		fault_note(&roll->work_fault, roll->host->log,
-			   roll->finished_path, roll->next_work->err);
-	}
-	roll->host->ops->watch(roll->host, worker_fd(roll->worker), 0);
-	worker_free(roll->worker);
-}
-
 void roll_close(struct roll *roll)
 {
 	if (!roll)
 		return;
-	if (roll->next_work)
-		finish_part(roll);
-	if (roll->worker)
-		finish_work(roll);
+	finish_part(roll);
+	finisher_close(&roll->finisher);
 	packer_close(&roll->packer);
-	roll_work_free(roll->next_work);
 	free(roll->path);
-	free(roll->finished_path);
 	free(roll);
 }

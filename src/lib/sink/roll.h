@@ -18,6 +18,7 @@ struct roll_options {
 	uint32_t keep;	      /* files; 0: all */
 	const char *compress; /* "gzip", "zstd" or NULL */
 	int level;	      /* 0: the usual */
+	uint64_t sync_ms;     /* 0: when a file is complete */
 };
 
 /* Whether @spec wants it; what is wrong with its options is logged. */
@@ -35,6 +36,7 @@ void roll_close(struct roll *roll);
 /* As those of line_out.h. */
 enum line_out_state roll_prepare(struct roll *roll);
 ssize_t roll_write(struct roll *roll, const char *lines, size_t len);
+void roll_written(struct roll *roll, struct mark end);
 void roll_rest(struct roll *roll);
 void roll_counters(const struct roll *roll, sink_counter_fn *take, void *ctx);
 

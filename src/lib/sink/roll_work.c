@@ -199,20 +199,36 @@ static int remove_oldest(struct roll_work *work, int dir_fd)
 	return err;
 }
 
+/* After an error the kernel takes what it could not write for written. */
+static int sync_part(struct roll_work *work)
+{
+	if (work->part_fd < 0 || !fdatasync(work->part_fd))
+		return 0;
+	work->is_lost = true;
+	return -errno;
+}
+
 void roll_work_do(void *arg)
 {
 	struct roll_work *work = arg;
 	cleanup_fd int dir_fd =
 		open(work->names->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int err;
 
 	if (dir_fd < 0) {
-		work->err = -errno;
+		err = -errno;
+		/* Where nothing is, all is tidy. */
+		work->tidy &= err != -ENOENT;
+		work->err = err == -ENOENT && !work->files ? 0 : err;
 		return;
 	}
 	work->err = work->tidy ? tidy(work, dir_fd) : 0;
-	work->err = finish_files(work, dir_fd) ?: work->err;
+	err = finish_files(work, dir_fd);
+	err = sync_part(work) ?: err;
 	if (fsync(dir_fd))
-		work->err = -errno;
+		err = -errno;
+	work->is_synced = !err;
+	work->err = err ?: work->err;
 	work->err = remove_oldest(work, dir_fd) ?: work->err;
 }
 
@@ -227,5 +243,6 @@ void roll_work_free(void *arg)
 		close(file->fd);
 		free(file);
 	}
+	close_fd(&work->part_fd);
 	free(work);
 }

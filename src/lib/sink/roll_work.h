@@ -6,6 +6,7 @@
 #ifndef NETOBS_LIB_SINK_ROLL_WORK_H
 #define NETOBS_LIB_SINK_ROLL_WORK_H
 
+#include "mark.h"
 #include "roll_names.h"
 
 #include <stdbool.h>
@@ -23,9 +24,15 @@ struct roll_work {
 	struct roll_file *files; /* those that are left are to be done again */
 	bool tidy; /* look for what crashes have left; false when it is done */
 	uint32_t keep; /* files; 0: all */
+	bool is_sync;  /* records before @durable are to be on the disk */
+	int part_fd; /* the file that has the last of them; -1: @files have them */
+	struct mark durable;
+	uint32_t epoch;
 
 	/* The results. */
 	int err;
+	bool is_synced;		    /* they are */
+	bool is_lost;		    /* who knows what of part_fd is */
 	uint64_t finished, removed; /* files */
 };
 
