@@ -147,12 +147,14 @@ void finisher_tend(struct finisher *finisher, int part_fd)
 
 int64_t finisher_wait_ms(const struct finisher *finisher)
 {
-	int64_t at = finisher->retry_ms, left;
+	int64_t at = has_work(finisher) ? 0 : finisher->due_ms, left;
 
-	if (!at && finisher->has_unsynced)
-		at = finisher->due_ms;
-	if (!at || worker_is_busy(finisher->worker))
-		return INT64_MAX; /* its descriptor tells */
+	if (worker_is_busy(finisher->worker)) /* its descriptor tells */
+		return INT64_MAX;
+	if (!has_work(finisher) && !finisher->has_unsynced)
+		return INT64_MAX;
+	if (at < finisher->retry_ms)
+		at = finisher->retry_ms;
 	left = at - now_ms();
 	return left > 0 ? left : 0;
 }
