@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Killed at any time, a spool on disk has what it said was durable. */
+#include "lib_test.h"
+#include "lib_spool.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Writes, syncs, reads and acknowledges as it comes; tells what is durable. */
+static void be_killed(const struct spool_options *options, unsigned int seed,
+		      int tell_fd)
+{
+	struct spool spool;
+	struct spool_item item;
+
+	srand(seed);
+	if (spool_open(&spool, options))
+		_exit(1);
+	for (;;) {
+		uint64_t told[2];
+
+		for (int i = rand() % 50; i >= 0; i--)
+			put(&spool, spool.tail.seq, 0);
+		if (rand() % 2)
+			spool_start_sync(&spool);
+		else
+			spool_sync(&spool);
+		spool_tend(&spool);
+		told[0] = spool.durable.seq;
+		for (int i = rand() % 40; i > 0 && spool_read(&spool, &item); i--)
+			if (i == 1)
+				spool_ack(&spool, item.end);
+		told[1] = spool.acked.seq; /* may be durable, need not */
+		if (write(tell_fd, told, sizeof(told)) != sizeof(told))
+			_exit(1);
+	}
+}
+
+static void whatever_was_durable_survives_kills(void **state)
+{
+	enum { KILLS = 500 };
+	struct spool_fixture *f = *state;
+	uint64_t durable = 0, acked = 0, told[2];
+
+	use_disk(f, true);
+	f->options.max_bytes = 8 << 20;
+	for (int i = 0; i < KILLS; i++) {
+		struct spool_item item;
+		int fds[2];
+		pid_t child;
+
+		assert_int_equal(pipe(fds), 0);
+		child = fork();
+		if (!child)
+			be_killed(&f->options, (unsigned int)i, fds[1]);
+		close(fds[1]);
+		usleep((useconds_t)(i * 7919 % 5000));
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+		while (read(fds[0], told, sizeof(told)) == sizeof(told)) {
+			durable = told[0];
+			acked = told[1];
+		}
+		close(fds[0]);
+
+		open_spool(f);
+		assert_true(f->spool.tail.seq >= durable);
+		assert_true(f->spool.acked.seq <= f->spool.tail.seq);
+		assert_int_equal(f->spool.dropped[SPOOL_DAMAGED].seq, 0);
+		for (uint64_t n = f->spool.acked.seq; n < f->spool.tail.seq; n++) {
+			assert_true(spool_read(&f->spool, &item));
+			assert_is_record(&item, n);
+		}
+		assert_identity(&f->spool);
+		spool_close(&f->spool);
+	}
+	print_message("%llu records were durable, %llu acknowledged\n",
+		      (unsigned long long)durable, (unsigned long long)acked);
+	assert_true(durable > 1000);
+	assert_true(acked > 100);
+	assert_int_equal(count_files(f->dir, ".bad", NULL), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		spool_test(whatever_was_durable_survives_kills),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
