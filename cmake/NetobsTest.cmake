@@ -81,6 +81,17 @@ function(netobs_c_program target source directory)
 	set_target_properties(${target} PROPERTIES
 		RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${directory})
 	netobs_target_flags(${target})
+	netobs_wrap_disk(${target} ${source})
+endfunction()
+
+# Programs that include lib_disk.h get its calls instead of the C library's.
+function(netobs_wrap_disk target source)
+	file(STRINGS ${source} includes REGEX "lib_disk\\.h|lib_crash\\.h")
+	if(includes)
+		foreach(call openat write pwrite ftruncate fdatasync fsync renameat unlinkat)
+			target_link_options(${target} PRIVATE -Wl,--wrap=${call})
+		endforeach()
+	endif()
 endfunction()
 
 # What is loaded is looked for beside the program.

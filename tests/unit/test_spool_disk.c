@@ -166,7 +166,10 @@ static void gaps_are_counted(void **state)
 	char *bytes = make_segment(f, 100, first, &len);
 
 	open_spool(f);
-	put_all(&f->spool, 100, 150);
+	f->spool.capacity = 1; /* so that there will be another segment */
+	put_all(&f->spool, 100, 101);
+	f->spool.capacity = 1 << 20;
+	put_all(&f->spool, 101, 150);
 	spool_close(&f->spool);
 	assert_int_equal(count_files(f->dir, ".seg", last), 2);
 	bytes[len / 2] ^= 0x10;

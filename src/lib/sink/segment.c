@@ -56,6 +56,8 @@ struct segment *segment_new(struct mark first, int64_t made_ms, size_t capacity)
 		.first = first,
 		.end = first,
 		.made_ms = made_ms,
+		.in_file = first,
+		.durable = first,
 		.fd = -1,
 		.buf = buf,
 		.buf_size = capacity,
@@ -81,32 +83,24 @@ static int write_all(int fd, const void *bytes, size_t len, uint64_t offset)
 	return 0;
 }
 
-int segment_create(int fd, struct mark first, int64_t made_ms,
-		   struct segment **ret_segment)
+int segment_attach(struct segment *segment, int fd)
 {
 	struct segment_head head = {
 		.version = VERSION,
-		.first = first,
-		.made_ms = made_ms,
+		.first = segment->first,
+		.made_ms = segment->made_ms,
 	};
-	struct segment *segment;
 	int err;
 
 	memcpy(head.magic, magic, sizeof(magic));
 	head.crc = crc_of_head(&head);
 	err = write_all(fd, &head, sizeof(head), 0);
-	if (err)
-		return err;
-	segment = segment_new(first, made_ms, SEGMENT_BUFFER);
-	if (!segment)
-		return -ENOMEM;
-	segment->fd = fd;
-	*ret_segment = segment;
-	return 0;
+	if (!err)
+		segment->fd = fd;
+	return err;
 }
 
-struct segment *segment_reopen(int fd, const struct segment_head *head,
-			       uint64_t size, struct mark end)
+struct segment *segment_reopen(int fd, const struct segment_found *found)
 {
 	struct segment *segment;
 	struct stat info;
@@ -117,17 +111,33 @@ struct segment *segment_reopen(int fd, const struct segment_head *head,
 	if (!segment)
 		return NULL;
 	*segment = (struct segment){
-		.first = head->first,
-		.end = end,
-		.made_ms = head->made_ms,
+		.first = found->head.first,
+		.end = found->end,
+		.made_ms = found->head.made_ms,
 		.used_ms = info.st_mtim.tv_sec * 1000LL +
 			   info.st_mtim.tv_nsec / NSEC_PER_MSEC,
-		.size = size,
+		.size = found->size,
 		.fd = fd,
-		.written = size,
-		.synced = size,
+		.written = found->size,
+		.in_file = found->end,
+		.synced = found->synced,
+		.durable = found->durable,
+		.is_in_doubt = found->synced < found->size,
+		.is_named = found->synced || !found->size,
+		.has_checksums = true,
 	};
 	return segment;
+}
+
+int segment_resume(struct segment *segment)
+{
+	if (segment->buf)
+		return 0;
+	segment->buf = alloc_buffer(SEGMENT_BUFFER);
+	if (!segment->buf)
+		return -ENOMEM;
+	segment->buf_size = SEGMENT_BUFFER;
+	return 0;
 }
 
 void segment_free(struct segment *segment)
@@ -164,9 +174,11 @@ int segment_write_out(struct segment *segment)
 		return 0;
 	err = write_all(segment->fd, segment->buf, len,
 			sizeof(struct segment_head) + segment->written);
-	if (!err)
-		segment->written = segment->size;
-	return err;
+	if (err)
+		return err;
+	segment->written = segment->size;
+	segment->in_file = segment->end;
+	return 0;
 }
 
 int segment_append(struct segment *segment, const void *record, size_t len,
@@ -193,11 +205,54 @@ int segment_append(struct segment *segment, const void *record, size_t len,
 	memcpy(head + 1, record, len);
 	memset((char *)(head + 1) + len, 0,
 	       segment_cost(len) - sizeof(*head) - len);
-	if (segment->fd >= 0) /* in memory nobody comes between */
+	if (segment->has_checksums)
 		head->crc = crc_of_record(head);
 	segment->size += segment_cost(len);
 	segment->end = mark_add(segment->end, own);
 	return 0;
+}
+
+/* Bytes of whole records at the start; -EBADMSG: not even one. */
+static ssize_t whole_records(const char *bytes, size_t len)
+{
+	const struct record_head *head;
+	const void *record;
+	size_t at = 0;
+	int err = 0;
+
+	while (at < len &&
+	       !(err = segment_parse(bytes + at, len - at, &head, &record)))
+		at += segment_cost(head->len);
+	return at ? (ssize_t)at : -EBADMSG;
+}
+
+static int rewrite_head(int fd)
+{
+	struct segment_head head;
+
+	return segment_read_head(fd, &head) ?:
+		       write_all(fd, &head, sizeof(head), 0);
+}
+
+int segment_rewrite(int fd, uint64_t from, uint64_t to)
+{
+	cleanup_free char *buf = malloc(SEGMENT_BUFFER);
+	int err = buf ? rewrite_head(fd) : -ENOMEM;
+
+	while (!err && from < to) {
+		uint64_t offset = sizeof(struct segment_head) + from;
+		ssize_t n = pread(fd, buf, min_u64(to - from, SEGMENT_BUFFER),
+				  (off_t)offset);
+
+		if (n < 0)
+			return -errno;
+		n = whole_records(buf, (size_t)n);
+		if (n < 0)
+			return (int)n;
+		err = write_all(fd, buf, (size_t)n, offset);
+		from += (uint64_t)n;
+	}
+	return err;
 }
 
 void segment_window_free(struct segment_window *window)

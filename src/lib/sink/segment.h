@@ -41,23 +41,39 @@ struct segment {
 	int64_t made_ms;	/* since 1970 */
 	int64_t used_ms;	/* when its last record came */
 	uint64_t size;		/* of all records, with their heads */
-	int fd;			/* -1: in memory */
+	int fd;			/* -1: in memory, or it could not be made yet */
 	uint64_t written;	/* of size, those in the file */
+	struct mark in_file;	/* behind these */
 	uint64_t synced;	/* of those, what a crash of the host leaves */
-	char *buf;		/* the rest */
+	struct mark durable;	/* behind those */
+	bool is_in_doubt;   /* a sync failed: the rest is to be written again */
+	bool is_named;	    /* a crash leaves the file's name */
+	bool is_closed;	    /* nothing is to be added */
+	bool has_checksums; /* in memory nobody comes between */
+	char *buf;	    /* the rest */
 	size_t buf_size;
 };
 
 /* In memory, with room for @capacity bytes. NULL: -ENOMEM. */
 struct segment *segment_new(struct mark first, int64_t made_ms, size_t capacity);
 
-/* To be written to @fd, a new file, which becomes the segment's. */
-int segment_create(int fd, struct mark first, int64_t made_ms,
-		   struct segment **ret_segment);
+/* Have it written to @fd, a new file, which becomes the segment's. */
+int segment_attach(struct segment *segment, int fd);
 
-/* Of a file as it was left: what is after @size bytes of records does not count. */
-struct segment *segment_reopen(int fd, const struct segment_head *head,
-			       uint64_t size, struct mark end);
+/* What a file was found to hold. */
+struct segment_found {
+	struct segment_head head;
+	uint64_t size; /* of whole records; what comes after them does not count */
+	struct mark end;
+	uint64_t synced; /* of size, what was known to be durable */
+	struct mark durable;
+};
+
+/* NULL: -ENOMEM. */
+struct segment *segment_reopen(int fd, const struct segment_found *found);
+
+/* Have a place for what is to be added, if there is none. */
+int segment_resume(struct segment *segment);
 
 /* Closes the file. */
 void segment_free(struct segment *segment);
@@ -80,6 +96,13 @@ int segment_append(struct segment *segment, const void *record, size_t len,
 
 /* Write what is in the buffer. Errors: as write(2). */
 int segment_write_out(struct segment *segment);
+
+/*
+ * Write again what lies between two offsets of a file, with its head: after a sync
+ * that failed, the kernel takes it for written (fsync(2)), but mostly still has it.
+ * -EBADMSG: not all of it. Others: as pread(2), pwrite(2).
+ */
+int segment_rewrite(int fd, uint64_t from, uint64_t to);
 
 /* What a reader of files keeps of them. */
 struct segment_window {

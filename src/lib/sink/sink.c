@@ -55,7 +55,7 @@ static void tick(struct netobs_sink *sink)
 	spool_expire(&sink->spool, clock_ms(CLOCK_REALTIME));
 	spool_start_sync(&sink->spool);
 	sink->tick_ms = 0;
-	if (spool_pending(&sink->spool).seq)
+	if (spool_pending(&sink->spool).seq || !spool_is_settled(&sink->spool))
 		start_ticking(sink);
 }
 

@@ -71,17 +71,26 @@ static void add_segment(struct spool *spool, struct segment *segment)
 	spool->size += segment->size;
 }
 
+/*
+ * While its file cannot be made, a segment is one in memory, if nothing else waits:
+ * a reader that keeps up does not need the disk.
+ */
 static int start_segment(struct spool *spool, int64_t now_ms)
 {
-	struct segment *segment = NULL;
+	struct segment *segment =
+		segment_new(spool->tail, now_ms,
+			    spool->dir ? SEGMENT_BUFFER : spool->capacity);
 	int err = 0;
 
+	if (!segment)
+		return -ENOMEM;
+	segment->has_checksums = spool->dir;
 	if (spool->dir)
-		err = spool_dir_create(spool->dir, spool->tail, now_ms, &segment);
-	else
-		segment = segment_new(spool->tail, now_ms, spool->capacity);
-	if (err || !segment)
-		return err ?: -ENOMEM;
+		err = spool_dir_attach(spool->dir, segment);
+	if (err && spool_pending(spool).seq) {
+		segment_free(segment);
+		return err;
+	}
 	add_segment(spool, segment);
 	return 0;
 }
@@ -138,7 +147,8 @@ static bool is_used_up(const struct spool *spool, const struct segment *segment,
 {
 	int64_t max_age = spool->options.max_age_ms;
 
-	return segment->size + segment_cost(len) > spool->capacity ||
+	return segment->is_closed ||
+	       segment->size + segment_cost(len) > spool->capacity ||
 	       (max_age && segment->size &&
 		now_ms - segment->made_ms > max_age / SEGMENTS);
 }
@@ -154,43 +164,60 @@ static bool make_room(struct spool *spool, size_t len)
 	return true;
 }
 
+/* To a segment that an earlier process began, as well, if nothing is missing there. */
+static bool is_to_be_continued(const struct spool *spool, size_t len,
+			       int64_t now_ms)
+{
+	struct segment *segment = spool->newest;
+
+	return segment && segment->end.seq == spool->tail.seq &&
+	       !is_used_up(spool, segment, len, now_ms) &&
+	       !segment_resume(segment);
+}
+
+/* All that it still has in memory is to go to its file. */
+static int finish_segment(struct spool *spool, struct segment *segment)
+{
+	int err = 0;
+
+	if (spool->dir && segment->fd < 0)
+		err = spool_dir_attach(spool->dir, segment);
+	return err ?: segment_write_out(segment);
+}
+
+static int next_segment(struct spool *spool, int64_t now_ms)
+{
+	int err = spool->newest ? finish_segment(spool, spool->newest) : 0;
+
+	if (err && spool_pending(spool).seq)
+		return err;
+	err = start_segment(spool, now_ms);
+	if (!err)
+		remove_acked(spool);
+	return err;
+}
+
 static int append(struct spool *spool, const void *record, size_t len,
 		  struct mark own, int64_t now_ms)
 {
-	int err;
+	int err = 0;
 
-	if (!spool->newest || !spool->newest->buf ||
-	    is_used_up(spool, spool->newest, len, now_ms)) {
-		err = spool->newest ? segment_write_out(spool->newest) : 0;
-		err = err ?: start_segment(spool, now_ms);
-		if (err)
-			return err;
-		remove_acked(spool);
-	}
+	if (!is_to_be_continued(spool, len, now_ms))
+		err = next_segment(spool, now_ms);
+	if (err)
+		return err;
 	if (!spool->newest->size)
 		spool->newest->made_ms = now_ms;
 	err = segment_append(spool->newest, record, len, own);
+	if (err && spool->dir) { /* its buffer is full */
+		err = next_segment(spool, now_ms);
+		err = err ?: segment_append(spool->newest, record, len, own);
+	}
 	if (err)
 		return err;
 	spool->newest->used_ms = now_ms;
 	spool->size += segment_cost(len);
 	return 0;
-}
-
-static const char *name_of(const struct spool *spool)
-{
-	return spool->options.dir ?: "in memory";
-}
-
-void spool_note_error(const struct spool *spool, int *last, int err)
-{
-	if (err && err != *last)
-		log_error(spool->options.log, "spool %s: cannot write: %s",
-			  name_of(spool), strerror(-err));
-	if (!err && *last)
-		log_info(spool->options.log,
-			 "spool %s: can be written to again", name_of(spool));
-	*last = err;
 }
 
 bool spool_append(struct spool *spool, const void *record, size_t len,
@@ -205,13 +232,18 @@ bool spool_append(struct spool *spool, const void *record, size_t len,
 		return false;
 	}
 	err = append(spool, record, len, own, now_ms);
-	spool_note_error(spool, &spool->append_error, err);
+	spool_note_append(spool, err);
 	if (err) {
 		drop(spool, SPOOL_UNWRITTEN, own);
 		return false;
 	}
 	spool->tail = mark_add(spool->tail, own);
 	return true;
+}
+
+static const char *name_of(const struct spool *spool)
+{
+	return spool->options.dir ?: "in memory";
 }
 
 /* ---- Reading ------------------------------------------------------------------- */
@@ -398,11 +430,12 @@ static size_t clamp(uint64_t size, size_t min, size_t max)
  * What a directory holds. Segments in which nothing was found go at once: the next
  * one to be made may get the name of one of them.
  */
-static void adopt(struct spool *spool, struct segment *segments, struct mark acked)
+static void adopt(struct spool *spool, struct segment *segments,
+		  struct spool_progress progress)
 {
-	struct mark at = acked;
+	struct mark at = progress.acked;
 
-	spool->acked = acked;
+	spool->acked = progress.acked;
 	for (struct segment *segment = segments, *next; segment; segment = next) {
 		next = segment->next;
 		segment->next = NULL;
@@ -416,9 +449,10 @@ static void adopt(struct spool *spool, struct segment *segments, struct mark ack
 		add_segment(spool, segment);
 	}
 	spool->tail = at;
-	spool->durable = at;
-	spool->acked_on_disk = acked;
-	spool->recovered = mark_sub(at, acked);
+	spool->noted = progress;
+	spool->recovered = mark_sub(at, progress.acked);
+	spool->dir->are_names_in_doubt = true; /* whatever an earlier sync said */
+	spool_find_durable(spool);
 	remove_acked(spool);
 	spool_rewind(spool);
 }
@@ -427,7 +461,7 @@ int spool_open(struct spool *spool, const struct spool_options *options)
 {
 	uint64_t part = options->max_bytes / SEGMENTS;
 	struct segment *segments;
-	struct mark acked;
+	struct spool_progress progress;
 	int err;
 
 	*spool = (struct spool){
@@ -441,18 +475,19 @@ int spool_open(struct spool *spool, const struct spool_options *options)
 	if (err)
 		return err;
 	err = spool_dir_open(options->dir, options->log, &spool->dir, &segments,
-			     &acked);
+			     &progress);
 	if (err) {
 		worker_free(spool->syncer);
 		*spool = (struct spool){ 0 };
 		return err;
 	}
-	adopt(spool, segments, acked);
+	adopt(spool, segments, progress);
 	return 0;
 }
 
 void spool_close(struct spool *spool)
 {
+	spool->is_closing = true;
 	if (spool->dir)
 		spool_sync(spool);
 	worker_free(spool->syncer);

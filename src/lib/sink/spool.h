@@ -12,6 +12,7 @@
 
 #include "log.h"
 #include "segment.h"
+#include "spool_dir.h"
 
 #include <stdbool.h>
 
@@ -43,7 +44,12 @@ struct spool_limbo {
 	enum spool_drop why;
 };
 
-struct spool_dir;
+/* What fails at the moment: it is told once, and when all of it is over. */
+struct spool_fault {
+	int append, sync;   /* errors */
+	uint64_t unwritten; /* records that were dropped before it */
+};
+
 struct worker;
 
 struct spool {
@@ -63,10 +69,12 @@ struct spool {
 
 	struct mark recovered; /* what was there at the start */
 	struct mark came, delivered, dropped[SPOOL_DROPS];
-	int append_error, sync_error; /* they were logged */
-	struct spool_dir *dir;	      /* NULL: in memory */
+	struct spool_fault fault;
+	struct spool_dir *dir; /* NULL: in memory */
 	struct worker *syncer;
-	struct mark acked_on_disk;
+	struct spool_progress noted; /* on disk */
+	bool is_noted;		     /* by this process */
+	bool is_closing;
 };
 
 struct spool_item {
@@ -119,8 +127,15 @@ void spool_start_sync(struct spool *spool);
 /* The same, and wait. */
 int spool_sync(struct spool *spool);
 
-/* An error is told once, and when it is over: *@last is what it was before. */
-void spool_note_error(const struct spool *spool, int *last, int err);
+/* The result of the last attempt to add, or to sync; 0: it succeeded. */
+void spool_note_append(struct spool *spool, int err);
+void spool_note_sync(struct spool *spool, int err);
+
+/* Take together what is known to be durable of each segment. */
+void spool_find_durable(struct spool *spool);
+
+/* Nothing is left for spool_start_sync() to do. */
+bool spool_is_settled(const struct spool *spool);
 
 /* To be called once spool_fd() polls readable. */
 void spool_tend(struct spool *spool);

@@ -3,8 +3,9 @@
  * The directory of a spool on disk, and what a crash may leave in it:
  *
  *   lock                   held by the process that uses it
- *   acked                  the last mark that was acknowledged, with a checksum
+ *   acked                  how far its records have got: struct spool_progress
  *   0000000000001000.seg   the segment whose first record has that number (hex)
+ *   0000000000001000.seg~  the same, while its name is made durable once more
  *   *.bad                  what was found damaged, for people to look at
  *
  * A segment goes only when an acked file that is behind its end is durable.
@@ -17,11 +18,16 @@
 
 #include <stdbool.h>
 
+/* Behind the last record that was acknowledged, and that was known to be durable. */
+struct spool_progress {
+	struct mark acked, durable;
+};
+
 struct spool_dir {
 	int fd;
 	int lock_fd;
-	bool is_changed;     /* it has files whose names are not durable yet */
-	uint64_t *forgotten; /* first numbers of segments that may go */
+	bool are_names_in_doubt; /* a sync of the directory failed */
+	uint64_t *forgotten;	 /* first numbers of segments that may go */
 	size_t n_forgotten;
 };
 
@@ -31,14 +37,13 @@ struct spool_dir {
  */
 int spool_dir_open(const char *path, const struct log *log,
 		   struct spool_dir **ret_dir, struct segment **ret_segments,
-		   struct mark *ret_acked);
+		   struct spool_progress *ret_progress);
 
 /* NULL is fine. */
 void spool_dir_close(struct spool_dir *dir);
 
-/* A new segment in a file. */
-int spool_dir_create(struct spool_dir *dir, struct mark first, int64_t now_ms,
-		     struct segment **ret_segment);
+/* Make a segment's file. */
+int spool_dir_attach(const struct spool_dir *dir, struct segment *segment);
 
 /* A segment that is not needed any more; its file goes with the next sync. */
 void spool_dir_forget(struct spool_dir *dir, uint64_t first_seq);
@@ -50,7 +55,13 @@ void spool_dir_remove(struct spool_dir *dir, uint64_t first_seq);
 enum { SPOOL_NAME_SIZE = 32 };
 void spool_dir_name(uint64_t first_seq, char name[SPOOL_NAME_SIZE]);
 
-/* Make @acked what is read at the next start, durably. */
-int spool_dir_write_acked(int dir_fd, struct mark acked);
+/* Make it what is read at the next start, durably. */
+int spool_dir_write_progress(int dir_fd, const struct spool_progress *progress);
+
+/* Have the directory's next sync save a segment's name which the last did not. */
+int spool_dir_rename_again(int dir_fd, uint64_t first_seq);
+
+/* What a crash left in the middle of that. */
+int spool_dir_rename_back(int dir_fd);
 
 #endif

@@ -9,31 +9,97 @@
 
 #include <errno.h>
 
-static int write_out_all(struct spool *spool, size_t *ret_unsynced)
+void spool_find_durable(struct spool *spool)
 {
-	size_t unsynced = 0;
+	struct mark durable = spool->oldest ? spool->oldest->first : spool->tail;
+
+	for (const struct segment *segment = spool->oldest;
+	     segment && segment->is_named; segment = segment->next) {
+		durable = segment->durable;
+		if (segment->synced < segment->size)
+			break;
+	}
+	if (mark_is_before(spool->durable, durable))
+		spool->durable = durable;
+}
+
+/* ---- What is to be done -------------------------------------------------------- */
+
+/* What cannot be written stays in memory; the rest goes its way. */
+static int write_out_all(struct spool *spool)
+{
+	int first = 0;
 
 	for (struct segment *segment = spool->oldest; segment;
 	     segment = segment->next) {
-		int err = segment_write_out(segment);
+		int err = 0;
 
-		if (err)
-			return err;
-		unsynced += segment->synced < segment->written;
+		if (segment->fd < 0)
+			err = spool_dir_attach(spool->dir, segment);
+		err = err ?: segment_write_out(segment);
+		first = first ?: err;
 	}
-	*ret_unsynced = unsynced;
-	return 0;
+	return first;
 }
 
-static int add_unsynced(struct spool *spool, struct sync_work *work)
+static bool is_unsynced(const struct segment *segment)
+{
+	return segment->fd >= 0 && (segment->synced < segment->written ||
+				    (!segment->is_named && segment->size));
+}
+
+static size_t count_unsynced(const struct spool *spool)
+{
+	size_t n = 0;
+
+	for (const struct segment *segment = spool->oldest; segment;
+	     segment = segment->next)
+		n += is_unsynced(segment);
+	return n;
+}
+
+static int add_unsynced(const struct spool *spool, struct sync_work *work)
 {
 	int err = 0;
 
-	for (struct segment *segment = spool->oldest; segment && !err;
-	     segment = segment->next)
-		if (segment->synced < segment->written)
-			err = sync_work_add(work, segment->fd);
+	for (const struct segment *segment = spool->oldest; segment && !err;
+	     segment = segment->next) {
+		const struct sync_file file = {
+			.first_seq = segment->first.seq,
+			.from = segment->synced,
+			.to = segment->written,
+			.end = segment->in_file,
+			.is_in_doubt = segment->is_in_doubt,
+			.is_named = segment->is_named,
+		};
+
+		if (is_unsynced(segment))
+			err = sync_work_add(work, &file, segment->fd);
+	}
 	return err;
+}
+
+/*
+ * What is durable is noted a segment at a time, and at the end: what is behind it is
+ * written again by the next process, which knows of no sync.
+ */
+static bool is_progress_due(const struct spool *spool)
+{
+	struct mark durable = spool->noted.durable;
+
+	return !spool->is_noted || spool->acked.seq != spool->noted.acked.seq ||
+	       (spool->newest && mark_is_before(durable, spool->newest->first)) ||
+	       (spool->is_closing && mark_is_before(durable, spool->tail));
+}
+
+bool spool_is_settled(const struct spool *spool)
+{
+	const struct segment *last = spool->newest;
+
+	return !spool->dir ||
+	       (!count_unsynced(spool) && !spool->dir->n_forgotten &&
+		!is_progress_due(spool) &&
+		(!last || last->written == last->size));
 }
 
 /* NULL: there is nothing to be done. */
@@ -41,16 +107,12 @@ static int make_work(struct spool *spool, struct sync_work **ret_work)
 {
 	struct spool_dir *dir = spool->dir;
 	struct sync_work *work;
-	size_t unsynced;
-	int err = write_out_all(spool, &unsynced);
+	int write_err = write_out_all(spool), err;
 
-	if (err)
-		return err;
 	*ret_work = NULL;
-	if (!unsynced && !dir->n_forgotten && !dir->is_changed &&
-	    spool->acked.seq == spool->acked_on_disk.seq)
-		return 0;
-	work = sync_work_new(dir->fd, unsynced);
+	if (spool_is_settled(spool))
+		return write_err;
+	work = sync_work_new(dir->fd, count_unsynced(spool));
 	if (!work)
 		return -errno;
 	err = add_unsynced(spool, work);
@@ -58,38 +120,75 @@ static int make_work(struct spool *spool, struct sync_work **ret_work)
 		sync_work_free(work);
 		return err;
 	}
-	work->has_new_files = dir->is_changed;
-	work->durable = spool->tail;
-	work->acked = spool->acked;
-	work->is_ack_new = spool->acked.seq != spool->acked_on_disk.seq;
+	work->write_err = write_err;
+	work->are_names_in_doubt = dir->are_names_in_doubt;
+	work->before = spool->noted;
+	work->after.acked = spool->acked;
+	work->after.durable = write_err ? spool->noted.durable : spool->tail;
+	work->is_progress_due = is_progress_due(spool);
 	work->forgotten = TAKE_PTR(dir->forgotten);
 	work->n_forgotten = dir->n_forgotten;
 	dir->n_forgotten = 0;
-	dir->is_changed = false;
 	*ret_work = work;
 	return 0;
 }
 
-/* What it did need not be done again; what it could not do, has to be. */
-static void finish_work(struct spool *spool, struct sync_work *work)
-{
-	struct spool_dir *dir = spool->dir;
+/* ---- What was done --------------------------------------------------------------- */
 
-	spool_note_error(spool, &spool->sync_error, work->err);
-	if (work->err) {
-		dir->is_changed |= work->has_new_files;
-		for (size_t i = 0; i < work->n_forgotten; i++)
-			spool_dir_forget(dir, work->forgotten[i]);
-	} else {
-		for (struct segment *segment = spool->oldest; segment;
-		     segment = segment->next)
-			if (!mark_is_before(work->durable, segment->end))
-				segment->synced = segment->written;
-		spool->durable = work->durable;
-		spool->acked_on_disk = work->acked;
-	}
+static struct segment *find_segment(const struct spool *spool, uint64_t first_seq)
+{
+	struct segment *segment = spool->oldest;
+
+	while (segment && segment->first.seq != first_seq)
+		segment = segment->next;
+	return segment;
+}
+
+static void take_result(const struct sync_file *file, int names_err,
+			struct segment *segment)
+{
+	segment->is_in_doubt = file->err;
+	if (!names_err)
+		segment->is_named = true;
+	if (file->err == -EBADMSG)
+		segment->is_closed = true; /* nobody will find what follows */
+	if (file->err)
+		return;
+	segment->synced = file->to;
+	segment->durable = file->end;
+}
+
+/* Segments that are to be removed still. */
+static void give_back(struct spool *spool, struct sync_work *work)
+{
+	for (size_t i = work->n_removed; i < work->n_forgotten; i++)
+		spool_dir_forget(spool->dir, work->forgotten[i]);
 	sync_work_free(work);
 }
+
+/* What it did need not be done again; what it could not do, has to be. */
+static int finish_work(struct spool *spool, struct sync_work *work)
+{
+	int err = work->write_err ?: work->err;
+
+	for (size_t i = 0; i < work->n_files; i++) {
+		const struct sync_file *file = &work->files[i];
+		struct segment *segment = find_segment(spool, file->first_seq);
+
+		if (segment)
+			take_result(file, work->names_err, segment);
+	}
+	if (work->n_files)
+		spool->dir->are_names_in_doubt = work->names_err;
+	spool->noted = work->noted;
+	spool->is_noted |= work->is_noted;
+	spool_find_durable(spool);
+	spool_note_sync(spool, err);
+	give_back(spool, work);
+	return err;
+}
+
+/* ---- Doing it ------------------------------------------------------------------ */
 
 void spool_start_sync(struct spool *spool)
 {
@@ -100,15 +199,15 @@ void spool_start_sync(struct spool *spool)
 	if (!spool->dir || worker_is_busy(spool->syncer))
 		return;
 	err = make_work(spool, &work);
-	if (err)
-		spool_note_error(spool, &spool->sync_error, err);
-	if (err || !work)
+	if (!work) {
+		spool_note_sync(spool, err);
 		return;
+	}
 	err = worker_start(spool->syncer, work);
 	if (!err)
 		return;
-	work->err = err;
-	finish_work(spool, work);
+	spool_note_sync(spool, err);
+	give_back(spool, work);
 }
 
 int spool_sync(struct spool *spool)
@@ -121,14 +220,12 @@ int spool_sync(struct spool *spool)
 	worker_wait(spool->syncer);
 	spool_tend(spool);
 	err = make_work(spool, &work);
-	if (err)
-		spool_note_error(spool, &spool->sync_error, err);
-	if (err || !work)
+	if (!work) {
+		spool_note_sync(spool, err);
 		return err;
+	}
 	sync_work_do(work);
-	err = work->err;
-	finish_work(spool, work);
-	return err;
+	return finish_work(spool, work);
 }
 
 void spool_tend(struct spool *spool)

@@ -18,6 +18,7 @@ struct recovery {
 	int dir_fd;
 	const char *path;
 	const struct log *log;
+	struct mark durable;
 };
 
 /* All of a segment's file but its head. */
@@ -53,21 +54,27 @@ static int read_contents(int fd, struct contents *ret_contents)
 	return 0;
 }
 
-/* Bytes of whole records in their order; @end: behind the last of them. */
-static size_t count_whole(const struct contents *contents, struct mark *end)
+/* The whole records in their order. */
+static void count_whole(const struct contents *contents, struct mark durable,
+			struct segment_found *found)
 {
 	const struct record_head *head;
 	const void *record;
 	size_t at = 0;
 
+	found->end = found->durable = found->head.first;
 	while (at < contents->len &&
 	       !segment_parse(contents->bytes + at, contents->len - at, &head,
 			      &record) &&
-	       head->before.seq == end->seq) {
-		*end = mark_add(head->before, head->own);
+	       head->before.seq == found->end.seq) {
+		found->end = mark_add(head->before, head->own);
 		at += segment_cost(head->len);
+		if (mark_is_before(durable, found->end))
+			continue;
+		found->synced = at;
+		found->durable = found->end;
 	}
-	return at < contents->len ? at : contents->len;
+	found->size = at;
 }
 
 /* Whether any record follows, so that the break is not where writing ended. */
@@ -131,25 +138,22 @@ static int recover_segment(const struct recovery *recovery, const char *name,
 			   bool is_last, struct segment **ret_segment)
 {
 	cleanup_fd int fd = openat(recovery->dir_fd, name, O_RDWR | O_CLOEXEC);
-	struct segment_head head;
+	struct segment_found found = { 0 };
 	struct contents contents = { 0 };
-	struct mark end;
-	size_t at;
 	int err;
 
 	if (fd < 0)
 		return -errno;
-	err = segment_read_head(fd, &head);
+	err = segment_read_head(fd, &found.head);
 	err = err ?: read_contents(fd, &contents);
 	if (err)
 		return err;
-	end = head.first;
-	at = count_whole(&contents, &end);
-	err = cut(recovery, fd, name, &contents, at, is_last);
+	count_whole(&contents, recovery->durable, &found);
+	err = cut(recovery, fd, name, &contents, found.size, is_last);
 	free(contents.bytes);
 	if (err)
 		return err;
-	*ret_segment = segment_reopen(fd, &head, at, end);
+	*ret_segment = segment_reopen(fd, &found);
 	if (!*ret_segment)
 		return -ENOMEM;
 	TAKE_FD(fd);
@@ -209,9 +213,9 @@ static int recover_all(const struct recovery *recovery, struct dirent **entries,
 }
 
 int spool_recover(int dir_fd, const char *path, const struct log *log,
-		  struct segment **ret_segments)
+		  struct mark durable, struct segment **ret_segments)
 {
-	const struct recovery recovery = { dir_fd, path, log };
+	const struct recovery recovery = { dir_fd, path, log, durable };
 	struct dirent **entries;
 	int n, err;
 

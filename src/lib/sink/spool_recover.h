@@ -9,9 +9,10 @@
 /*
  * The segments in order, each up to the first record that is not whole. What comes
  * after that is cut off: at the end of the last segment, silently, a record that
- * was being written when the process died; else it is kept in a file *.bad.
+ * was being written when the process died; else it is kept in a file *.bad. What is
+ * not before @durable is in doubt.
  */
 int spool_recover(int dir_fd, const char *path, const struct log *log,
-		  struct segment **ret_segments);
+		  struct mark durable, struct segment **ret_segments);
 
 #endif
