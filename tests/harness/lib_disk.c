@@ -130,7 +130,7 @@ static void record(struct disk_op op, const void *bytes)
 	if (!(log->n & (log->n - 1)))
 		log->ops = reallocarray(log->ops, log->n * 2 + 1, sizeof(op));
 	assert_non_null(log->ops);
-	if (op.len) {
+	if (op.len && bytes) {
 		op.bytes = malloc(op.len);
 		memcpy(op.bytes, bytes, op.len);
 	}
@@ -144,8 +144,8 @@ static void record_name(enum disk_call call, const char *name, const char *to,
 
 	if (!recording)
 		return;
-	snprintf(op.name, sizeof(op.name), "%s", name);
-	snprintf(op.to, sizeof(op.to), "%s", to);
+	snprintf(op.name, sizeof(op.name), "%.*s", DISK_NAME_SIZE - 1, name);
+	snprintf(op.to, sizeof(op.to), "%.*s", DISK_NAME_SIZE - 1, to);
 	op.file = fd >= 0 ? file_of(fd) : 0;
 	record(op, NULL);
 }
@@ -215,12 +215,11 @@ int __wrap_openat(int dir_fd, const char *name, int flags, ...)
 
 static ssize_t write_at(int fd, const void *bytes, size_t len, off_t offset)
 {
-	bool has_failed = must_fail(DISK_WRITE);
-
-	if (has_failed && !fault.partly)
-		return refuse();
-	if (has_failed && len > fault.partly)
-		len = fault.partly;
+	if (must_fail(DISK_WRITE)) {
+		if (!fault.partly || failures > 1)
+			return refuse();
+		len = fault.partly < len ? fault.partly : len;
+	}
 	if (recording)
 		record((struct disk_op){ .call = DISK_WRITE,
 					 .file = file_of(fd),

@@ -23,8 +23,8 @@ enum disk_call {
 };
 
 /*
- * From the @nth call from now on, the first being 0, @n of them fail. One that
- * writes and fails so has written @partly bytes before.
+ * From the @nth call from now on, the first being 0, @n of them fail; if they write,
+ * the first of them writes @partly bytes before.
  */
 struct disk_fault {
 	enum disk_call call;

@@ -16,6 +16,7 @@ enum {
 	MEMORY_MAX = 1 << 20,
 	FILE_MIN = 2 * SEGMENT_BUFFER,
 	FILE_MAX = 16 << 20,
+	UNWRITTEN_MAX = 3, /* segments */
 };
 
 static void drop(struct spool *spool, enum spool_drop why, struct mark what)
@@ -71,9 +72,20 @@ static void add_segment(struct spool *spool, struct segment *segment)
 	spool->size += segment->size;
 }
 
+/* Segments that are in memory in part. */
+static size_t count_unwritten(const struct spool *spool)
+{
+	size_t n = 0;
+
+	for (const struct segment *segment = spool->oldest; segment;
+	     segment = segment->next)
+		n += segment->written < segment->size;
+	return n;
+}
+
 /*
- * While its file cannot be made, a segment is one in memory, if nothing else waits:
- * a reader that keeps up does not need the disk.
+ * While a disk fails, a few segments may be in memory: a reader that keeps up does
+ * not need the disk.
  */
 static int start_segment(struct spool *spool, int64_t now_ms)
 {
@@ -87,7 +99,7 @@ static int start_segment(struct spool *spool, int64_t now_ms)
 	segment->has_checksums = spool->dir;
 	if (spool->dir)
 		err = spool_dir_attach(spool->dir, segment);
-	if (err && spool_pending(spool).seq) {
+	if (err && count_unwritten(spool) >= UNWRITTEN_MAX) {
 		segment_free(segment);
 		return err;
 	}
@@ -189,7 +201,7 @@ static int next_segment(struct spool *spool, int64_t now_ms)
 {
 	int err = spool->newest ? finish_segment(spool, spool->newest) : 0;
 
-	if (err && spool_pending(spool).seq)
+	if (err && count_unwritten(spool) >= UNWRITTEN_MAX)
 		return err;
 	err = start_segment(spool, now_ms);
 	if (!err)
@@ -232,18 +244,13 @@ bool spool_append(struct spool *spool, const void *record, size_t len,
 		return false;
 	}
 	err = append(spool, record, len, own, now_ms);
-	spool_note_append(spool, err);
+	spool_note_append(spool, err, len);
 	if (err) {
 		drop(spool, SPOOL_UNWRITTEN, own);
 		return false;
 	}
 	spool->tail = mark_add(spool->tail, own);
 	return true;
-}
-
-static const char *name_of(const struct spool *spool)
-{
-	return spool->options.dir ?: "in memory";
 }
 
 /* ---- Reading ------------------------------------------------------------------- */
@@ -255,7 +262,7 @@ static void skip_damaged(struct spool *spool, struct segment *segment, int err)
 
 	log_error(spool->options.log,
 		  "spool %s: %llu records cannot be read, and are dropped: %s",
-		  name_of(spool), (unsigned long long)rest.seq,
+		  spool_name(spool), (unsigned long long)rest.seq,
 		  err == -EBADMSG ? "they are damaged" : strerror(-err));
 	drop(spool, SPOOL_DAMAGED, rest);
 	spool->acked = segment->end;

@@ -47,6 +47,7 @@ struct spool_limbo {
 /* What fails at the moment: it is told once, and when all of it is over. */
 struct spool_fault {
 	int append, sync;   /* errors */
+	uint64_t cost;	    /* of the largest record that did not fit */
 	uint64_t unwritten; /* records that were dropped before it */
 };
 
@@ -128,7 +129,7 @@ void spool_start_sync(struct spool *spool);
 int spool_sync(struct spool *spool);
 
 /* The result of the last attempt to add, or to sync; 0: it succeeded. */
-void spool_note_append(struct spool *spool, int err);
+void spool_note_append(struct spool *spool, int err, size_t len);
 void spool_note_sync(struct spool *spool, int err);
 
 /* Take together what is known to be durable of each segment. */
@@ -142,6 +143,11 @@ void spool_tend(struct spool *spool);
 
 /* -1: in memory, where there is nothing to wait for. */
 int spool_fd(const struct spool *spool);
+
+static inline const char *spool_name(const struct spool *spool)
+{
+	return spool->options.dir ?: "in memory";
+}
 
 /* Between spool_append() and spool_ack(). */
 static inline struct mark spool_pending(const struct spool *spool)

@@ -2,6 +2,8 @@
 /* What a spool says of a disk that fails: once, and once when that is over. */
 #include "spool.h"
 
+#include "util.h"
+
 #include <string.h>
 
 static bool is_failing(const struct spool_fault *fault)
@@ -9,17 +11,12 @@ static bool is_failing(const struct spool_fault *fault)
 	return fault->append || fault->sync;
 }
 
-static const char *name_of(const struct spool *spool)
-{
-	return spool->options.dir ?: "in memory";
-}
-
 static void begin(struct spool *spool, int err)
 {
 	spool->fault.unwritten = spool->dropped[SPOOL_UNWRITTEN].seq;
 	log_error(spool->options.log,
 		  "spool %s: cannot write: %s; what comes is kept in memory while it fits, else dropped",
-		  name_of(spool), strerror(-err));
+		  spool_name(spool), strerror(-err));
 }
 
 static void end(struct spool *spool)
@@ -29,7 +26,7 @@ static void end(struct spool *spool)
 
 	log_info(spool->options.log,
 		 "spool %s: can be written to again; %llu records were dropped",
-		 name_of(spool), (unsigned long long)dropped);
+		 spool_name(spool), (unsigned long long)dropped);
 }
 
 static void note(struct spool *spool, int *last, int err)
@@ -43,22 +40,32 @@ static void note(struct spool *spool, int *last, int err)
 		end(spool);
 }
 
-/* What fits into the rest of a buffer proves nothing. */
-void spool_note_append(struct spool *spool, int err)
+/* Smaller ones that still fit somewhere prove nothing. */
+static bool has_room_again(const struct spool *spool)
 {
 	const struct segment *newest = spool->newest;
+	uint64_t cost = spool->fault.cost;
 
-	if (!err && spool->fault.append &&
-	    newest->size - newest->written > newest->buf_size / 2)
+	return newest && newest->fd >= 0 && !newest->is_closed &&
+	       newest->size + cost <= spool->capacity &&
+	       newest->size - newest->written + cost <= newest->buf_size;
+}
+
+void spool_note_append(struct spool *spool, int err, size_t len)
+{
+	if (err)
+		spool->fault.cost = max_u64(spool->fault.cost, segment_cost(len));
+	else if (!spool->fault.append || !has_room_again(spool))
 		return;
+	else
+		spool->fault.cost = 0;
 	note(spool, &spool->fault.append, err);
 }
 
-/* What was in the way of records may be gone as well: the next one will tell. */
+/* What was in the way of records may be gone by it. */
 void spool_note_sync(struct spool *spool, int err)
 {
-	if (!err && spool->newest && spool->newest->fd >= 0 &&
-	    spool->newest->size < spool->capacity)
-		note(spool, &spool->fault.append, 0);
 	note(spool, &spool->fault.sync, err);
+	if (!err)
+		spool_note_append(spool, 0, 0);
 }
