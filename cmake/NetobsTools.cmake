@@ -12,4 +12,9 @@ foreach(source ${tool_sources})
 	set_target_properties(tool_${name} PROPERTIES OUTPUT_NAME ${name}
 		RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tools)
 	netobs_target_language(tool_${name})
+	file(STRINGS ${source} uses_library REGEX "include <netobs/")
+	if(uses_library) # it is built as that is
+		target_link_libraries(tool_${name} PRIVATE netobs)
+		netobs_target_flags(tool_${name})
+	endif()
 endforeach()

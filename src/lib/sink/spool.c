@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -476,15 +477,19 @@ int spool_open(struct spool *spool, const struct spool_options *options)
 		.capacity = options->dir ? clamp(part, FILE_MIN, FILE_MAX) :
 					   clamp(part, MEMORY_MIN, MEMORY_MAX),
 	};
+	spool->options.dir = NULL; /* it is the caller's */
 	if (!options->dir)
 		return start_segment(spool, 0);
-	err = worker_new(sync_work_do, sync_work_free, &spool->syncer);
-	if (err)
-		return err;
-	err = spool_dir_open(options->dir, options->log, &spool->dir, &segments,
-			     &progress);
+	spool->path = strdup(options->dir);
+	err = spool->path ?
+		      worker_new(sync_work_do, sync_work_free, &spool->syncer) :
+		      -ENOMEM;
+	err = err   ?:
+		      spool_dir_open(options->dir, options->log, &spool->dir,
+				     &segments, &progress);
 	if (err) {
 		worker_free(spool->syncer);
+		free(spool->path);
 		*spool = (struct spool){ 0 };
 		return err;
 	}
@@ -505,5 +510,6 @@ void spool_close(struct spool *spool)
 	}
 	segment_window_free(&spool->window);
 	spool_dir_close(spool->dir);
+	free(spool->path);
 	*spool = (struct spool){ 0 };
 }

@@ -54,8 +54,9 @@ struct spool_fault {
 struct worker;
 
 struct spool {
-	struct spool_options options;
-	size_t capacity; /* bytes of a segment */
+	struct spool_options options; /* but dir */
+	char *path;		      /* NULL: in memory */
+	size_t capacity;	      /* bytes of a segment */
 	struct segment *oldest, *newest;
 	uint64_t size;	     /* of all segments */
 	struct mark tail;    /* behind what came last */
@@ -74,7 +75,6 @@ struct spool {
 	struct spool_dir *dir; /* NULL: in memory */
 	struct worker *syncer;
 	struct spool_progress noted; /* on disk */
-	bool is_noted;		     /* by this process */
 	bool is_closing;
 };
 
@@ -146,7 +146,7 @@ int spool_fd(const struct spool *spool);
 
 static inline const char *spool_name(const struct spool *spool)
 {
-	return spool->options.dir ?: "in memory";
+	return spool->path ?: "in memory";
 }
 
 /* Between spool_append() and spool_ack(). */

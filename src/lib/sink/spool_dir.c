@@ -74,7 +74,7 @@ int spool_dir_write_progress(int dir_fd, const struct spool_progress *progress)
 		       err;
 }
 
-/* None: nothing was ever acknowledged. */
+/* -ENOENT: nothing was ever acknowledged. */
 static int read_progress(int dir_fd, struct spool_progress *ret_progress)
 {
 	struct acked_file file;
@@ -82,7 +82,7 @@ static int read_progress(int dir_fd, struct spool_progress *ret_progress)
 	ssize_t n;
 
 	if (fd < 0)
-		return errno == ENOENT ? 0 : -errno;
+		return -errno;
 	n = read(fd, &file, sizeof(file));
 	if (n < 0)
 		return -errno;
@@ -134,10 +134,12 @@ static int take_over(struct spool_dir *dir, const struct log *log,
 	bool is_known;
 	int err = read_progress(dir->fd, &progress);
 
-	if (err && err != -EBADMSG)
+	if (err && err != -EBADMSG && err != -ENOENT)
 		return err;
-	is_known = !err;
-	if (err)
+	is_known = err != -EBADMSG;
+	if (err == -ENOENT) /* where there is room still; what fails is told later */
+		spool_dir_write_progress(dir->fd, &progress);
+	if (!is_known)
 		log_error(log,
 			  "spool %s: the file 'acked' is damaged: what was delivered may be sent again",
 			  path);

@@ -87,7 +87,7 @@ static bool is_progress_due(const struct spool *spool)
 {
 	struct mark durable = spool->noted.durable;
 
-	return !spool->is_noted || spool->acked.seq != spool->noted.acked.seq ||
+	return spool->acked.seq != spool->noted.acked.seq ||
 	       (spool->newest && mark_is_before(durable, spool->newest->first)) ||
 	       (spool->is_closing && mark_is_before(durable, spool->tail));
 }
@@ -181,7 +181,6 @@ static int finish_work(struct spool *spool, struct sync_work *work)
 	if (work->n_files)
 		spool->dir->are_names_in_doubt = work->names_err;
 	spool->noted = work->noted;
-	spool->is_noted |= work->is_noted;
 	spool_find_durable(spool);
 	spool_note_sync(spool, err);
 	give_back(spool, work);

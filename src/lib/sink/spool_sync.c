@@ -101,7 +101,6 @@ static int note_progress(struct sync_work *work, bool is_durable)
 	if (!is_durable)
 		progress.durable = work->before.durable;
 	err = spool_dir_write_progress(work->dir_fd, &progress);
-	work->is_noted = !err;
 	if (!err)
 		work->noted = progress;
 	return err;

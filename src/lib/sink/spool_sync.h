@@ -40,7 +40,6 @@ struct sync_work {
 	/* The results. */
 	int names_err;
 	struct spool_progress noted;
-	bool is_noted;
 	size_t n_removed;
 	int err; /* the first of all */
 };

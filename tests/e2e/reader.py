@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""A collector of JSON lines at a unix socket, which comes and goes."""
+
+import os
+import socket
+import threading
+
+
+class Reader:
+    """Takes connections until close(); what is there then is read to its end."""
+
+    def __init__(self, path, take):
+        self.path = path
+        self.take = take  # called with each whole line
+        self.listener = None
+        self.thread = None
+
+    def open(self):
+        if os.path.exists(self.path):
+            os.unlink(self.path)
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(self.path)
+        self.listener.listen()
+        self.thread = threading.Thread(target=self._accept, daemon=True)
+        self.thread.start()
+        return self
+
+    def close(self):
+        """Once whoever is connected has gone, which this waits for."""
+        os.unlink(self.path)
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.thread.join(60)
+        self.listener.close()
+        if self.thread.is_alive():
+            raise TimeoutError("somebody is connected still")
+
+    def _accept(self):
+        while True:
+            try:
+                peer, _ = self.listener.accept()
+            except OSError:
+                return
+            with peer, peer.makefile("rb") as lines:
+                for line in lines:
+                    if line.endswith(b"\n"):
+                        self.take(line)

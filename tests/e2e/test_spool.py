@@ -1,0 +1,154 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""A spool on disk, under netobsctl that is killed, and a disk that is full."""
+
+import collections
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+
+import bpf
+import lab
+import observer
+import reader
+import spoolfile
+import traffic
+
+KILLS = 10
+FLOWS = 150
+
+
+class Spool(lab.LabTest):
+    def setUp(self):
+        super().setUp()
+        self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
+        self.lab.wire(self.a, "eth0", ["192.0.2.1/24"], self.b, "eth0",
+                      ["192.0.2.2/24"])
+        self.socket = self.lab.path("socket")
+        self.spool = self.lab.path("spool")
+        self.messages = self.lab.path("messages")
+        self.lines = []
+        self.reader = reader.Reader(self.socket, self.lines.append)
+
+    def start(self, *more):
+        with open(self.messages, "wb") as messages:
+            process = self.lab.spawn(
+                observer.netobsctl(), "flows", "-i", "eth0", "--interval",
+                "0.2", "-o", f"json:unix:{self.socket}?spool=disk:{self.spool}",
+                *more, ns=self.a, stdout=subprocess.DEVNULL, stderr=messages)
+        lab.wait_for(lambda: bpf.attached(self.a, "eth0") == 2, "netobsctl")
+        return process
+
+    def finish(self, process):
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+        errors = self.said()
+        observer.check_sanitizer(errors)
+        return observer.Result(process.returncode, None, errors)
+
+    def said(self):
+        with open(self.messages, encoding="utf-8") as file:
+            return file.read()
+
+    def wait_for_words(self, words):
+        lab.wait_for(lambda: words in self.said(), f"'{words}'", 30)
+
+    def keys(self):
+        return [spoolfile.key_of_json(json.loads(line)) for line in self.lines]
+
+    def kill_once(self, turn, chance):
+        """The reader is there all the time, later, or not at all."""
+        if turn % 3 == 0:
+            self.reader.open()
+        process = self.start()
+        time.sleep(chance.uniform(0.5, 1.5))
+        if turn % 3 == 1:
+            self.reader.open()
+            time.sleep(chance.uniform(0.0, 1.0))
+        process.kill()
+        process.wait()
+        if turn % 3 < 2:
+            self.reader.close()
+        return spoolfile.pending(self.spool)
+
+    def test_kills_lose_nothing_that_is_on_disk(self):
+        """What the files hold when it is killed arrives, at least once."""
+        chance = random.Random(1)
+        flood = traffic.start_flood(self.lab, self.a, "eth0", "--flows", FLOWS,
+                                    "--seconds", 90, "--rate", 3000)
+        on_disk = set()
+        for turn in range(KILLS):
+            on_disk.update(self.kill_once(turn, chance))
+        flood.terminate()
+        flood.wait()
+        self.assertGreater(len(on_disk), 10 * FLOWS)
+
+        self.reader.open()
+        result = self.finish(self.start())
+        self.assertEqual(0, result.code, result.errors)
+        self.reader.close()
+        counts = collections.Counter(self.keys())
+        self.assertEqual(set(), on_disk - set(counts))
+        # Nothing was made up: there was no more than that on the wire.
+        sent = self.a.counters("eth0")
+        self.assertLessEqual(sum(key[6] for key in counts),
+                             sent["tx"]["packets"] + sent["rx"]["packets"])
+        self.assertEqual([], [name for name in os.listdir(self.spool)
+                              if name.endswith(".bad")])
+        self.note(f"{KILLS} kills: {len(on_disk)} records were on disk, "
+                  f"{len(counts)} arrived, "
+                  f"{sum(counts.values()) - len(counts)} of them twice")
+
+    def small_disk(self):
+        """512 KiB at the spool's place."""
+        os.mkdir(self.spool)
+        lab.run("mount", "-t", "tmpfs", "-o", "size=512k", "none", self.spool)
+        self.lab.defer(lab.run, "umount", "-l", self.spool)
+
+    def test_full_disk_is_over_when_it_has_room(self):
+        self.small_disk()
+        filler = os.path.join(self.spool, "filler")
+        with open(filler, "wb") as file:
+            file.write(bytes(400 << 10))
+        process = self.start("--stats")
+        flood = traffic.start_flood(self.lab, self.a, "eth0", "--flows", 2000,
+                                    "--seconds", 60, "--rate", 20000)
+        self.wait_for_words("No space left on device")
+        time.sleep(1)
+        os.unlink(filler)
+        flood.terminate()
+        flood.wait()
+        self.wait_for_words("can be written to again")
+        self.reader.open()
+        result = self.finish(process)
+        self.reader.close()
+        result.check_identity()
+        dropped = result.stats["sinks"][0]["dropped"]
+        self.assertEqual(1, result.errors.count("cannot write: No space"))
+        self.assertEqual(sum(json.loads(line)["Packets"]
+                             for line in self.lines),
+                         result.stats["sinks"][0]["delivered"]["packets"])
+        self.note(f"dropped: {dropped}")
+
+    def test_own_backlog_that_fills_the_disk_goes_when_it_is_read(self):
+        """Nothing but what is acknowledged can make room there."""
+        self.small_disk()
+        process = self.start("--stats")
+        flood = traffic.start_flood(self.lab, self.a, "eth0", "--flows", 2000,
+                                    "--seconds", 60, "--rate", 20000)
+        self.wait_for_words("No space left on device")
+        flood.terminate()
+        flood.wait()
+        self.reader.open()
+        self.wait_for_words("can be written to again")
+        result = self.finish(process)
+        self.reader.close()
+        result.check_identity()
+        self.assertEqual(0, result.stats["sinks"][0]["pending"]["records"])
+
+
+if __name__ == "__main__":
+    lab.main()
