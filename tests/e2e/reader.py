@@ -14,6 +14,7 @@ class Reader:
         self.take = take  # called with each whole line
         self.listener = None
         self.thread = None
+        self.peer = None
 
     def open(self):
         if os.path.exists(self.path):
@@ -34,12 +35,20 @@ class Reader:
         if self.thread.is_alive():
             raise TimeoutError("somebody is connected still")
 
+    def drop(self):
+        """At once, whoever is connected; what has come is read to its end."""
+        peer = self.peer
+        if peer:
+            peer.shutdown(socket.SHUT_RD)
+        self.close()
+
     def _accept(self):
         while True:
             try:
                 peer, _ = self.listener.accept()
             except OSError:
                 return
+            self.peer = peer
             with peer, peer.makefile("rb") as lines:
                 for line in lines:
                     if line.endswith(b"\n"):

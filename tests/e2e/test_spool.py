@@ -36,7 +36,7 @@ class Spool(lab.LabTest):
     def start(self, *more):
         with open(self.messages, "wb") as messages:
             process = self.lab.spawn(
-                observer.netobsctl(), "flows", "-i", "eth0", "--interval",
+                observer.netobsctl(), "flows", "-v", "-i", "eth0", "--interval",
                 "0.2", "-o", f"json:unix:{self.socket}?spool=disk:{self.spool}",
                 *more, ns=self.a, stdout=subprocess.DEVNULL, stderr=messages)
         lab.wait_for(lambda: bpf.attached(self.a, "eth0") == 2, "netobsctl")
@@ -102,25 +102,25 @@ class Spool(lab.LabTest):
                   f"{len(counts)} arrived, "
                   f"{sum(counts.values()) - len(counts)} of them twice")
 
-    def small_disk(self):
-        """512 KiB at the spool's place."""
+    def small_disk(self, size):
+        """One of its own, at the spool's place."""
         os.mkdir(self.spool)
-        lab.run("mount", "-t", "tmpfs", "-o", "size=512k", "none", self.spool)
+        lab.run("mount", "-t", "tmpfs", "-o", f"size={size}", "none", self.spool)
         self.lab.defer(lab.run, "umount", "-l", self.spool)
 
     def test_full_disk_is_over_when_it_has_room(self):
-        self.small_disk()
+        self.small_disk("4m")
         filler = os.path.join(self.spool, "filler")
         with open(filler, "wb") as file:
-            file.write(bytes(400 << 10))
+            file.write(bytes(3500 << 10))
         process = self.start("--stats")
         flood = traffic.start_flood(self.lab, self.a, "eth0", "--flows", 2000,
                                     "--seconds", 60, "--rate", 20000)
         self.wait_for_words("No space left on device")
         time.sleep(1)
-        os.unlink(filler)
         flood.terminate()
         flood.wait()
+        os.unlink(filler)
         self.wait_for_words("can be written to again")
         self.reader.open()
         result = self.finish(process)
@@ -135,7 +135,7 @@ class Spool(lab.LabTest):
 
     def test_own_backlog_that_fills_the_disk_goes_when_it_is_read(self):
         """Nothing but what is acknowledged can make room there."""
-        self.small_disk()
+        self.small_disk("512k")
         process = self.start("--stats")
         flood = traffic.start_flood(self.lab, self.a, "eth0", "--flows", 2000,
                                     "--seconds", 60, "--rate", 20000)
