@@ -18,8 +18,10 @@ static void be_killed(const struct spool_options *options, unsigned int seed,
 	srand(seed);
 	if (spool_open(&spool, options))
 		_exit(1);
+	spool.capacity = 16 << 10; /* files come and go all the time */
 	for (;;) {
 		uint64_t told[2];
+		bool is_any = false;
 
 		for (int i = rand() % 50; i >= 0; i--)
 			put(&spool, spool.tail.seq, 0);
@@ -28,13 +30,14 @@ static void be_killed(const struct spool_options *options, unsigned int seed,
 		else
 			spool_sync(&spool);
 		spool_tend(&spool);
-		told[0] = spool.durable.seq;
 		for (int i = rand() % 40; i > 0 && spool_read(&spool, &item); i--)
-			if (i == 1)
-				spool_ack(&spool, item.end);
-		told[1] = spool.acked.seq; /* may be durable, need not */
+			is_any = true;
+		told[0] = spool.durable.seq;
+		told[1] = spool.read.seq; /* it may be, but no more than that */
 		if (write(tell_fd, told, sizeof(told)) != sizeof(told))
 			_exit(1);
+		if (is_any)
+			spool_ack(&spool, item.end);
 	}
 }
 
@@ -56,18 +59,18 @@ static void whatever_was_durable_survives_kills(void **state)
 		if (!child)
 			be_killed(&f->options, (unsigned int)i, fds[1]);
 		close(fds[1]);
-		usleep((useconds_t)(i * 7919 % 5000));
+		usleep((useconds_t)(i * 7919 % 8000));
 		kill(child, SIGKILL);
 		waitpid(child, NULL, 0);
 		while (read(fds[0], told, sizeof(told)) == sizeof(told)) {
 			durable = told[0];
-			acked = told[1];
+			acked = told[1] > acked ? told[1] : acked;
 		}
 		close(fds[0]);
 
 		open_spool(f);
 		assert_true(f->spool.tail.seq >= durable);
-		assert_true(f->spool.acked.seq <= f->spool.tail.seq);
+		assert_true(f->spool.acked.seq <= acked);
 		assert_int_equal(f->spool.dropped[SPOOL_DAMAGED].seq, 0);
 		for (uint64_t n = f->spool.acked.seq; n < f->spool.tail.seq; n++) {
 			assert_true(spool_read(&f->spool, &item));
@@ -76,7 +79,7 @@ static void whatever_was_durable_survives_kills(void **state)
 		assert_identity(&f->spool);
 		spool_close(&f->spool);
 	}
-	print_message("%llu records were durable, %llu acknowledged\n",
+	print_message("%llu records were durable, %llu acknowledged at most\n",
 		      (unsigned long long)durable, (unsigned long long)acked);
 	assert_true(durable > 1000);
 	assert_true(acked > 100);
