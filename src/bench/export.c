@@ -50,6 +50,15 @@ static int add_result(struct export_report *report,
 	return result->wall && result->cpu ? 0 : -ENOMEM;
 }
 
+/* One of those that are measured anyway, by its name; else a sink's spec. */
+static struct export_subject find_subject(const char *text)
+{
+	for (size_t i = 0; i < n_export_subjects; i++)
+		if (!strcmp(export_subjects[i].name, text))
+			return export_subjects[i];
+	return (struct export_subject){ .name = text, .spec = text };
+}
+
 static int init(struct bench *bench, const struct config *config)
 {
 	struct export_report *report = &bench->report;
@@ -63,12 +72,11 @@ static int init(struct bench *bench, const struct config *config)
 	if (!report->results)
 		return -ENOMEM;
 	for (size_t i = 0; i < n && !err; i++) {
-		struct export_subject given = { 0 };
+		struct export_subject subject =
+			config->specs.n ? find_subject(config->specs.items[i]) :
+					  export_subjects[i];
 
-		if (config->specs.n)
-			given.name = given.spec = config->specs.items[i];
-		err = add_result(report, config->specs.n ? &given :
-							   &export_subjects[i]);
+		err = add_result(report, &subject);
 	}
 	bench->load.records = config->records;
 	bench->load.flows = export_flows_make(EXPORT_FLOWS);

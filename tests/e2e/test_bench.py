@@ -184,7 +184,7 @@ class Bench(lab.LabTest):
         self.assertFalse(measured.keys() & absent)
         self.assertEqual(0, measured["null"]["cpu_ns_over_null"])
         self.assertGreater(measured["json"]["cpu_ns_over_null"], 0)
-        text = self.bench("export", "--records", "1000", "--rounds", "1", "null")
+        text = self.bench("export", "--records", "1000", "--rounds", "1", "null", "json")
         for word in ("records/s", "over null", os.uname().release):
             self.assertIn(word, text)
 
