@@ -17,12 +17,14 @@
 int __real_openat(int dir_fd, const char *name, int flags, ...);
 ssize_t __real_write(int fd, const void *bytes, size_t len);
 ssize_t __real_pwrite(int fd, const void *bytes, size_t len, off_t offset);
+ssize_t __real_pread(int fd, void *bytes, size_t len, off_t offset);
 int __real_ftruncate(int fd, off_t size);
 int __real_renameat(int from_fd, const char *from, int to_fd, const char *to);
 int __real_unlinkat(int dir_fd, const char *name, int flags);
 int __wrap_openat(int dir_fd, const char *name, int flags, ...);
 ssize_t __wrap_write(int fd, const void *bytes, size_t len);
 ssize_t __wrap_pwrite(int fd, const void *bytes, size_t len, off_t offset);
+ssize_t __wrap_pread(int fd, void *bytes, size_t len, off_t offset);
 int __wrap_ftruncate(int fd, off_t size);
 int __wrap_fdatasync(int fd);
 int __wrap_fsync(int fd);
@@ -245,6 +247,12 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t len)
 	if (n > 0)
 		lseek(fd, n, SEEK_CUR);
 	return n;
+}
+
+ssize_t __wrap_pread(int fd, void *bytes, size_t len, off_t offset)
+{
+	return must_fail(DISK_READ) ? refuse() :
+				      __real_pread(fd, bytes, len, offset);
 }
 
 int __wrap_ftruncate(int fd, off_t size)

@@ -19,6 +19,7 @@ enum disk_call {
 	DISK_SYNC_DIR, /* of a directory */
 	DISK_RENAME,   /* renameat(2) */
 	DISK_UNLINK,   /* unlinkat(2) */
+	DISK_READ,     /* pread(2) */
 	DISK_CALLS,
 };
 

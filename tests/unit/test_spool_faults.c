@@ -211,6 +211,39 @@ static void lack_of_descriptors_gets_over(void **state)
 	spool_close(&f->spool);
 }
 
+/* A disk that cannot be read for a while costs nothing, one that never can is told. */
+static void unreadable_records_are_tried_again(void **state)
+{
+	static const struct disk_fault unreadable = { DISK_READ, 0, 100000, EIO,
+						      0 };
+	struct spool_fixture *f = *state;
+	struct spool_item item;
+	struct words words;
+
+	start(f, &words);
+	disk_fail(&unreadable);
+	for (int i = 0; i < 5; i++) {
+		assert_false(spool_read(&f->spool, &item));
+		spool_expire(&f->spool, 0);
+	}
+	disk_heal();
+	get_all(&f->spool, 0, 30, &item);
+	assert_int_equal(words.errors, 1);
+
+	spool_rewind(&f->spool);
+	disk_fail(&unreadable);
+	for (int i = 0; i < 50; i++) {
+		spool_read(&f->spool, &item);
+		spool_expire(&f->spool, 0);
+	}
+	disk_heal();
+	/* But for what had been read of the last file before. */
+	assert_in_range(f->spool.dropped[SPOOL_DAMAGED].seq, 10, 30);
+	assert_non_null(strstr(words.last_error, "are dropped"));
+	assert_identity(&f->spool);
+	spool_close(&f->spool);
+}
+
 /* Each start goes on where the last one ended: it leaves no file of its own. */
 static void restarts_add_no_files(void **state)
 {
@@ -246,6 +279,7 @@ int main(void)
 		fault_test(full_disk_is_counted),
 		fault_test(reader_that_keeps_up_needs_no_disk),
 		fault_test(lack_of_descriptors_gets_over),
+		fault_test(unreadable_records_are_tried_again),
 		fault_test(restarts_add_no_files),
 	};
 

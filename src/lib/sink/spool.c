@@ -17,7 +17,8 @@ enum {
 	MEMORY_MAX = 1 << 20,
 	FILE_MIN = 2 * SEGMENT_BUFFER,
 	FILE_MAX = 16 << 20,
-	UNWRITTEN_MAX = 3, /* segments */
+	UNWRITTEN_MAX = 3,  /* segments */
+	READ_ATTEMPTS = 10, /* calls of spool_expire() */
 };
 
 static void drop(struct spool *spool, enum spool_drop why, struct mark what)
@@ -256,6 +257,17 @@ bool spool_append(struct spool *spool, const void *record, size_t len,
 
 /* ---- Reading ------------------------------------------------------------------- */
 
+static void note_read(struct spool *spool, int err)
+{
+	if (err && err != -EBADMSG && !spool->read_error)
+		log_error(spool->options.log,
+			  "spool %s: cannot read: %s; trying again",
+			  spool_name(spool), strerror(-err));
+	spool->read_error = err;
+	if (!err)
+		spool->read_attempts = 0;
+}
+
 /* The rest of a segment cannot be read; all before it is acknowledged. */
 static void skip_damaged(struct spool *spool, struct segment *segment, int err)
 {
@@ -270,6 +282,13 @@ static void skip_damaged(struct spool *spool, struct segment *segment, int err)
 	spool->read = segment->end;
 	spool->reading = segment;
 	spool->offset = segment->size;
+}
+
+/* A disk that cannot be read now may be so later: it is given some time. */
+static bool is_hopeless(struct spool *spool, int err)
+{
+	note_read(spool, err);
+	return err == -EBADMSG || spool->read_attempts >= READ_ATTEMPTS;
 }
 
 /* Records before @next are missing. False: others before them have to go first. */
@@ -305,11 +324,18 @@ bool spool_read(struct spool *spool, struct spool_item *ret_item)
 		int err = segment_read(spool->reading, &spool->window,
 				       spool->offset, &head, &record);
 
-		if (err && mark_is_before(spool->acked, spool->read))
+		if (err && (mark_is_before(spool->acked, spool->read) ||
+			    !is_hopeless(spool, err)))
 			return false; /* one thing after the other */
 		if (err) {
 			skip_damaged(spool, spool->reading, err);
 			continue;
+		}
+		note_read(spool, 0);
+		if (!mark_is_before(spool->acked,
+				    mark_add(head->before, head->own))) {
+			spool->offset += segment_cost(head->len);
+			continue; /* it was read before a rewind */
 		}
 		if (mark_is_before(spool->read, head->before) &&
 		    !skip_gap(spool, head->before))
@@ -377,51 +403,23 @@ void spool_discard(struct spool *spool, struct mark end, enum spool_drop why)
 	pass(spool, end, &spool->dropped[why]);
 }
 
-/* Where the first record behind @acked is in a segment that has it. */
-static int seek(struct spool *spool, struct segment *segment)
-{
-	uint64_t offset = 0;
-
-	for (struct mark at = segment->first; mark_is_before(at, spool->acked);) {
-		const struct record_head *head;
-		const void *record;
-		int err = segment_read(segment, &spool->window, offset, &head,
-				       &record);
-
-		if (err)
-			return err;
-		at = mark_add(head->before, head->own);
-		offset += segment_cost(head->len);
-	}
-	spool->reading = segment;
-	spool->offset = offset;
-	return 0;
-}
-
+/* What is acknowledged of the segment is passed over when it is read. */
 void spool_rewind(struct spool *spool)
 {
+	struct segment *segment = spool->oldest;
+
 	leave_limbo(spool, spool->limbo.to, &spool->dropped[spool->limbo.why]);
-	spool->reading = NULL;
+	while (segment && segment->next &&
+	       !mark_is_before(spool->acked, segment->end))
+		segment = segment->next;
+	spool->reading = segment;
 	spool->offset = 0;
 	spool->read = spool->acked;
-	for (struct segment *segment = spool->oldest; segment;
-	     segment = segment->next) {
-		int err;
-
-		if (!mark_is_before(spool->acked, segment->end)) {
-			spool->reading = segment;
-			spool->offset = segment->size;
-			continue;
-		}
-		err = seek(spool, segment);
-		if (!err)
-			return;
-		skip_damaged(spool, segment, err);
-	}
 }
 
 void spool_expire(struct spool *spool, int64_t now_ms)
 {
+	spool->read_attempts += spool->read_error != 0;
 	while (spool->options.max_age_ms && spool->oldest && spool->oldest->size &&
 	       now_ms - spool->oldest->used_ms > spool->options.max_age_ms)
 		drop_oldest(spool, SPOOL_TOO_OLD);

@@ -72,7 +72,9 @@ struct spool {
 	struct mark recovered; /* what was there at the start */
 	struct mark came, delivered, dropped[SPOOL_DROPS];
 	struct spool_fault fault;
-	struct spool_dir *dir; /* NULL: in memory */
+	int read_error;
+	unsigned int read_attempts; /* in vain */
+	struct spool_dir *dir;	    /* NULL: in memory */
 	struct worker *syncer;
 	struct spool_progress noted; /* on disk */
 	bool is_closing;
@@ -116,7 +118,7 @@ void spool_discard(struct spool *spool, struct mark end, enum spool_drop why);
 /* Read again what is not acknowledged, as far as it is still there. */
 void spool_rewind(struct spool *spool);
 
-/* Drop what is too old. */
+/* Drop what is too old; to be called now and then, twice a second. */
 void spool_expire(struct spool *spool, int64_t now_ms);
 
 /*
