@@ -13,6 +13,7 @@
 #include "sink/spool_dir.c"
 #include "sink/spool_durable.c"
 #include "sink/spool_fault.c"
+#include "sink/spool_read.c"
 #include "sink/spool_recover.c"
 #include "sink/spool_sync.c"
 #include "sink/worker.c"

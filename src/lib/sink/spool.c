@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "spool.h"
 
+#include "spool_part.h"
 #include "util.h"
 #include "spool_dir.h"
 #include "spool_sync.h"
 #include "worker.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,49 +17,12 @@ enum {
 	MEMORY_MAX = 1 << 20,
 	FILE_MIN = 2 * SEGMENT_BUFFER,
 	FILE_MAX = 16 << 20,
-	UNWRITTEN_MAX = 3,  /* segments */
-	READ_ATTEMPTS = 10, /* calls of spool_expire() */
+	UNWRITTEN_MAX = 3, /* segments */
 };
 
-static void drop(struct spool *spool, enum spool_drop why, struct mark what)
+void spool_drop(struct spool *spool, enum spool_drop why, struct mark what)
 {
 	spool->dropped[why] = mark_add(spool->dropped[why], what);
-}
-
-/* ---- Limbo --------------------------------------------------------------------- */
-
-static bool is_in_limbo(const struct spool *spool)
-{
-	return mark_is_before(spool->limbo.from, spool->limbo.to);
-}
-
-/* What is between @from and @end goes; up to where the reader got, it has it. */
-static void let_go(struct spool *spool, struct mark from, struct mark end,
-		   enum spool_drop why)
-{
-	struct mark got = mark_is_before(spool->read, end) ? spool->read : end;
-
-	if (mark_is_before(from, got)) {
-		if (!is_in_limbo(spool))
-			spool->limbo.from = from;
-		spool->limbo.to = got;
-		spool->limbo.why = why;
-		from = got;
-	}
-	drop(spool, why, mark_sub(end, from));
-}
-
-/* The reader has done with what is before @end: add to @count what of it is here. */
-static void leave_limbo(struct spool *spool, struct mark end, struct mark *count)
-{
-	struct spool_limbo *limbo = &spool->limbo;
-
-	if (mark_is_before(limbo->to, end))
-		end = limbo->to;
-	if (!mark_is_before(limbo->from, end))
-		return;
-	*count = mark_add(*count, mark_sub(end, limbo->from));
-	limbo->from = end;
 }
 
 /* ---- Segments ------------------------------------------------------------------ */
@@ -141,13 +104,13 @@ static void drop_oldest(struct spool *spool, enum spool_drop why)
 				   segment->first;
 
 	if (mark_is_before(spool->acked, from))
-		drop(spool, SPOOL_DAMAGED, mark_sub(from, spool->acked));
+		spool_drop(spool, SPOOL_DAMAGED, mark_sub(from, spool->acked));
 	if (mark_is_before(from, segment->end))
-		let_go(spool, from, segment->end, why);
+		spool_let_go(spool, from, segment->end, why);
 	remove_oldest(spool);
 }
 
-static void remove_acked(struct spool *spool)
+void spool_remove_acked(struct spool *spool)
 {
 	while (spool->oldest && spool->oldest != spool->newest &&
 	       !mark_is_before(spool->acked, spool->oldest->end))
@@ -207,7 +170,7 @@ static int next_segment(struct spool *spool, int64_t now_ms)
 		return err;
 	err = start_segment(spool, now_ms);
 	if (!err)
-		remove_acked(spool);
+		spool_remove_acked(spool);
 	return err;
 }
 
@@ -242,180 +205,20 @@ bool spool_append(struct spool *spool, const void *record, size_t len,
 
 	spool->came = mark_add(spool->came, own);
 	if (!make_room(spool, len)) {
-		drop(spool, SPOOL_FULL, own);
+		spool_drop(spool, SPOOL_FULL, own);
 		return false;
 	}
 	err = append(spool, record, len, own, now_ms);
 	spool_note_append(spool, err, len);
 	if (err) {
-		drop(spool, SPOOL_UNWRITTEN, own);
+		spool_drop(spool, SPOOL_UNWRITTEN, own);
 		return false;
 	}
 	spool->tail = mark_add(spool->tail, own);
 	return true;
 }
 
-/* ---- Reading ------------------------------------------------------------------- */
-
-static void note_read(struct spool *spool, int err)
-{
-	if (err && err != -EBADMSG && !spool->read_error)
-		log_error(spool->options.log,
-			  "spool %s: cannot read: %s; trying again",
-			  spool_name(spool), strerror(-err));
-	spool->read_error = err;
-	if (!err)
-		spool->read_attempts = 0;
-}
-
-/* The rest of a segment cannot be read; all before it is acknowledged. */
-static void skip_damaged(struct spool *spool, struct segment *segment, int err)
-{
-	struct mark rest = mark_sub(segment->end, spool->acked);
-
-	log_error(spool->options.log,
-		  "spool %s: %llu records cannot be read, and are dropped: %s",
-		  spool_name(spool), (unsigned long long)rest.seq,
-		  err == -EBADMSG ? "they are damaged" : strerror(-err));
-	drop(spool, SPOOL_DAMAGED, rest);
-	spool->acked = segment->end;
-	spool->read = segment->end;
-	spool->reading = segment;
-	spool->offset = segment->size;
-}
-
-/* A disk that cannot be read now may be so later: it is given some time. */
-static bool is_hopeless(struct spool *spool, int err)
-{
-	note_read(spool, err);
-	return err == -EBADMSG || spool->read_attempts >= READ_ATTEMPTS;
-}
-
-/* Records before @next are missing. False: others before them have to go first. */
-static bool skip_gap(struct spool *spool, struct mark next)
-{
-	if (mark_is_before(spool->acked, spool->read))
-		return false;
-	drop(spool, SPOOL_DAMAGED, mark_sub(next, spool->acked));
-	spool->acked = next;
-	spool->read = next;
-	return true;
-}
-
-/* To the segment that has the next record; false: there is none. */
-static bool find_next(struct spool *spool)
-{
-	if (!spool->reading)
-		spool->reading = spool->oldest;
-	while (spool->reading && spool->offset >= spool->reading->size) {
-		if (!spool->reading->next)
-			return false;
-		spool->reading = spool->reading->next;
-		spool->offset = 0;
-	}
-	return spool->reading;
-}
-
-bool spool_read(struct spool *spool, struct spool_item *ret_item)
-{
-	while (!is_in_limbo(spool) && find_next(spool)) {
-		const struct record_head *head;
-		const void *record;
-		int err = segment_read(spool->reading, &spool->window,
-				       spool->offset, &head, &record);
-
-		if (err && (mark_is_before(spool->acked, spool->read) ||
-			    !is_hopeless(spool, err)))
-			return false; /* one thing after the other */
-		if (err) {
-			skip_damaged(spool, spool->reading, err);
-			continue;
-		}
-		note_read(spool, 0);
-		if (!mark_is_before(spool->acked,
-				    mark_add(head->before, head->own))) {
-			spool->offset += segment_cost(head->len);
-			continue; /* it was read before a rewind */
-		}
-		if (mark_is_before(spool->read, head->before) &&
-		    !skip_gap(spool, head->before))
-			return false;
-		spool->offset += segment_cost(head->len);
-		spool->read = mark_add(head->before, head->own);
-		*ret_item = (struct spool_item){
-			.record = record,
-			.len = head->len,
-			.own = head->own,
-			.end = spool->read,
-		};
-		return true;
-	}
-	return false;
-}
-
-bool spool_refuse(struct spool *spool, const struct spool_item *item)
-{
-	if (spool->acked.seq + 1 != item->end.seq) {
-		spool->offset -= segment_cost(item->len);
-		spool->read = mark_sub(item->end, item->own);
-		return false;
-	}
-	drop(spool, SPOOL_DAMAGED, item->own);
-	spool->acked = item->end;
-	return true;
-}
-
-/* A segment in memory that is read to its end can be filled again. */
-static void reuse_last(struct spool *spool)
-{
-	struct segment *segment = spool->newest;
-
-	if (spool->dir || !segment || segment != spool->oldest ||
-	    mark_is_before(spool->acked, spool->tail) || !segment->size)
-		return;
-	spool->size -= segment->size;
-	segment->size = 0;
-	segment->first = segment->end;
-	spool->reading = NULL;
-	spool->offset = 0;
-}
-
-/* The reader has done with what is before @end: add it to @count. */
-static void pass(struct spool *spool, struct mark end, struct mark *count)
-{
-	assert(end.seq <= spool->read.seq);
-	leave_limbo(spool, end, count);
-	if (!mark_is_before(spool->acked, end))
-		return;
-	*count = mark_add(*count, mark_sub(end, spool->acked));
-	spool->acked = end;
-	remove_acked(spool);
-	reuse_last(spool);
-}
-
-void spool_ack(struct spool *spool, struct mark end)
-{
-	pass(spool, end, &spool->delivered);
-}
-
-void spool_discard(struct spool *spool, struct mark end, enum spool_drop why)
-{
-	pass(spool, end, &spool->dropped[why]);
-}
-
-/* What is acknowledged of the segment is passed over when it is read. */
-void spool_rewind(struct spool *spool)
-{
-	struct segment *segment = spool->oldest;
-
-	leave_limbo(spool, spool->limbo.to, &spool->dropped[spool->limbo.why]);
-	while (segment && segment->next &&
-	       !mark_is_before(spool->acked, segment->end))
-		segment = segment->next;
-	spool->reading = segment;
-	spool->offset = 0;
-	spool->read = spool->acked;
-}
+/* ---- Life ---------------------------------------------------------------------- */
 
 void spool_expire(struct spool *spool, int64_t now_ms)
 {
@@ -424,8 +227,6 @@ void spool_expire(struct spool *spool, int64_t now_ms)
 	       now_ms - spool->oldest->used_ms > spool->options.max_age_ms)
 		drop_oldest(spool, SPOOL_TOO_OLD);
 }
-
-/* ---- Life ---------------------------------------------------------------------- */
 
 static size_t clamp(uint64_t size, size_t min, size_t max)
 {
@@ -459,7 +260,7 @@ static void adopt(struct spool *spool, struct segment *segments,
 	spool->recovered = mark_sub(at, progress.acked);
 	spool->dir->are_names_in_doubt = true; /* whatever an earlier sync said */
 	spool_find_durable(spool);
-	remove_acked(spool);
+	spool_remove_acked(spool);
 	spool_rewind(spool);
 }
 

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What the parts of a spool have in common. */
+#ifndef NETOBS_LIB_SINK_SPOOL_PART_H
+#define NETOBS_LIB_SINK_SPOOL_PART_H
+
+#include "spool.h"
+
+void spool_drop(struct spool *spool, enum spool_drop why, struct mark what);
+
+/* Segments of which nothing is needed, but for the newest. */
+void spool_remove_acked(struct spool *spool);
+
+/* What is between @from and @end goes; up to where the reader got, it has it. */
+void spool_let_go(struct spool *spool, struct mark from, struct mark end,
+		  enum spool_drop why);
+
+#endif
