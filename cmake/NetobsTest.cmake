@@ -107,12 +107,34 @@ function(netobs_c_tests label timeout)
 	endforeach()
 endfunction()
 
+# ---- Sinks that are loaded: tests/sinks/KIND, over the objects of the kind ----
+
+function(netobs_sink_tests)
+	netobs_test_sources(sources sinks/*/test_*.c)
+	foreach(source ${sources})
+		get_filename_component(directory ${source} DIRECTORY)
+		get_filename_component(kind ${directory} NAME)
+		if(NOT TARGET netobs_sink_${kind}_objects)
+			continue()
+		endif()
+		netobs_test_stem(${source} stem)
+		set(target sinks_${kind}_${stem})
+		netobs_c_program(${target} ${source} tests)
+		target_link_libraries(${target} PRIVATE netobs_sink_${kind}_objects)
+		netobs_test(sinks.${kind}_${stem} unit 120 ${target})
+	endforeach()
+endfunction()
+
 # ---- Fuzzing: libFuzzer is clang's, whatever compiles the rest -------------
 
+# NETOBS_FUZZ_FLAGS_X and NETOBS_FUZZ_DEPENDS_X: what fuzz_X.c needs beside.
 function(netobs_fuzz_tests)
 	netobs_test_sources(sources fuzz/fuzz_*.c)
 	foreach(source ${sources})
 		netobs_test_stem(${source} stem)
+		if(stem STREQUAL "pbflow" AND NOT TARGET netobs_pbflow)
+			continue() # no kind of sink that is built has it
+		endif()
 		set(fuzzer ${PROJECT_BINARY_DIR}/fuzz/fuzz_${stem})
 		set(corpus ${PROJECT_BINARY_DIR}/fuzz/corpus_${stem})
 		set(seeds ${tests_dir}/fuzz/corpus/${stem})
@@ -126,7 +148,8 @@ function(netobs_fuzz_tests)
 				-I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src
 				-I${PROJECT_SOURCE_DIR}/src/lib -I${tests_dir}/harness
 				-MD -MF ${fuzzer}.d -MT ${fuzzer} ${source} -o ${fuzzer}
-			DEPENDS ${source} DEPFILE ${fuzzer}.d VERBATIM)
+				${NETOBS_FUZZ_FLAGS_${stem}}
+			DEPENDS ${source} ${NETOBS_FUZZ_DEPENDS_${stem}} DEPFILE ${fuzzer}.d VERBATIM)
 		add_custom_target(fuzz_${stem} ALL DEPENDS ${fuzzer})
 		netobs_test(fuzz.${stem} fuzz 120 ${fuzzer} -max_total_time=30 -timeout=10
 			-print_final_stats=1 -artifact_prefix=${corpus}/../ ${corpus} ${seeds})
@@ -185,6 +208,7 @@ endfunction()
 netobs_test_harness()
 netobs_c_tests(unit 300)
 netobs_c_tests(bpf 300)
+netobs_sink_tests()
 netobs_verifier_test()
 netobs_release_fixture()
 netobs_fuzz_tests()

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "pbflow.h"
+
+#include "flow.pb-c.h"
+#include "util.h"
+
+#include <assert.h>
+#include <net/ethernet.h>
+#include <netinet/in.h>
+#include <string.h>
+
+enum {
+	TCP_FIN = 0x01,
+	TCP_SYN = 0x02,
+	TCP_RST = 0x04,
+	TCP_ACK = 0x10,
+	TCP_BITS = 0xff, /* the ninth would be taken for SYN+ACK */
+
+	/* What flowlogs-pipeline tells the ends of connections by. */
+	SYN_AND_ACK = 0x100,
+	FIN_AND_ACK = 0x200,
+	RST_AND_ACK = 0x400,
+
+	ENTRY_TAG = 1 << 3 | 2, /* Records.entries: field 1, with a length */
+};
+
+/* A record and the messages in it. */
+struct message {
+	Pbflow__Record record;
+	Pbflow__Timestamp start, end;
+	Pbflow__DataLink link;
+	Pbflow__Network network;
+	Pbflow__Transport transport;
+	Pbflow__IP src, dst, agent;
+	Pbflow__Duration rtt;
+	Pbflow__DupMapEntry points[PACK_POINTS_MAX];
+	Pbflow__DupMapEntry *list[PACK_POINTS_MAX];
+};
+
+static const uint8_t nowhere[16];
+
+static void set_time(Pbflow__Timestamp *time, int64_t ns)
+{
+	pbflow__timestamp__init(time);
+	time->seconds = ns / NSEC_PER_SEC;
+	time->nanos = (int32_t)(ns % NSEC_PER_SEC);
+	if (time->nanos < 0) { /* before 1970; nanos count forward */
+		time->seconds--;
+		time->nanos += NSEC_PER_SEC;
+	}
+}
+
+static uint64_t mac_number(const uint8_t mac[6])
+{
+	uint64_t number = 0;
+
+	for (int i = 0; i < 6; i++)
+		number = number << 8 | mac[i];
+	return number;
+}
+
+static void set_ip(Pbflow__IP *ip, const uint8_t address[16], bool is_v4)
+{
+	pbflow__ip__init(ip);
+	if (is_v4) {
+		uint32_t number;
+
+		memcpy(&number, address + 12, sizeof(number));
+		ip->ip_family_case = PBFLOW__IP__IP_FAMILY_IPV4;
+		ip->ipv4 = ntohl(number);
+	} else {
+		ip->ip_family_case = PBFLOW__IP__IP_FAMILY_IPV6;
+		ip->ipv6.len = 16;
+		ip->ipv6.data = (uint8_t *)address;
+	}
+}
+
+/*
+ * The bits of all packets are known, or-ed. Both sides of a connection have had SYN
+ * and ACK then; only the server's came together. It is the one with the lower port.
+ */
+static uint32_t tcp_flags(const struct netobs_flow *flow)
+{
+	uint32_t flags = flow->tcp_flags & TCP_BITS;
+	uint32_t both = 0;
+
+	if (!(flow->has & NETOBS_HAS_TCP))
+		return 0;
+	if (!(flags & TCP_ACK))
+		return flags;
+	if (flags & TCP_SYN &&
+	    (flow->packets == 1 || flow->src_port < flow->dst_port))
+		both |= SYN_AND_ACK;
+	if (flags & TCP_FIN)
+		both |= FIN_AND_ACK;
+	if (flags & TCP_RST)
+		both |= RST_AND_ACK;
+	return flags | both;
+}
+
+static void set_point(Pbflow__DupMapEntry *entry, const char *name,
+		      uint8_t direction)
+{
+	assert(!name || strlen(name) <= PACK_NAME_MAX);
+	pbflow__dup_map_entry__init(entry);
+	entry->interface = (char *)(name ?: "unknown");
+	entry->direction = (Pbflow__Direction)direction;
+}
+
+static void set_points(struct message *m, const struct netobs_flow *flow)
+{
+	size_t n = min_u64(flow->n_points, PACK_POINTS_MAX);
+
+	for (size_t i = 0; i < n; i++)
+		set_point(&m->points[i], flow->points[i].name,
+			  flow->points[i].direction);
+	if (!n)
+		set_point(&m->points[n++], NULL, NETOBS_INGRESS);
+	for (size_t i = 0; i < n; i++)
+		m->list[i] = &m->points[i];
+	m->record.dup_list = m->list;
+	m->record.n_dup_list = n;
+	m->record.direction = m->points[0].direction;
+}
+
+static void set_link(Pbflow__DataLink *link, const struct netobs_flow *flow)
+{
+	pbflow__data_link__init(link);
+	if (!(flow->has & NETOBS_HAS_MAC))
+		return;
+	link->src_mac = mac_number(flow->src_mac);
+	link->dst_mac = mac_number(flow->dst_mac);
+}
+
+static void set_network(struct message *m, const struct netobs_flow *flow)
+{
+	bool is_v4 = flow->ethertype != ETHERTYPE_IPV6;
+
+	set_ip(&m->src, flow->src, is_v4);
+	set_ip(&m->dst, flow->dst, is_v4);
+	pbflow__network__init(&m->network);
+	m->network.src_addr = &m->src;
+	m->network.dst_addr = &m->dst;
+	m->network.dscp = flow->dscp;
+}
+
+static void set_transport(Pbflow__Transport *transport,
+			  const struct netobs_flow *flow)
+{
+	pbflow__transport__init(transport);
+	transport->protocol = flow->proto;
+	if (!(flow->has & NETOBS_HAS_PORTS))
+		return;
+	transport->src_port = flow->src_port;
+	transport->dst_port = flow->dst_port;
+}
+
+static void set_options(struct message *m, const struct pbflow_options *options)
+{
+	static const uint8_t v4[12] = { [10] = 0xff, 0xff };
+	bool is_v4 = !memcmp(options->agent_ip, v4, sizeof(v4));
+
+	m->record.sampling = options->sampling > 1 ? options->sampling : 0;
+	if (!memcmp(options->agent_ip, nowhere, sizeof(nowhere)))
+		return;
+	set_ip(&m->agent, options->agent_ip, is_v4);
+	m->record.agent_ip = &m->agent;
+}
+
+static void set_record(struct message *m, const struct netobs_flow *flow)
+{
+	Pbflow__Record *record = &m->record;
+
+	pbflow__record__init(record);
+	set_time(&m->start, flow->start_ns);
+	set_time(&m->end, flow->end_ns);
+	set_link(&m->link, flow);
+	set_network(m, flow);
+	set_transport(&m->transport, flow);
+	set_points(m, flow);
+	pbflow__duration__init(&m->rtt);
+
+	record->time_flow_start = &m->start;
+	record->time_flow_end = &m->end;
+	record->data_link = &m->link;
+	record->network = &m->network;
+	record->transport = &m->transport;
+	record->time_flow_rtt = &m->rtt;
+	record->eth_protocol = flow->ethertype;
+	record->bytes = flow->bytes;
+	/* Readers cut it to 32 bits; that many are not in one interval. */
+	record->packets = min_u64(flow->packets, UINT32_MAX);
+	record->flags = tcp_flags(flow);
+	if (flow->has & NETOBS_HAS_ICMP) {
+		record->icmp_type = flow->icmp_type;
+		record->icmp_code = flow->icmp_code;
+	}
+}
+
+size_t pbflow_record(const struct netobs_flow *flow,
+		     const struct pbflow_options *options, uint8_t *buf)
+{
+	struct message m;
+
+	set_record(&m, flow);
+	set_options(&m, options);
+	return pbflow__record__pack(&m.record, buf);
+}
+
+/* The length in front has one or two bytes, seven bits each, the low ones first. */
+size_t pbflow_entry(const struct netobs_flow *flow,
+		    const struct pbflow_options *options, uint8_t *buf)
+{
+	size_t len = pbflow_record(flow, options, buf + 3);
+
+	_Static_assert(PBFLOW_RECORD_MAX < 1 << 14, "two bytes are enough");
+	buf[0] = ENTRY_TAG;
+	if (len < 0x80) {
+		buf[1] = (uint8_t)len;
+		memmove(buf + 2, buf + 3, len);
+		return 2 + len;
+	}
+	buf[1] = (uint8_t)(len | 0x80);
+	buf[2] = (uint8_t)(len >> 7);
+	return 3 + len;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Flow records as flow.proto has them. Besides what that file says, what reads
+ * them, flowlogs-pipeline, needs some things to be there, or fails: data_link,
+ * network, transport and time_flow_rtt always are, and so is one interface.
+ */
+#ifndef NETOBS_SINKS_PBFLOW_PBFLOW_H
+#define NETOBS_SINKS_PBFLOW_PBFLOW_H
+
+#include "module.h"
+#include "pack.h"
+
+#include <netobs/flow.h>
+
+#include <stdbool.h>
+
+enum {
+	PBFLOW_POINT_MAX = PACK_NAME_MAX + 12, /* bytes for one of the interfaces */
+	PBFLOW_RECORD_MAX = 512 + PACK_POINTS_MAX * PBFLOW_POINT_MAX,
+	PBFLOW_ENTRY_MAX = PBFLOW_RECORD_MAX + 4, /* a record among Records */
+};
+
+struct pbflow_options {
+	uint8_t agent_ip[16]; /* as in struct netobs_flow; all 0: nobody knows */
+	uint32_t sampling;    /* one packet of so many was looked at */
+};
+
+/* What @spec says (agent_ip=), and else what is found. */
+void pbflow_read_options(struct spec *spec, const struct sink_host *host,
+			 struct pbflow_options *options);
+
+/* A Record: its length; @buf has PBFLOW_RECORD_MAX bytes. */
+size_t pbflow_record(const struct netobs_flow *flow,
+		     const struct pbflow_options *options, uint8_t *buf);
+
+/*
+ * The same as one more entry of Records: entries one after the other are a message.
+ * @buf has PBFLOW_ENTRY_MAX bytes.
+ */
+size_t pbflow_entry(const struct netobs_flow *flow,
+		    const struct pbflow_options *options, uint8_t *buf);
+
+#endif
