@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * Gives records to a sink, without traffic:
+ *
+ *   sinkfeed SPEC [--rate R] [--seconds S] [--records N] [--drain S]
+ *
+ * R records a second, or as fast as the sink takes them; for S seconds, or N records.
+ * Then what is pending is sent, for --drain seconds at most, and what became of all
+ * is printed as one JSON object. Exit code 1: something is still pending.
+ *
+ * Record n (from 0) has Bytes n + 1, and addresses and ports of its own for the first
+ * 2^38 records, so that whoever gets them can tell each from all others.
+ */
+#include <netobs/netobs.h>
+#include <netobs/sink.h>
+
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+	FLUSH_MS = 100,
+	BURST = 1000,	    /* records between looks at the sink */
+	AHEAD = 100 * 1000, /* records that wait in it without a rate */
+	STATS_SIZE = 64 << 10,
+};
+
+struct feed {
+	const char *spec;
+	double rate, seconds, drain;
+	uint64_t records;
+	struct netobs_sink *sink;
+	uint64_t written;
+};
+
+static double now(void)
+{
+	struct timespec at;
+
+	clock_gettime(CLOCK_MONOTONIC, &at);
+	return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
+}
+
+static void print_line(int level, const char *message, void *user)
+{
+	(void)user;
+	if (level <= NETOBS_LOG_INFO || getenv("SINKFEED_DEBUG"))
+		fprintf(stderr, "%s\n", message);
+}
+
+/* ---- Records --------------------------------------------------------------------- */
+
+static const struct netobs_point eth0 = { .ifindex = 2, .name = "eth0" };
+
+static void set_address(uint8_t address[16], uint8_t first, uint32_t rest)
+{
+	address[10] = address[11] = 0xff;
+	address[12] = first;
+	address[13] = (uint8_t)(rest >> 16);
+	address[14] = (uint8_t)(rest >> 8);
+	address[15] = (uint8_t)rest;
+}
+
+static struct netobs_flow make_record(uint64_t n)
+{
+	struct netobs_flow flow = {
+		.sz = sizeof(flow),
+		.has = NETOBS_HAS_PORTS | NETOBS_HAS_TCP | NETOBS_HAS_MAC,
+		.start_ns = 1700000000000000000 + (int64_t)n * 1000,
+		.end_ns = 1700000005000000000 + (int64_t)n * 1000,
+		.packets = 1 + n % 7,
+		.bytes = n + 1,
+		.l2_bytes = n + 15,
+		.src_port = (uint16_t)(32768 + (n >> 24) % 16384),
+		.dst_port = 443,
+		.ethertype = 0x0800,
+		.tcp_flags = 0x1b,
+		.proto = 6,
+		.ttl_min = 64,
+		.ttl_max = 64,
+		.end_reason = NETOBS_END_ACTIVE,
+		.src_mac = { 2, 0, 0, 0, 0, 1 },
+		.dst_mac = { 2, 0, 0, 0, 0, 2 },
+		.n_points = 1,
+		.points = &eth0,
+	};
+
+	set_address(flow.src, 10, (uint32_t)n);
+	set_address(flow.dst, 172, (uint32_t)(n % 1000));
+	return flow;
+}
+
+static uint64_t pending(const struct feed *feed)
+{
+	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
+
+	netobs_sink_stats_get(feed->sink, &stats);
+	return stats.pending.records;
+}
+
+/* Records that should have been written by now. */
+static uint64_t due(const struct feed *feed, double elapsed)
+{
+	uint64_t target = feed->written + BURST;
+
+	if (feed->rate > 0)
+		target = (uint64_t)(feed->rate * elapsed);
+	else if (pending(feed) > AHEAD)
+		target = feed->written;
+	return target < feed->records ? target : feed->records;
+}
+
+static void feed_all(struct feed *feed)
+{
+	double start = now(), end = start + feed->seconds, flushed = start;
+
+	while (feed->written < feed->records && now() < end) {
+		struct pollfd fd = { .fd = netobs_sink_fd(feed->sink),
+				     .events = POLLIN };
+		uint64_t target = due(feed, now() - start);
+		bool is_idle = target <= feed->written;
+
+		for (int i = 0; i < BURST && feed->written < target; i++) {
+			struct netobs_flow flow = make_record(feed->written++);
+
+			netobs_sink_write(feed->sink, &flow);
+		}
+		if ((now() - flushed) * 1000 >= FLUSH_MS) {
+			netobs_sink_flush(feed->sink);
+			flushed = now();
+		}
+		if (poll(&fd, 1, is_idle) > 0)
+			netobs_sink_dispatch(feed->sink);
+	}
+}
+
+/* ---- Options --------------------------------------------------------------------- */
+
+static int usage(void)
+{
+	fputs("usage: sinkfeed SPEC [--rate R] [--seconds S] [--records N] "
+	      "[--drain S]\n",
+	      stderr);
+	return 2;
+}
+
+static bool parse(int argc, char **argv, struct feed *feed)
+{
+	static const struct option options[] = {
+		{ "rate", required_argument, NULL, 'r' },
+		{ "seconds", required_argument, NULL, 's' },
+		{ "records", required_argument, NULL, 'n' },
+		{ "drain", required_argument, NULL, 'd' },
+		{ 0 },
+	};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+		switch (option) {
+		case 'r':
+			feed->rate = strtod(optarg, NULL);
+			break;
+		case 's':
+			feed->seconds = strtod(optarg, NULL);
+			break;
+		case 'n':
+			feed->records = strtoull(optarg, NULL, 10);
+			break;
+		case 'd':
+			feed->drain = strtod(optarg, NULL);
+			break;
+		default:
+			return false;
+		}
+	}
+	if (optind != argc - 1)
+		return false;
+	feed->spec = argv[optind];
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	const struct netobs_sink_opts opts = { .sz = sizeof(opts),
+					       .on_log = print_line };
+	struct feed feed = { .seconds = 1e9, .drain = 60, .records = UINT64_MAX };
+	static char stats[STATS_SIZE];
+	double start = now(), fed;
+	int err;
+
+	if (!parse(argc, argv, &feed))
+		return usage();
+	err = netobs_sink_open(feed.spec, &opts, &feed.sink);
+	if (err)
+		return err == -EINVAL ? 2 : 1;
+	feed_all(&feed);
+	fed = now();
+	err = netobs_sink_drain(feed.sink, (int)(feed.drain * 1000));
+	netobs_sink_stats_json(feed.sink, stats, sizeof(stats));
+	printf("{\"written\":%llu,\"feed_seconds\":%.3f,\"seconds\":%.3f,\"stats\":%s}\n",
+	       (unsigned long long)feed.written, fed - start, now() - start,
+	       stats);
+	netobs_sink_close(feed.sink);
+	return err ? 1 : 0;
+}
