@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * Records to Kafka, a message each. librdkafka has threads of its own; what they
+ * have to say comes through a queue of events. Reports say which records arrived.
+ */
+#include "kafka.h"
+
+#include "util.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+
+enum {
+	BURST = 2048,	 /* records of one call, so that it returns soon */
+	RETRY_MS = 1000, /* before what failed is sent again */
+	QUIET_MS = 1000, /* what a producer that failed may still report */
+	STUCK_MS = 2000, /* without a delivery: something is wrong */
+	CLOSE_MS = 500,	 /* for librdkafka's threads to end */
+	TEXT_SIZE = 512,
+};
+
+static int64_t clock_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000LL + now.tv_nsec / NSEC_PER_MSEC;
+}
+
+/* ---- Trouble --------------------------------------------------------------------- */
+
+/* Some records were not taken: send them again, a while later. */
+static void send_again(struct kafka *kafka)
+{
+	if (!kafka->again_ms)
+		kafka->again_ms = clock_ms() + RETRY_MS;
+}
+
+/* This producer is of no use any more. What it still has to report is waited for. */
+static void give_up_producer(struct kafka *kafka)
+{
+	if (kafka->give_up_ms)
+		return;
+	kafka->give_up_ms = clock_ms() + QUIET_MS;
+	rd_kafka_purge(kafka->producer.handle,
+		       RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_NON_BLOCKING);
+}
+
+/*
+ * A broker refuses a batch as a whole when it is too large. That is no fault of a
+ * record before it comes alone. False: it did.
+ */
+static bool make_batches_smaller(struct kafka *kafka)
+{
+	rd_kafka_conf_t *conf = kafka->settings.conf;
+	char text[32] = "";
+	size_t size = sizeof(text);
+	unsigned long batch;
+
+	if (kafka->give_up_ms)
+		return true;
+	if (kafka->is_single)
+		return false;
+	rd_kafka_conf_get(conf, "batch.size", text, &size);
+	batch = strtoul(text, NULL, 10) / 8;
+	kafka->is_single = batch < 1000;
+	snprintf(text, sizeof(text), "%lu", kafka->is_single ? 1 : batch);
+	rd_kafka_conf_set(conf,
+			  kafka->is_single ? "batch.num.messages" : "batch.size",
+			  text, NULL, 0);
+	log_warning(kafka->host->log,
+		    "kafka: %s takes no batches of that size: now of %s %s",
+		    kafka->settings.name, text,
+		    kafka->is_single ? "record" : "bytes");
+	give_up_producer(kafka);
+	return true;
+}
+
+/* ---- Events ---------------------------------------------------------------------- */
+
+static bool is_refusal(rd_kafka_resp_err_t err)
+{
+	return err == RD_KAFKA_RESP_ERR_INVALID_MSG ||
+	       err == RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE ||
+	       err == RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP ||
+	       err == RD_KAFKA_RESP_ERR_INVALID_RECORD;
+}
+
+/* Follows from something else that is told. */
+static bool is_consequence(rd_kafka_resp_err_t err)
+{
+	return err == RD_KAFKA_RESP_ERR__PURGE_QUEUE ||
+	       err == RD_KAFKA_RESP_ERR__PURGE_INFLIGHT ||
+	       err == RD_KAFKA_RESP_ERR__FATAL ||
+	       err == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE;
+}
+
+static void refuse(struct kafka *kafka, struct window_entry *entry,
+		   rd_kafka_resp_err_t err)
+{
+	if (!kafka->refused)
+		log_error(kafka->host->log,
+			  "kafka: %s refuses records for good, which are dropped: %s",
+			  kafka->settings.name, rd_kafka_err2str(err));
+	kafka->refused++;
+	entry->state = WINDOW_REFUSED;
+}
+
+static void keep(struct kafka *kafka, struct window_entry *entry,
+		 rd_kafka_resp_err_t err)
+{
+	entry->state = WINDOW_UNSENT;
+	kafka->retried++;
+	if (err == RD_KAFKA_RESP_ERR__FATAL)
+		give_up_producer(kafka);
+	if (!is_consequence(err))
+		trouble_tell(&kafka->trouble, err, rd_kafka_err2str(err));
+	send_again(kafka);
+}
+
+static void take_failure(struct kafka *kafka, struct window_entry *entry,
+			 rd_kafka_resp_err_t err)
+{
+	bool is_large = err == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE;
+
+	if (is_refusal(err) || (is_large && !make_batches_smaller(kafka)))
+		refuse(kafka, entry, err);
+	else
+		keep(kafka, entry, err);
+}
+
+static void take_report(struct kafka *kafka, const rd_kafka_message_t *message)
+{
+	uint64_t number = (uintptr_t)message->_private;
+	struct window_entry *entry;
+
+	if (number < kafka->window.first || number >= kafka->window.end)
+		return;
+	entry = window_entry(&kafka->window, number);
+	if (message->err) {
+		take_failure(kafka, entry, message->err);
+		return;
+	}
+	entry->state = WINDOW_DELIVERED;
+	kafka->delivered++;
+	kafka->delivered_bytes += message->len;
+	kafka->progress_ms = clock_ms();
+}
+
+static void take_error(struct kafka *kafka, rd_kafka_event_t *event)
+{
+	const char *text = rd_kafka_event_error_string(event);
+
+	if (!rd_kafka_event_error_is_fatal(event)) {
+		trouble_note(&kafka->trouble, rd_kafka_event_error(event), text);
+		return;
+	}
+	trouble_tell(&kafka->trouble, RD_KAFKA_RESP_ERR__FATAL, text);
+	give_up_producer(kafka);
+}
+
+static void take_log(struct kafka *kafka, rd_kafka_event_t *event)
+{
+	const char *facility, *text;
+	int level;
+
+	if (!rd_kafka_event_log(event, &facility, &text, &level))
+		log_debug(kafka->host->log, "kafka: %s: %s", facility, text);
+}
+
+static void take_events(struct kafka *kafka)
+{
+	rd_kafka_event_t *event;
+	const rd_kafka_message_t *message;
+
+	while ((event = rd_kafka_queue_poll(kafka->producer.queue, 0))) {
+		switch (rd_kafka_event_type(event)) {
+		case RD_KAFKA_EVENT_DR:
+			while ((message = rd_kafka_event_message_next(event)))
+				take_report(kafka, message);
+			break;
+		case RD_KAFKA_EVENT_ERROR:
+			take_error(kafka, event);
+			break;
+		case RD_KAFKA_EVENT_LOG:
+			take_log(kafka, event);
+			break;
+		}
+		rd_kafka_event_destroy(event);
+	}
+}
+
+static void settle(struct kafka *kafka)
+{
+	const struct sink_host_ops *ops = kafka->host->ops;
+	enum window_state state;
+	struct mark end;
+
+	while (window_settle(&kafka->window, &state, &end)) {
+		if (state == WINDOW_REFUSED) {
+			ops->refuse(kafka->host, end);
+			continue;
+		}
+		ops->ack(kafka->host, end);
+		if (!kafka->again_ms && !kafka->give_up_ms)
+			trouble_over(&kafka->trouble);
+	}
+}
+
+/* ---- Producers ------------------------------------------------------------------- */
+
+static void start_over(struct kafka *kafka)
+{
+	kafka->again_ms = 0;
+	kafka->is_held = false;
+	window_rewind(&kafka->window);
+	kafka->host->ops->rewind(kafka->host);
+}
+
+static void replace_producer(struct kafka *kafka)
+{
+	char text[TEXT_SIZE];
+
+	producer_close(&kafka->producer, 0);
+	window_unsend(&kafka->window);
+	if (producer_open(&kafka->producer, &kafka->settings, kafka->event_fd,
+			  text, sizeof(text))) {
+		trouble_tell(&kafka->trouble, RD_KAFKA_RESP_ERR__FAIL, text);
+		kafka->give_up_ms = clock_ms() + RETRY_MS;
+		return;
+	}
+	kafka->producers++;
+	kafka->give_up_ms = 0;
+	start_over(kafka);
+}
+
+/* False: nothing can be sent now. */
+static bool prepare(struct kafka *kafka)
+{
+	int64_t now = clock_ms();
+
+	if (kafka->give_up_ms) {
+		bool is_quiet = kafka->producer.handle &&
+				!rd_kafka_outq_len(kafka->producer.handle);
+
+		if (now < kafka->give_up_ms && !is_quiet)
+			return false;
+		replace_producer(kafka);
+	}
+	if (kafka->again_ms && now >= kafka->again_ms)
+		start_over(kafka);
+	return !kafka->give_up_ms && !kafka->again_ms;
+}
+
+/* ---- Sending --------------------------------------------------------------------- */
+
+/* A message for the next record that needs one. False: there is none. */
+static bool hold_next(struct kafka *kafka)
+{
+	struct sink_item item;
+
+	while (kafka->host->ops->next(kafka->host, &item)) {
+		if (window_place(&kafka->window, item.end, &kafka->held)) {
+			send_again(kafka); /* no memory */
+			return false;
+		}
+		if (window_entry(&kafka->window, kafka->held)->state !=
+		    WINDOW_UNSENT)
+			continue;
+		message_make(&kafka->message, &kafka->settings.format, item.flow);
+		kafka->is_held = true;
+		return true;
+	}
+	return false;
+}
+
+/* False: no more for now. */
+static bool send_held(struct kafka *kafka)
+{
+	struct window_entry *entry = window_entry(&kafka->window, kafka->held);
+	rd_kafka_resp_err_t err =
+		producer_send(&kafka->producer, &kafka->message, kafka->held);
+
+	if (err == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
+		kafka->full++; /* reports make room */
+		return false;
+	}
+	kafka->is_held = false;
+	if (!err)
+		entry->state = WINDOW_SENT;
+	else if (err == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE)
+		refuse(kafka, entry, err); /* message.max.bytes: it came alone */
+	else
+		keep(kafka, entry, err);
+	return !kafka->again_ms;
+}
+
+/* False: there is more. */
+static bool fill(struct kafka *kafka)
+{
+	bool was_empty = window_is_empty(&kafka->window);
+	bool is_done = false;
+
+	for (int i = 0; i < BURST && !is_done; i++)
+		is_done = (!kafka->is_held && !hold_next(kafka)) ||
+			  !send_held(kafka);
+	if (was_empty)
+		kafka->progress_ms = clock_ms();
+	return is_done;
+}
+
+/* ---- The module ------------------------------------------------------------------ */
+
+static int sooner(int ms, int64_t at, int64_t now)
+{
+	int64_t left = at > now ? at - now : 0;
+
+	return at && (ms < 0 || left < ms) ? (int)left : ms;
+}
+
+static void plan(struct kafka *kafka, bool is_done)
+{
+	bool is_waiting = !window_is_empty(&kafka->window);
+	int64_t now = clock_ms();
+	int ms = is_done ? -1 : 0;
+
+	if (is_waiting && now - kafka->progress_ms >= STUCK_MS)
+		trouble_stuck(&kafka->trouble);
+	ms = sooner(ms, kafka->again_ms, now);
+	ms = sooner(ms, kafka->give_up_ms, now);
+	if (is_waiting && trouble_waits(&kafka->trouble))
+		ms = sooner(ms, kafka->progress_ms + STUCK_MS, now);
+	kafka->host->ops->wake_in(kafka->host, ms);
+}
+
+static int kafka_work(void *arg, bool flush)
+{
+	struct kafka *kafka = arg;
+	uint64_t count;
+	bool is_done = true;
+
+	(void)flush; /* linger.ms is for that */
+	while (read(kafka->event_fd, &count, sizeof(count)) > 0)
+		;
+	if (kafka->producer.handle)
+		take_events(kafka);
+	settle(kafka);
+	if (prepare(kafka)) {
+		is_done = fill(kafka);
+		settle(kafka);
+	}
+	plan(kafka, is_done);
+	return 0;
+}
+
+static void kafka_close(void *arg)
+{
+	struct kafka *kafka = arg;
+
+	producer_close(&kafka->producer, CLOSE_MS);
+	if (kafka->event_fd >= 0)
+		kafka->host->ops->watch(kafka->host, kafka->event_fd, 0);
+	close_fd(&kafka->event_fd);
+	settings_free(&kafka->settings);
+	window_free(&kafka->window);
+	free(kafka);
+}
+
+static int start(struct kafka *kafka, struct spec *spec)
+{
+	char text[TEXT_SIZE];
+	int err = settings_read(&kafka->settings, spec, kafka->host);
+
+	if (err)
+		return err;
+	kafka->trouble = (struct trouble){ .log = kafka->host->log,
+					   .name = kafka->settings.name };
+	kafka->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (kafka->event_fd < 0)
+		return -errno;
+	err = kafka->host->ops->watch(kafka->host, kafka->event_fd, EPOLLIN);
+	if (err)
+		return err;
+	err = producer_open(&kafka->producer, &kafka->settings, kafka->event_fd,
+			    text, sizeof(text));
+	if (err)
+		spec_refuse(spec, "%s", text);
+	return err;
+}
+
+static int kafka_open(struct spec *spec, struct sink_host *host, void **ret_state)
+{
+	struct kafka *kafka = calloc(1, sizeof(*kafka));
+	int err;
+
+	if (!kafka)
+		return -ENOMEM;
+	kafka->host = host;
+	kafka->event_fd = -1;
+	err = start(kafka, spec);
+	if (err) {
+		kafka_close(kafka);
+		return err;
+	}
+	kafka->producers = 1;
+	*ret_state = kafka;
+	return 0;
+}
+
+static void kafka_counters(const void *state, sink_counter_fn *take, void *ctx)
+{
+	const struct kafka *kafka = state;
+
+	take(ctx, "messages", kafka->delivered);
+	take(ctx, "message_bytes", kafka->delivered_bytes);
+	take(ctx, "retried", kafka->retried);
+	take(ctx, "queue_full", kafka->full);
+	take(ctx, "producers", kafka->producers);
+}
+
+__attribute__((visibility("default")))
+const struct sink_module netobs_sink_module = {
+	.version = NETOBS_VERSION,
+	.kind = "kafka",
+	.open = kafka_open,
+	.work = kafka_work,
+	.close = kafka_close,
+	.counters = kafka_counters,
+};

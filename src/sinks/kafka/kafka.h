@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The state of a sink, for tests to look at. */
+#ifndef NETOBS_SINKS_KAFKA_KAFKA_H
+#define NETOBS_SINKS_KAFKA_KAFKA_H
+
+#include "producer.h"
+#include "trouble.h"
+#include "window.h"
+
+struct kafka {
+	struct sink_host *host;
+	struct settings settings;
+	struct producer producer;
+	struct trouble trouble;
+	struct window window;
+	int event_fd;
+
+	bool is_held;  /* a message that there was no room for */
+	uint64_t held; /* its number */
+	struct message message;
+
+	bool is_single;	     /* batches are of one record */
+	int64_t again_ms;    /* to rewind at; 0: no need */
+	int64_t give_up_ms;  /* to replace the producer at; 0: no need */
+	int64_t progress_ms; /* the last delivery, or since when one is due */
+
+	uint64_t delivered, delivered_bytes, refused, retried, full, producers;
+};
+
+#endif

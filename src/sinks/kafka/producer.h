@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* librdkafka's producer, one after the other: a fatal error ends one's use. */
+#ifndef NETOBS_SINKS_KAFKA_PRODUCER_H
+#define NETOBS_SINKS_KAFKA_PRODUCER_H
+
+#include "settings.h"
+
+struct producer {
+	rd_kafka_t *handle; /* NULL: there is none */
+	rd_kafka_topic_t *topic;
+	rd_kafka_queue_t *queue; /* of events */
+};
+
+/* @event_fd: an eventfd, which tells of events. Else @text says what is wrong. */
+int producer_open(struct producer *producer, const struct settings *settings,
+		  int event_fd, char *text, size_t size);
+
+/*
+ * What it has not delivered is gone. Its threads may have to wait for a name server
+ * to end, which a thread does; this waits for that for @wait_ms at most.
+ */
+void producer_close(struct producer *producer, int wait_ms);
+
+/* The opaque value of its report is @number. 0, or why not. */
+rd_kafka_resp_err_t producer_send(const struct producer *producer,
+				  const struct message *message, uint64_t number);
+
+#endif

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "settings.h"
+
+#include "util.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+enum { TOPIC_MAX = 249 }; /* bytes, and these characters: Kafka's limits */
+
+static const char topic_characters[] = "abcdefghijklmnopqrstuvwxyz"
+				       "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+
+/* ---- The target ------------------------------------------------------------------ */
+
+static bool is_port(const char *text)
+{
+	char *end;
+	unsigned long port = strtoul(text, &end, 10);
+
+	return *text >= '0' && *text <= '9' && !*end && port && port < 65536;
+}
+
+/* HOST, HOST:PORT, [IPV6] or [IPV6]:PORT. */
+static bool is_broker(const char *text)
+{
+	const char *host_end = *text == '[' ? strchr(text, ']') : NULL;
+	const char *colon = strchr(host_end ?: text, ':');
+
+	if (*text == '[' && (!host_end || host_end == text + 1 ||
+			     (host_end[1] && host_end[1] != ':')))
+		return false;
+	if (!*text || colon == text || strpbrk(text, " \t\r\n"))
+		return false;
+	return !colon || is_port(colon + 1);
+}
+
+static void check_brokers(struct spec *spec, const char *brokers)
+{
+	cleanup_free char *copy = strdup(brokers);
+	char *rest = copy, *broker;
+
+	while (rest && (broker = strsep(&rest, ",")))
+		if (!is_broker(broker))
+			spec_refuse(spec, "'%s' is not HOST or HOST:PORT",
+				    broker);
+}
+
+static void check_topic(struct spec *spec, const char *topic)
+{
+	size_t len = strlen(topic);
+
+	if (!len)
+		spec_refuse(spec,
+			    "no topic is given: kafka://BROKER[,BROKER]/TOPIC");
+	else if (len > TOPIC_MAX || topic[strspn(topic, topic_characters)] ||
+		 !strcmp(topic, ".") || !strcmp(topic, ".."))
+		spec_refuse(spec,
+			    "'%s' cannot be a topic: up to %d letters, digits, '.', '_' and '-'",
+			    topic, TOPIC_MAX);
+}
+
+/* //BROKERS/TOPIC. Brokers go to the configuration. */
+static void read_target(struct settings *settings, struct spec *spec)
+{
+	const char *target = spec->target ?: "";
+	const char *slash;
+	cleanup_free char *brokers = NULL;
+
+	if (strncmp(target, "//", 2) || !target[2] || target[2] == '/') {
+		spec_refuse(spec,
+			    "no broker is given: kafka://BROKER[,BROKER]/TOPIC");
+		return;
+	}
+	target += 2;
+	slash = strchr(target, '/');
+	check_topic(spec, slash ? slash + 1 : "");
+	if (!slash)
+		return;
+	settings->name = strdup(target);
+	settings->topic = strdup(slash + 1);
+	brokers = strndup(target, (size_t)(slash - target));
+	if (brokers)
+		check_brokers(spec, brokers);
+	settings_set(spec, settings->conf, "bootstrap.servers", brokers ?: "");
+}
+
+/* ---- Messages -------------------------------------------------------------------- */
+
+static void read_format(struct message_format *format, struct spec *spec,
+			const struct sink_host *host)
+{
+	static const char *const encodings[] = { "protobuf", "json", NULL };
+	static const char *const keys[] = { "addresses", "flow", "host", "none",
+					    NULL };
+	struct utsname system;
+
+	format->encoding = (enum message_encoding)spec_choice(
+		spec, "encoding", encodings, MESSAGE_PROTOBUF);
+	format->key = (enum message_key)spec_choice(spec, "key", keys,
+						    MESSAGE_KEY_ADDRESSES);
+	if (format->encoding == MESSAGE_PROTOBUF)
+		pbflow_read_options(spec, host, &format->pbflow);
+	if (uname(&system))
+		return;
+	snprintf(format->host, sizeof(format->host), "%.*s", MESSAGE_KEY_MAX,
+		 system.nodename);
+}
+
+/* ---- librdkafka ------------------------------------------------------------------ */
+
+struct property {
+	const char *name;
+	const char *value;
+};
+
+/*
+ * A record is sent until it is there, for as long as the spool keeps it. The limits
+ * are on what librdkafka holds beside the spool: its own are 1 GiB.
+ */
+static const struct property defaults[] = {
+	{ "enable.idempotence", "true" },
+	{ "message.timeout.ms", "0" },
+	{ "queue.buffering.max.messages", "100000" },
+	{ "queue.buffering.max.kbytes", "65536" },
+	{ "linger.ms", "50" },
+	{ "batch.size", "1000000" },
+	{ "batch.num.messages", "10000" },
+	{ "compression.codec", "lz4" },
+	{ "socket.keepalive.enable", "true" },
+	{ "socket.connection.setup.timeout.ms", "5000" },
+	{ "reconnect.backoff.max.ms", "2000" },
+};
+
+/* What this module counts on. */
+static const struct property fixed[] = {
+	{ "bootstrap.servers", "the target has the brokers" },
+	{ "metadata.broker.list", "the target has the brokers" },
+	{ "delivery.report.only.error", "deliveries have to be reported" },
+	{ "transactional.id", "there are no transactions" },
+	{ "enabled_events", "it is needed as it is" },
+	{ "log.queue", "it is needed as it is" },
+};
+
+void settings_set(struct spec *spec, rd_kafka_conf_t *conf, const char *name,
+		  const char *value)
+{
+	char text[512];
+
+	if (rd_kafka_conf_set(conf, name, value, text, sizeof(text)) !=
+	    RD_KAFKA_CONF_OK)
+		spec_refuse(spec, "%s", text);
+}
+
+static void set_defaults(struct settings *settings, struct spec *spec)
+{
+	/* As NetObserv's producer chooses a partition, and Java's. */
+	bool is_netobserv = settings->format.key == MESSAGE_KEY_ADDRESSES;
+	char client[sizeof(settings->format.host) + 8];
+
+	for (size_t i = 0; i < ARRAY_SIZE(defaults); i++)
+		settings_set(spec, settings->conf, defaults[i].name,
+			     defaults[i].value);
+	settings_set(spec, settings->conf, "partitioner",
+		     is_netobserv ? "fnv1a_random" : "murmur2_random");
+	snprintf(client, sizeof(client), "netobs-%s", settings->format.host);
+	settings_set(spec, settings->conf, "client.id", client);
+}
+
+static const char *why_fixed(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
+		if (!strcmp(fixed[i].name, name))
+			return fixed[i].value;
+	return NULL;
+}
+
+static void set_passed(struct settings *settings, struct spec *spec)
+{
+	static const char prefix[] = "rdkafka.";
+	const struct spec_option *option;
+	size_t position = 0;
+
+	while ((option = spec_next(spec, prefix, &position))) {
+		const char *name = option->name + strlen(prefix);
+		const char *why = why_fixed(name);
+		char text[512];
+
+		if (why)
+			spec_refuse(spec, "option %s: %s", option->name, why);
+		else if (rd_kafka_conf_set(settings->conf, name, option->value,
+					   text, sizeof(text)) != RD_KAFKA_CONF_OK)
+			spec_refuse(spec, "option %s: %s", option->name, text);
+	}
+}
+
+int settings_read(struct settings *settings, struct spec *spec,
+		  const struct sink_host *host)
+{
+	*settings = (struct settings){ .conf = rd_kafka_conf_new() };
+	read_target(settings, spec);
+	read_format(&settings->format, spec, host);
+	set_defaults(settings, spec);
+	security_read(spec, settings->conf);
+	set_passed(settings, spec);
+	settings_set(spec, settings->conf, "log.queue", "true");
+	rd_kafka_conf_set_events(settings->conf, RD_KAFKA_EVENT_DR |
+							 RD_KAFKA_EVENT_ERROR |
+							 RD_KAFKA_EVENT_LOG);
+	return spec_finish(spec);
+}
+
+void settings_free(struct settings *settings)
+{
+	if (settings->conf)
+		rd_kafka_conf_destroy(settings->conf);
+	free(settings->topic);
+	free(settings->name);
+	*settings = (struct settings){ 0 };
+}
