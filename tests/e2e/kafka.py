@@ -52,7 +52,8 @@ def fetch(version, libs):
     need("mvn")
     os.makedirs(cache_dir(), exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache_dir()) as work:
-        wanted = ("org.apache.kafka", "kafka_2.13", version), LOGGING[version]
+        wanted = [("org.apache.kafka", name, version)
+                  for name in ("kafka_2.13", "kafka-tools")] + [LOGGING[version]]
         with open(f"{work}/pom.xml", "w", encoding="utf-8") as file:
             file.write(POM.format("".join(DEPENDENCY.format(*parts)
                                           for parts in wanted)))
@@ -222,7 +223,8 @@ class Broker:
         self.java("kafka.tools.StorageTool", "format", *options)
 
     def java(self, *command):
-        return lab.run(*JAVA, "-cp", self.jars, *command, cwd=self.dir)
+        return lab.run(*self.command(*JAVA, "-cp", self.jars, *command),
+                       cwd=self.dir)
 
     # ---- Its life
 

@@ -83,7 +83,10 @@ class Feed:
         return [line for line in self.lines if re.search(pattern, line)]
 
     def wait_line(self, pattern, seconds=60):
-        lab.wait_for(lambda: self.matching(pattern), pattern, seconds)
+        lab.wait_for(lambda: self.matching(pattern) or
+                     self.process.poll() is not None, pattern, seconds)
+        if not self.matching(pattern):
+            raise AssertionError(f"no line has {pattern}: {self.lines}")
 
     def finish(self, code=0):
         out = self.process.stdout.read()
@@ -116,7 +119,8 @@ class KafkaTests:
 
     def spec(self, topic, listener="PLAINTEXT", **options):
         text = "&".join(f"{name}={value}" for name, value in options.items())
-        return f"kafka://{self.broker.address(listener)}/{topic}?{text}"
+        return f"kafka://{self.broker.address(listener)}/{topic}" + \
+            (f"?{text}" if text else "")
 
     def password_file(self, password=PASSWORD):
         path = self.lab.path(f"password-{password}")
