@@ -90,7 +90,7 @@ class Feed:
 
     def finish(self, code=0):
         out = self.process.stdout.read()
-        self.process.wait(120)
+        self.process.wait(60)
         self.reader.join(10)
         if self.process.returncode != code:
             raise AssertionError(f"exit {self.process.returncode}: {out} "
@@ -303,16 +303,18 @@ class KafkaFailureTests:
         kills = int(os.environ.get("NETOBS_KAFKA_KILLS", "3"))
         feed = self.feed(self.spec(self.topic(), **{"spool.max_bytes": "2G"}),
                          "--rate", 25000, "--seconds", 6 * kills, "--drain",
-                         120)
+                         300)
         start = time.monotonic()
         for count in range(kills):
-            time.sleep(max(start + 6 * count + 2 - time.monotonic(), 0.5))
+            time.sleep(max(start + 6 * count + 2 - time.monotonic(), 1.5))
             self.broker.kill()
             self.broker.start()
+        killing = time.monotonic() - start
         result = feed.finish()
         self.check_fed(result, self.topic())
         for reason in result["stats"]["dropped"].values():
             self.assertEqual(0, reason["records"])
-        self.note(f"{kills} kills, {result['written']} records in "
+        self.note(f"{kills} kills in {killing:.0f} s, {result['written']} "
+                  f"records in "
                   f"{result['seconds']} s: "
                   f"{result['stats']['counters']}")

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * What brokers may say, and what becomes of the records then. The brokers are those
+ * that librdkafka brings along for tests; tests/e2e has real ones, which cannot be
+ * made to say all this.
+ */
+#include "lib_test.h"
+
+#include "kafka/kafka.h"
+#include "util.h"
+
+#include <errno.h>
+#include <librdkafka/rdkafka_mock.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { RECORDS = 2000, PRODUCE = 0, PATIENCE_S = 60 };
+
+/* A sink's part, with a spool of RECORDS. */
+struct fixture {
+	struct sink_host host; /* first */
+	struct log log;
+	char logged[8192];
+	struct kafka *kafka;
+	int fd, wake_ms;
+	uint64_t limit, read, acked, delivered, refused;
+	struct netobs_flow flow;
+};
+
+static struct fixture *of(struct sink_host *host)
+{
+	return (struct fixture *)host;
+}
+
+static void keep_line(int level, const char *message, void *user)
+{
+	struct fixture *f = user;
+	size_t used = strlen(f->logged);
+
+	if (level <= NETOBS_LOG_INFO)
+		snprintf(f->logged + used, sizeof(f->logged) - used, "%s\n",
+			 message);
+}
+
+static bool next(struct sink_host *host, struct sink_item *ret_item)
+{
+	struct fixture *f = of(host);
+
+	if (f->read == f->limit)
+		return false;
+	f->flow = (struct netobs_flow){ .sz = sizeof(f->flow),
+					.bytes = ++f->read };
+	f->flow.dst[15] = (uint8_t)f->read; /* all partitions */
+	*ret_item = (struct sink_item){ &f->flow, { .seq = f->read } };
+	return true;
+}
+
+static void pass(struct fixture *f, struct mark end, uint64_t *count)
+{
+	assert_true(end.seq <= f->read);
+	assert_true(end.seq > f->acked);
+	*count += end.seq - f->acked;
+	f->acked = end.seq;
+}
+
+static void ack(struct sink_host *host, struct mark end)
+{
+	pass(of(host), end, &of(host)->delivered);
+}
+
+static void refuse(struct sink_host *host, struct mark end)
+{
+	pass(of(host), end, &of(host)->refused);
+}
+
+static void rewind_host(struct sink_host *host)
+{
+	of(host)->read = of(host)->acked;
+}
+
+static int watch(struct sink_host *host, int fd, uint32_t events)
+{
+	of(host)->fd = events ? fd : -1;
+	return 0;
+}
+
+static void wake_in(struct sink_host *host, int ms)
+{
+	of(host)->wake_ms = ms;
+}
+
+static const struct sink_host_ops ops = {
+	.next = next,
+	.ack = ack,
+	.refuse = refuse,
+	.rewind = rewind_host,
+	.watch = watch,
+	.wake_in = wake_in,
+};
+
+static void open_kafka(struct fixture *f, const char *text)
+{
+	struct spec spec;
+	void *state;
+
+	assert_int_equal(spec_parse(&spec, text, &f->log), 0);
+	if (netobs_sink_module.open(&spec, &f->host, &state))
+		fail_msg("%s", f->logged);
+	spec_free(&spec);
+	f->kafka = state;
+}
+
+static int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	*f = (struct fixture){
+		.host = { .ops = &ops, .log = &f->log, .sampling = 1 },
+		.log = { .write = keep_line, .user = f },
+		.fd = -1,
+		.wake_ms = -1,
+	};
+	open_kafka(f, "kafka://mock/flows?rdkafka.test.mock.num.brokers=3"
+		      "&rdkafka.linger.ms=5");
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	netobs_sink_module.close(f->kafka);
+	assert_int_equal(f->fd, -1);
+	free(f);
+	return 0;
+}
+
+static rd_kafka_mock_cluster_t *brokers(const struct fixture *f)
+{
+	return rd_kafka_handle_mock_cluster(f->kafka->producer.handle);
+}
+
+/* Go on until what came is acknowledged, as a sink does. */
+static void run(struct fixture *f)
+{
+	time_t end = time(NULL) + PATIENCE_S;
+
+	while (f->acked < f->limit) {
+		struct pollfd fd = { .fd = f->fd, .events = POLLIN };
+
+		assert_int_equal(netobs_sink_module.work(f->kafka, false), 0);
+		if (f->acked < f->limit)
+			poll(&fd, 1, f->wake_ms < 0 ? 1000 : f->wake_ms);
+		if (time(NULL) > end)
+			fail_msg("%llu of %llu: %s", (unsigned long long)f->acked,
+				 (unsigned long long)f->limit, f->logged);
+	}
+}
+
+static void assert_all_delivered(const struct fixture *f)
+{
+	assert_int_equal(f->delivered, f->limit);
+	assert_int_equal(f->refused, 0);
+}
+
+static int count(const char *text, const char *part)
+{
+	int n = 0;
+
+	for (; (text = strstr(text, part)); text += strlen(part))
+		n++;
+	return n;
+}
+
+static void records_arrive(void **state)
+{
+	struct fixture *f = *state;
+
+	f->limit = RECORDS;
+	run(f);
+	assert_all_delivered(f);
+	assert_string_equal(f->logged, "");
+	assert_int_equal(f->kafka->delivered, RECORDS);
+	assert_int_equal(f->kafka->producers, 1);
+}
+
+static void passing_errors_are_survived(void **state)
+{
+	struct fixture *f = *state;
+
+	rd_kafka_mock_push_request_errors(
+		brokers(f), PRODUCE, 5,
+		RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION,
+		RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT,
+		RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS,
+		RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+		RD_KAFKA_RESP_ERR__TRANSPORT);
+	f->limit = RECORDS;
+	run(f);
+	assert_all_delivered(f);
+	assert_int_equal(f->kafka->producers, 1);
+}
+
+static void what_is_refused_for_good_is_told_and_counted(void **state)
+{
+	struct fixture *f = *state;
+
+	f->limit = 100;
+	run(f); /* partitions are known */
+	rd_kafka_mock_push_request_errors(brokers(f), PRODUCE, 1,
+					  RD_KAFKA_RESP_ERR_INVALID_RECORD);
+	f->limit = RECORDS;
+	run(f);
+	assert_in_range(f->refused, 1, RECORDS - 100);
+	assert_int_equal(f->delivered + f->refused, RECORDS);
+	assert_int_equal(count(f->logged, "refuses records for good"), 1);
+}
+
+static void fatal_error_replaces_the_producer(void **state)
+{
+	struct fixture *f = *state;
+
+	f->limit = RECORDS / 2;
+	netobs_sink_module.work(f->kafka, false);
+	rd_kafka_test_fatal_error(f->kafka->producer.handle,
+				  RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER,
+				  "made by a test");
+	f->limit = RECORDS;
+	run(f);
+	assert_all_delivered(f);
+	assert_int_equal(f->kafka->producers, 2);
+	assert_int_equal(count(f->logged, "made by a test"), 1);
+	assert_int_equal(count(f->logged, "takes records again"), 1);
+}
+
+/* Whoever has the say over it may change that. */
+static void topic_that_may_not_be_written_to_is_tried_again(void **state)
+{
+	struct fixture *f = *state;
+
+	rd_kafka_mock_push_request_errors(
+		brokers(f), PRODUCE, 1,
+		RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
+	f->limit = RECORDS;
+	run(f);
+	assert_all_delivered(f);
+	assert_in_range(f->kafka->retried, 1, RECORDS);
+	assert_int_equal(count(f->logged, "uthorization"), 1);
+	assert_int_equal(count(f->logged, "takes records again"), 1);
+}
+
+static void batches_that_are_too_large_become_smaller(void **state)
+{
+	struct fixture *f = *state;
+
+	rd_kafka_mock_push_request_errors(brokers(f), PRODUCE, 1,
+					  RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE);
+	f->limit = RECORDS;
+	run(f);
+	assert_all_delivered(f);
+	assert_int_equal(f->kafka->producers, 2);
+	assert_int_equal(count(f->logged, "no batches of that size"), 1);
+}
+
+static void full_queue_holds_the_next_record(void **state)
+{
+	struct fixture *f = *state;
+
+	netobs_sink_module.close(f->kafka);
+	open_kafka(f, "kafka://mock/flows?rdkafka.test.mock.num.brokers=1"
+		      "&rdkafka.queue.buffering.max.messages=10"
+		      "&rdkafka.linger.ms=1");
+	f->limit = RECORDS;
+	run(f);
+	assert_all_delivered(f);
+	assert_in_range(f->kafka->full, 1, UINT64_MAX);
+}
+
+static void brokers_may_go_and_come(void **state)
+{
+	struct fixture *f = *state;
+
+	f->limit = 100;
+	run(f);
+	for (int id = 1; id <= 3; id++)
+		rd_kafka_mock_broker_set_down(brokers(f), id);
+	f->limit = RECORDS;
+	for (int i = 0; i < 300 && !strstr(f->logged, "trying again"); i++) {
+		struct pollfd fd = { .fd = f->fd, .events = POLLIN };
+
+		netobs_sink_module.work(f->kafka, false);
+		poll(&fd, 1, 100);
+	}
+	for (int id = 1; id <= 3; id++)
+		rd_kafka_mock_broker_set_up(brokers(f), id);
+	run(f);
+	assert_all_delivered(f);
+	assert_int_equal(count(f->logged, "trying again"), 1);
+	assert_int_equal(count(f->logged, "takes records again"), 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(records_arrive, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(passing_errors_are_survived,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			what_is_refused_for_good_is_told_and_counted, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(
+			fatal_error_replaces_the_producer, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			topic_that_may_not_be_written_to_is_tried_again, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(
+			batches_that_are_too_large_become_smaller, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(full_queue_holds_the_next_record,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(brokers_may_go_and_come, set_up,
+						tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Keys: what belongs together has the same one. */
+#include "lib_test.h"
+
+#include "kafka/message.h"
+
+#include <string.h>
+
+static struct message message;
+
+static struct netobs_flow make_flow(uint8_t from, uint16_t port, uint8_t to,
+				    uint16_t to_port)
+{
+	return (struct netobs_flow){
+		.sz = sizeof(struct netobs_flow),
+		.has = NETOBS_HAS_PORTS,
+		.src = { [10] = 0xff, 0xff, 10, 0, 0, from },
+		.dst = { [10] = 0xff, 0xff, 10, 0, 0, to },
+		.src_port = port,
+		.dst_port = to_port,
+		.ethertype = 0x0800,
+		.proto = 6,
+	};
+}
+
+struct key {
+	size_t len;
+	uint8_t bytes[MESSAGE_KEY_MAX];
+};
+
+static struct key key_of(enum message_key kind, const struct netobs_flow *flow)
+{
+	const struct message_format format = { .key = kind, .host = "gateway" };
+	struct key key = { 0 };
+
+	message_make(&message, &format, flow);
+	key.len = message.key_len;
+	memcpy(key.bytes, message.key, key.len);
+	return key;
+}
+
+static bool is_same(struct key a, struct key b)
+{
+	return a.len == b.len && !memcmp(a.bytes, b.bytes, a.len);
+}
+
+static void addresses_are_in_order(void **state)
+{
+	struct netobs_flow there = make_flow(1, 40000, 2, 80);
+	struct netobs_flow back = make_flow(2, 80, 1, 40000);
+	struct netobs_flow other = make_flow(1, 40001, 2, 443);
+	struct key key = key_of(MESSAGE_KEY_ADDRESSES, &there);
+
+	(void)state;
+	assert_int_equal(key.len, 32);
+	assert_memory_equal(key.bytes, there.src, 16);
+	assert_memory_equal(key.bytes + 16, there.dst, 16);
+	assert_true(is_same(key, key_of(MESSAGE_KEY_ADDRESSES, &back)));
+	assert_true(is_same(key, key_of(MESSAGE_KEY_ADDRESSES, &other)));
+}
+
+static void flows_have_keys_of_their_own(void **state)
+{
+	struct netobs_flow there = make_flow(1, 40000, 2, 80);
+	struct netobs_flow back = make_flow(2, 80, 1, 40000);
+	struct netobs_flow others[] = {
+		make_flow(1, 40001, 2, 80), make_flow(1, 80, 2, 40000),
+		make_flow(1, 40000, 3, 80), make_flow(1, 40000, 2, 80),
+		make_flow(1, 40000, 2, 80),
+	};
+	struct key key = key_of(MESSAGE_KEY_FLOW, &there);
+
+	(void)state;
+	others[3].proto = 17;
+	others[4].has = 0;
+	assert_int_equal(key.len, 37);
+	assert_true(is_same(key, key_of(MESSAGE_KEY_FLOW, &back)));
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_false(is_same(key, key_of(MESSAGE_KEY_FLOW, &others[i])));
+}
+
+static void both_ends_may_have_one_address(void **state)
+{
+	struct netobs_flow there = make_flow(1, 40000, 1, 80);
+	struct netobs_flow back = make_flow(1, 80, 1, 40000);
+
+	(void)state;
+	assert_true(is_same(key_of(MESSAGE_KEY_FLOW, &there),
+			    key_of(MESSAGE_KEY_FLOW, &back)));
+}
+
+static void host_and_none(void **state)
+{
+	struct netobs_flow flow = make_flow(1, 40000, 2, 80);
+	struct key key = key_of(MESSAGE_KEY_HOST, &flow);
+
+	(void)state;
+	assert_int_equal(key.len, strlen("gateway"));
+	assert_memory_equal(key.bytes, "gateway", key.len);
+	assert_int_equal(key_of(MESSAGE_KEY_NONE, &flow).len, 0);
+}
+
+static void json_is_that_of_a_line(void **state)
+{
+	const struct message_format format = { .encoding = MESSAGE_JSON,
+					       .key = MESSAGE_KEY_NONE };
+	struct netobs_flow flow = make_flow(1, 40000, 2, 80);
+	char text[NETOBS_FLOW_JSON_MAX];
+	int len = netobs_flow_json(&flow, text, sizeof(text));
+
+	(void)state;
+	message_make(&message, &format, &flow);
+	assert_int_equal(message.value_len, len);
+	assert_memory_equal(message.value, text, message.value_len);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(addresses_are_in_order),
+		cmocka_unit_test(flows_have_keys_of_their_own),
+		cmocka_unit_test(both_ends_may_have_one_address),
+		cmocka_unit_test(host_and_none),
+		cmocka_unit_test(json_is_that_of_a_line),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
