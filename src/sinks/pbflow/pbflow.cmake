@@ -25,6 +25,9 @@ target_link_libraries(netobs_pbflow PUBLIC netobs_sink_support PkgConfig::PROTOB
 set_target_properties(netobs_pbflow PROPERTIES POSITION_INDEPENDENT_CODE ON)
 netobs_target_flags(netobs_pbflow)
 
+# For those who read what is sent.
+install(FILES ${pbflow_dir}/flow.proto DESTINATION ${CMAKE_INSTALL_DATADIR}/netobs)
+
 # A fuzzer is one file, which includes the generated one.
 set(NETOBS_FUZZ_FLAGS_pbflow -I${PROJECT_SOURCE_DIR}/src/lib/sink
 	-isystem ${pbflow_generated} ${PROTOBUF_C_CFLAGS} ${PROTOBUF_C_LDFLAGS})
