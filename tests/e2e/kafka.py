@@ -176,6 +176,9 @@ class Broker:
             "transaction.state.log.replication.factor": 1,
             "transaction.state.log.min.isr": 1,
             "group.initial.rebalance.delay.ms": 0,
+            # A broker that was killed may not come back before it is missed.
+            "broker.session.timeout.ms": 1500,
+            "broker.heartbeat.interval.ms": 300,
             "num.network.threads": 2,
             "num.io.threads": 2,
             "ssl.keystore.type": "PEM",
