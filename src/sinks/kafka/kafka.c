@@ -148,7 +148,6 @@ static void take_report(struct kafka *kafka, const rd_kafka_message_t *message)
 	entry->state = WINDOW_DELIVERED;
 	kafka->delivered++;
 	kafka->delivered_bytes += message->len;
-	kafka->progress_ms = clock_ms();
 }
 
 static void take_error(struct kafka *kafka, rd_kafka_event_t *event)
@@ -206,6 +205,7 @@ static void settle(struct kafka *kafka)
 			continue;
 		}
 		ops->ack(kafka->host, end);
+		kafka->progress_ms = clock_ms();
 		if (!kafka->again_ms && !kafka->give_up_ms)
 			trouble_over(&kafka->trouble);
 	}

@@ -19,10 +19,10 @@ struct kafka {
 	uint64_t held; /* its number */
 	struct message message;
 
-	bool is_single;	     /* batches are of one record */
-	int64_t again_ms;    /* to rewind at; 0: no need */
-	int64_t give_up_ms;  /* to replace the producer at; 0: no need */
-	int64_t progress_ms; /* the last delivery, or since when one is due */
+	bool is_single;	    /* batches are of one record */
+	int64_t again_ms;   /* to rewind at; 0: no need */
+	int64_t give_up_ms; /* to replace the producer at; 0: no need */
+	int64_t progress_ms; /* the last acknowledgement, or since when one is due */
 
 	uint64_t delivered, delivered_bytes, refused, retried, full, producers;
 };

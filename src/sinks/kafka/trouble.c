@@ -3,6 +3,15 @@
 
 #include <stdio.h>
 
+/* The same, by the words that a broker and librdkafka have for it. */
+static rd_kafka_resp_err_t common_name(rd_kafka_resp_err_t err)
+{
+	return err == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC ||
+			       err == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION ?
+		       RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART :
+		       err;
+}
+
 static bool was_told(const struct trouble *trouble, rd_kafka_resp_err_t err)
 {
 	for (size_t i = 0; i < trouble->n_told; i++)
@@ -17,6 +26,7 @@ void trouble_tell(struct trouble *trouble, rd_kafka_resp_err_t err,
 	/* It follows from others, which say more. */
 	if (err == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN && trouble->n_told)
 		return;
+	err = common_name(err);
 	if (was_told(trouble, err))
 		return;
 	trouble->told[trouble->n_told++] = err;

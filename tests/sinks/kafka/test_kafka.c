@@ -252,6 +252,41 @@ static void topic_that_may_not_be_written_to_is_tried_again(void **state)
 	assert_int_equal(count(f->logged, "takes records again"), 1);
 }
 
+/* Go on until @part was logged. */
+static void run_until_logged(struct fixture *f, const char *part)
+{
+	time_t end = time(NULL) + PATIENCE_S;
+
+	while (!strstr(f->logged, part)) {
+		struct pollfd fd = { .fd = f->fd, .events = POLLIN };
+
+		assert_int_equal(netobs_sink_module.work(f->kafka, false), 0);
+		poll(&fd, 1, 100);
+		if (time(NULL) > end)
+			fail_msg("no '%s': %s", part, f->logged);
+	}
+}
+
+static void topic_that_is_not_there_is_waited_for(void **state)
+{
+	struct fixture *f = *state;
+
+	netobs_sink_module.close(f->kafka);
+	open_kafka(f, "kafka://mock/flows?rdkafka.test.mock.num.brokers=1"
+		      "&rdkafka.topic.metadata.propagation.max.ms=500");
+	rd_kafka_mock_topic_set_error(brokers(f), "flows",
+				      RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
+	f->limit = RECORDS;
+	run_until_logged(f, "nknown topic");
+	assert_int_equal(f->acked, 0);
+	rd_kafka_mock_topic_set_error(brokers(f), "flows",
+				      RD_KAFKA_RESP_ERR_NO_ERROR);
+	run(f);
+	assert_all_delivered(f);
+	assert_int_equal(count(f->logged, "nknown topic"), 1);
+	assert_int_equal(count(f->logged, "takes records again"), 1);
+}
+
 static void batches_that_are_too_large_become_smaller(void **state)
 {
 	struct fixture *f = *state;
@@ -288,12 +323,7 @@ static void brokers_may_go_and_come(void **state)
 	for (int id = 1; id <= 3; id++)
 		rd_kafka_mock_broker_set_down(brokers(f), id);
 	f->limit = RECORDS;
-	for (int i = 0; i < 300 && !strstr(f->logged, "trying again"); i++) {
-		struct pollfd fd = { .fd = f->fd, .events = POLLIN };
-
-		netobs_sink_module.work(f->kafka, false);
-		poll(&fd, 1, 100);
-	}
+	run_until_logged(f, "trying again");
 	for (int id = 1; id <= 3; id++)
 		rd_kafka_mock_broker_set_up(brokers(f), id);
 	run(f);
@@ -316,6 +346,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			topic_that_may_not_be_written_to_is_tried_again, set_up,
 			tear_down),
+		cmocka_unit_test_setup_teardown(
+			topic_that_is_not_there_is_waited_for, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			batches_that_are_too_large_become_smaller, set_up,
 			tear_down),
