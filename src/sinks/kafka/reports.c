@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "reports.h"
+
+#include "clock_ms.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+	RETRY_MS = 1000, /* before what failed is sent again */
+	QUIET_MS = 1000, /* what a producer that failed may still report */
+};
+
+void reports_send_again(struct kafka *kafka)
+{
+	if (!kafka->again_ms)
+		kafka->again_ms = clock_ms() + RETRY_MS;
+}
+
+/* This producer is of no use any more. What it still has to report is waited for. */
+static void give_up_producer(struct kafka *kafka)
+{
+	if (kafka->give_up_ms)
+		return;
+	kafka->give_up_ms = clock_ms() + QUIET_MS;
+	rd_kafka_purge(kafka->producer.handle,
+		       RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_NON_BLOCKING);
+}
+
+/*
+ * A broker refuses a batch as a whole when it is too large. That is no fault of a
+ * record before it comes alone. False: it did.
+ */
+static bool make_batches_smaller(struct kafka *kafka)
+{
+	rd_kafka_conf_t *conf = kafka->settings.conf;
+	char text[32] = "";
+	size_t size = sizeof(text);
+	unsigned long batch;
+
+	if (kafka->give_up_ms)
+		return true;
+	if (kafka->is_single)
+		return false;
+	rd_kafka_conf_get(conf, "batch.size", text, &size);
+	batch = strtoul(text, NULL, 10) / 8;
+	kafka->is_single = batch < 1000;
+	snprintf(text, sizeof(text), "%lu", kafka->is_single ? 1 : batch);
+	rd_kafka_conf_set(conf,
+			  kafka->is_single ? "batch.num.messages" : "batch.size",
+			  text, NULL, 0);
+	log_warning(kafka->host->log,
+		    "kafka: %s takes no batches of that size: now of %s %s",
+		    kafka->settings.name, text,
+		    kafka->is_single ? "record" : "bytes");
+	give_up_producer(kafka);
+	return true;
+}
+
+/* ---- Failures -------------------------------------------------------------------- */
+
+static bool is_refusal(rd_kafka_resp_err_t err)
+{
+	return err == RD_KAFKA_RESP_ERR_INVALID_MSG ||
+	       err == RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE ||
+	       err == RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP ||
+	       err == RD_KAFKA_RESP_ERR_INVALID_RECORD;
+}
+
+/* Follows from something else that is told. */
+static bool is_consequence(rd_kafka_resp_err_t err)
+{
+	return err == RD_KAFKA_RESP_ERR__PURGE_QUEUE ||
+	       err == RD_KAFKA_RESP_ERR__PURGE_INFLIGHT ||
+	       err == RD_KAFKA_RESP_ERR__FATAL ||
+	       err == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE;
+}
+
+static void refuse(struct kafka *kafka, struct window_entry *entry,
+		   rd_kafka_resp_err_t err)
+{
+	if (!kafka->refused)
+		log_error(kafka->host->log,
+			  "kafka: %s refuses records for good, which are dropped: %s",
+			  kafka->settings.name, rd_kafka_err2str(err));
+	kafka->refused++;
+	entry->state = WINDOW_REFUSED;
+}
+
+static void keep(struct kafka *kafka, struct window_entry *entry,
+		 rd_kafka_resp_err_t err)
+{
+	entry->state = WINDOW_UNSENT;
+	kafka->retried++;
+	if (err == RD_KAFKA_RESP_ERR__FATAL)
+		give_up_producer(kafka);
+	if (!is_consequence(err))
+		trouble_tell(&kafka->trouble, err, rd_kafka_err2str(err));
+	reports_send_again(kafka);
+}
+
+void reports_fail(struct kafka *kafka, struct window_entry *entry,
+		  rd_kafka_resp_err_t err, bool is_alone)
+{
+	bool is_large = err == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE;
+
+	if (is_refusal(err) ||
+	    (is_large && (is_alone || !make_batches_smaller(kafka))))
+		refuse(kafka, entry, err);
+	else
+		keep(kafka, entry, err);
+}
+
+/* ---- Events ---------------------------------------------------------------------- */
+
+static void take_report(struct kafka *kafka, const rd_kafka_message_t *message)
+{
+	uint64_t number = (uintptr_t)message->_private;
+	struct window_entry *entry;
+
+	if (number < kafka->window.first || number >= kafka->window.end)
+		return;
+	entry = window_entry(&kafka->window, number);
+	if (message->err) {
+		reports_fail(kafka, entry, message->err, false);
+		return;
+	}
+	entry->state = WINDOW_DELIVERED;
+	kafka->delivered++;
+	kafka->delivered_bytes += message->len;
+}
+
+static void take_error(struct kafka *kafka, rd_kafka_event_t *event)
+{
+	const char *text = rd_kafka_event_error_string(event);
+
+	if (!rd_kafka_event_error_is_fatal(event)) {
+		trouble_note(&kafka->trouble, rd_kafka_event_error(event), text);
+		return;
+	}
+	trouble_tell(&kafka->trouble, RD_KAFKA_RESP_ERR__FATAL, text);
+	give_up_producer(kafka);
+}
+
+static void take_log(struct kafka *kafka, rd_kafka_event_t *event)
+{
+	const char *facility, *text;
+	int level;
+
+	if (!rd_kafka_event_log(event, &facility, &text, &level))
+		log_debug(kafka->host->log, "kafka: %s: %s", facility, text);
+}
+
+void reports_take(struct kafka *kafka)
+{
+	rd_kafka_event_t *event;
+	const rd_kafka_message_t *message;
+
+	while ((event = rd_kafka_queue_poll(kafka->producer.queue, 0))) {
+		switch (rd_kafka_event_type(event)) {
+		case RD_KAFKA_EVENT_DR:
+			while ((message = rd_kafka_event_message_next(event)))
+				take_report(kafka, message);
+			break;
+		case RD_KAFKA_EVENT_ERROR:
+			take_error(kafka, event);
+			break;
+		case RD_KAFKA_EVENT_LOG:
+			take_log(kafka, event);
+			break;
+		}
+		rd_kafka_event_destroy(event);
+	}
+}

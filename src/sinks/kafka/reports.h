@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What librdkafka says, and what that means for records and for the producer. */
+#ifndef NETOBS_SINKS_KAFKA_REPORTS_H
+#define NETOBS_SINKS_KAFKA_REPORTS_H
+
+#include "kafka.h"
+
+/* All there is now. */
+void reports_take(struct kafka *kafka);
+
+/* A record was not taken. @is_alone: none of a batch with it is why. */
+void reports_fail(struct kafka *kafka, struct window_entry *entry,
+		  rd_kafka_resp_err_t err, bool is_alone);
+
+/* Some records are to be sent again, a while later. */
+void reports_send_again(struct kafka *kafka);
+
+#endif
