@@ -18,7 +18,3 @@ foreach(source ${tool_sources})
 		netobs_target_flags(tool_${name})
 	endif()
 endforeach()
-
-# This one has the library, and is built as that is.
-target_link_libraries(tool_sinkfeed PRIVATE netobs)
-netobs_target_flags(tool_sinkfeed)

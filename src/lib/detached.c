@@ -8,7 +8,8 @@
 #include <pthread.h>
 #include <signal.h>
 
-enum { STACK_SIZE = 64 << 10 };
+/* Looking up a name runs libraries of others. What is not touched costs nothing. */
+enum { STACK_SIZE = 256 << 10 };
 
 static void make_urgent(pthread_attr_t *attr)
 {

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "address.h"
+
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Also with the interface that a link-local address needs: fe80::1%eth0. */
+bool address_is_numeric(const char *text, struct sockaddr_storage *ret_address)
+{
+	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST };
+	struct addrinfo *found;
+
+	if (getaddrinfo(text, NULL, &hints, &found))
+		return false;
+	if (ret_address) {
+		*ret_address = (struct sockaddr_storage){ 0 };
+		memcpy(ret_address, found->ai_addr, found->ai_addrlen);
+	}
+	freeaddrinfo(found);
+	return true;
+}
+
+/* Digits that are a port. */
+static bool parse_port(const char *text, uint16_t *ret_port)
+{
+	size_t len = strspn(text, "0123456789");
+	unsigned long port = strtoul(text, NULL, 10);
+
+	if (!len || len > 5 || text[len] || !port || port > UINT16_MAX)
+		return false;
+	*ret_port = (uint16_t)port;
+	return true;
+}
+
+/*
+ * The end of the host in @text, which begins at @ret_host and may be in brackets.
+ * NULL: it has none.
+ */
+static const char *find_host(const char *text, const char **ret_host,
+			     size_t *ret_len)
+{
+	const char *end;
+
+	if (*text != '[') {
+		*ret_host = text;
+		*ret_len = strcspn(text, ":");
+		return text + *ret_len;
+	}
+	end = strchr(text, ']');
+	if (!end)
+		return NULL;
+	*ret_host = text + 1;
+	*ret_len = (size_t)(end - *ret_host);
+	return end + 1;
+}
+
+static bool check_host(struct spec *spec, const char *text, const char *host,
+		       bool has_brackets)
+{
+	bool is_v6 = strchr(host, ':');
+
+	if (!*host)
+		spec_refuse(spec, "'%s' has no host", text);
+	else if (strpbrk(host, "/@ ,"))
+		spec_refuse(spec, "'%s': there is '%c' in the name of the host",
+			    text, *strpbrk(host, "/@ ,"));
+	else if (has_brackets && (!is_v6 || !address_is_numeric(host, NULL)))
+		spec_refuse(spec,
+			    "'%s': what is in brackets is not an IPv6 address",
+			    text);
+	return !spec->is_wrong;
+}
+
+static bool parse(struct spec *spec, const char *text, uint16_t otherwise,
+		  struct address *ret_address)
+{
+	const char *host, *rest;
+	size_t len;
+
+	rest = find_host(text, &host, &len);
+	if (!rest || (*rest && *rest != ':')) {
+		spec_refuse(spec, "'%s': the brackets are not around an address",
+			    text);
+		return false;
+	}
+	if (*text != '[' && *rest && strchr(rest + 1, ':')) {
+		spec_refuse(spec, "'%s': an IPv6 address must be in brackets",
+			    text);
+		return false;
+	}
+	if (len >= sizeof(ret_address->host)) {
+		spec_refuse(spec, "the name of the host is too long");
+		return false;
+	}
+	memcpy(ret_address->host, host, len);
+	if (!check_host(spec, text, ret_address->host, *text == '['))
+		return false;
+	if (*rest) {
+		if (parse_port(rest + 1, &ret_address->port))
+			return true;
+		spec_refuse(spec, "'%s': the port is not from 1 to 65535", text);
+		return false;
+	}
+	ret_address->port = otherwise;
+	if (!otherwise)
+		spec_refuse(spec, "'%s' has no port", text);
+	return otherwise;
+}
+
+bool address_parse(struct spec *spec, const char *text, uint16_t otherwise,
+		   struct address *ret_address)
+{
+	struct address address = { 0 };
+
+	if (!text || strncmp(text, "//", 2)) {
+		spec_refuse(spec, "//HOST%s is missing",
+			    otherwise ? "[:PORT]" : ":PORT");
+		return false;
+	}
+	if (!parse(spec, text + 2, otherwise, &address))
+		return false;
+	snprintf(address.name, sizeof(address.name),
+		 strchr(address.host, ':') ? "[%s]:%u" : "%s:%u", address.host,
+		 address.port);
+	*ret_address = address;
+	return true;
+}
+
+void address_read_source(struct spec *spec, struct sockaddr_storage *ret_source)
+{
+	const char *text = spec_string(spec, "source", NULL);
+
+	*ret_source = (struct sockaddr_storage){ .ss_family = AF_UNSPEC };
+	if (text && !address_is_numeric(text, ret_source))
+		spec_refuse(spec, "option source: '%s' is not an IP address",
+			    text);
+}

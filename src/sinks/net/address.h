@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Where a collector is, and from where it is spoken to, as the user writes it. */
+#ifndef NETOBS_SINKS_NET_ADDRESS_H
+#define NETOBS_SINKS_NET_ADDRESS_H
+
+#include "spec.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+struct address {
+	char host[256]; /* a name, or an IP address without brackets */
+	uint16_t port;
+	char name[272]; /* both, for messages: host:port, [address]:port */
+};
+
+/*
+ * @text: //HOST, //HOST:PORT, //ADDRESS:PORT or //[ADDRESS]:PORT; NULL: the user
+ * gave none. @otherwise: the port where none is given; 0: it must be. What is wrong
+ * is said by spec_refuse(). False: something was.
+ */
+bool address_parse(struct spec *spec, const char *text, uint16_t otherwise,
+		   struct address *ret_address);
+
+/* Option source: the IP address to send from; AF_UNSPEC where it is not given. */
+void address_read_source(struct spec *spec, struct sockaddr_storage *ret_source);
+
+/* Whether @text is one, and not a name. @ret_address may be NULL. */
+bool address_is_numeric(const char *text, struct sockaddr_storage *ret_address);
+
+#endif

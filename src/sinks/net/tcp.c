@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "tcp.h"
+
+#include "util.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+
+/* Seconds: a side that went away without a word is noticed though nothing is sent. */
+enum { KEEP_IDLE = 10, KEEP_INTERVAL = 5, KEEP_COUNT = 3 };
+
+static void set_options(int fd, uint32_t unanswered_ms)
+{
+	const struct {
+		int level, name, value;
+	} options[] = {
+		{ IPPROTO_TCP, TCP_NODELAY, 1 },
+		{ IPPROTO_TCP, TCP_USER_TIMEOUT, (int)unanswered_ms },
+		{ IPPROTO_TCP, TCP_KEEPIDLE, KEEP_IDLE },
+		{ IPPROTO_TCP, TCP_KEEPINTVL, KEEP_INTERVAL },
+		{ IPPROTO_TCP, TCP_KEEPCNT, KEEP_COUNT },
+		{ SOL_SOCKET, SO_KEEPALIVE, 1 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+		setsockopt(fd, options[i].level, options[i].name,
+			   &options[i].value, sizeof(options[i].value));
+}
+
+static int bind_source(int fd, const struct addrinfo *address,
+		       const struct sockaddr_storage *source)
+{
+	if (source->ss_family == AF_UNSPEC)
+		return 0;
+	if (source->ss_family != address->ai_family)
+		return -EAFNOSUPPORT;
+	return bind(fd, (const struct sockaddr *)source, address->ai_addrlen) ?
+		       -errno :
+		       0;
+}
+
+int tcp_connect(const struct addrinfo *address,
+		const struct sockaddr_storage *source, uint32_t unanswered_ms)
+{
+	cleanup_fd int fd = socket(address->ai_family,
+				   SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
+				   IPPROTO_TCP);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	err = bind_source(fd, address, source);
+	if (err)
+		return err;
+	set_options(fd, unanswered_ms);
+	if (connect(fd, address->ai_addr, address->ai_addrlen) &&
+	    errno != EINPROGRESS)
+		return -errno;
+	return TAKE_FD(fd);
+}
+
+int tcp_connect_result(int fd)
+{
+	struct pollfd ready = { .fd = fd, .events = POLLOUT };
+	int err = 0;
+	socklen_t len = sizeof(err);
+
+	if (poll(&ready, 1, 0) <= 0)
+		return -EAGAIN;
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len))
+		return -errno;
+	return -err;
+}
+
+ssize_t tcp_read(int fd, void *to, size_t len)
+{
+	ssize_t n;
+
+	do {
+		n = recv(fd, to, len, MSG_DONTWAIT);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+ssize_t tcp_write(int fd, const void *from, size_t len)
+{
+	ssize_t n;
+
+	do {
+		n = send(fd, from, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+size_t tcp_unconfirmed(int fd)
+{
+	int bytes;
+
+	return ioctl(fd, SIOCOUTQ, &bytes) || bytes < 0 ? 0 : (size_t)bytes;
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "tls.h"
+
+#include "tls_bio.h"
+#include "util.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <openssl/err.h>
+#include <openssl/sslerr.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Reasons ------------------------------------------------------------------- */
+
+/* What is wrong with the certificate of @name, or with one that it depends on. */
+static void say_certificate(struct tls *tls, const char *name, long result)
+{
+	const char *whose = tls->depth ? "the certificate of an authority of " :
+					 "the certificate of ";
+	const char *what = "cannot be verified: ";
+	const char *more = X509_verify_cert_error_string(result);
+
+	switch (result) {
+	case X509_V_ERR_CERT_HAS_EXPIRED:
+		what = "has expired";
+		more = "";
+		break;
+	case X509_V_ERR_CERT_NOT_YET_VALID:
+		what = "is not valid yet";
+		more = "";
+		break;
+	case X509_V_ERR_HOSTNAME_MISMATCH:
+	case X509_V_ERR_IP_ADDRESS_MISMATCH:
+		what = "is for another name";
+		more = "";
+		break;
+	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+	case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+	case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+	case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+		what = "is not from a known authority: ";
+		break;
+	default:
+		break;
+	}
+	snprintf(tls->reason, sizeof(tls->reason), "%s%s %s%s", whose, name,
+		 what, more);
+}
+
+/* What it means by a TLS alert; NULL: nothing that is known, or @reason is none. */
+static const char *alert_text(const struct tls *tls, int reason)
+{
+	if (tls->was_asked && reason >= SSL_AD_REASON_OFFSET)
+		return "it wants a certificate of us";
+	switch (reason) {
+	case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
+	case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
+	case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
+	case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
+	case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
+	case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
+	case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
+		return "it does not accept our certificate";
+	default:
+		return NULL;
+	}
+}
+
+static void say_error(struct tls *tls)
+{
+	unsigned long error = ERR_peek_error();
+	int reason = ERR_GET_REASON(error);
+	const char *text = ERR_reason_error_string(error);
+	const char *alert = alert_text(tls, reason);
+
+	if (!error && tls->error)
+		text = strerror(tls->error);
+	else if (!error || reason == SSL_R_UNEXPECTED_EOF_WHILE_READING)
+		text = "it closed the connection";
+	else if (reason == SSL_R_WRONG_VERSION_NUMBER)
+		text = "it does not speak TLS";
+	snprintf(tls->reason, sizeof(tls->reason), "%s%s%s%s",
+		 alert ?: (text ?: "TLS failed"), alert ? " (" : "",
+		 alert ? text : "", alert ? ")" : "");
+}
+
+/* ---- Results -------------------------------------------------------------------- */
+
+static int error_code(const struct tls *tls)
+{
+	return tls->error ? -tls->error : -EPROTO;
+}
+
+/* -EAGAIN, 0: the other side has closed it, or what failed. */
+static int take_error(struct tls *tls, int result)
+{
+	int error = SSL_get_error(tls->ssl, result);
+
+	if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) {
+		tls->wants_out = error == SSL_ERROR_WANT_WRITE;
+		return -EAGAIN;
+	}
+	if (error == SSL_ERROR_ZERO_RETURN)
+		return 0;
+	tls->is_broken = true;
+	say_error(tls);
+	ERR_clear_error();
+	return error_code(tls);
+}
+
+static void prepare_call(struct tls *tls)
+{
+	ERR_clear_error(); /* SSL_get_error() looks at what others left there */
+	tls->wants_out = false;
+	tls->error = 0;
+}
+
+/* ---- A connection ---------------------------------------------------------------- */
+
+/* Notes which certificate it is that is wrong. */
+static int verify(int is_fine, X509_STORE_CTX *store)
+{
+	SSL *ssl = X509_STORE_CTX_get_ex_data(
+		store, SSL_get_ex_data_X509_STORE_CTX_idx());
+	struct tls *tls = SSL_get_app_data(ssl);
+
+	if (!is_fine)
+		tls->depth = X509_STORE_CTX_get_error_depth(store);
+	return is_fine;
+}
+
+/* It is asked for the certificate that it was not given. */
+static int note_asked(SSL *ssl, X509 **ret_cert, EVP_PKEY **ret_key)
+{
+	struct tls *tls = SSL_get_app_data(ssl);
+
+	(void)ret_cert;
+	(void)ret_key;
+	tls->was_asked = true;
+	return 0;
+}
+
+static bool set_name(SSL *ssl, const struct tls_context *context)
+{
+	X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
+
+	if (context->is_address)
+		return X509_VERIFY_PARAM_set1_ip_asc(param, context->name);
+	X509_VERIFY_PARAM_set_hostflags(param,
+					X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+	return SSL_set1_host(ssl, context->name) &&
+	       SSL_set_tlsext_host_name(ssl, context->name);
+}
+
+int tls_start(struct tls *tls, const struct tls_context *context, int fd)
+{
+	BIO *bio;
+
+	*tls = (struct tls){ .fd = fd };
+	ERR_clear_error();
+	SSL_CTX_set_client_cert_cb(context->ctx, note_asked);
+	tls->ssl = SSL_new(context->ctx);
+	bio = tls->ssl ? tls_bio_new(context->method, tls) : NULL;
+	if (!bio || !set_name(tls->ssl, context)) {
+		BIO_free(bio);
+		SSL_free(tls->ssl);
+		tls->ssl = NULL;
+		ERR_clear_error();
+		return -ENOMEM;
+	}
+	SSL_set_bio(tls->ssl, bio, bio);
+	SSL_set_app_data(tls->ssl, tls);
+	SSL_set_verify(tls->ssl, SSL_VERIFY_PEER, verify);
+	SSL_set_connect_state(tls->ssl);
+	return 0;
+}
+
+int tls_handshake(struct tls *tls, const struct tls_context *context)
+{
+	int result, err;
+
+	prepare_call(tls);
+	result = SSL_do_handshake(tls->ssl);
+	if (result == 1)
+		return 0;
+	err = take_error(tls, result);
+	if (err == -EAGAIN)
+		return err;
+	if (SSL_get_verify_result(tls->ssl) != X509_V_OK)
+		say_certificate(tls, context->name,
+				SSL_get_verify_result(tls->ssl));
+	else if (!err)
+		snprintf(tls->reason, sizeof(tls->reason),
+			 "it closed the connection");
+	return err ?: -EPROTO;
+}
+
+ssize_t tls_read(struct tls *tls, void *to, size_t len)
+{
+	int result;
+
+	prepare_call(tls);
+	result = SSL_read(tls->ssl, to, (int)min_u64(len, INT_MAX));
+	return result > 0 ? result : take_error(tls, result);
+}
+
+ssize_t tls_write(struct tls *tls, const void *from, size_t len)
+{
+	int result, err;
+
+	if (!len)
+		return 0;
+	prepare_call(tls);
+	result = SSL_write(tls->ssl, from, (int)min_u64(len, INT_MAX));
+	if (result > 0)
+		return result;
+	err = take_error(tls, result);
+	if (err)
+		return err;
+	snprintf(tls->reason, sizeof(tls->reason), "it closed the connection");
+	return -EPIPE;
+}
+
+void tls_stop(struct tls *tls)
+{
+	if (tls->ssl && !tls->is_broken && SSL_is_init_finished(tls->ssl))
+		SSL_shutdown(tls->ssl);
+	SSL_free(tls->ssl);
+	ERR_clear_error();
+	*tls = (struct tls){ .fd = -1 };
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * TLS 1.2 or newer over a socket that is not waited for. The other side must have a
+ * certificate for its name; the own one is shown if it asks for it.
+ */
+#ifndef NETOBS_SINKS_NET_TLS_H
+#define NETOBS_SINKS_NET_TLS_H
+
+#include "spec.h"
+
+#include <openssl/ssl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* What all connections of a sink share. */
+struct tls_context {
+	SSL_CTX *ctx;
+	BIO_METHOD *method; /* how the socket is written to and read from */
+	char name[256];	    /* that the certificate must be for */
+	bool is_address;    /* so is the name */
+};
+
+/*
+ * Options ca, cert, key and server_name. @host: the name unless server_name is
+ * given; @alpn: the protocol inside, "h2"; NULL: none is named. What is wrong with
+ * options and files is said by spec_refuse(). 0, or -errno.
+ */
+int tls_context_open(struct tls_context *context, struct spec *spec,
+		     const char *host, const char *alpn);
+
+/* There is no TLS: the options above are wrong. */
+void tls_refuse_options(struct spec *spec);
+
+/* Whether any of them is given. */
+bool tls_has_options(struct spec *spec);
+
+void tls_context_close(struct tls_context *context);
+
+/* One connection; zeroed: there is none. */
+struct tls {
+	SSL *ssl;
+	int fd;	   /* somebody else's */
+	int error; /* of the socket, as errno */
+	int depth; /* of the certificate that is wrong: 0 is the other side's own */
+	bool was_asked;	  /* for a certificate, and had none */
+	bool wants_out;	  /* no progress until the socket can be written to */
+	bool is_broken;	  /* nothing is to be said to the other side any more */
+	char reason[512]; /* of the last failure */
+};
+
+int tls_start(struct tls *tls, const struct tls_context *context, int fd);
+
+/* 0: it is done; -EAGAIN; others: it failed, and tls->reason says why. */
+int tls_handshake(struct tls *tls, const struct tls_context *context);
+
+/* Bytes, -EAGAIN, 0 from tls_read() at the end; others: it failed, as above. */
+ssize_t tls_read(struct tls *tls, void *to, size_t len);
+/* After -EAGAIN the same bytes have to come first. */
+ssize_t tls_write(struct tls *tls, const void *from, size_t len);
+
+/* Say goodbye, if that is possible now, and forget it. */
+void tls_stop(struct tls *tls);
+
+#endif

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "tls_bio.h"
+
+#include "tls.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+static int take_result(BIO *bio, struct tls *tls, ssize_t n, int retry)
+{
+	if (n >= 0)
+		return (int)n;
+	if (errno == EAGAIN)
+		BIO_set_flags(bio, retry | BIO_FLAGS_SHOULD_RETRY);
+	else
+		tls->error = errno;
+	return -1;
+}
+
+static int write_bytes(BIO *bio, const char *from, int len)
+{
+	struct tls *tls = BIO_get_data(bio);
+	ssize_t n;
+
+	BIO_clear_retry_flags(bio);
+	do {
+		n = send(tls->fd, from, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	return take_result(bio, tls, n, BIO_FLAGS_WRITE);
+}
+
+static int read_bytes(BIO *bio, char *to, int len)
+{
+	struct tls *tls = BIO_get_data(bio);
+	ssize_t n;
+
+	BIO_clear_retry_flags(bio);
+	do {
+		n = recv(tls->fd, to, (size_t)len, MSG_DONTWAIT);
+	} while (n < 0 && errno == EINTR);
+	return take_result(bio, tls, n, BIO_FLAGS_READ);
+}
+
+/* Nothing is kept back, so there is nothing to flush. */
+static long control(BIO *bio, int command, long number, void *pointer)
+{
+	(void)bio;
+	(void)number;
+	(void)pointer;
+	return command == BIO_CTRL_FLUSH;
+}
+
+BIO_METHOD *tls_bio_method(void)
+{
+	BIO_METHOD *method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "netobs socket");
+
+	if (!method)
+		return NULL;
+	BIO_meth_set_write(method, write_bytes);
+	BIO_meth_set_read(method, read_bytes);
+	BIO_meth_set_ctrl(method, control);
+	return method;
+}
+
+BIO *tls_bio_new(const BIO_METHOD *method, struct tls *tls)
+{
+	BIO *bio = BIO_new(method);
+
+	if (!bio)
+		return NULL;
+	BIO_set_data(bio, tls);
+	BIO_set_init(bio, 1);
+	return bio;
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "lib_sink_host.h"
+
+#include "util.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+static int64_t clock_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000LL + now.tv_nsec / NSEC_PER_MSEC;
+}
+
+static void keep_line(int level, const char *message, void *user)
+{
+	struct test_host *host = user;
+	size_t used = strlen(host->logged);
+
+	(void)level;
+	snprintf(host->logged + used, sizeof(host->logged) - used, "%s\n",
+		 message);
+}
+
+static bool next(struct sink_host *arg, struct sink_item *ret_item)
+{
+	struct test_host *host = (struct test_host *)arg;
+
+	if (host->next == host->n_records)
+		return false;
+	host->make(host->next++, &host->flow);
+	*ret_item = (struct sink_item){ .flow = &host->flow,
+					.end = { .seq = host->next } };
+	return true;
+}
+
+static void ack(struct sink_host *arg, struct mark end)
+{
+	struct test_host *host = (struct test_host *)arg;
+
+	assert_true(end.seq > host->acked && end.seq <= host->next);
+	host->acked = end.seq;
+}
+
+static void refuse(struct sink_host *arg, struct mark end)
+{
+	struct test_host *host = (struct test_host *)arg;
+
+	host->refused += end.seq - host->acked;
+	ack(arg, end);
+}
+
+static void start_over(struct sink_host *arg)
+{
+	struct test_host *host = (struct test_host *)arg;
+
+	host->next = host->acked;
+}
+
+static int watch(struct sink_host *arg, int fd, uint32_t events)
+{
+	struct test_host *host = (struct test_host *)arg;
+	struct epoll_event event = { .events = events, .data.fd = fd };
+
+	if (!events)
+		return epoll_ctl(host->epoll_fd, EPOLL_CTL_DEL, fd, NULL) ?
+			       -errno :
+			       0;
+	if (!epoll_ctl(host->epoll_fd, EPOLL_CTL_MOD, fd, &event))
+		return 0;
+	return epoll_ctl(host->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static void wake_in(struct sink_host *arg, int ms)
+{
+	struct test_host *host = (struct test_host *)arg;
+
+	host->wake_ms = ms < 0 ? 0 : clock_ms() + ms;
+}
+
+static bool get_stats(struct sink_host *arg, struct netobs_stats *ret_stats)
+{
+	(void)arg;
+	(void)ret_stats;
+	return false;
+}
+
+static const struct sink_host_ops ops = {
+	.next = next,
+	.ack = ack,
+	.refuse = refuse,
+	.rewind = start_over,
+	.watch = watch,
+	.wake_in = wake_in,
+	.get_stats = get_stats,
+};
+
+void test_host_open(struct test_host *host)
+{
+	*host = (struct test_host){
+		.host = { .ops = &ops, .log = &host->log, .sampling = 1 },
+		.log = { .write = keep_line, .user = host },
+		.epoll_fd = epoll_create1(EPOLL_CLOEXEC),
+	};
+	assert_true(host->epoll_fd >= 0);
+}
+
+void test_host_close(struct test_host *host)
+{
+	close_fd(&host->epoll_fd);
+}
+
+void test_host_spec(struct test_host *host, const char *text,
+		    struct spec *ret_spec)
+{
+	host->logged[0] = '\0';
+	assert_int_equal(spec_parse(ret_spec, text, &host->log), 0);
+}
+
+void test_host_wait(struct test_host *host, int ms)
+{
+	struct epoll_event event;
+	int64_t left = host->wake_ms - clock_ms();
+
+	if (host->wake_ms && left < ms)
+		ms = left < 0 ? 0 : (int)left;
+	epoll_wait(host->epoll_fd, &event, 1, ms);
+}
+
+unsigned int test_host_lines(const struct test_host *host)
+{
+	unsigned int lines = 0;
+
+	for (const char *at = host->logged; *at; at++)
+		lines += *at == '\n';
+	return lines;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* A module's host without a spool: it counts records, and keeps what is logged. */
+#ifndef HARNESS_LIB_SINK_HOST_H
+#define HARNESS_LIB_SINK_HOST_H
+
+#include "lib_test.h"
+
+#include "log.h"
+#include "sink/module.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct test_host {
+	struct sink_host host; /* first */
+	struct log log;
+	int epoll_fd;
+	int64_t wake_ms; /* CLOCK_MONOTONIC; 0: never */
+	char logged[16384];
+
+	/* Records 0 to n - 1, as make() has them. */
+	void (*make)(uint64_t n, struct netobs_flow *ret_flow);
+	struct netobs_flow flow;
+	uint64_t n_records;
+	uint64_t next, acked, refused; /* refused: how many */
+};
+
+/* For unit tests' fixtures. */
+void test_host_open(struct test_host *host);
+void test_host_close(struct test_host *host);
+
+/* A spec that is parsed, with errors to host->logged; for spec_free(). */
+void test_host_spec(struct test_host *host, const char *text,
+		    struct spec *ret_spec);
+
+/* Until something is watched that happens, or it is to be woken; at most @ms. */
+void test_host_wait(struct test_host *host, int ms);
+
+unsigned int test_host_lines(const struct test_host *host);
+
+#endif

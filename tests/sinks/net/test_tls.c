@@ -1,0 +1,545 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* TLS connections to a server in a process of its own, which says back what it hears. */
+#include "net/stream.h"
+
+#include "lib_certs.h"
+#include "lib_sink_host.h"
+#include "net/deadline.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <openssl/err.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char *certs;
+
+static int make_certs(void **state)
+{
+	(void)state;
+	certs = certs_make();
+	return 0;
+}
+
+static int remove_certs(void **state)
+{
+	(void)state;
+	certs_remove(certs);
+	return 0;
+}
+
+static const char *cert(const char *name)
+{
+	static char paths[4][PATH_MAX];
+	static unsigned int n;
+	char *path = paths[n++ % 4];
+
+	snprintf(path, PATH_MAX, "%s/%s", certs, name);
+	return path;
+}
+
+/* ---- The server ------------------------------------------------------------------ */
+
+static int take_h2(SSL *ssl, const unsigned char **out, unsigned char *out_len,
+		   const unsigned char *in, unsigned int in_len, void *arg)
+{
+	(void)ssl;
+	(void)arg;
+	if (in_len != 3 || memcmp(in, "\2h2", 3))
+		return SSL_TLSEXT_ERR_ALERT_FATAL;
+	*out = in + 1;
+	*out_len = 2;
+	return SSL_TLSEXT_ERR_OK;
+}
+
+static void say_back(SSL *ssl)
+{
+	char buf[4096];
+	int n;
+
+	if (SSL_accept(ssl) != 1)
+		return;
+	while ((n = SSL_read(ssl, buf, sizeof(buf))) > 0)
+		if (SSL_write(ssl, buf, n) != n)
+			return;
+}
+
+__attribute__((noreturn)) static void serve(int listener, const char *name,
+					    bool wants_cert, int most)
+{
+	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+	char key[64];
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	snprintf(key, sizeof(key), "%s.key", name);
+	SSL_CTX_set_max_proto_version(ctx, most);
+	SSL_CTX_set_alpn_select_cb(ctx, take_h2, NULL);
+	SSL_CTX_use_PrivateKey_file(ctx, cert(key), SSL_FILETYPE_PEM);
+	snprintf(key, sizeof(key), "%s.pem", name);
+	SSL_CTX_use_certificate_chain_file(ctx, cert(key));
+	SSL_CTX_load_verify_file(ctx, cert("ca.pem"));
+	if (wants_cert)
+		SSL_CTX_set_verify(
+			ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
+			NULL);
+	for (;;) {
+		SSL *ssl = SSL_new(ctx);
+		int fd = accept(listener, NULL, NULL);
+
+		SSL_set_fd(ssl, fd);
+		say_back(ssl);
+		SSL_free(ssl);
+		close(fd);
+	}
+}
+
+/* ---- Fixture --------------------------------------------------------------------- */
+
+struct fixture {
+	struct test_host host;
+	struct tls_context context;
+	struct stream stream;
+	int listener;
+	uint16_t port;
+	pid_t server;
+};
+
+static int set_up(void **state)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	socklen_t len = sizeof(address);
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	test_host_open(&f->host);
+	f->listener = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(bind(f->listener, (struct sockaddr *)&address, len), 0);
+	assert_int_equal(listen(f->listener, 4), 0);
+	getsockname(f->listener, (struct sockaddr *)&address, &len);
+	f->port = ntohs(address.sin_port);
+	*state = f;
+	return 0;
+}
+
+static void stop_server(struct fixture *f)
+{
+	if (f->server > 0) {
+		kill(f->server, SIGKILL);
+		waitpid(f->server, NULL, 0);
+	}
+	f->server = 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	stream_close(&f->stream);
+	tls_context_close(&f->context);
+	stop_server(f);
+	close(f->listener);
+	test_host_close(&f->host);
+	free(f);
+	return 0;
+}
+
+static void start_server(struct fixture *f, const char *name, bool wants_cert,
+			 int most)
+{
+	f->server = fork();
+	assert_true(f->server >= 0);
+	if (!f->server)
+		serve(f->listener, name, wants_cert, most);
+}
+
+/* @options: of a spec, behind the question mark. */
+static int try_context(struct fixture *f, const char *host, const char *options)
+{
+	char text[4 * PATH_MAX];
+	struct spec spec;
+	int err;
+
+	snprintf(text, sizeof(text), "grpc%s%s", *options ? "?" : "", options);
+	test_host_spec(&f->host, text, &spec);
+	err = tls_context_open(&f->context, &spec, host, "h2");
+	err = err ?: spec_finish(&spec);
+	spec_free(&spec);
+	return err;
+}
+
+static void open_stream(struct fixture *f, const char *host, const char *options)
+{
+	struct stream_options stream = { .retry_ms = 20,
+					 .retry_max_ms = 40,
+					 .tls = &f->context };
+	char text[64];
+	struct spec spec;
+
+	assert_int_equal(try_context(f, host, options), 0);
+	snprintf(text, sizeof(text), "//%s:%u", host, f->port);
+	test_host_spec(&f->host, "grpc", &spec);
+	assert_true(address_parse(&spec, text, 0, &stream.address));
+	spec_free(&spec);
+	stream_open(&f->stream, &stream, &f->host.host);
+}
+
+static const char *ca_option(void)
+{
+	static char text[PATH_MAX + 16];
+
+	snprintf(text, sizeof(text), "ca=%s", cert("ca.pem"));
+	return text;
+}
+
+static const char *mutual_options(const char *cert_file, const char *key_file)
+{
+	static char text[4 * PATH_MAX];
+
+	snprintf(text, sizeof(text), "ca=%s&cert=%s&key=%s", cert("ca.pem"),
+		 cert(cert_file), cert(key_file));
+	return text;
+}
+
+/* A round; bytes that came, which are added to @to. */
+static size_t work(struct fixture *f, char *to, size_t size)
+{
+	size_t used = 0;
+	ssize_t n;
+
+	if (stream_prepare(&f->stream) >= STREAM_READY)
+		while ((n = stream_read(&f->stream, to + used, size - used)) > 0)
+			used += (size_t)n;
+	f->host.host.ops->wake_in(&f->host.host, stream_rest(&f->stream));
+	return used;
+}
+
+static void work_for(struct fixture *f, int ms)
+{
+	char scrap[4096];
+
+	for (int64_t end = now_ms() + ms; now_ms() < end;) {
+		work(f, scrap, sizeof(scrap));
+		test_host_wait(&f->host, 10);
+	}
+}
+
+/* Until the connection has failed so often. */
+static void work_until_failures(struct fixture *f, unsigned int failures)
+{
+	char scrap[4096];
+
+	for (int64_t end = now_ms() + 20000; f->stream.failures < failures;) {
+		work(f, scrap, sizeof(scrap));
+		test_host_wait(&f->host, 10);
+		assert_true(now_ms() < end);
+	}
+}
+
+static void assert_talks(struct fixture *f)
+{
+	char buf[16];
+	size_t used = 0;
+
+	for (int64_t end = now_ms() + 20000;
+	     stream_prepare(&f->stream) < STREAM_READY;) {
+		f->host.host.ops->wake_in(&f->host.host, stream_rest(&f->stream));
+		test_host_wait(&f->host, 100);
+		if (now_ms() > end)
+			fail_msg("no connection: %s", f->host.logged);
+	}
+	assert_int_equal(stream_write(&f->stream, "hello", 5), 5);
+	for (int64_t end = now_ms() + 20000; used < 5 && now_ms() < end;) {
+		used += work(f, buf + used, sizeof(buf) - used);
+		test_host_wait(&f->host, 100);
+	}
+	assert_int_equal(used, 5);
+	assert_memory_equal(buf, "hello", 5);
+}
+
+static void assert_told_once(const struct fixture *f, const char *text)
+{
+	if (test_host_lines(&f->host) != 1 || !strstr(f->host.logged, text))
+		fail_msg("not one line with '%s': %s", text, f->host.logged);
+}
+
+/* ---- Connections ------------------------------------------------------------------- */
+
+static void name_of_the_host_is_checked(void **state)
+{
+	struct fixture *f = *state;
+
+	start_server(f, "server", false, TLS1_3_VERSION);
+	open_stream(f, "localhost", ca_option());
+	assert_talks(f);
+	assert_string_equal(f->host.logged, "");
+}
+
+static void address_of_the_host_is_checked(void **state)
+{
+	struct fixture *f = *state;
+
+	start_server(f, "server", false, TLS1_2_VERSION);
+	open_stream(f, "127.0.0.1", ca_option());
+	assert_talks(f);
+}
+
+static void another_name_is_refused(void **state)
+{
+	struct fixture *f = *state;
+
+	start_server(f, "other", false, TLS1_3_VERSION);
+	open_stream(f, "localhost", ca_option());
+	work_until_failures(f, 3);
+	assert_told_once(
+		f, "the certificate of localhost is for another name; trying");
+}
+
+static void another_address_is_refused(void **state)
+{
+	struct fixture *f = *state;
+
+	start_server(f, "other", false, TLS1_3_VERSION);
+	open_stream(f, "127.0.0.1", ca_option());
+	work_until_failures(f, 3);
+	assert_told_once(f, "the certificate of 127.0.0.1 is for another name");
+}
+
+static void another_name_can_be_asked_for(void **state)
+{
+	struct fixture *f = *state;
+	char options[PATH_MAX + 64];
+
+	start_server(f, "other", false, TLS1_3_VERSION);
+	snprintf(options, sizeof(options), "%s&server_name=other.test",
+		 ca_option());
+	open_stream(f, "localhost", options);
+	assert_talks(f);
+}
+
+static void expired_certificate_is_refused(void **state)
+{
+	struct fixture *f = *state;
+
+	start_server(f, "expired", false, TLS1_3_VERSION);
+	open_stream(f, "localhost", ca_option());
+	work_until_failures(f, 3);
+	assert_told_once(f, "the certificate of localhost has expired; trying");
+}
+
+static void unknown_authority_is_refused(void **state)
+{
+	struct fixture *f = *state;
+
+	start_server(f, "server", false, TLS1_3_VERSION);
+	open_stream(f, "localhost", "");
+	work_until_failures(f, 3);
+	assert_told_once(f, "is not from a known authority");
+}
+
+static void own_certificate_is_shown(void **state)
+{
+	struct fixture *f = *state;
+
+	start_server(f, "server", true, TLS1_3_VERSION);
+	open_stream(f, "localhost", mutual_options("client.pem", "client.key"));
+	assert_talks(f);
+}
+
+/* With TLS 1.3 it is only known once the connection is made. */
+static void certificate_that_is_asked_for_and_missing_is_told_once(void **state)
+{
+	static const int versions[] = { TLS1_2_VERSION, TLS1_3_VERSION };
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < 2; i++) {
+		start_server(f, "server", true, versions[i]);
+		open_stream(f, "localhost", ca_option());
+		work_until_failures(f, 4);
+		assert_told_once(f, "it wants a certificate of us");
+		stream_close(&f->stream);
+		tls_context_close(&f->context);
+		stop_server(f);
+	}
+}
+
+static void server_without_tls_is_told_once(void **state)
+{
+	static const char answer[] = "HTTP/1.1 400 Bad Request\r\n\r\n";
+	struct fixture *f = *state;
+
+	open_stream(f, "localhost", ca_option());
+	for (int i = 0; i < 3; i++) {
+		int peer;
+
+		while (f->stream.phase != STREAM_SHAKING)
+			work_for(f, 10);
+		peer = accept(f->listener, NULL, NULL);
+		assert_int_equal(send(peer, answer, sizeof(answer) - 1, 0),
+				 sizeof(answer) - 1);
+		work_until_failures(f, (unsigned int)i + 1);
+		close(peer);
+	}
+	assert_told_once(f, "it does not speak TLS");
+}
+
+static void handshake_that_nobody_answers_ends(void **state)
+{
+	struct fixture *f = *state;
+
+	open_stream(f, "localhost", ca_option());
+	f->stream.options.connect_ms = 100;
+	work_until_failures(f, 2);
+	assert_told_once(f, "timed out");
+}
+
+static void server_that_dies_is_connected_to_anew(void **state)
+{
+	struct fixture *f = *state;
+
+	start_server(f, "server", false, TLS1_3_VERSION);
+	open_stream(f, "localhost", ca_option());
+	assert_talks(f);
+	stop_server(f);
+	work_until_failures(f, 1);
+	start_server(f, "server", false, TLS1_3_VERSION);
+	assert_talks(f);
+	stream_is_good(&f->stream);
+	assert_int_equal(f->stream.connections, 2);
+	assert_non_null(strstr(f->host.logged, "again"));
+}
+
+/* More than fits anywhere, while nobody reads what is said back. */
+static void more_than_fits_goes_through(void **state)
+{
+	static char sent[1 << 20], received[1 << 20];
+	struct fixture *f = *state;
+	size_t to_go = 8 * sizeof(sent), used = 0, back = 0;
+
+	for (size_t i = 0; i < sizeof(sent); i++)
+		sent[i] = (char)(i * 7 >> 3);
+	start_server(f, "server", false, TLS1_3_VERSION);
+	open_stream(f, "localhost", ca_option());
+	assert_talks(f);
+	for (int64_t end = now_ms() + 60000; back < to_go && now_ms() < end;) {
+		ssize_t n = 1;
+
+		stream_prepare(&f->stream);
+		while (used < to_go && n > 0) {
+			size_t at = used % sizeof(sent);
+
+			n = stream_write(&f->stream, sent + at,
+					 sizeof(sent) - at);
+			used += n > 0 ? (size_t)n : 0;
+		}
+		do {
+			size_t at = back % sizeof(received);
+
+			n = stream_read(&f->stream, received + at,
+					sizeof(received) - at);
+			back += n > 0 ? (size_t)n : 0;
+		} while (n > 0);
+		assert_int_equal(n, -EAGAIN);
+		stream_rest(&f->stream);
+		test_host_wait(&f->host, 100);
+	}
+	assert_int_equal(back, to_go);
+	assert_memory_equal(sent, received, sizeof(sent));
+}
+
+/* ---- Files ------------------------------------------------------------------------ */
+
+static void assert_refused(struct fixture *f, const char *options,
+			   const char *reason)
+{
+	int err = try_context(f, "localhost", options);
+
+	if (!err || !strstr(f->host.logged, reason) ||
+	    test_host_lines(&f->host) != 1)
+		fail_msg("%s: not '%s': %s", options, reason, f->host.logged);
+	assert_int_equal(ERR_peek_error(), 0);
+	tls_context_close(&f->context);
+}
+
+static void files_of_no_use_are_refused_with_the_reason(void **state)
+{
+	struct fixture *f = *state;
+	char text[PATH_MAX * 2];
+
+	assert_refused(f, "ca=/nonexistent",
+		       "option ca: /nonexistent: No such file");
+	assert_refused(f, "ca=/", "option ca: /: Is a directory");
+	assert_refused(f, "ca=/dev/null",
+		       "option ca: /dev/null: there is no certificate in it");
+	assert_refused(f, "cert=/dev/null", "need each other");
+	assert_refused(f, "key=/dev/null", "need each other");
+	assert_refused(f, "server_name=", "server_name");
+	assert_refused(f, mutual_options("client.key", "client.key"),
+		       "there is no certificate in it");
+	assert_refused(f, mutual_options("client.pem", "client.pem"),
+		       "there is no private key in it");
+	assert_refused(f, mutual_options("client.pem", "server.key"),
+		       "server.key is not for the certificate in");
+	snprintf(text, sizeof(text), "cert=%s&key=/nonexistent",
+		 cert("client.pem"));
+	assert_refused(f, text, "option key: /nonexistent: No such file");
+}
+
+/* Were it asked for at a terminal, the test would hang. */
+static void key_with_a_passphrase_is_refused(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_refused(f, mutual_options("client.pem", "locked.key"),
+		       "locked.key: a key with a passphrase");
+}
+
+static void options_without_tls_are_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct spec spec;
+
+	test_host_spec(&f->host, "grpc?ca=x", &spec);
+	assert_true(tls_has_options(&spec));
+	tls_refuse_options(&spec);
+	assert_int_equal(spec_finish(&spec), -EINVAL);
+	assert_told_once(f, "option ca is for TLS only");
+	spec_free(&spec);
+	test_host_spec(&f->host, "grpc", &spec);
+	assert_false(tls_has_options(&spec));
+	tls_refuse_options(&spec);
+	assert_int_equal(spec_finish(&spec), 0);
+	spec_free(&spec);
+}
+
+int main(void)
+{
+#define test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		test(name_of_the_host_is_checked),
+		test(address_of_the_host_is_checked),
+		test(another_name_is_refused),
+		test(another_address_is_refused),
+		test(another_name_can_be_asked_for),
+		test(expired_certificate_is_refused),
+		test(unknown_authority_is_refused),
+		test(own_certificate_is_shown),
+		test(certificate_that_is_asked_for_and_missing_is_told_once),
+		test(server_without_tls_is_told_once),
+		test(handshake_that_nobody_answers_ends),
+		test(server_that_dies_is_connected_to_anew),
+		test(more_than_fits_goes_through),
+		test(files_of_no_use_are_refused_with_the_reason),
+		test(key_with_a_passphrase_is_refused),
+		test(options_without_tls_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, make_certs, remove_certs);
+}
