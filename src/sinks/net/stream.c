@@ -2,6 +2,7 @@
 /* From a name to a connection, and over again. What it is used for: stream_io.c. */
 #include "stream.h"
 
+#include "backoff.h"
 #include "deadline.h"
 #include "resolve.h"
 #include "stream_io.h"
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 
 static void enter(struct stream *stream, enum stream_phase phase, int64_t due_ms)
 {
@@ -70,26 +70,15 @@ void stream_close(struct stream *stream)
 
 /* ---- Failures ------------------------------------------------------------------ */
 
-/* Less for some than for others: many hosts may have lost the same collector. */
-static uint32_t retry_delay(const struct stream *stream)
-{
-	uint64_t delay = (uint64_t)stream->options.retry_ms
-			 << min_u64(stream->failures, 8);
-	uint8_t random = 0;
-
-	delay = min_u64(delay, stream->options.retry_max_ms);
-	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0)
-		random = 0;
-	return (uint32_t)(delay - delay * random / 4 / UINT8_MAX);
-}
-
 static void wait_to_retry(struct stream *stream)
 {
 	let_go(stream);
 	stop_resolving(stream);
 	forget_addresses(stream);
-	enter(stream, STREAM_WAITING, now_ms() + retry_delay(stream));
-	stream->failures++;
+	enter(stream, STREAM_WAITING,
+	      now_ms() + backoff_ms(stream->options.retry_ms,
+				    stream->options.retry_max_ms,
+				    stream->failures++));
 	stream->is_good = false;
 }
 
