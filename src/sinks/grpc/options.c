@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* With options for it, TLS need not be asked for. */
+static bool wants_tls(struct spec *spec)
+{
+	static const char *const choices[] = { "no", "yes", NULL };
+	bool has_options = tls_has_options(spec);
+	bool wants = spec_choice(spec, "tls", choices, has_options);
+
+	if (!wants)
+		tls_refuse_options(spec);
+	return wants;
+}
+
+static void read_tls(struct grpc_options *options, struct spec *spec,
+		     struct tls_context *context)
+{
+	if (!wants_tls(spec) || spec->is_wrong)
+		return;
+	if (!tls_context_open(context, spec,
+			      options->session.stream.address.host, "h2"))
+		options->session.stream.tls = context;
+}
+
+/* As a header of HTTP has it: RFC 3986, 3.2. */
+static void read_authority(struct grpc_options *options, struct spec *spec)
+{
+	struct session_options *session = &options->session;
+	const char *text =
+		spec_string(spec, "authority", session->stream.address.name);
+
+	if (!*text || strlen(text) >= sizeof(session->authority))
+		spec_refuse(spec, "option authority: it is empty or too long");
+	for (const char *at = text; *at; at++)
+		if (*at <= ' ' || *at > '~' || strchr("/?#@\"\\", *at))
+			spec_refuse(spec,
+				    "option authority: '%s' is not HOST:PORT",
+				    text);
+	snprintf(session->authority, sizeof(session->authority), "%s", text);
+}
+
+int grpc_options_read(struct grpc_options *options, struct spec *spec,
+		      const struct sink_host *host, struct tls_context *context)
+{
+	struct session_options *session = &options->session;
+
+	*options = (struct grpc_options){ .session.path =
+						  "/pbflow.Collector/Send" };
+	address_parse(spec, spec->target, 0, &session->stream.address);
+	address_read_source(spec, &session->stream.source);
+	pbflow_read_options(spec, host, &options->pbflow);
+	options->batch_bytes =
+		spec_size(spec, "batch_bytes", 64 << 10, 4 << 20, 1 << 20);
+	options->batch_delay_ms = (uint32_t)spec_duration_ms(spec, "batch_delay",
+							     0, 60 * 1000, 1000);
+	options->calls =
+		(uint32_t)spec_number(spec, "calls", 1, GRPC_CALLS_MAX, 2);
+	session->deadline_ms = (uint32_t)spec_duration_ms(
+		spec, "deadline", 100, 10 * 60 * 1000, 10 * 1000);
+	read_authority(options, spec);
+	read_tls(options, spec, context);
+	return spec_finish(spec);
+}

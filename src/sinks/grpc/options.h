@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What a spec says of a gRPC collector: see netobs-sinks(7). */
+#ifndef NETOBS_SINKS_GRPC_OPTIONS_H
+#define NETOBS_SINKS_GRPC_OPTIONS_H
+
+#include "session.h"
+
+#include "pbflow/pbflow.h"
+
+enum { GRPC_CALLS_MAX = 16 };
+
+struct grpc_options {
+	struct session_options session;
+	struct pbflow_options pbflow;
+	size_t batch_bytes;
+	uint32_t batch_delay_ms;
+	uint32_t calls; /* at a time */
+};
+
+/*
+ * @context: zeroed; to be closed, also after a failure. -EINVAL: something is wrong,
+ * which was logged.
+ */
+int grpc_options_read(struct grpc_options *options, struct spec *spec,
+		      const struct sink_host *host, struct tls_context *context);
+
+#endif

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* A connection's life, and the bytes on it. What the calls are: session_calls.c. */
+#include "session.h"
+
+#include "net/deadline.h"
+#include "session_calls.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* ---- Opening ------------------------------------------------------------------- */
+
+void session_open(struct session *session,
+		  const struct session_options *options, struct sink_host *host)
+{
+	*session = (struct session){ .options = *options, .host = host };
+	stream_open(&session->stream, &session->options.stream, host);
+}
+
+/* What the other side is told about us at first: nobody is to push anything. */
+static int start(struct session *session)
+{
+	static const nghttp2_settings_entry settings[] = {
+		{ NGHTTP2_SETTINGS_ENABLE_PUSH, 0 },
+	};
+
+	session->h2 = session_calls_new(session);
+	if (!session->h2)
+		return -ENOMEM;
+	session->has_settings = session->is_draining = false;
+	session->goaway = 0;
+	return nghttp2_submit_settings(session->h2, NGHTTP2_FLAG_NONE, settings,
+				       1) ?
+		       -ENOMEM :
+		       0;
+}
+
+static void stop(struct session *session)
+{
+	nghttp2_session_del(session->h2);
+	session->h2 = NULL;
+	session->out_len = 0;
+	session->n_open = 0;
+}
+
+void session_close(struct session *session)
+{
+	stop(session);
+	stream_close(&session->stream);
+}
+
+/* ---- Bytes --------------------------------------------------------------------- */
+
+static int break_off(struct session *session)
+{
+	stream_fail(&session->stream, session->has_settings ?
+					      "it breaks the rules of HTTP/2" :
+					      "it does not speak HTTP/2");
+	return -EPROTO;
+}
+
+/* All there is. */
+static int receive(struct session *session)
+{
+	uint8_t buf[16 << 10];
+	ssize_t n;
+
+	while ((n = stream_read(&session->stream, buf, sizeof(buf))) > 0) {
+		session->heard_ms = now_ms();
+		if (nghttp2_session_mem_recv(session->h2, buf, (size_t)n) < 0)
+			return break_off(session);
+	}
+	return n == -EAGAIN ? 0 : (int)n;
+}
+
+/* What nghttp2 gave stays where it is until it is asked for more. */
+static int send_rest(struct session *session)
+{
+	while (session->out_len) {
+		ssize_t n = stream_write(&session->stream, session->out,
+					 session->out_len);
+
+		if (n < 0)
+			return (int)n;
+		session->out += n;
+		session->out_len -= (size_t)n;
+		session->sent_bytes += (uint64_t)n;
+	}
+	return 0;
+}
+
+static int send_all(struct session *session)
+{
+	for (;;) {
+		int err = send_rest(session);
+		ssize_t n;
+
+		if (err)
+			return err == -EAGAIN ? 0 : err;
+		n = nghttp2_session_mem_send(session->h2, &session->out);
+		if (n < 0)
+			return break_off(session);
+		if (!n)
+			return 0;
+		session->out_len = (size_t)n;
+	}
+}
+
+static int exchange(struct session *session)
+{
+	int err = receive(session);
+
+	err = err ?: send_all(session);
+	if (err)
+		return err;
+	if (!nghttp2_session_want_read(session->h2) &&
+	    !nghttp2_session_want_write(session->h2) && !session->is_draining)
+		return break_off(session);
+	/* Their numbers are used up at some time. */
+	if (nghttp2_session_get_next_stream_id(session->h2) > INT32_MAX)
+		session->is_draining = true;
+	return 0;
+}
+
+/* ---- A connection's life --------------------------------------------------------- */
+
+/* It has said that it goes away, and nothing is left to be answered. */
+static void say_goodbye(struct session *session)
+{
+	if (session->goaway == NGHTTP2_NO_ERROR)
+		stream_restart(&session->stream);
+	else
+		stream_fail(&session->stream, "it ended the session: %s",
+			    nghttp2_http2_strerror(session->goaway));
+}
+
+static enum session_state lose(struct session *session)
+{
+	stop(session);
+	return SESSION_LOST;
+}
+
+enum session_state session_run(struct session *session)
+{
+	enum stream_state state = stream_prepare(&session->stream);
+
+	if (session->h2 && state != STREAM_READY)
+		return lose(session);
+	if (state < STREAM_READY)
+		return SESSION_AWAY;
+	if (!session->h2 && start(session)) {
+		stream_fail(&session->stream, "%s", strerror(ENOMEM));
+		return lose(session);
+	}
+	if (exchange(session))
+		return lose(session);
+	if (!session->is_draining || session->n_open)
+		return SESSION_UP;
+	say_goodbye(session);
+	return lose(session);
+}
+
+int session_rest(struct session *session)
+{
+	return stream_rest(&session->stream);
+}
+
+void session_is_good(struct session *session)
+{
+	stream_is_good(&session->stream);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Calls of gRPC, each of one message and one answer, over HTTP/2 on a connection
+ * that is made again whenever it fails.
+ */
+#ifndef NETOBS_SINKS_GRPC_SESSION_H
+#define NETOBS_SINKS_GRPC_SESSION_H
+
+#include "net/stream.h"
+
+#include <nghttp2/nghttp2.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SESSION_PREFIX = 5 }; /* bytes that gRPC has in front of a message */
+
+enum call_phase { CALL_NONE, CALL_OPEN, CALL_ENDED };
+
+/* Stays where it is in memory while it is open. */
+struct call {
+	enum call_phase phase;
+	int32_t id; /* of its stream, in HTTP/2 */
+	int64_t begun_ms;
+	const uint8_t *bytes; /* prefix and message */
+	size_t len, sent;
+
+	int http_status; /* 0: none came */
+	int status;	 /* of gRPC; -1: none came */
+	char message[192];
+};
+
+struct session_options {
+	struct stream_options stream;
+	const char *path;
+	char authority[256];
+	uint32_t deadline_ms;
+};
+
+struct session {
+	struct stream stream;
+	struct session_options options;
+	struct sink_host *host;
+	nghttp2_session *h2; /* NULL: there is no connection */
+	const uint8_t *out;  /* what nghttp2 wants to be sent */
+	size_t out_len;
+	int64_t heard_ms;    /* when something came last */
+	uint32_t n_open;     /* calls */
+	bool has_settings;   /* it speaks HTTP/2 */
+	bool is_draining;    /* no more calls: it goes away */
+	uint32_t goaway;     /* why, in HTTP/2 */
+	uint64_t sent_bytes; /* since the start */
+};
+
+void session_open(struct session *session,
+		  const struct session_options *options, struct sink_host *host);
+
+/* Also of what is zeroed. Open calls are forgotten. */
+void session_close(struct session *session);
+
+enum session_state {
+	SESSION_AWAY,
+	SESSION_LOST, /* the connection that there was, with the calls on it */
+	SESSION_UP,
+};
+
+/* Connect, read and write. */
+enum session_state session_run(struct session *session);
+
+/* Whether a call can be begun. */
+bool session_is_ready(const struct session *session);
+
+/* Send @bytes, which stay there until the call has ended. The prefix is written here. */
+int session_call(struct session *session, struct call *call, uint8_t *bytes,
+		 size_t len);
+
+/* Forget it, whatever becomes of it on the other side. */
+void session_cancel(struct session *session, struct call *call);
+
+/*
+ * If @call has had its time, it ends; where nothing at all was heard meanwhile, so
+ * does the connection. When to ask again, as wake_in() has it.
+ */
+int session_check_deadline(struct session *session, struct call *call);
+
+/* The collector does what it should. */
+void session_is_good(struct session *session);
+
+/* When to be called again, as wake_in() has it. */
+int session_rest(struct session *session);
+
+#endif

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * Calls as streams of HTTP/2:
+ * https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
+ */
+#include "session_calls.h"
+
+#include "net/deadline.h"
+#include "status.h"
+#include "util.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <netobs/version.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- The request ----------------------------------------------------------------- */
+
+static nghttp2_nv header(const char *name, const char *value)
+{
+	return (nghttp2_nv){ .name = (uint8_t *)name,
+			     .namelen = strlen(name),
+			     .value = (uint8_t *)value,
+			     .valuelen = strlen(value) };
+}
+
+static ssize_t give_body(nghttp2_session *h2, int32_t id, uint8_t *to,
+			 size_t size, uint32_t *flags,
+			 nghttp2_data_source *source, void *user)
+{
+	struct call *call = nghttp2_session_get_stream_user_data(h2, id);
+	size_t len;
+
+	(void)source;
+	(void)user;
+	if (!call) /* it was cancelled */
+		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+	len = min_u64(call->len - call->sent, size);
+	memcpy(to, call->bytes + call->sent, len);
+	call->sent += len;
+	if (call->sent == call->len)
+		*flags |= NGHTTP2_DATA_FLAG_EOF;
+	return (ssize_t)len;
+}
+
+/* Not compressed, and its length. */
+static void write_prefix(uint8_t *bytes, size_t len)
+{
+	uint32_t length = htonl((uint32_t)(len - SESSION_PREFIX));
+
+	bytes[0] = 0;
+	memcpy(bytes + 1, &length, sizeof(length));
+}
+
+static int32_t submit(struct session *session, struct call *call)
+{
+	const nghttp2_data_provider body = { .read_callback = give_body };
+	const struct session_options *options = &session->options;
+	char timeout[16];
+
+	snprintf(timeout, sizeof(timeout), "%um", options->deadline_ms);
+
+	const nghttp2_nv headers[] = {
+		header(":method", "POST"),
+		header(":scheme", options->stream.tls ? "https" : "http"),
+		header(":path", options->path),
+		header(":authority", options->authority),
+		header("te", "trailers"),
+		header("grpc-timeout", timeout),
+		header("content-type", "application/grpc"),
+		header("user-agent", "netobs/" NETOBS_VERSION),
+	};
+
+	return nghttp2_submit_request(session->h2, NULL, headers,
+				      ARRAY_SIZE(headers), &body, call);
+}
+
+bool session_is_ready(const struct session *session)
+{
+	return session->h2 && !session->is_draining &&
+	       nghttp2_session_check_request_allowed(session->h2);
+}
+
+int session_call(struct session *session, struct call *call, uint8_t *bytes,
+		 size_t len)
+{
+	int32_t id;
+
+	assert(len > SESSION_PREFIX);
+	write_prefix(bytes, len);
+	*call = (struct call){
+		.begun_ms = now_ms(), .bytes = bytes, .len = len, .status = -1
+	};
+	id = submit(session, call);
+	if (id < 0)
+		return id == NGHTTP2_ERR_NOMEM ? -ENOMEM : -EPROTO;
+	call->id = id;
+	call->phase = CALL_OPEN;
+	session->n_open++;
+	return 0;
+}
+
+/* ---- The end of a call ------------------------------------------------------------ */
+
+static void end_call(struct session *session, struct call *call)
+{
+	call->phase = CALL_ENDED;
+	session->n_open--;
+}
+
+__attribute__((format(printf, 3, 4))) static void
+set_status(struct call *call, int status, const char *format, ...)
+{
+	va_list args;
+
+	call->status = status;
+	va_start(args, format);
+	vsnprintf(call->message, sizeof(call->message), format, args);
+	va_end(args);
+}
+
+void session_cancel(struct session *session, struct call *call)
+{
+	if (call->phase != CALL_OPEN)
+		return;
+	if (session->h2) {
+		nghttp2_session_set_stream_user_data(session->h2, call->id, NULL);
+		nghttp2_submit_rst_stream(session->h2, NGHTTP2_FLAG_NONE,
+					  call->id, NGHTTP2_CANCEL);
+		end_call(session, call);
+	}
+	call->phase = CALL_NONE;
+}
+
+int session_check_deadline(struct session *session, struct call *call)
+{
+	uint32_t deadline_ms = session->options.deadline_ms;
+	int64_t end_ms = call->begun_ms + deadline_ms;
+	bool is_mute = session->heard_ms < call->begun_ms;
+
+	if (call->phase != CALL_OPEN || !session->h2)
+		return -1;
+	if (now_ms() < end_ms)
+		return left_ms(end_ms);
+	session_cancel(session, call);
+	call->phase = CALL_ENDED;
+	set_status(call, STATUS_DEADLINE_EXCEEDED, "no answer within %g s",
+		   deadline_ms / 1000.0);
+	if (is_mute)
+		stream_fail(&session->stream, "%s", call->message);
+	return 0;
+}
+
+/* ---- What comes back --------------------------------------------------------------- */
+
+static bool is_name(const uint8_t *name, size_t len, const char *expected)
+{
+	return len == strlen(expected) && !memcmp(name, expected, len);
+}
+
+static int take_header(nghttp2_session *h2, const nghttp2_frame *frame,
+		       const uint8_t *name, size_t name_len, const uint8_t *value,
+		       size_t value_len, uint8_t flags, void *user)
+{
+	struct call *call =
+		nghttp2_session_get_stream_user_data(h2, frame->hd.stream_id);
+	const char *text = (const char *)value;
+
+	(void)flags;
+	(void)user;
+	if (!call)
+		return 0;
+	if (is_name(name, name_len, ":status"))
+		call->http_status = atoi(text); /* nghttp2 puts a NUL behind it */
+	else if (is_name(name, name_len, "grpc-status"))
+		call->status = status_parse(text, value_len);
+	else if (is_name(name, name_len, "grpc-message"))
+		status_decode(text, value_len, call->message,
+			      sizeof(call->message));
+	return 0;
+}
+
+/* The answer may come before all was sent: the rest is of no use then. */
+static void take_end(struct session *session, const nghttp2_frame *frame)
+{
+	int32_t id = frame->hd.stream_id;
+	const struct call *call =
+		nghttp2_session_get_stream_user_data(session->h2, id);
+
+	if (call && call->sent < call->len)
+		nghttp2_submit_rst_stream(session->h2, NGHTTP2_FLAG_NONE, id,
+					  NGHTTP2_NO_ERROR);
+}
+
+static int take_frame(nghttp2_session *h2, const nghttp2_frame *frame, void *user)
+{
+	struct session *session = user;
+
+	(void)h2;
+	switch (frame->hd.type) {
+	case NGHTTP2_SETTINGS:
+		session->has_settings = true;
+		break;
+	case NGHTTP2_GOAWAY:
+		session->is_draining = true;
+		session->goaway = frame->goaway.error_code;
+		break;
+	case NGHTTP2_HEADERS:
+	case NGHTTP2_DATA:
+		if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
+			take_end(session, frame);
+		break;
+	default:
+		break;
+	}
+	return 0;
+}
+
+/* Something in between answered, or nobody did. */
+static void explain(struct call *call, uint32_t error)
+{
+	if (call->http_status && call->http_status != 200)
+		set_status(call, STATUS_UNAVAILABLE, "HTTP status %d",
+			   call->http_status);
+	else if (error != NGHTTP2_NO_ERROR)
+		set_status(call, STATUS_UNAVAILABLE, "the call was reset: %s",
+			   nghttp2_http2_strerror(error));
+	else
+		set_status(call, STATUS_UNKNOWN, "the answer has no status");
+}
+
+static int take_close(nghttp2_session *h2, int32_t id, uint32_t error, void *user)
+{
+	struct call *call = nghttp2_session_get_stream_user_data(h2, id);
+
+	if (!call)
+		return 0;
+	if (call->status < 0)
+		explain(call, error);
+	end_call(user, call);
+	return 0;
+}
+
+nghttp2_session *session_calls_new(struct session *session)
+{
+	nghttp2_session_callbacks *callbacks;
+	nghttp2_session *h2 = NULL;
+
+	if (nghttp2_session_callbacks_new(&callbacks))
+		return NULL;
+	nghttp2_session_callbacks_set_on_header_callback(callbacks, take_header);
+	nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks,
+							     take_frame);
+	nghttp2_session_callbacks_set_on_stream_close_callback(callbacks,
+							       take_close);
+	nghttp2_session_client_new(&h2, callbacks, session);
+	nghttp2_session_callbacks_del(callbacks);
+	return h2;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Between the parts of a session. */
+#ifndef NETOBS_SINKS_GRPC_SESSION_CALLS_H
+#define NETOBS_SINKS_GRPC_SESSION_CALLS_H
+
+#include "session.h"
+
+/* A side of HTTP/2 that tells @session what comes. NULL: no memory. */
+nghttp2_session *session_calls_new(struct session *session);
+
+#endif

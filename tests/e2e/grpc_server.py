@@ -1,0 +1,120 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""A collector for the tests, of Debian's python3-grpcio, in a process of its own.
+
+Each message that it accepts is in OUT, behind its length, before it is answered.
+The file MODE says what it does with a call, and may change at any time:
+
+    ok                 accept it
+    STATUS [WORDS]     answer this, as UNAVAILABLE
+    hang               never answer
+    slow SECONDS       accept it, later
+    refuse-size BYTES  INVALID_ARGUMENT if a record with so many bytes is in it
+"""
+
+import argparse
+import concurrent.futures
+import os
+import signal
+import struct
+import sys
+import threading
+import time
+
+import grpc
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+class Collector:
+    def __init__(self, options, entries):
+        self.options = options
+        self.entries = entries
+        self.lock = threading.Lock()
+        self.out = open(options.out, "ab", buffering=0)
+
+    def mode(self):
+        return read(self.options.mode).decode().split(maxsplit=1) or ["ok"]
+
+    def send(self, request, context):
+        mode, *words = self.mode()
+        if mode == "hang":
+            time.sleep(600)
+        if mode == "slow":
+            time.sleep(float(words[0]))
+        elif mode == "refuse-size":
+            if any(entry.bytes == int(words[0])
+                   for entry in self.entries(request)):
+                context.abort(grpc.StatusCode.INVALID_ARGUMENT, "poison")
+        elif mode != "ok":
+            context.abort(grpc.StatusCode[mode], " ".join(words))
+        with self.lock:
+            self.out.write(struct.pack(">I", len(request)) + request)
+        return b""
+
+
+def credentials(options):
+    ca = read(options.ca) if options.ca else None
+    return grpc.ssl_server_credentials(
+        [(read(options.key), read(options.cert))], ca, ca is not None)
+
+
+def parse():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("out")
+    parser.add_argument("mode")
+    parser.add_argument("--address", default="127.0.0.1:0")
+    parser.add_argument("--cert")
+    parser.add_argument("--key")
+    parser.add_argument("--ca", help="ask for certificates of this authority")
+    parser.add_argument("--max-message", type=int)
+    parser.add_argument("--max-age-ms", type=int,
+                        help="send GOAWAY to connections that are older")
+    parser.add_argument("--proto", help="directory of flow_pb2.py")
+    return parser.parse_args()
+
+
+def server_options(options):
+    found = [("grpc.so_reuseport", 0)]
+    if options.max_message:
+        found.append(("grpc.max_receive_message_length", options.max_message))
+    if options.max_age_ms:
+        found += [("grpc.max_connection_age_ms", options.max_age_ms),
+                  ("grpc.max_connection_age_grace_ms", 5000)]
+    return found
+
+
+def main():
+    options = parse()
+    entries = None
+    if options.proto:
+        sys.path.insert(0, options.proto)
+        import flow_pb2 # pylint: disable=import-error,import-outside-toplevel
+        entries = lambda text: flow_pb2.Records.FromString(text).entries
+
+    collector = Collector(options, entries)
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(16),
+                         options=server_options(options))
+    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(
+        "pbflow.Collector",
+        {"Send": grpc.unary_unary_rpc_method_handler(collector.send)})])
+    if options.cert:
+        port = server.add_secure_port(options.address, credentials(options))
+    else:
+        port = server.add_insecure_port(options.address)
+    if not port:
+        sys.exit(f"cannot listen at {options.address}")
+    server.start()
+    print(port, flush=True)
+    # Answer what is there, then go: what a rolling update does.
+    signal.sigwait([signal.SIGTERM])
+    server.stop(5).wait()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    main()
