@@ -24,6 +24,19 @@ import time
 import grpc
 
 
+def cut(path):
+    """The end of the last message may be missing: its writer was killed."""
+    with open(path, "a+b") as file:
+        at, size = 0, file.tell()
+        while at + 4 <= size:
+            file.seek(at)
+            end = at + 4 + struct.unpack(">I", file.read(4))[0]
+            if end > size:
+                break
+            at = end
+        file.truncate(at)
+
+
 def read(path):
     with open(path, "rb") as file:
         return file.read()
@@ -95,6 +108,7 @@ def main():
         import flow_pb2 # pylint: disable=import-error,import-outside-toplevel
         entries = lambda text: flow_pb2.Records.FromString(text).entries
 
+    cut(options.out)
     collector = Collector(options, entries)
     server = grpc.server(concurrent.futures.ThreadPoolExecutor(16),
                          options=server_options(options))

@@ -141,21 +141,44 @@ static void take_failure(struct grpc_state *state, const struct batch *batch)
 	start_over(state);
 }
 
-/* The oldest first: what is acknowledged is all up to there. */
-static void settle(struct grpc_state *state)
+/*
+ * The oldest first: what is acknowledged is all up to there. The batch whose call
+ * has failed, or NULL.
+ */
+static struct batch *take_answers(struct grpc_state *state)
 {
 	while (state->n_sent && batch_at(state, 0)->call.phase == CALL_ENDED) {
 		struct batch *batch = batch_at(state, 0);
 
-		if (batch->call.status != STATUS_OK) {
-			take_failure(state, batch);
-			return;
-		}
+		if (batch->call.status != STATUS_OK)
+			return batch;
 		take_success(state, batch);
 		batch_clear(batch);
 		state->first = (state->first + 1) % GRPC_CALLS_MAX;
 		state->n_sent--;
 	}
+	return NULL;
+}
+
+/* What ended with the connection has not failed by itself. */
+static void take_loss(struct grpc_state *state)
+{
+	take_answers(state);
+	retry_reset(&state->retry);
+	start_over(state);
+}
+
+static void settle(struct grpc_state *state)
+{
+	const struct batch *failed = take_answers(state);
+
+	if (!failed)
+		return;
+	/* A collector that goes away says what it has not looked at. */
+	if (failed->call.is_untouched && state->session.is_draining)
+		start_over(state);
+	else
+		take_failure(state, failed);
 }
 
 /* ---- Sending --------------------------------------------------------------------- */
@@ -231,11 +254,10 @@ static void run(struct grpc_state *state)
 
 	do {
 		session = session_run(&state->session);
-		settle(state);
-		if (session == SESSION_LOST) {
-			retry_reset(&state->retry);
-			start_over(state);
-		}
+		if (session == SESSION_LOST)
+			take_loss(state);
+		else
+			settle(state);
 	} while (session == SESSION_LOST ||
 		 (session == SESSION_UP && send_batch(state)));
 }

@@ -59,18 +59,25 @@ static int break_off(struct session *session)
 	return -EPROTO;
 }
 
-/* All there is. */
+/* It goes away, and nothing is left to be answered. */
+static bool is_over(const struct session *session)
+{
+	return session->is_draining && !session->n_open;
+}
+
+/* All there is; but that it goes away is news only while it should not. */
 static int receive(struct session *session)
 {
 	uint8_t buf[16 << 10];
-	ssize_t n;
+	ssize_t n = -EAGAIN;
 
-	while ((n = stream_read(&session->stream, buf, sizeof(buf))) > 0) {
+	while (!is_over(session) &&
+	       (n = stream_read(&session->stream, buf, sizeof(buf))) > 0) {
 		session->heard_ms = now_ms();
 		if (nghttp2_session_mem_recv(session->h2, buf, (size_t)n) < 0)
 			return break_off(session);
 	}
-	return n == -EAGAIN ? 0 : (int)n;
+	return n > 0 || n == -EAGAIN ? 0 : (int)n;
 }
 
 /* What nghttp2 gave stays where it is until it is asked for more. */
@@ -110,7 +117,9 @@ static int exchange(struct session *session)
 {
 	int err = receive(session);
 
-	err = err ?: send_all(session);
+	if (err || is_over(session))
+		return err;
+	err = send_all(session);
 	if (err)
 		return err;
 	if (!nghttp2_session_want_read(session->h2) &&
@@ -124,7 +133,6 @@ static int exchange(struct session *session)
 
 /* ---- A connection's life --------------------------------------------------------- */
 
-/* It has said that it goes away, and nothing is left to be answered. */
 static void say_goodbye(struct session *session)
 {
 	if (session->goaway == NGHTTP2_NO_ERROR)
@@ -154,7 +162,7 @@ enum session_state session_run(struct session *session)
 	}
 	if (exchange(session))
 		return lose(session);
-	if (!session->is_draining || session->n_open)
+	if (!is_over(session))
 		return SESSION_UP;
 	say_goodbye(session);
 	return lose(session);

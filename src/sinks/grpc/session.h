@@ -25,8 +25,9 @@ struct call {
 	const uint8_t *bytes; /* prefix and message */
 	size_t len, sent;
 
-	int http_status; /* 0: none came */
-	int status;	 /* of gRPC; -1: none came */
+	int http_status;   /* 0: none came */
+	int status;	   /* of gRPC; -1: none came */
+	bool is_untouched; /* it is known that nobody looked at it */
 	char message[192];
 };
 
@@ -78,8 +79,8 @@ int session_call(struct session *session, struct call *call, uint8_t *bytes,
 void session_cancel(struct session *session, struct call *call);
 
 /*
- * If @call has had its time, it ends; where nothing at all was heard meanwhile, so
- * does the connection. When to ask again, as wake_in() has it.
+ * If @call has had its time, it ends; where nothing at all was heard meanwhile, the
+ * connection is lost. When to ask again, as wake_in() has it.
  */
 int session_check_deadline(struct session *session, struct call *call);
 

@@ -137,20 +137,22 @@ void session_cancel(struct session *session, struct call *call)
 
 int session_check_deadline(struct session *session, struct call *call)
 {
-	uint32_t deadline_ms = session->options.deadline_ms;
-	int64_t end_ms = call->begun_ms + deadline_ms;
-	bool is_mute = session->heard_ms < call->begun_ms;
+	double deadline_s = session->options.deadline_ms / 1000.0;
+	int64_t end_ms = call->begun_ms + session->options.deadline_ms;
 
 	if (call->phase != CALL_OPEN || !session->h2)
 		return -1;
 	if (now_ms() < end_ms)
 		return left_ms(end_ms);
+	if (session->heard_ms < call->begun_ms) {
+		stream_fail(&session->stream, "no answer within %g s",
+			    deadline_s);
+		return 0;
+	}
 	session_cancel(session, call);
 	call->phase = CALL_ENDED;
 	set_status(call, STATUS_DEADLINE_EXCEEDED, "no answer within %g s",
-		   deadline_ms / 1000.0);
-	if (is_mute)
-		stream_fail(&session->stream, "%s", call->message);
+		   deadline_s);
 	return 0;
 }
 
@@ -238,8 +240,10 @@ static int take_close(nghttp2_session *h2, int32_t id, uint32_t error, void *use
 
 	if (!call)
 		return 0;
-	if (call->status < 0)
+	if (call->status < 0) {
 		explain(call, error);
+		call->is_untouched = error == NGHTTP2_REFUSED_STREAM;
+	}
 	end_call(user, call);
 	return 0;
 }

@@ -43,8 +43,8 @@ ssize_t stream_read(struct stream *stream, void *to, size_t len)
 		stream->wants_out |= stream->tls.wants_out;
 		return n;
 	}
-	if (n)
-		return fail(stream, n);
+	if (n || stream->options.tls)
+		return fail(stream, n ?: -EPIPE);
 	stream_fail(stream, "it closed the connection");
 	return -EPIPE;
 }

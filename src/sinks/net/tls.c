@@ -69,22 +69,33 @@ static const char *alert_text(const struct tls *tls, int reason)
 	}
 }
 
+/* Where it ends without a word of the other side, there may be a reason. */
+static void say(struct tls *tls, const char *text)
+{
+	bool misses_cert = tls->was_asked && !tls->has_read;
+
+	snprintf(tls->reason, sizeof(tls->reason), "%s%s", text,
+		 misses_cert ? "; it wants a certificate of us" : "");
+}
+
 static void say_error(struct tls *tls)
 {
 	unsigned long error = ERR_peek_error();
 	int reason = ERR_GET_REASON(error);
-	const char *text = ERR_reason_error_string(error);
+	const char *text = ERR_reason_error_string(error) ?: "TLS failed";
 	const char *alert = alert_text(tls, reason);
 
 	if (!error && tls->error)
-		text = strerror(tls->error);
+		say(tls, strerror(tls->error));
 	else if (!error || reason == SSL_R_UNEXPECTED_EOF_WHILE_READING)
-		text = "it closed the connection";
+		say(tls, "it closed the connection");
 	else if (reason == SSL_R_WRONG_VERSION_NUMBER)
-		text = "it does not speak TLS";
-	snprintf(tls->reason, sizeof(tls->reason), "%s%s%s%s",
-		 alert ?: (text ?: "TLS failed"), alert ? " (" : "",
-		 alert ? text : "", alert ? ")" : "");
+		say(tls, "it does not speak TLS");
+	else if (alert)
+		snprintf(tls->reason, sizeof(tls->reason), "%s (%s)", alert,
+			 text);
+	else
+		say(tls, text);
 }
 
 /* ---- Results -------------------------------------------------------------------- */
@@ -103,8 +114,10 @@ static int take_error(struct tls *tls, int result)
 		tls->wants_out = error == SSL_ERROR_WANT_WRITE;
 		return -EAGAIN;
 	}
-	if (error == SSL_ERROR_ZERO_RETURN)
+	if (error == SSL_ERROR_ZERO_RETURN) {
+		say(tls, "it closed the connection");
 		return 0;
+	}
 	tls->is_broken = true;
 	say_error(tls);
 	ERR_clear_error();
@@ -192,9 +205,6 @@ int tls_handshake(struct tls *tls, const struct tls_context *context)
 	if (SSL_get_verify_result(tls->ssl) != X509_V_OK)
 		say_certificate(tls, context->name,
 				SSL_get_verify_result(tls->ssl));
-	else if (!err)
-		snprintf(tls->reason, sizeof(tls->reason),
-			 "it closed the connection");
 	return err ?: -EPROTO;
 }
 
@@ -204,7 +214,10 @@ ssize_t tls_read(struct tls *tls, void *to, size_t len)
 
 	prepare_call(tls);
 	result = SSL_read(tls->ssl, to, (int)min_u64(len, INT_MAX));
-	return result > 0 ? result : take_error(tls, result);
+	if (result <= 0)
+		return take_error(tls, result);
+	tls->has_read = true;
+	return result;
 }
 
 ssize_t tls_write(struct tls *tls, const void *from, size_t len)
@@ -218,10 +231,7 @@ ssize_t tls_write(struct tls *tls, const void *from, size_t len)
 	if (result > 0)
 		return result;
 	err = take_error(tls, result);
-	if (err)
-		return err;
-	snprintf(tls->reason, sizeof(tls->reason), "it closed the connection");
-	return -EPIPE;
+	return err ?: -EPIPE;
 }
 
 void tls_stop(struct tls *tls)

@@ -45,6 +45,7 @@ struct tls {
 	int depth; /* of the certificate that is wrong: 0 is the other side's own */
 	bool was_asked;	  /* for a certificate, and had none */
 	bool wants_out;	  /* no progress until the socket can be written to */
+	bool has_read;	  /* something, once */
 	bool is_broken;	  /* nothing is to be said to the other side any more */
 	char reason[512]; /* of the last failure */
 };

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""Flow records as protobuf, read by Python's library and held against JSON."""
+
+import importlib
+import ipaddress
+import os
+import shutil
+import sys
+
+import lab
+
+PROTO = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir,
+                     os.pardir, "src", "sinks", "pbflow")
+
+
+def load(where):
+    """The module that protoc makes of flow.proto; it is in @where.dir."""
+    if not shutil.which("protoc"):
+        raise RuntimeError("protoc was not found (Debian: protobuf-compiler)")
+    lab.run("protoc", f"--proto_path={PROTO}", f"--python_out={where.dir}",
+            "flow.proto")
+    if "flow_pb2" not in sys.modules:
+        sys.path.insert(0, where.dir)
+        importlib.import_module("flow_pb2")
+        sys.path.remove(where.dir)
+    return sys.modules["flow_pb2"]
+
+
+def ip(message):
+    kind = message.WhichOneof("ip_family")
+    return kind and str(ipaddress.ip_address(getattr(message, kind)))
+
+
+def mac(number):
+    return ":".join(f"{octet:02x}" for octet in number.to_bytes(6, "big"))
+
+
+def milliseconds(time):
+    return time.seconds * 1000 + time.nanos // 1000000
+
+
+def decoded(record):
+    """What a Record says, by the names that JSON has for it."""
+    return {
+        "TimeFlowStartMs": milliseconds(record.time_flow_start),
+        "TimeFlowEndMs": milliseconds(record.time_flow_end),
+        "SrcAddr": ip(record.network.src_addr),
+        "DstAddr": ip(record.network.dst_addr),
+        "SrcPort": record.transport.src_port,
+        "DstPort": record.transport.dst_port,
+        "Proto": record.transport.protocol,
+        "Etype": record.eth_protocol,
+        "IcmpType": record.icmp_type,
+        "IcmpCode": record.icmp_code,
+        "Bytes": record.bytes,
+        "Packets": record.packets,
+        "Flags": record.flags & 0xff,
+        "Dscp": record.network.dscp,
+        "SrcMac": mac(record.data_link.src_mac),
+        "DstMac": mac(record.data_link.dst_mac),
+        "Interfaces": [entry.interface for entry in record.dup_list],
+        "IfDirections": [entry.direction for entry in record.dup_list],
+    }
+
+
+def expected(line):
+    """The same, of a line of JSON: what is not known there is zero here."""
+    zero = {"SrcPort": 0, "DstPort": 0, "IcmpType": 0, "IcmpCode": 0,
+            "Flags": 0, "SrcMac": mac(0), "DstMac": mac(0)}
+    told = {**zero, **line}
+    told["Flags"] &= 0xff
+    return {name: told[name] for name in decoded_names()}
+
+
+def decoded_names():
+    return decoded(sys.modules["flow_pb2"].Record())
+
+
+def together(flags):
+    """SYN, FIN and RST with ACK, as flowlogs-pipeline wants to see them."""
+    return flags & 0x700

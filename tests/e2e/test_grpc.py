@@ -1,0 +1,217 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""Records to collectors by gRPC: all fields, and whatever goes wrong."""
+
+import json
+import signal
+import socket
+import time
+
+import bpf
+import grpc_lab
+import lab
+import observer
+import flow_proto
+import traffic
+
+
+class Fields(grpc_lab.GrpcTest):
+    def test_each_record_says_what_json_says(self):
+        a, b = self.lab.ns("a", ipv6=True), self.lab.ns("b", ipv6=True)
+        self.lab.wire(a, "eth0", ["192.0.2.1/24", "2001:db8::1/64"],
+                      b, "eth0", ["192.0.2.2/24", "2001:db8::2/64"])
+        collector = grpc_lab.Collector(self.lab, ns=a).start()
+        lines = self.lab.path("lines")
+        process = self.lab.spawn(
+            observer.netobsctl(), "flows", "-i", "eth0", "--interval", "0.2",
+            "-o", f"json:{lines}", "-o",
+            collector.spec("agent_ip=192.0.2.1", "batch_delay=0"), ns=a,
+            stderr=-1, text=True)
+        lab.wait_for(lambda: bpf.attached(a, "eth0") == 2, "netobsctl")
+        traffic.ping(a, "192.0.2.2", 10)
+        traffic.ping(a, "2001:db8::2", 10)
+        traffic.udp(a, "192.0.2.1", b, "192.0.2.2", [972] * 30, tos=0xb8)
+        traffic.udp_refused(a, "192.0.2.1", "192.0.2.2")
+        traffic.tcp(a, "192.0.2.1", b, "192.0.2.2", 100000, answer=10)
+        traffic.tcp(a, "2001:db8::1", b, "2001:db8::2", 10, answer=70000)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+        self.assertEqual((0, ""), (process.returncode, errors))
+
+        with open(lines, encoding="utf-8") as file:
+            told = [json.loads(line) for line in file]
+        records = collector.records()
+        self.assertGreaterEqual(len(records), 11)
+        self.assertEqual([flow_proto.expected(line) for line in told],
+                         [flow_proto.decoded(record) for record in records])
+        for record in records:
+            self.assertEqual("192.0.2.1", flow_proto.ip(record.agent_ip))
+            self.assertTrue(record.HasField("time_flow_rtt"))
+        self.note(f"{len(records)} records")
+
+
+class Faults(grpc_lab.GrpcTest):
+    def setUp(self):
+        super().setUp()
+        self.collector = grpc_lab.Collector(self.lab)
+
+    def test_all_is_delivered_once(self):
+        self.collector.start()
+        feed = self.feed(self.collector, rate=20000)
+        self.assertEqual(0, self.check_all_came(self.collector, feed.finish()))
+        self.check_told_once(feed)
+
+    def test_collector_that_is_away_at_first(self):
+        self.collector.start().end()
+        feed = self.feed(self.collector, seconds=2)
+        feed.wait_message("refused")
+        time.sleep(3) # several attempts
+        self.collector.start()
+        self.check_all_came(self.collector, feed.finish())
+        self.check_told_once(feed, "Connection refused; trying again",
+                             "connected to 127.0.0.1")
+
+    def test_name_that_does_not_resolve(self):
+        ns = self.lab.ns("a")
+        self.collector.start()
+        feed = self.feed(self.collector, host="nowhere.invalid", ns=ns,
+                         seconds=0.5, drain=2.5)
+        result = feed.finish(1)
+        self.assertEqual(result["written"],
+                         result["stats"]["pending"]["records"])
+        self.check_told_once(feed, "cannot connect to nowhere.invalid")
+        self.note(feed.messages()[0])
+
+    def test_collector_that_is_killed_misses_nothing(self):
+        self.collector.start()
+        feed = self.feed(self.collector, "batch_delay=10ms", seconds=4)
+        for _ in range(2):
+            before = len(self.collector.messages())
+            lab.wait_for(lambda n=before: len(self.collector.messages()) > n,
+                         "records")
+            self.collector.end()
+            time.sleep(1)
+            self.collector.start()
+        self.check_all_came(self.collector, feed.finish())
+
+    def test_collector_that_goes_away_in_order_gets_nothing_twice(self):
+        self.collector.start()
+        feed = self.feed(self.collector, "batch_delay=10ms", seconds=5)
+        lab.wait_for(self.collector.has_any, "records")
+        self.collector.end(signal.SIGTERM)
+        self.collector.start()
+        self.assertEqual(0, self.check_all_came(self.collector, feed.finish()))
+
+    def test_connections_that_are_renewed_are_not_an_error(self):
+        self.collector.options = ("--max-age-ms", 300)
+        self.collector.start()
+        feed = self.feed(self.collector, "batch_delay=10ms", seconds=4)
+        result = feed.finish()
+        self.assertEqual(0, self.check_all_came(self.collector, result))
+        self.assertGreater(result["stats"]["counters"]["connections"], 2)
+        self.check_told_once(feed)
+
+    def test_collector_that_never_answers(self):
+        self.collector.set_mode("hang")
+        self.collector.start()
+        feed = self.feed(self.collector, "deadline=500ms", seconds=4)
+        feed.wait_message("no answer within 0.5 s")
+        time.sleep(2)
+        self.collector.set_mode("ok")
+        result = feed.finish()
+        # Who is kept waiting writes less.
+        self.assertGreater(result["written"], 0.6 * 4 * 5000)
+        self.check_all_came(self.collector, result)
+        self.check_told_once(feed, "DEADLINE_EXCEEDED: no answer within 0.5 s",
+                             "takes records again")
+
+    def test_collector_that_stands_still(self):
+        self.collector.start()
+        feed = self.feed(self.collector, "deadline=1s", seconds=6)
+        lab.wait_for(self.collector.has_any, "records")
+        self.collector.process.send_signal(signal.SIGSTOP)
+        feed.wait_message("no answer within 1 s")
+        time.sleep(3)
+        self.collector.process.send_signal(signal.SIGCONT)
+        result = feed.finish()
+        self.assertGreater(result["written"], 0.6 * 6 * 5000)
+        self.check_all_came(self.collector, result)
+
+    def test_listener_that_says_nothing(self):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            self.collector.port = listener.getsockname()[1]
+            feed = self.feed(self.collector, "deadline=300ms", seconds=0.5,
+                             drain=3)
+            result = feed.finish(1)
+        self.assertEqual(0, result["stats"]["delivered"]["records"])
+        self.check_told_once(feed, "no answer within 0.3 s; trying again")
+
+    def test_collector_of_something_else(self):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            self.collector.port = listener.getsockname()[1]
+            feed = self.feed(self.collector, seconds=1, drain=3)
+            for _ in range(2):
+                peer, _ = listener.accept()
+                with peer:
+                    peer.recv(10)
+                    peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n" * 3)
+                    peer.settimeout(10)
+                    while peer.recv(1 << 16):
+                        pass
+            feed.finish(1)
+        self.check_told_once(feed, "it does not speak HTTP/2; trying again")
+
+    def test_errors_are_told_once_and_nothing_is_lost(self):
+        self.collector.set_mode("UNAVAILABLE", "back soon")
+        self.collector.start()
+        feed = self.feed(self.collector, seconds=5)
+        for status in ("UNAVAILABLE", "UNIMPLEMENTED", "UNAUTHENTICATED",
+                       "RESOURCE_EXHAUSTED"):
+            self.collector.set_mode(status, "words")
+            feed.wait_message(status)
+        self.collector.set_mode("ok")
+        self.check_all_came(self.collector, feed.finish())
+        lines = feed.messages()
+        self.assertEqual(5, len(set(lines)), lines)
+        self.assertEqual(5, len(lines), lines)
+        self.assertIn("takes records again", lines[-1])
+
+    def test_messages_that_are_too_large_are_halved(self):
+        self.collector.options = ("--max-message", 50000)
+        self.collector.start()
+        feed = self.feed(self.collector, seconds=2, rate=20000)
+        self.check_all_came(self.collector, feed.finish())
+        self.assertGreater(50000, max(map(len, self.collector.messages())))
+        self.check_told_once(feed)
+
+    def test_record_that_is_refused_is_the_only_one_missing(self):
+        self.collector.set_mode("refuse-size", 5001)
+        self.collector.start()
+        feed = self.feed(self.collector, seconds=2)
+        self.assertEqual(0, self.check_all_came(self.collector, feed.finish(),
+                                                but=[5000]))
+        self.check_told_once(feed, "refuses a record for good: "
+                                   "INVALID_ARGUMENT: poison")
+
+    def test_link_that_is_cut(self):
+        a, b = self.lab.ns("a"), self.lab.ns("b")
+        self.lab.wire(a, "eth0", ["192.0.2.1/24"], b, "eth0",
+                      ["192.0.2.2/24"])
+        self.collector.ns = b
+        self.collector.address = "192.0.2.2"
+        self.collector.start()
+        feed = self.feed(self.collector, "batch_delay=10ms", "deadline=1s",
+                         seconds=6, ns=a)
+        lab.wait_for(self.collector.has_any, "records")
+        b.run("nft", "add table ip cut; add chain ip cut in "
+              "{ type filter hook input priority 0; policy drop; }")
+        feed.wait_message("no answer within 1 s")
+        time.sleep(2)
+        b.run("nft", "delete table ip cut")
+        result = feed.finish()
+        self.assertGreater(result["written"], 0.6 * 6 * 5000)
+        self.check_all_came(self.collector, result)
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "grpc/status.h"
+
+#include "lib_test.h"
+
+#include <string.h>
+
+static void number_is_read_or_unknown(void **state)
+{
+	static const struct {
+		const char *text;
+		int status;
+	} cases[] = {
+		{ "0", 0 },  { "14", 14 },  { "999", 999 },
+		{ "", 2 },   { "1234", 2 }, { "-1", 2 },
+		{ " 0", 2 }, { "0x", 2 },   { "\xff", 2 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		assert_int_equal(status_parse(cases[i].text,
+					      strlen(cases[i].text)),
+				 cases[i].status);
+}
+
+static void status_has_a_name(void **state)
+{
+	(void)state;
+	assert_string_equal(status_name(0), "OK");
+	assert_string_equal(status_name(16), "UNAUTHENTICATED");
+	assert_string_equal(status_name(17), "an unknown status");
+	assert_string_equal(status_name(-1), "an unknown status");
+}
+
+/* What servers in five languages say of a message that is too large, and of else. */
+static void size_is_told_from_quota(void **state)
+{
+	static const struct {
+		int status;
+		const char *message;
+		enum status_action action;
+	} cases[] = {
+		{ 8, "Received message larger than max (5 vs. 4)",
+		  STATUS_TOO_BIG },
+		{ 8, "grpc: received message larger than max (5 vs. 4)",
+		  STATUS_TOO_BIG },
+		{ 8, "gRPC message exceeds maximum size 4: 5", STATUS_TOO_BIG },
+		{ 11, "Error, message length too large: found 5 bytes",
+		  STATUS_TOO_BIG },
+		{ 8, "", STATUS_LATER },
+		{ 8, "quota of 5 per second", STATUS_LATER },
+		{ 11, "", STATUS_REFUSED },
+		{ 3, "larger than life", STATUS_REFUSED },
+		{ 0, "", STATUS_ACCEPTED },
+		{ 2, "", STATUS_LATER },
+		{ 7, "", STATUS_LATER },
+		{ 12, "", STATUS_LATER },
+		{ 13, "", STATUS_LATER },
+		{ 14, "", STATUS_LATER },
+		{ 16, "", STATUS_LATER },
+		{ 99, "", STATUS_LATER },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		assert_int_equal(status_action(cases[i].status, cases[i].message),
+				 cases[i].action);
+}
+
+static void message_is_made_fit_for_a_log(void **state)
+{
+	static const struct {
+		const char *text, *expected;
+	} cases[] = {
+		{ "plain", "plain" },
+		{ "50%25 of%20it", "50% of it" },
+		{ "%0aa line%0A", "?a line?" },
+		{ "%", "%" },
+		{ "%4", "%4" },
+		{ "%zz", "%zz" },
+		{ "\x1b[31m\xc3\xa9", "?[31m??" },
+		{ "a very long message", "a very lon" },
+	};
+	char to[11];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		status_decode(cases[i].text, strlen(cases[i].text), to,
+			      sizeof(to));
+		assert_string_equal(to, cases[i].expected);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(number_is_read_or_unknown),
+		cmocka_unit_test(status_has_a_name),
+		cmocka_unit_test(size_is_told_from_quota),
+		cmocka_unit_test(message_is_made_fit_for_a_log),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
