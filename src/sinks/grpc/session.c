@@ -71,6 +71,7 @@ static int receive(struct session *session)
 	uint8_t buf[16 << 10];
 	ssize_t n = -EAGAIN;
 
+	session->stream.is_idle = !session->n_open;
 	while (!is_over(session) &&
 	       (n = stream_read(&session->stream, buf, sizeof(buf))) > 0) {
 		session->heard_ms = now_ms();

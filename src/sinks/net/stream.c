@@ -47,7 +47,8 @@ static void forget_addresses(struct stream *stream)
 {
 	if (stream->addresses)
 		freeaddrinfo(stream->addresses);
-	stream->addresses = stream->next = NULL;
+	stream->addresses = NULL;
+	stream->tried = 0;
 }
 
 static void let_go(struct stream *stream)
@@ -72,6 +73,9 @@ void stream_close(struct stream *stream)
 
 static void wait_to_retry(struct stream *stream)
 {
+	/* One that takes connections and then is of no use comes last. */
+	if (stream->phase == STREAM_UP && !stream->is_good)
+		stream->first++;
 	let_go(stream);
 	stop_resolving(stream);
 	forget_addresses(stream);
@@ -154,14 +158,31 @@ static void say_why_not(struct stream *stream, int err)
 		set_reason(stream, "it has no address of the source's family");
 }
 
+/* All of them in turn, from the one that was the best; NULL: no more. */
+static const struct addrinfo *next_address(struct stream *stream)
+{
+	const struct addrinfo *address = stream->addresses;
+	unsigned int n = 0, skip;
+
+	for (; address; address = address->ai_next)
+		n++;
+	if (stream->tried >= n)
+		return NULL;
+	stream->first %= n;
+	skip = (stream->first + stream->tried++) % n;
+	for (address = stream->addresses; skip; skip--)
+		address = address->ai_next;
+	return address;
+}
+
 /* To the next address that takes it. */
 static void reach(struct stream *stream)
 {
-	while (stream->next) {
-		const struct addrinfo *address = stream->next;
+	const struct addrinfo *address;
+
+	while ((address = next_address(stream))) {
 		int fd;
 
-		stream->next = address->ai_next;
 		let_go(stream);
 		fd = tcp_connect(address, &stream->options.source,
 				 stream->options.unanswered_ms);
@@ -204,13 +225,13 @@ static bool take_addresses(struct stream *stream)
 	if (err)
 		set_reason(stream, "%s", resolve_error(stream->resolve));
 	stop_resolving(stream);
-	stream->next = stream->addresses;
 	reach(stream);
 	return true;
 }
 
 static void arrive(struct stream *stream)
 {
+	stream->first += stream->tried - 1;
 	forget_addresses(stream);
 	enter(stream, STREAM_UP, now_ms() + stream->options.good_ms);
 	stream->is_new = true;

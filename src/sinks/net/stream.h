@@ -55,13 +55,14 @@ struct stream {
 	int64_t due_ms; /* when the phase ends by itself */
 	struct resolve *resolve;
 	struct addrinfo *addresses; /* that the name has */
-	struct addrinfo *next;	    /* of them, to be tried */
+	unsigned int first, tried; /* of them: the best one so far, and how many */
 	int fd;
 	uint32_t watched; /* events of fd */
 	struct tls tls;
-	bool wants_out;	       /* until the socket can be written to */
-	bool is_new;	       /* nobody was told yet */
-	bool is_good;	       /* it has shown to be of use */
+	bool wants_out; /* until the socket can be written to */
+	bool is_new;	/* nobody was told yet */
+	bool is_good;	/* it has shown to be of use */
+	bool is_idle; /* the owner's: if it is closed now, that is no failure */
 	unsigned int failures; /* since it was */
 	struct faults faults;
 	char reason[512];     /* of the last failure */

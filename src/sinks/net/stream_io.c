@@ -43,9 +43,14 @@ ssize_t stream_read(struct stream *stream, void *to, size_t len)
 		stream->wants_out |= stream->tls.wants_out;
 		return n;
 	}
-	if (n || stream->options.tls)
-		return fail(stream, n ?: -EPIPE);
-	stream_fail(stream, "it closed the connection");
+	if (n)
+		return fail(stream, n);
+	if (stream->is_idle && stream->is_good)
+		stream_restart(stream);
+	else if (stream->options.tls)
+		stream_fail(stream, "%s", stream->tls.reason);
+	else
+		stream_fail(stream, "it closed the connection");
 	return -EPIPE;
 }
 

@@ -537,6 +537,21 @@ static void answer_may_come_before_the_end_of_the_call(void **state)
 	fail_then_recover(f, "UNAVAILABLE; trying again");
 }
 
+static void idle_connection_may_be_closed(void **state)
+{
+	struct fixture *f = *state;
+
+	open_module(f, "");
+	f->host.n_records = 10;
+	work_until_done(f);
+	hang_up(&f->collector);
+	f->host.n_records = 20;
+	work_until_done(f);
+	assert_int_equal(f->collector.n_again, 0);
+	assert_int_equal(counter(f, "connections"), 2);
+	assert_string_equal(f->host.logged, "");
+}
+
 static void connection_that_breaks_takes_its_calls_along(void **state)
 {
 	struct fixture *f = *state;
@@ -637,6 +652,7 @@ int main(void)
 		test(reset_is_told),
 		test(words_of_the_collector_are_made_readable),
 		test(answer_may_come_before_the_end_of_the_call),
+		test(idle_connection_may_be_closed),
 		test(connection_that_breaks_takes_its_calls_along),
 		test(collector_that_goes_away_finishes_what_it_has),
 		test(collector_that_goes_away_in_anger_is_told),

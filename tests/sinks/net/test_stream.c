@@ -234,6 +234,59 @@ static void refusal_is_told_once_and_so_is_its_end(void **state)
 	assert_logged(f, 2, "again\nconnected to 127.0.0.1:");
 }
 
+/* At 127.0.0.2, and the same port. */
+static int listen_beside(const struct fixture *f)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_port = htons(f->port),
+				       .sin_addr = { htonl(0x7f000002) } };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)),
+			 0);
+	assert_int_equal(listen(fd, 4), 0);
+	return fd;
+}
+
+static void address_that_is_of_no_use_is_tried_last(void **state)
+{
+	struct fixture *f = *state;
+	int other, peer;
+
+	start_listening(f);
+	other = listen_beside(f);
+	open_stream(f, "two.test", NULL);
+	work_until(f, STREAM_NEW);
+	peer = accept(other, NULL, NULL);
+	assert_true(peer >= 0);
+	close(peer);
+	work_until_failures(f, 1);
+	for (int i = 0; i < 3; i++) {
+		accept_peer(f);
+		stream_is_good(&f->stream);
+		close_fd(&f->peer);
+		work_until_failures(f, 1);
+	}
+	close(other);
+}
+
+static void idle_connection_may_be_closed(void **state)
+{
+	struct fixture *f = *state;
+
+	start_listening(f);
+	open_stream(f, "127.0.0.1", NULL);
+	accept_peer(f);
+	stream_is_good(&f->stream);
+	f->stream.is_idle = true;
+	close_fd(&f->peer);
+	accept_peer(f);
+	assert_string_equal(f->host.logged, "");
+	/* This one was of no use. */
+	close_fd(&f->peer);
+	work_until_lines(f, 1);
+}
+
 /* Else a server that fails in two ways in turn would fill the log. */
 static void faults_that_take_turns_are_told_once_each(void **state)
 {
@@ -446,6 +499,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test(bytes_go_both_ways),
 		test(all_addresses_of_a_name_are_tried),
+		test(address_that_is_of_no_use_is_tried_last),
+		test(idle_connection_may_be_closed),
 		test(refusal_is_told_once_and_so_is_its_end),
 		test(faults_that_take_turns_are_told_once_each),
 		test(connection_that_holds_is_good_by_itself),
