@@ -9,6 +9,7 @@ import signal
 import struct
 import subprocess
 import sys
+import time
 
 import lab
 import observer
@@ -138,6 +139,15 @@ class GrpcTest(lab.LabTest):
         self.note(f"{result['written']} records, {again} came again, "
                   f"{stats['counters']}")
         return again
+
+    def check_recovers(self, collector, end_fault):
+        """Records come again after the fault, without a limit but this one."""
+        before = len(collector.messages())
+        begin = time.monotonic()
+        end_fault()
+        lab.wait_for(lambda: len(collector.messages()) > before,
+                     "records after the fault", 30)
+        self.note(f"recovered in {time.monotonic() - begin:.1f} s")
 
     def check_told_once(self, feed, *texts):
         """Each of @texts is in one line, and there are no others."""

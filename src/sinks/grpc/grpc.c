@@ -129,7 +129,7 @@ static void take_failure(struct grpc_state *state, const struct batch *batch)
 	state->failed_calls++;
 	if (action == STATUS_LATER) {
 		tell_failure(state, call);
-		retry_later(&state->retry);
+		retry_later(&state->retry, call->begun_ms);
 	} else if (batch->n_records > 1) {
 		retry_with_less(&state->retry, batch->n_records, batch->end.seq,
 				action == STATUS_TOO_BIG);

@@ -11,10 +11,10 @@ void retry_reset(struct retry *retry)
 	*retry = (struct retry){ .limit = UINT32_MAX, .usual = UINT32_MAX };
 }
 
-void retry_later(struct retry *retry)
+void retry_later(struct retry *retry, int64_t begun_ms)
 {
 	retry->due_ms =
-		now_ms() + backoff_ms(FIRST_MS, MOST_MS, retry->failures++);
+		begun_ms + backoff_ms(FIRST_MS, MOST_MS, retry->failures++);
 }
 
 void retry_with_less(struct retry *retry, uint32_t n_records, uint64_t end_seq,

@@ -20,8 +20,8 @@ struct retry {
 /* Nothing is known of the collector. */
 void retry_reset(struct retry *retry);
 
-/* Again after a while, which grows. */
-void retry_later(struct retry *retry);
+/* Again a while after a call that began at @begun_ms; that grows. */
+void retry_later(struct retry *retry, int64_t begun_ms);
 
 /*
  * Half of @n_records, which end at @end_seq. @is_size: it is not what they are, but

@@ -25,6 +25,11 @@ static inline int sooner_ms(int a, int b)
 	return a < b ? a : b;
 }
 
+static inline int64_t max_i64(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
 static inline int left_ms(int64_t at_ms)
 {
 	int64_t left = at_ms - now_ms();

@@ -71,18 +71,22 @@ void stream_close(struct stream *stream)
 
 /* ---- Failures ------------------------------------------------------------------ */
 
+/* An attempt that took its time was a delay as well. */
 static void wait_to_retry(struct stream *stream)
 {
+	int64_t now = now_ms();
+	int64_t from = stream->is_good ? now : stream->began_ms;
+	uint32_t delay_ms = backoff_ms(stream->options.retry_ms,
+				       stream->options.retry_max_ms,
+				       stream->failures++);
+
 	/* One that takes connections and then is of no use comes last. */
 	if (stream->phase == STREAM_UP && !stream->is_good)
 		stream->first++;
 	let_go(stream);
 	stop_resolving(stream);
 	forget_addresses(stream);
-	enter(stream, STREAM_WAITING,
-	      now_ms() + backoff_ms(stream->options.retry_ms,
-				    stream->options.retry_max_ms,
-				    stream->failures++));
+	enter(stream, STREAM_WAITING, max_i64(now, from + delay_ms));
 	stream->is_good = false;
 }
 
@@ -202,9 +206,11 @@ static void reach(struct stream *stream)
 static void start(struct stream *stream)
 {
 	const struct address *address = &stream->options.address;
-	int err = resolve_start(address->host, address->port, SOCK_STREAM,
-				&stream->resolve);
+	int err;
 
+	stream->began_ms = now_ms();
+	err = resolve_start(address->host, address->port, SOCK_STREAM,
+			    &stream->resolve);
 	if (err) {
 		set_reason(stream, "%s", strerror(-err));
 		give_up(stream);

@@ -52,7 +52,8 @@ struct stream {
 	struct sink_host *host;
 	struct stream_options options;
 	enum stream_phase phase;
-	int64_t due_ms; /* when the phase ends by itself */
+	int64_t due_ms;	  /* when the phase ends by itself */
+	int64_t began_ms; /* the last attempt */
 	struct resolve *resolve;
 	struct addrinfo *addresses; /* that the name has */
 	unsigned int first, tried; /* of them: the best one so far, and how many */
