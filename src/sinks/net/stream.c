@@ -259,14 +259,26 @@ static bool try_next(struct stream *stream)
 	return true;
 }
 
+static void refresh(struct stream *stream)
+{
+	struct tls_context *tls = stream->options.tls;
+
+	if (tls_context_refresh(tls) && faults_begin(&stream->faults, tls->error))
+		log_error(stream->host->log,
+			  "%s: %s; what was there before is used",
+			  stream->options.address.name, tls->error);
+}
+
 static bool finish_reaching(struct stream *stream)
 {
 	int err = tcp_connect_result(stream->fd);
 
 	if (err == -EAGAIN)
 		return is_late(stream) && try_next(stream);
-	if (!err && stream->options.tls)
+	if (!err && stream->options.tls) {
+		refresh(stream);
 		err = tls_start(&stream->tls, stream->options.tls, stream->fd);
+	}
 	if (err) {
 		set_reason(stream, "%s", strerror(-err));
 		return try_next(stream);

@@ -11,23 +11,35 @@
 #include <openssl/ssl.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* What all connections of a sink share. */
 struct tls_context {
 	SSL_CTX *ctx;
-	BIO_METHOD *method; /* how the socket is written to and read from */
-	char name[256];	    /* that the certificate must be for */
-	bool is_address;    /* so is the name */
+	BIO_METHOD *method;    /* how the socket is written to and read from */
+	char name[256];	       /* that the certificate must be for */
+	bool is_address;       /* so is the name */
+	char *ca, *cert, *key; /* files; NULL: none */
+	const char *alpn;
+	uint64_t stamp;	 /* of the files, when they were read */
+	char error[512]; /* what was wrong with them the last time */
 };
 
 /*
  * Options ca, cert, key and server_name. @host: the name unless server_name is
- * given; @alpn: the protocol inside, "h2"; NULL: none is named. What is wrong with
+ * given; @alpn: a literal, the protocol inside, "h2"; NULL: none is named. What is wrong with
  * options and files is said by spec_refuse(). 0, or -errno.
  */
 int tls_context_open(struct tls_context *context, struct spec *spec,
 		     const char *host, const char *alpn);
+
+/*
+ * Before a connection is made: read the files again if they have changed, since
+ * certificates are renewed while programs run. -EINVAL: what is read is of no use, as
+ * context->error says; what was read before is used.
+ */
+int tls_context_refresh(struct tls_context *context);
 
 /* There is no TLS: the options above are wrong. */
 void tls_refuse_options(struct spec *spec);

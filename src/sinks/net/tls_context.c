@@ -4,11 +4,14 @@
 
 #include "address.h"
 #include "tls_bio.h"
+#include "util.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/err.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -34,8 +37,32 @@ bool tls_has_options(struct spec *spec)
 
 /* ---- Files --------------------------------------------------------------------- */
 
+__attribute__((format(printf, 2, 3))) static bool
+refuse(struct tls_context *context, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(context->error, sizeof(context->error), format, args);
+	va_end(args);
+	ERR_clear_error();
+	return false;
+}
+
+static bool refuse_file(struct tls_context *context, const char *option,
+			const char *path, const char *what)
+{
+	const char *reason = ERR_reason_error_string(ERR_peek_error());
+
+	if (!reason)
+		return refuse(context, "option %s: %s: %s", option, path, what);
+	return refuse(context, "option %s: %s: %s (%s)", option, path, what,
+		      reason);
+}
+
 /* What OpenSSL says of a file that is not there is not for people. */
-static bool is_readable(struct spec *spec, const char *option, const char *path)
+static bool is_readable(struct tls_context *context, const char *option,
+			const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat info;
@@ -48,19 +75,8 @@ static bool is_readable(struct spec *spec, const char *option, const char *path)
 	if (fd >= 0)
 		close(fd);
 	if (err)
-		spec_refuse(spec, "option %s: %s: %s", option, path,
-			    strerror(err));
+		refuse(context, "option %s: %s: %s", option, path, strerror(err));
 	return !err;
-}
-
-static void refuse_file(struct spec *spec, const char *option, const char *path,
-			const char *what)
-{
-	const char *reason = ERR_reason_error_string(ERR_peek_error());
-
-	spec_refuse(spec, "option %s: %s: %s%s%s%s", option, path, what,
-		    reason ? " (" : "", reason ?: "", reason ? ")" : "");
-	ERR_clear_error();
 }
 
 /* Nobody sits at a terminal, to be asked for a passphrase. */
@@ -75,24 +91,22 @@ static int no_passphrase(char *to, int size, int is_writing, void *user)
 	return -1;
 }
 
-static bool load_ca(SSL_CTX *ctx, struct spec *spec)
+static bool load_ca(struct tls_context *context, SSL_CTX *ctx)
 {
-	const char *path = spec_string(spec, "ca", NULL);
+	const char *path = context->ca;
 
-	if (!path) {
-		if (!SSL_CTX_set_default_verify_paths(ctx))
-			spec_refuse(spec,
-				    "the system's certificates cannot be read");
-	} else if (is_readable(spec, "ca", path) &&
-		   !SSL_CTX_load_verify_file(ctx, path)) {
-		refuse_file(spec, "ca", path, "there is no certificate in it");
-	}
-	return !spec->is_wrong;
+	if (!path)
+		return SSL_CTX_set_default_verify_paths(ctx) ||
+		       refuse(context,
+			      "the system's certificates cannot be read");
+	return is_readable(context, "ca", path) &&
+	       (SSL_CTX_load_verify_file(ctx, path) ||
+		refuse_file(context, "ca", path, "there is no certificate in it"));
 }
 
-static bool load_key(SSL_CTX *ctx, struct spec *spec, const char *cert,
-		     const char *key)
+static bool load_key(struct tls_context *context, SSL_CTX *ctx)
 {
+	const char *key = context->key;
 	bool was_asked = false;
 	int is_loaded;
 
@@ -102,60 +116,34 @@ static bool load_key(SSL_CTX *ctx, struct spec *spec, const char *cert,
 	SSL_CTX_set_default_passwd_cb_userdata(ctx, NULL);
 	SSL_CTX_set_default_passwd_cb(ctx, NULL);
 	if (was_asked)
-		spec_refuse(spec,
-			    "option key: %s: a key with a passphrase is of no use here",
-			    key);
-	else if (!is_loaded && ERR_GET_REASON(ERR_peek_last_error()) ==
-				       X509_R_KEY_VALUES_MISMATCH)
-		spec_refuse(spec,
-			    "option key: %s is not for the certificate in %s",
-			    key, cert);
-	else if (!is_loaded)
-		refuse_file(spec, "key", key, "there is no private key in it");
-	else if (!SSL_CTX_check_private_key(ctx))
-		spec_refuse(spec,
-			    "option key: %s is not for the certificate in %s",
-			    key, cert);
-	return !spec->is_wrong;
-}
-
-static bool load_own(SSL_CTX *ctx, struct spec *spec)
-{
-	const char *cert = spec_string(spec, "cert", NULL);
-	const char *key = spec_string(spec, "key", NULL);
-
-	if (!cert && !key)
+		return refuse(
+			context,
+			"option key: %s: a key with a passphrase is of no use here",
+			key);
+	if (is_loaded && SSL_CTX_check_private_key(ctx))
 		return true;
-	if (!cert || !key) {
-		spec_refuse(spec, "options cert and key need each other");
-		return false;
-	}
-	if (!is_readable(spec, "cert", cert) || !is_readable(spec, "key", key))
-		return false;
-	if (SSL_CTX_use_certificate_chain_file(ctx, cert) != 1) {
-		refuse_file(spec, "cert", cert, "there is no certificate in it");
-		return false;
-	}
-	return load_key(ctx, spec, cert, key);
+	if (is_loaded ||
+	    ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH)
+		return refuse(context,
+			      "option key: %s is not for the certificate in %s",
+			      key, context->cert);
+	return refuse_file(context, "key", key, "there is no private key in it");
 }
 
-/* ---- Opening ------------------------------------------------------------------- */
-
-static bool set_name(struct tls_context *context, struct spec *spec,
-		     const char *host)
+static bool load_own(struct tls_context *context, SSL_CTX *ctx)
 {
-	const char *name = spec_string(spec, "server_name", host);
-
-	if (!*name || strlen(name) >= sizeof(context->name)) {
-		spec_refuse(spec, "option server_name: '%s' is not a name", name);
+	if (!context->cert)
+		return true;
+	if (!is_readable(context, "cert", context->cert) ||
+	    !is_readable(context, "key", context->key))
 		return false;
-	}
-	strcpy(context->name, name);
-	context->is_address = address_is_numeric(name, NULL);
-	if (context->is_address) /* certificates have no interfaces */
-		context->name[strcspn(name, "%")] = '\0';
-	return true;
+	if (SSL_CTX_use_certificate_chain_file(ctx, context->cert) != 1)
+		return refuse_file(context, "cert", context->cert,
+				   "there is no certificate in it");
+	return load_key(context, ctx);
 }
+
+/* ---- What is made of them ---------------------------------------------------------- */
 
 /* In the form of the protocol: RFC 7301, 3.1. */
 static bool set_alpn(SSL_CTX *ctx, const char *alpn)
@@ -170,45 +158,119 @@ static bool set_alpn(SSL_CTX *ctx, const char *alpn)
 	return !SSL_CTX_set_alpn_protos(ctx, list, (unsigned int)len + 1);
 }
 
-static int make_context(struct tls_context *context, const char *alpn)
+static bool set_up(struct tls_context *context, SSL_CTX *ctx)
 {
-	context->method = tls_bio_method();
-	context->ctx = SSL_CTX_new(TLS_client_method());
-	if (!context->method || !context->ctx || !set_alpn(context->ctx, alpn))
-		return -ENOMEM;
-	SSL_CTX_set_min_proto_version(context->ctx, TLS1_2_VERSION);
-	SSL_CTX_set_options(context->ctx, SSL_OP_NO_RENEGOTIATION);
-	SSL_CTX_set_mode(context->ctx,
-			 SSL_MODE_ENABLE_PARTIAL_WRITE |
-				 SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-				 SSL_MODE_RELEASE_BUFFERS);
-	SSL_CTX_set_session_cache_mode(context->ctx, SSL_SESS_CACHE_OFF);
-	return 0;
+	SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
+	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION);
+	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE |
+				      SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+				      SSL_MODE_RELEASE_BUFFERS);
+	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+	return set_alpn(ctx, context->alpn) && load_ca(context, ctx) &&
+	       load_own(context, ctx);
+}
+
+/* In the place of what is there, unless it fails. */
+static bool load(struct tls_context *context)
+{
+	SSL_CTX *ctx;
+
+	ERR_clear_error();
+	refuse(context, "TLS is not to be had");
+	ctx = SSL_CTX_new(TLS_client_method());
+	if (!ctx || !set_up(context, ctx)) {
+		SSL_CTX_free(ctx);
+		ERR_clear_error();
+		return false;
+	}
+	SSL_CTX_free(context->ctx);
+	context->ctx = ctx;
+	ERR_clear_error();
+	return true;
+}
+
+/* Another number when one of the files is another one, or has changed. */
+static uint64_t stamp(const struct tls_context *context)
+{
+	const char *paths[] = { context->ca, context->cert, context->key };
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		struct stat info = { 0 };
+
+		if (paths[i] && stat(paths[i], &info))
+			info.st_size = -1;
+		sum = sum * 31 + info.st_ino;
+		sum = sum * 31 + (uint64_t)info.st_size;
+		sum = sum * 31 + (uint64_t)info.st_mtim.tv_sec;
+		sum = sum * 31 + (uint64_t)info.st_mtim.tv_nsec;
+	}
+	return sum;
+}
+
+int tls_context_refresh(struct tls_context *context)
+{
+	uint64_t now = stamp(context);
+
+	if (now == context->stamp)
+		return 0;
+	context->stamp = now;
+	return load(context) ? 0 : -EINVAL;
+}
+
+/* ---- Opening ------------------------------------------------------------------- */
+
+static bool set_name(struct tls_context *context, const char *name)
+{
+	if (!*name || strlen(name) >= sizeof(context->name))
+		return refuse(context, "option server_name: '%s' is not a name",
+			      name);
+	strcpy(context->name, name);
+	context->is_address = address_is_numeric(name, NULL);
+	if (context->is_address) /* certificates have no interfaces */
+		context->name[strcspn(name, "%")] = '\0';
+	return true;
+}
+
+static char *copy(const char *text)
+{
+	return text ? strdup(text) : NULL;
+}
+
+static bool read_options(struct tls_context *context, struct spec *spec,
+			 const char *host)
+{
+	context->ca = copy(spec_string(spec, "ca", NULL));
+	context->cert = copy(spec_string(spec, "cert", NULL));
+	context->key = copy(spec_string(spec, "key", NULL));
+	if (!context->cert != !context->key)
+		return refuse(context, "options cert and key need each other");
+	return set_name(context, spec_string(spec, "server_name", host));
 }
 
 int tls_context_open(struct tls_context *context, struct spec *spec,
 		     const char *host, const char *alpn)
 {
-	int err;
-
-	*context = (struct tls_context){ 0 };
-	ERR_clear_error();
-	err = make_context(context, alpn);
-	if (err)
-		spec_refuse(spec, "TLS is not to be had: %s",
-			    ERR_reason_error_string(ERR_peek_error()) ?: "");
-	else if (!set_name(context, spec, host) ||
-		 !load_ca(context->ctx, spec) || !load_own(context->ctx, spec))
-		err = -EINVAL;
-	ERR_clear_error();
-	if (err)
-		tls_context_close(context);
-	return err;
+	*context =
+		(struct tls_context){ .alpn = alpn, .method = tls_bio_method() };
+	if (!context->method)
+		return -ENOMEM;
+	if (read_options(context, spec, host)) {
+		context->stamp = stamp(context);
+		if (load(context))
+			return 0;
+	}
+	spec_refuse(spec, "%s", context->error);
+	tls_context_close(context);
+	return -EINVAL;
 }
 
 void tls_context_close(struct tls_context *context)
 {
 	SSL_CTX_free(context->ctx);
 	BIO_meth_free(context->method);
+	free(context->ca);
+	free(context->cert);
+	free(context->key);
 	*context = (struct tls_context){ 0 };
 }

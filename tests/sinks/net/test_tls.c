@@ -400,6 +400,32 @@ static void handshake_that_nobody_answers_ends(void **state)
 	assert_told_once(f, "timed out");
 }
 
+static void copy_cert(const char *from, const char *to)
+{
+	char command[3 * PATH_MAX];
+
+	snprintf(command, sizeof(command), "cp '%s' '%s'", cert(from), cert(to));
+	assert_int_equal(system(command), 0);
+}
+
+static void files_that_have_changed_are_read_again(void **state)
+{
+	struct fixture *f = *state;
+
+	copy_cert("other.pem", "mine.pem");
+	copy_cert("other.key", "mine.key");
+	start_server(f, "server", true, TLS1_3_VERSION);
+	open_stream(f, "localhost", mutual_options("mine.pem", "mine.key"));
+	copy_cert("client.pem", "mine.pem"); /* one after the other */
+	assert_talks(f);
+	assert_told_once(f, "what was there before is used");
+	copy_cert("client.key", "mine.key");
+	stream_is_good(&f->stream);
+	stream_restart(&f->stream);
+	assert_talks(f);
+	assert_int_equal(test_host_lines(&f->host), 2); /* it is over */
+}
+
 static void server_that_dies_is_connected_to_anew(void **state)
 {
 	struct fixture *f = *state;
@@ -534,6 +560,7 @@ int main(void)
 		test(certificate_that_is_asked_for_and_missing_is_told_once),
 		test(server_without_tls_is_told_once),
 		test(handshake_that_nobody_answers_ends),
+		test(files_that_have_changed_are_read_again),
 		test(server_that_dies_is_connected_to_anew),
 		test(more_than_fits_goes_through),
 		test(files_of_no_use_are_refused_with_the_reason),
