@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Between the parts of a stream. */
+#ifndef NETOBS_SINKS_NET_STREAM_PARTS_H
+#define NETOBS_SINKS_NET_STREAM_PARTS_H
+
+#include "stream.h"
+
+/* Be called when the socket has @events; 0: not any more. */
+void stream_watch(struct stream *stream, uint32_t events);
+
+/* One step further on the way to a connection; false: there is none, now. */
+bool stream_step(struct stream *stream);
+
+void stream_enter(struct stream *stream, enum stream_phase phase, int64_t due_ms);
+
+/* No address is left to try: stream->reason is that of the last one. */
+void stream_give_up(struct stream *stream);
+
+/* What a phase has: its end. */
+void stream_let_go(struct stream *stream); /* of the socket, and TLS on it */
+void stream_stop_resolving(struct stream *stream);
+void stream_forget_addresses(struct stream *stream);
+
+#endif
