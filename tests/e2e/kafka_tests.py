@@ -290,7 +290,9 @@ class KafkaFailureTests:
             feed.wait_line("trying again")
         result = feed.finish()
         self.check_fed(result, self.topic())
-        self.assertEqual(1, len(feed.matching("trying again")), feed.lines)
+        # A slow broker may say afterwards that the topic is not there yet.
+        self.assertEqual(1, len(feed.matching("Connection refused")),
+                         feed.lines)
         self.assertEqual(1, len(feed.matching("takes records again")),
                          feed.lines)
 

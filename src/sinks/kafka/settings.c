@@ -129,7 +129,7 @@ static const struct property defaults[] = {
 	{ "batch.size", "1000000" },
 	{ "batch.num.messages", "10000" },
 	{ "compression.codec", "lz4" },
-	{ "topic.metadata.propagation.max.ms", "5000" },
+	{ "topic.metadata.propagation.max.ms", "10000" },
 	{ "socket.keepalive.enable", "true" },
 	{ "socket.connection.setup.timeout.ms", "5000" },
 	{ "reconnect.backoff.max.ms", "2000" },
