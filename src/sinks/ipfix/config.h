@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What the user wants: the target and options of an ipfix sink. */
+#ifndef NETOBS_SINKS_IPFIX_CONFIG_H
+#define NETOBS_SINKS_IPFIX_CONFIG_H
+
+#include "layout.h"
+#include "net/address.h"
+#include "net/tls.h"
+#include "spec.h"
+
+enum config_transport { CONFIG_UDP, CONFIG_TCP, CONFIG_TLS, CONFIG_FILE };
+
+enum config_sampling {
+	SAMPLING_BASIC = 1,
+	SAMPLING_PSAMP = 2,
+	SAMPLING_BOTH = SAMPLING_BASIC | SAMPLING_PSAMP,
+};
+
+struct config {
+	enum config_transport transport;
+	struct address address;
+	struct sockaddr_storage source;
+	struct tls_context tls;
+	char *path;
+	uint64_t rotate_bytes; /* 0: at any size */
+	uint64_t rotate_ms;    /* 0: at any age */
+	size_t mtu;	       /* 0: what suits the transport */
+	uint64_t pace;	       /* messages per second over UDP; 0: any number */
+	uint32_t domain;
+	uint64_t template_ms, options_ms; /* between repetitions */
+	enum config_sampling sampling;
+	struct layout_options layout;
+};
+
+/* All of it but spec_finish(). -EINVAL: something is wrong; -ENOMEM. */
+int config_read(struct config *config, struct spec *spec);
+
+void config_free(struct config *config);
+
+#endif

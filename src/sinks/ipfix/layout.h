@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * What records look like on the wire, RFC 7011 and 7012: a template per kind of
+ * record. Their IDs are made from what they say, since collectors keep templates by
+ * address, domain and ID, also beyond a restart with other options.
+ */
+#ifndef NETOBS_SINKS_IPFIX_LAYOUT_H
+#define NETOBS_SINKS_IPFIX_LAYOUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wstrict-prototypes"
+#include <fixbuf/public.h>
+#pragma GCC diagnostic pop
+
+enum layout_timestamps { TIMESTAMPS_MS, TIMESTAMPS_US, TIMESTAMPS_NS };
+
+struct layout_options {
+	enum layout_timestamps timestamps;
+	bool wide_tcp_flags; /* 2 octets */
+	bool is_extended;
+	uint32_t pen; /* private enterprise number of our elements */
+};
+
+enum layout_kind {
+	LAYOUT_FLOW4,
+	LAYOUT_FLOW4_ICMP,
+	LAYOUT_FLOW6,
+	LAYOUT_FLOW6_ICMP,
+	LAYOUT_NAT,	       /* RFC 8158 */
+	LAYOUT_SAMPLING,       /* samplingInterval, as NetFlow had it */
+	LAYOUT_SELECTOR,       /* the same by RFC 5477 */
+	LAYOUT_INTERFACE,      /* name of an ifindex */
+	LAYOUT_METERING,       /* RFC 7011, 4.1 */
+	LAYOUT_METERING_LOSS,  /* 4.2 */
+	LAYOUT_EXPORTING_LOSS, /* 4.3 */
+	LAYOUT_KINDS,
+};
+
+struct layout_template {
+	uint16_t id;
+	uint16_t internal_id; /* of the struct in record.h that it is made from */
+	uint16_t record_len;
+	uint16_t template_len; /* with its header */
+	bool has_scope;	       /* an options template */
+};
+
+struct layout {
+	fbInfoModel_t *model;
+	struct layout_template templates[LAYOUT_KINDS];
+	struct layout_options options;
+};
+
+/* Aborts when there is no memory, as GLib does. */
+void layout_open(struct layout *layout, const struct layout_options *options);
+
+void layout_close(struct layout *layout);
+
+/* Have a session know all templates, and send none. -EIO: libfixbuf lacks an element. */
+int layout_add_to(const struct layout *layout, fbSession_t *session);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Where messages go: a datagram each, a stream of them, or files. An output knows
+ * what has arrived, acknowledges that, and says when all that has not is to be sent
+ * again, in another session. Nothing here waits.
+ */
+#ifndef NETOBS_SINKS_IPFIX_OUTPUT_H
+#define NETOBS_SINKS_IPFIX_OUTPUT_H
+
+#include "config.h"
+#include "encoder.h"
+#include "module.h"
+
+struct output;
+
+enum output_state {
+	OUTPUT_AWAY, /* the sink is called again when that may have changed */
+	OUTPUT_READY,
+	OUTPUT_NEW, /* ready; templates come first, then all that was not acknowledged */
+};
+
+struct output_message {
+	struct encoder_message encoded;
+	struct mark end; /* behind the last of all records so far */
+};
+
+struct output_ops {
+	enum output_state (*prepare)(struct output *output);
+	/* 0: taken; -EAGAIN: not now; others: prepare() has more to say. */
+	int (*send)(struct output *output, const struct output_message *message);
+	/* When to be called, as wake_in() has it. */
+	int (*rest)(struct output *output);
+	void (*close)(struct output *output);
+};
+
+/* Since the start. */
+struct output_counts {
+	uint64_t messages, octets, records; /* that were sent */
+	uint64_t refused_messages; /* of them, the other side did not want */
+	uint64_t failed_messages;  /* could not be sent, and were tried again */
+	uint64_t sessions;	   /* or files */
+};
+
+struct output {
+	const struct output_ops *ops;
+	struct sink_host *host;
+	const struct config *config;
+	size_t size;	   /* of a message, in this session */
+	uint32_t sequence; /* that a new session begins with */
+	struct mark acked;
+	struct output_counts counts;
+};
+
+/* -errno: the file cannot be written to, which is logged; -ENOMEM. */
+int output_open_udp(const struct config *config, struct sink_host *host,
+		    struct output **ret_output);
+int output_open_stream(const struct config *config, struct sink_host *host,
+		       struct output **ret_output);
+int output_open_file(const struct config *config, struct sink_host *host,
+		     struct output **ret_output);
+
+/* All before @end has arrived. */
+static inline void output_ack(struct output *output, struct mark end)
+{
+	if (!mark_is_before(output->acked, end))
+		return;
+	output->acked = end;
+	output->host->ops->ack(output->host, end);
+}
+
+static inline void output_count(struct output *output,
+				const struct output_message *message)
+{
+	output->counts.messages++;
+	output->counts.octets += message->encoded.len;
+	output->counts.records += message->encoded.records;
+}
+
+#endif

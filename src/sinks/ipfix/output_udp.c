@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * A datagram per message. Nobody says what has arrived, but where the collector is
+ * away, its host says so, or a router: then all from the message that was refused is
+ * kept, and templates are sent each second until they are not refused.
+ */
+#include "held.h"
+#include "net/deadline.h"
+#include "net/faults.h"
+#include "net/resolve.h"
+#include "output.h"
+#include "udp_socket.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+enum {
+	HOLD_MS = 300, /* for so long, a message may be refused */
+	RETRY_MS = 1000,
+	BUSY_MS = 10,
+	LOOK_UP_AGAIN = 30, /* after so many refusals: it may have moved */
+	SIZE_V4 = 1400,
+	SIZE_V6 = 1380,
+};
+
+/*
+ * So many milliseconds' worth may be sent at once. A collector's socket has room for
+ * some ninety messages unless its administrator knows better, and what it has no room
+ * for is lost without a word.
+ */
+enum { BURST_MS = 2, BURST_LEAST = 8 };
+
+enum phase {
+	UDP_WAITING, /* until the next attempt */
+	UDP_RESOLVING,
+	UDP_OPEN,
+	UDP_REFUSED, /* it is open, but nobody listens */
+};
+
+struct udp {
+	struct output output;
+	enum phase phase;
+	int64_t due_ms; /* of waiting, and of having been refused */
+	struct resolve *resolve;
+	int fd;
+	uint32_t watched;
+	bool is_new;
+	bool is_full;  /* the kernel has no room for more */
+	bool is_early; /* it has, but the next message is to be sent later */
+	uint64_t allowance;    /* thousandths of messages */
+	int64_t allowed_ms;    /* when it was last added to */
+	bool has_looked;       /* for what came back, since it was called */
+	unsigned int refusals; /* since all was well */
+	struct held held;
+	struct faults faults;
+};
+
+static struct udp *of_output(struct output *output)
+{
+	return (struct udp *)output;
+}
+
+/* ---- Failures ------------------------------------------------------------------ */
+
+static void tell(struct udp *udp, const char *reason)
+{
+	if (faults_begin(&udp->faults, reason))
+		log_error(udp->output.host->log,
+			  "cannot send to %s: %s; trying again",
+			  udp->output.config->address.name, reason);
+}
+
+static void note_good(struct udp *udp)
+{
+	udp->refusals = 0;
+	if (faults_end(&udp->faults))
+		log_info(udp->output.host->log, "can send to %s again",
+			 udp->output.config->address.name);
+}
+
+static void watch(struct udp *udp, uint32_t events)
+{
+	if (udp->fd < 0 || events == udp->watched)
+		return;
+	udp->output.host->ops->watch(udp->output.host, udp->fd, events);
+	udp->watched = events;
+}
+
+static void close_socket(struct udp *udp)
+{
+	watch(udp, 0);
+	close_fd(&udp->fd);
+	udp->held.n = 0;
+}
+
+static void wait_to_retry(struct udp *udp, const char *reason)
+{
+	tell(udp, reason);
+	close_socket(udp);
+	udp->phase = UDP_WAITING;
+	udp->due_ms = now_ms() + RETRY_MS;
+}
+
+/* A smaller message may pass. False: it is no smaller than it was. */
+static bool shrink(struct udp *udp)
+{
+	size_t room = udp_socket_room(udp->fd);
+
+	if (room >= udp->output.size || room < ENCODER_SIZE_MIN)
+		return false;
+	udp->output.size = room;
+	return true;
+}
+
+/* From message @i of those that are held on, all is sent again later. */
+static void go_back(struct udp *udp, unsigned int i, int err)
+{
+	struct output *output = &udp->output;
+	bool is_too_large = err == -EMSGSIZE && shrink(udp);
+
+	if (i)
+		output_ack(output, held_get(&udp->held, i - 1)->end);
+	output->sequence = held_get(&udp->held, i)->sequence;
+	udp->held.n = 0;
+	udp->phase = UDP_REFUSED;
+	udp->due_ms = now_ms() + (is_too_large ? 0 : RETRY_MS);
+	if (!is_too_large)
+		tell(udp, strerror(-err));
+	if (++udp->refusals < LOOK_UP_AGAIN ||
+	    address_is_numeric(output->config->address.host, NULL))
+		return;
+	close_socket(udp);
+	udp->refusals = 0;
+	udp->phase = UDP_WAITING;
+}
+
+/* The first that was refused; where ICMP does not say, the last that was sent. */
+static unsigned int find_refused(struct udp *udp, const struct udp_error *error)
+{
+	for (unsigned int i = 0; error->has_sequence && i < udp->held.n; i++)
+		if (held_get(&udp->held, i)->sequence == error->sequence)
+			return i;
+	return udp->held.n - 1;
+}
+
+/* What came back. True: something was refused. */
+static bool take_errors(struct udp *udp)
+{
+	unsigned int first = udp->held.n;
+	struct udp_error error;
+	int err = 0;
+
+	udp->has_looked = true;
+	while (udp_socket_error(udp->fd, &error)) {
+		udp->output.counts.refused_messages++;
+		if (!udp->held.n) /* it came too late */
+			continue;
+		first = (unsigned int)min_u64(first, find_refused(udp, &error));
+		err = error.err;
+	}
+	if (first == udp->held.n)
+		return false;
+	go_back(udp, first, err);
+	return true;
+}
+
+/* ---- Opening ------------------------------------------------------------------- */
+
+static void choose_size(struct udp *udp, int family)
+{
+	size_t wanted = udp->output.config->mtu ?:
+				(family == AF_INET6 ? SIZE_V6 : SIZE_V4);
+
+	udp->output.size = wanted;
+	shrink(udp);
+}
+
+static void start(struct udp *udp)
+{
+	const struct address *address = &udp->output.config->address;
+	int err = resolve_start(address->host, address->port, SOCK_DGRAM,
+				&udp->resolve);
+
+	if (err) {
+		wait_to_retry(udp, strerror(-err));
+		return;
+	}
+	udp->output.host->ops->watch(udp->output.host, resolve_fd(udp->resolve),
+				     EPOLLIN);
+	udp->phase = UDP_RESOLVING;
+}
+
+static void stop_resolving(struct udp *udp)
+{
+	if (udp->resolve)
+		udp->output.host->ops->watch(udp->output.host,
+					     resolve_fd(udp->resolve), 0);
+	resolve_close(TAKE_PTR(udp->resolve));
+}
+
+/* To the first of the addresses that there is a way to. */
+static void open_socket(struct udp *udp, const struct addrinfo *list)
+{
+	int err = -ENOENT;
+
+	for (; list && udp->fd < 0; list = list->ai_next) {
+		err = udp_socket_open(list, &udp->output.config->source);
+		if (err < 0)
+			continue;
+		udp->fd = err;
+		choose_size(udp, list->ai_family);
+	}
+	if (udp->fd < 0) {
+		wait_to_retry(udp, strerror(-err));
+		return;
+	}
+	watch(udp, EPOLLERR);
+	udp->phase = UDP_OPEN;
+	udp->is_new = true;
+	udp->is_full = false;
+	udp->output.sequence = 0;
+	udp->output.counts.sessions++;
+}
+
+static void finish_resolving(struct udp *udp)
+{
+	struct addrinfo *list = NULL;
+	int err = resolve_take(udp->resolve, &list);
+
+	if (err == -EAGAIN)
+		return;
+	if (err)
+		wait_to_retry(udp, resolve_error(udp->resolve));
+	else
+		open_socket(udp, list);
+	stop_resolving(udp);
+	if (list)
+		freeaddrinfo(list);
+}
+
+/* ---- Use ----------------------------------------------------------------------- */
+
+/* What nobody refused in time has arrived, or nobody will ever know. */
+static void let_arrive(struct udp *udp)
+{
+	uint64_t now = (uint64_t)now_ms();
+	struct mark end = { 0 };
+	bool is_good = false;
+
+	while (udp->held.n && held_get(&udp->held, 0)->at + HOLD_MS <= now) {
+		end = held_get(&udp->held, 0)->end;
+		held_drop_first(&udp->held);
+		is_good = true;
+	}
+	if (!is_good)
+		return;
+	output_ack(&udp->output, end);
+	note_good(udp);
+}
+
+static enum output_state proceed(struct udp *udp)
+{
+	if (!udp->has_looked && take_errors(udp))
+		return OUTPUT_AWAY;
+	let_arrive(udp);
+	if (!udp->is_new)
+		return OUTPUT_READY;
+	udp->is_new = false;
+	return OUTPUT_NEW;
+}
+
+static enum output_state udp_prepare(struct output *output)
+{
+	struct udp *udp = of_output(output);
+
+	if (udp->phase == UDP_WAITING && now_ms() >= udp->due_ms)
+		start(udp);
+	if (udp->phase == UDP_RESOLVING)
+		finish_resolving(udp);
+	if (udp->phase == UDP_REFUSED) {
+		take_errors(udp); /* about what is sent again anyway */
+		if (now_ms() < udp->due_ms)
+			return OUTPUT_AWAY;
+		udp->phase = UDP_OPEN;
+		udp->is_new = true;
+	}
+	return udp->phase == UDP_OPEN ? proceed(udp) : OUTPUT_AWAY;
+}
+
+static void hold(struct udp *udp, const struct held_message *message)
+{
+	if (udp->held.n == HELD_MAX) {
+		output_ack(&udp->output, held_get(&udp->held, 0)->end);
+		held_drop_first(&udp->held);
+	}
+	held_add(&udp->held, *message);
+}
+
+/* A message was not sent: for its own sake, or because one before it was refused. */
+static int explain(struct udp *udp, const struct held_message *message, int err)
+{
+	if (err == -EAGAIN || err == -ENOBUFS) {
+		udp->is_full = true;
+		return -EAGAIN;
+	}
+	hold(udp, message);
+	if (take_errors(udp))
+		return err;
+	udp->output.counts.failed_messages++;
+	go_back(udp, udp->held.n - 1, err);
+	return err;
+}
+
+/* False: so many messages were sent lately that the next has to wait. */
+static bool take_allowance(struct udp *udp)
+{
+	uint64_t pace = udp->output.config->pace;
+	uint64_t most = max_u64(BURST_MS * pace, BURST_LEAST * 1000);
+	int64_t now = now_ms();
+
+	if (!pace)
+		return true;
+	udp->allowance += (uint64_t)(now - udp->allowed_ms) * pace;
+	udp->allowance = min_u64(udp->allowance, most);
+	udp->allowed_ms = now;
+	if (udp->allowance < 1000)
+		return false;
+	udp->allowance -= 1000;
+	return true;
+}
+
+static int udp_send(struct output *output, const struct output_message *message)
+{
+	const struct encoder_message *encoded = &message->encoded;
+	struct udp *udp = of_output(output);
+	struct held_message held = { .at = (uint64_t)now_ms(),
+				     .sequence = encoded->sequence,
+				     .records = encoded->records,
+				     .end = message->end };
+	ssize_t n;
+
+	udp->is_early = !take_allowance(udp);
+	if (udp->is_early)
+		return -EAGAIN;
+	do {
+		n = send(udp->fd, encoded->bytes, encoded->len,
+			 MSG_DONTWAIT | MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return explain(udp, &held, -errno);
+	udp->is_full = false;
+	output_count(output, message);
+	hold(udp, &held);
+	return 0;
+}
+
+static int udp_rest(struct output *output)
+{
+	struct udp *udp = of_output(output);
+
+	udp->has_looked = false;
+	watch(udp, udp->is_full ? EPOLLOUT : EPOLLERR);
+	if (udp->phase == UDP_WAITING || udp->phase == UDP_REFUSED)
+		return left_ms(udp->due_ms);
+	if (udp->is_early || udp->is_full)
+		return udp->is_early ? 1 : BUSY_MS;
+	if (!udp->held.n)
+		return -1;
+	return left_ms((int64_t)held_get(&udp->held, 0)->at + HOLD_MS);
+}
+
+static void udp_close(struct output *output)
+{
+	struct udp *udp = of_output(output);
+
+	close_socket(udp);
+	stop_resolving(udp);
+	free(udp);
+}
+
+static const struct output_ops udp_ops = {
+	.prepare = udp_prepare,
+	.send = udp_send,
+	.rest = udp_rest,
+	.close = udp_close,
+};
+
+int output_open_udp(const struct config *config, struct sink_host *host,
+		    struct output **ret_output)
+{
+	struct udp *udp = calloc(1, sizeof(*udp));
+
+	if (!udp)
+		return -ENOMEM;
+	udp->output =
+		(struct output){ .ops = &udp_ops, .host = host, .config = config };
+	udp->fd = -1;
+	udp->due_ms = now_ms();
+	*ret_output = &udp->output;
+	return 0;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What libfixbuf makes records from, in this machine's byte order: see layout.c. */
+#ifndef NETOBS_SINKS_IPFIX_RECORD_H
+#define NETOBS_SINKS_IPFIX_RECORD_H
+
+#include "layout.h"
+
+#include <netobs/flow.h>
+
+enum { RECORD_NAME_SIZE = 16 };
+
+/* All that one of the templates of flows has. */
+struct record_flow {
+	uint64_t start, end; /* as the layout's timestamps */
+	uint64_t octets;
+	uint64_t packets;
+	uint64_t flow_id;
+	uint64_t l2_octets;
+	uint64_t segment_id;
+	uint64_t netns_inode;
+	uint32_t source4, destination4;
+	uint32_t ingress_interface, egress_interface;
+	uint32_t tunnel_id;
+	uint16_t source_port, destination_port;
+	uint16_t tcp_flags;
+	uint16_t icmp_type_code;
+	uint16_t ethertype;
+	uint16_t vlan, post_vlan;
+	uint16_t dot1q_vlan, dot1q_customer_vlan;
+	uint16_t outer_source_port, outer_destination_port;
+	uint8_t source6[16], destination6[16];
+	uint8_t outer_source[16], outer_destination[16];
+	uint8_t source_mac[6], destination_mac[6];
+	uint8_t protocol;
+	uint8_t tos;
+	uint8_t ip_version;
+	uint8_t direction;
+	uint8_t end_reason;
+	uint8_t ttl_min, ttl_max;
+	uint8_t ecn_seen;
+	uint8_t tunnel;
+} __attribute__((packed));
+
+struct record_nat {
+	uint64_t time_ms;
+	uint8_t event; /* RFC 8158, 4.1 */
+	uint32_t source, destination;
+	uint32_t post_source, post_destination;
+	uint16_t source_port, destination_port;
+	uint16_t post_source_port, post_destination_port;
+	uint8_t protocol;
+} __attribute__((packed));
+
+struct record_sampling {
+	uint32_t domain;
+	uint32_t interval;
+} __attribute__((packed));
+
+struct record_selector {
+	uint64_t selector;
+	uint32_t interval, space;
+	uint16_t algorithm; /* RFC 5477, 8.2.1 */
+} __attribute__((packed));
+
+struct record_interface {
+	uint32_t ifindex;
+	char name[RECORD_NAME_SIZE];
+} __attribute__((packed));
+
+struct record_metering {
+	uint32_t domain;
+	uint64_t messages, flows_exported, octets;
+	uint64_t flows_observed;
+} __attribute__((packed));
+
+struct record_metering_loss {
+	uint32_t domain;
+	uint64_t packets, octets;
+	uint64_t start_ms, end_ms;
+} __attribute__((packed));
+
+struct record_exporting_loss {
+	uint32_t process;
+	uint64_t flows, packets, octets;
+	uint64_t start_ms, end_ms;
+} __attribute__((packed));
+
+/* Where a flow came in, and where it went out: NULL: nobody knows. */
+const struct netobs_point *record_ingress(const struct netobs_flow *flow);
+const struct netobs_point *record_egress(const struct netobs_flow *flow);
+
+/* The kind of template that it fits. */
+enum layout_kind record_from_flow(struct record_flow *record,
+				  const struct netobs_flow *flow,
+				  enum layout_timestamps timestamps);
+
+/* Nanoseconds since 1970 as RFC 7011, 6.1.7 to 6.1.10 wants them. */
+uint64_t record_time(int64_t ns, enum layout_timestamps timestamps);
+
+#endif

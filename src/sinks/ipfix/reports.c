@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "reports.h"
+
+#include "util.h"
+
+#include <errno.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SYSTEMATIC_COUNT_BASED = 1 }; /* selectorAlgorithm: RFC 5477, 8.2.1 */
+
+static uint64_t wall_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)(now.tv_sec * 1000LL + now.tv_nsec / NSEC_PER_MSEC);
+}
+
+void reports_open(struct reports *reports, const struct config *config,
+		  struct sink_host *host)
+{
+	*reports = (struct reports){ .config = config, .host = host };
+	reports->start_ms = wall_ms();
+	reports->next = (unsigned int)REPORTS_NONE;
+}
+
+void reports_begin(struct reports *reports)
+{
+	reports->next = 0;
+}
+
+/* ---- One of each --------------------------------------------------------------- */
+
+struct round {
+	struct reports *reports;
+	struct encoder *encoder;
+	const struct output_counts *counts;
+};
+
+/* As encoder_add(); 1 also where there is nothing to be told. */
+typedef int add_fn(const struct round *round);
+
+static int add_sampling(const struct round *round)
+{
+	struct record_sampling record = {
+		.domain = round->reports->config->domain,
+		.interval = round->reports->host->sampling,
+	};
+
+	if (!(round->reports->config->sampling & SAMPLING_BASIC))
+		return 1;
+	return encoder_add(round->encoder, LAYOUT_SAMPLING, &record,
+			   sizeof(record));
+}
+
+static int add_selector(const struct round *round)
+{
+	struct record_selector record = {
+		.selector = 1,
+		.interval = 1,
+		.space = round->reports->host->sampling - 1,
+		.algorithm = SYSTEMATIC_COUNT_BASED,
+	};
+
+	if (!(round->reports->config->sampling & SAMPLING_PSAMP))
+		return 1;
+	return encoder_add(round->encoder, LAYOUT_SELECTOR, &record,
+			   sizeof(record));
+}
+
+static int add_metering(const struct round *round)
+{
+	struct netobs_stats stats;
+	struct record_metering record = {
+		.domain = round->reports->config->domain,
+		.messages = round->counts->messages,
+		.flows_exported = round->counts->records,
+		.octets = round->counts->octets,
+	};
+
+	if (!round->reports->host->ops->get_stats(round->reports->host, &stats))
+		return 1;
+	record.flows_observed = stats.flows;
+	return encoder_add(round->encoder, LAYOUT_METERING, &record,
+			   sizeof(record));
+}
+
+/* Packets of IP that were seen, and are in no flow. */
+static struct netobs_count sum_ignored(const struct netobs_stats *stats)
+{
+	static const enum netobs_unparsed_reason broken[] = {
+		NETOBS_UNPARSED_SHORT,
+		NETOBS_UNPARSED_BAD_HEADER,
+		NETOBS_UNPARSED_TOO_DEEP,
+	};
+	struct netobs_count sum = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(broken); i++) {
+		sum.packets += stats->unparsed[broken[i]].packets;
+		sum.bytes += stats->unparsed[broken[i]].bytes;
+	}
+	for (int i = 0; i < NETOBS_LOST_REASONS; i++) {
+		sum.packets += stats->lost[i].packets;
+		sum.bytes += stats->lost[i].bytes;
+	}
+	return sum;
+}
+
+static int add_metering_loss(const struct round *round)
+{
+	struct record_metering_loss record = {
+		.domain = round->reports->config->domain,
+		.start_ms = round->reports->start_ms,
+		.end_ms = wall_ms(),
+	};
+	struct netobs_stats stats;
+	struct netobs_count ignored;
+
+	if (!round->reports->host->ops->get_stats(round->reports->host, &stats))
+		return 1;
+	ignored = sum_ignored(&stats);
+	record.packets = ignored.packets;
+	record.octets = ignored.bytes;
+	return encoder_add(round->encoder, LAYOUT_METERING_LOSS, &record,
+			   sizeof(record));
+}
+
+static int add_exporting_loss(const struct round *round)
+{
+	struct record_exporting_loss record = {
+		.process = (uint32_t)getpid(),
+		.flows = round->reports->not_sent.seq,
+		.packets = round->reports->not_sent.packets,
+		.octets = round->reports->not_sent.bytes,
+		.start_ms = round->reports->start_ms,
+		.end_ms = wall_ms(),
+	};
+
+	return encoder_add(round->encoder, LAYOUT_EXPORTING_LOSS, &record,
+			   sizeof(record));
+}
+
+static int add_name(struct encoder *encoder, const struct name *name)
+{
+	struct record_interface record = names_record(name);
+
+	return encoder_add(encoder, LAYOUT_INTERFACE, &record, sizeof(record));
+}
+
+/* ---- All ----------------------------------------------------------------------- */
+
+static add_fn *const reports_of_round[] = {
+	add_sampling,	   add_selector,       add_metering,
+	add_metering_loss, add_exporting_loss,
+};
+
+int reports_add(struct reports *reports, struct encoder *encoder,
+		const struct output_counts *counts)
+{
+	const struct round round = { reports, encoder, counts };
+	const unsigned int fixed = ARRAY_SIZE(reports_of_round);
+	int added = 1;
+
+	if (reports->next == (unsigned int)REPORTS_NONE)
+		return 1;
+	for (; reports->next < fixed + NAMES_SLOTS; reports->next++) {
+		if (reports->next < fixed) {
+			added = reports_of_round[reports->next](&round);
+		} else {
+			const struct name *name =
+				&reports->names.slots[reports->next - fixed];
+
+			added = name->ifindex ? add_name(encoder, name) : 1;
+		}
+		if (!added)
+			return 0;
+		if (added < 0)
+			break;
+	}
+	reports->next = (unsigned int)REPORTS_NONE;
+	return added;
+}
+
+/* It is noted when it is in a message, so that it comes again if it found no room. */
+static int add_name_of(struct reports *reports, struct encoder *encoder,
+		       const struct netobs_point *point)
+{
+	struct name name = { 0 };
+
+	if (!point || !names_is_new(&reports->names, point, &name))
+		return 1;
+	switch (add_name(encoder, &name)) {
+	case 0:
+		return 0;
+	case 1:
+		names_note(&reports->names, &name);
+		return 1;
+	default:
+		return -EIO;
+	}
+}
+
+int reports_add_names(struct reports *reports, struct encoder *encoder,
+		      const struct netobs_flow *flow)
+{
+	int added = add_name_of(reports, encoder, record_ingress(flow));
+
+	return added == 1 ? add_name_of(reports, encoder, record_egress(flow)) :
+			    added;
+}

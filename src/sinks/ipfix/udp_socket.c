@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "udp_socket.h"
+
+#include "util.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <linux/errqueue.h>
+#include <netinet/in.h>
+#include <string.h>
+
+enum {
+	UDP_HEADER = 8,
+	IPV4_HEADER = 20,
+	IPV6_HEADER = 40,
+	IPFIX_VERSION = 10,
+	SEND_BUFFER = 1 << 20, /* a burst of some hundred messages */
+};
+
+static void set_options(int fd, int family)
+{
+	int yes = 1, buffer = SEND_BUFFER, no_fragments = IP_PMTUDISC_DO;
+	bool is_v6 = family == AF_INET6;
+	int level = is_v6 ? IPPROTO_IPV6 : IPPROTO_IP;
+
+	setsockopt(fd, level, is_v6 ? IPV6_RECVERR : IP_RECVERR, &yes,
+		   sizeof(yes));
+	setsockopt(fd, level, is_v6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER,
+		   &no_fragments, sizeof(no_fragments));
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
+}
+
+static socklen_t length_of(const struct sockaddr_storage *address)
+{
+	return address->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
+						sizeof(struct sockaddr_in);
+}
+
+int udp_socket_open(const struct addrinfo *address,
+		    const struct sockaddr_storage *source)
+{
+	cleanup_fd int fd = socket(address->ai_family,
+				   SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (source->ss_family != AF_UNSPEC) {
+		if (source->ss_family != address->ai_family)
+			return -EAFNOSUPPORT;
+		if (bind(fd, (const struct sockaddr *)source, length_of(source)))
+			return -errno;
+	}
+	set_options(fd, address->ai_family);
+	if (connect(fd, address->ai_addr, address->ai_addrlen))
+		return -errno;
+	return TAKE_FD(fd);
+}
+
+size_t udp_socket_room(int fd)
+{
+	int family = AF_INET, mtu = 0, headers;
+	socklen_t len = sizeof(family);
+
+	getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &len);
+	len = sizeof(mtu);
+	if (family == AF_INET6)
+		getsockopt(fd, IPPROTO_IPV6, IPV6_MTU, &mtu, &len);
+	else
+		getsockopt(fd, IPPROTO_IP, IP_MTU, &mtu, &len);
+	headers = UDP_HEADER + (family == AF_INET6 ? IPV6_HEADER : IPV4_HEADER);
+	return mtu > headers ? (size_t)(mtu - headers) : SIZE_MAX;
+}
+
+static const struct sock_extended_err *find_error(struct msghdr *header)
+{
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(header);
+
+	for (; cmsg; cmsg = CMSG_NXTHDR(header, cmsg))
+		if ((cmsg->cmsg_level == IPPROTO_IP &&
+		     cmsg->cmsg_type == IP_RECVERR) ||
+		    (cmsg->cmsg_level == IPPROTO_IPV6 &&
+		     cmsg->cmsg_type == IPV6_RECVERR))
+			return (const struct sock_extended_err *)CMSG_DATA(cmsg);
+	return NULL;
+}
+
+/* ICMP brings back the beginning of what was sent: RFC 1122, 3.2.2 and RFC 4443. */
+static void read_quote(const uint8_t *bytes, size_t len, struct udp_error *error)
+{
+	uint32_t sequence;
+
+	if (len < 16 || bytes[0] || bytes[1] != IPFIX_VERSION)
+		return;
+	memcpy(&sequence, bytes + 8, sizeof(sequence));
+	error->sequence = be32toh(sequence);
+	error->has_sequence = true;
+}
+
+/* An error that is not in the queue, or was there and is pending as well. */
+static bool take_pending(int fd, struct udp_error *ret_error)
+{
+	int err = 0;
+	socklen_t len = sizeof(err);
+
+	getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len);
+	*ret_error = (struct udp_error){ .err = -err };
+	return err;
+}
+
+bool udp_socket_error(int fd, struct udp_error *ret_error)
+{
+	char control[512] __attribute__((aligned(8)));
+	uint8_t quote[64];
+	struct iovec part = { quote, sizeof(quote) };
+	struct msghdr header = { .msg_iov = &part,
+				 .msg_iovlen = 1,
+				 .msg_control = control,
+				 .msg_controllen = sizeof(control) };
+	const struct sock_extended_err *error;
+	struct udp_error pending;
+	ssize_t len = recvmsg(fd, &header, MSG_ERRQUEUE | MSG_DONTWAIT);
+
+	if (len < 0)
+		return take_pending(fd, ret_error);
+	take_pending(fd, &pending); /* it is the one from the queue */
+	error = find_error(&header);
+	*ret_error = (struct udp_error){
+		.err = error ? -(int)error->ee_errno : -EIO,
+	};
+	read_quote(quote, (size_t)len, ret_error);
+	return true;
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* What is said again: templates by time and number of messages, names when they change. */
+#include "ipfix/names.h"
+#include "ipfix/refresh.h"
+
+#include "lib_test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void templates_come_soon_again_and_then_rarely(void **state)
+{
+	struct refresh refresh = { .interval_ms = 60000, .repeats = true };
+	int64_t now = 5000;
+
+	(void)state;
+	refresh_start(&refresh, now);
+	assert_true(refresh_is_due(&refresh, now));
+	refresh_done(&refresh, now);
+	assert_false(refresh_is_due(&refresh, now + 999));
+	assert_true(refresh_is_due(&refresh, now + 1000));
+	refresh_done(&refresh, now + 1000);
+	assert_false(refresh_is_due(&refresh, now + 4999));
+	assert_true(refresh_is_due(&refresh, now + 5000));
+	for (int i = 0; i < 100; i++) {
+		now += 100000;
+		refresh_done(&refresh, now);
+		assert_false(refresh_is_due(&refresh, now + 53999));
+		assert_true(refresh_is_due(&refresh, now + 60000));
+	}
+}
+
+static void many_messages_bring_templates_sooner(void **state)
+{
+	struct refresh refresh = { .interval_ms = 60000, .repeats = true };
+
+	(void)state;
+	refresh_start(&refresh, 0);
+	refresh_done(&refresh, 0);
+	refresh.messages = 4095;
+	assert_false(refresh_is_due(&refresh, 0));
+	refresh.messages++;
+	assert_true(refresh_is_due(&refresh, 0));
+	refresh_done(&refresh, 0);
+	assert_false(refresh_is_due(&refresh, 0));
+}
+
+static void reliable_transports_have_them_once(void **state)
+{
+	struct refresh refresh = { .interval_ms = 1000 };
+
+	(void)state;
+	refresh_start(&refresh, 0);
+	assert_true(refresh_is_due(&refresh, 0));
+	refresh_done(&refresh, 0);
+	refresh.messages = 1000000;
+	assert_false(refresh_is_due(&refresh, 1000000));
+	refresh_start(&refresh, 1000000);
+	assert_true(refresh_is_due(&refresh, 1000000));
+}
+
+static struct names names;
+
+static bool tell(uint32_t ifindex, uint32_t netns, const char *text)
+{
+	const struct netobs_point point = { .ifindex = ifindex,
+					    .netns_inode = netns,
+					    .name = text };
+	struct name name;
+
+	if (!names_is_new(&names, &point, &name))
+		return false;
+	names_note(&names, &name);
+	return true;
+}
+
+static void names_are_told_once_and_when_they_change(void **state)
+{
+	(void)state;
+	names_clear(&names);
+	assert_true(tell(2, 1, "eth0"));
+	assert_false(tell(2, 1, "eth0"));
+	assert_true(tell(2, 7, "eth0"));
+	assert_true(tell(2, 1, "uplink"));
+	assert_false(tell(2, 1, "uplink"));
+	assert_false(tell(0, 1, "nowhere"));
+	assert_false(tell(3, 1, NULL));
+	assert_true(tell(3, 1, "a-name-of-sixteen-and-more"));
+	assert_false(tell(3, 1, "a-name-of-sixteen-and-more"));
+	names_clear(&names);
+	assert_true(tell(2, 1, "uplink"));
+}
+
+static void any_number_of_interfaces_finds_an_end(void **state)
+{
+	unsigned int told = 0;
+	char text[16];
+
+	(void)state;
+	names_clear(&names);
+	for (uint32_t i = 1; i <= 10000; i++) {
+		snprintf(text, sizeof(text), "veth%u", i);
+		told += tell(i, 1, text);
+		assert_true(names.n <= NAMES_SLOTS / 2);
+	}
+	assert_int_equal(told, 10000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(templates_come_soon_again_and_then_rarely),
+		cmocka_unit_test(many_messages_bring_templates_sooner),
+		cmocka_unit_test(reliable_transports_have_them_once),
+		cmocka_unit_test(names_are_told_once_and_when_they_change),
+		cmocka_unit_test(any_number_of_interfaces_finds_an_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
