@@ -132,7 +132,8 @@ function(netobs_fuzz_tests)
 	netobs_test_sources(sources fuzz/fuzz_*.c)
 	foreach(source ${sources})
 		netobs_test_stem(${source} stem)
-		if(stem STREQUAL "pbflow" AND NOT TARGET netobs_pbflow)
+		if((stem STREQUAL "pbflow" AND NOT TARGET netobs_pbflow) OR
+			(stem STREQUAL "ipfix" AND NOT TARGET netobs_sink_ipfix))
 			continue() # no kind of sink that is built has it
 		endif()
 		set(fuzzer ${PROJECT_BINARY_DIR}/fuzz/fuzz_${stem})
