@@ -1,0 +1,332 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""IPFIX: what collectors of others make of it is what JSON lines say."""
+
+import json
+import subprocess
+
+import capfile
+import collectors
+import frames
+import ipfix
+import lab
+import observer
+import traffic
+
+A, B = "02:00:00:00:00:01", "02:00:00:00:00:02"
+START = 1_700_000_000_123_456_789
+FLAGS = (frames.SYN, frames.SYN | frames.ACK, frames.ACK | frames.ECE,
+         frames.FIN | frames.ACK | frames.PSH, frames.RST | frames.CWR,
+         frames.URG | frames.ACK)
+
+
+def ether4(packet):
+    return frames.ether(B, A, frames.IPV4, packet)
+
+
+def ether6(packet):
+    return frames.ether(B, A, frames.IPV6, packet)
+
+
+def some_of_all():
+    """Frames with anything that a record can have."""
+    v4, v6 = ("198.51.100.1", "203.0.113.9"), ("2001:db8::1", "2001:db8:1::9")
+    for n in range(200):
+        yield ether4(frames.ipv4(f"198.51.100.{n}", v4[1], frames.UDP,
+                                 frames.udp(1000 + n, 53, bytes(n)), tos=n & ~3,
+                                 ttl=n + 1))
+    for n, flags in enumerate(FLAGS):
+        yield ether4(frames.ipv4(*v4, frames.TCP,
+                                 frames.tcp(4000 + n, 80, flags, b"x" * n)))
+        yield ether6(frames.ipv6(*v6, frames.TCP,
+                                 frames.tcp(4000 + n, 443, flags), hops=n + 1,
+                                 tclass=0xb8))
+    for kind, code in ((8, 0), (0, 0), (3, 3), (11, 0)):
+        yield ether4(frames.ipv4(*v4, frames.ICMP, frames.icmp(kind, code)))
+    for kind, code in ((128, 0), (129, 0), (1, 4)):
+        yield ether6(frames.ipv6(*v6, frames.ICMPV6, frames.icmp(kind, code)))
+    yield ether4(frames.ipv4(*v4, 50, b"esp payload"))
+    tagged = frames.ipv4(*v4, frames.UDP, frames.udp(7, 8, b"abc"))
+    yield frames.ether(B, A, frames.VLAN, frames.vlan(77, frames.IPV4, tagged))
+    yield frames.ether(B, A, frames.QINQ, frames.vlan(
+        100, frames.VLAN, frames.vlan(200, frames.IPV4, tagged)))
+    yield ether4(frames.ipv4(*v4, frames.UDP, frames.udp(
+        5555, 4789, b"\x08\0\0\0" + b"\0\x30\x39\0" + ether4(frames.ipv4(
+            "10.1.0.1", "10.1.0.2", frames.UDP, frames.udp(1, 2))))))
+
+
+def records_of(path):
+    with open(path, encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+class Collectors(lab.LabTest):
+    """Runs whose JSON lines are compared with what collectors got."""
+
+    def setUp(self):
+        super().setUp()
+        self.ns = self.lab.ns("c")
+        self.json = self.lab.path("json")
+        with self.ns:
+            self.receiver = ipfix.Receiver()
+            self.receiver6 = ipfix.Receiver(ipfix.socket.AF_INET6)
+        self.addCleanup(self.receiver.close)
+        self.addCleanup(self.receiver6.close)
+
+    def receivers(self, count):
+        with self.ns:
+            found = [ipfix.Receiver() for _ in range(count)]
+        for receiver in found:
+            self.addCleanup(receiver.close)
+        return found
+
+    def capture(self):
+        path = self.lab.path("traffic.pcap")
+        stamped = [(START + n * 1_000_003, frame)
+                   for n, frame in enumerate(some_of_all())]
+        with open(path, "wb") as file:
+            file.write(capfile.pcap(capfile.ETHERNET, stamped, nanoseconds=True))
+        return path
+
+    def replay(self, *outputs):
+        """The records, as JSON has them."""
+        arguments = [word for output in (f"json:{self.json}", *outputs)
+                     for word in ("-o", output)]
+        result = observer.flows(self.lab, "-r", self.capture(), "--stats",
+                                *arguments, ns=self.ns)
+        self.assertEqual(0, result.code, result.errors)
+        result.check_identity()
+        return records_of(self.json)
+
+    def to_receiver(self, options="", receiver=None):
+        port = (receiver or self.receiver).port
+        return f"ipfix:udp://127.0.0.1:{port}{options}"
+
+    def received_flows(self, expected, receiver=None):
+        receiver = receiver or self.receiver
+        lab.wait_for(lambda: sum(map(ipfix.is_flow, receiver.records())) >=
+                     expected, "the datagrams")
+        return [record for record in receiver.records()
+                if ipfix.is_flow(record)]
+
+
+class Replayed(Collectors):
+    def test_collectors_read_what_json_says(self):
+        nfcapd = collectors.NfCapd(self.lab, self.ns, 9995)
+        nfacctd = collectors.NfAcctd(self.lab, self.ns, 9996)
+        file = self.lab.path("flows.ipfix")
+        records = self.replay("ipfix:udp://127.0.0.1:9995",
+                              "ipfix:udp://127.0.0.1:9996", self.to_receiver(),
+                              f"ipfix:file:{file}")
+        self.assertGreater(len(records), 200)
+        packets = sum(record["Packets"] for record in records)
+        flows = self.received_flows(len(records))
+        for what, rows in (
+                ("datagrams", collectors.raw_rows(flows)),
+                ("tshark", collectors.tshark_rows(self.lab,
+                                                  self.receiver.datagrams)),
+                ("ipfixDump", collectors.ipfix_dump_rows(file)),
+                ("nfacctd", nfacctd.rows(packets)),
+                ("nfcapd", nfcapd.rows())):
+            collectors.compare(self, rows, records, what)
+        for line in ("option size error", "unknown template", "extra bytes"):
+            self.assertNotIn(line, nfcapd.messages())
+        self.assertRegex(nfcapd.messages(), "new sampler.*packet interval: 1,")
+
+    def test_extended_record_has_what_only_json_had(self):
+        records = self.replay(self.to_receiver("?record=extended&pen=4711"))
+        flows = self.received_flows(len(records))
+        by_key = {collectors.count([row], ("start", "src", "sport")).popitem():
+                  row for row in map(collectors.from_json, records)}
+        names = {"vxlan": 1}
+        for flow in flows:
+            fields = flow.fields
+            row = collectors.raw_row(fields)
+            want = by_key[collectors.count([row], ("start", "src", "sport"))
+                          .popitem()]
+            self.assertEqual(want["l2"], ipfix.number(fields[352]))
+            tunnel = names.get(want["tunnel"], 0)
+            self.assertEqual(tunnel, ipfix.number(fields[4711, 19]))
+            self.assertEqual(want["vni"], ipfix.number(fields[4711, 20]))
+            self.assertEqual(want["vni"] and 1 << 56 | want["vni"],
+                             ipfix.number(fields[351]))
+            outer = want["outer_vlan"] or want["vlan"]
+            self.assertEqual(outer, ipfix.number(fields[243]))
+        self.assertIn("vxlan", {row["tunnel"] for row in by_key.values()})
+        self.assertIn(100, {row["outer_vlan"] for row in by_key.values()})
+        rows = collectors.tshark_rows(self.lab, self.receiver.datagrams)
+        collectors.compare(self, rows, records, "tshark")
+
+    # Of finer times, nfcapd and nfacctd make 0, and ipfixDump 2.4 whole seconds; of
+    # two octets of TCP flags, nfacctd makes 0.
+    DIALECTS = {
+        "timestamps=us": ("raw", "tshark"),
+        "timestamps=ns&tcp_flags_octets=2": ("raw", "tshark"),
+        "tcp_flags_octets=2": ("raw", "tshark", "ipfixDump", "nfcapd"),
+        "record=extended&sampling_options=both":
+            ("raw", "tshark", "ipfixDump", "nfcapd", "nfacctd"),
+        "mtu=576&sampling_options=psamp": ("raw", "tshark", "nfcapd", "nfacctd"),
+    }
+
+    def test_any_dialect_is_right(self):
+        """The cells of the table of what collectors understand."""
+        receivers = self.receivers(len(self.DIALECTS))
+        outputs, readers = [], []
+        for number, (options, names) in enumerate(self.DIALECTS.items()):
+            ports = {"raw": receivers[number].port}
+            found = {"raw": receivers[number]}
+            for at, (name, kind) in enumerate((("nfcapd", collectors.NfCapd),
+                                               ("nfacctd", collectors.NfAcctd))):
+                if name in names:
+                    ports[name] = 9000 + 10 * number + at
+                    found[name] = kind(self.lab, self.ns, ports[name])
+            found["ipfixDump"] = self.lab.path(f"dialect-{number}.ipfix")
+            outputs += [f"ipfix:udp://127.0.0.1:{port}?{options}"
+                        for port in ports.values()]
+            outputs.append(f"ipfix:file:{found['ipfixDump']}?{options}")
+            readers.append(found)
+        records = self.replay(*outputs)
+        for (options, names), found in zip(self.DIALECTS.items(), readers):
+            for name in names:
+                collectors.compare(self, self.read(name, found, records), records,
+                                   f"{options}: {name}")
+
+    def read(self, name, found, records):
+        """The rows that one of those has."""
+        if name == "nfcapd":
+            return found[name].rows()
+        if name == "nfacctd":
+            return found[name].rows(sum(record["Packets"] for record in records))
+        if name == "ipfixDump":
+            return collectors.ipfix_dump_rows(found[name])
+        flows = self.received_flows(len(records), found["raw"])
+        if name == "raw":
+            return collectors.raw_rows(flows)
+        return collectors.tshark_rows(self.lab, found["raw"].datagrams)
+
+    def test_templates_come_first_and_nothing_is_too_large(self):
+        receivers = dict(zip((576, 1400, 9000), self.receivers(3)))
+        records = self.replay(*(
+            self.to_receiver(f"?mtu={mtu}&record=extended&domain=4242", receiver)
+            for mtu, receiver in receivers.items()))
+        for mtu, receiver in receivers.items():
+            self.received_flows(len(records), receiver)
+            sizes = [len(data) for data in receiver.datagrams]
+            self.assertLessEqual(max(sizes), mtu)
+            self.assertGreater(max(sizes), mtu - 220)
+            messages = receiver.messages()
+            has_data = [any(isinstance(one, ipfix.Record) for one in message.sets)
+                        for message in messages]
+            templates = {one.id for message in messages[:has_data.index(True)]
+                         for one in message.sets}
+            self.assertEqual(11, len(templates))
+            self.assertEqual({4242}, {message.domain for message in messages})
+
+    def test_ids_of_templates_say_what_is_in_them(self):
+        dialects = ("", "?timestamps=us", "?tcp_flags_octets=2",
+                    "?record=extended", "?record=extended&pen=4711", "?domain=1")
+        receivers = dict(zip(dialects, self.receivers(len(dialects))))
+        self.replay(*(self.to_receiver(options, receiver)
+                      for options, receiver in receivers.items()))
+        ids = {}
+        for options, receiver in receivers.items():
+            session = ipfix.Session()
+            session.read(receiver.datagrams[0])
+            ids[options] = min(session.templates)
+        self.assertEqual(ids[""], ids["?domain=1"])
+        self.assertEqual(5, len(set(ids.values())))
+
+    def test_ipv6_and_source_address(self):
+        self.ns.ip("addr", "add", "127.0.0.77/32", "dev", "lo")
+        records = self.replay(
+            f"ipfix:udp://[::1]:{self.receiver6.port}?source=::1",
+            self.to_receiver("?source=127.0.0.77"))
+        for receiver, source in ((self.receiver, "127.0.0.77"),
+                                 (self.receiver6, "::1")):
+            flows = self.received_flows(len(records), receiver)
+            collectors.compare(self, collectors.raw_rows(flows), records, source)
+            self.assertEqual({source}, receiver.peers)
+
+    def test_options_records(self):
+        self.replay(self.to_receiver("?sampling_options=both&domain=7"))
+        by_scope = {}
+        for record in self.receiver.records():
+            if record.template.scope:
+                fields = {element: ipfix.number(value)
+                          for element, value in record.fields.items()}
+                by_scope[tuple(fields)] = fields
+        self.assertEqual({149: 7, 34: 1}, by_scope[149, 34])
+        self.assertEqual({302: 1, 305: 1, 306: 0, 304: 1},
+                         by_scope[302, 305, 306, 304])
+        self.assertIn((149, 41, 42, 40, 163), by_scope)
+        loss = by_scope[149, 164, 165, 152, 153]
+        self.assertEqual((0, 0), (loss[164], loss[165]))
+        loss = by_scope[144, 166, 167, 168, 152, 153]
+        self.assertEqual((0, 0, 0), (loss[166], loss[167], loss[168]))
+
+    def test_wrong_specs_are_refused_with_the_reason(self):
+        for spec, words in (
+                ("udp://h?mtu=200", "option mtu: '200' is not from 576"),
+                ("udp://h?color=red", "unknown option 'color'"),
+                ("udp://h:port", "the port is not"), ("udp://h:", "the port"),
+                ("udp://:4739", "has no host"), ("tcp://", "has no host"),
+                ("sctp://h", "must begin with udp://, tcp://"),
+                ("udp://h?timestamps=s", "ms|us|ns"),
+                ("udp://h?source=here", "not an IP address"),
+                ("udp://h?ca=/x", "for TLS only"),
+                ("udp://h?pen=0", "option pen"),
+                ("udp://h?rotate.bytes=1M", "unknown option 'rotate.bytes'"),
+                ("file:/tmp/x?source=::1", "unknown option 'source'"),
+                ("tls://h?ca=/nosuchfile", "/nosuchfile")):
+            with self.subTest(spec):
+                done = subprocess.run(
+                    [observer.netobsctl(), "flows", "-o", f"ipfix:{spec}"],
+                    stderr=subprocess.PIPE, text=True, check=False)
+                self.assertEqual(2, done.returncode, done.stderr)
+                self.assertIn(words, done.stderr)
+
+
+class Live(Collectors):
+    """Real traffic, with interfaces."""
+
+    def test_interfaces_and_their_names(self):
+        a, b = self.ns, self.lab.ns("b", ipv6=True)
+        a.sysctl("ipv6/conf/default/disable_ipv6", 0)
+        self.lab.wire(a, "uplink0", ["192.0.2.1/24", "2001:db8::1/64"], b,
+                      "eth0", ["192.0.2.2/24", "2001:db8::2/64"])
+        nfcapd = collectors.NfCapd(self.lab, a, 9995)
+        nfacctd = collectors.NfAcctd(self.lab, a, 9996)
+        observed = observer.Observer(
+            self.lab, a, "-i", "uplink0", "-o", f"json:{self.json}", "-o",
+            self.to_receiver("?options_refresh=1s"), "-o",
+            "ipfix:udp://127.0.0.1:9995", "-o", "ipfix:udp://127.0.0.1:9996",
+            "--interval", "0.3")
+        observed.wait_attached((a, "uplink0"))
+        a.send_frames("uplink0", [frames.ether(B, A, frames.VLAN, frames.vlan(
+            77, frames.IPV4, frames.ipv4("192.0.2.1", "192.0.2.2", frames.UDP,
+                                         frames.udp(7, 8, b"abc"))))] * 3)
+        traffic.ping(a, "192.0.2.2", 5)
+        traffic.ping(a, "2001:db8::2", 5)
+        traffic.tcp(a, "192.0.2.1", b, "192.0.2.2", 200_000)
+        traffic.udp(a, "2001:db8::1", b, "2001:db8::2", [500] * 20)
+        lab.wait_for(lambda: sum(10 in record.fields and 82 in record.fields
+                                 for record in self.receiver.records()) > 1,
+                     "a repetition of the interface's name")
+        observed.stop().check_conservation()
+        records = records_of(self.json)
+        flows = self.received_flows(len(records))
+        collectors.compare(self, collectors.raw_rows(flows), records, "datagrams")
+        collectors.compare(self, nfcapd.rows(), records, "nfcapd")
+        packets = sum(record["Packets"] for record in records)
+        collectors.compare(self, nfacctd.rows(packets), records, "nfacctd")
+        self.assertIn((1, 77), {(row["direction"], row["vlan"]) for row in
+                                map(collectors.from_json, records)})
+        names = {ipfix.number(record.fields[10]): ipfix.text(record.fields[82])
+                 for record in self.receiver.records() if 82 in record.fields}
+        self.assertEqual({a.ifindex("uplink0"): "uplink0"}, names)
+        self.assertEqual({0, 1}, {collectors.raw_row(flow.fields)["direction"]
+                                  for flow in flows})
+
+
+if __name__ == "__main__":
+    lab.main()
