@@ -133,12 +133,13 @@ static bool try_next(struct stream *stream)
 
 static void refresh(struct stream *stream)
 {
-	struct tls_context *tls = stream->options.tls;
+	const struct tls_context *tls = stream->options.tls;
 
-	if (tls_context_refresh(tls) && faults_begin(&stream->faults, tls->error))
+	if (tls_context_refresh(tls) &&
+	    faults_begin(&stream->faults, tls->files->error))
 		log_error(stream->host->log,
 			  "%s: %s; what was there before is used",
-			  stream->options.address.name, tls->error);
+			  stream->options.address.name, tls->files->error);
 }
 
 static bool finish_reaching(struct stream *stream)

@@ -174,8 +174,8 @@ int tls_start(struct tls *tls, const struct tls_context *context, int fd)
 
 	*tls = (struct tls){ .fd = fd };
 	ERR_clear_error();
-	SSL_CTX_set_client_cert_cb(context->ctx, note_asked);
-	tls->ssl = SSL_new(context->ctx);
+	SSL_CTX_set_client_cert_cb(context->files->ctx, note_asked);
+	tls->ssl = SSL_new(context->files->ctx);
 	bio = tls->ssl ? tls_bio_new(context->method, tls) : NULL;
 	if (!bio || !set_name(tls->ssl, context)) {
 		BIO_free(bio);

@@ -14,16 +14,21 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* What was read from files, and is read again when they change. */
+struct tls_files {
+	SSL_CTX *ctx;
+	uint64_t stamp;	 /* of the files, when they were read */
+	char error[512]; /* what was wrong with them the last time */
+};
+
 /* What all connections of a sink share. */
 struct tls_context {
-	SSL_CTX *ctx;
 	BIO_METHOD *method;    /* how the socket is written to and read from */
 	char name[256];	       /* that the certificate must be for */
 	bool is_address;       /* so is the name */
-	char *ca, *cert, *key; /* files; NULL: none */
+	char *ca, *cert, *key; /* paths; NULL: none */
 	const char *alpn;
-	uint64_t stamp;	 /* of the files, when they were read */
-	char error[512]; /* what was wrong with them the last time */
+	struct tls_files *files;
 };
 
 /*
@@ -37,9 +42,9 @@ int tls_context_open(struct tls_context *context, struct spec *spec,
 /*
  * Before a connection is made: read the files again if they have changed, since
  * certificates are renewed while programs run. -EINVAL: what is read is of no use, as
- * context->error says; what was read before is used.
+ * context->files->error says; what was read before is used.
  */
-int tls_context_refresh(struct tls_context *context);
+int tls_context_refresh(const struct tls_context *context);
 
 /* There is no TLS: the options above are wrong. */
 void tls_refuse_options(struct spec *spec);

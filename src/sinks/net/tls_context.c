@@ -38,18 +38,19 @@ bool tls_has_options(struct spec *spec)
 /* ---- Files --------------------------------------------------------------------- */
 
 __attribute__((format(printf, 2, 3))) static bool
-refuse(struct tls_context *context, const char *format, ...)
+refuse(const struct tls_context *context, const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(context->error, sizeof(context->error), format, args);
+	vsnprintf(context->files->error, sizeof(context->files->error), format,
+		  args);
 	va_end(args);
 	ERR_clear_error();
 	return false;
 }
 
-static bool refuse_file(struct tls_context *context, const char *option,
+static bool refuse_file(const struct tls_context *context, const char *option,
 			const char *path, const char *what)
 {
 	const char *reason = ERR_reason_error_string(ERR_peek_error());
@@ -61,7 +62,7 @@ static bool refuse_file(struct tls_context *context, const char *option,
 }
 
 /* What OpenSSL says of a file that is not there is not for people. */
-static bool is_readable(struct tls_context *context, const char *option,
+static bool is_readable(const struct tls_context *context, const char *option,
 			const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -91,7 +92,7 @@ static int no_passphrase(char *to, int size, int is_writing, void *user)
 	return -1;
 }
 
-static bool load_ca(struct tls_context *context, SSL_CTX *ctx)
+static bool load_ca(const struct tls_context *context, SSL_CTX *ctx)
 {
 	const char *path = context->ca;
 
@@ -104,7 +105,7 @@ static bool load_ca(struct tls_context *context, SSL_CTX *ctx)
 		refuse_file(context, "ca", path, "there is no certificate in it"));
 }
 
-static bool load_key(struct tls_context *context, SSL_CTX *ctx)
+static bool load_key(const struct tls_context *context, SSL_CTX *ctx)
 {
 	const char *key = context->key;
 	bool was_asked = false;
@@ -130,7 +131,7 @@ static bool load_key(struct tls_context *context, SSL_CTX *ctx)
 	return refuse_file(context, "key", key, "there is no private key in it");
 }
 
-static bool load_own(struct tls_context *context, SSL_CTX *ctx)
+static bool load_own(const struct tls_context *context, SSL_CTX *ctx)
 {
 	if (!context->cert)
 		return true;
@@ -158,7 +159,7 @@ static bool set_alpn(SSL_CTX *ctx, const char *alpn)
 	return !SSL_CTX_set_alpn_protos(ctx, list, (unsigned int)len + 1);
 }
 
-static bool set_up(struct tls_context *context, SSL_CTX *ctx)
+static bool set_up(const struct tls_context *context, SSL_CTX *ctx)
 {
 	SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION);
@@ -171,7 +172,7 @@ static bool set_up(struct tls_context *context, SSL_CTX *ctx)
 }
 
 /* In the place of what is there, unless it fails. */
-static bool load(struct tls_context *context)
+static bool load(const struct tls_context *context)
 {
 	SSL_CTX *ctx;
 
@@ -183,8 +184,8 @@ static bool load(struct tls_context *context)
 		ERR_clear_error();
 		return false;
 	}
-	SSL_CTX_free(context->ctx);
-	context->ctx = ctx;
+	SSL_CTX_free(context->files->ctx);
+	context->files->ctx = ctx;
 	ERR_clear_error();
 	return true;
 }
@@ -208,13 +209,13 @@ static uint64_t stamp(const struct tls_context *context)
 	return sum;
 }
 
-int tls_context_refresh(struct tls_context *context)
+int tls_context_refresh(const struct tls_context *context)
 {
 	uint64_t now = stamp(context);
 
-	if (now == context->stamp)
+	if (now == context->files->stamp)
 		return 0;
-	context->stamp = now;
+	context->files->stamp = now;
 	return load(context) ? 0 : -EINVAL;
 }
 
@@ -251,23 +252,28 @@ static bool read_options(struct tls_context *context, struct spec *spec,
 int tls_context_open(struct tls_context *context, struct spec *spec,
 		     const char *host, const char *alpn)
 {
-	*context =
-		(struct tls_context){ .alpn = alpn, .method = tls_bio_method() };
-	if (!context->method)
+	*context = (struct tls_context){ .alpn = alpn };
+	context->method = tls_bio_method();
+	context->files = calloc(1, sizeof(*context->files));
+	if (!context->method || !context->files) {
+		tls_context_close(context);
 		return -ENOMEM;
+	}
 	if (read_options(context, spec, host)) {
-		context->stamp = stamp(context);
+		context->files->stamp = stamp(context);
 		if (load(context))
 			return 0;
 	}
-	spec_refuse(spec, "%s", context->error);
+	spec_refuse(spec, "%s", context->files->error);
 	tls_context_close(context);
 	return -EINVAL;
 }
 
 void tls_context_close(struct tls_context *context)
 {
-	SSL_CTX_free(context->ctx);
+	if (context->files)
+		SSL_CTX_free(context->files->ctx);
+	free(context->files);
 	BIO_meth_free(context->method);
 	free(context->ca);
 	free(context->cert);
