@@ -74,8 +74,3 @@ def expected(line):
 
 def decoded_names():
     return decoded(sys.modules["flow_pb2"].Record())
-
-
-def together(flags):
-    """SYN, FIN and RST with ACK, as flowlogs-pipeline wants to see them."""
-    return flags & 0x700

@@ -11,9 +11,9 @@ import subprocess
 import sys
 import time
 
+import flow_proto
 import lab
 import observer
-import flow_proto
 
 SERVER = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                       "grpc_server.py")

@@ -8,10 +8,10 @@ import socket
 import time
 
 import bpf
+import flow_proto
 import grpc_lab
 import lab
 import observer
-import flow_proto
 import traffic
 
 
