@@ -111,10 +111,15 @@ static int open_part(struct rotated *file, const char *path)
 			open(part,
 			     O_WRONLY | O_CREAT | O_EXCL | O_NOCTTY | O_CLOEXEC,
 			     0644);
-		if (file->fd >= 0)
-			return flock(file->fd, LOCK_EX | LOCK_NB) ? -errno : 0;
-		if (errno != EEXIST)
+		if (file->fd < 0 && errno != EEXIST)
 			return -errno;
+		if (file->fd < 0)
+			continue;
+		if (access(file->name, F_OK))
+			return flock(file->fd, LOCK_EX | LOCK_NB) ? -errno : 0;
+		/* It was given away between the one look and the other. */
+		unlink(part);
+		close_fd(&file->fd);
 	}
 	return -EEXIST;
 }
@@ -146,8 +151,8 @@ static void sync_directory(const char *path)
 
 void rotated_complete(int fd, const char *part, const char *name)
 {
-	fdatasync(fd);
-	if (!rename(part, name))
+	/* What is not on the disk stays .part: the next start tries again. */
+	if (!fdatasync(fd) && !rename(part, name))
 		sync_directory(part);
 	close(fd);
 }
