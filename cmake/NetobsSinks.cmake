@@ -11,19 +11,15 @@ target_link_libraries(netobs_sink_support PUBLIC Threads::Threads)
 set_target_properties(netobs_sink_support PROPERTIES POSITION_INDEPENDENT_CODE ON)
 netobs_target_flags(netobs_sink_support)
 
-# netobs_sink(KIND [SOURCES files, else those of src/sinks/KIND] [SHARED directories of
-# src/sinks] [LIBRARIES targets]). The objects are a target of their own, for tests to link.
+# netobs_sink(KIND [SOURCES files, else those of src/sinks/KIND] [LIBRARIES targets]).
+# The objects are a target of their own, for tests to link.
 function(netobs_sink kind)
-	cmake_parse_arguments(SINK "" "" "SOURCES;SHARED;LIBRARIES" ${ARGN})
+	cmake_parse_arguments(SINK "" "" "SOURCES;LIBRARIES" ${ARGN})
 	if(SINK_SOURCES)
 		set(sources ${SINK_SOURCES})
 	else()
 		file(GLOB sources CONFIGURE_DEPENDS src/sinks/${kind}/*.c)
 	endif()
-	foreach(directory ${SINK_SHARED})
-		file(GLOB shared CONFIGURE_DEPENDS src/sinks/${directory}/*.c)
-		list(APPEND sources ${shared})
-	endforeach()
 	set(objects netobs_sink_${kind}_objects)
 	add_library(${objects} OBJECT ${sources})
 	target_link_libraries(${objects} PUBLIC netobs_sink_support ${SINK_LIBRARIES})
