@@ -17,7 +17,7 @@ class Tls(grpc_lab.GrpcTest):
         self.certs.sign("expired", "IP:127.0.0.1", days=-1)
         self.ca = f"ca={self.certs.path('ca.pem')}"
         self.own = [f"cert={self.certs.path('client.pem')}",
-                    f"key={self.certs.path('client.key')}"]
+                    f"key_file={self.certs.path('client.key')}"]
 
     def collector(self, name="server", mutual=False):
         options = ["--cert", self.certs.path(f"{name}.pem"), "--key",

@@ -315,7 +315,7 @@ class Faults(lab.LabTest):
     def tls_spec(self, certificates, more=""):
         path = certificates.path
         return (f"ipfix:tls://127.0.0.1:{self.port}?ca={path('ca.pem')}&cert="
-                f"{path('client.pem')}&key={path('client.key')}{more}")
+                f"{path('client.pem')}&key_file={path('client.key')}{more}")
 
     def test_tls_with_certificates_on_both_sides(self):
         certificates = Certificates(self.lab)

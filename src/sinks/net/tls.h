@@ -32,7 +32,7 @@ struct tls_context {
 };
 
 /*
- * Options ca, cert, key and server_name. @host: the name unless server_name is
+ * Options ca, cert, key_file and server_name. @host: the name unless server_name is
  * given; @alpn: a literal, the protocol inside, "h2"; NULL: none is named. What is wrong with
  * options and files is said by spec_refuse(). 0, or -errno.
  */

@@ -16,7 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const options[] = { "ca", "cert", "key", "server_name", NULL };
+static const char *const options[] = { "ca", "cert", "key_file", "server_name",
+				       NULL };
 
 void tls_refuse_options(struct spec *spec)
 {
@@ -119,16 +120,18 @@ static bool load_key(const struct tls_context *context, SSL_CTX *ctx)
 	if (was_asked)
 		return refuse(
 			context,
-			"option key: %s: a key with a passphrase is of no use here",
+			"option key_file: %s: a key with a passphrase is of no use here",
 			key);
 	if (is_loaded && SSL_CTX_check_private_key(ctx))
 		return true;
 	if (is_loaded ||
 	    ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH)
-		return refuse(context,
-			      "option key: %s is not for the certificate in %s",
-			      key, context->cert);
-	return refuse_file(context, "key", key, "there is no private key in it");
+		return refuse(
+			context,
+			"option key_file: %s is not for the certificate in %s",
+			key, context->cert);
+	return refuse_file(context, "key_file", key,
+			   "there is no private key in it");
 }
 
 static bool load_own(const struct tls_context *context, SSL_CTX *ctx)
@@ -136,7 +139,7 @@ static bool load_own(const struct tls_context *context, SSL_CTX *ctx)
 	if (!context->cert)
 		return true;
 	if (!is_readable(context, "cert", context->cert) ||
-	    !is_readable(context, "key", context->key))
+	    !is_readable(context, "key_file", context->key))
 		return false;
 	if (SSL_CTX_use_certificate_chain_file(ctx, context->cert) != 1)
 		return refuse_file(context, "cert", context->cert,
@@ -243,9 +246,10 @@ static bool read_options(struct tls_context *context, struct spec *spec,
 {
 	context->ca = copy(spec_string(spec, "ca", NULL));
 	context->cert = copy(spec_string(spec, "cert", NULL));
-	context->key = copy(spec_string(spec, "key", NULL));
+	context->key = copy(spec_string(spec, "key_file", NULL));
 	if (!context->cert != !context->key)
-		return refuse(context, "options cert and key need each other");
+		return refuse(context,
+			      "options cert and key_file need each other");
 	return set_name(context, spec_string(spec, "server_name", host));
 }
 

@@ -203,8 +203,8 @@ static const char *mutual_options(const char *cert_file, const char *key_file)
 {
 	static char text[4 * PATH_MAX];
 
-	snprintf(text, sizeof(text), "ca=%s&cert=%s&key=%s", cert("ca.pem"),
-		 cert(cert_file), cert(key_file));
+	snprintf(text, sizeof(text), "ca=%s&cert=%s&key_file=%s",
+		 cert("ca.pem"), cert(cert_file), cert(key_file));
 	return text;
 }
 
@@ -505,7 +505,7 @@ static void files_of_no_use_are_refused_with_the_reason(void **state)
 	assert_refused(f, "ca=/dev/null",
 		       "option ca: /dev/null: there is no certificate in it");
 	assert_refused(f, "cert=/dev/null", "need each other");
-	assert_refused(f, "key=/dev/null", "need each other");
+	assert_refused(f, "key_file=/dev/null", "need each other");
 	assert_refused(f, "server_name=", "server_name");
 	assert_refused(f, mutual_options("client.key", "client.key"),
 		       "there is no certificate in it");
@@ -513,9 +513,9 @@ static void files_of_no_use_are_refused_with_the_reason(void **state)
 		       "there is no private key in it");
 	assert_refused(f, mutual_options("client.pem", "server.key"),
 		       "server.key is not for the certificate in");
-	snprintf(text, sizeof(text), "cert=%s&key=/nonexistent",
+	snprintf(text, sizeof(text), "cert=%s&key_file=/nonexistent",
 		 cert("client.pem"));
-	assert_refused(f, text, "option key: /nonexistent: No such file");
+	assert_refused(f, text, "option key_file: /nonexistent: No such file");
 }
 
 /* Were it asked for at a terminal, the test would hang. */
