@@ -33,9 +33,9 @@ def look(build):
             f'{shlex.join(verifier(build))} >"$out/verifier"']
 
 
-# A broker takes minutes to start without hardware virtualisation, and it is the
-# same under any kernel.
-NOT_HERE = r"^e2e\.kafka"
+# Collectors and disks are the same under any kernel, and a broker takes minutes to
+# start without hardware virtualisation.
+NOT_HERE = r"^e2e\.(kafka|ipfix|grpc|rotation|spool|output_faults)"
 
 
 def ctest(build, cpus, tests, without):
