@@ -144,10 +144,14 @@ class Words(unittest.TestCase):
                     self.assertEqual(listed, values)
 
     def test_outputs(self):
-        self.assertEqual(complete("flows", "-o", ""),
-                         {"table", "json", "json:", "json:unix:"})
-        for output in ("*table*", "*json*", "*json:*", "*json:unix:*"):
-            self.assertIn(output, man_section("netobsctl-flows.8", "OPTIONS"))
+        outputs = {"table", "json", "json:", "json:unix:", "ipfix:udp://",
+                   "ipfix:tcp://", "ipfix:tls://", "ipfix:file:", "kafka://",
+                   "grpc://"}
+        self.assertEqual(complete("flows", "-o", ""), outputs)
+        for output in outputs:
+            self.assertIn(f"*{output}*", man_section("netobsctl-flows.8", "OPTIONS"))
+            if output != "table":
+                self.assertIn(f"*{output}*", man_section("netobs-sinks.7", "KINDS"))
 
     def test_interfaces_and_files_are_completed(self):
         self.assertEqual(complete("flows", "-i", "l") & {"lo"}, {"lo"})
