@@ -68,7 +68,7 @@ class Pressure(lab.LabTest):
     def test_million_flows_in_one_interval(self):
         observer = self.observe(release=True)
         sent = self.flood("--flows", MILLION, "--packets", MILLION,
-                          "--rate", 400000)
+                          "--rate", lab.sized(400000))
         # The drain has come when the records are out; memory is at its peak.
         lab.wait_for(lambda: count_lines(observer.out) >= MILLION,
                      "a million records", 60)
