@@ -6,6 +6,7 @@
 #include "packer.h"
 #include "roll_finisher.h"
 #include "roll_part.h"
+#include "clock_ms.h"
 #include "util.h"
 
 #include <errno.h>
@@ -38,14 +39,6 @@ struct roll {
 
 	struct finisher finisher;
 };
-
-static int64_t clock_ms(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return now.tv_sec * 1000LL + now.tv_nsec / NSEC_PER_MSEC;
-}
 
 /* ---- Options ------------------------------------------------------------------- */
 

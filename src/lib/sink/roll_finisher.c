@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "roll_finisher.h"
 
+#include "clock_ms.h"
 #include "util.h"
 #include "worker.h"
 
@@ -12,14 +13,6 @@
 #include <time.h>
 
 enum { RETRY_MS = 1000 };
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000LL + now.tv_nsec / NSEC_PER_MSEC;
-}
 
 static struct roll_work *make_work(const struct finisher *finisher)
 {
@@ -49,7 +42,7 @@ static void keep_for_later(struct finisher *finisher, struct roll_work *done)
 	finisher->n_waiting = 0;
 	for (struct roll_file *file = next->files; file; file = file->next)
 		finisher->n_waiting++;
-	finisher->retry_ms = now_ms() + RETRY_MS;
+	finisher->retry_ms = clock_ms(CLOCK_MONOTONIC) + RETRY_MS;
 }
 
 static void take_sync(struct finisher *finisher, const struct roll_work *work)
@@ -130,7 +123,7 @@ static int start_work(struct finisher *finisher, int part_fd)
 void finisher_tend(struct finisher *finisher, int part_fd)
 {
 	struct roll_work *work = worker_take(finisher->worker);
-	int64_t now = now_ms();
+	int64_t now = clock_ms(CLOCK_MONOTONIC);
 	int err;
 
 	if (work)
@@ -155,7 +148,7 @@ int64_t finisher_wait_ms(const struct finisher *finisher)
 		return INT64_MAX;
 	if (at < finisher->retry_ms)
 		at = finisher->retry_ms;
-	left = at - now_ms();
+	left = at - clock_ms(CLOCK_MONOTONIC);
 	return left > 0 ? left : 0;
 }
 
@@ -176,7 +169,7 @@ void finisher_written(struct finisher *finisher, struct mark end)
 		return;
 	}
 	if (!finisher->has_unsynced)
-		finisher->due_ms = now_ms() + finisher->sync_ms;
+		finisher->due_ms = clock_ms(CLOCK_MONOTONIC) + finisher->sync_ms;
 	finisher->has_unsynced = true;
 	finisher->written = end;
 }

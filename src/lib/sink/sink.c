@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include <netobs/sink.h>
 
+#include "clock_ms.h"
 #include "kinds.h"
 #include "sink.h"
 #include "util.h"
@@ -19,14 +20,6 @@ enum {
 	EVENTS = 8,
 	BATCH = 128, /* records that wait for a flush, at most: they take memory */
 };
-
-static int64_t clock_ms(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return now.tv_sec * 1000LL + now.tv_nsec / NSEC_PER_MSEC;
-}
 
 /* ---- Timers -------------------------------------------------------------------- */
 

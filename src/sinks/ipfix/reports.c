@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "reports.h"
 
-#include "util.h"
+#include "clock_ms.h"
 
 #include <errno.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { SYSTEMATIC_COUNT_BASED = 1 }; /* selectorAlgorithm: RFC 5477, 8.2.1 */
 
 static uint64_t wall_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)(now.tv_sec * 1000LL + now.tv_nsec / NSEC_PER_MSEC);
+	return (uint64_t)clock_ms(CLOCK_REALTIME);
 }
 
 void reports_open(struct reports *reports, const struct config *config,

@@ -5,7 +5,7 @@
  */
 #include "kafka.h"
 
-#include "clock_ms.h"
+#include "net/deadline.h"
 #include "reports.h"
 #include "util.h"
 
@@ -37,7 +37,7 @@ static void settle(struct kafka *kafka)
 			continue;
 		}
 		ops->ack(kafka->host, end);
-		kafka->progress_ms = clock_ms();
+		kafka->progress_ms = now_ms();
 		if (!kafka->again_ms && !kafka->give_up_ms)
 			trouble_over(&kafka->trouble);
 	}
@@ -62,7 +62,7 @@ static void replace_producer(struct kafka *kafka)
 	if (producer_open(&kafka->producer, &kafka->settings, kafka->event_fd,
 			  text, sizeof(text))) {
 		trouble_tell(&kafka->trouble, RD_KAFKA_RESP_ERR__FAIL, text);
-		kafka->give_up_ms = clock_ms() + RETRY_MS;
+		kafka->give_up_ms = now_ms() + RETRY_MS;
 		return;
 	}
 	kafka->producers++;
@@ -73,7 +73,7 @@ static void replace_producer(struct kafka *kafka)
 /* False: nothing can be sent now. */
 static bool prepare(struct kafka *kafka)
 {
-	int64_t now = clock_ms();
+	int64_t now = now_ms();
 
 	if (kafka->give_up_ms) {
 		bool is_quiet = kafka->producer.handle &&
@@ -139,31 +139,29 @@ static bool fill(struct kafka *kafka)
 		is_done = (!kafka->is_held && !hold_next(kafka)) ||
 			  !send_held(kafka);
 	if (was_empty)
-		kafka->progress_ms = clock_ms();
+		kafka->progress_ms = now_ms();
 	return is_done;
 }
 
 /* ---- The module ------------------------------------------------------------------ */
 
-static int sooner(int ms, int64_t at, int64_t now)
+/* @at: 0 is never. */
+static int sooner(int ms, int64_t at)
 {
-	int64_t left = at > now ? at - now : 0;
-
-	return at && (ms < 0 || left < ms) ? (int)left : ms;
+	return at ? sooner_ms(ms, left_ms(at)) : ms;
 }
 
 static void plan(struct kafka *kafka, bool is_done)
 {
 	bool is_waiting = !window_is_empty(&kafka->window);
-	int64_t now = clock_ms();
 	int ms = is_done ? -1 : 0;
 
-	if (is_waiting && now - kafka->progress_ms >= STUCK_MS)
+	if (is_waiting && now_ms() - kafka->progress_ms >= STUCK_MS)
 		trouble_stuck(&kafka->trouble);
-	ms = sooner(ms, kafka->again_ms, now);
-	ms = sooner(ms, kafka->give_up_ms, now);
+	ms = sooner(ms, kafka->again_ms);
+	ms = sooner(ms, kafka->give_up_ms);
 	if (is_waiting && trouble_waits(&kafka->trouble))
-		ms = sooner(ms, kafka->progress_ms + STUCK_MS, now);
+		ms = sooner(ms, kafka->progress_ms + STUCK_MS);
 	kafka->host->ops->wake_in(kafka->host, ms);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "reports.h"
 
-#include "clock_ms.h"
+#include "net/deadline.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ enum {
 void reports_send_again(struct kafka *kafka)
 {
 	if (!kafka->again_ms)
-		kafka->again_ms = clock_ms() + RETRY_MS;
+		kafka->again_ms = now_ms() + RETRY_MS;
 }
 
 /* This producer is of no use any more. What it still has to report is waited for. */
@@ -22,7 +22,7 @@ static void give_up_producer(struct kafka *kafka)
 {
 	if (kafka->give_up_ms)
 		return;
-	kafka->give_up_ms = clock_ms() + QUIET_MS;
+	kafka->give_up_ms = now_ms() + QUIET_MS;
 	rd_kafka_purge(kafka->producer.handle,
 		       RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_NON_BLOCKING);
 }

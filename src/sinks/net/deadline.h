@@ -3,18 +3,14 @@
 #ifndef NETOBS_SINKS_NET_DEADLINE_H
 #define NETOBS_SINKS_NET_DEADLINE_H
 
-#include "util.h"
+#include "clock_ms.h"
 
 #include <limits.h>
 #include <stdint.h>
-#include <time.h>
 
 static inline int64_t now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000LL + now.tv_nsec / NSEC_PER_MSEC;
+	return clock_ms(CLOCK_MONOTONIC);
 }
 
 /* As sink_host_ops.wake_in() has it: -1 is never. */
