@@ -3,246 +3,19 @@
  * The module, and a collector in this very thread that does as each test says: what
  * real ones do rarely. If the module waited, nobody would be left to answer.
  */
+#include "lib_collector.h"
 #include "lib_sink_host.h"
 
-#include "flow.pb-c.h"
 #include "net/deadline.h"
 #include "pbflow/pbflow.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <nghttp2/nghttp2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-
-enum { CALLS_MAX = 64, BODY_MAX = 5 << 20 };
-
-/* ---- The collector ---------------------------------------------------------------- */
-
-/* What it does with a call when all of it has come, or as soon as it begins. */
-enum answer {
-	ANSWER_OK,
-	ANSWER_STATUS,
-	ANSWER_HTTP,
-	ANSWER_RESET,
-	ANSWER_NEVER
-};
-
-struct rpc {
-	int32_t id;
-	char path[64], authority[64], timeout[16], type[32], te[16], scheme[8];
-	uint8_t *body;
-	size_t len;
-};
-
-struct collector {
-	int listener, fd;
-	uint16_t port;
-	nghttp2_session *h2;
-	uint32_t window; /* of each stream; 0: HTTP/2's own */
-	bool is_early;	 /* it answers before it has read all */
-
-	enum answer answer;
-	const char *status, *message; /* ANSWER_STATUS, ANSWER_HTTP */
-	uint32_t error;		      /* ANSWER_RESET */
-
-	struct rpc rpcs[CALLS_MAX];
-	uint32_t n_rpcs;
-	uint64_t n_taken; /* records in calls that it said OK to */
-	uint64_t n_again; /* of them, those it had before */
-	uint64_t next;	  /* record */
-};
-
-static struct rpc *find_rpc(struct collector *c, int32_t id)
-{
-	for (uint32_t i = 0; i < c->n_rpcs; i++)
-		if (c->rpcs[i].id == id)
-			return &c->rpcs[i];
-	return NULL;
-}
-
-/* Records are numbered by their bytes, and come in order. */
-static void take_records(struct collector *c, const struct rpc *rpc)
-{
-	Pbflow__Records *records;
-	uint32_t len;
-
-	assert_int_equal(rpc->body[0], 0);
-	memcpy(&len, rpc->body + 1, sizeof(len));
-	assert_int_equal(ntohl(len), rpc->len - 5);
-	records = pbflow__records__unpack(NULL, rpc->len - 5, rpc->body + 5);
-	assert_non_null(records);
-	for (size_t i = 0; i < records->n_entries; i++) {
-		uint64_t number = records->entries[i]->bytes;
-
-		assert_true(number <= c->next);
-		c->n_again += number < c->next;
-		c->next = max_u64(c->next, number + 1);
-	}
-	c->n_taken += records->n_entries;
-	pbflow__records__free_unpacked(records, NULL);
-}
-
-static nghttp2_nv header(const char *name, const char *value)
-{
-	return (nghttp2_nv){ .name = (uint8_t *)name,
-			     .namelen = strlen(name),
-			     .value = (uint8_t *)value,
-			     .valuelen = strlen(value) };
-}
-
-/* Headers and trailers at once, as gRPC servers do it for errors. */
-static void answer(struct collector *c, const struct rpc *rpc)
-{
-	const nghttp2_nv fine[] = {
-		header(":status", "200"),
-		header("content-type", "application/grpc"),
-		header("grpc-status",
-		       c->answer == ANSWER_STATUS ? c->status : "0"),
-		header("grpc-message", c->message ?: ""),
-	};
-	const nghttp2_nv http[] = { header(":status", c->status ?: "") };
-
-	switch (c->answer) {
-	case ANSWER_OK:
-		take_records(c, rpc);
-		nghttp2_submit_response(c->h2, rpc->id, fine, 4, NULL);
-		break;
-	case ANSWER_STATUS:
-		nghttp2_submit_response(c->h2, rpc->id, fine, 4, NULL);
-		break;
-	case ANSWER_HTTP:
-		nghttp2_submit_response(c->h2, rpc->id, http, 1, NULL);
-		break;
-	case ANSWER_RESET:
-		nghttp2_submit_rst_stream(c->h2, 0, rpc->id, c->error);
-		break;
-	case ANSWER_NEVER:
-		break;
-	}
-}
-
-static int take_begin(nghttp2_session *h2, const nghttp2_frame *frame, void *user)
-{
-	struct collector *c = user;
-	struct rpc *rpc = &c->rpcs[c->n_rpcs++ % CALLS_MAX];
-
-	(void)h2;
-	assert_true(c->n_rpcs <= CALLS_MAX);
-	*rpc = (struct rpc){ .id = frame->hd.stream_id, .body = malloc(BODY_MAX) };
-	return 0;
-}
-
-static int take_header(nghttp2_session *h2, const nghttp2_frame *frame,
-		       const uint8_t *name, size_t name_len, const uint8_t *value,
-		       size_t value_len, uint8_t flags, void *user)
-{
-	struct rpc *rpc = find_rpc(user, frame->hd.stream_id);
-	const struct {
-		const char *name;
-		char *to;
-		size_t size;
-	} known[] = {
-		{ ":path", rpc->path, sizeof(rpc->path) },
-		{ ":scheme", rpc->scheme, sizeof(rpc->scheme) },
-		{ ":authority", rpc->authority, sizeof(rpc->authority) },
-		{ "grpc-timeout", rpc->timeout, sizeof(rpc->timeout) },
-		{ "content-type", rpc->type, sizeof(rpc->type) },
-		{ "te", rpc->te, sizeof(rpc->te) },
-	};
-
-	(void)h2;
-	(void)flags;
-	(void)name_len;
-	(void)value_len;
-	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-		if (!strcmp((const char *)name, known[i].name))
-			snprintf(known[i].to, known[i].size, "%s",
-				 (const char *)value);
-	return 0;
-}
-
-static int take_data(nghttp2_session *h2, uint8_t flags, int32_t id,
-		     const uint8_t *data, size_t len, void *user)
-{
-	struct rpc *rpc = find_rpc(user, id);
-
-	(void)h2;
-	(void)flags;
-	assert_true(rpc->len + len <= BODY_MAX);
-	memcpy(rpc->body + rpc->len, data, len);
-	rpc->len += len;
-	return 0;
-}
-
-static int take_frame(nghttp2_session *h2, const nghttp2_frame *frame, void *user)
-{
-	struct collector *c = user;
-	bool is_end = frame->hd.type == NGHTTP2_DATA &&
-		      frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
-	bool is_begin = frame->hd.type == NGHTTP2_HEADERS;
-
-	(void)h2;
-	if (is_begin ? c->is_early : is_end && !c->is_early)
-		answer(c, find_rpc(c, frame->hd.stream_id));
-	return 0;
-}
-
-static void start_session(struct collector *c)
-{
-	const nghttp2_settings_entry settings[] = {
-		{ NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, c->window ?: 65535 },
-	};
-	nghttp2_session_callbacks *callbacks;
-
-	nghttp2_session_callbacks_new(&callbacks);
-	nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks,
-								take_begin);
-	nghttp2_session_callbacks_set_on_header_callback(callbacks, take_header);
-	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks,
-								  take_data);
-	nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks,
-							     take_frame);
-	nghttp2_session_server_new(&c->h2, callbacks, c);
-	nghttp2_session_callbacks_del(callbacks);
-	nghttp2_submit_settings(c->h2, NGHTTP2_FLAG_NONE, settings, 1);
-}
-
-static void hang_up(struct collector *c)
-{
-	nghttp2_session_del(c->h2);
-	c->h2 = NULL;
-	close_fd(&c->fd);
-	for (uint32_t i = 0; i < c->n_rpcs; i++)
-		free(c->rpcs[i].body);
-	c->n_rpcs = 0;
-}
-
-/* What there is to do, without waiting. */
-static void serve(struct collector *c)
-{
-	uint8_t buf[1 << 16];
-	const uint8_t *out;
-	ssize_t n;
-
-	if (c->fd < 0) {
-		c->fd = accept4(c->listener, NULL, NULL, SOCK_NONBLOCK);
-		if (c->fd < 0)
-			return;
-		start_session(c);
-	}
-	while ((n = recv(c->fd, buf, sizeof(buf), 0)) > 0)
-		assert_int_equal(nghttp2_session_mem_recv(c->h2, buf, (size_t)n),
-				 n);
-	while ((n = nghttp2_session_mem_send(c->h2, &out)) > 0)
-		if (send(c->fd, out, (size_t)n, MSG_NOSIGNAL) != n)
-			break;
-	if (n < 0 || !recv(c->fd, buf, 1, MSG_PEEK))
-		hang_up(c);
-}
 
 /* ---- Fixture ---------------------------------------------------------------------- */
 
@@ -291,7 +64,7 @@ static int tear_down(void **state)
 
 	if (f->module)
 		netobs_sink_module.close(f->module);
-	hang_up(&f->collector);
+	collector_hang_up(&f->collector);
 	close_fd(&f->collector.listener);
 	test_host_close(&f->host);
 	free(f);
@@ -314,7 +87,7 @@ static void open_module(struct fixture *f, const char *options)
 static void turn(struct fixture *f, bool flush)
 {
 	assert_int_equal(netobs_sink_module.work(f->module, flush), 0);
-	serve(&f->collector);
+	collector_serve(&f->collector);
 	test_host_wait(&f->host, 1);
 }
 
@@ -459,11 +232,11 @@ static void answers_count_in_order(void **state)
 		turn(f, true);
 	c->answer = ANSWER_STATUS;
 	c->status = "0";
-	answer(c, &c->rpcs[1]);
+	collector_answer(c, &c->rpcs[1]);
 	for (int i = 0; i < 50; i++)
 		turn(f, true);
 	assert_int_equal(f->host.acked, 0);
-	answer(c, &c->rpcs[0]);
+	collector_answer(c, &c->rpcs[0]);
 	for (int64_t end = now_ms() + 20000; !f->host.acked;) {
 		turn(f, true);
 		assert_true(now_ms() < end);
@@ -544,7 +317,7 @@ static void idle_connection_may_be_closed(void **state)
 	open_module(f, "");
 	f->host.n_records = 10;
 	work_until_done(f);
-	hang_up(&f->collector);
+	collector_hang_up(&f->collector);
 	f->host.n_records = 20;
 	work_until_done(f);
 	assert_int_equal(f->collector.n_again, 0);
@@ -560,7 +333,7 @@ static void connection_that_breaks_takes_its_calls_along(void **state)
 	open_module(f, "calls=2&batch_bytes=64K");
 	f->host.n_records = 2000;
 	work_until_calls(f, 2);
-	hang_up(&f->collector);
+	collector_hang_up(&f->collector);
 	f->collector.answer = ANSWER_OK;
 	work_until_done(f);
 	assert_int_equal(f->collector.n_taken, 2000);
@@ -586,7 +359,7 @@ static void collector_that_goes_away_finishes_what_it_has(void **state)
 		turn(f, true);
 	assert_int_equal(f->host.acked, 0);
 	c->answer = ANSWER_OK;
-	answer(c, &c->rpcs[0]);
+	collector_answer(c, &c->rpcs[0]);
 	work_until_done(f);
 	assert_int_equal(c->n_taken, 2000);
 	assert_int_equal(c->n_again, 0);

@@ -2,8 +2,8 @@
 /* TLS connections to a server in a process of its own, which says back what it hears. */
 #include "net/stream.h"
 
-#include "lib_certs.h"
 #include "lib_sink_host.h"
+#include "lib_tls_server.h"
 #include "net/deadline.h"
 
 #include <arpa/inet.h>
@@ -15,91 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static char *certs;
-
-static int make_certs(void **state)
-{
-	(void)state;
-	certs = certs_make();
-	return 0;
-}
-
-static int remove_certs(void **state)
-{
-	(void)state;
-	certs_remove(certs);
-	return 0;
-}
-
-static const char *cert(const char *name)
-{
-	static char paths[4][PATH_MAX];
-	static unsigned int n;
-	char *path = paths[n++ % 4];
-
-	snprintf(path, PATH_MAX, "%s/%s", certs, name);
-	return path;
-}
-
-/* ---- The server ------------------------------------------------------------------ */
-
-static int take_h2(SSL *ssl, const unsigned char **out, unsigned char *out_len,
-		   const unsigned char *in, unsigned int in_len, void *arg)
-{
-	(void)ssl;
-	(void)arg;
-	if (in_len != 3 || memcmp(in, "\2h2", 3))
-		return SSL_TLSEXT_ERR_ALERT_FATAL;
-	*out = in + 1;
-	*out_len = 2;
-	return SSL_TLSEXT_ERR_OK;
-}
-
-static void say_back(SSL *ssl)
-{
-	char buf[4096];
-	int n;
-
-	if (SSL_accept(ssl) != 1)
-		return;
-	while ((n = SSL_read(ssl, buf, sizeof(buf))) > 0)
-		if (SSL_write(ssl, buf, n) != n)
-			return;
-}
-
-__attribute__((noreturn)) static void serve(int listener, const char *name,
-					    bool wants_cert, int most)
-{
-	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
-	char key[64];
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	snprintf(key, sizeof(key), "%s.key", name);
-	SSL_CTX_set_max_proto_version(ctx, most);
-	SSL_CTX_set_alpn_select_cb(ctx, take_h2, NULL);
-	SSL_CTX_use_PrivateKey_file(ctx, cert(key), SSL_FILETYPE_PEM);
-	snprintf(key, sizeof(key), "%s.pem", name);
-	SSL_CTX_use_certificate_chain_file(ctx, cert(key));
-	SSL_CTX_load_verify_file(ctx, cert("ca.pem"));
-	if (wants_cert)
-		SSL_CTX_set_verify(
-			ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
-			NULL);
-	for (;;) {
-		SSL *ssl = SSL_new(ctx);
-		int fd = accept(listener, NULL, NULL);
-
-		SSL_set_fd(ssl, fd);
-		say_back(ssl);
-		SSL_free(ssl);
-		close(fd);
-	}
-}
 
 /* ---- Fixture --------------------------------------------------------------------- */
 
@@ -157,7 +75,7 @@ static void start_server(struct fixture *f, const char *name, bool wants_cert,
 	f->server = fork();
 	assert_true(f->server >= 0);
 	if (!f->server)
-		serve(f->listener, name, wants_cert, most);
+		tls_server_run(f->listener, name, wants_cert, most);
 }
 
 /* @options: of a spec, behind the question mark. */
@@ -195,7 +113,7 @@ static const char *ca_option(void)
 {
 	static char text[PATH_MAX + 16];
 
-	snprintf(text, sizeof(text), "ca=%s", cert("ca.pem"));
+	snprintf(text, sizeof(text), "ca=%s", tls_cert("ca.pem"));
 	return text;
 }
 
@@ -204,7 +122,7 @@ static const char *mutual_options(const char *cert_file, const char *key_file)
 	static char text[4 * PATH_MAX];
 
 	snprintf(text, sizeof(text), "ca=%s&cert=%s&key_file=%s",
-		 cert("ca.pem"), cert(cert_file), cert(key_file));
+		 tls_cert("ca.pem"), tls_cert(cert_file), tls_cert(key_file));
 	return text;
 }
 
@@ -404,7 +322,8 @@ static void copy_cert(const char *from, const char *to)
 {
 	char command[3 * PATH_MAX];
 
-	snprintf(command, sizeof(command), "cp '%s' '%s'", cert(from), cert(to));
+	snprintf(command, sizeof(command), "cp '%s' '%s'", tls_cert(from),
+		 tls_cert(to));
 	assert_int_equal(system(command), 0);
 }
 
@@ -514,7 +433,7 @@ static void files_of_no_use_are_refused_with_the_reason(void **state)
 	assert_refused(f, mutual_options("client.pem", "server.key"),
 		       "server.key is not for the certificate in");
 	snprintf(text, sizeof(text), "cert=%s&key_file=/nonexistent",
-		 cert("client.pem"));
+		 tls_cert("client.pem"));
 	assert_refused(f, text, "option key_file: /nonexistent: No such file");
 }
 
@@ -568,5 +487,5 @@ int main(void)
 		test(options_without_tls_are_refused),
 	};
 
-	return cmocka_run_group_tests(tests, make_certs, remove_certs);
+	return cmocka_run_group_tests(tests, tls_certs_make, tls_certs_remove);
 }

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "lib_collector.h"
+
+#include "flow.pb-c.h"
+#include "lib_test.h"
+#include "util.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+static struct rpc *find_rpc(struct collector *c, int32_t id)
+{
+	for (uint32_t i = 0; i < c->n_rpcs; i++)
+		if (c->rpcs[i].id == id)
+			return &c->rpcs[i];
+	return NULL;
+}
+
+/* Records are numbered by their bytes, and come in order. */
+static void take_records(struct collector *c, const struct rpc *rpc)
+{
+	Pbflow__Records *records;
+	uint32_t len;
+
+	assert_int_equal(rpc->body[0], 0);
+	memcpy(&len, rpc->body + 1, sizeof(len));
+	assert_int_equal(ntohl(len), rpc->len - 5);
+	records = pbflow__records__unpack(NULL, rpc->len - 5, rpc->body + 5);
+	assert_non_null(records);
+	for (size_t i = 0; i < records->n_entries; i++) {
+		uint64_t number = records->entries[i]->bytes;
+
+		assert_true(number <= c->next);
+		c->n_again += number < c->next;
+		c->next = max_u64(c->next, number + 1);
+	}
+	c->n_taken += records->n_entries;
+	pbflow__records__free_unpacked(records, NULL);
+}
+
+static nghttp2_nv header(const char *name, const char *value)
+{
+	return (nghttp2_nv){ .name = (uint8_t *)name,
+			     .namelen = strlen(name),
+			     .value = (uint8_t *)value,
+			     .valuelen = strlen(value) };
+}
+
+void collector_answer(struct collector *c, const struct rpc *rpc)
+{
+	const nghttp2_nv fine[] = {
+		header(":status", "200"),
+		header("content-type", "application/grpc"),
+		header("grpc-status",
+		       c->answer == ANSWER_STATUS ? c->status : "0"),
+		header("grpc-message", c->message ?: ""),
+	};
+	const nghttp2_nv http[] = { header(":status", c->status ?: "") };
+
+	switch (c->answer) {
+	case ANSWER_OK:
+		take_records(c, rpc);
+		nghttp2_submit_response(c->h2, rpc->id, fine, 4, NULL);
+		break;
+	case ANSWER_STATUS:
+		nghttp2_submit_response(c->h2, rpc->id, fine, 4, NULL);
+		break;
+	case ANSWER_HTTP:
+		nghttp2_submit_response(c->h2, rpc->id, http, 1, NULL);
+		break;
+	case ANSWER_RESET:
+		nghttp2_submit_rst_stream(c->h2, 0, rpc->id, c->error);
+		break;
+	case ANSWER_NEVER:
+		break;
+	}
+}
+
+static int take_begin(nghttp2_session *h2, const nghttp2_frame *frame, void *user)
+{
+	struct collector *c = user;
+	struct rpc *rpc = &c->rpcs[c->n_rpcs++ % CALLS_MAX];
+
+	(void)h2;
+	assert_true(c->n_rpcs <= CALLS_MAX);
+	*rpc = (struct rpc){ .id = frame->hd.stream_id, .body = malloc(BODY_MAX) };
+	return 0;
+}
+
+static int take_header(nghttp2_session *h2, const nghttp2_frame *frame,
+		       const uint8_t *name, size_t name_len, const uint8_t *value,
+		       size_t value_len, uint8_t flags, void *user)
+{
+	struct rpc *rpc = find_rpc(user, frame->hd.stream_id);
+	const struct {
+		const char *name;
+		char *to;
+		size_t size;
+	} known[] = {
+		{ ":path", rpc->path, sizeof(rpc->path) },
+		{ ":scheme", rpc->scheme, sizeof(rpc->scheme) },
+		{ ":authority", rpc->authority, sizeof(rpc->authority) },
+		{ "grpc-timeout", rpc->timeout, sizeof(rpc->timeout) },
+		{ "content-type", rpc->type, sizeof(rpc->type) },
+		{ "te", rpc->te, sizeof(rpc->te) },
+	};
+
+	(void)h2;
+	(void)flags;
+	(void)name_len;
+	(void)value_len;
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (!strcmp((const char *)name, known[i].name))
+			snprintf(known[i].to, known[i].size, "%s",
+				 (const char *)value);
+	return 0;
+}
+
+static int take_data(nghttp2_session *h2, uint8_t flags, int32_t id,
+		     const uint8_t *data, size_t len, void *user)
+{
+	struct rpc *rpc = find_rpc(user, id);
+
+	(void)h2;
+	(void)flags;
+	assert_true(rpc->len + len <= BODY_MAX);
+	memcpy(rpc->body + rpc->len, data, len);
+	rpc->len += len;
+	return 0;
+}
+
+static int take_frame(nghttp2_session *h2, const nghttp2_frame *frame, void *user)
+{
+	struct collector *c = user;
+	bool is_end = frame->hd.type == NGHTTP2_DATA &&
+		      frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
+	bool is_begin = frame->hd.type == NGHTTP2_HEADERS;
+
+	(void)h2;
+	if (is_begin ? c->is_early : is_end && !c->is_early)
+		collector_answer(c, find_rpc(c, frame->hd.stream_id));
+	return 0;
+}
+
+static void start_session(struct collector *c)
+{
+	const nghttp2_settings_entry settings[] = {
+		{ NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, c->window ?: 65535 },
+	};
+	nghttp2_session_callbacks *callbacks;
+
+	nghttp2_session_callbacks_new(&callbacks);
+	nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks,
+								take_begin);
+	nghttp2_session_callbacks_set_on_header_callback(callbacks, take_header);
+	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks,
+								  take_data);
+	nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks,
+							     take_frame);
+	nghttp2_session_server_new(&c->h2, callbacks, c);
+	nghttp2_session_callbacks_del(callbacks);
+	nghttp2_submit_settings(c->h2, NGHTTP2_FLAG_NONE, settings, 1);
+}
+
+void collector_hang_up(struct collector *c)
+{
+	nghttp2_session_del(c->h2);
+	c->h2 = NULL;
+	close_fd(&c->fd);
+	for (uint32_t i = 0; i < c->n_rpcs; i++)
+		free(c->rpcs[i].body);
+	c->n_rpcs = 0;
+}
+
+void collector_serve(struct collector *c)
+{
+	uint8_t buf[1 << 16];
+	const uint8_t *out;
+	ssize_t n;
+
+	if (c->fd < 0) {
+		c->fd = accept4(c->listener, NULL, NULL, SOCK_NONBLOCK);
+		if (c->fd < 0)
+			return;
+		start_session(c);
+	}
+	while ((n = recv(c->fd, buf, sizeof(buf), 0)) > 0)
+		assert_int_equal(nghttp2_session_mem_recv(c->h2, buf, (size_t)n),
+				 n);
+	while ((n = nghttp2_session_mem_send(c->h2, &out)) > 0)
+		if (send(c->fd, out, (size_t)n, MSG_NOSIGNAL) != n)
+			break;
+	if (n < 0 || !recv(c->fd, buf, 1, MSG_PEEK))
+		collector_hang_up(c);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* A collector in the caller's thread that does as it is told: what real ones do rarely. */
+#ifndef TESTS_SINKS_GRPC_LIB_COLLECTOR_H
+#define TESTS_SINKS_GRPC_LIB_COLLECTOR_H
+
+#include <nghttp2/nghttp2.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { CALLS_MAX = 64, BODY_MAX = 5 << 20 };
+
+/* What it does with a call when all of it has come, or as soon as it begins. */
+enum answer {
+	ANSWER_OK,
+	ANSWER_STATUS,
+	ANSWER_HTTP,
+	ANSWER_RESET,
+	ANSWER_NEVER
+};
+
+struct rpc {
+	int32_t id;
+	char path[64], authority[64], timeout[16], type[32], te[16], scheme[8];
+	uint8_t *body;
+	size_t len;
+};
+
+struct collector {
+	int listener, fd;
+	uint16_t port;
+	nghttp2_session *h2;
+	uint32_t window; /* of each stream; 0: HTTP/2's own */
+	bool is_early;	 /* it answers before it has read all */
+
+	enum answer answer;
+	const char *status, *message; /* ANSWER_STATUS, ANSWER_HTTP */
+	uint32_t error;		      /* ANSWER_RESET */
+
+	struct rpc rpcs[CALLS_MAX];
+	uint32_t n_rpcs;
+	uint64_t n_taken; /* records in calls that it said OK to */
+	uint64_t n_again; /* of them, those it had before */
+	uint64_t next;	  /* record */
+};
+
+/* What there is to do, without waiting. */
+void collector_serve(struct collector *c);
+
+/* Headers and trailers at once, as gRPC servers do it for errors. */
+void collector_answer(struct collector *c, const struct rpc *rpc);
+
+void collector_hang_up(struct collector *c);
+
+#endif
