@@ -22,7 +22,7 @@ LOGGING = {
     V3: ("org.slf4j", "slf4j-reload4j", "1.7.36"),
     V4: ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3"),
 }
-POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+POM = """<project>
 <modelVersion>4.0.0</modelVersion>
 <groupId>netobs</groupId><artifactId>broker</artifactId>
 <version>1</version><packaging>pom</packaging>
