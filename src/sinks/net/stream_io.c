@@ -23,7 +23,9 @@ static ssize_t fail(struct stream *stream, ssize_t err)
 	if (stream->options.tls)
 		stream_fail(stream, "%s", stream->tls.reason);
 	else
-		stream_fail(stream, "%s", strerror((int)-err));
+		stream_fail(stream, "%s",
+			    err == -EPIPE ? "it closed the connection" :
+					    strerror((int)-err));
 	return err;
 }
 
@@ -43,14 +45,9 @@ ssize_t stream_read(struct stream *stream, void *to, size_t len)
 		stream->wants_out |= stream->tls.wants_out;
 		return n;
 	}
-	if (n)
-		return fail(stream, n);
-	if (stream->is_idle && stream->is_good)
-		stream_restart(stream);
-	else if (stream->options.tls)
-		stream_fail(stream, "%s", stream->tls.reason);
-	else
-		stream_fail(stream, "it closed the connection");
+	if (n || !stream->is_idle || !stream->is_good)
+		return fail(stream, n ?: -EPIPE);
+	stream_restart(stream);
 	return -EPIPE;
 }
 

@@ -51,10 +51,8 @@ static void say_certificate(struct tls *tls, const char *name, long result)
 }
 
 /* What it means by a TLS alert; NULL: nothing that is known, or @reason is none. */
-static const char *alert_text(const struct tls *tls, int reason)
+static const char *alert_text(int reason)
 {
-	if (tls->was_asked && reason >= SSL_AD_REASON_OFFSET)
-		return "it wants a certificate of us";
 	switch (reason) {
 	case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
 	case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
@@ -69,33 +67,44 @@ static const char *alert_text(const struct tls *tls, int reason)
 	}
 }
 
-/* Where it ends without a word of the other side, there may be a reason. */
-static void say(struct tls *tls, const char *text)
+/*
+ * A server that misses our certificate sends an alert and closes. Which of the two
+ * is seen, and by a read or a write, is chance; it is one fault all the same.
+ */
+static bool misses_certificate(const struct tls *tls, unsigned long error)
 {
-	bool misses_cert = tls->was_asked && !tls->has_read;
+	int reason = ERR_GET_REASON(error);
 
-	snprintf(tls->reason, sizeof(tls->reason), "%s%s", text,
-		 misses_cert ? "; it wants a certificate of us" : "");
+	if (!tls->was_asked || tls->has_read)
+		return false;
+	if (!error)
+		return !tls->error || tls->error == EPIPE ||
+		       tls->error == ECONNRESET;
+	return reason >= SSL_AD_REASON_OFFSET ||
+	       reason == SSL_R_UNEXPECTED_EOF_WHILE_READING;
 }
 
-static void say_error(struct tls *tls)
+static void say(struct tls *tls, unsigned long error)
 {
-	unsigned long error = ERR_peek_error();
 	int reason = ERR_GET_REASON(error);
 	const char *text = ERR_reason_error_string(error) ?: "TLS failed";
-	const char *alert = alert_text(tls, reason);
+	const char *alert = alert_text(reason);
+	const char *more = NULL;
 
-	if (!error && tls->error)
-		say(tls, strerror(tls->error));
-	else if (!error || reason == SSL_R_UNEXPECTED_EOF_WHILE_READING)
-		say(tls, "it closed the connection");
-	else if (reason == SSL_R_WRONG_VERSION_NUMBER)
-		say(tls, "it does not speak TLS");
-	else if (alert)
-		snprintf(tls->reason, sizeof(tls->reason), "%s (%s)", alert,
-			 text);
-	else
-		say(tls, text);
+	if (misses_certificate(tls, error)) {
+		text = "it closed the connection; it wants a certificate of us";
+	} else if (!error && tls->error && tls->error != EPIPE) {
+		text = strerror(tls->error);
+	} else if (!error || reason == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
+		text = "it closed the connection";
+	} else if (reason == SSL_R_WRONG_VERSION_NUMBER) {
+		text = "it does not speak TLS";
+	} else if (alert) {
+		more = text;
+		text = alert;
+	}
+	snprintf(tls->reason, sizeof(tls->reason), "%s%s%s%s", text,
+		 more ? " (" : "", more ?: "", more ? ")" : "");
 }
 
 /* ---- Results -------------------------------------------------------------------- */
@@ -115,11 +124,11 @@ static int take_error(struct tls *tls, int result)
 		return -EAGAIN;
 	}
 	if (error == SSL_ERROR_ZERO_RETURN) {
-		say(tls, "it closed the connection");
+		say(tls, 0);
 		return 0;
 	}
 	tls->is_broken = true;
-	say_error(tls);
+	say(tls, ERR_peek_error());
 	ERR_clear_error();
 	return error_code(tls);
 }

@@ -12,7 +12,10 @@ int tls_certs_remove(void **state);
 /* The path of one; valid until three more were asked for. */
 const char *tls_cert(const char *name);
 
-/* Until it is killed, with NAME.pem and NAME.key. @most: version of TLS. */
+/*
+ * Until it is killed, with NAME.pem and NAME.key. @most: version of TLS. Every second
+ * handshake that fails ends by a reset instead of an alert.
+ */
 __attribute__((noreturn)) void tls_server_run(int listener, const char *name,
 					      bool wants_cert, int most);
 
