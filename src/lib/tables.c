@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "tables.h"
 
+#include "clock.h"
 #include "errand.h"
 #include "table_make.h"
 #include "util.h"
@@ -189,9 +190,26 @@ void tables_done(struct tables *tables)
 	*tables = (struct tables){ 0 };
 }
 
-int tables_grow(struct tables *tables, uint32_t generation)
+/* @added_ns: since when; flows went on coming while the table was made. */
+static void announce_next(struct tables *tables, uint32_t generation,
+			  uint32_t n_added, uint64_t inserts, int64_t added_ns)
 {
 	struct table_state *state = &tables->states[generation];
+	uint32_t n_buckets = n_buckets_of(tables, generation);
+	uint32_t n_next = tuning_grow(&tables->tuning, n_buckets);
+	uint64_t flows_per_s = (state->inserts - inserts) * NSEC_PER_SEC /
+			       max_u64((uint64_t)added_ns, 1);
+	uint64_t meanwhile = tuning_meanwhile(n_next, flows_per_s);
+	uint64_t more = tuning_next_watermark(n_added, meanwhile);
+
+	set_watermark(tables, generation, state->inserts + more);
+	__atomic_store_n(&state->announced, 0, __ATOMIC_SEQ_CST);
+}
+
+int tables_grow(struct tables *tables, uint32_t generation)
+{
+	uint64_t inserts = tables->states[generation].inserts;
+	int64_t start_ns = clock_boot_ns();
 	uint32_t n_buckets =
 		tuning_grow(&tables->tuning, n_buckets_of(tables, generation));
 	int err = n_buckets ? add(tables, generation, n_buckets, errand_send) :
@@ -199,9 +217,8 @@ int tables_grow(struct tables *tables, uint32_t generation)
 
 	if (err)
 		return err;
-	set_watermark(tables, generation,
-		      state->inserts + tuning_next_watermark(n_buckets));
-	__atomic_store_n(&state->announced, 0, __ATOMIC_SEQ_CST);
+	announce_next(tables, generation, n_buckets, inserts,
+		      clock_boot_ns() - start_ns);
 	return 0;
 }
 

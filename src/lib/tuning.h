@@ -36,8 +36,11 @@ void tuning_expect(struct tuning *tuning, uint64_t flows);
 /* At how many flows in a generation's first table to ask for a second one. */
 uint64_t tuning_watermark(const struct tuning *tuning, uint32_t n_buckets);
 
-/* The same for what was added: flows come fast, and the next takes time. */
-uint64_t tuning_next_watermark(uint32_t n_buckets);
+/* How many come while a table of @n_buckets is made, at worst. */
+uint64_t tuning_meanwhile(uint32_t n_buckets, uint64_t flows_per_s);
+
+/* The same for what was added: the next must be there when this one is full. */
+uint64_t tuning_next_watermark(uint32_t n_buckets, uint64_t meanwhile);
 
 /* What to begin the next interval with, instead of @n_buckets; 0: nothing yet. */
 uint32_t tuning_fit(const struct tuning *tuning, uint32_t n_buckets);

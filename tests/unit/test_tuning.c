@@ -121,8 +121,34 @@ static void watermark_is_in_its_range_whatever_was(void **state)
 			assert_in_range(tuning_watermark(&tuning, n), slots / 2,
 					slots * 84 / 100);
 		}
-		assert_in_range(tuning_next_watermark(n), slots / 2,
-				slots * 84 / 100);
+		for (uint64_t flows = 0; flows <= 1ULL << 34;
+		     flows = flows * 2 + 1)
+			assert_in_range(tuning_next_watermark(n, flows),
+					slots / 8, slots * 60 / 100);
+	}
+}
+
+/* What comes until the next table is there finds room in this one. */
+static void next_watermark_leaves_time_to_make_a_table(void **state)
+{
+	const uint32_t now = 24576;
+	struct tuning tuning;
+	uint32_t next;
+
+	(void)state;
+	tuning_init(&tuning, DEFAULT_FLOWS, 0);
+	next = tuning_grow(&tuning, now);
+	assert_true(next > now);
+	assert_int_equal(tuning_meanwhile(next, 0), 0);
+	/* 8 microseconds a bucket: a quarter of a second for 32768. */
+	assert_in_range(tuning_meanwhile(32768, 400000), 99000, 110000);
+	for (uint64_t per_s = 1; per_s <= 500000; per_s = per_s * 5 / 4 + 1) {
+		uint64_t meanwhile = tuning_meanwhile(next, per_s);
+		uint64_t watermark = tuning_next_watermark(now, meanwhile);
+
+		assert_true(watermark + meanwhile <= slots_of(now) * 84 / 100);
+		assert_true(watermark == slots_of(now) / 5 * 3 ||
+			    watermark + meanwhile >= slots_of(now) * 83 / 100);
 	}
 }
 
@@ -300,6 +326,7 @@ int main(void)
 		cmocka_unit_test(tables_fit_a_steady_load),
 		cmocka_unit_test(watermark_is_above_a_steady_load),
 		cmocka_unit_test(watermark_is_in_its_range_whatever_was),
+		cmocka_unit_test(next_watermark_leaves_time_to_make_a_table),
 		cmocka_unit_test(small_changes_of_the_load_change_nothing),
 		cmocka_unit_test(tables_of_100000_flows_take_34_mib),
 		cmocka_unit_test(tables_get_small_again_when_the_load_is_gone),
