@@ -281,7 +281,7 @@ int netobs_sink_write(struct netobs_sink *sink, const struct netobs_flow *flow)
 		return -EINVAL;
 	len = pack_flow(flow, sink->packed);
 	is_kept = spool_append(&sink->spool, sink->packed, len, flow->packets,
-			       flow->bytes, clock_ms(CLOCK_REALTIME));
+			       flow->bytes, clock_ms(CLOCK_REALTIME_COARSE));
 	start_ticking(sink);
 	if (++sink->unflushed == BATCH)
 		work(sink, false); /* what fails for good does so again */
