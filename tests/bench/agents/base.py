@@ -83,9 +83,12 @@ class Agent:
             before = self.usage.cpu_seconds()
             time.sleep(QUIET_SECONDS)
 
+    def ask_to_end(self):
+        self.process.send_signal(signal.SIGINT)
+
     def stop(self):
         """End it, and follow what it uses to the last."""
-        self.process.send_signal(signal.SIGINT)
+        self.ask_to_end()
         end = time.monotonic() + STOP_SECONDS
         while not os.waitid(os.P_PID, self.process.pid,
                             os.WEXITED | os.WNOHANG | os.WNOWAIT):
@@ -95,7 +98,6 @@ class Agent:
             time.sleep(0.01)
         self.usage.look()
         self.process.wait()
-
 
     def kill(self):
         """Also the children of a process that was killed before."""

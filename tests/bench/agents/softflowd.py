@@ -30,8 +30,15 @@ class Softflowd(Agent):
                    stdout=self.err)
         lab.wait_for(lambda: os.path.exists(self.control), "softflowd")
 
+    def tell(self, command):
+        return lab.run("softflowctl", "-c", self.control, command)
+
+    def ask_to_end(self):
+        """A signal that comes just before it waits for packets is lost on it."""
+        self.tell("shutdown")
+
     def stop(self):
-        statistics = lab.run("softflowctl", "-c", self.control, "statistics")
+        statistics = self.tell("statistics")
         self.packets = int(re.search(r"Packets processed: (\d+)",
                                      statistics).group(1))
         super().stop()
