@@ -80,7 +80,7 @@ uint64_t tuning_next_watermark(uint32_t n_buckets, uint64_t meanwhile)
 	uint64_t slots = slots_of(n_buckets), most = slots / 25 * 21;
 
 	return min_u64(slots / 5 * 3,
-		       max_u64(most - min_u64(most, meanwhile), slots / 8));
+		       max_u64(most - min_u64(most, meanwhile), slots / 3));
 }
 
 uint32_t tuning_fit(const struct tuning *tuning, uint32_t n_buckets)
