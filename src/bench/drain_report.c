@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "drain_report.h"
 
-#include "json.h"
+#include "report_json.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <sys/mman.h>
 
@@ -55,22 +54,16 @@ static int print_table(const struct drain_report *report)
 	return 0;
 }
 
-static void put_ns(struct json *json, const char *key, double ns)
-{
-	json_key(json, key);
-	json_decimal(json, lround(ns * 10), 1);
-}
-
 static void put_result(struct json *json, const struct drain_result *result)
 {
 	json_open(json, '{');
 	json_key_u64(json, "flows", result->flows);
-	put_ns(json, "user_ns_per_flow", result->user_ns);
-	put_ns(json, "system_ns_per_flow", result->system_ns);
-	put_ns(json, "cpu_ns_per_flow", result->cpu_ns);
-	put_ns(json, "cpu_ns_min", result->cpu_min_ns);
-	put_ns(json, "cpu_ns_max", result->cpu_max_ns);
-	put_ns(json, "wall_ns_per_flow", result->wall_ns);
+	report_json_ns(json, "user_ns_per_flow", result->user_ns);
+	report_json_ns(json, "system_ns_per_flow", result->system_ns);
+	report_json_ns(json, "cpu_ns_per_flow", result->cpu_ns);
+	report_json_ns(json, "cpu_ns_min", result->cpu_min_ns);
+	report_json_ns(json, "cpu_ns_max", result->cpu_max_ns);
+	report_json_ns(json, "wall_ns_per_flow", result->wall_ns);
 	json_key_u64(json, "rss_peak_bytes", result->rss_peak_bytes);
 	json_key_u64(json, "kernel_bytes", result->kernel_bytes);
 	json_close(json, '}');
@@ -80,26 +73,15 @@ static int print_json(const struct drain_report *report)
 {
 	char text[JSON_BYTES];
 	struct json json;
-	int len;
 
-	json_begin(&json, text, sizeof(text));
-	json_open(&json, '{');
-	json_key(&json, "kernel");
-	json_string(&json, report->host.kernel.release);
-	json_key(&json, "cpu");
-	json_string(&json, report->host.cpu);
-	json_key_u64(&json, "rounds", report->rounds);
+	report_json_begin(&json, text, sizeof(text), &report->host,
+			  report->rounds);
 	json_key(&json, "results");
 	json_open(&json, '[');
 	for (uint32_t i = 0; i < report->n; i++)
 		put_result(&json, &report->results[i]);
 	json_close(&json, ']');
-	json_close(&json, '}');
-	len = json_end(&json);
-	if (len < 0)
-		return len;
-	puts(text);
-	return 0;
+	return report_json_print(&json, stdout);
 }
 
 int drain_report_print(const struct drain_report *report, int output)

@@ -2,11 +2,10 @@
 #include "export_report.h"
 
 #include "config.h"
-#include "json.h"
+#include "report_json.h"
 #include "summary.h"
 #include "util.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -69,12 +68,6 @@ static int print_table(const struct export_report *report)
 	return 0;
 }
 
-static void put_ns(struct json *json, const char *key, double ns)
-{
-	json_key(json, key);
-	json_decimal(json, lround(ns * 10), 1);
-}
-
 static void put_result(struct json *json, const struct export_result *result,
 		       const struct export_result *null)
 {
@@ -82,11 +75,12 @@ static void put_result(struct json *json, const struct export_result *result,
 	json_key(json, "sink");
 	json_string(json, result->subject.name);
 	json_key_u64(json, "records_per_s", (uint64_t)(1e9 / result->wall_ns));
-	put_ns(json, "cpu_ns_per_record", result->cpu_ns);
-	put_ns(json, "cpu_ns_min", result->cpu_min_ns);
-	put_ns(json, "cpu_ns_max", result->cpu_max_ns);
+	report_json_ns(json, "cpu_ns_per_record", result->cpu_ns);
+	report_json_ns(json, "cpu_ns_min", result->cpu_min_ns);
+	report_json_ns(json, "cpu_ns_max", result->cpu_max_ns);
 	if (null && result->subject.spec)
-		put_ns(json, "cpu_ns_over_null", result->cpu_ns - null->cpu_ns);
+		report_json_ns(json, "cpu_ns_over_null",
+			       result->cpu_ns - null->cpu_ns);
 	json_close(json, '}');
 }
 
@@ -123,24 +117,13 @@ static int print_json(const struct export_report *report)
 {
 	static char text[JSON_BYTES];
 	struct json json;
-	int len;
 
-	json_begin(&json, text, sizeof(text));
-	json_open(&json, '{');
-	json_key(&json, "kernel");
-	json_string(&json, report->host.kernel.release);
-	json_key(&json, "cpu");
-	json_string(&json, report->host.cpu);
-	json_key_u64(&json, "rounds", report->rounds);
+	report_json_begin(&json, text, sizeof(text), &report->host,
+			  report->rounds);
 	json_key_u64(&json, "records", report->records);
 	put_results(&json, report);
 	put_absent(&json, report);
-	json_close(&json, '}');
-	len = json_end(&json);
-	if (len < 0)
-		return len;
-	puts(text);
-	return 0;
+	return report_json_print(&json, stdout);
 }
 
 int export_report_print(const struct export_report *report, int output)

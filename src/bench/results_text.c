@@ -2,19 +2,12 @@
 /* For programs: JSON and CSV. */
 #include "results.h"
 
-#include "json.h"
+#include "report_json.h"
 #include "util.h"
 
 #include <errno.h>
-#include <math.h>
 
 enum { HEAD_BYTES = 1024, CELL_BYTES = 256 };
-
-static void put_ns(struct json *json, const char *key, double ns)
-{
-	json_key(json, key);
-	json_decimal(json, lround(ns * 100), 2);
-}
 
 static void put_cell(struct json *json, const struct cell *cell)
 {
@@ -27,10 +20,10 @@ static void put_cell(struct json *json, const struct cell *cell)
 	json_key_u64(json, "cpus", cell->n_cpus);
 	json_key(json, "sharing");
 	json_string(json, sharing_name(cell->sharing));
-	put_ns(json, "ns_per_packet", cell->ns.median);
-	put_ns(json, "ns_over_empty", cell->over_empty);
-	put_ns(json, "ns_min", cell->ns.min);
-	put_ns(json, "ns_max", cell->ns.max);
+	report_json_ns(json, "ns_per_packet", cell->ns.median);
+	report_json_ns(json, "ns_over_empty", cell->over_empty);
+	report_json_ns(json, "ns_min", cell->ns.min);
+	report_json_ns(json, "ns_max", cell->ns.max);
 	json_close(json, '}');
 }
 
@@ -39,27 +32,16 @@ int results_print_json(const struct results *results, FILE *file)
 	size_t size = HEAD_BYTES + (size_t)results->n_cells * CELL_BYTES;
 	cleanup_free char *text = malloc(size);
 	struct json json;
-	int len;
 
 	if (!text)
 		return -ENOMEM;
-	json_begin(&json, text, size);
-	json_open(&json, '{');
-	json_key(&json, "kernel");
-	json_string(&json, results->host.kernel.release);
-	json_key(&json, "cpu");
-	json_string(&json, results->host.cpu);
-	json_key_u64(&json, "rounds", results->rounds);
+	report_json_begin(&json, text, size, &results->host, results->rounds);
 	json_key(&json, "results");
 	json_open(&json, '[');
 	for (uint32_t i = 0; i < results->n_cells; i++)
 		put_cell(&json, &results->cells[i]);
 	json_close(&json, ']');
-	json_close(&json, '}');
-	len = json_end(&json);
-	if (len < 0)
-		return len;
-	return fprintf(file, "%s\n", text) < 0 ? -errno : 0;
+	return report_json_print(&json, file);
 }
 
 int results_print_csv(const struct results *results, FILE *file)
