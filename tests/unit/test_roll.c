@@ -485,7 +485,7 @@ static void wrong_specs_are_refused(void **state)
 		{ "json:unix:/x?rotate.bytes=1M", -EINVAL, "only a file" },
 		{ "json:/tmp/x?rotate.bytes=1", -EINVAL, "'1' is not from 1M" },
 		{ "json:/tmp/x?rotate.interval=1ms", -EINVAL, "is not from 1s" },
-		{ "json:/tmp/x?rotate.keep=3", -EINVAL, "need rotate.bytes" },
+		{ "json:/tmp/x?rotate.keep=3", -EINVAL, "needs rotate.bytes" },
 		{ "json:/tmp/x?compress=gzip", -EINVAL, "need rotate.bytes" },
 		{ "json:/tmp/x?sync=1s", -EINVAL, "need rotate.bytes" },
 		{ "json:/tmp/x?compress=xz", -EINVAL, "none|gzip|zstd" },

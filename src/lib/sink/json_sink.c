@@ -83,12 +83,12 @@ static int json_work(void *arg, bool flush)
 
 	(void)flush;
 	for (;;) {
-		enum line_out_state out = line_out_prepare(&state->out);
+		enum out_state out = line_out_prepare(&state->out);
 		ssize_t n;
 
-		if (out == LINE_OUT_AWAY)
+		if (out == OUT_AWAY)
 			return 0;
-		if (out == LINE_OUT_NEW)
+		if (out == OUT_NEW)
 			start_over(state);
 		if (!state->used && !fill(state))
 			return line_out_rest(&state->out);

@@ -15,7 +15,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { RETRY_MS = 1000 };
+enum {
+	RETRY_MS = 1000,
+	ROTATE_MIN = 1 << 20, /* bytes of a file */
+};
 
 static const char unix_prefix[] = LINE_OUT_UNIX;
 
@@ -117,17 +120,53 @@ static int open_target(struct line_out *out, const char *target)
 	return 0;
 }
 
+/* Whether it is rotated; what is wrong with the options is logged. */
+static bool parse(struct spec *spec, struct roll_options *roll,
+		  struct packer_options *packer)
+{
+	bool rotates = roll_parse(spec, ROTATE_MIN, roll);
+	bool packs = packer_parse(spec, packer);
+
+	roll->suffix = packer->suffix;
+	roll->sync_ms = spec_duration_ms(spec, "sync", 100, 60 * 60 * 1000, 0);
+	if (!rotates && (packs || roll->sync_ms))
+		spec_refuse(
+			spec,
+			"compress and sync need rotate.bytes or rotate.interval");
+	if (rotates && (!spec->target || !strncmp(spec->target, unix_prefix,
+						  strlen(unix_prefix))))
+		spec_refuse(spec, "only a file can be rotated");
+	return rotates;
+}
+
+static int open_rotated(struct line_out *out, const char *path,
+			const struct roll_options *roll,
+			const struct packer_options *packer)
+{
+	int err = packer_open(&out->packer, packer, out->host->log);
+
+	if (err)
+		return err;
+	out->kind = LINE_OUT_FILE;
+	out->path = strdup(path);
+	err = out->path ? roll_open(path, roll, out->host, &out->roll) : -ENOMEM;
+	if (err)
+		line_out_close(out);
+	return err;
+}
+
 int line_out_open(struct line_out *out, struct spec *spec, struct sink_host *host)
 {
-	struct roll_options options;
-	bool is_rotated = roll_parse(spec, &options);
+	struct roll_options roll;
+	struct packer_options packer;
+	bool rotates = parse(spec, &roll, &packer);
 	int err = spec_finish(spec);
 
 	*out = (struct line_out){ .host = host, .fd = -1 };
 	if (err)
 		return err;
-	if (is_rotated)
-		return roll_open(spec->target, &options, host, &out->roll);
+	if (rotates)
+		return open_rotated(out, spec->target, &roll, &packer);
 	return open_target(out, spec->target);
 }
 
@@ -145,6 +184,7 @@ void line_out_close(struct line_out *out)
 {
 	roll_close(out->roll);
 	out->roll = NULL;
+	packer_close(&out->packer);
 	let_go(out);
 	free(out->path);
 	out->path = NULL;
@@ -188,19 +228,35 @@ static int connect_socket(struct line_out *out)
 	return 0;
 }
 
-enum line_out_state line_out_prepare(struct line_out *out)
+static void wait_for_roll(struct line_out *out)
+{
+	out->host->ops->wake_in(out->host, roll_wait_ms(out->roll));
+}
+
+static enum out_state prepare_roll(struct line_out *out)
+{
+	enum out_state state = roll_prepare(out->roll);
+
+	if (state == OUT_NEW)
+		out->piece_len = 0;
+	if (state == OUT_AWAY)
+		wait_for_roll(out);
+	return state;
+}
+
+enum out_state line_out_prepare(struct line_out *out)
 {
 	int err;
 
 	if (out->roll)
-		return roll_prepare(out->roll);
+		return prepare_roll(out);
 	if (out->fd >= 0)
-		return LINE_OUT_READY;
+		return OUT_READY;
 	err = connect_socket(out);
 	if (!err)
-		return LINE_OUT_NEW;
+		return OUT_NEW;
 	fail(out, err);
-	return LINE_OUT_AWAY;
+	return OUT_AWAY;
 }
 
 /* As many lines as a pipe takes whole or not at all: pipe(7). */
@@ -211,12 +267,32 @@ static size_t whole_lines(const char *bytes, size_t len)
 	return end ? (size_t)(end + 1 - bytes) : min_u64(len, PIPE_BUF);
 }
 
+/* A piece is made once, and then offered until it is taken. */
+static ssize_t write_to_roll(struct line_out *out, const char *bytes, size_t len)
+{
+	if (!out->piece_len) {
+		ssize_t n = packer_pack(&out->packer, bytes, len, &out->piece);
+
+		if (n < 0)
+			return fail(out, (int)n);
+		out->piece_len = (size_t)n;
+		note_error(out, 0);
+	}
+	if (roll_make_room(out->roll, out->piece_len) ||
+	    roll_write(out->roll, out->piece, out->piece_len)) {
+		wait_for_roll(out);
+		return -EAGAIN;
+	}
+	out->piece_len = 0;
+	return (ssize_t)len;
+}
+
 ssize_t line_out_write(struct line_out *out, const char *bytes, size_t len)
 {
 	ssize_t n;
 
 	if (out->roll)
-		return roll_write(out->roll, bytes, len);
+		return write_to_roll(out, bytes, len);
 	if (out->is_pipe)
 		len = whole_lines(bytes, len);
 	do {
@@ -251,7 +327,7 @@ int line_out_rest(struct line_out *out)
 	struct pollfd fd = { .fd = out->fd };
 
 	if (out->roll)
-		roll_rest(out->roll);
+		wait_for_roll(out);
 	if (!out->can_wait)
 		return 0;
 	out->host->ops->watch(out->host, out->fd, EPOLLERR);

@@ -8,7 +8,8 @@
 
 #include "fault.h"
 #include "module.h"
-#include "line_state.h"
+#include "out_state.h"
+#include "packer.h"
 #include "roll.h"
 
 #include <stdbool.h>
@@ -30,7 +31,11 @@ struct line_out {
 	bool is_pipe;	/* or a terminal */
 	bool can_wait;	/* epoll takes it */
 	struct fault fault;
-	struct roll *roll; /* NULL: it is not rotated, and all of this counts */
+	struct roll *roll; /* NULL: it is not rotated */
+
+	struct packer packer; /* if it is */
+	const char *piece;    /* that the roll has not taken yet */
+	size_t piece_len;
 };
 
 /*
@@ -43,11 +48,11 @@ int line_out_open(struct line_out *out, struct spec *spec,
 
 void line_out_close(struct line_out *out);
 
-enum line_out_state line_out_prepare(struct line_out *out);
+enum out_state line_out_prepare(struct line_out *out);
 
 /*
- * @bytes: whole lines, or the rest of them. Bytes that were taken; -EAGAIN: none, and the sink is called again; others: what
- * failed for good.
+ * @bytes: whole lines, or the rest of them. Bytes that were taken; -EAGAIN: none, and the
+ * sink is called again; others: what failed for good.
  */
 ssize_t line_out_write(struct line_out *out, const char *bytes, size_t len);
 

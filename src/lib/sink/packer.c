@@ -6,10 +6,26 @@
 
 #include <errno.h>
 
-static int find(struct packer *packer, const char *name, int level,
+bool packer_parse(struct spec *spec, struct packer_options *ret_options)
+{
+	static const char *const choices[] = { "none", "gzip", "zstd", NULL };
+	static const char *const suffixes[] = { NULL, ".gz", ".zst" };
+	int choice = spec_choice(spec, "compress", choices, 0);
+
+	*ret_options = (struct packer_options){
+		.name = choice ? choices[choice] : NULL,
+		.suffix = suffixes[choice],
+		.level = (int)spec_number(spec, "compress.level", 1, 22, 0),
+	};
+	return choice || ret_options->level;
+}
+
+static int find(struct packer *packer, const struct packer_options *options,
 		const struct log *log)
 {
+	const char *name = options->name;
 	const struct compressor *compressor;
+	int level = options->level;
 	char why[512];
 
 	compressor = loader_find(name, COMPRESSOR_SYMBOL, why, sizeof(why));
@@ -28,18 +44,19 @@ static int find(struct packer *packer, const char *name, int level,
 	return 0;
 }
 
-int packer_open(struct packer *packer, const char *name, int level,
+int packer_open(struct packer *packer, const struct packer_options *options,
 		const struct log *log)
 {
 	int err;
 
 	*packer = (struct packer){ 0 };
-	if (!name)
+	if (!options->name)
 		return 0;
-	err = find(packer, name, level, log);
+	err = find(packer, options, log);
 	if (err)
 		return err;
-	return packer->compressor->open(level ?: packer->compressor->level_usual,
+	return packer->compressor->open(options->level ?:
+						packer->compressor->level_usual,
 					&packer->state);
 }
 

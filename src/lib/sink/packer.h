@@ -4,7 +4,13 @@
 #define NETOBS_LIB_SINK_PACKER_H
 
 #include "compressor.h"
-#include "log.h"
+#include "spec.h"
+
+struct packer_options {
+	const char *name;   /* of the compressor; NULL: there is none */
+	const char *suffix; /* of what it makes */
+	int level;	    /* 0: the usual */
+};
 
 struct packer {
 	const struct compressor *compressor; /* NULL: there is none */
@@ -13,11 +19,11 @@ struct packer {
 	size_t room;
 };
 
-/*
- * @name: of the compressor, or NULL. @level: 0: the usual. -ENOENT: it cannot be
- * loaded; -EINVAL: it has no such level. Those are logged; -ENOMEM.
- */
-int packer_open(struct packer *packer, const char *name, int level,
+/* Whether @spec has any of the options. */
+bool packer_parse(struct spec *spec, struct packer_options *ret_options);
+
+/* -ENOENT: it cannot be loaded; -EINVAL: it has no such level. Those are logged; -ENOMEM. */
+int packer_open(struct packer *packer, const struct packer_options *options,
 		const struct log *log);
 void packer_close(struct packer *packer);
 

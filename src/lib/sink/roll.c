@@ -2,8 +2,6 @@
 #include "roll.h"
 
 #include "fault.h"
-#include "line_out.h"
-#include "packer.h"
 #include "roll_finisher.h"
 #include "roll_part.h"
 #include "clock_ms.h"
@@ -28,11 +26,11 @@ struct roll {
 	struct roll_options options;
 	struct roll_names names;
 	char *path; /* for people */
-	struct packer packer;
 	struct roll_part part;
 	struct roll_last last;
-	const char *packed; /* what is left to be written of the lines */
-	size_t packed_len;
+	bool has_records; /* of the part */
+	uint64_t begun;	  /* parts */
+	size_t left;	  /* to be written of a piece */
 	int64_t looked_ms;
 	int64_t retry_ms; /* not before this time; 0: at once */
 	struct fault fault;
@@ -42,42 +40,21 @@ struct roll {
 
 /* ---- Options ------------------------------------------------------------------- */
 
-bool roll_parse(struct spec *spec, struct roll_options *ret_options)
+bool roll_parse(struct spec *spec, uint64_t least,
+		struct roll_options *ret_options)
 {
-	static const char *const compress[] = { "none", "gzip", "zstd", NULL };
-	int choice;
-
 	*ret_options = (struct roll_options){
-		.max_bytes =
-			spec_size(spec, "rotate.bytes", 1 << 20, 1ULL << 50, 0),
+		.max_bytes = spec_size(spec, "rotate.bytes", least, 1ULL << 50, 0),
 		.interval_ms = spec_duration_ms(spec, "rotate.interval", 1000,
 						366ULL * 24 * 60 * 60 * 1000, 0),
 		.keep = (uint32_t)spec_number(spec, "rotate.keep", 0, 1000000, 0),
-		.level = (int)spec_number(spec, "compress.level", 1, 22, 0),
-		.sync_ms = spec_duration_ms(spec, "sync", 100, 60 * 60 * 1000, 0),
 	};
-	choice = spec_choice(spec, "compress", compress, 0);
-	if (choice)
-		ret_options->compress = compress[choice];
-	if (!ret_options->max_bytes && !ret_options->interval_ms) {
-		if (ret_options->keep || choice || ret_options->level ||
-		    ret_options->sync_ms)
-			spec_refuse(
-				spec,
-				"rotate.keep, compress and sync need rotate.bytes or rotate.interval");
-		return false;
-	}
-	if (!spec->target ||
-	    !strncmp(spec->target, LINE_OUT_UNIX, strlen(LINE_OUT_UNIX)))
-		spec_refuse(spec, "only a file can be rotated");
-	return true;
-}
-
-static const char *suffix_of(const struct roll_options *options)
-{
-	if (!options->compress)
-		return "";
-	return strcmp(options->compress, "gzip") ? ".zst" : ".gz";
+	if (ret_options->max_bytes || ret_options->interval_ms)
+		return true;
+	if (ret_options->keep)
+		spec_refuse(spec,
+			    "rotate.keep needs rotate.bytes or rotate.interval");
+	return false;
 }
 
 /* ---- The file that is written ------------------------------------------------------ */
@@ -86,7 +63,7 @@ static int64_t until_turn(const struct roll *roll)
 {
 	int64_t interval = (int64_t)roll->options.interval_ms;
 
-	if (!interval || !roll->part.size)
+	if (!interval || !roll->has_records)
 		return INT64_MAX;
 	return interval - clock_ms(CLOCK_REALTIME) % interval;
 }
@@ -100,8 +77,7 @@ static int64_t until_retry(const struct roll *roll)
 	return left > 0 ? left : 0;
 }
 
-/* Be called again when it is time to try, or to turn. */
-static void arm(struct roll *roll)
+int roll_wait_ms(const struct roll *roll)
 {
 	int64_t wait = until_turn(roll), retry = until_retry(roll),
 		finisher = finisher_wait_ms(&roll->finisher);
@@ -111,28 +87,37 @@ static void arm(struct roll *roll)
 	if (finisher < wait)
 		wait = finisher;
 	if (wait == INT64_MAX)
-		wait = -1;
-	else if (wait > WAIT_MAX_MS)
-		wait = WAIT_MAX_MS;
-	roll->host->ops->wake_in(roll->host, (int)wait);
+		return -1;
+	return wait < WAIT_MAX_MS ? (int)wait : WAIT_MAX_MS;
 }
 
-static ssize_t fail(struct roll *roll, int err)
+static int fail(struct roll *roll, int err)
 {
 	fault_note(&roll->fault, roll->host->log, roll->path, err);
 	roll->retry_ms = clock_ms(CLOCK_MONOTONIC) + RETRY_MS;
-	arm(roll);
 	return -EAGAIN;
 }
 
-static int open_part(struct roll *roll)
+/* It is empty. */
+static int begin_part(struct roll *roll)
 {
 	int err = roll_part_open(&roll->part, &roll->names);
 
 	if (err)
 		return err;
+	roll->begun++;
+	roll->has_records = false;
+	roll->left = 0;
+	return 0;
+}
+
+static int open_part(struct roll *roll)
+{
+	int err = begin_part(roll);
+
+	if (err)
+		return err;
 	roll->finisher.next->tidy = true; /* it may have found one that was there */
-	roll->packed_len = 0;
 	finisher_forget(&roll->finisher);
 	return 0;
 }
@@ -146,7 +131,7 @@ static int turn(struct roll *roll)
 	if (!file)
 		return -ENOMEM;
 	err = roll_part_rename(&roll->names, roll->part.start_ms / 1000,
-			       suffix_of(&roll->options), &roll->last,
+			       roll->options.suffix ?: "", &roll->last,
 			       file->name);
 	if (err) {
 		free(file);
@@ -163,20 +148,19 @@ static int turn_and_go_on(struct roll *roll)
 	int err = turn(roll);
 
 	/* Without looking for leftovers: there was one moment for that. */
-	err = err ?: roll_part_open(&roll->part, &roll->names);
+	err = err ?: begin_part(roll);
 	finisher_tend(&roll->finisher, roll->part.fd);
 	return err;
 }
 
-/* Between lines, with something in the file; the disk is not too far behind. */
+/* Between pieces; the disk is not too far behind. */
 static bool may_turn(const struct roll *roll)
 {
-	return roll->part.fd >= 0 && roll->part.size && !roll->packed_len &&
-	       roll->part.size == roll->part.whole &&
+	return roll->part.fd >= 0 && roll->has_records && !roll->left &&
 	       roll->finisher.n_waiting < WAITING_MAX;
 }
 
-/* Its first line is of an interval that is over. */
+/* Its first record is of an interval that is over. */
 static bool is_old(const struct roll *roll)
 {
 	int64_t interval = (int64_t)roll->options.interval_ms;
@@ -200,16 +184,14 @@ static bool is_lost(struct roll *roll)
 	return !roll_part_is_there(&roll->part, &roll->names);
 }
 
-enum line_out_state roll_prepare(struct roll *roll)
+enum out_state roll_prepare(struct roll *roll)
 {
-	enum line_out_state state = LINE_OUT_READY;
+	enum out_state state = OUT_READY;
 	int err = 0;
 
 	finisher_tend(&roll->finisher, roll->part.fd);
-	if (roll->retry_ms && clock_ms(CLOCK_MONOTONIC) < roll->retry_ms) {
-		arm(roll);
-		return LINE_OUT_AWAY;
-	}
+	if (roll->retry_ms && clock_ms(CLOCK_MONOTONIC) < roll->retry_ms)
+		return OUT_AWAY;
 	if (roll->part.fd >= 0 && is_lost(roll)) {
 		close_fd(&roll->part.fd);
 		roll->part.size = roll->part.whole = 0;
@@ -217,7 +199,7 @@ enum line_out_state roll_prepare(struct roll *roll)
 	roll->retry_ms = 0;
 	if (roll->part.fd < 0) {
 		err = open_part(roll);
-		state = LINE_OUT_NEW;
+		state = OUT_NEW;
 		finisher_tend(&roll->finisher, roll->part.fd);
 	} else if (may_turn(roll) && is_old(roll)) {
 		err = turn_and_go_on(roll);
@@ -225,62 +207,62 @@ enum line_out_state roll_prepare(struct roll *roll)
 	if (!err)
 		return state;
 	fail(roll, err);
-	return LINE_OUT_AWAY;
+	return OUT_AWAY;
 }
 
-/* As much as is taken of what is packed. */
-static int write_packed(struct roll *roll)
+int roll_make_room(struct roll *roll, size_t len)
 {
-	while (roll->packed_len) {
-		ssize_t n = write(roll->part.fd, roll->packed, roll->packed_len);
+	uint64_t most = roll->options.max_bytes;
+	int err;
+
+	if (!most || roll->part.size + len <= most || !may_turn(roll))
+		return 0;
+	err = turn_and_go_on(roll);
+	return err ? fail(roll, err) : 0;
+}
+
+/* As much as is taken. */
+static int write_left(struct roll *roll, const char *end)
+{
+	struct roll_part *part = &roll->part;
+
+	while (roll->left) {
+		ssize_t n = write(part->fd, end - roll->left, roll->left);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return -errno;
-		if (!roll->part.size)
-			roll->part.start_ms = clock_ms(CLOCK_REALTIME);
-		roll->part.size += (size_t)n;
-		roll->packed += n;
-		roll->packed_len -= (size_t)n;
+		if (!roll->has_records)
+			part->start_ms = clock_ms(CLOCK_REALTIME);
+		part->size += (size_t)n;
+		roll->left -= (size_t)n;
 	}
-	roll->part.whole = roll->part.size;
+	part->whole = part->size;
 	return 0;
 }
 
-/* All or nothing: what was begun is gone on with when it is called again. */
-ssize_t roll_write(struct roll *roll, const char *lines, size_t len)
+int roll_write(struct roll *roll, const void *piece, size_t len)
 {
-	uint64_t most = roll->options.max_bytes;
-	int err = 0;
+	int err;
 
-	if (most && roll->part.size + len > most && may_turn(roll)) {
-		err = turn_and_go_on(roll);
-		if (err)
-			return fail(roll, err);
-	}
-	if (!roll->packed_len) {
-		ssize_t n = packer_pack(&roll->packer, lines, len, &roll->packed);
-
-		if (n < 0)
-			return fail(roll, (int)n);
-		roll->packed_len = (size_t)n;
-	}
-	err = write_packed(roll);
+	roll->left = roll->left ?: len;
+	err = write_left(roll, (const char *)piece + len);
 	if (err)
 		return fail(roll, err);
 	fault_note(&roll->fault, roll->host->log, roll->path, 0);
-	return (ssize_t)len;
+	return 0;
 }
 
 void roll_written(struct roll *roll, struct mark end)
 {
+	roll->has_records = true;
 	finisher_written(&roll->finisher, end);
 }
 
-void roll_rest(struct roll *roll)
+uint64_t roll_begun(const struct roll *roll)
 {
-	arm(roll);
+	return roll->begun;
 }
 
 void roll_counters(const struct roll *roll, sink_counter_fn *take, void *ctx)
@@ -316,16 +298,11 @@ int roll_open(const char *path, const struct roll_options *options,
 	roll->host = host;
 	roll->options = *options;
 	roll->part.fd = -1;
-	err = packer_open(&roll->packer, options->compress, options->level,
-			  host->log);
-	if (!err) {
-		err = set_up(roll, path);
-		if (err)
-			log_error(host->log, "cannot write to %s: %s", path,
-				  err == -EBUSY ? "another process does" :
-						  strerror(-err));
-	}
+	err = set_up(roll, path);
 	if (err) {
+		log_error(host->log, "cannot write to %s: %s", path,
+			  err == -EBUSY ? "another process does" :
+					  strerror(-err));
 		roll_close(roll);
 		return err;
 	}
@@ -344,7 +321,7 @@ static void finish_part(struct roll *roll)
 		return;
 	if (part->size > part->whole && ftruncate(part->fd, (off_t)part->whole))
 		err = -errno; /* the next start cuts it */
-	if (!err && part->whole)
+	if (!err && roll->has_records)
 		err = turn(roll);
 	else if (!err)
 		roll_part_remove(part, &roll->names);
@@ -359,7 +336,6 @@ void roll_close(struct roll *roll)
 		return;
 	finish_part(roll);
 	finisher_close(&roll->finisher);
-	packer_close(&roll->packer);
 	free(roll->path);
 	free(roll);
 }

@@ -9,20 +9,51 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CHUNK = 8 << 10 };
+enum {
+	CHUNK = 8 << 10,
+	MESSAGE_HEAD = 16,
+};
 
-const char *roll_suffix(int fd)
+/* RFC 7011, 3.1: what a message of IPFIX begins with. */
+static const char message_version[] = { 0, 10 };
+
+enum content { LINES, GZIP_PIECES, ZSTD_PIECES, MESSAGES };
+
+static enum content content_of(int fd)
 {
 	char head[4] = "";
 
 	if (pread(fd, head, sizeof(head), 0) < 0)
-		return "";
+		return LINES;
 	if (!memcmp(head, gzip_head, sizeof(head)))
-		return ".gz";
-	return memcmp(head, zstd_head, sizeof(head)) ? "" : ".zst";
+		return GZIP_PIECES;
+	if (!memcmp(head, zstd_head, sizeof(head)))
+		return ZSTD_PIECES;
+	return memcmp(head, message_version, sizeof(message_version)) ? LINES :
+									MESSAGES;
 }
 
-/* The end of the last whole piece. */
+const char *roll_suffix(int fd)
+{
+	static const char *const suffixes[] = {
+		[LINES] = "", [GZIP_PIECES] = ".gz", [ZSTD_PIECES] = ".zst", [MESSAGES] = ""
+	};
+
+	return suffixes[content_of(fd)];
+}
+
+/* The same as piece_len(), for a message. */
+static uint64_t message_len(const char *head)
+{
+	const unsigned char *at = (const unsigned char *)head;
+	uint64_t len = (uint64_t)at[2] << 8 | at[3];
+
+	if (memcmp(head, message_version, sizeof(message_version)))
+		return 0;
+	return len < MESSAGE_HEAD ? 0 : len;
+}
+
+/* The end of the last whole one of those that tell their lengths. */
 static int end_of_pieces(int fd, uint64_t size, uint64_t *ret_end)
 {
 	uint64_t at = 0;
@@ -33,7 +64,7 @@ static int end_of_pieces(int fd, uint64_t size, uint64_t *ret_end)
 
 		if (pread(fd, head, sizeof(head), (off_t)at) < 0)
 			return -errno;
-		len = piece_len(head);
+		len = piece_len(head) ?: message_len(head);
 		if (!len || len > size - at)
 			break;
 		at += len;
@@ -74,8 +105,8 @@ int roll_cut(int fd, uint64_t *ret_size)
 	if (fstat(fd, &info))
 		return -errno;
 	size = (uint64_t)info.st_size;
-	err = *roll_suffix(fd) ? end_of_pieces(fd, size, &end) :
-				 end_of_lines(fd, size, &end);
+	err = content_of(fd) == LINES ? end_of_lines(fd, size, &end) :
+					end_of_pieces(fd, size, &end);
 	if (err)
 		return err;
 	if (end < size && ftruncate(fd, (off_t)end))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What is whole of a file of lines, or of compressed pieces of lines. */
+/* What is whole of a file of lines, of compressed pieces of them, or of IPFIX messages. */
 #ifndef NETOBS_LIB_SINK_ROLL_CUT_H
 #define NETOBS_LIB_SINK_ROLL_CUT_H
 
