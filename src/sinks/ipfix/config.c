@@ -13,6 +13,7 @@ enum {
 	PORT = 4739,	 /* IANA: ipfix */
 	TLS_PORT = 4740, /* ipfixs */
 	MTU_MIN = 576,
+	ROTATE_MIN = 64 << 10,
 	PACE = 10000, /* messages a second: 9 ms until a common socket is full */
 	PEN_EXAMPLE = 32473, /* RFC 5612: for documentation, nobody's own */
 	PEN_REVERSE = 29305, /* RFC 5103: means something else */
@@ -50,10 +51,7 @@ static int read_file_options(struct config *config, struct spec *spec,
 		return -EINVAL;
 	}
 	config->path = strdup(path);
-	config->rotate_bytes =
-		spec_size(spec, "rotate.bytes", 64 << 10, 1ULL << 50, 0);
-	config->rotate_ms = spec_duration_ms(spec, "rotate.interval", 1000,
-					     366 * 24 * 60 * 60 * 1000ULL, 0);
+	config->rotates = roll_parse(spec, ROTATE_MIN, &config->roll);
 	return config->path ? 0 : -ENOMEM;
 }
 

@@ -6,6 +6,7 @@
 #include "layout.h"
 #include "net/address.h"
 #include "net/tls.h"
+#include "roll.h"
 #include "spec.h"
 
 enum config_transport { CONFIG_UDP, CONFIG_TCP, CONFIG_TLS, CONFIG_FILE };
@@ -22,10 +23,10 @@ struct config {
 	struct sockaddr_storage source;
 	struct tls_context tls;
 	char *path;
-	uint64_t rotate_bytes; /* 0: at any size */
-	uint64_t rotate_ms;    /* 0: at any age */
-	size_t mtu;	       /* 0: what suits the transport */
-	uint64_t pace;	       /* messages per second over UDP; 0: any number */
+	bool rotates; /* the file */
+	struct roll_options roll;
+	size_t mtu;    /* 0: what suits the transport */
+	uint64_t pace; /* messages per second over UDP; 0: any number */
 	uint32_t domain;
 	uint64_t template_ms, options_ms; /* between repetitions */
 	enum config_sampling sampling;

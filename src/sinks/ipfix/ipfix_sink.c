@@ -250,16 +250,18 @@ static void ipfix_close(void *arg)
 
 static int open_output(struct ipfix *ipfix)
 {
-	switch (ipfix->config.transport) {
+	const struct config *config = &ipfix->config;
+	struct sink_host *host = ipfix->host;
+
+	switch (config->transport) {
 	case CONFIG_UDP:
-		return output_open_udp(&ipfix->config, ipfix->host,
-				       &ipfix->output);
+		return output_open_udp(config, host, &ipfix->output);
 	case CONFIG_FILE:
-		return output_open_file(&ipfix->config, ipfix->host,
-					&ipfix->output);
+		if (config->rotates)
+			return output_open_roll(config, host, &ipfix->output);
+		return output_open_file(config, host, &ipfix->output);
 	default:
-		return output_open_stream(&ipfix->config, ipfix->host,
-					  &ipfix->output);
+		return output_open_stream(config, host, &ipfix->output);
 	}
 }
 
@@ -316,6 +318,8 @@ static void ipfix_counters(const void *arg, sink_counter_fn *take, void *ctx)
 	take(ctx, "failed_messages", counts->failed_messages);
 	take(ctx, "sessions", counts->sessions);
 	take(ctx, "failed_records", ipfix->failed_records);
+	if (ipfix->output->ops->counters)
+		ipfix->output->ops->counters(ipfix->output, take, ctx);
 }
 
 __attribute__((visibility("default")))

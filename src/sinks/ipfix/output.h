@@ -11,6 +11,8 @@
 #include "encoder.h"
 #include "module.h"
 
+enum { OUTPUT_FILE_SIZE = 32768 }; /* of a message in a file */
+
 struct output;
 
 enum output_state {
@@ -30,6 +32,9 @@ struct output_ops {
 	int (*send)(struct output *output, const struct output_message *message);
 	/* When to be called, as wake_in() has it. */
 	int (*rest)(struct output *output);
+	/* May be NULL. */
+	void (*counters)(const struct output *output, sink_counter_fn *take,
+			 void *ctx);
 	void (*close)(struct output *output);
 };
 
@@ -57,6 +62,8 @@ int output_open_udp(const struct config *config, struct sink_host *host,
 int output_open_stream(const struct config *config, struct sink_host *host,
 		       struct output **ret_output);
 int output_open_file(const struct config *config, struct sink_host *host,
+		     struct output **ret_output);
+int output_open_roll(const struct config *config, struct sink_host *host,
 		     struct output **ret_output);
 
 /* All before @end has arrived. */

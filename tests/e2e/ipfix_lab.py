@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""What tests of the ipfix sink share: a feed, and collectors that can be stopped."""
+
+import collections
+import json
+import os
+import socket
+import ssl
+import subprocess
+import threading
+
+import certs
+import ipfix
+import lab
+
+
+def numbers(records):
+    """Which of sinkfeed's records these are: record n has n + 1 octets."""
+    return collections.Counter(ipfix.number(record.fields[1]) - 1
+                               for record in records if ipfix.is_flow(record))
+
+
+class Certificates(certs.Certificates):
+    """Those of collectors and of a client."""
+
+    def __init__(self, directory):
+        super().__init__(directory)
+        own = ("DNS:localhost", "IP:127.0.0.1")
+        self.sign("server", *own)
+        self.sign("other", "DNS:other.test")
+        self.sign("expired", *own, days=-1)
+        self.sign("client", "DNS:client.test")
+
+    def server(self, name):
+        """For a server that wants a certificate of the client as well."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.path(f"{name}.pem"),
+                                self.path(f"{name}.key"))
+        context.load_verify_locations(self.path("ca.pem"))
+        context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
+
+class Server:
+    """A collector over TCP or TLS: all connections, and what each brought."""
+
+    def __init__(self, ns, port=0, context=None, reads=True):
+        self.context = context
+        self.reads = threading.Event()
+        if reads:
+            self.reads.set()
+        self.streams, self.sockets = [], []
+        with ns:
+            self.listener = socket.socket()
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.listener.bind(("127.0.0.1", port))
+        self.listener.listen()
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                peer, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(peer,),
+                             daemon=True).start()
+
+    def serve(self, peer):
+        try:
+            if self.context:
+                peer = self.context.wrap_socket(peer, server_side=True)
+            self.sockets.append(peer)
+            self.streams.append(bytearray())
+            stream = self.streams[-1]
+            while self.reads.wait():
+                data = peer.recv(1 << 16)
+                if not data:
+                    break
+                stream += data
+        except OSError:
+            pass
+        peer.close()
+
+    def stop(self):
+        """As if it was killed: connections end, nobody listens."""
+        for end in (self.listener, *self.sockets):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            end.close()
+
+    def sessions(self):
+        """The records of each connection, whose sequence must begin at 0."""
+        for stream in list(self.streams):
+            session = ipfix.Session()
+            records = []
+            data = bytes(stream)
+            while len(data) >= 16 and int.from_bytes(data[2:4], "big") <= \
+                    len(data):
+                size = int.from_bytes(data[2:4], "big")
+                records += session.follow(session.read(data[:size]))
+                data = data[size:]
+            yield records
+
+    def numbers(self):
+        return sum(map(numbers, self.sessions()), collections.Counter())
+
+
+class IpfixTest(lab.LabTest):
+    def setUp(self):
+        super().setUp()
+        self.ns = self.lab.ns("c")
+        self.port = ipfix.free_port()
+        self.messages = self.lab.path("messages")
+
+    def feed(self, spec, *arguments):
+        with open(self.messages, "wb") as err:
+            self.process = self.lab.spawn(
+                os.path.join(os.path.dirname(os.environ["NETOBSCTL_RELEASE"]),
+                             "tools", "sinkfeed"),
+                spec, *arguments, ns=self.ns, stdout=subprocess.PIPE, stderr=err,
+                text=True)
+
+    def log(self):
+        with open(self.messages, encoding="utf-8") as file:
+            return file.read().splitlines()
+
+    def end(self, code=0):
+        """What became of all records."""
+        out, _ = self.process.communicate(timeout=100)
+        self.assertEqual(code, self.process.returncode, self.log())
+        return json.loads(out)["stats"]
+
+    def receiver(self, family=socket.AF_INET):
+        with self.ns:
+            receiver = ipfix.Receiver(family, self.port)
+        self.addCleanup(receiver.close)
+        return receiver
+
+    def server(self, **options):
+        server = Server(self.ns, **options)
+        self.addCleanup(server.stop)
+        return server
+
+    def assert_once(self, *words):
+        """So many lines in the log, each with its words."""
+        lines = self.log()
+        self.assertEqual(len(words), len(lines), lines)
+        for line, word in zip(lines, words):
+            self.assertIn(word, line)

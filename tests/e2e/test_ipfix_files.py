@@ -1,0 +1,99 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""IPFIX in files: full disks, files that rotate, and what crashes leave of them."""
+
+import collections
+import os
+
+import ipfix
+import ipfix_lab
+import lab
+from ipfix_lab import numbers
+
+
+class Files(ipfix_lab.IpfixTest):
+    def files(self, where=None):
+        """What is in the files, by their names; each is whole and stands alone."""
+        where = where or self.lab.dir
+        found = {}
+        for name in sorted(os.listdir(where)):
+            if not name.startswith("flows"):
+                continue
+            with open(os.path.join(where, name), "rb") as file:
+                session = ipfix.Session()
+                found[name] = sum((numbers(session.follow(session.read(message)))
+                                   for message in ipfix.split(file.read())),
+                                  collections.Counter())
+        return found
+
+    def test_files_that_rotate_have_all_and_stand_alone(self):
+        path = self.lab.path("flows.ipfix")
+        self.feed(f"ipfix:file:{path}?rotate.bytes=64K", "--records", 10000)
+        self.end()
+        files = self.files()
+        self.assertGreater(len(files), 5)
+        for name in files:
+            self.assertRegex(name, r"^flows-\d{8}T\d{6}Z(_\d{3})?\.ipfix$")
+        self.assertEqual(collections.Counter(range(10000)),
+                         sum(files.values(), collections.Counter()))
+
+    def test_disk_that_is_full_costs_nothing(self):
+        for options in ("", "?rotate.bytes=64K"):
+            with self.subTest(options):
+                self.check_full_disk(options)
+
+    def check_full_disk(self, options):
+        where = self.lab.path(f"disk{len(options)}")
+        os.mkdir(where)
+        lab.run("mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", where)
+        self.lab.defer(lab.run, "umount", where)
+        self.feed(f"ipfix:file:{where}/flows.ipfix{options}", "--records", 10000)
+        lab.wait_for(self.log, "a word about it", 20)
+        lab.run("mount", "-o", "remount,size=64m", where)
+        self.end()
+        self.assertEqual(collections.Counter(range(10000)),
+                         sum(self.files(where).values(), collections.Counter()))
+        self.assert_once("No space left", "again")
+
+    def test_file_that_a_crash_has_left_is_cut_and_finished(self):
+        path = self.lab.path("flows.ipfix")
+        spec = f"ipfix:file:{path}?rotate.interval=1h"
+        self.feed(spec, "--rate", 10000)
+        part = f"{path}.part"
+        lab.wait_for(lambda: os.path.exists(part) and
+                     os.path.getsize(part) > 200_000, "a large file")
+        self.process.kill()
+        self.process.wait()
+        with open(part, "ab") as file:
+            file.write(b"\0\x0a\x01\0half a message")
+        self.feed(spec, "--records", 100)
+        self.end()
+        files = self.files()
+        self.assertEqual(2, len(files))
+        for name in files:
+            self.assertRegex(name, r"\.ipfix$")
+        crashed = max(files.values(), key=len)
+        self.assertEqual(collections.Counter(range(len(crashed))), crashed)
+        self.assertGreater(len(crashed), 1000)
+
+    def test_oldest_files_are_removed(self):
+        path = self.lab.path("flows.ipfix")
+        self.feed(f"ipfix:file:{path}?rotate.bytes=64K&rotate.keep=2",
+                  "--records", 10000)
+        counters = self.end()["counters"]
+        files = self.files()
+        self.assertEqual(2, len(files))
+        self.assertEqual(counters["files"], counters["files_removed"] + 2)
+        last = sum(files.values(), collections.Counter())
+        self.assertEqual(set(range(10000 - len(last), 10000)), set(last))
+
+    def test_without_records_there_is_no_file(self):
+        path = self.lab.path("flows.ipfix")
+        self.feed(f"ipfix:file:{path}?rotate.interval=1s", "--records", 0,
+                  "--seconds", 2.5)
+        self.end()
+        self.assertEqual({}, self.files())
+
+
+if __name__ == "__main__":
+    lab.main()
