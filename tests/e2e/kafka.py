@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 import uuid
 
+import certs
 import lab
 
 V3, V4 = "3.9.1", "4.1.0"
@@ -79,31 +80,14 @@ def free_ports(count):
         return [one.getsockname()[1] for one in sockets]
 
 
-def openssl(*arguments):
-    lab.run("openssl", *arguments)
-
-
 def make_certificates(directory):
-    """ca.pem; server.pem and client.pem with their keys, PKCS#8."""
-    def path(name):
-        return os.path.join(directory, name)
-
-    openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-            "-subj", "/CN=netobs test CA", "-keyout", path("ca.key"), "-out",
-            path("ca.pem"))
-    with open(path("extensions"), "w", encoding="ascii") as file:
-        file.write("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+    """Those of a server and of a client; the server's in a file of its own."""
+    made = certs.Certificates(directory)
     for name in ("server", "client"):
-        openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj",
-                f"/CN={name}", "-keyout", path(f"{name}.key"), "-out",
-                path(f"{name}.csr"))
-        openssl("x509", "-req", "-in", path(f"{name}.csr"), "-CA",
-                path("ca.pem"), "-CAkey", path("ca.key"), "-CAcreateserial",
-                "-days", "2", "-extfile", path("extensions"), "-out",
-                path(f"{name}.pem"))
-    with open(path("keystore.pem"), "wb") as out:
+        made.sign(name, "IP:127.0.0.1", "DNS:localhost")
+    with open(made.path("keystore.pem"), "wb") as out:
         for name in ("server.key", "server.pem"):
-            with open(path(name), "rb") as file:
+            with open(made.path(name), "rb") as file:
                 out.write(file.read())
 
 
