@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <netobs/version.h>
@@ -96,11 +97,23 @@ static void fill_standard_fds(void)
 	}
 }
 
+/* A spool on disk has a descriptor for each of its files; a long backlog, thousands. */
+static void allow_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit); /* or it goes on as it can */
+}
+
 int main(int argc, char **argv)
 {
 	int status;
 
 	fill_standard_fds();
+	allow_descriptors();
 	signal(SIGPIPE, SIG_IGN);
 	status = dispatch(argc, argv);
 	if (fflush(stdout) == 0 || errno == EPIPE)

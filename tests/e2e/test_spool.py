@@ -6,6 +6,7 @@ import collections
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import time
@@ -33,12 +34,13 @@ class Spool(lab.LabTest):
         self.lines = []
         self.reader = reader.Reader(self.socket, self.lines.append)
 
-    def start(self, *more):
+    def start(self, *more, **options):
         with open(self.messages, "wb") as messages:
             process = self.lab.spawn(
                 observer.netobsctl(), "flows", "-v", "-i", "eth0", "--interval",
                 "0.2", "-o", f"json:unix:{self.socket}?spool=disk:{self.spool}",
-                *more, ns=self.a, stdout=subprocess.DEVNULL, stderr=messages)
+                *more, ns=self.a, stdout=subprocess.DEVNULL, stderr=messages,
+                **options)
         lab.wait_for(lambda: bpf.attached(self.a, "eth0") == 2, "netobsctl")
         return process
 
@@ -101,6 +103,12 @@ class Spool(lab.LabTest):
         self.note(f"{KILLS} kills: {len(on_disk)} records were on disk, "
                   f"{len(counts)} arrived, "
                   f"{sum(counts.values()) - len(counts)} of them twice")
+
+    def test_files_of_a_long_backlog_may_all_be_open(self):
+        limit = resource.RLIMIT_NOFILE
+        process = self.start(enter=lambda: resource.setrlimit(limit, (64, 4096)))
+        self.assertEqual((4096, 4096), resource.prlimit(process.pid, limit))
+        self.assertEqual(0, self.finish(process).code)
 
     def small_disk(self, size):
         """One of its own, at the spool's place."""
