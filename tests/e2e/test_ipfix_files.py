@@ -34,7 +34,18 @@ class Files(ipfix_lab.IpfixTest):
         self.assertGreater(len(files), 5)
         for name in files:
             self.assertRegex(name, r"^flows-\d{8}T\d{6}Z(_\d{3})?\.ipfix$")
+            self.assertLessEqual(os.path.getsize(self.lab.path(name)), 64 << 10)
         self.assertEqual(collections.Counter(range(10000)),
+                         sum(files.values(), collections.Counter()))
+
+    def test_files_turn_by_time(self):
+        path = self.lab.path("flows.ipfix")
+        self.feed(f"ipfix:file:{path}?rotate.interval=1s", "--rate", 1000,
+                  "--records", 3500)
+        self.end()
+        files = self.files()
+        self.assertGreaterEqual(len(files), 3)
+        self.assertEqual(collections.Counter(range(3500)),
                          sum(files.values(), collections.Counter()))
 
     def test_disk_that_is_full_costs_nothing(self):

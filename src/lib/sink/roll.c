@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "roll.h"
 
+#include "clock_ms.h"
 #include "fault.h"
 #include "roll_finisher.h"
 #include "roll_part.h"
-#include "clock_ms.h"
 #include "util.h"
 
 #include <errno.h>
