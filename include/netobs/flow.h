@@ -37,11 +37,18 @@ enum netobs_tunnel {
 	NETOBS_TUNNEL_IPIP = 4	  /**< IP in IP: RFC 2003, 2473, 4213 */
 };
 
+/** Bits of netobs_flow.tcp_combined: flags that one packet had together. */
+enum netobs_tcp_combined {
+	NETOBS_TCP_SYN_ACK = 1 << 0, /**< the answer to a SYN: a server's flow */
+	NETOBS_TCP_FIN_ACK = 1 << 1,
+	NETOBS_TCP_RST_ACK = 1 << 2
+};
+
 /** Bits of netobs_flow.has: which of the optional fields are known. */
 enum netobs_flow_field {
 	NETOBS_HAS_PORTS = 1 << 0,	 /**< src_port, dst_port */
 	NETOBS_HAS_ICMP = 1 << 1,	 /**< icmp_type, icmp_code */
-	NETOBS_HAS_TCP = 1 << 2,	 /**< tcp_flags */
+	NETOBS_HAS_TCP = 1 << 2,	 /**< tcp_flags, tcp_combined */
 	NETOBS_HAS_MAC = 1 << 3,	 /**< src_mac, dst_mac, l2_bytes */
 	NETOBS_HAS_VLAN = 1 << 4,	 /**< vlan_id */
 	NETOBS_HAS_OUTER_VLAN = 1 << 5,	 /**< outer_vlan_id */
@@ -101,7 +108,10 @@ struct netobs_flow {
 	uint16_t outer_dst_port;
 	uint32_t vni;	/**< VXLAN, Geneve: network identifier; GRE: key */
 	uint8_t tunnel; /**< enum netobs_tunnel */
-	uint8_t reserved[3];
+	/** enum netobs_tcp_combined, or-ed: seen in a single packet each, which
+	 *  the flags of all packets in tcp_flags do not tell */
+	uint8_t tcp_combined;
+	uint8_t reserved[2];
 
 	uint32_t n_points;
 	const struct netobs_point *points; /**< ingress first, then by ifindex */

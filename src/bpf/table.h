@@ -200,7 +200,7 @@ struct addition {
 	__u64 l2_bytes;
 	__u64 first_ns;
 	__u64 last_ns;
-	__u16 marks;
+	__u32 marks;
 	__u8 tos;
 	__u8 ttl_min;
 	__u8 ttl_max;

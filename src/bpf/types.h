@@ -15,7 +15,7 @@
 enum {
 	GENERATIONS = 2,
 	CACHE_LINE = 64,
-	FLOW_MARKS = 16, /* see struct flow_tally */
+	FLOW_MARKS = 21, /* there is room for; see enum flow_mark */
 };
 
 /* Network byte order; IPv4 as ::ffff:a.b.c.d (RFC 4291, 2.5.5.2). */
@@ -66,11 +66,18 @@ struct flow_key {
 };
 
 /*
- * Marks: what any packet of the flow showed. The low 12 bits are the TCP
- * header's flag bits (RFC 9293, 3.1), the high 4 say which ECN codepoints
- * (RFC 3168) occurred.
+ * Marks: what any packet of the flow showed. First the TCP header's flag bits
+ * (RFC 9293, 3.1), then which ECN codepoints (RFC 3168) occurred, then which
+ * of FIN, SYN and RST, in the order of the header, came together with ACK.
  */
-enum { MARK_TCP_MASK = 0xfff, MARK_ECN_SHIFT = 12 };
+enum flow_mark {
+	MARK_TCP_MASK = 0xfff,
+	MARK_ECN_SHIFT = 12,
+	MARK_ECN_MASK = 0xf,
+	MARK_FIN_ACK = 1 << 16,
+	MARK_SYN_ACK = 1 << 17,
+	MARK_RST_ACK = 1 << 18,
+};
 
 /* What changes with every packet. */
 struct flow_tally {
@@ -80,7 +87,7 @@ struct flow_tally {
 	__u64 first_ns; /* CLOCK_BOOTTIME */
 	__u64 last_ns;
 	union {
-		__u16 marks;
+		__u32 marks;
 		__u64 mark_counts; /* in the shared table, see marks.h */
 	};
 	__u8 macs[12]; /* as in the frame: destination, source */

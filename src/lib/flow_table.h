@@ -31,7 +31,7 @@ struct flow {
 	/* Of what has not been exported; valid when `fresh`. CLOCK_BOOTTIME. */
 	int64_t first_ns;
 	int64_t last_ns;
-	uint16_t marks;
+	uint32_t marks;
 	uint8_t tos;
 	uint8_t ttl_min;
 	uint8_t ttl_max;

@@ -8,11 +8,7 @@
 
 #include <string.h>
 
-enum {
-	SWEEP_BUCKETS = 4096,
-	TCP_FIN = 0x01,
-	TCP_RST = 0x04,
-};
+enum { SWEEP_BUCKETS = 4096 };
 
 /*
  * Longer than a packet takes from one point to the next. The queue of an

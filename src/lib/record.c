@@ -24,6 +24,13 @@ static void set_tuple(struct netobs_flow *out, const struct flow_key *key)
 	out->proto = key->proto;
 }
 
+static uint8_t tcp_combined(uint32_t marks)
+{
+	return (marks & MARK_SYN_ACK ? NETOBS_TCP_SYN_ACK : 0) |
+	       (marks & MARK_FIN_ACK ? NETOBS_TCP_FIN_ACK : 0) |
+	       (marks & MARK_RST_ACK ? NETOBS_TCP_RST_ACK : 0);
+}
+
 static void set_transport(struct netobs_flow *out, const struct flow *flow)
 {
 	const struct flow_key *key = &flow->key;
@@ -34,6 +41,7 @@ static void set_transport(struct netobs_flow *out, const struct flow *flow)
 	switch (key->proto) {
 	case IP_PROTO_TCP:
 		out->tcp_flags = flow->marks & MARK_TCP_MASK;
+		out->tcp_combined = tcp_combined(flow->marks);
 		out->has |= NETOBS_HAS_TCP | NETOBS_HAS_PORTS;
 		break;
 	case IP_PROTO_UDP:
@@ -152,7 +160,7 @@ int record_fill(struct record *record, const struct flow *flow,
 		.bytes = delta->bytes,
 		.l2_bytes = delta->l2_bytes,
 		.dscp = flow->tos >> 2,
-		.ecn_seen = flow->marks >> MARK_ECN_SHIFT,
+		.ecn_seen = flow->marks >> MARK_ECN_SHIFT & MARK_ECN_MASK,
 		.ttl_min = flow->ttl_min,
 		.ttl_max = flow->ttl_max,
 		.end_reason = reason,

@@ -41,6 +41,52 @@ static void flags_are_a_true_or(void **state)
 			 MARK_ECT1 | SYN | ACK | PSH);
 }
 
+struct combination {
+	uint8_t flags[3]; /* of one packet each */
+	uint32_t marks;
+};
+
+/* The third flow of a set is in L2, the first in L1. */
+static void assert_marks_in_both_levels(const struct combination *combination)
+{
+	struct prog *prog = prog_test_open(&defaults);
+	const uint8_t *flags = combination->flags;
+	uint16_t ports[] = { 1, prog_test_rival(prog, 0),
+			     prog_test_rival(prog, 1) };
+	struct flow_key first = prog_test_tcp_key(ports[0]);
+	struct flow_key third = prog_test_tcp_key(ports[2]);
+	const struct prog_flows *flows;
+	struct flow_tally l2;
+
+	prog_test_tcp(prog, ports[0], flags[0]);
+	prog_test_tcp(prog, ports[1], ACK);
+	for (int i = 0; i < 3; i++)
+		prog_test_tcp(prog, ports[2], flags[i]);
+	for (int i = 1; i < 3; i++)
+		prog_test_tcp(prog, ports[0], flags[i]);
+	assert_int_equal(prog_l2_lookup(prog, 0, &third, &l2), 0);
+	assert_int_equal(l2.marks, MARK_ECT1 | combination->marks);
+	flows = prog_test_flows(prog, 0);
+	assert_int_equal(prog_test_tally(flows, &first)->marks,
+			 MARK_ECT1 | combination->marks);
+	prog_test_teardown(NULL);
+}
+
+static void flags_of_one_packet_differ_from_those_of_several(void **state)
+{
+	static const struct combination combinations[] = {
+		{ { SYN, ACK, FIN }, SYN | ACK | FIN },
+		{ { SYN | ACK, ACK, FIN }, SYN | ACK | FIN | MARK_SYN_ACK },
+		{ { SYN, ACK, FIN | ACK }, SYN | ACK | FIN | MARK_FIN_ACK },
+		{ { SYN, ACK, RST }, SYN | ACK | RST },
+		{ { SYN, ACK, RST | ACK }, SYN | ACK | RST | MARK_RST_ACK },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(combinations) / sizeof(combinations[0]); i++)
+		assert_marks_in_both_levels(&combinations[i]);
+}
+
 /* A set has two places; who comes third is added to the table at once. */
 static void third_flow_of_a_set_goes_to_the_table(void **state)
 {
@@ -124,9 +170,10 @@ static void repeated_conflicts_merge(void **state)
 		assert_int_equal(tally->packets, ROUNDS);
 		assert_int_equal(tally->bytes, ROUNDS * PROG_TEST_TCP_BYTES);
 		assert_int_equal(tally->l2_bytes, ROUNDS * PROG_TEST_TCP_FRAME);
-		assert_int_equal(tally->marks,
-				 MARK_ECT1 | ACK |
-					 (i ? 0 : SYN | PSH | FIN | RST));
+		assert_int_equal(
+			tally->marks,
+			MARK_ECT1 | ACK |
+				(i ? 0 : SYN | PSH | FIN | RST | MARK_FIN_ACK));
 	}
 }
 
@@ -328,6 +375,9 @@ int main(void)
 		cmocka_unit_test_teardown(repeated_flow_stays_in_its_slot,
 					  prog_test_teardown),
 		cmocka_unit_test_teardown(flags_are_a_true_or, prog_test_teardown),
+		cmocka_unit_test_teardown(
+			flags_of_one_packet_differ_from_those_of_several,
+			prog_test_teardown),
 		cmocka_unit_test_teardown(third_flow_of_a_set_goes_to_the_table,
 					  prog_test_teardown),
 		cmocka_unit_test_teardown(busy_flow_takes_the_place_of_an_idle_one,

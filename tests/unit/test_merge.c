@@ -158,7 +158,7 @@ static void tcp_is_reported_when_it_has_ended(void **state)
 {
 	static const struct {
 		uint8_t proto;
-		uint16_t marks;
+		uint32_t marks;
 		enum merge_mode mode;
 		int reason; /* 0: no record */
 	} cases[] = {

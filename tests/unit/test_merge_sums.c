@@ -91,14 +91,16 @@ static void marks_are_united(void **state)
 		entries[i].key.proto = 6;
 		entries[i].tally.marks = i ? 0x002 : 0x010;
 	}
-	entries[0].tally.marks |= 0x001;
-	entries[1].tally.marks |= 0x800 | 1 << MARK_ECN_SHIFT |
+	entries[0].tally.marks |= 0x001 | MARK_FIN_ACK;
+	entries[1].tally.marks |= 0x800 | MARK_SYN_ACK | 1 << MARK_ECN_SHIFT |
 				  1 << (MARK_ECN_SHIFT + 3);
 	for (int i = 0; i < 2; i++) {
 		struct netobs_flow flow =
 			record_of(entries, merger_every_second());
 
 		assert_int_equal(flow.tcp_flags, 0x813);
+		assert_int_equal(flow.tcp_combined,
+				 NETOBS_TCP_SYN_ACK | NETOBS_TCP_FIN_ACK);
 		assert_int_equal(flow.ecn_seen, 1 << 0 | 1 << 3);
 		assert_int_equal(flow.end_reason, NETOBS_END_DETECTED);
 		swap(entries);

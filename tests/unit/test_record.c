@@ -68,6 +68,13 @@ static void be_tcp(struct flow *flow)
 	flow->marks = 0xffff;
 }
 
+/* Both, but not in one packet. */
+static void be_tcp_server(struct flow *flow)
+{
+	flow->key.proto = 6;
+	flow->marks = 0x013 | MARK_SYN_ACK;
+}
+
 static void be_udp_marked(struct flow *flow)
 {
 	flow->marks = 1 << (MARK_ECN_SHIFT + 2);
@@ -247,7 +254,12 @@ static void record_has_the_values_of_what_it_has(void **state)
 
 	(void)state;
 	assert_int_equal(flow.tcp_flags, 0xfff);
+	assert_int_equal(flow.tcp_combined, 0);
 	assert_int_equal(flow.ecn_seen, 0xf);
+	flow = record_with(be_tcp_server);
+	assert_int_equal(flow.tcp_flags, 0x013);
+	assert_int_equal(flow.tcp_combined, NETOBS_TCP_SYN_ACK);
+	assert_int_equal(flow.ecn_seen, 0);
 	flow = record_with(be_udp_marked);
 	assert_int_equal(flow.tcp_flags, 0);
 	assert_int_equal(flow.ecn_seen, 1 << 2);

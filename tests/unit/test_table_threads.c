@@ -141,7 +141,7 @@ static void start_round(struct race *race, struct racer *racers, int round)
 /* What is in the table, by flow. */
 struct found {
 	uint64_t packets[FLOWS];
-	uint16_t marks[FLOWS];
+	uint32_t marks[FLOWS];
 	uint32_t entries[FLOWS];
 };
 
@@ -188,7 +188,7 @@ static void check_round(const struct race *race, const struct racer *racers)
 
 	for (int flow = 0; flow < FLOWS; flow++) {
 		uint64_t added = 0, refused = 0;
-		uint16_t marks = 0;
+		uint32_t marks = 0;
 
 		for (int i = 0; i < THREADS; i++) {
 			added += racers[i].added[flow];

@@ -131,6 +131,14 @@ enum l4_header_len {
 	ICMP_HEADER_LEN = 4,  /* RFC 792, RFC 4443: type, code, checksum */
 };
 
+/* RFC 9293, 3.1: of the flag bits, those that mean something here. */
+enum tcp_flag {
+	TCP_FIN = 0x01,
+	TCP_SYN = 0x02,
+	TCP_RST = 0x04,
+	TCP_ACK = 0x10
+};
+
 /* RFC 7348, 5. */
 struct vxlan_wire {
 	__be32 flags;

@@ -27,6 +27,17 @@ static __always_inline __u32 l4_header_len(const struct flow_key *key)
 	}
 }
 
+/*
+ * The marks of a TCP header's 12 bits of flags. GSO and GRO change nothing about
+ * them: all segments carry ACK, and the one with FIN has it too.
+ */
+static __always_inline __u32 tcp_marks(__u32 flags)
+{
+	__u32 ends = flags & (TCP_FIN | TCP_SYN | TCP_RST);
+
+	return flags & TCP_ACK ? flags | ends * MARK_FIN_ACK : flags;
+}
+
 static __always_inline int parse_tcp(struct cursor *c, struct packet *pkt)
 {
 	const __u8 *tcp = take(c, TCP_HEADER_LEN);
@@ -38,7 +49,7 @@ static __always_inline int parse_tcp(struct cursor *c, struct packet *pkt)
 	if (header < TCP_HEADER_LEN)
 		return reject(UNPARSED_BAD_HEADER);
 
-	pkt->marks |= (tcp[12] & 0xf) << 8 | tcp[13];
+	pkt->marks |= tcp_marks((tcp[12] & 0xf) << 8 | tcp[13]);
 	/* Options count for segmentation, whether or not they are in reach. */
 	pkt->header_end += header;
 	return 0;

@@ -19,7 +19,7 @@ struct packet {
 	__u32 header_end; /* of the innermost transport header */
 	__u32 ip_len; /* what the outermost IP header says; 0: it does not */
 	__u32 fragment_id;
-	__u16 marks;
+	__u32 marks;
 	__u8 unsent;   /* header bytes that segments will not have */
 	__u8 fragment; /* enum fragment_kind */
 	__u8 fragment_proto;

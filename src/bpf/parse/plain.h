@@ -13,6 +13,7 @@
 #define NETOBS_BPF_PARSE_PLAIN_H
 
 #include "ip.h"
+#include "l4.h"
 #include "tunnel.h"
 
 /* What the kernel keeps beside the frame. */
@@ -29,7 +30,7 @@ struct plain {
 	__u8 proto;
 	__u8 flags;
 	__u8 tos;
-	__u16 marks;
+	__u32 marks;
 	__u32 l4_offset;
 	__u32 l4_len; /* what the IP header says */
 };
@@ -114,7 +115,7 @@ static __always_inline bool plain_l4(const struct cursor *c, struct packet *pkt,
 		header = (tcp[12] >> 4) * 4;
 		if (header < TCP_HEADER_LEN)
 			return false;
-		plain->marks |= (tcp[12] & 0xf) << 8 | tcp[13];
+		plain->marks |= tcp_marks((tcp[12] & 0xf) << 8 | tcp[13]);
 	} else if (plain->proto != IP_PROTO_UDP ||
 		   plain->l4_len < UDP_HEADER_LEN ||
 		   is_tunnel_port(tunnels, dst_port)) {
