@@ -5,17 +5,18 @@
 #include <iostream>
 #include <memory>
 #include <netobs/netobs.h>
+#include <stdexcept>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
-#include <system_error>
 #include <unistd.h>
 
-static netobs *observer; /* for the signal handler */
+static netobs *ctx; /* for the signal handler */
+static char why[NETOBS_ERROR_MAX];
 
 static int check(int ret)
 {
 	if (ret < 0 && ret != -ECANCELED)
-		throw std::system_error(-ret, std::generic_category());
+		throw std::runtime_error(ctx ? netobs_last_error(ctx) : why);
 	return ret;
 }
 
@@ -34,21 +35,21 @@ try {
 	opts.interfaces = argc > 1 ? argv + 1 : nullptr;
 	opts.on_flow = print_flow;
 	opts.user = &flows;
-	check(netobs_new(&opts, &observer));
-	std::unique_ptr<netobs, void (*)(netobs *)> own(observer, netobs_free);
-	std::signal(SIGINT, [](int) { netobs_stop(observer); });
-	check(netobs_start(observer));
-
+	opts.error = &why;
+	check(netobs_new(&opts, &ctx));
+	std::unique_ptr<netobs, void (*)(netobs *)> own(ctx, netobs_free);
+	std::signal(SIGINT, [](int) { netobs_stop(ctx); });
+	check(netobs_start(ctx));
 	int timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
 	int loop = epoll_create1(EPOLL_CLOEXEC);
 	itimerspec second = { { 1, 0 }, { 1, 0 } };
 	timerfd_settime(timer, 0, &second, nullptr);
 	epoll_event event = { EPOLLIN, {} };
-	for (int fd : { timer, netobs_fd(observer) }) {
+	for (int fd : { timer, netobs_fd(ctx) }) {
 		event.data.fd = fd;
 		epoll_ctl(loop, EPOLL_CTL_ADD, fd, &event);
 	}
-	while (check(netobs_dispatch(observer)) != -ECANCELED) {
+	while (check(netobs_dispatch(ctx)) != -ECANCELED) {
 		epoll_wait(loop, &event, 1, -1);
 		if (event.data.fd == timer && read(timer, &ticks, 8) == 8)
 			std::cerr << flows << " flow records so far\n";

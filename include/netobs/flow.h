@@ -58,7 +58,7 @@ enum netobs_flow_field {
 	NETOBS_HAS_OUTER = 1 << 9	 /**< outer_src, outer_dst */
 };
 
-/** One place a flow was seen at. */
+/** One place a flow was seen at. Grows at the end: see netobs_flow.point_size. */
 struct netobs_point {
 	uint32_t ifindex;     /**< in its network namespace */
 	uint32_t netns_inode; /**< of the namespace: /proc/PID/ns/net */
@@ -114,8 +114,49 @@ struct netobs_flow {
 	uint8_t reserved[2];
 
 	uint32_t n_points;
-	const struct netobs_point *points; /**< ingress first, then by ifindex */
+	uint32_t point_size; /**< bytes from one of the points to the next */
+	/** Ingress first, then by ifindex: netobs_flow_point(). */
+	const struct netobs_point *points;
 };
+
+/**
+ * One of a record's points. Index `points` with it rather than by hand: a later
+ * library has larger points than the program was compiled for.
+ *
+ * @return point @p i, valid as long as the record; NULL beyond the last
+ */
+NETOBS_API const struct netobs_point *
+netobs_flow_point(const struct netobs_flow *flow, uint32_t i);
+
+/**
+ * Copy a record with all that it points to, to keep it beyond the callback or to
+ * pass it to another thread. The copy is one allocation.
+ *
+ * @param flow      the record, also one that the program made: sz, and where it
+ *                  has points point_size, are set
+ * @param ret_flow  the copy, yours: netobs_flow_free(), or free(3)
+ * @return 0; -EINVAL: an argument is NULL, or sz or point_size is too small;
+ *         -ENOMEM
+ */
+NETOBS_API int netobs_flow_dup(const struct netobs_flow *flow,
+			       struct netobs_flow **ret_flow);
+
+/** Free what netobs_flow_dup() returned. NULL is fine. */
+NETOBS_API void netobs_flow_free(struct netobs_flow *flow);
+
+/** Enough for any address as text, with its NUL. */
+#define NETOBS_ADDR_STR_MAX 46
+
+/**
+ * Write an address of a record as text: "192.0.2.1", and IPv6 as in RFC 5952.
+ *
+ * @param addr  16 bytes in network byte order; IPv4 as ::ffff:a.b.c.d
+ * @param buf   filled and NUL-terminated
+ * @param size  of @p buf
+ * @return length without NUL; -ENOBUFS: @p size is too small; -EINVAL: an
+ *         argument is NULL
+ */
+NETOBS_API int netobs_addr_str(const uint8_t addr[16], char *buf, size_t size);
 
 /** Enough for any record of up to 16 points in JSON. */
 #define NETOBS_FLOW_JSON_MAX 4096
@@ -123,11 +164,11 @@ struct netobs_flow {
 /**
  * Write a record as one JSON object with NetObserv's field names, no newline.
  *
- * @param flow  the record
+ * @param flow  the record, also one that the program made: see netobs_flow_dup()
  * @param buf   filled and NUL-terminated
  * @param size  of @p buf
  * @return length without NUL; -ENOBUFS: @p size is too small; -EINVAL: an
- *         argument is NULL
+ *         argument is NULL, or sz or point_size is too small
  */
 NETOBS_API int netobs_flow_json(const struct netobs_flow *flow, char *buf,
 				size_t size);

@@ -11,7 +11,8 @@
  * independent.
  *
  * Functions that can fail return an int: >= 0 is fine, < 0 is a negated errno
- * value. What went wrong in words goes to netobs_opts.on_log.
+ * value. netobs_last_error() has what went wrong in words, and so has
+ * netobs_opts.error when there is no context yet; netobs_opts.on_log gets more.
  */
 #ifndef NETOBS_NETOBS_H
 #define NETOBS_NETOBS_H
@@ -37,11 +38,15 @@ enum netobs_log_level {
 	NETOBS_LOG_DEBUG = 7
 };
 
-/** Which way packets must go to be observed; netobs_opts.direction. */
+/**
+ * Which way packets must go to be observed; netobs_opts.direction. Not to be
+ * confused with enum netobs_direction, which records have: the numbers differ, and
+ * compilers warn (-Wenum-conversion) or, in C++, refuse.
+ */
 enum netobs_direction_option {
 	NETOBS_DIRECTION_BOTH = 0,
-	NETOBS_DIRECTION_INGRESS = 1, /**< received by the interface */
-	NETOBS_DIRECTION_EGRESS = 2   /**< sent by the interface */
+	NETOBS_DIRECTION_INGRESS = 0x10, /**< received by the interface */
+	NETOBS_DIRECTION_EGRESS = 0x20	 /**< sent by the interface */
 };
 
 /** netobs_opts.flags */
@@ -67,8 +72,8 @@ struct netobs_opts {
 	/** Interfaces not to observe: names or `/regex/`; NULL-terminated. */
 	const char *const *exclude;
 
-	uint32_t direction; /**< enum netobs_direction_option */
-	uint32_t flags;	    /**< enum netobs_opt_flag, or-ed */
+	enum netobs_direction_option direction;
+	uint32_t flags;	      /**< enum netobs_opt_flag, or-ed */
 	uint32_t interval_ms; /**< time between drains; default 5000, at least 10 */
 
 	/** A flow with traffic is reported this often (RFC 5102 5.11.3, reason 2);
@@ -99,6 +104,10 @@ struct netobs_opts {
 	 *  what max_flows need. Where it is reached, flows are reported before
 	 *  the interval ends. -EINVAL from netobs_start(): too little. */
 	uint64_t max_memory;
+
+	/** Where netobs_new() writes why it failed; NULL: nowhere. Later errors
+	 *  are the context's: netobs_last_error(). */
+	char (*error)[NETOBS_ERROR_MAX];
 };
 
 /** Declare an options struct with its size set and every other field zero. */
@@ -115,7 +124,7 @@ struct netobs_opts {
  *
  * @param opts     copied; may go away afterwards. NULL: all defaults
  * @param ret_ctx  the context, yours: netobs_free()
- * @return 0; -EINVAL: an option is wrong, the log line names it; -ENOMEM
+ * @return 0; -EINVAL: an option is wrong, the error text names it; -ENOMEM
  */
 NETOBS_API int netobs_new(const struct netobs_opts *opts,
 			  struct netobs **ret_ctx);
@@ -133,6 +142,14 @@ NETOBS_API int netobs_new(const struct netobs_opts *opts,
 NETOBS_API int netobs_start(struct netobs *ctx);
 
 /**
+ * Why the last call that failed did, as a sentence without newline; "" when none
+ * has. -ECANCELED and -EINTR are no failures.
+ *
+ * @return never NULL; valid until the next call with this context
+ */
+NETOBS_API const char *netobs_last_error(const struct netobs *ctx);
+
+/**
  * The file descriptor to wait for, with poll(2) or epoll(7), for reading.
  * Constant over the life of the context, and the context's: do not close it.
  */
@@ -143,7 +160,7 @@ NETOBS_API int netobs_fd(const struct netobs *ctx);
  * drains are cut into slices: the descriptor stays readable until all is done.
  *
  * Callbacks run on the calling thread; they may call netobs_stop(),
- * netobs_stats_get() and netobs_flow_json(), and nothing else of this context.
+ * netobs_stats_get() and netobs_last_error(), and nothing else of this context.
  *
  * @return number of flow records delivered (0 is normal);
  *         -ECANCELED: stopped by netobs_stop(): programs are detached, all that

@@ -41,7 +41,10 @@ struct netobs_sink_opts {
 	 *  (IPFIX options records): as netobs_stats_get(), which it may call. */
 	int (*get_stats)(struct netobs_stats *ret_stats, void *user);
 	uint32_t sampling; /**< one packet of so many was looked at; 0: each */
-	uint32_t reserved;
+	uint32_t reserved; /**< 0 */
+
+	/** Where netobs_sink_open() writes why it failed; NULL: nowhere. */
+	char (*error)[NETOBS_ERROR_MAX];
 };
 
 /** Why records were dropped; index of netobs_sink_stats.dropped. */
@@ -69,7 +72,7 @@ struct netobs_sink_stats {
 	struct netobs_sink_count recovered; /**< of an earlier run, from disk */
 	struct netobs_sink_count delivered;
 	struct netobs_sink_count pending;
-	struct netobs_sink_count dropped[NETOBS_SINK_DROPS];
+	struct netobs_sink_count dropped[NETOBS_REASONS_MAX];
 	uint64_t spool_bytes; /**< that the spool takes */
 	/** Records that are on disk, so that a crash of the host leaves them;
 	 *  counted from the spool's beginning. */
@@ -83,7 +86,7 @@ struct netobs_sink_stats {
  * @param spec      KIND[:TARGET][?NAME=VALUE[&NAME=VALUE]...]: netobs-sinks(7)
  * @param opts      NULL: nothing is logged
  * @param ret_sink  the sink, yours: netobs_sink_close()
- * @return 0; -EINVAL: the spec is wrong, the log line says where; -EBUSY: another
+ * @return 0; -EINVAL: the spec or an option is wrong, the error text says where; -EBUSY: another
  *         process has the spool; -ENOENT, -EACCES ...: a file cannot be opened,
  *         or this kind of sink not be loaded; -ENOMEM
  */
@@ -95,7 +98,9 @@ NETOBS_API int netobs_sink_open(const char *spec,
  * Give a record to a sink, which copies it. It is sent with the next call of
  * netobs_sink_flush() or netobs_sink_dispatch(). Does not block.
  *
- * @return 0; -ENOBUFS: it was dropped, and counted
+ * @param flow  the record, also one that the program made: see netobs_flow_dup()
+ * @return 0; -ENOBUFS: it was dropped, and counted; -EINVAL: an argument is NULL,
+ *         or sz or point_size of the record is too small
  */
 NETOBS_API int netobs_sink_write(struct netobs_sink *sink,
 				 const struct netobs_flow *flow);
@@ -124,8 +129,9 @@ NETOBS_API int netobs_sink_dispatch(struct netobs_sink *sink);
 /**
  * What became of the records.
  *
- * @param ret_stats  its sz tells how much the caller knows; filled up to that
- * @return 0; -EINVAL: sz is 0
+ * @param ret_stats  its sz says how much the caller knows; filled up to that, and
+ *                   sz becomes what was filled
+ * @return 0; -EINVAL: an argument is NULL, or sz is too small
  */
 NETOBS_API int netobs_sink_stats_get(const struct netobs_sink *sink,
 				     struct netobs_sink_stats *ret_stats);

@@ -24,6 +24,9 @@ struct netobs_count {
 	uint64_t bytes;
 };
 
+/** Room for reasons in the structs below; those that have no name are 0. */
+#define NETOBS_REASONS_MAX 16
+
 /** Why packets did not become flows; index of netobs_stats.unparsed. */
 enum netobs_unparsed_reason {
 	NETOBS_UNPARSED_SHORT,	    /**< the frame ends inside a header */
@@ -53,8 +56,8 @@ struct netobs_stats {
 	struct netobs_count pending;  /**< drained, to be delivered later */
 	struct netobs_count filtered;
 	struct netobs_count sampled_out;
-	struct netobs_count unparsed[NETOBS_UNPARSED_REASONS];
-	struct netobs_count lost[NETOBS_LOST_REASONS];
+	struct netobs_count unparsed[NETOBS_REASONS_MAX];
+	struct netobs_count lost[NETOBS_REASONS_MAX];
 
 	uint64_t flows;		/**< records delivered */
 	uint64_t drains;	/**< generations read */
@@ -73,13 +76,17 @@ struct netobs_stats {
 /**
  * Read the totals, as of the last drain.
  *
- * @param ret_stats  its sz tells how much the caller knows; filled up to that
- * @return 0; -EINVAL: sz is 0
+ * @param ret_stats  its sz says how much the caller knows; filled up to that, and
+ *                   sz becomes what was filled
+ * @return 0; -EINVAL: an argument is NULL, or sz is too small
  */
 NETOBS_API int netobs_stats_get(const struct netobs *ctx,
 				struct netobs_stats *ret_stats);
 
-/** The name of a reason: "short", "table_full" ...; NULL beyond the last. */
+/**
+ * The name of a reason: "short", "table_full" ...; NULL beyond the last. A loop
+ * that ends there also sees the reasons of a later library.
+ */
 NETOBS_API const char *netobs_unparsed_name(unsigned int reason);
 /** @copydoc netobs_unparsed_name */
 NETOBS_API const char *netobs_lost_name(unsigned int reason);

@@ -60,6 +60,7 @@ static void make_flow(struct netobs_flow *flow, uint32_t i, uint64_t *random)
 		.src_mac = { 2, 0, 0, 0, 0, (uint8_t)i },
 		.dst_mac = { 2, 0, 0, 0, 1, (uint8_t)i },
 		.n_points = 1 + i / 2 % 2,
+		.point_size = sizeof(struct netobs_point),
 		.points = points,
 	};
 	if (!is_udp) {

@@ -15,10 +15,11 @@ enum { DEFAULT_INTERVAL_MS = 5000 }; /* the library's, said on the screen */
 enum attach { ATTACH_AUTO, ATTACH_TCX, ATTACH_CLSACT };
 enum timestamps { TIMESTAMPS_COARSE, TIMESTAMPS_PRECISE };
 
-static const char *const directions[] = { [NETOBS_DIRECTION_BOTH] = "both",
-					  [NETOBS_DIRECTION_INGRESS] = "ingress",
-					  [NETOBS_DIRECTION_EGRESS] = "egress",
-					  NULL };
+enum direction { DIRECTION_BOTH, DIRECTION_INGRESS, DIRECTION_EGRESS };
+
+static const char *const directions[] = {
+	[DIRECTION_BOTH] = "both", [DIRECTION_INGRESS] = "ingress", [DIRECTION_EGRESS] = "egress", NULL
+};
 
 static const char *const timestamps[] = {
 	[TIMESTAMPS_COARSE] = "coarse", [TIMESTAMPS_PRECISE] = "precise", NULL
@@ -201,7 +202,10 @@ void flows_config_fill(const struct flows_config *config, struct netobs_opts *op
 {
 	opts->interfaces = config->interfaces.items;
 	opts->exclude = config->exclude.items;
-	opts->direction = config->direction > 0 ? (uint32_t)config->direction : 0;
+	if (config->direction == DIRECTION_INGRESS)
+		opts->direction = NETOBS_DIRECTION_INGRESS;
+	else if (config->direction == DIRECTION_EGRESS)
+		opts->direction = NETOBS_DIRECTION_EGRESS;
 	if (config->per_interface)
 		opts->flags |= NETOBS_PER_INTERFACE;
 	if (config->timestamps == TIMESTAMPS_PRECISE)

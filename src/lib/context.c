@@ -2,6 +2,7 @@
 /* The public life of a context, and its one file descriptor. */
 #include "context.h"
 
+#include "sized.h"
 #include "util.h"
 
 #include <errno.h>
@@ -39,33 +40,21 @@ static void copy_options(const struct netobs_opts *opts,
 	*ret_opts = copy;
 }
 
-/* The caller's struct as such: options this library does not know must be 0. */
-static int check_size(const struct netobs_opts *opts, const struct log *log)
+static bool is_direction(unsigned int direction)
 {
-	const char *bytes = (const char *)opts;
-
-	if (opts->sz < sizeof(opts->sz)) {
-		log_error(log, "sz: %zu is not the size of the options",
-			  opts->sz);
-		return -EINVAL;
-	}
-	for (size_t i = sizeof(*opts); i < opts->sz; i++) {
-		if (bytes[i]) {
-			log_error(log,
-				  "sz: options are set that libnetobs %s does not know",
-				  NETOBS_VERSION);
-			return -EINVAL;
-		}
-	}
-	return 0;
+	return direction == NETOBS_DIRECTION_BOTH ||
+	       direction == NETOBS_DIRECTION_INGRESS ||
+	       direction == NETOBS_DIRECTION_EGRESS;
 }
 
 static int check_options(const struct netobs_opts *opts, const struct log *log)
 {
 	const uint32_t flags = NETOBS_PER_INTERFACE | NETOBS_TIMESTAMPS_PRECISE;
 
-	if (opts->direction > NETOBS_DIRECTION_EGRESS) {
-		log_error(log, "direction: %u is not known", opts->direction);
+	if (!is_direction(opts->direction)) {
+		log_error(log,
+			  "direction: %u is none of enum netobs_direction_option",
+			  opts->direction);
 		return -EINVAL;
 	}
 	if (opts->flags & ~flags) {
@@ -73,7 +62,7 @@ static int check_options(const struct netobs_opts *opts, const struct log *log)
 		return -EINVAL;
 	}
 	if (opts->interval_ms < INTERVAL_MIN_MS) {
-		log_error(log, "interval: %u ms is less than %d ms",
+		log_error(log, "interval_ms: %u is less than %d",
 			  opts->interval_ms, INTERVAL_MIN_MS);
 		return -EINVAL;
 	}
@@ -106,6 +95,19 @@ static void free_context(struct netobs **ctx)
 	netobs_free(*ctx);
 }
 
+static int init(struct netobs *ctx, const struct netobs_opts *opts)
+{
+	int err = opts ? sized_check(opts, sizeof(*opts), &ctx->log) : 0;
+
+	err = err ?: check_options(&ctx->opts, &ctx->log);
+	if (!err)
+		err = watch_init(&ctx->watch, &ctx->log, ctx->opts.interfaces,
+				 ctx->opts.exclude);
+	err = err ?: open_fds(ctx);
+	err = err ?: add_source(ctx, ctx->stop_fd, SOURCE_STOP, 0);
+	return err ?: add_source(ctx, ctx->timer_fd, SOURCE_TIMER, 0);
+}
+
 int netobs_new(const struct netobs_opts *opts, struct netobs **ret_ctx)
 {
 	__attribute__((cleanup(free_context))) struct netobs *ctx = NULL;
@@ -118,20 +120,16 @@ int netobs_new(const struct netobs_opts *opts, struct netobs **ret_ctx)
 		return -ENOMEM;
 	ctx->epoll_fd = ctx->stop_fd = ctx->timer_fd = -1;
 	copy_options(opts, &ctx->opts);
-	ctx->log = (struct log){ ctx->opts.on_log, ctx->opts.user };
-	err = opts ? check_size(opts, &ctx->log) : 0;
-	err = err ?: check_options(&ctx->opts, &ctx->log);
-	if (!err)
-		err = watch_init(&ctx->watch, &ctx->log, ctx->opts.interfaces,
-				 ctx->opts.exclude);
-	err = err ?: open_fds(ctx);
-	err = err ?: add_source(ctx, ctx->stop_fd, SOURCE_STOP, 0);
-	err = err ?: add_source(ctx, ctx->timer_fd, SOURCE_TIMER, 0);
-	if (err)
+	ctx->log = (struct log){ ctx->opts.on_log, ctx->opts.user, &ctx->error };
+	err = log_keep_error(&ctx->log, "cannot make a context", init(ctx, opts));
+	if (err) {
+		log_copy_error(&ctx->log, ctx->opts.error);
 		return err;
-	/* The caller's lists have been taken over, and may go away. */
+	}
+	/* What is the caller's has been taken over, and may go away. */
 	ctx->opts.interfaces = NULL;
 	ctx->opts.exclude = NULL;
+	ctx->opts.error = NULL;
 	*ret_ctx = TAKE_PTR(ctx);
 	return 0;
 }
@@ -234,14 +232,12 @@ static void arm_timer(const struct netobs *ctx)
 	timerfd_settime(ctx->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-int netobs_start(struct netobs *ctx)
+static int start(struct netobs *ctx)
 {
 	struct pipeline_options pipeline_options;
 	struct attach_options attach;
 	int err;
 
-	if (!ctx)
-		return -EINVAL;
 	if (ctx->state != CONTEXT_NEW)
 		return -EALREADY;
 	ctx->state = CONTEXT_FAILED;
@@ -266,6 +262,19 @@ int netobs_start(struct netobs *ctx)
 	arm_timer(ctx);
 	log_info(&ctx->log, "observing %u interfaces", ctx->watch.n_attached);
 	return 0;
+}
+
+int netobs_start(struct netobs *ctx)
+{
+	if (!ctx)
+		return -EINVAL;
+	log_expect_error(&ctx->log);
+	return log_keep_error(&ctx->log, "cannot start", start(ctx));
+}
+
+const char *netobs_last_error(const struct netobs *ctx)
+{
+	return ctx ? ctx->error.text : "";
 }
 
 int netobs_fd(const struct netobs *ctx)
@@ -395,7 +404,7 @@ static int check_running(const struct netobs *ctx)
 	return ctx->state == CONTEXT_RUNNING ? 0 : -EINVAL;
 }
 
-int netobs_dispatch(struct netobs *ctx)
+static int dispatch(struct netobs *ctx)
 {
 	struct epoll_event events[EVENTS];
 	int err = check_running(ctx), n;
@@ -412,13 +421,20 @@ int netobs_dispatch(struct netobs *ctx)
 	return err ?: (int)(ctx->pipeline.merge.records - before);
 }
 
+int netobs_dispatch(struct netobs *ctx)
+{
+	if (!ctx)
+		return -EINVAL;
+	log_expect_error(&ctx->log);
+	return log_keep_error(&ctx->log, "cannot dispatch", dispatch(ctx));
+}
+
 int netobs_poll(struct netobs *ctx, int timeout_ms)
 {
-	int err = check_running(ctx);
 	struct pollfd fd;
 
-	if (err)
-		return err;
+	if (check_running(ctx))
+		return netobs_dispatch(ctx); /* which says why not */
 	fd = (struct pollfd){ .fd = ctx->epoll_fd, .events = POLLIN };
 	if (poll(&fd, 1, timeout_ms) < 0)
 		return -errno;
@@ -444,14 +460,10 @@ int netobs_drain(struct netobs *ctx)
 int netobs_stats_get(const struct netobs *ctx, struct netobs_stats *ret_stats)
 {
 	struct netobs_stats stats;
-	size_t sz;
 
-	if (!ctx || !ret_stats || !ret_stats->sz)
+	if (!ctx || !ret_stats)
 		return -EINVAL;
 	stats.interfaces = ctx->watch.n_attached;
 	pipeline_stats(&ctx->pipeline, &stats);
-	sz = min_u64(ret_stats->sz, sizeof(stats));
-	memcpy(ret_stats, &stats, sz);
-	ret_stats->sz = sz;
-	return 0;
+	return sized_fill(ret_stats, &stats, sizeof(stats));
 }

@@ -10,6 +10,7 @@
 struct netobs {
 	struct netobs_opts opts;
 	struct log log;
+	struct log_error error;
 	struct watch watch;
 	struct pipeline pipeline;
 	enum {

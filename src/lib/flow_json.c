@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
+#include "flow_view.h"
 #include "json.h"
 
 static const char *const tunnel_names[] = {
@@ -106,46 +107,49 @@ static void add_tunnel(struct json *json, const struct netobs_flow *flow)
 /* One number when all points share the namespace, else one per point. */
 static void add_netns(struct json *json, const struct netobs_flow *flow)
 {
-	const struct netobs_point *points = flow->points;
-	bool shared = true, known = points[0].netns_inode;
+	const uint32_t first = netobs_flow_point(flow, 0)->netns_inode;
+	bool shared = true, known = first;
 
 	for (uint32_t i = 1; i < flow->n_points; i++) {
-		shared &= points[i].netns_inode == points[0].netns_inode;
-		known |= points[i].netns_inode != 0;
+		uint32_t inode = netobs_flow_point(flow, i)->netns_inode;
+
+		shared &= inode == first;
+		known |= inode != 0;
 	}
 	if (!known)
 		return;
 	if (shared) {
-		json_key_u64(json, "NetnsInode", points[0].netns_inode);
+		json_key_u64(json, "NetnsInode", first);
 		return;
 	}
 	json_key(json, "NetnsInodes");
 	json_open(json, '[');
 	for (uint32_t i = 0; i < flow->n_points; i++)
-		json_u64(json, points[i].netns_inode);
+		json_u64(json, netobs_flow_point(flow, i)->netns_inode);
 	json_close(json, ']');
 }
 
 static void add_points(struct json *json, const struct netobs_flow *flow)
 {
-	const struct netobs_point *points = flow->points;
-
 	json_key(json, "Interfaces");
 	json_open(json, '[');
-	for (uint32_t i = 0; i < flow->n_points; i++)
-		json_string(json, points[i].name ? points[i].name : "unknown");
+	for (uint32_t i = 0; i < flow->n_points; i++) {
+		const char *name = netobs_flow_point(flow, i)->name;
+
+		json_string(json, name ? name : "unknown");
+	}
 	json_close(json, ']');
 
 	json_key(json, "IfDirections");
 	json_open(json, '[');
 	for (uint32_t i = 0; i < flow->n_points; i++)
-		json_u64(json, points[i].direction);
+		json_u64(json, netobs_flow_point(flow, i)->direction);
 	json_close(json, ']');
 
 	json_key(json, "IfIndexes");
 	json_open(json, '[');
 	for (uint32_t i = 0; i < flow->n_points; i++)
-		json_u64(json, points[i].ifindex);
+		json_u64(json, netobs_flow_point(flow, i)->ifindex);
 	json_close(json, ']');
 
 	add_netns(json, flow);
@@ -153,9 +157,13 @@ static void add_points(struct json *json, const struct netobs_flow *flow)
 
 int netobs_flow_json(const struct netobs_flow *flow, char *buf, size_t size)
 {
+	struct netobs_flow copy;
 	struct json json;
 
 	if (!flow || !buf)
+		return -EINVAL;
+	flow = flow_view(flow, &copy);
+	if (!flow)
 		return -EINVAL;
 
 	json_begin(&json, buf, size);

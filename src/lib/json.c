@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "json.h"
 
+#include "addr.h"
+
 #include <errno.h>
 #include <limits.h>
-#include <netinet/in.h>
+#include <netobs/flow.h>
 #include <string.h>
 
 static const char hex[] = "0123456789abcdef";
@@ -223,77 +225,13 @@ void json_mac(struct json *json, const uint8_t mac[6])
 	put(json, text, (size_t)(p - text));
 }
 
-static void put_ipv4(struct json *json, const uint8_t ip[4])
-{
-	char text[15], *p = text + sizeof(text);
-
-	for (int i = 3; i >= 0; i--) {
-		p = digits(ip[i], p);
-		if (i)
-			*--p = '.';
-	}
-	put(json, p, (size_t)(text + sizeof(text) - p));
-}
-
-/* Where the longest run of groups that are 0 is, if it has two or more. */
-static void find_zeros(const uint16_t groups[8], int *ret_start, int *ret_end)
-{
-	*ret_start = *ret_end = -1;
-	for (int i = 0; i < 8; i++) {
-		int start = i;
-
-		while (i < 8 && !groups[i])
-			i++;
-		if (i - start >= 2 && i - start > *ret_end - *ret_start) {
-			*ret_start = start;
-			*ret_end = i;
-		}
-	}
-}
-
-static char *put_group(char *to, uint16_t group)
-{
-	int shift = group > 0xfff ? 12 : group > 0xff ? 8 : group > 0xf ? 4 : 0;
-
-	for (; shift >= 0; shift -= 4)
-		*to++ = hex[group >> shift & 15];
-	return to;
-}
-
-/* RFC 5952, section 4. */
-static void put_ipv6(struct json *json, const uint8_t ip[16])
-{
-	char text[INET6_ADDRSTRLEN], *to = text;
-	uint16_t groups[8];
-	int start, end;
-
-	for (int i = 0; i < 8; i++)
-		groups[i] = (uint16_t)(ip[2 * i] << 8 | ip[2 * i + 1]);
-	find_zeros(groups, &start, &end);
-	for (int i = 0; i < 8; i++) {
-		if (i == start) {
-			*to++ = ':';
-			*to++ = ':';
-			i = end;
-			if (i == 8)
-				break;
-		} else if (i) {
-			*to++ = ':';
-		}
-		to = put_group(to, groups[i]);
-	}
-	put(json, text, (size_t)(to - text));
-}
-
 void json_ip(struct json *json, const uint8_t ip[16])
 {
-	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	char text[NETOBS_ADDR_STR_MAX + 2], *to = text;
 
+	*to++ = '"';
+	to = addr_put(to, ip);
+	*to++ = '"';
 	separate(json);
-	put_byte(json, '"');
-	if (!memcmp(ip, mapped, sizeof(mapped)))
-		put_ipv4(json, ip + sizeof(mapped));
-	else
-		put_ipv6(json, ip);
-	put_byte(json, '"');
+	put(json, text, (size_t)(to - text));
 }

@@ -1,20 +1,52 @@
-/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "log.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
-enum { LOG_LINE_MAX = 512 };
+static void keep(const struct log *log, const char *line)
+{
+	snprintf(log->error->text, sizeof(log->error->text), "%s", line);
+	log->error->is_new = true;
+}
 
 void log_write(const struct log *log, int level, const char *format, ...)
 {
-	char line[LOG_LINE_MAX];
+	const bool is_kept = log->error && level <= NETOBS_LOG_ERROR;
+	char line[NETOBS_ERROR_MAX];
 	va_list args;
 
-	if (!log->write)
+	if (!log->write && !is_kept)
 		return;
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	log->write(level, line, log->user);
+	if (is_kept)
+		keep(log, line);
+	if (log->write)
+		log->write(level, line, log->user);
+}
+
+void log_expect_error(const struct log *log)
+{
+	log->error->is_new = false;
+}
+
+int log_keep_error(const struct log *log, const char *doing, int ret)
+{
+	char line[NETOBS_ERROR_MAX];
+
+	if (ret >= 0 || ret == -ECANCELED || ret == -EINTR || log->error->is_new)
+		return ret;
+	snprintf(line, sizeof(line), "%s: %s", doing, strerror(-ret));
+	keep(log, line);
+	return ret;
+}
+
+void log_copy_error(const struct log *log, char (*to)[NETOBS_ERROR_MAX])
+{
+	if (to)
+		memcpy(*to, log->error->text, sizeof(*to));
 }

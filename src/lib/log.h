@@ -1,17 +1,37 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Words for the user: to the callback in the options, or nowhere. */
+/* Words for the user: to the callback in the options, and the last error kept. */
 #ifndef NETOBS_LIB_LOG_H
 #define NETOBS_LIB_LOG_H
 
 #include <netobs/netobs.h>
+#include <stdbool.h>
+
+/* The last error in words. */
+struct log_error {
+	char text[NETOBS_ERROR_MAX];
+	bool is_new; /* since log_expect_error() */
+};
 
 struct log {
 	void (*write)(int level, const char *message, void *user);
 	void *user;
+	struct log_error *error; /* or NULL */
 };
 
 __attribute__((format(printf, 3, 4))) void
 log_write(const struct log *log, int level, const char *format, ...);
+
+/* From now on errors are new: at the beginning of a public call. */
+void log_expect_error(const struct log *log);
+
+/*
+ * Keep an error that a public call returns, unless it was logged and is kept
+ * already. Returns @ret, a negated errno value or a result.
+ */
+int log_keep_error(const struct log *log, const char *doing, int ret);
+
+/* Give a caller who gets no object to ask what is kept; @to may be NULL. */
+void log_copy_error(const struct log *log, char (*to)[NETOBS_ERROR_MAX]);
 
 #define log_error(log, ...) log_write(log, NETOBS_LOG_ERROR, __VA_ARGS__)
 #define log_warning(log, ...) log_write(log, NETOBS_LOG_WARNING, __VA_ARGS__)

@@ -164,6 +164,7 @@ int record_fill(struct record *record, const struct flow *flow,
 		.ttl_min = flow->ttl_min,
 		.ttl_max = flow->ttl_max,
 		.end_reason = reason,
+		.point_size = sizeof(struct netobs_point),
 	};
 	set_tuple(out, &flow->key);
 	set_transport(out, flow);

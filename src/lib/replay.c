@@ -173,5 +173,6 @@ int netobs_replay(struct netobs *ctx, const char *path)
 	if (!ctx || !path || ctx->state != CONTEXT_NEW)
 		return -EINVAL;
 	ctx->state = CONTEXT_FAILED;
-	return run(ctx, path);
+	log_expect_error(&ctx->log);
+	return log_keep_error(&ctx->log, path, run(ctx, path));
 }

@@ -20,6 +20,10 @@ static const char *const lost_names[NETOBS_LOST_REASONS] = {
 	[NETOBS_LOST_MEMORY] = "memory",
 };
 
+_Static_assert(NETOBS_UNPARSED_REASONS <= NETOBS_REASONS_MAX &&
+		       NETOBS_LOST_REASONS <= NETOBS_REASONS_MAX,
+	       "there is room");
+
 const char *netobs_unparsed_name(unsigned int reason)
 {
 	return reason < NETOBS_UNPARSED_REASONS ? unparsed_names[reason] : NULL;

@@ -5,3 +5,8 @@ const char *netobs_version(void)
 {
 	return NETOBS_VERSION;
 }
+
+unsigned int netobs_version_number(void)
+{
+	return NETOBS_VERSION_NUMBER;
+}

@@ -26,16 +26,31 @@ int use(struct netobs **ret_ctx)
 """
 
 
+# A record's direction is no option.
+ASSIGN = """
+#include <netobs/netobs.h>
+void assign(struct netobs_opts *opts);
+void assign(struct netobs_opts *opts)
+{{
+	opts->direction = {direction};
+}}
+"""
+
+
 class Headers(unittest.TestCase):
-    def compile(self, language, dialect, code, what):
+    def results(self, language, dialect, code, what):
+        """What each compiler says, one after the other."""
         for compiler in COMPILERS[language]:
             self.assertTrue(shutil.which(compiler), f"{compiler} is missing")
             with self.subTest(header=what, compiler=compiler, dialect=dialect):
-                done = subprocess.run(
+                yield subprocess.run(
                     [compiler, "-x", language, f"-std={dialect}", *STRICT,
                      f"-I{INCLUDE}", "-"], input=code, text=True,
                     capture_output=True)
-                self.assertEqual(0, done.returncode, done.stderr)
+
+    def compile(self, language, dialect, code, what):
+        for done in self.results(language, dialect, code, what):
+            self.assertEqual(0, done.returncode, done.stderr)
 
     def test_each_header_alone_and_twice(self):
         headers = sorted((INCLUDE / "netobs").glob("*.h"))
@@ -48,6 +63,16 @@ class Headers(unittest.TestCase):
     def test_options_macro(self):
         for language, dialect in DIALECTS:
             self.compile(language, dialect, USE, "NETOBS_OPTS")
+
+    def test_directions_of_records_are_no_options(self):
+        for language, dialect in DIALECTS:
+            self.compile(language, dialect,
+                         ASSIGN.format(direction="NETOBS_DIRECTION_EGRESS"), "option")
+            for direction in "NETOBS_INGRESS", "NETOBS_EGRESS":
+                code = ASSIGN.format(direction=direction)
+                for done in self.results(language, dialect, code, direction):
+                    self.assertNotEqual(0, done.returncode)
+                    self.assertIn("netobs_direction", done.stderr)
 
 
 if __name__ == "__main__":

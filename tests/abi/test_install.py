@@ -197,12 +197,12 @@ class Install(unittest.TestCase):
 
     def test_command_needs_the_library_and_libc(self):
         command = self.prefix / "sbin/netobsctl"
-        self.assertEqual({"libnetobs.so.0", "libc.so.6"}, needed(command))
+        self.assertEqual({"libnetobs.so.0.1", "libc.so.6"}, needed(command))
 
     def test_benchmarks_are_found_where_they_are_installed(self):
         command = self.prefix / "sbin/netobsctl"
         program = self.prefix / "libexec/netobs/netobs-bench"
-        self.assertNotIn("libnetobs.so.0", needed(program))
+        self.assertNotIn("libnetobs.so.0.1", needed(program))
         self.assertIn("--quick", run(command, "bench", "-h", env=self.environment))
         hidden = program.with_name("hidden")
         program.rename(hidden)

@@ -86,6 +86,7 @@ struct netobs_flow make_numbered_flow(uint64_t n)
 		.ethertype = 0x0800,
 		.proto = 17,
 		.n_points = 1,
+		.point_size = sizeof(struct netobs_point),
 		.points = &point,
 	};
 }

@@ -69,7 +69,7 @@ void witness_listen(struct witness *witness, struct netobs_opts *opts)
 
 struct log witness_log(struct witness *witness)
 {
-	return (struct log){ witness_on_log, witness };
+	return (struct log){ .write = witness_on_log, .user = witness };
 }
 
 bool witness_read(const struct witness *witness, const char *words)

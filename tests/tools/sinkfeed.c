@@ -87,6 +87,7 @@ static struct netobs_flow make_record(uint64_t n)
 		.src_mac = { 2, 0, 0, 0, 0, 1 },
 		.dst_mac = { 2, 0, 0, 0, 0, 2 },
 		.n_points = 1,
+		.point_size = sizeof(struct netobs_point),
 		.points = &eth0,
 	};
 

@@ -74,6 +74,7 @@ static void write_next(struct drive *drive)
 		.ethertype = 0x0800,
 		.proto = 17,
 		.n_points = 1,
+		.point_size = sizeof(struct netobs_point),
 		.points = &point,
 	};
 

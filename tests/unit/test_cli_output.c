@@ -38,6 +38,7 @@ static struct netobs_flow some_flow(void)
 {
 	return (struct netobs_flow){
 		.sz = sizeof(struct netobs_flow),
+		.point_size = sizeof(struct netobs_point),
 		.packets = 1,
 		.bytes = 100,
 		.src = { [15] = 1 },

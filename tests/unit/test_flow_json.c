@@ -27,6 +27,7 @@ static struct netobs_flow plain_flow(void)
 {
 	return (struct netobs_flow){
 		.sz = sizeof(struct netobs_flow),
+		.point_size = sizeof(struct netobs_point),
 		.start_ns = 1700000000123999999,
 		.end_ns = 1700000001000000000,
 		.packets = 3,

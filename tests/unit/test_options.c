@@ -81,8 +81,6 @@ static void new_refuses_bad_values(void **state)
 	const struct netobs_opts good = opts;
 
 	(void)state;
-	opts.direction = 3;
-	assert_refused(&opts, "direction");
 	opts = good;
 	opts.flags = 1 << 2;
 	assert_refused(&opts, "flags");
@@ -91,6 +89,23 @@ static void new_refuses_bad_values(void **state)
 	opts = good;
 	opts.interval_ms = 9;
 	assert_refused(&opts, "interval");
+}
+
+/*
+ * The directions of records are other numbers. NETOBS_INGRESS is 0, which is the
+ * default here: that one only the compiler sees (tests/abi/test_headers.py).
+ */
+static void new_refuses_directions_of_records(void **state)
+{
+	static const unsigned int wrong[] = { NETOBS_EGRESS, 2, 3, 0x11, 0x30 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		NETOBS_OPTS(opts);
+
+		memcpy(&opts.direction, &wrong[i], sizeof(wrong[i]));
+		assert_refused(&opts, "direction");
+	}
 }
 
 static void new_refuses_bad_interfaces(void **state)
@@ -186,6 +201,41 @@ static void new_refuses_a_size_that_cannot_be(void **state)
 	}
 }
 
+static void new_writes_why_it_failed(void **state)
+{
+	char why[NETOBS_ERROR_MAX] = "untouched";
+	struct netobs *ctx = NULL;
+	NETOBS_OPTS(opts);
+
+	(void)state;
+	opts.error = &why;
+	assert_int_equal(netobs_new(&opts, &ctx), 0);
+	assert_string_equal(why, "untouched");
+	assert_string_equal(netobs_last_error(ctx), "");
+	netobs_free(ctx);
+
+	opts.interval_ms = 1;
+	assert_int_equal(netobs_new(&opts, &ctx), -EINVAL);
+	assert_string_equal(why, "interval_ms: 1 is less than 10");
+}
+
+static void contexts_keep_the_last_error(void **state)
+{
+	struct netobs *ctx = NULL;
+
+	(void)state;
+	assert_string_equal(netobs_last_error(NULL), "");
+	assert_int_equal(netobs_new(NULL, &ctx), 0);
+	assert_int_equal(netobs_dispatch(ctx), -EINVAL);
+	assert_string_equal(netobs_last_error(ctx),
+			    "cannot dispatch: Invalid argument");
+	assert_int_equal(netobs_replay(ctx, "/nonexistent.pcap"), -ENOENT);
+	assert_non_null(strstr(netobs_last_error(ctx), "/nonexistent.pcap"));
+	assert_int_equal(netobs_start(ctx), -EALREADY);
+	assert_non_null(strstr(netobs_last_error(ctx), "cannot start"));
+	netobs_free(ctx);
+}
+
 static bool is_open(int fd)
 {
 	return fcntl(fd, F_GETFD) >= 0;
@@ -264,7 +314,10 @@ int main(void)
 		cmocka_unit_test(new_takes_over_the_lists),
 		cmocka_unit_test(new_takes_every_kind_of_interface),
 		cmocka_unit_test(new_refuses_bad_values),
+		cmocka_unit_test(new_refuses_directions_of_records),
 		cmocka_unit_test(new_refuses_bad_interfaces),
+		cmocka_unit_test(new_writes_why_it_failed),
+		cmocka_unit_test(contexts_keep_the_last_error),
 		cmocka_unit_test(new_refuses_bad_exclusions),
 		cmocka_unit_test(new_takes_later_options_that_are_not_used),
 		cmocka_unit_test(new_refuses_later_options_that_are_used),

@@ -20,6 +20,7 @@ static struct netobs_flow make_flow(const struct netobs_point *points, uint32_t 
 		((uint8_t *)&flow)[i] = (uint8_t)(i * 7 + 1);
 	flow.sz = sizeof(flow);
 	flow.n_points = n;
+	flow.point_size = sizeof(*points);
 	flow.points = n ? points : NULL;
 	return flow;
 }
@@ -104,6 +105,7 @@ static void other_versions_are_understood(void **state)
 	memset((char *)&was + old, 0, cut);
 	was.sz = sizeof(was);
 	was.n_points = 1;
+	was.point_size = sizeof(point);
 	was.points = &point;
 	assert_same_flow(&was);
 	assert_string_equal(unpacked.points[0].name, "eth9");

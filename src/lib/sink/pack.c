@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "pack.h"
 
+#include "flow_view.h"
 #include "util.h"
 
 #include <errno.h>
@@ -29,16 +30,19 @@ size_t pack_flow(const struct netobs_flow *flow, char *buf)
 {
 	const struct packed_head head = {
 		.flow_size = sizeof(*flow),
-		.point_size = sizeof(*flow->points),
+		.point_size = sizeof(struct netobs_point),
 		.n_points = (uint32_t)min_u64(flow->n_points, PACK_POINTS_MAX),
 	};
 	char *to = put(buf, &head, sizeof(head));
 
 	to = put(to, flow, sizeof(*flow));
-	if (head.n_points)
-		to = put(to, flow->points, head.n_points * sizeof(*flow->points));
 	for (uint32_t i = 0; i < head.n_points; i++) {
-		const char *name = flow->points[i].name ?: "";
+		const struct netobs_point point = flow_view_point(flow, i);
+
+		to = put(to, &point, sizeof(point));
+	}
+	for (uint32_t i = 0; i < head.n_points; i++) {
+		const char *name = netobs_flow_point(flow, i)->name ?: "";
 
 		to = put(to, name, strnlen(name, PACK_NAME_MAX - 1));
 		*to++ = '\0';
@@ -86,6 +90,7 @@ int unpack_flow(const void *packed, size_t len, struct unpacked *to)
 			  head.point_size);
 	to->flow.sz = sizeof(to->flow);
 	to->flow.n_points = head.n_points;
+	to->flow.point_size = sizeof(to->points[0]);
 	to->flow.points = to->points;
 	return take_names(to, head.n_points, at, end);
 }

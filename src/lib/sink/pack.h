@@ -14,7 +14,7 @@
 /* Points that a packed record has at most; more are left out. */
 enum { PACK_POINTS_MAX = 256, PACK_NAME_MAX = 32 };
 
-/* The length; @buf has SEGMENT_RECORD_MAX bytes. */
+/* Of what flow_view() returned. The length; @buf has SEGMENT_RECORD_MAX bytes. */
 size_t pack_flow(const struct netobs_flow *flow, char *buf);
 
 struct unpacked {

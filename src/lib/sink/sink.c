@@ -2,8 +2,10 @@
 #include <netobs/sink.h>
 
 #include "clock_ms.h"
+#include "flow_view.h"
 #include "kinds.h"
 #include "sink.h"
+#include "sized.h"
 #include "util.h"
 
 #include <errno.h>
@@ -211,22 +213,46 @@ static int open_sink(struct netobs_sink *sink, struct spec *spec)
 	return err ?: open_spool(sink, spec);
 }
 
+static int check_options(const struct netobs_sink_opts *opts,
+			 const struct log *log)
+{
+	int err = sized_check(opts, sizeof(*opts), log);
+
+	if (err || opts->sz < offsetof(struct netobs_sink_opts, error) ||
+	    !opts->reserved)
+		return err;
+	log_error(log, "reserved: %u is not 0", opts->reserved);
+	return -EINVAL;
+}
+
+static int open_spec(struct netobs_sink *sink, const char *text)
+{
+	struct spec spec;
+	int err = spec_parse(&spec, text, &sink->log);
+
+	if (err)
+		return err;
+	sink->name = strndup(text, strcspn(text, "?"));
+	err = open_sink(sink, &spec);
+	spec_free(&spec);
+	return err;
+}
+
 int netobs_sink_open(const char *text, const struct netobs_sink_opts *opts,
 		     struct netobs_sink **ret_sink)
 {
 	struct netobs_sink_opts known = { 0 };
 	struct netobs_sink *sink;
-	struct spec spec;
 	int err;
 
-	if (!text || !ret_sink || (opts && opts->sz < sizeof(opts->sz)))
+	if (!text || !ret_sink)
 		return -EINVAL;
 	if (opts)
 		memcpy(&known, opts, min_u64(opts->sz, sizeof(known)));
 	sink = calloc(1, sizeof(*sink));
 	if (!sink)
 		return -ENOMEM;
-	sink->log = (struct log){ .write = known.on_log, .user = known.user };
+	sink->log = (struct log){ known.on_log, known.user, &sink->error };
 	sink->host = (struct sink_host){
 		.ops = &host_ops,
 		.log = &sink->log,
@@ -235,13 +261,10 @@ int netobs_sink_open(const char *text, const struct netobs_sink_opts *opts,
 	sink->get_stats = known.get_stats;
 	sink->epoll_fd = sink->timer_fd = -1;
 
-	err = spec_parse(&spec, text, &sink->log);
-	if (!err) {
-		sink->name = strndup(text, strcspn(text, "?"));
-		err = open_sink(sink, &spec);
-		spec_free(&spec);
-	}
+	err = opts ? check_options(opts, &sink->log) : 0;
+	err = log_keep_error(&sink->log, text, err ?: open_spec(sink, text));
 	if (err) {
+		log_copy_error(&sink->log, known.error);
 		netobs_sink_close(sink);
 		return err;
 	}
@@ -274,10 +297,14 @@ static int work(struct netobs_sink *sink, bool flush)
 
 int netobs_sink_write(struct netobs_sink *sink, const struct netobs_flow *flow)
 {
+	struct netobs_flow copy;
 	size_t len;
 	bool is_kept;
 
 	if (!sink || !flow)
+		return -EINVAL;
+	flow = flow_view(flow, &copy);
+	if (!flow)
 		return -EINVAL;
 	len = pack_flow(flow, sink->packed);
 	is_kept = spool_append(&sink->spool, sink->packed, len, flow->packets,

@@ -10,6 +10,7 @@
 struct netobs_sink {
 	struct sink_host host; /* first: modules see nothing else */
 	struct log log;
+	struct log_error error;
 	int (*get_stats)(struct netobs_stats *ret_stats, void *user);
 	char *name; /* the spec without options, which may be secret; or NULL */
 	const struct sink_module *module;

@@ -3,10 +3,9 @@
 
 #include "json.h"
 #include "sink.h"
-#include "util.h"
+#include "sized.h"
 
 #include <errno.h>
-#include <string.h>
 
 static const char *const drop_names[NETOBS_SINK_DROPS] = {
 	[NETOBS_SINK_SPOOL_FULL] = "spool_full",
@@ -16,6 +15,7 @@ static const char *const drop_names[NETOBS_SINK_DROPS] = {
 	[NETOBS_SINK_REFUSED] = "refused",
 };
 
+_Static_assert((int)NETOBS_SINK_DROPS <= NETOBS_REASONS_MAX, "there is room");
 _Static_assert((int)NETOBS_SINK_SPOOL_FULL == (int)SPOOL_FULL &&
 		       (int)NETOBS_SINK_TOO_OLD == (int)SPOOL_TOO_OLD &&
 		       (int)NETOBS_SINK_DAMAGED == (int)SPOOL_DAMAGED &&
@@ -40,10 +40,9 @@ int netobs_sink_stats_get(const struct netobs_sink *sink,
 	struct netobs_sink_stats stats = { 0 };
 	const struct spool *spool;
 
-	if (!sink || !ret_stats || ret_stats->sz < sizeof(ret_stats->sz))
+	if (!sink || !ret_stats)
 		return -EINVAL;
 	spool = &sink->spool;
-	stats.sz = ret_stats->sz;
 	stats.taken = count_of(spool->came);
 	stats.recovered = count_of(spool->recovered);
 	stats.delivered = count_of(spool->delivered);
@@ -52,8 +51,7 @@ int netobs_sink_stats_get(const struct netobs_sink *sink,
 		stats.dropped[i] = count_of(spool->dropped[i]);
 	stats.spool_bytes = spool->size;
 	stats.durable_records = spool->durable.seq;
-	memcpy(ret_stats, &stats, min_u64(stats.sz, sizeof(stats)));
-	return 0;
+	return sized_fill(ret_stats, &stats, sizeof(stats));
 }
 
 static void add_count(struct json *json, const char *key,

@@ -29,13 +29,15 @@ static const struct netobs_point eth0 = { .ifindex = 2, .name = "eth0" };
 
 static void make_record(uint64_t n, struct netobs_flow *ret_flow)
 {
-	*ret_flow = (struct netobs_flow){ .sz = sizeof(*ret_flow),
-					  .ethertype = 0x0800,
-					  .proto = 17,
-					  .packets = 1,
-					  .bytes = n,
-					  .n_points = 1,
-					  .points = &eth0 };
+	*ret_flow =
+		(struct netobs_flow){ .sz = sizeof(*ret_flow),
+				      .ethertype = 0x0800,
+				      .proto = 17,
+				      .packets = 1,
+				      .bytes = n,
+				      .n_points = 1,
+				      .point_size = sizeof(struct netobs_point),
+				      .points = &eth0 };
 }
 
 static int set_up(void **state)

@@ -32,6 +32,7 @@ static void make_flow(uint64_t n, struct netobs_flow *flow)
 				      .packets = 1,
 				      .bytes = n + 1,
 				      .n_points = 1,
+				      .point_size = sizeof(struct netobs_point),
 				      .points = &point };
 }
 

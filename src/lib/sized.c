@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "sized.h"
+
+#include "util.h"
+
+#include <errno.h>
+#include <string.h>
+
+int sized_check(const void *opts, size_t known, const struct log *log)
+{
+	const char *bytes = opts;
+	const size_t sz = *(const size_t *)opts;
+
+	if (sz < sizeof(sz)) {
+		log_error(log, "sz: %zu is not the size of the options", sz);
+		return -EINVAL;
+	}
+	for (size_t i = known; i < sz; i++) {
+		if (!bytes[i])
+			continue;
+		log_error(log,
+			  "sz: options are set that libnetobs %s does not know",
+			  NETOBS_VERSION);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int sized_fill(void *to, const void *from, size_t known)
+{
+	size_t sz = *(const size_t *)to;
+
+	if (sz < sizeof(sz))
+		return -EINVAL;
+	sz = min_u64(sz, known);
+	memcpy(to, from, sz);
+	*(size_t *)to = sz;
+	return 0;
+}

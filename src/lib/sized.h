@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Structs of callers that begin with their size, so that they can grow. A caller
+ * may have been compiled for an older or a newer library than this one.
+ */
+#ifndef NETOBS_LIB_SIZED_H
+#define NETOBS_LIB_SIZED_H
+
+#include "log.h"
+
+#include <stddef.h>
+
+/*
+ * Options: 0, or -EINVAL, which is logged, if the size at the start of @opts cannot
+ * be, or bytes beyond @known, the size of this library's struct, are set.
+ */
+int sized_check(const void *opts, size_t known, const struct log *log);
+
+/* Results: fill what the caller knows of @from, and set its size to that. */
+int sized_fill(void *to, const void *from, size_t known);
+
+#endif
