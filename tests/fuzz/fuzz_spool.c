@@ -9,7 +9,9 @@
 #include "sink/crc32c.c"
 #include "detached.c"
 #include "sink/segment.c"
+#include "sink/dirs.c"
 #include "sink/spool.c"
+#include "sink/spool_acked.c"
 #include "sink/spool_dir.c"
 #include "sink/spool_durable.c"
 #include "sink/spool_fault.c"
@@ -105,12 +107,13 @@ static void read_back(uint64_t n)
 
 	open_spool(&spool);
 	got = spool.acked.seq;
-	for (; spool_read(&spool, &item); got++) {
+	while (spool_read(&spool, &item)) {
 		char record[512];
 
-		check(got < n && item.len == make_record(got, record));
+		check(item.end.seq > got);
+		got = item.end.seq;
+		check(got <= n && item.len == make_record(got - 1, record));
 		check(!memcmp(item.record, record, item.len));
-		check(item.end.seq == got + 1);
 		if (got % 3 == 0)
 			spool_ack(&spool, item.end);
 	}
@@ -146,7 +149,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	spool_close(&spool);
 	damage(data + 1, size - 1);
 	read_back(n);
-	read_back(n); /* what the first one mended is whole now, but is shorter */
+	read_back(n); /* with what the first one mended */
 	remove_dir();
 	return 0;
 }

@@ -18,26 +18,47 @@ static int is_visible(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-int count_files(const char *dir, const char *suffix, char *ret_last)
+static bool has_suffix(const char *name, const char *suffix)
+{
+	size_t len = strlen(name);
+
+	return len >= strlen(suffix) &&
+	       !strcmp(name + len - strlen(suffix), suffix);
+}
+
+/* The path of the @nth is kept, or of the last; NULL: none. */
+static int look_for_files(const char *dir, const char *suffix, int nth,
+			  char *ret_path)
 {
 	struct dirent **entries;
 	int n = scandir(dir, &entries, is_visible, alphasort), found = 0;
 
 	assert_true(n >= 0);
 	for (int i = 0; i < n; i++) {
-		size_t len = strlen(entries[i]->d_name);
+		bool is_one = has_suffix(entries[i]->d_name, suffix);
 
-		if (len >= strlen(suffix) &&
-		    !strcmp(entries[i]->d_name + len - strlen(suffix), suffix)) {
-			found++;
-			if (ret_last)
-				snprintf(ret_last, PATH_MAX, "%s/%s", dir,
-					 entries[i]->d_name);
-		}
+		if (is_one && ret_path && found <= nth)
+			snprintf(ret_path, PATH_MAX, "%s/%s", dir,
+				 entries[i]->d_name);
+		found += is_one;
 		free(entries[i]);
 	}
 	free(entries);
 	return found;
+}
+
+int count_files(const char *dir, const char *suffix, char *ret_last)
+{
+	return look_for_files(dir, suffix, INT_MAX, ret_last);
+}
+
+void find_nth_file(const char *dir, const char *suffix, unsigned int n,
+		   char ret_path[PATH_MAX])
+{
+	int all = count_files(dir, suffix, NULL);
+
+	assert_true(all > 0);
+	look_for_files(dir, suffix, (int)(n % (unsigned int)all), ret_path);
 }
 
 void empty_dir(const char *dir)
@@ -49,7 +70,8 @@ void empty_dir(const char *dir)
 		char path[PATH_MAX];
 
 		snprintf(path, sizeof(path), "%s/%s", dir, entries[i]->d_name);
-		unlink(path);
+		if (unlink(path))
+			rmdir(path);
 		free(entries[i]);
 	}
 	if (n >= 0)

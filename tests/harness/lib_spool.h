@@ -27,6 +27,10 @@ void open_spool(struct spool_fixture *f);
 
 /* The names that end in @suffix, in order; the path of the last is kept. */
 int count_files(const char *dir, const char *suffix, char *ret_last);
+/* The path of one of those, as @n modulo their number says. */
+void find_nth_file(const char *dir, const char *suffix, unsigned int n,
+		   char ret_path[PATH_MAX]);
+
 void empty_dir(const char *dir);
 
 /* The caller's to be freed. */

@@ -2,13 +2,13 @@
 /*
  * Gives records to a sink, without traffic:
  *
- *   sinkfeed SPEC [--rate R] [--seconds S] [--records N] [--drain S]
+ *   sinkfeed SPEC [--rate R] [--seconds S] [--records N] [--first N] [--drain S]
  *
  * R records a second, or as fast as the sink takes them; for S seconds, or N records.
  * Then what is pending is sent, for --drain seconds at most, and what became of all
  * is printed as one JSON object. Exit code 1: something is still pending.
  *
- * Record n (from 0) has Bytes n + 1, and addresses and ports of its own for the first
+ * Record n (from --first, or 0) has Bytes n + 1, and addresses and ports of its own for the first
  * 2^38 records, so that whoever gets them can tell each from all others.
  */
 #include <netobs/netobs.h>
@@ -33,7 +33,7 @@ enum {
 struct feed {
 	const char *spec;
 	double rate, seconds, drain;
-	uint64_t records;
+	uint64_t records, first;
 	struct netobs_sink *sink;
 	uint64_t written;
 };
@@ -127,7 +127,8 @@ static void feed_all(struct feed *feed)
 		bool is_idle = target <= feed->written;
 
 		for (int i = 0; i < BURST && feed->written < target; i++) {
-			struct netobs_flow flow = make_record(feed->written++);
+			struct netobs_flow flow =
+				make_record(feed->first + feed->written++);
 
 			netobs_sink_write(feed->sink, &flow);
 		}
@@ -145,7 +146,7 @@ static void feed_all(struct feed *feed)
 static int usage(void)
 {
 	fputs("usage: sinkfeed SPEC [--rate R] [--seconds S] [--records N] "
-	      "[--drain S]\n",
+	      "[--first N] [--drain S]\n",
 	      stderr);
 	return 2;
 }
@@ -156,6 +157,7 @@ static bool parse(int argc, char **argv, struct feed *feed)
 		{ "rate", required_argument, NULL, 'r' },
 		{ "seconds", required_argument, NULL, 's' },
 		{ "records", required_argument, NULL, 'n' },
+		{ "first", required_argument, NULL, 'f' },
 		{ "drain", required_argument, NULL, 'd' },
 		{ 0 },
 	};
@@ -171,6 +173,9 @@ static bool parse(int argc, char **argv, struct feed *feed)
 			break;
 		case 'n':
 			feed->records = strtoull(optarg, NULL, 10);
+			break;
+		case 'f':
+			feed->first = strtoull(optarg, NULL, 10);
 			break;
 		case 'd':
 			feed->drain = strtod(optarg, NULL);

@@ -30,7 +30,7 @@ static void be_killed(const struct spool_options *options, unsigned int seed,
 		else
 			spool_sync(&spool);
 		spool_tend(&spool);
-		for (int i = rand() % 40; i > 0 && spool_read(&spool, &item); i--)
+		for (int i = rand() % 60; i > 0 && spool_read(&spool, &item); i--)
 			is_any = true;
 		told[0] = spool.durable.seq;
 		told[1] = spool.read.seq; /* it may be, but no more than that */
@@ -48,7 +48,7 @@ static void whatever_was_durable_survives_kills(void **state)
 	uint64_t durable = 0, acked = 0, told[2];
 
 	use_disk(f, true);
-	f->options.max_bytes = 8 << 20;
+	f->options.max_bytes = 64 << 20; /* so that nothing has to go */
 	for (int i = 0; i < KILLS; i++) {
 		struct spool_item item;
 		int fds[2];

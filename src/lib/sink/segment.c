@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static const char magic[8] = "netobsSP";
@@ -83,18 +82,23 @@ static int write_all(int fd, const void *bytes, size_t len, uint64_t offset)
 	return 0;
 }
 
-int segment_attach(struct segment *segment, int fd)
+int segment_write_head(int fd, struct mark first, int64_t made_ms)
 {
 	struct segment_head head = {
 		.version = VERSION,
-		.first = segment->first,
-		.made_ms = segment->made_ms,
+		.first = first,
+		.made_ms = made_ms,
 	};
-	int err;
 
 	memcpy(head.magic, magic, sizeof(magic));
 	head.crc = crc_of_head(&head);
-	err = write_all(fd, &head, sizeof(head), 0);
+	return write_all(fd, &head, sizeof(head), 0);
+}
+
+int segment_attach(struct segment *segment, int fd)
+{
+	int err = segment_write_head(fd, segment->first, segment->made_ms);
+
 	if (!err)
 		segment->fd = fd;
 	return err;
@@ -102,20 +106,15 @@ int segment_attach(struct segment *segment, int fd)
 
 struct segment *segment_reopen(int fd, const struct segment_found *found)
 {
-	struct segment *segment;
-	struct stat info;
+	struct segment *segment = calloc(1, sizeof(*segment));
 
-	if (fstat(fd, &info))
-		return NULL;
-	segment = calloc(1, sizeof(*segment));
 	if (!segment)
 		return NULL;
 	*segment = (struct segment){
 		.first = found->head.first,
 		.end = found->end,
 		.made_ms = found->head.made_ms,
-		.used_ms = info.st_mtim.tv_sec * 1000LL +
-			   info.st_mtim.tv_nsec / NSEC_PER_MSEC,
+		.used_ms = found->used_ms,
 		.size = found->size,
 		.fd = fd,
 		.written = found->size,
@@ -124,6 +123,8 @@ struct segment *segment_reopen(int fd, const struct segment_found *found)
 		.durable = found->durable,
 		.is_in_doubt = found->synced < found->size,
 		.is_named = found->synced || !found->size,
+		.is_closed = found->is_closed,
+		.is_damaged = found->is_damaged,
 		.has_checksums = true,
 	};
 	return segment;
@@ -148,6 +149,16 @@ void segment_free(struct segment *segment)
 	if (segment->buf)
 		munmap(segment->buf, segment->buf_size);
 	free(segment);
+}
+
+void segment_free_all(struct segment *segment)
+{
+	while (segment) {
+		struct segment *next = segment->next;
+
+		segment_free(segment);
+		segment = next;
+	}
 }
 
 int segment_read_head(int fd, struct segment_head *ret_head)
@@ -226,6 +237,19 @@ static ssize_t whole_records(const char *bytes, size_t len)
 	return at ? (ssize_t)at : -EBADMSG;
 }
 
+/* Bytes before the first whole record; @len: there is none. */
+static size_t before_whole(const char *bytes, size_t len)
+{
+	const struct record_head *head;
+	const void *record;
+	size_t at = 0;
+
+	while (at < len &&
+	       segment_parse(bytes + at, len - at, &head, &record) == -EBADMSG)
+		at += SEGMENT_WORD;
+	return at < len ? at : len;
+}
+
 static int rewrite_head(int fd)
 {
 	struct segment_head head;
@@ -234,7 +258,7 @@ static int rewrite_head(int fd)
 		       write_all(fd, &head, sizeof(head), 0);
 }
 
-int segment_rewrite(int fd, uint64_t from, uint64_t to)
+int segment_rewrite(int fd, uint64_t from, uint64_t to, bool is_damaged)
 {
 	cleanup_free char *buf = malloc(SEGMENT_BUFFER);
 	int err = buf ? rewrite_head(fd) : -ENOMEM;
@@ -243,14 +267,20 @@ int segment_rewrite(int fd, uint64_t from, uint64_t to)
 		uint64_t offset = sizeof(struct segment_head) + from;
 		ssize_t n = pread(fd, buf, min_u64(to - from, SEGMENT_BUFFER),
 				  (off_t)offset);
+		ssize_t whole;
 
 		if (n < 0)
 			return -errno;
-		n = whole_records(buf, (size_t)n);
-		if (n < 0)
-			return (int)n;
-		err = write_all(fd, buf, (size_t)n, offset);
-		from += (uint64_t)n;
+		whole = whole_records(buf, (size_t)n);
+		if (whole < 0 && !is_damaged)
+			return (int)whole;
+		if (whole < 0) {
+			from += max_u64(before_whole(buf, (size_t)n),
+					SEGMENT_WORD);
+			continue;
+		}
+		err = write_all(fd, buf, (size_t)whole, offset);
+		from += (uint64_t)whole;
 	}
 	return err;
 }

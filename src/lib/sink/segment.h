@@ -18,6 +18,9 @@
 enum {
 	SEGMENT_RECORD_MAX = 60 << 10, /* bytes of a record */
 	SEGMENT_BUFFER = 128 << 10,    /* written to the file when full */
+	SEGMENT_FILE_MAX = 16 << 20,   /* bytes of a file's records */
+	SEGMENT_WORD = 8,	       /* what records fill whole */
+	SEGMENT_BLOCK = 4096, /* what a disk that fails loses at a time */
 };
 
 struct record_head {
@@ -49,6 +52,7 @@ struct segment {
 	bool is_in_doubt;   /* a sync failed: the rest is to be written again */
 	bool is_named;	    /* a crash leaves the file's name */
 	bool is_closed;	    /* nothing is to be added */
+	bool is_damaged;    /* not all in the file can be read */
 	bool has_checksums; /* in memory nobody comes between */
 	char *buf;	    /* the rest */
 	size_t buf_size;
@@ -63,10 +67,12 @@ int segment_attach(struct segment *segment, int fd);
 /* What a file was found to hold. */
 struct segment_found {
 	struct segment_head head;
-	uint64_t size; /* of whole records; what comes after them does not count */
+	int64_t used_ms; /* since 1970, when it was written last */
+	uint64_t size;	 /* up to the end of its last record */
 	struct mark end;
 	uint64_t synced; /* of size, what was known to be durable */
 	struct mark durable;
+	bool is_damaged, is_closed; /* as in struct segment */
 };
 
 /* NULL: -ENOMEM. */
@@ -78,13 +84,20 @@ int segment_resume(struct segment *segment);
 /* Closes the file. */
 void segment_free(struct segment *segment);
 
-/* -EIO, -EBADMSG: not the head of a segment. */
+/* And those behind it. */
+void segment_free_all(struct segment *segment);
+
+/* -EBADMSG: not the head of a segment. Others: as pread(2). */
 int segment_read_head(int fd, struct segment_head *ret_head);
+
+/* Errors: as pwrite(2). */
+int segment_write_head(int fd, struct mark first, int64_t made_ms);
 
 /* What a record takes: it fills whole words. */
 static inline uint64_t segment_cost(size_t len)
 {
-	return sizeof(struct record_head) + (len + 7) / 8 * 8;
+	return sizeof(struct record_head) +
+	       (len + SEGMENT_WORD - 1) / SEGMENT_WORD * SEGMENT_WORD;
 }
 
 /*
@@ -100,9 +113,10 @@ int segment_write_out(struct segment *segment);
 /*
  * Write again what lies between two offsets of a file, with its head: after a sync
  * that failed, the kernel takes it for written (fsync(2)), but mostly still has it.
+ * @is_damaged: records that are not whole are known to be there, and left out.
  * -EBADMSG: not all of it. Others: as pread(2), pwrite(2).
  */
-int segment_rewrite(int fd, uint64_t from, uint64_t to);
+int segment_rewrite(int fd, uint64_t from, uint64_t to, bool is_damaged);
 
 /* What a reader of files keeps of them. */
 struct segment_window {

@@ -16,7 +16,6 @@ enum {
 	MEMORY_MIN = 2 * SEGMENT_RECORD_MAX,
 	MEMORY_MAX = 1 << 20,
 	FILE_MIN = 2 * SEGMENT_BUFFER,
-	FILE_MAX = 16 << 20,
 	UNWRITTEN_MAX = 3, /* segments */
 };
 
@@ -234,8 +233,8 @@ static size_t clamp(uint64_t size, size_t min, size_t max)
 }
 
 /*
- * What a directory holds. Segments in which nothing was found go at once: the next
- * one to be made may get the name of one of them.
+ * What a directory holds. Records that are known to have been there, and are not,
+ * are found missing when the reader gets there.
  */
 static void adopt(struct spool *spool, struct segment *segments,
 		  struct spool_progress progress)
@@ -243,20 +242,18 @@ static void adopt(struct spool *spool, struct segment *segments,
 	struct mark at = progress.acked;
 
 	spool->acked = progress.acked;
+	if (mark_is_before(at, progress.durable))
+		at = progress.durable;
 	for (struct segment *segment = segments, *next; segment; segment = next) {
 		next = segment->next;
 		segment->next = NULL;
-		if (!segment->size) {
-			spool_dir_remove(spool->dir, segment->first.seq);
-			segment_free(segment);
-			continue;
-		}
 		if (mark_is_before(at, segment->end))
 			at = segment->end;
 		add_segment(spool, segment);
 	}
 	spool->tail = at;
 	spool->noted = progress;
+	spool->durable = progress.durable;
 	spool->recovered = mark_sub(at, progress.acked);
 	spool->dir->are_names_in_doubt = true; /* whatever an earlier sync said */
 	spool_find_durable(spool);
@@ -273,8 +270,9 @@ int spool_open(struct spool *spool, const struct spool_options *options)
 
 	*spool = (struct spool){
 		.options = *options,
-		.capacity = options->dir ? clamp(part, FILE_MIN, FILE_MAX) :
-					   clamp(part, MEMORY_MIN, MEMORY_MAX),
+		.capacity = options->dir ?
+				    clamp(part, FILE_MIN, SEGMENT_FILE_MAX) :
+				    clamp(part, MEMORY_MIN, MEMORY_MAX),
 	};
 	spool->options.dir = NULL; /* it is the caller's */
 	if (!options->dir)
@@ -302,11 +300,7 @@ void spool_close(struct spool *spool)
 	if (spool->dir)
 		spool_sync(spool);
 	worker_free(spool->syncer);
-	for (struct segment *segment = spool->oldest, *next; segment;
-	     segment = next) {
-		next = segment->next;
-		segment_free(segment);
-	}
+	segment_free_all(spool->oldest);
 	segment_window_free(&spool->window);
 	spool_dir_close(spool->dir);
 	free(spool->path);

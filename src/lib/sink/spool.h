@@ -74,7 +74,9 @@ struct spool {
 	struct spool_fault fault;
 	int read_error;
 	unsigned int read_attempts; /* in vain */
-	struct spool_dir *dir;	    /* NULL: in memory */
+	uint64_t searched;	    /* bytes since the last record, in vain */
+	bool is_searching;     /* there is more to be read than was found */
+	struct spool_dir *dir; /* NULL: in memory */
 	struct worker *syncer;
 	struct spool_progress noted; /* on disk */
 	bool is_closing;
@@ -100,7 +102,10 @@ void spool_close(struct spool *spool);
 bool spool_append(struct spool *spool, const void *record, size_t len,
 		  uint64_t packets, uint64_t bytes, int64_t now_ms);
 
-/* The next record that the reader has not got yet; false: there is none. */
+/*
+ * The next record that the reader has not got yet; false: there is none, or, with
+ * is_searching, none was found so far.
+ */
 bool spool_read(struct spool *spool, struct spool_item *ret_item);
 
 /*

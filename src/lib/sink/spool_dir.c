@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "spool_dir.h"
 
-#include "crc32c.h"
+#include "dirs.h"
 #include "util.h"
 #include "spool_recover.h"
 
@@ -16,81 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct acked_file {
-	char magic[8];
-	struct spool_progress progress;
-	uint32_t crc; /* CRC-32C of what precedes */
-	uint32_t reserved;
-};
-
-static const char acked_magic[8] = "netobsAK";
-
 void spool_dir_name(uint64_t first_seq, char name[SPOOL_NAME_SIZE])
 {
 	snprintf(name, SPOOL_NAME_SIZE, "%016" PRIx64 ".seg", first_seq);
-}
-
-/* ---- Progress ------------------------------------------------------------------ */
-
-static uint32_t crc_of_acked(const struct acked_file *file)
-{
-	return crc32c(0, file, offsetof(struct acked_file, crc));
-}
-
-static int write_file(int dir_fd, const char *name, int flags,
-		      const struct acked_file *file)
-{
-	cleanup_fd int fd =
-		openat(dir_fd, name, O_WRONLY | O_CLOEXEC | flags, 0600);
-
-	if (fd < 0)
-		return -errno;
-	errno = EIO; /* of a short write */
-	return write(fd, file, sizeof(*file)) != sizeof(*file) || fdatasync(fd) ?
-		       -errno :
-		       0;
-}
-
-/*
- * Where there is no room for a second file, the first is overwritten: or no segment
- * could ever go, and make room. A crash in there costs no more than repetition.
- */
-int spool_dir_write_progress(int dir_fd, const struct spool_progress *progress)
-{
-	struct acked_file file = { .progress = *progress };
-	int err;
-
-	memcpy(file.magic, acked_magic, sizeof(acked_magic));
-	file.crc = crc_of_acked(&file);
-	err = write_file(dir_fd, "acked.new", O_CREAT | O_TRUNC, &file);
-	if (!err)
-		return renameat(dir_fd, "acked.new", dir_fd, "acked") ||
-				       fsync(dir_fd) ?
-			       -errno :
-			       0;
-	unlinkat(dir_fd, "acked.new", 0);
-	return err == -ENOSPC || err == -EDQUOT ?
-		       write_file(dir_fd, "acked", 0, &file) :
-		       err;
-}
-
-/* -ENOENT: nothing was ever acknowledged. */
-static int read_progress(int dir_fd, struct spool_progress *ret_progress)
-{
-	struct acked_file file;
-	cleanup_fd int fd = openat(dir_fd, "acked", O_RDONLY | O_CLOEXEC);
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	n = read(fd, &file, sizeof(file));
-	if (n < 0)
-		return -errno;
-	if (n != sizeof(file) || file.crc != crc_of_acked(&file) ||
-	    memcmp(file.magic, acked_magic, sizeof(acked_magic)))
-		return -EBADMSG;
-	*ret_progress = file.progress;
-	return 0;
 }
 
 /* ---- Life ---------------------------------------------------------------------- */
@@ -104,26 +32,117 @@ static int sync_parent(int dir_fd)
 	return fd < 0 || fsync(fd) ? -errno : 0;
 }
 
-static int open_files(struct spool_dir *dir, const char *path)
+/* NULL: its files are safe from others. */
+static const char *danger(const struct stat *info)
+{
+	if (info->st_uid && info->st_uid != geteuid())
+		return "it belongs to another user; use a directory of your own, or change its owner (chown)";
+	if (info->st_mode & (S_IWGRP | S_IWOTH) && !(info->st_mode & S_ISVTX))
+		return "others may write to it; take that from them (chmod go-w)";
+	return NULL;
+}
+
+/* -EPERM, -ELOOP: @ret_why says more. */
+static int open_dir(const char *path, const char **ret_why, int *ret_fd)
 {
 	bool is_new = !mkdir(path, 0700);
+	cleanup_fd int fd = -1;
+	struct stat info;
 	int err;
 
 	if (!is_new && errno != EEXIST)
 		return -errno;
-	dir->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir->fd < 0)
+	if (!lstat(path, &info) && S_ISLNK(info.st_mode)) {
+		*ret_why = "it is a symbolic link; name the directory itself";
+		return -ELOOP;
+	}
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &info))
 		return -errno;
-	err = is_new ? sync_parent(dir->fd) : 0;
+	*ret_why = danger(&info);
+	if (*ret_why)
+		return -EPERM;
+	err = is_new ? sync_parent(fd) : 0;
+	if (!err)
+		*ret_fd = TAKE_FD(fd);
+	return err;
+}
+
+static int lock(int fd)
+{
+	if (!flock(fd, LOCK_EX | LOCK_NB))
+		return 0;
+	return errno == EWOULDBLOCK ? -EBUSY : -errno;
+}
+
+/*
+ * The directory itself is locked, as a file in there may be removed; and a file, as
+ * not every file system (NFS) can lock directories. One of them has to do: a full disk
+ * has no room for a file.
+ */
+static int lock_dir(struct spool_dir *dir)
+{
+	int err = lock(dir->fd), file_err;
+
+	if (err == -EBUSY)
+		return err;
+	dir->lock_fd = openat(dir->fd, "lock",
+			      O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK |
+				      O_NOCTTY | O_CLOEXEC,
+			      0600);
+	file_err = dir->lock_fd < 0 ? -errno : lock(dir->lock_fd);
+	if (file_err == -EBUSY || file_err == -EMFILE || file_err == -ENFILE)
+		return file_err;
+	return err && file_err ? err : 0;
+}
+
+static int open_files(struct spool_dir *dir, const char *path,
+		      const char **ret_why)
+{
+	struct stat info;
+	int err = open_dir(path, ret_why, &dir->fd);
+
+	err = err ?: lock_dir(dir);
 	if (err)
 		return err;
-	dir->lock_fd =
-		openat(dir->fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (dir->lock_fd < 0)
+	if (fstat(dir->fd, &info))
 		return -errno;
-	if (flock(dir->lock_fd, LOCK_EX | LOCK_NB))
-		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	dir->dev = info.st_dev;
+	dir->ino = info.st_ino;
 	return 0;
+}
+
+/* What is in the way of a file, such as a directory of its name. */
+static void clear_way(const struct spool_dir *dir, const struct log *log,
+		      const char *path, const char *name)
+{
+	struct stat info;
+
+	if (!fstatat(dir->fd, name, &info, AT_SYMLINK_NOFOLLOW) &&
+	    !S_ISREG(info.st_mode))
+		spool_set_aside(dir->fd, path, log, name, "is no file");
+}
+
+/* False: nobody knows what was acknowledged. */
+static bool find_progress(struct spool_dir *dir, const struct log *log,
+			  const char *path, struct spool_progress *progress)
+{
+	int err;
+
+	clear_way(dir, log, path, "acked");
+	clear_way(dir, log, path, "acked.new");
+	err = spool_dir_read_progress(dir->fd, progress);
+	if (!err)
+		return true;
+	if (err == -ENOENT) {
+		/* Where there is room still; what fails is logged later. */
+		spool_dir_write_progress(dir->fd, progress);
+		return true;
+	}
+	log_error(log,
+		  "spool %s: the file 'acked' cannot be read: %s: what was delivered may be sent again",
+		  path, err == -EBADMSG ? "it is damaged" : strerror(-err));
+	return false;
 }
 
 static int take_over(struct spool_dir *dir, const struct log *log,
@@ -131,22 +150,11 @@ static int take_over(struct spool_dir *dir, const struct log *log,
 		     struct spool_progress *ret_progress)
 {
 	struct spool_progress progress = { 0 };
-	bool is_known;
-	int err = read_progress(dir->fd, &progress);
+	bool is_known = find_progress(dir, log, path, &progress);
+	int err;
 
-	if (err && err != -EBADMSG && err != -ENOENT)
-		return err;
-	is_known = err != -EBADMSG;
-	if (err == -ENOENT) /* where there is room still; what fails is told later */
-		spool_dir_write_progress(dir->fd, &progress);
-	if (!is_known)
-		log_error(log,
-			  "spool %s: the file 'acked' is damaged: what was delivered may be sent again",
-			  path);
-	err = spool_dir_rename_back(dir->fd);
-	err = err   ?:
-		      spool_recover(dir->fd, path, log, progress.durable,
-				    ret_segments);
+	spool_dir_rename_back(dir->fd);
+	err = spool_recover(dir->fd, path, log, progress.durable, ret_segments);
 	if (err)
 		return err;
 	if (!is_known && *ret_segments)
@@ -155,22 +163,30 @@ static int take_over(struct spool_dir *dir, const struct log *log,
 	return 0;
 }
 
+static void log_refusal(const struct log *log, const char *path, int err,
+			const char *why)
+{
+	if (!why)
+		why = err == -EBUSY ? "another process has it" : strerror(-err);
+	log_error(log, "cannot use %s as a spool: %s", path, why);
+}
+
 int spool_dir_open(const char *path, const struct log *log,
 		   struct spool_dir **ret_dir, struct segment **ret_segments,
 		   struct spool_progress *ret_progress)
 {
 	struct spool_dir *dir = malloc(sizeof(*dir));
+	const char *why = NULL;
 	int err;
 
 	if (!dir)
 		return -ENOMEM;
 	*dir = (struct spool_dir){ .fd = -1, .lock_fd = -1 };
-	err = open_files(dir, path);
+	err = dirs_make_parents(path);
+	err = err ?: open_files(dir, path, &why);
 	err = err ?: take_over(dir, log, path, ret_segments, ret_progress);
 	if (err) {
-		log_error(log, "cannot use %s as a spool: %s", path,
-			  err == -EBUSY ? "another process has it" :
-					  strerror(-err));
+		log_refusal(log, path, err, why);
 		spool_dir_close(dir);
 		return err;
 	}
@@ -197,7 +213,8 @@ int spool_dir_attach(const struct spool_dir *dir, struct segment *segment)
 
 	spool_dir_name(segment->first.seq, name);
 	unlinkat(dir->fd, name, 0);
-	fd = openat(dir->fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	fd = openat(dir->fd, name,
+		    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
 	err = segment_attach(segment, fd);
@@ -227,23 +244,20 @@ static int is_renamed(const struct dirent *entry)
 	       !strcmp(entry->d_name + 16, ".seg~");
 }
 
-int spool_dir_rename_back(int dir_fd)
+void spool_dir_rename_back(int dir_fd)
 {
 	struct dirent **entries;
-	int n = scandirat(dir_fd, ".", &entries, is_renamed, NULL), err = 0;
+	int n = scandirat(dir_fd, ".", &entries, is_renamed, NULL);
 
-	if (n < 0)
-		return -errno;
 	for (int i = 0; i < n; i++) {
 		char name[SPOOL_NAME_SIZE];
 
 		snprintf(name, sizeof(name), "%.20s", entries[i]->d_name);
-		if (renameat(dir_fd, entries[i]->d_name, dir_fd, name))
-			err = -errno;
+		renameat(dir_fd, entries[i]->d_name, dir_fd, name);
 		free(entries[i]);
 	}
-	free(entries);
-	return err;
+	if (n >= 0)
+		free(entries);
 }
 
 /* Without memory for it the file stays, and is acknowledged at the next start. */

@@ -6,7 +6,7 @@
  *   acked                  how far its records have got: struct spool_progress
  *   0000000000001000.seg   the segment whose first record has that number (hex)
  *   0000000000001000.seg~  the same, while its name is made durable once more
- *   *.bad                  what was found damaged, for people to look at
+ *   *.bad                  files that could not be used, for people to look at
  *
  * A segment goes only when an acked file that is behind its end is durable.
  */
@@ -17,6 +17,7 @@
 #include "segment.h"
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 /* Behind the last record that was acknowledged, and that was known to be durable. */
 struct spool_progress {
@@ -25,15 +26,18 @@ struct spool_progress {
 
 struct spool_dir {
 	int fd;
-	int lock_fd;
+	int lock_fd; /* -1: there is none, only the directory itself is locked */
+	dev_t dev;
+	ino_t ino;
 	bool are_names_in_doubt; /* a sync of the directory failed */
 	uint64_t *forgotten;	 /* first numbers of segments that may go */
 	size_t n_forgotten;
 };
 
 /*
- * Make or take over a directory: the segments that are there, in order, without
- * what is damaged in them. -EBUSY: another process uses it. Errors are logged.
+ * Make or take over a directory: the segments that are there, in order. -EBUSY:
+ * another process uses it; -EPERM: others could change its files; -ELOOP: it is a
+ * symbolic link. Errors are logged.
  */
 int spool_dir_open(const char *path, const struct log *log,
 		   struct spool_dir **ret_dir, struct segment **ret_segments,
@@ -55,6 +59,12 @@ void spool_dir_remove(struct spool_dir *dir, uint64_t first_seq);
 enum { SPOOL_NAME_SIZE = 32 };
 void spool_dir_name(uint64_t first_seq, char name[SPOOL_NAME_SIZE]);
 
+/*
+ * -ENOENT: nothing was ever acknowledged; -EBADMSG: it is damaged. Others: as
+ * open(2), read(2).
+ */
+int spool_dir_read_progress(int dir_fd, struct spool_progress *ret_progress);
+
 /* Make it what is read at the next start, durably. */
 int spool_dir_write_progress(int dir_fd, const struct spool_progress *progress);
 
@@ -62,6 +72,6 @@ int spool_dir_write_progress(int dir_fd, const struct spool_progress *progress);
 int spool_dir_rename_again(int dir_fd, uint64_t first_seq);
 
 /* What a crash left in the middle of that. */
-int spool_dir_rename_back(int dir_fd);
+void spool_dir_rename_back(int dir_fd);
 
 #endif

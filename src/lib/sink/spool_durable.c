@@ -71,6 +71,7 @@ static int add_unsynced(const struct spool *spool, struct sync_work *work)
 			.end = segment->in_file,
 			.is_in_doubt = segment->is_in_doubt,
 			.is_named = segment->is_named,
+			.is_damaged = segment->is_damaged,
 		};
 
 		if (is_unsynced(segment))

@@ -3,12 +3,16 @@
 #include "spool.h"
 
 #include "spool_part.h"
+#include "util.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
-enum { READ_ATTEMPTS = 10 }; /* calls of spool_expire() */
+enum {
+	READ_ATTEMPTS = 10,   /* calls of spool_expire() */
+	SEARCH_MAX = 1 << 20, /* bytes that a call looks for a record in */
+};
 
 /* ---- Limbo --------------------------------------------------------------------- */
 
@@ -49,36 +53,58 @@ static void leave_limbo(struct spool *spool, struct mark end, struct mark *count
 
 static void note_read(struct spool *spool, int err)
 {
-	if (err && err != -EBADMSG && !spool->read_error)
+	if (err && !spool->read_error)
 		log_error(spool->options.log,
 			  "spool %s: cannot read: %s; trying again",
 			  spool_name(spool), strerror(-err));
 	spool->read_error = err;
 	if (!err)
-		spool->read_attempts = 0;
+		spool->read_attempts = spool->searched = 0;
 }
 
-/* The rest of a segment cannot be read; all before it is acknowledged. */
-static void skip_damaged(struct spool *spool, struct segment *segment, int err)
+static void note_damage(struct spool *spool, struct segment *segment, int err)
 {
-	struct mark rest = mark_sub(segment->end, spool->acked);
-
-	log_error(spool->options.log,
-		  "spool %s: %llu records cannot be read, and are dropped: %s",
-		  spool_name(spool), (unsigned long long)rest.seq,
-		  err == -EBADMSG ? "they are damaged" : strerror(-err));
-	spool_drop(spool, SPOOL_DAMAGED, rest);
-	spool->acked = segment->end;
-	spool->read = segment->end;
-	spool->reading = segment;
-	spool->offset = segment->size;
+	if (segment->is_damaged)
+		return;
+	segment->is_damaged = true;
+	log_error(
+		spool->options.log,
+		"spool %s: %016llx.seg cannot be read at byte %llu: %s; records there are dropped, the others sent",
+		spool_name(spool), (unsigned long long)segment->first.seq,
+		(unsigned long long)(sizeof(struct segment_head) + spool->offset),
+		err == -EBADMSG ? "it is damaged" : strerror(-err));
 }
 
 /* A disk that cannot be read now may be so later: it is given some time. */
 static bool is_hopeless(struct spool *spool, int err)
 {
+	if (err == -EBADMSG)
+		return true;
 	note_read(spool, err);
-	return err == -EBADMSG || spool->read_attempts >= READ_ATTEMPTS;
+	return spool->read_attempts >= READ_ATTEMPTS;
+}
+
+/*
+ * Where no record could be read: go on behind it. False: not now. What was missed is
+ * known by the next record.
+ */
+static bool skip_unreadable(struct spool *spool, int err)
+{
+	uint64_t place = sizeof(struct segment_head) + spool->offset,
+		 step = SEGMENT_WORD;
+
+	if (!is_hopeless(spool, err))
+		return false;
+	note_damage(spool, spool->reading, err);
+	if (err != -EBADMSG)
+		step = min_u64(SEGMENT_BLOCK - place % SEGMENT_BLOCK,
+			       spool->reading->written - spool->offset);
+	spool->offset += step;
+	spool->searched += step;
+	spool->is_searching = spool->searched >= SEARCH_MAX;
+	if (spool->is_searching)
+		spool->searched = 0;
+	return !spool->is_searching;
 }
 
 /* Records before @next are missing. False: others before them have to go first. */
@@ -106,23 +132,34 @@ static bool find_next(struct spool *spool)
 	return spool->reading;
 }
 
+/* The record at the reader's place; -EBADMSG: there is none that can be there. */
+static int read_here(struct spool *spool, const struct record_head **ret_head,
+		     const void **ret_record)
+{
+	const struct segment *segment = spool->reading;
+	int err = segment_read(segment, &spool->window, spool->offset, ret_head,
+			       ret_record);
+
+	if (!err && ((*ret_head)->before.seq < segment->first.seq ||
+		     (*ret_head)->before.seq >= segment->end.seq))
+		err = -EBADMSG;
+	return err;
+}
+
 bool spool_read(struct spool *spool, struct spool_item *ret_item)
 {
+	spool->is_searching = false;
 	while (!is_in_limbo(spool) && find_next(spool)) {
 		const struct record_head *head;
 		const void *record;
-		int err = segment_read(spool->reading, &spool->window,
-				       spool->offset, &head, &record);
+		int err = read_here(spool, &head, &record);
 
-		if (err && (mark_is_before(spool->acked, spool->read) ||
-			    !is_hopeless(spool, err)))
-			return false; /* one thing after the other */
-		if (err) {
-			skip_damaged(spool, spool->reading, err);
+		if (err && !skip_unreadable(spool, err))
+			return false;
+		if (err)
 			continue;
-		}
 		note_read(spool, 0);
-		if (!mark_is_before(spool->acked,
+		if (!mark_is_before(spool->read,
 				    mark_add(head->before, head->own))) {
 			spool->offset += segment_cost(head->len);
 			continue; /* it was read before a rewind */
@@ -140,6 +177,9 @@ bool spool_read(struct spool *spool, struct spool_item *ret_item)
 		};
 		return true;
 	}
+	/* Also the last ones may be missing. */
+	if (!is_in_limbo(spool) && mark_is_before(spool->read, spool->tail))
+		skip_gap(spool, spool->tail);
 	return false;
 }
 

@@ -10,171 +10,309 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { UNREADABLE_MAX = 256 }; /* blocks of a file; each may take seconds */
 
 struct recovery {
 	int dir_fd;
 	const char *path;
 	const struct log *log;
 	struct mark durable;
+	struct segment_window window;
 };
 
-/* All of a segment's file but its head. */
-struct contents {
-	char *bytes;
-	size_t len;
+/* A file that may be a segment. */
+struct candidate {
+	char name[SPOOL_NAME_SIZE];
+	uint64_t seq;		 /* that the name says */
+	struct segment probe;	 /* for segment_read(): all that the file has */
+	unsigned int unreadable; /* blocks */
+	struct segment_found found;
 };
 
-static int read_contents(int fd, struct contents *ret_contents)
+/* ---- Files that cannot be used --------------------------------------------------- */
+
+void spool_set_aside(int dir_fd, const char *path, const struct log *log,
+		     const char *name, const char *is)
 {
-	struct stat stat;
-	struct contents contents = { 0 };
+	char bad[2 * SPOOL_NAME_SIZE];
 
-	if (fstat(fd, &stat))
-		return -errno;
-	contents.len = (size_t)stat.st_size - sizeof(struct segment_head);
-	contents.bytes = malloc(contents.len + 1);
-	if (!contents.bytes)
-		return -ENOMEM;
-	for (size_t got = 0; got < contents.len;) {
-		ssize_t n = pread(fd, contents.bytes + got, contents.len - got,
-				  (off_t)(sizeof(struct segment_head) + got));
-
-		if (n <= 0) {
-			int err = n ? -errno : -EIO;
-
-			free(contents.bytes);
-			return err;
-		}
-		got += (size_t)n;
-	}
-	*ret_contents = contents;
-	return 0;
+	snprintf(bad, sizeof(bad), "%.*s.bad", SPOOL_NAME_SIZE, name);
+	if (!renameat(dir_fd, name, dir_fd, bad))
+		log_error(log, "spool %s: %s %s; it is %s now", path, name, is,
+			  bad);
+	else
+		log_error(log, "spool %s: %s %s; it is left out", path, name, is);
 }
 
-/* The whole records in their order. */
-static void count_whole(const struct contents *contents, struct mark durable,
+static void set_aside(const struct recovery *recovery,
+		      struct candidate *candidate, const char *is)
+{
+	close_fd(&candidate->probe.fd);
+	spool_set_aside(recovery->dir_fd, recovery->path, recovery->log,
+			candidate->name, is);
+}
+
+/* It never got as far as to have a record that was durable. */
+static void remove_empty(const struct recovery *recovery,
+			 struct candidate *candidate)
+{
+	close_fd(&candidate->probe.fd);
+	unlinkat(recovery->dir_fd, candidate->name, 0);
+}
+
+/* Whether an error is not one of this file, so that the next would have it, too. */
+static bool is_of_process(int err)
+{
+	return err == -EMFILE || err == -ENFILE || err == -ENOMEM ||
+	       err == -EROFS;
+}
+
+/* ---- Records --------------------------------------------------------------------- */
+
+/*
+ * The next record from *@at on, in a file that may be damaged anywhere. -ENOENT:
+ * there is none; -EIO: too much of the file cannot be read.
+ */
+static int find_record(struct recovery *recovery, struct candidate *candidate,
+		       uint64_t *at, const struct record_head **ret_head)
+{
+	const void *record;
+
+	while (*at < candidate->probe.size) {
+		uint64_t place = sizeof(struct segment_head) + *at;
+		int err = segment_read(&candidate->probe, &recovery->window,
+				       *at, ret_head, &record);
+
+		if (!err)
+			return 0;
+		if (err == -EBADMSG) {
+			*at += SEGMENT_WORD;
+			continue;
+		}
+		if (++candidate->unreadable > UNREADABLE_MAX)
+			return -EIO;
+		*at += SEGMENT_BLOCK - place % SEGMENT_BLOCK;
+	}
+	return -ENOENT;
+}
+
+static void take_record(const struct recovery *recovery,
+			const struct record_head *head, uint64_t end_at,
 			struct segment_found *found)
 {
+	found->is_damaged |= head->before.seq != found->end.seq;
+	if (mark_is_before(head->before, found->end))
+		return; /* it does not belong here */
+	found->end = mark_add(head->before, head->own);
+	found->size = end_at;
+	if (mark_is_before(recovery->durable, found->end))
+		return;
+	found->synced = end_at;
+	found->durable = found->end;
+}
+
+/* What cannot be read is not to be written again, either. */
+static void give_up_rewriting(struct segment_found *found)
+{
+	found->is_damaged = true;
+	found->synced = found->size;
+	found->durable = found->end;
+}
+
+/* All records of a file, up to the last that is whole. */
+static void read_through(struct recovery *recovery, struct candidate *candidate)
+{
+	struct segment_found *found = &candidate->found;
 	const struct record_head *head;
-	const void *record;
-	size_t at = 0;
-
-	found->end = found->durable = found->head.first;
-	while (at < contents->len &&
-	       !segment_parse(contents->bytes + at, contents->len - at, &head,
-			      &record) &&
-	       head->before.seq == found->end.seq) {
-		found->end = mark_add(head->before, head->own);
-		at += segment_cost(head->len);
-		if (mark_is_before(durable, found->end))
-			continue;
-		found->synced = at;
-		found->durable = found->end;
-	}
-	found->size = at;
-}
-
-/* Whether any record follows, so that the break is not where writing ended. */
-static bool has_record_after(const struct contents *contents, size_t at)
-{
-	const struct record_head *head;
-	const void *record;
-
-	for (; at < contents->len; at += 8)
-		if (!segment_parse(contents->bytes + at, contents->len - at,
-				   &head, &record))
-			return true;
-	return false;
-}
-
-/* Keep what is to be cut off, under the segment's name and where it was. */
-static int quarantine(const struct recovery *recovery, const char *name,
-		      const char *bytes, size_t len, size_t at)
-{
-	char bad[2 * SPOOL_NAME_SIZE];
-	cleanup_fd int fd = -1;
-
-	snprintf(bad, sizeof(bad), "%.*s-%zu.bad", SPOOL_NAME_SIZE, name, at);
-	fd = openat(recovery->dir_fd, bad,
-		    O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	errno = EIO;
-	if (write(fd, bytes, len) != (ssize_t)len || fdatasync(fd))
-		return -errno;
-	log_error(recovery->log,
-		  "spool %s: %zu bytes of %s are damaged; they are in %s now",
-		  recovery->path, len, name, bad);
-	return 0;
-}
-
-static int cut(const struct recovery *recovery, int fd, const char *name,
-	       const struct contents *contents, size_t at, bool is_last)
-{
-	int err = 0;
-
-	if (at == contents->len)
-		return 0;
-	if (!is_last || has_record_after(contents, at))
-		err = quarantine(recovery, name, contents->bytes + at,
-				 contents->len - at, at);
-	else
-		log_info(recovery->log,
-			 "spool %s: the last record of %s was not written to its end",
-			 recovery->path, name);
-	if (err)
-		return err;
-	if (ftruncate(fd, (off_t)(sizeof(struct segment_head) + at)) ||
-	    fdatasync(fd))
-		return -errno;
-	return 0;
-}
-
-/* -EBADMSG: it has no head. */
-static int recover_segment(const struct recovery *recovery, const char *name,
-			   bool is_last, struct segment **ret_segment)
-{
-	cleanup_fd int fd = openat(recovery->dir_fd, name, O_RDWR | O_CLOEXEC);
-	struct segment_found found = { 0 };
-	struct contents contents = { 0 };
+	uint64_t at = 0;
 	int err;
 
-	if (fd < 0)
-		return -errno;
-	err = segment_read_head(fd, &found.head);
-	err = err ?: read_contents(fd, &contents);
-	if (err)
-		return err;
-	count_whole(&contents, recovery->durable, &found);
-	err = cut(recovery, fd, name, &contents, found.size, is_last);
-	free(contents.bytes);
-	if (err)
-		return err;
-	*ret_segment = segment_reopen(fd, &found);
-	if (!*ret_segment)
-		return -ENOMEM;
-	TAKE_FD(fd);
+	found->end = found->durable = found->head.first;
+	while (!(err = find_record(recovery, candidate, &at, &head))) {
+		at += segment_cost(head->len);
+		take_record(recovery, head, at, found);
+	}
+	if (err == -EIO) { /* the reader may find more some day */
+		found->size = candidate->probe.size;
+		found->is_closed = true;
+		if (mark_is_before(found->end, recovery->durable))
+			found->end = recovery->durable;
+	}
+	if (candidate->unreadable)
+		give_up_rewriting(found);
+	if (found->is_damaged)
+		log_error(recovery->log,
+			  "spool %s: %s is damaged: records there are dropped, the others sent",
+			  recovery->path, candidate->name);
+}
+
+/* ---- Heads ----------------------------------------------------------------------- */
+
+/* The records tell what the head would. -ENOENT: there are none. */
+static int restore_head(struct recovery *recovery, struct candidate *candidate)
+{
+	struct segment_head *head = &candidate->found.head;
+	const struct record_head *record;
+	uint64_t at = 0;
+	int err = find_record(recovery, candidate, &at, &record);
+
+	if (err || record->before.seq < candidate->seq)
+		return -ENOENT;
+	head->first = record->before;
+	head->first.seq = candidate->seq;
+	head->made_ms = candidate->found.used_ms;
+	log_error(recovery->log,
+		  "spool %s: the head of %s was damaged; its records are there",
+		  recovery->path, candidate->name);
+	segment_write_head(candidate->probe.fd, head->first, head->made_ms);
 	return 0;
 }
 
-/* A file that has no head, of which the last one may just not have got it yet. */
-static int set_aside(const struct recovery *recovery, const char *name,
-		     bool is_last)
+static int read_head(struct recovery *recovery, struct candidate *candidate)
 {
-	char bad[2 * SPOOL_NAME_SIZE];
-	struct stat stat;
+	int err = segment_read_head(candidate->probe.fd, &candidate->found.head);
 
-	if (is_last && !fstatat(recovery->dir_fd, name, &stat, 0) &&
-	    (size_t)stat.st_size < sizeof(struct segment_head))
-		return unlinkat(recovery->dir_fd, name, 0) ? -errno : 0;
-	snprintf(bad, sizeof(bad), "%.*s.bad", SPOOL_NAME_SIZE, name);
-	if (renameat(recovery->dir_fd, name, recovery->dir_fd, bad))
+	if (!err && candidate->found.head.first.seq == candidate->seq)
+		return 0;
+	return restore_head(recovery, candidate);
+}
+
+/* NULL: it is a file that a segment may be in. */
+static const char *refusal(const struct stat *info)
+{
+	if (!S_ISREG(info->st_mode))
+		return "is no file";
+	if (info->st_uid && info->st_uid != geteuid())
+		return "belongs to another user";
+	return NULL;
+}
+
+/* 0: look at candidate->probe.fd; it is -1 where there is no segment. */
+static int open_file(const struct recovery *recovery, struct candidate *candidate)
+{
+	struct segment *probe = &candidate->probe;
+	struct stat info;
+	const char *why;
+
+	probe->fd =
+		openat(recovery->dir_fd, candidate->name,
+		       O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (probe->fd < 0 && is_of_process(-errno))
 		return -errno;
-	log_error(recovery->log, "spool %s: %s is no segment; it is %s now",
-		  recovery->path, name, bad);
+	if (probe->fd < 0 || fstat(probe->fd, &info)) {
+		set_aside(recovery, candidate, strerror(errno));
+		return 0;
+	}
+	why = refusal(&info);
+	if (why) {
+		set_aside(recovery, candidate, why);
+		return 0;
+	}
+	candidate->found.used_ms = info.st_mtim.tv_sec * 1000LL +
+				   info.st_mtim.tv_nsec / NSEC_PER_MSEC;
+	if ((size_t)info.st_size > sizeof(struct segment_head))
+		probe->size = min_u64((uint64_t)info.st_size -
+					      sizeof(struct segment_head),
+				      SEGMENT_FILE_MAX) /
+			      SEGMENT_WORD * SEGMENT_WORD;
+	probe->written = probe->size;
+	return 0;
+}
+
+static int look_at(struct recovery *recovery, struct candidate *candidate)
+{
+	int err = open_file(recovery, candidate);
+
+	if (err || candidate->probe.fd < 0)
+		return err;
+	if (candidate->probe.size < sizeof(struct record_head))
+		remove_empty(recovery, candidate);
+	else if (!read_head(recovery, candidate))
+		return 0;
+	else if (candidate->seq >= recovery->durable.seq && !candidate->unreadable)
+		remove_empty(recovery, candidate);
+	else
+		set_aside(recovery, candidate, "is no segment");
+	return 0;
+}
+
+/* ---- Segments -------------------------------------------------------------------- */
+
+/* Where it cannot be cut, nothing more is added. */
+static void cut(const struct recovery *recovery, struct candidate *candidate)
+{
+	struct segment_found *found = &candidate->found;
+
+	if (found->size == candidate->probe.size)
+		return;
+	log_info(recovery->log,
+		 "spool %s: the last record of %s was not written to its end",
+		 recovery->path, candidate->name);
+	if (ftruncate(candidate->probe.fd,
+		      (off_t)(sizeof(struct segment_head) + found->size)))
+		found->is_closed = true;
+}
+
+/* @next: the first of the segment behind it; NULL: there is none. */
+static void measure(struct recovery *recovery, struct candidate *candidate,
+		    const struct mark *next)
+{
+	struct segment_found *found = &candidate->found;
+
+	if (next && !mark_is_before(recovery->durable, *next)) {
+		found->size = found->synced = candidate->probe.size;
+		found->end = found->durable = *next;
+		return;
+	}
+	read_through(recovery, candidate);
+	if (!next && found->size)
+		cut(recovery, candidate);
+	if (!next)
+		return;
+	found->end = *next;
+	if (mark_is_before(found->end, found->durable))
+		found->durable = found->end;
+}
+
+/* It has not one record. */
+static void dismiss(const struct recovery *recovery, struct candidate *candidate)
+{
+	if (mark_is_before(candidate->found.head.first, recovery->durable))
+		set_aside(recovery, candidate, "has no record that is whole");
+	else
+		remove_empty(recovery, candidate);
+}
+
+/* From the last to the first, as the end of each is where the next begins. */
+static int link_all(struct recovery *recovery, struct candidate *candidates,
+		    int n, struct segment **ret_segments)
+{
+	struct segment *segments = NULL;
+
+	while (n--) {
+		struct candidate *candidate = &candidates[n];
+		struct segment *segment;
+
+		if (candidate->probe.fd < 0)
+			continue;
+		measure(recovery, candidate, segments ? &segments->first : NULL);
+		if (!candidate->found.size) {
+			dismiss(recovery, candidate);
+			continue;
+		}
+		segment = segment_reopen(candidate->probe.fd, &candidate->found);
+		if (!segment) {
+			segment_free_all(segments);
+			return -ENOMEM;
+		}
+		TAKE_FD(candidate->probe.fd);
+		segment->next = segments;
+		segments = segment;
+	}
+	*ret_segments = segments;
 	return 0;
 }
 
@@ -186,36 +324,35 @@ static int is_segment(const struct dirent *entry)
 	       !strcmp(name + 16, ".seg");
 }
 
-static int recover_all(const struct recovery *recovery, struct dirent **entries,
+static int recover_all(struct recovery *recovery, struct dirent **entries,
 		       int n, struct segment **ret_segments)
 {
-	struct segment *first = NULL, **next = &first;
-	int err = 0;
+	struct candidate *candidates = calloc((size_t)n + 1, sizeof(*candidates));
+	int err = candidates ? 0 : -ENOMEM;
 
+	for (int i = 0; i < n && candidates; i++)
+		candidates[i].probe.fd = -1;
 	for (int i = 0; i < n && !err; i++) {
-		const char *name = entries[i]->d_name;
+		struct candidate *candidate = &candidates[i];
 
-		err = recover_segment(recovery, name, i == n - 1, next);
-		if (!err)
-			next = &(*next)->next;
-		else if (err == -EBADMSG)
-			err = set_aside(recovery, name, i == n - 1);
+		snprintf(candidate->name, sizeof(candidate->name), "%.20s",
+			 entries[i]->d_name);
+		candidate->seq = strtoull(candidate->name, NULL, 16);
+		err = look_at(recovery, candidate);
 	}
-	if (!err)
-		*ret_segments = first;
-	while (err && first) {
-		struct segment *segment = first;
-
-		first = segment->next;
-		segment_free(segment);
-	}
+	err = err ?: link_all(recovery, candidates, n, ret_segments);
+	for (int i = 0; i < n && candidates; i++)
+		close_fd(&candidates[i].probe.fd);
+	free(candidates);
 	return err;
 }
 
 int spool_recover(int dir_fd, const char *path, const struct log *log,
 		  struct mark durable, struct segment **ret_segments)
 {
-	const struct recovery recovery = { dir_fd, path, log, durable };
+	struct recovery recovery = {
+		.dir_fd = dir_fd, .path = path, .log = log, .durable = durable
+	};
 	struct dirent **entries;
 	int n, err;
 
@@ -223,6 +360,7 @@ int spool_recover(int dir_fd, const char *path, const struct log *log,
 	if (n < 0)
 		return -errno;
 	err = recover_all(&recovery, entries, n, ret_segments);
+	segment_window_free(&recovery.window);
 	for (int i = 0; i < n; i++)
 		free(entries[i]);
 	free(entries);

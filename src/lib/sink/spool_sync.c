@@ -53,7 +53,8 @@ static int sync_file(const struct sync_file *file)
 	int err = 0;
 
 	if (file->is_in_doubt)
-		err = segment_rewrite(file->fd, file->from, file->to);
+		err = segment_rewrite(file->fd, file->from, file->to,
+				      file->is_damaged);
 	if (!err && fdatasync(file->fd))
 		err = -errno;
 	return err;

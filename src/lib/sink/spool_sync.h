@@ -23,6 +23,7 @@ struct sync_file {
 	struct mark end;   /* behind these */
 	bool is_in_doubt;
 	bool is_named;
+	bool is_damaged;
 	int err; /* the result */
 };
 
