@@ -79,6 +79,84 @@ static void directory_is_one_processs_own(void **state)
 	spool_close(&second);
 }
 
+/* Neither by the file that says so, nor by its absence. */
+static void lock_that_is_removed_lets_nobody_in(void **state)
+{
+	struct spool_fixture *f = *state;
+	struct spool second;
+	char path[PATH_MAX];
+
+	use_disk(f, true);
+	open_spool(f);
+	snprintf(path, sizeof(path), "%s/lock", f->dir);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(spool_open(&second, &f->options), -EBUSY);
+	spool_close(&f->spool);
+}
+
+static void keep_message(int level, const char *message, void *user)
+{
+	(void)level;
+	snprintf(user, 256, "%s", message);
+}
+
+/* Where others could change its files. */
+static void directory_of_others_is_refused(void **state)
+{
+	static const struct {
+		mode_t mode;
+		uid_t owner;
+		int err;
+		const char *words;
+	} cases[] = {
+		{ 0700, 65534, -EPERM, "it belongs to another user" },
+		{ 0777, 0, -EPERM, "others may write to it" },
+		{ 0770, 0, -EPERM, "others may write to it" },
+		{ 01777, 0, 0, "" },
+		{ 0755, 0, 0, "" },
+	};
+	struct spool_fixture *f = *state;
+	char message[256], path[PATH_MAX];
+
+	if (geteuid())
+		skip(); /* only root can make directories of others */
+	f->log = (struct log){ .write = keep_message, .user = message };
+	use_disk(f, true);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		message[0] = '\0';
+		assert_int_equal(chmod(f->dir, cases[i].mode), 0);
+		assert_int_equal(chown(f->dir, cases[i].owner, 0), 0);
+		assert_int_equal(spool_open(&f->spool, &f->options),
+				 cases[i].err);
+		assert_non_null(strstr(message, cases[i].words));
+		spool_close(&f->spool);
+	}
+	snprintf(path, sizeof(path), "%s/link", f->dir);
+	assert_int_equal(symlink(f->dir, path), 0);
+	f->options.dir = path;
+	assert_int_equal(spool_open(&f->spool, &f->options), -ELOOP);
+	assert_non_null(strstr(message, "symbolic link"));
+}
+
+static void missing_directories_are_made(void **state)
+{
+	struct spool_fixture *f = *state;
+	char path[PATH_MAX];
+	struct stat info;
+
+	snprintf(path, sizeof(path), "%s/a/b", f->dir);
+	f->options.dir = path;
+	open_spool(f);
+	spool_close(&f->spool);
+	assert_int_equal(stat(path, &info), 0);
+	assert_int_equal(info.st_mode & 0777, 0700);
+	empty_dir(path);
+	rmdir(path);
+	/* But none where only a typing error can have named it. */
+	f->options.dir = "/netobs-no-such-dir/spool";
+	assert_int_equal(spool_open(&f->spool, &f->options), -ENOENT);
+}
+
 /* A directory with one segment of @n records; its path, and what is in it. */
 static char *make_segment(struct spool_fixture *f, uint64_t n, char *path,
 			  size_t *len)
@@ -446,6 +524,9 @@ int main(void)
 		spool_test(unacknowledged_records_outlive_the_process),
 		spool_test(age_is_counted_over_restarts),
 		spool_test(directory_is_one_processs_own),
+		spool_test(lock_that_is_removed_lets_nobody_in),
+		spool_test(directory_of_others_is_refused),
+		spool_test(missing_directories_are_made),
 		spool_test(every_prefix_of_a_file_gives_its_whole_records),
 		spool_test(damage_costs_the_record_that_it_is_in),
 		spool_test(random_damage_costs_what_it_hits),
