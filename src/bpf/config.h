@@ -9,9 +9,9 @@
 const volatile __u16 config_netns = 0; /* index, for the key */
 const volatile __u8 config_link = LINK_ETHERNET;
 const volatile __u8 config_clock = CLOCK_COARSE;
-const volatile __u32 config_cpus = 1;		 /* possible CPUs */
-const volatile __u32 config_l1_buckets = 1;	 /* per CPU and generation */
-const volatile __u64 config_factors[HASH_LANES]; /* of the hash; odd, random */
+const volatile __u32 config_cpus = 1;	    /* possible CPUs */
+const volatile __u32 config_l1_buckets = 1; /* per CPU and generation */
+const volatile struct hash_secret config_secret;
 const volatile __u32 config_ring_wake = 0; /* bytes in the ring that wake */
 const volatile struct tunnel_ports config_tunnels = {
 	.vxlan = { 4789, 8472 }, /* IANA; Linux' old default */

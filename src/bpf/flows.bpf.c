@@ -63,7 +63,7 @@ static __always_inline int parse_reach(const struct __sk_buff *skb,
 {
 	struct cursor c = cursor_of(skb);
 	int ret = parse_packet(&c, &scratch->pkt, &scratch->outer, config_link,
-			       tunnels(), config_factors, ret_cut);
+			       tunnels(), &config_secret, ret_cut);
 
 	if (ret < 0)
 		*ret_cut = reject_reason(ret) == UNPARSED_SHORT;

@@ -1,60 +1,79 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Hashes of 64-bit lanes: one independent multiplication each, summed, so that
- * they overlap in the pipeline; then folded, since only the high bits of a
- * product depend on all of a lane.
+ * Hashes that an attacker cannot aim at: NH (Black, Halevi, Krawczyk, Krovetz and
+ * Rogaway: UMAC, CRYPTO '99) with a finaliser. Each pair of 32-bit words is
+ * multiplied after a secret has been added to both; the 64-bit products are
+ * summed, so they overlap in the pipeline.
  *
- * Whoever knows the factors can make flows that collide. The programs' are
- * random therefore; user space gives them when it loads the programs.
+ * Of any two different keys, whatever they have in common or cancels out, the sums
+ * are the same for one secret in 2^32 at most. Multiplying by secrets instead,
+ * x * k, would not do: differences in the highest bits alone reach only the highest
+ * bits of a sum, for any k.
+ *
+ * The finaliser is known to everybody. It turns sums, which are in regular steps
+ * of unknown size if the keys are, into bits that all depend on the whole sum.
  */
 #ifndef NETOBS_BPF_HASH_H
 #define NETOBS_BPF_HASH_H
 
 #include "parse/cursor.h"
 
-enum { HASH_LANES = sizeof(struct flow_key) / 8 };
+enum {
+	HASH_FLOW_WORDS = sizeof(struct flow_key) / sizeof(__u32),
+	HASH_ADDR_WORDS = 2 * sizeof(struct ip_addr) / sizeof(__u32),
+};
 
-static __always_inline __u64 hash_fold(__u64 sum)
+/* Random, and known to this host alone; what it is for does not share any of it. */
+struct hash_secret {
+	__u32 flow[HASH_FLOW_WORDS];
+	__u32 outer[HASH_ADDR_WORDS]; /* the addresses of tunnels, twice */
+	__u32 outer_check[HASH_ADDR_WORDS];
+};
+
+/* Of two words. */
+static __always_inline __u64 hash_pair(const __u32 *words,
+				       const volatile __u32 *secret)
 {
-	sum ^= sum >> 32;
-	sum *= 0x9b05688c2b3e6c1fULL;
-	return sum ^ sum >> 29;
+	__u64 product = (__u64)(words[0] + secret[0]) * (words[1] + secret[1]);
+
+	asm volatile("" : "+r"(product));
+	return product;
 }
 
-/*
- * A lane's high bits reach only the high bits of a product, and the last octet of
- * an address is such a lane's highest byte: they are brought down first.
- */
-static __always_inline __u64 hash_lane(__u64 lane, __u64 factor)
+/* Of two addresses, not finished. */
+static __always_inline __u64 sum_addrs(const __u32 *words,
+				       const volatile __u32 *secret)
 {
-	return (lane ^ lane >> 32) * factor;
+	return (hash_pair(words, secret) + hash_pair(words + 2, secret + 2)) +
+	       (hash_pair(words + 4, secret + 4) +
+		hash_pair(words + 6, secret + 6));
 }
 
-/* Not folded: of the addresses, the key's first four lanes. */
-static __always_inline __u64 sum_addrs(const struct flow_key *key,
-				       const volatile __u64 *factors)
+/* The constants are those of David Stafford's 13th variant of MurmurHash3's. */
+static __always_inline __u64 hash_finish(__u64 sum)
 {
-	const __u64 *lane = (const __u64 *)key;
-
-	return (hash_lane(lane[0], factors[0]) + hash_lane(lane[1], factors[1])) +
-	       (hash_lane(lane[2], factors[2]) + hash_lane(lane[3], factors[3]));
+	sum = (sum ^ sum >> 30) * 0xbf58476d1ce4e5b9ULL;
+	sum = (sum ^ sum >> 27) * 0x94d049bb133111ebULL;
+	return sum ^ sum >> 31;
 }
 
-static __always_inline __u64 hash_addrs(const struct flow_key *key,
-					const volatile __u64 *factors)
+/* @secret: a part of it that is for addresses. */
+static __always_inline __u32 hash_addrs(const struct flow_key *key,
+					const volatile __u32 *secret)
 {
-	return hash_fold(sum_addrs(key, factors));
+	return hash_finish(sum_addrs(key->src.words, secret)) >> 32;
 }
 
 static __always_inline __u64 hash_key(const struct flow_key *key,
-				      const volatile __u64 *factors)
+				      const volatile struct hash_secret *secret)
 {
-	const __u64 *lane = (const __u64 *)key;
+	const volatile __u32 *part = secret->flow;
+	const __u32 *words = (const __u32 *)key;
 
-	return hash_fold(sum_addrs(key, factors) +
-			 ((hash_lane(lane[4], factors[4]) +
-			   hash_lane(lane[5], factors[5])) +
-			  hash_lane(lane[6], factors[6])));
+	return hash_finish(sum_addrs(words, part) +
+			   ((hash_pair(words + 8, part + 8) +
+			     hash_pair(words + 10, part + 10)) +
+			    hash_pair(words + 12, part + 12)));
 }
 
 #endif

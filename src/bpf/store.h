@@ -253,7 +253,7 @@ static __always_inline void store_evict(struct run *run,
 	struct flow_entry *shared;
 	struct place place;
 
-	if (!place_init(run, &place, hash_key(&entry->key, config_factors)))
+	if (!place_init(run, &place, hash_key(&entry->key, &config_secret)))
 		return lose(run, tally);
 	shared = place_find(&place, &entry->key);
 	if (!shared)
@@ -350,7 +350,7 @@ static __always_inline void store_add(struct run *run,
 				      const struct packet *pkt,
 				      const struct wire_size *size)
 {
-	__u64 hash = hash_key(&pkt->key, config_factors);
+	__u64 hash = hash_key(&pkt->key, &config_secret);
 	__u32 index = (run->generation * config_cpus + run->cpu_id) *
 			      config_l1_buckets +
 		      scale(hash >> 32, config_l1_buckets);

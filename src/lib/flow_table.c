@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "flow_table.h"
 
-#include "factors.h"
+#include "secret.h"
 #include "util.h"
 
 #include <string.h>
@@ -83,7 +83,7 @@ static void free_flow(struct flow *flow)
 void flow_table_init(struct flow_table *table)
 {
 	*table = (struct flow_table){ 0 };
-	factors_init(table->factors);
+	secret_init(&table->secret);
 }
 
 void flow_table_done(struct flow_table *table)
@@ -103,7 +103,7 @@ void flow_table_done(struct flow_table *table)
 static struct flow **bucket_of(const struct flow_table *table,
 			       const struct flow_key *key)
 {
-	return &table->buckets[hash_key(key, table->factors) & (table->n_buckets - 1)];
+	return &table->buckets[hash_key(key, &table->secret) & (table->n_buckets - 1)];
 }
 
 static bool resize(struct flow_table *table, uint32_t n_buckets)

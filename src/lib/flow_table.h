@@ -56,7 +56,7 @@ struct flow_table {
 	uint32_t n_buckets; /* a power of two, or 0 */
 	uint32_t count;
 	bool frozen; /* being walked: buckets stay where they are */
-	__u64 factors[HASH_LANES];
+	struct hash_secret secret;
 };
 
 void flow_table_init(struct flow_table *table);

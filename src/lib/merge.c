@@ -258,7 +258,7 @@ void merge_announce(struct merge *merge, const struct flow_key *key)
 	struct flow_key common;
 
 	key_of(merge, key, &common);
-	repeats_note(&merge->repeats, hash_key(&common, merge->table.factors));
+	repeats_note(&merge->repeats, hash_key(&common, &merge->table.secret));
 }
 
 void merge_deliver(struct merge *merge, const struct flow_entry *entry)
@@ -269,7 +269,7 @@ void merge_deliver(struct merge *merge, const struct flow_entry *entry)
 
 	note_merged(merge, entry);
 	key_of(merge, &entry->key, &key);
-	if (repeats_may(&merge->repeats, hash_key(&key, merge->table.factors)) ||
+	if (repeats_may(&merge->repeats, hash_key(&key, &merge->table.secret)) ||
 	    flow_table_find(&merge->table, &key)) {
 		keep(merge, entry, &key);
 		return;

@@ -2,7 +2,7 @@
 #include "store.h"
 
 #include "bpf/parse/tunnel.h" /* a knob of the skeleton */
-#include "factors.h"
+#include "secret.h"
 #include "util.h"
 
 #include "flows.skel.h"
@@ -131,7 +131,7 @@ int store_open(struct store *store, const struct store_options *options,
 		.options = *options,
 		.n_cpus = libbpf_num_possible_cpus(),
 	};
-	factors_init(store->factors);
+	secret_init(&store->secret);
 	store->l1_buckets = choose_l1_buckets(store->n_cpus);
 
 	log_borrow_libbpf(log);
@@ -196,8 +196,7 @@ static int load_programs(const struct store *store, uint16_t netns,
 	skel->rodata->config_clock = store->options.clock;
 	skel->rodata->config_cpus = store->n_cpus;
 	skel->rodata->config_l1_buckets = store->l1_buckets;
-	for (int i = 0; i < HASH_LANES; i++)
-		skel->rodata->config_factors[i] = store->factors[i];
+	skel->rodata->config_secret = store->secret;
 	skel->rodata->config_ring_wake = ring_size / 4;
 	return share_maps(store, skel) ?: flows_bpf__load(skel);
 }

@@ -27,7 +27,7 @@ struct store {
 	struct cpu_state *cpus;	    /* mapped, n_cpus of them */
 	struct table_state *states; /* mapped, one per generation */
 	struct tables tables;
-	__u64 factors[HASH_LANES]; /* of the programs' hash */
+	struct hash_secret secret; /* the programs' */
 };
 
 /* A program for each direction; both or none. */

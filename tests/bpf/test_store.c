@@ -141,7 +141,7 @@ static void store_that_cannot_be_made_says_why(void **state)
 	store_close(&store);
 }
 
-static void store_does_not_reuse_its_factors(void **state)
+static void store_does_not_reuse_its_secret(void **state)
 {
 	struct store a, b;
 	struct log silent;
@@ -149,7 +149,7 @@ static void store_does_not_reuse_its_factors(void **state)
 	(void)state;
 	open_quietly(&a, &silent);
 	open_quietly(&b, &silent);
-	assert_memory_not_equal(a.factors, b.factors, sizeof(a.factors));
+	assert_memory_not_equal(&a.secret, &b.secret, sizeof(a.secret));
 	store_close(&a);
 	store_close(&b);
 }
@@ -181,7 +181,7 @@ int main(void)
 		cmocka_unit_test(store_sums_counters_of_all_cpus),
 		cmocka_unit_test(store_programs_pass_packets_on_and_share_the_maps),
 		cmocka_unit_test(store_that_cannot_be_made_says_why),
-		cmocka_unit_test(store_does_not_reuse_its_factors),
+		cmocka_unit_test(store_does_not_reuse_its_secret),
 		cmocka_unit_test(store_leaves_no_descriptors),
 	};
 

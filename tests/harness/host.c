@@ -7,10 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-const __u64 host_factors[HASH_LANES] = {
-	0x6a09e667f3bcc909, 0xbb67ae8584caa73b, 0x3c6ef372fe94f82b,
-	0xa54ff53a5f1d36f1, 0x510e527fade682d1, 0x9b05688c2b3e6c1f,
-	0x1f83d9abfb41bd6b,
+const struct hash_secret host_secret = {
+	.flow = { 0xe7d80068, 0xb9096a04, 0xafae5a3b, 0xc963cfe0, 0xc439f34a,
+		  0xe1454c40, 0xe794ee14, 0x26b563b1, 0x42840d2b, 0xac8be7d7,
+		  0xa2beee31, 0xd96e5adf, 0xe7aa8576, 0x19fcfc64 },
+	.outer = { 0xdf43efb2, 0x53d23c0b, 0x92ac3d42, 0xe7ca430e, 0x2b5c5cd1,
+		   0x06e82a01, 0x69599354, 0x6820212c },
+	.outer_check = { 0xfe6c2b03, 0x1333bc1c, 0x1a6e72b9, 0x20050ed3,
+			 0x51b31a6c, 0x7972a36d, 0xf335c357, 0x94a67f00 },
 };
 
 static const struct tunnel_ports tunnels = {
@@ -38,7 +42,7 @@ struct outcome host_parse_from(struct packet pkt, enum link_kind link,
 	struct packet outer = {};
 
 	outcome.ret = parse_packet(&c, &outcome.pkt, &outer, link, &tunnels,
-				   host_factors, &outcome.cut);
+				   &host_secret, &outcome.cut);
 	free(block);
 	return outcome;
 }

@@ -29,7 +29,7 @@ bool host_parse_plain(const struct arrival *arrival, const void *bytes,
 /* In all that is read of an Ethernet frame that is plain. */
 bool host_is_same(const struct packet *plain, const struct packet *pkt);
 
-/* Odd, and always the same. */
-extern const __u64 host_factors[HASH_LANES];
+/* Always the same. */
+extern const struct hash_secret host_secret;
 
 #endif

@@ -143,8 +143,7 @@ static int load(struct prog *prog)
 	skel->rodata->config_netns = prog->options.netns;
 	skel->rodata->config_cpus = prog->n_cpus;
 	skel->rodata->config_l1_buckets = prog->options.l1_buckets;
-	for (int i = 0; i < HASH_LANES; i++)
-		skel->rodata->config_factors[i] = host_factors[i];
+	skel->rodata->config_secret = host_secret;
 	err = bpf_map__set_max_entries(skel->maps.cpu_states, prog->n_cpus);
 	err = err ?: bpf_map__set_max_entries(skel->maps.scratches, prog->n_cpus);
 	err = err   ?:

@@ -70,7 +70,7 @@ static uint32_t set_of(const struct prog *prog, uint16_t src_port)
 {
 	struct flow_key key = prog_test_tcp_key(src_port);
 
-	uint64_t hash = hash_key(&key, host_factors);
+	uint64_t hash = hash_key(&key, &host_secret);
 
 	return scale(hash >> 32, prog->options.l1_buckets) * BUCKET_SLOTS +
 	       l1_way(hash);

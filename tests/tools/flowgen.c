@@ -4,7 +4,8 @@
  *
  * The frames go out through an ordinary packet socket, so tc egress sees them.
  * Packets are dealt out in turn: number i has the tuple i modulo --flows, and
- * goes out from CPU i modulo the number of CPUs.
+ * goes out from CPU i modulo the number of CPUs. With --frames, the tuples are
+ * those of a file: frames of --frame-size octets, one after the other.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -51,11 +52,14 @@ struct frame {
 struct options {
 	const char *interface;
 	const char *progress;
+	const char *frames_file;
+	uint8_t *frames; /* what is in it; NULL: they are made up */
 	uint64_t flows;
 	uint64_t packets; /* 0: until --seconds have passed, or a signal */
 	double seconds;
 	uint64_t rate; /* packets per second of all CPUs; 0: no limit */
 	uint32_t payload;
+	uint32_t frame_size;
 	uint32_t source; /* of flow 0; host byte order */
 	uint32_t dest;
 	uint8_t dest_mac[6];
@@ -134,6 +138,34 @@ static void frame_set_flow(struct frame *frame, const struct options *opts,
 	frame->udp.source = htons(FIRST_PORT + flow % PORTS);
 }
 
+/* The frame that is number @number of all. */
+static void part_set(struct iovec *part, struct frame *frame,
+		     const struct options *opts, uint64_t number)
+{
+	uint64_t flow = number % opts->flows;
+
+	if (opts->frames)
+		part->iov_base = opts->frames + flow * opts->frame_size;
+	else
+		frame_set_flow(frame, opts, flow);
+}
+
+static int frames_map(struct options *opts)
+{
+	int fd = open(opts->frames_file, O_RDONLY);
+	off_t size = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
+
+	if (size < 0)
+		return -errno;
+	if (!opts->frame_size || !size || size % opts->frame_size)
+		return -EINVAL;
+	opts->frames =
+		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	close(fd);
+	opts->flows = size / opts->frame_size;
+	return opts->frames == MAP_FAILED ? -ENOMEM : 0;
+}
+
 static int socket_open(const struct options *opts)
 {
 	struct sockaddr_ll addr = {
@@ -207,7 +239,7 @@ static int send_all(struct sender *s)
 	for (int i = 0; i < BATCH; i++) {
 		frame_init(&s->frames[i], opts);
 		parts[i].iov_base = &s->frames[i];
-		parts[i].iov_len = HEADERS + opts->payload;
+		parts[i].iov_len = opts->frame_size;
 		messages[i].msg_hdr.msg_iov = &parts[i];
 		messages[i].msg_hdr.msg_iovlen = 1;
 	}
@@ -217,7 +249,7 @@ static int send_all(struct sender *s)
 		for (; n < BATCH; n++, number += opts->n_cpus) {
 			if (opts->packets && number >= opts->packets)
 				break;
-			frame_set_flow(&s->frames[n], opts, number % opts->flows);
+			part_set(&parts[n], &s->frames[n], opts, number);
 		}
 		ret = send_batch(s, messages, n);
 		if (ret < 0)
@@ -263,7 +295,7 @@ static int run(const struct options *opts)
 {
 	volatile uint64_t *progress = progress_map(opts);
 	struct sender *senders = calloc(opts->n_cpus, sizeof(*senders));
-	uint64_t sent = 0, refused = 0, each = HEADERS + opts->payload;
+	uint64_t sent = 0, refused = 0, each = opts->frame_size;
 	pthread_t threads[MAX_CPUS];
 	double start = now();
 	int error = 0;
@@ -360,6 +392,12 @@ static int parse_option(int option, struct options *opts)
 	case 'p':
 		opts->progress = optarg;
 		return 0;
+	case 'F':
+		opts->frames_file = optarg;
+		return 0;
+	case 'z':
+		opts->frame_size = strtoul(optarg, NULL, 10);
+		return 0;
 	default:
 		return -EINVAL;
 	}
@@ -368,12 +406,13 @@ static int parse_option(int option, struct options *opts)
 int main(int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{ "interface", 1, NULL, 'i' }, { "flows", 1, NULL, 'f' },
-		{ "packets", 1, NULL, 'n' },   { "seconds", 1, NULL, 'd' },
-		{ "rate", 1, NULL, 'r' },      { "payload", 1, NULL, 's' },
-		{ "cpus", 1, NULL, 'c' },      { "mac", 1, NULL, 'm' },
-		{ "source", 1, NULL, 'S' },    { "dest", 1, NULL, 'D' },
-		{ "progress", 1, NULL, 'p' },  { 0 },
+		{ "interface", 1, NULL, 'i' },	{ "flows", 1, NULL, 'f' },
+		{ "packets", 1, NULL, 'n' },	{ "seconds", 1, NULL, 'd' },
+		{ "rate", 1, NULL, 'r' },	{ "payload", 1, NULL, 's' },
+		{ "cpus", 1, NULL, 'c' },	{ "mac", 1, NULL, 'm' },
+		{ "source", 1, NULL, 'S' },	{ "dest", 1, NULL, 'D' },
+		{ "progress", 1, NULL, 'p' },	{ "frames", 1, NULL, 'F' },
+		{ "frame-size", 1, NULL, 'z' }, { 0 },
 	};
 	struct sigaction action = { .sa_handler = on_signal };
 	struct options opts = {
@@ -398,7 +437,10 @@ int main(int argc, char **argv)
 	}
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
-	ret = run(&opts);
+	if (!opts.frames_file)
+		opts.frame_size = HEADERS + opts.payload;
+	ret = opts.frames_file ? frames_map(&opts) : 0;
+	ret = ret < 0 ? ret : run(&opts);
 	if (ret < 0)
 		fprintf(stderr, "flowgen: %s\n", strerror(-ret));
 	return ret < 0;

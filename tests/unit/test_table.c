@@ -17,9 +17,9 @@ static uint64_t random64(void)
 static struct flow_key random_key(void)
 {
 	struct flow_key key;
-	uint64_t lanes[HASH_LANES];
+	uint64_t lanes[sizeof(key) / sizeof(uint64_t)];
 
-	for (int i = 0; i < HASH_LANES; i++)
+	for (size_t i = 0; i < sizeof(lanes) / sizeof(lanes[0]); i++)
 		lanes[i] = random64();
 	memcpy(&key, lanes, sizeof(key));
 	return key;
@@ -170,7 +170,7 @@ static void bucket_finds_each_of_sixteen(void **state)
 
 		for (int i = 0; i <= BUCKET_SLOTS; i++) {
 			keys[i] = random_key();
-			tags[i] = tag_of(hash_key(&keys[i], host_factors));
+			tags[i] = tag_of(hash_key(&keys[i], &host_secret));
 			assert_null(bucket_find(&bucket, &keys[i], tags[i]));
 			if (i == BUCKET_SLOTS)
 				break;
@@ -317,7 +317,7 @@ enum { TABLE_BUCKETS = 1024, TABLE_SLOTS = TABLE_BUCKETS * BUCKET_SLOTS };
 /* As in store.h. False: there is no room. */
 static bool enter(struct flow_bucket *table, const struct flow_key *key)
 {
-	uint64_t hash = hash_key(key, host_factors);
+	uint64_t hash = hash_key(key, &host_secret);
 	struct flow_bucket *first = &table[scale(hash >> 32, TABLE_BUCKETS)];
 	struct flow_bucket *second = &table[scale(hash, TABLE_BUCKETS)];
 

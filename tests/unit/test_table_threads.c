@@ -126,7 +126,7 @@ static void start_round(struct race *race, struct racer *racers, int round)
 	memset(race->table, 0, sizeof(race->table));
 	for (int flow = 0; flow < FLOWS; flow++) {
 		race->keys[flow] = key_of(round, flow);
-		race->hashes[flow] = hash_key(&race->keys[flow], host_factors);
+		race->hashes[flow] = hash_key(&race->keys[flow], &host_secret);
 	}
 	for (int i = 0; i < THREADS; i++) {
 		memset(racers[i].added, 0, sizeof(racers[i].added));

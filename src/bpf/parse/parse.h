@@ -41,9 +41,8 @@ static __always_inline int parse_network(struct cursor *c, struct packet *pkt,
 static __always_inline int parse_inner(struct cursor *c, struct packet *pkt,
 				       const struct packet *outer,
 				       enum tunnel_type tunnel,
-				       const volatile __u64 *factors)
+				       const volatile struct hash_secret *secret)
 {
-	__u64 hash;
 	int ret;
 
 	pkt->key.src_port = 0;
@@ -69,9 +68,8 @@ static __always_inline int parse_inner(struct cursor *c, struct packet *pkt,
 	 * Which tunnel, and which way. Not the ports: a VXLAN source port differs
 	 * from inner flow to flow.
 	 */
-	hash = hash_addrs(&outer->key, factors);
-	pkt->key.outer_hash = hash;
-	pkt->outer_check = hash >> 32;
+	pkt->key.outer_hash = hash_addrs(&outer->key, secret->outer);
+	pkt->outer_check = hash_addrs(&outer->key, secret->outer_check);
 	return 0;
 }
 
@@ -81,12 +79,12 @@ static __always_inline int parse_inner(struct cursor *c, struct packet *pkt,
  *
  * A tunnel is opened once; where what it carries cannot be parsed, the packet
  * is a flow of the outer tuple, and *@ret_cut tells whether more bytes might
- * have helped. @outer is room to work in. @factors: of the hash of tunnels.
+ * have helped. @outer is room to work in. @secret: of the hashes of tunnels.
  */
 static __always_inline int
 parse_packet(struct cursor *c, struct packet *pkt, struct packet *outer,
 	     enum link_kind link, const struct tunnel_ports *ports,
-	     const volatile __u64 *factors, bool *ret_cut)
+	     const volatile struct hash_secret *secret, bool *ret_cut)
 {
 	enum tunnel_type tunnel;
 	int ret;
@@ -105,7 +103,7 @@ parse_packet(struct cursor *c, struct packet *pkt, struct packet *outer,
 	if (tunnel == TUNNEL_NONE)
 		return 0;
 	*outer = *pkt;
-	ret = parse_inner(c, pkt, outer, tunnel, factors);
+	ret = parse_inner(c, pkt, outer, tunnel, secret);
 	if (ret) {
 		*pkt = *outer;
 		*ret_cut = reject_reason(ret) == UNPARSED_SHORT;
