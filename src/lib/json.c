@@ -2,6 +2,7 @@
 #include "json.h"
 
 #include "addr.h"
+#include "utf8.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -152,40 +153,6 @@ void json_decimal(struct json *json, int64_t value, unsigned int decimals)
 	put(json, first, (size_t)(end - first));
 }
 
-/*
- * Length of the UTF-8 sequence at @s, 0 when there is none: RFC 3629, section
- * 4. A NUL fails as a continuation byte, so this stays inside the string.
- */
-static size_t utf8_length(const uint8_t *s)
-{
-	uint8_t low = 0x80, high = 0xbf;
-	size_t len;
-
-	if (s[0] < 0x80)
-		return 1;
-	if (s[0] < 0xc2 || s[0] > 0xf4)
-		return 0;
-	len = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-
-	/* Overlong forms, surrogates, and what lies beyond U+10FFFF. */
-	if (s[0] == 0xe0)
-		low = 0xa0;
-	else if (s[0] == 0xed)
-		high = 0x9f;
-	else if (s[0] == 0xf0)
-		low = 0x90;
-	else if (s[0] == 0xf4)
-		high = 0x8f;
-	if (s[1] < low || s[1] > high)
-		return 0;
-
-	for (size_t i = 2; i < len; i++) {
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	}
-	return len;
-}
-
 void json_string(struct json *json, const char *string)
 {
 	const uint8_t *s = (const uint8_t *)string;
@@ -203,7 +170,7 @@ void json_string(struct json *json, const char *string)
 		} else if (len) {
 			put(json, (const char *)s, len);
 		} else {
-			put(json, "\xef\xbf\xbd", 3);
+			put(json, UTF8_REPLACEMENT, 3);
 		}
 		s += len ? len : 1;
 	}

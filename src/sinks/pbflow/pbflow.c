@@ -2,6 +2,7 @@
 #include "pbflow.h"
 
 #include "flow.pb-c.h"
+#include "utf8.h"
 #include "util.h"
 
 #include <assert.h>
@@ -35,6 +36,7 @@ struct message {
 	Pbflow__Duration rtt;
 	Pbflow__DupMapEntry points[PACK_POINTS_MAX];
 	Pbflow__DupMapEntry *list[PACK_POINTS_MAX];
+	char names[PACK_POINTS_MAX][3 * PACK_NAME_MAX + 1]; /* repaired */
 };
 
 static const uint8_t nowhere[16];
@@ -98,12 +100,16 @@ static uint32_t tcp_flags(const struct netobs_flow *flow)
 	return flags | both;
 }
 
-static void set_point(Pbflow__DupMapEntry *entry, const char *name,
+/* Readers refuse the whole message if a string in it is not UTF-8. */
+static void set_point(struct message *m, size_t i, const char *name,
 		      uint8_t direction)
 {
-	assert(!name || strlen(name) <= PACK_NAME_MAX);
+	Pbflow__DupMapEntry *entry = &m->points[i];
+
+	name = name ?: "unknown";
+	assert(strlen(name) <= PACK_NAME_MAX);
 	pbflow__dup_map_entry__init(entry);
-	entry->interface = (char *)(name ?: "unknown");
+	entry->interface = (char *)utf8_repair(name, m->names[i]);
 	entry->direction = (Pbflow__Direction)direction;
 }
 
@@ -112,10 +118,9 @@ static void set_points(struct message *m, const struct netobs_flow *flow)
 	size_t n = min_u64(flow->n_points, PACK_POINTS_MAX);
 
 	for (size_t i = 0; i < n; i++)
-		set_point(&m->points[i], flow->points[i].name,
-			  flow->points[i].direction);
+		set_point(m, i, flow->points[i].name, flow->points[i].direction);
 	if (!n)
-		set_point(&m->points[n++], NULL, NETOBS_INGRESS);
+		set_point(m, n++, NULL, NETOBS_INGRESS);
 	for (size_t i = 0; i < n; i++)
 		m->list[i] = &m->points[i];
 	m->record.dup_list = m->list;
@@ -207,20 +212,26 @@ size_t pbflow_record(const struct netobs_flow *flow,
 	return pbflow__record__pack(&m.record, buf);
 }
 
-/* The length in front has one or two bytes, seven bits each, the low ones first. */
+/* Seven bits a byte, the low ones first. Returns how many there are. */
+static size_t put_length(uint8_t *to, size_t len)
+{
+	size_t n = 0;
+
+	for (; len >= 0x80; len >>= 7)
+		to[n++] = (uint8_t)(len | 0x80);
+	to[n++] = (uint8_t)len;
+	return n;
+}
+
 size_t pbflow_entry(const struct netobs_flow *flow,
 		    const struct pbflow_options *options, uint8_t *buf)
 {
-	size_t len = pbflow_record(flow, options, buf + 3);
+	size_t room = PBFLOW_ENTRY_MAX - PBFLOW_RECORD_MAX;
+	size_t len = pbflow_record(flow, options, buf + room), head;
 
-	_Static_assert(PBFLOW_RECORD_MAX < 1 << 14, "two bytes are enough");
+	_Static_assert(PBFLOW_RECORD_MAX < 1 << 21, "three bytes of length");
 	buf[0] = ENTRY_TAG;
-	if (len < 0x80) {
-		buf[1] = (uint8_t)len;
-		memmove(buf + 2, buf + 3, len);
-		return 2 + len;
-	}
-	buf[1] = (uint8_t)(len | 0x80);
-	buf[2] = (uint8_t)(len >> 7);
-	return 3 + len;
+	head = 1 + put_length(buf + 1, len);
+	memmove(buf + head, buf + room, len);
+	return head + len;
 }

@@ -15,7 +15,8 @@
 #include <stdbool.h>
 
 enum {
-	PBFLOW_POINT_MAX = PACK_NAME_MAX + 12, /* bytes for one of the interfaces */
+	PBFLOW_POINT_MAX =
+		3 * PACK_NAME_MAX + 12, /* bytes for one of the interfaces */
 	PBFLOW_RECORD_MAX = 512 + PACK_POINTS_MAX * PBFLOW_POINT_MAX,
 	PBFLOW_ENTRY_MAX = PBFLOW_RECORD_MAX + 4, /* a record among Records */
 };

@@ -226,6 +226,46 @@ static void largest_record_fits(void **state)
 	assert_in_range(pbflow_record(&flow, &options, buf), 1, sizeof(buf));
 }
 
+/* Also where each byte of all names has to be replaced. */
+static void names_that_are_not_utf8_are_repaired(void **state)
+{
+	static const struct {
+		const char *name, *expected;
+	} cases[] = {
+		{ "eth0", "eth0" },
+		{ "v\xff"
+		  "0",
+		  "v\xef\xbf\xbd"
+		  "0" },
+		{ "\xc3\xa9", "\xc3\xa9" },   /* e acute */
+		{ "a\xc3", "a\xef\xbf\xbd" }, /* cut off */
+		{ "\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" },
+	};
+	static uint8_t buf[PBFLOW_RECORD_MAX];
+	struct netobs_point points[PACK_POINTS_MAX];
+	struct netobs_flow flow = golden_flow();
+	char name[PACK_NAME_MAX + 1] = "";
+
+	(void)state;
+	flow.points = points;
+	flow.n_points = 1;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		Pbflow__Record *record;
+
+		points[0] = (struct netobs_point){ .name = cases[i].name };
+		record = through(&flow);
+		assert_string_equal(record->dup_list[0]->interface,
+				    cases[i].expected);
+		drop(record);
+	}
+	memset(name, 0xff, PACK_NAME_MAX);
+	flow.n_points = PACK_POINTS_MAX;
+	for (size_t i = 0; i < ARRAY_SIZE(points); i++)
+		points[i] = (struct netobs_point){ .name = name };
+	assert_in_range(pbflow_record(&flow, &options, buf),
+			96 * PACK_POINTS_MAX, sizeof(buf));
+}
+
 /* ---- What flowlogs-pipeline needs -------------------------------------------------- */
 
 static void needed_messages_are_always_there(void **state)
@@ -457,6 +497,7 @@ int main(void)
 		cmocka_unit_test(flow_encodes_as_golden_record),
 		cmocka_unit_test(entry_is_a_record_among_records),
 		cmocka_unit_test(largest_record_fits),
+		cmocka_unit_test(names_that_are_not_utf8_are_repaired),
 		cmocka_unit_test(needed_messages_are_always_there),
 		cmocka_unit_test(ipv6_has_16_bytes),
 		cmocka_unit_test(ipv4_is_a_number),
