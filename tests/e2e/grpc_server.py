@@ -10,6 +10,7 @@ The file MODE says what it does with a call, and may change at any time:
     hang               never answer
     slow SECONDS       accept it, later
     refuse-size BYTES  INVALID_ARGUMENT if a record with so many bytes is in it
+    raise-size BYTES   the same, but it throws, as a decoder does: UNKNOWN
 """
 
 import argparse
@@ -62,6 +63,10 @@ class Collector:
             if any(entry.bytes == int(words[0])
                    for entry in self.entries(request)):
                 context.abort(grpc.StatusCode.INVALID_ARGUMENT, "poison")
+        elif mode == "raise-size":
+            if any(entry.bytes == int(words[0])
+                   for entry in self.entries(request)):
+                raise ValueError("poison")
         elif mode != "ok":
             context.abort(grpc.StatusCode[mode], " ".join(words))
         with self.lock:

@@ -3,6 +3,9 @@
 
 #include "util.h"
 
+#include <arpa/inet.h>
+#include <net/ethernet.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { FIRST_SIZE = 64 << 10 };
@@ -31,14 +34,41 @@ bool batch_has_room(struct batch *batch, size_t max_bytes)
 	return needed <= batch->size || grow(batch, needed);
 }
 
+static void put_end(const struct netobs_flow *flow, const uint8_t address[16],
+		    uint16_t port, char text[static 64])
+{
+	bool is_v4 = flow->ethertype != ETHERTYPE_IPV6;
+	char ip[INET6_ADDRSTRLEN] = "";
+
+	inet_ntop(is_v4 ? AF_INET : AF_INET6, address + (is_v4 ? 12 : 0), ip,
+		  sizeof(ip));
+	if (flow->has & NETOBS_HAS_PORTS)
+		snprintf(text, 64, is_v4 ? "%s:%u" : "[%s]:%u", ip, port);
+	else
+		snprintf(text, 64, "%s", ip);
+}
+
+static void describe(const struct netobs_flow *flow, char *text, size_t size)
+{
+	char src[64], dst[64];
+
+	put_end(flow, flow->src, flow->src_port, src);
+	put_end(flow, flow->dst, flow->dst_port, dst);
+	snprintf(text, size, "protocol %u from %s to %s", flow->proto, src, dst);
+}
+
 void batch_add(struct batch *batch, const struct sink_item *item,
 	       const struct pbflow_options *options)
 {
 	if (!batch->len)
 		batch->len = SESSION_PREFIX;
+	if (!batch->n_records) {
+		batch->from = item->end.seq - 1;
+		describe(item->flow, batch->first, sizeof(batch->first));
+	}
 	batch->len +=
 		pbflow_entry(item->flow, options, batch->bytes + batch->len);
-	batch->end = item->end;
+	batch->end = batch->settled = item->end;
 	batch->n_records++;
 }
 

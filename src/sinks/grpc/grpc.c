@@ -1,43 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
  * Records to a collector, by gRPC: /pbflow.Collector/Send takes a batch, and its
- * answer is that the collector has it.
- *
- * A few calls may be open at a time. The first that fails takes all behind it along:
- * what it had comes again, after a while.
+ * answer is that the collector has it. A few calls may be open at a time.
  */
-#include "batch.h"
-#include "net/faults.h"
+#include "grpc.h"
+
 #include "module.h"
 #include "net/deadline.h"
-#include "options.h"
-#include "retry.h"
-#include "status.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct grpc_state {
-	struct sink_host *host;
-	struct tls_context tls;
-	struct grpc_options options;
-	struct session session;
-
-	struct batch batches[GRPC_CALLS_MAX]; /* a ring */
-	uint32_t first, n_sent; /* of it; the one behind them is being filled */
-	int64_t fill_ms;	/* when that began */
-	bool is_urgent;		/* it is sent as it is */
-	struct retry retry;
-
-	struct faults faults, refusals;
-	uint64_t calls, failed_calls;
+enum {
+	SLICE_MS = 5, /* of work, then the caller has its turn */
+	STRIDE = 64,  /* records between looks at the clock */
 };
-
-static struct batch *batch_at(struct grpc_state *state, uint32_t i)
-{
-	return &state->batches[(state->first + i) % GRPC_CALLS_MAX];
-}
 
 /* ---- Opening ------------------------------------------------------------------- */
 
@@ -66,139 +44,85 @@ static int grpc_open(struct spec *spec, struct sink_host *host, void **ret_state
 		free(state);
 		return err;
 	}
-	retry_reset(&state->retry);
+	retry_open(&state->retry);
+	pace_open(&state->pace, state->options.deadline_ms);
 	session_open(&state->session, &state->options.session, host);
 	host->ops->wake_in(host, 0);
 	*ret_state = state;
 	return 0;
 }
 
-/* ---- What became of a call ------------------------------------------------------- */
-
-/* What is not acknowledged comes again. */
-static void start_over(struct grpc_state *state)
-{
-	for (uint32_t i = 0; i <= state->n_sent && i < GRPC_CALLS_MAX; i++) {
-		struct batch *batch = batch_at(state, i);
-
-		session_cancel(&state->session, &batch->call);
-		batch_clear(batch);
-	}
-	state->n_sent = 0;
-	state->host->ops->rewind(state->host);
-}
-
-static void tell_failure(struct grpc_state *state, const struct call *call)
-{
-	const char *name = status_name(call->status);
-
-	if (faults_begin(&state->faults, name))
-		log_error(state->host->log,
-			  "%s does not take records: %s%s%s; "
-			  "trying again",
-			  state->options.session.stream.address.name, name,
-			  *call->message ? ": " : "", call->message);
-}
-
-static void tell_refusal(struct grpc_state *state, const struct call *call)
-{
-	const char *name = status_name(call->status);
-
-	if (faults_begin(&state->refusals, name))
-		log_error(state->host->log,
-			  "%s refuses a record for good: %s%s%s",
-			  state->options.session.stream.address.name, name,
-			  *call->message ? ": " : "", call->message);
-}
-
-static void take_success(struct grpc_state *state, const struct batch *batch)
-{
-	state->host->ops->ack(state->host, batch->end);
-	retry_succeeded(&state->retry, batch->end.seq);
-	session_is_good(&state->session);
-	if (faults_end(&state->faults))
-		log_info(state->host->log, "%s takes records again",
-			 state->options.session.stream.address.name);
-}
-
-static void take_failure(struct grpc_state *state, const struct batch *batch)
-{
-	const struct call *call = &batch->call;
-	enum status_action action = status_action(call->status, call->message);
-
-	state->failed_calls++;
-	if (action == STATUS_LATER) {
-		tell_failure(state, call);
-		retry_later(&state->retry, call->begun_ms);
-	} else if (batch->n_records > 1) {
-		retry_with_less(&state->retry, batch->n_records, batch->end.seq,
-				action == STATUS_TOO_BIG);
-	} else {
-		tell_refusal(state, call);
-		state->host->ops->refuse(state->host, batch->end);
-		retry_refused(&state->retry);
-	}
-	start_over(state);
-}
-
-/*
- * The oldest first: what is acknowledged is all up to there. The batch whose call
- * has failed, or NULL.
- */
-static struct batch *take_answers(struct grpc_state *state)
-{
-	while (state->n_sent && batch_at(state, 0)->call.phase == CALL_ENDED) {
-		struct batch *batch = batch_at(state, 0);
-
-		if (batch->call.status != STATUS_OK)
-			return batch;
-		take_success(state, batch);
-		batch_clear(batch);
-		state->first = (state->first + 1) % GRPC_CALLS_MAX;
-		state->n_sent--;
-	}
-	return NULL;
-}
-
-/* What ended with the connection has not failed by itself. */
-static void take_loss(struct grpc_state *state)
-{
-	take_answers(state);
-	retry_reset(&state->retry);
-	start_over(state);
-}
-
-static void settle(struct grpc_state *state)
-{
-	const struct batch *failed = take_answers(state);
-
-	if (!failed)
-		return;
-	/* A collector that goes away says what it has not looked at. */
-	if (failed->call.is_untouched && state->session.is_draining)
-		start_over(state);
-	else
-		take_failure(state, failed);
-}
-
 /* ---- Sending --------------------------------------------------------------------- */
 
-/* True: it is as large as it may be, or there was a reason not to wait for more. */
-static bool fill(struct grpc_state *state, struct batch *batch)
+static uint32_t limit(const struct grpc_state *state)
+{
+	return (uint32_t)min_u64(state->retry.limit, state->pace.limit);
+}
+
+/* It need not be sent: what comes before it is all that has to be settled. */
+static void pass_over(struct grpc_state *state, struct batch *batch,
+		      struct mark end)
+{
+	if (state->retry.distance)
+		return;
+	if (batch->n_records) {
+		batch->settled = end;
+	} else if (state->n_sent) {
+		batch_at(state, state->n_sent - 1)->settled = end;
+	} else {
+		state->host->ops->ack(state->host, end);
+		ahead_settle(&state->ahead, end.seq);
+	}
+}
+
+/* A record is tried that is behind others, which stay where they are. */
+static void take_further(struct grpc_state *state, struct batch *batch,
+			 const struct sink_item *item)
+{
+	if (state->skipped++ >= state->retry.distance)
+		batch_add(batch, item, &state->options.pbflow);
+}
+
+/* False: there is none, now. */
+static bool take_next(struct grpc_state *state, struct batch *batch)
 {
 	struct sink_item item;
 
-	while (batch->n_records < state->retry.limit) {
-		if (!batch_has_room(batch, state->options.batch_bytes))
-			return batch->n_records;
-		if (!state->host->ops->next(state->host, &item))
-			break;
-		if (!batch->n_records)
-			state->fill_ms = now_ms();
+	if (!state->host->ops->next(state->host, &item))
+		return false;
+	if (!batch->n_records)
+		state->fill_ms = now_ms();
+	if (ahead_has(&state->ahead, item.end.seq))
+		pass_over(state, batch, item.end);
+	else if (state->retry.distance)
+		take_further(state, batch, &item);
+	else
 		batch_add(batch, &item, &state->options.pbflow);
+	return true;
+}
+
+enum filling { FILLING_EMPTY, FILLING_ON, FILLING_FULL };
+
+/* FILLING_ON: the time is over. */
+static enum filling fill(struct grpc_state *state, struct batch *batch,
+			 int64_t end_ms)
+{
+	uint32_t most = limit(state);
+
+	for (uint32_t i = 1; batch->n_records < most; i++) {
+		if (!batch_has_room(batch, state->options.batch_bytes))
+			return batch->n_records ? FILLING_FULL : FILLING_EMPTY;
+		if (!take_next(state, batch))
+			return FILLING_EMPTY;
+		if (i % STRIDE == 0 && now_ms() >= end_ms)
+			return FILLING_ON;
 	}
-	if (batch->n_records == state->retry.limit)
-		return true;
+	return FILLING_FULL;
+}
+
+/* There are no more records: is what there is to be sent? */
+static bool is_due(struct grpc_state *state, const struct batch *batch)
+{
 	if (!batch->n_records)
 		state->is_urgent = false;
 	return batch->n_records &&
@@ -206,21 +130,42 @@ static bool fill(struct grpc_state *state, struct batch *batch)
 		now_ms() - state->fill_ms >= state->options.batch_delay_ms);
 }
 
-/* True: a call was begun. */
-static bool send_batch(struct grpc_state *state)
+static bool may_send(struct grpc_state *state)
 {
-	uint32_t most = retry_is_cautious(&state->retry) ? 1 :
-							   state->options.calls;
-	struct batch *batch = batch_at(state, state->n_sent);
+	bool is_cautious = retry_is_cautious(&state->retry) ||
+			   pace_is_cautious(&state->pace);
 
-	if (state->n_sent >= most || !session_is_ready(&state->session) ||
-	    retry_left_ms(&state->retry) > 0 || !fill(state, batch))
-		return false;
-	if (session_call(&state->session, &batch->call, batch->bytes, batch->len))
-		return false;
+	return !state->is_failing &&
+	       state->n_sent < (is_cautious ? 1 : state->options.calls) &&
+	       session_is_ready(&state->session) &&
+	       retry_left_ms(&state->retry) <= 0;
+}
+
+/* > 0: a call was begun; 0: none can be now; -EAGAIN: the time is over. */
+static int send_batch(struct grpc_state *state, int64_t end_ms)
+{
+	struct batch *batch = batch_at(state, state->n_sent);
+	enum filling filling;
+
+	if (!may_send(state))
+		return 0;
+	filling = fill(state, batch, end_ms);
+	if (filling == FILLING_ON)
+		return -EAGAIN;
+	if (filling == FILLING_EMPTY && state->retry.distance &&
+	    !batch->n_records) {
+		retry_find_nothing(&state->retry, state->skipped);
+		answers_start_over(state);
+		return -EAGAIN;
+	}
+	if (filling == FILLING_EMPTY && !is_due(state, batch))
+		return 0;
+	if (session_call(&state->session, &batch->call, batch->bytes,
+			 batch->len, state->pace.deadline_ms))
+		return 0;
 	state->calls++;
 	state->n_sent++;
-	return true;
+	return 1;
 }
 
 static int check_deadlines(struct grpc_state *state)
@@ -248,28 +193,39 @@ static int next_wake_ms(struct grpc_state *state)
 	return wake_ms;
 }
 
-static void run(struct grpc_state *state)
+/* True: there is more to do at once. */
+static bool run(struct grpc_state *state)
 {
-	enum session_state session;
+	int64_t end_ms = now_ms() + SLICE_MS;
+	int sent = 1;
 
-	do {
-		session = session_run(&state->session);
-		if (session == SESSION_LOST)
-			take_loss(state);
-		else
-			settle(state);
-	} while (session == SESSION_LOST ||
-		 (session == SESSION_UP && send_batch(state)));
+	while (sent > 0) {
+		enum session_state session = session_run(&state->session);
+
+		if (session == SESSION_LOST) {
+			answers_take_loss(state);
+			continue;
+		}
+		answers_take(state);
+		if (session == SESSION_AWAY)
+			return false;
+		if (now_ms() >= end_ms)
+			return true;
+		sent = send_batch(state, end_ms);
+	}
+	return sent < 0;
 }
 
 static int grpc_work(void *arg, bool flush)
 {
 	struct grpc_state *state = arg;
+	bool has_more;
 
 	state->is_urgent |= flush;
 	check_deadlines(state);
-	run(state);
-	state->host->ops->wake_in(state->host, next_wake_ms(state));
+	has_more = run(state);
+	state->host->ops->wake_in(state->host,
+				  has_more ? 0 : next_wake_ms(state));
 	return 0;
 }
 

@@ -60,7 +60,7 @@ int grpc_options_read(struct grpc_options *options, struct spec *spec,
 							     0, 60 * 1000, 1000);
 	options->calls =
 		(uint32_t)spec_number(spec, "calls", 1, GRPC_CALLS_MAX, 2);
-	session->deadline_ms = (uint32_t)spec_duration_ms(
+	options->deadline_ms = (uint32_t)spec_duration_ms(
 		spec, "deadline", 100, 10 * 60 * 1000, 5 * 1000);
 	read_authority(options, spec);
 	read_tls(options, spec, context);

@@ -14,7 +14,8 @@ struct grpc_options {
 	struct pbflow_options pbflow;
 	size_t batch_bytes;
 	uint32_t batch_delay_ms;
-	uint32_t calls; /* at a time */
+	uint32_t calls;	      /* at a time */
+	uint32_t deadline_ms; /* that they begin with */
 };
 
 /*

@@ -4,44 +4,136 @@
 #include "net/backoff.h"
 #include "net/deadline.h"
 
-enum { FIRST_MS = 1000, MOST_MS = 3000 };
+enum {
+	FIRST_MS = 1000,
+	MOST_MS = 3000,
+	REFUSALS_MAX = 20, /* in a row: enough to halve any batch, and some more */
+	DISTANCE_MAX = 4096,
+};
 
-void retry_reset(struct retry *retry)
+void retry_open(struct retry *retry)
 {
-	*retry = (struct retry){ .limit = UINT32_MAX, .usual = UINT32_MAX };
+	*retry = (struct retry){ .limit = UINT32_MAX,
+				 .usual = UINT32_MAX,
+				 .begin = 1 };
+}
+
+void retry_renew(struct retry *retry)
+{
+	if (retry->limit == retry->usual)
+		retry->limit = UINT32_MAX;
+	retry->usual = UINT32_MAX;
+	retry->failures = 0;
+	retry->due_ms = 0;
+}
+
+static void wait(struct retry *retry, int64_t begun_ms, uint32_t failures)
+{
+	retry->due_ms = begun_ms + backoff_ms(FIRST_MS, MOST_MS, failures);
 }
 
 void retry_later(struct retry *retry, int64_t begun_ms)
 {
-	retry->due_ms =
-		begun_ms + backoff_ms(FIRST_MS, MOST_MS, retry->failures++);
+	wait(retry, begun_ms, retry->failures++);
 }
 
-void retry_with_less(struct retry *retry, uint32_t n_records, uint64_t end_seq,
-		     bool is_size)
+static void halve(struct retry *retry, const struct refusal *refusal)
 {
-	retry->limit = n_records / 2;
-	if (is_size)
+	retry->limit = refusal->n_records / 2;
+	if (refusal->action == STATUS_TOO_BIG)
 		retry->usual = retry->limit;
 	else
-		retry->suspect_seq = end_seq;
+		retry->suspect_seq = refusal->end_seq;
 }
 
-void retry_refused(struct retry *retry)
+/* The first record itself is tried again. */
+static void forget_distance(struct retry *retry)
 {
-	retry->limit = retry->usual;
+	retry->distance = 0;
+	retry->begin = 1;
 }
 
-void retry_succeeded(struct retry *retry, uint64_t end_seq)
+static bool judge(struct retry *retry, uint64_t end_seq)
 {
-	retry->failures = 0;
-	if (end_seq >= retry->suspect_seq)
+	bool is_guilty = !retry->distance && retry->is_proven &&
+			 retry->culprit_seq == end_seq;
+
+	retry->limit = 1; /* there may be more of its kind */
+	retry->is_proven = false;
+	if (is_guilty) {
+		retry->culprit_seq = 0;
+		retry->is_picky = true;
+		return true;
+	}
+	if (!retry->distance)
+		retry->culprit_seq = end_seq;
+	retry->distance = retry->distance ? 2 * retry->distance : retry->begin;
+	if (retry->distance > DISTANCE_MAX)
+		forget_distance(retry);
+	return false;
+}
+
+bool retry_refused(struct retry *retry, const struct refusal *refusal)
+{
+	retry->refusals++;
+	if (retry_is_hopeless(retry))
+		wait(retry, refusal->begun_ms,
+		     retry->refusals - REFUSALS_MAX - 1);
+	if (refusal->action == STATUS_SUSPECT && retry->refusals == 1 &&
+	    !retry->is_picky) {
+		wait(retry, refusal->begun_ms, 0);
+		return false;
+	}
+	if (refusal->n_records <= 1)
+		return judge(retry, refusal->end_seq);
+	halve(retry, refusal);
+	return false;
+}
+
+/* The last one there is, if it was not tried yet. */
+void retry_find_nothing(struct retry *retry, uint32_t n)
+{
+	if (n && n - 1 > retry->distance / 2)
+		retry->distance = n - 1;
+	else
+		forget_distance(retry);
+}
+
+/* As many as usual, if the limit was none, or else twice as many. */
+static void take_more(struct retry *retry, uint32_t n_records)
+{
+	if (n_records < retry->limit || retry->limit >= retry->usual / 2)
 		retry->limit = retry->usual;
+	else
+		retry->limit *= 2;
+}
+
+void retry_succeeded(struct retry *retry, uint32_t n_records, uint64_t end_seq)
+{
+	retry->failures = retry->refusals = 0;
+	retry->due_ms = 0;
+	if (retry->distance) {
+		retry->begin = retry->distance;
+		retry->distance = 0;
+		retry->is_proven = true;
+		return;
+	}
+	forget_distance(retry);
+	retry->culprit_seq = 0;
+	retry->is_proven = false;
+	if (end_seq >= retry->suspect_seq)
+		take_more(retry, n_records);
 }
 
 bool retry_is_cautious(const struct retry *retry)
 {
-	return retry->limit != retry->usual || retry->failures;
+	return retry->limit != retry->usual || retry->failures ||
+	       retry->refusals || retry->culprit_seq;
+}
+
+bool retry_is_hopeless(const struct retry *retry)
+{
+	return retry->refusals > REFUSALS_MAX;
 }
 
 int retry_left_ms(const struct retry *retry)

@@ -8,6 +8,11 @@
 #include <errno.h>
 #include <string.h>
 
+enum {
+	PIECE = 16 << 10,
+	PIECES = 16, /* to be read or sent, then the caller has its turn */
+};
+
 /* ---- Opening ------------------------------------------------------------------- */
 
 void session_open(struct session *session,
@@ -41,6 +46,7 @@ static void stop(struct session *session)
 	session->h2 = NULL;
 	session->out_len = 0;
 	session->n_open = 0;
+	session->has_more = false;
 }
 
 void session_close(struct session *session)
@@ -65,19 +71,21 @@ static bool is_over(const struct session *session)
 	return session->is_draining && !session->n_open;
 }
 
-/* All there is; but that it goes away is news only while it should not. */
+/* What there is, within limits; but that it goes away is news only while it should not. */
 static int receive(struct session *session)
 {
-	uint8_t buf[16 << 10];
+	uint8_t buf[PIECE];
 	ssize_t n = -EAGAIN;
+	int pieces = 0;
 
 	session->stream.is_idle = !session->n_open;
-	while (!is_over(session) &&
+	while (!is_over(session) && pieces++ < PIECES &&
 	       (n = stream_read(&session->stream, buf, sizeof(buf))) > 0) {
 		session->heard_ms = now_ms();
 		if (nghttp2_session_mem_recv(session->h2, buf, (size_t)n) < 0)
 			return break_off(session);
 	}
+	session->has_more = n > 0;
 	return n > 0 || n == -EAGAIN ? 0 : (int)n;
 }
 
@@ -99,7 +107,7 @@ static int send_rest(struct session *session)
 
 static int send_all(struct session *session)
 {
-	for (;;) {
+	for (int pieces = 0; pieces < PIECES; pieces++) {
 		int err = send_rest(session);
 		ssize_t n;
 
@@ -112,6 +120,8 @@ static int send_all(struct session *session)
 			return 0;
 		session->out_len = (size_t)n;
 	}
+	session->has_more = true;
+	return 0;
 }
 
 static int exchange(struct session *session)
@@ -134,10 +144,16 @@ static int exchange(struct session *session)
 
 /* ---- A connection's life --------------------------------------------------------- */
 
+/* A collector that goes away in order takes records before it does, as a rule. */
 static void say_goodbye(struct session *session)
 {
-	if (session->goaway == NGHTTP2_NO_ERROR)
+	if (!session->stream.is_good)
+		session->fruitless++;
+	if (session->goaway == NGHTTP2_NO_ERROR && session->fruitless < 2)
 		stream_restart(&session->stream);
+	else if (session->goaway == NGHTTP2_NO_ERROR)
+		stream_fail(&session->stream,
+			    "it ends each session before it takes a record");
 	else
 		stream_fail(&session->stream, "it ended the session: %s",
 			    nghttp2_http2_strerror(session->goaway));
@@ -171,10 +187,13 @@ enum session_state session_run(struct session *session)
 
 int session_rest(struct session *session)
 {
-	return stream_rest(&session->stream);
+	int wake_ms = stream_rest(&session->stream);
+
+	return session->h2 && session->has_more ? 0 : wake_ms;
 }
 
 void session_is_good(struct session *session)
 {
+	session->fruitless = 0;
 	stream_is_good(&session->stream);
 }

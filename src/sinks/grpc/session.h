@@ -20,13 +20,13 @@ enum call_phase { CALL_NONE, CALL_OPEN, CALL_ENDED };
 /* Stays where it is in memory while it is open. */
 struct call {
 	enum call_phase phase;
-	int32_t id; /* of its stream, in HTTP/2 */
-	int64_t begun_ms;
-	const uint8_t *bytes; /* prefix and message */
+	int32_t id;		  /* of its stream, in HTTP/2 */
+	int64_t begun_ms, end_ms; /* which is when it has had its time */
+	const uint8_t *bytes;	  /* prefix and message */
 	size_t len, sent;
 
-	int http_status;   /* 0: none came */
-	int status;	   /* of gRPC; -1: none came */
+	int http_status; /* 0: none came */
+	int status;	 /* of gRPC, at the end of the answer; -1: none came */
 	bool is_untouched; /* it is known that nobody looked at it */
 	char message[192];
 };
@@ -35,7 +35,6 @@ struct session_options {
 	struct stream_options stream;
 	const char *path;
 	char authority[256];
-	uint32_t deadline_ms;
 };
 
 struct session {
@@ -45,11 +44,13 @@ struct session {
 	nghttp2_session *h2; /* NULL: there is no connection */
 	const uint8_t *out;  /* what nghttp2 wants to be sent */
 	size_t out_len;
-	int64_t heard_ms;    /* when something came last */
-	uint32_t n_open;     /* calls */
-	bool has_settings;   /* it speaks HTTP/2 */
-	bool is_draining;    /* no more calls: it goes away */
-	uint32_t goaway;     /* why, in HTTP/2 */
+	int64_t heard_ms;  /* when something came last */
+	uint32_t n_open;   /* calls */
+	bool has_settings; /* it speaks HTTP/2 */
+	bool is_draining;  /* no more calls: it goes away */
+	uint32_t goaway;   /* why, in HTTP/2 */
+	uint32_t fruitless; /* sessions in a row that ended before one call had */
+	bool has_more;	    /* to be read, once the caller had its turn */
 	uint64_t sent_bytes; /* since the start */
 };
 
@@ -71,9 +72,12 @@ enum session_state session_run(struct session *session);
 /* Whether a call can be begun. */
 bool session_is_ready(const struct session *session);
 
-/* Send @bytes, which stay there until the call has ended. The prefix is written here. */
+/*
+ * Send @bytes, which stay there until the call has ended. The prefix is written here.
+ * It may take @deadline_ms.
+ */
 int session_call(struct session *session, struct call *call, uint8_t *bytes,
-		 size_t len);
+		 size_t len, uint32_t deadline_ms);
 
 /* Forget it, whatever becomes of it on the other side. */
 void session_cancel(struct session *session, struct call *call);
@@ -83,6 +87,9 @@ void session_cancel(struct session *session, struct call *call);
  * connection is lost. When to ask again, as wake_in() has it.
  */
 int session_check_deadline(struct session *session, struct call *call);
+
+/* It had its time, and the connection went without a word about it. */
+bool session_is_late(const struct call *call);
 
 /* The collector does what it should. */
 void session_is_good(struct session *session);

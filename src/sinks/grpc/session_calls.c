@@ -59,9 +59,10 @@ static int32_t submit(struct session *session, struct call *call)
 {
 	const nghttp2_data_provider body = { .read_callback = give_body };
 	const struct session_options *options = &session->options;
-	char timeout[16];
+	char timeout[24];
 
-	snprintf(timeout, sizeof(timeout), "%um", options->deadline_ms);
+	snprintf(timeout, sizeof(timeout), "%llum",
+		 (unsigned long long)(call->end_ms - call->begun_ms));
 
 	const nghttp2_nv headers[] = {
 		header(":method", "POST"),
@@ -85,15 +86,18 @@ bool session_is_ready(const struct session *session)
 }
 
 int session_call(struct session *session, struct call *call, uint8_t *bytes,
-		 size_t len)
+		 size_t len, uint32_t deadline_ms)
 {
+	int64_t now = now_ms();
 	int32_t id;
 
 	assert(len > SESSION_PREFIX);
 	write_prefix(bytes, len);
-	*call = (struct call){
-		.begun_ms = now_ms(), .bytes = bytes, .len = len, .status = -1
-	};
+	*call = (struct call){ .begun_ms = now,
+			       .end_ms = now + deadline_ms,
+			       .bytes = bytes,
+			       .len = len,
+			       .status = -1 };
 	id = submit(session, call);
 	if (id < 0)
 		return id == NGHTTP2_ERR_NOMEM ? -ENOMEM : -EPROTO;
@@ -135,18 +139,21 @@ void session_cancel(struct session *session, struct call *call)
 	call->phase = CALL_NONE;
 }
 
+bool session_is_late(const struct call *call)
+{
+	return call->phase == CALL_OPEN && now_ms() >= call->end_ms;
+}
+
 int session_check_deadline(struct session *session, struct call *call)
 {
-	double deadline_s = session->options.deadline_ms / 1000.0;
-	int64_t end_ms = call->begun_ms + session->options.deadline_ms;
+	double deadline_s = (double)(call->end_ms - call->begun_ms) / 1000;
 
 	if (call->phase != CALL_OPEN || !session->h2)
 		return -1;
-	if (now_ms() < end_ms)
-		return left_ms(end_ms);
+	if (!session_is_late(call))
+		return left_ms(call->end_ms);
 	if (session->heard_ms < call->begun_ms) {
-		stream_fail(&session->stream, "no answer within %g s",
-			    deadline_s);
+		stream_fail(&session->stream, "no answer in time");
 		return 0;
 	}
 	session_cancel(session, call);
@@ -170,6 +177,7 @@ static int take_header(nghttp2_session *h2, const nghttp2_frame *frame,
 	struct call *call =
 		nghttp2_session_get_stream_user_data(h2, frame->hd.stream_id);
 	const char *text = (const char *)value;
+	bool is_end = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
 
 	(void)flags;
 	(void)user;
@@ -177,9 +185,9 @@ static int take_header(nghttp2_session *h2, const nghttp2_frame *frame,
 		return 0;
 	if (is_name(name, name_len, ":status"))
 		call->http_status = atoi(text); /* nghttp2 puts a NUL behind it */
-	else if (is_name(name, name_len, "grpc-status"))
+	else if (is_end && is_name(name, name_len, "grpc-status"))
 		call->status = status_parse(text, value_len);
-	else if (is_name(name, name_len, "grpc-message"))
+	else if (is_end && is_name(name, name_len, "grpc-message"))
 		status_decode(text, value_len, call->message,
 			      sizeof(call->message));
 	return 0;
@@ -224,7 +232,10 @@ static int take_frame(nghttp2_session *h2, const nghttp2_frame *frame, void *use
 /* Something in between answered, or nobody did. */
 static void explain(struct call *call, uint32_t error)
 {
-	if (call->http_status && call->http_status != 200)
+	if (call->status == STATUS_OK && call->http_status == 200)
+		set_status(call, STATUS_UNAVAILABLE,
+			   "it answered before it had all of the call");
+	else if (call->http_status && call->http_status != 200)
 		set_status(call, STATUS_UNAVAILABLE, "HTTP status %d",
 			   call->http_status);
 	else if (error != NGHTTP2_NO_ERROR)
@@ -234,13 +245,21 @@ static void explain(struct call *call, uint32_t error)
 		set_status(call, STATUS_UNKNOWN, "the answer has no status");
 }
 
+/* OK is no more than a word unless all was sent, and all of the answer came. */
+static bool is_answered(const struct call *call)
+{
+	if (call->status != STATUS_OK)
+		return call->status > 0;
+	return call->http_status == 200 && call->sent == call->len;
+}
+
 static int take_close(nghttp2_session *h2, int32_t id, uint32_t error, void *user)
 {
 	struct call *call = nghttp2_session_get_stream_user_data(h2, id);
 
 	if (!call)
 		return 0;
-	if (call->status < 0) {
+	if (!is_answered(call)) {
 		explain(call, error);
 		call->is_untouched = error == NGHTTP2_REFUSED_STREAM;
 	}

@@ -12,13 +12,16 @@ enum {
 	STATUS_DEADLINE_EXCEEDED = 4,
 	STATUS_RESOURCE_EXHAUSTED = 8,
 	STATUS_OUT_OF_RANGE = 11,
+	STATUS_INTERNAL = 13,
 	STATUS_UNAVAILABLE = 14,
+	STATUS_DATA_LOSS = 15,
 	STATUS_UNKNOWN = 2,
 };
 
 enum status_action {
 	STATUS_ACCEPTED,
 	STATUS_LATER,	/* the same may be taken another time */
+	STATUS_SUSPECT, /* so may the same, or something in it never will */
 	STATUS_TOO_BIG, /* less at a time may be taken */
 	STATUS_REFUSED, /* something in it never will */
 };

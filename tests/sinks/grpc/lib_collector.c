@@ -3,6 +3,7 @@
 
 #include "flow.pb-c.h"
 #include "lib_test.h"
+#include "net/deadline.h"
 #include "util.h"
 
 #include <arpa/inet.h>
@@ -19,8 +20,7 @@ static struct rpc *find_rpc(struct collector *c, int32_t id)
 	return NULL;
 }
 
-/* Records are numbered by their bytes, and come in order. */
-static void take_records(struct collector *c, const struct rpc *rpc)
+static Pbflow__Records *unpack(const struct rpc *rpc)
 {
 	Pbflow__Records *records;
 	uint32_t len;
@@ -30,15 +30,36 @@ static void take_records(struct collector *c, const struct rpc *rpc)
 	assert_int_equal(ntohl(len), rpc->len - 5);
 	records = pbflow__records__unpack(NULL, rpc->len - 5, rpc->body + 5);
 	assert_non_null(records);
+	return records;
+}
+
+/* Records are numbered by their bytes, and come in order unless that is said. */
+static void take_records(struct collector *c, const struct rpc *rpc)
+{
+	Pbflow__Records *records = unpack(rpc);
+
 	for (size_t i = 0; i < records->n_entries; i++) {
 		uint64_t number = records->entries[i]->bytes;
 
-		assert_true(number <= c->next);
-		c->n_again += number < c->next;
+		assert_true(number <= c->next || c->is_unordered);
+		assert_true(number < RECORDS_MAX);
+		c->n_again += c->seen[number];
+		c->seen[number] = 1;
 		c->next = max_u64(c->next, number + 1);
 	}
 	c->n_taken += records->n_entries;
 	pbflow__records__free_unpacked(records, NULL);
+}
+
+static bool has_bad_record(const struct collector *c, const struct rpc *rpc)
+{
+	Pbflow__Records *records = unpack(rpc);
+	bool has_bad = false;
+
+	for (size_t i = 0; i < records->n_entries; i++)
+		has_bad |= records->entries[i]->bytes % c->bad_every < c->n_bad;
+	pbflow__records__free_unpacked(records, NULL);
+	return has_bad;
 }
 
 static nghttp2_nv header(const char *name, const char *value)
@@ -49,27 +70,71 @@ static nghttp2_nv header(const char *name, const char *value)
 			     .valuelen = strlen(value) };
 }
 
+static ssize_t give_end(nghttp2_session *h2, int32_t id, uint8_t *to, size_t size,
+			uint32_t *flags, nghttp2_data_source *source, void *user)
+{
+	const nghttp2_nv trailers[] = { header("grpc-status", "0") };
+
+	(void)to;
+	(void)size;
+	(void)source;
+	(void)user;
+	*flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
+	nghttp2_submit_trailer(h2, id, trailers, 1);
+	return 0;
+}
+
+static void answer_with_trailers(struct collector *c, const struct rpc *rpc)
+{
+	const nghttp2_data_provider end = { .read_callback = give_end };
+	const nghttp2_nv headers[] = { header(":status", "200") };
+
+	nghttp2_submit_response(c->h2, rpc->id, headers, 1, &end);
+}
+
+static void answer_early(struct collector *c, const struct rpc *rpc)
+{
+	const nghttp2_nv headers[] = { header(":status", "200"),
+				       header("grpc-status", "0") };
+
+	nghttp2_submit_headers(c->h2, NGHTTP2_FLAG_NONE, rpc->id, NULL, headers,
+			       2, NULL);
+	nghttp2_submit_rst_stream(c->h2, 0, rpc->id, NGHTTP2_INTERNAL_ERROR);
+}
+
 void collector_answer(struct collector *c, const struct rpc *rpc)
 {
+	bool is_bad = c->answer == ANSWER_STATUS ||
+		      (c->answer == ANSWER_PICKY && has_bad_record(c, rpc));
 	const nghttp2_nv fine[] = {
 		header(":status", "200"),
 		header("content-type", "application/grpc"),
-		header("grpc-status",
-		       c->answer == ANSWER_STATUS ? c->status : "0"),
+		header("grpc-status", is_bad ? c->status : "0"),
 		header("grpc-message", c->message ?: ""),
 	};
-	const nghttp2_nv http[] = { header(":status", c->status ?: "") };
+	const nghttp2_nv http[] = { header(":status", c->status ?: ""),
+				    header("grpc-status", "0") };
 
 	switch (c->answer) {
 	case ANSWER_OK:
-		take_records(c, rpc);
+	case ANSWER_PICKY:
+	case ANSWER_STATUS:
+		if (!is_bad)
+			take_records(c, rpc);
 		nghttp2_submit_response(c->h2, rpc->id, fine, 4, NULL);
 		break;
-	case ANSWER_STATUS:
-		nghttp2_submit_response(c->h2, rpc->id, fine, 4, NULL);
+	case ANSWER_TRAILERS:
+		take_records(c, rpc);
+		answer_with_trailers(c, rpc);
+		break;
+	case ANSWER_EARLY_STATUS:
+		answer_early(c, rpc);
 		break;
 	case ANSWER_HTTP:
 		nghttp2_submit_response(c->h2, rpc->id, http, 1, NULL);
+		break;
+	case ANSWER_HTTP_OK:
+		nghttp2_submit_response(c->h2, rpc->id, http, 2, NULL);
 		break;
 	case ANSWER_RESET:
 		nghttp2_submit_rst_stream(c->h2, 0, rpc->id, c->error);
@@ -135,13 +200,18 @@ static int take_data(nghttp2_session *h2, uint8_t flags, int32_t id,
 static int take_frame(nghttp2_session *h2, const nghttp2_frame *frame, void *user)
 {
 	struct collector *c = user;
+	struct rpc *rpc = find_rpc(c, frame->hd.stream_id);
 	bool is_end = frame->hd.type == NGHTTP2_DATA &&
 		      frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
 	bool is_begin = frame->hd.type == NGHTTP2_HEADERS;
 
 	(void)h2;
-	if (is_begin ? c->is_early : is_end && !c->is_early)
-		collector_answer(c, find_rpc(c, frame->hd.stream_id));
+	if (!(is_begin ? c->is_early : is_end && !c->is_early))
+		return 0;
+	if (c->delay_ms)
+		rpc->due_ms = now_ms() + c->delay_ms;
+	else
+		collector_answer(c, rpc);
 	return 0;
 }
 
@@ -163,6 +233,8 @@ static void start_session(struct collector *c)
 	nghttp2_session_server_new(&c->h2, callbacks, c);
 	nghttp2_session_callbacks_del(callbacks);
 	nghttp2_submit_settings(c->h2, NGHTTP2_FLAG_NONE, settings, 1);
+	if (c->is_leaving)
+		nghttp2_submit_goaway(c->h2, 0, 0, NGHTTP2_NO_ERROR, NULL, 0);
 }
 
 void collector_hang_up(struct collector *c)
@@ -173,6 +245,18 @@ void collector_hang_up(struct collector *c)
 	for (uint32_t i = 0; i < c->n_rpcs; i++)
 		free(c->rpcs[i].body);
 	c->n_rpcs = 0;
+}
+
+static void answer_what_is_due(struct collector *c)
+{
+	for (uint32_t i = 0; i < c->n_rpcs; i++) {
+		struct rpc *rpc = &c->rpcs[i];
+
+		if (!rpc->due_ms || now_ms() < rpc->due_ms)
+			continue;
+		rpc->due_ms = 0;
+		collector_answer(c, rpc);
+	}
 }
 
 void collector_serve(struct collector *c)
@@ -190,6 +274,7 @@ void collector_serve(struct collector *c)
 	while ((n = recv(c->fd, buf, sizeof(buf), 0)) > 0)
 		assert_int_equal(nghttp2_session_mem_recv(c->h2, buf, (size_t)n),
 				 n);
+	answer_what_is_due(c);
 	while ((n = nghttp2_session_mem_send(c->h2, &out)) > 0)
 		if (send(c->fd, out, (size_t)n, MSG_NOSIGNAL) != n)
 			break;

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { CALLS_MAX = 64, BODY_MAX = 5 << 20 };
+enum { CALLS_MAX = 1024, BODY_MAX = 5 << 20, RECORDS_MAX = 1 << 18 };
 
 /* What it does with a call when all of it has come, or as soon as it begins. */
 enum answer {
@@ -15,6 +15,10 @@ enum answer {
 	ANSWER_STATUS,
 	ANSWER_HTTP,
 	ANSWER_RESET,
+	ANSWER_TRAILERS,     /* headers first, the status at the end */
+	ANSWER_EARLY_STATUS, /* the status in the headers, then a reset */
+	ANSWER_HTTP_OK,	     /* a status of HTTP beside the status OK of gRPC */
+	ANSWER_PICKY, /* as ANSWER_STATUS if one of the records is bad, else OK */
 	ANSWER_NEVER
 };
 
@@ -23,6 +27,7 @@ struct rpc {
 	char path[64], authority[64], timeout[16], type[32], te[16], scheme[8];
 	uint8_t *body;
 	size_t len;
+	int64_t due_ms; /* to be answered at; 0: it is not */
 };
 
 struct collector {
@@ -31,6 +36,8 @@ struct collector {
 	nghttp2_session *h2;
 	uint32_t window; /* of each stream; 0: HTTP/2's own */
 	bool is_early;	 /* it answers before it has read all */
+	bool is_leaving; /* it ends each session as soon as it begins */
+	int delay_ms;	 /* before it answers a call */
 
 	enum answer answer;
 	const char *status, *message; /* ANSWER_STATUS, ANSWER_HTTP */
@@ -41,6 +48,10 @@ struct collector {
 	uint64_t n_taken; /* records in calls that it said OK to */
 	uint64_t n_again; /* of them, those it had before */
 	uint64_t next;	  /* record */
+	uint8_t seen[RECORDS_MAX];
+	bool is_unordered; /* records need not come in order */
+	/* ANSWER_PICKY: every so many records, so many are bad. */
+	uint64_t bad_every, n_bad;
 };
 
 /* What there is to do, without waiting. */

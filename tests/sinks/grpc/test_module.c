@@ -8,6 +8,7 @@
 
 #include "net/deadline.h"
 #include "pbflow/pbflow.h"
+#include "util.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -255,6 +256,7 @@ static void fail_then_recover(struct fixture *f, const char *logged)
 	assert_int_equal(f->host.acked, 0);
 	f->collector.answer = ANSWER_OK;
 	f->collector.is_early = false;
+	f->collector.is_unordered = true;
 	work_until_done(f);
 	assert_int_equal(f->collector.n_taken, 100);
 	assert_int_equal(test_host_lines(&f->host), 2);
@@ -385,21 +387,156 @@ static void collector_that_goes_away_in_anger_is_told(void **state)
 	assert_int_equal(f->collector.n_again, 0);
 }
 
-static void one_record_is_refused_when_all_are(void **state)
+static void session_that_ends_at_once_is_reported(void **state)
 {
 	struct fixture *f = *state;
 
-	f->collector.answer = ANSWER_STATUS;
-	f->collector.status = "3";
+	f->collector.is_leaving = true;
 	open_module(f, "");
-	f->host.n_records = 20;
-	work_until_logged(f, "refuses a record for good: INVALID_ARGUMENT");
-	while (f->host.refused < 1)
-		turn(f, true);
-	f->collector.answer = ANSWER_OK;
-	f->collector.next = f->host.acked;
+	f->host.n_records = 100;
+	work_until_logged(f, "ends each session before it takes a record");
+	assert_int_equal(f->host.acked, 0);
+	assert_int_equal(test_host_lines(&f->host), 1);
+	f->collector.is_leaving = false;
 	work_until_done(f);
-	assert_int_equal(f->collector.n_taken + f->host.refused, 20);
+	assert_non_null(strstr(f->host.logged, "connected to 127.0.0.1"));
+	assert_int_equal(test_host_lines(&f->host), 2);
+}
+
+/* ---- Answers that are none -------------------------------------------------------- */
+
+static void trailers_acknowledge(void **state)
+{
+	struct fixture *f = *state;
+
+	f->collector.answer = ANSWER_TRAILERS;
+	open_module(f, "");
+	f->host.n_records = 100;
+	work_until_done(f);
+	assert_int_equal(f->collector.n_taken, 100);
+	assert_string_equal(f->host.logged, "");
+}
+
+static void status_before_the_end_acknowledges_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	f->collector.answer = ANSWER_EARLY_STATUS;
+	fail_then_recover(f, "the call was reset: INTERNAL_ERROR");
+}
+
+static void status_beside_an_error_of_http_acknowledges_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	f->collector.answer = ANSWER_HTTP_OK;
+	f->collector.status = "404";
+	fail_then_recover(f, "UNAVAILABLE: HTTP status 404");
+}
+
+/* The call is larger than the window, so the rest of it was never read. */
+static void answer_to_half_a_call_acknowledges_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	f->collector.is_early = true;
+	f->collector.answer = ANSWER_STATUS;
+	f->collector.status = "0";
+	open_module(f, "");
+	f->host.n_records = 20000;
+	work_until_logged(f, "it answered before it had all of the call");
+	assert_int_equal(f->host.acked, 0);
+	f->collector.answer = ANSWER_OK;
+	f->collector.is_early = false;
+	work_until_done(f);
+	assert_int_equal(f->collector.n_taken, 20000);
+}
+
+/* ---- Records that are refused ------------------------------------------------------- */
+
+static void nothing_is_refused_when_all_is(void **state)
+{
+	static const char *const statuses[] = { "3", "13", "2", "11", "15" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(statuses); i++) {
+		struct fixture *f = *state;
+
+		f->collector.answer = ANSWER_STATUS;
+		f->collector.status = statuses[i];
+		open_module(f, "");
+		f->host.n_records = 200;
+		work_until_logged(f, "does not take records");
+		assert_int_equal(f->host.acked, 0);
+		f->collector.answer = ANSWER_OK;
+		f->collector.is_unordered = true;
+		work_until_done(f);
+		assert_int_equal(f->collector.n_taken, 200);
+		assert_int_equal(f->host.refused, 0);
+		assert_int_equal(test_host_lines(&f->host), 2);
+		if (i + 1 < ARRAY_SIZE(statuses)) {
+			tear_down(state);
+			set_up(state);
+		}
+	}
+}
+
+/* @n_bad of @every are, and nothing else is missing, or comes twice. */
+static void refuse_some(struct fixture *f, const char *status, uint64_t every,
+			uint64_t n_bad)
+{
+	struct collector *c = &f->collector;
+
+	c->answer = ANSWER_PICKY;
+	c->status = status;
+	c->message = "Exception deserializing request!";
+	c->bad_every = every;
+	c->n_bad = n_bad;
+	c->is_unordered = true;
+	open_module(f, "calls=2&batch_bytes=64K");
+	f->host.n_records = 5000;
+	work_until_done(f);
+	assert_int_equal(f->host.refused, 5000 / every * n_bad);
+	assert_int_equal(c->n_taken, 5000 - f->host.refused);
+	assert_int_equal(c->n_again, 0);
+	assert_non_null(strstr(f->host.logged, "refuses a record for good: "));
+	assert_non_null(strstr(f->host.logged,
+			       "it is dropped: protocol 17 from 0.0.0.0"));
+	assert_int_equal(test_host_lines(&f->host), 1);
+}
+
+static void records_that_break_the_collector_are_the_only_ones_missing(void **state)
+{
+	refuse_some(*state, "13", 1000, 1);
+}
+
+static void records_that_are_invalid_are_the_only_ones_missing(void **state)
+{
+	refuse_some(*state, "3", 500, 1);
+}
+
+static void records_in_a_row_are_the_only_ones_missing(void **state)
+{
+	refuse_some(*state, "2", 2500, 10);
+}
+
+/* ---- Slow collectors ----------------------------------------------------------------- */
+
+/* It answers each call a while after it began. */
+static void slow_collector_gets_all(void **state)
+{
+	struct fixture *f = *state;
+	struct collector *c = &f->collector;
+
+	c->answer = ANSWER_OK;
+	c->delay_ms = 350;
+	c->is_unordered = true;
+	open_module(f, "deadline=200ms&batch_bytes=64K&calls=2");
+	f->host.n_records = 5000;
+	work_until_done(f);
+	assert_int_equal(f->host.acked, 5000);
+	assert_in_range(c->n_taken, 5000, 9000);
+	assert_in_range(counter(f, "failed_calls"), 1, 2);
+	assert_int_equal(f->host.refused, 0);
 }
 
 static void closing_does_not_wait(void **state)
@@ -431,7 +568,16 @@ int main(void)
 		test(connection_that_breaks_takes_its_calls_along),
 		test(collector_that_goes_away_finishes_what_it_has),
 		test(collector_that_goes_away_in_anger_is_told),
-		test(one_record_is_refused_when_all_are),
+		test(session_that_ends_at_once_is_reported),
+		test(trailers_acknowledge),
+		test(status_before_the_end_acknowledges_nothing),
+		test(status_beside_an_error_of_http_acknowledges_nothing),
+		test(answer_to_half_a_call_acknowledges_nothing),
+		test(nothing_is_refused_when_all_is),
+		test(records_that_break_the_collector_are_the_only_ones_missing),
+		test(records_that_are_invalid_are_the_only_ones_missing),
+		test(records_in_a_row_are_the_only_ones_missing),
+		test(slow_collector_gets_all),
 		test(closing_does_not_wait),
 	};
 

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * What became of calls. The first that fails takes all behind it along, but for those
+ * that were answered: what they had is sent again, after a while.
+ */
+#include "grpc.h"
+
+#include "module.h"
+#include "net/deadline.h"
+#include "status.h"
+
+void answers_start_over(struct grpc_state *state)
+{
+	for (uint32_t i = 0; i <= state->n_sent && i < GRPC_CALLS_MAX; i++) {
+		struct batch *batch = batch_at(state, i);
+
+		session_cancel(&state->session, &batch->call);
+		batch_clear(batch);
+	}
+	state->n_sent = 0;
+	state->skipped = 0;
+	state->is_failing = false;
+	state->host->ops->rewind(state->host);
+}
+
+/* ---- Reports --------------------------------------------------------------------- */
+
+static void report_failure(struct grpc_state *state, const struct call *call)
+{
+	const char *name = status_name(call->status);
+
+	if (faults_begin(&state->faults, name))
+		log_error(state->host->log,
+			  "%s does not take records: %s%s%s; "
+			  "trying again",
+			  state->options.session.stream.address.name, name,
+			  *call->message ? ": " : "", call->message);
+}
+
+static void report_refusal(struct grpc_state *state, const struct batch *batch)
+{
+	const struct call *call = &batch->call;
+	const char *name = status_name(call->status);
+
+	if (faults_begin(&state->refusals, name))
+		log_error(state->host->log,
+			  "%s refuses a record for good: %s%s%s; it is dropped: %s",
+			  state->options.session.stream.address.name, name,
+			  *call->message ? ": " : "", call->message,
+			  batch->first);
+}
+
+/* ---- One call -------------------------------------------------------------------- */
+
+static void take_success(struct grpc_state *state, const struct batch *batch)
+{
+	bool is_ahead = state->retry.distance;
+
+	if (is_ahead) {
+		ahead_add(&state->ahead, batch->from, batch->end.seq);
+	} else {
+		state->host->ops->ack(state->host, batch->settled);
+		ahead_settle(&state->ahead, batch->settled.seq);
+	}
+	retry_succeeded(&state->retry, batch->n_records, batch->end.seq);
+	pace_succeeded(&state->pace, batch->n_records,
+		       now_ms() - batch->call.begun_ms);
+	session_is_good(&state->session);
+	if (faults_end(&state->faults))
+		log_info(state->host->log, "%s takes records again",
+			 state->options.session.stream.address.name);
+	if (is_ahead) /* the one before it is still to be taken */
+		answers_start_over(state);
+}
+
+static void take_refusal(struct grpc_state *state, const struct batch *batch,
+			 enum status_action action)
+{
+	const struct refusal refusal = {
+		.action = action,
+		.n_records = batch->n_records,
+		.end_seq = batch->end.seq,
+		.begun_ms = batch->call.begun_ms,
+	};
+
+	if (retry_refused(&state->retry, &refusal)) {
+		report_refusal(state, batch);
+		state->host->ops->refuse(state->host, batch->end);
+		ahead_settle(&state->ahead, batch->end.seq);
+	} else if (retry_is_hopeless(&state->retry)) {
+		report_failure(state, &batch->call);
+	}
+}
+
+static void take_failure(struct grpc_state *state, const struct batch *batch)
+{
+	const struct call *call = &batch->call;
+	enum status_action action = status_action(call->status, call->message);
+
+	state->failed_calls++;
+	if (call->status == STATUS_DEADLINE_EXCEEDED)
+		pace_timed_out(&state->pace, batch->n_records);
+	if (action == STATUS_LATER) {
+		report_failure(state, call);
+		retry_later(&state->retry, call->begun_ms);
+	} else {
+		take_refusal(state, batch, action);
+	}
+}
+
+/* ---- All of them ----------------------------------------------------------------- */
+
+static bool has_ended_well(const struct batch *batch)
+{
+	return batch->call.phase == CALL_ENDED && batch->call.status == STATUS_OK;
+}
+
+/*
+ * The oldest first: what is acknowledged is all up to there. The batch whose call
+ * has failed, or NULL.
+ */
+static struct batch *take_successes(struct grpc_state *state)
+{
+	while (state->n_sent && batch_at(state, 0)->call.phase == CALL_ENDED) {
+		struct batch *batch = batch_at(state, 0);
+
+		if (!has_ended_well(batch))
+			return batch;
+		take_success(state, batch);
+		if (!state->n_sent)
+			break;
+		batch_clear(batch);
+		state->first = (state->first + 1) % GRPC_CALLS_MAX;
+		state->n_sent--;
+	}
+	return NULL;
+}
+
+/* What the collector has of the calls behind one that failed. */
+static void keep_ahead(struct grpc_state *state)
+{
+	for (uint32_t i = 1; i < state->n_sent; i++) {
+		const struct batch *batch = batch_at(state, i);
+
+		if (has_ended_well(batch))
+			ahead_add(&state->ahead, batch->from, batch->end.seq);
+	}
+}
+
+static bool is_any_open(struct grpc_state *state)
+{
+	for (uint32_t i = 0; i < state->n_sent; i++)
+		if (batch_at(state, i)->call.phase == CALL_OPEN)
+			return true;
+	return false;
+}
+
+/* What is under way is waited for: what the collector has of it is not sent again. */
+void answers_take(struct grpc_state *state)
+{
+	const struct batch *failed = take_successes(state);
+
+	state->is_failing = failed;
+	if (!failed || is_any_open(state))
+		return;
+	state->is_failing = false;
+	keep_ahead(state);
+	/* A collector that goes away says what it has not looked at. */
+	if (!failed->call.is_untouched || !state->session.is_draining)
+		take_failure(state, failed);
+	answers_start_over(state);
+}
+
+/* What ended with the connection has not failed by itself, but by its time. */
+void answers_take_loss(struct grpc_state *state)
+{
+	const struct batch *oldest;
+
+	take_successes(state);
+	keep_ahead(state);
+	oldest = batch_at(state, 0);
+	if (state->n_sent && session_is_late(&oldest->call))
+		pace_timed_out(&state->pace, oldest->n_records);
+	retry_renew(&state->retry);
+	answers_start_over(state);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The state of a sink, and what is done with the answers to its calls. */
+#ifndef NETOBS_SINKS_GRPC_GRPC_H
+#define NETOBS_SINKS_GRPC_GRPC_H
+
+#include "ahead.h"
+#include "batch.h"
+#include "net/faults.h"
+#include "options.h"
+#include "pace.h"
+#include "retry.h"
+
+struct grpc_state {
+	struct sink_host *host;
+	struct tls_context tls;
+	struct grpc_options options;
+	struct session session;
+
+	struct batch batches[GRPC_CALLS_MAX]; /* a ring */
+	uint32_t first, n_sent; /* of it; the one behind them is being filled */
+	uint32_t skipped; /* records before that one, to try one further on */
+	int64_t fill_ms;  /* when that began */
+	bool is_urgent;	  /* it is sent as it is */
+	bool is_failing;  /* a call has failed: no more until all have ended */
+	struct retry retry;
+	struct pace pace;
+	struct ahead ahead;
+
+	struct faults faults, refusals;
+	uint64_t calls, failed_calls;
+};
+
+static inline struct batch *batch_at(struct grpc_state *state, uint32_t i)
+{
+	return &state->batches[(state->first + i) % GRPC_CALLS_MAX];
+}
+
+/* What is not acknowledged is sent again. */
+void answers_start_over(struct grpc_state *state);
+
+/* Acknowledge what was taken, and decide what follows from the rest. */
+void answers_take(struct grpc_state *state);
+
+/* The same, after the connection was lost. */
+void answers_take_loss(struct grpc_state *state);
+
+#endif
