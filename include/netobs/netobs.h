@@ -58,6 +58,15 @@ enum netobs_opt_flag {
 	NETOBS_TIMESTAMPS_PRECISE = 1 << 1
 };
 
+/** Where in the chain of tcx programs ours go; netobs_opts.attach_order. */
+enum netobs_attach_order {
+	/** Before all others, so that no verdict of theirs hides packets. */
+	NETOBS_ATTACH_FIRST = 0,
+	/** After all others: packets that they drop, redirect or pass as final
+	 *  (TC_ACT_OK) are not seen. */
+	NETOBS_ATTACH_LAST = 1
+};
+
 /** Options for netobs_new(). Zero means "default" for every field. */
 struct netobs_opts {
 	size_t sz; /**< sizeof(struct netobs_opts) */
@@ -108,6 +117,10 @@ struct netobs_opts {
 	/** Where netobs_new() writes why it failed; NULL: nowhere. Later errors
 	 *  are the context's: netobs_last_error(). */
 	char (*error)[NETOBS_ERROR_MAX];
+
+	/** In both directions; filters of a clsact qdisc always come late. */
+	enum netobs_attach_order attach_order;
+	uint32_t reserved; /**< 0 */
 };
 
 /** Declare an options struct with its size set and every other field zero. */

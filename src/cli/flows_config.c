@@ -29,6 +29,10 @@ static const char *const attachments[] = {
 	[ATTACH_AUTO] = "auto", [ATTACH_TCX] = "tcx", [ATTACH_CLSACT] = "clsact", NULL
 };
 
+static const char *const attach_orders[] = {
+	[NETOBS_ATTACH_FIRST] = "first", [NETOBS_ATTACH_LAST] = "last", NULL
+};
+
 #define FIELD(name) offsetof(struct flows_config, name)
 
 static const struct args_option options[] = {
@@ -60,6 +64,8 @@ static const struct args_option options[] = {
 	  "upper bound of the kernel memory, such as 64M (default: what max-flows need)" },
 	{ 0, "attach", ARGS_CHOICE, FIELD(attach), "auto|tcx|clsact",
 	  attachments, "how to attach to interfaces (default auto)" },
+	{ 0, "attach-order", ARGS_CHOICE, FIELD(attach_order), "first|last",
+	  attach_orders, "before or after others' tcx programs (default first)" },
 	{ 'r', "read", ARGS_STRING, FIELD(file), "FILE", NULL,
 	  "read packets from a pcap or pcapng file; - is standard input" },
 	{ 0, "stats", ARGS_SWITCH, FIELD(stats), NULL, NULL,
@@ -104,6 +110,8 @@ static int check_replay(const struct flows_config *config)
 		return refuse("--direction");
 	if (config->attach >= 0)
 		return refuse("--attach");
+	if (config->attach_order >= 0)
+		return refuse("--attach-order");
 	return 0;
 }
 
@@ -169,7 +177,8 @@ enum args_result flows_config_parse(struct flows_config *config, int argc,
 
 	*config = (struct flows_config){ .direction = -1,
 					 .timestamps = -1,
-					 .attach = -1 };
+					 .attach = -1,
+					 .attach_order = -1 };
 	result = args_parse(&command, argc, argv, config);
 	if (result != ARGS_RUN)
 		return result;
@@ -215,6 +224,8 @@ void flows_config_fill(const struct flows_config *config, struct netobs_opts *op
 	opts->idle_timeout_ms = config->idle_ms;
 	opts->max_flows = config->max_flows;
 	opts->max_memory = config->max_memory;
+	if (config->attach_order == NETOBS_ATTACH_LAST)
+		opts->attach_order = NETOBS_ATTACH_LAST;
 	if (config->attach == ATTACH_TCX)
 		opts->disable_features = UINT64_C(1) << NETOBS_FEATURE_CLSACT;
 	else if (config->attach == ATTACH_CLSACT)

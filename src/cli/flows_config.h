@@ -14,7 +14,8 @@ struct netobs_opts;
 
 struct flows_config {
 	struct args_list interfaces, exclude, output_specs;
-	int direction, timestamps, attach; /* index of the choice; -1: not given */
+	int direction, timestamps, attach,
+		attach_order; /* index of the choice; -1: not given */
 	uint32_t duration_ms, interval_ms, active_ms, idle_ms; /* 0: not given */
 	uint32_t max_flows, verbose;
 	uint64_t max_memory;

@@ -31,7 +31,7 @@ static int add_hook(const struct attach_options *options, uint32_t ifindex,
 	int fd = -EOPNOTSUPP;
 
 	if (options->use_tcx)
-		fd = tcx_link(program_fd, ifindex, direction);
+		fd = tcx_link(program_fd, ifindex, direction, options->order);
 	if (fd >= 0) {
 		hook->link_fd = fd;
 		return 0;

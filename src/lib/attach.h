@@ -28,7 +28,8 @@ struct attach_options {
 	const struct log *log;
 	bool use_tcx;
 	bool use_clsact;
-	bool directions[2]; /* indexed by enum netobs_direction */
+	enum netobs_attach_order order; /* of tcx links */
+	bool directions[2];		/* indexed by enum netobs_direction */
 };
 
 /*

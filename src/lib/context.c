@@ -57,6 +57,15 @@ static int check_options(const struct netobs_opts *opts, const struct log *log)
 			  opts->direction);
 		return -EINVAL;
 	}
+	if (opts->attach_order > NETOBS_ATTACH_LAST) {
+		log_error(log, "attach_order: %u is not known",
+			  opts->attach_order);
+		return -EINVAL;
+	}
+	if (opts->reserved) {
+		log_error(log, "reserved: %u is not 0", opts->reserved);
+		return -EINVAL;
+	}
 	if (opts->flags & ~flags) {
 		log_error(log, "flags: 0x%x is not known", opts->flags & ~flags);
 		return -EINVAL;
@@ -182,6 +191,7 @@ static struct attach_options attach_options(const struct netobs *ctx)
 		.use_tcx = !(opts->disable_features & 1 << NETOBS_FEATURE_TCX),
 		.use_clsact =
 			!(opts->disable_features & 1 << NETOBS_FEATURE_CLSACT),
+		.order = opts->attach_order,
 		.directions = {
 			[NETOBS_INGRESS] =
 				opts->direction != NETOBS_DIRECTION_EGRESS,

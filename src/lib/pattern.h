@@ -20,7 +20,7 @@ struct patterns {
 	uint32_t count;
 };
 
-/* Add what @text means; @option names it in the message when it is wrong. */
+/* Add what @text means; @option names the field of struct netobs_opts in errors. */
 int patterns_add(struct patterns *patterns, const char *text,
 		 const char *option, const struct log *log);
 

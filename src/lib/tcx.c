@@ -7,14 +7,13 @@
 /* enum bpf_attach_type and BPF_F_BEFORE of Linux 6.6's include/uapi/linux/bpf.h. */
 enum { TCX_INGRESS = 46, TCX_EGRESS = 47, LINK_BEFORE = 1 << 3 };
 
-int tcx_link(int program_fd, uint32_t ifindex, enum netobs_direction direction)
+int tcx_link(int program_fd, uint32_t ifindex, enum netobs_direction direction,
+	     enum netobs_attach_order order)
 {
-	LIBBPF_OPTS(bpf_link_create_opts, opts);
+	LIBBPF_OPTS(bpf_link_create_opts, opts,
+		    .flags = order == NETOBS_ATTACH_FIRST ? LINK_BEFORE : 0);
+	int hook = direction == NETOBS_EGRESS ? TCX_EGRESS : TCX_INGRESS;
 
-	if (direction == NETOBS_EGRESS)
-		return bpf_link_create(program_fd, ifindex,
-				       (enum bpf_attach_type)TCX_EGRESS, &opts);
-	opts.flags = LINK_BEFORE;
-	return bpf_link_create(program_fd, ifindex,
-			       (enum bpf_attach_type)TCX_INGRESS, &opts);
+	return bpf_link_create(program_fd, ifindex, (enum bpf_attach_type)hook,
+			       &opts);
 }

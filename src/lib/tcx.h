@@ -3,14 +3,16 @@
 #ifndef NETOBS_LIB_TCX_H
 #define NETOBS_LIB_TCX_H
 
-#include <netobs/flow.h>
+#include <netobs/netobs.h>
 #include <stdint.h>
 
 /*
- * Link a program to a direction of an interface: a file descriptor, or -errno.
- * On ingress it becomes the first, to see what others drop; on egress the
- * last, to see what they let pass: what arrived and what leaves.
+ * Link a program to a direction of an interface, before all others or after
+ * them.
+ *
+ * @return a file descriptor, or -errno
  */
-int tcx_link(int program_fd, uint32_t ifindex, enum netobs_direction direction);
+int tcx_link(int program_fd, uint32_t ifindex, enum netobs_direction direction,
+	     enum netobs_attach_order order);
 
 #endif

@@ -93,7 +93,8 @@ static int add_include(struct watch *watch, const char *spec)
 		slash = split_netns(name);
 		if (!slash || slash == name || !slash[1]) {
 			log_error(watch->log,
-				  "-i %s: expected netns:NAME/INTERFACE", spec);
+				  "interfaces: '%s': expected netns:NAME/INTERFACE",
+				  spec);
 			return -EINVAL;
 		}
 		len = slash - name;
@@ -101,8 +102,8 @@ static int add_include(struct watch *watch, const char *spec)
 	err = ensure_place(watch, name, len, &place);
 	if (err)
 		return err;
-	return patterns_add(&place->include, len ? name + len + 1 : spec, "-i",
-			    watch->log);
+	return patterns_add(&place->include, len ? name + len + 1 : spec,
+			    "interfaces", watch->log);
 }
 
 int watch_init(struct watch *watch, const struct log *log,
@@ -113,7 +114,7 @@ int watch_init(struct watch *watch, const struct log *log,
 
 	*watch = (struct watch){ .log = log };
 	for (; !err && exclude && *exclude; exclude++)
-		err = patterns_add(&watch->exclude, *exclude, "-x", log);
+		err = patterns_add(&watch->exclude, *exclude, "exclude", log);
 	for (; !err && interfaces && *interfaces; interfaces++)
 		err = add_include(watch, *interfaces);
 	if (err || watch->n_places)
@@ -319,7 +320,8 @@ static int check_names(const struct watch *watch, const struct place *place)
 			found = !strcmp(place->netifs.items[k].name,
 					pattern->text);
 		if (!found) {
-			log_error(watch->log, "-i %s%s%s%s: no such interface",
+			log_error(watch->log,
+				  "interfaces: %s%s%s%s: no such interface",
 				  place->name ? netns_prefix : "",
 				  place->name ?: "", place->name ? "/" : "",
 				  pattern->text);
@@ -375,7 +377,7 @@ static int open_place(const struct watch *watch, struct place *place)
 	}
 	place->ns_fd = netns_open(place->name);
 	if (place->ns_fd < 0) {
-		log_error(watch->log, "-i netns:%s: %s", place->name,
+		log_error(watch->log, "interfaces: netns:%s: %s", place->name,
 			  strerror(-place->ns_fd));
 		return place->ns_fd;
 	}

@@ -61,9 +61,9 @@ class BadInput(lab.LabTest):
         self.assertEqual(0, bpf.attached(self.b, "eth0"))
 
     def test_patterns_that_are_none(self):
-        for option in ("-i", "-x"):
-            self.refuse(USAGE, ["/[/", option], option, "/[/")
-            self.refuse(USAGE, [option], option, "/(a|b/")
+        for option, name in (("-i", "interfaces"), ("-x", "exclude")):
+            self.refuse(USAGE, ["/[/", name], option, "/[/")
+            self.refuse(USAGE, [name], option, "/(a|b/")
         self.refuse(USAGE, ["netns:"], "-i", "netns:only-a-name")
 
     def test_wrong_options(self):
@@ -77,6 +77,7 @@ class BadInput(lab.LabTest):
                 (["--direction", "sideways"], ["direction", "sideways"]),
                 (["--timestamps", "vague"], ["timestamps", "vague"]),
                 (["--attach", "nail"], ["attach", "nail"]),
+                (["--attach-order", "middle"], ["attach-order", "middle"]),
                 (["--max-flows", "0"], ["max-flows"]),
                 (["--max-flows", "99999999999999999999"], ["max-flows"]),
                 (["-n", "many"], ["count", "many"]),

@@ -6,9 +6,11 @@ say, and no link of ours outlives its process.
 """
 
 import signal
+import socket
 
 import bpf
 import lab
+import traffic
 from neighbour import BLOCKED, COUNT, OPEN, NeighbourTest, modes
 
 
@@ -46,6 +48,32 @@ class NeighbourTcx(NeighbourTest):
         mine = [r for r in result.records if r["DstAddr"] == "192.0.2.1" and
                 r["Proto"] == 17]
         return (sum(r["Packets"] for r in mine), sum(r["Bytes"] for r in mine))
+
+    def test_verdicts_of_others_hide_nothing_from_the_first(self):
+        """A neighbour ends the chain, as Cilium does; before us or after."""
+        for order, seen in (("first", COUNT), ("last", 0)):
+            finals = [self.program(bpf.PASS, OPEN) for _ in bpf.TCX]
+            for direction, final in zip(bpf.TCX, finals):
+                final.attach(*self.point, direction, bpf.AFTER)
+            observer = self.observe("--attach", "tcx", "--attach-order", order)
+            self.send(self.a, "192.0.2.1", "192.0.2.2")
+            self.send(self.b, "192.0.2.2", "192.0.2.1")
+            result = observer.stop()
+            result.check_conservation()
+            self.assertEqual([COUNT, COUNT], [p.count() for p in finals])
+            for source in "192.0.2.1", "192.0.2.2":
+                self.assertEqual(seen, sum(
+                    r["Packets"] for r in result.records
+                    if (r["SrcAddr"], r.get("DstPort")) == (source, OPEN)),
+                                 (order, source))
+            for final in finals:
+                final.detach()
+
+    @staticmethod
+    def send(ns, source, target):
+        with traffic.make_socket(ns, socket.SOCK_DGRAM, source) as sender:
+            for _ in range(COUNT):
+                sender.sendto(b"x", (target, OPEN))
 
     def test_kill_leaves_no_tcx_link(self):
         before = self.snapshot()

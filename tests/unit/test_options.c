@@ -69,6 +69,7 @@ static void new_takes_every_kind_of_interface(void **state)
 	opts.interfaces = good_names;
 	opts.flags = NETOBS_PER_INTERFACE | NETOBS_TIMESTAMPS_PRECISE;
 	opts.direction = NETOBS_DIRECTION_EGRESS;
+	opts.attach_order = NETOBS_ATTACH_LAST;
 	opts.interval_ms = 10;
 	opts.max_flows = 1;
 	assert_int_equal(netobs_new(&opts, &ctx), 0);
@@ -81,6 +82,12 @@ static void new_refuses_bad_values(void **state)
 	const struct netobs_opts good = opts;
 
 	(void)state;
+	opts = good;
+	opts.attach_order = 2;
+	assert_refused(&opts, "attach_order");
+	opts = good;
+	opts.reserved = 1;
+	assert_refused(&opts, "reserved");
 	opts = good;
 	opts.flags = 1 << 2;
 	assert_refused(&opts, "flags");
@@ -142,7 +149,7 @@ static void new_refuses_bad_exclusions(void **state)
 
 	(void)state;
 	opts.exclude = exclude;
-	assert_refused(&opts, "-x");
+	assert_refused(&opts, "exclude: ");
 }
 
 /* What a program has that was compiled for a later library. */

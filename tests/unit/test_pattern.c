@@ -13,7 +13,8 @@ static struct patterns patterns_of(const char *const *texts)
 	const struct log silent = { 0 };
 
 	for (; *texts; texts++)
-		assert_int_equal(patterns_add(&patterns, *texts, "-i", &silent),
+		assert_int_equal(patterns_add(&patterns, *texts, "interfaces",
+					      &silent),
 				 0);
 	return patterns;
 }
@@ -71,10 +72,11 @@ static void pattern_refuses_what_is_neither_name_nor_regex(void **state)
 		char quoted[64] = "'";
 
 		strcat(strcat(quoted, wrong[i]), "'");
-		assert_int_equal(patterns_add(&patterns, wrong[i], "-x", &log),
+		assert_int_equal(patterns_add(&patterns, wrong[i], "exclude",
+					      &log),
 				 -EINVAL);
 		assert_int_equal(witness.errors, 1);
-		assert_true(witness_read(&witness, "-x: "));
+		assert_true(witness_read(&witness, "exclude: "));
 		assert_true(witness_read(&witness, quoted));
 		assert_int_equal(patterns.count, 0);
 		patterns_done(&patterns);
@@ -108,8 +110,10 @@ static void pattern_refused_leaves_the_others(void **state)
 	const struct log silent = { 0 };
 
 	(void)state;
-	assert_int_equal(patterns_add(&patterns, "/[/", "-i", &silent), -EINVAL);
-	assert_int_equal(patterns_add(&patterns, "a/b", "-i", &silent), -EINVAL);
+	assert_int_equal(patterns_add(&patterns, "/[/", "interfaces", &silent),
+			 -EINVAL);
+	assert_int_equal(patterns_add(&patterns, "a/b", "interfaces", &silent),
+			 -EINVAL);
 	assert_int_equal(patterns.count, 2);
 	assert_true(patterns_match(&patterns, "eth0"));
 	assert_true(patterns_match(&patterns, "wlan0"));

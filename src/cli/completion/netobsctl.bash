@@ -8,7 +8,7 @@ _netobsctl_options()
 		echo "-h --help -i --interface -x --exclude --direction" \
 			"-o --output -d --duration -n --count --interval" \
 			"--active-timeout --idle-timeout --per-interface" \
-			"--timestamps --max-flows --max-memory --attach -r --read --stats" \
+			"--timestamps --max-flows --max-memory --attach --attach-order -r --read --stats" \
 			"-v --verbose"
 		;;
 	check)
@@ -52,6 +52,9 @@ _netobsctl_values()
 		;;
 	flows:--attach)
 		echo "auto tcx clsact"
+		;;
+	flows:--attach-order)
+		echo "first last"
 		;;
 	check:-o | check:--output | bench:-o | bench:--output)
 		echo "table json"
