@@ -143,7 +143,9 @@ NETOBS_API int netobs_new(const struct netobs_opts *opts,
 			  struct netobs **ret_ctx);
 
 /**
- * Load the BPF programs and attach them. Needs CAP_BPF, CAP_NET_ADMIN and
+ * Load the BPF programs, attach them, and begin to count, at all interfaces that
+ * are there from the same moment on. Those that would take longer than 1.5 s, and
+ * were not named, follow in the background (docs/kernels.md). Needs CAP_BPF, CAP_NET_ADMIN and
  * CAP_PERFMON (or root), and CAP_SYS_ADMIN for `netns:` interfaces.
  *
  * On failure nothing stays attached and the context can only be freed.
@@ -176,8 +178,9 @@ NETOBS_API int netobs_fd(const struct netobs *ctx);
  * netobs_stats_get() and netobs_last_error(), and nothing else of this context.
  *
  * @return number of flow records delivered (0 is normal);
- *         -ECANCELED: stopped by netobs_stop(): programs are detached, all that
- *         they saw has been delivered, nothing more will come;
+ *         -ECANCELED: stopped by netobs_stop(): programs count no more and are
+ *         being detached, all that they saw has been delivered, nothing more
+ *         will come;
  *         -EINVAL: not started
  */
 NETOBS_API int netobs_dispatch(struct netobs *ctx);
@@ -191,8 +194,9 @@ NETOBS_API int netobs_dispatch(struct netobs *ctx);
 NETOBS_API int netobs_poll(struct netobs *ctx, int timeout_ms);
 
 /**
- * Ask the context to stop: the next netobs_dispatch() detaches, delivers what
- * was seen until then and returns -ECANCELED. The only function that may be
+ * Ask the context to stop: the next netobs_dispatch() ends the counting, delivers
+ * what was seen until then and returns -ECANCELED; programs are detached in the
+ * background. The only function that may be
  * called from a signal handler, and from any thread.
  */
 NETOBS_API void netobs_stop(struct netobs *ctx);
@@ -223,7 +227,8 @@ NETOBS_API int netobs_drain(struct netobs *ctx);
 NETOBS_API int netobs_replay(struct netobs *ctx, const char *path);
 
 /**
- * Detach everything and free. What was seen and not delivered is dropped: use
+ * Detach everything and free; for many interfaces, that is waited for up to 2 s, and
+ * the rest is done in the background. What was seen and not delivered is dropped: use
  * netobs_stop() and netobs_dispatch() first. NULL is fine.
  */
 NETOBS_API void netobs_free(struct netobs *ctx);

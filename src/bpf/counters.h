@@ -17,9 +17,15 @@ struct run {
 	__u64 now; /* ns, as config_clock says */
 };
 
+static __always_inline void run_exit(struct run *run)
+{
+	WRITE_ONCE(run->cpu->exited, run->cpu->exited + 1);
+}
+
 /*
- * Enter before reading the generation: user space flips it, waits, and takes
- * what entered by then for the last that may still write to the old one.
+ * Enter before reading the generation and the switch: user space flips it, waits, and takes
+ * what entered by then for the last that may still write to the old one. So
+ * once a generation is at rest after a pause, no program counts any more.
  */
 static __always_inline bool run_enter(struct run *run)
 {
@@ -32,14 +38,13 @@ static __always_inline bool run_enter(struct run *run)
 		return false;
 	WRITE_ONCE(cpu->entered, cpu->entered + 1);
 	run->cpu = cpu;
+	if (READ_ONCE(cpu->is_paused)) {
+		run_exit(run);
+		return false;
+	}
 	run->generation = READ_ONCE(cpu->generation) & (GENERATIONS - 1);
 	run->counters = &cpu->counters[run->generation];
 	return true;
-}
-
-static __always_inline void run_exit(struct run *run)
-{
-	WRITE_ONCE(run->cpu->exited, run->cpu->exited + 1);
 }
 
 static __always_inline void count(struct count *count, __u64 packets, __u64 bytes)

@@ -171,13 +171,13 @@ struct counters {
 
 /*
  * One per CPU, written by that CPU's programs alone; user space writes the
- * generation only. A program is running while entered != exited.
+ * generation and is_paused only. A program is running while entered != exited.
  */
 struct cpu_state {
 	__u64 entered;
 	__u64 exited;
 	__u32 generation;
-	__u32 reserved;
+	__u32 is_paused; /* programs count nothing */
 	__u64 tick; /* the coarse clock: what time it was when this tick was new */
 	__u64 tick_ns;
 	__u64 inserts[GENERATIONS]; /* into the shared table */

@@ -18,6 +18,12 @@ bool is_attached(const struct attachment *attachment)
 	       is_hooked(&attachment->hooks[NETOBS_EGRESS]);
 }
 
+bool has_link(const struct attachment *attachment)
+{
+	return attachment->hooks[NETOBS_INGRESS].link_fd >= 0 ||
+	       attachment->hooks[NETOBS_EGRESS].link_fd >= 0;
+}
+
 /* The kernel has no tcx, as opposed to: it has, and something else is wrong. */
 static bool is_unsupported(int err)
 {
@@ -38,7 +44,11 @@ static int add_hook(const struct attach_options *options, uint32_t ifindex,
 	}
 	if (!options->use_clsact || !is_unsupported(fd))
 		return fd;
-	return clsact_add(ifindex, direction, program_fd, &hook->filter);
+	/* Of these, libbpf's words are all that explains an error. */
+	log_borrow_libbpf(options->log);
+	fd = clsact_add(ifindex, direction, program_fd, &hook->filter);
+	log_return_libbpf();
+	return fd;
 }
 
 static int add_hooks(const struct attach_options *options, uint32_t ifindex,
@@ -62,11 +72,8 @@ int attach(const struct attach_options *options, uint32_t ifindex,
 	   const char *name, const struct programs *programs,
 	   struct attachment *attachment)
 {
-	int err;
+	int err = add_hooks(options, ifindex, programs, attachment);
 
-	log_borrow_libbpf(options->log);
-	err = add_hooks(options, ifindex, programs, attachment);
-	log_return_libbpf();
 	if (err) {
 		log_error(options->log, "%s: cannot attach: %s", name,
 			  strerror(-err));
@@ -75,19 +82,41 @@ int attach(const struct attach_options *options, uint32_t ifindex,
 	return err;
 }
 
-void attachment_drop(struct attachment *attachment)
+void attachment_verify(struct attachment *attachment, uint32_t ifindex)
 {
 	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {
-		close_fd(&attachment->hooks[d].link_fd);
-		close_fd(&attachment->hooks[d].filter.jump_fd);
+		struct hook *hook = &attachment->hooks[d];
+
+		if (hook->link_fd >= 0 &&
+		    tcx_link_ifindex(hook->link_fd) != ifindex)
+			close_fd(&hook->link_fd);
+		if (hook->filter.jump_fd >= 0 &&
+		    !clsact_is_there(ifindex, d, &hook->filter))
+			close_fd(&hook->filter.jump_fd);
 	}
+}
+
+void attachment_forget_filters(struct attachment *attachment)
+{
+	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++)
+		close_fd(&attachment->hooks[d].filter.jump_fd);
+}
+
+void attachment_drop(struct attachment *attachment)
+{
+	attachment_forget_filters(attachment);
+	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++)
+		close_fd(&attachment->hooks[d].link_fd);
 }
 
 void detach(const struct log *log, struct attachment *attachment, uint32_t ifindex)
 {
-	log_borrow_libbpf(log);
-	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++)
+	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {
+		if (attachment->hooks[d].filter.jump_fd < 0)
+			continue;
+		log_borrow_libbpf(log);
 		clsact_delete(ifindex, d, &attachment->hooks[d].filter);
-	log_return_libbpf();
+		log_return_libbpf();
+	}
 	attachment_drop(attachment);
 }

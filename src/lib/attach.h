@@ -40,12 +40,21 @@ int attach(const struct attach_options *options, uint32_t ifindex,
 	   const char *name, const struct programs *programs,
 	   struct attachment *attachment);
 
+/* Drop what is not there any more, as the interface went away in between. */
+void attachment_verify(struct attachment *attachment, uint32_t ifindex);
+
 void detach(const struct log *log, struct attachment *attachment,
 	    uint32_t ifindex);
+
+/* The filters went away with the interface. */
+void attachment_forget_filters(struct attachment *attachment);
 
 /* The interface is gone, and took the filters with it. */
 void attachment_drop(struct attachment *attachment);
 
 bool is_attached(const struct attachment *attachment);
+
+/* Whether tcx links are part of it. */
+bool has_link(const struct attachment *attachment);
 
 #endif

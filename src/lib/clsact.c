@@ -273,3 +273,14 @@ void clsact_delete(uint32_t ifindex, enum netobs_direction direction,
 	if (filter->handle == HANDLE_OWNER)
 		remove_unused_qdisc(ifindex);
 }
+
+bool clsact_is_there(uint32_t ifindex, enum netobs_direction direction,
+		     const struct clsact_filter *filter)
+{
+	uint32_t i = filter->priority - PRIORITY_FIRST;
+	struct filters filters;
+
+	return i < PRIORITIES &&
+	       !list_filters(ifindex, point_of(direction), &filters) &&
+	       filters.ours[i].handle == filter->handle;
+}

@@ -8,6 +8,7 @@
 
 #include "log.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Our filter; `jump_fd` is -1 when there is none. */
@@ -32,5 +33,9 @@ int clsact_add(uint32_t ifindex, enum netobs_direction direction,
  */
 void clsact_delete(uint32_t ifindex, enum netobs_direction direction,
 		   struct clsact_filter *filter);
+
+/* False once the interface went away, and another has its index. */
+bool clsact_is_there(uint32_t ifindex, enum netobs_direction direction,
+		     const struct clsact_filter *filter);
 
 #endif

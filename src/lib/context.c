@@ -20,10 +20,19 @@ enum {
 	MAX_FLOWS_DEFAULT = 1 << 20,
 	EARLY_PER_INTERVAL = 10, /* drains that the kernel asks for, at most */
 	EVENTS = 16,
+	/* How long a namespace that is deleted lives on with us, at most. */
+	NAMES_CHECK_MS = 250,
 };
 
 /* epoll_event.data: these, or SOURCE_LINKS plus the index of a place. */
-enum source { SOURCE_TIMER, SOURCE_STOP, SOURCE_RING, SOURCE_LINKS };
+enum source {
+	SOURCE_TIMER,
+	SOURCE_STOP,
+	SOURCE_RING,
+	SOURCE_HOOKS,
+	SOURCE_NAMES,
+	SOURCE_LINKS
+};
 
 /* What the caller's headers knew; the rest keeps its defaults. */
 static void copy_options(const struct netobs_opts *opts,
@@ -127,7 +136,7 @@ int netobs_new(const struct netobs_opts *opts, struct netobs **ret_ctx)
 	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
 		return -ENOMEM;
-	ctx->epoll_fd = ctx->stop_fd = ctx->timer_fd = -1;
+	ctx->epoll_fd = ctx->stop_fd = ctx->timer_fd = ctx->names_fd = -1;
 	copy_options(opts, &ctx->opts);
 	ctx->log = (struct log){ ctx->opts.on_log, ctx->opts.user, &ctx->error };
 	err = log_keep_error(&ctx->log, "cannot make a context", init(ctx, opts));
@@ -149,6 +158,7 @@ void netobs_free(struct netobs *ctx)
 		return;
 	watch_done(&ctx->watch);
 	pipeline_done(&ctx->pipeline);
+	close_fd(&ctx->names_fd);
 	close_fd(&ctx->timer_fd);
 	close_fd(&ctx->stop_fd);
 	close_fd(&ctx->epoll_fd);
@@ -201,15 +211,47 @@ static struct attach_options attach_options(const struct netobs *ctx)
 	};
 }
 
-static int add_sources(const struct netobs *ctx)
+/* Namespaces come and go: an epoll set forgets what is closed by itself. */
+static int add_places(struct netobs *ctx)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < ctx->watch.n_places; i++) {
+		struct place *place = &ctx->watch.places[i];
+
+		if (place->is_polled || place->rtnl_fd < 0)
+			continue;
+		err = add_source(ctx, place->rtnl_fd, SOURCE_LINKS + i, 0);
+		place->is_polled = !err;
+	}
+	return err;
+}
+
+/* A name's namespace is not a thing that can be waited for. */
+static int add_names_timer(struct netobs *ctx)
+{
+	const struct timespec period = { .tv_nsec = NAMES_CHECK_MS *
+						    NSEC_PER_MSEC };
+	const struct itimerspec at = { period, period };
+
+	if (!watch_has_names(&ctx->watch))
+		return 0;
+	ctx->names_fd =
+		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (ctx->names_fd < 0 || timerfd_settime(ctx->names_fd, 0, &at, NULL))
+		return -errno;
+	return add_source(ctx, ctx->names_fd, SOURCE_NAMES, 0);
+}
+
+static int add_sources(struct netobs *ctx)
 {
 	int err = add_source(ctx, store_events_fd(&ctx->pipeline.store),
 			     SOURCE_RING, EPOLLONESHOT);
 
-	for (uint32_t i = 0; !err && i < ctx->watch.n_places; i++)
-		err = add_source(ctx, ctx->watch.places[i].rtnl_fd,
-				 SOURCE_LINKS + i, 0);
-	return err;
+	err = err   ?:
+		      add_source(ctx, attacher_fd(&ctx->watch.attacher),
+				 SOURCE_HOOKS, 0);
+	return err ?: add_names_timer(ctx) ?: add_places(ctx);
 }
 
 static int64_t interval_ns(const struct netobs *ctx)
@@ -242,6 +284,11 @@ static void arm_timer(const struct netobs *ctx)
 	timerfd_settime(ctx->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
+static bool may_expedite(const struct netobs *ctx)
+{
+	return !(ctx->opts.disable_features & 1 << NETOBS_FEATURE_EXPEDITE);
+}
+
 static int start(struct netobs *ctx)
 {
 	struct pipeline_options pipeline_options;
@@ -261,12 +308,18 @@ static int start(struct netobs *ctx)
 
 	err = pipeline_init(&ctx->pipeline, &pipeline_options, &ctx->watch,
 			    &ctx->log);
-	err = err ?: watch_start(&ctx->watch, &ctx->pipeline.store, &attach);
+	if (err)
+		return err;
+	/* All interfaces that are there are observed from the same moment on. */
+	store_pause(&ctx->pipeline.store, true);
+	err = watch_start(&ctx->watch, &ctx->pipeline.store, &attach,
+			  may_expedite(ctx));
 	err = err ?: add_sources(ctx);
 	if (err) {
-		watch_detach(&ctx->watch);
+		watch_done(&ctx->watch);
 		return err;
 	}
+	store_pause(&ctx->pipeline.store, false);
 	ctx->state = CONTEXT_RUNNING;
 	ctx->due_ns = clock_boot_ns() + interval_ns(ctx);
 	arm_timer(ctx);
@@ -371,10 +424,11 @@ static void on_ring(struct netobs *ctx)
 
 static int on_stop(struct netobs *ctx)
 {
-	watch_detach(&ctx->watch);
+	store_pause(&ctx->pipeline.store, true);
 	pipeline_finish(&ctx->pipeline);
 	pipeline_begin(&ctx->pipeline, MERGE_FINAL, clock_boot_ns());
 	pipeline_finish(&ctx->pipeline);
+	watch_detach(&ctx->watch);
 	ctx->state = CONTEXT_STOPPED;
 	return -ECANCELED;
 }
@@ -388,6 +442,16 @@ static int on_links(struct netobs *ctx, uint32_t place)
 	return err;
 }
 
+static int on_names(struct netobs *ctx)
+{
+	uint64_t expirations;
+
+	if (read(ctx->names_fd, &expirations, sizeof(expirations)) < 0)
+		return 0;
+	watch_check_names(&ctx->watch);
+	return add_places(ctx);
+}
+
 static int handle(struct netobs *ctx, uint32_t source)
 {
 	switch (source) {
@@ -399,6 +463,11 @@ static int handle(struct netobs *ctx, uint32_t source)
 		return 0;
 	case SOURCE_STOP:
 		return on_stop(ctx);
+	case SOURCE_HOOKS:
+		watch_collect(&ctx->watch);
+		return 0;
+	case SOURCE_NAMES:
+		return on_names(ctx);
 	default:
 		return on_links(ctx, source - SOURCE_LINKS);
 	}

@@ -24,6 +24,7 @@ struct netobs {
 	int epoll_fd;
 	int stop_fd;
 	int timer_fd;
+	int names_fd;	/* -1: no namespace has a name */
 	int64_t due_ns; /* the end of the interval, CLOCK_BOOTTIME */
 	bool is_early_wanted;
 };

@@ -29,6 +29,10 @@ struct netif {
 	uint32_t stack; /* the same for all interfaces of a stack */
 	uint32_t level; /* 0 is the lowest */
 
+	uint64_t incarnation; /* changes when it comes back */
+	uint32_t listing;     /* the latest that named it */
+	bool is_busy;	      /* a job has the attachment */
+	bool is_attached;     /* counted in watch.n_attached */
 	struct attachment attachment;
 };
 

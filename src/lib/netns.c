@@ -7,9 +7,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <sched.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 static int open_path(const char *path)
 {
@@ -23,15 +25,39 @@ int netns_open_own(void)
 	return open_path("/proc/thread-self/ns/net");
 }
 
+/* 0; -ENAMETOOLONG */
+static int path_of(const char *name, char *path, size_t size)
+{
+	int len = snprintf(path, size, "%s%s",
+			   name[0] == '/' ? "" : "/run/netns/", name);
+
+	return len < (int)size ? 0 : -ENAMETOOLONG;
+}
+
 int netns_open(const char *name)
 {
 	char path[PATH_MAX];
-	int len;
 
-	if (name[0] == '/')
-		return open_path(name);
-	len = snprintf(path, sizeof(path), "/run/netns/%s", name);
-	return len < (int)sizeof(path) ? open_path(path) : -ENAMETOOLONG;
+	return path_of(name, path, sizeof(path)) ?: open_path(path);
+}
+
+bool netns_exists(const char *name)
+{
+	char path[PATH_MAX];
+	struct statfs fs;
+
+	return !path_of(name, path, sizeof(path)) && !statfs(path, &fs) &&
+	       fs.f_type == NSFS_MAGIC;
+}
+
+bool netns_is(const char *name, int fd)
+{
+	char path[PATH_MAX];
+	struct stat named, open;
+
+	return !path_of(name, path, sizeof(path)) && !stat(path, &named) &&
+	       !fstat(fd, &open) && named.st_ino == open.st_ino &&
+	       named.st_dev == open.st_dev;
 }
 
 int netns_inode(int fd, uint32_t *ret_inode)
@@ -44,14 +70,18 @@ int netns_inode(int fd, uint32_t *ret_inode)
 	return 0;
 }
 
+int netns_move(int fd)
+{
+	return setns(fd, CLONE_NEWNET) ? -errno : 0;
+}
+
 int netns_enter(int fd, int *ret_back)
 {
 	cleanup_fd int back = netns_open_own();
+	int err = back < 0 ? back : netns_move(fd);
 
-	if (back < 0)
-		return back;
-	if (setns(fd, CLONE_NEWNET))
-		return -errno;
+	if (err)
+		return err;
 	*ret_back = TAKE_FD(back);
 	return 0;
 }

@@ -3,6 +3,7 @@
 #ifndef NETOBS_LIB_NETNS_H
 #define NETOBS_LIB_NETNS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* The calling thread's own. */
@@ -10,6 +11,12 @@ int netns_open_own(void);
 
 /* What ip-netns(8) calls @name, or what an absolute path names. */
 int netns_open(const char *name);
+
+/* Whether there is a network namespace of that name. */
+bool netns_exists(const char *name);
+
+/* Whether it is the one that @fd refers to. */
+bool netns_is(const char *name, int fd);
 
 int netns_inode(int fd, uint32_t *ret_inode);
 
@@ -19,5 +26,8 @@ int netns_inode(int fd, uint32_t *ret_inode);
  */
 int netns_enter(int fd, int *ret_back);
 void netns_leave(int back);
+
+/* Move the calling thread into @fd's namespace. */
+int netns_move(int fd);
 
 #endif

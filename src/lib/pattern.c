@@ -90,3 +90,12 @@ bool patterns_match(const struct patterns *patterns, const char *name)
 			return true;
 	return false;
 }
+
+bool patterns_name(const struct patterns *patterns, const char *name)
+{
+	for (uint32_t i = 0; i < patterns->count; i++)
+		if (!patterns->items[i].is_regex &&
+		    !strcmp(patterns->items[i].text, name))
+			return true;
+	return false;
+}

@@ -28,4 +28,7 @@ void patterns_done(struct patterns *patterns);
 
 bool patterns_match(const struct patterns *patterns, const char *name);
 
+/* Whether one of them is just this name. */
+bool patterns_name(const struct patterns *patterns, const char *name);
+
 #endif

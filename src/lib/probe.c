@@ -5,6 +5,7 @@
  * a namespace is not something to do to the caller's thread.
  */
 #include "attach.h"
+#include "expedite.h"
 #include "netns.h"
 #include "pipeline.h"
 #include "tcx.h"
@@ -194,6 +195,12 @@ static int probe_netns(struct bench *bench)
 	return err;
 }
 
+static int probe_expedite(struct bench *bench)
+{
+	(void)bench;
+	return expedite_probe();
+}
+
 struct probe {
 	const char *name;
 	const char *description;
@@ -284,6 +291,14 @@ static const struct probe probes[NETOBS_FEATURES] = {
 			   "cannot be observed",
 		.need = NETOBS_NEED_OPTIONAL,
 		.run = probe_netns,
+	},
+	[NETOBS_FEATURE_EXPEDITE] = {
+		.name = "expedite",
+		.description = "expedited grace periods (/sys/kernel/rcu_expedited)",
+		.without = "1,000 interfaces are attached to, and left, in half a "
+			   "minute instead of a second",
+		.need = NETOBS_NEED_OPTIONAL,
+		.run = probe_expedite,
 	},
 };
 

@@ -9,7 +9,11 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { RECEIVE_SIZE = 32 << 10 }; /* the kernel's dump messages fit */
+enum {
+	RECEIVE_SIZE = 32 << 10, /* the kernel's dump messages fit */
+	RECEIVE_MAX = 64,	 /* at a time; a caller's loop has other work */
+	QUEUE_SIZE = 4 << 20, /* some 1,000 messages wait before any is lost */
+};
 
 int rtnl_open(uint32_t groups)
 {
@@ -17,9 +21,12 @@ int rtnl_open(uint32_t groups)
 				       .nl_groups = groups };
 	cleanup_fd int fd =
 		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	const int size = QUEUE_SIZE;
 
 	if (fd < 0)
 		return -errno;
+	if (groups)
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
 	if (bind(fd, (struct sockaddr *)&address, sizeof(address)))
 		return -errno;
 	return TAKE_FD(fd);
@@ -71,7 +78,7 @@ int rtnl_receive(int fd, bool wait, rtnl_message_fn on_message, void *ctx)
 
 	if (!buf)
 		return -ENOMEM;
-	while (!done) {
+	for (int n = 0; !done && (wait || n < RECEIVE_MAX); n++) {
 		ssize_t len =
 			recv(fd, buf, RECEIVE_SIZE, wait ? 0 : MSG_DONTWAIT);
 

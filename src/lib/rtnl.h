@@ -29,8 +29,9 @@ int rtnl_open(uint32_t groups);
 int rtnl_request_dump(int fd, uint16_t type, const void *header, uint32_t len);
 
 /*
- * Read what has arrived. 1: the end of a dump was among it; 0: not yet, or
- * nothing more for now; -ENOBUFS: notifications were lost, dump again.
+ * Read what has arrived, or without @wait a part of it. 1: the end of a dump was
+ * among it; 0: not yet, or nothing more for now; -ENOBUFS: notifications were lost,
+ * dump again.
  */
 int rtnl_receive(int fd, bool wait, rtnl_message_fn on_message, void *ctx);
 

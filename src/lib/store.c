@@ -274,6 +274,13 @@ uint64_t store_take_inserts(struct store *store, uint32_t generation)
 	return sum;
 }
 
+void store_pause(struct store *store, bool pause)
+{
+	for (uint32_t cpu = 0; cpu < store->n_cpus; cpu++)
+		__atomic_store_n(&store->cpus[cpu].is_paused, pause,
+				 __ATOMIC_SEQ_CST);
+}
+
 int store_outers_fd(const struct store *store)
 {
 	return bpf_map__fd(store->maps->maps.outers);

@@ -57,6 +57,9 @@ void store_unmap_l1(const struct store *store, struct flow_bucket *buckets);
 /* Of a generation at rest: what was entered into the shared table; forgets it. */
 uint64_t store_take_inserts(struct store *store, uint32_t generation);
 
+/* Turn counting off or on, for all programs at once. It is on at first. */
+void store_pause(struct store *store, bool pause);
+
 /* The memory of all BPF maps, in bytes, about. */
 uint64_t store_bytes(const struct store *store);
 

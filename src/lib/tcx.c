@@ -17,3 +17,21 @@ int tcx_link(int program_fd, uint32_t ifindex, enum netobs_direction direction,
 	return bpf_link_create(program_fd, ifindex, (enum bpf_attach_type)hook,
 			       &opts);
 }
+
+/* struct bpf_link_info of a tcx link, as Linux 6.6 has it. */
+struct tcx_link_info {
+	uint32_t type;
+	uint32_t id;
+	uint32_t prog_id;
+	uint32_t padding;
+	uint32_t ifindex;
+	uint32_t attach_type;
+};
+
+uint32_t tcx_link_ifindex(int link_fd)
+{
+	struct tcx_link_info info = { 0 };
+	uint32_t len = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(link_fd, &info, &len) ? 0 : info.ifindex;
+}

@@ -1,133 +1,37 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "watch.h"
+#include "watch_part.h"
 
 #include "clock.h"
-#include "netns.h"
 #include "rtnl.h"
 #include "util.h"
 
 #include <errno.h>
 #include <linux/if_arp.h>
+#include <poll.h>
 #include <string.h>
 
-static const char netns_prefix[] = "netns:";
+enum {
+	/* Interfaces that take longer to attach to are attached to later. */
+	START_WAIT_MS = 1500,
+	DETACH_WAIT_MS = 2000,
+};
 
 static void place_done(struct place *place)
 {
 	for (int i = 0; i < LINK_KINDS; i++)
-		programs_close(&place->programs[i]);
+		for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++)
+			shared_fd_unref(place->programs[i][d]);
 	close_fd(&place->rtnl_fd);
-	close_fd(&place->ns_fd);
+	shared_fd_unref(place->ns);
 	netifs_done(&place->netifs);
 	patterns_done(&place->include);
 	free(place->name);
 }
 
-static bool is_named(const struct place *place, const char *name, size_t len)
-{
-	if (!place->name)
-		return !len;
-	return strlen(place->name) == len && !memcmp(place->name, name, len);
-}
-
-/* The place called by the first @len bytes of @name; none: the caller's own. */
-static int ensure_place(struct watch *watch, const char *name, size_t len,
-			struct place **ret_place)
-{
-	struct place *places;
-	char *copy = NULL;
-
-	for (uint32_t i = 0; i < watch->n_places; i++) {
-		if (is_named(&watch->places[i], name, len)) {
-			*ret_place = &watch->places[i];
-			return 0;
-		}
-	}
-	places = reallocarray(watch->places, watch->n_places + 1,
-			      sizeof(*places));
-	if (!places)
-		return -ENOMEM;
-	watch->places = places;
-	if (len) {
-		copy = strndup(name, len);
-		if (!copy)
-			return -ENOMEM;
-	}
-	places[watch->n_places] = (struct place){
-		.index = watch->n_places,
-		.name = copy,
-		.ns_fd = -1,
-		.rtnl_fd = -1,
-		.programs = { { { -1, -1 } }, { { -1, -1 } } },
-	};
-	*ret_place = &places[watch->n_places++];
-	return 0;
-}
-
-/*
- * Where the interface begins in netns:NAME/INTERFACE. A path has slashes too,
- * and so has a /regex/: "netns:/run/netns/a//^eth/" ends in one.
- */
-static const char *split_netns(const char *spec)
-{
-	size_t len = strlen(spec);
-	const char *slash = strrchr(spec, '/');
-
-	if (!slash || slash != spec + len - 1)
-		return slash;
-	for (const char *p = slash - 1; p > spec; p--)
-		if (p[0] == '/' && p[-1] == '/')
-			return p - 1;
-	return NULL;
-}
-
-static int add_include(struct watch *watch, const char *spec)
-{
-	const char *name = spec, *slash;
-	struct place *place;
-	size_t len = 0;
-	int err;
-
-	if (!strncmp(spec, netns_prefix, strlen(netns_prefix))) {
-		name = spec + strlen(netns_prefix);
-		slash = split_netns(name);
-		if (!slash || slash == name || !slash[1]) {
-			log_error(watch->log,
-				  "interfaces: '%s': expected netns:NAME/INTERFACE",
-				  spec);
-			return -EINVAL;
-		}
-		len = slash - name;
-	}
-	err = ensure_place(watch, name, len, &place);
-	if (err)
-		return err;
-	return patterns_add(&place->include, len ? name + len + 1 : spec,
-			    "interfaces", watch->log);
-}
-
-int watch_init(struct watch *watch, const struct log *log,
-	       const char *const *interfaces, const char *const *exclude)
-{
-	struct place *own;
-	int err = 0;
-
-	*watch = (struct watch){ .log = log };
-	for (; !err && exclude && *exclude; exclude++)
-		err = patterns_add(&watch->exclude, *exclude, "exclude", log);
-	for (; !err && interfaces && *interfaces; interfaces++)
-		err = add_include(watch, *interfaces);
-	if (err || watch->n_places)
-		return err;
-	err = ensure_place(watch, "", 0, &own);
-	if (!err)
-		own->everything = true;
-	return err;
-}
-
 void watch_done(struct watch *watch)
 {
 	watch_detach(watch);
+	attacher_done(&watch->attacher, DETACH_WAIT_MS);
 	for (uint32_t i = 0; i < watch->n_places; i++)
 		place_done(&watch->places[i]);
 	free(watch->places);
@@ -166,15 +70,27 @@ static int link_kind_of(uint16_t hardware)
 static int ensure_programs(struct watch *watch, struct place *place,
 			   enum link_kind link)
 {
-	if (place->programs[link].fds[0] >= 0)
+	struct shared_fd **shared = place->programs[link];
+	struct programs programs;
+	int err;
+
+	if (shared[NETOBS_INGRESS] && shared[NETOBS_EGRESS])
 		return 0;
-	return store_load_programs(watch->store, place->index, link,
-				   &place->programs[link]);
+	err = store_load_programs(watch->store, place->index, link, &programs);
+	if (err)
+		return err;
+	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {
+		shared_fd_unref(shared[d]);
+		shared[d] = shared_fd_new(programs.fds[d]);
+	}
+	return shared[NETOBS_INGRESS] && shared[NETOBS_EGRESS] ? 0 : -ENOMEM;
 }
 
+/* Have the programs put on, or what there is of them looked after. */
 static int put_on(struct watch *watch, struct place *place, struct netif *netif)
 {
 	int link = link_kind_of(netif->hardware), err;
+	struct hook_job *job;
 
 	if (link < 0) {
 		log_warning(watch->log,
@@ -185,35 +101,54 @@ static int put_on(struct watch *watch, struct place *place, struct netif *netif)
 	err = ensure_programs(watch, place, link);
 	if (err)
 		return err;
-	err = attach(&watch->attach, netif->ifindex, netif->name,
-		     &place->programs[link], &netif->attachment);
-	if (!err)
-		watch->n_attached++;
-	return err;
+	job = hook_job_new(HOOK_ATTACH, netif->ifindex, place->ns);
+	if (!job)
+		return -ENOMEM;
+	job->place = place->index;
+	job->incarnation = netif->incarnation;
+	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++)
+		job->programs[d] = shared_fd_ref(place->programs[link][d]);
+	job->attachment = netif->attachment;
+	netif->attachment = ATTACHMENT_NONE;
+	netif->is_busy = true;
+	attacher_add(&watch->attacher, job);
+	return 0;
 }
 
-static void take_off(struct watch *watch, struct netif *netif)
+/* From now on a job that is under way has nothing to bring back. */
+static void disown(struct watch *watch, struct netif *netif)
 {
+	netif->incarnation = ++watch->incarnations;
+	netif->is_busy = false;
+	watch->n_attached -= netif->is_attached;
+	netif->is_attached = false;
+}
+
+static void take_off(struct watch *watch, struct place *place, struct netif *netif)
+{
+	struct hook_job *job;
+
+	disown(watch, netif);
 	if (!is_attached(&netif->attachment))
 		return;
-	detach(watch->log, &netif->attachment, netif->ifindex);
-	watch->n_attached--;
+	job = hook_job_new(HOOK_DETACH, netif->ifindex, place->ns);
+	if (!job) {
+		attachment_drop(&netif->attachment);
+		return;
+	}
+	job->attachment = netif->attachment;
+	netif->attachment = ATTACHMENT_NONE;
+	attacher_add(&watch->attacher, job);
 }
 
-/* Do @work in the place's namespace. */
-static int work_in(struct watch *watch, struct place *place,
-		   int (*work)(struct watch *watch, struct place *place))
+static void note_error(struct watch *watch, const char *name, int err)
 {
-	int back, err;
+	/* Between the message and the attaching it went away. */
+	int level = err == -ENODEV ? NETOBS_LOG_DEBUG : NETOBS_LOG_ERROR;
 
-	if (place->ns_fd < 0)
-		return work(watch, place);
-	err = netns_enter(place->ns_fd, &back);
-	if (err)
-		return err;
-	err = work(watch, place);
-	netns_leave(back);
-	return err;
+	log_write(watch->log, level, "%s: cannot attach: %s", name,
+		  strerror(-err));
+	watch->attach_error = err;
 }
 
 static void apply_selection(struct watch *watch, struct place *place,
@@ -222,28 +157,93 @@ static void apply_selection(struct watch *watch, struct place *place,
 	bool wanted = is_selected(watch, place, netif->name);
 	int err;
 
-	if (wanted == is_attached(&netif->attachment))
+	if (wanted == (netif->is_busy || netif->is_attached))
 		return;
 	if (!wanted) {
-		take_off(watch, netif);
+		take_off(watch, place, netif);
 		log_info(watch->log, "%s: no longer observed", netif->name);
 		return;
 	}
 	err = put_on(watch, place, netif);
 	if (err)
 		watch->attach_error = err;
-	else
-		log_info(watch->log, "%s: observing", netif->name);
 }
 
-static void lose(struct watch *watch, struct netif *netif)
+static void keep(struct watch *watch, struct netif *netif,
+		 struct attachment *attachment)
 {
-	if (is_attached(&netif->attachment)) {
-		attachment_drop(&netif->attachment);
-		watch->n_attached--;
-		log_info(watch->log, "%s: gone", netif->name);
+	netif->attachment = *attachment;
+	*attachment = ATTACHMENT_NONE;
+	if (netif->is_attached)
+		return;
+	netif->is_attached = true;
+	watch->n_attached++;
+	log_info(watch->log, "%s: observing", netif->name);
+}
+
+/* A job that put programs on is done. */
+static void settle(struct watch *watch, struct netif *netif, struct hook_job *job)
+{
+	netif->is_busy = false;
+	if (!job->err) {
+		keep(watch, netif, &job->attachment);
+		return;
 	}
+	disown(watch, netif);
+	note_error(watch, netif->name, job->err);
+}
+
+static struct netif *find_owner(const struct watch *watch,
+				const struct hook_job *job)
+{
+	struct netif *netif =
+		netifs_find(&watch->places[job->place].netifs, job->ifindex);
+
+	return netif && netif->incarnation == job->incarnation ? netif : NULL;
+}
+
+static void on_job(void *ctx, struct hook_job *job)
+{
+	struct watch *watch = ctx;
+	struct netif *netif = NULL;
+
+	if (job->work == HOOK_ATTACH)
+		netif = find_owner(watch, job);
+	if (netif)
+		settle(watch, netif, job);
+	if (!is_attached(&job->attachment)) {
+		hook_job_free(job);
+		return;
+	}
+	/* The interface went away meanwhile, or is no longer chosen. */
+	job->work = HOOK_DETACH;
+	attacher_add(&watch->attacher, job);
+}
+
+void watch_collect(struct watch *watch)
+{
+	attacher_collect(&watch->attacher, on_job, watch);
+}
+
+void watch_lose(struct watch *watch, struct netif *netif)
+{
+	bool was_observed = netif->is_attached;
+	struct hook_job *job = NULL;
+
+	disown(watch, netif);
 	netif->gone_ns = clock_boot_ns();
+	/* It took its filters with it; links are left, and closing takes a while. */
+	attachment_forget_filters(&netif->attachment);
+	if (has_link(&netif->attachment))
+		job = hook_job_new(HOOK_DETACH, netif->ifindex, NULL);
+	if (job) {
+		job->attachment = netif->attachment;
+		netif->attachment = ATTACHMENT_NONE;
+		attacher_add(&watch->attacher, job);
+	}
+	attachment_drop(&netif->attachment);
+	if (was_observed)
+		log_info(watch->log, "%s: gone", netif->name);
 }
 
 /* What was counted on the way it was stacked until now is read later. */
@@ -280,6 +280,7 @@ struct update {
 static void on_link(void *ctx, const struct nlmsghdr *message)
 {
 	struct update *update = ctx;
+	struct watch *watch = update->watch;
 	struct rtnl_link link;
 	struct netif *netif;
 
@@ -288,25 +289,19 @@ static void on_link(void *ctx, const struct nlmsghdr *message)
 	if (link.deleted) {
 		netif = netifs_find(&update->place->netifs, link.ifindex);
 		if (netif && !netif->gone_ns)
-			lose(update->watch, netif);
+			watch_lose(watch, netif);
 		return;
 	}
 	netif = netifs_ensure(&update->place->netifs, link.ifindex);
 	if (!netif) {
-		log_error(update->watch->log, "%s: not observed: no memory",
-			  link.name);
+		log_error(watch->log, "%s: not observed: no memory", link.name);
 		return;
 	}
+	if (netif->gone_ns || !netif->incarnation)
+		netif->incarnation = ++watch->incarnations;
+	netif->listing = update->place->listings;
 	update_netif(netif, &link);
-	apply_selection(update->watch, update->place, netif);
-}
-
-static int request_links(const struct place *place)
-{
-	struct ifinfomsg header = { .ifi_family = AF_UNSPEC };
-
-	return rtnl_request_dump(place->rtnl_fd, RTM_GETLINK, &header,
-				 sizeof(header));
+	apply_selection(watch, update->place, netif);
 }
 
 /* -ENODEV for a plain name that no interface has. */
@@ -322,7 +317,7 @@ static int check_names(const struct watch *watch, const struct place *place)
 		if (!found) {
 			log_error(watch->log,
 				  "interfaces: %s%s%s%s: no such interface",
-				  place->name ? netns_prefix : "",
+				  place->name ? "netns:" : "",
 				  place->name ?: "", place->name ? "/" : "",
 				  pattern->text);
 			return -ENODEV;
@@ -331,119 +326,162 @@ static int check_names(const struct watch *watch, const struct place *place)
 	return 0;
 }
 
-/* A named interface that cannot be observed is an error at start. */
+/* An interface that was asked for and cannot be observed is an error at start. */
 static int check_attached(const struct watch *watch, const struct place *place)
 {
 	for (uint32_t i = 0; i < place->netifs.count; i++) {
 		const struct netif *netif = &place->netifs.items[i];
 
-		if (place->everything || is_attached(&netif->attachment) ||
+		if (place->everything || netif->is_attached || netif->is_busy ||
 		    !is_selected(watch, place, netif->name))
 			continue;
-		return -EOPNOTSUPP;
+		return watch->attach_error ?: -EOPNOTSUPP;
 	}
 	return 0;
 }
 
-static int start_inside(struct watch *watch, struct place *place)
+/* After lost messages anything may have happened to an interface that is there. */
+static void look_after(struct watch *watch, struct place *place,
+		       struct netif *netif)
 {
-	struct update update = { watch, place };
-	int err;
-
-	/* Before the attaching itself, so that a load error is told as one. */
-	err = ensure_programs(watch, place, LINK_ETHERNET);
-	if (err)
-		return err;
-	place->rtnl_fd = rtnl_open(RTMGRP_LINK);
-	if (place->rtnl_fd < 0)
-		return place->rtnl_fd;
-	err = request_links(place);
-	if (err)
-		return err;
-	err = rtnl_receive(place->rtnl_fd, true, on_link, &update);
-	if (err < 0)
-		return err;
-	netifs_restack(&place->netifs);
-	return check_names(watch, place) ?: check_attached(watch, place);
+	if (netif->is_attached && !netif->is_busy)
+		put_on(watch, place, netif);
 }
 
-static int open_place(const struct watch *watch, struct place *place)
+/* What a list did not name is gone. */
+static int end_listing(struct watch *watch, struct place *place)
 {
-	cleanup_fd int own = -1;
+	place->is_listing = false;
+	for (uint32_t i = 0; i < place->netifs.count; i++) {
+		struct netif *netif = &place->netifs.items[i];
 
-	if (!place->name) {
-		own = netns_open_own();
-		return own < 0 ? own : netns_inode(own, &place->inode);
+		if (!netif->gone_ns && netif->listing != place->listings)
+			watch_lose(watch, netif);
+		else if (!netif->gone_ns && place->listings > 1)
+			look_after(watch, place, netif);
 	}
-	place->ns_fd = netns_open(place->name);
-	if (place->ns_fd < 0) {
-		log_error(watch->log, "interfaces: netns:%s: %s", place->name,
-			  strerror(-place->ns_fd));
-		return place->ns_fd;
+	return place->is_overrun ? place_list(place) : 0;
+}
+
+static int note_overrun(struct watch *watch, struct place *place)
+{
+	log_debug(watch->log, "netlink overrun, listing interfaces again");
+	place->is_overrun = true;
+	return place->is_listing ? 0 : place_list(place);
+}
+
+static int receive(struct watch *watch, struct place *place, bool wait)
+{
+	struct update update = { watch, place };
+	int ret = rtnl_receive(place->rtnl_fd, wait, on_link, &update);
+
+	if (ret == -ENOBUFS)
+		return note_overrun(watch, place);
+	if (ret > 0 && place->is_listing)
+		return end_listing(watch, place);
+	return ret < 0 ? ret : 0;
+}
+
+static void complain(const struct watch *watch, const struct place *place, int err)
+{
+	if (place->name)
+		log_error(watch->log, "interfaces: netns:%s: %s%s", place->name,
+			  strerror(-err),
+			  err == -EPERM ? ": CAP_SYS_ADMIN is needed to enter "
+					  "another network namespace" :
+					  "");
+}
+
+static int start_place(struct watch *watch, struct place *place)
+{
+	/* Before the attaching itself, so that a load error is reported as one. */
+	int err = ensure_programs(watch, place, LINK_ETHERNET);
+
+	if (err)
+		return err;
+	err = place_open(watch, place);
+	if (err)
+		complain(watch, place, err);
+	while (!err && place->is_listing)
+		err = receive(watch, place, true);
+	if (err)
+		return err;
+	netifs_restack(&place->netifs);
+	return check_names(watch, place);
+}
+
+/* Whether a job for an interface that was named is still under way. */
+static bool is_named_one_busy(const struct watch *watch)
+{
+	for (uint32_t i = 0; i < watch->n_places; i++) {
+		const struct place *place = &watch->places[i];
+
+		for (uint32_t k = 0; k < place->netifs.count; k++)
+			if (place->netifs.items[k].is_busy &&
+			    patterns_name(&place->include,
+					  place->netifs.items[k].name))
+				return true;
 	}
-	return netns_inode(place->ns_fd, &place->inode);
+	return false;
+}
+
+static void wait_attached(struct watch *watch)
+{
+	int64_t deadline = clock_boot_ns() + START_WAIT_MS * NSEC_PER_MSEC;
+	struct pollfd fd = { .fd = attacher_fd(&watch->attacher),
+			     .events = POLLIN };
+
+	attacher_go(&watch->attacher);
+	while (attacher_is_busy(&watch->attacher) &&
+	       (clock_boot_ns() < deadline || is_named_one_busy(watch))) {
+		poll(&fd, 1, 100);
+		watch_collect(watch);
+	}
 }
 
 int watch_start(struct watch *watch, struct store *store,
-		const struct attach_options *attach_options)
+		const struct attach_options *attach_options, bool expedite)
 {
+	int err = attacher_init(&watch->attacher, attach_options, expedite);
+
 	watch->store = store;
 	watch->attach = *attach_options;
-	for (uint32_t i = 0; i < watch->n_places; i++) {
-		struct place *place = &watch->places[i];
-		int err = open_place(watch, place);
-
-		err = err ?: work_in(watch, place, start_inside);
-		if (err)
-			return err;
-	}
-	if (watch->n_attached)
-		return 0;
+	for (uint32_t i = 0; !err && i < watch->n_places; i++)
+		err = start_place(watch, &watch->places[i]);
+	if (err)
+		return err;
+	wait_attached(watch);
+	for (uint32_t i = 0; !err && i < watch->n_places; i++)
+		err = check_attached(watch, &watch->places[i]);
+	if (err || watch->n_attached || attacher_is_busy(&watch->attacher))
+		return err;
 	if (!watch->attach_error)
 		log_warning(watch->log, "no interface to observe yet");
 	return watch->attach_error;
 }
 
-/* The end of a dump after lost messages: what it did not name is gone. */
-static int update_inside(struct watch *watch, struct place *place)
-{
-	struct update update = { watch, place };
-	int ret = rtnl_receive(place->rtnl_fd, false, on_link, &update);
-
-	if (ret == -ENOBUFS) {
-		int64_t before = clock_boot_ns();
-
-		log_debug(watch->log,
-			  "netlink overrun, listing interfaces again");
-		for (uint32_t i = 0; i < place->netifs.count; i++)
-			if (!place->netifs.items[i].gone_ns)
-				place->netifs.items[i].gone_ns = before;
-		ret = request_links(place);
-		ret = ret ?: rtnl_receive(place->rtnl_fd, true, on_link, &update);
-		for (uint32_t i = 0; i < place->netifs.count; i++)
-			if (place->netifs.items[i].gone_ns == before)
-				lose(watch, &place->netifs.items[i]);
-	}
-	netifs_restack(&place->netifs);
-	return ret < 0 ? ret : 0;
-}
-
 int watch_update(struct watch *watch, struct place *place)
 {
-	return work_in(watch, place, update_inside);
-}
+	int err;
 
-static int detach_inside(struct watch *watch, struct place *place)
-{
-	for (uint32_t i = 0; i < place->netifs.count; i++)
-		take_off(watch, &place->netifs.items[i]);
-	return 0;
+	if (place->rtnl_fd < 0)
+		return 0;
+	err = receive(watch, place, false);
+	netifs_restack(&place->netifs);
+	attacher_go(&watch->attacher);
+	return err;
 }
 
 void watch_detach(struct watch *watch)
 {
-	for (uint32_t i = 0; i < watch->n_places; i++)
-		work_in(watch, &watch->places[i], detach_inside);
+	for (uint32_t i = 0; i < watch->n_places; i++) {
+		struct place *place = &watch->places[i];
+
+		for (uint32_t k = 0; k < place->netifs.count; k++)
+			take_off(watch, place, &place->netifs.items[k]);
+	}
+	if (watch->attacher.worker)
+		attacher_go(&watch->attacher);
 }
 
 void watch_sweep(struct watch *watch, int64_t before_ns)

@@ -6,6 +6,7 @@
 #ifndef NETOBS_LIB_WATCH_H
 #define NETOBS_LIB_WATCH_H
 
+#include "attacher.h"
 #include "netif.h"
 #include "pattern.h"
 #include "store.h"
@@ -16,24 +17,32 @@ enum { LINK_KINDS = 2 };
 struct place {
 	uint16_t index; /* in watch.places; flow_key.netns */
 	char *name;	/* as given; NULL: where the context was started */
-	int ns_fd;	/* -1: the caller's */
+	struct shared_fd *ns; /* NULL: the caller's, or gone */
 	uint32_t inode;
-	int rtnl_fd;
+	int rtnl_fd;	 /* -1: the namespace is gone */
+	bool is_retired; /* remembered for its last flows; another place observes */
+	bool is_polled;	 /* for the owner: rtnl_fd is waited for */
+	bool is_listing; /* a dump of all interfaces is under way */
+	bool is_overrun; /* messages were lost: another dump has to follow */
+	uint32_t listings;
 	struct patterns include; /* none: all interfaces */
 	bool everything;
 	struct netifs netifs;
-	struct programs programs[LINK_KINDS]; /* fds are -1 until needed */
+	/* Both directions; NULL until needed. */
+	struct shared_fd *programs[LINK_KINDS][2];
 };
 
 struct watch {
 	const struct log *log;
 	struct store *store;
 	struct attach_options attach;
+	struct attacher attacher;
 	struct patterns exclude;
 	struct place *places;
 	uint32_t n_places;
-	uint32_t n_attached; /* interfaces */
-	int attach_error;    /* the last one */
+	uint32_t n_attached;   /* interfaces */
+	uint64_t incarnations; /* of interfaces, so far */
+	int attach_error;      /* the last one */
 };
 
 /*
@@ -43,19 +52,38 @@ struct watch {
 int watch_init(struct watch *watch, const struct log *log,
 	       const char *const *interfaces, const char *const *exclude);
 
-/* Find the interfaces and attach. On failure call watch_done(). */
+/*
+ * Find the interfaces and attach to those that are there; where that takes long,
+ * to those that were named. @expedite: see attacher.h. On failure call watch_done().
+ */
 int watch_start(struct watch *watch, struct store *store,
-		const struct attach_options *attach);
+		const struct attach_options *attach, bool expedite);
 
-/* The place's rtnl_fd has something to read. */
+/* The place's rtnl_fd has something to read. What is left is read next time. */
 int watch_update(struct watch *watch, struct place *place);
 
-/* Take all programs off. The interfaces stay known, for the last flows. */
+/* attacher_fd() polls readable. */
+void watch_collect(struct watch *watch);
+
+/*
+ * Look after the names of namespaces: drop those that are gone, so that nothing of
+ * ours keeps them, and observe those that came back. Places may be added.
+ */
+void watch_check_names(struct watch *watch);
+
+/* Whether there are any names to look after. */
+bool watch_has_names(const struct watch *watch);
+
+/*
+ * Take all programs off, in the background. The interfaces stay known, for the
+ * last flows.
+ */
 void watch_detach(struct watch *watch);
 
 /* Forget interfaces that went away before @before_ns (CLOCK_BOOTTIME). */
 void watch_sweep(struct watch *watch, int64_t before_ns);
 
+/* Waits for programs to be off, but not for ever. */
 void watch_done(struct watch *watch);
 
 /* NULL when it is not known. */

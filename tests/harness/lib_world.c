@@ -19,9 +19,7 @@ void world_build(struct watch *watch, uint32_t n_places,
 		watch->places[i] = (struct place){
 			.index = i,
 			.inode = 1000 + i,
-			.ns_fd = -1,
 			.rtnl_fd = -1,
-			.programs = { { { -1, -1 } }, { { -1, -1 } } },
 		};
 	for (; links && links->ifindex; links++) {
 		struct netif *netif = netifs_ensure(

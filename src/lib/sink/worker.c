@@ -83,6 +83,16 @@ int worker_start(struct worker *worker, void *work)
 	return err;
 }
 
+void worker_start_or_run(struct worker *worker, void *work)
+{
+	if (!worker_start(worker, work))
+		return;
+	worker->work = work;
+	worker->run(work);
+	atomic_store(&worker->state, DONE);
+	eventfd_write(worker->fd, 1);
+}
+
 bool worker_is_busy(const struct worker *worker)
 {
 	return atomic_load(&worker->state) == BUSY;

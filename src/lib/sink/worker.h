@@ -23,6 +23,9 @@ int worker_fd(const struct worker *worker);
 /* Takes @work over. Errors: as pthread_create(3), then it remains the caller's. */
 int worker_start(struct worker *worker, void *work);
 
+/* The same, but without a thread the caller runs it. */
+void worker_start_or_run(struct worker *worker, void *work);
+
 bool worker_is_busy(const struct worker *worker);
 
 /* Wait until it is not. */

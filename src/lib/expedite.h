@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Linux waits for a grace period of RCU, 13 to 15 ms, for each tcx link that comes
+ * or goes, and holds the lock of the network configuration meanwhile
+ * (kernel/bpf/tcx.c, tcx_link_attach), so that threads do not help: 1,000
+ * interfaces would take half a minute. While many links change, the kernel is asked
+ * to expedite grace periods (/sys/kernel/rcu_expedited): then a link takes 40 us. The
+ * value written is a mark of netobs, which a later run of netobs takes back should
+ * this one be killed in between; a value of the administrator's is left alone.
+ */
+#ifndef NETOBS_LIB_EXPEDITE_H
+#define NETOBS_LIB_EXPEDITE_H
+
+/* @return 0: it can be asked for; -errno: it cannot */
+int expedite_probe(void);
+
+/* Ask for it, or see to it that it is still so. */
+void expedite_begin(void);
+
+/* Take back what any run of netobs asked for. */
+void expedite_end(void);
+
+#endif
