@@ -6,7 +6,10 @@
 
 #include <string.h>
 
-enum { BUCKETS_MIN = 256 };
+enum {
+	BUCKETS_MIN = 256,
+	SPLITS = 2, /* buckets per new flow, while there are too few */
+};
 
 void flow_init(struct flow *flow, const struct flow_key *key)
 {
@@ -103,32 +106,71 @@ void flow_table_done(struct flow_table *table)
 static struct flow **bucket_of(const struct flow_table *table,
 			       const struct flow_key *key)
 {
-	return &table->buckets[hash_key(key, &table->secret) & (table->n_buckets - 1)];
+	uint32_t index = hash_key(key, &table->secret) & table->mask;
+
+	/* Its bucket has not been split yet. */
+	if (index >= table->n_buckets)
+		index &= table->mask >> 1;
+	return &table->buckets[index];
 }
 
-static bool resize(struct flow_table *table, uint32_t n_buckets)
+static bool reserve(struct flow_table *table, uint32_t capacity)
 {
-	struct flow_table resized = *table;
+	struct flow **buckets =
+		reallocarray(table->buckets, capacity, sizeof(*table->buckets));
 
-	resized.buckets = calloc(n_buckets, sizeof(*resized.buckets));
-	resized.n_buckets = n_buckets;
-
-	if (!resized.buckets)
+	if (!buckets)
 		return false;
-	for (uint32_t i = 0; i < table->n_buckets; i++) {
-		struct flow *next;
-
-		for (struct flow *flow = table->buckets[i]; flow; flow = next) {
-			struct flow **bucket = bucket_of(&resized, &flow->key);
-
-			next = flow->next;
-			flow->next = *bucket;
-			*bucket = flow;
-		}
-	}
-	free(table->buckets);
-	*table = resized;
+	table->buckets = buckets;
+	table->capacity = capacity;
 	return true;
+}
+
+static bool begin(struct flow_table *table)
+{
+	if (!reserve(table, BUCKETS_MIN))
+		return false;
+	memset(table->buckets, 0, BUCKETS_MIN * sizeof(*table->buckets));
+	table->n_buckets = BUCKETS_MIN;
+	table->mask = BUCKETS_MIN - 1;
+	return true;
+}
+
+/* One bucket more: it takes over its part of the flows of another one. */
+static bool split(struct flow_table *table)
+{
+	uint32_t added = table->n_buckets;
+	struct flow *flow, *next, **bucket;
+
+	if (added == table->capacity && !reserve(table, added * 2))
+		return false;
+	table->n_buckets++;
+	if (added > table->mask)
+		table->mask = table->mask << 1 | 1;
+	bucket = &table->buckets[added & table->mask >> 1];
+	flow = *bucket;
+	*bucket = NULL;
+	table->buckets[added] = NULL;
+	for (; flow; flow = next) {
+		next = flow->next;
+		bucket = bucket_of(table, &flow->key);
+		flow->next = *bucket;
+		*bucket = flow;
+	}
+	return true;
+}
+
+/* One bucket less. */
+static void join(struct flow_table *table)
+{
+	uint32_t removed = --table->n_buckets;
+	struct flow **link = &table->buckets[removed & table->mask >> 1];
+
+	while (*link)
+		link = &(*link)->next;
+	*link = table->buckets[removed];
+	if (table->n_buckets == (table->mask >> 1) + 1)
+		table->mask >>= 1;
 }
 
 struct flow *flow_table_find(const struct flow_table *table,
@@ -143,13 +185,13 @@ struct flow *flow_table_find(const struct flow_table *table,
 
 static bool make_room(struct flow_table *table)
 {
-	if (table->count < table->n_buckets)
-		return true;
 	if (!table->n_buckets)
-		return resize(table, BUCKETS_MIN);
+		return begin(table);
 	/* A full table works, only slower: growing may fail or have to wait. */
-	if (!table->frozen)
-		(void)resize(table, table->n_buckets * 2);
+	for (int i = 0; i < SPLITS; i++)
+		if (table->frozen || table->count < table->n_buckets ||
+		    !split(table))
+			break;
 	return true;
 }
 
@@ -198,12 +240,17 @@ bool flow_table_walk(struct flow_table *table, uint32_t *cursor,
 	return *cursor < table->n_buckets;
 }
 
-void flow_table_shrink(struct flow_table *table)
+bool flow_table_shrink(struct flow_table *table, uint32_t n_buckets)
 {
-	uint32_t n_buckets = table->n_buckets;
+	uint32_t end = table->n_buckets - min_u64(n_buckets, table->n_buckets);
+	uint32_t least = max_u64(BUCKETS_MIN, table->count * 8ULL);
 
-	while (n_buckets > BUCKETS_MIN && table->count < n_buckets / 8)
-		n_buckets /= 2;
-	if (n_buckets != table->n_buckets)
-		resize(table, n_buckets);
+	end = max_u64(end, least);
+	while (table->n_buckets > end)
+		join(table);
+	if (table->n_buckets > least)
+		return true;
+	if (!table->n_buckets || table->capacity / 4 < table->n_buckets)
+		return false;
+	return reserve(table, table->capacity / 2);
 }

@@ -51,9 +51,15 @@ struct flow {
 	struct point point;
 };
 
+/*
+ * Grows and shrinks by a bucket at a time ("linear hashing"): to rehash a million
+ * flows at once would take a tenth of a second.
+ */
 struct flow_table {
 	struct flow **buckets;
-	uint32_t n_buckets; /* a power of two, or 0 */
+	uint32_t n_buckets;
+	uint32_t capacity; /* of `buckets` */
+	uint32_t mask;	   /* 2^n - 1, the least that has n_buckets - 1 */
 	uint32_t count;
 	bool frozen; /* being walked: buckets stay where they are */
 	struct hash_secret secret;
@@ -78,8 +84,11 @@ bool flow_table_walk(struct flow_table *table, uint32_t *cursor,
 		     uint32_t n_buckets,
 		     bool (*keep)(void *ctx, struct flow *flow), void *ctx);
 
-/* Give back buckets that a smaller number of flows does not need. */
-void flow_table_shrink(struct flow_table *table);
+/*
+ * Give back @n_buckets, or fewer, that a smaller number of flows does not need.
+ * False: there are no more of them.
+ */
+bool flow_table_shrink(struct flow_table *table, uint32_t n_buckets);
 
 void flow_init(struct flow *flow, const struct flow_key *key);
 void flow_done(struct flow *flow);

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { SWEEP_BUCKETS = 4096 };
+enum { SWEEP_BUCKETS = 1024, SHRINK_BUCKETS = 16384 };
 
 /*
  * Longer than a packet takes from one point to the next. The queue of an
@@ -321,7 +321,8 @@ bool merge_sweep(struct merge *merge)
 			    sweep_flow, merge))
 		return true;
 	merge->table.frozen = false;
-	flow_table_shrink(&merge->table);
+	if (flow_table_shrink(&merge->table, SHRINK_BUCKETS))
+		return true;
 	sum_up(merge);
 	return false;
 }

@@ -16,16 +16,20 @@ static struct flow_key key_of(uint32_t n)
 }
 
 /* Flow n has n + 1 packets exported, to be known by. */
+static void fill_one(struct flow_table *table, uint32_t n)
+{
+	struct flow_key key = key_of(n);
+	struct flow *flow = flow_table_ensure(table, &key);
+
+	assert_non_null(flow);
+	assert_true(flow->in_table);
+	flow->exported.packets = n + 1;
+}
+
 static void fill(struct flow_table *table, uint32_t n)
 {
-	for (uint32_t i = 0; i < n; i++) {
-		struct flow_key key = key_of(i);
-		struct flow *flow = flow_table_ensure(table, &key);
-
-		assert_non_null(flow);
-		assert_true(flow->in_table);
-		flow->exported.packets = i + 1;
-	}
+	for (uint32_t i = 0; i < n; i++)
+		fill_one(table, i);
 }
 
 static void assert_holds(const struct flow_table *table, uint32_t from,
@@ -50,7 +54,7 @@ static void table_that_is_empty_finds_nothing(void **state)
 	(void)state;
 	assert_null(flow_table_find(&table, &key));
 	assert_false(flow_table_walk(&table, &cursor, 1, NULL, NULL));
-	flow_table_shrink(&table);
+	assert_false(flow_table_shrink(&table, 1));
 	assert_int_equal(table.n_buckets, 0);
 	flow_table_done(&table);
 }
@@ -64,7 +68,6 @@ static void table_grows_and_keeps_all(void **state)
 	fill(&table, MANY);
 	assert_holds(&table, 0, MANY);
 	assert_true(table.n_buckets >= MANY);
-	assert_int_equal(table.n_buckets & (table.n_buckets - 1), 0);
 	assert_null(flow_table_find(&table, &other));
 	fill(&table, MANY); /* they are there */
 	assert_holds(&table, 0, MANY);
@@ -159,16 +162,43 @@ static void shrink_gives_back_and_keeps_all(void **state)
 	(void)state;
 	fill(&table, MANY);
 	large = table.n_buckets;
-	flow_table_shrink(&table);
+	assert_false(flow_table_shrink(&table, UINT32_MAX));
 	assert_int_equal(table.n_buckets, large);
 	walk(&table, &visits, UINT32_MAX);
-	flow_table_shrink(&table);
+	while (flow_table_shrink(&table, 100))
+		assert_holds(&table, MANY - 10, MANY);
 	small = table.n_buckets;
 	assert_true(small < large / 8);
+	assert_true(table.capacity < large / 2);
 	assert_true(small >= table.count);
 	assert_holds(&table, MANY - 10, MANY);
-	flow_table_shrink(&table);
+	assert_false(flow_table_shrink(&table, UINT32_MAX));
 	assert_int_equal(table.n_buckets, small);
+	flow_table_done(&table);
+}
+
+/* So that none takes long, however many flows there are. */
+static void no_call_moves_more_than_a_few_buckets(void **state)
+{
+	struct visits visits = { .keep_from = MANY };
+	struct flow_table table = { 0 };
+	uint32_t before, calls = 0;
+
+	(void)state;
+	for (uint32_t i = 1; i <= MANY; i++) {
+		before = table.n_buckets;
+		fill_one(&table, i - 1);
+		assert_true(!before || table.n_buckets <= before + 2);
+		assert_true(table.n_buckets >= i);
+	}
+	assert_holds(&table, 0, MANY);
+	walk(&table, &visits, UINT32_MAX);
+	do {
+		before = table.n_buckets;
+		calls++;
+	} while (flow_table_shrink(&table, 10) && before - table.n_buckets <= 10);
+	assert_true(calls > (MANY - 256) / 10);
+	assert_int_equal(table.n_buckets, 256);
 	flow_table_done(&table);
 }
 
@@ -248,6 +278,7 @@ int main(void)
 		cmocka_unit_test(table_frozen_takes_more_in_the_same_buckets),
 		cmocka_unit_test(walk_visits_each_once_and_removes),
 		cmocka_unit_test(shrink_gives_back_and_keeps_all),
+		cmocka_unit_test(no_call_moves_more_than_a_few_buckets),
 		cmocka_unit_test(
 			points_are_ingress_first_then_by_place_and_ifindex),
 		cmocka_unit_test(points_of_high_numbers_are_not_mixed_up),
