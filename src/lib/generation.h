@@ -9,6 +9,12 @@
  * have exited: none that read the old generation is left. One wait more, and
  * their last stores are visible. Programs run with bottom halves disabled, in
  * well under a microsecond, so this takes a few waits; it blocks nobody.
+ *
+ * It takes longer where the host of a virtual machine runs something else on a
+ * CPU; then waiting is right. To distinguish that from a count that went wrong,
+ * which would end draining silently, a grace period of the kernel is waited for
+ * after a second: it takes as long as the slowest program, and proves that all
+ * have ended, whatever they counted.
  */
 #ifndef NETOBS_LIB_GENERATION_H
 #define NETOBS_LIB_GENERATION_H
@@ -17,13 +23,21 @@
 
 #include <stdbool.h>
 
-enum { GENERATION_WAIT_MS = 2 };
+enum { GENERATION_WAIT_MS = 2, GENERATION_DOUBT_MS = 1000 };
 
 struct generation {
 	const struct store *store;
 	uint32_t current; /* the one being written to */
-	enum { GENERATION_SETTLED, FLIPPED, ENTERED_NOTED, ALL_EXITED } phase;
-	uint64_t *entered; /* per CPU */
+	enum {
+		GENERATION_SETTLED,
+		FLIPPED,
+		ENTERED_NOTED,
+		IN_DOUBT,
+		ALL_EXITED
+	} phase;
+	int64_t doubt_ns;      /* ENTERED_NOTED: from when on to be in doubt */
+	int grace_fd;	       /* -1: none is under way */
+	struct cpu_runs *runs; /* per CPU */
 };
 
 int generation_init(struct generation *generation, const struct store *store);
