@@ -66,19 +66,16 @@ void engine_close(struct engine *engine)
 
 void engine_drain(struct engine *engine)
 {
-	const struct timespec wait = { .tv_nsec = GENERATION_WAIT_MS *
-						  NSEC_PER_MSEC };
 	struct pipeline *pipeline = &engine->pipeline;
 
 	/* As if the packets had come at the beginning of the interval. */
 	pipeline_begin(pipeline, MERGE_INTERVAL,
 		       clock_boot_ns() + INTERVAL_S * NSEC_PER_SEC);
-	while (pipeline_step(pipeline)) {
-		if (pipeline_is_settling(pipeline))
-			nanosleep(&wait, NULL);
+	do {
+		usleep(1000 * pipeline_wait_ms(pipeline));
 		if (engine->on_step)
 			engine->on_step(engine->user);
-	}
+	} while (pipeline_step(pipeline));
 	pipeline_stats(pipeline, &engine->stats);
 }
 
@@ -106,7 +103,7 @@ static void tend(void *user)
 {
 	struct engine *engine = user;
 
-	pipeline_relieve(&engine->pipeline);
+	pipeline_relieve_now(&engine->pipeline);
 }
 
 int engine_fill(struct engine *engine, const struct runner *runner)

@@ -18,6 +18,11 @@ int64_t clock_boot_ns(void)
 	return read_ns(CLOCK_BOOTTIME);
 }
 
+int64_t clock_thread_ns(void)
+{
+	return read_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
 void clock_init(struct clock *clock, enum clock_kind kind)
 {
 	clock->kind = kind;

@@ -20,6 +20,9 @@ void clock_calibrate(struct clock *clock);
 /* CLOCK_BOOTTIME: the clock of the entries, which goes on during suspend. */
 int64_t clock_boot_ns(void);
 
+/* The CPU time of this thread. */
+int64_t clock_thread_ns(void);
+
 int64_t clock_to_wall(const struct clock *clock, int64_t ns);
 
 #endif

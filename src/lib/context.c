@@ -18,7 +18,7 @@ enum {
 	INTERVAL_MIN_MS = 10,
 	IDLE_DEFAULT_MS = 15000,
 	MAX_FLOWS_DEFAULT = 1 << 20,
-	EARLY_PER_INTERVAL = 10, /* drains that the kernel asks for, at most */
+	WORK_MS = 4, /* of a drain, in one call */
 	EVENTS = 16,
 	/* How long a namespace that is deleted lives on with us, at most. */
 	NAMES_CHECK_MS = 250,
@@ -259,18 +259,22 @@ static int64_t interval_ns(const struct netobs *ctx)
 	return ctx->opts.interval_ms * NSEC_PER_MSEC;
 }
 
-/* When there is something to do next. */
+/* When there is something to do next; never 0, which would disarm the timer. */
 static int64_t next_ns(const struct netobs *ctx)
 {
-	if (pipeline_is_settling(&ctx->pipeline))
-		return clock_boot_ns() + GENERATION_WAIT_MS * NSEC_PER_MSEC;
+	uint32_t wait_ms = pipeline_wait_ms(&ctx->pipeline);
+	const int64_t at_once = 1;
+
+	if (pipeline_is_idle(&ctx->pipeline) && ctx->is_making_room)
+		wait_ms = PIPELINE_ROOM_WAIT_MS;
+	if (wait_ms)
+		return clock_boot_ns() + wait_ms * NSEC_PER_MSEC;
 	if (!pipeline_is_idle(&ctx->pipeline))
-		return 1; /* at once */
+		return at_once;
 	/* Where more flows come than max_flows, draining must not eat the host. */
 	if (ctx->is_early_wanted)
 		return min_u64(ctx->due_ns,
-			       ctx->pipeline.flip_ns +
-				       interval_ns(ctx) / EARLY_PER_INTERVAL);
+			       max_u64(ctx->pipeline.rested_ns, at_once));
 	return ctx->due_ns;
 }
 
@@ -394,30 +398,63 @@ static void begin_drain(struct netobs *ctx, int64_t now)
 		ctx->due_ns = now + interval_ns(ctx);
 }
 
+/* What the ring buffer said may have to be acted upon for a while. */
+static void relieve(struct netobs *ctx)
+{
+	enum pipeline_relief relief = pipeline_relieve(&ctx->pipeline);
+
+	ctx->is_making_room = relief == PIPELINE_MAKING_ROOM;
+	if (relief == PIPELINE_RELIEVED)
+		rearm_ring(ctx);
+	if (relief == PIPELINE_FULL) /* the ring is listened to after the flip */
+		ctx->is_early_wanted = true;
+}
+
+static void after_drain(struct netobs *ctx)
+{
+	sweep_interfaces(ctx);
+	/* The ring may have been too full for the programs to ask for room. */
+	relieve(ctx);
+}
+
+static bool is_drain_due(const struct netobs *ctx, int64_t now)
+{
+	return now >= ctx->due_ns ||
+	       (ctx->is_early_wanted && now >= ctx->pipeline.rested_ns);
+}
+
+/* A slice of a drain. False: it is over. */
+static bool work(struct netobs *ctx)
+{
+	int64_t end_ns = clock_boot_ns() + WORK_MS * NSEC_PER_MSEC;
+
+	while (pipeline_step(&ctx->pipeline))
+		if (pipeline_wait_ms(&ctx->pipeline) || clock_boot_ns() >= end_ns)
+			return true;
+	return false;
+}
+
 static void on_timer(struct netobs *ctx)
 {
+	int64_t now = clock_boot_ns();
 	uint64_t expirations;
-	int64_t now;
 
 	if (read(ctx->timer_fd, &expirations, sizeof(expirations)) < 0)
 		return; /* armed anew since */
-	if (pipeline_is_idle(&ctx->pipeline)) {
-		now = clock_boot_ns();
-		if (now >= next_ns(ctx))
-			begin_drain(ctx, now);
-	} else if (!pipeline_step(&ctx->pipeline)) {
-		sweep_interfaces(ctx);
+	if (ctx->is_making_room)
+		relieve(ctx);
+	if (!pipeline_is_idle(&ctx->pipeline)) {
+		if (!work(ctx))
+			after_drain(ctx);
+	} else if (is_drain_due(ctx, now)) {
+		begin_drain(ctx, now);
 	}
 	arm_timer(ctx);
 }
 
 static void on_ring(struct netobs *ctx)
 {
-	if (pipeline_relieve(&ctx->pipeline)) {
-		rearm_ring(ctx);
-		return;
-	}
-	ctx->is_early_wanted = true; /* the ring is listened to after the flip */
+	relieve(ctx);
 	if (pipeline_is_idle(&ctx->pipeline))
 		arm_timer(ctx);
 }
@@ -530,6 +567,7 @@ int netobs_drain(struct netobs *ctx)
 	before = ctx->pipeline.merge.records;
 	pipeline_finish(&ctx->pipeline);
 	pipeline_begin(&ctx->pipeline, MERGE_ALL, clock_boot_ns());
+	ctx->is_early_wanted = false;
 	pipeline_finish(&ctx->pipeline);
 	rearm_ring(ctx);
 	arm_timer(ctx);

@@ -27,6 +27,7 @@ struct netobs {
 	int names_fd;	/* -1: no namespace has a name */
 	int64_t due_ns; /* the end of the interval, CLOCK_BOOTTIME */
 	bool is_early_wanted;
+	bool is_making_room; /* the ring is not listened to meanwhile */
 };
 
 /* What the context's options mean for the pipeline. */

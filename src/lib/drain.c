@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-	WINDOW = 4 * TUNING_BUCKETS_UNIT, /* L2 buckets per slice: 528 KiB */
+	WINDOW = TUNING_BUCKETS_UNIT, /* buckets per slice: 1024 entries */
 	LARGE = 16384, /* L2 entries from which a second reading pays */
 };
 
@@ -23,6 +23,7 @@ void drain_start(struct drain *drain, uint32_t generation)
 	drain->phase = DRAIN_L1;
 	drain->generation = generation;
 	drain->cpu = 0;
+	drain->bucket = 0;
 	drain->inserts = store_take_inserts(drain->store, generation);
 	tuning_note(&drain->store->tables.tuning, drain->inserts);
 }
@@ -52,16 +53,22 @@ static void take_bucket(const struct drain *drain, struct flow_bucket *bucket)
 	}
 }
 
-static int read_l1(struct drain *drain, uint32_t cpu)
+static int read_l1(struct drain *drain)
 {
+	const struct store *store = drain->store;
+	uint32_t end = min_u64(drain->bucket + WINDOW, store->l1_buckets);
 	struct flow_bucket *buckets =
-		store_map_l1(drain->store, drain->generation, cpu);
+		store_map_l1(store, drain->generation, drain->cpu);
 
 	if (!buckets)
 		return -errno;
-	for (uint32_t i = 0; i < drain->store->l1_buckets; i++)
-		take_bucket(drain, &buckets[i]);
-	store_unmap_l1(drain->store, buckets);
+	for (; drain->bucket < end; drain->bucket++)
+		take_bucket(drain, &buckets[drain->bucket]);
+	store_unmap_l1(store, buckets);
+	if (drain->bucket == store->l1_buckets) {
+		drain->cpu++;
+		drain->bucket = 0;
+	}
 	return 0;
 }
 
@@ -86,7 +93,7 @@ static int step_l1(struct drain *drain)
 	if (err)
 		return err;
 	if (drain->cpu < drain->store->n_cpus)
-		return read_l1(drain, drain->cpu++) ?: 1;
+		return read_l1(drain) ?: 1;
 	if (!drain->inserts)
 		return finish(drain);
 	start_l2(drain);

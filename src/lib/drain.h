@@ -39,8 +39,8 @@ struct drain {
 	uint32_t generation;
 	uint32_t cpu;	  /* DRAIN_L1: the next one */
 	uint64_t inserts; /* into L2 */
-	uint32_t level;	  /* DRAIN_L2_*: the next table and bucket */
-	uint32_t bucket;
+	uint32_t level;	  /* DRAIN_L2_*: the next table */
+	uint32_t bucket;  /* the next one there */
 };
 
 void drain_init(struct drain *drain, struct store *store,

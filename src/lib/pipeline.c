@@ -8,8 +8,12 @@
 #include <string.h>
 #include <time.h>
 
-/* More of the next drain's entries, 5 MiB, are left where they count as lost. */
-enum { HELD_MAX = 32768 };
+enum {
+	/* More of the next drain's entries, 6 MiB, are left where they count as lost. */
+	HELD_MAX = 32768,
+	RELEASE_SLICE = 1024,
+	REST_MIN_MS = 20,
+};
 
 _Static_assert((int)NETOBS_UNPARSED_REASONS == (int)UNPARSED_MAX, "same reasons");
 _Static_assert((int)NETOBS_LOST_KERNEL_MEMORY == (int)LOST_NO_MEMORY,
@@ -23,10 +27,10 @@ static void note_arrival(struct pipeline *pipeline, uint32_t generation,
 }
 
 /* Entries of the generation that is still being written to belong to its drain. */
-static bool hold(struct pipeline *pipeline, const struct flow_entry *entry)
+static bool hold(struct pipeline *pipeline, const struct event *event)
 {
 	uint32_t capacity = pipeline->held_capacity * 2 ?: 64;
-	struct flow_entry *held;
+	struct event *held;
 
 	if (pipeline->n_held == pipeline->held_capacity) {
 		held = reallocarray(pipeline->held, capacity, sizeof(*held));
@@ -35,7 +39,7 @@ static bool hold(struct pipeline *pipeline, const struct flow_entry *entry)
 		pipeline->held = held;
 		pipeline->held_capacity = capacity;
 	}
-	pipeline->held[pipeline->n_held++] = *entry;
+	pipeline->held[pipeline->n_held++] = *event;
 	return true;
 }
 
@@ -48,24 +52,39 @@ static int on_event(void *ctx, void *data, size_t size)
 	if (size < sizeof(*event) || event->type != EVENT_ENTRY)
 		return 0;
 	if (event->generation == generation_old(&pipeline->generation) ||
-	    !hold(pipeline, &event->entry)) {
+	    !hold(pipeline, event)) {
 		note_arrival(pipeline, event->generation, &event->entry);
 		merge_keep(&pipeline->merge, &event->entry);
 	}
 	return 0;
 }
 
-static void release_held(struct pipeline *pipeline)
+static void release(struct pipeline *pipeline, const struct event *event)
 {
-	uint32_t generation = generation_old(&pipeline->generation);
-
-	for (uint32_t i = 0; i < pipeline->n_held; i++) {
-		note_arrival(pipeline, generation, &pipeline->held[i]);
-		merge_keep(&pipeline->merge, &pipeline->held[i]);
+	if (event->generation != generation_old(&pipeline->generation)) {
+		pipeline->held[pipeline->held_kept++] = *event;
+		return;
 	}
+	note_arrival(pipeline, event->generation, &event->entry);
+	merge_keep(&pipeline->merge, &event->entry);
+}
+
+/* A slice of what was held for this drain; the rest stays. False: that was all. */
+static bool release_held(struct pipeline *pipeline)
+{
+	uint32_t end =
+		min_u64(pipeline->held_next + RELEASE_SLICE, pipeline->n_held);
+
+	while (pipeline->held_next < end)
+		release(pipeline, &pipeline->held[pipeline->held_next++]);
+	if (pipeline->held_next < pipeline->n_held)
+		return true;
+	pipeline->n_held = pipeline->held_kept;
+	if (pipeline->n_held)
+		return false;
 	free(TAKE_PTR(pipeline->held));
-	pipeline->n_held = 0;
 	pipeline->held_capacity = 0;
+	return false;
 }
 
 static void on_keep(void *ctx, const struct flow_entry *entry)
@@ -91,13 +110,6 @@ static void on_deliver(void *ctx, const struct flow_entry *entry)
 	merge_deliver(&pipeline->merge, entry);
 }
 
-static void empty_ring(void *ctx)
-{
-	struct pipeline *pipeline = ctx;
-
-	drain_events(&pipeline->drain);
-}
-
 static const struct drain_ops drain_ops = {
 	.event = on_event,
 	.keep = on_keep,
@@ -120,8 +132,6 @@ int pipeline_init(struct pipeline *pipeline,
 	merge_init(&pipeline->merge, &pipeline->options.merge, watch,
 		   &pipeline->clock);
 	drain_init(&pipeline->drain, &pipeline->store, &drain_ops, pipeline);
-	pipeline->store.tables.meanwhile = empty_ring;
-	pipeline->store.tables.ctx = pipeline;
 	return generation_init(&pipeline->generation, &pipeline->store);
 }
 
@@ -144,46 +154,114 @@ static void fit_next(struct pipeline *pipeline)
 	tables_fit(tables, generation_old(generation));
 }
 
-void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
-		    int64_t now_ns)
+static void flip(struct pipeline *pipeline)
 {
-	int64_t start_ns = clock_boot_ns();
-
-	assert(pipeline_is_idle(pipeline));
-	pipeline->mode = mode;
-	pipeline->drains++;
-	pipeline->early_drains += mode == MERGE_EARLY;
-	clock_calibrate(&pipeline->clock);
-	fit_next(pipeline);
 	/* Making tables takes its time, and flows go on coming meanwhile. */
-	pipeline->flip_ns = now_ns;
+	pipeline->flip_ns = pipeline->now_ns;
 	if (pipeline->clock.kind != CLOCK_PACKET)
-		pipeline->flip_ns += clock_boot_ns() - start_ns;
+		pipeline->flip_ns += clock_boot_ns() - pipeline->begin_ns;
 	generation_flip(&pipeline->generation);
 	pipeline->phase = PIPELINE_SETTLING;
 }
 
-bool pipeline_relieve(struct pipeline *pipeline)
+/* It takes a second where flows are a million, and the ring fills in 20 ms. */
+static void empty_ring(struct pipeline *pipeline)
+{
+	if (pipeline->n_held < HELD_MAX)
+		drain_events(&pipeline->drain);
+}
+
+/* A table that is being made may be one for the generation that ends. */
+static void step_fitting(struct pipeline *pipeline)
+{
+	struct tables *tables = &pipeline->store.tables;
+
+	if (tables_step(tables) == -EAGAIN)
+		return;
+	if (!pipeline->is_fit) {
+		pipeline->is_fit = true;
+		fit_next(pipeline);
+		if (tables_step(tables) == -EAGAIN)
+			return;
+	}
+	flip(pipeline);
+}
+
+void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
+		    int64_t now_ns)
+{
+	assert(pipeline_is_idle(pipeline));
+	pipeline->mode = mode;
+	pipeline->drains++;
+	pipeline->early_drains += mode == MERGE_EARLY;
+	pipeline->now_ns = now_ns;
+	pipeline->begin_ns = clock_boot_ns();
+	pipeline->cost_ns = 0;
+	pipeline->is_fit = false;
+	pipeline->phase = PIPELINE_FITTING;
+	clock_calibrate(&pipeline->clock);
+	pipeline_step(pipeline);
+}
+
+static enum pipeline_relief grow(struct pipeline *pipeline)
+{
+	struct tables *tables = &pipeline->store.tables;
+	int err = tables_is_making(tables) ?
+			  0 :
+			  tables_grow(tables, pipeline->generation.current);
+
+	err = err ?: tables_step(tables);
+	if (err == -EAGAIN)
+		return PIPELINE_MAKING_ROOM;
+	return err ? PIPELINE_FULL : PIPELINE_RELIEVED;
+}
+
+enum pipeline_relief pipeline_relieve(struct pipeline *pipeline)
 {
 	struct store *store = &pipeline->store;
-	uint32_t generation = pipeline->generation.current;
-	const struct table_state *state = &store->states[generation];
+	const struct table_state *state =
+		&store->states[pipeline->generation.current];
 
 	drain_events(&pipeline->drain);
+	if (pipeline->phase == PIPELINE_FITTING) /* room comes with the flip */
+		return PIPELINE_MAKING_ROOM;
+	if (tables_is_making(&store->tables))
+		return grow(pipeline);
 	if (!state->announced) /* it was the generation before */
-		return true;
+		return PIPELINE_RELIEVED;
 	if (state->inserts < state->watermark) /* the ring buffer fills */
-		return false;
-	return !tables_grow(&store->tables, generation);
+		return PIPELINE_FULL;
+	return grow(pipeline);
+}
+
+static void wait_ms(uint32_t ms)
+{
+	const struct timespec wait = { .tv_nsec = ms * NSEC_PER_MSEC };
+
+	if (ms)
+		nanosleep(&wait, NULL);
+}
+
+bool pipeline_relieve_now(struct pipeline *pipeline)
+{
+	enum pipeline_relief relief;
+
+	while ((relief = pipeline_relieve(pipeline)) == PIPELINE_MAKING_ROOM)
+		wait_ms(PIPELINE_ROOM_WAIT_MS);
+	return relief == PIPELINE_RELIEVED;
+}
+
+static void start_releasing(struct pipeline *pipeline)
+{
+	merge_begin(&pipeline->merge, pipeline->mode, pipeline->flip_ns);
+	pipeline->held_next = 0;
+	pipeline->held_kept = 0;
+	pipeline->phase = PIPELINE_RELEASING;
 }
 
 static void start_draining(struct pipeline *pipeline)
 {
-	uint32_t generation = generation_old(&pipeline->generation);
-
-	merge_begin(&pipeline->merge, pipeline->mode, pipeline->flip_ns);
-	release_held(pipeline);
-	drain_start(&pipeline->drain, generation);
+	drain_start(&pipeline->drain, generation_old(&pipeline->generation));
 	merge_expect(&pipeline->merge, pipeline->drain.inserts);
 	pipeline->table_entries = pipeline->drain.inserts;
 	pipeline->phase = PIPELINE_DRAINING;
@@ -238,9 +316,6 @@ static void step_draining(struct pipeline *pipeline)
 {
 	int ret;
 
-	/* It takes a second where flows are a million, and the ring fills in 20 ms. */
-	if (pipeline->n_held < HELD_MAX)
-		drain_events(&pipeline->drain);
 	ret = drain_step(&pipeline->drain);
 	if (ret > 0)
 		return;
@@ -261,11 +336,18 @@ static void step_sweeping(struct pipeline *pipeline)
 		pipeline->options.on_interval(pipeline->options.user);
 }
 
-bool pipeline_step(struct pipeline *pipeline)
+static void step(struct pipeline *pipeline)
 {
 	switch (pipeline->phase) {
+	case PIPELINE_FITTING:
+		step_fitting(pipeline);
+		break;
 	case PIPELINE_SETTLING:
 		if (generation_settle(&pipeline->generation))
+			start_releasing(pipeline);
+		break;
+	case PIPELINE_RELEASING:
+		if (!release_held(pipeline))
 			start_draining(pipeline);
 		break;
 	case PIPELINE_DRAINING:
@@ -277,19 +359,43 @@ bool pipeline_step(struct pipeline *pipeline)
 	case PIPELINE_IDLE:
 		break;
 	}
-	return !pipeline_is_idle(pipeline);
+}
+
+/*
+ * Flows cost what they cost, whenever they are drained; what more drains cost is
+ * bounded by resting as long as the last one took of a CPU.
+ */
+static void rest(struct pipeline *pipeline)
+{
+	pipeline->rested_ns =
+		clock_boot_ns() +
+		max_u64(pipeline->cost_ns, REST_MIN_MS * NSEC_PER_MSEC);
+}
+
+bool pipeline_step(struct pipeline *pipeline)
+{
+	int64_t start_ns = clock_thread_ns();
+
+	if (pipeline_is_idle(pipeline))
+		return false;
+	empty_ring(pipeline);
+	step(pipeline);
+	pipeline->cost_ns += clock_thread_ns() - start_ns;
+	if (!pipeline_is_idle(pipeline))
+		return true;
+	rest(pipeline);
+	return false;
 }
 
 void pipeline_finish(struct pipeline *pipeline)
 {
-	const struct timespec wait = { .tv_nsec = GENERATION_WAIT_MS *
-						  NSEC_PER_MSEC };
 	/* In replay the writer is this very thread. */
 	bool has_writers = pipeline->clock.kind != CLOCK_PACKET;
 
-	while (pipeline_step(pipeline))
-		if (has_writers && pipeline_is_settling(pipeline))
-			nanosleep(&wait, NULL);
+	do {
+		if (has_writers || !pipeline_is_settling(pipeline))
+			wait_ms(pipeline_wait_ms(pipeline));
+	} while (pipeline_step(pipeline));
 }
 
 static void add_count(struct netobs_count *to, const struct count *from)

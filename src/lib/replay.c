@@ -85,7 +85,7 @@ static void drain_until(struct replay *replay, int64_t ns)
 
 	if (!replay->due_ns)
 		replay->due_ns = ns + interval_ns;
-	if (is_table_filling(replay) && !pipeline_relieve(replay->pipeline))
+	if (is_table_filling(replay) && !pipeline_relieve_now(replay->pipeline))
 		drain(replay, MERGE_EARLY, min_u64(ns, replay->due_ns));
 	while (ns >= replay->due_ns) {
 		drain(replay, MERGE_INTERVAL, replay->due_ns);

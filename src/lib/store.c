@@ -2,6 +2,7 @@
 #include "store.h"
 
 #include "bpf/parse/tunnel.h" /* a knob of the skeleton */
+#include "pages.h"
 #include "secret.h"
 #include "util.h"
 
@@ -13,7 +14,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/mman.h>
 
 enum {
 	/* 5120 flows per CPU; 1.3 MiB, over both generations. */
@@ -30,14 +30,6 @@ static uint32_t choose_l1_buckets(uint32_t n_cpus)
 			   TUNING_BUCKETS_UNIT;
 
 	return min_u64(max_u64(buckets, TUNING_BUCKETS_UNIT), L1_BUCKETS_MAX);
-}
-
-static void *map_pages(const struct bpf_map *map, size_t size, off_t offset)
-{
-	void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
-			   bpf_map__fd(map), offset);
-
-	return pages == MAP_FAILED ? NULL : pages;
 }
 
 static size_t cpus_size(const struct store *store)
@@ -145,10 +137,10 @@ int store_open(struct store *store, const struct store_options *options,
 		return err;
 	}
 
-	store->cpus =
-		map_pages(store->maps->maps.cpu_states, cpus_size(store), 0);
-	store->states =
-		map_pages(store->maps->maps.table_states, states_size(), 0);
+	store->cpus = pages_map(bpf_map__fd(store->maps->maps.cpu_states), 0,
+				cpus_size(store));
+	store->states = pages_map(bpf_map__fd(store->maps->maps.table_states),
+				  0, states_size());
 	if (!store->cpus || !store->states) {
 		err = -errno;
 		log_error(log, "cannot map BPF maps: %s", strerror(-err));
@@ -160,9 +152,9 @@ int store_open(struct store *store, const struct store_options *options,
 void store_close(struct store *store)
 {
 	if (store->cpus)
-		munmap(store->cpus, cpus_size(store));
+		pages_unmap(store->cpus, cpus_size(store));
 	if (store->states)
-		munmap(store->states, states_size());
+		pages_unmap(store->states, states_size());
 	tables_done(&store->tables);
 	flows_bpf__destroy(store->maps);
 	*store = (struct store){ 0 };
@@ -251,14 +243,15 @@ struct flow_bucket *store_map_l1(const struct store *store, uint32_t generation,
 				 uint32_t cpu)
 {
 	size_t size = l1_region_size(store);
-	off_t offset = (off_t)(generation * store->n_cpus + cpu) * size;
+	uint64_t region = generation * store->n_cpus + cpu;
 
-	return map_pages(store->maps->maps.l1_buckets, size, offset);
+	return pages_map(bpf_map__fd(store->maps->maps.l1_buckets),
+			 region * size, size);
 }
 
 void store_unmap_l1(const struct store *store, struct flow_bucket *buckets)
 {
-	munmap(buckets, l1_region_size(store));
+	pages_unmap(buckets, l1_region_size(store));
 }
 
 uint64_t store_take_inserts(struct store *store, uint32_t generation)

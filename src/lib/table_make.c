@@ -6,21 +6,20 @@
 #include "util.h"
 
 #include <bpf/bpf.h>
-#include <poll.h>
-#include <sys/eventfd.h>
+#include <errno.h>
 
 enum {
-	LARGE = 4096, /* buckets, 8.5 MiB: 2 ms, and far more where pages are cold */
-	WAIT_MS = 1,
-};
+	LARGE = 1024
+}; /* buckets, 2 MiB: half a millisecond, 8 where pages are cold */
 
-struct making {
+/* Shared with the thread; the later one of the two frees it. */
+struct table_making {
 	uint32_t n_buckets;
-	int fd;
-	int done_fd;
+	int fd; /* or -errno */
+	enum { MAKING, MADE, ABANDONED } state;
 };
 
-static int make(uint32_t n_buckets)
+int table_make(uint32_t n_buckets)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts,
 		    .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
@@ -29,35 +28,52 @@ static int make(uint32_t n_buckets)
 			      sizeof(struct flow_bucket), n_buckets, &opts);
 }
 
+static void free_making(struct table_making *making)
+{
+	close_fd(&making->fd);
+	free(making);
+}
+
 static void *run(void *arg)
 {
-	struct making *making = arg;
+	struct table_making *making = arg;
 
-	making->fd = make(making->n_buckets);
-	eventfd_write(making->done_fd, 1);
+	making->fd = table_make(making->n_buckets);
+	if (__atomic_exchange_n(&making->state, MADE, __ATOMIC_ACQ_REL) ==
+	    ABANDONED)
+		free_making(making);
 	return NULL;
 }
 
-static void wait_for(const struct making *making, void (*meanwhile)(void *ctx),
-		     void *ctx)
+int table_make_begin(uint32_t n_buckets, struct table_making **ret_making)
 {
-	struct pollfd fd = { .fd = making->done_fd, .events = POLLIN };
+	struct table_making *making = malloc(sizeof(*making));
 
-	while (poll(&fd, 1, WAIT_MS) <= 0)
-		meanwhile(ctx);
+	if (!making)
+		return -ENOMEM;
+	*making = (struct table_making){ .n_buckets = n_buckets, .fd = -1 };
+	*ret_making = making;
+	if (n_buckets >= LARGE && !detached_run(run, making, false))
+		return 0;
+	making->fd = table_make(n_buckets); /* the caller waits */
+	making->state = MADE;
+	return 0;
 }
 
-int table_make(uint32_t n_buckets, void (*meanwhile)(void *ctx), void *ctx)
+int table_make_result(struct table_making **making)
 {
-	cleanup_fd int done_fd = -1;
-	struct making making = { .n_buckets = n_buckets, .fd = -1 };
+	int fd;
 
-	if (!meanwhile || n_buckets < LARGE)
-		return make(n_buckets);
-	done_fd = eventfd(0, EFD_CLOEXEC);
-	making.done_fd = done_fd;
-	if (done_fd < 0 || detached_run(run, &making, false))
-		return make(n_buckets); /* the caller waits */
-	wait_for(&making, meanwhile, ctx);
-	return making.fd;
+	if (__atomic_load_n(&(*making)->state, __ATOMIC_ACQUIRE) != MADE)
+		return -EAGAIN;
+	fd = TAKE_FD((*making)->fd);
+	free_making(TAKE_PTR(*making));
+	return fd;
+}
+
+void table_make_abandon(struct table_making *making)
+{
+	if (making && __atomic_exchange_n(&making->state, ABANDONED,
+					  __ATOMIC_ACQ_REL) == MADE)
+		free_making(making);
 }

@@ -3,6 +3,7 @@
 
 #include "clock.h"
 #include "errand.h"
+#include "pages.h"
 #include "table_make.h"
 #include "util.h"
 
@@ -10,7 +11,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <time.h>
 
 static struct table *level_of(struct tables *tables, uint32_t generation,
 			      uint32_t level)
@@ -70,20 +71,20 @@ static bool is_affordable(const struct tables *tables, uint32_t n_buckets)
 		       tables->max_bytes;
 }
 
-/* One more table, for all flows that are new from now on. */
+/* One more table, @inner_fd, for all flows that are new from now on. */
 static int add(struct tables *tables, uint32_t generation, uint32_t n_buckets,
+	       int inner_fd,
 	       int (*set)(int outer_fd, uint32_t index, int inner_fd))
 {
 	struct table_state *state = &tables->states[generation];
 	uint32_t level = free_level(tables, generation), before = state->level;
-	cleanup_fd int fd = -1;
+	cleanup_fd int fd = inner_fd;
 	int err;
 
-	if (level == TABLE_LEVELS || !is_affordable(tables, n_buckets))
-		return -ENOSPC;
-	fd = table_make(n_buckets, tables->meanwhile, tables->ctx);
 	if (fd < 0)
 		return fd;
+	if (level == TABLE_LEVELS)
+		return -ENOSPC;
 	__atomic_store_n(&state->n_buckets[level], n_buckets, __ATOMIC_SEQ_CST);
 	err = set(tables->outer_fd, index_of(generation, level), fd);
 	if (err)
@@ -166,7 +167,8 @@ int tables_init(struct tables *tables, int outer_fd, struct table_state *states,
 			level_of(tables, g, i)->fd = -1;
 
 	for (uint32_t g = 0; g < GENERATIONS; g++) {
-		int err = add(tables, g, tuning_fit(&tables->tuning, 0),
+		uint32_t n_buckets = tuning_fit(&tables->tuning, 0);
+		int err = add(tables, g, n_buckets, table_make(n_buckets),
 			      errand_run);
 
 		if (err) {
@@ -184,60 +186,108 @@ void tables_done(struct tables *tables)
 {
 	if (!tables->states) /* never begun */
 		return;
+	table_make_abandon(tables->making);
 	for (uint32_t g = 0; g < GENERATIONS; g++)
 		for (uint32_t i = 0; i < TABLE_LEVELS; i++)
 			close_fd(&level_of(tables, g, i)->fd);
 	*tables = (struct tables){ 0 };
 }
 
-/* @added_ns: since when; flows went on coming while the table was made. */
-static void announce_next(struct tables *tables, uint32_t generation,
-			  uint32_t n_added, uint64_t inserts, int64_t added_ns)
+static int begin_making(struct tables *tables, const struct making_goal *goal)
 {
-	struct table_state *state = &tables->states[generation];
-	uint32_t n_buckets = n_buckets_of(tables, generation);
-	uint32_t n_next = tuning_grow(&tables->tuning, n_buckets);
-	uint64_t flows_per_s = (state->inserts - inserts) * NSEC_PER_SEC /
-			       max_u64((uint64_t)added_ns, 1);
-	uint64_t meanwhile = tuning_meanwhile(n_next, flows_per_s);
-	uint64_t more = tuning_next_watermark(n_added, meanwhile);
-
-	set_watermark(tables, generation, state->inserts + more);
-	__atomic_store_n(&state->announced, 0, __ATOMIC_SEQ_CST);
+	if (free_level(tables, goal->generation) == TABLE_LEVELS ||
+	    !is_affordable(tables, goal->n_buckets))
+		return -ENOSPC;
+	tables->goal = *goal;
+	return table_make_begin(goal->n_buckets, &tables->making);
 }
 
 int tables_grow(struct tables *tables, uint32_t generation)
 {
-	uint64_t inserts = tables->states[generation].inserts;
-	int64_t start_ns = clock_boot_ns();
-	uint32_t n_buckets =
-		tuning_grow(&tables->tuning, n_buckets_of(tables, generation));
-	int err = n_buckets ? add(tables, generation, n_buckets, errand_send) :
-			      -ENOSPC;
+	struct making_goal goal = {
+		.generation = generation,
+		.n_buckets = tuning_grow(&tables->tuning,
+					 n_buckets_of(tables, generation)),
+		.is_growth = true,
+		.inserts = tables->states[generation].inserts,
+		.start_ns = clock_boot_ns(),
+	};
 
-	if (err)
-		return err;
-	announce_next(tables, generation, n_buckets, inserts,
-		      clock_boot_ns() - start_ns);
-	return 0;
+	return goal.n_buckets ? begin_making(tables, &goal) : -ENOSPC;
+}
+
+/* Flows went on coming while the table was made. */
+static void announce_next(struct tables *tables)
+{
+	const struct making_goal *goal = &tables->goal;
+	struct table_state *state = &tables->states[goal->generation];
+	uint32_t n_buckets = n_buckets_of(tables, goal->generation);
+	uint32_t n_next = tuning_grow(&tables->tuning, n_buckets);
+	uint64_t took_ns = max_u64(clock_boot_ns() - goal->start_ns, 1);
+	uint64_t flows_per_s =
+		(state->inserts - goal->inserts) * NSEC_PER_SEC / took_ns;
+	uint64_t meanwhile = tuning_meanwhile(n_next, flows_per_s);
+	uint64_t more = tuning_next_watermark(goal->n_buckets, meanwhile);
+
+	set_watermark(tables, goal->generation, state->inserts + more);
+	__atomic_store_n(&state->announced, 0, __ATOMIC_SEQ_CST);
 }
 
 /* A failure leaves what is there, which works as well, or more slowly. */
+static void warn_of_failure(const struct tables *tables, uint32_t n_buckets)
+{
+	log_warning(tables->log,
+		    "no memory for a flow table of %u MiB: the old one stays",
+		    (uint32_t)(n_buckets * sizeof(struct flow_bucket) >> 20));
+}
+
+static void finish_fit(struct tables *tables, uint32_t generation)
+{
+	supersede_others(tables, generation);
+	reset_watermark(tables, generation);
+}
+
 void tables_fit(struct tables *tables, uint32_t generation)
 {
-	uint32_t now, best;
+	struct making_goal goal = { .generation = generation };
+	uint32_t now;
 
 	supersede_others(tables, generation);
 	remove_superseded(tables, generation);
 	now = n_buckets_of(tables, generation);
-	best = tuning_fit(&tables->tuning, now);
-	if (best != now && add(tables, generation, best, errand_send) == -ENOMEM)
-		log_warning(
-			tables->log,
-			"no memory for a flow table of %u MiB: the old one stays",
-			(uint32_t)(best * sizeof(struct flow_bucket) >> 20));
-	supersede_others(tables, generation);
-	reset_watermark(tables, generation);
+	goal.n_buckets = tuning_fit(&tables->tuning, now);
+	if (goal.n_buckets == now || begin_making(tables, &goal))
+		finish_fit(tables, generation);
+}
+
+int tables_step(struct tables *tables)
+{
+	const struct making_goal *goal = &tables->goal;
+	int fd, err;
+
+	if (!tables->making)
+		return 0;
+	fd = table_make_result(&tables->making);
+	if (fd == -EAGAIN)
+		return fd;
+	err = add(tables, goal->generation, goal->n_buckets, fd, errand_send);
+	if (goal->is_growth && !err)
+		announce_next(tables);
+	if (!goal->is_growth && err == -ENOMEM)
+		warn_of_failure(tables, goal->n_buckets);
+	if (!goal->is_growth)
+		finish_fit(tables, goal->generation);
+	return err;
+}
+
+int tables_finish(struct tables *tables)
+{
+	const struct timespec wait = { .tv_nsec = NSEC_PER_MSEC };
+	int err;
+
+	while ((err = tables_step(tables)) == -EAGAIN)
+		nanosleep(&wait, NULL);
+	return err;
 }
 
 uint64_t tables_bytes(const struct tables *tables)
@@ -253,14 +303,11 @@ uint64_t tables_bytes(const struct tables *tables)
 struct flow_bucket *tables_map(const struct table *table, uint32_t first,
 			       uint32_t n)
 {
-	void *pages = mmap(NULL, n * sizeof(struct flow_bucket),
-			   PROT_READ | PROT_WRITE, MAP_SHARED, table->fd,
-			   (off_t)first * sizeof(struct flow_bucket));
-
-	return pages == MAP_FAILED ? NULL : pages;
+	return pages_map(table->fd, (uint64_t)first * sizeof(struct flow_bucket),
+			 n * sizeof(struct flow_bucket));
 }
 
 void tables_unmap(struct flow_bucket *buckets, uint32_t n)
 {
-	munmap(buckets, n * sizeof(struct flow_bucket));
+	pages_unmap(buckets, n * sizeof(struct flow_bucket));
 }

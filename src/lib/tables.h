@@ -25,10 +25,16 @@ struct tables {
 	struct table_state *states; /* mapped, one per generation */
 	uint64_t max_flows;
 	uint64_t max_bytes; /* 0: no matter */
-	/* What cannot wait until a large table is made; may be NULL. */
-	void (*meanwhile)(void *ctx);
-	void *ctx;
 	struct tuning tuning;
+	/* A table that is being made; NULL: none. */
+	struct table_making *making;
+	struct making_goal {
+		uint32_t generation;
+		uint32_t n_buckets;
+		bool is_growth;
+		uint64_t inserts; /* is_growth: when it began */
+		int64_t start_ns;
+	} goal;
 	struct table levels[GENERATIONS][TABLE_LEVELS];
 };
 
@@ -38,24 +44,38 @@ int tables_init(struct tables *tables, int outer_fd, struct table_state *states,
 void tables_done(struct tables *tables);
 
 /*
- * Add a table to a generation that is written to; the programs use it from now
- * on. -ENOSPC: a cap is reached; -ENOMEM ...
+ * Begin to add a table to a generation that is written to; no other is being
+ * made. -ENOSPC: a cap is reached; -ENOMEM ...
  */
 int tables_grow(struct tables *tables, uint32_t generation);
 
 /*
- * Of a generation at rest, and empty: make what the next interval is likely to
- * need of what the last one left. What has become too much goes the next time.
+ * Of a generation at rest, and empty: begin to make what the next interval is
+ * likely to need of what the last one left; no other table is being made. What
+ * has become too much goes the next time.
  */
 void tables_fit(struct tables *tables, uint32_t generation);
+
+static inline bool tables_is_making(const struct tables *tables)
+{
+	return tables->making;
+}
+
+/*
+ * Put the table that was being made in place, if it is made. -EAGAIN: it is not
+ * yet; 0: nothing is left to do; others: it could not be made.
+ */
+int tables_step(struct tables *tables);
+
+/* The same, but wait. */
+int tables_finish(struct tables *tables);
 
 /* The memory of all tables, in bytes. */
 uint64_t tables_bytes(const struct tables *tables);
 
 /*
- * Buckets of a table, mapped: the first of a multiple of TUNING_BUCKETS_UNIT,
- * at most @n. NULL: errno. In pieces, because mapped pages count as memory of
- * this process.
+ * Buckets of a table, mapped. NULL: errno. In pieces, because mapped pages count
+ * as memory of this process.
  */
 struct flow_bucket *tables_map(const struct table *table, uint32_t first,
 			       uint32_t n);

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 enum {
-	/* A number of buckets that fills whole pages. */
+	/* Sizes are multiples: of pages of 4 KiB as well, so that none is wasted. */
 	TUNING_BUCKETS_UNIT = 64,
 	/* What an idle host has, in each generation: 4.1 MiB. */
 	TUNING_BUCKETS_MIN = 2048,

@@ -136,6 +136,7 @@ static void make_room(struct fixture *f, uint32_t generation, uint32_t n)
 {
 	f->store.tables.tuning.peak = n * 2;
 	tables_fit(&f->store.tables, generation);
+	assert_int_equal(tables_finish(&f->store.tables), 0);
 }
 
 static void put(struct flow_bucket *bucket, int slot,
@@ -273,8 +274,10 @@ static void drain_reads_all_tables_of_a_generation(void **state)
 	uint64_t before = tables_bytes(tables);
 
 	fill_l2(f, 0, 3000);
-	assert_int_equal(tables_grow(tables, 0), 0);
-	assert_int_equal(tables_grow(tables, 0), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(tables_grow(tables, 0), 0);
+		assert_int_equal(tables_finish(tables), 0);
+	}
 	assert_int_equal(f->store.states[0].level, 2);
 	assert_true(tables_bytes(tables) > 5 * before / 2);
 	for (uint32_t level = 1; level < 3; level++) {
@@ -299,6 +302,31 @@ static void drain_reads_all_tables_of_a_generation(void **state)
 		assert_in_range(tries, 0, 500);
 		usleep(10000);
 		tables_fit(tables, 0);
+		assert_int_equal(tables_finish(tables), 0);
+	}
+}
+
+/* No part needs to begin at a page of the kernel. */
+static void buckets_are_mapped_from_any_of_them(void **state)
+{
+	struct fixture *f = *state;
+	const struct table *table = newest(f, 0);
+
+	fill_l2(f, 0, 5000);
+	for (uint32_t first = 0; first < table->n_buckets; first += 77) {
+		uint32_t n = min_u64(100, table->n_buckets - first);
+		struct flow_bucket *whole =
+			tables_map(table, 0, table->n_buckets);
+		struct flow_bucket *part = tables_map(table, first, n);
+
+		assert_non_null(whole);
+		assert_non_null(part);
+		assert_memory_equal(part, whole + first, n * sizeof(*part));
+		part->entries[3].tally.bytes++;
+		assert_int_equal(whole[first].entries[3].tally.bytes,
+				 part->entries[3].tally.bytes);
+		tables_unmap(part, n);
+		tables_unmap(whole, table->n_buckets);
 	}
 }
 
@@ -376,6 +404,7 @@ int main(void)
 		each(drain_empties_a_small_l2),
 		each(drain_reads_a_large_l2_twice),
 		each(drain_reads_all_tables_of_a_generation),
+		each(buckets_are_mapped_from_any_of_them),
 		each(drain_leaves_the_other_generation_alone),
 		each(drain_wakes_up_anew_after_the_watermark),
 		each(drain_that_fails_is_made_up_for),

@@ -1,0 +1,82 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""At the cap of flows: drains ahead of time, whatever the interval, and the books."""
+
+import os
+import time
+
+import lab
+import traffic
+from observer import Observer
+
+RATE = lab.sized(20000)  # new flows a second
+SECONDS = 6
+
+
+class Bounds(lab.LabTest):
+    def setUp(self):
+        super().setUp()
+        self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
+        self.lab.wire(self.a, "eth0", ["192.0.2.1/24"], self.b, "eth0",
+                      ["192.0.2.2/24"])
+
+    def observe(self, *arguments):
+        return Observer(self.lab, self.a, "-i", "eth0", *arguments,
+                        release=True).wait_attached((self.a, "eth0"))
+
+    def flood(self, rate, seconds):
+        """A new flow with each packet."""
+        return traffic.flood(self.lab, self.a, "eth0", "--flows", rate * seconds,
+                             "--packets", rate * seconds, "--rate", rate)
+
+    def test_caps_lose_nothing_whatever_the_interval(self):
+        for interval in ("5", "60", "3600"):
+            with self.subTest(interval=interval):
+                self.check_interval(interval)
+
+    def check_interval(self, interval):
+        observer = self.observe("--interval", interval, "--max-flows", RATE)
+        began = time.monotonic()
+        sent = self.flood(RATE, SECONDS)
+        share = cpu_seconds(observer.process.pid) / (time.monotonic() - began)
+        result = observer.stop()
+        result.check_conservation()
+        self.assertEqual((sent["packets"], sent["bytes"]), result.total("seen"))
+        self.assertEqual((0, 0), result.total("lost"))
+        # Drains take no more than half of a CPU; all else is little.
+        self.assertLess(share, 0.7)
+        self.note(f"interval {interval} s: {sent['packets']} flows, a share of "
+                  f"{share:.2f} of a CPU")
+
+    def test_tiny_caps_do_not_take_a_cpu(self):
+        """Hopeless: the drains that help a little rest as long as they work."""
+        observer = self.observe("--interval", "60", "--max-flows", "100")
+        began = time.monotonic()
+        sent = self.flood(10 * RATE, SECONDS)
+        share = cpu_seconds(observer.process.pid) / (time.monotonic() - began)
+        result = observer.stop()
+        result.check_conservation()
+        self.assertEqual((sent["packets"], sent["bytes"]), result.total("seen"))
+        self.assertLess(share, 0.7)
+        self.note(f"lost {result.total('lost')[0]} of {sent['packets']}, a share of "
+                  f"{share:.2f} of a CPU")
+
+    def test_books_balance_at_the_cap(self):
+        """Of two generations at a time, the ring buffer brings entries."""
+        observer = self.observe("--interval", "0.1", "--max-flows", "2000")
+        sent = self.flood(6 * RATE, SECONDS)
+        result = observer.stop()
+        result.check_conservation()
+        self.assertEqual((sent["packets"], sent["bytes"]), result.total("seen"))
+        self.assertNotIn("balance", result.errors)
+        self.note(f"lost {result.total('lost')[0]} of {sent['packets']}")
+
+
+def cpu_seconds(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+if __name__ == "__main__":
+    lab.main()
