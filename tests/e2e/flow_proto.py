@@ -4,6 +4,7 @@
 import importlib
 import ipaddress
 import os
+import re
 import shutil
 import sys
 
@@ -24,6 +25,24 @@ def load(where):
         importlib.import_module("flow_pb2")
         sys.path.remove(where.dir)
     return sys.modules["flow_pb2"]
+
+
+def load_netobserv(where):
+    """The same, of NetObserv's own fields alone."""
+    with open(os.path.join(PROTO, "flow.proto"), encoding="utf-8") as file:
+        text = file.read()
+    text = re.sub(r"^  oneof (outer_)?vlan \{.*?^  \}$", "", text,
+                  flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^ .* = 1\d\d\d;.*$", "", text, flags=re.MULTILINE)
+    path = os.path.join(where.dir, "netobserv.proto")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text.replace("package pbflow;", "package netobserv;"))
+    lab.run("protoc", f"--proto_path={where.dir}", f"--python_out={where.dir}",
+            "netobserv.proto")
+    sys.path.insert(0, where.dir)
+    module = importlib.import_module("netobserv_pb2")
+    sys.path.remove(where.dir)
+    return module
 
 
 def ip(message):
@@ -52,9 +71,15 @@ def decoded(record):
         "Etype": record.eth_protocol,
         "IcmpType": record.icmp_type,
         "IcmpCode": record.icmp_code,
-        "Bytes": record.bytes,
+        "L2Bytes": record.bytes,
+        "Bytes": record.l3_bytes,
         "Packets": record.packets,
-        "Flags": record.flags & 0xff,
+        "Flags": record.tcp_flags,
+        "VlanId": record.vlan_id if record.HasField("vlan_id") else None,
+        "TtlMin": record.ttl_min,
+        "TtlMax": record.ttl_max,
+        "FlowEndReason": record.end_reason,
+        "IfIndexes": [entry.if_index for entry in record.dup_list],
         "Dscp": record.network.dscp,
         "SrcMac": mac(record.data_link.src_mac),
         "DstMac": mac(record.data_link.dst_mac),
@@ -66,9 +91,9 @@ def decoded(record):
 def expected(line):
     """The same, of a line of JSON: what is not known there is zero here."""
     zero = {"SrcPort": 0, "DstPort": 0, "IcmpType": 0, "IcmpCode": 0,
-            "Flags": 0, "SrcMac": mac(0), "DstMac": mac(0)}
+            "Flags": 0, "SrcMac": mac(0), "DstMac": mac(0), "VlanId": None,
+            "L2Bytes": line["Bytes"]}
     told = {**zero, **line}
-    told["Flags"] &= 0xff
     return {name: told[name] for name in decoded_names()}
 
 

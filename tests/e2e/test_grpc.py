@@ -47,7 +47,49 @@ class Fields(grpc_lab.GrpcTest):
         for record in records:
             self.assertEqual("192.0.2.1", flow_proto.ip(record.agent_ip))
             self.assertTrue(record.HasField("time_flow_rtt"))
+        self.check_netobserv(collector, told)
         self.note(f"{len(records)} records")
+
+    def check_netobserv(self, collector, told):
+        """A reader of NetObserv's fields alone, which have its meaning."""
+        netobserv = flow_proto.load_netobserv(self.lab)
+        records = [record for message in collector.messages()
+                   for record in netobserv.Records.FromString(message).entries]
+        self.assertEqual([line["L2Bytes"] for line in told],
+                         [record.bytes for record in records])
+        self.assertEqual([line["Packets"] for line in told],
+                         [record.packets for record in records])
+        flags = self.tcp_flags(records, 5001)
+        self.assertEqual({"client": 0x002, "server": 0x100},
+                         {side: value & 0x102 for side, value in flags.items()})
+
+    def test_server_of_a_higher_port_is_the_server(self):
+        a, b = self.lab.ns("a"), self.lab.ns("b")
+        self.lab.wire(a, "eth0", ["192.0.2.1/24"], b, "eth0",
+                      ["192.0.2.2/24"])
+        collector = grpc_lab.Collector(self.lab, ns=a).start()
+        process = self.lab.spawn(
+            observer.netobsctl(), "flows", "-i", "eth0", "--interval", "0.2",
+            "-o", collector.spec("batch_delay=0"), ns=a, stderr=-1, text=True)
+        lab.wait_for(lambda: bpf.attached(a, "eth0") == 2, "netobsctl")
+        traffic.tcp(a, "192.0.2.1", b, "192.0.2.2", 1000, port=65001)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+        self.assertEqual((0, ""), (process.returncode, errors))
+        flags = self.tcp_flags(collector.records(), 65001)
+        self.assertEqual(0x002, flags["client"] & 0x102, flags)
+        self.assertEqual(0x100, flags["server"] & 0x102, flags)
+
+    @staticmethod
+    def tcp_flags(records, port):
+        """Of all records of either side of connections to this port."""
+        flags = {"client": 0, "server": 0}
+        for record in records:
+            if record.transport.src_port == port:
+                flags["server"] |= record.flags
+            elif record.transport.dst_port == port:
+                flags["client"] |= record.flags
+        return flags
 
 
 class Faults(grpc_lab.GrpcTest):

@@ -81,10 +81,16 @@ static void check_same(const Pbflow__Record *record,
 	check(record->eth_protocol == flow->ethertype);
 	check(ns_of(record->time_flow_start) == flow->start_ns);
 	check(ns_of(record->time_flow_end) == flow->end_ns);
-	check(record->bytes == flow->bytes);
+	check(record->bytes == (has_mac ? flow->l2_bytes : flow->bytes));
+	check(record->l3_bytes == flow->bytes);
 	check(record->packets == min_u64(flow->packets, UINT32_MAX));
-	check((record->flags & TCP_BITS) ==
-	      (flow->has & NETOBS_HAS_TCP ? flow->tcp_flags & TCP_BITS : 0));
+	check(record->tcp_flags ==
+	      (flow->has & NETOBS_HAS_TCP ? flow->tcp_flags : 0));
+	check(!(record->flags & 0xff & ~flow->tcp_flags));
+	check(record->ttl_min == flow->ttl_min &&
+	      record->ttl_max == flow->ttl_max);
+	check((record->vlan_case != 0) == !!(flow->has & NETOBS_HAS_VLAN));
+	check((record->tunnel != NULL) == !!(flow->has & NETOBS_HAS_TUNNEL));
 	check_ip(record->network->src_addr, flow->src, is_v4);
 	check_ip(record->network->dst_addr, flow->dst, is_v4);
 	check(record->network->dscp == flow->dscp);

@@ -14,8 +14,10 @@ enum {
 	TCP_FIN = 0x01,
 	TCP_SYN = 0x02,
 	TCP_RST = 0x04,
+	TCP_PSH = 0x08,
 	TCP_ACK = 0x10,
-	TCP_BITS = 0xff, /* the ninth would be taken for SYN+ACK */
+	TCP_CWR = 0x80,
+	TCP_KINDS = TCP_FIN | TCP_SYN | TCP_RST | TCP_ACK,
 
 	/* What flowlogs-pipeline tells the ends of connections by. */
 	SYN_AND_ACK = 0x100,
@@ -32,7 +34,8 @@ struct message {
 	Pbflow__DataLink link;
 	Pbflow__Network network;
 	Pbflow__Transport transport;
-	Pbflow__IP src, dst, agent;
+	Pbflow__IP src, dst, agent, outer_src, outer_dst;
+	Pbflow__Tunnel tunnel;
 	Pbflow__Duration rtt;
 	Pbflow__DupMapEntry points[PACK_POINTS_MAX];
 	Pbflow__DupMapEntry *list[PACK_POINTS_MAX];
@@ -77,50 +80,70 @@ static void set_ip(Pbflow__IP *ip, const uint8_t address[16], bool is_v4)
 	}
 }
 
+/* Of packets that are of no kind, NetObserv takes one bit each, the lowest. */
+static uint32_t odd_flags(uint32_t flags)
+{
+	for (uint32_t bit = TCP_PSH; bit <= TCP_CWR; bit <<= 1)
+		if (flags & bit)
+			return bit;
+	return 0;
+}
+
 /*
- * The bits of all packets are known, or-ed. Both sides of a connection have had SYN
- * and ACK then; only the server's came together. It is the one with the lower port.
+ * NetObserv counts a packet for one bit: SYN, FIN or RST together with ACK are bits of
+ * their own, and not SYN, FIN, RST or ACK. What other packets had is known or-ed: a SYN
+ * beside a SYN+ACK, for one, cannot be told from it.
  */
 static uint32_t tcp_flags(const struct netobs_flow *flow)
 {
-	uint32_t flags = flow->tcp_flags & TCP_BITS;
-	uint32_t both = 0;
+	static const struct {
+		uint8_t seen;
+		uint32_t plain, combined;
+	} pairs[] = {
+		{ NETOBS_TCP_SYN_ACK, TCP_SYN, SYN_AND_ACK },
+		{ NETOBS_TCP_FIN_ACK, TCP_FIN, FIN_AND_ACK },
+		{ NETOBS_TCP_RST_ACK, TCP_RST, RST_AND_ACK },
+	};
+	uint32_t flags = flow->tcp_flags & TCP_KINDS, n_kinds = 0;
 
 	if (!(flow->has & NETOBS_HAS_TCP))
 		return 0;
-	if (!(flags & TCP_ACK))
-		return flags;
-	if (flags & TCP_SYN &&
-	    (flow->packets == 1 || flow->src_port < flow->dst_port))
-		both |= SYN_AND_ACK;
-	if (flags & TCP_FIN)
-		both |= FIN_AND_ACK;
-	if (flags & TCP_RST)
-		both |= RST_AND_ACK;
-	return flags | both;
+	if (!flags)
+		return odd_flags(flow->tcp_flags);
+	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
+		if (!(flow->tcp_combined & pairs[i].seen))
+			continue;
+		flags = (flags & ~pairs[i].plain) | pairs[i].combined;
+		n_kinds++;
+	}
+	/* Each of these was a packet, and the ACK is theirs. */
+	return flow->packets <= n_kinds ? flags & ~(uint32_t)TCP_ACK : flags;
 }
 
 /* Readers refuse the whole message if a string in it is not UTF-8. */
-static void set_point(struct message *m, size_t i, const char *name,
-		      uint8_t direction)
+static void set_point(struct message *m, size_t i,
+		      const struct netobs_point *point)
 {
 	Pbflow__DupMapEntry *entry = &m->points[i];
+	const char *name = point->name ?: "unknown";
 
-	name = name ?: "unknown";
 	assert(strlen(name) <= PACK_NAME_MAX);
 	pbflow__dup_map_entry__init(entry);
 	entry->interface = (char *)utf8_repair(name, m->names[i]);
-	entry->direction = (Pbflow__Direction)direction;
+	entry->direction = (Pbflow__Direction)point->direction;
+	entry->if_index = point->ifindex;
+	entry->netns_inode = point->netns_inode;
 }
 
 static void set_points(struct message *m, const struct netobs_flow *flow)
 {
+	static const struct netobs_point unknown;
 	size_t n = min_u64(flow->n_points, PACK_POINTS_MAX);
 
 	for (size_t i = 0; i < n; i++)
-		set_point(m, i, flow->points[i].name, flow->points[i].direction);
+		set_point(m, i, &flow->points[i]);
 	if (!n)
-		set_point(m, n++, NULL, NETOBS_INGRESS);
+		set_point(m, n++, &unknown);
 	for (size_t i = 0; i < n; i++)
 		m->list[i] = &m->points[i];
 	m->record.dup_list = m->list;
@@ -160,15 +183,71 @@ static void set_transport(Pbflow__Transport *transport,
 	transport->dst_port = flow->dst_port;
 }
 
-static void set_options(struct message *m, const struct pbflow_options *options)
+/* An address of a tunnel says itself whether it is of IPv4. */
+static bool is_v4_mapped(const uint8_t address[16])
 {
 	static const uint8_t v4[12] = { [10] = 0xff, 0xff };
-	bool is_v4 = !memcmp(options->agent_ip, v4, sizeof(v4));
 
+	return !memcmp(address, v4, sizeof(v4));
+}
+
+static void set_tunnel(struct message *m, const struct netobs_flow *flow)
+{
+	Pbflow__Tunnel *tunnel = &m->tunnel;
+
+	if (!(flow->has & NETOBS_HAS_TUNNEL))
+		return;
+	pbflow__tunnel__init(tunnel);
+	tunnel->kind = (Pbflow__Tunnel__Kind)flow->tunnel;
+	if (flow->has & NETOBS_HAS_VNI) {
+		tunnel->id_case = PBFLOW__TUNNEL__ID_VNI;
+		tunnel->vni = flow->vni;
+	}
+	if (flow->has & NETOBS_HAS_OUTER) {
+		set_ip(&m->outer_src, flow->outer_src,
+		       is_v4_mapped(flow->outer_src));
+		set_ip(&m->outer_dst, flow->outer_dst,
+		       is_v4_mapped(flow->outer_dst));
+		tunnel->src_addr = &m->outer_src;
+		tunnel->dst_addr = &m->outer_dst;
+	}
+	if (flow->has & NETOBS_HAS_OUTER_PORTS) {
+		tunnel->src_port = flow->outer_src_port;
+		tunnel->dst_port = flow->outer_dst_port;
+	}
+	m->record.tunnel = tunnel;
+}
+
+/* What NetObserv has no fields for. */
+static void set_own(struct message *m, const struct netobs_flow *flow)
+{
+	Pbflow__Record *record = &m->record;
+
+	record->l3_bytes = flow->bytes;
+	if (flow->has & NETOBS_HAS_TCP)
+		record->tcp_flags = flow->tcp_flags;
+	if (flow->has & NETOBS_HAS_VLAN) {
+		record->vlan_case = PBFLOW__RECORD__VLAN_VLAN_ID;
+		record->vlan_id = flow->vlan_id;
+	}
+	if (flow->has & NETOBS_HAS_OUTER_VLAN) {
+		record->outer_vlan_case =
+			PBFLOW__RECORD__OUTER_VLAN_OUTER_VLAN_ID;
+		record->outer_vlan_id = flow->outer_vlan_id;
+	}
+	record->ttl_min = flow->ttl_min;
+	record->ttl_max = flow->ttl_max;
+	record->ecn_seen = flow->ecn_seen;
+	record->end_reason = flow->end_reason;
+	set_tunnel(m, flow);
+}
+
+static void set_options(struct message *m, const struct pbflow_options *options)
+{
 	m->record.sampling = options->sampling > 1 ? options->sampling : 0;
 	if (!memcmp(options->agent_ip, nowhere, sizeof(nowhere)))
 		return;
-	set_ip(&m->agent, options->agent_ip, is_v4);
+	set_ip(&m->agent, options->agent_ip, is_v4_mapped(options->agent_ip));
 	m->record.agent_ip = &m->agent;
 }
 
@@ -192,7 +271,7 @@ static void set_record(struct message *m, const struct netobs_flow *flow)
 	record->transport = &m->transport;
 	record->time_flow_rtt = &m->rtt;
 	record->eth_protocol = flow->ethertype;
-	record->bytes = flow->bytes;
+	record->bytes = flow->has & NETOBS_HAS_MAC ? flow->l2_bytes : flow->bytes;
 	/* Readers cut it to 32 bits; that many are not in one interval. */
 	record->packets = min_u64(flow->packets, UINT32_MAX);
 	record->flags = tcp_flags(flow);
@@ -200,6 +279,7 @@ static void set_record(struct message *m, const struct netobs_flow *flow)
 		record->icmp_type = flow->icmp_type;
 		record->icmp_code = flow->icmp_code;
 	}
+	set_own(m, flow);
 }
 
 size_t pbflow_record(const struct netobs_flow *flow,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Flow records as flow.proto has them. Besides what that file says, what reads
+ * Flow records as flow.proto has them: NetObserv's fields with its meaning, and the rest
+ * of a record in fields of our own. Besides what that file says, what reads
  * them, flowlogs-pipeline, needs some things to be there, or fails: data_link,
  * network, transport and time_flow_rtt always are, and so is one interface.
  */
@@ -16,8 +17,8 @@
 
 enum {
 	PBFLOW_POINT_MAX =
-		3 * PACK_NAME_MAX + 12, /* bytes for one of the interfaces */
-	PBFLOW_RECORD_MAX = 512 + PACK_POINTS_MAX * PBFLOW_POINT_MAX,
+		3 * PACK_NAME_MAX + 32, /* bytes for one of the interfaces */
+	PBFLOW_RECORD_MAX = 768 + PACK_POINTS_MAX * PBFLOW_POINT_MAX,
 	PBFLOW_ENTRY_MAX = PBFLOW_RECORD_MAX + 4, /* a record among Records */
 };
 

@@ -2,8 +2,11 @@
 /* Who says so: the host's address in each record. */
 #include "pbflow.h"
 
+#include "util.h"
+
 #include <arpa/inet.h>
 #include <ifaddrs.h>
+#include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <string.h>
 
@@ -24,6 +27,66 @@ static bool parse(const char *text, uint8_t ip[16])
 	return true;
 }
 
+/* ---- The address towards other hosts ----------------------------------------------- */
+
+struct route_request {
+	struct nlmsghdr header;
+	struct rtmsg route;
+	struct rtattr attribute;
+	uint8_t address[16];
+};
+
+static bool take_source(const struct nlmsghdr *reply, uint8_t ip[16])
+{
+	const struct rtmsg *route = NLMSG_DATA(reply);
+	const struct rtattr *attribute = RTM_RTA(route);
+	size_t len = RTM_PAYLOAD(reply);
+
+	for (; RTA_OK(attribute, len); attribute = RTA_NEXT(attribute, len)) {
+		if (attribute->rta_type != RTA_PREFSRC)
+			continue;
+		if (route->rtm_family == AF_INET)
+			set_v4(ip, RTA_DATA(attribute));
+		else
+			memcpy(ip, RTA_DATA(attribute), 16);
+		return true;
+	}
+	return false;
+}
+
+/* The address that the kernel would send from to @text, asked without a packet. */
+static bool find_source(int family, const char *text, uint8_t ip[16])
+{
+	cleanup_fd int fd =
+		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	uint32_t address_len = family == AF_INET ? 4 : 16;
+	union {
+		struct nlmsghdr header;
+		uint8_t bytes[4096];
+	} reply;
+	struct route_request request = {
+		.header = { .nlmsg_type = RTM_GETROUTE,
+			    .nlmsg_flags = NLM_F_REQUEST },
+		.route = { .rtm_family = (uint8_t)family,
+			   .rtm_dst_len = (uint8_t)(8 * address_len) },
+		.attribute = { .rta_type = RTA_DST,
+			       .rta_len = (uint16_t)RTA_LENGTH(address_len) },
+	};
+	ssize_t n;
+
+	inet_pton(family, text, request.address);
+	request.header.nlmsg_len =
+		NLMSG_LENGTH(sizeof(request.route)) + request.attribute.rta_len;
+	if (fd < 0 || send(fd, &request, request.header.nlmsg_len, 0) < 0)
+		return false;
+	n = recv(fd, &reply, sizeof(reply), MSG_DONTWAIT); /* it is there */
+	return n > 0 && NLMSG_OK(&reply.header, (size_t)n) &&
+	       reply.header.nlmsg_type == RTM_NEWROUTE &&
+	       take_source(&reply.header, ip);
+}
+
+/* ---- Any address ------------------------------------------------------------------ */
+
 /* One that others may know this host by. */
 static bool is_of_host(const struct ifaddrs *entry)
 {
@@ -40,7 +103,7 @@ static bool is_of_host(const struct ifaddrs *entry)
 }
 
 /* The first, of IPv4 if there is one. */
-static void find(uint8_t ip[16])
+static void find_any(uint8_t ip[16])
 {
 	struct ifaddrs *all, *found = NULL;
 
@@ -59,6 +122,19 @@ static void find(uint8_t ip[16])
 		memcpy(ip, &((struct sockaddr_in6 *)found->ifa_addr)->sin6_addr,
 		       16);
 	freeifaddrs(all);
+}
+
+/* ---- Options --------------------------------------------------------------------- */
+
+/*
+ * Of the interface of the default route, where there is one. NetObserv's agent asks for
+ * the way to these same hosts.
+ */
+static void find(uint8_t ip[16])
+{
+	if (!find_source(AF_INET, "8.8.8.8", ip) &&
+	    !find_source(AF_INET6, "2001:4860:4860::8888", ip))
+		find_any(ip);
 }
 
 void pbflow_read_options(struct spec *spec, const struct sink_host *host,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Records as protobuf: the same bytes as NetObserv's, and what its readers need. */
+#include "lib_lab.h"
 #include "lib_test.h"
 
 #include "pbflow/pbflow.h"
@@ -63,13 +64,15 @@ static struct netobs_flow golden_flow(void)
 		.start_ns = 1795168161LL * NSEC_PER_SEC + 486230998,
 		.end_ns = 1795168165LL * NSEC_PER_SEC + 486230998,
 		.packets = 987,
-		.bytes = 1234567,
+		.bytes = 1220749,
+		.l2_bytes = 1234567,
 		.src = { [10] = 0xff, 0xff, 10, 128, 2, 34 },
 		.dst = { [10] = 0xff, 0xff, 10, 131, 0, 17 },
 		.src_port = 43211,
 		.dst_port = 443,
 		.ethertype = 0x0800,
 		.tcp_flags = 0x13,
+		.tcp_combined = NETOBS_TCP_FIN_ACK,
 		.proto = 6,
 		.n_points = 1,
 		.points = &eth0,
@@ -147,6 +150,22 @@ static void schema_encodes_golden_record(void **state)
 	assert_memory_equal(bytes, expected, len);
 }
 
+/* As a reader has it that knows NetObserv's fields alone. Returns the length. */
+static size_t strip_own(uint8_t *bytes, size_t len)
+{
+	Pbflow__Record *record = unpack(bytes, len);
+
+	for (size_t i = 0; i < record->n_dup_list; i++)
+		record->dup_list[i]->if_index =
+			record->dup_list[i]->netns_inode = 0;
+	record->l3_bytes = record->tcp_flags = 0;
+	record->ttl_min = record->ttl_max = 0;
+	record->ecn_seen = record->end_reason = 0;
+	len = pbflow__record__pack(record, bytes);
+	drop(record);
+	return len;
+}
+
 static void flow_encodes_as_golden_record(void **state)
 {
 	struct netobs_flow flow = golden_flow();
@@ -166,10 +185,11 @@ static void flow_encodes_as_golden_record(void **state)
 	pbflow__duration__free_unpacked(record->dns_latency, NULL);
 	record->dns_latency = NULL;
 	record->time_flow_rtt->nanos = 0;
-	record->flags = 0x13 | 0x200; /* of the client */
+	record->flags = 0x212; /* of the client */
 
 	len = pbflow__record__pack(record, expected);
-	assert_int_equal(pbflow_record(&flow, &options, bytes), len);
+	assert_int_equal(strip_own(bytes, pbflow_record(&flow, &options, bytes)),
+			 len);
 	assert_memory_equal(bytes, expected, len);
 	drop(record);
 }
@@ -357,7 +377,7 @@ static void numbers_fit_what_readers_make_of_them(void **state)
 
 	(void)state;
 	flow.packets = 1ULL << 40;
-	flow.bytes = UINT64_MAX;
+	flow.l2_bytes = UINT64_MAX;
 	flow.tcp_flags = UINT16_MAX;
 	flow.dscp = UINT8_MAX;
 	record = through(&flow);
@@ -368,20 +388,37 @@ static void numbers_fit_what_readers_make_of_them(void **state)
 	drop(record);
 }
 
-static void flags_tell_what_came_together(void **state)
+/* What NetObserv's agent has for the same packets, where that can be known. */
+static void flags_are_those_of_netobserv(void **state)
 {
+	enum {
+		SA = NETOBS_TCP_SYN_ACK,
+		FA = NETOBS_TCP_FIN_ACK,
+		RA = NETOBS_TCP_RST_ACK
+	};
 	static const struct {
-		uint16_t seen, src_port, dst_port;
+		uint16_t seen;
+		uint8_t combined;
 		uint64_t packets;
 		uint32_t expected;
 	} cases[] = {
-		{ 0x02, 40000, 80, 1, 0x02 },	{ 0x12, 80, 40000, 1, 0x112 },
-		{ 0x12, 40000, 80, 1, 0x112 }, /* one packet: it had both */
-		{ 0x12, 40000, 80, 9, 0x12 },  /* a client: SYN, then ACK */
-		{ 0x12, 80, 40000, 9, 0x112 },	{ 0x11, 40000, 80, 3, 0x211 },
-		{ 0x14, 40000, 80, 3, 0x414 },	{ 0x04, 40000, 80, 1, 0x04 },
-		{ 0x1ff, 80, 40000, 9, 0x7ff }, /* the ninth bit is another thing */
-		{ 0x110, 80, 40000, 9, 0x10 },
+		{ 0x02, 0, 1, 0x02 },	/* SYN */
+		{ 0xc2, 0, 1, 0x02 },	/* SYN with ECE and CWR */
+		{ 0x12, SA, 1, 0x100 }, /* SYN+ACK */
+		{ 0x12, 0, 9, 0x12 },	/* a client: SYN, then ACK */
+		{ 0x12, SA, 9, 0x110 }, /* a server */
+		{ 0x1b, FA, 9, 0x212 }, /* a client: SYN, PSH+ACK, FIN+ACK */
+		{ 0x1b, SA | FA, 9, 0x310 }, /* its server */
+		{ 0x13, SA | FA, 2, 0x300 }, /* and no other packet */
+		{ 0x14, RA, 1, 0x400 },	     /* refused */
+		{ 0x16, 0, 9, 0x16 },	     /* a bare RST behind others */
+		{ 0x04, 0, 1, 0x04 },
+		{ 0x01, 0, 1, 0x01 },
+		{ 0x29, 0, 1, 0x01 }, /* FIN+PSH+URG */
+		{ 0x28, 0, 1, 0x08 },
+		{ 0x20, 0, 1, 0x20 },
+		{ 0x110, 0, 9, 0x10 }, /* the ninth bit is another thing */
+		{ 0xfff, SA | FA | RA, 9, 0x710 },
 	};
 
 	(void)state;
@@ -390,13 +427,81 @@ static void flags_tell_what_came_together(void **state)
 		Pbflow__Record *record;
 
 		flow.tcp_flags = cases[i].seen;
-		flow.src_port = cases[i].src_port;
-		flow.dst_port = cases[i].dst_port;
+		flow.tcp_combined = cases[i].combined;
 		flow.packets = cases[i].packets;
 		record = through(&flow);
 		assert_int_equal(record->flags, cases[i].expected);
+		assert_int_equal(record->tcp_flags, cases[i].seen);
 		drop(record);
 	}
+}
+
+static void bytes_are_those_of_frames(void **state)
+{
+	struct netobs_flow flow = golden_flow();
+	Pbflow__Record *record = through(&flow);
+
+	(void)state;
+	assert_int_equal(record->bytes, 1234567);
+	assert_int_equal(record->l3_bytes, 1220749);
+	drop(record);
+	/* A tunnel device has no frames. */
+	flow.has &= ~(uint64_t)NETOBS_HAS_MAC;
+	record = through(&flow);
+	assert_int_equal(record->bytes, 1220749);
+	assert_int_equal(record->l3_bytes, 1220749);
+	drop(record);
+}
+
+/* ---- Our own fields ---------------------------------------------------------------- */
+
+static void rest_of_the_record_is_in_own_fields(void **state)
+{
+	static const struct netobs_point point = { .ifindex = 7,
+						   .netns_inode = 4026531840,
+						   .name = "eth0" };
+	struct netobs_flow flow = golden_flow();
+	Pbflow__Record *record;
+
+	(void)state;
+	flow.points = &point;
+	flow.has |= NETOBS_HAS_VLAN | NETOBS_HAS_OUTER_VLAN | NETOBS_HAS_TUNNEL |
+		    NETOBS_HAS_VNI | NETOBS_HAS_OUTER | NETOBS_HAS_OUTER_PORTS;
+	flow.outer_vlan_id = 301;
+	flow.ttl_min = 60;
+	flow.ttl_max = 64;
+	flow.ecn_seen = 5;
+	flow.end_reason = NETOBS_END_ACTIVE;
+	flow.tunnel = NETOBS_TUNNEL_VXLAN;
+	memcpy(flow.outer_src, options.agent_ip, 16);
+	inet_pton(AF_INET6, "2001:db8::2", flow.outer_dst);
+	flow.outer_src_port = 40000;
+	flow.outer_dst_port = 4789;
+	record = through(&flow);
+	assert_int_equal(record->dup_list[0]->if_index, 7);
+	assert_int_equal(record->dup_list[0]->netns_inode, 4026531840);
+	assert_int_equal(record->vlan_case, PBFLOW__RECORD__VLAN_VLAN_ID);
+	assert_int_equal(record->vlan_id, 0); /* which is one, too */
+	assert_int_equal(record->outer_vlan_id, 301);
+	assert_int_equal(record->ttl_min, 60);
+	assert_int_equal(record->ttl_max, 64);
+	assert_int_equal(record->ecn_seen, 5);
+	assert_int_equal(record->end_reason, 2);
+	assert_int_equal(record->tunnel->kind, PBFLOW__TUNNEL__KIND__VXLAN);
+	assert_int_equal(record->tunnel->id_case, PBFLOW__TUNNEL__ID_VNI);
+	assert_int_equal(record->tunnel->src_addr->ipv4, 0x0a010203);
+	assert_memory_equal(record->tunnel->dst_addr->ipv6.data, flow.outer_dst,
+			    16);
+	assert_int_equal(record->tunnel->src_port, 40000);
+	assert_int_equal(record->tunnel->dst_port, 4789);
+	drop(record);
+
+	flow.has = 0;
+	record = through(&flow);
+	assert_int_equal(record->vlan_case, PBFLOW__RECORD__VLAN__NOT_SET);
+	assert_null(record->tunnel);
+	assert_int_equal(record->tcp_flags, 0);
+	drop(record);
 }
 
 static void sampling_is_told_where_there_is_some(void **state)
@@ -490,6 +595,43 @@ static void agent_address_is_an_option(void **state)
 	assert_int_equal(read_options("x", &read), 0);
 }
 
+static void expect_agent(const char *address)
+{
+	char text[INET6_ADDRSTRLEN];
+	struct pbflow_options read;
+	bool is_v4 = !strchr(address, ':');
+
+	assert_int_equal(read_options("x", &read), 0);
+	inet_ntop(is_v4 ? AF_INET : AF_INET6, read.agent_ip + (is_v4 ? 12 : 0),
+		  text, sizeof(text));
+	assert_string_equal(text, address);
+}
+
+/* The first interface is not the one that other hosts know this one by. */
+static void agent_address_is_of_the_default_route(void **state)
+{
+	struct lab lab;
+
+	(void)state;
+	lab_enter(&lab);
+	lab_run("ip link add m0 type veth peer name m1");
+	lab_run("ip link add u0 type veth peer name u1");
+	lab_run("ip address add 10.71.1.1/24 dev m0");
+	lab_run("ip address add 10.72.2.2/24 dev u0");
+	lab_run("ip address add 2001:db8:71::1/64 dev m0 nodad");
+	lab_run("ip address add 2001:db8:72::2/64 dev u0 nodad");
+	for (const char *name = "m0\0m1\0u0\0u1\0"; *name; name += 3)
+		lab_run("ip link set %s up", name);
+	expect_agent("10.71.1.1"); /* as there is no route */
+	lab_run("ip -6 route add default via 2001:db8:72::1 dev u0");
+	expect_agent("2001:db8:72::2");
+	lab_run("ip route add default via 10.72.2.1 dev u0");
+	expect_agent("10.72.2.2");
+	lab_run("ip route change default via 10.71.1.9 dev m0");
+	expect_agent("10.71.1.1");
+	lab_leave(&lab);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -503,11 +645,14 @@ int main(void)
 		cmocka_unit_test(ipv4_is_a_number),
 		cmocka_unit_test(interfaces_are_in_dup_list_alone),
 		cmocka_unit_test(numbers_fit_what_readers_make_of_them),
-		cmocka_unit_test(flags_tell_what_came_together),
+		cmocka_unit_test(flags_are_those_of_netobserv),
+		cmocka_unit_test(bytes_are_those_of_frames),
+		cmocka_unit_test(rest_of_the_record_is_in_own_fields),
 		cmocka_unit_test(sampling_is_told_where_there_is_some),
 		cmocka_unit_test(nanoseconds_count_forward),
 		cmocka_unit_test(optional_fields_need_their_bits),
 		cmocka_unit_test(agent_address_is_an_option),
+		cmocka_unit_test(agent_address_is_of_the_default_route),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
