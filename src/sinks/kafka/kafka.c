@@ -16,7 +16,8 @@
 #include <sys/eventfd.h>
 
 enum {
-	BURST = 2048,	 /* records of one call, so that it returns soon */
+	SLICE_MS = 5,	 /* of work, then the caller has its turn */
+	STRIDE = 64,	 /* records between looks at the clock */
 	RETRY_MS = 1000, /* before a producer is made again */
 	STUCK_MS = 2000, /* without a delivery: something is wrong */
 	CLOSE_MS = 500,	 /* for librdkafka's threads to end */
@@ -58,9 +59,10 @@ static void replace_producer(struct kafka *kafka)
 	char text[TEXT_SIZE];
 
 	producer_close(&kafka->producer, 0);
+	producer_close(&kafka->single, 0);
 	window_unsend(&kafka->window);
-	if (producer_open(&kafka->producer, &kafka->settings, kafka->event_fd,
-			  text, sizeof(text))) {
+	if (producer_open(&kafka->producer, &kafka->settings, false,
+			  kafka->event_fd, text, sizeof(text))) {
 		trouble_tell(&kafka->trouble, RD_KAFKA_RESP_ERR__FAIL, text);
 		kafka->give_up_ms = now_ms() + RETRY_MS;
 		return;
@@ -90,57 +92,81 @@ static bool prepare(struct kafka *kafka)
 
 /* ---- Sending --------------------------------------------------------------------- */
 
-/* A message for the next record that needs one. False: there is none. */
-static bool hold_next(struct kafka *kafka)
+enum step { STEP_ON, STEP_DONE };
+
+/* A message for the next record, if it needs one. STEP_DONE: there is none. */
+static enum step hold_next(struct kafka *kafka)
 {
 	struct sink_item item;
 
-	while (kafka->host->ops->next(kafka->host, &item)) {
-		if (window_place(&kafka->window, item.end, &kafka->held)) {
-			reports_send_again(kafka); /* no memory */
-			return false;
-		}
-		if (window_entry(&kafka->window, kafka->held)->state !=
-		    WINDOW_UNSENT)
-			continue;
-		message_make(&kafka->message, &kafka->settings.format, item.flow);
-		kafka->is_held = true;
-		return true;
+	if (!kafka->host->ops->next(kafka->host, &item))
+		return STEP_DONE;
+	if (window_place(&kafka->window, item.end, &kafka->held)) {
+		reports_send_again(kafka); /* no memory */
+		return STEP_DONE;
 	}
-	return false;
+	if (window_entry(&kafka->window, kafka->held)->state != WINDOW_UNSENT)
+		return STEP_ON;
+	message_make(&kafka->message, &kafka->settings.format, item.flow);
+	kafka->is_held = true;
+	return STEP_ON;
 }
 
-/* False: no more for now. */
-static bool send_held(struct kafka *kafka)
+/* NULL: it cannot be made, now. */
+static const struct producer *find_producer(struct kafka *kafka, bool is_suspect)
+{
+	char text[TEXT_SIZE];
+
+	if (!is_suspect)
+		return &kafka->producer;
+	if (!kafka->single.handle &&
+	    producer_open(&kafka->single, &kafka->settings, true,
+			  kafka->event_fd, text, sizeof(text))) {
+		trouble_tell(&kafka->trouble, RD_KAFKA_RESP_ERR__FAIL, text);
+		return NULL;
+	}
+	return &kafka->single;
+}
+
+/* STEP_DONE: no more for now. */
+static enum step send_held(struct kafka *kafka)
 {
 	struct window_entry *entry = window_entry(&kafka->window, kafka->held);
-	rd_kafka_resp_err_t err =
-		producer_send(&kafka->producer, &kafka->message, kafka->held);
+	const struct producer *producer = find_producer(kafka, entry->is_suspect);
+	rd_kafka_resp_err_t err;
 
+	if (!producer) {
+		kafka->is_held = false;
+		reports_send_again(kafka);
+		return STEP_DONE;
+	}
+	err = producer_send(producer, &kafka->message, kafka->held);
 	if (err == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
 		kafka->full++; /* reports make room */
-		return false;
+		return STEP_DONE;
 	}
 	kafka->is_held = false;
 	if (!err)
 		entry->state = WINDOW_SENT;
 	else
 		reports_fail(kafka, entry, err, true);
-	return !kafka->again_ms;
+	return kafka->again_ms ? STEP_DONE : STEP_ON;
 }
 
 /* False: there is more. */
-static bool fill(struct kafka *kafka)
+static bool fill(struct kafka *kafka, int64_t end_ms)
 {
 	bool was_empty = window_is_empty(&kafka->window);
-	bool is_done = false;
+	enum step step = STEP_ON;
 
-	for (int i = 0; i < BURST && !is_done; i++)
-		is_done = (!kafka->is_held && !hold_next(kafka)) ||
-			  !send_held(kafka);
+	for (uint32_t i = 1; step == STEP_ON; i++) {
+		if (i % STRIDE == 0 && now_ms() >= end_ms)
+			break;
+		step = kafka->is_held ? send_held(kafka) : hold_next(kafka);
+	}
 	if (was_empty)
 		kafka->progress_ms = now_ms();
-	return is_done;
+	return step == STEP_DONE;
 }
 
 /* ---- The module ------------------------------------------------------------------ */
@@ -168,17 +194,17 @@ static void plan(struct kafka *kafka, bool is_done)
 static int kafka_work(void *arg, bool flush)
 {
 	struct kafka *kafka = arg;
+	int64_t end_ms = now_ms() + SLICE_MS;
 	uint64_t count;
-	bool is_done = true;
+	bool is_done;
 
 	(void)flush; /* linger.ms is for that */
 	while (read(kafka->event_fd, &count, sizeof(count)) > 0)
 		;
-	if (kafka->producer.handle)
-		reports_take(kafka);
+	is_done = reports_take(kafka, end_ms);
 	settle(kafka);
 	if (prepare(kafka)) {
-		is_done = fill(kafka);
+		is_done &= fill(kafka, end_ms);
 		settle(kafka);
 	}
 	plan(kafka, is_done);
@@ -189,6 +215,7 @@ static void kafka_close(void *arg)
 {
 	struct kafka *kafka = arg;
 
+	producer_close(&kafka->single, 0);
 	producer_close(&kafka->producer, CLOSE_MS);
 	if (kafka->event_fd >= 0)
 		kafka->host->ops->watch(kafka->host, kafka->event_fd, 0);
@@ -213,8 +240,8 @@ static int start(struct kafka *kafka, struct spec *spec)
 	err = kafka->host->ops->watch(kafka->host, kafka->event_fd, EPOLLIN);
 	if (err)
 		return err;
-	err = producer_open(&kafka->producer, &kafka->settings, kafka->event_fd,
-			    text, sizeof(text));
+	err = producer_open(&kafka->producer, &kafka->settings, false,
+			    kafka->event_fd, text, sizeof(text));
 	if (err)
 		spec_refuse(spec, "%s", text);
 	return err;

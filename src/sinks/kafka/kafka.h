@@ -11,6 +11,9 @@ struct kafka {
 	struct sink_host *host;
 	struct settings settings;
 	struct producer producer;
+	/* Batches of one record, for those that were in a batch that was refused:
+	 * librdkafka 2.0 does not say which of them was why. NULL until needed. */
+	struct producer single;
 	struct trouble trouble;
 	struct window window;
 	int event_fd;

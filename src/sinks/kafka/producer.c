@@ -11,11 +11,13 @@
 
 /* ---- Opening --------------------------------------------------------------------- */
 
-static int make_handle(struct producer *producer,
-		       const struct settings *settings, char *text, size_t size)
+static int make_handle(struct producer *producer, const struct settings *settings,
+		       bool is_single, char *text, size_t size)
 {
 	rd_kafka_conf_t *conf = rd_kafka_conf_dup(settings->conf);
 
+	if (is_single)
+		rd_kafka_conf_set(conf, "batch.num.messages", "1", NULL, 0);
 	producer->handle = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, size);
 	if (!producer->handle) {
 		rd_kafka_conf_destroy(conf);
@@ -32,10 +34,10 @@ static int make_handle(struct producer *producer,
 }
 
 int producer_open(struct producer *producer, const struct settings *settings,
-		  int event_fd, char *text, size_t size)
+		  bool is_single, int event_fd, char *text, size_t size)
 {
 	static const uint64_t one = 1;
-	int err = make_handle(producer, settings, text, size);
+	int err = make_handle(producer, settings, is_single, text, size);
 
 	if (err) {
 		producer_close(producer, 0);

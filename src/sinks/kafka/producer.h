@@ -11,9 +11,12 @@ struct producer {
 	rd_kafka_queue_t *queue; /* of events */
 };
 
-/* @event_fd: an eventfd, which tells of events. Else @text says what is wrong. */
+/*
+ * @is_single: its batches are of one record. @event_fd: an eventfd, which tells of
+ * events. Else @text says what is wrong.
+ */
 int producer_open(struct producer *producer, const struct settings *settings,
-		  int event_fd, char *text, size_t size);
+		  bool is_single, int event_fd, char *text, size_t size);
 
 /*
  * What it has not delivered is gone. Its threads may have to wait for a name server

@@ -59,12 +59,20 @@ static bool make_batches_smaller(struct kafka *kafka)
 
 /* ---- Failures -------------------------------------------------------------------- */
 
+/*
+ * Not among them: INVALID_MSG, which Kafka calls CORRUPT_MESSAGE and retriable, and
+ * INVALID_TIMESTAMP, for a message has another time when it is sent again.
+ */
 static bool is_refusal(rd_kafka_resp_err_t err)
 {
-	return err == RD_KAFKA_RESP_ERR_INVALID_MSG ||
-	       err == RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE ||
-	       err == RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP ||
+	return err == RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE ||
 	       err == RD_KAFKA_RESP_ERR_INVALID_RECORD;
+}
+
+static bool is_too_large(rd_kafka_resp_err_t err)
+{
+	return err == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE ||
+	       err == RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE;
 }
 
 /* Follows from something else that is told. */
@@ -72,8 +80,7 @@ static bool is_consequence(rd_kafka_resp_err_t err)
 {
 	return err == RD_KAFKA_RESP_ERR__PURGE_QUEUE ||
 	       err == RD_KAFKA_RESP_ERR__PURGE_INFLIGHT ||
-	       err == RD_KAFKA_RESP_ERR__FATAL ||
-	       err == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE;
+	       err == RD_KAFKA_RESP_ERR__FATAL || is_too_large(err);
 }
 
 static void refuse(struct kafka *kafka, struct window_entry *entry,
@@ -99,13 +106,26 @@ static void keep(struct kafka *kafka, struct window_entry *entry,
 	reports_send_again(kafka);
 }
 
+/* It may be fine: another one of its batch may be why that was refused. */
+static void suspect(struct kafka *kafka, struct window_entry *entry)
+{
+	entry->is_suspect = true;
+	entry->state = WINDOW_UNSENT;
+	kafka->retried++;
+	reports_send_again(kafka);
+}
+
 void reports_fail(struct kafka *kafka, struct window_entry *entry,
 		  rd_kafka_resp_err_t err, bool is_alone)
 {
-	bool is_large = err == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE;
-
-	if (is_refusal(err) ||
-	    (is_large && (is_alone || !make_batches_smaller(kafka))))
+	is_alone |= entry->is_suspect;
+	if (is_too_large(err) && !is_alone)
+		is_alone = !make_batches_smaller(kafka);
+	else if (is_refusal(err) && !is_alone) {
+		suspect(kafka, entry);
+		return;
+	}
+	if (is_alone && (is_refusal(err) || is_too_large(err)))
 		refuse(kafka, entry, err);
 	else
 		keep(kafka, entry, err);
@@ -151,24 +171,43 @@ static void take_log(struct kafka *kafka, rd_kafka_event_t *event)
 		log_debug(kafka->host->log, "kafka: %s: %s", facility, text);
 }
 
-void reports_take(struct kafka *kafka)
+static void take_event(struct kafka *kafka, rd_kafka_event_t *event)
 {
-	rd_kafka_event_t *event;
 	const rd_kafka_message_t *message;
 
-	while ((event = rd_kafka_queue_poll(kafka->producer.queue, 0))) {
-		switch (rd_kafka_event_type(event)) {
-		case RD_KAFKA_EVENT_DR:
-			while ((message = rd_kafka_event_message_next(event)))
-				take_report(kafka, message);
-			break;
-		case RD_KAFKA_EVENT_ERROR:
-			take_error(kafka, event);
-			break;
-		case RD_KAFKA_EVENT_LOG:
-			take_log(kafka, event);
-			break;
-		}
-		rd_kafka_event_destroy(event);
+	switch (rd_kafka_event_type(event)) {
+	case RD_KAFKA_EVENT_DR:
+		while ((message = rd_kafka_event_message_next(event)))
+			take_report(kafka, message);
+		break;
+	case RD_KAFKA_EVENT_ERROR:
+		take_error(kafka, event);
+		break;
+	case RD_KAFKA_EVENT_LOG:
+		take_log(kafka, event);
+		break;
 	}
+	rd_kafka_event_destroy(event);
+}
+
+static bool take_all(struct kafka *kafka, const struct producer *producer,
+		     int64_t end_ms)
+{
+	rd_kafka_event_t *event;
+
+	while (producer->handle) {
+		if (now_ms() >= end_ms)
+			return false;
+		event = rd_kafka_queue_poll(producer->queue, 0);
+		if (!event)
+			break;
+		take_event(kafka, event);
+	}
+	return true;
+}
+
+bool reports_take(struct kafka *kafka, int64_t end_ms)
+{
+	return take_all(kafka, &kafka->producer, end_ms) &&
+	       take_all(kafka, &kafka->single, end_ms);
 }

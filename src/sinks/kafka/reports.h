@@ -5,8 +5,8 @@
 
 #include "kafka.h"
 
-/* All there is now. */
-void reports_take(struct kafka *kafka);
+/* All there is now. False: there is more, but it is @end_ms. */
+bool reports_take(struct kafka *kafka, int64_t end_ms);
 
 /* A record was not taken. @is_alone: none of a batch with it is why. */
 void reports_fail(struct kafka *kafka, struct window_entry *entry,

@@ -47,6 +47,10 @@ static bool read_tls(struct spec *spec, rd_kafka_conf_t *conf)
 	if (tls == TLS_UNVERIFIED)
 		settings_set(spec, conf, "enable.ssl.certificate.verification",
 			     "false");
+	/* Before 2.0, librdkafka did not look at names unless it was asked to. */
+	if (tls)
+		settings_set(spec, conf, "ssl.endpoint.identification.algorithm",
+			     tls == TLS_UNVERIFIED ? "none" : "https");
 	return tls;
 }
 

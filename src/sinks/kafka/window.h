@@ -26,6 +26,7 @@ enum window_state {
 struct window_entry {
 	struct mark end;
 	enum window_state state;
+	bool is_suspect; /* its batch was refused: it is sent alone */
 };
 
 struct window {
