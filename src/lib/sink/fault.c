@@ -6,10 +6,10 @@
 void fault_note(struct fault *fault, const struct log *log, const char *name,
 		int err)
 {
-	if (err && err != fault->err)
-		log_error(log, "cannot write to %s: %s; trying again", name,
-			  strerror(-err));
+	if (err && !fault->err)
+		log_warning(log, "cannot write to %s: %s; trying again", name,
+			    strerror(-err));
 	if (!err && fault->err)
-		log_info(log, "%s can be written to again", name);
-	fault->err = err;
+		log_warning(log, "%s can be written to again", name);
+	fault->err = err ? fault->err ?: err : 0;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* An error is told once when it begins, and when it is over. */
+/*
+ * An outage is logged once when it begins, with its first error, and once when it is
+ * over, as warnings both.
+ */
 #ifndef NETOBS_LIB_SINK_FAULT_H
 #define NETOBS_LIB_SINK_FAULT_H
 

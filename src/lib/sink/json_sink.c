@@ -65,6 +65,7 @@ static bool fill(struct json_state *state)
 		assert(len > 0);
 		state->used += (size_t)len;
 		state->buf[state->used++] = '\n';
+		line_out_line(&state->out, (size_t)len + 1, item.end);
 		state->end = item.end;
 	}
 	return state->used;

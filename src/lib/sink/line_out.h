@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Where lines of text go: standard output, a file, or a unix socket. Nothing here
- * waits. Standard output fails for good; the others are tried again.
+ * Where lines of text go: standard output, a file, a named pipe or a unix socket.
+ * Nothing here waits. Standard output fails for good; the others are tried again.
+ *
+ * What a file has taken is delivered, and what the reader of a pipe or a socket has
+ * taken out of it: the kernel says how much is left. When a reader goes away, the next
+ * one gets all lines from the first that it had not taken whole.
  */
 #ifndef NETOBS_LIB_SINK_LINE_OUT_H
 #define NETOBS_LIB_SINK_LINE_OUT_H
 
 #include "fault.h"
+#include "line_marks.h"
 #include "module.h"
 #include "out_state.h"
 #include "packer.h"
@@ -19,7 +24,12 @@
 /* What the target of a socket starts with. */
 #define LINE_OUT_UNIX "unix:"
 
-enum line_out_kind { LINE_OUT_STDOUT, LINE_OUT_FILE, LINE_OUT_SOCKET };
+enum line_out_kind {
+	LINE_OUT_STDOUT,
+	LINE_OUT_FILE,
+	LINE_OUT_SOCKET,
+	LINE_OUT_FIFO,
+};
 
 struct line_out {
 	struct sink_host *host;
@@ -31,6 +41,22 @@ struct line_out {
 	bool is_pipe;	/* or a terminal */
 	bool can_wait;	/* epoll takes it */
 	struct fault fault;
+
+	/* Of a file. */
+	mode_t mode;
+	dev_t dev;
+	ino_t ino;
+	bool is_regular;
+	bool is_midway;	   /* a line is written in part */
+	int64_t looked_ms; /* whether it still has its name */
+
+	/* Of a pipe or a socket. */
+	struct line_marks marks;
+	uint64_t sent;	   /* bytes, to this reader */
+	bool has_taken;	   /* it took some of them */
+	int64_t retry_ms;  /* no other attempt before this time */
+	unsigned int vain; /* readers that took nothing, one after the other */
+
 	struct roll *roll; /* NULL: it is not rotated */
 
 	struct packer packer; /* if it is */
@@ -40,7 +66,7 @@ struct line_out {
 
 /*
  * @spec: its target: none: standard output; unix:PATH: the socket, which need not be
- * there yet; else a file, which is made, or emptied, or rotated as the options say.
+ * there yet; else a file, which is made, and appended to, or rotated as the options say.
  * Errors: -EINVAL, or as open(2); they are logged.
  */
 int line_out_open(struct line_out *out, struct spec *spec,
@@ -55,6 +81,9 @@ enum out_state line_out_prepare(struct line_out *out);
  * sink is called again; others: what failed for good.
  */
 ssize_t line_out_write(struct line_out *out, const char *bytes, size_t len);
+
+/* A line of @len bytes that will be written, with the records before @end. */
+void line_out_line(struct line_out *out, size_t len, struct mark end);
 
 /* All lines of records before @end are written: acknowledge them, in time. */
 void line_out_written(struct line_out *out, struct mark end);

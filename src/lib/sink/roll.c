@@ -2,6 +2,7 @@
 #include "roll.h"
 
 #include "clock_ms.h"
+#include "dirs.h"
 #include "fault.h"
 #include "roll_finisher.h"
 #include "roll_part.h"
@@ -47,6 +48,7 @@ bool roll_parse(struct spec *spec, uint64_t least,
 		.max_bytes = spec_size(spec, "rotate.bytes", least, 1ULL << 50, 0),
 		.interval_ms = spec_duration_ms(spec, "rotate.interval", 1000,
 						366ULL * 24 * 60 * 60 * 1000, 0),
+		.mode = spec_mode(spec, "mode", 0),
 		.keep = (uint32_t)spec_number(spec, "rotate.keep", 0, 1000000, 0),
 	};
 	if (ret_options->max_bytes || ret_options->interval_ms)
@@ -101,7 +103,8 @@ static int fail(struct roll *roll, int err)
 /* It is empty. */
 static int begin_part(struct roll *roll)
 {
-	int err = roll_part_open(&roll->part, &roll->names);
+	int err = roll_part_open(&roll->part, &roll->names,
+				 roll->options.mode ?: ROLL_MODE);
 
 	if (err)
 		return err;
@@ -277,6 +280,7 @@ static int set_up(struct roll *roll, const char *path)
 {
 	int err = roll_names_init(&roll->names, path);
 
+	err = err ?: dirs_make_parents(path);
 	if (err)
 		return err;
 	roll->path = strdup(path);

@@ -13,16 +13,20 @@
 
 #include <sys/types.h>
 
+/* Who talked with whom is not for everybody. */
+#define ROLL_MODE 0640
+
 struct roll_options {
 	uint64_t max_bytes;   /* 0: any number */
 	uint64_t interval_ms; /* 0: any time */
 	uint32_t keep;	      /* files; 0: all */
 	uint64_t sync_ms;     /* 0: when a file is complete */
+	unsigned int mode;    /* of new files, less the umask; 0: ROLL_MODE */
 	const char *suffix;   /* ".gz", ".zst"; NULL: none */
 };
 
 /*
- * Whether @spec wants it, by rotate.*; what is wrong with those is logged. @least: what
+ * Whether @spec wants it, by rotate.*, and mode; what is wrong with those is logged. @least: what
  * max_bytes may be.
  */
 bool roll_parse(struct spec *spec, uint64_t least,

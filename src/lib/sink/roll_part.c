@@ -89,7 +89,7 @@ static int take_over(int fd, const struct roll_names *names)
 	return err ?: -EAGAIN;
 }
 
-static int try_open(const struct roll_names *names, int *ret_fd)
+static int try_open(const struct roll_names *names, mode_t mode, int *ret_fd)
 {
 	cleanup_fd int dir_fd = open_dir(names);
 	cleanup_fd int fd = -1;
@@ -100,7 +100,7 @@ static int try_open(const struct roll_names *names, int *ret_fd)
 	fd = openat(dir_fd, names->part,
 		    O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK |
 			    O_NOCTTY | O_CLOEXEC,
-		    0644);
+		    mode);
 	if (fd < 0)
 		return -errno;
 	err = take_over(fd, names);
@@ -109,14 +109,15 @@ static int try_open(const struct roll_names *names, int *ret_fd)
 	return err;
 }
 
-int roll_part_open(struct roll_part *part, const struct roll_names *names)
+int roll_part_open(struct roll_part *part, const struct roll_names *names,
+		   mode_t mode)
 {
 	struct stat info;
 	int fd = -1, err;
 
-	err = try_open(names, &fd);
+	err = try_open(names, mode, &fd);
 	if (err == -EAGAIN)
-		err = try_open(names, &fd);
+		err = try_open(names, mode, &fd);
 	if (err)
 		return err;
 	if (fstat(fd, &info)) {

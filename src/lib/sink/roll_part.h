@@ -22,7 +22,8 @@ struct roll_part {
  * Make it, and keep others from it; what a crash has left gets another name, for
  * roll_work to finish. Errors: as open(2); -EBUSY: another process has it.
  */
-int roll_part_open(struct roll_part *part, const struct roll_names *names);
+int roll_part_open(struct roll_part *part, const struct roll_names *names,
+		   mode_t mode);
 
 /* Whether it still has its name. */
 bool roll_part_is_there(const struct roll_part *part,

@@ -244,6 +244,22 @@ uint64_t spec_duration_ms(struct spec *spec, const char *name, uint64_t least,
 	return get_number(spec, name, durations, least, most, otherwise);
 }
 
+unsigned int spec_mode(struct spec *spec, const char *name, unsigned int otherwise)
+{
+	const char *text = find(spec, name);
+
+	if (!text)
+		return otherwise;
+	if (*text && strlen(text) <= 4 &&
+	    strspn(text, "01234567") == strlen(text) &&
+	    strtoul(text, NULL, 8) & 0777 && strtoul(text, NULL, 8) <= 0777)
+		return (unsigned int)strtoul(text, NULL, 8);
+	spec_refuse(spec,
+		    "option %s: '%s' is not permissions in octal, such as 640",
+		    name, text);
+	return otherwise;
+}
+
 int spec_choice(struct spec *spec, const char *name, const char *const *choices,
 		int otherwise)
 {

@@ -57,6 +57,10 @@ uint64_t spec_size(struct spec *spec, const char *name, uint64_t least,
 uint64_t spec_duration_ms(struct spec *spec, const char *name, uint64_t least,
 			  uint64_t most, uint64_t otherwise);
 
+/* Permissions of a file, in octal: at most 777. */
+unsigned int spec_mode(struct spec *spec, const char *name,
+		       unsigned int otherwise);
+
 /* The index of the choice; @choices ends with NULL. */
 int spec_choice(struct spec *spec, const char *name, const char *const *choices,
 		int otherwise);
