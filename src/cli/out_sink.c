@@ -3,12 +3,39 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <netobs/sink.h>
 
 #include "output.h"
 
-enum { DRAIN_MS = 5000 }; /* to send the rest in, at the end */
+/* Those of netobs-sinks(7), which are all but the one of this program. */
+static const char *const kinds[] = { "json", "ipfix", "kafka", "grpc", "null" };
+
+static bool is_kind(const char *spec, const char *kind)
+{
+	return strlen(kind) == strcspn(spec, ":?") &&
+	       !strncmp(spec, kind, strlen(kind));
+}
+
+static bool is_known(const struct output *output)
+{
+	const char *spec = output->spec;
+	char text[256];
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (is_kind(spec, kinds[i]))
+			return true;
+	if (is_kind(spec, "table"))
+		snprintf(text, sizeof(text),
+			 "table: it goes to standard output and has no options");
+	else
+		snprintf(text, sizeof(text),
+			 "%.*s: there is no such kind of output; there are table, json, ipfix, kafka, grpc and null",
+			 (int)strcspn(spec, ":?"), spec);
+	output_say(output, text);
+	return false;
+}
 
 /* Its own words were logged, but for those of standard output. */
 static int open_sink(struct output *output)
@@ -20,8 +47,11 @@ static int open_sink(struct output *output)
 		.get_stats = output->get_stats,
 	};
 	struct netobs_sink *sink;
-	int r = netobs_sink_open(output->spec, &opts, &sink);
+	int r;
 
+	if (!is_known(output))
+		return -EINVAL;
+	r = netobs_sink_open(output->spec, &opts, &sink);
 	if (r == 0)
 		output->state = sink;
 	return r;
@@ -47,6 +77,20 @@ static int sink_fd(const struct output *output)
 	return netobs_sink_fd(output->state);
 }
 
+static bool has_pending(const struct output *output)
+{
+	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
+
+	netobs_sink_stats_get(output->state, &stats);
+	return stats.pending.records;
+}
+
+/* Options may be secret. */
+static int name_len(const struct output *output)
+{
+	return (int)strcspn(output->spec, "?");
+}
+
 /* Records that did not get to where they should. */
 static bool report_rest(const struct output *output)
 {
@@ -60,15 +104,17 @@ static bool report_rest(const struct output *output)
 			continue;
 		is_complete = false;
 		snprintf(text, sizeof(text),
-			 "%s: %llu records were dropped: %s", output->spec,
+			 "%.*s: %llu records were dropped: %s",
+			 name_len(output), output->spec,
 			 (unsigned long long)stats.dropped[i].records,
 			 netobs_sink_drop_name(i));
 		output_say(output, text);
 	}
 	if (!stats.pending.records)
 		return is_complete;
-	snprintf(text, sizeof(text), "%s: %llu records were not delivered",
-		 output->spec, (unsigned long long)stats.pending.records);
+	snprintf(text, sizeof(text), "%.*s: %llu records were not delivered",
+		 name_len(output), output->spec,
+		 (unsigned long long)stats.pending.records);
 	output_say(output, text);
 	return false;
 }
@@ -92,7 +138,7 @@ static bool close_sink(struct output *output)
 	bool is_complete = true;
 
 	if (!output->error) {
-		int r = netobs_sink_drain(output->state, DRAIN_MS);
+		int r = netobs_sink_drain(output->state, 0);
 
 		output->error = r == -ETIMEDOUT ? 0 : r;
 		is_complete = output->error || report_rest(output);
@@ -109,5 +155,6 @@ const struct output_kind output_sink = {
 	.interval = flush,
 	.ready = dispatch,
 	.fd = sink_fd,
+	.is_pending = has_pending,
 	.close = close_sink,
 };

@@ -2,12 +2,16 @@
 #include "output.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <netobs/netobs.h>
+
+enum { FINISH_MS = 5000 };
 
 static bool can_refresh(void)
 {
@@ -122,6 +126,52 @@ bool output_note(struct output *output, const char *message)
 {
 	return is_usable(output) && output->kind->note &&
 	       output->kind->note(output, message);
+}
+
+static bool is_pending(const struct output *output)
+{
+	return is_usable(output) && output->kind->is_pending &&
+	       output->kind->is_pending(output);
+}
+
+/* How many of them have something pending. */
+static size_t fill_fds(const struct output *outputs, size_t n, struct pollfd *fds)
+{
+	size_t pending = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		bool is_any = is_pending(&outputs[i]);
+
+		fds[i] = (struct pollfd){ .fd = is_any ? output_fd(&outputs[i]) :
+							 -1,
+					  .events = POLLIN };
+		pending += is_any;
+	}
+	return pending;
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
+void output_finish_all(struct output *outputs, size_t n)
+{
+	struct pollfd *fds = calloc(n, sizeof(*fds));
+	int64_t end = now_ms() + FINISH_MS, left;
+
+	for (size_t i = 0; i < n; i++)
+		output_interval(&outputs[i]);
+	while (fds && fill_fds(outputs, n, fds) && (left = end - now_ms()) > 0) {
+		poll(fds, n, (int)left);
+		for (size_t i = 0; i < n; i++)
+			if (fds[i].revents)
+				output_ready(&outputs[i]);
+	}
+	free(fds);
 }
 
 /* Who closes the pipe has seen enough: that is no failure. */

@@ -22,6 +22,8 @@ struct output_kind {
 	/* What to wait for, for reading, and what to do then. */
 	int (*fd)(const struct output *output);
 	void (*ready)(struct output *output);
+	/* Some records are not where they go yet. */
+	bool (*is_pending)(const struct output *output);
 	/* The terminal has another size. */
 	void (*resize)(struct output *output);
 	/* Show a log line; false: it has to go elsewhere. */
@@ -66,6 +68,12 @@ void output_interval(struct output *output);
 void output_ready(struct output *output);
 void output_resize(struct output *output);
 bool output_note(struct output *output, const char *message);
+
+/*
+ * At the end: send what is pending to all of @outputs side by side, so that those that
+ * are away take up one time together.
+ */
+void output_finish_all(struct output *outputs, size_t n);
 
 /* -1: there is nothing to be waited for. */
 int output_fd(const struct output *output);

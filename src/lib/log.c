@@ -12,6 +12,14 @@ static void keep(const struct log *log, const char *line)
 	log->error->is_new = true;
 }
 
+/* A line is one line, whatever names in it contain. */
+static void clean(char *line)
+{
+	for (; *line; line++)
+		if ((unsigned char)*line < ' ' || *line == '\x7f')
+			*line = '?';
+}
+
 void log_write(const struct log *log, int level, const char *format, ...)
 {
 	const bool is_kept = log->error && level <= NETOBS_LOG_ERROR;
@@ -23,6 +31,7 @@ void log_write(const struct log *log, int level, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
+	clean(line);
 	if (is_kept)
 		keep(log, line);
 	if (log->write)

@@ -129,6 +129,56 @@ class Output(lab.LabTest):
         self.assertEqual(1, process.returncode)
         self.assertRegex(errors, r"socket: \d+ records were not delivered")
 
+    def time_to_end(self, sinks):
+        """How long it takes to end when so many of them are away."""
+        options = [part for n in range(sinks)
+                   for part in ("-o", f"json:unix:{self.lab.path(f'none{n}')}")]
+        process = self.start(*options)
+        traffic.ping(self.a, "192.0.2.2", 10)
+        time.sleep(1)
+        start = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(sinks, errors.count("were not delivered"))
+        return time.monotonic() - start
+
+    def test_sinks_that_are_away_are_waited_for_together(self):
+        one, four = self.time_to_end(1), self.time_to_end(4)
+        self.note(f"1 sink: {one:.1f} s, 4 sinks: {four:.1f} s")
+        self.assertLess(four, 1.8 * one)
+
+    def test_drops_are_told_when_they_begin_and_when_they_end(self):
+        path = self.lab.path("socket")
+        process = self.start("--interval", "0.05", "-o",
+                             f"json:unix:{path}?spool.max_bytes=1M")
+        flood = traffic.start_flood(self.lab, self.a, "eth0", "--flows", 500,
+                                    "--seconds", 60, "--rate", 20000)
+        words = []
+        with open(process.stderr.fileno(), encoding="utf-8", closefd=False) as lines:
+            for line in lines:
+                words.append(line)
+                if "records are dropped" in line:
+                    break
+            self.assertIn("spool_full", words[-1])
+            flood.terminate()
+            flood.wait()
+            with socket.socket(socket.AF_UNIX) as listener:
+                listener.bind(path)
+                listener.listen()
+                peer, _ = listener.accept()
+            with peer:
+                drain = threading.Thread(target=lambda: peer.makefile("rb").read())
+                drain.start()
+                for line in lines:
+                    words.append(line)
+                    if "no more records are dropped" in line:
+                        break
+                process.send_signal(signal.SIGINT)
+                process.wait()
+                drain.join()
+        self.assertRegex(words[-1], r"socket: no more .* \d+ were")
+        self.assertEqual(1, sum("can be written to again" in line for line in words))
+
     def test_spool_on_disk_outlives_the_command(self):
         path, spool = self.lab.path("socket"), self.lab.path("spool")
         output = f"json:unix:{path}?spool=disk:{spool}"

@@ -45,12 +45,22 @@ static void start_ticking(struct netobs_sink *sink)
 	set_timer(sink);
 }
 
+static const char *name_of(const struct netobs_sink *sink)
+{
+	return sink->name ?: "sink";
+}
+
 static void tick(struct netobs_sink *sink)
 {
+	bool are_dropped;
+
 	spool_expire(&sink->spool, clock_ms(CLOCK_REALTIME));
 	spool_start_sync(&sink->spool);
+	are_dropped = drop_log_note(&sink->drops, &sink->log, name_of(sink),
+				    &sink->spool, clock_ms(CLOCK_MONOTONIC));
 	sink->tick_ms = 0;
-	if (spool_pending(&sink->spool).seq || !spool_is_settled(&sink->spool))
+	if (are_dropped || spool_pending(&sink->spool).seq ||
+	    !spool_is_settled(&sink->spool))
 		start_ticking(sink);
 }
 

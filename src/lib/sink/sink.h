@@ -3,6 +3,7 @@
 #ifndef NETOBS_LIB_SINK_SINK_H
 #define NETOBS_LIB_SINK_SINK_H
 
+#include "drop_log.h"
 #include "module.h"
 #include "pack.h"
 #include "spool.h"
@@ -16,6 +17,7 @@ struct netobs_sink {
 	const struct sink_module *module;
 	void *state; /* the module's */
 	struct spool spool;
+	struct drop_log drops;
 	int epoll_fd;
 	int timer_fd;
 	int64_t wake_ms; /* of the module, CLOCK_MONOTONIC; 0: none */

@@ -14,9 +14,9 @@ static bool is_failing(const struct spool_fault *fault)
 static void begin(struct spool *spool, int err)
 {
 	spool->fault.unwritten = spool->dropped[SPOOL_UNWRITTEN].seq;
-	log_error(spool->options.log,
-		  "spool %s: cannot write: %s; what comes is kept in memory while it fits, else dropped",
-		  spool_name(spool), strerror(-err));
+	log_warning(spool->options.log,
+		    "spool %s: cannot write: %s; what comes is kept in memory while it fits, else dropped",
+		    spool_name(spool), strerror(-err));
 }
 
 static void end(struct spool *spool)
@@ -24,9 +24,9 @@ static void end(struct spool *spool)
 	uint64_t dropped =
 		spool->dropped[SPOOL_UNWRITTEN].seq - spool->fault.unwritten;
 
-	log_info(spool->options.log,
-		 "spool %s: can be written to again; %llu records were dropped",
-		 spool_name(spool), (unsigned long long)dropped);
+	log_warning(spool->options.log,
+		    "spool %s: can be written to again; %llu records were dropped",
+		    spool_name(spool), (unsigned long long)dropped);
 }
 
 static void note(struct spool *spool, int *last, int err)

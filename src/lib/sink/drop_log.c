@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "drop_log.h"
+
+enum { EVERY_MS = 60 * 1000 };
+
+static const char *const reasons[SPOOL_DROPS] = {
+	[SPOOL_FULL] = "the spool is full (spool_full)",
+	[SPOOL_TOO_OLD] = "they waited for too long (too_old)",
+	[SPOOL_DAMAGED] = "they are damaged or missing on the disk (damaged)",
+	[SPOOL_UNWRITTEN] = "disk or memory refused them (unwritten)",
+	[SPOOL_REFUSED] = "the other side refused them (refused)",
+};
+
+static void begin(struct drop_episode *episode, const struct log *log,
+		  const char *name, const char *reason, uint64_t dropped)
+{
+	log_warning(log, "%s: records are dropped: %s; %llu so far", name,
+		    reason, (unsigned long long)(dropped - episode->before));
+}
+
+static void go_on(const struct drop_episode *episode, const struct log *log,
+		  const char *name, const char *reason, uint64_t dropped)
+{
+	log_warning(log,
+		    "%s: %llu more records were dropped in the last minute: %s; %llu so far",
+		    name, (unsigned long long)(dropped - episode->logged),
+		    reason, (unsigned long long)(dropped - episode->before));
+}
+
+static void end(struct drop_episode *episode, const struct log *log,
+		const char *name, const char *reason, uint64_t dropped)
+{
+	log_warning(log, "%s: no more records are dropped; %llu were, as %s",
+		    name, (unsigned long long)(dropped - episode->before),
+		    reason);
+	episode->due_ms = 0;
+	episode->before = dropped;
+}
+
+static void note(struct drop_episode *episode, const struct log *log,
+		 const char *name, const char *reason, uint64_t dropped,
+		 bool is_idle, int64_t now_ms)
+{
+	bool is_any = dropped != episode->logged;
+
+	if (!episode->due_ms && !is_any)
+		return;
+	if (!episode->due_ms) {
+		begin(episode, log, name, reason, dropped);
+	} else if (is_idle || (now_ms >= episode->due_ms && !is_any)) {
+		end(episode, log, name, reason, dropped);
+		episode->logged = dropped;
+		return;
+	} else if (now_ms < episode->due_ms) {
+		return;
+	} else {
+		go_on(episode, log, name, reason, dropped);
+	}
+	episode->logged = dropped;
+	episode->due_ms = now_ms + EVERY_MS;
+}
+
+bool drop_log_note(struct drop_log *drops, const struct log *log,
+		   const char *name, const struct spool *spool, int64_t now_ms)
+{
+	bool is_idle = !spool_pending(spool).seq, does_any_last = false;
+
+	for (int i = 0; i < SPOOL_DROPS; i++) {
+		struct drop_episode *episode = &drops->episodes[i];
+
+		note(episode, log, name, reasons[i], spool->dropped[i].seq,
+		     is_idle, now_ms);
+		does_any_last |= episode->due_ms != 0;
+	}
+	return does_any_last;
+}
