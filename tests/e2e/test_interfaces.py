@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """Interfaces are chosen by name, pattern and namespace, and come and go."""
 
+import os
+import signal
+
 import bpf
 import lab
 import traffic
@@ -199,6 +202,76 @@ class Interfaces(lab.LabTest):
         lab.run(lab.IP, "netns", "del", self.b.name)
         traffic.ping(outside, "127.0.0.1", 5)
         self.finish(observer, {"q1": 20, "lo": 10})
+
+    def test_namespace_is_not_kept_and_observed_again(self):
+        self.wire(1)
+        outside = self.lab.ns("o")
+        name, inode = self.b.name, self.b.inode
+        observer = Observer(self.lab, outside, "--interval", "0.2", "-i",
+                            f"netns:{name}/q1", "-i", "lo")
+        observer.wait_attached((self.b, "q1"), (outside, "lo"))
+        self.ping(1)
+        lab.run(lab.IP, "netns", "del", name)
+        # Its end of the wire goes only when nothing holds the namespace.
+        lab.wait_for(lambda: "p1" not in self.a.ip("-br", "link"),
+                     "the namespace to go", 5)
+        lab.run(lab.IP, "netns", "add", name)
+        self.b.sysctl("ipv6/conf/default/disable_ipv6", 1)
+        again = os.stat(f"/run/netns/{name}").st_ino
+        self.wire(1)
+        lab.wait_for(lambda: bpf.attached(self.b, "q1") == 2, "q1 again")
+        self.ping(1, 20)
+        result = self.finish(observer, {"q1": 60})
+        self.assertEqual({inode, again},
+                         {r["NetnsInode"] for r in result.records})
+
+    def test_namespace_of_a_process_that_ends(self):
+        outside = self.lab.ns("o")
+        process = self.lab.spawn("sleep", "60", ns=self.b)
+        path = f"/proc/{process.pid}/ns/net"
+        lab.wait_for(lambda: os.stat(path).st_ino == self.b.inode, "the process")
+        observer = Observer(self.lab, outside, "-i", f"netns:{path}/lo", "-i",
+                            "lo").wait_attached((self.b, "lo"), (outside, "lo"))
+        process.kill()
+        process.wait()
+        lab.wait_for(lambda: not bpf.attached(self.b, "lo"), "leaving it", 5)
+        self.assertIn("is gone", observer.messages())
+        observer.stop().check_conservation()
+
+    def overrun(self):
+        """More messages about links than wait for their reader."""
+        path = self.lab.path("storm")
+        with open(path, "w", encoding="ascii") as file:
+            for number in range(20000):
+                file.write(f"link set lo txqueuelen {1000 + number % 2}\n")
+        self.a.ip("-batch", path)
+
+    def test_same_index_after_lost_messages(self):
+        """Came back, or went elsewhere and returned, while nobody read."""
+        elsewhere = self.lab.ns("o")
+        for mode in ("tcx", "clsact") if bpf.has_tcx() else ("clsact",):
+            self.wire(1)
+            self.wire(2)
+            index = self.a.ifindex("p1")
+            observer = self.observe("-x", "lo", "-vv", "--attach", mode,
+                                    on=("p1", "p2"))
+            observer.process.send_signal(signal.SIGSTOP)
+            self.overrun()
+            self.a.ip("link", "del", "p1")
+            self.a.ip("link", "add", "p1", "index", index, "type", "veth",
+                      "peer", "name", "q1", "netns", self.b.name)
+            for ns, name in (self.a, "p1"), (self.b, "q1"):
+                ns.ip("link", "set", name, "up")
+            self.a.ip("link", "set", "p2", "netns", elsewhere.name)
+            elsewhere.ip("link", "set", "p2", "netns", self.a.name)
+            self.assertEqual(0, bpf.attached(self.a, "p1"))
+            observer.process.send_signal(signal.SIGCONT)
+            for name in "p1", "p2":
+                lab.wait_for(lambda n=name: bpf.attached(self.a, n) == 2, name)
+            self.assertIn("overrun", observer.messages())
+            observer.stop().check_conservation()
+            for name in "p1", "p2":
+                self.a.ip("link", "del", name)
 
     def test_many_interfaces_come_and_go(self):
         observer = self.observe("--interval", "0.1", on=("lo",))

@@ -1,0 +1,133 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""
+Hosts with very many interfaces: start, stop and change are instant, and exact. The
+time bounds are what the product promises: of a release build, and not of a kernel
+that is emulated.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import bpf
+import lab
+import observer
+import traffic
+from observer import Observer
+
+PAIRS = lab.sized(500)
+KNOB = "/sys/kernel/rcu_expedited"
+
+
+def read_knob():
+    with open(KNOB, encoding="ascii") as file:
+        return file.read().strip()
+
+
+class ManyInterfaces(lab.LabTest):
+    def setUp(self):
+        super().setUp()
+        self.a = self.lab.ns("a")
+
+    def assert_below(self, bound, value):
+        if not os.environ.get("NETOBS_TEST_SHRINK"):
+            self.assertLess(value, bound)
+
+    def batch(self, lines):
+        path = self.lab.path("batch")
+        with open(path, "w", encoding="ascii") as file:
+            file.write("\n".join(lines) + "\n")
+        self.a.ip("-batch", path)
+
+    def pairs(self, first, count):
+        self.batch(f"link add v{i} up type veth peer name w{i}"
+                   for i in range(first, first + count))
+
+    def observe(self, *arguments):
+        """An observer, and the seconds until it observes."""
+        start = time.monotonic()
+        made = Observer(self.lab, self.a, *arguments, release=True)
+        lab.wait_for(lambda: observer.ATTACHED.search(made.messages()),
+                     "netobsctl to start")
+        return made, time.monotonic() - start
+
+    def end(self, observing, number=signal.SIGTERM):
+        """(result, seconds until the process has gone)"""
+        start = time.monotonic()
+        result = observing.stop(number)
+        return result, time.monotonic() - start
+
+    def test_thousand_interfaces_start_and_stop_at_once(self):
+        self.pairs(1, PAIRS)
+        self.a.ip("link", "set", "w1", "up")
+        before = read_knob()
+        observing, started = self.observe("-x", "lo")
+        self.assertIn(f"observing {2 * PAIRS} interfaces",
+                      observing.messages())
+        for name in "v1", f"w{PAIRS}":
+            self.assertEqual(2, bpf.attached(self.a, name))
+        # A flood between the moments: to the packet.
+        sent = traffic.flood(self.lab, self.a, "v1", "--packets", lab.sized(200000),
+                             "--flows", 1000)
+        result, gone = self.end(observing)
+        result.check_conservation()
+        self.assertEqual((sent["packets"], sent["bytes"]), result.exported())
+        for name in "v1", f"w{PAIRS}":
+            self.assertEqual(0, bpf.attached(self.a, name))
+        self.assertEqual(before, read_knob())
+        self.note(f"{2 * PAIRS} interfaces: observing after {started:.2f} s, "
+                  f"gone after {gone:.2f} s")
+        self.assert_below(2, started)
+        self.assert_below(2, gone)
+
+    def test_flood_across_start_and_stop(self):
+        """Counting ends within 50 ms of the signal, and nothing is lost."""
+        self.pairs(1, PAIRS)
+        flood = traffic.start_flood(self.lab, self.a, "v1", "--rate",
+                                    lab.sized(50000), "--flows", 1000)
+        observing, _ = self.observe("-x", "lo", "--interval", "0.5")
+        time.sleep(1)
+        signalled = time.time()
+        result, _ = self.end(observing)
+        self.assertIsNone(flood.poll(), "the flood must outlast the observer")
+        flood.terminate()
+        flood.communicate()
+        result.check_conservation()
+        self.assertEqual((0, 0), result.total("lost"))
+        self.assertGreater(result.exported()[0], 0)
+        last = max(r["TimeFlowEndMs"] for r in result.records) / 1000
+        self.note(f"the last packet counted came {1000 * (last - signalled):.0f}"
+                  " ms after SIGTERM")
+        self.assert_below(0.05, last - signalled)
+
+    def test_burst_of_interfaces_during_the_start(self):
+        """Messages about links that are lost then must not make it fail."""
+        self.pairs(1, 150)
+        observing = Observer(self.lab, self.a, "-x", "lo", release=True)
+        self.pairs(1001, 60)
+        lab.wait_for(lambda: observer.ATTACHED.search(observing.messages()),
+                     "netobsctl to start")
+        for number in 1, 150, 1001, 1060:
+            lab.wait_for(lambda n=number: bpf.attached(self.a, f"w{n}") == 2,
+                         f"w{number}")
+        observing.stop().check_conservation()
+
+    def test_no_call_takes_long_while_a_thousand_interfaces_appear(self):
+        tool = os.path.join(os.environ["NETOBS_RELEASE"], "tools", "callclock")
+        process = self.lab.spawn(tool, 8, ns=self.a, stdout=subprocess.PIPE,
+                                 text=True)
+        self.assertEqual("started\n", process.stdout.readline())
+        self.pairs(1, PAIRS)
+        out, _ = process.communicate(timeout=60)
+        self.assertEqual(0, process.returncode)
+        found = json.loads(out)
+        self.note(found)
+        self.assertEqual(2 * PAIRS + 1, found["interfaces"])
+        self.assert_below(20, found["longest_ms"])
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * Observes all interfaces for some seconds, and says how long the longest call of
+ * the library took:
+ *
+ *   callclock SECONDS
+ *
+ * It prints "started" when the context is, and at its end one JSON object. Time in
+ * which the thread could have run, and another had the CPU, is not the library's.
+ */
+#include <netobs/netobs.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { WAIT_MS = 50 };
+
+static double now_ms(void)
+{
+	struct timespec at;
+
+	clock_gettime(CLOCK_MONOTONIC, &at);
+	return (double)at.tv_sec * 1e3 + (double)at.tv_nsec / 1e6;
+}
+
+/* How long this thread has waited for a CPU so far. */
+static double queued_ms(void)
+{
+	FILE *file = fopen("/proc/thread-self/schedstat", "re");
+	unsigned long long waited = 0;
+
+	if (!file)
+		return 0;
+	if (fscanf(file, "%*u %llu", &waited) != 1)
+		waited = 0;
+	fclose(file);
+	return (double)waited / 1e6;
+}
+
+static void print_line(int level, const char *message, void *user)
+{
+	(void)user;
+	if (level <= NETOBS_LOG_WARNING)
+		fprintf(stderr, "%s\n", message);
+}
+
+struct clock {
+	double longest_ms;
+	unsigned long calls;
+};
+
+static int dispatch(struct netobs *ctx, struct clock *clock)
+{
+	struct pollfd fd = { .fd = netobs_fd(ctx), .events = POLLIN };
+	double start, queued, took;
+	int ret;
+
+	poll(&fd, 1, WAIT_MS);
+	queued = queued_ms();
+	start = now_ms();
+	ret = netobs_dispatch(ctx);
+	took = now_ms() - start - (queued_ms() - queued);
+	if (took > clock->longest_ms)
+		clock->longest_ms = took;
+	clock->calls++;
+	return ret;
+}
+
+static int run(struct netobs *ctx, double seconds)
+{
+	struct netobs_stats stats = { .sz = sizeof(stats) };
+	double start = now_ms(), end;
+	struct clock clock = { 0 };
+	int ret = netobs_start(ctx);
+
+	if (ret < 0)
+		return ret;
+	printf("started\n");
+	fflush(stdout);
+	end = now_ms() + seconds * 1e3;
+	start = now_ms() - start;
+	while (ret >= 0 && now_ms() < end)
+		ret = dispatch(ctx, &clock);
+	netobs_stats_get(ctx, &stats);
+	printf("{\"start_ms\":%.3f,\"longest_ms\":%.3f,\"calls\":%lu,\"interfaces\":%u}\n",
+	       start, clock.longest_ms, clock.calls, stats.interfaces);
+	return ret < 0 ? ret : 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct netobs *ctx;
+	NETOBS_OPTS(opts);
+	int err;
+
+	if (argc != 2)
+		return 2;
+	opts.on_log = print_line;
+	err = netobs_new(&opts, &ctx);
+	if (err < 0)
+		return 1;
+	err = run(ctx, strtod(argv[1], NULL));
+	if (err < 0)
+		fprintf(stderr, "callclock: %s\n", strerror(-err));
+	netobs_free(ctx);
+	return err < 0;
+}
