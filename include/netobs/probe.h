@@ -62,6 +62,44 @@ struct netobs_feature {
 NETOBS_API int netobs_probe(uint64_t disable,
 			    struct netobs_feature ret_features[NETOBS_FEATURES]);
 
+/** What may hide packets from the programs; netobs_shadow.kind. */
+enum netobs_shadow_kind {
+	NETOBS_SHADOW_NONE = 0,
+	NETOBS_SHADOW_XDP = 1,	 /**< an XDP program; ingress only */
+	NETOBS_SHADOW_TCX = 2,	 /**< a tcx program that comes first */
+	NETOBS_SHADOW_CLSACT = 3 /**< a filter of the clsact qdisc */
+};
+
+/**
+ * What runs before the programs on an interface, in one direction. It may drop,
+ * redirect or finally pass packets, which are not seen then; whether it does is not
+ * known. Allocated by the library; later versions add fields at the end.
+ */
+struct netobs_shadow {
+	uint32_t ifindex;
+	uint8_t direction;   /**< enum netobs_direction */
+	uint8_t kind;	     /**< enum netobs_shadow_kind */
+	uint16_t others;     /**< more of them, after this one */
+	uint32_t program_id; /**< 0: not a BPF program */
+	uint32_t priority;   /**< NETOBS_SHADOW_CLSACT */
+	char interface[16];
+	char name[16]; /**< of the program, or the kind of filter; "": not known */
+};
+
+/**
+ * Find what runs before netobs on the interfaces of the calling thread's network
+ * namespace, or would if it was attached now. Which tcx programs are netobs' own is
+ * known only with CAP_SYS_ADMIN.
+ *
+ * @param disable    as for netobs_probe(): NETOBS_FEATURE_TCX matters
+ * @param on_shadow  called for each; its argument is valid during the call only
+ * @return how many; or -errno
+ */
+NETOBS_API int
+netobs_shadows(uint64_t disable,
+	       void (*on_shadow)(const struct netobs_shadow *shadow, void *user),
+	       void *user);
+
 #ifdef __cplusplus
 }
 #endif

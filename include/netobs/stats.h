@@ -64,7 +64,9 @@ struct netobs_stats {
 	uint64_t early_drains;	/**< of which because the table filled up */
 	uint64_t table_entries; /**< in the table at the last drain */
 	uint32_t interfaces;	/**< observed now */
-	uint32_t reserved;
+	/** Directions of interfaces where something that runs before the programs
+	 *  may hide packets from them; see struct netobs_shadow (probe.h). */
+	uint32_t shadowed;
 
 	/** Of what was observed: found no room in the table, and took the slow
 	 *  way through a ring buffer. */

@@ -12,6 +12,7 @@
 
 #include "args.h"
 #include "privileges.h"
+#include "shadows.h"
 
 struct check_config {
 	int output;
@@ -131,6 +132,7 @@ static void print_table(const struct findings *findings)
 		print_feature(&findings->features[i]);
 	printf("  %-12s %-4s %s\n", "bpffs", findings->bpffs ? "yes" : "no",
 	       "BPF file system at /sys/fs/bpf: not needed");
+	shadows_print_table();
 	print_verdict(findings);
 }
 
@@ -184,7 +186,9 @@ static void print_json(const struct findings *findings)
 			putchar(',');
 		print_json_feature(&findings->features[i]);
 	}
-	puts("]}");
+	fputs("],\"shadowed\":", stdout);
+	shadows_print_json();
+	puts("}");
 }
 
 int cmd_check(int argc, char **argv)

@@ -7,6 +7,7 @@
 #include "sink/worker.h"
 #include "util.h"
 
+#include <bpf/bpf.h>
 #include <poll.h>
 
 enum {
@@ -91,6 +92,30 @@ void hook_job_free(struct hook_job *job)
 	free(job);
 }
 
+static uint32_t program_id(const struct shared_fd *program)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t len = sizeof(info);
+	int fd = shared_fd_get(program);
+
+	return bpf_obj_get_info_by_fd(fd, &info, &len) ? 0 : info.id;
+}
+
+static void run_look(const struct batch *batch, struct hook_job *job)
+{
+	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {
+		const struct shadow_subject subject = {
+			.ifindex = job->ifindex,
+			.direction = d,
+			.program_id = program_id(job->programs[d]),
+			.priority = job->priorities[d],
+		};
+
+		if (batch->options.directions[d])
+			shadow_find(&subject, &job->shadows[d]);
+	}
+}
+
 static void run_attach(const struct batch *batch, struct hook_job *job)
 {
 	const struct programs programs = { {
@@ -101,6 +126,10 @@ static void run_attach(const struct batch *batch, struct hook_job *job)
 	attachment_verify(&job->attachment, job->ifindex);
 	job->err = attach(&batch->options, job->ifindex, "", &programs,
 			  &job->attachment);
+	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++)
+		job->priorities[d] = job->attachment.hooks[d].filter.priority;
+	if (!job->err)
+		run_look(batch, job);
 }
 
 static void run_job(const struct batch *batch, struct hook_job *job,
@@ -113,6 +142,8 @@ static void run_job(const struct batch *batch, struct hook_job *job,
 		attachment_drop(&job->attachment);
 	} else if (job->work == HOOK_ATTACH) {
 		run_attach(batch, job);
+	} else if (job->work == HOOK_LOOK) {
+		run_look(batch, job);
 	} else {
 		detach(&silent, &job->attachment, job->ifindex);
 	}
@@ -207,7 +238,8 @@ void attacher_add(struct attacher *attacher, struct hook_job *job)
 static bool has_queued(const struct attacher *attacher)
 {
 	return attacher->queues[HOOK_ATTACH].first ||
-	       attacher->queues[HOOK_DETACH].first;
+	       attacher->queues[HOOK_DETACH].first ||
+	       attacher->queues[HOOK_LOOK].first;
 }
 
 bool attacher_is_busy(const struct attacher *attacher)
@@ -223,8 +255,9 @@ static void fill_batch(struct attacher *attacher, struct batch *batch,
 
 	for (; batch->n_jobs < max; batch->n_jobs++) {
 		struct hook_job *job =
-			queue_pop(&attacher->queues[HOOK_DETACH]) ?:
-				queue_pop(&attacher->queues[HOOK_ATTACH]);
+			queue_pop(&attacher->queues[HOOK_DETACH])	  ?:
+				queue_pop(&attacher->queues[HOOK_ATTACH]) ?:
+				queue_pop(&attacher->queues[HOOK_LOOK]);
 
 		if (!job)
 			break;
@@ -307,7 +340,8 @@ void attacher_done(struct attacher *attacher, int wait_ms)
 
 	if (!attacher->worker)
 		return;
-	while ((job = queue_pop(&attacher->queues[HOOK_ATTACH])))
+	while ((job = queue_pop(&attacher->queues[HOOK_ATTACH]) ?:
+			      queue_pop(&attacher->queues[HOOK_LOOK])))
 		give_up(attacher, job);
 	/* The last batch has all, whatever it takes. */
 	start_batch(attacher, UINT32_MAX);

@@ -9,11 +9,14 @@
 #define NETOBS_LIB_ATTACHER_H
 
 #include "attach.h"
+#include "shadow.h"
 #include "shared_fd.h"
 
 enum hook_work {
 	HOOK_ATTACH, /* see to it that the programs are there */
 	HOOK_DETACH,
+	HOOK_LOOK, /* only see what runs before them */
+	HOOK_WORKS
 };
 
 /* Work on one interface. */
@@ -21,11 +24,13 @@ struct hook_job {
 	enum hook_work work;
 	uint16_t place;
 	uint32_t ifindex;
-	uint64_t incarnation;	       /* of the interface, for the caller */
-	struct shared_fd *ns;	       /* NULL: the caller's namespace */
-	struct shared_fd *programs[2]; /* indexed by enum netobs_direction */
-	struct attachment attachment;  /* before and after */
-	int err;		       /* of HOOK_ATTACH */
+	uint64_t incarnation;		 /* of the interface, for the caller */
+	struct shared_fd *ns;		 /* NULL: the caller's namespace */
+	struct shared_fd *programs[2];	 /* indexed by enum netobs_direction */
+	struct attachment attachment;	 /* before and after */
+	uint32_t priorities[2];		 /* of our filters; 0: there is none */
+	struct netobs_shadow shadows[2]; /* but for HOOK_DETACH */
+	int err;			 /* of HOOK_ATTACH */
 
 	struct hook_job *next;
 };
@@ -41,7 +46,7 @@ struct attacher {
 	bool can_expedite;
 	bool is_running; /* a batch is */
 	struct worker *worker;
-	struct hook_queue queues[2]; /* indexed by enum hook_work */
+	struct hook_queue queues[HOOK_WORKS]; /* indexed by enum hook_work */
 };
 
 /* @expedite: grace periods may be expedited, see expedite.h. */

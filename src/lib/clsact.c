@@ -17,9 +17,6 @@
 #include <string.h>
 
 enum {
-	/* Late, so that others' filters come first; several observers share a host. */
-	PRIORITY_FIRST = 0xfff0,
-	PRIORITIES = 8,
 	/* The handle tells later runs whether the qdisc was made for the filter. */
 	HANDLE_GUEST = 1,
 	HANDLE_OWNER = 2,
@@ -46,7 +43,7 @@ struct filters {
 	struct {
 		uint32_t handle; /* 0: free */
 		uint32_t program_id;
-	} ours[PRIORITIES]; /* by priority - PRIORITY_FIRST: ours, or in the way */
+	} ours[CLSACT_PRIORITIES]; /* by priority - CLSACT_PRIORITY_FIRST: ours, or in the way */
 };
 
 static uint32_t program_of(const struct rtattr *options)
@@ -73,8 +70,8 @@ static void note_filter(void *ctx, const struct nlmsghdr *message)
 	if (message->nlmsg_type != RTM_NEWTFILTER || !tc->tcm_handle)
 		return;
 	filters->count++;
-	i -= PRIORITY_FIRST;
-	if (i >= PRIORITIES)
+	i -= CLSACT_PRIORITY_FIRST;
+	if (i >= CLSACT_PRIORITIES)
 		return;
 	for (; RTA_OK(attr, len); attr = RTA_NEXT(attr, len))
 		if (attr->rta_type == TCA_OPTIONS)
@@ -137,12 +134,12 @@ static bool remove_stale(const struct bpf_tc_hook *hook, struct filters *filters
 {
 	bool inherits = false;
 
-	for (uint32_t i = 0; i < PRIORITIES; i++) {
+	for (uint32_t i = 0; i < CLSACT_PRIORITIES; i++) {
 		uint32_t handle = filters->ours[i].handle;
 
 		if (!handle || !is_stale_stub(filters->ours[i].program_id))
 			continue;
-		delete_filter(hook, PRIORITY_FIRST + i, handle);
+		delete_filter(hook, CLSACT_PRIORITY_FIRST + i, handle);
 		filters->ours[i].handle = 0;
 		inherits |= handle == HANDLE_OWNER;
 	}
@@ -153,9 +150,10 @@ static int add_filter(const struct bpf_tc_hook *hook,
 		      const struct filters *filters, int stub_fd,
 		      struct clsact_filter *filter)
 {
-	for (int i = PRIORITIES - 1; i >= 0; i--) {
+	for (int i = CLSACT_PRIORITIES - 1; i >= 0; i--) {
 		LIBBPF_OPTS(bpf_tc_opts, opts, .handle = filter->handle,
-			    .priority = PRIORITY_FIRST + i, .prog_fd = stub_fd);
+			    .priority = CLSACT_PRIORITY_FIRST + i,
+			    .prog_fd = stub_fd);
 
 		if (filters->ours[i].handle) /* another observer's */
 			continue;
@@ -192,7 +190,7 @@ static void remove_unused_qdisc(uint32_t ifindex)
 /* One of ours says so; the last of them removes it. */
 static bool owns_qdisc(const struct filters *filters)
 {
-	for (uint32_t i = 0; i < PRIORITIES; i++)
+	for (uint32_t i = 0; i < CLSACT_PRIORITIES; i++)
 		if (filters->ours[i].handle == HANDLE_OWNER)
 			return true;
 	return false;
@@ -277,10 +275,10 @@ void clsact_delete(uint32_t ifindex, enum netobs_direction direction,
 bool clsact_is_there(uint32_t ifindex, enum netobs_direction direction,
 		     const struct clsact_filter *filter)
 {
-	uint32_t i = filter->priority - PRIORITY_FIRST;
+	uint32_t i = filter->priority - CLSACT_PRIORITY_FIRST;
 	struct filters filters;
 
-	return i < PRIORITIES &&
+	return i < CLSACT_PRIORITIES &&
 	       !list_filters(ifindex, point_of(direction), &filters) &&
 	       filters.ours[i].handle == filter->handle;
 }

@@ -11,6 +11,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum {
+	/* Late, so that others' filters come first; several observers share a host. */
+	CLSACT_PRIORITY_FIRST = 0xfff0,
+	CLSACT_PRIORITIES = 8,
+};
+
+static inline bool clsact_is_reserved(uint32_t priority)
+{
+	return priority - CLSACT_PRIORITY_FIRST < CLSACT_PRIORITIES;
+}
+
 /* Our filter; `jump_fd` is -1 when there is none. */
 struct clsact_filter {
 	int jump_fd; /* holds the program; without it the stub does nothing */

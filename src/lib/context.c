@@ -413,6 +413,7 @@ static void relieve(struct netobs *ctx)
 static void after_drain(struct netobs *ctx)
 {
 	sweep_interfaces(ctx);
+	watch_look(&ctx->watch);
 	/* The ring may have been too full for the programs to ask for room. */
 	relieve(ctx);
 }
@@ -581,6 +582,7 @@ int netobs_stats_get(const struct netobs *ctx, struct netobs_stats *ret_stats)
 	if (!ctx || !ret_stats)
 		return -EINVAL;
 	stats.interfaces = ctx->watch.n_attached;
+	stats.shadowed = watch_count_shadowed(&ctx->watch);
 	pipeline_stats(&ctx->pipeline, &stats);
 	return sized_fill(ret_stats, &stats, sizeof(stats));
 }

@@ -4,6 +4,7 @@
 #define NETOBS_LIB_NETIF_H
 
 #include "attach.h"
+#include "shadow.h"
 
 #include <net/if.h>
 #include <stdbool.h>
@@ -29,10 +30,11 @@ struct netif {
 	uint32_t stack; /* the same for all interfaces of a stack */
 	uint32_t level; /* 0 is the lowest */
 
-	uint64_t incarnation; /* changes when it comes back */
-	uint32_t listing;     /* the latest that named it */
-	bool is_busy;	      /* a job has the attachment */
-	bool is_attached;     /* counted in watch.n_attached */
+	uint64_t incarnation;		 /* changes when it comes back */
+	uint32_t listing;		 /* the latest that named it */
+	bool is_busy;			 /* a job has the attachment */
+	bool is_attached;		 /* counted in watch.n_attached */
+	struct netobs_shadow shadows[2]; /* what runs before our programs */
 	struct attachment attachment;
 };
 

@@ -423,6 +423,7 @@ void pipeline_stats(const struct pipeline *pipeline,
 		.table_entries = pipeline->table_entries,
 		.kernel_memory = store_bytes(&pipeline->store),
 		.interfaces = ret_stats->interfaces,
+		.shadowed = ret_stats->shadowed,
 	};
 
 	for (int g = 0; g < GENERATIONS; g++) {

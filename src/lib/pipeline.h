@@ -111,7 +111,7 @@ static inline bool pipeline_is_idle(const struct pipeline *pipeline)
 	return pipeline->phase == PIPELINE_IDLE;
 }
 
-/* As of the last drain; `interfaces` is left alone. */
+/* As of the last drain; `interfaces` and `shadowed` are left alone. */
 void pipeline_stats(const struct pipeline *pipeline,
 		    struct netobs_stats *ret_stats);
 

@@ -32,25 +32,31 @@ int rtnl_open(uint32_t groups)
 	return TAKE_FD(fd);
 }
 
-int rtnl_request_dump(int fd, uint16_t type, const void *header, uint32_t len)
+static int request(int fd, uint16_t type, uint16_t flags, const void *header,
+		   uint32_t len)
 {
 	struct {
 		struct nlmsghdr message;
 		char header[64];
-	} request = {
+	} made = {
 		.message = {
 			.nlmsg_len = NLMSG_LENGTH(len),
 			.nlmsg_type = type,
-			.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
+			.nlmsg_flags = NLM_F_REQUEST | flags,
 		},
 	};
 
-	if (len > sizeof(request.header))
+	if (len > sizeof(made.header))
 		return -EINVAL;
-	memcpy(request.header, header, len);
-	if (send(fd, &request, request.message.nlmsg_len, 0) < 0)
+	memcpy(made.header, header, len);
+	if (send(fd, &made, made.message.nlmsg_len, 0) < 0)
 		return -errno;
 	return 0;
+}
+
+int rtnl_request_dump(int fd, uint16_t type, const void *header, uint32_t len)
+{
+	return request(fd, type, NLM_F_DUMP, header, len);
 }
 
 /* > 0: the end of a dump was reached. */
@@ -69,6 +75,21 @@ static int walk(const char *buf, ssize_t len, rtnl_message_fn on_message,
 			on_message(ctx, message);
 	}
 	return done;
+}
+
+int rtnl_ask(int fd, uint16_t type, const void *header, uint32_t len,
+	     rtnl_message_fn on_message, void *ctx)
+{
+	int err = request(fd, type, 0, header, len);
+	cleanup_free char *buf = malloc(RECEIVE_SIZE);
+	ssize_t got;
+
+	if (err || !buf)
+		return err ?: -ENOMEM;
+	do
+		got = recv(fd, buf, RECEIVE_SIZE, 0);
+	while (got < 0 && errno == EINTR);
+	return got < 0 ? -errno : walk(buf, got, on_message, ctx);
 }
 
 int rtnl_receive(int fd, bool wait, rtnl_message_fn on_message, void *ctx)

@@ -39,6 +39,10 @@ int rtnl_receive(int fd, bool wait, rtnl_message_fn on_message, void *ctx);
 int rtnl_dump(int fd, uint16_t type, const void *header, uint32_t len,
 	      rtnl_message_fn on_message, void *ctx);
 
+/* Ask for one thing that is no dump, on a socket without groups. */
+int rtnl_ask(int fd, uint16_t type, const void *header, uint32_t len,
+	     rtnl_message_fn on_message, void *ctx);
+
 /* False when the message is not about a link. */
 bool rtnl_parse_link(const struct nlmsghdr *message, struct rtnl_link *ret_link);
 

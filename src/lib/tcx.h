@@ -18,4 +18,14 @@ int tcx_link(int program_fd, uint32_t ifindex, enum netobs_direction direction,
 /* The interface that a link is on; 0: it went away, and the link does nothing. */
 uint32_t tcx_link_ifindex(int link_fd);
 
+enum { TCX_PROGRAMS_MAX = 64 }; /* the kernel's BPF_MPROG_MAX */
+
+/*
+ * The ids of the programs there, first to last.
+ *
+ * @return how many; -EINVAL: the kernel has no tcx; other -errno
+ */
+int tcx_programs(uint32_t ifindex, enum netobs_direction direction,
+		 uint32_t ret_ids[TCX_PROGRAMS_MAX]);
+
 #endif

@@ -46,8 +46,7 @@ static bool is_selected(const struct watch *watch, const struct place *place,
 	       !patterns_match(&watch->exclude, name);
 }
 
-/* What precedes the network header; -EOPNOTSUPP: not known. */
-static int link_kind_of(uint16_t hardware)
+int link_kind_of(uint16_t hardware)
 {
 	switch (hardware) {
 	case ARPHRD_ETHER:
@@ -122,6 +121,7 @@ static void disown(struct watch *watch, struct netif *netif)
 	netif->is_busy = false;
 	watch->n_attached -= netif->is_attached;
 	netif->is_attached = false;
+	memset(netif->shadows, 0, sizeof(netif->shadows));
 }
 
 static void take_off(struct watch *watch, struct place *place, struct netif *netif)
@@ -187,6 +187,7 @@ static void settle(struct watch *watch, struct netif *netif, struct hook_job *jo
 	netif->is_busy = false;
 	if (!job->err) {
 		keep(watch, netif, &job->attachment);
+		watch_note_shadows(watch, netif, job);
 		return;
 	}
 	disown(watch, netif);
@@ -207,9 +208,13 @@ static void on_job(void *ctx, struct hook_job *job)
 	struct watch *watch = ctx;
 	struct netif *netif = NULL;
 
-	if (job->work == HOOK_ATTACH)
+	if (job->work != HOOK_DETACH)
 		netif = find_owner(watch, job);
-	if (netif)
+	if (job->work == HOOK_LOOK)
+		watch->n_looking--;
+	if (netif && job->work == HOOK_LOOK)
+		watch_note_shadows(watch, netif, job);
+	else if (netif)
 		settle(watch, netif, job);
 	if (!is_attached(&job->attachment)) {
 		hook_job_free(job);
@@ -317,9 +322,8 @@ static int check_names(const struct watch *watch, const struct place *place)
 		if (!found) {
 			log_error(watch->log,
 				  "interfaces: %s%s%s%s: no such interface",
-				  place->name ? "netns:" : "",
-				  place->name ?: "", place->name ? "/" : "",
-				  pattern->text);
+				  place->name ? "netns:" : "", place->name ?: "",
+				  place->name ? "/" : "", pattern->text);
 			return -ENODEV;
 		}
 	}

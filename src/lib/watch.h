@@ -40,7 +40,9 @@ struct watch {
 	struct patterns exclude;
 	struct place *places;
 	uint32_t n_places;
-	uint32_t n_attached;   /* interfaces */
+	uint32_t n_attached; /* interfaces */
+	uint32_t n_looking;  /* jobs that look for shadows */
+	int64_t looked_ns;
 	uint64_t incarnations; /* of interfaces, so far */
 	int attach_error;      /* the last one */
 };
@@ -64,6 +66,12 @@ int watch_update(struct watch *watch, struct place *place);
 
 /* attacher_fd() polls readable. */
 void watch_collect(struct watch *watch);
+
+/* See what may hide packets from the programs, if that was not done lately. */
+void watch_look(struct watch *watch);
+
+/* Directions of interfaces where something may. */
+uint32_t watch_count_shadowed(const struct watch *watch);
 
 /*
  * Look after the names of namespaces: drop those that are gone, so that nothing of

@@ -5,9 +5,12 @@
 #include "lib_lab.h"
 #include "lib_test.h"
 #include "lib_witness.h"
+#include "tcx.h"
 #include "util.h"
 
+#include <bpf/bpf.h>
 #include <errno.h>
+#include <linux/bpf.h>
 #include <net/if.h>
 #include <netobs/probe.h>
 #include <string.h>
@@ -341,6 +344,43 @@ static void interfaces_are_left_bare_by_a_stop(void **state)
 	assert_int_equal(f->witness.errors, 0);
 }
 
+/* A program of another that ends the chain, first of all. */
+static int load_foreign(void)
+{
+	const struct bpf_insn code[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .imm = 0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+
+	return bpf_prog_load(BPF_PROG_TYPE_SCHED_CLS, "foreign", "GPL", code,
+			     ARRAY_SIZE(code), NULL);
+}
+
+static void what_runs_before_is_counted(void **state)
+{
+	cleanup_fd int program = load_foreign(), link = -1;
+	struct fixture *f = *state;
+
+	if (!lab_has_tcx())
+		skip();
+	assert_true(program >= 0);
+	link = tcx_link(program, LO, NETOBS_EGRESS, NETOBS_ATTACH_FIRST);
+	assert_true(link >= 0);
+	for (int order = NETOBS_ATTACH_FIRST; order <= NETOBS_ATTACH_LAST;
+	     order++) {
+		struct netobs_stats stats = { .sz = sizeof(stats) };
+		NETOBS_OPTS(opts);
+
+		opts.attach_order = order;
+		assert_int_equal(netobs_new(&opts, &f->ctx), 0);
+		assert_int_equal(netobs_start(f->ctx), 0);
+		assert_int_equal(netobs_stats_get(f->ctx, &stats), 0);
+		assert_int_equal(stats.shadowed, order == NETOBS_ATTACH_LAST);
+		netobs_free(f->ctx);
+		f->ctx = NULL;
+	}
+}
+
 static const struct netif *netif_of(const struct fixture *f, uint32_t ifindex)
 {
 	const struct netif *netif = watch_find(&f->ctx->watch, 0, ifindex);
@@ -423,6 +463,7 @@ int main(void)
 		each(all_interfaces_are_followed),
 		each(names_select_interfaces_as_they_change),
 		each(interfaces_are_left_bare_by_a_stop),
+		each(what_runs_before_is_counted),
 		each(interface_that_went_away_stays_in_its_stack),
 		each(master_that_went_away_keeps_its_stack),
 		each(ports_that_change_bridges_follow),

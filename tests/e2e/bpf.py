@@ -18,7 +18,8 @@ SYS_BPF = {"x86_64": 321, "aarch64": 280}[os.uname().machine]
 # enum bpf_cmd, bpf_prog_type, bpf_attach_type of linux/bpf.h
 MAP_CREATE, MAP_LOOKUP, PROG_LOAD, OBJ_PIN = 0, 1, 5, 6
 PROG_QUERY, LINK_CREATE = 16, 28
-PROG_TYPE_SCHED_CLS = 3
+PROG_TYPE_SCHED_CLS, PROG_TYPE_XDP = 3, 6
+XDP_PASS = 2
 MAP_TYPE_ARRAY = 2
 TCX = {"ingress": 46, "egress": 47}
 BEFORE, AFTER = 1 << 3, 1 << 4
@@ -126,6 +127,19 @@ class Program:
         self.detach()
         os.close(self.fd)
         os.close(self.map)
+
+
+def pin_xdp(path):
+    """An XDP program that passes all packets, pinned at @path."""
+    code = ctypes.create_string_buffer(
+        instruction(0xb7, 0, 0, 0, XDP_PASS) + instruction(0x95))
+    licence = ctypes.create_string_buffer(b"GPL")
+    fd, _ = bpf(PROG_LOAD, struct.pack(
+        "<IIQQIIQII16s", PROG_TYPE_XDP, 2, ctypes.addressof(code),
+        ctypes.addressof(licence), 0, 0, 0, 0, 0, b"shield"))
+    name = ctypes.create_string_buffer(path.encode())
+    bpf(OBJ_PIN, struct.pack("<QI", ctypes.addressof(name), fd))
+    os.close(fd)
 
 
 def tcx_programs(ns, interface, direction):

@@ -135,6 +135,28 @@ class Neighbour(NeighbourTest):
         self.assertEqual((0, COUNT), self.arrivals())
         self.assertEqual([], self.our_filters())
 
+    def test_filter_and_xdp_program_before_us_are_reported(self):
+        """A filter that ends the chain hides packets, and we say so."""
+        final = self.program(bpf.PASS, OPEN)
+        path, shield = f"{self.bpffs}/early", f"{self.bpffs}/shield"
+        final.pin(path)
+        self.a.tc("qdisc", "add", "dev", "eth0", "clsact")
+        self.a.tc("filter", "add", "dev", "eth0", "ingress", "pref", "1", "bpf",
+                  "da", "object-pinned", path)
+        observer = self.observe("--attach", "clsact", "--interval", "0.2")
+        self.assertRegex(observer.messages(), r"eth0: clsact filter '.*' of "
+                         "priority 1, before netobs on ingress, may hide")
+        self.assertEqual((COUNT, COUNT), self.arrivals())
+        self.assertEqual(COUNT, final.count())
+        bpf.pin_xdp(shield)
+        self.a.ip("link", "set", "dev", "eth0", "xdpgeneric", "pinned", shield)
+        lab.wait_for(lambda: "XDP program 'shield'" in observer.messages(),
+                     "the message")
+        result = observer.stop()
+        result.check_conservation()
+        self.assertEqual(0, sum(r["Packets"] for r in result.records
+                                if r.get("DstPort") == OPEN))
+
     def test_others_take_clsact_away_under_us(self):
         observer = self.observe("--attach", "clsact")
         traffic.ping(self.a, "192.0.2.2", 10)

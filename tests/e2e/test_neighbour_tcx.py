@@ -5,11 +5,13 @@ A good neighbour of tcx programs: those of others keep their place and their
 say, and no link of ours outlives its process.
 """
 
+import json
 import signal
 import socket
 
 import bpf
 import lab
+import observer
 import traffic
 from neighbour import BLOCKED, COUNT, OPEN, NeighbourTest, modes
 
@@ -22,7 +24,7 @@ class NeighbourTcx(NeighbourTest):
         there.attach(*self.point, "ingress", bpf.AFTER)
         before = self.snapshot()
         for runs, mode in enumerate(modes(), 1):
-            observer = self.observe("--attach", mode)
+            observing = self.observe("--attach", mode)
             first.attach(*self.point, "ingress", bpf.BEFORE)
             last.attach(*self.point, "ingress", bpf.AFTER)
             programs = bpf.tcx_programs(*self.point, "ingress")
@@ -35,7 +37,7 @@ class NeighbourTcx(NeighbourTest):
             first.detach()
             last.detach()
             self.assertEqual((COUNT, COUNT), self.arrivals(), mode)
-            result = observer.stop()
+            result = observing.stop()
             result.check_conservation()
             self.assertEqual(before, self.snapshot(), mode)
             if mode == "tcx":
@@ -55,10 +57,11 @@ class NeighbourTcx(NeighbourTest):
             finals = [self.program(bpf.PASS, OPEN) for _ in bpf.TCX]
             for direction, final in zip(bpf.TCX, finals):
                 final.attach(*self.point, direction, bpf.AFTER)
-            observer = self.observe("--attach", "tcx", "--attach-order", order)
+            observing = self.observe("--attach", "tcx", "--attach-order",
+                                     order)
             self.send(self.a, "192.0.2.1", "192.0.2.2")
             self.send(self.b, "192.0.2.2", "192.0.2.1")
-            result = observer.stop()
+            result = observing.stop()
             result.check_conservation()
             self.assertEqual([COUNT, COUNT], [p.count() for p in finals])
             for source in "192.0.2.1", "192.0.2.2":
@@ -69,6 +72,35 @@ class NeighbourTcx(NeighbourTest):
             for final in finals:
                 final.detach()
 
+    def shadows(self):
+        """What `netobsctl check` lists."""
+        text = self.a.run(observer.netobsctl(), "check", "-o", "json")
+        return [(s["interface"], s["direction"], s["kind"], s["name"])
+                for s in json.loads(text)["shadowed"]]
+
+    def test_what_comes_before_us_is_reported(self):
+        """There at the start, and put in front of us later."""
+        there = self.program(bpf.PASS, OPEN)
+        there.attach(*self.point, "egress", bpf.AFTER)
+        observing = self.observe("--attach", "tcx", "--interval", "0.2")
+        self.assertNotIn("may hide", observing.messages())
+        self.assertEqual([], self.shadows())
+        later = self.program(bpf.PASS, OPEN)
+        later.attach(*self.point, "egress", bpf.BEFORE)
+        lab.wait_for(lambda: "may hide" in observing.messages(), "the message")
+        self.assertRegex(observing.messages(), r"eth0: tcx program 'foreign' "
+                         r"\(id \d+\), before netobs on egress, may hide")
+        self.assertEqual([("eth0", "egress", "tcx", "foreign")], self.shadows())
+        self.send(self.a, "192.0.2.1", "192.0.2.2")
+        self.assertEqual(COUNT, later.count())
+        later.detach()
+        lab.wait_for(lambda: "any more" in observing.messages(), "its end")
+        self.assertEqual([], self.shadows())
+        result = observing.stop()
+        self.assertEqual(1, result.errors.count("may hide"))
+        self.assertEqual(0, sum(r["Packets"] for r in result.records
+                                if r.get("DstPort") == OPEN))
+
     @staticmethod
     def send(ns, source, target):
         with traffic.make_socket(ns, socket.SOCK_DGRAM, source) as sender:
@@ -77,9 +109,9 @@ class NeighbourTcx(NeighbourTest):
 
     def test_kill_leaves_no_tcx_link(self):
         before = self.snapshot()
-        observer = self.observe("--attach", "tcx")
+        observing = self.observe("--attach", "tcx")
         self.assertEqual(2, bpf.attached(*self.point))
-        observer.stop(signal.SIGKILL, code=-signal.SIGKILL)
+        observing.stop(signal.SIGKILL, code=-signal.SIGKILL)
         self.assertEqual(0, bpf.attached(*self.point))
         self.assertEqual(before, self.snapshot())
 

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What runs before our programs on an interface, and may hide packets from them. */
+#ifndef NETOBS_LIB_SHADOW_H
+#define NETOBS_LIB_SHADOW_H
+
+#include <netobs/flow.h>
+#include <netobs/probe.h>
+#include <stdbool.h>
+
+/* One direction of an interface of the calling thread's namespace. */
+struct shadow_subject {
+	uint32_t ifindex;
+	enum netobs_direction direction;
+	uint32_t program_id; /* ours, by a tcx link; 0: not known */
+	uint32_t priority;   /* of our clsact filter; 0: there is none */
+};
+
+/* The first of what there is; kind is NETOBS_SHADOW_NONE when there is nothing. */
+void shadow_find(const struct shadow_subject *subject,
+		 struct netobs_shadow *ret_shadow);
+
+#endif
