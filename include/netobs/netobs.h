@@ -76,7 +76,9 @@ struct netobs_opts {
 	 *  slashes (`/^veth/`), or `netns:NAME/INTERFACE` for an interface in the
 	 *  network namespace that ip-netns(8) calls NAME, or that an absolute
 	 *  path names (`netns:/proc/1234/ns/net/eth0`); there INTERFACE may be a
-	 *  `/regex/` too. A plain name must exist when the context starts. */
+	 *  `/regex/` too. A plain name must exist when the context starts, and
+	 *  so must a namespace. That is not kept: when its name goes, so does
+	 *  it, and a new one of that name is observed within 250 ms. */
 	const char *const *interfaces;
 	/** Interfaces not to observe: names or `/regex/`; NULL-terminated. */
 	const char *const *exclude;

@@ -391,8 +391,8 @@ static void complain(const struct watch *watch, const struct place *place, int e
 	if (place->name)
 		log_error(watch->log, "interfaces: netns:%s: %s%s", place->name,
 			  strerror(-err),
-			  err == -EPERM ? ": CAP_SYS_ADMIN is needed to enter "
-					  "another network namespace" :
+			  err == -EPERM ? ": entering another network namespace "
+					  "needs CAP_SYS_ADMIN" :
 					  "");
 }
 

@@ -120,6 +120,12 @@ class BadInput(lab.LabTest):
                              "-dac_override,-dac_read_search", "--inh-caps",
                              "-dac_override,-dac_read_search"])
 
+    def test_namespace_without_permission(self):
+        self.refuse(FAILED, ["interfaces", self.b.name, "CAP_SYS_ADMIN"], "-i",
+                    f"netns:{self.b.name}/eth0",
+                    command=["setpriv", "--bounding-set", "-sys_admin",
+                             "--inh-caps", "-sys_admin"])
+
     def program_for_all(self):
         """A copy that an ordinary user can reach, with its library."""
         program = observer.netobsctl()
