@@ -20,6 +20,7 @@ from observer import Observer
 
 PAIRS = lab.sized(500)
 KNOB = "/sys/kernel/rcu_expedited"
+MARK = "1852793459" # what netobs writes there
 
 
 def read_knob():
@@ -63,7 +64,6 @@ class ManyInterfaces(lab.LabTest):
     def test_thousand_interfaces_start_and_stop_at_once(self):
         self.pairs(1, PAIRS)
         self.a.ip("link", "set", "w1", "up")
-        before = read_knob()
         observing, started = self.observe("-x", "lo")
         self.assertIn(f"observing {2 * PAIRS} interfaces",
                       observing.messages())
@@ -77,7 +77,7 @@ class ManyInterfaces(lab.LabTest):
         self.assertEqual((sent["packets"], sent["bytes"]), result.exported())
         for name in "v1", f"w{PAIRS}":
             self.assertEqual(0, bpf.attached(self.a, name))
-        self.assertEqual(before, read_knob())
+        lab.wait_for(lambda: read_knob() != MARK, "the knob to be taken back")
         self.note(f"{2 * PAIRS} interfaces: observing after {started:.2f} s, "
                   f"gone after {gone:.2f} s")
         self.assert_below(2, started)
