@@ -46,9 +46,10 @@ enum netobs_tcp_combined {
 
 /** Bits of netobs_flow.has: which of the optional fields are known. */
 enum netobs_flow_field {
-	NETOBS_HAS_PORTS = 1 << 0,	 /**< src_port, dst_port */
-	NETOBS_HAS_ICMP = 1 << 1,	 /**< icmp_type, icmp_code */
-	NETOBS_HAS_TCP = 1 << 2,	 /**< tcp_flags, tcp_combined */
+	NETOBS_HAS_PORTS = 1 << 0, /**< src_port, dst_port */
+	NETOBS_HAS_ICMP = 1 << 1,  /**< icmp_type, icmp_code */
+	/** tcp_flags, tcp_combined; not where all headers were cut before them */
+	NETOBS_HAS_TCP = 1 << 2,
 	NETOBS_HAS_MAC = 1 << 3,	 /**< src_mac, dst_mac, l2_bytes */
 	NETOBS_HAS_VLAN = 1 << 4,	 /**< vlan_id */
 	NETOBS_HAS_OUTER_VLAN = 1 << 5,	 /**< outer_vlan_id */
@@ -99,8 +100,10 @@ struct netobs_flow {
 
 	uint8_t src_mac[6]; /**< at the first of the points that have addresses */
 	uint8_t dst_mac[6];
-	uint16_t vlan_id;	/**< innermost 802.1Q tag */
-	uint16_t outer_vlan_id; /**< outermost tag when there are several */
+	/** innermost 802.1Q tag; in a tunnel, of the frame inside */
+	uint16_t vlan_id;
+	/** outermost tag when there are several; in a tunnel, outside */
+	uint16_t outer_vlan_id;
 
 	uint8_t outer_src[16]; /**< the tunnel's ends */
 	uint8_t outer_dst[16];

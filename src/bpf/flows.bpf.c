@@ -65,8 +65,9 @@ static __always_inline int parse_reach(const struct __sk_buff *skb,
 	int ret = parse_packet(&c, &scratch->pkt, &scratch->outer, config_link,
 			       tunnels(), &config_secret, ret_cut);
 
-	if (ret < 0)
-		*ret_cut = reject_reason(ret) == UNPARSED_SHORT;
+	if (ret)
+		*ret_cut = ret == PARSE_CUT ||
+			   reject_reason(ret) == UNPARSED_SHORT;
 	return ret;
 }
 

@@ -55,8 +55,8 @@ struct flow_key {
 	__u32 ifindex;	  /* never 0: zeroes are no flow's key */
 	__u16 src_port;	  /* host byte order */
 	__u16 dst_port;	  /* ICMP: type << 8 | code */
-	__u16 vlan;	  /* innermost tag */
-	__u16 outer_vlan; /* outermost tag when there are several */
+	__u16 vlan;	  /* innermost tag; in a tunnel, inside */
+	__u16 outer_vlan; /* outermost of several; in a tunnel, outside */
 	__u16 netns;	  /* index given by user space; inodes need 32 bits */
 	__u8 proto;
 	__u8 flags : 4;	 /* enum flow_key_flag */
@@ -77,6 +77,7 @@ enum flow_mark {
 	MARK_FIN_ACK = 1 << 16,
 	MARK_SYN_ACK = 1 << 17,
 	MARK_RST_ACK = 1 << 18,
+	MARK_NO_TCP_FLAGS = 1 << 19, /* of a header that was cut before them */
 };
 
 /* What changes with every packet. */
@@ -139,7 +140,7 @@ struct outer_addrs {
 
 /* Why a packet did not become a flow. */
 enum unparsed_reason {
-	UNPARSED_SHORT,	     /* the frame ends inside a header */
+	UNPARSED_SHORT,	     /* the frame ends before its ports */
 	UNPARSED_BAD_HEADER, /* a header contradicts itself */
 	UNPARSED_TOO_DEEP, /* more nested headers, or longer, than are walked */
 	UNPARSED_ARP,

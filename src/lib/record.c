@@ -24,6 +24,12 @@ static void set_tuple(struct netobs_flow *out, const struct flow_key *key)
 	out->proto = key->proto;
 }
 
+/* A packet without any flag has flags, too; one whose header is cut may have. */
+static bool has_tcp_flags(uint32_t marks)
+{
+	return marks & MARK_TCP_MASK || !(marks & MARK_NO_TCP_FLAGS);
+}
+
 static uint8_t tcp_combined(uint32_t marks)
 {
 	return (marks & MARK_SYN_ACK ? NETOBS_TCP_SYN_ACK : 0) |
@@ -40,9 +46,12 @@ static void set_transport(struct netobs_flow *out, const struct flow *flow)
 		return;
 	switch (key->proto) {
 	case IP_PROTO_TCP:
+		out->has |= NETOBS_HAS_PORTS;
+		if (!has_tcp_flags(flow->marks))
+			break;
+		out->has |= NETOBS_HAS_TCP;
 		out->tcp_flags = flow->marks & MARK_TCP_MASK;
 		out->tcp_combined = tcp_combined(flow->marks);
-		out->has |= NETOBS_HAS_TCP | NETOBS_HAS_PORTS;
 		break;
 	case IP_PROTO_UDP:
 	case IP_PROTO_UDPLITE:

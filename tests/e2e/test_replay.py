@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """Capture files run through the same programs, with the files' own times."""
 
+import collections
 import subprocess
 
 import capfile
@@ -34,6 +35,28 @@ def conversation():
     ]
     return [(START + at * STEP, frame)
             for at, frame in enumerate(round_ * 20)]
+
+
+Sample = collections.namedtuple("Sample", "frame l4 needed is_tcp")
+
+
+def snap_samples():
+    """Frames, where their transport headers begin, and how much of them it takes."""
+    samples = []
+    transports = ((f.TCP, f.TCP, f.tcp(1000, 80, f.SYN | f.ACK, bytes(99)), 4),
+                  (f.UDP, f.UDP, f.udp(53, 5353, bytes(99)), 4),
+                  (f.ICMP, f.ICMPV6, f.icmp(8, 0, bytes(99)), 2))
+    for proto4, proto6, data, needed in transports:
+        for kind, size, packet in (
+                (f.IPV4, 20, f.ipv4(A4, B4, proto4, data)),
+                (f.IPV6, 40, f.ipv6(A6, B6, proto6, data))):
+            is_tcp = proto4 == f.TCP
+            samples.append(Sample(f.ether(MAC_B, MAC_A, kind, packet),
+                                  14 + size, needed, is_tcp))
+            samples.append(Sample(
+                f.ether(MAC_B, MAC_A, f.VLAN, f.vlan(7, kind, packet)),
+                18 + size, needed, is_tcp))
+    return samples
 
 
 class Replay(lab.LabTest):
@@ -125,6 +148,26 @@ class Replay(lab.LabTest):
                               for key, total in whole.items()},
                              {key: total.l2_bytes for key, total in
                               truth.record_sums(result.records).items()})
+
+    def test_every_snap_length(self):
+        """Whatever has addresses and ports in the file is counted."""
+        packets = snap_samples()
+        whole = self.save(capfile.pcap(capfile.ETHERNET, [
+            (START, sample.frame) for sample in packets]), "whole.pcap")
+        cut = self.lab.path("cut.pcap")
+        for snap in range(34, 129):
+            lab.run("editcap", "-F", "pcap", "-s", snap, whole, cut)
+            real = truth.sums(self.save(capfile.pcap(capfile.ETHERNET, [
+                (START, sample.frame) for sample in packets
+                if sample.l4 + sample.needed <= snap]), "enough.pcap"))
+            result = self.replay(cut)
+            self.assert_truth(result, real)
+            with_flags = sum(sample.is_tcp and sample.l4 + 14 <= snap
+                             for sample in packets)
+            self.assertEqual([f.SYN | f.ACK] * with_flags,
+                             [r["Flags"] for r in result.records
+                              if "Flags" in r])
+        self.note(f"{len(packets)} packets, snap lengths from 34 to 128: exact")
 
     def test_standard_input(self):
         data = capfile.pcap(capfile.ETHERNET, conversation())

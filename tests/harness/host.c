@@ -43,6 +43,10 @@ struct outcome host_parse_from(struct packet pkt, enum link_kind link,
 
 	outcome.ret = parse_packet(&c, &outcome.pkt, &outer, link, &tunnels,
 				   &host_secret, &outcome.cut);
+	if (outcome.ret == PARSE_CUT) {
+		outcome.ret = 0;
+		outcome.cut = true;
+	}
 	free(block);
 	return outcome;
 }

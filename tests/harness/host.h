@@ -8,7 +8,7 @@
 
 struct outcome {
 	int ret;  /* 0 or a rejection */
-	bool cut; /* a tunnel's content was cut off */
+	bool cut; /* a transport header or a tunnel's content was cut off */
 	struct packet pkt;
 };
 

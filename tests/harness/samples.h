@@ -18,7 +18,8 @@ struct expected {
 	uint16_t vlan; /* with VLAN_PRESENT */
 	uint16_t outer_vlan;
 	uint16_t tcp_flags;
-	uint8_t level; /* the IP header that the addresses are of */
+	bool no_tcp_flags; /* cut off */
+	uint8_t level;	   /* the IP header that the addresses are of */
 	bool ipv6;
 	bool outer_ipv6;
 	uint8_t tunnel;

@@ -68,6 +68,24 @@ static void be_tcp(struct flow *flow)
 	flow->marks = 0xffff;
 }
 
+/* All that was seen of it were first fragments of 8 bytes. */
+static void be_tcp_cut_off(struct flow *flow)
+{
+	flow->key.proto = 6;
+	flow->marks = MARK_NO_TCP_FLAGS;
+}
+
+static void be_tcp_cut_off_at_times(struct flow *flow)
+{
+	flow->key.proto = 6;
+	flow->marks = MARK_NO_TCP_FLAGS | 0x10;
+}
+
+static void be_tcp_without_flags(struct flow *flow)
+{
+	flow->key.proto = 6;
+}
+
 /* Both, but not in one packet. */
 static void be_tcp_server(struct flow *flow)
 {
@@ -215,6 +233,9 @@ static void record_says_which_fields_it_has(void **state)
 		uint64_t has;
 	} cases[] = {
 		{ be_tcp, ports | NETOBS_HAS_TCP },
+		{ be_tcp_without_flags, ports | NETOBS_HAS_TCP },
+		{ be_tcp_cut_off, ports },
+		{ be_tcp_cut_off_at_times, ports | NETOBS_HAS_TCP },
 		{ be_udp_marked, ports },
 		{ be_icmp, NETOBS_HAS_ICMP },
 		{ be_icmp6, NETOBS_HAS_ICMP },

@@ -124,6 +124,7 @@ struct ports_wire {
 
 /* What of transport headers does not depend on options or type. */
 enum l4_header_len {
+	TCP_FLAGS_END = 14,
 	TCP_HEADER_LEN = 20,  /* RFC 9293, 3.1 */
 	UDP_HEADER_LEN = 8,   /* RFC 768; RFC 3828, 3 */
 	SCTP_HEADER_LEN = 12, /* RFC 9260, 3.1 */

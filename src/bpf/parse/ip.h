@@ -76,9 +76,6 @@ static __always_inline bool is_extension(__u8 proto)
 	case IP_PROTO_FRAGMENT:
 	case IP_PROTO_AH:
 	case IP_PROTO_DSTOPTS:
-	case IP_PROTO_MOBILITY:
-	case IP_PROTO_HIP:
-	case IP_PROTO_SHIM6:
 		return true;
 	default:
 		return false;
@@ -94,6 +91,27 @@ static __always_inline __u32 extension_rest(__u8 proto, __u8 len)
 	return proto == IP_PROTO_AH ? len * 4 : len * 8;
 }
 
+/* Claim a header as long as it says that it is. */
+static __always_inline int take_extension(struct cursor *c, __u8 proto,
+					  const struct ext_wire **ret_ext)
+{
+	const struct ext_wire *ext = take(c, sizeof(*ext));
+	__u32 rest;
+
+	if (!ext)
+		return reject(UNPARSED_SHORT);
+	rest = extension_rest(proto, ext->len);
+	/* Before the end is looked for: it need not be in reach. */
+	if (cursor_offset(c) + rest > CURSOR_LIMIT)
+		return reject(UNPARSED_TOO_DEEP);
+	if (!take(c, rest))
+		return reject(UNPARSED_SHORT);
+	if (!cursor_settle(c))
+		return reject(UNPARSED_TOO_DEEP);
+	*ret_ext = ext;
+	return 0;
+}
+
 static __always_inline void mark_fragment(struct packet *pkt,
 					  const struct fragment_wire *fragment)
 {
@@ -104,27 +122,30 @@ static __always_inline void mark_fragment(struct packet *pkt,
 	pkt->fragment_id = fragment->id;
 }
 
+/* The one of them that IPv4 has: what follows is in clear (RFC 4302, 3.1.1). */
+static __always_inline int parse_ah(struct cursor *c, struct packet *pkt)
+{
+	const struct ext_wire *ah;
+	int ret = take_extension(c, IP_PROTO_AH, &ah);
+
+	if (!ret)
+		pkt->key.proto = ah->next;
+	return ret;
+}
+
 static __always_inline int parse_extensions(struct cursor *c,
 					    struct packet *pkt, __u8 proto)
 {
 	for (int i = 0; i < IPV6_EXT_DEPTH; i++) {
 		const struct ext_wire *ext;
-		__u32 rest;
 		bool stop;
+		int ret;
 
 		if (!is_extension(proto))
 			break;
-		ext = take(c, sizeof(*ext));
-		if (!ext)
-			return reject(UNPARSED_SHORT);
-		rest = extension_rest(proto, ext->len);
-		/* Before the end is looked for: it need not be in reach. */
-		if (cursor_offset(c) + rest > CURSOR_LIMIT)
-			return reject(UNPARSED_TOO_DEEP);
-		if (!take(c, rest))
-			return reject(UNPARSED_SHORT);
-		if (!cursor_settle(c))
-			return reject(UNPARSED_TOO_DEEP);
+		ret = take_extension(c, proto, &ext);
+		if (ret)
+			return ret;
 		if (proto == IP_PROTO_FRAGMENT)
 			mark_fragment(pkt, (const void *)ext);
 		stop = pkt->fragment == FRAGMENT_LATER;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Transport headers: ports, TCP flags, ICMP type and code. */
+/*
+ * Transport headers: ports, TCP flags, ICMP type and code. Returns 0, PARSE_CUT or
+ * a rejection.
+ */
 #ifndef NETOBS_BPF_PARSE_L4_H
 #define NETOBS_BPF_PARSE_L4_H
 
@@ -40,11 +43,13 @@ static __always_inline __u32 tcp_marks(__u32 flags)
 
 static __always_inline int parse_tcp(struct cursor *c, struct packet *pkt)
 {
-	const __u8 *tcp = take(c, TCP_HEADER_LEN);
+	const __u8 *tcp = take(c, TCP_FLAGS_END);
 	__u32 header;
 
-	if (!tcp)
-		return reject(UNPARSED_SHORT);
+	if (!tcp) {
+		pkt->marks |= MARK_NO_TCP_FLAGS;
+		return PARSE_CUT;
+	}
 	header = (tcp[12] >> 4) * 4;
 	if (header < TCP_HEADER_LEN)
 		return reject(UNPARSED_BAD_HEADER);
@@ -55,37 +60,63 @@ static __always_inline int parse_tcp(struct cursor *c, struct packet *pkt)
 	return 0;
 }
 
+/* Ports, or type and code: without them it is no flow. */
+static __always_inline int parse_ports(const struct cursor *c,
+				       struct packet *pkt, __u32 header)
+{
+	struct cursor start = *c;
+
+	if (header == ICMP_HEADER_LEN) {
+		const __u8 *icmp = take(&start, 2);
+
+		if (!icmp)
+			return reject(UNPARSED_SHORT);
+		pkt->key.dst_port = icmp[0] << 8 | icmp[1];
+	} else {
+		const struct ports_wire *ports = take(&start, sizeof(*ports));
+
+		if (!ports)
+			return reject(UNPARSED_SHORT);
+		pkt->key.src_port = bpf_ntohs(ports->src);
+		pkt->key.dst_port = bpf_ntohs(ports->dst);
+	}
+	return 0;
+}
+
+/* A first fragment may end in mid-header: 8 bytes are enough (RFC 791, 3.2). */
+static __always_inline int parse_part(const struct cursor *c, struct packet *pkt,
+				      __u32 header, __u32 ip_room)
+{
+	if (pkt->fragment != FRAGMENT_FIRST ||
+	    ip_room < sizeof(struct ports_wire))
+		return reject(UNPARSED_BAD_HEADER);
+	if (pkt->key.proto == IP_PROTO_TCP)
+		pkt->marks |= MARK_NO_TCP_FLAGS;
+	pkt->header_end += ip_room;
+	return parse_ports(c, pkt, header);
+}
+
 /* @ip_room: transport bytes that the IP header promises. */
 static __always_inline int parse_l4(struct cursor *c, struct packet *pkt,
 				    __u32 ip_room)
 {
 	__u32 header = l4_header_len(&pkt->key);
-	struct cursor start = *c;
-	const __u8 *l4;
+	int ret;
 
 	if (!header)
 		return 0;
 	if (header > ip_room)
-		return reject(UNPARSED_BAD_HEADER);
-	l4 = take(&start, 4);
-	if (!l4)
-		return reject(UNPARSED_SHORT);
-	if (header == 4) {
-		pkt->key.dst_port = l4[0] << 8 | l4[1];
-	} else {
-		const struct ports_wire *ports = (const void *)l4;
-
-		pkt->key.src_port = bpf_ntohs(ports->src);
-		pkt->key.dst_port = bpf_ntohs(ports->dst);
-	}
-
+		return parse_part(c, pkt, header, ip_room);
+	ret = parse_ports(c, pkt, header);
+	if (ret)
+		return ret;
 	if (pkt->key.proto == IP_PROTO_TCP)
 		return parse_tcp(c, pkt);
 	/* Spelled out: a length the verifier knows per case. */
 	if (!(header == 4 ? take(c, 4) :
 	      header == 8 ? take(c, 8) :
 			    take(c, 12)))
-		return reject(UNPARSED_SHORT);
+		return PARSE_CUT;
 	pkt->header_end += header;
 	return 0;
 }

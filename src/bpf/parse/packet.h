@@ -40,6 +40,9 @@ static __always_inline void packet_init(struct packet *pkt)
 	__builtin_memset(pkt, 0, offsetof(struct packet, outer_src_port));
 }
 
+/* A flow, though its transport header is cut off behind the ports. */
+enum { PARSE_CUT = 1 };
+
 /* Parse functions return >= 0, or this. */
 static __always_inline int reject(enum unparsed_reason reason)
 {

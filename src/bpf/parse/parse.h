@@ -13,7 +13,7 @@
 #include "link.h"
 #include "tunnel.h"
 
-/* From the IP header to the end of the transport header. */
+/* From the IP header to the end of the transport header; see parse_l4(). */
 static __always_inline int parse_network(struct cursor *c, struct packet *pkt,
 					 int type)
 {
@@ -25,6 +25,11 @@ static __always_inline int parse_network(struct cursor *c, struct packet *pkt,
 		return ret;
 	if (!cursor_settle(c))
 		return reject(UNPARSED_TOO_DEEP);
+	if (pkt->key.proto == IP_PROTO_AH && pkt->fragment != FRAGMENT_LATER) {
+		ret = parse_ah(c, pkt);
+		if (ret)
+			return ret;
+	}
 
 	pkt->header_end = cursor_offset(c);
 	header = pkt->header_end - start;
@@ -43,8 +48,11 @@ static __always_inline int parse_inner(struct cursor *c, struct packet *pkt,
 				       enum tunnel_type tunnel,
 				       const volatile struct hash_secret *secret)
 {
+	__u16 outermost = outer->key.outer_vlan ?: outer->key.vlan;
 	int ret;
 
+	pkt->key.vlan = 0;
+	pkt->key.outer_vlan = 0;
 	pkt->key.src_port = 0;
 	pkt->key.dst_port = 0;
 	pkt->key.flags &= ~KEY_IPV6;
@@ -53,13 +61,14 @@ static __always_inline int parse_inner(struct cursor *c, struct packet *pkt,
 	if (ret < 0 || !cursor_settle(c))
 		return ret < 0 ? ret : reject(UNPARSED_TOO_DEEP);
 	ret = parse_network(c, pkt, ret);
-	if (ret)
+	if (ret < 0)
 		return ret;
 	/* Ethernet padding may look like a packet. */
 	if (outer->ip_len && outer->ip_len < pkt->header_end - outer->l3_offset)
 		return reject(UNPARSED_BAD_HEADER);
 
 	pkt->ip_len = outer->ip_len;
+	pkt->key.outer_vlan = outermost;
 	pkt->outer_src = outer->key.src;
 	pkt->outer_dst = outer->key.dst;
 	pkt->outer_src_port = outer->key.src_port;
@@ -70,12 +79,13 @@ static __always_inline int parse_inner(struct cursor *c, struct packet *pkt,
 	 */
 	pkt->key.outer_hash = hash_addrs(&outer->key, secret->outer);
 	pkt->outer_check = hash_addrs(&outer->key, secret->outer_check);
-	return 0;
+	return ret;
 }
 
 /*
  * Parse one frame into @pkt, zeroed by the caller but for what the key holds of
- * the observation point and tags that the kernel keeps beside the frame.
+ * the observation point and tags that the kernel keeps beside the frame. Returns
+ * 0, PARSE_CUT or a rejection.
  *
  * A tunnel is opened once; where what it carries cannot be parsed, the packet
  * is a flow of the outer tuple, and *@ret_cut tells whether more bytes might
@@ -104,10 +114,10 @@ parse_packet(struct cursor *c, struct packet *pkt, struct packet *outer,
 		return 0;
 	*outer = *pkt;
 	ret = parse_inner(c, pkt, outer, tunnel, secret);
-	if (ret) {
-		*pkt = *outer;
-		*ret_cut = reject_reason(ret) == UNPARSED_SHORT;
-	}
+	if (ret >= 0)
+		return ret;
+	*pkt = *outer;
+	*ret_cut = reject_reason(ret) == UNPARSED_SHORT;
 	return 0;
 }
 

@@ -107,8 +107,7 @@ static __always_inline bool plain_l4(const struct cursor *c, struct packet *pkt,
 		return false;
 	dst_port = bpf_ntohs(ports->dst);
 	if (plain->proto == IP_PROTO_TCP) {
-		const __u8 *tcp =
-			plain_bytes(c, plain->l4_offset, TCP_HEADER_LEN);
+		const __u8 *tcp = plain_bytes(c, plain->l4_offset, TCP_FLAGS_END);
 
 		if (!tcp || plain->l4_len < TCP_HEADER_LEN)
 			return false;
