@@ -202,7 +202,7 @@ struct flow *flow_table_ensure(struct flow_table *table,
 
 	if (flow)
 		return flow;
-	if (!make_room(table))
+	if ((table->max && table->count >= table->max) || !make_room(table))
 		return NULL;
 	flow = malloc(sizeof(*flow));
 	if (!flow)

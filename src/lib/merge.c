@@ -29,6 +29,7 @@ void merge_init(struct merge *merge, const struct merge_options *options,
 		.options = *options,
 	};
 	flow_table_init(&merge->table);
+	merge->table.max = options->max_kept;
 	outers_init(&merge->outers, options->outers_fd);
 }
 

@@ -23,7 +23,8 @@ struct merge_options {
 	int64_t active_timeout_ns; /* 0: every interval */
 	int64_t idle_timeout_ns;
 	uint32_t max_flows;
-	int outers_fd; /* see outers.h */
+	uint32_t max_kept; /* in this process, more are lost; 0: no matter */
+	int outers_fd;	   /* see outers.h */
 	void (*on_flow)(const struct netobs_flow *flow, void *user);
 	void *user;
 };

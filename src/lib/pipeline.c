@@ -117,6 +117,18 @@ static const struct drain_ops drain_ops = {
 	.deliver = on_deliver,
 };
 
+/* Flows are reported early when they are half of what there is room for. */
+static void limit_kept(struct pipeline *pipeline)
+{
+	struct merge_options *merge = &pipeline->options.merge;
+	uint64_t max = pipeline->store.max_kept;
+
+	if (!max)
+		return;
+	merge->max_kept = min_u64(max, UINT32_MAX);
+	merge->max_flows = min_u64(merge->max_flows, max / 2);
+}
+
 int pipeline_init(struct pipeline *pipeline,
 		  const struct pipeline_options *options,
 		  const struct watch *watch, const struct log *log)
@@ -129,6 +141,7 @@ int pipeline_init(struct pipeline *pipeline,
 	if (err)
 		return err;
 	pipeline->options.merge.outers_fd = store_outers_fd(&pipeline->store);
+	limit_kept(pipeline);
 	merge_init(&pipeline->merge, &pipeline->options.merge, watch,
 		   &pipeline->clock);
 	drain_init(&pipeline->drain, &pipeline->store, &drain_ops, pipeline);

@@ -2,6 +2,8 @@
 #include "store.h"
 
 #include "bpf/parse/tunnel.h" /* a knob of the skeleton */
+#include "flow_table.h"
+#include "memory_room.h"
 #include "pages.h"
 #include "secret.h"
 #include "util.h"
@@ -20,6 +22,8 @@ enum {
 	L1_BUCKETS_MAX = 5 * TUNING_BUCKETS_UNIT,
 	L1_TOTAL_MAX = 64 << 20, /* bytes, over all CPUs and both generations */
 	HASH_OVERHEAD = 64,	 /* bytes, of an entry, about */
+	/* A flow in this process, seen at a few points. */
+	FLOW_BYTES = sizeof(struct flow) + 4 * sizeof(struct point) + 48,
 };
 
 /* Fewer on machines with very many CPUs. */
@@ -93,10 +97,10 @@ uint64_t store_bytes(const struct store *store)
 			     0;
 }
 
-static int open_tables(struct store *store)
+/* An explicit maximum, in bytes of tables. */
+static int check_max_memory(const struct store *store, uint64_t *ret_max)
 {
-	const struct store_options *options = &store->options;
-	uint64_t fixed = fixed_bytes(store), max = options->max_memory;
+	uint64_t fixed = fixed_bytes(store), max = store->options.max_memory;
 	uint64_t least = fixed + GENERATIONS * TUNING_BUCKETS_MIN *
 					 sizeof(struct flow_bucket);
 
@@ -107,10 +111,53 @@ static int open_tables(struct store *store)
 			  (unsigned long long)(least >> 20) + 1);
 		return -EINVAL;
 	}
-	return tables_init(&store->tables,
-			   bpf_map__fd(store->maps->maps.l2_tables),
-			   store->states, options->max_flows,
-			   max ? max - fixed : 0, store->log);
+	*ret_max = max ? max - fixed : 0;
+	return 0;
+}
+
+static unsigned long long in_mib(uint64_t bytes)
+{
+	return bytes >> 20;
+}
+
+/* What control groups leave; the maps that are there have been charged. */
+static int limit_to_groups(struct store *store, uint64_t *max)
+{
+	uint64_t room = memory_room("");
+	struct memory_plan plan = memory_plan(room, FLOW_BYTES);
+
+	if (room == UINT64_MAX)
+		return 0;
+	if (!plan.table_bytes) {
+		log_error(store->log,
+			  "the memory control group leaves %llu MiB: %llu MiB are the least",
+			  in_mib(room), in_mib(memory_room_least()));
+		return -ENOMEM;
+	}
+	if (*max > plan.table_bytes)
+		log_warning(store->log,
+			    "max_memory: the memory control group leaves less: %llu MiB for flow tables",
+			    in_mib(plan.table_bytes));
+	else
+		log_info(store->log,
+			 "the memory control group leaves %llu MiB, of which flow tables may take %llu MiB",
+			 in_mib(room), in_mib(plan.table_bytes));
+	*max = *max ? min_u64(*max, plan.table_bytes) : plan.table_bytes;
+	store->max_kept = plan.flows;
+	return 0;
+}
+
+static int open_tables(struct store *store)
+{
+	uint64_t max;
+	int err = check_max_memory(store, &max);
+
+	err = err ?: limit_to_groups(store, &max);
+	return err   ?:
+		       tables_init(&store->tables,
+				   bpf_map__fd(store->maps->maps.l2_tables),
+				   store->states, store->options.max_flows, max,
+				   store->log);
 }
 
 int store_open(struct store *store, const struct store_options *options,

@@ -23,7 +23,8 @@ struct store {
 	struct flows_bpf *maps; /* an object without programs */
 	struct store_options options;
 	uint32_t n_cpus;
-	uint32_t l1_buckets;	    /* per CPU and generation */
+	uint32_t l1_buckets; /* per CPU and generation */
+	uint64_t max_kept; /* flows there is room for in this process; 0: any */
 	struct cpu_state *cpus;	    /* mapped, n_cpus of them */
 	struct table_state *states; /* mapped, one per generation */
 	struct tables tables;

@@ -5,6 +5,7 @@ import ctypes
 import os
 
 LOG_ERROR = 3
+REASONS_MAX = 16 # NETOBS_REASONS_MAX
 CANCELED = -125 # ECANCELED, of every Linux
 LOG = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
 
@@ -45,8 +46,8 @@ class Stats(ctypes.Structure):
                 *((name, Count) for name in (
                     "seen", "observed", "exported", "pending", "filtered",
                     "sampled_out")),
-                ("unparsed", Count * 5),
-                ("lost", Count * 3),
+                ("unparsed", Count * REASONS_MAX),
+                ("lost", Count * REASONS_MAX),
                 *((name, ctypes.c_uint64) for name in (
                     "flows", "drains", "early_drains", "table_entries")),
                 ("interfaces", ctypes.c_uint32),

@@ -25,8 +25,8 @@ CHARGES_GROUPS = KERNEL >= (5, 11)
 class ControlGroup:
     """A memory control group, version 1 or 2, whichever is mounted."""
 
-    def __init__(self, where):
-        name = os.path.basename(where.dir)
+    def __init__(self, where, tag=""):
+        name = os.path.basename(where.dir) + tag
         if os.path.exists("/sys/fs/cgroup/memory/memory.limit_in_bytes"):
             self.root = "/sys/fs/cgroup/memory"
             self.knob = "memory.limit_in_bytes"
@@ -103,24 +103,59 @@ class Memory(lab.LabTest):
         self.assertGreater(lost["table_full"]["packets"], 0)
         self.note(f"of {sent['packets']} packets lost {lost['table_full']}")
 
-    def run_briefly(self, *options, enter=None):
+    def run_briefly(self, *options, enter=None, outside=False):
         done = self.lab.spawn(
-            observer.netobsctl(release=True), "flows", "-i", "eth0", "-d", "1",
-            *options, ns=self.a, stdout=subprocess.DEVNULL,
+            observer.netobsctl(release=True), "flows", "-d", "1",
+            "-i", self.from_outside() if outside else "eth0", *options,
+            ns=None if outside else self.a, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE, text=True, enter=enter)
         _, errors = done.communicate(timeout=30)
         self.assertEqual(0, bpf.attached(self.a, "eth0"))
         self.note(errors.strip())
         return done.returncode, errors
 
-    def refusal(self, *options, enter=None):
-        code, errors = self.run_briefly(*options, enter=enter)
+    def refusal(self, *options, **where):
+        code, errors = self.run_briefly(*options, **where)
         self.assertEqual(1, code, errors)
         return errors
 
     def test_too_little_memory_is_refused(self):
         self.assertRegex(self.refusal("--max-memory", "1M"),
                          "--max-memory.* the least")
+
+    def test_groups_are_never_filled(self):
+        """The kernel would kill; tables and flows keep to what there is."""
+        for mib, *options in ((32,), (64, "--active-timeout", "60"),
+                              (64, "--max-memory", "1G"), (256,)):
+            with self.subTest(mib=mib, options=options):
+                self.check_group(mib, *options)
+
+    def from_outside(self):
+        """Inside `ip netns exec` control groups are not mounted."""
+        return f"netns:{self.a.name}/eth0"
+
+    def check_group(self, mib, *options):
+        group = ControlGroup(self.lab, str(len(self.lab.undo)))
+        group.limit(mib * MIB)
+        watcher = Observer(self.lab, None, "-i", self.from_outside(),
+                           "--interval", "5", *options, release=True,
+                           enter=group.enter).wait_attached((self.a, "eth0"))
+        flows = lab.sized(400000)
+        sent = traffic.flood(self.lab, self.a, "eth0", "--flows", flows,
+                             "--packets", flows, "--rate", 100000)
+        lost = self.assert_accounted(watcher, sent)
+        messages = watcher.messages()
+        self.assertRegex(messages, "memory control group leaves")
+        self.assertEqual("--max-memory" in options,
+                         "max_memory: the memory" in messages)
+        self.note(f"{mib} MiB {options}: of {sent['packets']} packets lost "
+                  f"{ {name: count['packets'] for name, count in lost.items()} }")
+
+    def test_too_small_a_group_is_refused(self):
+        group = ControlGroup(self.lab)
+        group.limit(18 * MIB)
+        self.assertRegex(self.refusal(enter=group.enter, outside=True),
+                         "memory control group leaves .* the least")
 
     def test_kernel_refuses_memory_at_the_start(self):
         group = ControlGroup(self.lab)
