@@ -40,7 +40,9 @@ enum netobs_unparsed_reason {
 /** Why flows were lost; index of netobs_stats.lost. */
 enum netobs_lost_reason {
 	NETOBS_LOST_TABLE_FULL, /**< more flows than max_flows in an interval */
-	NETOBS_LOST_KERNEL_MEMORY, /**< the kernel refused memory */
+	/** the kernel refused memory; PREEMPT_RT: too many programs interrupted
+	 *  one another */
+	NETOBS_LOST_KERNEL_MEMORY,
 	NETOBS_LOST_MEMORY,	   /**< this process had no memory */
 	NETOBS_LOST_REASONS
 };

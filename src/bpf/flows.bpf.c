@@ -147,6 +147,8 @@ static __always_inline int hook(struct __sk_buff *skb, __u8 direction)
 	if (run_enter(&run)) {
 		observe(&run, skb, direction);
 		run_exit(&run);
+	} else if (config_lanes > 1 && !run.cpu) {
+		count_unclaimed(skb);
 	}
 	return VERDICT_NEXT;
 }

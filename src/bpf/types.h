@@ -171,7 +171,14 @@ struct counters {
 };
 
 /*
- * One per CPU, written by that CPU's programs alone; user space writes the
+ * Where programs can interrupt one another on a CPU (PREEMPT_RT since Linux 6.18
+ * need not serialise bottom halves), a CPU has several states, and all that goes
+ * with them. Elsewhere it has one.
+ */
+enum { LANES_MAX = 4 };
+
+/*
+ * One per CPU and lane, written by one program at a time; user space writes the
  * generation and is_paused only. A program is running while entered != exited.
  */
 struct cpu_state {
@@ -182,7 +189,8 @@ struct cpu_state {
 	__u64 tick; /* the coarse clock: what time it was when this tick was new */
 	__u64 tick_ns;
 	__u64 inserts[GENERATIONS]; /* into the shared table */
-	__u64 reserved2;
+	__u32 busy; /* runs that claim it, where there are lanes */
+	__u32 reserved2;
 	struct counters counters[GENERATIONS];
 	__u64 reserved3[8 - (GENERATIONS * sizeof(struct counters) / 8) % 8];
 };
@@ -202,7 +210,9 @@ struct table_state {
 	__u32 level;
 	__u32 fallback;
 	__u32 n_buckets[TABLE_LEVELS]; /* set before a table is put in */
-	__u32 reserved[15];
+	__u32 reserved;
+	struct count unclaimed; /* of the first one: packets that got no lane */
+	__u32 reserved2[10];
 };
 
 _Static_assert(sizeof(struct table_state) % CACHE_LINE == 0, "no false sharing");

@@ -99,7 +99,7 @@ static void report(struct generation *generation, uint32_t cpu)
 	runs->is_reported = true;
 	log_warning(generation->store->log,
 		    "CPU %u has miscounted its program runs: drains that it holds up take a second longer",
-		    cpu);
+		    cpu / generation->store->lanes);
 }
 
 /*

@@ -307,6 +307,7 @@ static struct count missing(struct pipeline *pipeline)
 	struct count others;
 
 	store_read_counters(&pipeline->store, generation, counted);
+	pipeline->unclaimed = store_unclaimed(&pipeline->store);
 	others = count_others(counted);
 	return (struct count){
 		counted->seen.packets - others.packets - arrived->packets,
@@ -451,6 +452,8 @@ void pipeline_stats(const struct pipeline *pipeline,
 		for (int i = 0; i < LOST_MAX; i++)
 			add_count(&stats.lost[i], &counted->lost[i]);
 	}
+	add_count(&stats.observed, &pipeline->unclaimed);
+	add_count(&stats.lost[NETOBS_LOST_KERNEL_MEMORY], &pipeline->unclaimed);
 	stats.lost[NETOBS_LOST_MEMORY] = to_count(&merge->lost);
 	stats.seen.packets = stats.observed.packets - merge->repeated.packets;
 	stats.seen.bytes = stats.observed.bytes - merge->repeated.bytes;

@@ -52,6 +52,7 @@ struct pipeline {
 	/* By generation, since the beginning: what was counted, what arrived. */
 	struct counters counted[GENERATIONS];
 	struct count arrived[GENERATIONS];
+	struct count unclaimed;
 	uint64_t drains;
 	uint64_t early_drains;
 	uint64_t table_entries;

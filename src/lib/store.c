@@ -160,6 +160,17 @@ static int open_tables(struct store *store)
 				   store->log);
 }
 
+/* PREEMPT_RT says so of itself. */
+static uint32_t lanes_needed(void)
+{
+	cleanup_fd int fd = open("/sys/kernel/realtime", O_RDONLY | O_CLOEXEC);
+	char is_realtime = '0';
+
+	return fd >= 0 && read(fd, &is_realtime, 1) == 1 && is_realtime == '1' ?
+		       LANES_MAX :
+		       1;
+}
+
 int store_open(struct store *store, const struct store_options *options,
 	       const struct log *log)
 {
@@ -168,8 +179,9 @@ int store_open(struct store *store, const struct store_options *options,
 	*store = (struct store){
 		.log = log,
 		.options = *options,
-		.n_cpus = libbpf_num_possible_cpus(),
+		.lanes = options->lanes ?: lanes_needed(),
 	};
+	store->n_cpus = libbpf_num_possible_cpus() * store->lanes;
 	secret_init(&store->secret);
 	store->l1_buckets = choose_l1_buckets(store->n_cpus);
 
@@ -234,6 +246,7 @@ static int load_programs(const struct store *store, uint16_t netns,
 	skel->rodata->config_link = link;
 	skel->rodata->config_clock = store->options.clock;
 	skel->rodata->config_cpus = store->n_cpus;
+	skel->rodata->config_lanes = store->lanes;
 	skel->rodata->config_l1_buckets = store->l1_buckets;
 	skel->rodata->config_secret = store->secret;
 	skel->rodata->config_ring_wake = ring_size / 4;
@@ -351,6 +364,16 @@ int store_read_events(const struct store *store,
 	ret = ring_buffer__consume(ring);
 	ring_buffer__free(ring);
 	return ret < 0 ? ret : 0;
+}
+
+struct count store_unclaimed(const struct store *store)
+{
+	const struct count *count = &store->states[0].unclaimed;
+
+	return (struct count){
+		__atomic_load_n(&count->packets, __ATOMIC_RELAXED),
+		__atomic_load_n(&count->bytes, __ATOMIC_RELAXED),
+	};
 }
 
 /* Counters are nothing but 64-bit sums. */

@@ -16,13 +16,15 @@ struct store_options {
 	uint64_t max_flows;
 	uint64_t max_memory; /* bytes of BPF maps; 0: what max_flows need */
 	enum clock_kind clock;
+	uint32_t lanes; /* of each CPU, see types.h; 0: what this kernel needs */
 };
 
 struct store {
 	const struct log *log;
 	struct flows_bpf *maps; /* an object without programs */
 	struct store_options options;
-	uint32_t n_cpus;
+	uint32_t lanes;
+	uint32_t n_cpus;     /* possible ones, times their lanes */
 	uint32_t l1_buckets; /* per CPU and generation */
 	uint64_t max_kept; /* flows there is room for in this process; 0: any */
 	struct cpu_state *cpus;	    /* mapped, n_cpus of them */
@@ -74,6 +76,9 @@ int store_events_fd(const struct store *store);
 int store_read_events(const struct store *store,
 		      int (*on_event)(void *ctx, void *data, size_t size),
 		      void *ctx);
+
+/* Packets that got no lane, since the beginning. */
+struct count store_unclaimed(const struct store *store);
 
 /* Sum of all CPUs' counters of a generation. */
 void store_read_counters(const struct store *store, uint32_t generation,

@@ -20,12 +20,16 @@ struct fixture {
 	int64_t now_ns;
 };
 
-static void open_with(struct fixture *f, uint32_t max_flows)
+static void open_lanes(struct fixture *f, uint32_t max_flows, uint32_t lanes)
 {
 	static const struct world_link links[] = { { .ifindex = 1 },
 						   { .ifindex = 0 } };
 	const struct pipeline_options options = {
-		.store = { .max_flows = max_flows, .clock = CLOCK_PRECISE },
+		.store = {
+			.max_flows = max_flows,
+			.clock = CLOCK_PRECISE,
+			.lanes = lanes,
+		},
 		.merge = {
 			.single_point = true,
 			.interval_ns = NSEC_PER_SEC,
@@ -47,6 +51,11 @@ static void open_with(struct fixture *f, uint32_t max_flows)
 	assert_int_equal(store_load_programs(&f->pipeline.store, 0,
 					     LINK_ETHERNET, &f->programs),
 			 0);
+}
+
+static void open_with(struct fixture *f, uint32_t max_flows)
+{
+	open_lanes(f, max_flows, 0);
 }
 
 static void done(struct fixture *f)
@@ -329,6 +338,40 @@ static void miscounted_runs_delay_a_drain_and_no_more(void **state)
 	done(&f);
 }
 
+/*
+ * Programs that interrupt one another, as on PREEMPT_RT: one that finds the states
+ * before its own in use takes the next.
+ */
+static void interrupted_programs_do_not_share_a_state(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	open_lanes(&f, 1000, LANES_MAX);
+	for (uint32_t used = 0; used < LANES_MAX; used++) {
+		for (uint32_t cpu = 0; cpu < f.pipeline.store.n_cpus; cpu++)
+			f.pipeline.store.cpus[cpu].busy = cpu % LANES_MAX < used;
+		inject_flow(&f.programs, 1, 10);
+		inject_flow(&f.programs, 2 + used, 10);
+		for (uint32_t cpu = 0; cpu < f.pipeline.store.n_cpus; cpu++)
+			assert_int_equal(f.pipeline.store.cpus[cpu].entered,
+					 f.pipeline.store.cpus[cpu].exited);
+	}
+	drain(&f, MERGE_INTERVAL);
+	assert_int_equal(f.witness.n_flows, 1 + LANES_MAX);
+	assert_conserved(&f, 20 * LANES_MAX, false);
+
+	/* There are no more of them: what comes now is counted as lost. */
+	for (uint32_t cpu = 0; cpu < f.pipeline.store.n_cpus; cpu++)
+		f.pipeline.store.cpus[cpu].busy = 1;
+	inject_flow(&f.programs, 1, 7);
+	drain(&f, MERGE_FINAL);
+	assert_int_equal(stats_of(&f).lost[NETOBS_LOST_KERNEL_MEMORY].packets, 7);
+	assert_conserved(&f, 20 * LANES_MAX + 7, true);
+	assert_int_equal(f.witness.errors, 0);
+	done(&f);
+}
+
 static void held_entries_are_freed_when_they_are_not_wanted(void **state)
 {
 	struct fixture f;
@@ -431,6 +474,7 @@ int main(void)
 		cmocka_unit_test(
 			held_entries_wait_for_the_drain_of_their_generation),
 		cmocka_unit_test(miscounted_runs_delay_a_drain_and_no_more),
+		cmocka_unit_test(interrupted_programs_do_not_share_a_state),
 		cmocka_unit_test(held_entries_are_freed_when_they_are_not_wanted),
 		cmocka_unit_test(flows_beyond_every_room_are_counted_as_lost),
 		cmocka_unit_test(what_is_not_parsed_is_counted_by_reason),

@@ -27,7 +27,8 @@ static void store_is_sized_for_this_machine(void **state)
 
 	(void)state;
 	open_quietly(&store, &silent);
-	assert_int_equal(store.n_cpus, libbpf_num_possible_cpus());
+	assert_int_equal(store.n_cpus,
+			 libbpf_num_possible_cpus() * (int)store.lanes);
 	assert_in_range(store.l1_buckets, 64, 320);
 	/* Over both generations, whatever the number of CPUs. */
 	assert_true(GENERATIONS * store.l1_buckets * sizeof(struct flow_bucket) <
