@@ -113,7 +113,10 @@ struct netobs_opts {
 
 	/** Upper bound of the kernel memory of all BPF maps, in bytes; default:
 	 *  what max_flows need. Where it is reached, flows are reported before
-	 *  the interval ends. -EINVAL from netobs_start(): too little. */
+	 *  the interval ends. Limits of the process's memory control groups,
+	 *  where these are mounted, make it less: a third of what they leave,
+	 *  and flows beyond the rest are lost (memory). From netobs_start()
+	 *  -EINVAL: too little; -ENOMEM: the groups leave too little. */
 	uint64_t max_memory;
 
 	/** Where netobs_new() writes why it failed; NULL: nowhere. Later errors
