@@ -9,6 +9,7 @@
 #include "vmlinux.h"
 
 #include "fragments.h"
+#include "origins.h"
 #include "parse/parse.h"
 #include "parse/plain.h"
 #include "store.h"
@@ -121,6 +122,16 @@ static __always_inline struct buffer buffer_of(const struct __sk_buff *skb)
 	return buf;
 }
 
+/* Late, for the sake of the verifier, and as a lane of the key: see plain.h. */
+static __always_inline void mark_again(struct packet *pkt,
+				       const struct __sk_buff *skb)
+{
+	__u64 *lanes = (__u64 *)&pkt->key;
+
+	if (skb->ingress_ifindex && is_origin(skb->ingress_ifindex))
+		lanes[5] |= (__u64)KEY_AGAIN << 56;
+}
+
 static __always_inline void observe(struct run *run, struct __sk_buff *skb,
 				    __u8 direction)
 {
@@ -136,6 +147,8 @@ static __always_inline void observe(struct run *run, struct __sk_buff *skb,
 	}
 	if (pkt->fragment != FRAGMENT_NONE)
 		track_fragment(pkt);
+	if (direction == KEY_EGRESS)
+		mark_again(pkt, skb);
 	run->now = clock_now(run->cpu, skb);
 	store_add(run, skb, pkt, &size);
 }

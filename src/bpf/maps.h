@@ -75,6 +75,23 @@ struct {
 	__uint(max_entries, 2 << 20);
 } events SEC(".maps");
 
+/* By origin_slot(). */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, ORIGIN_SLOTS);
+	__type(key, __u32);
+	__type(value, __u64);
+} origins SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, __u64);
+	__type(value, __u8);
+} more_origins SEC(".maps");
+
 /* Old datagrams make room for new ones; their late fragments carry no ports. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);

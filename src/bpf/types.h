@@ -31,6 +31,7 @@ enum flow_key_flag {
 	KEY_EGRESS = 1 << 0,
 	KEY_IPV6 = 1 << 1,	   /* the (inner) network header is IPv6 */
 	KEY_NO_TRANSPORT = 1 << 2, /* later fragments of a first one not seen */
+	KEY_AGAIN = 1 << 3, /* on the way out, and counted on the way in */
 };
 
 /* A VLAN id field holds the 12-bit id and this bit, so that id 0 is a tag too. */
@@ -216,6 +217,24 @@ struct table_state {
 };
 
 _Static_assert(sizeof(struct table_state) % CACHE_LINE == 0, "no false sharing");
+
+/*
+ * Interfaces all of whose incoming packets are counted. An origin has a slot of its
+ * own if it can; where another one is there, ORIGIN_MORE is set on that, and it is
+ * in a hash table.
+ */
+enum { ORIGIN_SLOTS = 4096, ORIGIN_NETNS_STEP = 40503 };
+#define ORIGIN_MORE (1ULL << 63)
+
+static inline __u64 origin_of(__u16 netns, __u32 ifindex)
+{
+	return (__u64)netns << 32 | ifindex; /* never 0: no ifindex is */
+}
+
+static inline __u32 origin_slot(__u16 netns, __u32 ifindex)
+{
+	return (ifindex + (__u32)netns * ORIGIN_NETNS_STEP) & (ORIGIN_SLOTS - 1);
+}
 
 enum event_type {
 	EVENT_ENTRY,	 /* a flow entry that found no room in the table */

@@ -205,7 +205,10 @@ int store_open(struct store *store, const struct store_options *options,
 		log_error(log, "cannot map BPF maps: %s", strerror(-err));
 		return err;
 	}
-	return open_tables(store);
+	return origins_init(&store->origins,
+			    bpf_map__fd(store->maps->maps.origins),
+			    bpf_map__fd(store->maps->maps.more_origins)) ?:
+		       open_tables(store);
 }
 
 void store_close(struct store *store)
@@ -214,6 +217,7 @@ void store_close(struct store *store)
 		pages_unmap(store->cpus, cpus_size(store));
 	if (store->states)
 		pages_unmap(store->states, states_size());
+	origins_done(&store->origins);
 	tables_done(&store->tables);
 	flows_bpf__destroy(store->maps);
 	*store = (struct store){ 0 };

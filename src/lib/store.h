@@ -5,6 +5,7 @@
 
 #include "bpf/hash.h"
 #include "log.h"
+#include "origins.h"
 #include "tables.h"
 
 #include <stddef.h>
@@ -30,6 +31,7 @@ struct store {
 	struct cpu_state *cpus;	    /* mapped, n_cpus of them */
 	struct table_state *states; /* mapped, one per generation */
 	struct tables tables;
+	struct origins origins;
 	struct hash_secret secret; /* the programs' */
 };
 

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* The list of origins in the kernel: as given, however many share a slot. */
+#include "lib_test.h"
+#include "store.h"
+#include "util.h"
+
+#include <bpf/bpf.h>
+
+enum { PLACES = 3, IFINDEXES = 3 * ORIGIN_SLOTS, ROUNDS = 20 };
+
+static const struct store_options small = { .max_flows = 1000,
+					    .clock = CLOCK_COARSE };
+
+/* A generator of its own: the same on every run. */
+static uint32_t next(uint32_t *seed, uint32_t below)
+{
+	*seed = *seed * 1664525 + 1013904223;
+	return (*seed >> 8) % below;
+}
+
+/* As src/bpf/origins.h looks it up. */
+static bool is_there(const struct origins *origins, uint16_t place,
+		     uint32_t ifindex)
+{
+	uint64_t origin = origin_of(place, ifindex);
+	uint64_t found = origins->slots[origin_slot(place, ifindex)];
+	uint8_t value;
+
+	if ((found & ~ORIGIN_MORE) == origin)
+		return true;
+	return found & ORIGIN_MORE &&
+	       !bpf_map_lookup_elem(origins->more_fd, &origin, &value);
+}
+
+static void give(struct origins *origins, bool wanted[PLACES][IFINDEXES],
+		 uint32_t *seed)
+{
+	uint32_t in_thousand = next(seed, 60);
+
+	origins_begin(origins);
+	for (uint16_t place = 0; place < PLACES; place++) {
+		for (uint32_t i = 1; i < IFINDEXES; i++) {
+			wanted[place][i] = next(seed, 1000) < in_thousand;
+			if (wanted[place][i])
+				origins_put(origins, place, i);
+		}
+	}
+	origins_end(origins);
+}
+
+static void origins_are_those_given_last(void **state)
+{
+	static bool wanted[PLACES][IFINDEXES];
+	const struct log silent = { 0 };
+	uint32_t seed = 1, shared = 0;
+	struct store store;
+
+	(void)state;
+	assert_int_equal(store_open(&store, &small, &silent), 0);
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		give(&store.origins, wanted, &seed);
+		shared += store.origins.n_more;
+		for (uint16_t place = 0; place < PLACES; place++)
+			for (uint32_t i = 1; i < IFINDEXES; i++)
+				if (is_there(&store.origins, place, i) !=
+				    wanted[place][i])
+					fail_msg("round %u: %u in place %u is %s",
+						 round, i, place,
+						 wanted[place][i] ? "missing" :
+								    "left");
+	}
+	assert_true(shared > 0);
+	store_close(&store);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(origins_are_those_given_last),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
