@@ -51,7 +51,10 @@ enum netobs_lost_reason {
 struct netobs_stats {
 	size_t sz; /**< sizeof(struct netobs_stats), set by the caller */
 
-	/** Distinct packets: observed, less what was seen at several points. */
+	/**
+	 * Packets that entered what is observed: each where it was observed
+	 * first. Counted apart from the records.
+	 */
 	struct netobs_count seen;
 	struct netobs_count observed; /**< crossings of all observation points */
 	struct netobs_count exported; /**< delivered in records */
@@ -75,6 +78,11 @@ struct netobs_stats {
 	struct netobs_count spilled;
 	/** Bytes that the kernel holds for the BPF maps, about. */
 	uint64_t kernel_memory;
+	/**
+	 * Of what was seen: counted where the way through the interfaces does not
+	 * tell a first sight from a further one, as behind address translation.
+	 */
+	struct netobs_count inferred;
 };
 
 /**

@@ -4,6 +4,7 @@
 #include "secret.h"
 #include "util.h"
 
+#include <stddef.h>
 #include <string.h>
 
 enum {
@@ -103,10 +104,20 @@ void flow_table_done(struct flow_table *table)
 	*table = (struct flow_table){ 0 };
 }
 
+uint64_t flow_table_hash(const struct flow_table *table,
+			 const struct flow_key *key)
+{
+	struct flow_key untagged = *key;
+
+	untagged.vlan = 0;
+	untagged.outer_vlan = 0;
+	return hash_key(&untagged, &table->secret);
+}
+
 static struct flow **bucket_of(const struct flow_table *table,
 			       const struct flow_key *key)
 {
-	uint32_t index = hash_key(key, &table->secret) & table->mask;
+	uint32_t index = flow_table_hash(table, key) & table->mask;
 
 	/* Its bucket has not been split yet. */
 	if (index >= table->n_buckets)
@@ -173,14 +184,37 @@ static void join(struct flow_table *table)
 		table->mask >>= 1;
 }
 
+bool flow_has_tags(const struct flow *flow, const struct flow_key *key)
+{
+	return flow->key.vlan == key->vlan &&
+	       flow->key.outer_vlan == key->outer_vlan;
+}
+
+/* But for their tags. */
+static bool are_alike(const struct flow_key *a, const struct flow_key *b)
+{
+	enum { TAGS = offsetof(struct flow_key, vlan),
+	       REST = offsetof(struct flow_key, netns) };
+
+	return !memcmp(a, b, TAGS) &&
+	       !memcmp((const char *)a + REST, (const char *)b + REST,
+		       sizeof(*a) - REST);
+}
+
 struct flow *flow_table_find(const struct flow_table *table,
 			     const struct flow_key *key)
 {
 	struct flow *flow = table->n_buckets ? *bucket_of(table, key) : NULL;
+	struct flow *other = NULL;
 
-	while (flow && memcmp(&flow->key, key, sizeof(*key)))
-		flow = flow->next;
-	return flow;
+	for (; flow; flow = flow->next) {
+		if (!are_alike(&flow->key, key))
+			continue;
+		if (flow_has_tags(flow, key))
+			return flow;
+		other = flow;
+	}
+	return other;
 }
 
 static bool make_room(struct flow_table *table)
@@ -195,13 +229,10 @@ static bool make_room(struct flow_table *table)
 	return true;
 }
 
-struct flow *flow_table_ensure(struct flow_table *table,
-			       const struct flow_key *key)
+struct flow *flow_table_add(struct flow_table *table, const struct flow_key *key)
 {
-	struct flow *flow = flow_table_find(table, key), **bucket;
+	struct flow *flow, **bucket;
 
-	if (flow)
-		return flow;
 	if ((table->max && table->count >= table->max) || !make_room(table))
 		return NULL;
 	flow = malloc(sizeof(*flow));

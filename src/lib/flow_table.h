@@ -19,13 +19,14 @@ struct point {
 	uint32_t ifindex;
 	uint16_t place;
 	uint8_t egress;
-	uint8_t reserved;
+	uint8_t sights; /* 1 << enum sight, or-ed */
 	struct volume seen;
 };
 
 struct flow {
 	struct flow *next;
 	struct flow_key key; /* of all points: without interface and direction */
+	struct volume entered; /* seen for the first time, see topology.h */
 	struct volume exported;
 
 	/* Of what has not been exported; valid when `fresh`. CLOCK_BOOTTIME. */
@@ -70,12 +71,18 @@ void flow_table_init(struct flow_table *table);
 
 void flow_table_done(struct flow_table *table);
 
+/* Of a key without its tags: flows that differ in them alone have the same. */
+uint64_t flow_table_hash(const struct flow_table *table,
+			 const struct flow_key *key);
+
+/* With these tags or, if there is none, with any others. NULL: none at all. */
 struct flow *flow_table_find(const struct flow_table *table,
 			     const struct flow_key *key);
 
-/* Find or add. NULL: no memory. */
-struct flow *flow_table_ensure(struct flow_table *table,
-			       const struct flow_key *key);
+bool flow_has_tags(const struct flow *flow, const struct flow_key *key);
+
+/* NULL: no memory. */
+struct flow *flow_table_add(struct flow_table *table, const struct flow_key *key);
 
 /*
  * Walk @n_buckets from *@cursor, keeping the flows for which @keep is true.

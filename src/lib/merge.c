@@ -46,6 +46,7 @@ void merge_begin(struct merge *merge, enum merge_mode mode, int64_t flip_ns)
 	merge->last_flip_ns = merge->flip_ns;
 	merge->flip_ns = flip_ns;
 	merge->unreported = (struct volume){ 0 };
+	merge->inferred_now = (struct volume){ 0 };
 	merge->cursor = 0;
 }
 
@@ -57,10 +58,23 @@ static bool may_cross(const struct merge *merge)
 static void key_of(const struct merge *merge, const struct flow_key *key,
 		   struct flow_key *ret_key)
 {
-	if (merge->options.per_interface)
-		*ret_key = *key;
-	else
+	if (!merge->options.per_interface) {
 		observe_key(key, merge->watch, ret_key);
+		return;
+	}
+	*ret_key = *key;
+	ret_key->flags &= ~KEY_AGAIN;
+}
+
+void merge_look(const struct merge *merge, const struct flow_entry *entry,
+		struct sighting *ret_sighting)
+{
+	if (may_cross(merge)) {
+		observe_entry(entry, merge->watch, ret_sighting);
+		return;
+	}
+	key_of(merge, &entry->key, &ret_sighting->key);
+	ret_sighting->sight = SIGHT_FIRST;
 }
 
 /* The addresses are those that the first point saw. */
@@ -107,12 +121,19 @@ static void add_times(struct flow *flow, const struct flow_tally *tally)
 		flow->ttl_max = tally->ttl_max;
 }
 
-/* False without memory. */
-static bool add_entry(struct merge *merge, struct flow *flow,
-		      const struct flow_entry *entry)
+static struct volume volume_of(const struct flow_entry *entry)
 {
 	const struct flow_tally *tally = &entry->tally;
-	struct volume volume = { tally->packets, tally->bytes, tally->l2_bytes };
+
+	return (struct volume){ tally->packets, tally->bytes, tally->l2_bytes };
+}
+
+/* False without memory. */
+static bool add_entry(struct merge *merge, struct flow *flow,
+		      const struct flow_entry *entry, enum sight sight)
+{
+	const struct flow_tally *tally = &entry->tally;
+	struct volume volume = volume_of(entry);
 	struct point *point = flow_ensure_point(flow, entry->key.netns,
 						entry->key.ifindex,
 						entry->key.flags & KEY_EGRESS);
@@ -120,6 +141,9 @@ static bool add_entry(struct merge *merge, struct flow *flow,
 	if (!point)
 		return false;
 	volume_add(&point->seen, &volume);
+	point->sights |= 1 << sight;
+	if (sight == SIGHT_FIRST)
+		volume_add(&flow->entered, &volume);
 	if (tally->has_mac && !merge->options.hide_link &&
 	    (point == flow->points || !flow->has_mac))
 		set_macs(flow, tally);
@@ -129,32 +153,44 @@ static bool add_entry(struct merge *merge, struct flow *flow,
 	return true;
 }
 
-static void note_merged(struct merge *merge, const struct flow_entry *entry)
+/*
+ * Tags belong to a point. A flow has those of the point where it enters, which keep
+ * tenants with equal addresses apart; wherever else it is seen, with other tags or
+ * none, it is the same flow. NULL without memory.
+ */
+static struct flow *flow_of(struct merge *merge, const struct sighting *sighting)
 {
-	struct volume volume = { entry->tally.packets, entry->tally.bytes,
-				 entry->tally.l2_bytes };
+	const struct flow_key *key = &sighting->key;
+	struct flow *flow = flow_table_find(&merge->table, key);
 
-	volume_add(&merge->merged, &volume);
+	if (flow && flow_has_tags(flow, key))
+		return flow;
+	if (flow && sighting->sight != SIGHT_FIRST)
+		return flow;
+	if (!flow || flow->entered.packets)
+		return flow_table_add(&merge->table, key);
+	flow->key = *key;
+	return flow;
 }
 
-static void keep(struct merge *merge, const struct flow_entry *entry,
-		 const struct flow_key *key)
+/* Counted as lost by the amount that is certain, or that may have been. */
+static void lose(struct merge *merge, const struct flow_entry *entry,
+		 enum sight sight)
 {
-	struct flow *flow = flow_table_ensure(&merge->table, key);
+	struct volume volume = volume_of(entry);
 
-	if (flow && add_entry(merge, flow, entry))
-		return;
-	merge->lost.packets += entry->tally.packets;
-	merge->lost.bytes += entry->tally.bytes;
+	volume_add(&merge->lost, &volume);
+	if (sight != SIGHT_FIRST)
+		volume_add(&merge->inferred_gone, &volume);
 }
 
-void merge_keep(struct merge *merge, const struct flow_entry *entry)
+void merge_keep(struct merge *merge, const struct flow_entry *entry,
+		const struct sighting *sighting)
 {
-	struct flow_key key;
+	struct flow *flow = flow_of(merge, sighting);
 
-	note_merged(merge, entry);
-	key_of(merge, &entry->key, &key);
-	keep(merge, entry, &key);
+	if (!flow || !add_entry(merge, flow, entry, sighting->sight))
+		lose(merge, entry, sighting->sight);
 }
 
 /* Reported every interval, whatever its age. */
@@ -210,24 +246,15 @@ static bool may_return(const struct merge *merge, const struct flow *flow)
 	return flow->n_points > 1 && flow->last_ns >= merge->last_flip_ns;
 }
 
-static void volume_subtract(struct volume *from, const struct volume *what)
+/* Not below 0: interfaces that became a stack may make a total smaller. */
+static struct volume volume_less(const struct volume *from,
+				 const struct volume *what)
 {
-	/* What an interface that left a stack made of the total must not wrap. */
-	from->packets -= min_u64(from->packets, what->packets);
-	from->bytes -= min_u64(from->bytes, what->bytes);
-	from->l2_bytes -= min_u64(from->l2_bytes, what->l2_bytes);
-}
-
-static bool unexported(const struct merge *merge, const struct flow *flow,
-		       struct volume *ret_delta)
-{
-	struct volume delta;
-
-	if (!observe_total(flow, merge->watch, &delta))
-		return false;
-	volume_subtract(&delta, &flow->exported);
-	*ret_delta = delta;
-	return true;
+	return (struct volume){
+		from->packets - min_u64(from->packets, what->packets),
+		from->bytes - min_u64(from->bytes, what->bytes),
+		from->l2_bytes - min_u64(from->l2_bytes, what->l2_bytes),
+	};
 }
 
 /* False without memory: next time. */
@@ -259,56 +286,68 @@ void merge_announce(struct merge *merge, const struct flow_key *key)
 	struct flow_key common;
 
 	key_of(merge, key, &common);
-	repeats_note(&merge->repeats, hash_key(&common, &merge->table.secret));
+	repeats_note(&merge->repeats, flow_table_hash(&merge->table, &common));
 }
 
-void merge_deliver(struct merge *merge, const struct flow_entry *entry)
+void merge_deliver(struct merge *merge, const struct flow_entry *entry,
+		   const struct sighting *sighting)
 {
-	struct flow_key key;
+	const struct flow_key *key = &sighting->key;
 	struct flow flow;
 	int reason;
 
-	note_merged(merge, entry);
-	key_of(merge, &entry->key, &key);
-	if (repeats_may(&merge->repeats, hash_key(&key, &merge->table.secret)) ||
-	    flow_table_find(&merge->table, &key)) {
-		keep(merge, entry, &key);
+	if (repeats_may(&merge->repeats, flow_table_hash(&merge->table, key)) ||
+	    flow_table_find(&merge->table, key)) {
+		merge_keep(merge, entry, sighting);
 		return;
 	}
-	flow_init(&flow, &key);
-	add_entry(merge, &flow, entry);
+	flow_init(&flow, key);
+	add_entry(merge, &flow, entry, sighting->sight);
 	reason = why_report(merge, &flow);
 	if (!reason || is_too_young(merge, &flow) || may_return(merge, &flow) ||
 	    !report(merge, &flow, &flow.point.seen, reason))
-		keep(merge, entry, &key);
+		merge_keep(merge, entry, sighting);
+	else if (sighting->sight != SIGHT_FIRST)
+		volume_add(&merge->inferred_gone, &flow.point.seen);
+}
+
+/* Report the flow if it is due. What of it is still to be reported: *@ret_rest. */
+static void report_due(struct merge *merge, struct flow *flow,
+		       const struct volume *total, struct volume *ret_rest)
+{
+	struct volume delta = volume_less(total, &flow->exported);
+	int reason = flow->fresh ? why_report(merge, flow) : 0;
+
+	if (reason && !is_too_young(merge, flow))
+		report(merge, flow, &delta, reason);
+	*ret_rest = volume_less(total, &flow->exported);
 }
 
 /* Whether the flow stays in the table. */
 static bool sweep_flow(void *ctx, struct flow *flow)
 {
 	struct merge *merge = ctx;
-	struct volume delta = { 0 };
-	int reason;
+	struct volume total, rest, inferred;
 
-	if (flow->fresh && !unexported(merge, flow, &delta))
-		return true;
-	reason = flow->fresh ? why_report(merge, flow) : 0;
-	if (reason && !is_too_young(merge, flow))
-		report(merge, flow, &delta, reason);
-	if (flow->fresh) {
-		volume_add(&merge->unreported, &delta);
+	observe_total(flow, merge->watch, &total);
+	volume_max(&total, &flow->exported);
+	inferred = volume_less(&total, &flow->entered);
+	report_due(merge, flow, &total, &rest);
+	if (flow->fresh || may_return(merge, flow)) {
+		volume_add(&merge->unreported, &rest);
+		volume_add(&merge->inferred_now, &inferred);
 		return true;
 	}
-	return may_return(merge, flow);
+	inferred = volume_less(&flow->exported, &flow->entered);
+	volume_add(&merge->inferred_gone, &inferred);
+	return false;
 }
 
 static void sum_up(struct merge *merge)
 {
 	merge->pending = merge->unreported;
-	merge->repeated = merge->merged;
-	volume_subtract(&merge->repeated, &merge->lost);
-	volume_subtract(&merge->repeated, &merge->exported);
-	volume_subtract(&merge->repeated, &merge->pending);
+	merge->inferred = merge->inferred_gone;
+	volume_add(&merge->inferred, &merge->inferred_now);
 }
 
 bool merge_sweep(struct merge *merge)

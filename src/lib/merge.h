@@ -10,7 +10,7 @@
 #ifndef NETOBS_LIB_MERGE_H
 #define NETOBS_LIB_MERGE_H
 
-#include "flow_table.h"
+#include "observe.h"
 #include "outers.h"
 #include "record.h"
 #include "repeats.h"
@@ -51,14 +51,17 @@ struct merge {
 	bool is_crowded;      /* more flows than max_flows */
 	uint32_t cursor;
 
-	/* Since the beginning. */
-	struct volume merged;
+	/* Since the beginning: first sights + inferred = exported + pending + lost. */
 	struct volume exported;
-	struct volume lost;	  /* no memory */
-	struct volume pending;	  /* as of the last complete sweep */
-	struct volume repeated;	  /* seen at further points, likewise */
-	struct volume unreported; /* being summed up by the sweep */
+	struct volume lost;	/* no memory */
+	struct volume pending;	/* as of the last complete sweep */
+	struct volume inferred; /* counted without a first sight, likewise */
 	uint64_t records;
+
+	/* Being summed up by the sweep. */
+	struct volume unreported;
+	struct volume inferred_now; /* of flows in the table */
+	struct volume inferred_gone; /* of those that were; a sum since the beginning */
 };
 
 void merge_init(struct merge *merge, const struct merge_options *options,
@@ -68,8 +71,13 @@ void merge_done(struct merge *merge);
 /* What ended at @flip_ns comes next. */
 void merge_begin(struct merge *merge, enum merge_mode mode, int64_t flip_ns);
 
+/* What an entry is to this merge, for the calls below. */
+void merge_look(const struct merge *merge, const struct flow_entry *entry,
+		struct sighting *ret_sighting);
+
 /* Into the table. */
-void merge_keep(struct merge *merge, const struct flow_entry *entry);
+void merge_keep(struct merge *merge, const struct flow_entry *entry,
+		const struct sighting *sighting);
 
 /*
  * Of a long list first all keys, then all entries: those that need not be kept
@@ -77,7 +85,8 @@ void merge_keep(struct merge *merge, const struct flow_entry *entry);
  */
 void merge_expect(struct merge *merge, uint64_t n_keys);
 void merge_announce(struct merge *merge, const struct flow_key *key);
-void merge_deliver(struct merge *merge, const struct flow_entry *entry);
+void merge_deliver(struct merge *merge, const struct flow_entry *entry,
+		   const struct sighting *sighting);
 
 /* Report a slice of what is due. False when all is done. */
 bool merge_sweep(struct merge *merge);

@@ -68,87 +68,109 @@ struct netif *netifs_ensure(struct netifs *netifs, uint32_t ifindex)
 	netifs->count++;
 	netifs->items[i] = (struct netif){
 		.ifindex = ifindex,
+		.link_nsid = NSID_SAME,
+		.link_place = PLACE_NONE,
 		.attachment = ATTACHMENT_NONE,
 	};
 	return &netifs->items[i];
 }
 
-static void forget_former(struct netif *netif, int64_t before_ns)
+/* True when there was something to forget. */
+static bool forget_former(struct netif *netif, int64_t before_ns)
 {
-	if (netif->former_ns >= before_ns)
-		return;
+	if (!netif->former_master || netif->former_ns >= before_ns)
+		return false;
 	netif->former_master = 0;
-	netif->former_lower = 0;
+	return true;
 }
 
-void netifs_sweep(struct netifs *netifs, int64_t before_ns)
+bool netifs_sweep(struct netifs *netifs, int64_t before_ns)
 {
 	uint32_t kept = 0;
+	bool changed = false;
 
 	for (uint32_t i = 0; i < netifs->count; i++) {
 		int64_t gone_ns = netifs->items[i].gone_ns;
 
 		if (gone_ns && gone_ns < before_ns)
 			continue;
-		forget_former(&netifs->items[i], before_ns);
+		changed |= forget_former(&netifs->items[i], before_ns);
 		netifs->items[kept++] = netifs->items[i];
 	}
+	changed |= kept < netifs->count;
 	netifs->count = kept;
-	netifs_restack(netifs);
+	return changed;
 }
 
-/* Put two stacks together: all members take the smaller number. */
-static bool join(struct netifs *netifs, struct netif *a, const struct netif *b)
+bool netif_has_lower(const struct netif *netif)
 {
-	uint32_t low, high;
+	return netif->type == LINK_TYPE_VLAN ||
+	       netif->type == LINK_TYPE_MACVLAN ||
+	       netif->type == LINK_TYPE_IPVLAN;
+}
 
-	if (a->stack == b->stack)
+uint32_t netif_lower(const struct netif *netif)
+{
+	return netif_has_lower(netif) && netif->link_nsid == NSID_SAME ?
+		       netif->link :
+		       0;
+}
+
+/* Of a stack under construction `stack` leads to its smallest ifindex. */
+static struct netif *root_of(const struct netifs *netifs, struct netif *netif)
+{
+	while (netif->stack != netif->ifindex) {
+		struct netif *next = netifs_find(netifs, netif->stack);
+
+		netif->stack = next->stack;
+		netif = next;
+	}
+	return netif;
+}
+
+static void join(const struct netifs *netifs, struct netif *a, struct netif *b)
+{
+	a = root_of(netifs, a);
+	b = root_of(netifs, b);
+	if (a->ifindex < b->ifindex)
+		b->stack = a->ifindex;
+	else
+		a->stack = b->ifindex;
+}
+
+/* @upper is stacked on @lower. True when that raised it. */
+static bool stack_on(const struct netifs *netifs, struct netif *upper,
+		     struct netif *lower)
+{
+	if (!upper || !lower)
 		return false;
-	low = a->stack < b->stack ? a->stack : b->stack;
-	high = a->stack < b->stack ? b->stack : a->stack;
-	for (uint32_t i = 0; i < netifs->count; i++)
-		if (netifs->items[i].stack == high)
-			netifs->items[i].stack = low;
+	join(netifs, upper, lower);
+	if (upper->level > lower->level || lower->level >= LEVELS_MAX)
+		return false;
+	upper->level = lower->level + 1;
 	return true;
 }
 
-/* @upper is stacked on @lower. True when that changed anything. */
-static bool stack_on(struct netifs *netifs, struct netif *upper,
-		     struct netif *lower)
-{
-	bool changed;
-
-	if (!upper || !lower)
-		return false;
-	changed = join(netifs, upper, lower);
-	if (upper->level <= lower->level && lower->level < LEVELS_MAX) {
-		upper->level = lower->level + 1;
-		changed = true;
-	}
-	return changed;
-}
-
 /* Index 0 is no interface, and not found. */
-static bool restack_one(struct netifs *netifs, struct netif *netif)
+static bool restack_one(const struct netifs *netifs, struct netif *netif)
 {
-	bool changed = false;
+	bool raised = false;
 
-	changed |= stack_on(netifs, netifs_find(netifs, netif->master), netif);
-	changed |= stack_on(netifs, netifs_find(netifs, netif->former_master),
-			    netif);
-	changed |= stack_on(netifs, netif, netifs_find(netifs, netif->lower));
-	changed |= stack_on(netifs, netif,
-			    netifs_find(netifs, netif->former_lower));
-	return changed;
+	raised |= stack_on(netifs, netifs_find(netifs, netif->master), netif);
+	raised |= stack_on(netifs, netifs_find(netifs, netif->former_master),
+			   netif);
+	raised |=
+		stack_on(netifs, netif, netifs_find(netifs, netif_lower(netif)));
+	return raised;
 }
 
-static bool restack_once(struct netifs *netifs)
+static bool restack_once(const struct netifs *netifs)
 {
-	bool changed = false;
+	bool raised = false;
 
 	for (uint32_t i = 0; i < netifs->count; i++)
-		changed |= restack_one(netifs, &netifs->items[i]);
-	return changed;
+		raised |= restack_one(netifs, &netifs->items[i]);
+	return raised;
 }
 
 void netifs_restack(struct netifs *netifs)
@@ -159,4 +181,7 @@ void netifs_restack(struct netifs *netifs)
 	}
 	while (restack_once(netifs))
 		;
+	for (uint32_t i = 0; i < netifs->count; i++)
+		netifs->items[i].stack =
+			root_of(netifs, &netifs->items[i])->ifindex;
 }

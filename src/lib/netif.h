@@ -4,22 +4,39 @@
 #define NETOBS_LIB_NETIF_H
 
 #include "attach.h"
+#include "rtnl.h"
 #include "shadow.h"
 
 #include <net/if.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { PLACE_NONE = 0xffff };
+
+/* What a point's place among the interfaces says about a packet there. */
+enum sight {
+	SIGHT_FIRST, /* no observed point saw it before: it is counted here */
+	SIGHT_AGAIN, /* one did */
+	SIGHT_FORWARDED, /* one did, of this namespace, when it came in */
+	SIGHT_BEYOND, /* first, unless the flow was seen in the peer's namespace */
+	SIGHT_EITHER, /* both occur */
+};
+
+/* Ways through an interface for which that differs. */
+enum way { WAY_IN, WAY_OUT, WAY_OUT_TAGGED, WAYS };
+
 struct netif {
 	uint32_t ifindex;
-	uint32_t master; /* bridge, bond: ifindex, 0 none */
-	uint32_t lower;	 /* what a VLAN, macvlan ... device sends through */
+	uint32_t master;	/* bridge, bond: ifindex, 0 none */
 	uint32_t former_master; /* flows of that time are still to come */
-	uint32_t former_lower;
-	int64_t former_ns; /* until when they were current */
+	int64_t former_ns;	/* until when it was current */
+	uint32_t link; /* a pair's peer, what a VLAN sends through; 0 none */
+	int32_t link_nsid;
+	uint16_t link_place; /* where link is; PLACE_NONE: not observed */
+	bool is_link_known;  /* link_place has been looked up */
+	enum link_type type;
 	uint16_t hardware; /* ARPHRD_* */
 	uint16_t vlan_id;  /* of a VLAN device */
-	bool is_vlan;
 	int64_t gone_ns; /* when it went away, kept for its last flows; 0: there */
 	char name[IF_NAMESIZE];
 
@@ -29,6 +46,11 @@ struct netif {
 	 */
 	uint32_t stack; /* the same for all interfaces of a stack */
 	uint32_t level; /* 0 is the lowest */
+
+	/* Bits 1 << enum netobs_direction; they stay when it goes away. */
+	uint8_t observed;
+	uint8_t uppers;	      /* see topology.c */
+	uint8_t sights[WAYS]; /* enum sight */
 
 	uint64_t incarnation;		 /* changes when it comes back */
 	uint32_t listing;		 /* the latest that named it */
@@ -51,8 +73,17 @@ struct netif *netifs_find(const struct netifs *netifs, uint32_t ifindex);
 /* Find or add. NULL: no memory. Pointers to other items become invalid. */
 struct netif *netifs_ensure(struct netifs *netifs, uint32_t ifindex);
 
-/* Forget those that went away before @before_ns. */
-void netifs_sweep(struct netifs *netifs, int64_t before_ns);
+/*
+ * Forget those that went away before @before_ns, and what interfaces were ports of
+ * until then. True when that changed anything: topology_update() is due.
+ */
+bool netifs_sweep(struct netifs *netifs, int64_t before_ns);
+
+/* It passes packets on as they are, but for a tag: its link is below it. */
+bool netif_has_lower(const struct netif *netif);
+
+/* The ifindex of that, if it is in the same namespace; else 0. */
+uint32_t netif_lower(const struct netif *netif);
 
 /* Recompute stack and level of all, after any master or lower changed. */
 void netifs_restack(struct netifs *netifs);

@@ -1,55 +1,33 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "observe.h"
 
+#include "topology.h"
 #include "util.h"
 #include "watch.h"
 
 #include <string.h>
 
-enum { POINTS_INLINE = 16, VLAN_NESTING_MAX = 8 };
+enum { LEVELS = 16, VLAN_NESTING_MAX = 8 };
 
-/* A point and where it is: what is sorted and summed up. */
-struct station {
-	uint32_t side; /* namespace and direction */
-	uint32_t stack;
-	uint32_t level;
-	const struct volume *seen;
+/* ---- Totals ------------------------------------------------------------------- */
+
+/* The points of one namespace and direction, which are looked at together. */
+struct side {
+	const struct flow *flow;
+	const struct watch *watch;
+	const struct point *points;
+	uint32_t n_points;
+	uint8_t with;	 /* points of any of these sights, 1 << enum sight */
+	uint8_t without; /* and of none of these */
+	bool are_copies;
 };
 
-static int compare(const void *left, const void *right)
-{
-	const struct station *a = left, *b = right;
-
-	if (a->side != b->side)
-		return a->side < b->side ? -1 : 1;
-	if (a->stack != b->stack)
-		return a->stack < b->stack ? -1 : 1;
-	return a->level < b->level ? -1 : a->level > b->level;
-}
-
-static void locate(const struct flow *flow, const struct watch *watch,
-		   struct station *stations)
-{
-	for (uint32_t i = 0; i < flow->n_points; i++) {
-		const struct point *point = &flow->points[i];
-		const struct netif *netif =
-			watch_find(watch, point->place, point->ifindex);
-
-		stations[i] = (struct station){
-			.side = (uint32_t)point->place << 1 | point->egress,
-			.stack = netif ? netif->stack : point->ifindex,
-			.level = netif ? netif->level : 0,
-			.seen = &point->seen,
-		};
-	}
-}
-
-static bool is_group_copy(const struct flow *flow, uint32_t side)
+static bool is_group_copy(const struct flow *flow, bool is_egress)
 {
 	bool is_ipv6 = flow->key.flags & KEY_IPV6;
 	const __u8 *dst = flow->key.dst.bytes;
 
-	if (!(side & 1))
+	if (!is_egress)
 		return false;
 	if (flow->has_mac && flow->dst_mac[0] & 1)
 		return true;
@@ -64,89 +42,243 @@ static void combine(struct volume *sum, const struct volume *part, bool is_copy)
 		volume_add(sum, part);
 }
 
-/* One side: from *@i on, all stations of it. */
-static struct volume side_total(const struct flow *flow,
-				const struct station *stations, uint32_t *i)
+static bool is_seen_in(const struct flow *flow, uint16_t place,
+		       const struct point *but)
 {
-	uint32_t side = stations[*i].side;
-	bool is_copy = is_group_copy(flow, side);
-	struct volume total = { 0 };
+	for (uint32_t i = 0; i < flow->n_points; i++)
+		if (&flow->points[i] != but && flow->points[i].place == place)
+			return true;
+	return false;
+}
 
-	while (*i < flow->n_points && stations[*i].side == side) {
-		uint32_t stack = stations[*i].stack;
-		struct volume largest = { 0 };
+static uint8_t sights_of(const struct flow *flow, const struct watch *watch,
+			 const struct point *point)
+{
+	const struct netif *netif;
 
-		while (*i < flow->n_points && stations[*i].side == side &&
-		       stations[*i].stack == stack) {
-			uint32_t level = stations[*i].level;
-			struct volume sum = { 0 };
+	if (point->sights != 1 << SIGHT_BEYOND)
+		return point->sights;
+	netif = watch_find(watch, point->place, point->ifindex);
+	return netif && is_seen_in(flow, netif->link_place, point) ?
+		       1 << SIGHT_AGAIN :
+		       1 << SIGHT_FIRST;
+}
 
-			for (; *i < flow->n_points && stations[*i].side == side &&
-			       stations[*i].stack == stack &&
-			       stations[*i].level == level;
-			     (*i)++)
-				combine(&sum, stations[*i].seen, is_copy);
-			volume_max(&largest, &sum);
-		}
-		combine(&total, &largest, is_copy);
+static bool is_left_out(const struct side *side, const struct point *point)
+{
+	uint8_t sights = sights_of(side->flow, side->watch, point);
+
+	return !(sights & side->with) || sights & side->without;
+}
+
+static uint32_t stack_of(const struct side *side, const struct point *point,
+			 uint32_t *ret_level)
+{
+	const struct netif *netif =
+		watch_find(side->watch, point->place, point->ifindex);
+
+	*ret_level = netif ? min_u64(netif->level, LEVELS - 1) : 0;
+	return netif ? netif->stack : point->ifindex;
+}
+
+static struct volume stack_total(const struct side *side, uint32_t stack)
+{
+	struct volume levels[LEVELS] = { 0 }, total = { 0 };
+	uint32_t level;
+
+	for (uint32_t i = 0; i < side->n_points; i++) {
+		const struct point *point = &side->points[i];
+
+		if (!is_left_out(side, point) &&
+		    stack_of(side, point, &level) == stack)
+			combine(&levels[level], &point->seen, side->are_copies);
+	}
+	for (level = 0; level < LEVELS; level++) {
+		if (side->points->egress && levels[level].packets)
+			total = levels[level];
+		else
+			volume_max(&total, &levels[level]);
 	}
 	return total;
 }
 
-bool observe_total(const struct flow *flow, const struct watch *watch,
+static bool is_first_of_stack(const struct side *side, uint32_t i, uint32_t stack)
+{
+	uint32_t level;
+
+	for (uint32_t k = 0; k < i; k++)
+		if (!is_left_out(side, &side->points[k]) &&
+		    stack_of(side, &side->points[k], &level) == stack)
+			return false;
+	return true;
+}
+
+static struct volume side_total(const struct side *side)
+{
+	struct volume total = { 0 };
+
+	for (uint32_t i = 0; i < side->n_points; i++) {
+		const struct point *point = &side->points[i];
+		uint32_t level, stack = stack_of(side, point, &level);
+		struct volume part;
+
+		if (is_left_out(side, point) ||
+		    !is_first_of_stack(side, i, stack))
+			continue;
+		part = stack_total(side, stack);
+		combine(&total, &part, side->are_copies);
+	}
+	return total;
+}
+
+static bool is_beside(const struct point *a, const struct point *b)
+{
+	return a->place == b->place && a->egress == b->egress;
+}
+
+/* What begins with point @i; points are sorted by direction, then namespace. */
+static struct side side_at(const struct flow *flow, const struct watch *watch,
+			   uint32_t i)
+{
+	const struct point *first = &flow->points[i];
+	struct side side = {
+		.flow = flow,
+		.watch = watch,
+		.points = first,
+		.n_points = 1,
+		.are_copies = is_group_copy(flow, first->egress),
+	};
+
+	while (i + side.n_points < flow->n_points &&
+	       is_beside(first, &first[side.n_points]))
+		side.n_points++;
+	return side;
+}
+
+static bool comes_in(const struct flow *flow, uint16_t place)
+{
+	for (uint32_t i = 0; i < flow->n_points; i++)
+		if (flow->points[i].place == place && !flow->points[i].egress)
+			return true;
+	return false;
+}
+
+/*
+ * What leaves a namespace, was counted when it came in there, and did not come in as
+ * this flow: address translation made it this one.
+ */
+static struct volume translated(const struct flow *flow, const struct watch *watch)
+{
+	struct volume total = { 0 };
+
+	for (uint32_t i = 0; i < flow->n_points;) {
+		struct side side = side_at(flow, watch, i);
+		uint16_t place = side.points->place;
+		struct volume part;
+
+		i += side.n_points;
+		if (!side.points->egress ||
+		    !watch->places[place].sees_all_arrivals ||
+		    comes_in(flow, place))
+			continue;
+		side.with = 1 << SIGHT_FORWARDED;
+		side.without = ~side.with;
+		part = side_total(&side);
+		volume_add(&total, &part);
+	}
+	return total;
+}
+
+/* The largest of all sides, where nothing says how they follow each other. */
+static struct volume largest(const struct flow *flow, const struct watch *watch,
+			     uint8_t sights)
+{
+	struct volume total = { 0 };
+
+	for (uint32_t i = 0; i < flow->n_points;) {
+		struct side side = side_at(flow, watch, i);
+		struct volume part;
+
+		side.with = sights;
+		part = side_total(&side);
+		volume_max(&total, &part);
+		i += side.n_points;
+	}
+	return total;
+}
+
+void observe_total(const struct flow *flow, const struct watch *watch,
 		   struct volume *ret_total)
 {
-	struct station room[POINTS_INLINE], *stations = room;
-	cleanup_free struct station *more = NULL;
-	struct volume total = { 0 };
-	uint32_t i = 0;
+	const uint8_t again = 1 << SIGHT_AGAIN | 1 << SIGHT_FORWARDED;
+	struct volume total = flow->entered, part;
+	uint8_t all_sights = 0;
 
 	if (flow->n_points == 1) {
 		*ret_total = flow->points[0].seen;
-		return true;
+		return;
 	}
-	if (flow->n_points > POINTS_INLINE) {
-		more = reallocarray(NULL, flow->n_points, sizeof(*more));
-		if (!more)
-			return false;
-		stations = more;
-	}
-	locate(flow, watch, stations);
-	qsort(stations, flow->n_points, sizeof(*stations), compare);
-	while (i < flow->n_points) {
-		struct volume side = side_total(flow, stations, &i);
+	for (uint32_t i = 0; i < flow->n_points; i++) {
+		const struct point *point = &flow->points[i];
+		uint8_t sights = sights_of(flow, watch, point);
 
-		volume_max(&total, &side);
+		all_sights |= sights;
+		if (sights != point->sights && sights == 1 << SIGHT_FIRST)
+			volume_add(&total, &point->seen);
+	}
+	if (all_sights & 1 << SIGHT_FORWARDED) {
+		part = translated(flow, watch);
+		volume_add(&total, &part);
+	}
+	if (!total.packets || all_sights & ~(1 << SIGHT_FIRST | again)) {
+		part = largest(flow, watch, total.packets ? ~again : ~0);
+		volume_max(&total, &part);
 	}
 	*ret_total = total;
-	return true;
 }
+
+/* ---- Keys --------------------------------------------------------------------- */
 
 /* A VLAN device takes the tag off; below it, it is the outermost one. */
 static void add_vlan(struct flow_key *key, uint16_t vlan_id)
 {
 	uint16_t tag = vlan_id | VLAN_PRESENT;
 
-	if (!key->vlan)
+	if (!key->vlan && !key->tunnel)
 		key->vlan = tag;
 	else
 		key->outer_vlan = tag;
 }
 
+static void make_common(const struct flow_key *key, const struct watch *watch,
+			const struct netif *netif, struct flow_key *ret_key)
+{
+	*ret_key = *key;
+	ret_key->ifindex = 0;
+	ret_key->netns = topology_domain(watch, key->netns, netif);
+	ret_key->flags &= ~(KEY_EGRESS | KEY_AGAIN);
+	for (int i = 0; netif && i < VLAN_NESTING_MAX; i++) {
+		if (netif->type == LINK_TYPE_VLAN)
+			add_vlan(ret_key, netif->vlan_id);
+		else if (!netif_has_lower(netif))
+			return;
+		netif = topology_linked(watch, netif);
+	}
+}
+
 void observe_key(const struct flow_key *key, const struct watch *watch,
 		 struct flow_key *ret_key)
 {
+	make_common(key, watch, watch_find(watch, key->netns, key->ifindex),
+		    ret_key);
+}
+
+void observe_entry(const struct flow_entry *entry, const struct watch *watch,
+		   struct sighting *ret_sighting)
+{
+	const struct flow_key *key = &entry->key;
 	const struct netif *netif = watch_find(watch, key->netns, key->ifindex);
 
-	*ret_key = *key;
-	ret_key->ifindex = 0;
-	ret_key->netns = 0;
-	ret_key->flags &= ~KEY_EGRESS;
-	for (int i = 0; netif && i < VLAN_NESTING_MAX; i++) {
-		if (netif->is_vlan)
-			add_vlan(ret_key, netif->vlan_id);
-		netif = netif->lower ?
-				watch_find(watch, key->netns, netif->lower) :
-				NULL;
-	}
+	ret_sighting->sight = topology_sight(entry, netif);
+	make_common(key, watch, netif, &ret_sighting->key);
 }

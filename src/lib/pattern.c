@@ -66,6 +66,23 @@ int patterns_add(struct patterns *patterns, const char *text,
 	return 0;
 }
 
+int patterns_move(struct patterns *to, struct patterns *from)
+{
+	uint32_t n = to->count + from->count;
+	struct pattern *items;
+
+	if (!from->count)
+		return 0;
+	items = reallocarray(to->items, n, sizeof(*items));
+	if (!items)
+		return -ENOMEM;
+	memcpy(items + to->count, from->items, from->count * sizeof(*items));
+	free(from->items);
+	*from = (struct patterns){ 0 };
+	*to = (struct patterns){ items, n };
+	return 0;
+}
+
 void patterns_done(struct patterns *patterns)
 {
 	for (uint32_t i = 0; i < patterns->count; i++) {

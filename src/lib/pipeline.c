@@ -19,11 +19,30 @@ _Static_assert((int)NETOBS_UNPARSED_REASONS == (int)UNPARSED_MAX, "same reasons"
 _Static_assert((int)NETOBS_LOST_KERNEL_MEMORY == (int)LOST_NO_MEMORY,
 	       "same reasons");
 
-static void note_arrival(struct pipeline *pipeline, uint32_t generation,
-			 const struct flow_entry *entry)
+static void add_tally(struct count *to, const struct flow_tally *tally)
 {
-	pipeline->arrived[generation].packets += entry->tally.packets;
-	pipeline->arrived[generation].bytes += entry->tally.bytes;
+	to->packets += tally->packets;
+	to->bytes += tally->bytes;
+}
+
+/* First sights are counted here, apart from the flows, to check those. */
+static void note_arrival(struct pipeline *pipeline, uint32_t generation,
+			 const struct flow_entry *entry,
+			 struct sighting *ret_sighting)
+{
+	add_tally(&pipeline->arrived[generation], &entry->tally);
+	merge_look(&pipeline->merge, entry, ret_sighting);
+	if (ret_sighting->sight == SIGHT_FIRST)
+		add_tally(&pipeline->entered, &entry->tally);
+}
+
+static void keep(struct pipeline *pipeline, uint32_t generation,
+		 const struct flow_entry *entry)
+{
+	struct sighting sighting;
+
+	note_arrival(pipeline, generation, entry, &sighting);
+	merge_keep(&pipeline->merge, entry, &sighting);
 }
 
 /* Entries of the generation that is still being written to belong to its drain. */
@@ -52,10 +71,8 @@ static int on_event(void *ctx, void *data, size_t size)
 	if (size < sizeof(*event) || event->type != EVENT_ENTRY)
 		return 0;
 	if (event->generation == generation_old(&pipeline->generation) ||
-	    !hold(pipeline, event)) {
-		note_arrival(pipeline, event->generation, &event->entry);
-		merge_keep(&pipeline->merge, &event->entry);
-	}
+	    !hold(pipeline, event))
+		keep(pipeline, event->generation, &event->entry);
 	return 0;
 }
 
@@ -65,8 +82,7 @@ static void release(struct pipeline *pipeline, const struct event *event)
 		pipeline->held[pipeline->held_kept++] = *event;
 		return;
 	}
-	note_arrival(pipeline, event->generation, &event->entry);
-	merge_keep(&pipeline->merge, &event->entry);
+	keep(pipeline, event->generation, &event->entry);
 }
 
 /* A slice of what was held for this drain; the rest stays. False: that was all. */
@@ -91,8 +107,7 @@ static void on_keep(void *ctx, const struct flow_entry *entry)
 {
 	struct pipeline *pipeline = ctx;
 
-	note_arrival(pipeline, pipeline->drain.generation, entry);
-	merge_keep(&pipeline->merge, entry);
+	keep(pipeline, pipeline->drain.generation, entry);
 }
 
 static void on_announce(void *ctx, const struct flow_key *key)
@@ -105,9 +120,10 @@ static void on_announce(void *ctx, const struct flow_key *key)
 static void on_deliver(void *ctx, const struct flow_entry *entry)
 {
 	struct pipeline *pipeline = ctx;
+	struct sighting sighting;
 
-	note_arrival(pipeline, pipeline->drain.generation, entry);
-	merge_deliver(&pipeline->merge, entry);
+	note_arrival(pipeline, pipeline->drain.generation, entry, &sighting);
+	merge_deliver(&pipeline->merge, entry, &sighting);
 }
 
 static const struct drain_ops drain_ops = {
@@ -341,11 +357,33 @@ static void step_draining(struct pipeline *pipeline)
 		balance(pipeline);
 }
 
+/*
+ * What never became an entry, first sights, and what was counted without one. That
+ * this is what was exported, is pending or lost is a check of all that lies
+ * between the programs and the records.
+ */
+static void sum_up_seen(struct pipeline *pipeline)
+{
+	const struct volume *inferred = &pipeline->merge.inferred;
+	struct count *seen = &pipeline->seen;
+
+	*seen = pipeline->entered;
+	seen->packets += inferred->packets + pipeline->unclaimed.packets;
+	seen->bytes += inferred->bytes + pipeline->unclaimed.bytes;
+	for (int g = 0; g < GENERATIONS; g++) {
+		const struct count *counted = &pipeline->counted[g].seen;
+
+		seen->packets += counted->packets - pipeline->arrived[g].packets;
+		seen->bytes += counted->bytes - pipeline->arrived[g].bytes;
+	}
+}
+
 static void step_sweeping(struct pipeline *pipeline)
 {
 	if (merge_sweep(&pipeline->merge))
 		return;
 	pipeline->phase = PIPELINE_IDLE;
+	sum_up_seen(pipeline);
 	if (pipeline->options.on_interval)
 		pipeline->options.on_interval(pipeline->options.user);
 }
@@ -455,7 +493,7 @@ void pipeline_stats(const struct pipeline *pipeline,
 	add_count(&stats.observed, &pipeline->unclaimed);
 	add_count(&stats.lost[NETOBS_LOST_KERNEL_MEMORY], &pipeline->unclaimed);
 	stats.lost[NETOBS_LOST_MEMORY] = to_count(&merge->lost);
-	stats.seen.packets = stats.observed.packets - merge->repeated.packets;
-	stats.seen.bytes = stats.observed.bytes - merge->repeated.bytes;
+	stats.inferred = to_count(&merge->inferred);
+	add_count(&stats.seen, &pipeline->seen);
 	*ret_stats = stats;
 }

@@ -52,6 +52,8 @@ struct pipeline {
 	/* By generation, since the beginning: what was counted, what arrived. */
 	struct counters counted[GENERATIONS];
 	struct count arrived[GENERATIONS];
+	struct count entered; /* of what arrived: first sights, see topology.h */
+	struct count seen;    /* as of the last drain */
 	struct count unclaimed;
 	uint64_t drains;
 	uint64_t early_drains;

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <linux/if_link.h>
+#include <linux/net_namespace.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -149,20 +150,42 @@ static void parse_vlan_data(const struct rtattr *data, struct rtnl_link *link)
 			link->vlan_id = attr_u32(attr);
 }
 
+static enum link_type type_of(const struct rtattr *kind)
+{
+	static const struct {
+		const char *kind;
+		enum link_type type;
+	} types[] = {
+		{ "veth", LINK_TYPE_PAIR },
+		{ "netkit", LINK_TYPE_PAIR },
+		{ "vlan", LINK_TYPE_VLAN },
+		{ "macvlan", LINK_TYPE_MACVLAN },
+		{ "macvtap", LINK_TYPE_MACVLAN },
+		{ "ipvlan", LINK_TYPE_IPVLAN },
+		{ "ipvtap", LINK_TYPE_IPVLAN },
+		{ "bridge", LINK_TYPE_BRIDGE },
+		{ "bond", LINK_TYPE_BOND },
+		{ "team", LINK_TYPE_BOND },
+		{ "vrf", LINK_TYPE_VRF },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		if (is_text(kind, types[i].kind))
+			return types[i].type;
+	return LINK_TYPE_OTHER;
+}
+
 /* The kind comes before its data. */
-static void parse_info(const struct rtattr *info, struct rtnl_link *link,
-		       bool *ret_is_pair)
+static void parse_info(const struct rtattr *info, struct rtnl_link *link)
 {
 	const struct rtattr *attr = RTA_DATA(info);
 	int len = RTA_PAYLOAD(info);
 
 	for (; RTA_OK(attr, len); attr = RTA_NEXT(attr, len)) {
-		if (attr->rta_type == IFLA_INFO_KIND) {
-			link->is_vlan = is_text(attr, "vlan");
-			*ret_is_pair = is_text(attr, "veth") ||
-				       is_text(attr, "netkit");
-		}
-		if (attr->rta_type == IFLA_INFO_DATA && link->is_vlan)
+		if (attr->rta_type == IFLA_INFO_KIND)
+			link->type = type_of(attr);
+		if (attr->rta_type == IFLA_INFO_DATA &&
+		    link->type == LINK_TYPE_VLAN)
 			parse_vlan_data(attr, link);
 	}
 }
@@ -172,7 +195,6 @@ bool rtnl_parse_link(const struct nlmsghdr *message, struct rtnl_link *ret_link)
 	const struct ifinfomsg *info = NLMSG_DATA(message);
 	const struct rtattr *attr = IFLA_RTA(info);
 	int len = (int)message->nlmsg_len - (int)NLMSG_SPACE(sizeof(*info));
-	bool is_pair = false, lower_elsewhere = false;
 
 	if (message->nlmsg_type != RTM_NEWLINK &&
 	    message->nlmsg_type != RTM_DELLINK)
@@ -185,6 +207,9 @@ bool rtnl_parse_link(const struct nlmsghdr *message, struct rtnl_link *ret_link)
 
 	*ret_link = (struct rtnl_link){
 		.ifindex = info->ifi_index,
+		.link_nsid = NSID_SAME,
+		.type = info->ifi_flags & IFF_LOOPBACK ? LINK_TYPE_LOOPBACK :
+							 LINK_TYPE_OTHER,
 		.hardware = info->ifi_type,
 		.deleted = message->nlmsg_type == RTM_DELLINK,
 	};
@@ -199,18 +224,52 @@ bool rtnl_parse_link(const struct nlmsghdr *message, struct rtnl_link *ret_link)
 			ret_link->master = attr_u32(attr);
 			break;
 		case IFLA_LINK:
-			ret_link->lower = attr_u32(attr);
+			ret_link->link = attr_u32(attr);
 			break;
 		case IFLA_LINK_NETNSID:
-			lower_elsewhere = true;
+			ret_link->link_nsid = attr_u32(attr);
 			break;
 		case IFLA_LINKINFO:
-			parse_info(attr, ret_link, &is_pair);
+			parse_info(attr, ret_link);
 			break;
 		}
 	}
-	/* A veth's link is its peer: beside it, not below. */
-	if (is_pair || lower_elsewhere || ret_link->lower == ret_link->ifindex)
-		ret_link->lower = 0;
 	return true;
+}
+
+/* The id in an RTM_NEWNSID message. */
+static void note_nsid(void *ctx, const struct nlmsghdr *message)
+{
+	const struct rtattr *attr =
+		(const void *)((const char *)NLMSG_DATA(message) +
+			       NLMSG_ALIGN(sizeof(struct rtgenmsg)));
+	int len = (int)message->nlmsg_len -
+		  (int)NLMSG_SPACE(sizeof(struct rtgenmsg));
+	int *nsid = ctx;
+
+	if (message->nlmsg_type != RTM_NEWNSID)
+		return;
+	for (; RTA_OK(attr, len); attr = RTA_NEXT(attr, len))
+		if (attr->rta_type == NETNSA_NSID)
+			*nsid = (int32_t)attr_u32(attr);
+}
+
+int rtnl_nsid(int fd, int ns_fd)
+{
+	const struct {
+		struct rtgenmsg header;
+		struct rtattr attr __attribute__((aligned(RTA_ALIGNTO)));
+		uint32_t ns_fd;
+	} request = {
+		.attr = { .rta_len = RTA_LENGTH(sizeof(uint32_t)),
+			  .rta_type = NETNSA_FD },
+		.ns_fd = ns_fd,
+	};
+	int nsid = NETNSA_NSID_NOT_ASSIGNED;
+	int err = rtnl_ask(fd, RTM_GETNSID, &request, sizeof(request),
+			   note_nsid, &nsid);
+
+	if (err)
+		return err;
+	return nsid == NETNSA_NSID_NOT_ASSIGNED ? -ENOENT : nsid;
 }

@@ -8,14 +8,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* How an interface passes packets on to others; see topology.h. */
+enum link_type {
+	LINK_TYPE_OTHER, /* to and from outside, or by another packet: tunnels */
+	LINK_TYPE_LOOPBACK,
+	LINK_TYPE_PAIR, /* veth, netkit */
+	LINK_TYPE_VLAN,
+	LINK_TYPE_MACVLAN, /* macvlan, macvtap */
+	LINK_TYPE_IPVLAN,  /* ipvlan, ipvtap */
+	LINK_TYPE_BRIDGE,
+	LINK_TYPE_BOND, /* bond, team */
+	LINK_TYPE_VRF,
+};
+
+enum { NSID_SAME = -1 };
+
 /* What a link message says about an interface. */
 struct rtnl_link {
 	uint32_t ifindex;
 	uint32_t master;
-	uint32_t lower; /* in the same namespace */
+	uint32_t link; /* IFLA_LINK: a pair's peer, what a VLAN sends through; 0 */
+	int32_t link_nsid; /* the namespace of link: IFLA_LINK_NETNSID */
+	enum link_type type;
 	uint16_t hardware;
-	uint16_t vlan_id;
-	bool is_vlan;
+	uint16_t vlan_id; /* LINK_TYPE_VLAN */
 	bool deleted;
 	char name[IF_NAMESIZE];
 };
@@ -42,6 +58,12 @@ int rtnl_dump(int fd, uint16_t type, const void *header, uint32_t len,
 /* Ask for one thing that is no dump, on a socket without groups. */
 int rtnl_ask(int fd, uint16_t type, const void *header, uint32_t len,
 	     rtnl_message_fn on_message, void *ctx);
+
+/*
+ * The id that the socket's namespace has for the one that @ns_fd refers to, as
+ * in IFLA_LINK_NETNSID; -ENOENT: it has none.
+ */
+int rtnl_nsid(int fd, int ns_fd);
 
 /* False when the message is not about a link. */
 bool rtnl_parse_link(const struct nlmsghdr *message, struct rtnl_link *ret_link);

@@ -3,6 +3,7 @@
 
 #include "clock.h"
 #include "rtnl.h"
+#include "topology.h"
 #include "util.h"
 
 #include <errno.h>
@@ -25,6 +26,7 @@ static void place_done(struct place *place)
 	shared_fd_unref(place->ns);
 	netifs_done(&place->netifs);
 	patterns_done(&place->include);
+	free(place->nsids);
 	free(place->name);
 }
 
@@ -85,6 +87,15 @@ static int ensure_programs(struct watch *watch, struct place *place,
 	return shared[NETOBS_INGRESS] && shared[NETOBS_EGRESS] ? 0 : -ENOMEM;
 }
 
+/* As bits 1 << enum netobs_direction. */
+static uint8_t observed_directions(const struct watch *watch)
+{
+	const bool *directions = watch->attach.directions;
+
+	return directions[NETOBS_INGRESS] << NETOBS_INGRESS |
+	       directions[NETOBS_EGRESS] << NETOBS_EGRESS;
+}
+
 /* Have the programs put on, or what there is of them looked after. */
 static int put_on(struct watch *watch, struct place *place, struct netif *netif)
 {
@@ -110,6 +121,7 @@ static int put_on(struct watch *watch, struct place *place, struct netif *netif)
 	job->attachment = netif->attachment;
 	netif->attachment = ATTACHMENT_NONE;
 	netif->is_busy = true;
+	netif->observed = observed_directions(watch);
 	attacher_add(&watch->attacher, job);
 	return 0;
 }
@@ -161,6 +173,7 @@ static void apply_selection(struct watch *watch, struct place *place,
 		return;
 	if (!wanted) {
 		take_off(watch, place, netif);
+		netif->observed = 0;
 		log_info(watch->log, "%s: no longer observed", netif->name);
 		return;
 	}
@@ -191,6 +204,8 @@ static void settle(struct watch *watch, struct netif *netif, struct hook_job *jo
 		return;
 	}
 	disown(watch, netif);
+	netif->observed = 0;
+	watch->is_changed = true;
 	note_error(watch, netif->name, job->err);
 }
 
@@ -228,6 +243,9 @@ static void on_job(void *ctx, struct hook_job *job)
 void watch_collect(struct watch *watch)
 {
 	attacher_collect(&watch->attacher, on_job, watch);
+	if (watch->is_changed)
+		topology_update(watch);
+	watch->is_changed = false;
 }
 
 void watch_lose(struct watch *watch, struct netif *netif)
@@ -254,25 +272,24 @@ void watch_lose(struct watch *watch, struct netif *netif)
 /* What was counted on the way it was stacked until now is read later. */
 static void note_former(struct netif *netif, const struct rtnl_link *link)
 {
-	bool has_left = netif->master && netif->master != link->master;
-	bool has_moved = netif->lower && netif->lower != link->lower;
-
-	if (has_left)
-		netif->former_master = netif->master;
-	if (has_moved)
-		netif->former_lower = netif->lower;
-	if (has_left || has_moved)
-		netif->former_ns = clock_boot_ns();
+	if (!netif->master || netif->master == link->master)
+		return;
+	netif->former_master = netif->master;
+	netif->former_ns = clock_boot_ns();
 }
 
 static void update_netif(struct netif *netif, const struct rtnl_link *link)
 {
 	note_former(netif, link);
+	if (netif->link != link->link || netif->link_nsid != link->link_nsid ||
+	    netif->gone_ns)
+		netif->is_link_known = false;
 	netif->gone_ns = 0;
 	netif->master = link->master;
-	netif->lower = link->lower;
+	netif->link = link->link;
+	netif->link_nsid = link->link_nsid;
+	netif->type = link->type;
 	netif->hardware = link->hardware;
-	netif->is_vlan = link->is_vlan;
 	netif->vlan_id = link->vlan_id;
 	memcpy(netif->name, link->name, sizeof(netif->name));
 }
@@ -396,8 +413,34 @@ static void complain(const struct watch *watch, const struct place *place, int e
 					  "");
 }
 
+/* Of two names for one namespace the first stays, with the patterns of both. */
+static int unite(struct watch *watch, struct place *first, struct place *second)
+{
+	int err = patterns_move(&first->include, &second->include);
+
+	if (err)
+		return err;
+	place_close(watch, second);
+	second->is_retired = true;
+	free(TAKE_PTR(second->name));
+	for (uint32_t i = 0; i < first->netifs.count; i++)
+		apply_selection(watch, first, &first->netifs.items[i]);
+	return check_names(watch, first);
+}
+
+static struct place *find_same(const struct watch *watch,
+			       const struct place *place)
+{
+	for (struct place *other = watch->places; other < place; other++)
+		if (other->rtnl_fd >= 0 && other->inode == place->inode)
+			return other;
+	return NULL;
+}
+
 static int start_place(struct watch *watch, struct place *place)
 {
+	struct place *same;
+
 	/* Before the attaching itself, so that a load error is reported as one. */
 	int err = ensure_programs(watch, place, LINK_ETHERNET);
 
@@ -406,12 +449,12 @@ static int start_place(struct watch *watch, struct place *place)
 	err = place_open(watch, place);
 	if (err)
 		complain(watch, place, err);
+	same = err ? NULL : find_same(watch, place);
+	if (same)
+		return unite(watch, same, place);
 	while (!err && place->is_listing)
 		err = receive(watch, place, true);
-	if (err)
-		return err;
-	netifs_restack(&place->netifs);
-	return check_names(watch, place);
+	return err ?: check_names(watch, place);
 }
 
 /* Whether a job for an interface that was named is still under way. */
@@ -452,6 +495,7 @@ int watch_start(struct watch *watch, struct store *store,
 	watch->attach = *attach_options;
 	for (uint32_t i = 0; !err && i < watch->n_places; i++)
 		err = start_place(watch, &watch->places[i]);
+	err = err ?: topology_update(watch);
 	if (err)
 		return err;
 	wait_attached(watch);
@@ -471,7 +515,8 @@ int watch_update(struct watch *watch, struct place *place)
 	if (place->rtnl_fd < 0)
 		return 0;
 	err = receive(watch, place, false);
-	netifs_restack(&place->netifs);
+	/* Before programs are put on: what comes in there will be counted. */
+	topology_update(watch);
 	attacher_go(&watch->attacher);
 	return err;
 }
@@ -490,8 +535,12 @@ void watch_detach(struct watch *watch)
 
 void watch_sweep(struct watch *watch, int64_t before_ns)
 {
+	bool changed = false;
+
 	for (uint32_t i = 0; i < watch->n_places; i++)
-		netifs_sweep(&watch->places[i].netifs, before_ns);
+		changed |= netifs_sweep(&watch->places[i].netifs, before_ns);
+	if (changed)
+		topology_update(watch);
 }
 
 const struct netif *watch_find(const struct watch *watch, uint16_t place,

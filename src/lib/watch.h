@@ -30,6 +30,11 @@ struct place {
 	struct netifs netifs;
 	/* Both directions; NULL until needed. */
 	struct shared_fd *programs[LINK_KINDS][2];
+	uint16_t domain;	   /* see topology.h: the lowest place of it */
+	bool has_unclear_arrivals; /* packets that may or may not be counted come in */
+	bool sees_all_arrivals; /* no interface brings in packets unseen */
+	int32_t *nsids; /* of places, in this namespace; see topology.c */
+	uint32_t n_nsids;
 };
 
 struct watch {
@@ -45,6 +50,7 @@ struct watch {
 	int64_t looked_ns;
 	uint64_t incarnations; /* of interfaces, so far */
 	int attach_error;      /* the last one */
+	bool is_changed;       /* topology_update() is due */
 };
 
 /*

@@ -4,6 +4,7 @@
 
 #include "netns.h"
 #include "rtnl.h"
+#include "topology.h"
 #include "util.h"
 
 #include <errno.h>
@@ -91,7 +92,7 @@ int place_open(struct watch *watch, struct place *place)
 {
 	int err = open_ns(place);
 
-	(void)watch;
+	topology_forget(watch, place->index);
 	err = err ?: open_rtnl(place);
 	err = err ?: place_list(place);
 	if (!err)

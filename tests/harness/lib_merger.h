@@ -12,6 +12,8 @@ struct merger {
 	struct clock clock;
 	struct merge merge;
 	struct witness witness;
+	struct volume merged;  /* all that was handed over */
+	struct volume entered; /* of that, first sights */
 };
 
 /* A drain and a report per second, idle after 15 seconds. */
@@ -33,16 +35,22 @@ void merger_close(struct merger *merger);
 void merger_begin(struct merger *merger, enum merge_mode mode, int64_t flip_ms);
 
 /* Of world_key() in the first namespace. */
-struct flow_entry merger_entry(uint32_t ifindex, bool egress, uint64_t packets,
+struct flow_entry merger_entry(uint32_t ifindex, uint8_t flags, uint64_t packets,
 			       int64_t first_ms, int64_t last_ms);
 
-/* merge_keep() that entry. */
-void merger_keep(struct merger *merger, uint32_t ifindex, bool egress,
+/* merge_keep(), with what merge_look() says. */
+void merger_keep_entry(struct merger *merger, const struct flow_entry *entry);
+
+/* The same of that entry; @flags: enum flow_key_flag. */
+void merger_keep(struct merger *merger, uint32_t ifindex, uint8_t flags,
 		 uint64_t packets, int64_t first_ms, int64_t last_ms);
 
 /* As after reading a large table: first all keys, then all entries. */
 void merger_deliver(struct merger *merger, const struct flow_entry *entries,
 		    uint32_t n);
+
+/* What was handed over, and is no part of any total. */
+uint64_t merger_repeated(const struct merger *merger);
 
 /* Sweep to the end, and check that all packets and bytes are accounted for. */
 void merger_end(struct merger *merger);

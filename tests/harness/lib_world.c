@@ -7,6 +7,43 @@
 #include <stdlib.h>
 #include <string.h>
 
+static enum link_type type_of(const struct world_link *link,
+			      const struct world_link *all)
+{
+	if (link->type)
+		return link->type;
+	if (link->vlan)
+		return LINK_TYPE_VLAN;
+	if (link->lower)
+		return LINK_TYPE_MACVLAN;
+	if (link->peer)
+		return LINK_TYPE_PAIR;
+	for (; all->ifindex; all++)
+		if (all->master == link->ifindex && all->place == link->place)
+			return LINK_TYPE_BRIDGE;
+	return LINK_TYPE_OTHER;
+}
+
+static void add_link(struct watch *watch, const struct world_link *link,
+		     const struct world_link *all)
+{
+	struct netif *netif =
+		netifs_ensure(&watch->places[link->place].netifs, link->ifindex);
+
+	assert_non_null(netif);
+	netif->master = link->master;
+	netif->link = link->lower ?: link->peer;
+	netif->is_link_known = true;
+	netif->link_place = netif->link ? link->link_place : PLACE_NONE;
+	if (netif->link_place != link->place)
+		netif->link_nsid = link->link_place;
+	netif->type = type_of(link, all);
+	netif->vlan_id = link->vlan;
+	if (!link->unobserved)
+		netif->observed = 1 << NETOBS_INGRESS | 1 << NETOBS_EGRESS;
+	snprintf(netif->name, sizeof(netif->name), "if%u", link->ifindex);
+}
+
 void world_build(struct watch *watch, uint32_t n_places,
 		 const struct world_link *links)
 {
@@ -21,20 +58,9 @@ void world_build(struct watch *watch, uint32_t n_places,
 			.inode = 1000 + i,
 			.rtnl_fd = -1,
 		};
-	for (; links && links->ifindex; links++) {
-		struct netif *netif = netifs_ensure(
-			&watch->places[links->place].netifs, links->ifindex);
-
-		assert_non_null(netif);
-		netif->master = links->master;
-		netif->lower = links->lower;
-		netif->is_vlan = links->vlan;
-		netif->vlan_id = links->vlan;
-		snprintf(netif->name, sizeof(netif->name), "if%u",
-			 links->ifindex);
-	}
-	for (uint32_t i = 0; i < n_places; i++)
-		netifs_restack(&watch->places[i].netifs);
+	for (const struct world_link *link = links; link && link->ifindex; link++)
+		add_link(watch, link, links);
+	assert_int_equal(topology_update(watch), 0);
 }
 
 struct flow_key world_key(uint16_t place, uint32_t ifindex, bool egress)

@@ -3,6 +3,7 @@
 #ifndef HARNESS_LIB_WORLD_H
 #define HARNESS_LIB_WORLD_H
 
+#include "topology.h"
 #include "watch.h"
 
 #include <stdbool.h>
@@ -11,14 +12,19 @@
 struct world_link {
 	uint32_t ifindex;
 	uint16_t place;
-	uint32_t master;
-	uint32_t lower;
-	uint16_t vlan; /* of a VLAN device; 0: it is none */
+	uint32_t master;     /* a bridge, unless its own type says otherwise */
+	uint32_t lower;	     /* of a VLAN device, or else a macvlan */
+	uint16_t vlan;	     /* of a VLAN device; 0: it is none */
+	uint32_t peer;	     /* the other end of a pair */
+	uint16_t link_place; /* of lower or peer */
+	enum link_type type;
+	bool unobserved;
 };
 
 /*
- * A watch over @n_places namespaces with @links, restacked, whose interfaces
- * are called if1, if2 ... and inodes 1000, 1001 ...; free with watch_done().
+ * A watch over @n_places namespaces with @links, looked at by topology_update(),
+ * whose interfaces are called if1, if2 ... and inodes 1000, 1001 ...; free with
+ * watch_done().
  */
 void world_build(struct watch *watch, uint32_t n_places,
 		 const struct world_link *links);

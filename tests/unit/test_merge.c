@@ -5,7 +5,15 @@
 #include "lib_test.h"
 #include "util.h"
 
-enum { IN = 0, OUT = 1, FIN = 0x01, SYN = 0x02, RST = 0x04, ACK = 0x10 };
+enum {
+	IN = 0,
+	OUT = KEY_EGRESS,
+	ON = KEY_EGRESS | KEY_AGAIN,
+	FIN = 0x01,
+	SYN = 0x02,
+	RST = 0x04,
+	ACK = 0x10
+};
 
 static void records_carry_what_came_since_the_last_one(void **state)
 {
@@ -22,7 +30,7 @@ static void records_carry_what_came_since_the_last_one(void **state)
 		assert_int_equal(m.merge.pending.packets, 0);
 	}
 	assert_int_equal(m.merge.exported.packets, 30);
-	assert_int_equal(m.merge.repeated.packets, 0);
+	assert_int_equal(merger_repeated(&m), 0);
 	merger_close(&m);
 }
 
@@ -34,16 +42,16 @@ static void packets_on_their_way_at_the_flip_are_not_counted_again(void **state)
 	merger_open(&m, merger_every_second());
 	merger_begin(&m, MERGE_INTERVAL, 1000);
 	merger_keep(&m, 1, IN, 10, 100, 999);
-	merger_keep(&m, 2, OUT, 8, 101, 999);
+	merger_keep(&m, 2, ON, 8, 101, 999);
 	merger_end(&m);
 	merger_assert_record(&m, 1, 10, NETOBS_END_ACTIVE);
-	assert_int_equal(m.merge.repeated.packets, 8);
+	assert_int_equal(merger_repeated(&m), 8);
 
 	merger_begin(&m, MERGE_INTERVAL, 2000);
-	merger_keep(&m, 2, OUT, 2, 1000, 1001);
+	merger_keep(&m, 2, ON, 2, 1000, 1001);
 	merger_end(&m);
 	assert_int_equal(m.witness.n_flows, 1);
-	assert_int_equal(m.merge.repeated.packets, 10);
+	assert_int_equal(merger_repeated(&m), 10);
 
 	merger_begin(&m, MERGE_INTERVAL, 3000);
 	merger_end(&m);
@@ -62,7 +70,7 @@ static void flow_first_seen_elsewhere_after_the_flip_is_the_same(void **state)
 	merger_end(&m);
 	merger_assert_record(&m, 1, 10, NETOBS_END_ACTIVE);
 	merger_begin(&m, MERGE_INTERVAL, 2000);
-	merger_keep(&m, 2, OUT, 11, 1000, 1500);
+	merger_keep(&m, 2, ON, 11, 1000, 1500);
 	merger_keep(&m, 1, IN, 1, 1400, 1500);
 	merger_end(&m);
 	merger_assert_record(&m, 2, 1, NETOBS_END_ACTIVE);
@@ -113,7 +121,7 @@ static void flow_too_young_waits_one_drain(void **state)
 
 	merger_begin(&m, MERGE_INTERVAL, 2000);
 	merger_keep(&m, 1, IN, 2, 1000, 1001);
-	merger_keep(&m, 2, OUT, 5, 995, 1001);
+	merger_keep(&m, 2, ON, 5, 995, 1001);
 	merger_end(&m);
 	merger_assert_record(&m, 1, 5, NETOBS_END_ACTIVE);
 	assert_int_equal(merger_last_record(&m)->n_points, 2);
@@ -181,7 +189,7 @@ static void tcp_is_reported_when_it_has_ended(void **state)
 		merger_begin(&m, cases[i].mode, 1000);
 		entry.key.proto = cases[i].proto;
 		entry.tally.marks = cases[i].marks;
-		merge_keep(&m.merge, &entry);
+		merger_keep_entry(&m, &entry);
 		merger_end(&m);
 		assert_int_equal(m.witness.n_flows, cases[i].reason != 0);
 		if (cases[i].reason)
@@ -284,10 +292,10 @@ static void explicit_drain_reports_all(void **state)
 	merger_end(&m);
 	merger_assert_record(&m, 1, 4, NETOBS_END_ACTIVE);
 	merger_begin(&m, MERGE_ALL, 1001);
-	merger_keep(&m, 2, OUT, 4, 1000, 1000);
+	merger_keep(&m, 2, ON, 4, 1000, 1000);
 	merger_end(&m);
 	assert_int_equal(m.witness.n_flows, 1);
-	assert_int_equal(m.merge.repeated.packets, 4);
+	assert_int_equal(merger_repeated(&m), 4);
 	merger_close(&m);
 }
 
@@ -317,7 +325,7 @@ static void keep_flows(struct merger *m, uint32_t n, int64_t first_ms)
 			merger_entry(1, IN, 1, first_ms, first_ms + 10);
 
 		entry.key.src_port = 1 + i;
-		merge_keep(&m->merge, &entry);
+		merger_keep_entry(m, &entry);
 	}
 }
 
@@ -361,13 +369,13 @@ static void per_interface_reports_each_point(void **state)
 	merger_open(&m, options);
 	merger_begin(&m, MERGE_INTERVAL, 1000);
 	merger_keep(&m, 1, IN, 10, 995, 999);
-	merger_keep(&m, 2, OUT, 8, 995, 999);
-	merger_keep(&m, 2, OUT, 1, 996, 999);
+	merger_keep(&m, 2, ON, 8, 995, 999);
+	merger_keep(&m, 2, ON, 1, 996, 999);
 	merger_keep(&m, 2, IN, 1, 996, 999);
 	merger_end(&m);
 	assert_int_equal(m.witness.n_flows, 3);
 	assert_int_equal(m.witness.packets, 20);
-	assert_int_equal(m.merge.repeated.packets, 0);
+	assert_int_equal(merger_repeated(&m), 0);
 	assert_int_equal(m.merge.table.count, 0);
 	for (uint32_t i = 0; i < 3; i++) {
 		const struct witness_flow *seen = &m.witness.flows[i];
@@ -395,7 +403,7 @@ static void delivered_flows_that_do_not_repeat_are_not_kept(void **state)
 	/* Seen at a second point. */
 	entries[1].key.src_port = entries[0].key.src_port;
 	entries[1].key.ifindex = 2;
-	entries[1].key.flags = KEY_EGRESS;
+	entries[1].key.flags = ON;
 	merger_open(&m, merger_every_second());
 	merger_begin(&m, MERGE_INTERVAL, 1000);
 	merger_deliver(&m, entries, ARRAY_SIZE(entries));
@@ -405,7 +413,7 @@ static void delivered_flows_that_do_not_repeat_are_not_kept(void **state)
 	merger_end(&m);
 	assert_int_equal(m.witness.n_flows, 99);
 	assert_int_equal(m.witness.packets, 99);
-	assert_int_equal(m.merge.repeated.packets, 1);
+	assert_int_equal(merger_repeated(&m), 1);
 	assert_int_equal(m.merge.table.count, 1); /* it may return once more */
 	merger_close(&m);
 }

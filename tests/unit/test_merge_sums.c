@@ -6,11 +6,11 @@
 
 #include <string.h>
 
-enum { IN = 0, OUT = 1 };
+enum { IN = 0, OUT = KEY_EGRESS, ON = KEY_EGRESS | KEY_AGAIN };
 
 /* Interfaces of which 3 is a bridge over 1 and 2. */
-static const struct world_link bridged[] = { { 1, 0, 3, 0, 0 },
-					     { 2, 0, 3, 0, 0 },
+static const struct world_link bridged[] = { { .ifindex = 1, .master = 3 },
+					     { .ifindex = 2, .master = 3 },
 					     { .ifindex = 3 },
 					     { .ifindex = 4 },
 					     { .ifindex = 0 } };
@@ -24,8 +24,8 @@ static struct netobs_flow record_of(const struct flow_entry entries[2],
 
 	merger_open_in(&m, options, 1, bridged);
 	merge_begin(&m.merge, MERGE_FINAL, 1000 * NSEC_PER_MSEC);
-	merge_keep(&m.merge, &entries[0]);
-	merge_keep(&m.merge, &entries[1]);
+	merger_keep_entry(&m, &entries[0]);
+	merger_keep_entry(&m, &entries[1]);
 	merger_end(&m);
 	assert_int_equal(m.witness.n_flows, 1);
 	flow = m.witness.flows[0].flow;
@@ -151,7 +151,7 @@ static void record_forgets_what_the_last_one_told(void **state)
 	merger_open_in(&m, merger_every_second(), 1, bridged);
 	for (int i = 0; i < 2; i++) {
 		merge_begin(&m.merge, MERGE_INTERVAL, (i + 1) * NSEC_PER_SEC);
-		merge_keep(&m.merge, &entries[i]);
+		merger_keep_entry(&m, &entries[i]);
 		merger_end(&m);
 	}
 	assert_int_equal(m.witness.n_flows, 2);
@@ -170,27 +170,97 @@ static void total_that_shrinks_takes_nothing_back(void **state)
 
 	(void)state;
 	pair(out);
-	out[0].key.flags = out[1].key.flags = KEY_EGRESS;
+	out[0].key.flags = out[1].key.flags = ON; /* translated */
+	out[0].key.ifindex = 3;
 	out[1].key.ifindex = 4;
 	out[0].tally.last_ns = out[1].tally.last_ns = 999 * NSEC_PER_MSEC;
 	merger_open_in(&m, merger_every_second(), 1, bridged);
 	merge_begin(&m.merge, MERGE_INTERVAL, 1000 * NSEC_PER_MSEC);
-	merge_keep(&m.merge, &out[0]);
-	merge_keep(&m.merge, &out[1]);
+	merger_keep_entry(&m, &out[0]);
+	merger_keep_entry(&m, &out[1]);
 	merger_end(&m);
 	assert_int_equal(m.witness.packets, 7);
 
 	netifs_find(&m.watch.places[0].netifs, 4)->master = 3;
 	netifs_restack(&m.watch.places[0].netifs);
-	netifs_find(&m.watch.places[0].netifs, 4)->level = 5;
+	assert_int_equal(netifs_find(&m.watch.places[0].netifs, 4)->level, 0);
 	merge_begin(&m.merge, MERGE_INTERVAL, 2000 * NSEC_PER_MSEC);
 	out[0].tally.packets = 1;
 	out[0].tally.bytes = WORLD_BYTES;
 	out[0].tally.last_ns = 1500 * NSEC_PER_MSEC;
-	merge_keep(&m.merge, &out[0]);
+	merger_keep_entry(&m, &out[0]);
 	merger_end(&m);
 	assert_int_equal(m.witness.packets, 7);
 	assert_int_equal(m.merge.exported.packets, 7);
+	merger_close(&m);
+}
+
+/* @tags: those of an entry at interface 1 coming in, and of one leaving by 4. */
+static void keep_tagged(struct merger *m, uint16_t in, uint16_t out,
+			bool out_first)
+{
+	struct flow_entry entries[2];
+
+	pair(entries);
+	entries[0].key.vlan = in;
+	entries[1].key.vlan = out;
+	entries[1].key.ifindex = 4;
+	entries[1].key.flags = ON;
+	if (out_first)
+		swap(entries);
+	merger_keep_entry(m, &entries[0]);
+	merger_keep_entry(m, &entries[1]);
+}
+
+static void flow_has_the_tags_of_where_it_enters(void **state)
+{
+	static const uint16_t tags[][2] = {
+		{ 0, VLAN_PRESENT | 20 },
+		{ VLAN_PRESENT | 10, 0 },
+		{ VLAN_PRESENT | 10, VLAN_PRESENT | 20 },
+		{ VLAN_PRESENT | 10, VLAN_PRESENT | 10 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(tags); i++) {
+		const uint16_t *tag = tags[i / 2];
+		struct merger m;
+
+		merger_open_in(&m, merger_every_second(), 1, bridged);
+		merge_begin(&m.merge, MERGE_FINAL, NSEC_PER_SEC);
+		keep_tagged(&m, tag[0], tag[1], i & 1);
+		merger_end(&m);
+		merger_assert_record(&m, 1, 3, NETOBS_END_FORCED);
+		assert_int_equal(merger_last_record(&m)->n_points, 2);
+		assert_int_equal(merger_last_record(&m)->vlan_id,
+				 tag[0] & VLAN_ID_MASK);
+		assert_int_equal(!(merger_last_record(&m)->has & NETOBS_HAS_VLAN),
+				 !tag[0]);
+		merger_close(&m);
+	}
+}
+
+static void tenants_with_equal_addresses_stay_apart(void **state)
+{
+	struct flow_entry entries[2];
+	struct merger m;
+
+	(void)state;
+	pair(entries);
+	entries[0].key.vlan = VLAN_PRESENT | 10;
+	entries[1].key.vlan = VLAN_PRESENT | 20;
+	merger_open_in(&m, merger_every_second(), 1, bridged);
+	merge_begin(&m.merge, MERGE_FINAL, NSEC_PER_SEC);
+	merger_keep_entry(&m, &entries[0]);
+	merger_keep_entry(&m, &entries[1]);
+	merger_end(&m);
+	assert_int_equal(m.witness.n_flows, 2);
+	assert_int_equal(m.witness.packets, 7);
+	for (int i = 0; i < 2; i++) {
+		const struct netobs_flow *flow = &m.witness.flows[i].flow;
+
+		assert_int_equal(flow->packets, flow->vlan_id == 10 ? 3 : 4);
+	}
 	merger_close(&m);
 }
 
@@ -223,7 +293,7 @@ static void feed(struct merger *m, uint32_t *seed, int64_t from_ns)
 
 	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
 		entries[i] = anything(seed, from_ns);
-		merge_keep(&m->merge, &entries[i]);
+		merger_keep_entry(m, &entries[i]);
 		entries[i] = anything(seed, from_ns);
 	}
 	merger_deliver(m, entries, ARRAY_SIZE(entries));
@@ -255,7 +325,7 @@ static void sums_balance_whatever_comes(void **state)
 		assert_int_equal(m.merge.pending.packets, 0);
 		assert_int_equal(m.merge.table.count, 0);
 		if (options.per_interface)
-			assert_int_equal(m.merge.repeated.packets, 0);
+			assert_int_equal(merger_repeated(&m), 0);
 		merger_close(&m);
 	}
 }
@@ -268,6 +338,8 @@ int main(void)
 		cmocka_unit_test(macs_come_from_whichever_part_has_them),
 		cmocka_unit_test(record_forgets_what_the_last_one_told),
 		cmocka_unit_test(total_that_shrinks_takes_nothing_back),
+		cmocka_unit_test(flow_has_the_tags_of_where_it_enters),
+		cmocka_unit_test(tenants_with_equal_addresses_stay_apart),
 		cmocka_unit_test(sums_balance_whatever_comes),
 	};
 

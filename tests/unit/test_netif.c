@@ -65,7 +65,7 @@ static void netifs_sweep_forgets_those_gone_long_ago(void **state)
 	netifs_ensure(&netifs, 3)->gone_ns = 100;
 	netifs_ensure(&netifs, 4)->gone_ns = 101;
 	netifs_ensure(&netifs, 5)->gone_ns = 1;
-	netifs_sweep(&netifs, 100);
+	assert_true(netifs_sweep(&netifs, 100));
 	assert_int_equal(netifs.count, 3);
 	assert_non_null(netifs_find(&netifs, 1));
 	assert_null(netifs_find(&netifs, 2));
@@ -129,7 +129,8 @@ static void build(struct netifs *netifs, const struct stacked *links)
 		struct netif *netif = netifs_ensure(netifs, links->ifindex);
 
 		netif->master = links->master;
-		netif->lower = links->lower;
+		netif->type = links->lower ? LINK_TYPE_VLAN : LINK_TYPE_OTHER;
+		netif->link = links->lower;
 	}
 }
 
@@ -187,22 +188,40 @@ static void netifs_former_stacks_last_until_the_sweep(void **state)
 	netif = netifs_ensure(&netifs, 1);
 	netif->former_master = 9;
 	netif->former_ns = 100;
-	netif = netifs_ensure(&netifs, 2);
-	netif->former_lower = 1;
-	netif->former_ns = 200;
 	netifs_restack(&netifs);
 	assert_int_equal(netifs_find(&netifs, 9)->stack, 1);
 	assert_int_equal(netifs_find(&netifs, 9)->level, 1);
-	assert_int_equal(netifs_find(&netifs, 2)->stack, 1);
-	netifs_sweep(&netifs, 100);
-	assert_int_equal(netifs_find(&netifs, 9)->stack, 1);
-	netifs_sweep(&netifs, 101);
+	assert_false(netifs_sweep(&netifs, 100));
+	assert_true(netifs_sweep(&netifs, 101));
+	netifs_restack(&netifs);
 	assert_int_equal(netifs_find(&netifs, 9)->stack, 9);
 	assert_int_equal(netifs_find(&netifs, 9)->level, 0);
-	assert_int_equal(netifs_find(&netifs, 2)->stack, 1);
-	netifs_sweep(&netifs, 201);
-	assert_int_equal(netifs_find(&netifs, 2)->stack, 2);
 	netifs_done(&netifs);
+}
+
+/* Only what a VLAN or macvlan device sends through has its packets. */
+static void netif_has_a_lower_of_its_own_packets(void **state)
+{
+	static const struct {
+		enum link_type type;
+		int32_t nsid;
+		uint32_t lower;
+	} cases[] = {
+		{ LINK_TYPE_VLAN, NSID_SAME, 5 },
+		{ LINK_TYPE_MACVLAN, NSID_SAME, 5 },
+		{ LINK_TYPE_VLAN, 0, 0 }, /* elsewhere */
+		{ LINK_TYPE_PAIR, NSID_SAME, 0 },
+		{ LINK_TYPE_OTHER, NSID_SAME, 0 }, /* a tunnel */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct netif netif = { .type = cases[i].type,
+				       .link = 5,
+				       .link_nsid = cases[i].nsid };
+
+		assert_int_equal(netif_lower(&netif), cases[i].lower);
+	}
 }
 
 static void netifs_restack_ends_with_cycles(void **state)
@@ -238,6 +257,7 @@ int main(void)
 		cmocka_unit_test(netifs_restack_finds_stacks_and_levels),
 		cmocka_unit_test(netifs_restack_again_takes_stacks_apart),
 		cmocka_unit_test(netifs_former_stacks_last_until_the_sweep),
+		cmocka_unit_test(netif_has_a_lower_of_its_own_packets),
 		cmocka_unit_test(netifs_restack_ends_with_cycles),
 	};
 

@@ -128,8 +128,9 @@ static void link_says_name_master_and_hardware(void **state)
 	assert_string_equal(link.name, "abcdefghijklmno");
 	assert_int_equal(link.master, 9);
 	assert_int_equal(link.hardware, ARPHRD_ETHER);
-	assert_int_equal(link.lower, 0);
-	assert_false(link.is_vlan);
+	assert_int_equal(link.link, 0);
+	assert_int_equal(link.link_nsid, NSID_SAME);
+	assert_int_equal(link.type, LINK_TYPE_OTHER);
 	assert_false(link.deleted);
 }
 
@@ -157,9 +158,9 @@ static void link_that_is_a_vlan(void **state)
 	put_info(&b, "vlan", 4094);
 	put_text(&b, IFLA_IFNAME, "eth0.4094");
 	link = link_of(&b);
-	assert_true(link.is_vlan);
+	assert_int_equal(link.type, LINK_TYPE_VLAN);
 	assert_int_equal(link.vlan_id, 4094);
-	assert_int_equal(link.lower, 2);
+	assert_int_equal(link.link, 2);
 	assert_string_equal(link.name, "eth0.4094");
 }
 
@@ -174,9 +175,9 @@ static void link_of_another_kind_has_no_vlan_id(void **state)
 	put_u32(&b, IFLA_LINK, 2);
 	put_info(&b, "macvlan", 55);
 	link = link_of(&b);
-	assert_false(link.is_vlan);
+	assert_int_equal(link.type, LINK_TYPE_MACVLAN);
 	assert_int_equal(link.vlan_id, 0);
-	assert_int_equal(link.lower, 2);
+	assert_int_equal(link.link, 2);
 }
 
 static void link_attributes_may_be_flagged_as_nested(void **state)
@@ -192,34 +193,53 @@ static void link_attributes_may_be_flagged_as_nested(void **state)
 	put_text(&b, IFLA_INFO_KIND, "vlan");
 	unnest(&b, info);
 	link = link_of(&b);
-	assert_true(link.is_vlan);
+	assert_int_equal(link.type, LINK_TYPE_VLAN);
 }
 
-static void link_has_no_lower(void **state)
+static void link_says_how_it_is_joined(void **state)
 {
 	static const struct {
 		const char *kind;
-		uint32_t link;
-		bool elsewhere;
+		enum link_type type;
 	} cases[] = {
-		{ "veth", 3, false }, /* the peer, beside it */
-		{ "netkit", 3, false }, { "veth", 3, true },
-		{ "vlan", 3, true }, /* in another namespace */
-		{ "macvlan", 3, true }, { "dummy", 7, false }, /* itself */
-		{ "bridge", 0, false },
+		{ "veth", LINK_TYPE_PAIR },
+		{ "netkit", LINK_TYPE_PAIR },
+		{ "macvlan", LINK_TYPE_MACVLAN },
+		{ "macvtap", LINK_TYPE_MACVLAN },
+		{ "ipvlan", LINK_TYPE_IPVLAN },
+		{ "bridge", LINK_TYPE_BRIDGE },
+		{ "bond", LINK_TYPE_BOND },
+		{ "team", LINK_TYPE_BOND },
+		{ "vrf", LINK_TYPE_VRF },
+		{ "vxlan", LINK_TYPE_OTHER },
+		{ "dummy", LINK_TYPE_OTHER },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct rtnl_link link;
 		struct builder b;
 
 		start(&b, RTM_NEWLINK, AF_UNSPEC, 7);
-		put_u32(&b, IFLA_LINK, cases[i].link);
+		put_u32(&b, IFLA_LINK, 3);
 		put_info(&b, cases[i].kind, 0);
-		if (cases[i].elsewhere)
-			put_u32(&b, IFLA_LINK_NETNSID, 0);
-		assert_int_equal(link_of(&b).lower, 0);
+		if (i & 1)
+			put_u32(&b, IFLA_LINK_NETNSID, i);
+		link = link_of(&b);
+		assert_int_equal(link.type, cases[i].type);
+		assert_int_equal(link.link, 3);
+		assert_int_equal(link.link_nsid, i & 1 ? (int)i : NSID_SAME);
 	}
+}
+
+static void link_that_is_the_loopback(void **state)
+{
+	struct builder b;
+
+	(void)state;
+	start(&b, RTM_NEWLINK, AF_UNSPEC, 1);
+	((struct ifinfomsg *)NLMSG_DATA(&b.header))->ifi_flags = IFF_LOOPBACK;
+	assert_int_equal(link_of(&b).type, LINK_TYPE_LOOPBACK);
 }
 
 static void message_about_something_else_is_refused(void **state)
@@ -321,7 +341,8 @@ int main(void)
 		cmocka_unit_test(link_that_is_a_vlan),
 		cmocka_unit_test(link_of_another_kind_has_no_vlan_id),
 		cmocka_unit_test(link_attributes_may_be_flagged_as_nested),
-		cmocka_unit_test(link_has_no_lower),
+		cmocka_unit_test(link_says_how_it_is_joined),
+		cmocka_unit_test(link_that_is_the_loopback),
 		cmocka_unit_test(message_about_something_else_is_refused),
 		cmocka_unit_test(message_cut_short_anywhere_is_not_read_beyond),
 		cmocka_unit_test(message_garbled_is_not_read_beyond),

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * How the interfaces of all observed namespaces are joined, and so where a packet
+ * is seen for the first time.
+ *
+ * An observation point is an interface and a direction. A packet comes to it
+ *
+ * - on the way in, from outside, or from another point of this host: what a veth's
+ *   peer sent, a VLAN device's lower or a bridge's port received;
+ * - on the way out, from this host's own processes, from an upper interface, or
+ *   from an interface that it came in through. Of the last, the programs know
+ *   with each packet whether it was counted there (KEY_AGAIN, bpf/origins.h).
+ *
+ * Where all that may come before a point is observed, the packet was seen already;
+ * where nothing of it is, this is the first sight. Where some of it is, or where
+ * more than one way leads to it, observe.h decides for each flow.
+ *
+ * Namespaces are joined where a veth pair, a VLAN or a macvlan device connects them
+ * (IFLA_LINK, IFLA_LINK_NETNSID); others may use the same addresses for something
+ * else. Joined ones form a domain.
+ */
+#ifndef NETOBS_LIB_TOPOLOGY_H
+#define NETOBS_LIB_TOPOLOGY_H
+
+#include "bpf/types.h"
+#include "netif.h"
+
+struct watch;
+
+/* Of a flow that was seen on a namespace's loopback interface, which joins none. */
+enum { DOMAIN_LOOPBACK = 0x8000 };
+
+/*
+ * Look at all interfaces anew, restack them, and give the programs the list of
+ * origins. -ENOMEM: nothing has changed.
+ */
+int topology_update(struct watch *watch);
+
+/* The namespace of @place has become another one. */
+void topology_forget(struct watch *watch, uint16_t place);
+
+/* What an entry, as a program made it, says; @netif: its interface, or NULL. */
+enum sight topology_sight(const struct flow_entry *entry,
+			  const struct netif *netif);
+
+/* What observations of one flow have in common of where they were made. */
+uint16_t topology_domain(const struct watch *watch, uint16_t place,
+			 const struct netif *netif);
+
+/* The interface that @netif->link names; NULL: it is not in a place of ours. */
+const struct netif *topology_linked(const struct watch *watch,
+				    const struct netif *netif);
+
+#endif
