@@ -232,6 +232,19 @@ NETOBS_API int netobs_drain(struct netobs *ctx);
 NETOBS_API int netobs_replay(struct netobs *ctx, const char *path);
 
 /**
+ * The same of several files at once: their packets are merged in the order of time.
+ * After an error in one file, the others are read to their ends all the same. A
+ * flow that is in several files is one flow; none has MAC addresses unless all
+ * files have Ethernet headers.
+ *
+ * @param paths  the files; one of them may be "-"
+ * @param n      how many
+ * @return as netobs_replay(); -EINVAL: no path, or "-" more than once
+ */
+NETOBS_API int netobs_replay_files(struct netobs *ctx, const char *const *paths,
+				   size_t n);
+
+/**
  * Detach everything and free; for many interfaces, that is waited for up to 2 s, and
  * the rest is done in the background. What was seen and not delivered is dropped: use
  * netobs_stop() and netobs_dispatch() first. NULL is fine.

@@ -245,7 +245,8 @@ static int replay(struct session *session)
 
 	if (r < 0)
 		return r;
-	r = netobs_replay(session->ctx, session->config.file);
+	r = netobs_replay_files(session->ctx, session->config.files.items,
+				session->config.files.n);
 	if (r >= 0 || r == -ECANCELED)
 		return 0;
 	report_error(session, "read the file", r);
@@ -292,7 +293,7 @@ static int run(struct session *session)
 	}
 
 	signals_catch(session->ctx);
-	r = session->config.file ? replay(session) : observe(session);
+	r = session->config.files.n ? replay(session) : observe(session);
 	closed = close_outputs(session);
 	if (session->config.stats)
 		print_stats(session);

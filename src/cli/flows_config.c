@@ -66,8 +66,8 @@ static const struct args_option options[] = {
 	  attachments, "how to attach to interfaces (default auto)" },
 	{ 0, "attach-order", ARGS_CHOICE, FIELD(attach_order), "first|last",
 	  attach_orders, "before or after others' tcx programs (default first)" },
-	{ 'r', "read", ARGS_STRING, FIELD(file), "FILE", NULL,
-	  "read packets from a pcap or pcapng file; - is standard input" },
+	{ 'r', "read", ARGS_LIST, FIELD(files), "FILE", NULL,
+	  "read packets from a pcap or pcapng file, - is standard input; repeatable" },
 	{ 0, "stats", ARGS_SWITCH, FIELD(stats), NULL, NULL,
 	  "at the end, say on stderr what became of every packet" },
 	{ 'v', "verbose", ARGS_REPEAT, FIELD(verbose), NULL, NULL,
@@ -98,8 +98,16 @@ static int refuse(const char *option)
 
 static int check_replay(const struct flows_config *config)
 {
-	if (!config->file)
+	size_t n_stdin = 0;
+
+	if (!config->files.n)
 		return 0;
+	for (size_t i = 0; i < config->files.n; i++)
+		n_stdin += !strcmp(config->files.items[i], "-");
+	if (n_stdin > 1) {
+		args_complain(&command, "-r: standard input can be read once");
+		return -1;
+	}
 	if (config->interfaces.n)
 		return refuse("-i");
 	if (config->exclude.n)
@@ -134,7 +142,7 @@ static int parse_outputs(struct flows_config *config)
 		struct output *output = &config->outputs[config->n_outputs];
 
 		/* Of a file, all is wanted, and it comes at once. */
-		*output = output_of(specs[config->n_outputs], !config->file);
+		*output = output_of(specs[config->n_outputs], !config->files.n);
 		on_stdout += output->is_stdout;
 	}
 	if (on_stdout > 1) {
@@ -152,9 +160,10 @@ static void describe(struct flows_config *config)
 	char *text = config->subject;
 	size_t used = 0;
 
-	if (config->file)
-		used = (size_t)snprintf(text, size, "%s", config->file);
-	else if (!config->interfaces.n)
+	for (size_t i = 0; i < config->files.n && used < size; i++)
+		used += (size_t)snprintf(text + used, size - used, "%s%s",
+					 i ? ", " : "", config->files.items[i]);
+	if (!config->files.n && !config->interfaces.n)
 		used = (size_t)snprintf(text, size, "all interfaces");
 	for (size_t i = 0; i < config->interfaces.n && used < size; i++)
 		used += (size_t)snprintf(text + used, size - used, "%s%s",
@@ -199,6 +208,7 @@ void flows_config_clear(struct flows_config *config)
 {
 	args_list_clear(&config->interfaces);
 	args_list_clear(&config->exclude);
+	args_list_clear(&config->files);
 	args_list_clear(&config->output_specs);
 	for (size_t i = 0; i < config->n_outputs; i++)
 		output_done(&config->outputs[i]);

@@ -13,7 +13,7 @@
 struct netobs_opts;
 
 struct flows_config {
-	struct args_list interfaces, exclude, output_specs;
+	struct args_list interfaces, exclude, output_specs, files;
 	int direction, timestamps, attach,
 		attach_order; /* index of the choice; -1: not given */
 	uint32_t duration_ms, interval_ms, active_ms, idle_ms; /* 0: not given */
@@ -21,7 +21,6 @@ struct flows_config {
 	uint64_t max_memory;
 	uint64_t count;
 	bool per_interface, stats;
-	const char *file;
 
 	struct output *outputs;
 	size_t n_outputs;

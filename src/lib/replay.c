@@ -9,13 +9,22 @@
 #include <errno.h>
 #include <string.h>
 
+/* A file, and the packet of it that comes next. */
+struct source {
+	struct capture_file file;
+	struct frame frame;
+	bool has_frame;
+};
+
 struct replay {
 	struct netobs *ctx;
 	struct pipeline *pipeline;
-	struct capture_file file;
+	struct source *sources;
+	size_t n_sources;
 	struct programs programs;
 	struct watch nowhere;
 	int64_t due_ns; /* file time of the next drain; 0: not known yet */
+	int error;	/* of a file that others may go on after; the first */
 };
 
 /*
@@ -98,32 +107,90 @@ static void drain_until(struct replay *replay, int64_t ns)
 	}
 }
 
-/* 0 at the end of the file. */
+static void read_frame(struct replay *replay, struct source *source)
+{
+	int ret = capture_file_next(&source->file, &source->frame);
+
+	source->has_frame = ret == 1;
+	if (ret < 0 && !replay->error)
+		replay->error = ret;
+}
+
+/* Whose packet is the next of all; NULL at the end. */
+static struct source *earliest(const struct replay *replay)
+{
+	struct source *first = NULL;
+
+	for (size_t i = 0; i < replay->n_sources; i++) {
+		struct source *source = &replay->sources[i];
+
+		if (source->has_frame &&
+		    (!first || source->frame.ns < first->frame.ns))
+			first = source;
+	}
+	return first;
+}
+
+static int replay_frame(struct replay *replay, struct source *source)
+{
+	int err;
+
+	drain_until(replay, source->frame.ns);
+	if (is_refused(&source->frame)) {
+		count_short(replay, &source->frame);
+		return 0;
+	}
+	err = run_program(replay, &source->frame);
+	if (err)
+		log_error(&replay->ctx->log, "%s: packet %llu: %s",
+			  source->file.path,
+			  (unsigned long long)source->file.packets,
+			  strerror(-err));
+	return err;
+}
+
+/* In the order of time. 0 at the end of all files. */
 static int replay_frames(struct replay *replay)
 {
-	struct frame frame;
-	int ret;
+	struct source *source;
 
-	while ((ret = capture_file_next(&replay->file, &frame)) == 1) {
+	for (size_t i = 0; i < replay->n_sources; i++)
+		read_frame(replay, &replay->sources[i]);
+	while ((source = earliest(replay))) {
 		int err;
 
 		if (__atomic_load_n(&replay->ctx->is_stopping, __ATOMIC_RELAXED))
 			return -ECANCELED;
-		drain_until(replay, frame.ns);
-		if (is_refused(&frame)) {
-			count_short(replay, &frame);
-			continue;
-		}
-		err = run_program(replay, &frame);
-		if (err) {
-			log_error(&replay->ctx->log, "%s: packet %llu: %s",
-				  replay->file.path,
-				  (unsigned long long)replay->file.packets,
-				  strerror(-err));
+		err = replay_frame(replay, source);
+		if (err)
 			return err;
-		}
+		read_frame(replay, source);
 	}
-	return ret;
+	return replay->error;
+}
+
+static int open_sources(struct replay *replay, const char *const *paths, size_t n)
+{
+	replay->sources = calloc(n, sizeof(*replay->sources));
+	if (!replay->sources)
+		return -ENOMEM;
+	for (; replay->n_sources < n; replay->n_sources++) {
+		size_t i = replay->n_sources;
+		int err = capture_file_open(&replay->sources[i].file, paths[i],
+					    &replay->ctx->log);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static bool hides_link(const struct replay *replay)
+{
+	for (size_t i = 0; i < replay->n_sources; i++)
+		if (capture_file_hides_link(&replay->sources[i].file))
+			return true;
+	return false;
 }
 
 static int start(struct replay *replay)
@@ -133,7 +200,7 @@ static int start(struct replay *replay)
 
 	options.store.clock = CLOCK_PACKET;
 	options.merge.single_point = true;
-	options.merge.hide_link = capture_file_hides_link(&replay->file);
+	options.merge.hide_link = hides_link(replay);
 	err = pipeline_init(replay->pipeline, &options, &replay->nowhere,
 			    &replay->ctx->log);
 	if (err)
@@ -144,20 +211,22 @@ static int start(struct replay *replay)
 
 static void replay_done(struct replay *replay)
 {
-	capture_file_close(&replay->file);
+	for (size_t i = 0; i < replay->n_sources; i++)
+		capture_file_close(&replay->sources[i].file);
+	free(replay->sources);
 	programs_close(&replay->programs);
 	/* The context keeps the pipeline for its statistics, but not this. */
 	replay->pipeline->merge.watch = &replay->ctx->watch;
 }
 
-static int run(struct netobs *ctx, const char *path)
+static int run(struct netobs *ctx, const char *const *paths, size_t n)
 {
 	__attribute__((cleanup(replay_done))) struct replay replay = {
 		.ctx = ctx,
 		.pipeline = &ctx->pipeline,
 		.programs = { { -1, -1 } },
 	};
-	int err = capture_file_open(&replay.file, path, &ctx->log);
+	int err = open_sources(&replay, paths, n);
 
 	err = err ?: start(&replay);
 	if (err)
@@ -168,11 +237,25 @@ static int run(struct netobs *ctx, const char *path)
 	return err ?: (int)ctx->pipeline.merge.records;
 }
 
-int netobs_replay(struct netobs *ctx, const char *path)
+int netobs_replay_files(struct netobs *ctx, const char *const *paths, size_t n)
 {
-	if (!ctx || !path || ctx->state != CONTEXT_NEW)
+	size_t n_stdin = 0;
+
+	if (!ctx || !paths || !n || ctx->state != CONTEXT_NEW)
+		return -EINVAL;
+	for (size_t i = 0; i < n; i++) {
+		if (!paths[i])
+			return -EINVAL;
+		n_stdin += !strcmp(paths[i], "-");
+	}
+	if (n_stdin > 1)
 		return -EINVAL;
 	ctx->state = CONTEXT_FAILED;
 	log_expect_error(&ctx->log);
-	return log_keep_error(&ctx->log, path, run(ctx, path));
+	return log_keep_error(&ctx->log, paths[0], run(ctx, paths, n));
+}
+
+int netobs_replay(struct netobs *ctx, const char *path)
+{
+	return netobs_replay_files(ctx, &path, 1);
 }

@@ -66,9 +66,10 @@ class Replay(lab.LabTest):
             file.write(data)
         return path
 
-    def replay(self, path, code=0, **options):
+    def replay(self, path, more=(), code=0, **options):
         result = observer.flows(self.lab, "-o", "json", "--stats", "-r", path,
-                                **options)
+                                *(part for file in more
+                                  for part in ("-r", file)), **options)
         self.assertEqual(code, result.code, result.errors)
         result.check_conservation()
         return result
@@ -175,6 +176,28 @@ class Replay(lab.LabTest):
         with open(path, "rb") as file:
             result = self.replay("-", stdin=file)
         self.assert_truth(result, truth.sums(path))
+
+    def test_several_files_are_one_run(self):
+        packets = conversation()
+        whole = self.save(capfile.pcap(capfile.ETHERNET, packets))
+        paths = [self.save(capfile.pcap(capfile.ETHERNET, part), name)
+                 for part, name in ((packets[1::3], "a.pcap"),
+                                    (packets[::3], "b.pcap"),
+                                    (packets[2::3], "c.pcap"))]
+        result = self.replay(paths[0], paths[1:])
+        self.assert_truth(result, truth.sums(whole))
+        self.assert_times(result, packets)
+        # One record each, though every file has packets of all of them.
+        self.assertEqual(5, len(result.records))
+        cut = capfile.pcap(capfile.ETHERNET, packets[::3])[:-5]
+        short = self.save(cut, "short.pcap")
+        result = self.replay(paths[0], [short, paths[2]], code=1)
+        self.assertIn("short.pcap", result.errors)
+        self.assertEqual(len(packets) - 1, result.exported()[0])
+        result = observer.flows(self.lab, "-r", paths[0], "-r",
+                                self.lab.path("none.pcap"))
+        self.assertEqual(1, result.code)
+        self.assertIn("none.pcap", result.errors)
 
     def test_truncated_files(self):
         """The flows up to there, a message, and failure."""

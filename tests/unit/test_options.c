@@ -269,6 +269,7 @@ static void calls_without_a_context_are_refused(void **state)
 
 static void calls_before_the_start_are_refused(void **state)
 {
+	const char *const twice[] = { "-", "-" };
 	struct netobs_stats stats = { .sz = sizeof(stats) };
 	struct netobs *ctx = NULL;
 
@@ -278,6 +279,8 @@ static void calls_before_the_start_are_refused(void **state)
 	assert_int_equal(netobs_poll(ctx, 0), -EINVAL);
 	assert_int_equal(netobs_drain(ctx), -EINVAL);
 	assert_int_equal(netobs_replay(ctx, NULL), -EINVAL);
+	assert_int_equal(netobs_replay_files(ctx, twice, 2), -EINVAL);
+	assert_int_equal(netobs_replay_files(ctx, twice, 0), -EINVAL);
 	assert_int_equal(netobs_stats_get(ctx, NULL), -EINVAL);
 	assert_int_equal(netobs_stats_get(ctx, &stats), 0);
 	assert_int_equal(stats.observed.packets, 0);
