@@ -24,6 +24,15 @@ static const char golden[] =
 	"0908cbd10210bb0318064087ad4b48db0762050d0302010a689306a8014db00180"
 	"8302ba010510c08db701c2010410c0a907d201060a0465746830";
 
+/* A record with all of our own fields, as Python's protobuf encodes it. */
+static const char own_golden[] =
+	"0880101a0c08a1af80d80610d697ede701220c08a5af80d80610d697ede7012a00"
+	"320e0a050d2202800a12050d1100830a3a0908cbd10210bb0318064087ad4b48db"
+	"0762050d0302010a689204c20100d201100a0465746830c03e07c83e808080800f"
+	"c03e8dc14ac83e13d03e00d83ead02e03e3ce83e40f03e05f83e02823f26080110"
+	"001a050d0302010a2212121020010db800000000000000000000000228c0b80230"
+	"b525";
+
 static const struct pbflow_options options = {
 	.agent_ip = { [10] = 0xff, 0xff, 10, 1, 2, 3 },
 	.sampling = 1,
@@ -461,6 +470,8 @@ static void rest_of_the_record_is_in_own_fields(void **state)
 						   .netns_inode = 4026531840,
 						   .name = "eth0" };
 	struct netobs_flow flow = golden_flow();
+	uint8_t expected[512], bytes[PBFLOW_RECORD_MAX];
+	size_t len = from_hex(own_golden, expected);
 	Pbflow__Record *record;
 
 	(void)state;
@@ -477,7 +488,9 @@ static void rest_of_the_record_is_in_own_fields(void **state)
 	inet_pton(AF_INET6, "2001:db8::2", flow.outer_dst);
 	flow.outer_src_port = 40000;
 	flow.outer_dst_port = 4789;
-	record = through(&flow);
+	assert_int_equal(pbflow_record(&flow, &options, bytes), len);
+	assert_memory_equal(bytes, expected, len);
+	record = unpack(bytes, len);
 	assert_int_equal(record->dup_list[0]->if_index, 7);
 	assert_int_equal(record->dup_list[0]->netns_inode, 4026531840);
 	assert_int_equal(record->vlan_case, PBFLOW__RECORD__VLAN_VLAN_ID);

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * Peers that send as fast as they can, and a large backlog: one call of the module
+ * takes a bounded time all the same. What is measured is the thread's own CPU time, so
+ * that a busy machine makes no difference.
+ */
+#include "lib_sink_host.h"
+
+#include "net/deadline.h"
+#include "util.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+/* The library promises 20 ms; sanitizers make it several times slower. */
+#ifdef __SANITIZE_ADDRESS__
+enum { MOST_MS = 60 };
+#else
+enum { MOST_MS = 20 };
+#endif
+
+enum { FLOOD_MS = 700, CHUNK = 64 << 10 };
+
+/* What a peer sends again and again, behind its SETTINGS. */
+struct flood {
+	const char *name;
+	uint8_t frame[32];
+	size_t len; /* 0: it only reads */
+};
+
+struct peer {
+	const struct flood *flood;
+	int listener;
+	atomic_bool is_over;
+};
+
+static void *read_all(void *arg)
+{
+	char buf[CHUNK];
+
+	while (recv(*(int *)arg, buf, sizeof(buf), 0) > 0)
+		;
+	return NULL;
+}
+
+static size_t make_chunk(const struct flood *flood, uint8_t *chunk)
+{
+	size_t len = 0;
+
+	for (; flood->len && len + flood->len <= CHUNK; len += flood->len)
+		memcpy(chunk + len, flood->frame, flood->len);
+	return len;
+}
+
+static void serve(const struct peer *peer, int fd)
+{
+	static const uint8_t settings[9] = { [3] = 4 };
+	static uint8_t chunk[CHUNK];
+	size_t len = make_chunk(peer->flood, chunk);
+	pthread_t reader;
+
+	pthread_create(&reader, NULL, read_all, &fd);
+	send(fd, settings, sizeof(settings), MSG_NOSIGNAL);
+	while (!peer->is_over && len)
+		if (send(fd, chunk, len, MSG_NOSIGNAL) < 0)
+			break;
+	while (!peer->is_over && !len)
+		usleep(1000);
+	shutdown(fd, SHUT_RDWR);
+	pthread_join(reader, NULL);
+}
+
+static void *run_peer(void *arg)
+{
+	struct peer *peer = arg;
+
+	while (!peer->is_over) {
+		cleanup_fd int fd = accept(peer->listener, NULL, NULL);
+
+		if (fd >= 0)
+			serve(peer, fd);
+	}
+	return NULL;
+}
+
+static uint16_t listen_somewhere(int *ret_fd)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	socklen_t len = sizeof(address);
+
+	*ret_fd = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(bind(*ret_fd, (struct sockaddr *)&address, len), 0);
+	assert_int_equal(listen(*ret_fd, 4), 0);
+	getsockname(*ret_fd, (struct sockaddr *)&address, &len);
+	return ntohs(address.sin_port);
+}
+
+static int64_t cpu_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return now.tv_sec * 1000000LL + now.tv_nsec / 1000;
+}
+
+static void make_record(uint64_t n, struct netobs_flow *ret_flow)
+{
+	static const struct netobs_point eth0 = { .ifindex = 2, .name = "eth0" };
+
+	*ret_flow = (struct netobs_flow){ .sz = sizeof(*ret_flow),
+					  .ethertype = 0x0800,
+					  .proto = 17,
+					  .packets = 1,
+					  .bytes = n,
+					  .n_points = 1,
+					  .point_size = sizeof(eth0),
+					  .points = &eth0 };
+}
+
+/* The longest call of all. */
+static int64_t work_for_a_while(struct test_host *host, void *module)
+{
+	int64_t longest = 0;
+
+	for (int64_t end = now_ms() + FLOOD_MS; now_ms() < end;) {
+		int64_t begin = cpu_us();
+
+		assert_int_equal(netobs_sink_module.work(module, true), 0);
+		longest = max_i64(longest, cpu_us() - begin);
+		test_host_wait(host, 1);
+	}
+	return longest;
+}
+
+static void check_flood(const struct flood *flood)
+{
+	struct peer peer = { .flood = flood };
+	struct test_host host;
+	struct spec spec;
+	pthread_t thread;
+	char text[128];
+	void *module;
+	int64_t longest;
+	uint16_t port = listen_somewhere(&peer.listener);
+
+	pthread_create(&thread, NULL, run_peer, &peer);
+	test_host_open(&host);
+	host.make = make_record;
+	host.n_records = 3000000;
+	snprintf(text, sizeof(text),
+		 "grpc://127.0.0.1:%u?batch_bytes=4M&calls=16", port);
+	test_host_spec(&host, text, &spec);
+	assert_int_equal(netobs_sink_module.open(&spec, &host.host, &module), 0);
+	spec_free(&spec);
+	longest = work_for_a_while(&host, module);
+	netobs_sink_module.close(module);
+	peer.is_over = true;
+	shutdown(peer.listener, SHUT_RDWR);
+	pthread_join(thread, NULL);
+	close_fd(&peer.listener);
+	test_host_close(&host);
+	printf("%s: %.1f ms\n", flood->name, (double)longest / 1000);
+	assert_in_range(longest, 0, MOST_MS * 1000);
+}
+
+static void one_call_takes_a_bounded_time(void **state)
+{
+	/* Length, kind, flags and stream; then what is in it. */
+	static const struct flood floods[] = {
+		{ "backlog", { 0 }, 0 },
+		{ "zeros", { 0 }, 32 },
+		{ "priority", { 0, 0, 5, 2, 0, 0, 0, 3, 0xe9, 0, 0, 0, 0, 1 }, 14 },
+		{ "window", { 0, 0, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, 1 }, 13 },
+		{ "ping", { 0, 0, 8, 6 }, 17 },
+		{ "settings", { 0, 0, 0, 4 }, 9 },
+		{ "ping answers", { 0, 0, 8, 6, 1 }, 17 },
+		{ "unknown", { 0, 0, 0, 0xbb }, 9 },
+		{ "reset", { 0, 0, 4, 3, 0, 0, 0, 0, 1, 0, 0, 0, 8 }, 13 },
+		{ "data", { 0, 0, 0, 0, 0, 0, 0, 0, 1 }, 9 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(floods); i++)
+		check_flood(&floods[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_call_takes_a_bounded_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
