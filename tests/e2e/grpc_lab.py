@@ -123,7 +123,7 @@ class GrpcTest(lab.LabTest):
 
     def numbers(self, collector):
         """How often each record came."""
-        return collections.Counter(record.bytes - 1
+        return collections.Counter(record.l3_bytes - 1
                                    for record in collector.records())
 
     def check_all_came(self, collector, result, but=()):

@@ -9,7 +9,7 @@ The file MODE says what it does with a call, and may change at any time:
     STATUS [WORDS]     answer this, as UNAVAILABLE
     hang               never answer
     slow SECONDS       accept it, later
-    refuse-size BYTES  INVALID_ARGUMENT if a record with so many bytes is in it
+    refuse-size BYTES  INVALID_ARGUMENT if a record with so many l3_bytes is in it
     raise-size BYTES   the same, but it throws, as a decoder does: UNKNOWN
 """
 
@@ -60,11 +60,11 @@ class Collector:
         if mode == "slow":
             time.sleep(float(words[0]))
         elif mode == "refuse-size":
-            if any(entry.bytes == int(words[0])
+            if any(entry.l3_bytes == int(words[0])
                    for entry in self.entries(request)):
                 context.abort(grpc.StatusCode.INVALID_ARGUMENT, "poison")
         elif mode == "raise-size":
-            if any(entry.bytes == int(words[0])
+            if any(entry.l3_bytes == int(words[0])
                    for entry in self.entries(request)):
                 raise ValueError("poison")
         elif mode != "ok":
