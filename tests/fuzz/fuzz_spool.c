@@ -15,6 +15,7 @@
 #include "sink/spool_dir.c"
 #include "sink/spool_durable.c"
 #include "sink/spool_fault.c"
+#include "sink/spool_lost.c"
 #include "sink/spool_read.c"
 #include "sink/spool_recover.c"
 #include "sink/spool_sync.c"

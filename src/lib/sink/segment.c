@@ -285,6 +285,24 @@ int segment_rewrite(int fd, uint64_t from, uint64_t to, bool is_damaged)
 	return err;
 }
 
+int segment_copy(int from_fd, int to_fd, uint64_t size)
+{
+	cleanup_free char *buf = malloc(SEGMENT_BUFFER);
+	uint64_t end = sizeof(struct segment_head) + size, at = 0;
+	int err = buf ? 0 : -ENOMEM;
+
+	while (!err && at < end) {
+		ssize_t n = pread(from_fd, buf,
+				  min_u64(end - at, SEGMENT_BUFFER), (off_t)at);
+
+		if (n <= 0)
+			return n ? -errno : -EIO;
+		err = write_all(to_fd, buf, (size_t)n, at);
+		at += (uint64_t)n;
+	}
+	return err;
+}
+
 void segment_window_free(struct segment_window *window)
 {
 	free(window->buf);

@@ -51,6 +51,7 @@ struct segment {
 	struct mark durable;	/* behind those */
 	bool is_in_doubt;   /* a sync failed: the rest is to be written again */
 	bool is_named;	    /* a crash leaves the file's name */
+	bool is_lost;	    /* somebody removed it: it is to be copied */
 	bool is_closed;	    /* nothing is to be added */
 	bool is_damaged;    /* not all in the file can be read */
 	bool has_checksums; /* in memory nobody comes between */
@@ -117,6 +118,9 @@ int segment_write_out(struct segment *segment);
  * -EBADMSG: not all of it. Others: as pread(2), pwrite(2).
  */
 int segment_rewrite(int fd, uint64_t from, uint64_t to, bool is_damaged);
+
+/* The head of a file, and @size bytes of records. Errors: as pread(2), pwrite(2). */
+int segment_copy(int from_fd, int to_fd, uint64_t size);
 
 /* What a reader of files keeps of them. */
 struct segment_window {

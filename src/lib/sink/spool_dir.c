@@ -204,22 +204,60 @@ void spool_dir_close(struct spool_dir *dir)
 	free(dir);
 }
 
-/* A name that is taken is of a segment that nobody needs any more. */
-int spool_dir_attach(const struct spool_dir *dir, struct segment *segment)
+bool spool_dir_is_there(const struct spool_dir *dir, const char *path)
+{
+	struct stat info;
+
+	return !lstat(path, &info) && info.st_dev == dir->dev &&
+	       info.st_ino == dir->ino;
+}
+
+int spool_dir_renew(struct spool_dir *dir, const char *path)
+{
+	struct spool_dir fresh = { .fd = -1, .lock_fd = -1 };
+	const char *why;
+	int err = open_files(&fresh, path, &why);
+
+	if (err) {
+		close_fd(&fresh.lock_fd);
+		close_fd(&fresh.fd);
+		return err;
+	}
+	close_fd(&dir->lock_fd);
+	close_fd(&dir->fd);
+	dir->fd = fresh.fd;
+	dir->lock_fd = fresh.lock_fd;
+	dir->dev = fresh.dev;
+	dir->ino = fresh.ino;
+	return 0;
+}
+
+/* A name that is taken is of a segment that is not needed any more. */
+int spool_dir_create(const struct spool_dir *dir, uint64_t first_seq, int *ret_fd)
 {
 	char name[SPOOL_NAME_SIZE];
-	cleanup_fd int fd = -1;
-	int err;
+	int fd;
 
-	spool_dir_name(segment->first.seq, name);
+	spool_dir_name(first_seq, name);
 	unlinkat(dir->fd, name, 0);
 	fd = openat(dir->fd, name,
 		    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
+int spool_dir_attach(const struct spool_dir *dir, struct segment *segment)
+{
+	cleanup_fd int fd = -1;
+	int err = spool_dir_create(dir, segment->first.seq, &fd);
+
+	if (err)
+		return err;
 	err = segment_attach(segment, fd);
 	if (err) {
-		unlinkat(dir->fd, name, 0);
+		spool_dir_remove(dir, segment->first.seq);
 		return err;
 	}
 	TAKE_FD(fd);
@@ -272,7 +310,7 @@ void spool_dir_forget(struct spool_dir *dir, uint64_t first_seq)
 	dir->forgotten = forgotten;
 }
 
-void spool_dir_remove(struct spool_dir *dir, uint64_t first_seq)
+void spool_dir_remove(const struct spool_dir *dir, uint64_t first_seq)
 {
 	char name[SPOOL_NAME_SIZE];
 

@@ -29,6 +29,7 @@ struct spool_dir {
 	int lock_fd; /* -1: there is none, only the directory itself is locked */
 	dev_t dev;
 	ino_t ino;
+	bool is_gone;		 /* removed, and not made anew yet */
 	bool are_names_in_doubt; /* a sync of the directory failed */
 	uint64_t *forgotten;	 /* first numbers of segments that may go */
 	size_t n_forgotten;
@@ -43,8 +44,18 @@ int spool_dir_open(const char *path, const struct log *log,
 		   struct spool_dir **ret_dir, struct segment **ret_segments,
 		   struct spool_progress *ret_progress);
 
+/* Whether its path still leads to it. */
+bool spool_dir_is_there(const struct spool_dir *dir, const char *path);
+
+/* Another one in its place, which is made if its parent is there. As spool_dir_open(). */
+int spool_dir_renew(struct spool_dir *dir, const char *path);
+
 /* NULL is fine. */
 void spool_dir_close(struct spool_dir *dir);
+
+/* A new file for a segment, in place of what has that name. */
+int spool_dir_create(const struct spool_dir *dir, uint64_t first_seq,
+		     int *ret_fd);
 
 /* Make a segment's file. */
 int spool_dir_attach(const struct spool_dir *dir, struct segment *segment);
@@ -53,7 +64,7 @@ int spool_dir_attach(const struct spool_dir *dir, struct segment *segment);
 void spool_dir_forget(struct spool_dir *dir, uint64_t first_seq);
 
 /* The same, at once: it has nothing that anybody needs. */
-void spool_dir_remove(struct spool_dir *dir, uint64_t first_seq);
+void spool_dir_remove(const struct spool_dir *dir, uint64_t first_seq);
 
 /* For those who work on the files: a segment's name. */
 enum { SPOOL_NAME_SIZE = 32 };

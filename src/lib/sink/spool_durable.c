@@ -3,6 +3,7 @@
 #include "spool.h"
 
 #include "spool_dir.h"
+#include "spool_part.h"
 #include "spool_sync.h"
 #include "util.h"
 #include "worker.h"
@@ -64,7 +65,8 @@ static int add_unsynced(const struct spool *spool, struct sync_work *work)
 
 	for (const struct segment *segment = spool->oldest; segment && !err;
 	     segment = segment->next) {
-		const struct sync_file file = {
+		struct sync_file file = {
+			.to_fd = -1,
 			.first_seq = segment->first.seq,
 			.from = segment->synced,
 			.to = segment->written,
@@ -74,8 +76,14 @@ static int add_unsynced(const struct spool *spool, struct sync_work *work)
 			.is_damaged = segment->is_damaged,
 		};
 
-		if (is_unsynced(segment))
-			err = sync_work_add(work, &file, segment->fd);
+		if (!is_unsynced(segment))
+			continue;
+		if (segment->is_lost)
+			err = spool_dir_create(spool->dir, file.first_seq,
+					       &file.to_fd);
+		err = err ?: sync_work_add(work, &file, segment->fd);
+		if (err)
+			close_fd(&file.to_fd);
 	}
 	return err;
 }
@@ -145,9 +153,24 @@ static struct segment *find_segment(const struct spool *spool, uint64_t first_se
 	return segment;
 }
 
-static void take_result(const struct sync_file *file, int names_err,
+/* False: it has no file still. */
+static bool take_copy(struct sync_file *file, int names_err,
+		      struct segment *segment)
+{
+	if (file->to_fd < 0 || file->err || names_err ||
+	    segment->written != file->to)
+		return false;
+	close_fd(&segment->fd);
+	segment->fd = TAKE_FD(file->to_fd);
+	segment->is_lost = false;
+	return true;
+}
+
+static void take_result(struct sync_file *file, int names_err,
 			struct segment *segment)
 {
+	if (segment->is_lost && !take_copy(file, names_err, segment))
+		return;
 	segment->is_in_doubt = file->err;
 	if (!names_err)
 		segment->is_named = true;
@@ -173,7 +196,7 @@ static int finish_work(struct spool *spool, struct sync_work *work)
 	int err = work->write_err ?: work->err;
 
 	for (size_t i = 0; i < work->n_files; i++) {
-		const struct sync_file *file = &work->files[i];
+		struct sync_file *file = &work->files[i];
 		struct segment *segment = find_segment(spool, file->first_seq);
 
 		if (segment)
@@ -198,6 +221,7 @@ void spool_start_sync(struct spool *spool)
 	spool_tend(spool);
 	if (!spool->dir || worker_is_busy(spool->syncer))
 		return;
+	spool_find_lost(spool);
 	err = make_work(spool, &work);
 	if (!work) {
 		spool_note_sync(spool, err);
@@ -219,6 +243,7 @@ int spool_sync(struct spool *spool)
 		return 0;
 	worker_wait(spool->syncer);
 	spool_tend(spool);
+	spool_find_lost(spool);
 	err = make_work(spool, &work);
 	if (!work) {
 		spool_note_sync(spool, err);

@@ -40,8 +40,10 @@ void sync_work_free(void *arg)
 
 	if (!work)
 		return;
-	for (size_t i = 0; i < work->n_files; i++)
+	for (size_t i = 0; i < work->n_files; i++) {
 		close(work->files[i].fd);
+		close_fd(&work->files[i].to_fd);
+	}
 	close_fd(&work->dir_fd);
 	free(work->files);
 	free(work->forgotten);
@@ -50,12 +52,14 @@ void sync_work_free(void *arg)
 
 static int sync_file(const struct sync_file *file)
 {
-	int err = 0;
+	int err = 0, fd = file->to_fd < 0 ? file->fd : file->to_fd;
 
-	if (file->is_in_doubt)
+	if (file->to_fd >= 0)
+		err = segment_copy(file->fd, file->to_fd, file->to);
+	else if (file->is_in_doubt)
 		err = segment_rewrite(file->fd, file->from, file->to,
 				      file->is_damaged);
-	if (!err && fdatasync(file->fd))
+	if (!err && fdatasync(fd))
 		err = -errno;
 	return err;
 }

@@ -18,6 +18,7 @@
 /* A segment's file. */
 struct sync_file {
 	int fd;
+	int to_fd; /* a new file to be made of it; -1: none */
 	uint64_t first_seq;
 	uint64_t from, to; /* of its records, what is to become durable */
 	struct mark end;   /* behind these */
@@ -48,7 +49,7 @@ struct sync_work {
 /* The descriptors are the work's own. NULL: -ENOMEM, -EMFILE. */
 struct sync_work *sync_work_new(int dir_fd, size_t n_files);
 
-/* @file but for its descriptor, which is a copy of @fd. */
+/* @file, whose to_fd it takes over, but for its descriptor: a copy of @fd. */
 int sync_work_add(struct sync_work *work, const struct sync_file *file, int fd);
 
 /* For a worker: a struct sync_work. */
