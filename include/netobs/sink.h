@@ -107,7 +107,8 @@ NETOBS_API int netobs_sink_write(struct netobs_sink *sink,
 
 /**
  * Send what was written, as far as the other side takes it: at the end of a batch,
- * such as netobs_opts.on_interval. Does not block.
+ * such as netobs_opts.on_interval. Does not block, and takes some milliseconds at most:
+ * where more waits, netobs_sink_fd() polls readable for netobs_sink_dispatch().
  *
  * @return 0; < 0: standard output failed, for good; -EPIPE: its reader has gone
  */
@@ -120,7 +121,8 @@ NETOBS_API int netobs_sink_flush(struct netobs_sink *sink);
 NETOBS_API int netobs_sink_fd(const struct netobs_sink *sink);
 
 /**
- * Go on with what is pending: when netobs_sink_fd() polls readable. Does not block.
+ * Go on with what is pending, for some milliseconds: when netobs_sink_fd() polls
+ * readable. Does not block.
  *
  * @return as netobs_sink_flush()
  */

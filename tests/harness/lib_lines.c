@@ -6,6 +6,7 @@
 #include "util.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,6 +99,15 @@ void write_flows(struct lines_fixture *f, uint64_t from, uint64_t to)
 
 		assert_int_equal(netobs_sink_write(f->sink, &flow), 0);
 	}
+}
+
+void flush_all(struct lines_fixture *f)
+{
+	struct pollfd fd = { .fd = netobs_sink_fd(f->sink), .events = POLLIN };
+
+	assert_int_equal(netobs_sink_flush(f->sink), 0);
+	for (int i = 0; i < 100000 && poll(&fd, 1, 0) > 0; i++)
+		assert_int_equal(netobs_sink_dispatch(f->sink), 0);
 }
 
 struct netobs_sink_stats sink_stats_of(const struct lines_fixture *f)

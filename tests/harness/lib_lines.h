@@ -30,6 +30,9 @@ __attribute__((format(printf, 2, 0))) void open_sink(struct lines_fixture *f,
 struct netobs_flow make_numbered_flow(uint64_t n);
 void write_flows(struct lines_fixture *f, uint64_t from, uint64_t to);
 
+/* Flush, and go on while there is something to be done without waiting. */
+void flush_all(struct lines_fixture *f);
+
 struct netobs_sink_stats sink_stats_of(const struct lines_fixture *f);
 void assert_sink_identity(const struct lines_fixture *f);
 

@@ -3,10 +3,13 @@
  * Gives records to a sink, without traffic:
  *
  *   sinkfeed SPEC [--rate R] [--seconds S] [--records N] [--first N] [--drain S]
+ *            [--times]
  *
  * R records a second, or as fast as the sink takes them; for S seconds, or N records.
  * Then what is pending is sent, for --drain seconds at most, and what became of all
- * is printed as one JSON object. Exit code 1: something is still pending.
+ * is printed as one JSON object. --times: with the longest time that a call took, in
+ * microseconds of the clock and of its thread: "longest_us", "longest_cpu_us".
+ * Exit code 1: something is still pending.
  *
  * Record n (from --first, or 0) has Bytes n + 1, and addresses and ports of its own for the first
  * 2^38 records, so that whoever gets them can tell each from all others.
@@ -34,6 +37,8 @@ struct feed {
 	const char *spec;
 	double rate, seconds, drain;
 	uint64_t records, first;
+	bool has_times;
+	double longest, longest_cpu, called, called_cpu;
 	struct netobs_sink *sink;
 	uint64_t written;
 };
@@ -104,6 +109,68 @@ static uint64_t pending(const struct feed *feed)
 	return stats.pending.records;
 }
 
+/* ---- Times ----------------------------------------------------------------------- */
+
+static double cpu_time(void)
+{
+	struct timespec at;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
+	return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
+}
+
+/* Before a call of the library, and behind it. */
+static void begin_call(struct feed *feed)
+{
+	if (!feed->has_times)
+		return;
+	feed->called = now();
+	feed->called_cpu = cpu_time();
+}
+
+static void end_call(struct feed *feed)
+{
+	double clock, cpu;
+
+	if (!feed->has_times)
+		return;
+	cpu = cpu_time() - feed->called_cpu;
+	clock = now() - feed->called;
+	feed->longest = clock > feed->longest ? clock : feed->longest;
+	feed->longest_cpu = cpu > feed->longest_cpu ? cpu : feed->longest_cpu;
+}
+
+static void dispatch(struct feed *feed)
+{
+	begin_call(feed);
+	netobs_sink_dispatch(feed->sink);
+	end_call(feed);
+}
+
+static void flush(struct feed *feed)
+{
+	begin_call(feed);
+	netobs_sink_flush(feed->sink);
+	end_call(feed);
+}
+
+/* As netobs_sink_drain(), but a call at a time. */
+static int drain(struct feed *feed)
+{
+	double end = now() + feed->drain;
+
+	for (flush(feed); pending(feed) && now() < end;) {
+		struct pollfd fd = { .fd = netobs_sink_fd(feed->sink),
+				     .events = POLLIN };
+
+		poll(&fd, 1, (int)((end - now()) * 1000));
+		dispatch(feed);
+	}
+	return pending(feed) ? -ETIMEDOUT : 0;
+}
+
+/* ---- Feeding --------------------------------------------------------------------- */
+
 /* Records that should have been written by now. */
 static uint64_t due(const struct feed *feed, double elapsed)
 {
@@ -130,14 +197,16 @@ static void feed_all(struct feed *feed)
 			struct netobs_flow flow =
 				make_record(feed->first + feed->written++);
 
+			begin_call(feed);
 			netobs_sink_write(feed->sink, &flow);
+			end_call(feed);
 		}
 		if ((now() - flushed) * 1000 >= FLUSH_MS) {
-			netobs_sink_flush(feed->sink);
+			flush(feed);
 			flushed = now();
 		}
 		if (poll(&fd, 1, is_idle) > 0)
-			netobs_sink_dispatch(feed->sink);
+			dispatch(feed);
 	}
 }
 
@@ -146,7 +215,8 @@ static void feed_all(struct feed *feed)
 static int usage(void)
 {
 	fputs("usage: sinkfeed SPEC [--rate R] [--seconds S] [--records N] "
-	      "[--first N] [--drain S]\n",
+	      "[--first N] [--drain S] "
+	      "[--times]\n",
 	      stderr);
 	return 2;
 }
@@ -158,6 +228,7 @@ static bool parse(int argc, char **argv, struct feed *feed)
 		{ "seconds", required_argument, NULL, 's' },
 		{ "records", required_argument, NULL, 'n' },
 		{ "first", required_argument, NULL, 'f' },
+		{ "times", no_argument, NULL, 't' },
 		{ "drain", required_argument, NULL, 'd' },
 		{ 0 },
 	};
@@ -173,6 +244,9 @@ static bool parse(int argc, char **argv, struct feed *feed)
 			break;
 		case 'n':
 			feed->records = strtoull(optarg, NULL, 10);
+			break;
+		case 't':
+			feed->has_times = true;
 			break;
 		case 'f':
 			feed->first = strtoull(optarg, NULL, 10);
@@ -196,7 +270,7 @@ int main(int argc, char **argv)
 					       .on_log = print_line };
 	struct feed feed = { .seconds = 1e9, .drain = 60, .records = UINT64_MAX };
 	static char stats[STATS_SIZE];
-	double start = now(), fed;
+	double start = now(), opened, fed;
 	int err;
 
 	if (!parse(argc, argv, &feed))
@@ -204,13 +278,15 @@ int main(int argc, char **argv)
 	err = netobs_sink_open(feed.spec, &opts, &feed.sink);
 	if (err)
 		return err == -EINVAL ? 2 : 1;
+	opened = now();
 	feed_all(&feed);
 	fed = now();
-	err = netobs_sink_drain(feed.sink, (int)(feed.drain * 1000));
+	err = drain(&feed);
 	netobs_sink_stats_json(feed.sink, stats, sizeof(stats));
-	printf("{\"written\":%llu,\"feed_seconds\":%.3f,\"seconds\":%.3f,\"stats\":%s}\n",
+	printf("{\"written\":%llu,\"feed_seconds\":%.3f,\"seconds\":%.3f,\"open_seconds\":%.3f,"
+	       "\"longest_us\":%.0f,\"longest_cpu_us\":%.0f,\"stats\":%s}\n",
 	       (unsigned long long)feed.written, fed - start, now() - start,
-	       stats);
+	       opened - start, feed.longest * 1e6, feed.longest_cpu * 1e6, stats);
 	netobs_sink_close(feed.sink);
 	return err ? 1 : 0;
 }

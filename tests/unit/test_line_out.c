@@ -63,7 +63,7 @@ static void write_and_close(struct lines_fixture *f, const char *format,
 {
 	open_sink(f, format);
 	write_flows(f, from, to);
-	assert_int_equal(netobs_sink_flush(f->sink), 0);
+	flush_all(f);
 	netobs_sink_close(f->sink);
 	f->sink = NULL;
 }
@@ -116,10 +116,10 @@ static void truncation_leaves_no_hole(void **state)
 
 	open_sink(f, "json:%s");
 	write_flows(f, 0, 1000);
-	assert_int_equal(netobs_sink_flush(f->sink), 0);
+	flush_all(f);
 	assert_int_equal(truncate(f->path, 0), 0);
 	write_flows(f, 1000, 1010);
-	assert_int_equal(netobs_sink_flush(f->sink), 0);
+	flush_all(f);
 	assert_lines(f->path, 1000, 1010);
 }
 
@@ -133,7 +133,7 @@ static void file_that_was_moved_is_made_anew(void **state)
 	snprintf(moved, sizeof(moved), "%s/moved", f->dir);
 	open_sink(f, "json:%s");
 	write_flows(f, 0, 10);
-	assert_int_equal(netobs_sink_flush(f->sink), 0);
+	flush_all(f);
 	assert_int_equal(rename(f->path, moved), 0);
 	while (access(f->path, F_OK)) {
 		assert_true(n < 3000);
@@ -142,7 +142,7 @@ static void file_that_was_moved_is_made_anew(void **state)
 		dispatch_for(f, 50);
 	}
 	write_flows(f, n, n + 1);
-	assert_int_equal(netobs_sink_flush(f->sink), 0);
+	flush_all(f);
 	netobs_sink_close(f->sink);
 	f->sink = NULL;
 	text = read_text(moved);
@@ -162,7 +162,7 @@ static void missing_directories_are_made(void **state)
 	snprintf(spec, sizeof(spec), "json:%s", path);
 	assert_int_equal(try_open_sink(f, spec), 0);
 	write_flows(f, 0, 10);
-	assert_int_equal(netobs_sink_flush(f->sink), 0);
+	flush_all(f);
 	assert_lines(path, 0, 10);
 }
 
@@ -236,7 +236,7 @@ static void reader_that_hangs_up_at_once_gets_few_chances(void **state)
 		int peer;
 
 		write_flows(f, n, n + 1);
-		assert_int_equal(netobs_sink_flush(f->sink), 0);
+		flush_all(f);
 		peer = accept(listener, NULL, NULL);
 		connections += peer >= 0;
 		if (peer >= 0)

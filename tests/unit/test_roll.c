@@ -173,7 +173,7 @@ static void files_turn_by_time_without_traffic(void **state)
 
 	open_rotated(f, "rotate.interval=1s");
 	write_flows(f, 0, 10);
-	assert_int_equal(netobs_sink_flush(f->sink), 0);
+	flush_all(f);
 	wait_for_files(f, 1);
 	assert_int_equal(count(f->dir, FINAL, last), 1);
 	text = read_text(last);
@@ -199,7 +199,7 @@ static void oldest_files_are_removed(void **state)
 	write_text(other, "mine", 4);
 	open_rotated(f, "rotate.bytes=1M&rotate.keep=2");
 	write_flows(f, 0, RECORDS);
-	assert_int_equal(netobs_sink_flush(f->sink), 0);
+	flush_all(f);
 	close_sink(f);
 	assert_int_equal(count(f->dir, FINAL, last), 2);
 	assert_int_equal(size_of(other), 4);
@@ -227,7 +227,7 @@ static void files_that_are_there_are_left_alone(void **state)
 	for (int i = 0; i < 2; i++) {
 		open_rotated(f, "rotate.interval=1d");
 		write_flows(f, 0, 10);
-		assert_int_equal(netobs_sink_flush(f->sink), 0);
+		flush_all(f);
 		close_sink(f);
 	}
 	assert_int_equal(count(f->dir, FINAL, NULL), THERE + 2);
@@ -248,7 +248,7 @@ static void delivered_is_what_is_on_the_disk(void **state)
 		open_rotated(f, i ? "rotate.bytes=1G&sync=100ms" :
 				    "rotate.bytes=1M&sync=100ms&compress=zstd");
 		write_flows(f, 0, RECORDS);
-		assert_int_equal(netobs_sink_flush(f->sink), 0);
+		flush_all(f);
 		assert_true(sink_stats_of(f).pending.records > 0);
 		assert_int_equal(netobs_sink_drain(f->sink, 30000), 0);
 		assert_int_equal(sink_stats_of(f).delivered.records, RECORDS);
@@ -269,12 +269,12 @@ static void what_is_not_on_the_disk_is_not_lost(void **state)
 
 	open_rotated(f, "rotate.bytes=1G&sync=1h");
 	write_flows(f, 0, 100);
-	assert_int_equal(netobs_sink_flush(f->sink), 0);
+	flush_all(f);
 	assert_int_equal(sink_stats_of(f).pending.records, 100);
 	remove_all(f);
 	usleep(1100000); /* it looks once a second */
 	write_flows(f, 100, 200);
-	assert_int_equal(netobs_sink_flush(f->sink), 0);
+	flush_all(f);
 	assert_int_equal(sink_stats_of(f).delivered.records, 0);
 	close_sink(f);
 	text = read_all(f, "", "cat");
@@ -294,7 +294,7 @@ static void closing_leaves_nothing_to_be_sent_again(void **state)
 		open_rotated(f, options);
 		assert_int_equal(sink_stats_of(f).recovered.records, 0);
 		write_flows(f, 100 * i, 100 * (i + 1));
-		assert_int_equal(netobs_sink_flush(f->sink), 0);
+		flush_all(f);
 		close_sink(f);
 	}
 	text = read_all(f, "", "cat");
@@ -320,7 +320,7 @@ static void torn_files_are_cut(void **state)
 			 kinds[i].options);
 		open_rotated(f, options);
 		write_flows(f, 0, 400);
-		assert_int_equal(netobs_sink_flush(f->sink), 0);
+		flush_all(f);
 		size = (size_t)size_of(part);
 		whole = calloc(1, size);
 		assert_int_equal(pread(open(part, O_RDONLY), whole, size, 0),
@@ -431,7 +431,7 @@ static void full_disk_costs_nothing(void **state)
 		setrlimit(RLIMIT_FSIZE, &full);
 		write_flows(f, 0, 3000);
 		for (int j = 0; j < 3; j++)
-			assert_int_equal(netobs_sink_flush(f->sink), 0);
+			flush_all(f);
 		assert_true(sink_stats_of(f).pending.records > 0);
 		assert_told_once(f, "File too large");
 		setrlimit(RLIMIT_FSIZE, &roomy);
@@ -454,13 +454,13 @@ static void directory_may_go_and_come(void **state)
 	assert_int_equal(mkdir(dir, 0700), 0);
 	open_rotated(f, "rotate.bytes=1M");
 	write_flows(f, 0, 100);
-	assert_int_equal(netobs_sink_flush(f->sink), 0);
+	flush_all(f);
 	remove_all(f);
 
 	usleep(1100000); /* it looks once a second */
 	write_flows(f, 100, 3000);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(netobs_sink_flush(f->sink), 0);
+		flush_all(f);
 	assert_int_equal(sink_stats_of(f).pending.records, 2900);
 	assert_told_once(f, "No such file");
 	assert_int_equal(mkdir(dir, 0700), 0);

@@ -35,7 +35,7 @@ static void file_has_each_record_on_a_line(void **state)
 
 	open_sink(f, "json:%s?spool.max_age=1h");
 	write_flows(f, 0, 5000);
-	assert_int_equal(netobs_sink_flush(f->sink), 0);
+	flush_all(f);
 	assert_file_has(f, 0, 5000);
 	write_flows(f, 5000, 5001);
 	assert_int_equal(netobs_sink_drain(f->sink, 1000), 0);
@@ -67,7 +67,7 @@ static void any_record_fits_on_a_line(void **state)
 	flow.n_points = 300;
 	open_sink(f, "json:%s");
 	assert_int_equal(netobs_sink_write(f->sink, &flow), 0);
-	assert_int_equal(netobs_sink_flush(f->sink), 0);
+	flush_all(f);
 	text = read_text(f->path);
 	assert_true(strlen(text) > 50000);
 	assert_non_null(strchr(text, '\n'));
@@ -86,7 +86,7 @@ static void full_disk_is_told_once_and_costs_nothing(void **state)
 	setrlimit(RLIMIT_FSIZE, &full);
 	write_flows(f, 0, 1000);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(netobs_sink_flush(f->sink), 0);
+		flush_all(f);
 	assert_true(sink_stats_of(f).pending.records > 0);
 	assert_sink_identity(f);
 	assert_non_null(strstr(f->logged, f->path));
@@ -159,7 +159,7 @@ static void socket_that_is_away_gets_all_when_it_comes(void **state)
 
 	open_sink(f, "json:unix:%s");
 	write_flows(f, 0, 3000);
-	assert_int_equal(netobs_sink_flush(f->sink), 0);
+	flush_all(f);
 	assert_int_equal(sink_stats_of(f).pending.records, 3000);
 	assert_non_null(strstr(f->logged, "No such file"));
 	listener = listen_at(f->path);
@@ -183,7 +183,7 @@ static void socket_that_does_not_read_stops_nobody(void **state)
 	open_sink(f, "json:unix:%s?spool.max_bytes=4M");
 	peer = accept_soon(f, listener);
 	write_flows(f, 0, 50000);
-	assert_int_equal(netobs_sink_flush(f->sink), 0);
+	flush_all(f);
 	stats = sink_stats_of(f);
 	assert_true(stats.dropped[NETOBS_SINK_SPOOL_FULL].records > 10000);
 	assert_true(stats.spool_bytes <= 4 << 20);
@@ -307,7 +307,7 @@ static void null_delivers_all_to_nobody(void **state)
 
 	assert_int_equal(try_open_sink(f, "null"), 0);
 	write_flows(f, 0, 1000);
-	assert_int_equal(netobs_sink_flush(f->sink), 0);
+	flush_all(f);
 	assert_int_equal(sink_stats_of(f).delivered.records, 1000);
 	assert_sink_identity(f);
 }

@@ -20,6 +20,8 @@
 enum {
 	TICK_MS = 500, /* how often the spool is tended while it has something */
 	EVENTS = 8,
+	SLICE_MS = 5, /* of a call, for records that wait; then the next one goes on */
+	GLANCE = 16, /* records between looks at the clock */
 	BATCH = 128, /* records that wait for a flush, at most: they take memory */
 };
 
@@ -34,6 +36,8 @@ static void set_timer(struct netobs_sink *sink)
 		at = sink->tick_ms;
 	spec.it_value.tv_sec = at / 1000;
 	spec.it_value.tv_nsec = at % 1000 * NSEC_PER_MSEC;
+	if (sink->is_unfinished) /* at once */
+		spec.it_value = (struct timespec){ .tv_nsec = 1 };
 	timerfd_settime(sink->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
 }
 
@@ -85,12 +89,21 @@ static struct netobs_sink *of_host(struct sink_host *host)
 	return (struct netobs_sink *)host;
 }
 
+/* Whether this call has taken its time. */
+static bool is_slice_over(struct netobs_sink *sink)
+{
+	if (!sink->is_unfinished && ++sink->given % GLANCE == 0)
+		sink->is_unfinished = clock_ms(CLOCK_MONOTONIC) >=
+				      sink->slice_end_ms;
+	return sink->is_unfinished;
+}
+
 static bool host_next(struct sink_host *host, struct sink_item *ret_item)
 {
 	struct netobs_sink *sink = of_host(host);
 	struct spool_item item;
 
-	while (spool_read(&sink->spool, &item)) {
+	while (!is_slice_over(sink) && spool_read(&sink->spool, &item)) {
 		if (!unpack_flow(item.record, item.len, &sink->unpacked)) {
 			*ret_item = (struct sink_item){ &sink->unpacked.flow,
 							item.end };
@@ -99,6 +112,7 @@ static bool host_next(struct sink_host *host, struct sink_item *ret_item)
 		if (!spool_refuse(&sink->spool, &item))
 			return false;
 	}
+	sink->is_unfinished |= sink->spool.is_searching;
 	return false;
 }
 
@@ -299,10 +313,21 @@ void netobs_sink_close(struct netobs_sink *sink)
 
 /* ---- Use ----------------------------------------------------------------------- */
 
+/* However much waits, a call is short: the descriptor polls readable for the rest. */
 static int work(struct netobs_sink *sink, bool flush)
 {
-	sink->unflushed = 0;
-	return sink->module->work(sink->state, flush);
+	bool was_unfinished = sink->is_unfinished;
+	int err;
+
+	flush |= sink->is_flushing;
+	sink->unflushed = sink->given = 0;
+	sink->is_unfinished = false;
+	sink->slice_end_ms = clock_ms(CLOCK_MONOTONIC) + SLICE_MS;
+	err = sink->module->work(sink->state, flush);
+	sink->is_flushing = flush && sink->is_unfinished;
+	if (sink->is_unfinished || was_unfinished)
+		set_timer(sink);
+	return err;
 }
 
 int netobs_sink_write(struct netobs_sink *sink, const struct netobs_flow *flow)
@@ -320,7 +345,7 @@ int netobs_sink_write(struct netobs_sink *sink, const struct netobs_flow *flow)
 	is_kept = spool_append(&sink->spool, sink->packed, len, flow->packets,
 			       flow->bytes, clock_ms(CLOCK_REALTIME_COARSE));
 	start_ticking(sink);
-	if (++sink->unflushed == BATCH)
+	if (++sink->unflushed >= BATCH && !sink->is_unfinished)
 		work(sink, false); /* what fails for good does so again */
 	return is_kept ? 0 : -ENOBUFS;
 }

@@ -23,6 +23,10 @@ struct netobs_sink {
 	int64_t wake_ms; /* of the module, CLOCK_MONOTONIC; 0: none */
 	int64_t tick_ms; /* of the spool; 0: none */
 	unsigned int unflushed;
+	unsigned int given;   /* records, in this call */
+	int64_t slice_end_ms; /* of this call, CLOCK_MONOTONIC */
+	bool is_unfinished;   /* it ended before the records did */
+	bool is_flushing;     /* and what is gathered is to be sent */
 	struct unpacked unpacked;
 	char packed[SEGMENT_RECORD_MAX];
 };
