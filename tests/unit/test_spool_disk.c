@@ -79,6 +79,31 @@ static void directory_is_one_processs_own(void **state)
 	spool_close(&second);
 }
 
+/* The spool's clock may begin anywhere, and files that seem to be of the future age. */
+static void age_is_of_a_clock_that_nobody_sets(void **state)
+{
+	struct spool_fixture *f = *state;
+	int64_t real_ms = time(NULL) * 1000LL, now_ms = 5000000;
+
+	use_disk(f, true);
+	f->options.max_age_ms = 60000;
+	for (int64_t step_ms = -86400000; step_ms <= 0; step_ms += 86400000) {
+		f->options.since_1970_ms = real_ms + step_ms - now_ms;
+		open_spool(f);
+		for (uint64_t n = 0; n < 10; n++)
+			assert_true(put(&f->spool, n, now_ms));
+		spool_close(&f->spool);
+		open_spool(f);
+		spool_expire(&f->spool, now_ms + 1000);
+		assert_int_equal(spool_pending(&f->spool).seq, 10);
+		spool_expire(&f->spool, now_ms + 120000);
+		assert_int_equal(f->spool.dropped[SPOOL_TOO_OLD].seq, 10);
+		assert_identity(&f->spool);
+		spool_close(&f->spool);
+		empty_dir(f->dir);
+	}
+}
+
 /* Neither by the file that says so, nor by its absence. */
 static void lock_that_is_removed_lets_nobody_in(void **state)
 {
@@ -639,6 +664,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		spool_test(unacknowledged_records_outlive_the_process),
 		spool_test(age_is_counted_over_restarts),
+		spool_test(age_is_of_a_clock_that_nobody_sets),
 		spool_test(directory_is_one_processs_own),
 		spool_test(lock_that_is_removed_lets_nobody_in),
 		spool_test(directory_of_others_is_refused),

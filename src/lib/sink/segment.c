@@ -97,7 +97,7 @@ int segment_write_head(int fd, struct mark first, int64_t made_ms)
 
 int segment_attach(struct segment *segment, int fd)
 {
-	int err = segment_write_head(fd, segment->first, segment->made_ms);
+	int err = segment_write_head(fd, segment->first, segment->made_at_ms);
 
 	if (!err)
 		segment->fd = fd;

@@ -41,7 +41,8 @@ struct segment_head {
 struct segment {
 	struct segment *next;
 	struct mark first, end; /* before the first record, behind the last */
-	int64_t made_ms;	/* since 1970 */
+	int64_t made_ms;	/* of the spool's clock */
+	int64_t made_at_ms;	/* since 1970 */
 	int64_t used_ms;	/* when its last record came */
 	uint64_t size;		/* of all records, with their heads */
 	int fd;			/* -1: in memory, or it could not be made yet */

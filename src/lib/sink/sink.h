@@ -20,8 +20,9 @@ struct netobs_sink {
 	struct drop_log drops;
 	int epoll_fd;
 	int timer_fd;
-	int64_t wake_ms; /* of the module, CLOCK_MONOTONIC; 0: none */
-	int64_t tick_ms; /* of the spool; 0: none */
+	int64_t wake_ms;   /* of the module, CLOCK_MONOTONIC; 0: none */
+	int64_t tick_ms;   /* of the spool; 0: none */
+	int64_t asleep_ms; /* what CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC */
 	unsigned int unflushed;
 	unsigned int given;   /* records, in this call */
 	int64_t slice_end_ms; /* of this call, CLOCK_MONOTONIC */

@@ -60,6 +60,7 @@ static int start_segment(struct spool *spool, int64_t now_ms)
 
 	if (!segment)
 		return -ENOMEM;
+	segment->made_at_ms = now_ms + spool->options.since_1970_ms;
 	segment->has_checksums = spool->dir;
 	if (spool->dir)
 		err = spool_dir_attach(spool->dir, segment);
@@ -219,9 +220,18 @@ bool spool_append(struct spool *spool, const void *record, size_t len,
 
 /* ---- Life ---------------------------------------------------------------------- */
 
+/* What a clock that was set back calls the future is now: its age begins. */
+static void end_future(struct segment *segment, int64_t now_ms)
+{
+	for (; segment; segment = segment->next)
+		if (segment->used_ms > now_ms)
+			segment->used_ms = now_ms;
+}
+
 void spool_expire(struct spool *spool, int64_t now_ms)
 {
 	spool->read_attempts += spool->read_error != 0;
+	end_future(spool->oldest, now_ms);
 	while (spool->options.max_age_ms && spool->oldest && spool->oldest->size &&
 	       now_ms - spool->oldest->used_ms > spool->options.max_age_ms)
 		drop_oldest(spool, SPOOL_TOO_OLD);
@@ -247,6 +257,8 @@ static void adopt(struct spool *spool, struct segment *segments,
 	for (struct segment *segment = segments, *next; segment; segment = next) {
 		next = segment->next;
 		segment->next = NULL;
+		segment->made_ms -= spool->options.since_1970_ms;
+		segment->used_ms -= spool->options.since_1970_ms;
 		if (mark_is_before(at, segment->end))
 			at = segment->end;
 		add_segment(spool, segment);

@@ -19,7 +19,8 @@
 struct spool_options {
 	const char *dir;    /* NULL: in memory */
 	uint64_t max_bytes; /* with what the records take beside their contents */
-	int64_t max_age_ms; /* 0: any */
+	int64_t max_age_ms;    /* 0: any */
+	int64_t since_1970_ms; /* of the clock that times are of: its zero */
 	bool keep_oldest; /* when it is full, drop what comes, not what is there */
 	const struct log *log;
 };
