@@ -23,8 +23,7 @@ void spool_dir_name(uint64_t first_seq, char name[SPOOL_NAME_SIZE])
 
 /* ---- Life ---------------------------------------------------------------------- */
 
-/* A directory that is new shall outlive a crash. */
-static int sync_parent(int dir_fd)
+int spool_dir_sync_parent(int dir_fd)
 {
 	cleanup_fd int fd =
 		openat(dir_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -43,12 +42,12 @@ static const char *danger(const struct stat *info)
 }
 
 /* -EPERM, -ELOOP: @ret_why says more. */
-static int open_dir(const char *path, const char **ret_why, int *ret_fd)
+static int open_dir(const char *path, const char **ret_why, bool *ret_is_new,
+		    int *ret_fd)
 {
 	bool is_new = !mkdir(path, 0700);
 	cleanup_fd int fd = -1;
 	struct stat info;
-	int err;
 
 	if (!is_new && errno != EEXIST)
 		return -errno;
@@ -62,10 +61,9 @@ static int open_dir(const char *path, const char **ret_why, int *ret_fd)
 	*ret_why = danger(&info);
 	if (*ret_why)
 		return -EPERM;
-	err = is_new ? sync_parent(fd) : 0;
-	if (!err)
-		*ret_fd = TAKE_FD(fd);
-	return err;
+	*ret_is_new = is_new;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
 }
 
 static int lock(int fd)
@@ -100,7 +98,7 @@ static int open_files(struct spool_dir *dir, const char *path,
 		      const char **ret_why)
 {
 	struct stat info;
-	int err = open_dir(path, ret_why, &dir->fd);
+	int err = open_dir(path, ret_why, &dir->is_new, &dir->fd);
 
 	err = err ?: lock_dir(dir);
 	if (err)
@@ -184,6 +182,9 @@ int spool_dir_open(const char *path, const struct log *log,
 	*dir = (struct spool_dir){ .fd = -1, .lock_fd = -1 };
 	err = dirs_make_parents(path);
 	err = err ?: open_files(dir, path, &why);
+	if (!err && dir->is_new)
+		err = spool_dir_sync_parent(dir->fd);
+	dir->is_new = false;
 	err = err ?: take_over(dir, log, path, ret_segments, ret_progress);
 	if (err) {
 		log_refusal(log, path, err, why);
@@ -229,6 +230,7 @@ int spool_dir_renew(struct spool_dir *dir, const char *path)
 	dir->lock_fd = fresh.lock_fd;
 	dir->dev = fresh.dev;
 	dir->ino = fresh.ino;
+	dir->is_new |= fresh.is_new;
 	return 0;
 }
 

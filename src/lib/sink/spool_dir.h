@@ -29,7 +29,8 @@ struct spool_dir {
 	int lock_fd; /* -1: there is none, only the directory itself is locked */
 	dev_t dev;
 	ino_t ino;
-	bool is_gone;		 /* removed, and not made anew yet */
+	bool is_gone; /* removed, and not made anew yet */
+	bool is_new;  /* a crash of the host may leave no name of it */
 	bool are_names_in_doubt; /* a sync of the directory failed */
 	uint64_t *forgotten;	 /* first numbers of segments that may go */
 	size_t n_forgotten;
@@ -49,6 +50,9 @@ bool spool_dir_is_there(const struct spool_dir *dir, const char *path);
 
 /* Another one in its place, which is made if its parent is there. As spool_dir_open(). */
 int spool_dir_renew(struct spool_dir *dir, const char *path);
+
+/* A directory that is new shall outlive a crash. Errors: as fsync(2). */
+int spool_dir_sync_parent(int dir_fd);
 
 /* NULL is fine. */
 void spool_dir_close(struct spool_dir *dir);

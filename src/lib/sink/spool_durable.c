@@ -131,6 +131,7 @@ static int make_work(struct spool *spool, struct sync_work **ret_work)
 	}
 	work->write_err = write_err;
 	work->are_names_in_doubt = dir->are_names_in_doubt;
+	work->is_dir_new = dir->is_new;
 	work->before = spool->noted;
 	work->after.acked = spool->acked;
 	work->after.durable = write_err ? spool->noted.durable : spool->tail;
@@ -204,6 +205,8 @@ static int finish_work(struct spool *spool, struct sync_work *work)
 	}
 	if (work->n_files)
 		spool->dir->are_names_in_doubt = work->names_err;
+	if (!work->names_err)
+		spool->dir->is_new = false;
 	spool->noted = work->noted;
 	spool_find_durable(spool);
 	spool_note_sync(spool, err);

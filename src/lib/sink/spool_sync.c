@@ -92,7 +92,9 @@ static int sync_names(const struct sync_work *work)
 		if (err)
 			return err;
 	}
-	return is_any_new && fsync(work->dir_fd) ? -errno : 0;
+	if (is_any_new && fsync(work->dir_fd))
+		return -errno;
+	return work->is_dir_new ? spool_dir_sync_parent(work->dir_fd) : 0;
 }
 
 /* Records behind the acknowledged ones need not be durable for that. */

@@ -33,6 +33,7 @@ struct sync_work {
 	struct sync_file *files;
 	size_t n_files;
 	bool are_names_in_doubt;
+	bool is_dir_new;
 	struct spool_progress before, after; /* @after: if all of it succeeds */
 	bool is_progress_due;
 	uint64_t *forgotten; /* segments to be removed, once acked is durable */
