@@ -154,7 +154,7 @@ class Observer:
                 raise RuntimeError(f"netobsctl ended: {self.messages()}")
             return ATTACHED.search(self.messages()) and all(
                 bpf.attached(ns, name) for ns, name in points)
-        lab.wait_for(ready, "netobsctl to attach", 30)
+        lab.wait_for(ready, "netobsctl to attach", 120)
         return self
 
     def wait_records(self, condition, what, seconds=20):

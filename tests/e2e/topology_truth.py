@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""
+What records must say of a topology's traffic, by the meaning of "counted once".
+
+A packet and the copies that were made of it count once. A namespace of which
+nothing is observed is outside: whatever comes back from there counts again.
+What is translated is one flow before and another after.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+IP_UDP = {4: 28, 6: 48}
+
+
+@dataclass
+class Expected:
+    """One tuple's totals, where it was seen, and by which tags it entered."""
+
+    packets: int = 0
+    bytes: int = 0
+    points: set = field(default_factory=set)
+    entries: set = field(default_factory=set)  # tags at the first point
+
+
+def parts(walk, observed):
+    """The walk's crossings, parted where it leaves the observed namespaces."""
+    inside = {device.ns for device in observed}
+    found = {}
+    for crossing in walk.crossings:
+        if crossing.device.ns not in inside:
+            continue
+        part = found.get(crossing.parent)
+        found[crossing] = [] if part is None else part
+        found[crossing].append(crossing)
+    unique = {id(part): part for part in found.values()}
+    return list(unique.values())
+
+
+def is_seen(topology, crossing):
+    return crossing.device in topology.observed and \
+        crossing.way in topology.ways
+
+
+def seen_of(topology, walk):
+    """[(tuple, its crossings of observed points)], each to count once."""
+    for part in parts(walk, topology.observed):
+        flows = defaultdict(list)
+        for crossing in part:
+            if is_seen(topology, crossing):
+                flows[crossing.flow].append(crossing)
+        yield from flows.items()
+
+
+def expected(topology):
+    """{tuple: Expected} of all that is sent."""
+    totals = defaultdict(Expected)
+    for flow, count, walk in topology.walks():
+        for key, crossings in seen_of(topology, walk):
+            total = totals[key]
+            total.packets += count
+            total.bytes += count * (
+                flow.size + IP_UDP[6 if ":" in key.src else 4])
+            total.points |= {(one.device.name, one.way) for one in crossings}
+            total.entries.add(crossings[0].tags)
+    return dict(totals)
+
+
+def device_counts(topology):
+    """{(device, way): packets}, what the kernel's own counters must show."""
+    counts = defaultdict(int)
+    for _, count, walk in topology.walks():
+        for crossing in walk.crossings:
+            counts[crossing.device, crossing.way] += count
+    return counts
