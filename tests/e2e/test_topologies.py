@@ -1,0 +1,76 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""
+A packet is counted once, whatever the topology: random graphs of namespaces,
+random sets of observed interfaces, known traffic. NETOBS_TEST_TOPOLOGIES=N tries
+so many, NETOBS_TEST_SEED=SEED those from that seed on. Of a single one that fails,
+traffic and observed interfaces are left out as long as it fails.
+"""
+
+import multiprocessing
+import os
+import signal
+import time
+import traceback
+
+import lab
+import topology_check
+import topology_random
+
+WORKERS = max(2, lab.sized(6))  # fewer where loading programs takes seconds
+TOPOLOGIES = 200
+REPORTED = 3
+
+
+def start_worker():
+    lab.die_with_parent()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def attempt(job):
+    """What is wrong with one topology: text, or None."""
+    seed, vlans, is_alone = job
+    topology = topology_random.make(seed, vlans)
+    try:
+        if not topology.observed:
+            return seed, None
+        wrong, records = topology_check.observe(topology)
+        if wrong and is_alone:
+            wrong, records = topology_check.reduced(topology, wrong, records)
+        return seed, wrong and topology_check.report(topology, wrong, records)
+    except Exception: # pylint: disable=broad-except
+        return seed, f"{topology.describe()}\n{traceback.format_exc()}"
+
+
+class Topologies(lab.LabTest):
+    """As many as were asked for."""
+
+    def test_each_packet_is_counted_once(self):
+        first = int(os.environ.get("NETOBS_TEST_SEED",
+                                   time.time_ns() // 1000 % 10 ** 9))
+        count = int(os.environ.get(
+            "NETOBS_TEST_TOPOLOGIES",
+            1 if "NETOBS_TEST_SEED" in os.environ
+            else lab.sized(TOPOLOGIES)))
+        vlans = topology_random.has_vlans()
+        self.note(f"seeds from {first} on, {count} topologies, "
+                  f"{'with' if vlans else 'without'} VLANs")
+        failed = {}
+        jobs = [(seed, vlans, count == 1)
+                for seed in range(first, first + count)]
+        with multiprocessing.Pool(min(WORKERS, count),
+                                  start_worker) as pool:
+            for seed, wrong in pool.imap_unordered(attempt, jobs):
+                if wrong:
+                    failed[seed] = wrong
+        for at, seed in enumerate(sorted(failed)):
+            # All is said of the first ones, and of others what is wrong.
+            text = failed[seed] if at < REPORTED else \
+                failed[seed].split("\nWrong:\n")[-1]
+            print(f"NETOBS_TEST_SEED={seed}\n{text}\n", flush=True)
+        self.assertEqual([], sorted(failed), "seeds that failed")
+
+
+if __name__ == "__main__":
+    lab.main()
