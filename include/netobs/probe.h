@@ -49,18 +49,27 @@ struct netobs_feature {
 	uint8_t available;
 	uint8_t reserved[2];
 	int32_t error; /**< why not: negated errno; 0 when available */
+	/** Why not, if it is that: capabilities(7) that this thread lacks, as
+	 *  1 << CAP_BPF and so on. */
+	uint64_t missing_capabilities;
 };
 
 /**
- * Try all features. Makes maps, programs and a network interface of its own
- * (in a network namespace of its own), and leaves nothing behind.
+ * Try all features. Makes maps and programs, and attaches these in a network
+ * namespace of its own; without CAP_SYS_ADMIN, it asks the kernel for what it must
+ * refuse, on no account attaching anything. Leaves nothing behind, and needs no
+ * privileges beyond those of netobs_start().
+ *
+ * The caller's array, like that of qsort(3), has @p n entries of @p size bytes, so
+ * that it may be older or newer than the library: NETOBS_FEATURES and
+ * sizeof(struct netobs_feature). Entries that the library has no feature for are 0.
  *
  * @param disable       features to report as absent: 1 << enum netobs_feature_id
- * @param ret_features  NETOBS_FEATURES entries; the strings are static
- * @return 1: flows can run here; 0: they cannot; -ENOMEM
+ * @param ret_features  filled; the strings are static
+ * @return 1: flows can run here; 0: they cannot; -EINVAL: @p ret_features is NULL
  */
-NETOBS_API int netobs_probe(uint64_t disable,
-			    struct netobs_feature ret_features[NETOBS_FEATURES]);
+NETOBS_API int netobs_probe(uint64_t disable, struct netobs_feature *ret_features,
+			    size_t n, size_t size);
 
 /** What may hide packets from the programs; netobs_shadow.kind. */
 enum netobs_shadow_kind {

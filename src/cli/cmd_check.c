@@ -62,7 +62,8 @@ static int find_out(struct findings *findings)
 		return r;
 	uname(&findings->kernel);
 	findings->bpffs = has_bpffs();
-	r = netobs_probe(0, findings->features);
+	r = netobs_probe(0, findings->features, NETOBS_FEATURES,
+			 sizeof(findings->features[0]));
 	if (r < 0)
 		return r;
 	findings->can_run = r > 0;
@@ -81,11 +82,33 @@ static const char *need_name(uint8_t need)
 	}
 }
 
-static void print_feature(const struct netobs_feature *feature)
+/* Of the capabilities that flows need, those that are missing in @mask. */
+static void print_capabilities(const struct findings *findings, uint64_t mask,
+			       const char *before, const char *quote)
 {
-	printf("  %-12s %-4s %s\n", feature->name,
-	       feature->available ? "yes" : "no", feature->description);
-	if (feature->available)
+	for (int i = 0; i < PRIVILEGES; i++) {
+		const struct privilege *privilege = &findings->privileges[i];
+
+		if (!(mask >> privilege->number & 1))
+			continue;
+		printf("%s%s%s%s", before, quote, privilege->name, quote);
+		before = *quote ? "," : ", ";
+	}
+}
+
+static void print_feature(const struct findings *findings,
+			  const struct netobs_feature *feature)
+{
+	const uint64_t missing = feature->missing_capabilities;
+
+	printf("  %-12s %-4s %s", feature->name,
+	       feature->available ? "yes" :
+	       missing		  ? "?" :
+				    "no",
+	       feature->description);
+	print_capabilities(findings, missing, ": needs ", "");
+	putchar('\n');
+	if (feature->available || missing)
 		return;
 	if (feature->error)
 		printf("  %-17s why: %s\n", "", strerror(-feature->error));
@@ -101,23 +124,18 @@ static void print_privilege(const struct privilege *privilege)
 
 static void print_verdict(const struct findings *findings)
 {
-	const char *separator = " This process lacks ";
+	uint64_t missing = 0;
 
 	if (findings->can_run) {
 		puts("\nnetobsctl flows can run here.");
 		return;
 	}
+	for (int i = 0; i < NETOBS_FEATURES; i++)
+		if (findings->features[i].need != NETOBS_NEED_OPTIONAL)
+			missing |= findings->features[i].missing_capabilities;
 	printf("\nnetobsctl flows cannot run here.");
-	for (int i = 0; i < PRIVILEGES; i++) {
-		const struct privilege *privilege = &findings->privileges[i];
-
-		if (!privilege->held &&
-		    strcmp(privilege->name, "CAP_SYS_ADMIN") != 0) {
-			printf("%s%s", separator, privilege->name);
-			separator = ", ";
-		}
-	}
-	puts(*separator == ',' ? ": run it as root." : "");
+	print_capabilities(findings, missing, " This process lacks ", "");
+	puts(missing ? ": run it as root." : "");
 }
 
 static void print_table(const struct findings *findings)
@@ -129,7 +147,7 @@ static void print_table(const struct findings *findings)
 		print_privilege(&findings->privileges[i]);
 	puts("\nKernel");
 	for (int i = 0; i < NETOBS_FEATURES; i++)
-		print_feature(&findings->features[i]);
+		print_feature(findings, &findings->features[i]);
 	printf("  %-12s %-4s %s\n", "bpffs", findings->bpffs ? "yes" : "no",
 	       "BPF file system at /sys/fs/bpf: not needed");
 	shadows_print_table();
@@ -148,7 +166,8 @@ static void print_string(const char *key, const char *value)
 	putchar('"');
 }
 
-static void print_json_feature(const struct netobs_feature *feature)
+static void print_json_feature(const struct findings *findings,
+			       const struct netobs_feature *feature)
 {
 	putchar('{');
 	print_string("name", feature->name);
@@ -160,6 +179,12 @@ static void print_json_feature(const struct netobs_feature *feature)
 	if (!feature->available) {
 		printf(",\"errno\":%d,", -feature->error);
 		print_string("error", strerror(-feature->error));
+		if (feature->missing_capabilities) {
+			print_capabilities(findings,
+					   feature->missing_capabilities,
+					   ",\"missing_capabilities\":[", "\"");
+			putchar(']');
+		}
 		if (feature->without) {
 			putchar(',');
 			print_string("without", feature->without);
@@ -184,7 +209,7 @@ static void print_json(const struct findings *findings)
 	for (int i = 0; i < NETOBS_FEATURES; i++) {
 		if (i)
 			putchar(',');
-		print_json_feature(&findings->features[i]);
+		print_json_feature(findings, &findings->features[i]);
 	}
 	fputs("],\"shadowed\":", stdout);
 	shadows_print_json();

@@ -43,6 +43,7 @@ int privileges_read(struct privilege ret_privileges[PRIVILEGES])
 		ret_privileges[i] = (struct privilege){
 			.name = wanted[i].name,
 			.purpose = wanted[i].purpose,
+			.number = wanted[i].number,
 			.held = held >> wanted[i].number & 1 ||
 				(wanted[i].implied && held >> CAP_SYS_ADMIN & 1),
 		};

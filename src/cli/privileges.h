@@ -8,6 +8,7 @@
 struct privilege {
 	const char *name;
 	const char *purpose;
+	int number;
 	bool held;
 };
 

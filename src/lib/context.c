@@ -2,6 +2,7 @@
 /* The public life of a context, and its one file descriptor. */
 #include "context.h"
 
+#include "privilege.h"
 #include "sized.h"
 #include "util.h"
 
@@ -333,10 +334,19 @@ static int start(struct netobs *ctx)
 
 int netobs_start(struct netobs *ctx)
 {
+	int err;
+
 	if (!ctx)
 		return -EINVAL;
 	log_expect_error(&ctx->log);
-	return log_keep_error(&ctx->log, "cannot start", start(ctx));
+	err = start(ctx);
+	if (privilege_missing(err, PRIVILEGE_ALL)) {
+		if (!ctx->error.is_new)
+			log_error(&ctx->log, "cannot start: %s%s", strerror(-err),
+				  privilege_hint(err, PRIVILEGE_ALL).text);
+		return -EPERM;
+	}
+	return log_keep_error(&ctx->log, "cannot start", err);
 }
 
 const char *netobs_last_error(const struct netobs *ctx)

@@ -2,12 +2,15 @@
 /*
  * What works here, found out by doing it. Attaching is tried on the loopback
  * interface of a network namespace made for it, by a child process: setting up
- * a namespace is not something to do to the caller's thread.
+ * a namespace is not something to do to the caller's thread. It takes
+ * CAP_SYS_ADMIN, which flows do not need: see probe_attach.h for the other way.
  */
 #include "attach.h"
 #include "expedite.h"
 #include "netns.h"
 #include "pipeline.h"
+#include "privilege.h"
+#include "probe_attach.h"
 #include "tcx.h"
 #include "util.h"
 #include "watch.h"
@@ -125,7 +128,8 @@ static int attach_loopback(struct bench *bench, bool use_tcx)
 	int err;
 
 	if (unshare(CLONE_NEWNET))
-		return -errno;
+		return use_tcx ? probe_attach_tcx(bench->programs.fds[0]) :
+				 probe_attach_qdisc("clsact");
 	err = attach(&options, loopback, "lo", &bench->programs, &attachment);
 	if (!err)
 		detach(&bench->silent, &attachment, loopback);
@@ -206,6 +210,7 @@ struct probe {
 	const char *description;
 	const char *without;
 	enum netobs_feature_need need;
+	uint64_t privileges;
 	int (*run)(struct bench *bench);
 };
 
@@ -213,9 +218,9 @@ static const struct probe probes[NETOBS_FEATURES] = {
 	[NETOBS_FEATURE_BPF] = {
 		.name = "bpf",
 		.description = "BPF maps and programs",
-		.without = "nothing works: run as root, or with CAP_BPF, "
-			   "CAP_NET_ADMIN and CAP_PERFMON",
+		.without = "nothing works",
 		.need = NETOBS_NEED_REQUIRED,
+		.privileges = PRIVILEGE_MAPS,
 		.run = probe_bpf,
 	},
 	[NETOBS_FEATURE_MMAP_ARRAY] = {
@@ -223,6 +228,7 @@ static const struct probe probes[NETOBS_FEATURES] = {
 		.description = "BPF arrays mapped into user space",
 		.without = "flows cannot be read: Linux 5.10 is needed",
 		.need = NETOBS_NEED_REQUIRED,
+		.privileges = PRIVILEGE_MAPS,
 		.run = probe_mmap_array,
 	},
 	[NETOBS_FEATURE_MAP_IN_MAP] = {
@@ -230,6 +236,7 @@ static const struct probe probes[NETOBS_FEATURES] = {
 		.description = "BPF maps inside maps",
 		.without = "flow tables cannot be exchanged: Linux 5.10 is needed",
 		.need = NETOBS_NEED_REQUIRED,
+		.privileges = PRIVILEGE_MAPS,
 		.run = probe_map_in_map,
 	},
 	[NETOBS_FEATURE_RINGBUF] = {
@@ -237,6 +244,7 @@ static const struct probe probes[NETOBS_FEATURES] = {
 		.description = "BPF ring buffer",
 		.without = "a full flow table cannot be told: Linux 5.10 is needed",
 		.need = NETOBS_NEED_REQUIRED,
+		.privileges = PRIVILEGE_MAPS,
 		.run = probe_ringbuf,
 	},
 	[NETOBS_FEATURE_INNER_SIZES] = {
@@ -244,6 +252,7 @@ static const struct probe probes[NETOBS_FEATURES] = {
 		.description = "BPF maps of any size inside maps",
 		.without = "flow tables cannot grow: Linux 5.10 is needed",
 		.need = NETOBS_NEED_REQUIRED,
+		.privileges = PRIVILEGE_MAPS,
 		.run = probe_inner_sizes,
 	},
 	[NETOBS_FEATURE_PROGRAMS] = {
@@ -252,6 +261,7 @@ static const struct probe probes[NETOBS_FEATURES] = {
 		.without = "nothing can be observed; netobsctl flows -vv shows "
 			   "the verifier's words",
 		.need = NETOBS_NEED_REQUIRED,
+		.privileges = PRIVILEGE_PROGRAMS,
 		.run = probe_programs,
 	},
 	[NETOBS_FEATURE_TCX] = {
@@ -260,6 +270,7 @@ static const struct probe probes[NETOBS_FEATURES] = {
 		.without = "clsact filters are used: after kill -9 an inert "
 			   "stub stays attached",
 		.need = NETOBS_NEED_EITHER,
+		.privileges = PRIVILEGE_PROGRAMS,
 		.run = probe_tcx,
 	},
 	[NETOBS_FEATURE_CLSACT] = {
@@ -267,6 +278,7 @@ static const struct probe probes[NETOBS_FEATURES] = {
 		.description = "clsact qdisc with BPF filters",
 		.without = "there is no way to attach where tcx is missing too",
 		.need = NETOBS_NEED_EITHER,
+		.privileges = PRIVILEGE_PROGRAMS,
 		.run = probe_clsact,
 	},
 	[NETOBS_FEATURE_TEST_RUN] = {
@@ -274,6 +286,7 @@ static const struct probe probes[NETOBS_FEATURES] = {
 		.description = "BPF_PROG_TEST_RUN with a context",
 		.without = "capture files cannot be replayed (flows -r)",
 		.need = NETOBS_NEED_OPTIONAL,
+		.privileges = PRIVILEGE_PROGRAMS,
 		.run = probe_test_run,
 	},
 	[NETOBS_FEATURE_BTF] = {
@@ -290,6 +303,7 @@ static const struct probe probes[NETOBS_FEATURES] = {
 		.without = "interfaces of other namespaces (-i netns:...) "
 			   "cannot be observed",
 		.need = NETOBS_NEED_OPTIONAL,
+		.privileges = PRIVILEGE_NETNS,
 		.run = probe_netns,
 	},
 	[NETOBS_FEATURE_EXPEDITE] = {
@@ -334,26 +348,38 @@ static bool can_run(const struct netobs_feature *features)
 	return can_attach;
 }
 
-int netobs_probe(uint64_t disable,
-		 struct netobs_feature ret_features[NETOBS_FEATURES])
+/* What entry @i of the table turns out to be. */
+static struct netobs_feature try(struct bench *bench, int i, bool is_disabled)
 {
+	const struct probe *probe = &probes[i];
+	int err = is_disabled ? -ENOTSUP : probe->run(bench);
+
+	return (struct netobs_feature){
+		.name = probe->name,
+		.description = probe->description,
+		.without = probe->without,
+		.need = probe->need,
+		.available = !err,
+		.error = err,
+		.missing_capabilities = privilege_missing(err, probe->privileges),
+	};
+}
+
+int netobs_probe(uint64_t disable, struct netobs_feature *ret_features,
+		 size_t n, size_t size)
+{
+	struct netobs_feature features[NETOBS_FEATURES];
 	struct bench bench;
 
 	if (!ret_features)
 		return -EINVAL;
 	bench_open(&bench);
-	for (int i = 0; i < NETOBS_FEATURES; i++) {
-		int err = disable & 1ULL << i ? -ENOTSUP : probes[i].run(&bench);
-
-		ret_features[i] = (struct netobs_feature){
-			.name = probes[i].name,
-			.description = probes[i].description,
-			.without = probes[i].without,
-			.need = probes[i].need,
-			.available = !err,
-			.error = err,
-		};
-	}
+	for (int i = 0; i < NETOBS_FEATURES; i++)
+		features[i] = try(&bench, i, disable >> i & 1);
 	bench_close(&bench);
-	return can_run(ret_features);
+	memset(ret_features, 0, n * size);
+	for (size_t i = 0; i < min_u64(n, NETOBS_FEATURES); i++)
+		memcpy((char *)ret_features + i * size, &features[i],
+		       min_u64(size, sizeof(features[i])));
+	return can_run(features);
 }

@@ -5,6 +5,7 @@
 #include "flow_table.h"
 #include "memory_room.h"
 #include "pages.h"
+#include "privilege.h"
 #include "secret.h"
 #include "util.h"
 
@@ -60,6 +61,18 @@ static int size_maps(const struct store *store, struct flows_bpf *skel)
 	return err ?: bpf_map__set_max_entries(skel->maps.l1_buckets, l1_total);
 }
 
+/* From /sys, which a chroot may lack. */
+static int count_cpus(struct store *store)
+{
+	int n = libbpf_num_possible_cpus();
+
+	if (n < 0)
+		return n;
+	store->n_cpus = (uint32_t)n * store->lanes;
+	store->l1_buckets = choose_l1_buckets(store->n_cpus);
+	return 0;
+}
+
 static int load_maps(struct store *store)
 {
 	struct bpf_program *program;
@@ -106,7 +119,7 @@ static int check_max_memory(const struct store *store, uint64_t *ret_max)
 
 	if (max && max < least) {
 		log_error(store->log,
-			  "%llu MiB of kernel memory (--max-memory) are too little for %u CPUs: %llu MiB are the least",
+			  "max_memory: %llu MiB of kernel memory is too little for %u CPUs; the least is %llu MiB",
 			  (unsigned long long)max >> 20, store->n_cpus,
 			  (unsigned long long)(least >> 20) + 1);
 		return -EINVAL;
@@ -181,18 +194,14 @@ int store_open(struct store *store, const struct store_options *options,
 		.options = *options,
 		.lanes = options->lanes ?: lanes_needed(),
 	};
-	store->n_cpus = libbpf_num_possible_cpus() * store->lanes;
 	secret_init(&store->secret);
-	store->l1_buckets = choose_l1_buckets(store->n_cpus);
 
 	log_borrow_libbpf(log);
-	err = load_maps(store);
+	err = count_cpus(store) ?: load_maps(store);
 	log_return_libbpf();
 	if (err) {
 		log_error(log, "cannot make BPF maps: %s%s", strerror(-err),
-			  err == -EPERM ? ": run as root, or with CAP_BPF, "
-					  "CAP_NET_ADMIN and CAP_PERFMON" :
-					  "");
+			  privilege_hint(err, PRIVILEGE_PROGRAMS).text);
 		return err;
 	}
 
@@ -292,8 +301,9 @@ int store_load_programs(struct store *store, uint16_t netns,
 		err = dup_programs(skel, ret_programs);
 	flows_bpf__destroy(skel);
 	if (err)
-		log_error(store->log, "cannot load BPF programs: %s",
-			  strerror(-err));
+		log_error(store->log, "cannot load BPF programs: %s%s",
+			  strerror(-err),
+			  privilege_hint(err, PRIVILEGE_PROGRAMS).text);
 	return err;
 }
 

@@ -2,12 +2,24 @@
 /* What the probes say of this kernel, and that they leave nothing behind. */
 #include "lib_lab.h"
 #include "lib_test.h"
+#include "privilege.h"
+#include "probe_attach.h"
 #include "util.h"
 
+#include <bpf/bpf.h>
 #include <errno.h>
 #include <netobs/probe.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+/* As a program calls it. */
+static int probe(uint64_t disable, struct netobs_feature *features)
+{
+	return netobs_probe(disable, features, NETOBS_FEATURES,
+			    sizeof(features[0]));
+}
 
 static ino_t own_netns(void)
 {
@@ -23,7 +35,7 @@ static void probe_describes_every_feature(void **state)
 
 	(void)state;
 	memset(features, 0xee, sizeof(features));
-	assert_true(netobs_probe(0, features) >= 0);
+	assert_true(probe(0, features) >= 0);
 	for (int i = 0; i < NETOBS_FEATURES; i++) {
 		assert_true(strlen(features[i].name) > 0);
 		assert_true(strlen(features[i].description) > 0);
@@ -41,7 +53,7 @@ static void probe_describes_every_feature(void **state)
 static void probe_finds_what_flows_need(void **state)
 {
 	struct netobs_feature features[NETOBS_FEATURES];
-	int ret = netobs_probe(0, features);
+	int ret = probe(0, features);
 
 	(void)state;
 	for (int i = 0; i < NETOBS_FEATURES; i++)
@@ -64,7 +76,7 @@ static void probe_reports_disabled_features_as_absent(void **state)
 
 	(void)state;
 	for (int i = 0; i < NETOBS_FEATURES; i++) {
-		int ret = netobs_probe(1ULL << i, features);
+		int ret = probe(1ULL << i, features);
 
 		assert_false(features[i].available);
 		assert_true(features[i].error < 0);
@@ -78,7 +90,7 @@ static void probe_finds_tcx_where_it_is(void **state)
 	struct netobs_feature features[NETOBS_FEATURES];
 
 	(void)state;
-	netobs_probe(0, features);
+	probe(0, features);
 	assert_int_equal(features[NETOBS_FEATURE_TCX].available, lab_has_tcx());
 }
 
@@ -89,9 +101,9 @@ static void probe_needs_one_way_to_attach(void **state)
 	struct netobs_feature features[NETOBS_FEATURES];
 
 	(void)state;
-	assert_int_equal(netobs_probe(tcx, features), 1);
-	assert_int_equal(netobs_probe(clsact, features), lab_has_tcx());
-	assert_int_equal(netobs_probe(tcx | clsact, features), 0);
+	assert_int_equal(probe(tcx, features), 1);
+	assert_int_equal(probe(clsact, features), lab_has_tcx());
+	assert_int_equal(probe(tcx | clsact, features), 0);
 }
 
 static void probe_leaves_nothing_behind(void **state)
@@ -101,15 +113,137 @@ static void probe_leaves_nothing_behind(void **state)
 	int fds = lab_count_fds();
 
 	(void)state;
-	netobs_probe(0, features);
+	probe(0, features);
 	assert_int_equal(lab_count_fds(), fds);
 	assert_int_equal(own_netns(), netns);
+}
+
+static int load_program(void)
+{
+	const struct bpf_insn insns[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .imm = -1 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+
+	return bpf_prog_load(BPF_PROG_TYPE_SCHED_CLS, "probe", "GPL", insns,
+			     ARRAY_SIZE(insns), NULL);
+}
+
+/* What is asked instead of tried without CAP_SYS_ADMIN. */
+static void asking_says_what_trying_does(void **state)
+{
+	static const char *const qdiscs[] = { NULL, "clsact", "ingress" };
+	int program = load_program();
+	struct lab lab;
+
+	(void)state;
+	lab_enter(&lab);
+	assert_int_equal(probe_attach_tcx(program) == 0, lab_has_tcx());
+	for (size_t i = 0; i < ARRAY_SIZE(qdiscs); i++) {
+		if (qdiscs[i])
+			lab_run("tc qdisc add dev lo %s", qdiscs[i]);
+		assert_int_equal(probe_attach_qdisc("clsact"), 0);
+		if (qdiscs[i])
+			lab_run("tc qdisc del dev lo %s", qdiscs[i]);
+		else
+			assert_true(probe_attach_qdisc("netobs") < 0);
+		assert_true(lab_is_bare("lo"));
+	}
+	lab_leave(&lab);
+	close(program);
+}
+
+/* In a child, that asserts nothing: cmocka's is the parent. */
+static int probe_with(uint64_t capabilities, struct netobs_feature *features)
+{
+	struct __user_cap_header_struct header = {
+		.version = _LINUX_CAPABILITY_VERSION_3
+	};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {
+		{ .effective = (uint32_t)capabilities,
+		  .permitted = (uint32_t)capabilities },
+		{ .effective = (uint32_t)(capabilities >> 32),
+		  .permitted = (uint32_t)(capabilities >> 32) },
+	};
+	const size_t size = NETOBS_FEATURES * sizeof(*features);
+	int pipe_fds[2], status;
+	pid_t child;
+
+	assert_int_equal(pipe(pipe_fds), 0);
+	child = fork();
+	if (!child) {
+		if (syscall(SYS_capset, &header, data))
+			_exit(255);
+		status = probe(0, features);
+		_exit(write(pipe_fds[1], features, size) < 0 ? 255 : status);
+	}
+	assert_int_equal(read(pipe_fds[0], features, size), size);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	close(pipe_fds[0]);
+	close(pipe_fds[1]);
+	return WEXITSTATUS(status);
+}
+
+/* Flows need three capabilities, and so the probe does. */
+static void probe_names_the_capability_that_is_missing(void **state)
+{
+	const uint64_t all = PRIVILEGE_PROGRAMS;
+	const int needed[] = { CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON };
+	struct netobs_feature features[NETOBS_FEATURES];
+
+	(void)state;
+	assert_int_equal(probe_with(all, features), 1);
+	assert_int_equal(features[NETOBS_FEATURE_TCX].available, lab_has_tcx());
+	assert_true(features[NETOBS_FEATURE_CLSACT].available);
+	assert_int_equal(features[NETOBS_FEATURE_NETNS].missing_capabilities,
+			 1ULL << CAP_SYS_ADMIN);
+	for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
+		const uint64_t bit = 1ULL << needed[i];
+
+		assert_int_equal(probe_with(all & ~bit, features), 0);
+		assert_int_equal(
+			features[NETOBS_FEATURE_PROGRAMS].missing_capabilities,
+			bit);
+	}
+}
+
+/* The caller knows less, or more, than the library. */
+static void probe_fills_what_the_caller_has(void **state)
+{
+	struct {
+		struct netobs_feature feature;
+		uint64_t more;
+	} larger[NETOBS_FEATURES + 1];
+	struct netobs_feature features[NETOBS_FEATURES];
+	struct {
+		char bytes[offsetof(struct netobs_feature, error)];
+	} smaller[2];
+	int ret = probe(0, features);
+
+	(void)state;
+	memset(larger, 0xee, sizeof(larger));
+	assert_int_equal(netobs_probe(0, &larger[0].feature,
+				      NETOBS_FEATURES + 1, sizeof(larger[0])),
+			 ret);
+	for (int i = 0; i < NETOBS_FEATURES; i++) {
+		assert_memory_equal(&larger[i].feature, &features[i],
+				    sizeof(features[i]));
+		assert_int_equal(larger[i].more, 0);
+	}
+	assert_null(larger[NETOBS_FEATURES].feature.name);
+	assert_int_equal(netobs_probe(0, (struct netobs_feature *)smaller, 2,
+				      sizeof(smaller[0])),
+			 ret);
+	for (int i = 0; i < 2; i++)
+		assert_memory_equal(&smaller[i], &features[i],
+				    sizeof(smaller[i]));
 }
 
 static void probe_without_room_is_refused(void **state)
 {
 	(void)state;
-	assert_int_equal(netobs_probe(0, NULL), -EINVAL);
+	assert_int_equal(netobs_probe(0, NULL, 0, 0), -EINVAL);
 }
 
 int main(void)
@@ -121,6 +255,9 @@ int main(void)
 		cmocka_unit_test(probe_finds_tcx_where_it_is),
 		cmocka_unit_test(probe_needs_one_way_to_attach),
 		cmocka_unit_test(probe_leaves_nothing_behind),
+		cmocka_unit_test(asking_says_what_trying_does),
+		cmocka_unit_test(probe_names_the_capability_that_is_missing),
+		cmocka_unit_test(probe_fills_what_the_caller_has),
 		cmocka_unit_test(probe_without_room_is_refused),
 	};
 

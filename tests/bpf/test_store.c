@@ -138,7 +138,7 @@ static void store_that_cannot_be_made_says_why(void **state)
 	(void)state;
 	assert_int_equal(store_open(&store, &tight, &log), -EINVAL);
 	assert_int_equal(witness.errors, 1);
-	assert_true(witness_read(&witness, "--max-memory"));
+	assert_true(witness_read(&witness, "max_memory"));
 	store_close(&store);
 }
 

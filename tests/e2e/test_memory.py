@@ -121,7 +121,7 @@ class Memory(lab.LabTest):
 
     def test_too_little_memory_is_refused(self):
         self.assertRegex(self.refusal("--max-memory", "1M"),
-                         "--max-memory.* the least")
+                         "max_memory.* the least")
 
     def test_groups_are_never_filled(self):
         """The kernel would kill; tables and flows keep to what there is."""

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Which capabilities(7) this thread lacks, to name them where the kernel does not. */
+#ifndef NETOBS_LIB_PRIVILEGE_H
+#define NETOBS_LIB_PRIVILEGE_H
+
+#include <linux/capability.h>
+#include <stdint.h>
+
+/* Linux 5.8 */
+#ifndef CAP_PERFMON
+#define CAP_PERFMON 38
+#endif
+#ifndef CAP_BPF
+#define CAP_BPF 39
+#endif
+
+/* Capabilities as masks. */
+#define PRIVILEGE_MAPS (1ULL << CAP_BPF)
+#define PRIVILEGE_ATTACH (1ULL << CAP_NET_ADMIN)
+#define PRIVILEGE_PROGRAMS \
+	(PRIVILEGE_MAPS | PRIVILEGE_ATTACH | 1ULL << CAP_PERFMON)
+#define PRIVILEGE_NETNS (1ULL << CAP_SYS_ADMIN)
+#define PRIVILEGE_ALL (PRIVILEGE_PROGRAMS | PRIVILEGE_NETNS)
+
+/* Those of @wanted that are not in effect; 0 unless @err is one of privilege. */
+uint64_t privilege_missing(int err, uint64_t wanted);
+
+/* " (missing: CAP_BPF, CAP_PERFMON)", or "" where none is. */
+struct privilege_hint {
+	char text[96];
+};
+
+struct privilege_hint privilege_hint(int err, uint64_t wanted);
+
+#endif

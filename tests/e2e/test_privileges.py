@@ -1,0 +1,91 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""
+The three documented capabilities are enough; where one is missing, check and flows
+name it, and check says what flows then does.
+"""
+
+import json
+import subprocess
+
+import lab
+import observer
+
+NEEDED = ("bpf", "net_admin", "perfmon")
+
+
+def with_only(capabilities):
+    """The prefix of a command that runs as root without root's powers."""
+    some = "-all" + "".join(f",+{name}" for name in capabilities)
+    return ["setpriv", "--securebits=+noroot", f"--bounding-set={some}",
+            f"--inh-caps={some}", f"--ambient-caps={some}"]
+
+
+class Privileges(lab.LabTest):
+    def setUp(self):
+        super().setUp()
+        self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
+        self.lab.wire(self.a, "eth0", ["192.0.2.1/24"], self.b, "eth0",
+                      ["192.0.2.2/24"])
+
+    def check(self, capabilities, *arguments):
+        done = subprocess.run(
+            self.a.command(*with_only(capabilities), observer.netobsctl(),
+                           "check", *arguments),
+            capture_output=True, text=True, timeout=60, check=False)
+        observer.check_sanitizer(done.stderr)
+        self.assertEqual("", done.stderr)
+        return done.returncode, done.stdout
+
+    def flows(self, capabilities, *arguments):
+        return observer.flows(self.lab, "-o", "json", "-i", "eth0", "-d", "1",
+                              *arguments, ns=self.a,
+                              command=with_only(capabilities))
+
+    def test_three_are_enough(self):
+        code, text = self.check(NEEDED, "-o", "json")
+        answer = json.loads(text)
+        self.assertEqual((0, True), (code, answer["can_run"]), text)
+        found = {feature["name"]: feature for feature in answer["features"]}
+        self.assertEqual(["CAP_SYS_ADMIN"], found["netns"]["missing_capabilities"])
+        for way in "tcx", "clsact":
+            if not found[way]["available"]:
+                continue
+            with self.subTest(way):
+                ping = self.lab.spawn("ping", "-q", "-c", "10", "-i", "0.1",
+                                              "192.0.2.2", ns=self.a, stdout=-3)
+                result = self.flows(NEEDED, "--attach", way)
+                ping.wait()
+                self.assertEqual(0, result.code, result.errors)
+                self.assertTrue(result.records)
+
+    def test_each_is_named_when_it_is_missing(self):
+        for name in NEEDED:
+            with self.subTest(name):
+                wanted = f"CAP_{name.upper()}"
+                rest = [other for other in NEEDED if other != name]
+                code, text = self.check(rest, "-o", "json")
+                answer = json.loads(text)
+                self.assertEqual((1, False), (code, answer["can_run"]))
+                for feature in answer["features"]:
+                    if not feature["available"] and feature["name"] != "netns":
+                        self.assertEqual([wanted], feature["missing_capabilities"])
+                code, text = self.check(rest)
+                self.assertEqual(1, code)
+                self.assertIn(f"This process lacks {wanted}: run it as root.", text)
+                self.assertNotIn("Linux 5", text.split("\n\n", 1)[1])
+
+                result = self.flows(rest)
+                self.assertEqual(1, result.code)
+                self.assertIn(f"missing: {wanted})", result.errors)
+                self.note(result.errors.split("\n", 1)[0])
+
+    def test_other_namespaces_need_one_more(self):
+        result = self.flows(NEEDED, "-i", f"netns:{self.b.name}/eth0")
+        self.assertEqual(1, result.code)
+        self.assertIn("CAP_SYS_ADMIN", result.errors)
+        self.note(result.errors.split("\n", 1)[0])
+
+
+if __name__ == "__main__":
+    lab.main()
