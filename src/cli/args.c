@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "suggest.h"
 #include "value.h"
 
 enum {
@@ -111,7 +112,7 @@ static int store(const struct args_option *option, const char *text, void *confi
 	case ARGS_LIST:
 		return *text ? list_add(field, text) : -EINVAL;
 	case ARGS_SECONDS:
-		return value_seconds(text, field);
+		return value_duration(text, field);
 	case ARGS_NUMBER:
 		return value_number(text, UINT64_MAX, field);
 	case ARGS_NUMBER32:
@@ -133,7 +134,7 @@ static const char *expectation(const struct args_option *option)
 {
 	switch (option->type) {
 	case ARGS_SECONDS:
-		return "a number of seconds from 0.001 to 2147483, such as 5 or 0.5";
+		return "a duration from 1ms to 24d, such as 0.5 (seconds), 90s, 5m or 1h";
 	case ARGS_NUMBER:
 		return "a whole number, at least 1";
 	case ARGS_NUMBER32:
@@ -172,16 +173,33 @@ static enum args_result apply(const struct args_command *command,
 	return ARGS_WRONG;
 }
 
-/* Whether @typed, "--name" or "--name=value", could be several options. */
-static bool is_ambiguous(const struct args_command *command, const char *typed)
+/* @typed, "--name" or "--name=value", is none, or could be several options. */
+static void complain_name(const struct args_command *command, const char *typed)
 {
-	const size_t len = strcspn(typed + 2, "=");
+	const char *name = typed + 2, *best, *before = "";
+	const size_t len = strcspn(name, "=");
+	struct suggestion suggestion = suggestion_for(name, len);
+	char all[256] = "";
 
 	for (const struct args_option *o = command->options; o->name; o++) {
-		if (!strncmp(o->name, typed + 2, len))
-			return true;
+		size_t used = strlen(all);
+
+		suggestion_offer(&suggestion, o->name);
+		if (strncmp(o->name, name, len) != 0)
+			continue;
+		snprintf(all + used, sizeof(all) - used, "%s--%s", before,
+			 o->name);
+		before = ", ";
 	}
-	return false;
+	best = suggestion_best(&suggestion);
+	if (*all)
+		args_complain(command, "ambiguous option '%s': %s", typed, all);
+	else if (best)
+		args_complain(command,
+			      "unknown option '%s'; did you mean '--%s'?",
+			      typed, best);
+	else
+		args_complain(command, "unknown option '%s'", typed);
 }
 
 /* Names the option as it was typed; getopt_long() keeps only parts of it. */
@@ -203,10 +221,7 @@ static void complain_option(const struct args_command *command, int code,
 	else if (optopt)
 		args_complain(command, "unknown option '-%c'", optopt);
 	else
-		args_complain(command, "%s option '%s'",
-			      is_ambiguous(command, typed) ? "ambiguous" :
-							     "unknown",
-			      typed);
+		complain_name(command, typed);
 }
 
 /* The option that getopt_long() returned @code for. */
@@ -252,6 +267,14 @@ static void fill_tables(const struct args_command *command,
 		(struct option){ "help", no_argument, NULL, LONG_HELP };
 }
 
+static const char *why_refused(const struct args_command *command,
+			       const char *operand)
+{
+	const char *hint = command->hint ? command->hint(operand) : NULL;
+
+	return hint ? hint : command->positional;
+}
+
 static enum args_result take_operands(const struct args_command *command,
 				      int argc, char **argv, void *config)
 {
@@ -263,7 +286,7 @@ static enum args_result take_operands(const struct args_command *command,
 		if (!err)
 			continue;
 		args_complain(command, "'%s': %s", argv[i],
-			      err == -EINVAL ? command->positional :
+			      err == -EINVAL ? why_refused(command, argv[i]) :
 					       strerror(-err));
 		return ARGS_WRONG;
 	}

@@ -14,11 +14,11 @@ enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 /* What an option's argument is, and the type of the field it is stored in. */
 enum args_type {
-	ARGS_SWITCH,   /* none; bool */
-	ARGS_REPEAT,   /* none, may be repeated; uint32_t */
-	ARGS_STRING,   /* const char * */
-	ARGS_LIST,     /* may be repeated; struct args_list */
-	ARGS_SECONDS,  /* decimal fraction allowed; uint32_t in milliseconds */
+	ARGS_SWITCH, /* none; bool */
+	ARGS_REPEAT, /* none, may be repeated; uint32_t */
+	ARGS_STRING, /* const char * */
+	ARGS_LIST,   /* may be repeated; struct args_list */
+	ARGS_SECONDS, /* or with a unit: value_duration(); uint32_t in milliseconds */
 	ARGS_NUMBER,   /* at least 1; uint64_t */
 	ARGS_NUMBER32, /* at least 1; uint32_t */
 	ARGS_BYTES,    /* with K, M or G; uint64_t */
@@ -48,6 +48,7 @@ struct args_command {
 	const char *summary;
 	const struct args_option *options; /* up to one without a name */
 	const char *positional;		   /* why an operand is refused */
+	const char *(*hint)(const char *operand); /* better, or NULL; may be NULL */
 	size_t operand_list; /* offset of a struct args_list to take them; 0: none */
 	const char *notes; /* printed after the options, or NULL */
 };

@@ -13,7 +13,12 @@
 
 #include "flows_config.h"
 #include "human.h"
+#include "interfaces.h"
+#include "keys.h"
+#include "stats_text.h"
 #include "signals.h"
+
+enum { MAX_NOTES = 100 };
 
 struct session {
 	struct flows_config config;
@@ -23,6 +28,8 @@ struct session {
 	bool error_logged; /* the library said what is wrong */
 	bool wrong_spec;   /* of an output */
 	bool stopping;
+	char *notes[MAX_NOTES]; /* shown on a screen, to be said at its end */
+	unsigned int n_notes;	/* also those that there was no room for */
 };
 
 /* Once is enough: this may be asked for with every record. */
@@ -50,6 +57,27 @@ static void report_error(const struct session *session, const char *doing,
 			"Run it as root, or see 'netobsctl check' for what is missing.\n");
 }
 
+static void keep_note(struct session *session, const char *text)
+{
+	if (session->n_notes < MAX_NOTES)
+		session->notes[session->n_notes] = strdup(text);
+	session->n_notes++;
+}
+
+/* The screen has shown them for a moment only. */
+static void repeat_notes(struct session *session)
+{
+	for (unsigned int i = 0; i < session->n_notes && i < MAX_NOTES; i++) {
+		if (session->notes[i])
+			report("", session->notes[i]);
+		free(session->notes[i]);
+	}
+	if (session->n_notes > MAX_NOTES)
+		fprintf(stderr, "netobsctl flows: and %u more messages\n",
+			session->n_notes - MAX_NOTES);
+	session->n_notes = 0;
+}
+
 static void on_log(int level, const char *message, void *user)
 {
 	struct session *session = user;
@@ -65,8 +93,10 @@ static void on_log(int level, const char *message, void *user)
 	/* A line in the middle of a screen would be gone at the next refresh. */
 	for (size_t i = 0; i < session->config.n_outputs; i++) {
 		if (level > NETOBS_LOG_ERROR && isatty(STDERR_FILENO) &&
-		    output_note(&session->config.outputs[i], text))
+		    output_note(&session->config.outputs[i], text)) {
+			keep_note(session, text);
 			return;
+		}
 	}
 	report(level == NETOBS_LOG_WARNING ? "warning: " : "", text);
 }
@@ -156,10 +186,10 @@ static void redraw(const struct session *session)
 }
 
 /*
- * What to wait for: the context, what outputs wait for, and standard output, as with
- * no traffic there is no write to notice that its reader has gone.
+ * What to wait for: the context, keys, what outputs wait for, and standard output, as
+ * with no traffic there is no write to notice that its reader has gone.
  */
-enum { FD_CONTEXT, FD_STDOUT, FD_OUTPUTS };
+enum { FD_CONTEXT, FD_STDOUT, FD_KEYS, FD_OUTPUTS };
 
 static void fill_fds(const struct session *session, struct pollfd *fds)
 {
@@ -168,6 +198,7 @@ static void fill_fds(const struct session *session, struct pollfd *fds)
 	fds[FD_CONTEXT] = (struct pollfd){ .fd = netobs_fd(session->ctx),
 					   .events = POLLIN };
 	fds[FD_STDOUT].fd = -1;
+	fds[FD_KEYS] = (struct pollfd){ .fd = keys_fd(), .events = POLLIN };
 	for (size_t i = 0; i < config->n_outputs; i++) {
 		const struct output *output = &config->outputs[i];
 
@@ -180,6 +211,8 @@ static void fill_fds(const struct session *session, struct pollfd *fds)
 
 static void look_at_outputs(struct session *session, const struct pollfd *fds)
 {
+	if (fds[FD_KEYS].revents && keys_want_quit())
+		stop(session);
 	for (size_t i = 0; i < session->config.n_outputs; i++) {
 		struct output *output = &session->config.outputs[i];
 
@@ -231,7 +264,11 @@ static int observe(struct session *session)
 	else
 		r = open_outputs(session);
 	if (r == 0) {
+		if (output_has_screen(session->config.outputs,
+				      session->config.n_outputs))
+			keys_start();
 		r = loop(session, fds);
+		keys_end();
 		if (r < 0)
 			report_error(session, "go on", r);
 	}
@@ -254,16 +291,13 @@ static int replay(struct session *session)
 }
 
 /* The library's object, and in it one more member: what became of the records. */
-static void print_stats(const struct session *session)
+static void print_stats_json(const struct session *session,
+			     const struct netobs_stats *stats)
 {
-	struct netobs_stats stats = { .sz = sizeof(stats) };
 	const char *before = "";
-	char text[2048];
-	int len;
+	char text[4096];
+	int len = netobs_stats_json(stats, text, sizeof(text));
 
-	if (netobs_stats_get(session->ctx, &stats) < 0)
-		return;
-	len = netobs_stats_json(&stats, text, sizeof(text));
 	if (len <= 0)
 		return;
 	fprintf(stderr, "%.*s,\"sinks\":[", len - 1, text);
@@ -274,6 +308,22 @@ static void print_stats(const struct session *session)
 		before = ",";
 	}
 	fputs("]}\n", stderr);
+}
+
+/* For people beside tables, for programs beside anything else. */
+static void print_stats(const struct session *session)
+{
+	struct netobs_stats stats = { .sz = sizeof(stats) };
+	bool is_for_people = true;
+
+	if (netobs_stats_get(session->ctx, &stats) < 0)
+		return;
+	for (size_t i = 0; i < session->config.n_outputs; i++)
+		is_for_people &= session->config.outputs[i].kind != &output_sink;
+	if (is_for_people)
+		stats_text_print(stderr, &stats);
+	else
+		print_stats_json(session, &stats);
 }
 
 static int run(struct session *session)
@@ -295,6 +345,7 @@ static int run(struct session *session)
 	signals_catch(session->ctx);
 	r = session->config.files.n ? replay(session) : observe(session);
 	closed = close_outputs(session);
+	repeat_notes(session);
 	if (session->config.stats)
 		print_stats(session);
 	signals_release();
@@ -302,6 +353,17 @@ static int run(struct session *session)
 	if (session->wrong_spec)
 		return EXIT_USAGE;
 	return r < 0 || closed < 0 ? EXIT_FAILED : EXIT_FINE;
+}
+
+static int list_interfaces(void)
+{
+	int r = interfaces_print();
+
+	if (r == 0)
+		return EXIT_FINE;
+	fprintf(stderr, "netobsctl flows: cannot list interfaces: %s\n",
+		strerror(-r));
+	return EXIT_FAILED;
 }
 
 int cmd_flows(int argc, char **argv)
@@ -315,7 +377,7 @@ int cmd_flows(int argc, char **argv)
 			    session.config.verbose == 1 ? NETOBS_LOG_INFO :
 							  NETOBS_LOG_WARNING;
 	if (result == ARGS_RUN)
-		status = run(&session);
+		status = session.config.list ? list_interfaces() : run(&session);
 	flows_config_clear(&session.config);
 	return status;
 }

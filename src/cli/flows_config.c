@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "flows_config.h"
 
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,10 +41,12 @@ static const struct args_option options[] = {
 	  "observe IF: a name, /REGEX/ or netns:NAME/IF; repeatable" },
 	{ 'x', "exclude", ARGS_LIST, FIELD(exclude), "IF", NULL,
 	  "do not observe IF: a name or /REGEX/; repeatable" },
+	{ 'D', "list-interfaces", ARGS_SWITCH, FIELD(list), NULL, NULL,
+	  "print what -i can name, and exit" },
 	{ 0, "direction", ARGS_CHOICE, FIELD(direction), "both|ingress|egress",
 	  directions, "which way packets must go (default both)" },
 	{ 'o', "output", ARGS_LIST, FIELD(output_specs), "OUTPUT", NULL,
-	  "table, json[:PATH], ipfix:..., kafka:..., grpc:...; repeatable" },
+	  "table, json[:...], ipfix:..., kafka:..., grpc:...; repeatable" },
 	{ 'd', "duration", ARGS_SECONDS, FIELD(duration_ms), "SECONDS", NULL,
 	  "stop after this time" },
 	{ 'n', "count", ARGS_NUMBER, FIELD(count), "COUNT", NULL,
@@ -77,6 +80,18 @@ static const struct args_option options[] = {
 	{ 0 }
 };
 
+/* As tcpdump(8) takes it, or as people forget -i. */
+static const char *hint_operand(const char *operand)
+{
+	static char text[64];
+
+	if (!if_nametoindex(operand))
+		return NULL;
+	snprintf(text, sizeof(text), "to observe this interface: -i %.15s",
+		 operand);
+	return text;
+}
+
 static const struct args_command command = {
 	.name = "flows",
 	.summary = "Show the flows that cross this host's interfaces",
@@ -85,7 +100,8 @@ static const struct args_command command = {
 		      "select interfaces with -i and filter its output",
 	.notes = "Without -i, all interfaces are observed, as they come and go.\n"
 		 "Without -o, it is table on a terminal and json otherwise.\n"
-		 "SECONDS may be a fraction, such as 0.5.\n",
+		 "SECONDS may be a fraction, such as 0.5, or have a unit, such as 90s or 5m.\n",
+	.hint = hint_operand,
 };
 
 static int refuse(const char *option)
@@ -123,6 +139,34 @@ static int check_replay(const struct flows_config *config)
 	return 0;
 }
 
+/* A shell's pattern, which the library would take for a name. */
+static int check_names(const struct args_list *names, const char *option)
+{
+	for (size_t i = 0; i < names->n; i++) {
+		const char *name = names->items[i];
+
+		if (*name == '/' || !strncmp(name, "netns:", 6) ||
+		    !strpbrk(name, "*?[") || if_nametoindex(name))
+			continue;
+		args_complain(&command,
+			      "%s '%s': no such interface; patterns are regular "
+			      "expressions between slashes, such as /^veth/",
+			      option, name);
+		return -1;
+	}
+	return 0;
+}
+
+static int check_output(const char *spec)
+{
+	const char *why = output_refuse(spec);
+
+	if (!why)
+		return 0;
+	args_complain(&command, "-o '%s': %s", spec, why);
+	return -1;
+}
+
 static int parse_outputs(struct flows_config *config)
 {
 	static const char *const by_default[] = { NULL };
@@ -141,6 +185,9 @@ static int parse_outputs(struct flows_config *config)
 	for (; config->n_outputs < n; config->n_outputs++) {
 		struct output *output = &config->outputs[config->n_outputs];
 
+		if (specs[config->n_outputs] &&
+		    check_output(specs[config->n_outputs]) < 0)
+			return -1;
 		/* Of a file, all is wanted, and it comes at once. */
 		*output = output_of(specs[config->n_outputs], !config->files.n);
 		on_stdout += output->is_stdout;
@@ -191,12 +238,15 @@ enum args_result flows_config_parse(struct flows_config *config, int argc,
 	result = args_parse(&command, argc, argv, config);
 	if (result != ARGS_RUN)
 		return result;
-	if (check_replay(config) < 0 || parse_outputs(config) < 0)
+	if (check_replay(config) < 0 ||
+	    check_names(&config->interfaces, "-i") < 0 ||
+	    check_names(&config->exclude, "-x") < 0 || parse_outputs(config) < 0)
 		return ARGS_WRONG;
 
 	describe(config);
 	for (size_t i = 0; i < config->n_outputs; i++) {
 		config->outputs[i].subject = config->subject;
+		config->outputs[i].is_file = config->files.n;
 		config->outputs[i].interval_ms = config->interval_ms ?
 							 config->interval_ms :
 							 DEFAULT_INTERVAL_MS;

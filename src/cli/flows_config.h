@@ -20,7 +20,7 @@ struct flows_config {
 	uint32_t max_flows, verbose;
 	uint64_t max_memory;
 	uint64_t count;
-	bool per_interface, stats;
+	bool per_interface, stats, list;
 
 	struct output *outputs;
 	size_t n_outputs;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "human.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +8,11 @@
 
 #include <netobs/flow.h>
 
-enum { NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
+enum {
+	NS_PER_MS = 1000000,
+	NS_PER_S = 1000000000,
+	SHORTEST_RATE_NS = 100 * NS_PER_MS,
+};
 
 /* Three digits and a prefix; 999.6 k becomes 1.00 M, not 1000 k. */
 static void scale(char *buf, size_t size, double value, const char *space,
@@ -44,7 +46,7 @@ void human_bytes(char *buf, size_t size, uint64_t bytes)
 
 void human_rate(char *buf, size_t size, uint64_t bytes, int64_t ns)
 {
-	if (ns <= 0)
+	if (ns < SHORTEST_RATE_NS)
 		snprintf(buf, size, "-");
 	else
 		scale(buf, size, (double)bytes * 8 * NS_PER_S / (double)ns, " ",
@@ -75,28 +77,24 @@ void human_time(char *buf, size_t size, int64_t ns)
 {
 	int64_t s = ns / NS_PER_S - (ns % NS_PER_S < 0);
 	time_t seconds = (time_t)s;
-	struct tm tm = { 0 };
+	struct tm tm = { 0 }, today = { 0 };
+	time_t now = time(NULL);
 
 	localtime_r(&seconds, &tm);
+	localtime_r(&now, &today);
+	if (tm.tm_year != today.tm_year || tm.tm_yday != today.tm_yday) {
+		strftime(buf, size, "%Y-%m-%d %H:%M:%S", &tm);
+		return;
+	}
 	snprintf(buf, size, "%02d:%02d:%02d.%03d", tm.tm_hour, tm.tm_min,
 		 tm.tm_sec, (int)((ns - s * NS_PER_S) / NS_PER_MS));
 }
 
-static void put_address(char *buf, size_t size, const uint8_t ip[16])
-{
-	static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
-	const bool mapped = !memcmp(ip, prefix, sizeof(prefix));
-
-	if (!inet_ntop(mapped ? AF_INET : AF_INET6, mapped ? ip + 12 : ip, buf,
-		       (socklen_t)size))
-		snprintf(buf, size, "?");
-}
-
 static void put_endpoint(char *buf, size_t size, const uint8_t ip[16], int port)
 {
-	char address[INET6_ADDRSTRLEN];
+	char address[NETOBS_ADDR_STR_MAX];
 
-	put_address(address, sizeof(address), ip);
+	netobs_addr_str(ip, address, sizeof(address));
 	if (port < 0)
 		snprintf(buf, size, "%s", address);
 	else if (strchr(address, ':'))
@@ -108,7 +106,7 @@ static void put_endpoint(char *buf, size_t size, const uint8_t ip[16], int port)
 void human_endpoints(char *buf, size_t size, const struct netobs_flow *flow)
 {
 	const bool ports = flow->has & NETOBS_HAS_PORTS;
-	char src[INET6_ADDRSTRLEN + 8], dst[INET6_ADDRSTRLEN + 8];
+	char src[NETOBS_ADDR_STR_MAX + 8], dst[NETOBS_ADDR_STR_MAX + 8];
 
 	put_endpoint(src, sizeof(src), flow->src, ports ? flow->src_port : -1);
 	put_endpoint(dst, sizeof(dst), flow->dst, ports ? flow->dst_port : -1);

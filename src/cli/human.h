@@ -14,13 +14,13 @@ void human_count(char *buf, size_t size, uint64_t count);
 /* "999 B", "1.23 kB": powers of 1000 */
 void human_bytes(char *buf, size_t size, uint64_t bytes);
 
-/* "1.23 Mb/s"; "-" when no time has passed */
+/* "1.23 Mb/s"; "-" in less than 100 ms, of which a rate would say nothing */
 void human_rate(char *buf, size_t size, uint64_t bytes, int64_t ns);
 
 /* "3 ms", "4.2 s", "5m06s", "7h08m"; "-" for a single moment */
 void human_duration(char *buf, size_t size, int64_t ns);
 
-/* "12:34:56.789" in local time */
+/* "12:34:56.789" in local time; on another day "2020-03-01 12:34:56" */
 void human_time(char *buf, size_t size, int64_t ns);
 
 /* "TCP", "proto-123" */

@@ -138,7 +138,7 @@ void human_where(char *buf, size_t size, const struct netobs_flow *flow)
 {
 	buf[0] = '\0';
 	for (uint32_t i = 0; i < flow->n_points; i++) {
-		const struct netobs_point *point = &flow->points[i];
+		const struct netobs_point *point = netobs_flow_point(flow, i);
 
 		append(buf, size, "%s %s", point->name ? point->name : "unknown",
 		       point->direction == NETOBS_INGRESS ? "in" : "out");

@@ -11,6 +11,7 @@
 
 #include "args.h"
 #include "cmd.h"
+#include "suggest.h"
 
 static int cmd_help(int argc, char **argv);
 
@@ -49,8 +50,16 @@ static int print_usage(FILE *file)
 
 static int unknown(const char *name)
 {
-	fprintf(stderr, "netobsctl: unknown %s '%s'\nTry 'netobsctl -h'.\n",
-		*name == '-' ? "option" : "verb", name);
+	struct suggestion suggestion = suggestion_for(name, strlen(name));
+	const char *best;
+
+	for (const struct verb *verb = verbs; verb->name; verb++)
+		suggestion_offer(&suggestion, verb->name);
+	best = suggestion_best(&suggestion);
+	fprintf(stderr, "netobsctl: unknown %s '%s'%s%s%s\nTry 'netobsctl -h'.\n",
+		*name == '-' ? "option" : "verb", name,
+		best ? "; did you mean '" : "", best ? best : "",
+		best ? "'?" : "");
 	return EXIT_USAGE;
 }
 

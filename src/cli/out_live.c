@@ -16,6 +16,9 @@
 #include "busiest.h"
 #include "human.h"
 #include "output.h"
+#include "stats_text.h"
+
+#include <netobs/stats.h>
 
 #define HIDE_CURSOR "\033[?25l"
 #define SHOW_CURSOR "\033[?25h"
@@ -86,15 +89,31 @@ static void print_line(struct output *output, const struct screen *screen,
 	print(output, CLEAR_LINE "%.*s\n", screen->columns, text);
 }
 
+/* What the flows do not show: "; 12 lost, 3 unparsed". */
+static void describe_rest(const struct output *output, char *text, size_t size)
+{
+	struct netobs_stats stats = { .sz = sizeof(stats) };
+	unsigned long long lost, unparsed;
+
+	*text = '\0';
+	if (!output->get_stats || output->get_stats(&stats, output->user) < 0)
+		return;
+	lost = stats_lost_packets(&stats);
+	unparsed = stats_unparsed_packets(&stats);
+	if (lost || unparsed)
+		snprintf(text, size, "; %llu lost, %llu unparsed", lost,
+			 unparsed);
+}
+
 static void draw_title(struct output *output, const struct screen *screen)
 {
 	const struct live *live = output->state;
 	char line[ROW_LINE_MAX], time[16], took[16], count[16], bytes[16],
-		rate[24];
+		rate[24], rest[64];
 
 	if (!live->drawn_at_s) {
 		snprintf(line, sizeof(line),
-			 "Observing %s; every %g s. Ctrl-C ends.",
+			 "Observing %s; every %g s. q or Ctrl-C ends.",
 			 output->subject, output->interval_ms / 1000.0);
 		print_line(output, screen, line);
 		print_line(output, screen, "Nothing seen yet.");
@@ -105,10 +124,11 @@ static void draw_title(struct output *output, const struct screen *screen)
 	human_count(count, sizeof(count), live->shown.packets);
 	human_bytes(bytes, sizeof(bytes), live->shown.bytes);
 	human_rate(rate, sizeof(rate), live->shown.bytes, live->shown_ns);
+	describe_rest(output, rest, sizeof(rest));
 	snprintf(line, sizeof(line),
-		 "%.8s  %s: %llu flows, %s packets, %s, %s; %s", time, took,
+		 "%.8s  %s: %llu flows, %s packets, %s, %s%s; %s", time, took,
 		 (unsigned long long)live->shown.flows, count, bytes, rate,
-		 output->subject);
+		 rest, output->subject);
 	print_line(output, screen, line);
 }
 
@@ -138,23 +158,50 @@ static void draw_rows(struct output *output, const struct screen *screen, size_t
 	}
 }
 
+/* What the rows do not show. */
+static void draw_more(struct output *output, const struct screen *screen, size_t n)
+{
+	const struct live *live = output->state;
+	uint64_t rest = live->shown.bytes;
+	char line[ROW_LINE_MAX], bytes[16];
+
+	for (size_t i = 0; i < n; i++)
+		rest -= live->shown.rows[i].bytes;
+	human_bytes(bytes, sizeof(bytes), rest);
+	snprintf(line, sizeof(line), "and %llu more flows: %s",
+		 (unsigned long long)(live->shown.flows - n), bytes);
+	print_line(output, screen, line);
+}
+
+/* How many flows fit, with a line for the rest if there is one. */
+static size_t count_rows(const struct live *live, const struct screen *screen)
+{
+	/* The last line of the screen is the cursor's. */
+	int room = screen->rows - 1 - TITLE_LINES - (live->note[0] != '\0');
+
+	if (room <= 0)
+		return 0;
+	if (live->shown.flows <= (size_t)room &&
+	    live->shown.n == live->shown.flows)
+		return live->shown.n;
+	return live->shown.n < (size_t)room - 1 ? live->shown.n :
+						  (size_t)room - 1;
+}
+
 static void draw(struct output *output)
 {
 	const struct live *live = output->state;
 	const struct screen screen = screen_size();
-	/* The last line of the screen is the cursor's. */
-	int room = screen.rows - 1 - TITLE_LINES - (live->note[0] != '\0');
-	size_t n = live->shown.n;
-
-	if (room < 0)
-		room = 0;
-	if (n > (size_t)room)
-		n = (size_t)room;
+	size_t n = count_rows(live, &screen);
+	bool has_room =
+		screen.rows - 1 - TITLE_LINES - (live->note[0] != '\0') > 0;
 
 	print(output, HIDE_CURSOR GO_HOME);
 	draw_title(output, &screen);
 	if (live->drawn_at_s)
 		draw_rows(output, &screen, n);
+	if (live->drawn_at_s && has_room && live->shown.flows > n)
+		draw_more(output, &screen, n);
 	if (live->note[0])
 		print_line(output, &screen, live->note);
 	print(output, CLEAR_BELOW SHOW_CURSOR);

@@ -9,34 +9,6 @@
 
 #include "output.h"
 
-/* Those of netobs-sinks(7), which are all but the one of this program. */
-static const char *const kinds[] = { "json", "ipfix", "kafka", "grpc", "null" };
-
-static bool is_kind(const char *spec, const char *kind)
-{
-	return strlen(kind) == strcspn(spec, ":?") &&
-	       !strncmp(spec, kind, strlen(kind));
-}
-
-static bool is_known(const struct output *output)
-{
-	const char *spec = output->spec;
-	char text[256];
-
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (is_kind(spec, kinds[i]))
-			return true;
-	if (is_kind(spec, "table"))
-		snprintf(text, sizeof(text),
-			 "table: it goes to standard output and has no options");
-	else
-		snprintf(text, sizeof(text),
-			 "%.*s: there is no such kind of output; there are table, json, ipfix, kafka, grpc and null",
-			 (int)strcspn(spec, ":?"), spec);
-	output_say(output, text);
-	return false;
-}
-
 /* Its own words were logged, but for those of standard output. */
 static int open_sink(struct output *output)
 {
@@ -47,11 +19,8 @@ static int open_sink(struct output *output)
 		.get_stats = output->get_stats,
 	};
 	struct netobs_sink *sink;
-	int r;
+	int r = netobs_sink_open(output->spec, &opts, &sink);
 
-	if (!is_known(output))
-		return -EINVAL;
-	r = netobs_sink_open(output->spec, &opts, &sink);
 	if (r == 0)
 		output->state = sink;
 	return r;

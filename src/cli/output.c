@@ -11,6 +11,8 @@
 
 #include <netobs/netobs.h>
 
+#include "suggest.h"
+
 enum { FINISH_MS = 5000 };
 
 static bool can_refresh(void)
@@ -24,6 +26,31 @@ static bool can_refresh(void)
 static bool is_json_to_stdout(const char *spec)
 {
 	return !strncmp(spec, "json", 4) && (!spec[4] || spec[4] == '?');
+}
+
+const char *output_refuse(const char *spec)
+{
+	static const char *const kinds[] = { "table", "json", "ipfix", "kafka",
+					     "grpc",  "null", NULL };
+	const size_t len = strcspn(spec, ":?");
+	struct suggestion suggestion = suggestion_for(spec, len);
+	static char text[128];
+	const char *best;
+
+	if (!strncmp(spec, "table", 5) && (spec[5] == ':' || spec[5] == '?'))
+		return "a table goes to standard output and has no options";
+	for (const char *const *kind = kinds; *kind; kind++) {
+		if (strlen(*kind) == len && !strncmp(spec, *kind, len))
+			return NULL;
+		suggestion_offer(&suggestion, *kind);
+	}
+	best = suggestion_best(&suggestion);
+	snprintf(text, sizeof(text),
+		 "there is no such kind of output; there are table, json, "
+		 "ipfix, kafka, grpc and null%s%s%s",
+		 best ? "; did you mean '" : "", best ? best : "",
+		 best ? "'?" : "");
+	return text;
 }
 
 struct output output_of(const char *spec, bool refresh)
@@ -190,6 +217,14 @@ bool output_close(struct output *output)
 	if (!output->error || output->error == -EPIPE)
 		return is_complete;
 	say_failed(output, output->error);
+	return false;
+}
+
+bool output_has_screen(const struct output *outputs, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (outputs[i].kind == &output_live && outputs[i].is_open)
+			return true;
 	return false;
 }
 

@@ -4,6 +4,7 @@
 #define NETOBS_CLI_OUTPUT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "stream.h"
@@ -38,6 +39,7 @@ struct output {
 	struct stream stream;
 	void *state;	/* the kind's own */
 	bool is_stdout; /* it goes to standard output */
+	bool is_file;	/* records are of a file: there will be an end */
 	bool is_open;
 	int error;	      /* it failed, for good: a negated errno value */
 	char *stats;	      /* after closing: a JSON object, or NULL */
@@ -52,6 +54,9 @@ struct output {
 extern const struct output_kind output_sink;  /* netobs-sinks(7) */
 extern const struct output_kind output_table; /* lines */
 extern const struct output_kind output_live;  /* a screen that is refreshed */
+
+/* Why @spec, a value of -o, can be no output at all; NULL: the library knows. */
+const char *output_refuse(const char *spec);
 
 /*
  * For @spec, a value of -o, or NULL for the default, without opening anything.
@@ -80,6 +85,9 @@ int output_fd(const struct output *output);
 
 /* Flushes. False: records did not get where they should, which was told. */
 bool output_close(struct output *output);
+
+/* Whether one of them is a screen that is refreshed. */
+bool output_has_screen(const struct output *outputs, size_t n);
 
 /* Forget what closing has left. */
 void output_done(struct output *output);

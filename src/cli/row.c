@@ -8,6 +8,8 @@
 
 #include "human.h"
 
+#define ELLIPSIS "\u2026"
+
 enum { GAP = 2, ENDPOINTS_IPV4 = 45, MIN_ENDPOINTS = 20 };
 
 struct column_def {
@@ -163,15 +165,18 @@ size_t layout_line(const struct layout *layout, const struct cells *cells,
 	for (int i = 0; i < COLUMNS; i++) {
 		const char *text = cells->text[i];
 		int padding = layout->width[i] - display_width(text);
+		bool is_cut;
 
 		if (!layout->width[i])
 			continue;
-		if (padding < 0)
+		is_cut = padding < 0;
+		if (is_cut)
 			padding = 0;
 		used += (size_t)snprintf(
-			buf + used, ROW_LINE_MAX - used, "%*s%.*s%*s",
+			buf + used, ROW_LINE_MAX - used, "%*s%.*s%s%*s",
 			columns[i].right ? padding : 0, "",
-			prefix_length(text, layout->width[i]), text,
+			prefix_length(text, layout->width[i] - is_cut), text,
+			is_cut ? ELLIPSIS : "",
 			GAP + (columns[i].right ? 0 : padding), "");
 		if (used >= ROW_LINE_MAX)
 			used = ROW_LINE_MAX - 1;

@@ -35,7 +35,7 @@ enum column {
 /* Text of each column; numbers are rendered into a buffer of their own. */
 struct cells {
 	const char *text[COLUMNS];
-	char numbers[COLUMNS][16];
+	char numbers[COLUMNS][24];
 };
 
 struct layout {

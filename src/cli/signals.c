@@ -7,6 +7,8 @@
 
 #include <netobs/netobs.h>
 
+#include "keys.h"
+
 static struct netobs *volatile stoppable;
 static volatile sig_atomic_t stopping, resized;
 
@@ -15,6 +17,7 @@ static void on_stop(int number)
 	int saved = errno;
 
 	if (stopping) {
+		keys_end();
 		signal(number, SIG_DFL);
 		raise(number); /* delivered when this handler returns */
 	} else {

@@ -49,36 +49,60 @@ int value_bytes(const char *text, uint64_t *ret_bytes)
 	return err;
 }
 
-/* "5", "0.02", ".5", to milliseconds; more decimals than three are rounded up. */
-int value_seconds(const char *text, uint32_t *ret_ms)
+/* Milliseconds of the unit that @text is; 0: it is none. */
+static uint64_t unit_ms(const char *text)
 {
-	uint64_t ms = 0, unit = 1000;
-	bool digits = false, rest = false, point = false;
+	static const struct {
+		const char *name;
+		uint64_t ms;
+	} units[] = {
+		{ "", 1000 },	    { "s", 1000 },	  { "ms", 1 },
+		{ "m", 60 * 1000 }, { "h", 3600 * 1000 }, { "d", 86400 * 1000 },
+	};
 
-	for (; *text; text++) {
-		unsigned int digit = (unsigned int)(*text - '0');
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (!strcmp(text, units[i].name))
+			return units[i].ms;
+	return 0;
+}
 
-		if (*text == '.' && !point) {
-			point = true;
-			continue;
-		}
-		if (digit > 9)
-			return -EINVAL;
-		digits = true;
-		if (!point) {
-			ms = ms * 10 + digit * 1000;
-		} else {
-			unit /= 10;
-			ms += digit * unit;
-			rest |= unit == 0 && digit;
-		}
-		if (ms > INT32_MAX)
+/* Millionths of the fraction that @text begins with, rounded up. */
+static uint64_t read_fraction(const char *text, size_t len)
+{
+	uint64_t value = 0, unit = 1000000;
+	bool rest = false;
+
+	for (size_t i = 0; i < len; i++) {
+		unit /= 10;
+		value += (uint64_t)(text[i] - '0') * unit;
+		rest |= !unit && text[i] != '0';
+	}
+	return value + rest;
+}
+
+/* "5", "0.02", ".5", "1.5h"; what is less than a millisecond is rounded up. */
+int value_duration(const char *text, uint32_t *ret_ms)
+{
+	static const char digits[] = "0123456789";
+	size_t whole_len = strspn(text, digits), fraction_len = 0;
+	const char *rest = text + whole_len;
+	uint64_t whole = 0, millionths = 0, unit, ms;
+
+	if (*rest == '.') {
+		fraction_len = strspn(rest + 1, digits);
+		millionths = read_fraction(rest + 1, fraction_len);
+		rest += 1 + fraction_len;
+	}
+	unit = unit_ms(rest);
+	if (!unit || whole_len + fraction_len == 0)
+		return -EINVAL;
+	for (size_t i = 0; i < whole_len; i++) {
+		whole = whole * 10 + (uint64_t)(text[i] - '0');
+		if (whole > INT32_MAX)
 			return -ERANGE;
 	}
-	ms += rest;
-	if (!digits)
-		return -EINVAL;
-	if (ms == 0)
+	ms = whole * unit + (millionths * unit + 999999) / 1000000;
+	if (!ms || ms > INT32_MAX)
 		return -ERANGE;
 	*ret_ms = (uint32_t)ms;
 	return 0;

@@ -159,6 +159,12 @@ class Words(unittest.TestCase):
         self.assertEqual(complete("flows", "-o", "json", ":", str(COMPLETION)[:-4]),
                          {str(COMPLETION)})
         self.assertEqual(complete("flows", "--direction", "=", "in"), {"ingress"})
+        targets = {"udp://", "tcp://", "tls://", "file:"}
+        self.assertEqual(complete("flows", "-o", "ipfix", ":"), targets)
+        self.assertEqual(complete("flows", "-o", "ipfix", ":", "t"), {"tcp://", "tls://"})
+        self.assertEqual(complete("flows", "-o", "json", ":", "unix"), {"unix:"})
+        self.assertNotIn("--stores", complete("bench", "drain", "--"))
+        self.assertIn("kafka://", complete("bench", "export", ""))
 
     def test_json_fields(self):
         source = (ROOT / "src/lib/flow_json.c").read_text()

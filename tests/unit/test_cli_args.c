@@ -9,6 +9,7 @@
 
 /* The command's parts are in no library: compiled in here. */
 #include "cli/args.c"
+#include "cli/suggest.c"
 #include "cli/value.c"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
@@ -127,7 +128,11 @@ static void wrong_lines_are_refused(void **state)
 		"-w 0",
 		"-w 0.0",
 		"-w .",
-		"-w 1s",
+		"-w 1x",
+		"-w s",
+		"-w 25d",
+		"-w 1 s",
+		"-w 0.0ms",
 		"-w -1",
 		"-w 1e3",
 		"-w inf",
@@ -148,6 +153,42 @@ static void wrong_lines_are_refused(void **state)
 	}
 }
 
+static void suggestions_are_close(void **state)
+{
+	static const struct {
+		const char *typed, *best;
+	} cases[] = {
+		{ "flow", "flows" },
+		{ "flwos", "flows" },
+		{ "chekc", "check" },
+		{ "bnch", "bench" },
+		{ "flows", "flows" },
+		{ "fl", NULL },
+		{ "x", NULL },
+		{ "", NULL },
+		{ "capture", NULL },
+		{ "flooows", "flows" },
+		{ "floooows", NULL },
+		{ "much-longer-than-any-word-that-there-is", NULL },
+	};
+	static const char *const words[] = { "flows", "check", "bench" };
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(cases); i++) {
+		const char *typed = cases[i].typed, *best;
+		struct suggestion suggestion =
+			suggestion_for(typed, strlen(typed));
+
+		for (size_t w = 0; w < LENGTH(words); w++)
+			suggestion_offer(&suggestion, words[w]);
+		best = suggestion_best(&suggestion);
+		if (cases[i].best)
+			assert_string_equal(best, cases[i].best);
+		else
+			assert_null(best);
+	}
+}
+
 static void help_wins_over_what_follows(void **state)
 {
 	struct config config;
@@ -157,7 +198,7 @@ static void help_wins_over_what_follows(void **state)
 	assert_int_equal(parse("--on --help", &config), ARGS_HELP);
 }
 
-static void seconds_are_milliseconds_rounded_up(void **state)
+static void durations_are_milliseconds_rounded_up(void **state)
 {
 	static const struct {
 		const char *text;
@@ -172,13 +213,19 @@ static void seconds_are_milliseconds_rounded_up(void **state)
 		{ "1.0000", 1000 },
 		{ "1.0005", 1001 },
 		{ "2147483", 2147483000 },
+		{ "5s", 5000 },
+		{ "250ms", 250 },
+		{ "0.5ms", 1 },
+		{ "5m", 300000 },
+		{ "1.5h", 5400000 },
+		{ "24d", 2073600000 },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(cases); i++) {
 		uint32_t ms = 0;
 
-		assert_int_equal(value_seconds(cases[i].text, &ms), 0);
+		assert_int_equal(value_duration(cases[i].text, &ms), 0);
 		assert_int_equal(ms, cases[i].ms);
 	}
 }
@@ -190,8 +237,8 @@ static void values_that_fail_leave_the_result_alone(void **state)
 	int index = 9;
 
 	(void)state;
-	assert_int_equal(value_seconds("", &ms), -EINVAL);
-	assert_int_equal(value_seconds("99999999999999999999999", &ms), -ERANGE);
+	assert_int_equal(value_duration("", &ms), -EINVAL);
+	assert_int_equal(value_duration("99999999999999999999999", &ms), -ERANGE);
 	assert_int_equal(value_number("", 10, &number), -EINVAL);
 	assert_int_equal(value_number("11", 10, &number), -ERANGE);
 	assert_int_equal(value_choice(modes, "", &index), -EINVAL);
@@ -241,8 +288,9 @@ int main(void)
 		cmocka_unit_test(each_type_is_stored_in_its_field),
 		cmocka_unit_test(nothing_given_leaves_everything_as_it_was),
 		cmocka_unit_test(wrong_lines_are_refused),
+		cmocka_unit_test(suggestions_are_close),
 		cmocka_unit_test(help_wins_over_what_follows),
-		cmocka_unit_test(seconds_are_milliseconds_rounded_up),
+		cmocka_unit_test(durations_are_milliseconds_rounded_up),
 		cmocka_unit_test(bytes_have_units),
 		cmocka_unit_test(values_that_fail_leave_the_result_alone),
 	};

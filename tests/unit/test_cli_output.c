@@ -23,7 +23,9 @@
 #include "cli/out_sink.c"
 #include "cli/output.c"
 #include "cli/row.c"
+#include "cli/stats_text.c"
 #include "cli/stream.c"
+#include "cli/suggest.c"
 
 /* Parsing knows this one; nothing here is made of it. */
 const struct output_kind output_table;
@@ -274,7 +276,8 @@ static void the_screen_says_what_is_observed_until_flows_come(void **state)
 	assert_int_equal(output_open(&output), 0);
 	output_interval(&output);
 	text = last_screen(written(fixture));
-	assert_non_null(strstr(text, "Observing eth0; every 0.5 s."));
+	assert_non_null(
+		strstr(text, "Observing eth0; every 0.5 s. q or Ctrl-C ends."));
 	assert_non_null(strstr(text, "Nothing seen yet."));
 	output_close(&output);
 	output_done(&output);
@@ -296,13 +299,14 @@ static void a_screen_has_the_busiest_flows_and_never_scrolls(void **state)
 	output_close(&output);
 	output_done(&output);
 
-	/* Six lines: title, headings, three flows, and the cursor's. */
+	/* Six lines: title, headings, two flows, the rest, and the cursor's. */
 	screen = last_screen(written(fixture));
 	assert_int_equal(count(screen, "\n"), 5);
 	assert_non_null(strstr(screen, "20 flows"));
 	assert_non_null(strstr(screen, "119 B"));
-	assert_non_null(strstr(screen, "117 B"));
-	assert_null(strstr(screen, "116 B"));
+	assert_non_null(strstr(screen, "118 B"));
+	assert_null(strstr(screen, "117 B"));
+	assert_non_null(strstr(screen, "and 18 more flows: 1.95 kB"));
 	assert_non_null(strstr(screen, CLEAR_BELOW SHOW_CURSOR));
 }
 

@@ -93,6 +93,10 @@ static void rates_are_bits_per_second(void **state)
 	(void)state;
 	human_rate(text, sizeof(text), 1000, 2 * SECOND);
 	assert_string_equal(text, "4.00 kb/s");
+	human_rate(text, sizeof(text), 1000, SECOND / 10);
+	assert_string_equal(text, "80.0 kb/s");
+	human_rate(text, sizeof(text), 1000, SECOND / 10 - 1);
+	assert_string_equal(text, "-");
 	human_rate(text, sizeof(text), 1000, 0);
 	assert_string_equal(text, "-");
 }
@@ -158,6 +162,7 @@ static void where_lists_points_tags_and_tunnel(void **state)
 	(void)state;
 	flow.points = points;
 	flow.n_points = LENGTH(points);
+	flow.point_size = sizeof(points[0]);
 	flow.has |= NETOBS_HAS_VLAN | NETOBS_HAS_OUTER_VLAN |
 		    NETOBS_HAS_TUNNEL | NETOBS_HAS_VNI;
 	flow.outer_vlan_id = 100;
@@ -229,7 +234,8 @@ static void a_narrow_screen_keeps_the_flow_and_its_bytes(void **state)
 		line, "TCP    10.0.0.1:40000 \u2192 10.0.0.2:443  5.00 kB");
 
 	render(&flow, 36, heading, line);
-	assert_string_equal(line, "TCP    10.0.0.1:40000 \u2192 10.  5.00 kB");
+	assert_string_equal(line,
+			    "TCP    10.0.0.1:40000 \u2192 10\u2026  5.00 kB");
 }
 
 static void busiest_keeps_the_largest_and_counts_all(void **state)

@@ -5,7 +5,7 @@ _netobsctl_options()
 {
 	case $1 in
 	flows)
-		echo "-h --help -i --interface -x --exclude --direction" \
+		echo "-h --help -i --interface -x --exclude -D --list-interfaces --direction" \
 			"-o --output -d --duration -n --count --interval" \
 			"--active-timeout --idle-timeout --per-interface" \
 			"--timestamps --max-flows --max-memory --attach --attach-order -r --read --stats" \
@@ -15,8 +15,18 @@ _netobsctl_options()
 		echo "-h --help -o --output"
 		;;
 	bench)
-		echo "-h --help -o --output --flows --records --rounds --quick" \
-			"--stores --distribution --cpus --csv --plot"
+		case $2 in
+		drain)
+			echo "-h --help -o --output --flows --rounds --quick"
+			;;
+		export)
+			echo "-h --help -o --output --records --rounds --quick"
+			;;
+		*)
+			echo "-h --help -o --output --flows --records --rounds --quick" \
+				"--stores --distribution --cpus --csv --plot"
+			;;
+		esac
 		;;
 	"")
 		echo "-h --help --version"
@@ -31,6 +41,25 @@ _netobsctl_interfaces()
 	for path in /sys/class/net/*; do
 		echo "${path##*/}"
 	done
+	for path in /run/netns/*; do
+		[[ -e $path ]] && echo "netns:${path##*/}/"
+	done
+}
+
+# What follows a kind of output and its colon, beside files. Fails if files alone do.
+_netobsctl_targets()
+{
+	case $1 in
+	ipfix)
+		echo "udp:// tcp:// tls:// file:"
+		;;
+	json)
+		echo "unix:"
+		;;
+	*)
+		return 1
+		;;
+	esac
 }
 
 # Values of option $2 of verb $1. Fails when these are not words of a list.
@@ -83,7 +112,7 @@ _netobsctl_values()
 _netobsctl()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} verb=${COMP_WORDS[1]}
-	local option=${COMP_WORDS[COMP_CWORD - 1]} words
+	local option=${COMP_WORDS[COMP_CWORD - 1]} words kind=
 
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
@@ -99,12 +128,18 @@ _netobsctl()
 	# bash makes words of their own of "=" and ":".
 	if [[ $cur == [=:] ]]; then
 		option=${COMP_WORDS[COMP_CWORD - 1]}
-		[[ $cur == : ]] && option=:
+		[[ $cur == : ]] && option=: kind=${COMP_WORDS[COMP_CWORD - 1]}
 		cur=
 	elif [[ $option == = ]]; then
 		option=${COMP_WORDS[COMP_CWORD - 2]}
+	elif [[ $option == : ]]; then
+		kind=${COMP_WORDS[COMP_CWORD - 2]}
 	fi
-	if [[ $option == : || $option == -r || $option == --read || $option == --csv ||
+	if [[ $option == : ]] && words=$(_netobsctl_targets "$kind"); then
+		[[ $kind == json ]] && mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+		mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "$words" -- "$cur")
+		compopt -o nospace 2>/dev/null
+	elif [[ $option == : || $option == -r || $option == --read || $option == --csv ||
 		$option == --plot ]]; then
 		compopt -o filenames 2>/dev/null
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
@@ -112,8 +147,10 @@ _netobsctl()
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 		[[ ${COMPREPLY[*]} == *[:/] ]] && compopt -o nospace 2>/dev/null
 	else
-		words=$(_netobsctl_options "$verb")
+		words=$(_netobsctl_options "$verb" "${COMP_WORDS[2]}")
 		[[ $verb == bench ]] && ((COMP_CWORD == 2)) && words+=" datapath drain export"
+		[[ $verb:${COMP_WORDS[2]} == bench:export && $cur != -* ]] &&
+			words="json: ipfix:udp:// ipfix:tcp:// ipfix:file: kafka:// grpc://"
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 	fi
 }

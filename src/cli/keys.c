@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "keys.h"
+
+#include <string.h>
+#include <termios.h>
+#include <unistd.h>
+
+/* The terminal is one for the whole process, and so is what it has to go back to. */
+static struct termios before;
+static volatile bool is_started;
+
+/* In the background, changing the terminal would stop this process. */
+static bool is_ours(void)
+{
+	return isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp();
+}
+
+void keys_start(void)
+{
+	struct termios raw;
+
+	if (is_started || !is_ours() || tcgetattr(STDIN_FILENO, &before) < 0)
+		return;
+	raw = before;
+	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	raw.c_cc[VMIN] = 0;
+	raw.c_cc[VTIME] = 0;
+	is_started = tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0;
+}
+
+void keys_end(void)
+{
+	if (is_started && is_ours())
+		tcsetattr(STDIN_FILENO, TCSANOW, &before);
+	is_started = false;
+}
+
+int keys_fd(void)
+{
+	return is_started && is_ours() ? STDIN_FILENO : -1;
+}
+
+bool keys_want_quit(void)
+{
+	char typed[64];
+	ssize_t len = read(STDIN_FILENO, typed, sizeof(typed));
+
+	if (len == 0) /* the terminal is gone */
+		keys_end();
+	return len > 0 && memchr(typed, 'q', (size_t)len);
+}

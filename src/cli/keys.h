@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Keys that are pressed while a screen is shown: read one by one, and not echoed
+ * into the picture.
+ */
+#ifndef NETOBS_CLI_KEYS_H
+#define NETOBS_CLI_KEYS_H
+
+#include <stdbool.h>
+
+/* Does nothing unless standard input is this process's terminal. */
+void keys_start(void);
+
+/* Put the terminal back. May be called from a signal handler, and more than once. */
+void keys_end(void);
+
+/* What to poll for reading; -1: nothing. */
+int keys_fd(void);
+
+/* Read what was typed: true if a q was among it. */
+bool keys_want_quit(void);
+
+#endif
