@@ -35,7 +35,8 @@ set(NETOBS_BPF_FLAGS
 	-g -O2 -std=gnu11 -fno-strict-aliasing -target bpf -mcpu=v3 -D__TARGET_ARCH_${NETOBS_BPF_ARCH}
 	-Wall -Wextra -Wno-unused-parameter -Wno-missing-declarations
 	$<$<BOOL:${NETOBS_WERROR}>:-Werror>
-	-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=
+	# Lines have paths in BTF, which is shipped: not those of this machine.
+	-ffile-prefix-map=${PROJECT_SOURCE_DIR}/= -fdebug-compilation-dir=.
 	-I${PROJECT_SOURCE_DIR}/src/bpf
 	-isystem ${PROJECT_SOURCE_DIR}/vmlinux/${NETOBS_VMLINUX_ARCH})
 foreach(dir ${LIBBPF_INCLUDE_DIRS})

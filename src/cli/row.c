@@ -20,14 +20,14 @@ struct column_def {
 };
 
 static const struct column_def columns[COLUMNS] = {
-	[COLUMN_TIME] = { "TIME", 12, false, 3 },
+	[COLUMN_TIME] = { "TIME", 12, false, 6 },
 	[COLUMN_PROTOCOL] = { "PROTO", 6, false, 0 },
 	[COLUMN_ENDPOINTS] = { "SOURCE \u2192 DESTINATION", ENDPOINTS_IPV4,
 			       false, 0 },
-	[COLUMN_INFO] = { "INFO", 12, false, 4 },
-	[COLUMN_PACKETS] = { "PACKETS", 7, true, 5 },
+	[COLUMN_INFO] = { "INFO", 12, false, 3 },
+	[COLUMN_PACKETS] = { "PACKETS", 7, true, 4 },
 	[COLUMN_BYTES] = { "BYTES", 7, true, 0 },
-	[COLUMN_RATE] = { "RATE", 9, true, 6 },
+	[COLUMN_RATE] = { "RATE", 9, true, 5 },
 	[COLUMN_DURATION] = { "DURATION", 8, true, 1 },
 	[COLUMN_WHERE] = { "SEEN AT", 7, false, 2 },
 };

@@ -258,8 +258,8 @@ static const struct probe probes[NETOBS_FEATURES] = {
 	[NETOBS_FEATURE_PROGRAMS] = {
 		.name = "programs",
 		.description = "the flow programs load",
-		.without = "nothing can be observed; netobsctl flows -vv shows "
-			   "the verifier's words",
+		.without = "nothing can be observed; the debug log has the "
+			   "verifier's words (netobsctl flows -vv)",
 		.need = NETOBS_NEED_REQUIRED,
 		.privileges = PRIVILEGE_PROGRAMS,
 		.run = probe_programs,

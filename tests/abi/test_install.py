@@ -221,7 +221,8 @@ class Install(unittest.TestCase):
 
     def test_documentation_is_installed(self):
         for path in ("man/man8/netobsctl.8", "man/man3/netobs.3",
-                     "bash-completion/completions/netobsctl"):
+                     "bash-completion/completions/netobsctl",
+                     "doc/netobs/README.md", "doc/netobs/examples/embed.c"):
             self.assertTrue((self.prefix / "share" / path).is_file(), path)
 
 

@@ -103,6 +103,7 @@ static void lines_fit_the_width(void **state)
 		     line = strtok_r(NULL, "\n", &rest))
 			assert_true(display_width(line) <= atoi(widths[i]));
 	}
+	assert_non_null(strstr(table_of(false, "110"), "2020-03-01 22:00:05"));
 	assert_non_null(strstr(table_of(false, "40"), ELLIPSIS));
 	assert_null(strstr(table_of(false, "nonsense"), ELLIPSIS));
 }

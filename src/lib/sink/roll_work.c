@@ -7,17 +7,19 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* ---- Names --------------------------------------------------------------------- */
 
 int roll_move(int dir_fd, const char *from, const char *to)
 {
-	if (!renameat2(dir_fd, from, dir_fd, to, RENAME_NOREPLACE))
+	if (!syscall(SYS_renameat2, dir_fd, from, dir_fd, to, RENAME_NOREPLACE))
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS)
 		return -errno;
