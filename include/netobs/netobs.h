@@ -3,7 +3,7 @@
  * @file netobs.h
  * Life of a context: options, start, the event loop, stop.
  *
- * A context observes the interfaces it is told to and delivers flow records.
+ * A context observes the interfaces that its options name and delivers flow records.
  * It installs no signal handlers, and everything happens inside the calls below,
  * on the calling thread; only system calls that have to wait for the kernel are
  * left to a thread that does nothing else, blocks all signals and ends. A

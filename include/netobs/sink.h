@@ -53,7 +53,7 @@ enum netobs_sink_drop {
 	NETOBS_SINK_TOO_OLD,	/**< waited for longer than they may */
 	NETOBS_SINK_DAMAGED,	/**< the spool on disk was, or parts are gone */
 	NETOBS_SINK_UNWRITTEN,	/**< disk or memory refused them */
-	NETOBS_SINK_REFUSED,	/**< the other side did, for good */
+	NETOBS_SINK_REFUSED,	/**< the other side refused them permanently */
 	NETOBS_SINK_DROPS
 };
 
@@ -80,8 +80,8 @@ struct netobs_sink_stats {
 };
 
 /**
- * Open a sink. What can be found wrong now is refused now; that a collector is not
- * there is no error.
+ * Open a sink. A spec that is wrong is refused; a collector that is not there is no
+ * error: the sink keeps trying.
  *
  * @param spec      KIND[:TARGET][?NAME=VALUE[&NAME=VALUE]...]: netobs-sinks(7)
  * @param opts      NULL: nothing is logged
@@ -110,7 +110,7 @@ NETOBS_API int netobs_sink_write(struct netobs_sink *sink,
  * such as netobs_opts.on_interval. Does not block, and takes some milliseconds at most:
  * where more waits, netobs_sink_fd() polls readable for netobs_sink_dispatch().
  *
- * @return 0; < 0: standard output failed, for good; -EPIPE: its reader has gone
+ * @return 0; < 0: standard output failed permanently; -EPIPE: its reader has gone
  */
 NETOBS_API int netobs_sink_flush(struct netobs_sink *sink);
 
