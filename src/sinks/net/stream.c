@@ -56,6 +56,7 @@ void stream_let_go(struct stream *stream)
 	stream_watch(stream, 0);
 	close_fd(&stream->fd);
 	stream->wants_out = stream->is_new = false;
+	stream->is_half = stream->is_ending = false;
 }
 
 void stream_close(struct stream *stream)
@@ -86,6 +87,7 @@ static void wait_to_retry(struct stream *stream)
 	stream_stop_resolving(stream);
 	stream_forget_addresses(stream);
 	stream_enter(stream, STREAM_WAITING, max_i64(now, from + delay_ms));
+	stream->was_good = stream->is_good;
 	stream->is_good = false;
 }
 
@@ -148,6 +150,8 @@ enum stream_state stream_prepare(struct stream *stream)
 		return STREAM_AWAY;
 	if (stream->phase != STREAM_UP)
 		return STREAM_CONNECTING;
+	if (!stream_is_alive(stream))
+		return STREAM_AWAY;
 	is_new = stream->is_new;
 	stream->is_new = false;
 	return is_new ? STREAM_NEW : STREAM_READY;

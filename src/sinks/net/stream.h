@@ -28,8 +28,9 @@ struct stream_options {
 	const struct tls_context *tls; /* NULL: plain TCP; outlives the stream */
 	uint32_t connect_ms;	       /* per address, with TLS; 0: 4 s */
 	uint32_t retry_ms, retry_max_ms; /* 0: 1 s, growing to 3 s */
-	uint32_t unanswered_ms;		 /* TCP_USER_TIMEOUT; 0: 8 s */
-	uint32_t good_ms;		 /* 0: only stream_is_good() says so */
+	uint32_t unanswered_ms; /* without an answer it has failed; 0: 8 s */
+	uint32_t good_ms;	/* 0: only stream_is_good() says so */
+	bool keeps_half; /* the other side may end its half, and read on */
 };
 
 enum stream_state {
@@ -63,7 +64,12 @@ struct stream {
 	bool wants_out; /* until the socket can be written to */
 	bool is_new;	/* nobody was told yet */
 	bool is_good;	/* it has shown to be of use */
+	bool was_good;	/* the connection before it */
 	bool is_idle; /* the owner's: if it is closed now, that is no failure */
+	bool is_half; /* the other side has ended its half */
+	bool is_ending;	       /* this side has ended its own */
+	int64_t look_ms;       /* when to look at its answers again */
+	int64_t silent_ms;     /* since when there are none; 0: there are */
 	unsigned int failures; /* since it was */
 	struct faults faults;
 	char reason[512];     /* of the last failure */
@@ -98,10 +104,20 @@ void stream_is_good(struct stream *stream);
 __attribute__((format(printf, 2, 3))) void stream_fail(struct stream *stream,
 						       const char *format, ...);
 
+/*
+ * End this side's half, once all is written. 0: the other side has closed its own
+ * after that, without a reset: Linux does so only if all was read. -EAGAIN: not yet,
+ * or it cannot be known; others: the connection has failed.
+ */
+int stream_end(struct stream *stream);
+
 /* Another connection instead of this one, at once if this one was good. */
 void stream_restart(struct stream *stream);
 
 /* Bytes that the other side's TCP has not confirmed, with what TLS adds to them. */
 size_t stream_unconfirmed(const struct stream *stream);
+
+/* Bytes that the other side takes now; 0 also where there is no connection. */
+uint32_t stream_window(const struct stream *stream);
 
 #endif

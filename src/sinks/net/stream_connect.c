@@ -60,8 +60,7 @@ static void reach(struct stream *stream)
 		int fd;
 
 		stream_let_go(stream);
-		fd = tcp_connect(address, &stream->options.source,
-				 stream->options.unanswered_ms);
+		fd = tcp_connect(address, &stream->options.source);
 		if (fd < 0) {
 			say_why_not(stream, fd);
 			continue;
@@ -113,6 +112,7 @@ static void arrive(struct stream *stream)
 	stream_forget_addresses(stream);
 	stream_enter(stream, STREAM_UP, now_ms() + stream->options.good_ms);
 	stream->is_new = true;
+	stream->look_ms = stream->silent_ms = 0;
 	stream->connections++;
 }
 

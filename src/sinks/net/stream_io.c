@@ -10,6 +10,11 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+enum {
+	LOOK_MS = 1000, /* how often to look for answers while some are due */
+	READS = 16, /* of a call, at most: the other side may send for ever */
+};
+
 void stream_watch(struct stream *stream, uint32_t events)
 {
 	if (stream->fd < 0 || stream->watched == events)
@@ -29,12 +34,33 @@ static ssize_t fail(struct stream *stream, ssize_t err)
 	return err;
 }
 
+/* TLS before 1.3 has no halves: RFC 5246, 7.2.1, and RFC 8446, 6.1. */
+static bool may_be_half(const struct stream *stream)
+{
+	return stream->options.keeps_half &&
+	       (!stream->options.tls || tls_has_halves(&stream->tls));
+}
+
+/* Nothing more can be read: whether it still reads is seen from its answers. */
+static ssize_t read_half(struct stream *stream)
+{
+	int err = tcp_error(stream->fd);
+
+	if (!err)
+		return -EAGAIN;
+	if (stream->options.tls)
+		tls_break(&stream->tls, -err);
+	return fail(stream, err);
+}
+
 ssize_t stream_read(struct stream *stream, void *to, size_t len)
 {
 	ssize_t n;
 
 	if (stream->phase != STREAM_UP)
 		return -ENOTCONN;
+	if (stream->is_half)
+		return read_half(stream);
 	if (stream->options.tls)
 		n = tls_read(&stream->tls, to, len);
 	else
@@ -44,6 +70,10 @@ ssize_t stream_read(struct stream *stream, void *to, size_t len)
 	if (n == -EAGAIN) {
 		stream->wants_out |= stream->tls.wants_out;
 		return n;
+	}
+	if (!n && may_be_half(stream)) {
+		stream->is_half = true;
+		return read_half(stream);
 	}
 	if (n || !stream->is_idle || !stream->is_good)
 		return fail(stream, n ?: -EPIPE);
@@ -75,12 +105,93 @@ size_t stream_unconfirmed(const struct stream *stream)
 	return stream->fd < 0 ? 0 : tcp_unconfirmed(stream->fd);
 }
 
+uint32_t stream_window(const struct stream *stream)
+{
+	struct tcp_peer peer;
+
+	if (stream->fd < 0 || tcp_look(stream->fd, &peer))
+		return 0;
+	return peer.window;
+}
+
+/* What comes is of no use any more, so TLS need not understand it. */
+int stream_end(struct stream *stream)
+{
+	ssize_t n = 1;
+	char ignored[4096];
+
+	if (stream->phase != STREAM_UP)
+		return -ENOTCONN;
+	if (!stream->is_ending) {
+		if (stream->options.tls)
+			tls_end(&stream->tls);
+		shutdown(stream->fd, SHUT_WR);
+		stream->is_ending = true;
+	}
+	if (stream->is_half) /* it says nothing more, however much it reads */
+		return (int)read_half(stream);
+	for (int i = 0; i < READS && n > 0; i++)
+		n = tcp_read(stream->fd, ignored, sizeof(ignored));
+	if (!n || n == -EAGAIN)
+		return (int)n;
+	if (n > 0)
+		return -EAGAIN;
+	if (stream->options.tls)
+		tls_break(&stream->tls, (int)-n);
+	return (int)fail(stream, n);
+}
+
+/*
+ * A side that keeps its window closed answers the probes of it, however rare they
+ * become, so the time since its last answer alone says nothing.
+ */
+bool stream_is_alive(struct stream *stream)
+{
+	int64_t now = now_ms();
+	struct tcp_peer peer;
+
+	if (now < stream->look_ms)
+		return true;
+	stream->look_ms = now + LOOK_MS;
+	if (tcp_look(stream->fd, &peer) || !peer.is_silent) {
+		stream->silent_ms = 0;
+		return true;
+	}
+	stream->silent_ms = stream->silent_ms ?: now;
+	if (now - stream->silent_ms < stream->options.unanswered_ms ||
+	    peer.silent_ms < stream->options.unanswered_ms)
+		return true;
+	if (stream->options.tls)
+		tls_break(&stream->tls, ETIMEDOUT);
+	fail(stream, -ETIMEDOUT);
+	return false;
+}
+
 /* It has held for long enough. */
 static void look_back(struct stream *stream)
 {
 	if (!stream->is_good && stream->options.good_ms &&
 	    now_ms() >= stream->due_ms)
 		stream_is_good(stream);
+}
+
+static uint32_t events_of(const struct stream *stream)
+{
+	if (stream->is_half) /* its end could be read for ever */
+		return stream->wants_out ? EPOLLOUT : EPOLLERR;
+	return stream->wants_out ? EPOLLIN | EPOLLOUT : EPOLLIN;
+}
+
+/* While something is not confirmed, answers are looked for. */
+static int rest_up(struct stream *stream)
+{
+	int ms = tcp_unconfirmed(stream->fd) ? LOOK_MS : -1;
+
+	stream_watch(stream, events_of(stream));
+	look_back(stream);
+	if (stream->is_good || !stream->options.good_ms)
+		return ms;
+	return sooner_ms(ms, left_ms(stream->due_ms));
 }
 
 int stream_rest(struct stream *stream)
@@ -96,12 +207,7 @@ int stream_rest(struct stream *stream)
 			     stream->wants_out ? EPOLLIN | EPOLLOUT : EPOLLIN);
 		break;
 	case STREAM_UP:
-		stream_watch(stream,
-			     stream->wants_out ? EPOLLIN | EPOLLOUT : EPOLLIN);
-		look_back(stream);
-		if (stream->is_good || !stream->options.good_ms)
-			return -1;
-		break;
+		return rest_up(stream);
 	case STREAM_WAITING:
 		break;
 	}

@@ -13,6 +13,9 @@ bool stream_step(struct stream *stream);
 
 void stream_enter(struct stream *stream, enum stream_phase phase, int64_t due_ms);
 
+/* False: it has not answered for too long, and is given up. */
+bool stream_is_alive(struct stream *stream);
+
 /* No address is left to try: stream->reason is that of the last one. */
 void stream_give_up(struct stream *stream);
 

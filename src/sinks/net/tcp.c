@@ -13,13 +13,16 @@
 /* Seconds: a side that went away without a word is noticed though nothing is sent. */
 enum { KEEP_IDLE = 10, KEEP_INTERVAL = 5, KEEP_COUNT = 3 };
 
-static void set_options(int fd, uint32_t unanswered_ms)
+/*
+ * No TCP_USER_TIMEOUT: it also ends a connection whose other side answers, but has
+ * kept its window closed for that long. stream_io.c looks at the answers instead.
+ */
+static void set_options(int fd)
 {
 	const struct {
 		int level, name, value;
 	} options[] = {
 		{ IPPROTO_TCP, TCP_NODELAY, 1 },
-		{ IPPROTO_TCP, TCP_USER_TIMEOUT, (int)unanswered_ms },
 		{ IPPROTO_TCP, TCP_KEEPIDLE, KEEP_IDLE },
 		{ IPPROTO_TCP, TCP_KEEPINTVL, KEEP_INTERVAL },
 		{ IPPROTO_TCP, TCP_KEEPCNT, KEEP_COUNT },
@@ -44,7 +47,7 @@ static int bind_source(int fd, const struct addrinfo *address,
 }
 
 int tcp_connect(const struct addrinfo *address,
-		const struct sockaddr_storage *source, uint32_t unanswered_ms)
+		const struct sockaddr_storage *source)
 {
 	cleanup_fd int fd = socket(address->ai_family,
 				   SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
@@ -56,7 +59,7 @@ int tcp_connect(const struct addrinfo *address,
 	err = bind_source(fd, address, source);
 	if (err)
 		return err;
-	set_options(fd, unanswered_ms);
+	set_options(fd);
 	if (connect(fd, address->ai_addr, address->ai_addrlen) &&
 	    errno != EINPROGRESS)
 		return -errno;
@@ -66,14 +69,8 @@ int tcp_connect(const struct addrinfo *address,
 int tcp_connect_result(int fd)
 {
 	struct pollfd ready = { .fd = fd, .events = POLLOUT };
-	int err = 0;
-	socklen_t len = sizeof(err);
 
-	if (poll(&ready, 1, 0) <= 0)
-		return -EAGAIN;
-	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len))
-		return -errno;
-	return -err;
+	return poll(&ready, 1, 0) <= 0 ? -EAGAIN : tcp_error(fd);
 }
 
 ssize_t tcp_read(int fd, void *to, size_t len)
@@ -101,4 +98,14 @@ size_t tcp_unconfirmed(int fd)
 	int bytes;
 
 	return ioctl(fd, SIOCOUTQ, &bytes) || bytes < 0 ? 0 : (size_t)bytes;
+}
+
+int tcp_error(int fd)
+{
+	int err = 0;
+	socklen_t len = sizeof(err);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len))
+		return -errno;
+	return -err;
 }

@@ -4,6 +4,7 @@
 #define NETOBS_SINKS_NET_TCP_H
 
 #include <netdb.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -11,11 +12,10 @@
 
 /*
  * A socket on its way to @address. @source: the address to send from, unless it is
- * AF_UNSPEC; -EAFNOSUPPORT: it is of another family. What is sent and not confirmed
- * for @unanswered_ms is taken for lost.
+ * AF_UNSPEC; -EAFNOSUPPORT: it is of another family.
  */
 int tcp_connect(const struct addrinfo *address,
-		const struct sockaddr_storage *source, uint32_t unanswered_ms);
+		const struct sockaddr_storage *source);
 
 /* 0: connected; -EAGAIN: not yet; others: why not. */
 int tcp_connect_result(int fd);
@@ -25,5 +25,18 @@ ssize_t tcp_write(int fd, const void *from, size_t len);
 
 /* Bytes that were written and that the other side has not confirmed. */
 size_t tcp_unconfirmed(int fd);
+
+struct tcp_peer {
+	uint32_t window; /* bytes that it takes now */
+	/* Data were sent again, or a closed window was probed: no answer so far. */
+	bool is_silent;
+	uint32_t silent_ms; /* since its last acknowledgement */
+};
+
+/* What the kernel knows of the other side, from TCP_INFO; 0 or -errno. */
+int tcp_look(int fd, struct tcp_peer *ret_peer);
+
+/* Why the connection has failed since the last call; 0: it has not. */
+int tcp_error(int fd);
 
 #endif

@@ -243,10 +243,27 @@ ssize_t tls_write(struct tls *tls, const void *from, size_t len)
 	return err ?: -EPIPE;
 }
 
-void tls_stop(struct tls *tls)
+bool tls_has_halves(const struct tls *tls)
+{
+	return SSL_version(tls->ssl) >= TLS1_3_VERSION;
+}
+
+void tls_end(struct tls *tls)
 {
 	if (tls->ssl && !tls->is_broken && SSL_is_init_finished(tls->ssl))
 		SSL_shutdown(tls->ssl);
+}
+
+void tls_break(struct tls *tls, int error)
+{
+	tls->is_broken = true;
+	tls->error = error;
+	say(tls, 0);
+}
+
+void tls_stop(struct tls *tls)
+{
+	tls_end(tls);
 	SSL_free(tls->ssl);
 	ERR_clear_error();
 	*tls = (struct tls){ .fd = -1 };
