@@ -77,6 +77,9 @@ struct netobs_sink_stats {
 	/** Records that are on disk, so that a crash of the host leaves them;
 	 *  counted from the spool's beginning. */
 	uint64_t durable_records;
+	/** Of those delivered, what the other side may never have read: its TCP had
+	 *  confirmed them, and then the connection failed. */
+	struct netobs_sink_count unconfirmed;
 };
 
 /**
@@ -144,7 +147,7 @@ NETOBS_API const char *netobs_sink_drop_name(unsigned int reason);
 /**
  * Write what became of the records as one JSON object, no newline: {"sink":
  * "<spec without options>","taken":{"records":..,"packets":..,"bytes":..},
- * "recovered":{..},"delivered":{..},"pending":{..},"dropped":{"<reason>":{..}}},
+ * "recovered":{..},"delivered":{..},"unconfirmed":{..},"pending":{..},"dropped":{"<reason>":{..}}},
  * and for some kinds "counters":{"<name>":..}, which netobs-sinks(7) explains.
  *
  * @return length without NUL; -ENOBUFS: @p size is too small; -EINVAL: an
@@ -154,8 +157,9 @@ NETOBS_API int netobs_sink_stats_json(const struct netobs_sink *sink, char *buf,
 				      size_t size);
 
 /**
- * Send what is pending, for as long as @p timeout_ms, without freeing anything: to
- * be followed by netobs_sink_stats_get() and netobs_sink_close().
+ * Send what is pending, for as long as @p timeout_ms, without freeing anything, and end
+ * a session in order where its end shows what has arrived (IPFIX over TCP): to be
+ * followed by netobs_sink_stats_get() and netobs_sink_close().
  *
  * @param timeout_ms  milliseconds; -1: no limit
  * @return 0: nothing is pending; -ETIMEDOUT: something is; others: as

@@ -73,15 +73,17 @@ class Server:
                 peer = self.context.wrap_socket(peer, server_side=True)
             self.sockets.append(peer)
             self.streams.append(bytearray())
-            stream = self.streams[-1]
-            while self.reads.wait():
-                data = peer.recv(1 << 16)
-                if not data:
-                    break
-                stream += data
+            self.handle(peer, self.streams[-1])
         except OSError:
             pass
         peer.close()
+
+    def handle(self, peer, stream):
+        while self.reads.wait():
+            data = peer.recv(1 << 16)
+            if not data:
+                break
+            stream += data
 
     def stop(self):
         """As if it was killed: connections end, nobody listens."""
@@ -132,7 +134,9 @@ class IpfixTest(lab.LabTest):
         """What became of all records."""
         out, _ = self.process.communicate(timeout=100)
         self.assertEqual(code, self.process.returncode, self.log())
-        return json.loads(out)["stats"]
+        result = json.loads(out)
+        self.longest_ms = result["longest_ms"]
+        return result["stats"]
 
     def receiver(self, family=socket.AF_INET):
         with self.ns:

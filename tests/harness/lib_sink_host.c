@@ -84,6 +84,16 @@ static void wake_in(struct sink_host *arg, int ms)
 	host->wake_ms = ms < 0 ? 0 : clock_ms() + ms;
 }
 
+static bool is_pressed(const struct sink_host *arg)
+{
+	return ((const struct test_host *)arg)->is_pressed;
+}
+
+static void note_unconfirmed(struct sink_host *arg, struct mark count)
+{
+	((struct test_host *)arg)->unconfirmed += count.seq;
+}
+
 static bool get_stats(struct sink_host *arg, struct netobs_stats *ret_stats)
 {
 	(void)arg;
@@ -98,6 +108,8 @@ static const struct sink_host_ops ops = {
 	.rewind = start_over,
 	.watch = watch,
 	.wake_in = wake_in,
+	.is_pressed = is_pressed,
+	.note_unconfirmed = note_unconfirmed,
 	.get_stats = get_stats,
 };
 

@@ -23,6 +23,8 @@ struct test_host {
 	struct netobs_flow flow;
 	uint64_t n_records;
 	uint64_t next, acked, refused; /* refused: how many */
+	uint64_t unconfirmed;	       /* the same */
+	bool is_pressed;
 };
 
 /* For unit tests' fixtures. */

@@ -38,6 +38,10 @@ struct sink_host_ops {
 	int (*watch)(struct sink_host *host, int fd, uint32_t events);
 	/* Be called in @ms, at the latest; -1: no need. */
 	void (*wake_in)(struct sink_host *host, int ms);
+	/* Records wait for room, or will soon, until what was sent is acknowledged. */
+	bool (*is_pressed)(const struct sink_host *host);
+	/* Of what was acknowledged, @count may never have been read. */
+	void (*note_unconfirmed)(struct sink_host *host, struct mark count);
 	/* What became of the packets; false: nobody knows. */
 	bool (*get_stats)(struct sink_host *host, struct netobs_stats *ret_stats);
 };
@@ -46,6 +50,7 @@ struct sink_host {
 	const struct sink_host_ops *ops;
 	const struct log *log;
 	uint32_t sampling; /* one packet of so many was looked at */
+	bool is_ending;	   /* netobs_sink_drain(): sessions may end in order */
 };
 
 /* Takes one of a module's counters. */

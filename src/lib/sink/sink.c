@@ -168,6 +168,20 @@ static void host_wake_in(struct sink_host *host, int ms)
 	set_timer(sink);
 }
 
+static bool host_is_pressed(const struct sink_host *host)
+{
+	const struct netobs_sink *sink = (const struct netobs_sink *)host;
+
+	return spool_is_pressed(&sink->spool);
+}
+
+static void host_note_unconfirmed(struct sink_host *host, struct mark count)
+{
+	struct netobs_sink *sink = of_host(host);
+
+	sink->unconfirmed = mark_add(sink->unconfirmed, count);
+}
+
 static bool host_get_stats(struct sink_host *host, struct netobs_stats *ret_stats)
 {
 	const struct netobs_sink *sink = of_host(host);
@@ -185,6 +199,8 @@ static const struct sink_host_ops host_ops = {
 	.rewind = host_rewind,
 	.watch = host_watch,
 	.wake_in = host_wake_in,
+	.is_pressed = host_is_pressed,
+	.note_unconfirmed = host_note_unconfirmed,
 	.get_stats = host_get_stats,
 };
 
@@ -397,7 +413,7 @@ int netobs_sink_dispatch(struct netobs_sink *sink)
 	return work(sink, false);
 }
 
-int netobs_sink_drain(struct netobs_sink *sink, int timeout_ms)
+static int drain(struct netobs_sink *sink, int timeout_ms)
 {
 	int64_t end = clock_ms(CLOCK_MONOTONIC) + timeout_ms;
 	int err = netobs_sink_flush(sink);
@@ -411,5 +427,17 @@ int netobs_sink_drain(struct netobs_sink *sink, int timeout_ms)
 		poll(&fd, 1, timeout_ms < 0 ? -1 : (int)left);
 		err = netobs_sink_dispatch(sink);
 	}
+	return err;
+}
+
+int netobs_sink_drain(struct netobs_sink *sink, int timeout_ms)
+{
+	int err;
+
+	if (!sink)
+		return -EINVAL;
+	sink->host.is_ending = true;
+	err = drain(sink, timeout_ms);
+	sink->host.is_ending = false;
 	return err;
 }

@@ -18,6 +18,7 @@ struct netobs_sink {
 	void *state; /* the module's */
 	struct spool spool;
 	struct drop_log drops;
+	struct mark unconfirmed; /* of what was delivered */
 	int epoll_fd;
 	int timer_fd;
 	int64_t wake_ms;   /* of the module, CLOCK_MONOTONIC; 0: none */

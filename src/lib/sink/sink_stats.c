@@ -51,6 +51,7 @@ int netobs_sink_stats_get(const struct netobs_sink *sink,
 		stats.dropped[i] = count_of(spool->dropped[i]);
 	stats.spool_bytes = spool->size;
 	stats.durable_records = spool->durable.seq;
+	stats.unconfirmed = count_of(sink->unconfirmed);
 	return sized_fill(ret_stats, &stats, sizeof(stats));
 }
 
@@ -85,6 +86,7 @@ int netobs_sink_stats_json(const struct netobs_sink *sink, char *buf, size_t siz
 	add_count(&json, "taken", &stats.taken);
 	add_count(&json, "recovered", &stats.recovered);
 	add_count(&json, "delivered", &stats.delivered);
+	add_count(&json, "unconfirmed", &stats.unconfirmed);
 	add_count(&json, "pending", &stats.pending);
 	json_key(&json, "dropped");
 	json_open(&json, '{');

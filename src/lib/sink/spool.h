@@ -157,6 +157,16 @@ static inline const char *spool_name(const struct spool *spool)
 	return spool->path ?: "in memory";
 }
 
+/*
+ * It is nearly full, or was: records are dropped, or not read any more, unless some
+ * of those that were read are acknowledged soon.
+ */
+static inline bool spool_is_pressed(const struct spool *spool)
+{
+	return mark_is_before(spool->limbo.from, spool->limbo.to) ||
+	       spool->size > spool->options.max_bytes / 4 * 3;
+}
+
 /* Between spool_append() and spool_ack(). */
 static inline struct mark spool_pending(const struct spool *spool)
 {

@@ -17,6 +17,9 @@ enum config_sampling {
 	SAMPLING_BOTH = SAMPLING_BASIC | SAMPLING_PSAMP,
 };
 
+/* After a connection has failed: what may not have been read, too, or not. */
+enum config_resend { RESEND_DOUBTFUL, RESEND_UNACKNOWLEDGED };
+
 struct config {
 	enum config_transport transport;
 	struct address address;
@@ -30,6 +33,7 @@ struct config {
 	uint32_t domain;
 	uint64_t template_ms, options_ms; /* between repetitions */
 	enum config_sampling sampling;
+	enum config_resend resend; /* over TCP and TLS */
 	struct layout_options layout;
 };
 

@@ -33,7 +33,8 @@ struct ipfix {
 	bool is_counting;    /* a record was read before */
 	bool has_message;    /* that the output has not taken */
 	struct output_message message;
-	struct mark end; /* of what was read */
+	struct mark gathered; /* flow records in the encoder */
+	struct mark end;      /* of what was read */
 	uint64_t failed_records;
 };
 
@@ -44,6 +45,8 @@ static bool take_message(struct ipfix *ipfix)
 	if (encoder_is_empty(ipfix->encoder) ||
 	    encoder_take(ipfix->encoder, &ipfix->message.encoded))
 		return false;
+	ipfix->message.count = ipfix->gathered;
+	ipfix->gathered = (struct mark){ 0 };
 	ipfix->message.end = ipfix->end;
 	ipfix->has_message = true;
 	return true;
@@ -78,11 +81,15 @@ static bool add_reports(struct ipfix *ipfix)
 	return !added && take_message(ipfix);
 }
 
+static struct mark count_of(const struct sink_item *item)
+{
+	return (struct mark){ 1, item->flow->packets, item->flow->bytes };
+}
+
 /* What is between two records that come one after the other was dropped. */
 static void count_not_sent(struct ipfix *ipfix, const struct sink_item *item)
 {
-	const struct mark own = { 1, item->flow->packets, item->flow->bytes };
-	struct mark start = mark_sub(item->end, own);
+	struct mark start = mark_sub(item->end, count_of(item));
 
 	if (ipfix->is_counting && mark_is_before(ipfix->end, start))
 		ipfix->reports.not_sent = mark_add(ipfix->reports.not_sent,
@@ -112,6 +119,7 @@ static bool take_item(struct ipfix *ipfix, const struct sink_item *item)
 		added = add_flow(ipfix, item->flow);
 		was_empty = true;
 	}
+	ipfix->gathered = mark_add(ipfix->gathered, count_of(item));
 	ipfix->end = item->end;
 	ipfix->failed_records += added != 1;
 	note_gathered(ipfix, was_empty);
@@ -170,6 +178,7 @@ static void start_session(struct ipfix *ipfix)
 	encoder_start(ipfix->encoder, ipfix->output->size,
 		      ipfix->output->sequence);
 	ipfix->host->ops->rewind(ipfix->host);
+	ipfix->gathered = (struct mark){ 0 };
 	ipfix->end = ipfix->output->acked;
 	ipfix->is_counting = ipfix->end.seq; /* or nobody knows where it begins */
 	ipfix->has_message = false;
@@ -195,6 +204,13 @@ static int time_to_work(const struct ipfix *ipfix)
 	return ms;
 }
 
+/* All was sent, and the sink is to end. */
+static bool is_finished(const struct ipfix *ipfix)
+{
+	return ipfix->host->is_ending && ipfix->output->ops->finish &&
+	       encoder_is_empty(ipfix->encoder);
+}
+
 /* When to go on, as wake_in() has it; -1: when the output can. */
 static int send_all(struct ipfix *ipfix)
 {
@@ -205,8 +221,11 @@ static int send_all(struct ipfix *ipfix)
 	while ((state = ops->prepare(ipfix->output)) != OUTPUT_AWAY) {
 		if (state == OUTPUT_NEW)
 			start_session(ipfix);
-		if (!ipfix->has_message && !make_message(ipfix))
+		if (!ipfix->has_message && !make_message(ipfix)) {
+			if (is_finished(ipfix))
+				ops->finish(ipfix->output);
 			return time_to_work(ipfix);
+		}
 		switch (ops->send(ipfix->output, &ipfix->message)) {
 		case 0:
 			ipfix->has_message = false;

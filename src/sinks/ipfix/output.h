@@ -23,13 +23,16 @@ enum output_state {
 
 struct output_message {
 	struct encoder_message encoded;
-	struct mark end; /* behind the last of all records so far */
+	struct mark count; /* of its flow records */
+	struct mark end;   /* behind the last of all so far */
 };
 
 struct output_ops {
 	enum output_state (*prepare)(struct output *output);
 	/* 0: taken; -EAGAIN: not now; others: prepare() has more to say. */
 	int (*send)(struct output *output, const struct output_message *message);
+	/* All was sent: have it delivered, if that ends the session. May be NULL. */
+	void (*finish)(struct output *output);
 	/* When to be called, as wake_in() has it. */
 	int (*rest)(struct output *output);
 	/* May be NULL. */

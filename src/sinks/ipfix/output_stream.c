@@ -1,26 +1,48 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * Messages one after the other over TCP or TLS. IPFIX knows no acknowledgement, so
- * what has arrived is what the TCP of the other side has confirmed.
+ * Messages one after the other over TCP or TLS. IPFIX knows no acknowledgement, and
+ * what TCP confirms may be lost in the kernel of a collector that ends. transit.h has
+ * what is concluded; all that is not delivered is sent again over the next connection.
  */
-#include "held.h"
-#include "net/stream.h"
 #include "net/deadline.h"
+#include "net/stream.h"
 #include "output.h"
+#include "transit.h"
 #include "unsent.h"
 
 #include <errno.h>
 
 enum {
 	SIZE = 8192,
-	LOOK_MS = 20, /* how often to ask what was confirmed */
+	LOOK_MS = 20,	      /* how often to ask what was confirmed */
+	SETTLE_LOOK_MS = 500, /* while all is confirmed */
+	/*
+	 * What was confirmed for so long is taken for read, if the collector's window is
+	 * open. It is longer than collectors usually pause.
+	 */
+	SETTLE_MS = 15000,
+	FINISH_MS = 2000, /* a collector that has read all closes within that time */
+	GOOD_MS = 5000,
+	READS = 16, /* of what the collector sends, at a time */
 };
+
+/*
+ * How many bytes may be confirmed and not read: as many as the collector's receive
+ * buffer has room for. The largest window that was seen is that, or up to a half less:
+ * Linux announces room for headers as well when there is much of it.
+ */
+enum { DOUBT_LEAST = 64 << 10 };
 
 struct stream_output {
 	struct output output;
 	struct stream stream;
-	uint64_t written; /* bytes of this connection */
-	struct held held; /* by where they end among those */
+	bool is_up;	   /* a session is under way */
+	bool is_finishing; /* it has all, and is to end */
+	int64_t finish_ms; /* for how long to wait for that */
+	uint64_t written;  /* bytes of this connection */
+	uint32_t window, largest_window;
+	uint64_t broken_sessions;
+	struct transit transit;
 	struct unsent unsent;
 };
 
@@ -29,28 +51,92 @@ static struct stream_output *of_output(struct output *output)
 	return (struct stream_output *)output;
 }
 
-/*
- * With TLS there is more unconfirmed than was written here, so no message counts as
- * confirmed too early, and all do when nothing is left.
- */
+/* ---- What has arrived --------------------------------------------------------- */
+
+static void deliver(struct stream_output *out)
+{
+	output_ack(&out->output, out->transit.delivered);
+}
+
+static void note_window(struct stream_output *out)
+{
+	out->window = stream_window(&out->stream);
+	if (out->window > out->largest_window)
+		out->largest_window = out->window;
+}
+
+/* It has room for as much as ever, but for what is read soon. */
+static bool is_window_open(const struct stream_output *out)
+{
+	return out->window && out->window >= out->largest_window / 4;
+}
+
+/* With TLS more is unconfirmed than was written here, so nothing counts too early. */
+static uint64_t confirmed_bytes(const struct stream_output *out)
+{
+	uint64_t unconfirmed = stream_unconfirmed(&out->stream);
+
+	return out->written - min_u64(unconfirmed, out->written);
+}
+
+/* Up to when something may have been confirmed to be taken for read. */
+static int64_t settled_until(const struct stream_output *out)
+{
+	struct sink_host *host = out->output.host;
+
+	if (out->output.config->resend == RESEND_UNACKNOWLEDGED ||
+	    host->ops->is_pressed(host))
+		return INT64_MAX;
+	return is_window_open(out) ? now_ms() - SETTLE_MS : 0;
+}
+
 static void take_confirmed(struct stream_output *out)
 {
-	uint64_t unconfirmed, confirmed;
-	struct mark end = { 0 };
+	struct transit *transit = &out->transit;
+	uint64_t confirmed, doubt;
 
-	if (!out->held.n)
+	if (!transit->n)
 		return;
-	unconfirmed = stream_unconfirmed(&out->stream);
-	confirmed = out->written - min_u64(unconfirmed, out->written);
-	while (out->held.n && held_get(&out->held, 0)->at <= confirmed) {
-		end = held_get(&out->held, 0)->end;
-		held_drop_first(&out->held);
-	}
-	if (!end.seq)
-		return;
-	output_ack(&out->output, end);
-	stream_is_good(&out->stream);
+	note_window(out);
+	confirmed = confirmed_bytes(out);
+	doubt = 2ULL * out->largest_window + DOUBT_LEAST;
+	transit_confirm(transit, confirmed, now_ms());
+	if (transit_read(transit, confirmed - min_u64(doubt, confirmed)))
+		stream_is_good(&out->stream);
+	transit_take(transit, settled_until(out));
+	deliver(out);
 }
+
+/* ---- Sessions ----------------------------------------------------------------- */
+
+/*
+ * The connection is gone. What was confirmed at the end is not looked at: it may have
+ * come to a collector that was about to end.
+ */
+static void note_broken(struct stream_output *out)
+{
+	struct sink_host *host = out->output.host;
+	struct mark unsure = out->transit.unsure;
+
+	out->is_up = out->is_finishing = false;
+	if (unsure.seq)
+		host->ops->note_unconfirmed(host, unsure);
+	out->broken_sessions += !out->stream.was_good;
+	transit_start(&out->transit, out->output.acked);
+}
+
+static enum output_state start_over(struct stream_output *out)
+{
+	out->is_up = true;
+	out->written = 0;
+	out->window = out->largest_window = 0;
+	out->unsent.at = out->unsent.len = 0;
+	transit_start(&out->transit, out->output.acked);
+	out->output.counts.sessions++;
+	return OUTPUT_NEW;
+}
+
+/* ---- Use ---------------------------------------------------------------------- */
 
 /* True: all was taken. */
 static bool write_unsent(struct stream_output *out)
@@ -69,52 +155,67 @@ static bool write_unsent(struct stream_output *out)
 	return true;
 }
 
-/* A collector says nothing; but its end is seen here. */
-static void read_all(struct stream_output *out)
+/* A collector says nothing; but its end is seen here. One that says much has to wait. */
+static void read_some(struct stream_output *out)
 {
-	char ignored[256];
+	char ignored[4096];
 
-	while (stream_read(&out->stream, ignored, sizeof(ignored)) > 0)
-		;
+	for (int i = 0; i < READS; i++)
+		if (stream_read(&out->stream, ignored, sizeof(ignored)) <= 0)
+			return;
 }
 
-static enum output_state start_over(struct stream_output *out)
+/* The session has ended as it should, or it is not known whether it did. */
+static void end_session(struct stream_output *out, bool is_known)
 {
-	out->written = 0;
-	out->held.n = 0;
-	out->unsent.at = out->unsent.len = 0;
-	out->output.counts.sessions++;
-	return OUTPUT_NEW;
+	transit_confirm(&out->transit, out->written, now_ms());
+	if (is_known)
+		transit_read(&out->transit, out->written);
+	transit_take(&out->transit, INT64_MAX);
+	deliver(out);
+	stream_is_good(&out->stream);
+	stream_restart(&out->stream);
+	note_broken(out);
+}
+
+static void finish(struct stream_output *out)
+{
+	int err = stream_end(&out->stream);
+
+	if (!err) {
+		end_session(out, true);
+	} else if (err == -EAGAIN && now_ms() >= out->finish_ms) {
+		take_confirmed(out);
+		if (transit_is_confirmed(&out->transit))
+			end_session(out, false);
+	}
+}
+
+/* The rest of a session that is under way; what it has to say, if it goes on. */
+static void proceed(struct stream_output *out)
+{
+	if (out->is_finishing) {
+		finish(out);
+		return;
+	}
+	read_some(out);
+	write_unsent(out);
+	if (out->stream.phase == STREAM_UP)
+		take_confirmed(out);
 }
 
 static enum output_state stream_output_prepare(struct output *output)
 {
 	struct stream_output *out = of_output(output);
+	enum stream_state state = stream_prepare(&out->stream);
 
-	switch (stream_prepare(&out->stream)) {
-	case STREAM_NEW:
+	if (state == STREAM_READY)
+		proceed(out);
+	if (out->is_up && (out->stream.phase != STREAM_UP || state == STREAM_NEW))
+		note_broken(out);
+	if (state == STREAM_NEW)
 		return start_over(out);
-	case STREAM_READY:
-		break;
-	default:
-		return OUTPUT_AWAY;
-	}
-	read_all(out);
-	write_unsent(out);
-	take_confirmed(out);
-	return OUTPUT_READY;
-}
-
-/* Where too many are held, those behind share the last place. */
-static void hold(struct stream_output *out, const struct output_message *message)
-{
-	struct held_message held = { .at = out->written + message->encoded.len,
-				     .end = message->end };
-
-	if (out->held.n == HELD_MAX)
-		*held_get(&out->held, HELD_MAX - 1) = held;
-	else
-		held_add(&out->held, held);
+	return out->is_up && !out->is_finishing ? OUTPUT_READY : OUTPUT_AWAY;
 }
 
 static int stream_output_send(struct output *output,
@@ -125,10 +226,23 @@ static int stream_output_send(struct output *output,
 	if (!unsent_is_empty(&out->unsent))
 		return -EAGAIN;
 	unsent_set(&out->unsent, &message->encoded);
-	hold(out, message);
+	transit_add(&out->transit, out->written + message->encoded.len,
+		    message->count, message->end);
 	output_count(output, message);
 	write_unsent(out);
 	return 0;
+}
+
+static void stream_output_finish(struct output *output)
+{
+	struct stream_output *out = of_output(output);
+
+	if (!out->is_up || out->is_finishing || !unsent_is_empty(&out->unsent) ||
+	    transit_is_delivered(&out->transit))
+		return;
+	out->is_finishing = true;
+	out->finish_ms = now_ms() + FINISH_MS;
+	finish(out);
 }
 
 static int stream_output_rest(struct output *output)
@@ -136,7 +250,21 @@ static int stream_output_rest(struct output *output)
 	struct stream_output *out = of_output(output);
 	int ms = stream_rest(&out->stream);
 
-	return out->held.n ? sooner_ms(ms, LOOK_MS) : ms;
+	if (!out->is_up || !out->transit.n)
+		return ms;
+	if (out->is_finishing || !transit_is_confirmed(&out->transit))
+		return sooner_ms(ms, LOOK_MS);
+	return transit_is_delivered(&out->transit) ?
+		       ms :
+		       sooner_ms(ms, SETTLE_LOOK_MS);
+}
+
+static void stream_output_counters(const struct output *output,
+				   sink_counter_fn *take, void *ctx)
+{
+	const struct stream_output *out = (const struct stream_output *)output;
+
+	take(ctx, "broken_sessions", out->broken_sessions);
 }
 
 static void stream_output_close(struct output *output)
@@ -150,7 +278,9 @@ static void stream_output_close(struct output *output)
 static const struct output_ops stream_output_ops = {
 	.prepare = stream_output_prepare,
 	.send = stream_output_send,
+	.finish = stream_output_finish,
 	.rest = stream_output_rest,
+	.counters = stream_output_counters,
 	.close = stream_output_close,
 };
 
@@ -161,6 +291,8 @@ int output_open_stream(const struct config *config, struct sink_host *host,
 		.address = config->address,
 		.source = config->source,
 		.tls = config->transport == CONFIG_TLS ? &config->tls : NULL,
+		.good_ms = GOOD_MS,
+		.keeps_half = true,
 	};
 	struct stream_output *out = calloc(1, sizeof(*out));
 

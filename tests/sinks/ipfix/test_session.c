@@ -266,26 +266,69 @@ static int accept_soon(struct fixture *f)
 	return -1;
 }
 
-/* A stream of messages, until @n records are acknowledged. */
-static void read_stream(struct fixture *f, int peer, uint64_t n)
+/* All that was sent over a connection, from its beginning. */
+struct received {
+	uint8_t bytes[1 << 20];
+	size_t used;
+};
+
+static ssize_t receive_some(struct received *all, int peer)
 {
-	static uint8_t bytes[1 << 20];
-	size_t used = 0, at = 0, len;
+	ssize_t got = recv(peer, all->bytes + all->used,
+			   sizeof(all->bytes) - all->used, 0);
 
-	for (int i = 0; i < PATIENCE && f->host.acked < n; i++) {
-		ssize_t got = recv(peer, bytes + used, sizeof(bytes) - used, 0);
+	all->used += got > 0 ? (size_t)got : 0;
+	return got;
+}
 
-		used += got > 0 ? (size_t)got : 0;
-		work(f, true);
-		test_host_wait(&f->host, 10);
-	}
-	assert_int_equal(f->host.acked, n);
+static void read_messages(struct fixture *f, const struct received *all)
+{
+	const uint8_t *bytes = all->bytes;
+	size_t used = all->used, at = 0, len;
+
 	for (; at + 16 <= used; at += len) {
 		len = ipfix_number(bytes + at + 2, 2);
 		if (at + len > used)
 			break;
 		ipfix_read(&f->reader, bytes + at, len);
 	}
+}
+
+/* A session that is brought to its end, and @n records are acknowledged. */
+static void read_session(struct fixture *f, int peer, uint64_t n)
+{
+	static struct received all;
+
+	all.used = 0;
+	f->host.host.is_ending = true;
+	for (int i = 0; i < PATIENCE && f->host.acked < n; i++) {
+		if (!receive_some(&all, peer))
+			shutdown(peer, SHUT_RDWR);
+		work(f, true);
+		test_host_wait(&f->host, 10);
+	}
+	f->host.host.is_ending = false;
+	assert_int_equal(f->host.acked, n);
+	read_messages(f, &all);
+}
+
+static void reset(int peer)
+{
+	const struct linger none = { .l_onoff = 1 };
+
+	setsockopt(peer, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+	close(peer);
+}
+
+/* The other side's kernel has all, and nobody has read it. */
+static void send_to_kernel(struct fixture *f, uint64_t n)
+{
+	f->host.n_records = n;
+	for (int i = 0; i < 30; i++) {
+		work(f, true);
+		test_host_wait(&f->host, 10);
+	}
+	assert_int_equal(f->host.next, n);
 }
 
 static void each_connection_is_a_session_of_its_own(void **state)
@@ -300,11 +343,132 @@ static void each_connection_is_a_session_of_its_own(void **state)
 		f->reader = (struct ipfix_reader){ .on_record = keep, .ctx = f };
 		peer = accept_soon(f);
 		f->host.n_records = 1000 * round;
-		read_stream(f, peer, 1000 * round);
+		read_session(f, peer, 1000 * round);
 		assert_int_equal(f->reader.n_templates, 11);
 		assert_int_equal(counter(f, "sessions"), round);
 		close(peer);
 	}
+}
+
+static void what_a_kernel_has_taken_is_sent_again_after_a_reset(void **state)
+{
+	struct fixture *f = *state;
+	int peer;
+
+	listen_at(f, SOCK_STREAM);
+	open_sink(f, "tcp", "");
+	peer = accept_soon(f);
+	send_to_kernel(f, 500);
+	assert_int_equal(f->host.acked, 0);
+	reset(peer);
+	peer = accept_soon(f);
+	read_session(f, peer, 500);
+	assert_int_equal(f->flows, 500);
+	assert_int_equal(f->host.unconfirmed, 0);
+	assert_int_equal(counter(f, "broken_sessions"), 1);
+	close(peer);
+}
+
+/* With the spool about to drop records, and by wish. */
+static void what_is_delivered_unread_counts_as_unconfirmed(void **state)
+{
+	struct fixture *f = *state;
+	int peer;
+
+	listen_at(f, SOCK_STREAM);
+	f->host.is_pressed = true;
+	open_sink(f, "tcp", "");
+	peer = accept_soon(f);
+	send_to_kernel(f, 500);
+	assert_int_equal(f->host.acked, 500);
+	assert_int_equal(f->host.unconfirmed, 0);
+	reset(peer);
+	close(accept_soon(f));
+	assert_int_equal(f->host.unconfirmed, 500);
+
+	netobs_sink_module.close(f->state);
+	f->host.is_pressed = false;
+	open_sink(f, "tcp", "?resend=unacknowledged");
+	peer = accept_soon(f);
+	send_to_kernel(f, 900);
+	assert_int_equal(f->host.acked, 900);
+	reset(peer);
+	close(accept_soon(f));
+	assert_int_equal(f->host.unconfirmed, 900);
+}
+
+static void what_is_far_behind_was_read(void **state)
+{
+	static struct received all;
+	struct fixture *f = *state;
+	int peer;
+
+	listen_at(f, SOCK_STREAM);
+	open_sink(f, "tcp", "?mtu=1000");
+	peer = accept_soon(f);
+	for (int i = 0; i < PATIENCE && f->host.acked < 1000; i++) {
+		f->host.n_records += 500;
+		work(f, true);
+		all.used = 0;
+		while (receive_some(&all, peer) > 0)
+			all.used = 0;
+	}
+	assert_in_range(f->host.acked, 1000, f->host.n_records - 500);
+	reset(peer);
+	close(accept_soon(f));
+	assert_int_equal(f->host.unconfirmed, 0);
+}
+
+static void half_of_a_connection_is_enough(void **state)
+{
+	static struct received all;
+	struct fixture *f = *state;
+	int peer;
+
+	listen_at(f, SOCK_STREAM);
+	open_sink(f, "tcp", "");
+	peer = accept_soon(f);
+	shutdown(peer, SHUT_WR);
+	all.used = 0;
+	for (int i = 0; i < 100; i++) {
+		f->host.n_records += 10;
+		work(f, true);
+		test_host_wait(&f->host, 10);
+		receive_some(&all, peer);
+	}
+	read_messages(f, &all);
+	assert_in_range(f->flows, 980, 1000);
+	assert_int_equal(counter(f, "sessions"), 1);
+	assert_string_equal(f->host.logged, "");
+	reset(peer);
+	close(accept_soon(f));
+}
+
+/* It may have restarted, and be asked again at once only if it was of use before. */
+static void collector_that_closes_each_time_delivers_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	listen_at(f, SOCK_STREAM);
+	open_sink(f, "tcp", "");
+	f->host.n_records = 100;
+	for (unsigned int i = 1; i <= 3; i++) {
+		int peer = accept_soon(f);
+
+		for (int j = 0; j < 10; j++) {
+			work(f, true);
+			test_host_wait(&f->host, 10);
+		}
+		close(peer);
+		assert_int_equal(counter(f, "sessions"), i);
+	}
+	for (int i = 0; i < PATIENCE && counter(f, "broken_sessions") < 3; i++) {
+		work(f, true);
+		test_host_wait(&f->host, 10);
+	}
+	assert_int_equal(counter(f, "broken_sessions"), 3);
+	assert_int_equal(f->host.acked, 0);
+	assert_int_equal(test_host_lines(&f->host), 1);
 }
 
 #define session_test(test) \
@@ -319,6 +483,11 @@ int main(void)
 		session_test(templates_are_repeated),
 		session_test(collector_that_is_away_is_asked_now_and_then),
 		session_test(each_connection_is_a_session_of_its_own),
+		session_test(what_a_kernel_has_taken_is_sent_again_after_a_reset),
+		session_test(what_is_delivered_unread_counts_as_unconfirmed),
+		session_test(what_is_far_behind_was_read),
+		session_test(half_of_a_connection_is_enough),
+		session_test(collector_that_closes_each_time_delivers_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

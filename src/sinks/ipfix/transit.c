@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "transit.h"
+
+#include <stddef.h>
+
+enum { FIRST_STEP = 2048 };
+
+static struct transit_message *get(struct transit *transit, unsigned int i)
+{
+	return &transit->ring[(transit->first + i) % TRANSIT_MAX];
+}
+
+static void deliver(struct transit *transit, struct mark end)
+{
+	if (mark_is_before(transit->delivered, end))
+		transit->delivered = end;
+}
+
+void transit_start(struct transit *transit, struct mark start)
+{
+	transit->first = transit->n = 0;
+	transit->n_confirmed = transit->n_taken = 0;
+	transit->unsure = (struct mark){ 0 };
+	transit->delivered = start;
+	transit->sent = transit->step = 0;
+}
+
+/* Message @i may become part of the one after it. */
+static bool may_merge(const struct transit *transit, unsigned int i,
+		      uint64_t from, uint64_t next_at)
+{
+	return next_at - from <= transit->step &&
+	       i + 1 != transit->n_confirmed && i + 1 != transit->n_taken;
+}
+
+/* What is not longer than a step becomes one message, if it is in one state. */
+static void merge(struct transit *transit)
+{
+	unsigned int n = 0, n_confirmed = 0, n_taken = 0;
+
+	for (unsigned int i = 0; i < transit->n; i++) {
+		struct transit_message message = *get(transit, i), *next;
+
+		next = i + 1 < transit->n ? get(transit, i + 1) : NULL;
+		if (next && may_merge(transit, i, message.from, next->at)) {
+			next->from = message.from;
+			next->count = mark_add(next->count, message.count);
+			continue;
+		}
+		n_confirmed += i < transit->n_confirmed;
+		n_taken += i < transit->n_taken;
+		*get(transit, n++) = message;
+	}
+	transit->n = n;
+	transit->n_confirmed = n_confirmed;
+	transit->n_taken = n_taken;
+}
+
+/* As few places are known as must be, at about equal distances. */
+static void make_room(struct transit *transit)
+{
+	do {
+		transit->step = transit->step ? 2 * transit->step : FIRST_STEP;
+		merge(transit);
+	} while (transit->n > TRANSIT_MAX / 2 + 2);
+}
+
+void transit_add(struct transit *transit, uint64_t at, struct mark count,
+		 struct mark end)
+{
+	if (transit->n == TRANSIT_MAX)
+		make_room(transit);
+	*get(transit, transit->n++) = (struct transit_message){
+		.from = transit->sent, .at = at, .count = count, .end = end
+	};
+	transit->sent = at;
+}
+
+void transit_confirm(struct transit *transit, uint64_t bytes, int64_t now_ms)
+{
+	for (; transit->n_confirmed < transit->n; transit->n_confirmed++) {
+		struct transit_message *next = get(transit, transit->n_confirmed);
+
+		if (next->at > bytes)
+			break;
+		next->confirmed_ms = now_ms;
+	}
+}
+
+static void drop_first(struct transit *transit)
+{
+	if (transit->n_taken) {
+		transit->unsure =
+			mark_sub(transit->unsure, get(transit, 0)->count);
+		transit->n_taken--;
+	}
+	transit->first = (transit->first + 1) % TRANSIT_MAX;
+	transit->n--;
+	transit->n_confirmed--;
+}
+
+bool transit_read(struct transit *transit, uint64_t bytes)
+{
+	bool has_more = false;
+
+	while (transit->n_confirmed && get(transit, 0)->at <= bytes) {
+		deliver(transit, get(transit, 0)->end);
+		drop_first(transit);
+		has_more = true;
+	}
+	return has_more;
+}
+
+void transit_take(struct transit *transit, int64_t until_ms)
+{
+	for (; transit->n_taken < transit->n_confirmed; transit->n_taken++) {
+		const struct transit_message *next =
+			get(transit, transit->n_taken);
+
+		if (next->confirmed_ms > until_ms)
+			break;
+		transit->unsure = mark_add(transit->unsure, next->count);
+		deliver(transit, next->end);
+	}
+}

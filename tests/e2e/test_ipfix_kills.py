@@ -1,0 +1,211 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""IPFIX over TCP and TLS to a collector that stops reading, and ends, at any time."""
+
+import collections
+import os
+import random
+import socket
+import struct
+import threading
+import time
+
+import ipfix_lab
+import lab
+from ipfix_lab import numbers
+
+KILLS = int(os.environ.get("NETOBS_IPFIX_KILLS", "6"))
+BACKLOG = int(os.environ.get("NETOBS_IPFIX_BACKLOG", "300000"))
+RATE = 4000
+# Each costs up to 3 s until there is a connection again, and has it for 1 s at most.
+SECONDS = 4 * KILLS + 4
+
+
+def reset(peer):
+    """As the kernel does where a process ends with something unread."""
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+class Erratic(ipfix_lab.Server):
+    """Reads some of each connection, does something to it, and ends it."""
+
+    def __init__(self, ns, seed, kills, **options):
+        self.random = random.Random(seed)
+        self.kills = kills
+        self.deeds = collections.Counter()
+        super().__init__(ns, **options)
+
+    def read_some(self, peer, stream, limit):
+        end = time.monotonic() + 1
+        peer.settimeout(0.3)
+        before = len(stream)
+        while len(stream) - before < limit and time.monotonic() < end:
+            try:
+                data = peer.recv(self.random.choice((100, 5000, 1 << 16)))
+            except TimeoutError:
+                continue
+            if not data:
+                break
+            stream += data
+
+    def handle(self, peer, stream):
+        if self.kills <= 0:
+            peer.settimeout(None)
+            super().handle(peer, stream)
+            return
+        self.kills -= 1
+        deed = self.random.choice(("stop", "reset", "half", "pause", "close"))
+        self.deeds[deed] += 1
+        self.read_some(peer, stream, self.random.choice(
+            (0, 1000, 50_000, 1_000_000)))
+        if deed == "half":
+            os.set_blocking(peer.fileno(), True)
+            socket.socket.shutdown(peer, socket.SHUT_WR)
+            if not self.context:
+                self.read_some(peer, stream, 50_000)
+        if deed in ("stop", "pause"):
+            time.sleep(self.random.random())
+        if deed == "pause":
+            self.read_some(peer, stream, 500_000)
+        if deed != "close":
+            reset(peer)
+
+
+class Kills(ipfix_lab.IpfixTest):
+    def spec(self, certificates=None, more=""):
+        if not certificates:
+            return f"ipfix:tcp://127.0.0.1:{self.port}?{more}".rstrip("?&")
+        path = certificates.path
+        return (f"ipfix:tls://127.0.0.1:{self.port}?ca={path('ca.pem')}&cert="
+                f"{path('client.pem')}&key_file={path('client.key')}&{more}"
+                ).rstrip("&")
+
+    def check_kills(self, certificates=None, more=""):
+        seed = int(os.environ.get("NETOBS_SEED", time.time_ns() % 10**6))
+        self.note(f"NETOBS_SEED={seed}")
+        context = certificates and certificates.server("server")
+        server = Erratic(self.ns, seed, KILLS, port=self.port, context=context)
+        self.addCleanup(server.stop)
+        self.feed(self.spec(certificates, f"spool.max_bytes=4G&{more}"), "--rate",
+                  RATE, "--seconds", SECONDS, "--drain", 60)
+        stats = self.end()
+        taken = stats["taken"]["records"]
+        self.assertEqual(taken, stats["delivered"]["records"])
+        got = server.numbers()
+        missing = [n for n in range(taken) if n not in got]
+        self.note(f"{sum(server.deeds.values())} kills {dict(server.deeds)}, "
+                  f"{taken} records, {len(missing)} missing, "
+                  f"{sum(got.values()) - len(got)} twice, "
+                  f"unconfirmed {stats['unconfirmed']['records']}, "
+                  f"{stats['counters']}")
+        self.assertEqual(KILLS, sum(server.deeds.values()))
+        return missing, stats["unconfirmed"]["records"]
+
+    def test_tcp_collector_that_is_killed_at_any_time_misses_nothing(self):
+        self.assertEqual(([], 0), self.check_kills())
+
+    def test_tls_collector_that_is_killed_at_any_time_misses_nothing(self):
+        certificates = ipfix_lab.Certificates(self.lab.path("certs"))
+        self.assertEqual(([], 0), self.check_kills(certificates))
+
+    def test_what_is_not_sent_again_by_wish_is_counted(self):
+        missing, unconfirmed = self.check_kills(more="resend=unacknowledged")
+        self.assertLessEqual(len(missing), unconfirmed)
+
+    # ---- Calls that return soon ---------------------------------------------------
+
+    def flood(self, peer, _stream):
+        """As much as the other side reads; what it sends is read by a thread."""
+        threading.Thread(target=self.swallow, args=(peer,), daemon=True).start()
+        while True:
+            peer.sendall(bytes(1 << 20))
+
+    @staticmethod
+    def swallow(peer):
+        try:
+            while peer.recv(1 << 20):
+                pass
+        except OSError:
+            pass
+
+    def test_collector_that_sends_without_end_takes_no_call_for_itself(self):
+        server = ipfix_lab.Server(self.ns, port=self.port)
+        server.handle = self.flood
+        self.addCleanup(server.stop)
+        self.feed(self.spec(), "--rate", 2000, "--seconds", 4, "--drain", 1)
+        self.end(code=1)
+        self.note(f"longest call {self.longest_ms} ms of CPU time")
+        self.assertLess(self.longest_ms, 20)
+
+    def test_backlog_is_sent_a_part_at_a_time(self):
+        spool = f"spool=disk:{self.lab.path('spool')}&spool.max_bytes=4G"
+        self.feed(self.spec(more=spool), "--rate", 10**7, "--records", BACKLOG,
+                  "--drain", 0.1)
+        self.end(code=1)
+        server = self.server(port=self.port)
+        self.feed(self.spec(more=spool), "--rate", 100, "--seconds",
+                  3 + BACKLOG / 100_000)
+        stats = self.end()
+        self.note(f"{BACKLOG} records, longest call {self.longest_ms} ms of CPU "
+                  "time")
+        self.assertEqual(stats["taken"]["records"] + BACKLOG,
+                         stats["delivered"]["records"])
+        self.assertGreater(sum(map(len, server.streams)), BACKLOG * 80)
+        self.assertLess(self.longest_ms, 20)
+
+    # ---- Connections that are kept ------------------------------------------------
+
+    def check_pause(self, certificates=None):
+        context = certificates and certificates.server("server")
+        server = self.server(port=self.port, context=context)
+        self.feed(self.spec(certificates), "--rate", 8000, "--seconds", 16)
+        lab.wait_for(server.numbers, "records")
+        server.reads.clear()
+        time.sleep(12)
+        server.reads.set()
+        stats = self.end()
+        taken = stats["taken"]["records"]
+        self.assertEqual(taken, stats["delivered"]["records"])
+        self.assertEqual(1, stats["counters"]["sessions"])
+        self.assertEqual(taken, len(server.numbers()))
+        self.assertEqual({1}, set(server.numbers().values()))
+        self.assertEqual([], self.log())
+
+    def test_tcp_collector_that_pauses_for_12_s_keeps_its_connection(self):
+        self.check_pause()
+
+    def test_tls_collector_that_pauses_for_12_s_keeps_its_connection(self):
+        self.check_pause(ipfix_lab.Certificates(self.lab.path("certs")))
+
+    def test_collector_that_ends_its_half_and_reads_on_keeps_its_connection(self):
+        server = self.server(port=self.port)
+        self.feed(self.spec(), "--rate", 2000, "--seconds", 6)
+        lab.wait_for(server.numbers, "records")
+        server.sockets[0].shutdown(socket.SHUT_WR)
+        stats = self.end()
+        taken = stats["taken"]["records"]
+        self.assertEqual(taken, stats["delivered"]["records"])
+        self.assertEqual(1, stats["counters"]["sessions"])
+        lab.wait_for(lambda: len(server.numbers()) == taken, "all records", 10)
+        self.assertEqual([], self.log())
+
+    def test_host_that_answers_no_more_is_noticed(self):
+        server = self.server(port=self.port)
+        self.feed(self.spec(), "--rate", 2000, "--seconds", 24)
+        lab.wait_for(server.numbers, "records")
+        self.ns.run("nft", "add", "table", "inet", "away")
+        self.ns.run("nft", "add", "chain", "inet", "away", "in",
+                    "{ type filter hook input priority 0; }")
+        self.ns.run("nft", "add", "rule", "inet", "away", "in", "tcp", "dport",
+                    self.port, "drop")
+        lab.wait_for(self.log, "a word about it", 20)
+        self.assertIn("timed out", self.log()[0])
+        self.ns.run("nft", "delete", "table", "inet", "away")
+        stats = self.end()
+        taken = stats["taken"]["records"]
+        self.assertEqual(taken, stats["delivered"]["records"])
+        self.assertEqual(taken, len(server.numbers()))
+
+
+if __name__ == "__main__":
+    lab.main()
