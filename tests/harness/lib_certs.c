@@ -24,6 +24,7 @@ static const char script[] =
 	"sign other 2 DNS:other.test\n"
 	"sign expired -1 DNS:localhost,IP:127.0.0.1\n"
 	"sign client 2 DNS:client.test\n"
+	"sign localhost 2 email:nobody@example.test\n" /* a name in its subject only */
 	"openssl ec -in client.key -aes128 -passout pass:secret -out locked.key\n";
 
 static int run(const char *dir, const char *what)

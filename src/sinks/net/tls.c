@@ -171,8 +171,10 @@ static bool set_name(SSL *ssl, const struct tls_context *context)
 
 	if (context->is_address)
 		return X509_VERIFY_PARAM_set1_ip_asc(param, context->name);
-	X509_VERIFY_PARAM_set_hostflags(param,
-					X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+	/* RFC 9525, 2 and 6.3: not the subject's common name, and no part of a label. */
+	X509_VERIFY_PARAM_set_hostflags(
+		param, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT |
+			       X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
 	return SSL_set1_host(ssl, context->name) &&
 	       SSL_set_tlsext_host_name(ssl, context->name);
 }

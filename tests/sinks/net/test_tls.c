@@ -220,6 +220,17 @@ static void another_name_is_refused(void **state)
 		f, "the certificate of localhost is for another name; trying");
 }
 
+static void name_in_the_subject_alone_is_refused(void **state)
+{
+	struct fixture *f = *state;
+
+	start_server(f, "localhost", false, TLS1_3_VERSION);
+	open_stream(f, "localhost", ca_option());
+	work_until_failures(f, 3);
+	assert_told_once(
+		f, "the certificate of localhost is for another name; trying");
+}
+
 static void another_address_is_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -486,6 +497,7 @@ int main(void)
 		test(name_of_the_host_is_checked),
 		test(address_of_the_host_is_checked),
 		test(another_name_is_refused),
+		test(name_in_the_subject_alone_is_refused),
 		test(another_address_is_refused),
 		test(another_name_can_be_asked_for),
 		test(expired_certificate_is_refused),
