@@ -158,8 +158,8 @@ NETOBS_API int netobs_sink_stats_json(const struct netobs_sink *sink, char *buf,
 
 /**
  * Send what is pending, for as long as @p timeout_ms, without freeing anything, and end
- * a session in order where its end shows what has arrived (IPFIX over TCP): to be
- * followed by netobs_sink_stats_get() and netobs_sink_close().
+ * a session in order where its end shows what has arrived (IPFIX over TCP); it may go
+ * on with netobs_sink_dispatch(), until another record is written. To be followed by netobs_sink_stats_get() and netobs_sink_close().
  *
  * @param timeout_ms  milliseconds; -1: no limit
  * @return 0: nothing is pending; -ETIMEDOUT: something is; others: as

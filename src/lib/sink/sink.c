@@ -377,6 +377,7 @@ int netobs_sink_write(struct netobs_sink *sink, const struct netobs_flow *flow)
 	len = pack_flow(flow, sink->packed);
 	is_kept = spool_append(&sink->spool, sink->packed, len, flow->packets,
 			       flow->bytes, age_clock_ms(sink));
+	sink->host.is_ending = false;
 	start_ticking(sink);
 	if (++sink->unflushed >= BATCH && !sink->is_unfinished)
 		work(sink, false); /* what fails for good does so again */
@@ -413,11 +414,15 @@ int netobs_sink_dispatch(struct netobs_sink *sink)
 	return work(sink, false);
 }
 
-static int drain(struct netobs_sink *sink, int timeout_ms)
+int netobs_sink_drain(struct netobs_sink *sink, int timeout_ms)
 {
 	int64_t end = clock_ms(CLOCK_MONOTONIC) + timeout_ms;
-	int err = netobs_sink_flush(sink);
+	int err;
 
+	if (!sink)
+		return -EINVAL;
+	sink->host.is_ending = true; /* until there is another record */
+	err = netobs_sink_flush(sink);
 	while (!err && spool_pending(&sink->spool).seq) {
 		struct pollfd fd = { .fd = sink->epoll_fd, .events = POLLIN };
 		int64_t left = end - clock_ms(CLOCK_MONOTONIC);
@@ -427,17 +432,5 @@ static int drain(struct netobs_sink *sink, int timeout_ms)
 		poll(&fd, 1, timeout_ms < 0 ? -1 : (int)left);
 		err = netobs_sink_dispatch(sink);
 	}
-	return err;
-}
-
-int netobs_sink_drain(struct netobs_sink *sink, int timeout_ms)
-{
-	int err;
-
-	if (!sink)
-		return -EINVAL;
-	sink->host.is_ending = true;
-	err = drain(sink, timeout_ms);
-	sink->host.is_ending = false;
 	return err;
 }
