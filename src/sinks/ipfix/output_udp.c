@@ -2,7 +2,8 @@
 /*
  * A datagram per message. Nobody says what has arrived, but where the collector is
  * away, its host says so, or a router: then all from the message that was refused is
- * kept, and templates are sent each second until they are not refused.
+ * kept, and templates are sent each second until they are not refused: to all addresses
+ * of the collector in turn.
  */
 #include "held.h"
 #include "net/deadline.h"
@@ -19,7 +20,8 @@ enum {
 	HOLD_MS = 300, /* for so long, a message may be refused */
 	RETRY_MS = 1000,
 	BUSY_MS = 10,
-	LOOK_UP_AGAIN = 30, /* after so many refusals: it may have moved */
+	LOOK_UP_AGAIN = 30,  /* after so many refusals: it may have moved */
+	LOOK_UP_MS = 300000, /* and after that time anyway */
 	SIZE_V4 = 1400,
 	SIZE_V6 = 1380,
 };
@@ -41,8 +43,13 @@ enum phase {
 struct udp {
 	struct output output;
 	enum phase phase;
-	int64_t due_ms; /* of waiting, and of having been refused */
-	struct resolve *resolve;
+	int64_t due_ms;		 /* of waiting, and of having been refused */
+	struct resolve *resolve; /* also while a socket is open */
+	int64_t look_up_ms;	 /* when to look the name up again */
+	struct addrinfo *addresses;
+	const struct addrinfo *current;
+	unsigned int n_refused; /* addresses, one after the other */
+	bool is_moving;		/* to the next of them */
 	int fd;
 	uint32_t watched;
 	bool is_new;
@@ -73,7 +80,7 @@ static void tell(struct udp *udp, const char *reason)
 
 static void note_good(struct udp *udp)
 {
-	udp->refusals = 0;
+	udp->refusals = udp->n_refused = 0;
 	if (faults_end(&udp->faults))
 		log_info(udp->output.host->log, "can send to %s again",
 			 udp->output.config->address.name);
@@ -113,6 +120,36 @@ static bool shrink(struct udp *udp)
 	return true;
 }
 
+/* There is an address that has not refused since all was well. */
+static bool has_more(struct udp *udp)
+{
+	unsigned int n = 0;
+
+	for (const struct addrinfo *at = udp->addresses; at; at = at->ai_next)
+		n++;
+	if (++udp->n_refused < n)
+		return true;
+	udp->n_refused = 0;
+	return false;
+}
+
+/* The next address is tried at once, or all of them a second later. */
+static void note_refused(struct udp *udp, int err)
+{
+	bool is_soon = has_more(udp);
+
+	udp->is_moving = true;
+	udp->due_ms = now_ms() + (is_soon ? 0 : RETRY_MS);
+	if (!is_soon)
+		tell(udp, strerror(-err));
+	if (++udp->refusals < LOOK_UP_AGAIN ||
+	    address_is_numeric(udp->output.config->address.host, NULL))
+		return;
+	close_socket(udp);
+	udp->refusals = 0;
+	udp->phase = UDP_WAITING;
+}
+
 /* From message @i of those that are held on, all is sent again later. */
 static void go_back(struct udp *udp, unsigned int i, int err)
 {
@@ -124,15 +161,10 @@ static void go_back(struct udp *udp, unsigned int i, int err)
 	output->sequence = held_get(&udp->held, i)->sequence;
 	udp->held.n = 0;
 	udp->phase = UDP_REFUSED;
-	udp->due_ms = now_ms() + (is_too_large ? 0 : RETRY_MS);
+	udp->due_ms = now_ms();
+	udp->is_moving = false;
 	if (!is_too_large)
-		tell(udp, strerror(-err));
-	if (++udp->refusals < LOOK_UP_AGAIN ||
-	    address_is_numeric(output->config->address.host, NULL))
-		return;
-	close_socket(udp);
-	udp->refusals = 0;
-	udp->phase = UDP_WAITING;
+		note_refused(udp, err);
 }
 
 /* The first that was refused; where ICMP does not say, the last that was sent. */
@@ -176,19 +208,20 @@ static void choose_size(struct udp *udp, int family)
 	shrink(udp);
 }
 
-static void start(struct udp *udp)
+/* False: it cannot be looked up, now. */
+static bool look_up(struct udp *udp)
 {
 	const struct address *address = &udp->output.config->address;
 	int err = resolve_start(address->host, address->port, SOCK_DGRAM,
 				&udp->resolve);
 
-	if (err) {
+	udp->look_up_ms = now_ms() + LOOK_UP_MS;
+	if (!err)
+		udp->output.host->ops->watch(udp->output.host,
+					     resolve_fd(udp->resolve), EPOLLIN);
+	else if (udp->phase == UDP_WAITING)
 		wait_to_retry(udp, strerror(-err));
-		return;
-	}
-	udp->output.host->ops->watch(udp->output.host, resolve_fd(udp->resolve),
-				     EPOLLIN);
-	udp->phase = UDP_RESOLVING;
+	return !err;
 }
 
 static void stop_resolving(struct udp *udp)
@@ -199,22 +232,38 @@ static void stop_resolving(struct udp *udp)
 	resolve_close(TAKE_PTR(udp->resolve));
 }
 
-/* To the first of the addresses that there is a way to. */
-static void open_socket(struct udp *udp, const struct addrinfo *list)
+static void forget_addresses(struct udp *udp)
 {
-	int err = -ENOENT;
+	if (udp->addresses)
+		freeaddrinfo(udp->addresses);
+	udp->addresses = NULL;
+	udp->current = NULL;
+}
 
-	for (; list && udp->fd < 0; list = list->ai_next) {
-		err = udp_socket_open(list, &udp->output.config->source);
-		if (err < 0)
-			continue;
-		udp->fd = err;
-		choose_size(udp, list->ai_family);
+static const struct addrinfo *after(const struct udp *udp,
+				    const struct addrinfo *address)
+{
+	return address->ai_next ?: udp->addresses;
+}
+
+/* To the first address from @from on that there is a way to. */
+static void open_socket(struct udp *udp, const struct addrinfo *from)
+{
+	const struct addrinfo *at = from;
+	int fd = udp_socket_open(at, &udp->output.config->source);
+
+	close_socket(udp);
+	while (fd < 0 && after(udp, at) != from) {
+		at = after(udp, at);
+		fd = udp_socket_open(at, &udp->output.config->source);
 	}
-	if (udp->fd < 0) {
-		wait_to_retry(udp, strerror(-err));
+	if (fd < 0) {
+		wait_to_retry(udp, strerror(-fd));
 		return;
 	}
+	udp->fd = fd;
+	udp->current = at;
+	choose_size(udp, at->ai_family);
 	watch(udp, EPOLLERR);
 	udp->phase = UDP_OPEN;
 	udp->is_new = true;
@@ -223,6 +272,30 @@ static void open_socket(struct udp *udp, const struct addrinfo *list)
 	udp->output.counts.sessions++;
 }
 
+static const struct addrinfo *find_address(const struct addrinfo *list,
+					   const struct addrinfo *wanted)
+{
+	for (; list && wanted; list = list->ai_next)
+		if (list->ai_addrlen == wanted->ai_addrlen &&
+		    !memcmp(list->ai_addr, wanted->ai_addr, list->ai_addrlen))
+			return list;
+	return NULL;
+}
+
+/* The address that is in use is kept while the name has it. */
+static void take_addresses(struct udp *udp, struct addrinfo *list)
+{
+	const struct addrinfo *same = find_address(list, udp->current);
+
+	forget_addresses(udp);
+	udp->addresses = list;
+	udp->current = same;
+	udp->n_refused = 0;
+	if (!same || udp->phase == UDP_RESOLVING)
+		open_socket(udp, same ?: list);
+}
+
+/* An answer that says nothing changes nothing while there are addresses. */
 static void finish_resolving(struct udp *udp)
 {
 	struct addrinfo *list = NULL;
@@ -230,13 +303,19 @@ static void finish_resolving(struct udp *udp)
 
 	if (err == -EAGAIN)
 		return;
-	if (err)
+	if (!err)
+		take_addresses(udp, list);
+	else if (udp->phase == UDP_RESOLVING)
 		wait_to_retry(udp, resolve_error(udp->resolve));
-	else
-		open_socket(udp, list);
 	stop_resolving(udp);
-	if (list)
-		freeaddrinfo(list);
+}
+
+static void look_up_again(struct udp *udp)
+{
+	if (!udp->resolve && udp->phase == UDP_OPEN &&
+	    now_ms() >= udp->look_up_ms &&
+	    !address_is_numeric(udp->output.config->address.host, NULL))
+		look_up(udp);
 }
 
 /* ---- Use ----------------------------------------------------------------------- */
@@ -270,21 +349,32 @@ static enum output_state proceed(struct udp *udp)
 	return OUTPUT_NEW;
 }
 
+/* What was refused is sent again: to the next address, if there are several. */
+static void leave_refused(struct udp *udp)
+{
+	take_errors(udp); /* about what is sent again anyway */
+	if (now_ms() < udp->due_ms)
+		return;
+	if (udp->is_moving && udp->addresses->ai_next) {
+		open_socket(udp, after(udp, udp->current));
+		return;
+	}
+	udp->phase = UDP_OPEN;
+	udp->is_new = true;
+}
+
 static enum output_state udp_prepare(struct output *output)
 {
 	struct udp *udp = of_output(output);
 
-	if (udp->phase == UDP_WAITING && now_ms() >= udp->due_ms)
-		start(udp);
-	if (udp->phase == UDP_RESOLVING)
+	if (udp->phase == UDP_WAITING && now_ms() >= udp->due_ms &&
+	    !udp->resolve && look_up(udp))
+		udp->phase = UDP_RESOLVING;
+	look_up_again(udp);
+	if (udp->resolve)
 		finish_resolving(udp);
-	if (udp->phase == UDP_REFUSED) {
-		take_errors(udp); /* about what is sent again anyway */
-		if (now_ms() < udp->due_ms)
-			return OUTPUT_AWAY;
-		udp->phase = UDP_OPEN;
-		udp->is_new = true;
-	}
+	if (udp->phase == UDP_REFUSED)
+		leave_refused(udp);
 	return udp->phase == UDP_OPEN ? proceed(udp) : OUTPUT_AWAY;
 }
 
@@ -376,6 +466,7 @@ static void udp_close(struct output *output)
 
 	close_socket(udp);
 	stop_resolving(udp);
+	forget_addresses(udp);
 	free(udp);
 }
 
