@@ -48,6 +48,26 @@ class Files(ipfix_lab.IpfixTest):
         self.assertEqual(collections.Counter(range(3500)),
                          sum(files.values(), collections.Counter()))
 
+    def test_restart_appends_behind_the_last_whole_message(self):
+        path = self.lab.path("plain.ipfix")
+        self.feed(f"ipfix:file:{path}", "--records", 1000)
+        self.end()
+        self.assertEqual(0o640, os.stat(path).st_mode & 0o777)
+        with open(path, "rb+") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.write(b"\0\x0a\1\0half a message")
+        self.feed(f"ipfix:file:{path}", "--records", 500)
+        self.end()
+        with open(path, "rb") as file:
+            data = file.read()
+        found = collections.Counter()
+        for part in (data[:size], data[size:]):
+            session = ipfix.Session()
+            for message in ipfix.split(part):
+                found += ipfix_lab.numbers(session.follow(session.read(message)))
+        self.assertEqual(1000, len(found))
+        self.assertEqual(1500, sum(found.values()))
+
     def test_disk_that_is_full_costs_nothing(self):
         for options in ("", "?rotate.bytes=64K"):
             with self.subTest(options):

@@ -7,8 +7,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 
-enum { RETRY_MS = 1000 };
+enum {
+	RETRY_MS = 1000,
+	MODE = 0640,
+	IPFIX_VERSION = 10,
+	HEADER_LEN = 16,
+};
 
 struct file_output {
 	struct output output;
@@ -103,6 +109,54 @@ static const struct output_ops file_ops = {
 	.close = file_close,
 };
 
+/* The length of the message at @at; 0: there is no whole one; -EEXIST: there is none. */
+static off_t message_length(int fd, off_t at, off_t end)
+{
+	uint8_t head[4] = { 0, IPFIX_VERSION };
+	off_t len;
+
+	if (pread(fd, head, sizeof(head), at) < 0)
+		return -errno;
+	if (head[0] || head[1] != IPFIX_VERSION)
+		return -EEXIST;
+	len = head[2] << 8 | head[3];
+	return len >= HEADER_LEN && len <= end - at ? len : 0;
+}
+
+/* Half a message would make all that follows unreadable. Other files are left alone. */
+static int cut_torn_message(int fd)
+{
+	struct stat info;
+	off_t at = 0, len = 0;
+
+	if (fstat(fd, &info))
+		return -errno;
+	if (!S_ISREG(info.st_mode) || !info.st_size)
+		return 0;
+	while (at < info.st_size &&
+	       (len = message_length(fd, at, info.st_size)) > 0)
+		at += len;
+	if (!at && len < 0)
+		return (int)len;
+	return at < info.st_size && ftruncate(fd, at) ? -errno : 0;
+}
+
+/* Open to be read as well, which no pipe has to wait for. */
+static int open_file(const char *path, int *ret_fd)
+{
+	const int flags = O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	cleanup_fd int fd = open(path, O_RDWR | flags, MODE);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	err = cut_torn_message(fd);
+	if (err)
+		return err;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
 int output_open_file(const struct config *config, struct sink_host *host,
 		     struct output **ret_output)
 {
@@ -117,14 +171,11 @@ int output_open_file(const struct config *config, struct sink_host *host,
 				       .size = config->mtu ?: OUTPUT_FILE_SIZE,
 				       .counts.sessions = 1 };
 	out->is_new = true;
-	out->fd = open(config->path,
-		       O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY |
-			       O_CLOEXEC,
-		       0644);
-	if (out->fd < 0) {
-		err = -errno;
+	err = open_file(config->path, &out->fd);
+	if (err) {
 		log_error(host->log, "cannot write to %s: %s", config->path,
-			  strerror(-err));
+			  err == -EEXIST ? "it has something else in it" :
+					   strerror(-err));
 		free(out);
 		return err;
 	}
