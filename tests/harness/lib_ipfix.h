@@ -34,6 +34,7 @@ struct ipfix_reader {
 	struct ipfix_template templates[IPFIX_TEMPLATES_MAX];
 	unsigned int n_templates;
 	unsigned int templates_read; /* with repetitions */
+	unsigned int most_options;   /* options templates of a set */
 	uint32_t sequence;	     /* of the next message */
 	uint32_t domain;	     /* of the last one */
 	void (*on_record)(const struct ipfix_record *record, void *ctx);
@@ -155,9 +156,11 @@ static inline uint32_t ipfix_read_set(struct ipfix_reader *reader,
 	at += 4;
 	ipfix_must(at < end);
 	if (kind == 2 || kind == 3) {
-		while (at < end)
+		for (; at < end; n++)
 			at += ipfix_read_template(reader, at, end, kind == 3);
 		ipfix_must(at == end);
+		if (kind == 3 && n > reader->most_options)
+			reader->most_options = n;
 		return 0;
 	}
 	record.template = ipfix_find(reader, kind);

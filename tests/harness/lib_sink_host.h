@@ -24,7 +24,7 @@ struct test_host {
 	uint64_t n_records;
 	uint64_t next, acked, refused; /* refused: how many */
 	uint64_t unconfirmed;	       /* the same */
-	bool is_pressed;
+	bool is_pressed, has_stats;
 };
 
 /* For unit tests' fixtures. */

@@ -121,6 +121,8 @@ static void read_layout(struct layout_options *layout, struct spec *spec)
 int config_read(struct config *config, struct spec *spec)
 {
 	static const char *const sampling[] = { "basic", "psamp", "both", NULL };
+	static const char *const no_yes[] = { "no", "yes", NULL };
+	static const char *const sets[] = { "many", "one", NULL };
 	int err;
 
 	*config = (struct config){ .transport = CONFIG_UDP };
@@ -135,6 +137,10 @@ int config_read(struct config *config, struct spec *spec)
 	config->options_ms = spec_duration_ms(spec, "options_refresh", 1000,
 					      24 * 60 * 60 * 1000,
 					      10 * 60 * 1000);
+	config->has_options = spec_choice(spec, "options", no_yes, 1);
+	config->one_set = spec_choice(spec, "sets", sets, 0);
+	if (config->one_set && config->has_options)
+		spec_refuse(spec, "option sets: one needs options=no");
 	config->sampling = (enum config_sampling)(
 		1 + spec_choice(spec, "sampling_options", sampling, 0));
 	read_layout(&config->layout, spec);

@@ -32,6 +32,8 @@ struct config {
 	uint64_t pace; /* messages per second over UDP; 0: any number */
 	uint32_t domain;
 	uint64_t template_ms, options_ms; /* between repetitions */
+	bool has_options;		  /* records beside those of flows */
+	bool one_set;			  /* in each message */
 	enum config_sampling sampling;
 	enum config_resend resend; /* over TCP and TLS */
 	struct layout_options layout;

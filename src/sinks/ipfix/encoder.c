@@ -91,6 +91,8 @@ static bool has_room(const struct encoder *encoder, uint16_t set, size_t len)
 
 	if (has_templates && set >= LEAST_DATA_SET)
 		return false;
+	if (encoder->one_set && encoder->set && set != encoder->set)
+		return false;
 	return used + len + (set == encoder->set ? 0 : SET_HEADER_LEN) <=
 	       encoder->size;
 }
@@ -126,13 +128,20 @@ static bool append(fBuf_t *fbuf, void *record, size_t len, GError **error)
 	       (is_passing(error) && fBufAppend(fbuf, record, len, error));
 }
 
+/* pmacct misreads all options templates of a set but the first, go-ipfix all templates. */
+static bool may_follow(const struct encoder *encoder, uint16_t set)
+{
+	return set != encoder->set || (set == TEMPLATE_SET && !encoder->one_set);
+}
+
 int encoder_add_template(struct encoder *encoder, enum layout_kind kind)
 {
 	const struct layout_template *template = &encoder->layout.templates[kind];
-	uint16_t set = template->has_scope ? OPTIONS_TEMPLATE_SET : TEMPLATE_SET;
+	uint16_t set = template->n_scope ? OPTIONS_TEMPLATE_SET : TEMPLATE_SET;
 	GError *error = NULL;
 
-	if (encoder->records || !has_room(encoder, set, template->template_len))
+	if (encoder->records || !may_follow(encoder, set) ||
+	    !has_room(encoder, set, template->template_len))
 		return 0;
 	if (!append_template(fBufGetSession(encoder->fbuf), template->id, &error))
 		return refused(&error);

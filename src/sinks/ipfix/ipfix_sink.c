@@ -35,6 +35,7 @@ struct ipfix {
 	struct output_message message;
 	struct mark gathered; /* flow records in the encoder */
 	struct mark end;      /* of what was read */
+	uint64_t furthest;    /* its largest number, also in earlier sessions */
 	uint64_t failed_records;
 };
 
@@ -52,11 +53,21 @@ static bool take_message(struct ipfix *ipfix)
 	return true;
 }
 
+static bool is_used(const struct ipfix *ipfix, enum layout_kind kind)
+{
+	const struct layout *layout = &ipfix->encoder->layout;
+
+	if (kind == LAYOUT_ELEMENT && !layout->options.is_extended)
+		return false;
+	return ipfix->config.has_options || !layout->templates[kind].n_scope;
+}
+
 /* Of templates: as many as there is room for. */
 static bool make_templates(struct ipfix *ipfix)
 {
 	for (; ipfix->next_template < LAYOUT_KINDS; ipfix->next_template++)
-		if (!encoder_add_template(ipfix->encoder, ipfix->next_template))
+		if (is_used(ipfix, ipfix->next_template) &&
+		    !encoder_add_template(ipfix->encoder, ipfix->next_template))
 			return take_message(ipfix);
 	refresh_done(&ipfix->refresh, now_ms());
 	if (ipfix->refresh.rounds == 1 && ipfix->config.transport == CONFIG_UDP)
@@ -100,8 +111,10 @@ static void count_not_sent(struct ipfix *ipfix, const struct sink_item *item)
 /* With the names that it needs. 0: there is no room. */
 static int add_flow(struct ipfix *ipfix, const struct netobs_flow *flow)
 {
-	int added = reports_add_names(&ipfix->reports, ipfix->encoder, flow);
+	int added = 1;
 
+	if (ipfix->config.has_options)
+		added = reports_add_names(&ipfix->reports, ipfix->encoder, flow);
 	return added ? encoder_add_flow(ipfix->encoder, flow) : 0;
 }
 
@@ -119,6 +132,9 @@ static bool take_item(struct ipfix *ipfix, const struct sink_item *item)
 		added = add_flow(ipfix, item->flow);
 		was_empty = true;
 	}
+	if (item->end.seq > ipfix->furthest && added == 1)
+		ipfix->output->counts.flows++;
+	ipfix->furthest = max_u64(ipfix->furthest, item->end.seq);
 	ipfix->gathered = mark_add(ipfix->gathered, count_of(item));
 	ipfix->end = item->end;
 	ipfix->failed_records += added != 1;
@@ -158,7 +174,7 @@ static bool make_message(struct ipfix *ipfix)
 		return make_templates(ipfix);
 	if (now < ipfix->quiet_until_ms)
 		return false;
-	if (now >= ipfix->options_due_ms) {
+	if (ipfix->config.has_options && now >= ipfix->options_due_ms) {
 		ipfix->options_due_ms = now + (int64_t)ipfix->config.options_ms;
 		reports_begin(&ipfix->reports);
 	}
@@ -196,7 +212,7 @@ static int time_to_work(const struct ipfix *ipfix)
 
 	if (now_ms() < ipfix->quiet_until_ms)
 		return left_ms(ipfix->quiet_until_ms);
-	ms = left_ms(ipfix->options_due_ms);
+	ms = ipfix->config.has_options ? left_ms(ipfix->options_due_ms) : -1;
 	if (ipfix->refresh.repeats)
 		ms = sooner_ms(ms, left_ms(ipfix->refresh.due_ms));
 	if (!encoder_is_empty(ipfix->encoder))
@@ -292,6 +308,8 @@ static int open_all(struct ipfix *ipfix, struct spec *spec)
 	err = err   ?:
 		      encoder_open(ipfix->config.domain, &ipfix->config.layout,
 				   &ipfix->encoder);
+	if (!err)
+		ipfix->encoder->one_set = ipfix->config.one_set;
 	if (err == -EIO)
 		spec_refuse(spec, "libfixbuf does not know what is needed");
 	err = err ?: open_output(ipfix);

@@ -44,6 +44,11 @@ static const fbInfoElement_t own_elements[] = {
 	FB_IE_NULL,
 };
 
+const fbInfoElement_t *layout_own_element(unsigned int i)
+{
+	return i < ARRAY_SIZE(own_elements) - 1 ? &own_elements[i] : NULL;
+}
+
 /* An element of a template, if the template has all of @flags. */
 struct line {
 	const char *name;
@@ -211,24 +216,35 @@ static const struct line exporting_loss_spec[] = {
 	{ 0 },
 };
 
+/* Of a fixed length, as above. */
+static const struct line element_spec[] = {
+	{ "privateEnterpriseNumber", 4, 0 },
+	{ "informationElementId", 2, 0 },
+	{ "informationElementDataType", 1, 0 },
+	{ "informationElementSemantics", 1, 0 },
+	{ "informationElementUnits", 2, 0 },
+	{ "informationElementName", RECORD_ELEMENT_NAME_SIZE, 0 },
+	{ 0 },
+};
+
 static const struct {
 	const struct line *in_struct, *on_wire;
 	uint32_t flags;
-	bool has_scope;
+	uint16_t n_scope;
 } kinds[LAYOUT_KINDS] = {
-	[LAYOUT_FLOW4] = { flow_struct, flow_wire, V4, false },
-	[LAYOUT_FLOW4_ICMP] = { flow_struct, flow_wire, V4 | ICMP, false },
-	[LAYOUT_FLOW6] = { flow_struct, flow_wire, V6, false },
-	[LAYOUT_FLOW6_ICMP] = { flow_struct, flow_wire, V6 | ICMP, false },
-	[LAYOUT_NAT] = { nat_spec, nat_spec, 0, false },
-	[LAYOUT_SAMPLING] = { sampling_spec, sampling_spec, 0, true },
-	[LAYOUT_SELECTOR] = { selector_spec, selector_spec, 0, true },
-	[LAYOUT_INTERFACE] = { interface_spec, interface_spec, 0, true },
-	[LAYOUT_METERING] = { metering_spec, metering_spec, 0, true },
-	[LAYOUT_METERING_LOSS] = { metering_loss_spec, metering_loss_spec, 0,
-				   true },
+	[LAYOUT_FLOW4] = { flow_struct, flow_wire, V4, 0 },
+	[LAYOUT_FLOW4_ICMP] = { flow_struct, flow_wire, V4 | ICMP, 0 },
+	[LAYOUT_FLOW6] = { flow_struct, flow_wire, V6, 0 },
+	[LAYOUT_FLOW6_ICMP] = { flow_struct, flow_wire, V6 | ICMP, 0 },
+	[LAYOUT_NAT] = { nat_spec, nat_spec, 0, 0 },
+	[LAYOUT_SAMPLING] = { sampling_spec, sampling_spec, 0, 1 },
+	[LAYOUT_SELECTOR] = { selector_spec, selector_spec, 0, 1 },
+	[LAYOUT_INTERFACE] = { interface_spec, interface_spec, 0, 1 },
+	[LAYOUT_METERING] = { metering_spec, metering_spec, 0, 1 },
+	[LAYOUT_METERING_LOSS] = { metering_loss_spec, metering_loss_spec, 0, 1 },
 	[LAYOUT_EXPORTING_LOSS] = { exporting_loss_spec, exporting_loss_spec, 0,
-				    true },
+				    1 },
+	[LAYOUT_ELEMENT] = { element_spec, element_spec, 0, 2 },
 };
 
 enum {
@@ -288,8 +304,8 @@ static void measure(struct layout_template *template, enum layout_kind kind,
 {
 	const struct line *line = kinds[kind].on_wire;
 
-	template->has_scope = kinds[kind].has_scope;
-	template->template_len = template->has_scope ? 6 : 4;
+	template->n_scope = kinds[kind].n_scope;
+	template->template_len = template->n_scope ? 6 : 4;
 	for (; line->name; line++) {
 		if (!has_line(line, flags))
 			continue;
@@ -344,7 +360,7 @@ static bool append_lines(fbTemplate_t *template, const struct line *line,
 
 static int add_template(fbInfoModel_t *model, fbSession_t *session,
 			const struct line *lines, uint32_t flags, uint16_t id,
-			bool is_internal, bool has_scope)
+			bool is_internal, uint16_t n_scope)
 {
 	fbTemplate_t *template = fbTemplateAlloc(model);
 	GError *error = NULL;
@@ -353,8 +369,8 @@ static int add_template(fbInfoModel_t *model, fbSession_t *session,
 		fbTemplateFreeUnused(template);
 		return -EIO;
 	}
-	if (has_scope)
-		fbTemplateSetOptionsScope(template, 1);
+	if (n_scope)
+		fbTemplateSetOptionsScope(template, n_scope);
 	if (fbSessionAddTemplate(session, is_internal, id, template, &error))
 		return 0;
 	g_clear_error(&error);
@@ -370,12 +386,12 @@ int layout_add_to(const struct layout *layout, fbSession_t *session)
 		uint32_t flags = flags_of(&layout->options, kind);
 
 		err = add_template(layout->model, session, kinds[kind].in_struct,
-				   flags, template->internal_id, true, false);
+				   flags, template->internal_id, true, 0);
 		err = err   ?:
 			      add_template(layout->model, session,
 					   kinds[kind].on_wire, flags,
 					   template->id, false,
-					   template->has_scope);
+					   template->n_scope);
 	}
 	return err;
 }

@@ -37,6 +37,7 @@ enum layout_kind {
 	LAYOUT_METERING,       /* RFC 7011, 4.1 */
 	LAYOUT_METERING_LOSS,  /* 4.2 */
 	LAYOUT_EXPORTING_LOSS, /* 4.3 */
+	LAYOUT_ELEMENT,	       /* one of ours: RFC 5610 */
 	LAYOUT_KINDS,
 };
 
@@ -45,7 +46,7 @@ struct layout_template {
 	uint16_t internal_id; /* of the struct in record.h that it is made from */
 	uint16_t record_len;
 	uint16_t template_len; /* with its header */
-	bool has_scope;	       /* an options template */
+	uint16_t n_scope;      /* fields; 0: no options template */
 };
 
 struct layout {
@@ -53,6 +54,9 @@ struct layout {
 	struct layout_template templates[LAYOUT_KINDS];
 	struct layout_options options;
 };
+
+/* One of our own elements; NULL behind the last. */
+const fbInfoElement_t *layout_own_element(unsigned int i);
 
 /* Aborts when there is no memory, as GLib does. */
 void layout_open(struct layout *layout, const struct layout_options *options);

@@ -44,6 +44,7 @@ struct output_ops {
 /* Since the start. */
 struct output_counts {
 	uint64_t messages, octets, records; /* that were sent */
+	uint64_t flows; /* flow records that were put into messages, each once */
 	uint64_t refused_messages; /* of them, the other side did not want */
 	uint64_t failed_messages;  /* could not be sent, and were tried again */
 	uint64_t sessions;	   /* or files */

@@ -7,7 +7,7 @@
 
 #include <netobs/flow.h>
 
-enum { RECORD_NAME_SIZE = 16 };
+enum { RECORD_NAME_SIZE = 16, RECORD_ELEMENT_NAME_SIZE = 32 };
 
 /* All that one of the templates of flows has. */
 struct record_flow {
@@ -65,6 +65,14 @@ struct record_selector {
 struct record_interface {
 	uint32_t ifindex;
 	char name[RECORD_NAME_SIZE];
+} __attribute__((packed));
+
+struct record_element {
+	uint32_t pen;
+	uint16_t id;
+	uint8_t type, semantics; /* RFC 5610, 3.1 and 3.10 */
+	uint16_t units;
+	char name[RECORD_ELEMENT_NAME_SIZE];
 } __attribute__((packed));
 
 struct record_metering {

@@ -4,6 +4,7 @@
 #include "clock_ms.h"
 
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { SYSTEMATIC_COUNT_BASED = 1 }; /* selectorAlgorithm: RFC 5477, 8.2.1 */
@@ -71,7 +72,7 @@ static int add_metering(const struct round *round)
 	struct record_metering record = {
 		.domain = round->reports->config->domain,
 		.messages = round->counts->messages,
-		.flows_exported = round->counts->records,
+		.flows_exported = round->counts->flows,
 		.octets = round->counts->octets,
 	};
 
@@ -144,6 +145,22 @@ static int add_name(struct encoder *encoder, const struct name *name)
 	return encoder_add(encoder, LAYOUT_INTERFACE, &record, sizeof(record));
 }
 
+/* Which of our own elements a template may have, so that others can name them. */
+static int add_element(const struct round *round, const fbInfoElement_t *element)
+{
+	struct record_element record = {
+		.pen = round->reports->config->layout.pen,
+		.id = element->num,
+		.type = element->type,
+		.semantics = FB_IE_SEMANTIC(element->flags),
+		.units = FB_IE_UNITS(element->flags),
+	};
+
+	strncpy(record.name, element->ref.name, sizeof(record.name) - 1);
+	return encoder_add(round->encoder, LAYOUT_ELEMENT, &record,
+			   sizeof(record));
+}
+
 /* ---- All ----------------------------------------------------------------------- */
 
 static add_fn *const reports_of_round[] = {
@@ -151,24 +168,41 @@ static add_fn *const reports_of_round[] = {
 	add_metering_loss, add_exporting_loss,
 };
 
+enum {
+	FIXED = ARRAY_SIZE(reports_of_round),
+	ELEMENTS_MAX = 16,
+	ALL = FIXED + ELEMENTS_MAX + NAMES_SLOTS,
+};
+
+/* Number @i of a round: 1 also where there is none. */
+static int add_report(const struct round *round, unsigned int i)
+{
+	const fbInfoElement_t *element;
+	const struct name *name;
+
+	if (i < FIXED)
+		return reports_of_round[i](round);
+	i -= FIXED;
+	if (i < ELEMENTS_MAX) {
+		element = layout_own_element(i);
+		if (!element || !round->reports->config->layout.is_extended)
+			return 1;
+		return add_element(round, element);
+	}
+	name = &round->reports->names.slots[i - ELEMENTS_MAX];
+	return name->ifindex ? add_name(round->encoder, name) : 1;
+}
+
 int reports_add(struct reports *reports, struct encoder *encoder,
 		const struct output_counts *counts)
 {
 	const struct round round = { reports, encoder, counts };
-	const unsigned int fixed = ARRAY_SIZE(reports_of_round);
 	int added = 1;
 
 	if (reports->next == (unsigned int)REPORTS_NONE)
 		return 1;
-	for (; reports->next < fixed + NAMES_SLOTS; reports->next++) {
-		if (reports->next < fixed) {
-			added = reports_of_round[reports->next](&round);
-		} else {
-			const struct name *name =
-				&reports->names.slots[reports->next - fixed];
-
-			added = name->ifindex ? add_name(encoder, name) : 1;
-		}
+	for (; reports->next < ALL; reports->next++) {
+		added = add_report(&round, reports->next);
 		if (!added)
 			return 0;
 		if (added < 0)

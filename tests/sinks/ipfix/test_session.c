@@ -4,6 +4,8 @@
 #include "lib_sink_host.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,10 +18,13 @@ enum { PATIENCE = 2000 /* rounds of 10 ms */ };
 struct fixture {
 	struct test_host host;
 	void *state;
-	int fd; /* the collector's */
+	const char *name; /* the collector's; NULL: its address */
+	int fd;		  /* the collector's */
 	uint16_t port;
 	struct ipfix_reader reader;
 	unsigned int messages, flows, interfaces;
+	unsigned int elements;
+	uint64_t pen, flows_sent;
 	uint64_t interval, space, not_sent;
 };
 
@@ -42,6 +47,11 @@ static void keep(const struct ipfix_record *record, void *ctx)
 
 	f->flows += ipfix_has(record, 1);
 	f->interfaces += ipfix_has(record, 82);
+	f->elements += ipfix_has(record, 341);
+	if (ipfix_has(record, 346))
+		f->pen = ipfix_value(record, 0, 346);
+	if (ipfix_has(record, 42))
+		f->flows_sent = ipfix_value(record, 0, 42);
 	if (ipfix_has(record, 34))
 		f->interval = ipfix_value(record, 0, 34);
 	if (ipfix_has(record, 306))
@@ -52,7 +62,8 @@ static void keep(const struct ipfix_record *record, void *ctx)
 
 static void listen_at(struct fixture *f, int type)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET };
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_port = htons(f->port) };
 	socklen_t len = sizeof(address);
 
 	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -71,8 +82,8 @@ static void open_sink(struct fixture *f, const char *transport,
 	char text[256];
 	struct spec spec;
 
-	snprintf(text, sizeof(text), "ipfix:%s://127.0.0.1:%u%s", transport,
-		 f->port, options);
+	snprintf(text, sizeof(text), "ipfix:%s://%s:%u%s", transport,
+		 f->name ?: "127.0.0.1", f->port, options);
 	test_host_spec(&f->host, text, &spec);
 	assert_int_equal(
 		netobs_sink_module.open(&spec, &f->host.host, &f->state), 0);
@@ -155,8 +166,8 @@ static void data_come_some_time_after_the_templates(void **state)
 	open_sink(f, "udp", "");
 	f->host.n_records = 100;
 	work(f, true);
-	assert_true(receive(f));
-	assert_false(receive(f));
+	while (receive(f))
+		;
 	assert_int_equal(f->reader.n_templates, 11);
 	assert_int_equal(f->flows, 0);
 	assert_true(f->host.wake_ms);
@@ -216,6 +227,35 @@ static void sampling_and_what_was_not_sent_are_told(void **state)
 	assert_int_equal(f->flows, 13);
 }
 
+static void options_can_be_left_out(void **state)
+{
+	struct fixture *f = *state;
+
+	listen_at(f, SOCK_DGRAM);
+	open_sink(f, "udp", "?options=no&sets=one&record=extended");
+	f->host.n_records = 100;
+	work(f, true);
+	receive_until_acked(f, 100);
+	assert_int_equal(f->flows, 100);
+	assert_int_equal(f->interfaces, 0);
+	assert_int_equal(f->reader.n_templates, 5);
+	assert_int_equal(f->reader.sequence, 100);
+}
+
+static void own_elements_are_named(void **state)
+{
+	struct fixture *f = *state;
+
+	listen_at(f, SOCK_DGRAM);
+	open_sink(f, "udp", "?record=extended&pen=4711");
+	f->host.n_records = 1;
+	work(f, true);
+	receive_until_acked(f, 1);
+	assert_int_equal(f->elements, 8);
+	assert_int_equal(f->pen, 4711);
+	assert_int_equal(f->reader.n_templates, 12);
+}
+
 static void templates_are_repeated(void **state)
 {
 	struct fixture *f = *state;
@@ -248,6 +288,59 @@ static void collector_that_is_away_is_asked_now_and_then(void **state)
 	assert_in_range(rounds, 3, 30);
 	assert_int_equal(f->host.acked, 0);
 	assert_int_equal(test_host_lines(&f->host), 1);
+}
+
+/* two.test: nobody listens at the first of its addresses. */
+int getaddrinfo(const char *restrict host, const char *restrict port,
+		const struct addrinfo *restrict hints,
+		struct addrinfo **restrict list)
+{
+	typedef int getaddrinfo_fn(const char *, const char *,
+				   const struct addrinfo *, struct addrinfo **);
+	getaddrinfo_fn *real = (getaddrinfo_fn *)dlsym(RTLD_NEXT, "getaddrinfo");
+	int err;
+
+	if ((hints && hints->ai_flags & AI_NUMERICHOST) ||
+	    strcmp(host, "two.test"))
+		return real(host, port, hints, list);
+	err = real("127.0.0.2", port, hints, list);
+	return err ?: real("127.0.0.1", port, hints, &(*list)->ai_next);
+}
+
+static void all_addresses_of_a_name_are_tried(void **state)
+{
+	struct fixture *f = *state;
+
+	listen_at(f, SOCK_DGRAM);
+	f->name = "two.test";
+	open_sink(f, "udp", "");
+	f->host.n_records = 100;
+	work(f, true);
+	receive_until_acked(f, 100);
+	assert_int_equal(f->flows, 100);
+	assert_int_equal(counter(f, "refused_messages") > 0, 1);
+	assert_string_equal(f->host.logged, "");
+}
+
+static void all_addresses_are_tried_until_one_listens(void **state)
+{
+	struct fixture *f = *state;
+
+	listen_at(f, SOCK_DGRAM);
+	close(f->fd);
+	f->fd = -1;
+	f->name = "two.test";
+	open_sink(f, "udp", "");
+	f->host.n_records = 100;
+	for (int i = 0; i < PATIENCE && counter(f, "sessions") < 5; i++) {
+		work(f, true);
+		test_host_wait(&f->host, 10);
+	}
+	assert_int_equal(test_host_lines(&f->host), 1);
+	listen_at(f, SOCK_DGRAM);
+	receive_until_acked(f, 100);
+	assert_int_equal(f->flows, 100);
+	assert_int_equal(test_host_lines(&f->host), 2);
 }
 
 /* ---- TCP ------------------------------------------------------------------------- */
@@ -397,6 +490,30 @@ static void what_is_delivered_unread_counts_as_unconfirmed(void **state)
 	assert_int_equal(f->host.unconfirmed, 900);
 }
 
+/* exportedFlowRecordTotalCount: no options records, nor what is sent again. */
+static void flows_are_counted_once_each(void **state)
+{
+	struct fixture *f = *state;
+	int peer;
+
+	listen_at(f, SOCK_STREAM);
+	f->host.has_stats = true;
+	open_sink(f, "tcp", "?options_refresh=1s");
+	peer = accept_soon(f);
+	send_to_kernel(f, 500);
+	reset(peer);
+	peer = accept_soon(f);
+	send_to_kernel(f, 700);
+	for (int i = 0; i < 150; i++) {
+		work(f, true);
+		test_host_wait(&f->host, 10);
+	}
+	read_session(f, peer, 700);
+	assert_int_equal(f->flows, 700);
+	assert_int_equal(f->flows_sent, 700);
+	close(peer);
+}
+
 static void what_is_far_behind_was_read(void **state)
 {
 	static struct received all;
@@ -480,12 +597,17 @@ int main(void)
 		session_test(data_come_some_time_after_the_templates),
 		session_test(message_waits_for_more_until_it_is_full_or_flushed),
 		session_test(sampling_and_what_was_not_sent_are_told),
+		session_test(options_can_be_left_out),
+		session_test(own_elements_are_named),
 		session_test(templates_are_repeated),
 		session_test(collector_that_is_away_is_asked_now_and_then),
+		session_test(all_addresses_of_a_name_are_tried),
+		session_test(all_addresses_are_tried_until_one_listens),
 		session_test(each_connection_is_a_session_of_its_own),
 		session_test(what_a_kernel_has_taken_is_sent_again_after_a_reset),
 		session_test(what_is_delivered_unread_counts_as_unconfirmed),
 		session_test(what_is_far_behind_was_read),
+		session_test(flows_are_counted_once_each),
 		session_test(half_of_a_connection_is_enough),
 		session_test(collector_that_closes_each_time_delivers_nothing),
 	};
