@@ -36,6 +36,14 @@ static void flush(struct output *output)
 	output->error = netobs_sink_flush(output->state);
 }
 
+/* Sessions that end in order show what has arrived; others wait as well. */
+static void finish(struct output *output)
+{
+	int r = netobs_sink_drain(output->state, 0);
+
+	output->error = r == -ETIMEDOUT ? 0 : r;
+}
+
 static void dispatch(struct output *output)
 {
 	output->error = netobs_sink_dispatch(output->state);
@@ -124,6 +132,7 @@ const struct output_kind output_sink = {
 	.interval = flush,
 	.ready = dispatch,
 	.fd = sink_fd,
+	.finish = finish,
 	.is_pending = has_pending,
 	.close = close_sink,
 };

@@ -190,8 +190,11 @@ void output_finish_all(struct output *outputs, size_t n)
 	struct pollfd *fds = calloc(n, sizeof(*fds));
 	int64_t end = now_ms() + FINISH_MS, left;
 
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		output_interval(&outputs[i]);
+		if (is_usable(&outputs[i]) && outputs[i].kind->finish)
+			outputs[i].kind->finish(&outputs[i]);
+	}
 	while (fds && fill_fds(outputs, n, fds) && (left = end - now_ms()) > 0) {
 		poll(fds, n, (int)left);
 		for (size_t i = 0; i < n; i++)

@@ -20,6 +20,8 @@ struct output_kind {
 	void (*flow)(struct output *output, const struct netobs_flow *flow);
 	/* All records of a drain have come. */
 	void (*interval)(struct output *output);
+	/* Nothing else comes: send what there is, as interval() does. May be NULL. */
+	void (*finish)(struct output *output);
 	/* What to wait for, for reading, and what to do then. */
 	int (*fd)(const struct output *output);
 	void (*ready)(struct output *output);
