@@ -142,10 +142,10 @@ static int cut_torn_message(int fd)
 }
 
 /* Open to be read as well, which no pipe has to wait for. */
-static int open_file(const char *path, int *ret_fd)
+static int open_file(const char *path, unsigned int mode, int *ret_fd)
 {
 	const int flags = O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-	cleanup_fd int fd = open(path, O_RDWR | flags, MODE);
+	cleanup_fd int fd = open(path, O_RDWR | flags, mode);
 	int err;
 
 	if (fd < 0)
@@ -171,7 +171,7 @@ int output_open_file(const struct config *config, struct sink_host *host,
 				       .size = config->mtu ?: OUTPUT_FILE_SIZE,
 				       .counts.sessions = 1 };
 	out->is_new = true;
-	err = open_file(config->path, &out->fd);
+	err = open_file(config->path, config->roll.mode ?: MODE, &out->fd);
 	if (err) {
 		log_error(host->log, "cannot write to %s: %s", config->path,
 			  err == -EEXIST ? "it has something else in it" :
