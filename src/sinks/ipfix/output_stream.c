@@ -38,6 +38,7 @@ struct stream_output {
 	struct stream stream;
 	bool is_up;	   /* a session is under way */
 	bool is_finishing; /* it has all, and is to end */
+	bool has_ended;	   /* so did the last one */
 	int64_t finish_ms; /* for how long to wait for that */
 	uint64_t written;  /* bytes of this connection */
 	uint32_t window, largest_window;
@@ -128,6 +129,7 @@ static void note_broken(struct stream_output *out)
 static enum output_state start_over(struct stream_output *out)
 {
 	out->is_up = true;
+	out->has_ended = false;
 	out->written = 0;
 	out->window = out->largest_window = 0;
 	out->unsent.at = out->unsent.len = 0;
@@ -176,6 +178,7 @@ static void end_session(struct stream_output *out, bool is_known)
 	stream_is_good(&out->stream);
 	stream_restart(&out->stream);
 	note_broken(out);
+	out->has_ended = true;
 }
 
 static void finish(struct stream_output *out)
@@ -204,11 +207,20 @@ static void proceed(struct stream_output *out)
 		take_confirmed(out);
 }
 
+/* All is delivered, and nothing new has come: no connection is needed. */
+static bool is_over(const struct stream_output *out)
+{
+	return out->has_ended && out->output.host->is_ending;
+}
+
 static enum output_state stream_output_prepare(struct output *output)
 {
 	struct stream_output *out = of_output(output);
-	enum stream_state state = stream_prepare(&out->stream);
+	enum stream_state state;
 
+	if (is_over(out))
+		return OUTPUT_AWAY;
+	state = stream_prepare(&out->stream);
 	if (state == STREAM_READY)
 		proceed(out);
 	if (out->is_up && (out->stream.phase != STREAM_UP || state == STREAM_NEW))
@@ -248,8 +260,11 @@ static void stream_output_finish(struct output *output)
 static int stream_output_rest(struct output *output)
 {
 	struct stream_output *out = of_output(output);
-	int ms = stream_rest(&out->stream);
+	int ms;
 
+	if (is_over(out))
+		return -1;
+	ms = stream_rest(&out->stream);
 	if (!out->is_up || !out->transit.n)
 		return ms;
 	if (out->is_finishing || !transit_is_confirmed(&out->transit))
