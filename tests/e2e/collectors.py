@@ -154,6 +154,10 @@ class NfAcctd:
                                        stdout=log, stderr=log)
         lab.wait_for(lambda: is_listening(ns, port), "nfacctd")
 
+    def messages(self):
+        with open(self.log, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
     def flows(self):
         if not os.path.exists(self.out):
             return []

@@ -132,6 +132,26 @@ class Replayed(Collectors):
         for line in ("option size error", "unknown template", "extra bytes"):
             self.assertNotIn(line, nfcapd.messages())
         self.assertRegex(nfcapd.messages(), "new sampler.*packet interval: 1,")
+        for line in ("Options Template", "unknown template"):
+            self.assertNotIn(line, nfacctd.messages())
+
+    def test_nfcapd_misses_nothing_in_the_sequence_without_options(self):
+        nfcapd = collectors.NfCapd(self.lab, self.ns, 9995)
+        nfacctd = collectors.NfAcctd(self.lab, self.ns, 9996)
+        records = self.replay("ipfix:udp://127.0.0.1:9995?options=no",
+                              "ipfix:udp://127.0.0.1:9996?options=no&sets=one")
+        collectors.compare(self, nfcapd.rows(), records, "nfcapd")
+        packets = sum(record["Packets"] for record in records)
+        collectors.compare(self, nfacctd.rows(packets), records, "nfacctd")
+        self.assertIn("Sequence Errors: 0", nfcapd.messages())
+
+    def test_own_elements_are_named(self):
+        file = self.lab.path("flows.ipfix")
+        self.replay(f"ipfix:file:{file}?record=extended&pen=4711")
+        text = lab.run("ipfixDump", "--rfc5610", "--in", file)
+        for name in ("netobsNetnsInode", "netobsEcnSeen", "netobsTunnelType",
+                     "netobsOuterDestinationPort"):
+            self.assertIn(name, text)
 
     def test_extended_record_has_what_only_json_had(self):
         records = self.replay(self.to_receiver("?record=extended&pen=4711"))
