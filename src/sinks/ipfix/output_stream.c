@@ -28,10 +28,11 @@ enum {
 
 /*
  * How many bytes may be confirmed and not read: as many as the collector's receive
- * buffer has room for. The largest window that was seen is that, or up to a half less:
- * Linux announces room for headers as well when there is much of it.
+ * buffer has room for. Windows show what is free of it, so one that is kept full may be
+ * much larger than they are: up to 6 MiB on Linux, unless net.ipv4.tcp_rmem was raised.
+ * Where windows are larger than that, buffers are up to twice as large as they.
  */
-enum { DOUBT_LEAST = 64 << 10 };
+enum { DOUBT_LEAST = 6 << 20 };
 
 struct stream_output {
 	struct output output;
@@ -100,7 +101,7 @@ static void take_confirmed(struct stream_output *out)
 		return;
 	note_window(out);
 	confirmed = confirmed_bytes(out);
-	doubt = 2ULL * out->largest_window + DOUBT_LEAST;
+	doubt = max_u64(2ULL * out->largest_window, DOUBT_LEAST);
 	transit_confirm(transit, confirmed, now_ms());
 	if (transit_read(transit, confirmed - min_u64(doubt, confirmed)))
 		stream_is_good(&out->stream);
