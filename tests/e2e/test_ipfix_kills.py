@@ -133,7 +133,8 @@ class Kills(ipfix_lab.IpfixTest):
         server = ipfix_lab.Server(self.ns, port=self.port)
         server.handle = self.flood
         self.addCleanup(server.stop)
-        self.feed(self.spec(), "--rate", 2000, "--seconds", 4, "--drain", 1)
+        self.feed(self.spec(), "--rate", 2000, "--seconds", 4, "--drain", 1,
+                  "--times")
         self.end(code=1)
         self.note(f"longest call {self.longest_ms} ms of CPU time")
         self.assertLess(self.longest_ms, 20)
@@ -145,7 +146,7 @@ class Kills(ipfix_lab.IpfixTest):
         self.end(code=1)
         server = self.server(port=self.port)
         self.feed(self.spec(more=spool), "--rate", 100, "--seconds",
-                  3 + BACKLOG / 100_000)
+                  3 + BACKLOG / 100_000, "--times")
         stats = self.end()
         self.note(f"{BACKLOG} records, longest call {self.longest_ms} ms of CPU "
                   "time")
