@@ -43,7 +43,7 @@ enum netobs_lost_reason {
 	/** the kernel refused memory; PREEMPT_RT: too many programs interrupted
 	 *  one another */
 	NETOBS_LOST_KERNEL_MEMORY,
-	NETOBS_LOST_MEMORY,	   /**< this process had no memory */
+	NETOBS_LOST_MEMORY, /**< this process had no memory */
 	NETOBS_LOST_REASONS
 };
 

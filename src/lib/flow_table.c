@@ -193,8 +193,10 @@ bool flow_has_tags(const struct flow *flow, const struct flow_key *key)
 /* But for their tags. */
 static bool are_alike(const struct flow_key *a, const struct flow_key *b)
 {
-	enum { TAGS = offsetof(struct flow_key, vlan),
-	       REST = offsetof(struct flow_key, netns) };
+	enum {
+		TAGS = offsetof(struct flow_key, vlan),
+		REST = offsetof(struct flow_key, netns)
+	};
 
 	return !memcmp(a, b, TAGS) &&
 	       !memcmp((const char *)a + REST, (const char *)b + REST,

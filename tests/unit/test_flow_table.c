@@ -21,8 +21,8 @@ static struct flow_key key_of(uint32_t n)
 static void fill_one(struct flow_table *table, uint32_t n)
 {
 	struct flow_key key = key_of(n);
-	struct flow *flow =
-		flow_table_find(table, &key) ?: flow_table_add(table, &key);
+	struct flow *flow = flow_table_find(table, &key) ?:
+				    flow_table_add(table, &key);
 
 	assert_non_null(flow);
 	assert_true(flow->in_table);
