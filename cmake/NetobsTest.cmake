@@ -154,8 +154,9 @@ function(netobs_fuzz_tests)
 				${NETOBS_FUZZ_FLAGS_${stem}}
 			DEPENDS ${source} ${NETOBS_FUZZ_DEPENDS_${stem}} DEPFILE ${fuzzer}.d VERBATIM)
 		add_custom_target(fuzz_${stem} ALL DEPENDS ${fuzzer})
+		# Its usual exit code for a crash, 77, would count as a test that is skipped.
 		netobs_test(fuzz.${stem} fuzz 120 ${fuzzer} -max_total_time=30 -timeout=10
-			-print_final_stats=1 -artifact_prefix=${corpus}/../ ${corpus} ${seeds})
+			-error_exitcode=1 -timeout_exitcode=1 -print_final_stats=1 -artifact_prefix=${corpus}/../ ${corpus} ${seeds})
 	endforeach()
 endfunction()
 
