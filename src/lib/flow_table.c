@@ -203,20 +203,43 @@ static bool are_alike(const struct flow_key *a, const struct flow_key *b)
 		       sizeof(*a) - REST);
 }
 
+static struct flow *find_alike(struct flow *flow, const struct flow_key *key)
+{
+	while (flow && !are_alike(&flow->key, key))
+		flow = flow->next;
+	return flow;
+}
+
+struct flow *flow_table_next(const struct flow *flow)
+{
+	return find_alike(flow->next, &flow->key);
+}
+
+struct flow *flow_table_first(const struct flow_table *table,
+			      const struct flow_key *key)
+{
+	return table->n_buckets ? find_alike(*bucket_of(table, key), key) : NULL;
+}
+
 struct flow *flow_table_find(const struct flow_table *table,
 			     const struct flow_key *key)
 {
-	struct flow *flow = table->n_buckets ? *bucket_of(table, key) : NULL;
-	struct flow *other = NULL;
+	struct flow *first = flow_table_first(table, key), *flow;
 
-	for (; flow; flow = flow->next) {
-		if (!are_alike(&flow->key, key))
-			continue;
-		if (flow_has_tags(flow, key))
-			return flow;
-		other = flow;
-	}
-	return other;
+	for (flow = first; flow && !flow_has_tags(flow, key);)
+		flow = flow_table_next(flow);
+	return flow ?: first;
+}
+
+void flow_table_remove(struct flow_table *table, struct flow *flow)
+{
+	struct flow **link = bucket_of(table, &flow->key);
+
+	while (*link != flow)
+		link = &(*link)->next;
+	*link = flow->next;
+	free_flow(flow);
+	table->count--;
 }
 
 static bool make_room(struct flow_table *table)

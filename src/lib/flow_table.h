@@ -40,6 +40,7 @@ struct flow {
 
 	bool has_mac;
 	bool in_table;
+	bool is_stray; /* see merge.c */
 	uint8_t src_mac[6];
 	uint8_t dst_mac[6];
 	bool has_outer;
@@ -79,7 +80,17 @@ uint64_t flow_table_hash(const struct flow_table *table,
 struct flow *flow_table_find(const struct flow_table *table,
 			     const struct flow_key *key);
 
+/* Any flow of the key, whatever its tags; flow_table_next() has the others. */
+struct flow *flow_table_first(const struct flow_table *table,
+			      const struct flow_key *key);
+
+/* The next one that differs from @flow in its tags alone; NULL: none. */
+struct flow *flow_table_next(const struct flow *flow);
+
 bool flow_has_tags(const struct flow *flow, const struct flow_key *key);
+
+/* Take out of the table and free. */
+void flow_table_remove(struct flow_table *table, struct flow *flow);
 
 /* NULL: no memory. */
 struct flow *flow_table_add(struct flow_table *table, const struct flow_key *key);

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { SWEEP_BUCKETS = 1024, SHRINK_BUCKETS = 16384 };
+enum { SWEEP_BUCKETS = 1024, SWEEP_STRAYS = 1024, SHRINK_BUCKETS = 16384 };
 
 /*
  * Longer than a packet takes from one point to the next. The queue of an
@@ -38,6 +38,7 @@ void merge_done(struct merge *merge)
 	flow_table_done(&merge->table);
 	repeats_done(&merge->repeats);
 	record_done(&merge->record);
+	free(merge->strays);
 }
 
 void merge_begin(struct merge *merge, enum merge_mode mode, int64_t flip_ns)
@@ -153,23 +154,46 @@ static bool add_entry(struct merge *merge, struct flow *flow,
 	return true;
 }
 
+/* Without memory it stays what it is: a flow of its own. */
+static void note_stray(struct merge *merge, struct flow *flow)
+{
+	uint32_t capacity = merge->strays_capacity * 2 ?: 64;
+	struct flow **strays;
+
+	if (flow->is_stray)
+		return;
+	if (merge->n_strays == merge->strays_capacity) {
+		strays = reallocarray(merge->strays, capacity, sizeof(*strays));
+		if (!strays)
+			return;
+		merge->strays = strays;
+		merge->strays_capacity = capacity;
+	}
+	flow->is_stray = true;
+	merge->strays[merge->n_strays++] = flow;
+}
+
 /*
  * Tags belong to a point. A flow has those of the point where it enters, which keep
- * tenants with equal addresses apart; wherever else it is seen, with other tags or
- * none, it is the same flow. NULL without memory.
+ * tenants with equal addresses apart. Wherever else it is seen, with other tags or
+ * none, it is the same flow; but entries come in any order, so what was seen with
+ * other tags is a stray until all of them are there. NULL without memory.
  */
 static struct flow *flow_of(struct merge *merge, const struct sighting *sighting)
 {
-	const struct flow_key *key = &sighting->key;
-	struct flow *flow = flow_table_find(&merge->table, key);
+	struct flow *alike = flow_table_find(&merge->table, &sighting->key),
+		    *flow;
 
-	if (flow && flow_has_tags(flow, key))
+	if (alike && flow_has_tags(alike, &sighting->key))
+		return alike;
+	flow = flow_table_add(&merge->table, &sighting->key);
+	if (!alike || !flow)
 		return flow;
-	if (flow && sighting->sight != SIGHT_FIRST)
-		return flow;
-	if (!flow || flow->entered.packets)
-		return flow_table_add(&merge->table, key);
-	flow->key = *key;
+	if (sighting->sight != SIGHT_FIRST)
+		note_stray(merge, flow);
+	for (; alike; alike = flow_table_next(alike))
+		if (!alike->entered.packets && alike != flow)
+			note_stray(merge, alike);
 	return flow;
 }
 
@@ -311,6 +335,64 @@ void merge_deliver(struct merge *merge, const struct flow_entry *entry,
 		volume_add(&merge->inferred_gone, &flow.point.seen);
 }
 
+/* The flow that a stray is part of: one that entered, or else any. */
+static struct flow *owner_of(const struct merge *merge, const struct flow *stray)
+{
+	struct flow *any = NULL,
+		    *flow = flow_table_first(&merge->table, &stray->key);
+
+	for (; flow; flow = flow_table_next(flow)) {
+		if (flow == stray)
+			continue;
+		if (flow->entered.packets)
+			return flow;
+		any = flow;
+	}
+	return any;
+}
+
+static void absorb(struct merge *merge, struct flow *owner, struct flow *stray)
+{
+	const struct flow_tally tally = {
+		.first_ns = stray->first_ns,
+		.last_ns = stray->last_ns,
+		.marks = stray->marks,
+		.tos = stray->tos,
+		.ttl_min = stray->ttl_min,
+		.ttl_max = stray->ttl_max,
+	};
+	struct volume inferred = volume_less(&stray->exported, &stray->entered);
+
+	for (uint32_t i = 0; i < stray->n_points; i++) {
+		const struct point *from = &stray->points[i];
+		struct point *to = flow_ensure_point(
+			owner, from->place, from->ifindex, from->egress);
+
+		if (!to) /* the record will not list it */
+			continue;
+		volume_add(&to->seen, &from->seen);
+		to->sights |= from->sights;
+	}
+	if (stray->fresh)
+		add_times(owner, &tally);
+	volume_add(&merge->inferred_gone, &inferred);
+	flow_table_remove(&merge->table, stray);
+}
+
+/* False when none is left. */
+static bool resolve_strays(struct merge *merge)
+{
+	for (uint32_t i = 0; i < SWEEP_STRAYS && merge->n_strays; i++) {
+		struct flow *stray = merge->strays[--merge->n_strays];
+		struct flow *owner = owner_of(merge, stray);
+
+		stray->is_stray = false;
+		if (owner && !stray->entered.packets)
+			absorb(merge, owner, stray);
+	}
+	return merge->n_strays;
+}
+
 /* Report the flow if it is due. What of it is still to be reported: *@ret_rest. */
 static void report_due(struct merge *merge, struct flow *flow,
 		       const struct volume *total, struct volume *ret_rest)
@@ -352,6 +434,8 @@ static void sum_up(struct merge *merge)
 
 bool merge_sweep(struct merge *merge)
 {
+	if (resolve_strays(merge))
+		return true;
 	if (!merge->cursor) {
 		repeats_done(&merge->repeats);
 		merge->is_crowded = merge->table.count > merge->options.max_flows;

@@ -50,6 +50,9 @@ struct merge {
 	int64_t last_flip_ns; /* when it began */
 	bool is_crowded;      /* more flows than max_flows */
 	uint32_t cursor;
+	struct flow **strays; /* to be resolved by the sweep */
+	uint32_t n_strays;
+	uint32_t strays_capacity;
 
 	/* Since the beginning: first sights + inferred = exported + pending + lost. */
 	struct volume exported;

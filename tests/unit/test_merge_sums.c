@@ -264,6 +264,38 @@ static void tenants_with_equal_addresses_stay_apart(void **state)
 	merger_close(&m);
 }
 
+/* Each comes in at 1 and leaves by 4, in whatever order that is read. */
+static void tenants_are_listed_where_they_were(void **state)
+{
+	(void)state;
+	for (uint32_t order = 0; order < 24; order++) {
+		uint32_t left[4] = { 0, 1, 2, 3 }, rest = order;
+		struct merger m;
+
+		merger_open_in(&m, merger_every_second(), 1, bridged);
+		merge_begin(&m.merge, MERGE_FINAL, NSEC_PER_SEC);
+		for (uint32_t n = 4; n; n--) {
+			uint32_t pick = left[rest % n];
+			struct flow_entry entries[2];
+
+			left[rest % n] = left[n - 1];
+			rest /= n;
+			pair(entries);
+			entries[0].key.vlan = VLAN_PRESENT | (pick & 1 ? 10 : 20);
+			entries[0].key.ifindex = pick & 2 ? 1 : 4;
+			entries[0].key.flags = pick & 2 ? IN : ON;
+			merger_keep_entry(&m, &entries[0]);
+		}
+		merger_end(&m);
+		assert_int_equal(m.witness.n_flows, 2);
+		for (int i = 0; i < 2; i++) {
+			assert_int_equal(m.witness.flows[i].flow.packets, 3);
+			assert_int_equal(m.witness.flows[i].flow.n_points, 2);
+		}
+		merger_close(&m);
+	}
+}
+
 /* A generator of its own: the same on every run. */
 static uint32_t next(uint32_t *seed, uint32_t below)
 {
@@ -340,6 +372,7 @@ int main(void)
 		cmocka_unit_test(total_that_shrinks_takes_nothing_back),
 		cmocka_unit_test(flow_has_the_tags_of_where_it_enters),
 		cmocka_unit_test(tenants_with_equal_addresses_stay_apart),
+		cmocka_unit_test(tenants_are_listed_where_they_were),
 		cmocka_unit_test(sums_balance_whatever_comes),
 	};
 
