@@ -107,7 +107,8 @@ NETOBS_API const char *netobs_lost_name(unsigned int reason);
  * Write the conservation identity as one JSON object, no newline:
  * {"seen":{"packets":..,"bytes":..},"exported":{..},"filtered":{..},
  * "sampled_out":{..},"unparsed":{"<reason>":{..}},"lost":{"<reason>":{..}}}.
- * "seen" also has observed_packets and observed_bytes; while there is something
+ * "seen" also has observed_packets and observed_bytes and, if they are not 0,
+ * inferred_packets and inferred_bytes; while there is something
  * pending, "pending":{..} is a further term of the sum.
  *
  * @return length without NUL; -ENOBUFS: @p size is too small; -EINVAL: an

@@ -55,7 +55,7 @@ static void add_counts(struct json *json, const char *key,
 	json_close(json, '}');
 }
 
-/* What was observed stands inside "seen": it is not a term of the sum. */
+/* What was observed or inferred stands inside "seen": it is no term of the sum. */
 static void add_seen(struct json *json, const struct netobs_stats *stats)
 {
 	json_key(json, "seen");
@@ -64,6 +64,10 @@ static void add_seen(struct json *json, const struct netobs_stats *stats)
 	json_key_u64(json, "bytes", stats->seen.bytes);
 	json_key_u64(json, "observed_packets", stats->observed.packets);
 	json_key_u64(json, "observed_bytes", stats->observed.bytes);
+	if (stats->inferred.packets) {
+		json_key_u64(json, "inferred_packets", stats->inferred.packets);
+		json_key_u64(json, "inferred_bytes", stats->inferred.bytes);
+	}
 	json_close(json, '}');
 }
 
