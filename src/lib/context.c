@@ -15,10 +15,6 @@
 #include <sys/timerfd.h>
 
 enum {
-	INTERVAL_DEFAULT_MS = 5000,
-	INTERVAL_MIN_MS = 10,
-	IDLE_DEFAULT_MS = 15000,
-	MAX_FLOWS_DEFAULT = 1 << 20,
 	WORK_MS = 4, /* of a drain, in one call */
 	EVENTS = 16,
 	/* How long a namespace that is deleted lives on with us, at most. */
@@ -34,59 +30,6 @@ enum source {
 	SOURCE_NAMES,
 	SOURCE_LINKS
 };
-
-/* What the caller's headers knew; the rest keeps its defaults. */
-static void copy_options(const struct netobs_opts *opts,
-			 struct netobs_opts *ret_opts)
-{
-	NETOBS_OPTS(copy);
-
-	if (opts)
-		memcpy(&copy, opts, min_u64(opts->sz, sizeof(copy)));
-	copy.sz = sizeof(copy);
-	copy.interval_ms = copy.interval_ms ?: INTERVAL_DEFAULT_MS;
-	copy.idle_timeout_ms = copy.idle_timeout_ms ?: IDLE_DEFAULT_MS;
-	copy.max_flows = copy.max_flows ?: MAX_FLOWS_DEFAULT;
-	*ret_opts = copy;
-}
-
-static bool is_direction(unsigned int direction)
-{
-	return direction == NETOBS_DIRECTION_BOTH ||
-	       direction == NETOBS_DIRECTION_INGRESS ||
-	       direction == NETOBS_DIRECTION_EGRESS;
-}
-
-static int check_options(const struct netobs_opts *opts, const struct log *log)
-{
-	const uint32_t flags = NETOBS_PER_INTERFACE | NETOBS_TIMESTAMPS_PRECISE;
-
-	if (!is_direction(opts->direction)) {
-		log_error(log,
-			  "direction: %u is none of enum netobs_direction_option",
-			  opts->direction);
-		return -EINVAL;
-	}
-	if (opts->attach_order > NETOBS_ATTACH_LAST) {
-		log_error(log, "attach_order: %u is not known",
-			  opts->attach_order);
-		return -EINVAL;
-	}
-	if (opts->reserved) {
-		log_error(log, "reserved: %u is not 0", opts->reserved);
-		return -EINVAL;
-	}
-	if (opts->flags & ~flags) {
-		log_error(log, "flags: 0x%x is not known", opts->flags & ~flags);
-		return -EINVAL;
-	}
-	if (opts->interval_ms < INTERVAL_MIN_MS) {
-		log_error(log, "interval_ms: %u is less than %d",
-			  opts->interval_ms, INTERVAL_MIN_MS);
-		return -EINVAL;
-	}
-	return 0;
-}
 
 static int open_fds(struct netobs *ctx)
 {
@@ -118,7 +61,7 @@ static int init(struct netobs *ctx, const struct netobs_opts *opts)
 {
 	int err = opts ? sized_check(opts, sizeof(*opts), &ctx->log) : 0;
 
-	err = err ?: check_options(&ctx->opts, &ctx->log);
+	err = err ?: context_check_options(&ctx->opts, &ctx->log);
 	if (!err)
 		err = watch_init(&ctx->watch, &ctx->log, ctx->opts.interfaces,
 				 ctx->opts.exclude);
@@ -138,7 +81,7 @@ int netobs_new(const struct netobs_opts *opts, struct netobs **ret_ctx)
 	if (!ctx)
 		return -ENOMEM;
 	ctx->epoll_fd = ctx->stop_fd = ctx->timer_fd = ctx->names_fd = -1;
-	copy_options(opts, &ctx->opts);
+	context_copy_options(opts, &ctx->opts);
 	ctx->log = (struct log){ ctx->opts.on_log, ctx->opts.user, &ctx->error };
 	err = log_keep_error(&ctx->log, "cannot make a context", init(ctx, opts));
 	if (err) {
@@ -164,52 +107,6 @@ void netobs_free(struct netobs *ctx)
 	close_fd(&ctx->stop_fd);
 	close_fd(&ctx->epoll_fd);
 	free(ctx);
-}
-
-struct pipeline_options context_pipeline_options(const struct netobs *ctx)
-{
-	const struct netobs_opts *opts = &ctx->opts;
-
-	return (struct pipeline_options){
-		.store = {
-			.max_flows = opts->max_flows,
-			.max_memory = opts->max_memory,
-			.clock = opts->flags & NETOBS_TIMESTAMPS_PRECISE ?
-					 CLOCK_PRECISE :
-					 CLOCK_COARSE,
-		},
-		.merge = {
-			.per_interface = opts->flags & NETOBS_PER_INTERFACE,
-			.interval_ns = opts->interval_ms * NSEC_PER_MSEC,
-			.active_timeout_ns =
-				opts->active_timeout_ms * NSEC_PER_MSEC,
-			.idle_timeout_ns = opts->idle_timeout_ms * NSEC_PER_MSEC,
-			.max_flows = opts->max_flows,
-			.on_flow = opts->on_flow,
-			.user = opts->user,
-		},
-		.on_interval = opts->on_interval,
-		.user = opts->user,
-	};
-}
-
-static struct attach_options attach_options(const struct netobs *ctx)
-{
-	const struct netobs_opts *opts = &ctx->opts;
-
-	return (struct attach_options){
-		.log = &ctx->log,
-		.use_tcx = !(opts->disable_features & 1 << NETOBS_FEATURE_TCX),
-		.use_clsact =
-			!(opts->disable_features & 1 << NETOBS_FEATURE_CLSACT),
-		.order = opts->attach_order,
-		.directions = {
-			[NETOBS_INGRESS] =
-				opts->direction != NETOBS_DIRECTION_EGRESS,
-			[NETOBS_EGRESS] =
-				opts->direction != NETOBS_DIRECTION_INGRESS,
-		},
-	};
 }
 
 /* Namespaces come and go: an epoll set forgets what is closed by itself. */
@@ -289,11 +186,6 @@ static void arm_timer(const struct netobs *ctx)
 	timerfd_settime(ctx->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-static bool may_expedite(const struct netobs *ctx)
-{
-	return !(ctx->opts.disable_features & 1 << NETOBS_FEATURE_EXPEDITE);
-}
-
 static int start(struct netobs *ctx)
 {
 	struct pipeline_options pipeline_options;
@@ -304,7 +196,7 @@ static int start(struct netobs *ctx)
 		return -EALREADY;
 	ctx->state = CONTEXT_FAILED;
 	pipeline_options = context_pipeline_options(ctx);
-	attach = attach_options(ctx);
+	attach = context_attach_options(ctx);
 	if (!attach.use_tcx && !attach.use_clsact) {
 		log_error(&ctx->log,
 			  "tcx and clsact are both disabled: there is no way to attach");
@@ -318,7 +210,7 @@ static int start(struct netobs *ctx)
 	/* All interfaces that are there are observed from the same moment on. */
 	store_pause(&ctx->pipeline.store, true);
 	err = watch_start(&ctx->watch, &ctx->pipeline.store, &attach,
-			  may_expedite(ctx));
+			  context_may_expedite(ctx));
 	err = err ?: add_sources(ctx);
 	if (err) {
 		watch_done(&ctx->watch);

@@ -30,7 +30,16 @@ struct netobs {
 	bool is_making_room; /* the ring is not listened to meanwhile */
 };
 
-/* What the context's options mean for the pipeline. */
+/* What the caller's headers knew; the rest keeps its defaults. */
+void context_copy_options(const struct netobs_opts *opts,
+			  struct netobs_opts *ret_opts);
+
+/* -EINVAL, logged, if one of them makes no sense. */
+int context_check_options(const struct netobs_opts *opts, const struct log *log);
+
+/* What they mean for the context's parts. */
 struct pipeline_options context_pipeline_options(const struct netobs *ctx);
+struct attach_options context_attach_options(const struct netobs *ctx);
+bool context_may_expedite(const struct netobs *ctx);
 
 #endif

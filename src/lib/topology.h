@@ -36,9 +36,6 @@ enum { DOMAIN_LOOPBACK = 0x8000 };
  */
 int topology_update(struct watch *watch);
 
-/* The namespace of @place has become another one. */
-void topology_forget(struct watch *watch, uint16_t place);
-
 /* What an entry, as a program made it, says; @netif: its interface, or NULL. */
 enum sight topology_sight(const struct flow_entry *entry,
 			  const struct netif *netif);

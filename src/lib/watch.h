@@ -33,7 +33,7 @@ struct place {
 	uint16_t domain;	   /* see topology.h: the lowest place of it */
 	bool has_unclear_arrivals; /* packets that may or may not be counted come in */
 	bool sees_all_arrivals; /* no interface brings in packets unseen */
-	int32_t *nsids; /* of places, in this namespace; see topology.c */
+	int32_t *nsids;		/* of places, in this namespace; see peers.c */
 	uint32_t n_nsids;
 };
 

@@ -3,8 +3,8 @@
 #include "watch_part.h"
 
 #include "netns.h"
+#include "peers.h"
 #include "rtnl.h"
-#include "topology.h"
 #include "util.h"
 
 #include <errno.h>
@@ -92,7 +92,7 @@ int place_open(struct watch *watch, struct place *place)
 {
 	int err = open_ns(place);
 
-	topology_forget(watch, place->index);
+	peers_forget(watch, place->index);
 	err = err ?: open_rtnl(place);
 	err = err ?: place_list(place);
 	if (!err)

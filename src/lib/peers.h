@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * In which observed namespace the other end of a link is. A link message names the
+ * namespace by an id that the interface's own one has for it (IFLA_LINK_NETNSID); the
+ * ids of observed ones are asked for (RTM_GETNSID) when one comes up that is not known.
+ */
+#ifndef NETOBS_LIB_PEERS_H
+#define NETOBS_LIB_PEERS_H
+
+#include "watch.h"
+
+/* Set @netif->link_place, unless it is known. */
+void peers_resolve(const struct watch *watch, struct place *place,
+		   struct netif *netif);
+
+/* The namespace of @place has become another one. */
+void peers_forget(struct watch *watch, uint16_t place);
+
+#endif
