@@ -141,6 +141,7 @@ int capture_file_open(struct capture_file *file, const char *path,
 		log_error(log, "%s: link type %d (%s) is not supported", path,
 			  file->link,
 			  pcap_datalink_val_to_name(file->link) ?: "unknown");
+		capture_file_close(file);
 		return -EPROTONOSUPPORT;
 	}
 	return 0;
