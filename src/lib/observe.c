@@ -42,11 +42,42 @@ static void combine(struct volume *sum, const struct volume *part, bool is_copy)
 		volume_add(sum, part);
 }
 
-static bool is_seen_in(const struct flow *flow, uint16_t place,
-		       const struct point *but)
+static const struct netif *netif_of(const struct watch *watch,
+				    const struct point *point)
+{
+	return watch_find(watch, point->place, point->ifindex);
+}
+
+/* On its way out of an interface that leads there: a peer's, or an upper one's. */
+static bool is_sent_to(const struct watch *watch, const struct point *point,
+		       uint16_t place, uint32_t ifindex)
+{
+	const struct netif *netif = point->egress ? netif_of(watch, point) : NULL;
+
+	return netif && netif->link_place == place &&
+	       (!ifindex || (netif->link == ifindex && netif_has_lower(netif)));
+}
+
+/* Seen in the namespace of the peer, or on its way into that. */
+static bool is_seen_at_peer(const struct flow *flow, const struct watch *watch,
+			    const struct point *point, uint16_t peers_place)
+{
+	for (uint32_t i = 0; i < flow->n_points; i++) {
+		const struct point *other = &flow->points[i];
+
+		if (other != point && (other->place == peers_place ||
+				       is_sent_to(watch, other, peers_place, 0)))
+			return true;
+	}
+	return false;
+}
+
+static bool is_seen_above(const struct flow *flow, const struct watch *watch,
+			  const struct point *point)
 {
 	for (uint32_t i = 0; i < flow->n_points; i++)
-		if (&flow->points[i] != but && flow->points[i].place == place)
+		if (is_sent_to(watch, &flow->points[i], point->place,
+			       point->ifindex))
 			return true;
 	return false;
 }
@@ -55,13 +86,15 @@ static uint8_t sights_of(const struct flow *flow, const struct watch *watch,
 			 const struct point *point)
 {
 	const struct netif *netif;
+	bool is_again;
 
 	if (point->sights != 1 << SIGHT_BEYOND)
 		return point->sights;
-	netif = watch_find(watch, point->place, point->ifindex);
-	return netif && is_seen_in(flow, netif->link_place, point) ?
-		       1 << SIGHT_AGAIN :
-		       1 << SIGHT_FIRST;
+	netif = netif_of(watch, point);
+	is_again = is_seen_above(flow, watch, point) ||
+		   (netif && netif->type == LINK_TYPE_PAIR &&
+		    is_seen_at_peer(flow, watch, point, netif->link_place));
+	return is_again ? 1 << SIGHT_AGAIN : 1 << SIGHT_FIRST;
 }
 
 static bool is_left_out(const struct side *side, const struct point *point)
@@ -74,8 +107,7 @@ static bool is_left_out(const struct side *side, const struct point *point)
 static uint32_t stack_of(const struct side *side, const struct point *point,
 			 uint32_t *ret_level)
 {
-	const struct netif *netif =
-		watch_find(side->watch, point->place, point->ifindex);
+	const struct netif *netif = netif_of(side->watch, point);
 
 	*ret_level = netif ? min_u64(netif->level, LEVELS - 1) : 0;
 	return netif ? netif->stack : point->ifindex;
@@ -211,7 +243,7 @@ void observe_total(const struct flow *flow, const struct watch *watch,
 		   struct volume *ret_total)
 {
 	const uint8_t again = 1 << SIGHT_AGAIN | 1 << SIGHT_FORWARDED;
-	struct volume total = flow->entered, part;
+	struct volume total = flow->entered, most = { 0 }, part;
 	uint8_t all_sights = 0;
 
 	if (flow->n_points == 1) {
@@ -230,11 +262,14 @@ void observe_total(const struct flow *flow, const struct watch *watch,
 		part = translated(flow, watch);
 		volume_add(&total, &part);
 	}
-	if (!total.packets || all_sights & ~(1 << SIGHT_FIRST | again)) {
-		part = largest(flow, watch, total.packets ? ~again : ~0);
+	if (all_sights & ~(1 << SIGHT_FIRST | again)) {
+		part = largest(flow, watch, ~again);
 		volume_max(&total, &part);
 	}
-	*ret_total = total;
+	/* Seen nowhere first: a packet passes a point once. */
+	for (uint32_t i = 0; !total.packets && i < flow->n_points; i++)
+		volume_max(&most, &flow->points[i].seen);
+	*ret_total = total.packets ? total : most;
 }
 
 /* ---- Keys --------------------------------------------------------------------- */

@@ -208,8 +208,8 @@ static enum sight sight_in(const struct survey *survey, struct spot spot)
 	if (*sight == SIGHT_UNKNOWN) {
 		*sight = SIGHT_ASKED;
 		*sight = find_sight_in(survey, spot);
-		if (spot.netif->uppers & UPPER_MACVLAN && *sight != SIGHT_AGAIN)
-			*sight = SIGHT_EITHER;
+		if (spot.netif->uppers & UPPER_MACVLAN && *sight == SIGHT_FIRST)
+			*sight = SIGHT_BEYOND;
 	}
 	return *sight;
 }
