@@ -292,7 +292,11 @@ def unseen_sources(topology):
 
 
 def add_sources(topology):
-    """Copies made before the first observed point count each: not here."""
-    for crossing in list(unseen_sources(topology)):
-        topology.observed.add(crossing.device)
+    """
+    Copies made before the first observed point count each: not here. A namespace
+    that copies is observed as a whole then, for the sake of has_one_way_each().
+    """
+    while sources := list(unseen_sources(topology)):
         topology.ways = (IN, OUT)
+        for crossing in sources:
+            topology.observed |= set(crossing.device.ns.devices.values())
