@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { LEVELS = 16, VLAN_NESTING_MAX = 8 };
+enum { LEVELS = 16, NESTING_MAX = 8 };
 
 /* ---- Totals ------------------------------------------------------------------- */
 
@@ -62,6 +62,8 @@ static bool is_sent_to(const struct watch *watch, const struct point *point,
 static bool is_seen_at_peer(const struct flow *flow, const struct watch *watch,
 			    const struct point *point, uint16_t peers_place)
 {
+	if (peers_place == PLACE_NONE)
+		return false;
 	for (uint32_t i = 0; i < flow->n_points; i++) {
 		const struct point *other = &flow->points[i];
 
@@ -72,29 +74,53 @@ static bool is_seen_at_peer(const struct flow *flow, const struct watch *watch,
 	return false;
 }
 
+/*
+ * Macvlans send to one another through the lower interface, on its way in. What left
+ * the lower interface as well came back from outside.
+ */
 static bool is_seen_above(const struct flow *flow, const struct watch *watch,
-			  const struct point *point)
+			  uint16_t place, uint32_t ifindex)
 {
-	for (uint32_t i = 0; i < flow->n_points; i++)
-		if (is_sent_to(watch, &flow->points[i], point->place,
-			       point->ifindex))
+	bool is_above = false;
+
+	for (uint32_t i = 0; i < flow->n_points; i++) {
+		const struct point *point = &flow->points[i];
+
+		if (point->egress && point->place == place &&
+		    point->ifindex == ifindex)
+			return false;
+		is_above |= is_sent_to(watch, point, place, ifindex);
+	}
+	return is_above;
+}
+
+static bool is_seen_before(const struct flow *flow, const struct watch *watch,
+			   const struct point *point)
+{
+	const struct netif *netif = netif_of(watch, point);
+	uint16_t place = point->place;
+
+	/* What is not observed below has the same packets on their way in. */
+	for (int i = 0; netif && i < NESTING_MAX; i++) {
+		if (is_seen_above(flow, watch, place, netif->ifindex))
 			return true;
+		if (netif->type == LINK_TYPE_PAIR)
+			return is_seen_at_peer(flow, watch, point,
+					       netif->link_place);
+		place = netif->link_place;
+		netif = netif_has_lower(netif) ? topology_linked(watch, netif) :
+						 NULL;
+	}
 	return false;
 }
 
 static uint8_t sights_of(const struct flow *flow, const struct watch *watch,
 			 const struct point *point)
 {
-	const struct netif *netif;
-	bool is_again;
-
 	if (point->sights != 1 << SIGHT_BEYOND)
 		return point->sights;
-	netif = netif_of(watch, point);
-	is_again = is_seen_above(flow, watch, point) ||
-		   (netif && netif->type == LINK_TYPE_PAIR &&
-		    is_seen_at_peer(flow, watch, point, netif->link_place));
-	return is_again ? 1 << SIGHT_AGAIN : 1 << SIGHT_FIRST;
+	return is_seen_before(flow, watch, point) ? 1 << SIGHT_AGAIN :
+						    1 << SIGHT_FIRST;
 }
 
 static bool is_left_out(const struct side *side, const struct point *point)
@@ -292,7 +318,7 @@ static void make_common(const struct flow_key *key, const struct watch *watch,
 	ret_key->ifindex = 0;
 	ret_key->netns = topology_domain(watch, key->netns, netif);
 	ret_key->flags &= ~(KEY_EGRESS | KEY_AGAIN);
-	for (int i = 0; netif && i < VLAN_NESTING_MAX; i++) {
+	for (int i = 0; netif && i < NESTING_MAX; i++) {
 		if (netif->type == LINK_TYPE_VLAN)
 			add_vlan(ret_key, netif->vlan_id);
 		else if (!netif_has_lower(netif))
