@@ -18,7 +18,7 @@ enum sight {
 	SIGHT_FIRST, /* no observed point saw it before: it is counted here */
 	SIGHT_AGAIN, /* one did */
 	SIGHT_FORWARDED, /* one did, of this namespace, when it came in */
-	SIGHT_BEYOND, /* first, unless seen where a peer or macvlan above has it from */
+	SIGHT_BEYOND, /* first, unless seen at a peer's or above, where it came from */
 	SIGHT_EITHER, /* both occur */
 };
 

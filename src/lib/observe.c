@@ -94,6 +94,26 @@ static bool is_seen_above(const struct flow *flow, const struct watch *watch,
 	return is_above;
 }
 
+/* On its way out of an upper interface. */
+static bool is_seen_higher(const struct flow *flow, const struct watch *watch,
+			   const struct point *point)
+{
+	const struct netif *netif = netif_of(watch, point);
+
+	for (uint32_t i = 0; netif && i < flow->n_points; i++) {
+		const struct point *other = &flow->points[i];
+		const struct netif *upper = netif_of(watch, other);
+		bool is_higher = other->egress && other->place == point->place &&
+				 upper && upper->stack == netif->stack &&
+				 upper->level > netif->level;
+
+		if (is_higher ||
+		    is_sent_to(watch, other, point->place, point->ifindex))
+			return true;
+	}
+	return false;
+}
+
 static bool is_seen_before(const struct flow *flow, const struct watch *watch,
 			   const struct point *point)
 {
@@ -119,8 +139,10 @@ static uint8_t sights_of(const struct flow *flow, const struct watch *watch,
 {
 	if (point->sights != 1 << SIGHT_BEYOND)
 		return point->sights;
-	return is_seen_before(flow, watch, point) ? 1 << SIGHT_AGAIN :
-						    1 << SIGHT_FIRST;
+	return (point->egress ? is_seen_higher(flow, watch, point) :
+				is_seen_before(flow, watch, point)) ?
+		       1 << SIGHT_AGAIN :
+		       1 << SIGHT_FIRST;
 }
 
 static bool is_left_out(const struct side *side, const struct point *point)

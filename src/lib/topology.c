@@ -280,10 +280,9 @@ static enum sight sight_out(const struct survey *survey, struct spot spot,
 {
 	if (is_fed_by_master(survey, spot))
 		return SIGHT_AGAIN;
-	if (spot.netif->uppers & uppers ||
-	    survey->watch->places[spot.place].has_unclear_arrivals)
+	if (survey->watch->places[spot.place].has_unclear_arrivals)
 		return SIGHT_EITHER;
-	return SIGHT_FIRST;
+	return spot.netif->uppers & uppers ? SIGHT_BEYOND : SIGHT_FIRST;
 }
 
 /* ---- All of it ---------------------------------------------------------------- */
@@ -430,7 +429,7 @@ enum sight topology_sight(const struct flow_entry *entry,
 	if (key->flags & KEY_AGAIN)
 		return SIGHT_FORWARDED;
 	sight = netif->sights[has_outer_tag(key) ? WAY_OUT_TAGGED : WAY_OUT];
-	return sight == SIGHT_FIRST && is_to_group(entry) ? SIGHT_EITHER : sight;
+	return sight != SIGHT_AGAIN && is_to_group(entry) ? SIGHT_EITHER : sight;
 }
 
 uint16_t topology_domain(const struct watch *watch, uint16_t place,
