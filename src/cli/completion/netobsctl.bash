@@ -42,7 +42,9 @@ _netobsctl_interfaces()
 		echo "${path##*/}"
 	done
 	for path in /run/netns/*; do
-		[[ -e $path ]] && echo "netns:${path##*/}/"
+		if [[ -e $path ]]; then
+			echo "netns:${path##*/}/"
+		fi
 	done
 }
 
