@@ -46,7 +46,7 @@ int engine_open(struct engine *engine, uint32_t flows)
 	int err;
 
 	*engine = (struct engine){
-		.log = { print_log, NULL },
+		.log = { .write = print_log },
 		.programs = { { -1, -1 } },
 		.stats = { .sz = sizeof(engine->stats) },
 	};
