@@ -21,6 +21,24 @@ struct world_link {
 	bool unobserved;
 };
 
+/* Kinds of links; @of and @on name the interface they belong to. */
+#define PORT(n, of)                            \
+	{                                      \
+		.ifindex = (n), .master = (of) \
+	}
+#define VLAN(n, on, id)                                     \
+	{                                                   \
+		.ifindex = (n), .lower = (on), .vlan = (id) \
+	}
+#define MACVLAN(n, on)                        \
+	{                                     \
+		.ifindex = (n), .lower = (on) \
+	}
+#define PEER(n, in, of, at)                                                     \
+	{                                                                       \
+		.ifindex = (n), .place = (in), .peer = (of), .link_place = (at) \
+	}
+
 /*
  * A watch over @n_places namespaces with @links, looked at by topology_update(),
  * whose interfaces are called if1, if2 ... and inodes 1000, 1001 ...; free with
