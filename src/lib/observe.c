@@ -74,24 +74,46 @@ static bool is_seen_at_peer(const struct flow *flow, const struct watch *watch,
 	return false;
 }
 
+static bool is_above(const struct watch *watch, const struct netif *netif,
+		     const struct netif *lower)
+{
+	for (int i = 0; netif && i < NESTING_MAX; i++) {
+		if (netif == lower)
+			return true;
+		netif = netif_has_lower(netif) ? topology_linked(watch, netif) :
+						 NULL;
+	}
+	return false;
+}
+
+/* It came in at @point, and may have left through @lower by an unobserved macvlan. */
+static bool is_forwarded_to(const struct watch *watch,
+			    const struct point *point, const struct netif *lower)
+{
+	return !point->egress &&
+	       topology_forwards_unseen(watch, point->place, lower) &&
+	       !is_above(watch, netif_of(watch, point), lower);
+}
+
 /*
  * Macvlans send to one another through the lower interface, on its way in. What left
  * the lower interface as well came back from outside.
  */
 static bool is_seen_above(const struct flow *flow, const struct watch *watch,
-			  uint16_t place, uint32_t ifindex)
+			  uint16_t place, const struct netif *lower)
 {
-	bool is_above = false;
+	bool is_seen = false;
 
 	for (uint32_t i = 0; i < flow->n_points; i++) {
 		const struct point *point = &flow->points[i];
 
 		if (point->egress && point->place == place &&
-		    point->ifindex == ifindex)
+		    point->ifindex == lower->ifindex)
 			return false;
-		is_above |= is_sent_to(watch, point, place, ifindex);
+		is_seen |= is_sent_to(watch, point, place, lower->ifindex) ||
+			   is_forwarded_to(watch, point, lower);
 	}
-	return is_above;
+	return is_seen;
 }
 
 /* On its way out of an upper interface. */
@@ -122,7 +144,7 @@ static bool is_seen_before(const struct flow *flow, const struct watch *watch,
 
 	/* What is not observed below has the same packets on their way in. */
 	for (int i = 0; netif && i < NESTING_MAX; i++) {
-		if (is_seen_above(flow, watch, place, netif->ifindex))
+		if (is_seen_above(flow, watch, place, netif))
 			return true;
 		if (netif->type == LINK_TYPE_PAIR)
 			return is_seen_at_peer(flow, watch, point,

@@ -11,7 +11,7 @@
 enum {
 	UPPER_TAGS = 1, /* VLAN devices */
 	UPPER_ANY = 2,
-	UPPER_MACVLAN = 4,
+	UPPER_MACVLAN = 4, /* or not observed, but what it may have forwarded is */
 	UPPER_FOREIGN = 8, /* in another namespace, observed or not */
 };
 
@@ -227,13 +227,25 @@ static void mark(const struct survey *survey, struct spot spot, uint8_t uppers)
 	mark_below(survey, spot, uppers);
 }
 
+/* A macvlan that may send unseen what was seen when it came in elsewhere. */
+static bool forwards_unseen(const struct survey *survey, struct spot spot)
+{
+	uint32_t itself = is_observed(spot.netif, NETOBS_INGRESS);
+
+	return spot.netif->type == LINK_TYPE_MACVLAN &&
+	       !is_observed(spot.netif, NETOBS_EGRESS) &&
+	       survey->watch->places[spot.place].n_arrivals > itself;
+}
+
 /* What interfaces below see of one of which @uppers says what it has above. */
-static uint8_t uppers_below(struct spot spot, uint8_t uppers)
+static uint8_t uppers_below(const struct survey *survey, struct spot spot,
+			    uint8_t uppers)
 {
 	uint8_t foreign = uppers & UPPER_FOREIGN;
 
-	if (uppers == foreign) /* not observed */
-		return foreign;
+	if (!(uppers & (UPPER_TAGS | UPPER_ANY)))
+		return forwards_unseen(survey, spot) ? UPPER_MACVLAN | foreign :
+						       foreign;
 	switch (spot.netif->type) {
 	case LINK_TYPE_VLAN:
 		return UPPER_TAGS | foreign;
@@ -254,7 +266,7 @@ static void mark_below(const struct survey *survey, struct spot spot,
 
 	if (netif_has_lower(spot.netif) && lower.place != spot.place)
 		uppers |= UPPER_FOREIGN;
-	uppers = uppers_below(spot, uppers);
+	uppers = uppers_below(survey, spot, uppers);
 	if (netif_has_lower(spot.netif))
 		mark(survey, lower, uppers);
 	while ((port = next_port(survey, spot, &at)))
@@ -321,6 +333,9 @@ static void reset(const struct survey *survey, struct spot spot)
 	peers_resolve(watch, &watch->places[spot.place], spot.netif);
 	spot.netif->uppers = 0;
 	spot.netif->sights[WAY_IN] = SIGHT_UNKNOWN;
+	if (is_observed(spot.netif, NETOBS_INGRESS) &&
+	    spot.netif->type != LINK_TYPE_LOOPBACK)
+		watch->places[spot.place].n_arrivals++;
 	joins = spot.netif->type == LINK_TYPE_PAIR || netif_has_lower(spot.netif);
 	if (joins && spot.netif->link && spot.netif->link_place != PLACE_NONE)
 		join_places(watch, spot.place, spot.netif->link_place);
@@ -328,6 +343,8 @@ static void reset(const struct survey *survey, struct spot spot)
 
 static void mark_uppers(const struct survey *survey, struct spot spot)
 {
+	if (forwards_unseen(survey, spot))
+		survey->watch->places[spot.place].forwards_unseen = true;
 	mark_below(survey, spot,
 		   is_observed(spot.netif, NETOBS_EGRESS) ? UPPER_ANY : 0);
 }
@@ -367,6 +384,8 @@ static void survey_places(const struct survey *survey)
 		watch->places[i].domain = i;
 		watch->places[i].has_unclear_arrivals = false;
 		watch->places[i].sees_all_arrivals = true;
+		watch->places[i].n_arrivals = 0;
+		watch->places[i].forwards_unseen = false;
 	}
 	visit_all(survey, reset);
 	for (uint32_t i = 0; i < watch->n_places; i++)
@@ -397,6 +416,23 @@ int topology_update(struct watch *watch)
 	for (uint32_t i = 0; ports && i < watch->n_places; i++)
 		free(ports[i].items);
 	return complete ? 0 : -ENOMEM;
+}
+
+bool topology_forwards_unseen(const struct watch *watch, uint16_t place,
+			      const struct netif *lower)
+{
+	const struct netifs *netifs = netifs_of(watch, place);
+
+	for (uint32_t i = 0;
+	     watch->places[place].forwards_unseen && i < netifs->count; i++) {
+		const struct netif *netif = &netifs->items[i];
+
+		if (netif->type == LINK_TYPE_MACVLAN &&
+		    !is_observed(netif, NETOBS_EGRESS) &&
+		    topology_linked(watch, netif) == lower)
+			return true;
+	}
+	return false;
 }
 
 static bool has_outer_tag(const struct flow_key *key)

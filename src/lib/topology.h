@@ -44,6 +44,10 @@ enum sight topology_sight(const struct flow_entry *entry,
 uint16_t topology_domain(const struct watch *watch, uint16_t place,
 			 const struct netif *netif);
 
+/* Whether @place sends through @lower, unseen, what it saw when it came in. */
+bool topology_forwards_unseen(const struct watch *watch, uint16_t place,
+			      const struct netif *lower);
+
 /* The interface that @netif->link names; NULL: it is not in a place of ours. */
 const struct netif *topology_linked(const struct watch *watch,
 				    const struct netif *netif);

@@ -33,6 +33,8 @@ struct place {
 	uint16_t domain;	   /* see topology.h: the lowest place of it */
 	bool has_unclear_arrivals; /* packets that may or may not be counted come in */
 	bool sees_all_arrivals; /* no interface brings in packets unseen */
+	bool forwards_unseen;	/* see topology_forwards_unseen() */
+	uint32_t n_arrivals;	/* interfaces observed on the way in */
 	int32_t *nsids;		/* of places, in this namespace; see peers.c */
 	uint32_t n_nsids;
 };
