@@ -14,6 +14,7 @@ import lab
 
 INGRESS, EGRESS, BOTH = 0, 1, 3
 ATTACHED = re.compile(r"observing \d+ interface")
+OBSERVING = re.compile(r": observing$", re.MULTILINE)
 SANITIZER = re.compile(r"ERROR: \w*Sanitizer|runtime error:|"
                        r"SUMMARY: \w*Sanitizer")
 
@@ -156,6 +157,12 @@ class Observer:
                 bpf.attached(ns, name) for ns, name in points)
         lab.wait_for(ready, "netobsctl to attach", 120)
         return self
+
+    def wait_observing(self, count):
+        """Until so many interfaces are; patterns are not waited for at start."""
+        self.wait_attached()
+        lab.wait_for(lambda: len(OBSERVING.findall(self.messages())) >= count,
+                     f"netobsctl to observe {count} interfaces", 120)
 
     def wait_records(self, condition, what, seconds=20):
         lab.wait_for(lambda: condition(self.lines()), what, seconds)

@@ -136,7 +136,7 @@ def observe(topology, attach=None):
         observer = Observer(where, network.places[home], "--interval",
                             str(topology.interval),
                             *selection(topology, network.places, home))
-        observer.wait_attached()
+        observer.wait_observing(len(topology.observed))
         if attach:
             attach(network)
         network.send_all()
