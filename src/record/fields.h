@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * How fields.def is read. Encoders define FIELD and POINT_FIELD to name a macro or a
+ * function by the type of the field, so that what runs is as if written by hand.
+ *
+ * Types: u8, u16, u32, u64    numbers; 0 stands for "not known" where bits cannot
+ *        id16, id32           numbers of which 0 is as good as any
+ *        time                 ns since 1970
+ *        address, tunnel_end  16 bytes; IPv4 or IPv6 as the flow is, or by itself
+ *        mac                  6 bytes
+ *        tcp_flags, dscp, tunnel, tcp_combined, name, netns: each of one field
+ */
+#ifndef NETOBS_RECORD_FIELDS_H
+#define NETOBS_RECORD_FIELDS_H
+
+#include <netobs/flow.h>
+
+#include <stdbool.h>
+
+enum { FIELD_ALWAYS = 0 }; /* for `has` */
+
+/* @has is a constant of the catalogue. */
+static inline bool field_is_known(const struct netobs_flow *flow, uint64_t has)
+{
+	return !has || flow->has & has;
+}
+
+#endif
