@@ -25,4 +25,10 @@ static inline bool field_is_known(const struct netobs_flow *flow, uint64_t has)
 	return !has || flow->has & has;
 }
 
+/* @macro(@member, ...) with what the catalogue has in brackets. */
+#define FIELD_CALL(macro, member, bracket) \
+	FIELD_CALL_EXPANDED(macro, member, FIELD_ARGUMENTS bracket)
+#define FIELD_CALL_EXPANDED(macro, ...) macro(__VA_ARGS__)
+#define FIELD_ARGUMENTS(...) __VA_ARGS__
+
 #endif

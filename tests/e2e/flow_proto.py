@@ -10,8 +10,7 @@ import sys
 
 import lab
 
-PROTO = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir,
-                     os.pardir, "src", "sinks", "pbflow")
+PROTO = os.path.join(os.path.dirname(os.environ["NETOBS_TOOLS"]), "pbflow")
 
 
 def load(where):

@@ -2,6 +2,7 @@
 #include "pbflow.h"
 
 #include "flow.pb-c.h"
+#include "record/fields.h"
 #include "utf8.h"
 #include "util.h"
 
@@ -27,16 +28,27 @@ enum {
 	ENTRY_TAG = 1 << 3 | 2, /* Records.entries: field 1, with a length */
 };
 
-/* A record and the messages in it. */
+/* Of a field that is a message itself. */
+union part {
+	Pbflow__Timestamp time;
+	Pbflow__IP ip;
+};
+
+#define FIELD(member, ...) union part member;
+#define POINT_FIELD(...)
+
+/* A record and the messages in it, with the names that the catalogue has for them. */
 struct message {
 	Pbflow__Record record;
-	Pbflow__Timestamp start, end;
-	Pbflow__DataLink link;
+	Pbflow__DataLink data_link;
 	Pbflow__Network network;
 	Pbflow__Transport transport;
-	Pbflow__IP src, dst, agent, outer_src, outer_dst;
 	Pbflow__Tunnel tunnel;
 	Pbflow__Duration rtt;
+	Pbflow__IP agent;
+	struct {
+#include "record/fields.def"
+	} parts;
 	Pbflow__DupMapEntry points[PACK_POINTS_MAX];
 	Pbflow__DupMapEntry *list[PACK_POINTS_MAX];
 	char names[PACK_POINTS_MAX][3 * PACK_NAME_MAX + 1]; /* repaired */
@@ -120,19 +132,33 @@ static uint32_t tcp_flags(const struct netobs_flow *flow)
 	return flow->packets <= n_kinds ? flags & ~(uint32_t)TCP_ACK : flags;
 }
 
+/* ---- Points ---------------------------------------------------------------------- */
+
 /* Readers refuse the whole message if a string in it is not UTF-8. */
+static char *repair(struct message *m, size_t i, const char *name)
+{
+	name = name ?: "unknown";
+	assert(strlen(name) <= PACK_NAME_MAX);
+	return (char *)utf8_repair(name, m->names[i]);
+}
+
+#define point_u8(member, message, number, name) entry->name = point->member;
+#define point_u32(member, message, number, name) entry->name = point->member;
+#define point_netns(member, message, number, name) entry->name = point->member;
+#define point_name(member, message, number, name) \
+	entry->name = repair(m, i, point->member);
+
+#define FIELD(...)
+#define POINT_FIELD(member, type, json, proto, ...) \
+	FIELD_CALL(point_##type, member, proto)
+
 static void set_point(struct message *m, size_t i,
 		      const struct netobs_point *point)
 {
 	Pbflow__DupMapEntry *entry = &m->points[i];
-	const char *name = point->name ?: "unknown";
 
-	assert(strlen(name) <= PACK_NAME_MAX);
 	pbflow__dup_map_entry__init(entry);
-	entry->interface = (char *)utf8_repair(name, m->names[i]);
-	entry->direction = (Pbflow__Direction)point->direction;
-	entry->if_index = point->ifindex;
-	entry->netns_inode = point->netns_inode;
+#include "record/fields.def"
 }
 
 static void set_points(struct message *m, const struct netobs_flow *flow)
@@ -151,37 +177,7 @@ static void set_points(struct message *m, const struct netobs_flow *flow)
 	m->record.direction = m->points[0].direction;
 }
 
-static void set_link(Pbflow__DataLink *link, const struct netobs_flow *flow)
-{
-	pbflow__data_link__init(link);
-	if (!(flow->has & NETOBS_HAS_MAC))
-		return;
-	link->src_mac = mac_number(flow->src_mac);
-	link->dst_mac = mac_number(flow->dst_mac);
-}
-
-static void set_network(struct message *m, const struct netobs_flow *flow)
-{
-	bool is_v4 = flow->ethertype != ETHERTYPE_IPV6;
-
-	set_ip(&m->src, flow->src, is_v4);
-	set_ip(&m->dst, flow->dst, is_v4);
-	pbflow__network__init(&m->network);
-	m->network.src_addr = &m->src;
-	m->network.dst_addr = &m->dst;
-	m->network.dscp = flow->dscp;
-}
-
-static void set_transport(Pbflow__Transport *transport,
-			  const struct netobs_flow *flow)
-{
-	pbflow__transport__init(transport);
-	transport->protocol = flow->proto;
-	if (!(flow->has & NETOBS_HAS_PORTS))
-		return;
-	transport->src_port = flow->src_port;
-	transport->dst_port = flow->dst_port;
-}
+/* ---- Fields ---------------------------------------------------------------------- */
 
 /* An address of a tunnel says itself whether it is of IPv4. */
 static bool is_v4_mapped(const uint8_t address[16])
@@ -191,55 +187,64 @@ static bool is_v4_mapped(const uint8_t address[16])
 	return !memcmp(address, v4, sizeof(v4));
 }
 
-static void set_tunnel(struct message *m, const struct netobs_flow *flow)
-{
-	Pbflow__Tunnel *tunnel = &m->tunnel;
+#define netobserv record /* one message */
 
-	if (!(flow->has & NETOBS_HAS_TUNNEL))
-		return;
-	pbflow__tunnel__init(tunnel);
-	tunnel->kind = (Pbflow__Tunnel__Kind)flow->tunnel;
-	if (flow->has & NETOBS_HAS_VNI) {
-		tunnel->id_case = PBFLOW__TUNNEL__ID_VNI;
-		tunnel->vni = flow->vni;
+#define put_number(member, message, number, name) \
+	m->message.name = flow->member;
+#define put_u8 put_number
+#define put_u16 put_number
+#define put_u32 put_number
+#define put_u64 put_number
+#define put_dscp put_number
+#define put_tcp_flags put_number
+
+/* In a oneof of its own, whose case is the number: so 0 is not "not known". */
+#define put_id(member, message, number, name, oneof) \
+	m->message.oneof##_case = number;            \
+	m->message.name = flow->member;
+#define put_id16 put_id
+#define put_id32 put_id
+
+#define put_time(member, message, number, name)        \
+	set_time(&m->parts.member.time, flow->member); \
+	m->message.name = &m->parts.member.time;
+
+#define put_ip(member, message, name, is_v4)              \
+	set_ip(&m->parts.member.ip, flow->member, is_v4); \
+	m->message.name = &m->parts.member.ip;
+#define put_address(member, message, number, name) \
+	put_ip(member, message, name, flow->ethertype != ETHERTYPE_IPV6)
+#define put_tunnel_end(member, message, number, name) \
+	put_ip(member, message, name, is_v4_mapped(flow->member))
+
+#define put_mac(member, message, number, name) \
+	m->message.name = mac_number(flow->member);
+#define put_tcp_combined(member, message, number, name) \
+	m->message.name = tcp_flags(flow);
+#define put_tunnel(member, message, number, name) \
+	m->message.name = flow->member;           \
+	m->record.tunnel = &m->tunnel;
+
+#define POINT_FIELD(...)
+#define FIELD(member, type, bit, merge, json, proto, ...) \
+	if (field_is_known(flow, bit)) {                  \
+		FIELD_CALL(put_##type, member, proto)     \
 	}
-	if (flow->has & NETOBS_HAS_OUTER) {
-		set_ip(&m->outer_src, flow->outer_src,
-		       is_v4_mapped(flow->outer_src));
-		set_ip(&m->outer_dst, flow->outer_dst,
-		       is_v4_mapped(flow->outer_dst));
-		tunnel->src_addr = &m->outer_src;
-		tunnel->dst_addr = &m->outer_dst;
-	}
-	if (flow->has & NETOBS_HAS_OUTER_PORTS) {
-		tunnel->src_port = flow->outer_src_port;
-		tunnel->dst_port = flow->outer_dst_port;
-	}
-	m->record.tunnel = tunnel;
+
+static void set_fields(struct message *m, const struct netobs_flow *flow)
+{
+#include "record/fields.def"
 }
 
-/* What NetObserv has no fields for. */
-static void set_own(struct message *m, const struct netobs_flow *flow)
-{
-	Pbflow__Record *record = &m->record;
+#undef netobserv
 
-	record->l3_bytes = flow->bytes;
-	if (flow->has & NETOBS_HAS_TCP)
-		record->tcp_flags = flow->tcp_flags;
-	if (flow->has & NETOBS_HAS_VLAN) {
-		record->vlan_case = PBFLOW__RECORD__VLAN_VLAN_ID;
-		record->vlan_id = flow->vlan_id;
-	}
-	if (flow->has & NETOBS_HAS_OUTER_VLAN) {
-		record->outer_vlan_case =
-			PBFLOW__RECORD__OUTER_VLAN_OUTER_VLAN_ID;
-		record->outer_vlan_id = flow->outer_vlan_id;
-	}
-	record->ttl_min = flow->ttl_min;
-	record->ttl_max = flow->ttl_max;
-	record->ecn_seen = flow->ecn_seen;
-	record->end_reason = flow->end_reason;
-	set_tunnel(m, flow);
+/* Where NetObserv's fields mean something else than ours. */
+static void set_netobserv(Pbflow__Record *record, const struct netobs_flow *flow)
+{
+	if (!(flow->has & NETOBS_HAS_MAC))
+		record->bytes = flow->bytes;
+	/* Readers cut it to 32 bits; that many are not in one interval. */
+	record->packets = min_u64(flow->packets, UINT32_MAX);
 }
 
 static void set_options(struct message *m, const struct pbflow_options *options)
@@ -251,35 +256,18 @@ static void set_options(struct message *m, const struct pbflow_options *options)
 	m->record.agent_ip = &m->agent;
 }
 
-static void set_record(struct message *m, const struct netobs_flow *flow)
+static void set_messages(struct message *m)
 {
-	Pbflow__Record *record = &m->record;
-
-	pbflow__record__init(record);
-	set_time(&m->start, flow->start_ns);
-	set_time(&m->end, flow->end_ns);
-	set_link(&m->link, flow);
-	set_network(m, flow);
-	set_transport(&m->transport, flow);
-	set_points(m, flow);
+	pbflow__record__init(&m->record);
+	pbflow__data_link__init(&m->data_link);
+	pbflow__network__init(&m->network);
+	pbflow__transport__init(&m->transport);
+	pbflow__tunnel__init(&m->tunnel);
 	pbflow__duration__init(&m->rtt);
-
-	record->time_flow_start = &m->start;
-	record->time_flow_end = &m->end;
-	record->data_link = &m->link;
-	record->network = &m->network;
-	record->transport = &m->transport;
-	record->time_flow_rtt = &m->rtt;
-	record->eth_protocol = flow->ethertype;
-	record->bytes = flow->has & NETOBS_HAS_MAC ? flow->l2_bytes : flow->bytes;
-	/* Readers cut it to 32 bits; that many are not in one interval. */
-	record->packets = min_u64(flow->packets, UINT32_MAX);
-	record->flags = tcp_flags(flow);
-	if (flow->has & NETOBS_HAS_ICMP) {
-		record->icmp_type = flow->icmp_type;
-		record->icmp_code = flow->icmp_code;
-	}
-	set_own(m, flow);
+	m->record.data_link = &m->data_link;
+	m->record.network = &m->network;
+	m->record.transport = &m->transport;
+	m->record.time_flow_rtt = &m->rtt;
 }
 
 size_t pbflow_record(const struct netobs_flow *flow,
@@ -287,7 +275,10 @@ size_t pbflow_record(const struct netobs_flow *flow,
 {
 	struct message m;
 
-	set_record(&m, flow);
+	set_messages(&m);
+	set_fields(&m, flow);
+	set_netobserv(&m.record, flow);
+	set_points(&m, flow);
 	set_options(&m, options);
 	return pbflow__record__pack(&m.record, buf);
 }

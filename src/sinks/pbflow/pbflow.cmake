@@ -12,10 +12,11 @@ endif()
 set(pbflow_dir ${PROJECT_SOURCE_DIR}/src/sinks/pbflow)
 set(pbflow_generated ${PROJECT_BINARY_DIR}/pbflow)
 file(MAKE_DIRECTORY ${pbflow_generated})
+netobs_catalogue_text(${pbflow_dir}/flow.proto ${pbflow_generated}/flow.proto)
 add_custom_command(
 	OUTPUT ${pbflow_generated}/flow.pb-c.c ${pbflow_generated}/flow.pb-c.h
-	COMMAND ${NETOBS_PROTOC_C} --proto_path=${pbflow_dir} --c_out=${pbflow_generated} flow.proto
-	DEPENDS ${pbflow_dir}/flow.proto VERBATIM)
+	COMMAND ${NETOBS_PROTOC_C} --proto_path=${pbflow_generated} --c_out=${pbflow_generated} flow.proto
+	DEPENDS ${pbflow_generated}/flow.proto VERBATIM)
 
 file(GLOB pbflow_sources CONFIGURE_DEPENDS ${pbflow_dir}/*.c)
 add_library(netobs_pbflow STATIC ${pbflow_sources} ${pbflow_generated}/flow.pb-c.c)
@@ -26,7 +27,7 @@ set_target_properties(netobs_pbflow PROPERTIES POSITION_INDEPENDENT_CODE ON)
 netobs_target_flags(netobs_pbflow)
 
 # For those who read what is sent.
-install(FILES ${pbflow_dir}/flow.proto DESTINATION ${CMAKE_INSTALL_DATADIR}/netobs)
+install(FILES ${pbflow_generated}/flow.proto DESTINATION ${CMAKE_INSTALL_DATADIR}/netobs)
 
 # A fuzzer is one file, which includes the generated one.
 set(NETOBS_FUZZ_FLAGS_pbflow -I${PROJECT_SOURCE_DIR}/src/lib/sink

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Flow records as flow.proto has them: NetObserv's fields with its meaning, and the rest
+ * Flow records as flow.proto has them, which is made of flow.proto.in and the catalogue: NetObserv's fields with its meaning, and the rest
  * of a record in fields of our own. Besides what that file says, what reads
  * them, flowlogs-pipeline, needs some things to be there, or fails: data_link,
  * network, transport and time_flow_rtt always are, and so is one interface.
