@@ -25,12 +25,9 @@ static int64_t ms_floor(int64_t ns)
 
 /* ---- A field, by its type ------------------------------------------------------- */
 
-#define add_u8 json_key_u64
-#define add_u16 json_key_u64
-#define add_u32 json_key_u64
-#define add_u64 json_key_u64
-#define add_id16 json_key_u64
-#define add_id32 json_key_u64
+#define add_number json_key_u64
+#define add_id json_key_u64
+#define add_count json_key_u64
 #define add_tcp_flags json_key_u64
 #define add_dscp json_key_u64
 
@@ -112,8 +109,8 @@ static void add_netns(struct json *json, const struct netobs_flow *flow,
 }
 
 #define list_name(key, member) LIST(key, put_name, member)
-#define list_u8(key, member) LIST(key, json_u64, member)
-#define list_u32(key, member) LIST(key, json_u64, member)
+#define list_number(key, member) LIST(key, json_u64, member)
+#define list_direction list_number
 #define list_netns(key, member) add_netns(json, flow, key, key "s");
 
 #define FIELD(...)

@@ -3,12 +3,13 @@
  * How fields.def is read. Encoders define FIELD and POINT_FIELD to name a macro or a
  * function by the type of the field, so that what runs is as if written by hand.
  *
- * Types: u8, u16, u32, u64    numbers; 0 stands for "not known" where bits cannot
- *        id16, id32           numbers of which 0 is as good as any
+ * Types: number               8, 16 or 32 bits; 0 stands for "not known" where bits cannot
+ *        id                   the same, but 0 is as good as any
+ *        count                64 bits
  *        time                 ns since 1970
  *        address, tunnel_end  16 bytes; IPv4 or IPv6 as the flow is, or by itself
  *        mac                  6 bytes
- *        tcp_flags, dscp, tunnel, tcp_combined, name, netns: each of one field
+ *        tcp_flags, tcp_combined, dscp, tunnel, name, direction, netns: each of one field
  */
 #ifndef NETOBS_RECORD_FIELDS_H
 #define NETOBS_RECORD_FIELDS_H

@@ -21,140 +21,124 @@ enum {
 	WIDE_FLAGS = 1 << 8,
 };
 
-/*
- * Elements of our own. The numbers up to 17 are spoken for: latency, loss and what
- * processes are concerned.
- */
-#define OWN(name, number, len, flags, type) \
-	FB_IE_INIT_FULL(name, 0, number, len, flags, 0, 0, type, NULL)
+/* ---- Elements of our own: by number ---------------------------------------------- */
 
+/* RFC 5610, 3.10 */
+#define SEMANTICS_key FB_IE_IDENTIFIER
+#define SEMANTICS_set FB_IE_FLAGS
+#define SEMANTICS_sum FB_IE_DELTACOUNTER
+#define SEMANTICS_min FB_IE_QUANTITY
+#define SEMANTICS_max FB_IE_QUANTITY
+#define SEMANTICS_first FB_IE_DEFAULT
+#define SEMANTICS_last FB_IE_DEFAULT
+#define SEMANTICS_once FB_IE_DEFAULT
+
+#define UNITS_none 0
+#define UNITS_octets FB_UNITS_OCTETS
+#define UNITS_packets FB_UNITS_PACKETS
+#define UNITS_ns FB_UNITS_NANOSECONDS
+
+#define LEN(member) sizeof(((struct record_flow *)0)->member)
+
+#define OWN(member, number, name, flags, type)                                \
+	[number] = FB_IE_INIT_FULL(name, 0, number, LEN(member), flags, 0, 0, \
+				   type, NULL),
+
+/* Unsigned: of 8, 16, 32 or 64 bits. */
+#define own_number(member, number, name, flags)                          \
+	OWN(member, number, name,                                        \
+	    (flags) | (LEN(member) > 1 ? FB_IE_F_ENDIAN : FB_IE_F_NONE), \
+	    FB_UINT_8 + __builtin_ctz(LEN(member)))
+#define own_id own_number
+#define own_count own_number
+#define own_netns own_number
+#define own_tunnel own_number
+#define own_tunnel_end(member, number, name, flags) \
+	OWN(member, number, name, FB_IE_DEFAULT, FB_IP6_ADDR)
+
+#define ELEMENT(...)
+#define MADE_ELEMENT(...)
+#define OWN_ELEMENT(type, member, merge, unit, number, name) \
+	own_##type(member, number, #name, SEMANTICS_##merge | UNITS_##unit)
+
+/* The numbers up to 17 are spoken for: latency, loss and what processes are concerned. */
 static const fbInfoElement_t own_elements[] = {
-	OWN("netobsNetnsInode", 12, 8, FB_IE_IDENTIFIER | FB_IE_F_ENDIAN,
-	    FB_UINT_64),
-	OWN("netobsEcnSeen", 18, 1, FB_IE_FLAGS, FB_UINT_8),
-	OWN("netobsTunnelType", 19, 1, FB_IE_IDENTIFIER, FB_UINT_8),
-	OWN("netobsTunnelId", 20, 4, FB_IE_IDENTIFIER | FB_IE_F_ENDIAN,
-	    FB_UINT_32),
-	OWN("netobsOuterSourceAddress", 21, 16, FB_IE_DEFAULT, FB_IP6_ADDR),
-	OWN("netobsOuterDestinationAddress", 22, 16, FB_IE_DEFAULT, FB_IP6_ADDR),
-	OWN("netobsOuterSourcePort", 23, 2, FB_IE_IDENTIFIER | FB_IE_F_ENDIAN,
-	    FB_UINT_16),
-	OWN("netobsOuterDestinationPort", 24, 2,
-	    FB_IE_IDENTIFIER | FB_IE_F_ENDIAN, FB_UINT_16),
-	FB_IE_NULL,
+#include "elements.def"
 };
 
 const fbInfoElement_t *layout_own_element(unsigned int i)
 {
-	return i < ARRAY_SIZE(own_elements) - 1 ? &own_elements[i] : NULL;
+	for (size_t number = 0; number < ARRAY_SIZE(own_elements); number++)
+		if (own_elements[number].num && !i--)
+			return &own_elements[number];
+	return NULL;
 }
+
+/* ---- Templates of flows ----------------------------------------------------------- */
 
 /* An element of a template, if the template has all of @flags. */
 struct line {
-	const char *name;
+	const char *name; /* NULL: none */
 	uint16_t len;
 	uint32_t flags;
 };
 
-/* struct record_flow: all that it has. */
+/*
+ * What an element of that type is in struct record_flow, and what on the wire. Several
+ * have one position, of which no template has two. LINE(position, variant, name,
+ * octets in the struct, if the template has, octets on the wire, if the template has)
+ */
+#define lines_number(LINE, member, at, name, flags) \
+	LINE(at, 0, name, LEN(member), 0, LEN(member), flags)
+#define lines_id lines_number
+#define lines_count lines_number
+#define lines_direction lines_number
+#define lines_netns lines_number
+#define lines_dscp lines_number
+#define lines_tunnel lines_number
+#define lines_mac lines_number
+#define lines_tunnel_end lines_number
+#define lines_tcp_flags(LINE, member, at, name, flags)     \
+	LINE(at, 0, name, 2, 0, 1, (flags) | NARROW_FLAGS) \
+	LINE(at, 1, name, 0, 0, 2, (flags) | WIDE_FLAGS)
+#define lines_address(LINE, member, at, name, flags)           \
+	LINE(at, 0, name "IPv4Address", 4, 0, 4, (flags) | V4) \
+	LINE(at, 1, name "IPv6Address", 16, 0, 16, (flags) | V6)
+#define lines_icmp(LINE, member, at, name, flags)        \
+	LINE(at, 0, name "IPv4", 2, V4, 2, (flags) | V4) \
+	LINE(at, 1, name "IPv6", 2, V6, 2, (flags) | V6)
+#define lines_time(LINE, member, at, name, flags)                \
+	LINE(at, 0, name "Milliseconds", 8, MS, 8, (flags) | MS) \
+	LINE(at, 1, name "Microseconds", 8, US, 8, (flags) | US) \
+	LINE(at, 2, name "Nanoseconds", 8, NS, 8, (flags) | NS)
+
+#define OWN_ELEMENT(...)
+#define MADE_ELEMENT(type, ...) ELEMENT(number, __VA_ARGS__)
+#define ELEMENT(type, member, flags, at, name) \
+	lines_##type(IN_STRUCT, member, at, #name, flags)
+#define IN_STRUCT(at, i, name, len, if_in_struct, wire_len, if_on_wire) \
+	{ (len) ? name : NULL, len, if_in_struct },
+
+/* In the order of its members. */
 static const struct line flow_struct[] = {
-	{ "flowStartMilliseconds", 8, MS },
-	{ "flowEndMilliseconds", 8, MS },
-	{ "flowStartMicroseconds", 8, US },
-	{ "flowEndMicroseconds", 8, US },
-	{ "flowStartNanoseconds", 8, NS },
-	{ "flowEndNanoseconds", 8, NS },
-	{ "octetDeltaCount", 8, 0 },
-	{ "packetDeltaCount", 8, 0 },
-	{ "flowId", 8, 0 },
-	{ "layer2OctetDeltaCount", 8, 0 },
-	{ "layer2SegmentId", 8, 0 },
-	{ "netobsNetnsInode", 8, 0 },
-	{ "sourceIPv4Address", 4, 0 },
-	{ "destinationIPv4Address", 4, 0 },
-	{ "ingressInterface", 4, 0 },
-	{ "egressInterface", 4, 0 },
-	{ "netobsTunnelId", 4, 0 },
-	{ "sourceTransportPort", 2, 0 },
-	{ "destinationTransportPort", 2, 0 },
-	{ "tcpControlBits", 2, 0 },
-	{ "icmpTypeCodeIPv4", 2, V4 },
-	{ "icmpTypeCodeIPv6", 2, V6 },
-	{ "ethernetType", 2, 0 },
-	{ "vlanId", 2, 0 },
-	{ "postVlanId", 2, 0 },
-	{ "dot1qVlanId", 2, 0 },
-	{ "dot1qCustomerVlanId", 2, 0 },
-	{ "netobsOuterSourcePort", 2, 0 },
-	{ "netobsOuterDestinationPort", 2, 0 },
-	{ "sourceIPv6Address", 16, 0 },
-	{ "destinationIPv6Address", 16, 0 },
-	{ "netobsOuterSourceAddress", 16, 0 },
-	{ "netobsOuterDestinationAddress", 16, 0 },
-	{ "sourceMacAddress", 6, 0 },
-	{ "destinationMacAddress", 6, 0 },
-	{ "protocolIdentifier", 1, 0 },
-	{ "ipClassOfService", 1, 0 },
-	{ "ipVersion", 1, 0 },
-	{ "flowDirection", 1, 0 },
-	{ "flowEndReason", 1, 0 },
-	{ "minimumTTL", 1, 0 },
-	{ "maximumTTL", 1, 0 },
-	{ "netobsEcnSeen", 1, 0 },
-	{ "netobsTunnelType", 1, 0 },
-	{ 0 },
+#include "elements.def"
 };
 
+#define OWN_ELEMENT(...)
+#define MADE_ELEMENT(type, ...) ELEMENT(number, __VA_ARGS__)
+#define ELEMENT(type, member, flags, at, name) \
+	lines_##type(ON_WIRE, member, at, #name, flags)
+#define ON_WIRE(at, i, name, len, if_in_struct, wire_len, if_on_wire) \
+	[3 * (at) + (i)] = { name, wire_len, if_on_wire },
+
+/* In the order of their positions. */
 static const struct line flow_wire[] = {
-	{ "flowStartMilliseconds", 8, MS },
-	{ "flowEndMilliseconds", 8, MS },
-	{ "flowStartMicroseconds", 8, US },
-	{ "flowEndMicroseconds", 8, US },
-	{ "flowStartNanoseconds", 8, NS },
-	{ "flowEndNanoseconds", 8, NS },
-	{ "octetDeltaCount", 8, 0 },
-	{ "packetDeltaCount", 8, 0 },
-	{ "sourceIPv4Address", 4, V4 },
-	{ "destinationIPv4Address", 4, V4 },
-	{ "sourceIPv6Address", 16, V6 },
-	{ "destinationIPv6Address", 16, V6 },
-	{ "sourceTransportPort", 2, 0 },
-	{ "destinationTransportPort", 2, 0 },
-	{ "protocolIdentifier", 1, 0 },
-	{ "ipClassOfService", 1, 0 },
-	{ "tcpControlBits", 1, NARROW_FLAGS },
-	{ "tcpControlBits", 2, WIDE_FLAGS },
-	{ "ipVersion", 1, 0 },
-	{ "ingressInterface", 4, 0 },
-	{ "egressInterface", 4, 0 },
-	{ "flowDirection", 1, 0 },
-	{ "flowEndReason", 1, 0 },
-	{ "vlanId", 2, 0 },
-	{ "postVlanId", 2, 0 },
-	{ "ethernetType", 2, 0 },
-	{ "sourceMacAddress", 6, 0 },
-	{ "destinationMacAddress", 6, 0 },
-	{ "icmpTypeCodeIPv4", 2, V4 | ICMP },
-	{ "icmpTypeCodeIPv6", 2, V6 | ICMP },
-	{ "flowId", 8, 0 },
-	{ "minimumTTL", 1, 0 },
-	{ "maximumTTL", 1, 0 },
-	{ "layer2OctetDeltaCount", 8, EXTENDED },
-	{ "layer2SegmentId", 8, EXTENDED },
-	{ "dot1qVlanId", 2, EXTENDED },
-	{ "dot1qCustomerVlanId", 2, EXTENDED },
-	{ "netobsNetnsInode", 8, EXTENDED },
-	{ "netobsEcnSeen", 1, EXTENDED },
-	{ "netobsTunnelType", 1, EXTENDED },
-	{ "netobsTunnelId", 4, EXTENDED },
-	{ "netobsOuterSourceAddress", 16, EXTENDED },
-	{ "netobsOuterDestinationAddress", 16, EXTENDED },
-	{ "netobsOuterSourcePort", 2, EXTENDED },
-	{ "netobsOuterDestinationPort", 2, EXTENDED },
-	{ 0 },
+#include "elements.def"
 };
 
-/* The rest is on the wire as it is in its struct. */
+/* ---- Other templates -------------------------------------------------------------- */
+
+/* They are on the wire as they are in their structs. */
 static const struct line nat_spec[] = {
 	{ "observationTimeMilliseconds", 8, 0 },
 	{ "natEvent", 1, 0 },
@@ -167,13 +151,11 @@ static const struct line nat_spec[] = {
 	{ "postNAPTSourceTransportPort", 2, 0 },
 	{ "postNAPTDestinationTransportPort", 2, 0 },
 	{ "protocolIdentifier", 1, 0 },
-	{ 0 },
 };
 
 static const struct line sampling_spec[] = {
 	{ "observationDomainId", 4, 0 },
 	{ "samplingInterval", 4, 0 },
-	{ 0 },
 };
 
 static const struct line selector_spec[] = {
@@ -181,14 +163,12 @@ static const struct line selector_spec[] = {
 	{ "samplingPacketInterval", 4, 0 },
 	{ "samplingPacketSpace", 4, 0 },
 	{ "selectorAlgorithm", 2, 0 },
-	{ 0 },
 };
 
 /* Of a fixed length: nfcapd drops what varies. */
 static const struct line interface_spec[] = {
 	{ "ingressInterface", 4, 0 },
 	{ "interfaceName", RECORD_NAME_SIZE, 0 },
-	{ 0 },
 };
 
 static const struct line metering_spec[] = {
@@ -197,23 +177,18 @@ static const struct line metering_spec[] = {
 	{ "exportedFlowRecordTotalCount", 8, 0 },
 	{ "exportedOctetTotalCount", 8, 0 },
 	{ "observedFlowTotalCount", 8, 0 },
-	{ 0 },
 };
 
 static const struct line metering_loss_spec[] = {
 	{ "observationDomainId", 4, 0 },    { "ignoredPacketTotalCount", 8, 0 },
 	{ "ignoredOctetTotalCount", 8, 0 }, { "flowStartMilliseconds", 8, 0 },
-	{ "flowEndMilliseconds", 8, 0 },    { 0 },
+	{ "flowEndMilliseconds", 8, 0 },
 };
 
 static const struct line exporting_loss_spec[] = {
-	{ "exportingProcessId", 4, 0 },
-	{ "notSentFlowTotalCount", 8, 0 },
-	{ "notSentPacketTotalCount", 8, 0 },
-	{ "notSentOctetTotalCount", 8, 0 },
-	{ "flowStartMilliseconds", 8, 0 },
-	{ "flowEndMilliseconds", 8, 0 },
-	{ 0 },
+	{ "exportingProcessId", 4, 0 },	     { "notSentFlowTotalCount", 8, 0 },
+	{ "notSentPacketTotalCount", 8, 0 }, { "notSentOctetTotalCount", 8, 0 },
+	{ "flowStartMilliseconds", 8, 0 },   { "flowEndMilliseconds", 8, 0 },
 };
 
 /* Of a fixed length, as above. */
@@ -224,27 +199,43 @@ static const struct line element_spec[] = {
 	{ "informationElementSemantics", 1, 0 },
 	{ "informationElementUnits", 2, 0 },
 	{ "informationElementName", RECORD_ELEMENT_NAME_SIZE, 0 },
-	{ 0 },
 };
 
+struct lines {
+	const struct line *lines;
+	size_t n;
+};
+
+#define LINES(array)                     \
+	{                                \
+		array, ARRAY_SIZE(array) \
+	}
+#define FLOW(flags)                                            \
+	{                                                      \
+		LINES(flow_struct), LINES(flow_wire), flags, 0 \
+	}
+#define OTHER(array, n_scope)                          \
+	{                                              \
+		LINES(array), LINES(array), 0, n_scope \
+	}
+
 static const struct {
-	const struct line *in_struct, *on_wire;
+	struct lines in_struct, on_wire;
 	uint32_t flags;
 	uint16_t n_scope;
 } kinds[LAYOUT_KINDS] = {
-	[LAYOUT_FLOW4] = { flow_struct, flow_wire, V4, 0 },
-	[LAYOUT_FLOW4_ICMP] = { flow_struct, flow_wire, V4 | ICMP, 0 },
-	[LAYOUT_FLOW6] = { flow_struct, flow_wire, V6, 0 },
-	[LAYOUT_FLOW6_ICMP] = { flow_struct, flow_wire, V6 | ICMP, 0 },
-	[LAYOUT_NAT] = { nat_spec, nat_spec, 0, 0 },
-	[LAYOUT_SAMPLING] = { sampling_spec, sampling_spec, 0, 1 },
-	[LAYOUT_SELECTOR] = { selector_spec, selector_spec, 0, 1 },
-	[LAYOUT_INTERFACE] = { interface_spec, interface_spec, 0, 1 },
-	[LAYOUT_METERING] = { metering_spec, metering_spec, 0, 1 },
-	[LAYOUT_METERING_LOSS] = { metering_loss_spec, metering_loss_spec, 0, 1 },
-	[LAYOUT_EXPORTING_LOSS] = { exporting_loss_spec, exporting_loss_spec, 0,
-				    1 },
-	[LAYOUT_ELEMENT] = { element_spec, element_spec, 0, 2 },
+	[LAYOUT_FLOW4] = FLOW(V4),
+	[LAYOUT_FLOW4_ICMP] = FLOW(V4 | ICMP),
+	[LAYOUT_FLOW6] = FLOW(V6),
+	[LAYOUT_FLOW6_ICMP] = FLOW(V6 | ICMP),
+	[LAYOUT_NAT] = OTHER(nat_spec, 0),
+	[LAYOUT_SAMPLING] = OTHER(sampling_spec, 1),
+	[LAYOUT_SELECTOR] = OTHER(selector_spec, 1),
+	[LAYOUT_INTERFACE] = OTHER(interface_spec, 1),
+	[LAYOUT_METERING] = OTHER(metering_spec, 1),
+	[LAYOUT_METERING_LOSS] = OTHER(metering_loss_spec, 1),
+	[LAYOUT_EXPORTING_LOSS] = OTHER(exporting_loss_spec, 1),
+	[LAYOUT_ELEMENT] = OTHER(element_spec, 2),
 };
 
 enum {
@@ -267,14 +258,16 @@ static uint32_t flags_of(const struct layout_options *options,
 
 static bool has_line(const struct line *line, uint32_t flags)
 {
-	return (line->flags & flags) == line->flags;
+	return line->name && (line->flags & flags) == line->flags;
 }
 
 static uint32_t mix_template(uint32_t hash, enum layout_kind kind, uint32_t flags)
 {
-	const struct line *line = kinds[kind].on_wire;
+	const struct lines *wire = &kinds[kind].on_wire;
 
-	for (; line->name; line++) {
+	for (size_t i = 0; i < wire->n; i++) {
+		const struct line *line = &wire->lines[i];
+
 		if (!has_line(line, flags))
 			continue;
 		hash = fnv_mix(hash, line->name, strlen(line->name) + 1);
@@ -302,11 +295,13 @@ static bool is_own(const char *name)
 static void measure(struct layout_template *template, enum layout_kind kind,
 		    uint32_t flags)
 {
-	const struct line *line = kinds[kind].on_wire;
+	const struct lines *wire = &kinds[kind].on_wire;
 
 	template->n_scope = kinds[kind].n_scope;
 	template->template_len = template->n_scope ? 6 : 4;
-	for (; line->name; line++) {
+	for (size_t i = 0; i < wire->n; i++) {
+		const struct line *line = &wire->lines[i];
+
 		if (!has_line(line, flags))
 			continue;
 		template->record_len += line->len;
@@ -314,17 +309,25 @@ static void measure(struct layout_template *template, enum layout_kind kind,
 	}
 }
 
+static void add_own_elements(struct layout *layout)
+{
+	fbInfoElement_t own[ARRAY_SIZE(own_elements) + 1] = { FB_IE_NULL };
+	const fbInfoElement_t *element;
+
+	for (unsigned int i = 0; (element = layout_own_element(i)); i++) {
+		own[i] = *element;
+		own[i].ent = layout->options.pen;
+	}
+	fbInfoModelAddElementArray(layout->model, own);
+}
+
 void layout_open(struct layout *layout, const struct layout_options *options)
 {
-	fbInfoElement_t own[ARRAY_SIZE(own_elements)];
 	uint16_t id = first_id(options);
 
-	memcpy(own, own_elements, sizeof(own));
-	for (size_t i = 0; i < ARRAY_SIZE(own) - 1; i++)
-		own[i].ent = options->pen;
 	*layout = (struct layout){ .options = *options };
 	layout->model = fbInfoModelAlloc();
-	fbInfoModelAddElementArray(layout->model, own);
+	add_own_elements(layout);
 	for (int kind = 0; kind < LAYOUT_KINDS; kind++) {
 		struct layout_template *template = &layout->templates[kind];
 
@@ -341,12 +344,13 @@ void layout_close(struct layout *layout)
 	layout->model = NULL;
 }
 
-static bool append_lines(fbTemplate_t *template, const struct line *line,
+static bool append_lines(fbTemplate_t *template, const struct lines *lines,
 			 uint32_t flags)
 {
 	GError *error = NULL;
 
-	for (; line->name; line++) {
+	for (size_t i = 0; i < lines->n; i++) {
+		const struct line *line = &lines->lines[i];
 		fbInfoElementSpec_t spec = { (char *)line->name, line->len, 0 };
 
 		if (has_line(line, flags) &&
@@ -359,7 +363,7 @@ static bool append_lines(fbTemplate_t *template, const struct line *line,
 }
 
 static int add_template(fbInfoModel_t *model, fbSession_t *session,
-			const struct line *lines, uint32_t flags, uint16_t id,
+			const struct lines *lines, uint32_t flags, uint16_t id,
 			bool is_internal, uint16_t n_scope)
 {
 	fbTemplate_t *template = fbTemplateAlloc(model);
@@ -385,11 +389,11 @@ int layout_add_to(const struct layout *layout, fbSession_t *session)
 		const struct layout_template *template = &layout->templates[kind];
 		uint32_t flags = flags_of(&layout->options, kind);
 
-		err = add_template(layout->model, session, kinds[kind].in_struct,
+		err = add_template(layout->model, session, &kinds[kind].in_struct,
 				   flags, template->internal_id, true, 0);
 		err = err   ?:
 			      add_template(layout->model, session,
-					   kinds[kind].on_wire, flags,
+					   &kinds[kind].on_wire, flags,
 					   template->id, false,
 					   template->n_scope);
 	}

@@ -97,6 +97,20 @@ const struct netobs_point *record_egress(const struct netobs_flow *flow)
 	return NULL;
 }
 
+#define point_number(member) record->member = flow->points[0].member;
+#define point_direction point_number
+#define point_netns point_number
+
+#define POINT_derived(...)
+#define POINT_all(type, member) point_##type(member)
+#define POINT_own POINT_all
+#define POINT(type, member, set, ...) POINT_##set(type, member)
+#define POINT_EXPANDED(...) POINT(__VA_ARGS__)
+
+#define FIELD(...)
+#define POINT_FIELD(member, type, json, proto, ipfix, ...) \
+	POINT_EXPANDED(type, member, FIELD_ARGUMENTS ipfix)
+
 static void add_points(struct record_flow *record, const struct netobs_flow *flow)
 {
 	const struct netobs_point *in = record_ingress(flow),
@@ -106,8 +120,7 @@ static void add_points(struct record_flow *record, const struct netobs_flow *flo
 	record->egress_interface = out ? out->ifindex : 0;
 	if (!flow->n_points)
 		return;
-	record->direction = flow->points[0].direction;
-	record->netns_inode = flow->points[0].netns_inode;
+#include "record/fields.def"
 }
 
 /* RFC 7133: where there are two tags, 243 is the outer one. */
@@ -120,50 +133,50 @@ static void add_vlan(struct record_flow *record, const struct netobs_flow *flow)
 	record->dot1q_customer_vlan = flow->vlan_id;
 }
 
-static void add_tunnel(struct record_flow *record, const struct netobs_flow *flow)
-{
-	record->tunnel = flow->tunnel;
-	if (flow->has & NETOBS_HAS_VNI) {
-		record->tunnel_id = flow->vni;
-		if (flow->tunnel == NETOBS_TUNNEL_VXLAN)
-			record->segment_id = SEGMENT_VXLAN | flow->vni;
-	}
-	if (flow->has & NETOBS_HAS_OUTER) {
-		memcpy(record->outer_source, flow->outer_src, 16);
-		memcpy(record->outer_destination, flow->outer_dst, 16);
-	}
-	if (flow->has & NETOBS_HAS_OUTER_PORTS) {
-		record->outer_source_port = flow->outer_src_port;
-		record->outer_destination_port = flow->outer_dst_port;
-	}
-}
-
 /* Type and code are also where NetFlow had them, which is where many look. */
-static void add_ports(struct record_flow *record, const struct netobs_flow *flow)
+static void add_icmp(struct record_flow *record, const struct netobs_flow *flow)
 {
-	if (flow->has & NETOBS_HAS_PORTS) {
-		record->source_port = flow->src_port;
-		record->destination_port = flow->dst_port;
-	}
-	if (flow->has & NETOBS_HAS_ICMP) {
-		record->icmp_type_code =
-			(uint16_t)(flow->icmp_type << 8 | flow->icmp_code);
-		record->destination_port = record->icmp_type_code;
-	}
-	if (flow->has & NETOBS_HAS_TCP)
-		record->tcp_flags = flow->tcp_flags;
+	record->icmp_type_code =
+		(uint16_t)(flow->icmp_type << 8 | flow->icmp_code);
+	record->dst_port = record->icmp_type_code;
 }
 
-static void add_addresses(struct record_flow *record,
-			  const struct netobs_flow *flow)
-{
-	if (record->ip_version == 4) {
-		record->source4 = address4(flow->src);
-		record->destination4 = address4(flow->dst);
-		return;
+#define fill_number(member) record->member = flow->member;
+#define fill_id fill_number
+#define fill_count fill_number
+#define fill_tunnel fill_number
+#define fill_tcp_flags fill_number
+#define fill_dscp(member) record->member = (uint8_t)(flow->member << 2);
+#define fill_time(member) \
+	record->member = record_time(flow->member, timestamps);
+#define fill_bytes(member) \
+	memcpy(record->member, flow->member, sizeof(record->member));
+#define fill_mac fill_bytes
+#define fill_tunnel_end fill_bytes
+#define fill_address(member)                                  \
+	if (record->ip_version == 4)                          \
+		record->member##_v4 = address4(flow->member); \
+	else                                                  \
+		memcpy(record->member##_v6, flow->member, 16);
+
+#define FILL_derived(...)
+#define FILL_all(type, member, bit)      \
+	if (field_is_known(flow, bit)) { \
+		fill_##type(member)      \
 	}
-	memcpy(record->source6, flow->src, 16);
-	memcpy(record->destination6, flow->dst, 16);
+#define FILL_extended FILL_all
+#define FILL_own FILL_all
+#define FILL(type, member, bit, set, ...) FILL_##set(type, member, bit)
+#define FILL_EXPANDED(...) FILL(__VA_ARGS__)
+
+#define POINT_FIELD(...)
+#define FIELD(member, type, bit, merge, json, proto, ipfix, ...) \
+	FILL_EXPANDED(type, member, bit, FIELD_ARGUMENTS ipfix)
+
+static void add_fields(struct record_flow *record, const struct netobs_flow *flow,
+		       enum layout_timestamps timestamps)
+{
+#include "record/fields.def"
 }
 
 enum layout_kind record_from_flow(struct record_flow *record,
@@ -173,32 +186,17 @@ enum layout_kind record_from_flow(struct record_flow *record,
 	bool is_icmp = flow->has & NETOBS_HAS_ICMP;
 
 	*record = (struct record_flow){
-		.start = record_time(flow->start_ns, timestamps),
-		.end = record_time(flow->end_ns, timestamps),
-		.octets = flow->bytes,
-		.packets = flow->packets,
 		.flow_id = flow_id(flow),
-		.ethertype = flow->ethertype,
-		.protocol = flow->proto,
-		.tos = (uint8_t)(flow->dscp << 2),
 		.ip_version = flow->ethertype == 0x0800 ? 4 : 6,
-		.end_reason = flow->end_reason,
-		.ttl_min = flow->ttl_min,
-		.ttl_max = flow->ttl_max,
-		.ecn_seen = flow->ecn_seen,
 	};
-	add_addresses(record, flow);
-	add_ports(record, flow);
+	add_fields(record, flow, timestamps);
 	add_points(record, flow);
+	if (is_icmp)
+		add_icmp(record, flow);
 	if (flow->has & NETOBS_HAS_VLAN)
 		add_vlan(record, flow);
-	if (flow->has & NETOBS_HAS_MAC) {
-		memcpy(record->source_mac, flow->src_mac, 6);
-		memcpy(record->destination_mac, flow->dst_mac, 6);
-		record->l2_octets = flow->l2_bytes;
-	}
-	if (flow->has & NETOBS_HAS_TUNNEL)
-		add_tunnel(record, flow);
+	if (flow->has & NETOBS_HAS_VNI && flow->tunnel == NETOBS_TUNNEL_VXLAN)
+		record->segment_id = SEGMENT_VXLAN | flow->vni;
 	if (record->ip_version == 4)
 		return is_icmp ? LAYOUT_FLOW4_ICMP : LAYOUT_FLOW4;
 	return is_icmp ? LAYOUT_FLOW6_ICMP : LAYOUT_FLOW6;

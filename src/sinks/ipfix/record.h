@@ -4,41 +4,35 @@
 #define NETOBS_SINKS_IPFIX_RECORD_H
 
 #include "layout.h"
+#include "record/fields.h"
 
 #include <netobs/flow.h>
 
 enum { RECORD_NAME_SIZE = 16, RECORD_ELEMENT_NAME_SIZE = 32 };
 
+#define slot_number(member) typeof(((struct netobs_flow *)0)->member) member;
+#define slot_id slot_number
+#define slot_count slot_number
+#define slot_mac slot_number
+#define slot_tunnel_end slot_number
+#define slot_tcp_flags slot_number
+#define slot_dscp slot_number
+#define slot_tunnel slot_number
+#define slot_time(member) uint64_t member; /* as the layout's timestamps */
+#define slot_address(member)  \
+	uint32_t member##_v4; \
+	uint8_t member##_v6[16];
+#define slot_icmp(member) uint16_t member;
+#define slot_netns(member) uint64_t member;
+#define slot_direction(member) uint8_t member;
+
+#define OWN_ELEMENT(...)
+#define MADE_ELEMENT(type, member, ...) type member;
+#define ELEMENT(type, member, ...) slot_##type(member)
+
 /* All that one of the templates of flows has. */
 struct record_flow {
-	uint64_t start, end; /* as the layout's timestamps */
-	uint64_t octets;
-	uint64_t packets;
-	uint64_t flow_id;
-	uint64_t l2_octets;
-	uint64_t segment_id;
-	uint64_t netns_inode;
-	uint32_t source4, destination4;
-	uint32_t ingress_interface, egress_interface;
-	uint32_t tunnel_id;
-	uint16_t source_port, destination_port;
-	uint16_t tcp_flags;
-	uint16_t icmp_type_code;
-	uint16_t ethertype;
-	uint16_t vlan, post_vlan;
-	uint16_t dot1q_vlan, dot1q_customer_vlan;
-	uint16_t outer_source_port, outer_destination_port;
-	uint8_t source6[16], destination6[16];
-	uint8_t outer_source[16], outer_destination[16];
-	uint8_t source_mac[6], destination_mac[6];
-	uint8_t protocol;
-	uint8_t tos;
-	uint8_t ip_version;
-	uint8_t direction;
-	uint8_t end_reason;
-	uint8_t ttl_min, ttl_max;
-	uint8_t ecn_seen;
-	uint8_t tunnel;
+#include "elements.def"
 } __attribute__((packed));
 
 struct record_nat {

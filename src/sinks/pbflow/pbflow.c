@@ -142,9 +142,9 @@ static char *repair(struct message *m, size_t i, const char *name)
 	return (char *)utf8_repair(name, m->names[i]);
 }
 
-#define point_u8(member, message, number, name) entry->name = point->member;
-#define point_u32(member, message, number, name) entry->name = point->member;
-#define point_netns(member, message, number, name) entry->name = point->member;
+#define point_number(member, message, number, name) entry->name = point->member;
+#define point_direction point_number
+#define point_netns point_number
 #define point_name(member, message, number, name) \
 	entry->name = repair(m, i, point->member);
 
@@ -191,10 +191,7 @@ static bool is_v4_mapped(const uint8_t address[16])
 
 #define put_number(member, message, number, name) \
 	m->message.name = flow->member;
-#define put_u8 put_number
-#define put_u16 put_number
-#define put_u32 put_number
-#define put_u64 put_number
+#define put_count put_number
 #define put_dscp put_number
 #define put_tcp_flags put_number
 
@@ -202,8 +199,6 @@ static bool is_v4_mapped(const uint8_t address[16])
 #define put_id(member, message, number, name, oneof) \
 	m->message.oneof##_case = number;            \
 	m->message.name = flow->member;
-#define put_id16 put_id
-#define put_id32 put_id
 
 #define put_time(member, message, number, name)        \
 	set_time(&m->parts.member.time, flow->member); \
