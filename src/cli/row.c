@@ -10,7 +10,7 @@
 
 #define ELLIPSIS "\u2026"
 
-enum { GAP = 2, ENDPOINTS_IPV4 = 45, MIN_ENDPOINTS = 20 };
+enum { GAP = 2, MIN_ENDPOINTS = 20 };
 
 struct column_def {
 	const char *heading;
@@ -19,17 +19,13 @@ struct column_def {
 	int leave_at; /* left out first: 1; never: 0 */
 };
 
+#define IS_RIGHT_left false
+#define IS_RIGHT_right true
+#define COLUMN(name, heading, width, align, leave, text) \
+	[COLUMN_##name] = { heading, width, IS_RIGHT_##align, leave },
+
 static const struct column_def columns[COLUMNS] = {
-	[COLUMN_TIME] = { "TIME", 12, false, 6 },
-	[COLUMN_PROTOCOL] = { "PROTO", 6, false, 0 },
-	[COLUMN_ENDPOINTS] = { "SOURCE \u2192 DESTINATION", ENDPOINTS_IPV4,
-			       false, 0 },
-	[COLUMN_INFO] = { "INFO", 12, false, 3 },
-	[COLUMN_PACKETS] = { "PACKETS", 7, true, 4 },
-	[COLUMN_BYTES] = { "BYTES", 7, true, 0 },
-	[COLUMN_RATE] = { "RATE", 9, true, 5 },
-	[COLUMN_DURATION] = { "DURATION", 8, true, 1 },
-	[COLUMN_WHERE] = { "SEEN AT", 7, false, 2 },
+#include "columns.def"
 };
 
 enum { LEAVE_STEPS = 6 };

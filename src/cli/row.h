@@ -19,16 +19,10 @@ struct row {
 	char where[128];
 };
 
+#define COLUMN(name, ...) COLUMN_##name,
+
 enum column {
-	COLUMN_TIME,
-	COLUMN_PROTOCOL,
-	COLUMN_ENDPOINTS,
-	COLUMN_INFO,
-	COLUMN_PACKETS,
-	COLUMN_BYTES,
-	COLUMN_RATE,
-	COLUMN_DURATION,
-	COLUMN_WHERE,
+#include "columns.def"
 	COLUMNS
 };
 
