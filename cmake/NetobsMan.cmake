@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# man/PAGE.SECTION.scd -> man/PAGE.SECTION, with scdoc.
+# man/PAGE.SECTION.scd -> man/PAGE.SECTION, with scdoc. A .scd.in has lists of the
+# catalogue's, and becomes a .scd first.
 
 file(GLOB man_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/man/*.scd)
+file(GLOB man_templates CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/man/*.scd.in)
 if(NOT NETOBS_MAN OR NOT man_sources)
 	return()
 endif()
@@ -13,6 +15,12 @@ if(NOT NETOBS_SCDOC)
 endif()
 
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/man)
+foreach(template ${man_templates})
+	string(REGEX REPLACE "\\.in$" "" template ${template})
+	get_filename_component(name ${template} NAME)
+	netobs_catalogue_text(${template} ${PROJECT_BINARY_DIR}/man/${name})
+	list(APPEND man_sources ${PROJECT_BINARY_DIR}/man/${name})
+endforeach()
 foreach(source ${man_sources})
 	get_filename_component(page ${source} NAME_WLE)
 	string(REGEX MATCH "[0-9]$" section ${page})
