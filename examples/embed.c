@@ -28,7 +28,7 @@ static void print_log(int level, const char *message, void *user)
 int main(int argc, char **argv)
 {
 	int loop = epoll_create1(EPOLL_CLOEXEC), ret, signals;
-	struct epoll_event event = { .events = EPOLLIN };
+	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT };
 	struct netobs *netobs = NULL;
 	sigset_t mask;
 	NETOBS_OPTS(opts);
@@ -47,7 +47,7 @@ int main(int argc, char **argv)
 	if (netobs_new(&opts, &netobs) < 0 || netobs_start(netobs) < 0)
 		return netobs_free(netobs), 1;
 	setlinebuf(stdout);
-	event.data.fd = netobs_fd(netobs);
+	event = (struct epoll_event){ EPOLLIN, { .fd = netobs_fd(netobs) } };
 	epoll_ctl(loop, EPOLL_CTL_ADD, event.data.fd, &event);
 	do {
 		epoll_wait(loop, &event, 1, -1);

@@ -183,9 +183,8 @@ NETOBS_API int netobs_fd(const struct netobs *ctx);
  * netobs_stats_get() and netobs_last_error(), and nothing else of this context.
  *
  * @return number of flow records delivered (0 is normal);
- *         -ECANCELED: stopped by netobs_stop(): programs count no more and are
- *         being detached, all that they saw has been delivered, nothing more
- *         will come;
+ *         -ECANCELED: stopped by netobs_stop(): all that the programs saw has been
+ *         delivered, they are detached (see there), nothing more will come;
  *         -EINVAL: not started
  */
 NETOBS_API int netobs_dispatch(struct netobs *ctx);
@@ -199,10 +198,13 @@ NETOBS_API int netobs_dispatch(struct netobs *ctx);
 NETOBS_API int netobs_poll(struct netobs *ctx, int timeout_ms);
 
 /**
- * Ask the context to stop: the next netobs_dispatch() ends the counting, delivers
- * what was seen until then and returns -ECANCELED; programs are detached in the
- * background. The only function that may be
- * called from a signal handler, and from any thread.
+ * Ask the context to stop. The next netobs_dispatch() ends the counting at all
+ * interfaces. It and those that follow deliver what was seen until then, in slices, while
+ * programs are detached in the background. Once all that is done, netobs_dispatch()
+ * returns -ECANCELED: call it, as before, whenever netobs_fd() polls readable, until it
+ * does. Detaching that takes longer than 2 s is not waited for: it goes on.
+ *
+ * The only function that may be called from a signal handler, and from any thread.
  */
 NETOBS_API void netobs_stop(struct netobs *ctx);
 
@@ -246,8 +248,9 @@ NETOBS_API int netobs_replay_files(struct netobs *ctx, const char *const *paths,
 
 /**
  * Detach everything and free; for many interfaces, that is waited for up to 2 s, and
- * the rest is done in the background. What was seen and not delivered is dropped: use
- * netobs_stop() and netobs_dispatch() first. NULL is fine.
+ * the rest is done in the background. What was seen and not delivered is dropped. So use
+ * netobs_stop(), and netobs_dispatch() until it returns -ECANCELED, first: then there is
+ * nothing to wait for. NULL is fine.
  */
 NETOBS_API void netobs_free(struct netobs *ctx);
 

@@ -282,10 +282,12 @@ static void start_batch(struct attacher *attacher, uint32_t max)
 	worker_start_or_run(attacher->worker, batch);
 }
 
+/* The last batch has all, whatever it takes. */
 void attacher_go(struct attacher *attacher)
 {
-	start_batch(attacher,
-		    attacher->can_expedite ? BATCH_MAX : BATCH_SLOW_MAX);
+	start_batch(attacher, attacher->is_leaving   ? UINT32_MAX :
+			      attacher->can_expedite ? BATCH_MAX :
+						       BATCH_SLOW_MAX);
 }
 
 static void collect(struct attacher *attacher,
@@ -312,7 +314,7 @@ void attacher_collect(struct attacher *attacher,
 	attacher_go(attacher);
 }
 
-/* Nobody wants any more what was to be attached. */
+/* What was to be attached is not needed any more. */
 static void give_up(void *ctx, struct hook_job *job)
 {
 	struct attacher *attacher = ctx;
@@ -324,6 +326,19 @@ static void give_up(void *ctx, struct hook_job *job)
 		hook_job_free(job);
 }
 
+void attacher_leave(struct attacher *attacher)
+{
+	struct hook_job *job;
+
+	if (!attacher->worker)
+		return;
+	attacher->is_leaving = true;
+	while ((job = queue_pop(&attacher->queues[HOOK_ATTACH]) ?:
+			      queue_pop(&attacher->queues[HOOK_LOOK])))
+		give_up(attacher, job);
+	attacher_go(attacher);
+}
+
 static void wait_until(const struct attacher *attacher, int64_t deadline_ns)
 {
 	struct pollfd fd = { .fd = attacher_fd(attacher), .events = POLLIN };
@@ -333,22 +348,16 @@ static void wait_until(const struct attacher *attacher, int64_t deadline_ns)
 		poll(&fd, 1, left / NSEC_PER_MSEC + 1);
 }
 
-void attacher_done(struct attacher *attacher, int wait_ms)
+void attacher_done(struct attacher *attacher, int64_t deadline_ns)
 {
-	int64_t deadline = clock_boot_ns() + wait_ms * NSEC_PER_MSEC;
 	struct hook_job *job;
 
 	if (!attacher->worker)
 		return;
-	while ((job = queue_pop(&attacher->queues[HOOK_ATTACH]) ?:
-			      queue_pop(&attacher->queues[HOOK_LOOK])))
-		give_up(attacher, job);
-	/* The last batch has all, whatever it takes. */
-	start_batch(attacher, UINT32_MAX);
-	while (attacher->is_running && clock_boot_ns() < deadline) {
-		wait_until(attacher, deadline);
-		collect(attacher, give_up, attacher);
-		start_batch(attacher, UINT32_MAX);
+	attacher_leave(attacher);
+	while (attacher->is_running && clock_boot_ns() < deadline_ns) {
+		wait_until(attacher, deadline_ns);
+		attacher_collect(attacher, give_up, attacher);
 	}
 	worker_free(attacher->worker);
 	while ((job = queue_pop(&attacher->queues[HOOK_DETACH])))

@@ -45,6 +45,7 @@ struct attacher {
 	struct attach_options options;
 	bool can_expedite;
 	bool is_running; /* a batch is */
+	bool is_leaving; /* nothing is attached any more */
 	struct worker *worker;
 	struct hook_queue queues[HOOK_WORKS]; /* indexed by enum hook_work */
 };
@@ -54,10 +55,16 @@ int attacher_init(struct attacher *attacher,
 		  const struct attach_options *options, bool expedite);
 
 /*
- * Detach what is queued for it, or being attached. After @wait_ms that is left to the
- * thread. Fine on what attacher_init() was not called for, too, if it is zero.
+ * Begin to detach all that is queued for it, and give up what is to be attached. Fine
+ * on what attacher_init() was not called for, too, if it is zero.
  */
-void attacher_done(struct attacher *attacher, int wait_ms);
+void attacher_leave(struct attacher *attacher);
+
+/*
+ * attacher_leave(), and wait for it to end. After @deadline_ns, of CLOCK_BOOTTIME, that
+ * is left to the thread.
+ */
+void attacher_done(struct attacher *attacher, int64_t deadline_ns);
 
 /* Polls readable when there is something to collect. */
 int attacher_fd(const struct attacher *attacher);

@@ -169,6 +169,9 @@ static int64_t next_ns(const struct netobs *ctx)
 		return clock_boot_ns() + wait_ms * NSEC_PER_MSEC;
 	if (!pipeline_is_idle(&ctx->pipeline))
 		return at_once;
+	if (ctx->state != CONTEXT_RUNNING)
+		return watch_is_detached(&ctx->watch) ? at_once :
+							ctx->watch.leave_ns;
 	/* Where more flows come than max_flows, draining must not eat the host. */
 	if (ctx->is_early_wanted)
 		return min_u64(ctx->due_ns,
@@ -347,9 +350,9 @@ static void on_timer(struct netobs *ctx)
 	if (ctx->is_making_room)
 		relieve(ctx);
 	if (!pipeline_is_idle(&ctx->pipeline)) {
-		if (!work(ctx))
+		if (!work(ctx) && ctx->state == CONTEXT_RUNNING)
 			after_drain(ctx);
-	} else if (is_drain_due(ctx, now)) {
+	} else if (ctx->state == CONTEXT_RUNNING && is_drain_due(ctx, now)) {
 		begin_drain(ctx, now);
 	}
 	arm_timer(ctx);
@@ -357,20 +360,36 @@ static void on_timer(struct netobs *ctx)
 
 static void on_ring(struct netobs *ctx)
 {
+	if (ctx->state != CONTEXT_RUNNING) /* the drain reads what is left */
+		return;
 	relieve(ctx);
 	if (pipeline_is_idle(&ctx->pipeline))
 		arm_timer(ctx);
 }
 
-static int on_stop(struct netobs *ctx)
+static void on_stop(struct netobs *ctx)
 {
+	eventfd_t times;
+
+	eventfd_read(ctx->stop_fd, &times);
+	if (ctx->state != CONTEXT_RUNNING)
+		return;
 	store_pause(&ctx->pipeline.store, true);
-	pipeline_finish(&ctx->pipeline);
-	pipeline_begin(&ctx->pipeline, MERGE_FINAL, clock_boot_ns());
-	pipeline_finish(&ctx->pipeline);
 	watch_detach(&ctx->watch);
-	ctx->state = CONTEXT_STOPPED;
-	return -ECANCELED;
+	ctx->is_making_room = false;
+	ctx->state = CONTEXT_STOPPING;
+}
+
+/* Complete the drain that is under way, then do the last one. */
+static void go_on_stopping(struct netobs *ctx)
+{
+	if (!pipeline_is_idle(&ctx->pipeline))
+		return;
+	if (ctx->pipeline.mode != MERGE_FINAL)
+		pipeline_begin(&ctx->pipeline, MERGE_FINAL, clock_boot_ns());
+	else if (watch_is_detached(&ctx->watch))
+		ctx->state = CONTEXT_STOPPED;
+	arm_timer(ctx);
 }
 
 static int on_links(struct netobs *ctx, uint32_t place)
@@ -402,7 +421,8 @@ static int handle(struct netobs *ctx, uint32_t source)
 		on_ring(ctx);
 		return 0;
 	case SOURCE_STOP:
-		return on_stop(ctx);
+		on_stop(ctx);
+		return 0;
 	case SOURCE_HOOKS:
 		watch_collect(&ctx->watch);
 		return 0;
@@ -420,7 +440,9 @@ static int check_running(const struct netobs *ctx)
 		return -EINVAL;
 	if (ctx->state == CONTEXT_STOPPED)
 		return -ECANCELED;
-	return ctx->state == CONTEXT_RUNNING ? 0 : -EINVAL;
+	return ctx->state == CONTEXT_RUNNING || ctx->state == CONTEXT_STOPPING ?
+		       0 :
+		       -EINVAL;
 }
 
 static int dispatch(struct netobs *ctx)
@@ -437,7 +459,12 @@ static int dispatch(struct netobs *ctx)
 		return errno == EINTR ? 0 : -errno;
 	for (int i = 0; i < n && !err; i++)
 		err = handle(ctx, events[i].data.u32);
-	return err ?: (int)(ctx->pipeline.merge.records - before);
+	if (err)
+		return err;
+	if (ctx->state == CONTEXT_STOPPING)
+		go_on_stopping(ctx);
+	/* The last records are counted before it is said that there are no more. */
+	return (int)(ctx->pipeline.merge.records - before) ?: check_running(ctx);
 }
 
 int netobs_dispatch(struct netobs *ctx)
@@ -469,7 +496,9 @@ int netobs_drain(struct netobs *ctx)
 		return err;
 	before = ctx->pipeline.merge.records;
 	pipeline_finish(&ctx->pipeline);
-	pipeline_begin(&ctx->pipeline, MERGE_ALL, clock_boot_ns());
+	pipeline_begin(&ctx->pipeline,
+		       ctx->state == CONTEXT_RUNNING ? MERGE_ALL : MERGE_FINAL,
+		       clock_boot_ns());
 	ctx->is_early_wanted = false;
 	pipeline_finish(&ctx->pipeline);
 	rearm_ring(ctx);

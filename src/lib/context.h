@@ -16,6 +16,7 @@ struct netobs {
 	enum {
 		CONTEXT_NEW,
 		CONTEXT_RUNNING,
+		CONTEXT_STOPPING,
 		CONTEXT_STOPPED,
 		CONTEXT_FAILED
 	} state;

@@ -33,7 +33,7 @@ static void place_done(struct place *place)
 void watch_done(struct watch *watch)
 {
 	watch_detach(watch);
-	attacher_done(&watch->attacher, DETACH_WAIT_MS);
+	attacher_done(&watch->attacher, watch->leave_ns);
 	for (uint32_t i = 0; i < watch->n_places; i++)
 		place_done(&watch->places[i]);
 	free(watch->places);
@@ -44,7 +44,8 @@ void watch_done(struct watch *watch)
 static bool is_selected(const struct watch *watch, const struct place *place,
 			const char *name)
 {
-	return (place->everything || patterns_match(&place->include, name)) &&
+	return !watch->leave_ns &&
+	       (place->everything || patterns_match(&place->include, name)) &&
 	       !patterns_match(&watch->exclude, name);
 }
 
@@ -523,14 +524,22 @@ int watch_update(struct watch *watch, struct place *place)
 
 void watch_detach(struct watch *watch)
 {
+	if (!watch->leave_ns)
+		watch->leave_ns =
+			clock_boot_ns() + DETACH_WAIT_MS * NSEC_PER_MSEC;
 	for (uint32_t i = 0; i < watch->n_places; i++) {
 		struct place *place = &watch->places[i];
 
 		for (uint32_t k = 0; k < place->netifs.count; k++)
 			take_off(watch, place, &place->netifs.items[k]);
 	}
-	if (watch->attacher.worker)
-		attacher_go(&watch->attacher);
+	attacher_leave(&watch->attacher);
+}
+
+bool watch_is_detached(const struct watch *watch)
+{
+	return !attacher_is_busy(&watch->attacher) ||
+	       clock_boot_ns() >= watch->leave_ns;
 }
 
 void watch_sweep(struct watch *watch, int64_t before_ns)

@@ -53,6 +53,7 @@ struct watch {
 	uint64_t incarnations; /* of interfaces, so far */
 	int attach_error;      /* the last one */
 	bool is_changed;       /* topology_update() is due */
+	int64_t leave_ns; /* programs are to be off by then; 0: they are put on */
 };
 
 /*
@@ -91,15 +92,18 @@ void watch_check_names(struct watch *watch);
 bool watch_has_names(const struct watch *watch);
 
 /*
- * Take all programs off, in the background. The interfaces stay known, for the
- * last flows.
+ * Take all programs off, in the background, and put none on any more. Interfaces are
+ * followed as before, for the last flows.
  */
 void watch_detach(struct watch *watch);
+
+/* After watch_detach(): they are off, or leave_ns is over and the thread goes on. */
+bool watch_is_detached(const struct watch *watch);
 
 /* Forget interfaces that went away before @before_ns (CLOCK_BOOTTIME). */
 void watch_sweep(struct watch *watch, int64_t before_ns);
 
-/* Waits for programs to be off, but not for ever. */
+/* Waits as long as watch_is_detached() is false. */
 void watch_done(struct watch *watch);
 
 /* NULL when it is not known. */

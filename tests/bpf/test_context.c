@@ -68,10 +68,22 @@ static void start(struct fixture *f, uint32_t interval_ms)
 	start_with(f, &opts);
 }
 
+/* How many records came until the end. */
+static uint32_t await_stop(struct netobs *ctx)
+{
+	uint32_t records = 0;
+	int ret;
+
+	while ((ret = netobs_poll(ctx, PATIENCE_MS)) >= 0)
+		records += ret;
+	assert_int_equal(ret, -ECANCELED);
+	return records;
+}
+
 static void stop(struct netobs *ctx)
 {
 	netobs_stop(ctx);
-	assert_int_equal(netobs_dispatch(ctx), -ECANCELED);
+	await_stop(ctx);
 }
 
 /* Each packet was exported, or counted as something else. */
@@ -239,7 +251,7 @@ static void stop_before_the_start_takes_effect_after_it(void **state)
 	assert_int_equal(netobs_new(&opts, &f->ctx), 0);
 	netobs_stop(f->ctx);
 	assert_int_equal(netobs_start(f->ctx), 0);
-	assert_int_equal(netobs_poll(f->ctx, PATIENCE_MS), -ECANCELED);
+	await_stop(f->ctx);
 }
 
 /* In whatever phase: what it has and what came since are both delivered. */
@@ -263,6 +275,56 @@ static void stop_in_the_middle_of_a_drain(void **state)
 	}
 }
 
+/* Counting ends with the next call; what was seen until then takes several. */
+static void stop_delivers_in_slices(void **state)
+{
+	struct fixture *f = *state;
+	struct netobs_stats stats = { .sz = sizeof(stats) };
+	uint32_t records;
+	int ret;
+
+	start(f, LONG_MS);
+	lab_send(PORT, 5);
+	netobs_stop(f->ctx);
+	ret = netobs_dispatch(f->ctx);
+	assert_true(ret >= 0);
+	lab_send(PORT, 6);
+	records = ret + await_stop(f->ctx);
+	assert_int_equal(records, f->witness.n_flows);
+	assert_int_equal(witness_packets_to(&f->witness, PORT), 5);
+	assert_conserved(f->ctx);
+	assert_int_equal(netobs_stats_get(f->ctx, &stats), 0);
+	assert_int_equal(stats.exported.packets, stats.seen.packets);
+	assert_true(lab_is_bare("lo"));
+}
+
+/* It delivers the rest at once, in whatever phase of the stop. */
+static void drain_in_the_middle_of_a_stop(void **state)
+{
+	struct fixture *f = *state;
+
+	for (int calls = 1; calls < 12; calls++) {
+		int ret = 0;
+
+		start(f, LONG_MS);
+		lab_send(PORT, 5);
+		netobs_stop(f->ctx);
+		for (int i = 0; i < calls && ret >= 0; i++)
+			ret = netobs_poll(f->ctx, PATIENCE_MS);
+		assert_true(ret >= 0 || ret == -ECANCELED);
+		ret = netobs_drain(f->ctx);
+		assert_true(ret >= 0 || ret == -ECANCELED);
+		assert_int_equal(witness_packets_to(&f->witness, PORT), 5);
+		netobs_stop(f->ctx);
+		await_stop(f->ctx);
+		assert_int_equal(witness_packets_to(&f->witness, PORT), 5);
+		assert_conserved(f->ctx);
+		netobs_free(f->ctx);
+		f->ctx = NULL;
+		witness_clear(&f->witness);
+	}
+}
+
 static void *stop_soon(void *ctx)
 {
 	const struct timespec wait = { .tv_nsec = 20 * NSEC_PER_MSEC };
@@ -280,7 +342,7 @@ static void stop_from_another_thread_ends_a_poll(void **state)
 	start(f, LONG_MS);
 	lab_send(PORT, 9);
 	assert_int_equal(pthread_create(&thread, NULL, stop_soon, f->ctx), 0);
-	assert_int_equal(netobs_poll(f->ctx, -1), -ECANCELED);
+	await_stop(f->ctx);
 	pthread_join(thread, NULL);
 	assert_int_equal(witness_packets_to(&f->witness, PORT), 9);
 }
@@ -309,11 +371,10 @@ static void stop_from_a_signal_handler(void **state)
 	assert_int_equal(timer_create(CLOCK_MONOTONIC, NULL, &timer), 0);
 	assert_int_equal(timer_settime(timer, 0, &soon, NULL), 0);
 	ret = netobs_poll(f->ctx, -1);
-	if (ret == -EINTR)
-		ret = netobs_poll(f->ctx, PATIENCE_MS);
+	assert_true(ret >= 0 || ret == -EINTR);
+	await_stop(f->ctx);
 	timer_delete(timer);
 	sigaction(SIGALRM, &before, NULL);
-	assert_int_equal(ret, -ECANCELED);
 	assert_int_equal(witness_packets_to(&f->witness, PORT), 9);
 }
 
@@ -327,16 +388,12 @@ static void stop_from_a_callback(void **state)
 {
 	struct fixture *f = *state;
 	struct netobs_opts opts = options_of(&f->witness, 20);
-	int ret;
 
 	opts.on_flow = stop_when_flow;
 	start_with(f, &opts);
 	stopped_by_signal = f->ctx;
 	lab_send(PORT, 7);
-	do
-		ret = netobs_poll(f->ctx, PATIENCE_MS);
-	while (ret >= 0);
-	assert_int_equal(ret, -ECANCELED);
+	await_stop(f->ctx);
 	assert_int_equal(witness_packets_to(&f->witness, PORT), 7);
 }
 
@@ -478,24 +535,35 @@ static void await_fds(int fds)
 	assert_int_equal(lab_count_fds(), fds);
 }
 
-/* After 0, 1, 2 ... calls, and so in every phase of a drain. */
+/* After 0, 1, 2 ... calls, and so in every phase of a drain, or of a stop. */
+static void free_after(struct fixture *f, int calls, bool is_stopped)
+{
+	struct netobs_opts opts = options_of(&f->witness, 10);
+	int ret = 0;
+
+	assert_int_equal(netobs_new(&opts, &f->ctx), 0);
+	if (calls >= -1)
+		assert_int_equal(netobs_start(f->ctx), 0);
+	if (calls >= 0)
+		lab_send(PORT, 10);
+	if (is_stopped)
+		netobs_stop(f->ctx);
+	for (int i = 0; i < calls && ret >= 0; i++)
+		ret = netobs_poll(f->ctx, PATIENCE_MS);
+	assert_true(ret >= 0 || (is_stopped && ret == -ECANCELED));
+	netobs_free(f->ctx);
+	f->ctx = NULL;
+}
+
 static void free_at_every_stage_leaves_nothing(void **state)
 {
 	struct fixture *f = *state;
 	int fds = lab_count_fds();
 
 	for (int calls = -2; calls < 16; calls++) {
-		struct netobs_opts opts = options_of(&f->witness, 10);
-
-		assert_int_equal(netobs_new(&opts, &f->ctx), 0);
-		if (calls >= -1)
-			assert_int_equal(netobs_start(f->ctx), 0);
-		if (calls >= 0)
-			lab_send(PORT, 10);
-		for (int i = 0; i < calls; i++)
-			assert_true(netobs_poll(f->ctx, PATIENCE_MS) >= 0);
-		netobs_free(f->ctx);
-		f->ctx = NULL;
+		free_after(f, calls, false);
+		await_fds(fds);
+		free_after(f, calls, true);
 		await_fds(fds);
 	}
 	assert_true(lab_is_bare("lo"));
@@ -516,6 +584,8 @@ int main(void)
 		each(stopped_stays_stopped),
 		each(stop_before_the_start_takes_effect_after_it),
 		each(stop_in_the_middle_of_a_drain),
+		each(stop_delivers_in_slices),
+		each(drain_in_the_middle_of_a_stop),
 		each(stop_from_another_thread_ends_a_poll),
 		each(stop_from_a_signal_handler),
 		each(stop_from_a_callback),

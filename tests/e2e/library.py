@@ -73,7 +73,7 @@ def load():
 
 
 class Context:
-    """Observes one interface of @ns, from construction on; free() is the lab's."""
+    """Observes one interface of @ns, from construction on; freed by the lab, or before."""
 
     def __init__(self, where, ns, interface, **options):
         name = f"netns:{ns.name}/{interface}".encode()
@@ -116,8 +116,15 @@ class Context:
     def stop(self):
         """Deliver all that was seen; what became of it."""
         self.lib.netobs_stop(self.context)
-        result = self.lib.netobs_dispatch(self.context)
-        if result != CANCELED:
-            self._check(result)
-            raise RuntimeError("stopped, and went on")
+        while self.go_on():
+            pass
         return self.stats()
+
+    def free(self):
+        self.lib.netobs_free(self.context)
+        self.context.value = None
+
+    def go_on(self, timeout_ms=100):
+        """As poll(), but False once the context has stopped."""
+        result = self.lib.netobs_poll(self.context, timeout_ms)
+        return result != CANCELED and self._check(result) >= 0

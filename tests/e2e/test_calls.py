@@ -1,12 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
-No call of the library takes long, however many flows an interval has had.
+No call of the library takes long, however many flows an interval has had, or a stop
+has to deliver.
 
 What is measured is the CPU time of the calling thread: how long others have the
 CPU meanwhile is not the library's doing.
 """
 
+import json
 import time
 
 import lab
@@ -16,6 +18,7 @@ import traffic
 FLOWS = lab.sized(1_000_000)
 LONGEST_S = 0.020  # what the library promises, of a release build
 INTERVAL_MS = 4000
+PENDING = lab.sized(300_000) # flows that a stop has to deliver
 
 
 class Calls(lab.LabTest):
@@ -27,30 +30,61 @@ class Calls(lab.LabTest):
         self.longest = self.elapsed = 0
         self.calls = 0
 
-    def dispatch(self, context):
+    def measure(self, call, *arguments):
         wall, cpu = time.monotonic(), time.thread_time()
-        context.poll(0)
+        result = call(*arguments)
         self.longest = max(self.longest, time.thread_time() - cpu)
         self.elapsed = max(self.elapsed, time.monotonic() - wall)
         self.calls += 1
+        return result
 
-    def observe(self, **options):
-        context = library.Context(self.lab, self.a, "eth0",
-                                  interval_ms=INTERVAL_MS, **options)
-        flood = traffic.start_flood(
-            self.lab, self.a, "eth0", "--flows", FLOWS, "--packets", FLOWS,
-            "--rate", lab.sized(400000))
+    def dispatch(self, context):
+        """False once the context has stopped."""
+        return self.measure(context.go_on, 0)
+
+    def start(self, **options):
+        return library.Context(self.lab, self.a, "eth0", **options)
+
+    def flood(self, context, flows, *arguments):
+        flood = traffic.start_flood(self.lab, self.a, "eth0", "--flows", flows,
+                                    "--rate", lab.sized(400000), *arguments)
         while flood.poll() is None:
             self.dispatch(context)
+        out, _ = flood.communicate()
+        return json.loads(out)
+
+    def check(self, stats, what):
+        self.note(f"{what}: {stats.flows} records, {stats.drains} drains; of "
+                  f"{self.calls} calls the longest took {1000 * self.longest:.1f} ms "
+                  f"of the CPU, {1000 * self.elapsed:.1f} ms of time")
+        self.assertLess(self.longest, LONGEST_S)
+
+    def observe(self, **options):
+        context = self.start(interval_ms=INTERVAL_MS, **options)
+        self.flood(context, FLOWS, "--packets", FLOWS)
         # All is reported, and what was made for it is given back.
         end = time.monotonic() + 4 * INTERVAL_MS / 1000
         while time.monotonic() < end:
             self.dispatch(context)
+        self.check(context.stats(), options)
+
+    def stop(self, context, what):
+        """Calls until the end, of which none is long."""
+        self.longest = self.elapsed = self.calls = 0
+        begin = time.monotonic()
+        context.lib.netobs_stop(context.context)
+        while self.dispatch(context):
+            pass
+        took = time.monotonic() - begin
         stats = context.stats()
-        self.note(f"{options}: {stats.flows} records, {stats.drains} drains; of "
-                  f"{self.calls} calls the longest took {1000 * self.longest:.1f} ms "
-                  f"of the CPU, {1000 * self.elapsed:.1f} ms of time")
-        self.assertLess(self.longest, LONGEST_S)
+        self.measure(context.free)
+        self.check(stats, f"{what}, stopped within {took:.2f} s")
+        for what in "packets", "bytes":
+            lost = sum(getattr(count, what) for count in stats.lost)
+            self.assertEqual(getattr(stats.seen, what),
+                             getattr(stats.exported, what) + lost)
+        self.assertEqual([], context.errors)
+        return stats
 
     def test_flows_that_are_reported_every_interval(self):
         self.observe()
@@ -61,6 +95,29 @@ class Calls(lab.LabTest):
 
     def test_flows_at_the_cap(self):
         self.observe(max_flows=FLOWS // 20)
+
+    def check_stop(self, **options):
+        context = self.start(**options)
+        sent = self.flood(context, PENDING, "--packets", PENDING)
+        stats = self.stop(context, options)
+        self.assertEqual((sent["packets"], sent["bytes"]), stats.seen.pair())
+        self.assertGreater(stats.flows, 0.9 * PENDING)
+
+    def test_stop_with_flows_in_the_kernel(self):
+        self.check_stop(interval_ms=600_000)
+
+    def test_stop_with_flows_that_are_kept(self):
+        self.check_stop(interval_ms=500, active_timeout_ms=600_000,
+                        idle_timeout_ms=600_000)
+
+    def test_stop_in_a_flood(self):
+        context = self.start(interval_ms=600_000)
+        self.flood(context, PENDING, "--packets", PENDING)
+        flood = traffic.start_flood(self.lab, self.a, "eth0", "--flows", PENDING)
+        time.sleep(0.2)
+        stats = self.stop(context, "in a flood")
+        self.assertIsNone(flood.poll(), "the flood must outlast the stop")
+        self.assertGreater(stats.seen.packets, PENDING)
 
 
 if __name__ == "__main__":

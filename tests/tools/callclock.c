@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * Observes all interfaces for some seconds, and says how long the longest call of
- * the library took:
+ * Observes all interfaces for some seconds, then stops, and says how long the longest
+ * call of the library took meanwhile:
  *
  *   callclock SECONDS
  *
@@ -51,44 +51,85 @@ static void print_line(int level, const char *message, void *user)
 struct clock {
 	double longest_ms;
 	unsigned long calls;
+	double begin_ms, queued_ms; /* of the call that is under way */
 };
+
+static void begin_call(struct clock *clock)
+{
+	clock->queued_ms = queued_ms();
+	clock->begin_ms = now_ms();
+}
+
+static void end_call(struct clock *clock)
+{
+	double took = now_ms() - clock->begin_ms;
+
+	took -= queued_ms() - clock->queued_ms;
+	if (took > clock->longest_ms)
+		clock->longest_ms = took;
+	clock->calls++;
+}
 
 static int dispatch(struct netobs *ctx, struct clock *clock)
 {
 	struct pollfd fd = { .fd = netobs_fd(ctx), .events = POLLIN };
-	double start, queued, took;
 	int ret;
 
 	poll(&fd, 1, WAIT_MS);
-	queued = queued_ms();
-	start = now_ms();
+	begin_call(clock);
 	ret = netobs_dispatch(ctx);
-	took = now_ms() - start - (queued_ms() - queued);
-	if (took > clock->longest_ms)
-		clock->longest_ms = took;
-	clock->calls++;
+	end_call(clock);
 	return ret;
 }
 
+static int observe(struct netobs *ctx, double seconds, struct clock *clock)
+{
+	double end = now_ms() + seconds * 1e3;
+	int ret = 0;
+
+	while (ret >= 0 && now_ms() < end)
+		ret = dispatch(ctx, clock);
+	return ret;
+}
+
+static int stop(struct netobs *ctx, struct clock *clock)
+{
+	int ret;
+
+	netobs_stop(ctx);
+	while ((ret = dispatch(ctx, clock)) >= 0)
+		continue;
+	if (ret != -ECANCELED)
+		return ret;
+	begin_call(clock);
+	netobs_free(ctx);
+	end_call(clock);
+	return 0;
+}
+
+/* @ctx is freed unless it fails. */
 static int run(struct netobs *ctx, double seconds)
 {
 	struct netobs_stats stats = { .sz = sizeof(stats) };
+	struct clock running = { 0 }, stopping = { 0 };
 	double start = now_ms(), end;
-	struct clock clock = { 0 };
 	int ret = netobs_start(ctx);
 
 	if (ret < 0)
 		return ret;
 	printf("started\n");
 	fflush(stdout);
-	end = now_ms() + seconds * 1e3;
 	start = now_ms() - start;
-	while (ret >= 0 && now_ms() < end)
-		ret = dispatch(ctx, &clock);
+	ret = observe(ctx, seconds, &running);
 	netobs_stats_get(ctx, &stats);
-	printf("{\"start_ms\":%.3f,\"longest_ms\":%.3f,\"calls\":%lu,\"interfaces\":%u}\n",
-	       start, clock.longest_ms, clock.calls, stats.interfaces);
-	return ret < 0 ? ret : 0;
+	end = now_ms();
+	if (ret >= 0)
+		ret = stop(ctx, &stopping);
+	printf("{\"start_ms\":%.3f,\"longest_ms\":%.3f,\"calls\":%lu,\"interfaces\":%u,"
+	       "\"stop_ms\":%.3f,\"longest_stopping_ms\":%.3f}\n",
+	       start, running.longest_ms, running.calls, stats.interfaces,
+	       now_ms() - end, stopping.longest_ms);
+	return ret;
 }
 
 int main(int argc, char **argv)
@@ -104,8 +145,9 @@ int main(int argc, char **argv)
 	if (err < 0)
 		return 1;
 	err = run(ctx, strtod(argv[1], NULL));
-	if (err < 0)
-		fprintf(stderr, "callclock: %s\n", strerror(-err));
+	if (!err)
+		return 0;
+	fprintf(stderr, "callclock: %s\n", strerror(-err));
 	netobs_free(ctx);
-	return err < 0;
+	return 1;
 }
