@@ -226,7 +226,7 @@ void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
 	pipeline->now_ns = now_ns;
 	pipeline->begin_ns = clock_boot_ns();
 	pipeline->cost_ns = 0;
-	pipeline->is_fit = false;
+	pipeline->is_fit = mode == MERGE_FINAL; /* nothing is counted after it */
 	pipeline->phase = PIPELINE_FITTING;
 	clock_calibrate(&pipeline->clock);
 	pipeline_step(pipeline);
