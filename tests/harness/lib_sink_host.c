@@ -34,10 +34,19 @@ static bool next(struct sink_host *arg, struct sink_item *ret_item)
 
 	if (host->next == host->n_records)
 		return false;
+	if (host->part && host->calls++ % host->part < 2)
+		return false;
 	host->make(host->next++, &host->flow);
 	*ret_item = (struct sink_item){ .flow = &host->flow,
 					.end = { .seq = host->next } };
 	return true;
+}
+
+static bool has_more(const struct sink_host *arg)
+{
+	const struct test_host *host = (const struct test_host *)arg;
+
+	return host->next < host->n_records;
 }
 
 static void ack(struct sink_host *arg, struct mark end)
@@ -102,6 +111,7 @@ static bool get_stats(struct sink_host *arg, struct netobs_stats *ret_stats)
 
 static const struct sink_host_ops ops = {
 	.next = next,
+	.has_more = has_more,
 	.ack = ack,
 	.refuse = refuse,
 	.rewind = start_over,

@@ -26,8 +26,10 @@ struct sink_item {
 };
 
 struct sink_host_ops {
-	/* The next record; false: there is none, now. */
+	/* The next record; false: there is none, or this call has taken its time. */
 	bool (*next)(struct sink_host *host, struct sink_item *ret_item);
+	/* There are records that next() has yet to give. */
+	bool (*has_more)(const struct sink_host *host);
 	/* The other side has all that is before @end. */
 	void (*ack)(struct sink_host *host, struct mark end);
 	/* It will never take what is between the last of these and @end. */

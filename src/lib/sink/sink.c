@@ -131,6 +131,13 @@ static bool host_next(struct sink_host *host, struct sink_item *ret_item)
 	return false;
 }
 
+static bool host_has_more(const struct sink_host *host)
+{
+	const struct netobs_sink *sink = (const struct netobs_sink *)host;
+
+	return mark_is_before(sink->spool.read, sink->spool.tail);
+}
+
 static void host_ack(struct sink_host *host, struct mark end)
 {
 	spool_ack(&of_host(host)->spool, end);
@@ -194,6 +201,7 @@ static bool host_get_stats(struct sink_host *host, struct netobs_stats *ret_stat
 
 static const struct sink_host_ops host_ops = {
 	.next = host_next,
+	.has_more = host_has_more,
 	.ack = host_ack,
 	.refuse = host_refuse,
 	.rewind = host_rewind,

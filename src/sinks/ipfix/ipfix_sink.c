@@ -223,8 +223,10 @@ static int time_to_work(const struct ipfix *ipfix)
 /* All was sent, and the sink is to end. */
 static bool is_finished(const struct ipfix *ipfix)
 {
-	return ipfix->host->is_ending && ipfix->output->ops->finish &&
-	       encoder_is_empty(ipfix->encoder);
+	struct sink_host *host = ipfix->host;
+
+	return host->is_ending && ipfix->output->ops->finish &&
+	       encoder_is_empty(ipfix->encoder) && !host->ops->has_more(host);
 }
 
 /* When to go on, as wake_in() has it; -1: when the output can. */

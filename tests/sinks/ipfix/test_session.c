@@ -345,6 +345,13 @@ static void all_addresses_are_tried_until_one_listens(void **state)
 
 /* ---- TCP ------------------------------------------------------------------------- */
 
+/* Of the connections that are made from now on; the kernel doubles it. */
+static void set_buffer(struct fixture *f, int size)
+{
+	assert_int_equal(
+		setsockopt(f->fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size)), 0);
+}
+
 static int accept_soon(struct fixture *f)
 {
 	for (int i = 0; i < PATIENCE; i++) {
@@ -443,6 +450,23 @@ static void each_connection_is_a_session_of_its_own(void **state)
 	}
 }
 
+/* A backlog is had a part at a time; the session ends behind the last one. */
+static void session_ends_when_all_records_are_in_it(void **state)
+{
+	struct fixture *f = *state;
+	int peer;
+
+	listen_at(f, SOCK_STREAM);
+	open_sink(f, "tcp", "");
+	peer = accept_soon(f);
+	f->host.part = 100;
+	f->host.n_records = 1000;
+	read_session(f, peer, 1000);
+	assert_int_equal(f->flows, 1000);
+	assert_int_equal(counter(f, "sessions"), 1);
+	close(peer);
+}
+
 static void what_a_kernel_has_taken_is_sent_again_after_a_reset(void **state)
 {
 	struct fixture *f = *state;
@@ -521,6 +545,7 @@ static void what_is_far_behind_was_read(void **state)
 	int peer;
 
 	listen_at(f, SOCK_STREAM);
+	set_buffer(f, 32768);
 	open_sink(f, "tcp", "?mtu=1000");
 	peer = accept_soon(f);
 	for (int i = 0; i < PATIENCE && f->host.acked < 1000; i++) {
@@ -604,6 +629,7 @@ int main(void)
 		session_test(all_addresses_of_a_name_are_tried),
 		session_test(all_addresses_are_tried_until_one_listens),
 		session_test(each_connection_is_a_session_of_its_own),
+		session_test(session_ends_when_all_records_are_in_it),
 		session_test(what_a_kernel_has_taken_is_sent_again_after_a_reset),
 		session_test(what_is_delivered_unread_counts_as_unconfirmed),
 		session_test(what_is_far_behind_was_read),
