@@ -27,12 +27,11 @@ enum {
 };
 
 /*
- * How many bytes may be confirmed and not read: as many as the collector's receive
- * buffer has room for. Windows show what is free of it, so one that is kept full may be
- * much larger than they are: up to 6 MiB on Linux, unless net.ipv4.tcp_rmem was raised.
- * Where windows are larger than that, buffers are up to twice as large as they.
+ * Bytes that may be confirmed and not read beside what a receive buffer has room for: a
+ * buffer takes one packet more than that, of up to 512 KiB, and TLS has up to two
+ * records of 16 KiB that it has decrypted.
  */
-enum { DOUBT_LEAST = 6 << 20 };
+enum { DOUBT_MORE = 1 << 20 };
 
 struct stream_output {
 	struct output output;
@@ -43,6 +42,7 @@ struct stream_output {
 	int64_t finish_ms; /* for how long to wait for that */
 	uint64_t written;  /* bytes of this connection */
 	uint32_t window, largest_window;
+	uint64_t doubt; /* so many may be confirmed and not read */
 	uint64_t broken_sessions;
 	struct transit transit;
 	struct unsent unsent;
@@ -84,28 +84,33 @@ static uint64_t confirmed_bytes(const struct stream_output *out)
 /* Up to when something may have been confirmed to be taken for read. */
 static int64_t settled_until(const struct stream_output *out)
 {
-	struct sink_host *host = out->output.host;
-
-	if (out->output.config->resend == RESEND_UNACKNOWLEDGED ||
-	    host->ops->is_pressed(host))
+	if (out->output.config->resend == RESEND_UNACKNOWLEDGED)
 		return INT64_MAX;
 	return is_window_open(out) ? now_ms() - SETTLE_MS : 0;
+}
+
+static void take_for_read(struct stream_output *out)
+{
+	struct sink_host *host = out->output.host;
+
+	transit_take(&out->transit, settled_until(out));
+	if (host->ops->is_pressed(host))
+		transit_take_half(&out->transit);
 }
 
 static void take_confirmed(struct stream_output *out)
 {
 	struct transit *transit = &out->transit;
-	uint64_t confirmed, doubt;
+	uint64_t confirmed;
 
 	if (!transit->n)
 		return;
 	note_window(out);
 	confirmed = confirmed_bytes(out);
-	doubt = max_u64(2ULL * out->largest_window, DOUBT_LEAST);
 	transit_confirm(transit, confirmed, now_ms());
-	if (transit_read(transit, confirmed - min_u64(doubt, confirmed)))
+	if (transit_read(transit, confirmed - min_u64(out->doubt, confirmed)))
 		stream_is_good(&out->stream);
-	transit_take(transit, settled_until(out));
+	take_for_read(out);
 	deliver(out);
 }
 
@@ -129,10 +134,13 @@ static void note_broken(struct stream_output *out)
 
 static enum output_state start_over(struct stream_output *out)
 {
+	uint64_t buffer = stream_largest_buffer(&out->stream);
+
 	out->is_up = true;
 	out->has_ended = false;
 	out->written = 0;
 	out->window = out->largest_window = 0;
+	out->doubt = buffer + min_u64(DOUBT_MORE, UINT64_MAX - buffer);
 	out->unsent.at = out->unsent.len = 0;
 	transit_start(&out->transit, out->output.acked);
 	out->output.counts.sessions++;

@@ -111,15 +111,25 @@ bool transit_read(struct transit *transit, uint64_t bytes)
 	return has_more;
 }
 
+static void take_next(struct transit *transit)
+{
+	const struct transit_message *next = get(transit, transit->n_taken++);
+
+	transit->unsure = mark_add(transit->unsure, next->count);
+	deliver(transit, next->end);
+}
+
 void transit_take(struct transit *transit, int64_t until_ms)
 {
-	for (; transit->n_taken < transit->n_confirmed; transit->n_taken++) {
-		const struct transit_message *next =
-			get(transit, transit->n_taken);
+	while (transit->n_taken < transit->n_confirmed &&
+	       get(transit, transit->n_taken)->confirmed_ms <= until_ms)
+		take_next(transit);
+}
 
-		if (next->confirmed_ms > until_ms)
-			break;
-		transit->unsure = mark_add(transit->unsure, next->count);
-		deliver(transit, next->end);
-	}
+void transit_take_half(struct transit *transit)
+{
+	unsigned int left = (transit->n_confirmed - transit->n_taken) / 2;
+
+	while (transit->n_confirmed - transit->n_taken > left)
+		take_next(transit);
 }

@@ -50,6 +50,9 @@ bool transit_read(struct transit *transit, uint64_t bytes);
 /* What was confirmed up to @until_ms is taken for read. */
 void transit_take(struct transit *transit, int64_t until_ms);
 
+/* So is the older half of what was confirmed, or of what is left of it. */
+void transit_take_half(struct transit *transit);
+
 static inline bool transit_is_confirmed(const struct transit *transit)
 {
 	return transit->n_confirmed == transit->n;

@@ -120,4 +120,10 @@ size_t stream_unconfirmed(const struct stream *stream);
 /* Bytes that the other side takes now; 0 also where there is no connection. */
 uint32_t stream_window(const struct stream *stream);
 
+/*
+ * Bytes that the other side's receive buffer can hold at most, however it grows while
+ * it is connected; UINT64_MAX where there is no connection.
+ */
+uint64_t stream_largest_buffer(const struct stream *stream);
+
 #endif

@@ -114,6 +114,15 @@ uint32_t stream_window(const struct stream *stream)
 	return peer.window;
 }
 
+uint64_t stream_largest_buffer(const struct stream *stream)
+{
+	struct tcp_peer peer;
+
+	if (stream->fd < 0 || tcp_look(stream->fd, &peer))
+		return UINT64_MAX;
+	return peer.largest_buffer;
+}
+
 /* What comes is of no use any more, so TLS need not understand it. */
 int stream_end(struct stream *stream)
 {

@@ -27,7 +27,8 @@ ssize_t tcp_write(int fd, const void *from, size_t len);
 size_t tcp_unconfirmed(int fd);
 
 struct tcp_peer {
-	uint32_t window; /* bytes that it takes now */
+	uint32_t window;	 /* bytes that it takes now */
+	uint64_t largest_buffer; /* bytes that it may ever hold unread */
 	/* Data were sent again, or a closed window was probed: no answer so far. */
 	bool is_silent;
 	uint32_t silent_ms; /* since its last acknowledgement */

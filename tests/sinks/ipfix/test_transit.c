@@ -3,6 +3,7 @@
 #include "ipfix/transit.h"
 
 #include "lib_test.h"
+#include "util.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,6 +78,24 @@ static void what_is_taken_for_read_is_delivered_and_unsure(void **state)
 	assert_int_equal(transit.n, 0);
 }
 
+static void half_of_what_is_confirmed_is_taken_the_older_one(void **state)
+{
+	const unsigned int delivered[] = { 20, 30, 40, 40 };
+	struct transit transit;
+
+	(void)state;
+	transit_start(&transit, records(0));
+	add(&transit, 5);
+	transit_take_half(&transit);
+	assert_int_equal(transit.delivered.seq, 0);
+	transit_confirm(&transit, 400, 1000);
+	for (size_t i = 0; i < ARRAY_SIZE(delivered); i++) {
+		transit_take_half(&transit);
+		assert_int_equal(transit.delivered.seq, delivered[i]);
+		assert_int_equal(transit.unsure.seq, delivered[i]);
+	}
+}
+
 /* It may never be ahead of what is known, nor be wrong in the end. */
 static void too_many_messages_are_known_less_exactly(void **state)
 {
@@ -126,6 +145,7 @@ int main(void)
 		cmocka_unit_test(confirmed_is_not_delivered),
 		cmocka_unit_test(what_is_read_is_delivered_and_sure),
 		cmocka_unit_test(what_is_taken_for_read_is_delivered_and_unsure),
+		cmocka_unit_test(half_of_what_is_confirmed_is_taken_the_older_one),
 		cmocka_unit_test(too_many_messages_are_known_less_exactly),
 	};
 
