@@ -2,11 +2,14 @@
 """What tests of the ipfix sink share: a feed, and collectors that can be stopped."""
 
 import collections
+import fcntl
 import json
 import os
 import socket
 import ssl
+import struct
 import subprocess
+import termios
 import threading
 
 import certs
@@ -41,10 +44,32 @@ class Certificates(certs.Certificates):
         return context
 
 
+class Stream(bytearray):
+    """What a connection brought. Its sequence must begin at 0."""
+
+    def __init__(self):
+        super().__init__()
+        self.at = 0
+        self.session = ipfix.Session()
+        self.found = collections.Counter()
+
+    def numbers(self):
+        """Messages that have come since the last call are read now."""
+        while self.at + 16 <= len(self):
+            end = self.at + int.from_bytes(self[self.at + 2:self.at + 4], "big")
+            if end > len(self):
+                break
+            message = self.session.read(bytes(self[self.at:end]))
+            self.found.update(numbers(self.session.follow(message)))
+            self.at = end
+        return self.found
+
+
 class Server:
     """A collector over TCP or TLS: all connections, and what each brought."""
 
-    def __init__(self, ns, port=0, context=None, reads=True):
+    def __init__(self, ns, port=0, context=None, reads=True, buffer=None):
+        """@buffer: of its receive buffers, which the kernel doubles."""
         self.context = context
         self.reads = threading.Event()
         if reads:
@@ -53,10 +78,16 @@ class Server:
         with ns:
             self.listener = socket.socket()
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if buffer:
+            self.set_buffer(buffer)
         self.listener.bind(("127.0.0.1", port))
         self.listener.listen()
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
+
+    def set_buffer(self, size):
+        """Of the connections that are made from now on."""
+        self.listener.setsockopt(socket.SOL_SOCKET, ipfix.SO_RCVBUFFORCE, size)
 
     def accept(self):
         while True:
@@ -72,7 +103,7 @@ class Server:
             if self.context:
                 peer = self.context.wrap_socket(peer, server_side=True)
             self.sockets.append(peer)
-            self.streams.append(bytearray())
+            self.streams.append(Stream())
             self.handle(peer, self.streams[-1])
         except OSError:
             pass
@@ -94,21 +125,15 @@ class Server:
                 pass
             end.close()
 
-    def sessions(self):
-        """The records of each connection, whose sequence must begin at 0."""
-        for stream in list(self.streams):
-            session = ipfix.Session()
-            records = []
-            data = bytes(stream)
-            while len(data) >= 16 and int.from_bytes(data[2:4], "big") <= \
-                    len(data):
-                size = int.from_bytes(data[2:4], "big")
-                records += session.follow(session.read(data[:size]))
-                data = data[size:]
-            yield records
+    def unread(self):
+        """Bytes that the kernel has, of all connections."""
+        return sum(struct.unpack("i", fcntl.ioctl(peer, termios.FIONREAD,
+                                                  bytes(4)))[0]
+                   for peer in self.sockets)
 
     def numbers(self):
-        return sum(map(numbers, self.sessions()), collections.Counter())
+        return sum((stream.numbers() for stream in list(self.streams)),
+                   collections.Counter())
 
 
 class IpfixTest(lab.LabTest):
@@ -133,7 +158,7 @@ class IpfixTest(lab.LabTest):
     def end(self, code=0):
         """What became of all records."""
         out, _ = self.process.communicate(timeout=100)
-        self.assertEqual(code, self.process.returncode, self.log())
+        self.assertEqual(code, self.process.returncode, f"{self.log()} {out}")
         result = json.loads(out)
         self.longest_ms = result["longest_cpu_us"] / 1000
         return result["stats"]

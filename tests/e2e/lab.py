@@ -15,6 +15,8 @@ import tempfile
 import time
 import unittest
 
+import at_once as cases
+
 PREFIX = "nobs-"
 ABSENT = 77 # the exit status of a test whose subject this kernel does not have
 CLONE_NEWNET = 0x40000000
@@ -68,6 +70,7 @@ class Namespace:
     def __init__(self, name):
         self.name = name
         self.outside = []
+        self.files = []
         run(IP, "netns", "add", name)
         self.inode = os.stat(f"/run/netns/{name}").st_ino
         # No address configuration of its own: what a test sees, it sent.
@@ -107,6 +110,14 @@ class Namespace:
     def sysctl(self, key, value):
         with self, open(f"/proc/sys/net/{key}", "w", encoding="ascii") as file:
             file.write(str(value))
+
+    def hosts(self, *lines):
+        """What processes in it find in /etc/hosts."""
+        directory = f"/etc/netns/{self.name}"
+        os.makedirs(directory)
+        self.files.append(directory)
+        with open(f"{directory}/hosts", "w", encoding="ascii") as file:
+            file.write("\n".join(lines) + "\n")
 
     def ifindex(self, interface):
         with self:
@@ -244,6 +255,8 @@ class Lab:
         for ns in self.namespaces:
             subprocess.run([IP, "netns", "del", ns.name], check=False,
                            stderr=subprocess.DEVNULL)
+            for path in ns.files:
+                shutil.rmtree(path, ignore_errors=True)
         shutil.rmtree(self.dir, ignore_errors=True)
 
 
@@ -297,8 +310,11 @@ class LabTest(unittest.TestCase):
         print(f"    {self._testMethodName}: {text}", flush=True)
 
 
-def main(subject="", is_there=lambda: True):
-    """Run the module's tests; not where the kernel lacks their subject."""
+def main(subject="", is_there=lambda: True, at_once=1, first=()):
+    """
+    Run the module's tests; not where the kernel lacks their subject. @at_once: so
+    many, if none is named; the long ones, @first, have such a name's beginning.
+    """
     if os.geteuid():
         sys.exit("these tests make network namespaces: run them as root")
     if not is_there():
@@ -307,6 +323,9 @@ def main(subject="", is_there=lambda: True):
     if "NETOBSCTL" not in os.environ:
         sys.exit("NETOBSCTL must name the netobsctl to test")
     signal.signal(signal.SIGTERM, interrupt)
+    if at_once > 1 and not any("test_" in name for name in sys.argv[1:]):
+        cases.run(at_once, tuple(first), die_with_parent)
+        return
     atexit.register(close_all)
     remove_stale()
     unittest.main(module="__main__", verbosity=2)

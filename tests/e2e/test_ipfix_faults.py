@@ -74,6 +74,19 @@ class Faults(ipfix_lab.IpfixTest):
         self.assert_once("Connection refused", "again")
         self.note(f"{len(before)} + {len(after)} of 3000")
 
+    def test_nfcapd_behind_a_name_of_both_families(self):
+        """It listens at 0.0.0.0 alone, and the name's first address is another."""
+        self.ns = self.lab.ns("d", ipv6=True)
+        self.ns.hosts("::1 collector.test", "127.0.0.1 collector.test")
+        nfcapd = collectors.NfCapd(self.lab, self.ns, self.port)
+        self.feed(f"ipfix:udp://collector.test:{self.port}", "--rate", 1000,
+                  "--records", 2000)
+        stats = self.end()
+        self.assertEqual(2000, stats["delivered"]["records"])
+        self.assertEqual(2000, len(nfcapd.rows()))
+        self.assertGreater(stats["counters"]["refused_messages"], 0)
+        self.assertEqual([], self.log())
+
     def test_udp_path_that_is_narrower_than_the_message(self):
         with self.ns:
             self.ns.ip("link", "set", "lo", "mtu", 1280)
@@ -193,4 +206,4 @@ class Faults(ipfix_lab.IpfixTest):
 
 
 if __name__ == "__main__":
-    lab.main()
+    lab.main(at_once=5)

@@ -3,9 +3,11 @@
 """IPFIX over TCP and TLS to a collector that stops reading, and ends, at any time."""
 
 import collections
+import contextlib
 import os
 import random
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -17,8 +19,10 @@ from ipfix_lab import numbers
 KILLS = int(os.environ.get("NETOBS_IPFIX_KILLS", "6"))
 BACKLOG = int(os.environ.get("NETOBS_IPFIX_BACKLOG", "300000"))
 RATE = 4000 if KILLS < 20 else 1000
-# Each costs up to 3 s until there is a connection again, and has it for 1 s at most.
-SECONDS = 4 * KILLS + 4
+# Each costs up to 3 s until there is a connection again, and has it for 3 s at most.
+SECONDS = 10 * KILLS
+# The small ones let a session deliver something before it is over.
+BUFFERS = (8 << 10, 64 << 10, 2 << 20)
 
 
 def reset(peer):
@@ -33,7 +37,7 @@ class Erratic(ipfix_lab.Server):
         self.random = random.Random(seed)
         self.kills = kills
         self.deeds = collections.Counter()
-        super().__init__(ns, **options)
+        super().__init__(ns, buffer=BUFFERS[0], **options)
 
     def read_some(self, peer, stream, limit):
         end = time.monotonic() + 1
@@ -54,10 +58,11 @@ class Erratic(ipfix_lab.Server):
             super().handle(peer, stream)
             return
         self.kills -= 1
+        self.set_buffer(self.random.choice(BUFFERS))
         deed = self.random.choice(("stop", "reset", "half", "pause", "close"))
         self.deeds[deed] += 1
         self.read_some(peer, stream, self.random.choice(
-            (0, 1000, 50_000, 1_000_000)))
+            (0, 1000, 50_000, 1_000_000, 10_000_000)))
         if deed == "half":
             os.set_blocking(peer.fileno(), True)
             socket.socket.shutdown(peer, socket.SHUT_WR)
@@ -69,6 +74,60 @@ class Erratic(ipfix_lab.Server):
             self.read_some(peer, stream, 500_000)
         if deed != "close":
             reset(peer)
+
+
+class HalfTls:
+    """A side of TLS 1.3 that can end its half, and reads on."""
+
+    def __init__(self, context, peer):
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        self.peer = peer
+        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.tls = context.wrap_bio(self.incoming, self.outgoing,
+                                    server_side=True)
+        self.do(self.tls.do_handshake)
+
+    def do(self, action, *arguments):
+        """None: the other side has ended the connection."""
+        while True:
+            try:
+                result = action(*arguments)
+                self.peer.sendall(self.outgoing.read())
+                return result
+            except ssl.SSLWantReadError:
+                self.peer.sendall(self.outgoing.read())
+                self.incoming.write(self.peer.recv(1 << 16))
+            except ssl.SSLZeroReturnError:
+                return None
+
+    def read(self):
+        return self.do(self.tls.read, 1 << 16)
+
+    def end(self):
+        """What had come before, which OpenSSL would drop."""
+        rest = b""
+        with contextlib.suppress(ssl.SSLWantReadError):
+            while True:
+                rest += self.tls.read(1 << 16)
+        with contextlib.suppress(ssl.SSLWantReadError):
+            self.tls.unwrap()
+        self.peer.sendall(self.outgoing.read())
+        return rest
+
+
+class HalfServer(ipfix_lab.Server):
+    """Ends its half after some records."""
+
+    def __init__(self, ns, certificates, **options):
+        self.half_context = certificates.server("server")
+        super().__init__(ns, **options)
+
+    def handle(self, peer, stream):
+        tls = HalfTls(self.half_context, peer)
+        stream += tls.read()
+        stream += tls.end()
+        while data := tls.read():
+            stream += data
 
 
 class Kills(ipfix_lab.IpfixTest):
@@ -87,8 +146,9 @@ class Kills(ipfix_lab.IpfixTest):
         server = Erratic(self.ns, seed, KILLS, port=self.port, context=context)
         self.addCleanup(server.stop)
         self.feed(self.spec(certificates, f"spool.max_bytes=4G&{more}"), "--rate",
-                  RATE, "--seconds", SECONDS, "--drain", 60)
-        self.process.wait(timeout=SECONDS + 100)
+                  RATE)
+        lab.wait_for(lambda: server.kills <= 0, "the kills", SECONDS)
+        self.process.terminate()
         stats = self.end()
         taken = stats["taken"]["records"]
         self.assertEqual(taken, stats["delivered"]["records"])
@@ -112,6 +172,46 @@ class Kills(ipfix_lab.IpfixTest):
     def test_what_is_not_sent_again_by_wish_is_counted(self):
         missing, unconfirmed = self.check_kills(more="resend=unacknowledged")
         self.assertLessEqual(len(missing), unconfirmed)
+
+    # ---- Large receive buffers ----------------------------------------------------
+
+    def check_buffer(self, least, prepare=None, **options):
+        """A collector whose kernel takes much, and that ends without reading it."""
+        server = self.server(port=self.port, reads=False, **options)
+        server.handle = prepare or server.handle
+        self.feed(self.spec(more="spool.max_bytes=4G"), "--rate", 80_000)
+        lab.wait_for(lambda: server.unread() > least, f"{least} bytes")
+        self.note(f"{server.unread() / 2**20:.1f} MiB were not read")
+        server.stop()
+        server = self.server(port=self.port)
+        lab.wait_for(lambda: server.streams, "a connection")
+        self.process.terminate()
+        stats = self.end()
+        taken = stats["taken"]["records"]
+        self.assertEqual(taken, stats["delivered"]["records"])
+        self.assertEqual(taken, len(server.numbers()))
+        self.assertEqual(0, stats["unconfirmed"]["records"])
+
+    def test_buffer_that_the_host_lets_grow_to_32_mib(self):
+        self.ns.sysctl("ipv4/tcp_rmem", f"4096 {32 << 20} {32 << 20}")
+        self.check_buffer(12 << 20)
+
+    def test_buffer_that_the_collector_has_set_to_32_mib(self):
+        self.check_buffer(12 << 20, buffer=16 << 20)
+
+    def test_buffer_that_is_set_when_the_connection_is_there(self):
+        def prepare(peer, _):
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 30)
+            time.sleep(1000)
+
+        self.check_buffer(100_000, prepare)
+
+    def test_buffer_of_32_mib_behind_small_windows(self):
+        def prepare(peer, _):
+            peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, 1 << 16)
+            time.sleep(1000)
+
+        self.check_buffer(12 << 20, prepare, buffer=16 << 20)
 
     # ---- Calls that return soon ---------------------------------------------------
 
@@ -160,11 +260,14 @@ class Kills(ipfix_lab.IpfixTest):
     def check_pause(self, certificates=None):
         context = certificates and certificates.server("server")
         server = self.server(port=self.port, context=context)
-        self.feed(self.spec(certificates), "--rate", 8000, "--seconds", 16)
+        self.feed(self.spec(certificates), "--rate", 8000)
         lab.wait_for(server.numbers, "records")
         server.reads.clear()
         time.sleep(12)
         server.reads.set()
+        before = len(server.numbers())
+        lab.wait_for(lambda: len(server.numbers()) > before, "more records")
+        self.process.terminate()
         stats = self.end()
         taken = stats["taken"]["records"]
         self.assertEqual(taken, stats["delivered"]["records"])
@@ -181,9 +284,23 @@ class Kills(ipfix_lab.IpfixTest):
 
     def test_collector_that_ends_its_half_and_reads_on_keeps_its_connection(self):
         server = self.server(port=self.port)
-        self.feed(self.spec(), "--rate", 2000, "--seconds", 6)
+        self.feed(self.spec(), "--rate", 2000)
         lab.wait_for(server.numbers, "records")
         server.sockets[0].shutdown(socket.SHUT_WR)
+        self.check_half(server)
+
+    def test_collector_that_ends_its_half_of_tls_keeps_its_connection(self):
+        """With its close_notify; 1.2 has no halves."""
+        certificates = ipfix_lab.Certificates(self.lab.path("certs"))
+        server = HalfServer(self.ns, certificates, port=self.port)
+        self.addCleanup(server.stop)
+        self.feed(self.spec(certificates), "--rate", 2000)
+        self.check_half(server)
+
+    def check_half(self, server):
+        """It gets records for long enough to be connected to again, if it was."""
+        lab.wait_for(lambda: len(server.numbers()) > 8000, "records")
+        self.process.terminate()
         stats = self.end()
         taken = stats["taken"]["records"]
         self.assertEqual(taken, stats["delivered"]["records"])
@@ -193,7 +310,7 @@ class Kills(ipfix_lab.IpfixTest):
 
     def test_host_that_answers_no_more_is_noticed(self):
         server = self.server(port=self.port)
-        self.feed(self.spec(), "--rate", 2000, "--seconds", 24)
+        self.feed(self.spec(), "--rate", 2000)
         lab.wait_for(server.numbers, "records")
         self.ns.run("nft", "add", "table", "inet", "away")
         self.ns.run("nft", "add", "chain", "inet", "away", "in",
@@ -203,6 +320,7 @@ class Kills(ipfix_lab.IpfixTest):
         lab.wait_for(self.log, "a word about it", 20)
         self.assertIn("timed out", self.log()[0])
         self.ns.run("nft", "delete", "table", "inet", "away")
+        self.process.terminate()
         stats = self.end()
         taken = stats["taken"]["records"]
         self.assertEqual(taken, stats["delivered"]["records"])
@@ -210,4 +328,4 @@ class Kills(ipfix_lab.IpfixTest):
 
 
 if __name__ == "__main__":
-    lab.main()
+    lab.main(at_once=5, first=("test_host", "test_t"))

@@ -9,6 +9,7 @@
  * Then what is pending is sent, for --drain seconds at most, and what became of all
  * is printed as one JSON object. --times: with the longest time that a call took, in
  * microseconds of the clock and of its thread: "longest_us", "longest_cpu_us".
+ * SIGTERM ends the feed early.
  * Exit code 1: something is still pending.
  *
  * Record n (from --first, or 0) has Bytes n + 1, and addresses and ports of its own for the first
@@ -20,6 +21,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +35,8 @@ enum {
 	STATS_SIZE = 64 << 10,
 };
 
+static volatile sig_atomic_t has_term;
+
 struct feed {
 	const char *spec;
 	double rate, seconds, drain;
@@ -42,6 +46,11 @@ struct feed {
 	struct netobs_sink *sink;
 	uint64_t written;
 };
+
+static void note_term(int number)
+{
+	has_term = number;
+}
 
 static double now(void)
 {
@@ -154,12 +163,15 @@ static void flush(struct feed *feed)
 	end_call(feed);
 }
 
-/* As netobs_sink_drain(), but a call at a time. */
+/* What netobs_sink_drain() begins is gone on with a call at a time. */
 static int drain(struct feed *feed)
 {
 	double end = now() + feed->drain;
 
-	for (flush(feed); pending(feed) && now() < end;) {
+	begin_call(feed);
+	netobs_sink_drain(feed->sink, 0);
+	end_call(feed);
+	while (pending(feed) && now() < end) {
 		struct pollfd fd = { .fd = netobs_sink_fd(feed->sink),
 				     .events = POLLIN };
 
@@ -187,7 +199,7 @@ static void feed_all(struct feed *feed)
 {
 	double start = now(), end = start + feed->seconds, flushed = start;
 
-	while (feed->written < feed->records && now() < end) {
+	while (feed->written < feed->records && now() < end && !has_term) {
 		struct pollfd fd = { .fd = netobs_sink_fd(feed->sink),
 				     .events = POLLIN };
 		uint64_t target = due(feed, now() - start);
@@ -275,6 +287,7 @@ int main(int argc, char **argv)
 
 	if (!parse(argc, argv, &feed))
 		return usage();
+	signal(SIGTERM, note_term);
 	err = netobs_sink_open(feed.spec, &opts, &feed.sink);
 	if (err)
 		return err == -EINVAL ? 2 : 1;
