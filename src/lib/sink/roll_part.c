@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "roll_part.h"
 
+#include "roll_birth.h"
 #include "roll_cut.h"
 #include "roll_work.h"
 #include "util.h"
@@ -60,12 +61,9 @@ int roll_part_rename(const struct roll_names *names, time_t start,
 /* When it was made, where the file system knows; else when it was written last. */
 static time_t start_of(int fd, const struct stat *info)
 {
-	struct statx more;
+	time_t start;
 
-	if (!statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &more) &&
-	    more.stx_mask & STATX_BTIME)
-		return more.stx_btime.tv_sec;
-	return info->st_mtime;
+	return roll_birth_time(fd, &start) ? info->st_mtime : start;
 }
 
 /* -EAGAIN: it is out of the way, try again. */

@@ -5,6 +5,8 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <time.h> /* errqueue.h needs struct timespec, and does not declare it */
+
 #include <linux/errqueue.h>
 #include <netinet/in.h>
 #include <string.h>
