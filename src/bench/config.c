@@ -14,44 +14,45 @@ static const char *const benches[] = { "datapath", "drain", "export", NULL };
 
 static const struct args_option options[] = {
 	{ 'o', "output", ARGS_CHOICE, offsetof(struct config, output),
-	  "table|json", outputs, "for people (default) or for programs" },
+	  "table|json", outputs,
+	  "output format: for people (default) or programs" },
 	{ 0, "flows", ARGS_STRING, offsetof(struct config, flows), "LIST", NULL,
 	  "numbers of flows, such as 1,1024" },
-	{ 0, "records", ARGS_NUMBER32, offsetof(struct config, records), "N",
-	  NULL, "export: records of a round (1000000; with --quick 200000)" },
+	{ 0, "records", ARGS_NUMBER32, offsetof(struct config, records), "N", NULL,
+	  "export: records per round (default 1000000; with --quick 200000)" },
 	{ 0, "rounds", ARGS_NUMBER32, offsetof(struct config, rounds), "N",
-	  NULL, "measure each case N times (5; with --quick 3)" },
+	  NULL, "measure each case N times (default 5; with --quick 3)" },
 	{ 0, "quick", ARGS_SWITCH, offsetof(struct config, quick), NULL, NULL,
-	  "the cases that matter most, in less than 20 s" },
+	  "measure only the most important cases, in less than 20 s" },
 	{ 0, "stores", ARGS_STRING, offsetof(struct config, stores), "LIST",
-	  NULL, "datapath: only these, such as netobs,percpu_hash" },
+	  NULL, "datapath: only these stores, such as netobs,percpu_hash" },
 	{ 0, "distribution", ARGS_CHOICE, offsetof(struct config, distribution),
 	  "uniform|zipf", distributions,
-	  "datapath: only this way to pick each packet's flow" },
+	  "datapath: only this distribution of packets over flows" },
 	{ 0, "cpus", ARGS_CHOICE, offsetof(struct config, cpus), "1|all",
-	  cpu_choices, "datapath: only one CPU, or only all at once" },
+	  cpu_choices, "datapath: only one CPU, or only all CPUs at once" },
 	{ 0, "csv", ARGS_STRING, offsetof(struct config, csv_path), "FILE",
-	  NULL, "datapath: write the results to FILE as well" },
+	  NULL, "datapath: also write the results to FILE" },
 	{ 0, "plot", ARGS_STRING, offsetof(struct config, plot_path), "FILE",
-	  NULL, "datapath: draw them to FILE, an SVG; needs gnuplot" },
+	  NULL, "datapath: also draw a chart to FILE (SVG); needs gnuplot" },
 	{ 0 }
 };
 
 static const struct args_command command = {
 	.name = "bench",
 	.operands = "[datapath|drain|export [SPEC...]]",
-	.summary = "Measure on this host what netobs costs; no interface is touched",
+	.summary = "Measure what netobs costs on this host, without using its interfaces",
 	.options = options,
 	.positional =
-		"the benchmarks are datapath, drain and export, named before the options",
+		"the benchmarks are datapath, drain and export; name one before the options",
 	.operand_list = offsetof(struct config, specs),
 	.notes =
-		"datapath  ns per packet, of netobs and of other designs of a flow store:\n"
+		"datapath  ns per packet, for netobs and other designs of a flow store:\n"
 		"          empty, parse, ringbuf, hash, hash_spinlock, percpu_hash, array,\n"
-		"          percpu_array, netobs (the default benchmark)\n"
-		"drain     ns per flow from the kernel's table to records, and memory\n"
+		"          percpu_array, netobs. This is the default.\n"
+		"drain     ns per flow from the kernel's table to records, and memory use\n"
 		"export    records/s through sinks, such as 'json:/dev/null' or\n"
-		"          'kafka://HOST/TOPIC'; without a SPEC, what needs no collector\n",
+		"          'kafka://HOST/TOPIC'; by default those that need no collector\n",
 };
 
 static int find_design(const char *name, size_t len)

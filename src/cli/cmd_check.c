@@ -26,16 +26,17 @@ static const char *const outputs[] = {
 
 static const struct args_option options[] = {
 	{ 'o', "output", ARGS_CHOICE, offsetof(struct check_config, output),
-	  "table|json", outputs, "for people (default) or for programs" },
+	  "table|json", outputs,
+	  "output format: for people (default) or programs" },
 	{ 0 }
 };
 
 static const struct args_command command = {
 	.name = "check",
-	.summary = "Say what this kernel and these privileges allow, and what is missing",
+	.summary = "Check what the kernel and the privileges allow, and what is missing",
 	.options = options,
 	.positional = "check takes no operands",
-	.notes = "The exit status is 0 if 'netobsctl flows' can run here, else 1.\n",
+	.notes = "The exit status is 0 if 'netobsctl flows' can run here, otherwise 1.\n",
 };
 
 /* All that is printed, so that both forms say the same. */

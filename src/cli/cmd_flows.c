@@ -80,12 +80,16 @@ static void repeat_notes(struct session *session)
 
 static void on_log(int level, const char *message, void *user)
 {
+	const char *rest, *option = flows_config_option(message, &rest);
 	struct session *session = user;
 	char text[512];
 
 	if (level > session->log_level)
 		return;
-	snprintf(text, sizeof(text), "%s", message);
+	if (option)
+		snprintf(text, sizeof(text), "%s:%s", option, rest);
+	else
+		snprintf(text, sizeof(text), "%s", message);
 	human_clean(text);
 	if (level <= NETOBS_LOG_ERROR)
 		session->error_logged = true;

@@ -11,7 +11,7 @@
 
 #include "human.h"
 
-enum { DEFAULT_INTERVAL_MS = 5000 }; /* the library's, said on the screen */
+enum { DEFAULT_INTERVAL_MS = 5000, MIN_INTERVAL_MS = 10 }; /* the library's */
 
 enum attach { ATTACH_AUTO, ATTACH_TCX, ATTACH_CLSACT };
 enum timestamps { TIMESTAMPS_COARSE, TIMESTAMPS_PRECISE };
@@ -42,9 +42,10 @@ static const struct args_option options[] = {
 	{ 'x', "exclude", ARGS_LIST, FIELD(exclude), "IF", NULL,
 	  "do not observe IF: a name or /REGEX/; repeatable" },
 	{ 'D', "list-interfaces", ARGS_SWITCH, FIELD(list), NULL, NULL,
-	  "print what -i can name, and exit" },
+	  "print the interfaces and namespaces that -i accepts, and exit" },
 	{ 0, "direction", ARGS_CHOICE, FIELD(direction), "both|ingress|egress",
-	  directions, "which way packets must go (default both)" },
+	  directions,
+	  "direction of packets, as the interface sees it (default both)" },
 	{ 'o', "output", ARGS_LIST, FIELD(output_specs), "OUTPUT", NULL,
 	  "table, json[:...], ipfix:..., kafka:..., grpc:...; repeatable" },
 	{ 'd', "duration", ARGS_SECONDS, FIELD(duration_ms), "SECONDS", NULL,
@@ -54,29 +55,31 @@ static const struct args_option options[] = {
 	{ 0, "interval", ARGS_SECONDS, FIELD(interval_ms), "SECONDS", NULL,
 	  "time between reports (default 5)" },
 	{ 0, "active-timeout", ARGS_SECONDS, FIELD(active_ms), "SECONDS", NULL,
-	  "report a flow with traffic this often (default: every interval)" },
+	  "how often to report a flow with traffic (default: every interval)" },
 	{ 0, "idle-timeout", ARGS_SECONDS, FIELD(idle_ms), "SECONDS", NULL,
 	  "end a flow after this time without traffic (default 15)" },
 	{ 0, "per-interface", ARGS_SWITCH, FIELD(per_interface), NULL, NULL,
-	  "one record per interface and direction a flow is seen at" },
+	  "one record per interface and direction where a flow is seen" },
 	{ 0, "timestamps", ARGS_CHOICE, FIELD(timestamps), "coarse|precise",
-	  timestamps, "clock for last packets (default coarse: to a timer tick)" },
+	  timestamps,
+	  "accuracy of a flow's last packet (default coarse: a timer tick)" },
 	{ 0, "max-flows", ARGS_NUMBER32, FIELD(max_flows), "N", NULL,
 	  "upper bound of flows in an interval (default 1048576)" },
 	{ 0, "max-memory", ARGS_BYTES, FIELD(max_memory), "BYTES", NULL,
-	  "upper bound of the kernel memory, such as 64M (default: what max-flows need)" },
+	  "upper bound of kernel memory, such as 64M (default: as --max-flows needs)" },
 	{ 0, "attach", ARGS_CHOICE, FIELD(attach), "auto|tcx|clsact",
 	  attachments, "how to attach to interfaces (default auto)" },
 	{ 0, "attach-order", ARGS_CHOICE, FIELD(attach_order), "first|last",
-	  attach_orders, "before or after others' tcx programs (default first)" },
+	  attach_orders,
+	  "run before or after other tcx programs (default first)" },
 	{ 'r', "read", ARGS_LIST, FIELD(files), "FILE", NULL,
-	  "read packets from a pcap or pcapng file, - is standard input; repeatable" },
+	  "read packets from a pcap or pcapng file (- for stdin); repeatable" },
 	{ 0, "stats", ARGS_SWITCH, FIELD(stats), NULL, NULL,
-	  "at the end, say on stderr what became of every packet" },
+	  "at the end, print statistics of all packets on stderr" },
 	{ 'v', "verbose", ARGS_REPEAT, FIELD(verbose), NULL, NULL,
-	  "log more to stderr; -vv: even more" },
+	  "log more to stderr; -vv: still more" },
 	{ 0, "sampling", ARGS_ABSENT, 0, NULL, NULL,
-	  "--sampling: this version does not sample, it counts every packet" },
+	  "--sampling: this version does not sample; it counts every packet" },
 	{ 0 }
 };
 
@@ -97,17 +100,17 @@ static const struct args_command command = {
 	.summary = "Show the flows that cross this host's interfaces",
 	.options = options,
 	.positional = "this version has no packet filters; "
-		      "select interfaces with -i and filter its output",
-	.notes = "Without -i, all interfaces are observed, as they come and go.\n"
-		 "Without -o, it is table on a terminal and json otherwise.\n"
-		 "SECONDS may be a fraction, such as 0.5, or have a unit, such as 90s or 5m.\n",
+		      "select interfaces with -i, and filter the output",
+	.notes = "Without -i, all interfaces are observed, including new ones.\n"
+		 "Without -o, the output is table on a terminal, json otherwise.\n"
+		 "SECONDS may have a fraction, such as 0.5, or a unit, such as 90s or 5m.\n",
 	.hint = hint_operand,
 };
 
 static int refuse(const char *option)
 {
 	args_complain(&command,
-		      "%s: has no meaning with -r, which observes no interface",
+		      "%s: cannot be combined with -r, which observes no interface",
 		      option);
 	return -1;
 }
@@ -121,7 +124,8 @@ static int check_replay(const struct flows_config *config)
 	for (size_t i = 0; i < config->files.n; i++)
 		n_stdin += !strcmp(config->files.items[i], "-");
 	if (n_stdin > 1) {
-		args_complain(&command, "-r: standard input can be read once");
+		args_complain(&command,
+			      "-r: standard input can be read only once");
 		return -1;
 	}
 	if (config->interfaces.n)
@@ -226,6 +230,36 @@ static void describe(struct flows_config *config)
 	human_clean(text);
 }
 
+static int check_interval(const struct flows_config *config)
+{
+	if (!config->interval_ms || config->interval_ms >= MIN_INTERVAL_MS)
+		return 0;
+	args_complain(&command, "--interval: it must be at least %d ms",
+		      MIN_INTERVAL_MS);
+	return -1;
+}
+
+const char *flows_config_option(const char *message, const char **ret_rest)
+{
+	static const struct {
+		const char *library, *command;
+	} names[] = {
+		{ "interfaces:", "-i" },
+		{ "exclude:", "-x" },
+		{ "max_memory:", "--max-memory" },
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		size_t len = strlen(names[i].library);
+
+		if (strncmp(message, names[i].library, len))
+			continue;
+		*ret_rest = message + len;
+		return names[i].command;
+	}
+	return NULL;
+}
+
 enum args_result flows_config_parse(struct flows_config *config, int argc,
 				    char **argv)
 {
@@ -238,7 +272,7 @@ enum args_result flows_config_parse(struct flows_config *config, int argc,
 	result = args_parse(&command, argc, argv, config);
 	if (result != ARGS_RUN)
 		return result;
-	if (check_replay(config) < 0 ||
+	if (check_replay(config) < 0 || check_interval(config) < 0 ||
 	    check_names(&config->interfaces, "-i") < 0 ||
 	    check_names(&config->exclude, "-x") < 0 || parse_outputs(config) < 0)
 		return ARGS_WRONG;

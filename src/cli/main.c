@@ -20,9 +20,9 @@ static const struct verb {
 	int (*run)(int argc, char **argv);
 } verbs[] = { { "flows", "show the flows that cross this host's interfaces",
 		cmd_flows },
-	      { "check", "say what this kernel and these privileges allow",
+	      { "check", "check what the kernel and the privileges allow",
 		cmd_check },
-	      { "bench", "measure on this host what it costs", cmd_bench },
+	      { "bench", "measure what netobs costs on this host", cmd_bench },
 	      { "help", "explain a verb: netobsctl help VERB", cmd_help },
 	      { NULL, NULL, NULL } };
 
@@ -40,7 +40,7 @@ static int print_usage(FILE *file)
 	fprintf(file,
 		"Usage: netobsctl VERB [OPTIONS]\n"
 		"       netobsctl -h | --help | --version\n"
-		"Observe the network flows of this host, every packet of them.\n\nVerbs:\n");
+		"Observe the network flows of this host, down to every packet.\n\nVerbs:\n");
 	for (const struct verb *verb = verbs; verb->name; verb++)
 		fprintf(file, "  %-8s %s\n", verb->name, verb->summary);
 	fprintf(file, "\n'netobsctl VERB -h' lists a verb's options.\n"
@@ -72,6 +72,13 @@ static int cmd_help(int argc, char **argv)
 	verb = find(argv[1]);
 	if (!verb)
 		return unknown(argv[1]);
+	if (argc > 2) {
+		fprintf(stderr,
+			"netobsctl help: '%s': help explains one verb\n"
+			"Try 'netobsctl -h'.\n",
+			argv[2]);
+		return EXIT_USAGE;
+	}
 	if (verb->run == cmd_help)
 		return print_usage(stdout);
 	return verb->run(2, (char *[]){ argv[1], (char[]){ "-h" }, NULL });

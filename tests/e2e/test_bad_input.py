@@ -51,7 +51,7 @@ class BadInput(lab.LabTest):
         return path
 
     def test_interfaces_that_are_not_there(self):
-        self.refuse(FAILED, ["nosuch0"], "-i", "nosuch0")
+        self.refuse(FAILED, ["-i: ", "nosuch0"], "-i", "nosuch0")
         self.refuse(FAILED, ["nosuch0"], "-i", "eth0", "-i", "nosuch0")
         self.refuse(FAILED, ["nosuch0"], "-i", "eth0", "-i", "nosuch0",
                     "--attach", "clsact")
@@ -61,9 +61,9 @@ class BadInput(lab.LabTest):
         self.assertEqual(0, bpf.attached(self.b, "eth0"))
 
     def test_patterns_that_are_none(self):
-        for option, name in (("-i", "interfaces"), ("-x", "exclude")):
-            self.refuse(USAGE, ["/[/", name], option, "/[/")
-            self.refuse(USAGE, [name], option, "/(a|b/")
+        for option in ("-i", "-x"):
+            self.refuse(USAGE, [f"{option}: ", "/[/"], option, "/[/")
+            self.refuse(USAGE, [f"{option}: "], option, "/(a|b/")
         self.refuse(USAGE, ["netns:"], "-i", "netns:only-a-name")
 
     def test_wrong_options(self):
@@ -71,6 +71,7 @@ class BadInput(lab.LabTest):
                 (["--no-such-option"], ["--no-such-option"]),
                 (["-Z"], ["-Z"]),
                 (["--interval", "0"], ["interval"]),
+                (["--interval", "0.009"], ["--interval", "10 ms"]),
                 (["--interval", "soon"], ["interval", "soon"]),
                 (["--interval", "-1"], ["interval"]),
                 (["--interval"], ["interval"]),
@@ -89,6 +90,15 @@ class BadInput(lab.LabTest):
                 (["-r", "x.pcap", "-d", "5"], ["-r", "-d"])):
             with self.subTest(arguments):
                 self.refuse(USAGE, words, *arguments)
+
+    def test_cap_below_what_an_idle_host_needs(self):
+        self.refuse(FAILED, ["--max-memory: ", "the least"], "--max-memory", "1M")
+
+    def test_help_explains_one_verb(self):
+        done = subprocess.run([os.environ["NETOBSCTL"], "help", "flows", "extra"],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual((USAGE, ""), (done.returncode, done.stdout))
+        self.assertIn("'extra'", done.stderr)
 
     def test_output_files_that_cannot_be(self):
         self.refuse(FAILED, ["/nosuchdir/x"], "-o", "json:/nosuchdir/x")
@@ -121,7 +131,7 @@ class BadInput(lab.LabTest):
                              "-dac_override,-dac_read_search"])
 
     def test_namespace_without_permission(self):
-        self.refuse(FAILED, ["interfaces", self.b.name, "CAP_SYS_ADMIN"], "-i",
+        self.refuse(FAILED, ["-i: ", self.b.name, "CAP_SYS_ADMIN"], "-i",
                     f"netns:{self.b.name}/eth0",
                     command=["setpriv", "--bounding-set", "-sys_admin",
                              "--inh-caps", "-sys_admin"])

@@ -147,7 +147,7 @@ class Memory(lab.LabTest):
         messages = watcher.messages()
         self.assertRegex(messages, "memory control group leaves")
         self.assertEqual("--max-memory" in options,
-                         "max_memory: the memory" in messages)
+                         "--max-memory: the memory" in messages)
         self.note(f"{mib} MiB {options}: of {sent['packets']} packets lost "
                   f"{ {name: count['packets'] for name, count in lost.items()} }")
 
