@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "lib_fields.h"
+
+#include <string.h>
+
+static const struct netobs_point point = {
+	.ifindex = 7,
+	.netns_inode = 4026531840,
+	.direction = NETOBS_INGRESS,
+	.name = "eth0",
+};
+
+struct netobs_flow fields_flow(void)
+{
+	struct netobs_flow flow = {
+		.sz = sizeof(flow),
+		.start_ns = 1700000000123456789,
+		.end_ns = 1700000005987654321,
+		.packets = 12,
+		.bytes = 900,
+		.l2_bytes = 1068,
+		.src = { [10] = 0xff, 0xff, 192, 0, 2, 1 },
+		.dst = { [10] = 0xff, 0xff, 198, 51, 100, 2 },
+		.src_port = 40000,
+		.dst_port = 4430,
+		.ethertype = 0x0800,
+		.tcp_flags = 0x13,
+		.tcp_combined = NETOBS_TCP_SYN_ACK,
+		.proto = 6,
+		.icmp_type = 201, /* without a name */
+		.icmp_code = 3,
+		.dscp = 46,
+		.ecn_seen = 4,
+		.ttl_min = 60,
+		.ttl_max = 64,
+		.end_reason = NETOBS_END_ACTIVE,
+		.src_mac = { 2, 0, 0, 0, 0, 1 },
+		.dst_mac = { 2, 0, 0, 0, 0, 2 },
+		.vlan_id = 77,
+		.outer_vlan_id = 88,
+		.outer_src = { [10] = 0xff, 0xff, 203, 0, 113, 1 },
+		.outer_dst = { [10] = 0xff, 0xff, 203, 0, 113, 2 },
+		.outer_src_port = 50000,
+		.outer_dst_port = 4789,
+		.vni = 5000,
+		.tunnel = NETOBS_TUNNEL_GENEVE,
+		.n_points = 1,
+		.point_size = sizeof(point),
+		.points = &point,
+	};
+
+	for (size_t i = 0; i < N_FIELDS; i++)
+		flow.has |= fields[i].has;
+	return flow;
+}
+
+static void change(void *record, const struct field *field)
+{
+	uint8_t *bytes = (uint8_t *)record + field->offset;
+
+	if (!strcmp(field->type, "time"))
+		*(int64_t *)bytes += 3000000000; /* to be seen in seconds */
+	else if (!strcmp(field->type, "name"))
+		*(const char **)bytes = "eth1";
+	else if (!strcmp(field->member, "ethertype"))
+		*(uint16_t *)bytes = 0x86dd;
+	else /* of an address the last byte, of a number the lowest */
+		bytes[field->size > 8 ? field->size - 1 : 0] ^= 1;
+}
+
+void field_change(struct netobs_flow *flow, const struct field *field)
+{
+	change(flow, field);
+}
+
+void point_field_change(struct netobs_point *changed, const struct field *field)
+{
+	change(changed, field);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The catalogue of fields, for tests that walk it. */
+#ifndef HARNESS_LIB_FIELDS_H
+#define HARNESS_LIB_FIELDS_H
+
+#include "record/fields.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct field {
+	const char *member;
+	const char *type;
+	const char *key;    /* in JSON */
+	const char *column; /* of the table */
+	size_t offset, size;
+	uint64_t has;
+};
+
+#define FIELD_SIZE(structure, member) sizeof(((struct structure *)0)->member)
+
+#define POINT_FIELD(...)
+#define FIELD(member, type, bit, merge, json, proto, ipfix, unit, column, text) \
+	{ #member,                                                              \
+	  #type,                                                                \
+	  json,                                                                 \
+	  #column,                                                              \
+	  offsetof(struct netobs_flow, member),                                 \
+	  FIELD_SIZE(netobs_flow, member),                                      \
+	  bit },
+
+static const struct field fields[] = {
+#include "record/fields.def"
+};
+
+#define FIELD(...)
+#define POINT_FIELD(member, type, json, ...)     \
+	{ #member,                               \
+	  #type,                                 \
+	  json,                                  \
+	  "WHERE",                               \
+	  offsetof(struct netobs_point, member), \
+	  FIELD_SIZE(netobs_point, member),      \
+	  FIELD_ALWAYS },
+
+static const struct field point_fields[] = {
+#include "record/fields.def"
+};
+
+enum {
+	N_FIELDS = sizeof(fields) / sizeof(fields[0]),
+	N_POINT_FIELDS = sizeof(point_fields) / sizeof(point_fields[0]),
+};
+
+/* A flow that has all fields, which no real one has. */
+struct netobs_flow fields_flow(void);
+
+/* Another value of that field, which every encoding can tell from the first. */
+void field_change(struct netobs_flow *flow, const struct field *field);
+void point_field_change(struct netobs_point *point, const struct field *field);
+
+#endif

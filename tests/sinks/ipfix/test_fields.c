@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Each field of the catalogue is in an extended record, in the element that it names. */
+#include "ipfix/encoder.h"
+
+#include "lib_fields.h"
+#include "lib_ipfix.h"
+#include "lib_test.h"
+
+#include <string.h>
+
+enum { PEN = 32473 };
+
+#define name_number(name) #name
+#define name_id name_number
+#define name_count name_number
+#define name_tcp_flags name_number
+#define name_dscp name_number
+#define name_tunnel name_number
+#define name_tunnel_end name_number
+#define name_mac name_number
+#define name_direction name_number
+#define name_netns name_number
+#define name_time(name) #name "Milliseconds"
+#define name_address(name) #name "IPv4Address"
+
+#define NAME_derived(type, ...) NULL,
+#define NAME_all(type, position, name, ...) name_##type(name),
+#define NAME_extended NAME_all
+#define NAME_own NAME_all
+#define NAME(type, set, ...) NAME_##set(type, __VA_ARGS__)
+#define POINT_FIELD(member, type, json, proto, ipfix, ...) \
+	FIELD_CALL(NAME, type, ipfix)
+#define FIELD(member, type, bit, merge, json, proto, ipfix, ...) \
+	FIELD_CALL(NAME, type, ipfix)
+
+/* In the order of fields[], then of point_fields[]. */
+static const char *const names[] = {
+#include "record/fields.def"
+};
+
+struct seen {
+	struct ipfix_template template;
+	uint8_t bytes[512];
+};
+
+static void keep(const struct ipfix_record *record, void *ctx)
+{
+	struct seen *seen = ctx;
+
+	seen->template = *record->template;
+	memcpy(seen->bytes, record->bytes, record->template->record_len);
+}
+
+static void take(struct encoder *encoder, struct ipfix_reader *reader)
+{
+	struct encoder_message message;
+
+	assert_int_equal(encoder_take(encoder, &message), 0);
+	ipfix_read(reader, message.bytes, message.len);
+}
+
+static struct encoder *open_encoder(void)
+{
+	const struct layout_options options = { .is_extended = true, .pen = PEN };
+	struct encoder *encoder;
+
+	assert_int_equal(encoder_open(1, &options, &encoder), 0);
+	return encoder;
+}
+
+static struct seen through(struct encoder *encoder, const struct netobs_flow *flow)
+{
+	struct seen seen = { 0 };
+	struct ipfix_reader reader = { .on_record = keep, .ctx = &seen };
+
+	assert_int_equal(encoder_start(encoder, ENCODER_SIZE_MAX, 0), 0);
+	for (int kind = LAYOUT_FLOW4; kind <= LAYOUT_FLOW6_ICMP; kind++)
+		assert_int_equal(encoder_add_template(encoder, kind), 1);
+	take(encoder, &reader);
+	assert_int_equal(encoder_add_flow(encoder, flow), 1);
+	take(encoder, &reader);
+	return seen;
+}
+
+static const uint8_t *octets_of(const struct seen *seen,
+				const fbInfoElement_t *element, size_t *ret_len)
+{
+	const struct ipfix_record record = { &seen->template, seen->bytes };
+
+	return ipfix_get(&record, element->ent, element->num, ret_len);
+}
+
+static void assert_differ(struct encoder *encoder, const char *name,
+			  const struct netobs_flow *flow,
+			  const struct netobs_flow *changed)
+{
+	const fbInfoElement_t *element =
+		fbInfoModelGetElementByName(encoder->layout.model, name);
+	struct seen before = through(encoder, flow),
+		    after = through(encoder, changed);
+	const uint8_t *was, *is;
+	size_t len;
+
+	assert_non_null(element);
+	was = octets_of(&before, element, &len);
+	is = octets_of(&after, element, &len);
+	if (!was || !is || !memcmp(was, is, len))
+		fail_msg("%s does not have the field", name);
+}
+
+/* What no element is for alone has to be somewhere. */
+static void assert_records_differ(struct encoder *encoder, const char *member,
+				  const struct netobs_flow *flow,
+				  const struct netobs_flow *changed)
+{
+	struct seen before = through(encoder, flow),
+		    after = through(encoder, changed);
+
+	if (before.template.id == after.template.id &&
+	    !memcmp(before.bytes, after.bytes, before.template.record_len))
+		fail_msg("no element has %s", member);
+}
+
+static void records_have_each_field(void **state)
+{
+	struct encoder *encoder = open_encoder();
+
+	(void)state;
+	for (size_t i = 0; i < N_FIELDS; i++) {
+		struct netobs_flow flow = fields_flow(), changed;
+
+		/* A type of ICMP is sent as a port, too. */
+		if (fields[i].has != NETOBS_HAS_ICMP)
+			flow.has &= ~(uint64_t)NETOBS_HAS_ICMP;
+		changed = flow;
+		field_change(&changed, &fields[i]);
+		if (names[i])
+			assert_differ(encoder, names[i], &flow, &changed);
+		else if (strcmp(fields[i].type, "tcp_combined"))
+			assert_records_differ(encoder, fields[i].member, &flow,
+					      &changed);
+	}
+	encoder_free(encoder);
+}
+
+/* The name is in options records. */
+static void records_have_each_field_of_a_point(void **state)
+{
+	struct encoder *encoder = open_encoder();
+
+	(void)state;
+	for (size_t i = 0; i < N_POINT_FIELDS; i++) {
+		struct netobs_flow flow = fields_flow(), changed = flow;
+		struct netobs_point point = *flow.points;
+		const char *name = names[N_FIELDS + i];
+
+		point_field_change(&point, &point_fields[i]);
+		changed.points = &point;
+		if (name)
+			assert_differ(encoder, name, &flow, &changed);
+		else if (strcmp(point_fields[i].type, "name"))
+			assert_records_differ(encoder, point_fields[i].member,
+					      &flow, &changed);
+	}
+	encoder_free(encoder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(records_have_each_field),
+		cmocka_unit_test(records_have_each_field_of_a_point),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
