@@ -172,6 +172,8 @@ endfunction()
 
 # ---- Scripts: end to end, and the ABI --------------------------------------
 
+# Two of a label do not run at a time, but one runs beside other kinds of tests; a
+# script with a line "# Alone: why" runs beside none, since it measures.
 function(netobs_script_tests label timeout)
 	netobs_test_sources(scripts ${label}/test_*.py)
 	netobs_test_sources(shell_scripts ${label}/test_*.sh)
@@ -183,7 +185,11 @@ function(netobs_script_tests label timeout)
 		endif()
 		netobs_test(${label}.${stem} ${label} ${timeout} ${interpreter} ${script})
 		set_tests_properties(${label}.${stem} PROPERTIES
-			RUN_SERIAL ON FIXTURES_REQUIRED release)
+			RESOURCE_LOCK ${label} FIXTURES_REQUIRED release COST 100)
+		file(STRINGS ${script} alone REGEX "^# Alone: ")
+		if(alone)
+			set_tests_properties(${label}.${stem} PROPERTIES RUN_SERIAL ON)
+		endif()
 	endforeach()
 endfunction()
 
@@ -192,7 +198,9 @@ endfunction()
 function(netobs_vm_test name kernel)
 	netobs_test(vm.${name} vm 1500 ${NETOBS_PYTHON} ${tests_dir}/vm/vm.py
 		--build ${NETOBS_RELEASE_DIR} --quick ${kernel})
-	set_tests_properties(vm.${name} PROPERTIES FIXTURES_REQUIRED release)
+	# A guest keeps one of this machine's CPUs busy, for longer than any other test.
+	set_tests_properties(vm.${name} PROPERTIES
+		RESOURCE_LOCK vm FIXTURES_REQUIRED release COST 1000)
 endfunction()
 
 # Where this build has sanitizers, one without is made first.

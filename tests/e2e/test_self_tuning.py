@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Alone: it measures what comes too fast for the tables.
 """
 Tables size themselves: they grow before they are full and shrink when they are
 not used any more, while not a packet is lost and hardly one takes the slow way.
