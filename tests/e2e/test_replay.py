@@ -156,13 +156,16 @@ class Replay(lab.LabTest):
         whole = self.save(capfile.pcap(capfile.ETHERNET, [
             (START, sample.frame) for sample in packets]), "whole.pcap")
         cut = self.lab.path("cut.pcap")
+        real = {}  # by the number of packets that are long enough
         for snap in range(34, 129):
             lab.run("editcap", "-F", "pcap", "-s", snap, whole, cut)
-            real = truth.sums(self.save(capfile.pcap(capfile.ETHERNET, [
-                (START, sample.frame) for sample in packets
-                if sample.l4 + sample.needed <= snap]), "enough.pcap"))
+            enough = [(START, sample.frame) for sample in packets
+                      if sample.l4 + sample.needed <= snap]
+            if len(enough) not in real:
+                real[len(enough)] = truth.sums(self.save(
+                    capfile.pcap(capfile.ETHERNET, enough), "enough.pcap"))
             result = self.replay(cut)
-            self.assert_truth(result, real)
+            self.assert_truth(result, real[len(enough)])
             with_flags = sum(sample.is_tcp and sample.l4 + 14 <= snap
                              for sample in packets)
             self.assertEqual([f.SYN | f.ACK] * with_flags,

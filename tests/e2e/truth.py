@@ -33,6 +33,7 @@ FIELDS = (
 )
 PROTOCOLS = {"icmp": 1, "tcp": 6, "udp": 17, "icmpv6": 58, "sctp": 132}
 VXLAN_PORT = "4789"
+ABSENT = "/nonexistent"
 # Multicast listener reports and router solicitations come when the kernel
 # likes; a test that starts and stops things around its traffic leaves them out.
 NOISE = {130, 131, 132, 133, 134, 143}
@@ -85,14 +86,19 @@ def split(text):
 
 def dissect(file):
     """tshark's view of each packet, reassembling nothing: {field: [values]}."""
-    command = ["tshark", "-r", file, "-n", "-T", "fields", "-E",
+    command = ["tshark", "-r", "-", "-n", "-T", "fields", "-E",
                "occurrence=a", "-E", "separator=/t",
                "-o", "ip.defragment:FALSE", "-o", "ipv6.defragment:FALSE",
                "-o", "tcp.desegment_tcp_streams:FALSE",
                "-o", "tcp.analyze_sequence_numbers:FALSE"]
     for field in FIELDS:
         command += ["-e", field]
-    for line in lab.run(*command).split("\n"):
+    # It starts in half the time without its tables of names, but not for root.
+    environment = {**os.environ, "HOME": ABSENT, "WIRESHARK_DATA_DIR": ABSENT}
+    with open(file, "rb") as packets:
+        text = lab.run(*command, stdin=packets, env=environment, user="nobody",
+                       group="nogroup", extra_groups=[])
+    for line in text.split("\n"):
         if line:
             yield dict(zip(FIELDS, map(split, line.split("\t"))))
 
