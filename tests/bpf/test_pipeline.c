@@ -225,7 +225,7 @@ static void memory_follows_the_load(void **state)
 
 static void memory_stays_below_its_cap(void **state)
 {
-	enum { FLOWS = 200000 };
+	enum { FLOWS = 100000 };
 	struct pipeline_options options;
 	struct fixture f;
 	uint64_t cap;
