@@ -112,7 +112,7 @@ struct netobs_flow {
 	uint32_t vni;	/**< VXLAN, Geneve: network identifier; GRE: key */
 	uint8_t tunnel; /**< enum netobs_tunnel */
 	/** enum netobs_tcp_combined, or-ed: seen in a single packet each, which
-	 *  the flags of all packets in tcp_flags do not tell */
+	 *  tcp_flags, of all packets, does not show that */
 	uint8_t tcp_combined;
 	uint8_t reserved[2];
 

@@ -109,9 +109,10 @@ NETOBS_API int netobs_sink_write(struct netobs_sink *sink,
 				 const struct netobs_flow *flow);
 
 /**
- * Send what was written, as far as the other side takes it: at the end of a batch,
- * such as netobs_opts.on_interval. Does not block, and takes some milliseconds at most:
- * where more waits, netobs_sink_fd() polls readable for netobs_sink_dispatch().
+ * Send queued records, as far as the other side takes them. Call it at the end of a
+ * batch, such as in netobs_opts.on_interval. Does not block, and takes some milliseconds
+ * at most: if more records wait, netobs_sink_fd() polls readable for
+ * netobs_sink_dispatch().
  *
  * @return 0; < 0: standard output failed permanently; -EPIPE: its reader has gone
  */

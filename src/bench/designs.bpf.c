@@ -325,7 +325,7 @@ struct {
 	__uint(max_entries, 16 << 20);
 } map_ringbuf SEC(".maps");
 
-/* Nobody reads, so nobody is woken: user space throws the records away. */
+/* There is no reader to wake: user space throws the records away. */
 SEC("tc")
 int run_ringbuf(struct __sk_buff *skb)
 {

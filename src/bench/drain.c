@@ -2,7 +2,7 @@
 /*
  * Each number of flows has a process of its own, so that peaks of memory do
  * not mix. In it, threads fill the store with packets, and the main thread
- * drains: the kernel tells the CPU time of threads apart.
+ * drains: the kernel accounts the CPU time of each thread.
  */
 #include "drain.h"
 

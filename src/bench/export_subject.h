@@ -15,7 +15,7 @@ struct export_subject {
 	bool is_optional; /* it may be missing */
 };
 
-/* What is measured when nobody says what: all that needs no collector. */
+/* What is measured by default: all that needs no collector. */
 extern const struct export_subject export_subjects[];
 extern const size_t n_export_subjects;
 

@@ -11,7 +11,7 @@
 
 enum { CHUNK = 16384 };
 
-/* All start together. It spins: whoever waits has a CPU of his own. */
+/* All start together. It spins: each waiting thread has its own CPU. */
 struct gate {
 	uint32_t expected;
 	_Atomic uint32_t arrived;

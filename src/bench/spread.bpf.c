@@ -3,7 +3,7 @@
  * Turns the one packet of BPF_PROG_TEST_RUN into one of many flows, then runs
  * the program that is measured. Flow numbers come from a sequence that user
  * space has made and that is read from front to back, so they cost the same
- * whatever their distribution and whoever is measured.
+ * whatever their distribution and the design that is measured.
  */
 #define BPF_NO_PRESERVE_ACCESS_INDEX
 #include "vmlinux.h"

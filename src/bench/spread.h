@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * The program that makes many flows out of one packet, and what tells it which.
+ * The program that makes many flows out of one packet, and its choice of them.
  */
 #ifndef NETOBS_BENCH_SPREAD_H
 #define NETOBS_BENCH_SPREAD_H

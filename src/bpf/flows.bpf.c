@@ -16,7 +16,7 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* As TC_ACT_UNSPEC for a clsact filter: whoever comes next decides. */
+/* As TC_ACT_UNSPEC for a clsact filter: the next filter decides. */
 enum { VERDICT_NEXT = -1 };
 
 static __always_inline void packet_start(struct packet *pkt,

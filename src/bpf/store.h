@@ -42,7 +42,7 @@ static __always_inline void note_insert(struct run *run, struct table_state *sta
 				   BPF_RB_FORCE_WAKEUP);
 }
 
-/* User space empties the ring when it drains; it is told when that is late. */
+/* User space empties the ring when it drains; it is woken when that is late. */
 static __always_inline __u64 ring_wake_flag(struct table_state *state)
 {
 	if (bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) < config_ring_wake)
@@ -323,7 +323,7 @@ store_missed(struct run *run, struct flow_bucket *bucket, __u32 way,
 	entry = &bucket->entries[way];
 	if (tags[way]) {
 		store_evict(run, entry);
-		if (credit_of(tags[way ^ 1])) /* nobody stays for what it was */
+		if (credit_of(tags[way ^ 1])) /* the neighbour ages too, or a once busy flow would keep its place */
 			tags[way ^ 1]--;
 	} else {
 		run->now = clock_exact(run->cpu, run->now);

@@ -122,7 +122,7 @@ static __always_inline int size_of(__u64 found)
 }
 
 /*
- * Where in a bucket a flow is, unless somebody else came first. Its tag and its
+ * Where in a bucket a flow is, unless another CPU took the place first. Its tag and its
  * entry there are looked at together, so that a cache loads both at a time.
  */
 static __always_inline __u32 home_of(__u32 tag)

@@ -48,7 +48,7 @@ enum tunnel_type {
 
 /*
  * One flow at one observation point. Of a tunnelled packet it is the inner
- * tuple; a hash of the outer addresses tells tunnels apart.
+ * tuple; a hash of the outer addresses distinguishes tunnels.
  */
 struct flow_key {
 	struct ip_addr src;

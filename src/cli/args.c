@@ -249,7 +249,7 @@ static void fill_tables(const struct args_command *command,
 	int n = 0;
 
 	*tables = (struct getopt_tables){ 0 };
-	*letter++ = ':'; /* tell a missing value from an unknown option */
+	*letter++ = ':'; /* distinguishes a missing value from an unknown option */
 	*letter++ = 'h';
 	for (const struct args_option *o = command->options; o->name; o++, n++) {
 		int value = takes_argument(o);

@@ -230,7 +230,7 @@ static void look_at_outputs(struct session *session, const struct pollfd *fds)
 	}
 }
 
-/* Until the context has stopped, whoever asked for it. */
+/* Until the context has stopped, by a signal or by itself. */
 static int loop(struct session *session, struct pollfd *fds)
 {
 	const uint32_t duration_ms = session->config.duration_ms;

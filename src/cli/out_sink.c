@@ -109,7 +109,7 @@ static void keep_stats(struct output *output)
 	output->stats = NULL;
 }
 
-/* What failed for good need not be tried again. */
+/* A permanent failure is not retried. */
 static bool close_sink(struct output *output)
 {
 	bool is_complete = true;

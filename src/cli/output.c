@@ -76,7 +76,7 @@ void output_say(const struct output *output, const char *message)
 		output->on_log(NETOBS_LOG_ERROR, message, output->user);
 }
 
-/* Of standard output: the library tells of the others. */
+/* Of standard output: the library logs those of the others. */
 static void say_failed(const struct output *output, int error)
 {
 	char text[128];

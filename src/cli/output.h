@@ -31,7 +31,7 @@ struct output_kind {
 	void (*resize)(struct output *output);
 	/* Show a log line; false: it has to go elsewhere. */
 	bool (*note)(struct output *output, const char *message);
-	/* False: records did not get where they should, which was told. */
+	/* False: records did not get where they should, which was logged. */
 	bool (*close)(struct output *output);
 };
 
@@ -43,7 +43,7 @@ struct output {
 	bool is_stdout; /* it goes to standard output */
 	bool is_file;	/* records are of a file: there will be an end */
 	bool is_open;
-	int error;	      /* it failed, for good: a negated errno value */
+	int error;	      /* it failed permanently: a negated errno value */
 	char *stats;	      /* after closing: a JSON object, or NULL */
 	const char *subject;  /* what is observed, for people */
 	uint32_t interval_ms; /* how often records come */
@@ -66,7 +66,7 @@ const char *output_refuse(const char *spec);
  */
 struct output output_of(const char *spec, bool refresh);
 
-/* Returns 0; -EINVAL: the spec is wrong; others: as open(2). It was told. */
+/* Returns 0; -EINVAL: the spec is wrong; others: as open(2). The error was logged. */
 int output_open(struct output *output);
 
 /* Each of these does nothing once the output has failed or is closed. */
@@ -85,7 +85,7 @@ void output_finish_all(struct output *outputs, size_t n);
 /* -1: there is nothing to be waited for. */
 int output_fd(const struct output *output);
 
-/* Flushes. False: records did not get where they should, which was told. */
+/* Flushes. False: records did not get where they should, which was logged. */
 bool output_close(struct output *output);
 
 /* Whether one of them is a screen that is refreshed. */
@@ -94,7 +94,7 @@ bool output_has_screen(const struct output *outputs, size_t n);
 /* Forget what closing has left. */
 void output_done(struct output *output);
 
-/* For the kinds: tell the user, on one line. */
+/* For the kinds: print one line for the user. */
 void output_say(const struct output *output, const char *message);
 
 #endif

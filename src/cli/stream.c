@@ -104,7 +104,7 @@ void stream_close(struct stream *stream)
 	if (!stream->buf)
 		return;
 	stream_flush(stream);
-	/* File systems such as NFS tell of a full disk only here. */
+	/* File systems such as NFS report a full disk only here. */
 	if (stream->owned && close(stream->fd) < 0 && !stream->error)
 		stream->error = -errno;
 	free(stream->buf);

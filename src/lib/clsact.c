@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum {
-	/* The handle tells later runs whether the qdisc was made for the filter. */
+	/* By the handle later runs know whether the qdisc was made for the filter. */
 	HANDLE_GUEST = 1,
 	HANDLE_OWNER = 2,
 };

@@ -40,7 +40,7 @@ int clsact_add(uint32_t ifindex, enum netobs_direction direction,
 
 /*
  * Remove the filter, and the qdisc when it was made for it or another of ours,
- * and nobody has filters there.
+ * and no filters are left there.
  */
 void clsact_delete(uint32_t ifindex, enum netobs_direction direction,
 		   struct clsact_filter *filter);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * A thread for a call that may have to wait, so that the caller's event loop does
- * not. It blocks all signals, which are for the caller's threads, and nobody waits
+ * not. It blocks all signals, which are for the caller's threads, and it is never waited
  * for its end.
  */
 #ifndef NETOBS_LIB_DETACHED_H

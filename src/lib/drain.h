@@ -15,7 +15,7 @@
 #include <stdbool.h>
 
 struct drain_ops {
-	/* A struct event of the ring buffer; its size tells the kind. */
+	/* A struct event of the ring buffer; its size says which kind. */
 	int (*event)(void *ctx, void *data, size_t size);
 	/* Keep @entry. */
 	void (*keep)(void *ctx, const struct flow_entry *entry);

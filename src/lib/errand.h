@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Changes of a map of maps, by somebody who can wait. Such a system call takes
+ * Changes of a map of maps, by a thread that can wait. Such a system call takes
  * effect at once, but returns only after the kernel's grace period: 10 to 50 ms
  * mostly, and over a second was seen on a host whose CPUs were all flooded. The
  * caller's event loop is not to stand still for that, nor could it make more

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * A JSON writer into a buffer of fixed size. Commas are its business, nesting
- * the caller's. What does not fit is dropped, and json_end() tells.
+ * the caller's. What does not fit is dropped, and json_end() reports it.
  */
 #ifndef NETOBS_LIB_JSON_H
 #define NETOBS_LIB_JSON_H

@@ -71,7 +71,7 @@ uint64_t store_bytes(const struct store *store);
 /* The map that outers_init() takes. */
 int store_outers_fd(const struct store *store);
 
-/* Polls readable when the ring buffer has filled up to where that is told. */
+/* Polls readable when the ring buffer has filled up to its watermark. */
 int store_events_fd(const struct store *store);
 
 /* Hand over all that is in the ring buffer. */

@@ -233,7 +233,7 @@ class Faults(grpc_lab.GrpcTest):
         feed = self.feed(self.collector, seconds=2)
         self.assertEqual(0, self.check_all_came(self.collector, feed.finish(),
                                                 but=[5000]))
-        self.check_told_once(feed, "refuses a record for good: "
+        self.check_told_once(feed, "refuses a record permanently: "
                                    "INVALID_ARGUMENT: poison")
 
     def test_record_that_breaks_the_collector_is_the_only_one_missing(self):
@@ -242,7 +242,7 @@ class Faults(grpc_lab.GrpcTest):
         feed = self.feed(self.collector, seconds=2)
         self.assertEqual(0, self.check_all_came(self.collector, feed.finish(),
                                                 but=[5000]))
-        self.check_told_once(feed, "refuses a record for good: UNKNOWN")
+        self.check_told_once(feed, "refuses a record permanently: UNKNOWN")
 
     def test_collector_that_fails_for_a_while_misses_nothing(self):
         self.collector.set_mode("INTERNAL", "no disk")

@@ -8,7 +8,7 @@
 
 /*
  * Headers start at any byte. BPF programs are only loaded where loads of any
- * alignment work; a C compiler for a host has to be told.
+ * alignment work; a C compiler for a host has to know.
  */
 #ifdef __bpf__
 #define WIRE

@@ -88,7 +88,7 @@ static __always_inline int parse_inner(struct cursor *c, struct packet *pkt,
  * 0, PARSE_CUT or a rejection.
  *
  * A tunnel is opened once; where what it carries cannot be parsed, the packet
- * is a flow of the outer tuple, and *@ret_cut tells whether more bytes might
+ * is a flow of the outer tuple, and *@ret_cut says whether more bytes might
  * have helped. @outer is room to work in. @secret: of the hashes of tunnels.
  */
 static __always_inline int

@@ -12,7 +12,7 @@ struct fault {
 	int err; /* 0: there is none */
 };
 
-/* What @name could be done with now: 0, or -errno. */
+/* Whether @name would succeed now: 0, or -errno. */
 void fault_note(struct fault *fault, const struct log *log, const char *name,
 		int err);
 

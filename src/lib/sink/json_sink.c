@@ -71,7 +71,7 @@ static bool fill(struct json_state *state)
 	return state->used;
 }
 
-/* What was in the buffer, and may have been read in part, comes again. */
+/* The buffer is sent again, of which a part may have been read. */
 static void start_over(struct json_state *state)
 {
 	state->used = state->sent = 0;

@@ -37,7 +37,7 @@ static const char *name_of(const struct line_out *out)
 /* ---- Opening ------------------------------------------------------------------- */
 
 /*
- * Whoever shares standard output does not want it to become non-blocking, so a
+ * Other processes may share standard output, which must not become non-blocking, so a
  * pipe or a terminal is opened another time. A file has no place for that: the
  * position in it would be another one.
  */
@@ -299,7 +299,7 @@ static int fail(struct line_out *out, int err)
 
 /* ---- Use ----------------------------------------------------------------------- */
 
-/* Another one has its name, or none, as after a rotation by somebody else. */
+/* Another one has its name, or none, as after a rotation by another process. */
 static bool is_lost(struct line_out *out)
 {
 	int64_t now = clock_ms(CLOCK_MONOTONIC);

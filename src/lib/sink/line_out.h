@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * Where lines of text go: standard output, a file, a named pipe or a unix socket.
- * Nothing here waits. Standard output fails for good; the others are tried again.
+ * Nothing here waits. A failure of standard output is permanent; the others are retried.
  *
  * What a file has taken is delivered, and what the reader of a pipe or a socket has
  * taken out of it: the kernel says how much is left. When a reader goes away, the next
@@ -78,7 +78,7 @@ enum out_state line_out_prepare(struct line_out *out);
 
 /*
  * @bytes: whole lines, or the rest of them. Bytes that were taken; -EAGAIN: none, and the
- * sink is called again; others: what failed for good.
+ * sink is called again; others: a permanent failure.
  */
 ssize_t line_out_write(struct line_out *out, const char *bytes, size_t len);
 
@@ -88,7 +88,7 @@ void line_out_line(struct line_out *out, size_t len, struct mark end);
 /* All lines of records before @end are written: acknowledge them, in time. */
 void line_out_written(struct line_out *out, struct mark end);
 
-/* There is nothing to be written now. 0, or what failed for good meanwhile. */
+/* There is nothing to write now. 0, or a permanent failure since the last call. */
 int line_out_rest(struct line_out *out);
 
 void line_out_counters(const struct line_out *out, sink_counter_fn *take,

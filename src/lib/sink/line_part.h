@@ -9,7 +9,7 @@
 void line_out_watch(struct line_out *out);
 void line_out_close_target(struct line_out *out);
 
-/* What it could be done with now: 0, or -errno. */
+/* Whether it would succeed now: 0, or -errno. */
 void line_out_note(struct line_out *out, int err);
 
 /* Whether it has a reader, that may go away, and that may leave something. */

@@ -118,7 +118,7 @@ static int connect_socket(struct line_out *out)
 	return 0;
 }
 
-/* -ENXIO: nobody reads it. */
+/* -ENXIO: there is no reader. */
 static int open_fifo(struct line_out *out)
 {
 	out->fd = open(out->path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

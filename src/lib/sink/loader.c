@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The directory that this code is in; false: nobody knows. */
+/* The directory that this code is in; false: unknown. */
 static bool find_own_dir(char dir[PATH_MAX])
 {
 	Dl_info self;

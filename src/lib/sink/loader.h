@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Shared objects that are loaded when one is first asked for, so that what they need
- * is nobody else's burden. What is loaded stays: the libraries that come with it do
- * not like to be unloaded.
+ * Shared objects that are loaded on first use, so that libnetobs.so does not depend on
+ * their libraries. They are never unloaded: librdkafka and GLib do not support it.
  */
 #ifndef NETOBS_LIB_SINK_LOADER_H
 #define NETOBS_LIB_SINK_LOADER_H
@@ -16,7 +15,7 @@ struct loaded {
 
 /*
  * What @symbol stands for in NAME.so. NULL: it cannot be loaded, or is of another
- * version; @why tells.
+ * version; @why says which.
  */
 const void *loader_find(const char *name, const char *symbol, char *why,
 			size_t why_size);

@@ -44,7 +44,7 @@ struct sink_host_ops {
 	bool (*is_pressed)(const struct sink_host *host);
 	/* Of what was acknowledged, @count may never have been read. */
 	void (*note_unconfirmed)(struct sink_host *host, struct mark count);
-	/* What became of the packets; false: nobody knows. */
+	/* The outcome of the packets; false: unknown. */
 	bool (*get_stats)(struct sink_host *host, struct netobs_stats *ret_stats);
 };
 
@@ -64,9 +64,9 @@ struct sink_module {
 	/* Take what is known of @spec, and wait for nothing. */
 	int (*open)(struct spec *spec, struct sink_host *host, void **ret_state);
 	/*
-	 * There may be records, or room for them, or what was watched has happened.
-	 * @flush: what is gathered for a larger message is to be sent now. -EPIPE:
-	 * nobody wants any, ever.
+	 * Called when there may be records, or room for them, or a watched event.
+	 * @flush: send partly filled messages now. -EPIPE: the consumer is gone
+	 * permanently.
 	 */
 	int (*work)(void *state, bool flush);
 	void (*close)(void *state);

@@ -174,7 +174,7 @@ static bool is_old(const struct roll *roll)
 
 /* ---- Use ----------------------------------------------------------------------- */
 
-/* Somebody may have removed it, or the directory, or mounted another one there. */
+/* Another process may have removed it, or the directory, or mounted another one there. */
 static bool is_lost(struct roll *roll)
 {
 	int64_t now = clock_ms(CLOCK_MONOTONIC);

@@ -53,7 +53,7 @@ static uint64_t message_len(const char *head)
 	return len < MESSAGE_HEAD ? 0 : len;
 }
 
-/* The end of the last whole one of those that tell their lengths. */
+/* The end of the last whole piece, of those that begin with their length. */
 static int end_of_pieces(int fd, uint64_t size, uint64_t *ret_end)
 {
 	uint64_t at = 0;

@@ -142,7 +142,7 @@ int64_t finisher_wait_ms(const struct finisher *finisher)
 {
 	int64_t at = has_work(finisher) ? 0 : finisher->due_ms, left;
 
-	if (worker_is_busy(finisher->worker)) /* its descriptor tells */
+	if (worker_is_busy(finisher->worker)) /* its descriptor reports that */
 		return INT64_MAX;
 	if (!has_work(finisher) && !finisher->has_unsynced)
 		return INT64_MAX;

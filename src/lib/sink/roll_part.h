@@ -43,7 +43,7 @@ int roll_part_rename(const struct roll_names *names, time_t start,
 		     const char *suffix, struct roll_last *last,
 		     roll_name ret_name);
 
-/* It is empty, or somebody else has removed it. */
+/* It is empty, or another process has removed it. */
 void roll_part_remove(struct roll_part *part, const struct roll_names *names);
 
 #endif

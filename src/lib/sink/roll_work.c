@@ -165,7 +165,7 @@ static int tidy(struct roll_work *work, int dir_fd)
 
 /* ---- The work -------------------------------------------------------------------- */
 
-/* Somebody removed it: then there is nothing to be done. */
+/* Another process removed it: nothing is left to do. */
 static int finish_files(struct roll_work *work, int dir_fd)
 {
 	while (work->files) {

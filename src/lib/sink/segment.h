@@ -52,10 +52,10 @@ struct segment {
 	struct mark durable;	/* behind those */
 	bool is_in_doubt;   /* a sync failed: the rest is to be written again */
 	bool is_named;	    /* a crash leaves the file's name */
-	bool is_lost;	    /* somebody removed it: it is to be copied */
+	bool is_lost;	    /* another process removed it: copy it */
 	bool is_closed;	    /* nothing is to be added */
 	bool is_damaged;    /* not all in the file can be read */
-	bool has_checksums; /* in memory nobody comes between */
+	bool has_checksums; /* in memory it cannot change */
 	char *buf;	    /* the rest */
 	size_t buf_size;
 };

@@ -50,7 +50,7 @@ static void start_ticking(struct netobs_sink *sink)
 }
 
 /*
- * Ages are of CLOCK_BOOTTIME, which nobody sets; it has no coarse variant, which costs
+ * Ages are of CLOCK_BOOTTIME, which cannot be set; it has no coarse variant, which costs
  * a record less.
  */
 static int64_t age_clock_ms(const struct netobs_sink *sink)
@@ -388,7 +388,7 @@ int netobs_sink_write(struct netobs_sink *sink, const struct netobs_flow *flow)
 	sink->host.is_ending = false;
 	start_ticking(sink);
 	if (++sink->unflushed >= BATCH && !sink->is_unfinished)
-		work(sink, false); /* what fails for good does so again */
+		work(sink, false); /* a permanent failure is reported again */
 	return is_kept ? 0 : -ENOBUFS;
 }
 

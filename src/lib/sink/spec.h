@@ -21,7 +21,7 @@ enum { SPEC_OPTIONS_MAX = 64 };
 struct spec_option {
 	const char *name;
 	const char *value;
-	bool is_known; /* somebody asked for it */
+	bool is_known; /* it was read */
 };
 
 struct spec {
@@ -41,7 +41,7 @@ void spec_free(struct spec *spec);
 
 /*
  * Options by name; where one is not given, or is wrong, @otherwise. The first that
- * is wrong is logged, and spec_finish() tells.
+ * is wrong is logged, and spec_finish() fails.
  */
 const char *spec_string(struct spec *spec, const char *name,
 			const char *otherwise);
@@ -73,7 +73,7 @@ const struct spec_option *spec_next(struct spec *spec, const char *prefix,
 __attribute__((format(printf, 2, 3))) void spec_refuse(struct spec *spec,
 						       const char *format, ...);
 
-/* -EINVAL: something was wrong, or an option is left that nobody knows. */
+/* -EINVAL: something was wrong, or an unknown option is left. */
 int spec_finish(struct spec *spec);
 
 #endif

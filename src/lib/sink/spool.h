@@ -31,7 +31,7 @@ enum spool_drop {
 	SPOOL_TOO_OLD,
 	SPOOL_DAMAGED,	 /* found so on disk, or missing there */
 	SPOOL_UNWRITTEN, /* the disk or the memory refused them */
-	SPOOL_REFUSED,	 /* the reader's other side did, for good */
+	SPOOL_REFUSED,	 /* the collector refused it permanently */
 	SPOOL_DROPS,
 };
 
@@ -45,7 +45,7 @@ struct spool_limbo {
 	enum spool_drop why;
 };
 
-/* What fails at the moment: it is told once, and when all of it is over. */
+/* What fails at the moment: it is logged once, and when all of it is over. */
 struct spool_fault {
 	int append, sync;   /* errors */
 	uint64_t cost;	    /* of the largest record that did not fit */
@@ -61,7 +61,7 @@ struct spool {
 	struct segment *oldest, *newest;
 	uint64_t size;	     /* of all segments */
 	struct mark tail;    /* behind what came last */
-	struct mark acked;   /* behind what the reader has done with */
+	struct mark acked;   /* the end of what the reader has finished */
 	struct mark durable; /* behind what a crash of the host leaves */
 	struct spool_limbo limbo;
 

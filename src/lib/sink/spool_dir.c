@@ -121,7 +121,7 @@ static void clear_way(const struct spool_dir *dir, const struct log *log,
 		spool_set_aside(dir->fd, path, log, name, "is no file");
 }
 
-/* False: nobody knows what was acknowledged. */
+/* False: what was acknowledged is unknown. */
 static bool find_progress(struct spool_dir *dir, const struct log *log,
 			  const char *path, struct spool_progress *progress)
 {

@@ -176,7 +176,7 @@ static void take_result(struct sync_file *file, int names_err,
 	if (!names_err)
 		segment->is_named = true;
 	if (file->err == -EBADMSG)
-		segment->is_closed = true; /* nobody will find what follows */
+		segment->is_closed = true; /* what follows will not be found */
 	if (file->err)
 		return;
 	segment->synced = file->to;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * A spool's files that somebody removed, with their directory or without it: what is
+ * A spool's files that another process removed, with their directory or without it: what is
  * open can still be read, so it is written again.
  */
 #include "spool.h"

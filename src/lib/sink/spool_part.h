@@ -14,7 +14,7 @@ void spool_remove_acked(struct spool *spool);
 void spool_let_go(struct spool *spool, struct mark from, struct mark end,
 		  enum spool_drop why);
 
-/* Files that somebody removed are to be written again; no sync is under way. */
+/* Write files again that another process removed; no sync is under way. */
 void spool_find_lost(struct spool *spool);
 
 #endif

@@ -36,7 +36,7 @@ void spool_let_go(struct spool *spool, struct mark from, struct mark end,
 	spool_drop(spool, why, mark_sub(end, from));
 }
 
-/* The reader has done with what is before @end: add to @count what of it is here. */
+/* The reader has finished all before @end: add to @count the part that is here. */
 static void leave_limbo(struct spool *spool, struct mark end, struct mark *count)
 {
 	struct spool_limbo *limbo = &spool->limbo;
@@ -210,7 +210,7 @@ static void reuse_last(struct spool *spool)
 	spool->offset = 0;
 }
 
-/* The reader has done with what is before @end: add it to @count. */
+/* The reader has finished all before @end: add it to @count. */
 static void pass(struct spool *spool, struct mark end, struct mark *count)
 {
 	assert(end.seq <= spool->read.seq);

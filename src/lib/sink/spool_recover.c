@@ -151,7 +151,7 @@ static void read_through(struct recovery *recovery, struct candidate *candidate)
 
 /* ---- Heads ----------------------------------------------------------------------- */
 
-/* The records tell what the head would. -ENOENT: there are none. */
+/* Rebuild the head from the records. -ENOENT: there are none. */
 static int restore_head(struct recovery *recovery, struct candidate *candidate)
 {
 	struct segment_head *head = &candidate->found.head;

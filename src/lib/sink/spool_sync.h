@@ -3,7 +3,7 @@
  * What has to be done with a spool's files and waited for: one piece of work that
  * knows all it needs, so that a thread may do it.
  *
- * A sync that fails is told once, and after that the kernel takes what it was to
+ * A sync that fails is reported once, and after that the kernel takes what it was to
  * save for saved. So its result holds for what was asked of it, never for later:
  * what failed is in doubt, and is done again before another sync can vouch for it.
  */

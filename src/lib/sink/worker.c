@@ -13,7 +13,7 @@
 
 enum state { IDLE, BUSY, DONE };
 
-/* Shared with the thread; whoever lets go of it last frees it. */
+/* Shared with the thread; the last one to drop it frees it. */
 struct worker {
 	void (*run)(void *work);
 	void (*free_work)(void *work);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Somebody who does one piece of work after the other, in a short-lived thread, and
- * tells when it is done. The work knows all that it needs.
+ * Does one piece of work after the other, in a short-lived thread; its descriptor
+ * becomes readable when one is done. A piece of work owns all the data that it uses.
  */
 #ifndef NETOBS_LIB_SINK_WORKER_H
 #define NETOBS_LIB_SINK_WORKER_H
@@ -14,7 +14,7 @@ struct worker;
 int worker_new(void (*run)(void *work), void (*free_work)(void *work),
 	       struct worker **ret_worker);
 
-/* A piece of work that is under way is finished by whoever does it. NULL is fine. */
+/* Work that is under way is finished by its thread. NULL is fine. */
 void worker_free(struct worker *worker);
 
 /* Polls readable when there is something to be taken. */

@@ -44,7 +44,7 @@ static void report_refusal(struct grpc_state *state, const struct batch *batch)
 
 	if (faults_begin(&state->refusals, name))
 		log_error(state->host->log,
-			  "%s refuses a record for good: %s%s%s; it is dropped: %s",
+			  "%s refuses a record permanently: %s%s%s; it is dropped: %s",
 			  state->options.session.stream.address.name, name,
 			  *call->message ? ": " : "", call->message,
 			  batch->first);

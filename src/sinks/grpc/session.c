@@ -22,7 +22,7 @@ void session_open(struct session *session,
 	stream_open(&session->stream, &session->options.stream, host);
 }
 
-/* What the other side is told about us at first: nobody is to push anything. */
+/* The settings that the connection begins with: server push is off. */
 static int start(struct session *session)
 {
 	static const nghttp2_settings_entry settings[] = {

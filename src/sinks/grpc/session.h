@@ -27,7 +27,7 @@ struct call {
 
 	int http_status; /* 0: none came */
 	int status;	 /* of gRPC, at the end of the answer; -1: none came */
-	bool is_untouched; /* it is known that nobody looked at it */
+	bool is_untouched; /* the server has certainly not processed it */
 	char message[192];
 };
 

@@ -229,7 +229,7 @@ static int take_frame(nghttp2_session *h2, const nghttp2_frame *frame, void *use
 	return 0;
 }
 
-/* Something in between answered, or nobody did. */
+/* A proxy answered, or there was no answer. */
 static void explain(struct call *call, uint32_t error)
 {
 	if (call->status == STATUS_OK && call->http_status == 200)

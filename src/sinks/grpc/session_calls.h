@@ -5,7 +5,7 @@
 
 #include "session.h"
 
-/* A side of HTTP/2 that tells @session what comes. NULL: no memory. */
+/* The nghttp2 session that reports frames to @session. NULL: no memory. */
 nghttp2_session *session_calls_new(struct session *session);
 
 #endif

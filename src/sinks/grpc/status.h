@@ -26,7 +26,7 @@ enum status_action {
 	STATUS_REFUSED, /* something in it never will */
 };
 
-/* @message: the collector's words, which tell a size from a quota. */
+/* @message: the collector's text, which distinguishes a size limit from a quota. */
 enum status_action status_action(int status, const char *message);
 
 /* "UNAVAILABLE" ... */

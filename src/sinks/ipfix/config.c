@@ -15,7 +15,7 @@ enum {
 	MTU_MIN = 576,
 	ROTATE_MIN = 64 << 10,
 	PACE = 10000, /* messages a second: 9 ms until a common socket is full */
-	PEN_EXAMPLE = 32473, /* RFC 5612: for documentation, nobody's own */
+	PEN_EXAMPLE = 32473, /* RFC 5612: reserved for documentation */
 	PEN_REVERSE = 29305, /* RFC 5103: means something else */
 };
 

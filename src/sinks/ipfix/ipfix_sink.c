@@ -196,7 +196,7 @@ static void start_session(struct ipfix *ipfix)
 	ipfix->host->ops->rewind(ipfix->host);
 	ipfix->gathered = (struct mark){ 0 };
 	ipfix->end = ipfix->output->acked;
-	ipfix->is_counting = ipfix->end.seq; /* or nobody knows where it begins */
+	ipfix->is_counting = ipfix->end.seq; /* else its beginning is unknown */
 	ipfix->has_message = false;
 	ipfix->next_template = LAYOUT_KINDS;
 	ipfix->quiet_until_ms = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Which names of interfaces the collector was told. */
+/* Which names of interfaces the collector has received. */
 #ifndef NETOBS_SINKS_IPFIX_NAMES_H
 #define NETOBS_SINKS_IPFIX_NAMES_H
 
@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* More interfaces than half of this, and all are told anew now and then. */
+/* With more interfaces than half of this, all are sent again from time to time. */
 enum { NAMES_SLOTS = 4096 };
 
 struct name {
@@ -23,14 +23,14 @@ struct names {
 
 void names_clear(struct names *names);
 
-/* The name of a point was not told, or another one was: it is @ret_name. */
+/* The collector lacks the name of a point, or has another one: send @ret_name. */
 bool names_is_new(struct names *names, const struct netobs_point *point,
 		  struct name *ret_name);
 
-/* It is told. */
+/* It was sent. */
 void names_note(struct names *names, const struct name *name);
 
-/* As it is to be told. */
+/* As it is sent. */
 struct record_interface names_record(const struct name *name);
 
 #endif

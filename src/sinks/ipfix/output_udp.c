@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * A datagram per message. Nobody says what has arrived, but where the collector is
- * away, its host says so, or a router: then all from the message that was refused is
- * kept, and templates are sent each second until they are not refused: to all addresses
- * of the collector in turn.
+ * A datagram per message. Nothing acknowledges it, but if the collector is down, its
+ * host or a router answers with an ICMP error: then all from the refused message on is
+ * kept, and templates are sent each second, to all addresses of the collector in turn,
+ * until they are not refused.
  */
 #include "held.h"
 #include "net/deadline.h"
@@ -37,7 +37,7 @@ enum phase {
 	UDP_WAITING, /* until the next attempt */
 	UDP_RESOLVING,
 	UDP_OPEN,
-	UDP_REFUSED, /* it is open, but nobody listens */
+	UDP_REFUSED, /* it is open, but the port is closed */
 };
 
 struct udp {
@@ -320,7 +320,7 @@ static void look_up_again(struct udp *udp)
 
 /* ---- Use ----------------------------------------------------------------------- */
 
-/* What nobody refused in time has arrived, or nobody will ever know. */
+/* Messages without an ICMP error in time count as delivered: UDP gives no better signal. */
 static void let_arrive(struct udp *udp)
 {
 	uint64_t now = (uint64_t)now_ms();

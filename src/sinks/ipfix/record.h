@@ -87,7 +87,7 @@ struct record_exporting_loss {
 	uint64_t start_ms, end_ms;
 } __attribute__((packed));
 
-/* Where a flow came in, and where it went out: NULL: nobody knows. */
+/* Where a flow came in, and where it went out. NULL: unknown. */
 const struct netobs_point *record_ingress(const struct netobs_flow *flow);
 const struct netobs_point *record_egress(const struct netobs_flow *flow);
 

@@ -35,7 +35,7 @@ struct round {
 	const struct output_counts *counts;
 };
 
-/* As encoder_add(); 1 also where there is nothing to be told. */
+/* As encoder_add(); 1 also where there is nothing to report. */
 typedef int add_fn(const struct round *round);
 
 static int add_sampling(const struct round *round)
@@ -212,7 +212,7 @@ int reports_add(struct reports *reports, struct encoder *encoder,
 	return added;
 }
 
-/* It is noted when it is in a message, so that it comes again if it found no room. */
+/* It is noted when it is in a message, so it is sent again if there was no room. */
 static int add_name_of(struct reports *reports, struct encoder *encoder,
 		       const struct netobs_point *point)
 {

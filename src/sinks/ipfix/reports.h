@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What is told beside the flows: RFC 7011, 4, sampling, and names of interfaces. */
+/* Options records: RFC 7011, 4, sampling, and names of interfaces. */
 #ifndef NETOBS_SINKS_IPFIX_REPORTS_H
 #define NETOBS_SINKS_IPFIX_REPORTS_H
 
@@ -20,17 +20,17 @@ enum { REPORTS_NONE = -1 };
 void reports_open(struct reports *reports, const struct config *config,
 		  struct sink_host *host);
 
-/* All is to be told again. */
+/* Send all again. */
 void reports_begin(struct reports *reports);
 
 /*
- * Add what is to be told. 1: all of it; 0: no room, there is more; -EIO: as
+ * Add what is due. 1: all of it; 0: no room, there is more; -EIO: as
  * encoder_add().
  */
 int reports_add(struct reports *reports, struct encoder *encoder,
 		const struct output_counts *counts);
 
-/* The names that a flow has, unless they were told: as reports_add(). */
+/* The names that a flow has, unless they were sent: as reports_add(). */
 int reports_add_names(struct reports *reports, struct encoder *encoder,
 		      const struct netobs_flow *flow);
 

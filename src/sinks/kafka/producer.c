@@ -68,7 +68,7 @@ static void *end(void *arg)
 	return NULL;
 }
 
-/* The fd polls readable when @handle is gone; -1: it is, or nobody can tell. */
+/* The fd polls readable when @handle is gone; -1: it is gone, or that is unknown. */
 static int start_to_end(rd_kafka_t *handle)
 {
 	struct ending *ending = calloc(1, sizeof(*ending));

@@ -75,7 +75,7 @@ static bool is_too_large(rd_kafka_resp_err_t err)
 	       err == RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE;
 }
 
-/* Follows from something else that is told. */
+/* The consequence of another error, which is logged. */
 static bool is_consequence(rd_kafka_resp_err_t err)
 {
 	return err == RD_KAFKA_RESP_ERR__PURGE_QUEUE ||
@@ -88,7 +88,7 @@ static void refuse(struct kafka *kafka, struct window_entry *entry,
 {
 	if (!kafka->refused)
 		log_error(kafka->host->log,
-			  "kafka: %s refuses records for good, which are dropped: %s",
+			  "kafka: %s refuses records permanently, they are dropped: %s",
 			  kafka->settings.name, rd_kafka_err2str(err));
 	kafka->refused++;
 	entry->state = WINDOW_REFUSED;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * What is wrong, told once, and when it is over. librdkafka speaks of each attempt
- * to reach each broker; as long as records arrive, none of that matters to anybody.
+ * Log a failure once, and its end. librdkafka reports each attempt to reach each
+ * broker; as long as records arrive, none of that matters.
  */
 #ifndef NETOBS_SINKS_KAFKA_TROUBLE_H
 #define NETOBS_SINKS_KAFKA_TROUBLE_H
@@ -24,11 +24,11 @@ struct trouble {
 	char text[TROUBLE_TEXT]; /* "": nothing has happened */
 };
 
-/* Something has failed, and is tried again. Told when records get stuck. */
+/* A failure that is retried. Logged when records get stuck. */
 void trouble_note(struct trouble *trouble, rd_kafka_resp_err_t err,
 		  const char *text);
 
-/* The same, told now. */
+/* The same, logged now. */
 void trouble_tell(struct trouble *trouble, rd_kafka_resp_err_t err,
 		  const char *text);
 
@@ -38,7 +38,7 @@ void trouble_stuck(struct trouble *trouble);
 /* Records arrive. */
 void trouble_over(struct trouble *trouble);
 
-/* What was noted would be told if records were stuck. */
+/* A noted failure that is logged if records get stuck. */
 static inline bool trouble_waits(const struct trouble *trouble)
 {
 	return trouble->text[0] && !trouble->n_told;

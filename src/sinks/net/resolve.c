@@ -12,7 +12,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* Belongs to who asked and to the thread: the last to let go frees it. */
+/* Shared by the caller and the thread: the last one to drop it frees it. */
 struct resolve {
 	atomic_uint owners;
 	atomic_bool is_done;

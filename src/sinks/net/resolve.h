@@ -11,7 +11,7 @@
 
 struct resolve;
 
-/* @type: SOCK_STREAM or SOCK_DGRAM. -errno: nobody can be asked. */
+/* @type: SOCK_STREAM or SOCK_DGRAM. -errno: the query could not be started. */
 int resolve_start(const char *host, uint16_t port, int type,
 		  struct resolve **ret_resolve);
 

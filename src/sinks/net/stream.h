@@ -62,7 +62,7 @@ struct stream {
 	uint32_t watched; /* events of fd */
 	struct tls tls;
 	bool wants_out; /* until the socket can be written to */
-	bool is_new;	/* nobody was told yet */
+	bool is_new;	/* not reported to the owner yet */
 	bool is_good;	/* it has shown to be of use */
 	bool was_good;	/* the connection before it */
 	bool is_idle; /* the owner's: if it is closed now, that is no failure */

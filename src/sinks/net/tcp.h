@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* TCP sockets that nobody waits for. Errors are -errno. */
+/* Non-blocking TCP sockets. Errors are -errno. */
 #ifndef NETOBS_SINKS_NET_TCP_H
 #define NETOBS_SINKS_NET_TCP_H
 

@@ -57,7 +57,7 @@ void tls_context_close(struct tls_context *context);
 /* One connection; zeroed: there is none. */
 struct tls {
 	SSL *ssl;
-	int fd;	   /* somebody else's */
+	int fd;	   /* borrowed */
 	int error; /* of the socket, as errno */
 	int depth; /* of the certificate that is wrong: 0 is the other side's own */
 	bool was_asked;	  /* for a certificate, and had none */

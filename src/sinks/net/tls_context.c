@@ -81,7 +81,7 @@ static bool is_readable(const struct tls_context *context, const char *option,
 	return !err;
 }
 
-/* Nobody sits at a terminal, to be asked for a passphrase. */
+/* There is no terminal to ask for a passphrase. */
 static int no_passphrase(char *to, int size, int is_writing, void *user)
 {
 	bool *was_asked = user;

@@ -20,7 +20,7 @@ enum {
 	TCP_CWR = 0x80,
 	TCP_KINDS = TCP_FIN | TCP_SYN | TCP_RST | TCP_ACK,
 
-	/* What flowlogs-pipeline tells the ends of connections by. */
+	/* By these flowlogs-pipeline recognises the ends of connections. */
 	SYN_AND_ACK = 0x100,
 	FIN_AND_ACK = 0x200,
 	RST_AND_ACK = 0x400,
@@ -104,7 +104,7 @@ static uint32_t odd_flags(uint32_t flags)
 /*
  * NetObserv counts a packet for one bit: SYN, FIN or RST together with ACK are bits of
  * their own, and not SYN, FIN, RST or ACK. What other packets had is known or-ed: a SYN
- * beside a SYN+ACK, for one, cannot be told from it.
+ * beside a SYN+ACK, for one, cannot be distinguished from it.
  */
 static uint32_t tcp_flags(const struct netobs_flow *flow)
 {

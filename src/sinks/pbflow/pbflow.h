@@ -23,7 +23,7 @@ enum {
 };
 
 struct pbflow_options {
-	uint8_t agent_ip[16]; /* as in struct netobs_flow; all 0: nobody knows */
+	uint8_t agent_ip[16]; /* as in struct netobs_flow; all 0: unknown */
 	uint32_t sampling;    /* one packet of so many was looked at */
 };
 

@@ -498,7 +498,7 @@ static void refuse_some(struct fixture *f, const char *status, uint64_t every,
 	assert_int_equal(f->host.refused, 5000 / every * n_bad);
 	assert_int_equal(c->n_taken, 5000 - f->host.refused);
 	assert_int_equal(c->n_again, 0);
-	assert_non_null(strstr(f->host.logged, "refuses a record for good: "));
+	assert_non_null(strstr(f->host.logged, "refuses a record permanently: "));
 	assert_non_null(strstr(f->host.logged,
 			       "it is dropped: protocol 17 from 0.0.0.0"));
 	assert_int_equal(test_host_lines(&f->host), 1);

@@ -269,7 +269,7 @@ static void record_that_is_invalid_is_the_only_one_dropped(void **state)
 	run(f);
 	assert_int_equal(f->refused, 1);
 	assert_int_equal(f->delivered, RECORDS - 1);
-	assert_int_equal(count(f->logged, "refuses records for good"), 1);
+	assert_int_equal(count(f->logged, "refuses records permanently"), 1);
 }
 
 static void fatal_error_replaces_the_producer(void **state)
