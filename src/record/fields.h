@@ -32,4 +32,11 @@ static inline bool field_is_known(const struct netobs_flow *flow, uint64_t has)
 #define FIELD_CALL_EXPANDED(macro, ...) macro(__VA_ARGS__)
 #define FIELD_ARGUMENTS(...) __VA_ARGS__
 
+/*
+ * For lists of text, where a type or a bit may have something else than others:
+ * FIELD_CHOOSE(SPECIAL_##type, "default"), with "#define SPECIAL_time ~, "for times"".
+ */
+#define FIELD_CHOOSE(...) FIELD_SECOND(__VA_ARGS__, )
+#define FIELD_SECOND(first, second, ...) second
+
 #endif
