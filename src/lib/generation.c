@@ -98,7 +98,7 @@ static void report(struct generation *generation, uint32_t cpu)
 		return;
 	runs->is_reported = true;
 	log_warning(generation->store->log,
-		    "CPU %u has miscounted its program runs: drains that it holds up take a second longer",
+		    "CPU %u has miscounted its program runs: drains that wait for it take a second longer",
 		    cpu / generation->store->lanes);
 }
 

@@ -234,7 +234,7 @@ static const struct probe probes[NETOBS_FEATURES] = {
 	[NETOBS_FEATURE_MAP_IN_MAP] = {
 		.name = "map_in_map",
 		.description = "BPF maps inside maps",
-		.without = "flow tables cannot be exchanged: Linux 5.10 is needed",
+		.without = "flow tables cannot be swapped: Linux 5.10 is needed",
 		.need = NETOBS_NEED_REQUIRED,
 		.privileges = PRIVILEGE_MAPS,
 		.run = probe_map_in_map,
@@ -257,9 +257,9 @@ static const struct probe probes[NETOBS_FEATURES] = {
 	},
 	[NETOBS_FEATURE_PROGRAMS] = {
 		.name = "programs",
-		.description = "the flow programs load",
+		.description = "flow programs that the kernel accepts",
 		.without = "nothing can be observed; the debug log has the "
-			   "verifier's words (netobsctl flows -vv)",
+			   "verifier's reason",
 		.need = NETOBS_NEED_REQUIRED,
 		.privileges = PRIVILEGE_PROGRAMS,
 		.run = probe_programs,
@@ -276,7 +276,7 @@ static const struct probe probes[NETOBS_FEATURES] = {
 	[NETOBS_FEATURE_CLSACT] = {
 		.name = "clsact",
 		.description = "clsact qdisc with BPF filters",
-		.without = "there is no way to attach where tcx is missing too",
+		.without = "there is no way to attach if tcx is missing, too",
 		.need = NETOBS_NEED_EITHER,
 		.privileges = PRIVILEGE_PROGRAMS,
 		.run = probe_clsact,
@@ -284,7 +284,7 @@ static const struct probe probes[NETOBS_FEATURES] = {
 	[NETOBS_FEATURE_TEST_RUN] = {
 		.name = "test_run",
 		.description = "BPF_PROG_TEST_RUN with a context",
-		.without = "capture files cannot be replayed (flows -r)",
+		.without = "capture files cannot be replayed",
 		.need = NETOBS_NEED_OPTIONAL,
 		.privileges = PRIVILEGE_PROGRAMS,
 		.run = probe_test_run,
@@ -292,16 +292,15 @@ static const struct probe probes[NETOBS_FEATURES] = {
 	[NETOBS_FEATURE_BTF] = {
 		.name = "btf",
 		.description = "kernel type information (BTF)",
-		.without = "flows do not need it; programs that look into the "
-			   "kernel will",
+		.without = "nothing is missing: no program needs it yet",
 		.need = NETOBS_NEED_OPTIONAL,
 		.run = probe_btf,
 	},
 	[NETOBS_FEATURE_NETNS] = {
 		.name = "netns",
-		.description = "entering network namespaces",
-		.without = "interfaces of other namespaces (-i netns:...) "
-			   "cannot be observed",
+		.description = "access to other network namespaces",
+		.without = "interfaces in other namespaces (netns:...) cannot "
+			   "be observed",
 		.need = NETOBS_NEED_OPTIONAL,
 		.privileges = PRIVILEGE_NETNS,
 		.run = probe_netns,
@@ -309,8 +308,8 @@ static const struct probe probes[NETOBS_FEATURES] = {
 	[NETOBS_FEATURE_EXPEDITE] = {
 		.name = "expedite",
 		.description = "expedited grace periods (/sys/kernel/rcu_expedited)",
-		.without = "1,000 interfaces are attached to, and left, in half a "
-			   "minute instead of a second",
+		.without = "attaching to 1,000 interfaces takes half a minute "
+			   "instead of a second",
 		.need = NETOBS_NEED_OPTIONAL,
 		.run = probe_expedite,
 	},

@@ -237,7 +237,7 @@ static void announce_next(struct tables *tables)
 static void warn_of_failure(const struct tables *tables, uint32_t n_buckets)
 {
 	log_warning(tables->log,
-		    "no memory for a flow table of %u MiB: the old one stays",
+		    "no memory for a flow table of %u MiB: the old one stays in use",
 		    (uint32_t)(n_buckets * sizeof(struct flow_bucket) >> 20));
 }
 

@@ -70,8 +70,9 @@ static void report(const struct watch *watch, const char *name,
 	char what[64], more[32] = "";
 
 	if (!shadow->kind) {
-		log_info(watch->log, "%s: nothing hides packets on %s any more",
-			 name, way);
+		log_info(watch->log,
+			 "%s: no program hides packets on %s any more", name,
+			 way);
 		return;
 	}
 	describe(shadow, what, sizeof(what));

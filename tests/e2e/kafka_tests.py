@@ -288,7 +288,7 @@ class KafkaFailureTests:
         # A slow broker may say afterwards that the topic is not there yet.
         self.assertEqual(1, len(feed.matching("Connection refused")),
                          feed.lines)
-        self.assertEqual(1, len(feed.matching("takes records again")),
+        self.assertEqual(1, len(feed.matching("accepts records again")),
                          feed.lines)
 
     def ensure_running(self):

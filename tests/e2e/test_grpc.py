@@ -164,7 +164,7 @@ class Faults(grpc_lab.GrpcTest):
         self.assertGreater(result["written"], 0.6 * 4 * 5000)
         self.check_all_came(self.collector, result)
         self.check_told_once(feed, "DEADLINE_EXCEEDED: no answer within 0.5 s",
-                             "takes records again")
+                             "accepts records again")
 
     def test_collector_that_stands_still(self):
         self.collector.start()
@@ -217,7 +217,7 @@ class Faults(grpc_lab.GrpcTest):
         lines = feed.messages()
         self.assertEqual(5, len(set(lines)), lines)
         self.assertEqual(5, len(lines), lines)
-        self.assertIn("takes records again", lines[-1])
+        self.assertIn("accepts records again", lines[-1])
 
     def test_messages_that_are_too_large_are_halved(self):
         self.collector.options = ("--max-message", 50000)
@@ -253,7 +253,7 @@ class Faults(grpc_lab.GrpcTest):
                             lambda: self.collector.set_mode("ok"))
         self.check_all_came(self.collector, feed.finish())
         self.check_told_once(feed, "INTERNAL: no disk; trying again",
-                             "takes records again")
+                             "accepts records again")
 
     def test_collector_that_needs_longer_than_the_deadline(self):
         self.collector.set_mode("slow", 1.2)

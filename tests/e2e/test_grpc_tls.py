@@ -51,7 +51,7 @@ class Tls(grpc_lab.GrpcTest):
 
     def test_certificate_that_is_asked_for_is_missing(self):
         self.check_fails(self.collector(mutual=True),
-                         "it wants a certificate of us", self.ca)
+                         "it requires a client certificate", self.ca)
 
     def test_certificate_is_for_another_name(self):
         self.check_fails(self.collector(),
@@ -63,7 +63,7 @@ class Tls(grpc_lab.GrpcTest):
                          "the certificate of 127.0.0.1 has expired", self.ca)
 
     def test_authority_is_not_known(self):
-        self.check_fails(self.collector(), "is not from a known authority",
+        self.check_fails(self.collector(), "is not from a trusted authority",
                          "tls=yes")
 
     def test_collector_without_tls(self):

@@ -40,7 +40,7 @@ class Kafka3(kafka_tests.KafkaTests, kafka_tests.KafkaFailureTests,
             self.broker.start()
         self.check_fed(result, self.topic())
         self.assertEqual(1, len(feed.matching("uthentication")), feed.lines)
-        self.assertEqual(1, len(feed.matching("takes records again")),
+        self.assertEqual(1, len(feed.matching("accepts records again")),
                          feed.lines)
 
     def test_batches_that_are_too_large(self):

@@ -325,7 +325,7 @@ static void wrong_specs_are_refused(void **state)
 		{ "fish", -EINVAL,
 		  "fish: there is no such kind of sink; there are json, " },
 		{ "../json", -EINVAL, "there is no such kind" },
-		{ "null:x", -EINVAL, "null: it goes nowhere: 'x'" },
+		{ "null:x", -EINVAL, "null: it takes no target: 'x'" },
 		{ "json?mtu=200", -EINVAL, "json: unknown option 'mtu'" },
 		{ "json?spool=x", -EINVAL, "option spool: 'x' is not memory or" },
 		{ "json?spool=disk:", -EINVAL, "option spool" },

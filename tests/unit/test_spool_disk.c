@@ -135,8 +135,8 @@ static void directory_of_others_is_refused(void **state)
 		const char *words;
 	} cases[] = {
 		{ 0700, 65534, -EPERM, "it belongs to another user" },
-		{ 0777, 0, -EPERM, "others may write to it" },
-		{ 0770, 0, -EPERM, "others may write to it" },
+		{ 0777, 0, -EPERM, "other users can write to it" },
+		{ 0770, 0, -EPERM, "other users can write to it" },
 		{ 01777, 0, 0, "" },
 		{ 0755, 0, 0, "" },
 	};

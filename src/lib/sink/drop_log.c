@@ -5,10 +5,10 @@ enum { EVERY_MS = 60 * 1000 };
 
 static const char *const reasons[SPOOL_DROPS] = {
 	[SPOOL_FULL] = "the spool is full (spool_full)",
-	[SPOOL_TOO_OLD] = "they waited for too long (too_old)",
+	[SPOOL_TOO_OLD] = "they waited too long (too_old)",
 	[SPOOL_DAMAGED] = "they are damaged or missing on the disk (damaged)",
 	[SPOOL_UNWRITTEN] = "disk or memory refused them (unwritten)",
-	[SPOOL_REFUSED] = "the other side refused them (refused)",
+	[SPOOL_REFUSED] = "the peer refused them (refused)",
 };
 
 static void begin(struct drop_episode *episode, const struct log *log,

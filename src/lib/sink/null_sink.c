@@ -7,8 +7,7 @@
 static int null_open(struct spec *spec, struct sink_host *host, void **ret_state)
 {
 	if (spec->target)
-		spec_refuse(spec, "it goes nowhere: '%s' means nothing",
-			    spec->target);
+		spec_refuse(spec, "it takes no target: '%s'", spec->target);
 	*ret_state = host;
 	return spec_finish(spec);
 }

@@ -37,7 +37,7 @@ static const char *danger(const struct stat *info)
 	if (info->st_uid && info->st_uid != geteuid())
 		return "it belongs to another user; use a directory of your own, or change its owner (chown)";
 	if (info->st_mode & (S_IWGRP | S_IWOTH) && !(info->st_mode & S_ISVTX))
-		return "others may write to it; take that from them (chmod go-w)";
+		return "other users can write to it; revoke that (chmod go-w)";
 	return NULL;
 }
 
@@ -138,7 +138,7 @@ static bool find_progress(struct spool_dir *dir, const struct log *log,
 		return true;
 	}
 	log_error(log,
-		  "spool %s: the file 'acked' cannot be read: %s: what was delivered may be sent again",
+		  "spool %s: the file 'acked' cannot be read: %s: delivered records may be sent again",
 		  path, err == -EBADMSG ? "it is damaged" : strerror(-err));
 	return false;
 }

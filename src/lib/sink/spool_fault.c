@@ -15,7 +15,7 @@ static void begin(struct spool *spool, int err)
 {
 	spool->fault.unwritten = spool->dropped[SPOOL_UNWRITTEN].seq;
 	log_warning(spool->options.log,
-		    "spool %s: cannot write: %s; what comes is kept in memory while it fits, else dropped",
+		    "spool %s: cannot write: %s; new records are kept in memory, or dropped if they do not fit",
 		    spool_name(spool), strerror(-err));
 }
 

@@ -50,7 +50,7 @@ static void say_lost(const struct spool *spool, uint64_t records, int err)
 {
 	if (err)
 		log_warning(spool->options.log,
-			    "spool %s: it was removed, and cannot be made anew: %s; trying again",
+			    "spool %s: the directory was removed and cannot be created again: %s; trying again",
 			    spool_name(spool), strerror(-err));
 	else
 		log_warning(spool->options.log,

@@ -165,7 +165,7 @@ static int restore_head(struct recovery *recovery, struct candidate *candidate)
 	head->first.seq = candidate->seq;
 	head->made_ms = candidate->found.used_ms;
 	log_error(recovery->log,
-		  "spool %s: the head of %s was damaged; its records are there",
+		  "spool %s: the head of %s was damaged; its records are intact",
 		  recovery->path, candidate->name);
 	segment_write_head(candidate->probe.fd, head->first, head->made_ms);
 	return 0;
@@ -249,7 +249,7 @@ static void cut(const struct recovery *recovery, struct candidate *candidate)
 	if (found->size == candidate->probe.size)
 		return;
 	log_info(recovery->log,
-		 "spool %s: the last record of %s was not written to its end",
+		 "spool %s: the last record of %s is incomplete and cut off",
 		 recovery->path, candidate->name);
 	if (ftruncate(candidate->probe.fd,
 		      (off_t)(sizeof(struct segment_head) + found->size)))
@@ -281,7 +281,7 @@ static void measure(struct recovery *recovery, struct candidate *candidate,
 static void dismiss(const struct recovery *recovery, struct candidate *candidate)
 {
 	if (mark_is_before(candidate->found.head.first, recovery->durable))
-		set_aside(recovery, candidate, "has no record that is whole");
+		set_aside(recovery, candidate, "contains no complete record");
 	else
 		remove_empty(recovery, candidate);
 }

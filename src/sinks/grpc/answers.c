@@ -31,7 +31,7 @@ static void report_failure(struct grpc_state *state, const struct call *call)
 
 	if (faults_begin(&state->faults, name))
 		log_error(state->host->log,
-			  "%s does not take records: %s%s%s; "
+			  "%s does not accept records: %s%s%s; "
 			  "trying again",
 			  state->options.session.stream.address.name, name,
 			  *call->message ? ": " : "", call->message);
@@ -67,7 +67,7 @@ static void take_success(struct grpc_state *state, const struct batch *batch)
 		       now_ms() - batch->call.begun_ms);
 	session_is_good(&state->session);
 	if (faults_end(&state->faults))
-		log_info(state->host->log, "%s takes records again",
+		log_info(state->host->log, "%s accepts records again",
 			 state->options.session.stream.address.name);
 	if (is_ahead) /* the one before it is still to be taken */
 		answers_start_over(state);

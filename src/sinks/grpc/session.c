@@ -60,7 +60,7 @@ void session_close(struct session *session)
 static int break_off(struct session *session)
 {
 	stream_fail(&session->stream, session->has_settings ?
-					      "it breaks the rules of HTTP/2" :
+					      "it violates HTTP/2" :
 					      "it does not speak HTTP/2");
 	return -EPROTO;
 }
@@ -153,7 +153,7 @@ static void say_goodbye(struct session *session)
 		stream_restart(&session->stream);
 	else if (session->goaway == NGHTTP2_NO_ERROR)
 		stream_fail(&session->stream,
-			    "it ends each session before it takes a record");
+			    "it ends each session before it accepts a record");
 	else
 		stream_fail(&session->stream, "it ended the session: %s",
 			    nghttp2_http2_strerror(session->goaway));

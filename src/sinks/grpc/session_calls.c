@@ -234,7 +234,7 @@ static void explain(struct call *call, uint32_t error)
 {
 	if (call->status == STATUS_OK && call->http_status == 200)
 		set_status(call, STATUS_UNAVAILABLE,
-			   "it answered before it had all of the call");
+			   "it answered before it had received the whole call");
 	else if (call->http_status && call->http_status != 200)
 		set_status(call, STATUS_UNAVAILABLE, "HTTP status %d",
 			   call->http_status);

@@ -174,7 +174,7 @@ int output_open_file(const struct config *config, struct sink_host *host,
 	err = open_file(config->path, config->roll.mode ?: MODE, &out->fd);
 	if (err) {
 		log_error(host->log, "cannot write to %s: %s", config->path,
-			  err == -EEXIST ? "it has something else in it" :
+			  err == -EEXIST ? "it contains something else" :
 					   strerror(-err));
 		free(out);
 		return err;

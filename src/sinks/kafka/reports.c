@@ -50,7 +50,7 @@ static bool make_batches_smaller(struct kafka *kafka)
 			  kafka->is_single ? "batch.num.messages" : "batch.size",
 			  text, NULL, 0);
 	log_warning(kafka->host->log,
-		    "kafka: %s takes no batches of that size: now of %s %s",
+		    "kafka: %s refuses batches of that size; the size is now %s %s",
 		    kafka->settings.name, text,
 		    kafka->is_single ? "record" : "bytes");
 	give_up_producer(kafka);

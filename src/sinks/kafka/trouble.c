@@ -56,7 +56,7 @@ void trouble_stuck(struct trouble *trouble)
 void trouble_over(struct trouble *trouble)
 {
 	if (trouble->n_told)
-		log_info(trouble->log, "kafka: %s takes records again",
+		log_info(trouble->log, "kafka: %s accepts records again",
 			 trouble->name);
 	trouble->n_told = 0;
 	trouble->text[0] = '\0';

@@ -91,7 +91,7 @@ static bool parse(struct spec *spec, const char *text, uint16_t otherwise,
 		return false;
 	}
 	if (len >= sizeof(ret_address->host)) {
-		spec_refuse(spec, "the name of the host is too long");
+		spec_refuse(spec, "the host name is too long");
 		return false;
 	}
 	memcpy(ret_address->host, host, len);

@@ -39,9 +39,9 @@ static const char *reason(int err)
 	switch (err) {
 	case EAI_NONAME:
 	case EAI_NODATA:
-		return "the name of the host is not known";
+		return "the host name is unknown";
 	case EAI_AGAIN:
-		return "the name of the host cannot be looked up now";
+		return "the host name cannot be resolved now";
 	case EAI_SYSTEM:
 		return strerror(errno);
 	default:

@@ -24,7 +24,7 @@ int resolve_fd(const struct resolve *resolve);
  */
 int resolve_take(struct resolve *resolve, struct addrinfo **ret_list);
 
-/* "the name of the host is not known" ... */
+/* "the host name is unknown" ... */
 const char *resolve_error(const struct resolve *resolve);
 
 /* At any time; takes NULL. */

@@ -138,7 +138,7 @@ static void refresh(struct stream *stream)
 	if (tls_context_refresh(tls) &&
 	    faults_begin(&stream->faults, tls->files->error))
 		log_error(stream->host->log,
-			  "%s: %s; what was there before is used",
+			  "%s: %s; the previous one stays in use",
 			  stream->options.address.name, tls->files->error);
 }
 

@@ -41,7 +41,7 @@ static void say_certificate(struct tls *tls, const char *name, long result)
 	case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
 	case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
 	case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
-		what = "is not from a known authority: ";
+		what = "is not from a trusted authority: ";
 		break;
 	default:
 		break;
@@ -61,7 +61,7 @@ static const char *alert_text(int reason)
 	case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
 	case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
 	case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
-		return "it does not accept our certificate";
+		return "it does not accept the client certificate";
 	default:
 		return NULL;
 	}
@@ -92,7 +92,7 @@ static void say(struct tls *tls, unsigned long error)
 	const char *more = NULL;
 
 	if (misses_certificate(tls, error)) {
-		text = "it closed the connection; it wants a certificate of us";
+		text = "it closed the connection; it requires a client certificate";
 	} else if (!error && tls->error && tls->error != EPIPE) {
 		text = strerror(tls->error);
 	} else if (!error || reason == SSL_R_UNEXPECTED_EOF_WHILE_READING) {

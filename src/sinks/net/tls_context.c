@@ -120,7 +120,7 @@ static bool load_key(const struct tls_context *context, SSL_CTX *ctx)
 	if (was_asked)
 		return refuse(
 			context,
-			"option key_file: %s: a key with a passphrase is of no use here",
+			"option key_file: %s: keys with a passphrase are not supported",
 			key);
 	if (is_loaded && SSL_CTX_check_private_key(ctx))
 		return true;
@@ -180,7 +180,7 @@ static bool load(const struct tls_context *context)
 	SSL_CTX *ctx;
 
 	ERR_clear_error();
-	refuse(context, "TLS is not to be had");
+	refuse(context, "TLS is not available");
 	ctx = SSL_CTX_new(TLS_client_method());
 	if (!ctx || !set_up(context, ctx)) {
 		SSL_CTX_free(ctx);

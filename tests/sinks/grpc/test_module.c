@@ -260,7 +260,7 @@ static void fail_then_recover(struct fixture *f, const char *logged)
 	work_until_done(f);
 	assert_int_equal(f->collector.n_taken, 100);
 	assert_int_equal(test_host_lines(&f->host), 2);
-	assert_non_null(strstr(f->host.logged, "takes records again"));
+	assert_non_null(strstr(f->host.logged, "accepts records again"));
 	assert_true(counter(f, "failed_calls") > 0);
 	assert_int_equal(f->host.refused, 0);
 }
@@ -394,7 +394,7 @@ static void session_that_ends_at_once_is_reported(void **state)
 	f->collector.is_leaving = true;
 	open_module(f, "");
 	f->host.n_records = 100;
-	work_until_logged(f, "ends each session before it takes a record");
+	work_until_logged(f, "ends each session before it accepts a record");
 	assert_int_equal(f->host.acked, 0);
 	assert_int_equal(test_host_lines(&f->host), 1);
 	f->collector.is_leaving = false;
@@ -444,7 +444,7 @@ static void answer_to_half_a_call_acknowledges_nothing(void **state)
 	f->collector.status = "0";
 	open_module(f, "");
 	f->host.n_records = 20000;
-	work_until_logged(f, "it answered before it had all of the call");
+	work_until_logged(f, "it answered before it had received the whole call");
 	assert_int_equal(f->host.acked, 0);
 	f->collector.answer = ANSWER_OK;
 	f->collector.is_early = false;
@@ -465,7 +465,7 @@ static void nothing_is_refused_when_all_is(void **state)
 		f->collector.status = statuses[i];
 		open_module(f, "");
 		f->host.n_records = 200;
-		work_until_logged(f, "does not take records");
+		work_until_logged(f, "does not accept records");
 		assert_int_equal(f->host.acked, 0);
 		f->collector.answer = ANSWER_OK;
 		f->collector.is_unordered = true;

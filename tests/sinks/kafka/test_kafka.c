@@ -286,7 +286,7 @@ static void fatal_error_replaces_the_producer(void **state)
 	assert_all_delivered(f);
 	assert_int_equal(f->kafka->producers, 2);
 	assert_int_equal(count(f->logged, "made by a test"), 1);
-	assert_int_equal(count(f->logged, "takes records again"), 1);
+	assert_int_equal(count(f->logged, "accepts records again"), 1);
 }
 
 /* Whoever has the say over it may change that. */
@@ -302,7 +302,7 @@ static void topic_that_may_not_be_written_to_is_tried_again(void **state)
 	assert_all_delivered(f);
 	assert_in_range(f->kafka->retried, 1, RECORDS);
 	assert_int_equal(count(f->logged, "uthorization"), 1);
-	assert_int_equal(count(f->logged, "takes records again"), 1);
+	assert_int_equal(count(f->logged, "accepts records again"), 1);
 }
 
 /* Go on until @part was logged. */
@@ -340,7 +340,7 @@ static void topic_that_is_not_there_is_waited_for(void **state)
 	run(f);
 	assert_all_delivered(f);
 	assert_int_equal(count(f->logged, "nknown topic"), 1);
-	assert_int_equal(count(f->logged, "takes records again"), 1);
+	assert_int_equal(count(f->logged, "accepts records again"), 1);
 }
 
 static void batches_that_are_too_large_become_smaller(void **state)
@@ -358,7 +358,7 @@ static void batches_that_are_too_large_become_smaller(void **state)
 		run(f);
 		assert_all_delivered(f);
 		assert_int_equal(f->kafka->producers, i + 2);
-		assert_int_equal(count(f->logged, "no batches of that size"),
+		assert_int_equal(count(f->logged, "refuses batches of that size"),
 				 i + 1);
 	}
 }
@@ -392,7 +392,7 @@ static void brokers_may_go_and_come(void **state)
 	run(f);
 	assert_all_delivered(f);
 	assert_int_equal(count(f->logged, "trying again"), 1);
-	assert_int_equal(count(f->logged, "takes records again"), 1);
+	assert_int_equal(count(f->logged, "accepts records again"), 1);
 }
 
 int main(void)

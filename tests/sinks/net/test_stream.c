@@ -327,7 +327,7 @@ static void name_that_is_not_known_is_told_once(void **state)
 	f->port = 1;
 	open_stream(f, "unknown.test", NULL);
 	work_until_failures(f, 4);
-	assert_logged(f, 1, "unknown.test:1: the name of the host is not known");
+	assert_logged(f, 1, "unknown.test:1: the host name is unknown");
 }
 
 /* The thread that looks it up is left behind, and must find its own things there. */

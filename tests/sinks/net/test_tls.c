@@ -270,7 +270,7 @@ static void unknown_authority_is_refused(void **state)
 	start_server(f, "server", false, TLS1_3_VERSION);
 	open_stream(f, "localhost", "");
 	work_until_failures(f, 3);
-	assert_told_once(f, "is not from a known authority");
+	assert_told_once(f, "is not from a trusted authority");
 }
 
 static void own_certificate_is_shown(void **state)
@@ -307,7 +307,7 @@ static void certificate_that_is_asked_for_and_missing_is_told_once(void **state)
 		start_server(f, "server", true, versions[i]);
 		open_stream(f, "localhost", ca_option());
 		write_until_failures(f, 6);
-		assert_told_once(f, "it wants a certificate of us");
+		assert_told_once(f, "it requires a client certificate");
 		stream_close(&f->stream);
 		tls_context_close(&f->context);
 		stop_server(f);
@@ -363,7 +363,7 @@ static void files_that_have_changed_are_read_again(void **state)
 	open_stream(f, "localhost", mutual_options("mine.pem", "mine.key"));
 	copy_cert("client.pem", "mine.pem"); /* one after the other */
 	assert_talks(f);
-	assert_told_once(f, "what was there before is used");
+	assert_told_once(f, "the previous one stays in use");
 	copy_cert("client.key", "mine.key");
 	stream_is_good(&f->stream);
 	stream_restart(&f->stream);
@@ -469,7 +469,7 @@ static void key_with_a_passphrase_is_refused(void **state)
 	struct fixture *f = *state;
 
 	assert_refused(f, mutual_options("client.pem", "locked.key"),
-		       "locked.key: a key with a passphrase");
+		       "locked.key: keys with a passphrase");
 }
 
 static void options_without_tls_are_refused(void **state)
