@@ -19,6 +19,8 @@ endif()
 set(NETOBS_RELEASE_DIR ${default_release_dir} CACHE PATH
 	"Build directory without sanitizers, for the tests that need one")
 
+set(NETOBS_TEST_TIMEOUT 900 CACHE STRING "Seconds that an end-to-end test may take")
+
 set(test_environment
 	ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1
 	UBSAN_OPTIONS=print_stacktrace=1
@@ -225,7 +227,7 @@ netobs_verifier_test()
 netobs_release_fixture()
 netobs_fuzz_tests()
 netobs_script_tests(abi 600)
-netobs_script_tests(e2e 900)
+netobs_script_tests(e2e ${NETOBS_TEST_TIMEOUT})
 if(NETOBS_VMLINUX_ARCH STREQUAL "x86_64")
 	netobs_vm_test(oldest 5.10)
 	netobs_vm_test(newest newest)
