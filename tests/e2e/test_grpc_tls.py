@@ -99,4 +99,4 @@ class Specs(grpc_lab.GrpcTest):
 
 
 if __name__ == "__main__":
-    lab.main()
+    lab.main(at_once=4)

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Alone: what it is to run out of depends on when it gets the CPU.
 """
 Memory: little of it is taken, and when the kernel refuses more, packets are
 kept in another way or counted as lost, or the start fails with a message.

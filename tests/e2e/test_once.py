@@ -196,4 +196,4 @@ class Once(OnceTest):
 
 
 if __name__ == "__main__":
-    lab.main()
+    lab.main(at_once=4)

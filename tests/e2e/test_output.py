@@ -246,4 +246,4 @@ class Output(lab.LabTest):
 
 
 if __name__ == "__main__":
-    lab.main()
+    lab.main(at_once=4)

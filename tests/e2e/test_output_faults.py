@@ -116,4 +116,4 @@ class OutputFaults(lab.LabTest):
 
 
 if __name__ == "__main__":
-    lab.main()
+    lab.main(at_once=3)

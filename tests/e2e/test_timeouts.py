@@ -144,4 +144,4 @@ class Timeouts(lab.LabTest):
 
 
 if __name__ == "__main__":
-    lab.main()
+    lab.main(at_once=4)
