@@ -289,4 +289,4 @@ class Interfaces(lab.LabTest):
 
 
 if __name__ == "__main__":
-    lab.main()
+    lab.main(at_once=3)

@@ -184,4 +184,4 @@ class Neighbour(NeighbourTest):
 
 
 if __name__ == "__main__":
-    lab.main()
+    lab.main(at_once=3)

@@ -115,4 +115,4 @@ class Copies(FixedTest):
 
 
 if __name__ == "__main__":
-    lab.main()
+    lab.main(at_once=3)

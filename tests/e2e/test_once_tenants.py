@@ -144,4 +144,4 @@ class Tenants(FixedTest):
 
 
 if __name__ == "__main__":
-    lab.main()
+    lab.main(at_once=3)
