@@ -139,20 +139,6 @@ static const struct line flow_wire[] = {
 /* ---- Other templates -------------------------------------------------------------- */
 
 /* They are on the wire as they are in their structs. */
-static const struct line nat_spec[] = {
-	{ "observationTimeMilliseconds", 8, 0 },
-	{ "natEvent", 1, 0 },
-	{ "sourceIPv4Address", 4, 0 },
-	{ "destinationIPv4Address", 4, 0 },
-	{ "postNATSourceIPv4Address", 4, 0 },
-	{ "postNATDestinationIPv4Address", 4, 0 },
-	{ "sourceTransportPort", 2, 0 },
-	{ "destinationTransportPort", 2, 0 },
-	{ "postNAPTSourceTransportPort", 2, 0 },
-	{ "postNAPTDestinationTransportPort", 2, 0 },
-	{ "protocolIdentifier", 1, 0 },
-};
-
 static const struct line sampling_spec[] = {
 	{ "observationDomainId", 4, 0 },
 	{ "samplingInterval", 4, 0 },
@@ -228,7 +214,6 @@ static const struct {
 	[LAYOUT_FLOW4_ICMP] = FLOW(V4 | ICMP),
 	[LAYOUT_FLOW6] = FLOW(V6),
 	[LAYOUT_FLOW6_ICMP] = FLOW(V6 | ICMP),
-	[LAYOUT_NAT] = OTHER(nat_spec, 0),
 	[LAYOUT_SAMPLING] = OTHER(sampling_spec, 1),
 	[LAYOUT_SELECTOR] = OTHER(selector_spec, 1),
 	[LAYOUT_INTERFACE] = OTHER(interface_spec, 1),

@@ -30,7 +30,6 @@ enum layout_kind {
 	LAYOUT_FLOW4_ICMP,
 	LAYOUT_FLOW6,
 	LAYOUT_FLOW6_ICMP,
-	LAYOUT_NAT,	       /* RFC 8158 */
 	LAYOUT_SAMPLING,       /* samplingInterval, as NetFlow had it */
 	LAYOUT_SELECTOR,       /* the same by RFC 5477 */
 	LAYOUT_INTERFACE,      /* name of an ifindex */

@@ -35,16 +35,6 @@ struct record_flow {
 #include "elements.def"
 } __attribute__((packed));
 
-struct record_nat {
-	uint64_t time_ms;
-	uint8_t event; /* RFC 8158, 4.1 */
-	uint32_t source, destination;
-	uint32_t post_source, post_destination;
-	uint16_t source_port, destination_port;
-	uint16_t post_source_port, post_destination_port;
-	uint8_t protocol;
-} __attribute__((packed));
-
 struct record_sampling {
 	uint32_t domain;
 	uint32_t interval;

@@ -318,48 +318,6 @@ static void messages_have_one_set_if_that_is_wanted(void **state)
 
 /* ---- Records ---------------------------------------------------------------------- */
 
-static void keep_nat(const struct ipfix_record *record, void *ctx)
-{
-	bool *is_right = ctx;
-
-	*is_right = ipfix_value(record, 0, 323) == 1700000000123 &&
-		    ipfix_value(record, 0, 230) == 4 &&
-		    ipfix_value(record, 0, 8) == 0x0a000001 &&
-		    ipfix_value(record, 0, 225) == 0xc0000201 &&
-		    ipfix_value(record, 0, 7) == 5000 &&
-		    ipfix_value(record, 0, 227) == 60000 &&
-		    ipfix_value(record, 0, 228) == 53 &&
-		    ipfix_value(record, 0, 4) == 17;
-}
-
-static void nat_events_have_their_template(void **state)
-{
-	const struct layout_options options = { .pen = 1 };
-	struct record_nat nat = { .time_ms = 1700000000123,
-				  .event = 4,
-				  .source = 0x0a000001,
-				  .destination = 0xc6336401,
-				  .post_source = 0xc0000201,
-				  .post_destination = 0xc6336401,
-				  .source_port = 5000,
-				  .destination_port = 53,
-				  .post_source_port = 60000,
-				  .post_destination_port = 53,
-				  .protocol = 17 };
-	struct encoder *encoder = open_encoder(&options, 1400);
-	bool is_right = false;
-	struct ipfix_reader reader = { .on_record = keep_nat, .ctx = &is_right };
-	struct encoder_message message;
-
-	(void)state;
-	send_templates(encoder, &reader);
-	assert_int_equal(encoder_add(encoder, LAYOUT_NAT, &nat, sizeof(nat)), 1);
-	assert_int_equal(encoder_take(encoder, &message), 0);
-	ipfix_read(&reader, message.bytes, message.len);
-	assert_true(is_right);
-	encoder_free(encoder);
-}
-
 static void ntp_seconds_start_again_in_2036(void **state)
 {
 	const int64_t era = 2085978496LL * 1000000000; /* 2036-02-07 06:28:16 */
@@ -398,7 +356,6 @@ int main(void)
 		cmocka_unit_test(session_starts_with_the_number_it_is_given),
 		cmocka_unit_test(templates_and_records_do_not_mix),
 		cmocka_unit_test(messages_have_one_set_if_that_is_wanted),
-		cmocka_unit_test(nat_events_have_their_template),
 		cmocka_unit_test(ntp_seconds_start_again_in_2036),
 		cmocka_unit_test(flow_ids_tell_flows_apart),
 	};
