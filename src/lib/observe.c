@@ -95,25 +95,39 @@ static bool is_forwarded_to(const struct watch *watch,
 	       !is_above(watch, netif_of(watch, point), lower);
 }
 
-/*
- * Macvlans send to one another through the lower interface, on its way in. What left
- * the lower interface as well came back from outside.
- */
-static bool is_seen_above(const struct flow *flow, const struct watch *watch,
-			  uint16_t place, const struct netif *lower)
+/* Not below 0. */
+static void volume_subtract(struct volume *from, const struct volume *part)
 {
-	bool is_seen = false;
+	from->packets -= min_u64(from->packets, part->packets);
+	from->bytes -= min_u64(from->bytes, part->bytes);
+	from->l2_bytes -= min_u64(from->l2_bytes, part->l2_bytes);
+}
+
+/*
+ * Of what came in through @lower, the part that came from outside. Macvlans send to one
+ * another through their lower interface, on its way in, and to others through it on
+ * its way out: so what they sent, and did not leave through it, came in again.
+ */
+static void leave_out_above(const struct flow *flow, const struct watch *watch,
+			    uint16_t place, const struct netif *lower,
+			    struct volume *in)
+{
+	struct volume sent = { 0 };
 
 	for (uint32_t i = 0; i < flow->n_points; i++) {
 		const struct point *point = &flow->points[i];
 
+		if (is_forwarded_to(watch, point, lower)) {
+			*in = (struct volume){ 0 };
+			return;
+		}
+		if (is_sent_to(watch, point, place, lower->ifindex))
+			volume_add(&sent, &point->seen);
 		if (point->egress && point->place == place &&
 		    point->ifindex == lower->ifindex)
-			return false;
-		is_seen |= is_sent_to(watch, point, place, lower->ifindex) ||
-			   is_forwarded_to(watch, point, lower);
+			volume_add(in, &point->seen);
 	}
-	return is_seen;
+	volume_subtract(in, &sent);
 }
 
 /* On its way out of an upper interface. */
@@ -136,35 +150,50 @@ static bool is_seen_higher(const struct flow *flow, const struct watch *watch,
 	return false;
 }
 
-static bool is_seen_before(const struct flow *flow, const struct watch *watch,
-			   const struct point *point)
+/* Of what a point on the way in saw, the part that no other point saw before. */
+static struct volume seen_first(const struct flow *flow,
+				const struct watch *watch,
+				const struct point *point)
 {
 	const struct netif *netif = netif_of(watch, point);
+	struct volume first = point->seen;
 	uint16_t place = point->place;
 
 	/* What is not observed below has the same packets on their way in. */
-	for (int i = 0; netif && i < NESTING_MAX; i++) {
-		if (is_seen_above(flow, watch, place, netif))
-			return true;
-		if (netif->type == LINK_TYPE_PAIR)
-			return is_seen_at_peer(flow, watch, point,
-					       netif->link_place);
+	for (int i = 0; netif && first.packets && i < NESTING_MAX; i++) {
+		leave_out_above(flow, watch, place, netif, &first);
+		if (netif->type == LINK_TYPE_PAIR &&
+		    is_seen_at_peer(flow, watch, point, netif->link_place))
+			return (struct volume){ 0 };
 		place = netif->link_place;
 		netif = netif_has_lower(netif) ? topology_linked(watch, netif) :
 						 NULL;
 	}
-	return false;
+	return first;
+}
+
+/* Of a point of SIGHT_BEYOND, the part of what it saw that was seen there first. */
+static struct volume beyond(const struct flow *flow, const struct watch *watch,
+			    const struct point *point)
+{
+	if (!point->egress)
+		return seen_first(flow, watch, point);
+	return is_seen_higher(flow, watch, point) ? (struct volume){ 0 } :
+						    point->seen;
+}
+
+static bool is_beyond(const struct point *point)
+{
+	return point->sights == 1 << SIGHT_BEYOND;
 }
 
 static uint8_t sights_of(const struct flow *flow, const struct watch *watch,
 			 const struct point *point)
 {
-	if (point->sights != 1 << SIGHT_BEYOND)
+	if (!is_beyond(point))
 		return point->sights;
-	return (point->egress ? is_seen_higher(flow, watch, point) :
-				is_seen_before(flow, watch, point)) ?
-		       1 << SIGHT_AGAIN :
-		       1 << SIGHT_FIRST;
+	return beyond(flow, watch, point).packets ? 1 << SIGHT_FIRST :
+						    1 << SIGHT_AGAIN;
 }
 
 static bool is_left_out(const struct side *side, const struct point *point)
@@ -322,11 +351,14 @@ void observe_total(const struct flow *flow, const struct watch *watch,
 	}
 	for (uint32_t i = 0; i < flow->n_points; i++) {
 		const struct point *point = &flow->points[i];
-		uint8_t sights = sights_of(flow, watch, point);
 
-		all_sights |= sights;
-		if (sights != point->sights && sights == 1 << SIGHT_FIRST)
-			volume_add(&total, &point->seen);
+		if (!is_beyond(point)) {
+			all_sights |= point->sights;
+			continue;
+		}
+		part = beyond(flow, watch, point);
+		volume_add(&total, &part);
+		all_sights |= 1 << (part.packets ? SIGHT_FIRST : SIGHT_AGAIN);
 	}
 	if (all_sights & 1 << SIGHT_FORWARDED) {
 		part = translated(flow, watch);

@@ -225,6 +225,7 @@ def observe(topology, rng):
             topology.ways = (rng.choice([IN, OUT]),)
     if has_gaps(topology):
         topology.observed, topology.ways = whole, (IN, OUT)
+    add_returns(topology)
     add_sources(topology)
 
 
@@ -245,6 +246,31 @@ def has_gaps(topology):
                     inside & passed - {before.device.ns, crossing.device.ns}:
                 return True
     return False
+
+
+def returns(topology):
+    """
+    Namespaces that send by a macvlan what they received by it, unobserved, out of
+    the lower interface. Its own namespace may have done that as well: the kernel
+    keeps with a packet the number of the interface it came in by, not whose.
+    """
+    inside = {device.ns for device in topology.observed}
+    for _, _, walk in topology.walks():
+        for crossing in walk.crossings:
+            passed, before = set(), crossing.parent
+            while before and before.device.ns not in inside:
+                passed.add(before.device.ns)
+                before = before.parent
+            if passed and before and before.device is crossing.device and \
+                    (before.way, crossing.way) == (IN, OUT):
+                yield from passed
+
+
+def add_returns(topology):
+    while nodes := set(returns(topology)):
+        topology.ways = (IN, OUT)
+        for node in nodes:
+            topology.observed |= set(node.devices.values())
 
 
 def has_one_way_each(topology):
