@@ -9,6 +9,7 @@
 #include "util.h"
 
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/bpf.h>
 #include <net/if.h>
@@ -360,29 +361,58 @@ static int load_foreign(void)
 			     ARRAY_SIZE(code), NULL);
 }
 
-static void what_runs_before_is_counted(void **state)
+static void add_foreign_filter(int program, uint32_t priority)
+{
+	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = LO,
+		    .attach_point = BPF_TC_EGRESS);
+	LIBBPF_OPTS(bpf_tc_opts, filter, .prog_fd = program,
+		    .priority = priority);
+
+	assert_int_equal(bpf_tc_hook_create(&hook), 0);
+	assert_int_equal(bpf_tc_attach(&hook, &filter), 0);
+}
+
+static void assert_shadowed(struct fixture *f, const struct netobs_opts *opts,
+			    uint32_t expected)
+{
+	struct netobs_stats stats = { .sz = sizeof(stats) };
+
+	assert_int_equal(netobs_new(opts, &f->ctx), 0);
+	assert_int_equal(netobs_start(f->ctx), 0);
+	assert_int_equal(netobs_stats_get(f->ctx, &stats), 0);
+	assert_int_equal(stats.shadowed, expected);
+	netobs_free(f->ctx);
+	f->ctx = NULL;
+}
+
+static void programs_before_ours_are_counted(void **state)
 {
 	cleanup_fd int program = load_foreign(), link = -1;
 	struct fixture *f = *state;
+	NETOBS_OPTS(opts);
 
-	if (!lab_has_tcx())
-		skip();
 	assert_true(program >= 0);
+	if (!lab_has_tcx()) /* COMPAT(<6.6): then there is none that could be */
+		return assert_shadowed(f, &opts, 0);
 	link = tcx_link(program, LO, NETOBS_EGRESS, NETOBS_ATTACH_FIRST);
 	assert_true(link >= 0);
-	for (int order = NETOBS_ATTACH_FIRST; order <= NETOBS_ATTACH_LAST;
-	     order++) {
-		struct netobs_stats stats = { .sz = sizeof(stats) };
-		NETOBS_OPTS(opts);
+	opts.attach_order = NETOBS_ATTACH_FIRST;
+	assert_shadowed(f, &opts, 0);
+	opts.attach_order = NETOBS_ATTACH_LAST;
+	assert_shadowed(f, &opts, 1);
+}
 
-		opts.attach_order = order;
-		assert_int_equal(netobs_new(&opts, &f->ctx), 0);
-		assert_int_equal(netobs_start(f->ctx), 0);
-		assert_int_equal(netobs_stats_get(f->ctx, &stats), 0);
-		assert_int_equal(stats.shadowed, order == NETOBS_ATTACH_LAST);
-		netobs_free(f->ctx);
-		f->ctx = NULL;
-	}
+static void filters_before_ours_are_counted(void **state)
+{
+	cleanup_fd int program = load_foreign();
+	struct fixture *f = *state;
+	NETOBS_OPTS(opts);
+
+	assert_true(program >= 0);
+	opts.disable_features = 1 << NETOBS_FEATURE_TCX;
+	assert_shadowed(f, &opts, 0);
+	add_foreign_filter(program, 1);
+	assert_shadowed(f, &opts, 1);
 }
 
 static const struct netif *netif_of(const struct fixture *f, uint32_t ifindex)
@@ -467,7 +497,8 @@ int main(void)
 		each(all_interfaces_are_followed),
 		each(names_select_interfaces_as_they_change),
 		each(interfaces_are_left_bare_by_a_stop),
-		each(what_runs_before_is_counted),
+		each(programs_before_ours_are_counted),
+		each(filters_before_ours_are_counted),
 		each(interface_that_went_away_stays_in_its_stack),
 		each(master_that_went_away_keeps_its_stack),
 		each(ports_that_change_bridges_follow),
