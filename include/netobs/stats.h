@@ -29,7 +29,7 @@ struct netobs_count {
 
 /** Why packets did not become flows; index of netobs_stats.unparsed. */
 enum netobs_unparsed_reason {
-	NETOBS_UNPARSED_SHORT,	    /**< the frame ends inside a header */
+	NETOBS_UNPARSED_SHORT, /**< the frame, as captured, ends before the ports */
 	NETOBS_UNPARSED_BAD_HEADER, /**< a header contradicts itself */
 	NETOBS_UNPARSED_TOO_DEEP,   /**< more nested headers than are walked */
 	NETOBS_UNPARSED_ARP,
