@@ -10,38 +10,20 @@
 
 enum { STREAM_BUFFER = 64 * 1024 };
 
-static int attach(struct stream *stream, int fd, bool owned)
-{
-	char *buf = malloc(STREAM_BUFFER);
-
-	if (!buf)
-		return -ENOMEM;
-	*stream = (struct stream){
-		.fd = fd, .owned = owned, .buf = buf, .size = STREAM_BUFFER
-	};
-	return 0;
-}
-
 int stream_open_stdout(struct stream *stream)
 {
 	int flags = fcntl(STDOUT_FILENO, F_GETFL);
+	char *buf;
 
 	if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
 		return -EBADF;
-	return attach(stream, STDOUT_FILENO, false);
-}
-
-int stream_open_file(struct stream *stream, const char *path)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	int r;
-
-	if (fd < 0)
-		return -errno;
-	r = attach(stream, fd, true);
-	if (r < 0)
-		close(fd);
-	return r;
+	buf = malloc(STREAM_BUFFER);
+	if (!buf)
+		return -ENOMEM;
+	*stream = (struct stream){ .fd = STDOUT_FILENO,
+				   .buf = buf,
+				   .size = STREAM_BUFFER };
+	return 0;
 }
 
 static int write_all(int fd, const char *bytes, size_t len)
@@ -104,9 +86,6 @@ void stream_close(struct stream *stream)
 	if (!stream->buf)
 		return;
 	stream_flush(stream);
-	/* File systems such as NFS report a full disk only here. */
-	if (stream->owned && close(stream->fd) < 0 && !stream->error)
-		stream->error = -errno;
 	free(stream->buf);
 	stream->buf = NULL;
 }

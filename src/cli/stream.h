@@ -11,7 +11,6 @@
 
 struct stream {
 	int fd;
-	bool owned; /* close the descriptor at the end */
 	int error;  /* 0, or the negated errno of the first failure */
 	char *buf;
 	size_t used, size;
@@ -19,7 +18,6 @@ struct stream {
 
 /* Standard output: -EBADF when it cannot be written to. */
 int stream_open_stdout(struct stream *stream);
-int stream_open_file(struct stream *stream, const char *path);
 
 /* Room for @len bytes and where it is, or NULL when the stream has failed. */
 char *stream_room(struct stream *stream, size_t len);
@@ -29,7 +27,7 @@ void stream_advance(struct stream *stream, size_t len);
 
 void stream_flush(struct stream *stream);
 
-/* Flushes; the error remains to be read. */
+/* Flushes and frees; the error remains to be read. */
 void stream_close(struct stream *stream);
 
 #endif
