@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "netif.h"
 
+#include "bpf/types.h"
 #include "util.h"
 
+#include <errno.h>
+#include <linux/if_arp.h>
 #include <string.h>
 
 enum { LEVELS_MAX = 8 }; /* the kernel's MAX_NEST_DEV */
@@ -100,6 +103,26 @@ bool netifs_sweep(struct netifs *netifs, int64_t before_ns)
 	changed |= kept < netifs->count;
 	netifs->count = kept;
 	return changed;
+}
+
+int netif_link_kind(const struct netif *netif)
+{
+	switch (netif->hardware) {
+	case ARPHRD_ETHER:
+	case ARPHRD_LOOPBACK:
+		return LINK_ETHERNET;
+	case ARPHRD_NONE: /* tun, WireGuard */
+	case ARPHRD_PPP:
+	case ARPHRD_RAWIP:
+	case ARPHRD_TUNNEL: /* ipip */
+	case ARPHRD_TUNNEL6:
+	case ARPHRD_SIT:
+	case ARPHRD_IPGRE:
+	case ARPHRD_IP6GRE:
+		return LINK_NONE;
+	default:
+		return -EOPNOTSUPP;
+	}
 }
 
 bool netif_has_lower(const struct netif *netif)

@@ -52,10 +52,11 @@ struct netif {
 	uint8_t uppers;	      /* see topology.c */
 	uint8_t sights[WAYS]; /* enum sight */
 
-	uint64_t incarnation;		 /* changes when it comes back */
-	uint32_t listing;		 /* the latest that named it */
-	bool is_busy;			 /* a job has the attachment */
-	bool is_attached;		 /* counted in watch.n_attached */
+	uint64_t incarnation; /* changes when it comes back */
+	uint32_t listing;     /* the latest that named it */
+	bool is_busy;	      /* a job has the attachment */
+	bool is_attached;     /* counted in watch.n_attached */
+	bool is_refused;      /* for its link type, which was logged */
 	struct netobs_shadow shadows[2]; /* what runs before our programs */
 	struct attachment attachment;
 };
@@ -78,6 +79,9 @@ struct netif *netifs_ensure(struct netifs *netifs, uint32_t ifindex);
  * until then. True when that changed anything: topology_update() is due.
  */
 bool netifs_sweep(struct netifs *netifs, int64_t before_ns);
+
+/* What precedes the network header there, an enum link_kind; -EOPNOTSUPP. */
+int netif_link_kind(const struct netif *netif);
 
 /* It passes packets on as they are, but for a tag: its link is below it. */
 bool netif_has_lower(const struct netif *netif);

@@ -7,7 +7,6 @@
 #include "util.h"
 
 #include <errno.h>
-#include <linux/if_arp.h>
 #include <poll.h>
 #include <string.h>
 
@@ -49,26 +48,6 @@ static bool is_selected(const struct watch *watch, const struct place *place,
 	       !patterns_match(&watch->exclude, name);
 }
 
-int link_kind_of(uint16_t hardware)
-{
-	switch (hardware) {
-	case ARPHRD_ETHER:
-	case ARPHRD_LOOPBACK:
-		return LINK_ETHERNET;
-	case ARPHRD_NONE: /* tun, WireGuard */
-	case ARPHRD_PPP:
-	case ARPHRD_RAWIP:
-	case ARPHRD_TUNNEL: /* ipip */
-	case ARPHRD_TUNNEL6:
-	case ARPHRD_SIT:
-	case ARPHRD_IPGRE:
-	case ARPHRD_IP6GRE:
-		return LINK_NONE;
-	default:
-		return -EOPNOTSUPP;
-	}
-}
-
 static int ensure_programs(struct watch *watch, struct place *place,
 			   enum link_kind link)
 {
@@ -97,16 +76,24 @@ static uint8_t observed_directions(const struct watch *watch)
 	       directions[NETOBS_EGRESS] << NETOBS_EGRESS;
 }
 
-/* Have the programs put on, or what there is of them looked after. */
-static int put_on(struct watch *watch, struct place *place, struct netif *netif)
+/* Messages about an interface come often: once is enough. */
+static void refuse(const struct watch *watch, struct netif *netif)
 {
-	int link = link_kind_of(netif->hardware), err;
-	struct hook_job *job;
-
-	if (link < 0) {
+	if (!netif->is_refused)
 		log_warning(watch->log,
 			    "%s: link type %u is not supported, not observed",
 			    netif->name, netif->hardware);
+	netif->is_refused = true;
+}
+
+/* Have the programs put on, or what there is of them looked after. */
+static int put_on(struct watch *watch, struct place *place, struct netif *netif)
+{
+	int link = netif_link_kind(netif), err;
+	struct hook_job *job;
+
+	if (link < 0) {
+		refuse(watch, netif);
 		return link;
 	}
 	err = ensure_programs(watch, place, link);
@@ -285,6 +272,8 @@ static void update_netif(struct netif *netif, const struct rtnl_link *link)
 	if (netif->link != link->link || netif->link_nsid != link->link_nsid ||
 	    netif->gone_ns)
 		netif->is_link_known = false;
+	if (netif->hardware != link->hardware || netif->gone_ns)
+		netif->is_refused = false;
 	netif->gone_ns = 0;
 	netif->master = link->master;
 	netif->link = link->link;

@@ -19,12 +19,6 @@ int place_open(struct watch *watch, struct place *place);
 /* The namespace is gone: so are its interfaces, and what would keep it. */
 void place_close(struct watch *watch, struct place *place);
 
-/*
- * What precedes the network header on an interface of that ARPHRD_*; -EOPNOTSUPP: not
- * known.
- */
-int link_kind_of(uint16_t hardware);
-
 /* Report what has changed of what runs before the programs. */
 void watch_note_shadows(const struct watch *watch, struct netif *netif,
 			const struct hook_job *job);

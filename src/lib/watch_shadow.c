@@ -13,7 +13,7 @@ enum { LOOK_INTERVAL_MS = 5000 };
 
 static void look_at(struct watch *watch, struct place *place, struct netif *netif)
 {
-	int link = link_kind_of(netif->hardware);
+	int link = netif_link_kind(netif);
 	struct hook_job *job;
 
 	if (link < 0)

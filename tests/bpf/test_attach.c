@@ -11,10 +11,14 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/bpf.h>
+#include <linux/if_tun.h>
 #include <net/if.h>
+#include <net/if_arp.h>
 #include <netobs/probe.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 
 enum { LO = 1, PORT = 40000, LONG_MS = 60000, PATIENCE_MS = 100, POLLS = 300 };
@@ -303,6 +307,40 @@ static void all_interfaces_are_followed(void **state)
 	assert_int_equal(f->witness.errors, 0);
 }
 
+/* A tun device that claims to be of @hardware, until its descriptor is closed. */
+static int make_tun(const char *name, int hardware)
+{
+	struct ifreq request = { .ifr_flags = IFF_TUN | IFF_NO_PI };
+	int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	assert_int_equal(ioctl(fd, TUNSETIFF, &request), 0);
+	assert_int_equal(ioctl(fd, TUNSETLINK, hardware), 0);
+	return fd;
+}
+
+static void link_type_that_is_not_supported_is_logged_once(void **state)
+{
+	struct fixture *f = *state;
+	cleanup_fd int tun = make_tun("t0", ARPHRD_IEEE80211_RADIOTAP);
+
+	observe(f, NULL, NULL, 0);
+	assert_int_equal(f->witness.warnings, 1);
+	assert_true(witness_read(&f->witness, "t0: link type 803"));
+	for (int mtu = 1000; mtu < 1005; mtu++) {
+		lab_run("ip link set t0 mtu %d", mtu);
+		settle(f);
+	}
+	assert_int_equal(f->witness.warnings, 1);
+	/* Another one is another matter. */
+	assert_int_equal(ioctl(tun, TUNSETLINK, ARPHRD_IEEE80211), 0);
+	lab_run("ip link set t0 mtu 1200");
+	settle(f);
+	assert_true(witness_read(&f->witness, "t0: link type 801"));
+	assert_int_equal(f->witness.warnings, 2);
+}
+
 static void names_select_interfaces_as_they_change(void **state)
 {
 	static const char *const include[] = { "/^v/", NULL };
@@ -495,6 +533,7 @@ int main(void)
 		each(several_observers_share_a_clsact),
 		each(dropped_attachment_of_a_vanished_interface),
 		each(all_interfaces_are_followed),
+		each(link_type_that_is_not_supported_is_logged_once),
 		each(names_select_interfaces_as_they_change),
 		each(interfaces_are_left_bare_by_a_stop),
 		each(programs_before_ours_are_counted),
