@@ -309,7 +309,7 @@ static const struct probe probes[NETOBS_FEATURES] = {
 		.name = "expedite",
 		.description = "expedited grace periods (/sys/kernel/rcu_expedited)",
 		.without = "attaching to 1,000 interfaces takes half a minute "
-			   "instead of a second",
+			   "instead of a second, unless by clsact",
 		.need = NETOBS_NEED_OPTIONAL,
 		.run = probe_expedite,
 	},

@@ -476,6 +476,18 @@ static void wait_attached(struct watch *watch)
 	}
 }
 
+/* Interfaces that are not observed from the start on. */
+static void warn_of_delay(const struct watch *watch)
+{
+	const struct attacher *attacher = &watch->attacher;
+
+	if (attacher_is_busy(attacher) && !attacher->can_expedite &&
+	    watch->attach.use_tcx)
+		log_warning(watch->log,
+			    "more interfaces follow in the background: each takes 30 ms while grace periods "
+			    "cannot be expedited (/sys/kernel/rcu_expedited)");
+}
+
 int watch_start(struct watch *watch, struct store *store,
 		const struct attach_options *attach_options, bool expedite)
 {
@@ -489,6 +501,7 @@ int watch_start(struct watch *watch, struct store *store,
 	if (err)
 		return err;
 	wait_attached(watch);
+	warn_of_delay(watch);
 	for (uint32_t i = 0; !err && i < watch->n_places; i++)
 		err = check_attached(watch, &watch->places[i]);
 	if (err || watch->n_attached || attacher_is_busy(&watch->attacher))

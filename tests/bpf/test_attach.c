@@ -307,6 +307,20 @@ static void all_interfaces_are_followed(void **state)
 	assert_int_equal(f->witness.errors, 0);
 }
 
+/* Whether they all are there in time depends on the kernel, and its load. */
+static void interfaces_that_follow_later_are_announced(void **state)
+{
+	enum { PAIRS = 60, ALL = 2 * PAIRS + 1 };
+	struct fixture *f = *state;
+
+	for (int i = 0; i < PAIRS; i++)
+		lab_run("ip link add v%d type veth peer name w%d", i, i);
+	observe(f, NULL, NULL, 1 << NETOBS_FEATURE_EXPEDITE);
+	assert_int_equal(witness_read(&f->witness, "in the background"),
+			 n_observed(f) < ALL);
+	await_observed(f, ALL);
+}
+
 /* A tun device that claims to be of @hardware, until its descriptor is closed. */
 static int make_tun(const char *name, int hardware)
 {
@@ -534,6 +548,7 @@ int main(void)
 		each(dropped_attachment_of_a_vanished_interface),
 		each(all_interfaces_are_followed),
 		each(link_type_that_is_not_supported_is_logged_once),
+		each(interfaces_that_follow_later_are_announced),
 		each(names_select_interfaces_as_they_change),
 		each(interfaces_are_left_bare_by_a_stop),
 		each(programs_before_ours_are_counted),
