@@ -11,11 +11,12 @@
 #include <netobs/version.h>
 
 #include "args.h"
+#include "flows_config.h"
 #include "privileges.h"
 #include "shadows.h"
 
 struct check_config {
-	int output;
+	int output, attach; /* index of the choice */
 };
 
 enum { OUTPUT_TABLE, OUTPUT_JSON };
@@ -28,6 +29,9 @@ static const struct args_option options[] = {
 	{ 'o', "output", ARGS_CHOICE, offsetof(struct check_config, output),
 	  "table|json", outputs,
 	  "output format: for people (default) or programs" },
+	{ 0, "attach", ARGS_CHOICE, offsetof(struct check_config, attach),
+	  "auto|tcx|clsact", flows_attachments,
+	  "how 'netobsctl flows' will attach to interfaces (default auto)" },
 	{ 0 }
 };
 
@@ -44,6 +48,7 @@ struct findings {
 	struct utsname kernel;
 	struct privilege privileges[PRIVILEGES];
 	struct netobs_feature features[NETOBS_FEATURES];
+	uint64_t disabled; /* features */
 	bool bpffs;
 	bool can_run;
 };
@@ -63,8 +68,8 @@ static int find_out(struct findings *findings)
 		return r;
 	uname(&findings->kernel);
 	findings->bpffs = has_bpffs();
-	r = netobs_probe(0, findings->features, NETOBS_FEATURES,
-			 sizeof(findings->features[0]));
+	r = netobs_probe(findings->disabled, findings->features,
+			 NETOBS_FEATURES, sizeof(findings->features[0]));
 	if (r < 0)
 		return r;
 	findings->can_run = r > 0;
@@ -151,7 +156,7 @@ static void print_table(const struct findings *findings)
 		print_feature(findings, &findings->features[i]);
 	printf("  %-12s %-4s %s\n", "bpffs", findings->bpffs ? "yes" : "no",
 	       "BPF file system at /sys/fs/bpf: not needed");
-	shadows_print_table();
+	shadows_print_table(findings->disabled);
 	print_verdict(findings);
 }
 
@@ -213,13 +218,13 @@ static void print_json(const struct findings *findings)
 		print_json_feature(findings, &findings->features[i]);
 	}
 	fputs("],\"shadowed\":", stdout);
-	shadows_print_json();
+	shadows_print_json(findings->disabled);
 	puts("}");
 }
 
 int cmd_check(int argc, char **argv)
 {
-	struct check_config config = { OUTPUT_TABLE };
+	struct check_config config = { .output = OUTPUT_TABLE };
 	struct findings findings = { 0 };
 	int r;
 
@@ -231,6 +236,7 @@ int cmd_check(int argc, char **argv)
 	case ARGS_WRONG:
 		return EXIT_USAGE;
 	}
+	findings.disabled = flows_attachment_disables(config.attach);
 	r = find_out(&findings);
 	if (r < 0) {
 		fprintf(stderr, "netobsctl check: cannot probe the kernel: %s\n",

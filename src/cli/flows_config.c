@@ -26,9 +26,21 @@ static const char *const timestamps[] = {
 	[TIMESTAMPS_COARSE] = "coarse", [TIMESTAMPS_PRECISE] = "precise", NULL
 };
 
-static const char *const attachments[] = {
+const char *const flows_attachments[] = {
 	[ATTACH_AUTO] = "auto", [ATTACH_TCX] = "tcx", [ATTACH_CLSACT] = "clsact", NULL
 };
+
+uint64_t flows_attachment_disables(int attachment)
+{
+	switch (attachment) {
+	case ATTACH_TCX:
+		return UINT64_C(1) << NETOBS_FEATURE_CLSACT;
+	case ATTACH_CLSACT:
+		return UINT64_C(1) << NETOBS_FEATURE_TCX;
+	default:
+		return 0;
+	}
+}
 
 static const char *const attach_orders[] = {
 	[NETOBS_ATTACH_FIRST] = "first", [NETOBS_ATTACH_LAST] = "last", NULL
@@ -68,7 +80,7 @@ static const struct args_option options[] = {
 	{ 0, "max-memory", ARGS_BYTES, FIELD(max_memory), "BYTES", NULL,
 	  "upper bound of kernel memory, such as 64M (default: as --max-flows needs)" },
 	{ 0, "attach", ARGS_CHOICE, FIELD(attach), "auto|tcx|clsact",
-	  attachments, "how to attach to interfaces (default auto)" },
+	  flows_attachments, "how to attach to interfaces (default auto)" },
 	{ 0, "attach-order", ARGS_CHOICE, FIELD(attach_order), "first|last",
 	  attach_orders,
 	  "run before or after other tcx programs (default first)" },
@@ -320,8 +332,5 @@ void flows_config_fill(const struct flows_config *config, struct netobs_opts *op
 	opts->max_memory = config->max_memory;
 	if (config->attach_order == NETOBS_ATTACH_LAST)
 		opts->attach_order = NETOBS_ATTACH_LAST;
-	if (config->attach == ATTACH_TCX)
-		opts->disable_features = UINT64_C(1) << NETOBS_FEATURE_CLSACT;
-	else if (config->attach == ATTACH_CLSACT)
-		opts->disable_features = UINT64_C(1) << NETOBS_FEATURE_TCX;
+	opts->disable_features = flows_attachment_disables(config->attach);
 }

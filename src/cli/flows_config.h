@@ -27,6 +27,10 @@ struct flows_config {
 	char subject[160]; /* what is observed, for people */
 };
 
+/* What --attach may be, and the features that are not to be used then. */
+extern const char *const flows_attachments[];
+uint64_t flows_attachment_disables(int attachment);
+
 /* Also understands the outputs, and refuses what does not go together. */
 enum args_result flows_config_parse(struct flows_config *config, int argc,
 				    char **argv);

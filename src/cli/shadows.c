@@ -44,10 +44,10 @@ static void print_row(const struct netobs_shadow *shadow, void *user)
 	putchar('\n');
 }
 
-void shadows_print_table(void)
+void shadows_print_table(uint64_t disable)
 {
 	puts("\nBefore netobs, and may hide packets from it");
-	if (netobs_shadows(0, print_row, NULL) <= 0)
+	if (netobs_shadows(disable, print_row, NULL) <= 0)
 		puts("  nothing");
 }
 
@@ -78,11 +78,11 @@ static void print_object(const struct netobs_shadow *shadow, void *user)
 	putchar('}');
 }
 
-void shadows_print_json(void)
+void shadows_print_json(uint64_t disable)
 {
 	int n = 0;
 
 	putchar('[');
-	netobs_shadows(0, print_object, &n);
+	netobs_shadows(disable, print_object, &n);
 	putchar(']');
 }

@@ -3,10 +3,12 @@
 #ifndef NETOBS_CLI_SHADOWS_H
 #define NETOBS_CLI_SHADOWS_H
 
-/* A paragraph of `netobsctl check`. */
-void shadows_print_table(void);
+#include <stdint.h>
+
+/* A paragraph of `netobsctl check`; @disable: as netobs_shadows() takes it. */
+void shadows_print_table(uint64_t disable);
 
 /* An array of JSON objects. */
-void shadows_print_json(void);
+void shadows_print_json(uint64_t disable);
 
 #endif

@@ -12,6 +12,7 @@ import bpf
 import lab
 import traffic
 from neighbour import BLOCKED, COUNT, OPEN, NeighbourTest, modes
+from observer import netobsctl
 
 
 class Neighbour(NeighbourTest):
@@ -143,6 +144,9 @@ class Neighbour(NeighbourTest):
         self.a.tc("qdisc", "add", "dev", "eth0", "clsact")
         self.a.tc("filter", "add", "dev", "eth0", "ingress", "pref", "1", "bpf",
                   "da", "object-pinned", path)
+        text = self.a.run(netobsctl(), "check", "--attach", "clsact", "-o", "json")
+        self.assertEqual(["clsact"],
+                         [s["kind"] for s in json.loads(text)["shadowed"]])
         observer = self.observe("--attach", "clsact", "--interval", "0.2")
         self.assertRegex(observer.messages(), r"eth0: clsact filter '.*' of "
                          "priority 1, before netobs on ingress, may hide")

@@ -12,7 +12,7 @@ _netobsctl_options()
 			"-v --verbose"
 		;;
 	check)
-		echo "-h --help -o --output"
+		echo "-h --help -o --output --attach"
 		;;
 	bench)
 		case $2 in
@@ -81,7 +81,7 @@ _netobsctl_values()
 	flows:--timestamps)
 		echo "coarse precise"
 		;;
-	flows:--attach)
+	flows:--attach | check:--attach)
 		echo "auto tcx clsact"
 		;;
 	flows:--attach-order)
