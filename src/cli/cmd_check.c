@@ -124,7 +124,7 @@ static void print_feature(const struct findings *findings,
 
 static void print_privilege(const struct privilege *privilege)
 {
-	printf("  %-14s %-4s %s\n", privilege->name,
+	printf("  %-16s %-4s %s\n", privilege->name,
 	       privilege->held ? "yes" : "no", privilege->purpose);
 }
 

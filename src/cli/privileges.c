@@ -24,6 +24,8 @@ static const struct {
 	{ "CAP_NET_ADMIN", "to attach them to interfaces", CAP_NET_ADMIN, false },
 	{ "CAP_SYS_ADMIN", "for interfaces in other network namespaces only",
 	  CAP_SYS_ADMIN, false },
+	{ "CAP_SYS_RESOURCE", "where maps are charged to RLIMIT_MEMLOCK only",
+	  CAP_SYS_RESOURCE, false },
 };
 
 int privileges_read(struct privilege ret_privileges[PRIVILEGES])

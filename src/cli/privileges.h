@@ -12,7 +12,7 @@ struct privilege {
 	bool held;
 };
 
-enum { PRIVILEGES = 4 };
+enum { PRIVILEGES = 5 };
 
 /* Returns 0 or -errno. */
 int privileges_read(struct privilege ret_privileges[PRIVILEGES]);

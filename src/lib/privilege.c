@@ -3,10 +3,12 @@
 
 #include "util.h"
 
+#include <bpf/bpf.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 static const struct {
@@ -18,6 +20,7 @@ static const struct {
 	{ "CAP_NET_ADMIN", CAP_NET_ADMIN, false },
 	{ "CAP_PERFMON", CAP_PERFMON, true },
 	{ "CAP_SYS_ADMIN", CAP_SYS_ADMIN, false },
+	{ "CAP_SYS_RESOURCE", CAP_SYS_RESOURCE, false },
 };
 
 /* glibc has no wrapper, and libcap would be for this call alone. */
@@ -31,6 +34,23 @@ static uint64_t read_effective(void)
 	if (syscall(SYS_capget, &header, data) < 0)
 		return UINT64_MAX; /* nothing is known to be missing */
 	return (uint64_t)data[1].effective << 32 | data[0].effective;
+}
+
+/*
+ * COMPAT(<5.11): whether maps are charged to RLIMIT_MEMLOCK, so that one of just more
+ * than that is refused. libbpf lifts the limit where it may.
+ */
+static bool is_memory_limited(void)
+{
+	const uint64_t enough = 64 << 20; /* more than flows start with */
+	struct rlimit limit;
+	cleanup_fd int fd = -1;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur > enough)
+		return false;
+	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, NULL, 4, 4096,
+			    limit.rlim_cur / 4096 + 1, NULL);
+	return fd == -EPERM;
 }
 
 uint64_t privilege_missing(int err, uint64_t wanted)
@@ -48,6 +68,9 @@ uint64_t privilege_missing(int err, uint64_t wanted)
 		if (wanted & bit && !is_held)
 			missing |= bit;
 	}
+	if (!(missing & ~PRIVILEGE_NETNS) && wanted & PRIVILEGE_MAPS &&
+	    is_memory_limited())
+		missing = 1ULL << CAP_SYS_RESOURCE;
 	return missing;
 }
 

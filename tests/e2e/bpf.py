@@ -75,6 +75,12 @@ def counting_program(map_fd, verdict, port):
     return b"".join(head + match + count + other)
 
 
+def charges_groups():
+    """COMPAT(<5.11): maps count against a limit of the user, which libbpf lifts."""
+    release = os.uname().release.split(".")
+    return (int(release[0]), int(release[1])) >= (5, 11)
+
+
 def unlock_memory():
     """COMPAT(<5.11): netobs' maps count against the same limit as ours."""
     unlimited = (resource.RLIM_INFINITY,) * 2

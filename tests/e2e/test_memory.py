@@ -18,9 +18,6 @@ import traffic
 from observer import Observer
 
 MIB = 1 << 20
-KERNEL = tuple(int(part) for part in os.uname().release.split(".")[:2])
-# Before, BPF maps count against a limit of the user, which libbpf lifts.
-CHARGES_GROUPS = KERNEL >= (5, 11)
 
 
 class ControlGroup:
@@ -161,7 +158,7 @@ class Memory(lab.LabTest):
     def test_kernel_refuses_memory_at_the_start(self):
         group = ControlGroup(self.lab)
         group.limit(8 * MIB)
-        if not CHARGES_GROUPS:
+        if not bpf.charges_groups():
             self.assertEqual((0, ""), self.run_briefly(enter=group.enter))
             return
         self.assertRegex(self.refusal(enter=group.enter),

@@ -8,6 +8,7 @@ name it, and check says what flows then does.
 import json
 import subprocess
 
+import bpf
 import lab
 import observer
 
@@ -24,6 +25,7 @@ def with_only(capabilities):
 class Privileges(lab.LabTest):
     def setUp(self):
         super().setUp()
+        bpf.unlock_memory()
         self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
         self.lab.wire(self.a, "eth0", ["192.0.2.1/24"], self.b, "eth0",
                       ["192.0.2.2/24"])
@@ -80,6 +82,17 @@ class Privileges(lab.LabTest):
                 self.assertEqual(1, result.code)
                 self.assertIn(f"missing: {wanted})", result.errors)
                 self.note(result.errors.split("\n", 1)[0])
+
+    def test_limit_of_locked_memory_takes_one_more(self):
+        """Where maps are charged to it."""
+        result = observer.flows(
+            self.lab, "-o", "json", "-i", "eth0", "-d", "1", ns=self.a,
+            command=["prlimit", "--memlock=65536:65536", *with_only(NEEDED)])
+        if bpf.charges_groups():
+            self.assertEqual(0, result.code, result.errors)
+        else:
+            self.assertEqual(1, result.code)
+            self.assertIn("missing: CAP_SYS_RESOURCE)", result.errors)
 
     def test_other_namespaces_need_one_more(self):
         result = self.flows(NEEDED, "-i", f"netns:{self.b.name}/eth0")
