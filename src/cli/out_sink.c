@@ -68,31 +68,36 @@ static int name_len(const struct output *output)
 	return (int)strcspn(output->spec, "?");
 }
 
+static void report(const struct output *output, uint64_t records,
+		   const char *what, const char *why)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "%.*s: %llu records %s%s", name_len(output),
+		 output->spec, (unsigned long long)records, what, why);
+	output_say(output, text);
+}
+
 /* Records that did not get to where they should. */
 static bool report_rest(const struct output *output)
 {
 	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
 	bool is_complete = true;
-	char text[512];
 
 	netobs_sink_stats_get(output->state, &stats);
 	for (unsigned int i = 0; i < NETOBS_SINK_DROPS; i++) {
 		if (!stats.dropped[i].records)
 			continue;
 		is_complete = false;
-		snprintf(text, sizeof(text),
-			 "%.*s: %llu records were dropped: %s",
-			 name_len(output), output->spec,
-			 (unsigned long long)stats.dropped[i].records,
-			 netobs_sink_drop_name(i));
-		output_say(output, text);
+		report(output, stats.dropped[i].records,
+		       "were dropped: ", netobs_sink_drop_name(i));
 	}
+	if (stats.unconfirmed.records)
+		report(output, stats.unconfirmed.records, "may have been lost: ",
+		       "the connection broke before they were known to be read");
 	if (!stats.pending.records)
 		return is_complete;
-	snprintf(text, sizeof(text), "%.*s: %llu records were not delivered",
-		 name_len(output), output->spec,
-		 (unsigned long long)stats.pending.records);
-	output_say(output, text);
+	report(output, stats.pending.records, "were not delivered", "");
 	return false;
 }
 

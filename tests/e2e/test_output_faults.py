@@ -5,7 +5,10 @@
 import json
 import os
 import signal
+import socket
+import struct
 import subprocess
+import time
 
 import bpf
 import lab
@@ -52,11 +55,14 @@ class OutputFaults(lab.LabTest):
         lab.wait_for(lambda: self.packets() == before + sent,
                      f"{sent} packets in the file", 30)
 
+    def messages(self):
+        with open(self.lab.path("messages"), encoding="utf-8") as file:
+            return file.read()
+
     def finish(self, process):
         process.send_signal(signal.SIGINT)
         process.wait(60)
-        with open(self.lab.path("messages"), encoding="utf-8") as file:
-            errors = file.read()
+        errors = self.messages()
         observer.check_sanitizer(errors)
         result = observer.Result(process.returncode, None, errors)
         result.check_identity()
@@ -87,6 +93,26 @@ class OutputFaults(lab.LabTest):
         stuck, good = result.stats["sinks"]
         self.assertGreater(stuck["dropped"]["spool_full"]["records"], 0)
         self.assertEqual(0, good["pending"]["records"])
+
+    def test_what_may_have_been_lost_is_told(self):
+        """The peer's kernel has the records; the peer has read none of them."""
+        with self.a, socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
+            process = self.start(
+                f"ipfix:tcp://127.0.0.1:{port}?resend=unacknowledged",
+                f"json:{self.good}")
+            peer, _ = listener.accept()
+        self.send(5000)
+        time.sleep(2) # a message that is not full waits for a second
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                        struct.pack("ii", 1, 0))
+        peer.close()
+        lab.wait_for(lambda: "lost the connection" in self.messages(), "its log")
+        result = self.finish(process)
+        unconfirmed = result.stats["sinks"][0]["unconfirmed"]["records"]
+        self.assertGreater(unconfirmed, 0)
+        self.assertIn(f": {unconfirmed} records may have been lost: the "
+                      f"connection broke", result.errors)
 
     def test_one_that_fails_disturbs_no_other(self):
         """Away, on a full disk, with a spool that is full: the file has all."""
