@@ -68,6 +68,20 @@ class Files(ipfix_lab.IpfixTest):
         self.assertEqual(1000, len(found))
         self.assertEqual(1500, sum(found.values()))
 
+    def test_file_that_is_damaged_in_the_middle_is_left_alone(self):
+        path = self.lab.path("plain.ipfix")
+        self.feed(f"ipfix:file:{path}", "--records", 5000)
+        self.end()
+        with open(path, "rb+") as file:
+            second = int.from_bytes(file.read(4)[2:], "big")
+            file.seek(second)
+            file.write(b"\xff")
+        size = os.path.getsize(path)
+        self.feed(f"ipfix:file:{path}", "--records", 1)
+        self.assertNotEqual(0, self.process.wait(30))
+        self.assertEqual(size, os.path.getsize(path))
+        self.assert_once("something else")
+
     def test_disk_that_is_full_costs_nothing(self):
         for options in ("", "?rotate.bytes=64K"):
             with self.subTest(options):

@@ -14,6 +14,7 @@ enum {
 	MODE = 0640,
 	IPFIX_VERSION = 10,
 	HEADER_LEN = 16,
+	MESSAGE_MAX = 65535,
 };
 
 struct file_output {
@@ -123,7 +124,10 @@ static off_t message_length(int fd, off_t at, off_t end)
 	return len >= HEADER_LEN && len <= end - at ? len : 0;
 }
 
-/* Half a message would make all that follows unreadable. Other files are left alone. */
+/*
+ * Half a message would make all that follows unreadable. More than a message is no
+ * torn one: such a file is left alone, as those are that begin otherwise.
+ */
 static int cut_torn_message(int fd)
 {
 	struct stat info;
@@ -136,8 +140,10 @@ static int cut_torn_message(int fd)
 	while (at < info.st_size &&
 	       (len = message_length(fd, at, info.st_size)) > 0)
 		at += len;
-	if (!at && len < 0)
+	if (len < 0 && len != -EEXIST)
 		return (int)len;
+	if (info.st_size - at > MESSAGE_MAX || (len < 0 && !at))
+		return -EEXIST;
 	return at < info.st_size && ftruncate(fd, at) ? -errno : 0;
 }
 
