@@ -35,7 +35,7 @@ def look(build):
 
 # Collectors and disks are the same under any kernel, and a broker takes minutes to
 # start without hardware virtualisation.
-NOT_HERE = r"^e2e\.(kafka|ipfix|grpc|rotation|spool|output_faults)"
+NOT_HERE = r"^e2e\.(kafka|ipfix|grpc|rotation|spool|output_faults|recipes)"
 
 
 # A guest's CPUs share one of the host's: more tests at a time only time out.

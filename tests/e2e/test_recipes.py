@@ -1,0 +1,152 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""
+The examples of the manual pages and the README, pasted as they are into a shell of a
+host that has no files of netobs. Only the time that netobsctl runs for is shorter.
+"""
+
+import json
+import os
+import re
+
+import capfile
+import certs
+import frames
+import lab
+import observer
+
+SOURCES = ("README.md", "man/netobsctl-flows.8.scd.in", "man/netobs-sinks.7.scd.in")
+FENCE = re.compile(r"^```\w*\n(.*?)\n```$", re.M | re.S)
+# All that may go wrong where nobody listens.
+AWAY = re.compile(r"cannot (connect|send) to \S+: Connection refused; trying again$|"
+                  r"kafka: .*Connection refused.*; trying again$|"
+                  r"\d+ records were not delivered$|warning: no interface to observe yet$")
+
+# Files of the host can be read, and changes are gone when the shell ends. Its SysV IPC is
+# private, as nfcapd finds others of its kind there. Each netobsctl runs for 3 seconds,
+# while pings leave by eth0 that nothing answers.
+HOST = r"""
+set -e
+for dir in /var/log /var/lib /var/cache; do mount -t tmpfs tmpfs "$dir"; done
+cp -a /etc "$LAB/etc" && mount --bind "$LAB/etc" /etc && cp -r "$CERTS" /etc/netobs
+mount -t tmpfs tmpfs /run
+echo '127.0.0.1 localhost collector.example broker.example flp.example
+127.0.0.1 kafka.example kafka1.example kafka2.example' >/etc/hosts
+mkdir bin
+cat >bin/netobsctl <<END
+#!/bin/sh
+case "\$*" in *' -r '*) exec $NETOBSCTL "\$@" ;; esac
+ping -q -c 1000 -i 0.1 192.0.2.2 >ping.log &
+$NETOBSCTL "\$@" -d 3
+status=\$?
+kill \$!
+exit \$status
+END
+chmod +x bin/netobsctl
+PATH=$PWD/bin:$PATH:/usr/sbin
+socat -u UNIX-LISTEN:/run/vector.sock,fork OPEN:lines,creat,append &
+set +e
+eval "$RECIPE"
+kill $(jobs -p)
+"""
+
+
+def recipes():
+    for source in SOURCES:
+        path = os.path.join(os.environ["NETOBS_SOURCE"], source)
+        with open(path, encoding="utf-8") as file:
+            blocks = FENCE.findall(file.read().replace("\\_", "_"))
+        yield from (block for block in blocks
+                    if re.search(r"^netobsctl flows", block, re.M))
+
+
+class Run:
+    """One of them in a namespace of its own, with a directory of its own."""
+
+    def __init__(self, where, peer, number, commands):
+        self.commands = commands
+        self.dir = where.path(f"host{number}")
+        os.makedirs(self.path("work"))
+        self.capture(self.path("work/trace.pcap"))
+        self.ns = where.ns(f"r{number}")
+        where.veth(self.ns, "eth0", peer, f"r{number}")
+        self.ns.address("eth0", "192.0.2.1/24")
+        self.ns.neighbour("eth0", "02:00:00:00:00:99", "192.0.2.2")
+        with open(self.path("out"), "wb") as out:
+            self.process = where.spawn(
+                "unshare", "-m", "-i", "bash", "-c", HOST, ns=self.ns, stdout=out,
+                stderr=out, cwd=self.path("work"),
+                env=dict(os.environ, LAB=self.dir, RECIPE=commands,
+                         CERTS=where.path("certs"),
+                         NETOBSCTL=observer.netobsctl(release=True)))
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    @staticmethod
+    def capture(path):
+        packet = frames.ipv4("192.0.2.1", "192.0.2.2", frames.ICMP, bytes(8))
+        frame = frames.ether("02:00:00:00:00:01", "02:00:00:00:00:02", frames.IPV4,
+                             packet)
+        with open(path, "wb") as file:
+            file.write(capfile.pcap(capfile.ETHERNET, [(10**18, frame)]))
+
+    def finish(self):
+        self.process.wait(60)
+        with open(self.path("out"), encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+
+class Recipes(lab.LabTest):
+    def make_secrets(self):
+        made = certs.Certificates(self.lab.path("certs"))
+        made.sign("cert", "DNS:host.example")
+        os.rename(made.path("cert.key"), made.path("key.pem"))
+        with open(made.path("kafka.password"), "w", encoding="ascii") as file:
+            file.write("secret\n")
+
+    def test_each_works_as_written(self):
+        self.make_secrets()
+        peer = self.lab.ns("peer")
+        runs = [Run(self.lab, peer, number, commands)
+                for number, commands in enumerate(recipes())]
+        self.assertGreater(len(runs), 12)
+        for run in runs:
+            with self.subTest(run.commands):
+                self.check(run, run.finish())
+
+    def check(self, run, out):
+        errors = [line for line in out.splitlines()
+                  if re.match(r"netobsctl|bash|\S*/bin/", line)]
+        self.assertEqual([], [line for line in errors if not AWAY.search(line)],
+                         out)
+        for word, check in (("nfdump -R", self.check_nfdump),
+                            ("nfacctd -f", self.check_nfacctd),
+                            ("ipfixDump", self.check_ipfixdump),
+                            ("jq -s", self.check_jq),
+                            ("vector.sock", self.check_lines)):
+            if word in run.commands:
+                check(run, out)
+
+    def check_nfdump(self, _, out):
+        self.assertRegex(out, r"ICMP +192\.0\.2\.1:0 +-> +192\.0\.2\.2:8\.0")
+        self.assertRegex(out, r"total flows: [1-9]")
+
+    def check_nfacctd(self, _, out):
+        rows = [json.loads(line) for line in out.splitlines() if line[:1] == "{"]
+        self.assertEqual({("192.0.2.1", "192.0.2.2")},
+                         {(row["ip_src"], row["ip_dst"]) for row in rows})
+
+    def check_ipfixdump(self, _, out):
+        self.assertRegex(out, r"sourceIPv4Address : 192\.0\.2\.1")
+
+    def check_jq(self, _, out):
+        self.assertGreater(json.loads(out)[1], 0)
+
+    def check_lines(self, run, _):
+        lab.wait_for(lambda: os.path.getsize(run.path("work/lines")),
+                     "what the reader of the socket writes", 10)
+
+
+if __name__ == "__main__":
+    lab.main()
