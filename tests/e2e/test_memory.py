@@ -119,7 +119,7 @@ class Memory(lab.LabTest):
 
     def test_too_little_memory_is_refused(self):
         self.assertRegex(self.refusal("--max-memory", "1M"),
-                         "max_memory.* the least")
+                         "--max-memory.* the least")
 
     def test_groups_are_never_filled(self):
         """The kernel would kill; tables and flows keep to what there is."""
