@@ -199,7 +199,9 @@ class Broker:
     def format(self):
         """Its storage, with the users that SCRAM knows."""
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()
-        options = ["-t", cluster.rstrip("="), "-c", self.path("properties")]
+        # It may begin with a dash, which an option's value of its own may not.
+        options = [f"--cluster-id={cluster.rstrip('=')}", "-c",
+                   self.path("properties")]
         if self.version != V3:
             options.append("--standalone")
         for name, password in self.users.items():

@@ -119,4 +119,4 @@ class Outage(lab.LabTest):
 
 
 if __name__ == "__main__":
-    lab.main()
+    lab.main(at_once=2)
