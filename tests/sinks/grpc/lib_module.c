@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "lib_module.h"
+
+#include "net/deadline.h"
+#include "util.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+static const struct netobs_point eth0 = { .ifindex = 2, .name = "eth0" };
+
+static void make_record(uint64_t n, struct netobs_flow *ret_flow)
+{
+	*ret_flow =
+		(struct netobs_flow){ .sz = sizeof(*ret_flow),
+				      .ethertype = 0x0800,
+				      .proto = 17,
+				      .packets = 1,
+				      .bytes = n,
+				      .n_points = 1,
+				      .point_size = sizeof(struct netobs_point),
+				      .points = &eth0 };
+}
+
+int module_set_up(void **state)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	socklen_t len = sizeof(address);
+	struct module_fixture *f = calloc(1, sizeof(*f));
+	struct collector *c = &f->collector;
+
+	test_host_open(&f->host);
+	f->host.make = make_record;
+	c->fd = -1;
+	c->listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	assert_int_equal(bind(c->listener, (struct sockaddr *)&address, len), 0);
+	assert_int_equal(listen(c->listener, 4), 0);
+	getsockname(c->listener, (struct sockaddr *)&address, &len);
+	c->port = ntohs(address.sin_port);
+	*state = f;
+	return 0;
+}
+
+int module_tear_down(void **state)
+{
+	struct module_fixture *f = *state;
+
+	if (f->module)
+		netobs_sink_module.close(f->module);
+	collector_hang_up(&f->collector);
+	close_fd(&f->collector.listener);
+	test_host_close(&f->host);
+	free(f);
+	return 0;
+}
+
+void module_open(struct module_fixture *f, const char *options)
+{
+	char text[256];
+	struct spec spec;
+
+	snprintf(text, sizeof(text), "grpc://127.0.0.1:%u%s%s",
+		 f->collector.port, *options ? "?" : "", options);
+	test_host_spec(&f->host, text, &spec);
+	assert_int_equal(
+		netobs_sink_module.open(&spec, &f->host.host, &f->module), 0);
+	spec_free(&spec);
+}
+
+void module_turn(struct module_fixture *f, bool flush)
+{
+	assert_int_equal(netobs_sink_module.work(f->module, flush), 0);
+	collector_serve(&f->collector);
+	test_host_wait(&f->host, 1);
+}
+
+/* Until all records have been settled. */
+void module_work_until_done(struct module_fixture *f)
+{
+	for (int64_t end = now_ms() + 20000; f->host.acked < f->host.n_records;) {
+		module_turn(f, true);
+		if (now_ms() > end)
+			fail_msg("%llu of %llu: %s",
+				 (unsigned long long)f->host.acked,
+				 (unsigned long long)f->host.n_records,
+				 f->host.logged);
+	}
+}
+
+void module_work_until_logged(struct module_fixture *f, const char *text)
+{
+	for (int64_t end = now_ms() + 20000; !strstr(f->host.logged, text);) {
+		module_turn(f, true);
+		if (now_ms() > end)
+			fail_msg("no '%s': %s", text, f->host.logged);
+	}
+}
+
+void module_work_until_calls(struct module_fixture *f, uint32_t calls)
+{
+	for (int64_t end = now_ms() + 20000; f->collector.n_rpcs < calls;) {
+		module_turn(f, true);
+		assert_true(now_ms() < end);
+	}
+}
+
+static void take_counter(void *ctx, const char *name, uint64_t value)
+{
+	const struct {
+		const char *name;
+		uint64_t *to;
+	} *wanted = ctx;
+
+	if (!strcmp(name, wanted->name))
+		*wanted->to = value;
+}
+
+uint64_t module_counter(const struct module_fixture *f, const char *name)
+{
+	uint64_t value = UINT64_MAX;
+	struct {
+		const char *name;
+		uint64_t *to;
+	} wanted = { name, &value };
+
+	netobs_sink_module.counters(f->module, take_counter, &wanted);
+	assert_true(value != UINT64_MAX);
+	return value;
+}
+
+void module_fail_then_recover(struct module_fixture *f, const char *logged)
+{
+	module_open(f, "");
+	f->host.n_records = 100;
+	module_work_until_logged(f, logged);
+	assert_int_equal(f->host.acked, 0);
+	f->collector.answer = ANSWER_OK;
+	f->collector.is_early = false;
+	f->collector.is_unordered = true;
+	module_work_until_done(f);
+	assert_int_equal(f->collector.n_taken, 100);
+	assert_int_equal(test_host_lines(&f->host), 2);
+	assert_non_null(strstr(f->host.logged, "accepts records again"));
+	assert_true(module_counter(f, "failed_calls") > 0);
+	assert_int_equal(f->host.refused, 0);
+}

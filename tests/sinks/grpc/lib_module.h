@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The module, and a collector in the same thread. */
+#ifndef TESTS_SINKS_GRPC_LIB_MODULE_H
+#define TESTS_SINKS_GRPC_LIB_MODULE_H
+
+#include "lib_collector.h"
+#include "lib_sink_host.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct module_fixture {
+	struct test_host host;
+	struct collector collector;
+	void *module;
+};
+
+#define module_test(name) \
+	cmocka_unit_test_setup_teardown(name, module_set_up, module_tear_down)
+
+int module_set_up(void **state);
+int module_tear_down(void **state);
+
+void module_open(struct module_fixture *f, const char *options);
+
+/* The module, then the collector have their turn. */
+void module_turn(struct module_fixture *f, bool flush);
+
+/* Until all records have been settled. */
+void module_work_until_done(struct module_fixture *f);
+
+void module_work_until_logged(struct module_fixture *f, const char *text);
+void module_work_until_calls(struct module_fixture *f, uint32_t calls);
+
+/* The module's, by its name. */
+uint64_t module_counter(const struct module_fixture *f, const char *name);
+
+/* The first call fails, with words in the log; later ones take all records. */
+void module_fail_then_recover(struct module_fixture *f, const char *logged);
+
+#endif

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Answers that acknowledge nothing, records that are refused, and collectors that are slow. */
+#include "lib_module.h"
+
+#include "util.h"
+
+#include <string.h>
+
+/* ---- Answers that are none -------------------------------------------------------- */
+
+static void trailers_acknowledge(void **state)
+{
+	struct module_fixture *f = *state;
+
+	f->collector.answer = ANSWER_TRAILERS;
+	module_open(f, "");
+	f->host.n_records = 100;
+	module_work_until_done(f);
+	assert_int_equal(f->collector.n_taken, 100);
+	assert_string_equal(f->host.logged, "");
+}
+
+static void status_before_the_end_acknowledges_nothing(void **state)
+{
+	struct module_fixture *f = *state;
+
+	f->collector.answer = ANSWER_EARLY_STATUS;
+	module_fail_then_recover(f, "the call was reset: INTERNAL_ERROR");
+}
+
+static void status_beside_an_error_of_http_acknowledges_nothing(void **state)
+{
+	struct module_fixture *f = *state;
+
+	f->collector.answer = ANSWER_HTTP_OK;
+	f->collector.status = "404";
+	module_fail_then_recover(f, "UNAVAILABLE: HTTP status 404");
+}
+
+/* The call is larger than the window, so the rest of it was never read. */
+static void answer_to_half_a_call_acknowledges_nothing(void **state)
+{
+	struct module_fixture *f = *state;
+
+	f->collector.is_early = true;
+	f->collector.answer = ANSWER_STATUS;
+	f->collector.status = "0";
+	module_open(f, "");
+	f->host.n_records = 20000;
+	module_work_until_logged(
+		f, "it answered before it had received the whole call");
+	assert_int_equal(f->host.acked, 0);
+	f->collector.answer = ANSWER_OK;
+	f->collector.is_early = false;
+	module_work_until_done(f);
+	assert_int_equal(f->collector.n_taken, 20000);
+}
+
+/* ---- Records that are refused ------------------------------------------------------- */
+
+static void nothing_is_refused_when_all_is(void **state)
+{
+	static const char *const statuses[] = { "3", "13", "2", "11", "15" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(statuses); i++) {
+		struct module_fixture *f = *state;
+
+		f->collector.answer = ANSWER_STATUS;
+		f->collector.status = statuses[i];
+		module_open(f, "");
+		f->host.n_records = 200;
+		module_work_until_logged(f, "does not accept records");
+		assert_int_equal(f->host.acked, 0);
+		f->collector.answer = ANSWER_OK;
+		f->collector.is_unordered = true;
+		module_work_until_done(f);
+		assert_int_equal(f->collector.n_taken, 200);
+		assert_int_equal(f->host.refused, 0);
+		assert_int_equal(test_host_lines(&f->host), 2);
+		if (i + 1 < ARRAY_SIZE(statuses)) {
+			module_tear_down(state);
+			module_set_up(state);
+		}
+	}
+}
+
+/* @n_bad of @every are, and nothing else is missing, or comes twice. */
+static void refuse_some(struct module_fixture *f, const char *status,
+			uint64_t every, uint64_t n_bad)
+{
+	struct collector *c = &f->collector;
+
+	c->answer = ANSWER_PICKY;
+	c->status = status;
+	c->message = "Exception deserializing request!";
+	c->bad_every = every;
+	c->n_bad = n_bad;
+	c->is_unordered = true;
+	module_open(f, "calls=2&batch_bytes=64K");
+	f->host.n_records = 5000;
+	module_work_until_done(f);
+	assert_int_equal(f->host.refused, 5000 / every * n_bad);
+	assert_int_equal(c->n_taken, 5000 - f->host.refused);
+	assert_int_equal(c->n_again, 0);
+	assert_non_null(strstr(f->host.logged, "refuses a record permanently: "));
+	assert_non_null(strstr(f->host.logged,
+			       "it is dropped: protocol 17 from 0.0.0.0"));
+	assert_int_equal(test_host_lines(&f->host), 1);
+}
+
+static void records_that_break_the_collector_are_the_only_ones_missing(void **state)
+{
+	refuse_some(*state, "13", 1000, 1);
+}
+
+static void records_that_are_invalid_are_the_only_ones_missing(void **state)
+{
+	refuse_some(*state, "3", 500, 1);
+}
+
+static void records_in_a_row_are_the_only_ones_missing(void **state)
+{
+	refuse_some(*state, "2", 2500, 10);
+}
+
+/* ---- Slow collectors ----------------------------------------------------------------- */
+
+/* It answers each call a while after it began. */
+static void slow_collector_gets_all(void **state)
+{
+	struct module_fixture *f = *state;
+	struct collector *c = &f->collector;
+
+	c->answer = ANSWER_OK;
+	c->delay_ms = 350;
+	c->is_unordered = true;
+	module_open(f, "deadline=200ms&batch_bytes=64K&calls=2");
+	f->host.n_records = 5000;
+	module_work_until_done(f);
+	assert_int_equal(f->host.acked, 5000);
+	assert_in_range(c->n_taken, 5000, 9000);
+	assert_in_range(module_counter(f, "failed_calls"), 1, 2);
+	assert_int_equal(f->host.refused, 0);
+}
+
+static void closing_does_not_wait(void **state)
+{
+	struct module_fixture *f = *state;
+
+	f->collector.answer = ANSWER_NEVER;
+	module_open(f, "");
+	f->host.n_records = 20000;
+	module_work_until_calls(f, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		module_test(trailers_acknowledge),
+		module_test(status_before_the_end_acknowledges_nothing),
+		module_test(status_beside_an_error_of_http_acknowledges_nothing),
+		module_test(answer_to_half_a_call_acknowledges_nothing),
+		module_test(nothing_is_refused_when_all_is),
+		module_test(
+			records_that_break_the_collector_are_the_only_ones_missing),
+		module_test(records_that_are_invalid_are_the_only_ones_missing),
+		module_test(records_in_a_row_are_the_only_ones_missing),
+		module_test(slow_collector_gets_all),
+		module_test(closing_does_not_wait),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

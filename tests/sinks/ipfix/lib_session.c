@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "lib_session.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static const struct netobs_point point = { .ifindex = 3, .name = "eth0" };
+
+static void make_flow(uint64_t n, struct netobs_flow *flow)
+{
+	*flow = (struct netobs_flow){ .sz = sizeof(*flow),
+				      .ethertype = n % 2 ? 0x0800 : 0x86dd,
+				      .packets = 1,
+				      .bytes = n + 1,
+				      .n_points = 1,
+				      .point_size = sizeof(struct netobs_point),
+				      .points = &point };
+}
+
+static void keep(const struct ipfix_record *record, void *ctx)
+{
+	struct session *f = ctx;
+
+	f->flows += ipfix_has(record, 1);
+	f->interfaces += ipfix_has(record, 82);
+	f->elements += ipfix_has(record, 341);
+	if (ipfix_has(record, 346))
+		f->pen = ipfix_value(record, 0, 346);
+	if (ipfix_has(record, 42))
+		f->flows_sent = ipfix_value(record, 0, 42);
+	if (ipfix_has(record, 34))
+		f->interval = ipfix_value(record, 0, 34);
+	if (ipfix_has(record, 306))
+		f->space = ipfix_value(record, 0, 306);
+	if (ipfix_has(record, 166))
+		f->not_sent = ipfix_value(record, 0, 166);
+}
+
+void session_listen(struct session *f, int type)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_port = htons(f->port) };
+	socklen_t len = sizeof(address);
+
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	f->fd = socket(AF_INET, type | SOCK_NONBLOCK, 0);
+	assert_int_equal(bind(f->fd, (struct sockaddr *)&address, len), 0);
+	assert_int_equal(getsockname(f->fd, (struct sockaddr *)&address, &len),
+			 0);
+	if (type == SOCK_STREAM)
+		assert_int_equal(listen(f->fd, 5), 0);
+	f->port = ntohs(address.sin_port);
+}
+
+void session_open(struct session *f, const char *transport, const char *options)
+{
+	char text[256];
+	struct spec spec;
+
+	snprintf(text, sizeof(text), "ipfix:%s://%s:%u%s", transport,
+		 f->name ?: "127.0.0.1", f->port, options);
+	test_host_spec(&f->host, text, &spec);
+	assert_int_equal(
+		netobs_sink_module.open(&spec, &f->host.host, &f->state), 0);
+	spec_free(&spec);
+}
+
+struct ipfix_reader session_reader(struct session *f)
+{
+	return (struct ipfix_reader){ .on_record = keep, .ctx = f };
+}
+
+int session_set_up(void **state)
+{
+	struct session *f = calloc(1, sizeof(*f));
+
+	test_host_open(&f->host);
+	f->host.make = make_flow;
+	f->reader = session_reader(f);
+	*state = f;
+	return 0;
+}
+
+int session_tear_down(void **state)
+{
+	struct session *f = *state;
+
+	if (f->state)
+		netobs_sink_module.close(f->state);
+	close(f->fd);
+	test_host_close(&f->host);
+	free(f);
+	return 0;
+}
+
+void session_work(struct session *f, bool flush)
+{
+	assert_int_equal(netobs_sink_module.work(f->state, flush), 0);
+}
+
+static uint64_t counter_value;
+
+static void take_counter(void *ctx, const char *name, uint64_t value)
+{
+	if (!strcmp(ctx, name))
+		counter_value = value;
+}
+
+uint64_t session_counter(struct session *f, const char *name)
+{
+	netobs_sink_module.counters(f->state, take_counter, (void *)name);
+	return counter_value;
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Sessions over TCP: what they deliver, and what is sent again. */
+#include "lib_session.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Of the connections that are made from now on; the kernel doubles it. */
+static void set_buffer(struct session *f, int size)
+{
+	assert_int_equal(
+		setsockopt(f->fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size)), 0);
+}
+
+static int accept_soon(struct session *f)
+{
+	for (int i = 0; i < PATIENCE; i++) {
+		int peer = accept4(f->fd, NULL, NULL, SOCK_NONBLOCK);
+
+		if (peer >= 0)
+			return peer;
+		session_work(f, false);
+		test_host_wait(&f->host, 10);
+	}
+	fail_msg("nobody connected");
+	return -1;
+}
+
+/* All that was sent over a connection, from its beginning. */
+struct received {
+	uint8_t bytes[1 << 20];
+	size_t used;
+};
+
+static ssize_t receive_some(struct received *all, int peer)
+{
+	ssize_t got = recv(peer, all->bytes + all->used,
+			   sizeof(all->bytes) - all->used, 0);
+
+	all->used += got > 0 ? (size_t)got : 0;
+	return got;
+}
+
+static void read_messages(struct session *f, const struct received *all)
+{
+	const uint8_t *bytes = all->bytes;
+	size_t used = all->used, at = 0, len;
+
+	for (; at + 16 <= used; at += len) {
+		len = ipfix_number(bytes + at + 2, 2);
+		if (at + len > used)
+			break;
+		ipfix_read(&f->reader, bytes + at, len);
+	}
+}
+
+/* A session that is brought to its end, and @n records are acknowledged. */
+static void read_session(struct session *f, int peer, uint64_t n)
+{
+	static struct received all;
+
+	all.used = 0;
+	f->host.host.is_ending = true;
+	for (int i = 0; i < PATIENCE && f->host.acked < n; i++) {
+		if (!receive_some(&all, peer))
+			shutdown(peer, SHUT_RDWR);
+		session_work(f, true);
+		test_host_wait(&f->host, 10);
+	}
+	f->host.host.is_ending = false;
+	assert_int_equal(f->host.acked, n);
+	read_messages(f, &all);
+}
+
+static void reset(int peer)
+{
+	const struct linger none = { .l_onoff = 1 };
+
+	setsockopt(peer, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+	close(peer);
+}
+
+/* The other side's kernel has all, and nobody has read it. */
+static void send_to_kernel(struct session *f, uint64_t n)
+{
+	f->host.n_records = n;
+	for (int i = 0; i < 30; i++) {
+		session_work(f, true);
+		test_host_wait(&f->host, 10);
+	}
+	assert_int_equal(f->host.next, n);
+}
+
+static void each_connection_is_a_session_of_its_own(void **state)
+{
+	struct session *f = *state;
+	int peer;
+
+	session_listen(f, SOCK_STREAM);
+	session_open(f, "tcp", "");
+	for (unsigned int round = 1; round <= 3; round++) {
+		/* A reader that knows nothing: sequence 0, no templates. */
+		f->reader = session_reader(f);
+		peer = accept_soon(f);
+		f->host.n_records = 1000 * round;
+		read_session(f, peer, 1000 * round);
+		assert_int_equal(f->reader.n_templates, TEMPLATES);
+		assert_int_equal(session_counter(f, "sessions"), round);
+		close(peer);
+	}
+}
+
+/* A backlog is had a part at a time; the session ends behind the last one. */
+static void session_ends_when_all_records_are_in_it(void **state)
+{
+	struct session *f = *state;
+	int peer;
+
+	session_listen(f, SOCK_STREAM);
+	session_open(f, "tcp", "");
+	peer = accept_soon(f);
+	f->host.part = 100;
+	f->host.n_records = 1000;
+	read_session(f, peer, 1000);
+	assert_int_equal(f->flows, 1000);
+	assert_int_equal(session_counter(f, "sessions"), 1);
+	close(peer);
+}
+
+static void what_a_kernel_has_taken_is_sent_again_after_a_reset(void **state)
+{
+	struct session *f = *state;
+	int peer;
+
+	session_listen(f, SOCK_STREAM);
+	session_open(f, "tcp", "");
+	peer = accept_soon(f);
+	send_to_kernel(f, 500);
+	assert_int_equal(f->host.acked, 0);
+	reset(peer);
+	peer = accept_soon(f);
+	read_session(f, peer, 500);
+	assert_int_equal(f->flows, 500);
+	assert_int_equal(f->host.unconfirmed, 0);
+	assert_int_equal(session_counter(f, "broken_sessions"), 1);
+	close(peer);
+}
+
+/* With the spool about to drop records, and by wish. */
+static void what_is_delivered_unread_counts_as_unconfirmed(void **state)
+{
+	struct session *f = *state;
+	int peer;
+
+	session_listen(f, SOCK_STREAM);
+	f->host.is_pressed = true;
+	session_open(f, "tcp", "");
+	peer = accept_soon(f);
+	send_to_kernel(f, 500);
+	assert_int_equal(f->host.acked, 500);
+	assert_int_equal(f->host.unconfirmed, 0);
+	reset(peer);
+	close(accept_soon(f));
+	assert_int_equal(f->host.unconfirmed, 500);
+
+	netobs_sink_module.close(f->state);
+	f->host.is_pressed = false;
+	session_open(f, "tcp", "?resend=unacknowledged");
+	peer = accept_soon(f);
+	send_to_kernel(f, 900);
+	assert_int_equal(f->host.acked, 900);
+	reset(peer);
+	close(accept_soon(f));
+	assert_int_equal(f->host.unconfirmed, 900);
+}
+
+/* exportedFlowRecordTotalCount: no options records, nor what is sent again. */
+static void flows_are_counted_once_each(void **state)
+{
+	struct session *f = *state;
+	int peer;
+
+	session_listen(f, SOCK_STREAM);
+	f->host.has_stats = true;
+	session_open(f, "tcp", "?options_refresh=1s");
+	peer = accept_soon(f);
+	send_to_kernel(f, 500);
+	reset(peer);
+	peer = accept_soon(f);
+	send_to_kernel(f, 700);
+	for (int i = 0; i < 150; i++) {
+		session_work(f, true);
+		test_host_wait(&f->host, 10);
+	}
+	read_session(f, peer, 700);
+	assert_int_equal(f->flows, 700);
+	assert_int_equal(f->flows_sent, 700);
+	close(peer);
+}
+
+static void what_is_far_behind_was_read(void **state)
+{
+	static struct received all;
+	struct session *f = *state;
+	int peer;
+
+	session_listen(f, SOCK_STREAM);
+	set_buffer(f, 32768);
+	session_open(f, "tcp", "?mtu=1000");
+	peer = accept_soon(f);
+	for (int i = 0; i < PATIENCE && f->host.acked < 1000; i++) {
+		f->host.n_records += 500;
+		session_work(f, true);
+		all.used = 0;
+		while (receive_some(&all, peer) > 0)
+			all.used = 0;
+	}
+	assert_in_range(f->host.acked, 1000, f->host.n_records - 500);
+	reset(peer);
+	close(accept_soon(f));
+	assert_int_equal(f->host.unconfirmed, 0);
+}
+
+static void half_of_a_connection_is_enough(void **state)
+{
+	static struct received all;
+	struct session *f = *state;
+	int peer;
+
+	session_listen(f, SOCK_STREAM);
+	session_open(f, "tcp", "");
+	peer = accept_soon(f);
+	shutdown(peer, SHUT_WR);
+	all.used = 0;
+	for (int i = 0; i < 100; i++) {
+		f->host.n_records += 10;
+		session_work(f, true);
+		test_host_wait(&f->host, 10);
+		receive_some(&all, peer);
+	}
+	read_messages(f, &all);
+	assert_in_range(f->flows, 980, 1000);
+	assert_int_equal(session_counter(f, "sessions"), 1);
+	assert_string_equal(f->host.logged, "");
+	reset(peer);
+	close(accept_soon(f));
+}
+
+/* It may have restarted, and be asked again at once only if it was of use before. */
+static void collector_that_closes_each_time_delivers_nothing(void **state)
+{
+	struct session *f = *state;
+
+	session_listen(f, SOCK_STREAM);
+	session_open(f, "tcp", "");
+	f->host.n_records = 100;
+	for (unsigned int i = 1; i <= 3; i++) {
+		int peer = accept_soon(f);
+
+		for (int j = 0; j < 10; j++) {
+			session_work(f, true);
+			test_host_wait(&f->host, 10);
+		}
+		close(peer);
+		assert_int_equal(session_counter(f, "sessions"), i);
+	}
+	for (int i = 0;
+	     i < PATIENCE && session_counter(f, "broken_sessions") < 3; i++) {
+		session_work(f, true);
+		test_host_wait(&f->host, 10);
+	}
+	assert_int_equal(session_counter(f, "broken_sessions"), 3);
+	assert_int_equal(f->host.acked, 0);
+	assert_int_equal(test_host_lines(&f->host), 1);
+}
+
+#define session_test(test) \
+	cmocka_unit_test_setup_teardown(test, session_set_up, session_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		session_test(each_connection_is_a_session_of_its_own),
+		session_test(session_ends_when_all_records_are_in_it),
+		session_test(what_a_kernel_has_taken_is_sent_again_after_a_reset),
+		session_test(what_is_delivered_unread_counts_as_unconfirmed),
+		session_test(what_is_far_behind_was_read),
+		session_test(flows_are_counted_once_each),
+		session_test(half_of_a_connection_is_enough),
+		session_test(collector_that_closes_each_time_delivers_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

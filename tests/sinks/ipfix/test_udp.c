@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* What a collector gets over UDP, in which order, and what happens when it is away. */
+#include "lib_session.h"
+
+#include <dlfcn.h>
+#include <netdb.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Reads a datagram; false: there is none. */
+static bool receive(struct session *f)
+{
+	uint8_t bytes[65536];
+	ssize_t len = recv(f->fd, bytes, sizeof(bytes), 0);
+
+	if (len < 0)
+		return false;
+	ipfix_read(&f->reader, bytes, (size_t)len);
+	f->messages++;
+	return true;
+}
+
+static void receive_until_acked(struct session *f, uint64_t n)
+{
+	for (int i = 0; i < PATIENCE && f->host.acked < n; i++) {
+		test_host_wait(&f->host, 10);
+		session_work(f, false);
+		while (receive(f))
+			;
+	}
+	assert_int_equal(f->host.acked, n);
+}
+
+static void data_come_some_time_after_the_templates(void **state)
+{
+	struct session *f = *state;
+
+	session_listen(f, SOCK_DGRAM);
+	session_open(f, "udp", "");
+	f->host.n_records = 100;
+	session_work(f, true);
+	while (receive(f))
+		;
+	assert_int_equal(f->reader.n_templates, TEMPLATES);
+	assert_int_equal(f->flows, 0);
+	assert_true(f->host.wake_ms);
+	receive_until_acked(f, 100);
+	assert_int_equal(f->flows, 100);
+	assert_int_equal(f->interfaces, 1);
+	assert_int_equal(session_counter(f, "messages"), f->messages);
+	assert_int_equal(session_counter(f, "data_records"), f->reader.sequence);
+}
+
+static void message_waits_for_more_until_it_is_full_or_flushed(void **state)
+{
+	struct session *f = *state;
+
+	session_listen(f, SOCK_DGRAM);
+	session_open(f, "udp", "");
+	f->host.n_records = 1;
+	session_work(f, true);
+	receive_until_acked(f, 1);
+	f->host.n_records = 4;
+	session_work(f, false);
+	assert_false(receive(f));
+	session_work(f, true);
+	assert_true(receive(f));
+	assert_int_equal(f->flows, 4);
+	f->host.n_records = 40;
+	session_work(f, false);
+	assert_true(receive(f));
+	assert_in_range(f->flows, 10, 39);
+	receive_until_acked(f, 40); /* the rest by itself, after a second */
+}
+
+static void sampling_and_what_was_not_sent_are_told(void **state)
+{
+	struct session *f = *state;
+
+	session_listen(f, SOCK_DGRAM);
+	f->host.host.sampling = 100;
+	session_open(f, "udp", "?sampling_options=both&options_refresh=1s");
+	f->host.n_records = 10;
+	session_work(f, true);
+	receive_until_acked(f, 10);
+	assert_int_equal(f->interval, 100);
+	assert_int_equal(f->space, 99);
+	assert_int_equal(f->not_sent, 0);
+	f->host.next = 17; /* seven were dropped */
+	f->host.n_records = 20;
+	session_work(f, true);
+	receive_until_acked(f, 20);
+	for (int i = 0; i < PATIENCE && !f->not_sent; i++) {
+		test_host_wait(&f->host, 10);
+		session_work(f, true);
+		while (receive(f))
+			;
+	}
+	assert_int_equal(f->not_sent, 7);
+	assert_int_equal(f->flows, 13);
+}
+
+static void options_can_be_left_out(void **state)
+{
+	struct session *f = *state;
+
+	session_listen(f, SOCK_DGRAM);
+	session_open(f, "udp", "?options=no&sets=one&record=extended");
+	f->host.n_records = 100;
+	session_work(f, true);
+	receive_until_acked(f, 100);
+	assert_int_equal(f->flows, 100);
+	assert_int_equal(f->interfaces, 0);
+	assert_int_equal(f->reader.n_templates, FLOW_TEMPLATES);
+	assert_int_equal(f->reader.sequence, 100);
+}
+
+static void own_elements_are_named(void **state)
+{
+	struct session *f = *state;
+
+	session_listen(f, SOCK_DGRAM);
+	session_open(f, "udp", "?record=extended&pen=4711");
+	f->host.n_records = 1;
+	session_work(f, true);
+	receive_until_acked(f, 1);
+	assert_int_equal(f->elements, 8);
+	assert_int_equal(f->pen, 4711);
+	assert_int_equal(f->reader.n_templates, TEMPLATES + 1);
+}
+
+static void templates_are_repeated(void **state)
+{
+	struct session *f = *state;
+
+	session_listen(f, SOCK_DGRAM);
+	session_open(f, "udp", "?template_refresh=1s");
+	for (int i = 0;
+	     i < PATIENCE && f->reader.templates_read < 3 * TEMPLATES; i++) {
+		session_work(f, false);
+		test_host_wait(&f->host, 10);
+		receive(f);
+	}
+	assert_int_equal(f->reader.templates_read, 3 * TEMPLATES);
+	assert_int_equal(f->reader.n_templates, TEMPLATES);
+}
+
+static void collector_that_is_away_is_asked_now_and_then(void **state)
+{
+	struct session *f = *state;
+	unsigned int rounds = 0;
+
+	session_listen(f, SOCK_DGRAM);
+	close(f->fd);
+	f->fd = -1;
+	session_open(f, "udp", "");
+	f->host.n_records = 1000;
+	for (; session_counter(f, "refused_messages") < 3 && rounds < PATIENCE;
+	     rounds++) {
+		session_work(f, true);
+		test_host_wait(&f->host, PATIENCE);
+	}
+	assert_in_range(rounds, 3, 30);
+	assert_int_equal(f->host.acked, 0);
+	assert_int_equal(test_host_lines(&f->host), 1);
+}
+
+/* two.test: nobody listens at the first of its addresses. */
+int getaddrinfo(const char *restrict host, const char *restrict port,
+		const struct addrinfo *restrict hints,
+		struct addrinfo **restrict list)
+{
+	typedef int getaddrinfo_fn(const char *, const char *,
+				   const struct addrinfo *, struct addrinfo **);
+	getaddrinfo_fn *real = (getaddrinfo_fn *)dlsym(RTLD_NEXT, "getaddrinfo");
+	int err;
+
+	if ((hints && hints->ai_flags & AI_NUMERICHOST) ||
+	    strcmp(host, "two.test"))
+		return real(host, port, hints, list);
+	err = real("127.0.0.2", port, hints, list);
+	return err ?: real("127.0.0.1", port, hints, &(*list)->ai_next);
+}
+
+static void all_addresses_of_a_name_are_tried(void **state)
+{
+	struct session *f = *state;
+
+	session_listen(f, SOCK_DGRAM);
+	f->name = "two.test";
+	session_open(f, "udp", "");
+	f->host.n_records = 100;
+	session_work(f, true);
+	receive_until_acked(f, 100);
+	assert_int_equal(f->flows, 100);
+	assert_int_equal(session_counter(f, "refused_messages") > 0, 1);
+	assert_string_equal(f->host.logged, "");
+}
+
+static void all_addresses_are_tried_until_one_listens(void **state)
+{
+	struct session *f = *state;
+
+	session_listen(f, SOCK_DGRAM);
+	close(f->fd);
+	f->fd = -1;
+	f->name = "two.test";
+	session_open(f, "udp", "");
+	f->host.n_records = 100;
+	for (int i = 0; i < PATIENCE && session_counter(f, "sessions") < 5; i++) {
+		session_work(f, true);
+		test_host_wait(&f->host, 10);
+	}
+	assert_int_equal(test_host_lines(&f->host), 1);
+	session_listen(f, SOCK_DGRAM);
+	receive_until_acked(f, 100);
+	assert_int_equal(f->flows, 100);
+	assert_int_equal(test_host_lines(&f->host), 2);
+}
+
+#define session_test(test) \
+	cmocka_unit_test_setup_teardown(test, session_set_up, session_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		session_test(data_come_some_time_after_the_templates),
+		session_test(message_waits_for_more_until_it_is_full_or_flushed),
+		session_test(sampling_and_what_was_not_sent_are_told),
+		session_test(options_can_be_left_out),
+		session_test(own_elements_are_named),
+		session_test(templates_are_repeated),
+		session_test(collector_that_is_away_is_asked_now_and_then),
+		session_test(all_addresses_of_a_name_are_tried),
+		session_test(all_addresses_are_tried_until_one_listens),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Options of protobuf records, and the address of the default route. */
+#include "lib_lab.h"
+#include "lib_test.h"
+
+#include "pbflow/pbflow.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+/* ---- Options --------------------------------------------------------------------- */
+
+static int read_options(const char *text, struct pbflow_options *ret_options)
+{
+	static const struct log log;
+	const struct sink_host host = { .log = &log, .sampling = 50 };
+	struct spec spec;
+	int err;
+
+	assert_int_equal(spec_parse(&spec, text, &log), 0);
+	pbflow_read_options(&spec, &host, ret_options);
+	err = spec_finish(&spec);
+	spec_free(&spec);
+	return err;
+}
+
+static void agent_address_is_an_option(void **state)
+{
+	static const uint8_t v4[16] = { [10] = 0xff, 0xff, 192, 0, 2, 9 };
+	struct pbflow_options read;
+	uint8_t v6[16];
+
+	(void)state;
+	inet_pton(AF_INET6, "2001:db8::9", v6);
+	assert_int_equal(read_options("x?agent_ip=192.0.2.9", &read), 0);
+	assert_memory_equal(read.agent_ip, v4, 16);
+	assert_int_equal(read.sampling, 50);
+	assert_int_equal(read_options("x?agent_ip=2001:db8::9", &read), 0);
+	assert_memory_equal(read.agent_ip, v6, 16);
+	assert_int_equal(read_options("x?agent_ip=eth0", &read), -EINVAL);
+	assert_int_equal(read_options("x?agent_ip=", &read), -EINVAL);
+	assert_int_equal(read_options("x", &read), 0);
+}
+
+static void expect_agent(const char *address)
+{
+	char text[INET6_ADDRSTRLEN];
+	struct pbflow_options read;
+	bool is_v4 = !strchr(address, ':');
+
+	assert_int_equal(read_options("x", &read), 0);
+	inet_ntop(is_v4 ? AF_INET : AF_INET6, read.agent_ip + (is_v4 ? 12 : 0),
+		  text, sizeof(text));
+	assert_string_equal(text, address);
+}
+
+/* The first interface is not the one that other hosts know this one by. */
+static void agent_address_is_of_the_default_route(void **state)
+{
+	struct lab lab;
+
+	(void)state;
+	lab_enter(&lab);
+	lab_run("ip link add m0 type veth peer name m1");
+	lab_run("ip link add u0 type veth peer name u1");
+	lab_run("ip address add 10.71.1.1/24 dev m0");
+	lab_run("ip address add 10.72.2.2/24 dev u0");
+	lab_run("ip address add 2001:db8:71::1/64 dev m0 nodad");
+	lab_run("ip address add 2001:db8:72::2/64 dev u0 nodad");
+	for (const char *name = "m0\0m1\0u0\0u1\0"; *name; name += 3)
+		lab_run("ip link set %s up", name);
+	expect_agent("10.71.1.1"); /* as there is no route */
+	lab_run("ip -6 route add default via 2001:db8:72::1 dev u0");
+	expect_agent("2001:db8:72::2");
+	lab_run("ip route add default via 10.72.2.1 dev u0");
+	expect_agent("10.72.2.2");
+	lab_run("ip route change default via 10.71.1.9 dev m0");
+	expect_agent("10.71.1.1");
+	lab_leave(&lab);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(agent_address_is_an_option),
+		cmocka_unit_test(agent_address_is_of_the_default_route),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
