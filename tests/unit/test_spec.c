@@ -147,6 +147,7 @@ static void wrong_values_are_named_with_what_would_be_right(void **state)
 		{ "x?size=18446744073709551615G", "is not from 1M to 1G" },
 		{ "x?time=2m", "'2m' is not from 10ms to 1m" },
 		{ "x?choice=maybe", "'maybe' is not on|off" },
+		{ "x?choice=%0a%1b[31m", "'??[31m' is not on|off" },
 		{ "x?colour=red", "unknown option 'colour'" },
 		{ "x?n=1&colour=red", "option n: '1' is not" }, /* the first */
 	};
