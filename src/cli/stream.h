@@ -11,7 +11,7 @@
 
 struct stream {
 	int fd;
-	int error;  /* 0, or the negated errno of the first failure */
+	int error; /* 0, or the negated errno of the first failure */
 	char *buf;
 	size_t used, size;
 };
