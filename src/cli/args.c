@@ -267,12 +267,14 @@ static void fill_tables(const struct args_command *command,
 		(struct option){ "help", no_argument, NULL, LONG_HELP };
 }
 
-static const char *why_refused(const struct args_command *command,
-			       const char *operand)
+static void refuse_operand(const struct args_command *command, const char *operand)
 {
-	const char *hint = command->hint ? command->hint(operand) : NULL;
+	char hint[64];
+	bool is_hinted = command->hint &&
+			 command->hint(operand, hint, sizeof(hint));
 
-	return hint ? hint : command->positional;
+	args_complain(command, "'%s': %s", operand,
+		      is_hinted ? hint : command->positional);
 }
 
 static enum args_result take_operands(const struct args_command *command,
@@ -285,9 +287,11 @@ static enum args_result take_operands(const struct args_command *command,
 
 		if (!err)
 			continue;
-		args_complain(command, "'%s': %s", argv[i],
-			      err == -EINVAL ? why_refused(command, argv[i]) :
-					       strerror(-err));
+		if (err == -EINVAL)
+			refuse_operand(command, argv[i]);
+		else
+			args_complain(command, "'%s': %s", argv[i],
+				      strerror(-err));
 		return ARGS_WRONG;
 	}
 	return ARGS_RUN;

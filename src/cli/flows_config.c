@@ -96,15 +96,12 @@ static const struct args_option options[] = {
 };
 
 /* As tcpdump(8) takes it, or as people forget -i. */
-static const char *hint_operand(const char *operand)
+static bool hint_operand(const char *operand, char *ret_text, size_t size)
 {
-	static char text[64];
-
 	if (!if_nametoindex(operand))
-		return NULL;
-	snprintf(text, sizeof(text), "to observe this interface: -i %.15s",
-		 operand);
-	return text;
+		return false;
+	snprintf(ret_text, size, "to observe this interface: -i %.15s", operand);
+	return true;
 }
 
 static const struct args_command command = {
@@ -175,9 +172,9 @@ static int check_names(const struct args_list *names, const char *option)
 
 static int check_output(const char *spec)
 {
-	const char *why = output_refuse(spec);
+	char why[160];
 
-	if (!why)
+	if (!output_refuse(spec, why, sizeof(why)))
 		return 0;
 	args_complain(&command, "-o '%s': %s", spec, why);
 	return -1;

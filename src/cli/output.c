@@ -28,29 +28,31 @@ static bool is_json_to_stdout(const char *spec)
 	return !strncmp(spec, "json", 4) && (!spec[4] || spec[4] == '?');
 }
 
-const char *output_refuse(const char *spec)
+bool output_refuse(const char *spec, char *ret_why, size_t size)
 {
 	static const char *const kinds[] = { "table", "json", "ipfix", "kafka",
 					     "grpc",  "null", NULL };
 	const size_t len = strcspn(spec, ":?");
 	struct suggestion suggestion = suggestion_for(spec, len);
-	static char text[128];
 	const char *best;
 
-	if (!strncmp(spec, "table", 5) && (spec[5] == ':' || spec[5] == '?'))
-		return "a table goes to standard output and has no options";
+	if (!strncmp(spec, "table", 5) && (spec[5] == ':' || spec[5] == '?')) {
+		snprintf(ret_why, size,
+			 "a table goes to standard output and has no options");
+		return true;
+	}
 	for (const char *const *kind = kinds; *kind; kind++) {
 		if (strlen(*kind) == len && !strncmp(spec, *kind, len))
-			return NULL;
+			return false;
 		suggestion_offer(&suggestion, *kind);
 	}
 	best = suggestion_best(&suggestion);
-	snprintf(text, sizeof(text),
+	snprintf(ret_why, size,
 		 "there is no such kind of output; there are table, json, "
 		 "ipfix, kafka, grpc and null%s%s%s",
 		 best ? "; did you mean '" : "", best ? best : "",
 		 best ? "'?" : "");
-	return text;
+	return true;
 }
 
 struct output output_of(const char *spec, bool refresh)

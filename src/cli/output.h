@@ -57,8 +57,8 @@ extern const struct output_kind output_sink;  /* netobs-sinks(7) */
 extern const struct output_kind output_table; /* lines */
 extern const struct output_kind output_live;  /* a screen that is refreshed */
 
-/* Why @spec, a value of -o, can be no output at all; NULL: the library knows. */
-const char *output_refuse(const char *spec);
+/* Whether @spec, a value of -o, can be no output at all, and why. */
+bool output_refuse(const char *spec, char *ret_why, size_t size);
 
 /*
  * For @spec, a value of -o, or NULL for the default, without opening anything.
