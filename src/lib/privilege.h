@@ -6,14 +6,6 @@
 #include <linux/capability.h>
 #include <stdint.h>
 
-/* Linux 5.8 */
-#ifndef CAP_PERFMON
-#define CAP_PERFMON 38
-#endif
-#ifndef CAP_BPF
-#define CAP_BPF 39
-#endif
-
 /* Capabilities as masks. */
 #define PRIVILEGE_MAPS (1ULL << CAP_BPF)
 #define PRIVILEGE_ATTACH (1ULL << CAP_NET_ADMIN)
