@@ -310,6 +310,16 @@ class LabTest(unittest.TestCase):
         print(f"    {self._testMethodName}: {text}", flush=True)
 
 
+class WiredTest(LabTest):
+    """Two namespaces, a and b, with a wire between them."""
+
+    def setUp(self):
+        super().setUp()
+        self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
+        self.lab.wire(self.a, "eth0", ["192.0.2.1/24"], self.b, "eth0",
+                      ["192.0.2.2/24"])
+
+
 def main(subject="", is_there=lambda: True, at_once=1, first=()):
     """
     Run the module's tests; not where the kernel lacks their subject. @at_once: so

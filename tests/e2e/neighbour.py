@@ -17,14 +17,11 @@ def modes():
     return ("tcx", "clsact") if bpf.has_tcx() else ("clsact",)
 
 
-class NeighbourTest(lab.LabTest):
+class NeighbourTest(lab.WiredTest):
     """Two namespaces, a and b; others attach to a's end of the wire."""
 
     def setUp(self):
         super().setUp()
-        self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
-        self.lab.wire(self.a, "eth0", ["192.0.2.1/24"], self.b, "eth0",
-                      ["192.0.2.2/24"])
         self.point = (self.a, "eth0")
         self.bpffs = bpf.mount_bpffs(self.lab)
 

@@ -20,13 +20,7 @@ FAILED, USAGE = 1, 2
 AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 
 
-class BadInput(lab.LabTest):
-    def setUp(self):
-        super().setUp()
-        self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
-        self.lab.wire(self.a, "eth0", ["192.0.2.1/24"], self.b, "eth0",
-                      ["192.0.2.2/24"])
-
+class BadInput(lab.WiredTest):
     def refuse(self, code, words, *arguments, **options):
         """netobsctl flows must end with @code and say all of @words."""
         result = observer.flows(self.lab, "-o", "json", *arguments, ns=self.a,

@@ -14,13 +14,7 @@ RATE = lab.sized(20000)  # new flows a second
 SECONDS = 6
 
 
-class Bounds(lab.LabTest):
-    def setUp(self):
-        super().setUp()
-        self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
-        self.lab.wire(self.a, "eth0", ["192.0.2.1/24"], self.b, "eth0",
-                      ["192.0.2.2/24"])
-
+class Bounds(lab.WiredTest):
     def observe(self, *arguments):
         return Observer(self.lab, self.a, "-i", "eth0", *arguments,
                         release=True).wait_attached((self.a, "eth0"))

@@ -22,12 +22,9 @@ INTERVAL_MS = 4000
 PENDING = lab.sized(300_000) # flows that a stop has to deliver
 
 
-class Calls(lab.LabTest):
+class Calls(lab.WiredTest):
     def setUp(self):
         super().setUp()
-        self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
-        self.lab.wire(self.a, "eth0", ["192.0.2.1/24"], self.b, "eth0",
-                      ["192.0.2.2/24"])
         self.longest = self.elapsed = 0
         self.calls = 0
 

@@ -36,13 +36,7 @@ def chosen(number):
     return bytes(lanes)
 
 
-class HashAttack(lab.LabTest):
-    def setUp(self):
-        super().setUp()
-        self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
-        self.lab.wire(self.a, "eth0", ["192.0.2.1/24"], self.b, "eth0",
-                      ["192.0.2.2/24"])
-
+class HashAttack(lab.WiredTest):
     def frames_of(self, addresses, name):
         """One per pair of addresses, in a file; its path and a frame's size."""
         head = b"\x02\xff\xff\xff\xff\xff\x02\0\0\0\0\1\x86\xdd" + \

@@ -54,13 +54,7 @@ class ControlGroup:
         lab.wait_for(lambda: os.rmdir(self.path) is None, "the group's end")
 
 
-class Memory(lab.LabTest):
-    def setUp(self):
-        super().setUp()
-        self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
-        self.lab.wire(self.a, "eth0", ["192.0.2.1/24"], self.b, "eth0",
-                      ["192.0.2.2/24"])
-
+class Memory(lab.WiredTest):
     def test_idle(self):
         watcher = Observer(self.lab, self.a, "-i", "eth0", "--interval", "0.1",
                            release=True).wait_attached((self.a, "eth0"))

@@ -24,13 +24,7 @@ ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 HOME, HIDE, SHOW = "\x1b[H", "\x1b[?25l", "\x1b[?25h"
 
 
-class Output(lab.LabTest):
-    def setUp(self):
-        super().setUp()
-        self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
-        self.lab.wire(self.a, "eth0", ["192.0.2.1/24"], self.b, "eth0",
-                      ["192.0.2.2/24"])
-
+class Output(lab.WiredTest):
     def start(self, *arguments, stdout=subprocess.PIPE, term="xterm"):
         process = self.lab.spawn(
             observer.netobsctl(), "flows", "-i", "eth0", "--interval", "0.2",

@@ -18,12 +18,9 @@ import traffic
 FLOWS = 1000
 
 
-class OutputFaults(lab.LabTest):
+class OutputFaults(lab.WiredTest):
     def setUp(self):
         super().setUp()
-        self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
-        self.lab.wire(self.a, "eth0", ["192.0.2.1/24"], self.b, "eth0",
-                      ["192.0.2.2/24"])
         self.good = self.lab.path("good")
 
     def start(self, *outputs, stdout=subprocess.DEVNULL):

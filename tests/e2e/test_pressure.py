@@ -23,13 +23,7 @@ FLOWS = lab.sized(20000)
 MIB = 1 << 20
 
 
-class Pressure(lab.LabTest):
-    def setUp(self):
-        super().setUp()
-        self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
-        self.lab.wire(self.a, "eth0", ["192.0.2.1/24"], self.b, "eth0",
-                      ["192.0.2.2/24"])
-
+class Pressure(lab.WiredTest):
     def observe(self, *arguments, **options):
         return Observer(self.lab, self.a, "-i", "eth0", *arguments,
                         **options).wait_attached((self.a, "eth0"))

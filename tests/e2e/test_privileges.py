@@ -22,13 +22,10 @@ def with_only(capabilities):
             f"--inh-caps={some}", f"--ambient-caps={some}"]
 
 
-class Privileges(lab.LabTest):
+class Privileges(lab.WiredTest):
     def setUp(self):
         super().setUp()
         bpf.unlock_memory()
-        self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
-        self.lab.wire(self.a, "eth0", ["192.0.2.1/24"], self.b, "eth0",
-                      ["192.0.2.2/24"])
 
     def check(self, capabilities, *arguments):
         done = subprocess.run(

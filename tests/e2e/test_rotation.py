@@ -17,12 +17,9 @@ UNPACK = {"none": ["cat"], "gzip": ["gzip", "-dc"], "zstd": ["zstd", "-dcq"]}
 FLOWS = 12000
 
 
-class Rotation(lab.LabTest):
+class Rotation(lab.WiredTest):
     def setUp(self):
         super().setUp()
-        self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
-        self.lab.wire(self.a, "eth0", ["192.0.2.1/24"], self.b, "eth0",
-                      ["192.0.2.2/24"])
         self.dir = self.lab.path("out")
         os.mkdir(self.dir)
 

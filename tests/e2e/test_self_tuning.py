@@ -28,12 +28,9 @@ def cpus():
     return ",".join(str(cpu) for cpu in sorted(os.sched_getaffinity(0))[:2])
 
 
-class SelfTuning(lab.LabTest):
+class SelfTuning(lab.WiredTest):
     def setUp(self):
         super().setUp()
-        self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
-        self.lab.wire(self.a, "eth0", ["192.0.2.1/24"], self.b, "eth0",
-                      ["192.0.2.2/24"])
         self.sent = [0, 0]
         self.highest = 0
 

@@ -22,12 +22,9 @@ KILLS = 10
 FLOWS = 150
 
 
-class Spool(lab.LabTest):
+class Spool(lab.WiredTest):
     def setUp(self):
         super().setUp()
-        self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
-        self.lab.wire(self.a, "eth0", ["192.0.2.1/24"], self.b, "eth0",
-                      ["192.0.2.2/24"])
         self.socket = self.lab.path("socket")
         self.spool = self.lab.path("spool")
         self.messages = self.lab.path("messages")

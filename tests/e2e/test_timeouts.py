@@ -14,13 +14,7 @@ from observer import Observer
 IDLE, ACTIVE, DETECTED, FORCED = 1, 2, 3, 4
 
 
-class Timeouts(lab.LabTest):
-    def setUp(self):
-        super().setUp()
-        self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
-        self.lab.wire(self.a, "eth0", ["192.0.2.1/24"], self.b, "eth0",
-                      ["192.0.2.2/24"])
-
+class Timeouts(lab.WiredTest):
     def observe(self, *arguments):
         return Observer(self.lab, self.a, "-i", "eth0", *arguments
                         ).wait_attached((self.a, "eth0"))
