@@ -37,7 +37,7 @@ set(NETOBS_BPF_FLAGS
 	$<$<BOOL:${NETOBS_WERROR}>:-Werror>
 	# Lines have paths in BTF, which is shipped: not those of this machine.
 	-ffile-prefix-map=${PROJECT_SOURCE_DIR}/= -fdebug-compilation-dir=.
-	-I${PROJECT_SOURCE_DIR}/src/bpf
+	-I${PROJECT_SOURCE_DIR}/src
 	-isystem ${PROJECT_SOURCE_DIR}/vmlinux/${NETOBS_VMLINUX_ARCH})
 foreach(dir ${LIBBPF_INCLUDE_DIRS})
 	list(APPEND NETOBS_BPF_FLAGS -isystem ${dir})

@@ -2,7 +2,7 @@
 #include "config.h"
 
 #include "cli/value.h"
-#include "util.h"
+#include "base/util.h"
 
 #include <string.h>
 

@@ -10,7 +10,7 @@
 #include "plan.h"
 #include "progress.h"
 #include "stop.h"
-#include "util.h"
+#include "base/util.h"
 
 #include <errno.h>
 #include <string.h>

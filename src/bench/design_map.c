@@ -5,7 +5,7 @@
  */
 #include "design_kinds.h"
 
-#include "util.h"
+#include "base/util.h"
 
 #include "designs.skel.h"
 

@@ -2,7 +2,7 @@
 #include "design_kinds.h"
 
 #include "engine.h"
-#include "util.h"
+#include "base/util.h"
 
 #include <errno.h>
 

@@ -7,7 +7,7 @@
 #define BPF_NO_PRESERVE_ACCESS_INDEX
 #include "vmlinux.h"
 
-#include "parse/headers.h"
+#include "bpf/parse/headers.h"
 #include <bpf/bpf_helpers.h>
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -12,7 +12,7 @@
 #include "progress.h"
 #include "stop.h"
 #include "summary.h"
-#include "util.h"
+#include "base/util.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "engine.h"
 
 #include "stop.h"
-#include "util.h"
+#include "base/util.h"
 
 #include <errno.h>
 #include <stdio.h>

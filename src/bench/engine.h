@@ -5,8 +5,8 @@
 
 #include "runner.h"
 
-#include "pipeline.h"
-#include "watch.h"
+#include "flows/pipeline.h"
+#include "host/watch.h"
 
 struct engine {
 	struct log log;

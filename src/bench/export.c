@@ -9,7 +9,7 @@
 #include "export_report.h"
 #include "progress.h"
 #include "stop.h"
-#include "util.h"
+#include "base/util.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "export_flows.h"
 
-#include "util.h"
+#include "base/util.h"
 
 #include <netinet/in.h>
 #include <stdbool.h>

@@ -4,7 +4,7 @@
 #include "config.h"
 #include "report_json.h"
 #include "summary.h"
-#include "util.h"
+#include "base/util.h"
 
 #include <stdio.h>
 #include <string.h>

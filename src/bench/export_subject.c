@@ -2,12 +2,12 @@
 #include "export_subject.h"
 
 #include "stop.h"
-#include "util.h"
+#include "base/util.h"
 
 #include <netobs/sink.h>
 
 #ifdef NETOBS_BENCH_PROTOBUF
-#include "pbflow/pbflow.h"
+#include "sinks/pbflow/pbflow.h"
 #endif
 
 #include <errno.h>

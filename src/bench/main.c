@@ -9,7 +9,7 @@
 #include "file.h"
 #include "plot.h"
 #include "stop.h"
-#include "util.h"
+#include "base/util.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "plan.h"
 
-#include "util.h"
+#include "base/util.h"
 
 enum { MEMORY_MAX = 1 << 30 };
 

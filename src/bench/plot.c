@@ -7,7 +7,7 @@
 #include "plot.h"
 
 #include "gnuplot.h"
-#include "util.h"
+#include "base/util.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "progress.h"
 
-#include "clock.h"
-#include "util.h"
+#include "base/clock.h"
+#include "base/util.h"
 
 #include <stdio.h>
 

@@ -4,7 +4,7 @@
 #define NETOBS_BENCH_REPORT_JSON_H
 
 #include "host.h"
-#include "json.h"
+#include "base/json.h"
 
 #include <stdint.h>
 #include <stdio.h>

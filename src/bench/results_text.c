@@ -3,7 +3,7 @@
 #include "results.h"
 
 #include "report_json.h"
-#include "util.h"
+#include "base/util.h"
 
 #include <errno.h>
 

@@ -2,7 +2,7 @@
 #include "runner.h"
 
 #include "stop.h"
-#include "util.h"
+#include "base/util.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -3,7 +3,7 @@
 #ifndef NETOBS_BENCH_SHARED_H
 #define NETOBS_BENCH_SHARED_H
 
-#include "../bpf/types.h"
+#include "bpf/types.h"
 
 /* Array elements are multiples of 8 bytes: these leave no gaps. */
 enum { LINE_NUMBERS = CACHE_LINE / 4 };

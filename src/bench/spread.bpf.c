@@ -9,7 +9,7 @@
 #include "vmlinux.h"
 
 #include "shared.h"
-#include "parse/headers.h"
+#include "bpf/parse/headers.h"
 #include <bpf/bpf_helpers.h>
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -2,7 +2,7 @@
 #include "spread.h"
 
 #include "sequence.h"
-#include "util.h"
+#include "base/util.h"
 
 #include "spread.skel.h"
 

@@ -3,8 +3,8 @@
 #ifndef NETOBS_BPF_CONFIG_H
 #define NETOBS_BPF_CONFIG_H
 
-#include "hash.h"
-#include "parse/tunnel.h"
+#include "bpf/store/hash.h"
+#include "bpf/parse/tunnel.h"
 
 const volatile __u16 config_netns = 0; /* index, for the key */
 const volatile __u8 config_link = LINK_ETHERNET;

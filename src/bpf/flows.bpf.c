@@ -8,11 +8,11 @@
 #define BPF_NO_PRESERVE_ACCESS_INDEX
 #include "vmlinux.h"
 
-#include "fragments.h"
-#include "origins.h"
-#include "parse/parse.h"
-#include "parse/plain.h"
-#include "store.h"
+#include "bpf/track/fragments.h"
+#include "bpf/track/origins.h"
+#include "bpf/parse/parse.h"
+#include "bpf/parse/plain.h"
+#include "bpf/store/store.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

@@ -6,7 +6,7 @@
 #ifndef NETOBS_BPF_MAPS_H
 #define NETOBS_BPF_MAPS_H
 
-#include "parse/packet.h"
+#include "bpf/parse/packet.h"
 #include <bpf/bpf_helpers.h>
 
 /* Indexed by CPU. An array and not a per-CPU one, so that it can be mapped. */

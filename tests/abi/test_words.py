@@ -180,7 +180,7 @@ class Words(unittest.TestCase):
         self.assertLessEqual(set(re.findall(r"\*(\w+)\*", section)), fields)
 
     def test_reasons(self):
-        source = (ROOT / "src/lib/stats_json.c").read_text()
+        source = (ROOT / "src/record/stats_json.c").read_text()
         reasons = set(re.findall(r'\[NETOBS_\w+\] = "(\w+)"', source))
         self.assertLess({"arp", "memory"}, reasons)
         library = set(re.findall(r"\*(\w+)\*: ", man_section("netobs_stats.3", "FIELDS")))

@@ -7,7 +7,7 @@
 #include "vmlinux.h"
 
 #include "baseline.h"
-#include "parse/headers.h"
+#include "bpf/parse/headers.h"
 #include <bpf/bpf_helpers.h>
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -4,9 +4,9 @@
  * directions, where netobs would be. Says "ready" when it is attached; v0 says on
  * SIGINT what it counted, as JSON.
  */
-#include "attach.h"
+#include "attach/attach.h"
 #include "flow_sums.h"
-#include "util.h"
+#include "base/util.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

@@ -13,8 +13,8 @@ import sys
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "e2e"))
 # pylint: disable=wrong-import-position
-import kafka
-import lab
+from lib import kafka
+from lib import lab
 
 TOPIC = "netobs"
 RECORDS = 300_000 # of a round: what comes to rest on a disk is bounded

@@ -16,7 +16,7 @@ import time
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "e2e"))
 
-import lab
+from lib import lab
 import load
 import measure
 import summary

@@ -14,8 +14,8 @@ import os
 import subprocess
 import time
 
-import lab
-import traffic
+from lib import lab
+from lib import traffic
 from scenarios import TCP_STREAMS
 
 HOST, PEER, PORT = "192.0.2.1", "192.0.2.2", 5201

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Programs on interfaces: put on, taken off, and following what comes and goes. */
-#include "attach.h"
-#include "context.h"
+#include "attach/attach.h"
+#include "api/context.h"
 #include "lib_lab.h"
 #include "lib_test.h"
 #include "lib_witness.h"
-#include "tcx.h"
-#include "util.h"
+#include "attach/tcx.h"
+#include "base/util.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

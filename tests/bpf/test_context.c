@@ -3,7 +3,7 @@
 #include "lib_lab.h"
 #include "lib_test.h"
 #include "lib_witness.h"
-#include "util.h"
+#include "base/util.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>

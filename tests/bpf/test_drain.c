@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Reading a generation: everything once, and nothing stays. */
-#include "drain.h"
+#include "flows/drain.h"
 
-#include "bpf/table.h"
+#include "bpf/store/table.h"
 #include "lib_test.h"
 #include "lib_world.h"
-#include "util.h"
+#include "base/util.h"
 
 #include <errno.h>
 #include <string.h>

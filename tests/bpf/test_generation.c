@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* When a generation is at rest: not while a program that entered still runs. */
-#include "clock.h"
-#include "generation.h"
+#include "base/clock.h"
+#include "engine/generation.h"
 #include "lib_test.h"
 #include "lib_witness.h"
-#include "util.h"
+#include "base/util.h"
 
 enum { PATIENCE = 1000 }; /* waits without an end in sight */
 

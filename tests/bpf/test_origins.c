@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* The list of origins in the kernel: as given, however many share a slot. */
 #include "lib_test.h"
-#include "store.h"
-#include "util.h"
+#include "engine/store.h"
+#include "base/util.h"
 
 #include <bpf/bpf.h>
 
@@ -18,7 +18,7 @@ static uint32_t next(uint32_t *seed, uint32_t below)
 	return (*seed >> 8) % below;
 }
 
-/* As src/bpf/origins.h looks it up. */
+/* As src/bpf/track/origins.h looks it up. */
 static bool is_there(const struct origins *origins, uint16_t place,
 		     uint32_t ifindex)
 {

@@ -4,8 +4,8 @@
 #include "lib_test.h"
 #include "lib_witness.h"
 #include "lib_world.h"
-#include "pipeline.h"
-#include "util.h"
+#include "flows/pipeline.h"
+#include "base/util.h"
 
 #include <fcntl.h>
 #include <string.h>

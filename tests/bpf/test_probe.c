@@ -2,9 +2,9 @@
 /* What the probes say of this kernel, and that they leave nothing behind. */
 #include "lib_lab.h"
 #include "lib_test.h"
-#include "privilege.h"
-#include "probe_attach.h"
-#include "util.h"
+#include "base/privilege.h"
+#include "attach/probe_attach.h"
+#include "base/util.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

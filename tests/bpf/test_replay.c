@@ -4,7 +4,7 @@
 #include "lib_inject.h"
 #include "lib_test.h"
 #include "lib_witness.h"
-#include "util.h"
+#include "base/util.h"
 
 #include <errno.h>
 #include <string.h>

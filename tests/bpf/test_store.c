@@ -3,8 +3,8 @@
 #include "lib_lab.h"
 #include "lib_test.h"
 #include "lib_witness.h"
-#include "store.h"
-#include "util.h"
+#include "engine/store.h"
+#include "base/util.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

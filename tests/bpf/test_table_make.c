@@ -3,8 +3,8 @@
 #include "lib_lab.h"
 #include "lib_test.h"
 
-#include "table_make.h"
-#include "util.h"
+#include "engine/table_make.h"
+#include "base/util.h"
 
 #include "bpf/types.h"
 

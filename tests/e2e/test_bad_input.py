@@ -9,12 +9,12 @@ import os
 import shutil
 import subprocess
 
-import bpf
-import capfile
-import frames as f
-import lab
-import observer
-import traffic
+from lib import bpf
+from lib import capfile
+from lib import frames as f
+from lib import lab
+from lib import observer
+from lib import traffic
 
 FAILED, USAGE = 1, 2
 AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]

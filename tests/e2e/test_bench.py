@@ -16,8 +16,8 @@ import termios
 import time
 import xml.etree.ElementTree
 
-import lab
-import observer
+from lib import lab
+from lib import observer
 
 FINE, FAILED, USAGE = 0, 1, 2
 STORES = ["empty", "parse", "ringbuf", "hash", "hash_spinlock", "percpu_hash",

@@ -10,7 +10,7 @@ import unittest
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "bench"))
 
 import chart
-import lab
+from lib import lab
 import load
 import measure
 import report

@@ -6,9 +6,9 @@
 import os
 import time
 
-import lab
-import traffic
-from observer import Observer
+from lib import lab
+from lib import traffic
+from lib.observer import Observer
 
 RATE = lab.sized(20000)  # new flows a second
 SECONDS = 6

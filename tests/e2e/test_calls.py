@@ -12,9 +12,9 @@ CPU meanwhile is not the library's doing.
 import json
 import time
 
-import lab
-import library
-import traffic
+from lib import lab
+from lib import library
+from lib import traffic
 
 FLOWS = lab.sized(1_000_000)
 LONGEST_S = 0.020  # what the library promises, of a release build

@@ -5,11 +5,11 @@ Counts are exact: the records of plain traffic against a capture taken at the
 same point, and against the interface's own counters. No tolerance.
 """
 
-import lab
-import traffic
-import truth
-from exact import ExactTest
-from observer import EGRESS, INGRESS, points
+from lib import lab
+from lib import traffic
+from lib import truth
+from lib.exact import ExactTest
+from lib.observer import EGRESS, INGRESS, points
 
 SIZE = lab.sized(20 << 20)
 FLOWS = lab.sized(5000)

@@ -8,10 +8,10 @@ Each is observed twice: where it leaves, with its tags in the frame; and where
 it arrives, where the kernel has moved the first tag beside the frame.
 """
 
-import frames as f
-import lab
-import truth
-from exact import ExactTest
+from lib import frames as f
+from lib import lab
+from lib import truth
+from lib.exact import ExactTest
 
 PAYLOAD = bytes(100)
 UDP = f.udp(1000, 2000, PAYLOAD)

@@ -12,12 +12,12 @@ the way whose offloads are off, where they leave one by one.
 import socket
 import struct
 
-import frames
-import lab
-import traffic
-import truth
-from exact import ExactTest
-from observer import Observer
+from lib import frames
+from lib import lab
+from lib import traffic
+from lib import truth
+from lib.exact import ExactTest
+from lib.observer import Observer
 
 SEGMENTATION = ("tso", "gso", "tx-udp-segmentation")
 MTU_FRAME = 1514

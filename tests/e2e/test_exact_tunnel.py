@@ -5,11 +5,11 @@ Counts are exact inside and outside of a VXLAN tunnel, and on a tun device,
 whose packets have no Ethernet header.
 """
 
-import frames as f
-import lab
-import traffic
-import truth
-from exact import ExactTest
+from lib import frames as f
+from lib import lab
+from lib import traffic
+from lib import truth
+from lib.exact import ExactTest
 
 VNI = 4242
 SEGMENTATION = ("tso", "gso", "tx-udp-segmentation", "tx-udp_tnl-segmentation",

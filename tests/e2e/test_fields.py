@@ -7,11 +7,11 @@ import socket
 import subprocess
 import time
 
-import frames as f
-import lab
-import traffic
-import truth
-from exact import ExactTest
+from lib import frames as f
+from lib import lab
+from lib import traffic
+from lib import truth
+from lib.exact import ExactTest
 
 # Each record has these; what else it has depends on the packets.
 ALWAYS = {"TimeFlowStartMs", "TimeFlowEndMs", "SrcAddr", "DstAddr", "Proto",

@@ -4,9 +4,9 @@
 
 import os
 
-import lab
-import traffic
-import truth
+from lib import lab
+from lib import traffic
+from lib import truth
 
 
 class Flowgen(lab.LabTest):

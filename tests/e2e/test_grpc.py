@@ -7,12 +7,12 @@ import signal
 import socket
 import time
 
-import bpf
-import flow_proto
-import grpc_lab
-import lab
-import observer
-import traffic
+from lib import bpf
+from lib import flow_proto
+from lib import grpc_lab
+from lib import lab
+from lib import observer
+from lib import traffic
 
 
 class Fields(grpc_lab.GrpcTest):

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """gRPC over TLS, what is wrong with certificates, and with specs."""
 
-import certs
-import grpc_lab
-import lab
-import observer
+from lib import certs
+from lib import grpc_lab
+from lib import lab
+from lib import observer
 
 
 class Tls(grpc_lab.GrpcTest):

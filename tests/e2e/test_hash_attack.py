@@ -13,10 +13,10 @@ import os
 import random
 import resource
 
-import frames
-import lab
-import traffic
-from observer import Observer
+from lib import frames
+from lib import lab
+from lib import traffic
+from lib.observer import Observer
 
 FLOWS = 65536
 RATE = 60000

@@ -5,10 +5,10 @@
 import os
 import signal
 
-import bpf
-import lab
-import traffic
-from observer import Observer
+from lib import bpf
+from lib import lab
+from lib import traffic
+from lib.observer import Observer
 
 
 class Interfaces(lab.LabTest):

@@ -6,13 +6,13 @@
 import json
 import subprocess
 
-import capfile
-import collectors
-import frames
-import ipfix
-import lab
-import observer
-import traffic
+from lib import capfile
+from lib import collectors
+from lib import frames
+from lib import ipfix
+from lib import lab
+from lib import observer
+from lib import traffic
 
 A, B = "02:00:00:00:00:01", "02:00:00:00:00:02"
 START = 1_700_000_000_123_456_789

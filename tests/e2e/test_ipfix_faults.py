@@ -6,10 +6,10 @@ import collections
 import socket
 import time
 
-import collectors
-import ipfix_lab
-import lab
-from ipfix_lab import numbers
+from lib import collectors
+from lib import ipfix_lab
+from lib import lab
+from lib.ipfix_lab import numbers
 
 
 class Faults(ipfix_lab.IpfixTest):

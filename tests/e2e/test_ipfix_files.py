@@ -5,10 +5,10 @@
 import collections
 import os
 
-import ipfix
-import ipfix_lab
-import lab
-from ipfix_lab import numbers
+from lib import ipfix
+from lib import ipfix_lab
+from lib import lab
+from lib.ipfix_lab import numbers
 
 
 class Files(ipfix_lab.IpfixTest):

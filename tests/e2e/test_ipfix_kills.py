@@ -12,9 +12,9 @@ import struct
 import threading
 import time
 
-import ipfix_lab
-import lab
-from ipfix_lab import numbers
+from lib import ipfix_lab
+from lib import lab
+from lib.ipfix_lab import numbers
 
 KILLS = int(os.environ.get("NETOBS_IPFIX_KILLS", "6"))
 BACKLOG = int(os.environ.get("NETOBS_IPFIX_BACKLOG", "300000"))

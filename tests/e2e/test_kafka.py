@@ -7,10 +7,10 @@ import os
 import subprocess
 import unittest
 
-import kafka
-import kafka_tests
-import lab
-import observer
+from lib import kafka
+from lib import kafka_tests
+from lib import lab
+from lib import observer
 
 
 class Kafka3(kafka_tests.KafkaTests, kafka_tests.KafkaFailureTests,

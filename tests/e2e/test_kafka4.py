@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """Records to a Kafka broker of version 4."""
 
-import kafka
-import kafka_tests
-import lab
+from lib import kafka
+from lib import kafka_tests
+from lib import lab
 
 
 class Kafka4(kafka_tests.KafkaTests, kafka_tests.KafkaFailureTests,

@@ -11,11 +11,11 @@ import signal
 import subprocess
 import time
 
-import bpf
-import lab
-import observer
-import traffic
-from observer import Observer
+from lib import bpf
+from lib import lab
+from lib import observer
+from lib import traffic
+from lib.observer import Observer
 
 MIB = 1 << 20
 

@@ -8,11 +8,11 @@ and after netobsctl runs there, and netobsctl leaves nothing of its own.
 import json
 import signal
 
-import bpf
-import lab
-import traffic
-from neighbour import BLOCKED, COUNT, OPEN, NeighbourTest, modes
-from observer import netobsctl
+from lib import bpf
+from lib import lab
+from lib import traffic
+from lib.neighbour import BLOCKED, COUNT, OPEN, NeighbourTest, modes
+from lib.observer import netobsctl
 
 
 class Neighbour(NeighbourTest):

@@ -9,11 +9,11 @@ import json
 import signal
 import socket
 
-import bpf
-import lab
-import observer
-import traffic
-from neighbour import BLOCKED, COUNT, OPEN, NeighbourTest, modes
+from lib import bpf
+from lib import lab
+from lib import observer
+from lib import traffic
+from lib.neighbour import BLOCKED, COUNT, OPEN, NeighbourTest, modes
 
 
 class NeighbourTcx(NeighbourTest):

@@ -6,11 +6,11 @@ flows run for 20 intervals; the totals must be those of a capture at the
 sender, and each flow's interfaces and directions the same in every interval.
 """
 
-import lab
-import traffic
-import truth
-from observer import EGRESS as OUT, INGRESS as IN, Observer, points
-from once import INTERVALS, Group, OnceTest
+from lib import lab
+from lib import traffic
+from lib import truth
+from lib.observer import EGRESS as OUT, INGRESS as IN, Observer, points
+from lib.once import INTERVALS, Group, OnceTest
 
 
 class Once(OnceTest):

@@ -5,10 +5,10 @@ Copies that the host itself makes of a packet are no traffic: a bridge that
 does not know the receiver, mirrors, other tc programs' clones.
 """
 
-import bpf
-import lab
-import topology_check
-from topology_fixed import FixedTest
+from lib import bpf
+from lib import lab
+from lib import topology_check
+from lib.topology_fixed import FixedTest
 
 CLONE_REDIRECT = 13
 

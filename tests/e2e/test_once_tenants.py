@@ -5,13 +5,13 @@ The same addresses in several namespaces are several hosts, unless the kernel
 joins the namespaces: nothing vanishes where tenants overlap.
 """
 
-import lab
-import topology_check
-import topology_truth
-from frames import IPV4, UDP, VLAN, ether, ipv4, udp, vlan
-from observer import Observer
-from topology import Burst, Flow, Tuple
-from topology_fixed import PACKETS, FixedTest
+from lib import lab
+from lib import topology_check
+from lib import topology_truth
+from lib.frames import IPV4, UDP, VLAN, ether, ipv4, udp, vlan
+from lib.observer import Observer
+from lib.topology import Burst, Flow, Tuple
+from lib.topology_fixed import PACKETS, FixedTest
 
 LOOPBACK = Tuple("127.0.0.1", "127.0.0.1", 1000, 2000)
 

@@ -5,10 +5,10 @@ A VLAN is where a flow entered, not what it is: routed and switched between
 VLANs and untagged ports it stays one flow, counted once.
 """
 
-import lab
-import topology_check
-from topology_fixed import FixedTest
-from topology_random import has_vlans
+from lib import lab
+from lib import topology_check
+from lib.topology_fixed import FixedTest
+from lib.topology_random import has_vlans
 
 TEN, TWENTY = ("802.1Q", 10), ("802.1Q", 20)
 

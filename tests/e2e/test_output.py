@@ -15,10 +15,10 @@ import termios
 import threading
 import time
 
-import bpf
-import lab
-import observer
-import traffic
+from lib import bpf
+from lib import lab
+from lib import observer
+from lib import traffic
 
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 HOME, HIDE, SHOW = "\x1b[H", "\x1b[?25l", "\x1b[?25h"

@@ -10,10 +10,10 @@ import struct
 import subprocess
 import time
 
-import bpf
-import lab
-import observer
-import traffic
+from lib import bpf
+from lib import lab
+from lib import observer
+from lib import traffic
 
 FLOWS = 1000
 

@@ -14,9 +14,9 @@ import signal
 import struct
 import time
 
-import lab
-import traffic
-from observer import Observer, in_mib
+from lib import lab
+from lib import traffic
+from lib.observer import Observer, in_mib
 
 MILLION = lab.sized(1_000_000)
 FLOWS = lab.sized(20000)

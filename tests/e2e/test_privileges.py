@@ -8,9 +8,9 @@ name it, and check says what flows then does.
 import json
 import subprocess
 
-import bpf
-import lab
-import observer
+from lib import bpf
+from lib import lab
+from lib import observer
 
 NEEDED = ("bpf", "net_admin", "perfmon")
 

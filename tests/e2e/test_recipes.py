@@ -9,11 +9,11 @@ import json
 import os
 import re
 
-import capfile
-import certs
-import frames
-import lab
-import observer
+from lib import capfile
+from lib import certs
+from lib import frames
+from lib import lab
+from lib import observer
 
 SOURCES = ("README.md", "man/netobsctl-flows.8.scd.in", "man/netobs-sinks.7.scd.in")
 FENCE = re.compile(r"^```\w*\n(.*?)\n```$", re.M | re.S)

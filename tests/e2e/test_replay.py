@@ -5,12 +5,12 @@
 import collections
 import subprocess
 
-import capfile
-import frames as f
-import lab
-import observer
-import traffic
-import truth
+from lib import capfile
+from lib import frames as f
+from lib import lab
+from lib import observer
+from lib import traffic
+from lib import truth
 
 START = 1_600_000_000 * capfile.NS + 123_456_789
 STEP = 10_000_000  # ns

@@ -8,9 +8,9 @@ import os
 import re
 import signal
 
-import lab
-import observer
-import traffic
+from lib import lab
+from lib import observer
+from lib import traffic
 
 NAME = re.compile(r"flows-\d{8}T\d{6}Z(_\d{3})?\.json(\.gz|\.zst)?$")
 UNPACK = {"none": ["cat"], "gzip": ["gzip", "-dc"], "zstd": ["zstd", "-dcq"]}

@@ -10,9 +10,9 @@ import json
 import os
 import time
 
-import lab
-import library
-import traffic
+from lib import lab
+from lib import library
+from lib import traffic
 
 MIB = 1 << 20
 SECOND_MS = 1000

@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 
-import lab
+from lib import lab
 
 LIMIT_US = 20000  # of the thread's own time: others may have the processor meanwhile
 

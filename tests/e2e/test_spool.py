@@ -11,12 +11,12 @@ import signal
 import subprocess
 import time
 
-import bpf
-import lab
-import observer
-import reader
-import spoolfile
-import traffic
+from lib import bpf
+from lib import lab
+from lib import observer
+from lib import reader
+from lib import spoolfile
+from lib import traffic
 
 KILLS = 10
 FLOWS = 150

@@ -12,8 +12,8 @@ import random
 import subprocess
 import time
 
-import lab
-import spoolfile
+from lib import lab
+from lib import spoolfile
 
 SIZE = "1m"  # of the disk: full within a moment
 RATE = 50000

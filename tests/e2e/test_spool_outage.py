@@ -14,8 +14,8 @@ import subprocess
 import threading
 import time
 
-import lab
-import reader
+from lib import lab
+from lib import reader
 
 RATE = 20000
 UP = 4  # seconds with the collector, before

@@ -7,9 +7,9 @@ import signal
 import socket
 import time
 
-import lab
-import traffic
-from observer import Observer
+from lib import lab
+from lib import traffic
+from lib.observer import Observer
 
 IDLE, ACTIVE, DETECTED, FORCED = 1, 2, 3, 4
 

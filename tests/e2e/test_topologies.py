@@ -13,9 +13,9 @@ import signal
 import time
 import traceback
 
-import lab
-import topology_check
-import topology_random
+from lib import lab
+from lib import topology_check
+from lib import topology_random
 
 WORKERS = max(2, lab.sized(6))  # fewer where loading programs takes seconds
 TOPOLOGIES = 200

@@ -3,9 +3,9 @@
  * Any record in, its fields out of the messages. The input says what dialect, how
  * large a message may be, and has the bytes of records.
  */
-#include "ipfix/encoder.c"
-#include "ipfix/layout.c"
-#include "ipfix/record.c"
+#include "sinks/ipfix/encoder.c"
+#include "sinks/ipfix/layout.c"
+#include "sinks/ipfix/record.c"
 
 #include "lib_ipfix.h"
 

@@ -6,20 +6,20 @@
  *
  * One file, so that nothing but this has to be compiled by the fuzzer's compiler.
  */
-#include "sink/crc32c.c"
-#include "detached.c"
-#include "sink/segment.c"
-#include "sink/dirs.c"
-#include "sink/spool.c"
-#include "sink/spool_acked.c"
-#include "sink/spool_dir.c"
-#include "sink/spool_durable.c"
-#include "sink/spool_fault.c"
-#include "sink/spool_lost.c"
-#include "sink/spool_read.c"
-#include "sink/spool_recover.c"
-#include "sink/spool_sync.c"
-#include "sink/worker.c"
+#include "base/crc32c.c"
+#include "base/detached.c"
+#include "sink/spool/segment.c"
+#include "base/dirs.c"
+#include "sink/spool/spool.c"
+#include "sink/spool/spool_acked.c"
+#include "sink/spool/spool_dir.c"
+#include "sink/spool/spool_durable.c"
+#include "sink/spool/spool_fault.c"
+#include "sink/spool/spool_lost.c"
+#include "sink/spool/spool_read.c"
+#include "sink/spool/spool_recover.c"
+#include "sink/spool/spool_sync.c"
+#include "base/worker.c"
 
 enum { RECORDS_MAX = 64, FILE_SIZE_MAX = 1 << 16 };
 

@@ -3,7 +3,7 @@
 #ifndef HARNESS_HOST_H
 #define HARNESS_HOST_H
 
-#include "bpf/hash.h"
+#include "bpf/store/hash.h"
 #include "bpf/parse/plain.h"
 
 struct outcome {

@@ -3,7 +3,7 @@
 #ifndef HARNESS_LIB_INJECT_H
 #define HARNESS_LIB_INJECT_H
 
-#include "store.h"
+#include "engine/store.h"
 
 enum { INJECT_BYTES = 38 }; /* of a packet, from the IP header on */
 

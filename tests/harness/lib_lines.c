@@ -3,7 +3,7 @@
 
 #include "lib_test.h"
 
-#include "util.h"
+#include "base/util.h"
 
 #include <fcntl.h>
 #include <poll.h>

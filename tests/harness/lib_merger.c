@@ -2,7 +2,7 @@
 #include "lib_merger.h"
 
 #include "lib_test.h"
-#include "util.h"
+#include "base/util.h"
 
 #include <string.h>
 

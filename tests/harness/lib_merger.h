@@ -5,7 +5,7 @@
 
 #include "lib_witness.h"
 #include "lib_world.h"
-#include "merge.h"
+#include "flows/merge.h"
 
 struct merger {
 	struct watch watch;

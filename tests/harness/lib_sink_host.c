@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "lib_sink_host.h"
 
-#include "util.h"
+#include "base/util.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 
 #include "lib_test.h"
 
-#include "log.h"
+#include "base/log.h"
 #include "sink/module.h"
 
 #include <stdbool.h>

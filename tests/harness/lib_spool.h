@@ -3,7 +3,7 @@
 #ifndef HARNESS_LIB_SPOOL_H
 #define HARNESS_LIB_SPOOL_H
 
-#include "sink/spool.h"
+#include "sink/spool/spool.h"
 
 #include <limits.h>
 

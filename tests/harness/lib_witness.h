@@ -3,7 +3,7 @@
 #ifndef HARNESS_LIB_WITNESS_H
 #define HARNESS_LIB_WITNESS_H
 
-#include "log.h"
+#include "base/log.h"
 
 #include <netobs/netobs.h>
 #include <stdbool.h>

@@ -3,8 +3,8 @@
 #ifndef HARNESS_LIB_WORLD_H
 #define HARNESS_LIB_WORLD_H
 
-#include "topology.h"
-#include "watch.h"
+#include "host/topology.h"
+#include "host/watch.h"
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "prog.h"
 
-#include "bpf/marks.h"
+#include "bpf/store/marks.h"
 #include "bpf/parse/tunnel.h" /* a knob of the skeleton */
 #include "host.h"
 

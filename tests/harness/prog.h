@@ -6,8 +6,8 @@
 #ifndef HARNESS_PROG_H
 #define HARNESS_PROG_H
 
-#include "bpf/hash.h"
-#include "tables.h"
+#include "bpf/store/hash.h"
+#include "engine/tables.h"
 
 #include <linux/bpf.h>
 #include <stdbool.h>

@@ -3,7 +3,7 @@
 #ifndef NETOBS_BPF_PARSE_CURSOR_H
 #define NETOBS_BPF_PARSE_CURSOR_H
 
-#include "../types.h"
+#include "bpf/types.h"
 
 #ifndef __bpf__
 #include <stdbool.h>

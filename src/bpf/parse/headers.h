@@ -3,7 +3,7 @@
 #ifndef NETOBS_BPF_PARSE_HEADERS_H
 #define NETOBS_BPF_PARSE_HEADERS_H
 
-#include "../types.h"
+#include "bpf/types.h"
 #include <bpf/bpf_endian.h>
 
 /*

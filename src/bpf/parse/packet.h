@@ -3,7 +3,7 @@
 #ifndef NETOBS_BPF_PARSE_PACKET_H
 #define NETOBS_BPF_PARSE_PACKET_H
 
-#include "../types.h"
+#include "bpf/types.h"
 #include "cursor.h"
 #include "headers.h"
 

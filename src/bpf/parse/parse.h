@@ -7,7 +7,7 @@
 #ifndef NETOBS_BPF_PARSE_PARSE_H
 #define NETOBS_BPF_PARSE_PARSE_H
 
-#include "../hash.h"
+#include "bpf/store/hash.h"
 #include "ip.h"
 #include "l4.h"
 #include "link.h"

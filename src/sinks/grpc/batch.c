@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "batch.h"
 
-#include "util.h"
+#include "base/util.h"
 
 #include <arpa/inet.h>
 #include <net/ethernet.h>

@@ -5,8 +5,8 @@
 
 #include "session.h"
 
-#include "mark.h"
-#include "pbflow/pbflow.h"
+#include "sink/mark.h"
+#include "sinks/pbflow/pbflow.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,8 +5,8 @@
  */
 #include "grpc.h"
 
-#include "module.h"
-#include "net/deadline.h"
+#include "sink/module.h"
+#include "sinks/net/deadline.h"
 
 #include <errno.h>
 #include <stdlib.h>

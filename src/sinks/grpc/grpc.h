@@ -5,7 +5,7 @@
 
 #include "ahead.h"
 #include "batch.h"
-#include "net/faults.h"
+#include "sinks/net/faults.h"
 #include "options.h"
 #include "pace.h"
 #include "retry.h"

@@ -5,7 +5,7 @@
 
 #include "session.h"
 
-#include "pbflow/pbflow.h"
+#include "sinks/pbflow/pbflow.h"
 
 enum { GRPC_CALLS_MAX = 16 };
 

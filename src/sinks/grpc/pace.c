@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "pace.h"
 
-#include "util.h"
+#include "base/util.h"
 
 enum {
 	SPARE = 3, /* a call may take that many times what the last one took */

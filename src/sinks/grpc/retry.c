@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "retry.h"
 
-#include "net/backoff.h"
-#include "net/deadline.h"
+#include "sinks/net/backoff.h"
+#include "sinks/net/deadline.h"
 
 enum {
 	FIRST_MS = 1000,

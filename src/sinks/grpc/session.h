@@ -6,7 +6,7 @@
 #ifndef NETOBS_SINKS_GRPC_SESSION_H
 #define NETOBS_SINKS_GRPC_SESSION_H
 
-#include "net/stream.h"
+#include "sinks/net/stream.h"
 
 #include <nghttp2/nghttp2.h>
 #include <stdbool.h>

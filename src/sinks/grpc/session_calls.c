@@ -5,9 +5,9 @@
  */
 #include "session_calls.h"
 
-#include "net/deadline.h"
+#include "sinks/net/deadline.h"
 #include "status.h"
-#include "util.h"
+#include "base/util.h"
 
 #include <arpa/inet.h>
 #include <assert.h>

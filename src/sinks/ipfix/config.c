@@ -3,7 +3,7 @@
 
 #include "encoder.h"
 #include "fnv.h"
-#include "util.h"
+#include "base/util.h"
 
 #include <errno.h>
 #include <fcntl.h>

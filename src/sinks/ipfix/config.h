@@ -4,10 +4,10 @@
 #define NETOBS_SINKS_IPFIX_CONFIG_H
 
 #include "layout.h"
-#include "net/address.h"
-#include "net/tls.h"
-#include "roll.h"
-#include "spec.h"
+#include "sinks/net/address.h"
+#include "sinks/net/tls.h"
+#include "sink/file/roll.h"
+#include "base/spec.h"
 
 enum config_transport { CONFIG_UDP, CONFIG_TCP, CONFIG_TLS, CONFIG_FILE };
 

@@ -3,7 +3,7 @@
 #ifndef NETOBS_SINKS_IPFIX_HELD_H
 #define NETOBS_SINKS_IPFIX_HELD_H
 
-#include "mark.h"
+#include "sink/mark.h"
 
 enum { HELD_MAX = 512 };
 

@@ -3,7 +3,7 @@
 
 #include "fnv.h"
 #include "record.h"
-#include "util.h"
+#include "base/util.h"
 
 #include <errno.h>
 #include <string.h>

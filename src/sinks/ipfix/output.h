@@ -9,7 +9,7 @@
 
 #include "config.h"
 #include "encoder.h"
-#include "module.h"
+#include "sink/module.h"
 
 enum { OUTPUT_FILE_SIZE = 32768 }; /* of a message in a file */
 

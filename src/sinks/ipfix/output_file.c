@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Messages one after the other in one file, RFC 5655. */
-#include "fault.h"
-#include "net/deadline.h"
+#include "base/fault.h"
+#include "sinks/net/deadline.h"
 #include "output.h"
 #include "unsent.h"
 

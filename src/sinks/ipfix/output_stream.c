@@ -4,8 +4,8 @@
  * what TCP confirms may be lost in the kernel of a collector that ends. transit.h has
  * what is concluded; all that is not delivered is sent again over the next connection.
  */
-#include "net/deadline.h"
-#include "net/stream.h"
+#include "sinks/net/deadline.h"
+#include "sinks/net/stream.h"
 #include "output.h"
 #include "transit.h"
 #include "unsent.h"

@@ -6,9 +6,9 @@
  * until they are not refused.
  */
 #include "held.h"
-#include "net/deadline.h"
-#include "net/faults.h"
-#include "net/resolve.h"
+#include "sinks/net/deadline.h"
+#include "sinks/net/faults.h"
+#include "sinks/net/resolve.h"
 #include "output.h"
 #include "udp_socket.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "reports.h"
 
-#include "clock_ms.h"
+#include "base/clock_ms.h"
 
 #include <errno.h>
 #include <string.h>

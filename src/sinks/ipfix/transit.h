@@ -9,7 +9,7 @@
 #ifndef NETOBS_SINKS_IPFIX_TRANSIT_H
 #define NETOBS_SINKS_IPFIX_TRANSIT_H
 
-#include "mark.h"
+#include "sink/mark.h"
 
 #include <stdbool.h>
 #include <stdint.h>

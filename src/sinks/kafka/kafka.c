@@ -5,9 +5,9 @@
  */
 #include "kafka.h"
 
-#include "net/deadline.h"
+#include "sinks/net/deadline.h"
 #include "reports.h"
-#include "util.h"
+#include "base/util.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef NETOBS_SINKS_KAFKA_MESSAGE_H
 #define NETOBS_SINKS_KAFKA_MESSAGE_H
 
-#include "pbflow/pbflow.h"
+#include "sinks/pbflow/pbflow.h"
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "reports.h"
 
-#include "net/deadline.h"
+#include "sinks/net/deadline.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef NETOBS_SINKS_KAFKA_SECURITY_H
 #define NETOBS_SINKS_KAFKA_SECURITY_H
 
-#include "spec.h"
+#include "base/spec.h"
 
 #include <librdkafka/rdkafka.h>
 

@@ -6,7 +6,7 @@
 #ifndef NETOBS_SINKS_KAFKA_TROUBLE_H
 #define NETOBS_SINKS_KAFKA_TROUBLE_H
 
-#include "log.h"
+#include "base/log.h"
 
 #include <librdkafka/rdkafka.h>
 #include <stdbool.h>

@@ -10,7 +10,7 @@
 #ifndef NETOBS_SINKS_KAFKA_WINDOW_H
 #define NETOBS_SINKS_KAFKA_WINDOW_H
 
-#include "mark.h"
+#include "sink/mark.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
 #ifndef NETOBS_SINKS_NET_ADDRESS_H
 #define NETOBS_SINKS_NET_ADDRESS_H
 
-#include "spec.h"
+#include "base/spec.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
 #ifndef NETOBS_SINKS_NET_DEADLINE_H
 #define NETOBS_SINKS_NET_DEADLINE_H
 
-#include "clock_ms.h"
+#include "base/clock_ms.h"
 
 #include <limits.h>
 #include <stdint.h>

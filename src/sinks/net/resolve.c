@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "resolve.h"
 
-#include "detached.h"
-#include "util.h"
+#include "base/detached.h"
+#include "base/util.h"
 
 #include <errno.h>
 #include <stdatomic.h>

@@ -15,7 +15,7 @@
 
 #include "address.h"
 #include "faults.h"
-#include "module.h"
+#include "sink/module.h"
 #include "tls.h"
 
 #include <netdb.h>

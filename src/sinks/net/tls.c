@@ -2,7 +2,7 @@
 #include "tls.h"
 
 #include "tls_bio.h"
-#include "util.h"
+#include "base/util.h"
 
 #include <errno.h>
 #include <limits.h>

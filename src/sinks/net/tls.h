@@ -6,7 +6,7 @@
 #ifndef NETOBS_SINKS_NET_TLS_H
 #define NETOBS_SINKS_NET_TLS_H
 
-#include "spec.h"
+#include "base/spec.h"
 
 #include <openssl/ssl.h>
 #include <stdbool.h>

@@ -4,7 +4,7 @@
 
 #include "address.h"
 #include "tls_bio.h"
-#include "util.h"
+#include "base/util.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,8 +3,8 @@
 
 #include "flow.pb-c.h"
 #include "record/fields.h"
-#include "utf8.h"
-#include "util.h"
+#include "base/utf8.h"
+#include "base/util.h"
 
 #include <assert.h>
 #include <net/ethernet.h>

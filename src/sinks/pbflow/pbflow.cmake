@@ -30,6 +30,5 @@ netobs_target_flags(netobs_pbflow)
 install(FILES ${pbflow_generated}/flow.proto DESTINATION ${CMAKE_INSTALL_DATADIR}/netobs)
 
 # A fuzzer is one file, which includes the generated one.
-set(NETOBS_FUZZ_FLAGS_pbflow -I${PROJECT_SOURCE_DIR}/src/lib/sink
-	-isystem ${pbflow_generated} ${PROTOBUF_C_CFLAGS} ${PROTOBUF_C_LDFLAGS})
+set(NETOBS_FUZZ_FLAGS_pbflow -isystem ${pbflow_generated} ${PROTOBUF_C_CFLAGS} ${PROTOBUF_C_LDFLAGS})
 set(NETOBS_FUZZ_DEPENDS_pbflow ${pbflow_generated}/flow.pb-c.c)

@@ -8,8 +8,8 @@
 #ifndef NETOBS_SINKS_PBFLOW_PBFLOW_H
 #define NETOBS_SINKS_PBFLOW_PBFLOW_H
 
-#include "module.h"
-#include "pack.h"
+#include "sink/module.h"
+#include "record/pack.h"
 
 #include <netobs/flow.h>
 

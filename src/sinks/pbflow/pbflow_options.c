@@ -2,7 +2,7 @@
 /* Who says so: the host's address in each record. */
 #include "pbflow.h"
 
-#include "util.h"
+#include "base/util.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>

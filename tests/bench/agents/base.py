@@ -6,7 +6,7 @@ import os
 import signal
 import time
 
-import lab
+from lib import lab
 import measure
 
 READY_SECONDS = 20

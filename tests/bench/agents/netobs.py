@@ -6,7 +6,7 @@ import os
 import re
 import time
 
-from observer import Observer
+from lib.observer import Observer
 
 from .base import Agent, remove
 

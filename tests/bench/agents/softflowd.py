@@ -5,7 +5,7 @@ import os
 import re
 import socket
 
-import lab
+from lib import lab
 
 from .base import PCAP_SECONDS, Agent
 

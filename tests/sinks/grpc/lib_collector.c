@@ -3,8 +3,8 @@
 
 #include "flow.pb-c.h"
 #include "lib_test.h"
-#include "net/deadline.h"
-#include "util.h"
+#include "sinks/net/deadline.h"
+#include "base/util.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "lib_module.h"
 
-#include "net/deadline.h"
-#include "util.h"
+#include "sinks/net/deadline.h"
+#include "base/util.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -6,8 +6,8 @@
  */
 #include "lib_sink_host.h"
 
-#include "net/deadline.h"
-#include "util.h"
+#include "sinks/net/deadline.h"
+#include "base/util.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

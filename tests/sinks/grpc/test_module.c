@@ -5,7 +5,7 @@
  */
 #include "lib_module.h"
 
-#include "net/deadline.h"
+#include "sinks/net/deadline.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "grpc/pace.h"
+#include "sinks/grpc/pace.h"
 
 #include "lib_test.h"
-#include "util.h"
+#include "base/util.h"
 
 /*
  * @n records to a collector that takes @call_ms for a call and @record_us for each

@@ -2,7 +2,7 @@
 /* Answers that acknowledge nothing, records that are refused, and collectors that are slow. */
 #include "lib_module.h"
 
-#include "util.h"
+#include "base/util.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "grpc/retry.h"
+#include "sinks/grpc/retry.h"
 
 #include "lib_test.h"
-#include "net/deadline.h"
-#include "util.h"
+#include "sinks/net/deadline.h"
+#include "base/util.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* What is known of messages, from how many bytes were confirmed. */
-#include "ipfix/transit.h"
+#include "sinks/ipfix/transit.h"
 
 #include "lib_test.h"
-#include "util.h"
+#include "base/util.h"
 
 #include <stdio.h>
 #include <stdlib.h>

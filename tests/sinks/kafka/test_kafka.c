@@ -6,8 +6,8 @@
  */
 #include "lib_test.h"
 
-#include "kafka/kafka.h"
-#include "util.h"
+#include "sinks/kafka/kafka.h"
+#include "base/util.h"
 
 #include <errno.h>
 #include <librdkafka/rdkafka_mock.h>

@@ -2,7 +2,7 @@
 /* Keys: what belongs together has the same one. */
 #include "lib_test.h"
 
-#include "kafka/message.h"
+#include "sinks/kafka/message.h"
 
 #include <string.h>
 

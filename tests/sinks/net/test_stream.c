@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Connections over TCP, to sockets of this very thread: if one waited, all would. */
-#include "net/stream.h"
+#include "sinks/net/stream.h"
 
 #include "lib_sink_host.h"
-#include "net/deadline.h"
+#include "sinks/net/deadline.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* TLS connections to a server in a process of its own, which says back what it hears. */
-#include "net/stream.h"
+#include "sinks/net/stream.h"
 
 #include "lib_sink_host.h"
 #include "lib_tls_server.h"
-#include "net/deadline.h"
+#include "sinks/net/deadline.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

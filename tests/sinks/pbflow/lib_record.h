@@ -5,7 +5,7 @@
 
 #include "lib_test.h"
 
-#include "pbflow/pbflow.h"
+#include "sinks/pbflow/pbflow.h"
 
 #include "flow.pb-c.h"
 

@@ -3,7 +3,7 @@
 #include "lib_fields.h"
 #include "lib_test.h"
 
-#include "pbflow/pbflow.h"
+#include "sinks/pbflow/pbflow.h"
 
 #include "flow.pb-c.h"
 

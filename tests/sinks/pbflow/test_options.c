@@ -3,7 +3,7 @@
 #include "lib_lab.h"
 #include "lib_test.h"
 
-#include "pbflow/pbflow.h"
+#include "sinks/pbflow/pbflow.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* Records as protobuf: what NetObserv's readers need, and our own fields. */
 #include "lib_record.h"
 
-#include "util.h"
+#include "base/util.h"
 
 #include <arpa/inet.h>
 #include <string.h>

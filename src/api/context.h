@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* A context: what netobs_new() makes. */
+#ifndef NETOBS_LIB_CONTEXT_H
+#define NETOBS_LIB_CONTEXT_H
+
+#include "base/log.h"
+#include "flows/pipeline.h"
+#include "host/watch.h"
+
+struct netobs {
+	struct netobs_opts opts;
+	struct log log;
+	struct log_error error;
+	struct watch watch;
+	struct pipeline pipeline;
+	enum {
+		CONTEXT_NEW,
+		CONTEXT_RUNNING,
+		CONTEXT_STOPPING,
+		CONTEXT_STOPPED,
+		CONTEXT_FAILED
+	} state;
+	bool is_stopping; /* netobs_stop() was called; any thread */
+
+	int epoll_fd;
+	int stop_fd;
+	int timer_fd;
+	int names_fd;	/* -1: no namespace has a name */
+	int64_t due_ns; /* the end of the interval, CLOCK_BOOTTIME */
+	bool is_early_wanted;
+	bool is_making_room; /* the ring is not listened to meanwhile */
+};
+
+/* What the caller's headers knew; the rest keeps its defaults. */
+void context_copy_options(const struct netobs_opts *opts,
+			  struct netobs_opts *ret_opts);
+
+/* -EINVAL, logged, if one of them makes no sense. */
+int context_check_options(const struct netobs_opts *opts, const struct log *log);
+
+/* What they mean for the context's parts. */
+struct pipeline_options context_pipeline_options(const struct netobs *ctx);
+struct attach_options context_attach_options(const struct netobs *ctx);
+bool context_may_expedite(const struct netobs *ctx);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What the options of a context mean for its parts. */
+#include "context.h"
+
+#include "base/util.h"
+
+#include <errno.h>
+#include <netobs/probe.h>
+#include <string.h>
+
+enum {
+	INTERVAL_DEFAULT_MS = 5000,
+	INTERVAL_MIN_MS = 10,
+	IDLE_DEFAULT_MS = 15000,
+	MAX_FLOWS_DEFAULT = 1 << 20,
+};
+
+void context_copy_options(const struct netobs_opts *opts,
+			  struct netobs_opts *ret_opts)
+{
+	NETOBS_OPTS(copy);
+
+	if (opts)
+		memcpy(&copy, opts, min_u64(opts->sz, sizeof(copy)));
+	copy.sz = sizeof(copy);
+	copy.interval_ms = copy.interval_ms ?: INTERVAL_DEFAULT_MS;
+	copy.idle_timeout_ms = copy.idle_timeout_ms ?: IDLE_DEFAULT_MS;
+	copy.max_flows = copy.max_flows ?: MAX_FLOWS_DEFAULT;
+	*ret_opts = copy;
+}
+
+static bool is_direction(unsigned int direction)
+{
+	return direction == NETOBS_DIRECTION_BOTH ||
+	       direction == NETOBS_DIRECTION_INGRESS ||
+	       direction == NETOBS_DIRECTION_EGRESS;
+}
+
+int context_check_options(const struct netobs_opts *opts, const struct log *log)
+{
+	const uint32_t flags = NETOBS_PER_INTERFACE | NETOBS_TIMESTAMPS_PRECISE;
+
+	if (!is_direction(opts->direction)) {
+		log_error(log,
+			  "direction: %u is none of enum netobs_direction_option",
+			  opts->direction);
+		return -EINVAL;
+	}
+	if (opts->attach_order > NETOBS_ATTACH_LAST) {
+		log_error(log, "attach_order: %u is not known",
+			  opts->attach_order);
+		return -EINVAL;
+	}
+	if (opts->reserved) {
+		log_error(log, "reserved: %u is not 0", opts->reserved);
+		return -EINVAL;
+	}
+	if (opts->flags & ~flags) {
+		log_error(log, "flags: 0x%x is not known", opts->flags & ~flags);
+		return -EINVAL;
+	}
+	if (opts->interval_ms < INTERVAL_MIN_MS) {
+		log_error(log, "interval_ms: %u is less than %d",
+			  opts->interval_ms, INTERVAL_MIN_MS);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+struct pipeline_options context_pipeline_options(const struct netobs *ctx)
+{
+	const struct netobs_opts *opts = &ctx->opts;
+
+	return (struct pipeline_options){
+		.store = {
+			.max_flows = opts->max_flows,
+			.max_memory = opts->max_memory,
+			.clock = opts->flags & NETOBS_TIMESTAMPS_PRECISE ?
+					 CLOCK_PRECISE :
+					 CLOCK_COARSE,
+		},
+		.merge = {
+			.per_interface = opts->flags & NETOBS_PER_INTERFACE,
+			.interval_ns = opts->interval_ms * NSEC_PER_MSEC,
+			.active_timeout_ns =
+				opts->active_timeout_ms * NSEC_PER_MSEC,
+			.idle_timeout_ns = opts->idle_timeout_ms * NSEC_PER_MSEC,
+			.max_flows = opts->max_flows,
+			.on_flow = opts->on_flow,
+			.user = opts->user,
+		},
+		.on_interval = opts->on_interval,
+		.user = opts->user,
+	};
+}
+
+struct attach_options context_attach_options(const struct netobs *ctx)
+{
+	const struct netobs_opts *opts = &ctx->opts;
+
+	return (struct attach_options){
+		.log = &ctx->log,
+		.use_tcx = !(opts->disable_features & 1 << NETOBS_FEATURE_TCX),
+		.use_clsact =
+			!(opts->disable_features & 1 << NETOBS_FEATURE_CLSACT),
+		.order = opts->attach_order,
+		.directions = {
+			[NETOBS_INGRESS] =
+				opts->direction != NETOBS_DIRECTION_EGRESS,
+			[NETOBS_EGRESS] =
+				opts->direction != NETOBS_DIRECTION_INGRESS,
+		},
+	};
+}
+
+bool context_may_expedite(const struct netobs *ctx)
+{
+	return !(ctx->opts.disable_features & 1 << NETOBS_FEATURE_EXPEDITE);
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * What works here, found out by doing it. Attaching is tried on the loopback
+ * interface of a network namespace made for it, by a child process: setting up
+ * a namespace is not something to do to the caller's thread. It takes
+ * CAP_SYS_ADMIN, which flows do not need: see probe_attach.h for the other way.
+ */
+#include "attach/attach.h"
+#include "attach/expedite.h"
+#include "base/netns.h"
+#include "flows/pipeline.h"
+#include "base/privilege.h"
+#include "attach/probe_attach.h"
+#include "attach/tcx.h"
+#include "base/util.h"
+#include "host/watch.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <netobs/probe.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+/* What the probes share: a loaded datapath when there can be one. */
+struct bench {
+	struct log silent;
+	struct store store;
+	struct programs programs;
+	int store_error;
+	int programs_error;
+};
+
+static int probe_bpf(struct bench *bench)
+{
+	cleanup_fd int fd =
+		bpf_map_create(BPF_MAP_TYPE_ARRAY, NULL, 4, 8, 1, NULL);
+
+	(void)bench;
+	return fd < 0 ? fd : 0;
+}
+
+static int probe_mmap_array(struct bench *bench)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
+	cleanup_fd int fd =
+		bpf_map_create(BPF_MAP_TYPE_ARRAY, NULL, 4, 8, 1, &opts);
+	size_t size = sysconf(_SC_PAGESIZE);
+	void *page;
+
+	(void)bench;
+	if (fd < 0)
+		return fd;
+	page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED)
+		return -errno;
+	munmap(page, size);
+	return 0;
+}
+
+static int create_inner(uint32_t n, uint32_t flags)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = flags);
+
+	return bpf_map_create(BPF_MAP_TYPE_ARRAY, NULL, 4, 8, n, &opts);
+}
+
+static int create_outer(int inner_fd)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .inner_map_fd = inner_fd);
+
+	return bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, NULL, 4, 4, 1, &opts);
+}
+
+static int probe_map_in_map(struct bench *bench)
+{
+	cleanup_fd int inner = create_inner(16, 0), outer = -1;
+
+	(void)bench;
+	if (inner < 0)
+		return inner;
+	outer = create_outer(inner);
+	return outer < 0 ? outer : 0;
+}
+
+static int probe_inner_sizes(struct bench *bench)
+{
+	cleanup_fd int small = create_inner(16, BPF_F_INNER_MAP), outer = -1;
+	cleanup_fd int large = create_inner(1024, BPF_F_INNER_MAP);
+	uint32_t first = 0;
+
+	(void)bench;
+	if (small < 0 || large < 0)
+		return small < 0 ? small : large;
+	outer = create_outer(small);
+	if (outer < 0)
+		return outer;
+	return bpf_map_update_elem(outer, &first, &large, BPF_ANY);
+}
+
+static int probe_ringbuf(struct bench *bench)
+{
+	cleanup_fd int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, NULL, 0, 0,
+					   sysconf(_SC_PAGESIZE), NULL);
+
+	(void)bench;
+	return fd < 0 ? fd : 0;
+}
+
+static int probe_programs(struct bench *bench)
+{
+	return bench->store_error ?: bench->programs_error;
+}
+
+static int attach_loopback(struct bench *bench, bool use_tcx)
+{
+	struct attach_options options = {
+		.log = &bench->silent,
+		.use_tcx = use_tcx,
+		.use_clsact = !use_tcx,
+		.directions = { true, true },
+	};
+	struct attachment attachment = ATTACHMENT_NONE;
+	uint32_t loopback = 1; /* in every namespace */
+	int err;
+
+	if (unshare(CLONE_NEWNET))
+		return use_tcx ? probe_attach_tcx(bench->programs.fds[0]) :
+				 probe_attach_qdisc("clsact");
+	err = attach(&options, loopback, "lo", &bench->programs, &attachment);
+	if (!err)
+		detach(&bench->silent, &attachment, loopback);
+	return err;
+}
+
+/* The result of @bench attaching, in a child with a namespace of its own. */
+static int try_attach(struct bench *bench, bool use_tcx)
+{
+	int status;
+	pid_t child;
+
+	if (probe_programs(bench))
+		return probe_programs(bench);
+	child = fork();
+	if (child < 0)
+		return -errno;
+	if (!child)
+		_exit(-attach_loopback(bench, use_tcx));
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
+}
+
+static int probe_tcx(struct bench *bench)
+{
+	return try_attach(bench, true);
+}
+
+static int probe_clsact(struct bench *bench)
+{
+	return try_attach(bench, false);
+}
+
+static int probe_test_run(struct bench *bench)
+{
+	uint8_t frame[64] = { 0 };
+	struct __sk_buff skb = { .cb = { 1, 0, sizeof(frame) } };
+	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame,
+		    .data_size_in = sizeof(frame), .ctx_in = &skb,
+		    .ctx_size_in = sizeof(skb), .repeat = 1);
+	int err = probe_programs(bench);
+
+	return err ?: bpf_prog_test_run_opts(bench->programs.fds[0], &run);
+}
+
+static int probe_btf(struct bench *bench)
+{
+	cleanup_fd int fd = open("/sys/kernel/btf/vmlinux", O_RDONLY | O_CLOEXEC);
+
+	(void)bench;
+	return fd < 0 ? -errno : 0;
+}
+
+static int probe_netns(struct bench *bench)
+{
+	cleanup_fd int own = netns_open_own();
+	int back, err;
+
+	(void)bench;
+	if (own < 0)
+		return own;
+	err = netns_enter(own, &back);
+	if (!err)
+		netns_leave(back);
+	return err;
+}
+
+static int probe_expedite(struct bench *bench)
+{
+	(void)bench;
+	return expedite_probe();
+}
+
+struct probe {
+	const char *name;
+	const char *description;
+	const char *without;
+	enum netobs_feature_need need;
+	uint64_t privileges;
+	int (*run)(struct bench *bench);
+};
+
+static const struct probe probes[NETOBS_FEATURES] = {
+	[NETOBS_FEATURE_BPF] = {
+		.name = "bpf",
+		.description = "BPF maps and programs",
+		.without = "nothing works",
+		.need = NETOBS_NEED_REQUIRED,
+		.privileges = PRIVILEGE_MAPS,
+		.run = probe_bpf,
+	},
+	[NETOBS_FEATURE_MMAP_ARRAY] = {
+		.name = "mmap_array",
+		.description = "BPF arrays mapped into user space",
+		.without = "flows cannot be read: Linux 5.10 is needed",
+		.need = NETOBS_NEED_REQUIRED,
+		.privileges = PRIVILEGE_MAPS,
+		.run = probe_mmap_array,
+	},
+	[NETOBS_FEATURE_MAP_IN_MAP] = {
+		.name = "map_in_map",
+		.description = "BPF maps inside maps",
+		.without = "flow tables cannot be swapped: Linux 5.10 is needed",
+		.need = NETOBS_NEED_REQUIRED,
+		.privileges = PRIVILEGE_MAPS,
+		.run = probe_map_in_map,
+	},
+	[NETOBS_FEATURE_RINGBUF] = {
+		.name = "ringbuf",
+		.description = "BPF ring buffer",
+		.without = "a full flow table cannot be detected: Linux 5.10 is needed",
+		.need = NETOBS_NEED_REQUIRED,
+		.privileges = PRIVILEGE_MAPS,
+		.run = probe_ringbuf,
+	},
+	[NETOBS_FEATURE_INNER_SIZES] = {
+		.name = "inner_sizes",
+		.description = "BPF maps of any size inside maps",
+		.without = "flow tables cannot grow: Linux 5.10 is needed",
+		.need = NETOBS_NEED_REQUIRED,
+		.privileges = PRIVILEGE_MAPS,
+		.run = probe_inner_sizes,
+	},
+	[NETOBS_FEATURE_PROGRAMS] = {
+		.name = "programs",
+		.description = "flow programs that the kernel accepts",
+		.without = "nothing can be observed; the debug log has the "
+			   "verifier's reason",
+		.need = NETOBS_NEED_REQUIRED,
+		.privileges = PRIVILEGE_PROGRAMS,
+		.run = probe_programs,
+	},
+	[NETOBS_FEATURE_TCX] = {
+		.name = "tcx",
+		.description = "tcx links",
+		.without = "clsact filters are used: after kill -9 an inert "
+			   "stub stays attached",
+		.need = NETOBS_NEED_EITHER,
+		.privileges = PRIVILEGE_PROGRAMS,
+		.run = probe_tcx,
+	},
+	[NETOBS_FEATURE_CLSACT] = {
+		.name = "clsact",
+		.description = "clsact qdisc with BPF filters",
+		.without = "there is no way to attach if tcx is missing, too",
+		.need = NETOBS_NEED_EITHER,
+		.privileges = PRIVILEGE_PROGRAMS,
+		.run = probe_clsact,
+	},
+	[NETOBS_FEATURE_TEST_RUN] = {
+		.name = "test_run",
+		.description = "BPF_PROG_TEST_RUN with a context",
+		.without = "capture files cannot be replayed",
+		.need = NETOBS_NEED_OPTIONAL,
+		.privileges = PRIVILEGE_PROGRAMS,
+		.run = probe_test_run,
+	},
+	[NETOBS_FEATURE_BTF] = {
+		.name = "btf",
+		.description = "kernel type information (BTF)",
+		.without = "nothing is missing: no program needs it yet",
+		.need = NETOBS_NEED_OPTIONAL,
+		.run = probe_btf,
+	},
+	[NETOBS_FEATURE_NETNS] = {
+		.name = "netns",
+		.description = "access to other network namespaces",
+		.without = "interfaces in other namespaces (netns:...) cannot "
+			   "be observed",
+		.need = NETOBS_NEED_OPTIONAL,
+		.privileges = PRIVILEGE_NETNS,
+		.run = probe_netns,
+	},
+	[NETOBS_FEATURE_EXPEDITE] = {
+		.name = "expedite",
+		.description = "expedited grace periods (/sys/kernel/rcu_expedited)",
+		.without = "attaching to 1,000 interfaces takes half a minute "
+			   "instead of a second, unless by clsact",
+		.need = NETOBS_NEED_OPTIONAL,
+		.run = probe_expedite,
+	},
+};
+
+static void bench_open(struct bench *bench)
+{
+	const struct store_options options = { .max_flows = 1024,
+					       .clock = CLOCK_PACKET };
+
+	*bench = (struct bench){ .programs = { { -1, -1 } } };
+	bench->store_error = store_open(&bench->store, &options, &bench->silent);
+	if (!bench->store_error)
+		bench->programs_error = store_load_programs(
+			&bench->store, 0, LINK_ETHERNET, &bench->programs);
+}
+
+static void bench_close(struct bench *bench)
+{
+	programs_close(&bench->programs);
+	store_close(&bench->store);
+}
+
+static bool can_run(const struct netobs_feature *features)
+{
+	bool can_attach = false;
+
+	for (int i = 0; i < NETOBS_FEATURES; i++) {
+		if (features[i].need == NETOBS_NEED_REQUIRED &&
+		    !features[i].available)
+			return false;
+		can_attach |= features[i].need == NETOBS_NEED_EITHER &&
+			      features[i].available;
+	}
+	return can_attach;
+}
+
+/* What entry @i of the table turns out to be. */
+static struct netobs_feature try(struct bench *bench, int i, bool is_disabled)
+{
+	const struct probe *probe = &probes[i];
+	int err = is_disabled ? -ENOTSUP : probe->run(bench);
+
+	return (struct netobs_feature){
+		.name = probe->name,
+		.description = probe->description,
+		.without = probe->without,
+		.need = probe->need,
+		.available = !err,
+		.error = err,
+		.missing_capabilities = privilege_missing(err, probe->privileges),
+	};
+}
+
+int netobs_probe(uint64_t disable, struct netobs_feature *ret_features,
+		 size_t n, size_t size)
+{
+	struct netobs_feature features[NETOBS_FEATURES];
+	struct bench bench;
+
+	if (!ret_features)
+		return -EINVAL;
+	bench_open(&bench);
+	for (int i = 0; i < NETOBS_FEATURES; i++)
+		features[i] = try(&bench, i, disable >> i & 1);
+	bench_close(&bench);
+	memset(ret_features, 0, n * size);
+	for (size_t i = 0; i < min_u64(n, NETOBS_FEATURES); i++)
+		memcpy((char *)ret_features + i * size, &features[i],
+		       min_u64(size, sizeof(features[i])));
+	return can_run(features);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "attach.h"
+
+#include "tcx.h"
+#include "base/util.h"
+
+#include <errno.h>
+#include <string.h>
+
+static bool is_hooked(const struct hook *hook)
+{
+	return hook->link_fd >= 0 || hook->filter.jump_fd >= 0;
+}
+
+bool is_attached(const struct attachment *attachment)
+{
+	return is_hooked(&attachment->hooks[NETOBS_INGRESS]) ||
+	       is_hooked(&attachment->hooks[NETOBS_EGRESS]);
+}
+
+bool has_link(const struct attachment *attachment)
+{
+	return attachment->hooks[NETOBS_INGRESS].link_fd >= 0 ||
+	       attachment->hooks[NETOBS_EGRESS].link_fd >= 0;
+}
+
+/* The kernel has no tcx, as opposed to: it has, and something else is wrong. */
+static bool is_unsupported(int err)
+{
+	return err == -EINVAL || err == -EOPNOTSUPP;
+}
+
+static int add_hook(const struct attach_options *options, uint32_t ifindex,
+		    enum netobs_direction direction, int program_fd,
+		    struct hook *hook)
+{
+	int fd = -EOPNOTSUPP;
+
+	if (options->use_tcx)
+		fd = tcx_link(program_fd, ifindex, direction, options->order);
+	if (fd >= 0) {
+		hook->link_fd = fd;
+		return 0;
+	}
+	if (!options->use_clsact || !is_unsupported(fd))
+		return fd;
+	/* Of these, libbpf's words are all that explains an error. */
+	log_borrow_libbpf(options->log);
+	fd = clsact_add(ifindex, direction, program_fd, &hook->filter);
+	log_return_libbpf();
+	return fd;
+}
+
+static int add_hooks(const struct attach_options *options, uint32_t ifindex,
+		     const struct programs *programs,
+		     struct attachment *attachment)
+{
+	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {
+		int err;
+
+		if (!options->directions[d] || is_hooked(&attachment->hooks[d]))
+			continue;
+		err = add_hook(options, ifindex, d, programs->fds[d],
+			       &attachment->hooks[d]);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int attach(const struct attach_options *options, uint32_t ifindex,
+	   const char *name, const struct programs *programs,
+	   struct attachment *attachment)
+{
+	int err = add_hooks(options, ifindex, programs, attachment);
+
+	if (err) {
+		log_error(options->log, "%s: cannot attach: %s", name,
+			  strerror(-err));
+		detach(options->log, attachment, ifindex);
+	}
+	return err;
+}
+
+void attachment_verify(struct attachment *attachment, uint32_t ifindex)
+{
+	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {
+		struct hook *hook = &attachment->hooks[d];
+
+		if (hook->link_fd >= 0 &&
+		    tcx_link_ifindex(hook->link_fd) != ifindex)
+			close_fd(&hook->link_fd);
+		if (hook->filter.jump_fd >= 0 &&
+		    !clsact_is_there(ifindex, d, &hook->filter))
+			close_fd(&hook->filter.jump_fd);
+	}
+}
+
+void attachment_forget_filters(struct attachment *attachment)
+{
+	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++)
+		close_fd(&attachment->hooks[d].filter.jump_fd);
+}
+
+void attachment_drop(struct attachment *attachment)
+{
+	attachment_forget_filters(attachment);
+	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++)
+		close_fd(&attachment->hooks[d].link_fd);
+}
+
+void detach(const struct log *log, struct attachment *attachment, uint32_t ifindex)
+{
+	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {
+		if (attachment->hooks[d].filter.jump_fd < 0)
+			continue;
+		log_borrow_libbpf(log);
+		clsact_delete(ifindex, d, &attachment->hooks[d].filter);
+		log_return_libbpf();
+	}
+	attachment_drop(attachment);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Puts the programs on an interface, beside whatever others have there, and
+ * takes away nothing but its own.
+ */
+#ifndef NETOBS_LIB_ATTACH_H
+#define NETOBS_LIB_ATTACH_H
+
+#include "clsact.h"
+#include "engine/store.h"
+
+#include <stdbool.h>
+
+/* What holds a program on one direction of an interface. */
+struct hook {
+	int link_fd; /* tcx: closing it detaches */
+	struct clsact_filter filter;
+};
+
+struct attachment {
+	struct hook hooks[2]; /* indexed by enum netobs_direction */
+};
+
+#define HOOK_NONE ((struct hook){ .link_fd = -1, .filter = CLSACT_FILTER_NONE })
+#define ATTACHMENT_NONE ((struct attachment){ { HOOK_NONE, HOOK_NONE } })
+
+struct attach_options {
+	const struct log *log;
+	bool use_tcx;
+	bool use_clsact;
+	enum netobs_attach_order order; /* of tcx links */
+	bool directions[2];		/* indexed by enum netobs_direction */
+};
+
+/*
+ * Attach in the calling thread's network namespace. -ENODEV: no such
+ * interface. On failure nothing is left.
+ */
+int attach(const struct attach_options *options, uint32_t ifindex,
+	   const char *name, const struct programs *programs,
+	   struct attachment *attachment);
+
+/* Drop what is not there any more, as the interface went away in between. */
+void attachment_verify(struct attachment *attachment, uint32_t ifindex);
+
+void detach(const struct log *log, struct attachment *attachment,
+	    uint32_t ifindex);
+
+/* The filters went away with the interface. */
+void attachment_forget_filters(struct attachment *attachment);
+
+/* The interface is gone, and took the filters with it. */
+void attachment_drop(struct attachment *attachment);
+
+bool is_attached(const struct attachment *attachment);
+
+/* Whether tcx links are part of it. */
+bool has_link(const struct attachment *attachment);
+
+#endif

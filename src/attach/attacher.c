@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "attacher.h"
+
+#include "base/clock.h"
+#include "expedite.h"
+#include "base/netns.h"
+#include "base/worker.h"
+#include "base/util.h"
+
+#include <bpf/bpf.h>
+#include <poll.h>
+
+enum {
+	/* Fewer jobs wait for their grace periods: a quarter of a second in all. */
+	EXPEDITE_MIN = 8,
+	/* While a batch is under way, nothing else is begun. */
+	BATCH_MAX = 4096,
+	BATCH_SLOW_MAX = 16, /* when grace periods are not expedited */
+};
+
+/* What a thread takes over. */
+struct batch {
+	struct attach_options options;
+	bool can_expedite;
+	struct hook_job *jobs;
+	uint32_t n_jobs;
+};
+
+/* Threads do not log: the callback is the caller's thread's. */
+static const struct log silent;
+
+/* Where a thread is, between the namespaces of its jobs. */
+struct visit {
+	int own_fd;		    /* -1: not needed so far */
+	const struct shared_fd *ns; /* NULL: its own */
+};
+
+static int visit(struct visit *visit, const struct shared_fd *ns)
+{
+	int err;
+
+	if (ns == visit->ns)
+		return 0;
+	if (visit->own_fd < 0)
+		visit->own_fd = netns_open_own();
+	if (visit->own_fd < 0)
+		return visit->own_fd;
+	err = netns_move(ns ? shared_fd_get(ns) : visit->own_fd);
+	if (!err)
+		visit->ns = ns;
+	return err;
+}
+
+static void leave(struct visit *visit)
+{
+	if (visit->ns)
+		netns_leave(TAKE_FD(visit->own_fd));
+	visit->ns = NULL;
+	close_fd(&visit->own_fd);
+}
+
+struct hook_job *hook_job_new(enum hook_work work, uint32_t ifindex,
+			      struct shared_fd *ns)
+{
+	struct hook_job *job = calloc(1, sizeof(*job));
+
+	if (!job)
+		return NULL;
+	job->work = work;
+	job->ifindex = ifindex;
+	job->ns = shared_fd_ref(ns);
+	job->attachment = ATTACHMENT_NONE;
+	return job;
+}
+
+void hook_job_free(struct hook_job *job)
+{
+	struct visit where = { .own_fd = -1 };
+
+	if (!job)
+		return;
+	if (is_attached(&job->attachment)) {
+		/* Elsewhere, filters of another interface could be hit. */
+		if (!visit(&where, job->ns))
+			detach(&silent, &job->attachment, job->ifindex);
+		attachment_drop(&job->attachment);
+		leave(&where);
+	}
+	shared_fd_unref(job->ns);
+	shared_fd_unref(job->programs[NETOBS_INGRESS]);
+	shared_fd_unref(job->programs[NETOBS_EGRESS]);
+	free(job);
+}
+
+static uint32_t program_id(const struct shared_fd *program)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t len = sizeof(info);
+	int fd = shared_fd_get(program);
+
+	return bpf_obj_get_info_by_fd(fd, &info, &len) ? 0 : info.id;
+}
+
+static void run_look(const struct batch *batch, struct hook_job *job)
+{
+	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {
+		const struct shadow_subject subject = {
+			.ifindex = job->ifindex,
+			.direction = d,
+			.program_id = program_id(job->programs[d]),
+			.priority = job->priorities[d],
+		};
+
+		if (batch->options.directions[d])
+			shadow_find(&subject, &job->shadows[d]);
+	}
+}
+
+static void run_attach(const struct batch *batch, struct hook_job *job)
+{
+	const struct programs programs = { {
+		shared_fd_get(job->programs[NETOBS_INGRESS]),
+		shared_fd_get(job->programs[NETOBS_EGRESS]),
+	} };
+
+	attachment_verify(&job->attachment, job->ifindex);
+	job->err = attach(&batch->options, job->ifindex, "", &programs,
+			  &job->attachment);
+	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++)
+		job->priorities[d] = job->attachment.hooks[d].filter.priority;
+	if (!job->err)
+		run_look(batch, job);
+}
+
+static void run_job(const struct batch *batch, struct hook_job *job,
+		    struct visit *where)
+{
+	int err = visit(where, job->ns);
+
+	if (err) {
+		job->err = err;
+		attachment_drop(&job->attachment);
+	} else if (job->work == HOOK_ATTACH) {
+		run_attach(batch, job);
+	} else if (job->work == HOOK_LOOK) {
+		run_look(batch, job);
+	} else {
+		detach(&silent, &job->attachment, job->ifindex);
+	}
+}
+
+static void run_batch(void *work)
+{
+	const struct batch *batch = work;
+	bool is_many = batch->can_expedite && batch->n_jobs >= EXPEDITE_MIN;
+	struct visit where = { .own_fd = -1 };
+	bool has_links = false;
+
+	for (struct hook_job *job = batch->jobs; job; job = job->next) {
+		/* Filters do not wait; the first job shows what the kernel has. */
+		has_links |= has_link(&job->attachment);
+		if (is_many && has_links)
+			expedite_begin();
+		run_job(batch, job, &where);
+		has_links |= has_link(&job->attachment);
+	}
+	leave(&where);
+	if (is_many && has_links)
+		expedite_end();
+}
+
+static void free_jobs(struct hook_job *jobs)
+{
+	while (jobs) {
+		struct hook_job *next = jobs->next;
+
+		hook_job_free(jobs);
+		jobs = next;
+	}
+}
+
+static void free_batch(void *work)
+{
+	struct batch *batch = work;
+
+	if (!batch)
+		return;
+	free_jobs(batch->jobs);
+	free(batch);
+}
+
+int attacher_init(struct attacher *attacher,
+		  const struct attach_options *options, bool expedite)
+{
+	*attacher = (struct attacher){
+		.options = *options,
+		.can_expedite = expedite && !expedite_probe(),
+	};
+	attacher->options.log = &silent;
+	if (attacher->can_expedite)
+		expedite_end(); /* of a run that was killed */
+	return worker_new(run_batch, free_batch, &attacher->worker);
+}
+
+int attacher_fd(const struct attacher *attacher)
+{
+	return worker_fd(attacher->worker);
+}
+
+static void queue_push(struct hook_queue *queue, struct hook_job *job)
+{
+	job->next = NULL;
+	if (queue->last)
+		queue->last->next = job;
+	else
+		queue->first = job;
+	queue->last = job;
+}
+
+static struct hook_job *queue_pop(struct hook_queue *queue)
+{
+	struct hook_job *job = queue->first;
+
+	if (!job)
+		return NULL;
+	queue->first = job->next;
+	if (!queue->first)
+		queue->last = NULL;
+	job->next = NULL;
+	return job;
+}
+
+void attacher_add(struct attacher *attacher, struct hook_job *job)
+{
+	queue_push(&attacher->queues[job->work], job);
+}
+
+static bool has_queued(const struct attacher *attacher)
+{
+	return attacher->queues[HOOK_ATTACH].first ||
+	       attacher->queues[HOOK_DETACH].first ||
+	       attacher->queues[HOOK_LOOK].first;
+}
+
+bool attacher_is_busy(const struct attacher *attacher)
+{
+	return attacher->is_running || has_queued(attacher);
+}
+
+/* What was detached must not count twice with what takes its place. */
+static void fill_batch(struct attacher *attacher, struct batch *batch,
+		       uint32_t max)
+{
+	struct hook_queue jobs = { 0 };
+
+	for (; batch->n_jobs < max; batch->n_jobs++) {
+		struct hook_job *job =
+			queue_pop(&attacher->queues[HOOK_DETACH])	  ?:
+				queue_pop(&attacher->queues[HOOK_ATTACH]) ?:
+				queue_pop(&attacher->queues[HOOK_LOOK]);
+
+		if (!job)
+			break;
+		queue_push(&jobs, job);
+	}
+	batch->jobs = jobs.first;
+}
+
+static void start_batch(struct attacher *attacher, uint32_t max)
+{
+	struct batch *batch;
+
+	if (attacher->is_running || !has_queued(attacher))
+		return;
+	batch = calloc(1, sizeof(*batch));
+	if (!batch)
+		return; /* it is tried again with the next job */
+	batch->options = attacher->options;
+	batch->can_expedite = attacher->can_expedite;
+	fill_batch(attacher, batch, max);
+	attacher->is_running = true;
+	worker_start_or_run(attacher->worker, batch);
+}
+
+/* The last batch has all, whatever it takes. */
+void attacher_go(struct attacher *attacher)
+{
+	start_batch(attacher, attacher->is_leaving   ? UINT32_MAX :
+			      attacher->can_expedite ? BATCH_MAX :
+						       BATCH_SLOW_MAX);
+}
+
+static void collect(struct attacher *attacher,
+		    void (*on_done)(void *ctx, struct hook_job *job), void *ctx)
+{
+	struct batch *batch = worker_take(attacher->worker);
+	struct hook_job *job;
+
+	if (!batch)
+		return;
+	attacher->is_running = false;
+	while ((job = batch->jobs)) {
+		batch->jobs = job->next;
+		job->next = NULL;
+		on_done(ctx, job);
+	}
+	free(batch);
+}
+
+void attacher_collect(struct attacher *attacher,
+		      void (*on_done)(void *ctx, struct hook_job *job), void *ctx)
+{
+	collect(attacher, on_done, ctx);
+	attacher_go(attacher);
+}
+
+/* What was to be attached is not needed any more. */
+static void give_up(void *ctx, struct hook_job *job)
+{
+	struct attacher *attacher = ctx;
+
+	job->work = HOOK_DETACH;
+	if (is_attached(&job->attachment))
+		attacher_add(attacher, job);
+	else
+		hook_job_free(job);
+}
+
+void attacher_leave(struct attacher *attacher)
+{
+	struct hook_job *job;
+
+	if (!attacher->worker)
+		return;
+	attacher->is_leaving = true;
+	while ((job = queue_pop(&attacher->queues[HOOK_ATTACH]) ?:
+			      queue_pop(&attacher->queues[HOOK_LOOK])))
+		give_up(attacher, job);
+	attacher_go(attacher);
+}
+
+static void wait_until(const struct attacher *attacher, int64_t deadline_ns)
+{
+	struct pollfd fd = { .fd = attacher_fd(attacher), .events = POLLIN };
+	int64_t left = deadline_ns - clock_boot_ns();
+
+	if (left > 0)
+		poll(&fd, 1, left / NSEC_PER_MSEC + 1);
+}
+
+void attacher_done(struct attacher *attacher, int64_t deadline_ns)
+{
+	struct hook_job *job;
+
+	if (!attacher->worker)
+		return;
+	attacher_leave(attacher);
+	while (attacher->is_running && clock_boot_ns() < deadline_ns) {
+		wait_until(attacher, deadline_ns);
+		attacher_collect(attacher, give_up, attacher);
+	}
+	worker_free(attacher->worker);
+	while ((job = queue_pop(&attacher->queues[HOOK_DETACH])))
+		hook_job_free(job);
+	*attacher = (struct attacher){ 0 };
+}

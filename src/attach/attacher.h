@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Puts programs on interfaces and takes them off in the background. Either may wait
+ * for the kernel, for a grace period each at least, which the caller's event loop
+ * cannot. So a thread works through a batch of jobs and ends. Jobs know all that
+ * they need: no memory of the context is touched.
+ */
+#ifndef NETOBS_LIB_ATTACHER_H
+#define NETOBS_LIB_ATTACHER_H
+
+#include "attach.h"
+#include "shadow.h"
+#include "base/shared_fd.h"
+
+enum hook_work {
+	HOOK_ATTACH, /* see to it that the programs are there */
+	HOOK_DETACH,
+	HOOK_LOOK, /* only see what runs before them */
+	HOOK_WORKS
+};
+
+/* Work on one interface. */
+struct hook_job {
+	enum hook_work work;
+	uint16_t place;
+	uint32_t ifindex;
+	uint64_t incarnation;		 /* of the interface, for the caller */
+	struct shared_fd *ns;		 /* NULL: the caller's namespace */
+	struct shared_fd *programs[2];	 /* indexed by enum netobs_direction */
+	struct attachment attachment;	 /* before and after */
+	uint32_t priorities[2];		 /* of our filters; 0: there is none */
+	struct netobs_shadow shadows[2]; /* but for HOOK_DETACH */
+	int err;			 /* of HOOK_ATTACH */
+
+	struct hook_job *next;
+};
+
+struct hook_queue {
+	struct hook_job *first, *last;
+};
+
+struct worker;
+
+struct attacher {
+	struct attach_options options;
+	bool can_expedite;
+	bool is_running; /* a batch is */
+	bool is_leaving; /* nothing is attached any more */
+	struct worker *worker;
+	struct hook_queue queues[HOOK_WORKS]; /* indexed by enum hook_work */
+};
+
+/* @expedite: grace periods may be expedited, see expedite.h. */
+int attacher_init(struct attacher *attacher,
+		  const struct attach_options *options, bool expedite);
+
+/*
+ * Begin to detach all that is queued for it, and give up what is to be attached. Fine
+ * on what attacher_init() was not called for, too, if it is zero.
+ */
+void attacher_leave(struct attacher *attacher);
+
+/*
+ * attacher_leave(), and wait for it to end. After @deadline_ns, of CLOCK_BOOTTIME, that
+ * is left to the thread.
+ */
+void attacher_done(struct attacher *attacher, int64_t deadline_ns);
+
+/* Polls readable when there is something to collect. */
+int attacher_fd(const struct attacher *attacher);
+
+/*
+ * A job for attacher_add(), with a reference to @ns. NULL: no memory.
+ */
+struct hook_job *hook_job_new(enum hook_work work, uint32_t ifindex,
+			      struct shared_fd *ns);
+
+/* Takes off what @job still has attached. NULL is fine. */
+void hook_job_free(struct hook_job *job);
+
+/* Queue @job, which is the attacher's then. Detaching comes first. */
+void attacher_add(struct attacher *attacher, struct hook_job *job);
+
+/* Begin with what is queued, unless a batch is under way. */
+void attacher_go(struct attacher *attacher);
+
+/* Hand over each job that is done, the callee's then, and go on with the rest. */
+void attacher_collect(struct attacher *attacher,
+		      void (*on_done)(void *ctx, struct hook_job *job),
+		      void *ctx);
+
+/* Whether anything is queued or under way. */
+bool attacher_is_busy(const struct attacher *attacher);
+
+#endif

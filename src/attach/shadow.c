@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "shadow.h"
+
+#include "clsact.h"
+#include "base/rtnl.h"
+#include "tcx.h"
+#include "base/util.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <linux/if_link.h>
+#include <linux/pkt_cls.h>
+#include <linux/pkt_sched.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+
+static void add(struct netobs_shadow *shadow, enum netobs_shadow_kind kind,
+		uint32_t program_id, uint32_t priority, const char *name)
+{
+	if (shadow->kind) {
+		shadow->others++;
+		return;
+	}
+	shadow->kind = kind;
+	shadow->program_id = program_id;
+	shadow->priority = priority;
+	snprintf(shadow->name, sizeof(shadow->name), "%s", name);
+}
+
+/* Needs CAP_SYS_ADMIN; else it stays empty. */
+static void read_name(uint32_t program_id, char name[16])
+{
+	cleanup_fd int fd = bpf_prog_get_fd_by_id(program_id);
+	struct bpf_prog_info info = { 0 };
+	uint32_t len = sizeof(info);
+
+	name[0] = '\0';
+	if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &len))
+		snprintf(name, 16, "%.15s", info.name);
+}
+
+/* Programs of netobs, of this or another process, hide nothing. */
+static bool is_ours(const char *name)
+{
+	return !strncmp(name, "netobs_", strlen("netobs_"));
+}
+
+struct chain {
+	int n;
+	uint32_t ids[TCX_PROGRAMS_MAX];
+	char names[TCX_PROGRAMS_MAX][16];
+};
+
+/* How many of them run before ours. */
+static int count_before(const struct shadow_subject *subject,
+			const struct chain *chain)
+{
+	if (subject->priority)
+		return chain->n;
+	for (int i = chain->n - 1; i >= 0; i--)
+		if (subject->program_id ? chain->ids[i] == subject->program_id :
+					  is_ours(chain->names[i]))
+			return i;
+	return 0;
+}
+
+static void find_tcx(const struct shadow_subject *subject,
+		     struct netobs_shadow *shadow)
+{
+	struct chain chain;
+
+	chain.n = tcx_programs(subject->ifindex, subject->direction, chain.ids);
+	for (int i = 0; i < chain.n; i++)
+		read_name(chain.ids[i], chain.names[i]);
+	chain.n = count_before(subject, &chain);
+	for (int i = 0; i < chain.n; i++)
+		if (!is_ours(chain.names[i]))
+			add(shadow, NETOBS_SHADOW_TCX, chain.ids[i], 0,
+			    chain.names[i]);
+}
+
+struct search {
+	const struct shadow_subject *subject;
+	struct netobs_shadow *shadow;
+};
+
+static const struct rtattr *find_attr(const struct rtattr *attr, int len,
+				      uint16_t type)
+{
+	for (; RTA_OK(attr, len); attr = RTA_NEXT(attr, len))
+		if ((attr->rta_type & NLA_TYPE_MASK) == type)
+			return attr;
+	return NULL;
+}
+
+static const struct rtattr *find_inside(const struct rtattr *outer, uint16_t type)
+{
+	return outer ? find_attr(RTA_DATA(outer), RTA_PAYLOAD(outer), type) :
+		       NULL;
+}
+
+static uint32_t read_number(const struct rtattr *attr)
+{
+	uint32_t value = 0;
+
+	if (attr)
+		memcpy(&value, RTA_DATA(attr),
+		       min_u64(sizeof(value), RTA_PAYLOAD(attr)));
+	return value;
+}
+
+/* Filters come in the order of their priorities. */
+static void on_filter(void *ctx, const struct nlmsghdr *message)
+{
+	const struct tcmsg *tc = NLMSG_DATA(message);
+	uint32_t priority = TC_H_MAJ(tc->tcm_info) >> 16;
+	const struct rtattr *attrs = TCA_RTA(tc), *options, *name;
+	const struct search *search = ctx;
+	int len = TCA_PAYLOAD(message);
+	char text[16] = "";
+
+	/* Handle 0 is not a filter but its chain. */
+	if (message->nlmsg_type != RTM_NEWTFILTER || !tc->tcm_handle ||
+	    priority >= search->subject->priority || clsact_is_reserved(priority))
+		return;
+	options = find_attr(attrs, len, TCA_OPTIONS);
+	name = find_inside(options, TCA_BPF_NAME) ?:
+		       find_attr(attrs, len, TCA_KIND);
+	if (name)
+		snprintf(text, sizeof(text), "%.*s", (int)RTA_PAYLOAD(name),
+			 (const char *)RTA_DATA(name));
+	add(search->shadow, NETOBS_SHADOW_CLSACT,
+	    read_number(find_inside(options, TCA_BPF_ID)), priority, text);
+}
+
+static void find_clsact(struct search *search)
+{
+	bool is_egress = search->subject->direction == NETOBS_EGRESS;
+	struct tcmsg header = {
+		.tcm_family = AF_UNSPEC,
+		.tcm_ifindex = search->subject->ifindex,
+		.tcm_parent = TC_H_MAKE(TC_H_CLSACT, is_egress ?
+							     TC_H_MIN_EGRESS :
+							     TC_H_MIN_INGRESS),
+	};
+	cleanup_fd int fd = rtnl_open(0);
+
+	if (fd >= 0)
+		rtnl_dump(fd, RTM_GETTFILTER, &header, sizeof(header),
+			  on_filter, search);
+}
+
+static void on_link(void *ctx, const struct nlmsghdr *message)
+{
+	const struct ifinfomsg *info = NLMSG_DATA(message);
+	int len = (int)message->nlmsg_len - (int)NLMSG_SPACE(sizeof(*info));
+	const struct search *search = ctx;
+	const struct rtattr *xdp;
+	char name[16];
+	uint32_t id;
+
+	if (message->nlmsg_type != RTM_NEWLINK)
+		return;
+	xdp = find_attr(IFLA_RTA(info), len, IFLA_XDP);
+	if (!read_number(find_inside(xdp, IFLA_XDP_ATTACHED)))
+		return;
+	id = read_number(find_inside(xdp, IFLA_XDP_PROG_ID));
+	read_name(id, name);
+	add(search->shadow, NETOBS_SHADOW_XDP, id, 0, name);
+}
+
+static void find_xdp(struct search *search)
+{
+	struct ifinfomsg header = { .ifi_index = search->subject->ifindex };
+	cleanup_fd int fd = rtnl_open(0);
+
+	if (fd >= 0)
+		rtnl_ask(fd, RTM_GETLINK, &header, sizeof(header), on_link,
+			 search);
+}
+
+void shadow_find(const struct shadow_subject *subject,
+		 struct netobs_shadow *ret_shadow)
+{
+	struct netobs_shadow shadow = { .ifindex = subject->ifindex,
+					.direction = subject->direction };
+	struct search search = { subject, &shadow };
+
+	if (subject->direction == NETOBS_INGRESS)
+		find_xdp(&search);
+	find_tcx(subject, &shadow);
+	if (subject->priority)
+		find_clsact(&search);
+	*ret_shadow = shadow;
+}
+
+/* What a context would be, or is, attached by. */
+static uint32_t expected_priority(uint32_t ifindex, bool use_tcx)
+{
+	uint32_t ids[TCX_PROGRAMS_MAX];
+
+	use_tcx &= tcx_programs(ifindex, NETOBS_INGRESS, ids) >= 0;
+	return use_tcx ? 0 : CLSACT_PRIORITY_FIRST;
+}
+
+int netobs_shadows(uint64_t disable,
+		   void (*on_shadow)(const struct netobs_shadow *shadow,
+				     void *user),
+		   void *user)
+{
+	bool use_tcx = !(disable & 1 << NETOBS_FEATURE_TCX);
+	struct if_nameindex *interfaces;
+	int n = 0;
+
+	if (!on_shadow)
+		return -EINVAL;
+	interfaces = if_nameindex();
+	if (!interfaces)
+		return -errno;
+	for (const struct if_nameindex *it = interfaces; it->if_index; it++) {
+		for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {
+			const struct shadow_subject subject = {
+				.ifindex = it->if_index,
+				.direction = d,
+				.priority =
+					expected_priority(it->if_index, use_tcx),
+			};
+			struct netobs_shadow shadow;
+
+			shadow_find(&subject, &shadow);
+			if (!shadow.kind)
+				continue;
+			snprintf(shadow.interface, sizeof(shadow.interface),
+				 "%s", it->if_name);
+			on_shadow(&shadow, user);
+			n++;
+		}
+	}
+	if_freenameindex(interfaces);
+	return n;
+}

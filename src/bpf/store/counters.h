@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* This CPU's state: the generation it writes to, and counters by reason. */
+#ifndef NETOBS_BPF_COUNTERS_H
+#define NETOBS_BPF_COUNTERS_H
+
+#include "bpf/maps.h"
+#include "bpf/parse/wire.h"
+#include "table.h"
+
+/* What a program run works on. */
+struct run {
+	struct cpu_state *cpu;
+	struct counters *counters; /* of the generation */
+	struct scratch *scratch;
+	__u32 cpu_id;
+	__u32 generation;
+	__u64 now; /* ns, as config_clock says */
+};
+
+static __always_inline void run_exit(struct run *run)
+{
+	WRITE_ONCE(run->cpu->exited, run->cpu->exited + 1);
+	if (config_lanes > 1)
+		__sync_fetch_and_add(&run->cpu->busy, -1);
+}
+
+/* Any number of these may run at a time. */
+static __always_inline void count_unclaimed(const struct __sk_buff *skb)
+{
+	__u32 first = 0;
+	struct table_state *state = bpf_map_lookup_elem(&table_states, &first);
+	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &first);
+
+	if (!state || !cpu || READ_ONCE(cpu->is_paused))
+		return;
+	__sync_fetch_and_add(&state->unclaimed.packets, skb->gso_segs ?: 1);
+	__sync_fetch_and_add(&state->unclaimed.bytes, skb->len);
+}
+
+/*
+ * COMPAT(<5.12): as in table.h, without an addition that returns something. Of
+ * two that come at the same moment both may go on to the next lane.
+ */
+static __always_inline bool claim(struct cpu_state *cpu)
+{
+	__sync_fetch_and_add(&cpu->busy, 1);
+	if (READ_ONCE(cpu->busy) == 1)
+		return true;
+	__sync_fetch_and_add(&cpu->busy, -1);
+	return false;
+}
+
+/* NULL: all lanes of this CPU are in use. */
+static __always_inline struct cpu_state *claim_state(struct run *run)
+{
+	__u32 first = bpf_get_smp_processor_id() * config_lanes;
+
+	for (__u32 lane = 0; lane < LANES_MAX && lane < config_lanes; lane++) {
+		struct cpu_state *cpu;
+
+		run->cpu_id = first + lane;
+		cpu = bpf_map_lookup_elem(&cpu_states, &run->cpu_id);
+		if (config_lanes == 1 || (cpu && claim(cpu)))
+			return cpu;
+	}
+	return NULL;
+}
+
+/*
+ * Enter before reading the generation and the switch: user space flips it, waits,
+ * and takes what entered by then for the last that may still write to the old one.
+ * So once a generation is at rest after a pause, no program counts any more.
+ */
+static __always_inline bool run_enter(struct run *run)
+{
+	struct cpu_state *cpu = claim_state(run);
+
+	run->scratch = bpf_map_lookup_elem(&scratches, &run->cpu_id);
+	run->cpu = cpu;
+	if (!cpu || !run->scratch)
+		return false;
+	WRITE_ONCE(cpu->entered, cpu->entered + 1);
+	if (READ_ONCE(cpu->is_paused)) {
+		run_exit(run);
+		return false;
+	}
+	run->generation = READ_ONCE(cpu->generation) & (GENERATIONS - 1);
+	run->counters = &cpu->counters[run->generation];
+	return true;
+}
+
+static __always_inline void count(struct count *count, __u64 packets, __u64 bytes)
+{
+	count->packets += packets;
+	count->bytes += bytes;
+}
+
+static __always_inline void count_unparsed(struct run *run,
+					   enum unparsed_reason reason,
+					   const struct wire_size *size)
+{
+	/* The compiler knows all reasons; the verifier has to see the check. */
+	asm volatile("" : "+r"(reason));
+	if (reason < UNPARSED_MAX)
+		count(&run->counters->unparsed[reason], size->packets,
+		      size->bytes);
+}
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Hashes that an attacker cannot aim at: NH (Black, Halevi, Krawczyk, Krovetz and
+ * Rogaway: UMAC, CRYPTO '99) with a finaliser. Each pair of 32-bit words is
+ * multiplied after a secret has been added to both; the 64-bit products are
+ * summed, so they overlap in the pipeline.
+ *
+ * Of any two different keys, whatever they have in common or cancels out, the sums
+ * are the same for one secret in 2^32 at most. Multiplying by secrets instead,
+ * x * k, would not do: differences in the highest bits alone reach only the highest
+ * bits of a sum, for any k.
+ *
+ * The finaliser is known to everybody. It turns sums, which are in regular steps
+ * of unknown size if the keys are, into bits that all depend on the whole sum.
+ */
+#ifndef NETOBS_BPF_HASH_H
+#define NETOBS_BPF_HASH_H
+
+#include "bpf/parse/cursor.h"
+
+enum {
+	HASH_FLOW_WORDS = sizeof(struct flow_key) / sizeof(__u32),
+	HASH_ADDR_WORDS = 2 * sizeof(struct ip_addr) / sizeof(__u32),
+};
+
+/* Random, and known to this host alone; what it is for does not share any of it. */
+struct hash_secret {
+	__u32 flow[HASH_FLOW_WORDS];
+	__u32 outer[HASH_ADDR_WORDS]; /* the addresses of tunnels, twice */
+	__u32 outer_check[HASH_ADDR_WORDS];
+};
+
+/* Of two words. */
+static __always_inline __u64 hash_pair(const __u32 *words,
+				       const volatile __u32 *secret)
+{
+	__u64 product = (__u64)(words[0] + secret[0]) * (words[1] + secret[1]);
+
+	asm volatile("" : "+r"(product));
+	return product;
+}
+
+/* Of two addresses, not finished. */
+static __always_inline __u64 sum_addrs(const __u32 *words,
+				       const volatile __u32 *secret)
+{
+	return (hash_pair(words, secret) + hash_pair(words + 2, secret + 2)) +
+	       (hash_pair(words + 4, secret + 4) +
+		hash_pair(words + 6, secret + 6));
+}
+
+/* The constants are those of David Stafford's 13th variant of MurmurHash3's. */
+static __always_inline __u64 hash_finish(__u64 sum)
+{
+	sum = (sum ^ sum >> 30) * 0xbf58476d1ce4e5b9ULL;
+	sum = (sum ^ sum >> 27) * 0x94d049bb133111ebULL;
+	return sum ^ sum >> 31;
+}
+
+/* @secret: a part of it that is for addresses. */
+static __always_inline __u32 hash_addrs(const struct flow_key *key,
+					const volatile __u32 *secret)
+{
+	return hash_finish(sum_addrs(key->src.words, secret)) >> 32;
+}
+
+static __always_inline __u64 hash_key(const struct flow_key *key,
+				      const volatile struct hash_secret *secret)
+{
+	const volatile __u32 *part = secret->flow;
+	const __u32 *words = (const __u32 *)key;
+
+	return hash_finish(sum_addrs(words, part) +
+			   ((hash_pair(words + 8, part + 8) +
+			     hash_pair(words + 10, part + 10)) +
+			    hash_pair(words + 12, part + 12)));
+}
+
+#endif

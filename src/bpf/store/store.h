@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The flow store: a small two-way table per CPU (L1) in front of a shared one
+ * (L2), twice, one per generation. A repeated flow costs an array slot. Of
+ * flows that want the same slots those stay in L1 that come often; the others'
+ * packets are added to L2. What L2 has no room for goes to the ring buffer;
+ * what that refuses is counted as lost.
+ */
+#ifndef NETOBS_BPF_STORE_H
+#define NETOBS_BPF_STORE_H
+
+#include "clock.h"
+#include "counters.h"
+#include "bpf/track/outers.h"
+
+enum {
+	CREDIT_NEW = 16, /* misses that an entry of L1 survives when it is new */
+	CREDIT_HIT = 32,  /* and since its last hit */
+	INSERT_STEP = 16, /* inserts that a CPU sums up before others see them */
+};
+
+/* Whether user space is to be woken: once per generation, the rest is waste. */
+static __always_inline bool announce(struct table_state *state)
+{
+	if (state->announced)
+		return false;
+	state->announced = 1;
+	return true;
+}
+
+static __always_inline void note_insert(struct run *run, struct table_state *state)
+{
+	__u32 generation = run->generation & (GENERATIONS - 1);
+	__u32 notice[2] = { EVENT_WATERMARK, generation };
+
+	if (++run->cpu->inserts[generation] % INSERT_STEP)
+		return;
+	__sync_fetch_and_add(&state->inserts, INSERT_STEP);
+	if (READ_ONCE(state->inserts) >= READ_ONCE(state->watermark) &&
+	    announce(state))
+		bpf_ringbuf_output(&events, notice, sizeof(notice),
+				   BPF_RB_FORCE_WAKEUP);
+}
+
+/* User space empties the ring when it drains; it is woken when that is late. */
+static __always_inline __u64 ring_wake_flag(struct table_state *state)
+{
+	if (bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) < config_ring_wake)
+		return BPF_RB_NO_WAKEUP;
+	return announce(state) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
+static __always_inline void spill(struct run *run, struct table_state *state,
+				  const struct flow_entry *entry)
+{
+	struct event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+
+	if (!event) {
+		count(&run->counters->lost[LOST_TABLE_FULL],
+		      entry->tally.packets, entry->tally.bytes);
+		return;
+	}
+	count(&run->counters->spilled, entry->tally.packets, entry->tally.bytes);
+	event->type = EVENT_ENTRY;
+	event->generation = run->generation;
+	event->entry = *entry;
+	bpf_ringbuf_submit(event, ring_wake_flag(state));
+}
+
+static __always_inline void lose(struct run *run, const struct flow_tally *tally)
+{
+	count(&run->counters->lost[LOST_NO_MEMORY], tally->packets, tally->bytes);
+}
+
+/* A table of the generation; NULL: there is none of that level. */
+static __always_inline void *table_at(const struct run *run, __u32 level)
+{
+	__u32 index =
+		run->generation * TABLE_LEVELS + (level & (TABLE_LEVELS - 1));
+
+	return bpf_map_lookup_elem(&l2_tables, &index);
+}
+
+/* The table for new flows. */
+static __always_inline void *newest_table(const struct run *run,
+					  const struct table_state *state,
+					  __u32 *ret_n_buckets)
+{
+	__u32 level = READ_ONCE(state->level);
+	void *table = table_at(run, level);
+
+	if (!table) {
+		level = READ_ONCE(state->fallback);
+		table = table_at(run, level);
+	}
+	*ret_n_buckets = READ_ONCE(state->n_buckets[level & (TABLE_LEVELS - 1)]);
+	return table;
+}
+
+/* Where a flow may be in L2. */
+struct place {
+	struct table_state *state;
+	void *table;
+	__u32 n_buckets;
+	__u32 tag;
+	__u64 hash;
+	struct flow_bucket *first;
+	struct flow_bucket *second;
+};
+
+static __always_inline struct flow_bucket *bucket_at(const struct place *place,
+						     __u32 hash)
+{
+	__u32 index = scale(hash, place->n_buckets);
+
+	return bpf_map_lookup_elem(place->table, &index);
+}
+
+/* False: L2 cannot be used. */
+static __always_inline bool place_init(const struct run *run,
+				       struct place *place, __u64 hash)
+{
+	place->state = bpf_map_lookup_elem(&table_states, &run->generation);
+	if (!place->state)
+		return false;
+	place->table = newest_table(run, place->state, &place->n_buckets);
+	place->tag = tag_of(hash);
+	place->hash = hash;
+	place->second = NULL;
+	if (!place->table)
+		return false;
+	place->first = bucket_at(place, hash >> 32);
+	return place->first;
+}
+
+/* NULL: not there; then the second bucket is known as well. */
+static __always_inline struct flow_entry *place_find(struct place *place,
+						     const struct flow_key *key)
+{
+	struct flow_entry *known = bucket_find(place->first, key, place->tag);
+
+	if (known)
+		return known;
+	place->second = bucket_at(place, place->hash);
+	return place->second ? bucket_find(place->second, key, place->tag) : NULL;
+}
+
+/* Enter what is not there. NULL: there is no room. */
+static __always_inline struct flow_entry *
+place_insert(struct run *run, const struct place *place,
+	     const struct flow_entry *entry)
+{
+	struct table_state *state = place->state;
+	struct flow_bucket *bucket = place->first;
+	struct flow_entry *shared;
+
+	if (READ_ONCE(state->inserts) >= READ_ONCE(state->limit))
+		return NULL;
+	if (place->second && prefer_second(bucket, place->second))
+		bucket = place->second;
+	shared = bucket_insert(bucket, entry, place->tag);
+	if (shared)
+		note_insert(run, state);
+	return shared;
+}
+
+static __always_inline void entry_set_macs(struct flow_tally *tally,
+					   const struct __sk_buff *skb)
+{
+	const struct ether_wire *eth = (void *)(long)skb->data;
+
+	if ((void *)(eth + 1) <= (void *)(long)skb->data_end)
+		__builtin_memcpy(tally->macs, eth, sizeof(tally->macs));
+}
+
+static __always_inline void entry_set_outer(struct flow_entry *entry,
+					    const struct packet *pkt)
+{
+	entry->outer_src_port = pkt->outer_src_port;
+	entry->outer_dst_port = pkt->outer_dst_port;
+	entry->outer_check = pkt->outer_check;
+	track_outer(pkt);
+}
+
+static __always_inline void entry_start(struct flow_entry *entry,
+					const struct __sk_buff *skb,
+					const struct packet *pkt, __u64 now)
+{
+	struct flow_tally *tally = &entry->tally;
+
+	entry->key = pkt->key;
+	tally->packets = 0;
+	tally->bytes = 0;
+	tally->l2_bytes = 0;
+	tally->first_ns = now;
+	tally->last_ns = now;
+	tally->marks = 0;
+	tally->ttl_min = pkt->ttl;
+	tally->ttl_max = pkt->ttl;
+	tally->has_mac = pkt->has_mac;
+	if (pkt->has_mac)
+		entry_set_macs(tally, skb);
+	if (pkt->key.tunnel)
+		entry_set_outer(entry, pkt);
+}
+
+static __always_inline void entry_stretch(struct flow_tally *tally, __u64 now)
+{
+	if (now < tally->first_ns)
+		tally->first_ns = now;
+	if (now > tally->last_ns)
+		tally->last_ns = now;
+}
+
+static __always_inline void entry_add(struct flow_entry *entry,
+				      const struct packet *pkt,
+				      const struct wire_size *size, __u64 now)
+{
+	struct flow_tally *tally = &entry->tally;
+
+	tally->packets += size->packets;
+	tally->bytes += size->bytes;
+	if (config_link == LINK_ETHERNET)
+		tally->l2_bytes += size->l2_bytes;
+	if (config_clock == CLOCK_PACKET) /* files need not be in order */
+		entry_stretch(tally, now);
+	else
+		tally->last_ns = now;
+	tally->marks |= pkt->marks;
+	tally->tos = pkt->tos;
+	if (pkt->ttl < tally->ttl_min)
+		tally->ttl_min = pkt->ttl;
+	if (pkt->ttl > tally->ttl_max)
+		tally->ttl_max = pkt->ttl;
+}
+
+/* Move an entry of L1 to L2, or where else it may go. */
+static __always_inline void store_evict(struct run *run,
+					const struct flow_entry *entry)
+{
+	const struct flow_tally *tally = &entry->tally;
+	struct addition all = {
+		.packets = tally->packets,
+		.bytes = tally->bytes,
+		.l2_bytes = tally->l2_bytes,
+		.first_ns = tally->first_ns,
+		.last_ns = tally->last_ns,
+		.marks = tally->marks,
+		.tos = tally->tos,
+		.ttl_min = tally->ttl_min,
+		.ttl_max = tally->ttl_max,
+	};
+	struct flow_entry *shared;
+	struct place place;
+
+	if (!place_init(run, &place, hash_key(&entry->key, &config_secret)))
+		return lose(run, tally);
+	shared = place_find(&place, &entry->key);
+	if (!shared)
+		shared = place_insert(run, &place, entry);
+	if (shared)
+		shared_add(&shared->tally, &all);
+	else
+		spill(run, place.state, entry);
+}
+
+/* Add a packet to L2. False: there is no room. */
+static __always_inline bool store_share(struct run *run,
+					const struct __sk_buff *skb,
+					const struct packet *pkt,
+					const struct wire_size *size, __u64 hash)
+{
+	struct addition one = {
+		.packets = size->packets,
+		.bytes = size->bytes,
+		.l2_bytes = config_link == LINK_ETHERNET ? size->l2_bytes : 0,
+		.first_ns = run->now,
+		.last_ns = run->now,
+		.marks = pkt->marks,
+		.tos = pkt->tos,
+		.ttl_min = pkt->ttl,
+		.ttl_max = pkt->ttl,
+	};
+	struct flow_entry *entry = &run->scratch->entry, *shared;
+	struct place place;
+
+	if (!place_init(run, &place, hash))
+		return false;
+	shared = place_find(&place, &pkt->key);
+	if (!shared) {
+		entry_start(entry, skb, pkt, run->now);
+		entry->tally.tos = pkt->tos;
+		shared = place_insert(run, &place, entry);
+	}
+	if (shared)
+		shared_add(&shared->tally, &one);
+	return shared;
+}
+
+/* Misses that an entry of L1 survives. */
+static __always_inline __u32 credit_of(__u32 tag)
+{
+	return tag & ((1 << TAG_SHIFT) - 1);
+}
+
+/* Past L1. */
+static __always_inline void
+store_missed(struct run *run, struct flow_bucket *bucket, __u32 way,
+	     const struct __sk_buff *skb, const struct packet *pkt,
+	     const struct wire_size *size, __u64 hash)
+{
+	__u32 *tags = bucket->tags;
+	struct flow_entry *entry;
+
+	if (tags[way] &&
+	    (!tags[way ^ 1] || credit_of(tags[way ^ 1]) < credit_of(tags[way])))
+		way ^= 1;
+	if (credit_of(tags[way])) {
+		tags[way]--;
+		if (store_share(run, skb, pkt, size, hash))
+			return;
+	}
+	entry = &bucket->entries[way];
+	if (tags[way]) {
+		store_evict(run, entry);
+		if (credit_of(tags[way ^ 1])) /* the neighbour ages too, or a once busy flow would keep its place */
+			tags[way ^ 1]--;
+	} else {
+		run->now = clock_exact(run->cpu, run->now);
+	}
+	entry_start(entry, skb, pkt, run->now);
+	entry_add(entry, pkt, size, run->now);
+	tags[way] = tag_of(hash) << TAG_SHIFT | CREDIT_NEW;
+}
+
+static __always_inline bool store_hit(struct run *run, struct flow_bucket *bucket,
+				      __u32 way, const struct packet *pkt,
+				      const struct wire_size *size, __u32 tag)
+{
+	if (!has_tag(bucket, way, tag) ||
+	    !has_key(&bucket->entries[way], &pkt->key))
+		return false;
+	bucket->tags[way] = tag << TAG_SHIFT | CREDIT_HIT;
+	entry_add(&bucket->entries[way], pkt, size, run->now);
+	return true;
+}
+
+static __always_inline void store_add(struct run *run,
+				      const struct __sk_buff *skb,
+				      const struct packet *pkt,
+				      const struct wire_size *size)
+{
+	__u64 hash = hash_key(&pkt->key, &config_secret);
+	__u32 index = (run->generation * config_cpus + run->cpu_id) *
+			      config_l1_buckets +
+		      scale(hash >> 32, config_l1_buckets);
+	__u32 way = l1_way(hash);
+	struct flow_bucket *bucket = bpf_map_lookup_elem(&l1_buckets, &index);
+	__u32 tag = tag_of(hash);
+
+	if (!bucket) /* user space sized the array wrongly */
+		count(&run->counters->lost[LOST_NO_MEMORY], size->packets,
+		      size->bytes);
+	else if (!store_hit(run, bucket, way, pkt, size, tag) &&
+		 !store_hit(run, bucket, way + 1, pkt, size, tag))
+		store_missed(run, bucket, way, skb, pkt, size, hash);
+}
+
+#endif

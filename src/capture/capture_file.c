@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "capture_file.h"
+
+#include "bpf/parse/headers.h"
+#include "base/util.h"
+
+#include <errno.h>
+#include <pcap/pcap.h>
+#include <pcap/sll.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ETHER_LEN = sizeof(struct ether_wire) };
+
+/* What precedes the network header: its length, or -EPROTONOSUPPORT. */
+static int link_header_len(int link)
+{
+	switch (link) {
+	case DLT_EN10MB:
+	case DLT_RAW:
+	case DLT_IPV4:
+	case DLT_IPV6:
+		return 0;
+	case DLT_NULL:
+	case DLT_LOOP:
+		return 4;
+	case DLT_LINUX_SLL:
+		return SLL_HDR_LEN;
+	case DLT_LINUX_SLL2:
+		return SLL2_HDR_LEN;
+	default:
+		return -EPROTONOSUPPORT;
+	}
+}
+
+/* The address family of BSD's loopback header; the writer's AF_INET6 varies. */
+static uint16_t type_of_family(const uint8_t *header, int link)
+{
+	uint32_t family;
+
+	memcpy(&family, header, sizeof(family));
+	if (link == DLT_LOOP)
+		family = bpf_ntohl(family);
+	else if (family > 0xffff) /* written on a machine of other byte order */
+		family = __builtin_bswap32(family);
+	switch (family) {
+	case 2:
+		return ETHERTYPE_IPV4;
+	case 10: /* Linux */
+	case 24: /* NetBSD, OpenBSD */
+	case 28: /* FreeBSD */
+	case 30: /* Darwin */
+		return ETHERTYPE_IPV6;
+	default:
+		return 0;
+	}
+}
+
+static uint16_t type_of_version(const uint8_t *ip, uint32_t len)
+{
+	return len && *ip >> 4 == 6 ? ETHERTYPE_IPV6 : ETHERTYPE_IPV4;
+}
+
+/* The ethertype that a link header other than Ethernet's names. */
+static uint16_t network_type(const uint8_t *frame, uint32_t len, int link)
+{
+	switch (link) {
+	case DLT_NULL:
+	case DLT_LOOP:
+		return type_of_family(frame, link);
+	case DLT_LINUX_SLL: /* the last field */
+		return frame[14] << 8 | frame[15];
+	case DLT_LINUX_SLL2: /* the first field */
+		return frame[0] << 8 | frame[1];
+	default:
+		return type_of_version(frame, len);
+	}
+}
+
+/* Make it an Ethernet frame. */
+static void build_frame(const struct capture_file *file,
+			const struct pcap_pkthdr *header, const uint8_t *data,
+			struct frame *frame)
+{
+	uint32_t skip = link_header_len(file->link), start = 0;
+
+	memset(frame->bytes, 0, ETHER_LEN);
+	/* Opened with nanosecond precision, tv_usec is in nanoseconds. */
+	frame->ns = header->ts.tv_sec * NSEC_PER_SEC + header->ts.tv_usec;
+	frame->wire_len = header->len;
+	if (file->link != DLT_EN10MB) {
+		uint16_t type =
+			header->caplen >= skip ?
+				network_type(data, header->caplen, file->link) :
+				0;
+
+		frame->bytes[12] = type >> 8;
+		frame->bytes[13] = type;
+		start = ETHER_LEN;
+		skip = min_u64(skip, header->caplen);
+		frame->wire_len += ETHER_LEN - min_u64(skip, header->len);
+	}
+	frame->len = min_u64(header->caplen - skip, FRAME_MAX - start);
+	memcpy(frame->bytes + start, data + skip, frame->len);
+	frame->len += start;
+}
+
+static void close_stream(FILE **stream)
+{
+	if (*stream && *stream != stdin)
+		fclose(*stream);
+}
+
+static FILE *open_stream(const char *path)
+{
+	return strcmp(path, "-") ? fopen(path, "rbe") : stdin;
+}
+
+int capture_file_open(struct capture_file *file, const char *path,
+		      const struct log *log)
+{
+	__attribute__((cleanup(close_stream))) FILE *stream = open_stream(path);
+	char reason[PCAP_ERRBUF_SIZE];
+
+	*file = (struct capture_file){ .log = log, .path = path };
+	if (!stream) {
+		int err = -errno;
+
+		log_error(log, "%s: %s", path, strerror(-err));
+		return err;
+	}
+	file->pcap = pcap_fopen_offline_with_tstamp_precision(
+		stream, PCAP_TSTAMP_PRECISION_NANO, reason);
+	if (!file->pcap) {
+		log_error(log, "%s: %s", path, reason);
+		return -EBADMSG;
+	}
+	stream = NULL; /* libpcap's now */
+	file->link = pcap_datalink(file->pcap);
+	if (link_header_len(file->link) < 0) {
+		log_error(log, "%s: link type %d (%s) is not supported", path,
+			  file->link,
+			  pcap_datalink_val_to_name(file->link) ?: "unknown");
+		capture_file_close(file);
+		return -EPROTONOSUPPORT;
+	}
+	return 0;
+}
+
+void capture_file_close(struct capture_file *file)
+{
+	if (file->pcap)
+		pcap_close(file->pcap);
+	file->pcap = NULL;
+}
+
+int capture_file_next(struct capture_file *file, struct frame *ret_frame)
+{
+	struct pcap_pkthdr *header;
+	const uint8_t *data;
+	int ret = pcap_next_ex(file->pcap, &header, &data);
+
+	if (ret == 1) {
+		file->packets++;
+		build_frame(file, header, data, ret_frame);
+		return 1;
+	}
+	if (ret == PCAP_ERROR_BREAK) /* end of file */
+		return 0;
+	log_error(file->log, "%s: after packet %llu: %s", file->path,
+		  (unsigned long long)file->packets, pcap_geterr(file->pcap));
+	return -EBADMSG;
+}
+
+bool capture_file_hides_link(const struct capture_file *file)
+{
+	return file->link != DLT_EN10MB;
+}

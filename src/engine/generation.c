@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "generation.h"
+
+#include "base/clock.h"
+#include "grace.h"
+#include "base/util.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+struct cpu_runs {
+	uint64_t entered; /* noted after the flip */
+	int64_t missed; /* exits that were never counted, as far as is known */
+	bool is_reported;
+};
+
+int generation_init(struct generation *generation, const struct store *store)
+{
+	*generation = (struct generation){ .store = store, .grace_fd = -1 };
+	generation->runs = calloc(store->n_cpus, sizeof(*generation->runs));
+	return generation->runs ? 0 : -ENOMEM;
+}
+
+void generation_done(struct generation *generation)
+{
+	if (generation->runs) /* else never begun */
+		close_fd(&generation->grace_fd);
+	free(generation->runs);
+	*generation = (struct generation){ .grace_fd = -1 };
+}
+
+void generation_flip(struct generation *generation)
+{
+	const struct store *store = generation->store;
+
+	assert(generation->phase == GENERATION_SETTLED);
+	generation->current = !generation->current;
+	for (uint32_t cpu = 0; cpu < store->n_cpus; cpu++)
+		__atomic_store_n(&store->cpus[cpu].generation,
+				 generation->current, __ATOMIC_SEQ_CST);
+	generation->phase = FLIPPED;
+}
+
+static uint64_t entered(const struct generation *generation, uint32_t cpu)
+{
+	return __atomic_load_n(&generation->store->cpus[cpu].entered,
+			       __ATOMIC_ACQUIRE);
+}
+
+static uint64_t exited(const struct generation *generation, uint32_t cpu)
+{
+	return __atomic_load_n(&generation->store->cpus[cpu].exited,
+			       __ATOMIC_ACQUIRE) +
+	       generation->runs[cpu].missed;
+}
+
+static bool has_exited(const struct generation *generation, uint32_t cpu)
+{
+	return exited(generation, cpu) >= generation->runs[cpu].entered;
+}
+
+static bool have_exited(const struct generation *generation)
+{
+	for (uint32_t cpu = 0; cpu < generation->store->n_cpus; cpu++)
+		if (!has_exited(generation, cpu))
+			return false;
+	return true;
+}
+
+/* False: more have exited than entered, so that exits prove nothing. */
+static bool note_entered(struct generation *generation)
+{
+	bool is_sound = true;
+
+	for (uint32_t cpu = 0; cpu < generation->store->n_cpus; cpu++) {
+		uint64_t before = exited(generation, cpu);
+
+		generation->runs[cpu].entered = entered(generation, cpu);
+		is_sound &= before <= generation->runs[cpu].entered;
+	}
+	return is_sound;
+}
+
+static void doubt(struct generation *generation)
+{
+	int fd = grace_begin();
+
+	generation->phase = IN_DOUBT;
+	generation->grace_fd = fd < 0 ? -1 : fd;
+}
+
+static void report(struct generation *generation, uint32_t cpu)
+{
+	struct cpu_runs *runs = &generation->runs[cpu];
+
+	if (runs->is_reported)
+		return;
+	runs->is_reported = true;
+	log_warning(generation->store->log,
+		    "CPU %u has miscounted its program runs: drains that wait for it take a second longer",
+		    cpu / generation->store->lanes);
+}
+
+/*
+ * All that had entered have ended. Where none has entered since, what differs is
+ * what was missed; elsewhere it is not known, and left for the next time.
+ */
+static void correct(struct generation *generation)
+{
+	for (uint32_t cpu = 0; cpu < generation->store->n_cpus; cpu++) {
+		struct cpu_runs *runs = &generation->runs[cpu];
+		uint64_t out = exited(generation, cpu);
+		bool is_quiet = entered(generation, cpu) == runs->entered;
+
+		if (out == runs->entered || (!is_quiet && out > runs->entered))
+			continue;
+		report(generation, cpu);
+		if (is_quiet)
+			runs->missed += runs->entered - out;
+	}
+}
+
+/* The counts may still come right, or the proof that they will not. */
+static bool is_doubt_over(struct generation *generation)
+{
+	int ret = generation->grace_fd < 0 ? -ECANCELED :
+					     grace_is_over(generation->grace_fd);
+
+	if (!ret)
+		return false;
+	close_fd(&generation->grace_fd);
+	if (ret < 0) {
+		doubt(generation); /* without memory: try again */
+		return false;
+	}
+	correct(generation);
+	return true;
+}
+
+bool generation_settle(struct generation *generation)
+{
+	switch (generation->phase) {
+	case FLIPPED:
+		generation->phase = ENTERED_NOTED;
+		generation->doubt_ns =
+			clock_boot_ns() + GENERATION_DOUBT_MS * NSEC_PER_MSEC;
+		if (!note_entered(generation))
+			doubt(generation);
+		return false;
+	case ENTERED_NOTED:
+		if (have_exited(generation))
+			generation->phase = ALL_EXITED;
+		else if (clock_boot_ns() >= generation->doubt_ns)
+			doubt(generation);
+		return false;
+	case IN_DOUBT:
+		if (is_doubt_over(generation))
+			generation->phase = ALL_EXITED;
+		return false;
+	default:
+		generation->phase = GENERATION_SETTLED;
+		return true;
+	}
+}

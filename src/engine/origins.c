@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "origins.h"
+
+#include "base/util.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { SLOTS_SIZE = ORIGIN_SLOTS * sizeof(uint64_t) };
+
+int origins_init(struct origins *origins, int slots_fd, int more_fd)
+{
+	void *slots = mmap(NULL, SLOTS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
+			   slots_fd, 0);
+
+	if (slots == MAP_FAILED)
+		return -errno;
+	*origins = (struct origins){
+		.slots = slots,
+		.more_fd = more_fd,
+		.wanted = calloc(ORIGIN_SLOTS, sizeof(*origins->wanted)),
+	};
+	return origins->wanted ? 0 : -ENOMEM;
+}
+
+void origins_done(struct origins *origins)
+{
+	if (origins->slots)
+		munmap(origins->slots, SLOTS_SIZE);
+	free(origins->wanted);
+	free(origins->more);
+	*origins = (struct origins){ 0 };
+}
+
+void origins_begin(struct origins *origins)
+{
+	memset(origins->wanted, 0, SLOTS_SIZE);
+	origins->n_wanted_more = 0;
+}
+
+/* False without memory. */
+static bool put_more(struct origins *origins, uint64_t origin)
+{
+	uint32_t n = origins->n_more + origins->n_wanted_more;
+	uint32_t capacity = origins->more_capacity * 2 ?: 16;
+	uint64_t *more;
+
+	if (n == origins->more_capacity) {
+		more = reallocarray(origins->more, capacity, sizeof(*more));
+		if (!more)
+			return false;
+		origins->more = more;
+		origins->more_capacity = capacity;
+	}
+	origins->more[n] = origin;
+	origins->n_wanted_more++;
+	return true;
+}
+
+void origins_put(struct origins *origins, uint16_t netns, uint32_t ifindex)
+{
+	uint64_t *slot = &origins->wanted[origin_slot(netns, ifindex)];
+	uint64_t origin = origin_of(netns, ifindex);
+
+	if (!*slot)
+		*slot = origin;
+	else if (put_more(origins, origin))
+		*slot |= ORIGIN_MORE;
+}
+
+static bool has(const uint64_t *list, uint32_t n, uint64_t origin)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (list[i] == origin)
+			return true;
+	return false;
+}
+
+/* Whatever is in a slot or in the table is found, at any moment of this. */
+void origins_end(struct origins *origins)
+{
+	const uint64_t *wanted_more = origins->more + origins->n_more;
+	const uint8_t yes = 1;
+
+	for (uint32_t i = 0; i < origins->n_wanted_more; i++)
+		bpf_map_update_elem(origins->more_fd, &wanted_more[i], &yes,
+				    BPF_ANY);
+	for (uint32_t i = 0; i < ORIGIN_SLOTS; i++)
+		if (origins->slots[i] != origins->wanted[i])
+			__atomic_store_n(&origins->slots[i], origins->wanted[i],
+					 __ATOMIC_RELEASE);
+	for (uint32_t i = 0; i < origins->n_more; i++)
+		if (!has(wanted_more, origins->n_wanted_more, origins->more[i]))
+			bpf_map_delete_elem(origins->more_fd, &origins->more[i]);
+	if (origins->n_wanted_more)
+		memmove(origins->more, wanted_more,
+			origins->n_wanted_more * sizeof(*wanted_more));
+	origins->n_more = origins->n_wanted_more;
+	origins->n_wanted_more = 0;
+}

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "store.h"
+
+#include "bpf/parse/tunnel.h" /* a knob of the skeleton */
+#include "flows/flow_table.h"
+#include "memory_room.h"
+#include "pages.h"
+#include "base/privilege.h"
+#include "base/secret.h"
+#include "base/util.h"
+
+#include "flows.skel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+
+enum {
+	/* 5120 flows per CPU; 1.3 MiB, over both generations. */
+	L1_BUCKETS_MAX = 5 * TUNING_BUCKETS_UNIT,
+	L1_TOTAL_MAX = 64 << 20, /* bytes, over all CPUs and both generations */
+	HASH_OVERHEAD = 64,	 /* bytes, of an entry, about */
+	/* A flow in this process, seen at a few points. */
+	FLOW_BYTES = sizeof(struct flow) + 4 * sizeof(struct point) + 48,
+};
+
+/* Fewer on machines with very many CPUs. */
+static uint32_t choose_l1_buckets(uint32_t n_cpus)
+{
+	uint32_t buckets = L1_TOTAL_MAX / GENERATIONS / n_cpus /
+			   sizeof(struct flow_bucket) / TUNING_BUCKETS_UNIT *
+			   TUNING_BUCKETS_UNIT;
+
+	return min_u64(max_u64(buckets, TUNING_BUCKETS_UNIT), L1_BUCKETS_MAX);
+}
+
+static size_t cpus_size(const struct store *store)
+{
+	return store->n_cpus * sizeof(struct cpu_state);
+}
+
+static size_t states_size(void)
+{
+	return GENERATIONS * sizeof(struct table_state);
+}
+
+static size_t l1_region_size(const struct store *store)
+{
+	return store->l1_buckets * sizeof(struct flow_bucket);
+}
+
+static int size_maps(const struct store *store, struct flows_bpf *skel)
+{
+	uint32_t l1_total = GENERATIONS * store->n_cpus * store->l1_buckets;
+	int err = bpf_map__set_max_entries(skel->maps.cpu_states, store->n_cpus);
+
+	err = err ?: bpf_map__set_max_entries(skel->maps.scratches, store->n_cpus);
+	return err ?: bpf_map__set_max_entries(skel->maps.l1_buckets, l1_total);
+}
+
+/* From /sys, which a chroot may lack. */
+static int count_cpus(struct store *store)
+{
+	int n = libbpf_num_possible_cpus();
+
+	if (n < 0)
+		return n;
+	store->n_cpus = (uint32_t)n * store->lanes;
+	store->l1_buckets = choose_l1_buckets(store->n_cpus);
+	return 0;
+}
+
+static int load_maps(struct store *store)
+{
+	struct bpf_program *program;
+	struct flows_bpf *skel = flows_bpf__open();
+
+	if (!skel)
+		return -errno;
+	store->maps = skel;
+	bpf_object__for_each_program(program, skel->obj)
+		bpf_program__set_autoload(program, false);
+	return size_maps(store, skel) ?: flows_bpf__load(skel);
+}
+
+/* What the kernel takes beside the flow tables. */
+static uint64_t fixed_bytes(const struct store *store)
+{
+	const struct bpf_map *map;
+	uint64_t sum = 0;
+
+	bpf_object__for_each_map(map, store->maps->obj) {
+		uint64_t size = bpf_map__value_size(map);
+
+		if (bpf_map__type(map) == BPF_MAP_TYPE_LRU_HASH)
+			size += bpf_map__key_size(map) + HASH_OVERHEAD;
+		if (bpf_map__type(map) == BPF_MAP_TYPE_RINGBUF)
+			size = 1;
+		sum += size * bpf_map__max_entries(map);
+	}
+	return sum;
+}
+
+uint64_t store_bytes(const struct store *store)
+{
+	return store->maps ? fixed_bytes(store) + tables_bytes(&store->tables) :
+			     0;
+}
+
+/* An explicit maximum, in bytes of tables. */
+static int check_max_memory(const struct store *store, uint64_t *ret_max)
+{
+	uint64_t fixed = fixed_bytes(store), max = store->options.max_memory;
+	uint64_t least = fixed + GENERATIONS * TUNING_BUCKETS_MIN *
+					 sizeof(struct flow_bucket);
+
+	if (max && max < least) {
+		log_error(store->log,
+			  "max_memory: %llu MiB of kernel memory is too little for %u CPUs; the least is %llu MiB",
+			  (unsigned long long)max >> 20, store->n_cpus,
+			  (unsigned long long)(least >> 20) + 1);
+		return -EINVAL;
+	}
+	*ret_max = max ? max - fixed : 0;
+	return 0;
+}
+
+static unsigned long long in_mib(uint64_t bytes)
+{
+	return bytes >> 20;
+}
+
+/* What control groups leave; the maps that are there have been charged. */
+static int limit_to_groups(struct store *store, uint64_t *max)
+{
+	uint64_t room = memory_room("");
+	struct memory_plan plan = memory_plan(room, FLOW_BYTES);
+
+	if (room == UINT64_MAX)
+		return 0;
+	if (!plan.table_bytes) {
+		log_error(store->log,
+			  "the memory control group leaves %llu MiB: %llu MiB are the least",
+			  in_mib(room), in_mib(memory_room_least()));
+		return -ENOMEM;
+	}
+	if (*max > plan.table_bytes)
+		log_warning(store->log,
+			    "max_memory: the memory control group leaves less: %llu MiB for flow tables",
+			    in_mib(plan.table_bytes));
+	else
+		log_info(store->log,
+			 "the memory control group leaves %llu MiB, of which flow tables may take %llu MiB",
+			 in_mib(room), in_mib(plan.table_bytes));
+	*max = *max ? min_u64(*max, plan.table_bytes) : plan.table_bytes;
+	store->max_kept = plan.flows;
+	return 0;
+}
+
+static int open_tables(struct store *store)
+{
+	uint64_t max;
+	int err = check_max_memory(store, &max);
+
+	err = err ?: limit_to_groups(store, &max);
+	return err   ?:
+		       tables_init(&store->tables,
+				   bpf_map__fd(store->maps->maps.l2_tables),
+				   store->states, store->options.max_flows, max,
+				   store->log);
+}
+
+/* PREEMPT_RT says so of itself. */
+static uint32_t lanes_needed(void)
+{
+	cleanup_fd int fd = open("/sys/kernel/realtime", O_RDONLY | O_CLOEXEC);
+	char is_realtime = '0';
+
+	return fd >= 0 && read(fd, &is_realtime, 1) == 1 && is_realtime == '1' ?
+		       LANES_MAX :
+		       1;
+}
+
+int store_open(struct store *store, const struct store_options *options,
+	       const struct log *log)
+{
+	int err;
+
+	*store = (struct store){
+		.log = log,
+		.options = *options,
+		.lanes = options->lanes ?: lanes_needed(),
+	};
+	secret_init(&store->secret);
+
+	log_borrow_libbpf(log);
+	err = count_cpus(store) ?: load_maps(store);
+	log_return_libbpf();
+	if (err) {
+		log_error(log, "cannot make BPF maps: %s%s", strerror(-err),
+			  privilege_hint(err, PRIVILEGE_PROGRAMS).text);
+		return err;
+	}
+
+	store->cpus = pages_map(bpf_map__fd(store->maps->maps.cpu_states), 0,
+				cpus_size(store));
+	store->states = pages_map(bpf_map__fd(store->maps->maps.table_states),
+				  0, states_size());
+	if (!store->cpus || !store->states) {
+		err = -errno;
+		log_error(log, "cannot map BPF maps: %s", strerror(-err));
+		return err;
+	}
+	return origins_init(&store->origins,
+			    bpf_map__fd(store->maps->maps.origins),
+			    bpf_map__fd(store->maps->maps.more_origins)) ?:
+		       open_tables(store);
+}
+
+void store_close(struct store *store)
+{
+	if (store->cpus)
+		pages_unmap(store->cpus, cpus_size(store));
+	if (store->states)
+		pages_unmap(store->states, states_size());
+	origins_done(&store->origins);
+	tables_done(&store->tables);
+	flows_bpf__destroy(store->maps);
+	*store = (struct store){ 0 };
+}
+
+static int share_maps(const struct store *store, struct flows_bpf *skel)
+{
+	struct bpf_map *map, *shared;
+
+	bpf_object__for_each_map(map, skel->obj) {
+		int err;
+
+		if (bpf_map__is_internal(map)) /* knobs are the object's own */
+			continue;
+		shared = bpf_object__find_map_by_name(store->maps->obj,
+						      bpf_map__name(map));
+		err = bpf_map__reuse_fd(map, bpf_map__fd(shared));
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int load_programs(const struct store *store, uint16_t netns,
+			 enum link_kind link, struct flows_bpf *skel)
+{
+	uint32_t ring_size = bpf_map__max_entries(skel->maps.events);
+
+	skel->rodata->config_netns = netns;
+	skel->rodata->config_link = link;
+	skel->rodata->config_clock = store->options.clock;
+	skel->rodata->config_cpus = store->n_cpus;
+	skel->rodata->config_lanes = store->lanes;
+	skel->rodata->config_l1_buckets = store->l1_buckets;
+	skel->rodata->config_secret = store->secret;
+	skel->rodata->config_ring_wake = ring_size / 4;
+	return share_maps(store, skel) ?: flows_bpf__load(skel);
+}
+
+static int dup_programs(const struct flows_bpf *skel,
+			struct programs *ret_programs)
+{
+	struct programs programs = { {
+		fcntl(bpf_program__fd(skel->progs.netobs_ingress),
+		      F_DUPFD_CLOEXEC, 0),
+		fcntl(bpf_program__fd(skel->progs.netobs_egress),
+		      F_DUPFD_CLOEXEC, 0),
+	} };
+
+	if (programs.fds[0] < 0 || programs.fds[1] < 0) {
+		int err = -errno;
+
+		programs_close(&programs);
+		return err;
+	}
+	*ret_programs = programs;
+	return 0;
+}
+
+int store_load_programs(struct store *store, uint16_t netns,
+			enum link_kind link, struct programs *ret_programs)
+{
+	struct flows_bpf *skel;
+	int err;
+
+	log_borrow_libbpf(store->log);
+	skel = flows_bpf__open();
+	err = skel ? load_programs(store, netns, link, skel) : -errno;
+	log_return_libbpf();
+
+	if (!err)
+		err = dup_programs(skel, ret_programs);
+	flows_bpf__destroy(skel);
+	if (err)
+		log_error(store->log, "cannot load BPF programs: %s%s",
+			  strerror(-err),
+			  privilege_hint(err, PRIVILEGE_PROGRAMS).text);
+	return err;
+}
+
+void programs_close(struct programs *programs)
+{
+	close_fd(&programs->fds[NETOBS_INGRESS]);
+	close_fd(&programs->fds[NETOBS_EGRESS]);
+}
+
+struct flow_bucket *store_map_l1(const struct store *store, uint32_t generation,
+				 uint32_t cpu)
+{
+	size_t size = l1_region_size(store);
+	uint64_t region = generation * store->n_cpus + cpu;
+
+	return pages_map(bpf_map__fd(store->maps->maps.l1_buckets),
+			 region * size, size);
+}
+
+void store_unmap_l1(const struct store *store, struct flow_bucket *buckets)
+{
+	pages_unmap(buckets, l1_region_size(store));
+}
+
+uint64_t store_take_inserts(struct store *store, uint32_t generation)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t cpu = 0; cpu < store->n_cpus; cpu++) {
+		sum += store->cpus[cpu].inserts[generation];
+		store->cpus[cpu].inserts[generation] = 0;
+	}
+	store->states[generation].inserts = 0;
+	store->states[generation].announced = 0;
+	return sum;
+}
+
+void store_pause(struct store *store, bool pause)
+{
+	for (uint32_t cpu = 0; cpu < store->n_cpus; cpu++)
+		__atomic_store_n(&store->cpus[cpu].is_paused, pause,
+				 __ATOMIC_SEQ_CST);
+}
+
+int store_outers_fd(const struct store *store)
+{
+	return bpf_map__fd(store->maps->maps.outers);
+}
+
+int store_events_fd(const struct store *store)
+{
+	return bpf_map__fd(store->maps->maps.events);
+}
+
+/*
+ * The ring buffer's pages are all present once they are mapped, twice its size:
+ * it is mapped only while there is something in it, which is rare.
+ */
+int store_read_events(const struct store *store,
+		      int (*on_event)(void *ctx, void *data, size_t size),
+		      void *ctx)
+{
+	struct pollfd fd = { .fd = store_events_fd(store), .events = POLLIN };
+	struct ring_buffer *ring;
+	int ret;
+
+	if (poll(&fd, 1, 0) <= 0)
+		return 0;
+	ring = ring_buffer__new(fd.fd, on_event, ctx, NULL);
+	if (!ring)
+		return -errno;
+	ret = ring_buffer__consume(ring);
+	ring_buffer__free(ring);
+	return ret < 0 ? ret : 0;
+}
+
+struct count store_unclaimed(const struct store *store)
+{
+	const struct count *count = &store->states[0].unclaimed;
+
+	return (struct count){
+		__atomic_load_n(&count->packets, __ATOMIC_RELAXED),
+		__atomic_load_n(&count->bytes, __ATOMIC_RELAXED),
+	};
+}
+
+/* Counters are nothing but 64-bit sums. */
+static void add_counters(struct counters *to, const struct counters *from)
+{
+	const __u64 *value = (const __u64 *)from;
+	__u64 *sum = (__u64 *)to;
+
+	for (size_t i = 0; i < sizeof(*to) / sizeof(*sum); i++)
+		sum[i] += value[i];
+}
+
+void store_read_counters(const struct store *store, uint32_t generation,
+			 struct counters *ret_counters)
+{
+	memset(ret_counters, 0, sizeof(*ret_counters));
+	for (uint32_t cpu = 0; cpu < store->n_cpus; cpu++)
+		add_counters(ret_counters,
+			     &store->cpus[cpu].counters[generation]);
+}

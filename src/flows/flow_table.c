@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "flow_table.h"
+
+#include "base/secret.h"
+#include "base/util.h"
+
+#include <stddef.h>
+#include <string.h>
+
+enum {
+	BUCKETS_MIN = 256,
+	SPLITS = 2, /* buckets per new flow, while there are too few */
+};
+
+void flow_init(struct flow *flow, const struct flow_key *key)
+{
+	memset(flow, 0, sizeof(*flow));
+	flow->key = *key;
+	flow->points = &flow->point;
+}
+
+void flow_done(struct flow *flow)
+{
+	if (flow->points != &flow->point)
+		free(flow->points);
+}
+
+static uint64_t order_of(uint16_t place, uint32_t ifindex, bool egress)
+{
+	return (uint64_t)egress << 48 | (uint64_t)place << 32 | ifindex;
+}
+
+/* Room for one more; 1, then 4, 8, 16 ... */
+static bool grow_points(struct flow *flow)
+{
+	uint32_t n = flow->n_points;
+	bool is_inline = flow->points == &flow->point;
+	struct point *points;
+
+	if (n == 0 || (!is_inline && (n < 4 || (n & (n - 1)))))
+		return true;
+	points = reallocarray(is_inline ? NULL : flow->points,
+			      n < 4 ? 4 : n * 2, sizeof(*points));
+	if (!points)
+		return false;
+	if (is_inline)
+		memcpy(points, flow->points, n * sizeof(*points));
+	flow->points = points;
+	return true;
+}
+
+struct point *flow_ensure_point(struct flow *flow, uint16_t place,
+				uint32_t ifindex, bool egress)
+{
+	uint64_t order = order_of(place, ifindex, egress);
+	uint32_t i = 0;
+
+	for (; i < flow->n_points; i++) {
+		struct point *point = &flow->points[i];
+		uint64_t other =
+			order_of(point->place, point->ifindex, point->egress);
+
+		if (other == order)
+			return point;
+		if (other > order)
+			break;
+	}
+	if (!grow_points(flow))
+		return NULL;
+	memmove(&flow->points[i + 1], &flow->points[i],
+		(flow->n_points - i) * sizeof(*flow->points));
+	flow->n_points++;
+	flow->points[i] = (struct point){
+		.place = place,
+		.ifindex = ifindex,
+		.egress = egress,
+	};
+	return &flow->points[i];
+}
+
+static void free_flow(struct flow *flow)
+{
+	flow_done(flow);
+	free(flow);
+}
+
+void flow_table_init(struct flow_table *table)
+{
+	*table = (struct flow_table){ 0 };
+	secret_init(&table->secret);
+}
+
+void flow_table_done(struct flow_table *table)
+{
+	for (uint32_t i = 0; i < table->n_buckets; i++) {
+		struct flow *next;
+
+		for (struct flow *flow = table->buckets[i]; flow; flow = next) {
+			next = flow->next;
+			free_flow(flow);
+		}
+	}
+	free(table->buckets);
+	*table = (struct flow_table){ 0 };
+}
+
+uint64_t flow_table_hash(const struct flow_table *table,
+			 const struct flow_key *key)
+{
+	struct flow_key untagged = *key;
+
+	untagged.vlan = 0;
+	untagged.outer_vlan = 0;
+	return hash_key(&untagged, &table->secret);
+}
+
+static struct flow **bucket_of(const struct flow_table *table,
+			       const struct flow_key *key)
+{
+	uint32_t index = flow_table_hash(table, key) & table->mask;
+
+	/* Its bucket has not been split yet. */
+	if (index >= table->n_buckets)
+		index &= table->mask >> 1;
+	return &table->buckets[index];
+}
+
+static bool reserve(struct flow_table *table, uint32_t capacity)
+{
+	struct flow **buckets =
+		reallocarray(table->buckets, capacity, sizeof(*table->buckets));
+
+	if (!buckets)
+		return false;
+	table->buckets = buckets;
+	table->capacity = capacity;
+	return true;
+}
+
+static bool begin(struct flow_table *table)
+{
+	if (!reserve(table, BUCKETS_MIN))
+		return false;
+	memset(table->buckets, 0, BUCKETS_MIN * sizeof(*table->buckets));
+	table->n_buckets = BUCKETS_MIN;
+	table->mask = BUCKETS_MIN - 1;
+	return true;
+}
+
+/* One bucket more: it takes over its part of the flows of another one. */
+static bool split(struct flow_table *table)
+{
+	uint32_t added = table->n_buckets;
+	struct flow *flow, *next, **bucket;
+
+	if (added == table->capacity && !reserve(table, added * 2))
+		return false;
+	table->n_buckets++;
+	if (added > table->mask)
+		table->mask = table->mask << 1 | 1;
+	bucket = &table->buckets[added & table->mask >> 1];
+	flow = *bucket;
+	*bucket = NULL;
+	table->buckets[added] = NULL;
+	for (; flow; flow = next) {
+		next = flow->next;
+		bucket = bucket_of(table, &flow->key);
+		flow->next = *bucket;
+		*bucket = flow;
+	}
+	return true;
+}
+
+/* One bucket less. */
+static void join(struct flow_table *table)
+{
+	uint32_t removed = --table->n_buckets;
+	struct flow **link = &table->buckets[removed & table->mask >> 1];
+
+	while (*link)
+		link = &(*link)->next;
+	*link = table->buckets[removed];
+	if (table->n_buckets == (table->mask >> 1) + 1)
+		table->mask >>= 1;
+}
+
+bool flow_has_tags(const struct flow *flow, const struct flow_key *key)
+{
+	return flow->key.vlan == key->vlan &&
+	       flow->key.outer_vlan == key->outer_vlan;
+}
+
+/* But for their tags. */
+static bool are_alike(const struct flow_key *a, const struct flow_key *b)
+{
+	enum {
+		TAGS = offsetof(struct flow_key, vlan),
+		REST = offsetof(struct flow_key, netns)
+	};
+
+	return !memcmp(a, b, TAGS) &&
+	       !memcmp((const char *)a + REST, (const char *)b + REST,
+		       sizeof(*a) - REST);
+}
+
+static struct flow *find_alike(struct flow *flow, const struct flow_key *key)
+{
+	while (flow && !are_alike(&flow->key, key))
+		flow = flow->next;
+	return flow;
+}
+
+struct flow *flow_table_next(const struct flow *flow)
+{
+	return find_alike(flow->next, &flow->key);
+}
+
+struct flow *flow_table_first(const struct flow_table *table,
+			      const struct flow_key *key)
+{
+	return table->n_buckets ? find_alike(*bucket_of(table, key), key) : NULL;
+}
+
+struct flow *flow_table_find(const struct flow_table *table,
+			     const struct flow_key *key)
+{
+	struct flow *first = flow_table_first(table, key), *flow;
+
+	for (flow = first; flow && !flow_has_tags(flow, key);)
+		flow = flow_table_next(flow);
+	return flow ?: first;
+}
+
+void flow_table_remove(struct flow_table *table, struct flow *flow)
+{
+	struct flow **link = bucket_of(table, &flow->key);
+
+	while (*link != flow)
+		link = &(*link)->next;
+	*link = flow->next;
+	free_flow(flow);
+	table->count--;
+}
+
+static bool make_room(struct flow_table *table)
+{
+	if (!table->n_buckets)
+		return begin(table);
+	/* A full table works, only slower: growing may fail or have to wait. */
+	for (int i = 0; i < SPLITS; i++)
+		if (table->frozen || table->count < table->n_buckets ||
+		    !split(table))
+			break;
+	return true;
+}
+
+struct flow *flow_table_add(struct flow_table *table, const struct flow_key *key)
+{
+	struct flow *flow, **bucket;
+
+	if ((table->max && table->count >= table->max) || !make_room(table))
+		return NULL;
+	flow = malloc(sizeof(*flow));
+	if (!flow)
+		return NULL;
+	flow_init(flow, key);
+	flow->in_table = true;
+	bucket = bucket_of(table, key);
+	flow->next = *bucket;
+	*bucket = flow;
+	table->count++;
+	return flow;
+}
+
+bool flow_table_walk(struct flow_table *table, uint32_t *cursor,
+		     uint32_t n_buckets,
+		     bool (*keep)(void *ctx, struct flow *flow), void *ctx)
+{
+	uint32_t end = min_u64((uint64_t)*cursor + n_buckets, table->n_buckets);
+
+	for (; *cursor < end; (*cursor)++) {
+		struct flow **link = &table->buckets[*cursor];
+
+		while (*link) {
+			struct flow *flow = *link;
+
+			if (keep(ctx, flow)) {
+				link = &flow->next;
+				continue;
+			}
+			*link = flow->next;
+			free_flow(flow);
+			table->count--;
+		}
+	}
+	return *cursor < table->n_buckets;
+}
+
+bool flow_table_shrink(struct flow_table *table, uint32_t n_buckets)
+{
+	uint32_t end = table->n_buckets - min_u64(n_buckets, table->n_buckets);
+	uint32_t least = max_u64(BUCKETS_MIN, table->count * 8ULL);
+
+	end = max_u64(end, least);
+	while (table->n_buckets > end)
+		join(table);
+	if (table->n_buckets > least)
+		return true;
+	if (!table->n_buckets || table->capacity / 4 < table->n_buckets)
+		return false;
+	return reserve(table, table->capacity / 2);
+}

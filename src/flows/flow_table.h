@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Flows by key, in user space: each with the points it was observed at. */
+#ifndef NETOBS_LIB_FLOW_TABLE_H
+#define NETOBS_LIB_FLOW_TABLE_H
+
+#include "bpf/store/hash.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct volume {
+	uint64_t packets;
+	uint64_t bytes;
+	uint64_t l2_bytes;
+};
+
+/* One interface and direction; what it has seen of a flow since the beginning. */
+struct point {
+	uint32_t ifindex;
+	uint16_t place;
+	uint8_t egress;
+	uint8_t sights; /* 1 << enum sight, or-ed */
+	struct volume seen;
+};
+
+struct flow {
+	struct flow *next;
+	struct flow_key key; /* of all points: without interface and direction */
+	struct volume entered; /* seen for the first time, see topology.h */
+	struct volume exported;
+
+	/* Of what has not been exported; valid when `fresh`. CLOCK_BOOTTIME. */
+	int64_t first_ns;
+	int64_t last_ns;
+	uint32_t marks;
+	uint8_t tos;
+	uint8_t ttl_min;
+	uint8_t ttl_max;
+	bool fresh;
+
+	bool has_mac;
+	bool in_table;
+	bool is_stray; /* see merge.c */
+	uint8_t src_mac[6];
+	uint8_t dst_mac[6];
+	bool has_outer;
+	uint16_t outer_src_port;
+	uint16_t outer_dst_port;
+	struct outer_addrs outer;
+
+	uint32_t n_points;
+	struct point *points; /* ingress first, by place and ifindex; &point, or allocated */
+	struct point point;
+};
+
+/*
+ * Grows and shrinks by a bucket at a time ("linear hashing"): to rehash a million
+ * flows at once would take a tenth of a second.
+ */
+struct flow_table {
+	struct flow **buckets;
+	uint32_t n_buckets;
+	uint32_t capacity; /* of `buckets` */
+	uint32_t mask;	   /* 2^n - 1, the least that has n_buckets - 1 */
+	uint32_t count;
+	uint32_t max; /* more are refused as if there were no memory; 0: no matter */
+	bool frozen; /* being walked: buckets stay where they are */
+	struct hash_secret secret;
+};
+
+void flow_table_init(struct flow_table *table);
+
+void flow_table_done(struct flow_table *table);
+
+/* Of a key without its tags: flows that differ in them alone have the same. */
+uint64_t flow_table_hash(const struct flow_table *table,
+			 const struct flow_key *key);
+
+/* With these tags or, if there is none, with any others. NULL: none at all. */
+struct flow *flow_table_find(const struct flow_table *table,
+			     const struct flow_key *key);
+
+/* Any flow of the key, whatever its tags; flow_table_next() has the others. */
+struct flow *flow_table_first(const struct flow_table *table,
+			      const struct flow_key *key);
+
+/* The next one that differs from @flow in its tags alone; NULL: none. */
+struct flow *flow_table_next(const struct flow *flow);
+
+bool flow_has_tags(const struct flow *flow, const struct flow_key *key);
+
+/* Take out of the table and free. */
+void flow_table_remove(struct flow_table *table, struct flow *flow);
+
+/* NULL: no memory. */
+struct flow *flow_table_add(struct flow_table *table, const struct flow_key *key);
+
+/*
+ * Walk @n_buckets from *@cursor, keeping the flows for which @keep is true.
+ * False when the end was reached.
+ */
+bool flow_table_walk(struct flow_table *table, uint32_t *cursor,
+		     uint32_t n_buckets,
+		     bool (*keep)(void *ctx, struct flow *flow), void *ctx);
+
+/*
+ * Give back @n_buckets, or fewer, that a smaller number of flows does not need.
+ * False: there are no more of them.
+ */
+bool flow_table_shrink(struct flow_table *table, uint32_t n_buckets);
+
+void flow_init(struct flow *flow, const struct flow_key *key);
+void flow_done(struct flow *flow);
+
+/* Find or add. NULL: no memory. */
+struct point *flow_ensure_point(struct flow *flow, uint16_t place,
+				uint32_t ifindex, bool egress);
+
+static inline void volume_add(struct volume *to, const struct volume *from)
+{
+	to->packets += from->packets;
+	to->bytes += from->bytes;
+	to->l2_bytes += from->l2_bytes;
+}
+
+static inline void volume_max(struct volume *to, const struct volume *from)
+{
+	to->packets = to->packets > from->packets ? to->packets : from->packets;
+	to->bytes = to->bytes > from->bytes ? to->bytes : from->bytes;
+	to->l2_bytes = to->l2_bytes > from->l2_bytes ? to->l2_bytes :
+						       from->l2_bytes;
+}
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * From the kernel's entries, one per flow, observation point and CPU, to flow
+ * records: merges, counts once, and decides when a flow is reported.
+ *
+ * Flows that may still be seen elsewhere stay in the table after they were
+ * reported: a packet that was on its way between two points when the
+ * generation changed must not be counted again when it reaches the second.
+ */
+#ifndef NETOBS_LIB_MERGE_H
+#define NETOBS_LIB_MERGE_H
+
+#include "observe.h"
+#include "engine/outers.h"
+#include "record.h"
+#include "repeats.h"
+
+struct merge_options {
+	bool per_interface;
+	bool single_point; /* replay: nothing is seen twice */
+	bool hide_link;	   /* replay: the link header is made up */
+	int64_t interval_ns;
+	int64_t active_timeout_ns; /* 0: every interval */
+	int64_t idle_timeout_ns;
+	uint32_t max_flows;
+	uint32_t max_kept; /* in this process, more are lost; 0: no matter */
+	int outers_fd;	   /* see outers.h */
+	void (*on_flow)(const struct netobs_flow *flow, void *user);
+	void *user;
+};
+
+enum merge_mode {
+	MERGE_INTERVAL,
+	MERGE_EARLY, /* the kernel's table fills up */
+	MERGE_ALL,   /* report everything */
+	MERGE_FINAL, /* report everything, keep nothing */
+};
+
+struct merge {
+	const struct watch *watch;
+	const struct clock *clock;
+	struct outers outers;
+	struct merge_options options;
+	struct flow_table table;
+	struct repeats repeats;
+	struct record record;
+
+	enum merge_mode mode;
+	int64_t flip_ns;      /* when what is being merged ended */
+	int64_t last_flip_ns; /* when it began */
+	bool is_crowded;      /* more flows than max_flows */
+	uint32_t cursor;
+	struct flow **strays; /* to be resolved by the sweep */
+	uint32_t n_strays;
+	uint32_t strays_capacity;
+
+	/* Since the beginning: first sights + inferred = exported + pending + lost. */
+	struct volume exported;
+	struct volume lost;	/* no memory */
+	struct volume pending;	/* as of the last complete sweep */
+	struct volume inferred; /* counted without a first sight, likewise */
+	uint64_t records;
+
+	/* Being summed up by the sweep. */
+	struct volume unreported;
+	struct volume inferred_now; /* of flows in the table */
+	struct volume inferred_gone; /* of those that were; a sum since the beginning */
+};
+
+void merge_init(struct merge *merge, const struct merge_options *options,
+		const struct watch *watch, const struct clock *clock);
+void merge_done(struct merge *merge);
+
+/* What ended at @flip_ns comes next. */
+void merge_begin(struct merge *merge, enum merge_mode mode, int64_t flip_ns);
+
+/* What an entry is to this merge, for the calls below. */
+void merge_look(const struct merge *merge, const struct flow_entry *entry,
+		struct sighting *ret_sighting);
+
+/* Into the table. */
+void merge_keep(struct merge *merge, const struct flow_entry *entry,
+		const struct sighting *sighting);
+
+/*
+ * Of a long list first all keys, then all entries: those that need not be kept
+ * are reported at once.
+ */
+void merge_expect(struct merge *merge, uint64_t n_keys);
+void merge_announce(struct merge *merge, const struct flow_key *key);
+void merge_deliver(struct merge *merge, const struct flow_entry *entry,
+		   const struct sighting *sighting);
+
+/* Report a slice of what is due. False when all is done. */
+bool merge_sweep(struct merge *merge);
+
+#endif

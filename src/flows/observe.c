@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "observe.h"
+
+#include "host/topology.h"
+#include "base/util.h"
+#include "host/watch.h"
+
+#include <string.h>
+
+enum { LEVELS = 16, NESTING_MAX = 8 };
+
+/* ---- Totals ------------------------------------------------------------------- */
+
+/* The points of one namespace and direction, which are looked at together. */
+struct side {
+	const struct flow *flow;
+	const struct watch *watch;
+	const struct point *points;
+	uint32_t n_points;
+	uint8_t with;	 /* points of any of these sights, 1 << enum sight */
+	uint8_t without; /* and of none of these */
+	bool are_copies;
+};
+
+static bool is_group_copy(const struct flow *flow, bool is_egress)
+{
+	bool is_ipv6 = flow->key.flags & KEY_IPV6;
+	const __u8 *dst = flow->key.dst.bytes;
+
+	if (!is_egress)
+		return false;
+	if (flow->has_mac && flow->dst_mac[0] & 1)
+		return true;
+	return is_ipv6 ? dst[0] == 0xff : dst[12] >= 224;
+}
+
+static void combine(struct volume *sum, const struct volume *part, bool is_copy)
+{
+	if (is_copy)
+		volume_max(sum, part);
+	else
+		volume_add(sum, part);
+}
+
+static const struct netif *netif_of(const struct watch *watch,
+				    const struct point *point)
+{
+	return watch_find(watch, point->place, point->ifindex);
+}
+
+/* On its way out of an interface that leads there: a peer's, or an upper one's. */
+static bool is_sent_to(const struct watch *watch, const struct point *point,
+		       uint16_t place, uint32_t ifindex)
+{
+	const struct netif *netif = point->egress ? netif_of(watch, point) : NULL;
+
+	return netif && netif->link_place == place &&
+	       (!ifindex || (netif->link == ifindex && netif_has_lower(netif)));
+}
+
+/* Seen in the namespace of the peer, or on its way into that. */
+static bool is_seen_at_peer(const struct flow *flow, const struct watch *watch,
+			    const struct point *point, uint16_t peers_place)
+{
+	if (peers_place == PLACE_NONE)
+		return false;
+	for (uint32_t i = 0; i < flow->n_points; i++) {
+		const struct point *other = &flow->points[i];
+
+		if (other != point && (other->place == peers_place ||
+				       is_sent_to(watch, other, peers_place, 0)))
+			return true;
+	}
+	return false;
+}
+
+static bool is_above(const struct watch *watch, const struct netif *netif,
+		     const struct netif *lower)
+{
+	for (int i = 0; netif && i < NESTING_MAX; i++) {
+		if (netif == lower)
+			return true;
+		netif = netif_has_lower(netif) ? topology_linked(watch, netif) :
+						 NULL;
+	}
+	return false;
+}
+
+/* It came in at @point, and may have left through @lower by an unobserved macvlan. */
+static bool is_forwarded_to(const struct watch *watch,
+			    const struct point *point, const struct netif *lower)
+{
+	return !point->egress &&
+	       topology_forwards_unseen(watch, point->place, lower) &&
+	       !is_above(watch, netif_of(watch, point), lower);
+}
+
+/* Not below 0. */
+static void volume_subtract(struct volume *from, const struct volume *part)
+{
+	from->packets -= min_u64(from->packets, part->packets);
+	from->bytes -= min_u64(from->bytes, part->bytes);
+	from->l2_bytes -= min_u64(from->l2_bytes, part->l2_bytes);
+}
+
+/*
+ * Of what came in through @lower, the part that came from outside. Macvlans send to one
+ * another through their lower interface, on its way in, and to others through it on
+ * its way out: so what they sent, and did not leave through it, came in again.
+ */
+static void leave_out_above(const struct flow *flow, const struct watch *watch,
+			    uint16_t place, const struct netif *lower,
+			    struct volume *in)
+{
+	struct volume sent = { 0 };
+
+	for (uint32_t i = 0; i < flow->n_points; i++) {
+		const struct point *point = &flow->points[i];
+
+		if (is_forwarded_to(watch, point, lower)) {
+			*in = (struct volume){ 0 };
+			return;
+		}
+		if (is_sent_to(watch, point, place, lower->ifindex))
+			volume_add(&sent, &point->seen);
+		if (point->egress && point->place == place &&
+		    point->ifindex == lower->ifindex)
+			volume_add(in, &point->seen);
+	}
+	volume_subtract(in, &sent);
+}
+
+/* On its way out of an upper interface. */
+static bool is_seen_higher(const struct flow *flow, const struct watch *watch,
+			   const struct point *point)
+{
+	const struct netif *netif = netif_of(watch, point);
+
+	for (uint32_t i = 0; netif && i < flow->n_points; i++) {
+		const struct point *other = &flow->points[i];
+		const struct netif *upper = netif_of(watch, other);
+		bool is_higher = other->egress && other->place == point->place &&
+				 upper && upper->stack == netif->stack &&
+				 upper->level > netif->level;
+
+		if (is_higher ||
+		    is_sent_to(watch, other, point->place, point->ifindex))
+			return true;
+	}
+	return false;
+}
+
+/* Of what a point on the way in saw, the part that no other point saw before. */
+static struct volume seen_first(const struct flow *flow,
+				const struct watch *watch,
+				const struct point *point)
+{
+	const struct netif *netif = netif_of(watch, point);
+	struct volume first = point->seen;
+	uint16_t place = point->place;
+
+	/* What is not observed below has the same packets on their way in. */
+	for (int i = 0; netif && first.packets && i < NESTING_MAX; i++) {
+		leave_out_above(flow, watch, place, netif, &first);
+		if (netif->type == LINK_TYPE_PAIR &&
+		    is_seen_at_peer(flow, watch, point, netif->link_place))
+			return (struct volume){ 0 };
+		place = netif->link_place;
+		netif = netif_has_lower(netif) ? topology_linked(watch, netif) :
+						 NULL;
+	}
+	return first;
+}
+
+/* Of a point of SIGHT_BEYOND, the part of what it saw that was seen there first. */
+static struct volume beyond(const struct flow *flow, const struct watch *watch,
+			    const struct point *point)
+{
+	if (!point->egress)
+		return seen_first(flow, watch, point);
+	return is_seen_higher(flow, watch, point) ? (struct volume){ 0 } :
+						    point->seen;
+}
+
+static bool is_beyond(const struct point *point)
+{
+	return point->sights == 1 << SIGHT_BEYOND;
+}
+
+static uint8_t sights_of(const struct flow *flow, const struct watch *watch,
+			 const struct point *point)
+{
+	if (!is_beyond(point))
+		return point->sights;
+	return beyond(flow, watch, point).packets ? 1 << SIGHT_FIRST :
+						    1 << SIGHT_AGAIN;
+}
+
+static bool is_left_out(const struct side *side, const struct point *point)
+{
+	uint8_t sights = sights_of(side->flow, side->watch, point);
+
+	return !(sights & side->with) || sights & side->without;
+}
+
+static uint32_t stack_of(const struct side *side, const struct point *point,
+			 uint32_t *ret_level)
+{
+	const struct netif *netif = netif_of(side->watch, point);
+
+	*ret_level = netif ? min_u64(netif->level, LEVELS - 1) : 0;
+	return netif ? netif->stack : point->ifindex;
+}
+
+static struct volume stack_total(const struct side *side, uint32_t stack)
+{
+	struct volume levels[LEVELS] = { 0 }, total = { 0 };
+	uint32_t level;
+
+	for (uint32_t i = 0; i < side->n_points; i++) {
+		const struct point *point = &side->points[i];
+
+		if (!is_left_out(side, point) &&
+		    stack_of(side, point, &level) == stack)
+			combine(&levels[level], &point->seen, side->are_copies);
+	}
+	for (level = 0; level < LEVELS; level++) {
+		if (side->points->egress && levels[level].packets)
+			total = levels[level];
+		else
+			volume_max(&total, &levels[level]);
+	}
+	return total;
+}
+
+static bool is_first_of_stack(const struct side *side, uint32_t i, uint32_t stack)
+{
+	uint32_t level;
+
+	for (uint32_t k = 0; k < i; k++)
+		if (!is_left_out(side, &side->points[k]) &&
+		    stack_of(side, &side->points[k], &level) == stack)
+			return false;
+	return true;
+}
+
+static struct volume side_total(const struct side *side)
+{
+	struct volume total = { 0 };
+
+	for (uint32_t i = 0; i < side->n_points; i++) {
+		const struct point *point = &side->points[i];
+		uint32_t level, stack = stack_of(side, point, &level);
+		struct volume part;
+
+		if (is_left_out(side, point) ||
+		    !is_first_of_stack(side, i, stack))
+			continue;
+		part = stack_total(side, stack);
+		combine(&total, &part, side->are_copies);
+	}
+	return total;
+}
+
+static bool is_beside(const struct point *a, const struct point *b)
+{
+	return a->place == b->place && a->egress == b->egress;
+}
+
+/* What begins with point @i; points are sorted by direction, then namespace. */
+static struct side side_at(const struct flow *flow, const struct watch *watch,
+			   uint32_t i)
+{
+	const struct point *first = &flow->points[i];
+	struct side side = {
+		.flow = flow,
+		.watch = watch,
+		.points = first,
+		.n_points = 1,
+		.are_copies = is_group_copy(flow, first->egress),
+	};
+
+	while (i + side.n_points < flow->n_points &&
+	       is_beside(first, &first[side.n_points]))
+		side.n_points++;
+	return side;
+}
+
+static bool comes_in(const struct flow *flow, uint16_t place)
+{
+	for (uint32_t i = 0; i < flow->n_points; i++)
+		if (flow->points[i].place == place && !flow->points[i].egress)
+			return true;
+	return false;
+}
+
+/*
+ * What leaves a namespace, was counted when it came in there, and did not come in as
+ * this flow: address translation made it this one.
+ */
+static struct volume translated(const struct flow *flow, const struct watch *watch)
+{
+	struct volume total = { 0 };
+
+	for (uint32_t i = 0; i < flow->n_points;) {
+		struct side side = side_at(flow, watch, i);
+		uint16_t place = side.points->place;
+		struct volume part;
+
+		i += side.n_points;
+		if (!side.points->egress ||
+		    !watch->places[place].sees_all_arrivals ||
+		    comes_in(flow, place))
+			continue;
+		side.with = 1 << SIGHT_FORWARDED;
+		side.without = ~side.with;
+		part = side_total(&side);
+		volume_add(&total, &part);
+	}
+	return total;
+}
+
+/* The largest of all sides, where nothing says how they follow each other. */
+static struct volume largest(const struct flow *flow, const struct watch *watch,
+			     uint8_t sights)
+{
+	struct volume total = { 0 };
+
+	for (uint32_t i = 0; i < flow->n_points;) {
+		struct side side = side_at(flow, watch, i);
+		struct volume part;
+
+		side.with = sights;
+		part = side_total(&side);
+		volume_max(&total, &part);
+		i += side.n_points;
+	}
+	return total;
+}
+
+void observe_total(const struct flow *flow, const struct watch *watch,
+		   struct volume *ret_total)
+{
+	const uint8_t again = 1 << SIGHT_AGAIN | 1 << SIGHT_FORWARDED;
+	struct volume total = flow->entered, most = { 0 }, part;
+	uint8_t all_sights = 0;
+
+	if (flow->n_points == 1) {
+		*ret_total = flow->points[0].seen;
+		return;
+	}
+	for (uint32_t i = 0; i < flow->n_points; i++) {
+		const struct point *point = &flow->points[i];
+
+		if (!is_beyond(point)) {
+			all_sights |= point->sights;
+			continue;
+		}
+		part = beyond(flow, watch, point);
+		volume_add(&total, &part);
+		all_sights |= 1 << (part.packets ? SIGHT_FIRST : SIGHT_AGAIN);
+	}
+	if (all_sights & 1 << SIGHT_FORWARDED) {
+		part = translated(flow, watch);
+		volume_add(&total, &part);
+	}
+	if (all_sights & ~(1 << SIGHT_FIRST | again)) {
+		part = largest(flow, watch, ~again);
+		volume_max(&total, &part);
+	}
+	/* Seen nowhere first: a packet passes a point once. */
+	for (uint32_t i = 0; !total.packets && i < flow->n_points; i++)
+		volume_max(&most, &flow->points[i].seen);
+	*ret_total = total.packets ? total : most;
+}
+
+/* ---- Keys --------------------------------------------------------------------- */
+
+/* A VLAN device takes the tag off; below it, it is the outermost one. */
+static void add_vlan(struct flow_key *key, uint16_t vlan_id)
+{
+	uint16_t tag = vlan_id | VLAN_PRESENT;
+
+	if (!key->vlan && !key->tunnel)
+		key->vlan = tag;
+	else
+		key->outer_vlan = tag;
+}
+
+static void make_common(const struct flow_key *key, const struct watch *watch,
+			const struct netif *netif, struct flow_key *ret_key)
+{
+	*ret_key = *key;
+	ret_key->ifindex = 0;
+	ret_key->netns = topology_domain(watch, key->netns, netif);
+	ret_key->flags &= ~(KEY_EGRESS | KEY_AGAIN);
+	for (int i = 0; netif && i < NESTING_MAX; i++) {
+		if (netif->type == LINK_TYPE_VLAN)
+			add_vlan(ret_key, netif->vlan_id);
+		else if (!netif_has_lower(netif))
+			return;
+		netif = topology_linked(watch, netif);
+	}
+}
+
+void observe_key(const struct flow_key *key, const struct watch *watch,
+		 struct flow_key *ret_key)
+{
+	make_common(key, watch, watch_find(watch, key->netns, key->ifindex),
+		    ret_key);
+}
+
+void observe_entry(const struct flow_entry *entry, const struct watch *watch,
+		   struct sighting *ret_sighting)
+{
+	const struct flow_key *key = &entry->key;
+	const struct netif *netif = watch_find(watch, key->netns, key->ifindex);
+
+	ret_sighting->sight = topology_sight(entry, netif);
+	make_common(key, watch, netif, &ret_sighting->key);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * How much traffic a flow really was, given what each point saw of it.
+ *
+ * A packet may cross several points and is counted once, where it was seen first:
+ * topology.h says where that is. What such points saw adds up. Copies that are made
+ * behind them, by a bridge that floods or a mirror, add nothing.
+ *
+ * Some points may see packets both for the first time and again, such as a bridge of
+ * which one port is observed. There the flow decides, of which all packets take
+ * one way: the first sights count, or what those points saw, if that is more:
+ *
+ * - interfaces stacked on one another (a bond's slave, the bond, a VLAN on it)
+ *   pass the same packets from level to level. Out of the host, the highest
+ *   level comes first; into it, the largest counts;
+ * - interfaces that are not stacked share the packets of one direction: they add
+ *   up. Not so packets to a group address on the way out, of which each
+ *   interface sends a copy: the largest counts;
+ * - the two directions of one namespace, and different namespaces, are stations
+ *   of one way: the largest counts.
+ *
+ * The same decides about a flow that was seen nowhere first: address translation
+ * gave it another tuple behind the first point.
+ *
+ * All of it is made of sums and maxima of counters that only grow, so the
+ * result only grows: no interval takes back what an earlier one reported.
+ */
+#ifndef NETOBS_LIB_OBSERVE_H
+#define NETOBS_LIB_OBSERVE_H
+
+#include "flow_table.h"
+#include "host/netif.h"
+
+struct watch;
+
+/* What a point's entry says, apart from its counts. */
+struct sighting {
+	struct flow_key key; /* that all points of the flow have in common */
+	enum sight sight;
+};
+
+void observe_entry(const struct flow_entry *entry, const struct watch *watch,
+		   struct sighting *ret_sighting);
+
+/* Its key alone. */
+void observe_key(const struct flow_key *key, const struct watch *watch,
+		 struct flow_key *ret_key);
+
+/* All traffic of the flow; never less than flow->entered. */
+void observe_total(const struct flow *flow, const struct watch *watch,
+		   struct volume *ret_total);
+
+#endif

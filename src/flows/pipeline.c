@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "pipeline.h"
+
+#include "base/util.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+	/* More of the next drain's entries, 6 MiB, are left where they count as lost. */
+	HELD_MAX = 32768,
+	RELEASE_SLICE = 1024,
+	REST_MIN_MS = 20,
+};
+
+_Static_assert((int)NETOBS_UNPARSED_REASONS == (int)UNPARSED_MAX, "same reasons");
+_Static_assert((int)NETOBS_LOST_KERNEL_MEMORY == (int)LOST_NO_MEMORY,
+	       "same reasons");
+
+static void add_tally(struct count *to, const struct flow_tally *tally)
+{
+	to->packets += tally->packets;
+	to->bytes += tally->bytes;
+}
+
+/* First sights are counted here, apart from the flows, to check those. */
+static void note_arrival(struct pipeline *pipeline, uint32_t generation,
+			 const struct flow_entry *entry,
+			 struct sighting *ret_sighting)
+{
+	add_tally(&pipeline->arrived[generation], &entry->tally);
+	merge_look(&pipeline->merge, entry, ret_sighting);
+	if (ret_sighting->sight == SIGHT_FIRST)
+		add_tally(&pipeline->entered, &entry->tally);
+}
+
+static void keep(struct pipeline *pipeline, uint32_t generation,
+		 const struct flow_entry *entry)
+{
+	struct sighting sighting;
+
+	note_arrival(pipeline, generation, entry, &sighting);
+	merge_keep(&pipeline->merge, entry, &sighting);
+}
+
+/* Entries of the generation that is still being written to belong to its drain. */
+static bool hold(struct pipeline *pipeline, const struct event *event)
+{
+	uint32_t capacity = pipeline->held_capacity * 2 ?: 64;
+	struct event *held;
+
+	if (pipeline->n_held == pipeline->held_capacity) {
+		held = reallocarray(pipeline->held, capacity, sizeof(*held));
+		if (!held)
+			return false;
+		pipeline->held = held;
+		pipeline->held_capacity = capacity;
+	}
+	pipeline->held[pipeline->n_held++] = *event;
+	return true;
+}
+
+static int on_event(void *ctx, void *data, size_t size)
+{
+	struct pipeline *pipeline = ctx;
+	const struct event *event = data;
+
+	/* The watermark notice is shorter: that it came was all it had to say. */
+	if (size < sizeof(*event) || event->type != EVENT_ENTRY)
+		return 0;
+	if (event->generation == generation_old(&pipeline->generation) ||
+	    !hold(pipeline, event))
+		keep(pipeline, event->generation, &event->entry);
+	return 0;
+}
+
+static void release(struct pipeline *pipeline, const struct event *event)
+{
+	if (event->generation != generation_old(&pipeline->generation)) {
+		pipeline->held[pipeline->held_kept++] = *event;
+		return;
+	}
+	keep(pipeline, event->generation, &event->entry);
+}
+
+/* A slice of what was held for this drain; the rest stays. False: that was all. */
+static bool release_held(struct pipeline *pipeline)
+{
+	uint32_t end =
+		min_u64(pipeline->held_next + RELEASE_SLICE, pipeline->n_held);
+
+	while (pipeline->held_next < end)
+		release(pipeline, &pipeline->held[pipeline->held_next++]);
+	if (pipeline->held_next < pipeline->n_held)
+		return true;
+	pipeline->n_held = pipeline->held_kept;
+	if (pipeline->n_held)
+		return false;
+	free(TAKE_PTR(pipeline->held));
+	pipeline->held_capacity = 0;
+	return false;
+}
+
+static void on_keep(void *ctx, const struct flow_entry *entry)
+{
+	struct pipeline *pipeline = ctx;
+
+	keep(pipeline, pipeline->drain.generation, entry);
+}
+
+static void on_announce(void *ctx, const struct flow_key *key)
+{
+	struct pipeline *pipeline = ctx;
+
+	merge_announce(&pipeline->merge, key);
+}
+
+static void on_deliver(void *ctx, const struct flow_entry *entry)
+{
+	struct pipeline *pipeline = ctx;
+	struct sighting sighting;
+
+	note_arrival(pipeline, pipeline->drain.generation, entry, &sighting);
+	merge_deliver(&pipeline->merge, entry, &sighting);
+}
+
+static const struct drain_ops drain_ops = {
+	.event = on_event,
+	.keep = on_keep,
+	.announce = on_announce,
+	.deliver = on_deliver,
+};
+
+/* Flows are reported early when they are half of what there is room for. */
+static void limit_kept(struct pipeline *pipeline)
+{
+	struct merge_options *merge = &pipeline->options.merge;
+	uint64_t max = pipeline->store.max_kept;
+
+	if (!max)
+		return;
+	merge->max_kept = min_u64(max, UINT32_MAX);
+	merge->max_flows = min_u64(merge->max_flows, max / 2);
+}
+
+int pipeline_init(struct pipeline *pipeline,
+		  const struct pipeline_options *options,
+		  const struct watch *watch, const struct log *log)
+{
+	int err;
+
+	*pipeline = (struct pipeline){ .log = log, .options = *options };
+	clock_init(&pipeline->clock, options->store.clock);
+	err = store_open(&pipeline->store, &options->store, log);
+	if (err)
+		return err;
+	pipeline->options.merge.outers_fd = store_outers_fd(&pipeline->store);
+	limit_kept(pipeline);
+	merge_init(&pipeline->merge, &pipeline->options.merge, watch,
+		   &pipeline->clock);
+	drain_init(&pipeline->drain, &pipeline->store, &drain_ops, pipeline);
+	return generation_init(&pipeline->generation, &pipeline->store);
+}
+
+void pipeline_done(struct pipeline *pipeline)
+{
+	generation_done(&pipeline->generation);
+	merge_done(&pipeline->merge);
+	store_close(&pipeline->store);
+	free(TAKE_PTR(pipeline->held));
+}
+
+/* The next generation will hold about as much as this one does. */
+static void fit_next(struct pipeline *pipeline)
+{
+	const struct generation *generation = &pipeline->generation;
+	struct tables *tables = &pipeline->store.tables;
+
+	tuning_expect(&tables->tuning,
+		      pipeline->store.states[generation->current].inserts);
+	tables_fit(tables, generation_old(generation));
+}
+
+static void flip(struct pipeline *pipeline)
+{
+	/* Making tables takes its time, and flows go on coming meanwhile. */
+	pipeline->flip_ns = pipeline->now_ns;
+	if (pipeline->clock.kind != CLOCK_PACKET)
+		pipeline->flip_ns += clock_boot_ns() - pipeline->begin_ns;
+	generation_flip(&pipeline->generation);
+	pipeline->phase = PIPELINE_SETTLING;
+}
+
+/* It takes a second where flows are a million, and the ring fills in 20 ms. */
+static void empty_ring(struct pipeline *pipeline)
+{
+	if (pipeline->n_held < HELD_MAX)
+		drain_events(&pipeline->drain);
+}
+
+/* A table that is being made may be one for the generation that ends. */
+static void step_fitting(struct pipeline *pipeline)
+{
+	struct tables *tables = &pipeline->store.tables;
+
+	if (tables_step(tables) == -EAGAIN)
+		return;
+	if (!pipeline->is_fit) {
+		pipeline->is_fit = true;
+		fit_next(pipeline);
+		if (tables_step(tables) == -EAGAIN)
+			return;
+	}
+	flip(pipeline);
+}
+
+void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
+		    int64_t now_ns)
+{
+	assert(pipeline_is_idle(pipeline));
+	pipeline->mode = mode;
+	pipeline->drains++;
+	pipeline->early_drains += mode == MERGE_EARLY;
+	pipeline->now_ns = now_ns;
+	pipeline->begin_ns = clock_boot_ns();
+	pipeline->cost_ns = 0;
+	pipeline->is_fit = mode == MERGE_FINAL; /* nothing is counted after it */
+	pipeline->phase = PIPELINE_FITTING;
+	clock_calibrate(&pipeline->clock);
+	pipeline_step(pipeline);
+}
+
+static enum pipeline_relief grow(struct pipeline *pipeline)
+{
+	struct tables *tables = &pipeline->store.tables;
+	int err = tables_is_making(tables) ?
+			  0 :
+			  tables_grow(tables, pipeline->generation.current);
+
+	err = err ?: tables_step(tables);
+	if (err == -EAGAIN)
+		return PIPELINE_MAKING_ROOM;
+	return err ? PIPELINE_FULL : PIPELINE_RELIEVED;
+}
+
+enum pipeline_relief pipeline_relieve(struct pipeline *pipeline)
+{
+	struct store *store = &pipeline->store;
+	const struct table_state *state =
+		&store->states[pipeline->generation.current];
+
+	drain_events(&pipeline->drain);
+	if (pipeline->phase == PIPELINE_FITTING) /* room comes with the flip */
+		return PIPELINE_MAKING_ROOM;
+	if (tables_is_making(&store->tables))
+		return grow(pipeline);
+	if (!state->announced) /* it was the generation before */
+		return PIPELINE_RELIEVED;
+	if (state->inserts < state->watermark) /* the ring buffer fills */
+		return PIPELINE_FULL;
+	return grow(pipeline);
+}
+
+static void wait_ms(uint32_t ms)
+{
+	const struct timespec wait = { .tv_nsec = ms * NSEC_PER_MSEC };
+
+	if (ms)
+		nanosleep(&wait, NULL);
+}
+
+bool pipeline_relieve_now(struct pipeline *pipeline)
+{
+	enum pipeline_relief relief;
+
+	while ((relief = pipeline_relieve(pipeline)) == PIPELINE_MAKING_ROOM)
+		wait_ms(PIPELINE_ROOM_WAIT_MS);
+	return relief == PIPELINE_RELIEVED;
+}
+
+static void start_releasing(struct pipeline *pipeline)
+{
+	merge_begin(&pipeline->merge, pipeline->mode, pipeline->flip_ns);
+	pipeline->held_next = 0;
+	pipeline->held_kept = 0;
+	pipeline->phase = PIPELINE_RELEASING;
+}
+
+static void start_draining(struct pipeline *pipeline)
+{
+	drain_start(&pipeline->drain, generation_old(&pipeline->generation));
+	merge_expect(&pipeline->merge, pipeline->drain.inserts);
+	pipeline->table_entries = pipeline->drain.inserts;
+	pipeline->phase = PIPELINE_DRAINING;
+}
+
+/* What became of packets other than an entry. */
+static struct count count_others(const struct counters *counters)
+{
+	struct count sum = counters->filtered;
+
+	sum.packets += counters->sampled_out.packets;
+	sum.bytes += counters->sampled_out.bytes;
+	for (int i = 0; i < UNPARSED_MAX; i++) {
+		sum.packets += counters->unparsed[i].packets;
+		sum.bytes += counters->unparsed[i].bytes;
+	}
+	for (int i = 0; i < LOST_MAX; i++) {
+		sum.packets += counters->lost[i].packets;
+		sum.bytes += counters->lost[i].bytes;
+	}
+	return sum;
+}
+
+/* What a generation at rest has counted and what did not arrive. */
+static struct count missing(struct pipeline *pipeline)
+{
+	uint32_t generation = pipeline->drain.generation;
+	struct counters *counted = &pipeline->counted[generation];
+	const struct count *arrived = &pipeline->arrived[generation];
+	struct count others;
+
+	store_read_counters(&pipeline->store, generation, counted);
+	pipeline->unclaimed = store_unclaimed(&pipeline->store);
+	others = count_others(counted);
+	return (struct count){
+		counted->seen.packets - others.packets - arrived->packets,
+		counted->seen.bytes - others.bytes - arrived->bytes,
+	};
+}
+
+/* All that was counted must have arrived. */
+static void balance(struct pipeline *pipeline)
+{
+	struct count lack = missing(pipeline);
+
+	if (lack.packets || lack.bytes)
+		log_error(pipeline->log,
+			  "the books do not balance: %lld packets, %lld bytes are missing",
+			  lack.packets, lack.bytes);
+}
+
+static void step_draining(struct pipeline *pipeline)
+{
+	int ret;
+
+	ret = drain_step(&pipeline->drain);
+	if (ret > 0)
+		return;
+	pipeline->phase = PIPELINE_SWEEPING;
+	if (ret < 0)
+		log_error(pipeline->log, "cannot read the flow table: %s",
+			  strerror(-ret));
+	else
+		balance(pipeline);
+}
+
+/*
+ * What never became an entry, first sights, and what was counted without one. That
+ * this is what was exported, is pending or lost is a check of all that lies
+ * between the programs and the records.
+ */
+static void sum_up_seen(struct pipeline *pipeline)
+{
+	const struct volume *inferred = &pipeline->merge.inferred;
+	struct count *seen = &pipeline->seen;
+
+	*seen = pipeline->entered;
+	seen->packets += inferred->packets + pipeline->unclaimed.packets;
+	seen->bytes += inferred->bytes + pipeline->unclaimed.bytes;
+	for (int g = 0; g < GENERATIONS; g++) {
+		const struct count *counted = &pipeline->counted[g].seen;
+
+		seen->packets += counted->packets - pipeline->arrived[g].packets;
+		seen->bytes += counted->bytes - pipeline->arrived[g].bytes;
+	}
+}
+
+static void step_sweeping(struct pipeline *pipeline)
+{
+	if (merge_sweep(&pipeline->merge))
+		return;
+	pipeline->phase = PIPELINE_IDLE;
+	sum_up_seen(pipeline);
+	if (pipeline->options.on_interval)
+		pipeline->options.on_interval(pipeline->options.user);
+}
+
+static void step(struct pipeline *pipeline)
+{
+	switch (pipeline->phase) {
+	case PIPELINE_FITTING:
+		step_fitting(pipeline);
+		break;
+	case PIPELINE_SETTLING:
+		if (generation_settle(&pipeline->generation))
+			start_releasing(pipeline);
+		break;
+	case PIPELINE_RELEASING:
+		if (!release_held(pipeline))
+			start_draining(pipeline);
+		break;
+	case PIPELINE_DRAINING:
+		step_draining(pipeline);
+		break;
+	case PIPELINE_SWEEPING:
+		step_sweeping(pipeline);
+		break;
+	case PIPELINE_IDLE:
+		break;
+	}
+}
+
+/*
+ * Flows cost what they cost, whenever they are drained; what more drains cost is
+ * bounded by resting as long as the last one took of a CPU.
+ */
+static void rest(struct pipeline *pipeline)
+{
+	pipeline->rested_ns =
+		clock_boot_ns() +
+		max_u64(pipeline->cost_ns, REST_MIN_MS * NSEC_PER_MSEC);
+}
+
+bool pipeline_step(struct pipeline *pipeline)
+{
+	int64_t start_ns = clock_thread_ns();
+
+	if (pipeline_is_idle(pipeline))
+		return false;
+	empty_ring(pipeline);
+	step(pipeline);
+	pipeline->cost_ns += clock_thread_ns() - start_ns;
+	if (!pipeline_is_idle(pipeline))
+		return true;
+	rest(pipeline);
+	return false;
+}
+
+void pipeline_finish(struct pipeline *pipeline)
+{
+	/* In replay the writer is this very thread. */
+	bool has_writers = pipeline->clock.kind != CLOCK_PACKET;
+
+	do {
+		if (has_writers || !pipeline_is_settling(pipeline))
+			wait_ms(pipeline_wait_ms(pipeline));
+	} while (pipeline_step(pipeline));
+}
+
+static void add_count(struct netobs_count *to, const struct count *from)
+{
+	to->packets += from->packets;
+	to->bytes += from->bytes;
+}
+
+static struct netobs_count to_count(const struct volume *volume)
+{
+	return (struct netobs_count){ volume->packets, volume->bytes };
+}
+
+void pipeline_stats(const struct pipeline *pipeline,
+		    struct netobs_stats *ret_stats)
+{
+	const struct merge *merge = &pipeline->merge;
+	struct netobs_stats stats = {
+		.sz = sizeof(stats),
+		.exported = to_count(&merge->exported),
+		.pending = to_count(&merge->pending),
+		.flows = merge->records,
+		.drains = pipeline->drains,
+		.early_drains = pipeline->early_drains,
+		.table_entries = pipeline->table_entries,
+		.kernel_memory = store_bytes(&pipeline->store),
+		.interfaces = ret_stats->interfaces,
+		.shadowed = ret_stats->shadowed,
+	};
+
+	for (int g = 0; g < GENERATIONS; g++) {
+		const struct counters *counted = &pipeline->counted[g];
+
+		add_count(&stats.observed, &counted->seen);
+		add_count(&stats.filtered, &counted->filtered);
+		add_count(&stats.sampled_out, &counted->sampled_out);
+		add_count(&stats.spilled, &counted->spilled);
+		for (int i = 0; i < UNPARSED_MAX; i++)
+			add_count(&stats.unparsed[i], &counted->unparsed[i]);
+		for (int i = 0; i < LOST_MAX; i++)
+			add_count(&stats.lost[i], &counted->lost[i]);
+	}
+	add_count(&stats.observed, &pipeline->unclaimed);
+	add_count(&stats.lost[NETOBS_LOST_KERNEL_MEMORY], &pipeline->unclaimed);
+	stats.lost[NETOBS_LOST_MEMORY] = to_count(&merge->lost);
+	stats.inferred = to_count(&merge->inferred);
+	add_count(&stats.seen, &pipeline->seen);
+	*ret_stats = stats;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * One drain from end to end: flip the generation, let it settle, read it, merge
+ * it, report, and balance the books. In steps, none of which blocks for long.
+ */
+#ifndef NETOBS_LIB_PIPELINE_H
+#define NETOBS_LIB_PIPELINE_H
+
+#include "drain.h"
+#include "engine/generation.h"
+#include "merge.h"
+
+struct pipeline_options {
+	struct store_options store;
+	struct merge_options merge;
+	void (*on_interval)(void *user);
+	void *user;
+};
+
+struct pipeline {
+	const struct log *log;
+	struct pipeline_options options;
+	struct clock clock;
+	struct store store;
+	struct generation generation;
+	struct drain drain;
+	struct merge merge;
+	enum {
+		PIPELINE_IDLE,
+		PIPELINE_FITTING,
+		PIPELINE_SETTLING,
+		PIPELINE_RELEASING,
+		PIPELINE_DRAINING,
+		PIPELINE_SWEEPING
+	} phase;
+	enum merge_mode mode;
+	bool is_fit;	  /* PIPELINE_FITTING: the next generation's table */
+	int64_t now_ns;	  /* when the drain began, by the flows' clock */
+	int64_t begin_ns; /* and by CLOCK_BOOTTIME */
+	int64_t flip_ns;
+
+	/* What the ring buffer brought of a generation whose drain is yet to come. */
+	struct event *held;
+	uint32_t n_held;
+	uint32_t held_capacity;
+	uint32_t held_next; /* PIPELINE_RELEASING: the next one to look at */
+	uint32_t held_kept; /* and how many before it stay */
+
+	int64_t cost_ns;   /* CPU time of this drain, or of the last one */
+	int64_t rested_ns; /* no drain ahead of time begins earlier */
+
+	/* By generation, since the beginning: what was counted, what arrived. */
+	struct counters counted[GENERATIONS];
+	struct count arrived[GENERATIONS];
+	struct count entered; /* of what arrived: first sights, see topology.h */
+	struct count seen;    /* as of the last drain */
+	struct count unclaimed;
+	uint64_t drains;
+	uint64_t early_drains;
+	uint64_t table_entries;
+};
+
+int pipeline_init(struct pipeline *pipeline,
+		  const struct pipeline_options *options,
+		  const struct watch *watch, const struct log *log);
+void pipeline_done(struct pipeline *pipeline);
+
+/* Start a drain of what was seen before @now_ns; none is under way. */
+void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
+		    int64_t now_ns);
+
+enum pipeline_relief {
+	PIPELINE_RELIEVED,
+	PIPELINE_MAKING_ROOM, /* call again in PIPELINE_ROOM_WAIT_MS */
+	PIPELINE_FULL,	      /* a drain is what helps */
+};
+
+enum { PIPELINE_ROOM_WAIT_MS = 1 };
+
+/* The programs may have asked for room: give it to them. */
+enum pipeline_relief pipeline_relieve(struct pipeline *pipeline);
+
+/* The same, but wait while room is being made. False: PIPELINE_FULL. */
+bool pipeline_relieve_now(struct pipeline *pipeline);
+
+/*
+ * Work on the drain for about a millisecond. False: it is over; true: call again
+ * in pipeline_wait_ms().
+ */
+bool pipeline_step(struct pipeline *pipeline);
+
+/* Complete the drain that is under way, if any. Waits, where a context steps. */
+void pipeline_finish(struct pipeline *pipeline);
+
+static inline bool pipeline_is_settling(const struct pipeline *pipeline)
+{
+	return pipeline->phase == PIPELINE_SETTLING;
+}
+
+static inline uint32_t pipeline_wait_ms(const struct pipeline *pipeline)
+{
+	switch (pipeline->phase) {
+	case PIPELINE_FITTING:
+		return PIPELINE_ROOM_WAIT_MS;
+	case PIPELINE_SETTLING:
+		return GENERATION_WAIT_MS;
+	default:
+		return 0;
+	}
+}
+
+static inline bool pipeline_is_idle(const struct pipeline *pipeline)
+{
+	return pipeline->phase == PIPELINE_IDLE;
+}
+
+/* As of the last drain; `interfaces` and `shadowed` are left alone. */
+void pipeline_stats(const struct pipeline *pipeline,
+		    struct netobs_stats *ret_stats);
+
+#endif

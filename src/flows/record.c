@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "record.h"
+
+#include "bpf/parse/headers.h"
+#include "base/util.h"
+#include "host/watch.h"
+
+#include <errno.h>
+#include <string.h>
+
+_Static_assert((int)NETOBS_TUNNEL_IPIP == (int)TUNNEL_IPIP, "same order");
+
+void record_done(struct record *record)
+{
+	free(record->points);
+	*record = (struct record){ 0 };
+}
+
+static void set_tuple(struct netobs_flow *out, const struct flow_key *key)
+{
+	memcpy(out->src, key->src.bytes, sizeof(out->src));
+	memcpy(out->dst, key->dst.bytes, sizeof(out->dst));
+	out->ethertype = key->flags & KEY_IPV6 ? ETHERTYPE_IPV6 : ETHERTYPE_IPV4;
+	out->proto = key->proto;
+}
+
+/* A packet without any flag has flags, too; one whose header is cut may have. */
+static bool has_tcp_flags(uint32_t marks)
+{
+	return marks & MARK_TCP_MASK || !(marks & MARK_NO_TCP_FLAGS);
+}
+
+static uint8_t tcp_combined(uint32_t marks)
+{
+	return (marks & MARK_SYN_ACK ? NETOBS_TCP_SYN_ACK : 0) |
+	       (marks & MARK_FIN_ACK ? NETOBS_TCP_FIN_ACK : 0) |
+	       (marks & MARK_RST_ACK ? NETOBS_TCP_RST_ACK : 0);
+}
+
+static void set_transport(struct netobs_flow *out, const struct flow *flow)
+{
+	const struct flow_key *key = &flow->key;
+	bool is_ipv6 = key->flags & KEY_IPV6;
+
+	if (key->flags & KEY_NO_TRANSPORT)
+		return;
+	switch (key->proto) {
+	case IP_PROTO_TCP:
+		out->has |= NETOBS_HAS_PORTS;
+		if (!has_tcp_flags(flow->marks))
+			break;
+		out->has |= NETOBS_HAS_TCP;
+		out->tcp_flags = flow->marks & MARK_TCP_MASK;
+		out->tcp_combined = tcp_combined(flow->marks);
+		break;
+	case IP_PROTO_UDP:
+	case IP_PROTO_UDPLITE:
+	case IP_PROTO_SCTP:
+	case IP_PROTO_DCCP:
+		out->has |= NETOBS_HAS_PORTS;
+		break;
+	case IP_PROTO_ICMP:
+		out->has |= is_ipv6 ? 0 : NETOBS_HAS_ICMP;
+		break;
+	case IP_PROTO_ICMPV6:
+		out->has |= is_ipv6 ? NETOBS_HAS_ICMP : 0;
+		break;
+	}
+	if (out->has & NETOBS_HAS_PORTS) {
+		out->src_port = key->src_port;
+		out->dst_port = key->dst_port;
+	}
+	if (out->has & NETOBS_HAS_ICMP) {
+		out->icmp_type = key->dst_port >> 8;
+		out->icmp_code = key->dst_port;
+	}
+}
+
+static void set_link(struct netobs_flow *out, const struct flow *flow)
+{
+	if (flow->has_mac) {
+		out->has |= NETOBS_HAS_MAC;
+		memcpy(out->src_mac, flow->src_mac, sizeof(out->src_mac));
+		memcpy(out->dst_mac, flow->dst_mac, sizeof(out->dst_mac));
+	}
+	if (flow->key.vlan) {
+		out->has |= NETOBS_HAS_VLAN;
+		out->vlan_id = flow->key.vlan & VLAN_ID_MASK;
+	}
+	if (flow->key.outer_vlan) {
+		out->has |= NETOBS_HAS_OUTER_VLAN;
+		out->outer_vlan_id = flow->key.outer_vlan & VLAN_ID_MASK;
+	}
+}
+
+static void set_tunnel(struct netobs_flow *out, const struct flow *flow)
+{
+	if (flow->key.tunnel == TUNNEL_NONE)
+		return;
+	out->has |= NETOBS_HAS_TUNNEL;
+	out->tunnel = flow->key.tunnel;
+	if (flow->has_outer) {
+		out->has |= NETOBS_HAS_OUTER;
+		memcpy(out->outer_src, flow->outer.src.bytes,
+		       sizeof(out->outer_src));
+		memcpy(out->outer_dst, flow->outer.dst.bytes,
+		       sizeof(out->outer_dst));
+	}
+	if (flow->outer_dst_port) {
+		out->has |= NETOBS_HAS_OUTER_PORTS;
+		out->outer_src_port = flow->outer_src_port;
+		out->outer_dst_port = flow->outer_dst_port;
+	}
+	/* A GRE key is optional; its value 0 looks like none. */
+	if (flow->key.tunnel == TUNNEL_VXLAN ||
+	    flow->key.tunnel == TUNNEL_GENEVE || flow->key.vni) {
+		out->has |= NETOBS_HAS_VNI;
+		out->vni = flow->key.vni;
+	}
+}
+
+static void set_point(struct netobs_point *out, const struct point *point,
+		      const struct watch *watch)
+{
+	const struct netif *netif =
+		watch_find(watch, point->place, point->ifindex);
+
+	*out = (struct netobs_point){
+		.ifindex = point->ifindex,
+		.netns_inode = watch->places[point->place].inode,
+		.direction = point->egress ? NETOBS_EGRESS : NETOBS_INGRESS,
+		.name = netif ? netif->name : "",
+	};
+}
+
+/* Replay has no interfaces. */
+static int set_points(struct record *record, const struct flow *flow,
+		      const struct watch *watch)
+{
+	uint32_t n = watch->n_places ? flow->n_points : 0;
+
+	if (n > record->capacity) {
+		struct netobs_point *points =
+			reallocarray(record->points, n, sizeof(*points));
+
+		if (!points)
+			return -ENOMEM;
+		record->points = points;
+		record->capacity = n;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		set_point(&record->points[i], &flow->points[i], watch);
+	record->flow.points = record->points;
+	record->flow.n_points = n;
+	return 0;
+}
+
+int record_fill(struct record *record, const struct flow *flow,
+		const struct volume *delta, enum netobs_end_reason reason,
+		const struct watch *watch, const struct clock *clock)
+{
+	struct netobs_flow *out = &record->flow;
+
+	*out = (struct netobs_flow){
+		.sz = sizeof(*out),
+		.start_ns = clock_to_wall(clock, flow->first_ns),
+		.end_ns = clock_to_wall(clock, flow->last_ns),
+		.packets = delta->packets,
+		.bytes = delta->bytes,
+		.l2_bytes = delta->l2_bytes,
+		.dscp = flow->tos >> 2,
+		.ecn_seen = flow->marks >> MARK_ECN_SHIFT & MARK_ECN_MASK,
+		.ttl_min = flow->ttl_min,
+		.ttl_max = flow->ttl_max,
+		.end_reason = reason,
+		.point_size = sizeof(struct netobs_point),
+	};
+	set_tuple(out, &flow->key);
+	set_transport(out, flow);
+	set_link(out, flow);
+	set_tunnel(out, flow);
+	return set_points(record, flow, watch);
+}

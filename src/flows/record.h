@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* From a flow to the public record. */
+#ifndef NETOBS_LIB_RECORD_H
+#define NETOBS_LIB_RECORD_H
+
+#include "base/clock.h"
+#include "flow_table.h"
+
+#include <netobs/flow.h>
+
+struct watch;
+
+/* Room for a record's points; freed by record_done(). */
+struct record {
+	struct netobs_flow flow;
+	struct netobs_point *points;
+	uint32_t capacity;
+};
+
+/* Fill record->flow. -ENOMEM: more points than there is memory for. */
+int record_fill(struct record *record, const struct flow *flow,
+		const struct volume *delta, enum netobs_end_reason reason,
+		const struct watch *watch, const struct clock *clock);
+
+void record_done(struct record *record);
+
+#endif

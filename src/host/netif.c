@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "netif.h"
+
+#include "bpf/types.h"
+#include "base/util.h"
+
+#include <errno.h>
+#include <linux/if_arp.h>
+#include <string.h>
+
+enum { LEVELS_MAX = 8 }; /* the kernel's MAX_NEST_DEV */
+
+void netifs_done(struct netifs *netifs)
+{
+	free(netifs->items);
+	*netifs = (struct netifs){ 0 };
+}
+
+/* The first position whose ifindex is not smaller. */
+static uint32_t position(const struct netifs *netifs, uint32_t ifindex)
+{
+	uint32_t low = 0, high = netifs->count;
+
+	while (low < high) {
+		uint32_t middle = (low + high) / 2;
+
+		if (netifs->items[middle].ifindex < ifindex)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+struct netif *netifs_find(const struct netifs *netifs, uint32_t ifindex)
+{
+	uint32_t i = position(netifs, ifindex);
+
+	return i < netifs->count && netifs->items[i].ifindex == ifindex ?
+		       &netifs->items[i] :
+		       NULL;
+}
+
+static bool reserve(struct netifs *netifs)
+{
+	uint32_t capacity = netifs->capacity ? netifs->capacity * 2 : 16;
+	struct netif *items;
+
+	if (netifs->count < netifs->capacity)
+		return true;
+	items = reallocarray(netifs->items, capacity, sizeof(*items));
+	if (!items)
+		return false;
+	netifs->items = items;
+	netifs->capacity = capacity;
+	return true;
+}
+
+struct netif *netifs_ensure(struct netifs *netifs, uint32_t ifindex)
+{
+	struct netif *found = netifs_find(netifs, ifindex);
+	uint32_t i;
+
+	if (found)
+		return found;
+	if (!reserve(netifs))
+		return NULL;
+	i = position(netifs, ifindex);
+	memmove(&netifs->items[i + 1], &netifs->items[i],
+		(netifs->count - i) * sizeof(*netifs->items));
+	netifs->count++;
+	netifs->items[i] = (struct netif){
+		.ifindex = ifindex,
+		.link_nsid = NSID_SAME,
+		.link_place = PLACE_NONE,
+		.attachment = ATTACHMENT_NONE,
+	};
+	return &netifs->items[i];
+}
+
+/* True when there was something to forget. */
+static bool forget_former(struct netif *netif, int64_t before_ns)
+{
+	if (!netif->former_master || netif->former_ns >= before_ns)
+		return false;
+	netif->former_master = 0;
+	return true;
+}
+
+bool netifs_sweep(struct netifs *netifs, int64_t before_ns)
+{
+	uint32_t kept = 0;
+	bool changed = false;
+
+	for (uint32_t i = 0; i < netifs->count; i++) {
+		int64_t gone_ns = netifs->items[i].gone_ns;
+
+		if (gone_ns && gone_ns < before_ns)
+			continue;
+		changed |= forget_former(&netifs->items[i], before_ns);
+		netifs->items[kept++] = netifs->items[i];
+	}
+	changed |= kept < netifs->count;
+	netifs->count = kept;
+	return changed;
+}
+
+int netif_link_kind(const struct netif *netif)
+{
+	switch (netif->hardware) {
+	case ARPHRD_ETHER:
+	case ARPHRD_LOOPBACK:
+		return LINK_ETHERNET;
+	case ARPHRD_NONE: /* tun, WireGuard */
+	case ARPHRD_PPP:
+	case ARPHRD_RAWIP:
+	case ARPHRD_TUNNEL: /* ipip */
+	case ARPHRD_TUNNEL6:
+	case ARPHRD_SIT:
+	case ARPHRD_IPGRE:
+	case ARPHRD_IP6GRE:
+		return LINK_NONE;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+bool netif_has_lower(const struct netif *netif)
+{
+	return netif->type == LINK_TYPE_VLAN ||
+	       netif->type == LINK_TYPE_MACVLAN ||
+	       netif->type == LINK_TYPE_IPVLAN;
+}
+
+uint32_t netif_lower(const struct netif *netif)
+{
+	return netif_has_lower(netif) && netif->link_nsid == NSID_SAME ?
+		       netif->link :
+		       0;
+}
+
+/* Of a stack under construction `stack` leads to its smallest ifindex. */
+static struct netif *root_of(const struct netifs *netifs, struct netif *netif)
+{
+	while (netif->stack != netif->ifindex) {
+		struct netif *next = netifs_find(netifs, netif->stack);
+
+		netif->stack = next->stack;
+		netif = next;
+	}
+	return netif;
+}
+
+static void join(const struct netifs *netifs, struct netif *a, struct netif *b)
+{
+	a = root_of(netifs, a);
+	b = root_of(netifs, b);
+	if (a->ifindex < b->ifindex)
+		b->stack = a->ifindex;
+	else
+		a->stack = b->ifindex;
+}
+
+/* @upper is stacked on @lower. True when that raised it. */
+static bool stack_on(const struct netifs *netifs, struct netif *upper,
+		     struct netif *lower)
+{
+	if (!upper || !lower)
+		return false;
+	join(netifs, upper, lower);
+	if (upper->level > lower->level || lower->level >= LEVELS_MAX)
+		return false;
+	upper->level = lower->level + 1;
+	return true;
+}
+
+/* Index 0 is no interface, and not found. */
+static bool restack_one(const struct netifs *netifs, struct netif *netif)
+{
+	bool raised = false;
+
+	raised |= stack_on(netifs, netifs_find(netifs, netif->master), netif);
+	raised |= stack_on(netifs, netifs_find(netifs, netif->former_master),
+			   netif);
+	raised |=
+		stack_on(netifs, netif, netifs_find(netifs, netif_lower(netif)));
+	return raised;
+}
+
+static bool restack_once(const struct netifs *netifs)
+{
+	bool raised = false;
+
+	for (uint32_t i = 0; i < netifs->count; i++)
+		raised |= restack_one(netifs, &netifs->items[i]);
+	return raised;
+}
+
+void netifs_restack(struct netifs *netifs)
+{
+	for (uint32_t i = 0; i < netifs->count; i++) {
+		netifs->items[i].stack = netifs->items[i].ifindex;
+		netifs->items[i].level = 0;
+	}
+	while (restack_once(netifs))
+		;
+	for (uint32_t i = 0; i < netifs->count; i++)
+		netifs->items[i].stack =
+			root_of(netifs, &netifs->items[i])->ifindex;
+}

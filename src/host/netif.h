@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The interfaces of one network namespace, and how they are stacked. */
+#ifndef NETOBS_LIB_NETIF_H
+#define NETOBS_LIB_NETIF_H
+
+#include "attach/attach.h"
+#include "base/rtnl.h"
+#include "attach/shadow.h"
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { PLACE_NONE = 0xffff };
+
+/* What a point's place among the interfaces says about a packet there. */
+enum sight {
+	SIGHT_FIRST, /* no observed point saw it before: it is counted here */
+	SIGHT_AGAIN, /* one did */
+	SIGHT_FORWARDED, /* one did, of this namespace, when it came in */
+	SIGHT_BEYOND, /* first, unless seen at a peer's or above, where it came from */
+	SIGHT_EITHER, /* both occur */
+};
+
+/* Ways through an interface for which that differs. */
+enum way { WAY_IN, WAY_OUT, WAY_OUT_TAGGED, WAYS };
+
+struct netif {
+	uint32_t ifindex;
+	uint32_t master;	/* bridge, bond: ifindex, 0 none */
+	uint32_t former_master; /* flows of that time are still to come */
+	int64_t former_ns;	/* until when it was current */
+	uint32_t link; /* a pair's peer, what a VLAN sends through; 0 none */
+	int32_t link_nsid;
+	uint16_t link_place; /* where link is; PLACE_NONE: not observed */
+	bool is_link_known;  /* link_place has been looked up */
+	enum link_type type;
+	uint16_t hardware; /* ARPHRD_* */
+	uint16_t vlan_id;  /* of a VLAN device */
+	int64_t gone_ns; /* when it went away, kept for its last flows; 0: there */
+	char name[IF_NAMESIZE];
+
+	/*
+	 * A frame passes all levels of a stack, such as a bond's slave, the bond
+	 * and a VLAN on it, but only one interface of each level.
+	 */
+	uint32_t stack; /* the same for all interfaces of a stack */
+	uint32_t level; /* 0 is the lowest */
+
+	/* Bits 1 << enum netobs_direction; they stay when it goes away. */
+	uint8_t observed;
+	uint8_t uppers;	      /* see topology.c */
+	uint8_t sights[WAYS]; /* enum sight */
+
+	uint64_t incarnation; /* changes when it comes back */
+	uint32_t listing;     /* the latest that named it */
+	bool is_busy;	      /* a job has the attachment */
+	bool is_attached;     /* counted in watch.n_attached */
+	bool is_refused;      /* for its link type, which was logged */
+	struct netobs_shadow shadows[2]; /* what runs before our programs */
+	struct attachment attachment;
+};
+
+struct netifs {
+	struct netif *items; /* sorted by ifindex */
+	uint32_t count;
+	uint32_t capacity;
+};
+
+void netifs_done(struct netifs *netifs);
+
+struct netif *netifs_find(const struct netifs *netifs, uint32_t ifindex);
+
+/* Find or add. NULL: no memory. Pointers to other items become invalid. */
+struct netif *netifs_ensure(struct netifs *netifs, uint32_t ifindex);
+
+/*
+ * Forget those that went away before @before_ns, and what interfaces were ports of
+ * until then. True when that changed anything: topology_update() is due.
+ */
+bool netifs_sweep(struct netifs *netifs, int64_t before_ns);
+
+/* What precedes the network header there, an enum link_kind; -EOPNOTSUPP. */
+int netif_link_kind(const struct netif *netif);
+
+/* It passes packets on as they are, but for a tag: its link is below it. */
+bool netif_has_lower(const struct netif *netif);
+
+/* The ifindex of that, if it is in the same namespace; else 0. */
+uint32_t netif_lower(const struct netif *netif);
+
+/* Recompute stack and level of all, after any master or lower changed. */
+void netifs_restack(struct netifs *netifs);
+
+#endif

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "topology.h"
+
+#include "peers.h"
+#include "base/util.h"
+#include "watch.h"
+
+#include <errno.h>
+
+/* netif.uppers: what is observed, on the way out, above an interface. */
+enum {
+	UPPER_TAGS = 1, /* VLAN devices */
+	UPPER_ANY = 2,
+	UPPER_MACVLAN = 4, /* or not observed, but what it may have forwarded is */
+	UPPER_FOREIGN = 8, /* in another namespace, observed or not */
+};
+
+/* A port and its bridge, bond or VRF. */
+struct port {
+	uint32_t master;
+	uint32_t ifindex;
+};
+
+struct ports {
+	struct port *items; /* sorted by master */
+	uint32_t count;
+};
+
+/* An interface and the place that it is in. */
+struct spot {
+	uint16_t place;
+	struct netif *netif;
+};
+
+struct survey {
+	struct watch *watch;
+	struct ports *ports; /* of each place */
+};
+
+static struct netifs *netifs_of(const struct watch *watch, uint16_t place)
+{
+	return &watch->places[place].netifs;
+}
+
+static bool is_observed(const struct netif *netif, enum netobs_direction direction)
+{
+	/* A packet that comes in through a VRF passes no hook of its device. */
+	if (netif->type == LINK_TYPE_VRF && direction == NETOBS_INGRESS)
+		return false;
+	return netif->observed & 1 << direction;
+}
+
+/* ---- Links and ports ------------------------------------------------------ */
+
+static struct spot linked(const struct watch *watch, const struct netif *netif)
+{
+	struct spot spot = { netif->link_place, NULL };
+
+	if (netif->link && spot.place < watch->n_places)
+		spot.netif =
+			netifs_find(netifs_of(watch, spot.place), netif->link);
+	return spot;
+}
+
+const struct netif *topology_linked(const struct watch *watch,
+				    const struct netif *netif)
+{
+	return linked(watch, netif).netif;
+}
+
+static int compare_ports(const void *left, const void *right)
+{
+	const struct port *a = left, *b = right;
+
+	return a->master < b->master ? -1 : a->master > b->master;
+}
+
+/* False without memory: then no interface has ports. */
+static bool list_ports(const struct netifs *netifs, struct ports *ret_ports)
+{
+	struct port *items = calloc(netifs->count * 2ULL + 1, sizeof(*items));
+	uint32_t n = 0;
+
+	if (!items)
+		return false;
+	for (uint32_t i = 0; i < netifs->count; i++) {
+		const struct netif *netif = &netifs->items[i];
+
+		if (netif->master)
+			items[n++] =
+				(struct port){ netif->master, netif->ifindex };
+		if (netif->former_master && netif->former_master != netif->master)
+			items[n++] = (struct port){ netif->former_master,
+						    netif->ifindex };
+	}
+	qsort(items, n, sizeof(*items), compare_ports);
+	*ret_ports = (struct ports){ items, n };
+	return true;
+}
+
+/* The first that does not belong to a lower master. */
+static uint32_t first_port(const struct ports *ports, uint32_t master)
+{
+	uint32_t low = 0, high = ports->count;
+
+	while (low < high) {
+		uint32_t middle = (low + high) / 2;
+
+		if (ports->items[middle].master < master)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The port after @*at of @spot's interface; begin with first_port(). */
+static struct netif *next_port(const struct survey *survey, struct spot spot,
+			       uint32_t *at)
+{
+	const struct ports *ports = &survey->ports[spot.place];
+
+	if (*at >= ports->count || ports->items[*at].master != spot.netif->ifindex)
+		return NULL;
+	return netifs_find(netifs_of(survey->watch, spot.place),
+			   ports->items[(*at)++].ifindex);
+}
+
+/* ---- On the way in ------------------------------------------------------------ */
+
+/* While it is worked out: in netif.sights beside enum sight. */
+enum { SIGHT_UNKNOWN = 0xff, SIGHT_ASKED = 0xfe };
+
+static enum sight sight_in(const struct survey *survey, struct spot spot);
+
+/* Of a packet that has passed the interface on its way in. */
+static enum sight sight_behind(const struct survey *survey, struct spot spot)
+{
+	return is_observed(spot.netif, NETOBS_INGRESS) ? SIGHT_AGAIN :
+							 sight_in(survey, spot);
+}
+
+static enum sight sight_of_ports(const struct survey *survey, struct spot spot)
+{
+	uint32_t at = first_port(&survey->ports[spot.place], spot.netif->ifindex);
+	uint32_t sights = 0;
+	struct netif *port;
+
+	while ((port = next_port(survey, spot, &at)))
+		sights |= 1 << sight_behind(survey,
+					    (struct spot){ spot.place, port });
+	if (sights == 1 << SIGHT_AGAIN)
+		return SIGHT_AGAIN;
+	return sights & ~(1 << SIGHT_FIRST) ? SIGHT_EITHER : SIGHT_FIRST;
+}
+
+/* A process beside the peer may send it, or it came in there. */
+static enum sight sight_of_peer(struct spot peer)
+{
+	if (!peer.netif)
+		return SIGHT_FIRST;
+	return is_observed(peer.netif, NETOBS_EGRESS) ? SIGHT_AGAIN :
+							SIGHT_BEYOND;
+}
+
+/* It comes from the lower interface, or from another one on that. */
+static enum sight sight_of_ipvlan(const struct survey *survey, struct spot lower)
+{
+	bool is_first = sight_behind(survey, lower) == SIGHT_FIRST &&
+			!(lower.netif->uppers & UPPER_ANY);
+
+	return is_first ? SIGHT_FIRST : SIGHT_EITHER;
+}
+
+static enum sight find_sight_in(const struct survey *survey, struct spot spot)
+{
+	struct spot link = linked(survey->watch, spot.netif);
+
+	if (netif_has_lower(spot.netif) && !link.netif)
+		return SIGHT_FIRST;
+	switch (spot.netif->type) {
+	case LINK_TYPE_LOOPBACK:
+		return is_observed(spot.netif, NETOBS_EGRESS) ? SIGHT_AGAIN :
+								SIGHT_FIRST;
+	case LINK_TYPE_PAIR:
+		return sight_of_peer(link);
+	case LINK_TYPE_VLAN:
+	case LINK_TYPE_MACVLAN: /* what one sends another comes in below, too */
+		return sight_behind(survey, link);
+	case LINK_TYPE_IPVLAN:
+		return sight_of_ipvlan(survey, link);
+	case LINK_TYPE_BRIDGE:
+	case LINK_TYPE_BOND:
+	case LINK_TYPE_VRF:
+		return sight_of_ports(survey, spot);
+	case LINK_TYPE_OTHER:
+		break;
+	}
+	return SIGHT_FIRST;
+}
+
+static enum sight sight_in(const struct survey *survey, struct spot spot)
+{
+	uint8_t *sight = &spot.netif->sights[WAY_IN];
+
+	if (*sight == SIGHT_ASKED) /* links in a circle */
+		return SIGHT_EITHER;
+	if (*sight == SIGHT_UNKNOWN) {
+		*sight = SIGHT_ASKED;
+		*sight = find_sight_in(survey, spot);
+		if (spot.netif->uppers & UPPER_MACVLAN && *sight == SIGHT_FIRST)
+			*sight = SIGHT_BEYOND;
+	}
+	return *sight;
+}
+
+/* ---- On the way out ----------------------------------------------------------- */
+
+static void mark_below(const struct survey *survey, struct spot spot,
+		       uint8_t uppers);
+
+static void mark(const struct survey *survey, struct spot spot, uint8_t uppers)
+{
+	if (!spot.netif || (spot.netif->uppers & uppers) == uppers)
+		return;
+	spot.netif->uppers |= uppers;
+	mark_below(survey, spot, uppers);
+}
+
+/* A macvlan that may send unseen what was seen when it came in elsewhere. */
+static bool forwards_unseen(const struct survey *survey, struct spot spot)
+{
+	uint32_t itself = is_observed(spot.netif, NETOBS_INGRESS);
+
+	return spot.netif->type == LINK_TYPE_MACVLAN &&
+	       !is_observed(spot.netif, NETOBS_EGRESS) &&
+	       survey->watch->places[spot.place].n_arrivals > itself;
+}
+
+/* What interfaces below see of one of which @uppers says what it has above. */
+static uint8_t uppers_below(const struct survey *survey, struct spot spot,
+			    uint8_t uppers)
+{
+	uint8_t foreign = uppers & UPPER_FOREIGN;
+
+	if (!(uppers & (UPPER_TAGS | UPPER_ANY)))
+		return forwards_unseen(survey, spot) ? UPPER_MACVLAN | foreign :
+						       foreign;
+	switch (spot.netif->type) {
+	case LINK_TYPE_VLAN:
+		return UPPER_TAGS | foreign;
+	case LINK_TYPE_MACVLAN:
+		return UPPER_ANY | UPPER_MACVLAN | foreign;
+	default:
+		return UPPER_ANY | foreign;
+	}
+}
+
+/* All that packets which leave by this interface may pass next. */
+static void mark_below(const struct survey *survey, struct spot spot,
+		       uint8_t uppers)
+{
+	uint32_t at = first_port(&survey->ports[spot.place], spot.netif->ifindex);
+	struct spot lower = linked(survey->watch, spot.netif);
+	struct netif *port;
+
+	if (netif_has_lower(spot.netif) && lower.place != spot.place)
+		uppers |= UPPER_FOREIGN;
+	uppers = uppers_below(survey, spot, uppers);
+	if (netif_has_lower(spot.netif))
+		mark(survey, lower, uppers);
+	while ((port = next_port(survey, spot, &at)))
+		mark(survey, (struct spot){ spot.place, port }, uppers);
+}
+
+/* All that leaves by the interface comes from its master. */
+static bool is_fed_by_master(const struct survey *survey, struct spot spot)
+{
+	const struct netif *master = netifs_find(
+		netifs_of(survey->watch, spot.place), spot.netif->master);
+
+	if (!master || !is_observed(master, NETOBS_EGRESS))
+		return false;
+	/* Or from another port of a bridge; then the packet itself says so. */
+	return master->type == LINK_TYPE_BOND ||
+	       (master->type == LINK_TYPE_BRIDGE &&
+		master->sights[WAY_IN] == SIGHT_AGAIN);
+}
+
+static enum sight sight_out(const struct survey *survey, struct spot spot,
+			    uint8_t uppers)
+{
+	if (is_fed_by_master(survey, spot))
+		return SIGHT_AGAIN;
+	if (survey->watch->places[spot.place].has_unclear_arrivals)
+		return SIGHT_EITHER;
+	return spot.netif->uppers & uppers ? SIGHT_BEYOND : SIGHT_FIRST;
+}
+
+/* ---- All of it ---------------------------------------------------------------- */
+
+typedef void (*visit_fn)(const struct survey *survey, struct spot spot);
+
+static void visit_all(const struct survey *survey, visit_fn visit)
+{
+	for (uint32_t i = 0; i < survey->watch->n_places; i++) {
+		struct netifs *netifs = netifs_of(survey->watch, i);
+
+		for (uint32_t k = 0; k < netifs->count; k++)
+			visit(survey, (struct spot){ i, &netifs->items[k] });
+	}
+}
+
+static uint16_t root_domain(const struct watch *watch, uint16_t place)
+{
+	while (watch->places[place].domain != place)
+		place = watch->places[place].domain;
+	return place;
+}
+
+static void join_places(const struct watch *watch, uint16_t a, uint16_t b)
+{
+	a = root_domain(watch, a);
+	b = root_domain(watch, b);
+	watch->places[a > b ? a : b].domain = a > b ? b : a;
+}
+
+static void reset(const struct survey *survey, struct spot spot)
+{
+	struct watch *watch = survey->watch;
+	bool joins;
+
+	peers_resolve(watch, &watch->places[spot.place], spot.netif);
+	spot.netif->uppers = 0;
+	spot.netif->sights[WAY_IN] = SIGHT_UNKNOWN;
+	if (is_observed(spot.netif, NETOBS_INGRESS) &&
+	    spot.netif->type != LINK_TYPE_LOOPBACK)
+		watch->places[spot.place].n_arrivals++;
+	joins = spot.netif->type == LINK_TYPE_PAIR || netif_has_lower(spot.netif);
+	if (joins && spot.netif->link && spot.netif->link_place != PLACE_NONE)
+		join_places(watch, spot.place, spot.netif->link_place);
+}
+
+static void mark_uppers(const struct survey *survey, struct spot spot)
+{
+	if (forwards_unseen(survey, spot))
+		survey->watch->places[spot.place].forwards_unseen = true;
+	mark_below(survey, spot,
+		   is_observed(spot.netif, NETOBS_EGRESS) ? UPPER_ANY : 0);
+}
+
+static void look_in(const struct survey *survey, struct spot spot)
+{
+	struct watch *watch = survey->watch;
+	struct place *place = &watch->places[spot.place];
+	enum sight behind;
+
+	sight_in(survey, spot);
+	behind = sight_behind(survey, spot);
+	if (spot.netif->gone_ns)
+		return;
+	if (behind == SIGHT_EITHER || behind == SIGHT_BEYOND)
+		place->has_unclear_arrivals = true;
+	if (spot.netif->type != LINK_TYPE_VRF &&
+	    !is_observed(spot.netif, NETOBS_INGRESS))
+		place->sees_all_arrivals = false;
+	if (behind == SIGHT_AGAIN && watch->store)
+		origins_put(&watch->store->origins, spot.place,
+			    spot.netif->ifindex);
+}
+
+static void look_out(const struct survey *survey, struct spot spot)
+{
+	spot.netif->sights[WAY_OUT] = sight_out(survey, spot, UPPER_ANY);
+	spot.netif->sights[WAY_OUT_TAGGED] =
+		sight_out(survey, spot, UPPER_ANY | UPPER_TAGS);
+}
+
+static void survey_places(const struct survey *survey)
+{
+	struct watch *watch = survey->watch;
+
+	for (uint32_t i = 0; i < watch->n_places; i++) {
+		watch->places[i].domain = i;
+		watch->places[i].has_unclear_arrivals = false;
+		watch->places[i].sees_all_arrivals = true;
+		watch->places[i].n_arrivals = 0;
+		watch->places[i].forwards_unseen = false;
+	}
+	visit_all(survey, reset);
+	for (uint32_t i = 0; i < watch->n_places; i++)
+		watch->places[i].domain = root_domain(watch, i);
+	visit_all(survey, mark_uppers);
+	visit_all(survey, look_in);
+	visit_all(survey, look_out);
+}
+
+int topology_update(struct watch *watch)
+{
+	cleanup_free struct ports *ports =
+		calloc(watch->n_places, sizeof(*ports));
+	struct survey survey = { watch, ports };
+	bool complete = ports;
+
+	for (uint32_t i = 0; complete && i < watch->n_places; i++) {
+		netifs_restack(netifs_of(watch, i));
+		complete = list_ports(netifs_of(watch, i), &ports[i]);
+	}
+	if (complete) {
+		if (watch->store)
+			origins_begin(&watch->store->origins);
+		survey_places(&survey);
+		if (watch->store)
+			origins_end(&watch->store->origins);
+	}
+	for (uint32_t i = 0; ports && i < watch->n_places; i++)
+		free(ports[i].items);
+	return complete ? 0 : -ENOMEM;
+}
+
+bool topology_forwards_unseen(const struct watch *watch, uint16_t place,
+			      const struct netif *lower)
+{
+	const struct netifs *netifs = netifs_of(watch, place);
+
+	for (uint32_t i = 0;
+	     watch->places[place].forwards_unseen && i < netifs->count; i++) {
+		const struct netif *netif = &netifs->items[i];
+
+		if (netif->type == LINK_TYPE_MACVLAN &&
+		    !is_observed(netif, NETOBS_EGRESS) &&
+		    topology_linked(watch, netif) == lower)
+			return true;
+	}
+	return false;
+}
+
+static bool has_outer_tag(const struct flow_key *key)
+{
+	return key->outer_vlan || (key->vlan && !key->tunnel);
+}
+
+/* A copy leaves by each interface that the group is behind. */
+static bool is_to_group(const struct flow_entry *entry)
+{
+	const struct flow_key *key = &entry->key;
+
+	if (entry->tally.has_mac && entry->tally.macs[0] & 1)
+		return true;
+	return key->flags & KEY_IPV6 ? key->dst.bytes[0] == 0xff :
+				       key->dst.bytes[12] >= 224;
+}
+
+enum sight topology_sight(const struct flow_entry *entry,
+			  const struct netif *netif)
+{
+	const struct flow_key *key = &entry->key;
+	enum sight sight;
+
+	if (!(key->flags & KEY_EGRESS))
+		return netif ? netif->sights[WAY_IN] : SIGHT_FIRST;
+	/* A packet keeps its origin on its way into a lower interface elsewhere. */
+	if (!netif || (key->flags & KEY_AGAIN && netif->uppers & UPPER_FOREIGN))
+		return SIGHT_EITHER;
+	if (key->flags & KEY_AGAIN)
+		return SIGHT_FORWARDED;
+	sight = netif->sights[has_outer_tag(key) ? WAY_OUT_TAGGED : WAY_OUT];
+	return sight != SIGHT_AGAIN && is_to_group(entry) ? SIGHT_EITHER : sight;
+}
+
+uint16_t topology_domain(const struct watch *watch, uint16_t place,
+			 const struct netif *netif)
+{
+	if (netif && netif->type == LINK_TYPE_LOOPBACK)
+		return place | DOMAIN_LOOPBACK;
+	return place < watch->n_places ? watch->places[place].domain : place;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include <netobs/stats.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/json.h"
+
+static const char *const unparsed_names[NETOBS_UNPARSED_REASONS] = {
+	[NETOBS_UNPARSED_SHORT] = "short",
+	[NETOBS_UNPARSED_BAD_HEADER] = "bad_header",
+	[NETOBS_UNPARSED_TOO_DEEP] = "too_deep",
+	[NETOBS_UNPARSED_ARP] = "arp",
+	[NETOBS_UNPARSED_NOT_IP] = "not_ip",
+};
+
+static const char *const lost_names[NETOBS_LOST_REASONS] = {
+	[NETOBS_LOST_TABLE_FULL] = "table_full",
+	[NETOBS_LOST_KERNEL_MEMORY] = "kernel_memory",
+	[NETOBS_LOST_MEMORY] = "memory",
+};
+
+_Static_assert(NETOBS_UNPARSED_REASONS <= NETOBS_REASONS_MAX &&
+		       NETOBS_LOST_REASONS <= NETOBS_REASONS_MAX,
+	       "there is room");
+
+const char *netobs_unparsed_name(unsigned int reason)
+{
+	return reason < NETOBS_UNPARSED_REASONS ? unparsed_names[reason] : NULL;
+}
+
+const char *netobs_lost_name(unsigned int reason)
+{
+	return reason < NETOBS_LOST_REASONS ? lost_names[reason] : NULL;
+}
+
+static void add_count(struct json *json, const char *key,
+		      const struct netobs_count *count)
+{
+	json_key(json, key);
+	json_open(json, '{');
+	json_key_u64(json, "packets", count->packets);
+	json_key_u64(json, "bytes", count->bytes);
+	json_close(json, '}');
+}
+
+static void add_counts(struct json *json, const char *key,
+		       const char *const *names,
+		       const struct netobs_count *counts, unsigned int n)
+{
+	json_key(json, key);
+	json_open(json, '{');
+	for (unsigned int i = 0; i < n; i++)
+		add_count(json, names[i], &counts[i]);
+	json_close(json, '}');
+}
+
+/* What was observed or inferred stands inside "seen": it is no term of the sum. */
+static void add_seen(struct json *json, const struct netobs_stats *stats)
+{
+	json_key(json, "seen");
+	json_open(json, '{');
+	json_key_u64(json, "packets", stats->seen.packets);
+	json_key_u64(json, "bytes", stats->seen.bytes);
+	json_key_u64(json, "observed_packets", stats->observed.packets);
+	json_key_u64(json, "observed_bytes", stats->observed.bytes);
+	if (stats->inferred.packets) {
+		json_key_u64(json, "inferred_packets", stats->inferred.packets);
+		json_key_u64(json, "inferred_bytes", stats->inferred.bytes);
+	}
+	json_close(json, '}');
+}
+
+int netobs_stats_json(const struct netobs_stats *stats, char *buf, size_t size)
+{
+	struct netobs_stats known = { 0 };
+	struct json json;
+
+	if (!stats || !buf || stats->sz < sizeof(stats->sz))
+		return -EINVAL;
+	memcpy(&known, stats,
+	       stats->sz < sizeof(known) ? stats->sz : sizeof(known));
+
+	json_begin(&json, buf, size);
+	json_open(&json, '{');
+	add_seen(&json, &known);
+	add_count(&json, "exported", &known.exported);
+	if (known.pending.packets)
+		add_count(&json, "pending", &known.pending);
+	add_count(&json, "filtered", &known.filtered);
+	add_count(&json, "sampled_out", &known.sampled_out);
+	add_counts(&json, "unparsed", unparsed_names, known.unparsed,
+		   NETOBS_UNPARSED_REASONS);
+	add_counts(&json, "lost", lost_names, known.lost, NETOBS_LOST_REASONS);
+	json_close(&json, '}');
+	return json_end(&json);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Drops are logged when they begin, each minute while they last, and when they end:
+ * when nothing waits any more, or nothing was dropped for a minute.
+ */
+#ifndef NETOBS_LIB_SINK_DROP_LOG_H
+#define NETOBS_LIB_SINK_DROP_LOG_H
+
+#include "base/log.h"
+#include "sink/spool/spool.h"
+
+#include <stdbool.h>
+
+struct drop_log {
+	struct drop_episode {
+		uint64_t before; /* records that were dropped before it */
+		uint64_t logged; /* and up to the last line */
+		int64_t due_ms;	 /* the next line; 0: it is over */
+	} episodes[SPOOL_DROPS];
+};
+
+/* To be called now and then, twice a second. @name: the sink. True: some last. */
+bool drop_log_note(struct drop_log *drops, const struct log *log,
+		   const char *name, const struct spool *spool, int64_t now_ms);
+
+#endif

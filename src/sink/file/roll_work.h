@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * What has to be done with rotated files and waited for, by a worker: put them on the
+ * disk, give them their final names, and remove the oldest.
+ */
+#ifndef NETOBS_LIB_SINK_ROLL_WORK_H
+#define NETOBS_LIB_SINK_ROLL_WORK_H
+
+#include "sink/mark.h"
+#include "roll_names.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A file that is complete, NAME.part. */
+struct roll_file {
+	struct roll_file *next;
+	int fd;
+	roll_name name; /* the final one, as was intended */
+};
+
+struct roll_work {
+	const struct roll_names *names;
+	struct roll_file *files; /* those that are left are to be done again */
+	bool tidy; /* look for what crashes have left; false when it is done */
+	uint32_t keep; /* files; 0: all */
+	bool is_sync;  /* records before @durable are to be on the disk */
+	int part_fd; /* the file that has the last of them; -1: @files have them */
+	struct mark durable;
+	uint32_t epoch;
+
+	/* The results. */
+	int err;
+	bool is_synced;		    /* they are */
+	bool is_lost;		    /* who knows what of part_fd is */
+	uint64_t finished, removed; /* files */
+};
+
+void roll_work_free(void *work);
+void roll_work_do(void *work);
+
+/* Move a file within its directory, but not over another. */
+int roll_move(int dir_fd, const char *from, const char *to);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * What a kind of sink is, and what it is given. A module takes records from its
+ * sink's queue, sends them, and acknowledges them when its other side has them. It
+ * never waits: it says what is to be waited for, and is called again.
+ *
+ * A module that is loaded has this in a shared object of its own, and is built from
+ * the same sources as the library: what they share may change with any version.
+ */
+#ifndef NETOBS_LIB_SINK_MODULE_H
+#define NETOBS_LIB_SINK_MODULE_H
+
+#include "mark.h"
+#include "base/spec.h"
+
+#include <netobs/flow.h>
+#include <netobs/stats.h>
+#include <netobs/version.h>
+
+struct sink_host;
+
+/* A record, valid until the next call that gets one. */
+struct sink_item {
+	const struct netobs_flow *flow;
+	struct mark end; /* behind it: to be acknowledged */
+};
+
+struct sink_host_ops {
+	/* The next record; false: there is none, or this call has taken its time. */
+	bool (*next)(struct sink_host *host, struct sink_item *ret_item);
+	/* There are records that next() has yet to give. */
+	bool (*has_more)(const struct sink_host *host);
+	/* The other side has all that is before @end. */
+	void (*ack)(struct sink_host *host, struct mark end);
+	/* It will never take what is between the last of these and @end. */
+	void (*refuse)(struct sink_host *host, struct mark end);
+	/* Get again what is neither acknowledged nor refused. */
+	void (*rewind)(struct sink_host *host);
+	/* Be called when @fd has @events (epoll); 0: not any more. */
+	int (*watch)(struct sink_host *host, int fd, uint32_t events);
+	/* Be called in @ms, at the latest; -1: no need. */
+	void (*wake_in)(struct sink_host *host, int ms);
+	/* Records wait for room, or will soon, until what was sent is acknowledged. */
+	bool (*is_pressed)(const struct sink_host *host);
+	/* Of what was acknowledged, @count may never have been read. */
+	void (*note_unconfirmed)(struct sink_host *host, struct mark count);
+	/* The outcome of the packets; false: unknown. */
+	bool (*get_stats)(struct sink_host *host, struct netobs_stats *ret_stats);
+};
+
+struct sink_host {
+	const struct sink_host_ops *ops;
+	const struct log *log;
+	uint32_t sampling; /* one packet of so many was looked at */
+	bool is_ending;	   /* netobs_sink_drain(): sessions may end in order */
+};
+
+/* Takes one of a module's counters. */
+typedef void sink_counter_fn(void *ctx, const char *name, uint64_t value);
+
+struct sink_module {
+	const char *version; /* NETOBS_VERSION */
+	const char *kind;
+	/* Take what is known of @spec, and wait for nothing. */
+	int (*open)(struct spec *spec, struct sink_host *host, void **ret_state);
+	/*
+	 * Called when there may be records, or room for them, or a watched event.
+	 * @flush: send partly filled messages now. -EPIPE: the consumer is gone
+	 * permanently.
+	 */
+	int (*work)(void *state, bool flush);
+	void (*close)(void *state);
+	/* Counters since the start: "messages", "reconnects" ... May be NULL. */
+	void (*counters)(const void *state, sink_counter_fn *take, void *ctx);
+};
+
+extern const struct sink_module sink_json;
+extern const struct sink_module sink_null;
+
+/* What a shared object calls its own. */
+#define SINK_MODULE_SYMBOL "netobs_sink_module"
+extern const struct sink_module netobs_sink_module;
+
+#endif

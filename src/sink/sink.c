@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include <netobs/sink.h>
+
+#include "base/clock_ms.h"
+#include "record/flow_view.h"
+#include "kinds.h"
+#include "sink.h"
+#include "base/sized.h"
+#include "base/util.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	TICK_MS = 500, /* how often the spool is tended while it has something */
+	EVENTS = 8,
+	SLICE_MS = 5, /* of a call, for records that wait; then the next one goes on */
+	GLANCE = 16, /* records between looks at the clock */
+	BATCH = 128, /* records that wait for a flush, at most: they take memory */
+};
+
+/* ---- Timers -------------------------------------------------------------------- */
+
+static void set_timer(struct netobs_sink *sink)
+{
+	int64_t at = sink->wake_ms;
+	struct itimerspec spec = { 0 };
+
+	if (sink->tick_ms && (!at || sink->tick_ms < at))
+		at = sink->tick_ms;
+	spec.it_value.tv_sec = at / 1000;
+	spec.it_value.tv_nsec = at % 1000 * NSEC_PER_MSEC;
+	if (sink->is_unfinished) /* at once */
+		spec.it_value = (struct timespec){ .tv_nsec = 1 };
+	timerfd_settime(sink->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
+}
+
+static void start_ticking(struct netobs_sink *sink)
+{
+	if (sink->tick_ms)
+		return;
+	sink->tick_ms = clock_ms(CLOCK_MONOTONIC) + TICK_MS;
+	set_timer(sink);
+}
+
+/*
+ * Ages are of CLOCK_BOOTTIME, which cannot be set; it has no coarse variant, which costs
+ * a record less.
+ */
+static int64_t age_clock_ms(const struct netobs_sink *sink)
+{
+	return clock_ms(CLOCK_MONOTONIC_COARSE) + sink->asleep_ms;
+}
+
+static void set_age_clock(struct netobs_sink *sink)
+{
+	sink->asleep_ms = clock_ms(CLOCK_BOOTTIME) - clock_ms(CLOCK_MONOTONIC);
+}
+
+static const char *name_of(const struct netobs_sink *sink)
+{
+	return sink->name ?: "sink";
+}
+
+static void tick(struct netobs_sink *sink)
+{
+	bool are_dropped;
+
+	set_age_clock(sink);
+	spool_expire(&sink->spool, age_clock_ms(sink));
+	spool_start_sync(&sink->spool);
+	are_dropped = drop_log_note(&sink->drops, &sink->log, name_of(sink),
+				    &sink->spool, clock_ms(CLOCK_MONOTONIC));
+	sink->tick_ms = 0;
+	if (are_dropped || spool_pending(&sink->spool).seq ||
+	    !spool_is_settled(&sink->spool))
+		start_ticking(sink);
+}
+
+static void take_timer(struct netobs_sink *sink)
+{
+	int64_t now = clock_ms(CLOCK_MONOTONIC);
+	uint64_t count;
+
+	if (read(sink->timer_fd, &count, sizeof(count)) != sizeof(count))
+		return;
+	if (sink->wake_ms && now >= sink->wake_ms)
+		sink->wake_ms = 0;
+	if (sink->tick_ms && now >= sink->tick_ms)
+		tick(sink);
+	set_timer(sink);
+}
+
+/* ---- What modules are given ------------------------------------------------------ */
+
+static struct netobs_sink *of_host(struct sink_host *host)
+{
+	return (struct netobs_sink *)host;
+}
+
+/* Whether this call has taken its time. */
+static bool is_slice_over(struct netobs_sink *sink)
+{
+	if (!sink->is_unfinished && ++sink->given % GLANCE == 0)
+		sink->is_unfinished = clock_ms(CLOCK_MONOTONIC) >=
+				      sink->slice_end_ms;
+	return sink->is_unfinished;
+}
+
+static bool host_next(struct sink_host *host, struct sink_item *ret_item)
+{
+	struct netobs_sink *sink = of_host(host);
+	struct spool_item item;
+
+	while (!is_slice_over(sink) && spool_read(&sink->spool, &item)) {
+		if (!unpack_flow(item.record, item.len, &sink->unpacked)) {
+			*ret_item = (struct sink_item){ &sink->unpacked.flow,
+							item.end };
+			return true;
+		}
+		if (!spool_refuse(&sink->spool, &item))
+			return false;
+	}
+	sink->is_unfinished |= sink->spool.is_searching;
+	return false;
+}
+
+static bool host_has_more(const struct sink_host *host)
+{
+	const struct netobs_sink *sink = (const struct netobs_sink *)host;
+
+	return mark_is_before(sink->spool.read, sink->spool.tail);
+}
+
+static void host_ack(struct sink_host *host, struct mark end)
+{
+	spool_ack(&of_host(host)->spool, end);
+}
+
+static void host_refuse(struct sink_host *host, struct mark end)
+{
+	spool_discard(&of_host(host)->spool, end, SPOOL_REFUSED);
+}
+
+static void host_rewind(struct sink_host *host)
+{
+	spool_rewind(&of_host(host)->spool);
+}
+
+static int host_watch(struct sink_host *host, int fd, uint32_t events)
+{
+	struct netobs_sink *sink = of_host(host);
+	struct epoll_event event = { .events = events, .data.fd = fd };
+
+	if (!events)
+		return epoll_ctl(sink->epoll_fd, EPOLL_CTL_DEL, fd, NULL) ?
+			       -errno :
+			       0;
+	if (!epoll_ctl(sink->epoll_fd, EPOLL_CTL_MOD, fd, &event))
+		return 0;
+	return epoll_ctl(sink->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static void host_wake_in(struct sink_host *host, int ms)
+{
+	struct netobs_sink *sink = of_host(host);
+
+	sink->wake_ms = ms < 0 ? 0 : clock_ms(CLOCK_MONOTONIC) + ms;
+	set_timer(sink);
+}
+
+static bool host_is_pressed(const struct sink_host *host)
+{
+	const struct netobs_sink *sink = (const struct netobs_sink *)host;
+
+	return spool_is_pressed(&sink->spool);
+}
+
+static void host_note_unconfirmed(struct sink_host *host, struct mark count)
+{
+	struct netobs_sink *sink = of_host(host);
+
+	sink->unconfirmed = mark_add(sink->unconfirmed, count);
+}
+
+static bool host_get_stats(struct sink_host *host, struct netobs_stats *ret_stats)
+{
+	const struct netobs_sink *sink = of_host(host);
+
+	if (!sink->get_stats)
+		return false;
+	*ret_stats = (struct netobs_stats){ .sz = sizeof(*ret_stats) };
+	return !sink->get_stats(ret_stats, sink->log.user);
+}
+
+static const struct sink_host_ops host_ops = {
+	.next = host_next,
+	.has_more = host_has_more,
+	.ack = host_ack,
+	.refuse = host_refuse,
+	.rewind = host_rewind,
+	.watch = host_watch,
+	.wake_in = host_wake_in,
+	.is_pressed = host_is_pressed,
+	.note_unconfirmed = host_note_unconfirmed,
+	.get_stats = host_get_stats,
+};
+
+/* ---- Opening ------------------------------------------------------------------- */
+
+/* Options that all kinds have. */
+static void parse_spool(struct spec *spec, struct spool_options *options)
+{
+	static const char *const policies[] = { "drop_oldest", "drop_newest",
+						NULL };
+	const char *where = spec_string(spec, "spool", "memory");
+
+	if (!strncmp(where, "disk:", 5) && where[5])
+		options->dir = where + 5;
+	else if (strcmp(where, "memory"))
+		spec_refuse(spec,
+			    "option spool: '%s' is not memory or disk:DIRECTORY",
+			    where);
+	options->max_bytes = spec_size(spec, "spool.max_bytes", 1 << 20,
+				       1ULL << 50,
+				       options->dir ? 1ULL << 30 : 64 << 20);
+	options->max_age_ms =
+		(int64_t)spec_duration_ms(spec, "spool.max_age", 1000,
+					  10ULL * 365 * 24 * 60 * 60 * 1000, 0);
+	options->keep_oldest = spec_choice(spec, "spool.full", policies, 0) == 1;
+}
+
+static int make_fds(struct netobs_sink *sink)
+{
+	sink->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	sink->timer_fd =
+		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (sink->epoll_fd < 0 || sink->timer_fd < 0)
+		return -errno;
+	return host_watch(&sink->host, sink->timer_fd, EPOLLIN);
+}
+
+static int open_spool(struct netobs_sink *sink, struct spec *spec)
+{
+	struct spool_options options = { .log = &sink->log };
+	int err;
+
+	parse_spool(spec, &options);
+	if (spec->is_wrong)
+		return -EINVAL;
+	set_age_clock(sink);
+	options.since_1970_ms = clock_ms(CLOCK_REALTIME) - age_clock_ms(sink);
+	err = spool_open(&sink->spool, &options);
+	if (err || spool_fd(&sink->spool) < 0)
+		return err;
+	return host_watch(&sink->host, spool_fd(&sink->spool), EPOLLIN);
+}
+
+/* The module looks at its options first: a typing error makes no directory. */
+static int open_sink(struct netobs_sink *sink, struct spec *spec)
+{
+	struct spool_options unused;
+	int err = make_fds(sink);
+
+	if (err)
+		return err;
+	err = kinds_find(spec, &sink->module);
+	if (err)
+		return err;
+	parse_spool(spec, &unused);
+	err = sink->module->open(spec, &sink->host, &sink->state);
+	return err ?: open_spool(sink, spec);
+}
+
+static int check_options(const struct netobs_sink_opts *opts,
+			 const struct log *log)
+{
+	int err = sized_check(opts, sizeof(*opts), log);
+
+	if (err || opts->sz < offsetof(struct netobs_sink_opts, error) ||
+	    !opts->reserved)
+		return err;
+	log_error(log, "reserved: %u is not 0", opts->reserved);
+	return -EINVAL;
+}
+
+static int open_spec(struct netobs_sink *sink, const char *text)
+{
+	struct spec spec;
+	int err = spec_parse(&spec, text, &sink->log);
+
+	if (err)
+		return err;
+	sink->name = strndup(text, strcspn(text, "?"));
+	err = open_sink(sink, &spec);
+	spec_free(&spec);
+	return err;
+}
+
+int netobs_sink_open(const char *text, const struct netobs_sink_opts *opts,
+		     struct netobs_sink **ret_sink)
+{
+	struct netobs_sink_opts known = { 0 };
+	struct netobs_sink *sink;
+	int err;
+
+	if (!text || !ret_sink)
+		return -EINVAL;
+	if (opts)
+		memcpy(&known, opts, min_u64(opts->sz, sizeof(known)));
+	sink = calloc(1, sizeof(*sink));
+	if (!sink)
+		return -ENOMEM;
+	sink->log = (struct log){ known.on_log, known.user, &sink->error };
+	sink->host = (struct sink_host){
+		.ops = &host_ops,
+		.log = &sink->log,
+		.sampling = known.sampling ?: 1,
+	};
+	sink->get_stats = known.get_stats;
+	sink->epoll_fd = sink->timer_fd = -1;
+
+	err = opts ? check_options(opts, &sink->log) : 0;
+	err = log_keep_error(&sink->log, text, err ?: open_spec(sink, text));
+	if (err) {
+		log_copy_error(&sink->log, known.error);
+		netobs_sink_close(sink);
+		return err;
+	}
+	if (spool_pending(&sink->spool).seq)
+		host_wake_in(&sink->host, 0);
+	*ret_sink = sink;
+	return 0;
+}
+
+void netobs_sink_close(struct netobs_sink *sink)
+{
+	if (!sink)
+		return;
+	if (sink->state)
+		sink->module->close(sink->state);
+	spool_close(&sink->spool);
+	close_fd(&sink->timer_fd);
+	close_fd(&sink->epoll_fd);
+	free(sink->name);
+	free(sink);
+}
+
+/* ---- Use ----------------------------------------------------------------------- */
+
+/* However much waits, a call is short: the descriptor polls readable for the rest. */
+static int work(struct netobs_sink *sink, bool flush)
+{
+	bool was_unfinished = sink->is_unfinished;
+	int err;
+
+	flush |= sink->is_flushing;
+	sink->unflushed = sink->given = 0;
+	sink->is_unfinished = false;
+	sink->slice_end_ms = clock_ms(CLOCK_MONOTONIC) + SLICE_MS;
+	err = sink->module->work(sink->state, flush);
+	sink->is_flushing = flush && sink->is_unfinished;
+	if (sink->is_unfinished || was_unfinished)
+		set_timer(sink);
+	return err;
+}
+
+int netobs_sink_write(struct netobs_sink *sink, const struct netobs_flow *flow)
+{
+	struct netobs_flow copy;
+	size_t len;
+	bool is_kept;
+
+	if (!sink || !flow)
+		return -EINVAL;
+	flow = flow_view(flow, &copy);
+	if (!flow)
+		return -EINVAL;
+	len = pack_flow(flow, sink->packed);
+	is_kept = spool_append(&sink->spool, sink->packed, len, flow->packets,
+			       flow->bytes, age_clock_ms(sink));
+	sink->host.is_ending = false;
+	start_ticking(sink);
+	if (++sink->unflushed >= BATCH && !sink->is_unfinished)
+		work(sink, false); /* a permanent failure is reported again */
+	return is_kept ? 0 : -ENOBUFS;
+}
+
+int netobs_sink_flush(struct netobs_sink *sink)
+{
+	if (!sink)
+		return -EINVAL;
+	start_ticking(sink);
+	return work(sink, true);
+}
+
+int netobs_sink_fd(const struct netobs_sink *sink)
+{
+	return sink ? sink->epoll_fd : -EINVAL;
+}
+
+int netobs_sink_dispatch(struct netobs_sink *sink)
+{
+	struct epoll_event events[EVENTS];
+	int n;
+
+	if (!sink)
+		return -EINVAL;
+	n = epoll_wait(sink->epoll_fd, events, EVENTS, 0);
+	for (int i = 0; i < n; i++) {
+		if (events[i].data.fd == sink->timer_fd)
+			take_timer(sink);
+		else if (events[i].data.fd == spool_fd(&sink->spool))
+			spool_tend(&sink->spool);
+	}
+	return work(sink, false);
+}
+
+int netobs_sink_drain(struct netobs_sink *sink, int timeout_ms)
+{
+	int64_t end = clock_ms(CLOCK_MONOTONIC) + timeout_ms;
+	int err;
+
+	if (!sink)
+		return -EINVAL;
+	sink->host.is_ending = true; /* until there is another record */
+	err = netobs_sink_flush(sink);
+	while (!err && spool_pending(&sink->spool).seq) {
+		struct pollfd fd = { .fd = sink->epoll_fd, .events = POLLIN };
+		int64_t left = end - clock_ms(CLOCK_MONOTONIC);
+
+		if (timeout_ms >= 0 && left <= 0)
+			return -ETIMEDOUT;
+		poll(&fd, 1, timeout_ms < 0 ? -1 : (int)left);
+		err = netobs_sink_dispatch(sink);
+	}
+	return err;
+}

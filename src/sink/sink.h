@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What a sink consists of. */
+#ifndef NETOBS_LIB_SINK_SINK_H
+#define NETOBS_LIB_SINK_SINK_H
+
+#include "drop_log.h"
+#include "module.h"
+#include "record/pack.h"
+#include "sink/spool/spool.h"
+
+struct netobs_sink {
+	struct sink_host host; /* first: modules see nothing else */
+	struct log log;
+	struct log_error error;
+	int (*get_stats)(struct netobs_stats *ret_stats, void *user);
+	char *name; /* the spec without options, which may be secret; or NULL */
+	const struct sink_module *module;
+	void *state; /* the module's */
+	struct spool spool;
+	struct drop_log drops;
+	struct mark unconfirmed; /* of what was delivered */
+	int epoll_fd;
+	int timer_fd;
+	int64_t wake_ms;   /* of the module, CLOCK_MONOTONIC; 0: none */
+	int64_t tick_ms;   /* of the spool; 0: none */
+	int64_t asleep_ms; /* what CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC */
+	unsigned int unflushed;
+	unsigned int given;   /* records, in this call */
+	int64_t slice_end_ms; /* of this call, CLOCK_MONOTONIC */
+	bool is_unfinished;   /* it ended before the records did */
+	bool is_flushing;     /* and what is gathered is to be sent */
+	struct unpacked unpacked;
+	char packed[SEGMENT_RECORD_MAX];
+};
+
+#endif

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include <netobs/sink.h>
+
+#include "base/json.h"
+#include "sink.h"
+#include "base/sized.h"
+
+#include <errno.h>
+
+static const char *const drop_names[NETOBS_SINK_DROPS] = {
+	[NETOBS_SINK_SPOOL_FULL] = "spool_full",
+	[NETOBS_SINK_TOO_OLD] = "too_old",
+	[NETOBS_SINK_DAMAGED] = "damaged",
+	[NETOBS_SINK_UNWRITTEN] = "unwritten",
+	[NETOBS_SINK_REFUSED] = "refused",
+};
+
+_Static_assert((int)NETOBS_SINK_DROPS <= NETOBS_REASONS_MAX, "there is room");
+_Static_assert((int)NETOBS_SINK_SPOOL_FULL == (int)SPOOL_FULL &&
+		       (int)NETOBS_SINK_TOO_OLD == (int)SPOOL_TOO_OLD &&
+		       (int)NETOBS_SINK_DAMAGED == (int)SPOOL_DAMAGED &&
+		       (int)NETOBS_SINK_UNWRITTEN == (int)SPOOL_UNWRITTEN &&
+		       (int)NETOBS_SINK_REFUSED == (int)SPOOL_REFUSED &&
+		       (int)NETOBS_SINK_DROPS == (int)SPOOL_DROPS,
+	       "the reasons are the spool's");
+
+const char *netobs_sink_drop_name(unsigned int reason)
+{
+	return reason < NETOBS_SINK_DROPS ? drop_names[reason] : NULL;
+}
+
+static struct netobs_sink_count count_of(struct mark mark)
+{
+	return (struct netobs_sink_count){ mark.seq, mark.packets, mark.bytes };
+}
+
+int netobs_sink_stats_get(const struct netobs_sink *sink,
+			  struct netobs_sink_stats *ret_stats)
+{
+	struct netobs_sink_stats stats = { 0 };
+	const struct spool *spool;
+
+	if (!sink || !ret_stats)
+		return -EINVAL;
+	spool = &sink->spool;
+	stats.taken = count_of(spool->came);
+	stats.recovered = count_of(spool->recovered);
+	stats.delivered = count_of(spool->delivered);
+	stats.pending = count_of(spool_pending(spool));
+	for (int i = 0; i < SPOOL_DROPS; i++)
+		stats.dropped[i] = count_of(spool->dropped[i]);
+	stats.spool_bytes = spool->size;
+	stats.durable_records = spool->durable.seq;
+	stats.unconfirmed = count_of(sink->unconfirmed);
+	return sized_fill(ret_stats, &stats, sizeof(stats));
+}
+
+static void add_count(struct json *json, const char *key,
+		      const struct netobs_sink_count *count)
+{
+	json_key(json, key);
+	json_open(json, '{');
+	json_key_u64(json, "records", count->records);
+	json_key_u64(json, "packets", count->packets);
+	json_key_u64(json, "bytes", count->bytes);
+	json_close(json, '}');
+}
+
+static void add_counter(void *ctx, const char *name, uint64_t value)
+{
+	json_key_u64(ctx, name, value);
+}
+
+int netobs_sink_stats_json(const struct netobs_sink *sink, char *buf, size_t size)
+{
+	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
+	struct json json;
+
+	if (!sink || !buf)
+		return -EINVAL;
+	netobs_sink_stats_get(sink, &stats);
+	json_begin(&json, buf, size);
+	json_open(&json, '{');
+	json_key(&json, "sink");
+	json_string(&json, sink->name ?: "");
+	add_count(&json, "taken", &stats.taken);
+	add_count(&json, "recovered", &stats.recovered);
+	add_count(&json, "delivered", &stats.delivered);
+	add_count(&json, "unconfirmed", &stats.unconfirmed);
+	add_count(&json, "pending", &stats.pending);
+	json_key(&json, "dropped");
+	json_open(&json, '{');
+	for (int i = 0; i < NETOBS_SINK_DROPS; i++)
+		add_count(&json, drop_names[i], &stats.dropped[i]);
+	json_close(&json, '}');
+	if (sink->module->counters) {
+		json_key(&json, "counters");
+		json_open(&json, '{');
+		sink->module->counters(sink->state, add_counter, &json);
+		json_close(&json, '}');
+	}
+	json_close(&json, '}');
+	return json_end(&json);
+}

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "segment.h"
+
+#include "base/crc32c.h"
+#include "base/util.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static const char magic[8] = "netobsSP";
+
+enum { VERSION = 1 };
+
+#define CRC_START(head) ((const char *)&(head)->crc + sizeof((head)->crc))
+
+static uint32_t crc_of_head(const struct segment_head *head)
+{
+	return crc32c(0, CRC_START(head),
+		      sizeof(*head) - offsetof(struct segment_head, first));
+}
+
+/* With what fills the last word. */
+static uint32_t crc_of_record(const struct record_head *head)
+{
+	return crc32c(0, CRC_START(head),
+		      segment_cost(head->len) - offsetof(struct record_head, len));
+}
+
+/*
+ * Not of the heap: a large piece that comes and goes there would keep the rest of
+ * it from shrinking, and what grows there from growing in place.
+ */
+static char *alloc_buffer(size_t size)
+{
+	void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return pages == MAP_FAILED ? NULL : pages;
+}
+
+struct segment *segment_new(struct mark first, int64_t made_ms, size_t capacity)
+{
+	struct segment *segment = calloc(1, sizeof(*segment));
+	char *buf = segment ? alloc_buffer(capacity) : NULL;
+
+	if (!buf) {
+		free(segment);
+		return NULL;
+	}
+	*segment = (struct segment){
+		.first = first,
+		.end = first,
+		.made_ms = made_ms,
+		.in_file = first,
+		.durable = first,
+		.fd = -1,
+		.buf = buf,
+		.buf_size = capacity,
+	};
+	return segment;
+}
+
+static int write_all(int fd, const void *bytes, size_t len, uint64_t offset)
+{
+	const char *p = bytes;
+
+	while (len) {
+		ssize_t n = pwrite(fd, p, len, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		p += n;
+		len -= (size_t)n;
+		offset += (uint64_t)n;
+	}
+	return 0;
+}
+
+int segment_write_head(int fd, struct mark first, int64_t made_ms)
+{
+	struct segment_head head = {
+		.version = VERSION,
+		.first = first,
+		.made_ms = made_ms,
+	};
+
+	memcpy(head.magic, magic, sizeof(magic));
+	head.crc = crc_of_head(&head);
+	return write_all(fd, &head, sizeof(head), 0);
+}
+
+int segment_attach(struct segment *segment, int fd)
+{
+	int err = segment_write_head(fd, segment->first, segment->made_at_ms);
+
+	if (!err)
+		segment->fd = fd;
+	return err;
+}
+
+struct segment *segment_reopen(int fd, const struct segment_found *found)
+{
+	struct segment *segment = calloc(1, sizeof(*segment));
+
+	if (!segment)
+		return NULL;
+	*segment = (struct segment){
+		.first = found->head.first,
+		.end = found->end,
+		.made_ms = found->head.made_ms,
+		.used_ms = found->used_ms,
+		.size = found->size,
+		.fd = fd,
+		.written = found->size,
+		.in_file = found->end,
+		.synced = found->synced,
+		.durable = found->durable,
+		.is_in_doubt = found->synced < found->size,
+		.is_named = found->synced || !found->size,
+		.is_closed = found->is_closed,
+		.is_damaged = found->is_damaged,
+		.has_checksums = true,
+	};
+	return segment;
+}
+
+int segment_resume(struct segment *segment)
+{
+	if (segment->buf)
+		return 0;
+	segment->buf = alloc_buffer(SEGMENT_BUFFER);
+	if (!segment->buf)
+		return -ENOMEM;
+	segment->buf_size = SEGMENT_BUFFER;
+	return 0;
+}
+
+void segment_free(struct segment *segment)
+{
+	if (!segment)
+		return;
+	close_fd(&segment->fd);
+	if (segment->buf)
+		munmap(segment->buf, segment->buf_size);
+	free(segment);
+}
+
+void segment_free_all(struct segment *segment)
+{
+	while (segment) {
+		struct segment *next = segment->next;
+
+		segment_free(segment);
+		segment = next;
+	}
+}
+
+int segment_read_head(int fd, struct segment_head *ret_head)
+{
+	struct segment_head head;
+	ssize_t n = pread(fd, &head, sizeof(head), 0);
+
+	if (n < 0)
+		return -errno;
+	if (n < (ssize_t)sizeof(head) || head.version != VERSION ||
+	    memcmp(head.magic, magic, sizeof(magic)) ||
+	    head.crc != crc_of_head(&head))
+		return -EBADMSG;
+	*ret_head = head;
+	return 0;
+}
+
+int segment_write_out(struct segment *segment)
+{
+	size_t len = segment->size - segment->written;
+	int err;
+
+	if (segment->fd < 0 || !len)
+		return 0;
+	err = write_all(segment->fd, segment->buf, len,
+			sizeof(struct segment_head) + segment->written);
+	if (err)
+		return err;
+	segment->written = segment->size;
+	segment->in_file = segment->end;
+	return 0;
+}
+
+int segment_append(struct segment *segment, const void *record, size_t len,
+		   struct mark own)
+{
+	struct record_head *head;
+	int err;
+
+	assert(len <= SEGMENT_RECORD_MAX && own.seq == 1);
+	if (segment->size - segment->written + segment_cost(len) >
+	    segment->buf_size) {
+		if (segment->fd < 0)
+			return -ENOBUFS;
+		err = segment_write_out(segment);
+		if (err)
+			return err;
+	}
+	head = (void *)(segment->buf + (segment->size - segment->written));
+	*head = (struct record_head){
+		.len = (uint32_t)len,
+		.before = segment->end,
+		.own = own,
+	};
+	memcpy(head + 1, record, len);
+	memset((char *)(head + 1) + len, 0,
+	       segment_cost(len) - sizeof(*head) - len);
+	if (segment->has_checksums)
+		head->crc = crc_of_record(head);
+	segment->size += segment_cost(len);
+	segment->end = mark_add(segment->end, own);
+	return 0;
+}
+
+/* Bytes of whole records at the start; -EBADMSG: not even one. */
+static ssize_t whole_records(const char *bytes, size_t len)
+{
+	const struct record_head *head;
+	const void *record;
+	size_t at = 0;
+	int err = 0;
+
+	while (at < len &&
+	       !(err = segment_parse(bytes + at, len - at, &head, &record)))
+		at += segment_cost(head->len);
+	return at ? (ssize_t)at : -EBADMSG;
+}
+
+/* Bytes before the first whole record; @len: there is none. */
+static size_t before_whole(const char *bytes, size_t len)
+{
+	const struct record_head *head;
+	const void *record;
+	size_t at = 0;
+
+	while (at < len &&
+	       segment_parse(bytes + at, len - at, &head, &record) == -EBADMSG)
+		at += SEGMENT_WORD;
+	return at < len ? at : len;
+}
+
+static int rewrite_head(int fd)
+{
+	struct segment_head head;
+
+	return segment_read_head(fd, &head) ?:
+		       write_all(fd, &head, sizeof(head), 0);
+}
+
+int segment_rewrite(int fd, uint64_t from, uint64_t to, bool is_damaged)
+{
+	cleanup_free char *buf = malloc(SEGMENT_BUFFER);
+	int err = buf ? rewrite_head(fd) : -ENOMEM;
+
+	while (!err && from < to) {
+		uint64_t offset = sizeof(struct segment_head) + from;
+		ssize_t n = pread(fd, buf, min_u64(to - from, SEGMENT_BUFFER),
+				  (off_t)offset);
+		ssize_t whole;
+
+		if (n < 0)
+			return -errno;
+		whole = whole_records(buf, (size_t)n);
+		if (whole < 0 && !is_damaged)
+			return (int)whole;
+		if (whole < 0) {
+			from += max_u64(before_whole(buf, (size_t)n),
+					SEGMENT_WORD);
+			continue;
+		}
+		err = write_all(fd, buf, (size_t)whole, offset);
+		from += (uint64_t)whole;
+	}
+	return err;
+}
+
+int segment_copy(int from_fd, int to_fd, uint64_t size)
+{
+	cleanup_free char *buf = malloc(SEGMENT_BUFFER);
+	uint64_t end = sizeof(struct segment_head) + size, at = 0;
+	int err = buf ? 0 : -ENOMEM;
+
+	while (!err && at < end) {
+		ssize_t n = pread(from_fd, buf,
+				  min_u64(end - at, SEGMENT_BUFFER), (off_t)at);
+
+		if (n <= 0)
+			return n ? -errno : -EIO;
+		err = write_all(to_fd, buf, (size_t)n, at);
+		at += (uint64_t)n;
+	}
+	return err;
+}
+
+void segment_window_free(struct segment_window *window)
+{
+	free(window->buf);
+	*window = (struct segment_window){ 0 };
+}
+
+int segment_parse(const char *bytes, size_t len,
+		  const struct record_head **ret_head, const void **ret_record)
+{
+	const struct record_head *head = (const void *)bytes;
+
+	if (len < sizeof(*head))
+		return -EAGAIN;
+	if (head->len > SEGMENT_RECORD_MAX || head->own.seq != 1)
+		return -EBADMSG;
+	if (len < segment_cost(head->len))
+		return -EAGAIN;
+	if (head->crc != crc_of_record(head))
+		return -EBADMSG;
+	*ret_head = head;
+	*ret_record = head + 1;
+	return 0;
+}
+
+/* Have the window start at @offset. */
+static int move_window(const struct segment *segment,
+		       struct segment_window *window, uint64_t offset)
+{
+	uint64_t left = segment->written - offset;
+	ssize_t n;
+
+	if (!window->buf)
+		window->buf = malloc(SEGMENT_BUFFER);
+	if (!window->buf)
+		return -ENOMEM;
+	n = pread(segment->fd, window->buf, min_u64(left, SEGMENT_BUFFER),
+		  (off_t)(sizeof(struct segment_head) + offset));
+	if (n < 0)
+		return -errno;
+	window->segment = segment;
+	window->start = offset;
+	window->len = (size_t)n;
+	return 0;
+}
+
+static int read_file(const struct segment *segment,
+		     struct segment_window *window, uint64_t offset,
+		     const struct record_head **ret_head, const void **ret_record)
+{
+	bool is_inside = window->segment == segment && offset >= window->start &&
+			 offset <= window->start + window->len;
+
+	for (int attempt = 0; attempt < 2; attempt++) {
+		int err;
+
+		if (is_inside) {
+			size_t at = offset - window->start;
+
+			err = segment_parse(window->buf + at, window->len - at,
+					    ret_head, ret_record);
+			if (err != -EAGAIN)
+				return err;
+		}
+		err = move_window(segment, window, offset);
+		if (err)
+			return err;
+		is_inside = true;
+	}
+	return -EBADMSG; /* the file has less than it had */
+}
+
+int segment_read(const struct segment *segment, struct segment_window *window,
+		 uint64_t offset, const struct record_head **ret_head,
+		 const void **ret_record)
+{
+	const char *at;
+
+	assert(offset < segment->size);
+	if (offset < segment->written)
+		return read_file(segment, window, offset, ret_head, ret_record);
+	at = segment->buf + (offset - segment->written);
+	*ret_head = (const void *)at;
+	*ret_record = at + sizeof(struct record_head);
+	return 0;
+}

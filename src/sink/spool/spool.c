@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "spool.h"
+
+#include "spool_part.h"
+#include "base/util.h"
+#include "spool_dir.h"
+#include "spool_sync.h"
+#include "base/worker.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	SEGMENTS = 8, /* of a full spool, at least: one is dropped at a time */
+	MEMORY_MIN = 2 * SEGMENT_RECORD_MAX,
+	MEMORY_MAX = 1 << 20,
+	FILE_MIN = 2 * SEGMENT_BUFFER,
+	UNWRITTEN_MAX = 3, /* segments */
+};
+
+void spool_drop(struct spool *spool, enum spool_drop why, struct mark what)
+{
+	spool->dropped[why] = mark_add(spool->dropped[why], what);
+}
+
+/* ---- Segments ------------------------------------------------------------------ */
+
+static void add_segment(struct spool *spool, struct segment *segment)
+{
+	if (spool->newest)
+		spool->newest->next = segment;
+	else
+		spool->oldest = segment;
+	spool->newest = segment;
+	spool->size += segment->size;
+}
+
+/* Segments that are in memory in part. */
+static size_t count_unwritten(const struct spool *spool)
+{
+	size_t n = 0;
+
+	for (const struct segment *segment = spool->oldest; segment;
+	     segment = segment->next)
+		n += segment->written < segment->size;
+	return n;
+}
+
+/*
+ * While a disk fails, a few segments may be in memory: a reader that keeps up does
+ * not need the disk.
+ */
+static int start_segment(struct spool *spool, int64_t now_ms)
+{
+	struct segment *segment =
+		segment_new(spool->tail, now_ms,
+			    spool->dir ? SEGMENT_BUFFER : spool->capacity);
+	int err = 0;
+
+	if (!segment)
+		return -ENOMEM;
+	segment->made_at_ms = now_ms + spool->options.since_1970_ms;
+	segment->has_checksums = spool->dir;
+	if (spool->dir)
+		err = spool_dir_attach(spool->dir, segment);
+	if (err && count_unwritten(spool) >= UNWRITTEN_MAX) {
+		segment_free(segment);
+		return err;
+	}
+	add_segment(spool, segment);
+	return 0;
+}
+
+/* What is unacknowledged of it is lost to the reader. */
+static void remove_oldest(struct spool *spool)
+{
+	struct segment *segment = spool->oldest;
+
+	if (mark_is_before(spool->acked, segment->end))
+		spool->acked = segment->end;
+	if (mark_is_before(spool->read, segment->end))
+		spool->read = segment->end;
+	if (spool->reading == segment) {
+		spool->reading = segment->next;
+		spool->offset = 0;
+	}
+	if (spool->window.segment == segment)
+		spool->window.segment = NULL;
+	spool->oldest = segment->next;
+	if (spool->newest == segment)
+		spool->newest = NULL;
+	spool->size -= segment->size;
+	if (spool->dir)
+		spool_dir_forget(spool->dir, segment->first.seq);
+	segment_free(segment);
+}
+
+static void drop_oldest(struct spool *spool, enum spool_drop why)
+{
+	struct segment *segment = spool->oldest;
+	struct mark from = mark_is_before(segment->first, spool->acked) ?
+				   spool->acked :
+				   segment->first;
+
+	if (mark_is_before(spool->acked, from))
+		spool_drop(spool, SPOOL_DAMAGED, mark_sub(from, spool->acked));
+	if (mark_is_before(from, segment->end))
+		spool_let_go(spool, from, segment->end, why);
+	remove_oldest(spool);
+}
+
+void spool_remove_acked(struct spool *spool)
+{
+	while (spool->oldest && spool->oldest != spool->newest &&
+	       !mark_is_before(spool->acked, spool->oldest->end))
+		remove_oldest(spool);
+}
+
+/* ---- Adding -------------------------------------------------------------------- */
+
+static bool is_used_up(const struct spool *spool, const struct segment *segment,
+		       size_t len, int64_t now_ms)
+{
+	int64_t max_age = spool->options.max_age_ms;
+
+	return segment->is_closed ||
+	       segment->size + segment_cost(len) > spool->capacity ||
+	       (max_age && segment->size &&
+		now_ms - segment->made_ms > max_age / SEGMENTS);
+}
+
+/* Room for a record within the limit; false: there is none. */
+static bool make_room(struct spool *spool, size_t len)
+{
+	while (spool->size + segment_cost(len) > spool->options.max_bytes) {
+		if (!spool->oldest || spool->options.keep_oldest)
+			return false;
+		drop_oldest(spool, SPOOL_FULL);
+	}
+	return true;
+}
+
+/* To a segment that an earlier process began, as well, if nothing is missing there. */
+static bool is_to_be_continued(const struct spool *spool, size_t len,
+			       int64_t now_ms)
+{
+	struct segment *segment = spool->newest;
+
+	return segment && segment->end.seq == spool->tail.seq &&
+	       !is_used_up(spool, segment, len, now_ms) &&
+	       !segment_resume(segment);
+}
+
+/* All that it still has in memory is to go to its file. */
+static int finish_segment(struct spool *spool, struct segment *segment)
+{
+	int err = 0;
+
+	if (spool->dir && segment->fd < 0)
+		err = spool_dir_attach(spool->dir, segment);
+	return err ?: segment_write_out(segment);
+}
+
+static int next_segment(struct spool *spool, int64_t now_ms)
+{
+	int err = spool->newest ? finish_segment(spool, spool->newest) : 0;
+
+	if (err && count_unwritten(spool) >= UNWRITTEN_MAX)
+		return err;
+	err = start_segment(spool, now_ms);
+	if (!err)
+		spool_remove_acked(spool);
+	return err;
+}
+
+static int append(struct spool *spool, const void *record, size_t len,
+		  struct mark own, int64_t now_ms)
+{
+	int err = 0;
+
+	if (!is_to_be_continued(spool, len, now_ms))
+		err = next_segment(spool, now_ms);
+	if (err)
+		return err;
+	if (!spool->newest->size)
+		spool->newest->made_ms = now_ms;
+	err = segment_append(spool->newest, record, len, own);
+	if (err && spool->dir) { /* its buffer is full */
+		err = next_segment(spool, now_ms);
+		err = err ?: segment_append(spool->newest, record, len, own);
+	}
+	if (err)
+		return err;
+	spool->newest->used_ms = now_ms;
+	spool->size += segment_cost(len);
+	return 0;
+}
+
+bool spool_append(struct spool *spool, const void *record, size_t len,
+		  uint64_t packets, uint64_t bytes, int64_t now_ms)
+{
+	struct mark own = { 1, packets, bytes };
+	int err;
+
+	spool->came = mark_add(spool->came, own);
+	if (!make_room(spool, len)) {
+		spool_drop(spool, SPOOL_FULL, own);
+		return false;
+	}
+	err = append(spool, record, len, own, now_ms);
+	spool_note_append(spool, err, len);
+	if (err) {
+		spool_drop(spool, SPOOL_UNWRITTEN, own);
+		return false;
+	}
+	spool->tail = mark_add(spool->tail, own);
+	return true;
+}
+
+/* ---- Life ---------------------------------------------------------------------- */
+
+/* What a clock that was set back calls the future is now: its age begins. */
+static void end_future(struct segment *segment, int64_t now_ms)
+{
+	for (; segment; segment = segment->next)
+		if (segment->used_ms > now_ms)
+			segment->used_ms = now_ms;
+}
+
+void spool_expire(struct spool *spool, int64_t now_ms)
+{
+	spool->read_attempts += spool->read_error != 0;
+	end_future(spool->oldest, now_ms);
+	while (spool->options.max_age_ms && spool->oldest && spool->oldest->size &&
+	       now_ms - spool->oldest->used_ms > spool->options.max_age_ms)
+		drop_oldest(spool, SPOOL_TOO_OLD);
+}
+
+static size_t clamp(uint64_t size, size_t min, size_t max)
+{
+	return min_u64(max_u64(size, min), max);
+}
+
+/*
+ * What a directory holds. Records that are known to have been there, and are not,
+ * are found missing when the reader gets there.
+ */
+static void adopt(struct spool *spool, struct segment *segments,
+		  struct spool_progress progress)
+{
+	struct mark at = progress.acked;
+
+	spool->acked = progress.acked;
+	if (mark_is_before(at, progress.durable))
+		at = progress.durable;
+	for (struct segment *segment = segments, *next; segment; segment = next) {
+		next = segment->next;
+		segment->next = NULL;
+		segment->made_ms -= spool->options.since_1970_ms;
+		segment->used_ms -= spool->options.since_1970_ms;
+		if (mark_is_before(at, segment->end))
+			at = segment->end;
+		add_segment(spool, segment);
+	}
+	spool->tail = at;
+	spool->noted = progress;
+	spool->durable = progress.durable;
+	spool->recovered = mark_sub(at, progress.acked);
+	spool->dir->are_names_in_doubt = true; /* whatever an earlier sync said */
+	spool_find_durable(spool);
+	spool_remove_acked(spool);
+	spool_rewind(spool);
+}
+
+int spool_open(struct spool *spool, const struct spool_options *options)
+{
+	uint64_t part = options->max_bytes / SEGMENTS;
+	struct segment *segments;
+	struct spool_progress progress;
+	int err;
+
+	*spool = (struct spool){
+		.options = *options,
+		.capacity = options->dir ?
+				    clamp(part, FILE_MIN, SEGMENT_FILE_MAX) :
+				    clamp(part, MEMORY_MIN, MEMORY_MAX),
+	};
+	spool->options.dir = NULL; /* it is the caller's */
+	if (!options->dir)
+		return start_segment(spool, 0);
+	spool->path = strdup(options->dir);
+	err = spool->path ?
+		      worker_new(sync_work_do, sync_work_free, &spool->syncer) :
+		      -ENOMEM;
+	err = err   ?:
+		      spool_dir_open(options->dir, options->log, &spool->dir,
+				     &segments, &progress);
+	if (err) {
+		worker_free(spool->syncer);
+		free(spool->path);
+		*spool = (struct spool){ 0 };
+		return err;
+	}
+	adopt(spool, segments, progress);
+	return 0;
+}
+
+void spool_close(struct spool *spool)
+{
+	spool->is_closing = true;
+	if (spool->dir)
+		spool_sync(spool);
+	worker_free(spool->syncer);
+	segment_free_all(spool->oldest);
+	segment_window_free(&spool->window);
+	spool_dir_close(spool->dir);
+	free(spool->path);
+	*spool = (struct spool){ 0 };
+}

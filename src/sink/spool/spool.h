@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Records on their way to a collector: they wait here while it is away, in memory
+ * or in a directory, within a limit. Whatever comes in is either acknowledged by
+ * the reader, or still here, or counted as dropped.
+ *
+ * One thread uses a spool. It never waits for a disk but for room in the kernel's
+ * page cache: what has to be waited for, a short-lived thread does.
+ */
+#ifndef NETOBS_LIB_SINK_SPOOL_H
+#define NETOBS_LIB_SINK_SPOOL_H
+
+#include "base/log.h"
+#include "segment.h"
+#include "spool_dir.h"
+
+#include <stdbool.h>
+
+struct spool_options {
+	const char *dir;    /* NULL: in memory */
+	uint64_t max_bytes; /* with what the records take beside their contents */
+	int64_t max_age_ms;    /* 0: any */
+	int64_t since_1970_ms; /* of the clock that times are of: its zero */
+	bool keep_oldest; /* when it is full, drop what comes, not what is there */
+	const struct log *log;
+};
+
+/* Why records were dropped. */
+enum spool_drop {
+	SPOOL_FULL,
+	SPOOL_TOO_OLD,
+	SPOOL_DAMAGED,	 /* found so on disk, or missing there */
+	SPOOL_UNWRITTEN, /* the disk or the memory refused them */
+	SPOOL_REFUSED,	 /* the collector refused it permanently */
+	SPOOL_DROPS,
+};
+
+/*
+ * Records that the reader got and has not acknowledged, and that had to make room:
+ * it may still deliver them, but cannot have them again. They come right before
+ * what is left, and nothing else is read until it is known what became of them.
+ */
+struct spool_limbo {
+	struct mark from, to; /* the same: there are none */
+	enum spool_drop why;
+};
+
+/* What fails at the moment: it is logged once, and when all of it is over. */
+struct spool_fault {
+	int append, sync;   /* errors */
+	uint64_t cost;	    /* of the largest record that did not fit */
+	uint64_t unwritten; /* records that were dropped before it */
+};
+
+struct worker;
+
+struct spool {
+	struct spool_options options; /* but dir */
+	char *path;		      /* NULL: in memory */
+	size_t capacity;	      /* bytes of a segment */
+	struct segment *oldest, *newest;
+	uint64_t size;	     /* of all segments */
+	struct mark tail;    /* behind what came last */
+	struct mark acked;   /* the end of what the reader has finished */
+	struct mark durable; /* behind what a crash of the host leaves */
+	struct spool_limbo limbo;
+
+	struct segment *reading; /* NULL: what comes next */
+	uint64_t offset;
+	struct mark read; /* behind what the reader got */
+	struct segment_window window;
+
+	struct mark recovered; /* what was there at the start */
+	struct mark came, delivered, dropped[SPOOL_DROPS];
+	struct spool_fault fault;
+	int read_error;
+	unsigned int read_attempts; /* in vain */
+	uint64_t searched;	    /* bytes since the last record, in vain */
+	bool is_searching;     /* there is more to be read than was found */
+	struct spool_dir *dir; /* NULL: in memory */
+	struct worker *syncer;
+	struct spool_progress noted; /* on disk */
+	bool is_closing;
+};
+
+struct spool_item {
+	const void *record; /* valid until the spool is called again */
+	size_t len;
+	struct mark own;
+	struct mark end; /* to be acknowledged */
+};
+
+/*
+ * -EBUSY: another process has the directory. Others: as open(2), mkdir(2). What is
+ * wrong is logged, and so is what was found damaged.
+ */
+int spool_open(struct spool *spool, const struct spool_options *options);
+
+/* With a directory: what is not acknowledged stays there. */
+void spool_close(struct spool *spool);
+
+/* Add a record of at most SEGMENT_RECORD_MAX bytes. False: it was dropped. */
+bool spool_append(struct spool *spool, const void *record, size_t len,
+		  uint64_t packets, uint64_t bytes, int64_t now_ms);
+
+/*
+ * The next record that the reader has not got yet; false: there is none, or, with
+ * is_searching, none was found so far.
+ */
+bool spool_read(struct spool *spool, struct spool_item *ret_item);
+
+/*
+ * The record that was read last is of no use: it counts as damaged. False: records
+ * before it are not acknowledged; it will be read again.
+ */
+bool spool_refuse(struct spool *spool, const struct spool_item *item);
+
+/* All before @end need not be kept any more. Going back is ignored. */
+void spool_ack(struct spool *spool, struct mark end);
+
+/* The same, but it counts as dropped. */
+void spool_discard(struct spool *spool, struct mark end, enum spool_drop why);
+
+/* Read again what is not acknowledged, as far as it is still there. */
+void spool_rewind(struct spool *spool);
+
+/* Drop what is too old; to be called now and then, twice a second. */
+void spool_expire(struct spool *spool, int64_t now_ms);
+
+/*
+ * Have all that was added become durable, and the disk forget what is acknowledged.
+ * The result is taken by spool_tend(). No more than one at a time is under way.
+ */
+void spool_start_sync(struct spool *spool);
+
+/* The same, and wait. */
+int spool_sync(struct spool *spool);
+
+/* The result of the last attempt to add, or to sync; 0: it succeeded. */
+void spool_note_append(struct spool *spool, int err, size_t len);
+void spool_note_sync(struct spool *spool, int err);
+
+/* Take together what is known to be durable of each segment. */
+void spool_find_durable(struct spool *spool);
+
+/* Nothing is left for spool_start_sync() to do. */
+bool spool_is_settled(const struct spool *spool);
+
+/* To be called once spool_fd() polls readable. */
+void spool_tend(struct spool *spool);
+
+/* -1: in memory, where there is nothing to wait for. */
+int spool_fd(const struct spool *spool);
+
+static inline const char *spool_name(const struct spool *spool)
+{
+	return spool->path ?: "in memory";
+}
+
+/*
+ * It is nearly full, or was: records are dropped, or not read any more, unless some
+ * of those that were read are acknowledged soon.
+ */
+static inline bool spool_is_pressed(const struct spool *spool)
+{
+	return mark_is_before(spool->limbo.from, spool->limbo.to) ||
+	       spool->size > spool->options.max_bytes / 4 * 3;
+}
+
+/* Between spool_append() and spool_ack(). */
+static inline struct mark spool_pending(const struct spool *spool)
+{
+	return mark_add(mark_sub(spool->tail, spool->acked),
+			mark_sub(spool->limbo.to, spool->limbo.from));
+}
+
+#endif

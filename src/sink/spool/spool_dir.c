@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "spool_dir.h"
+
+#include "base/dirs.h"
+#include "base/util.h"
+#include "spool_recover.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void spool_dir_name(uint64_t first_seq, char name[SPOOL_NAME_SIZE])
+{
+	snprintf(name, SPOOL_NAME_SIZE, "%016" PRIx64 ".seg", first_seq);
+}
+
+/* ---- Life ---------------------------------------------------------------------- */
+
+int spool_dir_sync_parent(int dir_fd)
+{
+	cleanup_fd int fd =
+		openat(dir_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 || fsync(fd) ? -errno : 0;
+}
+
+/* NULL: its files are safe from others. */
+static const char *danger(const struct stat *info)
+{
+	if (info->st_uid && info->st_uid != geteuid())
+		return "it belongs to another user; use a directory of your own, or change its owner (chown)";
+	if (info->st_mode & (S_IWGRP | S_IWOTH) && !(info->st_mode & S_ISVTX))
+		return "other users can write to it; revoke that (chmod go-w)";
+	return NULL;
+}
+
+/* -EPERM, -ELOOP: @ret_why says more. */
+static int open_dir(const char *path, const char **ret_why, bool *ret_is_new,
+		    int *ret_fd)
+{
+	bool is_new = !mkdir(path, 0700);
+	cleanup_fd int fd = -1;
+	struct stat info;
+
+	if (!is_new && errno != EEXIST)
+		return -errno;
+	if (!lstat(path, &info) && S_ISLNK(info.st_mode)) {
+		*ret_why = "it is a symbolic link; name the directory itself";
+		return -ELOOP;
+	}
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &info))
+		return -errno;
+	*ret_why = danger(&info);
+	if (*ret_why)
+		return -EPERM;
+	*ret_is_new = is_new;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+static int lock(int fd)
+{
+	if (!flock(fd, LOCK_EX | LOCK_NB))
+		return 0;
+	return errno == EWOULDBLOCK ? -EBUSY : -errno;
+}
+
+/*
+ * The directory itself is locked, as a file in there may be removed; and a file, as
+ * not every file system (NFS) can lock directories. One of them has to do: a full disk
+ * has no room for a file.
+ */
+static int lock_dir(struct spool_dir *dir)
+{
+	int err = lock(dir->fd), file_err;
+
+	if (err == -EBUSY)
+		return err;
+	dir->lock_fd = openat(dir->fd, "lock",
+			      O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK |
+				      O_NOCTTY | O_CLOEXEC,
+			      0600);
+	file_err = dir->lock_fd < 0 ? -errno : lock(dir->lock_fd);
+	if (file_err == -EBUSY || file_err == -EMFILE || file_err == -ENFILE)
+		return file_err;
+	return err && file_err ? err : 0;
+}
+
+static int open_files(struct spool_dir *dir, const char *path,
+		      const char **ret_why)
+{
+	struct stat info;
+	int err = open_dir(path, ret_why, &dir->is_new, &dir->fd);
+
+	err = err ?: lock_dir(dir);
+	if (err)
+		return err;
+	if (fstat(dir->fd, &info))
+		return -errno;
+	dir->dev = info.st_dev;
+	dir->ino = info.st_ino;
+	return 0;
+}
+
+/* What is in the way of a file, such as a directory of its name. */
+static void clear_way(const struct spool_dir *dir, const struct log *log,
+		      const char *path, const char *name)
+{
+	struct stat info;
+
+	if (!fstatat(dir->fd, name, &info, AT_SYMLINK_NOFOLLOW) &&
+	    !S_ISREG(info.st_mode))
+		spool_set_aside(dir->fd, path, log, name, "is no file");
+}
+
+/* False: what was acknowledged is unknown. */
+static bool find_progress(struct spool_dir *dir, const struct log *log,
+			  const char *path, struct spool_progress *progress)
+{
+	int err;
+
+	clear_way(dir, log, path, "acked");
+	clear_way(dir, log, path, "acked.new");
+	err = spool_dir_read_progress(dir->fd, progress);
+	if (!err)
+		return true;
+	if (err == -ENOENT) {
+		/* Where there is room still; what fails is logged later. */
+		spool_dir_write_progress(dir->fd, progress);
+		return true;
+	}
+	log_error(log,
+		  "spool %s: the file 'acked' cannot be read: %s: delivered records may be sent again",
+		  path, err == -EBADMSG ? "it is damaged" : strerror(-err));
+	return false;
+}
+
+static int take_over(struct spool_dir *dir, const struct log *log,
+		     const char *path, struct segment **ret_segments,
+		     struct spool_progress *ret_progress)
+{
+	struct spool_progress progress = { 0 };
+	bool is_known = find_progress(dir, log, path, &progress);
+	int err;
+
+	spool_dir_rename_back(dir->fd);
+	err = spool_recover(dir->fd, path, log, progress.durable, ret_segments);
+	if (err)
+		return err;
+	if (!is_known && *ret_segments)
+		progress.acked = (*ret_segments)->first;
+	*ret_progress = progress;
+	return 0;
+}
+
+static void log_refusal(const struct log *log, const char *path, int err,
+			const char *why)
+{
+	if (!why)
+		why = err == -EBUSY ? "another process has it" : strerror(-err);
+	log_error(log, "cannot use %s as a spool: %s", path, why);
+}
+
+int spool_dir_open(const char *path, const struct log *log,
+		   struct spool_dir **ret_dir, struct segment **ret_segments,
+		   struct spool_progress *ret_progress)
+{
+	struct spool_dir *dir = malloc(sizeof(*dir));
+	const char *why = NULL;
+	int err;
+
+	if (!dir)
+		return -ENOMEM;
+	*dir = (struct spool_dir){ .fd = -1, .lock_fd = -1 };
+	err = dirs_make_parents(path);
+	err = err ?: open_files(dir, path, &why);
+	if (!err && dir->is_new)
+		err = spool_dir_sync_parent(dir->fd);
+	dir->is_new = false;
+	err = err ?: take_over(dir, log, path, ret_segments, ret_progress);
+	if (err) {
+		log_refusal(log, path, err, why);
+		spool_dir_close(dir);
+		return err;
+	}
+	*ret_dir = dir;
+	return 0;
+}
+
+void spool_dir_close(struct spool_dir *dir)
+{
+	if (!dir)
+		return;
+	close_fd(&dir->lock_fd);
+	close_fd(&dir->fd);
+	free(dir->forgotten);
+	free(dir);
+}
+
+bool spool_dir_is_there(const struct spool_dir *dir, const char *path)
+{
+	struct stat info;
+
+	return !lstat(path, &info) && info.st_dev == dir->dev &&
+	       info.st_ino == dir->ino;
+}
+
+int spool_dir_renew(struct spool_dir *dir, const char *path)
+{
+	struct spool_dir fresh = { .fd = -1, .lock_fd = -1 };
+	const char *why;
+	int err = open_files(&fresh, path, &why);
+
+	if (err) {
+		close_fd(&fresh.lock_fd);
+		close_fd(&fresh.fd);
+		return err;
+	}
+	close_fd(&dir->lock_fd);
+	close_fd(&dir->fd);
+	dir->fd = fresh.fd;
+	dir->lock_fd = fresh.lock_fd;
+	dir->dev = fresh.dev;
+	dir->ino = fresh.ino;
+	dir->is_new |= fresh.is_new;
+	return 0;
+}
+
+/* A name that is taken is of a segment that is not needed any more. */
+int spool_dir_create(const struct spool_dir *dir, uint64_t first_seq, int *ret_fd)
+{
+	char name[SPOOL_NAME_SIZE];
+	int fd;
+
+	spool_dir_name(first_seq, name);
+	unlinkat(dir->fd, name, 0);
+	fd = openat(dir->fd, name,
+		    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
+int spool_dir_attach(const struct spool_dir *dir, struct segment *segment)
+{
+	cleanup_fd int fd = -1;
+	int err = spool_dir_create(dir, segment->first.seq, &fd);
+
+	if (err)
+		return err;
+	err = segment_attach(segment, fd);
+	if (err) {
+		spool_dir_remove(dir, segment->first.seq);
+		return err;
+	}
+	TAKE_FD(fd);
+	return 0;
+}
+
+int spool_dir_rename_again(int dir_fd, uint64_t first_seq)
+{
+	char name[SPOOL_NAME_SIZE], other[SPOOL_NAME_SIZE + 1];
+
+	spool_dir_name(first_seq, name);
+	snprintf(other, sizeof(other), "%s~", name);
+	return renameat(dir_fd, name, dir_fd, other) ||
+			       renameat(dir_fd, other, dir_fd, name) ?
+		       -errno :
+		       0;
+}
+
+static int is_renamed(const struct dirent *entry)
+{
+	return strlen(entry->d_name) == 21 &&
+	       !strcmp(entry->d_name + 16, ".seg~");
+}
+
+void spool_dir_rename_back(int dir_fd)
+{
+	struct dirent **entries;
+	int n = scandirat(dir_fd, ".", &entries, is_renamed, NULL);
+
+	for (int i = 0; i < n; i++) {
+		char name[SPOOL_NAME_SIZE];
+
+		snprintf(name, sizeof(name), "%.20s", entries[i]->d_name);
+		renameat(dir_fd, entries[i]->d_name, dir_fd, name);
+		free(entries[i]);
+	}
+	if (n >= 0)
+		free(entries);
+}
+
+/* Without memory for it the file stays, and is acknowledged at the next start. */
+void spool_dir_forget(struct spool_dir *dir, uint64_t first_seq)
+{
+	uint64_t *forgotten = reallocarray(dir->forgotten, dir->n_forgotten + 1,
+					   sizeof(*forgotten));
+
+	if (!forgotten)
+		return;
+	forgotten[dir->n_forgotten++] = first_seq;
+	dir->forgotten = forgotten;
+}
+
+void spool_dir_remove(const struct spool_dir *dir, uint64_t first_seq)
+{
+	char name[SPOOL_NAME_SIZE];
+
+	spool_dir_name(first_seq, name);
+	unlinkat(dir->fd, name, 0);
+}

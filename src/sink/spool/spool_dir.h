@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * The directory of a spool on disk, and what a crash may leave in it:
+ *
+ *   lock                   held by the process that uses it
+ *   acked                  how far its records have got: struct spool_progress
+ *   0000000000001000.seg   the segment whose first record has that number (hex)
+ *   0000000000001000.seg~  the same, while its name is made durable once more
+ *   *.bad                  files that could not be used, for people to look at
+ *
+ * A segment goes only when an acked file that is behind its end is durable.
+ */
+#ifndef NETOBS_LIB_SINK_SPOOL_DIR_H
+#define NETOBS_LIB_SINK_SPOOL_DIR_H
+
+#include "base/log.h"
+#include "segment.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Behind the last record that was acknowledged, and that was known to be durable. */
+struct spool_progress {
+	struct mark acked, durable;
+};
+
+struct spool_dir {
+	int fd;
+	int lock_fd; /* -1: there is none, only the directory itself is locked */
+	dev_t dev;
+	ino_t ino;
+	bool is_gone; /* removed, and not made anew yet */
+	bool is_new;  /* a crash of the host may leave no name of it */
+	bool are_names_in_doubt; /* a sync of the directory failed */
+	uint64_t *forgotten;	 /* first numbers of segments that may go */
+	size_t n_forgotten;
+};
+
+/*
+ * Make or take over a directory: the segments that are there, in order. -EBUSY:
+ * another process uses it; -EPERM: others could change its files; -ELOOP: it is a
+ * symbolic link. Errors are logged.
+ */
+int spool_dir_open(const char *path, const struct log *log,
+		   struct spool_dir **ret_dir, struct segment **ret_segments,
+		   struct spool_progress *ret_progress);
+
+/* Whether its path still leads to it. */
+bool spool_dir_is_there(const struct spool_dir *dir, const char *path);
+
+/* Another one in its place, which is made if its parent is there. As spool_dir_open(). */
+int spool_dir_renew(struct spool_dir *dir, const char *path);
+
+/* A directory that is new shall outlive a crash. Errors: as fsync(2). */
+int spool_dir_sync_parent(int dir_fd);
+
+/* NULL is fine. */
+void spool_dir_close(struct spool_dir *dir);
+
+/* A new file for a segment, in place of what has that name. */
+int spool_dir_create(const struct spool_dir *dir, uint64_t first_seq,
+		     int *ret_fd);
+
+/* Make a segment's file. */
+int spool_dir_attach(const struct spool_dir *dir, struct segment *segment);
+
+/* A segment that is not needed any more; its file goes with the next sync. */
+void spool_dir_forget(struct spool_dir *dir, uint64_t first_seq);
+
+/* The same, at once: it has nothing that anybody needs. */
+void spool_dir_remove(const struct spool_dir *dir, uint64_t first_seq);
+
+/* For those who work on the files: a segment's name. */
+enum { SPOOL_NAME_SIZE = 32 };
+void spool_dir_name(uint64_t first_seq, char name[SPOOL_NAME_SIZE]);
+
+/*
+ * -ENOENT: nothing was ever acknowledged; -EBADMSG: it is damaged. Others: as
+ * open(2), read(2).
+ */
+int spool_dir_read_progress(int dir_fd, struct spool_progress *ret_progress);
+
+/* Make it what is read at the next start, durably. */
+int spool_dir_write_progress(int dir_fd, const struct spool_progress *progress);
+
+/* Have the directory's next sync save a segment's name which the last did not. */
+int spool_dir_rename_again(int dir_fd, uint64_t first_seq);
+
+/* What a crash left in the middle of that. */
+void spool_dir_rename_back(int dir_fd);
+
+#endif

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* The part of a spool that gives records out, and forgets them. */
+#include "spool.h"
+
+#include "spool_part.h"
+#include "base/util.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+enum {
+	READ_ATTEMPTS = 10,   /* calls of spool_expire() */
+	SEARCH_MAX = 1 << 20, /* bytes that a call looks for a record in */
+};
+
+/* ---- Limbo --------------------------------------------------------------------- */
+
+static bool is_in_limbo(const struct spool *spool)
+{
+	return mark_is_before(spool->limbo.from, spool->limbo.to);
+}
+
+void spool_let_go(struct spool *spool, struct mark from, struct mark end,
+		  enum spool_drop why)
+{
+	struct mark got = mark_is_before(spool->read, end) ? spool->read : end;
+
+	if (mark_is_before(from, got)) {
+		if (!is_in_limbo(spool))
+			spool->limbo.from = from;
+		spool->limbo.to = got;
+		spool->limbo.why = why;
+		from = got;
+	}
+	spool_drop(spool, why, mark_sub(end, from));
+}
+
+/* The reader has finished all before @end: add to @count the part that is here. */
+static void leave_limbo(struct spool *spool, struct mark end, struct mark *count)
+{
+	struct spool_limbo *limbo = &spool->limbo;
+
+	if (mark_is_before(limbo->to, end))
+		end = limbo->to;
+	if (!mark_is_before(limbo->from, end))
+		return;
+	*count = mark_add(*count, mark_sub(end, limbo->from));
+	limbo->from = end;
+}
+
+/* ---- Giving out --------------------------------------------------------------- */
+
+static void note_read(struct spool *spool, int err)
+{
+	if (err && !spool->read_error)
+		log_error(spool->options.log,
+			  "spool %s: cannot read: %s; trying again",
+			  spool_name(spool), strerror(-err));
+	spool->read_error = err;
+	if (!err)
+		spool->read_attempts = spool->searched = 0;
+}
+
+static void note_damage(struct spool *spool, struct segment *segment, int err)
+{
+	if (segment->is_damaged)
+		return;
+	segment->is_damaged = true;
+	log_error(
+		spool->options.log,
+		"spool %s: %016llx.seg cannot be read at byte %llu: %s; records there are dropped, the others sent",
+		spool_name(spool), (unsigned long long)segment->first.seq,
+		(unsigned long long)(sizeof(struct segment_head) + spool->offset),
+		err == -EBADMSG ? "it is damaged" : strerror(-err));
+}
+
+/* A disk that cannot be read now may be so later: it is given some time. */
+static bool is_hopeless(struct spool *spool, int err)
+{
+	if (err == -EBADMSG)
+		return true;
+	note_read(spool, err);
+	return spool->read_attempts >= READ_ATTEMPTS;
+}
+
+/*
+ * Where no record could be read: go on behind it. False: not now. What was missed is
+ * known by the next record.
+ */
+static bool skip_unreadable(struct spool *spool, int err)
+{
+	uint64_t place = sizeof(struct segment_head) + spool->offset,
+		 step = SEGMENT_WORD;
+
+	if (!is_hopeless(spool, err))
+		return false;
+	note_damage(spool, spool->reading, err);
+	if (err != -EBADMSG)
+		step = min_u64(SEGMENT_BLOCK - place % SEGMENT_BLOCK,
+			       spool->reading->written - spool->offset);
+	spool->offset += step;
+	spool->searched += step;
+	spool->is_searching = spool->searched >= SEARCH_MAX;
+	if (spool->is_searching)
+		spool->searched = 0;
+	return !spool->is_searching;
+}
+
+/* Records before @next are missing. False: others before them have to go first. */
+static bool skip_gap(struct spool *spool, struct mark next)
+{
+	if (mark_is_before(spool->acked, spool->read))
+		return false;
+	spool_drop(spool, SPOOL_DAMAGED, mark_sub(next, spool->acked));
+	spool->acked = next;
+	spool->read = next;
+	return true;
+}
+
+/* To the segment that has the next record; false: there is none. */
+static bool find_next(struct spool *spool)
+{
+	if (!spool->reading)
+		spool->reading = spool->oldest;
+	while (spool->reading && spool->offset >= spool->reading->size) {
+		if (!spool->reading->next)
+			return false;
+		spool->reading = spool->reading->next;
+		spool->offset = 0;
+	}
+	return spool->reading;
+}
+
+/* The record at the reader's place; -EBADMSG: there is none that can be there. */
+static int read_here(struct spool *spool, const struct record_head **ret_head,
+		     const void **ret_record)
+{
+	const struct segment *segment = spool->reading;
+	int err = segment_read(segment, &spool->window, spool->offset, ret_head,
+			       ret_record);
+
+	if (!err && ((*ret_head)->before.seq < segment->first.seq ||
+		     (*ret_head)->before.seq >= segment->end.seq))
+		err = -EBADMSG;
+	return err;
+}
+
+bool spool_read(struct spool *spool, struct spool_item *ret_item)
+{
+	spool->is_searching = false;
+	while (!is_in_limbo(spool) && find_next(spool)) {
+		const struct record_head *head;
+		const void *record;
+		int err = read_here(spool, &head, &record);
+
+		if (err && !skip_unreadable(spool, err))
+			return false;
+		if (err)
+			continue;
+		note_read(spool, 0);
+		if (!mark_is_before(spool->read,
+				    mark_add(head->before, head->own))) {
+			spool->offset += segment_cost(head->len);
+			continue; /* it was read before a rewind */
+		}
+		if (mark_is_before(spool->read, head->before) &&
+		    !skip_gap(spool, head->before))
+			return false;
+		spool->offset += segment_cost(head->len);
+		spool->read = mark_add(head->before, head->own);
+		*ret_item = (struct spool_item){
+			.record = record,
+			.len = head->len,
+			.own = head->own,
+			.end = spool->read,
+		};
+		return true;
+	}
+	/* Also the last ones may be missing. */
+	if (!is_in_limbo(spool) && mark_is_before(spool->read, spool->tail))
+		skip_gap(spool, spool->tail);
+	return false;
+}
+
+bool spool_refuse(struct spool *spool, const struct spool_item *item)
+{
+	if (spool->acked.seq + 1 != item->end.seq) {
+		spool->offset -= segment_cost(item->len);
+		spool->read = mark_sub(item->end, item->own);
+		return false;
+	}
+	spool_drop(spool, SPOOL_DAMAGED, item->own);
+	spool->acked = item->end;
+	return true;
+}
+
+/* A segment in memory that is read to its end can be filled again. */
+static void reuse_last(struct spool *spool)
+{
+	struct segment *segment = spool->newest;
+
+	if (spool->dir || !segment || segment != spool->oldest ||
+	    mark_is_before(spool->acked, spool->tail) || !segment->size)
+		return;
+	spool->size -= segment->size;
+	segment->size = 0;
+	segment->first = segment->end;
+	spool->reading = NULL;
+	spool->offset = 0;
+}
+
+/* The reader has finished all before @end: add it to @count. */
+static void pass(struct spool *spool, struct mark end, struct mark *count)
+{
+	assert(end.seq <= spool->read.seq);
+	leave_limbo(spool, end, count);
+	if (!mark_is_before(spool->acked, end))
+		return;
+	*count = mark_add(*count, mark_sub(end, spool->acked));
+	spool->acked = end;
+	spool_remove_acked(spool);
+	reuse_last(spool);
+}
+
+void spool_ack(struct spool *spool, struct mark end)
+{
+	pass(spool, end, &spool->delivered);
+}
+
+void spool_discard(struct spool *spool, struct mark end, enum spool_drop why)
+{
+	pass(spool, end, &spool->dropped[why]);
+}
+
+/* What is acknowledged of the segment is passed over when it is read. */
+void spool_rewind(struct spool *spool)
+{
+	struct segment *segment = spool->oldest;
+
+	leave_limbo(spool, spool->limbo.to, &spool->dropped[spool->limbo.why]);
+	while (segment && segment->next &&
+	       !mark_is_before(spool->acked, segment->end))
+		segment = segment->next;
+	spool->reading = segment;
+	spool->offset = 0;
+	spool->read = spool->acked;
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* JSON lines: to standard output, a file, or a unix socket. */
+#include "line_out.h"
+#include "sink/module.h"
+#include "record/pack.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+	BUFFER_SIZE = 128 << 10,
+	/* A record with as many points as there can be, all names to be escaped. */
+	LINE_MAX_SIZE = 60 << 10,
+};
+
+_Static_assert(PACK_POINTS_MAX *(6 * PACK_NAME_MAX + 30) + NETOBS_FLOW_JSON_MAX <=
+		       LINE_MAX_SIZE,
+	       "any record fits");
+
+struct json_state {
+	struct sink_host *host;
+	struct line_out out;
+	size_t used, sent; /* of buf */
+	struct mark end;   /* behind the last line in buf */
+	char buf[BUFFER_SIZE];
+};
+
+static void json_close_sink(void *arg)
+{
+	struct json_state *state = arg;
+
+	line_out_close(&state->out);
+	free(state);
+}
+
+static int json_open_sink(struct spec *spec, struct sink_host *host,
+			  void **ret_state)
+{
+	struct json_state *state = calloc(1, sizeof(*state));
+	int err;
+
+	if (!state)
+		return -ENOMEM;
+	state->host = host;
+	err = line_out_open(&state->out, spec, host);
+	if (err) {
+		free(state);
+		return err;
+	}
+	*ret_state = state;
+	return 0;
+}
+
+/* Lines for as many records as there is room. False: there are none. */
+static bool fill(struct json_state *state)
+{
+	struct sink_item item;
+
+	while (sizeof(state->buf) - state->used > LINE_MAX_SIZE &&
+	       state->host->ops->next(state->host, &item)) {
+		int len = netobs_flow_json(item.flow, state->buf + state->used,
+					   LINE_MAX_SIZE);
+
+		assert(len > 0);
+		state->used += (size_t)len;
+		state->buf[state->used++] = '\n';
+		line_out_line(&state->out, (size_t)len + 1, item.end);
+		state->end = item.end;
+	}
+	return state->used;
+}
+
+/* The buffer is sent again, of which a part may have been read. */
+static void start_over(struct json_state *state)
+{
+	state->used = state->sent = 0;
+	state->host->ops->rewind(state->host);
+}
+
+static int json_work(void *arg, bool flush)
+{
+	struct json_state *state = arg;
+
+	(void)flush;
+	for (;;) {
+		enum out_state out = line_out_prepare(&state->out);
+		ssize_t n;
+
+		if (out == OUT_AWAY)
+			return 0;
+		if (out == OUT_NEW)
+			start_over(state);
+		if (!state->used && !fill(state))
+			return line_out_rest(&state->out);
+		n = line_out_write(&state->out, state->buf + state->sent,
+				   state->used - state->sent);
+		if (n == -EAGAIN)
+			return 0;
+		if (n < 0)
+			return (int)n;
+		state->sent += (size_t)n;
+		if (state->sent < state->used)
+			continue;
+		line_out_written(&state->out, state->end);
+		state->used = state->sent = 0;
+	}
+}
+
+static void json_counters(const void *arg, sink_counter_fn *take, void *ctx)
+{
+	const struct json_state *state = arg;
+
+	line_out_counters(&state->out, take, ctx);
+}
+
+const struct sink_module sink_json = {
+	.version = NETOBS_VERSION,
+	.kind = "json",
+	.open = json_open_sink,
+	.work = json_work,
+	.close = json_close_sink,
+	.counters = json_counters,
+};

@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "line_out.h"
+
+#include "base/clock_ms.h"
+#include "line_part.h"
+#include "base/dirs.h"
+#include "base/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+	RETRY_MS = 1000,
+	VAIN_MAX = 3,	/* doublings of that for readers that take nothing */
+	LOOK_MS = 1000, /* how often to look whether a file has its name */
+	TAKEN_MS = 50,	/* how often to look what a reader has taken */
+	SEND_MAX = 8 << 10, /* a socket says how much is left by such pieces */
+	ROTATE_MIN = 1 << 20, /* bytes of a file */
+};
+
+static const char unix_prefix[] = LINE_OUT_UNIX;
+
+static const char *name_of(const struct line_out *out)
+{
+	return out->path ?: "standard output";
+}
+
+/* ---- Opening ------------------------------------------------------------------- */
+
+/*
+ * Other processes may share standard output, which must not become non-blocking, so a
+ * pipe or a terminal is opened another time. A file has no place for that: the
+ * position in it would be another one.
+ */
+static int open_stdout(struct line_out *out)
+{
+	int flags = fcntl(STDOUT_FILENO, F_GETFL);
+	struct stat info;
+
+	if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
+		return -EBADF;
+	if (fstat(STDOUT_FILENO, &info))
+		return -errno;
+	out->fd = STDOUT_FILENO;
+	out->is_socket = S_ISSOCK(info.st_mode);
+	out->is_pipe = S_ISFIFO(info.st_mode) || S_ISCHR(info.st_mode);
+	if (out->is_pipe) {
+		int fd = open("/proc/self/fd/1",
+			      O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+		out->owned = fd >= 0;
+		out->fd = fd >= 0 ? fd : STDOUT_FILENO;
+	}
+	return 0;
+}
+
+/* What was there may end in a line that was torn: it stays one of its own. */
+static void end_last_line(struct line_out *out, off_t size)
+{
+	cleanup_fd int fd = open(out->path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+	char last = '\n';
+
+	if (fd >= 0 && size && pread(fd, &last, 1, size - 1) == 1 && last != '\n')
+		out->is_midway = write(out->fd, "\n", 1) != 1;
+}
+
+static int open_file(struct line_out *out, int flags)
+{
+	struct stat info;
+
+	out->fd = open(out->path,
+		       O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY |
+			       O_CLOEXEC | flags,
+		       out->mode);
+	if (out->fd < 0 || fstat(out->fd, &info))
+		return -errno;
+	out->owned = true;
+	out->dev = info.st_dev;
+	out->ino = info.st_ino;
+	out->is_regular = S_ISREG(info.st_mode);
+	out->is_midway = false;
+	out->looked_ms = clock_ms(CLOCK_MONOTONIC);
+	if (out->is_regular)
+		end_last_line(out, info.st_size);
+	return 0;
+}
+
+/* A named pipe is opened when it has a reader. */
+static int open_path(struct line_out *out, bool truncates)
+{
+	struct stat info;
+
+	if (!stat(out->path, &info) && S_ISFIFO(info.st_mode)) {
+		out->kind = LINE_OUT_FIFO;
+		out->is_pipe = true;
+		return 0;
+	}
+	return dirs_make_parents(out->path) ?:
+		       open_file(out, truncates ? O_TRUNC : 0);
+}
+
+static int check_socket_path(const struct line_out *out)
+{
+	struct sockaddr_un address;
+
+	if (!*out->path)
+		return -ENOENT;
+	return strlen(out->path) < sizeof(address.sun_path) ? 0 : -ENAMETOOLONG;
+}
+
+static int open_kind(struct line_out *out, const char *target, bool truncates)
+{
+	if (!target) {
+		out->kind = LINE_OUT_STDOUT;
+		return open_stdout(out);
+	}
+	out->kind = LINE_OUT_FILE;
+	if (!strncmp(target, unix_prefix, strlen(unix_prefix))) {
+		out->kind = LINE_OUT_SOCKET;
+		out->is_socket = true;
+		target += strlen(unix_prefix);
+	}
+	out->path = strdup(target);
+	if (!out->path)
+		return -ENOMEM;
+	return out->kind == LINE_OUT_FILE ? open_path(out, truncates) :
+					    check_socket_path(out);
+}
+
+/* What epoll refuses is never waited for: files, and what looks like them. */
+void line_out_watch(struct line_out *out)
+{
+	out->can_wait = out->fd >= 0 &&
+			!out->host->ops->watch(out->host, out->fd, EPOLLERR);
+}
+
+static int open_target(struct line_out *out, const char *target, bool truncates)
+{
+	struct sink_host *host = out->host;
+	int err = open_kind(out, target, truncates);
+
+	if (err) {
+		log_error(host->log, "cannot write to %s: %s",
+			  target ?: name_of(out), strerror(-err));
+		line_out_close(out);
+		return err;
+	}
+	line_out_watch(out);
+	return 0;
+}
+
+static bool is_file(const struct spec *spec)
+{
+	return spec->target &&
+	       strncmp(spec->target, unix_prefix, strlen(unix_prefix)) != 0;
+}
+
+/* What looks like a place in the network, where no lines are sent to. */
+static void refuse_network(struct spec *spec)
+{
+	static const char *const prefixes[] = { "tcp:", "udp:", "tls:", "http:",
+						"https:" };
+	bool is_network = strstr(spec->target, "://");
+
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+		is_network |=
+			!strncmp(spec->target, prefixes[i], strlen(prefixes[i]));
+	if (is_network)
+		spec_refuse(spec,
+			    "lines go to standard output, a file or unix:PATH, not to '%s'; a file of that name is ./%s",
+			    spec->target, spec->target);
+}
+
+struct line_options {
+	struct roll_options roll;
+	struct packer_options packer;
+	bool rotates, truncates;
+};
+
+static void check(struct spec *spec, const struct line_options *options,
+		  bool packs)
+{
+	if (!options->rotates && (packs || options->roll.sync_ms))
+		spec_refuse(
+			spec,
+			"compress and sync need rotate.bytes or rotate.interval");
+	if (is_file(spec)) {
+		refuse_network(spec);
+		return;
+	}
+	if (options->rotates)
+		spec_refuse(spec, "only a file can be rotated");
+	if (options->truncates || options->roll.mode)
+		spec_refuse(spec, "truncate and mode are for files");
+}
+
+/* What is wrong with the options is logged. */
+static void parse(struct spec *spec, struct line_options *options)
+{
+	static const char *const no_yes[] = { "no", "yes", NULL };
+	struct roll_options *roll = &options->roll;
+	bool packs;
+
+	options->rotates = roll_parse(spec, ROTATE_MIN, roll);
+	packs = packer_parse(spec, &options->packer);
+	roll->suffix = options->packer.suffix;
+	roll->sync_ms = spec_duration_ms(spec, "sync", 100, 60 * 60 * 1000, 0);
+	options->truncates = spec_choice(spec, "truncate", no_yes, 0);
+	if (options->rotates && options->truncates)
+		spec_refuse(spec, "what is rotated is never truncated");
+	check(spec, options, packs);
+}
+
+static int open_rotated(struct line_out *out, const char *path,
+			const struct roll_options *roll,
+			const struct packer_options *packer)
+{
+	int err = packer_open(&out->packer, packer, out->host->log);
+
+	if (err)
+		return err;
+	out->kind = LINE_OUT_FILE;
+	out->path = strdup(path);
+	err = out->path ? roll_open(path, roll, out->host, &out->roll) : -ENOMEM;
+	if (err)
+		line_out_close(out);
+	return err;
+}
+
+int line_out_open(struct line_out *out, struct spec *spec, struct sink_host *host)
+{
+	struct line_options options;
+	int err;
+
+	parse(spec, &options);
+	err = spec_finish(spec);
+	*out = (struct line_out){
+		.host = host,
+		.fd = -1,
+		.mode = options.roll.mode ?: ROLL_MODE,
+	};
+	if (err)
+		return err;
+	if (options.rotates)
+		return open_rotated(out, spec->target, &options.roll,
+				    &options.packer);
+	return open_target(out, spec->target, options.truncates);
+}
+
+void line_out_close_target(struct line_out *out)
+{
+	if (out->can_wait)
+		out->host->ops->watch(out->host, out->fd, 0);
+	out->can_wait = false;
+	if (out->owned || out->kind == LINE_OUT_SOCKET)
+		close_fd(&out->fd);
+	out->fd = -1;
+}
+
+void line_out_close(struct line_out *out)
+{
+	roll_close(out->roll);
+	out->roll = NULL;
+	packer_close(&out->packer);
+	line_out_close_target(out);
+	line_marks_free(&out->marks);
+	free(out->path);
+	out->path = NULL;
+}
+
+/* ---- Errors -------------------------------------------------------------------- */
+
+void line_out_note(struct line_out *out, int err)
+{
+	fault_note(&out->fault, out->host->log, name_of(out), err);
+}
+
+/* -EAGAIN, or what is final. */
+static int fail(struct line_out *out, int err)
+{
+	if (out->kind == LINE_OUT_STDOUT)
+		return err;
+	if (line_reader_is_used(out) && out->fd >= 0)
+		line_reader_lose(out, err);
+	else
+		line_out_note(out, err);
+	out->host->ops->wake_in(out->host, RETRY_MS);
+	return -EAGAIN;
+}
+
+/* ---- Use ----------------------------------------------------------------------- */
+
+/* Another one has its name, or none, as after a rotation by another process. */
+static bool is_lost(struct line_out *out)
+{
+	int64_t now = clock_ms(CLOCK_MONOTONIC);
+	struct stat info;
+
+	if (out->fd < 0)
+		return true;
+	if (!out->is_regular || out->is_midway || now - out->looked_ms < LOOK_MS)
+		return false;
+	out->looked_ms = now;
+	return stat(out->path, &info) || info.st_dev != out->dev ||
+	       info.st_ino != out->ino;
+}
+
+static enum out_state prepare_file(struct line_out *out)
+{
+	int err;
+
+	if (!is_lost(out))
+		return OUT_READY;
+	line_out_close_target(out);
+	err = open_file(out, 0);
+	if (!err) {
+		line_out_watch(out);
+		return OUT_NEW;
+	}
+	line_out_close_target(out);
+	fail(out, err);
+	return OUT_AWAY;
+}
+
+static void wait_for_roll(struct line_out *out)
+{
+	out->host->ops->wake_in(out->host, roll_wait_ms(out->roll));
+}
+
+static enum out_state prepare_roll(struct line_out *out)
+{
+	enum out_state state = roll_prepare(out->roll);
+
+	if (state == OUT_NEW)
+		out->piece_len = 0;
+	if (state == OUT_AWAY)
+		wait_for_roll(out);
+	return state;
+}
+
+enum out_state line_out_prepare(struct line_out *out)
+{
+	if (out->roll)
+		return prepare_roll(out);
+	if (line_reader_is_used(out))
+		return line_reader_prepare(out);
+	return out->kind == LINE_OUT_FILE ? prepare_file(out) : OUT_READY;
+}
+
+void line_out_line(struct line_out *out, size_t len, struct mark end)
+{
+	/* Without memory for it, the next line's mark will do. */
+	if (line_reader_is_used(out))
+		line_marks_add(&out->marks, len, end);
+}
+
+/* As many lines as a pipe takes whole or not at all: pipe(7). */
+static size_t whole_lines(const char *bytes, size_t len)
+{
+	const char *end = len > PIPE_BUF ? memrchr(bytes, '\n', PIPE_BUF) : NULL;
+
+	return end ? (size_t)(end + 1 - bytes) : min_u64(len, PIPE_BUF);
+}
+
+/* A piece is made once, and then offered until it is taken. */
+static ssize_t write_to_roll(struct line_out *out, const char *bytes, size_t len)
+{
+	if (!out->piece_len) {
+		ssize_t n = packer_pack(&out->packer, bytes, len, &out->piece);
+
+		if (n < 0)
+			return fail(out, (int)n);
+		out->piece_len = (size_t)n;
+		line_out_note(out, 0);
+	}
+	if (roll_make_room(out->roll, out->piece_len) ||
+	    roll_write(out->roll, out->piece, out->piece_len)) {
+		wait_for_roll(out);
+		return -EAGAIN;
+	}
+	out->piece_len = 0;
+	return (ssize_t)len;
+}
+
+ssize_t line_out_write(struct line_out *out, const char *bytes, size_t len)
+{
+	ssize_t n;
+
+	if (out->roll)
+		return write_to_roll(out, bytes, len);
+	if (out->is_pipe)
+		len = whole_lines(bytes, len);
+	else if (out->kind == LINE_OUT_SOCKET)
+		len = min_u64(len, SEND_MAX);
+	do {
+		n = out->is_socket ? send(out->fd, bytes, len,
+					  MSG_DONTWAIT | MSG_NOSIGNAL) :
+				     write(out->fd, bytes, len);
+	} while (n < 0 && errno == EINTR);
+
+	if (n >= 0) {
+		out->sent += (uint64_t)n;
+		out->is_midway = bytes[n - 1] != '\n';
+		if (!line_reader_is_used(out))
+			line_out_note(out, 0);
+		return n;
+	}
+	if (errno != EAGAIN)
+		return fail(out, -errno);
+	if (out->can_wait)
+		out->host->ops->watch(out->host, out->fd, EPOLLOUT);
+	else
+		out->host->ops->wake_in(out->host, RETRY_MS / 10);
+	return -EAGAIN;
+}
+
+void line_out_written(struct line_out *out, struct mark end)
+{
+	if (out->roll)
+		roll_written(out->roll, end);
+	else if (!line_reader_is_used(out)) /* they are known by what it takes */
+		out->host->ops->ack(out->host, end);
+}
+
+int line_out_rest(struct line_out *out)
+{
+	if (out->roll)
+		wait_for_roll(out);
+	if (out->can_wait)
+		out->host->ops->watch(out->host, out->fd, EPOLLERR);
+	if (line_reader_is_used(out)) {
+		if (out->marks.n)
+			out->host->ops->wake_in(out->host, TAKEN_MS);
+		return 0;
+	}
+	if (!out->can_wait || !line_reader_has_hung_up(out))
+		return 0;
+	fail(out, -EPIPE);
+	return out->kind == LINE_OUT_STDOUT ? -EPIPE : 0;
+}
+
+void line_out_counters(const struct line_out *out, sink_counter_fn *take,
+		       void *ctx)
+{
+	if (out->roll)
+		roll_counters(out->roll, take, ctx);
+}

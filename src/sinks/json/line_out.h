@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Where lines of text go: standard output, a file, a named pipe or a unix socket.
+ * Nothing here waits. A failure of standard output is permanent; the others are retried.
+ *
+ * What a file has taken is delivered, and what the reader of a pipe or a socket has
+ * taken out of it: the kernel says how much is left. When a reader goes away, the next
+ * one gets all lines from the first that it had not taken whole.
+ */
+#ifndef NETOBS_LIB_SINK_LINE_OUT_H
+#define NETOBS_LIB_SINK_LINE_OUT_H
+
+#include "base/fault.h"
+#include "line_marks.h"
+#include "sink/module.h"
+#include "sink/out_state.h"
+#include "packer.h"
+#include "sink/file/roll.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* What the target of a socket starts with. */
+#define LINE_OUT_UNIX "unix:"
+
+enum line_out_kind {
+	LINE_OUT_STDOUT,
+	LINE_OUT_FILE,
+	LINE_OUT_SOCKET,
+	LINE_OUT_FIFO,
+};
+
+struct line_out {
+	struct sink_host *host;
+	enum line_out_kind kind;
+	char *path; /* NULL: standard output */
+	int fd;
+	bool owned;	/* close the descriptor at the end */
+	bool is_socket; /* also standard output may be one */
+	bool is_pipe;	/* or a terminal */
+	bool can_wait;	/* epoll takes it */
+	struct fault fault;
+
+	/* Of a file. */
+	mode_t mode;
+	dev_t dev;
+	ino_t ino;
+	bool is_regular;
+	bool is_midway;	   /* a line is written in part */
+	int64_t looked_ms; /* whether it still has its name */
+
+	/* Of a pipe or a socket. */
+	struct line_marks marks;
+	uint64_t sent;	   /* bytes, to this reader */
+	bool has_taken;	   /* it took some of them */
+	int64_t retry_ms;  /* no other attempt before this time */
+	unsigned int vain; /* readers that took nothing, one after the other */
+
+	struct roll *roll; /* NULL: it is not rotated */
+
+	struct packer packer; /* if it is */
+	const char *piece;    /* that the roll has not taken yet */
+	size_t piece_len;
+};
+
+/*
+ * @spec: its target: none: standard output; unix:PATH: the socket, which need not be
+ * there yet; else a file, which is made, and appended to, or rotated as the options say.
+ * Errors: -EINVAL, or as open(2); they are logged.
+ */
+int line_out_open(struct line_out *out, struct spec *spec,
+		  struct sink_host *host);
+
+void line_out_close(struct line_out *out);
+
+enum out_state line_out_prepare(struct line_out *out);
+
+/*
+ * @bytes: whole lines, or the rest of them. Bytes that were taken; -EAGAIN: none, and the
+ * sink is called again; others: a permanent failure.
+ */
+ssize_t line_out_write(struct line_out *out, const char *bytes, size_t len);
+
+/* A line of @len bytes that will be written, with the records before @end. */
+void line_out_line(struct line_out *out, size_t len, struct mark end);
+
+/* All lines of records before @end are written: acknowledge them, in time. */
+void line_out_written(struct line_out *out, struct mark end);
+
+/* There is nothing to write now. 0, or a permanent failure since the last call. */
+int line_out_rest(struct line_out *out);
+
+void line_out_counters(const struct line_out *out, sink_counter_fn *take,
+		       void *ctx);
+
+#endif

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* The reader of a named pipe or a unix socket: whether it is there, what it has taken. */
+#include "line_part.h"
+
+#include "base/clock_ms.h"
+#include "base/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+enum {
+	RETRY_MS = 1000,
+	VAIN_MAX = 3, /* doublings of that for readers that take nothing */
+};
+
+/* Whether it has a reader, that may go away, and that may leave something. */
+bool line_reader_is_used(const struct line_out *out)
+{
+	return out->kind == LINE_OUT_SOCKET || out->kind == LINE_OUT_FIFO;
+}
+
+/* The next attempt is a while after this one, however soon this one ends. */
+static void begin_attempt(struct line_out *out)
+{
+	unsigned int vain = min_u64(out->vain++, VAIN_MAX);
+
+	out->retry_ms = clock_ms(CLOCK_MONOTONIC) + (RETRY_MS << vain);
+}
+
+static void acknowledge(struct line_out *out, uint64_t taken)
+{
+	struct mark end;
+
+	if (taken && !out->has_taken) {
+		out->has_taken = true;
+		out->vain = 0;
+		if (out->retry_ms > clock_ms(CLOCK_MONOTONIC) + RETRY_MS)
+			out->retry_ms = clock_ms(CLOCK_MONOTONIC) + RETRY_MS;
+		line_out_note(out, 0);
+	}
+	if (line_marks_take(&out->marks, taken, &end))
+		out->host->ops->ack(out->host, end);
+}
+
+/* Bytes that the reader has not taken. */
+static uint64_t count_unread(const struct line_out *out)
+{
+	int unread = 0;
+
+	if (ioctl(out->fd, out->is_socket ? SIOCOUTQ : FIONREAD, &unread) ||
+	    unread < 0)
+		return out->sent;
+	return min_u64((uint64_t)unread, out->sent);
+}
+
+bool line_reader_has_hung_up(const struct line_out *out)
+{
+	struct pollfd fd = { .fd = out->fd };
+
+	return poll(&fd, 1, 0) > 0 && fd.revents & (POLLERR | POLLHUP);
+}
+
+/* A unix socket is reset if its reader has left something, and else not. */
+static bool was_reset(const struct line_out *out, int err)
+{
+	int pending = 0;
+	socklen_t len = sizeof(pending);
+
+	getsockopt(out->fd, SOL_SOCKET, SO_ERROR, &pending, &len);
+	return err == -ECONNRESET || pending == ECONNRESET;
+}
+
+/* Its reader is gone: the next one gets what it had not taken. */
+void line_reader_lose(struct line_out *out, int err)
+{
+	bool is_gone = line_reader_has_hung_up(out);
+
+	if (out->kind == LINE_OUT_FIFO)
+		acknowledge(out, out->sent - count_unread(out));
+	else if (is_gone && !was_reset(out, err))
+		acknowledge(out, out->sent);
+	line_out_close_target(out);
+	line_out_note(out, err);
+}
+
+/*
+ * What the reader has taken. A socket's queue is emptied after its end is marked, so
+ * what it says is true if it has no end behind that.
+ */
+static void look_at_reader(struct line_out *out)
+{
+	uint64_t unread = count_unread(out);
+
+	if (line_reader_has_hung_up(out))
+		line_reader_lose(out, -EPIPE);
+	else
+		acknowledge(out, out->sent - unread);
+}
+
+static int connect_socket(struct line_out *out)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	cleanup_fd int fd =
+		socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	strcpy(address.sun_path, out->path);
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		return -errno;
+	out->fd = TAKE_FD(fd);
+	return 0;
+}
+
+/* -ENXIO: there is no reader. */
+static int open_fifo(struct line_out *out)
+{
+	out->fd = open(out->path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	out->owned = true;
+	return out->fd < 0 ? -errno : 0;
+}
+
+static int find_reader(struct line_out *out)
+{
+	int err;
+
+	begin_attempt(out);
+	err = out->kind == LINE_OUT_FIFO ? open_fifo(out) : connect_socket(out);
+	if (err) {
+		out->vain = 0; /* that was cheap: no need to wait for longer */
+		return err;
+	}
+	line_marks_clear(&out->marks);
+	out->sent = 0;
+	out->has_taken = false;
+	line_out_watch(out);
+	return 0;
+}
+
+enum out_state line_reader_prepare(struct line_out *out)
+{
+	int64_t wait;
+	int err;
+
+	if (out->fd >= 0)
+		look_at_reader(out);
+	if (out->fd >= 0)
+		return OUT_READY;
+	wait = out->retry_ms - clock_ms(CLOCK_MONOTONIC);
+	if (wait > 0) {
+		out->host->ops->wake_in(out->host, (int)wait);
+		return OUT_AWAY;
+	}
+	err = find_reader(out);
+	if (!err)
+		return OUT_NEW;
+	line_out_note(out, err);
+	out->host->ops->wake_in(out->host, RETRY_MS);
+	return OUT_AWAY;
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "packer.h"
+
+#include "sink/loader.h"
+#include "base/util.h"
+
+#include <errno.h>
+
+bool packer_parse(struct spec *spec, struct packer_options *ret_options)
+{
+	static const char *const choices[] = { "none", "gzip", "zstd", NULL };
+	static const char *const suffixes[] = { NULL, ".gz", ".zst" };
+	int choice = spec_choice(spec, "compress", choices, 0);
+
+	*ret_options = (struct packer_options){
+		.name = choice ? choices[choice] : NULL,
+		.suffix = suffixes[choice],
+		.level = (int)spec_number(spec, "compress.level", 1, 22, 0),
+	};
+	return choice || ret_options->level;
+}
+
+static int find(struct packer *packer, const struct packer_options *options,
+		const struct log *log)
+{
+	const char *name = options->name;
+	const struct compressor *compressor;
+	int level = options->level;
+	char why[512];
+
+	compressor = loader_find(name, COMPRESSOR_SYMBOL, why, sizeof(why));
+	if (!compressor) {
+		log_error(log, "json: compress=%s %s", name, why);
+		return -ENOENT;
+	}
+	if (level &&
+	    (level < compressor->level_min || level > compressor->level_max)) {
+		log_error(log,
+			  "json: option compress.level: %d is not from %d to %d",
+			  level, compressor->level_min, compressor->level_max);
+		return -EINVAL;
+	}
+	packer->compressor = compressor;
+	return 0;
+}
+
+int packer_open(struct packer *packer, const struct packer_options *options,
+		const struct log *log)
+{
+	int err;
+
+	*packer = (struct packer){ 0 };
+	if (!options->name)
+		return 0;
+	err = find(packer, options, log);
+	if (err)
+		return err;
+	return packer->compressor->open(options->level ?:
+						packer->compressor->level_usual,
+					&packer->state);
+}
+
+void packer_close(struct packer *packer)
+{
+	if (packer->state)
+		packer->compressor->close(packer->state);
+	free(packer->buf);
+	*packer = (struct packer){ 0 };
+}
+
+ssize_t packer_pack(struct packer *packer, const char *lines, size_t len,
+		    const char **ret_bytes)
+{
+	size_t room;
+
+	*ret_bytes = lines;
+	if (!packer->compressor)
+		return (ssize_t)len;
+	room = packer->compressor->room(len);
+	if (room > packer->room) {
+		free(packer->buf);
+		packer->room = 0;
+		packer->buf = malloc(room);
+		if (!packer->buf)
+			return -ENOMEM;
+		packer->room = room;
+	}
+	*ret_bytes = packer->buf;
+	return packer->compressor->pack(packer->state, lines, len, packer->buf);
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Nowhere: what others cost is measured against it. */
+#include "sink/module.h"
+
+#include <errno.h>
+
+static int null_open(struct spec *spec, struct sink_host *host, void **ret_state)
+{
+	if (spec->target)
+		spec_refuse(spec, "it takes no target: '%s'", spec->target);
+	*ret_state = host;
+	return spec_finish(spec);
+}
+
+static int null_work(void *state, bool flush)
+{
+	struct sink_host *host = state;
+	struct sink_item item;
+
+	(void)flush;
+	while (host->ops->next(host, &item))
+		host->ops->ack(host, item.end);
+	return 0;
+}
+
+static void null_close(void *state)
+{
+	(void)state;
+}
+
+const struct sink_module sink_null = {
+	.version = NETOBS_VERSION,
+	.kind = "null",
+	.open = null_open,
+	.work = null_work,
+	.close = null_close,
+};

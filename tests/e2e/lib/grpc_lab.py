@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""Collectors that speak gRPC, and sinks that are fed without traffic."""
+
+import collections
+import importlib.util
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+from lib import flow_proto
+from lib import lab
+from lib import observer
+
+SERVER = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                      "grpc_server.py")
+
+
+class Collector:
+    """grpc_server.py, which may be killed and started again at its port."""
+
+    def __init__(self, where, *options, ns=None, address="127.0.0.1"):
+        if not importlib.util.find_spec("grpc"):
+            raise RuntimeError(
+                f"{sys.executable} has no grpc (Debian: python3-grpcio)")
+        self.lab = where
+        self.flow = flow_proto.load(where)
+        self.options = options
+        self.ns = ns
+        self.address = address
+        self.port = 0
+        self.out = where.path("collected")
+        self.set_mode("ok")
+        self.process = None
+
+    def set_mode(self, *words):
+        path = self.lab.path("mode")
+        with open(f"{path}.new", "w", encoding="ascii") as file:
+            file.write(" ".join(map(str, words)))
+        os.rename(f"{path}.new", path)
+
+    def start(self):
+        self.process = self.lab.spawn(
+            sys.executable, SERVER, self.out, self.lab.path("mode"),
+            "--proto", self.lab.dir, "--address",
+            f"{self.address}:{self.port}", *self.options, ns=self.ns,
+            env=dict(os.environ, GRPC_VERBOSITY="NONE"),
+            stdout=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        if not line.strip().isdigit():
+            raise RuntimeError("the collector did not start")
+        self.port = int(line)
+        return self
+
+    def end(self, number=signal.SIGKILL):
+        self.process.send_signal(number)
+        self.process.wait()
+
+    def spec(self, *options, host=None):
+        text = "&".join(options)
+        return f"grpc://{host or self.address}:{self.port}" + \
+            (f"?{text}" if text else "")
+
+    def messages(self):
+        """Those that were accepted, as bytes."""
+        found = []
+        if not os.path.exists(self.out):
+            return found
+        with open(self.out, "rb") as file:
+            data = file.read()
+        at = 0
+        while at + 4 <= len(data):
+            size, = struct.unpack_from(">I", data, at)
+            found.append(data[at + 4:at + 4 + size])
+            at += 4 + size
+        return found
+
+    def records(self):
+        return [record for message in self.messages()
+                for record in self.flow.Records.FromString(message).entries]
+
+    def has_any(self):
+        return os.path.exists(self.out) and os.path.getsize(self.out)
+
+
+class Feed:
+    """sinkfeed, which gives record n the number of bytes n + 1."""
+
+    def __init__(self, where, spec, *options, ns=None):
+        self.err = where.path("feed-messages")
+        with open(self.err, "w", encoding="utf-8") as err:
+            self.process = where.spawn(lab.tool("sinkfeed"), spec, *options,
+                                       ns=ns, stdout=subprocess.PIPE,
+                                       stderr=err, text=True)
+
+    def messages(self):
+        with open(self.err, encoding="utf-8") as file:
+            return file.read().splitlines()
+
+    def wait_message(self, text):
+        lab.wait_for(lambda: any(text in line for line in self.messages()),
+                     f"'{text}' in {self.messages()}", 30)
+
+    def finish(self, code=0):
+        """What became of the records."""
+        out, _ = self.process.communicate(timeout=120)
+        lines = self.messages()
+        observer.check_sanitizer("\n".join(lines))
+        if self.process.returncode != code:
+            raise AssertionError(f"exit {self.process.returncode}: {lines}")
+        return json.loads(out) if out else None
+
+
+class GrpcTest(lab.LabTest):
+    def feed(self, collector, *options, rate=5000, seconds=3, drain=30,
+             host=None, ns=None):
+        return Feed(self.lab, collector.spec(*options, host=host),
+                             "--rate", rate, "--seconds", seconds, "--drain",
+                             drain, ns=ns)
+
+    def numbers(self, collector):
+        """How often each record came."""
+        return collections.Counter(record.l3_bytes - 1
+                                   for record in collector.records())
+
+    def check_all_came(self, collector, result, but=()):
+        """Each at least once; those in @but never. How many came again."""
+        came = self.numbers(collector)
+        self.assertEqual(set(range(result["written"])) - set(but), set(came))
+        stats = result["stats"]
+        self.assertEqual(result["written"] - len(but),
+                         stats["delivered"]["records"])
+        self.assertEqual(len(but), stats["dropped"]["refused"]["records"])
+        self.assertEqual(0, stats["pending"]["records"])
+        again = sum(came.values()) - len(came)
+        self.note(f"{result['written']} records, {again} came again, "
+                  f"{stats['counters']}")
+        return again
+
+    def check_recovers(self, collector, end_fault):
+        """Records come again after the fault, without a limit but this one."""
+        before = len(collector.messages())
+        begin = time.monotonic()
+        end_fault()
+        lab.wait_for(lambda: len(collector.messages()) > before,
+                     "records after the fault", 30)
+        self.note(f"recovered in {time.monotonic() - begin:.1f} s")
+
+    def check_told_once(self, feed, *texts):
+        """
+        Each of @texts is in one line, and there are no others but of drops as
+        such, which are logged for all kinds of sinks (tests/unit/test_drop_log.c).
+        """
+        lines = [line for line in feed.messages()
+                 if "records are dropped: " not in line and
+                 "no more records are dropped" not in line]
+        self.assertEqual(len(texts), len(lines), lines)
+        for text, line in zip(texts, lines):
+            self.assertIn(text, line)

@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""Namespaces, links and processes, taken away again whatever happens."""
+
+import atexit
+import contextlib
+import ctypes
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from lib import at_once as cases
+
+PREFIX = "nobs-"
+ABSENT = 77 # the exit status of a test whose subject this kernel does not have
+CLONE_NEWNET = 0x40000000
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None, use_errno=True)
+IP = shutil.which("ip") or "/sbin/ip"
+
+
+def run(*command, check=True, **options):
+    """Run a command to its end; its output, and what it said if it failed."""
+    done = subprocess.run([str(part) for part in command], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          **options)
+    if check and done.returncode:
+        raise RuntimeError(f"{' '.join(map(str, command))}: exit "
+                           f"{done.returncode}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def wait_for(condition, what, seconds=60.0):
+    """Poll until @condition is true, however slow the machine; return that."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise TimeoutError(f"waited {seconds} s in vain for {what}")
+        time.sleep(0.01)
+
+
+def sized(amount):
+    """So much traffic; less where an emulated machine would take minutes."""
+    return amount // int(os.environ.get("NETOBS_TEST_SHRINK", "1"))
+
+
+def die_with_parent():
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def check_errno(result, what):
+    if result < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, f"{what}: {os.strerror(error)}")
+    return result
+
+
+class Namespace:
+    """A network namespace; `with ns:` puts this thread into it."""
+
+    def __init__(self, name):
+        self.name = name
+        self.outside = []
+        self.files = []
+        run(IP, "netns", "add", name)
+        self.inode = os.stat(f"/run/netns/{name}").st_ino
+        # No address configuration of its own: what a test sees, it sent.
+        self.sysctl("ipv6/conf/default/accept_dad", 0)
+        self.sysctl("ipv6/conf/default/router_solicitations", 0)
+        self.sysctl("ipv6/conf/default/disable_ipv6", 1)
+        self.ip("link", "set", "lo", "up")
+
+    def __enter__(self):
+        self.outside.append(os.open("/proc/self/ns/net", os.O_RDONLY))
+        self._enter(f"/run/netns/{self.name}")
+        return self
+
+    def __exit__(self, *_):
+        fd = self.outside.pop()
+        check_errno(LIBC.setns(fd, CLONE_NEWNET), "setns")
+        os.close(fd)
+
+    @staticmethod
+    def _enter(path):
+        fd = os.open(path, os.O_RDONLY)
+        check_errno(LIBC.setns(fd, CLONE_NEWNET), "setns")
+        os.close(fd)
+
+    def command(self, *command):
+        return [IP, "netns", "exec", self.name, *map(str, command)]
+
+    def ip(self, *arguments):
+        return run(IP, "-n", self.name, *arguments)
+
+    def tc(self, *arguments, check=True):
+        return run("tc", "-n", self.name, *arguments, check=check)
+
+    def run(self, *command, **options):
+        return run(*self.command(*command), **options)
+
+    def sysctl(self, key, value):
+        with self, open(f"/proc/sys/net/{key}", "w", encoding="ascii") as file:
+            file.write(str(value))
+
+    def hosts(self, *lines):
+        """What processes in it find in /etc/hosts."""
+        directory = f"/etc/netns/{self.name}"
+        os.makedirs(directory)
+        self.files.append(directory)
+        with open(f"{directory}/hosts", "w", encoding="ascii") as file:
+            file.write("\n".join(lines) + "\n")
+
+    def ifindex(self, interface):
+        with self:
+            return socket.if_nametoindex(interface)
+
+    def counters(self, interface):
+        """The kernel's rx and tx counters: {"rx": {...}, "tx": {...}}."""
+        text = self.ip("-s", "-j", "link", "show", "dev", interface)
+        return json.loads(text)[0]["stats64"]
+
+    def dropped(self):
+        """Packets that its interfaces dropped, in either direction."""
+        links = json.loads(self.ip("-s", "-j", "link", "show"))
+        return sum(link["stats64"][way]["dropped"] for link in links
+                   for way in ("rx", "tx"))
+
+    def offload(self, interface, *features, on):
+        state = "on" if on else "off"
+        self.run("ethtool", "-K", interface,
+                 *(word for name in features for word in (name, state)))
+
+    def has_offload(self, interface, feature):
+        shown = self.run("ethtool", "-k", interface)
+        return f"{feature}: on" in shown
+
+    def address(self, interface, *addresses):
+        for address in addresses:
+            nodad = ["nodad"] if ":" in address else []
+            self.ip("addr", "add", address, "dev", interface, *nodad)
+
+    def neighbour(self, interface, mac, *addresses):
+        """A permanent entry, so that no ARP or ND disturbs the counts."""
+        for address in addresses:
+            self.ip("neigh", "replace", address, "lladdr", mac, "dev",
+                    interface, "nud", "permanent")
+
+    @contextlib.contextmanager
+    def packet_socket(self, interface):
+        """A raw socket whose frames pass tc egress like everybody's."""
+        with self:
+            raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        try:
+            with self:
+                raw.bind((interface, 0))
+            yield raw
+        finally:
+            raw.close()
+
+    def send_frames(self, interface, frames):
+        with self.packet_socket(interface) as raw:
+            for frame in frames:
+                raw.send(frame)
+
+
+class Lab:
+    """All that one test makes in the system. close() is safe to repeat."""
+
+    alive = []
+
+    def __init__(self):
+        self.namespaces = []
+        self.processes = []
+        self.undo = []
+        self.macs = 0
+        self.dir = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
+        os.chmod(self.dir, 0o755)
+        Lab.alive.append(self)
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def ns(self, tag, ipv6=False):
+        ns = Namespace(f"{PREFIX}{os.getpid()}-{len(self.namespaces)}{tag}")
+        self.namespaces.append(ns)
+        if ipv6:
+            ns.sysctl("ipv6/conf/default/disable_ipv6", 0)
+        return ns
+
+    def mac(self):
+        self.macs += 1
+        return f"02:00:00:00:00:{self.macs:02x}"
+
+    def veth(self, ns_a, name_a, ns_b, name_b, offload=True):
+        """Two joined interfaces, up; returns their MAC addresses."""
+        mac_a, mac_b = self.mac(), self.mac()
+        run(IP, "link", "add", name_a, "netns", ns_a.name, "address", mac_a,
+            "type", "veth", "peer", "name", name_b, "netns", ns_b.name,
+            "address", mac_b)
+        for ns, name in ((ns_a, name_a), (ns_b, name_b)):
+            ns.ip("link", "set", name, "up")
+            if not offload:
+                ns.offload(name, "tso", "gso", "gro", on=False)
+        return mac_a, mac_b
+
+    def wire(self, ns_a, name_a, nets_a, ns_b, name_b, nets_b, **options):
+        """A veth pair with addresses, each end knowing the other's MAC."""
+        mac_a, mac_b = self.veth(ns_a, name_a, ns_b, name_b, **options)
+        ns_a.address(name_a, *nets_a)
+        ns_b.address(name_b, *nets_b)
+        ns_a.neighbour(name_a, mac_b, *(net.split("/")[0] for net in nets_b))
+        ns_b.neighbour(name_b, mac_a, *(net.split("/")[0] for net in nets_a))
+        return mac_a, mac_b
+
+    def spawn(self, *command, ns=None, enter=None, **options):
+        """Start a process that ends with us; it calls @enter first."""
+        def prepare():
+            die_with_parent()
+            if enter:
+                enter()
+        command = [str(part) for part in command]
+        if ns:
+            command = ns.command(*command)
+        process = subprocess.Popen(command, preexec_fn=prepare, **options)
+        self.processes.append(process)
+        return process
+
+    def defer(self, action, *arguments):
+        """Undo something at the end, last things first."""
+        self.undo.append((action, arguments))
+
+    def close(self):
+        if self not in Lab.alive:
+            return
+        Lab.alive.remove(self)
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                if pipe:
+                    pipe.close()
+        for action, arguments in reversed(self.undo):
+            with contextlib.suppress(Exception):
+                action(*arguments)
+        for ns in self.namespaces:
+            subprocess.run([IP, "netns", "del", ns.name], check=False,
+                           stderr=subprocess.DEVNULL)
+            for path in ns.files:
+                shutil.rmtree(path, ignore_errors=True)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def close_all():
+    for lab in list(Lab.alive):
+        lab.close()
+
+
+def is_stale(name):
+    """Named by a test run that is no more, killed so hard that it left it."""
+    pid = name.removeprefix(PREFIX).split("-")[0]
+    return name.startswith(PREFIX) and pid.isdigit() and \
+        not os.path.exists(f"/proc/{pid}")
+
+
+def stale(directory):
+    names = os.listdir(directory) if os.path.isdir(directory) else []
+    return [os.path.join(directory, name) for name in names if is_stale(name)]
+
+
+def remove_stale():
+    for path in stale("/run/netns"):
+        run(IP, "netns", "del", os.path.basename(path), check=False)
+    for path in stale(tempfile.gettempdir()):
+        run("umount", os.path.join(path, "bpffs"), check=False)
+        shutil.rmtree(path, ignore_errors=True)
+    for path in stale("/sys/fs/cgroup/memory") + stale("/sys/fs/cgroup"):
+        with contextlib.suppress(OSError):
+            os.rmdir(path)
+
+
+def interrupt(_signal, _frame):
+    # unittest goes on after SystemExit, but not after this.
+    raise KeyboardInterrupt
+
+
+def tool(name):
+    return os.path.join(os.environ["NETOBS_TOOLS"], name)
+
+
+class LabTest(unittest.TestCase):
+    """A test with a lab of its own, which prints what it found."""
+
+    maxDiff = None
+
+    def setUp(self):
+        self.lab = Lab()
+        self.addCleanup(self.lab.close)
+
+    def note(self, text):
+        print(f"    {self._testMethodName}: {text}", flush=True)
+
+
+class WiredTest(LabTest):
+    """Two namespaces, a and b, with a wire between them."""
+
+    def setUp(self):
+        super().setUp()
+        self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
+        self.lab.wire(self.a, "eth0", ["192.0.2.1/24"], self.b, "eth0",
+                      ["192.0.2.2/24"])
+
+
+def main(subject="", is_there=lambda: True, at_once=1, first=()):
+    """
+    Run the module's tests; not where the kernel lacks their subject. @at_once: so
+    many, if none is named; the long ones, @first, have such a name's beginning.
+    """
+    if os.geteuid():
+        sys.exit("these tests make network namespaces: run them as root")
+    if not is_there():
+        print(f"this kernel has no {subject}")
+        sys.exit(ABSENT)
+    if "NETOBSCTL" not in os.environ:
+        sys.exit("NETOBSCTL must name the netobsctl to test")
+    signal.signal(signal.SIGTERM, interrupt)
+    if at_once > 1 and not any("test_" in name for name in sys.argv[1:]):
+        cases.run(at_once, tuple(first), die_with_parent)
+        return
+    atexit.register(close_all)
+    remove_stale()
+    unittest.main(module="__main__", verbosity=2)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""What tests beside other people's programs share: a wire, ports, a look."""
+
+import socket
+
+from lib import bpf
+from lib import lab
+from lib import traffic
+from lib.observer import Observer
+
+BLOCKED, OPEN = 7001, 7002
+COUNT = 50
+
+
+def modes():
+    """How netobsctl can attach here; COMPAT(<6.6): not by tcx."""
+    return ("tcx", "clsact") if bpf.has_tcx() else ("clsact",)
+
+
+class NeighbourTest(lab.WiredTest):
+    """Two namespaces, a and b; others attach to a's end of the wire."""
+
+    def setUp(self):
+        super().setUp()
+        self.point = (self.a, "eth0")
+        self.bpffs = bpf.mount_bpffs(self.lab)
+
+    def program(self, verdict, port):
+        made = bpf.Program(verdict, port)
+        self.addCleanup(made.close)
+        return made
+
+    def observe(self, *arguments, **options):
+        return Observer(self.lab, self.a, "-i", "eth0", *arguments,
+                        **options).wait_attached(self.point)
+
+    def snapshot(self):
+        return bpf.snapshot(self.a, "eth0")
+
+    def arrivals(self):
+        """b sends to both ports of a: how much gets there."""
+        with traffic.make_socket(self.b, socket.SOCK_DGRAM,
+                                 "192.0.2.2") as sender, \
+                traffic.make_socket(self.a, socket.SOCK_DGRAM, "192.0.2.1",
+                                    BLOCKED) as blocked, \
+                traffic.make_socket(self.a, socket.SOCK_DGRAM, "192.0.2.1",
+                                    OPEN) as free:
+            for _ in range(COUNT):
+                sender.sendto(b"x", ("192.0.2.1", BLOCKED))
+                sender.sendto(b"x", ("192.0.2.1", OPEN))
+            counts = []
+            for receiver in (blocked, free):
+                receiver.setblocking(False)
+                counts.append(0)
+                try:
+                    while receiver.recv(10):
+                        counts[-1] += 1
+                except BlockingIOError:
+                    pass
+            return tuple(counts)

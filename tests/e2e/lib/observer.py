@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""Runs `netobsctl flows` and reads what it says."""
+
+import collections
+import functools
+import io
+import json
+import os
+import re
+import signal
+
+from lib import bpf
+from lib import lab
+
+INGRESS, EGRESS, BOTH = 0, 1, 3
+ATTACHED = re.compile(r"observing \d+ interface")
+OBSERVING = re.compile(r": observing$", re.MULTILINE)
+SANITIZER = re.compile(r"ERROR: \w*Sanitizer|runtime error:|"
+                       r"SUMMARY: \w*Sanitizer")
+
+
+def netobsctl(release=False):
+    if release:
+        return os.environ.get("NETOBSCTL_RELEASE", os.environ["NETOBSCTL"])
+    return os.environ["NETOBSCTL"]
+
+
+def in_mib(memory):
+    return ", ".join(f"{name} {value / (1 << 20):.1f} MiB"
+                     for name, value in memory.items())
+
+
+def check_sanitizer(text):
+    if SANITIZER.search(text):
+        raise AssertionError(f"a sanitizer report:\n{text}")
+
+
+def points(record):
+    """[(interface, direction)], with the two of a hairpin spelled out."""
+    return [(name, way) for name, both in zip(record["Interfaces"],
+                                              record["IfDirections"])
+            for way in ((INGRESS, EGRESS) if both == BOTH else (both,))]
+
+
+class Result:
+    """The outcome of a run that has ended."""
+
+    def __init__(self, code, lines, errors):
+        self.code = code
+        self.lines = lines  # a function that opens them
+        self.errors = errors
+
+    @functools.cached_property
+    def records(self):
+        return list(self.each())
+
+    def each(self):
+        """The records one by one, for when they are many."""
+        with self.lines() as lines:
+            for line in lines:
+                yield json.loads(line)
+
+    @property
+    def stats(self):
+        """The --stats line: the last one on stderr that is JSON."""
+        lines = [line for line in self.errors.split("\n")
+                 if line.startswith('{"seen"')]
+        return json.loads(lines[-1])
+
+    def total(self, *names):
+        """Sum of one top-level category, over its reasons if it has any."""
+        packets = octets = 0
+        for name in names:
+            leaf = self.stats[name]
+            for part in [leaf] if "packets" in leaf else leaf.values():
+                packets += part["packets"]
+                octets += part["bytes"]
+        return packets, octets
+
+    def exported(self):
+        packets = octets = 0
+        for record in self.records:
+            packets += record["Packets"]
+            octets += record["Bytes"]
+        return packets, octets
+
+    def check_conservation(self):
+        """Seen = exported + all else; and the records are what is exported."""
+        self.check_identity()
+        if self.total("exported") != self.exported():
+            raise AssertionError(f"records hold {self.exported()}, stats say "
+                                 f"{self.total('exported')}")
+
+    def check_identity(self):
+        seen = self.total("seen")
+        rest = self.total("exported", "filtered", "sampled_out", "unparsed",
+                          "lost")
+        if seen != rest:
+            raise AssertionError(f"seen {seen}, accounted for {rest}: "
+                                 f"{self.stats}")
+        for sink in self.stats["sinks"]:
+            self.check_sink(sink)
+
+    def check_sink(self, sink):
+        """What it took is what was exported, and went somewhere."""
+        taken, recovered, delivered, pending = (
+            collections.Counter(sink[name]) for name in
+            ("taken", "recovered", "delivered", "pending"))
+        dropped = sum(map(collections.Counter, sink["dropped"].values()),
+                      collections.Counter())
+        if taken + recovered != delivered + pending + dropped:
+            raise AssertionError(f"{sink}")
+        if (taken["packets"], taken["bytes"]) != self.total("exported"):
+            raise AssertionError(f"exported {self.total('exported')}: {sink}")
+
+
+class Observer:
+    """`netobsctl flows` in a namespace, from construction until stop()."""
+
+    started = 0
+
+    def __init__(self, where, ns, *arguments, release=False, enter=None):
+        Observer.started += 1
+        self.out = where.path(f"records-{Observer.started}")
+        self.err = where.path(f"messages-{Observer.started}")
+        with open(self.out, "wb") as out, open(self.err, "wb") as err:
+            self.process = where.spawn(
+                netobsctl(release), "flows", "-v", "-o", "json", "--stats",
+                *arguments, ns=ns, enter=enter, stdout=out, stderr=err)
+
+    def messages(self):
+        with open(self.err, encoding="utf-8") as file:
+            return file.read()
+
+    def lines(self):
+        """Complete records so far."""
+        with open(self.out, encoding="utf-8") as file:
+            return [json.loads(line) for line in file
+                    if line.endswith("\n")]
+
+    def memory(self):
+        """Resident memory in bytes, now and at most."""
+        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
+            status = dict(line.split(":", 1) for line in file)
+        return {name: int(status[field].split()[0]) << 10
+                for name, field in (("now", "VmRSS"), ("peak", "VmHWM"))}
+
+    def is_running(self):
+        return self.process.poll() is None
+
+    def wait_attached(self, *points):
+        """Until our programs are on each (namespace, interface)."""
+        def ready():
+            if not self.is_running():
+                raise RuntimeError(f"netobsctl ended: {self.messages()}")
+            return ATTACHED.search(self.messages()) and all(
+                bpf.attached(ns, name) for ns, name in points)
+        lab.wait_for(ready, "netobsctl to attach", 120)
+        return self
+
+    def wait_observing(self, count):
+        """Until so many interfaces are; patterns are not waited for at start."""
+        self.wait_attached()
+        lab.wait_for(lambda: len(OBSERVING.findall(self.messages())) >= count,
+                     f"netobsctl to observe {count} interfaces", 120)
+
+    def wait_records(self, condition, what, seconds=20):
+        lab.wait_for(lambda: condition(self.lines()), what, seconds)
+
+    def stop(self, number=signal.SIGINT, code=0, seconds=60):
+        """End it, and read all."""
+        if self.is_running():
+            self.process.send_signal(number)
+        self.process.wait(timeout=seconds)
+        return self.finish(code)
+
+    def finish(self, code=0):
+        errors = self.messages()
+        check_sanitizer(errors)
+        if self.process.returncode != code:
+            raise AssertionError(f"exit {self.process.returncode}, expected "
+                                 f"{code}: {errors}")
+        return Result(self.process.returncode,
+                      lambda: open(self.out, encoding="utf-8"), errors)
+
+
+def flows(where, *arguments, ns=None, command=(), **options):
+    """`netobsctl flows` to its end, for runs that end by themselves."""
+    done = where.spawn(*command, netobsctl(), "flows", *arguments, ns=ns,
+                       stdout=options.pop("stdout", -1), stderr=-1,
+                       text=True, **options)
+    out, errors = done.communicate(timeout=60)
+    check_sanitizer(errors)
+    return Result(done.returncode, lambda: io.StringIO(out or ""), errors)

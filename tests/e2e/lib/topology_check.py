@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""A topology with an observer on it, and what its records say wrong."""
+
+import json
+import os
+from collections import defaultdict
+
+from lib import lab
+from lib import topology_random
+from lib import topology_truth
+from lib.observer import Observer, points
+from lib.topology import Tuple
+from lib.topology_build import Network
+
+UDP = 17
+DIRECTIONS = {(0,): "ingress", (1,): "egress", (0, 1): "both"}
+
+
+class BuildLab(lab.Lab):
+    """A lab of many namespaces, taken away with one command."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def name(self, node):
+        self.names.append(f"{lab.PREFIX}{os.getpid()}-{node.name}")
+        return self.names[-1]
+
+    def close(self):
+        super().close()
+        lab.run(lab.IP, "-force", "-batch", "-", check=False, input="\n".join(
+            f"netns del {name}" for name in self.names))
+        self.names = []
+
+
+def selection(topology, places, home):
+    """netobsctl's options for what is observed, run in @home's namespace."""
+    options = ["--direction", DIRECTIONS[topology.ways]]
+    for node, place in places.items():
+        devices = [device for device in node.devices.values()
+                   if device in topology.observed]
+        prefix = "" if node is home else f"netns:{place.name}/"
+        if len(devices) == len(node.devices):
+            options += ["-i", f"{prefix}/./"]
+        else:
+            for device in devices:
+                options += ["-i", prefix + device.name]
+    return options
+
+
+def home_of(topology):
+    """Where the observer runs: where the first observed interface is."""
+    return next(node for node in topology.nodes
+                if any(device in topology.observed
+                       for device in node.devices.values()))
+
+
+def record_tuple(record):
+    return Tuple(record["SrcAddr"], record["DstAddr"], record["SrcPort"],
+                 record["DstPort"])
+
+
+def grouped(records):
+    found = defaultdict(list)
+    for record in of_udp(records):
+        found[record_tuple(record)].append(record)
+    return found
+
+
+def of_udp(records):
+    return [record for record in records if record["Proto"] == UDP]
+
+
+def vlan_ids(record):
+    return tuple(record[name] for name in ("OuterVlanId", "VlanId")
+                 if name in record)
+
+
+def wrong_flow(key, records, want):
+    """In words, what is wrong with the @records of one tuple."""
+    for name, real in (("Packets", want.packets), ("Bytes", want.bytes)):
+        ours = sum(record[name] for record in records)
+        if ours != real:
+            yield f"{key}: {ours} {name}, really {real}"
+    seen = {point for record in records for point in points(record)}
+    if seen != want.points:
+        yield f"{key}: seen at {sorted(seen)}, really {sorted(want.points)}"
+    tags = {vlan_ids(record) for record in records}
+    entries = {tuple(vlan for _, vlan in tags) for tags in want.entries}
+    if tags != entries:
+        yield f"{key}: VLANs {tags}, really {entries}"
+
+
+def wrong_result(topology, result):
+    """In words, what is wrong with an observer's records and statistics."""
+    want = topology_truth.expected(topology)
+    ours = grouped(result.records)
+    found = []
+    for key in sorted(set(ours) | set(want), key=str):
+        found += wrong_flow(key, ours.get(key, []),
+                            want.get(key, topology_truth.Expected()))
+    found += wrong_loopback(result.records)
+    try:
+        result.check_conservation()
+    except AssertionError as error:
+        found.append(f"conservation: {error}")
+    # What IPv6 says of itself is no traffic of ours.
+    noise = sum(record["Packets"] for record in result.records
+                if record["Proto"] != UDP) + result.total("unparsed")[0]
+    seen = result.total("seen")[0] - noise
+    real = sum(total.packets for total in want.values())
+    if seen != real:
+        found.append(f"{seen} packets seen, really {real}")
+    return found
+
+
+def wrong_loopback(records):
+    """What a loopback saw is in records of its own."""
+    for record in records:
+        if "lo" in record["Interfaces"] and \
+                set(record["Interfaces"]) != {"lo"}:
+            yield f"{record_tuple(record)}: loopback and others: " \
+                f"{record['Interfaces']}"
+
+
+def observe(topology, attach=None):
+    """
+    Build, watch, send; ([what is wrong], records). @attach: is called with the
+    network once the observer is there.
+    """
+    where = BuildLab()
+    try:
+        network = Network(where, topology)
+        home = home_of(topology)
+        observer = Observer(where, network.places[home], "--interval",
+                            str(topology.interval),
+                            *selection(topology, network.places, home))
+        observer.wait_observing(len(topology.observed))
+        if attach:
+            attach(network)
+        network.send_all()
+        result = observer.stop()
+        wrong = [f"the lab differs from its model: {line}"
+                 for line in network.differences()]
+        return wrong + wrong_result(topology, result), result.records
+    finally:
+        where.close()
+
+
+def reduced(topology, wrong, records):
+    """Leave out what the failure does not need; what is still wrong."""
+    for name in ("flows", "observed"):
+        for one in list(getattr(topology, name)):
+            before = getattr(topology, name)
+            without = [other for other in before if other is not one]
+            setattr(topology, name, type(before)(without))
+            less = []
+            if topology.flows and topology.observed and not any(
+                    topology_random.unseen_sources(topology)):
+                less, found = observe(topology)
+            if less:
+                wrong, records = less, found
+            else:
+                setattr(topology, name, before)
+    return wrong, records
+
+
+def unused(topology):
+    """Drop namespaces that nothing crosses."""
+    crossed = {crossing.device.ns for _, _, walk in topology.walks()
+               for crossing in walk.crossings}
+    crossed |= {device.ns for device in topology.observed}
+    topology.nodes = [node for node in topology.nodes if node in crossed]
+
+
+def report(topology, wrong, records):
+    """All that one needs to understand a failure."""
+    want = topology_truth.expected(topology)
+    unused(topology)
+    lines = [topology.describe(), "Crossed (* observed):"]
+    for flow, count, walk in topology.walks():
+        lines.append(f"  {count} of {flow.flow}")
+        for one in walk.crossings:
+            star = "*" if topology_truth.is_seen(topology, one) else " "
+            lines.append(f"   {star} {one} {one.flow} {one.tags or ''}")
+    lines.append("Expected:")
+    lines += [f"  {key}: {total.packets} packets, {total.bytes} octets, tags "
+              f"{total.entries}" for key, total in want.items()]
+    lines.append("Records:")
+    lines += [f"  {json.dumps(record)}" for record in records]
+    return "\n".join(lines + ["Wrong:"] + [f"  {line}" for line in wrong])

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""Random topologies: how they hang together, what is sent, what is observed."""
+
+import random
+
+from lib import lab
+from lib import topology_truth
+from lib.topology import IN, OUT, Burst, Flow, Topology, Tuple, Walk
+from lib.topology_routes import Routed
+
+FLOWS = 6
+PACKETS = 40
+
+
+def has_vlans():
+    """Found by trying: VLAN devices, and bridges that filter VLANs."""
+    where = lab.Lab()
+    try:
+        ns = where.ns("probe")
+        ns.ip("link", "add", "br0", "type", "bridge", "vlan_filtering", "1")
+        ns.ip("link", "add", "link", "br0", "name", "v0", "type", "vlan",
+              "protocol", "802.1ad", "id", "5")
+        return True
+    except RuntimeError:
+        return False
+    finally:
+        where.close()
+
+
+def make(seed, vlans, attempt=""):
+    """The topology that @seed stands for, on kernels with or without VLANs."""
+    rng = random.Random(f"{seed}{attempt}" if attempt else seed)
+    topology = Topology(seed, has_ipv6=rng.random() < 0.4,
+                        interval=rng.choice([0.05, 0.2, 60, 60]))
+    network = rng.randrange(1, 200)
+    part = Part(topology, rng, network, vlans)
+    if rng.random() < 0.3:
+        # Another tenant with the same addresses, and the same conversations.
+        Part(topology, rng, network, vlans, part)
+        # What is translated may become the other's tuple, in their middle.
+        if any(node.snat or node.dnat for node in topology.nodes):
+            return make(seed, vlans, attempt + "'")
+    observe(topology, rng)
+    return topology
+
+
+class Part(Routed):
+    """Namespaces that reach one another, and flows between them."""
+
+    def __init__(self, topology, rng, network, vlans, twin=None):
+        super().__init__(topology, rng, network, vlans)
+        self.first = len(topology.nodes)
+        self.hosts.append(self.node("host"))
+        for _ in range(rng.choice([1, 1, 2, 2, 3])):
+            self.grow(twin)
+        self.set_routes()
+        self.flows = []
+        if twin:
+            self.repeat(twin)
+        while len(self.flows) < rng.randrange(1, FLOWS + 1):
+            self.add_flow()
+        for step, chance in ((self.add_nat, 0.8), (self.add_moves, 0.5),
+                             (self.add_mirror, 0.3),
+                             (self.add_loopback, 0.3)):
+            if rng.random() < chance:
+                step()
+        topology.flows += self.flows
+
+    def grow(self, twin):
+        anchor = self.rng.choice(self.hosts)
+        others = [self.node("host")
+                  for _ in range(self.rng.choice([1, 1, 2, 2, 3]))]
+        switches = [node for node in self.topology.nodes[:self.first]
+                    if node.name.startswith("switch")]
+        if twin and switches and self.rng.random() < 0.5:
+            # Both tenants' bridges are in one namespace.
+            self.switch(anchor, others, switches[0])
+        else:
+            self.rng.choice(self.kinds())(anchor, others)
+        attached = {device.ns for one in self.segments for device in one}
+        self.hosts += [node for node in others if node in attached]
+        if len(self.hosts) > 3 and self.rng.random() < 0.2:
+            self.segment(*self.wire(*self.rng.sample(self.hosts, 2)))
+
+    # ---- What is sent ------------------------------------------------------
+
+    @staticmethod
+    def arrives(node, flow, where):
+        """Whether it comes to @where, and no copy of it anywhere."""
+        try:
+            return [one for one, _ in Walk(node, flow).arrived] == [where]
+        except (OverflowError, KeyError):
+            return False  # in circles, or no route
+
+    def a_tuple(self, source, target):
+        is_ipv6 = self.topology.has_ipv6 and self.rng.random() < 0.5
+        src, dst = (self.rng.choice([address for address in node.addresses
+                                     if (":" in address) == is_ipv6])
+                    for node in (source, target))
+        return Tuple(src, dst, self.rng.randrange(1024, 30000),
+                     self.rng.randrange(1024, 30000))
+
+    def bursts(self, count=0):
+        return [Burst(self.rng.randrange(1, PACKETS))
+                for _ in range(count or self.rng.choice([1, 1, 2, 3]))]
+
+    def add(self, node, flow):
+        self.flows.append(Flow(node, flow, self.rng.randrange(0, 300),
+                               self.bursts()))
+        return self.flows[-1]
+
+    def add_flow(self):
+        source, target = self.rng.sample(self.hosts, 2)
+        flow = self.a_tuple(source, target)
+        if self.arrives(source, flow, target):
+            self.add(source, flow)
+
+    def add_loopback(self):
+        """The same tuple in several namespaces, each talking to itself."""
+        for node in self.hosts[:2]:
+            self.add(node, Tuple("127.0.0.1", "127.0.0.1", 700, 800))
+        node = self.rng.choice(self.hosts)
+        address = self.rng.choice(list(node.addresses))
+        self.add(node, Tuple(address, address, 701, 801))
+
+    def repeat(self, twin):
+        """What the twin sends, sent here: loopback, and where addresses fit."""
+        for one in twin.flows:
+            if one.flow.dst == "127.0.0.1":
+                self.add(self.hosts[0], one.flow)
+                continue
+            source, target = (next(
+                (node for node in self.hosts if address in node.addresses),
+                None) for address in (one.flow.src, one.flow.dst))
+            if source and target and source is not target and \
+                    self.arrives(source, one.flow, target):
+                self.add(source, one.flow)
+
+    def routers(self, flow):
+        """Namespaces that forward @flow once, and have no bridge in them."""
+        crossed = [one.device.ns for one in Walk(flow.node, flow.flow)
+                   .crossings]
+        return [node for node in dict.fromkeys(crossed)
+                if node.forwards and node is not flow.node and
+                crossed[-1] is not node and
+                not any(device.kind == "bridge"
+                        for device in node.devices.values())]
+
+    def add_nat(self):
+        flow = self.rng.choice(self.flows)
+        routers = self.routers(flow)
+        if not routers or len({(one.node, one.flow) for one in self.flows
+                               if one.flow == flow.flow}) > 1:
+            return
+        router = self.rng.choice(routers)
+        old = flow.flow
+        if self.rng.random() < 0.5:
+            router.snat[old] = Tuple(self.own_address(router, old.src),
+                                     old.dst, 40000 + len(self.flows),
+                                     old.dport)
+            return
+        # To an address of the router's, which passes it on.
+        asked = Tuple(old.src, self.own_address(router, old.dst), old.sport,
+                      30000 + len(self.flows))
+        router.dnat[asked] = old
+        flow.flow = asked
+        target = next(node for node in self.hosts if old.dst in node.addresses)
+        if not self.arrives(flow.node, asked, target):
+            del router.dnat[asked]
+            flow.flow = old
+
+    @staticmethod
+    def own_address(node, like):
+        return next(address for address in node.addresses
+                    if (":" in address) == (":" in like))
+
+    def add_moves(self):
+        """A flow that changes between equal ways, burst by burst."""
+        choices = [(flow, node, ways) for flow in self.flows
+                   for (node, address), ways in self.ways.items()
+                   if address == flow.flow.dst and len(ways) > 1 and
+                   (node, address) not in self.moved()]
+        if not choices:
+            return
+        flow, node, ways = self.rng.choice(choices)
+        flow.bursts = self.bursts(4)
+        for burst in flow.bursts:
+            burst.routes = ((node, flow.flow.dst, *self.rng.choice(ways)),)
+
+    def moved(self):
+        return {route[:2] for flow in self.flows for burst in flow.bursts
+                for route in burst.routes}
+
+    def add_mirror(self):
+        """A copy of all that comes in at one place, to another namespace."""
+        flow = self.rng.choice(self.flows)
+        places = [one.device for one in Walk(flow.node, flow.flow).crossings
+                  if one.way == IN and one.device.kind == "veth"]
+        if places:
+            place = self.rng.choice(places)
+            span, _ = self.wire(place.ns, self.node("span"), "span")
+            place.mirror = span
+
+
+# ---- What is observed -------------------------------------------------------
+
+def observe(topology, rng):
+    """Everything of some namespaces, or single interfaces, by chance."""
+    crossed = list(dict.fromkeys(
+        crossing.device for _, _, walk in topology.walks()
+        for crossing in walk.crossings))
+    nodes = list(dict.fromkeys(device.ns for device in crossed))
+    how = rng.choice(("one namespace", "namespaces", "interfaces", "all"))
+    if how == "one namespace":
+        nodes = [rng.choice(nodes)]
+    elif how == "namespaces":
+        nodes = rng.sample(nodes, rng.randrange(1, len(nodes) + 1))
+    whole = {device for node in nodes for device in node.devices.values()}
+    topology.observed = whole
+    if has_one_way_each(topology):
+        if how == "interfaces":
+            topology.observed = set(rng.sample(
+                crossed, rng.randrange(1, len(crossed) + 1)))
+        if rng.random() < 0.15:
+            topology.ways = (rng.choice([IN, OUT]),)
+    if has_gaps(topology):
+        topology.observed, topology.ways = whole, (IN, OUT)
+    add_returns(topology)
+    add_sources(topology)
+
+
+def has_gaps(topology):
+    """
+    Whether packets pass a namespace unseen, of which only other interfaces are
+    observed, and are seen on both sides of it: whether they are the same then,
+    no count can tell.
+    """
+    inside = {device.ns for device in topology.observed}
+    for _, _, walk in topology.walks():
+        for crossing in walk.crossings:
+            passed, before = set(), crossing.parent
+            while before and not topology_truth.is_seen(topology, before):
+                passed.add(before.device.ns)
+                before = before.parent
+            if before and topology_truth.is_seen(topology, crossing) and \
+                    inside & passed - {before.device.ns, crossing.device.ns}:
+                return True
+    return False
+
+
+def returns(topology):
+    """
+    Namespaces that send by a macvlan what they received by it, unobserved, out of
+    the lower interface. Its own namespace may have done that as well: the kernel
+    keeps with a packet the number of the interface it came in by, not whose.
+    """
+    inside = {device.ns for device in topology.observed}
+    for _, _, walk in topology.walks():
+        for crossing in walk.crossings:
+            passed, before = set(), crossing.parent
+            while before and before.device.ns not in inside:
+                passed.add(before.device.ns)
+                before = before.parent
+            if passed and before and before.device is crossing.device and \
+                    (before.way, crossing.way) == (IN, OUT):
+                yield from passed
+
+
+def add_returns(topology):
+    while nodes := set(returns(topology)):
+        topology.ways = (IN, OUT)
+        for node in nodes:
+            topology.observed |= set(node.devices.values())
+
+
+def has_one_way_each(topology):
+    """
+    Whether all packets of a tuple take one way, and pass each namespace once.
+    Otherwise, what single interfaces or directions see has several explanations:
+    two of them that have a packet each may have had the same one.
+    """
+    networks = topology.networks()
+    taken = {}
+    for _, _, walk in topology.walks():
+        places = [crossing for crossing in walk.crossings
+                  if crossing.device.kind != "lo"]
+        for crossing in places:
+            way = [(one.device, one.way) for one in places
+                   if one.flow == crossing.flow]
+            network = networks[crossing.device.ns]
+            if taken.setdefault((crossing.flow, network), way) != way or \
+                    comes_back(crossing):
+                return False
+    return True
+
+
+def comes_back(crossing):
+    """Whether the packet left this namespace, if only by a veth back into it."""
+    here, parent = crossing.device.ns, crossing.parent
+    if not parent or parent.device.ns is here:
+        return bool(parent) and parent.device is crossing.device.peer
+    while parent and parent.device.ns is not here:
+        parent = parent.parent
+    return bool(parent)
+
+
+def unseen_sources(topology):
+    """Points that packets are copied at, not observed, whose copies are."""
+    for _, _, walk in topology.walks():
+        seen_below = set()
+        for crossing in reversed(walk.crossings):
+            if crossing.is_copied and crossing in seen_below and \
+                    not topology_truth.is_seen(topology, crossing):
+                yield crossing
+            if crossing in seen_below or \
+                    topology_truth.is_seen(topology, crossing):
+                seen_below.add(crossing.parent)
+
+
+def add_sources(topology):
+    """
+    Copies made before the first observed point count each: not here. A namespace
+    that copies is observed as a whole then, for the sake of has_one_way_each().
+    """
+    while sources := list(unseen_sources(topology)):
+        topology.ways = (IN, OUT)
+        for crossing in sources:
+            topology.observed |= set(crossing.device.ns.devices.values())

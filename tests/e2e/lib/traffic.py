@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""Real traffic of the kernel's own making between two namespaces."""
+
+import contextlib
+import fcntl
+import json
+import os
+import socket
+import struct
+import subprocess
+import threading
+
+from lib import lab
+
+UDP_SEGMENT = 103
+TUNSETIFF = 0x400454ca
+IFF_TUN, IFF_TAP, IFF_NO_PI, IFF_VNET_HDR = 0x1, 0x2, 0x1000, 0x4000
+
+
+def family(address):
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+def make_socket(ns, kind, address, port=0):
+    """A socket that lives in @ns, bound there."""
+    with ns:
+        made = socket.socket(family(address), kind)
+    made.settimeout(20)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    made.bind((address, port))
+    return made
+
+
+def tcp(client, source, server, dest, octets, port=5001, answer=0):
+    """One connection: @octets to the server, @answer back, both sides close."""
+    with make_socket(server, socket.SOCK_STREAM, dest, port) as listener, \
+            make_socket(client, socket.SOCK_STREAM, source) as sender:
+        listener.listen()
+        sender.connect((dest, port))
+        receiver, _ = listener.accept()
+        with receiver:
+            receiver.settimeout(20)
+            _stream(sender, receiver, octets)
+            _stream(receiver, sender, answer)
+
+
+def _stream(sender, receiver, octets):
+    """Send @octets and end of file, while the other side reads."""
+    def send():
+        sender.sendall(bytes(octets))
+        sender.shutdown(socket.SHUT_WR)
+    thread = threading.Thread(target=send, daemon=True)
+    thread.start()
+    got = 0
+    while chunk := receiver.recv(1 << 16):
+        got += len(chunk)
+    thread.join()
+    if got != octets:
+        raise RuntimeError(f"{octets} sent, {got} arrived")
+
+
+def udp(client, source, server, dest, sizes, port=5002, sport=0, segment=0,
+        tos=0):
+    """Datagrams of @sizes, and their reader; @segment: GSO of that size."""
+    with make_socket(server, socket.SOCK_DGRAM, dest, port) as receiver, \
+            make_socket(client, socket.SOCK_DGRAM, source, sport) as sender:
+        if segment:
+            sender.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, segment)
+        if tos:
+            sender.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
+        for size in sizes:
+            sender.sendto(bytes(size), (dest, port))
+            while size > 0:
+                size -= len(receiver.recv(1 << 16)) or 1
+
+
+def udp_refused(client, source, dest, port=5003):
+    """To a port where nobody listens: an ICMP error comes back."""
+    with make_socket(client, socket.SOCK_DGRAM, source) as sender:
+        sender.connect((dest, port))
+        sender.send(b"anybody?")
+        with contextlib.suppress(ConnectionRefusedError):
+            sender.recv(1)
+
+
+def ping(client, dest, count=5, size=56, *more):
+    client.run("ping", "-q", "-n", "-i", "0.01", "-W", "2", "-c", count, "-s",
+               size, *more, dest)
+
+
+class Tun:
+    """A tun device: what the kernel sends is read, what is written arrives."""
+
+    def __init__(self, where, ns, name, flags=IFF_TUN | IFF_NO_PI):
+        with ns:
+            self.fd = os.open("/dev/net/tun", os.O_RDWR)
+            fcntl.ioctl(self.fd, TUNSETIFF,
+                        struct.pack("16sH22x", name.encode(), flags))
+        where.defer(os.close, self.fd)
+        ns.ip("link", "set", name, "up")
+
+    def read(self):
+        return os.read(self.fd, 1 << 16)
+
+    def write(self, packet):
+        os.write(self.fd, packet)
+
+
+def start_flood(where, ns, interface, *arguments, **options):
+    return where.spawn(lab.tool("flowgen"), "--interface", interface,
+                       *arguments, ns=ns, stdout=subprocess.PIPE, **options)
+
+
+def flood(where, ns, interface, *arguments):
+    """flowgen to its end; what it sent."""
+    process = start_flood(where, ns, interface, *arguments)
+    out, _ = process.communicate(timeout=100)
+    if process.returncode:
+        raise RuntimeError("flowgen failed")
+    return json.loads(out)

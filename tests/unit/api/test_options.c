@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* What netobs_new() takes and refuses. Nothing here needs privileges. */
+#include "lib_test.h"
+#include "lib_witness.h"
+#include "base/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+static const char *const good_names[] = { "lo",
+					  "/^eth/",
+					  "netns:blue/eth0",
+					  "netns:/proc/1/ns/net/eth0",
+					  "netns:blue//^veth/",
+					  NULL };
+
+/* netobs_new() that must refuse and say @words. */
+static void assert_refused(struct netobs_opts *opts, const char *words)
+{
+	struct witness witness = { 0 };
+	struct netobs *ctx = NULL;
+
+	witness_listen(&witness, opts);
+	assert_int_equal(netobs_new(opts, &ctx), -EINVAL);
+	assert_null(ctx);
+	assert_int_equal(witness.errors, 1);
+	if (!witness_read(&witness, words))
+		fail_msg("'%s' is not in: %s", words, witness.log);
+	witness_clear(&witness);
+}
+
+static void new_takes_defaults(void **state)
+{
+	struct netobs *ctx = NULL;
+	NETOBS_OPTS(opts);
+
+	(void)state;
+	assert_int_equal(netobs_new(NULL, &ctx), 0);
+	netobs_free(ctx);
+	assert_int_equal(netobs_new(&opts, &ctx), 0);
+	assert_true(netobs_fd(ctx) >= 0);
+	netobs_free(ctx);
+}
+
+static void new_takes_over_the_lists(void **state)
+{
+	char name[] = "/^eth/";
+	const char *interfaces[] = { name, NULL };
+	struct netobs *ctx = NULL;
+	NETOBS_OPTS(opts);
+
+	(void)state;
+	opts.interfaces = interfaces;
+	opts.exclude = interfaces;
+	assert_int_equal(netobs_new(&opts, &ctx), 0);
+	memset(name, 'x', sizeof(name));
+	memset(interfaces, 0xff, sizeof(interfaces));
+	memset(&opts, 0xff, sizeof(opts));
+	netobs_free(ctx);
+}
+
+static void new_takes_every_kind_of_interface(void **state)
+{
+	struct netobs *ctx = NULL;
+	NETOBS_OPTS(opts);
+
+	(void)state;
+	opts.interfaces = good_names;
+	opts.flags = NETOBS_PER_INTERFACE | NETOBS_TIMESTAMPS_PRECISE;
+	opts.direction = NETOBS_DIRECTION_EGRESS;
+	opts.attach_order = NETOBS_ATTACH_LAST;
+	opts.interval_ms = 10;
+	opts.max_flows = 1;
+	assert_int_equal(netobs_new(&opts, &ctx), 0);
+	netobs_free(ctx);
+}
+
+static void new_refuses_bad_values(void **state)
+{
+	NETOBS_OPTS(opts);
+	const struct netobs_opts good = opts;
+
+	(void)state;
+	opts = good;
+	opts.attach_order = 2;
+	assert_refused(&opts, "attach_order");
+	opts = good;
+	opts.reserved = 1;
+	assert_refused(&opts, "reserved");
+	opts = good;
+	opts.flags = 1 << 2;
+	assert_refused(&opts, "flags");
+	opts.flags = 1U << 31 | NETOBS_PER_INTERFACE;
+	assert_refused(&opts, "flags");
+	opts = good;
+	opts.interval_ms = 9;
+	assert_refused(&opts, "interval");
+}
+
+/*
+ * The directions of records are other numbers. NETOBS_INGRESS is 0, which is the
+ * default here: that one only the compiler sees (tests/abi/test_headers.py).
+ */
+static void new_refuses_directions_of_records(void **state)
+{
+	static const unsigned int wrong[] = { NETOBS_EGRESS, 2, 3, 0x11, 0x30 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		NETOBS_OPTS(opts);
+
+		memcpy(&opts.direction, &wrong[i], sizeof(wrong[i]));
+		assert_refused(&opts, "direction");
+	}
+}
+
+static void new_refuses_bad_interfaces(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *words;
+	} wrong[] = {
+		{ "", "neither" },
+		{ "eth0/", "eth0/" },
+		{ "name-too-long-for-it", "name-too-long-for-it" },
+		{ "/[/", "/[/" },
+		{ "netns:", "netns:NAME/INTERFACE" },
+		{ "netns:blue", "netns:NAME/INTERFACE" },
+		{ "netns:blue/", "netns:" },
+		{ "netns:/eth0", "netns:NAME/INTERFACE" },
+		{ "netns:blue//[/", "/[/" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		const char *interfaces[] = { "lo", wrong[i].text, "lo", NULL };
+		NETOBS_OPTS(opts);
+
+		opts.interfaces = interfaces;
+		assert_refused(&opts, wrong[i].words);
+	}
+}
+
+static void new_refuses_bad_exclusions(void **state)
+{
+	const char *exclude[] = { "lo", "/(/", NULL };
+	NETOBS_OPTS(opts);
+
+	(void)state;
+	opts.exclude = exclude;
+	assert_refused(&opts, "exclude: ");
+}
+
+/* What a program has that was compiled for a later library. */
+struct later_opts {
+	struct netobs_opts opts;
+	uint64_t more[4];
+};
+
+static void new_takes_later_options_that_are_not_used(void **state)
+{
+	struct later_opts later = { .opts.sz = sizeof(later) };
+	struct netobs *ctx = NULL;
+
+	(void)state;
+	assert_int_equal(netobs_new(&later.opts, &ctx), 0);
+	netobs_free(ctx);
+}
+
+static void new_refuses_later_options_that_are_used(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(uint64_t) * 4; i += 5) {
+		struct later_opts later = { .opts.sz = sizeof(later) };
+
+		((uint8_t *)later.more)[i] = 1;
+		assert_refused(&later.opts, "sz");
+	}
+}
+
+/* Of a program that was compiled for an earlier library: not read beyond. */
+static void new_takes_shorter_options(void **state)
+{
+	volatile size_t sz = offsetof(struct netobs_opts, idle_timeout_ms);
+	struct netobs_opts *opts = calloc(1, sz);
+	struct netobs *ctx = NULL;
+
+	(void)state;
+	opts->sz = sz;
+	opts->interval_ms = 20;
+	assert_int_equal(netobs_new(opts, &ctx), 0);
+	netobs_free(ctx);
+	free(opts);
+}
+
+static void new_refuses_a_size_that_cannot_be(void **state)
+{
+	static const size_t wrong[] = { 0, 1, sizeof(size_t) - 1 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		struct netobs_opts opts = { .sz = wrong[i] };
+		struct netobs *ctx = NULL;
+
+		assert_int_equal(netobs_new(&opts, &ctx), -EINVAL);
+		assert_null(ctx);
+	}
+}
+
+static void new_writes_why_it_failed(void **state)
+{
+	char why[NETOBS_ERROR_MAX] = "untouched";
+	struct netobs *ctx = NULL;
+	NETOBS_OPTS(opts);
+
+	(void)state;
+	opts.error = &why;
+	assert_int_equal(netobs_new(&opts, &ctx), 0);
+	assert_string_equal(why, "untouched");
+	assert_string_equal(netobs_last_error(ctx), "");
+	netobs_free(ctx);
+
+	opts.interval_ms = 1;
+	assert_int_equal(netobs_new(&opts, &ctx), -EINVAL);
+	assert_string_equal(why, "interval_ms: 1 is less than 10");
+}
+
+static void contexts_keep_the_last_error(void **state)
+{
+	struct netobs *ctx = NULL;
+
+	(void)state;
+	assert_string_equal(netobs_last_error(NULL), "");
+	assert_int_equal(netobs_new(NULL, &ctx), 0);
+	assert_int_equal(netobs_dispatch(ctx), -EINVAL);
+	assert_string_equal(netobs_last_error(ctx),
+			    "cannot dispatch: Invalid argument");
+	assert_int_equal(netobs_replay(ctx, "/nonexistent.pcap"), -ENOENT);
+	assert_non_null(strstr(netobs_last_error(ctx), "/nonexistent.pcap"));
+	assert_int_equal(netobs_start(ctx), -EALREADY);
+	assert_non_null(strstr(netobs_last_error(ctx), "cannot start"));
+	netobs_free(ctx);
+}
+
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+static void calls_without_a_context_are_refused(void **state)
+{
+	NETOBS_OPTS(opts);
+	struct netobs_stats stats = { .sz = sizeof(stats) };
+
+	(void)state;
+	assert_int_equal(netobs_new(&opts, NULL), -EINVAL);
+	assert_true(is_open(STDIN_FILENO)); /* 0 is no descriptor of ours */
+	assert_int_equal(netobs_start(NULL), -EINVAL);
+	assert_int_equal(netobs_fd(NULL), -EINVAL);
+	assert_int_equal(netobs_dispatch(NULL), -EINVAL);
+	assert_int_equal(netobs_poll(NULL, 0), -EINVAL);
+	assert_int_equal(netobs_drain(NULL), -EINVAL);
+	assert_int_equal(netobs_replay(NULL, "x.pcap"), -EINVAL);
+	assert_int_equal(netobs_stats_get(NULL, &stats), -EINVAL);
+	netobs_stop(NULL);
+	netobs_free(NULL);
+}
+
+static void calls_before_the_start_are_refused(void **state)
+{
+	const char *const twice[] = { "-", "-" };
+	struct netobs_stats stats = { .sz = sizeof(stats) };
+	struct netobs *ctx = NULL;
+
+	(void)state;
+	assert_int_equal(netobs_new(NULL, &ctx), 0);
+	assert_int_equal(netobs_dispatch(ctx), -EINVAL);
+	assert_int_equal(netobs_poll(ctx, 0), -EINVAL);
+	assert_int_equal(netobs_drain(ctx), -EINVAL);
+	assert_int_equal(netobs_replay(ctx, NULL), -EINVAL);
+	assert_int_equal(netobs_replay_files(ctx, twice, 2), -EINVAL);
+	assert_int_equal(netobs_replay_files(ctx, twice, 0), -EINVAL);
+	assert_int_equal(netobs_stats_get(ctx, NULL), -EINVAL);
+	assert_int_equal(netobs_stats_get(ctx, &stats), 0);
+	assert_int_equal(stats.observed.packets, 0);
+	netobs_free(ctx);
+}
+
+static void stats_fill_what_the_caller_knows(void **state)
+{
+	const size_t short_sz = offsetof(struct netobs_stats, pending);
+	struct {
+		struct netobs_stats stats;
+		uint8_t more[32];
+	} larger;
+	struct netobs *ctx = NULL;
+
+	(void)state;
+	assert_int_equal(netobs_new(NULL, &ctx), 0);
+	memset(&larger, 0xee, sizeof(larger));
+	larger.stats.sz = short_sz;
+	assert_int_equal(netobs_stats_get(ctx, &larger.stats), 0);
+	assert_int_equal(larger.stats.sz, short_sz);
+	assert_int_equal(larger.stats.exported.bytes, 0);
+	assert_int_equal(larger.stats.pending.packets, 0xeeeeeeeeeeeeeeee);
+
+	memset(&larger, 0xee, sizeof(larger));
+	larger.stats.sz = sizeof(larger);
+	assert_int_equal(netobs_stats_get(ctx, &larger.stats), 0);
+	assert_int_equal(larger.stats.sz, sizeof(larger.stats));
+	assert_int_equal(larger.stats.flows, 0);
+	assert_int_equal(larger.more[0], 0xee);
+
+	larger.stats.sz = 0;
+	assert_int_equal(netobs_stats_get(ctx, &larger.stats), -EINVAL);
+	netobs_free(ctx);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(new_takes_defaults),
+		cmocka_unit_test(new_takes_over_the_lists),
+		cmocka_unit_test(new_takes_every_kind_of_interface),
+		cmocka_unit_test(new_refuses_bad_values),
+		cmocka_unit_test(new_refuses_directions_of_records),
+		cmocka_unit_test(new_refuses_bad_interfaces),
+		cmocka_unit_test(new_writes_why_it_failed),
+		cmocka_unit_test(contexts_keep_the_last_error),
+		cmocka_unit_test(new_refuses_bad_exclusions),
+		cmocka_unit_test(new_takes_later_options_that_are_not_used),
+		cmocka_unit_test(new_refuses_later_options_that_are_used),
+		cmocka_unit_test(new_takes_shorter_options),
+		cmocka_unit_test(new_refuses_a_size_that_cannot_be),
+		cmocka_unit_test(calls_without_a_context_are_refused),
+		cmocka_unit_test(calls_before_the_start_are_refused),
+		cmocka_unit_test(stats_fill_what_the_caller_knows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

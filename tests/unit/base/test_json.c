@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "lib_test.h"
+
+#include "base/json.h"
+#include "base/util.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static void decimals_have_all_their_digits(void **state)
+{
+	static const struct {
+		int64_t value;
+		unsigned int decimals;
+		const char *text;
+	} cases[] = {
+		{ 0, 0, "0" },
+		{ 0, 2, "0.00" },
+		{ 7, 2, "0.07" },
+		{ 1234, 2, "12.34" },
+		{ -5, 1, "-0.5" },
+		{ -1234, 0, "-1234" },
+		{ INT64_MIN, 1, "-922337203685477580.8" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char text[64];
+		struct json json;
+
+		json_begin(&json, text, sizeof(text));
+		json_decimal(&json, cases[i].value, cases[i].decimals);
+		assert_true(json_end(&json) > 0);
+		assert_string_equal(text, cases[i].text);
+	}
+}
+
+static void decimals_are_separated_like_other_values(void **state)
+{
+	char text[64];
+	struct json json;
+
+	(void)state;
+	json_begin(&json, text, sizeof(text));
+	json_open(&json, '[');
+	json_decimal(&json, 15, 1);
+	json_decimal(&json, -15, 1);
+	json_u64(&json, 2);
+	json_close(&json, ']');
+	assert_true(json_end(&json) > 0);
+	assert_string_equal(text, "[1.5,-1.5,2]");
+}
+
+/* inet_ntop() is the reference; it has its own way with what starts with 80 zeros. */
+static void addresses_are_those_of_inet_ntop(void **state)
+{
+	(void)state;
+	srand(1);
+	for (int i = 0; i < 100000; i++) {
+		char text[64], expected[64] = "\"";
+		uint8_t ip[16] = { 0x20, 0x01 };
+		struct json json;
+
+		for (size_t j = 2; j < sizeof(ip); j++)
+			ip[j] = rand() % 3 ? 0 : (uint8_t)rand();
+		inet_ntop(AF_INET6, ip, expected + 1, sizeof(expected) - 2);
+		strcat(expected, "\"");
+		json_begin(&json, text, sizeof(text));
+		json_ip(&json, ip);
+		assert_int_equal(json_end(&json), strlen(expected));
+		assert_string_equal(text, expected);
+	}
+}
+
+static void numbers_have_all_their_digits(void **state)
+{
+	char text[64], expected[64];
+	uint64_t value = 0;
+
+	(void)state;
+	for (uint64_t power = 1; power;
+	     power *= power < UINT64_MAX / 10 ? 10 : 0) {
+		for (int i = -1; i <= 1; i++) {
+			size_t len;
+
+			value = power + (uint64_t)i;
+			len = (size_t)snprintf(expected, sizeof(expected),
+					       "%lu", value);
+			/* Also where there is room for no more than that. */
+			for (size_t room = len; room < len + 30; room++) {
+				struct json json;
+
+				json_begin(&json, text, room + 1);
+				json_u64(&json, value);
+				assert_int_equal(json_end(&json), len);
+				assert_string_equal(text, expected);
+				json_begin(&json, text, len);
+				json_u64(&json, value);
+				assert_int_equal(json_end(&json), -ENOBUFS);
+			}
+		}
+	}
+}
+
+static void keys_fit_or_are_left_out(void **state)
+{
+	(void)state;
+	for (size_t room = 0; room < 20; room++) {
+		char *text = malloc(room + 1);
+		struct json json;
+
+		json_begin(&json, text, room + 1);
+		json_open(&json, '{');
+		json_key_u64(&json, "a", 1);
+		json_key_u64(&json, "bc", 2);
+		json_close(&json, '}');
+		if (room < strlen("{\"a\":1,\"bc\":2}")) {
+			assert_int_equal(json_end(&json), -ENOBUFS);
+		} else {
+			assert_true(json_end(&json) > 0);
+			assert_string_equal(text, "{\"a\":1,\"bc\":2}");
+		}
+		free(text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(decimals_have_all_their_digits),
+		cmocka_unit_test(decimals_are_separated_like_other_values),
+		cmocka_unit_test(addresses_are_those_of_inet_ntop),
+		cmocka_unit_test(numbers_have_all_their_digits),
+		cmocka_unit_test(keys_fit_or_are_left_out),
+	};
+
+	return cmocka_run_group_tests_name("json", tests, NULL, NULL);
+}

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Link messages, made by hand: whole, odd and cut short. */
+#include "lib_test.h"
+#include "base/rtnl.h"
+#include "base/util.h"
+
+#include <linux/if_arp.h>
+#include <linux/if_link.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { BUILD_MAX = 1024 };
+
+/* A message under construction; attributes nest by begin and end. */
+struct builder {
+	union {
+		struct nlmsghdr header;
+		char bytes[BUILD_MAX];
+	};
+	size_t len;
+};
+
+static void start(struct builder *b, uint16_t type, uint8_t family,
+		  uint32_t ifindex)
+{
+	struct ifinfomsg info = {
+		.ifi_family = family,
+		.ifi_type = ARPHRD_ETHER,
+		.ifi_index = ifindex,
+	};
+
+	memset(b, 0, sizeof(*b));
+	memcpy(NLMSG_DATA(&b->header), &info, sizeof(info));
+	b->header.nlmsg_type = type;
+	b->len = NLMSG_SPACE(sizeof(info));
+	b->header.nlmsg_len = b->len;
+}
+
+static size_t nest(struct builder *b, uint16_t type)
+{
+	struct rtattr attr = { .rta_type = type };
+	size_t at = b->len;
+
+	memcpy(b->bytes + at, &attr, sizeof(attr));
+	b->len += RTA_LENGTH(0);
+	return at;
+}
+
+static void unnest(struct builder *b, size_t at)
+{
+	struct rtattr *attr = (struct rtattr *)(void *)(b->bytes + at);
+
+	attr->rta_len = b->len - at;
+	b->len = NLMSG_ALIGN(b->len);
+	b->header.nlmsg_len = b->len;
+}
+
+static void put(struct builder *b, uint16_t type, const void *data, size_t len)
+{
+	size_t at = nest(b, type);
+
+	memcpy(b->bytes + b->len, data, len);
+	b->len += len;
+	unnest(b, at);
+}
+
+static void put_u32(struct builder *b, uint16_t type, uint32_t value)
+{
+	put(b, type, &value, sizeof(value));
+}
+
+static void put_text(struct builder *b, uint16_t type, const char *text)
+{
+	put(b, type, text, strlen(text) + 1);
+}
+
+static void put_info(struct builder *b, const char *kind, uint16_t vlan)
+{
+	size_t info = nest(b, IFLA_LINKINFO), data;
+
+	put_text(b, IFLA_INFO_KIND, kind);
+	if (vlan) {
+		data = nest(b, IFLA_INFO_DATA);
+		put(b, IFLA_VLAN_ID, &vlan, sizeof(vlan));
+		unnest(b, data);
+	}
+	unnest(b, info);
+}
+
+/*
+ * Parse in memory of the message's length and not a byte more, so that the
+ * address sanitizer sees every step beyond.
+ */
+static bool parse(const struct builder *b, size_t len, struct rtnl_link *ret_link)
+{
+	struct nlmsghdr *message = malloc(len);
+	bool is_link;
+
+	assert_non_null(message);
+	memcpy(message, b->bytes, len);
+	message->nlmsg_len = len;
+	is_link = rtnl_parse_link(message, ret_link);
+	free(message);
+	return is_link;
+}
+
+static struct rtnl_link link_of(const struct builder *b)
+{
+	struct rtnl_link link;
+
+	assert_true(parse(b, b->len, &link));
+	return link;
+}
+
+static void link_says_name_master_and_hardware(void **state)
+{
+	struct rtnl_link link;
+	struct builder b;
+
+	(void)state;
+	start(&b, RTM_NEWLINK, AF_UNSPEC, 7);
+	put_text(&b, IFLA_IFNAME, "abcdefghijklmno");
+	put_u32(&b, IFLA_MTU, 1500);
+	put_u32(&b, IFLA_MASTER, 9);
+	link = link_of(&b);
+	assert_int_equal(link.ifindex, 7);
+	assert_string_equal(link.name, "abcdefghijklmno");
+	assert_int_equal(link.master, 9);
+	assert_int_equal(link.hardware, ARPHRD_ETHER);
+	assert_int_equal(link.link, 0);
+	assert_int_equal(link.link_nsid, NSID_SAME);
+	assert_int_equal(link.type, LINK_TYPE_OTHER);
+	assert_false(link.deleted);
+}
+
+static void link_that_is_deleted(void **state)
+{
+	struct rtnl_link link;
+	struct builder b;
+
+	(void)state;
+	start(&b, RTM_DELLINK, AF_UNSPEC, 7);
+	put_text(&b, IFLA_IFNAME, "eth0");
+	link = link_of(&b);
+	assert_true(link.deleted);
+	assert_int_equal(link.ifindex, 7);
+}
+
+static void link_that_is_a_vlan(void **state)
+{
+	struct rtnl_link link;
+	struct builder b;
+
+	(void)state;
+	start(&b, RTM_NEWLINK, AF_UNSPEC, 7);
+	put_u32(&b, IFLA_LINK, 2);
+	put_info(&b, "vlan", 4094);
+	put_text(&b, IFLA_IFNAME, "eth0.4094");
+	link = link_of(&b);
+	assert_int_equal(link.type, LINK_TYPE_VLAN);
+	assert_int_equal(link.vlan_id, 4094);
+	assert_int_equal(link.link, 2);
+	assert_string_equal(link.name, "eth0.4094");
+}
+
+/* Attribute 1 of other kinds' data means something else. */
+static void link_of_another_kind_has_no_vlan_id(void **state)
+{
+	struct rtnl_link link;
+	struct builder b;
+
+	(void)state;
+	start(&b, RTM_NEWLINK, AF_UNSPEC, 7);
+	put_u32(&b, IFLA_LINK, 2);
+	put_info(&b, "macvlan", 55);
+	link = link_of(&b);
+	assert_int_equal(link.type, LINK_TYPE_MACVLAN);
+	assert_int_equal(link.vlan_id, 0);
+	assert_int_equal(link.link, 2);
+}
+
+static void link_attributes_may_be_flagged_as_nested(void **state)
+{
+	struct rtnl_link link;
+	struct builder b;
+	size_t info;
+
+	(void)state;
+	start(&b, RTM_NEWLINK, AF_UNSPEC, 7);
+	put_u32(&b, IFLA_LINK, 2);
+	info = nest(&b, IFLA_LINKINFO | NLA_F_NESTED);
+	put_text(&b, IFLA_INFO_KIND, "vlan");
+	unnest(&b, info);
+	link = link_of(&b);
+	assert_int_equal(link.type, LINK_TYPE_VLAN);
+}
+
+static void link_says_how_it_is_joined(void **state)
+{
+	static const struct {
+		const char *kind;
+		enum link_type type;
+	} cases[] = {
+		{ "veth", LINK_TYPE_PAIR },
+		{ "netkit", LINK_TYPE_PAIR },
+		{ "macvlan", LINK_TYPE_MACVLAN },
+		{ "macvtap", LINK_TYPE_MACVLAN },
+		{ "ipvlan", LINK_TYPE_IPVLAN },
+		{ "bridge", LINK_TYPE_BRIDGE },
+		{ "bond", LINK_TYPE_BOND },
+		{ "team", LINK_TYPE_BOND },
+		{ "vrf", LINK_TYPE_VRF },
+		{ "vxlan", LINK_TYPE_OTHER },
+		{ "dummy", LINK_TYPE_OTHER },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct rtnl_link link;
+		struct builder b;
+
+		start(&b, RTM_NEWLINK, AF_UNSPEC, 7);
+		put_u32(&b, IFLA_LINK, 3);
+		put_info(&b, cases[i].kind, 0);
+		if (i & 1)
+			put_u32(&b, IFLA_LINK_NETNSID, i);
+		link = link_of(&b);
+		assert_int_equal(link.type, cases[i].type);
+		assert_int_equal(link.link, 3);
+		assert_int_equal(link.link_nsid, i & 1 ? (int)i : NSID_SAME);
+	}
+}
+
+static void link_that_is_the_loopback(void **state)
+{
+	struct builder b;
+
+	(void)state;
+	start(&b, RTM_NEWLINK, AF_UNSPEC, 1);
+	((struct ifinfomsg *)NLMSG_DATA(&b.header))->ifi_flags = IFF_LOOPBACK;
+	assert_int_equal(link_of(&b).type, LINK_TYPE_LOOPBACK);
+}
+
+static void message_about_something_else_is_refused(void **state)
+{
+	static const uint16_t types[] = { RTM_NEWADDR, RTM_DELADDR,
+					  RTM_NEWROUTE, NLMSG_NOOP };
+	struct rtnl_link link;
+	struct builder b;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+		start(&b, types[i], AF_UNSPEC, 7);
+		assert_false(parse(&b, b.len, &link));
+	}
+	start(&b, RTM_NEWLINK, AF_BRIDGE, 7);
+	assert_false(parse(&b, b.len, &link));
+}
+
+static void whole(struct builder *b)
+{
+	start(b, RTM_NEWLINK, AF_UNSPEC, 7);
+	put_text(b, IFLA_IFNAME, "eth0.10");
+	put_u32(b, IFLA_LINK, 2);
+	put_info(b, "vlan", 10);
+	put_u32(b, IFLA_MASTER, 3);
+}
+
+static void message_cut_short_anywhere_is_not_read_beyond(void **state)
+{
+	struct rtnl_link link;
+	struct builder b;
+
+	(void)state;
+	whole(&b);
+	assert_true(parse(&b, b.len, &link));
+	assert_int_equal(link.master, 3);
+	for (size_t len = sizeof(struct nlmsghdr); len < b.len; len++) {
+		bool is_link = parse(&b, len, &link);
+
+		if (len < NLMSG_LENGTH(sizeof(struct ifinfomsg)))
+			assert_false(is_link);
+		else if (is_link)
+			assert_int_equal(link.ifindex, 7);
+	}
+}
+
+/* Any byte, and so any length field, may be anything. */
+static void message_garbled_is_not_read_beyond(void **state)
+{
+	static const uint8_t values[] = { 0, 1, 3, 4, 5, 0x7f, 0x80, 0xff };
+	struct rtnl_link link;
+	struct builder b;
+
+	(void)state;
+	whole(&b);
+	for (size_t i = sizeof(struct nlmsghdr); i < b.len; i++) {
+		for (size_t k = 0; k < ARRAY_SIZE(values); k++) {
+			struct builder garbled = b;
+
+			garbled.bytes[i] = values[k];
+			if (parse(&garbled, b.len, &link))
+				assert_true(memchr(link.name, 0,
+						   sizeof(link.name)));
+		}
+	}
+}
+
+static void texts_without_end_are_not_read_beyond(void **state)
+{
+	struct rtnl_link link;
+	struct builder b;
+	size_t info;
+
+	(void)state;
+	start(&b, RTM_NEWLINK, AF_UNSPEC, 7);
+	put(&b, IFLA_IFNAME, "eth0", 4);
+	assert_true(parse(&b, b.len, &link));
+	assert_string_equal(link.name, "eth0");
+	start(&b, RTM_NEWLINK, AF_UNSPEC, 7);
+	put(&b, IFLA_IFNAME, "abcdefghijklmnopqrstuvwx", 24);
+	assert_true(parse(&b, b.len, &link));
+	assert_string_equal(link.name, "abcdefghijklmno");
+	start(&b, RTM_NEWLINK, AF_UNSPEC, 7);
+	put(&b, IFLA_IFNAME, "", 0);
+	assert_true(parse(&b, b.len, &link));
+	assert_string_equal(link.name, "");
+	start(&b, RTM_NEWLINK, AF_UNSPEC, 7);
+	info = nest(&b, IFLA_LINKINFO);
+	put(&b, IFLA_INFO_KIND, "vlan", 4);
+	unnest(&b, info);
+	assert_true(parse(&b, b.len, &link));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(link_says_name_master_and_hardware),
+		cmocka_unit_test(link_that_is_deleted),
+		cmocka_unit_test(link_that_is_a_vlan),
+		cmocka_unit_test(link_of_another_kind_has_no_vlan_id),
+		cmocka_unit_test(link_attributes_may_be_flagged_as_nested),
+		cmocka_unit_test(link_says_how_it_is_joined),
+		cmocka_unit_test(link_that_is_the_loopback),
+		cmocka_unit_test(message_about_something_else_is_refused),
+		cmocka_unit_test(message_cut_short_anywhere_is_not_read_beyond),
+		cmocka_unit_test(message_garbled_is_not_read_beyond),
+		cmocka_unit_test(texts_without_end_are_not_read_beyond),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

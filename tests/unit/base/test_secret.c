@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "lib_test.h"
+#include "base/secret.h"
+#include "base/util.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORDS = sizeof(struct hash_secret) / sizeof(uint32_t) };
+
+static int compare_u32(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Of 60 random words two are the same once in 2 million runs. */
+static void secrets_share_no_word(void **state)
+{
+	uint32_t words[2 * WORDS];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct hash_secret secret = { 0 };
+
+		secret_init(&secret);
+		memcpy(words + i * WORDS, &secret, sizeof(secret));
+	}
+	qsort(words, ARRAY_SIZE(words), sizeof(words[0]), compare_u32);
+	for (size_t i = 1; i < ARRAY_SIZE(words); i++)
+		assert_int_not_equal(words[i], words[i - 1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(secrets_share_no_word),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Capture files of all kinds, as Ethernet frames. */
+#include "capture/capture_file.h"
+#include "lib_capture.h"
+#include "lib_test.h"
+#include "lib_witness.h"
+#include "base/util.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { ETHER_LEN = 14, IPV4 = 0x0800, IPV6 = 0x86dd, ARP = 0x0806 };
+
+/* A file and what reads it. */
+struct reading {
+	struct capture capture;
+	struct capture_file file;
+	struct witness witness;
+	struct log log;
+};
+
+static void create(struct reading *r)
+{
+	memset(r, 0, sizeof(*r));
+	r->log = witness_log(&r->witness);
+	capture_create(&r->capture);
+}
+
+static int open_it(struct reading *r)
+{
+	return capture_file_open(&r->file, r->capture.path, &r->log);
+}
+
+static void done(struct reading *r)
+{
+	capture_file_close(&r->file);
+	capture_remove(&r->capture);
+	witness_clear(&r->witness);
+}
+
+static uint16_t type_of(const struct frame *frame)
+{
+	return frame->bytes[12] << 8 | frame->bytes[13];
+}
+
+#define DATA4 0x45, 1, 2, 3, 4, 5, 6, 7
+#define DATA6 0x60, 1, 2, 3, 4, 5, 6, 7
+enum { DATA_LEN = 8 };
+
+static const struct {
+	const char *name;
+	uint32_t link;
+	uint8_t header_len;
+	uint8_t bytes[32];
+	uint16_t type;
+} links[] = {
+	{ "raw, IPv4", CAPTURE_RAW, 0, { DATA4 }, IPV4 },
+	{ "raw, IPv6", CAPTURE_RAW, 0, { DATA6 }, IPV6 },
+	{ "IPv4", CAPTURE_IPV4, 0, { DATA4 }, IPV4 },
+	{ "IPv6", CAPTURE_IPV6, 0, { DATA6 }, IPV6 },
+	{ "null, IPv4", CAPTURE_NULL, 4, { 2, 0, 0, 0, DATA4 }, IPV4 },
+	{ "null, IPv4, other byte order", CAPTURE_NULL, 4, { 0, 0, 0, 2, DATA4 }, IPV4 },
+	{ "null, IPv6 of Linux", CAPTURE_NULL, 4, { 10, 0, 0, 0, DATA6 }, IPV6 },
+	{ "null, IPv6 of OpenBSD", CAPTURE_NULL, 4, { 24, 0, 0, 0, DATA6 }, IPV6 },
+	{ "null, IPv6 of FreeBSD", CAPTURE_NULL, 4, { 0, 0, 0, 28, DATA6 }, IPV6 },
+	{ "null, IPv6 of Darwin", CAPTURE_NULL, 4, { 30, 0, 0, 0, DATA6 }, IPV6 },
+	{ "null, another family", CAPTURE_NULL, 4, { 7, 0, 0, 0, DATA4 }, 0 },
+	{ "loop, IPv4", CAPTURE_LOOP, 4, { 0, 0, 0, 2, DATA4 }, IPV4 },
+	{ "loop, IPv6", CAPTURE_LOOP, 4, { 0, 0, 0, 30, DATA6 }, IPV6 },
+	{ "cooked, IPv4", CAPTURE_SLL, 16, { [14] = 0x08, 0x00, DATA4 }, IPV4 },
+	{ "cooked, IPv6", CAPTURE_SLL, 16, { [14] = 0x86, 0xdd, DATA6 }, IPV6 },
+	{ "cooked, ARP", CAPTURE_SLL, 16, { [14] = 0x08, 0x06, DATA4 }, ARP },
+	{ "cooked v2, IPv4",
+	  CAPTURE_SLL2,
+	  20,
+	  { [0] = 0x08, 0x00, [20] = DATA4 },
+	  IPV4 },
+	{ "cooked v2, IPv6",
+	  CAPTURE_SLL2,
+	  20,
+	  { [0] = 0x86, 0xdd, [20] = DATA6 },
+	  IPV6 },
+};
+
+static void link_header_becomes_an_ethernet_header(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
+		uint32_t skip = links[i].header_len, len = skip + DATA_LEN;
+		struct reading r;
+		struct frame frame;
+
+		create(&r);
+		capture_start(&r.capture, links[i].link);
+		capture_packet(&r.capture, 1, 2, links[i].bytes, len, len + 100);
+		assert_int_equal(open_it(&r), 0);
+		assert_true(capture_file_hides_link(&r.file));
+		assert_int_equal(capture_file_next(&r.file, &frame), 1);
+		if (type_of(&frame) != links[i].type)
+			fail_msg("%s: type %04x", links[i].name, type_of(&frame));
+		assert_int_equal(frame.len, ETHER_LEN + DATA_LEN);
+		assert_int_equal(frame.wire_len, ETHER_LEN + DATA_LEN + 100);
+		assert_memory_equal(frame.bytes + ETHER_LEN,
+				    links[i].bytes + skip, DATA_LEN);
+		assert_int_equal(capture_file_next(&r.file, &frame), 0);
+		done(&r);
+	}
+}
+
+static void link_header_cut_short_is_no_network_header(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
+		for (uint32_t len = 0; len < links[i].header_len; len++) {
+			struct reading r;
+			struct frame frame;
+
+			create(&r);
+			capture_start(&r.capture, links[i].link);
+			capture_packet(&r.capture, 1, 2, links[i].bytes, len, 60);
+			assert_int_equal(open_it(&r), 0);
+			assert_int_equal(capture_file_next(&r.file, &frame), 1);
+			assert_int_equal(type_of(&frame), 0);
+			assert_int_equal(frame.len, ETHER_LEN);
+			done(&r);
+		}
+	}
+}
+
+static void ethernet_is_taken_as_it_is(void **state)
+{
+	uint8_t bytes[60];
+	struct reading r;
+	struct frame frame;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = i + 1;
+	create(&r);
+	capture_start(&r.capture, CAPTURE_ETHERNET);
+	capture_packet(&r.capture, 1700000000, 123456, bytes, sizeof(bytes),
+		       9000);
+	assert_int_equal(open_it(&r), 0);
+	assert_false(capture_file_hides_link(&r.file));
+	assert_int_equal(capture_file_next(&r.file, &frame), 1);
+	assert_int_equal(frame.ns, 1700000000123456000LL);
+	assert_int_equal(frame.len, sizeof(bytes));
+	assert_int_equal(frame.wire_len, 9000);
+	assert_memory_equal(frame.bytes, bytes, sizeof(bytes));
+	assert_int_equal(r.file.packets, 1);
+	done(&r);
+}
+
+static void frames_shorter_than_a_header_stay_short(void **state)
+{
+	static const uint8_t bytes[] = { 1, 2, 3 };
+	struct reading r;
+	struct frame frame;
+
+	(void)state;
+	create(&r);
+	capture_start(&r.capture, CAPTURE_ETHERNET);
+	capture_packet(&r.capture, 1, 0, bytes, sizeof(bytes), sizeof(bytes));
+	assert_int_equal(open_it(&r), 0);
+	memset(&frame, 0xee, sizeof(frame));
+	assert_int_equal(capture_file_next(&r.file, &frame), 1);
+	assert_int_equal(frame.len, sizeof(bytes));
+	assert_int_equal(frame.wire_len, sizeof(bytes));
+	assert_memory_equal(frame.bytes, bytes, sizeof(bytes));
+	done(&r);
+}
+
+static void long_frames_are_cut(void **state)
+{
+	static const uint32_t kinds[] = { CAPTURE_ETHERNET, CAPTURE_RAW,
+					  CAPTURE_SLL2 };
+	static uint8_t bytes[9000];
+
+	(void)state;
+	memset(bytes, 0x45, sizeof(bytes));
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		struct reading r;
+		struct frame frame;
+
+		create(&r);
+		capture_start(&r.capture, kinds[i]);
+		capture_packet(&r.capture, 1, 0, bytes, sizeof(bytes),
+			       sizeof(bytes));
+		assert_int_equal(open_it(&r), 0);
+		assert_int_equal(capture_file_next(&r.file, &frame), 1);
+		assert_int_equal(frame.len, FRAME_MAX);
+		assert_in_range(frame.wire_len, 8990, 9014);
+		done(&r);
+	}
+}
+
+static void times_have_the_files_resolution(void **state)
+{
+	static const uint8_t bytes[] = { DATA4 };
+	struct reading r;
+	struct frame frame;
+
+	(void)state;
+	create(&r);
+	capture_start_nano(&r.capture, CAPTURE_RAW);
+	capture_packet(&r.capture, 5, 123456789, bytes, sizeof(bytes), 60);
+	assert_int_equal(open_it(&r), 0);
+	assert_int_equal(capture_file_next(&r.file, &frame), 1);
+	assert_int_equal(frame.ns, 5123456789LL);
+	done(&r);
+
+	create(&r);
+	capture_start_ng(&r.capture, CAPTURE_RAW);
+	capture_packet_ng(&r.capture, 1700000000654321, bytes, sizeof(bytes), 60);
+	capture_packet_ng(&r.capture, 1700000000654322, bytes, 5, 61);
+	assert_int_equal(open_it(&r), 0);
+	assert_int_equal(capture_file_next(&r.file, &frame), 1);
+	assert_int_equal(frame.ns, 1700000000654321000LL);
+	assert_int_equal(frame.wire_len, ETHER_LEN + 60);
+	assert_int_equal(capture_file_next(&r.file, &frame), 1);
+	assert_int_equal(frame.ns, 1700000000654322000LL);
+	assert_int_equal(frame.len, ETHER_LEN + 5);
+	assert_int_equal(capture_file_next(&r.file, &frame), 0);
+	done(&r);
+}
+
+static void file_that_ends_in_a_packet_is_bad_after_it(void **state)
+{
+	static const uint8_t bytes[] = { DATA4 };
+
+	(void)state;
+	/* Of the second packet's header and data, up to all but one byte. */
+	for (size_t keep = 1; keep < 16 + sizeof(bytes); keep++) {
+		struct reading r;
+		struct frame frame;
+
+		create(&r);
+		capture_start(&r.capture, CAPTURE_RAW);
+		capture_packet(&r.capture, 1, 0, bytes, sizeof(bytes), 60);
+		capture_packet(&r.capture, 2, 0, bytes, sizeof(bytes), 60);
+		assert_int_equal(ftruncate(r.capture.fd,
+					   24 + 16 + sizeof(bytes) + keep),
+				 0);
+		assert_int_equal(open_it(&r), 0);
+		assert_int_equal(capture_file_next(&r.file, &frame), 1);
+		assert_int_equal(capture_file_next(&r.file, &frame), -EBADMSG);
+		assert_int_equal(r.witness.errors, 1);
+		assert_true(witness_read(&r.witness, r.capture.path));
+		assert_true(witness_read(&r.witness, "after packet 1"));
+		done(&r);
+	}
+}
+
+static void what_is_no_capture_file_is_refused(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t len;
+	} cases[] = {
+		{ "", 0 },
+		{ "\xd4", 1 },
+		{ "\xd4\xc3\xb2\xa1\2\0\4\0", 8 },
+		{ "this is a text and not a capture file at all", 44 },
+		{ "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 24 },
+		{ "\n\r\r\n\x1c\0\0\0\xff\xff\xff\xff\1\0\0\0", 16 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct reading r;
+
+		create(&r);
+		capture_write(&r.capture, cases[i].bytes, cases[i].len);
+		assert_int_equal(open_it(&r), -EBADMSG);
+		assert_int_equal(r.witness.errors, 1);
+		assert_true(witness_read(&r.witness, r.capture.path));
+		done(&r);
+	}
+}
+
+static void link_types_that_are_not_known_are_named(void **state)
+{
+	static const struct {
+		uint32_t link;
+		const char *name;
+	} cases[] = { { 105, "IEEE802_11" },
+		      { 127, "IEEE802_11_RADIO" },
+		      { 9, "PPP" },
+		      { 147, "147" } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct reading r;
+
+		create(&r);
+		capture_start(&r.capture, cases[i].link);
+		assert_int_equal(open_it(&r), -EPROTONOSUPPORT);
+		assert_true(witness_read(&r.witness, cases[i].name));
+		done(&r);
+	}
+}
+
+static void file_that_cannot_be_opened_is_named(void **state)
+{
+	struct reading r;
+
+	(void)state;
+	create(&r);
+	assert_int_equal(capture_file_open(&r.file, "/tmp/no/such.pcap", &r.log),
+			 -ENOENT);
+	assert_true(witness_read(&r.witness, "/tmp/no/such.pcap"));
+	capture_file_close(&r.file);
+	assert_true(capture_file_open(&r.file, "/tmp", &r.log) < 0);
+	assert_int_equal(r.witness.errors, 2);
+	done(&r);
+}
+
+static void file_without_packets_ends_at_once(void **state)
+{
+	struct reading r;
+	struct frame frame;
+
+	(void)state;
+	create(&r);
+	capture_start(&r.capture, CAPTURE_ETHERNET);
+	assert_int_equal(open_it(&r), 0);
+	assert_int_equal(capture_file_next(&r.file, &frame), 0);
+	assert_int_equal(r.file.packets, 0);
+	assert_int_equal(r.witness.errors, 0);
+	done(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(link_header_becomes_an_ethernet_header),
+		cmocka_unit_test(link_header_cut_short_is_no_network_header),
+		cmocka_unit_test(ethernet_is_taken_as_it_is),
+		cmocka_unit_test(frames_shorter_than_a_header_stay_short),
+		cmocka_unit_test(long_frames_are_cut),
+		cmocka_unit_test(times_have_the_files_resolution),
+		cmocka_unit_test(file_that_ends_in_a_packet_is_bad_after_it),
+		cmocka_unit_test(what_is_no_capture_file_is_refused),
+		cmocka_unit_test(link_types_that_are_not_known_are_named),
+		cmocka_unit_test(file_that_cannot_be_opened_is_named),
+		cmocka_unit_test(file_without_packets_ends_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* The table of flows, and the points of a flow. */
+#include "flows/flow_table.h"
+#include "lib_test.h"
+#include "lib_world.h"
+#include "base/util.h"
+
+#include <stddef.h>
+
+enum { MANY = 5000 };
+
+static struct flow_key key_of(uint32_t n)
+{
+	struct flow_key key = world_key(0, 0, false);
+
+	key.src.words[0] = n;
+	return key;
+}
+
+/* Flow n has n + 1 packets exported, to be known by. */
+static void fill_one(struct flow_table *table, uint32_t n)
+{
+	struct flow_key key = key_of(n);
+	struct flow *flow = flow_table_find(table, &key) ?:
+				    flow_table_add(table, &key);
+
+	assert_non_null(flow);
+	assert_true(flow->in_table);
+	flow->exported.packets = n + 1;
+}
+
+static void fill(struct flow_table *table, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		fill_one(table, i);
+}
+
+static void assert_holds(const struct flow_table *table, uint32_t from,
+			 uint32_t to)
+{
+	assert_int_equal(table->count, to - from);
+	for (uint32_t i = from; i < to; i++) {
+		struct flow_key key = key_of(i);
+		struct flow *flow = flow_table_find(table, &key);
+
+		assert_non_null(flow);
+		assert_int_equal(flow->exported.packets, i + 1);
+	}
+}
+
+static void table_that_is_empty_finds_nothing(void **state)
+{
+	struct flow_table table = { 0 };
+	struct flow_key key = key_of(1);
+	uint32_t cursor = 0;
+
+	(void)state;
+	assert_null(flow_table_find(&table, &key));
+	assert_false(flow_table_walk(&table, &cursor, 1, NULL, NULL));
+	assert_false(flow_table_shrink(&table, 1));
+	assert_int_equal(table.n_buckets, 0);
+	flow_table_done(&table);
+}
+
+static void table_grows_and_keeps_all(void **state)
+{
+	struct flow_table table = { 0 };
+	struct flow_key other = key_of(MANY);
+
+	(void)state;
+	fill(&table, MANY);
+	assert_holds(&table, 0, MANY);
+	assert_true(table.n_buckets >= MANY);
+	assert_null(flow_table_find(&table, &other));
+	fill(&table, MANY); /* they are there */
+	assert_holds(&table, 0, MANY);
+	flow_table_done(&table);
+	assert_int_equal(table.count, 0);
+}
+
+static void table_tells_keys_apart_in_every_byte_but_tags(void **state)
+{
+	struct flow_table table = { 0 };
+	struct flow_key base = key_of(0);
+	struct flow *flow;
+
+	(void)state;
+	flow = flow_table_add(&table, &base);
+	assert_true(flow_has_tags(flow, &base));
+	for (size_t i = 0; i < sizeof(base); i++) {
+		struct flow_key key = base;
+
+		((uint8_t *)&key)[i] ^= 0x80;
+		if (i < offsetof(struct flow_key, vlan) ||
+		    i >= offsetof(struct flow_key, netns)) {
+			assert_null(flow_table_find(&table, &key));
+			continue;
+		}
+		assert_ptr_equal(flow_table_find(&table, &key), flow);
+		assert_false(flow_has_tags(flow, &key));
+	}
+	flow_table_done(&table);
+}
+
+static void table_frozen_takes_more_in_the_same_buckets(void **state)
+{
+	struct flow_table table = { 0 };
+	uint32_t n_buckets;
+
+	(void)state;
+	fill(&table, 1);
+	n_buckets = table.n_buckets;
+	table.frozen = true;
+	fill(&table, MANY);
+	assert_int_equal(table.n_buckets, n_buckets);
+	assert_holds(&table, 0, MANY);
+	table.frozen = false;
+	fill(&table, MANY + 1);
+	assert_true(table.n_buckets > n_buckets);
+	assert_holds(&table, 0, MANY + 1);
+	flow_table_done(&table);
+}
+
+struct visits {
+	uint32_t seen[MANY];
+	uint32_t keep_from;
+};
+
+static bool visit(void *ctx, struct flow *flow)
+{
+	struct visits *visits = ctx;
+	uint32_t n = flow->exported.packets - 1;
+
+	visits->seen[n]++;
+	return n >= visits->keep_from;
+}
+
+static void walk(struct flow_table *table, struct visits *visits, uint32_t slice)
+{
+	uint32_t cursor = 0, slices = 0;
+
+	while (flow_table_walk(table, &cursor, slice, visit, visits))
+		assert_true(++slices <= table->n_buckets);
+}
+
+static void walk_visits_each_once_and_removes(void **state)
+{
+	static const uint32_t slices[] = { 1, 7, 256, 4096, UINT32_MAX };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(slices); i++) {
+		struct visits visits = { .keep_from = MANY / 2 };
+		struct flow_table table = { 0 };
+
+		fill(&table, MANY);
+		walk(&table, &visits, slices[i]);
+		for (uint32_t n = 0; n < MANY; n++)
+			assert_int_equal(visits.seen[n], 1);
+		assert_holds(&table, MANY / 2, MANY);
+		visits.keep_from = MANY;
+		walk(&table, &visits, slices[i]);
+		assert_int_equal(table.count, 0);
+		flow_table_done(&table);
+	}
+}
+
+static void shrink_gives_back_and_keeps_all(void **state)
+{
+	struct visits visits = { .keep_from = MANY - 10 };
+	struct flow_table table = { 0 };
+	uint32_t large, small;
+
+	(void)state;
+	fill(&table, MANY);
+	large = table.n_buckets;
+	assert_false(flow_table_shrink(&table, UINT32_MAX));
+	assert_int_equal(table.n_buckets, large);
+	walk(&table, &visits, UINT32_MAX);
+	while (flow_table_shrink(&table, 100))
+		assert_holds(&table, MANY - 10, MANY);
+	small = table.n_buckets;
+	assert_true(small < large / 8);
+	assert_true(table.capacity < large / 2);
+	assert_true(small >= table.count);
+	assert_holds(&table, MANY - 10, MANY);
+	assert_false(flow_table_shrink(&table, UINT32_MAX));
+	assert_int_equal(table.n_buckets, small);
+	flow_table_done(&table);
+}
+
+/* So that none takes long, however many flows there are. */
+static void no_call_moves_more_than_a_few_buckets(void **state)
+{
+	struct visits visits = { .keep_from = MANY };
+	struct flow_table table = { 0 };
+	uint32_t before, calls = 0;
+
+	(void)state;
+	for (uint32_t i = 1; i <= MANY; i++) {
+		before = table.n_buckets;
+		fill_one(&table, i - 1);
+		assert_true(!before || table.n_buckets <= before + 2);
+		assert_true(table.n_buckets >= i);
+	}
+	assert_holds(&table, 0, MANY);
+	walk(&table, &visits, UINT32_MAX);
+	do {
+		before = table.n_buckets;
+		calls++;
+	} while (flow_table_shrink(&table, 10) && before - table.n_buckets <= 10);
+	assert_true(calls > (MANY - 256) / 10);
+	assert_int_equal(table.n_buckets, 256);
+	flow_table_done(&table);
+}
+
+static bool is_before(const struct point *a, const struct point *b)
+{
+	if (a->egress != b->egress)
+		return a->egress < b->egress;
+	if (a->place != b->place)
+		return a->place < b->place;
+	return a->ifindex < b->ifindex;
+}
+
+static void points_are_ingress_first_then_by_place_and_ifindex(void **state)
+{
+	struct flow_key key = key_of(0);
+	struct flow flow;
+
+	(void)state;
+	flow_init(&flow, &key);
+	for (uint32_t i = 0; i < 105; i++) {
+		uint32_t n = i * 38 % 105; /* each of 0 to 104 once */
+		struct point *point =
+			flow_ensure_point(&flow, n / 2 % 3, n / 6 + 1, n % 2);
+
+		assert_non_null(point);
+		assert_int_equal(point->seen.packets, 0);
+		point->seen.packets = n + 1;
+		assert_int_equal(flow.n_points, i + 1);
+	}
+	for (uint32_t i = 1; i < flow.n_points; i++)
+		assert_true(is_before(&flow.points[i - 1], &flow.points[i]));
+	for (uint32_t n = 0; n < 105; n++) {
+		struct point *point =
+			flow_ensure_point(&flow, n / 2 % 3, n / 6 + 1, n % 2);
+
+		assert_int_equal(point->seen.packets, n + 1);
+	}
+	assert_int_equal(flow.n_points, 105);
+	flow_done(&flow);
+}
+
+static void points_of_high_numbers_are_not_mixed_up(void **state)
+{
+	static const struct {
+		uint16_t place;
+		uint32_t ifindex;
+		bool egress;
+	} extremes[] = {
+		{ 0, 1, false },	  { 0, UINT32_MAX, false },
+		{ UINT16_MAX, 1, false }, { UINT16_MAX, UINT32_MAX, false },
+		{ 0, 1, true },		  { UINT16_MAX, UINT32_MAX, true },
+	};
+	struct flow_key key = key_of(0);
+	struct flow flow;
+
+	(void)state;
+	flow_init(&flow, &key);
+	for (size_t i = 0; i < ARRAY_SIZE(extremes); i++) {
+		flow_ensure_point(&flow, extremes[i].place, extremes[i].ifindex,
+				  extremes[i].egress);
+		assert_int_equal(flow.n_points, i + 1);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(extremes); i++) {
+		assert_int_equal(flow.points[i].place, extremes[i].place);
+		assert_int_equal(flow.points[i].ifindex, extremes[i].ifindex);
+		assert_int_equal(flow.points[i].egress, extremes[i].egress);
+	}
+	flow_done(&flow);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(table_that_is_empty_finds_nothing),
+		cmocka_unit_test(table_grows_and_keeps_all),
+		cmocka_unit_test(table_tells_keys_apart_in_every_byte_but_tags),
+		cmocka_unit_test(table_frozen_takes_more_in_the_same_buckets),
+		cmocka_unit_test(walk_visits_each_once_and_removes),
+		cmocka_unit_test(shrink_gives_back_and_keeps_all),
+		cmocka_unit_test(no_call_moves_more_than_a_few_buckets),
+		cmocka_unit_test(
+			points_are_ingress_first_then_by_place_and_ifindex),
+		cmocka_unit_test(points_of_high_numbers_are_not_mixed_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* What merging makes of the parts of a flow, and that nothing gets lost in it. */
+#include "lib_merger.h"
+#include "lib_test.h"
+#include "base/util.h"
+
+#include <string.h>
+
+enum { IN = 0, OUT = KEY_EGRESS, ON = KEY_EGRESS | KEY_AGAIN };
+
+/* Interfaces of which 3 is a bridge over 1 and 2. */
+static const struct world_link bridged[] = { { .ifindex = 1, .master = 3 },
+					     { .ifindex = 2, .master = 3 },
+					     { .ifindex = 3 },
+					     { .ifindex = 4 },
+					     { .ifindex = 0 } };
+
+/* The record that two entries of one flow, at one point, become. */
+static struct netobs_flow record_of(const struct flow_entry entries[2],
+				    struct merge_options options)
+{
+	struct netobs_flow flow;
+	struct merger m;
+
+	merger_open_in(&m, options, 1, bridged);
+	merge_begin(&m.merge, MERGE_FINAL, 1000 * NSEC_PER_MSEC);
+	merger_keep_entry(&m, &entries[0]);
+	merger_keep_entry(&m, &entries[1]);
+	merger_end(&m);
+	assert_int_equal(m.witness.n_flows, 1);
+	flow = m.witness.flows[0].flow;
+	flow.points = NULL;
+	merger_close(&m);
+	return flow;
+}
+
+/* Two entries whose order must not matter. */
+static void pair(struct flow_entry entries[2])
+{
+	struct flow_key key = world_key(0, 1, IN);
+
+	entries[0] =
+		world_entry(&key, 3, 100 * NSEC_PER_MSEC, 700 * NSEC_PER_MSEC);
+	entries[1] =
+		world_entry(&key, 4, 200 * NSEC_PER_MSEC, 800 * NSEC_PER_MSEC);
+}
+
+static void swap(struct flow_entry entries[2])
+{
+	struct flow_entry first = entries[0];
+
+	entries[0] = entries[1];
+	entries[1] = first;
+}
+
+static void parts_add_up_in_either_order(void **state)
+{
+	struct flow_entry entries[2];
+
+	(void)state;
+	pair(entries);
+	entries[0].tally.tos = 0x10;
+	entries[1].tally.tos = 0xb8; /* the later one */
+	entries[0].tally.ttl_min = 60;
+	entries[0].tally.ttl_max = 61;
+	entries[1].tally.ttl_min = 59;
+	entries[1].tally.ttl_max = 64;
+	for (int i = 0; i < 2; i++) {
+		struct netobs_flow flow =
+			record_of(entries, merger_every_second());
+
+		assert_int_equal(flow.packets, 7);
+		assert_int_equal(flow.bytes, 7 * WORLD_BYTES);
+		assert_int_equal(flow.l2_bytes, 7 * WORLD_L2_BYTES);
+		assert_int_equal(flow.start_ns, 100 * NSEC_PER_MSEC);
+		assert_int_equal(flow.end_ns, 800 * NSEC_PER_MSEC);
+		assert_int_equal(flow.dscp, 0xb8 >> 2);
+		assert_int_equal(flow.ttl_min, 59);
+		assert_int_equal(flow.ttl_max, 64);
+		swap(entries);
+	}
+}
+
+static void marks_are_united(void **state)
+{
+	struct flow_entry entries[2];
+
+	(void)state;
+	pair(entries);
+	for (int i = 0; i < 2; i++) {
+		entries[i].key.proto = 6;
+		entries[i].tally.marks = i ? 0x002 : 0x010;
+	}
+	entries[0].tally.marks |= 0x001 | MARK_FIN_ACK;
+	entries[1].tally.marks |= 0x800 | MARK_SYN_ACK | 1 << MARK_ECN_SHIFT |
+				  1 << (MARK_ECN_SHIFT + 3);
+	for (int i = 0; i < 2; i++) {
+		struct netobs_flow flow =
+			record_of(entries, merger_every_second());
+
+		assert_int_equal(flow.tcp_flags, 0x813);
+		assert_int_equal(flow.tcp_combined,
+				 NETOBS_TCP_SYN_ACK | NETOBS_TCP_FIN_ACK);
+		assert_int_equal(flow.ecn_seen, 1 << 0 | 1 << 3);
+		assert_int_equal(flow.end_reason, NETOBS_END_DETECTED);
+		swap(entries);
+	}
+}
+
+static void macs_come_from_whichever_part_has_them(void **state)
+{
+	static const uint8_t src[] = { 2, 0, 0, 0, 0, 1 };
+	static const uint8_t dst[] = { 2, 0, 0, 0, 0, 2 };
+	struct merge_options hidden = merger_every_second();
+	struct flow_entry entries[2];
+
+	(void)state;
+	hidden.hide_link = true;
+	pair(entries);
+	entries[0].tally.has_mac = false;
+	memset(entries[0].tally.macs, 0xee, sizeof(entries[0].tally.macs));
+	for (int i = 0; i < 2; i++) {
+		struct netobs_flow flow =
+			record_of(entries, merger_every_second());
+
+		assert_true(flow.has & NETOBS_HAS_MAC);
+		assert_memory_equal(flow.src_mac, src, sizeof(src));
+		assert_memory_equal(flow.dst_mac, dst, sizeof(dst));
+		flow = record_of(entries, hidden);
+		assert_false(flow.has & NETOBS_HAS_MAC);
+		swap(entries);
+	}
+}
+
+/* What a record says is of the packets it counts, not of earlier ones. */
+static void record_forgets_what_the_last_one_told(void **state)
+{
+	struct flow_entry entries[2];
+	struct netobs_flow *flow;
+	struct merger m;
+
+	(void)state;
+	pair(entries);
+	entries[0].key.proto = entries[1].key.proto = 6;
+	entries[0].tally.marks = 0x002;
+	entries[0].tally.ttl_min = 1;
+	entries[0].tally.last_ns = 999 * NSEC_PER_MSEC;
+	entries[1].tally.marks = 0x010;
+	entries[1].tally.first_ns = 1100 * NSEC_PER_MSEC;
+	entries[1].tally.last_ns = 1200 * NSEC_PER_MSEC;
+	merger_open_in(&m, merger_every_second(), 1, bridged);
+	for (int i = 0; i < 2; i++) {
+		merge_begin(&m.merge, MERGE_INTERVAL, (i + 1) * NSEC_PER_SEC);
+		merger_keep_entry(&m, &entries[i]);
+		merger_end(&m);
+	}
+	assert_int_equal(m.witness.n_flows, 2);
+	flow = &m.witness.flows[1].flow;
+	assert_int_equal(flow->tcp_flags, 0x010);
+	assert_int_equal(flow->ttl_min, 64);
+	assert_int_equal(flow->start_ns, 1100 * NSEC_PER_MSEC);
+	merger_close(&m);
+}
+
+/* Interfaces that became a stack: less traffic than was reported already. */
+static void total_that_shrinks_takes_nothing_back(void **state)
+{
+	struct flow_entry out[2];
+	struct merger m;
+
+	(void)state;
+	pair(out);
+	out[0].key.flags = out[1].key.flags = ON; /* translated */
+	out[0].key.ifindex = 3;
+	out[1].key.ifindex = 4;
+	out[0].tally.last_ns = out[1].tally.last_ns = 999 * NSEC_PER_MSEC;
+	merger_open_in(&m, merger_every_second(), 1, bridged);
+	merge_begin(&m.merge, MERGE_INTERVAL, 1000 * NSEC_PER_MSEC);
+	merger_keep_entry(&m, &out[0]);
+	merger_keep_entry(&m, &out[1]);
+	merger_end(&m);
+	assert_int_equal(m.witness.packets, 7);
+
+	netifs_find(&m.watch.places[0].netifs, 4)->master = 3;
+	netifs_restack(&m.watch.places[0].netifs);
+	assert_int_equal(netifs_find(&m.watch.places[0].netifs, 4)->level, 0);
+	merge_begin(&m.merge, MERGE_INTERVAL, 2000 * NSEC_PER_MSEC);
+	out[0].tally.packets = 1;
+	out[0].tally.bytes = WORLD_BYTES;
+	out[0].tally.last_ns = 1500 * NSEC_PER_MSEC;
+	merger_keep_entry(&m, &out[0]);
+	merger_end(&m);
+	assert_int_equal(m.witness.packets, 7);
+	assert_int_equal(m.merge.exported.packets, 7);
+	merger_close(&m);
+}
+
+/* @tags: those of an entry at interface 1 coming in, and of one leaving by 4. */
+static void keep_tagged(struct merger *m, uint16_t in, uint16_t out,
+			bool out_first)
+{
+	struct flow_entry entries[2];
+
+	pair(entries);
+	entries[0].key.vlan = in;
+	entries[1].key.vlan = out;
+	entries[1].key.ifindex = 4;
+	entries[1].key.flags = ON;
+	if (out_first)
+		swap(entries);
+	merger_keep_entry(m, &entries[0]);
+	merger_keep_entry(m, &entries[1]);
+}
+
+static void flow_has_the_tags_of_where_it_enters(void **state)
+{
+	static const uint16_t tags[][2] = {
+		{ 0, VLAN_PRESENT | 20 },
+		{ VLAN_PRESENT | 10, 0 },
+		{ VLAN_PRESENT | 10, VLAN_PRESENT | 20 },
+		{ VLAN_PRESENT | 10, VLAN_PRESENT | 10 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(tags); i++) {
+		const uint16_t *tag = tags[i / 2];
+		struct merger m;
+
+		merger_open_in(&m, merger_every_second(), 1, bridged);
+		merge_begin(&m.merge, MERGE_FINAL, NSEC_PER_SEC);
+		keep_tagged(&m, tag[0], tag[1], i & 1);
+		merger_end(&m);
+		merger_assert_record(&m, 1, 3, NETOBS_END_FORCED);
+		assert_int_equal(merger_last_record(&m)->n_points, 2);
+		assert_int_equal(merger_last_record(&m)->vlan_id,
+				 tag[0] & VLAN_ID_MASK);
+		assert_int_equal(!(merger_last_record(&m)->has & NETOBS_HAS_VLAN),
+				 !tag[0]);
+		merger_close(&m);
+	}
+}
+
+static void tenants_with_equal_addresses_stay_apart(void **state)
+{
+	struct flow_entry entries[2];
+	struct merger m;
+
+	(void)state;
+	pair(entries);
+	entries[0].key.vlan = VLAN_PRESENT | 10;
+	entries[1].key.vlan = VLAN_PRESENT | 20;
+	merger_open_in(&m, merger_every_second(), 1, bridged);
+	merge_begin(&m.merge, MERGE_FINAL, NSEC_PER_SEC);
+	merger_keep_entry(&m, &entries[0]);
+	merger_keep_entry(&m, &entries[1]);
+	merger_end(&m);
+	assert_int_equal(m.witness.n_flows, 2);
+	assert_int_equal(m.witness.packets, 7);
+	for (int i = 0; i < 2; i++) {
+		const struct netobs_flow *flow = &m.witness.flows[i].flow;
+
+		assert_int_equal(flow->packets, flow->vlan_id == 10 ? 3 : 4);
+	}
+	merger_close(&m);
+}
+
+/* Each comes in at 1 and leaves by 4, in whatever order that is read. */
+static void tenants_are_listed_where_they_were(void **state)
+{
+	(void)state;
+	for (uint32_t order = 0; order < 24; order++) {
+		uint32_t left[4] = { 0, 1, 2, 3 }, rest = order;
+		struct merger m;
+
+		merger_open_in(&m, merger_every_second(), 1, bridged);
+		merge_begin(&m.merge, MERGE_FINAL, NSEC_PER_SEC);
+		for (uint32_t n = 4; n; n--) {
+			uint32_t pick = left[rest % n];
+			struct flow_entry entries[2];
+
+			left[rest % n] = left[n - 1];
+			rest /= n;
+			pair(entries);
+			entries[0].key.vlan = VLAN_PRESENT | (pick & 1 ? 10 : 20);
+			entries[0].key.ifindex = pick & 2 ? 1 : 4;
+			entries[0].key.flags = pick & 2 ? IN : ON;
+			merger_keep_entry(&m, &entries[0]);
+		}
+		merger_end(&m);
+		assert_int_equal(m.witness.n_flows, 2);
+		for (int i = 0; i < 2; i++) {
+			assert_int_equal(m.witness.flows[i].flow.packets, 3);
+			assert_int_equal(m.witness.flows[i].flow.n_points, 2);
+		}
+		merger_close(&m);
+	}
+}
+
+/* A generator of its own: the same on every run. */
+static uint32_t next(uint32_t *seed, uint32_t below)
+{
+	*seed = *seed * 1664525 + 1013904223;
+	return (*seed >> 8) % below;
+}
+
+static struct flow_entry anything(uint32_t *seed, int64_t from_ns)
+{
+	struct flow_key key = world_key(0, 1 + next(seed, 4), next(seed, 2));
+	int64_t first_ns = from_ns + next(seed, 1000) * NSEC_PER_MSEC;
+	int64_t last_ns =
+		from_ns + 999 * NSEC_PER_MSEC - next(seed, 100) * NSEC_PER_MSEC;
+	struct flow_entry entry;
+
+	key.src_port = next(seed, 40);
+	key.proto = next(seed, 2) ? 6 : 17;
+	entry = world_entry(&key, 1 + next(seed, 5), first_ns,
+			    last_ns < first_ns ? first_ns : last_ns);
+	entry.tally.marks = next(seed, 50) ? 0x10 : 0x11;
+	return entry;
+}
+
+static void feed(struct merger *m, uint32_t *seed, int64_t from_ns)
+{
+	struct flow_entry entries[50];
+
+	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
+		entries[i] = anything(seed, from_ns);
+		merger_keep_entry(m, &entries[i]);
+		entries[i] = anything(seed, from_ns);
+	}
+	merger_deliver(m, entries, ARRAY_SIZE(entries));
+}
+
+static void sums_balance_whatever_comes(void **state)
+{
+	(void)state;
+	for (uint32_t round = 0; round < 40; round++) {
+		struct merge_options options = merger_every_second();
+		uint32_t seed = round;
+		struct merger m;
+
+		options.per_interface = round & 1;
+		options.active_timeout_ns = round & 2 ? 5000 * NSEC_PER_MSEC : 0;
+		options.idle_timeout_ns = round & 4 ? 500 * NSEC_PER_MSEC :
+						      3000 * NSEC_PER_MSEC;
+		options.max_flows = round & 8 ? 20 : 1 << 20;
+		merger_open_in(&m, options, 1, bridged);
+		for (int64_t t = 0; t < 12; t++) {
+			merge_begin(&m.merge,
+				    t == 11	    ? MERGE_FINAL :
+				    !next(&seed, 4) ? MERGE_EARLY :
+						      MERGE_INTERVAL,
+				    (t + 1) * NSEC_PER_SEC);
+			feed(&m, &seed, t * NSEC_PER_SEC);
+			merger_end(&m);
+		}
+		assert_int_equal(m.merge.pending.packets, 0);
+		assert_int_equal(m.merge.table.count, 0);
+		if (options.per_interface)
+			assert_int_equal(merger_repeated(&m), 0);
+		merger_close(&m);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parts_add_up_in_either_order),
+		cmocka_unit_test(marks_are_united),
+		cmocka_unit_test(macs_come_from_whichever_part_has_them),
+		cmocka_unit_test(record_forgets_what_the_last_one_told),
+		cmocka_unit_test(total_that_shrinks_takes_nothing_back),
+		cmocka_unit_test(flow_has_the_tags_of_where_it_enters),
+		cmocka_unit_test(tenants_with_equal_addresses_stay_apart),
+		cmocka_unit_test(tenants_are_listed_where_they_were),
+		cmocka_unit_test(sums_balance_whatever_comes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

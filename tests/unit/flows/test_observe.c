@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* How much traffic a flow was, given what each observation point saw. */
+#include "bpf/types.h"
+#include "lib_test.h"
+#include "lib_world.h"
+#include "flows/observe.h"
+#include "base/util.h"
+
+#include <string.h>
+
+enum { POINTS = 8, LINKS = 8, PLACES = 3 };
+
+/* On the way in, out, and out of what was counted on its way in. */
+enum { IN = 0, OUT = KEY_EGRESS, ON = KEY_EGRESS | KEY_AGAIN };
+
+/* What one point saw; ifindex 0 ends a list. */
+struct seen {
+	uint32_t ifindex;
+	uint8_t flags; /* enum flow_key_flag */
+	uint64_t packets;
+	uint16_t place;
+	uint16_t vlan; /* in the packet */
+};
+
+#define TAG(id) ((id) | VLAN_PRESENT)
+#define SEEN(n, flags, packets)         \
+	{                               \
+		n, flags, packets, 0, 0 \
+	}
+#define SEEN_AT(place, n, flags, packets)   \
+	{                                   \
+		n, flags, packets, place, 0 \
+	}
+#define TAGGED(n, flags, packets, id)         \
+	{                                     \
+		n, flags, packets, 0, TAG(id) \
+	}
+
+static const struct {
+	const char *name;
+	struct world_link links[LINKS];
+	struct seen seen[POINTS];
+	uint64_t total;
+} cases[] = {
+	{ "one point", { { .ifindex = 1 } }, { SEEN(1, IN, 7) }, 7 },
+	{ "one point at an interface nobody knows",
+	  { { .ifindex = 1 } },
+	  { SEEN(99, OUT, 7) },
+	  7 },
+	{ "forwarded",
+	  { { .ifindex = 1 }, { .ifindex = 2 } },
+	  { SEEN(1, IN, 10), SEEN(2, ON, 10) },
+	  10 },
+	{ "forwarded, one still on its way",
+	  { { .ifindex = 1 }, { .ifindex = 2 } },
+	  { SEEN(1, IN, 10), SEEN(2, ON, 9) },
+	  10 },
+	{ "forwarded, most from an interface that is not observed",
+	  { { .ifindex = 1 },
+	    { .ifindex = 2 },
+	    { .ifindex = 3, .unobserved = true } },
+	  { SEEN(1, IN, 3), SEEN(2, ON, 3), SEEN(2, OUT, 7) },
+	  10 },
+	{ "forwarded between interfaces nobody knows",
+	  { { .ifindex = 1 } },
+	  { SEEN(8, IN, 10), SEEN(9, ON, 10) },
+	  10 },
+	{ "bridged from port to port",
+	  { PORT(1, 3), PORT(2, 3), { .ifindex = 3 } },
+	  { SEEN(1, IN, 10), SEEN(2, ON, 10) },
+	  10 },
+	{ "flooded by a bridge",
+	  { PORT(1, 5), PORT(2, 5), PORT(3, 5), PORT(4, 5), { .ifindex = 5 } },
+	  { SEEN(1, IN, 10), SEEN(2, ON, 10), SEEN(3, ON, 10), SEEN(4, ON, 10) },
+	  10 },
+	{ "flooded by a bridge, from the host",
+	  { PORT(1, 5), PORT(2, 5), { .ifindex = 5 } },
+	  { SEEN(5, OUT, 10), SEEN(1, OUT, 10), SEEN(2, OUT, 10) },
+	  10 },
+	{ "flooded from the host, one port not observed",
+	  { PORT(1, 5),
+	    PORT(2, 5),
+	    { .ifindex = 3, .master = 5, .unobserved = true },
+	    { .ifindex = 5 } },
+	  { SEEN(5, OUT, 10), SEEN(1, OUT, 10), SEEN(2, OUT, 10) },
+	  10 },
+	{ "mirrored",
+	  { { .ifindex = 1 }, { .ifindex = 2 } },
+	  { SEEN(1, IN, 10), SEEN(2, ON, 10) },
+	  10 },
+	{ "port, bridge and out by another interface",
+	  { PORT(1, 3), { .ifindex = 3 }, { .ifindex = 4 } },
+	  { SEEN(1, IN, 10), SEEN(3, IN, 10), SEEN(4, ON, 10) },
+	  10 },
+	{ "in by an interface, out by bridge and port",
+	  { PORT(1, 3), { .ifindex = 3 }, { .ifindex = 4 } },
+	  { SEEN(4, IN, 10), SEEN(1, ON, 10), SEEN(3, ON, 10) },
+	  10 },
+	{ "one of two ports and the bridge",
+	  { PORT(1, 3),
+	    { .ifindex = 2, .master = 3, .unobserved = true },
+	    { .ifindex = 3 } },
+	  { SEEN(1, IN, 4), SEEN(3, IN, 10) },
+	  10 },
+	{ "one of two ports, and out beside a bridge that is not observed",
+	  { PORT(1, 3),
+	    { .ifindex = 2, .master = 3, .unobserved = true },
+	    { .ifindex = 3, .unobserved = true },
+	    { .ifindex = 4 } },
+	  { SEEN(1, IN, 10), SEEN(4, OUT, 10) },
+	  10 },
+	{ "hairpin on one interface",
+	  { { .ifindex = 1 } },
+	  { SEEN(1, IN, 10), SEEN(1, ON, 10) },
+	  10 },
+	{ "loopback sees both ways",
+	  { { .ifindex = 1, .type = LINK_TYPE_LOOPBACK } },
+	  { SEEN(1, IN, 4), SEEN(1, OUT, 5) },
+	  5 },
+	{ "out by two links",
+	  { { .ifindex = 1 }, { .ifindex = 2 } },
+	  { SEEN(1, OUT, 6), SEEN(2, OUT, 4) },
+	  10 },
+	{ "in by one link, out by two",
+	  { { .ifindex = 1 }, { .ifindex = 2 }, { .ifindex = 3 } },
+	  { SEEN(3, IN, 10), SEEN(1, ON, 6), SEEN(2, ON, 4) },
+	  10 },
+	{ "in by two links, out by one",
+	  { { .ifindex = 1 }, { .ifindex = 2 }, { .ifindex = 3 } },
+	  { SEEN(1, IN, 6), SEEN(2, IN, 4), SEEN(3, ON, 9) },
+	  10 },
+	{ "translated, out by two links",
+	  { { .ifindex = 1 }, { .ifindex = 2 } },
+	  { SEEN(1, ON, 6), SEEN(2, ON, 4) },
+	  10 },
+	{ "translated, and flooded by a bridge in the next namespace",
+	  { { .ifindex = 1, .peer = 2, .link_place = 1 },
+	    { .ifindex = 2, .place = 1, .peer = 1, .master = 9 },
+	    { .ifindex = 3, .place = 1, .master = 9 },
+	    { .ifindex = 4, .place = 1, .master = 9 },
+	    { .ifindex = 9, .place = 1 } },
+	  { SEEN(1, ON, 10), SEEN_AT(1, 2, IN, 10), SEEN_AT(1, 3, ON, 10),
+	    SEEN_AT(1, 4, ON, 10) },
+	  10 },
+	{ "both ends of a pair in one namespace, one a port",
+	  { { .ifindex = 1, .peer = 2 },
+	    { .ifindex = 2, .peer = 1, .master = 9 },
+	    PORT(3, 9),
+	    { .ifindex = 9, .unobserved = true },
+	    { .ifindex = 7, .type = LINK_TYPE_LOOPBACK, .unobserved = true } },
+	  { SEEN(1, OUT, 10), SEEN(2, IN, 10), SEEN(3, ON, 10) },
+	  10 },
+	{ "on two ways into two namespaces, in alone observed",
+	  { { .ifindex = 1, .peer = 2, .link_place = 1 },
+	    { .ifindex = 2, .place = 1, .peer = 1, .unobserved = true },
+	    { .ifindex = 3, .peer = 4, .link_place = 1 },
+	    { .ifindex = 4, .place = 1, .peer = 3, .unobserved = true } },
+	  { SEEN(1, IN, 4), SEEN(3, IN, 6) },
+	  10 },
+	{ "on through a pair in one namespace, in alone observed",
+	  { { .ifindex = 1 },
+	    { .ifindex = 2, .peer = 3, .unobserved = true },
+	    { .ifindex = 3, .peer = 2 } },
+	  { SEEN(1, IN, 10), SEEN(3, IN, 10) },
+	  10 },
+	{ "into a namespace whose side of two links is not observed",
+	  { PEER(1, 0, 2, 1),
+	    { .ifindex = 2, .place = 1, .peer = 1, .unobserved = true },
+	    { .ifindex = 3, .place = 1, .peer = 4, .link_place = 1, .unobserved = true },
+	    { .ifindex = 4, .place = 1, .peer = 3, .link_place = 1 } },
+	  { SEEN(1, OUT, 10), SEEN_AT(1, 4, IN, 10) },
+	  10 },
+	{ "bond and its slaves",
+	  { PORT(1, 3), PORT(2, 3), { .ifindex = 3, .type = LINK_TYPE_BOND } },
+	  { SEEN(1, OUT, 6), SEEN(2, OUT, 4), SEEN(3, OUT, 10) },
+	  10 },
+	{ "bond of which one slave is observed",
+	  { PORT(1, 3),
+	    { .ifindex = 2, .master = 3, .unobserved = true },
+	    { .ifindex = 3, .type = LINK_TYPE_BOND } },
+	  { SEEN(1, OUT, 6), SEEN(3, OUT, 10) },
+	  10 },
+	{ "slaves alone",
+	  { PORT(1, 3),
+	    PORT(2, 3),
+	    { .ifindex = 3, .type = LINK_TYPE_BOND, .unobserved = true } },
+	  { SEEN(1, IN, 6), SEEN(2, IN, 4) },
+	  10 },
+	{ "slaves, bond and a VLAN on it, in",
+	  { PORT(1, 3),
+	    PORT(2, 3),
+	    { .ifindex = 3, .type = LINK_TYPE_BOND },
+	    VLAN(4, 3, 10) },
+	  { TAGGED(1, IN, 6, 10), TAGGED(2, IN, 4, 10), TAGGED(3, IN, 10, 10),
+	    SEEN(4, IN, 10) },
+	  10 },
+	{ "slaves, bond and a VLAN on it, out",
+	  { PORT(1, 3),
+	    PORT(2, 3),
+	    { .ifindex = 3, .type = LINK_TYPE_BOND },
+	    VLAN(4, 3, 10) },
+	  { TAGGED(1, OUT, 6, 10), TAGGED(2, OUT, 4, 10),
+	    TAGGED(3, OUT, 10, 10), SEEN(4, OUT, 10) },
+	  10 },
+	{ "routed from one VLAN of a trunk to the other",
+	  { { .ifindex = 1 }, VLAN(2, 1, 10), VLAN(3, 1, 20) },
+	  { TAGGED(1, IN, 10, 10), SEEN(2, IN, 10), SEEN(3, ON, 10),
+	    TAGGED(1, ON, 10, 20) },
+	  10 },
+	{ "two bonds side by side",
+	  { PORT(1, 5),
+	    PORT(2, 6),
+	    { .ifindex = 5, .type = LINK_TYPE_BOND },
+	    { .ifindex = 6, .type = LINK_TYPE_BOND } },
+	  { SEEN(1, OUT, 6), SEEN(2, OUT, 4), SEEN(5, OUT, 6), SEEN(6, OUT, 4) },
+	  10 },
+	{ "macvlan and its lower, out",
+	  { { .ifindex = 1 }, MACVLAN(2, 1) },
+	  { SEEN(2, OUT, 10), SEEN(1, OUT, 10) },
+	  10 },
+	{ "macvlan and its lower, in",
+	  { { .ifindex = 1 }, MACVLAN(2, 1) },
+	  { SEEN(2, IN, 10), SEEN(1, IN, 10) },
+	  10 },
+	{ "from one macvlan to the other",
+	  { { .ifindex = 1 }, MACVLAN(2, 1), MACVLAN(3, 1) },
+	  { SEEN(2, OUT, 10), SEEN(1, IN, 10), SEEN(3, IN, 10) },
+	  10 },
+	{ "forwarded to a macvlan by one that is not observed",
+	  { { .ifindex = 1 }, /* macvlans are elsewhere */
+	    { .ifindex = 2, .place = 2, .lower = 1, .unobserved = true },
+	    { .ifindex = 3, .place = 2 },
+	    { .ifindex = 2, .place = 1, .lower = 1 } },
+	  { SEEN_AT(2, 3, IN, 10), SEEN(1, IN, 10), SEEN_AT(1, 2, IN, 10) },
+	  10 },
+	{ "to a macvlan whose way out is not observed, and on from there",
+	  { { .ifindex = 1 },
+	    { .ifindex = 2, .place = 1, .lower = 1, .unobserved = true },
+	    { .ifindex = 3, .place = 1 } },
+	  { SEEN(1, IN, 10), SEEN_AT(1, 3, ON, 10) },
+	  10 },
+	{ "from one macvlan to the other by way of a third",
+	  { { .ifindex = 1 }, MACVLAN(2, 1), MACVLAN(3, 1), MACVLAN(4, 1) },
+	  { SEEN(2, OUT, 10), SEEN(1, IN, 20), SEEN(3, IN, 10), SEEN(3, ON, 10),
+	    SEEN(4, IN, 10) },
+	  10 },
+	{ "from a macvlan outside by way of another one",
+	  { { .ifindex = 1 }, MACVLAN(2, 1), MACVLAN(3, 1) },
+	  { SEEN(2, OUT, 10), SEEN(1, IN, 10), SEEN(3, IN, 10), SEEN(3, ON, 10),
+	    SEEN(1, OUT, 10) },
+	  10 },
+	{ "from a macvlan outside, and back to another one",
+	  { { .ifindex = 1 }, MACVLAN(2, 1), MACVLAN(3, 1) },
+	  { SEEN(2, OUT, 10), SEEN(1, OUT, 10), SEEN(1, IN, 9), SEEN(3, IN, 9) },
+	  19 },
+	{ "some from outside to a macvlan, and some from another one",
+	  { { .ifindex = 1 }, MACVLAN(2, 1), MACVLAN(3, 1) },
+	  { SEEN(1, IN, 7), SEEN(2, OUT, 3), SEEN(3, IN, 7) },
+	  7 },
+	{ "from one namespace to the other",
+	  { PEER(1, 0, 1, 1), PEER(1, 1, 1, 0) },
+	  { SEEN_AT(0, 1, OUT, 10), SEEN_AT(1, 1, IN, 10) },
+	  10 },
+	{ "past the hook of one end",
+	  { { .ifindex = 1, .peer = 1, .link_place = 1, .unobserved = true },
+	    PEER(1, 1, 1, 0),
+	    { .ifindex = 2 } },
+	  { SEEN_AT(0, 2, IN, 10), SEEN_AT(1, 1, IN, 10) },
+	  10 },
+	{ "pod to pod over two namespaces and a bridge",
+	  { { .ifindex = 1, .master = 3, .peer = 5, .link_place = 1 },
+	    PORT(2, 3),
+	    { .ifindex = 3 },
+	    PEER(5, 1, 1, 0) },
+	  { SEEN_AT(1, 5, OUT, 10), SEEN(1, IN, 10), SEEN(2, ON, 9) },
+	  10 },
+};
+
+/* Every point's bytes are WORLD_BYTES per packet and so on. */
+static void see(struct flow *flow, const struct watch *watch,
+		const struct seen *seen)
+{
+	struct flow_key key = world_key(seen->place, seen->ifindex, false);
+	struct flow_entry entry;
+	struct sighting sighting;
+	struct point *point;
+	struct volume volume = { seen->packets, seen->packets * WORLD_BYTES,
+				 seen->packets * WORLD_L2_BYTES };
+
+	key.dst = flow->key.dst;
+	key.flags = seen->flags | (flow->key.flags & KEY_IPV6);
+	key.vlan = seen->vlan;
+	entry = world_entry(&key, seen->packets, 0, 0);
+	if (flow->has_mac)
+		memcpy(entry.tally.macs, flow->dst_mac, sizeof(flow->dst_mac));
+	observe_entry(&entry, watch, &sighting);
+	point = flow_ensure_point(flow, seen->place, seen->ifindex,
+				  seen->flags & KEY_EGRESS);
+	assert_non_null(point);
+	volume_add(&point->seen, &volume);
+	point->sights |= 1 << sighting.sight;
+	if (sighting.sight == SIGHT_FIRST)
+		volume_add(&flow->entered, &volume);
+}
+
+static uint64_t total_of(const struct flow *flow, const struct watch *watch)
+{
+	struct volume total = { 99, 99, 99 };
+
+	observe_total(flow, watch, &total);
+	assert_int_equal(total.bytes, total.packets * WORLD_BYTES);
+	assert_int_equal(total.l2_bytes, total.packets * WORLD_L2_BYTES);
+	return total.packets;
+}
+
+/* An IPv4 flow to an address that begins with @first. */
+static void flow_to(uint8_t first, struct flow *ret_flow)
+{
+	struct flow_key key = world_key(0, 0, false);
+
+	key.dst.bytes[12] = first;
+	flow_init(ret_flow, &key);
+}
+
+static void total_counts_each_packet_once(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct flow flow;
+		struct watch watch;
+		uint64_t total;
+
+		flow_to(10, &flow);
+		world_build(&watch, PLACES, cases[i].links);
+		for (const struct seen *s = cases[i].seen; s->ifindex; s++)
+			see(&flow, &watch, s);
+		total = total_of(&flow, &watch);
+		if (total != cases[i].total)
+			fail_msg("%s: %ju", cases[i].name, (uintmax_t)total);
+		flow_done(&flow);
+		watch_done(&watch);
+	}
+}
+
+/* One packet more each time, along the whole way. */
+static void total_grows_with_each_packet(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct flow flow;
+		struct watch watch;
+		uint64_t last = 0;
+
+		flow_to(10, &flow);
+		world_build(&watch, PLACES, cases[i].links);
+		for (int round = 0; round < 40; round++) {
+			for (const struct seen *s = cases[i].seen; s->ifindex;
+			     s++) {
+				struct seen one = *s;
+
+				one.packets = 1;
+				see(&flow, &watch, &one);
+			}
+			assert_true(total_of(&flow, &watch) > last);
+			last = total_of(&flow, &watch);
+		}
+		flow_done(&flow);
+		watch_done(&watch);
+	}
+}
+
+static const struct {
+	const char *name;
+	uint8_t dst; /* its first byte */
+	bool ipv6;
+	uint8_t dst_mac;
+	uint8_t flags;
+	uint64_t total;
+} groups[] = {
+	{ "unicast on two ways out", 10, false, 2, OUT, 20 },
+	{ "IPv4 multicast on two ways out", 224, false, 2, OUT, 10 },
+	{ "IPv4 multicast, last block", 239, false, 2, OUT, 10 },
+	{ "IPv4 limited broadcast", 255, false, 2, OUT, 10 },
+	{ "just below multicast", 223, false, 2, OUT, 20 },
+	{ "subnet broadcast is known by the MAC", 10, false, 0xff, OUT, 10 },
+	{ "multicast by the MAC alone", 10, false, 1, OUT, 10 },
+	{ "multicast on two ways in", 224, false, 1, IN, 20 },
+	{ "IPv6 multicast", 0xff, true, 2, OUT, 10 },
+	{ "IPv6 unicast", 0xfe, true, 2, OUT, 20 },
+};
+
+static void total_of_group_copies_is_the_largest(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(groups); i++) {
+		const struct world_link links[] = { { .ifindex = 1 },
+						    { .ifindex = 2 },
+						    { .ifindex = 0 } };
+		const struct seen first = SEEN(1, groups[i].flags, 10);
+		const struct seen second = SEEN(2, groups[i].flags, 10);
+		struct flow_key key = world_key(0, 0, false);
+		struct watch watch;
+		struct flow flow;
+		uint64_t total;
+
+		if (groups[i].ipv6) {
+			key.flags |= KEY_IPV6;
+			key.dst.bytes[0] = groups[i].dst;
+		} else {
+			key.dst.bytes[12] = groups[i].dst;
+		}
+		flow_init(&flow, &key);
+		flow.has_mac = true;
+		flow.dst_mac[0] = groups[i].dst_mac;
+		world_build(&watch, 1, links);
+		see(&flow, &watch, &first);
+		see(&flow, &watch, &second);
+		total = total_of(&flow, &watch);
+		if (total != groups[i].total)
+			fail_msg("%s: %ju", groups[i].name, (uintmax_t)total);
+		flow_done(&flow);
+		watch_done(&watch);
+	}
+}
+
+/* Also those of one bridge: each port sends a copy. */
+static void total_of_group_copies_to_ports_of_a_bridge(void **state)
+{
+	static const struct world_link links[] = { PORT(1, 4),
+						   PORT(2, 4),
+						   PORT(3, 4),
+						   { .ifindex = 4 },
+						   { .ifindex = 0 } };
+	static const struct seen sights[] = { SEEN(4, OUT, 10),
+					      SEEN(1, OUT, 10), SEEN(2, OUT, 10),
+					      SEEN(3, OUT, 10) };
+	struct flow flow;
+	struct watch watch;
+
+	(void)state;
+	flow_to(224, &flow);
+	world_build(&watch, 1, links);
+	for (size_t i = 0; i < ARRAY_SIZE(sights); i++)
+		see(&flow, &watch, &sights[i]);
+	assert_int_equal(total_of(&flow, &watch), 10);
+	flow_done(&flow);
+	watch_done(&watch);
+}
+
+static void total_of_more_points_than_fit_inline(void **state)
+{
+	static const uint32_t counts[] = { 2, 15, 16, 17, 18, 33, 64, 100 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(counts); i++) {
+		struct flow flow;
+		struct watch watch;
+
+		flow_to(10, &flow);
+		world_build(&watch, 1, NULL);
+		for (uint32_t k = counts[i]; k; k--) {
+			const struct seen seen = SEEN(k, OUT, k);
+
+			see(&flow, &watch, &seen);
+		}
+		assert_int_equal(flow.n_points, counts[i]);
+		assert_int_equal(total_of(&flow, &watch),
+				 counts[i] * (counts[i] + 1) / 2);
+		flow_done(&flow);
+		watch_done(&watch);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(total_counts_each_packet_once),
+		cmocka_unit_test(total_grows_with_each_packet),
+		cmocka_unit_test(total_of_group_copies_is_the_largest),
+		cmocka_unit_test(total_of_group_copies_to_ports_of_a_bridge),
+		cmocka_unit_test(total_of_more_points_than_fit_inline),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

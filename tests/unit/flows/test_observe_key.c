@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* What the observations of one flow have in common: its key. */
+#include "bpf/types.h"
+#include "lib_test.h"
+#include "lib_world.h"
+#include "flows/observe.h"
+#include "base/util.h"
+
+#include <string.h>
+
+#define TAG(id) ((id) | VLAN_PRESENT)
+
+static const struct world_link vlan_links[] = {
+	{ .ifindex = 1 },
+	VLAN(2, 1, 10), /* if1.10 */
+	VLAN(3, 2, 20), /* if1.10.20 */
+	VLAN(4, 3, 30), /* if1.10.20.30 */
+	MACVLAN(5, 1),
+	VLAN(6, 5, 40), /* on the macvlan */
+	PORT(7, 9),	/* a slave */
+	{ .ifindex = 9, .type = LINK_TYPE_BOND },
+	VLAN(10, 9, 50),  /* on the bond */
+	VLAN(11, 77, 60), /* its lower is not known */
+	VLAN(12, 13, 70), /* a cycle */
+	MACVLAN(13, 12),
+	{ .ifindex = 0 },
+};
+
+static void key_has_the_tags_that_devices_take_off(void **state)
+{
+	static const struct {
+		uint32_t ifindex;
+		uint16_t vlan, outer; /* in the packet */
+		uint16_t expected_vlan, expected_outer;
+	} tags[] = {
+		{ 1, 0, 0, 0, 0 },
+		{ 1, TAG(10), 0, TAG(10), 0 },
+		{ 1, TAG(0), 0, TAG(0), 0 },
+		{ 2, 0, 0, TAG(10), 0 },
+		{ 1, TAG(20), TAG(10), TAG(20), TAG(10) },
+		{ 2, TAG(20), 0, TAG(20), TAG(10) },
+		{ 3, 0, 0, TAG(20), TAG(10) },
+		{ 4, 0, 0, TAG(30), TAG(10) }, /* outermost, as in the frame */
+		{ 3, TAG(30), 0, TAG(30), TAG(10) },
+		{ 5, 0, 0, 0, 0 },
+		{ 6, 0, 0, TAG(40), 0 },
+		{ 7, TAG(50), 0, TAG(50), 0 },
+		{ 9, TAG(50), 0, TAG(50), 0 },
+		{ 10, 0, 0, TAG(50), 0 },
+		{ 11, 0, 0, TAG(60), 0 },
+		{ 99, TAG(5), 0, TAG(5), 0 },
+	};
+	struct watch watch;
+
+	(void)state;
+	world_build(&watch, 1, vlan_links);
+	for (size_t i = 0; i < ARRAY_SIZE(tags); i++) {
+		struct flow_key key = world_key(0, tags[i].ifindex, false),
+				common;
+
+		key.vlan = tags[i].vlan;
+		key.outer_vlan = tags[i].outer;
+		observe_key(&key, &watch, &common);
+		if (common.vlan != tags[i].expected_vlan ||
+		    common.outer_vlan != tags[i].expected_outer)
+			fail_msg("case %zu: vlan %x, outer %x", i, common.vlan,
+				 common.outer_vlan);
+	}
+	watch_done(&watch);
+}
+
+static void key_ends_with_a_cycle_of_devices(void **state)
+{
+	struct flow_key key = world_key(0, 12, false), common;
+	struct watch watch;
+
+	(void)state;
+	world_build(&watch, 1, vlan_links);
+	observe_key(&key, &watch, &common);
+	assert_int_equal(common.vlan, TAG(70));
+	watch_done(&watch);
+}
+
+static void key_is_the_same_where_namespaces_are_joined(void **state)
+{
+	static const struct world_link links[] = {
+		{ .ifindex = 1 },
+		PEER(2, 0, 3, 1),
+		PEER(3, 1, 2, 0),
+		{ .ifindex = 77, .place = 1 },
+		{ .ifindex = 5, .place = 2 },
+		{ .ifindex = 6, .type = LINK_TYPE_LOOPBACK },
+		{ .ifindex = 6, .place = 1, .type = LINK_TYPE_LOOPBACK },
+		{ .ifindex = 0 },
+	};
+	static const struct {
+		uint16_t place;
+		uint32_t ifindex;
+		bool same;
+	} cases_of_second[] = {
+		{ 0, 2, true },	 { 1, 77, true }, { 1, 3, true },
+		{ 2, 5, false }, { 0, 6, false }, { 1, 6, false },
+	};
+	struct flow_key first = world_key(0, 1, false), second, a, b;
+	struct watch watch;
+
+	(void)state;
+	world_build(&watch, 3, links);
+	first.flags |= KEY_IPV6;
+	observe_key(&first, &watch, &a);
+	assert_int_equal(a.flags, KEY_IPV6);
+	for (size_t i = 0; i < ARRAY_SIZE(cases_of_second); i++) {
+		second = world_key(cases_of_second[i].place,
+				   cases_of_second[i].ifindex, true);
+		second.flags |= KEY_IPV6 | KEY_AGAIN;
+		observe_key(&second, &watch, &b);
+		if (!memcmp(&a, &b, sizeof(a)) != cases_of_second[i].same)
+			fail_msg("case %zu", i);
+	}
+	second.src_port++;
+	observe_key(&second, &watch, &b);
+	assert_memory_not_equal(&a, &b, sizeof(a));
+	watch_done(&watch);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(key_has_the_tags_that_devices_take_off),
+		cmocka_unit_test(key_ends_with_a_cycle_of_devices),
+		cmocka_unit_test(key_is_the_same_where_namespaces_are_joined),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

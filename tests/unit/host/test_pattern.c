@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Names and regular expressions for interfaces. */
+#include "lib_test.h"
+#include "lib_witness.h"
+#include "host/pattern.h"
+
+#include <errno.h>
+#include <string.h>
+
+static struct patterns patterns_of(const char *const *texts)
+{
+	struct patterns patterns = { 0 };
+	const struct log silent = { 0 };
+
+	for (; *texts; texts++)
+		assert_int_equal(patterns_add(&patterns, *texts, "interfaces",
+					      &silent),
+				 0);
+	return patterns;
+}
+
+static void pattern_matches(void **state)
+{
+	static const struct {
+		const char *texts[4];
+		const char *name;
+		bool expected;
+	} cases[] = {
+		{ { NULL }, "eth0", false },
+		{ { "eth0" }, "eth0", true },
+		{ { "eth0" }, "eth01", false },
+		{ { "eth0" }, "eth", false },
+		{ { "eth." }, "eth0", false }, /* a name is no expression */
+		{ { "ABCDEFGHIJKLMNO" }, "ABCDEFGHIJKLMNO", true },
+		{ { "/^veth/" }, "veth12", true },
+		{ { "/^veth/" }, "myveth", false },
+		{ { "/eth/" }, "myveth", true },
+		{ { "/^(eth|en)[0-9]+$/" }, "en7", true },
+		{ { "/^(eth|en)[0-9]+$/" }, "en7s", false },
+		{ { "/^a/" }, "A", false },
+		{ { "/a/b/" }, "a/b", true }, /* only the outer slashes are ours */
+		{ { "eth0", "eth1", "/^w/" }, "eth1", true },
+		{ { "eth0", "eth1", "/^w/" }, "wlan0", true },
+		{ { "eth0", "eth1", "/^w/" }, "lo", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct patterns patterns = patterns_of(cases[i].texts);
+
+		if (patterns_match(&patterns, cases[i].name) != cases[i].expected)
+			fail_msg("case %zu: %s", i, cases[i].name);
+		patterns_done(&patterns);
+	}
+}
+
+static void pattern_refuses_what_is_neither_name_nor_regex(void **state)
+{
+	static const char *const wrong[] = { "",
+					     "/",
+					     "a/b",
+					     "/eth0",
+					     "eth0/",
+					     "ABCDEFGHIJKLMNOP",
+					     "0123456789abcdef0" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		struct witness witness = { 0 };
+		struct log log = witness_log(&witness);
+		struct patterns patterns = { 0 };
+		char quoted[64] = "'";
+
+		strcat(strcat(quoted, wrong[i]), "'");
+		assert_int_equal(patterns_add(&patterns, wrong[i], "exclude",
+					      &log),
+				 -EINVAL);
+		assert_int_equal(witness.errors, 1);
+		assert_true(witness_read(&witness, "exclude: "));
+		assert_true(witness_read(&witness, quoted));
+		assert_int_equal(patterns.count, 0);
+		patterns_done(&patterns);
+	}
+}
+
+static void pattern_message_of_a_bad_regex_names_option_and_text(void **state)
+{
+	static const char *const wrong[] = { "/[/", "/(/", "/a{2,1}/", "/*(/" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		struct witness witness = { 0 };
+		struct log log = witness_log(&witness);
+		struct patterns patterns = { 0 };
+
+		assert_int_equal(patterns_add(&patterns, wrong[i], "--exclude",
+					      &log),
+				 -EINVAL);
+		assert_int_equal(witness.errors, 1);
+		assert_true(witness_read(&witness, "--exclude"));
+		assert_true(witness_read(&witness, wrong[i]));
+		patterns_done(&patterns);
+	}
+}
+
+static void pattern_refused_leaves_the_others(void **state)
+{
+	static const char *const good[] = { "eth0", "/^w/", NULL };
+	struct patterns patterns = patterns_of(good);
+	const struct log silent = { 0 };
+
+	(void)state;
+	assert_int_equal(patterns_add(&patterns, "/[/", "interfaces", &silent),
+			 -EINVAL);
+	assert_int_equal(patterns_add(&patterns, "a/b", "interfaces", &silent),
+			 -EINVAL);
+	assert_int_equal(patterns.count, 2);
+	assert_true(patterns_match(&patterns, "eth0"));
+	assert_true(patterns_match(&patterns, "wlan0"));
+	patterns_done(&patterns);
+	assert_int_equal(patterns.count, 0);
+	assert_false(patterns_match(&patterns, "eth0"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pattern_matches),
+		cmocka_unit_test(pattern_refuses_what_is_neither_name_nor_regex),
+		cmocka_unit_test(
+			pattern_message_of_a_bad_regex_names_option_and_text),
+		cmocka_unit_test(pattern_refused_leaves_the_others),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

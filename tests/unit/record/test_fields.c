@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Each field of the catalogue is in the record, in JSON, in a spool and in the table. */
+#include "lib_fields.h"
+#include "lib_test.h"
+
+#include "record/pack.h"
+#include "base/util.h"
+
+/* The command's parts are in no library: compiled in here. */
+#include "cli/human.c"
+#include "cli/human_flow.c"
+#include "cli/row.c"
+
+#include <stdio.h>
+#include <string.h>
+
+static void claim(uint8_t *is_named, size_t offset, size_t size)
+{
+	for (size_t i = offset; i < offset + size; i++)
+		assert_int_equal(is_named[i]++, 0);
+}
+
+#define CLAIM(is_named, structure, member)                  \
+	claim(is_named, offsetof(struct structure, member), \
+	      FIELD_SIZE(structure, member))
+
+static void catalogue_has_each_member_once(void **state)
+{
+	uint8_t flow[sizeof(struct netobs_flow)] = { 0 },
+				   point[sizeof(struct netobs_point)] = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < N_FIELDS; i++)
+		claim(flow, fields[i].offset, fields[i].size);
+	CLAIM(flow, netobs_flow, sz);
+	CLAIM(flow, netobs_flow, has);
+	CLAIM(flow, netobs_flow, reserved);
+	CLAIM(flow, netobs_flow, n_points);
+	CLAIM(flow, netobs_flow, point_size);
+	CLAIM(flow, netobs_flow, points);
+	claim(flow, offsetof(struct netobs_flow, points) - 4, 4); /* padding */
+	assert_null(memchr(flow, 0, sizeof(flow)));
+
+	for (size_t i = 0; i < N_POINT_FIELDS; i++)
+		claim(point, point_fields[i].offset, point_fields[i].size);
+	CLAIM(point, netobs_point, reserved);
+	assert_null(memchr(point, 0, sizeof(point)));
+}
+
+/* ---- JSON ------------------------------------------------------------------------- */
+
+/* What follows the key, up to the next one; "": it is absent. */
+static const char *json_value(const struct netobs_flow *flow, const char *key)
+{
+	static char values[2][NETOBS_FLOW_JSON_MAX];
+	static int turn;
+	char *json = values[turn ^= 1], quoted[64], *value, *end;
+
+	assert_true(netobs_flow_json(flow, json, NETOBS_FLOW_JSON_MAX) > 0);
+	snprintf(quoted, sizeof(quoted), "\"%s\":", key);
+	value = strstr(json, quoted);
+	if (!value)
+		return "";
+	value += strlen(quoted);
+	end = strstr(value, ",\"");
+	if (end)
+		*end = '\0';
+	return value;
+}
+
+static void assert_json_has(const struct field *field,
+			    const struct netobs_flow *flow,
+			    const struct netobs_flow *changed)
+{
+	const char *before = json_value(flow, field->key),
+		   *after = json_value(changed, field->key);
+
+	if (!*before || !*after || !strcmp(before, after))
+		fail_msg("%s: \"%s\", then \"%s\"", field->member, before, after);
+}
+
+static void json_has_each_field(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < N_FIELDS; i++) {
+		struct netobs_flow flow = fields_flow(), changed = flow;
+
+		if (!*fields[i].key)
+			continue; /* see tcp_combined in the catalogue */
+		field_change(&changed, &fields[i]);
+		assert_json_has(&fields[i], &flow, &changed);
+		changed.has &= ~fields[i].has;
+		assert_int_equal(!*json_value(&changed, fields[i].key),
+				 fields[i].has != 0);
+	}
+	for (size_t i = 0; i < N_POINT_FIELDS; i++) {
+		struct netobs_flow flow = fields_flow(), changed = flow;
+		struct netobs_point point = *flow.points;
+
+		point_field_change(&point, &point_fields[i]);
+		changed.points = &point;
+		assert_json_has(&point_fields[i], &flow, &changed);
+	}
+}
+
+/* ---- Spool ------------------------------------------------------------------------ */
+
+static void spool_has_each_field(void **state)
+{
+	static char packed[SEGMENT_RECORD_MAX];
+	static struct unpacked unpacked;
+
+	(void)state;
+	for (size_t i = 0; i < N_FIELDS; i++) {
+		const struct field *field = &fields[i];
+		struct netobs_flow flow = fields_flow();
+		size_t len;
+
+		field_change(&flow, field);
+		len = pack_flow(&flow, packed);
+		assert_int_equal(unpack_flow(packed, len, &unpacked), 0);
+		assert_memory_equal((char *)&unpacked.flow + field->offset,
+				    (char *)&flow + field->offset, field->size);
+	}
+}
+
+/* ---- The table -------------------------------------------------------------------- */
+
+#define COLUMN(name, ...) #name,
+
+static const char *const column_names[] = {
+#include "cli/columns.def"
+};
+
+static void assert_column(const struct field *field,
+			  const struct netobs_flow *flow,
+			  const struct netobs_flow *changed)
+{
+	struct row row = { 0 }, other = { 0 };
+	struct cells before, after;
+
+	row_fill(&row, flow);
+	row_fill(&other, changed);
+	row_cells(&row, 0, &before);
+	row_cells(&other, 0, &after);
+	for (size_t i = 0; i < ARRAY_SIZE(column_names); i++)
+		if (!strcmp(column_names[i], field->column) &&
+		    !strcmp(before.text[i], after.text[i]))
+			fail_msg("%s: column %s is \"%s\" all the same",
+				 field->member, field->column, after.text[i]);
+}
+
+static void table_has_the_fields_that_have_a_column(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < N_FIELDS; i++) {
+		struct netobs_flow flow = fields_flow(), changed;
+
+		if (fields[i].has == NETOBS_HAS_ICMP)
+			flow.has &= ~(uint64_t)NETOBS_HAS_TCP;
+		if (!strcmp(fields[i].member, "tunnel"))
+			flow.has &= ~(uint64_t)NETOBS_HAS_VNI;
+		changed = flow;
+		field_change(&changed, &fields[i]);
+		assert_column(&fields[i], &flow, &changed);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(catalogue_has_each_member_once),
+		cmocka_unit_test(json_has_each_field),
+		cmocka_unit_test(spool_has_each_field),
+		cmocka_unit_test(table_has_the_fields_that_have_a_column),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,526 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* JSON lines in files that are rotated. */
+#include "lib_lines.h"
+#include "lib_test.h"
+
+#include "base/util.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FINAL "out-[0-9]*T[0-9]*Z*"
+
+enum { RECORDS = 20000, SIZE = 1 << 20 };
+
+static const struct {
+	const char *options, *suffix, *unpack;
+} kinds[] = {
+	{ "", "", "cat" },
+	{ "&compress=gzip", ".gz", "gzip -dc" },
+	{ "&compress=zstd", ".zst", "zstd -dcq" },
+};
+
+/* ---- Files --------------------------------------------------------------------- */
+
+static const char *listed_dir, *pattern;
+
+static int is_listed(const struct dirent *entry)
+{
+	struct stat info;
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", listed_dir, entry->d_name);
+	return !fnmatch(pattern, entry->d_name, 0) && !stat(path, &info) &&
+	       S_ISREG(info.st_mode);
+}
+
+/* How many files are named so; the path of the last. */
+static int count(const char *dir, const char *names, char *ret_last)
+{
+	struct dirent **entries;
+	int n;
+
+	listed_dir = dir;
+	pattern = names;
+	n = scandir(dir, &entries, is_listed, alphasort);
+	assert_true(n >= 0);
+	if (n && ret_last)
+		snprintf(ret_last, PATH_MAX, "%s/%s", dir,
+			 entries[n - 1]->d_name);
+	for (int i = 0; i < n; i++)
+		free(entries[i]);
+	free(entries);
+	return n;
+}
+
+static off_t size_of(const char *path)
+{
+	struct stat info;
+
+	assert_int_equal(stat(path, &info), 0);
+	return info.st_size;
+}
+
+/* All that is in files with a final name, one after the other, as text. */
+static char *read_all(const struct lines_fixture *f, const char *suffix,
+		      const char *unpack)
+{
+	char command[2 * PATH_MAX], path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/all", f->dir);
+	snprintf(command, sizeof(command),
+		 "cd '%s' && for f in out-*Z*%s; do %s \"$f\" || exit; done >all",
+		 f->dir, suffix, unpack);
+	assert_int_equal(system(command), 0);
+	return read_text(path);
+}
+
+static void remove_all(const struct lines_fixture *f)
+{
+	char command[PATH_MAX];
+
+	snprintf(command, sizeof(command), "rm -rf '%s'/*", f->dir);
+	assert_int_equal(system(command), 0);
+}
+
+static void write_text(const char *path, const char *text, size_t len)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	assert_int_equal(write(fd, text, len), (ssize_t)len);
+	close(fd);
+}
+
+static void open_rotated(struct lines_fixture *f, const char *options)
+{
+	snprintf(f->spec, sizeof(f->spec), "json:%s?%s", f->path, options);
+	if (try_open_sink(f, f->spec))
+		fail_msg("%s: %s", f->spec, f->logged);
+}
+
+static void close_sink(struct lines_fixture *f)
+{
+	netobs_sink_close(TAKE_PTR(f->sink));
+}
+
+/* Go on with it until there are so many files of a final name. */
+static void wait_for_files(struct lines_fixture *f, int n)
+{
+	for (int i = 0; i < 2000 && count(f->dir, "out-*Z", NULL) < n; i++) {
+		struct pollfd fd = { .fd = netobs_sink_fd(f->sink),
+				     .events = POLLIN };
+
+		poll(&fd, 1, 10);
+		assert_int_equal(netobs_sink_dispatch(f->sink), 0);
+	}
+	assert_int_equal(count(f->dir, "out-*Z", NULL), n);
+}
+
+/* ---- Turning ------------------------------------------------------------------- */
+
+static void files_turn_by_size(void **state)
+{
+	struct lines_fixture *f = *state;
+	char *text, last[PATH_MAX], json[PATH_MAX];
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		char options[100];
+		int files;
+
+		snprintf(options, sizeof(options), "rotate.bytes=1M%s",
+			 kinds[i].options);
+		open_rotated(f, options);
+		write_flows(f, 0, RECORDS);
+		assert_int_equal(netobs_sink_drain(f->sink, 10000), 0);
+		assert_int_equal(sink_stats_of(f).delivered.records, RECORDS);
+		assert_int_equal(count(f->dir, "out.part", NULL), 1);
+		assert_true(netobs_sink_stats_json(f->sink, json, sizeof(json)) >
+			    0);
+		assert_non_null(strstr(json, "\"counters\":{\"files\":"));
+		close_sink(f);
+		assert_string_equal(f->logged, "");
+
+		text = read_all(f, kinds[i].suffix, kinds[i].unpack);
+		assert_int_equal(check_lines(text, 0), RECORDS);
+		files = count(f->dir, FINAL, last);
+		print_message("%s: %zu bytes of lines in %d files\n", options,
+			      strlen(text), files);
+		if (!*kinds[i].suffix)
+			assert_true(files >= (int)(strlen(text) / SIZE) + 1);
+		assert_true(size_of(last) > 0 && size_of(last) <= SIZE);
+		assert_int_equal(count(f->dir, "*.part", NULL), 0);
+		free(text);
+		remove_all(f);
+	}
+}
+
+static void files_turn_by_time_without_traffic(void **state)
+{
+	struct lines_fixture *f = *state;
+	char last[PATH_MAX], *text;
+
+	open_rotated(f, "rotate.interval=1s");
+	write_flows(f, 0, 10);
+	flush_all(f);
+	wait_for_files(f, 1);
+	assert_int_equal(count(f->dir, FINAL, last), 1);
+	text = read_text(last);
+	assert_int_equal(check_lines(text, 0), 10);
+	free(text);
+
+	/* What has nothing in it does not turn. */
+	for (int i = 0; i < 15; i++) {
+		usleep(100000);
+		assert_int_equal(netobs_sink_dispatch(f->sink), 0);
+	}
+	close_sink(f);
+	assert_int_equal(count(f->dir, "*", NULL), 1);
+}
+
+static void oldest_files_are_removed(void **state)
+{
+	struct lines_fixture *f = *state;
+	char last[PATH_MAX], other[PATH_MAX], *text;
+	uint64_t first;
+
+	snprintf(other, sizeof(other), "%s/out-2026.json", f->dir);
+	write_text(other, "mine", 4);
+	open_rotated(f, "rotate.bytes=1M&rotate.keep=2");
+	write_flows(f, 0, RECORDS);
+	flush_all(f);
+	close_sink(f);
+	assert_int_equal(count(f->dir, FINAL, last), 2);
+	assert_int_equal(size_of(other), 4);
+	text = read_all(f, "", "cat");
+	assert_int_equal(sscanf(text, "{\"TimeFlowStartMs\":%lu", &first), 1);
+	assert_true(first > RECORDS / 2);
+	assert_int_equal(check_lines(text, first), RECORDS);
+	free(text);
+}
+
+static void files_that_are_there_are_left_alone(void **state)
+{
+	struct lines_fixture *f = *state;
+	time_t now = time(NULL);
+	char path[PATH_MAX + 64], stamp[32], last[PATH_MAX];
+	enum { THERE = 60 };
+
+	for (int i = 0; i < THERE; i++) {
+		time_t then = now + i;
+
+		strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", gmtime(&then));
+		snprintf(path, sizeof(path), "%s-%s", f->path, stamp);
+		write_text(path, "mine", 4);
+	}
+	for (int i = 0; i < 2; i++) {
+		open_rotated(f, "rotate.interval=1d");
+		write_flows(f, 0, 10);
+		flush_all(f);
+		close_sink(f);
+	}
+	assert_int_equal(count(f->dir, FINAL, NULL), THERE + 2);
+	assert_true(count(f->dir, "out-*Z_001", last) >= 1);
+	assert_true(size_of(last) > 4);
+	assert_int_equal(size_of(path), 4);
+}
+
+/* ---- Syncing ------------------------------------------------------------------- */
+
+static void delivered_is_what_is_on_the_disk(void **state)
+{
+	struct lines_fixture *f = *state;
+	char *text;
+
+	for (int i = 0; i < 2; i++) {
+		remove_all(f);
+		open_rotated(f, i ? "rotate.bytes=1G&sync=100ms" :
+				    "rotate.bytes=1M&sync=100ms&compress=zstd");
+		write_flows(f, 0, RECORDS);
+		flush_all(f);
+		assert_true(sink_stats_of(f).pending.records > 0);
+		assert_int_equal(netobs_sink_drain(f->sink, 30000), 0);
+		assert_int_equal(sink_stats_of(f).delivered.records, RECORDS);
+		assert_sink_identity(f);
+		close_sink(f);
+		text = read_all(f, "", i ? "cat" : "zstd -dcq");
+		assert_int_equal(check_lines(text, 0), RECORDS);
+		free(text);
+		assert_string_equal(f->logged, "");
+	}
+}
+
+/* What a directory that goes takes with it is written again. */
+static void what_is_not_on_the_disk_is_not_lost(void **state)
+{
+	struct lines_fixture *f = *state;
+	char *text;
+
+	open_rotated(f, "rotate.bytes=1G&sync=1h");
+	write_flows(f, 0, 100);
+	flush_all(f);
+	assert_int_equal(sink_stats_of(f).pending.records, 100);
+	remove_all(f);
+	usleep(1100000); /* it looks once a second */
+	write_flows(f, 100, 200);
+	flush_all(f);
+	assert_int_equal(sink_stats_of(f).delivered.records, 0);
+	close_sink(f);
+	text = read_all(f, "", "cat");
+	assert_int_equal(check_lines(text, 0), 200);
+	free(text);
+}
+
+/* The spool on disk knows at the next start what the files have. */
+static void closing_leaves_nothing_to_be_sent_again(void **state)
+{
+	struct lines_fixture *f = *state;
+	char options[PATH_MAX], *text;
+
+	snprintf(options, sizeof(options),
+		 "rotate.bytes=1G&sync=1h&spool=disk:%s/spool", f->dir);
+	for (uint64_t i = 0; i < 2; i++) {
+		open_rotated(f, options);
+		assert_int_equal(sink_stats_of(f).recovered.records, 0);
+		write_flows(f, 100 * i, 100 * (i + 1));
+		flush_all(f);
+		close_sink(f);
+	}
+	text = read_all(f, "", "cat");
+	assert_int_equal(check_lines(text, 0), 200);
+	free(text);
+}
+
+/* ---- Crashes ------------------------------------------------------------------- */
+
+/* What is left of a file that ended at any place has whole lines. */
+static void torn_files_are_cut(void **state)
+{
+	struct lines_fixture *f = *state;
+	char last[PATH_MAX], part[PATH_MAX + 8];
+
+	snprintf(part, sizeof(part), "%s.part", f->path);
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		char options[100], *text, *whole;
+		size_t size;
+		uint64_t before = 0;
+
+		snprintf(options, sizeof(options), "rotate.bytes=1G%s",
+			 kinds[i].options);
+		open_rotated(f, options);
+		write_flows(f, 0, 400);
+		flush_all(f);
+		size = (size_t)size_of(part);
+		whole = calloc(1, size);
+		assert_int_equal(pread(open(part, O_RDONLY), whole, size, 0),
+				 (ssize_t)size);
+		close_sink(f);
+
+		for (int cut = 0; cut <= 20; cut++) {
+			uint64_t n;
+
+			remove_all(f);
+			write_text(part, whole, size * (size_t)cut / 20);
+			open_rotated(f, options);
+			close_sink(f);
+			assert_int_equal(count(f->dir, "*.part", NULL), 0);
+			if (!count(f->dir, FINAL, last)) {
+				assert_int_equal(before, 0);
+				continue;
+			}
+			text = read_all(f, kinds[i].suffix, kinds[i].unpack);
+			n = check_lines(text, 0);
+			assert_true(n >= before);
+			before = n;
+			free(text);
+		}
+		assert_int_equal(before, 400);
+		free(whole);
+	}
+}
+
+static void write_until_killed(struct lines_fixture *f)
+{
+	for (uint64_t n = 0;; n += 100) {
+		write_flows(f, n, n + 100);
+		netobs_sink_dispatch(f->sink);
+	}
+}
+
+static void killed_writers_leave_whole_lines(void **state)
+{
+	struct lines_fixture *f = *state;
+
+	for (size_t i = 0; i < 4 * ARRAY_SIZE(kinds); i++) {
+		const char *suffix = kinds[i / 4].suffix;
+		char options[100], *text;
+		pid_t child;
+
+		remove_all(f);
+		snprintf(options, sizeof(options), "rotate.bytes=1M%s",
+			 kinds[i / 4].options);
+		child = fork();
+		if (!child) {
+			open_rotated(f, options);
+			write_until_killed(f);
+		}
+		for (int j = 0; !count(f->dir, "out*", NULL) && j < 10000; j++)
+			usleep(1000);
+		usleep((useconds_t)(i * 7919 % 50000));
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+
+		open_rotated(f, options);
+		close_sink(f);
+		assert_int_equal(count(f->dir, "*.part", NULL), 0);
+		if (count(f->dir, FINAL, NULL)) {
+			text = read_all(f, suffix, kinds[i / 4].unpack);
+			check_lines(text, 0);
+			free(text);
+		}
+	}
+}
+
+static void file_is_one_processs_own(void **state)
+{
+	struct lines_fixture *f = *state;
+	struct netobs_sink *first;
+
+	open_rotated(f, "rotate.bytes=1M");
+	first = TAKE_PTR(f->sink);
+	assert_int_equal(try_open_sink(f, f->spec), -EBUSY);
+	assert_non_null(strstr(f->logged, "another process"));
+	netobs_sink_close(first);
+}
+
+/* ---- Faults -------------------------------------------------------------------- */
+
+static void assert_told_once(const struct lines_fixture *f, const char *words)
+{
+	if (!strstr(f->logged, words) ||
+	    strchr(f->logged, '\n') + 1 != f->logged + strlen(f->logged))
+		fail_msg("%s", f->logged);
+}
+
+/* A file that may not grow stands for a disk that is full. */
+static void full_disk_costs_nothing(void **state)
+{
+	const struct rlimit full = { 10000, RLIM_INFINITY },
+			    roomy = { RLIM_INFINITY, RLIM_INFINITY };
+	struct lines_fixture *f = *state;
+
+	signal(SIGXFSZ, SIG_IGN);
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		char options[100], *text;
+
+		remove_all(f);
+		snprintf(options, sizeof(options), "rotate.bytes=1M%s",
+			 kinds[i].options);
+		open_rotated(f, options);
+		setrlimit(RLIMIT_FSIZE, &full);
+		write_flows(f, 0, 3000);
+		for (int j = 0; j < 3; j++)
+			flush_all(f);
+		assert_true(sink_stats_of(f).pending.records > 0);
+		assert_told_once(f, "File too large");
+		setrlimit(RLIMIT_FSIZE, &roomy);
+		assert_int_equal(netobs_sink_drain(f->sink, 10000), 0);
+		assert_non_null(strstr(f->logged, "again"));
+		close_sink(f);
+		text = read_all(f, kinds[i].suffix, kinds[i].unpack);
+		assert_int_equal(check_lines(text, 0), 3000);
+		free(text);
+	}
+}
+
+static void directory_may_go_and_come(void **state)
+{
+	struct lines_fixture *f = *state;
+	char dir[PATH_MAX + 8], last[PATH_MAX + 8], *text;
+
+	snprintf(dir, sizeof(dir), "%s/there", f->dir);
+	snprintf(f->path, sizeof(f->path), "%s/there/out", f->dir);
+	assert_int_equal(mkdir(dir, 0700), 0);
+	open_rotated(f, "rotate.bytes=1M");
+	write_flows(f, 0, 100);
+	flush_all(f);
+	remove_all(f);
+
+	usleep(1100000); /* it looks once a second */
+	write_flows(f, 100, 3000);
+	for (int i = 0; i < 3; i++)
+		flush_all(f);
+	assert_int_equal(sink_stats_of(f).pending.records, 2900);
+	assert_told_once(f, "No such file");
+	assert_int_equal(mkdir(dir, 0700), 0);
+	assert_int_equal(netobs_sink_drain(f->sink, 10000), 0);
+	close_sink(f);
+	assert_int_equal(count(dir, FINAL, last), 1);
+	text = read_text(last);
+	assert_int_equal(check_lines(text, 100), 3000);
+	free(text);
+}
+
+/* ---- Wrong specs ----------------------------------------------------------------- */
+
+static void wrong_specs_are_refused(void **state)
+{
+	static const struct {
+		const char *spec;
+		int err;
+		const char *words;
+	} cases[] = {
+		{ "json?rotate.bytes=1M", -EINVAL, "only a file can be rotated" },
+		{ "json:unix:/x?rotate.bytes=1M", -EINVAL, "only a file" },
+		{ "json:/tmp/x?rotate.bytes=1", -EINVAL, "'1' is not from 1M" },
+		{ "json:/tmp/x?rotate.interval=1ms", -EINVAL, "is not from 1s" },
+		{ "json:/tmp/x?rotate.keep=3", -EINVAL, "needs rotate.bytes" },
+		{ "json:/tmp/x?compress=gzip", -EINVAL, "need rotate.bytes" },
+		{ "json:/tmp/x?sync=1s", -EINVAL, "need rotate.bytes" },
+		{ "json:/tmp/x?compress=xz", -EINVAL, "none|gzip|zstd" },
+		{ "json:/tmp/x?rotate.bytes=1M&compress=gzip&compress.level=10",
+		  -EINVAL, "10 is not from 1 to 9" },
+		{ "json:/nosuchdir/x?rotate.bytes=1M", -ENOENT,
+		  "cannot write to /nosuchdir/x: No such file" },
+		{ "json:/tmp/?rotate.bytes=1M", -EISDIR, "Is a directory" },
+	};
+	struct lines_fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_int_equal(try_open_sink(f, cases[i].spec), cases[i].err);
+		if (!strstr(f->logged, cases[i].words))
+			fail_msg("%s: %s", cases[i].spec, f->logged);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		lines_test(files_turn_by_size),
+		lines_test(files_turn_by_time_without_traffic),
+		lines_test(oldest_files_are_removed),
+		lines_test(files_that_are_there_are_left_alone),
+		lines_test(delivered_is_what_is_on_the_disk),
+		lines_test(what_is_not_on_the_disk_is_not_lost),
+		lines_test(closing_leaves_nothing_to_be_sent_again),
+		lines_test(torn_files_are_cut),
+		lines_test(killed_writers_leave_whole_lines),
+		lines_test(file_is_one_processs_own),
+		lines_test(full_disk_costs_nothing),
+		lines_test(directory_may_go_and_come),
+		lines_test(wrong_specs_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* What is whole of a file that ends anywhere. Compressed lines: test_roll.c. */
+#include "lib_test.h"
+#include "sink/file/roll_cut.h"
+#include "base/util.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static uint64_t cut(const void *bytes, size_t len)
+{
+	cleanup_fd int fd = memfd_create("file", MFD_CLOEXEC);
+	uint64_t size = UINT64_MAX;
+
+	assert_int_equal(write(fd, bytes, len), len);
+	assert_string_equal(roll_suffix(fd), "");
+	assert_int_equal(roll_cut(fd, &size), 0);
+	assert_int_equal(lseek(fd, 0, SEEK_END), size);
+	return size;
+}
+
+static void lines_are_cut_behind_a_newline(void **state)
+{
+	static const char text[] = "{}\n{\"a\":1}\n{";
+
+	(void)state;
+	for (size_t len = 0; len < sizeof(text); len++)
+		assert_int_equal(cut(text, len), len < 3  ? 0 :
+						 len < 11 ? 3 :
+							    11);
+}
+
+/* Newlines mean nothing in them. */
+static void messages_are_cut_by_their_lengths(void **state)
+{
+	static const size_t lengths[] = { 16, 40, 300 };
+	unsigned char file[356];
+	size_t at = 0, end = 0;
+
+	(void)state;
+	memset(file, '\n', sizeof(file));
+	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+		file[at] = 0;
+		file[at + 2] = (unsigned char)(lengths[i] >> 8);
+		file[at + 3] = (unsigned char)lengths[i];
+		at += lengths[i];
+	}
+	assert_int_equal(at, sizeof(file));
+	for (size_t len = 2; len <= sizeof(file); len++) {
+		if (len == 16 || len == 56 || len == 356)
+			end = len;
+		assert_int_equal(cut(file, len), end);
+	}
+}
+
+static void message_of_no_length_ends_the_file(void **state)
+{
+	static const unsigned char file[] = { 0, 10, 0, 15, 0, 10, 0, 16,
+					      0, 0,  0, 0,  0, 0,  0, 0,
+					      0, 0,  0, 0,  0, 0,  0, 0 };
+
+	(void)state;
+	assert_int_equal(cut(file, sizeof(file)), 0);
+	assert_int_equal(cut(file + 4, sizeof(file) - 4), 16);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lines_are_cut_behind_a_newline),
+		cmocka_unit_test(messages_are_cut_by_their_lengths),
+		cmocka_unit_test(message_of_no_length_ends_the_file),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* The names of rotated files: what is not one of them must not be removed. */
+#include "lib_test.h"
+
+#include "sink/file/roll_names.h"
+#include "base/util.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static void names_tell_the_time(void **state)
+{
+	static const struct {
+		const char *path, *suffix;
+		unsigned int number;
+		const char *name, *part;
+	} cases[] = {
+		{ "/var/log/flows.json", "", 0, "flows-20261121T164500Z.json",
+		  "flows.json.part" },
+		{ "/var/log/flows.json", ".gz", 0,
+		  "flows-20261121T164500Z.json.gz", "flows.json.part" },
+		{ "/flows.json", "", 7, "flows-20261121T164500Z_007.json",
+		  "flows.json.part" },
+		{ "flows", ".zst", 1234, "flows-20261121T164500Z_1234.zst",
+		  "flows.part" },
+		{ "/x/.flows", "", 0, ".flows-20261121T164500Z", ".flows.part" },
+		{ "/x/a.b-c.json", "", 1, "a.b-c-20261121T164500Z_001.json",
+		  "a.b-c.json.part" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct roll_names names;
+		roll_name name, numbered, other;
+
+		assert_int_equal(roll_names_init(&names, cases[i].path), 0);
+		assert_int_equal(*names.dir, '/');
+		assert_string_equal(names.part, cases[i].part);
+		roll_names_make(&names, 1795279500, cases[i].suffix, name);
+		roll_names_number(&names, name, cases[i].number, numbered);
+		assert_string_equal(numbered, cases[i].name);
+		assert_true(roll_names_match(&names, numbered, ""));
+		assert_false(roll_names_match(&names, numbered, ROLL_PART));
+		/* Another number takes the place of this one. */
+		roll_names_number(&names, numbered, 0, other);
+		assert_string_equal(other, name);
+		strcat(other, ROLL_PART);
+		assert_true(roll_names_match(&names, other, ROLL_PART));
+	}
+}
+
+static void other_names_are_not_taken_for_them(void **state)
+{
+	static const char *const others[] = {
+		"flows.json",
+		"flows.json.part",
+		"flows-.json",
+		"flows-20261121.json",
+		"flows-20261121T164500.json",
+		"flows-20261121T16450Z.json",
+		"flows-2026112xT164500Z.json",
+		"flows-20261121t164500z.json",
+		"flows-20261121T164500Z",
+		"flows-20261121T164500Z.jsonl",
+		"flows-20261121T164500Z.json.bak",
+		"flows-20261121T164500Z.json.gz.gz",
+		"flows-20261121T164500Z.json.part",
+		"flows-20261121T164500Z_.json",
+		"flows-20261121T164500Z_a.json",
+		"flows-20261121T164500Z_001_002.json",
+		"xflows-20261121T164500Z.json",
+		"flows-20261121T164500Z.txt",
+		"flows-x-20261121T164500Z.json",
+		"",
+	};
+	struct roll_names names;
+
+	(void)state;
+	assert_int_equal(roll_names_init(&names, "/x/flows.json"), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (roll_names_match(&names, others[i], ""))
+			fail_msg("%s", others[i]);
+}
+
+static void paths_that_are_no_files_are_refused(void **state)
+{
+	struct roll_names names;
+	char name[NAME_MAX + 1];
+
+	(void)state;
+	assert_int_equal(roll_names_init(&names, "/x/"), -EISDIR);
+	assert_int_equal(roll_names_init(&names, "/x/.."), -EISDIR);
+	assert_int_equal(roll_names_init(&names, "."), -EISDIR);
+	memset(name, 'x', sizeof(name) - 1);
+	name[NAME_MAX] = '\0';
+	assert_int_equal(roll_names_init(&names, name), -ENAMETOOLONG);
+}
+
+/* The longest name that is taken has room for all that comes behind it. */
+static void longest_name_fits(void **state)
+{
+	struct roll_names names;
+	roll_name made, numbered;
+	char name[NAME_MAX + 1] = "";
+
+	(void)state;
+	while (strlen(name) < NAME_MAX) {
+		name[strlen(name)] = 'x';
+		if (roll_names_init(&names, name))
+			break;
+		roll_names_make(&names, 1795279500, ".zst", made);
+		roll_names_number(&names, made, 99999, numbered);
+		assert_true(strlen(numbered) + strlen(ROLL_PART) <= NAME_MAX);
+		assert_true(roll_names_match(&names, numbered, ""));
+	}
+	assert_true(strlen(name) > 200);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_tell_the_time),
+		cmocka_unit_test(other_names_are_not_taken_for_them),
+		cmocka_unit_test(paths_that_are_no_files_are_refused),
+		cmocka_unit_test(longest_name_fits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* What a spool on disk holds, and whose it is. */
+#include "lib_test.h"
+#include "lib_spool.h"
+#include "base/util.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static void unacknowledged_records_outlive_the_process(void **state)
+{
+	struct spool_fixture *f = *state;
+	struct spool_item item;
+	uint64_t from = 0, to = 0;
+
+	use_disk(f, true);
+	f->options.max_bytes = 2 << 20; /* several segments */
+	for (int round = 0; round < 20; round++) {
+		open_spool(f);
+		assert_int_equal(f->spool.recovered.seq, to - from);
+		put_all(&f->spool, to, to + 1000);
+		to += 1000;
+		get_all(&f->spool, from, from + 500 + 50 * round, &item);
+		from += 500 + 50 * round - 10;
+		spool_rewind(&f->spool);
+		get_all(&f->spool, from - (490 + 50 * round), from, &item);
+		spool_ack(&f->spool, item.end);
+		assert_identity(&f->spool);
+		spool_close(&f->spool);
+	}
+	open_spool(f);
+	get_all(&f->spool, from, to, &item);
+	assert_false(spool_read(&f->spool, &item));
+	spool_ack(&f->spool, item.end);
+	spool_close(&f->spool);
+	assert_true(count_files(f->dir, ".seg", NULL) <= 1);
+	assert_int_equal(count_files(f->dir, ".bad", NULL), 0);
+}
+
+/* How old they are is not forgotten when the process ends, nor do they age at once. */
+static void age_is_counted_over_restarts(void **state)
+{
+	struct spool_fixture *f = *state;
+	int64_t now_ms = time(NULL) * 1000LL;
+
+	use_disk(f, true);
+	f->options.max_age_ms = 60000;
+	open_spool(f);
+	for (uint64_t n = 0; n < 10; n++)
+		assert_true(put(&f->spool, n, now_ms));
+	spool_close(&f->spool);
+	open_spool(f);
+	spool_expire(&f->spool, now_ms);
+	assert_int_equal(spool_pending(&f->spool).seq, 10);
+	spool_expire(&f->spool, now_ms + 120000);
+	assert_int_equal(spool_pending(&f->spool).seq, 0);
+	assert_int_equal(f->spool.dropped[SPOOL_TOO_OLD].seq, 10);
+	assert_identity(&f->spool);
+	spool_close(&f->spool);
+}
+
+static void directory_is_one_processs_own(void **state)
+{
+	struct spool_fixture *f = *state;
+	struct spool second;
+
+	use_disk(f, true);
+	open_spool(f);
+	assert_int_equal(spool_open(&second, &f->options), -EBUSY);
+	spool_close(&f->spool);
+	assert_int_equal(spool_open(&second, &f->options), 0);
+	spool_close(&second);
+}
+
+/* The spool's clock may begin anywhere, and files that seem to be of the future age. */
+static void age_is_of_a_clock_that_nobody_sets(void **state)
+{
+	struct spool_fixture *f = *state;
+	int64_t real_ms = time(NULL) * 1000LL, now_ms = 5000000;
+
+	use_disk(f, true);
+	f->options.max_age_ms = 60000;
+	for (int64_t step_ms = -86400000; step_ms <= 0; step_ms += 86400000) {
+		f->options.since_1970_ms = real_ms + step_ms - now_ms;
+		open_spool(f);
+		for (uint64_t n = 0; n < 10; n++)
+			assert_true(put(&f->spool, n, now_ms));
+		spool_close(&f->spool);
+		open_spool(f);
+		spool_expire(&f->spool, now_ms + 1000);
+		assert_int_equal(spool_pending(&f->spool).seq, 10);
+		spool_expire(&f->spool, now_ms + 120000);
+		assert_int_equal(f->spool.dropped[SPOOL_TOO_OLD].seq, 10);
+		assert_identity(&f->spool);
+		spool_close(&f->spool);
+		empty_dir(f->dir);
+	}
+}
+
+/* Neither by the file that says so, nor by its absence. */
+static void lock_that_is_removed_lets_nobody_in(void **state)
+{
+	struct spool_fixture *f = *state;
+	struct spool second;
+	char path[PATH_MAX];
+
+	use_disk(f, true);
+	open_spool(f);
+	snprintf(path, sizeof(path), "%s/lock", f->dir);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(spool_open(&second, &f->options), -EBUSY);
+	spool_close(&f->spool);
+}
+
+static void keep_message(int level, const char *message, void *user)
+{
+	(void)level;
+	snprintf(user, 256, "%s", message);
+}
+
+/* Where others could change its files. */
+static void directory_of_others_is_refused(void **state)
+{
+	const uid_t self = geteuid();
+	const struct {
+		mode_t mode;
+		uid_t owner;
+		int err;
+		const char *words;
+	} cases[] = {
+		{ 0700, 65534, -EPERM, "it belongs to another user" },
+		{ 0777, self, -EPERM, "other users can write to it" },
+		{ 0770, self, -EPERM, "other users can write to it" },
+		{ 01777, self, 0, "" },
+		{ 0755, self, 0, "" },
+	};
+	struct spool_fixture *f = *state;
+	char message[256], path[PATH_MAX];
+
+	f->log = (struct log){ .write = keep_message, .user = message };
+	use_disk(f, true);
+	/* Only root can give a directory to another. */
+	for (size_t i = self ? 1 : 0; i < ARRAY_SIZE(cases); i++) {
+		message[0] = '\0';
+		assert_int_equal(chmod(f->dir, cases[i].mode), 0);
+		assert_int_equal(chown(f->dir, cases[i].owner, -1), 0);
+		assert_int_equal(spool_open(&f->spool, &f->options),
+				 cases[i].err);
+		assert_non_null(strstr(message, cases[i].words));
+		spool_close(&f->spool);
+	}
+	snprintf(path, sizeof(path), "%s/link", f->dir);
+	assert_int_equal(symlink(f->dir, path), 0);
+	f->options.dir = path;
+	assert_int_equal(spool_open(&f->spool, &f->options), -ELOOP);
+	assert_non_null(strstr(message, "symbolic link"));
+}
+
+static void missing_directories_are_made(void **state)
+{
+	struct spool_fixture *f = *state;
+	char path[PATH_MAX];
+	struct stat info;
+
+	snprintf(path, sizeof(path), "%s/a/b", f->dir);
+	f->options.dir = path;
+	open_spool(f);
+	spool_close(&f->spool);
+	assert_int_equal(stat(path, &info), 0);
+	assert_int_equal(info.st_mode & 0777, 0700);
+	empty_dir(path);
+	rmdir(path);
+	/* But none where only a typing error can have named it. */
+	f->options.dir = "/netobs-no-such-dir/spool";
+	assert_int_equal(spool_open(&f->spool, &f->options), -ENOENT);
+}
+
+/* A file that may not grow stands for a disk that is full. */
+static void full_disk_costs_what_does_not_fit_and_no_more(void **state)
+{
+	const struct rlimit full = { 600 << 10, RLIM_INFINITY },
+			    roomy = { RLIM_INFINITY, RLIM_INFINITY };
+	struct spool_fixture *f = *state;
+	struct spool_item item;
+	uint64_t n = 0, kept;
+
+	signal(SIGXFSZ, SIG_IGN);
+	use_disk(f, true);
+	open_spool(f);
+	setrlimit(RLIMIT_FSIZE, &full);
+	while (put(&f->spool, n, 0))
+		n++;
+	kept = n;
+	assert_true(f->spool.dropped[SPOOL_UNWRITTEN].seq == 1);
+	assert_true(spool_sync(&f->spool) < 0);
+	setrlimit(RLIMIT_FSIZE, &roomy);
+	assert_int_equal(spool_sync(&f->spool), 0);
+	assert_int_equal(f->spool.durable.seq, kept);
+	put_all(&f->spool, kept, kept + 10);
+	get_all(&f->spool, 0, kept + 10, &item);
+	assert_identity(&f->spool);
+	spool_close(&f->spool);
+}
+
+static void sync_goes_on_beside(void **state)
+{
+	struct spool_fixture *f = *state;
+
+	use_disk(f, true);
+	open_spool(f);
+	put_all(&f->spool, 0, 1000);
+	assert_int_equal(f->spool.durable.seq, 0);
+	for (int i = 0; i < 10000 && f->spool.durable.seq < 1000; i++) {
+		spool_start_sync(&f->spool);
+		usleep(1000);
+		spool_tend(&f->spool);
+	}
+	assert_int_equal(f->spool.durable.seq, 1000);
+	spool_close(&f->spool);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		spool_test(unacknowledged_records_outlive_the_process),
+		spool_test(age_is_counted_over_restarts),
+		spool_test(age_is_of_a_clock_that_nobody_sets),
+		spool_test(directory_is_one_processs_own),
+		spool_test(lock_that_is_removed_lets_nobody_in),
+		spool_test(directory_of_others_is_refused),
+		spool_test(missing_directories_are_made),
+		spool_test(full_disk_costs_what_does_not_fit_and_no_more),
+		spool_test(sync_goes_on_beside),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

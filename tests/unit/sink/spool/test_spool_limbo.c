@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* What a full spool drops while its reader has some of it in hand. */
+#include "lib_test.h"
+
+#include "sink/spool/spool.h"
+
+#include <string.h>
+
+enum { RECORD = 1000, MANY = 20000 }; /* more than fits */
+
+static const struct log nowhere;
+
+static const struct spool_options options = { .max_bytes = 4 << 20,
+					      .log = &nowhere };
+
+static void put_all(struct spool *spool, uint64_t from, uint64_t to)
+{
+	char record[RECORD];
+
+	for (uint64_t n = from; n < to; n++) {
+		memcpy(record, &n, sizeof(n));
+		assert_true(spool_append(spool, record, sizeof(record), 2, n, 0));
+	}
+}
+
+/* The mark behind the last of @count records from @first. */
+static struct mark get_all(struct spool *spool, uint64_t first, uint64_t count)
+{
+	struct spool_item item = { 0 };
+
+	for (uint64_t n = first; n < first + count; n++) {
+		assert_true(spool_read(spool, &item));
+		assert_memory_equal(item.record, &n, sizeof(n));
+	}
+	return item.end;
+}
+
+static void assert_identity(const struct spool *spool)
+{
+	struct mark out = mark_add(spool->delivered, spool_pending(spool));
+
+	for (int i = 0; i < SPOOL_DROPS; i++)
+		out = mark_add(out, spool->dropped[i]);
+	assert_int_equal(spool->came.seq, out.seq);
+	assert_int_equal(spool->came.packets, out.packets);
+	assert_int_equal(spool->came.bytes, out.bytes);
+}
+
+/* The rest comes, and everything was either delivered or dropped. */
+static void finish(struct spool *spool)
+{
+	struct spool_item item;
+
+	while (spool_read(spool, &item))
+		spool_ack(spool, item.end);
+	assert_int_equal(spool_pending(spool).seq, 0);
+	assert_int_equal(spool->delivered.seq + spool->dropped[SPOOL_FULL].seq,
+			 MANY);
+	assert_identity(spool);
+	spool_close(spool);
+}
+
+static void in_hand_and_delivered_is_not_dropped(void **state)
+{
+	struct spool spool;
+	struct spool_item item;
+	struct mark some, end;
+
+	(void)state;
+	assert_int_equal(spool_open(&spool, &options), 0);
+	put_all(&spool, 0, 100);
+	some = get_all(&spool, 0, 10);
+	end = get_all(&spool, 10, 30);
+	put_all(&spool, 100, MANY);
+	assert_true(spool.size <= options.max_bytes);
+	assert_identity(&spool);
+	/* Nothing is read past what became of those is unknown. */
+	assert_false(spool_read(&spool, &item));
+
+	spool_ack(&spool, some);
+	assert_int_equal(spool.delivered.seq, 10);
+	assert_identity(&spool);
+	assert_false(spool_read(&spool, &item));
+	spool_ack(&spool, end);
+	spool_ack(&spool, some); /* going back is ignored */
+	assert_int_equal(spool.delivered.seq, 40);
+	assert_int_equal(spool.delivered.bytes, 39 * 40 / 2);
+	assert_identity(&spool);
+	finish(&spool);
+}
+
+/* More than a segment: what is in hand goes over the border of what is left. */
+static void in_hand_over_several_segments(void **state)
+{
+	struct spool spool;
+	struct mark end;
+
+	(void)state;
+	assert_int_equal(spool_open(&spool, &options), 0);
+	put_all(&spool, 0, 3000);
+	end = get_all(&spool, 0, 2000);
+	put_all(&spool, 3000, 4500);
+	assert_true(spool.acked.seq > 0 && spool.acked.seq < 2000);
+	assert_int_equal(spool.dropped[SPOOL_FULL].seq, 0);
+	assert_int_equal(spool_pending(&spool).seq, 4500);
+	spool_ack(&spool, end);
+	assert_int_equal(spool.delivered.seq, 2000);
+	put_all(&spool, 4500, MANY);
+	finish(&spool);
+}
+
+static void in_hand_and_wanted_again_is_dropped(void **state)
+{
+	struct spool spool;
+	struct mark some;
+	uint64_t dropped;
+
+	(void)state;
+	assert_int_equal(spool_open(&spool, &options), 0);
+	put_all(&spool, 0, 100);
+	some = get_all(&spool, 0, 10);
+	get_all(&spool, 10, 30);
+	put_all(&spool, 100, MANY);
+	spool_ack(&spool, some);
+	dropped = spool.dropped[SPOOL_FULL].seq;
+	spool_rewind(&spool);
+	assert_int_equal(spool.dropped[SPOOL_FULL].seq, dropped + 30);
+	assert_identity(&spool);
+	finish(&spool);
+}
+
+static void in_hand_and_refused_counts_once(void **state)
+{
+	struct spool spool;
+	struct mark end;
+
+	(void)state;
+	assert_int_equal(spool_open(&spool, &options), 0);
+	put_all(&spool, 0, 100);
+	end = get_all(&spool, 0, 40);
+	put_all(&spool, 100, MANY);
+	spool_discard(&spool, end, SPOOL_REFUSED);
+	assert_int_equal(spool.dropped[SPOOL_REFUSED].seq, 40);
+	assert_identity(&spool);
+	spool_close(&spool);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(in_hand_and_delivered_is_not_dropped),
+		cmocka_unit_test(in_hand_over_several_segments),
+		cmocka_unit_test(in_hand_and_wanted_again_is_dropped),
+		cmocka_unit_test(in_hand_and_refused_counts_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

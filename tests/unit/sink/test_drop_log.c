@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* What is logged of records that are dropped, and when. */
+#include "lib_test.h"
+
+#include "sink/drop_log.h"
+#include "base/util.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct fixture {
+	struct drop_log drops;
+	struct log log;
+	struct spool spool;
+	char last[512];
+	unsigned int lines;
+};
+
+static void keep(int level, const char *message, void *user)
+{
+	struct fixture *f = user;
+
+	assert_int_equal(level, NETOBS_LOG_WARNING);
+	f->lines++;
+	snprintf(f->last, sizeof(f->last), "%s", message);
+}
+
+static void set_up(struct fixture *f)
+{
+	*f = (struct fixture){ .log = { .write = keep, .user = f } };
+	f->spool.tail.seq = 100; /* some are pending */
+}
+
+static bool note_at(struct fixture *f, int64_t now_ms)
+{
+	return drop_log_note(&f->drops, &f->log, "json:unix:/x", &f->spool,
+			     now_ms);
+}
+
+static void assert_logged(struct fixture *f, unsigned int lines, const char *words)
+{
+	assert_int_equal(f->lines, lines);
+	if (!strstr(f->last, words))
+		fail_msg("%s", f->last);
+}
+
+/* Twice a second; @n more are dropped each time. */
+static void drop_for(struct fixture *f, int64_t *now_ms, int seconds, uint64_t n)
+{
+	for (int i = 0; i < 2 * seconds; i++) {
+		f->spool.dropped[SPOOL_FULL].seq += n;
+		*now_ms += 500;
+		note_at(f, *now_ms);
+	}
+}
+
+static void drops_are_logged_each_minute_until_they_end(void **state)
+{
+	struct fixture f;
+	int64_t now_ms = 1000;
+
+	(void)state;
+	set_up(&f);
+	assert_false(note_at(&f, now_ms));
+	drop_for(&f, &now_ms, 1, 10);
+	assert_logged(
+		&f, 1,
+		"json:unix:/x: records are dropped: the spool is full (spool_full); 10 so far");
+	drop_for(&f, &now_ms, 58, 10);
+	assert_int_equal(f.lines, 1);
+	drop_for(&f, &now_ms, 3, 10);
+	assert_logged(&f, 2, "1200 more records were dropped in the last minute");
+	f.spool.acked = f.spool.tail; /* all is delivered */
+	assert_false(note_at(&f, now_ms + 500));
+	assert_logged(&f, 3, "no more records are dropped; 1240 were");
+	drop_for(&f, &now_ms, 10, 0);
+	assert_int_equal(f.lines, 3);
+	f.spool.acked.seq = 0;
+	drop_for(&f, &now_ms, 1, 1);
+	assert_logged(&f, 4, "; 1 so far");
+}
+
+static void quiet_minute_is_the_end(void **state)
+{
+	struct fixture f;
+	int64_t now_ms = 1000;
+
+	(void)state;
+	set_up(&f);
+	drop_for(&f, &now_ms, 1, 10);
+	drop_for(&f, &now_ms, 59, 0);
+	assert_true(f.lines == 1 || f.lines == 2);
+	drop_for(&f, &now_ms, 65, 0);
+	assert_false(note_at(&f, now_ms));
+	assert_logged(&f, f.lines, "no more records are dropped; 20 were");
+}
+
+static void each_reason_is_logged(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	set_up(&f);
+	for (int i = 0; i < SPOOL_DROPS; i++) {
+		f.spool.dropped[i].seq = (uint64_t)i + 1;
+		assert_true(note_at(&f, 1000));
+		assert_int_equal(f.lines, i + 1);
+	}
+	assert_logged(&f, SPOOL_DROPS, "(refused)");
+}
+
+/* A name that has a line break in it makes no line of its own. */
+static void line_is_one_line(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	set_up(&f);
+	f.spool.dropped[SPOOL_FULL].seq = 1;
+	drop_log_note(&f.drops, &f.log, "json:a\nb\033[2J", &f.spool, 1000);
+	assert_logged(&f, 1, "json:a?b?[2J: records");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(drops_are_logged_each_minute_until_they_end),
+		cmocka_unit_test(quiet_minute_is_the_end),
+		cmocka_unit_test(each_reason_is_logged),
+		cmocka_unit_test(line_is_one_line),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

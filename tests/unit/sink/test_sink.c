@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Sinks as a program uses them: JSON lines to files and sockets. */
+#include "lib_lines.h"
+#include "lib_test.h"
+
+#include "base/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static void assert_file_has(const struct lines_fixture *f, uint64_t from,
+			    uint64_t to)
+{
+	char *text = read_text(f->path);
+
+	assert_int_equal(check_lines(text, from), to);
+	free(text);
+}
+
+static void file_has_each_record_on_a_line(void **state)
+{
+	struct lines_fixture *f = *state;
+	char json[PATH_MAX];
+
+	open_sink(f, "json:%s?spool.max_age=1h");
+	write_flows(f, 0, 5000);
+	flush_all(f);
+	assert_file_has(f, 0, 5000);
+	write_flows(f, 5000, 5001);
+	assert_int_equal(netobs_sink_drain(f->sink, 1000), 0);
+	assert_file_has(f, 0, 5001);
+	assert_int_equal(sink_stats_of(f).delivered.records, 5001);
+	assert_sink_identity(f);
+	assert_true(netobs_sink_stats_json(f->sink, json, sizeof(json)) > 0);
+	assert_non_null(strstr(json, "\"delivered\":{\"records\":5001,"));
+	assert_non_null(strstr(json, f->path));
+	assert_null(strstr(json, "max_age")); /* options may be secret */
+	assert_string_equal(f->logged, "");
+}
+
+static void any_record_fits_on_a_line(void **state)
+{
+	static struct netobs_point points[300];
+	struct lines_fixture *f = *state;
+	struct netobs_flow flow = make_numbered_flow(1);
+	char name[100], *text;
+
+	memset(name, 1, sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	for (int i = 0; i < 300; i++)
+		points[i] = (struct netobs_point){ .ifindex = UINT32_MAX,
+						   .netns_inode = UINT32_MAX -
+								  (uint32_t)i,
+						   .name = name };
+	flow.points = points;
+	flow.n_points = 300;
+	open_sink(f, "json:%s");
+	assert_int_equal(netobs_sink_write(f->sink, &flow), 0);
+	flush_all(f);
+	text = read_text(f->path);
+	assert_true(strlen(text) > 50000);
+	assert_non_null(strchr(text, '\n'));
+	free(text);
+}
+
+/* A file that may not grow stands for a disk that is full. */
+static void full_disk_is_told_once_and_costs_nothing(void **state)
+{
+	const struct rlimit full = { 10000, RLIM_INFINITY },
+			    roomy = { RLIM_INFINITY, RLIM_INFINITY };
+	struct lines_fixture *f = *state;
+
+	signal(SIGXFSZ, SIG_IGN);
+	open_sink(f, "json:%s");
+	setrlimit(RLIMIT_FSIZE, &full);
+	write_flows(f, 0, 1000);
+	for (int i = 0; i < 3; i++)
+		flush_all(f);
+	assert_true(sink_stats_of(f).pending.records > 0);
+	assert_sink_identity(f);
+	assert_non_null(strstr(f->logged, f->path));
+	assert_non_null(strstr(f->logged, "File too large"));
+	assert_ptr_equal(strchr(f->logged, '\n') + 1,
+			 f->logged + strlen(f->logged));
+	setrlimit(RLIMIT_FSIZE, &roomy);
+	assert_int_equal(netobs_sink_drain(f->sink, 10000), 0);
+	assert_file_has(f, 0, 1000);
+	assert_non_null(strstr(f->logged, "again"));
+}
+
+/* ---- Sockets ------------------------------------------------------------------- */
+
+static int listen_at(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	unlink(path);
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)),
+			 0);
+	assert_int_equal(listen(fd, 1), 0);
+	return fd;
+}
+
+static int accept_soon(struct lines_fixture *f, int listener)
+{
+	for (int i = 0; i < 1000; i++) {
+		struct pollfd fd = { .fd = netobs_sink_fd(f->sink),
+				     .events = POLLIN };
+		int peer = accept(listener, NULL, NULL);
+
+		if (peer >= 0)
+			return peer;
+		poll(&fd, 1, 10);
+		assert_int_equal(netobs_sink_dispatch(f->sink), 0);
+	}
+	fail_msg("nobody connected");
+	return -1;
+}
+
+/* What comes until nothing is pending; NUL-terminated, the caller's. */
+static char *receive_all(struct lines_fixture *f, int peer)
+{
+	char *text = calloc(1, 32 << 20);
+	size_t used = 0;
+
+	for (int idle = 0; idle < 100;) {
+		ssize_t n = recv(peer, text + used, (32 << 20) - 1 - used,
+				 MSG_DONTWAIT);
+
+		if (n > 0)
+			used += (size_t)n;
+		assert_int_equal(netobs_sink_dispatch(f->sink), 0);
+		if (n > 0 || sink_stats_of(f).pending.records)
+			idle = 0;
+		else
+			idle++;
+	}
+	return text;
+}
+
+static void socket_that_is_away_gets_all_when_it_comes(void **state)
+{
+	struct lines_fixture *f = *state;
+	int listener, peer;
+	char *text;
+
+	open_sink(f, "json:unix:%s");
+	write_flows(f, 0, 3000);
+	flush_all(f);
+	assert_int_equal(sink_stats_of(f).pending.records, 3000);
+	assert_non_null(strstr(f->logged, "No such file"));
+	listener = listen_at(f->path);
+	peer = accept_soon(f, listener);
+	write_flows(f, 3000, 4000);
+	text = receive_all(f, peer);
+	assert_int_equal(check_lines(text, 0), 4000);
+	free(text);
+	assert_sink_identity(f);
+	close(peer);
+	close(listener);
+}
+
+/* If it waited, nobody would be left to read: this is one thread. */
+static void socket_that_does_not_read_stops_nobody(void **state)
+{
+	struct lines_fixture *f = *state;
+	struct netobs_sink_stats stats;
+	int listener = listen_at(f->path), peer;
+
+	open_sink(f, "json:unix:%s?spool.max_bytes=4M");
+	peer = accept_soon(f, listener);
+	write_flows(f, 0, 50000);
+	flush_all(f);
+	stats = sink_stats_of(f);
+	assert_true(stats.dropped[NETOBS_SINK_SPOOL_FULL].records > 10000);
+	assert_true(stats.spool_bytes <= 4 << 20);
+	assert_sink_identity(f);
+	close(peer);
+	close(listener);
+}
+
+static uint64_t count_lines(const char *text)
+{
+	uint64_t n = 0;
+
+	for (; (text = strchr(text, '\n')); text++)
+		n++;
+	return n;
+}
+
+/* Also of lines that were made of records that then had to make room. */
+static void slow_socket_gets_what_counts_as_delivered(void **state)
+{
+	struct lines_fixture *f = *state;
+	int listener = listen_at(f->path), peer;
+	char *text;
+
+	open_sink(f, "json:unix:%s?spool.max_bytes=4M");
+	peer = accept_soon(f, listener);
+	write_flows(f, 0, 50000);
+	assert_true(sink_stats_of(f).dropped[NETOBS_SINK_SPOOL_FULL].records >
+		    10000);
+	text = receive_all(f, peer);
+	assert_int_equal(count_lines(text), sink_stats_of(f).delivered.records);
+	assert_int_equal(sink_stats_of(f).pending.records, 0);
+	assert_sink_identity(f);
+	free(text);
+	close(peer);
+	close(listener);
+}
+
+static void reader_that_goes_and_comes_misses_nothing(void **state)
+{
+	struct lines_fixture *f = *state;
+	int listener = listen_at(f->path);
+	uint64_t next = 0;
+
+	open_sink(f, "json:unix:%s");
+	for (int round = 0; round < 5; round++) {
+		int peer = accept_soon(f, listener);
+		char *text;
+		uint64_t from;
+
+		write_flows(f, 1000 * round, 1000 * (round + 1));
+		text = receive_all(f, peer);
+		/* It may begin with what was sent to the one before. */
+		assert_int_equal(sscanf(text, "{\"TimeFlowStartMs\":%lu", &from),
+				 1);
+		assert_true(from <= next);
+		next = check_lines(text, from);
+		assert_int_equal(next, 1000 * (round + 1));
+		free(text);
+		close(peer);
+		write_flows(f, 0, 0);
+	}
+	assert_sink_identity(f);
+	close(listener);
+}
+
+/* ---- Spool --------------------------------------------------------------------- */
+
+static void spool_on_disk_outlives_the_sink(void **state)
+{
+	struct lines_fixture *f = *state;
+	char spec[3 * PATH_MAX];
+	int listener, peer;
+	char *text;
+
+	snprintf(spec, sizeof(spec), "json:unix:%s?spool=disk:%s/spool",
+		 f->path, f->dir);
+	assert_int_equal(try_open_sink(f, spec), 0);
+	write_flows(f, 0, 2000);
+	netobs_sink_close(f->sink);
+
+	listener = listen_at(f->path);
+	assert_int_equal(try_open_sink(f, spec), 0);
+	assert_int_equal(sink_stats_of(f).recovered.records, 2000);
+	peer = accept_soon(f, listener);
+	write_flows(f, 2000, 2500);
+	text = receive_all(f, peer);
+	assert_int_equal(check_lines(text, 0), 2500);
+	free(text);
+	assert_sink_identity(f);
+	netobs_sink_close(f->sink);
+	assert_int_equal(try_open_sink(f, spec), 0);
+	assert_int_equal(sink_stats_of(f).recovered.records, 0);
+	close(peer);
+	close(listener);
+}
+
+static void records_become_durable_in_time(void **state)
+{
+	struct lines_fixture *f = *state;
+	char spec[3 * PATH_MAX];
+
+	snprintf(spec, sizeof(spec), "json:unix:%s?spool=disk:%s/spool",
+		 f->path, f->dir);
+	assert_int_equal(try_open_sink(f, spec), 0);
+	write_flows(f, 0, 100);
+	assert_int_equal(sink_stats_of(f).durable_records, 0);
+	for (int i = 0; i < 1000 && sink_stats_of(f).durable_records < 100; i++) {
+		struct pollfd fd = { .fd = netobs_sink_fd(f->sink),
+				     .events = POLLIN };
+
+		poll(&fd, 1, 100);
+		assert_int_equal(netobs_sink_dispatch(f->sink), 0);
+	}
+	assert_int_equal(sink_stats_of(f).durable_records, 100);
+}
+
+static void null_delivers_all_to_nobody(void **state)
+{
+	struct lines_fixture *f = *state;
+
+	assert_int_equal(try_open_sink(f, "null"), 0);
+	write_flows(f, 0, 1000);
+	flush_all(f);
+	assert_int_equal(sink_stats_of(f).delivered.records, 1000);
+	assert_sink_identity(f);
+}
+
+/* ---- Wrong specs ----------------------------------------------------------------- */
+
+static void wrong_specs_are_refused(void **state)
+{
+	static const struct {
+		const char *spec;
+		int err;
+		const char *words;
+	} cases[] = {
+		{ "", -EINVAL, "kind of sink" },
+		{ "fish", -EINVAL,
+		  "fish: there is no such kind of sink; there are json, " },
+		{ "../json", -EINVAL, "there is no such kind" },
+		{ "null:x", -EINVAL, "null: it takes no target: 'x'" },
+		{ "json?mtu=200", -EINVAL, "json: unknown option 'mtu'" },
+		{ "json?spool=x", -EINVAL, "option spool: 'x' is not memory or" },
+		{ "json?spool=disk:", -EINVAL, "option spool" },
+		{ "json?spool.max_bytes=1", -EINVAL, "'1' is not from 1M to" },
+		{ "json?spool.max_age=1ms", -EINVAL, "'1ms' is not from 1s to" },
+		{ "json?spool.full=x", -EINVAL, "drop_oldest|drop_newest" },
+		{ "json:/nosuchdir/x", -ENOENT,
+		  "cannot write to /nosuchdir/x: No such file" },
+		{ "json:/", -EISDIR, "Is a directory" },
+		{ "json:unix:", -ENOENT, "cannot write to unix:: No such file" },
+		{ "json:/dev/null?spool=disk:/nosuchdir/x", -ENOENT,
+		  "cannot use /nosuchdir/x as a spool: No such file" },
+	};
+	struct lines_fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_int_equal(try_open_sink(f, cases[i].spec), cases[i].err);
+		assert_null(f->sink);
+		if (!strstr(f->logged, cases[i].words))
+			fail_msg("%s: %s", cases[i].spec, f->logged);
+	}
+	assert_int_equal(netobs_sink_open(NULL, NULL, &f->sink), -EINVAL);
+	assert_int_equal(netobs_sink_open("json", NULL, NULL), -EINVAL);
+}
+
+static void absent_sinks_are_refused(void **state)
+{
+	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
+	char json[64];
+
+	(void)state;
+	assert_int_equal(netobs_sink_write(NULL, NULL), -EINVAL);
+	assert_int_equal(netobs_sink_flush(NULL), -EINVAL);
+	assert_int_equal(netobs_sink_dispatch(NULL), -EINVAL);
+	assert_int_equal(netobs_sink_drain(NULL, 0), -EINVAL);
+	assert_int_equal(netobs_sink_stats_get(NULL, &stats), -EINVAL);
+	assert_int_equal(netobs_sink_stats_json(NULL, json, sizeof(json)),
+			 -EINVAL);
+	netobs_sink_close(NULL);
+}
+
+static void drops_have_names(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < NETOBS_SINK_DROPS; i++)
+		assert_non_null(netobs_sink_drop_name(i));
+	assert_null(netobs_sink_drop_name(NETOBS_SINK_DROPS));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		lines_test(file_has_each_record_on_a_line),
+		lines_test(any_record_fits_on_a_line),
+		lines_test(full_disk_is_told_once_and_costs_nothing),
+		lines_test(socket_that_is_away_gets_all_when_it_comes),
+		lines_test(socket_that_does_not_read_stops_nobody),
+		lines_test(slow_socket_gets_what_counts_as_delivered),
+		lines_test(reader_that_goes_and_comes_misses_nothing),
+		lines_test(spool_on_disk_outlives_the_sink),
+		lines_test(records_become_durable_in_time),
+		lines_test(null_delivers_all_to_nobody),
+		lines_test(wrong_specs_are_refused),
+		cmocka_unit_test(absent_sinks_are_refused),
+		cmocka_unit_test(drops_have_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

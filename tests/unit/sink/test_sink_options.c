@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* What netobs_sink_open() takes and refuses, of older and newer callers too. */
+#include "lib_test.h"
+#include "base/util.h"
+
+#include <errno.h>
+#include <netobs/sink.h>
+#include <string.h>
+
+/* What a program has that was compiled for a later library. */
+struct later_opts {
+	struct netobs_sink_opts opts;
+	uint64_t more[3];
+};
+
+static void assert_refused(const struct netobs_sink_opts *opts,
+			   const char *spec, const char *words)
+{
+	struct netobs_sink *sink = NULL;
+
+	assert_int_equal(netobs_sink_open(spec, opts, &sink), -EINVAL);
+	assert_null(sink);
+	if (opts->error && !strstr(*opts->error, words))
+		fail_msg("'%s' is not in: %s", words, *opts->error);
+}
+
+static void open_writes_why_it_failed(void **state)
+{
+	char why[NETOBS_ERROR_MAX] = "untouched";
+	const struct netobs_sink_opts opts = { .sz = sizeof(opts), .error = &why };
+	struct netobs_sink *sink;
+
+	(void)state;
+	assert_int_equal(netobs_sink_open("null", &opts, &sink), 0);
+	assert_string_equal(why, "untouched");
+	netobs_sink_close(sink);
+	assert_refused(&opts, "nothing", "nothing");
+	assert_refused(&opts, "null?spool.full=maybe", "spool.full");
+	assert_int_equal(netobs_sink_open("json:/nonexistent/a", &opts, &sink),
+			 -ENOENT);
+	assert_non_null(strstr(why, "/nonexistent/a"));
+}
+
+static void open_refuses_later_options_that_are_used(void **state)
+{
+	char why[NETOBS_ERROR_MAX];
+	struct later_opts later = { .opts = { .sz = sizeof(later),
+					      .error = &why } };
+	struct netobs_sink *sink;
+
+	(void)state;
+	assert_int_equal(netobs_sink_open("null", &later.opts, &sink), 0);
+	netobs_sink_close(sink);
+	later.more[2] = 1;
+	assert_refused(&later.opts, "null", "does not know");
+	later.more[2] = 0;
+	later.opts.reserved = 1;
+	assert_refused(&later.opts, "null", "reserved");
+}
+
+static void open_takes_shorter_options(void **state)
+{
+	const size_t sz = offsetof(struct netobs_sink_opts, user), one = 1;
+	struct netobs_sink_opts *opts = calloc(1, sz);
+	struct netobs_sink *sink;
+
+	(void)state;
+	memcpy(opts, &sz, sizeof(sz));
+	assert_int_equal(netobs_sink_open("null", opts, &sink), 0);
+	netobs_sink_close(sink);
+	memcpy(opts, &one, sizeof(one));
+	assert_int_equal(netobs_sink_open("null", opts, &sink), -EINVAL);
+	free(opts);
+}
+
+static void write_refuses_records_of_no_size(void **state)
+{
+	struct netobs_flow flow = { .packets = 1 };
+	struct netobs_sink *sink;
+
+	(void)state;
+	assert_int_equal(netobs_sink_open("null", NULL, &sink), 0);
+	assert_int_equal(netobs_sink_write(sink, &flow), -EINVAL);
+	flow.sz = sizeof(flow);
+	assert_int_equal(netobs_sink_write(sink, &flow), 0);
+	netobs_sink_close(sink);
+}
+
+static void stats_fill_what_the_caller_knows(void **state)
+{
+	struct {
+		struct netobs_sink_stats stats;
+		uint8_t more[32];
+	} larger;
+	const size_t sz = offsetof(struct netobs_sink_stats, delivered);
+	struct netobs_sink *sink;
+
+	(void)state;
+	assert_int_equal(netobs_sink_open("null", NULL, &sink), 0);
+	memset(&larger, 0xee, sizeof(larger));
+	larger.stats.sz = sz;
+	assert_int_equal(netobs_sink_stats_get(sink, &larger.stats), 0);
+	assert_int_equal(larger.stats.sz, sz);
+	assert_int_equal(larger.stats.recovered.records, 0);
+	assert_int_equal(larger.stats.delivered.records, 0xeeeeeeeeeeeeeeee);
+	larger.stats.sz = sizeof(larger);
+	assert_int_equal(netobs_sink_stats_get(sink, &larger.stats), 0);
+	assert_int_equal(larger.stats.sz, sizeof(larger.stats));
+	assert_int_equal(larger.more[0], 0xee);
+	larger.stats.sz = 7;
+	assert_int_equal(netobs_sink_stats_get(sink, &larger.stats), -EINVAL);
+	netobs_sink_close(sink);
+}
+
+/* A loop over names sees what there is, also with a later library. */
+static void reasons_end_within_their_room(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; netobs_sink_drop_name(i); i++)
+		continue;
+	assert_int_equal(i, NETOBS_SINK_DROPS);
+	assert_in_range(i, 1, NETOBS_REASONS_MAX);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(open_writes_why_it_failed),
+		cmocka_unit_test(open_refuses_later_options_that_are_used),
+		cmocka_unit_test(open_takes_shorter_options),
+		cmocka_unit_test(write_refuses_records_of_no_size),
+		cmocka_unit_test(stats_fill_what_the_caller_knows),
+		cmocka_unit_test(reasons_end_within_their_room),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

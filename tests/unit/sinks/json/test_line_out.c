@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Where lines go: files that others move, and readers that come and go. */
+#include "lib_lines.h"
+#include "lib_test.h"
+
+#include "base/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000LL + now.tv_nsec / NSEC_PER_MSEC;
+}
+
+static void dispatch_for(struct lines_fixture *f, int ms)
+{
+	int64_t end = now_ms() + ms;
+
+	while (now_ms() < end) {
+		struct pollfd fd = { .fd = netobs_sink_fd(f->sink),
+				     .events = POLLIN };
+
+		poll(&fd, 1, 10);
+		assert_int_equal(netobs_sink_dispatch(f->sink), 0);
+	}
+}
+
+static unsigned int count(const char *text, const char *what)
+{
+	unsigned int n = 0;
+
+	for (; (text = strstr(text, what)); text++)
+		n++;
+	return n;
+}
+
+/* ---- Files --------------------------------------------------------------------- */
+
+static void assert_lines(const char *path, uint64_t from, uint64_t to)
+{
+	char *text = read_text(path);
+
+	assert_int_equal(check_lines(text, from), to);
+	free(text);
+}
+
+static void write_and_close(struct lines_fixture *f, const char *format,
+			    uint64_t from, uint64_t to)
+{
+	open_sink(f, format);
+	write_flows(f, from, to);
+	flush_all(f);
+	netobs_sink_close(f->sink);
+	f->sink = NULL;
+}
+
+static void restart_appends(void **state)
+{
+	struct lines_fixture *f = *state;
+	struct stat info;
+
+	write_and_close(f, "json:%s", 0, 10);
+	write_and_close(f, "json:%s", 10, 20);
+	assert_lines(f->path, 0, 20);
+	assert_int_equal(stat(f->path, &info), 0);
+	assert_int_equal(info.st_mode & 0777 & ~0640, 0);
+	write_and_close(f, "json:%s?truncate=yes", 20, 30);
+	assert_lines(f->path, 20, 30);
+}
+
+static void mode_is_as_asked_for(void **state)
+{
+	struct lines_fixture *f = *state;
+	mode_t mask = umask(0);
+	struct stat info;
+
+	write_and_close(f, "json:%s?mode=604", 0, 1);
+	umask(mask);
+	assert_int_equal(stat(f->path, &info), 0);
+	assert_int_equal(info.st_mode & 0777, 0604);
+}
+
+static void torn_line_stays_alone(void **state)
+{
+	struct lines_fixture *f = *state;
+	int fd = open(f->path, O_WRONLY | O_CREAT, 0600);
+	char *text;
+
+	assert_int_equal(write(fd, "{\"torn\":", 8), 8);
+	close(fd);
+	write_and_close(f, "json:%s", 0, 10);
+	text = read_text(f->path);
+	assert_memory_equal(text, "{\"torn\":\n", 9);
+	assert_int_equal(check_lines(text + 9, 0), 10);
+	free(text);
+}
+
+/* logrotate's copytruncate. */
+static void truncation_leaves_no_hole(void **state)
+{
+	struct lines_fixture *f = *state;
+
+	open_sink(f, "json:%s");
+	write_flows(f, 0, 1000);
+	flush_all(f);
+	assert_int_equal(truncate(f->path, 0), 0);
+	write_flows(f, 1000, 1010);
+	flush_all(f);
+	assert_lines(f->path, 1000, 1010);
+}
+
+/* And its default, to move the file away. */
+static void file_that_was_moved_is_made_anew(void **state)
+{
+	struct lines_fixture *f = *state;
+	char moved[PATH_MAX], *text;
+	uint64_t n = 10, first;
+
+	snprintf(moved, sizeof(moved), "%s/moved", f->dir);
+	open_sink(f, "json:%s");
+	write_flows(f, 0, 10);
+	flush_all(f);
+	assert_int_equal(rename(f->path, moved), 0);
+	while (access(f->path, F_OK)) {
+		assert_true(n < 3000);
+		write_flows(f, n, n + 1);
+		n++;
+		dispatch_for(f, 50);
+	}
+	write_flows(f, n, n + 1);
+	flush_all(f);
+	netobs_sink_close(f->sink);
+	f->sink = NULL;
+	text = read_text(moved);
+	first = check_lines(text, 0);
+	free(text);
+	assert_in_range(first, n - 2,
+			n); /* it may have been made just after a line */
+	assert_lines(f->path, first, n + 1);
+}
+
+static void missing_directories_are_made(void **state)
+{
+	struct lines_fixture *f = *state;
+	char spec[2 * PATH_MAX], path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/var/log/flows.json", f->dir);
+	snprintf(spec, sizeof(spec), "json:%s", path);
+	assert_int_equal(try_open_sink(f, spec), 0);
+	write_flows(f, 0, 10);
+	flush_all(f);
+	assert_lines(path, 0, 10);
+}
+
+static void places_in_the_network_are_refused(void **state)
+{
+	static const char *const specs[] = {
+		"json:tcp:127.0.0.1:55",
+		"json:udp:127.0.0.1:55",
+		"json:tcp://127.0.0.1:55",
+		"json:http://x/y",
+		"json:https:x",
+	};
+	struct lines_fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(specs); i++) {
+		assert_int_equal(try_open_sink(f, specs[i]), -EINVAL);
+		assert_non_null(strstr(f->logged, "a file of that name is ./"));
+	}
+	assert_int_equal(try_open_sink(f, "json:/x?mode=9"), -EINVAL);
+	assert_int_equal(try_open_sink(f, "json?mode=600"), -EINVAL);
+	assert_int_equal(try_open_sink(f, "json:unix:/x?truncate=yes"), -EINVAL);
+}
+
+/* ---- Sockets ------------------------------------------------------------------- */
+
+static int listen_at(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)),
+			 0);
+	assert_int_equal(listen(fd, 5), 0);
+	return fd;
+}
+
+/* All that there is to be read now, but @most; into @lines, which numbers there are. */
+static uint64_t read_lines(int peer, size_t most, bool *lines, uint64_t n)
+{
+	char *text = calloc(1, most + 1), *at = text, *end;
+	size_t used = 0;
+	ssize_t got;
+	uint64_t whole = 0;
+
+	while (used < most &&
+	       (got = recv(peer, text + used, most - used, MSG_DONTWAIT)) > 0)
+		used += (size_t)got;
+	for (; (end = strchr(at, '\n')); at = end + 1) {
+		unsigned long long number;
+
+		assert_int_equal(
+			sscanf(at, "{\"TimeFlowStartMs\":%llu", &number), 1);
+		assert_true(number < n);
+		lines[number] = true;
+		whole++;
+	}
+	free(text);
+	return whole;
+}
+
+/* It is no delivery, no reason to hurry, and no news. */
+static void reader_that_hangs_up_at_once_gets_few_chances(void **state)
+{
+	struct lines_fixture *f = *state;
+	int listener = listen_at(f->path), connections = 0;
+	int64_t end = now_ms() + 2500;
+
+	open_sink(f, "json:unix:%s");
+	for (uint64_t n = 0; now_ms() < end; n++) {
+		int peer;
+
+		write_flows(f, n, n + 1);
+		flush_all(f);
+		peer = accept(listener, NULL, NULL);
+		connections += peer >= 0;
+		if (peer >= 0)
+			close(peer);
+		dispatch_for(f, 10);
+	}
+	assert_in_range(connections, 1, 4);
+	assert_int_equal(sink_stats_of(f).delivered.records, 0);
+	assert_int_equal(count(f->logged, "\n"), 1);
+	assert_sink_identity(f);
+	close(listener);
+}
+
+static void absent_reader_is_looked_for_each_second(void **state)
+{
+	struct lines_fixture *f = *state;
+	int listener, peer;
+	static bool lines[2000];
+
+	open_sink(f, "json:unix:%s");
+	for (uint64_t n = 0; n < 1000; n++) {
+		write_flows(f, n, n + 1);
+		netobs_sink_flush(f->sink);
+	}
+	assert_int_equal(count(f->logged, "\n"), 1);
+	listener = listen_at(f->path);
+	assert_int_equal(accept(listener, NULL, NULL), -1); /* not yet */
+	dispatch_for(f, 1500);
+	peer = accept(listener, NULL, NULL);
+	assert_true(peer >= 0);
+	read_lines(peer, 8 << 20, lines, 1000);
+	dispatch_for(f, 200);
+	assert_int_equal(count(f->logged, "can be written to again"), 1);
+	assert_int_equal(count(f->logged, "\n"), 2);
+	close(peer);
+	close(listener);
+}
+
+/* Each takes a part and goes: what it left, the next one gets. */
+static void readers_that_leave_something_miss_nothing(void **state)
+{
+	enum { RECORDS = 3000, PART = 100 << 10 };
+	static bool lines[RECORDS];
+	struct lines_fixture *f = *state;
+	int listener = listen_at(f->path);
+	uint64_t taken = 0;
+
+	memset(lines, 0, sizeof(lines));
+	open_sink(f, "json:unix:%s");
+	write_flows(f, 0, RECORDS);
+	for (int i = 0; i < 30; i++) {
+		int peer;
+
+		dispatch_for(f, 50);
+		peer = accept(listener, NULL, NULL);
+		if (peer < 0) {
+			dispatch_for(f, 1000);
+			continue;
+		}
+		taken += read_lines(peer, PART, lines, RECORDS);
+		dispatch_for(f, 100);
+		assert_true(sink_stats_of(f).delivered.records <= taken);
+		close(peer);
+		dispatch_for(f, 20);
+		if (!sink_stats_of(f).pending.records)
+			break;
+	}
+	assert_int_equal(sink_stats_of(f).pending.records, 0);
+	for (int i = 0; i < RECORDS; i++)
+		assert_true(lines[i]);
+	assert_sink_identity(f);
+	close(listener);
+}
+
+/* ---- Named pipes ------------------------------------------------------------------ */
+
+static void pipe_without_reader_takes_nothing(void **state)
+{
+	struct lines_fixture *f = *state;
+
+	assert_int_equal(mkfifo(f->path, 0600), 0);
+	open_sink(f, "json:%s");
+	write_flows(f, 0, 50);
+	assert_int_equal(netobs_sink_drain(f->sink, 200), -ETIMEDOUT);
+	assert_int_equal(sink_stats_of(f).delivered.records, 0);
+	assert_int_equal(count(f->logged, "\n"), 1);
+}
+
+static uint64_t read_pipe(int fd, size_t most, uint64_t from)
+{
+	char *text = calloc(1, most + 1);
+	char *last;
+	uint64_t n;
+
+	assert_true(read(fd, text, most) > 0);
+	last = strrchr(text, '\n');
+	assert_non_null(last);
+	last[1] = '\0';
+	n = check_lines(text, from);
+	free(text);
+	return n;
+}
+
+static void what_is_left_in_a_pipe_comes_again(void **state)
+{
+	struct lines_fixture *f = *state;
+	uint64_t next, delivered;
+	int fd;
+
+	assert_int_equal(mkfifo(f->path, 0600), 0);
+	fd = open(f->path, O_RDONLY | O_NONBLOCK);
+	open_sink(f, "json:%s");
+	write_flows(f, 0, 50);
+	dispatch_for(f, 100);
+	assert_int_equal(sink_stats_of(f).delivered.records, 0);
+	next = read_pipe(fd, 5000, 0);
+	dispatch_for(f, 200);
+	delivered = sink_stats_of(f).delivered.records;
+	assert_in_range(delivered, 1, next);
+	close(fd);
+	dispatch_for(f, 100);
+	fd = open(f->path, O_RDONLY | O_NONBLOCK);
+	dispatch_for(f, 1500);
+	assert_int_equal(read_pipe(fd, 1 << 20, delivered), 50);
+	dispatch_for(f, 200);
+	assert_int_equal(sink_stats_of(f).delivered.records, 50);
+	assert_sink_identity(f);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		lines_test(restart_appends),
+		lines_test(mode_is_as_asked_for),
+		lines_test(torn_line_stays_alone),
+		lines_test(truncation_leaves_no_hole),
+		lines_test(file_that_was_moved_is_made_anew),
+		lines_test(missing_directories_are_made),
+		lines_test(places_in_the_network_are_refused),
+		lines_test(reader_that_hangs_up_at_once_gets_few_chances),
+		lines_test(absent_reader_is_looked_for_each_second),
+		lines_test(readers_that_leave_something_miss_nothing),
+		lines_test(pipe_without_reader_takes_nothing),
+		lines_test(what_is_left_in_a_pipe_comes_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
