@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* A context: what netobs_new() makes. */
-#ifndef NETOBS_LIB_CONTEXT_H
-#define NETOBS_LIB_CONTEXT_H
+#ifndef NETOBS_API_CONTEXT_H
+#define NETOBS_API_CONTEXT_H
 
 #include "base/log.h"
 #include "flows/pipeline.h"

@@ -3,8 +3,8 @@
  * Puts the programs on an interface, beside whatever others have there, and
  * takes away nothing but its own.
  */
-#ifndef NETOBS_LIB_ATTACH_H
-#define NETOBS_LIB_ATTACH_H
+#ifndef NETOBS_ATTACH_ATTACH_H
+#define NETOBS_ATTACH_ATTACH_H
 
 #include "clsact.h"
 #include "engine/store.h"

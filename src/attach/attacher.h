@@ -5,8 +5,8 @@
  * cannot. So a thread works through a batch of jobs and ends. Jobs know all that
  * they need: no memory of the context is touched.
  */
-#ifndef NETOBS_LIB_ATTACHER_H
-#define NETOBS_LIB_ATTACHER_H
+#ifndef NETOBS_ATTACH_ATTACHER_H
+#define NETOBS_ATTACH_ATTACHER_H
 
 #include "attach.h"
 #include "shadow.h"

@@ -3,8 +3,8 @@
  * COMPAT(<6.6): filters of the clsact qdisc, for kernels without tcx. All in
  * the calling thread's network namespace.
  */
-#ifndef NETOBS_LIB_CLSACT_H
-#define NETOBS_LIB_CLSACT_H
+#ifndef NETOBS_ATTACH_CLSACT_H
+#define NETOBS_ATTACH_CLSACT_H
 
 #include "base/log.h"
 

@@ -8,8 +8,8 @@
  * value written is a mark of netobs, which a later run of netobs takes back should
  * this one be killed in between; a value of the administrator's is left alone.
  */
-#ifndef NETOBS_LIB_EXPEDITE_H
-#define NETOBS_LIB_EXPEDITE_H
+#ifndef NETOBS_ATTACH_EXPEDITE_H
+#define NETOBS_ATTACH_EXPEDITE_H
 
 /* @return 0: it can be asked for; -errno: it cannot */
 int expedite_probe(void);

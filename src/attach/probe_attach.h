@@ -4,8 +4,8 @@
  * try it in: requests that it understands and then has to refuse. They change
  * nothing. 0, or why not.
  */
-#ifndef NETOBS_LIB_PROBE_ATTACH_H
-#define NETOBS_LIB_PROBE_ATTACH_H
+#ifndef NETOBS_ATTACH_PROBE_ATTACH_H
+#define NETOBS_ATTACH_PROBE_ATTACH_H
 
 int probe_attach_tcx(int program_fd);
 /* A qdisc at the place of clsact; @kind has up to 7 characters. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* What runs before our programs on an interface, and may hide packets from them. */
-#ifndef NETOBS_LIB_SHADOW_H
-#define NETOBS_LIB_SHADOW_H
+#ifndef NETOBS_ATTACH_SHADOW_H
+#define NETOBS_ATTACH_SHADOW_H
 
 #include <netobs/flow.h>
 #include <netobs/probe.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* tcx links (Linux 6.6), with headers and a libbpf that do not know them. */
-#ifndef NETOBS_LIB_TCX_H
-#define NETOBS_LIB_TCX_H
+#ifndef NETOBS_ATTACH_TCX_H
+#define NETOBS_ATTACH_TCX_H
 
 #include <netobs/netobs.h>
 #include <stdint.h>

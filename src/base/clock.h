@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* From what the BPF programs stamp to nanoseconds since 1970. */
-#ifndef NETOBS_LIB_CLOCK_H
-#define NETOBS_LIB_CLOCK_H
+#ifndef NETOBS_BASE_CLOCK_H
+#define NETOBS_BASE_CLOCK_H
 
 #include "bpf/types.h"
 

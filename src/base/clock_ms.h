@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* A clock of clock_gettime(2), in milliseconds. */
-#ifndef NETOBS_LIB_CLOCK_MS_H
-#define NETOBS_LIB_CLOCK_MS_H
+#ifndef NETOBS_BASE_CLOCK_MS_H
+#define NETOBS_BASE_CLOCK_MS_H
 
 #include "util.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* CRC-32C (Castagnoli), as in iSCSI: RFC 3720, 12.1. */
-#ifndef NETOBS_LIB_SINK_CRC32C_H
-#define NETOBS_LIB_SINK_CRC32C_H
+#ifndef NETOBS_BASE_CRC32C_H
+#define NETOBS_BASE_CRC32C_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * not. It blocks all signals, which are for the caller's threads, and it is never waited
  * for its end.
  */
-#ifndef NETOBS_LIB_DETACHED_H
-#define NETOBS_LIB_DETACHED_H
+#ifndef NETOBS_BASE_DETACHED_H
+#define NETOBS_BASE_DETACHED_H
 
 #include <stdbool.h>
 

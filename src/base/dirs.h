@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#ifndef NETOBS_LIB_SINK_DIRS_H
-#define NETOBS_LIB_SINK_DIRS_H
+#ifndef NETOBS_BASE_DIRS_H
+#define NETOBS_BASE_DIRS_H
 
 /*
  * Make the directories that lead to @path, with mode 0750, as far as they are missing;

@@ -3,8 +3,8 @@
  * An outage is logged once when it begins, with its first error, and once when it is
  * over, as warnings both.
  */
-#ifndef NETOBS_LIB_SINK_FAULT_H
-#define NETOBS_LIB_SINK_FAULT_H
+#ifndef NETOBS_BASE_FAULT_H
+#define NETOBS_BASE_FAULT_H
 
 #include "log.h"
 

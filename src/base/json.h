@@ -3,8 +3,8 @@
  * A JSON writer into a buffer of fixed size. Commas are its business, nesting
  * the caller's. What does not fit is dropped, and json_end() reports it.
  */
-#ifndef NETOBS_LIB_JSON_H
-#define NETOBS_LIB_JSON_H
+#ifndef NETOBS_BASE_JSON_H
+#define NETOBS_BASE_JSON_H
 
 #include <stdbool.h>
 #include <stddef.h>

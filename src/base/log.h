@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Words for the user: to the callback in the options, and the last error kept. */
-#ifndef NETOBS_LIB_LOG_H
-#define NETOBS_LIB_LOG_H
+#ifndef NETOBS_BASE_LOG_H
+#define NETOBS_BASE_LOG_H
 
 #include <netobs/netobs.h>
 #include <stdbool.h>

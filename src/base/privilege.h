@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Which capabilities(7) this thread lacks, to name them where the kernel does not. */
-#ifndef NETOBS_LIB_PRIVILEGE_H
-#define NETOBS_LIB_PRIVILEGE_H
+#ifndef NETOBS_BASE_PRIVILEGE_H
+#define NETOBS_BASE_PRIVILEGE_H
 
 #include <linux/capability.h>
 #include <stdint.h>

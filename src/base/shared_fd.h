@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* A file descriptor that a context and its threads share; the last closes it. */
-#ifndef NETOBS_LIB_SHARED_FD_H
-#define NETOBS_LIB_SHARED_FD_H
+#ifndef NETOBS_BASE_SHARED_FD_H
+#define NETOBS_BASE_SHARED_FD_H
 
 struct shared_fd;
 

@@ -3,8 +3,8 @@
  * Structs of callers that begin with their size, so that they can grow. A caller
  * may have been compiled for an older or a newer library than this one.
  */
-#ifndef NETOBS_LIB_SIZED_H
-#define NETOBS_LIB_SIZED_H
+#ifndef NETOBS_BASE_SIZED_H
+#define NETOBS_BASE_SIZED_H
 
 #include "log.h"
 

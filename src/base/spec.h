@@ -7,8 +7,8 @@
  * What means something in there (% & = ? and +) stands for itself as %XX, two hex
  * digits: RFC 3986, 2.1.
  */
-#ifndef NETOBS_LIB_SINK_SPEC_H
-#define NETOBS_LIB_SINK_SPEC_H
+#ifndef NETOBS_BASE_SPEC_H
+#define NETOBS_BASE_SPEC_H
 
 #include "log.h"
 

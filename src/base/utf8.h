@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Text that readers want as UTF-8: names of interfaces are any bytes. */
-#ifndef NETOBS_LIB_UTF8_H
-#define NETOBS_LIB_UTF8_H
+#ifndef NETOBS_BASE_UTF8_H
+#define NETOBS_BASE_UTF8_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Ownership in types: cleanup attributes, and how to hand over what they hold. */
-#ifndef NETOBS_LIB_UTIL_H
-#define NETOBS_LIB_UTIL_H
+#ifndef NETOBS_BASE_UTIL_H
+#define NETOBS_BASE_UTIL_H
 
 #include <stdint.h>
 #include <stdlib.h>

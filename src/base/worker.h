@@ -3,8 +3,8 @@
  * Does one piece of work after the other, in a short-lived thread; its descriptor
  * becomes readable when one is done. A piece of work owns all the data that it uses.
  */
-#ifndef NETOBS_LIB_SINK_WORKER_H
-#define NETOBS_LIB_SINK_WORKER_H
+#ifndef NETOBS_BASE_WORKER_H
+#define NETOBS_BASE_WORKER_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Capture files, whatever their link type, as Ethernet frames. */
-#ifndef NETOBS_LIB_CAPTURE_FILE_H
-#define NETOBS_LIB_CAPTURE_FILE_H
+#ifndef NETOBS_CAPTURE_CAPTURE_FILE_H
+#define NETOBS_CAPTURE_CAPTURE_FILE_H
 
 #include "base/log.h"
 

@@ -7,8 +7,8 @@
  * room meanwhile. So a thread makes the call: it blocks all signals, runs no code
  * but that call, at once if it may, touches no memory of the context, and ends.
  */
-#ifndef NETOBS_LIB_ERRAND_H
-#define NETOBS_LIB_ERRAND_H
+#ifndef NETOBS_ENGINE_ERRAND_H
+#define NETOBS_ENGINE_ERRAND_H
 
 #include <stdint.h>
 

@@ -16,8 +16,8 @@
  * after a second: it takes as long as the slowest program, and proves that all
  * have ended, whatever they counted.
  */
-#ifndef NETOBS_LIB_GENERATION_H
-#define NETOBS_LIB_GENERATION_H
+#ifndef NETOBS_ENGINE_GENERATION_H
+#define NETOBS_ENGINE_GENERATION_H
 
 #include "store.h"
 

@@ -3,8 +3,8 @@
  * A grace period of the kernel: once it is over, every BPF program that ran when
  * it began has ended, whatever CPU it ran on and however long that CPU was stopped.
  */
-#ifndef NETOBS_LIB_GRACE_H
-#define NETOBS_LIB_GRACE_H
+#ifndef NETOBS_ENGINE_GRACE_H
+#define NETOBS_ENGINE_GRACE_H
 
 #include <stdbool.h>
 

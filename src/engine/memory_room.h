@@ -3,8 +3,8 @@
  * What the memory control groups of this process leave to it. Where a group is
  * full the kernel kills, and does not refuse: so that has to be known before.
  */
-#ifndef NETOBS_LIB_MEMORY_ROOM_H
-#define NETOBS_LIB_MEMORY_ROOM_H
+#ifndef NETOBS_ENGINE_MEMORY_ROOM_H
+#define NETOBS_ENGINE_MEMORY_ROOM_H
 
 #include <stdint.h>
 

@@ -4,8 +4,8 @@
  * origins_begin(), origins_put() each, origins_end(). Only what differs from the
  * list before is written to the kernel.
  */
-#ifndef NETOBS_LIB_ORIGINS_H
-#define NETOBS_LIB_ORIGINS_H
+#ifndef NETOBS_ENGINE_ORIGINS_H
+#define NETOBS_ENGINE_ORIGINS_H
 
 #include "bpf/types.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* The kernel side of a context: its maps, and programs that share them. */
-#ifndef NETOBS_LIB_STORE_H
-#define NETOBS_LIB_STORE_H
+#ifndef NETOBS_ENGINE_STORE_H
+#define NETOBS_ENGINE_STORE_H
 
 #include "bpf/store/hash.h"
 #include "base/log.h"

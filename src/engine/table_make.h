@@ -3,8 +3,8 @@
  * Make a table, which takes a while if it is large: the kernel clears its pages, and
  * may have to find them first. A thread makes it, and the caller goes on meanwhile.
  */
-#ifndef NETOBS_LIB_TABLE_MAKE_H
-#define NETOBS_LIB_TABLE_MAKE_H
+#ifndef NETOBS_ENGINE_TABLE_MAKE_H
+#define NETOBS_ENGINE_TABLE_MAKE_H
 
 #include <stdint.h>
 

@@ -3,8 +3,8 @@
  * The shared tables of both generations (L2): made, put in the programs' way,
  * added to while flows come, replaced when they are at rest, and read.
  */
-#ifndef NETOBS_LIB_TABLES_H
-#define NETOBS_LIB_TABLES_H
+#ifndef NETOBS_ENGINE_TABLES_H
+#define NETOBS_ENGINE_TABLES_H
 
 #include "bpf/types.h"
 #include "base/log.h"

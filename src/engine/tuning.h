@@ -6,8 +6,8 @@
  * Tables are made so that four fifths are used; small ones two fifths, which is
  * faster and costs little.
  */
-#ifndef NETOBS_LIB_TUNING_H
-#define NETOBS_LIB_TUNING_H
+#ifndef NETOBS_ENGINE_TUNING_H
+#define NETOBS_ENGINE_TUNING_H
 
 #include <stdbool.h>
 #include <stdint.h>

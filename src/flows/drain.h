@@ -7,8 +7,8 @@
  * flows occur more than once, and can deliver all others at once instead of
  * keeping them. That bounds its memory.
  */
-#ifndef NETOBS_LIB_DRAIN_H
-#define NETOBS_LIB_DRAIN_H
+#ifndef NETOBS_FLOWS_DRAIN_H
+#define NETOBS_FLOWS_DRAIN_H
 
 #include "engine/store.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Flows by key, in user space: each with the points it was observed at. */
-#ifndef NETOBS_LIB_FLOW_TABLE_H
-#define NETOBS_LIB_FLOW_TABLE_H
+#ifndef NETOBS_FLOWS_FLOW_TABLE_H
+#define NETOBS_FLOWS_FLOW_TABLE_H
 
 #include "bpf/store/hash.h"
 

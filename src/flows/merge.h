@@ -7,8 +7,8 @@
  * reported: a packet that was on its way between two points when the
  * generation changed must not be counted again when it reaches the second.
  */
-#ifndef NETOBS_LIB_MERGE_H
-#define NETOBS_LIB_MERGE_H
+#ifndef NETOBS_FLOWS_MERGE_H
+#define NETOBS_FLOWS_MERGE_H
 
 #include "observe.h"
 #include "engine/outers.h"

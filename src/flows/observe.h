@@ -25,8 +25,8 @@
  * All of it is made of sums and maxima of counters that only grow, so the
  * result only grows: no interval takes back what an earlier one reported.
  */
-#ifndef NETOBS_LIB_OBSERVE_H
-#define NETOBS_LIB_OBSERVE_H
+#ifndef NETOBS_FLOWS_OBSERVE_H
+#define NETOBS_FLOWS_OBSERVE_H
 
 #include "flow_table.h"
 #include "host/netif.h"

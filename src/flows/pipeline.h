@@ -3,8 +3,8 @@
  * One drain from end to end: flip the generation, let it settle, read it, merge
  * it, report, and balance the books. In steps, none of which blocks for long.
  */
-#ifndef NETOBS_LIB_PIPELINE_H
-#define NETOBS_LIB_PIPELINE_H
+#ifndef NETOBS_FLOWS_PIPELINE_H
+#define NETOBS_FLOWS_PIPELINE_H
 
 #include "drain.h"
 #include "engine/generation.h"

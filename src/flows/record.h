@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* From a flow to the public record. */
-#ifndef NETOBS_LIB_RECORD_H
-#define NETOBS_LIB_RECORD_H
+#ifndef NETOBS_FLOWS_RECORD_H
+#define NETOBS_FLOWS_RECORD_H
 
 #include "base/clock.h"
 #include "flow_table.h"

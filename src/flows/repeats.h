@@ -3,8 +3,8 @@
  * Which keys of a long list may occur more than once, in two bits per slot:
  * never wrong about a key that does, sometimes about one that does not.
  */
-#ifndef NETOBS_LIB_REPEATS_H
-#define NETOBS_LIB_REPEATS_H
+#ifndef NETOBS_FLOWS_REPEATS_H
+#define NETOBS_FLOWS_REPEATS_H
 
 #include <stdbool.h>
 #include <stdint.h>

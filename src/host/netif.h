@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* The interfaces of one network namespace, and how they are stacked. */
-#ifndef NETOBS_LIB_NETIF_H
-#define NETOBS_LIB_NETIF_H
+#ifndef NETOBS_HOST_NETIF_H
+#define NETOBS_HOST_NETIF_H
 
 #include "attach/attach.h"
 #include "base/rtnl.h"

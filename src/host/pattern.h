@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Interface names, and regular expressions for them: eth0, /^veth/. */
-#ifndef NETOBS_LIB_PATTERN_H
-#define NETOBS_LIB_PATTERN_H
+#ifndef NETOBS_HOST_PATTERN_H
+#define NETOBS_HOST_PATTERN_H
 
 #include "base/log.h"
 

@@ -4,8 +4,8 @@
  * namespace by an id that the interface's own one has for it (IFLA_LINK_NETNSID); the
  * ids of observed ones are asked for (RTM_GETNSID) when one comes up that is not known.
  */
-#ifndef NETOBS_LIB_PEERS_H
-#define NETOBS_LIB_PEERS_H
+#ifndef NETOBS_HOST_PEERS_H
+#define NETOBS_HOST_PEERS_H
 
 #include "watch.h"
 

@@ -19,8 +19,8 @@
  * (IFLA_LINK, IFLA_LINK_NETNSID); others may use the same addresses for something
  * else. Joined ones form a domain.
  */
-#ifndef NETOBS_LIB_TOPOLOGY_H
-#define NETOBS_LIB_TOPOLOGY_H
+#ifndef NETOBS_HOST_TOPOLOGY_H
+#define NETOBS_HOST_TOPOLOGY_H
 
 #include "bpf/types.h"
 #include "netif.h"

@@ -3,8 +3,8 @@
  * Follows the interfaces of one or more network namespaces as they come, go
  * and change, and keeps the programs on those that were asked for.
  */
-#ifndef NETOBS_LIB_WATCH_H
-#define NETOBS_LIB_WATCH_H
+#ifndef NETOBS_HOST_WATCH_H
+#define NETOBS_HOST_WATCH_H
 
 #include "attach/attacher.h"
 #include "netif.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* What the parts of watch share. */
-#ifndef NETOBS_LIB_WATCH_PART_H
-#define NETOBS_LIB_WATCH_PART_H
+#ifndef NETOBS_HOST_WATCH_PART_H
+#define NETOBS_HOST_WATCH_PART_H
 
 #include "watch.h"
 

@@ -3,8 +3,8 @@
  * Records of callers, whose structs may be older and smaller than this library's,
  * or newer and larger. What a struct lacks is zero.
  */
-#ifndef NETOBS_LIB_FLOW_VIEW_H
-#define NETOBS_LIB_FLOW_VIEW_H
+#ifndef NETOBS_RECORD_FLOW_VIEW_H
+#define NETOBS_RECORD_FLOW_VIEW_H
 
 #include <netobs/flow.h>
 

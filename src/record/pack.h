@@ -4,8 +4,8 @@
  * spool. Of this machine's layout; a record that a smaller or larger struct was
  * made from, by another version of the library, is understood as well.
  */
-#ifndef NETOBS_LIB_SINK_PACK_H
-#define NETOBS_LIB_SINK_PACK_H
+#ifndef NETOBS_RECORD_PACK_H
+#define NETOBS_RECORD_PACK_H
 
 #include <netobs/flow.h>
 

@@ -3,8 +3,8 @@
  * Drops are logged when they begin, each minute while they last, and when they end:
  * when nothing waits any more, or nothing was dropped for a minute.
  */
-#ifndef NETOBS_LIB_SINK_DROP_LOG_H
-#define NETOBS_LIB_SINK_DROP_LOG_H
+#ifndef NETOBS_SINK_DROP_LOG_H
+#define NETOBS_SINK_DROP_LOG_H
 
 #include "base/log.h"
 #include "sink/spool/spool.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* The kinds of sinks: some are part of the library, others are loaded. */
-#ifndef NETOBS_LIB_SINK_KINDS_H
-#define NETOBS_LIB_SINK_KINDS_H
+#ifndef NETOBS_SINK_KINDS_H
+#define NETOBS_SINK_KINDS_H
 
 #include "module.h"
 

@@ -3,8 +3,8 @@
  * Shared objects that are loaded on first use, so that libnetobs.so does not depend on
  * their libraries. They are never unloaded: librdkafka and GLib do not support it.
  */
-#ifndef NETOBS_LIB_SINK_LOADER_H
-#define NETOBS_LIB_SINK_LOADER_H
+#ifndef NETOBS_SINK_LOADER_H
+#define NETOBS_SINK_LOADER_H
 
 #include <stddef.h>
 

@@ -3,8 +3,8 @@
  * A place between two records of a spool, by what lies before it, so that what is
  * between two marks is a subtraction: also where the records themselves are lost.
  */
-#ifndef NETOBS_LIB_SINK_MARK_H
-#define NETOBS_LIB_SINK_MARK_H
+#ifndef NETOBS_SINK_MARK_H
+#define NETOBS_SINK_MARK_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,8 +7,8 @@
  * A module that is loaded has this in a shared object of its own, and is built from
  * the same sources as the library: what they share may change with any version.
  */
-#ifndef NETOBS_LIB_SINK_MODULE_H
-#define NETOBS_LIB_SINK_MODULE_H
+#ifndef NETOBS_SINK_MODULE_H
+#define NETOBS_SINK_MODULE_H
 
 #include "mark.h"
 #include "base/spec.h"

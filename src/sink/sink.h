@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* What a sink consists of. */
-#ifndef NETOBS_LIB_SINK_SINK_H
-#define NETOBS_LIB_SINK_SINK_H
+#ifndef NETOBS_SINK_SINK_H
+#define NETOBS_SINK_SINK_H
 
 #include "drop_log.h"
 #include "module.h"

@@ -3,8 +3,8 @@
  * Time, in ns of CLOCK_BOOTTIME. Reading the clock costs more than all the rest
  * of a packet of a known flow, so it is read once per timer tick and CPU.
  */
-#ifndef NETOBS_BPF_CLOCK_H
-#define NETOBS_BPF_CLOCK_H
+#ifndef NETOBS_BPF_STORE_CLOCK_H
+#define NETOBS_BPF_STORE_CLOCK_H
 
 #include "bpf/config.h"
 #include "counters.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* This CPU's state: the generation it writes to, and counters by reason. */
-#ifndef NETOBS_BPF_COUNTERS_H
-#define NETOBS_BPF_COUNTERS_H
+#ifndef NETOBS_BPF_STORE_COUNTERS_H
+#define NETOBS_BPF_STORE_COUNTERS_H
 
 #include "bpf/maps.h"
 #include "bpf/parse/wire.h"

@@ -13,8 +13,8 @@
  * The finaliser is known to everybody. It turns sums, which are in regular steps
  * of unknown size if the keys are, into bits that all depend on the whole sum.
  */
-#ifndef NETOBS_BPF_HASH_H
-#define NETOBS_BPF_HASH_H
+#ifndef NETOBS_BPF_STORE_HASH_H
+#define NETOBS_BPF_STORE_HASH_H
 
 #include "bpf/parse/cursor.h"
 

@@ -5,8 +5,8 @@
  * bits: a CPU that finds it at zero adds one. It would take eight CPUs that find
  * the same mark missing at the same moment to carry over.
  */
-#ifndef NETOBS_BPF_MARKS_H
-#define NETOBS_BPF_MARKS_H
+#ifndef NETOBS_BPF_STORE_MARKS_H
+#define NETOBS_BPF_STORE_MARKS_H
 
 #include "bpf/types.h"
 

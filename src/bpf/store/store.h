@@ -6,8 +6,8 @@
  * packets are added to L2. What L2 has no room for goes to the ring buffer;
  * what that refuses is counted as lost.
  */
-#ifndef NETOBS_BPF_STORE_H
-#define NETOBS_BPF_STORE_H
+#ifndef NETOBS_BPF_STORE_STORE_H
+#define NETOBS_BPF_STORE_STORE_H
 
 #include "clock.h"
 #include "counters.h"

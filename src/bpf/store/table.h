@@ -18,8 +18,8 @@
  *
  * Pure: the same header builds for the host, where threads drive it.
  */
-#ifndef NETOBS_BPF_TABLE_H
-#define NETOBS_BPF_TABLE_H
+#ifndef NETOBS_BPF_STORE_TABLE_H
+#define NETOBS_BPF_STORE_TABLE_H
 
 #include "hash.h"
 #include "marks.h"

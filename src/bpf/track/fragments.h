@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Later fragments belong to the flow of the first one, when it was seen. */
-#ifndef NETOBS_BPF_FRAGMENTS_H
-#define NETOBS_BPF_FRAGMENTS_H
+#ifndef NETOBS_BPF_TRACK_FRAGMENTS_H
+#define NETOBS_BPF_TRACK_FRAGMENTS_H
 
 #include "bpf/maps.h"
 #include "bpf/parse/packet.h"

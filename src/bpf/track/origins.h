@@ -5,8 +5,8 @@
  * if it was made here), and user space says of which interfaces all packets that
  * come in are counted.
  */
-#ifndef NETOBS_BPF_ORIGINS_H
-#define NETOBS_BPF_ORIGINS_H
+#ifndef NETOBS_BPF_TRACK_ORIGINS_H
+#define NETOBS_BPF_TRACK_ORIGINS_H
 
 #include "bpf/config.h"
 #include "bpf/maps.h"

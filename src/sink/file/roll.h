@@ -5,8 +5,8 @@
  * without records; what has to wait for the disk, a worker does. roll_names.h has the
  * names.
  */
-#ifndef NETOBS_LIB_SINK_ROLL_H
-#define NETOBS_LIB_SINK_ROLL_H
+#ifndef NETOBS_SINK_FILE_ROLL_H
+#define NETOBS_SINK_FILE_ROLL_H
 
 #include "sink/module.h"
 #include "sink/out_state.h"

@@ -3,8 +3,8 @@
  * When a file was created. Apart from all that includes sys/stat.h, which declares
  * struct statx in some C libraries only (musl since 1.2.5).
  */
-#ifndef NETOBS_LIB_SINK_ROLL_BIRTH_H
-#define NETOBS_LIB_SINK_ROLL_BIRTH_H
+#ifndef NETOBS_SINK_FILE_ROLL_BIRTH_H
+#define NETOBS_SINK_FILE_ROLL_BIRTH_H
 
 #include <time.h>
 

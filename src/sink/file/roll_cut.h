@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* What is whole of a file of lines, of compressed pieces of them, or of IPFIX messages. */
-#ifndef NETOBS_LIB_SINK_ROLL_CUT_H
-#define NETOBS_LIB_SINK_ROLL_CUT_H
+#ifndef NETOBS_SINK_FILE_ROLL_CUT_H
+#define NETOBS_SINK_FILE_ROLL_CUT_H
 
 #include <stdint.h>
 

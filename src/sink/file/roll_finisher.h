@@ -3,8 +3,8 @@
  * The part of a rotated file that has to do with the disk: it has complete files
  * finished, what is written synced, and acknowledges the records.
  */
-#ifndef NETOBS_LIB_SINK_ROLL_FINISHER_H
-#define NETOBS_LIB_SINK_ROLL_FINISHER_H
+#ifndef NETOBS_SINK_FILE_ROLL_FINISHER_H
+#define NETOBS_SINK_FILE_ROLL_FINISHER_H
 
 #include "base/fault.h"
 #include "sink/module.h"

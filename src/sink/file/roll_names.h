@@ -10,8 +10,8 @@
  * with .gz or .zst before .part. The time is that of its first record's writing, UTC.
  * In alphabetical order the names are in order of time.
  */
-#ifndef NETOBS_LIB_SINK_ROLL_NAMES_H
-#define NETOBS_LIB_SINK_ROLL_NAMES_H
+#ifndef NETOBS_SINK_FILE_ROLL_NAMES_H
+#define NETOBS_SINK_FILE_ROLL_NAMES_H
 
 #include <limits.h>
 #include <stdbool.h>

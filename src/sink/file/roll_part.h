@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* The file that is being written, of those that are rotated. */
-#ifndef NETOBS_LIB_SINK_ROLL_PART_H
-#define NETOBS_LIB_SINK_ROLL_PART_H
+#ifndef NETOBS_SINK_FILE_ROLL_PART_H
+#define NETOBS_SINK_FILE_ROLL_PART_H
 
 #include "roll_names.h"
 

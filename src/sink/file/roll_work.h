@@ -3,8 +3,8 @@
  * What has to be done with rotated files and waited for, by a worker: put them on the
  * disk, give them their final names, and remove the oldest.
  */
-#ifndef NETOBS_LIB_SINK_ROLL_WORK_H
-#define NETOBS_LIB_SINK_ROLL_WORK_H
+#ifndef NETOBS_SINK_FILE_ROLL_WORK_H
+#define NETOBS_SINK_FILE_ROLL_WORK_H
 
 #include "sink/mark.h"
 #include "roll_names.h"

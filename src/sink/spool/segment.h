@@ -6,8 +6,8 @@
  * In a file, a head comes first, then the records, each behind a head of its own.
  * Numbers are in the machine's byte order: a spool stays where it was made.
  */
-#ifndef NETOBS_LIB_SINK_SEGMENT_H
-#define NETOBS_LIB_SINK_SEGMENT_H
+#ifndef NETOBS_SINK_SPOOL_SEGMENT_H
+#define NETOBS_SINK_SPOOL_SEGMENT_H
 
 #include "sink/mark.h"
 

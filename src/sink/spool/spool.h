@@ -7,8 +7,8 @@
  * One thread uses a spool. It never waits for a disk but for room in the kernel's
  * page cache: what has to be waited for, a short-lived thread does.
  */
-#ifndef NETOBS_LIB_SINK_SPOOL_H
-#define NETOBS_LIB_SINK_SPOOL_H
+#ifndef NETOBS_SINK_SPOOL_SPOOL_H
+#define NETOBS_SINK_SPOOL_SPOOL_H
 
 #include "base/log.h"
 #include "segment.h"

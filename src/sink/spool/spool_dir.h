@@ -10,8 +10,8 @@
  *
  * A segment goes only when an acked file that is behind its end is durable.
  */
-#ifndef NETOBS_LIB_SINK_SPOOL_DIR_H
-#define NETOBS_LIB_SINK_SPOOL_DIR_H
+#ifndef NETOBS_SINK_SPOOL_SPOOL_DIR_H
+#define NETOBS_SINK_SPOOL_SPOOL_DIR_H
 
 #include "base/log.h"
 #include "segment.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* What the parts of a spool have in common. */
-#ifndef NETOBS_LIB_SINK_SPOOL_PART_H
-#define NETOBS_LIB_SINK_SPOOL_PART_H
+#ifndef NETOBS_SINK_SPOOL_SPOOL_PART_H
+#define NETOBS_SINK_SPOOL_SPOOL_PART_H
 
 #include "spool.h"
 

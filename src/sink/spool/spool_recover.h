@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* What a spool's directory holds after a crash, or worse. */
-#ifndef NETOBS_LIB_SINK_SPOOL_RECOVER_H
-#define NETOBS_LIB_SINK_SPOOL_RECOVER_H
+#ifndef NETOBS_SINK_SPOOL_SPOOL_RECOVER_H
+#define NETOBS_SINK_SPOOL_SPOOL_RECOVER_H
 
 #include "base/log.h"
 #include "segment.h"

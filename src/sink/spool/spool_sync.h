@@ -7,8 +7,8 @@
  * save for saved. So its result holds for what was asked of it, never for later:
  * what failed is in doubt, and is done again before another sync can vouch for it.
  */
-#ifndef NETOBS_LIB_SINK_SPOOL_SYNC_H
-#define NETOBS_LIB_SINK_SPOOL_SYNC_H
+#ifndef NETOBS_SINK_SPOOL_SPOOL_SYNC_H
+#define NETOBS_SINK_SPOOL_SPOOL_SYNC_H
 
 #include "spool_dir.h"
 

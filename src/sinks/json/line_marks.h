@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Lines on their way to a reader, in the order of their bytes, and their records. */
-#ifndef NETOBS_LIB_SINK_LINE_MARKS_H
-#define NETOBS_LIB_SINK_LINE_MARKS_H
+#ifndef NETOBS_SINKS_JSON_LINE_MARKS_H
+#define NETOBS_SINKS_JSON_LINE_MARKS_H
 
 #include "sink/mark.h"
 

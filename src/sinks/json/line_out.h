@@ -7,8 +7,8 @@
  * taken out of it: the kernel says how much is left. When a reader goes away, the next
  * one gets all lines from the first that it had not taken whole.
  */
-#ifndef NETOBS_LIB_SINK_LINE_OUT_H
-#define NETOBS_LIB_SINK_LINE_OUT_H
+#ifndef NETOBS_SINKS_JSON_LINE_OUT_H
+#define NETOBS_SINKS_JSON_LINE_OUT_H
 
 #include "base/fault.h"
 #include "line_marks.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* What the parts of a line_out have in common. */
-#ifndef NETOBS_LIB_SINK_LINE_PART_H
-#define NETOBS_LIB_SINK_LINE_PART_H
+#ifndef NETOBS_SINKS_JSON_LINE_PART_H
+#define NETOBS_SINKS_JSON_LINE_PART_H
 
 #include "line_out.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Lines on their way through a compressor, if there is one. */
-#ifndef NETOBS_LIB_SINK_PACKER_H
-#define NETOBS_LIB_SINK_PACKER_H
+#ifndef NETOBS_SINKS_JSON_PACKER_H
+#define NETOBS_SINKS_JSON_PACKER_H
 
 #include "sink/file/compressor.h"
 #include "base/spec.h"
