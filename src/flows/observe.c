@@ -112,7 +112,7 @@ static void leave_out_above(const struct flow *flow, const struct watch *watch,
 			    uint16_t place, const struct netif *lower,
 			    struct volume *in)
 {
-	struct volume sent = { 0 };
+	struct volume sent = { 0 }, left = { 0 };
 
 	for (uint32_t i = 0; i < flow->n_points; i++) {
 		const struct point *point = &flow->points[i];
@@ -125,8 +125,9 @@ static void leave_out_above(const struct flow *flow, const struct watch *watch,
 			volume_add(&sent, &point->seen);
 		if (point->egress && point->place == place &&
 		    point->ifindex == lower->ifindex)
-			volume_add(in, &point->seen);
+			volume_add(&left, &point->seen);
 	}
+	volume_subtract(&sent, &left);
 	volume_subtract(in, &sent);
 }
 
