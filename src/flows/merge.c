@@ -335,20 +335,26 @@ void merge_deliver(struct merge *merge, const struct flow_entry *entry,
 		volume_add(&merge->inferred_gone, &flow.point.seen);
 }
 
-/* The flow that a stray is part of: one that entered, or else any. */
+/* Which of two flows that differ in their tags alone has those of the way in. */
+static bool is_nearer_to_entry(const struct flow *a, const struct flow *b)
+{
+	if (!a->entered.packets != !b->entered.packets)
+		return a->entered.packets;
+	/* Translated addresses enter nowhere: then the tags stay as they were. */
+	if (!a->exported.packets != !b->exported.packets)
+		return a->exported.packets;
+	return a->first_ns < b->first_ns;
+}
+
+/* The flow that a stray is part of, which may be itself. */
 static struct flow *owner_of(const struct merge *merge, const struct flow *stray)
 {
-	struct flow *any = NULL,
-		    *flow = flow_table_first(&merge->table, &stray->key);
+	struct flow *owner = flow_table_first(&merge->table, &stray->key);
 
-	for (; flow; flow = flow_table_next(flow)) {
-		if (flow == stray)
-			continue;
-		if (flow->entered.packets)
-			return flow;
-		any = flow;
-	}
-	return any;
+	for (struct flow *flow = owner; flow; flow = flow_table_next(flow))
+		if (is_nearer_to_entry(flow, owner))
+			owner = flow;
+	return owner;
 }
 
 static void absorb(struct merge *merge, struct flow *owner, struct flow *stray)
@@ -361,7 +367,6 @@ static void absorb(struct merge *merge, struct flow *owner, struct flow *stray)
 		.ttl_min = stray->ttl_min,
 		.ttl_max = stray->ttl_max,
 	};
-	struct volume inferred = volume_less(&stray->exported, &stray->entered);
 
 	for (uint32_t i = 0; i < stray->n_points; i++) {
 		const struct point *from = &stray->points[i];
@@ -375,7 +380,7 @@ static void absorb(struct merge *merge, struct flow *owner, struct flow *stray)
 	}
 	if (stray->fresh)
 		add_times(owner, &tally);
-	volume_add(&merge->inferred_gone, &inferred);
+	volume_add(&owner->exported, &stray->exported);
 	flow_table_remove(&merge->table, stray);
 }
 
@@ -387,7 +392,7 @@ static bool resolve_strays(struct merge *merge)
 		struct flow *owner = owner_of(merge, stray);
 
 		stray->is_stray = false;
-		if (owner && !stray->entered.packets)
+		if (owner != stray && !stray->entered.packets)
 			absorb(merge, owner, stray);
 	}
 	return merge->n_strays;

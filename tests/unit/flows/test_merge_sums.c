@@ -264,6 +264,56 @@ static void tenants_with_equal_addresses_stay_apart(void **state)
 	merger_close(&m);
 }
 
+/* Translated in namespace 0, it leaves that with a tag, and namespace 1 without. */
+static const struct world_link routed[] = { PEER(1, 0, 2, 1),
+					    PEER(2, 1, 1, 0),
+					    { .ifindex = 3, .place = 1 },
+					    { .ifindex = 4 },
+					    { .ifindex = 0 } };
+
+/* What interval @n sees of it, read in either order. */
+static void keep_translated(struct merger *m, int n, bool is_reverse)
+{
+	int64_t first_ns = (n * 1000 + 100) * NSEC_PER_MSEC;
+	struct flow_entry entries[3];
+	const struct flow_key keys[] = { world_key(0, 1, true),
+					 world_key(1, 2, false),
+					 world_key(1, 3, true) };
+
+	for (int i = 0; i < 3; i++) {
+		entries[i] = world_entry(&keys[i], 6 + n, first_ns + i,
+					 first_ns + 100);
+		entries[i].key.vlan = i < 2 ? VLAN_PRESENT | 20 : 0;
+		if (keys[i].flags & KEY_EGRESS)
+			entries[i].key.flags |= KEY_AGAIN;
+	}
+	for (int i = 0; i < 3; i++)
+		merger_keep_entry(m, &entries[is_reverse ? 2 - i : i]);
+}
+
+static void translated_flow_keeps_its_tags(void **state)
+{
+	(void)state;
+	for (int orders = 0; orders < 8; orders++) {
+		uint64_t packets = 0;
+		struct merger m;
+
+		merger_open_in(&m, merger_every_second(), 2, routed);
+		for (int n = 0; n < 3; n++) {
+			merger_begin(&m, n < 2 ? MERGE_ALL : MERGE_FINAL,
+				     (n + 1) * 1000);
+			keep_translated(&m, n, orders >> n & 1);
+			merger_end(&m);
+			packets += 6 + n;
+			assert_int_equal(m.witness.packets, packets);
+			assert_int_equal(m.witness.n_flows, n + 1);
+			assert_int_equal(merger_last_record(&m)->vlan_id, 20);
+		}
+		assert_int_equal(m.merge.inferred.packets, packets);
+		merger_close(&m);
+	}
+}
+
 /* Each comes in at 1 and leaves by 4, in whatever order that is read. */
 static void tenants_are_listed_where_they_were(void **state)
 {
@@ -371,6 +421,7 @@ int main(void)
 		cmocka_unit_test(record_forgets_what_the_last_one_told),
 		cmocka_unit_test(total_that_shrinks_takes_nothing_back),
 		cmocka_unit_test(flow_has_the_tags_of_where_it_enters),
+		cmocka_unit_test(translated_flow_keeps_its_tags),
 		cmocka_unit_test(tenants_with_equal_addresses_stay_apart),
 		cmocka_unit_test(tenants_are_listed_where_they_were),
 		cmocka_unit_test(sums_balance_whatever_comes),
