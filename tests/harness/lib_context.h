@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* A context that observes the loopback of a namespace of its own. */
+#ifndef HARNESS_LIB_CONTEXT_H
+#define HARNESS_LIB_CONTEXT_H
+
+#include "lib_lab.h"
+#include "lib_witness.h"
+
+#include <netobs/netobs.h>
+
+struct context_fixture {
+	struct lab lab;
+	struct witness witness;
+	struct netobs *ctx;
+};
+
+/* For cmocka: *state is the fixture; the test may leave ctx to the teardown. */
+int context_setup(void **state);
+int context_teardown(void **state);
+
+struct netobs_opts context_options(struct witness *witness, uint32_t interval_ms);
+
+void context_start_with(struct context_fixture *f,
+			const struct netobs_opts *opts);
+void context_start(struct context_fixture *f, uint32_t interval_ms);
+
+/* How many records came until the end. */
+uint32_t context_await_stop(struct netobs *ctx);
+
+void context_stop(struct netobs *ctx);
+
+/* Each packet was exported, or counted as something else. */
+void context_assert_conserved(const struct netobs *ctx);
+
+#endif
