@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # What ./dev bench compares netobs with, over the library's objects.
 
-set(bench_dir ${PROJECT_SOURCE_DIR}/tests/bench)
+set(bench_dir ${PROJECT_SOURCE_DIR}/bench/live)
 
 netobs_bpf_skeleton(${bench_dir}/baseline.bpf.c baseline)
 add_executable(bench_baseline ${bench_dir}/baseline.c ${bench_dir}/flow_sums.c

@@ -7,7 +7,7 @@ import os
 import sys
 import unittest
 
-sys.path.append(os.path.join(os.path.dirname(__file__), "..", "bench"))
+sys.path.append(os.path.join(os.path.dirname(__file__), "..", "..", "bench", "live"))
 
 import chart
 from lib import lab

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Part of a program, not of the library: compiled in here. */
-#include "bench/sequence.c"
+#include "../../../bench/sequence.c"
 
 enum { NUMBERS = 1 << 20, MOST_FLOWS = 16384, SEED = 7 };
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-"""No agent, and what tests/bench/baseline.c attaches where netobs would be."""
+"""No agent, and what bench/live/baseline.c attaches where netobs would be."""
 
 import json
 import os

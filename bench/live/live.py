@@ -14,7 +14,7 @@ import signal
 import sys
 import time
 
-sys.path.append(os.path.join(os.path.dirname(__file__), "..", "e2e"))
+sys.path.append(os.path.join(os.path.dirname(__file__), "..", "..", "tests", "e2e"))
 
 from lib import lab
 import load

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 
-sys.path.append(os.path.join(os.path.dirname(__file__), "..", "e2e"))
+sys.path.append(os.path.join(os.path.dirname(__file__), "..", "..", "tests", "e2e"))
 # pylint: disable=wrong-import-position
 from lib import kafka
 from lib import lab
