@@ -6,7 +6,7 @@
 #include "runner.h"
 
 #include "flows/pipeline.h"
-#include "host/watch.h"
+#include "attach/observation.h"
 
 struct engine {
 	struct log log;

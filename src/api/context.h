@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "flows/pipeline.h"
-#include "host/watch.h"
+#include "attach/observation.h"
 
 struct netobs {
 	struct netobs_opts opts;

@@ -7,13 +7,13 @@
  */
 #include "attach/attach.h"
 #include "attach/expedite.h"
-#include "base/netns.h"
+#include "host/netns.h"
 #include "flows/pipeline.h"
 #include "base/privilege.h"
 #include "attach/probe_attach.h"
 #include "attach/tcx.h"
 #include "base/util.h"
-#include "host/watch.h"
+#include "attach/observation.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "expedite.h"
-#include "base/netns.h"
+#include "host/netns.h"
 #include "base/worker.h"
 #include "base/util.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "probe_attach.h"
 
-#include "base/rtnl.h"
+#include "host/rtnl.h"
 #include "tcx.h"
 #include "base/util.h"
 

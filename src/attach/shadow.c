@@ -2,7 +2,7 @@
 #include "shadow.h"
 
 #include "clsact.h"
-#include "base/rtnl.h"
+#include "host/rtnl.h"
 #include "tcx.h"
 #include "base/util.h"
 

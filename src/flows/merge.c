@@ -4,7 +4,7 @@
 #include "bpf/parse/headers.h"
 #include "observe.h"
 #include "base/util.h"
-#include "host/watch.h"
+#include "attach/observation.h"
 
 #include <string.h>
 

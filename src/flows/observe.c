@@ -3,7 +3,7 @@
 
 #include "host/topology.h"
 #include "base/util.h"
-#include "host/watch.h"
+#include "attach/observation.h"
 
 #include <string.h>
 

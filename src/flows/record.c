@@ -3,7 +3,7 @@
 
 #include "bpf/parse/headers.h"
 #include "base/util.h"
-#include "host/watch.h"
+#include "attach/observation.h"
 
 #include <errno.h>
 #include <string.h>

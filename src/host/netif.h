@@ -4,7 +4,7 @@
 #define NETOBS_HOST_NETIF_H
 
 #include "attach/attach.h"
-#include "base/rtnl.h"
+#include "rtnl.h"
 #include "attach/shadow.h"
 
 #include <net/if.h>

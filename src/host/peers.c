@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "peers.h"
 
-#include "base/netns.h"
-#include "base/rtnl.h"
+#include "netns.h"
+#include "rtnl.h"
 #include "base/util.h"
 
 /* place.nsids, beside ids, which are not negative. */

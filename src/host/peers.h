@@ -7,7 +7,7 @@
 #ifndef NETOBS_HOST_PEERS_H
 #define NETOBS_HOST_PEERS_H
 
-#include "watch.h"
+#include "attach/observation.h"
 
 /* Set @netif->link_place, unless it is known. */
 void peers_resolve(const struct watch *watch, struct place *place,

@@ -3,7 +3,7 @@
 
 #include "peers.h"
 #include "base/util.h"
-#include "watch.h"
+#include "attach/observation.h"
 
 #include <errno.h>
 

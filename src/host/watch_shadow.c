@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* What may hide packets from the programs, looked for from time to time. */
-#include "watch_part.h"
+#include "host.h"
 
 #include "base/clock.h"
 #include "base/util.h"

@@ -4,7 +4,7 @@
 #define HARNESS_LIB_WORLD_H
 
 #include "host/topology.h"
-#include "host/watch.h"
+#include "attach/observation.h"
 
 #include <stdbool.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* What the parts of watch share. */
-#ifndef NETOBS_HOST_WATCH_PART_H
-#define NETOBS_HOST_WATCH_PART_H
+#ifndef NETOBS_HOST_HOST_H
+#define NETOBS_HOST_HOST_H
 
-#include "watch.h"
+#include "attach/observation.h"
 
 #define PLACE_INIT(...) ((struct place){ .rtnl_fd = -1, __VA_ARGS__ })
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "watch_part.h"
+#include "host/host.h"
 
 #include "base/clock.h"
-#include "base/rtnl.h"
-#include "topology.h"
+#include "host/rtnl.h"
+#include "host/topology.h"
 #include "base/util.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* The options @interfaces and @exclude. */
-#include "watch_part.h"
+#include "host.h"
 
 #include "base/util.h"
 

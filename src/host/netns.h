@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Network namespaces: finding them, and working in one for a moment. */
-#ifndef NETOBS_BASE_NETNS_H
-#define NETOBS_BASE_NETNS_H
+#ifndef NETOBS_HOST_NETNS_H
+#define NETOBS_HOST_NETNS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,12 +3,12 @@
  * Follows the interfaces of one or more network namespaces as they come, go
  * and change, and keeps the programs on those that were asked for.
  */
-#ifndef NETOBS_HOST_WATCH_H
-#define NETOBS_HOST_WATCH_H
+#ifndef NETOBS_ATTACH_OBSERVATION_H
+#define NETOBS_ATTACH_OBSERVATION_H
 
-#include "attach/attacher.h"
-#include "netif.h"
-#include "pattern.h"
+#include "attacher.h"
+#include "host/netif.h"
+#include "host/pattern.h"
 #include "engine/store.h"
 
 enum { LINK_KINDS = 2 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Link messages, made by hand: whole, odd and cut short. */
 #include "lib_test.h"
-#include "base/rtnl.h"
+#include "host/rtnl.h"
 #include "base/util.h"
 
 #include <linux/if_arp.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Namespaces that come and go. */
-#include "watch_part.h"
+#include "host.h"
 
-#include "base/netns.h"
+#include "netns.h"
 #include "peers.h"
-#include "base/rtnl.h"
+#include "rtnl.h"
 #include "base/util.h"
 
 #include <errno.h>

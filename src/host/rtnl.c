@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "rtnl.h"
 
-#include "util.h"
+#include "base/util.h"
 
 #include <errno.h>
 #include <linux/if_link.h>

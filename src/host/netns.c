@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "netns.h"
 
-#include "util.h"
+#include "base/util.h"
 
 #include <assert.h>
 #include <errno.h>

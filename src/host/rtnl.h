@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* rtnetlink(7): dumps, and notifications about links. */
-#ifndef NETOBS_BASE_RTNL_H
-#define NETOBS_BASE_RTNL_H
+#ifndef NETOBS_HOST_RTNL_H
+#define NETOBS_HOST_RTNL_H
 
 #include <linux/rtnetlink.h>
 #include <net/if.h>
