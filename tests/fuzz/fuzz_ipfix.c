@@ -115,7 +115,7 @@ static void check_extended(const struct ipfix_record *record,
 			   const struct netobs_flow *flow)
 {
 	bool has_tunnel = flow->has & NETOBS_HAS_TUNNEL,
-	     has_outer = has_tunnel && flow->has & NETOBS_HAS_OUTER;
+	     has_outer = flow->has & NETOBS_HAS_OUTER;
 
 	ipfix_must(ipfix_value(record, 0, 352) ==
 		   (flow->has & NETOBS_HAS_MAC ? flow->l2_bytes : 0));
@@ -123,7 +123,7 @@ static void check_extended(const struct ipfix_record *record,
 	ipfix_must(ipfix_value(record, options.pen, 19) ==
 		   (has_tunnel ? flow->tunnel : 0));
 	ipfix_must(ipfix_value(record, options.pen, 20) ==
-		   (has_tunnel && flow->has & NETOBS_HAS_VNI ? flow->vni : 0));
+		   (flow->has & NETOBS_HAS_VNI ? flow->vni : 0));
 	check_bytes(record, options.pen, 21, has_outer ? flow->outer_src : NULL,
 		    16);
 	check_bytes(record, options.pen, 22, has_outer ? flow->outer_dst : NULL,
