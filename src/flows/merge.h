@@ -11,7 +11,7 @@
 #define NETOBS_FLOWS_MERGE_H
 
 #include "observe.h"
-#include "engine/outers.h"
+#include "engine/tunnel_addrs.h"
 #include "record.h"
 #include "repeats.h"
 
@@ -24,7 +24,7 @@ struct merge_options {
 	int64_t idle_timeout_ns;
 	uint32_t max_flows;
 	uint32_t max_kept; /* in this process, more are lost; 0: no matter */
-	int outers_fd;	   /* see outers.h */
+	int outers_fd;	   /* see tunnel_addrs.h */
 	void (*on_flow)(const struct netobs_flow *flow, void *user);
 	void *user;
 };

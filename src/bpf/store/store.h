@@ -11,7 +11,7 @@
 
 #include "clock.h"
 #include "counters.h"
-#include "bpf/track/outers.h"
+#include "bpf/track/tunnel_addrs.h"
 
 enum {
 	CREDIT_NEW = 16, /* misses that an entry of L1 survives when it is new */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The addresses of tunnels, kept apart from the flows in them. */
-#ifndef NETOBS_BPF_TRACK_OUTERS_H
-#define NETOBS_BPF_TRACK_OUTERS_H
+#ifndef NETOBS_BPF_TRACK_TUNNEL_ADDRS_H
+#define NETOBS_BPF_TRACK_TUNNEL_ADDRS_H
 
 #include "bpf/maps.h"
 #include "bpf/parse/packet.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* The addresses of tunnels, which the kernel keeps apart from the flows. */
-#ifndef NETOBS_ENGINE_OUTERS_H
-#define NETOBS_ENGINE_OUTERS_H
+#ifndef NETOBS_ENGINE_TUNNEL_ADDRS_H
+#define NETOBS_ENGINE_TUNNEL_ADDRS_H
 
 #include "bpf/types.h"
 
