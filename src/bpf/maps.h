@@ -104,8 +104,8 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
-	__type(key, struct outer_key);
-	__type(value, struct outer_addrs);
-} outers SEC(".maps");
+	__type(key, struct tunnel_key);
+	__type(value, struct tunnel_addrs);
+} tunnel_addrs SEC(".maps");
 
 #endif

@@ -129,12 +129,12 @@ enum { TAG_SHIFT = 8 }; /* L1: misses that it survives; L2: claims to it */
 _Static_assert(sizeof(struct flow_bucket) == 33 * CACHE_LINE, "no padding");
 
 /* The addresses of tunnels, by two hashes of them. */
-struct outer_key {
+struct tunnel_key {
 	__u32 hash;
 	__u32 check;
 };
 
-struct outer_addrs {
+struct tunnel_addrs {
 	struct ip_addr src;
 	struct ip_addr dst;
 };

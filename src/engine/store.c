@@ -348,9 +348,9 @@ void store_pause(struct store *store, bool pause)
 				 __ATOMIC_SEQ_CST);
 }
 
-int store_outers_fd(const struct store *store)
+int store_tunnel_addrs_fd(const struct store *store)
 {
-	return bpf_map__fd(store->maps->maps.outers);
+	return bpf_map__fd(store->maps->maps.tunnel_addrs);
 }
 
 int store_events_fd(const struct store *store)

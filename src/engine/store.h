@@ -68,8 +68,8 @@ void store_pause(struct store *store, bool pause);
 /* The memory of all BPF maps, in bytes, about. */
 uint64_t store_bytes(const struct store *store);
 
-/* The map that outers_init() takes. */
-int store_outers_fd(const struct store *store);
+/* The map that tunnel_addrs_init() takes. */
+int store_tunnel_addrs_fd(const struct store *store);
 
 /* Polls readable when the ring buffer has filled up to its watermark. */
 int store_events_fd(const struct store *store);

@@ -4,28 +4,29 @@
 #include <bpf/bpf.h>
 #include <string.h>
 
-void outers_init(struct outers *outers, int fd)
+void tunnel_addrs_init(struct tunnel_addrs_cache *cache, int fd)
 {
-	memset(outers, 0, sizeof(*outers));
-	outers->fd = fd;
+	memset(cache, 0, sizeof(*cache));
+	cache->fd = fd;
 }
 
-bool outers_find(struct outers *outers, const struct flow_entry *entry,
-		 struct outer_addrs *ret_addrs)
+bool tunnel_addrs_find(struct tunnel_addrs_cache *cache,
+		       const struct flow_entry *entry,
+		       struct tunnel_addrs *ret_addrs)
 {
-	struct outer_key key = { entry->key.outer_hash, entry->outer_check };
-	__typeof__(&outers->cache[0]) cached =
-		&outers->cache[key.hash % OUTERS_CACHED];
+	struct tunnel_key key = { entry->key.outer_hash, entry->outer_check };
+	__typeof__(&cache->slots[0]) slot =
+		&cache->slots[key.hash % TUNNELS_CACHED];
 
-	if (!cached->is_known || memcmp(&cached->key, &key, sizeof(key))) {
-		struct outer_addrs addrs;
+	if (!slot->is_known || memcmp(&slot->key, &key, sizeof(key))) {
+		struct tunnel_addrs addrs;
 
-		if (bpf_map_lookup_elem(outers->fd, &key, &addrs))
+		if (bpf_map_lookup_elem(cache->fd, &key, &addrs))
 			return false;
-		cached->key = key;
-		cached->addrs = addrs;
-		cached->is_known = true;
+		slot->key = key;
+		slot->addrs = addrs;
+		slot->is_known = true;
 	}
-	*ret_addrs = cached->addrs;
+	*ret_addrs = slot->addrs;
 	return true;
 }

@@ -7,23 +7,24 @@
 
 #include <stdbool.h>
 
-enum { OUTERS_CACHED = 256 };
+enum { TUNNELS_CACHED = 256 };
 
-/* Few tunnels have many flows: what was asked for last is kept. */
-struct outers {
+/* Few tunnels have many flows: the addresses that were looked up last are kept. */
+struct tunnel_addrs_cache {
 	int fd; /* of the BPF map; -1: there is none */
 	struct {
-		struct outer_key key;
-		struct outer_addrs addrs;
+		struct tunnel_key key;
+		struct tunnel_addrs addrs;
 		bool is_known;
-	} cache[OUTERS_CACHED];
+	} slots[TUNNELS_CACHED];
 };
 
-/* @fd stays the caller's. */
-void outers_init(struct outers *outers, int fd);
+/* The caller keeps @fd. */
+void tunnel_addrs_init(struct tunnel_addrs_cache *cache, int fd);
 
-/* False: the kernel has forgotten them, for others that came since. */
-bool outers_find(struct outers *outers, const struct flow_entry *entry,
-		 struct outer_addrs *ret_addrs);
+/* @return false if newer tunnels have displaced the addresses in the kernel's map */
+bool tunnel_addrs_find(struct tunnel_addrs_cache *cache,
+		       const struct flow_entry *entry,
+		       struct tunnel_addrs *ret_addrs);
 
 #endif

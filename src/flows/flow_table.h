@@ -46,7 +46,7 @@ struct flow {
 	bool has_outer;
 	uint16_t outer_src_port;
 	uint16_t outer_dst_port;
-	struct outer_addrs outer;
+	struct tunnel_addrs outer;
 
 	uint32_t n_points;
 	struct point *points; /* ingress first, by place and ifindex; &point, or allocated */

@@ -30,7 +30,7 @@ void merge_init(struct merge *merge, const struct merge_options *options,
 	};
 	flow_table_init(&merge->table);
 	merge->table.max = options->max_kept;
-	outers_init(&merge->outers, options->outers_fd);
+	tunnel_addrs_init(&merge->tunnels, options->tunnel_addrs_fd);
 }
 
 void merge_done(struct merge *merge)
@@ -92,7 +92,7 @@ static void set_outer(struct merge *merge, struct flow *flow,
 	flow->outer_src_port = entry->outer_src_port;
 	flow->outer_dst_port = entry->outer_dst_port;
 	flow->has_outer = flow->has_outer ||
-			  outers_find(&merge->outers, entry, &flow->outer);
+			  tunnel_addrs_find(&merge->tunnels, entry, &flow->outer);
 }
 
 static void add_times(struct flow *flow, const struct flow_tally *tally)

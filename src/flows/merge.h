@@ -23,8 +23,8 @@ struct merge_options {
 	int64_t active_timeout_ns; /* 0: every interval */
 	int64_t idle_timeout_ns;
 	uint32_t max_flows;
-	uint32_t max_kept; /* in this process, more are lost; 0: no matter */
-	int outers_fd;	   /* see tunnel_addrs.h */
+	uint32_t max_kept;   /* in this process, more are lost; 0: no matter */
+	int tunnel_addrs_fd; /* see tunnel_addrs.h */
 	void (*on_flow)(const struct netobs_flow *flow, void *user);
 	void *user;
 };
@@ -39,7 +39,7 @@ enum merge_mode {
 struct merge {
 	const struct watch *watch;
 	const struct clock *clock;
-	struct outers outers;
+	struct tunnel_addrs_cache tunnels;
 	struct merge_options options;
 	struct flow_table table;
 	struct repeats repeats;

@@ -156,7 +156,8 @@ int pipeline_init(struct pipeline *pipeline,
 	err = store_open(&pipeline->store, &options->store, log);
 	if (err)
 		return err;
-	pipeline->options.merge.outers_fd = store_outers_fd(&pipeline->store);
+	pipeline->options.merge.tunnel_addrs_fd =
+		store_tunnel_addrs_fd(&pipeline->store);
 	limit_kept(pipeline);
 	merge_init(&pipeline->merge, &pipeline->options.merge, watch,
 		   &pipeline->clock);

@@ -90,12 +90,13 @@ static void assert_tally(const struct flow_tally *got, const struct outcome *wan
 static void assert_outer(struct prog *prog, const struct flow_entry *got,
 			 const struct packet *pkt)
 {
-	struct outer_key key = { got->key.outer_hash, got->outer_check };
-	struct outer_addrs addrs;
+	struct tunnel_key key = { got->key.outer_hash, got->outer_check };
+	struct tunnel_addrs addrs;
 
-	assert_int_equal(bpf_map_lookup_elem(bpf_map__fd(prog->skel->maps.outers),
-					     &key, &addrs),
-			 0);
+	assert_int_equal(
+		bpf_map_lookup_elem(bpf_map__fd(prog->skel->maps.tunnel_addrs),
+				    &key, &addrs),
+		0);
 	assert_memory_equal(&addrs.src, &pkt->outer_src, 16);
 	assert_memory_equal(&addrs.dst, &pkt->outer_dst, 16);
 	assert_int_equal(got->outer_src_port, pkt->outer_src_port);

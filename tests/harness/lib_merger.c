@@ -12,7 +12,7 @@ struct merge_options merger_every_second(void)
 		.interval_ns = 1000 * NSEC_PER_MSEC,
 		.idle_timeout_ns = 15000 * NSEC_PER_MSEC,
 		.max_flows = 1 << 20,
-		.outers_fd = -1,
+		.tunnel_addrs_fd = -1,
 	};
 }
 

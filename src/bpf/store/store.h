@@ -179,7 +179,7 @@ static __always_inline void entry_set_outer(struct flow_entry *entry,
 	entry->outer_src_port = pkt->outer_src_port;
 	entry->outer_dst_port = pkt->outer_dst_port;
 	entry->outer_check = pkt->outer_check;
-	track_outer(pkt);
+	track_tunnel(pkt);
 }
 
 static __always_inline void entry_start(struct flow_entry *entry,

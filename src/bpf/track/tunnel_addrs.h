@@ -7,16 +7,16 @@
 #include "bpf/parse/packet.h"
 
 /* For every new entry: addresses that are in use are not the oldest. */
-static __always_inline void track_outer(const struct packet *pkt)
+static __always_inline void track_tunnel(const struct packet *pkt)
 {
-	struct outer_key key = { pkt->key.outer_hash, pkt->outer_check };
-	struct outer_addrs addrs;
+	struct tunnel_key key = { pkt->key.outer_hash, pkt->outer_check };
+	struct tunnel_addrs addrs;
 
-	if (bpf_map_lookup_elem(&outers, &key))
+	if (bpf_map_lookup_elem(&tunnel_addrs, &key))
 		return;
 	addrs.src = pkt->outer_src;
 	addrs.dst = pkt->outer_dst;
-	bpf_map_update_elem(&outers, &key, &addrs, BPF_ANY);
+	bpf_map_update_elem(&tunnel_addrs, &key, &addrs, BPF_ANY);
 }
 
 #endif
