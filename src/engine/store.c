@@ -4,7 +4,7 @@
 #include "bpf/parse/tunnel.h" /* a knob of the skeleton */
 #include "flows/flow_table.h"
 #include "memory_room.h"
-#include "pages.h"
+#include "map.h"
 #include "base/privilege.h"
 #include "base/secret.h"
 #include "base/util.h"

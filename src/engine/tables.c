@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "errand.h"
-#include "pages.h"
+#include "map.h"
 #include "table_make.h"
 #include "base/util.h"
 

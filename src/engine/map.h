@@ -3,8 +3,8 @@
  * Parts of BPF maps in memory, from any byte on. The kernel maps from multiples
  * of its page size only, which is 4, 16 or 64 KiB, and buckets fill no such page.
  */
-#ifndef NETOBS_ENGINE_PAGES_H
-#define NETOBS_ENGINE_PAGES_H
+#ifndef NETOBS_ENGINE_MAP_H
+#define NETOBS_ENGINE_MAP_H
 
 #include <stddef.h>
 #include <stdint.h>

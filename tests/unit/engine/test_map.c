@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Parts of maps, on kernels with pages of any size. */
-#include "engine/pages.h"
+#include "engine/map.h"
 
 #include "lib_test.h"
 #include "engine/tuning.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "pages.h"
+#include "map.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
