@@ -2,7 +2,7 @@
 #include "generation.h"
 
 #include "base/clock.h"
-#include "grace.h"
+#include "map.h"
 #include "base/util.h"
 
 #include <assert.h>
@@ -17,17 +17,16 @@ struct cpu_runs {
 
 int generation_init(struct generation *generation, const struct store *store)
 {
-	*generation = (struct generation){ .store = store, .grace_fd = -1 };
+	*generation = (struct generation){ .store = store };
 	generation->runs = calloc(store->n_cpus, sizeof(*generation->runs));
 	return generation->runs ? 0 : -ENOMEM;
 }
 
 void generation_done(struct generation *generation)
 {
-	if (generation->runs) /* else never begun */
-		close_fd(&generation->grace_fd);
+	map_call_abandon(generation->grace);
 	free(generation->runs);
-	*generation = (struct generation){ .grace_fd = -1 };
+	*generation = (struct generation){ 0 };
 }
 
 void generation_flip(struct generation *generation)
@@ -84,10 +83,8 @@ static bool note_entered(struct generation *generation)
 
 static void doubt(struct generation *generation)
 {
-	int fd = grace_begin();
-
 	generation->phase = IN_DOUBT;
-	generation->grace_fd = fd < 0 ? -1 : fd;
+	map_grace_async(&generation->grace); /* a failure is found below */
 }
 
 static void report(struct generation *generation, uint32_t cpu)
@@ -124,13 +121,12 @@ static void correct(struct generation *generation)
 /* The counts may still come right, or the proof that they will not. */
 static bool is_doubt_over(struct generation *generation)
 {
-	int ret = generation->grace_fd < 0 ? -ECANCELED :
-					     grace_is_over(generation->grace_fd);
+	int err = generation->grace ? map_call_result(&generation->grace) :
+				      -ECANCELED;
 
-	if (!ret)
+	if (err == -EAGAIN)
 		return false;
-	close_fd(&generation->grace_fd);
-	if (ret < 0) {
+	if (err) {
 		doubt(generation); /* without memory: try again */
 		return false;
 	}

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Parts of BPF maps in memory, from any byte on. The kernel maps from multiples
- * of its page size only, which is 4, 16 or 64 KiB, and buckets fill no such page.
+ * BPF maps: made, in memory, and changed where the kernel makes the caller wait.
+ *
+ * A call that takes long is made by a thread: the caller's event loop must not stand
+ * still meanwhile. The thread blocks all signals, makes that one call, touches no
+ * memory of the context and ends.
  */
 #ifndef NETOBS_ENGINE_MAP_H
 #define NETOBS_ENGINE_MAP_H
@@ -9,28 +12,97 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What to map for bytes that start @inner bytes into it. */
-struct page_span {
+/* ---- Arrays ------------------------------------------------------------------- */
+
+/**
+ * @param name   or NULL
+ * @param n      entries
+ * @param flags  BPF_F_...
+ * @return a file descriptor, or -errno
+ */
+int map_make_array(const char *name, uint32_t value_size, uint32_t n,
+		   uint32_t flags);
+
+/**
+ * An array of maps like @inner_fd.
+ *
+ * @return a file descriptor, or -errno
+ */
+int map_make_outer(int inner_fd, uint32_t n);
+
+/* ---- Parts of a map in memory --------------------------------------------------- */
+
+/*
+ * The kernel maps from multiples of its page size only, which is 4, 16 or 64 KiB,
+ * and buckets fill no such page: what to map for bytes that start @inner bytes into it.
+ */
+struct map_span {
 	uint64_t offset;
 	size_t size;
 	size_t inner;
 };
 
-/* @page_size: a power of two. */
-static inline struct page_span pages_span(uint64_t offset, size_t size,
-					  size_t page_size)
+/** @param page_size  a power of two */
+static inline struct map_span map_span(uint64_t offset, size_t size,
+				       size_t page_size)
 {
 	size_t inner = offset & (page_size - 1);
 
-	return (struct page_span){
+	return (struct map_span){
 		.offset = offset - inner,
 		.size = size + inner,
 		.inner = inner,
 	};
 }
 
-/* NULL: errno. */
-void *pages_map(int fd, uint64_t offset, size_t size);
-void pages_unmap(void *bytes, size_t size);
+/** @return the bytes from @offset on, or NULL with errno set */
+void *map_mmap(int fd, uint64_t offset, size_t size);
+void map_munmap(void *bytes, size_t size);
+
+/* ---- Tables of flows ------------------------------------------------------------ */
+
+/** @return the file descriptor of an array of flow buckets, or -errno */
+int map_make_table(uint32_t n_buckets);
+
+/* A call that a thread makes. */
+struct map_call;
+
+/**
+ * Begin to make a table: the kernel clears its pages, and may have to find them
+ * first. A small table is there at once.
+ *
+ * @return 0, or -ENOMEM
+ */
+int map_make_table_async(uint32_t n_buckets, struct map_call **ret_call);
+
+/**
+ * @return what the call returned; *@call is freed then. -EAGAIN: it has not
+ *         returned yet.
+ */
+int map_call_result(struct map_call **call);
+
+/* Close or ignore what the call will return; NULL is fine. */
+void map_call_abandon(struct map_call *call);
+
+/* ---- Maps of maps --------------------------------------------------------------- */
+
+/**
+ * Put @inner_fd at @index; -1 removes the map that is there. The change takes effect
+ * at once, but the kernel returns only after its grace period: 10 to 50 ms mostly, and
+ * over a second was seen on a host whose CPUs were all flooded.
+ */
+int map_update(int outer_fd, uint32_t index, int inner_fd);
+
+/** The same without waiting; the caller may close both descriptors. */
+int map_update_async(int outer_fd, uint32_t index, int inner_fd);
+
+/**
+ * Begin to wait for a grace period of the kernel: once its result is 0, every BPF
+ * program that ran at this moment has ended, whatever CPU it ran on and however long
+ * that CPU was stopped.
+ *
+ * @return 0, or -errno
+ */
+int map_grace_async(struct map_call **ret_call);
 
 #endif

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "origins.h"
 
+#include "map.h"
 #include "base/util.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 enum { SLOTS_SIZE = ORIGIN_SLOTS * sizeof(uint64_t) };
 
 int origins_init(struct origins *origins, int slots_fd, int more_fd)
 {
-	void *slots = mmap(NULL, SLOTS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
-			   slots_fd, 0);
+	void *slots = map_mmap(slots_fd, 0, SLOTS_SIZE);
 
-	if (slots == MAP_FAILED)
+	if (!slots)
 		return -errno;
 	*origins = (struct origins){
 		.slots = slots,
@@ -28,7 +27,7 @@ int origins_init(struct origins *origins, int slots_fd, int more_fd)
 void origins_done(struct origins *origins)
 {
 	if (origins->slots)
-		munmap(origins->slots, SLOTS_SIZE);
+		map_munmap(origins->slots, SLOTS_SIZE);
 	free(origins->wanted);
 	free(origins->more);
 	*origins = (struct origins){ 0 };

@@ -205,10 +205,10 @@ int store_open(struct store *store, const struct store_options *options,
 		return err;
 	}
 
-	store->cpus = pages_map(bpf_map__fd(store->maps->maps.cpu_states), 0,
-				cpus_size(store));
-	store->states = pages_map(bpf_map__fd(store->maps->maps.table_states),
-				  0, states_size());
+	store->cpus = map_mmap(bpf_map__fd(store->maps->maps.cpu_states), 0,
+			       cpus_size(store));
+	store->states = map_mmap(bpf_map__fd(store->maps->maps.table_states), 0,
+				 states_size());
 	if (!store->cpus || !store->states) {
 		err = -errno;
 		log_error(log, "cannot map BPF maps: %s", strerror(-err));
@@ -223,9 +223,9 @@ int store_open(struct store *store, const struct store_options *options,
 void store_close(struct store *store)
 {
 	if (store->cpus)
-		pages_unmap(store->cpus, cpus_size(store));
+		map_munmap(store->cpus, cpus_size(store));
 	if (store->states)
-		pages_unmap(store->states, states_size());
+		map_munmap(store->states, states_size());
 	origins_done(&store->origins);
 	tables_done(&store->tables);
 	flows_bpf__destroy(store->maps);
@@ -319,13 +319,13 @@ struct flow_bucket *store_map_l1(const struct store *store, uint32_t generation,
 	size_t size = l1_region_size(store);
 	uint64_t region = generation * store->n_cpus + cpu;
 
-	return pages_map(bpf_map__fd(store->maps->maps.l1_buckets),
-			 region * size, size);
+	return map_mmap(bpf_map__fd(store->maps->maps.l1_buckets),
+			region * size, size);
 }
 
 void store_unmap_l1(const struct store *store, struct flow_bucket *buckets)
 {
-	pages_unmap(buckets, l1_region_size(store));
+	map_munmap(buckets, l1_region_size(store));
 }
 
 uint64_t store_take_inserts(struct store *store, uint32_t generation)

@@ -2,9 +2,7 @@
 #include "tables.h"
 
 #include "base/clock.h"
-#include "errand.h"
 #include "map.h"
-#include "table_make.h"
 #include "base/util.h"
 
 #include <bpf/bpf.h>
@@ -125,7 +123,7 @@ static void remove_superseded(struct tables *tables, uint32_t generation)
 		    !is_in_place(tables, generation, keep) ||
 		    !is_in_place(tables, generation, i))
 			continue;
-		errand_send(tables->outer_fd, index_of(generation, i), -1);
+		map_update_async(tables->outer_fd, index_of(generation, i), -1);
 		close_fd(&table->fd);
 		*table = (struct table){ .fd = -1 };
 	}
@@ -168,8 +166,8 @@ int tables_init(struct tables *tables, int outer_fd, struct table_state *states,
 
 	for (uint32_t g = 0; g < GENERATIONS; g++) {
 		uint32_t n_buckets = tuning_fit(&tables->tuning, 0);
-		int err = add(tables, g, n_buckets, table_make(n_buckets),
-			      errand_run);
+		int err = add(tables, g, n_buckets, map_make_table(n_buckets),
+			      map_update);
 
 		if (err) {
 			log_error(log, "cannot make a flow table: %s",
@@ -186,7 +184,7 @@ void tables_done(struct tables *tables)
 {
 	if (!tables->states) /* never begun */
 		return;
-	table_make_abandon(tables->making);
+	map_call_abandon(tables->making);
 	for (uint32_t g = 0; g < GENERATIONS; g++)
 		for (uint32_t i = 0; i < TABLE_LEVELS; i++)
 			close_fd(&level_of(tables, g, i)->fd);
@@ -199,7 +197,7 @@ static int begin_making(struct tables *tables, const struct making_goal *goal)
 	    !is_affordable(tables, goal->n_buckets))
 		return -ENOSPC;
 	tables->goal = *goal;
-	return table_make_begin(goal->n_buckets, &tables->making);
+	return map_make_table_async(goal->n_buckets, &tables->making);
 }
 
 int tables_grow(struct tables *tables, uint32_t generation)
@@ -267,10 +265,11 @@ int tables_step(struct tables *tables)
 
 	if (!tables->making)
 		return 0;
-	fd = table_make_result(&tables->making);
+	fd = map_call_result(&tables->making);
 	if (fd == -EAGAIN)
 		return fd;
-	err = add(tables, goal->generation, goal->n_buckets, fd, errand_send);
+	err = add(tables, goal->generation, goal->n_buckets, fd,
+		  map_update_async);
 	if (goal->is_growth && !err)
 		announce_next(tables);
 	if (!goal->is_growth && err == -ENOMEM)
@@ -303,11 +302,11 @@ uint64_t tables_bytes(const struct tables *tables)
 struct flow_bucket *tables_map(const struct table *table, uint32_t first,
 			       uint32_t n)
 {
-	return pages_map(table->fd, (uint64_t)first * sizeof(struct flow_bucket),
-			 n * sizeof(struct flow_bucket));
+	return map_mmap(table->fd, (uint64_t)first * sizeof(struct flow_bucket),
+			n * sizeof(struct flow_bucket));
 }
 
 void tables_unmap(struct flow_bucket *buckets, uint32_t n)
 {
-	pages_unmap(buckets, n * sizeof(struct flow_bucket));
+	map_munmap(buckets, n * sizeof(struct flow_bucket));
 }

@@ -27,7 +27,7 @@ struct tables {
 	uint64_t max_bytes; /* 0: no matter */
 	struct tuning tuning;
 	/* A table that is being made; NULL: none. */
-	struct table_making *making;
+	struct map_call *making;
 	struct making_goal {
 		uint32_t generation;
 		uint32_t n_buckets;

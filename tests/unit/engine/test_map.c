@@ -20,8 +20,8 @@ static void assert_covered(uint32_t total, uint32_t part, size_t page_size)
 
 	for (uint32_t first = 0; first < total; first += part) {
 		uint32_t n = min_u64(part, total - first);
-		struct page_span span =
-			pages_span(first * size, n * size, page_size);
+		struct map_span span =
+			map_span(first * size, n * size, page_size);
 
 		assert_int_equal(span.offset % page_size, 0);
 		assert_true(span.inner < page_size);
@@ -59,10 +59,10 @@ static void unmapping_finds_what_was_mapped(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(page_sizes); i++)
 		for (uint64_t offset = 0; offset < 1 << 20; offset += 64) {
 			uint64_t base = 0x7f0000000000;
-			struct page_span span =
-				pages_span(offset, 2112, page_sizes[i]);
-			struct page_span back = pages_span(base + span.inner,
-							   2112, page_sizes[i]);
+			struct map_span span =
+				map_span(offset, 2112, page_sizes[i]);
+			struct map_span back =
+				map_span(base + span.inner, 2112, page_sizes[i]);
 
 			assert_int_equal(back.offset, base);
 			assert_int_equal(back.size, span.size);
