@@ -20,7 +20,7 @@ struct drain_result {
 };
 
 struct drain_report {
-	struct host host;
+	struct machine host;
 	uint32_t rounds;
 	uint32_t n;
 	struct drain_result *results; /* shared with child processes */

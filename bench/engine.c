@@ -50,8 +50,8 @@ int engine_open(struct engine *engine, uint32_t flows)
 		.programs = { { -1, -1 } },
 		.stats = { .sz = sizeof(engine->stats) },
 	};
-	engine->watch.log = &engine->log;
-	err = pipeline_init(&engine->pipeline, &options, &engine->watch,
+	engine->host.log = &engine->log;
+	err = pipeline_init(&engine->pipeline, &options, &engine->host,
 			    &engine->log);
 	return err   ?:
 		       store_load_programs(&engine->pipeline.store, 0,

@@ -6,11 +6,11 @@
 #include "runner.h"
 
 #include "flows/pipeline.h"
-#include "attach/observation.h"
+#include "host/host.h"
 
 struct engine {
 	struct log log;
-	struct watch watch; /* of nothing */
+	struct host host; /* of nothing */
 	struct pipeline pipeline;
 	struct programs programs;
 	struct netobs_stats stats;   /* as of the last drain */

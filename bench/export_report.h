@@ -19,7 +19,7 @@ struct export_result {
 };
 
 struct export_report {
-	struct host host;
+	struct machine host;
 	uint32_t rounds;
 	uint32_t records;
 	struct export_result *results;

@@ -17,7 +17,7 @@ static bool take_model(const char *line, char *ret_cpu, size_t size)
 	return true;
 }
 
-void host_read(struct host *ret_host)
+void host_read(struct machine *ret_host)
 {
 	FILE *file = fopen("/proc/cpuinfo", "re");
 	char line[1024];

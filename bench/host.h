@@ -5,11 +5,11 @@
 
 #include <sys/utsname.h>
 
-struct host {
+struct machine {
 	struct utsname kernel;
 	char cpu[128];
 };
 
-void host_read(struct host *ret_host);
+void host_read(struct machine *ret_host);
 
 #endif

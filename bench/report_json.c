@@ -5,7 +5,7 @@
 #include <math.h>
 
 void report_json_begin(struct json *json, char *text, size_t size,
-		       const struct host *host, uint32_t rounds)
+		       const struct machine *host, uint32_t rounds)
 {
 	json_begin(json, text, size);
 	json_open(json, '{');

@@ -11,7 +11,7 @@
 
 /* The object of all, and its members that say where and how it was measured. */
 void report_json_begin(struct json *json, char *text, size_t size,
-		       const struct host *host, uint32_t rounds);
+		       const struct machine *host, uint32_t rounds);
 
 /* A member of nanoseconds, to a hundredth. */
 void report_json_ns(struct json *json, const char *key, double ns);

@@ -24,7 +24,7 @@ struct cell {
 };
 
 struct results {
-	struct host host;
+	struct machine host;
 	uint32_t rounds;
 	uint32_t n_cells;
 	uint32_t capacity;

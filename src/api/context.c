@@ -21,7 +21,7 @@ enum {
 	NAMES_CHECK_MS = 250,
 };
 
-/* epoll_event.data: these, or SOURCE_LINKS plus the index of a place. */
+/* epoll_event.data: these, or SOURCE_LINKS plus the index of a namespace. */
 enum source {
 	SOURCE_TIMER,
 	SOURCE_STOP,
@@ -62,9 +62,10 @@ static int init(struct netobs *ctx, const struct netobs_opts *opts)
 	int err = opts ? sized_check(opts, sizeof(*opts), &ctx->log) : 0;
 
 	err = err ?: context_check_options(&ctx->opts, &ctx->log);
+	host_init(&ctx->host, &ctx->log);
 	if (!err)
-		err = watch_init(&ctx->watch, &ctx->log, ctx->opts.interfaces,
-				 ctx->opts.exclude);
+		err = observation_init(&ctx->observation, &ctx->host,
+				       ctx->opts.interfaces, ctx->opts.exclude);
 	err = err ?: open_fds(ctx);
 	err = err ?: add_source(ctx, ctx->stop_fd, SOURCE_STOP, 0);
 	return err ?: add_source(ctx, ctx->timer_fd, SOURCE_TIMER, 0);
@@ -100,7 +101,8 @@ void netobs_free(struct netobs *ctx)
 {
 	if (!ctx)
 		return;
-	watch_done(&ctx->watch);
+	observation_done(&ctx->observation);
+	host_done(&ctx->host);
 	pipeline_done(&ctx->pipeline);
 	close_fd(&ctx->names_fd);
 	close_fd(&ctx->timer_fd);
@@ -110,17 +112,17 @@ void netobs_free(struct netobs *ctx)
 }
 
 /* Namespaces come and go: an epoll set forgets what is closed by itself. */
-static int add_places(struct netobs *ctx)
+static int add_netns(struct netobs *ctx)
 {
 	int err = 0;
 
-	for (uint32_t i = 0; !err && i < ctx->watch.n_places; i++) {
-		struct place *place = &ctx->watch.places[i];
+	for (uint32_t i = 0; !err && i < ctx->host.n_netns; i++) {
+		struct netns *netns = &ctx->host.netns[i];
 
-		if (place->is_polled || place->rtnl_fd < 0)
+		if (netns->is_polled || netns->rtnl_fd < 0)
 			continue;
-		err = add_source(ctx, place->rtnl_fd, SOURCE_LINKS + i, 0);
-		place->is_polled = !err;
+		err = add_source(ctx, netns->rtnl_fd, SOURCE_LINKS + i, 0);
+		netns->is_polled = !err;
 	}
 	return err;
 }
@@ -132,7 +134,7 @@ static int add_names_timer(struct netobs *ctx)
 						    NSEC_PER_MSEC };
 	const struct itimerspec at = { period, period };
 
-	if (!watch_has_names(&ctx->watch))
+	if (!host_has_names(&ctx->host))
 		return 0;
 	ctx->names_fd =
 		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -147,9 +149,9 @@ static int add_sources(struct netobs *ctx)
 			     SOURCE_RING, EPOLLONESHOT);
 
 	err = err   ?:
-		      add_source(ctx, attacher_fd(&ctx->watch.attacher),
+		      add_source(ctx, attacher_fd(&ctx->observation.attacher),
 				 SOURCE_HOOKS, 0);
-	return err ?: add_names_timer(ctx) ?: add_places(ctx);
+	return err ?: add_names_timer(ctx) ?: add_netns(ctx);
 }
 
 static int64_t interval_ns(const struct netobs *ctx)
@@ -170,8 +172,9 @@ static int64_t next_ns(const struct netobs *ctx)
 	if (!pipeline_is_idle(&ctx->pipeline))
 		return at_once;
 	if (ctx->state != CONTEXT_RUNNING)
-		return watch_is_detached(&ctx->watch) ? at_once :
-							ctx->watch.leave_ns;
+		return observation_is_detached(&ctx->observation) ?
+			       at_once :
+			       ctx->observation.leave_ns;
 	/* Where more flows come than max_flows, draining must not eat the host. */
 	if (ctx->is_early_wanted)
 		return min_u64(ctx->due_ns,
@@ -206,24 +209,26 @@ static int start(struct netobs *ctx)
 		return -ENOTSUP;
 	}
 
-	err = pipeline_init(&ctx->pipeline, &pipeline_options, &ctx->watch,
+	err = pipeline_init(&ctx->pipeline, &pipeline_options, &ctx->host,
 			    &ctx->log);
 	if (err)
 		return err;
 	/* All interfaces that are there are observed from the same moment on. */
 	store_pause(&ctx->pipeline.store, true);
-	err = watch_start(&ctx->watch, &ctx->pipeline.store, &attach,
-			  context_may_expedite(ctx));
+	err = observation_start(&ctx->observation, &ctx->pipeline.store,
+				&attach, context_may_expedite(ctx));
 	err = err ?: add_sources(ctx);
 	if (err) {
-		watch_done(&ctx->watch);
+		observation_done(&ctx->observation);
+		host_done(&ctx->host);
 		return err;
 	}
 	store_pause(&ctx->pipeline.store, false);
 	ctx->state = CONTEXT_RUNNING;
 	ctx->due_ns = clock_boot_ns() + interval_ns(ctx);
 	arm_timer(ctx);
-	log_info(&ctx->log, "observing %u interfaces", ctx->watch.n_attached);
+	log_info(&ctx->log, "observing %u interfaces",
+		 ctx->observation.n_attached);
 	return 0;
 }
 
@@ -284,8 +289,8 @@ static void sweep_interfaces(struct netobs *ctx)
 		max_u64(ctx->opts.active_timeout_ms, ctx->opts.idle_timeout_ms) *
 		NSEC_PER_MSEC;
 
-	watch_sweep(&ctx->watch,
-		    ctx->pipeline.flip_ns - longest - 2 * interval_ns(ctx));
+	host_sweep(&ctx->host,
+		   ctx->pipeline.flip_ns - longest - 2 * interval_ns(ctx));
 }
 
 static void begin_drain(struct netobs *ctx, int64_t now)
@@ -318,7 +323,7 @@ static void relieve(struct netobs *ctx)
 static void after_drain(struct netobs *ctx)
 {
 	sweep_interfaces(ctx);
-	watch_look(&ctx->watch);
+	observation_look(&ctx->observation);
 	/* The ring may have been too full for the programs to ask for room. */
 	relieve(ctx);
 }
@@ -375,7 +380,7 @@ static void on_stop(struct netobs *ctx)
 	if (ctx->state != CONTEXT_RUNNING)
 		return;
 	store_pause(&ctx->pipeline.store, true);
-	watch_detach(&ctx->watch);
+	observation_detach(&ctx->observation);
 	ctx->is_making_room = false;
 	ctx->state = CONTEXT_STOPPING;
 }
@@ -387,14 +392,14 @@ static void go_on_stopping(struct netobs *ctx)
 		return;
 	if (ctx->pipeline.mode != MERGE_FINAL)
 		pipeline_begin(&ctx->pipeline, MERGE_FINAL, clock_boot_ns());
-	else if (watch_is_detached(&ctx->watch))
+	else if (observation_is_detached(&ctx->observation))
 		ctx->state = CONTEXT_STOPPED;
 	arm_timer(ctx);
 }
 
-static int on_links(struct netobs *ctx, uint32_t place)
+static int on_links(struct netobs *ctx, uint32_t netns)
 {
-	int err = watch_update(&ctx->watch, &ctx->watch.places[place]);
+	int err = host_update(&ctx->host, &ctx->host.netns[netns]);
 
 	if (err)
 		log_error(&ctx->log, "following interfaces: %s", strerror(-err));
@@ -407,8 +412,8 @@ static int on_names(struct netobs *ctx)
 
 	if (read(ctx->names_fd, &expirations, sizeof(expirations)) < 0)
 		return 0;
-	watch_check_names(&ctx->watch);
-	return add_places(ctx);
+	host_check_names(&ctx->host);
+	return add_netns(ctx);
 }
 
 static int handle(struct netobs *ctx, uint32_t source)
@@ -424,7 +429,7 @@ static int handle(struct netobs *ctx, uint32_t source)
 		on_stop(ctx);
 		return 0;
 	case SOURCE_HOOKS:
-		watch_collect(&ctx->watch);
+		observation_collect(&ctx->observation);
 		return 0;
 	case SOURCE_NAMES:
 		return on_names(ctx);
@@ -512,8 +517,8 @@ int netobs_stats_get(const struct netobs *ctx, struct netobs_stats *ret_stats)
 
 	if (!ctx || !ret_stats)
 		return -EINVAL;
-	stats.interfaces = ctx->watch.n_attached;
-	stats.shadowed = watch_count_shadowed(&ctx->watch);
+	stats.interfaces = ctx->observation.n_attached;
+	stats.shadowed = observation_count_shadowed(&ctx->observation);
 	pipeline_stats(&ctx->pipeline, &stats);
 	return sized_fill(ret_stats, &stats, sizeof(stats));
 }

@@ -11,7 +11,8 @@ struct netobs {
 	struct netobs_opts opts;
 	struct log log;
 	struct log_error error;
-	struct watch watch;
+	struct host host;
+	struct observation observation;
 	struct pipeline pipeline;
 	enum {
 		CONTEXT_NEW,

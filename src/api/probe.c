@@ -13,7 +13,6 @@
 #include "attach/probe_attach.h"
 #include "attach/tcx.h"
 #include "base/util.h"
-#include "attach/observation.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

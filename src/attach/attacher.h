@@ -22,7 +22,7 @@ enum hook_work {
 /* Work on one interface. */
 struct hook_job {
 	enum hook_work work;
-	uint16_t place;
+	uint16_t netns;
 	uint32_t ifindex;
 	uint64_t incarnation;		 /* of the interface, for the caller */
 	struct shared_fd *ns;		 /* NULL: the caller's namespace */

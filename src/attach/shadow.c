@@ -195,6 +195,43 @@ void shadow_find(const struct shadow_subject *subject,
 	*ret_shadow = shadow;
 }
 
+static void describe(const struct netobs_shadow *shadow, char *text, size_t size)
+{
+	if (shadow->kind == NETOBS_SHADOW_CLSACT)
+		snprintf(text, size, "clsact filter '%s' of priority %u",
+			 shadow->name, shadow->priority);
+	else
+		snprintf(text, size, "%s program '%s' (id %u)",
+			 shadow->kind == NETOBS_SHADOW_XDP ? "XDP" : "tcx",
+			 shadow->name, shadow->program_id);
+}
+
+void shadow_log(const struct log *log, int level, const char *interface,
+		const struct netobs_shadow *shadow)
+{
+	const char *way = shadow->direction == NETOBS_EGRESS ? "egress" :
+							       "ingress";
+	char what[64], more[32] = "";
+
+	if (!shadow->kind) {
+		log_info(log, "%s: no program hides packets on %s any more",
+			 interface, way);
+		return;
+	}
+	describe(shadow, what, sizeof(what));
+	if (shadow->others)
+		snprintf(more, sizeof(more), " and %u more", shadow->others);
+	log_write(log, level,
+		  "%s: %s%s, before netobs on %s, may hide packets from it",
+		  interface, what, more, way);
+}
+
+bool shadow_is_same(const struct netobs_shadow *a, const struct netobs_shadow *b)
+{
+	return a->kind == b->kind && a->program_id == b->program_id &&
+	       a->priority == b->priority && a->others == b->others;
+}
+
 /* What a context would be, or is, attached by. */
 static uint32_t expected_priority(uint32_t ifindex, bool use_tcx)
 {

@@ -3,6 +3,8 @@
 #ifndef NETOBS_ATTACH_SHADOW_H
 #define NETOBS_ATTACH_SHADOW_H
 
+#include "base/log.h"
+
 #include <netobs/flow.h>
 #include <netobs/probe.h>
 #include <stdbool.h>
@@ -18,5 +20,11 @@ struct shadow_subject {
 /* The first of what there is; kind is NETOBS_SHADOW_NONE when there is nothing. */
 void shadow_find(const struct shadow_subject *subject,
 		 struct netobs_shadow *ret_shadow);
+
+bool shadow_is_same(const struct netobs_shadow *a, const struct netobs_shadow *b);
+
+/* Log what has changed; @level: of what may hide packets. */
+void shadow_log(const struct log *log, int level, const char *interface,
+		const struct netobs_shadow *shadow);
 
 #endif

@@ -22,7 +22,7 @@ struct replay {
 	struct source *sources;
 	size_t n_sources;
 	struct programs programs;
-	struct watch nowhere;
+	struct host nowhere;
 	int64_t due_ns; /* file time of the next drain; 0: not known yet */
 	int error;	/* of a file that others may go on after; the first */
 };
@@ -216,7 +216,7 @@ static void replay_done(struct replay *replay)
 	free(replay->sources);
 	programs_close(&replay->programs);
 	/* The context keeps the pipeline for its statistics, but not this. */
-	replay->pipeline->merge.watch = &replay->ctx->watch;
+	replay->pipeline->merge.host = &replay->ctx->host;
 }
 
 static int run(struct netobs *ctx, const char *const *paths, size_t n)

@@ -25,9 +25,9 @@ void flow_done(struct flow *flow)
 		free(flow->points);
 }
 
-static uint64_t order_of(uint16_t place, uint32_t ifindex, bool egress)
+static uint64_t order_of(uint16_t netns, uint32_t ifindex, bool egress)
 {
-	return (uint64_t)egress << 48 | (uint64_t)place << 32 | ifindex;
+	return (uint64_t)egress << 48 | (uint64_t)netns << 32 | ifindex;
 }
 
 /* Room for one more; 1, then 4, 8, 16 ... */
@@ -49,16 +49,16 @@ static bool grow_points(struct flow *flow)
 	return true;
 }
 
-struct point *flow_ensure_point(struct flow *flow, uint16_t place,
+struct point *flow_ensure_point(struct flow *flow, uint16_t netns,
 				uint32_t ifindex, bool egress)
 {
-	uint64_t order = order_of(place, ifindex, egress);
+	uint64_t order = order_of(netns, ifindex, egress);
 	uint32_t i = 0;
 
 	for (; i < flow->n_points; i++) {
 		struct point *point = &flow->points[i];
 		uint64_t other =
-			order_of(point->place, point->ifindex, point->egress);
+			order_of(point->netns, point->ifindex, point->egress);
 
 		if (other == order)
 			return point;
@@ -71,7 +71,7 @@ struct point *flow_ensure_point(struct flow *flow, uint16_t place,
 		(flow->n_points - i) * sizeof(*flow->points));
 	flow->n_points++;
 	flow->points[i] = (struct point){
-		.place = place,
+		.netns = netns,
 		.ifindex = ifindex,
 		.egress = egress,
 	};

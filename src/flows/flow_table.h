@@ -17,7 +17,7 @@ struct volume {
 /* One interface and direction; what it has seen of a flow since the beginning. */
 struct point {
 	uint32_t ifindex;
-	uint16_t place;
+	uint16_t netns;
 	uint8_t egress;
 	uint8_t sights; /* 1 << enum sight, or-ed */
 	struct volume seen;
@@ -49,7 +49,7 @@ struct flow {
 	struct tunnel_addrs outer;
 
 	uint32_t n_points;
-	struct point *points; /* ingress first, by place and ifindex; &point, or allocated */
+	struct point *points; /* ingress first, by netns and ifindex; &point, or allocated */
 	struct point point;
 };
 
@@ -113,7 +113,7 @@ void flow_init(struct flow *flow, const struct flow_key *key);
 void flow_done(struct flow *flow);
 
 /* Find or add. NULL: no memory. */
-struct point *flow_ensure_point(struct flow *flow, uint16_t place,
+struct point *flow_ensure_point(struct flow *flow, uint16_t netns,
 				uint32_t ifindex, bool egress);
 
 static inline void volume_add(struct volume *to, const struct volume *from)

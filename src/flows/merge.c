@@ -4,7 +4,7 @@
 #include "bpf/parse/headers.h"
 #include "observe.h"
 #include "base/util.h"
-#include "attach/observation.h"
+#include "host/host.h"
 
 #include <string.h>
 
@@ -21,10 +21,10 @@ static const int64_t queued_crossing_ns = 250 * NSEC_PER_MSEC;
 static const int64_t youth_ns = 20 * NSEC_PER_MSEC;
 
 void merge_init(struct merge *merge, const struct merge_options *options,
-		const struct watch *watch, const struct clock *clock)
+		const struct host *host, const struct clock *clock)
 {
 	*merge = (struct merge){
-		.watch = watch,
+		.host = host,
 		.clock = clock,
 		.options = *options,
 	};
@@ -60,7 +60,7 @@ static void key_of(const struct merge *merge, const struct flow_key *key,
 		   struct flow_key *ret_key)
 {
 	if (!merge->options.per_interface) {
-		observe_key(key, merge->watch, ret_key);
+		observe_key(key, merge->host, ret_key);
 		return;
 	}
 	*ret_key = *key;
@@ -71,7 +71,7 @@ void merge_look(const struct merge *merge, const struct flow_entry *entry,
 		struct sighting *ret_sighting)
 {
 	if (may_cross(merge)) {
-		observe_entry(entry, merge->watch, ret_sighting);
+		observe_entry(entry, merge->host, ret_sighting);
 		return;
 	}
 	key_of(merge, &entry->key, &ret_sighting->key);
@@ -260,8 +260,8 @@ static bool is_too_young(const struct merge *merge, const struct flow *flow)
 /* It may turn up at a further point. */
 static bool may_return(const struct merge *merge, const struct flow *flow)
 {
-	int64_t longest_ns = merge->watch->n_places > 1 ? queued_crossing_ns :
-							  crossing_ns;
+	int64_t longest_ns = merge->host->n_netns > 1 ? queued_crossing_ns :
+							crossing_ns;
 
 	if (!may_cross(merge) || merge->mode == MERGE_FINAL)
 		return false;
@@ -287,7 +287,7 @@ static bool report(struct merge *merge, struct flow *flow,
 {
 	if (delta->packets) {
 		if (record_fill(&merge->record, flow, delta, reason,
-				merge->watch, merge->clock))
+				merge->host, merge->clock))
 			return false;
 		if (merge->options.on_flow)
 			merge->options.on_flow(&merge->record.flow,
@@ -371,7 +371,7 @@ static void absorb(struct merge *merge, struct flow *owner, struct flow *stray)
 	for (uint32_t i = 0; i < stray->n_points; i++) {
 		const struct point *from = &stray->points[i];
 		struct point *to = flow_ensure_point(
-			owner, from->place, from->ifindex, from->egress);
+			owner, from->netns, from->ifindex, from->egress);
 
 		if (!to) /* the record will not list it */
 			continue;
@@ -416,7 +416,7 @@ static bool sweep_flow(void *ctx, struct flow *flow)
 	struct merge *merge = ctx;
 	struct volume total, rest, inferred;
 
-	observe_total(flow, merge->watch, &total);
+	observe_total(flow, merge->host, &total);
 	volume_max(&total, &flow->exported);
 	inferred = volume_less(&total, &flow->entered);
 	report_due(merge, flow, &total, &rest);

@@ -37,7 +37,7 @@ enum merge_mode {
 };
 
 struct merge {
-	const struct watch *watch;
+	const struct host *host;
 	const struct clock *clock;
 	struct tunnel_addrs_cache tunnels;
 	struct merge_options options;
@@ -68,7 +68,7 @@ struct merge {
 };
 
 void merge_init(struct merge *merge, const struct merge_options *options,
-		const struct watch *watch, const struct clock *clock);
+		const struct host *host, const struct clock *clock);
 void merge_done(struct merge *merge);
 
 /* What ended at @flip_ns comes next. */

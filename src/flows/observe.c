@@ -3,7 +3,7 @@
 
 #include "host/topology.h"
 #include "base/util.h"
-#include "attach/observation.h"
+#include "host/host.h"
 
 #include <string.h>
 
@@ -14,7 +14,7 @@ enum { LEVELS = 16, NESTING_MAX = 8 };
 /* The points of one namespace and direction, which are looked at together. */
 struct side {
 	const struct flow *flow;
-	const struct watch *watch;
+	const struct host *host;
 	const struct point *points;
 	uint32_t n_points;
 	uint8_t with;	 /* points of any of these sights, 1 << enum sight */
@@ -42,57 +42,57 @@ static void combine(struct volume *sum, const struct volume *part, bool is_copy)
 		volume_add(sum, part);
 }
 
-static const struct netif *netif_of(const struct watch *watch,
+static const struct netif *netif_of(const struct host *host,
 				    const struct point *point)
 {
-	return watch_find(watch, point->place, point->ifindex);
+	return host_find(host, point->netns, point->ifindex);
 }
 
 /* On its way out of an interface that leads there: a peer's, or an upper one's. */
-static bool is_sent_to(const struct watch *watch, const struct point *point,
-		       uint16_t place, uint32_t ifindex)
+static bool is_sent_to(const struct host *host, const struct point *point,
+		       uint16_t netns, uint32_t ifindex)
 {
-	const struct netif *netif = point->egress ? netif_of(watch, point) : NULL;
+	const struct netif *netif = point->egress ? netif_of(host, point) : NULL;
 
-	return netif && netif->link_place == place &&
+	return netif && netif->link_netns == netns &&
 	       (!ifindex || (netif->link == ifindex && netif_has_lower(netif)));
 }
 
 /* Seen in the namespace of the peer, or on its way into that. */
-static bool is_seen_at_peer(const struct flow *flow, const struct watch *watch,
-			    const struct point *point, uint16_t peers_place)
+static bool is_seen_at_peer(const struct flow *flow, const struct host *host,
+			    const struct point *point, uint16_t peers_netns)
 {
-	if (peers_place == PLACE_NONE)
+	if (peers_netns == NETNS_NONE)
 		return false;
 	for (uint32_t i = 0; i < flow->n_points; i++) {
 		const struct point *other = &flow->points[i];
 
-		if (other != point && (other->place == peers_place ||
-				       is_sent_to(watch, other, peers_place, 0)))
+		if (other != point && (other->netns == peers_netns ||
+				       is_sent_to(host, other, peers_netns, 0)))
 			return true;
 	}
 	return false;
 }
 
-static bool is_above(const struct watch *watch, const struct netif *netif,
+static bool is_above(const struct host *host, const struct netif *netif,
 		     const struct netif *lower)
 {
 	for (int i = 0; netif && i < NESTING_MAX; i++) {
 		if (netif == lower)
 			return true;
-		netif = netif_has_lower(netif) ? topology_linked(watch, netif) :
+		netif = netif_has_lower(netif) ? topology_linked(host, netif) :
 						 NULL;
 	}
 	return false;
 }
 
 /* It came in at @point, and may have left through @lower by an unobserved macvlan. */
-static bool is_forwarded_to(const struct watch *watch,
-			    const struct point *point, const struct netif *lower)
+static bool is_forwarded_to(const struct host *host, const struct point *point,
+			    const struct netif *lower)
 {
 	return !point->egress &&
-	       topology_forwards_unseen(watch, point->place, lower) &&
-	       !is_above(watch, netif_of(watch, point), lower);
+	       topology_forwards_unseen(host, point->netns, lower) &&
+	       !is_above(host, netif_of(host, point), lower);
 }
 
 /* Not below 0. */
@@ -108,8 +108,8 @@ static void volume_subtract(struct volume *from, const struct volume *part)
  * another through their lower interface, on its way in, and to others through it on
  * its way out: so what they sent, and did not leave through it, came in again.
  */
-static void leave_out_above(const struct flow *flow, const struct watch *watch,
-			    uint16_t place, const struct netif *lower,
+static void leave_out_above(const struct flow *flow, const struct host *host,
+			    uint16_t netns, const struct netif *lower,
 			    struct volume *in)
 {
 	struct volume sent = { 0 }, left = { 0 };
@@ -117,13 +117,13 @@ static void leave_out_above(const struct flow *flow, const struct watch *watch,
 	for (uint32_t i = 0; i < flow->n_points; i++) {
 		const struct point *point = &flow->points[i];
 
-		if (is_forwarded_to(watch, point, lower)) {
+		if (is_forwarded_to(host, point, lower)) {
 			*in = (struct volume){ 0 };
 			return;
 		}
-		if (is_sent_to(watch, point, place, lower->ifindex))
+		if (is_sent_to(host, point, netns, lower->ifindex))
 			volume_add(&sent, &point->seen);
-		if (point->egress && point->place == place &&
+		if (point->egress && point->netns == netns &&
 		    point->ifindex == lower->ifindex)
 			volume_add(&left, &point->seen);
 	}
@@ -132,55 +132,54 @@ static void leave_out_above(const struct flow *flow, const struct watch *watch,
 }
 
 /* On its way out of an upper interface. */
-static bool is_seen_higher(const struct flow *flow, const struct watch *watch,
+static bool is_seen_higher(const struct flow *flow, const struct host *host,
 			   const struct point *point)
 {
-	const struct netif *netif = netif_of(watch, point);
+	const struct netif *netif = netif_of(host, point);
 
 	for (uint32_t i = 0; netif && i < flow->n_points; i++) {
 		const struct point *other = &flow->points[i];
-		const struct netif *upper = netif_of(watch, other);
-		bool is_higher = other->egress && other->place == point->place &&
+		const struct netif *upper = netif_of(host, other);
+		bool is_higher = other->egress && other->netns == point->netns &&
 				 upper && upper->stack == netif->stack &&
 				 upper->level > netif->level;
 
 		if (is_higher ||
-		    is_sent_to(watch, other, point->place, point->ifindex))
+		    is_sent_to(host, other, point->netns, point->ifindex))
 			return true;
 	}
 	return false;
 }
 
 /* Of what a point on the way in saw, the part that no other point saw before. */
-static struct volume seen_first(const struct flow *flow,
-				const struct watch *watch,
+static struct volume seen_first(const struct flow *flow, const struct host *host,
 				const struct point *point)
 {
-	const struct netif *netif = netif_of(watch, point);
+	const struct netif *netif = netif_of(host, point);
 	struct volume first = point->seen;
-	uint16_t place = point->place;
+	uint16_t netns = point->netns;
 
 	/* What is not observed below has the same packets on their way in. */
 	for (int i = 0; netif && first.packets && i < NESTING_MAX; i++) {
-		leave_out_above(flow, watch, place, netif, &first);
+		leave_out_above(flow, host, netns, netif, &first);
 		if (netif->type == LINK_TYPE_PAIR &&
-		    is_seen_at_peer(flow, watch, point, netif->link_place))
+		    is_seen_at_peer(flow, host, point, netif->link_netns))
 			return (struct volume){ 0 };
-		place = netif->link_place;
-		netif = netif_has_lower(netif) ? topology_linked(watch, netif) :
+		netns = netif->link_netns;
+		netif = netif_has_lower(netif) ? topology_linked(host, netif) :
 						 NULL;
 	}
 	return first;
 }
 
 /* Of a point of SIGHT_BEYOND, the part of what it saw that was seen there first. */
-static struct volume beyond(const struct flow *flow, const struct watch *watch,
+static struct volume beyond(const struct flow *flow, const struct host *host,
 			    const struct point *point)
 {
 	if (!point->egress)
-		return seen_first(flow, watch, point);
-	return is_seen_higher(flow, watch, point) ? (struct volume){ 0 } :
-						    point->seen;
+		return seen_first(flow, host, point);
+	return is_seen_higher(flow, host, point) ? (struct volume){ 0 } :
+						   point->seen;
 }
 
 static bool is_beyond(const struct point *point)
@@ -188,18 +187,18 @@ static bool is_beyond(const struct point *point)
 	return point->sights == 1 << SIGHT_BEYOND;
 }
 
-static uint8_t sights_of(const struct flow *flow, const struct watch *watch,
+static uint8_t sights_of(const struct flow *flow, const struct host *host,
 			 const struct point *point)
 {
 	if (!is_beyond(point))
 		return point->sights;
-	return beyond(flow, watch, point).packets ? 1 << SIGHT_FIRST :
-						    1 << SIGHT_AGAIN;
+	return beyond(flow, host, point).packets ? 1 << SIGHT_FIRST :
+						   1 << SIGHT_AGAIN;
 }
 
 static bool is_left_out(const struct side *side, const struct point *point)
 {
-	uint8_t sights = sights_of(side->flow, side->watch, point);
+	uint8_t sights = sights_of(side->flow, side->host, point);
 
 	return !(sights & side->with) || sights & side->without;
 }
@@ -207,7 +206,7 @@ static bool is_left_out(const struct side *side, const struct point *point)
 static uint32_t stack_of(const struct side *side, const struct point *point,
 			 uint32_t *ret_level)
 {
-	const struct netif *netif = netif_of(side->watch, point);
+	const struct netif *netif = netif_of(side->host, point);
 
 	*ret_level = netif ? min_u64(netif->level, LEVELS - 1) : 0;
 	return netif ? netif->stack : point->ifindex;
@@ -265,17 +264,17 @@ static struct volume side_total(const struct side *side)
 
 static bool is_beside(const struct point *a, const struct point *b)
 {
-	return a->place == b->place && a->egress == b->egress;
+	return a->netns == b->netns && a->egress == b->egress;
 }
 
 /* What begins with point @i; points are sorted by direction, then namespace. */
-static struct side side_at(const struct flow *flow, const struct watch *watch,
+static struct side side_at(const struct flow *flow, const struct host *host,
 			   uint32_t i)
 {
 	const struct point *first = &flow->points[i];
 	struct side side = {
 		.flow = flow,
-		.watch = watch,
+		.host = host,
 		.points = first,
 		.n_points = 1,
 		.are_copies = is_group_copy(flow, first->egress),
@@ -287,10 +286,10 @@ static struct side side_at(const struct flow *flow, const struct watch *watch,
 	return side;
 }
 
-static bool comes_in(const struct flow *flow, uint16_t place)
+static bool comes_in(const struct flow *flow, uint16_t netns)
 {
 	for (uint32_t i = 0; i < flow->n_points; i++)
-		if (flow->points[i].place == place && !flow->points[i].egress)
+		if (flow->points[i].netns == netns && !flow->points[i].egress)
 			return true;
 	return false;
 }
@@ -299,19 +298,19 @@ static bool comes_in(const struct flow *flow, uint16_t place)
  * What leaves a namespace, was counted when it came in there, and did not come in as
  * this flow: address translation made it this one.
  */
-static struct volume translated(const struct flow *flow, const struct watch *watch)
+static struct volume translated(const struct flow *flow, const struct host *host)
 {
 	struct volume total = { 0 };
 
 	for (uint32_t i = 0; i < flow->n_points;) {
-		struct side side = side_at(flow, watch, i);
-		uint16_t place = side.points->place;
+		struct side side = side_at(flow, host, i);
+		uint16_t netns = side.points->netns;
 		struct volume part;
 
 		i += side.n_points;
 		if (!side.points->egress ||
-		    !watch->places[place].sees_all_arrivals ||
-		    comes_in(flow, place))
+		    !host->netns[netns].sees_all_arrivals ||
+		    comes_in(flow, netns))
 			continue;
 		side.with = 1 << SIGHT_FORWARDED;
 		side.without = ~side.with;
@@ -322,13 +321,13 @@ static struct volume translated(const struct flow *flow, const struct watch *wat
 }
 
 /* The largest of all sides, where nothing says how they follow each other. */
-static struct volume largest(const struct flow *flow, const struct watch *watch,
+static struct volume largest(const struct flow *flow, const struct host *host,
 			     uint8_t sights)
 {
 	struct volume total = { 0 };
 
 	for (uint32_t i = 0; i < flow->n_points;) {
-		struct side side = side_at(flow, watch, i);
+		struct side side = side_at(flow, host, i);
 		struct volume part;
 
 		side.with = sights;
@@ -339,7 +338,7 @@ static struct volume largest(const struct flow *flow, const struct watch *watch,
 	return total;
 }
 
-void observe_total(const struct flow *flow, const struct watch *watch,
+void observe_total(const struct flow *flow, const struct host *host,
 		   struct volume *ret_total)
 {
 	const uint8_t again = 1 << SIGHT_AGAIN | 1 << SIGHT_FORWARDED;
@@ -357,16 +356,16 @@ void observe_total(const struct flow *flow, const struct watch *watch,
 			all_sights |= point->sights;
 			continue;
 		}
-		part = beyond(flow, watch, point);
+		part = beyond(flow, host, point);
 		volume_add(&total, &part);
 		all_sights |= 1 << (part.packets ? SIGHT_FIRST : SIGHT_AGAIN);
 	}
 	if (all_sights & 1 << SIGHT_FORWARDED) {
-		part = translated(flow, watch);
+		part = translated(flow, host);
 		volume_add(&total, &part);
 	}
 	if (all_sights & ~(1 << SIGHT_FIRST | again)) {
-		part = largest(flow, watch, ~again);
+		part = largest(flow, host, ~again);
 		volume_max(&total, &part);
 	}
 	/* Seen nowhere first: a packet passes a point once. */
@@ -388,35 +387,35 @@ static void add_vlan(struct flow_key *key, uint16_t vlan_id)
 		key->outer_vlan = tag;
 }
 
-static void make_common(const struct flow_key *key, const struct watch *watch,
+static void make_common(const struct flow_key *key, const struct host *host,
 			const struct netif *netif, struct flow_key *ret_key)
 {
 	*ret_key = *key;
 	ret_key->ifindex = 0;
-	ret_key->netns = topology_domain(watch, key->netns, netif);
+	ret_key->netns = topology_domain(host, key->netns, netif);
 	ret_key->flags &= ~(KEY_EGRESS | KEY_AGAIN);
 	for (int i = 0; netif && i < NESTING_MAX; i++) {
 		if (netif->type == LINK_TYPE_VLAN)
 			add_vlan(ret_key, netif->vlan_id);
 		else if (!netif_has_lower(netif))
 			return;
-		netif = topology_linked(watch, netif);
+		netif = topology_linked(host, netif);
 	}
 }
 
-void observe_key(const struct flow_key *key, const struct watch *watch,
+void observe_key(const struct flow_key *key, const struct host *host,
 		 struct flow_key *ret_key)
 {
-	make_common(key, watch, watch_find(watch, key->netns, key->ifindex),
+	make_common(key, host, host_find(host, key->netns, key->ifindex),
 		    ret_key);
 }
 
-void observe_entry(const struct flow_entry *entry, const struct watch *watch,
+void observe_entry(const struct flow_entry *entry, const struct host *host,
 		   struct sighting *ret_sighting)
 {
 	const struct flow_key *key = &entry->key;
-	const struct netif *netif = watch_find(watch, key->netns, key->ifindex);
+	const struct netif *netif = host_find(host, key->netns, key->ifindex);
 
 	ret_sighting->sight = topology_sight(entry, netif);
-	make_common(key, watch, netif, &ret_sighting->key);
+	make_common(key, host, netif, &ret_sighting->key);
 }

@@ -31,7 +31,7 @@
 #include "flow_table.h"
 #include "host/netif.h"
 
-struct watch;
+struct host;
 
 /* What a point's entry says, apart from its counts. */
 struct sighting {
@@ -39,15 +39,15 @@ struct sighting {
 	enum sight sight;
 };
 
-void observe_entry(const struct flow_entry *entry, const struct watch *watch,
+void observe_entry(const struct flow_entry *entry, const struct host *host,
 		   struct sighting *ret_sighting);
 
 /* Its key alone. */
-void observe_key(const struct flow_key *key, const struct watch *watch,
+void observe_key(const struct flow_key *key, const struct host *host,
 		 struct flow_key *ret_key);
 
 /* All traffic of the flow; never less than flow->entered. */
-void observe_total(const struct flow *flow, const struct watch *watch,
+void observe_total(const struct flow *flow, const struct host *host,
 		   struct volume *ret_total);
 
 #endif

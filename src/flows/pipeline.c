@@ -147,7 +147,7 @@ static void limit_kept(struct pipeline *pipeline)
 
 int pipeline_init(struct pipeline *pipeline,
 		  const struct pipeline_options *options,
-		  const struct watch *watch, const struct log *log)
+		  const struct host *host, const struct log *log)
 {
 	int err;
 
@@ -159,7 +159,7 @@ int pipeline_init(struct pipeline *pipeline,
 	pipeline->options.merge.tunnel_addrs_fd =
 		store_tunnel_addrs_fd(&pipeline->store);
 	limit_kept(pipeline);
-	merge_init(&pipeline->merge, &pipeline->options.merge, watch,
+	merge_init(&pipeline->merge, &pipeline->options.merge, host,
 		   &pipeline->clock);
 	drain_init(&pipeline->drain, &pipeline->store, &drain_ops, pipeline);
 	return generation_init(&pipeline->generation, &pipeline->store);

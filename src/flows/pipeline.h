@@ -62,7 +62,7 @@ struct pipeline {
 
 int pipeline_init(struct pipeline *pipeline,
 		  const struct pipeline_options *options,
-		  const struct watch *watch, const struct log *log);
+		  const struct host *host, const struct log *log);
 void pipeline_done(struct pipeline *pipeline);
 
 /* Start a drain of what was seen before @now_ns; none is under way. */

@@ -3,7 +3,7 @@
 
 #include "bpf/parse/headers.h"
 #include "base/util.h"
-#include "attach/observation.h"
+#include "host/host.h"
 
 #include <errno.h>
 #include <string.h>
@@ -120,14 +120,13 @@ static void set_tunnel(struct netobs_flow *out, const struct flow *flow)
 }
 
 static void set_point(struct netobs_point *out, const struct point *point,
-		      const struct watch *watch)
+		      const struct host *host)
 {
-	const struct netif *netif =
-		watch_find(watch, point->place, point->ifindex);
+	const struct netif *netif = host_find(host, point->netns, point->ifindex);
 
 	*out = (struct netobs_point){
 		.ifindex = point->ifindex,
-		.netns_inode = watch->places[point->place].inode,
+		.netns_inode = host->netns[point->netns].inode,
 		.direction = point->egress ? NETOBS_EGRESS : NETOBS_INGRESS,
 		.name = netif ? netif->name : "",
 	};
@@ -135,9 +134,9 @@ static void set_point(struct netobs_point *out, const struct point *point,
 
 /* Replay has no interfaces. */
 static int set_points(struct record *record, const struct flow *flow,
-		      const struct watch *watch)
+		      const struct host *host)
 {
-	uint32_t n = watch->n_places ? flow->n_points : 0;
+	uint32_t n = host->n_netns ? flow->n_points : 0;
 
 	if (n > record->capacity) {
 		struct netobs_point *points =
@@ -149,7 +148,7 @@ static int set_points(struct record *record, const struct flow *flow,
 		record->capacity = n;
 	}
 	for (uint32_t i = 0; i < n; i++)
-		set_point(&record->points[i], &flow->points[i], watch);
+		set_point(&record->points[i], &flow->points[i], host);
 	record->flow.points = record->points;
 	record->flow.n_points = n;
 	return 0;
@@ -157,7 +156,7 @@ static int set_points(struct record *record, const struct flow *flow,
 
 int record_fill(struct record *record, const struct flow *flow,
 		const struct volume *delta, enum netobs_end_reason reason,
-		const struct watch *watch, const struct clock *clock)
+		const struct host *host, const struct clock *clock)
 {
 	struct netobs_flow *out = &record->flow;
 
@@ -179,5 +178,5 @@ int record_fill(struct record *record, const struct flow *flow,
 	set_transport(out, flow);
 	set_link(out, flow);
 	set_tunnel(out, flow);
-	return set_points(record, flow, watch);
+	return set_points(record, flow, host);
 }

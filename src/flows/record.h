@@ -8,7 +8,7 @@
 
 #include <netobs/flow.h>
 
-struct watch;
+struct host;
 
 /* Room for a record's points; freed by record_done(). */
 struct record {
@@ -20,7 +20,7 @@ struct record {
 /* Fill record->flow. -ENOMEM: more points than there is memory for. */
 int record_fill(struct record *record, const struct flow *flow,
 		const struct volume *delta, enum netobs_end_reason reason,
-		const struct watch *watch, const struct clock *clock);
+		const struct host *host, const struct clock *clock);
 
 void record_done(struct record *record);
 

@@ -1,192 +1,469 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* Namespaces that come and go. */
 #include "host.h"
 
+#include "base/clock.h"
+#include "base/shared_fd.h"
+#include "base/util.h"
 #include "netns.h"
 #include "peers.h"
 #include "rtnl.h"
-#include "base/util.h"
+#include "topology.h"
 
 #include <errno.h>
 #include <linux/if_link.h>
 #include <string.h>
 #include <sys/socket.h>
 
-/* A place is known to the programs by 16 bits. */
-enum { PLACES_MAX = 1 << 15 };
+/* A namespace is known to the programs by 16 bits. */
+enum { NETNS_MAX = 1 << 15 };
 
-struct place *watch_add_place(struct watch *watch, char *name)
+void host_init(struct host *host, const struct log *log)
 {
-	struct place *places;
-
-	if (watch->n_places == PLACES_MAX) {
-		free(name);
-		return NULL;
-	}
-	places = reallocarray(watch->places, watch->n_places + 1,
-			      sizeof(*places));
-	if (!places) {
-		free(name);
-		return NULL;
-	}
-	watch->places = places;
-	places[watch->n_places] =
-		PLACE_INIT(.index = watch->n_places, .name = name);
-	return &places[watch->n_places++];
+	*host = (struct host){ .log = log };
 }
 
-static int request_links(const struct place *place)
+static void netns_done(struct netns *netns)
+{
+	close_fd(&netns->rtnl_fd);
+	shared_fd_unref(netns->ns);
+	netifs_done(&netns->netifs);
+	free(netns->nsids);
+	free(netns->name);
+}
+
+void host_done(struct host *host)
+{
+	for (uint32_t i = 0; i < host->n_netns; i++)
+		netns_done(&host->netns[i]);
+	free(host->netns);
+	*host = (struct host){ 0 };
+}
+
+/* ---- Reporting -------------------------------------------------------------- */
+
+void host_subscribe(struct host *host, struct host_listener *listener)
+{
+	listener->next = host->listeners;
+	host->listeners = listener;
+}
+
+static void report(struct host *host, struct netns *netns, struct netif *netif,
+		   enum host_event event)
+{
+	for (struct host_listener *l = host->listeners; l; l = l->next)
+		l->on_netif(l->ctx, netns, netif, event);
+}
+
+int host_settle(struct host *host)
+{
+	int err = topology_update(host);
+
+	for (struct host_listener *l = host->listeners; l; l = l->next)
+		l->on_settled(l->ctx);
+	return err;
+}
+
+static void lose_netif(struct host *host, struct netns *netns, struct netif *netif)
+{
+	netif->gone_ns = clock_boot_ns();
+	report(host, netns, netif, HOST_GONE);
+}
+
+/* ---- Interfaces of a namespace -------------------------------------------------- */
+
+/* What was counted on the way it was stacked until now is read later. */
+static void note_former(struct netif *netif, const struct rtnl_link *link)
+{
+	if (!netif->master || netif->master == link->master)
+		return;
+	netif->former_master = netif->master;
+	netif->former_ns = clock_boot_ns();
+}
+
+static void update_netif(struct netif *netif, const struct rtnl_link *link)
+{
+	note_former(netif, link);
+	if (netif->link != link->link || netif->link_nsid != link->link_nsid ||
+	    netif->gone_ns)
+		netif->is_link_known = false;
+	netif->gone_ns = 0;
+	netif->master = link->master;
+	netif->link = link->link;
+	netif->link_nsid = link->link_nsid;
+	netif->type = link->type;
+	netif->hardware = link->hardware;
+	netif->vlan_id = link->vlan_id;
+	memcpy(netif->name, link->name, sizeof(netif->name));
+}
+
+struct update {
+	struct host *host;
+	struct netns *netns;
+};
+
+static void on_link(void *ctx, const struct nlmsghdr *message)
+{
+	const struct update *update = ctx;
+	struct host *host = update->host;
+	struct rtnl_link link;
+	struct netif *netif;
+	bool came;
+
+	if (!rtnl_parse_link(message, &link))
+		return;
+	if (link.deleted) {
+		netif = netifs_find(&update->netns->netifs, link.ifindex);
+		if (netif && !netif->gone_ns)
+			lose_netif(host, update->netns, netif);
+		return;
+	}
+	netif = netifs_ensure(&update->netns->netifs, link.ifindex);
+	if (!netif) {
+		log_error(host->log, "%s: not observed: no memory", link.name);
+		return;
+	}
+	came = netif->gone_ns || !netif->listing;
+	netif->listing = update->netns->listings;
+	update_netif(netif, &link);
+	report(host, update->netns, netif, came ? HOST_CAME : HOST_CHANGED);
+}
+
+static int request_links(const struct netns *netns)
 {
 	struct ifinfomsg header = { .ifi_family = AF_UNSPEC };
 
-	return rtnl_request_dump(place->rtnl_fd, RTM_GETLINK, &header,
+	return rtnl_request_dump(netns->rtnl_fd, RTM_GETLINK, &header,
 				 sizeof(header));
 }
 
-int place_list(struct place *place)
+static int start_listing(struct netns *netns)
 {
-	int err = request_links(place);
+	int err = request_links(netns);
 
 	if (err)
 		return err;
-	place->listings++;
-	place->is_listing = true;
-	place->is_overrun = false;
+	netns->listings++;
+	netns->is_listing = true;
+	netns->is_overrun = false;
 	return 0;
 }
 
-static int open_rtnl(struct place *place)
+/* What a list did not name is gone. */
+static int end_listing(struct host *host, struct netns *netns)
+{
+	netns->is_listing = false;
+	for (uint32_t i = 0; i < netns->netifs.count; i++) {
+		struct netif *netif = &netns->netifs.items[i];
+
+		if (!netif->gone_ns && netif->listing != netns->listings)
+			lose_netif(host, netns, netif);
+		else if (!netif->gone_ns && netns->listings > 1)
+			report(host, netns, netif, HOST_UNSURE);
+	}
+	return netns->is_overrun ? start_listing(netns) : 0;
+}
+
+static int note_overrun(const struct host *host, struct netns *netns)
+{
+	log_debug(host->log, "netlink overrun, listing interfaces again");
+	netns->is_overrun = true;
+	return netns->is_listing ? 0 : start_listing(netns);
+}
+
+static int receive(struct host *host, struct netns *netns, bool wait)
+{
+	struct update update = { host, netns };
+	int ret = rtnl_receive(netns->rtnl_fd, wait, on_link, &update);
+
+	if (ret == -ENOBUFS)
+		return note_overrun(host, netns);
+	if (ret > 0 && netns->is_listing)
+		return end_listing(host, netns);
+	return ret < 0 ? ret : 0;
+}
+
+int host_update(struct host *host, struct netns *netns)
+{
+	int err;
+
+	if (netns->rtnl_fd < 0)
+		return 0;
+	err = receive(host, netns, false);
+	host_settle(host);
+	return err;
+}
+
+/* ---- Namespaces ------------------------------------------------------------------- */
+
+/* A namespace whose last flows have been reported; NULL: none. */
+static struct netns *find_unused(const struct host *host)
+{
+	for (uint32_t i = 0; i < host->n_netns; i++)
+		if (host->netns[i].is_retired && !host->netns[i].netifs.count)
+			return &host->netns[i];
+	return NULL;
+}
+
+/* One without a name that is not open. NULL: no memory. */
+static struct netns *add_netns(struct host *host)
+{
+	struct netns *netns = find_unused(host);
+
+	if (netns) {
+		netns->is_retired = false;
+		return netns;
+	}
+	if (host->n_netns == NETNS_MAX)
+		return NULL;
+	netns = reallocarray(host->netns, host->n_netns + 1, sizeof(*netns));
+	if (!netns)
+		return NULL;
+	host->netns = netns;
+	netns[host->n_netns] =
+		(struct netns){ .index = host->n_netns, .rtnl_fd = -1 };
+	return &netns[host->n_netns++];
+}
+
+static bool has_name(const struct netns *netns, const char *name)
+{
+	if (netns->is_retired)
+		return false;
+	return name && netns->name ? !strcmp(netns->name, name) :
+				     !name && !netns->name;
+}
+
+int host_ensure_netns(struct host *host, const char *name, uint16_t *ret_index)
+{
+	cleanup_free char *copy = NULL;
+	struct netns *netns;
+
+	for (uint32_t i = 0; i < host->n_netns; i++) {
+		if (has_name(&host->netns[i], name)) {
+			*ret_index = i;
+			return 0;
+		}
+	}
+	if (name) {
+		copy = strdup(name);
+		if (!copy)
+			return -ENOMEM;
+	}
+	netns = add_netns(host);
+	if (!netns)
+		return -ENOMEM;
+	netns->name = TAKE_PTR(copy);
+	*ret_index = netns->index;
+	return 0;
+}
+
+static int open_rtnl(struct netns *netns)
 {
 	int back, fd, err;
 
-	if (!place->ns) {
-		place->rtnl_fd = rtnl_open(RTMGRP_LINK);
-		return place->rtnl_fd < 0 ? place->rtnl_fd : 0;
+	if (!netns->ns) {
+		netns->rtnl_fd = rtnl_open(RTMGRP_LINK);
+		return netns->rtnl_fd < 0 ? netns->rtnl_fd : 0;
 	}
-	err = netns_enter(shared_fd_get(place->ns), &back);
+	err = netns_enter(shared_fd_get(netns->ns), &back);
 	if (err)
 		return err;
 	fd = rtnl_open(RTMGRP_LINK);
 	netns_leave(back);
-	place->rtnl_fd = fd;
+	netns->rtnl_fd = fd;
 	return fd < 0 ? fd : 0;
 }
 
-static int open_ns(struct place *place)
+static int open_ns(struct netns *netns)
 {
 	cleanup_fd int own = -1;
 	int fd;
 
-	if (!place->name) {
+	if (!netns->name) {
 		own = netns_open_own();
-		return own < 0 ? own : netns_inode(own, &place->inode);
+		return own < 0 ? own : netns_inode(own, &netns->inode);
 	}
-	fd = netns_open(place->name);
+	fd = netns_open(netns->name);
 	if (fd < 0)
 		return fd;
-	place->ns = shared_fd_new(fd);
-	return place->ns ? netns_inode(fd, &place->inode) : -ENOMEM;
+	netns->ns = shared_fd_new(fd);
+	return netns->ns ? netns_inode(fd, &netns->inode) : -ENOMEM;
 }
 
-int place_open(struct watch *watch, struct place *place)
+/* Find the namespace and ask for its interfaces. */
+static int open_netns(struct host *host, struct netns *netns)
 {
-	int err = open_ns(place);
+	int err = open_ns(netns);
 
-	peers_forget(watch, place->index);
-	err = err ?: open_rtnl(place);
-	err = err ?: place_list(place);
+	peers_forget(host, netns->index);
+	err = err ?: open_rtnl(netns);
+	err = err ?: start_listing(netns);
 	if (!err)
 		return 0;
-	close_fd(&place->rtnl_fd);
-	shared_fd_unref(TAKE_PTR(place->ns));
+	close_fd(&netns->rtnl_fd);
+	shared_fd_unref(TAKE_PTR(netns->ns));
 	return err;
 }
 
-void place_close(struct watch *watch, struct place *place)
+/* Its interfaces are gone, and so is all that would keep it. */
+static void close_netns(struct host *host, struct netns *netns)
 {
-	for (uint32_t i = 0; i < place->netifs.count; i++)
-		if (!place->netifs.items[i].gone_ns)
-			watch_lose(watch, &place->netifs.items[i]);
-	close_fd(&place->rtnl_fd);
-	shared_fd_unref(TAKE_PTR(place->ns));
-	place->is_listing = false;
-	place->is_polled = false;
+	for (uint32_t i = 0; i < netns->netifs.count; i++)
+		if (!netns->netifs.items[i].gone_ns)
+			lose_netif(host, netns, &netns->netifs.items[i]);
+	close_fd(&netns->rtnl_fd);
+	shared_fd_unref(TAKE_PTR(netns->ns));
+	netns->is_listing = false;
+	netns->is_polled = false;
 }
 
-bool watch_has_names(const struct watch *watch)
+static const struct netns *find_same(const struct host *host,
+				     const struct netns *netns)
 {
-	for (uint32_t i = 0; i < watch->n_places; i++)
-		if (watch->places[i].name)
+	for (uint32_t i = 0; i < host->n_netns; i++) {
+		const struct netns *other = &host->netns[i];
+
+		if (other != netns && other->rtnl_fd >= 0 &&
+		    other->inode == netns->inode)
+			return other;
+	}
+	return NULL;
+}
+
+static void log_open_error(const struct host *host, const struct netns *netns,
+			   int err)
+{
+	if (netns->name)
+		log_error(host->log, "interfaces: netns:%s: %s%s", netns->name,
+			  strerror(-err),
+			  err == -EPERM ? ": entering another network namespace "
+					  "needs CAP_SYS_ADMIN" :
+					  "");
+}
+
+int host_open(struct host *host, uint16_t index, uint16_t *ret_index)
+{
+	struct netns *netns = &host->netns[index];
+	const struct netns *same;
+	int err;
+
+	*ret_index = index;
+	if (netns->rtnl_fd >= 0)
+		return 0;
+	err = open_netns(host, netns);
+	if (err) {
+		log_open_error(host, netns, err);
+		return err;
+	}
+	same = find_same(host, netns);
+	if (same) {
+		*ret_index = same->index;
+		host_retire(host, index);
+		return 0;
+	}
+	while (!err && netns->is_listing)
+		err = receive(host, netns, true);
+	return err;
+}
+
+void host_retire(struct host *host, uint16_t index)
+{
+	struct netns *netns = &host->netns[index];
+
+	close_netns(host, netns);
+	netns->is_retired = true;
+	free(TAKE_PTR(netns->name));
+}
+
+/* ---- Namespaces that come and go -------------------------------------------------- */
+
+bool host_has_names(const struct host *host)
+{
+	for (uint32_t i = 0; i < host->n_netns; i++)
+		if (host->netns[i].name)
 			return true;
 	return false;
 }
 
-/* A place whose last flows have been reported; NULL: none. */
-static struct place *find_unused(const struct watch *watch)
-{
-	for (uint32_t i = 0; i < watch->n_places; i++)
-		if (watch->places[i].is_retired && !watch->places[i].netifs.count)
-			return &watch->places[i];
-	return NULL;
-}
-
 /*
  * Flows of the namespace that is gone are still to be reported, so the new one of
- * that name has a place of its own.
+ * that name has another index.
  */
-static struct place *replace(struct watch *watch, struct place *old)
+static struct netns *replace_netns(struct host *host, struct netns *old)
 {
 	uint32_t index = old->index;
-	struct place *place;
+	struct netns *netns;
 
 	if (!old->netifs.count)
 		return old;
-	place = find_unused(watch) ?: watch_add_place(watch, NULL);
-	if (!place)
+	netns = add_netns(host);
+	if (!netns)
 		return NULL;
-	old = &watch->places[index]; /* it may have moved */
-	place->name = TAKE_PTR(old->name);
-	place->include = old->include;
-	old->include = (struct patterns){ 0 };
+	old = &host->netns[index]; /* it may have moved */
+	netns->name = TAKE_PTR(old->name);
 	old->is_retired = true;
-	place->is_retired = false;
-	return place;
+	return netns;
 }
 
 /*
  * A process id may be another process' by now. Names of ip-netns(8) and other paths
  * mean what they lead to.
  */
-static bool may_return(const struct place *place)
+static bool may_return(const struct netns *netns)
 {
-	return strncmp(place->name, "/proc/", strlen("/proc/")) != 0;
+	return strncmp(netns->name, "/proc/", strlen("/proc/")) != 0;
 }
 
-static void check_name(struct watch *watch, uint32_t index)
+/* True if anything has changed. */
+static bool check_name(struct host *host, uint32_t index)
 {
-	struct place *place = &watch->places[index];
+	struct netns *netns = &host->netns[index];
+	bool was_open = netns->rtnl_fd >= 0;
 
-	if (place->rtnl_fd >= 0) {
-		if (netns_is(place->name, shared_fd_get(place->ns)))
-			return;
-		log_info(watch->log, "netns:%s: the namespace is gone",
-			 place->name);
-		place_close(watch, place);
+	if (was_open) {
+		if (netns_is(netns->name, shared_fd_get(netns->ns)))
+			return false;
+		log_info(host->log, "netns:%s: the namespace is gone",
+			 netns->name);
+		close_netns(host, netns);
 	}
 	/* A name that has no namespace yet is a file for a moment. */
-	if (!may_return(place) || !netns_exists(place->name))
-		return;
-	place = replace(watch, place);
-	if (place && !place_open(watch, place))
-		log_info(watch->log, "netns:%s: observing it again", place->name);
+	if (!may_return(netns) || !netns_exists(netns->name))
+		return was_open;
+	netns = replace_netns(host, netns);
+	if (!netns || open_netns(host, netns))
+		return was_open;
+	log_info(host->log, "netns:%s: observing it again", netns->name);
+	return true;
 }
 
-void watch_check_names(struct watch *watch)
+void host_check_names(struct host *host)
 {
-	uint32_t n = watch->n_places;
+	uint32_t n = host->n_netns;
+	bool changed = false;
 
 	for (uint32_t i = 0; i < n; i++)
-		if (watch->places[i].name)
-			check_name(watch, i);
-	attacher_go(&watch->attacher);
+		if (host->netns[i].name)
+			changed |= check_name(host, i);
+	if (changed)
+		host_settle(host);
+}
+
+/* ---- Lookups ------------------------------------------------------------------------ */
+
+void host_sweep(struct host *host, int64_t before_ns)
+{
+	bool changed = false;
+
+	for (uint32_t i = 0; i < host->n_netns; i++)
+		changed |= netifs_sweep(&host->netns[i].netifs, before_ns);
+	if (changed)
+		host_settle(host);
+}
+
+const struct netif *host_find(const struct host *host, uint16_t netns,
+			      uint32_t ifindex)
+{
+	return netns < host->n_netns ?
+		       netifs_find(&host->netns[netns].netifs, ifindex) :
+		       NULL;
 }

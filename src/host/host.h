@@ -1,29 +1,117 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What the parts of watch share. */
+/*
+ * The interfaces of one or more network namespaces, followed over netlink as they
+ * come, go and change. Listeners hear of each. Nothing is loaded or attached here.
+ */
 #ifndef NETOBS_HOST_HOST_H
 #define NETOBS_HOST_HOST_H
 
-#include "attach/observation.h"
+#include "base/log.h"
+#include "netif.h"
 
-#define PLACE_INIT(...) ((struct place){ .rtnl_fd = -1, __VA_ARGS__ })
+/* One network namespace. */
+struct netns {
+	uint16_t index; /* in host.netns; flow_key.netns */
+	char *name;	/* as given; NULL: where the context was started */
+	struct shared_fd *ns; /* NULL: the caller's, or gone */
+	uint32_t inode;
+	int rtnl_fd;	 /* -1: the namespace is not followed */
+	bool is_retired; /* kept for its last flows; another netns may follow it */
+	bool is_polled;	 /* for the owner: rtnl_fd is waited for */
+	bool is_listing; /* a dump of all interfaces is under way */
+	bool is_overrun; /* messages were lost: another dump has to follow */
+	uint32_t listings;
+	struct netifs netifs;
 
-/* Append a place that is not open; takes @name over. NULL: no memory. */
-struct place *watch_add_place(struct watch *watch, char *name);
+	/* See topology.h. */
+	uint16_t domain;	   /* the lowest namespace of it */
+	bool has_unclear_arrivals; /* packets that may or may not be counted come in */
+	bool sees_all_arrivals; /* no interface brings in packets unseen */
+	bool forwards_unseen;	/* see topology_forwards_unseen() */
+	uint32_t n_arrivals;	/* interfaces observed on the way in */
 
-/* Ask for a list of all interfaces. */
-int place_list(struct place *place);
+	int32_t *nsids; /* of others, in this namespace; see peers.c */
+	uint32_t n_nsids;
+};
 
-/* Find the namespace and ask for its interfaces. */
-int place_open(struct watch *watch, struct place *place);
+enum host_event {
+	HOST_CAME,
+	HOST_CHANGED,
+	HOST_UNSURE, /* messages were lost: it is there, and may be another one */
+	HOST_GONE,
+};
 
-/* The namespace is gone: so are its interfaces, and what would keep it. */
-void place_close(struct watch *watch, struct place *place);
+/* A module that wants to hear of interfaces. Pointers are valid during a call. */
+struct host_listener {
+	void (*on_netif)(void *ctx, struct netns *netns, struct netif *netif,
+			 enum host_event event);
+	/* Some events have been reported, and the topology is up to date. */
+	void (*on_settled)(void *ctx);
+	void *ctx;
 
-/* Report what has changed of what runs before the programs. */
-void watch_note_shadows(const struct watch *watch, struct netif *netif,
-			const struct hook_job *job);
+	struct host_listener *next;
+};
 
-/* The interface is gone. */
-void watch_lose(struct watch *watch, struct netif *netif);
+struct host {
+	const struct log *log;
+	struct netns *netns;
+	uint32_t n_netns;
+	struct host_listener *listeners;
+};
+
+void host_init(struct host *host, const struct log *log);
+void host_done(struct host *host);
+
+/* From now on @listener, which stays the caller's, hears of events. */
+void host_subscribe(struct host *host, struct host_listener *listener);
+
+/*
+ * Find or add the namespace of a name; NULL: the caller's own. It is not followed
+ * before host_open(). Pointers to others become invalid.
+ *
+ * @return 0; -ENOMEM
+ */
+int host_ensure_netns(struct host *host, const char *name, uint16_t *ret_index);
+
+/*
+ * Follow the namespace @index, and wait for the list of its interfaces. Nothing is
+ * done if it is followed already.
+ *
+ * @param ret_index  @index, or the one that follows the same namespace by another
+ *                   name; @index is retired then
+ * @return 0, or -errno, which was logged
+ */
+int host_open(struct host *host, uint16_t index, uint16_t *ret_index);
+
+/*
+ * End following it. Its interfaces are reported as gone, and kept as such until they
+ * are swept.
+ */
+void host_retire(struct host *host, uint16_t index);
+
+/*
+ * Read messages of a namespace whose rtnl_fd is readable. What is left is read next
+ * time.
+ */
+int host_update(struct host *host, struct netns *netns);
+
+/*
+ * Check the names of namespaces: drop those that are gone, so that nothing of ours
+ * keeps them, and follow those that came back. Namespaces may be added.
+ */
+void host_check_names(struct host *host);
+
+/* Whether there are any names to check. */
+bool host_has_names(const struct host *host);
+
+/* Update the topology after netif.observed has changed, and report that. */
+int host_settle(struct host *host);
+
+/* Forget interfaces that went away before @before_ns (CLOCK_BOOTTIME). */
+void host_sweep(struct host *host, int64_t before_ns);
+
+/* @return NULL when it is not known */
+const struct netif *host_find(const struct host *host, uint16_t netns,
+			      uint32_t ifindex);
 
 #endif

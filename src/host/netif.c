@@ -16,15 +16,16 @@ void netifs_done(struct netifs *netifs)
 	*netifs = (struct netifs){ 0 };
 }
 
-/* The first position whose ifindex is not smaller. */
-static uint32_t position(const struct netifs *netifs, uint32_t ifindex)
+uint32_t sorted_index(const void *items, uint32_t n, size_t size, uint32_t key)
 {
-	uint32_t low = 0, high = netifs->count;
+	uint32_t low = 0, high = n;
 
 	while (low < high) {
-		uint32_t middle = (low + high) / 2;
+		uint32_t middle = (low + high) / 2, found;
 
-		if (netifs->items[middle].ifindex < ifindex)
+		memcpy(&found, (const char *)items + middle * size,
+		       sizeof(found));
+		if (found < key)
 			low = middle + 1;
 		else
 			high = middle;
@@ -32,9 +33,15 @@ static uint32_t position(const struct netifs *netifs, uint32_t ifindex)
 	return low;
 }
 
+static uint32_t netifs_index(const struct netifs *netifs, uint32_t ifindex)
+{
+	return sorted_index(netifs->items, netifs->count,
+			    sizeof(*netifs->items), ifindex);
+}
+
 struct netif *netifs_find(const struct netifs *netifs, uint32_t ifindex)
 {
-	uint32_t i = position(netifs, ifindex);
+	uint32_t i = netifs_index(netifs, ifindex);
 
 	return i < netifs->count && netifs->items[i].ifindex == ifindex ?
 		       &netifs->items[i] :
@@ -65,15 +72,14 @@ struct netif *netifs_ensure(struct netifs *netifs, uint32_t ifindex)
 		return found;
 	if (!reserve(netifs))
 		return NULL;
-	i = position(netifs, ifindex);
+	i = netifs_index(netifs, ifindex);
 	memmove(&netifs->items[i + 1], &netifs->items[i],
 		(netifs->count - i) * sizeof(*netifs->items));
 	netifs->count++;
 	netifs->items[i] = (struct netif){
 		.ifindex = ifindex,
 		.link_nsid = NSID_SAME,
-		.link_place = PLACE_NONE,
-		.attachment = ATTACHMENT_NONE,
+		.link_netns = NETNS_NONE,
 	};
 	return &netifs->items[i];
 }

@@ -3,17 +3,18 @@
 #ifndef NETOBS_HOST_NETIF_H
 #define NETOBS_HOST_NETIF_H
 
-#include "attach/attach.h"
 #include "rtnl.h"
-#include "attach/shadow.h"
 
 #include <net/if.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-enum { PLACE_NONE = 0xffff };
+enum { NETNS_NONE = 0xffff };
 
-/* What a point's place among the interfaces says about a packet there. */
+struct hooks;
+
+/* What the position of a point among the interfaces says about a packet there. */
 enum sight {
 	SIGHT_FIRST, /* no observed point saw it before: it is counted here */
 	SIGHT_AGAIN, /* one did */
@@ -32,8 +33,8 @@ struct netif {
 	int64_t former_ns;	/* until when it was current */
 	uint32_t link; /* a pair's peer, what a VLAN sends through; 0 none */
 	int32_t link_nsid;
-	uint16_t link_place; /* where link is; PLACE_NONE: not observed */
-	bool is_link_known;  /* link_place has been looked up */
+	uint16_t link_netns; /* where link is; NETNS_NONE: not observed */
+	bool is_link_known;  /* link_netns has been looked up */
 	enum link_type type;
 	uint16_t hardware; /* ARPHRD_* */
 	uint16_t vlan_id;  /* of a VLAN device */
@@ -47,18 +48,15 @@ struct netif {
 	uint32_t stack; /* the same for all interfaces of a stack */
 	uint32_t level; /* 0 is the lowest */
 
-	/* Bits 1 << enum netobs_direction; they stay when it goes away. */
+	uint32_t listing; /* the latest that named it */
+
+	/* Bits 1 << enum netobs_direction, by src/attach; they stay when it goes away. */
 	uint8_t observed;
+	struct hooks *hooks; /* of src/attach; NULL: nothing is attached */
+
 	uint8_t uppers;	      /* see topology.c */
 	uint8_t sights[WAYS]; /* enum sight */
-
-	uint64_t incarnation; /* changes when it comes back */
-	uint32_t listing;     /* the latest that named it */
-	bool is_busy;	      /* a job has the attachment */
-	bool is_attached;     /* counted in watch.n_attached */
-	bool is_refused;      /* for its link type, which was logged */
-	struct netobs_shadow shadows[2]; /* what runs before our programs */
-	struct attachment attachment;
+	bool is_origin; /* what came in through it was counted, as the programs know */
 };
 
 struct netifs {
@@ -66,6 +64,12 @@ struct netifs {
 	uint32_t count;
 	uint32_t capacity;
 };
+
+/*
+ * @return the index of the first of @n items that is not below @key; items are
+ *         sorted by the uint32_t that each begins with
+ */
+uint32_t sorted_index(const void *items, uint32_t n, size_t size, uint32_t key);
 
 void netifs_done(struct netifs *netifs);
 

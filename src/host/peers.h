@@ -7,13 +7,13 @@
 #ifndef NETOBS_HOST_PEERS_H
 #define NETOBS_HOST_PEERS_H
 
-#include "attach/observation.h"
+#include "host.h"
 
-/* Set @netif->link_place, unless it is known. */
-void peers_resolve(const struct watch *watch, struct place *place,
+/* Set @netif->link_netns, unless it is known. */
+void peers_resolve(const struct host *host, struct netns *netns,
 		   struct netif *netif);
 
-/* The namespace of @place has become another one. */
-void peers_forget(struct watch *watch, uint16_t place);
+/* The namespace of @netns has become another one. */
+void peers_forget(struct host *host, uint16_t netns);
 
 #endif

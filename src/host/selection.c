@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* The options @interfaces and @exclude. */
-#include "host.h"
+#include "selection.h"
 
 #include "base/util.h"
 
@@ -9,32 +8,65 @@
 
 static const char netns_prefix[] = "netns:";
 
-static bool is_named(const struct place *place, const char *name, size_t len)
+static void selected_done(struct selected *selected)
 {
-	if (!place->name)
-		return !len;
-	return strlen(place->name) == len && !memcmp(place->name, name, len);
+	patterns_done(&selected->include);
+	free(selected->netns);
 }
 
-/* The place called by the first @len bytes of @name; none: the caller's own. */
-static int ensure_place(struct watch *watch, const char *name, size_t len,
-			struct place **ret_place)
+void selection_done(struct selection *selection)
 {
+	for (uint32_t i = 0; i < selection->count; i++)
+		selected_done(&selection->items[i]);
+	free(selection->items);
+	patterns_done(&selection->exclude);
+	*selection = (struct selection){ 0 };
+}
+
+static bool is_named(const struct selected *selected, const char *netns)
+{
+	return netns && selected->netns ? !strcmp(selected->netns, netns) :
+					  !netns && !selected->netns;
+}
+
+struct selected *selection_find(const struct selection *selection,
+				const char *netns)
+{
+	for (uint32_t i = 0; i < selection->count; i++)
+		if (is_named(&selection->items[i], netns))
+			return &selection->items[i];
+	return NULL;
+}
+
+bool selection_has(const struct selection *selection,
+		   const struct selected *selected, const char *interface)
+{
+	return (selected->is_all ||
+		patterns_match(&selected->include, interface)) &&
+	       !patterns_match(&selection->exclude, interface);
+}
+
+/* Find or add the item of a namespace. NULL: no memory. */
+static struct selected *ensure_selected(struct selection *selection,
+					const char *netns)
+{
+	struct selected *found = selection_find(selection, netns), *items;
 	char *copy = NULL;
 
-	for (uint32_t i = 0; i < watch->n_places; i++) {
-		if (is_named(&watch->places[i], name, len)) {
-			*ret_place = &watch->places[i];
-			return 0;
-		}
-	}
-	if (len) {
-		copy = strndup(name, len);
+	if (found)
+		return found;
+	items = reallocarray(selection->items, selection->count + 1,
+			     sizeof(*items));
+	if (!items)
+		return NULL;
+	selection->items = items;
+	if (netns) {
+		copy = strdup(netns);
 		if (!copy)
-			return -ENOMEM;
+			return NULL;
 	}
-	*ret_place = watch_add_place(watch, copy);
-	return *ret_place ? 0 : -ENOMEM;
+	items[selection->count] = (struct selected){ .netns = copy };
+	return &items[selection->count++];
 }
 
 /*
@@ -54,46 +86,115 @@ static const char *split_netns(const char *spec)
 	return NULL;
 }
 
-static int add_include(struct watch *watch, const char *spec)
+static int add_interface(struct selection *selection, const char *spec,
+			 const struct log *log)
 {
+	cleanup_free char *netns = NULL;
 	const char *name = spec, *slash;
-	struct place *place;
-	size_t len = 0;
-	int err;
+	struct selected *selected;
 
 	if (!strncmp(spec, netns_prefix, strlen(netns_prefix))) {
 		name = spec + strlen(netns_prefix);
 		slash = split_netns(name);
 		if (!slash || slash == name || !slash[1]) {
-			log_error(watch->log,
+			log_error(log,
 				  "interfaces: '%s': expected netns:NAME/INTERFACE",
 				  spec);
 			return -EINVAL;
 		}
-		len = slash - name;
+		netns = strndup(name, slash - name);
+		if (!netns)
+			return -ENOMEM;
+		name = slash + 1;
 	}
-	err = ensure_place(watch, name, len, &place);
-	if (err)
-		return err;
-	return patterns_add(&place->include, len ? name + len + 1 : spec,
-			    "interfaces", watch->log);
+	selected = ensure_selected(selection, netns);
+	if (!selected)
+		return -ENOMEM;
+	return patterns_add(&selected->include, name, "interfaces", log);
 }
 
-int watch_init(struct watch *watch, const struct log *log,
-	       const char *const *interfaces, const char *const *exclude)
+static int add_all(struct selection *selection)
 {
-	struct place *own;
+	struct selected *own = ensure_selected(selection, NULL);
+
+	if (!own)
+		return -ENOMEM;
+	own->is_all = true;
+	return 0;
+}
+
+int selection_init(struct selection *selection, const char *const *interfaces,
+		   const char *const *exclude, const struct log *log)
+{
 	int err = 0;
 
-	*watch = (struct watch){ .log = log };
+	*selection = (struct selection){ 0 };
 	for (; !err && exclude && *exclude; exclude++)
-		err = patterns_add(&watch->exclude, *exclude, "exclude", log);
+		err = patterns_add(&selection->exclude, *exclude, "exclude", log);
 	for (; !err && interfaces && *interfaces; interfaces++)
-		err = add_include(watch, *interfaces);
-	if (err || watch->n_places)
-		return err;
-	err = ensure_place(watch, "", 0, &own);
-	if (!err)
-		own->everything = true;
+		err = add_interface(selection, *interfaces, log);
+	if (!err && !selection->count)
+		err = add_all(selection);
+	if (err)
+		selection_done(selection);
 	return err;
+}
+
+static void remove_selected(struct selection *selection, uint32_t i)
+{
+	selected_done(&selection->items[i]);
+	memmove(&selection->items[i], &selection->items[i + 1],
+		(--selection->count - i) * sizeof(*selection->items));
+}
+
+int selection_rename(struct selection *selection, uint32_t i, const char *netns)
+{
+	struct selected *selected = &selection->items[i];
+	struct selected *other = selection_find(selection, netns);
+	char *copy = NULL;
+	int err;
+
+	if (other == selected)
+		return 0;
+	if (other) {
+		err = patterns_move(&other->include, &selected->include);
+		if (!err)
+			remove_selected(selection, i);
+		return err;
+	}
+	if (netns) {
+		copy = strdup(netns);
+		if (!copy)
+			return -ENOMEM;
+	}
+	free(selected->netns);
+	selected->netns = copy;
+	return 0;
+}
+
+static bool has_interface(const struct netifs *netifs, const char *name)
+{
+	for (uint32_t i = 0; i < netifs->count; i++)
+		if (!netifs->items[i].gone_ns &&
+		    !strcmp(netifs->items[i].name, name))
+			return true;
+	return false;
+}
+
+int selected_check_names(const struct selected *selected,
+			 const struct netifs *netifs, const struct log *log)
+{
+	const char *netns = selected->netns;
+
+	for (uint32_t i = 0; i < selected->include.count; i++) {
+		const struct pattern *pattern = &selected->include.items[i];
+
+		if (pattern->is_regex || has_interface(netifs, pattern->text))
+			continue;
+		log_error(log, "interfaces: %s%s%s%s: no such interface",
+			  netns ? netns_prefix : "", netns ?: "",
+			  netns ? "/" : "", pattern->text);
+		return -ENODEV;
+	}
+	return 0;
 }

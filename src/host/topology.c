@@ -2,8 +2,8 @@
 #include "topology.h"
 
 #include "peers.h"
+#include "host.h"
 #include "base/util.h"
-#include "attach/observation.h"
 
 #include <errno.h>
 
@@ -26,20 +26,20 @@ struct ports {
 	uint32_t count;
 };
 
-/* An interface and the place that it is in. */
+/* An interface and the netns that it is in. */
 struct spot {
-	uint16_t place;
+	uint16_t netns;
 	struct netif *netif;
 };
 
 struct survey {
-	struct watch *watch;
-	struct ports *ports; /* of each place */
+	struct host *host;
+	struct ports *ports; /* of each netns */
 };
 
-static struct netifs *netifs_of(const struct watch *watch, uint16_t place)
+static struct netifs *netifs_of(const struct host *host, uint16_t netns)
 {
-	return &watch->places[place].netifs;
+	return &host->netns[netns].netifs;
 }
 
 static bool is_observed(const struct netif *netif, enum netobs_direction direction)
@@ -52,20 +52,20 @@ static bool is_observed(const struct netif *netif, enum netobs_direction directi
 
 /* ---- Links and ports ------------------------------------------------------ */
 
-static struct spot linked(const struct watch *watch, const struct netif *netif)
+static struct spot linked(const struct host *host, const struct netif *netif)
 {
-	struct spot spot = { netif->link_place, NULL };
+	struct spot spot = { netif->link_netns, NULL };
 
-	if (netif->link && spot.place < watch->n_places)
+	if (netif->link && spot.netns < host->n_netns)
 		spot.netif =
-			netifs_find(netifs_of(watch, spot.place), netif->link);
+			netifs_find(netifs_of(host, spot.netns), netif->link);
 	return spot;
 }
 
-const struct netif *topology_linked(const struct watch *watch,
+const struct netif *topology_linked(const struct host *host,
 				    const struct netif *netif)
 {
-	return linked(watch, netif).netif;
+	return linked(host, netif).netif;
 }
 
 static int compare_ports(const void *left, const void *right)
@@ -98,31 +98,21 @@ static bool list_ports(const struct netifs *netifs, struct ports *ret_ports)
 	return true;
 }
 
-/* The first that does not belong to a lower master. */
 static uint32_t first_port(const struct ports *ports, uint32_t master)
 {
-	uint32_t low = 0, high = ports->count;
-
-	while (low < high) {
-		uint32_t middle = (low + high) / 2;
-
-		if (ports->items[middle].master < master)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return sorted_index(ports->items, ports->count, sizeof(*ports->items),
+			    master);
 }
 
 /* The port after @*at of @spot's interface; begin with first_port(). */
 static struct netif *next_port(const struct survey *survey, struct spot spot,
 			       uint32_t *at)
 {
-	const struct ports *ports = &survey->ports[spot.place];
+	const struct ports *ports = &survey->ports[spot.netns];
 
 	if (*at >= ports->count || ports->items[*at].master != spot.netif->ifindex)
 		return NULL;
-	return netifs_find(netifs_of(survey->watch, spot.place),
+	return netifs_find(netifs_of(survey->host, spot.netns),
 			   ports->items[(*at)++].ifindex);
 }
 
@@ -142,13 +132,13 @@ static enum sight sight_behind(const struct survey *survey, struct spot spot)
 
 static enum sight sight_of_ports(const struct survey *survey, struct spot spot)
 {
-	uint32_t at = first_port(&survey->ports[spot.place], spot.netif->ifindex);
+	uint32_t at = first_port(&survey->ports[spot.netns], spot.netif->ifindex);
 	uint32_t sights = 0;
 	struct netif *port;
 
 	while ((port = next_port(survey, spot, &at)))
 		sights |= 1 << sight_behind(survey,
-					    (struct spot){ spot.place, port });
+					    (struct spot){ spot.netns, port });
 	if (sights == 1 << SIGHT_AGAIN)
 		return SIGHT_AGAIN;
 	return sights & ~(1 << SIGHT_FIRST) ? SIGHT_EITHER : SIGHT_FIRST;
@@ -174,7 +164,7 @@ static enum sight sight_of_ipvlan(const struct survey *survey, struct spot lower
 
 static enum sight find_sight_in(const struct survey *survey, struct spot spot)
 {
-	struct spot link = linked(survey->watch, spot.netif);
+	struct spot link = linked(survey->host, spot.netif);
 
 	if (netif_has_lower(spot.netif) && !link.netif)
 		return SIGHT_FIRST;
@@ -234,7 +224,7 @@ static bool forwards_unseen(const struct survey *survey, struct spot spot)
 
 	return spot.netif->type == LINK_TYPE_MACVLAN &&
 	       !is_observed(spot.netif, NETOBS_EGRESS) &&
-	       survey->watch->places[spot.place].n_arrivals > itself;
+	       survey->host->netns[spot.netns].n_arrivals > itself;
 }
 
 /* What interfaces below see of one of which @uppers says what it has above. */
@@ -260,24 +250,24 @@ static uint8_t uppers_below(const struct survey *survey, struct spot spot,
 static void mark_below(const struct survey *survey, struct spot spot,
 		       uint8_t uppers)
 {
-	uint32_t at = first_port(&survey->ports[spot.place], spot.netif->ifindex);
-	struct spot lower = linked(survey->watch, spot.netif);
+	uint32_t at = first_port(&survey->ports[spot.netns], spot.netif->ifindex);
+	struct spot lower = linked(survey->host, spot.netif);
 	struct netif *port;
 
-	if (netif_has_lower(spot.netif) && lower.place != spot.place)
+	if (netif_has_lower(spot.netif) && lower.netns != spot.netns)
 		uppers |= UPPER_FOREIGN;
 	uppers = uppers_below(survey, spot, uppers);
 	if (netif_has_lower(spot.netif))
 		mark(survey, lower, uppers);
 	while ((port = next_port(survey, spot, &at)))
-		mark(survey, (struct spot){ spot.place, port }, uppers);
+		mark(survey, (struct spot){ spot.netns, port }, uppers);
 }
 
 /* All that leaves by the interface comes from its master. */
 static bool is_fed_by_master(const struct survey *survey, struct spot spot)
 {
 	const struct netif *master = netifs_find(
-		netifs_of(survey->watch, spot.place), spot.netif->master);
+		netifs_of(survey->host, spot.netns), spot.netif->master);
 
 	if (!master || !is_observed(master, NETOBS_EGRESS))
 		return false;
@@ -292,7 +282,7 @@ static enum sight sight_out(const struct survey *survey, struct spot spot,
 {
 	if (is_fed_by_master(survey, spot))
 		return SIGHT_AGAIN;
-	if (survey->watch->places[spot.place].has_unclear_arrivals)
+	if (survey->host->netns[spot.netns].has_unclear_arrivals)
 		return SIGHT_EITHER;
 	return spot.netif->uppers & uppers ? SIGHT_BEYOND : SIGHT_FIRST;
 }
@@ -303,70 +293,68 @@ typedef void (*visit_fn)(const struct survey *survey, struct spot spot);
 
 static void visit_all(const struct survey *survey, visit_fn visit)
 {
-	for (uint32_t i = 0; i < survey->watch->n_places; i++) {
-		struct netifs *netifs = netifs_of(survey->watch, i);
+	for (uint32_t i = 0; i < survey->host->n_netns; i++) {
+		struct netifs *netifs = netifs_of(survey->host, i);
 
 		for (uint32_t k = 0; k < netifs->count; k++)
 			visit(survey, (struct spot){ i, &netifs->items[k] });
 	}
 }
 
-static uint16_t root_domain(const struct watch *watch, uint16_t place)
+static uint16_t root_domain(const struct host *host, uint16_t netns)
 {
-	while (watch->places[place].domain != place)
-		place = watch->places[place].domain;
-	return place;
+	while (host->netns[netns].domain != netns)
+		netns = host->netns[netns].domain;
+	return netns;
 }
 
-static void join_places(const struct watch *watch, uint16_t a, uint16_t b)
+static void join_netns(const struct host *host, uint16_t a, uint16_t b)
 {
-	a = root_domain(watch, a);
-	b = root_domain(watch, b);
-	watch->places[a > b ? a : b].domain = a > b ? b : a;
+	a = root_domain(host, a);
+	b = root_domain(host, b);
+	host->netns[a > b ? a : b].domain = a > b ? b : a;
 }
 
 static void reset(const struct survey *survey, struct spot spot)
 {
-	struct watch *watch = survey->watch;
+	struct host *host = survey->host;
 	bool joins;
 
-	peers_resolve(watch, &watch->places[spot.place], spot.netif);
+	peers_resolve(host, &host->netns[spot.netns], spot.netif);
 	spot.netif->uppers = 0;
 	spot.netif->sights[WAY_IN] = SIGHT_UNKNOWN;
 	if (is_observed(spot.netif, NETOBS_INGRESS) &&
 	    spot.netif->type != LINK_TYPE_LOOPBACK)
-		watch->places[spot.place].n_arrivals++;
+		host->netns[spot.netns].n_arrivals++;
 	joins = spot.netif->type == LINK_TYPE_PAIR || netif_has_lower(spot.netif);
-	if (joins && spot.netif->link && spot.netif->link_place != PLACE_NONE)
-		join_places(watch, spot.place, spot.netif->link_place);
+	if (joins && spot.netif->link && spot.netif->link_netns != NETNS_NONE)
+		join_netns(host, spot.netns, spot.netif->link_netns);
 }
 
 static void mark_uppers(const struct survey *survey, struct spot spot)
 {
 	if (forwards_unseen(survey, spot))
-		survey->watch->places[spot.place].forwards_unseen = true;
+		survey->host->netns[spot.netns].forwards_unseen = true;
 	mark_below(survey, spot,
 		   is_observed(spot.netif, NETOBS_EGRESS) ? UPPER_ANY : 0);
 }
 
 static void look_in(const struct survey *survey, struct spot spot)
 {
-	struct watch *watch = survey->watch;
-	struct place *place = &watch->places[spot.place];
+	struct host *host = survey->host;
+	struct netns *netns = &host->netns[spot.netns];
 	enum sight behind;
 
 	sight_in(survey, spot);
 	behind = sight_behind(survey, spot);
+	spot.netif->is_origin = behind == SIGHT_AGAIN && !spot.netif->gone_ns;
 	if (spot.netif->gone_ns)
 		return;
 	if (behind == SIGHT_EITHER || behind == SIGHT_BEYOND)
-		place->has_unclear_arrivals = true;
+		netns->has_unclear_arrivals = true;
 	if (spot.netif->type != LINK_TYPE_VRF &&
 	    !is_observed(spot.netif, NETOBS_INGRESS))
-		place->sees_all_arrivals = false;
-	if (behind == SIGHT_AGAIN && watch->store)
-		origins_put(&watch->store->origins, spot.place,
-			    spot.netif->ifindex);
+		netns->sees_all_arrivals = false;
 }
 
 static void look_out(const struct survey *survey, struct spot spot)
@@ -376,60 +364,54 @@ static void look_out(const struct survey *survey, struct spot spot)
 		sight_out(survey, spot, UPPER_ANY | UPPER_TAGS);
 }
 
-static void survey_places(const struct survey *survey)
+static void survey_all(const struct survey *survey)
 {
-	struct watch *watch = survey->watch;
+	struct host *host = survey->host;
 
-	for (uint32_t i = 0; i < watch->n_places; i++) {
-		watch->places[i].domain = i;
-		watch->places[i].has_unclear_arrivals = false;
-		watch->places[i].sees_all_arrivals = true;
-		watch->places[i].n_arrivals = 0;
-		watch->places[i].forwards_unseen = false;
+	for (uint32_t i = 0; i < host->n_netns; i++) {
+		host->netns[i].domain = i;
+		host->netns[i].has_unclear_arrivals = false;
+		host->netns[i].sees_all_arrivals = true;
+		host->netns[i].n_arrivals = 0;
+		host->netns[i].forwards_unseen = false;
 	}
 	visit_all(survey, reset);
-	for (uint32_t i = 0; i < watch->n_places; i++)
-		watch->places[i].domain = root_domain(watch, i);
+	for (uint32_t i = 0; i < host->n_netns; i++)
+		host->netns[i].domain = root_domain(host, i);
 	visit_all(survey, mark_uppers);
 	visit_all(survey, look_in);
 	visit_all(survey, look_out);
 }
 
-int topology_update(struct watch *watch)
+int topology_update(struct host *host)
 {
-	cleanup_free struct ports *ports =
-		calloc(watch->n_places, sizeof(*ports));
-	struct survey survey = { watch, ports };
+	cleanup_free struct ports *ports = calloc(host->n_netns, sizeof(*ports));
+	struct survey survey = { host, ports };
 	bool complete = ports;
 
-	for (uint32_t i = 0; complete && i < watch->n_places; i++) {
-		netifs_restack(netifs_of(watch, i));
-		complete = list_ports(netifs_of(watch, i), &ports[i]);
+	for (uint32_t i = 0; complete && i < host->n_netns; i++) {
+		netifs_restack(netifs_of(host, i));
+		complete = list_ports(netifs_of(host, i), &ports[i]);
 	}
-	if (complete) {
-		if (watch->store)
-			origins_begin(&watch->store->origins);
-		survey_places(&survey);
-		if (watch->store)
-			origins_end(&watch->store->origins);
-	}
-	for (uint32_t i = 0; ports && i < watch->n_places; i++)
+	if (complete)
+		survey_all(&survey);
+	for (uint32_t i = 0; ports && i < host->n_netns; i++)
 		free(ports[i].items);
 	return complete ? 0 : -ENOMEM;
 }
 
-bool topology_forwards_unseen(const struct watch *watch, uint16_t place,
+bool topology_forwards_unseen(const struct host *host, uint16_t netns,
 			      const struct netif *lower)
 {
-	const struct netifs *netifs = netifs_of(watch, place);
+	const struct netifs *netifs = netifs_of(host, netns);
 
 	for (uint32_t i = 0;
-	     watch->places[place].forwards_unseen && i < netifs->count; i++) {
+	     host->netns[netns].forwards_unseen && i < netifs->count; i++) {
 		const struct netif *netif = &netifs->items[i];
 
 		if (netif->type == LINK_TYPE_MACVLAN &&
 		    !is_observed(netif, NETOBS_EGRESS) &&
-		    topology_linked(watch, netif) == lower)
+		    topology_linked(host, netif) == lower)
 			return true;
 	}
 	return false;
@@ -468,10 +450,10 @@ enum sight topology_sight(const struct flow_entry *entry,
 	return sight != SIGHT_AGAIN && is_to_group(entry) ? SIGHT_EITHER : sight;
 }
 
-uint16_t topology_domain(const struct watch *watch, uint16_t place,
+uint16_t topology_domain(const struct host *host, uint16_t netns,
 			 const struct netif *netif)
 {
 	if (netif && netif->type == LINK_TYPE_LOOPBACK)
-		return place | DOMAIN_LOOPBACK;
-	return place < watch->n_places ? watch->places[place].domain : place;
+		return netns | DOMAIN_LOOPBACK;
+	return netns < host->n_netns ? host->netns[netns].domain : netns;
 }

@@ -25,31 +25,33 @@
 #include "bpf/types.h"
 #include "netif.h"
 
-struct watch;
+struct host;
 
 /* Of a flow that was seen on a namespace's loopback interface, which joins none. */
 enum { DOMAIN_LOOPBACK = 0x8000 };
 
 /*
- * Look at all interfaces anew, restack them, and give the programs the list of
- * origins. -ENOMEM: nothing has changed.
+ * Look at all interfaces anew, restack them, and find the origins, which are for the
+ * programs.
+ *
+ * @return 0; -ENOMEM: nothing has changed
  */
-int topology_update(struct watch *watch);
+int topology_update(struct host *host);
 
 /* What an entry, as a program made it, says; @netif: its interface, or NULL. */
 enum sight topology_sight(const struct flow_entry *entry,
 			  const struct netif *netif);
 
 /* What observations of one flow have in common of where they were made. */
-uint16_t topology_domain(const struct watch *watch, uint16_t place,
+uint16_t topology_domain(const struct host *host, uint16_t netns,
 			 const struct netif *netif);
 
-/* Whether @place sends through @lower, unseen, what it saw when it came in. */
-bool topology_forwards_unseen(const struct watch *watch, uint16_t place,
+/* Whether @netns sends through @lower, unseen, what it saw when it came in. */
+bool topology_forwards_unseen(const struct host *host, uint16_t netns,
 			      const struct netif *lower);
 
-/* The interface that @netif->link names; NULL: it is not in a place of ours. */
-const struct netif *topology_linked(const struct watch *watch,
+/* The interface that @netif->link names; NULL: it is not in a netns of ours. */
+const struct netif *topology_linked(const struct host *host,
 				    const struct netif *netif);
 
 #endif

@@ -469,7 +469,7 @@ static void filters_before_ours_are_counted(void **state)
 
 static const struct netif *netif_of(const struct fixture *f, uint32_t ifindex)
 {
-	const struct netif *netif = watch_find(&f->ctx->watch, 0, ifindex);
+	const struct netif *netif = host_find(&f->ctx->host, 0, ifindex);
 
 	assert_non_null(netif);
 	return netif;

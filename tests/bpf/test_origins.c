@@ -6,7 +6,7 @@
 
 #include <bpf/bpf.h>
 
-enum { PLACES = 3, IFINDEXES = 3 * ORIGIN_SLOTS, ROUNDS = 20 };
+enum { NAMESPACES = 3, IFINDEXES = 3 * ORIGIN_SLOTS, ROUNDS = 20 };
 
 static const struct store_options small = { .max_flows = 1000,
 					    .clock = CLOCK_COARSE };
@@ -19,11 +19,11 @@ static uint32_t next(uint32_t *seed, uint32_t below)
 }
 
 /* As src/bpf/track/origins.h looks it up. */
-static bool is_there(const struct origins *origins, uint16_t place,
+static bool is_there(const struct origins *origins, uint16_t netns,
 		     uint32_t ifindex)
 {
-	uint64_t origin = origin_of(place, ifindex);
-	uint64_t found = origins->slots[origin_slot(place, ifindex)];
+	uint64_t origin = origin_of(netns, ifindex);
+	uint64_t found = origins->slots[origin_slot(netns, ifindex)];
 	uint8_t value;
 
 	if ((found & ~ORIGIN_MORE) == origin)
@@ -32,17 +32,17 @@ static bool is_there(const struct origins *origins, uint16_t place,
 	       !bpf_map_lookup_elem(origins->more_fd, &origin, &value);
 }
 
-static void give(struct origins *origins, bool wanted[PLACES][IFINDEXES],
+static void give(struct origins *origins, bool wanted[NAMESPACES][IFINDEXES],
 		 uint32_t *seed)
 {
 	uint32_t in_thousand = next(seed, 60);
 
 	origins_begin(origins);
-	for (uint16_t place = 0; place < PLACES; place++) {
+	for (uint16_t netns = 0; netns < NAMESPACES; netns++) {
 		for (uint32_t i = 1; i < IFINDEXES; i++) {
-			wanted[place][i] = next(seed, 1000) < in_thousand;
-			if (wanted[place][i])
-				origins_put(origins, place, i);
+			wanted[netns][i] = next(seed, 1000) < in_thousand;
+			if (wanted[netns][i])
+				origins_put(origins, netns, i);
 		}
 	}
 	origins_end(origins);
@@ -50,7 +50,7 @@ static void give(struct origins *origins, bool wanted[PLACES][IFINDEXES],
 
 static void origins_are_those_given_last(void **state)
 {
-	static bool wanted[PLACES][IFINDEXES];
+	static bool wanted[NAMESPACES][IFINDEXES];
 	const struct log silent = { 0 };
 	uint32_t seed = 1, shared = 0;
 	struct store store;
@@ -60,13 +60,13 @@ static void origins_are_those_given_last(void **state)
 	for (uint32_t round = 0; round < ROUNDS; round++) {
 		give(&store.origins, wanted, &seed);
 		shared += store.origins.n_more;
-		for (uint16_t place = 0; place < PLACES; place++)
+		for (uint16_t netns = 0; netns < NAMESPACES; netns++)
 			for (uint32_t i = 1; i < IFINDEXES; i++)
-				if (is_there(&store.origins, place, i) !=
-				    wanted[place][i])
-					fail_msg("round %u: %u in place %u is %s",
-						 round, i, place,
-						 wanted[place][i] ? "missing" :
+				if (is_there(&store.origins, netns, i) !=
+				    wanted[netns][i])
+					fail_msg("round %u: %u in netns %u is %s",
+						 round, i, netns,
+						 wanted[netns][i] ? "missing" :
 								    "left");
 	}
 	assert_true(shared > 0);

@@ -14,7 +14,7 @@
 struct fixture {
 	struct witness witness;
 	struct log log;
-	struct watch watch;
+	struct host host;
 	struct pipeline pipeline;
 	struct programs programs;
 	int64_t now_ns;
@@ -45,9 +45,9 @@ static void open_lanes(struct fixture *f, uint32_t max_flows, uint32_t lanes)
 	memset(f, 0, sizeof(*f));
 	inject_pin();
 	f->log = witness_log(&f->witness);
-	world_build(&f->watch, 1, links);
+	world_build(&f->host, 1, links);
 	assert_int_equal(
-		pipeline_init(&f->pipeline, &options, &f->watch, &f->log), 0);
+		pipeline_init(&f->pipeline, &options, &f->host, &f->log), 0);
 	assert_int_equal(store_load_programs(&f->pipeline.store, 0,
 					     LINK_ETHERNET, &f->programs),
 			 0);
@@ -62,7 +62,7 @@ static void done(struct fixture *f)
 {
 	programs_close(&f->programs);
 	pipeline_done(&f->pipeline);
-	watch_done(&f->watch);
+	host_done(&f->host);
 	witness_clear(&f->witness);
 }
 
@@ -237,7 +237,7 @@ static void memory_stays_below_its_cap(void **state)
 	pipeline_done(&f.pipeline);
 	programs_close(&f.programs);
 	options.store.max_memory = cap;
-	assert_int_equal(pipeline_init(&f.pipeline, &options, &f.watch, &f.log),
+	assert_int_equal(pipeline_init(&f.pipeline, &options, &f.host, &f.log),
 			 0);
 	assert_int_equal(store_load_programs(&f.pipeline.store, 0,
 					     LINK_ETHERNET, &f.programs),

@@ -25,14 +25,14 @@ struct merge_options merger_every_minute(void)
 }
 
 void merger_open_in(struct merger *merger, struct merge_options options,
-		    uint32_t n_places, const struct world_link *links)
+		    uint32_t n_netns, const struct world_link *links)
 {
 	memset(merger, 0, sizeof(*merger));
 	options.on_flow = witness_on_flow;
 	options.user = &merger->witness;
 	merger->clock.kind = CLOCK_PRECISE;
-	world_build(&merger->watch, n_places, links);
-	merge_init(&merger->merge, &options, &merger->watch, &merger->clock);
+	world_build(&merger->host, n_netns, links);
+	merge_init(&merger->merge, &options, &merger->host, &merger->clock);
 }
 
 void merger_open(struct merger *merger, struct merge_options options)
@@ -47,7 +47,7 @@ void merger_open(struct merger *merger, struct merge_options options)
 void merger_close(struct merger *merger)
 {
 	merge_done(&merger->merge);
-	watch_done(&merger->watch);
+	host_done(&merger->host);
 	witness_clear(&merger->witness);
 }
 

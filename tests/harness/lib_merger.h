@@ -8,7 +8,7 @@
 #include "flows/merge.h"
 
 struct merger {
-	struct watch watch;
+	struct host host;
 	struct clock clock;
 	struct merge merge;
 	struct witness witness;
@@ -24,7 +24,7 @@ struct merge_options merger_every_minute(void);
 
 /* @links: see world_build(). */
 void merger_open_in(struct merger *merger, struct merge_options options,
-		    uint32_t n_places, const struct world_link *links);
+		    uint32_t n_netns, const struct world_link *links);
 
 /* One namespace with two interfaces beside each other. */
 void merger_open(struct merger *merger, struct merge_options options);

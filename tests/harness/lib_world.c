@@ -19,24 +19,24 @@ static enum link_type type_of(const struct world_link *link,
 	if (link->peer)
 		return LINK_TYPE_PAIR;
 	for (; all->ifindex; all++)
-		if (all->master == link->ifindex && all->place == link->place)
+		if (all->master == link->ifindex && all->netns == link->netns)
 			return LINK_TYPE_BRIDGE;
 	return LINK_TYPE_OTHER;
 }
 
-static void add_link(struct watch *watch, const struct world_link *link,
+static void add_link(struct host *host, const struct world_link *link,
 		     const struct world_link *all)
 {
 	struct netif *netif =
-		netifs_ensure(&watch->places[link->place].netifs, link->ifindex);
+		netifs_ensure(&host->netns[link->netns].netifs, link->ifindex);
 
 	assert_non_null(netif);
 	netif->master = link->master;
 	netif->link = link->lower ?: link->peer;
 	netif->is_link_known = true;
-	netif->link_place = netif->link ? link->link_place : PLACE_NONE;
-	if (netif->link_place != link->place)
-		netif->link_nsid = link->link_place;
+	netif->link_netns = netif->link ? link->link_netns : NETNS_NONE;
+	if (netif->link_netns != link->netns)
+		netif->link_nsid = link->link_netns;
 	netif->type = type_of(link, all);
 	netif->vlan_id = link->vlan;
 	if (!link->unobserved)
@@ -44,26 +44,26 @@ static void add_link(struct watch *watch, const struct world_link *link,
 	snprintf(netif->name, sizeof(netif->name), "if%u", link->ifindex);
 }
 
-void world_build(struct watch *watch, uint32_t n_places,
+void world_build(struct host *host, uint32_t n_netns,
 		 const struct world_link *links)
 {
-	*watch = (struct watch){
-		.places = calloc(n_places, sizeof(*watch->places)),
-		.n_places = n_places,
+	*host = (struct host){
+		.netns = calloc(n_netns, sizeof(*host->netns)),
+		.n_netns = n_netns,
 	};
-	assert_non_null(watch->places);
-	for (uint32_t i = 0; i < n_places; i++)
-		watch->places[i] = (struct place){
+	assert_non_null(host->netns);
+	for (uint32_t i = 0; i < n_netns; i++)
+		host->netns[i] = (struct netns){
 			.index = i,
 			.inode = 1000 + i,
 			.rtnl_fd = -1,
 		};
 	for (const struct world_link *link = links; link && link->ifindex; link++)
-		add_link(watch, link, links);
-	assert_int_equal(topology_update(watch), 0);
+		add_link(host, link, links);
+	assert_int_equal(topology_update(host), 0);
 }
 
-struct flow_key world_key(uint16_t place, uint32_t ifindex, bool egress)
+struct flow_key world_key(uint16_t netns, uint32_t ifindex, bool egress)
 {
 	return (struct flow_key){
 		.src.bytes = { [10] = 0xff, 0xff, 10, 0, 0, 1 },
@@ -71,7 +71,7 @@ struct flow_key world_key(uint16_t place, uint32_t ifindex, bool egress)
 		.src_port = 1000,
 		.dst_port = 2000,
 		.proto = 17,
-		.netns = place,
+		.netns = netns,
 		.ifindex = ifindex,
 		.flags = egress ? KEY_EGRESS : 0,
 	};

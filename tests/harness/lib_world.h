@@ -4,19 +4,19 @@
 #define HARNESS_LIB_WORLD_H
 
 #include "host/topology.h"
-#include "attach/observation.h"
+#include "host/host.h"
 
 #include <stdbool.h>
 
 /* One interface. ifindex 0 ends a list. */
 struct world_link {
 	uint32_t ifindex;
-	uint16_t place;
+	uint16_t netns;
 	uint32_t master;     /* a bridge, unless its own type says otherwise */
 	uint32_t lower;	     /* of a VLAN device, or else a macvlan */
 	uint16_t vlan;	     /* of a VLAN device; 0: it is none */
 	uint32_t peer;	     /* the other end of a pair */
-	uint16_t link_place; /* of lower or peer */
+	uint16_t link_netns; /* of lower or peer */
 	enum link_type type;
 	bool unobserved;
 };
@@ -36,21 +36,21 @@ struct world_link {
 	}
 #define PEER(n, in, of, at)                                                     \
 	{                                                                       \
-		.ifindex = (n), .place = (in), .peer = (of), .link_place = (at) \
+		.ifindex = (n), .netns = (in), .peer = (of), .link_netns = (at) \
 	}
 
 /*
- * A watch over @n_places namespaces with @links, looked at by topology_update(),
+ * A host over @n_netns namespaces with @links, looked at by topology_update(),
  * whose interfaces are called if1, if2 ... and inodes 1000, 1001 ...; free with
- * watch_done().
+ * host_done().
  */
-void world_build(struct watch *watch, uint32_t n_places,
+void world_build(struct host *host, uint32_t n_netns,
 		 const struct world_link *links);
 
 enum { WORLD_BYTES = 100, WORLD_L2_BYTES = 114 }; /* per packet */
 
 /* UDP from ::ffff:10.0.0.1 port 1000 to ::ffff:10.0.0.2 port 2000. */
-struct flow_key world_key(uint16_t place, uint32_t ifindex, bool egress);
+struct flow_key world_key(uint16_t netns, uint32_t ifindex, bool egress);
 
 /* Of that key, seen from @first_ns to @last_ns, as a precise clock tells. */
 struct flow_entry world_entry(const struct flow_key *key, uint64_t packets,

@@ -217,12 +217,12 @@ static bool is_before(const struct point *a, const struct point *b)
 {
 	if (a->egress != b->egress)
 		return a->egress < b->egress;
-	if (a->place != b->place)
-		return a->place < b->place;
+	if (a->netns != b->netns)
+		return a->netns < b->netns;
 	return a->ifindex < b->ifindex;
 }
 
-static void points_are_ingress_first_then_by_place_and_ifindex(void **state)
+static void points_are_ingress_first_then_by_netns_and_ifindex(void **state)
 {
 	struct flow_key key = key_of(0);
 	struct flow flow;
@@ -254,7 +254,7 @@ static void points_are_ingress_first_then_by_place_and_ifindex(void **state)
 static void points_of_high_numbers_are_not_mixed_up(void **state)
 {
 	static const struct {
-		uint16_t place;
+		uint16_t netns;
 		uint32_t ifindex;
 		bool egress;
 	} extremes[] = {
@@ -268,12 +268,12 @@ static void points_of_high_numbers_are_not_mixed_up(void **state)
 	(void)state;
 	flow_init(&flow, &key);
 	for (size_t i = 0; i < ARRAY_SIZE(extremes); i++) {
-		flow_ensure_point(&flow, extremes[i].place, extremes[i].ifindex,
+		flow_ensure_point(&flow, extremes[i].netns, extremes[i].ifindex,
 				  extremes[i].egress);
 		assert_int_equal(flow.n_points, i + 1);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(extremes); i++) {
-		assert_int_equal(flow.points[i].place, extremes[i].place);
+		assert_int_equal(flow.points[i].netns, extremes[i].netns);
 		assert_int_equal(flow.points[i].ifindex, extremes[i].ifindex);
 		assert_int_equal(flow.points[i].egress, extremes[i].egress);
 	}
@@ -291,7 +291,7 @@ int main(void)
 		cmocka_unit_test(shrink_gives_back_and_keeps_all),
 		cmocka_unit_test(no_call_moves_more_than_a_few_buckets),
 		cmocka_unit_test(
-			points_are_ingress_first_then_by_place_and_ifindex),
+			points_are_ingress_first_then_by_netns_and_ifindex),
 		cmocka_unit_test(points_of_high_numbers_are_not_mixed_up),
 	};
 

@@ -82,7 +82,7 @@ static void flow_first_seen_elsewhere_after_the_flip_is_the_same(void **state)
 static void flow_is_remembered_while_it_may_return(void **state)
 {
 	static const struct {
-		uint32_t n_places;
+		uint32_t n_netns;
 		int64_t last_ms;
 		uint32_t remembered;
 	} cases[] = {
@@ -95,8 +95,7 @@ static void flow_is_remembered_while_it_may_return(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct merger m;
 
-		merger_open_in(&m, merger_every_second(), cases[i].n_places,
-			       NULL);
+		merger_open_in(&m, merger_every_second(), cases[i].n_netns, NULL);
 		merger_begin(&m, MERGE_INTERVAL, 1000);
 		merger_keep(&m, 1, IN, 1, 100, cases[i].last_ms);
 		merger_end(&m);

@@ -181,9 +181,9 @@ static void total_that_shrinks_takes_nothing_back(void **state)
 	merger_end(&m);
 	assert_int_equal(m.witness.packets, 7);
 
-	netifs_find(&m.watch.places[0].netifs, 4)->master = 3;
-	netifs_restack(&m.watch.places[0].netifs);
-	assert_int_equal(netifs_find(&m.watch.places[0].netifs, 4)->level, 0);
+	netifs_find(&m.host.netns[0].netifs, 4)->master = 3;
+	netifs_restack(&m.host.netns[0].netifs);
+	assert_int_equal(netifs_find(&m.host.netns[0].netifs, 4)->level, 0);
 	merge_begin(&m.merge, MERGE_INTERVAL, 2000 * NSEC_PER_MSEC);
 	out[0].tally.packets = 1;
 	out[0].tally.bytes = WORLD_BYTES;
@@ -267,7 +267,7 @@ static void tenants_with_equal_addresses_stay_apart(void **state)
 /* Translated in namespace 0, it leaves that with a tag, and namespace 1 without. */
 static const struct world_link routed[] = { PEER(1, 0, 2, 1),
 					    PEER(2, 1, 1, 0),
-					    { .ifindex = 3, .place = 1 },
+					    { .ifindex = 3, .netns = 1 },
 					    { .ifindex = 4 },
 					    { .ifindex = 0 } };
 

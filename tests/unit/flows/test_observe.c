@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { POINTS = 8, LINKS = 8, PLACES = 3 };
+enum { POINTS = 8, LINKS = 8, NAMESPACES = 3 };
 
 /* On the way in, out, and out of what was counted on its way in. */
 enum { IN = 0, OUT = KEY_EGRESS, ON = KEY_EGRESS | KEY_AGAIN };
@@ -18,7 +18,7 @@ struct seen {
 	uint32_t ifindex;
 	uint8_t flags; /* enum flow_key_flag */
 	uint64_t packets;
-	uint16_t place;
+	uint16_t netns;
 	uint16_t vlan; /* in the packet */
 };
 
@@ -27,9 +27,9 @@ struct seen {
 	{                               \
 		n, flags, packets, 0, 0 \
 	}
-#define SEEN_AT(place, n, flags, packets)   \
+#define SEEN_AT(netns, n, flags, packets)   \
 	{                                   \
-		n, flags, packets, place, 0 \
+		n, flags, packets, netns, 0 \
 	}
 #define TAGGED(n, flags, packets, id)         \
 	{                                     \
@@ -134,11 +134,11 @@ static const struct {
 	  { SEEN(1, ON, 6), SEEN(2, ON, 4) },
 	  10 },
 	{ "translated, and flooded by a bridge in the next namespace",
-	  { { .ifindex = 1, .peer = 2, .link_place = 1 },
-	    { .ifindex = 2, .place = 1, .peer = 1, .master = 9 },
-	    { .ifindex = 3, .place = 1, .master = 9 },
-	    { .ifindex = 4, .place = 1, .master = 9 },
-	    { .ifindex = 9, .place = 1 } },
+	  { { .ifindex = 1, .peer = 2, .link_netns = 1 },
+	    { .ifindex = 2, .netns = 1, .peer = 1, .master = 9 },
+	    { .ifindex = 3, .netns = 1, .master = 9 },
+	    { .ifindex = 4, .netns = 1, .master = 9 },
+	    { .ifindex = 9, .netns = 1 } },
 	  { SEEN(1, ON, 10), SEEN_AT(1, 2, IN, 10), SEEN_AT(1, 3, ON, 10),
 	    SEEN_AT(1, 4, ON, 10) },
 	  10 },
@@ -151,10 +151,10 @@ static const struct {
 	  { SEEN(1, OUT, 10), SEEN(2, IN, 10), SEEN(3, ON, 10) },
 	  10 },
 	{ "on two ways into two namespaces, in alone observed",
-	  { { .ifindex = 1, .peer = 2, .link_place = 1 },
-	    { .ifindex = 2, .place = 1, .peer = 1, .unobserved = true },
-	    { .ifindex = 3, .peer = 4, .link_place = 1 },
-	    { .ifindex = 4, .place = 1, .peer = 3, .unobserved = true } },
+	  { { .ifindex = 1, .peer = 2, .link_netns = 1 },
+	    { .ifindex = 2, .netns = 1, .peer = 1, .unobserved = true },
+	    { .ifindex = 3, .peer = 4, .link_netns = 1 },
+	    { .ifindex = 4, .netns = 1, .peer = 3, .unobserved = true } },
 	  { SEEN(1, IN, 4), SEEN(3, IN, 6) },
 	  10 },
 	{ "on through a pair in one namespace, in alone observed",
@@ -165,9 +165,9 @@ static const struct {
 	  10 },
 	{ "into a namespace whose side of two links is not observed",
 	  { PEER(1, 0, 2, 1),
-	    { .ifindex = 2, .place = 1, .peer = 1, .unobserved = true },
-	    { .ifindex = 3, .place = 1, .peer = 4, .link_place = 1, .unobserved = true },
-	    { .ifindex = 4, .place = 1, .peer = 3, .link_place = 1 } },
+	    { .ifindex = 2, .netns = 1, .peer = 1, .unobserved = true },
+	    { .ifindex = 3, .netns = 1, .peer = 4, .link_netns = 1, .unobserved = true },
+	    { .ifindex = 4, .netns = 1, .peer = 3, .link_netns = 1 } },
 	  { SEEN(1, OUT, 10), SEEN_AT(1, 4, IN, 10) },
 	  10 },
 	{ "bond and its slaves",
@@ -228,15 +228,15 @@ static const struct {
 	  10 },
 	{ "forwarded to a macvlan by one that is not observed",
 	  { { .ifindex = 1 }, /* macvlans are elsewhere */
-	    { .ifindex = 2, .place = 2, .lower = 1, .unobserved = true },
-	    { .ifindex = 3, .place = 2 },
-	    { .ifindex = 2, .place = 1, .lower = 1 } },
+	    { .ifindex = 2, .netns = 2, .lower = 1, .unobserved = true },
+	    { .ifindex = 3, .netns = 2 },
+	    { .ifindex = 2, .netns = 1, .lower = 1 } },
 	  { SEEN_AT(2, 3, IN, 10), SEEN(1, IN, 10), SEEN_AT(1, 2, IN, 10) },
 	  10 },
 	{ "to a macvlan whose way out is not observed, and on from there",
 	  { { .ifindex = 1 },
-	    { .ifindex = 2, .place = 1, .lower = 1, .unobserved = true },
-	    { .ifindex = 3, .place = 1 } },
+	    { .ifindex = 2, .netns = 1, .lower = 1, .unobserved = true },
+	    { .ifindex = 3, .netns = 1 } },
 	  { SEEN(1, IN, 10), SEEN_AT(1, 3, ON, 10) },
 	  10 },
 	{ "from one macvlan to the other by way of a third",
@@ -266,13 +266,13 @@ static const struct {
 	  { SEEN_AT(0, 1, OUT, 10), SEEN_AT(1, 1, IN, 10) },
 	  10 },
 	{ "past the hook of one end",
-	  { { .ifindex = 1, .peer = 1, .link_place = 1, .unobserved = true },
+	  { { .ifindex = 1, .peer = 1, .link_netns = 1, .unobserved = true },
 	    PEER(1, 1, 1, 0),
 	    { .ifindex = 2 } },
 	  { SEEN_AT(0, 2, IN, 10), SEEN_AT(1, 1, IN, 10) },
 	  10 },
 	{ "pod to pod over two namespaces and a bridge",
-	  { { .ifindex = 1, .master = 3, .peer = 5, .link_place = 1 },
+	  { { .ifindex = 1, .master = 3, .peer = 5, .link_netns = 1 },
 	    PORT(2, 3),
 	    { .ifindex = 3 },
 	    PEER(5, 1, 1, 0) },
@@ -281,10 +281,10 @@ static const struct {
 };
 
 /* Every point's bytes are WORLD_BYTES per packet and so on. */
-static void see(struct flow *flow, const struct watch *watch,
+static void see(struct flow *flow, const struct host *host,
 		const struct seen *seen)
 {
-	struct flow_key key = world_key(seen->place, seen->ifindex, false);
+	struct flow_key key = world_key(seen->netns, seen->ifindex, false);
 	struct flow_entry entry;
 	struct sighting sighting;
 	struct point *point;
@@ -297,8 +297,8 @@ static void see(struct flow *flow, const struct watch *watch,
 	entry = world_entry(&key, seen->packets, 0, 0);
 	if (flow->has_mac)
 		memcpy(entry.tally.macs, flow->dst_mac, sizeof(flow->dst_mac));
-	observe_entry(&entry, watch, &sighting);
-	point = flow_ensure_point(flow, seen->place, seen->ifindex,
+	observe_entry(&entry, host, &sighting);
+	point = flow_ensure_point(flow, seen->netns, seen->ifindex,
 				  seen->flags & KEY_EGRESS);
 	assert_non_null(point);
 	volume_add(&point->seen, &volume);
@@ -307,11 +307,11 @@ static void see(struct flow *flow, const struct watch *watch,
 		volume_add(&flow->entered, &volume);
 }
 
-static uint64_t total_of(const struct flow *flow, const struct watch *watch)
+static uint64_t total_of(const struct flow *flow, const struct host *host)
 {
 	struct volume total = { 99, 99, 99 };
 
-	observe_total(flow, watch, &total);
+	observe_total(flow, host, &total);
 	assert_int_equal(total.bytes, total.packets * WORLD_BYTES);
 	assert_int_equal(total.l2_bytes, total.packets * WORLD_L2_BYTES);
 	return total.packets;
@@ -331,18 +331,18 @@ static void total_counts_each_packet_once(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct flow flow;
-		struct watch watch;
+		struct host host;
 		uint64_t total;
 
 		flow_to(10, &flow);
-		world_build(&watch, PLACES, cases[i].links);
+		world_build(&host, NAMESPACES, cases[i].links);
 		for (const struct seen *s = cases[i].seen; s->ifindex; s++)
-			see(&flow, &watch, s);
-		total = total_of(&flow, &watch);
+			see(&flow, &host, s);
+		total = total_of(&flow, &host);
 		if (total != cases[i].total)
 			fail_msg("%s: %ju", cases[i].name, (uintmax_t)total);
 		flow_done(&flow);
-		watch_done(&watch);
+		host_done(&host);
 	}
 }
 
@@ -352,24 +352,24 @@ static void total_grows_with_each_packet(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct flow flow;
-		struct watch watch;
+		struct host host;
 		uint64_t last = 0;
 
 		flow_to(10, &flow);
-		world_build(&watch, PLACES, cases[i].links);
+		world_build(&host, NAMESPACES, cases[i].links);
 		for (int round = 0; round < 40; round++) {
 			for (const struct seen *s = cases[i].seen; s->ifindex;
 			     s++) {
 				struct seen one = *s;
 
 				one.packets = 1;
-				see(&flow, &watch, &one);
+				see(&flow, &host, &one);
 			}
-			assert_true(total_of(&flow, &watch) > last);
-			last = total_of(&flow, &watch);
+			assert_true(total_of(&flow, &host) > last);
+			last = total_of(&flow, &host);
 		}
 		flow_done(&flow);
-		watch_done(&watch);
+		host_done(&host);
 	}
 }
 
@@ -403,7 +403,7 @@ static void total_of_group_copies_is_the_largest(void **state)
 		const struct seen first = SEEN(1, groups[i].flags, 10);
 		const struct seen second = SEEN(2, groups[i].flags, 10);
 		struct flow_key key = world_key(0, 0, false);
-		struct watch watch;
+		struct host host;
 		struct flow flow;
 		uint64_t total;
 
@@ -416,14 +416,14 @@ static void total_of_group_copies_is_the_largest(void **state)
 		flow_init(&flow, &key);
 		flow.has_mac = true;
 		flow.dst_mac[0] = groups[i].dst_mac;
-		world_build(&watch, 1, links);
-		see(&flow, &watch, &first);
-		see(&flow, &watch, &second);
-		total = total_of(&flow, &watch);
+		world_build(&host, 1, links);
+		see(&flow, &host, &first);
+		see(&flow, &host, &second);
+		total = total_of(&flow, &host);
 		if (total != groups[i].total)
 			fail_msg("%s: %ju", groups[i].name, (uintmax_t)total);
 		flow_done(&flow);
-		watch_done(&watch);
+		host_done(&host);
 	}
 }
 
@@ -439,16 +439,16 @@ static void total_of_group_copies_to_ports_of_a_bridge(void **state)
 					      SEEN(1, OUT, 10), SEEN(2, OUT, 10),
 					      SEEN(3, OUT, 10) };
 	struct flow flow;
-	struct watch watch;
+	struct host host;
 
 	(void)state;
 	flow_to(224, &flow);
-	world_build(&watch, 1, links);
+	world_build(&host, 1, links);
 	for (size_t i = 0; i < ARRAY_SIZE(sights); i++)
-		see(&flow, &watch, &sights[i]);
-	assert_int_equal(total_of(&flow, &watch), 10);
+		see(&flow, &host, &sights[i]);
+	assert_int_equal(total_of(&flow, &host), 10);
 	flow_done(&flow);
-	watch_done(&watch);
+	host_done(&host);
 }
 
 static void total_of_more_points_than_fit_inline(void **state)
@@ -458,20 +458,20 @@ static void total_of_more_points_than_fit_inline(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(counts); i++) {
 		struct flow flow;
-		struct watch watch;
+		struct host host;
 
 		flow_to(10, &flow);
-		world_build(&watch, 1, NULL);
+		world_build(&host, 1, NULL);
 		for (uint32_t k = counts[i]; k; k--) {
 			const struct seen seen = SEEN(k, OUT, k);
 
-			see(&flow, &watch, &seen);
+			see(&flow, &host, &seen);
 		}
 		assert_int_equal(flow.n_points, counts[i]);
-		assert_int_equal(total_of(&flow, &watch),
+		assert_int_equal(total_of(&flow, &host),
 				 counts[i] * (counts[i] + 1) / 2);
 		flow_done(&flow);
-		watch_done(&watch);
+		host_done(&host);
 	}
 }
 

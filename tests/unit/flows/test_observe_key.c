@@ -50,35 +50,35 @@ static void key_has_the_tags_that_devices_take_off(void **state)
 		{ 11, 0, 0, TAG(60), 0 },
 		{ 99, TAG(5), 0, TAG(5), 0 },
 	};
-	struct watch watch;
+	struct host host;
 
 	(void)state;
-	world_build(&watch, 1, vlan_links);
+	world_build(&host, 1, vlan_links);
 	for (size_t i = 0; i < ARRAY_SIZE(tags); i++) {
 		struct flow_key key = world_key(0, tags[i].ifindex, false),
 				common;
 
 		key.vlan = tags[i].vlan;
 		key.outer_vlan = tags[i].outer;
-		observe_key(&key, &watch, &common);
+		observe_key(&key, &host, &common);
 		if (common.vlan != tags[i].expected_vlan ||
 		    common.outer_vlan != tags[i].expected_outer)
 			fail_msg("case %zu: vlan %x, outer %x", i, common.vlan,
 				 common.outer_vlan);
 	}
-	watch_done(&watch);
+	host_done(&host);
 }
 
 static void key_ends_with_a_cycle_of_devices(void **state)
 {
 	struct flow_key key = world_key(0, 12, false), common;
-	struct watch watch;
+	struct host host;
 
 	(void)state;
-	world_build(&watch, 1, vlan_links);
-	observe_key(&key, &watch, &common);
+	world_build(&host, 1, vlan_links);
+	observe_key(&key, &host, &common);
 	assert_int_equal(common.vlan, TAG(70));
-	watch_done(&watch);
+	host_done(&host);
 }
 
 static void key_is_the_same_where_namespaces_are_joined(void **state)
@@ -87,14 +87,14 @@ static void key_is_the_same_where_namespaces_are_joined(void **state)
 		{ .ifindex = 1 },
 		PEER(2, 0, 3, 1),
 		PEER(3, 1, 2, 0),
-		{ .ifindex = 77, .place = 1 },
-		{ .ifindex = 5, .place = 2 },
+		{ .ifindex = 77, .netns = 1 },
+		{ .ifindex = 5, .netns = 2 },
 		{ .ifindex = 6, .type = LINK_TYPE_LOOPBACK },
-		{ .ifindex = 6, .place = 1, .type = LINK_TYPE_LOOPBACK },
+		{ .ifindex = 6, .netns = 1, .type = LINK_TYPE_LOOPBACK },
 		{ .ifindex = 0 },
 	};
 	static const struct {
-		uint16_t place;
+		uint16_t netns;
 		uint32_t ifindex;
 		bool same;
 	} cases_of_second[] = {
@@ -102,25 +102,25 @@ static void key_is_the_same_where_namespaces_are_joined(void **state)
 		{ 2, 5, false }, { 0, 6, false }, { 1, 6, false },
 	};
 	struct flow_key first = world_key(0, 1, false), second, a, b;
-	struct watch watch;
+	struct host host;
 
 	(void)state;
-	world_build(&watch, 3, links);
+	world_build(&host, 3, links);
 	first.flags |= KEY_IPV6;
-	observe_key(&first, &watch, &a);
+	observe_key(&first, &host, &a);
 	assert_int_equal(a.flags, KEY_IPV6);
 	for (size_t i = 0; i < ARRAY_SIZE(cases_of_second); i++) {
-		second = world_key(cases_of_second[i].place,
+		second = world_key(cases_of_second[i].netns,
 				   cases_of_second[i].ifindex, true);
 		second.flags |= KEY_IPV6 | KEY_AGAIN;
-		observe_key(&second, &watch, &b);
+		observe_key(&second, &host, &b);
 		if (!memcmp(&a, &b, sizeof(a)) != cases_of_second[i].same)
 			fail_msg("case %zu", i);
 	}
 	second.src_port++;
-	observe_key(&second, &watch, &b);
+	observe_key(&second, &host, &b);
 	assert_memory_not_equal(&a, &b, sizeof(a));
-	watch_done(&watch);
+	host_done(&host);
 }
 
 int main(void)

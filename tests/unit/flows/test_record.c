@@ -18,23 +18,23 @@ static struct netobs_flow record_with(void (*change)(struct flow *flow))
 	struct flow_key key = world_key(0, 0, false);
 	struct record record = { 0 };
 	struct netobs_flow out;
-	struct watch watch;
+	struct host host;
 	struct flow flow;
 
-	world_build(&watch, 1, links);
+	world_build(&host, 1, links);
 	flow_init(&flow, &key);
 	flow.first_ns = 5;
 	flow.last_ns = 7;
 	if (change)
 		change(&flow);
 	assert_int_equal(record_fill(&record, &flow, &delta, NETOBS_END_IDLE,
-				     &watch, &clock),
+				     &host, &clock),
 			 0);
 	out = record.flow;
 	out.points = NULL;
 	record_done(&record);
 	flow_done(&flow);
-	watch_done(&watch);
+	host_done(&host);
 	return out;
 }
 
@@ -332,22 +332,22 @@ static void record_names_the_points_of_all_namespaces(void **state)
 {
 	static const struct world_link links[] = { { .ifindex = 1 },
 						   { .ifindex = 2 },
-						   { .ifindex = 2, .place = 1 },
+						   { .ifindex = 2, .netns = 1 },
 						   { .ifindex = 0 } };
 	const struct clock clock = { .kind = CLOCK_PRECISE };
 	struct flow_key key = world_key(0, 0, false);
 	struct record record = { 0 };
-	struct watch watch;
+	struct host host;
 	struct flow flow;
 
 	(void)state;
-	world_build(&watch, 2, links);
+	world_build(&host, 2, links);
 	flow_init(&flow, &key);
 	flow_ensure_point(&flow, 1, 2, false);
 	flow_ensure_point(&flow, 0, 2, true);
 	flow_ensure_point(&flow, 0, 77, false); /* gone for good */
 	assert_int_equal(record_fill(&record, &flow, &delta, NETOBS_END_ACTIVE,
-				     &watch, &clock),
+				     &host, &clock),
 			 0);
 	assert_int_equal(record.flow.n_points, 3);
 	assert_int_equal(record.flow.points[0].ifindex, 77);
@@ -359,14 +359,14 @@ static void record_names_the_points_of_all_namespaces(void **state)
 	assert_int_equal(record.flow.points[2].direction, NETOBS_EGRESS);
 	record_done(&record);
 	flow_done(&flow);
-	watch_done(&watch);
+	host_done(&host);
 }
 
 static void record_without_interfaces_has_no_points(void **state)
 {
 	const struct clock clock = { .kind = CLOCK_PACKET };
 	struct flow_key key = world_key(0, 0, false);
-	struct watch nowhere = { 0 };
+	struct host nowhere = { 0 };
 	struct record record = { 0 };
 	struct flow flow;
 

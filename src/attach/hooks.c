@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "hooks.h"
+
+#include "base/util.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* ---- Programs and jobs ---------------------------------------------------------- */
+
+/* NULL without memory. Pointers to others become invalid. */
+static struct netns_programs *ensure_netns(struct observation *observation,
+					   uint16_t index)
+{
+	uint32_t n = observation->host->n_netns;
+	struct netns_programs *netns = observation->netns;
+
+	if (index >= observation->n_netns) {
+		netns = reallocarray(netns, n, sizeof(*netns));
+		if (!netns)
+			return NULL;
+		memset(&netns[observation->n_netns], 0,
+		       (n - observation->n_netns) * sizeof(*netns));
+		observation->netns = netns;
+		observation->n_netns = n;
+	}
+	return &netns[index];
+}
+
+int hooks_ensure_programs(struct observation *observation, uint16_t index,
+			  enum link_kind link)
+{
+	struct netns_programs *netns = ensure_netns(observation, index);
+	struct shared_fd **shared;
+	struct programs programs;
+	int err;
+
+	if (!netns)
+		return -ENOMEM;
+	shared = netns->programs[link];
+	if (shared[NETOBS_INGRESS] && shared[NETOBS_EGRESS])
+		return 0;
+	err = store_load_programs(observation->store, index, link, &programs);
+	if (err)
+		return err;
+	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {
+		shared_fd_unref(shared[d]);
+		shared[d] = shared_fd_new(programs.fds[d]);
+	}
+	return shared[NETOBS_INGRESS] && shared[NETOBS_EGRESS] ? 0 : -ENOMEM;
+}
+
+static void add_job(struct observation *observation, struct hook_job *job)
+{
+	observation->netns[job->netns].n_jobs++;
+	attacher_add(&observation->attacher, job);
+}
+
+/* A job that takes @attachment over, and undoes it. NULL: no memory. */
+static struct hook_job *detach_job_new(const struct netns *netns,
+				       const struct netif *netif,
+				       struct shared_fd *ns)
+{
+	struct hook_job *job = hook_job_new(HOOK_DETACH, netif->ifindex, ns);
+
+	if (!job)
+		return NULL;
+	job->netns = netns->index;
+	job->attachment = netif->hooks->attachment;
+	netif->hooks->attachment = ATTACHMENT_NONE;
+	return job;
+}
+
+void hooks_programs_done(struct netns_programs *netns)
+{
+	for (int i = 0; i < LINK_KINDS; i++)
+		for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++)
+			shared_fd_unref(netns->programs[i][d]);
+}
+
+/* ---- One interface ---------------------------------------------------------------- */
+
+bool hooks_are_wanted(const struct observation *observation,
+		      const struct netns *netns, const char *name)
+{
+	const struct selection *selection = &observation->selection;
+	const struct selected *selected = selection_find(selection, netns->name);
+
+	return !observation->leave_ns && !netns->is_retired && selected &&
+	       selection_has(selection, selected, name);
+}
+
+bool hooks_are_on(const struct netif *netif)
+{
+	return netif->hooks &&
+	       (netif->hooks->is_busy || netif->hooks->is_attached);
+}
+
+/* NULL without memory. */
+static struct hooks *ensure_hooks(struct observation *observation,
+				  struct netif *netif)
+{
+	if (netif->hooks)
+		return netif->hooks;
+	netif->hooks = calloc(1, sizeof(*netif->hooks));
+	if (!netif->hooks)
+		return NULL;
+	netif->hooks->incarnation = ++observation->incarnations;
+	netif->hooks->attachment = ATTACHMENT_NONE;
+	return netif->hooks;
+}
+
+/* Its attachment is a job's by now, or is not worth one. */
+static void drop_hooks(struct observation *observation, struct netif *netif)
+{
+	observation->n_attached -= netif->hooks->is_attached;
+	attachment_drop(&netif->hooks->attachment);
+	free(TAKE_PTR(netif->hooks));
+}
+
+/* As bits 1 << enum netobs_direction. */
+static uint8_t observed_directions(const struct observation *observation)
+{
+	const bool *directions = observation->attach.directions;
+
+	return directions[NETOBS_INGRESS] << NETOBS_INGRESS |
+	       directions[NETOBS_EGRESS] << NETOBS_EGRESS;
+}
+
+/* Messages about an interface come often: once is enough. */
+static void refuse(const struct observation *observation,
+		   const struct netif *netif)
+{
+	struct hooks *hooks = netif->hooks;
+
+	if (!hooks->is_refused || hooks->hardware != netif->hardware)
+		log_warning(observation->log,
+			    "%s: link type %u is not supported, not observed",
+			    netif->name, netif->hardware);
+	hooks->is_refused = true;
+	hooks->hardware = netif->hardware;
+}
+
+/* Have the programs put on, or what there is of them looked after. */
+int hooks_put_on(struct observation *observation, const struct netns *netns,
+		 struct netif *netif)
+{
+	struct hooks *hooks = ensure_hooks(observation, netif);
+	int link = netif_link_kind(netif), err;
+	struct hook_job *job;
+
+	if (!hooks)
+		return -ENOMEM;
+	if (link < 0) {
+		refuse(observation, netif);
+		return link;
+	}
+	err = hooks_ensure_programs(observation, netns->index, link);
+	if (err)
+		return err;
+	job = hook_job_new(HOOK_ATTACH, netif->ifindex, netns->ns);
+	if (!job)
+		return -ENOMEM;
+	job->netns = netns->index;
+	job->incarnation = hooks->incarnation;
+	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++)
+		job->programs[d] = shared_fd_ref(
+			observation->netns[netns->index].programs[link][d]);
+	job->attachment = hooks->attachment;
+	hooks->attachment = ATTACHMENT_NONE;
+	hooks->is_busy = true;
+	netif->observed = observed_directions(observation);
+	add_job(observation, job);
+	return 0;
+}
+
+void hooks_take_off(struct observation *observation, const struct netns *netns,
+		    struct netif *netif)
+{
+	struct hook_job *job = NULL;
+
+	if (!netif->hooks)
+		return;
+	if (is_attached(&netif->hooks->attachment))
+		job = detach_job_new(netns, netif, netns->ns);
+	if (job)
+		add_job(observation, job);
+	drop_hooks(observation, netif);
+}
+
+void hooks_apply_selection(struct observation *observation,
+			   const struct netns *netns, struct netif *netif)
+{
+	bool wanted = hooks_are_wanted(observation, netns, netif->name);
+	int err;
+
+	if (wanted && !hooks_are_on(netif)) {
+		err = hooks_put_on(observation, netns, netif);
+		if (err)
+			observation->attach_error = err;
+	} else if (!wanted && hooks_are_on(netif)) {
+		hooks_take_off(observation, netns, netif);
+		netif->observed = 0;
+		log_info(observation->log, "%s: no longer observed", netif->name);
+	}
+}
+
+void hooks_lose(struct observation *observation, const struct netns *netns,
+		struct netif *netif)
+{
+	struct hook_job *job = NULL;
+	bool was_attached;
+
+	if (!netif->hooks)
+		return;
+	was_attached = netif->hooks->is_attached;
+	/* It took its filters with it; links are left, and closing takes a while. */
+	attachment_forget_filters(&netif->hooks->attachment);
+	if (has_link(&netif->hooks->attachment))
+		job = detach_job_new(netns, netif, NULL);
+	if (job)
+		add_job(observation, job);
+	drop_hooks(observation, netif);
+	if (was_attached)
+		log_info(observation->log, "%s: gone", netif->name);
+}
+
+void hooks_look(struct observation *observation, const struct netns *netns,
+		const struct netif *netif)
+{
+	int link = netif_link_kind(netif);
+	struct hook_job *job;
+
+	if (link < 0)
+		return;
+	job = hook_job_new(HOOK_LOOK, netif->ifindex, netns->ns);
+	if (!job)
+		return;
+	job->netns = netns->index;
+	job->incarnation = netif->hooks->incarnation;
+	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {
+		job->programs[d] = shared_fd_ref(
+			observation->netns[netns->index].programs[link][d]);
+		job->priorities[d] =
+			netif->hooks->attachment.hooks[d].filter.priority;
+	}
+	observation->n_looking++;
+	add_job(observation, job);
+}
+
+/* ---- Jobs that are done ------------------------------------------------------------ */
+
+static void note_shadows(const struct observation *observation,
+			 const struct netif *netif, const struct hook_job *job)
+{
+	bool is_asked_for = observation->attach.order == NETOBS_ATTACH_LAST;
+	int level = is_asked_for ? NETOBS_LOG_INFO : NETOBS_LOG_WARNING;
+	struct netobs_shadow *shadows = netif->hooks->shadows;
+
+	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {
+		if (!observation->attach.directions[d] ||
+		    shadow_is_same(&shadows[d], &job->shadows[d]))
+			continue;
+		shadows[d] = job->shadows[d];
+		shadow_log(observation->log, level, netif->name, &shadows[d]);
+	}
+}
+
+static void note_error(struct observation *observation, const char *name, int err)
+{
+	/* Between the message and the attaching it went away. */
+	int level = err == -ENODEV ? NETOBS_LOG_DEBUG : NETOBS_LOG_ERROR;
+
+	log_write(observation->log, level, "%s: cannot attach: %s", name,
+		  strerror(-err));
+	observation->attach_error = err;
+}
+
+static void keep(struct observation *observation, const struct netif *netif,
+		 struct attachment *attachment)
+{
+	struct hooks *hooks = netif->hooks;
+
+	hooks->attachment = *attachment;
+	*attachment = ATTACHMENT_NONE;
+	if (hooks->is_attached)
+		return;
+	hooks->is_attached = true;
+	observation->n_attached++;
+	log_info(observation->log, "%s: observing", netif->name);
+}
+
+/* A job that put programs on is done. */
+static void settle_attach(struct observation *observation, struct netif *netif,
+			  struct hook_job *job)
+{
+	netif->hooks->is_busy = false;
+	if (!job->err) {
+		keep(observation, netif, &job->attachment);
+		note_shadows(observation, netif, job);
+		return;
+	}
+	drop_hooks(observation, netif);
+	netif->observed = 0;
+	observation->is_changed = true;
+	note_error(observation, netif->name, job->err);
+}
+
+static struct netif *find_owner(const struct observation *observation,
+				const struct hook_job *job)
+{
+	const struct netns *netns = &observation->host->netns[job->netns];
+	struct netif *netif = netifs_find(&netns->netifs, job->ifindex);
+
+	return netif && netif->hooks &&
+			       netif->hooks->incarnation == job->incarnation ?
+		       netif :
+		       NULL;
+}
+
+void hooks_on_job(void *ctx, struct hook_job *job)
+{
+	struct observation *observation = ctx;
+	struct netif *netif = NULL;
+
+	observation->netns[job->netns].n_jobs--;
+	if (job->work != HOOK_DETACH)
+		netif = find_owner(observation, job);
+	if (job->work == HOOK_LOOK)
+		observation->n_looking--;
+	if (netif && job->work == HOOK_LOOK)
+		note_shadows(observation, netif, job);
+	else if (netif)
+		settle_attach(observation, netif, job);
+	if (!is_attached(&job->attachment)) {
+		hook_job_free(job);
+		return;
+	}
+	/* The interface went away meanwhile, or is no longer selected. */
+	job->work = HOOK_DETACH;
+	add_job(observation, job);
+}

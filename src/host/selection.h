@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Which interfaces of which namespaces are asked for: the options @interfaces and @exclude. */
+#ifndef NETOBS_HOST_SELECTION_H
+#define NETOBS_HOST_SELECTION_H
+
+#include "netif.h"
+#include "pattern.h"
+
+/* What is asked for in one namespace. */
+struct selected {
+	char *netns; /* its name; NULL: the caller's own */
+	bool is_all; /* any interface */
+	struct patterns include;
+};
+
+struct selection {
+	struct selected *items; /* a namespace each */
+	uint32_t count;
+	struct patterns exclude;
+};
+
+/*
+ * Take over the options, NULL-terminated lists or NULL. On failure, which is logged,
+ * nothing is left.
+ */
+int selection_init(struct selection *selection, const char *const *interfaces,
+		   const char *const *exclude, const struct log *log);
+
+void selection_done(struct selection *selection);
+
+/* Of the namespace called @netns; NULL: nothing of it is asked for. */
+struct selected *selection_find(const struct selection *selection,
+				const char *netns);
+
+bool selection_has(const struct selection *selection,
+		   const struct selected *selected, const char *interface);
+
+/*
+ * The namespace of item @i is the one called @netns: @i is renamed or, where @netns is
+ * in the selection, becomes a part of that item.
+ */
+int selection_rename(struct selection *selection, uint32_t i, const char *netns);
+
+/* -ENODEV, logged, if a plain name is that of no interface in @netifs. */
+int selected_check_names(const struct selected *selected,
+			 const struct netifs *netifs, const struct log *log);
+
+#endif

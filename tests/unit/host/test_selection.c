@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Which interfaces of which namespaces options ask for. */
+#include "lib_test.h"
+#include "lib_witness.h"
+#include "host/selection.h"
+#include "base/util.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const struct log silent;
+
+static struct selection select_from(const char *const *interfaces,
+				    const char *const *exclude)
+{
+	struct selection selection;
+
+	assert_int_equal(
+		selection_init(&selection, interfaces, exclude, &silent), 0);
+	return selection;
+}
+
+static bool has(const struct selection *selection, const char *netns,
+		const char *interface)
+{
+	const struct selected *selected = selection_find(selection, netns);
+
+	return selected && selection_has(selection, selected, interface);
+}
+
+static void without_options_it_is_all_of_the_own_namespace(void **state)
+{
+	static const char *const none[] = { NULL };
+	struct selection selection = select_from(NULL, NULL);
+
+	(void)state;
+	assert_true(has(&selection, NULL, "eth0"));
+	assert_false(has(&selection, "a", "eth0"));
+	selection_done(&selection);
+
+	selection = select_from(none, none);
+	assert_true(has(&selection, NULL, "eth0"));
+	selection_done(&selection);
+}
+
+static void namespaces_have_patterns_of_their_own(void **state)
+{
+	static const char *const interfaces[] = { "netns:a/eth0",
+						  "lo",
+						  "netns:/run/netns/b//^v/",
+						  "netns:a//q/",
+						  "netns:/p/c/eth1",
+						  NULL };
+	static const char *const exclude[] = { "/9$/", NULL };
+	static const struct {
+		const char *netns, *interface;
+		bool is_selected;
+	} cases[] = {
+		{ NULL, "lo", true },
+		{ NULL, "eth0", false },
+		{ "a", "eth0", true },
+		{ "a", "xqx", true },
+		{ "a", "q9", false },
+		{ "a", "lo", false },
+		{ "/run/netns/b", "v1", true },
+		{ "/run/netns/b", "v19", false },
+		{ "b", "v1", false },
+		{ "/p/c", "eth1", true },
+	};
+	struct selection selection = select_from(interfaces, exclude);
+
+	(void)state;
+	assert_int_equal(selection.count, 4);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_int_equal(has(&selection, cases[i].netns,
+				     cases[i].interface),
+				 cases[i].is_selected);
+	selection_done(&selection);
+}
+
+static void wrong_options_leave_nothing(void **state)
+{
+	static const char *const wrong[] = { "netns:a",	 "netns:/eth0",
+					     "netns:a/", "/(/",
+					     "",	 "a/b" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		const char *const interfaces[] = { "lo", wrong[i], NULL };
+		struct witness witness = { 0 };
+		struct log log = witness_log(&witness);
+		struct selection selection;
+
+		assert_int_equal(selection_init(&selection, interfaces, NULL,
+						&log),
+				 -EINVAL);
+		assert_true(witness_read(&witness, "interfaces: "));
+		assert_int_equal(selection.count, 0);
+		assert_null(selection.items);
+		witness_clear(&witness);
+	}
+}
+
+static void two_names_of_a_namespace_become_one_item(void **state)
+{
+	static const char *const interfaces[] = { "netns:a/x", "netns:b/y",
+						  "netns:c/z", NULL };
+	struct selection selection = select_from(interfaces, NULL);
+
+	(void)state;
+	/* b is what a is, and c what is followed as d. */
+	assert_int_equal(selection_rename(&selection, 0, "a"), 0);
+	assert_int_equal(selection_rename(&selection, 1, "a"), 0);
+	assert_int_equal(selection.count, 2);
+	assert_int_equal(selection_rename(&selection, 1, "d"), 0);
+	assert_int_equal(selection.count, 2);
+	assert_true(has(&selection, "a", "x"));
+	assert_true(has(&selection, "a", "y"));
+	assert_false(has(&selection, "b", "y"));
+	assert_true(has(&selection, "d", "z"));
+	assert_int_equal(selection_rename(&selection, 1, NULL), 0);
+	assert_true(has(&selection, NULL, "z"));
+	selection_done(&selection);
+}
+
+static void plain_names_must_be_those_of_interfaces(void **state)
+{
+	static const char *const interfaces[] = { "eth0", "/none/", "eth1", NULL };
+	struct selection selection = select_from(interfaces, NULL);
+	struct netifs netifs = { 0 };
+	struct witness witness = { 0 };
+	struct log log = witness_log(&witness);
+	struct netif *netif;
+
+	(void)state;
+	strcpy(netifs_ensure(&netifs, 1)->name, "eth0");
+	assert_int_equal(selected_check_names(&selection.items[0], &netifs, &log),
+			 -ENODEV);
+	assert_true(witness_read(&witness, "eth1: no such interface"));
+	netif = netifs_ensure(&netifs, 2);
+	strcpy(netif->name, "eth1");
+	assert_int_equal(
+		selected_check_names(&selection.items[0], &netifs, &log), 0);
+	netif->gone_ns = 1;
+	assert_int_equal(selected_check_names(&selection.items[0], &netifs, &log),
+			 -ENODEV);
+	netifs_done(&netifs);
+	selection_done(&selection);
+	witness_clear(&witness);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_options_it_is_all_of_the_own_namespace),
+		cmocka_unit_test(namespaces_have_patterns_of_their_own),
+		cmocka_unit_test(wrong_options_leave_nothing),
+		cmocka_unit_test(two_names_of_a_namespace_become_one_item),
+		cmocka_unit_test(plain_names_must_be_those_of_interfaces),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
