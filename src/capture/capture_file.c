@@ -77,6 +77,20 @@ static uint16_t network_type(const uint8_t *frame, uint32_t len, int link)
 	}
 }
 
+/*
+ * Opened with nanosecond precision, tv_usec is in nanoseconds. A pcapng file may say any
+ * time; the year 2255 leaves room for sums.
+ */
+static int64_t time_of(const struct timeval *time)
+{
+	const int64_t seconds_max = 9000000000;
+	int64_t seconds = time->tv_sec;
+
+	if (seconds < 0 || seconds > seconds_max)
+		seconds = seconds_max;
+	return seconds * NSEC_PER_SEC + time->tv_usec;
+}
+
 /* Make it an Ethernet frame. */
 static void build_frame(const struct capture_file *file,
 			const struct pcap_pkthdr *header, const uint8_t *data,
@@ -85,8 +99,7 @@ static void build_frame(const struct capture_file *file,
 	uint32_t skip = link_header_len(file->link), start = 0;
 
 	memset(frame->bytes, 0, ETHER_LEN);
-	/* Opened with nanosecond precision, tv_usec is in nanoseconds. */
-	frame->ns = header->ts.tv_sec * NSEC_PER_SEC + header->ts.tv_usec;
+	frame->ns = time_of(&header->ts);
 	frame->wire_len = header->len;
 	if (file->link != DLT_EN10MB) {
 		uint16_t type =

@@ -224,6 +224,26 @@ static void times_have_the_files_resolution(void **state)
 	done(&r);
 }
 
+static void times_beyond_what_nanoseconds_can_count_are_bounded(void **state)
+{
+	static const uint64_t us[] = { UINT64_MAX, INT64_MAX, 1ULL << 60 };
+	static const uint8_t bytes[] = { DATA4 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(us); i++) {
+		struct reading r;
+		struct frame frame;
+
+		create(&r);
+		capture_start_ng(&r.capture, CAPTURE_RAW);
+		capture_packet_ng(&r.capture, us[i], bytes, sizeof(bytes), 60);
+		assert_int_equal(open_it(&r), 0);
+		assert_int_equal(capture_file_next(&r.file, &frame), 1);
+		assert_int_equal(frame.ns / NSEC_PER_SEC, 9000000000);
+		done(&r);
+	}
+}
+
 static void file_that_ends_in_a_packet_is_bad_after_it(void **state)
 {
 	static const uint8_t bytes[] = { DATA4 };
@@ -339,6 +359,8 @@ int main(void)
 		cmocka_unit_test(frames_shorter_than_a_header_stay_short),
 		cmocka_unit_test(long_frames_are_cut),
 		cmocka_unit_test(times_have_the_files_resolution),
+		cmocka_unit_test(
+			times_beyond_what_nanoseconds_can_count_are_bounded),
 		cmocka_unit_test(file_that_ends_in_a_packet_is_bad_after_it),
 		cmocka_unit_test(what_is_no_capture_file_is_refused),
 		cmocka_unit_test(link_types_that_are_not_known_are_named),
