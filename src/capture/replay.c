@@ -86,6 +86,11 @@ static bool is_table_filling(const struct replay *replay)
 	return pipeline->store.states[pipeline->generation.current].announced;
 }
 
+static bool is_stopping(const struct replay *replay)
+{
+	return __atomic_load_n(&replay->ctx->is_stopping, __ATOMIC_RELAXED);
+}
+
 /* Drain when the file's time says so. */
 static void drain_until(struct replay *replay, int64_t ns)
 {
@@ -96,7 +101,7 @@ static void drain_until(struct replay *replay, int64_t ns)
 		replay->due_ns = ns + interval_ns;
 	if (is_table_filling(replay) && !pipeline_relieve_now(replay->pipeline))
 		drain(replay, MERGE_EARLY, min_u64(ns, replay->due_ns));
-	while (ns >= replay->due_ns) {
+	while (ns >= replay->due_ns && !is_stopping(replay)) {
 		drain(replay, MERGE_INTERVAL, replay->due_ns);
 		replay->due_ns += interval_ns;
 		/* Nothing waits for a timeout: on to the interval of @ns. */
@@ -159,7 +164,7 @@ static int replay_frames(struct replay *replay)
 	while ((source = earliest(replay))) {
 		int err;
 
-		if (__atomic_load_n(&replay->ctx->is_stopping, __ATOMIC_RELAXED))
+		if (is_stopping(replay))
 			return -ECANCELED;
 		err = replay_frame(replay, source);
 		if (err)

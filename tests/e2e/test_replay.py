@@ -3,7 +3,10 @@
 """Capture files run through the same programs, with the files' own times."""
 
 import collections
+import contextlib
+import os
 import subprocess
+import time
 
 from lib import capfile
 from lib import frames as f
@@ -73,6 +76,13 @@ class Replay(lab.LabTest):
         self.assertEqual(code, result.code, result.errors)
         result.check_conservation()
         return result
+
+    def has_programs(self, pid):
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(FileNotFoundError):
+                if "bpf-prog" in os.readlink(f"/proc/{pid}/fd/{name}"):
+                    return True
+        return False
 
     def assert_truth(self, result, real):
         self.assertEqual([], truth.differences(
@@ -218,6 +228,18 @@ class Replay(lab.LabTest):
             self.assertIn("cut.pcap", result.errors)
             self.assertEqual(42, result.exported()[0])
             self.assertEqual(42, result.total("seen")[0])
+
+    def test_stop_between_two_packets(self):
+        """Far apart, and intervals of 10 ms while a flow waits for its timeout."""
+        at, frame = conversation()[0]
+        path = self.save(capfile.pcap(capfile.ETHERNET, [
+            (at, frame), (at + 10 * 86400 * capfile.NS, frame)]))
+        run = observer.Observer(
+            self.lab, None, "-r", path, "--interval", "0.01",
+            "--active-timeout", "20d", "--idle-timeout", "20d")
+        lab.wait_for(lambda: self.has_programs(run.process.pid), "the programs")
+        time.sleep(0.5)  # it is between the packets for hours
+        run.stop().check_conservation()
 
     def test_file_without_packets(self):
         result = self.replay(self.save(capfile.pcap(capfile.ETHERNET, [])))
