@@ -3,6 +3,9 @@
 
 #include "util.h"
 
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 static int64_t read_ns(clockid_t id)
@@ -23,10 +26,28 @@ int64_t clock_thread_ns(void)
 	return read_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
+/* 0 also where the kernel has no time namespaces (before 5.6), or /proc is missing. */
+static int64_t read_namespace_offset(void)
+{
+	cleanup_fd int fd =
+		open("/proc/self/timens_offsets", O_RDONLY | O_CLOEXEC);
+	long long seconds, rest;
+	char text[256] = "";
+	const char *boot;
+
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
+		return 0;
+	boot = strstr(text, "boottime");
+	if (!boot || sscanf(boot, "boottime %lld %lld", &seconds, &rest) != 2)
+		return 0;
+	return seconds * NSEC_PER_SEC + rest;
+}
+
 void clock_init(struct clock *clock, enum clock_kind kind)
 {
-	clock->kind = kind;
-	clock->wall_offset = 0;
+	*clock = (struct clock){ .kind = kind };
+	if (kind != CLOCK_PACKET)
+		clock->namespace_offset = read_namespace_offset();
 	clock_calibrate(clock);
 }
 
@@ -48,8 +69,14 @@ void clock_calibrate(struct clock *clock)
 		if (after - before >= best)
 			continue;
 		best = after - before;
-		clock->wall_offset = wall - (before + best / 2);
+		clock->wall_offset =
+			wall - clock_to_stamp(clock, before + best / 2);
 	}
+}
+
+int64_t clock_to_stamp(const struct clock *clock, int64_t boot_ns)
+{
+	return boot_ns - clock->namespace_offset;
 }
 
 int64_t clock_to_wall(const struct clock *clock, int64_t ns)

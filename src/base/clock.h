@@ -9,7 +9,8 @@
 
 struct clock {
 	enum clock_kind kind;
-	int64_t wall_offset; /* CLOCK_REALTIME - CLOCK_BOOTTIME */
+	int64_t wall_offset;	  /* CLOCK_REALTIME - what the programs stamp */
+	int64_t namespace_offset; /* CLOCK_BOOTTIME - what the programs stamp */
 };
 
 void clock_init(struct clock *clock, enum clock_kind kind);
@@ -17,11 +18,17 @@ void clock_init(struct clock *clock, enum clock_kind kind);
 /* Measure the offset anew: the wall clock may have been stepped. */
 void clock_calibrate(struct clock *clock);
 
-/* CLOCK_BOOTTIME: the clock of the entries, which goes on during suspend. */
+/*
+ * CLOCK_BOOTTIME, which goes on during suspend: the clock of the entries, but for the
+ * offset of a time namespace, see time_namespaces(7).
+ */
 int64_t clock_boot_ns(void);
 
 /* The CPU time of this thread. */
 int64_t clock_thread_ns(void);
+
+/* From clock_boot_ns() to what the programs stamp at that moment. */
+int64_t clock_to_stamp(const struct clock *clock, int64_t boot_ns);
 
 int64_t clock_to_wall(const struct clock *clock, int64_t ns);
 

@@ -283,7 +283,8 @@ bool pipeline_relieve_now(struct pipeline *pipeline)
 
 static void start_releasing(struct pipeline *pipeline)
 {
-	merge_begin(&pipeline->merge, pipeline->mode, pipeline->flip_ns);
+	merge_begin(&pipeline->merge, pipeline->mode,
+		    clock_to_stamp(&pipeline->clock, pipeline->flip_ns));
 	pipeline->held_next = 0;
 	pipeline->held_kept = 0;
 	pipeline->phase = PIPELINE_RELEASING;

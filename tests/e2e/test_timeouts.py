@@ -3,13 +3,16 @@
 """When a record is made and why: FlowEndReason, and deltas that add up."""
 
 import contextlib
+import json
+import os
 import signal
 import socket
+import subprocess
 import time
 
 from lib import lab
 from lib import traffic
-from lib.observer import Observer
+from lib.observer import Observer, netobsctl
 
 IDLE, ACTIVE, DETECTED, FORCED = 1, 2, 3, 4
 
@@ -124,6 +127,24 @@ class Timeouts(lab.WiredTest):
             self.send(1, port=port)
         observer.process.wait(timeout=30)
         self.assertEqual(2, len(observer.finish().records))
+
+    def test_time_namespace(self):
+        """The programs stamp packets with the host's clock."""
+        if not os.path.exists("/proc/self/ns/time"):
+            self.skipTest("the kernel has no time namespaces")
+        now = time.time() * 1000
+        observer = self.lab.spawn(
+            "unshare", "-T", "--fork", "--boottime", "86400", netobsctl(),
+            "flows", "-i", "eth0", "-d", "2", "--interval", "0.2", ns=self.a,
+            stdout=subprocess.PIPE, text=True)
+        while observer.poll() is None:
+            self.send(10, 0.01)
+        records = [json.loads(line) for line in observer.stdout]
+        self.assertTrue(records)
+        self.assertLessEqual({r["FlowEndReason"] for r in records},
+                             {ACTIVE, FORCED})
+        for record in records:
+            self.assertLess(abs(record["TimeFlowStartMs"] - now), 3600_000)
 
     def test_many_flows_with_long_timeouts_add_up(self):
         observer = self.observe("--interval", "0.1", "--active-timeout", "1",
