@@ -216,18 +216,28 @@ static const struct family families[] = {
 
 enum { N_FAMILIES = sizeof(families) / sizeof(families[0]), N_LARGE = 3 };
 
+/* A difference of one or two octets, as an attacker may try: never none. */
+static void draw_delta(uint64_t *state, uint64_t *ret_delta)
+{
+	size_t lane = next_random(state) % LANES;
+	uint64_t difference[2];
+
+	for (int k = 0; k < 2; k++)
+		difference[k] = (next_random(state) % 255 + 1)
+				<< next_random(state) % 8 * 8;
+	ret_delta[lane] = difference[0];
+	if (difference[0] != difference[1])
+		ret_delta[next_random(state) % LANES] ^= difference[1];
+}
+
 static struct draw draw_one(uint64_t *state, uint32_t n)
 {
 	struct draw draw = { .bits = (uint32_t)__builtin_ctz(n) };
 
 	for (int k = 0; k < LANES; k++)
 		draw.base[k] = next_random(state);
-	/* Differences of one or two octets, as an attacker may try. */
 	for (int bit = 0; bit < SUBSET_BITS; bit++)
-		for (int k = 0; k < 2; k++)
-			draw.deltas[bit][next_random(state) % LANES] ^=
-				(next_random(state) % 255 + 1)
-				<< next_random(state) % 8 * 8;
+		draw_delta(state, draw.deltas[bit]);
 	return draw;
 }
 
