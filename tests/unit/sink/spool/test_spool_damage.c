@@ -105,7 +105,7 @@ static void make_huge(const char *path)
 static void make_others(const char *path)
 {
 	make_rubbish(path);
-	assert_int_equal(chown(path, 65534, 65534), geteuid() ? -1 : 0);
+	assert_int_equal(chown(path, 65533, 65533), geteuid() ? -1 : 0);
 }
 
 static void assert_untouched(void)
