@@ -173,8 +173,9 @@ endfunction()
 
 # ---- Scripts: end to end, and the ABI --------------------------------------
 
-# Two of a label do not run at a time, but one runs beside other kinds of tests; a
-# script with a line "# Alone: why" runs beside none, since it measures.
+# Two of a folder do not run at a time, but one runs beside other kinds of tests; a
+# script with a line "# Alone: why" runs beside none, since it measures. A line
+# "# Label: NAME" gives it another label than its folder.
 function(netobs_script_tests label timeout)
 	netobs_test_sources(scripts ${label}/test_*.py)
 	netobs_test_sources(shell_scripts ${label}/test_*.sh)
@@ -184,7 +185,12 @@ function(netobs_script_tests label timeout)
 		if(script MATCHES "\\.sh$")
 			set(interpreter bash)
 		endif()
-		netobs_test(${label}.${stem} ${label} ${timeout} ${interpreter} ${script})
+		set(own_label ${label})
+		file(STRINGS ${script} line REGEX "^# Label: ")
+		if(line)
+			string(REPLACE "# Label: " "" own_label ${line})
+		endif()
+		netobs_test(${label}.${stem} ${own_label} ${timeout} ${interpreter} ${script})
 		set_tests_properties(${label}.${stem} PROPERTIES
 			RESOURCE_LOCK ${label} FIXTURES_REQUIRED release COST 100)
 		file(STRINGS ${script} alone REGEX "^# Alone: ")

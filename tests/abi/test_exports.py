@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: binutils
 """The ABI is what the headers declare, the map lists and the library exports."""
 
 import os

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: g++
 """Each public header stands alone, in strict C and C++, without a warning."""
 
 import os

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: nftables
 """Records to collectors by gRPC: all fields, and whatever goes wrong."""
 
 import json

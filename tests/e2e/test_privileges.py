@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: iputils-ping
 """
 The three documented capabilities are enough; where one is missing, check and flows
 name it, and check says what flows then does.

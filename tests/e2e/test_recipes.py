@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: jq libfixbuf-tools nfdump pmacct socat
 """
 The examples of the manual pages and the README, pasted as they are into a shell of a
 host that has no files of netobs. Only the time that netobsctl runs for is shorter.

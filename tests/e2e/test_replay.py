@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: tcpdump
 """Capture files run through the same programs, with the files' own times."""
 
 import collections

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: gzip zstd
 """Files of JSON lines that are rotated: nothing is lost, nothing is half done."""
 
 import glob

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: openssl
 """Certificates for a test, made by the openssl command."""
 
 import os

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: libfixbuf-tools nfdump pmacct tshark
 """
 Collectors of others, and what they make of IPFIX: rows of one form, so that they can
 be compared with JSON lines. A row has the names below; which of them, is up to the

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: protobuf-compiler python3-protobuf
 """Flow records as protobuf, read by Python's library and held against JSON."""
 
 import importlib

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: python3-grpcio
 """Collectors that speak gRPC, and sinks that are fed without traffic."""
 
 import collections

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: default-jre-headless kcat maven openssl
 """A Kafka broker of one node, and what it has.
 
 The broker's jars come from Maven Central, once: they are kept in the user's cache

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: ethtool iproute2
 """Namespaces, links and processes, taken away again whatever happens."""
 
 import atexit

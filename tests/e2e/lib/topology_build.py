@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: nftables
 """A topology made of real namespaces, and its traffic sent."""
 
 import json

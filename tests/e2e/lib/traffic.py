@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: iputils-ping
 """Real traffic of the kernel's own making between two namespaces."""
 
 import contextlib

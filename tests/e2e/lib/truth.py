@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: tcpdump tshark
 """
 What really went over an interface: a tcpdump capture taken at the same point,
 dissected by tshark, summed per flow.
