@@ -3,7 +3,7 @@
 
 #include "base/clock_ms.h"
 #include "base/dirs.h"
-#include "base/fault.h"
+#include "base/outage.h"
 #include "roll_finisher.h"
 #include "roll_part.h"
 #include "base/util.h"
@@ -34,7 +34,7 @@ struct roll {
 	size_t left;	  /* to be written of a piece */
 	int64_t looked_ms;
 	int64_t retry_ms; /* not before this time; 0: at once */
-	struct fault fault;
+	struct outage outage;
 
 	struct finisher finisher;
 };
@@ -95,7 +95,7 @@ int roll_wait_ms(const struct roll *roll)
 
 static int fail(struct roll *roll, int err)
 {
-	fault_note(&roll->fault, roll->host->log, roll->path, err);
+	outage_note(&roll->outage, roll->host->log, roll->path, err);
 	roll->retry_ms = clock_ms(CLOCK_MONOTONIC) + RETRY_MS;
 	return -EAGAIN;
 }
@@ -253,7 +253,7 @@ int roll_write(struct roll *roll, const void *piece, size_t len)
 	err = write_left(roll, (const char *)piece + len);
 	if (err)
 		return fail(roll, err);
-	fault_note(&roll->fault, roll->host->log, roll->path, 0);
+	outage_note(&roll->outage, roll->host->log, roll->path, 0);
 	return 0;
 }
 
@@ -330,7 +330,7 @@ static void finish_part(struct roll *roll)
 	else if (!err)
 		roll_part_remove(part, &roll->names);
 	if (err)
-		fault_note(&roll->fault, roll->host->log, roll->path, err);
+		outage_note(&roll->outage, roll->host->log, roll->path, err);
 	close_fd(&part->fd);
 }
 

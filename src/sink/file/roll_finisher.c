@@ -59,8 +59,8 @@ static void take_sync(struct finisher *finisher, const struct roll_work *work)
 
 static void take_result(struct finisher *finisher, struct roll_work *work)
 {
-	fault_note(&finisher->fault, finisher->host->log, finisher->path,
-		   work->err);
+	outage_note(&finisher->outage, finisher->host->log, finisher->path,
+		    work->err);
 	finisher->finished += work->finished;
 	finisher->removed += work->removed;
 	finisher->retry_ms = 0;
@@ -135,7 +135,7 @@ void finisher_tend(struct finisher *finisher, int part_fd)
 	if (!err)
 		return;
 	finisher->retry_ms = now + RETRY_MS;
-	fault_note(&finisher->fault, finisher->host->log, finisher->path, err);
+	outage_note(&finisher->outage, finisher->host->log, finisher->path, err);
 }
 
 int64_t finisher_wait_ms(const struct finisher *finisher)
@@ -215,8 +215,8 @@ static void finish_work(struct finisher *finisher)
 	add_sync(finisher, -1);
 	roll_work_do(finisher->next);
 	take_sync(finisher, finisher->next);
-	fault_note(&finisher->fault, finisher->host->log, finisher->path,
-		   finisher->next->err);
+	outage_note(&finisher->outage, finisher->host->log, finisher->path,
+		    finisher->next->err);
 }
 
 void finisher_close(struct finisher *finisher)

@@ -6,7 +6,7 @@
 #ifndef NETOBS_SINK_FILE_ROLL_FINISHER_H
 #define NETOBS_SINK_FILE_ROLL_FINISHER_H
 
-#include "base/fault.h"
+#include "base/outage.h"
 #include "sink/module.h"
 #include "roll_work.h"
 
@@ -23,7 +23,7 @@ struct finisher {
 	struct roll_work *next; /* what is to be done next */
 	size_t n_waiting;	/* files in it */
 	int64_t retry_ms;	/* not before this time; 0: at once */
-	struct fault fault;
+	struct outage outage;
 
 	bool has_unsynced;
 	struct mark written; /* behind the last record in a file */

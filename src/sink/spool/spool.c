@@ -230,7 +230,7 @@ static void end_future(struct segment *segment, int64_t now_ms)
 
 void spool_expire(struct spool *spool, int64_t now_ms)
 {
-	spool->read_attempts += spool->read_error != 0;
+	spool->read_attempts += outage_is_on(&spool->unreadable);
 	end_future(spool->oldest, now_ms);
 	while (spool->options.max_age_ms && spool->oldest && spool->oldest->size &&
 	       now_ms - spool->oldest->used_ms > spool->options.max_age_ms)

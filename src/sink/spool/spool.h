@@ -11,6 +11,7 @@
 #define NETOBS_SINK_SPOOL_SPOOL_H
 
 #include "base/log.h"
+#include "base/outage.h"
 #include "segment.h"
 #include "spool_dir.h"
 
@@ -45,11 +46,12 @@ struct spool_limbo {
 	enum spool_drop why;
 };
 
-/* What fails at the moment: it is logged once, and when all of it is over. */
-struct spool_fault {
-	int append, sync;   /* errors */
+/* What fails at the moment: one outage, until both succeed. */
+struct spool_writing {
+	struct outage outage;
+	bool append_fails, sync_fails;
 	uint64_t cost;	    /* of the largest record that did not fit */
-	uint64_t unwritten; /* records that were dropped before it */
+	uint64_t unwritten; /* records that were dropped before the outage */
 };
 
 struct worker;
@@ -72,8 +74,8 @@ struct spool {
 
 	struct mark recovered; /* what was there at the start */
 	struct mark came, delivered, dropped[SPOOL_DROPS];
-	struct spool_fault fault;
-	int read_error;
+	struct spool_writing writing;
+	struct outage unreadable;
 	unsigned int read_attempts; /* in vain */
 	uint64_t searched;	    /* bytes since the last record, in vain */
 	bool is_searching;     /* there is more to be read than was found */
@@ -135,13 +137,6 @@ void spool_start_sync(struct spool *spool);
 
 /* The same, and wait. */
 int spool_sync(struct spool *spool);
-
-/* The result of the last attempt to add, or to sync; 0: it succeeded. */
-void spool_note_append(struct spool *spool, int err, size_t len);
-void spool_note_sync(struct spool *spool, int err);
-
-/* Take together what is known to be durable of each segment. */
-void spool_find_durable(struct spool *spool);
 
 /* Nothing is left for spool_start_sync() to do. */
 bool spool_is_settled(const struct spool *spool);

@@ -9,6 +9,7 @@
 #include "base/worker.h"
 
 #include <errno.h>
+#include <string.h>
 
 void spool_find_durable(struct spool *spool)
 {
@@ -22,6 +23,60 @@ void spool_find_durable(struct spool *spool)
 	}
 	if (mark_is_before(spool->durable, durable))
 		spool->durable = durable;
+}
+
+/* ---- Outages --------------------------------------------------------------------- */
+
+static void note_result(struct spool *spool, bool *fails, int err)
+{
+	struct spool_writing *writing = &spool->writing;
+	const struct log *log = spool->options.log;
+	uint64_t unwritten = spool->dropped[SPOOL_UNWRITTEN].seq;
+
+	*fails = err;
+	if (err && !outage_is_on(&writing->outage)) {
+		writing->unwritten = unwritten;
+		outage_log(&writing->outage, log, NETOBS_LOG_WARNING, "",
+			   "spool %s: cannot write: %s; new records are kept in memory, or dropped if they do not fit",
+			   spool_name(spool), strerror(-err));
+	}
+	if (!writing->append_fails && !writing->sync_fails)
+		outage_end(&writing->outage, log, NETOBS_LOG_WARNING,
+			   "spool %s: can be written to again; %llu records were dropped",
+			   spool_name(spool),
+			   (unsigned long long)(unwritten - writing->unwritten));
+}
+
+/* Smaller ones that still fit somewhere prove nothing. */
+static bool has_room_again(const struct spool *spool)
+{
+	const struct segment *newest = spool->newest;
+	uint64_t cost = spool->writing.cost;
+
+	return newest && newest->fd >= 0 && !newest->is_closed &&
+	       newest->size + cost <= spool->capacity &&
+	       newest->size - newest->written + cost <= newest->buf_size;
+}
+
+void spool_note_append(struct spool *spool, int err, size_t len)
+{
+	struct spool_writing *writing = &spool->writing;
+
+	if (err)
+		writing->cost = max_u64(writing->cost, segment_cost(len));
+	else if (!writing->append_fails || !has_room_again(spool))
+		return;
+	else
+		writing->cost = 0;
+	note_result(spool, &writing->append_fails, err);
+}
+
+/* What was in the way of records may be gone by it. */
+static void note_sync(struct spool *spool, int err)
+{
+	note_result(spool, &spool->writing.sync_fails, err);
+	if (!err)
+		spool_note_append(spool, 0, 0);
 }
 
 /* ---- What is to be done -------------------------------------------------------- */
@@ -209,7 +264,7 @@ static int finish_work(struct spool *spool, struct sync_work *work)
 		spool->dir->is_new = false;
 	spool->noted = work->noted;
 	spool_find_durable(spool);
-	spool_note_sync(spool, err);
+	note_sync(spool, err);
 	give_back(spool, work);
 	return err;
 }
@@ -227,13 +282,13 @@ void spool_start_sync(struct spool *spool)
 	spool_find_lost(spool);
 	err = make_work(spool, &work);
 	if (!work) {
-		spool_note_sync(spool, err);
+		note_sync(spool, err);
 		return;
 	}
 	err = worker_start(spool->syncer, work);
 	if (!err)
 		return;
-	spool_note_sync(spool, err);
+	note_sync(spool, err);
 	give_back(spool, work);
 }
 
@@ -249,7 +304,7 @@ int spool_sync(struct spool *spool)
 	spool_find_lost(spool);
 	err = make_work(spool, &work);
 	if (!work) {
-		spool_note_sync(spool, err);
+		note_sync(spool, err);
 		return err;
 	}
 	sync_work_do(work);

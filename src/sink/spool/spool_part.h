@@ -17,4 +17,10 @@ void spool_let_go(struct spool *spool, struct mark from, struct mark end,
 /* Write files again that another process removed; no sync is under way. */
 void spool_find_lost(struct spool *spool);
 
+/* The result of the last attempt to add @len bytes; 0: it succeeded. */
+void spool_note_append(struct spool *spool, int err, size_t len);
+
+/* Take together what is known to be durable of each segment. */
+void spool_find_durable(struct spool *spool);
+
 #endif

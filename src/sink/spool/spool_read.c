@@ -53,13 +53,16 @@ static void leave_limbo(struct spool *spool, struct mark end, struct mark *count
 
 static void note_read(struct spool *spool, int err)
 {
-	if (err && !spool->read_error)
-		log_error(spool->options.log,
-			  "spool %s: cannot read: %s; trying again",
-			  spool_name(spool), strerror(-err));
-	spool->read_error = err;
-	if (!err)
-		spool->read_attempts = spool->searched = 0;
+	if (err && !outage_is_on(&spool->unreadable))
+		outage_log(&spool->unreadable, spool->options.log,
+			   NETOBS_LOG_ERROR, "",
+			   "spool %s: cannot read: %s; trying again",
+			   spool_name(spool), strerror(-err));
+	if (err)
+		return;
+	outage_end(&spool->unreadable, spool->options.log, NETOBS_LOG_WARNING,
+		   "spool %s: can be read again", spool_name(spool));
+	spool->read_attempts = spool->searched = 0;
 }
 
 static void note_damage(struct spool *spool, struct segment *segment, int err)

@@ -29,12 +29,10 @@ static void report_failure(struct grpc_state *state, const struct call *call)
 {
 	const char *name = status_name(call->status);
 
-	if (faults_begin(&state->faults, name))
-		log_error(state->host->log,
-			  "%s does not accept records: %s%s%s; "
-			  "trying again",
-			  state->options.session.stream.address.name, name,
-			  *call->message ? ": " : "", call->message);
+	outage_log(&state->outage, state->host->log, NETOBS_LOG_ERROR, name,
+		   "%s does not accept records: %s%s%s; trying again",
+		   state->options.session.stream.address.name, name,
+		   *call->message ? ": " : "", call->message);
 }
 
 static void report_refusal(struct grpc_state *state, const struct batch *batch)
@@ -42,12 +40,10 @@ static void report_refusal(struct grpc_state *state, const struct batch *batch)
 	const struct call *call = &batch->call;
 	const char *name = status_name(call->status);
 
-	if (faults_begin(&state->refusals, name))
-		log_error(state->host->log,
-			  "%s refuses a record permanently: %s%s%s; it is dropped: %s",
-			  state->options.session.stream.address.name, name,
-			  *call->message ? ": " : "", call->message,
-			  batch->first);
+	outage_log(&state->refusals, state->host->log, NETOBS_LOG_ERROR, name,
+		   "%s refuses a record permanently: %s%s%s; it is dropped: %s",
+		   state->options.session.stream.address.name, name,
+		   *call->message ? ": " : "", call->message, batch->first);
 }
 
 /* ---- One call -------------------------------------------------------------------- */
@@ -66,9 +62,9 @@ static void take_success(struct grpc_state *state, const struct batch *batch)
 	pace_succeeded(&state->pace, batch->n_records,
 		       now_ms() - batch->call.begun_ms);
 	session_is_good(&state->session);
-	if (faults_end(&state->faults))
-		log_info(state->host->log, "%s accepts records again",
-			 state->options.session.stream.address.name);
+	outage_end(&state->outage, state->host->log, NETOBS_LOG_INFO,
+		   "%s accepts records again",
+		   state->options.session.stream.address.name);
 	if (is_ahead) /* the one before it is still to be taken */
 		answers_start_over(state);
 }

@@ -4,8 +4,8 @@
 #define NETOBS_SINKS_GRPC_GRPC_H
 
 #include "ahead.h"
+#include "base/outage.h"
 #include "batch.h"
-#include "sinks/net/faults.h"
 #include "options.h"
 #include "pace.h"
 #include "retry.h"
@@ -26,7 +26,7 @@ struct grpc_state {
 	struct pace pace;
 	struct ahead ahead;
 
-	struct faults faults, refusals;
+	struct outage outage, refusals;
 	uint64_t calls, failed_calls;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Messages one after the other in one file, RFC 5655. */
-#include "base/fault.h"
+#include "base/outage.h"
 #include "sinks/net/deadline.h"
 #include "output.h"
 #include "unsent.h"
@@ -22,7 +22,7 @@ struct file_output {
 	int fd;
 	bool is_new;
 	int64_t retry_ms; /* 0: at once */
-	struct fault fault;
+	struct outage outage;
 	struct unsent unsent;
 	struct mark unsent_end;
 };
@@ -52,8 +52,8 @@ static void write_unsent(struct file_output *out)
 {
 	int err = write_all(out->fd, &out->unsent);
 
-	fault_note(&out->fault, out->output.host->log, out->output.config->path,
-		   err);
+	outage_note(&out->outage, out->output.host->log,
+		    out->output.config->path, err);
 	out->retry_ms = err ? now_ms() + RETRY_MS : 0;
 	if (!err)
 		output_ack(&out->output, out->unsent_end);

@@ -5,9 +5,9 @@
  * kept, and templates are sent each second, to all addresses of the collector in turn,
  * until they are not refused.
  */
+#include "base/outage.h"
 #include "held.h"
 #include "sinks/net/deadline.h"
-#include "sinks/net/faults.h"
 #include "sinks/net/resolve.h"
 #include "output.h"
 #include "udp_socket.h"
@@ -60,7 +60,7 @@ struct udp {
 	bool has_looked;       /* for what came back, since it was called */
 	unsigned int refusals; /* since all was well */
 	struct held held;
-	struct faults faults;
+	struct outage outage;
 };
 
 static struct udp *of_output(struct output *output)
@@ -70,20 +70,18 @@ static struct udp *of_output(struct output *output)
 
 /* ---- Failures ------------------------------------------------------------------ */
 
-static void tell(struct udp *udp, const char *reason)
+static void log_failure(struct udp *udp, const char *reason)
 {
-	if (faults_begin(&udp->faults, reason))
-		log_error(udp->output.host->log,
-			  "cannot send to %s: %s; trying again",
-			  udp->output.config->address.name, reason);
+	outage_log(&udp->outage, udp->output.host->log, NETOBS_LOG_ERROR,
+		   reason, "cannot send to %s: %s; trying again",
+		   udp->output.config->address.name, reason);
 }
 
 static void note_good(struct udp *udp)
 {
 	udp->refusals = udp->n_refused = 0;
-	if (faults_end(&udp->faults))
-		log_info(udp->output.host->log, "can send to %s again",
-			 udp->output.config->address.name);
+	outage_end(&udp->outage, udp->output.host->log, NETOBS_LOG_INFO,
+		   "can send to %s again", udp->output.config->address.name);
 }
 
 static void watch(struct udp *udp, uint32_t events)
@@ -103,7 +101,7 @@ static void close_socket(struct udp *udp)
 
 static void wait_to_retry(struct udp *udp, const char *reason)
 {
-	tell(udp, reason);
+	log_failure(udp, reason);
 	close_socket(udp);
 	udp->phase = UDP_WAITING;
 	udp->due_ms = now_ms() + RETRY_MS;
@@ -141,7 +139,7 @@ static void note_refused(struct udp *udp, int err)
 	udp->is_moving = true;
 	udp->due_ms = now_ms() + (is_soon ? 0 : RETRY_MS);
 	if (!is_soon)
-		tell(udp, strerror(-err));
+		log_failure(udp, strerror(-err));
 	if (++udp->refusals < LOOK_UP_AGAIN ||
 	    address_is_numeric(udp->output.config->address.host, NULL))
 		return;

@@ -281,7 +281,7 @@ void line_out_close(struct line_out *out)
 
 void line_out_note(struct line_out *out, int err)
 {
-	fault_note(&out->fault, out->host->log, name_of(out), err);
+	outage_note(&out->outage, out->host->log, name_of(out), err);
 }
 
 /* -EAGAIN, or what is final. */

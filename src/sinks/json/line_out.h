@@ -10,7 +10,7 @@
 #ifndef NETOBS_SINKS_JSON_LINE_OUT_H
 #define NETOBS_SINKS_JSON_LINE_OUT_H
 
-#include "base/fault.h"
+#include "base/outage.h"
 #include "line_marks.h"
 #include "sink/module.h"
 #include "sink/out_state.h"
@@ -40,7 +40,7 @@ struct line_out {
 	bool is_socket; /* also standard output may be one */
 	bool is_pipe;	/* or a terminal */
 	bool can_wait;	/* epoll takes it */
-	struct fault fault;
+	struct outage outage;
 
 	/* Of a file. */
 	mode_t mode;

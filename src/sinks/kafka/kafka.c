@@ -40,7 +40,7 @@ static void settle(struct kafka *kafka)
 		ops->ack(kafka->host, end);
 		kafka->progress_ms = now_ms();
 		if (!kafka->again_ms && !kafka->give_up_ms)
-			trouble_over(&kafka->trouble);
+			reports_recover(kafka);
 	}
 }
 
@@ -63,7 +63,7 @@ static void replace_producer(struct kafka *kafka)
 	window_unsend(&kafka->window);
 	if (producer_open(&kafka->producer, &kafka->settings, false,
 			  kafka->event_fd, text, sizeof(text))) {
-		trouble_tell(&kafka->trouble, RD_KAFKA_RESP_ERR__FAIL, text);
+		reports_log(kafka, RD_KAFKA_RESP_ERR__FAIL, text);
 		kafka->give_up_ms = now_ms() + RETRY_MS;
 		return;
 	}
@@ -122,7 +122,7 @@ static const struct producer *find_producer(struct kafka *kafka, bool is_suspect
 	if (!kafka->single.handle &&
 	    producer_open(&kafka->single, &kafka->settings, true,
 			  kafka->event_fd, text, sizeof(text))) {
-		trouble_tell(&kafka->trouble, RD_KAFKA_RESP_ERR__FAIL, text);
+		reports_log(kafka, RD_KAFKA_RESP_ERR__FAIL, text);
 		return NULL;
 	}
 	return &kafka->single;
@@ -183,10 +183,10 @@ static void plan(struct kafka *kafka, bool is_done)
 	int ms = is_done ? -1 : 0;
 
 	if (is_waiting && now_ms() - kafka->progress_ms >= STUCK_MS)
-		trouble_stuck(&kafka->trouble);
+		reports_log_noted(kafka);
 	ms = sooner(ms, kafka->again_ms);
 	ms = sooner(ms, kafka->give_up_ms);
-	if (is_waiting && trouble_waits(&kafka->trouble))
+	if (is_waiting && reports_have_noted(kafka))
 		ms = sooner(ms, kafka->progress_ms + STUCK_MS);
 	kafka->host->ops->wake_in(kafka->host, ms);
 }
@@ -232,8 +232,6 @@ static int start(struct kafka *kafka, struct spec *spec)
 
 	if (err)
 		return err;
-	kafka->trouble = (struct trouble){ .log = kafka->host->log,
-					   .name = kafka->settings.name };
 	kafka->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (kafka->event_fd < 0)
 		return -errno;

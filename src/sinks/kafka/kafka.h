@@ -3,8 +3,8 @@
 #ifndef NETOBS_SINKS_KAFKA_KAFKA_H
 #define NETOBS_SINKS_KAFKA_KAFKA_H
 
+#include "base/outage.h"
 #include "producer.h"
-#include "trouble.h"
 #include "window.h"
 
 struct kafka {
@@ -14,7 +14,10 @@ struct kafka {
 	/* Batches of one record, for those that were in a batch that was refused:
 	 * librdkafka 2.0 does not say which of them was why. NULL until needed. */
 	struct producer single;
-	struct trouble trouble;
+	struct outage outage;
+	bool has_worked;	   /* records have arrived */
+	rd_kafka_resp_err_t noted; /* a failure that is not logged yet */
+	char noted_text[256];	   /* "": there is none */
 	struct window window;
 	int event_fd;
 

@@ -57,6 +57,64 @@ static bool make_batches_smaller(struct kafka *kafka)
 	return true;
 }
 
+/* ---- Outages --------------------------------------------------------------------- */
+
+/* Brokers and librdkafka have different codes for the same error. */
+static rd_kafka_resp_err_t common_code(rd_kafka_resp_err_t err)
+{
+	return err == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC ||
+			       err == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION ?
+		       RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART :
+		       err;
+}
+
+void reports_log(struct kafka *kafka, rd_kafka_resp_err_t err, const char *text)
+{
+	/* It follows from others, which say more. */
+	if (err == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN &&
+	    outage_is_on(&kafka->outage))
+		return;
+	outage_log(&kafka->outage, kafka->host->log, NETOBS_LOG_ERROR,
+		   rd_kafka_err2name(common_code(err)),
+		   "kafka: %s: %s; trying again", kafka->settings.name, text);
+}
+
+/*
+ * librdkafka reports each attempt to reach each broker; as long as records arrive,
+ * none of that matters.
+ */
+static void note_failure(struct kafka *kafka, rd_kafka_resp_err_t err,
+			 const char *text)
+{
+	if (outage_is_on(&kafka->outage) || !kafka->has_worked) {
+		reports_log(kafka, err, text);
+		return;
+	}
+	if (err == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN && *kafka->noted_text)
+		return;
+	kafka->noted = err;
+	snprintf(kafka->noted_text, sizeof(kafka->noted_text), "%s", text);
+}
+
+bool reports_have_noted(const struct kafka *kafka)
+{
+	return *kafka->noted_text && !outage_is_on(&kafka->outage);
+}
+
+void reports_log_noted(struct kafka *kafka)
+{
+	if (reports_have_noted(kafka))
+		reports_log(kafka, kafka->noted, kafka->noted_text);
+}
+
+void reports_recover(struct kafka *kafka)
+{
+	outage_end(&kafka->outage, kafka->host->log, NETOBS_LOG_INFO,
+		   "kafka: %s accepts records again", kafka->settings.name);
+	*kafka->noted_text = '\0';
+	kafka->has_worked = true;
+}
+
 /* ---- Failures -------------------------------------------------------------------- */
 
 /*
@@ -102,7 +160,7 @@ static void keep(struct kafka *kafka, struct window_entry *entry,
 	if (err == RD_KAFKA_RESP_ERR__FATAL)
 		give_up_producer(kafka);
 	if (!is_consequence(err))
-		trouble_tell(&kafka->trouble, err, rd_kafka_err2str(err));
+		reports_log(kafka, err, rd_kafka_err2str(err));
 	reports_send_again(kafka);
 }
 
@@ -155,10 +213,10 @@ static void take_error(struct kafka *kafka, rd_kafka_event_t *event)
 	const char *text = rd_kafka_event_error_string(event);
 
 	if (!rd_kafka_event_error_is_fatal(event)) {
-		trouble_note(&kafka->trouble, rd_kafka_event_error(event), text);
+		note_failure(kafka, rd_kafka_event_error(event), text);
 		return;
 	}
-	trouble_tell(&kafka->trouble, RD_KAFKA_RESP_ERR__FATAL, text);
+	reports_log(kafka, RD_KAFKA_RESP_ERR__FATAL, text);
 	give_up_producer(kafka);
 }
 

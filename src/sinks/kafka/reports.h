@@ -15,4 +15,14 @@ void reports_fail(struct kafka *kafka, struct window_entry *entry,
 /* Some records are to be sent again, a while later. */
 void reports_send_again(struct kafka *kafka);
 
+/* Log a failure that is retried, unless this outage has a line about it. */
+void reports_log(struct kafka *kafka, rd_kafka_resp_err_t err, const char *text);
+
+/* Whether there is a failure that is logged only if records get stuck. */
+bool reports_have_noted(const struct kafka *kafka);
+void reports_log_noted(struct kafka *kafka);
+
+/* Records arrive: an outage is over. */
+void reports_recover(struct kafka *kafka);
+
 #endif

@@ -91,13 +91,11 @@ static void wait_to_retry(struct stream *stream)
 	stream->is_good = false;
 }
 
-static void tell(struct stream *stream, const char *what)
+static void log_failure(struct stream *stream, const char *what)
 {
-	const char *name = stream->options.address.name;
-
-	if (faults_begin(&stream->faults, stream->reason))
-		log_error(stream->host->log, "%s %s: %s; trying again", what,
-			  name, stream->reason);
+	outage_log(&stream->outage, stream->host->log, NETOBS_LOG_ERROR,
+		   stream->reason, "%s %s: %s; trying again", what,
+		   stream->options.address.name, stream->reason);
 }
 
 void stream_fail(struct stream *stream, const char *format, ...)
@@ -107,7 +105,7 @@ void stream_fail(struct stream *stream, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(stream->reason, sizeof(stream->reason), format, args);
 	va_end(args);
-	tell(stream, "lost the connection to");
+	log_failure(stream, "lost the connection to");
 	wait_to_retry(stream);
 }
 
@@ -126,14 +124,13 @@ void stream_is_good(struct stream *stream)
 {
 	stream->is_good = true;
 	stream->failures = 0;
-	if (faults_end(&stream->faults))
-		log_info(stream->host->log, "connected to %s again",
-			 stream->options.address.name);
+	outage_end(&stream->outage, stream->host->log, NETOBS_LOG_INFO,
+		   "connected to %s again", stream->options.address.name);
 }
 
 void stream_give_up(struct stream *stream)
 {
-	tell(stream, "cannot connect to");
+	log_failure(stream, "cannot connect to");
 	wait_to_retry(stream);
 }
 

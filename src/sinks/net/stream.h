@@ -14,7 +14,7 @@
 #define NETOBS_SINKS_NET_STREAM_H
 
 #include "address.h"
-#include "faults.h"
+#include "base/outage.h"
 #include "sink/module.h"
 #include "tls.h"
 
@@ -71,7 +71,7 @@ struct stream {
 	int64_t look_ms;       /* when to look at its answers again */
 	int64_t silent_ms;     /* since when there are none; 0: there are */
 	unsigned int failures; /* since it was */
-	struct faults faults;
+	struct outage outage;
 	char reason[512];     /* of the last failure */
 	uint64_t connections; /* since the start */
 };

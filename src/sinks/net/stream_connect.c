@@ -135,11 +135,11 @@ static void refresh(struct stream *stream)
 {
 	const struct tls_context *tls = stream->options.tls;
 
-	if (tls_context_refresh(tls) &&
-	    faults_begin(&stream->faults, tls->files->error))
-		log_error(stream->host->log,
-			  "%s: %s; the previous one stays in use",
-			  stream->options.address.name, tls->files->error);
+	if (tls_context_refresh(tls))
+		outage_log(&stream->outage, stream->host->log, NETOBS_LOG_ERROR,
+			   tls->files->error,
+			   "%s: %s; the previous one stays in use",
+			   stream->options.address.name, tls->files->error);
 }
 
 static bool finish_reaching(struct stream *stream)

@@ -24,7 +24,8 @@ struct words {
 
 static void listen_to(int level, const char *message, void *user)
 {
-	bool is_end = strstr(message, "can be written to again");
+	bool is_end = strstr(message, "can be written to again") ||
+		      strstr(message, "can be read again");
 	struct words *words = user;
 
 	assert_true(level <= NETOBS_LOG_WARNING); /* both, without being asked */
