@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "config.h"
 
-#include "cli/value.h"
+#include "base/value.h"
 #include "base/util.h"
 
 #include <string.h>
@@ -95,7 +95,7 @@ static bool parse_flow_count(const char *text, size_t len, uint32_t *ret_count)
 		return false;
 	memcpy(number, text, len);
 	number[len] = '\0';
-	if (value_number(number, FLOWS_MAX, &count) < 0)
+	if (value_parse(VALUE_NUMBER, number, 1, FLOWS_MAX, &count) < 0)
 		return false;
 	*ret_count = count;
 	return true;
@@ -192,8 +192,8 @@ static bool understand(struct config *config)
 enum args_result config_parse(int argc, char **argv, struct config *ret_config)
 {
 	struct config config = { .distribution = CHOICE_ALL, .cpus = CHOICE_ALL };
-	int bench;
-	bool is_named = argc > 1 && !value_choice(benches, argv[1], &bench);
+	int bench = argc > 1 ? value_choice(benches, argv[1]) : -1;
+	bool is_named = bench >= 0;
 	enum args_result result;
 
 	if (is_named)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "spec.h"
 
+#include "value.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -150,65 +152,9 @@ const char *spec_string(struct spec *spec, const char *name, const char *otherwi
 	return find(spec, name) ?: otherwise;
 }
 
-struct unit {
-	const char *name;
-	uint64_t factor;
-};
-
-static const struct unit no_units[] = { { "", 1 }, { NULL, 0 } };
-
-static const struct unit sizes[] = {
-	{ "", 1 },	     { "K", 1ULL << 10 }, { "M", 1ULL << 20 },
-	{ "G", 1ULL << 30 }, { NULL, 0 },
-};
-
-static const struct unit durations[] = {
-	{ "", 1000 },
-	{ "ms", 1 },
-	{ "s", 1000 },
-	{ "m", 60 * 1000 },
-	{ "h", 60 * 60 * 1000 },
-	{ "d", 24 * 60 * 60 * 1000 },
-	{ NULL, 0 },
-};
-
-/* Digits, then one of the units; no more than fits. */
-static bool parse_number(const char *text, const struct unit *units,
-			 uint64_t *ret_number)
-{
-	unsigned long long number;
-	char *end;
-
-	if (*text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	number = strtoull(text, &end, 10);
-	for (; units->name; units++) {
-		if (strcmp(end, units->name))
-			continue;
-		return !errno && !__builtin_mul_overflow(number, units->factor,
-							 ret_number);
-	}
-	return false;
-}
-
-/* In the largest unit that it is a multiple of. */
-static void format_number(uint64_t number, const struct unit *units, char *text,
-			  size_t size)
-{
-	const struct unit *best = number ? NULL : units;
-
-	for (const struct unit *unit = units; number && unit->name; unit++)
-		if (number % unit->factor == 0 &&
-		    (!best || unit->factor >= best->factor))
-			best = unit;
-	snprintf(text, size, "%llu%s",
-		 (unsigned long long)(number / best->factor), best->name);
-}
-
-static uint64_t get_number(struct spec *spec, const char *name,
-			   const struct unit *units, uint64_t least,
-			   uint64_t most, uint64_t otherwise)
+static uint64_t get_number(struct spec *spec, enum value_kind kind,
+			   const char *name, uint64_t least, uint64_t most,
+			   uint64_t otherwise)
 {
 	const char *text = find(spec, name);
 	char from[32], to[32];
@@ -216,11 +162,10 @@ static uint64_t get_number(struct spec *spec, const char *name,
 
 	if (!text)
 		return otherwise;
-	if (parse_number(text, units, &number) && number >= least &&
-	    number <= most)
+	if (!value_parse(kind, text, least, most, &number))
 		return number;
-	format_number(least, units, from, sizeof(from));
-	format_number(most, units, to, sizeof(to));
+	value_format(kind, least, from, sizeof(from));
+	value_format(kind, most, to, sizeof(to));
 	spec_refuse(spec, "option %s: '%s' is not from %s to %s", name, text,
 		    from, to);
 	return otherwise;
@@ -229,19 +174,19 @@ static uint64_t get_number(struct spec *spec, const char *name,
 uint64_t spec_number(struct spec *spec, const char *name, uint64_t least,
 		     uint64_t most, uint64_t otherwise)
 {
-	return get_number(spec, name, no_units, least, most, otherwise);
+	return get_number(spec, VALUE_NUMBER, name, least, most, otherwise);
 }
 
 uint64_t spec_size(struct spec *spec, const char *name, uint64_t least,
 		   uint64_t most, uint64_t otherwise)
 {
-	return get_number(spec, name, sizes, least, most, otherwise);
+	return get_number(spec, VALUE_BYTES, name, least, most, otherwise);
 }
 
 uint64_t spec_duration_ms(struct spec *spec, const char *name, uint64_t least,
 			  uint64_t most, uint64_t otherwise)
 {
-	return get_number(spec, name, durations, least, most, otherwise);
+	return get_number(spec, VALUE_DURATION, name, least, most, otherwise);
 }
 
 unsigned int spec_mode(struct spec *spec, const char *name, unsigned int otherwise)
@@ -265,14 +210,16 @@ int spec_choice(struct spec *spec, const char *name, const char *const *choices,
 {
 	const char *text = find(spec, name);
 	char all[256] = "";
+	int choice;
 
 	if (!text)
 		return otherwise;
+	choice = value_choice(choices, text);
+	if (choice >= 0)
+		return choice;
 	for (int i = 0; choices[i]; i++) {
 		size_t used = strlen(all);
 
-		if (!strcmp(text, choices[i]))
-			return i;
 		snprintf(all + used, sizeof(all) - used, "%s%s", i ? "|" : "",
 			 choices[i]);
 	}

@@ -49,11 +49,11 @@ const char *spec_string(struct spec *spec, const char *name,
 uint64_t spec_number(struct spec *spec, const char *name, uint64_t least,
 		     uint64_t most, uint64_t otherwise);
 
-/* Of bytes: a number, and K, M or G for a multiple of 1024. */
+/* Of bytes, as VALUE_BYTES. */
 uint64_t spec_size(struct spec *spec, const char *name, uint64_t least,
 		   uint64_t most, uint64_t otherwise);
 
-/* In milliseconds: a number and ms, s, m, h or d; alone, it is of seconds. */
+/* In milliseconds, as VALUE_DURATION. */
 uint64_t spec_duration_ms(struct spec *spec, const char *name, uint64_t least,
 			  uint64_t most, uint64_t otherwise);
 

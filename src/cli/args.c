@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "suggest.h"
-#include "value.h"
+#include "base/value.h"
 
 enum {
 	MAX_OPTIONS = 32,
@@ -93,11 +93,36 @@ static int list_add(struct args_list *list, const char *item)
 	return 0;
 }
 
+/* Fields of 32 bits, but for ARGS_NUMBER and ARGS_BYTES. */
+static int store_number(const struct args_option *option, const char *text,
+			void *field)
+{
+	static const struct {
+		enum value_kind kind;
+		uint64_t most;
+	} of_types[] = {
+		[ARGS_SECONDS] = { VALUE_DURATION, INT32_MAX },
+		[ARGS_NUMBER] = { VALUE_NUMBER, UINT64_MAX },
+		[ARGS_NUMBER32] = { VALUE_NUMBER, UINT32_MAX },
+		[ARGS_BYTES] = { VALUE_BYTES, UINT64_MAX },
+	};
+	uint64_t most = of_types[option->type].most, number;
+	int err =
+		value_parse(of_types[option->type].kind, text, 1, most, &number);
+
+	if (err)
+		return err;
+	if (most <= UINT32_MAX)
+		*(uint32_t *)field = (uint32_t)number;
+	else
+		*(uint64_t *)field = number;
+	return 0;
+}
+
 static int store(const struct args_option *option, const char *text, void *config)
 {
 	void *field = (char *)config + option->offset;
-	uint64_t number;
-	int r;
+	int choice;
 
 	switch (option->type) {
 	case ARGS_SWITCH:
@@ -111,23 +136,15 @@ static int store(const struct args_option *option, const char *text, void *confi
 		return *text ? 0 : -EINVAL;
 	case ARGS_LIST:
 		return *text ? list_add(field, text) : -EINVAL;
-	case ARGS_SECONDS:
-		return value_duration(text, field);
-	case ARGS_NUMBER:
-		return value_number(text, UINT64_MAX, field);
-	case ARGS_NUMBER32:
-		r = value_number(text, UINT32_MAX, &number);
-		if (r == 0)
-			*(uint32_t *)field = (uint32_t)number;
-		return r;
-	case ARGS_BYTES:
-		return value_bytes(text, field);
 	case ARGS_CHOICE:
-		return value_choice(option->choices, text, field);
-	case ARGS_ABSENT:
-		break;
+		choice = value_choice(option->choices, text);
+		if (choice < 0)
+			return choice;
+		*(int *)field = choice;
+		return 0;
+	default:
+		return store_number(option, text, field);
 	}
-	return -EOPNOTSUPP;
 }
 
 static const char *expectation(const struct args_option *option)

@@ -18,7 +18,7 @@ enum args_type {
 	ARGS_REPEAT, /* none, may be repeated; uint32_t */
 	ARGS_STRING, /* const char * */
 	ARGS_LIST,   /* may be repeated; struct args_list */
-	ARGS_SECONDS, /* or with a unit: value_duration(); uint32_t in milliseconds */
+	ARGS_SECONDS, /* or with a unit: VALUE_DURATION; uint32_t in milliseconds */
 	ARGS_NUMBER,   /* at least 1; uint64_t */
 	ARGS_NUMBER32, /* at least 1; uint32_t */
 	ARGS_BYTES,    /* with K, M or G; uint64_t */

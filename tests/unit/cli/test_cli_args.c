@@ -10,7 +10,6 @@
 /* The command's parts are in no library: compiled in here. */
 #include "cli/args.c"
 #include "cli/suggest.c"
-#include "cli/value.c"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -198,90 +197,6 @@ static void help_wins_over_what_follows(void **state)
 	assert_int_equal(parse("--on --help", &config), ARGS_HELP);
 }
 
-static void durations_are_milliseconds_rounded_up(void **state)
-{
-	static const struct {
-		const char *text;
-		uint32_t ms;
-	} cases[] = {
-		{ "1", 1000 },
-		{ "0.02", 20 },
-		{ ".5", 500 },
-		{ "5.", 5000 },
-		{ "0.001", 1 },
-		{ "0.0001", 1 },
-		{ "1.0000", 1000 },
-		{ "1.0005", 1001 },
-		{ "2147483", 2147483000 },
-		{ "5s", 5000 },
-		{ "250ms", 250 },
-		{ "0.5ms", 1 },
-		{ "5m", 300000 },
-		{ "1.5h", 5400000 },
-		{ "24d", 2073600000 },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < LENGTH(cases); i++) {
-		uint32_t ms = 0;
-
-		assert_int_equal(value_duration(cases[i].text, &ms), 0);
-		assert_int_equal(ms, cases[i].ms);
-	}
-}
-
-static void values_that_fail_leave_the_result_alone(void **state)
-{
-	uint32_t ms = 7;
-	uint64_t number = 8;
-	int index = 9;
-
-	(void)state;
-	assert_int_equal(value_duration("", &ms), -EINVAL);
-	assert_int_equal(value_duration("99999999999999999999999", &ms), -ERANGE);
-	assert_int_equal(value_number("", 10, &number), -EINVAL);
-	assert_int_equal(value_number("11", 10, &number), -ERANGE);
-	assert_int_equal(value_choice(modes, "", &index), -EINVAL);
-	assert_int_equal(ms, 7);
-	assert_int_equal(number, 8);
-	assert_int_equal(index, 9);
-}
-
-static void bytes_have_units(void **state)
-{
-	static const struct {
-		const char *text;
-		int ret;
-		uint64_t bytes;
-	} cases[] = {
-		{ "1", 0, 1 },
-		{ "4096", 0, 4096 },
-		{ "3K", 0, 3 << 10 },
-		{ "64M", 0, 64 << 20 },
-		{ "2G", 0, 2ULL << 30 },
-		{ "17179869183G", 0, 17179869183ULL << 30 },
-		{ "17179869184G", -ERANGE, 7 },
-		{ "18446744073709551616", -ERANGE, 7 },
-		{ "0", -ERANGE, 7 },
-		{ "0M", -ERANGE, 7 },
-		{ "", -EINVAL, 7 },
-		{ "M", -EINVAL, 7 },
-		{ "1m", -EINVAL, 7 },
-		{ "1MB", -EINVAL, 7 },
-		{ "-1", -EINVAL, 7 },
-		{ "1.5G", -EINVAL, 7 },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		uint64_t bytes = 7;
-
-		assert_int_equal(value_bytes(cases[i].text, &bytes),
-				 cases[i].ret);
-		assert_int_equal(bytes, cases[i].bytes);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -290,9 +205,6 @@ int main(void)
 		cmocka_unit_test(wrong_lines_are_refused),
 		cmocka_unit_test(suggestions_are_close),
 		cmocka_unit_test(help_wins_over_what_follows),
-		cmocka_unit_test(durations_are_milliseconds_rounded_up),
-		cmocka_unit_test(bytes_have_units),
-		cmocka_unit_test(values_that_fail_leave_the_result_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
