@@ -1,29 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "clock.h"
 
-#include "util.h"
+#include "clock_ms.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-
-static int64_t read_ns(clockid_t id)
-{
-	struct timespec ts;
-
-	clock_gettime(id, &ts);
-	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
-}
 
 int64_t clock_boot_ns(void)
 {
-	return read_ns(CLOCK_BOOTTIME);
+	return clock_ns(CLOCK_BOOTTIME);
 }
 
 int64_t clock_thread_ns(void)
 {
-	return read_ns(CLOCK_THREAD_CPUTIME_ID);
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* 0 also where the kernel has no time namespaces (before 5.6), or /proc is missing. */
@@ -62,9 +53,9 @@ void clock_calibrate(struct clock *clock)
 	if (clock->kind == CLOCK_PACKET)
 		return;
 	for (int i = 0; i < 5; i++) {
-		int64_t before = read_ns(CLOCK_BOOTTIME);
-		int64_t wall = read_ns(CLOCK_REALTIME);
-		int64_t after = read_ns(CLOCK_BOOTTIME);
+		int64_t before = clock_ns(CLOCK_BOOTTIME);
+		int64_t wall = clock_ns(CLOCK_REALTIME);
+		int64_t after = clock_ns(CLOCK_BOOTTIME);
 
 		if (after - before >= best)
 			continue;

@@ -35,7 +35,7 @@ void outage_log(struct outage *outage, const struct log *log, int level,
 	if (is_logged(outage, hash))
 		return;
 	if (!outage->n)
-		outage->began_ms = clock_ms(CLOCK_MONOTONIC);
+		outage->began_ms = now_ms();
 	outage->logged[outage->n++] = hash;
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
@@ -46,7 +46,7 @@ void outage_log(struct outage *outage, const struct log *log, int level,
 void outage_end(struct outage *outage, const struct log *log, int level,
 		const char *format, ...)
 {
-	int64_t lasted_ms = clock_ms(CLOCK_MONOTONIC) - outage->began_ms;
+	int64_t lasted_ms = now_ms() - outage->began_ms;
 	char line[NETOBS_ERROR_MAX];
 	va_list args;
 

@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <netobs/netobs.h>
 
+#include "base/clock_ms.h"
 #include "flows_config.h"
 #include "human.h"
 #include "interfaces.h"
@@ -173,14 +173,6 @@ static int close_outputs(struct session *session)
 		if (!output_close(&session->config.outputs[i]))
 			result = -EIO;
 	return result;
-}
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
 static void redraw(const struct session *session)

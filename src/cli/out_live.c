@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock_ms.h"
 #include "busiest.h"
 #include "human.h"
 #include "output.h"
@@ -45,14 +46,6 @@ struct live {
 	int64_t drawn_at_s; /* time of day; 0: nothing has come yet */
 	char note[160];
 };
-
-static int64_t now_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
 
 static struct screen screen_size(void)
 {
@@ -221,7 +214,7 @@ static int open_live(struct output *output)
 		close_live(output);
 		return -ENOMEM;
 	}
-	live->since_ns = now_ns(CLOCK_MONOTONIC);
+	live->since_ns = clock_ns(CLOCK_MONOTONIC);
 
 	/* Scroll what is there out of the way rather than erase it. */
 	for (int i = 1; i < screen.rows; i++)
@@ -249,14 +242,14 @@ static void turn_over(struct output *output, int64_t now)
 	busiest_sort(&live->shown);
 	live->shown_ns = now - live->since_ns;
 	live->since_ns = now;
-	live->drawn_at_s = now_ns(CLOCK_REALTIME) / 1000000000;
+	live->drawn_at_s = clock_ns(CLOCK_REALTIME) / 1000000000;
 	draw(output);
 }
 
 static void end_interval(struct output *output)
 {
 	const struct live *live = output->state;
-	const int64_t now = now_ns(CLOCK_MONOTONIC);
+	const int64_t now = clock_ns(CLOCK_MONOTONIC);
 	int64_t refresh_ms = output->interval_ms * 3 / 4;
 
 	if (!live->drawn_at_s && !live->next.flows)
@@ -280,7 +273,7 @@ static bool show_note(struct output *output, const char *message)
 static bool close_live(struct output *output)
 {
 	struct live *live = output->state;
-	const int64_t now = now_ns(CLOCK_MONOTONIC);
+	const int64_t now = clock_ns(CLOCK_MONOTONIC);
 
 	if (!live)
 		return true;

@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <netobs/netobs.h>
 
+#include "base/clock_ms.h"
 #include "suggest.h"
 
 enum { FINISH_MS = 5000 };
@@ -177,14 +177,6 @@ static size_t fill_fds(const struct output *outputs, size_t n, struct pollfd *fd
 		pending += is_any;
 	}
 	return pending;
-}
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
 void output_finish_all(struct output *outputs, size_t n)

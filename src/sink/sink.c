@@ -45,7 +45,7 @@ static void start_ticking(struct netobs_sink *sink)
 {
 	if (sink->tick_ms)
 		return;
-	sink->tick_ms = clock_ms(CLOCK_MONOTONIC) + TICK_MS;
+	sink->tick_ms = now_ms() + TICK_MS;
 	set_timer(sink);
 }
 
@@ -60,7 +60,7 @@ static int64_t age_clock_ms(const struct netobs_sink *sink)
 
 static void set_age_clock(struct netobs_sink *sink)
 {
-	sink->asleep_ms = clock_ms(CLOCK_BOOTTIME) - clock_ms(CLOCK_MONOTONIC);
+	sink->asleep_ms = clock_ms(CLOCK_BOOTTIME) - now_ms();
 }
 
 static const char *name_of(const struct netobs_sink *sink)
@@ -76,7 +76,7 @@ static void tick(struct netobs_sink *sink)
 	spool_expire(&sink->spool, age_clock_ms(sink));
 	spool_start_sync(&sink->spool);
 	are_dropped = drop_log_note(&sink->drops, &sink->log, name_of(sink),
-				    &sink->spool, clock_ms(CLOCK_MONOTONIC));
+				    &sink->spool, now_ms());
 	sink->tick_ms = 0;
 	if (are_dropped || spool_pending(&sink->spool).seq ||
 	    !spool_is_settled(&sink->spool))
@@ -85,7 +85,7 @@ static void tick(struct netobs_sink *sink)
 
 static void take_timer(struct netobs_sink *sink)
 {
-	int64_t now = clock_ms(CLOCK_MONOTONIC);
+	int64_t now = now_ms();
 	uint64_t count;
 
 	if (read(sink->timer_fd, &count, sizeof(count)) != sizeof(count))
@@ -108,8 +108,7 @@ static struct netobs_sink *of_host(struct sink_host *host)
 static bool is_slice_over(struct netobs_sink *sink)
 {
 	if (!sink->is_unfinished && ++sink->given % GLANCE == 0)
-		sink->is_unfinished = clock_ms(CLOCK_MONOTONIC) >=
-				      sink->slice_end_ms;
+		sink->is_unfinished = now_ms() >= sink->slice_end_ms;
 	return sink->is_unfinished;
 }
 
@@ -171,7 +170,7 @@ static void host_wake_in(struct sink_host *host, int ms)
 {
 	struct netobs_sink *sink = of_host(host);
 
-	sink->wake_ms = ms < 0 ? 0 : clock_ms(CLOCK_MONOTONIC) + ms;
+	sink->wake_ms = ms < 0 ? 0 : now_ms() + ms;
 	set_timer(sink);
 }
 
@@ -363,7 +362,7 @@ static int work(struct netobs_sink *sink, bool flush)
 	flush |= sink->is_flushing;
 	sink->unflushed = sink->given = 0;
 	sink->is_unfinished = false;
-	sink->slice_end_ms = clock_ms(CLOCK_MONOTONIC) + SLICE_MS;
+	sink->slice_end_ms = now_ms() + SLICE_MS;
 	err = sink->module->work(sink->state, flush);
 	sink->is_flushing = flush && sink->is_unfinished;
 	if (sink->is_unfinished || was_unfinished)
@@ -424,7 +423,7 @@ int netobs_sink_dispatch(struct netobs_sink *sink)
 
 int netobs_sink_drain(struct netobs_sink *sink, int timeout_ms)
 {
-	int64_t end = clock_ms(CLOCK_MONOTONIC) + timeout_ms;
+	int64_t end = now_ms() + timeout_ms;
 	int err;
 
 	if (!sink)
@@ -433,7 +432,7 @@ int netobs_sink_drain(struct netobs_sink *sink, int timeout_ms)
 	err = netobs_sink_flush(sink);
 	while (!err && spool_pending(&sink->spool).seq) {
 		struct pollfd fd = { .fd = sink->epoll_fd, .events = POLLIN };
-		int64_t left = end - clock_ms(CLOCK_MONOTONIC);
+		int64_t left = end - now_ms();
 
 		if (timeout_ms >= 0 && left <= 0)
 			return -ETIMEDOUT;

@@ -3,6 +3,7 @@
 
 #include "base/clock_ms.h"
 #include "base/dirs.h"
+#include "base/backoff.h"
 #include "base/outage.h"
 #include "roll_finisher.h"
 #include "roll_part.h"
@@ -16,7 +17,6 @@
 #include <unistd.h>
 
 enum {
-	RETRY_MS = 1000,
 	LOOK_MS = 1000, /* how often to look whether the file is still there */
 	WAIT_MAX_MS = 60000, /* the clock may be set */
 	WAITING_MAX = 64,    /* files to be finished, each with a descriptor */
@@ -33,7 +33,7 @@ struct roll {
 	uint64_t begun;	  /* parts */
 	size_t left;	  /* to be written of a piece */
 	int64_t looked_ms;
-	int64_t retry_ms; /* not before this time; 0: at once */
+	struct backoff retry;
 	struct outage outage;
 
 	struct finisher finisher;
@@ -61,42 +61,28 @@ bool roll_parse(struct spec *spec, uint64_t least,
 
 /* ---- The file that is written ------------------------------------------------------ */
 
-static int64_t until_turn(const struct roll *roll)
+static int until_turn(const struct roll *roll)
 {
 	int64_t interval = (int64_t)roll->options.interval_ms;
 
 	if (!interval || !roll->has_records)
-		return INT64_MAX;
-	return interval - clock_ms(CLOCK_REALTIME) % interval;
-}
-
-static int64_t until_retry(const struct roll *roll)
-{
-	int64_t left = roll->retry_ms - clock_ms(CLOCK_MONOTONIC);
-
-	if (!roll->retry_ms)
-		return INT64_MAX;
-	return left > 0 ? left : 0;
+		return -1;
+	return (int)min_u64(interval - clock_ms(CLOCK_REALTIME) % interval,
+			    WAIT_MAX_MS);
 }
 
 int roll_wait_ms(const struct roll *roll)
 {
-	int64_t wait = until_turn(roll), retry = until_retry(roll),
-		finisher = finisher_wait_ms(&roll->finisher);
+	int wait = sooner_ms(backoff_left_ms(&roll->retry),
+			     finisher_wait_ms(&roll->finisher));
 
-	if (retry < wait)
-		wait = retry;
-	if (finisher < wait)
-		wait = finisher;
-	if (wait == INT64_MAX)
-		return -1;
-	return wait < WAIT_MAX_MS ? (int)wait : WAIT_MAX_MS;
+	return sooner_ms(wait, until_turn(roll));
 }
 
 static int fail(struct roll *roll, int err)
 {
 	outage_note(&roll->outage, roll->host->log, roll->path, err);
-	roll->retry_ms = clock_ms(CLOCK_MONOTONIC) + RETRY_MS;
+	backoff_wait(&roll->retry, now_ms());
 	return -EAGAIN;
 }
 
@@ -177,11 +163,11 @@ static bool is_old(const struct roll *roll)
 /* Another process may have removed it, or the directory, or mounted another one there. */
 static bool is_lost(struct roll *roll)
 {
-	int64_t now = clock_ms(CLOCK_MONOTONIC);
+	int64_t now = now_ms();
 
 	if (roll->finisher.is_lost)
 		return true;
-	if (now - roll->looked_ms < LOOK_MS && !roll->retry_ms)
+	if (now - roll->looked_ms < LOOK_MS && !roll->retry.due_ms)
 		return false;
 	roll->looked_ms = now;
 	return !roll_part_is_there(&roll->part, &roll->names);
@@ -193,13 +179,13 @@ enum out_state roll_prepare(struct roll *roll)
 	int err = 0;
 
 	finisher_tend(&roll->finisher, roll->part.fd);
-	if (roll->retry_ms && clock_ms(CLOCK_MONOTONIC) < roll->retry_ms)
+	if (!backoff_is_due(&roll->retry))
 		return OUT_AWAY;
 	if (roll->part.fd >= 0 && is_lost(roll)) {
 		close_fd(&roll->part.fd);
 		roll->part.size = roll->part.whole = 0;
 	}
-	roll->retry_ms = 0;
+	roll->retry.due_ms = 0;
 	if (roll->part.fd < 0) {
 		err = open_part(roll);
 		state = OUT_NEW;
@@ -254,6 +240,7 @@ int roll_write(struct roll *roll, const void *piece, size_t len)
 	if (err)
 		return fail(roll, err);
 	outage_note(&roll->outage, roll->host->log, roll->path, 0);
+	backoff_reset(&roll->retry);
 	return 0;
 }
 

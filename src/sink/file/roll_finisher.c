@@ -12,8 +12,6 @@
 #include <sys/epoll.h>
 #include <time.h>
 
-enum { RETRY_MS = 1000 };
-
 static struct roll_work *make_work(const struct finisher *finisher)
 {
 	struct roll_work *work = calloc(1, sizeof(*work));
@@ -42,7 +40,7 @@ static void keep_for_later(struct finisher *finisher, struct roll_work *done)
 	finisher->n_waiting = 0;
 	for (struct roll_file *file = next->files; file; file = file->next)
 		finisher->n_waiting++;
-	finisher->retry_ms = clock_ms(CLOCK_MONOTONIC) + RETRY_MS;
+	backoff_wait(&finisher->retry, now_ms());
 }
 
 static void take_sync(struct finisher *finisher, const struct roll_work *work)
@@ -63,10 +61,11 @@ static void take_result(struct finisher *finisher, struct roll_work *work)
 		    work->err);
 	finisher->finished += work->finished;
 	finisher->removed += work->removed;
-	finisher->retry_ms = 0;
 	take_sync(finisher, work);
 	if (work->err)
 		keep_for_later(finisher, work);
+	else
+		backoff_reset(&finisher->retry);
 	roll_work_free(work);
 }
 
@@ -123,33 +122,30 @@ static int start_work(struct finisher *finisher, int part_fd)
 void finisher_tend(struct finisher *finisher, int part_fd)
 {
 	struct roll_work *work = worker_take(finisher->worker);
-	int64_t now = clock_ms(CLOCK_MONOTONIC);
+	int64_t now = now_ms();
 	int err;
 
 	if (work)
 		take_result(finisher, work);
 	if (!is_due(finisher, now) || worker_is_busy(finisher->worker) ||
-	    now < finisher->retry_ms)
+	    !backoff_is_due(&finisher->retry))
 		return;
 	err = start_work(finisher, part_fd);
 	if (!err)
 		return;
-	finisher->retry_ms = now + RETRY_MS;
+	backoff_wait(&finisher->retry, now);
 	outage_note(&finisher->outage, finisher->host->log, finisher->path, err);
 }
 
-int64_t finisher_wait_ms(const struct finisher *finisher)
+int finisher_wait_ms(const struct finisher *finisher)
 {
-	int64_t at = has_work(finisher) ? 0 : finisher->due_ms, left;
+	int64_t at = has_work(finisher) ? 0 : finisher->due_ms;
 
 	if (worker_is_busy(finisher->worker)) /* its descriptor reports that */
-		return INT64_MAX;
+		return -1;
 	if (!has_work(finisher) && !finisher->has_unsynced)
-		return INT64_MAX;
-	if (at < finisher->retry_ms)
-		at = finisher->retry_ms;
-	left = at - clock_ms(CLOCK_MONOTONIC);
-	return left > 0 ? left : 0;
+		return -1;
+	return left_ms(max_i64(at, finisher->retry.due_ms));
 }
 
 void finisher_add(struct finisher *finisher, struct roll_file *file)
@@ -169,7 +165,7 @@ void finisher_written(struct finisher *finisher, struct mark end)
 		return;
 	}
 	if (!finisher->has_unsynced)
-		finisher->due_ms = clock_ms(CLOCK_MONOTONIC) + finisher->sync_ms;
+		finisher->due_ms = now_ms() + finisher->sync_ms;
 	finisher->has_unsynced = true;
 	finisher->written = end;
 }

@@ -6,6 +6,7 @@
 #ifndef NETOBS_SINK_FILE_ROLL_FINISHER_H
 #define NETOBS_SINK_FILE_ROLL_FINISHER_H
 
+#include "base/backoff.h"
 #include "base/outage.h"
 #include "sink/module.h"
 #include "roll_work.h"
@@ -22,7 +23,7 @@ struct finisher {
 	struct worker *worker;
 	struct roll_work *next; /* what is to be done next */
 	size_t n_waiting;	/* files in it */
-	int64_t retry_ms;	/* not before this time; 0: at once */
+	struct backoff retry;
 	struct outage outage;
 
 	bool has_unsynced;
@@ -45,8 +46,8 @@ void finisher_close(struct finisher *finisher);
 /* Take what is done, and have done what is to be done. @part_fd: or -1. */
 void finisher_tend(struct finisher *finisher, int part_fd);
 
-/* Milliseconds until it is to be tended anyway; INT64_MAX: no need. */
-int64_t finisher_wait_ms(const struct finisher *finisher);
+/* When it is to be tended anyway, as wake_in() has it. */
+int finisher_wait_ms(const struct finisher *finisher);
 
 /* A complete file, the finisher's from now on. */
 void finisher_add(struct finisher *finisher, struct roll_file *file);

@@ -6,7 +6,7 @@
 #include "grpc.h"
 
 #include "sink/module.h"
-#include "sinks/net/deadline.h"
+#include "base/clock_ms.h"
 #include "status.h"
 
 void answers_start_over(struct grpc_state *state)

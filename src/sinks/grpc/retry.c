@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "retry.h"
 
-#include "sinks/net/backoff.h"
-#include "sinks/net/deadline.h"
+#include "base/clock_ms.h"
 
 enum {
-	FIRST_MS = 1000,
-	MOST_MS = 3000,
 	REFUSALS_MAX = 20, /* in a row: enough to halve any batch, and some more */
 	DISTANCE_MAX = 4096,
 };
@@ -23,18 +20,18 @@ void retry_renew(struct retry *retry)
 	if (retry->limit == retry->usual)
 		retry->limit = UINT32_MAX;
 	retry->usual = UINT32_MAX;
-	retry->failures = 0;
-	retry->due_ms = 0;
+	backoff_reset(&retry->backoff);
 }
 
 static void wait(struct retry *retry, int64_t begun_ms, uint32_t failures)
 {
-	retry->due_ms = begun_ms + backoff_ms(FIRST_MS, MOST_MS, failures);
+	retry->backoff.due_ms =
+		begun_ms + backoff_delay_ms(&retry->backoff, failures);
 }
 
 void retry_later(struct retry *retry, int64_t begun_ms)
 {
-	wait(retry, begun_ms, retry->failures++);
+	backoff_wait(&retry->backoff, begun_ms);
 }
 
 static void halve(struct retry *retry, const struct refusal *refusal)
@@ -110,8 +107,8 @@ static void take_more(struct retry *retry, uint32_t n_records)
 
 void retry_succeeded(struct retry *retry, uint32_t n_records, uint64_t end_seq)
 {
-	retry->failures = retry->refusals = 0;
-	retry->due_ms = 0;
+	backoff_reset(&retry->backoff);
+	retry->refusals = 0;
 	if (retry->distance) {
 		retry->begin = retry->distance;
 		retry->distance = 0;
@@ -127,7 +124,7 @@ void retry_succeeded(struct retry *retry, uint32_t n_records, uint64_t end_seq)
 
 bool retry_is_cautious(const struct retry *retry)
 {
-	return retry->limit != retry->usual || retry->failures ||
+	return retry->limit != retry->usual || retry->backoff.failures ||
 	       retry->refusals || retry->culprit_seq;
 }
 
@@ -138,7 +135,7 @@ bool retry_is_hopeless(const struct retry *retry)
 
 int retry_left_ms(const struct retry *retry)
 {
-	int left = retry->due_ms ? left_ms(retry->due_ms) : 0;
+	int left = backoff_left_ms(&retry->backoff);
 
-	return left ? left : -1;
+	return left ?: -1;
 }

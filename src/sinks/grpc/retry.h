@@ -10,6 +10,7 @@
 #ifndef NETOBS_SINKS_GRPC_RETRY_H
 #define NETOBS_SINKS_GRPC_RETRY_H
 
+#include "base/backoff.h"
 #include "status.h"
 
 #include <stdbool.h>
@@ -19,9 +20,8 @@ struct retry {
 	uint32_t limit;	      /* records in a batch */
 	uint32_t usual;	      /* the same, where none is suspect */
 	uint64_t suspect_seq; /* before this one there is one that is refused */
-	uint32_t failures;    /* in a row, whatever was sent */
 	uint32_t refusals;    /* in a row, for what was sent */
-	int64_t due_ms;	      /* not earlier; 0: at once */
+	struct backoff backoff; /* failures: whatever was sent */
 
 	uint64_t culprit_seq; /* the end of the record that was refused alone; 0: none */
 	uint32_t distance; /* to the record that is tried instead; 0: it is that one */

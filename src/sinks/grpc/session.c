@@ -2,7 +2,7 @@
 /* A connection's life, and the bytes on it. What the calls are: session_calls.c. */
 #include "session.h"
 
-#include "sinks/net/deadline.h"
+#include "base/clock_ms.h"
 #include "session_calls.h"
 
 #include <errno.h>

@@ -5,7 +5,7 @@
  */
 #include "session_calls.h"
 
-#include "sinks/net/deadline.h"
+#include "base/clock_ms.h"
 #include "status.h"
 #include "base/util.h"
 

@@ -5,7 +5,7 @@
  * messages at the same time and would not know what data mean that come at once.
  */
 #include "encoder.h"
-#include "sinks/net/deadline.h"
+#include "base/clock_ms.h"
 #include "output.h"
 #include "refresh.h"
 #include "reports.h"

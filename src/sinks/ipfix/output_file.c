@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Messages one after the other in one file, RFC 5655. */
+#include "base/backoff.h"
 #include "base/outage.h"
-#include "sinks/net/deadline.h"
+#include "base/clock_ms.h"
 #include "output.h"
 #include "unsent.h"
 
@@ -10,7 +11,6 @@
 #include <sys/stat.h>
 
 enum {
-	RETRY_MS = 1000,
 	MODE = 0640,
 	IPFIX_VERSION = 10,
 	HEADER_LEN = 16,
@@ -21,7 +21,7 @@ struct file_output {
 	struct output output;
 	int fd;
 	bool is_new;
-	int64_t retry_ms; /* 0: at once */
+	struct backoff retry;
 	struct outage outage;
 	struct unsent unsent;
 	struct mark unsent_end;
@@ -54,16 +54,19 @@ static void write_unsent(struct file_output *out)
 
 	outage_note(&out->outage, out->output.host->log,
 		    out->output.config->path, err);
-	out->retry_ms = err ? now_ms() + RETRY_MS : 0;
-	if (!err)
-		output_ack(&out->output, out->unsent_end);
+	if (err) {
+		backoff_wait(&out->retry, now_ms());
+		return;
+	}
+	backoff_reset(&out->retry);
+	output_ack(&out->output, out->unsent_end);
 }
 
 static enum output_state file_prepare(struct output *output)
 {
 	struct file_output *out = of_output(output);
 
-	if (out->retry_ms && now_ms() < out->retry_ms)
+	if (!backoff_is_due(&out->retry))
 		return OUTPUT_AWAY;
 	if (!unsent_is_empty(&out->unsent))
 		write_unsent(out);
@@ -90,9 +93,7 @@ static int file_send(struct output *output, const struct output_message *message
 
 static int file_rest(struct output *output)
 {
-	int64_t retry_ms = of_output(output)->retry_ms;
-
-	return retry_ms ? left_ms(retry_ms) : -1;
+	return backoff_left_ms(&of_output(output)->retry);
 }
 
 static void file_close(struct output *output)

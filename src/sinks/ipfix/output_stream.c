@@ -4,7 +4,7 @@
  * what TCP confirms may be lost in the kernel of a collector that ends. transit.h has
  * what is concluded; all that is not delivered is sent again over the next connection.
  */
-#include "sinks/net/deadline.h"
+#include "base/clock_ms.h"
 #include "sinks/net/stream.h"
 #include "output.h"
 #include "transit.h"

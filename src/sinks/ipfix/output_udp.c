@@ -5,9 +5,10 @@
  * kept, and templates are sent each second, to all addresses of the collector in turn,
  * until they are not refused.
  */
+#include "base/backoff.h"
 #include "base/outage.h"
 #include "held.h"
-#include "sinks/net/deadline.h"
+#include "base/clock_ms.h"
 #include "sinks/net/resolve.h"
 #include "output.h"
 #include "udp_socket.h"
@@ -18,7 +19,6 @@
 
 enum {
 	HOLD_MS = 300, /* for so long, a message may be refused */
-	RETRY_MS = 1000,
 	BUSY_MS = 10,
 	LOOK_UP_AGAIN = 30,  /* after so many refusals: it may have moved */
 	LOOK_UP_MS = 300000, /* and after that time anyway */
@@ -43,7 +43,7 @@ enum phase {
 struct udp {
 	struct output output;
 	enum phase phase;
-	int64_t due_ms;		 /* of waiting, and of having been refused */
+	struct backoff retry;	 /* while waiting, and after a refusal */
 	struct resolve *resolve; /* also while a socket is open */
 	int64_t look_up_ms;	 /* when to look the name up again */
 	struct addrinfo *addresses;
@@ -104,7 +104,7 @@ static void wait_to_retry(struct udp *udp, const char *reason)
 	log_failure(udp, reason);
 	close_socket(udp);
 	udp->phase = UDP_WAITING;
-	udp->due_ms = now_ms() + RETRY_MS;
+	backoff_wait(&udp->retry, now_ms());
 }
 
 /* A smaller message may pass. False: it is no smaller than it was. */
@@ -137,9 +137,10 @@ static void note_refused(struct udp *udp, int err)
 	bool is_soon = has_more(udp);
 
 	udp->is_moving = true;
-	udp->due_ms = now_ms() + (is_soon ? 0 : RETRY_MS);
-	if (!is_soon)
+	if (!is_soon) {
+		backoff_wait(&udp->retry, now_ms());
 		log_failure(udp, strerror(-err));
+	}
 	if (++udp->refusals < LOOK_UP_AGAIN ||
 	    address_is_numeric(udp->output.config->address.host, NULL))
 		return;
@@ -159,7 +160,7 @@ static void go_back(struct udp *udp, unsigned int i, int err)
 	output->sequence = held_get(&udp->held, i)->sequence;
 	udp->held.n = 0;
 	udp->phase = UDP_REFUSED;
-	udp->due_ms = now_ms();
+	udp->retry.due_ms = now_ms();
 	udp->is_moving = false;
 	if (!is_too_large)
 		note_refused(udp, err);
@@ -351,7 +352,7 @@ static enum output_state proceed(struct udp *udp)
 static void leave_refused(struct udp *udp)
 {
 	take_errors(udp); /* about what is sent again anyway */
-	if (now_ms() < udp->due_ms)
+	if (!backoff_is_due(&udp->retry))
 		return;
 	if (udp->is_moving && udp->addresses->ai_next) {
 		open_socket(udp, after(udp, udp->current));
@@ -365,7 +366,7 @@ static enum output_state udp_prepare(struct output *output)
 {
 	struct udp *udp = of_output(output);
 
-	if (udp->phase == UDP_WAITING && now_ms() >= udp->due_ms &&
+	if (udp->phase == UDP_WAITING && backoff_is_due(&udp->retry) &&
 	    !udp->resolve && look_up(udp))
 		udp->phase = UDP_RESOLVING;
 	look_up_again(udp);
@@ -450,7 +451,7 @@ static int udp_rest(struct output *output)
 	udp->has_looked = false;
 	watch(udp, udp->is_full ? EPOLLOUT : EPOLLERR);
 	if (udp->phase == UDP_WAITING || udp->phase == UDP_REFUSED)
-		return left_ms(udp->due_ms);
+		return left_ms(udp->retry.due_ms);
 	if (udp->is_early || udp->is_full)
 		return udp->is_early ? 1 : BUSY_MS;
 	if (!udp->held.n)
@@ -485,7 +486,8 @@ int output_open_udp(const struct config *config, struct sink_host *host,
 	udp->output =
 		(struct output){ .ops = &udp_ops, .host = host, .config = config };
 	udp->fd = -1;
-	udp->due_ms = now_ms();
+	/* Steadily: an address that refuses costs little, and may come back soon. */
+	udp->retry.most_ms = BACKOFF_FIRST_MS;
 	*ret_output = &udp->output;
 	return 0;
 }

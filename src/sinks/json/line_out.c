@@ -19,11 +19,11 @@
 #include <unistd.h>
 
 enum {
-	RETRY_MS = 1000,
-	VAIN_MAX = 3,	/* doublings of that for readers that take nothing */
-	LOOK_MS = 1000, /* how often to look whether a file has its name */
-	TAKEN_MS = 50,	/* how often to look what a reader has taken */
-	SEND_MAX = 8 << 10, /* a socket says how much is left by such pieces */
+	RETRY_MAX_MS = 8000, /* for a reader that takes nothing */
+	BUSY_MS = 100,	     /* how often to try what cannot be waited for */
+	LOOK_MS = 1000,	     /* how often to look whether a file has its name */
+	TAKEN_MS = 50,	     /* how often to look what a reader has taken */
+	SEND_MAX = 8 << 10,  /* a socket says how much is left by such pieces */
 	ROTATE_MIN = 1 << 20, /* bytes of a file */
 };
 
@@ -88,7 +88,7 @@ static int open_file(struct line_out *out, int flags)
 	out->ino = info.st_ino;
 	out->is_regular = S_ISREG(info.st_mode);
 	out->is_midway = false;
-	out->looked_ms = clock_ms(CLOCK_MONOTONIC);
+	out->looked_ms = now_ms();
 	if (out->is_regular)
 		end_last_line(out, info.st_size);
 	return 0;
@@ -247,6 +247,7 @@ int line_out_open(struct line_out *out, struct spec *spec, struct sink_host *hos
 		.host = host,
 		.fd = -1,
 		.mode = options.roll.mode ?: ROLL_MODE,
+		.retry.most_ms = RETRY_MAX_MS,
 	};
 	if (err)
 		return err;
@@ -293,7 +294,7 @@ static int fail(struct line_out *out, int err)
 		line_reader_lose(out, err);
 	else
 		line_out_note(out, err);
-	out->host->ops->wake_in(out->host, RETRY_MS);
+	out->host->ops->wake_in(out->host, BACKOFF_FIRST_MS);
 	return -EAGAIN;
 }
 
@@ -302,7 +303,7 @@ static int fail(struct line_out *out, int err)
 /* Another one has its name, or none, as after a rotation by another process. */
 static bool is_lost(struct line_out *out)
 {
-	int64_t now = clock_ms(CLOCK_MONOTONIC);
+	int64_t now = now_ms();
 	struct stat info;
 
 	if (out->fd < 0)
@@ -419,7 +420,7 @@ ssize_t line_out_write(struct line_out *out, const char *bytes, size_t len)
 	if (out->can_wait)
 		out->host->ops->watch(out->host, out->fd, EPOLLOUT);
 	else
-		out->host->ops->wake_in(out->host, RETRY_MS / 10);
+		out->host->ops->wake_in(out->host, BUSY_MS);
 	return -EAGAIN;
 }
 

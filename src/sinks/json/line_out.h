@@ -10,6 +10,7 @@
 #ifndef NETOBS_SINKS_JSON_LINE_OUT_H
 #define NETOBS_SINKS_JSON_LINE_OUT_H
 
+#include "base/backoff.h"
 #include "base/outage.h"
 #include "line_marks.h"
 #include "sink/module.h"
@@ -52,10 +53,9 @@ struct line_out {
 
 	/* Of a pipe or a socket. */
 	struct line_marks marks;
-	uint64_t sent;	   /* bytes, to this reader */
-	bool has_taken;	   /* it took some of them */
-	int64_t retry_ms;  /* no other attempt before this time */
-	unsigned int vain; /* readers that took nothing, one after the other */
+	uint64_t sent;	      /* bytes, to this reader */
+	bool has_taken;	      /* it took some of them */
+	struct backoff retry; /* failures: readers that took nothing */
 
 	struct roll *roll; /* NULL: it is not rotated */
 

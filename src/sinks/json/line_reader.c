@@ -14,23 +14,10 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-enum {
-	RETRY_MS = 1000,
-	VAIN_MAX = 3, /* doublings of that for readers that take nothing */
-};
-
 /* Whether it has a reader, that may go away, and that may leave something. */
 bool line_reader_is_used(const struct line_out *out)
 {
 	return out->kind == LINE_OUT_SOCKET || out->kind == LINE_OUT_FIFO;
-}
-
-/* The next attempt is a while after this one, however soon this one ends. */
-static void begin_attempt(struct line_out *out)
-{
-	unsigned int vain = min_u64(out->vain++, VAIN_MAX);
-
-	out->retry_ms = clock_ms(CLOCK_MONOTONIC) + (RETRY_MS << vain);
 }
 
 static void acknowledge(struct line_out *out, uint64_t taken)
@@ -39,9 +26,9 @@ static void acknowledge(struct line_out *out, uint64_t taken)
 
 	if (taken && !out->has_taken) {
 		out->has_taken = true;
-		out->vain = 0;
-		if (out->retry_ms > clock_ms(CLOCK_MONOTONIC) + RETRY_MS)
-			out->retry_ms = clock_ms(CLOCK_MONOTONIC) + RETRY_MS;
+		out->retry.failures = 0;
+		if (out->retry.due_ms > now_ms() + BACKOFF_FIRST_MS)
+			out->retry.due_ms = now_ms() + BACKOFF_FIRST_MS;
 		line_out_note(out, 0);
 	}
 	if (line_marks_take(&out->marks, taken, &end))
@@ -130,10 +117,12 @@ static int find_reader(struct line_out *out)
 {
 	int err;
 
-	begin_attempt(out);
+	/* However soon this attempt ends. */
+	backoff_wait(&out->retry, now_ms());
 	err = out->kind == LINE_OUT_FIFO ? open_fifo(out) : connect_socket(out);
 	if (err) {
-		out->vain = 0; /* that was cheap: no need to wait for longer */
+		/* That was cheap: no need to wait for longer. */
+		out->retry.failures = 0;
 		return err;
 	}
 	line_marks_clear(&out->marks);
@@ -145,22 +134,20 @@ static int find_reader(struct line_out *out)
 
 enum out_state line_reader_prepare(struct line_out *out)
 {
-	int64_t wait;
 	int err;
 
 	if (out->fd >= 0)
 		look_at_reader(out);
 	if (out->fd >= 0)
 		return OUT_READY;
-	wait = out->retry_ms - clock_ms(CLOCK_MONOTONIC);
-	if (wait > 0) {
-		out->host->ops->wake_in(out->host, (int)wait);
+	if (!backoff_is_due(&out->retry)) {
+		out->host->ops->wake_in(out->host, backoff_left_ms(&out->retry));
 		return OUT_AWAY;
 	}
 	err = find_reader(out);
 	if (!err)
 		return OUT_NEW;
 	line_out_note(out, err);
-	out->host->ops->wake_in(out->host, RETRY_MS);
+	out->host->ops->wake_in(out->host, BACKOFF_FIRST_MS);
 	return OUT_AWAY;
 }

@@ -5,7 +5,7 @@
  */
 #include "kafka.h"
 
-#include "sinks/net/deadline.h"
+#include "base/clock_ms.h"
 #include "reports.h"
 #include "base/util.h"
 
@@ -18,7 +18,6 @@
 enum {
 	SLICE_MS = 5,	 /* of work, then the caller has its turn */
 	STRIDE = 64,	 /* records between looks at the clock */
-	RETRY_MS = 1000, /* before a producer is made again */
 	STUCK_MS = 2000, /* without a delivery: something is wrong */
 	CLOSE_MS = 500,	 /* for librdkafka's threads to end */
 	TEXT_SIZE = 512,
@@ -39,7 +38,8 @@ static void settle(struct kafka *kafka)
 		}
 		ops->ack(kafka->host, end);
 		kafka->progress_ms = now_ms();
-		if (!kafka->again_ms && !kafka->give_up_ms)
+		kafka->resend.failures = 0;
+		if (!kafka->resend.due_ms && !kafka->replace.due_ms)
 			reports_recover(kafka);
 	}
 }
@@ -48,7 +48,7 @@ static void settle(struct kafka *kafka)
 
 static void start_over(struct kafka *kafka)
 {
-	kafka->again_ms = 0;
+	kafka->resend.due_ms = 0;
 	kafka->is_held = false;
 	window_rewind(&kafka->window);
 	kafka->host->ops->rewind(kafka->host);
@@ -64,30 +64,28 @@ static void replace_producer(struct kafka *kafka)
 	if (producer_open(&kafka->producer, &kafka->settings, false,
 			  kafka->event_fd, text, sizeof(text))) {
 		reports_log(kafka, RD_KAFKA_RESP_ERR__FAIL, text);
-		kafka->give_up_ms = now_ms() + RETRY_MS;
+		backoff_wait(&kafka->replace, now_ms());
 		return;
 	}
 	kafka->producers++;
-	kafka->give_up_ms = 0;
+	backoff_reset(&kafka->replace);
 	start_over(kafka);
 }
 
 /* False: nothing can be sent now. */
 static bool prepare(struct kafka *kafka)
 {
-	int64_t now = now_ms();
-
-	if (kafka->give_up_ms) {
+	if (kafka->replace.due_ms) {
 		bool is_quiet = kafka->producer.handle &&
 				!rd_kafka_outq_len(kafka->producer.handle);
 
-		if (now < kafka->give_up_ms && !is_quiet)
+		if (!backoff_is_due(&kafka->replace) && !is_quiet)
 			return false;
 		replace_producer(kafka);
 	}
-	if (kafka->again_ms && now >= kafka->again_ms)
+	if (kafka->resend.due_ms && backoff_is_due(&kafka->resend))
 		start_over(kafka);
-	return !kafka->give_up_ms && !kafka->again_ms;
+	return !kafka->replace.due_ms && !kafka->resend.due_ms;
 }
 
 /* ---- Sending --------------------------------------------------------------------- */
@@ -150,7 +148,7 @@ static enum step send_held(struct kafka *kafka)
 		entry->state = WINDOW_SENT;
 	else
 		reports_fail(kafka, entry, err, true);
-	return kafka->again_ms ? STEP_DONE : STEP_ON;
+	return kafka->resend.due_ms ? STEP_DONE : STEP_ON;
 }
 
 /* False: there is more. */
@@ -171,12 +169,6 @@ static bool fill(struct kafka *kafka, int64_t end_ms)
 
 /* ---- The module ------------------------------------------------------------------ */
 
-/* @at: 0 is never. */
-static int sooner(int ms, int64_t at)
-{
-	return at ? sooner_ms(ms, left_ms(at)) : ms;
-}
-
 static void plan(struct kafka *kafka, bool is_done)
 {
 	bool is_waiting = !window_is_empty(&kafka->window);
@@ -184,10 +176,10 @@ static void plan(struct kafka *kafka, bool is_done)
 
 	if (is_waiting && now_ms() - kafka->progress_ms >= STUCK_MS)
 		reports_log_noted(kafka);
-	ms = sooner(ms, kafka->again_ms);
-	ms = sooner(ms, kafka->give_up_ms);
+	ms = sooner_ms(ms, backoff_left_ms(&kafka->resend));
+	ms = sooner_ms(ms, backoff_left_ms(&kafka->replace));
 	if (is_waiting && reports_have_noted(kafka))
-		ms = sooner(ms, kafka->progress_ms + STUCK_MS);
+		ms = sooner_ms(ms, left_ms(kafka->progress_ms + STUCK_MS));
 	kafka->host->ops->wake_in(kafka->host, ms);
 }
 

@@ -3,6 +3,7 @@
 #ifndef NETOBS_SINKS_KAFKA_KAFKA_H
 #define NETOBS_SINKS_KAFKA_KAFKA_H
 
+#include "base/backoff.h"
 #include "base/outage.h"
 #include "producer.h"
 #include "window.h"
@@ -25,9 +26,9 @@ struct kafka {
 	uint64_t held; /* its number */
 	struct message message;
 
-	bool is_single;	    /* batches are of one record */
-	int64_t again_ms;   /* to rewind at; 0: no need */
-	int64_t give_up_ms; /* to replace the producer at; 0: no need */
+	bool is_single;		/* batches are of one record */
+	struct backoff resend;	/* what failed; due_ms 0: nothing did */
+	struct backoff replace; /* the producer; the same */
 	int64_t progress_ms; /* the last acknowledgement, or since when one is due */
 
 	uint64_t delivered, delivered_bytes, refused, retried, full, producers;

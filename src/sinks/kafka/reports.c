@@ -1,28 +1,23 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "reports.h"
 
-#include "sinks/net/deadline.h"
+#include "base/clock_ms.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum {
-	RETRY_MS = 1000, /* before what failed is sent again */
-	QUIET_MS = 1000, /* what a producer that failed may still report */
-};
-
 void reports_send_again(struct kafka *kafka)
 {
-	if (!kafka->again_ms)
-		kafka->again_ms = now_ms() + RETRY_MS;
+	if (!kafka->resend.due_ms)
+		backoff_wait(&kafka->resend, now_ms());
 }
 
 /* This producer is of no use any more. What it still has to report is waited for. */
 static void give_up_producer(struct kafka *kafka)
 {
-	if (kafka->give_up_ms)
+	if (kafka->replace.due_ms)
 		return;
-	kafka->give_up_ms = now_ms() + QUIET_MS;
+	backoff_wait(&kafka->replace, now_ms());
 	rd_kafka_purge(kafka->producer.handle,
 		       RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_NON_BLOCKING);
 }
@@ -38,7 +33,7 @@ static bool make_batches_smaller(struct kafka *kafka)
 	size_t size = sizeof(text);
 	unsigned long batch;
 
-	if (kafka->give_up_ms)
+	if (kafka->replace.due_ms)
 		return true;
 	if (kafka->is_single)
 		return false;

@@ -5,8 +5,7 @@
  */
 #include "stream.h"
 
-#include "backoff.h"
-#include "deadline.h"
+#include "base/clock_ms.h"
 #include "resolve.h"
 #include "stream_parts.h"
 
@@ -28,9 +27,9 @@ void stream_open(struct stream *stream, const struct stream_options *options,
 
 	*stream = (struct stream){ .host = host, .options = *options, .fd = -1 };
 	known->connect_ms = known->connect_ms ?: 4000;
-	known->retry_ms = known->retry_ms ?: 1000;
-	known->retry_max_ms = known->retry_max_ms ?: 3000;
 	known->unanswered_ms = known->unanswered_ms ?: 8000;
+	stream->backoff = (struct backoff){ .first_ms = options->retry_ms,
+					    .most_ms = options->retry_max_ms };
 	stream_enter(stream, STREAM_WAITING, now_ms());
 }
 
@@ -74,19 +73,15 @@ void stream_close(struct stream *stream)
 /* An attempt that took its time was a delay as well. */
 static void wait_to_retry(struct stream *stream)
 {
-	int64_t now = now_ms();
-	int64_t from = stream->is_good ? now : stream->began_ms;
-	uint32_t delay_ms = backoff_ms(stream->options.retry_ms,
-				       stream->options.retry_max_ms,
-				       stream->failures++);
-
+	backoff_wait(&stream->backoff,
+		     stream->is_good ? now_ms() : stream->began_ms);
 	/* One that takes connections and then is of no use comes last. */
 	if (stream->phase == STREAM_UP && !stream->is_good)
 		stream->first++;
 	stream_let_go(stream);
 	stream_stop_resolving(stream);
 	stream_forget_addresses(stream);
-	stream_enter(stream, STREAM_WAITING, max_i64(now, from + delay_ms));
+	stream_enter(stream, STREAM_WAITING, stream->backoff.due_ms);
 	stream->was_good = stream->is_good;
 	stream->is_good = false;
 }
@@ -116,14 +111,14 @@ void stream_restart(struct stream *stream)
 	wait_to_retry(stream);
 	if (!was_good)
 		return;
-	stream->failures = 0;
+	backoff_reset(&stream->backoff);
 	stream->due_ms = now_ms();
 }
 
 void stream_is_good(struct stream *stream)
 {
 	stream->is_good = true;
-	stream->failures = 0;
+	backoff_reset(&stream->backoff);
 	outage_end(&stream->outage, stream->host->log, NETOBS_LOG_INFO,
 		   "connected to %s again", stream->options.address.name);
 }

@@ -14,6 +14,7 @@
 #define NETOBS_SINKS_NET_STREAM_H
 
 #include "address.h"
+#include "base/backoff.h"
 #include "base/outage.h"
 #include "sink/module.h"
 #include "tls.h"
@@ -67,10 +68,10 @@ struct stream {
 	bool was_good;	/* the connection before it */
 	bool is_idle; /* the owner's: if it is closed now, that is no failure */
 	bool is_half; /* the other side has ended its half */
-	bool is_ending;	       /* this side has ended its own */
-	int64_t look_ms;       /* when to look at its answers again */
-	int64_t silent_ms;     /* since when there are none; 0: there are */
-	unsigned int failures; /* since it was */
+	bool is_ending;	   /* this side has ended its own */
+	int64_t look_ms;   /* when to look at its answers again */
+	int64_t silent_ms; /* since when there are none; 0: there are */
+	struct backoff backoff;
 	struct outage outage;
 	char reason[512];     /* of the last failure */
 	uint64_t connections; /* since the start */

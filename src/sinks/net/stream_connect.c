@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* From a name to a connection: all addresses in turn, TCP, and TLS. */
-#include "deadline.h"
+#include "base/clock_ms.h"
 #include "resolve.h"
 #include "stream_parts.h"
 #include "tcp.h"

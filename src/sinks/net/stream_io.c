@@ -2,7 +2,7 @@
 /* What a stream does while it is connected. */
 #include "stream_parts.h"
 
-#include "deadline.h"
+#include "base/clock_ms.h"
 #include "tcp.h"
 
 #include <errno.h>

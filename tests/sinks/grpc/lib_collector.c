@@ -3,7 +3,7 @@
 
 #include "flow.pb-c.h"
 #include "lib_test.h"
-#include "sinks/net/deadline.h"
+#include "base/clock_ms.h"
 #include "base/util.h"
 
 #include <arpa/inet.h>

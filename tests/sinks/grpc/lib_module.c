@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "lib_module.h"
 
-#include "sinks/net/deadline.h"
+#include "base/clock_ms.h"
 #include "base/util.h"
 
 #include <arpa/inet.h>

@@ -6,7 +6,7 @@
  */
 #include "lib_sink_host.h"
 
-#include "sinks/net/deadline.h"
+#include "base/clock_ms.h"
 #include "base/util.h"
 
 #include <arpa/inet.h>

@@ -5,7 +5,7 @@
  */
 #include "lib_module.h"
 
-#include "sinks/net/deadline.h"
+#include "base/clock_ms.h"
 
 #include <string.h>
 

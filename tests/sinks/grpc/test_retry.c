@@ -2,7 +2,7 @@
 #include "sinks/grpc/retry.h"
 
 #include "lib_test.h"
-#include "sinks/net/deadline.h"
+#include "base/clock_ms.h"
 #include "base/util.h"
 
 #include <string.h>
@@ -196,13 +196,13 @@ static void delay_grows_and_ends_with_success(void **state)
 	retry_open(&retry);
 	assert_int_equal(retry_left_ms(&retry), -1);
 	retry_later(&retry, begun);
-	assert_in_range(retry.due_ms - begun, 750, 1000);
+	assert_in_range(retry.backoff.due_ms - begun, 750, 1000);
 	assert_true(retry_is_cautious(&retry));
 	retry_later(&retry, begun);
-	assert_in_range(retry.due_ms - begun, 1500, 2000);
+	assert_in_range(retry.backoff.due_ms - begun, 1500, 2000);
 	for (int i = 0; i < 100; i++)
 		retry_later(&retry, begun);
-	assert_in_range(retry.due_ms - begun, 2250, 3000);
+	assert_in_range(retry.backoff.due_ms - begun, 2250, 3000);
 	retry_later(&retry, begun - 5000); /* which was delay enough */
 	assert_int_equal(retry_left_ms(&retry), -1);
 	retry_succeeded(&retry, 1, 1);

@@ -3,7 +3,7 @@
 #include "sinks/net/stream.h"
 
 #include "lib_sink_host.h"
-#include "sinks/net/deadline.h"
+#include "base/clock_ms.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -156,7 +156,7 @@ static void work_until(struct fixture *f, enum stream_state wanted)
 
 static void work_until_failures(struct fixture *f, unsigned int failures)
 {
-	for (int64_t end = now_ms() + 20000; f->stream.failures < failures;) {
+	for (int64_t end = now_ms() + 20000; f->stream.backoff.failures < failures;) {
 		work(f);
 		test_host_wait(&f->host, 100);
 		assert_true(now_ms() < end);
@@ -298,7 +298,7 @@ static void faults_that_take_turns_are_told_once_each(void **state)
 		accept_peer(f);
 		close_fd(&f->peer);
 		close_fd(&f->listener);
-		work_until_failures(f, f->stream.failures + 2);
+		work_until_failures(f, f->stream.backoff.failures + 2);
 		start_listening(f);
 	}
 	assert_logged(f, 2, "it closed the connection");
@@ -482,8 +482,7 @@ static void delay_grows_up_to_its_limit(void **state)
 
 	find_port(f);
 	open_stream(f, "127.0.0.1", NULL);
-	f->stream.options.retry_ms = 1000;
-	f->stream.options.retry_max_ms = 3000;
+	f->stream.backoff = (struct backoff){ 0 };
 	for (int i = 0; i < 40; i++) {
 		f->stream.due_ms = 0;
 		work_until(f, STREAM_AWAY);

@@ -4,7 +4,7 @@
 
 #include "lib_sink_host.h"
 #include "lib_tls_server.h"
-#include "sinks/net/deadline.h"
+#include "base/clock_ms.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -154,7 +154,7 @@ static void work_until_failures(struct fixture *f, unsigned int failures)
 {
 	char scrap[4096];
 
-	for (int64_t end = now_ms() + 20000; f->stream.failures < failures;) {
+	for (int64_t end = now_ms() + 20000; f->stream.backoff.failures < failures;) {
 		work(f, scrap, sizeof(scrap));
 		test_host_wait(&f->host, 10);
 		assert_true(now_ms() < end);
@@ -287,10 +287,10 @@ static void write_until_failures(struct fixture *f, unsigned int failures)
 {
 	char scrap[4096];
 
-	for (int64_t end = now_ms() + 20000; f->stream.failures < failures;) {
+	for (int64_t end = now_ms() + 20000; f->stream.backoff.failures < failures;) {
 		if (stream_prepare(&f->stream) >= STREAM_READY)
 			stream_write(&f->stream, "hello", 5);
-		if (f->stream.failures % 2)
+		if (f->stream.backoff.failures % 2)
 			work(f, scrap, sizeof(scrap));
 		test_host_wait(&f->host, 1);
 		assert_true(now_ms() < end);
