@@ -81,6 +81,19 @@ enum flow_mark {
 	MARK_NO_TCP_FLAGS = 1 << 19, /* of a header that was cut before them */
 };
 
+/*
+ * What a packet shows beside its key and its size, and a flow as src/record/fields.def
+ * says: those of its ATTR_FIELDs have the rules by which packets become one flow.
+ */
+struct flow_attrs {
+	__u32 marks; /* enum flow_mark, or-ed */
+	__u32 reserved;
+	__u8 dscp;
+	__u8 ttl_min;
+	__u8 ttl_max;
+	__u8 has_mac;
+};
+
 /* What changes with every packet. */
 struct flow_tally {
 	__u64 packets; /* on the wire: GSO segments; 0 means "no entry" */
@@ -89,14 +102,12 @@ struct flow_tally {
 	__u64 first_ns; /* CLOCK_BOOTTIME */
 	__u64 last_ns;
 	union {
-		__u32 marks;
+		struct {
+			struct flow_attrs attrs;
+			__u8 macs[12]; /* as in the frame: destination, source */
+		};
 		__u64 mark_counts; /* in the shared table, see marks.h */
 	};
-	__u8 macs[12]; /* as in the frame: destination, source */
-	__u8 tos;      /* of the latest packet */
-	__u8 ttl_min;
-	__u8 ttl_max;
-	__u8 has_mac;
 };
 
 struct flow_entry {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "drain.h"
 
-#include "bpf/store/marks.h"
+#include "bpf/store/table.h"
 #include "base/util.h"
 
 #include <errno.h>
@@ -42,8 +42,7 @@ static void take_bucket(const struct drain *drain, struct flow_bucket *bucket)
 		if (!bucket->tags[i])
 			continue;
 		if (drain->phase != DRAIN_L1)
-			entry->tally.mark_counts =
-				marks_gather(entry->tally.mark_counts);
+			shared_finish(&entry->tally);
 		if (drain->phase == DRAIN_L2_DELIVER)
 			drain->ops->deliver(drain->ctx, entry);
 		else

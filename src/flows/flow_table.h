@@ -32,10 +32,7 @@ struct flow {
 	/* Of what has not been exported; valid when `fresh`. CLOCK_BOOTTIME. */
 	int64_t first_ns;
 	int64_t last_ns;
-	uint32_t marks;
-	uint8_t tos;
-	uint8_t ttl_min;
-	uint8_t ttl_max;
+	struct flow_attrs attrs; /* but for has_mac */
 	bool fresh;
 
 	bool has_mac;

@@ -2,6 +2,7 @@
 #include "merge.h"
 
 #include "bpf/parse/headers.h"
+#include "bpf/store/attrs.h"
 #include "observe.h"
 #include "base/util.h"
 #include "host/host.h"
@@ -95,7 +96,7 @@ static void set_outer(struct merge *merge, struct flow *flow,
 			  tunnel_addrs_find(&merge->tunnels, entry, &flow->outer);
 }
 
-static void add_times(struct flow *flow, const struct flow_tally *tally)
+static void add_attrs(struct flow *flow, const struct flow_tally *tally)
 {
 	int64_t first_ns = tally->first_ns, last_ns = tally->last_ns;
 
@@ -103,23 +104,16 @@ static void add_times(struct flow *flow, const struct flow_tally *tally)
 		flow->fresh = true;
 		flow->first_ns = first_ns;
 		flow->last_ns = last_ns;
-		flow->tos = tally->tos;
-		flow->marks = tally->marks;
-		flow->ttl_min = tally->ttl_min;
-		flow->ttl_max = tally->ttl_max;
+		flow->attrs = tally->attrs;
 		return;
 	}
+	flow->attrs.marks |= tally->attrs.marks;
+	attrs_merge(&flow->attrs, &tally->attrs, first_ns < flow->first_ns,
+		    last_ns >= flow->last_ns);
 	if (first_ns < flow->first_ns)
 		flow->first_ns = first_ns;
-	if (last_ns >= flow->last_ns) {
+	if (last_ns > flow->last_ns)
 		flow->last_ns = last_ns;
-		flow->tos = tally->tos;
-	}
-	flow->marks |= tally->marks;
-	if (tally->ttl_min < flow->ttl_min)
-		flow->ttl_min = tally->ttl_min;
-	if (tally->ttl_max > flow->ttl_max)
-		flow->ttl_max = tally->ttl_max;
 }
 
 static struct volume volume_of(const struct flow_entry *entry)
@@ -145,12 +139,12 @@ static bool add_entry(struct merge *merge, struct flow *flow,
 	point->sights |= 1 << sight;
 	if (sight == SIGHT_FIRST)
 		volume_add(&flow->entered, &volume);
-	if (tally->has_mac && !merge->options.hide_link &&
+	if (tally->attrs.has_mac && !merge->options.hide_link &&
 	    (point == flow->points || !flow->has_mac))
 		set_macs(flow, tally);
 	if (flow->key.tunnel)
 		set_outer(merge, flow, entry);
-	add_times(flow, tally);
+	add_attrs(flow, tally);
 	return true;
 }
 
@@ -235,7 +229,8 @@ static bool is_active_timeout(const struct merge *merge, const struct flow *flow
 /* Why the flow is to be reported now; 0: it is not. */
 static int why_report(const struct merge *merge, const struct flow *flow)
 {
-	if (flow->key.proto == IP_PROTO_TCP && flow->marks & (TCP_FIN | TCP_RST))
+	if (flow->key.proto == IP_PROTO_TCP &&
+	    flow->attrs.marks & (TCP_FIN | TCP_RST))
 		return NETOBS_END_DETECTED;
 	if (merge->mode == MERGE_FINAL)
 		return NETOBS_END_FORCED;
@@ -362,10 +357,7 @@ static void absorb(struct merge *merge, struct flow *owner, struct flow *stray)
 	const struct flow_tally tally = {
 		.first_ns = stray->first_ns,
 		.last_ns = stray->last_ns,
-		.marks = stray->marks,
-		.tos = stray->tos,
-		.ttl_min = stray->ttl_min,
-		.ttl_max = stray->ttl_max,
+		.attrs = stray->attrs,
 	};
 
 	for (uint32_t i = 0; i < stray->n_points; i++) {
@@ -379,7 +371,7 @@ static void absorb(struct merge *merge, struct flow *owner, struct flow *stray)
 		to->sights |= from->sights;
 	}
 	if (stray->fresh)
-		add_times(owner, &tally);
+		add_attrs(owner, &tally);
 	volume_add(&owner->exported, &stray->exported);
 	flow_table_remove(&merge->table, stray);
 }

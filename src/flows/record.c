@@ -4,6 +4,7 @@
 #include "bpf/parse/headers.h"
 #include "base/util.h"
 #include "host/host.h"
+#include "record/fields.h"
 
 #include <errno.h>
 #include <string.h>
@@ -39,6 +40,7 @@ static uint8_t tcp_combined(uint32_t marks)
 
 static void set_transport(struct netobs_flow *out, const struct flow *flow)
 {
+	uint32_t marks = flow->attrs.marks;
 	const struct flow_key *key = &flow->key;
 	bool is_ipv6 = key->flags & KEY_IPV6;
 
@@ -47,11 +49,11 @@ static void set_transport(struct netobs_flow *out, const struct flow *flow)
 	switch (key->proto) {
 	case IP_PROTO_TCP:
 		out->has |= NETOBS_HAS_PORTS;
-		if (!has_tcp_flags(flow->marks))
+		if (!has_tcp_flags(marks))
 			break;
 		out->has |= NETOBS_HAS_TCP;
-		out->tcp_flags = flow->marks & MARK_TCP_MASK;
-		out->tcp_combined = tcp_combined(flow->marks);
+		out->tcp_flags = marks & MARK_TCP_MASK;
+		out->tcp_combined = tcp_combined(marks);
 		break;
 	case IP_PROTO_UDP:
 	case IP_PROTO_UDPLITE:
@@ -74,6 +76,17 @@ static void set_transport(struct netobs_flow *out, const struct flow *flow)
 		out->icmp_type = key->dst_port >> 8;
 		out->icmp_code = key->dst_port;
 	}
+}
+
+#define FIELD(...)
+#define POINT_FIELD(...)
+#define ATTR_FIELD(member, type, bit, ...) \
+	out->member = attrs->member;       \
+	out->has |= out->member ? (bit) : 0;
+
+static void set_attrs(struct netobs_flow *out, const struct flow_attrs *attrs)
+{
+#include "record/fields.def"
 }
 
 static void set_link(struct netobs_flow *out, const struct flow *flow)
@@ -167,14 +180,12 @@ int record_fill(struct record *record, const struct flow *flow,
 		.packets = delta->packets,
 		.bytes = delta->bytes,
 		.l2_bytes = delta->l2_bytes,
-		.dscp = flow->tos >> 2,
-		.ecn_seen = flow->marks >> MARK_ECN_SHIFT & MARK_ECN_MASK,
-		.ttl_min = flow->ttl_min,
-		.ttl_max = flow->ttl_max,
+		.ecn_seen = flow->attrs.marks >> MARK_ECN_SHIFT & MARK_ECN_MASK,
 		.end_reason = reason,
 		.point_size = sizeof(struct netobs_point),
 	};
 	set_tuple(out, &flow->key);
+	set_attrs(out, &flow->attrs);
 	set_transport(out, flow);
 	set_link(out, flow);
 	set_tunnel(out, flow);

@@ -427,7 +427,7 @@ static bool is_to_group(const struct flow_entry *entry)
 {
 	const struct flow_key *key = &entry->key;
 
-	if (entry->tally.has_mac && entry->tally.macs[0] & 1)
+	if (entry->tally.attrs.has_mac && entry->tally.macs[0] & 1)
 		return true;
 	return key->flags & KEY_IPV6 ? key->dst.bytes[0] == 0xff :
 				       key->dst.bytes[12] >= 224;

@@ -57,7 +57,8 @@ static void on_deliver(void *ctx, const struct flow_entry *entry)
 	struct fixture *f = ctx;
 
 	assert_int_equal(entry->key.src.words[0], entry->tally.packets - 1);
-	assert_int_equal(entry->tally.marks, (entry->tally.packets - 1) & 0xfff);
+	assert_int_equal(entry->tally.attrs.marks,
+			 (entry->tally.packets - 1) & 0xfff);
 	f->n_delivered++;
 	f->delivered[entry->tally.packets - 1]++;
 }

@@ -37,8 +37,9 @@ static void flags_are_a_true_or(void **state)
 	prog_test_tcp(prog, 1, SYN);
 	prog_test_tcp(prog, 1, ACK | PSH);
 	prog_test_tcp(prog, 1, ACK);
-	assert_int_equal(prog_test_tally(prog_test_flows(prog, 0), &key)->marks,
-			 MARK_ECT1 | SYN | ACK | PSH);
+	assert_int_equal(
+		prog_test_tally(prog_test_flows(prog, 0), &key)->attrs.marks,
+		MARK_ECT1 | SYN | ACK | PSH);
 }
 
 struct combination {
@@ -65,9 +66,9 @@ static void assert_marks_in_both_levels(const struct combination *combination)
 	for (int i = 1; i < 3; i++)
 		prog_test_tcp(prog, ports[0], flags[i]);
 	assert_int_equal(prog_l2_lookup(prog, 0, &third, &l2), 0);
-	assert_int_equal(l2.marks, MARK_ECT1 | combination->marks);
+	assert_int_equal(l2.attrs.marks, MARK_ECT1 | combination->marks);
 	flows = prog_test_flows(prog, 0);
-	assert_int_equal(prog_test_tally(flows, &first)->marks,
+	assert_int_equal(prog_test_tally(flows, &first)->attrs.marks,
 			 MARK_ECT1 | combination->marks);
 	prog_test_teardown(NULL);
 }
@@ -105,7 +106,7 @@ static void third_flow_of_a_set_goes_to_the_table(void **state)
 	assert_int_equal(prog_l2_lookup(prog, 0, &key, &l2), 0);
 	assert_int_equal(l2.packets, 2);
 	assert_int_equal(l2.bytes, 2 * PROG_TEST_TCP_BYTES);
-	assert_int_equal(l2.marks, MARK_ECT1 | SYN | ACK);
+	assert_int_equal(l2.attrs.marks, MARK_ECT1 | SYN | ACK);
 	key = prog_test_tcp_key(ports[0]);
 	assert_int_equal(prog_l2_lookup(prog, 0, &key, &l2), -ENOENT);
 	assert_int_equal(prog_test_flows(prog, 0)->n, 3);
@@ -171,7 +172,7 @@ static void repeated_conflicts_merge(void **state)
 		assert_int_equal(tally->bytes, ROUNDS * PROG_TEST_TCP_BYTES);
 		assert_int_equal(tally->l2_bytes, ROUNDS * PROG_TEST_TCP_FRAME);
 		assert_int_equal(
-			tally->marks,
+			tally->attrs.marks,
 			MARK_ECT1 | ACK |
 				(i ? 0 : SYN | PSH | FIN | RST | MARK_FIN_ACK));
 	}
@@ -205,8 +206,8 @@ static void merging_keeps_first_last_and_extremes(void **state)
 	assert_int_equal(l2.packets, 3);
 	assert_int_equal(l2.first_ns, 1000);
 	assert_int_equal(l2.last_ns, 3000);
-	assert_int_equal(l2.ttl_min, 50);
-	assert_int_equal(l2.ttl_max, 70);
+	assert_int_equal(l2.attrs.ttl_min, 50);
+	assert_int_equal(l2.attrs.ttl_max, 70);
 }
 
 static void many_flows_are_all_exact(void **state)
@@ -250,11 +251,13 @@ static void a_program_writes_to_its_generation_only(void **state)
 	flows = prog_test_flows(prog, 0);
 	assert_int_equal(flows->n, 1);
 	assert_int_equal(prog_test_tally(flows, &key)->packets, 1);
-	assert_int_equal(prog_test_tally(flows, &key)->marks, MARK_ECT1 | SYN);
+	assert_int_equal(prog_test_tally(flows, &key)->attrs.marks,
+			 MARK_ECT1 | SYN);
 	flows = prog_test_flows(prog, 1);
 	assert_int_equal(flows->n, 3);
 	assert_int_equal(prog_test_tally(flows, &key)->packets, 2);
-	assert_int_equal(prog_test_tally(flows, &key)->marks, MARK_ECT1 | ACK);
+	assert_int_equal(prog_test_tally(flows, &key)->attrs.marks,
+			 MARK_ECT1 | ACK);
 }
 
 static void directions_and_namespaces_are_apart(void **state)
@@ -365,7 +368,7 @@ static void two_cpus_at_once_are_exact(void **state)
 
 		assert_int_equal(tally->packets,
 				 2 * SENDER_ROUNDS * SENDER_REPEAT);
-		assert_int_equal(tally->marks, MARK_ECT1 | (i ? FIN : SYN));
+		assert_int_equal(tally->attrs.marks, MARK_ECT1 | (i ? FIN : SYN));
 	}
 }
 

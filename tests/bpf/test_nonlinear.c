@@ -167,7 +167,7 @@ static void headers_are_pulled(void **state)
 			    sizeof(want.pkt.key));
 	assert_int_equal(flows.entries[0].tally.bytes, size.bytes);
 	assert_int_equal(flows.entries[0].tally.l2_bytes,
-			 want.pkt.has_mac ? size.l2_bytes : 0);
+			 want.pkt.attrs.has_mac ? size.l2_bytes : 0);
 }
 
 enum { MAX_CASES = 512 };

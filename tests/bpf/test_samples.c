@@ -75,13 +75,10 @@ static void assert_tally(const struct flow_tally *got, const struct outcome *wan
 
 	assert_int_equal(got->packets, size->packets * runs);
 	assert_int_equal(got->bytes, size->bytes * runs);
-	assert_int_equal(got->l2_bytes, pkt->has_mac ? size->l2_bytes * runs : 0);
-	assert_int_equal(got->marks, pkt->marks);
-	assert_int_equal(got->tos, pkt->tos);
-	assert_int_equal(got->ttl_min, pkt->ttl);
-	assert_int_equal(got->ttl_max, pkt->ttl);
-	assert_int_equal(got->has_mac, pkt->has_mac);
-	if (pkt->has_mac) {
+	assert_int_equal(got->l2_bytes,
+			 pkt->attrs.has_mac ? size->l2_bytes * runs : 0);
+	assert_memory_equal(&got->attrs, &pkt->attrs, sizeof(got->attrs));
+	if (pkt->attrs.has_mac) {
 		assert_memory_equal(got->macs, packet_dst_mac, 6);
 		assert_memory_equal(got->macs + 6, packet_src_mac, 6);
 	}

@@ -55,7 +55,7 @@ static void check_flow(const struct outcome *got, size_t size)
 	check(pkt->fragment <= FRAGMENT_LATER);
 	check(pkt->fragment != FRAGMENT_LATER ||
 	      (!pkt->key.src_port && !pkt->key.dst_port));
-	check(pkt->marks >> MARK_ECN_SHIFT);
+	check(pkt->attrs.marks >> MARK_ECN_SHIFT);
 }
 
 static void check_size(const struct outcome *got, size_t size)

@@ -74,8 +74,7 @@ bool host_is_same(const struct packet *plain, const struct packet *pkt)
 	return !memcmp(&plain->key, &pkt->key, sizeof(pkt->key)) &&
 	       plain->l3_offset == pkt->l3_offset &&
 	       plain->header_end == pkt->header_end &&
-	       plain->ip_len == pkt->ip_len && plain->marks == pkt->marks &&
-	       plain->unsent == pkt->unsent &&
-	       plain->fragment == pkt->fragment && plain->tos == pkt->tos &&
-	       plain->ttl == pkt->ttl && plain->has_mac == pkt->has_mac;
+	       plain->ip_len == pkt->ip_len && plain->unsent == pkt->unsent &&
+	       plain->fragment == pkt->fragment &&
+	       !memcmp(&plain->attrs, &pkt->attrs, sizeof(pkt->attrs));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "prog.h"
 
-#include "bpf/store/marks.h"
+#include "bpf/store/table.h"
 #include "bpf/parse/tunnel.h" /* a knob of the skeleton */
 #include "host.h"
 
@@ -74,7 +74,7 @@ static int add_entry(struct prog_flows *flows, const struct flow_entry *entry)
 	to->packets += entry->tally.packets;
 	to->bytes += entry->tally.bytes;
 	to->l2_bytes += entry->tally.l2_bytes;
-	to->marks |= entry->tally.marks;
+	to->attrs.marks |= entry->tally.attrs.marks;
 	return 0;
 }
 
@@ -317,7 +317,7 @@ static bool l2_entry(const struct prog *prog, __u32 generation, size_t i,
 	if (!bucket->tags[i % BUCKET_SLOTS])
 		return false;
 	*ret_entry = bucket->entries[i % BUCKET_SLOTS];
-	ret_entry->tally.mark_counts = marks_gather(ret_entry->tally.mark_counts);
+	shared_finish(&ret_entry->tally);
 	return true;
 }
 

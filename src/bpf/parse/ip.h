@@ -23,10 +23,16 @@ static __always_inline void addr_from_v4(struct ip_addr *addr, __be32 v4)
 	addr->words[3] = v4;
 }
 
-static __always_inline void mark_tos(struct packet *pkt, __u8 tos)
+static __always_inline void set_tos(struct flow_attrs *attrs, __u8 tos)
 {
-	pkt->tos = tos;
-	pkt->marks = 1 << (MARK_ECN_SHIFT + (tos & 3));
+	attrs->dscp = tos >> 2;
+	attrs->marks = 1 << (MARK_ECN_SHIFT + (tos & 3));
+}
+
+static __always_inline void set_ttl(struct flow_attrs *attrs, __u8 ttl)
+{
+	attrs->ttl_min = ttl;
+	attrs->ttl_max = ttl;
 }
 
 static __always_inline __u8 fragment_kind(__u16 offset, __u16 more)
@@ -57,8 +63,8 @@ static __always_inline int parse_ipv4(struct cursor *c, struct packet *pkt)
 	addr_from_v4(&pkt->key.dst, ip->dst);
 	pkt->key.proto = ip->proto;
 	pkt->ip_len = total;
-	pkt->ttl = ip->ttl;
-	mark_tos(pkt, ip->tos);
+	set_ttl(&pkt->attrs, ip->ttl);
+	set_tos(&pkt->attrs, ip->tos);
 
 	fragment = bpf_ntohs(ip->fragment);
 	pkt->fragment = fragment_kind(fragment & IPV4_OFFSET_MASK,
@@ -193,8 +199,8 @@ static __always_inline int parse_ipv6(struct cursor *c, struct packet *pkt)
 	payload = bpf_ntohs(ip->payload);
 	pkt->ip_len =
 		payload || ip->next == IP_PROTO_NONE ? payload + sizeof(*ip) : 0;
-	pkt->ttl = ip->hop_limit;
-	mark_tos(pkt, first >> 20);
+	set_ttl(&pkt->attrs, ip->hop_limit);
+	set_tos(&pkt->attrs, first >> 20);
 	pkt->fragment = FRAGMENT_NONE;
 	pkt->fragment_proto = 0;
 	if (!pkt->ip_len && ip->next == IP_PROTO_HOPOPTS)

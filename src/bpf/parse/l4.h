@@ -47,14 +47,14 @@ static __always_inline int parse_tcp(struct cursor *c, struct packet *pkt)
 	__u32 header;
 
 	if (!tcp) {
-		pkt->marks |= MARK_NO_TCP_FLAGS;
+		pkt->attrs.marks |= MARK_NO_TCP_FLAGS;
 		return PARSE_CUT;
 	}
 	header = (tcp[12] >> 4) * 4;
 	if (header < TCP_HEADER_LEN)
 		return reject(UNPARSED_BAD_HEADER);
 
-	pkt->marks |= tcp_marks((tcp[12] & 0xf) << 8 | tcp[13]);
+	pkt->attrs.marks |= tcp_marks((tcp[12] & 0xf) << 8 | tcp[13]);
 	/* Options count for segmentation, whether or not they are in reach. */
 	pkt->header_end += header;
 	return 0;
@@ -91,7 +91,7 @@ static __always_inline int parse_part(const struct cursor *c, struct packet *pkt
 	    ip_room < sizeof(struct ports_wire))
 		return reject(UNPARSED_BAD_HEADER);
 	if (pkt->key.proto == IP_PROTO_TCP)
-		pkt->marks |= MARK_NO_TCP_FLAGS;
+		pkt->attrs.marks |= MARK_NO_TCP_FLAGS;
 	pkt->header_end += ip_room;
 	return parse_ports(c, pkt, header);
 }

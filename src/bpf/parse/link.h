@@ -114,7 +114,7 @@ static __always_inline int parse_ether(struct cursor *c, struct packet *pkt)
 
 	if (!eth)
 		return reject(UNPARSED_SHORT);
-	pkt->has_mac = 1;
+	pkt->attrs.has_mac = 1;
 	return parse_type(c, pkt, bpf_ntohs(eth->type));
 }
 

@@ -19,13 +19,10 @@ struct packet {
 	__u32 header_end; /* of the innermost transport header */
 	__u32 ip_len; /* what the outermost IP header says; 0: it does not */
 	__u32 fragment_id;
-	__u32 marks;
+	struct flow_attrs attrs;
 	__u8 unsent;   /* header bytes that segments will not have */
 	__u8 fragment; /* enum fragment_kind */
 	__u8 fragment_proto;
-	__u8 tos;
-	__u8 ttl;
-	__u8 has_mac;
 
 	/* Set for tunnelled packets only: key.tunnel. */
 	__u16 outer_src_port;

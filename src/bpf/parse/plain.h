@@ -29,8 +29,7 @@ struct plain {
 	__u64 ports; /* where they are in their lane of the key */
 	__u8 proto;
 	__u8 flags;
-	__u8 tos;
-	__u32 marks;
+	struct flow_attrs attrs;
 	__u32 l4_offset;
 	__u32 l4_len; /* what the IP header says */
 };
@@ -61,8 +60,8 @@ static __always_inline bool plain_ipv4(const struct cursor *c,
 	pkt->key.dst.lanes[0] = 0;
 	pkt->key.dst.lanes[1] = (__u64)ip->dst << 32 | 0xffff0000;
 	pkt->ip_len = total;
-	pkt->ttl = ip->ttl;
-	plain->tos = ip->tos;
+	set_ttl(&plain->attrs, ip->ttl);
+	set_tos(&plain->attrs, ip->tos);
 	plain->proto = ip->proto;
 	plain->l4_offset = sizeof(struct ether_wire) + sizeof(*ip);
 	plain->l4_len = total - sizeof(*ip);
@@ -85,8 +84,8 @@ static __always_inline bool plain_ipv6(const struct cursor *c,
 	__builtin_memcpy(&pkt->key.src, ip->src, sizeof(pkt->key.src));
 	__builtin_memcpy(&pkt->key.dst, ip->dst, sizeof(pkt->key.dst));
 	pkt->ip_len = payload + sizeof(*ip);
-	pkt->ttl = ip->hop_limit;
-	plain->tos = first >> 20;
+	set_ttl(&plain->attrs, ip->hop_limit);
+	set_tos(&plain->attrs, first >> 20);
 	plain->flags |= KEY_IPV6;
 	plain->proto = ip->next;
 	plain->l4_offset = sizeof(struct ether_wire) + sizeof(*ip);
@@ -114,7 +113,7 @@ static __always_inline bool plain_l4(const struct cursor *c, struct packet *pkt,
 		header = (tcp[12] >> 4) * 4;
 		if (header < TCP_HEADER_LEN)
 			return false;
-		plain->marks |= tcp_marks((tcp[12] & 0xf) << 8 | tcp[13]);
+		plain->attrs.marks |= tcp_marks((tcp[12] & 0xf) << 8 | tcp[13]);
 	} else if (plain->proto != IP_PROTO_UDP ||
 		   plain->l4_len < UDP_HEADER_LEN ||
 		   is_tunnel_port(tunnels, dst_port)) {
@@ -133,7 +132,10 @@ static __always_inline bool parse_plain(const struct cursor *c,
 {
 	const struct ether_wire *eth =
 		(const void *)plain_bytes(c, 0, sizeof(*eth));
-	struct plain plain = { .flags = arrival->flags };
+	struct plain plain = {
+		.flags = arrival->flags,
+		.attrs.has_mac = 1,
+	};
 	__u64 *lanes = (__u64 *)&pkt->key;
 
 	if (!eth)
@@ -145,7 +147,6 @@ static __always_inline bool parse_plain(const struct cursor *c,
 		   !plain_ipv6(c, pkt, &plain)) {
 		return false;
 	}
-	plain.marks = 1 << (MARK_ECN_SHIFT + (plain.tos & 3));
 	if (!plain_l4(c, pkt, tunnels, &plain))
 		return false;
 
@@ -154,11 +155,9 @@ static __always_inline bool parse_plain(const struct cursor *c,
 		   (__u64)plain.proto << 48 | (__u64)plain.flags << 56;
 	lanes[6] = 0;
 	pkt->l3_offset = sizeof(*eth);
-	pkt->marks = plain.marks;
-	pkt->tos = plain.tos;
+	pkt->attrs = plain.attrs;
 	pkt->unsent = 0;
 	pkt->fragment = FRAGMENT_NONE;
-	pkt->has_mac = 1;
 	return true;
 }
 

@@ -194,11 +194,8 @@ static __always_inline void entry_start(struct flow_entry *entry,
 	tally->l2_bytes = 0;
 	tally->first_ns = now;
 	tally->last_ns = now;
-	tally->marks = 0;
-	tally->ttl_min = pkt->ttl;
-	tally->ttl_max = pkt->ttl;
-	tally->has_mac = pkt->has_mac;
-	if (pkt->has_mac)
+	tally->attrs = pkt->attrs;
+	if (pkt->attrs.has_mac)
 		entry_set_macs(tally, skb);
 	if (pkt->key.tunnel)
 		entry_set_outer(entry, pkt);
@@ -226,40 +223,24 @@ static __always_inline void entry_add(struct flow_entry *entry,
 		entry_stretch(tally, now);
 	else
 		tally->last_ns = now;
-	tally->marks |= pkt->marks;
-	tally->tos = pkt->tos;
-	if (pkt->ttl < tally->ttl_min)
-		tally->ttl_min = pkt->ttl;
-	if (pkt->ttl > tally->ttl_max)
-		tally->ttl_max = pkt->ttl;
+	tally->attrs.marks |= pkt->attrs.marks;
+	attrs_merge(&tally->attrs, &pkt->attrs, false, true);
 }
 
 /* Move an entry of L1 to L2, or where else it may go. */
 static __always_inline void store_evict(struct run *run,
 					const struct flow_entry *entry)
 {
-	const struct flow_tally *tally = &entry->tally;
-	struct addition all = {
-		.packets = tally->packets,
-		.bytes = tally->bytes,
-		.l2_bytes = tally->l2_bytes,
-		.first_ns = tally->first_ns,
-		.last_ns = tally->last_ns,
-		.marks = tally->marks,
-		.tos = tally->tos,
-		.ttl_min = tally->ttl_min,
-		.ttl_max = tally->ttl_max,
-	};
 	struct flow_entry *shared;
 	struct place place;
 
 	if (!place_init(run, &place, hash_key(&entry->key, &config_secret)))
-		return lose(run, tally);
+		return lose(run, &entry->tally);
 	shared = place_find(&place, &entry->key);
 	if (!shared)
 		shared = place_insert(run, &place, entry);
 	if (shared)
-		shared_add(&shared->tally, &all);
+		shared_add(&shared->tally, &entry->tally);
 	else
 		spill(run, place.state, entry);
 }
@@ -270,16 +251,13 @@ static __always_inline bool store_share(struct run *run,
 					const struct packet *pkt,
 					const struct wire_size *size, __u64 hash)
 {
-	struct addition one = {
+	struct flow_tally one = {
 		.packets = size->packets,
 		.bytes = size->bytes,
 		.l2_bytes = config_link == LINK_ETHERNET ? size->l2_bytes : 0,
 		.first_ns = run->now,
 		.last_ns = run->now,
-		.marks = pkt->marks,
-		.tos = pkt->tos,
-		.ttl_min = pkt->ttl,
-		.ttl_max = pkt->ttl,
+		.attrs = pkt->attrs,
 	};
 	struct flow_entry *entry = &run->scratch->entry, *shared;
 	struct place place;
@@ -289,7 +267,6 @@ static __always_inline bool store_share(struct run *run,
 	shared = place_find(&place, &pkt->key);
 	if (!shared) {
 		entry_start(entry, skb, pkt, run->now);
-		entry->tally.tos = pkt->tos;
 		shared = place_insert(run, &place, entry);
 	}
 	if (shared)

@@ -21,6 +21,7 @@
 #ifndef NETOBS_BPF_STORE_TABLE_H
 #define NETOBS_BPF_STORE_TABLE_H
 
+#include "attrs.h"
 #include "hash.h"
 #include "marks.h"
 
@@ -185,32 +186,21 @@ static __always_inline void shared_start(struct flow_entry *to,
 	to->outer_check = from->outer_check;
 	to->tally.first_ns = from->tally.first_ns;
 	to->tally.last_ns = from->tally.last_ns;
+	to->tally.attrs = from->tally.attrs;
+	to->tally.mark_counts = 0;
 	__builtin_memcpy(to->tally.macs, from->tally.macs,
 			 sizeof(to->tally.macs));
-	to->tally.tos = from->tally.tos;
-	to->tally.ttl_min = from->tally.ttl_min;
-	to->tally.ttl_max = from->tally.ttl_max;
-	to->tally.has_mac = from->tally.has_mac;
 }
 
-/* What is added to an entry, for one packet or for many. */
-struct addition {
-	__u64 packets;
-	__u64 bytes;
-	__u64 l2_bytes;
-	__u64 first_ns;
-	__u64 last_ns;
-	__u32 marks;
-	__u8 tos;
-	__u8 ttl_min;
-	__u8 ttl_max;
-};
-
-/* Others may do the same to @to at the same time. */
+/*
+ * Add the counts and attributes of one packet, or of many. Others may do the same to @to
+ * at the same time.
+ */
 static __always_inline void shared_add(struct flow_tally *to,
-				       const struct addition *what)
+				       const struct flow_tally *what)
 {
-	__u64 news = marks_spread(what->marks) &
+	bool is_later = what->last_ns >= to->last_ns;
+	__u64 news = marks_spread(what->attrs.marks) &
 		     ~marks_present(READ_ONCE(to->mark_counts));
 
 	__sync_fetch_and_add(&to->packets, what->packets);
@@ -218,16 +208,20 @@ static __always_inline void shared_add(struct flow_tally *to,
 	__sync_fetch_and_add(&to->l2_bytes, what->l2_bytes);
 	if (news)
 		__sync_fetch_and_add(&to->mark_counts, news);
-	if (what->last_ns >= to->last_ns) {
+	if (is_later)
 		to->last_ns = what->last_ns;
-		to->tos = what->tos;
-	}
 	if (what->first_ns < to->first_ns)
 		to->first_ns = what->first_ns;
-	if (what->ttl_min < to->ttl_min)
-		to->ttl_min = what->ttl_min;
-	if (what->ttl_max > to->ttl_max)
-		to->ttl_max = what->ttl_max;
+	attrs_merge(&to->attrs, &what->attrs, false, is_later);
+}
+
+/* Make an entry of a table at rest like those of L1. */
+static __always_inline void shared_finish(struct flow_tally *tally)
+{
+	__u32 marks = marks_gather(tally->mark_counts);
+
+	tally->mark_counts = 0;
+	tally->attrs.marks = marks;
 }
 
 /* The emptier of the two, once the first is half full. */

@@ -187,7 +187,7 @@ static void tcp_is_reported_when_it_has_ended(void **state)
 		merger_open(&m, options);
 		merger_begin(&m, cases[i].mode, 1000);
 		entry.key.proto = cases[i].proto;
-		entry.tally.marks = cases[i].marks;
+		entry.tally.attrs.marks = cases[i].marks;
 		merger_keep_entry(&m, &entry);
 		merger_end(&m);
 		assert_int_equal(m.witness.n_flows, cases[i].reason != 0);

@@ -59,12 +59,12 @@ static void parts_add_up_in_either_order(void **state)
 
 	(void)state;
 	pair(entries);
-	entries[0].tally.tos = 0x10;
-	entries[1].tally.tos = 0xb8; /* the later one */
-	entries[0].tally.ttl_min = 60;
-	entries[0].tally.ttl_max = 61;
-	entries[1].tally.ttl_min = 59;
-	entries[1].tally.ttl_max = 64;
+	entries[0].tally.attrs.dscp = 4;
+	entries[1].tally.attrs.dscp = 46; /* the later one */
+	entries[0].tally.attrs.ttl_min = 60;
+	entries[0].tally.attrs.ttl_max = 61;
+	entries[1].tally.attrs.ttl_min = 59;
+	entries[1].tally.attrs.ttl_max = 64;
 	for (int i = 0; i < 2; i++) {
 		struct netobs_flow flow =
 			record_of(entries, merger_every_second());
@@ -89,11 +89,12 @@ static void marks_are_united(void **state)
 	pair(entries);
 	for (int i = 0; i < 2; i++) {
 		entries[i].key.proto = 6;
-		entries[i].tally.marks = i ? 0x002 : 0x010;
+		entries[i].tally.attrs.marks = i ? 0x002 : 0x010;
 	}
-	entries[0].tally.marks |= 0x001 | MARK_FIN_ACK;
-	entries[1].tally.marks |= 0x800 | MARK_SYN_ACK | 1 << MARK_ECN_SHIFT |
-				  1 << (MARK_ECN_SHIFT + 3);
+	entries[0].tally.attrs.marks |= 0x001 | MARK_FIN_ACK;
+	entries[1].tally.attrs.marks |= 0x800 | MARK_SYN_ACK |
+					1 << MARK_ECN_SHIFT |
+					1 << (MARK_ECN_SHIFT + 3);
 	for (int i = 0; i < 2; i++) {
 		struct netobs_flow flow =
 			record_of(entries, merger_every_second());
@@ -117,7 +118,7 @@ static void macs_come_from_whichever_part_has_them(void **state)
 	(void)state;
 	hidden.hide_link = true;
 	pair(entries);
-	entries[0].tally.has_mac = false;
+	entries[0].tally.attrs.has_mac = false;
 	memset(entries[0].tally.macs, 0xee, sizeof(entries[0].tally.macs));
 	for (int i = 0; i < 2; i++) {
 		struct netobs_flow flow =
@@ -142,10 +143,10 @@ static void record_forgets_what_the_last_one_told(void **state)
 	(void)state;
 	pair(entries);
 	entries[0].key.proto = entries[1].key.proto = 6;
-	entries[0].tally.marks = 0x002;
-	entries[0].tally.ttl_min = 1;
+	entries[0].tally.attrs.marks = 0x002;
+	entries[0].tally.attrs.ttl_min = 1;
 	entries[0].tally.last_ns = 999 * NSEC_PER_MSEC;
-	entries[1].tally.marks = 0x010;
+	entries[1].tally.attrs.marks = 0x010;
 	entries[1].tally.first_ns = 1100 * NSEC_PER_MSEC;
 	entries[1].tally.last_ns = 1200 * NSEC_PER_MSEC;
 	merger_open_in(&m, merger_every_second(), 1, bridged);
@@ -365,7 +366,7 @@ static struct flow_entry anything(uint32_t *seed, int64_t from_ns)
 	key.proto = next(seed, 2) ? 6 : 17;
 	entry = world_entry(&key, 1 + next(seed, 5), first_ns,
 			    last_ns < first_ns ? first_ns : last_ns);
-	entry.tally.marks = next(seed, 50) ? 0x10 : 0x11;
+	entry.tally.attrs.marks = next(seed, 50) ? 0x10 : 0x11;
 	return entry;
 }
 

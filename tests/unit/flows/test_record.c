@@ -65,20 +65,20 @@ static void record_of_a_plain_flow(void **state)
 static void be_tcp(struct flow *flow)
 {
 	flow->key.proto = 6;
-	flow->marks = 0xffff;
+	flow->attrs.marks = 0xffff;
 }
 
 /* All that was seen of it were first fragments of 8 bytes. */
 static void be_tcp_cut_off(struct flow *flow)
 {
 	flow->key.proto = 6;
-	flow->marks = MARK_NO_TCP_FLAGS;
+	flow->attrs.marks = MARK_NO_TCP_FLAGS;
 }
 
 static void be_tcp_cut_off_at_times(struct flow *flow)
 {
 	flow->key.proto = 6;
-	flow->marks = MARK_NO_TCP_FLAGS | 0x10;
+	flow->attrs.marks = MARK_NO_TCP_FLAGS | 0x10;
 }
 
 static void be_tcp_without_flags(struct flow *flow)
@@ -90,15 +90,15 @@ static void be_tcp_without_flags(struct flow *flow)
 static void be_tcp_server(struct flow *flow)
 {
 	flow->key.proto = 6;
-	flow->marks = 0x013 | MARK_SYN_ACK;
+	flow->attrs.marks = 0x013 | MARK_SYN_ACK;
 }
 
 static void be_udp_marked(struct flow *flow)
 {
-	flow->marks = 1 << (MARK_ECN_SHIFT + 2);
-	flow->tos = 0xba;
-	flow->ttl_min = 1;
-	flow->ttl_max = 255;
+	flow->attrs.marks = 1 << (MARK_ECN_SHIFT + 2);
+	flow->attrs.dscp = 46;
+	flow->attrs.ttl_min = 1;
+	flow->attrs.ttl_max = 255;
 }
 
 static void be_icmp(struct flow *flow)

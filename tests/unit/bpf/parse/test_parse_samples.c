@@ -92,12 +92,13 @@ static void parse_gives_the_expected_flow(void **state)
 	assert_outer(&got.pkt, want);
 	assert_extent(&got.pkt, sample, &packet);
 	/* Inner Ethernet headers do not count: MACs are those of the link. */
-	assert_int_equal(got.pkt.has_mac, sample->link == LINK_ETHERNET);
+	assert_int_equal(got.pkt.attrs.has_mac, sample->link == LINK_ETHERNET);
 	assert_int_equal(got.pkt.fragment, want->fragment);
-	assert_int_equal(got.pkt.tos, PACKET_TOS);
-	assert_int_equal(got.pkt.ttl, PACKET_TTL - want->level);
+	assert_int_equal(got.pkt.attrs.dscp, PACKET_TOS >> 2);
+	assert_int_equal(got.pkt.attrs.ttl_min, PACKET_TTL - want->level);
+	assert_int_equal(got.pkt.attrs.ttl_max, PACKET_TTL - want->level);
 	/* ECT(1) is codepoint 1: RFC 3168, 5. */
-	assert_int_equal(got.pkt.marks,
+	assert_int_equal(got.pkt.attrs.marks,
 			 tcp_marks(want->tcp_flags) |
 				 (want->no_tcp_flags ? MARK_NO_TCP_FLAGS : 0) |
 				 1 << (MARK_ECN_SHIFT + 1));

@@ -357,26 +357,27 @@ static void few_flows_find_no_room_before_the_table_is_nearly_full(void **state)
 
 /* ---- Adding ---------------------------------------------------------------- */
 
-static struct addition addition(uint64_t packets, uint64_t first_ns,
-				uint64_t last_ns, uint8_t ttl)
+static struct flow_tally addition(uint64_t packets, uint64_t first_ns,
+				  uint64_t last_ns, uint8_t ttl)
 {
-	return (struct addition){
+	return (struct flow_tally){
 		.packets = packets,
 		.bytes = packets * 100,
 		.l2_bytes = packets * 114,
 		.first_ns = first_ns,
 		.last_ns = last_ns,
-		.ttl_min = ttl,
-		.ttl_max = ttl,
+		.attrs.ttl_min = ttl,
+		.attrs.ttl_max = ttl,
 	};
 }
 
 static void sums_extremes_and_the_latest_are_kept(void **state)
 {
-	struct flow_tally tally = {
-		.first_ns = 500, .last_ns = 500, .ttl_min = 64, .ttl_max = 64
-	};
-	struct addition parts[] = {
+	struct flow_tally tally = { .first_ns = 500,
+				    .last_ns = 500,
+				    .attrs.ttl_min = 64,
+				    .attrs.ttl_max = 64 };
+	struct flow_tally parts[] = {
 		addition(1, 500, 500, 64),
 		addition(20, 400, 450, 255),
 		addition(300, 510, 800, 1),
@@ -385,8 +386,8 @@ static void sums_extremes_and_the_latest_are_kept(void **state)
 
 	(void)state;
 	for (int i = 0; i < 4; i++) {
-		parts[i].tos = i;
-		parts[i].marks = 0x11001 << i;
+		parts[i].attrs.dscp = i;
+		parts[i].attrs.marks = 0x11001 << i;
 		shared_add(&tally, &parts[i]);
 	}
 	assert_int_equal(tally.packets, 4321);
@@ -394,22 +395,22 @@ static void sums_extremes_and_the_latest_are_kept(void **state)
 	assert_int_equal(tally.l2_bytes, 4321 * 114);
 	assert_int_equal(tally.first_ns, 400);
 	assert_int_equal(tally.last_ns, 900);
-	assert_int_equal(tally.ttl_min, 1);
-	assert_int_equal(tally.ttl_max, 255);
-	assert_int_equal(tally.tos, 3);
+	assert_int_equal(tally.attrs.ttl_min, 1);
+	assert_int_equal(tally.attrs.ttl_max, 255);
+	assert_int_equal(tally.attrs.dscp, 3);
 	assert_int_equal(marks_gather(tally.mark_counts), 0xff00f);
 }
 
 static void marks_are_counted_once(void **state)
 {
-	struct addition part = addition(1, 1, 1, 1);
+	struct flow_tally part = addition(1, 1, 1, 1);
 	struct flow_tally tally = { 0 };
 
 	(void)state;
-	part.marks = (1 << FLOW_MARKS) - 1;
+	part.attrs.marks = (1 << FLOW_MARKS) - 1;
 	for (int i = 0; i < 100; i++)
 		shared_add(&tally, &part);
-	assert_int_equal(tally.mark_counts, marks_spread(part.marks));
+	assert_int_equal(tally.mark_counts, marks_spread(part.attrs.marks));
 }
 
 int main(void)

@@ -46,17 +46,17 @@ static struct flow_key key_of(int round, int flow)
 	return key;
 }
 
-static struct addition addition_of(int number, int flow)
+static struct flow_tally addition_of(int number, int flow)
 {
-	return (struct addition){
+	return (struct flow_tally){
 		.packets = 1 + number,
 		.bytes = (1 + number) * BYTES,
 		.l2_bytes = (1 + number) * BYTES,
 		.first_ns = 1000 + number,
 		.last_ns = 2000 + number,
-		.marks = 1 << flow % FLOW_MARKS | 1 << number,
-		.ttl_min = 64,
-		.ttl_max = 64,
+		.attrs.marks = 1 << flow % FLOW_MARKS | 1 << number,
+		.attrs.ttl_min = 64,
+		.attrs.ttl_max = 64,
 	};
 }
 
@@ -68,8 +68,8 @@ static struct flow_entry *find_or_insert(struct racer *racer, int flow)
 		.key = race->keys[flow],
 		.tally = { .first_ns = 1500,
 			   .last_ns = 1500,
-			   .ttl_min = 64,
-			   .ttl_max = 64 },
+			   .attrs.ttl_min = 64,
+			   .attrs.ttl_max = 64 },
 	};
 	uint64_t hash = race->hashes[flow];
 	struct flow_bucket *first = &race->table[scale(hash >> 32, BUCKETS)];
@@ -87,7 +87,7 @@ static struct flow_entry *find_or_insert(struct racer *racer, int flow)
 static void add(struct racer *racer, int flow)
 {
 	struct flow_entry *entry = find_or_insert(racer, flow);
-	struct addition part = addition_of(racer->number, flow);
+	struct flow_tally part = addition_of(racer->number, flow);
 
 	racer->added[flow] += part.packets;
 	if (entry)
@@ -194,7 +194,7 @@ static void check_round(const struct race *race, const struct racer *racers)
 			added += racers[i].added[flow];
 			refused += racers[i].refused[flow];
 			if (racers[i].added[flow])
-				marks |= addition_of(i, flow).marks;
+				marks |= addition_of(i, flow).attrs.marks;
 		}
 		assert_int_equal(found.packets[flow] + refused, added);
 		if (!refused)

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * How the attributes of packets become those of their flow, in the programs and in user
+ * space: by the rules of the catalogue.
+ */
+#ifndef NETOBS_BPF_STORE_ATTRS_H
+#define NETOBS_BPF_STORE_ATTRS_H
+
+#include "bpf/parse/cursor.h"
+
+#define ATTR_first(member) \
+	if (is_earlier)    \
+		to->member = from->member;
+#define ATTR_last(member) \
+	if (is_later)     \
+		to->member = from->member;
+#define ATTR_min(member)               \
+	if (from->member < to->member) \
+		to->member = from->member;
+#define ATTR_max(member)               \
+	if (from->member > to->member) \
+		to->member = from->member;
+#define FIELD(...)
+#define POINT_FIELD(...)
+#define ATTR_FIELD(member, type, bit, merge, ...) ATTR_##merge(member)
+
+/*
+ * All but the marks, which are or-ed, or counted. @is_earlier, @is_later: the packets of
+ * @from came before or after those of @to.
+ */
+static __always_inline void attrs_merge(struct flow_attrs *to,
+					const struct flow_attrs *from,
+					bool is_earlier, bool is_later)
+{
+	(void)is_earlier; /* unused until a field is the first */
+#include "record/fields.def"
+}
+
+#endif
