@@ -56,7 +56,8 @@ enum netobs_flow_field {
 	NETOBS_HAS_TUNNEL = 1 << 6,	 /**< tunnel */
 	NETOBS_HAS_VNI = 1 << 7,	 /**< vni */
 	NETOBS_HAS_OUTER_PORTS = 1 << 8, /**< outer_src_port, outer_dst_port */
-	NETOBS_HAS_OUTER = 1 << 9	 /**< outer_src, outer_dst */
+	NETOBS_HAS_OUTER = 1 << 9,	 /**< outer_src, outer_dst */
+	NETOBS_HAS_FLOW_LABEL = 1 << 10	 /**< flow_label */
 };
 
 /** One place a flow was seen at. Grows at the end: see netobs_flow.point_size. */
@@ -120,6 +121,10 @@ struct netobs_flow {
 	uint32_t point_size; /**< bytes from one of the points to the next */
 	/** Ingress first, then by ifindex: netobs_flow_point(). */
 	const struct netobs_point *points;
+
+	/** RFC 6437; of the first packet in this record */
+	uint32_t flow_label;
+	uint8_t reserved2[4];
 };
 
 /**

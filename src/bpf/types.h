@@ -86,8 +86,8 @@ enum flow_mark {
  * says: those of its ATTR_FIELDs have the rules by which packets become one flow.
  */
 struct flow_attrs {
-	__u32 marks; /* enum flow_mark, or-ed */
-	__u32 reserved;
+	__u32 marks;	  /* enum flow_mark, or-ed */
+	__u32 flow_label; /* of IPv6, else 0 */
 	__u8 dscp;
 	__u8 ttl_min;
 	__u8 ttl_max;
@@ -96,8 +96,12 @@ struct flow_attrs {
 
 /* What changes with every packet. */
 struct flow_tally {
-	__u64 packets; /* on the wire: GSO segments; 0 means "no entry" */
-	__u64 bytes;   /* from the IP header on */
+	/*
+	 * On the wire: GSO segments; 0 means "no entry". In the shared table, the upper
+	 * LABEL_BITS are the flow label.
+	 */
+	__u64 packets;
+	__u64 bytes;	/* from the IP header on */
 	__u64 l2_bytes; /* whole frames without FCS; 0 on links without a header */
 	__u64 first_ns; /* CLOCK_BOOTTIME */
 	__u64 last_ns;
@@ -106,7 +110,7 @@ struct flow_tally {
 			struct flow_attrs attrs;
 			__u8 macs[12]; /* as in the frame: destination, source */
 		};
-		__u64 mark_counts; /* in the shared table, see marks.h */
+		__u64 mark_counts; /* in the shared table, for the first two: marks.h */
 	};
 };
 

@@ -210,6 +210,41 @@ static void merging_keeps_first_last_and_extremes(void **state)
 	assert_int_equal(l2.attrs.ttl_max, 70);
 }
 
+/* In L1, and in L2 after L1. */
+static void the_first_flow_label_is_kept(void **state)
+{
+	enum { FLOWS = 100, ROUNDS = 3 };
+	struct prog_options options = { .clock = CLOCK_PACKET };
+	struct prog *prog = prog_test_open(&options);
+	const struct prog_flows *flows;
+
+	(void)state;
+	for (uint32_t i = 0; i < ROUNDS * FLOWS; i++) {
+		uint32_t round = i / FLOWS, port = 1 + i % FLOWS;
+		const struct layer layers[] = {
+			ETH,	  IP6,	      POKE(2, round), POKE(3, port),
+			TCP(ACK), POKE(0, 0), POKE(1, port),  {}
+		};
+		struct packet_bytes bytes;
+		struct prog_packet packet = { .bytes = bytes.bytes,
+					      .time_ns = 1000 + round };
+
+		packet_build(layers, &bytes);
+		packet.len = bytes.len;
+		assert_int_equal(prog_run(prog, &packet, NULL), 0);
+	}
+	assert_in_range(prog_l1_used(prog, 0), 1, FLOWS / 2);
+	flows = prog_test_flows(prog, 0);
+	assert_int_equal(flows->n, FLOWS);
+	for (uint32_t i = 0; i < FLOWS; i++) {
+		const struct flow_entry *entry = &flows->entries[i];
+
+		assert_int_equal(entry->tally.packets, ROUNDS);
+		assert_int_equal(entry->tally.attrs.flow_label,
+				 (PACKET_LABEL & 0xf0000) + entry->key.src_port);
+	}
+}
+
 static void many_flows_are_all_exact(void **state)
 {
 	enum { FLOWS = 1000, ROUNDS = 3 };
@@ -388,6 +423,8 @@ int main(void)
 		cmocka_unit_test_teardown(repeated_conflicts_merge,
 					  prog_test_teardown),
 		cmocka_unit_test_teardown(merging_keeps_first_last_and_extremes,
+					  prog_test_teardown),
+		cmocka_unit_test_teardown(the_first_flow_label_is_kept,
 					  prog_test_teardown),
 		cmocka_unit_test_teardown(many_flows_are_all_exact,
 					  prog_test_teardown),

@@ -48,7 +48,7 @@ class Fields(ExactTest):
         self.a.send_frames("eth0", frames)
 
     def test_presence(self):
-        records, _ = self.observe(lambda: (
+        records, real = self.observe(lambda: (
             traffic.tcp(self.a, self.A4, self.b, self.B4, 1000),
             traffic.udp(self.a, self.A6, self.b, self.B6, [100]),
             traffic.ping(self.a, self.B4, 2), traffic.ping(self.a, self.B6, 2),
@@ -57,8 +57,10 @@ class Fields(ExactTest):
                     89: set()}
         self.assertEqual(set(expected),
                          {r["Proto"] for r in records.values()})
-        for record in records.values():
-            self.assertEqual(ALWAYS | expected[record["Proto"]], set(record))
+        for key, record in records.items():
+            label = {"Ipv6FlowLabel"} if real[key].labels[0] else set()
+            self.assertEqual(ALWAYS | expected[record["Proto"]] | label, set(record))
+            self.assertEqual(real[key].labels[0], record.get("Ipv6FlowLabel", 0))
             self.assertEqual(["eth0"], record["Interfaces"])
             self.assertEqual([self.a.ifindex("eth0")], record["IfIndexes"])
             self.assertEqual(self.a.inode, record["NetnsInode"])

@@ -31,6 +31,7 @@ struct netobs_flow fields_flow(void)
 		.icmp_code = 3,
 		.dscp = 46,
 		.ecn_seen = 4,
+		.flow_label = 0xbeef5,
 		.ttl_min = 60,
 		.ttl_max = 64,
 		.end_reason = NETOBS_END_ACTIVE,

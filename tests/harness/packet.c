@@ -155,12 +155,14 @@ static void add_ip4(struct builder *b, const struct layer *layer)
 
 static void add_ip6(struct builder *b, const struct layer *layer)
 {
+	uint32_t label = PACKET_LABEL - b->ip_level;
 	uint8_t *p;
 
 	say_type(b, 0x86dd, 41, 0x0057);
 	p = append(b, 40);
 	p[0] = 6 << 4 | PACKET_TOS >> 4;
-	p[1] = (PACKET_TOS & 0xf) << 4 | 0xf; /* and a flow label */
+	p[1] = (PACKET_TOS & 0xf) << 4 | label >> 16;
+	put16(p + 2, label & 0xffff);
 	p[6] = 59;
 	p[7] = PACKET_TTL - b->ip_level;
 	packet_addr6(b->ip_level, 0, p + 8);

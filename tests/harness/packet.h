@@ -44,7 +44,8 @@ struct layer {
 
 enum {
 	PACKET_TTL = 61,
-	PACKET_TOS = 0xb9, /* DSCP 46, ECT(1) */
+	PACKET_TOS = 0xb9,	/* DSCP 46, ECT(1) */
+	PACKET_LABEL = 0xfbeef, /* of the outer header; one less of the inner */
 	PACKET_ID = 0x1234,
 	PACKET_SRC_PORT = 1000,
 	PACKET_DST_PORT = 2000,

@@ -75,6 +75,9 @@ static int add_entry(struct prog_flows *flows, const struct flow_entry *entry)
 	to->bytes += entry->tally.bytes;
 	to->l2_bytes += entry->tally.l2_bytes;
 	to->attrs.marks |= entry->tally.attrs.marks;
+	attrs_merge(&to->attrs, &entry->tally.attrs,
+		    entry->tally.first_ns < to->first_ns,
+		    entry->tally.last_ns >= to->last_ns);
 	return 0;
 }
 

@@ -56,6 +56,9 @@ enum ip_protocol {
 	IP_PROTO_SHIM6 = 140,
 };
 
+/* RFC 6437, 2: the lower bits of an IPv6 header's first word. */
+enum { LABEL_BITS = 20, LABEL_MASK = (1 << LABEL_BITS) - 1 };
+
 struct ether_wire {
 	__u8 dst[6];
 	__u8 src[6];

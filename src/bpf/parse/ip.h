@@ -200,7 +200,8 @@ static __always_inline int parse_ipv6(struct cursor *c, struct packet *pkt)
 	pkt->ip_len =
 		payload || ip->next == IP_PROTO_NONE ? payload + sizeof(*ip) : 0;
 	set_ttl(&pkt->attrs, ip->hop_limit);
-	set_tos(&pkt->attrs, first >> 20);
+	set_tos(&pkt->attrs, first >> LABEL_BITS);
+	pkt->attrs.flow_label = first & LABEL_MASK;
 	pkt->fragment = FRAGMENT_NONE;
 	pkt->fragment_proto = 0;
 	if (!pkt->ip_len && ip->next == IP_PROTO_HOPOPTS)

@@ -56,6 +56,7 @@ static __always_inline int parse_inner(struct cursor *c, struct packet *pkt,
 	pkt->key.src_port = 0;
 	pkt->key.dst_port = 0;
 	pkt->key.flags &= ~KEY_IPV6;
+	pkt->attrs.flow_label = 0;
 	pkt->key.tunnel = tunnel;
 	ret = parse_tunnel(c, pkt, tunnel);
 	if (ret < 0 || !cursor_settle(c))

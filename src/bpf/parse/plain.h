@@ -85,7 +85,8 @@ static __always_inline bool plain_ipv6(const struct cursor *c,
 	__builtin_memcpy(&pkt->key.dst, ip->dst, sizeof(pkt->key.dst));
 	pkt->ip_len = payload + sizeof(*ip);
 	set_ttl(&plain->attrs, ip->hop_limit);
-	set_tos(&plain->attrs, first >> 20);
+	set_tos(&plain->attrs, first >> LABEL_BITS);
+	plain->attrs.flow_label = first & LABEL_MASK;
 	plain->flags |= KEY_IPV6;
 	plain->proto = ip->next;
 	plain->l4_offset = sizeof(struct ether_wire) + sizeof(*ip);

@@ -32,7 +32,6 @@ static __always_inline void attrs_merge(struct flow_attrs *to,
 					const struct flow_attrs *from,
 					bool is_earlier, bool is_later)
 {
-	(void)is_earlier; /* unused until a field is the first */
 #include "record/fields.def"
 }
 

@@ -21,6 +21,7 @@
 #ifndef NETOBS_BPF_STORE_TABLE_H
 #define NETOBS_BPF_STORE_TABLE_H
 
+#include "bpf/parse/headers.h"
 #include "attrs.h"
 #include "hash.h"
 #include "marks.h"
@@ -29,6 +30,9 @@
 #define WRITE_ONCE(x, v) (*(volatile typeof(x) *)&(x) = (v))
 
 enum { BUCKET_FULL = -1 };
+
+/* Of an entry's packets: at 100 million packets a second, for two days. */
+enum { PACKETS_BITS = 64 - LABEL_BITS };
 
 /* 24 bits that have little to do with those that choose the bucket; never 0. */
 static __always_inline __u32 tag_of(__u64 hash)
@@ -187,6 +191,7 @@ static __always_inline void shared_start(struct flow_entry *to,
 	to->tally.first_ns = from->tally.first_ns;
 	to->tally.last_ns = from->tally.last_ns;
 	to->tally.attrs = from->tally.attrs;
+	to->tally.packets = (__u64)from->tally.attrs.flow_label << PACKETS_BITS;
 	to->tally.mark_counts = 0;
 	__builtin_memcpy(to->tally.macs, from->tally.macs,
 			 sizeof(to->tally.macs));
@@ -220,8 +225,9 @@ static __always_inline void shared_finish(struct flow_tally *tally)
 {
 	__u32 marks = marks_gather(tally->mark_counts);
 
-	tally->mark_counts = 0;
 	tally->attrs.marks = marks;
+	tally->attrs.flow_label = tally->packets >> PACKETS_BITS;
+	tally->packets &= (1ULL << PACKETS_BITS) - 1;
 }
 
 /* The emptier of the two, once the first is half full. */

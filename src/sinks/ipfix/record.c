@@ -165,6 +165,7 @@ static void add_icmp(struct record_flow *record, const struct netobs_flow *flow)
 		fill_##type(member)      \
 	}
 #define FILL_extended FILL_all
+#define FILL_extended6 FILL_all
 #define FILL_own FILL_all
 #define FILL(type, member, bit, set, ...) FILL_##set(type, member, bit)
 #define FILL_EXPANDED(...) FILL(__VA_ARGS__)

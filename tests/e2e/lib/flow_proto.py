@@ -76,6 +76,7 @@ def decoded(record):
         "Packets": record.packets,
         "Flags": record.tcp_flags,
         "VlanId": record.vlan_id if record.HasField("vlan_id") else None,
+        "Ipv6FlowLabel": record.ipv6_flow_label,
         "TtlMin": record.ttl_min,
         "TtlMax": record.ttl_max,
         "FlowEndReason": record.end_reason,
@@ -92,7 +93,7 @@ def expected(line):
     """The same, of a line of JSON: what is not known there is zero here."""
     zero = {"SrcPort": 0, "DstPort": 0, "IcmpType": 0, "IcmpCode": 0,
             "Flags": 0, "SrcMac": mac(0), "DstMac": mac(0), "VlanId": None,
-            "L2Bytes": line["Bytes"]}
+            "L2Bytes": line["Bytes"], "Ipv6FlowLabel": 0}
     told = {**zero, **line}
     return {name: told[name] for name in decoded_names()}
 

@@ -30,7 +30,8 @@ FIELDS = (
     "udp.srcport", "udp.dstport", "sctp.srcport", "sctp.dstport",
     "icmp.type", "icmp.code", "icmpv6.type", "icmpv6.code",
     "ip.dsfield.dscp", "ip.dsfield.ecn", "ipv6.tclass.dscp",
-    "ipv6.tclass.ecn", "ip.ttl", "ipv6.hlim", "vxlan.vni",
+    "ipv6.tclass.ecn", "ip.ttl", "ipv6.hlim", "ipv6.flow",
+    "vxlan.vni",
 )
 PROTOCOLS = {"icmp": 1, "tcp": 6, "udp": 17, "icmpv6": 58, "sctp": 132}
 VXLAN_PORT = "4789"
@@ -46,7 +47,7 @@ class Sum:
     def __init__(self):
         self.packets = self.bytes = self.l2_bytes = 0
         self.flags = self.ecn = 0
-        self.dscps, self.ttls, self.macs = [], set(), set()
+        self.dscps, self.labels, self.ttls, self.macs = [], [], set(), set()
 
     def counts(self):
         return (self.packets, self.bytes)
@@ -190,6 +191,8 @@ def add(total, packet, whole):
     total.flags |= packet.number("tcp", "flags", 0) or 0
     total.ecn |= 1 << packet.number(packet.family, f"{ip_fields}.ecn")
     total.dscps.append(packet.number(packet.family, f"{ip_fields}.dscp"))
+    total.labels.append(packet.number("ipv6", "flow")
+                        if packet.family == "ipv6" else 0)
     total.ttls.add(packet.number(
         packet.family, "ttl" if packet.family == "ip" else "hlim"))
     total.macs.add(tuple(packet.fields["eth.src"] + packet.fields["eth.dst"]))

@@ -26,6 +26,7 @@ enum { PEN = 32473 };
 #define NAME_derived(type, ...) NULL,
 #define NAME_all(type, position, name, ...) name_##type(name),
 #define NAME_extended NAME_all
+#define NAME_extended6 NAME_all
 #define NAME_own NAME_all
 #define NAME(type, set, ...) NAME_##set(type, __VA_ARGS__)
 #define POINT_FIELD(member, type, json, proto, ipfix, ...) \
@@ -132,6 +133,8 @@ static void records_have_each_field(void **state)
 		/* A type of ICMP is sent as a port, too. */
 		if (fields[i].has != NETOBS_HAS_ICMP)
 			flow.has &= ~(uint64_t)NETOBS_HAS_ICMP;
+		if (fields[i].has == NETOBS_HAS_FLOW_LABEL)
+			flow.ethertype = 0x86dd;
 		changed = flow;
 		field_change(&changed, &fields[i]);
 		if (names[i])

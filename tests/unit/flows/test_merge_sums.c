@@ -61,6 +61,8 @@ static void parts_add_up_in_either_order(void **state)
 	pair(entries);
 	entries[0].tally.attrs.dscp = 4;
 	entries[1].tally.attrs.dscp = 46; /* the later one */
+	entries[0].tally.attrs.flow_label = 0xbeef5;
+	entries[1].tally.attrs.flow_label = 7;
 	entries[0].tally.attrs.ttl_min = 60;
 	entries[0].tally.attrs.ttl_max = 61;
 	entries[1].tally.attrs.ttl_min = 59;
@@ -75,6 +77,7 @@ static void parts_add_up_in_either_order(void **state)
 		assert_int_equal(flow.start_ns, 100 * NSEC_PER_MSEC);
 		assert_int_equal(flow.end_ns, 800 * NSEC_PER_MSEC);
 		assert_int_equal(flow.dscp, 0xb8 >> 2);
+		assert_int_equal(flow.flow_label, 0xbeef5); /* of the earlier */
 		assert_int_equal(flow.ttl_min, 59);
 		assert_int_equal(flow.ttl_max, 64);
 		swap(entries);

@@ -97,6 +97,7 @@ static void be_udp_marked(struct flow *flow)
 {
 	flow->attrs.marks = 1 << (MARK_ECN_SHIFT + 2);
 	flow->attrs.dscp = 46;
+	flow->attrs.flow_label = 0xbeef5;
 	flow->attrs.ttl_min = 1;
 	flow->attrs.ttl_max = 255;
 }
@@ -236,7 +237,7 @@ static void record_says_which_fields_it_has(void **state)
 		{ be_tcp_without_flags, ports | NETOBS_HAS_TCP },
 		{ be_tcp_cut_off, ports },
 		{ be_tcp_cut_off_at_times, ports | NETOBS_HAS_TCP },
-		{ be_udp_marked, ports },
+		{ be_udp_marked, ports | NETOBS_HAS_FLOW_LABEL },
 		{ be_icmp, NETOBS_HAS_ICMP },
 		{ be_icmp6, NETOBS_HAS_ICMP },
 		{ be_icmp_in_ipv6, 0 },
@@ -285,6 +286,7 @@ static void record_has_the_values_of_what_it_has(void **state)
 	assert_int_equal(flow.tcp_flags, 0);
 	assert_int_equal(flow.ecn_seen, 1 << 2);
 	assert_int_equal(flow.dscp, 46);
+	assert_int_equal(flow.flow_label, 0xbeef5);
 	assert_int_equal(flow.ttl_min, 1);
 	assert_int_equal(flow.ttl_max, 255);
 	flow = record_with(be_icmp);

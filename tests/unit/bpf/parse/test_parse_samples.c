@@ -95,6 +95,8 @@ static void parse_gives_the_expected_flow(void **state)
 	assert_int_equal(got.pkt.attrs.has_mac, sample->link == LINK_ETHERNET);
 	assert_int_equal(got.pkt.fragment, want->fragment);
 	assert_int_equal(got.pkt.attrs.dscp, PACKET_TOS >> 2);
+	assert_int_equal(got.pkt.attrs.flow_label,
+			 want->ipv6 ? PACKET_LABEL - want->level : 0);
 	assert_int_equal(got.pkt.attrs.ttl_min, PACKET_TTL - want->level);
 	assert_int_equal(got.pkt.attrs.ttl_max, PACKET_TTL - want->level);
 	/* ECT(1) is codepoint 1: RFC 3168, 5. */

@@ -3,6 +3,7 @@
 #include "host.h"
 #include "lib_test.h"
 
+#include "base/util.h"
 #include "bpf/store/table.h"
 
 #include <stdlib.h>
@@ -251,12 +252,14 @@ static void inserted_entry_has_no_counts_yet(void **state)
 	memset(&entry, 0x55, sizeof(entry));
 	shared = bucket_insert(&bucket, &entry, 1);
 	assert_non_null(shared);
+	shared_finish(&shared->tally);
 	assert_int_equal(shared->tally.packets, 0);
 	assert_int_equal(shared->tally.bytes, 0);
 	assert_int_equal(shared->tally.l2_bytes, 0);
-	assert_int_equal(shared->tally.mark_counts, 0);
+	assert_int_equal(shared->tally.attrs.marks, 0);
 	entry.tally.packets = entry.tally.bytes = entry.tally.l2_bytes = 0;
-	entry.tally.mark_counts = 0;
+	entry.tally.attrs.marks = 0;
+	entry.tally.attrs.flow_label &= LABEL_MASK;
 	assert_memory_equal(shared, &entry, sizeof(entry));
 }
 
@@ -401,6 +404,27 @@ static void sums_extremes_and_the_latest_are_kept(void **state)
 	assert_int_equal(marks_gather(tally.mark_counts), 0xff00f);
 }
 
+static void the_flow_label_is_that_of_the_first(void **state)
+{
+	struct flow_bucket bucket = { 0 };
+	struct flow_entry entry = { .tally = addition(1, 1, 1, 1) }, *shared;
+	const uint32_t labels[] = { LABEL_MASK, 0, 5 };
+
+	(void)state;
+	entry.tally.attrs.flow_label = labels[0];
+	shared = bucket_insert(&bucket, &entry, 1);
+	assert_non_null(shared);
+	for (size_t i = 0; i < ARRAY_SIZE(labels); i++) {
+		entry.tally.attrs.flow_label = labels[i];
+		entry.tally.attrs.marks = 1 << i;
+		shared_add(&shared->tally, &entry.tally);
+	}
+	shared_finish(&shared->tally);
+	assert_int_equal(shared->tally.packets, ARRAY_SIZE(labels));
+	assert_int_equal(shared->tally.attrs.flow_label, labels[0]);
+	assert_int_equal(shared->tally.attrs.marks, 7);
+}
+
 static void marks_are_counted_once(void **state)
 {
 	struct flow_tally part = addition(1, 1, 1, 1);
@@ -431,6 +455,7 @@ int main(void)
 		cmocka_unit_test(
 			few_flows_find_no_room_before_the_table_is_nearly_full),
 		cmocka_unit_test(sums_extremes_and_the_latest_are_kept),
+		cmocka_unit_test(the_flow_label_is_that_of_the_first),
 		cmocka_unit_test(marks_are_counted_once),
 	};
 
