@@ -40,7 +40,8 @@ static void add_link(struct host *host, const struct world_link *link,
 	netif->type = type_of(link, all);
 	netif->vlan_id = link->vlan;
 	if (!link->unobserved)
-		netif->observed = 1 << NETOBS_INGRESS | 1 << NETOBS_EGRESS;
+		netif->observed = 1 << NETOBS_INGRESS |
+				  !link->unobserved_out << NETOBS_EGRESS;
 	snprintf(netif->name, sizeof(netif->name), "if%u", link->ifindex);
 }
 

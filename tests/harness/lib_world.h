@@ -19,6 +19,7 @@ struct world_link {
 	uint16_t link_netns; /* of lower or peer */
 	enum link_type type;
 	bool unobserved;
+	bool unobserved_out; /* on the way out */
 };
 
 /* Kinds of links; @of and @on name the interface they belong to. */

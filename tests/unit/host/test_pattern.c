@@ -54,6 +54,18 @@ static void pattern_matches(void **state)
 	}
 }
 
+static void pattern_names_what_it_is_not_an_expression_for(void **state)
+{
+	static const char *const texts[] = { "eth0", "/eth1/", NULL };
+	struct patterns patterns = patterns_of(texts);
+
+	(void)state;
+	assert_true(patterns_name(&patterns, "eth0"));
+	assert_false(patterns_name(&patterns, "eth1"));
+	assert_false(patterns_name(&patterns, "eth2"));
+	patterns_done(&patterns);
+}
+
 static void pattern_refuses_what_is_neither_name_nor_regex(void **state)
 {
 	static const char *const wrong[] = { "",
@@ -126,6 +138,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pattern_matches),
+		cmocka_unit_test(pattern_names_what_it_is_not_an_expression_for),
 		cmocka_unit_test(pattern_refuses_what_is_neither_name_nor_regex),
 		cmocka_unit_test(
 			pattern_message_of_a_bad_regex_names_option_and_text),
