@@ -165,7 +165,7 @@ static int write_all(struct netobs_sink *sink, const struct export_load *load,
 	while (n < load->records) {
 		int err;
 
-		netobs_sink_write(sink, &load->flows[n % EXPORT_FLOWS]);
+		netobs_sink_write(sink, &load->flows[n % EXPORT_FLOWS].record);
 		if (++n % STEP)
 			continue;
 		err = stop_requested() ? -EINTR : wait_for_room(sink);
@@ -196,7 +196,7 @@ static int measure_sink(struct netobs_sink *sink, const struct export_load *load
 	uint64_t records = 0;
 	int err;
 
-	netobs_sink_write(sink, load->flows);
+	netobs_sink_write(sink, &load->flows->record);
 	err = netobs_sink_drain(sink, WAIT_MS);
 	if (err)
 		return err;

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <netobs/record.h>
 #include <netobs/version.h>
 
 #ifdef __cplusplus
@@ -75,10 +76,16 @@ struct netobs_point {
  * kernel handles several at once (GSO, GRO).
  */
 struct netobs_flow {
-	size_t sz;    /**< sizeof(struct netobs_flow) of the library */
-	uint64_t has; /**< enum netobs_flow_field, or-ed */
-
-	int64_t start_ns;  /**< first packet, ns since 1970 UTC */
+	/** The header that all records have, and its members by their names here. */
+	__extension__ union {
+		struct netobs_record record;
+		__extension__ struct {
+			size_t sz;	  /**< sizeof(struct netobs_flow) */
+			uint32_t has;	  /**< enum netobs_flow_field, or-ed */
+			uint32_t type;	  /**< NETOBS_RECORD_FLOW, which is 0 */
+			int64_t start_ns; /**< first packet, ns since 1970 UTC */
+		};
+	};
 	int64_t end_ns;	   /**< last packet */
 	uint64_t packets;  /**< IPFIX packetDeltaCount */
 	uint64_t bytes;	   /**< from the IP header on: IPFIX octetDeltaCount */

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include <netobs/flow.h>
+#include <netobs/record.h>
 #include <netobs/stats.h>
 #include <netobs/version.h>
 
@@ -38,7 +39,8 @@ struct netobs_sink_opts {
 	void *user; /**< passed back to it, and to get_stats */
 
 	/** What became of the packets, for sinks that send such reports along
-	 *  (IPFIX options records): as netobs_stats_get(), which it may call. */
+	 *  (IPFIX options records) and for the option records=flow,stats: as
+	 *  netobs_stats_get(), which it may call. */
 	int (*get_stats)(struct netobs_stats *ret_stats, void *user);
 	uint32_t sampling; /**< one packet of so many was looked at; 0: each */
 	uint32_t reserved; /**< 0 */
@@ -54,6 +56,9 @@ enum netobs_sink_drop {
 	NETOBS_SINK_DAMAGED,	/**< the spool on disk was, or parts are gone */
 	NETOBS_SINK_UNWRITTEN,	/**< disk or memory refused them */
 	NETOBS_SINK_REFUSED,	/**< the other side refused them permanently */
+	/** an earlier process or a later library had the spool take records of
+	 *  types that this sink does not take */
+	NETOBS_SINK_UNSUPPORTED,
 	NETOBS_SINK_DROPS
 };
 
@@ -101,16 +106,19 @@ NETOBS_API int netobs_sink_open(const char *spec,
  * Give a record to a sink, which copies it. It is sent with the next call of
  * netobs_sink_flush() or netobs_sink_dispatch(). Does not block.
  *
- * @param flow  the record, also one that the program made: see netobs_flow_dup()
- * @return 0; -ENOBUFS: it was dropped, and counted; -EINVAL: an argument is NULL,
- *         or sz or point_size of the record is too small
+ * @param record  such as &flow->record; also one that the program made: see
+ *                netobs_flow_dup()
+ * @return 0, also if the sink's option `records` leaves out its type; -ENOBUFS: it
+ *         was dropped, and counted; -EINVAL: an argument is NULL, the type is
+ *         unknown, or sz or point_size of the record is too small
  */
 NETOBS_API int netobs_sink_write(struct netobs_sink *sink,
-				 const struct netobs_flow *flow);
+				 const struct netobs_record *record);
 
 /**
  * Send queued records, as far as the other side takes them. Call it at the end of a
- * batch, such as in netobs_opts.on_interval. Does not block, and takes some milliseconds
+ * batch, such as in netobs_opts.on_interval. With records=flow,stats, this also adds
+ * the totals if they have changed. Does not block, and takes some milliseconds
  * at most: if more records wait, netobs_sink_fd() polls readable for
  * netobs_sink_dispatch().
  *

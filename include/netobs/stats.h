@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <netobs/record.h>
 #include <netobs/version.h>
 
 #ifdef __cplusplus
@@ -83,6 +84,12 @@ struct netobs_stats {
 	 * tell a first sight from a further one, as behind address translation.
 	 */
 	struct netobs_count inferred;
+};
+
+/** Totals as a record, beside those of flows: NETOBS_RECORD_STATS. */
+struct netobs_stats_record {
+	struct netobs_record record; /**< its time is when the totals were read */
+	struct netobs_stats stats;   /**< last, since it grows */
 };
 
 /**

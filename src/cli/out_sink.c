@@ -28,7 +28,8 @@ static int open_sink(struct output *output)
 
 static void write_flow(struct output *output, const struct netobs_flow *flow)
 {
-	netobs_sink_write(output->state, flow); /* what is dropped is counted */
+	netobs_sink_write(output->state,
+			  &flow->record); /* what is dropped is counted */
 }
 
 static void flush(struct output *output)

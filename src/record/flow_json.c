@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
-#include "flow_view.h"
+#include "any.h"
 #include "base/json.h"
 #include "fields.h"
 
@@ -123,7 +123,7 @@ static void add_points(struct json *json, const struct netobs_flow *flow)
 
 int netobs_flow_json(const struct netobs_flow *flow, char *buf, size_t size)
 {
-	struct netobs_flow copy;
+	union any_record copy;
 	struct json json;
 
 	if (!flow || !buf)

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "flow_view.h"
+#include "any.h"
 
 #include "base/util.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <string.h>
 
 /* Version 0.1, the first, has that much. */
@@ -13,18 +12,12 @@ enum {
 	POINT_SIZE_MIN = offsetof(struct netobs_point, name) + sizeof(void *),
 };
 
-const struct netobs_flow *flow_view(const struct netobs_flow *flow,
-				    struct netobs_flow *copy)
+bool flow_is_valid(const struct netobs_flow *flow)
 {
 	if (flow->sz < FLOW_SIZE_MIN)
-		return NULL;
-	if (flow->n_points && (!flow->points || flow->point_size < POINT_SIZE_MIN))
-		return NULL;
-	if (flow->sz >= sizeof(*flow))
-		return flow;
-	*copy = (struct netobs_flow){ 0 };
-	memcpy(copy, flow, flow->sz);
-	return copy;
+		return false;
+	return !flow->n_points ||
+	       (flow->points && flow->point_size >= POINT_SIZE_MIN);
 }
 
 const struct netobs_point *netobs_flow_point(const struct netobs_flow *flow,
@@ -36,7 +29,8 @@ const struct netobs_point *netobs_flow_point(const struct netobs_flow *flow,
 			      (size_t)i * flow->point_size);
 }
 
-struct netobs_point flow_view_point(const struct netobs_flow *flow, uint32_t i)
+/* The point as this library's struct. */
+static struct netobs_point view_point(const struct netobs_flow *flow, uint32_t i)
 {
 	struct netobs_point point = { 0 };
 
@@ -45,52 +39,56 @@ struct netobs_point flow_view_point(const struct netobs_flow *flow, uint32_t i)
 	return point;
 }
 
-/* The record, its points, and their names, one behind the other. */
-static struct netobs_flow *copy_all(const struct netobs_flow *flow, size_t size)
+size_t flow_copy_size(const struct netobs_flow *flow, uint32_t n_points,
+		      size_t name_max)
 {
-	struct netobs_flow *copy = malloc(size);
-	struct netobs_point *points;
-	char *name;
+	size_t size = sizeof(*flow) + n_points * sizeof(struct netobs_point);
 
-	if (!copy)
-		return NULL;
-	points = (struct netobs_point *)(copy + 1);
-	name = (char *)(points + flow->n_points);
+	for (uint32_t i = 0; i < n_points; i++) {
+		const char *name = netobs_flow_point(flow, i)->name;
+
+		size += (name ? strnlen(name, name_max - 1) : 0) + 1;
+	}
+	return size;
+}
+
+void flow_copy(const struct netobs_flow *flow, uint32_t n_points,
+	       size_t name_max, struct netobs_flow *copy)
+{
+	struct netobs_point *points = (struct netobs_point *)(copy + 1);
+	char *name = (char *)(points + n_points);
+
 	*copy = *flow;
 	copy->sz = sizeof(*copy);
+	copy->n_points = n_points;
 	copy->point_size = sizeof(*points);
-	copy->points = flow->n_points ? points : NULL;
-	for (uint32_t i = 0; i < flow->n_points; i++) {
-		points[i] = flow_view_point(flow, i);
-		if (!points[i].name)
-			continue;
-		points[i].name =
-			memcpy(name, points[i].name, strlen(points[i].name) + 1);
-		name += strlen(name) + 1;
+	copy->points = n_points ? points : NULL;
+	for (uint32_t i = 0; i < n_points; i++) {
+		size_t len;
+
+		points[i] = view_point(flow, i);
+		len = points[i].name ? strnlen(points[i].name, name_max - 1) : 0;
+		memcpy(name, points[i].name ?: "", len);
+		name[len] = '\0';
+		points[i].name = points[i].name ? name : NULL;
+		name += len + 1;
 	}
-	return copy;
 }
 
 int netobs_flow_dup(const struct netobs_flow *flow, struct netobs_flow **ret_flow)
 {
-	struct netobs_flow copy, *made;
-	const struct netobs_flow *known;
-	size_t size;
+	struct netobs_flow *made;
+	union any_record copy;
 
 	if (!flow || !ret_flow)
 		return -EINVAL;
-	known = flow_view(flow, &copy);
-	if (!known)
+	flow = flow_view(flow, &copy);
+	if (!flow)
 		return -EINVAL;
-	size = sizeof(*made) + known->n_points * sizeof(struct netobs_point);
-	for (uint32_t i = 0; i < known->n_points; i++) {
-		const char *name = netobs_flow_point(known, i)->name;
-
-		size += name ? strlen(name) + 1 : 0;
-	}
-	made = copy_all(known, size);
+	made = malloc(flow_copy_size(flow, flow->n_points, SIZE_MAX));
 	if (!made)
 		return -ENOMEM;
+	flow_copy(flow, flow->n_points, SIZE_MAX, made);
 	*ret_flow = made;
 	return 0;
 }

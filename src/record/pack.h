@@ -1,28 +1,49 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * A flow record with all that it points to, as one piece, so that it can wait in a
- * spool. Of this machine's layout; a record that a smaller or larger struct was
- * made from, by another version of the library, is understood as well.
+ * A record with all that it points to, as one piece, so that it can wait in a spool. Of
+ * this machine's layout; a record from a smaller or larger struct, of another version of
+ * the library, can be unpacked as well.
  */
 #ifndef NETOBS_RECORD_PACK_H
 #define NETOBS_RECORD_PACK_H
 
-#include <netobs/flow.h>
+#include "any.h"
 
-#include "sink/spool/segment.h"
+enum {
+	PACK_MAX = 60 << 10, /* bytes of a packed record */
+	PACK_ALIGN = 8,	     /* of its address */
+	/* Of a packed flow; more points are left out, longer names are cut. */
+	PACK_POINTS_MAX = 256,
+	PACK_NAME_MAX = 32,
+};
 
-/* Points that a packed record has at most; more are left out. */
-enum { PACK_POINTS_MAX = 256, PACK_NAME_MAX = 32 };
+/**
+ * @param record  what record_view() returned
+ * @return bytes that pack_record() writes
+ */
+size_t pack_size(const struct netobs_record *record);
 
-/* Of what flow_view() returned. The length; @buf has SEGMENT_RECORD_MAX bytes. */
-size_t pack_flow(const struct netobs_flow *flow, char *buf);
+void pack_record(const struct netobs_record *record, void *packed);
 
+/**
+ * The record in what pack_record() wrote, as long as it is where it was written.
+ */
+const struct netobs_record *packed_record(const void *packed);
+
+/* Where a record is put that cannot be read in place. */
 struct unpacked {
-	struct netobs_flow flow;
+	union any_record any;
 	struct netobs_point points[PACK_POINTS_MAX];
 };
 
-/* @to borrows the names from @packed. -EBADMSG: it is none. */
-int unpack_flow(const void *packed, size_t len, struct unpacked *to);
+/**
+ * Find the record in what was packed elsewhere: by another process, or since moved.
+ *
+ * @param to          storage that it may need
+ * @param ret_record  valid as long as both @packed and @to
+ * @return 0; -EBADMSG: it is not a record; -ENOTSUP: its type is unknown
+ */
+int unpack_record(const void *packed, size_t len, struct unpacked *to,
+		  const struct netobs_record **ret_record);
 
 #endif

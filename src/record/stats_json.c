@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/util.h"
+#include "any.h"
 
 static const char *const unparsed_names[NETOBS_UNPARSED_REASONS] = {
 	[NETOBS_UNPARSED_SHORT] = "short",
@@ -71,6 +73,19 @@ static void add_seen(struct json *json, const struct netobs_stats *stats)
 	json_close(json, '}');
 }
 
+static void add_stats(struct json *json, const struct netobs_stats *stats)
+{
+	add_seen(json, stats);
+	add_count(json, "exported", &stats->exported);
+	if (stats->pending.packets)
+		add_count(json, "pending", &stats->pending);
+	add_count(json, "filtered", &stats->filtered);
+	add_count(json, "sampled_out", &stats->sampled_out);
+	add_counts(json, "unparsed", unparsed_names, stats->unparsed,
+		   NETOBS_UNPARSED_REASONS);
+	add_counts(json, "lost", lost_names, stats->lost, NETOBS_LOST_REASONS);
+}
+
 int netobs_stats_json(const struct netobs_stats *stats, char *buf, size_t size)
 {
 	struct netobs_stats known = { 0 };
@@ -78,20 +93,27 @@ int netobs_stats_json(const struct netobs_stats *stats, char *buf, size_t size)
 
 	if (!stats || !buf || stats->sz < sizeof(stats->sz))
 		return -EINVAL;
-	memcpy(&known, stats,
-	       stats->sz < sizeof(known) ? stats->sz : sizeof(known));
+	memcpy(&known, stats, min_u64(stats->sz, sizeof(known)));
 
 	json_begin(&json, buf, size);
 	json_open(&json, '{');
-	add_seen(&json, &known);
-	add_count(&json, "exported", &known.exported);
-	if (known.pending.packets)
-		add_count(&json, "pending", &known.pending);
-	add_count(&json, "filtered", &known.filtered);
-	add_count(&json, "sampled_out", &known.sampled_out);
-	add_counts(&json, "unparsed", unparsed_names, known.unparsed,
-		   NETOBS_UNPARSED_REASONS);
-	add_counts(&json, "lost", lost_names, known.lost, NETOBS_LOST_REASONS);
+	add_stats(&json, &known);
+	json_close(&json, '}');
+	return json_end(&json);
+}
+
+int stats_record_json(const struct netobs_stats_record *record, char *buf,
+		      size_t size)
+{
+	struct json json;
+
+	json_begin(&json, buf, size);
+	json_open(&json, '{');
+	json_key(&json, "type");
+	json_string(&json, netobs_record_type_name(NETOBS_RECORD_STATS));
+	json_key(&json, "TimeMs");
+	json_i64(&json, record->record.time_ns / NSEC_PER_MSEC);
+	add_stats(&json, &record->stats);
 	json_close(&json, '}');
 	return json_end(&json);
 }

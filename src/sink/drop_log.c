@@ -9,6 +9,8 @@ static const char *const reasons[SPOOL_DROPS] = {
 	[SPOOL_DAMAGED] = "they are damaged or missing on the disk (damaged)",
 	[SPOOL_UNWRITTEN] = "disk or memory refused them (unwritten)",
 	[SPOOL_REFUSED] = "the peer refused them (refused)",
+	[SPOOL_UNSUPPORTED] =
+		"this sink does not take records of their type (unsupported)",
 };
 
 static void begin(struct drop_episode *episode, const struct log *log,

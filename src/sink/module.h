@@ -13,16 +13,16 @@
 #include "mark.h"
 #include "base/spec.h"
 
-#include <netobs/flow.h>
-#include <netobs/stats.h>
+#include "record/any.h"
 #include <netobs/version.h>
 
 struct sink_host;
 
 /* A record, valid until the next call that gets one. */
 struct sink_item {
-	const struct netobs_flow *flow;
-	struct mark end; /* behind it: to be acknowledged */
+	const struct netobs_record *record; /* of one of the sink's types */
+	struct mark own;		    /* what it counts */
+	struct mark end;		    /* behind it: to be acknowledged */
 };
 
 struct sink_host_ops {
@@ -51,9 +51,13 @@ struct sink_host_ops {
 struct sink_host {
 	const struct sink_host_ops *ops;
 	const struct log *log;
+	uint32_t types;	   /* of records: SINK_TYPE(), or-ed */
 	uint32_t sampling; /* one packet of so many was looked at */
 	bool is_ending;	   /* netobs_sink_drain(): sessions may end in order */
 };
+
+/* A type of records among others. */
+#define SINK_TYPE(type) (1U << NETOBS_RECORD_##type)
 
 /* Takes one of a module's counters. */
 typedef void sink_counter_fn(void *ctx, const char *name, uint64_t value);
@@ -61,6 +65,7 @@ typedef void sink_counter_fn(void *ctx, const char *name, uint64_t value);
 struct sink_module {
 	const char *version; /* NETOBS_VERSION */
 	const char *kind;
+	uint32_t types; /* of records that it can represent: SINK_TYPE(), or-ed */
 	/* Take what is known of @spec, and wait for nothing. */
 	int (*open)(struct spec *spec, struct sink_host *host, void **ret_state);
 	/*

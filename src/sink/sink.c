@@ -2,7 +2,6 @@
 #include <netobs/sink.h>
 
 #include "base/clock_ms.h"
-#include "record/flow_view.h"
 #include "kinds.h"
 #include "sink.h"
 #include "base/sized.h"
@@ -24,6 +23,8 @@ enum {
 	GLANCE = 16, /* records between looks at the clock */
 	BATCH = 128, /* records that wait for a flush, at most: they take memory */
 };
+
+_Static_assert((int)PACK_MAX <= (int)SEGMENT_RECORD_MAX, "any record fits");
 
 /* ---- Timers -------------------------------------------------------------------- */
 
@@ -112,18 +113,36 @@ static bool is_slice_over(struct netobs_sink *sink)
 	return sink->is_unfinished;
 }
 
+static int open_item(struct netobs_sink *sink, const struct spool_item *item,
+		     const struct netobs_record **ret_record)
+{
+	int err = 0;
+
+	if (item->is_in_place)
+		*ret_record = packed_record(item->record);
+	else
+		err = unpack_record(item->record, item->len, &sink->unpacked,
+				    ret_record);
+	if (err || sink->host.types & 1U << (*ret_record)->type)
+		return err;
+	return -ENOTSUP; /* an earlier process had the spool take it */
+}
+
 static bool host_next(struct sink_host *host, struct sink_item *ret_item)
 {
 	struct netobs_sink *sink = of_host(host);
 	struct spool_item item;
 
 	while (!is_slice_over(sink) && spool_read(&sink->spool, &item)) {
-		if (!unpack_flow(item.record, item.len, &sink->unpacked)) {
-			*ret_item = (struct sink_item){ &sink->unpacked.flow,
-							item.end };
+		int err = open_item(sink, &item, &ret_item->record);
+
+		ret_item->own = item.own;
+		ret_item->end = item.end;
+		if (!err)
 			return true;
-		}
-		if (!spool_refuse(&sink->spool, &item))
+		if (!spool_skip(&sink->spool, &item,
+				err == -ENOTSUP ? SPOOL_UNSUPPORTED :
+						  SPOOL_DAMAGED))
 			return false;
 	}
 	sink->is_unfinished |= sink->spool.is_searching;
@@ -213,7 +232,34 @@ static const struct sink_host_ops host_ops = {
 
 /* ---- Opening ------------------------------------------------------------------- */
 
+static uint32_t parse_type(const struct netobs_sink *sink, struct spec *spec,
+			   const char *name)
+{
+	unsigned int type = 0;
+
+	while (type < NETOBS_RECORD_TYPES &&
+	       strcmp(netobs_record_type_name(type), name))
+		type++;
+	if (type == NETOBS_RECORD_TYPES)
+		spec_refuse(spec, "option records: '%s' is not flow or stats",
+			    name);
+	else if (!(sink->module->types & 1U << type))
+		spec_refuse(spec,
+			    "option records: a sink of kind %s cannot represent %s",
+			    spec->kind, name);
+	return 1U << type;
+}
+
 /* Options that all kinds have. */
+static void parse_types(struct netobs_sink *sink, struct spec *spec)
+{
+	cleanup_free char *names = strdup(spec_string(spec, "records", "flow"));
+	char *rest = names, *name;
+
+	while (rest && (name = strsep(&rest, ",")))
+		sink->host.types |= parse_type(sink, spec, name);
+}
+
 static void parse_spool(struct spec *spec, struct spool_options *options)
 {
 	static const char *const policies[] = { "drop_oldest", "drop_newest",
@@ -272,6 +318,7 @@ static int open_sink(struct netobs_sink *sink, struct spec *spec)
 	err = kinds_find(spec, &sink->module);
 	if (err)
 		return err;
+	parse_types(sink, spec);
 	parse_spool(spec, &unused);
 	err = sink->module->open(spec, &sink->host, &sink->state);
 	return err ?: open_spool(sink, spec);
@@ -370,25 +417,63 @@ static int work(struct netobs_sink *sink, bool flush)
 	return err;
 }
 
-int netobs_sink_write(struct netobs_sink *sink, const struct netobs_flow *flow)
+static struct mark count_record(const struct netobs_record *record)
 {
-	struct netobs_flow copy;
-	size_t len;
+	const struct netobs_flow *flow = as_flow(record);
+
+	if (record->type != NETOBS_RECORD_FLOW)
+		return (struct mark){ .seq = 1 };
+	return (struct mark){ 1, flow->packets, flow->bytes };
+}
+
+/* False: it was dropped, and counted. */
+static bool add_record(struct netobs_sink *sink,
+		       const struct netobs_record *record)
+{
+	void *place = spool_reserve(&sink->spool, pack_size(record),
+				    count_record(record), age_clock_ms(sink));
+
+	start_ticking(sink);
+	if (!place)
+		return false;
+	pack_record(record, place);
+	spool_commit(&sink->spool);
+	return true;
+}
+
+int netobs_sink_write(struct netobs_sink *sink, const struct netobs_record *record)
+{
+	union any_record copy;
 	bool is_kept;
 
-	if (!sink || !flow)
+	if (!sink || !record)
 		return -EINVAL;
-	flow = flow_view(flow, &copy);
-	if (!flow)
+	record = record_view(record, &copy);
+	if (!record)
 		return -EINVAL;
-	len = pack_flow(flow, sink->packed);
-	is_kept = spool_append(&sink->spool, sink->packed, len, flow->packets,
-			       flow->bytes, age_clock_ms(sink));
+	if (!(sink->host.types & 1U << record->type))
+		return 0;
+	is_kept = add_record(sink, record);
 	sink->host.is_ending = false;
-	start_ticking(sink);
 	if (++sink->unflushed >= BATCH && !sink->is_unfinished)
 		work(sink, false); /* a permanent failure is reported again */
 	return is_kept ? 0 : -ENOBUFS;
+}
+
+/* Totals that have changed, as a record of their own. */
+static void add_stats(struct netobs_sink *sink)
+{
+	struct netobs_stats_record record = {
+		.record = { .sz = sizeof(record), .type = NETOBS_RECORD_STATS },
+	};
+
+	if (!(sink->host.types & SINK_TYPE(STATS)) ||
+	    !host_get_stats(&sink->host, &record.stats) ||
+	    !memcmp(&record.stats, &sink->last_stats, sizeof(record.stats)))
+		return;
+	sink->last_stats = record.stats;
+	record.record.time_ns = clock_ms(CLOCK_REALTIME) * NSEC_PER_MSEC;
+	add_record(sink, &record.record);
 }
 
 int netobs_sink_flush(struct netobs_sink *sink)
@@ -396,6 +481,7 @@ int netobs_sink_flush(struct netobs_sink *sink)
 	if (!sink)
 		return -EINVAL;
 	start_ticking(sink);
+	add_stats(sink);
 	return work(sink, true);
 }
 

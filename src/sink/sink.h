@@ -30,7 +30,7 @@ struct netobs_sink {
 	bool is_unfinished;   /* it ended before the records did */
 	bool is_flushing;     /* and what is gathered is to be sent */
 	struct unpacked unpacked;
-	char packed[SEGMENT_RECORD_MAX];
+	struct netobs_stats last_stats; /* that were written as a record */
 };
 
 #endif

@@ -13,6 +13,7 @@ static const char *const drop_names[NETOBS_SINK_DROPS] = {
 	[NETOBS_SINK_DAMAGED] = "damaged",
 	[NETOBS_SINK_UNWRITTEN] = "unwritten",
 	[NETOBS_SINK_REFUSED] = "refused",
+	[NETOBS_SINK_UNSUPPORTED] = "unsupported",
 };
 
 _Static_assert((int)NETOBS_SINK_DROPS <= NETOBS_REASONS_MAX, "there is room");
@@ -21,6 +22,7 @@ _Static_assert((int)NETOBS_SINK_SPOOL_FULL == (int)SPOOL_FULL &&
 		       (int)NETOBS_SINK_DAMAGED == (int)SPOOL_DAMAGED &&
 		       (int)NETOBS_SINK_UNWRITTEN == (int)SPOOL_UNWRITTEN &&
 		       (int)NETOBS_SINK_REFUSED == (int)SPOOL_REFUSED &&
+		       (int)NETOBS_SINK_UNSUPPORTED == (int)SPOOL_UNSUPPORTED &&
 		       (int)NETOBS_SINK_DROPS == (int)SPOOL_DROPS,
 	       "the reasons are the spool's");
 

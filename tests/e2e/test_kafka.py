@@ -71,6 +71,8 @@ class Spec(unittest.TestCase):
         "kafka://broker/a%20b": "cannot be a topic",
         "kafka://broker/a/b": "cannot be a topic",
         "kafka://broker/flows?encoding=xml": "protobuf|json",
+        "kafka://broker/flows?records=flow,stats":
+            "protobuf can represent flow only",
         "kafka://broker/flows?key=none&nokey=1": "unknown option 'nokey'",
         "kafka://broker/flows?key=5": "addresses|flow|host|none",
         "kafka://broker/flows?agent_ip=me": "not an IP address",

@@ -97,6 +97,24 @@ class Output(lab.WiredTest):
         self.assertIn("ICMP", out)
         self.assertEqual([50, 50], [self.packets(path) for path in paths])
 
+    def test_statistics_beside_the_flows(self):
+        path = self.lab.path("lines")
+        process = self.start("-o", f"json:{path}?records=flow,stats")
+        traffic.ping(self.a, "192.0.2.2", 10)
+        self.finish(process)
+        with open(path, encoding="utf-8") as file:
+            records = [json.loads(line) for line in file]
+        stats = [record for record in records if "type" in record]
+        flows = [record for record in records if "type" not in record]
+        self.assertEqual({"stats"}, {record["type"] for record in stats})
+        self.assertEqual(stats[-1], records[-1])
+        for name, field in ("packets", "Packets"), ("bytes", "Bytes"):
+            exported = sum(flow[field] for flow in flows)
+            self.assertEqual(exported, stats[-1]["exported"][name])
+            self.assertGreaterEqual(stats[-1]["seen"][name], exported)
+        times = [record["TimeMs"] for record in stats]
+        self.assertEqual(sorted(times), times)
+
     def test_socket_that_is_away_at_first(self):
         path = self.lab.path("socket")
         process = self.start("-o", f"json:unix:{path}")

@@ -142,10 +142,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	n = 1 + data[0] % RECORDS_MAX;
 	open_spool(&spool);
 	for (uint64_t i = 0; i < n; i++) {
+		const struct mark own = { 1, i, 2 * i };
 		char record[512];
+		size_t len = make_record(i, record);
+		void *place = spool_reserve(&spool, len, own, 0);
 
-		check(spool_append(&spool, record, make_record(i, record), i,
-				   2 * i, 0));
+		check(place);
+		memcpy(place, record, len);
+		spool_commit(&spool);
 	}
 	spool_close(&spool);
 	damage(data + 1, size - 1);

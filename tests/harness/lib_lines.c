@@ -97,7 +97,7 @@ void write_flows(struct lines_fixture *f, uint64_t from, uint64_t to)
 	for (uint64_t n = from; n < to; n++) {
 		struct netobs_flow flow = make_numbered_flow(n);
 
-		assert_int_equal(netobs_sink_write(f->sink, &flow), 0);
+		assert_int_equal(netobs_sink_write(f->sink, &flow.record), 0);
 	}
 }
 

@@ -37,8 +37,11 @@ static bool next(struct sink_host *arg, struct sink_item *ret_item)
 	if (host->part && host->calls++ % host->part < 2)
 		return false;
 	host->make(host->next++, &host->flow);
-	*ret_item = (struct sink_item){ .flow = &host->flow,
-					.end = { .seq = host->next } };
+	*ret_item = (struct sink_item){
+		.record = &host->flow.record,
+		.own = { 1, host->flow.packets, host->flow.bytes },
+		.end = { .seq = host->next },
+	};
 	return true;
 }
 
@@ -125,7 +128,10 @@ static const struct sink_host_ops ops = {
 void test_host_open(struct test_host *host)
 {
 	*host = (struct test_host){
-		.host = { .ops = &ops, .log = &host->log, .sampling = 1 },
+		.host = { .ops = &ops,
+			  .log = &host->log,
+			  .types = SINK_TYPE(FLOW),
+			  .sampling = 1 },
 		.log = { .write = keep_line, .user = host },
 		.epoll_fd = epoll_create1(EPOLL_CLOEXEC),
 	};

@@ -210,7 +210,7 @@ static void feed_all(struct feed *feed)
 				make_record(feed->first + feed->written++);
 
 			begin_call(feed);
-			netobs_sink_write(feed->sink, &flow);
+			netobs_sink_write(feed->sink, &flow.record);
 			end_call(feed);
 		}
 		if ((now() - flushed) * 1000 >= FLUSH_MS) {

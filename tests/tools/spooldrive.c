@@ -78,7 +78,7 @@ static void write_next(struct drive *drive)
 		.points = &point,
 	};
 
-	netobs_sink_write(drive->sink, &flow);
+	netobs_sink_write(drive->sink, &flow.record);
 	drive->written++;
 }
 

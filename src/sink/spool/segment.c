@@ -192,8 +192,14 @@ int segment_write_out(struct segment *segment)
 	return 0;
 }
 
-int segment_append(struct segment *segment, const void *record, size_t len,
-		   struct mark own)
+/* Behind the last record. */
+static struct record_head *find_tail(const struct segment *segment)
+{
+	return (void *)(segment->buf + (segment->size - segment->written));
+}
+
+int segment_reserve(struct segment *segment, size_t len, struct mark own,
+		    void **ret_record)
 {
 	struct record_head *head;
 	int err;
@@ -207,20 +213,27 @@ int segment_append(struct segment *segment, const void *record, size_t len,
 		if (err)
 			return err;
 	}
-	head = (void *)(segment->buf + (segment->size - segment->written));
+	head = find_tail(segment);
 	*head = (struct record_head){
 		.len = (uint32_t)len,
 		.before = segment->end,
 		.own = own,
 	};
-	memcpy(head + 1, record, len);
 	memset((char *)(head + 1) + len, 0,
 	       segment_cost(len) - sizeof(*head) - len);
+	*ret_record = head + 1;
+	return 0;
+}
+
+const struct record_head *segment_commit(struct segment *segment)
+{
+	struct record_head *head = find_tail(segment);
+
 	if (segment->has_checksums)
 		head->crc = crc_of_record(head);
-	segment->size += segment_cost(len);
-	segment->end = mark_add(segment->end, own);
-	return 0;
+	segment->size += segment_cost(head->len);
+	segment->end = mark_add(segment->end, head->own);
+	return head;
 }
 
 /* Bytes of whole records at the start; -EBADMSG: not even one. */

@@ -102,12 +102,20 @@ static inline uint64_t segment_cost(size_t len)
 	       (len + SEGMENT_WORD - 1) / SEGMENT_WORD * SEGMENT_WORD;
 }
 
-/*
- * Add a record. -ENOBUFS: no more room in memory. Others: as write(2), of what is
- * in the buffer; that stays, and may be written another time.
+/**
+ * Room for a record of @len bytes, to be filled and then added by segment_commit(); until
+ * then the segment has none.
+ *
+ * @return 0; -ENOBUFS: no more room in memory; others: as write(2), of what is in the
+ *         buffer, which stays and may be written another time
  */
-int segment_append(struct segment *segment, const void *record, size_t len,
-		   struct mark own);
+int segment_reserve(struct segment *segment, size_t len, struct mark own,
+		    void **ret_record);
+
+/**
+ * @return the head of the record that was added
+ */
+const struct record_head *segment_commit(struct segment *segment);
 
 /* Write what is in the buffer. Errors: as write(2). */
 int segment_write_out(struct segment *segment);

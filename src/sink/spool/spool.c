@@ -174,8 +174,8 @@ static int next_segment(struct spool *spool, int64_t now_ms)
 	return err;
 }
 
-static int append(struct spool *spool, const void *record, size_t len,
-		  struct mark own, int64_t now_ms)
+static int reserve(struct spool *spool, size_t len, struct mark own,
+		   int64_t now_ms, void **ret_record)
 {
 	int err = 0;
 
@@ -185,37 +185,41 @@ static int append(struct spool *spool, const void *record, size_t len,
 		return err;
 	if (!spool->newest->size)
 		spool->newest->made_ms = now_ms;
-	err = segment_append(spool->newest, record, len, own);
+	err = segment_reserve(spool->newest, len, own, ret_record);
 	if (err && spool->dir) { /* its buffer is full */
 		err = next_segment(spool, now_ms);
-		err = err ?: segment_append(spool->newest, record, len, own);
+		err = err ?: segment_reserve(spool->newest, len, own, ret_record);
 	}
-	if (err)
-		return err;
-	spool->newest->used_ms = now_ms;
-	spool->size += segment_cost(len);
-	return 0;
+	if (!err)
+		spool->newest->used_ms = now_ms;
+	return err;
 }
 
-bool spool_append(struct spool *spool, const void *record, size_t len,
-		  uint64_t packets, uint64_t bytes, int64_t now_ms)
+void *spool_reserve(struct spool *spool, size_t len, struct mark own,
+		    int64_t now_ms)
 {
-	struct mark own = { 1, packets, bytes };
+	void *record;
 	int err;
 
 	spool->came = mark_add(spool->came, own);
 	if (!make_room(spool, len)) {
 		spool_drop(spool, SPOOL_FULL, own);
-		return false;
+		return NULL;
 	}
-	err = append(spool, record, len, own, now_ms);
+	err = reserve(spool, len, own, now_ms, &record);
 	spool_note_append(spool, err, len);
-	if (err) {
-		spool_drop(spool, SPOOL_UNWRITTEN, own);
-		return false;
-	}
-	spool->tail = mark_add(spool->tail, own);
-	return true;
+	if (!err)
+		return record;
+	spool_drop(spool, SPOOL_UNWRITTEN, own);
+	return NULL;
+}
+
+void spool_commit(struct spool *spool)
+{
+	const struct record_head *head = segment_commit(spool->newest);
+
+	spool->size += segment_cost(head->len);
+	spool->tail = mark_add(spool->tail, head->own);
 }
 
 /* ---- Life ---------------------------------------------------------------------- */

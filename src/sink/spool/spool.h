@@ -30,9 +30,10 @@ struct spool_options {
 enum spool_drop {
 	SPOOL_FULL,
 	SPOOL_TOO_OLD,
-	SPOOL_DAMAGED,	 /* found so on disk, or missing there */
-	SPOOL_UNWRITTEN, /* the disk or the memory refused them */
-	SPOOL_REFUSED,	 /* the collector refused it permanently */
+	SPOOL_DAMAGED,	   /* found so on disk, or missing there */
+	SPOOL_UNWRITTEN,   /* the disk or the memory refused them */
+	SPOOL_REFUSED,	   /* the collector refused it permanently */
+	SPOOL_UNSUPPORTED, /* of a type that the sink cannot represent */
 	SPOOL_DROPS,
 };
 
@@ -89,7 +90,8 @@ struct spool_item {
 	const void *record; /* valid until the spool is called again */
 	size_t len;
 	struct mark own;
-	struct mark end; /* to be acknowledged */
+	struct mark end;  /* to be acknowledged */
+	bool is_in_place; /* where spool_reserve() had it written */
 };
 
 /*
@@ -101,9 +103,17 @@ int spool_open(struct spool *spool, const struct spool_options *options);
 /* With a directory: what is not acknowledged stays there. */
 void spool_close(struct spool *spool);
 
-/* Add a record of at most SEGMENT_RECORD_MAX bytes. False: it was dropped. */
-bool spool_append(struct spool *spool, const void *record, size_t len,
-		  uint64_t packets, uint64_t bytes, int64_t now_ms);
+/**
+ * Room for a record of at most SEGMENT_RECORD_MAX bytes, to be filled and then added by
+ * spool_commit(), with no other call in between.
+ *
+ * @param own  what the record counts: .seq is 1
+ * @return where to write it; NULL: it was dropped, and counted
+ */
+void *spool_reserve(struct spool *spool, size_t len, struct mark own,
+		    int64_t now_ms);
+
+void spool_commit(struct spool *spool);
 
 /*
  * The next record that the reader has not got yet; false: there is none, or, with
@@ -111,11 +121,13 @@ bool spool_append(struct spool *spool, const void *record, size_t len,
  */
 bool spool_read(struct spool *spool, struct spool_item *ret_item);
 
-/*
- * The record that was read last is of no use: it counts as damaged. False: records
- * before it are not acknowledged; it will be read again.
+/**
+ * Drop the record that was read last.
+ *
+ * @return false: records before it are not acknowledged; it will be read again
  */
-bool spool_refuse(struct spool *spool, const struct spool_item *item);
+bool spool_skip(struct spool *spool, const struct spool_item *item,
+		enum spool_drop why);
 
 /* All before @end need not be kept any more. Going back is ignored. */
 void spool_ack(struct spool *spool, struct mark end);

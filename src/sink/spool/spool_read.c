@@ -177,6 +177,7 @@ bool spool_read(struct spool *spool, struct spool_item *ret_item)
 			.len = head->len,
 			.own = head->own,
 			.end = spool->read,
+			.is_in_place = !spool->dir,
 		};
 		return true;
 	}
@@ -186,14 +187,15 @@ bool spool_read(struct spool *spool, struct spool_item *ret_item)
 	return false;
 }
 
-bool spool_refuse(struct spool *spool, const struct spool_item *item)
+bool spool_skip(struct spool *spool, const struct spool_item *item,
+		enum spool_drop why)
 {
 	if (spool->acked.seq + 1 != item->end.seq) {
 		spool->offset -= segment_cost(item->len);
 		spool->read = mark_sub(item->end, item->own);
 		return false;
 	}
-	spool_drop(spool, SPOOL_DAMAGED, item->own);
+	spool_drop(spool, why, item->own);
 	spool->acked = item->end;
 	return true;
 }

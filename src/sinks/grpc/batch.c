@@ -60,14 +60,15 @@ static void describe(const struct netobs_flow *flow, char *text, size_t size)
 void batch_add(struct batch *batch, const struct sink_item *item,
 	       const struct pbflow_options *options)
 {
+	const struct netobs_flow *flow = as_flow(item->record);
+
 	if (!batch->len)
 		batch->len = SESSION_PREFIX;
 	if (!batch->n_records) {
 		batch->from = item->end.seq - 1;
-		describe(item->flow, batch->first, sizeof(batch->first));
+		describe(flow, batch->first, sizeof(batch->first));
 	}
-	batch->len +=
-		pbflow_entry(item->flow, options, batch->bytes + batch->len);
+	batch->len += pbflow_entry(flow, options, batch->bytes + batch->len);
 	batch->end = batch->settled = item->end;
 	batch->n_records++;
 }

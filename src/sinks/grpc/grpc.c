@@ -243,6 +243,7 @@ __attribute__((visibility("default")))
 const struct sink_module netobs_sink_module = {
 	.version = NETOBS_VERSION,
 	.kind = "grpc",
+	.types = SINK_TYPE(FLOW),
 	.open = grpc_open,
 	.work = grpc_work,
 	.close = grpc_close,

@@ -92,15 +92,10 @@ static bool add_reports(struct ipfix *ipfix)
 	return !added && take_message(ipfix);
 }
 
-static struct mark count_of(const struct sink_item *item)
-{
-	return (struct mark){ 1, item->flow->packets, item->flow->bytes };
-}
-
 /* What is between two records that come one after the other was dropped. */
 static void count_not_sent(struct ipfix *ipfix, const struct sink_item *item)
 {
-	struct mark start = mark_sub(item->end, count_of(item));
+	struct mark start = mark_sub(item->end, item->own);
 
 	if (ipfix->is_counting && mark_is_before(ipfix->end, start))
 		ipfix->reports.not_sent = mark_add(ipfix->reports.not_sent,
@@ -125,17 +120,18 @@ static int add_flow(struct ipfix *ipfix, const struct netobs_flow *flow)
 static bool take_item(struct ipfix *ipfix, const struct sink_item *item)
 {
 	bool was_empty = encoder_is_empty(ipfix->encoder), is_full;
-	int added = add_flow(ipfix, item->flow);
+	const struct netobs_flow *flow = as_flow(item->record);
+	int added = add_flow(ipfix, flow);
 
 	is_full = !added && take_message(ipfix);
 	if (is_full) {
-		added = add_flow(ipfix, item->flow);
+		added = add_flow(ipfix, flow);
 		was_empty = true;
 	}
 	if (item->end.seq > ipfix->furthest && added == 1)
 		ipfix->output->counts.flows++;
 	ipfix->furthest = max_u64(ipfix->furthest, item->end.seq);
-	ipfix->gathered = mark_add(ipfix->gathered, count_of(item));
+	ipfix->gathered = mark_add(ipfix->gathered, item->own);
 	ipfix->end = item->end;
 	ipfix->failed_records += added != 1;
 	note_gathered(ipfix, was_empty);
@@ -365,6 +361,7 @@ __attribute__((visibility("default")))
 const struct sink_module netobs_sink_module = {
 	.version = NETOBS_VERSION,
 	.kind = "ipfix",
+	.types = SINK_TYPE(FLOW),
 	.open = ipfix_open,
 	.work = ipfix_work,
 	.close = ipfix_close,

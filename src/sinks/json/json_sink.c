@@ -59,8 +59,8 @@ static bool fill(struct json_state *state)
 
 	while (sizeof(state->buf) - state->used > LINE_MAX_SIZE &&
 	       state->host->ops->next(state->host, &item)) {
-		int len = netobs_flow_json(item.flow, state->buf + state->used,
-					   LINE_MAX_SIZE);
+		int len = netobs_record_json(
+			item.record, state->buf + state->used, LINE_MAX_SIZE);
 
 		assert(len > 0);
 		state->used += (size_t)len;
@@ -117,6 +117,7 @@ static void json_counters(const void *arg, sink_counter_fn *take, void *ctx)
 const struct sink_module sink_json = {
 	.version = NETOBS_VERSION,
 	.kind = "json",
+	.types = SINK_TYPE(FLOW) | SINK_TYPE(STATS),
 	.open = json_open_sink,
 	.work = json_work,
 	.close = json_close_sink,

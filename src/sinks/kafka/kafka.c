@@ -105,7 +105,7 @@ static enum step hold_next(struct kafka *kafka)
 	}
 	if (window_entry(&kafka->window, kafka->held)->state != WINDOW_UNSENT)
 		return STEP_ON;
-	message_make(&kafka->message, &kafka->settings.format, item.flow);
+	message_make(&kafka->message, &kafka->settings.format, item.record);
 	kafka->is_held = true;
 	return STEP_ON;
 }
@@ -271,6 +271,7 @@ __attribute__((visibility("default")))
 const struct sink_module netobs_sink_module = {
 	.version = NETOBS_VERSION,
 	.kind = "kafka",
+	.types = SINK_TYPE(FLOW) | SINK_TYPE(STATS), /* JSON */
 	.open = kafka_open,
 	.work = kafka_work,
 	.close = kafka_close,

@@ -36,46 +36,49 @@ static size_t put_ordered(uint8_t *key, const struct end *a,
 	return 2 * len;
 }
 
-static size_t make_key(uint8_t *key, const struct message_format *format,
-		       const struct netobs_flow *flow)
+static size_t make_flow_key(uint8_t *key, enum message_key kind,
+			    const struct netobs_flow *flow)
 {
 	bool has_ports = flow->has & NETOBS_HAS_PORTS;
 	struct end src = end_of(flow->src, has_ports ? flow->src_port : 0);
 	struct end dst = end_of(flow->dst, has_ports ? flow->dst_port : 0);
 	size_t len;
 
-	switch (format->key) {
-	case MESSAGE_KEY_ADDRESSES:
+	if (kind == MESSAGE_KEY_ADDRESSES)
 		return put_ordered(key, &src, &dst, sizeof(src.address));
-	case MESSAGE_KEY_FLOW:
-		len = put_ordered(key, &src, &dst, sizeof(src));
-		key[len++] = flow->proto;
-		return len;
-	case MESSAGE_KEY_HOST:
-		len = strlen(format->host);
-		memcpy(key, format->host, len);
-		return len;
-	case MESSAGE_KEY_NONE:
-		break;
-	}
-	return 0;
+	len = put_ordered(key, &src, &dst, sizeof(src));
+	key[len++] = flow->proto;
+	return len;
 }
 
-static size_t make_json(uint8_t *value, const struct netobs_flow *flow)
+static size_t make_key(uint8_t *key, const struct message_format *format,
+		       const struct netobs_record *record)
 {
-	int len = netobs_flow_json(flow, (char *)value, MESSAGE_VALUE_MAX);
+	size_t len = strlen(format->host);
+
+	if (format->key == MESSAGE_KEY_NONE)
+		return 0;
+	if (format->key != MESSAGE_KEY_HOST && record->type == NETOBS_RECORD_FLOW)
+		return make_flow_key(key, format->key, as_flow(record));
+	memcpy(key, format->host, len);
+	return len;
+}
+
+static size_t make_json(uint8_t *value, const struct netobs_record *record)
+{
+	int len = netobs_record_json(record, (char *)value, MESSAGE_VALUE_MAX);
 
 	assert(len > 0);
 	return (size_t)len;
 }
 
 void message_make(struct message *message, const struct message_format *format,
-		  const struct netobs_flow *flow)
+		  const struct netobs_record *record)
 {
-	message->key_len = make_key(message->key, format, flow);
+	message->key_len = make_key(message->key, format, record);
 	if (format->encoding == MESSAGE_JSON)
-		message->value_len = make_json(message->value, flow);
+		message->value_len = make_json(message->value, record);
 	else
-		message->value_len =
-			pbflow_record(flow, &format->pbflow, message->value);
+		message->value_len = pbflow_record(
+			as_flow(record), &format->pbflow, message->value);
 }

@@ -37,6 +37,6 @@ struct message {
 };
 
 void message_make(struct message *message, const struct message_format *format,
-		  const struct netobs_flow *flow);
+		  const struct netobs_record *record);
 
 #endif

@@ -103,6 +103,10 @@ static void read_format(struct message_format *format, struct spec *spec,
 						    MESSAGE_KEY_ADDRESSES);
 	if (format->encoding == MESSAGE_PROTOBUF)
 		pbflow_read_options(spec, host, &format->pbflow);
+	if (format->encoding == MESSAGE_PROTOBUF && host->types & ~SINK_TYPE(FLOW))
+		spec_refuse(
+			spec,
+			"option records: protobuf can represent flow only; encoding=json has the others");
 	if (uname(&system))
 		return;
 	snprintf(format->host, sizeof(format->host), "%.*s", MESSAGE_KEY_MAX,

@@ -31,6 +31,7 @@ static void null_close(void *state)
 const struct sink_module sink_null = {
 	.version = NETOBS_VERSION,
 	.kind = "null",
+	.types = UINT32_MAX,
 	.open = null_open,
 	.work = null_work,
 	.close = null_close,

@@ -53,7 +53,8 @@ static bool next(struct sink_host *host, struct sink_item *ret_item)
 	f->flow = (struct netobs_flow){ .sz = sizeof(f->flow),
 					.bytes = ++f->read };
 	f->flow.dst[15] = (uint8_t)f->read; /* all partitions */
-	*ret_item = (struct sink_item){ &f->flow, { .seq = f->read } };
+	*ret_item = (struct sink_item){ .record = &f->flow.record,
+					.end = { .seq = f->read } };
 	return true;
 }
 

@@ -33,7 +33,7 @@ static struct key key_of(enum message_key kind, const struct netobs_flow *flow)
 	const struct message_format format = { .key = kind, .host = "gateway" };
 	struct key key = { 0 };
 
-	message_make(&message, &format, flow);
+	message_make(&message, &format, &flow->record);
 	key.len = message.key_len;
 	memcpy(key.bytes, message.key, key.len);
 	return key;
@@ -109,9 +109,30 @@ static void json_is_that_of_a_line(void **state)
 	int len = netobs_flow_json(&flow, text, sizeof(text));
 
 	(void)state;
-	message_make(&message, &format, &flow);
+	message_make(&message, &format, &flow.record);
 	assert_int_equal(message.value_len, len);
 	assert_memory_equal(message.value, text, message.value_len);
+}
+
+/* Statistics belong to no flow. */
+static void statistics_have_the_host_as_key(void **state)
+{
+	const struct netobs_stats_record stats = {
+		.record = { .sz = sizeof(stats), .type = NETOBS_RECORD_STATS },
+	};
+	struct message_format format = { .encoding = MESSAGE_JSON,
+					 .host = "gateway" };
+
+	(void)state;
+	for (int key = 0; key <= MESSAGE_KEY_NONE; key++) {
+		format.key = (enum message_key)key;
+		message_make(&message, &format, &stats.record);
+		assert_int_equal(message.key_len,
+				 key == MESSAGE_KEY_NONE ? 0 : 7);
+		if (message.key_len)
+			assert_memory_equal(message.key, "gateway", 7);
+		assert_memory_equal(message.value, "{\"type\":\"stats\",", 16);
+	}
 }
 
 int main(void)
@@ -122,6 +143,7 @@ int main(void)
 		cmocka_unit_test(both_ends_may_have_one_address),
 		cmocka_unit_test(host_and_none),
 		cmocka_unit_test(json_is_that_of_a_line),
+		cmocka_unit_test(statistics_have_the_host_as_key),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

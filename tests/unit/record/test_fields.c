@@ -34,6 +34,7 @@ static void catalogue_has_each_member_once(void **state)
 		claim(flow, fields[i].offset, fields[i].size);
 	CLAIM(flow, netobs_flow, sz);
 	CLAIM(flow, netobs_flow, has);
+	CLAIM(flow, netobs_flow, type);
 	CLAIM(flow, netobs_flow, reserved);
 	CLAIM(flow, netobs_flow, reserved2);
 	CLAIM(flow, netobs_flow, n_points);
@@ -108,19 +109,24 @@ static void json_has_each_field(void **state)
 
 static void spool_has_each_field(void **state)
 {
-	static char packed[SEGMENT_RECORD_MAX];
+	static _Alignas(PACK_ALIGN) char packed[PACK_MAX];
 	static struct unpacked unpacked;
+	const struct netobs_record *record;
 
 	(void)state;
 	for (size_t i = 0; i < N_FIELDS; i++) {
 		const struct field *field = &fields[i];
 		struct netobs_flow flow = fields_flow();
-		size_t len;
 
 		field_change(&flow, field);
-		len = pack_flow(&flow, packed);
-		assert_int_equal(unpack_flow(packed, len, &unpacked), 0);
-		assert_memory_equal((char *)&unpacked.flow + field->offset,
+		pack_record(&flow.record, packed);
+		record = packed_record(packed);
+		assert_memory_equal((char *)record + field->offset,
+				    (char *)&flow + field->offset, field->size);
+		assert_int_equal(unpack_record(packed, pack_size(&flow.record),
+					       &unpacked, &record),
+				 0);
+		assert_memory_equal((char *)record + field->offset,
 				    (char *)&flow + field->offset, field->size);
 	}
 }

@@ -265,7 +265,7 @@ static void the_longest_record_of_16_points_fits_the_promised_size(void **state)
 		};
 	flow.points = points;
 	flow.n_points = MAX_POINTS;
-	flow.has = UINT64_MAX;
+	flow.has = UINT32_MAX;
 	flow.start_ns = flow.end_ns = INT64_MIN;
 	flow.packets = flow.bytes = flow.l2_bytes = UINT64_MAX;
 	flow.tunnel = NETOBS_TUNNEL_GENEVE;
@@ -284,7 +284,7 @@ static void every_size_that_is_too_small_is_refused_and_not_overrun(void **state
 	int len;
 
 	(void)state;
-	flow.has = UINT64_MAX;
+	flow.has = UINT32_MAX;
 	flow.points = forwarded;
 	flow.n_points = LENGTH(forwarded);
 	len = netobs_flow_json(&flow, whole, sizeof(whole));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Records of callers whose structs are smaller or larger than the library's. */
-#include "record/flow_view.h"
+#include "record/any.h"
 #include "lib_test.h"
 #include "base/util.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char packed[SEGMENT_RECORD_MAX];
+static _Alignas(PACK_ALIGN) char packed[PACK_MAX];
 static struct unpacked unpacked;
 
 /* Every byte of it tells where it is. */
@@ -19,15 +19,32 @@ static struct netobs_flow make_flow(const struct netobs_point *points, uint32_t 
 	for (size_t i = 0; i < sizeof(flow); i++)
 		((uint8_t *)&flow)[i] = (uint8_t)(i * 7 + 1);
 	flow.sz = sizeof(flow);
+	flow.type = NETOBS_RECORD_FLOW;
 	flow.n_points = n;
 	flow.point_size = sizeof(*points);
 	flow.points = n ? points : NULL;
 	return flow;
 }
 
+static size_t pack(const struct netobs_flow *flow)
+{
+	pack_record(&flow->record, packed);
+	return pack_size(&flow->record);
+}
+
+static int unpack(const void *bytes, size_t len)
+{
+	const struct netobs_record *record = NULL;
+	int err = unpack_record(bytes, len, &unpacked, &record);
+
+	if (!err)
+		assert_ptr_equal(record, &unpacked.any.record);
+	return err;
+}
+
 static void assert_same_flow(const struct netobs_flow *flow)
 {
-	struct netobs_flow got = unpacked.flow;
+	struct netobs_flow got = unpacked.any.flow;
 
 	assert_int_equal(got.n_points, flow->n_points);
 	got.points = flow->points;
@@ -45,9 +62,9 @@ static void record_comes_back_with_its_points(void **state)
 	(void)state;
 	for (uint32_t n = 0; n <= 3; n++) {
 		struct netobs_flow flow = make_flow(points, n);
-		size_t len = pack_flow(&flow, packed);
+		size_t len = pack(&flow);
 
-		assert_int_equal(unpack_flow(packed, len, &unpacked), 0);
+		assert_int_equal(unpack(packed, len), 0);
 		assert_same_flow(&flow);
 		for (uint32_t i = 0; i < n; i++) {
 			const struct netobs_point *got = &unpacked.points[i];
@@ -76,10 +93,10 @@ static void no_record_is_too_large(void **state)
 	for (int i = 0; i < 1000; i++)
 		points[i] = (struct netobs_point){ .ifindex = (uint32_t)i,
 						   .name = name };
-	len = pack_flow(&flow, packed);
+	len = pack(&flow);
 	assert_true(len <= sizeof(packed));
-	assert_int_equal(unpack_flow(packed, len, &unpacked), 0);
-	assert_int_equal(unpacked.flow.n_points, PACK_POINTS_MAX);
+	assert_int_equal(unpack(packed, len), 0);
+	assert_int_equal(unpacked.any.flow.n_points, PACK_POINTS_MAX);
 	assert_int_equal(unpacked.points[255].ifindex, 255);
 	assert_int_equal(strlen(unpacked.points[255].name), PACK_NAME_MAX - 1);
 }
@@ -91,7 +108,7 @@ static void other_versions_are_understood(void **state)
 	struct netobs_flow flow = make_flow(&point, 1);
 	struct netobs_flow was;
 	const size_t head = 8, cut = 24;
-	size_t len = pack_flow(&flow, packed), old = sizeof(flow) - cut;
+	size_t len = pack(&flow), old = sizeof(flow) - cut;
 	char other[2048];
 	uint16_t size = (uint16_t)old;
 
@@ -100,7 +117,7 @@ static void other_versions_are_understood(void **state)
 	memcpy(other, &size, sizeof(size));
 	memcpy(other + head + old, packed + head + sizeof(flow),
 	       len - head - sizeof(flow));
-	assert_int_equal(unpack_flow(other, len - cut, &unpacked), 0);
+	assert_int_equal(unpack(other, len - cut), 0);
 	was = flow;
 	memset((char *)&was + old, 0, cut);
 	was.sz = sizeof(was);
@@ -116,7 +133,7 @@ static void other_versions_are_understood(void **state)
 	memcpy(other, &size, sizeof(size));
 	memcpy(other + head + size, packed + head + sizeof(flow),
 	       len - head - sizeof(flow));
-	assert_int_equal(unpack_flow(other, len + cut, &unpacked), 0);
+	assert_int_equal(unpack(other, len + cut), 0);
 	assert_same_flow(&flow);
 	assert_string_equal(unpacked.points[0].name, "eth9");
 }
@@ -126,16 +143,99 @@ static void what_is_cut_off_anywhere_is_none(void **state)
 {
 	struct netobs_point points[2] = { { .name = "eth0" }, { .name = "eth1" } };
 	struct netobs_flow flow = make_flow(points, 2);
-	size_t len = pack_flow(&flow, packed);
+	size_t len = pack(&flow);
 
 	(void)state;
 	for (size_t cut = 0; cut < len; cut++) {
 		char *part = malloc(cut + 1);
 
 		memcpy(part + 1, packed, cut);
-		assert_int_equal(unpack_flow(part + 1, cut, &unpacked), -EBADMSG);
+		assert_int_equal(unpack(part + 1, cut), -EBADMSG);
 		free(part);
 	}
+}
+
+/* ---- Other types ----------------------------------------------------------------- */
+
+static struct netobs_stats_record make_stats(void)
+{
+	struct netobs_stats_record stats;
+
+	memset(&stats, 0x5a, sizeof(stats));
+	stats.record.sz = sizeof(stats);
+	stats.record.type = NETOBS_RECORD_STATS;
+	return stats;
+}
+
+static size_t pack_stats(void)
+{
+	const struct netobs_stats_record stats = make_stats();
+
+	pack_record(&stats.record, packed);
+	return pack_size(&stats.record);
+}
+
+static void record_is_read_where_it_was_written(void **state)
+{
+	char name[] = "eth0";
+	struct netobs_point point = { .ifindex = 1, .name = name };
+	struct netobs_flow flow = make_flow(&point, 1);
+	const struct netobs_flow *got = as_flow(packed_record(packed));
+
+	(void)state;
+	pack(&flow);
+	name[0] = 'x';
+	point.ifindex = 2;
+	assert_int_equal(got->packets, flow.packets);
+	assert_int_equal(netobs_flow_point(got, 0)->ifindex, 1);
+	assert_string_equal(netobs_flow_point(got, 0)->name, "eth0");
+}
+
+static void statistics_are_read_in_place(void **state)
+{
+	const struct netobs_stats_record stats = make_stats();
+	const struct netobs_record *record;
+	size_t len = pack_stats();
+
+	(void)state;
+	assert_int_equal(unpack_record(packed, len, &unpacked, &record), 0);
+	assert_ptr_equal(record, packed_record(packed));
+	assert_memory_equal(record, &stats, sizeof(stats));
+	for (size_t cut = 0; cut < len; cut++)
+		assert_int_equal(unpack(packed, cut), -EBADMSG);
+}
+
+static void statistics_of_other_versions_are_understood(void **state)
+{
+	const uint16_t sizes[] = { sizeof(struct netobs_stats_record) - 24,
+				   sizeof(struct netobs_stats_record) + 24 };
+	const struct netobs_stats_record stats = make_stats();
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct netobs_stats_record expected = stats;
+
+		if (!i)
+			memset((char *)&expected + sizes[0], 0, 24);
+		pack_stats();
+		memcpy(packed, &sizes[i], sizeof(sizes[i]));
+		assert_int_equal(unpack(packed, sizes[i] + 8U), 0);
+		assert_memory_equal(&unpacked.any.stats, &expected,
+				    sizeof(expected));
+	}
+}
+
+static void unknown_type_is_not_damage(void **state)
+{
+	struct netobs_record *record =
+		(struct netobs_record *)packed_record(packed);
+	size_t len = pack_stats();
+
+	(void)state;
+	record->type = NETOBS_RECORD_TYPES;
+	assert_int_equal(unpack(packed, len), -ENOTSUP);
+	record->type = NETOBS_RECORD_FLOW; /* would lack its points */
+	assert_int_equal(unpack(packed, len), -EBADMSG);
 }
 
 int main(void)
@@ -145,6 +245,10 @@ int main(void)
 		cmocka_unit_test(no_record_is_too_large),
 		cmocka_unit_test(other_versions_are_understood),
 		cmocka_unit_test(what_is_cut_off_anywhere_is_none),
+		cmocka_unit_test(record_is_read_where_it_was_written),
+		cmocka_unit_test(statistics_are_read_in_place),
+		cmocka_unit_test(statistics_of_other_versions_are_understood),
+		cmocka_unit_test(unknown_type_is_not_damage),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

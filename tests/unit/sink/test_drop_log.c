@@ -106,7 +106,7 @@ static void each_reason_is_logged(void **state)
 		assert_true(note_at(&f, 1000));
 		assert_int_equal(f.lines, i + 1);
 	}
-	assert_logged(&f, SPOOL_DROPS, "(refused)");
+	assert_logged(&f, SPOOL_DROPS, "(unsupported)");
 }
 
 /* A name that has a line break in it makes no line of its own. */

@@ -66,7 +66,7 @@ static void any_record_fits_on_a_line(void **state)
 	flow.points = points;
 	flow.n_points = 300;
 	open_sink(f, "json:%s");
-	assert_int_equal(netobs_sink_write(f->sink, &flow), 0);
+	assert_int_equal(netobs_sink_write(f->sink, &flow.record), 0);
 	flush_all(f);
 	text = read_text(f->path);
 	assert_true(strlen(text) > 50000);

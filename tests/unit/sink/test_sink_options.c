@@ -80,9 +80,9 @@ static void write_refuses_records_of_no_size(void **state)
 
 	(void)state;
 	assert_int_equal(netobs_sink_open("null", NULL, &sink), 0);
-	assert_int_equal(netobs_sink_write(sink, &flow), -EINVAL);
+	assert_int_equal(netobs_sink_write(sink, &flow.record), -EINVAL);
 	flow.sz = sizeof(flow);
-	assert_int_equal(netobs_sink_write(sink, &flow), 0);
+	assert_int_equal(netobs_sink_write(sink, &flow.record), 0);
 	netobs_sink_close(sink);
 }
 

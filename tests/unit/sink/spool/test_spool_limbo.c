@@ -15,11 +15,14 @@ static const struct spool_options options = { .max_bytes = 4 << 20,
 
 static void put_all(struct spool *spool, uint64_t from, uint64_t to)
 {
-	char record[RECORD];
-
 	for (uint64_t n = from; n < to; n++) {
+		const struct mark own = { 1, 2, n };
+		char *record = spool_reserve(spool, RECORD, own, 0);
+
+		assert_non_null(record);
+		memset(record, 0, RECORD);
 		memcpy(record, &n, sizeof(n));
-		assert_true(spool_append(spool, record, sizeof(record), 2, n, 0));
+		spool_commit(spool);
 	}
 }
 

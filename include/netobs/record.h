@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/**
+ * @file record.h
+ * What all types of records begin with. A pointer to a record is a pointer to this
+ * header; its type says which struct it is.
+ */
+#ifndef NETOBS_RECORD_H
+#define NETOBS_RECORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <netobs/version.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Types of records. Later libraries have more of them. */
+enum netobs_record_type {
+	NETOBS_RECORD_FLOW = 0,	 /**< struct netobs_flow, flow.h */
+	NETOBS_RECORD_STATS = 1, /**< struct netobs_stats_record, stats.h */
+	NETOBS_RECORD_TYPES
+};
+
+/** The header of a record: the first member of the struct of its type. */
+struct netobs_record {
+	size_t sz;	 /**< of the whole struct */
+	uint32_t has;	 /**< bits of optional fields that are known, by type */
+	uint32_t type;	 /**< enum netobs_record_type */
+	int64_t time_ns; /**< when it began or was made, ns since 1970 UTC */
+};
+
+/** The name of a type: "flow", "stats"; NULL beyond the last. */
+NETOBS_API const char *netobs_record_type_name(unsigned int type);
+
+/**
+ * Write a record as one JSON object, no newline. All types but flows begin with
+ * {"type":"<name>","TimeMs":..; flows are as netobs_flow_json() writes them.
+ *
+ * @param record  of any type, also one that the program made
+ * @param buf     filled and NUL-terminated
+ * @param size    of @p buf
+ * @return length without NUL; -ENOBUFS: @p size is too small; -EINVAL: an
+ *         argument is NULL, the type is unknown, or a size in the record is wrong
+ */
+NETOBS_API int netobs_record_json(const struct netobs_record *record, char *buf,
+				  size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Records of any type. A caller's struct may be smaller than this library's, or larger:
+ * what it lacks is zero.
+ */
+#ifndef NETOBS_RECORD_ANY_H
+#define NETOBS_RECORD_ANY_H
+
+#include <netobs/flow.h>
+#include <netobs/stats.h>
+
+#include <stdbool.h>
+
+union any_record {
+	struct netobs_record record;
+	struct netobs_flow flow;
+	struct netobs_stats_record stats;
+};
+
+/**
+ * @return size of this library's struct for records of @type; 0: the type is unknown
+ */
+size_t record_size(unsigned int type);
+
+/**
+ * @return @record as this library's struct: itself, or @copy where its own is smaller;
+ *         NULL: the type is unknown, or a size is impossible
+ */
+const struct netobs_record *record_view(const struct netobs_record *record,
+					union any_record *copy);
+
+/**
+ * The flow that @record is the header of.
+ */
+static inline const struct netobs_flow *as_flow(const struct netobs_record *record)
+{
+	return (const struct netobs_flow *)record;
+}
+
+/**
+ * @return as record_view(); NULL also where it is no flow
+ */
+static inline const struct netobs_flow *flow_view(const struct netobs_flow *flow,
+						  union any_record *copy)
+{
+	const struct netobs_record *record = record_view(&flow->record, copy);
+
+	return record && record->type == NETOBS_RECORD_FLOW ? as_flow(record) :
+							      NULL;
+}
+
+/**
+ * @return whether the sizes in a flow are possible
+ */
+bool flow_is_valid(const struct netobs_flow *flow);
+
+/**
+ * @return bytes that flow_copy() writes
+ */
+size_t flow_copy_size(const struct netobs_flow *flow, uint32_t n_points,
+		      size_t name_max);
+
+/**
+ * Copy a flow, its first @n_points points and their names, cut to @name_max bytes with
+ * their NUL, into one piece that begins at @copy.
+ */
+void flow_copy(const struct netobs_flow *flow, uint32_t n_points,
+	       size_t name_max, struct netobs_flow *copy);
+
+/**
+ * As netobs_record_json(), of what record_view() returned.
+ */
+int stats_record_json(const struct netobs_stats_record *record, char *buf,
+		      size_t size);
+
+#endif
