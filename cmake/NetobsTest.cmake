@@ -78,7 +78,7 @@ endfunction()
 function(netobs_c_program target source directory)
 	add_executable(${target} ${source})
 	target_link_libraries(${target} PRIVATE netobs_objects harness)
-	add_dependencies(${target} bpf_skeletons)
+	add_dependencies(${target} bpf_skeletons test_skeletons)
 	set_target_properties(${target} PROPERTIES
 		RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${directory})
 	netobs_target_flags(${target})
@@ -223,6 +223,10 @@ function(netobs_release_fixture)
 	set_tests_properties(release.configure release.build PROPERTIES FIXTURES_SETUP release)
 	set_tests_properties(release.build PROPERTIES DEPENDS release.configure)
 endfunction()
+
+# Programs that tests load beside the library's.
+netobs_bpf_skeletons(tests/bpf test_skeletons)
+add_custom_target(test_skeletons DEPENDS ${test_skeletons})
 
 netobs_test_harness()
 netobs_c_tests(unit 300)

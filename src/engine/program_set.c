@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "program_set.h"
+
+#include "base/privilege.h"
+#include "base/util.h"
+
+#include <assert.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+enum {
+	HASH_OVERHEAD = 64, /* bytes, of an entry, about */
+	/* Of Linux 6.4's include/uapi/linux/bpf.h. */
+	PROG_TYPE_NETFILTER = 32,
+	ATTACH_TYPE_NETFILTER = 45,
+};
+
+/* BPF_LINK_CREATE's part of union bpf_attr for netfilter, as Linux 6.4 has it. */
+struct netfilter_link {
+	uint32_t prog_fd;
+	uint32_t target_fd;
+	uint32_t attach_type;
+	uint32_t flags;
+	uint32_t family;
+	uint32_t hook;
+	int32_t priority;
+	uint32_t netfilter_flags;
+};
+
+/* The base's map of that name; NULL: the set has one of its own. */
+static const struct bpf_map *shared_map(const struct program_set *set,
+					const struct bpf_map *map)
+{
+	const struct bpf_map *shared;
+
+	/* Knobs are the object's own. */
+	if (!set->base || bpf_map__is_internal(map))
+		return NULL;
+	shared = bpf_object__find_map_by_name(set->base->object,
+					      bpf_map__name(map));
+	return shared && bpf_map__fd(shared) >= 0 ? shared : NULL;
+}
+
+static int share_maps(const struct program_set *set)
+{
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, set->object) {
+		const struct bpf_map *shared = shared_map(set, map);
+		int err = shared ? bpf_map__reuse_fd(map, bpf_map__fd(shared)) :
+				   0;
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* libbpf before 1.3 knows no section for it. */
+static int set_netfilter_types(const struct program_set *set)
+{
+	for (size_t i = 0; i < set->n_points; i++) {
+		const struct attach_point *point = &set->points[i];
+		struct bpf_program *program = bpf_object__find_program_by_name(
+			set->object, point->program);
+
+		if (!program)
+			return -ENOENT;
+		if (point->kind != ATTACH_NETFILTER)
+			continue;
+		bpf_program__set_type(program,
+				      (enum bpf_prog_type)PROG_TYPE_NETFILTER);
+		bpf_program__set_expected_attach_type(
+			program, (enum bpf_attach_type)ATTACH_TYPE_NETFILTER);
+	}
+	return 0;
+}
+
+static int load_set(struct program_set *set)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = set->name);
+	size_t size;
+	const void *elf = set->elf(&size);
+	int err;
+
+	set->object = bpf_object__open_mem(elf, size, &opts);
+	if (!set->object)
+		return -errno;
+	err = share_maps(set);
+	err = err ?: set_netfilter_types(set);
+	if (!err && set->prepare)
+		err = set->prepare(set->object, set->ctx);
+	return err ?: bpf_object__load(set->object);
+}
+
+static int attach_netfilter(int program_fd, const struct attach_point *point)
+{
+	struct netfilter_link attr = {
+		.prog_fd = program_fd,
+		.attach_type = ATTACH_TYPE_NETFILTER,
+		.family = point->family,
+		.hook = point->hook,
+		.priority = point->priority,
+	};
+	int fd = syscall(__NR_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int attach_point(struct program_set *set, size_t i)
+{
+	const struct attach_point *point = &set->points[i];
+	const struct bpf_program *program =
+		bpf_object__find_program_by_name(set->object, point->program);
+
+	switch (point->kind) {
+	case ATTACH_CGROUP:
+		set->links[i] =
+			bpf_program__attach_cgroup(program, point->cgroup_fd);
+		break;
+	case ATTACH_NETFILTER:
+		set->link_fds[i] =
+			attach_netfilter(bpf_program__fd(program), point);
+		return set->link_fds[i] < 0 ? set->link_fds[i] : 0;
+	case ATTACH_SECTION:
+	case ATTACH_ITERATOR:
+		set->links[i] = bpf_program__attach(program);
+	}
+	return set->links[i] ? 0 : -errno;
+}
+
+static int attach_points(struct program_set *set)
+{
+	for (size_t i = 0; i < set->n_points; i++) {
+		int err = attach_point(set, i);
+
+		if (!err)
+			continue;
+		log_error(set->log, "cannot attach %s: %s",
+			  set->points[i].program, strerror(-err));
+		return err;
+	}
+	return 0;
+}
+
+static void unload_set(struct program_set *set)
+{
+	for (size_t i = set->n_points; i--;) {
+		bpf_link__destroy(TAKE_PTR(set->links[i]));
+		close_fd(&set->link_fds[i]);
+	}
+	bpf_object__close(TAKE_PTR(set->object));
+}
+
+static int load_and_attach(struct program_set *set)
+{
+	int err = load_set(set);
+
+	if (!err)
+		return attach_points(set);
+	log_error(set->log, "cannot %s: %s%s", set->doing, strerror(-err),
+		  privilege_hint(err, PRIVILEGE_PROGRAMS).text);
+	return err;
+}
+
+int program_set_ref(struct program_set *set)
+{
+	int err;
+
+	assert(set->n_points <= PROGRAM_SET_POINTS_MAX);
+	if (set->refs) {
+		set->refs++;
+		return 0;
+	}
+	err = set->base ? program_set_ref(set->base) : 0;
+	if (err)
+		return err;
+	memset(set->link_fds, -1, sizeof(set->link_fds));
+	log_borrow_libbpf(set->log);
+	err = load_and_attach(set);
+	log_return_libbpf();
+	set->refs = 1;
+	if (err)
+		program_set_unref(set);
+	return err;
+}
+
+void program_set_unref(struct program_set *set)
+{
+	if (!set->refs || --set->refs)
+		return;
+	unload_set(set);
+	if (set->base)
+		program_set_unref(set->base);
+}
+
+int program_set_map_fd(const struct program_set *set, const char *map)
+{
+	return set->object ? bpf_object__find_map_fd_by_name(set->object, map) :
+			     -ENOENT;
+}
+
+int program_set_program_fd(const struct program_set *set, const char *program)
+{
+	const struct bpf_program *found =
+		bpf_object__find_program_by_name(set->object, program);
+
+	return found ? bpf_program__fd(found) : -ENOENT;
+}
+
+int program_set_open_iterator(const struct program_set *set, const char *program)
+{
+	for (size_t i = 0; i < set->n_points; i++)
+		if (set->points[i].kind == ATTACH_ITERATOR &&
+		    !strcmp(set->points[i].program, program))
+			return bpf_iter_create(bpf_link__fd(set->links[i]));
+	return -ENOENT;
+}
+
+static uint64_t map_bytes(const struct bpf_map *map)
+{
+	uint64_t size = bpf_map__value_size(map);
+
+	if (bpf_map__type(map) == BPF_MAP_TYPE_LRU_HASH)
+		size += bpf_map__key_size(map) + HASH_OVERHEAD;
+	if (bpf_map__type(map) == BPF_MAP_TYPE_RINGBUF)
+		size = 1;
+	return size * bpf_map__max_entries(map);
+}
+
+uint64_t program_set_bytes(const struct program_set *set)
+{
+	const struct bpf_map *map;
+	uint64_t sum = 0;
+
+	if (!set->object)
+		return 0;
+	bpf_object__for_each_map(map, set->object)
+		if (bpf_map__fd(map) >= 0 && !shared_map(set, map))
+			sum += map_bytes(map);
+	return sum;
+}
+
+void *program_set_knobs(const struct bpf_object *object, size_t size)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(object, ".rodata");
+	size_t real = 0;
+	/* libbpf 1.1 has it const, though it is there to be set. */
+	void *knobs = map ? (void *)bpf_map__initial_value(map, &real) : NULL;
+
+	/* The struct may end with padding, the section does not. */
+	return real <= size && size < real + sizeof(uint64_t) ? knobs : NULL;
+}

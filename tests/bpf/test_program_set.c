@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Programs that are loaded and attached while there is a use for them. */
+#include "lib_lab.h"
+#include "lib_test.h"
+#include "lib_witness.h"
+#include "engine/program_set.h"
+#include "base/util.h"
+
+#include "program_set.skel.h"
+
+#include <arpa/inet.h>
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/netfilter.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+enum { PATIENCE_MS = 60000, LISTED_PORT = 9 };
+
+/* What a set is made of. */
+struct recipe {
+	const char *programs[2]; /* or NULL */
+	uint32_t step;
+	bool has_ports;
+	int prepared;
+};
+
+static bool is_wanted(const struct recipe *recipe,
+		      const struct bpf_program *program)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(recipe->programs); i++)
+		if (recipe->programs[i] &&
+		    !strcmp(recipe->programs[i], bpf_program__name(program)))
+			return true;
+	return false;
+}
+
+static int prepare(struct bpf_object *object, void *ctx)
+{
+	struct program_set_bpf__rodata *knobs =
+		program_set_knobs(object, sizeof(*knobs));
+	struct recipe *recipe = ctx;
+	struct bpf_program *program;
+	struct bpf_map *ports = bpf_object__find_map_by_name(object, "ports");
+
+	recipe->prepared++;
+	if (!knobs || !ports)
+		return -ENOENT;
+	knobs->config_step = recipe->step ?: 1;
+	knobs->config_ports = recipe->has_ports;
+	bpf_map__set_autocreate(ports, recipe->has_ports);
+	bpf_object__for_each_program(program, object)
+		bpf_program__set_autoload(program, is_wanted(recipe, program));
+	return 0;
+}
+
+static struct program_set set_of(struct recipe *recipe, const struct log *log,
+				 struct program_set *base)
+{
+	return (struct program_set){
+		.name = "program_set_bpf",
+		.elf = program_set_bpf__elf_bytes,
+		.doing = "load a test's programs",
+		.log = log,
+		.base = base,
+		.prepare = prepare,
+		.ctx = recipe,
+	};
+}
+
+/* With one attach point. */
+static struct program_set set_at(struct recipe *recipe, const struct log *log,
+				 const struct attach_point *point)
+{
+	struct program_set set = set_of(recipe, log, NULL);
+
+	recipe->programs[0] = point->program;
+	set.points = point;
+	set.n_points = 1;
+	return set;
+}
+
+static uint64_t runs_of(const struct program_set *set)
+{
+	uint64_t runs = 0;
+	uint32_t slot = 0;
+
+	assert_int_equal(bpf_map_lookup_elem(program_set_map_fd(set, "runs"),
+					     &slot, &runs),
+			 0);
+	return runs;
+}
+
+static int run_once(const struct program_set *set, const char *program)
+{
+	uint8_t frame[64] = { 0 };
+	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame,
+		    .data_size_in = sizeof(frame), .repeat = 1);
+
+	assert_int_equal(bpf_prog_test_run_opts(
+				 program_set_program_fd(set, program), &run),
+			 0);
+	return (int)run.retval;
+}
+
+static uint32_t map_id(const struct program_set *set, const char *map)
+{
+	struct bpf_map_info info = { 0 };
+	uint32_t size = sizeof(info);
+
+	assert_int_equal(bpf_obj_get_info_by_fd(program_set_map_fd(set, map),
+						&info, &size),
+			 0);
+	return info.id;
+}
+
+/* The kernel frees a map after the programs that used it, by and by. */
+static void wait_until_freed(uint32_t id)
+{
+	for (uint32_t waits = 0;; waits++) {
+		cleanup_fd int fd = bpf_map_get_fd_by_id(id);
+
+		if (fd == -ENOENT)
+			return;
+		assert_in_range(waits, 0, PATIENCE_MS);
+		close_fd(&fd);
+		usleep(1000);
+	}
+}
+
+static void set_is_loaded_from_its_first_to_its_last_reference(void **state)
+{
+	struct recipe recipe = { .programs = { "count_packets" } };
+	struct log silent = { 0 };
+	struct program_set set = set_of(&recipe, &silent, NULL);
+	int before = lab_count_fds();
+	uint32_t id;
+
+	(void)state;
+	assert_int_equal(program_set_bytes(&set), 0);
+	assert_true(program_set_map_fd(&set, "runs") < 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(program_set_ref(&set), 0);
+	assert_int_equal(recipe.prepared, 1);
+	assert_true(program_set_bytes(&set) > 0);
+	id = map_id(&set, "runs");
+	for (int i = 0; i < 2; i++) {
+		program_set_unref(&set);
+		assert_int_equal(run_once(&set, "count_packets"), 0);
+	}
+	assert_int_equal(runs_of(&set), 2);
+	program_set_unref(&set);
+	program_set_unref(&set);
+	assert_int_equal(lab_count_fds(), before);
+	wait_until_freed(id);
+
+	assert_int_equal(program_set_ref(&set), 0);
+	assert_int_equal(runs_of(&set), 0);
+	program_set_unref(&set);
+	assert_int_equal(lab_count_fds(), before);
+}
+
+static void set_shares_the_maps_of_its_base_and_keeps_it_loaded(void **state)
+{
+	struct recipe maps = { 0 }, one = { .programs = { "count_packets" } },
+		      ten = { .programs = { "count_packets" }, .step = 10 };
+	struct log silent = { 0 };
+	struct program_set base = set_of(&maps, &silent, NULL);
+	struct program_set ones = set_of(&one, &silent, &base);
+	struct program_set tens = set_of(&ten, &silent, &base);
+	int before = lab_count_fds();
+
+	(void)state;
+	assert_int_equal(program_set_ref(&ones), 0);
+	assert_int_equal(program_set_ref(&tens), 0);
+	assert_int_equal(base.refs, 2);
+	assert_int_equal(maps.prepared, 1);
+	assert_int_equal(map_id(&ones, "runs"), map_id(&base, "runs"));
+	/* Knobs are no shared map, and all that the set has of its own. */
+	assert_true(program_set_bytes(&ones) < program_set_bytes(&base));
+	run_once(&ones, "count_packets");
+	run_once(&tens, "count_packets");
+	assert_int_equal(runs_of(&base), 11);
+	program_set_unref(&ones);
+	run_once(&tens, "count_packets");
+	assert_int_equal(runs_of(&base), 21);
+	program_set_unref(&tens);
+	assert_int_equal(base.refs, 0);
+	assert_int_equal(lab_count_fds(), before);
+}
+
+static void map_of_a_feature_exists_only_with_it(void **state)
+{
+	struct recipe off = { .programs = { "count_packets" } },
+		      on = { .programs = { "count_packets" }, .has_ports = true };
+	struct log silent = { 0 };
+	struct program_set without = set_of(&off, &silent, NULL);
+	struct program_set with = set_of(&on, &silent, NULL);
+	uint32_t port = LISTED_PORT;
+	uint64_t value;
+
+	(void)state;
+	assert_int_equal(program_set_ref(&without), 0);
+	assert_int_equal(program_set_ref(&with), 0);
+	assert_true(program_set_map_fd(&without, "ports") < 0);
+	assert_true(program_set_bytes(&without) < program_set_bytes(&with));
+	run_once(&without, "count_packets");
+	run_once(&with, "count_packets");
+	assert_int_equal(bpf_map_lookup_elem(program_set_map_fd(&with, "ports"),
+					     &port, &value),
+			 0);
+	program_set_unref(&without);
+	program_set_unref(&with);
+}
+
+static int generate_match(struct bpf_object *object, void *ctx)
+{
+	struct bpf_insn insns[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .imm = 42 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	int err = prepare(object, ctx);
+
+	return err   ?:
+		       bpf_program__set_insns(bpf_object__find_program_by_name(
+						      object, "match_packets"),
+					      insns, ARRAY_SIZE(insns));
+}
+
+static void code_can_be_generated_before_a_set_is_loaded(void **state)
+{
+	struct recipe recipe = { .programs = { "match_packets" } };
+	struct log silent = { 0 };
+	struct program_set set = set_of(&recipe, &silent, NULL);
+
+	(void)state;
+	assert_int_equal(program_set_ref(&set), 0);
+	assert_int_equal(run_once(&set, "match_packets"), 0);
+	program_set_unref(&set);
+	set.prepare = generate_match;
+	assert_int_equal(program_set_ref(&set), 0);
+	assert_int_equal(run_once(&set, "match_packets"), 42);
+	program_set_unref(&set);
+}
+
+static void fork_once(void)
+{
+	pid_t child = fork();
+
+	if (!child)
+		_exit(0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+static void tracepoints_are_attached_to(void **state)
+{
+	const struct attach_point point = { .program = "count_forks",
+					    .kind = ATTACH_SECTION };
+	struct recipe recipe = { 0 };
+	struct log silent = { 0 };
+	struct program_set set = set_at(&recipe, &silent, &point);
+	uint32_t id;
+
+	(void)state;
+	assert_int_equal(program_set_ref(&set), 0);
+	fork_once();
+	assert_true(runs_of(&set) > 0);
+	id = map_id(&set, "runs");
+	program_set_unref(&set);
+	wait_until_freed(id); /* so nothing runs at the tracepoint */
+}
+
+/* A cgroup for a child of this process. */
+struct group {
+	char mount[32];
+	char path[64];
+	int fd;
+};
+
+static void make_group(struct group *group)
+{
+	strcpy(group->mount, "/tmp/netobs-cgroup-XXXXXX");
+	assert_non_null(mkdtemp(group->mount));
+	assert_int_equal(mount("none", group->mount, "cgroup2", 0, NULL), 0);
+	snprintf(group->path, sizeof(group->path), "%s/netobs-test-%d",
+		 group->mount, getpid());
+	assert_int_equal(mkdir(group->path, 0755), 0);
+	group->fd = open(group->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(group->fd >= 0);
+}
+
+static void remove_group(struct group *group)
+{
+	close_fd(&group->fd);
+	for (uint32_t waits = 0; rmdir(group->path); waits++) {
+		assert_in_range(waits, 0, PATIENCE_MS);
+		usleep(1000);
+	}
+	assert_int_equal(umount(group->mount), 0);
+	assert_int_equal(rmdir(group->mount), 0);
+}
+
+/* In a child: it asserts nothing. */
+static int join_and_connect(const char *group, const struct sockaddr_in *server)
+{
+	cleanup_fd int client = -1;
+	char path[96];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", group);
+	file = fopen(path, "w");
+	if (!file)
+		return 1;
+	fprintf(file, "%d\n", getpid());
+	if (fclose(file))
+		return 2;
+	client = socket(AF_INET, SOCK_STREAM, 0); /* it is of the cgroup, too */
+	return connect(client, (const void *)server, sizeof(*server)) ? 3 : 0;
+}
+
+static void connect_in(const char *group)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET,
+				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	cleanup_fd int server = socket(AF_INET, SOCK_STREAM, 0);
+	socklen_t len = sizeof(addr);
+	pid_t child;
+	int status;
+
+	assert_int_equal(bind(server, (void *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(server, 1), 0);
+	assert_int_equal(getsockname(server, (void *)&addr, &len), 0);
+	child = fork();
+	if (!child)
+		_exit(join_and_connect(group, &addr));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+static void cgroups_are_attached_to(void **state)
+{
+	struct attach_point point = { .program = "count_connects",
+				      .kind = ATTACH_CGROUP };
+	struct recipe recipe = { 0 };
+	struct log silent = { 0 };
+	struct program_set set;
+	struct group group;
+	struct lab lab;
+
+	(void)state;
+	lab_enter(&lab);
+	make_group(&group);
+	point.cgroup_fd = group.fd;
+	set = set_at(&recipe, &silent, &point);
+	assert_int_equal(program_set_ref(&set), 0);
+	connect_in(group.path);
+	assert_int_equal(runs_of(&set), 1);
+	program_set_unref(&set);
+	remove_group(&group);
+	lab_leave(&lab);
+}
+
+static void iterators_are_read(void **state)
+{
+	const struct attach_point point = { .program = "list_maps",
+					    .kind = ATTACH_ITERATOR };
+	struct recipe recipe = { 0 };
+	struct log silent = { 0 };
+	struct program_set set = set_at(&recipe, &silent, &point);
+	char text[64];
+	ssize_t len;
+	int fd;
+
+	(void)state;
+	assert_int_equal(program_set_ref(&set), 0);
+	fd = program_set_open_iterator(&set, "list_maps");
+	assert_true(fd >= 0);
+	len = read(fd, text, sizeof(text));
+	assert_true(len >= 4);
+	assert_memory_equal(text, "map\n", 4);
+	close(fd);
+	assert_int_equal(program_set_open_iterator(&set, "count_forks"), -ENOENT);
+	program_set_unref(&set);
+}
+
+/* Linux 6.4 has, as its types say. */
+static bool has_netfilter_links(void)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	bool has = btf && btf__find_by_name_kind(btf, "bpf_nf_link",
+						 BTF_KIND_STRUCT) > 0;
+
+	btf__free(btf);
+	return has;
+}
+
+static void netfilter_hooks_are_attached_to(void **state)
+{
+	const struct attach_point point = { .program = "count_hooks",
+					    .kind = ATTACH_NETFILTER,
+					    .family = NFPROTO_IPV4,
+					    .hook = NF_INET_LOCAL_OUT,
+					    .priority = 100 };
+	struct recipe recipe = { 0 };
+	struct log silent = { 0 };
+	struct program_set set = set_at(&recipe, &silent, &point);
+	struct lab lab;
+
+	(void)state;
+	if (!has_netfilter_links())
+		skip();
+	lab_enter(&lab);
+	assert_int_equal(program_set_ref(&set), 0);
+	lab_send(LISTED_PORT, 5);
+	assert_true(runs_of(&set) >= 5);
+	program_set_unref(&set);
+	lab_leave(&lab);
+}
+
+static void set_that_cannot_be_attached_leaves_nothing(void **state)
+{
+	const struct attach_point points[] = {
+		{ .program = "count_forks", .kind = ATTACH_SECTION },
+		{ .program = "count_connects",
+		  .kind = ATTACH_CGROUP,
+		  .cgroup_fd = -1 },
+	};
+	struct recipe maps = { 0 };
+	struct recipe recipe = { .programs = { NULL, "count_connects" } };
+	struct witness witness = { 0 };
+	struct log log = witness_log(&witness);
+	struct program_set base = set_of(&maps, &log, NULL);
+	struct program_set set = set_at(&recipe, &log, points);
+	int before = lab_count_fds();
+
+	(void)state;
+	set.base = &base;
+	set.n_points = ARRAY_SIZE(points);
+	assert_true(program_set_ref(&set) < 0);
+	assert_int_equal(set.refs, 0);
+	assert_int_equal(base.refs, 0);
+	assert_null(set.object);
+	assert_int_equal(lab_count_fds(), before);
+	assert_int_equal(witness.errors, 1);
+	assert_true(witness_read(&witness, "cannot attach count_connects"));
+	witness_clear(&witness);
+}
+
+static void set_that_cannot_be_loaded_says_why(void **state)
+{
+	struct recipe recipe = { .programs = { "count_packets" } };
+	struct witness witness = { 0 };
+	struct log log = witness_log(&witness);
+	struct program_set set = set_of(&recipe, &log, NULL);
+	const struct attach_point nowhere = { .program = "no_such_program" };
+
+	(void)state;
+	set.points = &nowhere;
+	set.n_points = 1;
+	assert_int_equal(program_set_ref(&set), -ENOENT);
+	assert_int_equal(set.refs, 0);
+	assert_int_equal(witness.errors, 1);
+	assert_true(witness_read(&witness, "cannot load a test's programs"));
+	witness_clear(&witness);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			set_is_loaded_from_its_first_to_its_last_reference),
+		cmocka_unit_test(
+			set_shares_the_maps_of_its_base_and_keeps_it_loaded),
+		cmocka_unit_test(map_of_a_feature_exists_only_with_it),
+		cmocka_unit_test(code_can_be_generated_before_a_set_is_loaded),
+		cmocka_unit_test(tracepoints_are_attached_to),
+		cmocka_unit_test(cgroups_are_attached_to),
+		cmocka_unit_test(iterators_are_read),
+		cmocka_unit_test(netfilter_hooks_are_attached_to),
+		cmocka_unit_test(set_that_cannot_be_attached_leaves_nothing),
+		cmocka_unit_test(set_that_cannot_be_loaded_says_why),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
