@@ -229,7 +229,7 @@ uint64_t memory_room_least(void)
 	return RESERVE + (uint64_t)PARTS * TABLES_MIN;
 }
 
-struct memory_plan memory_plan(uint64_t room, uint64_t flow_bytes)
+struct memory_plan memory_plan(uint64_t room)
 {
 	uint64_t part;
 
@@ -238,6 +238,6 @@ struct memory_plan memory_plan(uint64_t room, uint64_t flow_bytes)
 	part = (room - RESERVE) / PARTS;
 	return (struct memory_plan){
 		.table_bytes = part,
-		.flows = (PARTS - 1) * part / flow_bytes,
+		.process_bytes = (PARTS - 1) * part,
 	};
 }

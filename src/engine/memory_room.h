@@ -18,11 +18,10 @@ uint64_t memory_room(const char *root);
 /* How to use @room: half as much for flow tables as for the flows taken from them. */
 struct memory_plan {
 	uint64_t table_bytes; /* of all flow tables; 0: there is too little room */
-	uint64_t flows;	      /* in this process */
+	uint64_t process_bytes; /* of the flows in this process */
 };
 
-/* @flow_bytes: what a flow takes in this process. */
-struct memory_plan memory_plan(uint64_t room, uint64_t flow_bytes);
+struct memory_plan memory_plan(uint64_t room);
 
 /* The least @room that there can be a plan for. */
 uint64_t memory_room_least(void);

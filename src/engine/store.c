@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "store.h"
 
-#include "bpf/parse/tunnel.h" /* a knob of the skeleton */
-#include "flows/flow_table.h"
 #include "memory_room.h"
 #include "map.h"
-#include "base/privilege.h"
 #include "base/secret.h"
 #include "base/util.h"
-
-#include "flows.skel.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -22,9 +17,6 @@ enum {
 	/* 5120 flows per CPU; 1.3 MiB, over both generations. */
 	L1_BUCKETS_MAX = 5 * TUNING_BUCKETS_UNIT,
 	L1_TOTAL_MAX = 64 << 20, /* bytes, over all CPUs and both generations */
-	HASH_OVERHEAD = 64,	 /* bytes, of an entry, about */
-	/* A flow in this process, seen at a few points. */
-	FLOW_BYTES = sizeof(struct flow) + 4 * sizeof(struct point) + 48,
 };
 
 /* Fewer on machines with very many CPUs. */
@@ -52,68 +44,44 @@ static size_t l1_region_size(const struct store *store)
 	return store->l1_buckets * sizeof(struct flow_bucket);
 }
 
-static int size_maps(const struct store *store, struct flows_bpf *skel)
-{
-	uint32_t l1_total = GENERATIONS * store->n_cpus * store->l1_buckets;
-	int err = bpf_map__set_max_entries(skel->maps.cpu_states, store->n_cpus);
-
-	err = err ?: bpf_map__set_max_entries(skel->maps.scratches, store->n_cpus);
-	return err ?: bpf_map__set_max_entries(skel->maps.l1_buckets, l1_total);
-}
-
 /* From /sys, which a chroot may lack. */
 static int count_cpus(struct store *store)
 {
-	int n = libbpf_num_possible_cpus();
+	int n;
 
-	if (n < 0)
+	log_borrow_libbpf(store->log);
+	n = libbpf_num_possible_cpus();
+	log_return_libbpf();
+	if (n < 0) {
+		log_error(store->log, "cannot count CPUs: %s", strerror(-n));
 		return n;
+	}
 	store->n_cpus = (uint32_t)n * store->lanes;
 	store->l1_buckets = choose_l1_buckets(store->n_cpus);
 	return 0;
 }
 
-static int load_maps(struct store *store)
+static struct flow_knobs knobs_of(const struct store *store)
 {
-	struct bpf_program *program;
-	struct flows_bpf *skel = flows_bpf__open();
-
-	if (!skel)
-		return -errno;
-	store->maps = skel;
-	bpf_object__for_each_program(program, skel->obj)
-		bpf_program__set_autoload(program, false);
-	return size_maps(store, skel) ?: flows_bpf__load(skel);
-}
-
-/* What the kernel takes beside the flow tables. */
-static uint64_t fixed_bytes(const struct store *store)
-{
-	const struct bpf_map *map;
-	uint64_t sum = 0;
-
-	bpf_object__for_each_map(map, store->maps->obj) {
-		uint64_t size = bpf_map__value_size(map);
-
-		if (bpf_map__type(map) == BPF_MAP_TYPE_LRU_HASH)
-			size += bpf_map__key_size(map) + HASH_OVERHEAD;
-		if (bpf_map__type(map) == BPF_MAP_TYPE_RINGBUF)
-			size = 1;
-		sum += size * bpf_map__max_entries(map);
-	}
-	return sum;
+	return (struct flow_knobs){
+		.n_cpus = store->n_cpus,
+		.l1_buckets = store->l1_buckets,
+		.lanes = store->lanes,
+		.clock = store->options.clock,
+		.secret = store->secret,
+	};
 }
 
 uint64_t store_bytes(const struct store *store)
 {
-	return store->maps ? fixed_bytes(store) + tables_bytes(&store->tables) :
-			     0;
+	return program_set_bytes(&store->maps) + tables_bytes(&store->tables);
 }
 
 /* An explicit maximum, in bytes of tables. */
 static int check_max_memory(const struct store *store, uint64_t *ret_max)
 {
-	uint64_t fixed = fixed_bytes(store), max = store->options.max_memory;
+	uint64_t fixed = program_set_bytes(&store->maps),
+		 max = store->options.max_memory;
 	uint64_t least = fixed + GENERATIONS * TUNING_BUCKETS_MIN *
 					 sizeof(struct flow_bucket);
 
@@ -137,7 +105,7 @@ static unsigned long long in_mib(uint64_t bytes)
 static int limit_to_groups(struct store *store, uint64_t *max)
 {
 	uint64_t room = memory_room("");
-	struct memory_plan plan = memory_plan(room, FLOW_BYTES);
+	struct memory_plan plan = memory_plan(room);
 
 	if (room == UINT64_MAX)
 		return 0;
@@ -156,7 +124,7 @@ static int limit_to_groups(struct store *store, uint64_t *max)
 			 "the memory control group leaves %llu MiB, of which flow tables may take %llu MiB",
 			 in_mib(room), in_mib(plan.table_bytes));
 	*max = *max ? min_u64(*max, plan.table_bytes) : plan.table_bytes;
-	store->max_kept = plan.flows;
+	store->process_bytes = plan.process_bytes;
 	return 0;
 }
 
@@ -168,7 +136,7 @@ static int open_tables(struct store *store)
 	err = err ?: limit_to_groups(store, &max);
 	return err   ?:
 		       tables_init(&store->tables,
-				   bpf_map__fd(store->maps->maps.l2_tables),
+				   program_set_map_fd(&store->maps, "l2_tables"),
 				   store->states, store->options.max_flows, max,
 				   store->log);
 }
@@ -187,6 +155,7 @@ static uint32_t lanes_needed(void)
 int store_open(struct store *store, const struct store_options *options,
 	       const struct log *log)
 {
+	struct flow_knobs knobs;
 	int err;
 
 	*store = (struct store){
@@ -196,28 +165,26 @@ int store_open(struct store *store, const struct store_options *options,
 	};
 	secret_init(&store->secret);
 
-	log_borrow_libbpf(log);
-	err = count_cpus(store) ?: load_maps(store);
-	log_return_libbpf();
-	if (err) {
-		log_error(log, "cannot make BPF maps: %s%s", strerror(-err),
-			  privilege_hint(err, PRIVILEGE_PROGRAMS).text);
+	err = count_cpus(store);
+	if (err)
 		return err;
-	}
-
-	store->cpus = map_mmap(bpf_map__fd(store->maps->maps.cpu_states), 0,
-			       cpus_size(store));
-	store->states = map_mmap(bpf_map__fd(store->maps->maps.table_states), 0,
-				 states_size());
+	knobs = knobs_of(store);
+	err = flow_maps_load(&store->maps, &knobs, log);
+	if (err)
+		return err;
+	store->cpus = map_mmap(program_set_map_fd(&store->maps, "cpu_states"),
+			       0, cpus_size(store));
+	store->states = map_mmap(program_set_map_fd(&store->maps, "table_states"),
+				 0, states_size());
 	if (!store->cpus || !store->states) {
 		err = -errno;
 		log_error(log, "cannot map BPF maps: %s", strerror(-err));
 		return err;
 	}
-	return origins_init(&store->origins,
-			    bpf_map__fd(store->maps->maps.origins),
-			    bpf_map__fd(store->maps->maps.more_origins)) ?:
-		       open_tables(store);
+	err = origins_init(&store->origins,
+			   program_set_map_fd(&store->maps, "origins"),
+			   program_set_map_fd(&store->maps, "more_origins"));
+	return err ?: open_tables(store);
 }
 
 void store_close(struct store *store)
@@ -228,89 +195,18 @@ void store_close(struct store *store)
 		map_munmap(store->states, states_size());
 	origins_done(&store->origins);
 	tables_done(&store->tables);
-	flows_bpf__destroy(store->maps);
+	program_set_unref(&store->maps);
 	*store = (struct store){ 0 };
-}
-
-static int share_maps(const struct store *store, struct flows_bpf *skel)
-{
-	struct bpf_map *map, *shared;
-
-	bpf_object__for_each_map(map, skel->obj) {
-		int err;
-
-		if (bpf_map__is_internal(map)) /* knobs are the object's own */
-			continue;
-		shared = bpf_object__find_map_by_name(store->maps->obj,
-						      bpf_map__name(map));
-		err = bpf_map__reuse_fd(map, bpf_map__fd(shared));
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
-static int load_programs(const struct store *store, uint16_t netns,
-			 enum link_kind link, struct flows_bpf *skel)
-{
-	uint32_t ring_size = bpf_map__max_entries(skel->maps.events);
-
-	skel->rodata->config_netns = netns;
-	skel->rodata->config_link = link;
-	skel->rodata->config_clock = store->options.clock;
-	skel->rodata->config_cpus = store->n_cpus;
-	skel->rodata->config_lanes = store->lanes;
-	skel->rodata->config_l1_buckets = store->l1_buckets;
-	skel->rodata->config_secret = store->secret;
-	skel->rodata->config_ring_wake = ring_size / 4;
-	return share_maps(store, skel) ?: flows_bpf__load(skel);
-}
-
-static int dup_programs(const struct flows_bpf *skel,
-			struct programs *ret_programs)
-{
-	struct programs programs = { {
-		fcntl(bpf_program__fd(skel->progs.netobs_ingress),
-		      F_DUPFD_CLOEXEC, 0),
-		fcntl(bpf_program__fd(skel->progs.netobs_egress),
-		      F_DUPFD_CLOEXEC, 0),
-	} };
-
-	if (programs.fds[0] < 0 || programs.fds[1] < 0) {
-		int err = -errno;
-
-		programs_close(&programs);
-		return err;
-	}
-	*ret_programs = programs;
-	return 0;
 }
 
 int store_load_programs(struct store *store, uint16_t netns,
 			enum link_kind link, struct programs *ret_programs)
 {
-	struct flows_bpf *skel;
-	int err;
+	struct flow_knobs knobs = knobs_of(store);
 
-	log_borrow_libbpf(store->log);
-	skel = flows_bpf__open();
-	err = skel ? load_programs(store, netns, link, skel) : -errno;
-	log_return_libbpf();
-
-	if (!err)
-		err = dup_programs(skel, ret_programs);
-	flows_bpf__destroy(skel);
-	if (err)
-		log_error(store->log, "cannot load BPF programs: %s%s",
-			  strerror(-err),
-			  privilege_hint(err, PRIVILEGE_PROGRAMS).text);
-	return err;
-}
-
-void programs_close(struct programs *programs)
-{
-	close_fd(&programs->fds[NETOBS_INGRESS]);
-	close_fd(&programs->fds[NETOBS_EGRESS]);
+	knobs.netns = netns;
+	knobs.link = link;
+	return flow_programs_load(&store->maps, &knobs, ret_programs);
 }
 
 struct flow_bucket *store_map_l1(const struct store *store, uint32_t generation,
@@ -319,7 +215,7 @@ struct flow_bucket *store_map_l1(const struct store *store, uint32_t generation,
 	size_t size = l1_region_size(store);
 	uint64_t region = generation * store->n_cpus + cpu;
 
-	return map_mmap(bpf_map__fd(store->maps->maps.l1_buckets),
+	return map_mmap(program_set_map_fd(&store->maps, "l1_buckets"),
 			region * size, size);
 }
 
@@ -350,12 +246,12 @@ void store_pause(struct store *store, bool pause)
 
 int store_tunnel_addrs_fd(const struct store *store)
 {
-	return bpf_map__fd(store->maps->maps.tunnel_addrs);
+	return program_set_map_fd(&store->maps, "tunnel_addrs");
 }
 
 int store_events_fd(const struct store *store)
 {
-	return bpf_map__fd(store->maps->maps.events);
+	return program_set_map_fd(&store->maps, "events");
 }
 
 /*

@@ -5,13 +5,12 @@
 
 #include "bpf/store/hash.h"
 #include "base/log.h"
+#include "flow_programs.h"
 #include "origins.h"
 #include "tables.h"
 
 #include <stddef.h>
 #include <stdint.h>
-
-struct flows_bpf;
 
 struct store_options {
 	uint64_t max_flows;
@@ -22,22 +21,17 @@ struct store_options {
 
 struct store {
 	const struct log *log;
-	struct flows_bpf *maps; /* an object without programs */
+	struct program_set maps; /* without programs */
 	struct store_options options;
 	uint32_t lanes;
-	uint32_t n_cpus;     /* possible ones, times their lanes */
-	uint32_t l1_buckets; /* per CPU and generation */
-	uint64_t max_kept; /* flows there is room for in this process; 0: any */
+	uint32_t n_cpus;	/* possible ones, times their lanes */
+	uint32_t l1_buckets;	/* per CPU and generation */
+	uint64_t process_bytes; /* for the flows taken from tables; 0: no limit */
 	struct cpu_state *cpus;	    /* mapped, n_cpus of them */
 	struct table_state *states; /* mapped, one per generation */
 	struct tables tables;
 	struct origins origins;
 	struct hash_secret secret; /* the programs' */
-};
-
-/* A program for each direction; both or none. */
-struct programs {
-	int fds[2]; /* indexed by enum netobs_direction */
 };
 
 int store_open(struct store *store, const struct store_options *options,
@@ -48,8 +42,6 @@ void store_close(struct store *store);
 /* Load the programs for interfaces of one kind in one namespace. */
 int store_load_programs(struct store *store, uint16_t netns,
 			enum link_kind link, struct programs *ret_programs);
-
-void programs_close(struct programs *programs);
 
 /*
  * Map one CPU's part of L1 in one generation, l1_buckets of them. Mapped

@@ -13,6 +13,8 @@ enum {
 	HELD_MAX = 32768,
 	RELEASE_SLICE = 1024,
 	REST_MIN_MS = 20,
+	/* A flow in this process, seen at a few points. */
+	FLOW_BYTES = sizeof(struct flow) + 4 * sizeof(struct point) + 48,
 };
 
 _Static_assert((int)NETOBS_UNPARSED_REASONS == (int)UNPARSED_MAX, "same reasons");
@@ -137,9 +139,9 @@ static const struct drain_ops drain_ops = {
 static void limit_kept(struct pipeline *pipeline)
 {
 	struct merge_options *merge = &pipeline->options.merge;
-	uint64_t max = pipeline->store.max_kept;
+	uint64_t max = pipeline->store.process_bytes / FLOW_BYTES;
 
-	if (!max)
+	if (!pipeline->store.process_bytes)
 		return;
 	merge->max_kept = min_u64(max, UINT32_MAX);
 	merge->max_flows = min_u64(merge->max_flows, max / 2);

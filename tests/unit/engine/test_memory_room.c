@@ -154,19 +154,17 @@ static void room_is_the_least_of_all_groups(void **state)
 
 static void plans_stay_within_the_room(void **state)
 {
-	enum { FLOW = 300 };
-
 	(void)state;
 	for (uint64_t room = 0; room < MIB(1024); room += MIB(1) / 2) {
-		struct memory_plan plan = memory_plan(room, FLOW);
+		struct memory_plan plan = memory_plan(room);
 
 		if (room < memory_room_least()) {
 			assert_int_equal(plan.table_bytes, 0);
 			continue;
 		}
 		assert_true(plan.table_bytes >= MIB(1));
-		assert_true(plan.flows > 0);
-		assert_true(plan.table_bytes + plan.flows * FLOW + MIB(12) <=
+		assert_true(plan.process_bytes > 0);
+		assert_true(plan.table_bytes + plan.process_bytes + MIB(12) <=
 			    room);
 	}
 }

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "flow_programs.h"
+
+#include "bpf/parse/tunnel.h" /* a knob of the skeleton */
+#include "base/util.h"
+
+#include "flows.skel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+
+static int resize_map(const struct bpf_object *object, const char *name,
+		      uint32_t entries)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(object, name);
+
+	return map ? bpf_map__set_max_entries(map, entries) : -ENOENT;
+}
+
+static int prepare_maps(struct bpf_object *object, void *ctx)
+{
+	const struct flow_knobs *knobs = ctx;
+	uint32_t l1_total = GENERATIONS * knobs->n_cpus * knobs->l1_buckets;
+	struct bpf_program *program;
+	int err;
+
+	bpf_object__for_each_program(program, object)
+		bpf_program__set_autoload(program, false);
+	err = resize_map(object, "cpu_states", knobs->n_cpus);
+	err = err ?: resize_map(object, "scratches", knobs->n_cpus);
+	return err ?: resize_map(object, "l1_buckets", l1_total);
+}
+
+static int prepare_programs(struct bpf_object *object, void *ctx)
+{
+	struct flows_bpf__rodata *rodata =
+		program_set_knobs(object, sizeof(*rodata));
+	const struct bpf_map *events =
+		bpf_object__find_map_by_name(object, "events");
+	const struct flow_knobs *knobs = ctx;
+
+	if (!rodata || !events)
+		return -ENOENT;
+	rodata->config_netns = knobs->netns;
+	rodata->config_link = knobs->link;
+	rodata->config_clock = knobs->clock;
+	rodata->config_cpus = knobs->n_cpus;
+	rodata->config_lanes = knobs->lanes;
+	rodata->config_l1_buckets = knobs->l1_buckets;
+	rodata->config_secret = knobs->secret;
+	rodata->config_ring_wake = bpf_map__max_entries(events) / 4;
+	return 0;
+}
+
+int flow_maps_load(struct program_set *maps, const struct flow_knobs *knobs,
+		   const struct log *log)
+{
+	int err;
+
+	*maps = (struct program_set){
+		.name = "flows_bpf",
+		.elf = flows_bpf__elf_bytes,
+		.doing = "make BPF maps",
+		.log = log,
+		.prepare = prepare_maps,
+		.ctx = (void *)knobs,
+	};
+	err = program_set_ref(maps);
+	maps->ctx = NULL; /* they are loaded once */
+	return err;
+}
+
+static int dup_programs(const struct program_set *set,
+			struct programs *ret_programs)
+{
+	static const char *const names[] = { "netobs_ingress", "netobs_egress" };
+	struct programs programs = { { -1, -1 } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		programs.fds[i] = fcntl(program_set_program_fd(set, names[i]),
+					F_DUPFD_CLOEXEC, 0);
+		if (programs.fds[i] < 0) {
+			int err = -errno;
+
+			programs_close(&programs);
+			return err;
+		}
+	}
+	*ret_programs = programs;
+	return 0;
+}
+
+/* The descriptors keep the programs loaded, without libbpf's copies of all. */
+int flow_programs_load(struct program_set *maps, const struct flow_knobs *knobs,
+		       struct programs *ret_programs)
+{
+	struct program_set set = {
+		.name = "flows_bpf",
+		.elf = flows_bpf__elf_bytes,
+		.doing = "load BPF programs",
+		.log = maps->log,
+		.base = maps,
+		.prepare = prepare_programs,
+		.ctx = (void *)knobs,
+	};
+	int err = program_set_ref(&set);
+
+	if (err)
+		return err;
+	err = dup_programs(&set, ret_programs);
+	program_set_unref(&set);
+	if (err)
+		log_error(maps->log, "cannot load BPF programs: %s",
+			  strerror(-err));
+	return err;
+}
+
+void programs_close(struct programs *programs)
+{
+	close_fd(&programs->fds[NETOBS_INGRESS]);
+	close_fd(&programs->fds[NETOBS_EGRESS]);
+}
+
+int programs_test_run(int program_fd, const struct test_packet *packet)
+{
+	struct __sk_buff skb = {
+		.cb = { packet->ns, packet->ns >> 32, packet->wire_len },
+	};
+	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = packet->bytes,
+		    .data_size_in = packet->len, .ctx_in = &skb,
+		    .ctx_size_in = sizeof(skb), .repeat = 1);
+
+	return bpf_prog_test_run_opts(program_fd, &run);
+}

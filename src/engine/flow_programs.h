@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * The flow programs: a set of maps for a context, and programs that share them for
+ * each kind of interfaces in each namespace.
+ */
+#ifndef NETOBS_ENGINE_FLOW_PROGRAMS_H
+#define NETOBS_ENGINE_FLOW_PROGRAMS_H
+
+#include "bpf/store/hash.h"
+#include "program_set.h"
+
+/* What programs are loaded for; the maps need the first two. */
+struct flow_knobs {
+	uint32_t n_cpus;     /* possible ones, times their lanes */
+	uint32_t l1_buckets; /* per CPU and generation */
+	uint32_t lanes;	     /* of each CPU, see types.h */
+	enum clock_kind clock;
+	struct hash_secret secret;
+	uint16_t netns;
+	enum link_kind link;
+};
+
+/* A program for each direction; both or none. */
+struct programs {
+	int fds[2]; /* indexed by enum netobs_direction */
+};
+
+/**
+ * Load the maps, without programs: the first reference to @maps.
+ *
+ * @return 0, or -errno, which is logged
+ */
+int flow_maps_load(struct program_set *maps, const struct flow_knobs *knobs,
+		   const struct log *log);
+
+/**
+ * Load programs that share @maps.
+ *
+ * @return 0, or -errno, which is logged
+ */
+int flow_programs_load(struct program_set *maps, const struct flow_knobs *knobs,
+		       struct programs *ret_programs);
+
+void programs_close(struct programs *programs);
+
+/* A packet for BPF_PROG_TEST_RUN. */
+struct test_packet {
+	const void *bytes; /* from the link header on */
+	uint32_t len;
+	uint32_t wire_len; /* before it was cut to @len */
+	int64_t ns;	   /* when it was seen, for CLOCK_PACKET */
+};
+
+/**
+ * Run a program once.
+ *
+ * @return 0, or -errno
+ */
+int programs_test_run(int program_fd, const struct test_packet *packet);
+
+#endif
