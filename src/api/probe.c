@@ -7,6 +7,7 @@
  */
 #include "attach/attach.h"
 #include "attach/expedite.h"
+#include "engine/map.h"
 #include "host/netns.h"
 #include "flows/pipeline.h"
 #include "base/privilege.h"
@@ -21,7 +22,6 @@
 #include <netobs/probe.h>
 #include <sched.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 
 /* What the probes share: a loaded datapath when there can be one. */
@@ -35,8 +35,7 @@ struct bench {
 
 static int probe_bpf(struct bench *bench)
 {
-	cleanup_fd int fd =
-		bpf_map_create(BPF_MAP_TYPE_ARRAY, NULL, 4, 8, 1, NULL);
+	cleanup_fd int fd = map_make_array(NULL, 8, 1, 0);
 
 	(void)bench;
 	return fd < 0 ? fd : 0;
@@ -44,60 +43,41 @@ static int probe_bpf(struct bench *bench)
 
 static int probe_mmap_array(struct bench *bench)
 {
-	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
-	cleanup_fd int fd =
-		bpf_map_create(BPF_MAP_TYPE_ARRAY, NULL, 4, 8, 1, &opts);
-	size_t size = sysconf(_SC_PAGESIZE);
+	cleanup_fd int fd = map_make_array(NULL, 8, 1, BPF_F_MMAPABLE);
 	void *page;
 
 	(void)bench;
 	if (fd < 0)
 		return fd;
-	page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (page == MAP_FAILED)
+	page = map_mmap(fd, 0, 8);
+	if (!page)
 		return -errno;
-	munmap(page, size);
+	map_munmap(page, 8);
 	return 0;
-}
-
-static int create_inner(uint32_t n, uint32_t flags)
-{
-	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = flags);
-
-	return bpf_map_create(BPF_MAP_TYPE_ARRAY, NULL, 4, 8, n, &opts);
-}
-
-static int create_outer(int inner_fd)
-{
-	LIBBPF_OPTS(bpf_map_create_opts, opts, .inner_map_fd = inner_fd);
-
-	return bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, NULL, 4, 4, 1, &opts);
 }
 
 static int probe_map_in_map(struct bench *bench)
 {
-	cleanup_fd int inner = create_inner(16, 0), outer = -1;
+	cleanup_fd int inner = map_make_array(NULL, 8, 16, 0), outer = -1;
 
 	(void)bench;
 	if (inner < 0)
 		return inner;
-	outer = create_outer(inner);
+	outer = map_make_outer(inner, 1);
 	return outer < 0 ? outer : 0;
 }
 
 static int probe_inner_sizes(struct bench *bench)
 {
-	cleanup_fd int small = create_inner(16, BPF_F_INNER_MAP), outer = -1;
-	cleanup_fd int large = create_inner(1024, BPF_F_INNER_MAP);
-	uint32_t first = 0;
+	cleanup_fd int small = map_make_array(NULL, 8, 16, BPF_F_INNER_MAP);
+	cleanup_fd int large = map_make_array(NULL, 8, 1024, BPF_F_INNER_MAP);
+	cleanup_fd int outer = -1;
 
 	(void)bench;
 	if (small < 0 || large < 0)
 		return small < 0 ? small : large;
-	outer = create_outer(small);
-	if (outer < 0)
-		return outer;
-	return bpf_map_update_elem(outer, &first, &large, BPF_ANY);
+	outer = map_make_outer(small, 1);
+	return outer < 0 ? outer : map_update(outer, 0, large);
 }
 
 static int probe_ringbuf(struct bench *bench)
@@ -166,14 +146,14 @@ static int probe_clsact(struct bench *bench)
 
 static int probe_test_run(struct bench *bench)
 {
-	uint8_t frame[64] = { 0 };
-	struct __sk_buff skb = { .cb = { 1, 0, sizeof(frame) } };
-	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame,
-		    .data_size_in = sizeof(frame), .ctx_in = &skb,
-		    .ctx_size_in = sizeof(skb), .repeat = 1);
+	static const uint8_t frame[64];
+	const struct test_packet packet = { .bytes = frame,
+					    .len = sizeof(frame),
+					    .wire_len = sizeof(frame),
+					    .ns = 1 };
 	int err = probe_programs(bench);
 
-	return err ?: bpf_prog_test_run_opts(bench->programs.fds[0], &run);
+	return err ?: programs_test_run(bench->programs.fds[0], &packet);
 }
 
 static int probe_btf(struct bench *bench)

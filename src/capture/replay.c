@@ -5,7 +5,6 @@
 #include "api/context.h"
 #include "base/util.h"
 
-#include <bpf/bpf.h>
 #include <errno.h>
 #include <string.h>
 
@@ -61,16 +60,16 @@ static void count_short(const struct replay *replay, const struct frame *frame)
 	counters->unparsed[UNPARSED_SHORT].bytes += bytes;
 }
 
-static int run_program(const struct replay *replay, struct frame *frame)
+static int run_program(const struct replay *replay, const struct frame *frame)
 {
-	struct __sk_buff skb = {
-		.cb = { frame->ns, frame->ns >> 32, frame->wire_len },
+	const struct test_packet packet = {
+		.bytes = frame->bytes,
+		.len = frame->len,
+		.wire_len = frame->wire_len,
+		.ns = frame->ns,
 	};
-	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame->bytes,
-		    .data_size_in = frame->len, .ctx_in = &skb,
-		    .ctx_size_in = sizeof(skb), .repeat = 1);
 
-	return bpf_prog_test_run_opts(replay->programs.fds[NETOBS_INGRESS], &run);
+	return programs_test_run(replay->programs.fds[NETOBS_INGRESS], &packet);
 }
 
 static void drain(struct replay *replay, enum merge_mode mode, int64_t ns)
