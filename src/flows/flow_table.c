@@ -260,10 +260,11 @@ struct flow *flow_table_add(struct flow_table *table, const struct flow_key *key
 
 	if ((table->max && table->count >= table->max) || !make_room(table))
 		return NULL;
-	flow = malloc(sizeof(*flow));
+	flow = malloc(sizeof(*flow) + table->extra_size);
 	if (!flow)
 		return NULL;
 	flow_init(flow, key);
+	memset(flow + 1, 0, table->extra_size);
 	flow->in_table = true;
 	bucket = bucket_of(table, key);
 	flow->next = *bucket;

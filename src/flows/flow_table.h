@@ -61,7 +61,8 @@ struct flow_table {
 	uint32_t mask;	   /* 2^n - 1, the least that has n_buckets - 1 */
 	uint32_t count;
 	uint32_t max; /* more are refused as if there were no memory; 0: no matter */
-	bool frozen; /* being walked: buckets stay where they are */
+	uint32_t extra_size; /* bytes behind each flow, see flow_extra.h */
+	bool frozen;	     /* being walked: buckets stay where they are */
 	struct hash_secret secret;
 };
 

@@ -31,6 +31,7 @@ void merge_init(struct merge *merge, const struct merge_options *options,
 	};
 	flow_table_init(&merge->table);
 	merge->table.max = options->max_kept;
+	merge->table.extra_size = flow_extras_bytes(&options->extras);
 	tunnel_addrs_init(&merge->tunnels, options->tunnel_addrs_fd);
 }
 
@@ -145,6 +146,7 @@ static bool add_entry(struct merge *merge, struct flow *flow,
 	if (flow->key.tunnel)
 		set_outer(merge, flow, entry);
 	add_attrs(flow, tally);
+	flow_extras_note(&merge->options.extras, flow, entry);
 	return true;
 }
 
@@ -284,6 +286,8 @@ static bool report(struct merge *merge, struct flow *flow,
 		if (record_fill(&merge->record, flow, delta, reason,
 				merge->host, merge->clock))
 			return false;
+		flow_extras_fill(&merge->options.extras, flow,
+				 &merge->record.flow);
 		if (merge->options.on_flow)
 			merge->options.on_flow(&merge->record.flow,
 					       merge->options.user);
@@ -312,7 +316,8 @@ void merge_deliver(struct merge *merge, const struct flow_entry *entry,
 		   const struct sighting *sighting)
 {
 	const struct flow_key *key = &sighting->key;
-	struct flow flow;
+	struct flow_with_extras passing;
+	struct flow *flow = &passing.flow;
 	int reason;
 
 	if (repeats_may(&merge->repeats, flow_table_hash(&merge->table, key)) ||
@@ -320,14 +325,15 @@ void merge_deliver(struct merge *merge, const struct flow_entry *entry,
 		merge_keep(merge, entry, sighting);
 		return;
 	}
-	flow_init(&flow, key);
-	add_entry(merge, &flow, entry, sighting->sight);
-	reason = why_report(merge, &flow);
-	if (!reason || is_too_young(merge, &flow) || may_return(merge, &flow) ||
-	    !report(merge, &flow, &flow.point.seen, reason))
+	flow_init(flow, key);
+	memset(passing.room, 0, merge->table.extra_size);
+	add_entry(merge, flow, entry, sighting->sight);
+	reason = why_report(merge, flow);
+	if (!reason || is_too_young(merge, flow) || may_return(merge, flow) ||
+	    !report(merge, flow, &flow->point.seen, reason))
 		merge_keep(merge, entry, sighting);
 	else if (sighting->sight != SIGHT_FIRST)
-		volume_add(&merge->inferred_gone, &flow.point.seen);
+		volume_add(&merge->inferred_gone, &flow->point.seen);
 }
 
 /* Which of two flows that differ in their tags alone has those of the way in. */
@@ -373,6 +379,7 @@ static void absorb(struct merge *merge, struct flow *owner, struct flow *stray)
 	if (stray->fresh)
 		add_attrs(owner, &tally);
 	volume_add(&owner->exported, &stray->exported);
+	flow_extras_join(&merge->options.extras, owner, stray);
 	flow_table_remove(&merge->table, stray);
 }
 

@@ -12,6 +12,7 @@
 
 #include "observe.h"
 #include "engine/tunnel_addrs.h"
+#include "flow_extra.h"
 #include "record.h"
 #include "repeats.h"
 
@@ -25,6 +26,7 @@ struct merge_options {
 	uint32_t max_flows;
 	uint32_t max_kept;   /* in this process, more are lost; 0: no matter */
 	int tunnel_addrs_fd; /* see tunnel_addrs.h */
+	struct flow_extras extras;
 	void (*on_flow)(const struct netobs_flow *flow, void *user);
 	void *user;
 };

@@ -139,7 +139,8 @@ static const struct drain_ops drain_ops = {
 static void limit_kept(struct pipeline *pipeline)
 {
 	struct merge_options *merge = &pipeline->options.merge;
-	uint64_t max = pipeline->store.process_bytes / FLOW_BYTES;
+	uint64_t max = pipeline->store.process_bytes /
+		       (FLOW_BYTES + flow_extras_bytes(&merge->extras));
 
 	if (!pipeline->store.process_bytes)
 		return;

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Room beside each flow of the process, for features that keep data per flow. A
+ * feature asks for it at the start (merge_options.extras); where none does, flows take no more
+ * memory than without this, and merging costs a branch.
+ *
+ * What programs measure beside a flow's counts is in maps of the feature's own program
+ * set, by the flow's tuple: the kernel's store moves entries between places, and may
+ * give a flow none. `note` looks it up when an entry of the flow arrives.
+ */
+#ifndef NETOBS_FLOWS_FLOW_EXTRA_H
+#define NETOBS_FLOWS_FLOW_EXTRA_H
+
+#include "flow_table.h"
+
+struct netobs_flow;
+
+enum { FLOW_EXTRA_BYTES_MAX = 512 }; /* of all features */
+
+/*
+ * The data of a feature: 8-byte aligned, and zeroes in a new flow. The callbacks change
+ * what they are given and nothing else, since an entry may be noted twice: in a flow
+ * that is reported at once if possible, and in the one that is kept if not.
+ */
+struct flow_extra {
+	uint32_t size;
+	/* An entry was added to the flow. */
+	void (*note)(void *data, const struct flow_entry *entry, void *ctx);
+	/* Another flow, with data of @other, turned out to be the same one. */
+	void (*join)(void *data, const void *other, void *ctx);
+	/* The flow is reported: set the feature's fields; may begin @data anew. */
+	void (*fill)(void *data, struct netobs_flow *record, void *ctx);
+	void *ctx;
+};
+
+/* All that were asked for; the owner keeps the list. */
+struct flow_extras {
+	const struct flow_extra *list;
+	uint32_t n;
+};
+
+/* A flow that is in no table, with all the room that there may be. */
+struct flow_with_extras {
+	struct flow flow;
+	uint64_t room[FLOW_EXTRA_BYTES_MAX / sizeof(uint64_t)];
+};
+
+/** @return bytes behind each flow, FLOW_EXTRA_BYTES_MAX at most */
+uint32_t flow_extras_bytes(const struct flow_extras *extras);
+
+void flow_extras_note(const struct flow_extras *extras, struct flow *flow,
+		      const struct flow_entry *entry);
+void flow_extras_join(const struct flow_extras *extras, struct flow *flow,
+		      const struct flow *other);
+void flow_extras_fill(const struct flow_extras *extras, struct flow *flow,
+		      struct netobs_flow *record);
+
+#endif
