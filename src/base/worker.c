@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "worker.h"
 
+#include "clock_ms.h"
 #include "detached.h"
-#include "util.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -46,7 +46,8 @@ void worker_free(struct worker *worker)
 {
 	if (!worker || atomic_fetch_sub(&worker->users, 1) > 1)
 		return;
-	worker->free_work(worker->work);
+	if (worker->work)
+		worker->free_work(worker->work);
 	close(worker->fd);
 	free(worker);
 }
@@ -83,14 +84,19 @@ int worker_start(struct worker *worker, void *work)
 	return err;
 }
 
+void worker_put_done(struct worker *worker, void *work)
+{
+	worker->work = work;
+	atomic_store(&worker->state, DONE);
+	eventfd_write(worker->fd, 1);
+}
+
 void worker_start_or_run(struct worker *worker, void *work)
 {
 	if (!worker_start(worker, work))
 		return;
-	worker->work = work;
 	worker->run(work);
-	atomic_store(&worker->state, DONE);
-	eventfd_write(worker->fd, 1);
+	worker_put_done(worker, work);
 }
 
 bool worker_is_busy(const struct worker *worker)
@@ -98,12 +104,13 @@ bool worker_is_busy(const struct worker *worker)
 	return atomic_load(&worker->state) == BUSY;
 }
 
-void worker_wait(const struct worker *worker)
+void worker_wait(const struct worker *worker, int timeout_ms)
 {
 	struct pollfd fd = { .fd = worker->fd, .events = POLLIN };
+	int64_t end_ms = now_ms() + timeout_ms;
 
-	while (worker_is_busy(worker))
-		poll(&fd, 1, -1);
+	while (worker_is_busy(worker) && (timeout_ms < 0 || now_ms() < end_ms))
+		poll(&fd, 1, timeout_ms < 0 ? -1 : left_ms(end_ms));
 }
 
 void *worker_take(struct worker *worker)

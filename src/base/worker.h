@@ -26,10 +26,13 @@ int worker_start(struct worker *worker, void *work);
 /* The same, but without a thread the caller runs it. */
 void worker_start_or_run(struct worker *worker, void *work);
 
+/* @work needs no thread: it is done already, and can be taken. */
+void worker_put_done(struct worker *worker, void *work);
+
 bool worker_is_busy(const struct worker *worker);
 
-/* Wait until it is not. */
-void worker_wait(const struct worker *worker);
+/* Wait until it is not, for @timeout_ms at most; -1: for as long as it takes. */
+void worker_wait(const struct worker *worker, int timeout_ms);
 
 /* The work that is done, the caller's again; NULL: none is. */
 void *worker_take(struct worker *worker);

@@ -202,7 +202,7 @@ static void finish_work(struct finisher *finisher)
 {
 	struct roll_work *work;
 
-	worker_wait(finisher->worker);
+	worker_wait(finisher->worker, -1);
 	work = worker_take(finisher->worker);
 	if (work)
 		take_result(finisher, work);

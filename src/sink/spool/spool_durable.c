@@ -299,7 +299,7 @@ int spool_sync(struct spool *spool)
 
 	if (!spool->dir)
 		return 0;
-	worker_wait(spool->syncer);
+	worker_wait(spool->syncer, -1);
 	spool_tend(spool);
 	spool_find_lost(spool);
 	err = make_work(spool, &work);

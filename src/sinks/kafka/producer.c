@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "producer.h"
 
-#include "base/detached.h"
-#include "base/util.h"
+#include "base/worker.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 
 /* ---- Opening --------------------------------------------------------------------- */
@@ -52,44 +49,32 @@ int producer_open(struct producer *producer, const struct settings *settings,
 
 /* ---- Closing --------------------------------------------------------------------- */
 
-struct ending {
-	rd_kafka_t *handle;
-	int done_fd; /* of a pipe; closed when it is over */
-};
-
-static void *end(void *arg)
+/* Waits for librdkafka's threads. */
+static void destroy_handle(void *handle)
 {
-	struct ending *ending = arg;
-
-	rd_kafka_destroy_flags(ending->handle,
-			       RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
-	close_fd(&ending->done_fd);
-	free(ending);
-	return NULL;
+	rd_kafka_destroy_flags(handle, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
 }
 
-/* The fd polls readable when @handle is gone; -1: it is gone, or that is unknown. */
-static int start_to_end(rd_kafka_t *handle)
+static void keep_destroyed(void *handle)
 {
-	struct ending *ending = calloc(1, sizeof(*ending));
-	int fds[2] = { -1, -1 };
+	(void)handle;
+}
 
-	if (!ending) {
-		rd_kafka_destroy(handle);
-		return -1;
+static void destroy_in_thread(rd_kafka_t *handle, int wait_ms)
+{
+	struct worker *worker;
+
+	if (worker_new(destroy_handle, keep_destroyed, &worker)) {
+		destroy_handle(handle);
+		return;
 	}
-	if (pipe2(fds, O_CLOEXEC))
-		fds[0] = fds[1] = -1;
-	*ending = (struct ending){ .handle = handle, .done_fd = fds[1] };
-	if (detached_run(end, ending, false))
-		end(ending);
-	return fds[0];
+	worker_start_or_run(worker, handle);
+	worker_wait(worker, wait_ms);
+	worker_free(worker);
 }
 
 void producer_close(struct producer *producer, int wait_ms)
 {
-	struct pollfd done = { .fd = -1, .events = POLLIN };
-
 	if (producer->queue) {
 		rd_kafka_queue_io_event_enable(producer->queue, -1, NULL, 0);
 		rd_kafka_queue_destroy(producer->queue);
@@ -100,12 +85,9 @@ void producer_close(struct producer *producer, int wait_ms)
 		rd_kafka_purge(producer->handle,
 			       RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT |
 				       RD_KAFKA_PURGE_F_NON_BLOCKING);
-		done.fd = start_to_end(producer->handle);
+		destroy_in_thread(producer->handle, wait_ms);
 	}
 	*producer = (struct producer){ 0 };
-	if (done.fd >= 0 && wait_ms)
-		poll(&done, 1, wait_ms);
-	close_fd(&done.fd);
 }
 
 /* ---- Use ------------------------------------------------------------------------- */

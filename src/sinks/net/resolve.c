@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "resolve.h"
 
-#include "base/detached.h"
 #include "base/util.h"
+#include "base/worker.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
-/* Shared by the caller and the thread: the last one to drop it frees it. */
-struct resolve {
-	atomic_uint owners;
-	atomic_bool is_done;
-	int event_fd;
+/* What a thread works on. */
+struct query {
 	struct addrinfo hints;
 	struct addrinfo *list;
 	char error[128];
@@ -24,13 +18,26 @@ struct resolve {
 	char host[];
 };
 
+struct resolve {
+	struct worker *worker;
+	struct query *query; /* NULL: it is not answered */
+};
+
+static void query_free(void *arg)
+{
+	struct query *query = arg;
+
+	if (query && query->list)
+		freeaddrinfo(query->list);
+	free(query);
+}
+
 void resolve_close(struct resolve *resolve)
 {
-	if (!resolve || atomic_fetch_sub(&resolve->owners, 1) > 1)
+	if (!resolve)
 		return;
-	if (resolve->list)
-		freeaddrinfo(resolve->list);
-	close_fd(&resolve->event_fd);
+	worker_free(resolve->worker);
+	query_free(resolve->query);
 	free(resolve);
 }
 
@@ -49,69 +56,50 @@ static const char *reason(int err)
 	}
 }
 
-static int look_up(struct resolve *resolve)
-{
-	int err = getaddrinfo(resolve->host, resolve->port, &resolve->hints,
-			      &resolve->list);
-
-	if (err)
-		snprintf(resolve->error, sizeof(resolve->error), "%s",
-			 reason(err));
-	return err;
-}
-
-static void finish(struct resolve *resolve)
-{
-	atomic_store(&resolve->is_done, true);
-	eventfd_write(resolve->event_fd, 1);
-}
-
-static void *run(void *arg)
-{
-	struct resolve *resolve = arg;
-
-	look_up(resolve);
-	finish(resolve);
-	resolve_close(resolve);
-	return NULL;
-}
-
-static int start(struct resolve *resolve)
+static int query_look_up(struct query *query, int flags)
 {
 	int err;
 
-	resolve->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (resolve->event_fd < 0)
-		return -errno;
-	resolve->hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-	if (look_up(resolve) != EAI_NONAME) {
-		finish(resolve);
-		return 0;
-	}
-	resolve->error[0] = '\0';
-	resolve->hints.ai_flags = AI_NUMERICSERV;
-	atomic_store(&resolve->owners, 2);
-	err = detached_run(run, resolve, false);
-	if (err)
-		atomic_store(&resolve->owners, 1);
+	query->hints.ai_flags = flags | AI_NUMERICSERV;
+	err = getaddrinfo(query->host, query->port, &query->hints, &query->list);
+	snprintf(query->error, sizeof(query->error), "%s",
+		 err ? reason(err) : "");
 	return err;
+}
+
+static void query_run(void *query)
+{
+	query_look_up(query, 0);
+}
+
+static struct query *query_new(const char *host, uint16_t port, int type)
+{
+	size_t size = strlen(host) + 1;
+	struct query *query = calloc(1, sizeof(*query) + size);
+
+	if (!query)
+		return NULL;
+	memcpy(query->host, host, size);
+	snprintf(query->port, sizeof(query->port), "%u", port);
+	query->hints.ai_socktype = type;
+	return query;
 }
 
 int resolve_start(const char *host, uint16_t port, int type,
 		  struct resolve **ret_resolve)
 {
-	size_t size = strlen(host) + 1;
-	struct resolve *resolve = calloc(1, sizeof(*resolve) + size);
-	int err;
+	struct resolve *resolve = calloc(1, sizeof(*resolve));
+	struct query *query = query_new(host, port, type);
+	int err = resolve && query ?
+			  worker_new(query_run, query_free, &resolve->worker) :
+			  -ENOMEM;
 
-	if (!resolve)
-		return -ENOMEM;
-	memcpy(resolve->host, host, size);
-	snprintf(resolve->port, sizeof(resolve->port), "%u", port);
-	resolve->hints.ai_socktype = type;
-	resolve->owners = 1;
-	err = start(resolve);
+	if (!err && query_look_up(query, AI_NUMERICHOST) != EAI_NONAME)
+		worker_put_done(resolve->worker, query);
+	else
+		err = err ?: worker_start(resolve->worker, query);
 	if (err) {
+		query_free(query);
 		resolve_close(resolve);
 		return err;
 	}
@@ -121,20 +109,22 @@ int resolve_start(const char *host, uint16_t port, int type,
 
 int resolve_fd(const struct resolve *resolve)
 {
-	return resolve->event_fd;
+	return worker_fd(resolve->worker);
 }
 
 int resolve_take(struct resolve *resolve, struct addrinfo **ret_list)
 {
-	if (!atomic_load(&resolve->is_done))
+	if (!resolve->query)
+		resolve->query = worker_take(resolve->worker);
+	if (!resolve->query)
 		return -EAGAIN;
-	if (!resolve->list)
+	if (!resolve->query->list)
 		return -ENOENT;
-	*ret_list = TAKE_PTR(resolve->list);
+	*ret_list = TAKE_PTR(resolve->query->list);
 	return 0;
 }
 
 const char *resolve_error(const struct resolve *resolve)
 {
-	return resolve->error;
+	return resolve->query->error;
 }
