@@ -173,14 +173,14 @@ static bool is_lost(struct roll *roll)
 	return !roll_part_is_there(&roll->part, &roll->names);
 }
 
-enum out_state roll_prepare(struct roll *roll)
+enum peer_state roll_prepare(struct roll *roll)
 {
-	enum out_state state = OUT_READY;
+	enum peer_state state = PEER_READY;
 	int err = 0;
 
 	finisher_tend(&roll->finisher, roll->part.fd);
 	if (!backoff_is_due(&roll->retry))
-		return OUT_AWAY;
+		return PEER_AWAY;
 	if (roll->part.fd >= 0 && is_lost(roll)) {
 		close_fd(&roll->part.fd);
 		roll->part.size = roll->part.whole = 0;
@@ -188,7 +188,7 @@ enum out_state roll_prepare(struct roll *roll)
 	roll->retry.due_ms = 0;
 	if (roll->part.fd < 0) {
 		err = open_part(roll);
-		state = OUT_NEW;
+		state = PEER_NEW;
 		finisher_tend(&roll->finisher, roll->part.fd);
 	} else if (may_turn(roll) && is_old(roll)) {
 		err = turn_and_go_on(roll);
@@ -196,7 +196,7 @@ enum out_state roll_prepare(struct roll *roll)
 	if (!err)
 		return state;
 	fail(roll, err);
-	return OUT_AWAY;
+	return PEER_AWAY;
 }
 
 int roll_make_room(struct roll *roll, size_t len)

@@ -9,7 +9,7 @@
 #define NETOBS_SINK_FILE_ROLL_H
 
 #include "sink/module.h"
-#include "sink/out_state.h"
+#include "sink/peer_state.h"
 
 #include <sys/types.h>
 
@@ -41,8 +41,8 @@ int roll_open(const char *path, const struct roll_options *options,
 /* The file that is being written gets its final name. NULL is fine. */
 void roll_close(struct roll *roll);
 
-/* OUT_NEW: what was not acknowledged is to be written again. */
-enum out_state roll_prepare(struct roll *roll);
+/* PEER_NEW: what was not acknowledged is to be written again. */
+enum peer_state roll_prepare(struct roll *roll);
 
 /* Turns, if it must to take @len more bytes. -EAGAIN: it could not. */
 int roll_make_room(struct roll *roll, size_t len);

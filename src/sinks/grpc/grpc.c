@@ -200,14 +200,14 @@ static bool run(struct grpc_state *state)
 	int sent = 1;
 
 	while (sent > 0) {
-		enum session_state session = session_run(&state->session);
+		enum peer_state session = session_run(&state->session);
 
-		if (session == SESSION_LOST) {
+		if (session == PEER_LOST) {
 			answers_take_loss(state);
 			continue;
 		}
 		answers_take(state);
-		if (session == SESSION_AWAY)
+		if (session == PEER_AWAY)
 			return false;
 		if (now_ms() >= end_ms)
 			return true;

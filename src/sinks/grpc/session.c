@@ -159,20 +159,20 @@ static void say_goodbye(struct session *session)
 			    nghttp2_http2_strerror(session->goaway));
 }
 
-static enum session_state lose(struct session *session)
+static enum peer_state lose(struct session *session)
 {
 	stop(session);
-	return SESSION_LOST;
+	return PEER_LOST;
 }
 
-enum session_state session_run(struct session *session)
+enum peer_state session_run(struct session *session)
 {
-	enum stream_state state = stream_prepare(&session->stream);
+	enum peer_state state = stream_prepare(&session->stream);
 
-	if (session->h2 && state != STREAM_READY)
+	if (session->h2 && state != PEER_READY)
 		return lose(session);
-	if (state < STREAM_READY)
-		return SESSION_AWAY;
+	if (state < PEER_READY)
+		return PEER_AWAY;
 	if (!session->h2 && start(session)) {
 		stream_fail(&session->stream, "%s", strerror(ENOMEM));
 		return lose(session);
@@ -180,7 +180,7 @@ enum session_state session_run(struct session *session)
 	if (exchange(session))
 		return lose(session);
 	if (!is_over(session))
-		return SESSION_UP;
+		return PEER_READY;
 	say_goodbye(session);
 	return lose(session);
 }

@@ -60,14 +60,8 @@ void session_open(struct session *session,
 /* Also of what is zeroed. Open calls are forgotten. */
 void session_close(struct session *session);
 
-enum session_state {
-	SESSION_AWAY,
-	SESSION_LOST, /* the connection that there was, with the calls on it */
-	SESSION_UP,
-};
-
-/* Connect, read and write. */
-enum session_state session_run(struct session *session);
+/* Connect, read and write. PEER_LOST: the calls on the connection are lost with it. */
+enum peer_state session_run(struct session *session);
 
 /* Whether a call can be begun. */
 bool session_is_ready(const struct session *session);

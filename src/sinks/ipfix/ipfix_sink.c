@@ -230,10 +230,10 @@ static int send_all(struct ipfix *ipfix)
 {
 	const struct output_ops *ops = ipfix->output->ops;
 	int64_t end_ms = now_ms() + SLICE_MS;
-	enum output_state state;
+	enum peer_state state;
 
-	while ((state = ops->prepare(ipfix->output)) != OUTPUT_AWAY) {
-		if (state == OUTPUT_NEW)
+	while ((state = ops->prepare(ipfix->output)) != PEER_AWAY) {
+		if (state == PEER_NEW)
 			start_session(ipfix);
 		if (!ipfix->has_message && !make_message(ipfix)) {
 			if (is_finished(ipfix))

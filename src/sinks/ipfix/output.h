@@ -10,16 +10,11 @@
 #include "config.h"
 #include "encoder.h"
 #include "sink/module.h"
+#include "sink/peer_state.h"
 
 enum { OUTPUT_FILE_SIZE = 32768 }; /* of a message in a file */
 
 struct output;
-
-enum output_state {
-	OUTPUT_AWAY, /* the sink is called again when that may have changed */
-	OUTPUT_READY,
-	OUTPUT_NEW, /* ready; templates come first, then all that was not acknowledged */
-};
 
 struct output_message {
 	struct encoder_message encoded;
@@ -28,7 +23,8 @@ struct output_message {
 };
 
 struct output_ops {
-	enum output_state (*prepare)(struct output *output);
+	/* PEER_NEW: templates come first, then all that was not acknowledged. */
+	enum peer_state (*prepare)(struct output *output);
 	/* 0: taken; -EAGAIN: not now; others: prepare() has more to say. */
 	int (*send)(struct output *output, const struct output_message *message);
 	/* All was sent: have it delivered, if that ends the session. May be NULL. */

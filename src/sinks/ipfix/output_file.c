@@ -62,20 +62,20 @@ static void write_unsent(struct file_output *out)
 	output_ack(&out->output, out->unsent_end);
 }
 
-static enum output_state file_prepare(struct output *output)
+static enum peer_state file_prepare(struct output *output)
 {
 	struct file_output *out = of_output(output);
 
 	if (!backoff_is_due(&out->retry))
-		return OUTPUT_AWAY;
+		return PEER_AWAY;
 	if (!unsent_is_empty(&out->unsent))
 		write_unsent(out);
 	if (!unsent_is_empty(&out->unsent))
-		return OUTPUT_AWAY;
+		return PEER_AWAY;
 	if (!out->is_new)
-		return OUTPUT_READY;
+		return PEER_READY;
 	out->is_new = false;
-	return OUTPUT_NEW;
+	return PEER_NEW;
 }
 
 static int file_send(struct output *output, const struct output_message *message)

@@ -39,26 +39,23 @@ static bool write_unsent(struct roll_output *out)
 	return true;
 }
 
-static enum output_state roll_output_prepare(struct output *output)
+static enum peer_state roll_output_prepare(struct output *output)
 {
 	struct roll_output *out = of_output(output);
 
-	switch (roll_prepare(out->roll)) {
-	case OUT_AWAY:
-		return OUTPUT_AWAY;
-	case OUT_NEW:
+	enum peer_state state = roll_prepare(out->roll);
+
+	if (state == PEER_AWAY)
+		return state;
+	if (state == PEER_NEW)
 		out->unsent.at = out->unsent.len = 0;
-		break;
-	case OUT_READY:
-		break;
-	}
 	if (!write_unsent(out) || roll_make_room(out->roll, output->size))
-		return OUTPUT_AWAY;
+		return PEER_AWAY;
 	if (out->begun == roll_begun(out->roll))
-		return OUTPUT_READY;
+		return PEER_READY;
 	out->begun = roll_begun(out->roll);
 	output->counts.sessions++;
-	return OUTPUT_NEW;
+	return PEER_NEW;
 }
 
 static int roll_output_send(struct output *output,

@@ -132,7 +132,7 @@ static void note_broken(struct stream_output *out)
 	transit_start(&out->transit, out->output.acked);
 }
 
-static enum output_state start_over(struct stream_output *out)
+static enum peer_state start_over(struct stream_output *out)
 {
 	uint64_t buffer = stream_largest_buffer(&out->stream);
 
@@ -144,7 +144,7 @@ static enum output_state start_over(struct stream_output *out)
 	out->unsent.at = out->unsent.len = 0;
 	transit_start(&out->transit, out->output.acked);
 	out->output.counts.sessions++;
-	return OUTPUT_NEW;
+	return PEER_NEW;
 }
 
 /* ---- Use ---------------------------------------------------------------------- */
@@ -212,7 +212,7 @@ static void proceed(struct stream_output *out)
 	}
 	read_some(out);
 	write_unsent(out);
-	if (out->stream.phase == STREAM_UP)
+	if (out->stream.phase == STREAM_READY)
 		take_confirmed(out);
 }
 
@@ -222,21 +222,21 @@ static bool is_over(const struct stream_output *out)
 	return out->has_ended && out->output.host->is_ending;
 }
 
-static enum output_state stream_output_prepare(struct output *output)
+static enum peer_state stream_output_prepare(struct output *output)
 {
 	struct stream_output *out = of_output(output);
-	enum stream_state state;
+	enum peer_state state;
 
 	if (is_over(out))
-		return OUTPUT_AWAY;
+		return PEER_AWAY;
 	state = stream_prepare(&out->stream);
-	if (state == STREAM_READY)
+	if (state == PEER_READY)
 		proceed(out);
-	if (out->is_up && (out->stream.phase != STREAM_UP || state == STREAM_NEW))
+	if (out->is_up && (out->stream.phase != STREAM_READY || state == PEER_NEW))
 		note_broken(out);
-	if (state == STREAM_NEW)
+	if (state == PEER_NEW)
 		return start_over(out);
-	return out->is_up && !out->is_finishing ? OUTPUT_READY : OUTPUT_AWAY;
+	return out->is_up && !out->is_finishing ? PEER_READY : PEER_AWAY;
 }
 
 static int stream_output_send(struct output *output,

@@ -337,15 +337,15 @@ static void let_arrive(struct udp *udp)
 	note_good(udp);
 }
 
-static enum output_state proceed(struct udp *udp)
+static enum peer_state proceed(struct udp *udp)
 {
 	if (!udp->has_looked && take_errors(udp))
-		return OUTPUT_AWAY;
+		return PEER_AWAY;
 	let_arrive(udp);
 	if (!udp->is_new)
-		return OUTPUT_READY;
+		return PEER_READY;
 	udp->is_new = false;
-	return OUTPUT_NEW;
+	return PEER_NEW;
 }
 
 /* What was refused is sent again: to the next address, if there are several. */
@@ -362,7 +362,7 @@ static void leave_refused(struct udp *udp)
 	udp->is_new = true;
 }
 
-static enum output_state udp_prepare(struct output *output)
+static enum peer_state udp_prepare(struct output *output)
 {
 	struct udp *udp = of_output(output);
 
@@ -374,7 +374,7 @@ static enum output_state udp_prepare(struct output *output)
 		finish_resolving(udp);
 	if (udp->phase == UDP_REFUSED)
 		leave_refused(udp);
-	return udp->phase == UDP_OPEN ? proceed(udp) : OUTPUT_AWAY;
+	return udp->phase == UDP_OPEN ? proceed(udp) : PEER_AWAY;
 }
 
 static void hold(struct udp *udp, const struct held_message *message)

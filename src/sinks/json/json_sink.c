@@ -84,12 +84,12 @@ static int json_work(void *arg, bool flush)
 
 	(void)flush;
 	for (;;) {
-		enum out_state out = line_out_prepare(&state->out);
+		enum peer_state out = line_out_prepare(&state->out);
 		ssize_t n;
 
-		if (out == OUT_AWAY)
+		if (out == PEER_AWAY)
 			return 0;
-		if (out == OUT_NEW)
+		if (out == PEER_NEW)
 			start_over(state);
 		if (!state->used && !fill(state))
 			return line_out_rest(&state->out);

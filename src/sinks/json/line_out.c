@@ -315,21 +315,21 @@ static bool is_lost(struct line_out *out)
 	       info.st_ino != out->ino;
 }
 
-static enum out_state prepare_file(struct line_out *out)
+static enum peer_state prepare_file(struct line_out *out)
 {
 	int err;
 
 	if (!is_lost(out))
-		return OUT_READY;
+		return PEER_READY;
 	line_out_close_target(out);
 	err = open_file(out, 0);
 	if (!err) {
 		line_out_watch(out);
-		return OUT_NEW;
+		return PEER_NEW;
 	}
 	line_out_close_target(out);
 	fail(out, err);
-	return OUT_AWAY;
+	return PEER_AWAY;
 }
 
 static void wait_for_roll(struct line_out *out)
@@ -337,24 +337,24 @@ static void wait_for_roll(struct line_out *out)
 	out->host->ops->wake_in(out->host, roll_wait_ms(out->roll));
 }
 
-static enum out_state prepare_roll(struct line_out *out)
+static enum peer_state prepare_roll(struct line_out *out)
 {
-	enum out_state state = roll_prepare(out->roll);
+	enum peer_state state = roll_prepare(out->roll);
 
-	if (state == OUT_NEW)
+	if (state == PEER_NEW)
 		out->piece_len = 0;
-	if (state == OUT_AWAY)
+	if (state == PEER_AWAY)
 		wait_for_roll(out);
 	return state;
 }
 
-enum out_state line_out_prepare(struct line_out *out)
+enum peer_state line_out_prepare(struct line_out *out)
 {
 	if (out->roll)
 		return prepare_roll(out);
 	if (line_reader_is_used(out))
 		return line_reader_prepare(out);
-	return out->kind == LINE_OUT_FILE ? prepare_file(out) : OUT_READY;
+	return out->kind == LINE_OUT_FILE ? prepare_file(out) : PEER_READY;
 }
 
 void line_out_line(struct line_out *out, size_t len, struct mark end)

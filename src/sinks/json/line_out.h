@@ -14,7 +14,7 @@
 #include "base/outage.h"
 #include "line_marks.h"
 #include "sink/module.h"
-#include "sink/out_state.h"
+#include "sink/peer_state.h"
 #include "packer.h"
 #include "sink/file/roll.h"
 
@@ -74,7 +74,7 @@ int line_out_open(struct line_out *out, struct spec *spec,
 
 void line_out_close(struct line_out *out);
 
-enum out_state line_out_prepare(struct line_out *out);
+enum peer_state line_out_prepare(struct line_out *out);
 
 /*
  * @bytes: whole lines, or the rest of them. Bytes that were taken; -EAGAIN: none, and the

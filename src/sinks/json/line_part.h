@@ -21,6 +21,6 @@ bool line_reader_has_hung_up(const struct line_out *out);
 void line_reader_lose(struct line_out *out, int err);
 
 /* As line_out_prepare(). */
-enum out_state line_reader_prepare(struct line_out *out);
+enum peer_state line_reader_prepare(struct line_out *out);
 
 #endif

@@ -132,22 +132,22 @@ static int find_reader(struct line_out *out)
 	return 0;
 }
 
-enum out_state line_reader_prepare(struct line_out *out)
+enum peer_state line_reader_prepare(struct line_out *out)
 {
 	int err;
 
 	if (out->fd >= 0)
 		look_at_reader(out);
 	if (out->fd >= 0)
-		return OUT_READY;
+		return PEER_READY;
 	if (!backoff_is_due(&out->retry)) {
 		out->host->ops->wake_in(out->host, backoff_left_ms(&out->retry));
-		return OUT_AWAY;
+		return PEER_AWAY;
 	}
 	err = find_reader(out);
 	if (!err)
-		return OUT_NEW;
+		return PEER_NEW;
 	line_out_note(out, err);
 	out->host->ops->wake_in(out->host, BACKOFF_FIRST_MS);
-	return OUT_AWAY;
+	return PEER_AWAY;
 }

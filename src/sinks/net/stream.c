@@ -49,7 +49,7 @@ void stream_forget_addresses(struct stream *stream)
 	stream->tried = 0;
 }
 
-void stream_let_go(struct stream *stream)
+void stream_release_socket(struct stream *stream)
 {
 	tls_stop(&stream->tls);
 	stream_watch(stream, 0);
@@ -62,7 +62,7 @@ void stream_close(struct stream *stream)
 {
 	if (!stream->host)
 		return;
-	stream_let_go(stream);
+	stream_release_socket(stream);
 	stream_stop_resolving(stream);
 	stream_forget_addresses(stream);
 	stream->host = NULL;
@@ -76,9 +76,9 @@ static void wait_to_retry(struct stream *stream)
 	backoff_wait(&stream->backoff,
 		     stream->is_good ? now_ms() : stream->began_ms);
 	/* One that takes connections and then is of no use comes last. */
-	if (stream->phase == STREAM_UP && !stream->is_good)
+	if (stream->phase == STREAM_READY && !stream->is_good)
 		stream->first++;
-	stream_let_go(stream);
+	stream_release_socket(stream);
 	stream_stop_resolving(stream);
 	stream_forget_addresses(stream);
 	stream_enter(stream, STREAM_WAITING, stream->backoff.due_ms);
@@ -123,7 +123,7 @@ void stream_is_good(struct stream *stream)
 		   "connected to %s again", stream->options.address.name);
 }
 
-void stream_give_up(struct stream *stream)
+void stream_fail_attempt(struct stream *stream)
 {
 	log_failure(stream, "cannot connect to");
 	wait_to_retry(stream);
@@ -131,7 +131,7 @@ void stream_give_up(struct stream *stream)
 
 /* ---- Use ----------------------------------------------------------------------- */
 
-enum stream_state stream_prepare(struct stream *stream)
+enum peer_state stream_prepare(struct stream *stream)
 {
 	bool is_new;
 
@@ -139,12 +139,12 @@ enum stream_state stream_prepare(struct stream *stream)
 	while (stream_step(stream))
 		;
 	if (stream->phase == STREAM_WAITING)
-		return STREAM_AWAY;
-	if (stream->phase != STREAM_UP)
-		return STREAM_CONNECTING;
+		return PEER_AWAY;
+	if (stream->phase != STREAM_READY)
+		return PEER_CONNECTING;
 	if (!stream_is_alive(stream))
-		return STREAM_AWAY;
+		return PEER_AWAY;
 	is_new = stream->is_new;
 	stream->is_new = false;
-	return is_new ? STREAM_NEW : STREAM_READY;
+	return is_new ? PEER_NEW : PEER_READY;
 }

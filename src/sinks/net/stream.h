@@ -3,7 +3,7 @@
  * A connection to a collector, over TCP or TLS, that is made again whenever it
  * fails. Nothing here waits. A module's work() uses it like this:
  *
- *	state = stream_prepare(s);	STREAM_NEW: the session starts anew
+ *	state = stream_prepare(s);	PEER_NEW: the session starts anew
  *	stream_read() until -EAGAIN	also if nothing is expected
  *	stream_write() what there is
  *	host->ops->wake_in(host, sooner_ms(stream_rest(s), ...));
@@ -17,6 +17,7 @@
 #include "base/backoff.h"
 #include "base/outage.h"
 #include "sink/module.h"
+#include "sink/peer_state.h"
 #include "tls.h"
 
 #include <netdb.h>
@@ -34,19 +35,12 @@ struct stream_options {
 	bool keeps_half; /* the other side may end its half, and read on */
 };
 
-enum stream_state {
-	STREAM_AWAY,	   /* it failed, and is tried again later */
-	STREAM_CONNECTING, /* a name is looked up, or a connection made */
-	STREAM_READY,
-	STREAM_NEW, /* ready, with a connection that was not there before */
-};
-
 enum stream_phase {
 	STREAM_WAITING, /* until the next attempt */
 	STREAM_RESOLVING,
-	STREAM_REACHING, /* TCP's handshake */
-	STREAM_SHAKING,	 /* that of TLS */
-	STREAM_UP,
+	STREAM_CONNECTING, /* TCP's handshake */
+	STREAM_HANDSHAKE,  /* that of TLS */
+	STREAM_READY,
 };
 
 /* Stays where it is in memory while it is open. */
@@ -84,7 +78,7 @@ void stream_open(struct stream *stream, const struct stream_options *options,
 /* Also of what is zeroed, or closed. */
 void stream_close(struct stream *stream);
 
-enum stream_state stream_prepare(struct stream *stream);
+enum peer_state stream_prepare(struct stream *stream);
 
 /* Bytes, or -EAGAIN; others: the connection has failed, and is made again. */
 ssize_t stream_read(struct stream *stream, void *to, size_t len);

@@ -21,7 +21,7 @@ set_reason(struct stream *stream, const char *format, ...)
 	va_end(args);
 }
 
-static void say_why_not(struct stream *stream, int err)
+static void set_bind_reason(struct stream *stream, int err)
 {
 	bool has_source = stream->options.source.ss_family != AF_UNSPEC;
 
@@ -52,26 +52,26 @@ static const struct addrinfo *next_address(struct stream *stream)
 }
 
 /* To the next address that takes it. */
-static void reach(struct stream *stream)
+static void connect_next(struct stream *stream)
 {
 	const struct addrinfo *address;
 
 	while ((address = next_address(stream))) {
 		int fd;
 
-		stream_let_go(stream);
+		stream_release_socket(stream);
 		fd = tcp_connect(address, &stream->options.source);
 		if (fd < 0) {
-			say_why_not(stream, fd);
+			set_bind_reason(stream, fd);
 			continue;
 		}
 		stream->fd = fd;
 		stream_watch(stream, EPOLLOUT);
-		stream_enter(stream, STREAM_REACHING,
+		stream_enter(stream, STREAM_CONNECTING,
 			     now_ms() + stream->options.connect_ms);
 		return;
 	}
-	stream_give_up(stream);
+	stream_fail_attempt(stream);
 }
 
 static void start(struct stream *stream)
@@ -84,7 +84,7 @@ static void start(struct stream *stream)
 			    &stream->resolve);
 	if (err) {
 		set_reason(stream, "%s", strerror(-err));
-		stream_give_up(stream);
+		stream_fail_attempt(stream);
 		return;
 	}
 	stream->host->ops->watch(stream->host, resolve_fd(stream->resolve),
@@ -102,15 +102,15 @@ static bool take_addresses(struct stream *stream)
 	if (err)
 		set_reason(stream, "%s", resolve_error(stream->resolve));
 	stream_stop_resolving(stream);
-	reach(stream);
+	connect_next(stream);
 	return true;
 }
 
-static void arrive(struct stream *stream)
+static void become_ready(struct stream *stream)
 {
 	stream->first += stream->tried - 1;
 	stream_forget_addresses(stream);
-	stream_enter(stream, STREAM_UP, now_ms() + stream->options.good_ms);
+	stream_enter(stream, STREAM_READY, now_ms() + stream->options.good_ms);
 	stream->is_new = true;
 	stream->look_ms = stream->silent_ms = 0;
 	stream->connections++;
@@ -127,7 +127,7 @@ static bool is_late(struct stream *stream)
 /* What was begun with an address failed. */
 static bool try_next(struct stream *stream)
 {
-	reach(stream);
+	connect_next(stream);
 	return true;
 }
 
@@ -142,7 +142,7 @@ static void refresh(struct stream *stream)
 			   stream->options.address.name, tls->files->error);
 }
 
-static bool finish_reaching(struct stream *stream)
+static bool finish_connecting(struct stream *stream)
 {
 	int err = tcp_connect_result(stream->fd);
 
@@ -157,13 +157,13 @@ static bool finish_reaching(struct stream *stream)
 		return try_next(stream);
 	}
 	if (stream->options.tls)
-		stream_enter(stream, STREAM_SHAKING, stream->due_ms);
+		stream_enter(stream, STREAM_HANDSHAKE, stream->due_ms);
 	else
-		arrive(stream);
+		become_ready(stream);
 	return true;
 }
 
-static bool shake(struct stream *stream)
+static bool finish_handshake(struct stream *stream)
 {
 	int err = tls_handshake(&stream->tls, stream->options.tls);
 
@@ -175,7 +175,7 @@ static bool shake(struct stream *stream)
 		set_reason(stream, "%s", stream->tls.reason);
 		return try_next(stream);
 	}
-	arrive(stream);
+	become_ready(stream);
 	return true;
 }
 
@@ -189,11 +189,11 @@ bool stream_step(struct stream *stream)
 		return true;
 	case STREAM_RESOLVING:
 		return take_addresses(stream);
-	case STREAM_REACHING:
-		return finish_reaching(stream);
-	case STREAM_SHAKING:
-		return shake(stream);
-	case STREAM_UP:
+	case STREAM_CONNECTING:
+		return finish_connecting(stream);
+	case STREAM_HANDSHAKE:
+		return finish_handshake(stream);
+	case STREAM_READY:
 		break;
 	}
 	return false;

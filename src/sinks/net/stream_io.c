@@ -57,7 +57,7 @@ ssize_t stream_read(struct stream *stream, void *to, size_t len)
 {
 	ssize_t n;
 
-	if (stream->phase != STREAM_UP)
+	if (stream->phase != STREAM_READY)
 		return -ENOTCONN;
 	if (stream->is_half)
 		return read_half(stream);
@@ -85,7 +85,7 @@ ssize_t stream_write(struct stream *stream, const void *from, size_t len)
 {
 	ssize_t n;
 
-	if (stream->phase != STREAM_UP)
+	if (stream->phase != STREAM_READY)
 		return -ENOTCONN;
 	if (stream->options.tls)
 		n = tls_write(&stream->tls, from, len);
@@ -129,7 +129,7 @@ int stream_end(struct stream *stream)
 	ssize_t n = 1;
 	char ignored[4096];
 
-	if (stream->phase != STREAM_UP)
+	if (stream->phase != STREAM_READY)
 		return -ENOTCONN;
 	if (!stream->is_ending) {
 		if (stream->options.tls)
@@ -177,7 +177,7 @@ bool stream_is_alive(struct stream *stream)
 }
 
 /* It has held for long enough. */
-static void look_back(struct stream *stream)
+static void note_stable(struct stream *stream)
 {
 	if (!stream->is_good && stream->options.good_ms &&
 	    now_ms() >= stream->due_ms)
@@ -197,7 +197,7 @@ static int rest_up(struct stream *stream)
 	int ms = tcp_unconfirmed(stream->fd) ? LOOK_MS : -1;
 
 	stream_watch(stream, events_of(stream));
-	look_back(stream);
+	note_stable(stream);
 	if (stream->is_good || !stream->options.good_ms)
 		return ms;
 	return sooner_ms(ms, left_ms(stream->due_ms));
@@ -208,14 +208,14 @@ int stream_rest(struct stream *stream)
 	switch (stream->phase) {
 	case STREAM_RESOLVING:
 		return -1;
-	case STREAM_REACHING:
+	case STREAM_CONNECTING:
 		stream_watch(stream, EPOLLOUT);
 		break;
-	case STREAM_SHAKING:
+	case STREAM_HANDSHAKE:
 		stream_watch(stream,
 			     stream->wants_out ? EPOLLIN | EPOLLOUT : EPOLLIN);
 		break;
-	case STREAM_UP:
+	case STREAM_READY:
 		return rest_up(stream);
 	case STREAM_WAITING:
 		break;

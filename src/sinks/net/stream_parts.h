@@ -17,10 +17,10 @@ void stream_enter(struct stream *stream, enum stream_phase phase, int64_t due_ms
 bool stream_is_alive(struct stream *stream);
 
 /* No address is left to try: stream->reason is that of the last one. */
-void stream_give_up(struct stream *stream);
+void stream_fail_attempt(struct stream *stream);
 
-/* What a phase has: its end. */
-void stream_let_go(struct stream *stream); /* of the socket, and TLS on it */
+/* Release what a phase holds. */
+void stream_release_socket(struct stream *stream); /* and TLS on it */
 void stream_stop_resolving(struct stream *stream);
 void stream_forget_addresses(struct stream *stream);
 

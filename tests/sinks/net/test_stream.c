@@ -129,22 +129,21 @@ static void open_stream(struct fixture *f, const char *host, const char *source)
 }
 
 /* What a module's work() does. */
-static enum stream_state work(struct fixture *f)
+static enum peer_state work(struct fixture *f)
 {
-	enum stream_state state = stream_prepare(&f->stream);
+	enum peer_state state = stream_prepare(&f->stream);
 	ssize_t n = -EAGAIN;
 	char byte;
 
-	while (state >= STREAM_READY &&
-	       (n = stream_read(&f->stream, &byte, 1)) > 0)
+	while (state >= PEER_READY && (n = stream_read(&f->stream, &byte, 1)) > 0)
 		;
 	if (n != -EAGAIN)
-		state = STREAM_AWAY;
+		state = PEER_AWAY;
 	f->host.host.ops->wake_in(&f->host.host, stream_rest(&f->stream));
 	return state;
 }
 
-static void work_until(struct fixture *f, enum stream_state wanted)
+static void work_until(struct fixture *f, enum peer_state wanted)
 {
 	for (int64_t end = now_ms() + 20000; now_ms() < end;) {
 		if (work(f) == wanted)
@@ -156,7 +155,8 @@ static void work_until(struct fixture *f, enum stream_state wanted)
 
 static void work_until_failures(struct fixture *f, unsigned int failures)
 {
-	for (int64_t end = now_ms() + 20000; f->stream.backoff.failures < failures;) {
+	for (int64_t end = now_ms() + 20000;
+	     f->stream.backoff.failures < failures;) {
 		work(f);
 		test_host_wait(&f->host, 100);
 		assert_true(now_ms() < end);
@@ -174,7 +174,7 @@ static void work_until_lines(struct fixture *f, unsigned int lines)
 
 static void accept_peer(struct fixture *f)
 {
-	work_until(f, STREAM_NEW);
+	work_until(f, PEER_NEW);
 	f->peer = accept4(f->listener, NULL, NULL, SOCK_NONBLOCK);
 	assert_true(f->peer >= 0);
 }
@@ -201,7 +201,7 @@ static void bytes_go_both_ways(void **state)
 	assert_int_equal(recv(f->peer, buf, sizeof(buf), 0), 5);
 	assert_int_equal(send(f->peer, "you", 3, 0), 3);
 	test_host_wait(&f->host, 10000);
-	assert_int_equal(stream_prepare(&f->stream), STREAM_READY);
+	assert_int_equal(stream_prepare(&f->stream), PEER_READY);
 	assert_int_equal(stream_read(&f->stream, buf, sizeof(buf)), 3);
 	assert_int_equal(stream_read(&f->stream, buf, sizeof(buf)), -EAGAIN);
 	assert_int_equal(stream_unconfirmed(&f->stream), 0);
@@ -256,7 +256,7 @@ static void address_that_is_of_no_use_is_tried_last(void **state)
 	start_listening(f);
 	other = listen_beside(f);
 	open_stream(f, "two.test", NULL);
-	work_until(f, STREAM_NEW);
+	work_until(f, PEER_NEW);
 	peer = accept(other, NULL, NULL);
 	assert_true(peer >= 0);
 	close(peer);
@@ -340,12 +340,12 @@ static void stream_may_be_closed_while_a_name_is_looked_up(void **state)
 	pthread_mutex_lock(&slowness);
 	for (int i = 0; i < 3; i++) {
 		open_stream(f, "slow.test", NULL);
-		assert_int_equal(work(f), STREAM_CONNECTING);
+		assert_int_equal(work(f), PEER_CONNECTING);
 		stream_close(&f->stream);
 	}
 	open_stream(f, "slow.test", NULL);
 	for (int64_t end = now_ms() + 10000; lookups < before + 4;) {
-		assert_int_equal(work(f), STREAM_CONNECTING);
+		assert_int_equal(work(f), PEER_CONNECTING);
 		assert_true(now_ms() < end);
 	}
 	pthread_mutex_unlock(&slowness);
@@ -362,7 +362,7 @@ static void peer_that_closes_is_connected_to_anew(void **state)
 		accept_peer(f);
 		assert_int_equal(f->stream.connections, i);
 		close_fd(&f->peer);
-		work_until(f, STREAM_AWAY);
+		work_until(f, PEER_AWAY);
 		assert_int_equal(stream_write(&f->stream, "x", 1), -ENOTCONN);
 	}
 	assert_logged(f, 1, "lost the connection to 127.0.0.1:");
@@ -385,7 +385,7 @@ static void writing_to_a_peer_that_is_gone_raises_no_signal(void **state)
 		n = stream_write(&f->stream, "x", 1);
 	} while (n > 0);
 	assert_true(n == -ECONNRESET || n == -EPIPE);
-	assert_int_equal(stream_prepare(&f->stream), STREAM_AWAY);
+	assert_int_equal(stream_prepare(&f->stream), PEER_AWAY);
 }
 
 static void peer_that_does_not_read_makes_nobody_wait(void **state)
@@ -412,7 +412,7 @@ static void peer_that_does_not_read_makes_nobody_wait(void **state)
 			received += (size_t)n;
 	}
 	test_host_wait(&f->host, 10000);
-	assert_int_equal(stream_prepare(&f->stream), STREAM_READY);
+	assert_int_equal(stream_prepare(&f->stream), PEER_READY);
 	assert_true(stream_write(&f->stream, bytes, sizeof(bytes)) > 0);
 	stream_rest(&f->stream);
 	assert_false(f->stream.wants_out);
@@ -425,7 +425,7 @@ static void idle_connection_is_not_woken(void **state)
 	start_listening(f);
 	open_stream(f, "127.0.0.1", NULL);
 	accept_peer(f);
-	assert_int_equal(work(f), STREAM_READY);
+	assert_int_equal(work(f), PEER_READY);
 	assert_int_equal(stream_rest(&f->stream), -1);
 	assert_int_equal(f->host.wake_ms, 0);
 }
@@ -449,11 +449,11 @@ static void source_that_is_of_no_use_is_told(void **state)
 
 	start_listening(f);
 	open_stream(f, "127.0.0.1", "::1");
-	work_until(f, STREAM_AWAY);
+	work_until(f, PEER_AWAY);
 	assert_logged(f, 1, "no address of the source's family");
 	stream_close(&f->stream);
 	open_stream(f, "127.0.0.1", "192.0.2.1");
-	work_until(f, STREAM_AWAY);
+	work_until(f, PEER_AWAY);
 	assert_logged(f, 1, "no interface has the address");
 }
 
@@ -485,7 +485,7 @@ static void delay_grows_up_to_its_limit(void **state)
 	f->stream.backoff = (struct backoff){ 0 };
 	for (int i = 0; i < 40; i++) {
 		f->stream.due_ms = 0;
-		work_until(f, STREAM_AWAY);
+		work_until(f, PEER_AWAY);
 		last = stream_rest(&f->stream);
 		assert_true(last > 700 && last <= 3000);
 	}

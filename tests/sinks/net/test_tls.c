@@ -132,7 +132,7 @@ static size_t work(struct fixture *f, char *to, size_t size)
 	size_t used = 0;
 	ssize_t n;
 
-	if (stream_prepare(&f->stream) >= STREAM_READY)
+	if (stream_prepare(&f->stream) >= PEER_READY)
 		while ((n = stream_read(&f->stream, to + used, size - used)) > 0)
 			used += (size_t)n;
 	f->host.host.ops->wake_in(&f->host.host, stream_rest(&f->stream));
@@ -154,7 +154,8 @@ static void work_until_failures(struct fixture *f, unsigned int failures)
 {
 	char scrap[4096];
 
-	for (int64_t end = now_ms() + 20000; f->stream.backoff.failures < failures;) {
+	for (int64_t end = now_ms() + 20000;
+	     f->stream.backoff.failures < failures;) {
 		work(f, scrap, sizeof(scrap));
 		test_host_wait(&f->host, 10);
 		assert_true(now_ms() < end);
@@ -167,7 +168,7 @@ static void assert_talks(struct fixture *f)
 	size_t used = 0;
 
 	for (int64_t end = now_ms() + 20000;
-	     stream_prepare(&f->stream) < STREAM_READY;) {
+	     stream_prepare(&f->stream) < PEER_READY;) {
 		f->host.host.ops->wake_in(&f->host.host, stream_rest(&f->stream));
 		test_host_wait(&f->host, 100);
 		if (now_ms() > end)
@@ -287,8 +288,9 @@ static void write_until_failures(struct fixture *f, unsigned int failures)
 {
 	char scrap[4096];
 
-	for (int64_t end = now_ms() + 20000; f->stream.backoff.failures < failures;) {
-		if (stream_prepare(&f->stream) >= STREAM_READY)
+	for (int64_t end = now_ms() + 20000;
+	     f->stream.backoff.failures < failures;) {
+		if (stream_prepare(&f->stream) >= PEER_READY)
 			stream_write(&f->stream, "hello", 5);
 		if (f->stream.backoff.failures % 2)
 			work(f, scrap, sizeof(scrap));
@@ -323,7 +325,7 @@ static void server_without_tls_is_told_once(void **state)
 	for (int i = 0; i < 3; i++) {
 		int peer;
 
-		while (f->stream.phase != STREAM_SHAKING)
+		while (f->stream.phase != STREAM_HANDSHAKE)
 			work_for(f, 10);
 		peer = accept(f->listener, NULL, NULL);
 		assert_int_equal(send(peer, answer, sizeof(answer) - 1, 0),
