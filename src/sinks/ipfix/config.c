@@ -51,7 +51,7 @@ static int read_file_options(struct config *config, struct spec *spec,
 		return -EINVAL;
 	}
 	config->path = strdup(path);
-	config->rotates = roll_parse(spec, ROTATE_MIN, &config->roll);
+	config->rotates = rotate_parse(spec, ROTATE_MIN, &config->rotation);
 	return config->path ? 0 : -ENOMEM;
 }
 

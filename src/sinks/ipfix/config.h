@@ -6,7 +6,7 @@
 #include "layout.h"
 #include "sinks/net/address.h"
 #include "sinks/net/tls.h"
-#include "sink/file/roll.h"
+#include "sink/file/rotate.h"
 #include "base/spec.h"
 
 enum config_transport { CONFIG_UDP, CONFIG_TCP, CONFIG_TLS, CONFIG_FILE };
@@ -27,7 +27,7 @@ struct config {
 	struct tls_context tls;
 	char *path;
 	bool rotates; /* the file */
-	struct roll_options roll;
+	struct rotate_options rotation;
 	size_t mtu;    /* 0: what suits the transport */
 	uint64_t pace; /* messages per second over UDP; 0: any number */
 	uint32_t domain;

@@ -291,7 +291,7 @@ static int open_output(struct ipfix *ipfix)
 		return output_open_udp(config, host, &ipfix->output);
 	case CONFIG_FILE:
 		if (config->rotates)
-			return output_open_roll(config, host, &ipfix->output);
+			return output_open_rotated(config, host, &ipfix->output);
 		return output_open_file(config, host, &ipfix->output);
 	default:
 		return output_open_stream(config, host, &ipfix->output);

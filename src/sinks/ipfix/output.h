@@ -63,8 +63,8 @@ int output_open_stream(const struct config *config, struct sink_host *host,
 		       struct output **ret_output);
 int output_open_file(const struct config *config, struct sink_host *host,
 		     struct output **ret_output);
-int output_open_roll(const struct config *config, struct sink_host *host,
-		     struct output **ret_output);
+int output_open_rotated(const struct config *config, struct sink_host *host,
+			struct output **ret_output);
 
 /* All before @end has arrived. */
 static inline void output_ack(struct output *output, struct mark end)

@@ -178,7 +178,7 @@ int output_open_file(const struct config *config, struct sink_host *host,
 				       .size = config->mtu ?: OUTPUT_FILE_SIZE,
 				       .counts.sessions = 1 };
 	out->is_new = true;
-	err = open_file(config->path, config->roll.mode ?: MODE, &out->fd);
+	err = open_file(config->path, config->rotation.mode ?: MODE, &out->fd);
 	if (err) {
 		log_error(host->log, "cannot write to %s: %s", config->path,
 			  err == -EEXIST ? "it contains something else" :

@@ -181,7 +181,7 @@ static void refuse_network(struct spec *spec)
 }
 
 struct line_options {
-	struct roll_options roll;
+	struct rotate_options rotation;
 	struct packer_options packer;
 	bool rotates, truncates;
 };
@@ -189,7 +189,7 @@ struct line_options {
 static void check(struct spec *spec, const struct line_options *options,
 		  bool packs)
 {
-	if (!options->rotates && (packs || options->roll.sync_ms))
+	if (!options->rotates && (packs || options->rotation.sync_ms))
 		spec_refuse(
 			spec,
 			"compress and sync need rotate.bytes or rotate.interval");
@@ -199,7 +199,7 @@ static void check(struct spec *spec, const struct line_options *options,
 	}
 	if (options->rotates)
 		spec_refuse(spec, "only a file can be rotated");
-	if (options->truncates || options->roll.mode)
+	if (options->truncates || options->rotation.mode)
 		spec_refuse(spec, "truncate and mode are for files");
 }
 
@@ -207,13 +207,14 @@ static void check(struct spec *spec, const struct line_options *options,
 static void parse(struct spec *spec, struct line_options *options)
 {
 	static const char *const no_yes[] = { "no", "yes", NULL };
-	struct roll_options *roll = &options->roll;
+	struct rotate_options *rotation = &options->rotation;
 	bool packs;
 
-	options->rotates = roll_parse(spec, ROTATE_MIN, roll);
+	options->rotates = rotate_parse(spec, ROTATE_MIN, rotation);
 	packs = packer_parse(spec, &options->packer);
-	roll->suffix = options->packer.suffix;
-	roll->sync_ms = spec_duration_ms(spec, "sync", 100, 60 * 60 * 1000, 0);
+	rotation->suffix = options->packer.suffix;
+	rotation->sync_ms =
+		spec_duration_ms(spec, "sync", 100, 60 * 60 * 1000, 0);
 	options->truncates = spec_choice(spec, "truncate", no_yes, 0);
 	if (options->rotates && options->truncates)
 		spec_refuse(spec, "what is rotated is never truncated");
@@ -221,7 +222,7 @@ static void parse(struct spec *spec, struct line_options *options)
 }
 
 static int open_rotated(struct line_out *out, const char *path,
-			const struct roll_options *roll,
+			const struct rotate_options *rotation,
 			const struct packer_options *packer)
 {
 	int err = packer_open(&out->packer, packer, out->host->log);
@@ -230,7 +231,8 @@ static int open_rotated(struct line_out *out, const char *path,
 		return err;
 	out->kind = LINE_OUT_FILE;
 	out->path = strdup(path);
-	err = out->path ? roll_open(path, roll, out->host, &out->roll) : -ENOMEM;
+	err = out->path ? rotate_open(path, rotation, out->host, &out->rotated) :
+			  -ENOMEM;
 	if (err)
 		line_out_close(out);
 	return err;
@@ -246,13 +248,13 @@ int line_out_open(struct line_out *out, struct spec *spec, struct sink_host *hos
 	*out = (struct line_out){
 		.host = host,
 		.fd = -1,
-		.mode = options.roll.mode ?: ROLL_MODE,
+		.mode = options.rotation.mode ?: ROTATE_MODE,
 		.retry.most_ms = RETRY_MAX_MS,
 	};
 	if (err)
 		return err;
 	if (options.rotates)
-		return open_rotated(out, spec->target, &options.roll,
+		return open_rotated(out, spec->target, &options.rotation,
 				    &options.packer);
 	return open_target(out, spec->target, options.truncates);
 }
@@ -269,8 +271,8 @@ void line_out_close_target(struct line_out *out)
 
 void line_out_close(struct line_out *out)
 {
-	roll_close(out->roll);
-	out->roll = NULL;
+	rotate_close(out->rotated);
+	out->rotated = NULL;
 	packer_close(&out->packer);
 	line_out_close_target(out);
 	line_marks_free(&out->marks);
@@ -332,26 +334,26 @@ static enum peer_state prepare_file(struct line_out *out)
 	return PEER_AWAY;
 }
 
-static void wait_for_roll(struct line_out *out)
+static void wait_for_rotated(struct line_out *out)
 {
-	out->host->ops->wake_in(out->host, roll_wait_ms(out->roll));
+	out->host->ops->wake_in(out->host, rotate_wait_ms(out->rotated));
 }
 
-static enum peer_state prepare_roll(struct line_out *out)
+static enum peer_state prepare_rotated(struct line_out *out)
 {
-	enum peer_state state = roll_prepare(out->roll);
+	enum peer_state state = rotate_prepare(out->rotated);
 
 	if (state == PEER_NEW)
 		out->piece_len = 0;
 	if (state == PEER_AWAY)
-		wait_for_roll(out);
+		wait_for_rotated(out);
 	return state;
 }
 
 enum peer_state line_out_prepare(struct line_out *out)
 {
-	if (out->roll)
-		return prepare_roll(out);
+	if (out->rotated)
+		return prepare_rotated(out);
 	if (line_reader_is_used(out))
 		return line_reader_prepare(out);
 	return out->kind == LINE_OUT_FILE ? prepare_file(out) : PEER_READY;
@@ -373,7 +375,7 @@ static size_t whole_lines(const char *bytes, size_t len)
 }
 
 /* A piece is made once, and then offered until it is taken. */
-static ssize_t write_to_roll(struct line_out *out, const char *bytes, size_t len)
+static ssize_t write_rotated(struct line_out *out, const char *bytes, size_t len)
 {
 	if (!out->piece_len) {
 		ssize_t n = packer_pack(&out->packer, bytes, len, &out->piece);
@@ -383,9 +385,9 @@ static ssize_t write_to_roll(struct line_out *out, const char *bytes, size_t len
 		out->piece_len = (size_t)n;
 		line_out_note(out, 0);
 	}
-	if (roll_make_room(out->roll, out->piece_len) ||
-	    roll_write(out->roll, out->piece, out->piece_len)) {
-		wait_for_roll(out);
+	if (rotate_make_room(out->rotated, out->piece_len) ||
+	    rotate_write(out->rotated, out->piece, out->piece_len)) {
+		wait_for_rotated(out);
 		return -EAGAIN;
 	}
 	out->piece_len = 0;
@@ -396,8 +398,8 @@ ssize_t line_out_write(struct line_out *out, const char *bytes, size_t len)
 {
 	ssize_t n;
 
-	if (out->roll)
-		return write_to_roll(out, bytes, len);
+	if (out->rotated)
+		return write_rotated(out, bytes, len);
 	if (out->is_pipe)
 		len = whole_lines(bytes, len);
 	else if (out->kind == LINE_OUT_SOCKET)
@@ -426,16 +428,16 @@ ssize_t line_out_write(struct line_out *out, const char *bytes, size_t len)
 
 void line_out_written(struct line_out *out, struct mark end)
 {
-	if (out->roll)
-		roll_written(out->roll, end);
+	if (out->rotated)
+		rotate_written(out->rotated, end);
 	else if (!line_reader_is_used(out)) /* they are known by what it takes */
 		out->host->ops->ack(out->host, end);
 }
 
 int line_out_rest(struct line_out *out)
 {
-	if (out->roll)
-		wait_for_roll(out);
+	if (out->rotated)
+		wait_for_rotated(out);
 	if (out->can_wait)
 		out->host->ops->watch(out->host, out->fd, EPOLLERR);
 	if (line_reader_is_used(out)) {
@@ -452,6 +454,6 @@ int line_out_rest(struct line_out *out)
 void line_out_counters(const struct line_out *out, sink_counter_fn *take,
 		       void *ctx)
 {
-	if (out->roll)
-		roll_counters(out->roll, take, ctx);
+	if (out->rotated)
+		rotate_counters(out->rotated, take, ctx);
 }

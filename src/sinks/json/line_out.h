@@ -16,7 +16,7 @@
 #include "sink/module.h"
 #include "sink/peer_state.h"
 #include "packer.h"
-#include "sink/file/roll.h"
+#include "sink/file/rotate.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,10 +57,10 @@ struct line_out {
 	bool has_taken;	      /* it took some of them */
 	struct backoff retry; /* failures: readers that took nothing */
 
-	struct roll *roll; /* NULL: it is not rotated */
+	struct rotated *rotated; /* NULL: it is not rotated */
 
 	struct packer packer; /* if it is */
-	const char *piece;    /* that the roll has not taken yet */
+	const char *piece;    /* that the rotated has not taken yet */
 	size_t piece_len;
 };
 

@@ -10,36 +10,36 @@
  * with .gz or .zst before .part. The time is that of its first record's writing, UTC.
  * In alphabetical order the names are in order of time.
  */
-#ifndef NETOBS_SINK_FILE_ROLL_NAMES_H
-#define NETOBS_SINK_FILE_ROLL_NAMES_H
+#ifndef NETOBS_SINK_FILE_ROTATE_NAMES_H
+#define NETOBS_SINK_FILE_ROTATE_NAMES_H
 
 #include <limits.h>
 #include <stdbool.h>
 #include <time.h>
 
-#define ROLL_PART ".part"
+#define ROTATE_PART ".part"
 
-struct roll_names {
+struct rotate_names {
 	char dir[PATH_MAX]; /* absolute */
 	char stem[NAME_MAX], extension[NAME_MAX];
 	char part[NAME_MAX + 1]; /* flows.json.part */
 };
 
-typedef char roll_name[NAME_MAX + 1];
+typedef char rotate_name[NAME_MAX + 1];
 
 /* -EISDIR: @path is of a directory; -ENAMETOOLONG. */
-int roll_names_init(struct roll_names *names, const char *path);
+int rotate_names_init(struct rotate_names *names, const char *path);
 
 /* The final name, number 0. @suffix: ".gz", ".zst" or "". */
-void roll_names_make(const struct roll_names *names, time_t start,
-		     const char *suffix, roll_name ret_name);
+void rotate_names_make(const struct rotate_names *names, time_t start,
+		       const char *suffix, rotate_name ret_name);
 
 /* The same final name with another number. */
-void roll_names_number(const struct roll_names *names, const char *name,
-		       unsigned int number, roll_name ret_name);
+void rotate_names_number(const struct rotate_names *names, const char *name,
+			 unsigned int number, rotate_name ret_name);
 
 /* Whether it is a final name, with @tail behind. */
-bool roll_names_match(const struct roll_names *names, const char *name,
-		      const char *tail);
+bool rotate_names_match(const struct rotate_names *names, const char *name,
+			const char *tail);
 
 #endif

@@ -180,7 +180,7 @@ static void files_turn_by_time_without_traffic(void **state)
 	assert_int_equal(check_lines(text, 0), 10);
 	free(text);
 
-	/* What has nothing in it does not turn. */
+	/* An empty file is not rotated. */
 	for (int i = 0; i < 15; i++) {
 		usleep(100000);
 		assert_int_equal(netobs_sink_dispatch(f->sink), 0);

@@ -3,26 +3,26 @@
  * What has to be done with rotated files and waited for, by a worker: put them on the
  * disk, give them their final names, and remove the oldest.
  */
-#ifndef NETOBS_SINK_FILE_ROLL_WORK_H
-#define NETOBS_SINK_FILE_ROLL_WORK_H
+#ifndef NETOBS_SINK_FILE_ROTATE_WORK_H
+#define NETOBS_SINK_FILE_ROTATE_WORK_H
 
 #include "sink/mark.h"
-#include "roll_names.h"
+#include "rotate_names.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /* A file that is complete, NAME.part. */
-struct roll_file {
-	struct roll_file *next;
+struct rotate_file {
+	struct rotate_file *next;
 	int fd;
-	roll_name name; /* the final one, as was intended */
+	rotate_name name; /* the final one, as was intended */
 };
 
-struct roll_work {
-	const struct roll_names *names;
-	struct roll_file *files; /* those that are left are to be done again */
-	bool tidy; /* look for what crashes have left; false when it is done */
+struct rotate_work {
+	const struct rotate_names *names;
+	struct rotate_file *files; /* those that are left are to be done again */
+	bool recovers; /* look for what crashes have left; false when it is done */
 	uint32_t keep; /* files; 0: all */
 	bool is_sync;  /* records before @durable are to be on the disk */
 	int part_fd; /* the file that has the last of them; -1: @files have them */
@@ -36,10 +36,10 @@ struct roll_work {
 	uint64_t finished, removed; /* files */
 };
 
-void roll_work_free(void *work);
-void roll_work_do(void *work);
+void rotate_work_free(void *work);
+void rotate_work_do(void *work);
 
 /* Move a file within its directory, but not over another. */
-int roll_move(int dir_fd, const char *from, const char *to);
+int rotate_move(int dir_fd, const char *from, const char *to);
 
 #endif

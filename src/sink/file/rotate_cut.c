@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "roll_cut.h"
+#include "rotate_cut.h"
 
 #include "compressor.h"
 #include "base/util.h"
@@ -33,7 +33,7 @@ static enum content content_of(int fd)
 									MESSAGES;
 }
 
-const char *roll_suffix(int fd)
+const char *rotate_suffix(int fd)
 {
 	static const char *const suffixes[] = {
 		[LINES] = "", [GZIP_PIECES] = ".gz", [ZSTD_PIECES] = ".zst", [MESSAGES] = ""
@@ -96,7 +96,7 @@ static int end_of_lines(int fd, uint64_t size, uint64_t *ret_end)
 	return 0;
 }
 
-int roll_cut(int fd, uint64_t *ret_size)
+int rotate_cut(int fd, uint64_t *ret_size)
 {
 	struct stat info;
 	uint64_t size, end;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "roll_part.h"
+#include "rotate_part.h"
 
-#include "roll_birth.h"
-#include "roll_cut.h"
-#include "roll_work.h"
+#include "rotate_birth.h"
+#include "rotate_cut.h"
+#include "rotate_work.h"
 #include "base/util.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 enum { NUMBERS = 100000 };
 
-static int open_dir(const struct roll_names *names)
+static int open_dir(const struct rotate_names *names)
 {
 	int fd = open(names->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
@@ -26,35 +26,35 @@ static int open_dir(const struct roll_names *names)
 /* Not to be taken for another's: neither by its name nor by what it becomes. */
 static int try_name(int dir_fd, const char *part, const char *final)
 {
-	roll_name waiting;
+	rotate_name waiting;
 
 	if (!faccessat(dir_fd, final, F_OK, AT_SYMLINK_NOFOLLOW))
 		return -EEXIST;
-	snprintf(waiting, sizeof(waiting), "%.*s" ROLL_PART,
-		 (int)(sizeof(waiting) - sizeof(ROLL_PART)), final);
-	return roll_move(dir_fd, part, waiting);
+	snprintf(waiting, sizeof(waiting), "%.*s" ROTATE_PART,
+		 (int)(sizeof(waiting) - sizeof(ROTATE_PART)), final);
+	return rotate_move(dir_fd, part, waiting);
 }
 
-int roll_part_rename(const struct roll_names *names, time_t start,
-		     const char *suffix, struct roll_last *last,
-		     roll_name ret_name)
+int rotate_part_rename(const struct rotate_names *names, time_t start,
+		       const char *suffix, struct rotate_last *last,
+		       rotate_name ret_name)
 {
 	cleanup_fd int dir_fd = open_dir(names);
 	unsigned int n = last->start == start ? last->number + 1 : 0;
-	roll_name first, name;
+	rotate_name first, name;
 	int err = -EEXIST;
 
 	if (dir_fd < 0)
 		return dir_fd;
-	roll_names_make(names, start, suffix, first);
+	rotate_names_make(names, start, suffix, first);
 	for (; err == -EEXIST && n < NUMBERS; n++) {
-		roll_names_number(names, first, n, name);
+		rotate_names_number(names, first, n, name);
 		err = try_name(dir_fd, names->part, name);
 	}
 	if (err)
 		return err;
-	*last = (struct roll_last){ start, n - 1 };
-	memcpy(ret_name, name, sizeof(roll_name));
+	*last = (struct rotate_last){ start, n - 1 };
+	memcpy(ret_name, name, sizeof(rotate_name));
 	return 0;
 }
 
@@ -63,15 +63,15 @@ static time_t start_of(int fd, const struct stat *info)
 {
 	time_t start;
 
-	return roll_birth_time(fd, &start) ? info->st_mtime : start;
+	return rotate_birth_time(fd, &start) ? info->st_mtime : start;
 }
 
 /* -EAGAIN: it is out of the way, try again. */
-static int take_over(int fd, const struct roll_names *names)
+static int take_over(int fd, const struct rotate_names *names)
 {
-	struct roll_last none = { .start = -1 };
+	struct rotate_last none = { .start = -1 };
 	struct stat info;
-	roll_name name;
+	rotate_name name;
 	int err;
 
 	if (flock(fd, LOCK_EX | LOCK_NB))
@@ -82,12 +82,12 @@ static int take_over(int fd, const struct roll_names *names)
 		return -EEXIST;
 	if (!info.st_size)
 		return 0;
-	err = roll_part_rename(names, start_of(fd, &info), roll_suffix(fd),
-			       &none, name);
+	err = rotate_part_rename(names, start_of(fd, &info), rotate_suffix(fd),
+				 &none, name);
 	return err ?: -EAGAIN;
 }
 
-static int try_open(const struct roll_names *names, mode_t mode, int *ret_fd)
+static int try_open(const struct rotate_names *names, mode_t mode, int *ret_fd)
 {
 	cleanup_fd int dir_fd = open_dir(names);
 	cleanup_fd int fd = -1;
@@ -107,8 +107,8 @@ static int try_open(const struct roll_names *names, mode_t mode, int *ret_fd)
 	return err;
 }
 
-int roll_part_open(struct roll_part *part, const struct roll_names *names,
-		   mode_t mode)
+int rotate_part_open(struct rotate_part *part, const struct rotate_names *names,
+		     mode_t mode)
 {
 	struct stat info;
 	int fd = -1, err;
@@ -123,13 +123,13 @@ int roll_part_open(struct roll_part *part, const struct roll_names *names,
 		close(fd);
 		return err;
 	}
-	*part = (struct roll_part){ .fd = fd,
-				    .dev = info.st_dev,
-				    .ino = info.st_ino };
+	*part = (struct rotate_part){ .fd = fd,
+				      .dev = info.st_dev,
+				      .ino = info.st_ino };
 	return 0;
 }
 
-static int find(const struct roll_names *names, struct stat *ret_info)
+static int find(const struct rotate_names *names, struct stat *ret_info)
 {
 	cleanup_fd int dir_fd = open_dir(names);
 
@@ -140,8 +140,8 @@ static int find(const struct roll_names *names, struct stat *ret_info)
 		       0;
 }
 
-bool roll_part_is_there(const struct roll_part *part,
-			const struct roll_names *names)
+bool rotate_part_is_there(const struct rotate_part *part,
+			  const struct rotate_names *names)
 {
 	struct stat info;
 
@@ -149,11 +149,11 @@ bool roll_part_is_there(const struct roll_part *part,
 	       info.st_ino == part->ino;
 }
 
-void roll_part_remove(struct roll_part *part, const struct roll_names *names)
+void rotate_part_remove(struct rotate_part *part, const struct rotate_names *names)
 {
 	cleanup_fd int dir_fd = open_dir(names);
 
-	if (dir_fd >= 0 && roll_part_is_there(part, names))
+	if (dir_fd >= 0 && rotate_part_is_there(part, names))
 		unlinkat(dir_fd, names->part, 0);
 	close_fd(&part->fd);
 }

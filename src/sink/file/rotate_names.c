@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "roll_names.h"
+#include "rotate_names.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -23,7 +23,7 @@ static int find_dir(const char *path, int len, char *ret_dir)
 	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-int roll_names_init(struct roll_names *names, const char *path)
+int rotate_names_init(struct rotate_names *names, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	const char *name = slash ? slash + 1 : path;
@@ -39,27 +39,27 @@ int roll_names_init(struct roll_names *names, const char *path)
 	snprintf(names->stem, sizeof(names->stem), "%.*s", (int)(dot - name),
 		 name);
 	snprintf(names->extension, sizeof(names->extension), "%s", dot);
-	snprintf(names->part, sizeof(names->part), "%.*s" ROLL_PART,
+	snprintf(names->part, sizeof(names->part), "%.*s" ROTATE_PART,
 		 NAME_MAX - LONGEST_TAIL, name);
 	/* With its slash: of /flows.json, that is the directory. */
 	return find_dir(path, (int)(name - path), names->dir);
 }
 
-void roll_names_make(const struct roll_names *names, time_t start,
-		     const char *suffix, roll_name ret_name)
+void rotate_names_make(const struct rotate_names *names, time_t start,
+		       const char *suffix, rotate_name ret_name)
 {
 	struct tm tm;
 	char *to;
 
 	gmtime_r(&start, &tm);
-	/* roll_names_init() saw to it that there is room. */
+	/* rotate_names_init() saw to it that there is room. */
 	to = stpcpy(ret_name, names->stem);
 	to += strftime(to, STAMP + 2, "-%Y%m%dT%H%M%SZ", &tm);
 	stpcpy(stpcpy(to, names->extension), suffix);
 }
 
 /* What follows the stamp; NULL: it has none. */
-static const char *behind_stamp(const struct roll_names *names, const char *name)
+static const char *behind_stamp(const struct rotate_names *names, const char *name)
 {
 	size_t len = strlen(names->stem);
 
@@ -84,8 +84,8 @@ static const char *behind_number(const char *at)
 	return digits ? at + 1 + digits : at;
 }
 
-void roll_names_number(const struct roll_names *names, const char *name,
-		       unsigned int number, roll_name ret_name)
+void rotate_names_number(const struct rotate_names *names, const char *name,
+			 unsigned int number, rotate_name ret_name)
 {
 	const char *at = behind_stamp(names, name);
 	const char *rest = behind_number(at);
@@ -93,12 +93,12 @@ void roll_names_number(const struct roll_names *names, const char *name,
 
 	if (number)
 		snprintf(text, sizeof(text), "_%03u", number);
-	snprintf(ret_name, sizeof(roll_name), "%.*s%s%.180s", (int)(at - name),
-		 name, text, rest);
+	snprintf(ret_name, sizeof(rotate_name), "%.*s%s%.180s",
+		 (int)(at - name), name, text, rest);
 }
 
-bool roll_names_match(const struct roll_names *names, const char *name,
-		      const char *tail)
+bool rotate_names_match(const struct rotate_names *names, const char *name,
+			const char *tail)
 {
 	static const char *const suffixes[] = { "", ".gz", ".zst" };
 	const char *at = behind_stamp(names, name);

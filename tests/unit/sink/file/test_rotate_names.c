@@ -2,7 +2,7 @@
 /* The names of rotated files: what is not one of them must not be removed. */
 #include "lib_test.h"
 
-#include "sink/file/roll_names.h"
+#include "sink/file/rotate_names.h"
 #include "base/util.h"
 
 #include <errno.h>
@@ -31,22 +31,22 @@ static void names_tell_the_time(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct roll_names names;
-		roll_name name, numbered, other;
+		struct rotate_names names;
+		rotate_name name, numbered, other;
 
-		assert_int_equal(roll_names_init(&names, cases[i].path), 0);
+		assert_int_equal(rotate_names_init(&names, cases[i].path), 0);
 		assert_int_equal(*names.dir, '/');
 		assert_string_equal(names.part, cases[i].part);
-		roll_names_make(&names, 1795279500, cases[i].suffix, name);
-		roll_names_number(&names, name, cases[i].number, numbered);
+		rotate_names_make(&names, 1795279500, cases[i].suffix, name);
+		rotate_names_number(&names, name, cases[i].number, numbered);
 		assert_string_equal(numbered, cases[i].name);
-		assert_true(roll_names_match(&names, numbered, ""));
-		assert_false(roll_names_match(&names, numbered, ROLL_PART));
+		assert_true(rotate_names_match(&names, numbered, ""));
+		assert_false(rotate_names_match(&names, numbered, ROTATE_PART));
 		/* Another number takes the place of this one. */
-		roll_names_number(&names, numbered, 0, other);
+		rotate_names_number(&names, numbered, 0, other);
 		assert_string_equal(other, name);
-		strcat(other, ROLL_PART);
-		assert_true(roll_names_match(&names, other, ROLL_PART));
+		strcat(other, ROTATE_PART);
+		assert_true(rotate_names_match(&names, other, ROTATE_PART));
 	}
 }
 
@@ -74,45 +74,45 @@ static void other_names_are_not_taken_for_them(void **state)
 		"flows-x-20261121T164500Z.json",
 		"",
 	};
-	struct roll_names names;
+	struct rotate_names names;
 
 	(void)state;
-	assert_int_equal(roll_names_init(&names, "/x/flows.json"), 0);
+	assert_int_equal(rotate_names_init(&names, "/x/flows.json"), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-		if (roll_names_match(&names, others[i], ""))
+		if (rotate_names_match(&names, others[i], ""))
 			fail_msg("%s", others[i]);
 }
 
 static void paths_that_are_no_files_are_refused(void **state)
 {
-	struct roll_names names;
+	struct rotate_names names;
 	char name[NAME_MAX + 1];
 
 	(void)state;
-	assert_int_equal(roll_names_init(&names, "/x/"), -EISDIR);
-	assert_int_equal(roll_names_init(&names, "/x/.."), -EISDIR);
-	assert_int_equal(roll_names_init(&names, "."), -EISDIR);
+	assert_int_equal(rotate_names_init(&names, "/x/"), -EISDIR);
+	assert_int_equal(rotate_names_init(&names, "/x/.."), -EISDIR);
+	assert_int_equal(rotate_names_init(&names, "."), -EISDIR);
 	memset(name, 'x', sizeof(name) - 1);
 	name[NAME_MAX] = '\0';
-	assert_int_equal(roll_names_init(&names, name), -ENAMETOOLONG);
+	assert_int_equal(rotate_names_init(&names, name), -ENAMETOOLONG);
 }
 
 /* The longest name that is taken has room for all that comes behind it. */
 static void longest_name_fits(void **state)
 {
-	struct roll_names names;
-	roll_name made, numbered;
+	struct rotate_names names;
+	rotate_name made, numbered;
 	char name[NAME_MAX + 1] = "";
 
 	(void)state;
 	while (strlen(name) < NAME_MAX) {
 		name[strlen(name)] = 'x';
-		if (roll_names_init(&names, name))
+		if (rotate_names_init(&names, name))
 			break;
-		roll_names_make(&names, 1795279500, ".zst", made);
-		roll_names_number(&names, made, 99999, numbered);
-		assert_true(strlen(numbered) + strlen(ROLL_PART) <= NAME_MAX);
-		assert_true(roll_names_match(&names, numbered, ""));
+		rotate_names_make(&names, 1795279500, ".zst", made);
+		rotate_names_number(&names, made, 99999, numbered);
+		assert_true(strlen(numbered) + strlen(ROTATE_PART) <= NAME_MAX);
+		assert_true(rotate_names_match(&names, numbered, ""));
 	}
 	assert_true(strlen(name) > 200);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "roll_birth.h"
+#include "rotate_birth.h"
 
 #include <errno.h>
 #include <linux/fcntl.h>
@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-int roll_birth_time(int fd, time_t *ret_time)
+int rotate_birth_time(int fd, time_t *ret_time)
 {
 	struct statx info;
 

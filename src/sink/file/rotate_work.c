@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "roll_work.h"
+#include "rotate_work.h"
 
-#include "roll_cut.h"
+#include "rotate_cut.h"
 #include "base/util.h"
 
 #include <dirent.h>
@@ -17,7 +17,7 @@
 
 /* ---- Names --------------------------------------------------------------------- */
 
-int roll_move(int dir_fd, const char *from, const char *to)
+int rotate_move(int dir_fd, const char *from, const char *to)
 {
 	if (!syscall(SYS_renameat2, dir_fd, from, dir_fd, to, RENAME_NOREPLACE))
 		return 0;
@@ -30,23 +30,23 @@ int roll_move(int dir_fd, const char *from, const char *to)
 }
 
 /* NAME.part becomes NAME, or what comes next that is free. */
-static int give_final_name(const struct roll_work *work, int dir_fd,
+static int give_final_name(const struct rotate_work *work, int dir_fd,
 			   const char *name)
 {
-	roll_name part, final;
+	rotate_name part, final;
 	int err = -EEXIST;
 
-	snprintf(part, sizeof(part), "%.*s" ROLL_PART,
-		 (int)(sizeof(part) - sizeof(ROLL_PART)), name);
+	snprintf(part, sizeof(part), "%.*s" ROTATE_PART,
+		 (int)(sizeof(part) - sizeof(ROTATE_PART)), name);
 	snprintf(final, sizeof(final), "%s", name);
 	for (unsigned int n = 1; err == -EEXIST && n < 100000; n++) {
-		err = roll_move(dir_fd, part, final);
-		roll_names_number(work->names, name, n, final);
+		err = rotate_move(dir_fd, part, final);
+		rotate_names_number(work->names, name, n, final);
 	}
 	return err;
 }
 
-static int finish(struct roll_work *work, int dir_fd, int fd, const char *name)
+static int finish(struct rotate_work *work, int dir_fd, int fd, const char *name)
 {
 	int err = fdatasync(fd) ? -errno : give_final_name(work, dir_fd, name);
 
@@ -88,7 +88,7 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* Final names with @tail behind, in order. */
-static int read_list(const struct roll_work *work, const char *tail,
+static int read_list(const struct rotate_work *work, const char *tail,
 		     struct list *ret_list)
 {
 	struct list list = { 0 };
@@ -99,7 +99,7 @@ static int read_list(const struct roll_work *work, const char *tail,
 	if (!dir)
 		return -errno;
 	while (!err && (entry = readdir(dir)))
-		if (roll_names_match(work->names, entry->d_name, tail))
+		if (rotate_names_match(work->names, entry->d_name, tail))
 			err = add_name(&list, entry->d_name);
 	closedir(dir);
 	if (err) {
@@ -114,15 +114,15 @@ static int read_list(const struct roll_work *work, const char *tail,
 
 /* ---- What crashes have left --------------------------------------------------------- */
 
-static bool is_own(const struct roll_work *work, const char *name)
+static bool is_own(const struct rotate_work *work, const char *name)
 {
-	for (const struct roll_file *file = work->files; file; file = file->next)
+	for (const struct rotate_file *file = work->files; file; file = file->next)
 		if (!strcmp(file->name, name))
 			return true;
 	return false;
 }
 
-static int tidy_file(struct roll_work *work, int dir_fd, char *part)
+static int recover_file(struct rotate_work *work, int dir_fd, char *part)
 {
 	cleanup_fd int fd = openat(dir_fd, part,
 				   O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -133,43 +133,43 @@ static int tidy_file(struct roll_work *work, int dir_fd, char *part)
 		return -errno;
 	if (flock(fd, LOCK_EX | LOCK_NB))
 		return 0; /* another process is about to finish it */
-	err = roll_cut(fd, &size);
+	err = rotate_cut(fd, &size);
 	if (err)
 		return err;
 	if (!size)
 		return unlinkat(dir_fd, part, 0) ? -errno : 0;
-	part[strlen(part) - strlen(ROLL_PART)] = '\0';
+	part[strlen(part) - strlen(ROTATE_PART)] = '\0';
 	return finish(work, dir_fd, fd, part);
 }
 
-static int tidy(struct roll_work *work, int dir_fd)
+static int recover_files(struct rotate_work *work, int dir_fd)
 {
 	struct list list;
-	int err = read_list(work, ROLL_PART, &list);
+	int err = read_list(work, ROTATE_PART, &list);
 
 	if (err)
 		return err;
 	for (size_t i = 0; i < list.n; i++) {
 		char *part = list.names[i];
-		size_t len = strlen(part) - strlen(ROLL_PART);
-		roll_name name;
+		size_t len = strlen(part) - strlen(ROTATE_PART);
+		rotate_name name;
 
 		snprintf(name, sizeof(name), "%.*s", (int)len, part);
 		if (!is_own(work, name))
-			err = tidy_file(work, dir_fd, part) ?: err;
+			err = recover_file(work, dir_fd, part) ?: err;
 	}
 	free_list(&list);
-	work->tidy = err;
+	work->recovers = err;
 	return err;
 }
 
 /* ---- The work -------------------------------------------------------------------- */
 
 /* Another process removed it: nothing is left to do. */
-static int finish_files(struct roll_work *work, int dir_fd)
+static int finish_files(struct rotate_work *work, int dir_fd)
 {
 	while (work->files) {
-		struct roll_file *file = work->files;
+		struct rotate_file *file = work->files;
 		int err = finish(work, dir_fd, file->fd, file->name);
 
 		if (err && err != -ENOENT)
@@ -181,7 +181,7 @@ static int finish_files(struct roll_work *work, int dir_fd)
 	return 0;
 }
 
-static int remove_oldest(struct roll_work *work, int dir_fd)
+static int remove_oldest(struct rotate_work *work, int dir_fd)
 {
 	struct list list;
 	int err;
@@ -202,7 +202,7 @@ static int remove_oldest(struct roll_work *work, int dir_fd)
 }
 
 /* After an error the kernel takes what it could not write for written. */
-static int sync_part(struct roll_work *work)
+static int sync_part(struct rotate_work *work)
 {
 	if (work->part_fd < 0 || !fdatasync(work->part_fd))
 		return 0;
@@ -210,21 +210,21 @@ static int sync_part(struct roll_work *work)
 	return -errno;
 }
 
-void roll_work_do(void *arg)
+void rotate_work_do(void *arg)
 {
-	struct roll_work *work = arg;
+	struct rotate_work *work = arg;
 	cleanup_fd int dir_fd =
 		open(work->names->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int err;
 
 	if (dir_fd < 0) {
 		err = -errno;
-		/* Where nothing is, all is tidy. */
-		work->tidy &= err != -ENOENT;
+		/* Where nothing is, nothing is left over. */
+		work->recovers &= err != -ENOENT;
 		work->err = err == -ENOENT && !work->files ? 0 : err;
 		return;
 	}
-	work->err = work->tidy ? tidy(work, dir_fd) : 0;
+	work->err = work->recovers ? recover_files(work, dir_fd) : 0;
 	err = finish_files(work, dir_fd);
 	err = sync_part(work) ?: err;
 	if (fsync(dir_fd))
@@ -234,13 +234,13 @@ void roll_work_do(void *arg)
 	work->err = remove_oldest(work, dir_fd) ?: work->err;
 }
 
-void roll_work_free(void *arg)
+void rotate_work_free(void *arg)
 {
-	struct roll_work *work = arg;
+	struct rotate_work *work = arg;
 
 	if (!work)
 		return;
-	for (struct roll_file *file = work->files, *next; file; file = next) {
+	for (struct rotate_file *file = work->files, *next; file; file = next) {
 		next = file->next;
 		close(file->fd);
 		free(file);

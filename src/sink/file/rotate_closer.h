@@ -3,26 +3,26 @@
  * The part of a rotated file that has to do with the disk: it has complete files
  * finished, what is written synced, and acknowledges the records.
  */
-#ifndef NETOBS_SINK_FILE_ROLL_FINISHER_H
-#define NETOBS_SINK_FILE_ROLL_FINISHER_H
+#ifndef NETOBS_SINK_FILE_ROTATE_CLOSER_H
+#define NETOBS_SINK_FILE_ROTATE_CLOSER_H
 
 #include "base/backoff.h"
 #include "base/outage.h"
 #include "sink/module.h"
-#include "roll_work.h"
+#include "rotate_work.h"
 
 struct worker;
 
-struct finisher {
+struct file_closer {
 	struct sink_host *host;
-	const struct roll_names *names;
+	const struct rotate_names *names;
 	char *path; /* for people */
 	uint32_t keep;
 	int64_t sync_ms; /* 0: what is written counts as delivered */
 
 	struct worker *worker;
-	struct roll_work *next; /* what is to be done next */
-	size_t n_waiting;	/* files in it */
+	struct rotate_work *next; /* what is to be done next */
+	size_t n_waiting;	  /* files in it */
 	struct backoff retry;
 	struct outage outage;
 
@@ -36,26 +36,26 @@ struct finisher {
 };
 
 /* @names stay the caller's. Errors: -ENOMEM, -EMFILE. */
-int finisher_open(struct finisher *finisher, struct sink_host *host,
-		  const struct roll_names *names, const char *path,
-		  uint32_t keep, int64_t sync_ms);
+int closer_open(struct file_closer *closer, struct sink_host *host,
+		const struct rotate_names *names, const char *path,
+		uint32_t keep, int64_t sync_ms);
 
 /* Do what is left, and wait for it. Half-built is fine. */
-void finisher_close(struct finisher *finisher);
+void closer_close(struct file_closer *closer);
 
 /* Take what is done, and have done what is to be done. @part_fd: or -1. */
-void finisher_tend(struct finisher *finisher, int part_fd);
+void closer_process(struct file_closer *closer, int part_fd);
 
 /* When it is to be tended anyway, as wake_in() has it. */
-int finisher_wait_ms(const struct finisher *finisher);
+int closer_wait_ms(const struct file_closer *closer);
 
-/* A complete file, the finisher's from now on. */
-void finisher_add(struct finisher *finisher, struct roll_file *file);
+/* A complete file, the closer's from now on. */
+void closer_add(struct file_closer *closer, struct rotate_file *file);
 
 /* The records before @end are written. */
-void finisher_written(struct finisher *finisher, struct mark end);
+void closer_written(struct file_closer *closer, struct mark end);
 
 /* What is not acknowledged will be written again. */
-void finisher_forget(struct finisher *finisher);
+void closer_forget(struct file_closer *closer);
 
 #endif

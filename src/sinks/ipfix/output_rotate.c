@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * Messages in files that are rotated, RFC 5655. Each file can be read alone: it is a
+ * session, with templates and numbers of its own.
+ */
+#include "output.h"
+#include "unsent.h"
+
+#include <errno.h>
+
+struct rotated_output {
+	struct output output;
+	struct rotated *rotated;
+	uint64_t begun;	      /* files, as of this session */
+	struct unsent unsent; /* what the rotated has begun to write */
+	struct mark unsent_end;
+};
+
+static struct rotated_output *of_output(struct output *output)
+{
+	return (struct rotated_output *)output;
+}
+
+/* False: not all of it. */
+static bool write_unsent(struct rotated_output *out)
+{
+	struct unsent *unsent = &out->unsent;
+
+	if (unsent_is_empty(unsent))
+		return true;
+	if (rotate_write(out->rotated, unsent->bytes, unsent->len))
+		return false;
+	unsent->at = unsent->len;
+	/* A file of templates and counters alone is worth nothing. */
+	if (mark_is_before(out->output.acked, out->unsent_end)) {
+		rotate_written(out->rotated, out->unsent_end);
+		out->output.acked = out->unsent_end;
+	}
+	return true;
+}
+
+static enum peer_state rotated_output_prepare(struct output *output)
+{
+	struct rotated_output *out = of_output(output);
+
+	enum peer_state state = rotate_prepare(out->rotated);
+
+	if (state == PEER_AWAY)
+		return state;
+	if (state == PEER_NEW)
+		out->unsent.at = out->unsent.len = 0;
+	if (!write_unsent(out) || rotate_make_room(out->rotated, output->size))
+		return PEER_AWAY;
+	if (out->begun == rotate_begun(out->rotated))
+		return PEER_READY;
+	out->begun = rotate_begun(out->rotated);
+	output->counts.sessions++;
+	return PEER_NEW;
+}
+
+static int rotated_output_send(struct output *output,
+			       const struct output_message *message)
+{
+	struct rotated_output *out = of_output(output);
+
+	if (!unsent_is_empty(&out->unsent))
+		return -EAGAIN;
+	unsent_set(&out->unsent, &message->encoded);
+	out->unsent_end = message->end;
+	output_count(output, message);
+	write_unsent(out);
+	return 0;
+}
+
+static int rotated_output_rest(struct output *output)
+{
+	return rotate_wait_ms(of_output(output)->rotated);
+}
+
+static void rotated_output_counters(const struct output *output,
+				    sink_counter_fn *take, void *ctx)
+{
+	const struct rotated_output *out = (const struct rotated_output *)output;
+
+	rotate_counters(out->rotated, take, ctx);
+}
+
+static void rotated_output_close(struct output *output)
+{
+	struct rotated_output *out = of_output(output);
+
+	rotate_close(out->rotated);
+	free(out);
+}
+
+static const struct output_ops rotated_output_ops = {
+	.prepare = rotated_output_prepare,
+	.send = rotated_output_send,
+	.rest = rotated_output_rest,
+	.counters = rotated_output_counters,
+	.close = rotated_output_close,
+};
+
+int output_open_rotated(const struct config *config, struct sink_host *host,
+			struct output **ret_output)
+{
+	struct rotated_output *out = calloc(1, sizeof(*out));
+	int err;
+
+	if (!out)
+		return -ENOMEM;
+	out->output = (struct output){ .ops = &rotated_output_ops,
+				       .host = host,
+				       .config = config,
+				       .size = config->mtu ?: OUTPUT_FILE_SIZE };
+	err = rotate_open(config->path, &config->rotation, host, &out->rotated);
+	if (err) {
+		free(out);
+		return err;
+	}
+	*ret_output = &out->output;
+	return 0;
+}
