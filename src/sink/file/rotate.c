@@ -104,12 +104,9 @@ static int open_part(struct rotated *rotated)
 {
 	int err = begin_part(rotated);
 
-	if (err)
-		return err;
-	rotated->closer.next->recovers =
-		true; /* it may have found one that was there */
-	closer_forget(&rotated->closer);
-	return 0;
+	if (!err)
+		closer_start_over(&rotated->closer);
+	return err;
 }
 
 /* It gets its final name; another one is not made yet. */

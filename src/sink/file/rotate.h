@@ -2,7 +2,7 @@
 /*
  * A file that is rotated by size and time. It is written in pieces: lines, what a
  * compressor made of some, or messages. A file is rotated only between pieces, and none is
- * without records; what has to wait for the disk, a worker does. rotate_names.h has the
+ * without records; what has to wait for the disk, a worker does. rotate_part.h has the
  * names.
  */
 #ifndef NETOBS_SINK_FILE_ROTATE_H

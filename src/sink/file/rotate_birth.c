@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "rotate_birth.h"
+#include "rotate_part.h"
 
 #include <errno.h>
 #include <linux/fcntl.h>

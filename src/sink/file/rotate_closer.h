@@ -8,10 +8,18 @@
 
 #include "base/backoff.h"
 #include "base/outage.h"
+#include "rotate_part.h"
 #include "sink/module.h"
-#include "rotate_work.h"
+
+/* A file that is complete, NAME.part. */
+struct rotate_file {
+	struct rotate_file *next;
+	int fd;
+	rotate_name name; /* the final one, as was intended */
+};
 
 struct worker;
+struct rotate_work;
 
 struct file_closer {
 	struct sink_host *host;
@@ -55,7 +63,10 @@ void closer_add(struct file_closer *closer, struct rotate_file *file);
 /* The records before @end are written. */
 void closer_written(struct file_closer *closer, struct mark end);
 
-/* What is not acknowledged will be written again. */
-void closer_forget(struct file_closer *closer);
+/*
+ * Look for files that crashes have left, of which one may have been in the way of the
+ * new part. What is not acknowledged will be written again.
+ */
+void closer_start_over(struct file_closer *closer);
 
 #endif

@@ -1,18 +1,244 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "rotate_part.h"
 
-#include "rotate_birth.h"
-#include "rotate_cut.h"
-#include "rotate_work.h"
 #include "base/util.h"
+#include "compressor.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+/* ---- Names ----------------------------------------------------------------------- */
+
+/* Each 0 stands for a digit. */
+static const char stamp_form[] = "00000000T000000Z";
+enum { STAMP = sizeof(stamp_form) - 1, LONGEST_TAIL = 32 };
+
+static int find_dir(const char *path, int len, char *ret_dir)
+{
+	char cwd[PATH_MAX] = "";
+	int n;
+
+	if (*path != '/' && !getcwd(cwd, sizeof(cwd)))
+		return -errno;
+	n = snprintf(ret_dir, PATH_MAX, "%s%s%.*s", cwd,
+		     *path == '/' ? "" : "/", len, path);
+	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+int rotate_names_init(struct rotate_names *names, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	const char *dot = strrchr(name, '.');
+	size_t len = strlen(name);
+
+	if (!dot || dot == name)
+		dot = name + len;
+	if (!len || !strcmp(name, ".") || !strcmp(name, ".."))
+		return -EISDIR;
+	if (len + STAMP + LONGEST_TAIL > NAME_MAX)
+		return -ENAMETOOLONG;
+	snprintf(names->stem, sizeof(names->stem), "%.*s", (int)(dot - name),
+		 name);
+	snprintf(names->extension, sizeof(names->extension), "%s", dot);
+	snprintf(names->part, sizeof(names->part), "%.*s" ROTATE_PART,
+		 NAME_MAX - LONGEST_TAIL, name);
+	/* With its slash: of /flows.json, that is the directory. */
+	return find_dir(path, (int)(name - path), names->dir);
+}
+
+void rotate_names_make(const struct rotate_names *names, time_t start,
+		       const char *suffix, rotate_name ret_name)
+{
+	struct tm tm;
+	char *to;
+
+	gmtime_r(&start, &tm);
+	/* rotate_names_init() saw to it that there is room. */
+	to = stpcpy(ret_name, names->stem);
+	to += strftime(to, STAMP + 2, "-%Y%m%dT%H%M%SZ", &tm);
+	stpcpy(stpcpy(to, names->extension), suffix);
+}
+
+/* What follows the stamp; NULL: it has none. */
+static const char *behind_stamp(const struct rotate_names *names, const char *name)
+{
+	size_t len = strlen(names->stem);
+
+	if (strncmp(name, names->stem, len) || name[len] != '-')
+		return NULL;
+	name += len + 1;
+	for (int i = 0; i < STAMP; i++) {
+		if (stamp_form[i] == '0' ? !isdigit((unsigned char)name[i]) :
+					   name[i] != stamp_form[i])
+			return NULL;
+	}
+	return name + STAMP;
+}
+
+static const char *behind_number(const char *at)
+{
+	size_t digits;
+
+	if (*at != '_')
+		return at;
+	digits = strspn(at + 1, "0123456789");
+	return digits ? at + 1 + digits : at;
+}
+
+void rotate_names_number(const struct rotate_names *names, const char *name,
+			 unsigned int number, rotate_name ret_name)
+{
+	const char *at = behind_stamp(names, name);
+	const char *rest = behind_number(at);
+	char text[16] = "";
+
+	if (number)
+		snprintf(text, sizeof(text), "_%03u", number);
+	snprintf(ret_name, sizeof(rotate_name), "%.*s%s%.180s",
+		 (int)(at - name), name, text, rest);
+}
+
+bool rotate_names_match(const struct rotate_names *names, const char *name,
+			const char *tail)
+{
+	static const char *const suffixes[] = { "", ".gz", ".zst" };
+	const char *at = behind_stamp(names, name);
+	size_t len = strlen(names->extension);
+
+	if (!at)
+		return false;
+	at = behind_number(at);
+	if (strncmp(at, names->extension, len))
+		return false;
+	at += len;
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
+		size_t suffix = strlen(suffixes[i]);
+
+		if (!strncmp(at, suffixes[i], suffix) &&
+		    !strcmp(at + suffix, tail))
+			return true;
+	}
+	return false;
+}
+
+/* ---- Contents -------------------------------------------------------------------- */
+
+enum {
+	CHUNK = 8 << 10,
+	MESSAGE_HEAD = 16,
+};
+
+/* RFC 7011, 3.1: what a message of IPFIX begins with. */
+static const char message_version[] = { 0, 10 };
+
+enum content { LINES, GZIP_PIECES, ZSTD_PIECES, MESSAGES };
+
+static enum content content_of(int fd)
+{
+	char head[4] = "";
+
+	if (pread(fd, head, sizeof(head), 0) < 0)
+		return LINES;
+	if (!memcmp(head, gzip_head, sizeof(head)))
+		return GZIP_PIECES;
+	if (!memcmp(head, zstd_head, sizeof(head)))
+		return ZSTD_PIECES;
+	return memcmp(head, message_version, sizeof(message_version)) ? LINES :
+									MESSAGES;
+}
+
+const char *rotate_suffix(int fd)
+{
+	static const char *const suffixes[] = {
+		[LINES] = "", [GZIP_PIECES] = ".gz", [ZSTD_PIECES] = ".zst", [MESSAGES] = ""
+	};
+
+	return suffixes[content_of(fd)];
+}
+
+/* The same as piece_len(), for a message. */
+static uint64_t message_len(const char *head)
+{
+	const unsigned char *at = (const unsigned char *)head;
+	uint64_t len = (uint64_t)at[2] << 8 | at[3];
+
+	if (memcmp(head, message_version, sizeof(message_version)))
+		return 0;
+	return len < MESSAGE_HEAD ? 0 : len;
+}
+
+/* The end of the last whole piece, of those that begin with their length. */
+static int end_of_pieces(int fd, uint64_t size, uint64_t *ret_end)
+{
+	uint64_t at = 0;
+
+	for (;;) {
+		char head[PIECE_HEAD] = { 0 };
+		uint64_t len;
+
+		if (pread(fd, head, sizeof(head), (off_t)at) < 0)
+			return -errno;
+		len = piece_len(head) ?: message_len(head);
+		if (!len || len > size - at)
+			break;
+		at += len;
+	}
+	*ret_end = at;
+	return 0;
+}
+
+/* The end of the last whole line. */
+static int end_of_lines(int fd, uint64_t size, uint64_t *ret_end)
+{
+	char chunk[CHUNK];
+
+	for (uint64_t end = size; end;) {
+		uint64_t start = (end - 1) / CHUNK * CHUNK;
+		ssize_t n = pread(fd, chunk, end - start, (off_t)start);
+		const char *newline;
+
+		if (n < 0)
+			return -errno;
+		newline = memrchr(chunk, '\n', (size_t)n);
+		if (newline) {
+			*ret_end = start + (uint64_t)(newline + 1 - chunk);
+			return 0;
+		}
+		end = start;
+	}
+	*ret_end = 0;
+	return 0;
+}
+
+int rotate_cut(int fd, uint64_t *ret_size)
+{
+	struct stat info;
+	uint64_t size, end;
+	int err;
+
+	if (fstat(fd, &info))
+		return -errno;
+	size = (uint64_t)info.st_size;
+	err = content_of(fd) == LINES ? end_of_lines(fd, size, &end) :
+					end_of_pieces(fd, size, &end);
+	if (err)
+		return err;
+	if (end < size && ftruncate(fd, (off_t)end))
+		return -errno;
+	*ret_size = end;
+	return 0;
+}
+
+/* ---- The part --------------------------------------------------------------- */
 
 enum { NUMBERS = 100000 };
 
@@ -21,6 +247,18 @@ static int open_dir(const struct rotate_names *names)
 	int fd = open(names->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	return fd < 0 ? -errno : fd;
+}
+
+int rotate_move(int dir_fd, const char *from, const char *to)
+{
+	if (!syscall(SYS_renameat2, dir_fd, from, dir_fd, to, RENAME_NOREPLACE))
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	/* Not every file system can. */
+	if (!faccessat(dir_fd, to, F_OK, AT_SYMLINK_NOFOLLOW))
+		return -EEXIST;
+	return renameat(dir_fd, from, dir_fd, to) ? -errno : 0;
 }
 
 /* Not to be taken for another's: neither by its name nor by what it becomes. */

@@ -2,7 +2,7 @@
 /* The names of rotated files: what is not one of them must not be removed. */
 #include "lib_test.h"
 
-#include "sink/file/rotate_names.h"
+#include "sink/file/rotate_part.h"
 #include "base/util.h"
 
 #include <errno.h>
