@@ -85,10 +85,10 @@ int netobs_flow_dup(const struct netobs_flow *flow, struct netobs_flow **ret_flo
 	flow = flow_view(flow, &copy);
 	if (!flow)
 		return -EINVAL;
-	made = malloc(flow_copy_size(flow, flow->n_points, SIZE_MAX));
+	made = malloc(flow_copy_size(flow, flow->n_points, PTRDIFF_MAX));
 	if (!made)
 		return -ENOMEM;
-	flow_copy(flow, flow->n_points, SIZE_MAX, made);
+	flow_copy(flow, flow->n_points, PTRDIFF_MAX, made);
 	*ret_flow = made;
 	return 0;
 }
