@@ -34,7 +34,7 @@ static const struct args_option options[] = {
 	{ 0, "csv", ARGS_STRING, offsetof(struct config, csv_path), "FILE",
 	  NULL, "datapath: also write the results to FILE" },
 	{ 0, "plot", ARGS_STRING, offsetof(struct config, plot_path), "FILE",
-	  NULL, "datapath: also draw a chart to FILE (SVG); needs gnuplot" },
+	  NULL, "datapath: also draw a chart to FILE (SVG); needs Python and gnuplot" },
 	{ 0 }
 };
 
@@ -58,8 +58,8 @@ static const struct args_command command = {
 static int find_design(const char *name, size_t len)
 {
 	for (int i = 0; i < DESIGNS; i++) {
-		if (strlen(designs[i]->name) == len &&
-		    !memcmp(designs[i]->name, name, len))
+		if (strlen(designs[i].name) == len &&
+		    !memcmp(designs[i].name, name, len))
 			return i;
 	}
 	return -1;
@@ -170,7 +170,7 @@ static void set_defaults(struct config *config)
 		config->rounds = config->quick ? 3 : 5;
 }
 
-static bool understand(struct config *config)
+static bool config_complete(struct config *config)
 {
 	const char *foreign = find_foreign(config);
 
@@ -199,7 +199,7 @@ enum args_result config_parse(int argc, char **argv, struct config *ret_config)
 	if (is_named)
 		config.bench = bench;
 	result = args_parse(&command, argc - is_named, argv + is_named, &config);
-	if (result == ARGS_RUN && !understand(&config))
+	if (result == ARGS_RUN && !config_complete(&config))
 		result = ARGS_WRONG;
 	if (result == ARGS_RUN)
 		*ret_config = config;

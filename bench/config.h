@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What was asked for on the command line. */
+/* The command line, and the benchmarks that it names. */
 #ifndef NETOBS_BENCH_CONFIG_H
 #define NETOBS_BENCH_CONFIG_H
 
@@ -27,7 +27,7 @@ struct config {
 	uint32_t rounds;
 	bool quick;
 
-	/* Understood. */
+	/* Parsed. */
 	uint32_t design_mask;
 	uint32_t n_flow_counts;
 	uint32_t flow_counts[FLOW_COUNTS_MAX];
@@ -36,5 +36,10 @@ struct config {
 /* ARGS_RUN: @ret_config is complete, and to be cleared. */
 enum args_result config_parse(int argc, char **argv, struct config *ret_config);
 void config_clear(struct config *config);
+
+/* Measure and print. Each returns 0 or -errno, after a message. */
+int datapath_run(const struct config *config);
+int drain_run(const struct config *config);
+int export_run(const struct config *config);
 
 #endif

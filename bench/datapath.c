@@ -5,15 +5,113 @@
  * one large table exists at a time. With --quick each has its turn once, in
  * which it does all rounds.
  */
-#include "datapath.h"
-
-#include "plan.h"
-#include "progress.h"
-#include "stop.h"
+#include "chart.h"
+#include "config.h"
+#include "results.h"
 #include "base/util.h"
 
 #include <errno.h>
 #include <string.h>
+
+/* ---- The plan: which cases --------------------------------------------------- */
+
+enum { MEMORY_MAX = 1 << 30 };
+
+/* A way to run packets. */
+struct situation {
+	enum order order;
+	enum sharing sharing;
+	bool all_cpus;
+};
+
+static const struct situation situations[] = {
+	{ ORDER_UNIFORM, SHARING_DISJOINT, false },
+	{ ORDER_ZIPF, SHARING_DISJOINT, false },
+	{ ORDER_UNIFORM, SHARING_SAME, true },
+	{ ORDER_ZIPF, SHARING_SAME, true },
+	{ ORDER_UNIFORM, SHARING_DISJOINT, true },
+	{ ORDER_ZIPF, SHARING_DISJOINT, true },
+};
+
+static bool is_wanted(const struct config *config, const struct situation *s)
+{
+	if (config->distribution != CHOICE_ALL &&
+	    config->distribution != (s->order == ORDER_ZIPF))
+		return false;
+	return config->cpus == CHOICE_ALL || config->cpus == s->all_cpus;
+}
+
+/* All stores and flows on one CPU; contention; and the law of real traffic. */
+static bool is_quick(const struct situation *s, int design, uint32_t flows)
+{
+	if (s->all_cpus)
+		return flows == 1 && s->sharing == SHARING_SAME &&
+		       s->order == ORDER_UNIFORM;
+	return s->order == ORDER_UNIFORM || design == DESIGN_EMPTY ||
+	       design == DESIGN_PERCPU_HASH || design == DESIGN_NETOBS;
+}
+
+static int plan_design(const struct config *config, const struct runner *runner,
+		       int design, uint32_t flows, struct results *results)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(situations); i++) {
+		const struct situation *s = &situations[i];
+		const struct cell cell = {
+			.design = design,
+			.flows = flows,
+			.order = s->order,
+			.sharing = s->sharing,
+			.n_cpus = s->all_cpus ? runner->n_cpus : 1,
+		};
+		int err;
+
+		if (!is_wanted(config, s) ||
+		    (s->all_cpus && runner->n_cpus == 1) ||
+		    (config->quick && !is_quick(s, design, flows)))
+			continue;
+		err = results_add(results, &cell);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static bool fits(const struct runner *runner, int design, uint32_t flows)
+{
+	uint64_t bytes =
+		design_memory(&designs[design], flows, runner->spread->n_cpus);
+
+	if (bytes <= MEMORY_MAX)
+		return true;
+	fprintf(stderr,
+		"netobsctl bench: %s is left out for %u flows: it would take %llu MiB\n",
+		designs[design].name, flows, (unsigned long long)(bytes >> 20));
+	return false;
+}
+
+/*
+ * Add a cell for each case that is asked for, by flows, then design. Tables too
+ * large for a host that has other things to do are left out, with a message.
+ */
+static int plan_make(const struct config *config, const struct runner *runner,
+		     struct results *results)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < config->n_flow_counts; i++) {
+		uint32_t flows = config->flow_counts[i];
+
+		for (int design = 0; design < DESIGNS && !err; design++) {
+			if (config->design_mask & 1U << design &&
+			    fits(runner, design, flows))
+				err = plan_design(config, runner, design, flows,
+						  results);
+		}
+	}
+	return err;
+}
+
+/* ---- Measuring --------------------------------------------------------------- */
 
 enum {
 	BUDGET_MS = 25,
@@ -62,8 +160,8 @@ static void show_progress(struct bench *bench, const struct cell *cell)
 {
 	char text[64];
 
-	snprintf(text, sizeof(text), "%s, %u flows",
-		 designs[cell->design]->name, cell->flows);
+	snprintf(text, sizeof(text), "%s, %u flows", designs[cell->design].name,
+		 cell->flows);
 	progress_show(&bench->progress, text);
 }
 
@@ -94,7 +192,7 @@ static int measure_design(struct bench *bench, struct cell *cells, uint32_t n,
 	int err;
 
 	show_progress(bench, cells);
-	err = subject_open(&subject, designs[cells->design], &bench->runner);
+	err = subject_open(&subject, &designs[cells->design], &bench->runner);
 	if (err)
 		return err;
 	progress_add(&bench->progress, opening_work(cells));
@@ -130,7 +228,7 @@ static int measure_designs(struct bench *bench, struct cell *cells, uint32_t n,
 		if (err && err != -EINTR) {
 			progress_clear(&bench->progress);
 			fprintf(stderr, "netobsctl bench: %s with %u flows: %s\n",
-				designs[cells[i].design]->name, cells[i].flows,
+				designs[cells[i].design].name, cells[i].flows,
 				strerror(-err));
 		}
 	}
@@ -207,23 +305,59 @@ static uint32_t largest(const struct config *config)
 	return flows;
 }
 
-int datapath_run(const struct config *config, struct results *ret_results)
+static int measure_results(const struct config *config, struct results *results)
 {
 	struct bench bench = {
 		.config = config,
-		.results = ret_results,
+		.results = results,
 		.budget_ms = config->quick ? BUDGET_QUICK_MS : BUDGET_MS,
 	};
-	int err;
+	int err = spread_open(&bench.spread, largest(config));
 
-	*ret_results = (struct results){ .rounds = config->rounds };
-	host_read(&ret_results->host);
-	err = spread_open(&bench.spread, largest(config));
 	if (err)
 		return err;
 	err = run(&bench);
 	spread_close(&bench.spread);
 	if (!err)
-		results_sum_up(ret_results);
+		results_sum_up(results);
+	return err;
+}
+
+static int print_results(const struct config *config,
+			 const struct results *results)
+{
+	const struct report report = results_report(results);
+
+	if (config->output == OUTPUT_JSON)
+		return report_print_json(&report);
+	results_print_table(results);
+	return 0;
+}
+
+static int measure_and_write(const struct config *config,
+			     struct report_file *csv, struct report_file *plot)
+{
+	struct results results = { .rounds = config->rounds };
+	int err = measure_results(config, &results);
+	struct report report = results_report(&results);
+
+	err = err ?: print_results(config, &results);
+	err = err ?: report_file_write(csv, &report, report_write_csv);
+	err = err ?: report_file_write(plot, &report, chart_draw);
+	results_clear(&results);
+	return err;
+}
+
+int datapath_run(const struct config *config)
+{
+	struct report_file csv, plot;
+	int err = report_file_open(&csv, config->csv_path);
+
+	if (!err) {
+		err = report_file_open(&plot, config->plot_path);
+		err = err ?: measure_and_write(config, &csv, &plot);
+		report_file_close(&plot);
+	}
+	report_file_close(&csv);
 	return err;
 }

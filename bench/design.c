@@ -1,21 +1,244 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * The designs of designs.bpf.c are program run_NAME over map map_NAME, which has
+ * as many entries as there are flows, all of them allocated beforehand.
+ */
 #include "design.h"
 
-#include "design_kinds.h"
+#include "engine.h"
+#include "base/util.h"
 
-const struct design *const designs[DESIGNS] = {
-	[DESIGN_EMPTY] = &design_empty,
-	[DESIGN_PARSE] = &design_parse,
-	[DESIGN_RINGBUF] = &design_ringbuf,
-	[DESIGN_HASH] = &design_hash,
-	[DESIGN_HASH_SPINLOCK] = &design_hash_spinlock,
-	[DESIGN_PERCPU_HASH] = &design_percpu_hash,
-	[DESIGN_ARRAY] = &design_array,
-	[DESIGN_PERCPU_ARRAY] = &design_percpu_array,
-	[DESIGN_NETOBS] = &design_netobs,
+#include "designs.skel.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* ---- Maps ------------------------------------------------------------------ */
+
+static void set_map_size(struct bpf_map *map, uint32_t flows)
+{
+	if (bpf_map__type(map) != BPF_MAP_TYPE_RINGBUF)
+		bpf_map__set_max_entries(map, flows);
+}
+
+/* Of all maps and programs only those of the design. */
+static void pick(struct designs_bpf *skel, const char *name, uint32_t flows)
+{
+	struct bpf_program *program;
+	struct bpf_map *map;
+
+	bpf_object__for_each_program(program, skel->obj) {
+		const char *suffix = bpf_program__name(program) + strlen("run_");
+
+		bpf_program__set_autoload(program, !strcmp(suffix, name));
+	}
+	bpf_object__for_each_map(map, skel->obj) {
+		bool is_used = !strcmp(bpf_map__name(map) + strlen("map_"), name);
+
+		bpf_map__set_autocreate(map, is_used);
+		if (is_used)
+			set_map_size(map, flows);
+	}
+}
+
+static int loaded_program(const struct designs_bpf *skel)
+{
+	struct bpf_program *program;
+
+	bpf_object__for_each_program(program, skel->obj) {
+		if (bpf_program__fd(program) >= 0)
+			return bpf_program__fd(program);
+	}
+	return -ENOENT;
+}
+
+static int open_design(struct subject *subject)
+{
+	const char *name = subject->design->name;
+	struct designs_bpf *skel = subject->skel = designs_bpf__open();
+	int err;
+
+	if (!skel)
+		return -errno;
+	pick(skel, name, subject->runner->spread->room);
+	err = designs_bpf__load(skel);
+	if (!err)
+		subject->prog_fd = loaded_program(skel);
+	return err;
+}
+
+static void close_design(struct subject *subject)
+{
+	designs_bpf__destroy(TAKE_PTR(subject->skel));
+}
+
+/* ---- empty: part of spread.bpf.c -------------------------------------------- */
+
+static int open_empty(struct subject *subject)
+{
+	subject->prog_fd = spread_empty_fd(subject->runner->spread);
+	return 0;
+}
+
+/* ---- ringbuf: the records are thrown away between runs ----------------------- */
+
+struct ring {
+	_Atomic unsigned long *consumer; /* a page of its own, mapped */
+	_Atomic unsigned long *producer; /* a page, likewise */
+	size_t page;
 };
 
-static int fill(struct subject *subject)
+enum { RECORD = 80 /* with its header */ };
+
+static void discard_records(void *user)
+{
+	struct ring *ring = user;
+
+	atomic_store(ring->consumer, atomic_load(ring->producer));
+}
+
+static void *map_ring_page(const struct ring *ring, int fd, int prot, int n)
+{
+	void *page = mmap(NULL, ring->page, prot, MAP_SHARED, fd, n * ring->page);
+
+	return page == MAP_FAILED ? NULL : page;
+}
+
+static int map_ring(struct ring *ring, int fd)
+{
+	ring->page = sysconf(_SC_PAGESIZE);
+	ring->consumer = map_ring_page(ring, fd, PROT_READ | PROT_WRITE, 0);
+	ring->producer = map_ring_page(ring, fd, PROT_READ, 1);
+	return ring->consumer && ring->producer ? 0 : -errno;
+}
+
+static int open_ringbuf(struct subject *subject)
+{
+	struct ring *ring = subject->state = calloc(1, sizeof(*ring));
+	const struct bpf_map *map;
+	int err = ring ? open_design(subject) : -ENOMEM;
+
+	if (err)
+		return err;
+	map = subject->skel->maps.map_ringbuf;
+	subject->load = (struct load){
+		/* What all CPUs write meanwhile must fit, and does twice. */
+		.burst = max_u64(bpf_map__max_entries(map) / RECORD / 2 /
+					 subject->runner->n_cpus,
+				 1),
+		.pause = discard_records,
+		.user = ring,
+	};
+	return map_ring(ring, bpf_map__fd(map));
+}
+
+static void close_ringbuf(struct subject *subject)
+{
+	struct ring *ring = subject->state;
+
+	if (ring && ring->consumer)
+		munmap((void *)ring->consumer, ring->page);
+	if (ring && ring->producer)
+		munmap((void *)ring->producer, ring->page);
+	free(TAKE_PTR(subject->state));
+	close_design(subject);
+}
+
+/* ---- netobs: the library's programs -------------------------------------------- */
+
+static int open_netobs(struct subject *subject)
+{
+	struct engine *engine = malloc(sizeof(*engine));
+	int err;
+
+	if (!engine)
+		return -ENOMEM;
+	subject->state = engine;
+	err = engine_open(engine, subject->runner->spread->room);
+	if (!err)
+		subject->prog_fd = engine_program(engine);
+	return err;
+}
+
+static int fill_netobs(struct subject *subject)
+{
+	int err = engine_adapt(subject->state, subject->runner);
+
+	return err ?: engine_fill(subject->state, subject->runner);
+}
+
+/* Packets without room cost something else than those that were counted. */
+static int check_netobs(struct subject *subject)
+{
+	struct engine *engine = subject->state;
+	struct engine_tally before = engine_tally(engine);
+
+	engine_drain(engine);
+	return engine_has_room(engine, &before) ? 0 : -ENOSPC;
+}
+
+static void close_netobs(struct subject *subject)
+{
+	if (subject->state)
+		engine_close(subject->state);
+	free(TAKE_PTR(subject->state));
+}
+
+/* ---- The table ------------------------------------------------------------- */
+
+/* sizeof() in designs.bpf.c, and what the kernel adds to a hash element. */
+enum {
+	KEY = 40,
+	VALUE = 32,
+	LOCKED = 40,
+	ELEMENT = 48,
+	BUCKET = 16,
+	POINTER = 8,
+	HASH_ENTRY = ELEMENT + BUCKET + KEY,
+	NETOBS_FLOW = 512,
+};
+
+#define MAP_DESIGN(design, flow, cpu)                                          \
+	{                                                                      \
+		.name = design, .flow_bytes = flow, .flow_bytes_per_cpu = cpu, \
+		.open = open_design, .close = close_design,                    \
+	}
+
+const struct design designs[DESIGNS] = {
+	[DESIGN_EMPTY] = { .name = "empty", .open = open_empty },
+	[DESIGN_PARSE] = MAP_DESIGN("parse", 0, 0),
+	[DESIGN_RINGBUF] = { .name = "ringbuf",
+			     .open = open_ringbuf,
+			     .close = close_ringbuf },
+	[DESIGN_HASH] = MAP_DESIGN("hash", HASH_ENTRY + LOCKED, 0),
+	[DESIGN_HASH_SPINLOCK] =
+		MAP_DESIGN("hash_spinlock", HASH_ENTRY + LOCKED, 0),
+	[DESIGN_PERCPU_HASH] =
+		MAP_DESIGN("percpu_hash", HASH_ENTRY + POINTER, VALUE),
+	[DESIGN_ARRAY] = MAP_DESIGN("array", VALUE, 0),
+	[DESIGN_PERCPU_ARRAY] = MAP_DESIGN("percpu_array", POINTER, VALUE),
+	[DESIGN_NETOBS] = { .name = "netobs",
+			    .flow_bytes = NETOBS_FLOW,
+			    .open = open_netobs,
+			    .fill = fill_netobs,
+			    .check = check_netobs,
+			    .close = close_netobs },
+};
+
+uint64_t design_memory(const struct design *design, uint32_t flows,
+		       uint32_t n_cpus)
+{
+	return flows * (design->flow_bytes +
+			(uint64_t)n_cpus * design->flow_bytes_per_cpu);
+}
+
+/* ---- Subjects -------------------------------------------------------------- */
+
+static int subject_fill(struct subject *subject)
 {
 	return subject->design->fill ?
 		       subject->design->fill(subject) :
@@ -34,7 +257,7 @@ int subject_open(struct subject *subject, const struct design *design,
 	};
 	err = design->open(subject);
 	err = err ?: spread_aim(runner->spread, subject->prog_fd);
-	err = err ?: fill(subject);
+	err = err ?: subject_fill(subject);
 	if (err)
 		subject_close(subject);
 	return err;

@@ -12,8 +12,8 @@ struct subject;
 
 struct design {
 	const char *name;
-	/* Bytes that it takes for @flows on @n_cpus CPUs, roughly. */
-	uint64_t (*memory)(uint32_t flows, uint32_t n_cpus);
+	/* Roughly. */
+	uint32_t flow_bytes, flow_bytes_per_cpu;
 	int (*open)(struct subject *subject);
 	/* NULL: one packet of each flow. */
 	int (*fill)(struct subject *subject);
@@ -36,7 +36,11 @@ enum {
 	DESIGNS
 };
 
-extern const struct design *const designs[DESIGNS];
+extern const struct design designs[DESIGNS];
+
+/* Bytes that it takes for @flows on @n_cpus CPUs. */
+uint64_t design_memory(const struct design *design, uint32_t flows,
+		       uint32_t n_cpus);
 
 /* A design at work. */
 struct subject {

@@ -4,26 +4,52 @@
  * not mix. In it, threads fill the store with packets, and the main thread
  * drains: the kernel accounts the CPU time of each thread.
  */
-#include "drain.h"
+#include "config.h"
 
-#include "drain_report.h"
+#include "bench.h"
 #include "engine.h"
 #include "memory.h"
-#include "progress.h"
-#include "stop.h"
-#include "summary.h"
+#include "report.h"
 #include "base/util.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 
 enum {
 	/* A round is as many drains as it takes to have this many flows. */
 	FLOWS_PER_ROUND = 50000,
+	MIB = 1 << 20,
+};
+
+/* Nanoseconds are per flow, and medians of the rounds. */
+struct drain_result {
+	uint32_t flows;
+	double cpu_ns, user_ns, system_ns;
+	double wall_ns; /* with the wait for the generation to settle */
+	double cpu_min_ns, cpu_max_ns;
+	uint64_t rss_peak_bytes;
+	uint64_t kernel_bytes;
+};
+
+#define FIELD(key, type, member)                                 \
+	{                                                        \
+		key, type, offsetof(struct drain_result, member) \
+	}
+
+static const struct report_field drain_fields[] = {
+	FIELD("flows", REPORT_U32, flows),
+	FIELD("user_ns_per_flow", REPORT_NS, user_ns),
+	FIELD("system_ns_per_flow", REPORT_NS, system_ns),
+	FIELD("cpu_ns_per_flow", REPORT_NS, cpu_ns),
+	FIELD("cpu_ns_min", REPORT_NS, cpu_min_ns),
+	FIELD("cpu_ns_max", REPORT_NS, cpu_max_ns),
+	FIELD("wall_ns_per_flow", REPORT_NS, wall_ns),
+	FIELD("rss_peak_bytes", REPORT_U64, rss_peak_bytes),
+	FIELD("kernel_bytes", REPORT_U64, kernel_bytes),
+	{ 0 }
 };
 
 struct bench {
@@ -43,14 +69,6 @@ struct usage {
 	int64_t user_ns;
 	int64_t system_ns;
 };
-
-static int64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
-}
 
 static int64_t to_ns(const struct timeval *time)
 {
@@ -234,7 +252,7 @@ static int fork_and_measure(const struct config *config, uint32_t flows,
 	return status ? -EIO : 0;
 }
 
-static int measure_all(const struct config *config, struct drain_report *report)
+static int measure_all(const struct config *config, struct drain_result *results)
 {
 	struct progress progress;
 	double total = 0;
@@ -249,23 +267,61 @@ static int measure_all(const struct config *config, struct drain_report *report)
 
 		snprintf(text, sizeof(text), "%u flows", flows);
 		progress_show(&progress, text);
-		err = fork_and_measure(config, flows, &report->results[i]);
+		err = fork_and_measure(config, flows, &results[i]);
 		progress_add(&progress, flows + FLOWS_PER_ROUND);
 	}
 	progress_clear(&progress);
 	return err;
 }
 
+static int print_table(const struct config *config,
+		       const struct drain_result *results)
+{
+	printf("ns per flow to drain the kernel's store into records, medians of %u rounds\n",
+	       config->rounds);
+	report_print_machine();
+	printf("\n%9s %9s %9s %9s %9s %13s %13s\n", "flows", "user", "system",
+	       "CPU", "wall", "process MiB", "kernel MiB");
+	for (uint32_t i = 0; i < config->n_flow_counts; i++) {
+		const struct drain_result *r = &results[i];
+
+		printf("%9u %9.0f %9.0f %9.0f %9.0f %13.1f %13.1f\n", r->flows,
+		       r->user_ns, r->system_ns, r->cpu_ns, r->wall_ns,
+		       (double)r->rss_peak_bytes / MIB,
+		       (double)r->kernel_bytes / MIB);
+	}
+	return 0;
+}
+
+static int print_results(const struct config *config,
+			 const struct drain_result *results)
+{
+	const struct report report = {
+		.rounds = config->rounds,
+		.fields = drain_fields,
+		.rows = results,
+		.row_size = sizeof(*results),
+		.n = config->n_flow_counts,
+	};
+
+	return config->output == OUTPUT_JSON ? report_print_json(&report) :
+					       print_table(config, results);
+}
+
 int drain_run(const struct config *config)
 {
-	struct drain_report report;
-	int err = drain_report_init(&report, config);
+	size_t size = config->n_flow_counts * sizeof(struct drain_result);
+	/* Shared with child processes. */
+	struct drain_result *results = mmap(NULL, size, PROT_READ | PROT_WRITE,
+					    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int err;
 
-	err = err ?: measure_all(config, &report);
+	if (results == MAP_FAILED)
+		return -errno;
+	err = measure_all(config, results);
 	if (stop_requested())
 		fputs("netobsctl bench: interrupted\n", stderr);
-	if (!err)
-		err = drain_report_print(&report, config->output);
-	drain_report_done(&report);
+	err = err ?: print_results(config, results);
+	munmap(results, size);
 	return err;
 }

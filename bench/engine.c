@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "engine.h"
 
-#include "stop.h"
+#include "bench.h"
 #include "base/util.h"
 
 #include <errno.h>

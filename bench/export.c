@@ -3,23 +3,52 @@
  * Each sink is opened anew for each round, and gets records until all of them are
  * delivered. All is on one CPU, the threads of modules as well.
  */
-#include "export.h"
-
-#include "export_flows.h"
-#include "export_report.h"
-#include "progress.h"
-#include "stop.h"
+#include "bench.h"
+#include "config.h"
+#include "export_subject.h"
+#include "report.h"
 #include "base/util.h"
 
 #include <errno.h>
+#include <math.h>
 #include <sched.h>
-#include <stdio.h>
 #include <string.h>
 
+/* Nanoseconds are per record; medians of the rounds. */
+struct export_result {
+	struct export_subject subject;
+	char absent[256];   /* why it could not be measured; "": it was */
+	double *wall, *cpu; /* of the rounds */
+	uint32_t n;
+
+	/* As of sum_up(). */
+	const char *name;
+	uint64_t records_per_s;
+	double cpu_ns, cpu_min_ns, cpu_max_ns;
+	double over_null_ns; /* NAN: without a sink, or null was not measured */
+};
+
 struct bench {
-	struct export_report report;
+	const struct config *config;
 	struct export_load load;
 	struct progress progress;
+	struct export_result *results;
+	uint32_t n;
+};
+
+#define FIELD(key, type, member)                                  \
+	{                                                         \
+		key, type, offsetof(struct export_result, member) \
+	}
+
+static const struct report_field export_fields[] = {
+	FIELD("sink", REPORT_TEXT, name),
+	FIELD("records_per_s", REPORT_U64, records_per_s),
+	FIELD("cpu_ns_per_record", REPORT_NS, cpu_ns),
+	FIELD("cpu_ns_min", REPORT_NS, cpu_min_ns),
+	FIELD("cpu_ns_max", REPORT_NS, cpu_max_ns),
+	FIELD("cpu_ns_over_null", REPORT_NS, over_null_ns),
+	{ 0 }
 };
 
 /* Threads that are made from now on are bound to it, too. */
@@ -39,17 +68,6 @@ static int bind_to_one_cpu(void)
 	return sched_setaffinity(0, sizeof(one), &one) ? -errno : 0;
 }
 
-static int add_result(struct export_report *report,
-		      const struct export_subject *subject)
-{
-	struct export_result *result = &report->results[report->n++];
-
-	result->subject = *subject;
-	result->wall = calloc(report->rounds, sizeof(*result->wall));
-	result->cpu = calloc(report->rounds, sizeof(*result->cpu));
-	return result->wall && result->cpu ? 0 : -ENOMEM;
-}
-
 /* One of those that are measured anyway, by its name; else a sink's spec. */
 static struct export_subject find_subject(const char *text)
 {
@@ -57,40 +75,6 @@ static struct export_subject find_subject(const char *text)
 		if (!strcmp(export_subjects[i].name, text))
 			return export_subjects[i];
 	return (struct export_subject){ .name = text, .spec = text };
-}
-
-static int init(struct bench *bench, const struct config *config)
-{
-	struct export_report *report = &bench->report;
-	size_t n = config->specs.n ?: n_export_subjects;
-	int err = 0;
-
-	host_read(&report->host);
-	report->rounds = config->rounds;
-	report->records = config->records;
-	report->results = calloc(n, sizeof(*report->results));
-	if (!report->results)
-		return -ENOMEM;
-	for (size_t i = 0; i < n && !err; i++) {
-		struct export_subject subject =
-			config->specs.n ? find_subject(config->specs.items[i]) :
-					  export_subjects[i];
-
-		err = add_result(report, &subject);
-	}
-	bench->load.records = config->records;
-	bench->load.flows = export_flows_make(EXPORT_FLOWS);
-	return err ?: bench->load.flows ? 0 : -ENOMEM;
-}
-
-static void clear(struct bench *bench)
-{
-	for (size_t i = 0; i < bench->report.n; i++) {
-		free(bench->report.results[i].wall);
-		free(bench->report.results[i].cpu);
-	}
-	free(bench->report.results);
-	free((void *)bench->load.flows);
 }
 
 /* What is not installed is left out. */
@@ -125,15 +109,160 @@ static int measure(struct bench *bench, struct export_result *result)
 
 static int measure_all(struct bench *bench)
 {
-	struct export_report *report = &bench->report;
+	uint32_t rounds = bench->config->rounds;
 	int err = bind_to_one_cpu();
 
-	progress_begin(&bench->progress, (double)report->rounds * report->n);
-	for (uint32_t round = 0; round < report->rounds; round++)
-		for (size_t i = 0; i < report->n && !err; i++)
-			err = measure(bench, &report->results[i]);
+	progress_begin(&bench->progress, (double)rounds * bench->n);
+	for (uint32_t round = 0; round < rounds; round++)
+		for (uint32_t i = 0; i < bench->n && !err; i++)
+			err = measure(bench, &bench->results[i]);
 	progress_clear(&bench->progress);
 	return err;
+}
+
+/* ---- Results ----------------------------------------------------------------- */
+
+static bool is_null(const struct export_result *result)
+{
+	return result->n && result->subject.spec &&
+	       !strcmp(result->subject.spec, "null");
+}
+
+/* Measured ones come first, then those that are absent: the number of the former. */
+static uint32_t sum_up(struct bench *bench)
+{
+	struct export_result *results = bench->results;
+	double null_ns = NAN;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < bench->n; i++) {
+		struct export_result result = results[i];
+		struct summary cpu;
+
+		if (!result.n)
+			continue;
+		cpu = summarize(result.cpu, result.n);
+		result.name = result.subject.name;
+		result.records_per_s =
+			(uint64_t)(1e9 / summarize(result.wall, result.n).median);
+		result.cpu_ns = cpu.median;
+		result.cpu_min_ns = cpu.min;
+		result.cpu_max_ns = cpu.max;
+		if (isnan(null_ns) && is_null(&result))
+			null_ns = cpu.median;
+		memmove(&results[n + 1], &results[n], (i - n) * sizeof(result));
+		results[n++] = result;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		results[i].over_null_ns = results[i].subject.spec ?
+						  results[i].cpu_ns - null_ns :
+						  NAN;
+	return n;
+}
+
+static void print_table(const struct bench *bench, uint32_t n)
+{
+	printf("records through a sink on one CPU, medians of %u rounds of up to %u records\n",
+	       bench->config->rounds, bench->config->records);
+	report_print_machine();
+	printf("\n%12s %10s %10s  %s\n", "records/s", "CPU ns", "over null",
+	       "sink");
+	for (uint32_t i = 0; i < n; i++) {
+		const struct export_result *r = &bench->results[i];
+
+		printf("%12llu %10.0f ", (unsigned long long)r->records_per_s,
+		       r->cpu_ns);
+		if (isnan(r->over_null_ns))
+			printf("%10s", "");
+		else
+			printf("%10.0f", r->over_null_ns);
+		printf("  %s\n", r->name);
+	}
+	for (uint32_t i = n; i < bench->n; i++)
+		printf("\n%s was left out: %s\n",
+		       bench->results[i].subject.name, bench->results[i].absent);
+}
+
+static void put_absent(struct json *json, const void *user)
+{
+	const struct bench *bench = user;
+
+	json_key_u64(json, "records", bench->config->records);
+	json_key(json, "absent");
+	json_open(json, '[');
+	for (uint32_t i = 0; i < bench->n; i++) {
+		const struct export_result *result = &bench->results[i];
+
+		if (result->n)
+			continue;
+		json_open(json, '{');
+		json_key(json, "sink");
+		json_string(json, result->subject.name);
+		json_key(json, "why");
+		json_string(json, result->absent);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
+static int print_results(struct bench *bench)
+{
+	const struct report report = {
+		.rounds = bench->config->rounds,
+		.fields = export_fields,
+		.rows = bench->results,
+		.row_size = sizeof(*bench->results),
+		.n = sum_up(bench),
+		.put_more = put_absent,
+		.user = bench,
+	};
+
+	if (bench->config->output == OUTPUT_JSON)
+		return report_print_json(&report);
+	print_table(bench, report.n);
+	return 0;
+}
+
+/* ------------------------------------------------------------------------------ */
+
+static int init_result(struct export_result *result, uint32_t rounds)
+{
+	result->wall = calloc(rounds, sizeof(*result->wall));
+	result->cpu = calloc(rounds, sizeof(*result->cpu));
+	return result->wall && result->cpu ? 0 : -ENOMEM;
+}
+
+static int init(struct bench *bench, const struct config *config)
+{
+	uint32_t n = config->specs.n ?: n_export_subjects;
+	int err = 0;
+
+	bench->config = config;
+	bench->results = calloc(n, sizeof(*bench->results));
+	bench->load.records = config->records;
+	bench->load.flows = export_flows_make(EXPORT_FLOWS);
+	if (!bench->results || !bench->load.flows)
+		return -ENOMEM;
+	for (bench->n = 0; bench->n < n && !err; bench->n++) {
+		struct export_result *result = &bench->results[bench->n];
+
+		result->subject =
+			config->specs.n ?
+				find_subject(config->specs.items[bench->n]) :
+				export_subjects[bench->n];
+		err = init_result(result, config->rounds);
+	}
+	return err;
+}
+
+static void clear(struct bench *bench)
+{
+	for (uint32_t i = 0; i < bench->n; i++) {
+		free(bench->results[i].wall);
+		free(bench->results[i].cpu);
+	}
+	free(bench->results);
+	free((void *)bench->load.flows);
 }
 
 int export_run(const struct config *config)
@@ -144,10 +273,7 @@ int export_run(const struct config *config)
 	err = err ?: measure_all(&bench);
 	if (stop_requested())
 		fputs("netobsctl bench: interrupted\n", stderr);
-	if (!err) {
-		export_report_sum_up(&bench.report);
-		err = export_report_print(&bench.report, config->output);
-	}
+	err = err ?: print_results(&bench);
 	clear(&bench);
 	return err;
 }

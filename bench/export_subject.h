@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct export_subject {
 	const char *name;
@@ -25,6 +26,12 @@ struct export_load {
 };
 
 enum { EXPORT_FLOWS = 4096 };
+
+/*
+ * @n records, each other one of IPv6, of TCP mostly, seen at one or two points. The
+ * caller frees them, as one piece. NULL: -ENOMEM.
+ */
+struct netobs_flow *export_flows_make(uint32_t n);
 
 struct export_sample {
 	uint64_t records;

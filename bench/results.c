@@ -28,15 +28,31 @@ int results_add(struct results *results, const struct cell *cell)
 	return 0;
 }
 
-const struct cell *results_find(const struct results *results,
-				const struct cell *like)
+void results_clear(struct results *results)
+{
+	for (uint32_t i = 0; i < results->n_cells; i++)
+		free(results->cells[i].samples);
+	free(results->cells);
+	*results = (struct results){ 0 };
+}
+
+/* ---- Sums ------------------------------------------------------------------ */
+
+static bool is_same_case(const struct cell *a, const struct cell *b)
+{
+	return a->order == b->order && a->sharing == b->sharing &&
+	       a->n_cpus == b->n_cpus;
+}
+
+/* The measured cell of a design in the case and with the flows of @like, or NULL. */
+static const struct cell *find_cell(const struct results *results,
+				    const struct cell *like, int design)
 {
 	for (uint32_t i = 0; i < results->n_cells; i++) {
 		const struct cell *cell = &results->cells[i];
 
-		if (cell->design == like->design && cell->flows == like->flows &&
-		    cell->order == like->order && cell->sharing == like->sharing &&
-		    cell->n_cpus == like->n_cpus && cell->n_samples)
+		if (cell->design == design && cell->flows == like->flows &&
+		    is_same_case(cell, like) && cell->n_samples)
 			return cell;
 	}
 	return NULL;
@@ -49,32 +65,156 @@ void results_sum_up(struct results *results)
 
 		if (cell->n_samples)
 			cell->ns = summarize(cell->samples, cell->n_samples);
+		cell->store = designs[cell->design].name;
+		cell->distribution = cell->order == ORDER_ZIPF ? "zipf" :
+								 "uniform";
+		cell->shared = cell->sharing == SHARING_SAME ? "same" :
+							       "disjoint";
 	}
 	for (uint32_t i = 0; i < results->n_cells; i++) {
-		struct cell *cell = &results->cells[i], like = *cell;
-		const struct cell *empty;
+		struct cell *cell = &results->cells[i];
+		const struct cell *empty = find_cell(results, cell, DESIGN_EMPTY);
 
-		like.design = DESIGN_EMPTY;
-		empty = results_find(results, &like);
 		cell->over_empty = empty ? cell->ns.median - empty->ns.median :
 					   NAN;
 	}
 }
 
-void results_clear(struct results *results)
+/* ---- For programs ---------------------------------------------------------- */
+
+#define FIELD(key, type, member)                         \
+	{                                                \
+		key, type, offsetof(struct cell, member) \
+	}
+
+static const struct report_field cell_fields[] = {
+	FIELD("store", REPORT_TEXT, store),
+	FIELD("flows", REPORT_U32, flows),
+	FIELD("distribution", REPORT_TEXT, distribution),
+	FIELD("cpus", REPORT_U32, n_cpus),
+	FIELD("sharing", REPORT_TEXT, shared),
+	FIELD("ns_per_packet", REPORT_NS, ns.median),
+	FIELD("ns_over_empty", REPORT_NS, over_empty),
+	FIELD("ns_min", REPORT_NS, ns.min),
+	FIELD("ns_max", REPORT_NS, ns.max),
+	{ 0 }
+};
+
+struct report results_report(const struct results *results)
 {
+	return (struct report){
+		.rounds = results->rounds,
+		.fields = cell_fields,
+		.rows = results->cells,
+		.row_size = sizeof(*results->cells),
+		.n = results->n_cells,
+	};
+}
+
+/* ---- For people: designs by flows, for each case --------------------------------- */
+
+enum { NAME_WIDTH = 20, WIDTH = 9 };
+
+static double over_empty(const struct results *results,
+			 const struct cell *column, int design)
+{
+	const struct cell *cell = find_cell(results, column, design);
+
+	return cell ? cell->over_empty : NAN;
+}
+
+static double value_of(const struct results *results, const struct cell *column,
+		       int design)
+{
+	return design == DESIGN_EMPTY ? column->ns.median :
+					over_empty(results, column, design);
+}
+
+static double ratio_of(const struct results *results, const struct cell *column,
+		       int design)
+{
+	return over_empty(results, column, design) /
+	       over_empty(results, column, DESIGN_PERCPU_HASH);
+}
+
+static void print_row(const struct results *results, const struct cell *like,
+		      const char *name, int design, int decimals,
+		      double (*get)(const struct results *results,
+				    const struct cell *column, int design))
+{
+	printf("%-*s", NAME_WIDTH, name);
+	for (uint32_t i = 0; i < results->n_cells; i++) {
+		const struct cell *cell = &results->cells[i];
+		double value;
+
+		if (cell->design != DESIGN_EMPTY || !is_same_case(cell, like))
+			continue;
+		value = get(results, cell, design);
+		if (isnan(value))
+			printf("%*s", WIDTH, "-");
+		else
+			printf("%*.*f", WIDTH, decimals, value);
+	}
+	putchar('\n');
+}
+
+static double flows_of(const struct results *results, const struct cell *column,
+		       int design)
+{
+	(void)results;
+	(void)design;
+	return column->flows;
+}
+
+static void print_rows(const struct results *results, const struct cell *like)
+{
+	uint32_t measured = 0;
+
 	for (uint32_t i = 0; i < results->n_cells; i++)
-		free(results->cells[i].samples);
-	free(results->cells);
-	*results = (struct results){ 0 };
+		if (is_same_case(&results->cells[i], like))
+			measured |= 1U << results->cells[i].design;
+	print_row(results, like, "flows", 0, 0, flows_of);
+	for (int design = 0; design < DESIGNS; design++)
+		if (measured & 1U << design)
+			print_row(results, like,
+				  design == DESIGN_EMPTY ? "empty program" :
+							   designs[design].name,
+				  design, 1, value_of);
+	if (measured & 1U << DESIGN_NETOBS && measured & 1U << DESIGN_PERCPU_HASH)
+		print_row(results, like, "netobs/percpu_hash", DESIGN_NETOBS, 2,
+			  ratio_of);
 }
 
-const char *order_name(enum order order)
+static void print_case(const struct results *results, const struct cell *like)
 {
-	return order == ORDER_ZIPF ? "zipf" : "uniform";
+	const char *order = like->order == ORDER_ZIPF ? "flows by Zipf's law" :
+							"all flows alike";
+
+	if (like->n_cpus == 1)
+		printf("\nOne CPU, %s\n", order);
+	else
+		printf("\n%u CPUs at once, %s, %s\n", like->n_cpus,
+		       like->sharing == SHARING_SAME ? "on the same flows" :
+						       "each on flows of its own",
+		       order);
+	print_rows(results, like);
 }
 
-const char *sharing_name(enum sharing sharing)
+/* No cell before @index has its case. */
+static bool is_first(const struct results *results, uint32_t index)
 {
-	return sharing == SHARING_SAME ? "same" : "disjoint";
+	for (uint32_t i = 0; i < index; i++)
+		if (is_same_case(&results->cells[i], &results->cells[index]))
+			return false;
+	return true;
+}
+
+void results_print_table(const struct results *results)
+{
+	printf("ns per packet, medians of %u rounds; beyond what the empty program takes\n",
+	       results->rounds);
+	report_print_machine();
+	for (uint32_t i = 0; i < results->n_cells; i++)
+		if (is_first(results, i))
+			print_case(results, &results->cells[i]);
 }

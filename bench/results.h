@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What the datapath benchmark finds: a cell for each case. */
+/* The results of the datapath benchmark: a cell for each case. */
 #ifndef NETOBS_BENCH_RESULTS_H
 #define NETOBS_BENCH_RESULTS_H
 
+#include "bench.h"
 #include "design.h"
-#include "host.h"
-#include "summary.h"
-
-#include <stdio.h>
+#include "report.h"
 
 struct cell {
 	int design;
@@ -19,12 +17,12 @@ struct cell {
 	double *samples; /* ns per packet, one per round */
 
 	/* As of results_sum_up(). */
+	const char *store, *distribution, *shared;
 	struct summary ns;
 	double over_empty;
 };
 
 struct results {
-	struct machine host;
 	uint32_t rounds;
 	uint32_t n_cells;
 	uint32_t capacity;
@@ -37,16 +35,7 @@ int results_add(struct results *results, const struct cell *cell);
 void results_sum_up(struct results *results);
 void results_clear(struct results *results);
 
-/* The cell that was measured, or NULL. */
-const struct cell *results_find(const struct results *results,
-				const struct cell *like);
-
-const char *order_name(enum order order);
-const char *sharing_name(enum sharing sharing);
-
-/* Each returns 0 or -errno. */
-int results_print_table(const struct results *results, FILE *file);
-int results_print_json(const struct results *results, FILE *file);
-int results_print_csv(const struct results *results, FILE *file);
+struct report results_report(const struct results *results);
+void results_print_table(const struct results *results);
 
 #endif

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "runner.h"
 
-#include "stop.h"
+#include "bench.h"
 #include "base/util.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
-#include <time.h>
 
 enum { CHUNK = 16384 };
 
@@ -44,14 +43,6 @@ int runner_init(struct runner *runner, struct spread *spread)
 	return 0;
 }
 
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
-}
-
 static uint32_t chunk_of(const struct load *load)
 {
 	return load->burst && load->burst < CHUNK ? load->burst : CHUNK;
@@ -76,14 +67,15 @@ static int run(struct worker *worker, uint32_t n)
 
 static int run_for_budget(struct worker *worker)
 {
-	int64_t end = now_ns() + worker->load->budget_ms * NSEC_PER_MSEC;
+	int64_t end = clock_ns(CLOCK_MONOTONIC) +
+		      worker->load->budget_ms * NSEC_PER_MSEC;
 	int err;
 
 	worker->packets = worker->ns = 0;
 	do {
 		err = stop_requested() ? -EINTR :
 					 run(worker, chunk_of(worker->load));
-	} while (!err && now_ns() < end);
+	} while (!err && clock_ns(CLOCK_MONOTONIC) < end);
 	return err;
 }
 

@@ -4,9 +4,12 @@ The chart of docs/performance.md: how much of its throughput each agent leaves
 to the sender, drawn by gnuplot.
 """
 
-import shutil
-import subprocess
+import os
+import sys
 
+sys.path.append(os.path.join(os.path.dirname(__file__), ".."))
+# pylint: disable=wrong-import-position
+from datapath_chart import run_gnuplot, spread_labels
 from scenarios import FLOWS, SCENARIOS, TCP_STREAMS, short
 
 # Of the palette of Okabe and Ito, which the colour-blind can tell apart; some
@@ -71,32 +74,6 @@ def points(rows, agent, direction):
             found.append((x + beside * BESIDE, *(100 * row["of_none"][key]
                                for key in ("median", "min", "max"))))
     return found
-
-
-def spread_labels(wanted, least):
-    """
-    Positions as near to @wanted as can be with @least between any two, in the
-    same order: neighbours that would touch form a group around their mean.
-    """
-    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
-    groups = []
-    for i in order:
-        groups.append([i])
-        while len(groups) > 1 and \
-                start(groups[-1], wanted, least) - \
-                start(groups[-2], wanted, least) < least * len(groups[-2]):
-            groups[-2:] = [groups[-2] + groups[-1]]
-    placed = [0.0] * len(wanted)
-    for group in groups:
-        for number, i in enumerate(group):
-            placed[i] = start(group, wanted, least) + number * least
-    return placed
-
-
-def start(group, wanted, least):
-    """The lowest position of a group."""
-    mean = sum(wanted[i] for i in group) / len(group)
-    return mean - least * (len(group) - 1) / 2
 
 
 def percent(value):
@@ -180,7 +157,7 @@ def panel(rows, agents, number):
 
 
 def script(results, path):
-    """What gnuplot is told."""
+    """The commands for gnuplot."""
     lines = results["results"]
     rows = {(row["scenario"], row["agent"]): row for row in lines
             if row["scenario"] in SCENARIOS}
@@ -202,8 +179,4 @@ def script(results, path):
 
 
 def draw(results, path):
-    if not shutil.which("gnuplot"):
-        raise SystemExit("gnuplot is missing (Debian: apt-get install "
-                         "gnuplot-nox)")
-    subprocess.run(["gnuplot"], input=script(results, path), text=True,
-                   check=True)
+    run_gnuplot(script(results, path))
