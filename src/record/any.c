@@ -36,6 +36,8 @@ const struct netobs_record *record_view(const struct netobs_record *record,
 		return size ? record : NULL;
 	memset(copy, 0, size);
 	memcpy(copy, record, record->sz);
+	if (record->type == NETOBS_RECORD_FLOW)
+		flow_clear_unknown(&copy->flow);
 	return &copy->record;
 }
 

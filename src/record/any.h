@@ -55,6 +55,12 @@ static inline const struct netobs_flow *flow_view(const struct netobs_flow *flow
 bool flow_is_valid(const struct netobs_flow *flow);
 
 /**
+ * Clear the bits of members that are beyond the flow's size: an older program that copies
+ * a record copies these bits.
+ */
+void flow_clear_unknown(struct netobs_flow *flow);
+
+/**
  * @return bytes that flow_copy() writes
  */
 size_t flow_copy_size(const struct netobs_flow *flow, uint32_t n_points,

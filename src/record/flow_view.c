@@ -2,6 +2,7 @@
 #include "any.h"
 
 #include "base/util.h"
+#include "fields.h"
 
 #include <errno.h>
 #include <string.h>
@@ -18,6 +19,17 @@ bool flow_is_valid(const struct netobs_flow *flow)
 		return false;
 	return !flow->n_points ||
 	       (flow->points && flow->point_size >= POINT_SIZE_MIN);
+}
+
+#define POINT_FIELD(...)
+#define FIELD(member, type, bit, ...)                                    \
+	if (flow->sz <                                                   \
+	    offsetof(struct netobs_flow, member) + sizeof(flow->member)) \
+		flow->has &= ~(bit);
+
+void flow_clear_unknown(struct netobs_flow *flow)
+{
+#include "fields.def"
 }
 
 const struct netobs_point *netobs_flow_point(const struct netobs_flow *flow,

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * growth CAPTURE LINES: a program that may be older or newer than the library. Its
+ * headers have today's structs, or shorter ones, or, with NEWER, each a member `later`
+ * that the library does not know. Replays the capture, and writes each record to the sink
+ * json:LINES as its own headers have it. Prints sizes and what was refused.
+ */
+#include <errno.h>
+#include <netobs/netobs.h>
+#include <netobs/probe.h>
+#include <netobs/sink.h>
+#include <netobs/stats.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef NEWER
+#define SET_LATER(of) ((of)->later = 1)
+#define IS_LATER_ZERO(of) (!(of)->later)
+#else
+#define SET_LATER(of)
+#define IS_LATER_ZERO(of) 1
+#endif
+
+enum { GUARD = 0x5a, GUARDS = 64 };
+
+#define CHECK(condition)                                               \
+	do {                                                           \
+		if (!(condition)) {                                    \
+			fprintf(stderr, "growth.c:%d: %s\n", __LINE__, \
+				#condition);                           \
+			exit(1);                                       \
+		}                                                      \
+	} while (0)
+
+/* A struct of this program's size, and bytes behind it that are nobody's to write. */
+static void *guarded(size_t size)
+{
+	char *block = malloc(size + GUARDS);
+
+	CHECK(block);
+	memset(block, 0, size);
+	memset(block + size, GUARD, GUARDS);
+	return block;
+}
+
+static void check_guard(const void *block, size_t size)
+{
+	for (size_t i = 0; i < GUARDS; i++)
+		CHECK(((const char *)block)[size + i] == GUARD);
+}
+
+static size_t min_size(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* As a program keeps a record that has a point of its own. */
+static void on_flow(const struct netobs_flow *flow, void *user)
+{
+	struct netobs_point points[2];
+	struct netobs_flow mine = { .sz = 0 }, *copy;
+	char json[NETOBS_FLOW_JSON_MAX];
+
+	memcpy(&mine, flow, min_size(flow->sz, sizeof(mine)));
+	mine.sz = sizeof(mine);
+	memset(points, 0, sizeof(points));
+	points[0].ifindex = points[1].ifindex = 7;
+	points[1].direction = NETOBS_EGRESS;
+	points[0].name = points[1].name = "eth0";
+	mine.points = points;
+	mine.n_points = 2;
+	mine.point_size = sizeof(points[0]);
+	SET_LATER(&mine);
+	SET_LATER(&points[0]);
+
+	CHECK(netobs_flow_point(&mine, 1) == &points[1]);
+	CHECK(netobs_flow_dup(&mine, &copy) == 0);
+	CHECK(copy->packets == flow->packets && copy->n_points == 2);
+	CHECK(!strcmp(netobs_flow_point(copy, 1)->name, "eth0"));
+	CHECK(netobs_flow_json(copy, json, sizeof(json)) > 0);
+	netobs_flow_free(copy);
+	CHECK(netobs_sink_write(user, (const void *)&mine) == 0);
+	printf("flow %zu of %zu\n", sizeof(mine), flow->sz);
+}
+
+static void replay(const char *path, struct netobs_sink *sink)
+{
+	struct netobs_stats *stats = guarded(sizeof(*stats));
+	struct netobs *ctx = NULL;
+	NETOBS_OPTS(opts);
+
+	opts.on_flow = on_flow;
+	opts.user = sink;
+	SET_LATER(&opts);
+	if (!IS_LATER_ZERO(&opts)) {
+		CHECK(netobs_new(&opts, &ctx) == -EINVAL);
+		printf("refused\n");
+		memset((char *)&opts + sizeof(opts) - 8, 0, 8);
+	}
+	CHECK(netobs_new(&opts, &ctx) == 0);
+	CHECK(netobs_replay(ctx, path) > 0);
+
+	stats->sz = sizeof(*stats);
+	CHECK(netobs_stats_get(ctx, stats) == 0);
+	check_guard(stats, sizeof(*stats));
+	CHECK(stats->sz <= sizeof(*stats) && IS_LATER_ZERO(stats));
+	CHECK(stats->exported.packets == stats->seen.packets);
+	printf("stats %zu of %zu\n", stats->sz, sizeof(*stats));
+	free(stats);
+	netobs_free(ctx);
+}
+
+static struct netobs_sink *open_sink(const char *spec)
+{
+	struct netobs_sink_opts opts = { .sz = sizeof(opts) };
+	struct netobs_sink *sink = NULL;
+
+	SET_LATER(&opts);
+	if (!IS_LATER_ZERO(&opts)) {
+		CHECK(netobs_sink_open(spec, &opts, &sink) == -EINVAL);
+		memset((char *)&opts + sizeof(opts) - 8, 0, 8);
+	}
+	CHECK(netobs_sink_open(spec, &opts, &sink) == 0);
+	return sink;
+}
+
+static void close_sink(struct netobs_sink *sink)
+{
+	struct netobs_sink_stats *stats = guarded(sizeof(*stats));
+
+	CHECK(netobs_sink_drain(sink, 10000) == 0);
+	stats->sz = sizeof(*stats);
+	CHECK(netobs_sink_stats_get(sink, stats) == 0);
+	check_guard(stats, sizeof(*stats));
+	CHECK(stats->sz <= sizeof(*stats) && IS_LATER_ZERO(stats));
+	CHECK(stats->delivered.records == stats->taken.records);
+	free(stats);
+	netobs_sink_close(sink);
+}
+
+static void probe(void)
+{
+	const size_t size = sizeof(struct netobs_feature);
+	struct netobs_feature *features = guarded(NETOBS_FEATURES * size);
+
+	CHECK(netobs_probe(0, features, NETOBS_FEATURES, size) == 1);
+	check_guard(features, NETOBS_FEATURES * size);
+	for (size_t i = 0; i < NETOBS_FEATURES; i++)
+		CHECK(features[i].name && IS_LATER_ZERO(&features[i]));
+	free(features);
+}
+
+int main(int argc, char **argv)
+{
+	char spec[4096];
+	struct netobs_sink *sink;
+
+	CHECK(argc == 3);
+	probe();
+	snprintf(spec, sizeof(spec), "json:%s", argv[2]);
+	sink = open_sink(spec);
+	replay(argv[1], sink);
+	close_sink(sink);
+	return 0;
+}
