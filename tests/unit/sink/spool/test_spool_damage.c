@@ -245,6 +245,55 @@ static void truncation_is_counted(void **state)
 	}
 }
 
+/* Remove the file of segment @n of 1000 records; their spool is open again. */
+static void lose_segment(struct spool_fixture *f, unsigned int n)
+{
+	char path[PATH_MAX];
+
+	use_disk(f, true);
+	open_spool(f);
+	f->spool.capacity = 100 << 10;
+	put_all(&f->spool, 0, 1000);
+	spool_close(&f->spool);
+	find_nth_file(f->dir, ".seg", n, path);
+	assert_int_equal(unlink(path), 0);
+	open_spool(f);
+	assert_int_equal(f->spool.recovered.seq, 1000);
+}
+
+/* They count when their turn comes, also where that is when they have to make room. */
+static void missing_records_are_counted_by_a_full_spool(void **state)
+{
+	struct spool_fixture *f = *state;
+
+	lose_segment(f, 0);
+	f->spool.options.max_bytes = f->spool.size;
+	assert_true(put(&f->spool, 1000, 0));
+	assert_true(f->spool.dropped[SPOOL_DAMAGED].seq > 0);
+	assert_true(f->spool.dropped[SPOOL_FULL].seq > 0);
+	assert_identity(&f->spool);
+	spool_close(&f->spool);
+}
+
+static void missing_records_count_behind_those_that_are_in_hand(void **state)
+{
+	struct spool_fixture *f = *state;
+	struct spool_item item;
+	uint64_t n = 0;
+
+	lose_segment(f, 1);
+	while (spool_read(&f->spool, &item))
+		n++;
+	assert_in_range(n, 1, 999);
+	assert_int_equal(f->spool.dropped[SPOOL_DAMAGED].seq, 0);
+	spool_ack(&f->spool, item.end);
+	for (; spool_read(&f->spool, &item); n++)
+		spool_ack(&f->spool, item.end);
+	assert_int_equal(f->spool.delivered.seq, n);
+	assert_int_equal(f->spool.dropped[SPOOL_DAMAGED].seq, 1000 - n);
+	spool_close(&f->spool);
+}
+
 /* One file never costs the others. */
 static void hostile_files_are_left_out(void **state)
 {
@@ -333,6 +382,8 @@ int main(void)
 		spool_test(damage_costs_the_record_that_it_is_in),
 		spool_test(random_damage_costs_what_it_hits),
 		spool_test(truncation_is_counted),
+		spool_test(missing_records_are_counted_by_a_full_spool),
+		spool_test(missing_records_count_behind_those_that_are_in_hand),
 		spool_test(hostile_files_are_left_out),
 		spool_test(file_with_a_hole_costs_no_memory),
 		spool_test(damaged_acked_file_costs_nothing_but_repetition),

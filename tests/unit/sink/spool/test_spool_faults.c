@@ -150,6 +150,27 @@ static void full_disk_is_counted(void **state)
 	spool_close(&f->spool);
 }
 
+/* Or else records that a crash took would be looked for, and count as damaged. */
+static void what_cannot_be_written_is_not_noted_as_durable(void **state)
+{
+	static const struct disk_fault once = { DISK_WRITE, 0, 1, ENOSPC, 0 };
+	struct spool_fixture *f = *state;
+	struct spool_item item;
+	struct words words;
+
+	start(f, &words);
+	put_all(&f->spool, 30, 31);
+	assert_true(spool_read(&f->spool, &item));
+	spool_ack(&f->spool, item.end); /* so that there is something to be noted */
+	disk_fail(&once);
+	assert_int_equal(spool_sync(&f->spool), -ENOSPC);
+	disk_heal();
+	assert_int_equal(f->spool.noted.acked.seq, 1);
+	assert_in_range(f->spool.noted.durable.seq, 0, 30);
+	read_all(&f->spool);
+	spool_close(&f->spool);
+}
+
 /* A collector that is there gets all, whatever the disk does. */
 static void reader_that_keeps_up_needs_no_disk(void **state)
 {
@@ -280,6 +301,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		fault_test(faults_are_told_once_and_get_over),
 		fault_test(full_disk_is_counted),
+		fault_test(what_cannot_be_written_is_not_noted_as_durable),
 		fault_test(reader_that_keeps_up_needs_no_disk),
 		fault_test(lack_of_descriptors_gets_over),
 		fault_test(unreadable_records_are_tried_again),
