@@ -10,46 +10,28 @@
 #include <netobs/probe.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/timerfd.h>
 
 enum {
 	WORK_MS = 4, /* of a drain, in one call */
-	EVENTS = 16,
 	/* How long a namespace that is deleted lives on with us, at most. */
 	NAMES_CHECK_MS = 250,
 };
 
-/* epoll_event.data: these, or SOURCE_LINKS plus the index of a namespace. */
-enum source {
-	SOURCE_TIMER,
-	SOURCE_STOP,
-	SOURCE_RING,
-	SOURCE_HOOKS,
-	SOURCE_NAMES,
-	SOURCE_LINKS
-};
+static loop_fn on_timer, on_ring, on_stop, on_hooks, on_names, on_links;
 
-static int open_fds(struct netobs *ctx)
+static int open_loop(struct netobs *ctx)
 {
-	ctx->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	int err = loop_open(&ctx->loop);
+
 	ctx->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	/* The clock of the flows' times: a suspended host drains on waking up. */
-	ctx->timer_fd =
-		timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (ctx->epoll_fd < 0 || ctx->stop_fd < 0 || ctx->timer_fd < 0)
+	if (ctx->stop_fd < 0)
 		return -errno;
-	return 0;
-}
-
-static int add_source(const struct netobs *ctx, int fd, uint32_t source,
-		      uint32_t flags)
-{
-	struct epoll_event event = { .events = EPOLLIN | flags,
-				     .data.u32 = source };
-
-	return epoll_ctl(ctx->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+	err = err ?: loop_watch(&ctx->loop, ctx->stop_fd, EPOLLIN, on_stop, ctx);
+	/* The clock of the flows' times: a suspended host drains on waking up. */
+	return err   ?:
+		       loop_add_timer(&ctx->loop, CLOCK_BOOTTIME, on_timer, ctx,
+				      &ctx->timer);
 }
 
 static void free_context(struct netobs **ctx)
@@ -66,9 +48,7 @@ static int init(struct netobs *ctx, const struct netobs_opts *opts)
 	if (!err)
 		err = observation_init(&ctx->observation, &ctx->host,
 				       ctx->opts.interfaces, ctx->opts.exclude);
-	err = err ?: open_fds(ctx);
-	err = err ?: add_source(ctx, ctx->stop_fd, SOURCE_STOP, 0);
-	return err ?: add_source(ctx, ctx->timer_fd, SOURCE_TIMER, 0);
+	return err ?: open_loop(ctx);
 }
 
 int netobs_new(const struct netobs_opts *opts, struct netobs **ret_ctx)
@@ -81,7 +61,7 @@ int netobs_new(const struct netobs_opts *opts, struct netobs **ret_ctx)
 	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
 		return -ENOMEM;
-	ctx->epoll_fd = ctx->stop_fd = ctx->timer_fd = ctx->names_fd = -1;
+	ctx->loop.fd = ctx->stop_fd = ctx->names_timer = -1;
 	context_copy_options(opts, &ctx->opts);
 	ctx->log = (struct log){ ctx->opts.on_log, ctx->opts.user, &ctx->error };
 	err = log_keep_error(&ctx->log, "cannot make a context", init(ctx, opts));
@@ -104,14 +84,12 @@ void netobs_free(struct netobs *ctx)
 	observation_done(&ctx->observation);
 	host_done(&ctx->host);
 	pipeline_done(&ctx->pipeline);
-	close_fd(&ctx->names_fd);
-	close_fd(&ctx->timer_fd);
+	loop_close(&ctx->loop);
 	close_fd(&ctx->stop_fd);
-	close_fd(&ctx->epoll_fd);
 	free(ctx);
 }
 
-/* Namespaces come and go: an epoll set forgets what is closed by itself. */
+/* Namespaces come and go: a loop forgets what is closed by itself. */
 static int add_netns(struct netobs *ctx)
 {
 	int err = 0;
@@ -121,7 +99,8 @@ static int add_netns(struct netobs *ctx)
 
 		if (netns->is_polled || netns->rtnl_fd < 0)
 			continue;
-		err = add_source(ctx, netns->rtnl_fd, SOURCE_LINKS + i, 0);
+		err = loop_watch(&ctx->loop, netns->rtnl_fd, EPOLLIN, on_links,
+				 ctx);
 		netns->is_polled = !err;
 	}
 	return err;
@@ -130,27 +109,32 @@ static int add_netns(struct netobs *ctx)
 /* A name's namespace is not a thing that can be waited for. */
 static int add_names_timer(struct netobs *ctx)
 {
-	const struct timespec period = { .tv_nsec = NAMES_CHECK_MS *
-						    NSEC_PER_MSEC };
-	const struct itimerspec at = { period, period };
+	int err;
 
 	if (!host_has_names(&ctx->host))
 		return 0;
-	ctx->names_fd =
-		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (ctx->names_fd < 0 || timerfd_settime(ctx->names_fd, 0, &at, NULL))
-		return -errno;
-	return add_source(ctx, ctx->names_fd, SOURCE_NAMES, 0);
+	err = loop_add_timer(&ctx->loop, CLOCK_MONOTONIC, on_names, ctx,
+			     &ctx->names_timer);
+	if (!err)
+		loop_repeat_timer(ctx->names_timer, NAMES_CHECK_MS);
+	return err;
+}
+
+/* For the ring buffer's next call for help. */
+static int listen_to_ring(struct netobs *ctx)
+{
+	return loop_watch(&ctx->loop, store_events_fd(&ctx->pipeline.store),
+			  EPOLLIN | EPOLLONESHOT, on_ring, ctx);
 }
 
 static int add_sources(struct netobs *ctx)
 {
-	int err = add_source(ctx, store_events_fd(&ctx->pipeline.store),
-			     SOURCE_RING, EPOLLONESHOT);
+	int err = listen_to_ring(ctx);
 
 	err = err   ?:
-		      add_source(ctx, attacher_fd(&ctx->observation.attacher),
-				 SOURCE_HOOKS, 0);
+		      loop_watch(&ctx->loop,
+				 attacher_fd(&ctx->observation.attacher),
+				 EPOLLIN, on_hooks, ctx);
 	return err ?: add_names_timer(ctx) ?: add_netns(ctx);
 }
 
@@ -184,12 +168,7 @@ static int64_t next_ns(const struct netobs *ctx)
 
 static void arm_timer(const struct netobs *ctx)
 {
-	int64_t ns = next_ns(ctx);
-	struct itimerspec at = {
-		.it_value = { ns / NSEC_PER_SEC, ns % NSEC_PER_SEC },
-	};
-
-	timerfd_settime(ctx->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
+	loop_set_timer(ctx->timer, next_ns(ctx));
 }
 
 static int start(struct netobs *ctx)
@@ -256,7 +235,7 @@ const char *netobs_last_error(const struct netobs *ctx)
 
 int netobs_fd(const struct netobs *ctx)
 {
-	return ctx ? ctx->epoll_fd : -EINVAL;
+	return ctx ? ctx->loop.fd : -EINVAL;
 }
 
 void netobs_stop(struct netobs *ctx)
@@ -270,16 +249,6 @@ void netobs_stop(struct netobs *ctx)
 	/* Fails only when the descriptor is as readable as can be. */
 	(void)!write(ctx->stop_fd, &one, sizeof(one));
 	errno = saved;
-}
-
-/* Listen for the ring buffer's next call for help. */
-static void rearm_ring(const struct netobs *ctx)
-{
-	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT,
-				     .data.u32 = SOURCE_RING };
-
-	epoll_ctl(ctx->epoll_fd, EPOLL_CTL_MOD,
-		  store_events_fd(&ctx->pipeline.store), &event);
 }
 
 /* Names outlive their interfaces until no flow can refer to them. */
@@ -300,7 +269,7 @@ static void begin_drain(struct netobs *ctx, int64_t now)
 	pipeline_begin(&ctx->pipeline, is_due ? MERGE_INTERVAL : MERGE_EARLY,
 		       now);
 	ctx->is_early_wanted = false;
-	rearm_ring(ctx);
+	listen_to_ring(ctx);
 	if (!is_due)
 		return;
 	ctx->due_ns += interval_ns(ctx);
@@ -315,7 +284,7 @@ static void relieve(struct netobs *ctx)
 
 	ctx->is_making_room = relief == PIPELINE_MAKING_ROOM;
 	if (relief == PIPELINE_RELIEVED)
-		rearm_ring(ctx);
+		listen_to_ring(ctx);
 	if (relief == PIPELINE_FULL) /* the ring is listened to after the flip */
 		ctx->is_early_wanted = true;
 }
@@ -345,13 +314,12 @@ static bool work(struct netobs *ctx)
 	return false;
 }
 
-static void on_timer(struct netobs *ctx)
+static int on_timer(void *arg, int fd)
 {
+	struct netobs *ctx = arg;
 	int64_t now = clock_boot_ns();
-	uint64_t expirations;
 
-	if (read(ctx->timer_fd, &expirations, sizeof(expirations)) < 0)
-		return; /* armed anew since */
+	(void)fd;
 	if (ctx->is_making_room)
 		relieve(ctx);
 	if (!pipeline_is_idle(&ctx->pipeline)) {
@@ -361,28 +329,35 @@ static void on_timer(struct netobs *ctx)
 		begin_drain(ctx, now);
 	}
 	arm_timer(ctx);
+	return 0;
 }
 
-static void on_ring(struct netobs *ctx)
+static int on_ring(void *arg, int fd)
 {
+	struct netobs *ctx = arg;
+
+	(void)fd;
 	if (ctx->state != CONTEXT_RUNNING) /* the drain reads what is left */
-		return;
+		return 0;
 	relieve(ctx);
 	if (pipeline_is_idle(&ctx->pipeline))
 		arm_timer(ctx);
+	return 0;
 }
 
-static void on_stop(struct netobs *ctx)
+static int on_stop(void *arg, int fd)
 {
+	struct netobs *ctx = arg;
 	eventfd_t times;
 
-	eventfd_read(ctx->stop_fd, &times);
+	eventfd_read(fd, &times);
 	if (ctx->state != CONTEXT_RUNNING)
-		return;
+		return 0;
 	store_pause(&ctx->pipeline.store, true);
 	observation_detach(&ctx->observation);
 	ctx->is_making_room = false;
 	ctx->state = CONTEXT_STOPPING;
+	return 0;
 }
 
 /* Complete the drain that is under way, then do the last one. */
@@ -397,45 +372,41 @@ static void go_on_stopping(struct netobs *ctx)
 	arm_timer(ctx);
 }
 
-static int on_links(struct netobs *ctx, uint32_t netns)
+static int on_hooks(void *arg, int fd)
 {
-	int err = host_update(&ctx->host, &ctx->host.netns[netns]);
+	struct netobs *ctx = arg;
+
+	(void)fd;
+	observation_collect(&ctx->observation);
+	return 0;
+}
+
+static struct netns *find_netns(struct netobs *ctx, int rtnl_fd)
+{
+	for (uint32_t i = 0; i < ctx->host.n_netns; i++)
+		if (ctx->host.netns[i].rtnl_fd == rtnl_fd)
+			return &ctx->host.netns[i];
+	return NULL;
+}
+
+static int on_links(void *arg, int fd)
+{
+	struct netobs *ctx = arg;
+	struct netns *netns = find_netns(ctx, fd);
+	int err = netns ? host_update(&ctx->host, netns) : 0;
 
 	if (err)
 		log_error(&ctx->log, "following interfaces: %s", strerror(-err));
 	return err;
 }
 
-static int on_names(struct netobs *ctx)
+static int on_names(void *arg, int fd)
 {
-	uint64_t expirations;
+	struct netobs *ctx = arg;
 
-	if (read(ctx->names_fd, &expirations, sizeof(expirations)) < 0)
-		return 0;
+	(void)fd;
 	host_check_names(&ctx->host);
 	return add_netns(ctx);
-}
-
-static int handle(struct netobs *ctx, uint32_t source)
-{
-	switch (source) {
-	case SOURCE_TIMER:
-		on_timer(ctx);
-		return 0;
-	case SOURCE_RING:
-		on_ring(ctx);
-		return 0;
-	case SOURCE_STOP:
-		on_stop(ctx);
-		return 0;
-	case SOURCE_HOOKS:
-		observation_collect(&ctx->observation);
-		return 0;
-	case SOURCE_NAMES:
-		return on_names(ctx);
-	default:
-		return on_links(ctx, source - SOURCE_LINKS);
-	}
 }
 
 /* The error that calls of a context that does not run end with. */
@@ -452,18 +423,13 @@ static int check_running(const struct netobs *ctx)
 
 static int dispatch(struct netobs *ctx)
 {
-	struct epoll_event events[EVENTS];
-	int err = check_running(ctx), n;
+	int err = check_running(ctx);
 	uint64_t before;
 
 	if (err)
 		return err;
 	before = ctx->pipeline.merge.records;
-	n = epoll_wait(ctx->epoll_fd, events, EVENTS, 0);
-	if (n < 0)
-		return errno == EINTR ? 0 : -errno;
-	for (int i = 0; i < n && !err; i++)
-		err = handle(ctx, events[i].data.u32);
+	err = loop_dispatch(&ctx->loop);
 	if (err)
 		return err;
 	if (ctx->state == CONTEXT_STOPPING)
@@ -486,7 +452,7 @@ int netobs_poll(struct netobs *ctx, int timeout_ms)
 
 	if (check_running(ctx))
 		return netobs_dispatch(ctx); /* which says why not */
-	fd = (struct pollfd){ .fd = ctx->epoll_fd, .events = POLLIN };
+	fd = (struct pollfd){ .fd = ctx->loop.fd, .events = POLLIN };
 	if (poll(&fd, 1, timeout_ms) < 0)
 		return -errno;
 	return netobs_dispatch(ctx);
@@ -506,7 +472,7 @@ int netobs_drain(struct netobs *ctx)
 		       clock_boot_ns());
 	ctx->is_early_wanted = false;
 	pipeline_finish(&ctx->pipeline);
-	rearm_ring(ctx);
+	listen_to_ring(ctx);
 	arm_timer(ctx);
 	return ctx->pipeline.merge.records - before;
 }

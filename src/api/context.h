@@ -4,6 +4,7 @@
 #define NETOBS_API_CONTEXT_H
 
 #include "base/log.h"
+#include "base/loop.h"
 #include "flows/pipeline.h"
 #include "attach/observation.h"
 
@@ -23,11 +24,11 @@ struct netobs {
 	} state;
 	bool is_stopping; /* netobs_stop() was called; any thread */
 
-	int epoll_fd;
+	struct loop loop;
 	int stop_fd;
-	int timer_fd;
-	int names_fd;	/* -1: no namespace has a name */
-	int64_t due_ns; /* the end of the interval, CLOCK_BOOTTIME */
+	int timer;
+	int names_timer; /* -1: no namespace has a name */
+	int64_t due_ns;	 /* the end of the interval, CLOCK_BOOTTIME */
 	bool is_early_wanted;
 	bool is_making_room; /* the ring is not listened to meanwhile */
 };

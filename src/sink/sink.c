@@ -11,14 +11,11 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
 	TICK_MS = 500, /* how often the spool is tended while it has something */
-	EVENTS = 8,
 	SLICE_MS = 5, /* of a call, for records that wait; then the next one goes on */
 	GLANCE = 16, /* records between looks at the clock */
 	BATCH = 128, /* records that wait for a flush, at most: they take memory */
@@ -31,15 +28,12 @@ _Static_assert((int)PACK_MAX <= (int)SEGMENT_RECORD_MAX, "any record fits");
 static void set_timer(struct netobs_sink *sink)
 {
 	int64_t at = sink->wake_ms;
-	struct itimerspec spec = { 0 };
+	const int64_t at_once = 1;
 
 	if (sink->tick_ms && (!at || sink->tick_ms < at))
 		at = sink->tick_ms;
-	spec.it_value.tv_sec = at / 1000;
-	spec.it_value.tv_nsec = at % 1000 * NSEC_PER_MSEC;
-	if (sink->is_unfinished) /* at once */
-		spec.it_value = (struct timespec){ .tv_nsec = 1 };
-	timerfd_settime(sink->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
+	loop_set_timer(sink->timer,
+		       sink->is_unfinished ? at_once : at * NSEC_PER_MSEC);
 }
 
 static void start_ticking(struct netobs_sink *sink)
@@ -84,18 +78,27 @@ static void tick(struct netobs_sink *sink)
 		start_ticking(sink);
 }
 
-static void take_timer(struct netobs_sink *sink)
+static int on_sink_timer(void *arg, int fd)
 {
+	struct netobs_sink *sink = arg;
 	int64_t now = now_ms();
-	uint64_t count;
 
-	if (read(sink->timer_fd, &count, sizeof(count)) != sizeof(count))
-		return;
+	(void)fd;
 	if (sink->wake_ms && now >= sink->wake_ms)
 		sink->wake_ms = 0;
 	if (sink->tick_ms && now >= sink->tick_ms)
 		tick(sink);
 	set_timer(sink);
+	return 0;
+}
+
+static int on_spool(void *arg, int fd)
+{
+	struct netobs_sink *sink = arg;
+
+	(void)fd;
+	spool_tend(&sink->spool);
+	return 0;
 }
 
 /* ---- What modules are given ------------------------------------------------------ */
@@ -173,16 +176,7 @@ static void host_rewind(struct sink_host *host)
 
 static int host_watch(struct sink_host *host, int fd, uint32_t events)
 {
-	struct netobs_sink *sink = of_host(host);
-	struct epoll_event event = { .events = events, .data.fd = fd };
-
-	if (!events)
-		return epoll_ctl(sink->epoll_fd, EPOLL_CTL_DEL, fd, NULL) ?
-			       -errno :
-			       0;
-	if (!epoll_ctl(sink->epoll_fd, EPOLL_CTL_MOD, fd, &event))
-		return 0;
-	return epoll_ctl(sink->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+	return loop_watch(&of_host(host)->loop, fd, events, NULL, NULL);
 }
 
 static void host_wake_in(struct sink_host *host, int ms)
@@ -281,14 +275,11 @@ static void parse_spool(struct spec *spec, struct spool_options *options)
 	options->keep_oldest = spec_choice(spec, "spool.full", policies, 0) == 1;
 }
 
-static int make_fds(struct netobs_sink *sink)
+static int open_loop(struct netobs_sink *sink)
 {
-	sink->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	sink->timer_fd =
-		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (sink->epoll_fd < 0 || sink->timer_fd < 0)
-		return -errno;
-	return host_watch(&sink->host, sink->timer_fd, EPOLLIN);
+	return loop_open(&sink->loop) ?:
+		       loop_add_timer(&sink->loop, CLOCK_MONOTONIC,
+				      on_sink_timer, sink, &sink->timer);
 }
 
 static int open_spool(struct netobs_sink *sink, struct spec *spec)
@@ -304,14 +295,15 @@ static int open_spool(struct netobs_sink *sink, struct spec *spec)
 	err = spool_open(&sink->spool, &options);
 	if (err || spool_fd(&sink->spool) < 0)
 		return err;
-	return host_watch(&sink->host, spool_fd(&sink->spool), EPOLLIN);
+	return loop_watch(&sink->loop, spool_fd(&sink->spool), EPOLLIN,
+			  on_spool, sink);
 }
 
 /* The module looks at its options first: a typing error makes no directory. */
 static int open_sink(struct netobs_sink *sink, struct spec *spec)
 {
 	struct spool_options unused;
-	int err = make_fds(sink);
+	int err = open_loop(sink);
 
 	if (err)
 		return err;
@@ -370,7 +362,7 @@ int netobs_sink_open(const char *text, const struct netobs_sink_opts *opts,
 		.sampling = known.sampling ?: 1,
 	};
 	sink->get_stats = known.get_stats;
-	sink->epoll_fd = sink->timer_fd = -1;
+	sink->loop.fd = -1;
 
 	err = opts ? check_options(opts, &sink->log) : 0;
 	err = log_keep_error(&sink->log, text, err ?: open_spec(sink, text));
@@ -392,8 +384,7 @@ void netobs_sink_close(struct netobs_sink *sink)
 	if (sink->state)
 		sink->module->close(sink->state);
 	spool_close(&sink->spool);
-	close_fd(&sink->timer_fd);
-	close_fd(&sink->epoll_fd);
+	loop_close(&sink->loop);
 	free(sink->name);
 	free(sink);
 }
@@ -487,23 +478,14 @@ int netobs_sink_flush(struct netobs_sink *sink)
 
 int netobs_sink_fd(const struct netobs_sink *sink)
 {
-	return sink ? sink->epoll_fd : -EINVAL;
+	return sink ? sink->loop.fd : -EINVAL;
 }
 
 int netobs_sink_dispatch(struct netobs_sink *sink)
 {
-	struct epoll_event events[EVENTS];
-	int n;
-
 	if (!sink)
 		return -EINVAL;
-	n = epoll_wait(sink->epoll_fd, events, EVENTS, 0);
-	for (int i = 0; i < n; i++) {
-		if (events[i].data.fd == sink->timer_fd)
-			take_timer(sink);
-		else if (events[i].data.fd == spool_fd(&sink->spool))
-			spool_tend(&sink->spool);
-	}
+	loop_dispatch(&sink->loop);
 	return work(sink, false);
 }
 
@@ -517,7 +499,7 @@ int netobs_sink_drain(struct netobs_sink *sink, int timeout_ms)
 	sink->host.is_ending = true; /* until there is another record */
 	err = netobs_sink_flush(sink);
 	while (!err && spool_pending(&sink->spool).seq) {
-		struct pollfd fd = { .fd = sink->epoll_fd, .events = POLLIN };
+		struct pollfd fd = { .fd = sink->loop.fd, .events = POLLIN };
 		int64_t left = end - now_ms();
 
 		if (timeout_ms >= 0 && left <= 0)

@@ -3,6 +3,7 @@
 #ifndef NETOBS_SINK_SINK_H
 #define NETOBS_SINK_SINK_H
 
+#include "base/loop.h"
 #include "drop_log.h"
 #include "module.h"
 #include "record/pack.h"
@@ -19,8 +20,8 @@ struct netobs_sink {
 	struct spool spool;
 	struct drop_log drops;
 	struct mark unconfirmed; /* of what was delivered */
-	int epoll_fd;
-	int timer_fd;
+	struct loop loop;
+	int timer;
 	int64_t wake_ms;   /* of the module, CLOCK_MONOTONIC; 0: none */
 	int64_t tick_ms;   /* of the spool; 0: none */
 	int64_t asleep_ms; /* what CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC */
