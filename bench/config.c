@@ -33,8 +33,8 @@ static const struct args_option options[] = {
 	  cpu_choices, "datapath: only one CPU, or only all CPUs at once" },
 	{ 0, "csv", ARGS_STRING, offsetof(struct config, csv_path), "FILE",
 	  NULL, "datapath: also write the results to FILE" },
-	{ 0, "plot", ARGS_STRING, offsetof(struct config, plot_path), "FILE",
-	  NULL, "datapath: also draw a chart to FILE (SVG); needs Python and gnuplot" },
+	{ 0, "plot", ARGS_STRING, offsetof(struct config, plot_path), "FILE", NULL,
+	  "datapath: also draw a chart to FILE (SVG); needs Python and gnuplot" },
 	{ 0 }
 };
 
