@@ -139,6 +139,7 @@ static void busy_flow_takes_the_place_of_an_idle_one(void **state)
 	/* The one that had been hit least stayed shortest. */
 	idle = prog_test_tcp_key(ports[1]);
 	assert_int_equal(prog_l2_lookup(prog, 0, &idle, &l2), 0);
+	assert_int_equal(l2.attrs.marks, MARK_ECT1 | ACK);
 }
 
 /* @n flows that all want the same set of L1, 1 the first. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Messages, read by libfixbuf's own reader and by one that owes it nothing. */
+#include "sinks/ipfix/record.h"
 #include "sinks/ipfix/encoder.h"
 
 #include "lib_ipfix.h"
@@ -154,6 +155,22 @@ static struct seen send_and_read(const struct layout_options *options)
 	seen = read_by_libfixbuf(encoder->layout.model, &templates, &data);
 	encoder_free(encoder);
 	return seen;
+}
+
+static void interfaces_are_those_of_their_direction(void **state)
+{
+	struct netobs_flow flow = {
+		.n_points = 2,
+		.point_size = sizeof(points[0]),
+		.points = points,
+	};
+
+	(void)state;
+	assert_ptr_equal(record_ingress(&flow), &points[0]);
+	assert_null(record_egress(&flow));
+	flow.points = &points[2];
+	assert_null(record_ingress(&flow));
+	assert_ptr_equal(record_egress(&flow), &points[3]);
 }
 
 static void libfixbuf_reads_what_was_written(void **state)
@@ -349,6 +366,7 @@ static void flow_ids_tell_flows_apart(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(interfaces_are_those_of_their_direction),
 		cmocka_unit_test(libfixbuf_reads_what_was_written),
 		cmocka_unit_test(dialects_change_what_libfixbuf_reads),
 		cmocka_unit_test(messages_are_full_and_never_too_large),

@@ -139,6 +139,26 @@ static void too_many_messages_are_known_less_exactly(void **state)
 	assert_int_equal(transit.n, 0);
 }
 
+/* However few places are known. */
+static void what_is_taken_stays_apart_from_the_rest(void **state)
+{
+	struct transit transit;
+
+	(void)state;
+	transit_start(&transit, records(0));
+	add(&transit, TRANSIT_MAX);
+	transit_confirm(&transit, 500, 1000);
+	transit_confirm(&transit, 1000, 2000);
+	transit_take(&transit, 1000);
+	transit_add(&transit, 100 * (TRANSIT_MAX + 1), records(10),
+		    records(10 * (TRANSIT_MAX + 1)));
+	assert_true(transit.n < TRANSIT_MAX);
+	assert_int_equal(transit.unsure.seq, 50);
+	transit_read(&transit, 500);
+	assert_int_equal(transit.delivered.seq, 50);
+	assert_int_equal(transit.unsure.seq, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -147,6 +167,7 @@ int main(void)
 		cmocka_unit_test(what_is_taken_for_read_is_delivered_and_unsure),
 		cmocka_unit_test(half_of_what_is_confirmed_is_taken_the_older_one),
 		cmocka_unit_test(too_many_messages_are_known_less_exactly),
+		cmocka_unit_test(what_is_taken_stays_apart_from_the_rest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* What a collector gets over UDP, in which order, and what happens when it is away. */
 #include "lib_session.h"
+#include "base/clock_ms.h"
 
 #include <dlfcn.h>
 #include <netdb.h>
@@ -130,6 +131,26 @@ static void own_elements_are_named(void **state)
 	assert_int_equal(f->reader.n_templates, TEMPLATES + 1);
 }
 
+static void messages_keep_their_pace(void **state)
+{
+	enum { PACE = 50, BURST = 8 };
+	int64_t begin_ms = clock_ms(CLOCK_MONOTONIC), took_ms;
+	struct session *f = *state;
+
+	session_listen(f, SOCK_DGRAM);
+	session_open(f, "udp", "?pace=50");
+	f->host.n_records = 2000;
+	for (int i = 0; i < 50; i++) {
+		session_work(f, true);
+		while (receive(f))
+			;
+		test_host_wait(&f->host, 10);
+	}
+	took_ms = clock_ms(CLOCK_MONOTONIC) - begin_ms;
+	assert_true(f->flows > 0);
+	assert_true(f->messages <= BURST + PACE * took_ms / 1000 + 1);
+}
+
 static void templates_are_repeated(void **state)
 {
 	struct session *f = *state;
@@ -230,6 +251,7 @@ int main(void)
 		session_test(sampling_and_what_was_not_sent_are_told),
 		session_test(options_can_be_left_out),
 		session_test(own_elements_are_named),
+		session_test(messages_keep_their_pace),
 		session_test(templates_are_repeated),
 		session_test(collector_that_is_away_is_asked_now_and_then),
 		session_test(all_addresses_of_a_name_are_tried),

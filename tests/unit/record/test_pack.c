@@ -101,6 +101,21 @@ static void no_record_is_too_large(void **state)
 	assert_int_equal(strlen(unpacked.points[255].name), PACK_NAME_MAX - 1);
 }
 
+/* A spool may say anything, if its checksum is right. */
+static void more_points_than_there_is_room_for_are_damage(void **state)
+{
+	static struct netobs_point points[PACK_POINTS_MAX];
+	static char larger[2 * PACK_MAX];
+	struct netobs_flow flow = make_flow(points, PACK_POINTS_MAX);
+	const uint32_t n = PACK_POINTS_MAX + 1;
+
+	(void)state;
+	pack(&flow);
+	memcpy(larger, packed, sizeof(packed));
+	memcpy(larger + 4, &n, sizeof(n));
+	assert_int_equal(unpack(larger, sizeof(larger)), -EBADMSG);
+}
+
 /* From a version of the library whose structs were smaller, or are larger. */
 static void other_versions_are_understood(void **state)
 {
@@ -243,6 +258,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(record_comes_back_with_its_points),
 		cmocka_unit_test(no_record_is_too_large),
+		cmocka_unit_test(more_points_than_there_is_room_for_are_damage),
 		cmocka_unit_test(other_versions_are_understood),
 		cmocka_unit_test(what_is_cut_off_anywhere_is_none),
 		cmocka_unit_test(record_is_read_where_it_was_written),
