@@ -13,9 +13,14 @@ enum {
 };
 
 void drain_init(struct drain *drain, struct store *store,
-		const struct drain_ops *ops, void *ctx)
+		drain_event_fn *on_event, drain_entry_fn *on_entry, void *ctx)
 {
-	*drain = (struct drain){ .store = store, .ops = ops, .ctx = ctx };
+	*drain = (struct drain){
+		.store = store,
+		.on_event = on_event,
+		.on_entry = on_entry,
+		.ctx = ctx,
+	};
 }
 
 void drain_start(struct drain *drain, uint32_t generation)
@@ -30,12 +35,15 @@ void drain_start(struct drain *drain, uint32_t generation)
 
 int drain_events(struct drain *drain)
 {
-	return store_read_events(drain->store, drain->ops->event, drain->ctx);
+	return store_read_events(drain->store, drain->on_event, drain->ctx);
 }
 
 /* Hand over a bucket's entries, and leave it empty. */
 static void take_bucket(const struct drain *drain, struct flow_bucket *bucket)
 {
+	const enum drain_reading reading =
+		drain->phase == DRAIN_L2_DELIVER ? DRAIN_SECOND : DRAIN_ONLY;
+
 	for (int i = 0; i < BUCKET_SLOTS; i++) {
 		struct flow_entry *entry = &bucket->entries[i];
 
@@ -43,10 +51,7 @@ static void take_bucket(const struct drain *drain, struct flow_bucket *bucket)
 			continue;
 		if (drain->phase != DRAIN_L1)
 			shared_finish(&entry->tally);
-		if (drain->phase == DRAIN_L2_DELIVER)
-			drain->ops->deliver(drain->ctx, entry);
-		else
-			drain->ops->keep(drain->ctx, entry);
+		drain->on_entry(drain->ctx, reading, entry);
 		memset(entry, 0, sizeof(*entry));
 		bucket->tags[i] = 0;
 	}
@@ -104,7 +109,8 @@ static void announce_bucket(const struct drain *drain,
 {
 	for (int i = 0; i < BUCKET_SLOTS; i++)
 		if (bucket->tags[i])
-			drain->ops->announce(drain->ctx, &bucket->entries[i].key);
+			drain->on_entry(drain->ctx, DRAIN_FIRST,
+					&bucket->entries[i]);
 }
 
 static int read_window(struct drain *drain, const struct table *table)

@@ -14,20 +14,23 @@
 
 #include <stdbool.h>
 
-struct drain_ops {
-	/* A struct event of the ring buffer; its size says which kind. */
-	int (*event)(void *ctx, void *data, size_t size);
-	/* Keep @entry. */
-	void (*keep)(void *ctx, const struct flow_entry *entry);
-	/* First reading: @key will come. */
-	void (*announce)(void *ctx, const struct flow_key *key);
-	/* Second reading. */
-	void (*deliver)(void *ctx, const struct flow_entry *entry);
+enum drain_reading {
+	DRAIN_ONLY, /* the entry is read once */
+	DRAIN_FIRST,
+	DRAIN_SECOND,
 };
+
+/* Receives each entry. DRAIN_FIRST: only its key is valid. */
+typedef void drain_entry_fn(void *ctx, enum drain_reading reading,
+			    const struct flow_entry *entry);
+
+/* Receives each struct event of the ring buffer; its size says which kind. */
+typedef int drain_event_fn(void *ctx, void *data, size_t size);
 
 struct drain {
 	struct store *store;
-	const struct drain_ops *ops;
+	drain_event_fn *on_event;
+	drain_entry_fn *on_entry;
 	void *ctx;
 	enum {
 		DRAIN_IDLE,
@@ -44,7 +47,7 @@ struct drain {
 };
 
 void drain_init(struct drain *drain, struct store *store,
-		const struct drain_ops *ops, void *ctx);
+		drain_event_fn *on_event, drain_entry_fn *on_entry, void *ctx);
 
 /* Start on @generation, which is at rest. */
 void drain_start(struct drain *drain, uint32_t generation);

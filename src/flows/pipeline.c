@@ -105,35 +105,22 @@ static bool release_held(struct pipeline *pipeline)
 	return false;
 }
 
-static void on_keep(void *ctx, const struct flow_entry *entry)
-{
-	struct pipeline *pipeline = ctx;
-
-	keep(pipeline, pipeline->drain.generation, entry);
-}
-
-static void on_announce(void *ctx, const struct flow_key *key)
-{
-	struct pipeline *pipeline = ctx;
-
-	merge_announce(&pipeline->merge, key);
-}
-
-static void on_deliver(void *ctx, const struct flow_entry *entry)
+static void on_entry(void *ctx, enum drain_reading reading,
+		     const struct flow_entry *entry)
 {
 	struct pipeline *pipeline = ctx;
 	struct sighting sighting;
 
+	if (reading == DRAIN_FIRST) {
+		merge_announce(&pipeline->merge, &entry->key);
+		return;
+	}
 	note_arrival(pipeline, pipeline->drain.generation, entry, &sighting);
-	merge_deliver(&pipeline->merge, entry, &sighting);
+	if (reading == DRAIN_SECOND)
+		merge_deliver(&pipeline->merge, entry, &sighting);
+	else
+		merge_keep(&pipeline->merge, entry, &sighting);
 }
-
-static const struct drain_ops drain_ops = {
-	.event = on_event,
-	.keep = on_keep,
-	.announce = on_announce,
-	.deliver = on_deliver,
-};
 
 /* Flows are reported early when they are half of what there is room for. */
 static void limit_kept(struct pipeline *pipeline)
@@ -164,7 +151,8 @@ int pipeline_init(struct pipeline *pipeline,
 	limit_kept(pipeline);
 	merge_init(&pipeline->merge, &pipeline->options.merge, host,
 		   &pipeline->clock);
-	drain_init(&pipeline->drain, &pipeline->store, &drain_ops, pipeline);
+	drain_init(&pipeline->drain, &pipeline->store, on_event, on_entry,
+		   pipeline);
 	return generation_init(&pipeline->generation, &pipeline->store);
 }
 

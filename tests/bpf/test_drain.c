@@ -32,10 +32,8 @@ static int on_event(void *ctx, void *data, size_t size)
 	return 0;
 }
 
-static void on_keep(void *ctx, const struct flow_entry *entry)
+static void keep_entry(struct fixture *f, const struct flow_entry *entry)
 {
-	struct fixture *f = ctx;
-
 	f->n_kept++;
 	if (entry->key.netns)
 		f->l1_bytes += entry->tally.bytes;
@@ -43,19 +41,8 @@ static void on_keep(void *ctx, const struct flow_entry *entry)
 		f->kept[entry->tally.packets - 1]++;
 }
 
-static void on_announce(void *ctx, const struct flow_key *key)
+static void deliver_entry(struct fixture *f, const struct flow_entry *entry)
 {
-	struct fixture *f = ctx;
-
-	f->n_announced++;
-	f->announced[key->src.words[0]]++;
-	f->announced_late |= f->n_delivered;
-}
-
-static void on_deliver(void *ctx, const struct flow_entry *entry)
-{
-	struct fixture *f = ctx;
-
 	assert_int_equal(entry->key.src.words[0], entry->tally.packets - 1);
 	assert_int_equal(entry->tally.attrs.marks,
 			 (entry->tally.packets - 1) & 0xfff);
@@ -63,12 +50,21 @@ static void on_deliver(void *ctx, const struct flow_entry *entry)
 	f->delivered[entry->tally.packets - 1]++;
 }
 
-static const struct drain_ops ops = {
-	.event = on_event,
-	.keep = on_keep,
-	.announce = on_announce,
-	.deliver = on_deliver,
-};
+static void on_entry(void *ctx, enum drain_reading reading,
+		     const struct flow_entry *entry)
+{
+	struct fixture *f = ctx;
+
+	if (reading == DRAIN_ONLY)
+		keep_entry(f, entry);
+	if (reading == DRAIN_SECOND)
+		deliver_entry(f, entry);
+	if (reading != DRAIN_FIRST)
+		return;
+	f->n_announced++;
+	f->announced[entry->key.src.words[0]]++;
+	f->announced_late |= f->n_delivered;
+}
 
 static int setup(void **state)
 {
@@ -79,7 +75,7 @@ static int setup(void **state)
 	f = (struct fixture){ 0 };
 	*state = &f;
 	err = store_open(&f.store, &options, &f.silent);
-	drain_init(&f.drain, &f.store, &ops, &f);
+	drain_init(&f.drain, &f.store, on_event, on_entry, &f);
 	return err;
 }
 
