@@ -4,12 +4,21 @@
 #include <errno.h>
 #include <string.h>
 
+static int flow_record_json(const struct netobs_record *record, char *buf,
+			    size_t size)
+{
+	return netobs_flow_json(as_flow(record), buf, size);
+}
+
 static const struct {
 	const char *name;
 	size_t size;
+	int (*json)(const struct netobs_record *record, char *buf, size_t size);
 } types[NETOBS_RECORD_TYPES] = {
-	[NETOBS_RECORD_FLOW] = { "flow", sizeof(struct netobs_flow) },
-	[NETOBS_RECORD_STATS] = { "stats", sizeof(struct netobs_stats_record) },
+	[NETOBS_RECORD_FLOW] = { "flow", sizeof(struct netobs_flow),
+				 flow_record_json },
+	[NETOBS_RECORD_STATS] = { "stats", sizeof(struct netobs_stats_record),
+				  stats_record_json },
 };
 
 const char *netobs_record_type_name(unsigned int type)
@@ -50,8 +59,5 @@ int netobs_record_json(const struct netobs_record *record, char *buf, size_t siz
 	record = record_view(record, &copy);
 	if (!record)
 		return -EINVAL;
-	if (record->type == NETOBS_RECORD_FLOW)
-		return netobs_flow_json(as_flow(record), buf, size);
-	return stats_record_json((const struct netobs_stats_record *)record,
-				 buf, size);
+	return types[record->type].json(record, buf, size);
 }

@@ -76,7 +76,6 @@ void flow_copy(const struct netobs_flow *flow, uint32_t n_points,
 /**
  * As netobs_record_json(), of what record_view() returned.
  */
-int stats_record_json(const struct netobs_stats_record *record, char *buf,
-		      size_t size);
+int stats_record_json(const struct netobs_record *record, char *buf, size_t size);
 
 #endif

@@ -102,9 +102,9 @@ int netobs_stats_json(const struct netobs_stats *stats, char *buf, size_t size)
 	return json_end(&json);
 }
 
-int stats_record_json(const struct netobs_stats_record *record, char *buf,
-		      size_t size)
+int stats_record_json(const struct netobs_record *record, char *buf, size_t size)
 {
+	const struct netobs_stats_record *stats = (const void *)record;
 	struct json json;
 
 	json_begin(&json, buf, size);
@@ -112,8 +112,8 @@ int stats_record_json(const struct netobs_stats_record *record, char *buf,
 	json_key(&json, "type");
 	json_string(&json, netobs_record_type_name(NETOBS_RECORD_STATS));
 	json_key(&json, "TimeMs");
-	json_i64(&json, record->record.time_ns / NSEC_PER_MSEC);
-	add_stats(&json, &record->stats);
+	json_i64(&json, record->time_ns / NSEC_PER_MSEC);
+	add_stats(&json, &stats->stats);
 	json_close(&json, '}');
 	return json_end(&json);
 }

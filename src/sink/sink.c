@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -226,6 +227,19 @@ static const struct sink_host_ops host_ops = {
 
 /* ---- Opening ------------------------------------------------------------------- */
 
+static void refuse_type(struct spec *spec, const char *name)
+{
+	char all[128] = "";
+
+	for (unsigned int type = 0; type < NETOBS_RECORD_TYPES; type++) {
+		size_t used = strlen(all);
+
+		snprintf(all + used, sizeof(all) - used, "%s%s",
+			 type ? " or " : "", netobs_record_type_name(type));
+	}
+	spec_refuse(spec, "option records: '%s' is not %s", name, all);
+}
+
 static uint32_t parse_type(const struct netobs_sink *sink, struct spec *spec,
 			   const char *name)
 {
@@ -235,8 +249,7 @@ static uint32_t parse_type(const struct netobs_sink *sink, struct spec *spec,
 	       strcmp(netobs_record_type_name(type), name))
 		type++;
 	if (type == NETOBS_RECORD_TYPES)
-		spec_refuse(spec, "option records: '%s' is not flow or stats",
-			    name);
+		refuse_type(spec, name);
 	else if (!(sink->module->types & 1U << type))
 		spec_refuse(spec,
 			    "option records: a sink of kind %s cannot represent %s",
