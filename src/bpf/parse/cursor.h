@@ -30,7 +30,7 @@ struct cursor {
 };
 
 /* Claim the next @len bytes, or NULL when the packet is too short. */
-static __always_inline const void *take(struct cursor *c, __u32 len)
+static __always_inline const void *cursor_take(struct cursor *c, __u32 len)
 {
 	const __u8 *p = c->pos;
 

@@ -44,7 +44,7 @@ static __always_inline __u8 fragment_kind(__u16 offset, __u16 more)
 
 static __always_inline int parse_ipv4(struct cursor *c, struct packet *pkt)
 {
-	const struct ipv4_wire *ip = take(c, sizeof(*ip));
+	const struct ipv4_wire *ip = cursor_take(c, sizeof(*ip));
 	__u16 fragment, total;
 	__u32 header;
 
@@ -56,7 +56,7 @@ static __always_inline int parse_ipv4(struct cursor *c, struct packet *pkt)
 	if (ip->version_ihl >> 4 != 4 || header < sizeof(*ip) ||
 	    (total && total < header))
 		return reject(UNPARSED_BAD_HEADER);
-	if (!take(c, header - sizeof(*ip)))
+	if (!cursor_take(c, header - sizeof(*ip)))
 		return reject(UNPARSED_SHORT);
 
 	addr_from_v4(&pkt->key.src, ip->src);
@@ -101,7 +101,7 @@ static __always_inline __u32 extension_rest(__u8 proto, __u8 len)
 static __always_inline int take_extension(struct cursor *c, __u8 proto,
 					  const struct ext_wire **ret_ext)
 {
-	const struct ext_wire *ext = take(c, sizeof(*ext));
+	const struct ext_wire *ext = cursor_take(c, sizeof(*ext));
 	__u32 rest;
 
 	if (!ext)
@@ -110,7 +110,7 @@ static __always_inline int take_extension(struct cursor *c, __u8 proto,
 	/* Before the end is looked for: it need not be in reach. */
 	if (cursor_offset(c) + rest > CURSOR_LIMIT)
 		return reject(UNPARSED_TOO_DEEP);
-	if (!take(c, rest))
+	if (!cursor_take(c, rest))
 		return reject(UNPARSED_SHORT);
 	if (!cursor_settle(c))
 		return reject(UNPARSED_TOO_DEEP);
@@ -173,7 +173,7 @@ static __always_inline int parse_extensions(struct cursor *c,
 static __always_inline void mark_jumbo(const struct cursor *c, struct packet *pkt)
 {
 	struct cursor ahead = *c;
-	const struct ext_wire *ext = take(&ahead, sizeof(*ext));
+	const struct ext_wire *ext = cursor_take(&ahead, sizeof(*ext));
 
 	if (ext && ext->next == IP_PROTO_TCP && !ext->len &&
 	    ext->body[0] == 0xc2 && ext->body[1] == 4)
@@ -182,7 +182,7 @@ static __always_inline void mark_jumbo(const struct cursor *c, struct packet *pk
 
 static __always_inline int parse_ipv6(struct cursor *c, struct packet *pkt)
 {
-	const struct ipv6_wire *ip = take(c, sizeof(*ip));
+	const struct ipv6_wire *ip = cursor_take(c, sizeof(*ip));
 	__u32 first;
 	__u16 payload;
 

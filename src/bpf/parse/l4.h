@@ -43,7 +43,7 @@ static __always_inline __u32 tcp_marks(__u32 flags)
 
 static __always_inline int parse_tcp(struct cursor *c, struct packet *pkt)
 {
-	const __u8 *tcp = take(c, TCP_FLAGS_END);
+	const __u8 *tcp = cursor_take(c, TCP_FLAGS_END);
 	__u32 header;
 
 	if (!tcp) {
@@ -67,13 +67,14 @@ static __always_inline int parse_ports(const struct cursor *c,
 	struct cursor start = *c;
 
 	if (header == ICMP_HEADER_LEN) {
-		const __u8 *icmp = take(&start, 2);
+		const __u8 *icmp = cursor_take(&start, 2);
 
 		if (!icmp)
 			return reject(UNPARSED_SHORT);
 		pkt->key.dst_port = icmp[0] << 8 | icmp[1];
 	} else {
-		const struct ports_wire *ports = take(&start, sizeof(*ports));
+		const struct ports_wire *ports =
+			cursor_take(&start, sizeof(*ports));
 
 		if (!ports)
 			return reject(UNPARSED_SHORT);
@@ -113,9 +114,9 @@ static __always_inline int parse_l4(struct cursor *c, struct packet *pkt,
 	if (pkt->key.proto == IP_PROTO_TCP)
 		return parse_tcp(c, pkt);
 	/* Spelled out: a length the verifier knows per case. */
-	if (!(header == 4 ? take(c, 4) :
-	      header == 8 ? take(c, 8) :
-			    take(c, 12)))
+	if (!(header == 4 ? cursor_take(c, 4) :
+	      header == 8 ? cursor_take(c, 8) :
+			    cursor_take(c, 12)))
 		return PARSE_CUT;
 	pkt->header_end += header;
 	return 0;

@@ -39,7 +39,7 @@ static __always_inline int parse_vlans(struct cursor *c, struct packet *pkt,
 				       int type)
 {
 	for (int i = 0; i < VLAN_DEPTH && is_vlan(type); i++) {
-		const struct vlan_wire *tag = take(c, sizeof(*tag));
+		const struct vlan_wire *tag = cursor_take(c, sizeof(*tag));
 
 		if (!tag)
 			return reject(UNPARSED_SHORT);
@@ -55,7 +55,7 @@ static __always_inline int parse_vlans(struct cursor *c, struct packet *pkt,
 static __always_inline int peek_ip(const struct cursor *c)
 {
 	struct cursor ahead = *c;
-	const __u8 *first = take(&ahead, 1);
+	const __u8 *first = cursor_take(&ahead, 1);
 
 	if (!first)
 		return reject(UNPARSED_SHORT);
@@ -70,7 +70,7 @@ static __always_inline int peek_ip(const struct cursor *c)
 static __always_inline int parse_mpls(struct cursor *c)
 {
 	for (int i = 0; i < MPLS_DEPTH; i++) {
-		const __u8 *label = take(c, 4);
+		const __u8 *label = cursor_take(c, 4);
 
 		if (!label)
 			return reject(UNPARSED_SHORT);
@@ -83,7 +83,7 @@ static __always_inline int parse_mpls(struct cursor *c)
 
 static __always_inline int parse_pppoe(struct cursor *c)
 {
-	const struct pppoe_wire *session = take(c, sizeof(*session));
+	const struct pppoe_wire *session = cursor_take(c, sizeof(*session));
 
 	if (!session)
 		return reject(UNPARSED_SHORT);
@@ -110,7 +110,7 @@ static __always_inline int parse_type(struct cursor *c, struct packet *pkt,
 
 static __always_inline int parse_ether(struct cursor *c, struct packet *pkt)
 {
-	const struct ether_wire *eth = take(c, sizeof(*eth));
+	const struct ether_wire *eth = cursor_take(c, sizeof(*eth));
 
 	if (!eth)
 		return reject(UNPARSED_SHORT);

@@ -67,7 +67,7 @@ static __always_inline int parse_inner_type(struct cursor *c,
 					    struct packet *pkt, int type)
 {
 	if (type == ETHERTYPE_TEB) {
-		const struct ether_wire *eth = take(c, sizeof(*eth));
+		const struct ether_wire *eth = cursor_take(c, sizeof(*eth));
 
 		if (!eth)
 			return reject(UNPARSED_SHORT);
@@ -78,7 +78,7 @@ static __always_inline int parse_inner_type(struct cursor *c,
 
 static __always_inline int parse_vxlan(struct cursor *c, struct packet *pkt)
 {
-	const struct vxlan_wire *vxlan = take(c, sizeof(*vxlan));
+	const struct vxlan_wire *vxlan = cursor_take(c, sizeof(*vxlan));
 
 	if (!vxlan)
 		return reject(UNPARSED_SHORT);
@@ -90,13 +90,13 @@ static __always_inline int parse_vxlan(struct cursor *c, struct packet *pkt)
 
 static __always_inline int parse_geneve(struct cursor *c, struct packet *pkt)
 {
-	const struct geneve_wire *geneve = take(c, sizeof(*geneve));
+	const struct geneve_wire *geneve = cursor_take(c, sizeof(*geneve));
 
 	if (!geneve)
 		return reject(UNPARSED_SHORT);
 	if (geneve->version_optlen >> 6)
 		return reject(UNPARSED_BAD_HEADER);
-	if (!take(c, (geneve->version_optlen & 0x3f) * 4))
+	if (!cursor_take(c, (geneve->version_optlen & 0x3f) * 4))
 		return reject(UNPARSED_SHORT);
 	pkt->key.vni = bpf_ntohl(geneve->vni) >> 8;
 	return bpf_ntohs(geneve->type);
@@ -104,7 +104,7 @@ static __always_inline int parse_geneve(struct cursor *c, struct packet *pkt)
 
 static __always_inline int parse_gre(struct cursor *c, struct packet *pkt)
 {
-	const struct gre_wire *gre = take(c, sizeof(*gre));
+	const struct gre_wire *gre = cursor_take(c, sizeof(*gre));
 	__u16 flags;
 
 	if (!gre)
@@ -112,16 +112,17 @@ static __always_inline int parse_gre(struct cursor *c, struct packet *pkt)
 	flags = bpf_ntohs(gre->flags);
 	if (flags & (GRE_VERSION | GRE_ROUTING))
 		return reject(UNPARSED_BAD_HEADER);
-	if (flags & GRE_CHECKSUM && !take(c, 4))
+	if (flags & GRE_CHECKSUM && !cursor_take(c, 4))
 		return reject(UNPARSED_SHORT);
 	if (flags & GRE_KEY) {
-		const struct gre_key_wire *gre_key = take(c, sizeof(*gre_key));
+		const struct gre_key_wire *gre_key =
+			cursor_take(c, sizeof(*gre_key));
 
 		if (!gre_key)
 			return reject(UNPARSED_SHORT);
 		pkt->key.vni = bpf_ntohl(gre_key->key);
 	}
-	if (flags & GRE_SEQUENCE && !take(c, 4))
+	if (flags & GRE_SEQUENCE && !cursor_take(c, 4))
 		return reject(UNPARSED_SHORT);
 	return bpf_ntohs(gre->type);
 }

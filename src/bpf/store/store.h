@@ -50,8 +50,9 @@ static __always_inline __u64 ring_wake_flag(struct table_state *state)
 	return announce(state) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
-static __always_inline void spill(struct run *run, struct table_state *state,
-				  const struct flow_entry *entry)
+static __always_inline void spill_entry(struct run *run,
+					struct table_state *state,
+					const struct flow_entry *entry)
 {
 	struct event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 
@@ -67,7 +68,8 @@ static __always_inline void spill(struct run *run, struct table_state *state,
 	bpf_ringbuf_submit(event, ring_wake_flag(state));
 }
 
-static __always_inline void lose(struct run *run, const struct flow_tally *tally)
+static __always_inline void count_lost(struct run *run,
+				       const struct flow_tally *tally)
 {
 	count(&run->counters->lost[LOST_NO_MEMORY], tally->packets, tally->bytes);
 }
@@ -98,7 +100,7 @@ static __always_inline void *newest_table(const struct run *run,
 }
 
 /* Where a flow may be in L2. */
-struct place {
+struct l2_lookup {
 	struct table_state *state;
 	void *table;
 	__u32 n_buckets;
@@ -108,57 +110,58 @@ struct place {
 	struct flow_bucket *second;
 };
 
-static __always_inline struct flow_bucket *bucket_at(const struct place *place,
-						     __u32 hash)
+static __always_inline struct flow_bucket *
+bucket_at(const struct l2_lookup *lookup, __u32 hash)
 {
-	__u32 index = scale(hash, place->n_buckets);
+	__u32 index = scale(hash, lookup->n_buckets);
 
-	return bpf_map_lookup_elem(place->table, &index);
+	return bpf_map_lookup_elem(lookup->table, &index);
 }
 
 /* False: L2 cannot be used. */
-static __always_inline bool place_init(const struct run *run,
-				       struct place *place, __u64 hash)
+static __always_inline bool lookup_init(const struct run *run,
+					struct l2_lookup *lookup, __u64 hash)
 {
-	place->state = bpf_map_lookup_elem(&table_states, &run->generation);
-	if (!place->state)
+	lookup->state = bpf_map_lookup_elem(&table_states, &run->generation);
+	if (!lookup->state)
 		return false;
-	place->table = newest_table(run, place->state, &place->n_buckets);
-	place->tag = tag_of(hash);
-	place->hash = hash;
-	place->second = NULL;
-	if (!place->table)
+	lookup->table = newest_table(run, lookup->state, &lookup->n_buckets);
+	lookup->tag = tag_of(hash);
+	lookup->hash = hash;
+	lookup->second = NULL;
+	if (!lookup->table)
 		return false;
-	place->first = bucket_at(place, hash >> 32);
-	return place->first;
+	lookup->first = bucket_at(lookup, hash >> 32);
+	return lookup->first;
 }
 
 /* NULL: not there; then the second bucket is known as well. */
-static __always_inline struct flow_entry *place_find(struct place *place,
-						     const struct flow_key *key)
+static __always_inline struct flow_entry *lookup_find(struct l2_lookup *lookup,
+						      const struct flow_key *key)
 {
-	struct flow_entry *known = bucket_find(place->first, key, place->tag);
+	struct flow_entry *known = bucket_find(lookup->first, key, lookup->tag);
 
 	if (known)
 		return known;
-	place->second = bucket_at(place, place->hash);
-	return place->second ? bucket_find(place->second, key, place->tag) : NULL;
+	lookup->second = bucket_at(lookup, lookup->hash);
+	return lookup->second ? bucket_find(lookup->second, key, lookup->tag) :
+				NULL;
 }
 
 /* Enter what is not there. NULL: there is no room. */
 static __always_inline struct flow_entry *
-place_insert(struct run *run, const struct place *place,
-	     const struct flow_entry *entry)
+lookup_insert(struct run *run, const struct l2_lookup *lookup,
+	      const struct flow_entry *entry)
 {
-	struct table_state *state = place->state;
-	struct flow_bucket *bucket = place->first;
+	struct table_state *state = lookup->state;
+	struct flow_bucket *bucket = lookup->first;
 	struct flow_entry *shared;
 
 	if (READ_ONCE(state->inserts) >= READ_ONCE(state->limit))
 		return NULL;
-	if (place->second && prefer_second(bucket, place->second))
-		bucket = place->second;
-	shared = bucket_insert(bucket, entry, place->tag);
+	if (lookup->second && prefer_second(bucket, lookup->second))
+		bucket = lookup->second;
+	shared = bucket_insert(bucket, entry, lookup->tag);
 	if (shared)
 		note_insert(run, state);
 	return shared;
@@ -232,17 +235,17 @@ static __always_inline void store_evict(struct run *run,
 					const struct flow_entry *entry)
 {
 	struct flow_entry *shared;
-	struct place place;
+	struct l2_lookup lookup;
 
-	if (!place_init(run, &place, hash_key(&entry->key, &config_secret)))
-		return lose(run, &entry->tally);
-	shared = place_find(&place, &entry->key);
+	if (!lookup_init(run, &lookup, hash_key(&entry->key, &config_secret)))
+		return count_lost(run, &entry->tally);
+	shared = lookup_find(&lookup, &entry->key);
 	if (!shared)
-		shared = place_insert(run, &place, entry);
+		shared = lookup_insert(run, &lookup, entry);
 	if (shared)
 		shared_add(&shared->tally, &entry->tally);
 	else
-		spill(run, place.state, entry);
+		spill_entry(run, lookup.state, entry);
 }
 
 /* Add a packet to L2. False: there is no room. */
@@ -260,14 +263,14 @@ static __always_inline bool store_share(struct run *run,
 		.attrs = pkt->attrs,
 	};
 	struct flow_entry *entry = &run->scratch->entry, *shared;
-	struct place place;
+	struct l2_lookup lookup;
 
-	if (!place_init(run, &place, hash))
+	if (!lookup_init(run, &lookup, hash))
 		return false;
-	shared = place_find(&place, &pkt->key);
+	shared = lookup_find(&lookup, &pkt->key);
 	if (!shared) {
 		entry_start(entry, skb, pkt, run->now);
-		shared = place_insert(run, &place, entry);
+		shared = lookup_insert(run, &lookup, entry);
 	}
 	if (shared)
 		shared_add(&shared->tally, &one);

@@ -97,31 +97,31 @@ static __always_inline __u64 match_free(const struct flow_bucket *bucket)
 }
 
 /* 1 if any bit is set; the compiler is not to make a branch of it. */
-static __always_inline __u64 any(__u64 bits)
+static __always_inline __u64 is_any_set(__u64 bits)
 {
 	asm volatile("" : "+r"(bits));
 	return -bits >> 63;
 }
 
 /* The index of the first in a set that is not empty. */
-static __always_inline __u32 first_of(__u64 found)
+static __always_inline __u32 found_first(__u64 found)
 {
 	__u64 pairs = (found | found >> 32) & 0xff, pair, index;
 
 	pair = pairs & -pairs;
-	index = any(pair & 0xf0) << 3 | any(pair & 0xcc) << 2 |
-		any(pair & 0xaa) << 1 | any(found & pair);
+	index = is_any_set(pair & 0xf0) << 3 | is_any_set(pair & 0xcc) << 2 |
+		is_any_set(pair & 0xaa) << 1 | is_any_set(found & pair);
 	/* The compiler knows the range; COMPAT(<5.11): the verifier does not. */
 	asm volatile("" : "+r"(index));
 	return (index ^ 1) & (BUCKET_SLOTS - 1);
 }
 
-static __always_inline __u64 without(__u64 found, __u32 index)
+static __always_inline __u64 found_without(__u64 found, __u32 index)
 {
 	return found & ~(1ULL << ((index & 1) << 5 | index >> 1));
 }
 
-static __always_inline int size_of(__u64 found)
+static __always_inline int found_count(__u64 found)
 {
 	return __builtin_popcountll(found & 0xff000000ffULL);
 }
@@ -153,13 +153,13 @@ bucket_find(struct flow_bucket *bucket, const struct flow_key *key, __u32 tag)
 	found = match_tag(bucket, tag);
 	if (!found)
 		return NULL;
-	entry = &bucket->entries[first_of(found)];
+	entry = &bucket->entries[found_first(found)];
 	if (has_key(entry, key))
 		return entry;
-	found = without(found, first_of(found));
+	found = found_without(found, found_first(found));
 	if (!found)
 		return NULL;
-	entry = &bucket->entries[first_of(found)];
+	entry = &bucket->entries[found_first(found)];
 	return has_key(entry, key) ? entry : NULL;
 }
 
@@ -169,13 +169,14 @@ static __always_inline int bucket_claim(struct flow_bucket *bucket, __u32 home)
 	__u64 found = match_free(bucket);
 
 	for (int attempt = 0; attempt < 2 && found; attempt++) {
-		__u32 i = READ_ONCE(bucket->tags[home]) ? first_of(found) : home;
+		__u32 i = READ_ONCE(bucket->tags[home]) ? found_first(found) :
+							  home;
 
 		__sync_fetch_and_add(&bucket->tags[i], 1);
 		if (READ_ONCE(bucket->tags[i]) == 1)
 			return i;
 		__sync_fetch_and_add(&bucket->tags[i], -1);
-		found = without(found, i);
+		found = found_without(found, i);
 	}
 	return BUCKET_FULL;
 }
@@ -234,10 +235,10 @@ static __always_inline void shared_finish(struct flow_tally *tally)
 static __always_inline bool prefer_second(const struct flow_bucket *first,
 					  const struct flow_bucket *second)
 {
-	int in_first = size_of(match_free(first));
+	int in_first = found_count(match_free(first));
 
 	return in_first < BUCKET_SLOTS / 2 &&
-	       size_of(match_free(second)) > in_first;
+	       found_count(match_free(second)) > in_first;
 }
 
 /* Enter what is not there, with counts of zero. NULL: the bucket is full. */

@@ -18,12 +18,12 @@ static void take_gives_what_is_there_and_no_more(void **state)
 	struct cursor c = { bytes, bytes, bytes + sizeof(bytes) };
 
 	(void)state;
-	assert_ptr_equal(take(&c, 5), bytes);
-	assert_null(take(&c, 4));
+	assert_ptr_equal(cursor_take(&c, 5), bytes);
+	assert_null(cursor_take(&c, 4));
 	assert_int_equal(cursor_offset(&c), 5);
-	assert_ptr_equal(take(&c, 3), bytes + 5);
-	assert_ptr_equal(take(&c, 0), bytes + 8);
-	assert_null(take(&c, 1));
+	assert_ptr_equal(cursor_take(&c, 3), bytes + 5);
+	assert_ptr_equal(cursor_take(&c, 0), bytes + 8);
+	assert_null(cursor_take(&c, 1));
 }
 
 static void settle_ends_at_the_limit(void **state)
@@ -32,10 +32,10 @@ static void settle_ends_at_the_limit(void **state)
 	struct cursor c = { bytes, bytes, bytes + sizeof(bytes) };
 
 	(void)state;
-	assert_non_null(take(&c, CURSOR_LIMIT));
+	assert_non_null(cursor_take(&c, CURSOR_LIMIT));
 	assert_true(cursor_settle(&c));
 	assert_ptr_equal(c.pos, bytes + CURSOR_LIMIT);
-	assert_non_null(take(&c, 1));
+	assert_non_null(cursor_take(&c, 1));
 	assert_false(cursor_settle(&c));
 }
 

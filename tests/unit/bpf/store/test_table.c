@@ -53,8 +53,8 @@ static void set_gives_its_members_in_order(void **state)
 		for (int i = 0; i < BUCKET_SLOTS; i++) {
 			if (!(indices >> i & 1))
 				continue;
-			assert_int_equal(first_of(set), i);
-			set = without(set, i);
+			assert_int_equal(found_first(set), i);
+			set = found_without(set, i);
 		}
 		assert_int_equal(set, 0);
 	}
