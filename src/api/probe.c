@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 
 /* What the probes share: a loaded datapath when there can be one. */
-struct bench {
+struct trial {
 	struct log silent;
 	struct store store;
 	struct programs programs;
@@ -33,20 +33,20 @@ struct bench {
 	int programs_error;
 };
 
-static int probe_bpf(struct bench *bench)
+static int probe_bpf(struct trial *trial)
 {
 	cleanup_fd int fd = map_make_array(NULL, 8, 1, 0);
 
-	(void)bench;
+	(void)trial;
 	return fd < 0 ? fd : 0;
 }
 
-static int probe_mmap_array(struct bench *bench)
+static int probe_mmap_array(struct trial *trial)
 {
 	cleanup_fd int fd = map_make_array(NULL, 8, 1, BPF_F_MMAPABLE);
 	void *page;
 
-	(void)bench;
+	(void)trial;
 	if (fd < 0)
 		return fd;
 	page = map_mmap(fd, 0, 8);
@@ -56,48 +56,48 @@ static int probe_mmap_array(struct bench *bench)
 	return 0;
 }
 
-static int probe_map_in_map(struct bench *bench)
+static int probe_map_in_map(struct trial *trial)
 {
 	cleanup_fd int inner = map_make_array(NULL, 8, 16, 0), outer = -1;
 
-	(void)bench;
+	(void)trial;
 	if (inner < 0)
 		return inner;
 	outer = map_make_outer(inner, 1);
 	return outer < 0 ? outer : 0;
 }
 
-static int probe_inner_sizes(struct bench *bench)
+static int probe_inner_sizes(struct trial *trial)
 {
 	cleanup_fd int small = map_make_array(NULL, 8, 16, BPF_F_INNER_MAP);
 	cleanup_fd int large = map_make_array(NULL, 8, 1024, BPF_F_INNER_MAP);
 	cleanup_fd int outer = -1;
 
-	(void)bench;
+	(void)trial;
 	if (small < 0 || large < 0)
 		return small < 0 ? small : large;
 	outer = map_make_outer(small, 1);
 	return outer < 0 ? outer : map_update(outer, 0, large);
 }
 
-static int probe_ringbuf(struct bench *bench)
+static int probe_ringbuf(struct trial *trial)
 {
 	cleanup_fd int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, NULL, 0, 0,
 					   sysconf(_SC_PAGESIZE), NULL);
 
-	(void)bench;
+	(void)trial;
 	return fd < 0 ? fd : 0;
 }
 
-static int probe_programs(struct bench *bench)
+static int probe_programs(struct trial *trial)
 {
-	return bench->store_error ?: bench->programs_error;
+	return trial->store_error ?: trial->programs_error;
 }
 
-static int attach_loopback(struct bench *bench, bool use_tcx)
+static int attach_loopback(struct trial *trial, bool use_tcx)
 {
 	struct attach_options options = {
-		.log = &bench->silent,
+		.log = &trial->silent,
 		.use_tcx = use_tcx,
 		.use_clsact = !use_tcx,
 		.directions = { true, true },
@@ -107,69 +107,69 @@ static int attach_loopback(struct bench *bench, bool use_tcx)
 	int err;
 
 	if (unshare(CLONE_NEWNET))
-		return use_tcx ? probe_attach_tcx(bench->programs.fds[0]) :
+		return use_tcx ? probe_attach_tcx(trial->programs.fds[0]) :
 				 probe_attach_qdisc("clsact");
-	err = attach(&options, loopback, "lo", &bench->programs, &attachment);
+	err = attach(&options, loopback, "lo", &trial->programs, &attachment);
 	if (!err)
-		detach(&bench->silent, &attachment, loopback);
+		detach(&trial->silent, &attachment, loopback);
 	return err;
 }
 
-/* The result of @bench attaching, in a child with a namespace of its own. */
-static int try_attach(struct bench *bench, bool use_tcx)
+/* Attach in a child process, in a namespace of its own. */
+static int try_attach(struct trial *trial, bool use_tcx)
 {
 	int status;
 	pid_t child;
 
-	if (probe_programs(bench))
-		return probe_programs(bench);
+	if (probe_programs(trial))
+		return probe_programs(trial);
 	child = fork();
 	if (child < 0)
 		return -errno;
 	if (!child)
-		_exit(-attach_loopback(bench, use_tcx));
+		_exit(-attach_loopback(trial, use_tcx));
 	while (waitpid(child, &status, 0) < 0)
 		if (errno != EINTR)
 			return -errno;
 	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
 }
 
-static int probe_tcx(struct bench *bench)
+static int probe_tcx(struct trial *trial)
 {
-	return try_attach(bench, true);
+	return try_attach(trial, true);
 }
 
-static int probe_clsact(struct bench *bench)
+static int probe_clsact(struct trial *trial)
 {
-	return try_attach(bench, false);
+	return try_attach(trial, false);
 }
 
-static int probe_test_run(struct bench *bench)
+static int probe_test_run(struct trial *trial)
 {
 	static const uint8_t frame[64];
 	const struct test_packet packet = { .bytes = frame,
 					    .len = sizeof(frame),
 					    .wire_len = sizeof(frame),
 					    .ns = 1 };
-	int err = probe_programs(bench);
+	int err = probe_programs(trial);
 
-	return err ?: programs_test_run(bench->programs.fds[0], &packet);
+	return err ?: programs_test_run(trial->programs.fds[0], &packet);
 }
 
-static int probe_btf(struct bench *bench)
+static int probe_btf(struct trial *trial)
 {
 	cleanup_fd int fd = open("/sys/kernel/btf/vmlinux", O_RDONLY | O_CLOEXEC);
 
-	(void)bench;
+	(void)trial;
 	return fd < 0 ? -errno : 0;
 }
 
-static int probe_netns(struct bench *bench)
+static int probe_netns(struct trial *trial)
 {
 	cleanup_fd int own = netns_open_own();
 	int back, err;
 
-	(void)bench;
+	(void)trial;
 	if (own < 0)
 		return own;
 	err = netns_enter(own, &back);
@@ -178,9 +178,9 @@ static int probe_netns(struct bench *bench)
 	return err;
 }
 
-static int probe_expedite(struct bench *bench)
+static int probe_expedite(struct trial *trial)
 {
-	(void)bench;
+	(void)trial;
 	return expedite_probe();
 }
 
@@ -190,7 +190,7 @@ struct probe {
 	const char *without;
 	enum netobs_feature_need need;
 	uint64_t privileges;
-	int (*run)(struct bench *bench);
+	int (*run)(struct trial *trial);
 };
 
 static const struct probe probes[NETOBS_FEATURES] = {
@@ -294,22 +294,22 @@ static const struct probe probes[NETOBS_FEATURES] = {
 	},
 };
 
-static void bench_open(struct bench *bench)
+static void trial_open(struct trial *trial)
 {
 	const struct store_options options = { .max_flows = 1024,
 					       .clock = CLOCK_PACKET };
 
-	*bench = (struct bench){ .programs = { { -1, -1 } } };
-	bench->store_error = store_open(&bench->store, &options, &bench->silent);
-	if (!bench->store_error)
-		bench->programs_error = store_load_programs(
-			&bench->store, 0, LINK_ETHERNET, &bench->programs);
+	*trial = (struct trial){ .programs = { { -1, -1 } } };
+	trial->store_error = store_open(&trial->store, &options, &trial->silent);
+	if (!trial->store_error)
+		trial->programs_error = store_load_programs(
+			&trial->store, 0, LINK_ETHERNET, &trial->programs);
 }
 
-static void bench_close(struct bench *bench)
+static void trial_close(struct trial *trial)
 {
-	programs_close(&bench->programs);
-	store_close(&bench->store);
+	programs_close(&trial->programs);
+	store_close(&trial->store);
 }
 
 static bool can_run(const struct netobs_feature *features)
@@ -326,11 +326,12 @@ static bool can_run(const struct netobs_feature *features)
 	return can_attach;
 }
 
-/* What entry @i of the table turns out to be. */
-static struct netobs_feature try(struct bench *bench, int i, bool is_disabled)
+/* Run the probe of feature @i. */
+static struct netobs_feature probe_feature(struct trial *trial, int i,
+					   bool is_disabled)
 {
 	const struct probe *probe = &probes[i];
-	int err = is_disabled ? -ENOTSUP : probe->run(bench);
+	int err = is_disabled ? -ENOTSUP : probe->run(trial);
 
 	return (struct netobs_feature){
 		.name = probe->name,
@@ -347,14 +348,14 @@ int netobs_probe(uint64_t disable, struct netobs_feature *ret_features,
 		 size_t n, size_t size)
 {
 	struct netobs_feature features[NETOBS_FEATURES];
-	struct bench bench;
+	struct trial trial;
 
 	if (!ret_features)
 		return -EINVAL;
-	bench_open(&bench);
+	trial_open(&trial);
 	for (int i = 0; i < NETOBS_FEATURES; i++)
-		features[i] = try(&bench, i, disable >> i & 1);
-	bench_close(&bench);
+		features[i] = probe_feature(&trial, i, disable >> i & 1);
+	trial_close(&trial);
 	memset(ret_features, 0, n * size);
 	for (size_t i = 0; i < min_u64(n, NETOBS_FEATURES); i++)
 		memcpy((char *)ret_features + i * size, &features[i],
