@@ -297,10 +297,10 @@ void observation_look(struct observation *observation)
 
 uint32_t observation_count_shadowed(const struct observation *observation)
 {
-	const struct host *host = observation->host;
+	const struct host *host = observation->host; /* NULL: it failed to start */
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < host->n_netns; i++) {
+	for (uint32_t i = 0; host && i < host->n_netns; i++) {
 		const struct netifs *netifs = &host->netns[i].netifs;
 
 		for (uint32_t k = 0; k < netifs->count; k++) {

@@ -122,10 +122,12 @@ static void start_fails_without_the_named_interface(void **state)
 	static const char *const names[] = { "lo", "nosuch0", NULL };
 	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
+	struct netobs_stats stats = { .sz = sizeof(stats) };
 
 	opts.interfaces = names;
 	assert_int_equal(netobs_new(&opts, &f->ctx), 0);
 	assert_int_equal(netobs_start(f->ctx), -ENODEV);
+	assert_int_equal(netobs_stats_get(f->ctx, &stats), 0);
 	assert_true(witness_read(&f->witness, "nosuch0"));
 	assert_int_equal(netobs_dispatch(f->ctx), -EINVAL);
 	assert_int_equal(netobs_drain(f->ctx), -EINVAL);
