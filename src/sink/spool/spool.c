@@ -4,7 +4,6 @@
 #include "spool_part.h"
 #include "base/util.h"
 #include "spool_dir.h"
-#include "spool_sync.h"
 #include "base/worker.h"
 
 #include <errno.h>
@@ -117,6 +116,60 @@ void spool_remove_acked(struct spool *spool)
 		remove_oldest(spool);
 }
 
+/* ---- Outages --------------------------------------------------------------------- */
+
+static void note_result(struct spool *spool, bool *fails, int err)
+{
+	struct spool_writing *writing = &spool->writing;
+	const struct log *log = spool->options.log;
+	uint64_t unwritten = spool->dropped[SPOOL_UNWRITTEN].seq;
+
+	*fails = err;
+	if (err && !outage_is_on(&writing->outage)) {
+		writing->unwritten = unwritten;
+		outage_log(&writing->outage, log, NETOBS_LOG_WARNING, "",
+			   "spool %s: cannot write: %s; new records are kept in memory, or dropped if they do not fit",
+			   spool_name(spool), strerror(-err));
+	}
+	if (!writing->append_fails && !writing->sync_fails)
+		outage_end(&writing->outage, log, NETOBS_LOG_WARNING,
+			   "spool %s: can be written to again; %llu records were dropped",
+			   spool_name(spool),
+			   (unsigned long long)(unwritten - writing->unwritten));
+}
+
+/* Smaller ones that still fit somewhere prove nothing. */
+static bool has_room_again(const struct spool *spool)
+{
+	const struct segment *newest = spool->newest;
+	uint64_t cost = spool->writing.cost;
+
+	return newest && newest->fd >= 0 && !newest->is_closed &&
+	       newest->size + cost <= spool->capacity &&
+	       newest->size - newest->written + cost <= newest->buf_size;
+}
+
+static void note_append(struct spool *spool, int err, size_t len)
+{
+	struct spool_writing *writing = &spool->writing;
+
+	if (err)
+		writing->cost = max_u64(writing->cost, segment_cost(len));
+	else if (!writing->append_fails || !has_room_again(spool))
+		return;
+	else
+		writing->cost = 0;
+	note_result(spool, &writing->append_fails, err);
+}
+
+/* What was in the way of records may be gone by it. */
+void spool_note_sync(struct spool *spool, int err)
+{
+	note_result(spool, &spool->writing.sync_fails, err);
+	if (!err)
+		note_append(spool, 0, 0);
+}
+
 /* ---- Adding -------------------------------------------------------------------- */
 
 static bool is_used_up(const struct spool *spool, const struct segment *segment,
@@ -207,7 +260,7 @@ void *spool_reserve(struct spool *spool, size_t len, struct mark own,
 		return NULL;
 	}
 	err = reserve(spool, len, own, now_ms, &record);
-	spool_note_append(spool, err, len);
+	note_append(spool, err, len);
 	if (!err)
 		return record;
 	spool_drop(spool, SPOOL_UNWRITTEN, own);

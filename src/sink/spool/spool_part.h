@@ -14,13 +14,14 @@ void spool_remove_acked(struct spool *spool);
 void spool_let_go(struct spool *spool, struct mark from, struct mark end,
 		  enum spool_drop why);
 
-/* Write files again that another process removed; no sync is under way. */
-void spool_find_lost(struct spool *spool);
-
-/* The result of the last attempt to add @len bytes; 0: it succeeded. */
-void spool_note_append(struct spool *spool, int err, size_t len);
+/* The result of the last attempt to sync; 0: it succeeded. */
+void spool_note_sync(struct spool *spool, int err);
 
 /* Take together what is known to be durable of each segment. */
 void spool_find_durable(struct spool *spool);
+
+/* For a worker: one piece of work of a sync. */
+void sync_work_free(void *work);
+void sync_work_do(void *work);
 
 #endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "spool_recover.h"
+#include "spool_dir.h"
 
 #include "base/util.h"
-#include "spool_dir.h"
 
 #include <dirent.h>
 #include <errno.h>
