@@ -98,7 +98,7 @@ static int on_spool(void *arg, int fd)
 	struct netobs_sink *sink = arg;
 
 	(void)fd;
-	spool_tend(&sink->spool);
+	spool_finish_sync(&sink->spool);
 	return 0;
 }
 

@@ -45,7 +45,7 @@ int netobs_sink_stats_get(const struct netobs_sink *sink,
 	if (!sink || !ret_stats)
 		return -EINVAL;
 	spool = &sink->spool;
-	stats.taken = count_of(spool->came);
+	stats.taken = count_of(spool->accepted);
 	stats.recovered = count_of(spool->recovered);
 	stats.delivered = count_of(spool->delivered);
 	stats.pending = count_of(spool_pending(spool));

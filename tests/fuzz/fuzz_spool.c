@@ -115,7 +115,7 @@ static void read_back(uint64_t n)
 		if (got % 3 == 0)
 			spool_ack(&spool, item.end);
 	}
-	in = mark_add(spool.recovered, spool.came);
+	in = mark_add(spool.recovered, spool.accepted);
 	out = mark_add(spool.delivered, spool_pending(&spool));
 	for (int i = 0; i < SPOOL_DROPS; i++)
 		out = mark_add(out, spool.dropped[i]);

@@ -185,7 +185,7 @@ void get_all(struct spool *spool, uint64_t from, uint64_t to,
 
 void assert_identity(const struct spool *spool)
 {
-	struct mark in = mark_add(spool->recovered, spool->came);
+	struct mark in = mark_add(spool->recovered, spool->accepted);
 	struct mark out = mark_add(spool->delivered, spool_pending(spool));
 
 	for (int i = 0; i < SPOOL_DROPS; i++)

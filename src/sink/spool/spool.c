@@ -105,7 +105,7 @@ static void drop_oldest(struct spool *spool, enum spool_drop why)
 	if (mark_is_before(spool->acked, from))
 		spool_drop(spool, SPOOL_DAMAGED, mark_sub(from, spool->acked));
 	if (mark_is_before(from, segment->end))
-		spool_let_go(spool, from, segment->end, why);
+		spool_release(spool, from, segment->end, why);
 	remove_oldest(spool);
 }
 
@@ -254,7 +254,7 @@ void *spool_reserve(struct spool *spool, size_t len, struct mark own,
 	void *record;
 	int err;
 
-	spool->came = mark_add(spool->came, own);
+	spool->accepted = mark_add(spool->accepted, own);
 	if (!make_room(spool, len)) {
 		spool_drop(spool, SPOOL_FULL, own);
 		return NULL;

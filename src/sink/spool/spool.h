@@ -42,7 +42,7 @@ enum spool_drop {
  * it may still deliver them, but cannot have them again. They come right before
  * what is left, and nothing else is read until it is known what became of them.
  */
-struct spool_limbo {
+struct spool_unacked {
 	struct mark from, to; /* the same: there are none */
 	enum spool_drop why;
 };
@@ -66,7 +66,7 @@ struct spool {
 	struct mark tail;    /* behind what came last */
 	struct mark acked;   /* the end of what the reader has finished */
 	struct mark durable; /* behind what a crash of the host leaves */
-	struct spool_limbo limbo;
+	struct spool_unacked unacked_dropped;
 
 	struct segment *reading; /* NULL: what comes next */
 	uint64_t offset;
@@ -74,7 +74,7 @@ struct spool {
 	struct segment_window window;
 
 	struct mark recovered; /* what was there at the start */
-	struct mark came, delivered, dropped[SPOOL_DROPS];
+	struct mark accepted, delivered, dropped[SPOOL_DROPS];
 	struct spool_writing writing;
 	struct outage unreadable;
 	unsigned int read_attempts; /* in vain */
@@ -143,7 +143,7 @@ void spool_expire(struct spool *spool, int64_t now_ms);
 
 /*
  * Have all that was added become durable, and the disk forget what is acknowledged.
- * The result is taken by spool_tend(). No more than one at a time is under way.
+ * The result is taken by spool_finish_sync(). No more than one at a time is under way.
  */
 void spool_start_sync(struct spool *spool);
 
@@ -154,7 +154,7 @@ int spool_sync(struct spool *spool);
 bool spool_is_settled(const struct spool *spool);
 
 /* To be called once spool_fd() polls readable. */
-void spool_tend(struct spool *spool);
+void spool_finish_sync(struct spool *spool);
 
 /* -1: in memory, where there is nothing to wait for. */
 int spool_fd(const struct spool *spool);
@@ -170,7 +170,8 @@ static inline const char *spool_name(const struct spool *spool)
  */
 static inline bool spool_is_pressed(const struct spool *spool)
 {
-	return mark_is_before(spool->limbo.from, spool->limbo.to) ||
+	return mark_is_before(spool->unacked_dropped.from,
+			      spool->unacked_dropped.to) ||
 	       spool->size > spool->options.max_bytes / 4 * 3;
 }
 
@@ -178,7 +179,8 @@ static inline bool spool_is_pressed(const struct spool *spool)
 static inline struct mark spool_pending(const struct spool *spool)
 {
 	return mark_add(mark_sub(spool->tail, spool->acked),
-			mark_sub(spool->limbo.to, spool->limbo.from));
+			mark_sub(spool->unacked_dropped.to,
+				 spool->unacked_dropped.from));
 }
 
 #endif

@@ -10,9 +10,12 @@ void spool_drop(struct spool *spool, enum spool_drop why, struct mark what);
 /* Segments of which nothing is needed, but for the newest. */
 void spool_remove_acked(struct spool *spool);
 
-/* What is between @from and @end goes; up to where the reader got, it has it. */
-void spool_let_go(struct spool *spool, struct mark from, struct mark end,
-		  enum spool_drop why);
+/*
+ * Drop the records between @from and @end. Those that the reader got and has not
+ * acknowledged become unacked_dropped.
+ */
+void spool_release(struct spool *spool, struct mark from, struct mark end,
+		   enum spool_drop why);
 
 /* The result of the last attempt to sync; 0: it succeeded. */
 void spool_note_sync(struct spool *spool, int err);

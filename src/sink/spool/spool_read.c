@@ -14,39 +14,41 @@ enum {
 	SEARCH_MAX = 1 << 20, /* bytes that a call looks for a record in */
 };
 
-/* ---- Limbo --------------------------------------------------------------------- */
+/* ---- Dropped and not acknowledged --------------------------------------------------------------------- */
 
-static bool is_in_limbo(const struct spool *spool)
+static bool has_unacked_dropped(const struct spool *spool)
 {
-	return mark_is_before(spool->limbo.from, spool->limbo.to);
+	return mark_is_before(spool->unacked_dropped.from,
+			      spool->unacked_dropped.to);
 }
 
-void spool_let_go(struct spool *spool, struct mark from, struct mark end,
-		  enum spool_drop why)
+void spool_release(struct spool *spool, struct mark from, struct mark end,
+		   enum spool_drop why)
 {
 	struct mark got = mark_is_before(spool->read, end) ? spool->read : end;
 
 	if (mark_is_before(from, got)) {
-		if (!is_in_limbo(spool))
-			spool->limbo.from = from;
-		spool->limbo.to = got;
-		spool->limbo.why = why;
+		if (!has_unacked_dropped(spool))
+			spool->unacked_dropped.from = from;
+		spool->unacked_dropped.to = got;
+		spool->unacked_dropped.why = why;
 		from = got;
 	}
 	spool_drop(spool, why, mark_sub(end, from));
 }
 
 /* The reader has finished all before @end: add to @count the part that is here. */
-static void leave_limbo(struct spool *spool, struct mark end, struct mark *count)
+static void settle_unacked_dropped(struct spool *spool, struct mark end,
+				   struct mark *count)
 {
-	struct spool_limbo *limbo = &spool->limbo;
+	struct spool_unacked *unacked = &spool->unacked_dropped;
 
-	if (mark_is_before(limbo->to, end))
-		end = limbo->to;
-	if (!mark_is_before(limbo->from, end))
+	if (mark_is_before(unacked->to, end))
+		end = unacked->to;
+	if (!mark_is_before(unacked->from, end))
 		return;
-	*count = mark_add(*count, mark_sub(end, limbo->from));
-	limbo->from = end;
+	*count = mark_add(*count, mark_sub(end, unacked->from));
+	unacked->from = end;
 }
 
 /* ---- Giving out --------------------------------------------------------------- */
@@ -152,7 +154,7 @@ static int read_here(struct spool *spool, const struct record_head **ret_head,
 bool spool_read(struct spool *spool, struct spool_item *ret_item)
 {
 	spool->is_searching = false;
-	while (!is_in_limbo(spool) && find_next(spool)) {
+	while (!has_unacked_dropped(spool) && find_next(spool)) {
 		const struct record_head *head;
 		const void *record;
 		int err = read_here(spool, &head, &record);
@@ -182,7 +184,8 @@ bool spool_read(struct spool *spool, struct spool_item *ret_item)
 		return true;
 	}
 	/* Also the last ones may be missing. */
-	if (!is_in_limbo(spool) && mark_is_before(spool->read, spool->tail))
+	if (!has_unacked_dropped(spool) &&
+	    mark_is_before(spool->read, spool->tail))
 		skip_gap(spool, spool->tail);
 	return false;
 }
@@ -219,7 +222,7 @@ static void reuse_last(struct spool *spool)
 static void pass(struct spool *spool, struct mark end, struct mark *count)
 {
 	assert(end.seq <= spool->read.seq);
-	leave_limbo(spool, end, count);
+	settle_unacked_dropped(spool, end, count);
 	if (!mark_is_before(spool->acked, end))
 		return;
 	*count = mark_add(*count, mark_sub(end, spool->acked));
@@ -243,7 +246,8 @@ void spool_rewind(struct spool *spool)
 {
 	struct segment *segment = spool->oldest;
 
-	leave_limbo(spool, spool->limbo.to, &spool->dropped[spool->limbo.why]);
+	settle_unacked_dropped(spool, spool->unacked_dropped.to,
+			       &spool->dropped[spool->unacked_dropped.why]);
 	while (segment && segment->next &&
 	       !mark_is_before(spool->acked, segment->end))
 		segment = segment->next;

@@ -430,7 +430,7 @@ static uint64_t lose_segments(struct spool *spool, bool is_dir_lost)
 	return records;
 }
 
-static void say_lost(const struct spool *spool, uint64_t records, int err)
+static void log_lost_files(const struct spool *spool, uint64_t records, int err)
 {
 	if (err)
 		log_warning(spool->options.log,
@@ -450,7 +450,7 @@ static void find_lost(struct spool *spool)
 	uint64_t records = lose_segments(spool, is_dir_lost);
 
 	if (records || (is_dir_lost && !(err && dir->is_gone)))
-		say_lost(spool, records, err);
+		log_lost_files(spool, records, err);
 	dir->is_gone = err;
 	if (!records && !is_dir_lost)
 		return;
@@ -466,7 +466,7 @@ void spool_start_sync(struct spool *spool)
 	struct sync_work *work;
 	int err;
 
-	spool_tend(spool);
+	spool_finish_sync(spool);
 	if (!spool->dir || worker_is_busy(spool->syncer))
 		return;
 	find_lost(spool);
@@ -490,7 +490,7 @@ int spool_sync(struct spool *spool)
 	if (!spool->dir)
 		return 0;
 	worker_wait(spool->syncer, -1);
-	spool_tend(spool);
+	spool_finish_sync(spool);
 	find_lost(spool);
 	err = make_work(spool, &work);
 	if (!work) {
@@ -501,7 +501,7 @@ int spool_sync(struct spool *spool)
 	return finish_work(spool, work);
 }
 
-void spool_tend(struct spool *spool)
+void spool_finish_sync(struct spool *spool)
 {
 	struct sync_work *work = spool->dir ? worker_take(spool->syncer) : NULL;
 

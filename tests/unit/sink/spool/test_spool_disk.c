@@ -219,7 +219,7 @@ static void sync_goes_on_beside(void **state)
 	for (int i = 0; i < 10000 && f->spool.durable.seq < 1000; i++) {
 		spool_start_sync(&f->spool);
 		usleep(1000);
-		spool_tend(&f->spool);
+		spool_finish_sync(&f->spool);
 	}
 	assert_int_equal(f->spool.durable.seq, 1000);
 	spool_close(&f->spool);

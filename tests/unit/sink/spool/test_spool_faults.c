@@ -190,7 +190,7 @@ static void reader_that_keeps_up_needs_no_disk(void **state)
 			read_all(&f->spool);
 		}
 		disk_heal();
-		assert_int_equal(f->spool.delivered.seq, f->spool.came.seq);
+		assert_int_equal(f->spool.delivered.seq, f->spool.accepted.seq);
 		assert_int_equal(spool_sync(&f->spool), 0);
 		assert_identity(&f->spool);
 		spool_close(&f->spool);

@@ -29,7 +29,7 @@ static void be_killed(const struct spool_options *options, unsigned int seed,
 			spool_start_sync(&spool);
 		else
 			spool_sync(&spool);
-		spool_tend(&spool);
+		spool_finish_sync(&spool);
 		for (int i = rand() % 60; i > 0 && spool_read(&spool, &item); i--)
 			is_any = true;
 		told[0] = spool.durable.seq;

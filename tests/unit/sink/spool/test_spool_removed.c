@@ -81,7 +81,7 @@ static void directory_that_was_made_again_is_used(void **state)
 	for (int i = 0; i < 1000 && f->spool.noted.durable.seq < 1500; i++) {
 		spool_start_sync(&f->spool);
 		usleep(1000);
-		spool_tend(&f->spool);
+		spool_finish_sync(&f->spool);
 		assert_true(put(&f->spool, f->spool.tail.seq, 0));
 	}
 	assert_int_equal(spool_sync(&f->spool), 0);

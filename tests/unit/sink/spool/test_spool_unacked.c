@@ -44,9 +44,9 @@ static void assert_identity(const struct spool *spool)
 
 	for (int i = 0; i < SPOOL_DROPS; i++)
 		out = mark_add(out, spool->dropped[i]);
-	assert_int_equal(spool->came.seq, out.seq);
-	assert_int_equal(spool->came.packets, out.packets);
-	assert_int_equal(spool->came.bytes, out.bytes);
+	assert_int_equal(spool->accepted.seq, out.seq);
+	assert_int_equal(spool->accepted.packets, out.packets);
+	assert_int_equal(spool->accepted.bytes, out.bytes);
 }
 
 /* The rest comes, and everything was either delivered or dropped. */
