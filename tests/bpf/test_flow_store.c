@@ -42,6 +42,27 @@ static void flags_are_a_true_or(void **state)
 		MARK_ECT1 | SYN | ACK | PSH);
 }
 
+static void pause_all(struct prog *prog, bool is_paused)
+{
+	for (uint32_t cpu = 0; cpu < prog->n_cpus; cpu++)
+		prog->cpus[cpu].is_paused = is_paused;
+}
+
+static void paused_programs_count_nothing(void **state)
+{
+	struct prog *prog = prog_test_open(&defaults);
+	struct flow_key key = prog_test_tcp_key(1);
+
+	(void)state;
+	prog_test_tcp(prog, 1, SYN);
+	pause_all(prog, true);
+	prog_test_tcp(prog, 1, ACK);
+	pause_all(prog, false);
+	prog_test_tcp(prog, 1, PSH);
+	assert_int_equal(
+		prog_test_tally(prog_test_flows(prog, 0), &key)->packets, 2);
+}
+
 struct combination {
 	uint8_t flags[3]; /* of one packet each */
 	uint32_t marks;
@@ -412,6 +433,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(repeated_flow_stays_in_its_slot,
+					  prog_test_teardown),
+		cmocka_unit_test_teardown(paused_programs_count_nothing,
 					  prog_test_teardown),
 		cmocka_unit_test_teardown(flags_are_a_true_or, prog_test_teardown),
 		cmocka_unit_test_teardown(
