@@ -63,6 +63,7 @@ class BadInput(lab.WiredTest):
     def test_wrong_options(self):
         for arguments, words in (
                 (["--no-such-option"], ["--no-such-option"]),
+                (["--intreval", "1"], ["did you mean '--interval'"]),
                 (["-Z"], ["-Z"]),
                 (["--interval", "0"], ["interval"]),
                 (["--interval", "0.009"], ["--interval", "10 ms"]),
@@ -81,6 +82,7 @@ class BadInput(lab.WiredTest):
                 (["tcp port 80"], ["tcp port 80"]),
                 (["--sampling", "10"], ["sampling"]),
                 (["-r", "x.pcap", "-i", "eth0"], ["-r", "-i"]),
+                (["-r", "-", "-r", "-"], ["-r", "only once"]),
                 (["-r", "x.pcap", "-d", "5"], ["-r", "-d"])):
             with self.subTest(arguments):
                 self.refuse(USAGE, words, *arguments)
