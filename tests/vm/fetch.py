@@ -52,7 +52,7 @@ def mirror():
 class Apt:
     """apt for one suite, in a directory of its own."""
 
-    def __init__(self, directory, suite):
+    def __init__(self, directory, suite, architecture="amd64"):
         self.directory = directory
         for name in ("lists/partial", "cache/archives/partial"):
             os.makedirs(os.path.join(directory, name))
@@ -67,7 +67,7 @@ class Apt:
                 "Dir::State::status": f"{directory}/status",
                 "Dir::Cache": f"{directory}/cache",
                 "APT::Sandbox::User": "root",
-                "APT::Architecture": "amd64",
+                "APT::Architecture": architecture,
                 "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
                 "Acquire::Languages": "none"}.items()))
         self.environment = {**os.environ, "APT_CONFIG": config}
