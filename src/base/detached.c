@@ -22,7 +22,7 @@ static void make_urgent(pthread_attr_t *attr)
 	pthread_attr_setschedparam(attr, &param);
 }
 
-static int create(void *(*run)(void *arg), void *arg, bool urgent)
+static int create_thread(void *(*run)(void *arg), void *arg, bool urgent)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
@@ -50,7 +50,7 @@ int detached_run(void *(*run)(void *arg), void *arg, bool urgent)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = create(run, arg, urgent);
+	err = create_thread(run, arg, urgent);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return -err;
 }

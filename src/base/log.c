@@ -6,14 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static void keep(const struct log *log, const char *line)
+static void keep_line(const struct log *log, const char *line)
 {
 	snprintf(log->error->text, sizeof(log->error->text), "%s", line);
 	log->error->is_new = true;
 }
 
 /* A line is one line, whatever names in it contain. */
-static void clean(char *line)
+static void clean_line(char *line)
 {
 	for (; *line; line++)
 		if ((unsigned char)*line < ' ' || *line == '\x7f')
@@ -31,9 +31,9 @@ void log_write(const struct log *log, int level, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	clean(line);
+	clean_line(line);
 	if (is_kept)
-		keep(log, line);
+		keep_line(log, line);
 	if (log->write)
 		log->write(level, line, log->user);
 }
@@ -50,7 +50,7 @@ int log_keep_error(const struct log *log, const char *doing, int ret)
 	if (ret >= 0 || ret == -ECANCELED || ret == -EINTR || log->error->is_new)
 		return ret;
 	snprintf(line, sizeof(line), "%s: %s", doing, strerror(-ret));
-	keep(log, line);
+	keep_line(log, line);
 	return ret;
 }
 

@@ -37,7 +37,7 @@ static int hex_digit(char c)
 }
 
 /* In place. False: there is a % that two hex digits do not follow, or %00. */
-static bool decode(char *text)
+static bool decode_text(char *text)
 {
 	char *to = text;
 
@@ -68,7 +68,7 @@ static void add_option(struct spec *spec, char *text)
 		return;
 	}
 	*value++ = '\0';
-	if (!decode(text) || !decode(value)) {
+	if (!decode_text(text) || !decode_text(value)) {
 		spec_refuse(spec,
 			    "option %s: %% must be followed by two hexadecimal digits",
 			    text);
@@ -113,7 +113,7 @@ int spec_parse(struct spec *spec, const char *text, const struct log *log)
 		spec_refuse(spec, "'%s' does not start with the kind of sink",
 			    text);
 	spec->kind = spec->text;
-	if (target && !decode(target))
+	if (target && !decode_text(target))
 		spec_refuse(spec,
 			    "'%s': %% must be followed by two hexadecimal digits",
 			    target);
@@ -136,7 +136,7 @@ void spec_free(struct spec *spec)
 
 /* ---- Options ------------------------------------------------------------------- */
 
-static const char *find(struct spec *spec, const char *name)
+static const char *find_option(struct spec *spec, const char *name)
 {
 	for (size_t i = 0; i < spec->n_options; i++) {
 		if (strcmp(spec->options[i].name, name))
@@ -149,14 +149,14 @@ static const char *find(struct spec *spec, const char *name)
 
 const char *spec_string(struct spec *spec, const char *name, const char *otherwise)
 {
-	return find(spec, name) ?: otherwise;
+	return find_option(spec, name) ?: otherwise;
 }
 
 static uint64_t get_number(struct spec *spec, enum value_kind kind,
 			   const char *name, uint64_t least, uint64_t most,
 			   uint64_t otherwise)
 {
-	const char *text = find(spec, name);
+	const char *text = find_option(spec, name);
 	char from[32], to[32];
 	uint64_t number;
 
@@ -191,7 +191,7 @@ uint64_t spec_duration_ms(struct spec *spec, const char *name, uint64_t least,
 
 unsigned int spec_mode(struct spec *spec, const char *name, unsigned int otherwise)
 {
-	const char *text = find(spec, name);
+	const char *text = find_option(spec, name);
 
 	if (!text)
 		return otherwise;
@@ -208,7 +208,7 @@ unsigned int spec_mode(struct spec *spec, const char *name, unsigned int otherwi
 int spec_choice(struct spec *spec, const char *name, const char *const *choices,
 		int otherwise)
 {
-	const char *text = find(spec, name);
+	const char *text = find_option(spec, name);
 	char all[256] = "";
 	int choice;
 

@@ -57,7 +57,7 @@ int worker_fd(const struct worker *worker)
 	return worker->fd;
 }
 
-static void *run(void *arg)
+static void *worker_thread(void *arg)
 {
 	struct worker *worker = arg;
 
@@ -75,7 +75,7 @@ int worker_start(struct worker *worker, void *work)
 	worker->work = work;
 	atomic_store(&worker->state, BUSY);
 	atomic_fetch_add(&worker->users, 1);
-	err = detached_run(run, worker, false);
+	err = detached_run(worker_thread, worker, false);
 	if (!err)
 		return 0;
 	atomic_fetch_sub(&worker->users, 1);

@@ -13,15 +13,15 @@ static const char *const reasons[SPOOL_DROPS] = {
 		"this sink does not take records of their type (unsupported)",
 };
 
-static void begin(struct drop_episode *episode, const struct log *log,
-		  const char *name, const char *reason, uint64_t dropped)
+static void log_beginning(struct drop_episode *episode, const struct log *log,
+			  const char *name, const char *reason, uint64_t dropped)
 {
 	log_warning(log, "%s: records are dropped: %s; %llu so far", name,
 		    reason, (unsigned long long)(dropped - episode->before));
 }
 
-static void go_on(const struct drop_episode *episode, const struct log *log,
-		  const char *name, const char *reason, uint64_t dropped)
+static void log_more(const struct drop_episode *episode, const struct log *log,
+		     const char *name, const char *reason, uint64_t dropped)
 {
 	log_warning(log,
 		    "%s: %llu more records were dropped in the last minute: %s; %llu so far",
@@ -29,8 +29,8 @@ static void go_on(const struct drop_episode *episode, const struct log *log,
 		    reason, (unsigned long long)(dropped - episode->before));
 }
 
-static void end(struct drop_episode *episode, const struct log *log,
-		const char *name, const char *reason, uint64_t dropped)
+static void log_end(struct drop_episode *episode, const struct log *log,
+		    const char *name, const char *reason, uint64_t dropped)
 {
 	log_warning(log, "%s: no more records are dropped; %llu were, as %s",
 		    name, (unsigned long long)(dropped - episode->before),
@@ -39,24 +39,24 @@ static void end(struct drop_episode *episode, const struct log *log,
 	episode->before = dropped;
 }
 
-static void note(struct drop_episode *episode, const struct log *log,
-		 const char *name, const char *reason, uint64_t dropped,
-		 bool is_idle, int64_t now_ms)
+static void note_episode(struct drop_episode *episode, const struct log *log,
+			 const char *name, const char *reason, uint64_t dropped,
+			 bool is_idle, int64_t now_ms)
 {
 	bool is_any = dropped != episode->logged;
 
 	if (!episode->due_ms && !is_any)
 		return;
 	if (!episode->due_ms) {
-		begin(episode, log, name, reason, dropped);
+		log_beginning(episode, log, name, reason, dropped);
 	} else if (is_idle || (now_ms >= episode->due_ms && !is_any)) {
-		end(episode, log, name, reason, dropped);
+		log_end(episode, log, name, reason, dropped);
 		episode->logged = dropped;
 		return;
 	} else if (now_ms < episode->due_ms) {
 		return;
 	} else {
-		go_on(episode, log, name, reason, dropped);
+		log_more(episode, log, name, reason, dropped);
 	}
 	episode->logged = dropped;
 	episode->due_ms = now_ms + EVERY_MS;
@@ -70,8 +70,8 @@ bool drop_log_note(struct drop_log *drops, const struct log *log,
 	for (int i = 0; i < SPOOL_DROPS; i++) {
 		struct drop_episode *episode = &drops->episodes[i];
 
-		note(episode, log, name, reasons[i], spool->dropped[i].seq,
-		     is_idle, now_ms);
+		note_episode(episode, log, name, reasons[i],
+			     spool->dropped[i].seq, is_idle, now_ms);
 		does_any_last |= episode->due_ms != 0;
 	}
 	return does_any_last;

@@ -64,7 +64,7 @@ static const char *name_of(const struct netobs_sink *sink)
 	return sink->name ?: "sink";
 }
 
-static void tick(struct netobs_sink *sink)
+static void sink_tick(struct netobs_sink *sink)
 {
 	bool are_dropped;
 
@@ -88,7 +88,7 @@ static int on_sink_timer(void *arg, int fd)
 	if (sink->wake_ms && now >= sink->wake_ms)
 		sink->wake_ms = 0;
 	if (sink->tick_ms && now >= sink->tick_ms)
-		tick(sink);
+		sink_tick(sink);
 	set_timer(sink);
 	return 0;
 }
@@ -405,7 +405,7 @@ void netobs_sink_close(struct netobs_sink *sink)
 /* ---- Use ----------------------------------------------------------------------- */
 
 /* However much waits, a call is short: the descriptor polls readable for the rest. */
-static int work(struct netobs_sink *sink, bool flush)
+static int sink_work(struct netobs_sink *sink, bool flush)
 {
 	bool was_unfinished = sink->is_unfinished;
 	int err;
@@ -460,7 +460,7 @@ int netobs_sink_write(struct netobs_sink *sink, const struct netobs_record *reco
 	is_kept = add_record(sink, record);
 	sink->host.is_ending = false;
 	if (++sink->unflushed >= BATCH && !sink->is_unfinished)
-		work(sink, false); /* a permanent failure is reported again */
+		sink_work(sink, false); /* a permanent failure is reported again */
 	return is_kept ? 0 : -ENOBUFS;
 }
 
@@ -486,7 +486,7 @@ int netobs_sink_flush(struct netobs_sink *sink)
 		return -EINVAL;
 	start_ticking(sink);
 	add_stats(sink);
-	return work(sink, true);
+	return sink_work(sink, true);
 }
 
 int netobs_sink_fd(const struct netobs_sink *sink)
@@ -499,7 +499,7 @@ int netobs_sink_dispatch(struct netobs_sink *sink)
 	if (!sink)
 		return -EINVAL;
 	loop_dispatch(&sink->loop);
-	return work(sink, false);
+	return sink_work(sink, false);
 }
 
 int netobs_sink_drain(struct netobs_sink *sink, int timeout_ms)

@@ -79,7 +79,7 @@ int rotate_wait_ms(const struct rotated *rotated)
 	return sooner_ms(wait, until_rotation(rotated));
 }
 
-static int fail(struct rotated *rotated, int err)
+static int fail_write(struct rotated *rotated, int err)
 {
 	outage_note(&rotated->outage, rotated->host->log, rotated->path, err);
 	backoff_wait(&rotated->retry, now_ms());
@@ -193,7 +193,7 @@ enum peer_state rotate_prepare(struct rotated *rotated)
 	}
 	if (!err)
 		return state;
-	fail(rotated, err);
+	fail_write(rotated, err);
 	return PEER_AWAY;
 }
 
@@ -205,7 +205,7 @@ int rotate_make_room(struct rotated *rotated, size_t len)
 	if (!most || rotated->part.size + len <= most || !may_rotate(rotated))
 		return 0;
 	err = rotate_now(rotated);
-	return err ? fail(rotated, err) : 0;
+	return err ? fail_write(rotated, err) : 0;
 }
 
 /* As much as is taken. */
@@ -236,7 +236,7 @@ int rotate_write(struct rotated *rotated, const void *piece, size_t len)
 	rotated->left = rotated->left ?: len;
 	err = write_left(rotated, (const char *)piece + len);
 	if (err)
-		return fail(rotated, err);
+		return fail_write(rotated, err);
 	outage_note(&rotated->outage, rotated->host->log, rotated->path, 0);
 	backoff_reset(&rotated->retry);
 	return 0;

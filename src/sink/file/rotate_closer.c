@@ -53,7 +53,8 @@ static int give_final_name(const struct rotate_work *work, int dir_fd,
 	return err;
 }
 
-static int finish(struct rotate_work *work, int dir_fd, int fd, const char *name)
+static int finish_file(struct rotate_work *work, int dir_fd, int fd,
+		       const char *name)
 {
 	int err = fdatasync(fd) ? -errno : give_final_name(work, dir_fd, name);
 
@@ -146,7 +147,7 @@ static int recover_file(struct rotate_work *work, int dir_fd, char *part)
 	if (!size)
 		return unlinkat(dir_fd, part, 0) ? -errno : 0;
 	part[strlen(part) - strlen(ROTATE_PART)] = '\0';
-	return finish(work, dir_fd, fd, part);
+	return finish_file(work, dir_fd, fd, part);
 }
 
 static int recover_files(struct rotate_work *work, int dir_fd)
@@ -177,7 +178,7 @@ static int finish_files(struct rotate_work *work, int dir_fd)
 {
 	while (work->files) {
 		struct rotate_file *file = work->files;
-		int err = finish(work, dir_fd, file->fd, file->name);
+		int err = finish_file(work, dir_fd, file->fd, file->name);
 
 		if (err && err != -ENOENT)
 			return err;

@@ -367,7 +367,7 @@ int rotate_part_open(struct rotate_part *part, const struct rotate_names *names,
 	return 0;
 }
 
-static int find(const struct rotate_names *names, struct stat *ret_info)
+static int stat_part(const struct rotate_names *names, struct stat *ret_info)
 {
 	cleanup_fd int dir_fd = open_dir(names);
 
@@ -383,7 +383,7 @@ bool rotate_part_is_there(const struct rotate_part *part,
 {
 	struct stat info;
 
-	return !find(names, &info) && info.st_dev == part->dev &&
+	return !stat_part(names, &info) && info.st_dev == part->dev &&
 	       info.st_ino == part->ino;
 }
 

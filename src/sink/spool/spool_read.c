@@ -219,7 +219,7 @@ static void reuse_last(struct spool *spool)
 }
 
 /* The reader has finished all before @end: add it to @count. */
-static void pass(struct spool *spool, struct mark end, struct mark *count)
+static void pass_records(struct spool *spool, struct mark end, struct mark *count)
 {
 	assert(end.seq <= spool->read.seq);
 	settle_unacked_dropped(spool, end, count);
@@ -233,12 +233,12 @@ static void pass(struct spool *spool, struct mark end, struct mark *count)
 
 void spool_ack(struct spool *spool, struct mark end)
 {
-	pass(spool, end, &spool->delivered);
+	pass_records(spool, end, &spool->delivered);
 }
 
 void spool_discard(struct spool *spool, struct mark end, enum spool_drop why)
 {
-	pass(spool, end, &spool->dropped[why]);
+	pass_records(spool, end, &spool->dropped[why]);
 }
 
 /* What is acknowledged of the segment is passed over when it is read. */

@@ -403,7 +403,7 @@ static bool has_name(const struct segment *segment)
 }
 
 /* Nothing is added to it: what it has is copied as it is now. */
-static void lose(struct segment *segment)
+static void lose_segment(struct segment *segment)
 {
 	segment_write_out(segment);
 	segment->is_lost = true;
@@ -424,7 +424,7 @@ static uint64_t lose_segments(struct spool *spool, bool is_dir_lost)
 		if (segment->fd < 0 || segment->is_lost ||
 		    (!is_dir_lost && has_name(segment)))
 			continue;
-		lose(segment);
+		lose_segment(segment);
 		records += mark_sub(segment->end, segment->first).seq;
 	}
 	return records;

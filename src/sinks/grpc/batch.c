@@ -11,7 +11,7 @@
 enum { FIRST_SIZE = 64 << 10 };
 
 /* Twice as large each time: few hosts have as many flows as would fill it. */
-static bool grow(struct batch *batch, size_t size)
+static bool grow_batch(struct batch *batch, size_t size)
 {
 	uint8_t *bytes;
 
@@ -31,7 +31,7 @@ bool batch_has_room(struct batch *batch, size_t max_bytes)
 
 	if (needed > SESSION_PREFIX + max_bytes)
 		return false;
-	return needed <= batch->size || grow(batch, needed);
+	return needed <= batch->size || grow_batch(batch, needed);
 }
 
 static void put_end(const struct netobs_flow *flow, const uint8_t address[16],
@@ -48,7 +48,8 @@ static void put_end(const struct netobs_flow *flow, const uint8_t address[16],
 		snprintf(text, 64, "%s", ip);
 }
 
-static void describe(const struct netobs_flow *flow, char *text, size_t size)
+static void describe_record(const struct netobs_flow *flow, char *text,
+			    size_t size)
 {
 	char src[64], dst[64];
 
@@ -66,7 +67,7 @@ void batch_add(struct batch *batch, const struct sink_item *item,
 		batch->len = SESSION_PREFIX;
 	if (!batch->n_records) {
 		batch->from = item->end.seq - 1;
-		describe(flow, batch->first, sizeof(batch->first));
+		describe_record(flow, batch->first, sizeof(batch->first));
 	}
 	batch->len += pbflow_entry(flow, options, batch->bytes + batch->len);
 	batch->end = batch->settled = item->end;

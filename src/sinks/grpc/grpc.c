@@ -54,7 +54,7 @@ static int grpc_open(struct spec *spec, struct sink_host *host, void **ret_state
 
 /* ---- Sending --------------------------------------------------------------------- */
 
-static uint32_t limit(const struct grpc_state *state)
+static uint32_t batch_limit(const struct grpc_state *state)
 {
 	return (uint32_t)min_u64(state->retry.limit, state->pace.limit);
 }
@@ -104,10 +104,10 @@ static bool take_next(struct grpc_state *state, struct batch *batch)
 enum filling { FILLING_EMPTY, FILLING_ON, FILLING_FULL };
 
 /* FILLING_ON: the time is over. */
-static enum filling fill(struct grpc_state *state, struct batch *batch,
-			 int64_t end_ms)
+static enum filling fill_batch(struct grpc_state *state, struct batch *batch,
+			       int64_t end_ms)
 {
-	uint32_t most = limit(state);
+	uint32_t most = batch_limit(state);
 
 	for (uint32_t i = 1; batch->n_records < most; i++) {
 		if (!batch_has_room(batch, state->options.batch_bytes))
@@ -149,7 +149,7 @@ static int send_batch(struct grpc_state *state, int64_t end_ms)
 
 	if (!may_send(state))
 		return 0;
-	filling = fill(state, batch, end_ms);
+	filling = fill_batch(state, batch, end_ms);
 	if (filling == FILLING_ON)
 		return -EAGAIN;
 	if (filling == FILLING_EMPTY && state->retry.distance &&
@@ -194,7 +194,7 @@ static int next_wake_ms(struct grpc_state *state)
 }
 
 /* True: there is more to do at once. */
-static bool run(struct grpc_state *state)
+static bool run_calls(struct grpc_state *state)
 {
 	int64_t end_ms = now_ms() + SLICE_MS;
 	int sent = 1;
@@ -223,7 +223,7 @@ static int grpc_work(void *arg, bool flush)
 
 	state->is_urgent |= flush;
 	check_deadlines(state);
-	has_more = run(state);
+	has_more = run_calls(state);
 	state->host->ops->wake_in(state->host,
 				  has_more ? 0 : next_wake_ms(state));
 	return 0;

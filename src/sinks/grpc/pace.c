@@ -27,7 +27,7 @@ void pace_timed_out(struct pace *pace, uint32_t n_records)
 }
 
 /* Twice as many take twice the time, at most, and there is to be some left. */
-static void grow(struct pace *pace, uint32_t n_records, uint64_t took_ms)
+static void grow_pace(struct pace *pace, uint32_t n_records, uint64_t took_ms)
 {
 	if (n_records < pace->limit || 2 * took_ms > pace->deadline_ms / 4 * 3)
 		return;
@@ -48,5 +48,5 @@ void pace_succeeded(struct pace *pace, uint32_t n_records, int64_t took_ms)
 		least = max_u64(pace->first_ms, least - least / 8);
 	pace->deadline_ms =
 		(uint32_t)min_u64(max_u64(SPARE * took, least), pace->most_ms);
-	grow(pace, n_records, took);
+	grow_pace(pace, n_records, took);
 }

@@ -23,7 +23,7 @@ void retry_renew(struct retry *retry)
 	backoff_reset(&retry->backoff);
 }
 
-static void wait(struct retry *retry, int64_t begun_ms, uint32_t failures)
+static void wait_to_retry(struct retry *retry, int64_t begun_ms, uint32_t failures)
 {
 	retry->backoff.due_ms =
 		begun_ms + backoff_delay_ms(&retry->backoff, failures);
@@ -34,7 +34,7 @@ void retry_later(struct retry *retry, int64_t begun_ms)
 	backoff_wait(&retry->backoff, begun_ms);
 }
 
-static void halve(struct retry *retry, const struct refusal *refusal)
+static void halve_batch(struct retry *retry, const struct refusal *refusal)
 {
 	retry->limit = refusal->n_records / 2;
 	if (refusal->action == STATUS_TOO_BIG)
@@ -50,7 +50,7 @@ static void forget_distance(struct retry *retry)
 	retry->begin = 1;
 }
 
-static bool judge(struct retry *retry, uint64_t end_seq)
+static bool judge_record(struct retry *retry, uint64_t end_seq)
 {
 	bool is_guilty = !retry->distance && retry->is_proven &&
 			 retry->culprit_seq == end_seq;
@@ -74,16 +74,16 @@ bool retry_refused(struct retry *retry, const struct refusal *refusal)
 {
 	retry->refusals++;
 	if (retry_is_hopeless(retry))
-		wait(retry, refusal->begun_ms,
-		     retry->refusals - REFUSALS_MAX - 1);
+		wait_to_retry(retry, refusal->begun_ms,
+			      retry->refusals - REFUSALS_MAX - 1);
 	if (refusal->action == STATUS_SUSPECT && retry->refusals == 1 &&
 	    !retry->is_picky) {
-		wait(retry, refusal->begun_ms, 0);
+		wait_to_retry(retry, refusal->begun_ms, 0);
 		return false;
 	}
 	if (refusal->n_records <= 1)
-		return judge(retry, refusal->end_seq);
-	halve(retry, refusal);
+		return judge_record(retry, refusal->end_seq);
+	halve_batch(retry, refusal);
 	return false;
 }
 

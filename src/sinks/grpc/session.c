@@ -23,7 +23,7 @@ void session_open(struct session *session,
 }
 
 /* The settings that the connection begins with: server push is off. */
-static int start(struct session *session)
+static int start_session(struct session *session)
 {
 	static const nghttp2_settings_entry settings[] = {
 		{ NGHTTP2_SETTINGS_ENABLE_PUSH, 0 },
@@ -40,7 +40,7 @@ static int start(struct session *session)
 		       0;
 }
 
-static void stop(struct session *session)
+static void stop_session(struct session *session)
 {
 	nghttp2_session_del(session->h2);
 	session->h2 = NULL;
@@ -51,7 +51,7 @@ static void stop(struct session *session)
 
 void session_close(struct session *session)
 {
-	stop(session);
+	stop_session(session);
 	stream_close(&session->stream);
 }
 
@@ -72,7 +72,7 @@ static bool is_over(const struct session *session)
 }
 
 /* What there is, within limits; but that it goes away is news only while it should not. */
-static int receive(struct session *session)
+static int receive_frames(struct session *session)
 {
 	uint8_t buf[PIECE];
 	ssize_t n = -EAGAIN;
@@ -124,9 +124,9 @@ static int send_all(struct session *session)
 	return 0;
 }
 
-static int exchange(struct session *session)
+static int exchange_frames(struct session *session)
 {
-	int err = receive(session);
+	int err = receive_frames(session);
 
 	if (err || is_over(session))
 		return err;
@@ -159,9 +159,9 @@ static void say_goodbye(struct session *session)
 			    nghttp2_http2_strerror(session->goaway));
 }
 
-static enum peer_state lose(struct session *session)
+static enum peer_state lose_session(struct session *session)
 {
-	stop(session);
+	stop_session(session);
 	return PEER_LOST;
 }
 
@@ -170,19 +170,19 @@ enum peer_state session_run(struct session *session)
 	enum peer_state state = stream_prepare(&session->stream);
 
 	if (session->h2 && state != PEER_READY)
-		return lose(session);
+		return lose_session(session);
 	if (state < PEER_READY)
 		return PEER_AWAY;
-	if (!session->h2 && start(session)) {
+	if (!session->h2 && start_session(session)) {
 		stream_fail(&session->stream, "%s", strerror(ENOMEM));
-		return lose(session);
+		return lose_session(session);
 	}
-	if (exchange(session))
-		return lose(session);
+	if (exchange_frames(session))
+		return lose_session(session);
 	if (!is_over(session))
 		return PEER_READY;
 	say_goodbye(session);
-	return lose(session);
+	return lose_session(session);
 }
 
 int session_rest(struct session *session)

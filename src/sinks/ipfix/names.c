@@ -9,7 +9,8 @@ void names_clear(struct names *names)
 		memset(names, 0, sizeof(*names));
 }
 
-static struct name *find(struct names *names, uint32_t ifindex, uint32_t netns)
+static struct name *find_name(struct names *names, uint32_t ifindex,
+			      uint32_t netns)
 {
 	uint32_t at = (ifindex ^ netns * 2654435761U) * 2654435761U >> 16;
 	struct name *name;
@@ -30,7 +31,7 @@ bool names_is_new(struct names *names, const struct netobs_point *point,
 
 	if (!point->ifindex || !point->name)
 		return false;
-	known = find(names, point->ifindex, point->netns_inode);
+	known = find_name(names, point->ifindex, point->netns_inode);
 	if (known->ifindex &&
 	    !strncmp(known->text, point->name, sizeof(known->text)))
 		return false;
@@ -43,11 +44,11 @@ bool names_is_new(struct names *names, const struct netobs_point *point,
 
 void names_note(struct names *names, const struct name *name)
 {
-	struct name *slot = find(names, name->ifindex, name->netns_inode);
+	struct name *slot = find_name(names, name->ifindex, name->netns_inode);
 
 	if (!slot->ifindex && names->n == NAMES_SLOTS / 2) {
 		names_clear(names);
-		slot = find(names, name->ifindex, name->netns_inode);
+		slot = find_name(names, name->ifindex, name->netns_inode);
 	}
 	names->n += !slot->ifindex;
 	*slot = *name;

@@ -55,7 +55,7 @@ static struct stream_output *of_output(struct output *output)
 
 /* ---- What has arrived --------------------------------------------------------- */
 
-static void deliver(struct stream_output *out)
+static void deliver_messages(struct stream_output *out)
 {
 	output_ack(&out->output, out->transit.delivered);
 }
@@ -111,7 +111,7 @@ static void take_confirmed(struct stream_output *out)
 	if (transit_read(transit, confirmed - min_u64(out->doubt, confirmed)))
 		stream_is_good(&out->stream);
 	take_for_read(out);
-	deliver(out);
+	deliver_messages(out);
 }
 
 /* ---- Sessions ----------------------------------------------------------------- */
@@ -183,14 +183,14 @@ static void end_session(struct stream_output *out, bool is_known)
 	if (is_known)
 		transit_read(&out->transit, out->written);
 	transit_take(&out->transit, INT64_MAX);
-	deliver(out);
+	deliver_messages(out);
 	stream_is_good(&out->stream);
 	stream_restart(&out->stream);
 	note_broken(out);
 	out->has_ended = true;
 }
 
-static void finish(struct stream_output *out)
+static void finish_session(struct stream_output *out)
 {
 	int err = stream_end(&out->stream);
 
@@ -204,10 +204,10 @@ static void finish(struct stream_output *out)
 }
 
 /* The rest of a session that is under way; what it has to say, if it goes on. */
-static void proceed(struct stream_output *out)
+static void proceed_session(struct stream_output *out)
 {
 	if (out->is_finishing) {
-		finish(out);
+		finish_session(out);
 		return;
 	}
 	read_some(out);
@@ -231,7 +231,7 @@ static enum peer_state stream_output_prepare(struct output *output)
 		return PEER_AWAY;
 	state = stream_prepare(&out->stream);
 	if (state == PEER_READY)
-		proceed(out);
+		proceed_session(out);
 	if (out->is_up && (out->stream.phase != STREAM_READY || state == PEER_NEW))
 		note_broken(out);
 	if (state == PEER_NEW)
@@ -263,7 +263,7 @@ static void stream_output_finish(struct output *output)
 		return;
 	out->is_finishing = true;
 	out->finish_ms = now_ms() + FINISH_MS;
-	finish(out);
+	finish_session(out);
 }
 
 static int stream_output_rest(struct output *output)

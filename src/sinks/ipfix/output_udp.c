@@ -84,7 +84,7 @@ static void note_good(struct udp *udp)
 		   "can send to %s again", udp->output.config->address.name);
 }
 
-static void watch(struct udp *udp, uint32_t events)
+static void watch_socket(struct udp *udp, uint32_t events)
 {
 	if (udp->fd < 0 || events == udp->watched)
 		return;
@@ -94,7 +94,7 @@ static void watch(struct udp *udp, uint32_t events)
 
 static void close_socket(struct udp *udp)
 {
-	watch(udp, 0);
+	watch_socket(udp, 0);
 	close_fd(&udp->fd);
 	udp->held.n = 0;
 }
@@ -108,7 +108,7 @@ static void wait_to_retry(struct udp *udp, const char *reason)
 }
 
 /* A smaller message may pass. False: it is no smaller than it was. */
-static bool shrink(struct udp *udp)
+static bool shrink_message(struct udp *udp)
 {
 	size_t room = udp_socket_room(udp->fd);
 
@@ -153,7 +153,7 @@ static void note_refused(struct udp *udp, int err)
 static void go_back(struct udp *udp, unsigned int i, int err)
 {
 	struct output *output = &udp->output;
-	bool is_too_large = err == -EMSGSIZE && shrink(udp);
+	bool is_too_large = err == -EMSGSIZE && shrink_message(udp);
 
 	if (i)
 		output_ack(output, held_get(&udp->held, i - 1)->end);
@@ -204,7 +204,7 @@ static void choose_size(struct udp *udp, int family)
 				(family == AF_INET6 ? SIZE_V6 : SIZE_V4);
 
 	udp->output.size = wanted;
-	shrink(udp);
+	shrink_message(udp);
 }
 
 /* False: it cannot be looked up, now. */
@@ -263,7 +263,7 @@ static void open_socket(struct udp *udp, const struct addrinfo *from)
 	udp->fd = fd;
 	udp->current = at;
 	choose_size(udp, at->ai_family);
-	watch(udp, EPOLLERR);
+	watch_socket(udp, EPOLLERR);
 	udp->phase = UDP_OPEN;
 	udp->is_new = true;
 	udp->is_full = false;
@@ -337,7 +337,7 @@ static void let_arrive(struct udp *udp)
 	note_good(udp);
 }
 
-static enum peer_state proceed(struct udp *udp)
+static enum peer_state proceed_open(struct udp *udp)
 {
 	if (!udp->has_looked && take_errors(udp))
 		return PEER_AWAY;
@@ -374,10 +374,10 @@ static enum peer_state udp_prepare(struct output *output)
 		finish_resolving(udp);
 	if (udp->phase == UDP_REFUSED)
 		leave_refused(udp);
-	return udp->phase == UDP_OPEN ? proceed(udp) : PEER_AWAY;
+	return udp->phase == UDP_OPEN ? proceed_open(udp) : PEER_AWAY;
 }
 
-static void hold(struct udp *udp, const struct held_message *message)
+static void hold_message(struct udp *udp, const struct held_message *message)
 {
 	if (udp->held.n == HELD_MAX) {
 		output_ack(&udp->output, held_get(&udp->held, 0)->end);
@@ -387,13 +387,14 @@ static void hold(struct udp *udp, const struct held_message *message)
 }
 
 /* A message was not sent: for its own sake, or because one before it was refused. */
-static int explain(struct udp *udp, const struct held_message *message, int err)
+static int explain_failure(struct udp *udp, const struct held_message *message,
+			   int err)
 {
 	if (err == -EAGAIN || err == -ENOBUFS) {
 		udp->is_full = true;
 		return -EAGAIN;
 	}
-	hold(udp, message);
+	hold_message(udp, message);
 	if (take_errors(udp))
 		return err;
 	udp->output.counts.failed_messages++;
@@ -437,10 +438,10 @@ static int udp_send(struct output *output, const struct output_message *message)
 			 MSG_DONTWAIT | MSG_NOSIGNAL);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
-		return explain(udp, &held, -errno);
+		return explain_failure(udp, &held, -errno);
 	udp->is_full = false;
 	output_count(output, message);
-	hold(udp, &held);
+	hold_message(udp, &held);
 	return 0;
 }
 
@@ -449,7 +450,7 @@ static int udp_rest(struct output *output)
 	struct udp *udp = of_output(output);
 
 	udp->has_looked = false;
-	watch(udp, udp->is_full ? EPOLLOUT : EPOLLERR);
+	watch_socket(udp, udp->is_full ? EPOLLOUT : EPOLLERR);
 	if (udp->phase == UDP_WAITING || udp->phase == UDP_REFUSED)
 		return left_ms(udp->retry.due_ms);
 	if (udp->is_early || udp->is_full)

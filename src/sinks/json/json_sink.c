@@ -53,7 +53,7 @@ static int json_open_sink(struct spec *spec, struct sink_host *host,
 }
 
 /* Lines for as many records as there is room. False: there are none. */
-static bool fill(struct json_state *state)
+static bool fill_lines(struct json_state *state)
 {
 	struct sink_item item;
 
@@ -72,7 +72,7 @@ static bool fill(struct json_state *state)
 }
 
 /* The buffer is sent again, of which a part may have been read. */
-static void start_over(struct json_state *state)
+static void rewrite_lines(struct json_state *state)
 {
 	state->used = state->sent = 0;
 	state->host->ops->rewind(state->host);
@@ -90,8 +90,8 @@ static int json_work(void *arg, bool flush)
 		if (out == PEER_AWAY)
 			return 0;
 		if (out == PEER_NEW)
-			start_over(state);
-		if (!state->used && !fill(state))
+			rewrite_lines(state);
+		if (!state->used && !fill_lines(state))
 			return line_out_rest(&state->out);
 		n = line_out_write(&state->out, state->buf + state->sent,
 				   state->used - state->sent);

@@ -24,7 +24,7 @@ static struct line_mark *at(const struct line_marks *marks, size_t n)
 	return &marks->ring[(marks->first + n) % marks->size];
 }
 
-static int grow(struct line_marks *marks)
+static int grow_marks(struct line_marks *marks)
 {
 	size_t size = marks->size ? 2 * marks->size : SIZE_MIN;
 	struct line_mark *ring = calloc(size, sizeof(*ring));
@@ -45,7 +45,7 @@ int line_marks_add(struct line_marks *marks, size_t len, struct mark mark)
 	int err;
 
 	marks->end += len;
-	err = marks->n == marks->size ? grow(marks) : 0;
+	err = marks->n == marks->size ? grow_marks(marks) : 0;
 	if (err)
 		return err;
 	*at(marks, marks->n++) = (struct line_mark){ marks->end, mark };

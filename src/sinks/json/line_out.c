@@ -186,8 +186,8 @@ struct line_options {
 	bool rotates, truncates;
 };
 
-static void check(struct spec *spec, const struct line_options *options,
-		  bool packs)
+static void check_line_options(struct spec *spec,
+			       const struct line_options *options, bool packs)
 {
 	if (!options->rotates && (packs || options->rotation.sync_ms))
 		spec_refuse(
@@ -204,7 +204,7 @@ static void check(struct spec *spec, const struct line_options *options,
 }
 
 /* What is wrong with the options is logged. */
-static void parse(struct spec *spec, struct line_options *options)
+static void parse_line_options(struct spec *spec, struct line_options *options)
 {
 	static const char *const no_yes[] = { "no", "yes", NULL };
 	struct rotate_options *rotation = &options->rotation;
@@ -218,7 +218,7 @@ static void parse(struct spec *spec, struct line_options *options)
 	options->truncates = spec_choice(spec, "truncate", no_yes, 0);
 	if (options->rotates && options->truncates)
 		spec_refuse(spec, "what is rotated is never truncated");
-	check(spec, options, packs);
+	check_line_options(spec, options, packs);
 }
 
 static int open_rotated(struct line_out *out, const char *path,
@@ -243,7 +243,7 @@ int line_out_open(struct line_out *out, struct spec *spec, struct sink_host *hos
 	struct line_options options;
 	int err;
 
-	parse(spec, &options);
+	parse_line_options(spec, &options);
 	err = spec_finish(spec);
 	*out = (struct line_out){
 		.host = host,
@@ -288,7 +288,7 @@ void line_out_note(struct line_out *out, int err)
 }
 
 /* -EAGAIN, or what is final. */
-static int fail(struct line_out *out, int err)
+static int fail_write(struct line_out *out, int err)
 {
 	if (out->kind == LINE_OUT_STDOUT)
 		return err;
@@ -330,7 +330,7 @@ static enum peer_state prepare_file(struct line_out *out)
 		return PEER_NEW;
 	}
 	line_out_close_target(out);
-	fail(out, err);
+	fail_write(out, err);
 	return PEER_AWAY;
 }
 
@@ -381,7 +381,7 @@ static ssize_t write_rotated(struct line_out *out, const char *bytes, size_t len
 		ssize_t n = packer_pack(&out->packer, bytes, len, &out->piece);
 
 		if (n < 0)
-			return fail(out, (int)n);
+			return fail_write(out, (int)n);
 		out->piece_len = (size_t)n;
 		line_out_note(out, 0);
 	}
@@ -418,7 +418,7 @@ ssize_t line_out_write(struct line_out *out, const char *bytes, size_t len)
 		return n;
 	}
 	if (errno != EAGAIN)
-		return fail(out, -errno);
+		return fail_write(out, -errno);
 	if (out->can_wait)
 		out->host->ops->watch(out->host, out->fd, EPOLLOUT);
 	else
@@ -447,7 +447,7 @@ int line_out_rest(struct line_out *out)
 	}
 	if (!out->can_wait || !line_reader_has_hung_up(out))
 		return 0;
-	fail(out, -EPIPE);
+	fail_write(out, -EPIPE);
 	return out->kind == LINE_OUT_STDOUT ? -EPIPE : 0;
 }
 

@@ -20,8 +20,9 @@ bool packer_parse(struct spec *spec, struct packer_options *ret_options)
 	return choice || ret_options->level;
 }
 
-static int find(struct packer *packer, const struct packer_options *options,
-		const struct log *log)
+static int find_compressor(struct packer *packer,
+			   const struct packer_options *options,
+			   const struct log *log)
 {
 	const char *name = options->name;
 	const struct compressor *compressor;
@@ -52,7 +53,7 @@ int packer_open(struct packer *packer, const struct packer_options *options,
 	*packer = (struct packer){ 0 };
 	if (!options->name)
 		return 0;
-	err = find(packer, options, log);
+	err = find_compressor(packer, options, log);
 	if (err)
 		return err;
 	return packer->compressor->open(options->level ?:

@@ -25,7 +25,7 @@ enum {
 
 /* ---- Acknowledgements ------------------------------------------------------------ */
 
-static void settle(struct kafka *kafka)
+static void settle_window(struct kafka *kafka)
 {
 	const struct sink_host_ops *ops = kafka->host->ops;
 	enum window_state state;
@@ -46,7 +46,7 @@ static void settle(struct kafka *kafka)
 
 /* ---- Producers ------------------------------------------------------------------- */
 
-static void start_over(struct kafka *kafka)
+static void resend_window(struct kafka *kafka)
 {
 	kafka->resend.due_ms = 0;
 	kafka->is_held = false;
@@ -69,11 +69,11 @@ static void replace_producer(struct kafka *kafka)
 	}
 	kafka->producers++;
 	backoff_reset(&kafka->replace);
-	start_over(kafka);
+	resend_window(kafka);
 }
 
 /* False: nothing can be sent now. */
-static bool prepare(struct kafka *kafka)
+static bool prepare_producer(struct kafka *kafka)
 {
 	if (kafka->replace.due_ms) {
 		bool is_quiet = kafka->producer.handle &&
@@ -84,7 +84,7 @@ static bool prepare(struct kafka *kafka)
 		replace_producer(kafka);
 	}
 	if (kafka->resend.due_ms && backoff_is_due(&kafka->resend))
-		start_over(kafka);
+		resend_window(kafka);
 	return !kafka->replace.due_ms && !kafka->resend.due_ms;
 }
 
@@ -152,7 +152,7 @@ static enum step send_held(struct kafka *kafka)
 }
 
 /* False: there is more. */
-static bool fill(struct kafka *kafka, int64_t end_ms)
+static bool send_records(struct kafka *kafka, int64_t end_ms)
 {
 	bool was_empty = window_is_empty(&kafka->window);
 	enum step step = STEP_ON;
@@ -169,7 +169,7 @@ static bool fill(struct kafka *kafka, int64_t end_ms)
 
 /* ---- The module ------------------------------------------------------------------ */
 
-static void plan(struct kafka *kafka, bool is_done)
+static void plan_wakeup(struct kafka *kafka, bool is_done)
 {
 	bool is_waiting = !window_is_empty(&kafka->window);
 	int ms = is_done ? -1 : 0;
@@ -194,12 +194,12 @@ static int kafka_work(void *arg, bool flush)
 	while (read(kafka->event_fd, &count, sizeof(count)) > 0)
 		;
 	is_done = reports_take(kafka, end_ms);
-	settle(kafka);
-	if (prepare(kafka)) {
-		is_done &= fill(kafka, end_ms);
-		settle(kafka);
+	settle_window(kafka);
+	if (prepare_producer(kafka)) {
+		is_done &= send_records(kafka, end_ms);
+		settle_window(kafka);
 	}
-	plan(kafka, is_done);
+	plan_wakeup(kafka, is_done);
 	return 0;
 }
 
@@ -217,7 +217,7 @@ static void kafka_close(void *arg)
 	free(kafka);
 }
 
-static int start(struct kafka *kafka, struct spec *spec)
+static int start_kafka(struct kafka *kafka, struct spec *spec)
 {
 	char text[TEXT_SIZE];
 	int err = settings_read(&kafka->settings, spec, kafka->host);
@@ -246,7 +246,7 @@ static int kafka_open(struct spec *spec, struct sink_host *host, void **ret_stat
 		return -ENOMEM;
 	kafka->host = host;
 	kafka->event_fd = -1;
-	err = start(kafka, spec);
+	err = start_kafka(kafka, spec);
 	if (err) {
 		kafka_close(kafka);
 		return err;

@@ -136,8 +136,8 @@ static bool is_consequence(rd_kafka_resp_err_t err)
 	       err == RD_KAFKA_RESP_ERR__FATAL || is_too_large(err);
 }
 
-static void refuse(struct kafka *kafka, struct window_entry *entry,
-		   rd_kafka_resp_err_t err)
+static void refuse_record(struct kafka *kafka, struct window_entry *entry,
+			  rd_kafka_resp_err_t err)
 {
 	if (!kafka->refused)
 		log_error(kafka->host->log,
@@ -147,8 +147,8 @@ static void refuse(struct kafka *kafka, struct window_entry *entry,
 	entry->state = WINDOW_REFUSED;
 }
 
-static void keep(struct kafka *kafka, struct window_entry *entry,
-		 rd_kafka_resp_err_t err)
+static void keep_record(struct kafka *kafka, struct window_entry *entry,
+			rd_kafka_resp_err_t err)
 {
 	entry->state = WINDOW_UNSENT;
 	kafka->retried++;
@@ -160,7 +160,7 @@ static void keep(struct kafka *kafka, struct window_entry *entry,
 }
 
 /* It may be fine: another one of its batch may be why that was refused. */
-static void suspect(struct kafka *kafka, struct window_entry *entry)
+static void suspect_record(struct kafka *kafka, struct window_entry *entry)
 {
 	entry->is_suspect = true;
 	entry->state = WINDOW_UNSENT;
@@ -175,13 +175,13 @@ void reports_fail(struct kafka *kafka, struct window_entry *entry,
 	if (is_too_large(err) && !is_alone)
 		is_alone = !make_batches_smaller(kafka);
 	else if (is_refusal(err) && !is_alone) {
-		suspect(kafka, entry);
+		suspect_record(kafka, entry);
 		return;
 	}
 	if (is_alone && (is_refusal(err) || is_too_large(err)))
-		refuse(kafka, entry, err);
+		refuse_record(kafka, entry, err);
 	else
-		keep(kafka, entry, err);
+		keep_record(kafka, entry, err);
 }
 
 /* ---- Events ---------------------------------------------------------------------- */

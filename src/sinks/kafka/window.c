@@ -12,7 +12,7 @@ void window_free(struct window *window)
 	*window = (struct window){ 0 };
 }
 
-static int grow(struct window *window)
+static int grow_window(struct window *window)
 {
 	struct window larger = *window;
 
@@ -48,7 +48,7 @@ int window_place(struct window *window, struct mark end, uint64_t *ret_number)
 		return 0;
 	}
 	if (window->end - window->first == window->size) {
-		int err = grow(window);
+		int err = grow_window(window);
 
 		if (err)
 			return err;

@@ -73,8 +73,8 @@ static bool check_host(struct spec *spec, const char *text, const char *host,
 	return !spec->is_wrong;
 }
 
-static bool parse(struct spec *spec, const char *text, uint16_t otherwise,
-		  struct address *ret_address)
+static bool parse_address(struct spec *spec, const char *text,
+			  uint16_t otherwise, struct address *ret_address)
 {
 	const char *host, *rest;
 	size_t len;
@@ -119,7 +119,7 @@ bool address_parse(struct spec *spec, const char *text, uint16_t otherwise,
 			    otherwise ? "[:PORT]" : ":PORT");
 		return false;
 	}
-	if (!parse(spec, text + 2, otherwise, &address))
+	if (!parse_address(spec, text + 2, otherwise, &address))
 		return false;
 	snprintf(address.name, sizeof(address.name),
 		 strchr(address.host, ':') ? "[%s]:%u" : "%s:%u", address.host,

@@ -41,7 +41,7 @@ void resolve_close(struct resolve *resolve)
 	free(resolve);
 }
 
-static const char *reason(int err)
+static const char *resolve_reason(int err)
 {
 	switch (err) {
 	case EAI_NONAME:
@@ -63,7 +63,7 @@ static int query_look_up(struct query *query, int flags)
 	query->hints.ai_flags = flags | AI_NUMERICSERV;
 	err = getaddrinfo(query->host, query->port, &query->hints, &query->list);
 	snprintf(query->error, sizeof(query->error), "%s",
-		 err ? reason(err) : "");
+		 err ? resolve_reason(err) : "");
 	return err;
 }
 

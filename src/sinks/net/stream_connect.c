@@ -74,7 +74,7 @@ static void connect_next(struct stream *stream)
 	stream_fail_attempt(stream);
 }
 
-static void start(struct stream *stream)
+static void start_resolving(struct stream *stream)
 {
 	const struct address *address = &stream->options.address;
 	int err;
@@ -131,7 +131,7 @@ static bool try_next(struct stream *stream)
 	return true;
 }
 
-static void refresh(struct stream *stream)
+static void refresh_certificates(struct stream *stream)
 {
 	const struct tls_context *tls = stream->options.tls;
 
@@ -149,7 +149,7 @@ static bool finish_connecting(struct stream *stream)
 	if (err == -EAGAIN)
 		return is_late(stream) && try_next(stream);
 	if (!err && stream->options.tls) {
-		refresh(stream);
+		refresh_certificates(stream);
 		err = tls_start(&stream->tls, stream->options.tls, stream->fd);
 	}
 	if (err) {
@@ -185,7 +185,7 @@ bool stream_step(struct stream *stream)
 	case STREAM_WAITING:
 		if (now_ms() < stream->due_ms)
 			return false;
-		start(stream);
+		start_resolving(stream);
 		return true;
 	case STREAM_RESOLVING:
 		return take_addresses(stream);

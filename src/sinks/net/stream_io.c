@@ -23,7 +23,7 @@ void stream_watch(struct stream *stream, uint32_t events)
 	stream->watched = events;
 }
 
-static ssize_t fail(struct stream *stream, ssize_t err)
+static ssize_t fail_stream(struct stream *stream, ssize_t err)
 {
 	if (stream->options.tls)
 		stream_fail(stream, "%s", stream->tls.reason);
@@ -50,7 +50,7 @@ static ssize_t read_half(struct stream *stream)
 		return -EAGAIN;
 	if (stream->options.tls)
 		tls_break(&stream->tls, -err);
-	return fail(stream, err);
+	return fail_stream(stream, err);
 }
 
 ssize_t stream_read(struct stream *stream, void *to, size_t len)
@@ -76,7 +76,7 @@ ssize_t stream_read(struct stream *stream, void *to, size_t len)
 		return read_half(stream);
 	}
 	if (n || !stream->is_idle || !stream->is_good)
-		return fail(stream, n ?: -EPIPE);
+		return fail_stream(stream, n ?: -EPIPE);
 	stream_restart(stream);
 	return -EPIPE;
 }
@@ -94,7 +94,7 @@ ssize_t stream_write(struct stream *stream, const void *from, size_t len)
 	if (n >= 0)
 		return n;
 	if (n != -EAGAIN)
-		return fail(stream, n);
+		return fail_stream(stream, n);
 	/* TLS may have to read first, which is watched for anyway. */
 	stream->wants_out |= !stream->options.tls || stream->tls.wants_out;
 	return n;
@@ -147,7 +147,7 @@ int stream_end(struct stream *stream)
 		return -EAGAIN;
 	if (stream->options.tls)
 		tls_break(&stream->tls, (int)-n);
-	return (int)fail(stream, n);
+	return (int)fail_stream(stream, n);
 }
 
 /*
@@ -172,7 +172,7 @@ bool stream_is_alive(struct stream *stream)
 		return true;
 	if (stream->options.tls)
 		tls_break(&stream->tls, ETIMEDOUT);
-	fail(stream, -ETIMEDOUT);
+	fail_stream(stream, -ETIMEDOUT);
 	return false;
 }
 
