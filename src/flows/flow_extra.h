@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * Room beside each flow of the process, for features that keep data per flow. A
- * feature asks for it at the start (merge_options.extras); where none does, flows take no more
- * memory than without this, and merging costs a branch.
+ * feature asks for it at the start (merge_options.extras). Without one, a flow takes
+ * no more memory, and merging costs a branch.
  *
  * What programs measure beside a flow's counts is in maps of the feature's own program
- * set, by the flow's tuple: the kernel's store moves entries between places, and may
- * give a flow none. `note` looks it up when an entry of the flow arrives.
+ * set, with the flow's tuple as key: the kernel's store moves entries between tables,
+ * and may have none for a flow. `note` looks it up when an entry of the flow arrives.
  */
 #ifndef NETOBS_FLOWS_FLOW_EXTRA_H
 #define NETOBS_FLOWS_FLOW_EXTRA_H
