@@ -412,15 +412,18 @@ static void netfilter_hooks_are_attached_to(void **state)
 	struct log silent = { 0 };
 	struct program_set set = set_at(&recipe, &silent, &point);
 	struct lab lab;
+	int before;
 
 	(void)state;
 	if (!has_netfilter_links())
 		skip();
 	lab_enter(&lab);
+	before = lab_count_fds();
 	assert_int_equal(program_set_ref(&set), 0);
 	lab_send(LISTED_PORT, 5);
 	assert_true(runs_of(&set) >= 5);
 	program_set_unref(&set);
+	assert_int_equal(lab_count_fds(), before); /* the link is closed */
 	lab_leave(&lab);
 }
 
