@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "stream.h"
 
+#include "base/io.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,28 +28,22 @@ int stream_open_stdout(struct stream *stream)
 	return 0;
 }
 
-static int write_all(int fd, const char *bytes, size_t len)
+/* Others may have made it non-blocking. */
+static int write_and_wait(int fd, const char *bytes, size_t len)
 {
-	while (len) {
-		ssize_t n = write(fd, bytes, len);
+	size_t at = 0;
+	int err;
 
-		if (n >= 0) {
-			bytes += n;
-			len -= (size_t)n;
-		} else if (errno == EAGAIN) { /* others made it non-blocking */
-			poll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1,
-			     -1);
-		} else if (errno != EINTR) {
-			return -errno;
-		}
-	}
-	return 0;
+	while ((err = io_write(fd, bytes, len, &at)) == -EAGAIN)
+		poll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1, -1);
+	return err;
 }
 
 void stream_flush(struct stream *stream)
 {
 	if (!stream->error)
-		stream->error = write_all(stream->fd, stream->buf, stream->used);
+		stream->error =
+			write_and_wait(stream->fd, stream->buf, stream->used);
 	stream->used = 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/clock_ms.h"
 #include "base/dirs.h"
+#include "base/io.h"
 #include "base/backoff.h"
 #include "base/outage.h"
 #include "rotate_closer.h"
@@ -209,24 +210,19 @@ int rotate_make_room(struct rotated *rotated, size_t len)
 }
 
 /* As much as is taken. */
-static int write_left(struct rotated *rotated, const char *end)
+static int write_left(struct rotated *rotated, const char *piece, size_t len)
 {
 	struct rotate_part *part = &rotated->part;
+	size_t from = len - rotated->left, at = from;
+	int err = io_write(part->fd, piece, len, &at);
 
-	while (rotated->left) {
-		ssize_t n = write(part->fd, end - rotated->left, rotated->left);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (!rotated->has_records)
-			part->start_ms = clock_ms(CLOCK_REALTIME);
-		part->size += (size_t)n;
-		rotated->left -= (size_t)n;
-	}
-	part->whole = part->size;
-	return 0;
+	if (at > from && !rotated->has_records)
+		part->start_ms = clock_ms(CLOCK_REALTIME);
+	part->size += at - from;
+	rotated->left = len - at;
+	if (!err)
+		part->whole = part->size;
+	return err;
 }
 
 int rotate_write(struct rotated *rotated, const void *piece, size_t len)
@@ -234,7 +230,7 @@ int rotate_write(struct rotated *rotated, const void *piece, size_t len)
 	int err;
 
 	rotated->left = rotated->left ?: len;
-	err = write_left(rotated, (const char *)piece + len);
+	err = write_left(rotated, piece, len);
 	if (err)
 		return fail_write(rotated, err);
 	outage_note(&rotated->outage, rotated->host->log, rotated->path, 0);

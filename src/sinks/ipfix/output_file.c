@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Messages one after the other in one file, RFC 5655. */
 #include "base/backoff.h"
+#include "base/io.h"
 #include "base/outage.h"
 #include "base/clock_ms.h"
 #include "output.h"
@@ -32,25 +33,11 @@ static struct file_output *of_output(struct output *output)
 	return (struct file_output *)output;
 }
 
-static int write_all(int fd, struct unsent *unsent)
-{
-	while (!unsent_is_empty(unsent)) {
-		ssize_t n = write(fd, unsent->bytes + unsent->at,
-				  unsent->len - unsent->at);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		unsent->at += (size_t)n;
-	}
-	return 0;
-}
-
 /* Bytes of an unfinished message stay, to be continued when the disk has room. */
 static void write_unsent(struct file_output *out)
 {
-	int err = write_all(out->fd, &out->unsent);
+	struct unsent *unsent = &out->unsent;
+	int err = io_write(out->fd, unsent->bytes, unsent->len, &unsent->at);
 
 	outage_note(&out->outage, out->output.host->log,
 		    out->output.config->path, err);
