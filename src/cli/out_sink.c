@@ -95,7 +95,7 @@ static bool report_rest(const struct output *output)
 	}
 	if (stats.unconfirmed.records)
 		report(output, stats.unconfirmed.records, "may have been lost: ",
-		       "the connection broke before they were known to be read");
+		       "the connection ended before they were known to be read");
 	if (!stats.pending.records)
 		return is_complete;
 	report(output, stats.pending.records, "were not delivered", "");

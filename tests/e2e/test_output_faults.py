@@ -109,7 +109,7 @@ class OutputFaults(lab.WiredTest):
         unconfirmed = result.stats["sinks"][0]["unconfirmed"]["records"]
         self.assertGreater(unconfirmed, 0)
         self.assertIn(f": {unconfirmed} records may have been lost: the "
-                      f"connection broke", result.errors)
+                      f"connection ended", result.errors)
 
     def test_one_that_fails_disturbs_no_other(self):
         """Away, on a full disk, with a spool that is full: the file has all."""
