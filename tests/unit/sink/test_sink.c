@@ -140,6 +140,9 @@ static char *receive_all(struct lines_fixture *f, int peer)
 		ssize_t n = recv(peer, text + used, (32 << 20) - 1 - used,
 				 MSG_DONTWAIT);
 
+		if (!n)
+			fail_msg("the sink has closed the connection: %s",
+				 f->logged);
 		if (n > 0)
 			used += (size_t)n;
 		assert_int_equal(netobs_sink_dispatch(f->sink), 0);
