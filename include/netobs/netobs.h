@@ -217,6 +217,32 @@ NETOBS_API void netobs_stop(struct netobs *ctx);
 NETOBS_API int netobs_drain(struct netobs *ctx);
 
 /**
+ * Change the options of a started context, without a restart: @p opts is what
+ * netobs_new() would be given. @p interfaces, @p exclude, @p interval_ms, @p
+ * active_timeout_ms and @p idle_timeout_ms may differ; all else has to be as before,
+ * but for @p error, which is not used. What is wrong, or cannot be had, is refused,
+ * and nothing changes. Interfaces and namespaces that are named must exist, unless they
+ * were named before.
+ *
+ * Interfaces that stay selected are not touched: each of their packets is counted,
+ * once. Programs are put on others and taken off in the background, as when
+ * interfaces come and go; netobs_stats.interfaces says how many they are on. A
+ * namespace is followed while an interface of it is asked for.
+ *
+ * The interval that is under way ends when its new length is over; time-outs hold from
+ * the next drain on. A drain that is under way is completed first, which may deliver
+ * flow records, and for a namespace that is new, programs are loaded: that blocks for
+ * some milliseconds.
+ *
+ * @param opts  copied; NULL: all defaults
+ * @return 0; -EINVAL: an option is wrong, or the context was not started; -ENOTSUP:
+ *         an option cannot change, the error text names it; -ENODEV: a named interface
+ *         does not exist; -EOPNOTSUPP: its kind is not supported; -ECANCELED: it was
+ *         stopped; -ENOMEM; others as from netobs_start()
+ */
+NETOBS_API int netobs_change(struct netobs *ctx, const struct netobs_opts *opts);
+
+/**
  * Run the packets of a capture file through the same BPF programs, and deliver
  * the flows with the file's own times. For a context that was not started;
  * blocks until the file's end or netobs_stop().

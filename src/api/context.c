@@ -51,6 +51,14 @@ static int init(struct netobs *ctx, const struct netobs_opts *opts)
 	return err ?: open_loop(ctx);
 }
 
+/* What is the caller's has been taken over, and may go away. */
+static void forget_callers(struct netobs_opts *opts)
+{
+	opts->interfaces = NULL;
+	opts->exclude = NULL;
+	opts->error = NULL;
+}
+
 int netobs_new(const struct netobs_opts *opts, struct netobs **ret_ctx)
 {
 	__attribute__((cleanup(free_context))) struct netobs *ctx = NULL;
@@ -69,10 +77,7 @@ int netobs_new(const struct netobs_opts *opts, struct netobs **ret_ctx)
 		log_copy_error(&ctx->log, ctx->opts.error);
 		return err;
 	}
-	/* What is the caller's has been taken over, and may go away. */
-	ctx->opts.interfaces = NULL;
-	ctx->opts.exclude = NULL;
-	ctx->opts.error = NULL;
+	forget_callers(&ctx->opts);
 	*ret_ctx = TAKE_PTR(ctx);
 	return 0;
 }
@@ -111,7 +116,7 @@ static int add_names_timer(struct netobs *ctx)
 {
 	int err;
 
-	if (!host_has_names(&ctx->host))
+	if (ctx->names_timer >= 0 || !host_has_names(&ctx->host))
 		return 0;
 	err = loop_add_timer(&ctx->loop, CLOCK_MONOTONIC, on_names, ctx,
 			     &ctx->names_timer);
@@ -291,6 +296,7 @@ static void relieve(struct netobs *ctx)
 
 static void after_drain(struct netobs *ctx)
 {
+	observation_end_shift(&ctx->observation, ctx->pipeline.flip_ns);
 	sweep_interfaces(ctx);
 	observation_look(&ctx->observation);
 	/* The ring may have been too full for the programs to ask for room. */
@@ -475,6 +481,69 @@ int netobs_drain(struct netobs *ctx)
 	listen_to_ring(ctx);
 	arm_timer(ctx);
 	return ctx->pipeline.merge.records - before;
+}
+
+/* The interval that is under way ends when the new length of it is over. */
+static void change_times(struct netobs *ctx, const struct netobs_opts *opts)
+{
+	int64_t began_ns = ctx->due_ns - interval_ns(ctx);
+
+	ctx->opts = *opts;
+	context_set_times(opts, &ctx->pipeline.merge.options);
+	ctx->due_ns = max_u64(began_ns + interval_ns(ctx), clock_boot_ns());
+	arm_timer(ctx);
+}
+
+static int change_interfaces(struct netobs *ctx, const struct netobs_opts *opts)
+{
+	struct selection selection;
+	int err = selection_init(&selection, opts->interfaces, opts->exclude,
+				 &ctx->log);
+
+	if (err)
+		return err;
+	/* What is being read was counted as the namespaces are joined until now. */
+	pipeline_finish(&ctx->pipeline);
+	err = observation_prepare(&ctx->observation, &selection);
+	err = err ?: add_names_timer(ctx) ?: add_netns(ctx);
+	/* Without memory the topology is looked at again with the next message. */
+	if (!err)
+		observation_apply(&ctx->observation, &selection);
+	else
+		observation_refuse(&ctx->observation);
+	selection_done(&selection);
+	return err;
+}
+
+static int change(struct netobs *ctx, const struct netobs_opts *opts)
+{
+	struct netobs_opts wanted;
+	int err = check_running(ctx);
+
+	if (err)
+		return err;
+	if (ctx->state != CONTEXT_RUNNING)
+		return -ECANCELED;
+	err = opts ? sized_check(opts, sizeof(*opts), &ctx->log) : 0;
+	if (err)
+		return err;
+	context_copy_options(opts, &wanted);
+	err = context_check_options(&wanted, &ctx->log);
+	err = err ?: context_check_change(&ctx->opts, &wanted, &ctx->log);
+	err = err ?: change_interfaces(ctx, &wanted);
+	if (err)
+		return err;
+	forget_callers(&wanted);
+	change_times(ctx, &wanted);
+	return 0;
+}
+
+int netobs_change(struct netobs *ctx, const struct netobs_opts *opts)
+{
+	if (!ctx)
+		return -EINVAL;
+	log_expect_error(&ctx->log);
+	return log_keep_error(&ctx->log, "cannot change", change(ctx, opts));
 }
 
 int netobs_stats_get(const struct netobs *ctx, struct netobs_stats *ret_stats)

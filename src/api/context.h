@@ -27,7 +27,7 @@ struct netobs {
 	struct loop loop;
 	int stop_fd;
 	int timer;
-	int names_timer; /* -1: no namespace has a name */
+	int names_timer; /* -1: no namespace has had a name */
 	int64_t due_ns;	 /* the end of the interval, CLOCK_BOOTTIME */
 	bool is_early_wanted;
 	bool is_making_room; /* the ring is not listened to meanwhile */
@@ -40,7 +40,13 @@ void context_copy_options(const struct netobs_opts *opts,
 /* -EINVAL, logged, if one of them makes no sense. */
 int context_check_options(const struct netobs_opts *opts, const struct log *log);
 
+/* -ENOTSUP, logged, if they differ in what cannot change while the context runs. */
+int context_check_change(const struct netobs_opts *from,
+			 const struct netobs_opts *to, const struct log *log);
+
 /* What they mean for the context's parts. */
+void context_set_times(const struct netobs_opts *opts,
+		       struct merge_options *merge);
 struct pipeline_options context_pipeline_options(const struct netobs *ctx);
 struct attach_options context_attach_options(const struct netobs *ctx);
 bool context_may_expedite(const struct netobs *ctx);

@@ -67,11 +67,47 @@ int context_check_options(const struct netobs_opts *opts, const struct log *log)
 	return 0;
 }
 
+int context_check_change(const struct netobs_opts *from,
+			 const struct netobs_opts *to, const struct log *log)
+{
+	const struct {
+		const char *name;
+		bool differs;
+	} fixed[] = {
+		{ "direction", from->direction != to->direction },
+		{ "flags", from->flags != to->flags },
+		{ "max_flows", from->max_flows != to->max_flows },
+		{ "disable_features",
+		  from->disable_features != to->disable_features },
+		{ "on_flow", from->on_flow != to->on_flow },
+		{ "on_interval", from->on_interval != to->on_interval },
+		{ "on_log", from->on_log != to->on_log },
+		{ "user", from->user != to->user },
+		{ "max_memory", from->max_memory != to->max_memory },
+		{ "attach_order", from->attach_order != to->attach_order },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++) {
+		if (!fixed[i].differs)
+			continue;
+		log_error(log, "%s: cannot be changed while observing",
+			  fixed[i].name);
+		return -ENOTSUP;
+	}
+	return 0;
+}
+
+void context_set_times(const struct netobs_opts *opts, struct merge_options *merge)
+{
+	merge->interval_ns = opts->interval_ms * NSEC_PER_MSEC;
+	merge->active_timeout_ns = opts->active_timeout_ms * NSEC_PER_MSEC;
+	merge->idle_timeout_ns = opts->idle_timeout_ms * NSEC_PER_MSEC;
+}
+
 struct pipeline_options context_pipeline_options(const struct netobs *ctx)
 {
 	const struct netobs_opts *opts = &ctx->opts;
-
-	return (struct pipeline_options){
+	struct pipeline_options options = {
 		.store = {
 			.max_flows = opts->max_flows,
 			.max_memory = opts->max_memory,
@@ -81,10 +117,6 @@ struct pipeline_options context_pipeline_options(const struct netobs *ctx)
 		},
 		.merge = {
 			.per_interface = opts->flags & NETOBS_PER_INTERFACE,
-			.interval_ns = opts->interval_ms * NSEC_PER_MSEC,
-			.active_timeout_ns =
-				opts->active_timeout_ms * NSEC_PER_MSEC,
-			.idle_timeout_ns = opts->idle_timeout_ms * NSEC_PER_MSEC,
 			.max_flows = opts->max_flows,
 			.on_flow = opts->on_flow,
 			.user = opts->user,
@@ -92,6 +124,9 @@ struct pipeline_options context_pipeline_options(const struct netobs *ctx)
 		.on_interval = opts->on_interval,
 		.user = opts->user,
 	};
+
+	context_set_times(opts, &options.merge);
+	return options;
 }
 
 struct attach_options context_attach_options(const struct netobs *ctx)

@@ -235,6 +235,23 @@ void attacher_add(struct attacher *attacher, struct hook_job *job)
 	queue_push(&attacher->queues[job->work], job);
 }
 
+bool attacher_cancel(struct attacher *attacher, struct hook_job *job)
+{
+	struct hook_queue *queue = &attacher->queues[HOOK_ATTACH];
+	struct hook_queue rest = { 0 };
+	struct hook_job *next;
+	bool found = false;
+
+	while ((next = queue_pop(queue))) {
+		if (next == job)
+			found = true;
+		else
+			queue_push(&rest, next);
+	}
+	*queue = rest;
+	return found;
+}
+
 static bool has_queued(const struct attacher *attacher)
 {
 	return attacher->queues[HOOK_ATTACH].first ||

@@ -81,6 +81,13 @@ void hook_job_free(struct hook_job *job);
 /* Queue @job, which is the attacher's then. Detaching comes first. */
 void attacher_add(struct attacher *attacher, struct hook_job *job);
 
+/*
+ * Take @job, of HOOK_ATTACH, back.
+ *
+ * @return whether it was still queued; then it is the caller's again
+ */
+bool attacher_cancel(struct attacher *attacher, struct hook_job *job);
+
 /* Begin with what is queued, unless a batch is under way. */
 void attacher_go(struct attacher *attacher);
 

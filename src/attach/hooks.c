@@ -92,8 +92,7 @@ bool hooks_are_wanted(const struct observation *observation,
 
 bool hooks_are_on(const struct netif *netif)
 {
-	return netif->hooks &&
-	       (netif->hooks->is_busy || netif->hooks->is_attached);
+	return netif->hooks && (netif->hooks->job || netif->hooks->is_attached);
 }
 
 /* NULL without memory. */
@@ -168,10 +167,23 @@ int hooks_put_on(struct observation *observation, const struct netns *netns,
 			observation->netns[netns->index].programs[link][d]);
 	job->attachment = hooks->attachment;
 	hooks->attachment = ATTACHMENT_NONE;
-	hooks->is_busy = true;
+	hooks->job = job;
 	netif->observed = observed_directions(observation);
 	add_job(observation, job);
 	return 0;
+}
+
+/* Or the same programs would be put on twice, where they are wanted again. */
+static void cancel_job(struct observation *observation, struct hooks *hooks)
+{
+	struct hook_job *job = TAKE_PTR(hooks->job);
+
+	if (!job || !attacher_cancel(&observation->attacher, job))
+		return;
+	observation->netns[job->netns].n_jobs--;
+	hooks->attachment = job->attachment;
+	job->attachment = ATTACHMENT_NONE;
+	hook_job_free(job);
 }
 
 void hooks_take_off(struct observation *observation, const struct netns *netns,
@@ -181,6 +193,7 @@ void hooks_take_off(struct observation *observation, const struct netns *netns,
 
 	if (!netif->hooks)
 		return;
+	cancel_job(observation, netif->hooks);
 	if (is_attached(&netif->hooks->attachment))
 		job = detach_job_new(netns, netif, netns->ns);
 	if (job)
@@ -188,21 +201,24 @@ void hooks_take_off(struct observation *observation, const struct netns *netns,
 	drop_hooks(observation, netif);
 }
 
-void hooks_apply_selection(struct observation *observation,
+bool hooks_apply_selection(struct observation *observation,
 			   const struct netns *netns, struct netif *netif)
 {
 	bool wanted = hooks_are_wanted(observation, netns, netif->name);
 	int err;
 
-	if (wanted && !hooks_are_on(netif)) {
+	if (wanted == hooks_are_on(netif))
+		return false;
+	if (wanted) {
 		err = hooks_put_on(observation, netns, netif);
 		if (err)
 			observation->attach_error = err;
-	} else if (!wanted && hooks_are_on(netif)) {
-		hooks_take_off(observation, netns, netif);
-		netif->observed = 0;
-		log_info(observation->log, "%s: no longer observed", netif->name);
+		return !err;
 	}
+	hooks_take_off(observation, netns, netif);
+	netif->observed = 0;
+	log_info(observation->log, "%s: no longer observed", netif->name);
+	return true;
 }
 
 void hooks_lose(struct observation *observation, const struct netns *netns,
@@ -214,6 +230,7 @@ void hooks_lose(struct observation *observation, const struct netns *netns,
 	if (!netif->hooks)
 		return;
 	was_attached = netif->hooks->is_attached;
+	cancel_job(observation, netif->hooks);
 	/* It took its filters with it; links are left, and closing takes a while. */
 	attachment_forget_filters(&netif->hooks->attachment);
 	if (has_link(&netif->hooks->attachment))
@@ -294,7 +311,7 @@ static void keep(struct observation *observation, const struct netif *netif,
 static void settle_attach(struct observation *observation, struct netif *netif,
 			  struct hook_job *job)
 {
-	netif->hooks->is_busy = false;
+	netif->hooks->job = NULL;
 	if (!job->err) {
 		keep(observation, netif, &job->attachment);
 		note_shadows(observation, netif, job);

@@ -8,10 +8,10 @@
 /* What is attached, or being attached, to an interface that is selected. */
 struct hooks {
 	uint64_t incarnation; /* jobs of an earlier one have nothing to bring back */
-	bool is_busy;	      /* a job has the attachment */
-	bool is_attached;  /* counted in observation.n_attached */
-	bool is_refused;   /* for its link type, which was logged */
-	uint16_t hardware; /* that link type */
+	struct hook_job *job; /* that has the attachment; NULL: none */
+	bool is_attached;     /* counted in observation.n_attached */
+	bool is_refused;      /* for its link type, which was logged */
+	uint16_t hardware;    /* that link type */
 	struct netobs_shadow shadows[2]; /* what runs before our programs */
 	struct attachment attachment;
 };
@@ -36,8 +36,12 @@ int hooks_put_on(struct observation *observation, const struct netns *netns,
 void hooks_take_off(struct observation *observation, const struct netns *netns,
 		    struct netif *netif);
 
-/* hooks_put_on() or hooks_take_off(), where what is wanted has changed. */
-void hooks_apply_selection(struct observation *observation,
+/*
+ * hooks_put_on() or hooks_take_off(), where what is wanted has changed.
+ *
+ * @return whether that will change what is observed
+ */
+bool hooks_apply_selection(struct observation *observation,
 			   const struct netns *netns, struct netif *netif);
 
 /* The interface is gone. */

@@ -15,6 +15,8 @@ enum {
 	DETACH_WAIT_MS = 2000,
 	/* More often it is looked for shadows only after attaching. */
 	LOOK_INTERVAL_MS = 5000,
+	/* Longer than a packet takes from one point to the next. */
+	SHIFT_MARGIN_MS = 250,
 };
 
 static void on_netif(void *ctx, struct netns *netns, struct netif *netif,
@@ -29,7 +31,7 @@ static void on_netif(void *ctx, struct netns *netns, struct netif *netif,
 		break;
 	case HOST_UNSURE:
 		if (netif->hooks && netif->hooks->is_attached &&
-		    !netif->hooks->is_busy)
+		    !netif->hooks->job)
 			hooks_put_on(observation, netns, netif);
 		break;
 	case HOST_GONE:
@@ -60,9 +62,27 @@ static void on_settled(void *ctx)
 	attacher_go(&observation->attacher);
 }
 
+/* Namespaces of which nothing is selected, once no job is under way there. */
+static void retire_unselected(struct observation *observation)
+{
+	struct host *host = observation->host;
+
+	for (uint32_t i = 0; i < host->n_netns; i++) {
+		const struct netns *netns = &host->netns[i];
+		bool is_busy = i < observation->n_netns &&
+			       observation->netns[i].n_jobs;
+
+		if (!netns->is_retired && !is_busy &&
+		    !selection_find(&observation->selection, netns->name))
+			host_retire(host, i);
+	}
+}
+
 void observation_collect(struct observation *observation)
 {
 	attacher_collect(&observation->attacher, hooks_on_job, observation);
+	observation->shifted_ns = clock_boot_ns();
+	retire_unselected(observation);
 	if (observation->is_changed)
 		host_settle(observation->host);
 	observation->is_changed = false;
@@ -70,22 +90,58 @@ void observation_collect(struct observation *observation)
 
 /* ---- The selection ------------------------------------------------------------------- */
 
-/* Follow the namespace of item @i, which may turn out to be that of another one. */
+/*
+ * Follow the namespace of item @i, which may turn out to be that of another one. One
+ * that is selected already may be away at present.
+ */
 static int prepare_netns(struct observation *observation,
 			 struct selection *selection, uint32_t i)
 {
+	const char *name = selection->items[i].netns;
 	struct host *host = observation->host;
 	uint16_t index, found;
-	int err = host_ensure_netns(host, selection->items[i].netns, &index);
+	int err;
 
+	if (selection_find(&observation->selection, name))
+		return 0;
+	err = host_ensure_netns(host, name, &index);
 	/* Before the attaching itself, so that a load error is reported as one. */
 	err = err ?: hooks_ensure_programs(observation, index, LINK_ETHERNET);
 	err = err ?: host_open(host, index, &found);
 	return err ?: selection_rename(selection, i, host->netns[found].name);
 }
 
-static int check_names(const struct observation *observation,
-		       const struct selection *selection)
+/* Interfaces that were asked for, other than all, must be of a kind that can be had. */
+static int check_interfaces_of(struct observation *observation,
+			       const struct selection *selection,
+			       const struct selected *selected,
+			       const struct netns *netns)
+{
+	const struct selected *before =
+		selection_find(&observation->selection, netns->name);
+	int err = selected_check_names(selected, before, &netns->netifs,
+				       observation->log);
+
+	for (uint32_t i = 0; !err && i < netns->netifs.count; i++) {
+		const struct netif *netif = &netns->netifs.items[i];
+		int link = netif_link_kind(netif);
+
+		if (selected->is_all || netif->gone_ns ||
+		    !selection_has(selection, selected, netif->name))
+			continue;
+		if (link < 0)
+			log_error(observation->log,
+				  "%s: link type %u is not supported",
+				  netif->name, netif->hardware);
+		err = link < 0 ? link :
+				 hooks_ensure_programs(observation,
+						       netns->index, link);
+	}
+	return err;
+}
+
+static int check_interfaces(struct observation *observation,
+			    const struct selection *selection)
 {
 	const struct host *host = observation->host;
 	int err = 0;
@@ -98,14 +154,14 @@ static int check_names(const struct observation *observation,
 				selection_find(selection, netns->name);
 
 		if (selected)
-			err = selected_check_names(selected, &netns->netifs,
-						   observation->log);
+			err = check_interfaces_of(observation, selection,
+						  selected, netns);
 	}
 	return err;
 }
 
-/* Follow all namespaces of @selection, and check that it can be had. */
-static int prepare(struct observation *observation, struct selection *selection)
+int observation_prepare(struct observation *observation,
+			struct selection *selection)
 {
 	int err = 0;
 
@@ -114,21 +170,56 @@ static int prepare(struct observation *observation, struct selection *selection)
 		err = prepare_netns(observation, selection, i);
 		i += selection->count == n;
 	}
-	return err ?: check_names(observation, selection);
+	return err ?: check_interfaces(observation, selection);
 }
 
-static void apply_to_all(struct observation *observation)
+/* Whether that will change what is observed. */
+static bool apply_to_all(struct observation *observation)
 {
 	const struct host *host = observation->host;
+	bool changes = false;
 
 	for (uint32_t i = 0; i < host->n_netns; i++) {
 		const struct netns *netns = &host->netns[i];
 
 		for (uint32_t k = 0; k < netns->netifs.count; k++)
 			if (!netns->netifs.items[k].gone_ns)
-				hooks_apply_selection(observation, netns,
-						      &netns->netifs.items[k]);
+				changes |= hooks_apply_selection(
+					observation, netns,
+					&netns->netifs.items[k]);
 	}
+	return changes;
+}
+
+int observation_apply(struct observation *observation, struct selection *selection)
+{
+	int err;
+
+	selection_done(&observation->selection);
+	observation->selection = *selection;
+	*selection = (struct selection){ 0 };
+	if (apply_to_all(observation)) {
+		observation->host->is_shifting = true;
+		observation->shifted_ns = clock_boot_ns();
+	}
+	err = host_settle(observation->host);
+	retire_unselected(observation);
+	return err;
+}
+
+void observation_refuse(struct observation *observation)
+{
+	retire_unselected(observation);
+}
+
+void observation_end_shift(struct observation *observation, int64_t flip_ns)
+{
+	const int64_t margin_ns = SHIFT_MARGIN_MS * NSEC_PER_MSEC;
+
+	if (observation->host->is_shifting &&
+	    !attacher_is_busy(&observation->attacher) &&
+	    observation->shifted_ns + margin_ns < flip_ns)
+		observation->host->is_shifting = false;
 }
 
 /* ---- Start and end ------------------------------------------------------------------ */
@@ -175,7 +266,7 @@ static bool is_named_one_busy(const struct observation *observation)
 		for (uint32_t k = 0; selected && k < netns->netifs.count; k++) {
 			const struct netif *netif = &netns->netifs.items[k];
 
-			if (netif->hooks && netif->hooks->is_busy &&
+			if (netif->hooks && netif->hooks->job &&
 			    patterns_name(&selected->include, netif->name))
 				return true;
 		}
@@ -212,20 +303,22 @@ int observation_start(struct observation *observation, struct store *store,
 		      const struct attach_options *attach_options, bool expedite)
 {
 	int err = attacher_init(&observation->attacher, attach_options, expedite);
+	struct selection selection = observation->selection;
 	struct host *host = observation->host;
 
+	observation->selection = (struct selection){ 0 };
 	observation->store = store;
 	observation->attach = *attach_options;
 	host_subscribe(host, &observation->listener);
-	err = err ?: prepare(observation, &observation->selection);
-	if (err)
-		return err;
-	apply_to_all(observation);
-	err = host_settle(host);
+	err = err ?: observation_prepare(observation, &selection);
+	err = err ?: observation_apply(observation, &selection);
+	selection_done(&selection);
 	if (err)
 		return err;
 	wait_attached(observation);
 	warn_of_delay(observation);
+	if (!attacher_is_busy(&observation->attacher))
+		host->is_shifting = false; /* nothing was counted so far */
 	for (uint32_t i = 0; !err && i < host->n_netns; i++)
 		err = check_attached(observation, &host->netns[i]);
 	if (err || observation->n_attached ||

@@ -36,6 +36,7 @@ struct observation {
 	uint64_t incarnations; /* of struct hooks, so far */
 	int attach_error;      /* the last one */
 	bool is_changed;       /* host_settle() is due */
+	int64_t shifted_ns;    /* when programs were last put on or off */
 	int64_t leave_ns; /* programs are to be off by then; 0: they are put on */
 };
 
@@ -54,6 +55,30 @@ int observation_init(struct observation *observation, struct host *host,
  */
 int observation_start(struct observation *observation, struct store *store,
 		      const struct attach_options *attach, bool expedite);
+
+/*
+ * See that @selection can be had, and follow its namespaces. That changes nothing of
+ * what is observed; observation_apply() or observation_refuse() has to follow.
+ *
+ * @return 0, or -errno, which was logged: a named interface or a namespace does not
+ *         exist, or it cannot be observed
+ */
+int observation_prepare(struct observation *observation,
+			struct selection *selection);
+
+/*
+ * Observe what @selection says, which is taken over; programs follow in the background.
+ *
+ * @return 0; -ENOMEM: the topology is not up to date
+ */
+int observation_apply(struct observation *observation,
+		      struct selection *selection);
+
+/* Leave what is observed as it is. */
+void observation_refuse(struct observation *observation);
+
+/* All that was counted before @flip_ns (CLOCK_BOOTTIME) has been read. */
+void observation_end_shift(struct observation *observation, int64_t flip_ns);
 
 /* attacher_fd() polls readable. */
 void observation_collect(struct observation *observation);

@@ -416,6 +416,7 @@ void observe_entry(const struct flow_entry *entry, const struct host *host,
 	const struct flow_key *key = &entry->key;
 	const struct netif *netif = host_find(host, key->netns, key->ifindex);
 
-	ret_sighting->sight = topology_sight(entry, netif);
+	ret_sighting->sight = host->is_shifting ? SIGHT_EITHER :
+						  topology_sight(entry, netif);
 	make_common(key, host, netif, &ret_sighting->key);
 }

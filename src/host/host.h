@@ -57,6 +57,12 @@ struct host {
 	struct netns *netns;
 	uint32_t n_netns;
 	struct host_listener *listeners;
+	/*
+	 * Interfaces begin or end to be observed while packets pass them: until programs
+	 * are on or off and all entries of before are read, an entry may be of before or
+	 * after. Then the flow decides (SIGHT_EITHER).
+	 */
+	bool is_shifting;
 };
 
 void host_init(struct host *host, const struct log *log);

@@ -90,11 +90,17 @@ void peers_resolve(const struct host *host, struct netns *netns,
 		netif->link_netns = find_netns(host, netns, netif->link_nsid);
 }
 
-static void forget_links(struct netifs *netifs, uint16_t netns)
+/* One that led nowhere, or to a namespace that is not followed any more, may lead there. */
+static void forget_links(const struct host *host, struct netifs *netifs,
+			 uint16_t netns)
 {
-	for (uint32_t i = 0; i < netifs->count; i++)
-		if (netifs->items[i].link_netns == netns)
+	for (uint32_t i = 0; i < netifs->count; i++) {
+		uint16_t link = netifs->items[i].link_netns;
+
+		if (link == netns || link >= host->n_netns ||
+		    host->netns[link].rtnl_fd < 0)
 			netifs->items[i].is_link_known = false;
+	}
 }
 
 void peers_forget(struct host *host, uint16_t netns)
@@ -105,7 +111,7 @@ void peers_forget(struct host *host, uint16_t netns)
 		if (netns < other->n_nsids)
 			other->nsids[netns] = NSID_UNASKED;
 		if (i != netns)
-			forget_links(&other->netifs, netns);
+			forget_links(host, &other->netifs, netns);
 	}
 	host->netns[netns].n_nsids = 0;
 }

@@ -182,6 +182,7 @@ static bool has_interface(const struct netifs *netifs, const char *name)
 }
 
 int selected_check_names(const struct selected *selected,
+			 const struct selected *before,
 			 const struct netifs *netifs, const struct log *log)
 {
 	const char *netns = selected->netns;
@@ -189,7 +190,8 @@ int selected_check_names(const struct selected *selected,
 	for (uint32_t i = 0; i < selected->include.count; i++) {
 		const struct pattern *pattern = &selected->include.items[i];
 
-		if (pattern->is_regex || has_interface(netifs, pattern->text))
+		if (pattern->is_regex || has_interface(netifs, pattern->text) ||
+		    (before && patterns_name(&before->include, pattern->text)))
 			continue;
 		log_error(log, "interfaces: %s%s%s%s: no such interface",
 			  netns ? netns_prefix : "", netns ?: "",

@@ -41,8 +41,12 @@ bool selection_has(const struct selection *selection,
  */
 int selection_rename(struct selection *selection, uint32_t i, const char *netns);
 
-/* -ENODEV, logged, if a plain name is that of no interface in @netifs. */
+/*
+ * -ENODEV, logged, if a plain name is that of no interface in @netifs, and was not
+ * asked for before (NULL: nothing was).
+ */
 int selected_check_names(const struct selected *selected,
+			 const struct selected *before,
 			 const struct netifs *netifs, const struct log *log);
 
 #endif

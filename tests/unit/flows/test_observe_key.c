@@ -123,12 +123,49 @@ static void key_is_the_same_where_namespaces_are_joined(void **state)
 	host_done(&host);
 }
 
+/* An entry may be of before or after: its flow decides. */
+static void no_sight_is_certain_while_interfaces_come_and_go(void **state)
+{
+	static const struct world_link links[] = { { .ifindex = 1 },
+						   { .ifindex = 2 },
+						   { .ifindex = 0 } };
+	static const struct {
+		uint32_t ifindex;
+		uint8_t flags;
+		enum sight sight;
+	} cases[] = {
+		{ 1, 0, SIGHT_FIRST },
+		{ 2, KEY_EGRESS, SIGHT_FIRST },
+		{ 2, KEY_EGRESS | KEY_AGAIN, SIGHT_FORWARDED },
+	};
+	struct sighting sighting;
+	struct host host;
+
+	(void)state;
+	world_build(&host, 1, links);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct flow_key key = world_key(0, cases[i].ifindex, false);
+		struct flow_entry entry;
+
+		key.flags = cases[i].flags;
+		entry = world_entry(&key, 1, 0, 0);
+		host.is_shifting = true;
+		observe_entry(&entry, &host, &sighting);
+		assert_int_equal(sighting.sight, SIGHT_EITHER);
+		host.is_shifting = false;
+		observe_entry(&entry, &host, &sighting);
+		assert_int_equal(sighting.sight, cases[i].sight);
+	}
+	host_done(&host);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(key_has_the_tags_that_devices_take_off),
 		cmocka_unit_test(key_ends_with_a_cycle_of_devices),
 		cmocka_unit_test(key_is_the_same_where_namespaces_are_joined),
+		cmocka_unit_test(no_sight_is_certain_while_interfaces_come_and_go),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
