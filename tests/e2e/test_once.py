@@ -12,6 +12,8 @@ from lib import truth
 from lib.observer import EGRESS as OUT, INGRESS as IN, Observer, points
 from lib.once import INTERVALS, Group, OnceTest
 
+ORIGIN_SLOTS = 4096  # src/bpf/types.h
+
 
 class Once(OnceTest):
     def test_forwarded(self):
@@ -21,6 +23,18 @@ class Once(OnceTest):
         self.assert_stable(seen, {
             "192.0.2.1": [("in0", IN), ("out0", OUT)],
             "198.51.100.1": [("out0", IN), ("in0", OUT)]})
+
+    def test_origins_that_share_a_slot(self):
+        """The programs look further where another interface has the place."""
+        a, r, b = self.routed(100, ORIGIN_SLOTS + 100)
+        observer = Observer(self.lab, r).wait_attached((r, "in0"), (r, "out0"))
+        traffic.udp(a, "192.0.2.1", b, "198.51.100.1", [72] * 10)
+        traffic.udp(b, "198.51.100.1", a, "192.0.2.1", [72] * 10)
+        result = observer.stop()
+        result.check_conservation()
+        self.assertEqual([10, 10], [r["Packets"] for r in result.records
+                                    if r["Proto"] == 17])
+        self.assertNotIn("inferred_packets", result.stats["seen"])
 
     def test_bridged(self):
         middle, a, b = self.segment("a", "b")

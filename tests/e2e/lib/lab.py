@@ -201,12 +201,13 @@ class Lab:
         self.macs += 1
         return f"02:00:00:00:00:{self.macs:02x}"
 
-    def veth(self, ns_a, name_a, ns_b, name_b, offload=True):
+    def veth(self, ns_a, name_a, ns_b, name_b, offload=True, index_b=None):
         """Two joined interfaces, up; returns their MAC addresses."""
         mac_a, mac_b = self.mac(), self.mac()
-        run(IP, "link", "add", name_a, "netns", ns_a.name, "address", mac_a,
-            "type", "veth", "peer", "name", name_b, "netns", ns_b.name,
-            "address", mac_b)
+        index = ["index", str(index_b)] if index_b else []
+        run(IP, "link", "add", name_b, "netns", ns_b.name, *index, "address",
+            mac_b, "type", "veth", "peer", "name", name_a, "netns", ns_a.name,
+            "address", mac_a)
         for ns, name in ((ns_a, name_a), (ns_b, name_b)):
             ns.ip("link", "set", name, "up")
             if not offload:

@@ -81,13 +81,13 @@ class OnceTest(lab.LabTest):
             traffic.ping(ns, "192.0.2.1", 1)
         return middle, *hosts
 
-    def routed(self):
+    def routed(self, index_in=None, index_out=None):
         """a -- in0 r out0 -- b"""
         a, r, b = self.node("a"), self.node("r", forward=True), self.node("b")
         self.lab.wire(a, "eth0", ["192.0.2.1/24"], r, "in0",
-                      ["192.0.2.254/24"])
-        self.lab.wire(r, "out0", ["198.51.100.254/24"], b, "eth0",
-                      ["198.51.100.1/24"])
+                      ["192.0.2.254/24"], index_b=index_in)
+        self.lab.wire(b, "eth0", ["198.51.100.1/24"], r, "out0",
+                      ["198.51.100.254/24"], index_b=index_out)
         a.ip("route", "add", "default", "via", "192.0.2.254")
         b.ip("route", "add", "default", "via", "198.51.100.254")
         return a, r, b
