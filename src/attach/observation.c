@@ -317,8 +317,8 @@ int observation_start(struct observation *observation, struct store *store,
 		return err;
 	wait_attached(observation);
 	warn_of_delay(observation);
-	if (!attacher_is_busy(&observation->attacher))
-		host->is_shifting = false; /* nothing was counted so far */
+	/* Nothing was counted so far, and interfaces that follow were not observed. */
+	host->is_shifting = false;
 	for (uint32_t i = 0; !err && i < host->n_netns; i++)
 		err = check_attached(observation, &host->netns[i]);
 	if (err || observation->n_attached ||
