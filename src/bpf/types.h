@@ -126,6 +126,43 @@ _Static_assert(sizeof(struct flow_key) == CACHE_LINE - 8, "no padding");
 _Static_assert(sizeof(struct flow_tally) == CACHE_LINE, "one cache line");
 _Static_assert(sizeof(struct flow_entry) == 2 * CACHE_LINE, "two of them");
 
+/*
+ * The log: packets that missed L1, in the order in which a CPU saw them. A packet over
+ * IPv4 outside tunnels takes one slot; everything else, and an entry that leaves L1,
+ * takes two, which are a struct flow_entry. In both, words 4 and 5 are those of the key.
+ */
+struct log_slot {
+	union {
+		__u64 words[8];
+		struct {
+			__u32 src; /* IPv4, as in the header */
+			__u32 dst;
+			__u64 time_ns;
+			__u32 bytes;
+			__u32 l2_bytes;
+			__u32 marks;
+			__u32 hash;	 /* the upper half of hash_key() */
+			__u64 key_ports; /* word 4: interface and ports */
+			__u64 key_rest;	 /* word 5: also the flags below */
+			__u16 packets;
+			__u8 dscp;
+			__u8 ttl;
+			__u8 macs[12];
+		};
+	};
+};
+
+_Static_assert(sizeof(struct log_slot) == CACHE_LINE, "one cache line");
+
+/*
+ * Flags in word 5 of a record's first slot, where a VLAN id field has no bits
+ * of its own: to be cleared before the word is part of a key.
+ */
+#define LOG_LONG (1ULL << 31)	    /* two slots */
+#define LOG_GENERATION (1ULL << 30) /* that the record belongs to */
+#define LOG_HAS_MAC (1ULL << 29)    /* one slot: as in struct flow_attrs */
+#define LOG_FLAGS (LOG_LONG | LOG_GENERATION | LOG_HAS_MAC)
+
 enum { BUCKET_SLOTS = 16, TABLE_LEVELS = 8 };
 
 /*
