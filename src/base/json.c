@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "json.h"
 
-#include "addr.h"
+#include "text.h"
 #include "utf8.h"
 
 #include <errno.h>

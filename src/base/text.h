@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Addresses as text. */
-#ifndef NETOBS_BASE_ADDR_H
-#define NETOBS_BASE_ADDR_H
+#ifndef NETOBS_BASE_TEXT_H
+#define NETOBS_BASE_TEXT_H
 
 #include <stdint.h>
 
