@@ -6,10 +6,7 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <netobs/flow.h>
 #include <string.h>
-
-static const char hex[] = "0123456789abcdef";
 
 /* All of @len bytes or none, so that a cut never leaves half a token. */
 static void put(struct json *json, const char *bytes, size_t len)
@@ -87,40 +84,15 @@ void json_key(struct json *json, const char *key)
 	json->comma = false;
 }
 
-static const char pairs[] =
-	"00010203040506070809101112131415161718192021222324252627282930313233"
-	"34353637383940414243444546474849505152535455565758596061626364656667"
-	"6869707172737475767778798081828384858687888990919293949596979899";
-
-/* Digits of @value, right-aligned before @end; returns the first. */
-static char *digits(uint64_t value, char *end)
-{
-	for (; value >= 100; value /= 100) {
-		end -= 2;
-		memcpy(end, pairs + value % 100 * 2, 2);
-	}
-	if (value >= 10) {
-		end -= 2;
-		memcpy(end, pairs + value * 2, 2);
-		return end;
-	}
-	*--end = (char)('0' + value);
-	return end;
-}
-
 void json_u64(struct json *json, uint64_t value)
 {
-	enum { MOST = 20 };
-	char buf[2 * MOST], *end = buf + MOST, *first = digits(value, end);
+	char text[TEXT_U64_MAX + TEXT_SPARE];
 
 	separate(json);
-	if (json->overflow || json->end - json->pos < MOST) {
-		put(json, first, (size_t)(end - first));
-		return;
-	}
-	/* A length that the compiler knows: the rest is written over. */
-	memcpy(json->pos, first, MOST);
-	json->pos += end - first;
+	if (json->overflow || json->end - json->pos < (int)sizeof(text))
+		put(json, text, (size_t)(text_u64(text, value) - text));
+	else
+		json->pos = text_u64(json->pos, value);
 }
 
 void json_i64(struct json *json, int64_t value)
@@ -138,19 +110,45 @@ void json_i64(struct json *json, int64_t value)
 void json_decimal(struct json *json, int64_t value, unsigned int decimals)
 {
 	uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
-	char buf[32], *end = buf + sizeof(buf), *first = end;
+	char text[TEXT_U64_MAX + TEXT_SPARE], part[16];
+	unsigned int n = decimals < sizeof(part) ? decimals : sizeof(part);
 
-	for (unsigned int i = 0; i < decimals && i < 10; i++) {
-		*--first = (char)('0' + rest % 10);
+	for (unsigned int i = n; i; i--) {
+		part[i - 1] = (char)('0' + rest % 10);
 		rest /= 10;
 	}
-	if (first != end)
-		*--first = '.';
-	first = digits(rest, first);
-	if (value < 0)
-		*--first = '-';
 	separate(json);
-	put(json, first, (size_t)(end - first));
+	if (value < 0)
+		put_byte(json, '-');
+	put(json, text, (size_t)(text_u64(text, rest) - text));
+	if (n) {
+		put_byte(json, '.');
+		put(json, part, n);
+	}
+}
+
+static bool is_plain(uint8_t byte)
+{
+	return byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\';
+}
+
+/* @s is not plain. Returns what follows the character. */
+static const uint8_t *put_escaped(struct json *json, const uint8_t *s)
+{
+	static const char hex[] = "0123456789abcdef";
+	size_t len = utf8_length(s);
+
+	if (*s == '"' || *s == '\\') {
+		put(json, (char[]){ '\\', (char)*s }, 2);
+	} else if (*s < 0x20) {
+		put(json, "\\u00", 4);
+		put(json, (char[]){ hex[*s >> 4], hex[*s & 15] }, 2);
+	} else if (len) {
+		put(json, (const char *)s, len);
+	} else {
+		put(json, UTF8_REPLACEMENT, 3);
+	}
+	return s + (len ? len : 1);
 }
 
 void json_string(struct json *json, const char *string)
@@ -160,45 +158,19 @@ void json_string(struct json *json, const char *string)
 	separate(json);
 	put_byte(json, '"');
 	while (*s) {
-		size_t len = utf8_length(s);
+		const uint8_t *start = s;
 
-		if (*s == '"' || *s == '\\') {
-			put(json, (char[]){ '\\', (char)*s }, 2);
-		} else if (*s < 0x20) {
-			put(json, "\\u00", 4);
-			put(json, (char[]){ hex[*s >> 4], hex[*s & 15] }, 2);
-		} else if (len) {
-			put(json, (const char *)s, len);
-		} else {
-			put(json, UTF8_REPLACEMENT, 3);
-		}
-		s += len ? len : 1;
+		while (is_plain(*s))
+			s++;
+		put(json, (const char *)start, (size_t)(s - start));
+		if (*s)
+			s = put_escaped(json, s);
 	}
 	put_byte(json, '"');
 }
 
-void json_mac(struct json *json, const uint8_t mac[6])
+void json_members(struct json *json, const char *members, size_t len)
 {
-	char text[19], *p = text;
-
-	*p++ = '"';
-	for (int i = 0; i < 6; i++) {
-		*p++ = hex[mac[i] >> 4];
-		*p++ = hex[mac[i] & 15];
-		*p++ = ':';
-	}
-	p[-1] = '"';
 	separate(json);
-	put(json, text, (size_t)(p - text));
-}
-
-void json_ip(struct json *json, const uint8_t ip[16])
-{
-	char text[NETOBS_ADDR_STR_MAX + 2], *to = text;
-
-	*to++ = '"';
-	to = addr_put(to, ip);
-	*to++ = '"';
-	separate(json);
-	put(json, text, (size_t)(to - text));
+	put(json, members, len);
 }

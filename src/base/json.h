@@ -36,10 +36,8 @@ void json_decimal(struct json *json, int64_t value, unsigned int decimals);
 /* Escapes what JSON wants escaped; bytes that are not UTF-8 become U+FFFD. */
 void json_string(struct json *json, const char *string);
 
-void json_mac(struct json *json, const uint8_t mac[6]);
-
-/* @ip in network byte order; an IPv4-mapped address prints as IPv4. */
-void json_ip(struct json *json, const uint8_t ip[16]);
+/* What is JSON already, without the comma before it. */
+void json_members(struct json *json, const char *members, size_t len);
 
 static inline void json_key_u64(struct json *json, const char *key, uint64_t value)
 {

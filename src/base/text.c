@@ -1,28 +1,90 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "text.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <netobs/flow.h>
 #include <string.h>
 
-static char *put_octet(char *to, uint8_t octet)
+#define HEX_ROW(digit)                                                    \
+	digit "0" digit "1" digit "2" digit "3" digit "4" digit "5" digit \
+	      "6" digit "7" digit "8" digit "9" digit "a" digit "b" digit \
+	      "c" digit "d" digit "e" digit "f"
+
+/* Two digits per byte. */
+static const char hex[] = HEX_ROW("0") HEX_ROW("1") HEX_ROW("2") HEX_ROW("3")
+	HEX_ROW("4") HEX_ROW("5") HEX_ROW("6") HEX_ROW("7") HEX_ROW("8")
+		HEX_ROW("9") HEX_ROW("a") HEX_ROW("b") HEX_ROW("c") HEX_ROW("d")
+			HEX_ROW("e") HEX_ROW("f");
+
+/* ---- Numbers ------------------------------------------------------------------ */
+
+enum { EIGHT_DIGITS = 100000000 };
+
+static const uint64_t zeroes_text = 0x3030303030303030; /* "00000000" */
+
+/* The eight digits of @value, the first in the lowest byte. All are computed at once. */
+static uint64_t split_digits(uint32_t value)
 {
-	if (octet >= 100)
-		*to++ = (char)('0' + octet / 100);
-	if (octet >= 10)
-		*to++ = (char)('0' + octet / 10 % 10);
-	*to++ = (char)('0' + octet % 10);
-	return to;
+	uint64_t fours = value / 10000 | (uint64_t)(value % 10000) << 32;
+	uint64_t hundreds = fours * 10486 >> 20 & 0x7f0000007f;
+	uint64_t twos = hundreds | (fours - hundreds * 100) << 16;
+	uint64_t tens = twos * 103 >> 10 & 0xf000f000f000f;
+
+	return tens | (twos - tens * 10) << 8;
+}
+
+/* @text has its first byte lowest. */
+static char *put_eight(char *to, uint64_t text, unsigned int len)
+{
+	text = htole64(text);
+	memcpy(to, &text, sizeof(text));
+	return to + len;
+}
+
+static char *put_digits(char *to, uint32_t value)
+{
+	uint64_t digits = split_digits(value);
+	/* The last digit counts even if it is 0. */
+	unsigned int zeros =
+		(unsigned int)__builtin_ctzll(digits | 1ULL << 56) / 8;
+
+	return put_eight(to, (digits | zeroes_text) >> zeros * 8, 8 - zeros);
+}
+
+char *text_large(char *to, uint64_t value)
+{
+	if (value < EIGHT_DIGITS)
+		return put_digits(to, (uint32_t)value);
+	to = text_u64(to, value / EIGHT_DIGITS);
+	return put_eight(to, split_digits(value % EIGHT_DIGITS) | zeroes_text, 8);
+}
+
+/* ---- Addresses ---------------------------------------------------------------- */
+
+char *text_mac(char *to, const uint8_t mac[6])
+{
+	for (int i = 0; i < 6; i++) {
+		memcpy(to + 3 * i, hex + 2 * mac[i], 2);
+		to[3 * i + 2] = ':';
+	}
+	return to + TEXT_MAC_MAX;
 }
 
 static char *put_ipv4(char *to, const uint8_t ip[4])
 {
 	for (int i = 0; i < 4; i++) {
-		if (i)
-			*to++ = '.';
-		to = put_octet(to, ip[i]);
+		uint32_t octet = ip[i];
+		uint32_t digits = octet / 100 | octet / 10 % 10 << 8 |
+				  octet % 10 << 16;
+		unsigned int zeros = (octet < 100) + (octet < 10);
+		/* "000." and the digits */
+		uint32_t text = htole32((digits + 0x2e303030) >> zeros * 8);
+
+		memcpy(to, &text, sizeof(text));
+		to += 4 - zeros;
 	}
-	return to;
+	return to - 1;
 }
 
 /* Where the longest run of groups that are 0 is, if it has two or more. */
@@ -43,12 +105,14 @@ static void find_zeros(const uint16_t groups[8], int *ret_start, int *ret_end)
 
 static char *put_group(char *to, uint16_t group)
 {
-	static const char hex[] = "0123456789abcdef";
-	int shift = group > 0xfff ? 12 : group > 0xff ? 8 : group > 0xf ? 4 : 0;
+	unsigned int zeros = (unsigned int)__builtin_clz(group | 1) / 4 - 4;
+	uint32_t text;
 
-	for (; shift >= 0; shift -= 4)
-		*to++ = hex[group >> shift & 15];
-	return to;
+	memcpy(&text, hex + 2 * (group >> 8), 2);
+	memcpy((char *)&text + 2, hex + 2 * (group & 0xff), 2);
+	text = htole32(le32toh(text) >> zeros * 8);
+	memcpy(to, &text, sizeof(text));
+	return to + 4 - zeros;
 }
 
 /* RFC 5952, section 4. */
@@ -75,7 +139,7 @@ static char *put_ipv6(char *to, const uint8_t ip[16])
 	return to;
 }
 
-char *addr_put(char *to, const uint8_t ip[16])
+char *text_ip(char *to, const uint8_t ip[16])
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
 
@@ -86,12 +150,12 @@ char *addr_put(char *to, const uint8_t ip[16])
 
 int netobs_addr_str(const uint8_t addr[16], char *buf, size_t size)
 {
-	char text[NETOBS_ADDR_STR_MAX];
+	char text[NETOBS_ADDR_STR_MAX + TEXT_SPARE];
 	size_t len;
 
 	if (!addr || !buf)
 		return -EINVAL;
-	len = (size_t)(addr_put(text, addr) - text);
+	len = (size_t)(text_ip(text, addr) - text);
 	if (len >= size)
 		return -ENOBUFS;
 	memcpy(buf, text, len);

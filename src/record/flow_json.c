@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include <netobs/flow.h>
-
-#include <errno.h>
-#include <stdbool.h>
-
 #include "any.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "fields.h"
+
+#include <errno.h>
+#include <string.h>
 
 static const char *const tunnel_names[] = {
 	[NETOBS_TUNNEL_VXLAN] = "vxlan",
@@ -23,53 +22,101 @@ static int64_t ms_floor(int64_t ns)
 	return ns / 1000000 - (ns % 1000000 < 0);
 }
 
-/* ---- A field, by its type ------------------------------------------------------- */
+/* ---- A field, by its type: a comma, its key, which is a constant, and its value -------- */
 
-#define add_number json_key_u64
-#define add_id json_key_u64
-#define add_count json_key_u64
-#define add_tcp_flags json_key_u64
-#define add_dscp json_key_u64
+enum { VALUE_MAX = NETOBS_ADDR_STR_MAX + 2 };
 
-static void add_time(struct json *json, const char *key, int64_t ns)
+static inline char *put_text(char *to, const char *text, size_t len)
 {
-	json_key(json, key);
-	json_i64(json, ms_floor(ns));
+	memcpy(to, text, len);
+	return to + len;
 }
 
-static void add_address(struct json *json, const char *key, const uint8_t ip[16])
+/* A copy of constant length is a few instructions. */
+#define put_key(to, key) \
+	put_text(to, ",\"" key "\":", sizeof(",\"" key "\":") - 1)
+
+static char *put_time(char *to, int64_t ns)
 {
-	json_key(json, key);
-	json_ip(json, ip);
+	int64_t ms = ms_floor(ns);
+
+	if (ms >= 0)
+		return text_u64(to, (uint64_t)ms);
+	*to++ = '-';
+	return text_u64(to, -(uint64_t)ms);
 }
 
-#define add_tunnel_end add_address
-
-static void add_mac(struct json *json, const char *key, const uint8_t mac[6])
+static char *put_address(char *to, const uint8_t ip[16])
 {
-	json_key(json, key);
-	json_mac(json, mac);
+	*to++ = '"';
+	to = text_ip(to, ip);
+	*to++ = '"';
+	return to;
 }
 
-static void add_tunnel(struct json *json, const char *key, uint8_t tunnel)
+static char *put_mac(char *to, const uint8_t mac[6])
 {
-	if (tunnel >= TUNNEL_NAMES || !tunnel_names[tunnel])
-		return;
-	json_key(json, key);
-	json_string(json, tunnel_names[tunnel]);
+	*to++ = '"';
+	to = text_mac(to, mac);
+	*to++ = '"';
+	return to;
 }
 
-/* NetObserv's bits, which only its protobuf has. */
-#define add_tcp_combined(json, key, value) (void)(value)
+#define put_number text_u64
+#define put_id text_u64
+#define put_count text_u64
+#define put_tcp_flags text_u64
+#define put_dscp text_u64
+#define put_tunnel_end put_address
+
+static bool has_tunnel_name(const struct netobs_flow *flow)
+{
+	return flow->tunnel < TUNNEL_NAMES && tunnel_names[flow->tunnel];
+}
+
+static char *put_tunnel(char *to, uint8_t tunnel)
+{
+	*to++ = '"';
+	to = put_text(to, tunnel_names[tunnel], strlen(tunnel_names[tunnel]));
+	*to++ = '"';
+	return to;
+}
+
+/* Types of which a value may have no JSON. NetObserv's bits are in its protobuf alone. */
+#define UNLESS_tunnel ~, has_tunnel_name(flow)
+#define UNLESS_tcp_combined ~, false
+#define put_tcp_combined(to, value) (to)
+
+#define POINT_FIELD(...)
+#define FIELD(member, type, bit, merge, key, ...)                             \
+	if (field_is_known(flow, bit) && FIELD_CHOOSE(UNLESS_##type, true)) { \
+		to = put_key(to, key);                                        \
+		to = put_##type(to, flow->member);                            \
+	}
+
+/* All of them, without checks for room. */
+static char *put_fields(char *to, const struct netobs_flow *flow)
+{
+#include "fields.def"
+	return to;
+}
 
 #define POINT_FIELD(...)
 #define FIELD(member, type, bit, merge, key, ...) \
-	if (field_is_known(flow, bit))            \
-		add_##type(json, key, flow->member);
+	+sizeof(",\"" key "\":") + VALUE_MAX
+
+enum {
+	FIELDS_MAX =
+#include "fields.def"
+		+TEXT_SPARE
+};
 
 static void add_fields(struct json *json, const struct netobs_flow *flow)
 {
-#include "fields.def"
+	char text[FIELDS_MAX];
+	char *end = put_fields(text, flow);
+
+	json_members(json, text + 1, (size_t)(end - text) - 1);
 }
 
 /* ---- Points ---------------------------------------------------------------------- */
