@@ -78,7 +78,8 @@ struct netobs_opts {
 	 *  path names (`netns:/proc/1234/ns/net/eth0`); there INTERFACE may be a
 	 *  `/regex/` too. A plain name must exist when the context starts, and
 	 *  so must a namespace. That is not kept: when its name goes, so does
-	 *  it, and a new one of that name is observed within 250 ms. */
+	 *  it, and a new one of that name is observed within 250 ms, unless it
+	 *  is observed under another name already, which is logged. */
 	const char *const *interfaces;
 	/** Interfaces not to observe: names or `/regex/`; NULL-terminated. */
 	const char *const *exclude;

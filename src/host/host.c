@@ -210,7 +210,7 @@ static struct netns *add_netns(struct host *host)
 	struct netns *netns = find_unused(host);
 
 	if (netns) {
-		netns->is_retired = false;
+		netns->is_retired = netns->is_alias = false;
 		return netns;
 	}
 	if (host->n_netns == NETNS_MAX)
@@ -316,14 +316,14 @@ static void close_netns(struct host *host, struct netns *netns)
 	netns->is_polled = false;
 }
 
+/* The entry beside @netns that follows the namespace @inode. */
 static const struct netns *find_same(const struct host *host,
-				     const struct netns *netns)
+				     const struct netns *netns, uint32_t inode)
 {
 	for (uint32_t i = 0; i < host->n_netns; i++) {
 		const struct netns *other = &host->netns[i];
 
-		if (other != netns && other->rtnl_fd >= 0 &&
-		    other->inode == netns->inode)
+		if (other != netns && other->rtnl_fd >= 0 && other->inode == inode)
 			return other;
 	}
 	return NULL;
@@ -354,7 +354,7 @@ int host_open(struct host *host, uint16_t index, uint16_t *ret_index)
 		log_open_error(host, netns, err);
 		return err;
 	}
-	same = find_same(host, netns);
+	same = find_same(host, netns, netns->inode);
 	if (same) {
 		*ret_index = same->index;
 		host_retire(host, index);
@@ -413,25 +413,44 @@ static bool may_return(const struct netns *netns)
 	return strncmp(netns->name, "/proc/", strlen("/proc/")) != 0;
 }
 
-/* True if anything has changed. */
-static bool check_name(struct host *host, uint32_t index)
+/* @return whether its name means another namespace now, or none */
+static bool release_if_gone(struct host *host, struct netns *netns)
 {
-	struct netns *netns = &host->netns[index];
-	bool was_open = netns->rtnl_fd >= 0;
+	uint32_t inode;
 
-	if (was_open) {
-		if (netns_is(netns->name, shared_fd_get(netns->ns)))
-			return false;
-		log_info(host->log, "netns:%s: the namespace is gone",
-			 netns->name);
-		close_netns(host, netns);
-	}
-	/* A name that has no namespace yet is a file for a moment. */
-	if (!may_return(netns) || !netns_exists(netns->name))
-		return was_open;
+	if (!netns_find(netns->name, &inode) && inode == netns->inode)
+		return false;
+	log_info(host->log, "netns:%s: the namespace is gone", netns->name);
+	close_netns(host, netns);
+	return true;
+}
+
+static void log_alias(const struct host *host, const struct netns *netns,
+		      const struct netns *same)
+{
+	log_warning(host->log,
+		    "netns:%s: not observed: it is the namespace %s%s, which already is",
+		    netns->name, same->name ? "netns:" : "that netobs runs in",
+		    same->name ?: "");
+}
+
+/* @return whether that has changed anything */
+static bool follow_again(struct host *host, struct netns *netns)
+{
+	const struct netns *same;
+	uint32_t inode;
+
+	if (!may_return(netns) || netns_find(netns->name, &inode))
+		return false;
+	same = find_same(host, netns, inode);
+	if (same && !netns->is_alias)
+		log_alias(host, netns, same);
+	netns->is_alias = same;
+	if (same)
+		return false;
 	netns = replace_netns(host, netns);
 	if (!netns || open_netns(host, netns))
-		return was_open;
+		return false;
 	log_info(host->log, "netns:%s: observing it again", netns->name);
 	return true;
 }
@@ -441,9 +460,13 @@ void host_check_names(struct host *host)
 	uint32_t n = host->n_netns;
 	bool changed = false;
 
+	/* First, since another name may mean the same namespace now. */
 	for (uint32_t i = 0; i < n; i++)
-		if (host->netns[i].name)
-			changed |= check_name(host, i);
+		if (host->netns[i].name && host->netns[i].rtnl_fd >= 0)
+			changed |= release_if_gone(host, &host->netns[i]);
+	for (uint32_t i = 0; i < n; i++)
+		if (host->netns[i].name && host->netns[i].rtnl_fd < 0)
+			changed |= follow_again(host, &host->netns[i]);
 	if (changed)
 		host_settle(host);
 }

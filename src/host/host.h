@@ -17,6 +17,7 @@ struct netns {
 	uint32_t inode;
 	int rtnl_fd;	 /* -1: the namespace is not followed */
 	bool is_retired; /* kept for its last flows; another netns may follow it */
+	bool is_alias; /* not followed: another one follows the namespace of that name */
 	bool is_polled;	 /* for the owner: rtnl_fd is waited for */
 	bool is_listing; /* a dump of all interfaces is under way */
 	bool is_overrun; /* messages were lost: another dump has to follow */

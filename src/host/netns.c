@@ -41,23 +41,18 @@ int netns_open(const char *name)
 	return path_of(name, path, sizeof(path)) ?: open_path(path);
 }
 
-bool netns_exists(const char *name)
+int netns_find(const char *name, uint32_t *ret_inode)
 {
 	char path[PATH_MAX];
 	struct statfs fs;
+	struct stat st;
 
-	return !path_of(name, path, sizeof(path)) && !statfs(path, &fs) &&
-	       fs.f_type == NSFS_MAGIC;
-}
-
-bool netns_is(const char *name, int fd)
-{
-	char path[PATH_MAX];
-	struct stat named, open;
-
-	return !path_of(name, path, sizeof(path)) && !stat(path, &named) &&
-	       !fstat(fd, &open) && named.st_ino == open.st_ino &&
-	       named.st_dev == open.st_dev;
+	/* A name that has no namespace yet is a file for a moment. */
+	if (path_of(name, path, sizeof(path)) || statfs(path, &fs) ||
+	    fs.f_type != NSFS_MAGIC || stat(path, &st))
+		return -ENOENT;
+	*ret_inode = st.st_ino;
+	return 0;
 }
 
 int netns_inode(int fd, uint32_t *ret_inode)

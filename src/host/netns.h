@@ -3,7 +3,6 @@
 #ifndef NETOBS_HOST_NETNS_H
 #define NETOBS_HOST_NETNS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* The calling thread's own. */
@@ -12,11 +11,8 @@ int netns_open_own(void);
 /* What ip-netns(8) calls @name, or what an absolute path names. */
 int netns_open(const char *name);
 
-/* Whether there is a network namespace of that name. */
-bool netns_exists(const char *name);
-
-/* Whether it is the one that @fd refers to. */
-bool netns_is(const char *name, int fd);
+/* @return 0; -ENOENT: there is no network namespace of that name */
+int netns_find(const char *name, uint32_t *ret_inode);
 
 int netns_inode(int fd, uint32_t *ret_inode);
 

@@ -225,6 +225,32 @@ class Interfaces(lab.LabTest):
         self.assertEqual({inode, again},
                          {r["NetnsInode"] for r in result.records})
 
+    def test_second_name_of_an_observed_namespace(self):
+        """It is observed under one of its names, and under the other one after that."""
+        self.wire(1)
+        outside, other = self.lab.ns("o"), self.lab.ns("x")
+        a, x = self.a.name, other.name
+        observer = Observer(self.lab, outside, "--interval", "0.2", "--per-interface",
+                            *(word for name in (x, a) for word in
+                              ("-i", f"netns:{name}//^p/")))
+        observer.wait_attached((self.a, "p1"))
+        self.ping(1)
+        lab.run(lab.IP, "netns", "del", x)
+        lab.run("touch", f"/run/netns/{x}")
+        lab.run("mount", "--bind", f"/run/netns/{a}", f"/run/netns/{x}")
+        lab.wait_for(lambda: "which already is" in observer.messages(), "the alias")
+        self.ping(1, 20)
+        self.assertEqual(2, bpf.attached(self.a, "p1"))
+        lab.run(lab.IP, "netns", "del", a)
+        lab.wait_for(lambda: f"netns:{x}: observing it again" in observer.messages(),
+                     "the other name")
+        lab.wait_for(lambda: bpf.attached(other, "p1") == 2, "p1 again")
+        before = observer.messages().count("which already is")
+        traffic.ping(other, "10.0.1.2", 40)
+        result = self.finish(observer, {"p1": 140})
+        self.assertEqual({self.a.inode}, {r["NetnsInode"] for r in result.records})
+        self.assertEqual(1, before)
+
     def test_namespace_of_a_process_that_ends(self):
         outside = self.lab.ns("o")
         process = self.lab.spawn("sleep", "60", ns=self.b)
