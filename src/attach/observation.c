@@ -191,19 +191,29 @@ static bool apply_to_all(struct observation *observation)
 	return changes;
 }
 
-int observation_apply(struct observation *observation, struct selection *selection)
+static int apply_selection(struct observation *observation,
+			   struct selection *selection, bool *ret_changes)
 {
 	int err;
 
 	selection_done(&observation->selection);
 	observation->selection = *selection;
 	*selection = (struct selection){ 0 };
-	if (apply_to_all(observation)) {
+	*ret_changes = apply_to_all(observation);
+	err = host_settle(observation->host);
+	retire_unselected(observation);
+	return err;
+}
+
+int observation_apply(struct observation *observation, struct selection *selection)
+{
+	bool changes;
+	int err = apply_selection(observation, selection, &changes);
+
+	if (changes) {
 		observation->host->is_shifting = true;
 		observation->shifted_ns = clock_boot_ns();
 	}
-	err = host_settle(observation->host);
-	retire_unselected(observation);
 	return err;
 }
 
@@ -305,20 +315,19 @@ int observation_start(struct observation *observation, struct store *store,
 	int err = attacher_init(&observation->attacher, attach_options, expedite);
 	struct selection selection = observation->selection;
 	struct host *host = observation->host;
+	bool changes; /* no packet was counted before them */
 
 	observation->selection = (struct selection){ 0 };
 	observation->store = store;
 	observation->attach = *attach_options;
 	host_subscribe(host, &observation->listener);
 	err = err ?: observation_prepare(observation, &selection);
-	err = err ?: observation_apply(observation, &selection);
+	err = err ?: apply_selection(observation, &selection, &changes);
 	selection_done(&selection);
 	if (err)
 		return err;
 	wait_attached(observation);
 	warn_of_delay(observation);
-	/* Nothing was counted so far, and interfaces that follow were not observed. */
-	host->is_shifting = false;
 	for (uint32_t i = 0; !err && i < host->n_netns; i++)
 		err = check_attached(observation, &host->netns[i]);
 	if (err || observation->n_attached ||
