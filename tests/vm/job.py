@@ -38,12 +38,21 @@ def look(build):
 NOT_HERE = r"^e2e\.(kafka|ipfix|grpc|rotation|spool|output_faults|recipes)"
 
 
+# A topology that failed is looked for under another kernel.
+PASSED_ON = ("NETOBS_TEST_SEED", "NETOBS_TEST_TOPOLOGIES")
+
+
+def passed_on():
+    return [f"export {name}={shlex.quote(os.environ[name])}" for name in PASSED_ON
+            if name in os.environ]
+
+
 # A guest's CPUs share one of the host's: more tests at a time only time out.
 def ctest(build, cpus, tests, without):
     command = ["ctest", "--test-dir", build, "-V", "-j", str(min(cpus, 2)),
                "-L", "^(bpf|e2e)$", "-R", tests,
                "-E", f"{NOT_HERE}|{without}" if without else NOT_HERE]
-    return [f"export NETOBS_TEST_SHRINK={SHRINK}", shlex.join(command)]
+    return [f"export NETOBS_TEST_SHRINK={SHRINK}", *passed_on(), shlex.join(command)]
 
 
 def shell():
