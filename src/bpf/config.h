@@ -12,6 +12,7 @@ const volatile __u8 config_clock = CLOCK_COARSE;
 const volatile __u32 config_lanes = 1;	    /* of each CPU, see types.h */
 const volatile __u32 config_cpus = 1;	    /* possible CPUs */
 const volatile __u32 config_l1_buckets = 1; /* per CPU and generation */
+const volatile __u32 config_log_slots = 0; /* per CPU, a power of two; 0: no log */
 const volatile struct hash_secret config_secret;
 const volatile __u32 config_ring_wake = 0; /* bytes in the ring that wake */
 const volatile struct tunnel_ports config_tunnels = {

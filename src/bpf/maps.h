@@ -41,6 +41,15 @@ struct {
 	__type(value, struct flow_bucket);
 } l1_buckets SEC(".maps");
 
+/* The log: [CPU], then config_log_slots of them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct log_slot);
+} log_slots SEC(".maps");
+
 /*
  * L2: the tables that all CPUs share, put in by user space. Sizes, not types:
  * COMPAT(<6.2): 5.15 to 6.1 tell a table with BTF from one without.

@@ -232,7 +232,7 @@ enum { LANES_MAX = 4 };
 
 /*
  * One per CPU and lane, written by one program at a time; user space writes the
- * generation and is_paused only. A program is running while entered != exited.
+ * generation, is_paused and log_tail only. A program is running while entered != exited.
  */
 struct cpu_state {
 	__u64 entered;
@@ -245,7 +245,11 @@ struct cpu_state {
 	__u32 busy; /* runs that claim it, where there are lanes */
 	__u32 reserved2;
 	struct counters counters[GENERATIONS];
-	__u64 reserved3[8 - (GENERATIONS * sizeof(struct counters) / 8) % 8];
+	__u64 log_head;	 /* the next slot of the log to be written */
+	__u64 log_limit; /* up to here slots are free, as far as is known */
+	__u64 reserved3[8 - (GENERATIONS * sizeof(struct counters) / 8 + 2) % 8];
+	__u64 log_tail; /* the next slot that user space will read */
+	__u64 reserved4[7];
 };
 
 _Static_assert(sizeof(struct cpu_state) % CACHE_LINE == 0, "no false sharing");
@@ -290,7 +294,7 @@ static inline __u32 origin_slot(__u16 netns, __u32 ifindex)
 
 enum event_type {
 	EVENT_ENTRY,	 /* a flow entry that found no room in the table */
-	EVENT_WATERMARK, /* the table of this generation fills up */
+	EVENT_WATERMARK, /* the table of this generation, or a log, fills up */
 };
 
 struct event {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "prog.h"
 
-#include "bpf/store/table.h"
+#include "bpf/store/log.h"
 #include "bpf/parse/tunnel.h" /* a knob of the skeleton */
 #include "host.h"
 
@@ -152,6 +152,11 @@ static int load(struct prog *prog)
 	err = err   ?:
 		      bpf_map__set_max_entries(skel->maps.l1_buckets,
 					       GENERATIONS * l1_buckets(prog));
+	skel->rodata->config_log_slots = prog->options.log_slots;
+	err = err   ?:
+		      bpf_map__set_max_entries(
+			      skel->maps.log_slots,
+			      prog->n_cpus * prog->options.log_slots ?: 1);
 	err = err   ?:
 		      bpf_map__set_max_entries(skel->maps.events,
 					       prog->options.ring_bytes);
@@ -163,12 +168,14 @@ static int map_all(struct prog *prog)
 	prog->cpus = map_array(prog->skel->maps.cpu_states);
 	prog->tables = map_array(prog->skel->maps.table_states);
 	prog->l1 = map_array(prog->skel->maps.l1_buckets);
+	prog->log = map_array(prog->skel->maps.log_slots);
 	prog->ring = ring_buffer__new(bpf_map__fd(prog->skel->maps.events),
 				      on_event, prog, NULL);
 	for (int i = 0; i < GENERATIONS; i++)
 		prog->spilled[i] = calloc(1, sizeof(*prog->spilled[i]));
-	return prog->cpus && prog->tables && prog->l1 && prog->ring &&
-			       prog->spilled[0] && prog->spilled[1] ?
+	return prog->cpus && prog->tables && prog->l1 && prog->log &&
+			       prog->ring && prog->spilled[0] &&
+			       prog->spilled[1] ?
 		       0 :
 		       -ENOMEM;
 }
@@ -207,6 +214,7 @@ void prog_close(struct prog *prog)
 		unmap_array(prog->cpus, prog->skel->maps.cpu_states);
 		unmap_array(prog->tables, prog->skel->maps.table_states);
 		unmap_array(prog->l1, prog->skel->maps.l1_buckets);
+		unmap_array(prog->log, prog->skel->maps.log_slots);
 	}
 	for (int i = 0; i < GENERATIONS; i++) {
 		if (prog->buckets[i])
@@ -366,6 +374,37 @@ static int add_l1(const struct prog *prog, __u32 generation,
 	return err;
 }
 
+/* The records of one CPU's log, which stay there. */
+static int add_log(const struct prog *prog, __u32 generation, __u32 cpu,
+		   struct prog_flows *flows)
+{
+	const struct log_slot *slots = prog->log + cpu * prog->options.log_slots;
+	__u32 mask = prog->options.log_slots - 1;
+	__u64 at = prog->cpus[cpu].log_tail;
+	int err = 0;
+
+	while (at < prog->cpus[cpu].log_head && !err) {
+		const struct log_slot pair[] = { slots[at & mask],
+						 slots[(at + 1) & mask] };
+		struct flow_entry entry;
+
+		at += log_read(pair, &entry);
+		if (log_generation(pair) == generation)
+			err = add_entry(flows, &entry);
+	}
+	return err;
+}
+
+static int add_logs(const struct prog *prog, __u32 generation,
+		    struct prog_flows *flows)
+{
+	int err = 0;
+
+	for (__u32 cpu = 0; cpu < prog->n_cpus && !err; cpu++)
+		err = add_log(prog, generation, cpu, flows);
+	return err;
+}
+
 static int add_l2(const struct prog *prog, __u32 generation,
 		  struct prog_flows *flows)
 {
@@ -386,6 +425,7 @@ int prog_flows(struct prog *prog, __u32 generation, struct prog_flows *ret_flows
 		return err;
 	ret_flows->n = 0;
 	err = add_l1(prog, generation, ret_flows);
+	err = err ?: add_logs(prog, generation, ret_flows);
 	err = err ?: add_l2(prog, generation, ret_flows);
 	for (size_t i = 0; i < prog->spilled[generation]->n && !err; i++)
 		err = add_entry(ret_flows,

@@ -22,6 +22,7 @@ struct prog_options {
 	enum clock_kind clock;
 	__u16 netns;
 	__u32 l1_buckets; /* per CPU and generation; 1 */
+	__u32 log_slots;  /* per CPU, a power of two; none */
 	__u32 l2_buckets; /* 512 */
 	__u64 l2_limit;	  /* none */
 	__u32 ring_bytes; /* 1 MiB */
@@ -44,6 +45,7 @@ struct prog {
 	struct flow_bucket *buckets[GENERATIONS]; /* of l2, mapped */
 	struct cpu_state *cpus;			  /* mapped */
 	struct flow_bucket *l1;			  /* mapped */
+	struct log_slot *log;			  /* mapped */
 	struct table_state *tables;		  /* mapped */
 	struct ring_buffer *ring;
 	struct prog_flows *spilled[GENERATIONS]; /* that came through the ring */
@@ -90,7 +92,7 @@ int prog_remove_l2(struct prog *prog, __u32 generation);
 int prog_put_l2(struct prog *prog, __u32 generation, __u32 level,
 		const struct table *table);
 
-/* Everything of a generation: L1, L2, and the ring, which is emptied. */
+/* Everything of a generation: L1, logs, L2, and the ring, which is emptied. */
 int prog_flows(struct prog *prog, __u32 generation, struct prog_flows *ret_flows);
 const struct flow_entry *prog_find(const struct prog_flows *flows,
 				   const struct flow_key *key);

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The flow store: a small two-way table per CPU (L1) in front of a shared one
- * (L2), twice, one per generation. A repeated flow costs an array slot. Of
- * flows that want the same slots those stay in L1 that come often; the others'
- * packets are added to L2. What L2 has no room for goes to the ring buffer;
- * what that refuses is counted as lost.
+ * The flow store: a small two-way table per CPU (L1), one per generation. A
+ * repeated flow costs an array slot. Of flows that want the same slots those stay
+ * in L1 that come often; the others' packets are appended to the CPU's log, which
+ * user space adds to the shared table (L2) of their generation. While the log is
+ * full, the programs add to L2 themselves. What L2 has no room for goes to the
+ * ring buffer; what that refuses is counted as lost.
  */
 #ifndef NETOBS_BPF_STORE_STORE_H
 #define NETOBS_BPF_STORE_STORE_H
 
 #include "clock.h"
 #include "counters.h"
+#include "log.h"
 #include "bpf/track/tunnel_addrs.h"
 
 enum {
@@ -122,6 +124,7 @@ bucket_at(const struct l2_lookup *lookup, __u32 hash)
 static __always_inline bool lookup_init(const struct run *run,
 					struct l2_lookup *lookup, __u64 hash)
 {
+	lookup->table = NULL;
 	lookup->state = bpf_map_lookup_elem(&table_states, &run->generation);
 	if (!lookup->state)
 		return false;
@@ -230,51 +233,120 @@ static __always_inline void entry_add(struct flow_entry *entry,
 	attrs_merge(&tally->attrs, &pkt->attrs, false, true);
 }
 
-/* Move an entry of L1 to L2, or where else it may go. */
+/* A slot of this CPU's log; NULL: there is no log. */
+static __always_inline struct log_slot *log_slot_at(const struct run *run,
+						    __u64 position)
+{
+	__u32 index = run->cpu_id * config_log_slots +
+		      (position & (config_log_slots - 1));
+
+	return bpf_map_lookup_elem(&log_slots, &index);
+}
+
+static __always_inline void log_end(struct run *run, __u32 n)
+{
+	__u32 notice[2] = { EVENT_WATERMARK, run->generation };
+
+	if (log_publish(run->cpu, n, config_log_slots))
+		bpf_ringbuf_output(&events, notice, sizeof(notice),
+				   BPF_RB_FORCE_WAKEUP);
+}
+
+/* False: the log is full. */
+static __always_inline bool log_entry(struct run *run,
+				      const struct flow_entry *entry)
+{
+	struct log_slot *first, *second;
+
+	if (!log_has_room(run->cpu, 2, config_log_slots))
+		return false;
+	first = log_slot_at(run, run->cpu->log_head);
+	second = log_slot_at(run, run->cpu->log_head + 1);
+	if (!first || !second)
+		return false;
+	log_write_entry(first, second, entry, run->generation);
+	log_end(run, 2);
+	return true;
+}
+
+/* A packet that fits into one slot. False: the log is full. */
+static __always_inline bool log_packet(struct run *run,
+				       const struct __sk_buff *skb,
+				       const struct packet *pkt,
+				       const struct wire_size *size, __u64 hash)
+{
+	__u64 flags = log_generation_flag(run->generation);
+	const __u8 *eth = (void *)(long)skb->data;
+	struct wire_size kept = *size;
+	struct log_macs macs = { 0 };
+	struct log_slot *slot;
+
+	if (!log_has_room(run->cpu, 1, config_log_slots))
+		return false;
+	slot = log_slot_at(run, run->cpu->log_head);
+	if (!slot)
+		return false;
+	if (pkt->attrs.has_mac &&
+	    eth + sizeof(struct ether_wire) <= (__u8 *)(long)skb->data_end) {
+		macs.low = *(const __u32 *)eth;
+		macs.high = *(const __u64 *)(eth + sizeof(__u32));
+		flags |= LOG_HAS_MAC;
+	}
+	if (config_link != LINK_ETHERNET)
+		kept.l2_bytes = 0;
+	log_write_packet(slot, pkt, &kept, &macs, hash, run->now, flags);
+	log_end(run, 1);
+	return true;
+}
+
+/* Add an entry to L2. False: there is no room, or no table. */
+static __always_inline bool store_share(struct run *run, struct l2_lookup *lookup,
+					const struct flow_entry *entry,
+					__u64 hash)
+{
+	struct flow_entry *shared;
+
+	if (!lookup_init(run, lookup, hash))
+		return false;
+	shared = lookup_find(lookup, &entry->key);
+	if (!shared)
+		shared = lookup_insert(run, lookup, entry);
+	if (shared)
+		shared_add(&shared->tally, &entry->tally);
+	return shared;
+}
+
+/* Move an entry of L1 to the log, or where else it may go. */
 static __always_inline void store_evict(struct run *run,
 					const struct flow_entry *entry)
 {
-	struct flow_entry *shared;
 	struct l2_lookup lookup;
 
-	if (!lookup_init(run, &lookup, hash_key(&entry->key, &config_secret)))
-		return count_lost(run, &entry->tally);
-	shared = lookup_find(&lookup, &entry->key);
-	if (!shared)
-		shared = lookup_insert(run, &lookup, entry);
-	if (shared)
-		shared_add(&shared->tally, &entry->tally);
-	else
+	if (log_entry(run, entry) ||
+	    store_share(run, &lookup, entry,
+			hash_key(&entry->key, &config_secret)))
+		return;
+	if (lookup.table)
 		spill_entry(run, lookup.state, entry);
+	else
+		count_lost(run, &entry->tally);
 }
 
-/* Add a packet to L2. False: there is no room. */
-static __always_inline bool store_share(struct run *run,
-					const struct __sk_buff *skb,
-					const struct packet *pkt,
-					const struct wire_size *size, __u64 hash)
+/* Keep a packet outside of L1. False: there is no room. */
+static __always_inline bool
+store_append(struct run *run, const struct __sk_buff *skb,
+	     const struct packet *pkt, const struct wire_size *size, __u64 hash)
 {
-	struct flow_tally one = {
-		.packets = size->packets,
-		.bytes = size->bytes,
-		.l2_bytes = config_link == LINK_ETHERNET ? size->l2_bytes : 0,
-		.first_ns = run->now,
-		.last_ns = run->now,
-		.attrs = pkt->attrs,
-	};
-	struct flow_entry *entry = &run->scratch->entry, *shared;
+	struct flow_entry *entry = &run->scratch->entry;
+	bool is_short = is_log_short(pkt, size);
 	struct l2_lookup lookup;
 
-	if (!lookup_init(run, &lookup, hash))
-		return false;
-	shared = lookup_find(&lookup, &pkt->key);
-	if (!shared) {
-		entry_start(entry, skb, pkt, run->now);
-		shared = lookup_insert(run, &lookup, entry);
-	}
-	if (shared)
-		shared_add(&shared->tally, &one);
-	return shared;
+	if (is_short && log_packet(run, skb, pkt, size, hash))
+		return true;
+	entry_start(entry, skb, pkt, run->now);
+	entry_add(entry, pkt, size, run->now);
+	return (!is_short && log_entry(run, entry)) ||
+	       store_share(run, &lookup, entry, hash);
 }
 
 /* Misses that an entry of L1 survives. */
@@ -297,7 +369,7 @@ store_missed(struct run *run, struct flow_bucket *bucket, __u32 way,
 		way ^= 1;
 	if (credit_of(tags[way])) {
 		tags[way]--;
-		if (store_share(run, skb, pkt, size, hash))
+		if (store_append(run, skb, pkt, size, hash))
 			return;
 	}
 	entry = &bucket->entries[way];

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The log of a CPU: a ring of slots, written in order by the CPU's programs and read in
+ * order by user space. Positions count slots and never wrap. The log's head is stored
+ * after the slots before it; on processors that reorder stores, user space reads only
+ * what was published a moment before. So a record costs neither a lock nor an atomic
+ * operation.
+ *
+ * Pure: the same header builds for the host, where it is tested against a model.
+ */
+#ifndef NETOBS_BPF_STORE_LOG_H
+#define NETOBS_BPF_STORE_LOG_H
+
+#include "bpf/parse/packet.h"
+#include "bpf/parse/wire.h"
+#include "table.h"
+
+/* User space is woken each time that so much of a log has been written. */
+enum { LOG_WAKE_SHARE = 4 };
+
+/* Whether @n slots are free. The reader's position is on a line of its own: it is
+ * looked at when the slots that it left last time are used up. */
+static __always_inline bool log_has_room(struct cpu_state *cpu, __u32 n,
+					 __u32 n_slots)
+{
+	if (cpu->log_head + n <= cpu->log_limit)
+		return true;
+	cpu->log_limit = READ_ONCE(cpu->log_tail) + n_slots;
+	return cpu->log_head + n <= cpu->log_limit;
+}
+
+/* Let user space read @n more slots. True: it is to be woken. */
+static __always_inline bool log_publish(struct cpu_state *cpu, __u32 n,
+					__u32 n_slots)
+{
+	__u64 before = cpu->log_head, after = before + n;
+
+	asm volatile("" ::: "memory");
+	WRITE_ONCE(cpu->log_head, after);
+	return (before ^ after) & ~(__u64)(n_slots / LOG_WAKE_SHARE - 1);
+}
+
+static __always_inline __u64 log_generation_flag(__u32 generation)
+{
+	return generation ? LOG_GENERATION : 0;
+}
+
+/* Whether a packet fits into one slot. */
+static __always_inline bool is_log_short(const struct packet *pkt,
+					 const struct wire_size *size)
+{
+	return !(pkt->key.flags & KEY_IPV6) && !pkt->key.tunnel &&
+	       size->packets <= 0xffff &&
+	       !((size->bytes | size->l2_bytes) >> 32);
+}
+
+/* The addresses of an Ethernet header, as they are in a slot. */
+struct log_macs {
+	__u64 low; /* four bytes */
+	__u64 high;
+};
+
+/* In whole words; @flags: LOG_GENERATION, LOG_HAS_MAC. */
+static __always_inline void
+log_write_packet(struct log_slot *slot, const struct packet *pkt,
+		 const struct wire_size *size, const struct log_macs *macs,
+		 __u64 hash, __u64 time_ns, __u64 flags)
+{
+	const __u64 *lanes = (const __u64 *)&pkt->key;
+
+	slot->words[0] = lanes[1] >> 32 | (lanes[3] & ~0xffffffffULL);
+	slot->time_ns = time_ns;
+	slot->words[2] = (__u32)size->bytes | size->l2_bytes << 32;
+	slot->words[3] = pkt->attrs.marks | (hash >> 32) << 32;
+	slot->key_ports = lanes[4];
+	slot->key_rest = lanes[5] | flags;
+	slot->words[6] = (__u16)size->packets | (__u64)pkt->attrs.dscp << 16 |
+			 (__u64)pkt->attrs.ttl_min << 24 | macs->low << 32;
+	slot->words[7] = macs->high;
+}
+
+/* In two slots, which need not be next to each other. */
+static __always_inline void log_write_entry(struct log_slot *first,
+					    struct log_slot *second,
+					    const struct flow_entry *entry,
+					    __u32 generation)
+{
+	__builtin_memcpy(first, entry, sizeof(*first));
+	__builtin_memcpy(second, &entry->tally, sizeof(*second));
+	first->key_rest |= LOG_LONG | log_generation_flag(generation);
+}
+
+/* The entry that the record at @slot is; how many slots the record takes. */
+static __always_inline __u32 log_read(const struct log_slot *slot,
+				      struct flow_entry *ret_entry)
+{
+	__u64 *lanes = (__u64 *)&ret_entry->key;
+	struct flow_tally *tally = &ret_entry->tally;
+	__u64 flags = slot->key_rest & LOG_FLAGS;
+
+	if (flags & LOG_LONG) {
+		__builtin_memcpy(ret_entry, slot, sizeof(*ret_entry));
+		lanes[5] &= ~LOG_FLAGS;
+		return 2;
+	}
+	*ret_entry = (struct flow_entry){
+		.tally = {
+			.packets = slot->packets,
+			.bytes = slot->bytes,
+			.l2_bytes = slot->l2_bytes,
+			.first_ns = slot->time_ns,
+			.last_ns = slot->time_ns,
+			.attrs = {
+				.marks = slot->marks,
+				.dscp = slot->dscp,
+				.ttl_min = slot->ttl,
+				.ttl_max = slot->ttl,
+				.has_mac = (flags & LOG_HAS_MAC) != 0,
+			},
+		},
+	};
+	lanes[1] = (__u64)slot->src << 32 | 0xffff0000;
+	lanes[3] = (__u64)slot->dst << 32 | 0xffff0000;
+	lanes[4] = slot->key_ports;
+	lanes[5] = slot->key_rest & ~LOG_FLAGS;
+	__builtin_memcpy(tally->macs, slot->macs, sizeof(tally->macs));
+	return 1;
+}
+
+/* The generation that the record belongs to. */
+static __always_inline __u32 log_generation(const struct log_slot *slot)
+{
+	return (slot->key_rest & LOG_GENERATION) != 0;
+}
+
+#endif

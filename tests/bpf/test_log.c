@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* What misses L1 goes to the CPU's log; while that is full, where it went without. */
+#include "prog_test.h"
+
+#include "bpf/store/log.h"
+
+#include <string.h>
+
+enum { ACK = 0x10, SYN = 0x02, FLOWS = 500, ROUNDS = 20, SLOTS = 16384 };
+
+/* Some kinds of packets, and flows that displace one another in L1. */
+static void send_all(struct prog *prog)
+{
+	static const struct layer kinds[][PACKET_LAYERS] = {
+		{ ETH, IP4, UDP },
+		{ ETH, IP6, TCP(SYN) },
+		{ ETH, VLAN(7), IP4, ICMP(8, 0) },
+		{ ETH, VLAN(7), VLAN(8), IP6, UDP },
+	};
+
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+			prog_test_layers(prog, kinds[i]);
+		for (uint32_t i = 0; i < FLOWS; i++)
+			prog_test_tcp(prog, 1 + i, round ? ACK : SYN);
+	}
+}
+
+static struct prog *open_with_log(__u32 slots)
+{
+	const struct prog_options options = { .log_slots = slots };
+	struct prog *prog = prog_test_open(&options);
+
+	assert_int_equal(prog_pin(0), 0);
+	return prog;
+}
+
+static __u64 head_of(const struct prog *prog)
+{
+	__u64 head = 0;
+
+	for (__u32 cpu = 0; cpu < prog->n_cpus; cpu++)
+		head += prog->cpus[cpu].log_head;
+	return head;
+}
+
+static bool has_entries(const struct flow_bucket *buckets, __u32 n)
+{
+	for (__u32 i = 0; i < n * BUCKET_SLOTS; i++)
+		if (buckets[i / BUCKET_SLOTS].tags[i % BUCKET_SLOTS])
+			return true;
+	return false;
+}
+
+/* But for times, which are those of two runs. */
+static void assert_alike(struct flow_tally a, struct flow_tally b)
+{
+	a.first_ns = a.last_ns = b.first_ns = b.last_ns = 0;
+	assert_memory_equal(&a, &b, sizeof(a));
+}
+
+static void log_has_what_the_table_would_have(void **state)
+{
+	static struct prog_flows through_table;
+	struct prog *prog = prog_test_open(&(struct prog_options){});
+	const struct prog_flows *flows;
+
+	(void)state;
+	send_all(prog);
+	through_table = *prog_test_flows(prog, 0);
+	prog_test_teardown(NULL);
+	prog = open_with_log(SLOTS);
+	send_all(prog);
+	flows = prog_test_flows(prog, 0);
+	assert_int_equal(flows->n, through_table.n);
+	for (size_t i = 0; i < flows->n; i++)
+		assert_alike(flows->entries[i].tally,
+			     *prog_test_tally(&through_table,
+					      &flows->entries[i].key));
+	assert_true(head_of(prog) > FLOWS);
+	assert_false(has_entries(prog->buckets[0], prog->l2[0].n_buckets));
+}
+
+static void full_log_leaves_the_rest_to_the_table(void **state)
+{
+	struct prog *prog = open_with_log(64);
+	const struct prog_flows *flows;
+
+	(void)state;
+	send_all(prog);
+	assert_in_range(head_of(prog), 63, 64);
+	assert_true(has_entries(prog->buckets[0], prog->l2[0].n_buckets));
+	flows = prog_test_flows(prog, 0);
+	for (__u32 i = 0; i < FLOWS; i++) {
+		struct flow_key key = prog_test_tcp_key(1 + i);
+
+		assert_int_equal(prog_test_tally(flows, &key)->packets, ROUNDS);
+	}
+}
+
+/* The reader left room, which the program learns only when it needs it. */
+static void log_is_used_again_once_it_was_read(void **state)
+{
+	struct prog *prog = open_with_log(64);
+	__u64 head;
+
+	(void)state;
+	send_all(prog);
+	prog_test_flows(prog, 0);
+	head = head_of(prog);
+	for (__u32 cpu = 0; cpu < prog->n_cpus; cpu++)
+		prog->cpus[cpu].log_tail = prog->cpus[cpu].log_head;
+	send_all(prog);
+	assert_in_range(head_of(prog) - head, 63, 64);
+}
+
+static void records_carry_their_generation(void **state)
+{
+	struct prog *prog = open_with_log(SLOTS);
+
+	(void)state;
+	send_all(prog);
+	prog_set_generation(prog, 1);
+	send_all(prog);
+	for (__u32 generation = 0; generation < GENERATIONS; generation++) {
+		const struct prog_flows *flows =
+			prog_test_flows(prog, generation);
+		struct flow_key key = prog_test_tcp_key(1);
+
+		assert_int_equal(prog_test_tally(flows, &key)->packets, ROUNDS);
+	}
+}
+
+static void reader_is_woken_at_each_quarter(void **state)
+{
+	struct prog *prog = open_with_log(64);
+
+	(void)state;
+	send_all(prog);
+	prog_test_flows(prog, 0);
+	assert_in_range(prog->n_watermarks, 3, LOG_WAKE_SHARE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(log_has_what_the_table_would_have,
+					  prog_test_teardown),
+		cmocka_unit_test_teardown(full_log_leaves_the_rest_to_the_table,
+					  prog_test_teardown),
+		cmocka_unit_test_teardown(log_is_used_again_once_it_was_read,
+					  prog_test_teardown),
+		cmocka_unit_test_teardown(records_carry_their_generation,
+					  prog_test_teardown),
+		cmocka_unit_test_teardown(reader_is_woken_at_each_quarter,
+					  prog_test_teardown),
+	};
+
+	return cmocka_run_group_tests_name("log", tests, NULL, NULL);
+}
