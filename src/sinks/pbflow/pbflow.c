@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * Records are written straight from the catalogue: messages of a library in between
+ * would cost a record twice the time, and a copy. Fields are not in the order of their
+ * numbers, which readers must not rely on. The tests read records with protobuf-c.
+ */
 #include "pbflow.h"
 
-#include "flow.pb-c.h"
 #include "record/fields.h"
 #include "base/utf8.h"
 #include "base/util.h"
@@ -24,47 +28,138 @@ enum {
 	SYN_AND_ACK = 0x100,
 	FIN_AND_ACK = 0x200,
 	RST_AND_ACK = 0x400,
-
-	ENTRY_TAG = 1 << 3 | 2, /* Records.entries: field 1, with a length */
 };
 
-/* Of a field that is a message itself. */
-union part {
-	Pbflow__Timestamp time;
-	Pbflow__IP ip;
+/* Numbers in flow.proto.in that the catalogue does not have. */
+enum {
+	RECORDS_ENTRIES = 1,
+
+	RECORD_DIRECTION = 2,
+	RECORD_BYTES = 8,
+	RECORD_AGENT_IP = 12,
+	RECORD_TIME_FLOW_RTT = 24,
+	RECORD_DUP_LIST = 26,
+	RECORD_SAMPLING = 29,
+
+	TIMESTAMP_SECONDS = 1,
+	TIMESTAMP_NANOS = 2,
+	IP_IPV4 = 1,
+	IP_IPV6 = 2,
 };
 
-#define FIELD(member, ...) union part member;
-#define POINT_FIELD(...)
-
-/* A record and the messages in it, with the names that the catalogue has for them. */
-struct message {
-	Pbflow__Record record;
-	Pbflow__DataLink data_link;
-	Pbflow__Network network;
-	Pbflow__Transport transport;
-	Pbflow__Tunnel tunnel;
-	Pbflow__Duration rtt;
-	Pbflow__IP agent;
-	struct {
-#include "record/fields.def"
-	} parts;
-	Pbflow__DupMapEntry points[PACK_POINTS_MAX];
-	Pbflow__DupMapEntry *list[PACK_POINTS_MAX];
-	char names[PACK_POINTS_MAX][3 * PACK_NAME_MAX + 1]; /* repaired */
+/* The messages that the catalogue names; their numbers in Record. */
+enum message {
+	MESSAGE_netobserv = 0,
+	MESSAGE_record = 0,
+	MESSAGE_data_link = 5,
+	MESSAGE_network = 6,
+	MESSAGE_transport = 7,
+	MESSAGE_tunnel = 1008,
 };
 
 static const uint8_t nowhere[16];
 
-static void set_time(Pbflow__Timestamp *time, int64_t ns)
+/* ---- The encoding: developers.google.com/protocol-buffers/docs/encoding ------------ */
+
+enum wire { WIRE_VARINT = 0, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
+
+#define inlined static inline __attribute__((always_inline))
+
+/* Seven bits a byte, the low ones first. */
+inlined uint8_t *put_varint(uint8_t *to, uint64_t value)
 {
-	pbflow__timestamp__init(time);
-	time->seconds = ns / NSEC_PER_SEC;
-	time->nanos = (int32_t)(ns % NSEC_PER_SEC);
-	if (time->nanos < 0) { /* before 1970; nanos count forward */
-		time->seconds--;
-		time->nanos += NSEC_PER_SEC;
+	for (; value >= 0x80; value >>= 7)
+		*to++ = (uint8_t)(value | 0x80);
+	*to++ = (uint8_t)value;
+	return to;
+}
+
+inlined uint8_t *put_tag(uint8_t *to, uint32_t number, enum wire wire)
+{
+	return put_varint(to, number << 3 | wire);
+}
+
+/* Also if it is 0, which readers take for the value of what is absent. */
+inlined uint8_t *put_any_number(uint8_t *to, uint32_t number, uint64_t value)
+{
+	return put_varint(put_tag(to, number, WIRE_VARINT), value);
+}
+
+inlined uint8_t *put_number(uint8_t *to, uint32_t number, uint64_t value)
+{
+	return value ? put_any_number(to, number, value) : to;
+}
+
+/* Returns where its contents begin, for put_end(): at most 127 bytes. */
+inlined uint8_t *put_begin(uint8_t *to, uint32_t number)
+{
+	return put_tag(to, number, WIRE_BYTES) + 1;
+}
+
+inlined uint8_t *put_end(uint8_t *contents, uint8_t *to)
+{
+	assert(to - contents < 0x80);
+	contents[-1] = (uint8_t)(to - contents);
+	return to;
+}
+
+/* ---- Values ------------------------------------------------------------------------ */
+
+static uint8_t *put_time(uint8_t *to, uint32_t number, int64_t ns)
+{
+	int64_t seconds = ns / NSEC_PER_SEC, nanos = ns % NSEC_PER_SEC;
+	uint8_t *contents = put_begin(to, number);
+
+	if (nanos < 0) { /* before 1970; nanos count forward */
+		seconds--;
+		nanos += NSEC_PER_SEC;
 	}
+	to = put_number(contents, TIMESTAMP_SECONDS, (uint64_t)seconds);
+	return put_end(contents,
+		       put_number(to, TIMESTAMP_NANOS, (uint64_t)nanos));
+}
+
+static uint8_t *put_ip(uint8_t *to, uint32_t number, const uint8_t address[16],
+		       bool is_v4)
+{
+	uint8_t *contents = put_begin(to, number);
+
+	if (is_v4) {
+		to = put_tag(contents, IP_IPV4, WIRE_FIXED32);
+		for (int i = 15; i >= 12; i--) /* little endian */
+			*to++ = address[i];
+	} else {
+		to = put_begin(contents, IP_IPV6);
+		memcpy(to, address, 16);
+		to = put_end(to, to + 16);
+	}
+	return put_end(contents, to);
+}
+
+/* An address of a tunnel says itself whether it is of IPv4. */
+static bool is_v4_mapped(const uint8_t address[16])
+{
+	static const uint8_t v4[12] = { [10] = 0xff, 0xff };
+
+	return !memcmp(address, v4, sizeof(v4));
+}
+
+/* Readers refuse the whole message if a string in it is not UTF-8. */
+static uint8_t *put_text(uint8_t *to, uint32_t number, const char *text)
+{
+	uint8_t *contents = put_begin(to, number);
+	const char *repaired;
+	size_t len;
+
+	text = text ?: "unknown";
+	if (!*text)
+		return to;
+	assert(strlen(text) <= PACK_NAME_MAX);
+	repaired = utf8_repair(text, (char *)contents);
+	len = strlen(repaired);
+	if (repaired == text)
+		memcpy(contents, text, len);
+	return put_end(contents, contents + len);
 }
 
 static uint64_t mac_number(const uint8_t mac[6])
@@ -74,22 +169,6 @@ static uint64_t mac_number(const uint8_t mac[6])
 	for (int i = 0; i < 6; i++)
 		number = number << 8 | mac[i];
 	return number;
-}
-
-static void set_ip(Pbflow__IP *ip, const uint8_t address[16], bool is_v4)
-{
-	pbflow__ip__init(ip);
-	if (is_v4) {
-		uint32_t number;
-
-		memcpy(&number, address + 12, sizeof(number));
-		ip->ip_family_case = PBFLOW__IP__IP_FAMILY_IPV4;
-		ip->ipv4 = ntohl(number);
-	} else {
-		ip->ip_family_case = PBFLOW__IP__IP_FAMILY_IPV6;
-		ip->ipv6.len = 16;
-		ip->ipv6.data = (uint8_t *)address;
-	}
 }
 
 /* Of packets that are of no kind, NetObserv takes one bit each, the lowest. */
@@ -134,170 +213,135 @@ static uint32_t tcp_flags(const struct netobs_flow *flow)
 
 /* ---- Points ---------------------------------------------------------------------- */
 
-/* Readers refuse the whole message if a string in it is not UTF-8. */
-static char *repair(struct message *m, size_t i, const char *name)
-{
-	name = name ?: "unknown";
-	assert(strlen(name) <= PACK_NAME_MAX);
-	return (char *)utf8_repair(name, m->names[i]);
-}
-
-#define point_number(member, message, number, name) entry->name = point->member;
+#define point_number(member, message, number, name) \
+	to = put_number(to, number, point->member);
 #define point_direction point_number
 #define point_netns point_number
 #define point_name(member, message, number, name) \
-	entry->name = repair(m, i, point->member);
+	to = put_text(to, number, point->member);
 
 #define FIELD(...)
 #define POINT_FIELD(member, type, json, proto, ...) \
 	FIELD_CALL(point_##type, member, proto)
 
-static void set_point(struct message *m, size_t i,
-		      const struct netobs_point *point)
+static uint8_t *put_point(uint8_t *to, const struct netobs_point *point)
 {
-	Pbflow__DupMapEntry *entry = &m->points[i];
+	uint8_t *contents = put_begin(to, RECORD_DUP_LIST);
 
-	pbflow__dup_map_entry__init(entry);
+	to = contents;
 #include "record/fields.def"
+	return put_end(contents, to);
 }
 
-static void set_points(struct message *m, const struct netobs_flow *flow)
+static uint32_t count_points(const struct netobs_flow *flow)
+{
+	return (uint32_t)min_u64(flow->n_points, PACK_POINTS_MAX);
+}
+
+/* Readers need one. */
+static uint8_t *put_points(uint8_t *to, const struct netobs_flow *flow)
 {
 	static const struct netobs_point unknown;
-	size_t n = min_u64(flow->n_points, PACK_POINTS_MAX);
+	uint32_t n = count_points(flow);
 
-	for (size_t i = 0; i < n; i++)
-		set_point(m, i, &flow->points[i]);
 	if (!n)
-		set_point(m, n++, &unknown);
-	for (size_t i = 0; i < n; i++)
-		m->list[i] = &m->points[i];
-	m->record.dup_list = m->list;
-	m->record.n_dup_list = n;
-	m->record.direction = m->points[0].direction;
+		return put_point(to, &unknown);
+	to = put_number(to, RECORD_DIRECTION, flow->points[0].direction);
+	for (uint32_t i = 0; i < n; i++)
+		to = put_point(to, &flow->points[i]);
+	return to;
 }
 
 /* ---- Fields ---------------------------------------------------------------------- */
 
-/* An address of a tunnel says itself whether it is of IPv4. */
-static bool is_v4_mapped(const uint8_t address[16])
-{
-	static const uint8_t v4[12] = { [10] = 0xff, 0xff };
+/* Readers cut it to 32 bits; that many are not in one interval. */
+#define VALUE_packets ~, min_u64(flow->packets, UINT32_MAX)
+#define VALUE(member) FIELD_CHOOSE(VALUE_##member, flow->member)
 
-	return !memcmp(address, v4, sizeof(v4));
-}
+#define PUT(message, put, ...)         \
+	if (MESSAGE_##message == here) \
+		to = put(to, __VA_ARGS__);
 
-#define netobserv record /* one message */
-
-#define put_number(member, message, number, name) \
-	m->message.name = flow->member;
-#define put_count put_number
-#define put_dscp put_number
-#define put_tcp_flags put_number
-
-/* In a oneof of its own, whose case is the number: so 0 is not "not known". */
-#define put_id(member, message, number, name, oneof) \
-	m->message.oneof##_case = number;            \
-	m->message.name = flow->member;
-
-#define put_time(member, message, number, name)        \
-	set_time(&m->parts.member.time, flow->member); \
-	m->message.name = &m->parts.member.time;
-
-#define put_ip(member, message, name, is_v4)              \
-	set_ip(&m->parts.member.ip, flow->member, is_v4); \
-	m->message.name = &m->parts.member.ip;
-#define put_address(member, message, number, name) \
-	put_ip(member, message, name, flow->ethertype != ETHERTYPE_IPV6)
-#define put_tunnel_end(member, message, number, name) \
-	put_ip(member, message, name, is_v4_mapped(flow->member))
-
-#define put_mac(member, message, number, name) \
-	m->message.name = mac_number(flow->member);
-#define put_tcp_combined(member, message, number, name) \
-	m->message.name = tcp_flags(flow);
-#define put_tunnel(member, message, number, name) \
-	m->message.name = flow->member;           \
-	m->record.tunnel = &m->tunnel;
+#define put_type_number(member, message, number, name) \
+	PUT(message, put_number, number, VALUE(member))
+#define put_type_count put_type_number
+#define put_type_dscp put_type_number
+#define put_type_tcp_flags put_type_number
+#define put_type_tunnel put_type_number
+/* In a oneof of its own: so 0 is not "not known". */
+#define put_type_id(member, message, number, name, oneof) \
+	PUT(message, put_any_number, number, flow->member)
+#define put_type_time(member, message, number, name) \
+	PUT(message, put_time, number, flow->member)
+#define put_type_address(member, message, number, name) \
+	PUT(message, put_ip, number, flow->member,      \
+	    flow->ethertype != ETHERTYPE_IPV6)
+#define put_type_tunnel_end(member, message, number, name) \
+	PUT(message, put_ip, number, flow->member, is_v4_mapped(flow->member))
+#define put_type_mac(member, message, number, name) \
+	PUT(message, put_number, number, mac_number(flow->member))
+#define put_type_tcp_combined(member, message, number, name) \
+	PUT(message, put_number, number, tcp_flags(flow))
 
 #define POINT_FIELD(...)
-#define FIELD(member, type, bit, merge, json, proto, ...) \
-	if (field_is_known(flow, bit)) {                  \
-		FIELD_CALL(put_##type, member, proto)     \
+#define FIELD(member, type, bit, merge, json, proto, ...)  \
+	if (field_is_known(flow, bit)) {                   \
+		FIELD_CALL(put_type_##type, member, proto) \
 	}
 
-static void set_fields(struct message *m, const struct netobs_flow *flow)
+/* Those of one message. */
+inlined uint8_t *put_fields(uint8_t *to, const struct netobs_flow *flow,
+			    enum message here)
 {
 #include "record/fields.def"
+	return to;
 }
 
-#undef netobserv
-
-/* Where NetObserv's fields mean something else than ours. */
-static void set_netobserv(Pbflow__Record *record, const struct netobs_flow *flow)
+inlined uint8_t *put_message(uint8_t *to, const struct netobs_flow *flow,
+			     enum message here)
 {
-	if (!(flow->has & NETOBS_HAS_MAC))
-		record->bytes = flow->bytes;
-	/* Readers cut it to 32 bits; that many are not in one interval. */
-	record->packets = min_u64(flow->packets, UINT32_MAX);
+	uint8_t *contents = put_begin(to, here);
+
+	return put_end(contents, put_fields(contents, flow, here));
 }
 
-static void set_options(struct message *m, const struct pbflow_options *options)
+size_t pbflow_room(const struct netobs_flow *flow)
 {
-	m->record.sampling = options->sampling > 1 ? options->sampling : 0;
-	if (!memcmp(options->agent_ip, nowhere, sizeof(nowhere)))
-		return;
-	set_ip(&m->agent, options->agent_ip, is_v4_mapped(options->agent_ip));
-	m->record.agent_ip = &m->agent;
-}
-
-static void set_messages(struct message *m)
-{
-	pbflow__record__init(&m->record);
-	pbflow__data_link__init(&m->data_link);
-	pbflow__network__init(&m->network);
-	pbflow__transport__init(&m->transport);
-	pbflow__tunnel__init(&m->tunnel);
-	pbflow__duration__init(&m->rtt);
-	m->record.data_link = &m->data_link;
-	m->record.network = &m->network;
-	m->record.transport = &m->transport;
-	m->record.time_flow_rtt = &m->rtt;
+	return PBFLOW_FIELDS_MAX +
+	       max_u64(count_points(flow), 1) * PBFLOW_POINT_MAX;
 }
 
 size_t pbflow_record(const struct netobs_flow *flow,
 		     const struct pbflow_options *options, uint8_t *buf)
 {
-	struct message m;
+	uint8_t *to = put_fields(buf, flow, MESSAGE_record);
 
-	set_messages(&m);
-	set_fields(&m, flow);
-	set_netobserv(&m.record, flow);
-	set_points(&m, flow);
-	set_options(&m, options);
-	return pbflow__record__pack(&m.record, buf);
-}
-
-/* Seven bits a byte, the low ones first. Returns how many there are. */
-static size_t put_length(uint8_t *to, size_t len)
-{
-	size_t n = 0;
-
-	for (; len >= 0x80; len >>= 7)
-		to[n++] = (uint8_t)(len | 0x80);
-	to[n++] = (uint8_t)len;
-	return n;
+	if (!(flow->has & NETOBS_HAS_MAC))
+		to = put_number(to, RECORD_BYTES, flow->bytes);
+	to = put_message(to, flow, MESSAGE_data_link);
+	to = put_message(to, flow, MESSAGE_network);
+	to = put_message(to, flow, MESSAGE_transport);
+	if (flow->has & NETOBS_HAS_TUNNEL)
+		to = put_message(to, flow, MESSAGE_tunnel);
+	to = put_points(to, flow);
+	to = put_begin(to, RECORD_TIME_FLOW_RTT);
+	to = put_end(to, to); /* readers need it */
+	if (options->sampling > 1)
+		to = put_number(to, RECORD_SAMPLING, options->sampling);
+	if (memcmp(options->agent_ip, nowhere, sizeof(nowhere)))
+		to = put_ip(to, RECORD_AGENT_IP, options->agent_ip,
+			    is_v4_mapped(options->agent_ip));
+	return (size_t)(to - buf);
 }
 
 size_t pbflow_entry(const struct netobs_flow *flow,
 		    const struct pbflow_options *options, uint8_t *buf)
 {
-	size_t room = PBFLOW_ENTRY_MAX - PBFLOW_RECORD_MAX;
-	size_t len = pbflow_record(flow, options, buf + room), head;
+	uint8_t *record = buf + PBFLOW_ENTRY_MAX - PBFLOW_RECORD_MAX, *to;
+	size_t len = pbflow_record(flow, options, record);
 
 	_Static_assert(PBFLOW_RECORD_MAX < 1 << 21, "three bytes of length");
-	buf[0] = ENTRY_TAG;
-	head = 1 + put_length(buf + 1, len);
-	memmove(buf + head, buf + room, len);
-	return head + len;
+	to = put_varint(put_tag(buf, RECORDS_ENTRIES, WIRE_BYTES), len);
+	memmove(to, record, len);
+	return (size_t)(to - buf) + len;
 }

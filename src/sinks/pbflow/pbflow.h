@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Flow records as flow.proto has them, which is made of flow.proto.in and the catalogue: NetObserv's fields with its meaning, and the rest
- * of a record in fields of our own. Besides what that file says, what reads
- * them, flowlogs-pipeline, needs some things to be there, or fails: data_link,
- * network, transport and time_flow_rtt always are, and so is one interface.
+ * Flow records as flow.proto has them, which is made of flow.proto.in and the catalogue:
+ * NetObserv's fields with its meaning, and the rest of a record in fields of our own.
+ * flowlogs-pipeline, which reads them, fails without some fields: data_link, network,
+ * transport, time_flow_rtt and one interface are always there.
  */
 #ifndef NETOBS_SINKS_PBFLOW_PBFLOW_H
 #define NETOBS_SINKS_PBFLOW_PBFLOW_H
@@ -16,9 +16,9 @@
 #include <stdbool.h>
 
 enum {
-	PBFLOW_POINT_MAX =
-		3 * PACK_NAME_MAX + 32, /* bytes for one of the interfaces */
-	PBFLOW_RECORD_MAX = 768 + PACK_POINTS_MAX * PBFLOW_POINT_MAX,
+	PBFLOW_POINT_MAX = 3 * PACK_NAME_MAX + 32, /* bytes of an interface */
+	PBFLOW_FIELDS_MAX = 384,		   /* of all else */
+	PBFLOW_RECORD_MAX = PBFLOW_FIELDS_MAX + PACK_POINTS_MAX * PBFLOW_POINT_MAX,
 	PBFLOW_ENTRY_MAX = PBFLOW_RECORD_MAX + 4, /* a record among Records */
 };
 
@@ -31,7 +31,17 @@ struct pbflow_options {
 void pbflow_read_options(struct spec *spec, const struct sink_host *host,
 			 struct pbflow_options *options);
 
-/* A Record: its length; @buf has PBFLOW_RECORD_MAX bytes. */
+/**
+ * @return bytes that suffice for the Record of @flow
+ */
+size_t pbflow_room(const struct netobs_flow *flow);
+
+/**
+ * Write a Record.
+ *
+ * @param buf  has PBFLOW_RECORD_MAX bytes, or pbflow_room()
+ * @return its length
+ */
 size_t pbflow_record(const struct netobs_flow *flow,
 		     const struct pbflow_options *options, uint8_t *buf);
 

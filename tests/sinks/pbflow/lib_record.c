@@ -18,6 +18,16 @@ Pbflow__Record *record_unpack(const uint8_t *bytes, size_t len)
 	return record;
 }
 
+size_t record_sort(uint8_t *bytes, size_t len)
+{
+	Pbflow__Record *record = record_unpack(bytes, len);
+	size_t sorted = pbflow__record__pack(record, bytes);
+
+	assert_int_equal(sorted, len); /* no default is written, no field twice */
+	record_free(record);
+	return sorted;
+}
+
 /* What of the golden record a flow has. */
 struct netobs_flow record_flow(void)
 {

@@ -41,11 +41,21 @@ static void entry_is_a_record_among_records(void **state)
 
 static void largest_record_fits(void **state)
 {
+	static const struct netobs_point largest = {
+		.ifindex = UINT32_MAX,
+		.netns_inode = UINT32_MAX,
+		.direction = 255,
+		.name = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"
+			"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"
+			"\xff",
+	};
 	static uint8_t buf[PBFLOW_RECORD_MAX];
+	struct pbflow_options every_option = { .sampling = UINT32_MAX };
 	struct netobs_flow flow;
 	struct netobs_point points[PACK_POINTS_MAX];
 
 	(void)state;
+	memset(every_option.agent_ip, 0xff, sizeof(every_option.agent_ip));
 	memset(&flow, 0xff, sizeof(flow));
 	flow.end_ns = flow.start_ns = INT64_MIN;
 	flow.ethertype = 0x86dd;
@@ -58,6 +68,11 @@ static void largest_record_fits(void **state)
 	flow.n_points = ARRAY_SIZE(points) + 1;
 	assert_in_range(pbflow_record(&flow, &record_options, buf), 1,
 			sizeof(buf));
+	assert_int_equal(pbflow_room(&flow), sizeof(buf));
+	points[0] = largest;
+	flow.n_points = 1;
+	assert_in_range(pbflow_record(&flow, &every_option, buf), 1,
+			pbflow_room(&flow));
 }
 
 /* Also where each byte of all names has to be replaced. */
