@@ -46,10 +46,15 @@ static void settle_window(struct kafka *kafka)
 
 /* ---- Producers ------------------------------------------------------------------- */
 
+static void drop_message(struct kafka *kafka)
+{
+	free(TAKE_PTR(kafka->message.value));
+}
+
 static void resend_window(struct kafka *kafka)
 {
 	kafka->resend.due_ms = 0;
-	kafka->is_held = false;
+	drop_message(kafka);
 	window_rewind(&kafka->window);
 	kafka->host->ops->rewind(kafka->host);
 }
@@ -93,30 +98,30 @@ static bool prepare_producer(struct kafka *kafka)
 enum step { STEP_ON, STEP_DONE };
 
 /* A message for the next record, if it needs one. STEP_DONE: there is none. */
-static enum step hold_next(struct kafka *kafka)
+static enum step make_next(struct kafka *kafka)
 {
+	const struct message_format *format = &kafka->settings.format;
 	struct sink_item item;
+	int err;
 
 	if (!kafka->host->ops->next(kafka->host, &item))
 		return STEP_DONE;
-	if (window_place(&kafka->window, item.end, &kafka->held)) {
-		reports_send_again(kafka); /* no memory */
-		return STEP_DONE;
-	}
-	if (window_entry(&kafka->window, kafka->held)->state != WINDOW_UNSENT)
+	err = window_place(&kafka->window, item.end, &kafka->held);
+	if (!err &&
+	    window_entry(&kafka->window, kafka->held)->state != WINDOW_UNSENT)
 		return STEP_ON;
-	message_make(&kafka->message, &kafka->settings.format, item.record);
-	kafka->is_held = true;
-	return STEP_ON;
+	err = err ?: message_make(&kafka->message, format, item.record);
+	if (!err)
+		return STEP_ON;
+	reports_send_again(kafka);
+	return STEP_DONE;
 }
 
 /* NULL: it cannot be made, now. */
-static const struct producer *find_producer(struct kafka *kafka, bool is_suspect)
+static const struct producer *find_single(struct kafka *kafka)
 {
 	char text[TEXT_SIZE];
 
-	if (!is_suspect)
-		return &kafka->producer;
 	if (!kafka->single.handle &&
 	    producer_open(&kafka->single, &kafka->settings, true,
 			  kafka->event_fd, text, sizeof(text))) {
@@ -126,28 +131,36 @@ static const struct producer *find_producer(struct kafka *kafka, bool is_suspect
 	return &kafka->single;
 }
 
-/* STEP_DONE: no more for now. */
-static enum step send_held(struct kafka *kafka)
+/* STEP_DONE: no more for now. librdkafka owns the value of a message that it takes. */
+static enum step send_message(struct kafka *kafka)
 {
 	struct window_entry *entry = window_entry(&kafka->window, kafka->held);
-	const struct producer *producer = find_producer(kafka, entry->is_suspect);
+	const struct producer *producer =
+		entry->is_suspect ? find_single(kafka) : &kafka->producer;
+	struct message *message = &kafka->message;
 	rd_kafka_resp_err_t err;
 
 	if (!producer) {
-		kafka->is_held = false;
+		drop_message(kafka);
 		reports_send_again(kafka);
 		return STEP_DONE;
 	}
-	err = producer_send(producer, &kafka->message, kafka->held);
+	if (!rd_kafka_produce(producer->topic, RD_KAFKA_PARTITION_UA,
+			      RD_KAFKA_MSG_F_FREE, message->value,
+			      message->value_len,
+			      message->key_len ? message->key : NULL,
+			      message->key_len, (void *)(uintptr_t)kafka->held)) {
+		message->value = NULL;
+		entry->state = WINDOW_SENT;
+		return STEP_ON;
+	}
+	err = rd_kafka_last_error();
 	if (err == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
 		kafka->full++; /* reports make room */
 		return STEP_DONE;
 	}
-	kafka->is_held = false;
-	if (!err)
-		entry->state = WINDOW_SENT;
-	else
-		reports_fail(kafka, entry, err, true);
+	drop_message(kafka);
+	reports_fail(kafka, entry, err, true);
 	return kafka->resend.due_ms ? STEP_DONE : STEP_ON;
 }
 
@@ -160,7 +173,8 @@ static bool send_records(struct kafka *kafka, int64_t end_ms)
 	for (uint32_t i = 1; step == STEP_ON; i++) {
 		if (i % STRIDE == 0 && now_ms() >= end_ms)
 			break;
-		step = kafka->is_held ? send_held(kafka) : hold_next(kafka);
+		step = kafka->message.value ? send_message(kafka) :
+					      make_next(kafka);
 	}
 	if (was_empty)
 		kafka->progress_ms = now_ms();
@@ -212,6 +226,7 @@ static void kafka_close(void *arg)
 	if (kafka->event_fd >= 0)
 		kafka->host->ops->watch(kafka->host, kafka->event_fd, 0);
 	close_fd(&kafka->event_fd);
+	drop_message(kafka);
 	settings_free(&kafka->settings);
 	window_free(&kafka->window);
 	free(kafka);

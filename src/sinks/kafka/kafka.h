@@ -22,9 +22,8 @@ struct kafka {
 	struct window window;
 	int event_fd;
 
-	bool is_held;  /* a message that there was no room for */
-	uint64_t held; /* its number */
-	struct message message;
+	struct message message; /* the next one to be sent, if it has a value */
+	uint64_t held;		/* its number */
 
 	bool is_single;		/* batches are of one record */
 	struct backoff resend;	/* what failed; due_ms 0: nothing did */

@@ -3,12 +3,12 @@
 
 #include <arpa/inet.h>
 #include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-_Static_assert((int)PBFLOW_RECORD_MAX <= (int)MESSAGE_VALUE_MAX &&
-		       PACK_POINTS_MAX * (6 * PACK_NAME_MAX + 30) +
-				       NETOBS_FLOW_JSON_MAX <=
-			       MESSAGE_VALUE_MAX,
+_Static_assert(PACK_POINTS_MAX *(6 * PACK_NAME_MAX + 30) + NETOBS_FLOW_JSON_MAX <=
+		       MESSAGE_JSON_MAX,
 	       "any record fits");
 
 /* One end of a flow. */
@@ -25,29 +25,24 @@ static struct end end_of(const uint8_t address[16], uint16_t port)
 	return end;
 }
 
-/* The first @len bytes of both, the lesser first: the same in both directions. */
-static size_t put_ordered(uint8_t *key, const struct end *a,
-			  const struct end *b, size_t len)
-{
-	bool swap = memcmp(a, b, len) > 0;
-
-	memcpy(key, swap ? b : a, len);
-	memcpy(key + len, swap ? a : b, len);
-	return 2 * len;
-}
-
+/* The same for both directions: the lesser end comes first. */
 static size_t make_flow_key(uint8_t *key, enum message_key kind,
 			    const struct netobs_flow *flow)
 {
-	bool has_ports = flow->has & NETOBS_HAS_PORTS;
-	struct end src = end_of(flow->src, has_ports ? flow->src_port : 0);
-	struct end dst = end_of(flow->dst, has_ports ? flow->dst_port : 0);
-	size_t len;
+	bool has_ports = kind == MESSAGE_KEY_FLOW && flow->has & NETOBS_HAS_PORTS;
+	size_t len = kind == MESSAGE_KEY_FLOW ? sizeof(struct end) :
+						sizeof(flow->src);
+	const struct end ends[2] = {
+		end_of(flow->src, has_ports ? flow->src_port : 0),
+		end_of(flow->dst, has_ports ? flow->dst_port : 0),
+	};
+	bool swap = memcmp(&ends[0], &ends[1], sizeof(ends[0])) > 0;
 
-	if (kind == MESSAGE_KEY_ADDRESSES)
-		return put_ordered(key, &src, &dst, sizeof(src.address));
-	len = put_ordered(key, &src, &dst, sizeof(src));
-	key[len++] = flow->proto;
+	memcpy(key, &ends[swap], len);
+	memcpy(key + len, &ends[!swap], len);
+	len *= 2;
+	if (kind == MESSAGE_KEY_FLOW)
+		key[len++] = flow->proto;
 	return len;
 }
 
@@ -66,19 +61,26 @@ static size_t make_key(uint8_t *key, const struct message_format *format,
 
 static size_t make_json(uint8_t *value, const struct netobs_record *record)
 {
-	int len = netobs_record_json(record, (char *)value, MESSAGE_VALUE_MAX);
+	int len = netobs_record_json(record, (char *)value, MESSAGE_JSON_MAX);
 
 	assert(len > 0);
 	return (size_t)len;
 }
 
-void message_make(struct message *message, const struct message_format *format,
-		  const struct netobs_record *record)
+int message_make(struct message *message, const struct message_format *format,
+		 const struct netobs_record *record)
 {
+	bool is_json = format->encoding == MESSAGE_JSON;
+	uint8_t *value = malloc(is_json ? MESSAGE_JSON_MAX :
+					  pbflow_room(as_flow(record)));
+
+	if (!value)
+		return -ENOMEM;
 	message->key_len = make_key(message->key, format, record);
-	if (format->encoding == MESSAGE_JSON)
-		message->value_len = make_json(message->value, record);
-	else
-		message->value_len = pbflow_record(
-			as_flow(record), &format->pbflow, message->value);
+	message->value_len =
+		is_json ? make_json(value, record) :
+			  pbflow_record(as_flow(record), &format->pbflow, value);
+	/* Many may wait in librdkafka for long. */
+	message->value = realloc(value, message->value_len) ?: value;
+	return 0;
 }

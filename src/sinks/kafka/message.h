@@ -19,7 +19,7 @@ enum message_key {
 enum {
 	MESSAGE_KEY_MAX = 64, /* HOST_NAME_MAX, too */
 	/* A record with as many points as there can be, all names to be escaped. */
-	MESSAGE_VALUE_MAX = 60 << 10,
+	MESSAGE_JSON_MAX = 60 << 10,
 };
 
 struct message_format {
@@ -33,10 +33,13 @@ struct message {
 	size_t key_len; /* 0: none */
 	size_t value_len;
 	uint8_t key[MESSAGE_KEY_MAX];
-	uint8_t value[MESSAGE_VALUE_MAX];
+	uint8_t *value; /* of malloc(3); NULL: there is none */
 };
 
-void message_make(struct message *message, const struct message_format *format,
-		  const struct netobs_record *record);
+/**
+ * @return 0; -ENOMEM, without a change
+ */
+int message_make(struct message *message, const struct message_format *format,
+		 const struct netobs_record *record);
 
 #endif

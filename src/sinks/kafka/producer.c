@@ -89,17 +89,3 @@ void producer_close(struct producer *producer, int wait_ms)
 	}
 	*producer = (struct producer){ 0 };
 }
-
-/* ---- Use ------------------------------------------------------------------------- */
-
-rd_kafka_resp_err_t producer_send(const struct producer *producer,
-				  const struct message *message, uint64_t number)
-{
-	if (!rd_kafka_produce(producer->topic, RD_KAFKA_PARTITION_UA,
-			      RD_KAFKA_MSG_F_COPY, (void *)message->value,
-			      message->value_len,
-			      message->key_len ? message->key : NULL,
-			      message->key_len, (void *)(uintptr_t)number))
-		return RD_KAFKA_RESP_ERR_NO_ERROR;
-	return rd_kafka_last_error();
-}

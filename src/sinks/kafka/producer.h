@@ -24,8 +24,4 @@ int producer_open(struct producer *producer, const struct settings *settings,
  */
 void producer_close(struct producer *producer, int wait_ms);
 
-/* The opaque value of its report is @number. 0, or why not. */
-rd_kafka_resp_err_t producer_send(const struct producer *producer,
-				  const struct message *message, uint64_t number);
-
 #endif
