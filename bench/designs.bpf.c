@@ -116,6 +116,7 @@ static __always_inline bool parse_ipv6(const void *l3, const void *end,
 	__builtin_memcpy(&seen->id.src, ip->src, sizeof(ip->src));
 	__builtin_memcpy(&seen->id.dst, ip->dst, sizeof(ip->dst));
 	seen->id.proto = ip->next;
+	__builtin_memcpy(&seen->number, &ip->src[12], sizeof(seen->number));
 	return parse_transport(ip + 1, end, seen);
 }
 
@@ -162,21 +163,28 @@ static __always_inline void metrics_start(struct metrics *m,
 	m->ethertype = seen->ethertype;
 }
 
+/* Add a packet to the value of its flow. */
+typedef void metrics_add_fn(void *value, const struct __sk_buff *skb,
+			    const struct seen *seen, __u64 now);
+
 /* No other CPU writes to it. */
-static __always_inline void metrics_add(struct metrics *m,
-					const struct __sk_buff *skb,
+static __always_inline void metrics_add(void *value, const struct __sk_buff *skb,
 					const struct seen *seen, __u64 now)
 {
+	struct metrics *m = value;
+
 	m->packets++;
 	m->bytes += skb->len;
 	m->last_ns = now;
 	m->flags |= seen->flags;
 }
 
-static __always_inline void metrics_add_shared(struct metrics *m,
+static __always_inline void metrics_add_shared(void *value,
 					       const struct __sk_buff *skb,
 					       const struct seen *seen, __u64 now)
 {
+	struct metrics *m = value;
+
 	__sync_fetch_and_add(&m->packets, 1);
 	__sync_fetch_and_add(&m->bytes, skb->len);
 	m->last_ns = now;
@@ -184,7 +192,43 @@ static __always_inline void metrics_add_shared(struct metrics *m,
 		m->flags |= seen->flags;
 }
 
+static __always_inline void metrics_add_locked(void *value,
+					       const struct __sk_buff *skb,
+					       const struct seen *seen, __u64 now)
+{
+	struct locked_metrics *locked = value;
+
+	bpf_spin_lock(&locked->lock);
+	metrics_add(&locked->m, skb, seen, now);
+	bpf_spin_unlock(&locked->lock);
+}
+
 /* ---- The stores: user space sets the sizes ---------------------------------- */
+
+/* @fresh: a zeroed value, which begins with struct metrics. */
+static __always_inline int count_hashed(struct __sk_buff *skb, void *map,
+					void *fresh, metrics_add_fn *add)
+{
+	struct seen seen = {};
+	void *known;
+	__u64 now;
+
+	if (!parse_skb(skb, &seen))
+		return VERDICT_NEXT;
+	now = bpf_ktime_get_ns();
+	known = bpf_map_lookup_elem(map, &seen.id);
+	if (!known) {
+		metrics_start(fresh, skb, &seen, now);
+		/* Another CPU may have been faster. */
+		if (bpf_map_update_elem(map, &seen.id, fresh, BPF_NOEXIST) !=
+		    -EEXIST)
+			return VERDICT_NEXT;
+		known = bpf_map_lookup_elem(map, &seen.id);
+	}
+	if (known)
+		add(known, skb, &seen, now);
+	return VERDICT_NEXT;
+}
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -196,24 +240,9 @@ struct {
 SEC("tc")
 int run_hash(struct __sk_buff *skb)
 {
-	struct metrics *known, fresh = {};
-	struct seen seen = {};
-	__u64 now;
+	struct metrics fresh = {};
 
-	if (!parse_skb(skb, &seen))
-		return VERDICT_NEXT;
-	now = bpf_ktime_get_ns();
-	known = bpf_map_lookup_elem(&map_hash, &seen.id);
-	if (!known) {
-		metrics_start(&fresh, skb, &seen, now);
-		if (bpf_map_update_elem(&map_hash, &seen.id, &fresh,
-					BPF_NOEXIST) != -EEXIST)
-			return VERDICT_NEXT;
-		known = bpf_map_lookup_elem(&map_hash, &seen.id);
-	}
-	if (known)
-		metrics_add_shared(known, skb, &seen, now);
-	return VERDICT_NEXT;
+	return count_hashed(skb, &map_hash, &fresh, metrics_add_shared);
 }
 
 struct {
@@ -226,27 +255,9 @@ struct {
 SEC("tc")
 int run_hash_spinlock(struct __sk_buff *skb)
 {
-	struct locked_metrics *known, fresh = {};
-	struct seen seen = {};
-	__u64 now;
+	struct locked_metrics fresh = {};
 
-	if (!parse_skb(skb, &seen))
-		return VERDICT_NEXT;
-	now = bpf_ktime_get_ns();
-	known = bpf_map_lookup_elem(&map_hash_spinlock, &seen.id);
-	if (!known) {
-		metrics_start(&fresh.m, skb, &seen, now);
-		if (bpf_map_update_elem(&map_hash_spinlock, &seen.id, &fresh,
-					BPF_NOEXIST) != -EEXIST)
-			return VERDICT_NEXT;
-		known = bpf_map_lookup_elem(&map_hash_spinlock, &seen.id);
-	}
-	if (known) {
-		bpf_spin_lock(&known->lock);
-		metrics_add(&known->m, skb, &seen, now);
-		bpf_spin_unlock(&known->lock);
-	}
-	return VERDICT_NEXT;
+	return count_hashed(skb, &map_hash_spinlock, &fresh, metrics_add_locked);
 }
 
 struct {
@@ -259,24 +270,25 @@ struct {
 SEC("tc")
 int run_percpu_hash(struct __sk_buff *skb)
 {
-	struct metrics *known, fresh = {};
-	struct seen seen = {};
-	__u64 now;
+	struct metrics fresh = {};
 
-	if (!parse_skb(skb, &seen))
-		return VERDICT_NEXT;
-	now = bpf_ktime_get_ns();
-	known = bpf_map_lookup_elem(&map_percpu_hash, &seen.id);
-	if (known) {
-		metrics_add(known, skb, &seen, now);
-		return VERDICT_NEXT;
-	}
-	metrics_start(&fresh, skb, &seen, now);
-	bpf_map_update_elem(&map_percpu_hash, &seen.id, &fresh, BPF_ANY);
-	return VERDICT_NEXT;
+	return count_hashed(skb, &map_percpu_hash, &fresh, metrics_add);
 }
 
 /* The flow's number is its index: what any map costs at the least. */
+static __always_inline int count_indexed(struct __sk_buff *skb, void *map,
+					 metrics_add_fn *add)
+{
+	struct seen seen = {};
+	void *known;
+
+	if (!parse_skb(skb, &seen))
+		return VERDICT_NEXT;
+	known = bpf_map_lookup_elem(map, &seen.number);
+	if (known)
+		add(known, skb, &seen, bpf_ktime_get_ns());
+	return VERDICT_NEXT;
+}
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -288,15 +300,7 @@ struct {
 SEC("tc")
 int run_array(struct __sk_buff *skb)
 {
-	struct seen seen = {};
-	struct metrics *known;
-
-	if (!parse_skb(skb, &seen))
-		return VERDICT_NEXT;
-	known = bpf_map_lookup_elem(&map_array, &seen.number);
-	if (known)
-		metrics_add_shared(known, skb, &seen, bpf_ktime_get_ns());
-	return VERDICT_NEXT;
+	return count_indexed(skb, &map_array, metrics_add_shared);
 }
 
 struct {
@@ -309,15 +313,7 @@ struct {
 SEC("tc")
 int run_percpu_array(struct __sk_buff *skb)
 {
-	struct seen seen = {};
-	struct metrics *known;
-
-	if (!parse_skb(skb, &seen))
-		return VERDICT_NEXT;
-	known = bpf_map_lookup_elem(&map_percpu_array, &seen.number);
-	if (known)
-		metrics_add(known, skb, &seen, bpf_ktime_get_ns());
-	return VERDICT_NEXT;
+	return count_indexed(skb, &map_percpu_array, metrics_add);
 }
 
 struct {

@@ -49,13 +49,20 @@ static __always_inline const __u32 *next_number(struct cursor_state *cursor)
 	return line ? &line->numbers[index % LINE_NUMBERS] : NULL;
 }
 
+/* The number is the source address, or the end of it. */
 static __always_inline void set_source(struct __sk_buff *skb, __u32 flow)
 {
-	struct ipv4_wire *ip =
-		(void *)(long)skb->data + sizeof(struct ether_wire);
+	const struct ether_wire *eth = (void *)(long)skb->data;
+	struct ipv4_wire *ipv4 = (void *)(eth + 1);
+	struct ipv6_wire *ipv6 = (void *)(eth + 1);
+	const void *end = (void *)(long)skb->data_end;
 
-	if ((void *)(ip + 1) <= (void *)(long)skb->data_end)
-		ip->src = flow;
+	if (skb->protocol == bpf_htons(ETHERTYPE_IPV4)) {
+		if ((void *)(ipv4 + 1) <= end)
+			ipv4->src = flow;
+	} else if ((void *)(ipv6 + 1) <= end) {
+		__builtin_memcpy(&ipv6->src[12], &flow, sizeof(flow));
+	}
 }
 
 SEC("tc")
@@ -78,6 +85,13 @@ int spread(struct __sk_buff *skb)
 
 SEC("tc")
 int empty(struct __sk_buff *skb)
+{
+	return VERDICT_NEXT;
+}
+
+/* Another one that does nothing: what differs between the two is noise. */
+SEC("tc")
+int empty2(struct __sk_buff *skb)
 {
 	return VERDICT_NEXT;
 }

@@ -3,14 +3,91 @@
 
 #include "sequence.h"
 #include "base/util.h"
+#include "bpf/parse/headers.h"
 
 #include "spread.skel.h"
 
+#include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+
+/* ---- Frames ---------------------------------------------------------------- */
+
+const char *const traffic_names[] = {
+	[TRAFFIC_UDP4] = "udp4", [TRAFFIC_UDP6] = "udp6",
+	[TRAFFIC_TCP4] = "tcp4", [TRAFFIC_TCP6] = "tcp6",
+	[TRAFFICS] = NULL,
+};
+
+enum { L3 = sizeof(struct ether_wire), PORT_SOURCE = 7, PORT_DEST = 9 };
+
+/* To 198.18.0.7. */
+static uint8_t *put_ipv4(uint8_t *frame, uint8_t proto)
+{
+	struct ipv4_wire *ip = (void *)(frame + L3);
+
+	frame[12] = ETHERTYPE_IPV4 >> 8;
+	*ip = (struct ipv4_wire){
+		.version_ihl = 0x45,
+		.total = htons(FRAME - L3),
+		.ttl = 64,
+		.proto = proto,
+		.dst = htonl(0xc6120007),
+	};
+	return (uint8_t *)(ip + 1);
+}
+
+/* From 2001:db8::/64 to 2001:db8::7. */
+static uint8_t *put_ipv6(uint8_t *frame, uint8_t proto)
+{
+	static const uint8_t prefix[] = { 0x20, 0x01, 0x0d, 0xb8 };
+	struct ipv6_wire *ip = (void *)(frame + L3);
+
+	frame[12] = ETHERTYPE_IPV6 >> 8;
+	frame[13] = ETHERTYPE_IPV6 & 0xff;
+	*ip = (struct ipv6_wire){
+		.version_class_flow = htonl(6U << 28),
+		.payload = htons(FRAME - L3 - sizeof(*ip)),
+		.next = proto,
+		.hop_limit = 64,
+		.dst = { [15] = 7 },
+	};
+	memcpy(ip->src, prefix, sizeof(prefix));
+	memcpy(ip->dst, prefix, sizeof(prefix));
+	return (uint8_t *)(ip + 1);
+}
+
+static void put_ports(uint8_t *l4)
+{
+	struct ports_wire *ports = (void *)l4;
+
+	*ports = (struct ports_wire){ htons(PORT_SOURCE), htons(PORT_DEST) };
+}
+
+size_t frame_make(enum traffic traffic, uint8_t ret_frame[FRAME])
+{
+	bool is_ipv6 = traffic == TRAFFIC_UDP6 || traffic == TRAFFIC_TCP6;
+	bool is_tcp = traffic == TRAFFIC_TCP4 || traffic == TRAFFIC_TCP6;
+	uint8_t proto = is_tcp ? IPPROTO_TCP : IPPROTO_UDP, *l4;
+
+	memset(ret_frame, 0, FRAME);
+	ret_frame[0] = 0x02; /* of no interface: the packet ends behind the hook */
+	l4 = is_ipv6 ? put_ipv6(ret_frame, proto) : put_ipv4(ret_frame, proto);
+	put_ports(l4);
+	if (is_tcp) {
+		l4[12] = TCP_HEADER_LEN / 4 << 4;
+		l4[13] = TCP_ACK;
+	} else {
+		l4[5] = FRAME - (l4 - ret_frame); /* the length, RFC 768 */
+	}
+	return is_ipv6 ? L3 + offsetof(struct ipv6_wire, dst) - sizeof(uint32_t) :
+			 L3 + offsetof(struct ipv4_wire, src);
+}
+
+/* ---- Flows ----------------------------------------------------------------- */
 
 /*
  * So long that nearly all flows occur, and that the caches hold no more of the
@@ -169,17 +246,31 @@ void spread_start_part(struct spread *spread, uint32_t cpu, enum order order,
 	spread->cursors[cpu].base = part * share;
 }
 
+void spread_take(const struct spread *spread, uint32_t cpu, uint32_t *ret_flows,
+		 uint32_t n)
+{
+	struct cursor_state *cursor = &spread->cursors[cpu];
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t position = cursor->position++ & cursor->mask;
+		uint32_t flow = spread->numbers[cursor->first + position];
+
+		ret_flows[i] = cursor->share ?
+				       cursor->base + flow % cursor->share :
+				       flow;
+	}
+}
+
 int spread_run(const struct spread *spread, uint32_t n, uint32_t *ret_ns)
 {
-	/* UDP over IPv4 to 198.18.0.7 (RFC 2544), in a frame of 128 bytes. */
-	uint8_t frame[128] = { [12] = 0x08, [14] = 0x45, [17] = 114, [22] = 64,
-			       [23] = 17,   [30] = 198,	 [31] = 18,  [33] = 7,
-			       [35] = 7,    [37] = 9,	 [39] = 94 };
+	uint8_t frame[FRAME];
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame,
 		    .data_size_in = sizeof(frame), .repeat = n);
-	int err = bpf_prog_test_run_opts(
-		bpf_program__fd(spread->skel->progs.spread), &opts);
+	int err;
 
+	frame_make(spread->traffic, frame);
+	err = bpf_prog_test_run_opts(bpf_program__fd(spread->skel->progs.spread),
+				     &opts);
 	if (!err && ret_ns)
 		*ret_ns = opts.duration;
 	return err;

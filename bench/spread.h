@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * The program that makes many flows out of one packet, and its choice of them.
+ * The packets of a benchmark: a frame, the flow numbers that follow each other, and the
+ * program that makes many flows out of one packet of BPF_PROG_TEST_RUN.
  */
 #ifndef NETOBS_BENCH_SPREAD_H
 #define NETOBS_BENCH_SPREAD_H
@@ -8,9 +9,29 @@
 #include "shared.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct spread_bpf;
+
+enum { FRAME = 128 };
+
+enum traffic {
+	TRAFFIC_UDP4,
+	TRAFFIC_UDP6,
+	TRAFFIC_TCP4,
+	TRAFFIC_TCP6,
+	TRAFFICS
+};
+
+extern const char *const traffic_names[TRAFFICS + 1];
+
+/**
+ * Make a packet between addresses of RFC 2544 or RFC 3849.
+ *
+ * @return where the number of its flow is to be: the end of the source address
+ */
+size_t frame_make(enum traffic traffic, uint8_t ret_frame[FRAME]);
 
 enum order {
 	ORDER_EACH, /* every flow once: to fill a store */
@@ -20,9 +41,10 @@ enum order {
 
 struct spread {
 	struct spread_bpf *skel;
-	uint32_t n_cpus; /* possible ones */
-	uint32_t flows;	 /* prepared */
-	uint32_t room;	 /* flows that may occur: one for each CPU at least */
+	enum traffic traffic; /* the caller's choice */
+	uint32_t n_cpus;      /* possible ones */
+	uint32_t flows;	      /* prepared */
+	uint32_t room; /* flows that may occur: one for each CPU at least */
 	uint32_t length; /* of the uniform and of the Zipf order: a power of two */
 	uint32_t capacity;
 	uint32_t *numbers;	      /* mapped: uniform, Zipf, each */
@@ -52,6 +74,10 @@ void spread_start(struct spread *spread, uint32_t cpu, enum order order);
 /* ... with flows of its own, those of the @part-th of @parts. */
 void spread_start_part(struct spread *spread, uint32_t cpu, enum order order,
 		       uint32_t part, uint32_t parts);
+
+/* The next @n flows of CPU @cpu, for packets that do not run through the program. */
+void spread_take(const struct spread *spread, uint32_t cpu, uint32_t *ret_flows,
+		 uint32_t n);
 
 /*
  * Run @n packets on this CPU; nanoseconds per packet go to @ret_ns, without
