@@ -90,12 +90,22 @@ static int compare_samples(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+double percentile(const double *samples, uint32_t n, double share)
+{
+	double at = share * (n - 1);
+	uint32_t below = at, above = below + 1 < n ? below + 1 : below;
+
+	return samples[below] + (at - below) * (samples[above] - samples[below]);
+}
+
 struct summary summarize(double *samples, uint32_t n)
 {
 	qsort(samples, n, sizeof(double), compare_samples);
 	return (struct summary){
-		.median = (samples[(n - 1) / 2] + samples[n / 2]) / 2,
+		.median = percentile(samples, n, 0.5),
 		.min = samples[0],
 		.max = samples[n - 1],
+		.quartiles = { percentile(samples, n, 0.25),
+			       percentile(samples, n, 0.75) },
 	};
 }

@@ -10,6 +10,10 @@ static const char *const outputs[] = { "table", "json", NULL };
 static const char *const distributions[] = { "uniform", "zipf", NULL };
 static const char *const cpu_choices[] = { "1", "all", NULL };
 
+static const char *const direction_names[] = {
+	[NETOBS_INGRESS] = "ingress", [NETOBS_EGRESS] = "egress", NULL
+};
+
 static const char *const benches[] = { "datapath", "drain", "export", NULL };
 
 static const struct args_option options[] = {
@@ -20,17 +24,25 @@ static const struct args_option options[] = {
 	  "numbers of flows, such as 1,1024" },
 	{ 0, "records", ARGS_NUMBER32, offsetof(struct config, records), "N", NULL,
 	  "export: records per round (default 1000000; with --quick 200000)" },
-	{ 0, "rounds", ARGS_NUMBER32, offsetof(struct config, rounds), "N",
-	  NULL, "measure each case N times (default 5; with --quick 3)" },
+	{ 0, "rounds", ARGS_NUMBER32, offsetof(struct config, rounds), "N", NULL,
+	  "measure each case N times (default 5, with --quick 3; live 40 and 10)" },
 	{ 0, "quick", ARGS_SWITCH, offsetof(struct config, quick), NULL, NULL,
 	  "measure only the most important cases, in less than 20 s" },
 	{ 0, "stores", ARGS_STRING, offsetof(struct config, stores), "LIST",
 	  NULL, "datapath: only these stores, such as netobs,percpu_hash" },
+	{ 0, "traffic", ARGS_STRING, offsetof(struct config, traffic), "LIST",
+	  NULL, "datapath: packets of udp4 (default), udp6, tcp4, tcp6" },
+	{ 0, "direction", ARGS_STRING, offsetof(struct config, directions),
+	  "LIST", NULL,
+	  "datapath: programs for ingress (default) or egress (default with --live)" },
+	{ 0, "live", ARGS_SWITCH, offsetof(struct config, is_live), NULL, NULL,
+	  "datapath: throughput of a flood through programs that take turns" },
 	{ 0, "distribution", ARGS_CHOICE, offsetof(struct config, distribution),
 	  "uniform|zipf", distributions,
 	  "datapath: only this distribution of packets over flows" },
 	{ 0, "cpus", ARGS_CHOICE, offsetof(struct config, cpus), "1|all",
-	  cpu_choices, "datapath: only one CPU, or only all CPUs at once" },
+	  cpu_choices,
+	  "datapath: only one CPU (default with --live), or only all CPUs at once" },
 	{ 0, "csv", ARGS_STRING, offsetof(struct config, csv_path), "FILE",
 	  NULL, "datapath: also write the results to FILE" },
 	{ 0, "plot", ARGS_STRING, offsetof(struct config, plot_path), "FILE", NULL,
@@ -49,40 +61,47 @@ static const struct args_command command = {
 	.notes =
 		"datapath  ns per packet, for netobs and other designs of a flow store:\n"
 		"          empty, parse, ringbuf, hash, hash_spinlock, percpu_hash, array,\n"
-		"          percpu_array, netobs. This is the default.\n"
+		"          percpu_array, netobs. This is the default. With --live, the rate of\n"
+		"          a flood between two namespaces, as a ratio to that of empty.\n"
 		"drain     ns per flow from the kernel's table to records, and memory use\n"
 		"export    records/s through sinks, such as 'json:/dev/null' or\n"
 		"          'kafka://HOST/TOPIC'; by default those that need no collector\n",
 };
 
-static int find_design(const char *name, size_t len)
+/* Names separated by commas, as a mask; unless @list is NULL. */
+static bool parse_names(const char *option, const char *list,
+			const char *const *names, uint32_t *mask)
 {
-	for (int i = 0; i < DESIGNS; i++) {
-		if (strlen(designs[i].name) == len &&
-		    !memcmp(designs[i].name, name, len))
-			return i;
-	}
-	return -1;
-}
+	if (list)
+		*mask = 0;
+	while (list) {
+		size_t len = strcspn(list, ",");
+		int i = 0;
 
-/* Everything is compared with the empty program. */
-static bool parse_stores(struct config *config)
-{
-	const char *name = config->stores;
-
-	config->design_mask = 1 << DESIGN_EMPTY;
-	while (name) {
-		size_t len = strcspn(name, ",");
-		int design = find_design(name, len);
-
-		if (design < 0) {
-			args_complain(&command, "--stores: '%.*s' is not a store",
-				      (int)len, name);
+		while (names[i] &&
+		       (strlen(names[i]) != len || memcmp(names[i], list, len)))
+			i++;
+		if (!names[i]) {
+			args_complain(&command, "%s: unknown '%.*s'", option,
+				      (int)len, list);
 			return false;
 		}
-		config->design_mask |= 1U << design;
-		name = name[len] ? name + len + 1 : NULL;
+		*mask |= 1U << i;
+		list = list[len] ? list + len + 1 : NULL;
 	}
+	return true;
+}
+
+static bool parse_stores(struct config *config)
+{
+	const char *names[DESIGNS + 1] = { NULL };
+
+	for (int i = 0; i < DESIGNS; i++)
+		names[i] = designs[i].name;
+	if (!parse_names("--stores", config->stores, names, &config->design_mask))
+		return false;
+	/* Everything is compared with the empty program. */
+	config->design_mask |= 1U << DESIGN_EMPTY;
 	return true;
 }
 
@@ -140,11 +159,14 @@ static const char *find_foreign(const struct config *config)
 		{ "--flows", config->flows, !is_export },
 		{ "--records", config->records, is_export },
 		{ "--stores", config->stores, is_datapath },
+		{ "--traffic", config->traffic, is_datapath },
+		{ "--direction", config->directions, is_datapath },
+		{ "--live", config->is_live, is_datapath },
 		{ "--distribution", config->distribution != CHOICE_ALL,
 		  is_datapath },
 		{ "--cpus", config->cpus != CHOICE_ALL, is_datapath },
-		{ "--csv", config->csv_path, is_datapath },
-		{ "--plot", config->plot_path, is_datapath },
+		{ "--csv", config->csv_path, is_datapath && !config->is_live },
+		{ "--plot", config->plot_path, is_datapath && !config->is_live },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
@@ -153,17 +175,44 @@ static const char *find_foreign(const struct config *config)
 	return NULL;
 }
 
+static void set_flows(struct config *config, const uint32_t *flows, uint32_t n)
+{
+	config->n_flow_counts = n;
+	memcpy(config->flow_counts, flows, n * sizeof(*flows));
+}
+
+static void set_live_defaults(struct config *config)
+{
+	static const uint32_t flows[] = { 1, 1000, 10000, 100000, 1000000 };
+	static const uint32_t quick[] = { 1, 1000, 100000 };
+
+	config->design_mask = 1U << DESIGN_EMPTY | 1U << DESIGN_EMPTY2 |
+			      1U << DESIGN_PERCPU_HASH | 1U << DESIGN_NETOBS;
+	config->direction_mask = 1U << NETOBS_EGRESS;
+	if (config->quick)
+		set_flows(config, quick, ARRAY_SIZE(quick));
+	else
+		set_flows(config, flows, ARRAY_SIZE(flows));
+	if (!config->rounds)
+		config->rounds = config->quick ? 10 : 40;
+	if (config->cpus == CHOICE_ALL)
+		config->cpus = 0;
+}
+
 static void set_defaults(struct config *config)
 {
 	static const uint32_t datapath[] = { 1, 64, 1024, 16384, 131072, 1048576 };
 	static const uint32_t drain[] = { 1000, 100000, 1000000 };
-	bool is_drain = config->bench == BENCH_DRAIN;
 
-	config->design_mask = (1U << DESIGNS) - 1;
-	config->n_flow_counts = is_drain ? ARRAY_SIZE(drain) :
-					   ARRAY_SIZE(datapath);
-	memcpy(config->flow_counts, is_drain ? drain : datapath,
-	       config->n_flow_counts * sizeof(uint32_t));
+	config->traffic_mask = 1U << TRAFFIC_UDP4;
+	config->direction_mask = 1U << NETOBS_INGRESS;
+	config->design_mask = ((1U << DESIGNS) - 1) & ~(1U << DESIGN_EMPTY2);
+	if (config->bench == BENCH_DRAIN)
+		set_flows(config, drain, ARRAY_SIZE(drain));
+	else
+		set_flows(config, datapath, ARRAY_SIZE(datapath));
+	if (config->is_live)
+		set_live_defaults(config);
 	if (!config->records)
 		config->records = config->quick ? 200000 : 1000000;
 	if (!config->rounds)
@@ -175,8 +224,9 @@ static bool config_complete(struct config *config)
 	const char *foreign = find_foreign(config);
 
 	if (foreign) {
-		args_complain(&command, "%s has no option %s",
-			      benches[config->bench], foreign);
+		args_complain(&command, "%s%s has no option %s",
+			      benches[config->bench],
+			      config->is_live ? " --live" : "", foreign);
 		return false;
 	}
 	if (config->bench != BENCH_EXPORT && config->specs.n) {
@@ -186,6 +236,10 @@ static bool config_complete(struct config *config)
 	}
 	set_defaults(config);
 	return (!config->stores || parse_stores(config)) &&
+	       parse_names("--traffic", config->traffic, traffic_names,
+			   &config->traffic_mask) &&
+	       parse_names("--direction", config->directions, direction_names,
+			   &config->direction_mask) &&
 	       (!config->flows || parse_flows(config));
 }
 

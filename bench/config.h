@@ -19,6 +19,8 @@ struct config {
 	int distribution; /* 0 uniform, 1 Zipf */
 	int cpus;	  /* 0 one, 1 all */
 	const char *stores;
+	const char *traffic;
+	const char *directions;
 	const char *flows;
 	const char *csv_path;
 	const char *plot_path;
@@ -26,9 +28,12 @@ struct config {
 	uint32_t records;
 	uint32_t rounds;
 	bool quick;
+	bool is_live;
 
 	/* Parsed. */
 	uint32_t design_mask;
+	uint32_t traffic_mask;	 /* of enum traffic */
+	uint32_t direction_mask; /* of enum netobs_direction */
 	uint32_t n_flow_counts;
 	uint32_t flow_counts[FLOW_COUNTS_MAX];
 };
@@ -39,6 +44,7 @@ void config_clear(struct config *config);
 
 /* Measure and print. Each returns 0 or -errno, after a message. */
 int datapath_run(const struct config *config);
+int alternate_run(const struct config *config);
 int drain_run(const struct config *config);
 int export_run(const struct config *config);
 

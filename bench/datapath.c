@@ -6,110 +6,11 @@
  * which it does all rounds.
  */
 #include "chart.h"
-#include "config.h"
-#include "results.h"
+#include "plan.h"
 #include "base/util.h"
 
 #include <errno.h>
 #include <string.h>
-
-/* ---- The plan: which cases --------------------------------------------------- */
-
-enum { MEMORY_MAX = 1 << 30 };
-
-/* A way to run packets. */
-struct situation {
-	enum order order;
-	enum sharing sharing;
-	bool all_cpus;
-};
-
-static const struct situation situations[] = {
-	{ ORDER_UNIFORM, SHARING_DISJOINT, false },
-	{ ORDER_ZIPF, SHARING_DISJOINT, false },
-	{ ORDER_UNIFORM, SHARING_SAME, true },
-	{ ORDER_ZIPF, SHARING_SAME, true },
-	{ ORDER_UNIFORM, SHARING_DISJOINT, true },
-	{ ORDER_ZIPF, SHARING_DISJOINT, true },
-};
-
-static bool is_wanted(const struct config *config, const struct situation *s)
-{
-	if (config->distribution != CHOICE_ALL &&
-	    config->distribution != (s->order == ORDER_ZIPF))
-		return false;
-	return config->cpus == CHOICE_ALL || config->cpus == s->all_cpus;
-}
-
-/* All stores and flows on one CPU; contention; and the law of real traffic. */
-static bool is_quick(const struct situation *s, int design, uint32_t flows)
-{
-	if (s->all_cpus)
-		return flows == 1 && s->sharing == SHARING_SAME &&
-		       s->order == ORDER_UNIFORM;
-	return s->order == ORDER_UNIFORM || design == DESIGN_EMPTY ||
-	       design == DESIGN_PERCPU_HASH || design == DESIGN_NETOBS;
-}
-
-static int plan_design(const struct config *config, const struct runner *runner,
-		       int design, uint32_t flows, struct results *results)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(situations); i++) {
-		const struct situation *s = &situations[i];
-		const struct cell cell = {
-			.design = design,
-			.flows = flows,
-			.order = s->order,
-			.sharing = s->sharing,
-			.n_cpus = s->all_cpus ? runner->n_cpus : 1,
-		};
-		int err;
-
-		if (!is_wanted(config, s) ||
-		    (s->all_cpus && runner->n_cpus == 1) ||
-		    (config->quick && !is_quick(s, design, flows)))
-			continue;
-		err = results_add(results, &cell);
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
-static bool fits(const struct runner *runner, int design, uint32_t flows)
-{
-	uint64_t bytes =
-		design_memory(&designs[design], flows, runner->spread->n_cpus);
-
-	if (bytes <= MEMORY_MAX)
-		return true;
-	fprintf(stderr,
-		"netobsctl bench: %s is left out for %u flows: it would take %llu MiB\n",
-		designs[design].name, flows, (unsigned long long)(bytes >> 20));
-	return false;
-}
-
-/*
- * Add a cell for each case that is asked for, by flows, then design. Tables too
- * large for a host that has other things to do are left out, with a message.
- */
-static int plan_make(const struct config *config, const struct runner *runner,
-		     struct results *results)
-{
-	int err = 0;
-
-	for (uint32_t i = 0; i < config->n_flow_counts; i++) {
-		uint32_t flows = config->flow_counts[i];
-
-		for (int design = 0; design < DESIGNS && !err; design++) {
-			if (config->design_mask & 1U << design &&
-			    fits(runner, design, flows))
-				err = plan_design(config, runner, design, flows,
-						  results);
-		}
-	}
-	return err;
-}
 
 /* ---- Measuring --------------------------------------------------------------- */
 
@@ -192,9 +93,11 @@ static int measure_design(struct bench *bench, struct cell *cells, uint32_t n,
 	int err;
 
 	show_progress(bench, cells);
-	err = subject_open(&subject, &designs[cells->design], &bench->runner);
+	err = subject_open(&subject, &designs[cells->design], &bench->runner,
+			   cells->direction);
 	if (err)
 		return err;
+	err = subject_fill(&subject);
 	progress_add(&bench->progress, opening_work(cells));
 	for (uint32_t round = 0; round < rounds && !err; round++) {
 		for (uint32_t i = 0; i < n && !err; i++)
@@ -211,7 +114,9 @@ static uint32_t count_alike(const struct cell *cells, uint32_t n)
 	uint32_t i = 1;
 
 	while (i < n && cells[i].design == cells->design &&
-	       cells[i].flows == cells->flows)
+	       cells[i].flows == cells->flows &&
+	       cells[i].traffic == cells->traffic &&
+	       cells[i].direction == cells->direction)
 		i++;
 	return i;
 }
@@ -240,9 +145,11 @@ static int measure_flows(struct bench *bench, struct cell *cells, uint32_t n)
 {
 	uint32_t rounds = bench->results->rounds / openings(bench);
 	bool with_zipf = bench->config->distribution != 0;
-	int err = spread_prepare(&bench->spread, cells->flows,
-				 bench->runner.n_cpus, with_zipf);
+	int err;
 
+	bench->spread.traffic = cells->traffic;
+	err = spread_prepare(&bench->spread, cells->flows, bench->runner.n_cpus,
+			     with_zipf);
 	return err ?: measure_designs(bench, cells, n, rounds);
 }
 
@@ -257,7 +164,9 @@ static int measure_round(struct bench *bench)
 		struct cell *cells = &results->cells[i];
 
 		n = 1;
-		while (i + n < results->n_cells && cells[n].flows == cells->flows)
+		while (i + n < results->n_cells &&
+		       cells[n].flows == cells->flows &&
+		       cells[n].traffic == cells->traffic)
 			n++;
 		err = measure_flows(bench, cells, n);
 	}
@@ -279,30 +188,14 @@ static int run(struct bench *bench)
 	int err = runner_init(&bench->runner, &bench->spread);
 
 	err = err ?: plan_make(bench->config, &bench->runner, bench->results);
-	if (err) {
-		fprintf(stderr, "netobsctl bench: %s\n", strerror(-err));
+	if (err)
 		return err;
-	}
-	if (!bench->results->n_cells) {
-		fputs("netobsctl bench: of what the options ask for, nothing can be measured here\n",
-		      stderr);
-		return -ENOENT;
-	}
 	progress_begin(&bench->progress, total_work(bench));
 	err = measure_all(bench);
 	progress_clear(&bench->progress);
 	if (stop_requested())
 		fputs("netobsctl bench: interrupted\n", stderr);
 	return err;
-}
-
-static uint32_t largest(const struct config *config)
-{
-	uint32_t flows = CPU_SETSIZE; /* a flow for each CPU at least */
-
-	for (uint32_t i = 0; i < config->n_flow_counts; i++)
-		flows = max_u64(flows, config->flow_counts[i]);
-	return flows;
 }
 
 static int measure_results(const struct config *config, struct results *results)
@@ -312,7 +205,7 @@ static int measure_results(const struct config *config, struct results *results)
 		.results = results,
 		.budget_ms = config->quick ? BUDGET_QUICK_MS : BUDGET_MS,
 	};
-	int err = spread_open(&bench.spread, largest(config));
+	int err = spread_open(&bench.spread, plan_largest(config));
 
 	if (err)
 		return err;

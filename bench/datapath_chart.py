@@ -202,12 +202,14 @@ def right_panel(bars, cpus):
 
 
 def script(results):
-    """The commands for gnuplot."""
-    bars, cpus = contention(results["results"])
+    """The commands for gnuplot; of several kinds of traffic the first one is drawn."""
+    cells = select(results["results"], **{
+        name: results["results"][0][name] for name in ("traffic", "direction")})
+    bars, cpus = contention(cells)
     right_edge = PANELS_GAP - LABEL_SHARE if bars else 1 - LABEL_SHARE * WIDTH / NARROW
     parts = [HEAD.format(width=WIDTH if bars else NARROW, height=HEIGHT, **{
         name: results[name] for name in ("kernel", "cpu", "rounds")}),
-        left_panel(results["results"], right_edge)]
+        left_panel(cells, right_edge)]
     if bars:
         parts.append(right_panel(bars, cpus))
     return "\n".join([*parts, "unset multiplot", ""])

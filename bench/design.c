@@ -19,6 +19,19 @@
 
 /* ---- Maps ------------------------------------------------------------------ */
 
+/* sizeof() in designs.bpf.c, and what the kernel adds to a hash element. */
+enum {
+	KEY = 40,
+	VALUE = 32,
+	LOCKED = 40,
+	ELEMENT = 48,
+	BUCKET = 16,
+	POINTER = 8,
+	HASH_ENTRY = ELEMENT + BUCKET + KEY,
+	NETOBS_FLOW = 512,
+	PACKETS_OFFSET = 24, /* in struct metrics */
+};
+
 static void set_map_size(struct bpf_map *map, uint32_t flows)
 {
 	if (bpf_map__type(map) != BPF_MAP_TYPE_RINGBUF)
@@ -76,11 +89,57 @@ static void close_design(struct subject *subject)
 	designs_bpf__destroy(TAKE_PTR(subject->skel));
 }
 
-/* ---- empty: part of spread.bpf.c -------------------------------------------- */
+static uint64_t sum_packets(const uint8_t *values, uint32_t n, size_t size)
+{
+	uint64_t sum = 0;
+	uint32_t packets;
+
+	for (uint32_t i = 0; i < n; i++, values += size) {
+		memcpy(&packets, values + PACKETS_OFFSET, sizeof(packets));
+		sum += packets;
+	}
+	return sum;
+}
+
+static const struct bpf_map *created_map(const struct subject *subject)
+{
+	const struct bpf_map *map;
+
+	bpf_object__for_each_map(map, subject->skel->obj) {
+		if (bpf_map__autocreate(map))
+			return map;
+	}
+	return NULL;
+}
+
+static uint64_t count_in_map(struct subject *subject)
+{
+	const struct bpf_map *map = created_map(subject);
+	enum bpf_map_type type = bpf_map__type(map);
+	bool is_percpu = type == BPF_MAP_TYPE_PERCPU_HASH ||
+			 type == BPF_MAP_TYPE_PERCPU_ARRAY;
+	uint32_t n = is_percpu ? subject->runner->spread->n_cpus : 1;
+	uint32_t size = bpf_map__value_size(map); /* a multiple of 8 */
+	cleanup_free uint8_t *values = malloc((size_t)n * size);
+	uint8_t key[KEY];
+	const void *last = NULL;
+	uint64_t sum = 0;
+
+	while (values && !bpf_map_get_next_key(bpf_map__fd(map), last, key)) {
+		if (!bpf_map_lookup_elem(bpf_map__fd(map), key, values))
+			sum += sum_packets(values, n, size);
+		last = key;
+	}
+	return sum;
+}
+
+/* ---- empty, empty2: part of spread.bpf.c -------------------------------------------- */
 
 static int open_empty(struct subject *subject)
 {
-	subject->prog_fd = spread_empty_fd(subject->runner->spread);
+	bool is_second = subject->design == &designs[DESIGN_EMPTY2];
+
+	subject->prog_fd = spread_empty_fd(subject->runner->spread, is_second);
 	return 0;
 }
 
@@ -160,15 +219,30 @@ static int open_netobs(struct subject *subject)
 	subject->state = engine;
 	err = engine_open(engine, subject->runner->spread->room);
 	if (!err)
-		subject->prog_fd = engine_program(engine);
+		subject->prog_fd = engine->programs.fds[subject->direction];
+	subject->load = (struct load){ .attend = engine_attend, .user = engine };
+	return err;
+}
+
+static int adapt_netobs(struct subject *subject)
+{
+	int err = engine_adapt(subject->state, subject->runner);
+
+	((struct engine *)subject->state)->packets = 0;
 	return err;
 }
 
 static int fill_netobs(struct subject *subject)
 {
-	int err = engine_adapt(subject->state, subject->runner);
+	return engine_fill(subject->state, subject->runner);
+}
 
-	return err ?: engine_fill(subject->state, subject->runner);
+static uint64_t count_netobs(struct subject *subject)
+{
+	struct engine *engine = subject->state;
+
+	engine_drain(engine);
+	return engine->packets;
 }
 
 /* Packets without room cost something else than those that were counted. */
@@ -190,41 +264,39 @@ static void close_netobs(struct subject *subject)
 
 /* ---- The table ------------------------------------------------------------- */
 
-/* sizeof() in designs.bpf.c, and what the kernel adds to a hash element. */
-enum {
-	KEY = 40,
-	VALUE = 32,
-	LOCKED = 40,
-	ELEMENT = 48,
-	BUCKET = 16,
-	POINTER = 8,
-	HASH_ENTRY = ELEMENT + BUCKET + KEY,
-	NETOBS_FLOW = 512,
-};
-
 #define MAP_DESIGN(design, flow, cpu)                                          \
 	{                                                                      \
 		.name = design, .flow_bytes = flow, .flow_bytes_per_cpu = cpu, \
 		.open = open_design, .close = close_design,                    \
 	}
 
+#define COUNTING_DESIGN(design, flow, cpu)                                     \
+	{                                                                      \
+		.name = design, .flow_bytes = flow, .flow_bytes_per_cpu = cpu, \
+		.open = open_design, .count = count_in_map,                    \
+		.close = close_design,                                         \
+	}
+
 const struct design designs[DESIGNS] = {
 	[DESIGN_EMPTY] = { .name = "empty", .open = open_empty },
+	[DESIGN_EMPTY2] = { .name = "empty2", .open = open_empty },
 	[DESIGN_PARSE] = MAP_DESIGN("parse", 0, 0),
 	[DESIGN_RINGBUF] = { .name = "ringbuf",
 			     .open = open_ringbuf,
 			     .close = close_ringbuf },
-	[DESIGN_HASH] = MAP_DESIGN("hash", HASH_ENTRY + LOCKED, 0),
+	[DESIGN_HASH] = COUNTING_DESIGN("hash", HASH_ENTRY + LOCKED, 0),
 	[DESIGN_HASH_SPINLOCK] =
-		MAP_DESIGN("hash_spinlock", HASH_ENTRY + LOCKED, 0),
+		COUNTING_DESIGN("hash_spinlock", HASH_ENTRY + LOCKED, 0),
 	[DESIGN_PERCPU_HASH] =
-		MAP_DESIGN("percpu_hash", HASH_ENTRY + POINTER, VALUE),
-	[DESIGN_ARRAY] = MAP_DESIGN("array", VALUE, 0),
-	[DESIGN_PERCPU_ARRAY] = MAP_DESIGN("percpu_array", POINTER, VALUE),
+		COUNTING_DESIGN("percpu_hash", HASH_ENTRY + POINTER, VALUE),
+	[DESIGN_ARRAY] = COUNTING_DESIGN("array", VALUE, 0),
+	[DESIGN_PERCPU_ARRAY] = COUNTING_DESIGN("percpu_array", POINTER, VALUE),
 	[DESIGN_NETOBS] = { .name = "netobs",
 			    .flow_bytes = NETOBS_FLOW,
 			    .open = open_netobs,
+			    .adapt = adapt_netobs,
 			    .fill = fill_netobs,
+			    .count = count_netobs,
 			    .check = check_netobs,
 			    .close = close_netobs },
 };
@@ -238,7 +310,7 @@ uint64_t design_memory(const struct design *design, uint32_t flows,
 
 /* ---- Subjects -------------------------------------------------------------- */
 
-static int subject_fill(struct subject *subject)
+int subject_fill(struct subject *subject)
 {
 	return subject->design->fill ?
 		       subject->design->fill(subject) :
@@ -246,18 +318,20 @@ static int subject_fill(struct subject *subject)
 }
 
 int subject_open(struct subject *subject, const struct design *design,
-		 const struct runner *runner)
+		 const struct runner *runner, enum netobs_direction direction)
 {
 	int err;
 
 	*subject = (struct subject){
 		.design = design,
 		.runner = runner,
+		.direction = direction,
 		.prog_fd = -1,
 	};
 	err = design->open(subject);
 	err = err ?: spread_aim(runner->spread, subject->prog_fd);
-	err = err ?: subject_fill(subject);
+	if (!err && design->adapt)
+		err = design->adapt(subject);
 	if (err)
 		subject_close(subject);
 	return err;
@@ -268,8 +342,9 @@ int subject_measure(struct subject *subject, const struct load *load,
 {
 	struct load whole = *load;
 
-	whole.burst = subject->load.burst;
+	whole.burst = subject->load.burst ?: load->burst;
 	whole.pause = subject->load.pause;
+	whole.attend = subject->runner->wire ? subject->load.attend : NULL;
 	whole.user = subject->load.user;
 	return runner_measure(subject->runner, &whole, ret_ns);
 }

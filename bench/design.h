@@ -15,8 +15,12 @@ struct design {
 	/* Roughly. */
 	uint32_t flow_bytes, flow_bytes_per_cpu;
 	int (*open)(struct subject *subject);
+	/* Give it its size, without flows. NULL: it has it. */
+	int (*adapt)(struct subject *subject);
 	/* NULL: one packet of each flow. */
 	int (*fill)(struct subject *subject);
+	/* All packets that it has counted since it was opened. NULL: it counts none. */
+	uint64_t (*count)(struct subject *subject);
 	/* After measuring: whether it did what it is measured for. NULL: yes. */
 	int (*check)(struct subject *subject);
 	void (*close)(struct subject *subject);
@@ -25,6 +29,7 @@ struct design {
 /* In the order in which they are shown. */
 enum {
 	DESIGN_EMPTY,
+	DESIGN_EMPTY2,
 	DESIGN_PARSE,
 	DESIGN_RINGBUF,
 	DESIGN_HASH,
@@ -46,15 +51,19 @@ uint64_t design_memory(const struct design *design, uint32_t flows,
 struct subject {
 	const struct design *design;
 	const struct runner *runner;
+	enum netobs_direction direction;
 	int prog_fd;	  /* owned by what opened it */
-	struct load load; /* burst and pause are the design's */
+	struct load load; /* burst, pause, attend and user are the design's */
 	struct designs_bpf *skel;
 	void *state; /* the design's own */
 };
 
-/* Open and fill it for what the runner's spread is prepared for. */
+/* Open it for what the runner's spread is prepared for, and give it its size. */
 int subject_open(struct subject *subject, const struct design *design,
-		 const struct runner *runner);
+		 const struct runner *runner, enum netobs_direction direction);
+
+/* A packet of each flow. */
+int subject_fill(struct subject *subject);
 int subject_measure(struct subject *subject, const struct load *load,
 		    double *ret_ns);
 int subject_check(struct subject *subject);

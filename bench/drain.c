@@ -205,7 +205,8 @@ static int measure(struct bench *bench, struct drain_result *result)
 	rss = memory_rss();
 	err = engine_open(&bench->engine, bench->spread.flows);
 	if (!err)
-		err = spread_aim(&bench->spread, engine_program(&bench->engine));
+		err = spread_aim(&bench->spread,
+				 bench->engine.programs.fds[NETOBS_INGRESS]);
 	err = err ?: engine_adapt(&bench->engine, &bench->runner);
 	err = err ?: measure_rounds(bench, result);
 	err = err ?: measure_maps(bench);

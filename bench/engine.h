@@ -27,6 +27,9 @@ void engine_close(struct engine *engine);
 /* A drain from beginning to end. */
 void engine_drain(struct engine *engine);
 
+/* What a context does while packets arrive: wait for the programs, and see to them. */
+void engine_attend(void *engine);
+
 /* A packet of each flow; tables that fill up get room. */
 int engine_fill(struct engine *engine, const struct runner *runner);
 
@@ -35,11 +38,6 @@ int engine_fill(struct engine *engine, const struct runner *runner);
  * for them. The store is empty then.
  */
 int engine_adapt(struct engine *engine, const struct runner *runner);
-
-static inline int engine_program(const struct engine *engine)
-{
-	return engine->programs.fds[NETOBS_INGRESS];
-}
 
 /* Packets so far, as of the last drain. */
 struct engine_tally {

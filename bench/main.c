@@ -36,7 +36,8 @@ int main(int argc, char **argv)
 	}
 	libbpf_set_print(NULL);
 	stop_catch();
-	err = benches[config.bench](&config);
+	err = config.is_live ? alternate_run(&config) :
+			       benches[config.bench](&config);
 	config_clear(&config);
 	if (fflush(stdout) && errno != EPIPE) {
 		fprintf(stderr, "netobsctl bench: standard output: %s\n",

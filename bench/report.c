@@ -57,11 +57,18 @@ void report_print_machine(void)
 
 /* ---- JSON, CSV ------------------------------------------------------------- */
 
+static void put_decimal(struct json *json, const char *key, double value,
+			int decimals)
+{
+	if (isnan(value))
+		return;
+	json_key(json, key);
+	json_decimal(json, lround(value * pow(10, decimals)), decimals);
+}
+
 static void put_value(struct json *json, const struct report_field *field,
 		      const char *at)
 {
-	double ns;
-
 	switch (field->type) {
 	case REPORT_TEXT:
 		json_key(json, field->key);
@@ -71,14 +78,14 @@ static void put_value(struct json *json, const struct report_field *field,
 		json_key_u64(json, field->key, *(const uint32_t *)at);
 		break;
 	case REPORT_U64:
-		json_key_u64(json, field->key, *(const uint64_t *)at);
+		if (*(const uint64_t *)at != REPORT_UNKNOWN)
+			json_key_u64(json, field->key, *(const uint64_t *)at);
 		break;
 	case REPORT_NS:
-		ns = *(const double *)at;
-		if (isnan(ns))
-			break;
-		json_key(json, field->key);
-		json_decimal(json, lround(ns * 100), 2);
+		put_decimal(json, field->key, *(const double *)at, 2);
+		break;
+	case REPORT_RATIO:
+		put_decimal(json, field->key, *(const double *)at, 4);
 		break;
 	}
 }
@@ -146,6 +153,9 @@ static void print_csv_value(FILE *file, const struct report_field *field,
 		break;
 	case REPORT_NS:
 		fprintf(file, "%.2f", *(const double *)at);
+		break;
+	case REPORT_RATIO:
+		fprintf(file, "%.4f", *(const double *)at);
 		break;
 	}
 }

@@ -11,13 +11,16 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#define REPORT_UNKNOWN UINT64_MAX
+
 struct report_field {
 	const char *key;
 	enum {
 		REPORT_TEXT, /* const char * */
 		REPORT_U32,
-		REPORT_U64,
-		REPORT_NS, /* double, to a hundredth; NAN: left out */
+		REPORT_U64,   /* REPORT_UNKNOWN: left out */
+		REPORT_NS,    /* double, to a hundredth; NAN: left out */
+		REPORT_RATIO, /* to a ten-thousandth */
 	} type;
 	size_t offset;
 };

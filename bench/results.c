@@ -21,9 +21,10 @@ int results_add(struct results *results, const struct cell *cell)
 	added = &results->cells[results->n_cells];
 	*added = *cell;
 	added->n_samples = 0;
-	added->samples = calloc(results->rounds, sizeof(double));
+	added->samples = calloc(results->rounds, 2 * sizeof(double));
 	if (!added->samples)
 		return -ENOMEM;
+	added->ratios = added->samples + results->rounds;
 	results->n_cells++;
 	return 0;
 }
@@ -38,9 +39,10 @@ void results_clear(struct results *results)
 
 /* ---- Sums ------------------------------------------------------------------ */
 
-static bool is_same_case(const struct cell *a, const struct cell *b)
+bool results_is_same_case(const struct cell *a, const struct cell *b)
 {
-	return a->order == b->order && a->sharing == b->sharing &&
+	return a->traffic == b->traffic && a->direction == b->direction &&
+	       a->order == b->order && a->sharing == b->sharing &&
 	       a->n_cpus == b->n_cpus;
 }
 
@@ -52,10 +54,16 @@ static const struct cell *find_cell(const struct results *results,
 		const struct cell *cell = &results->cells[i];
 
 		if (cell->design == design && cell->flows == like->flows &&
-		    is_same_case(cell, like) && cell->n_samples)
+		    results_is_same_case(cell, like) && cell->n_samples)
 			return cell;
 	}
 	return NULL;
+}
+
+const struct cell *results_find_empty(const struct results *results,
+				      const struct cell *cell)
+{
+	return find_cell(results, cell, DESIGN_EMPTY);
 }
 
 void results_sum_up(struct results *results)
@@ -70,6 +78,9 @@ void results_sum_up(struct results *results)
 								 "uniform";
 		cell->shared = cell->sharing == SHARING_SAME ? "same" :
 							       "disjoint";
+		cell->traffic_name = traffic_names[cell->traffic];
+		cell->way = cell->direction == NETOBS_EGRESS ? "egress" :
+							       "ingress";
 	}
 	for (uint32_t i = 0; i < results->n_cells; i++) {
 		struct cell *cell = &results->cells[i];
@@ -93,6 +104,8 @@ static const struct report_field cell_fields[] = {
 	FIELD("distribution", REPORT_TEXT, distribution),
 	FIELD("cpus", REPORT_U32, n_cpus),
 	FIELD("sharing", REPORT_TEXT, shared),
+	FIELD("traffic", REPORT_TEXT, traffic_name),
+	FIELD("direction", REPORT_TEXT, way),
 	FIELD("ns_per_packet", REPORT_NS, ns.median),
 	FIELD("ns_over_empty", REPORT_NS, over_empty),
 	FIELD("ns_min", REPORT_NS, ns.min),
@@ -147,7 +160,8 @@ static void print_row(const struct results *results, const struct cell *like,
 		const struct cell *cell = &results->cells[i];
 		double value;
 
-		if (cell->design != DESIGN_EMPTY || !is_same_case(cell, like))
+		if (cell->design != DESIGN_EMPTY ||
+		    !results_is_same_case(cell, like))
 			continue;
 		value = get(results, cell, design);
 		if (isnan(value))
@@ -171,7 +185,7 @@ static void print_rows(const struct results *results, const struct cell *like)
 	uint32_t measured = 0;
 
 	for (uint32_t i = 0; i < results->n_cells; i++)
-		if (is_same_case(&results->cells[i], like))
+		if (results_is_same_case(&results->cells[i], like))
 			measured |= 1U << results->cells[i].design;
 	print_row(results, like, "flows", 0, 0, flows_of);
 	for (int design = 0; design < DESIGNS; design++)
@@ -185,26 +199,27 @@ static void print_rows(const struct results *results, const struct cell *like)
 			  ratio_of);
 }
 
-static void print_case(const struct results *results, const struct cell *like)
+void results_print_case(const struct cell *cell)
 {
-	const char *order = like->order == ORDER_ZIPF ? "flows by Zipf's law" :
-							"all flows alike";
-
-	if (like->n_cpus == 1)
-		printf("\nOne CPU, %s\n", order);
+	if (cell->n_cpus == 1)
+		printf("\nOne CPU");
 	else
-		printf("\n%u CPUs at once, %s, %s\n", like->n_cpus,
-		       like->sharing == SHARING_SAME ? "on the same flows" :
-						       "each on flows of its own",
-		       order);
-	print_rows(results, like);
+		printf("\n%u CPUs at once, %s", cell->n_cpus,
+		       cell->sharing == SHARING_SAME ?
+			       "on the same flows" :
+			       "each on flows of its own");
+	printf(", %s, %s, %s\n",
+	       cell->order == ORDER_ZIPF ? "flows by Zipf's law" :
+					   "all flows alike",
+	       cell->traffic_name, cell->way);
 }
 
 /* No cell before @index has its case. */
 static bool is_first(const struct results *results, uint32_t index)
 {
 	for (uint32_t i = 0; i < index; i++)
-		if (is_same_case(&results->cells[i], &results->cells[index]))
+		if (results_is_same_case(&results->cells[i],
+					 &results->cells[index]))
 			return false;
 	return true;
 }
@@ -215,6 +230,8 @@ void results_print_table(const struct results *results)
 	       results->rounds);
 	report_print_machine();
 	for (uint32_t i = 0; i < results->n_cells; i++)
-		if (is_first(results, i))
-			print_case(results, &results->cells[i]);
+		if (is_first(results, i)) {
+			results_print_case(&results->cells[i]);
+			print_rows(results, &results->cells[i]);
+		}
 }

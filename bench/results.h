@@ -10,14 +10,24 @@
 struct cell {
 	int design;
 	uint32_t flows;
+	enum traffic traffic;
+	enum netobs_direction direction;
 	enum order order;
 	enum sharing sharing;
 	uint32_t n_cpus;
 	uint32_t n_samples;
 	double *samples; /* ns per packet, one per round */
+	double *ratios;	 /* of --live, behind them */
+
+	/* Of --live. */
+	uint64_t sent; /* packets, by the interface's counters, filling included */
+	uint64_t counted; /* by the store; REPORT_UNKNOWN: it counts none */
+	uint64_t kernel_bytes; /* of its maps */
+	struct summary ratio;  /* of rates, to that of the empty program */
+	double ratio_p80;
 
 	/* As of results_sum_up(). */
-	const char *store, *distribution, *shared;
+	const char *store, *distribution, *shared, *traffic_name, *way;
 	struct summary ns;
 	double over_empty;
 };
@@ -31,6 +41,16 @@ struct results {
 
 /* Add a cell without samples. Returns 0 or -ENOMEM. */
 int results_add(struct results *results, const struct cell *cell);
+
+/* "One CPU, ..." */
+void results_print_case(const struct cell *cell);
+
+/* Whether all but design and flows is alike. */
+bool results_is_same_case(const struct cell *a, const struct cell *b);
+
+/* The cell of the empty program with the flows and in the case of @cell; or NULL. */
+const struct cell *results_find_empty(const struct results *results,
+				      const struct cell *cell);
 
 void results_sum_up(struct results *results);
 void results_clear(struct results *results);

@@ -14,6 +14,7 @@ enum { CHUNK = 16384 };
 struct gate {
 	uint32_t expected;
 	_Atomic uint32_t arrived;
+	_Atomic uint32_t ended;
 	_Atomic bool is_cancelled;
 };
 
@@ -48,6 +49,14 @@ static uint32_t chunk_of(const struct load *load)
 	return load->burst && load->burst < CHUNK ? load->burst : CHUNK;
 }
 
+static int run_packets(const struct worker *worker, uint32_t n, uint32_t *ret_ns)
+{
+	const struct runner *runner = worker->runner;
+
+	return runner->wire ? wire_send(runner->wire, worker->cpu, n, ret_ns) :
+			      spread_run(runner->spread, n, ret_ns);
+}
+
 /* Run @n packets and account for them. */
 static int run(struct worker *worker, uint32_t n)
 {
@@ -56,7 +65,7 @@ static int run(struct worker *worker, uint32_t n)
 	int err;
 
 	do {
-		err = spread_run(worker->runner->spread, n, &ns);
+		err = run_packets(worker, n, &ns);
 	} while (err == -EINTR && !stop_requested());
 	if (load->pause)
 		load->pause(load->user);
@@ -103,6 +112,7 @@ static void *measure(void *arg)
 
 	pass_gate(worker->gate);
 	worker->err = err ?: run_for_budget(worker);
+	worker->gate->ended++;
 	return NULL;
 }
 
@@ -118,6 +128,7 @@ static void *fill(void *arg)
 		worker->err = stop_requested() ? -EINTR : run(worker, n);
 		left -= n;
 	}
+	worker->gate->ended++;
 	return NULL;
 }
 
@@ -171,6 +182,8 @@ static int run_all(const struct runner *runner, const struct load *load,
 		started += !err;
 	}
 	gate.is_cancelled = err;
+	while (load->attend && gate.ended < started)
+		load->attend(load->user);
 	for (uint32_t i = 0; i < started; i++) {
 		pthread_join(workers[i].thread, NULL);
 		err = err ?: workers[i].err;

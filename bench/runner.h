@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Runs packets on one CPU or on all at once, a pinned thread on each. */
+/*
+ * Runs packets on one CPU or on all at once, a pinned thread on each: through a program
+ * by BPF_PROG_TEST_RUN, or over a wire.
+ */
 #ifndef NETOBS_BENCH_RUNNER_H
 #define NETOBS_BENCH_RUNNER_H
 
-#include "spread.h"
+#include "wire.h"
 
 #include <sched.h>
 
@@ -14,7 +17,8 @@ enum sharing {
 
 struct runner {
 	struct spread *spread;
-	uint32_t n_cpus; /* that this process may use */
+	const struct wire *wire; /* NULL: BPF_PROG_TEST_RUN */
+	uint32_t n_cpus;	 /* that this process may use */
 	int cpus[CPU_SETSIZE];
 };
 
@@ -26,6 +30,8 @@ struct load {
 	/* At most this many packets in a row, then @pause; 0: any number. */
 	uint32_t burst;
 	void (*pause)(void *user);
+	/* Called all the time by the thread that waits for the others; or NULL. */
+	void (*attend)(void *user);
 	void *user;
 };
 

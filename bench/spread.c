@@ -276,7 +276,8 @@ int spread_run(const struct spread *spread, uint32_t n, uint32_t *ret_ns)
 	return err;
 }
 
-int spread_empty_fd(const struct spread *spread)
+int spread_empty_fd(const struct spread *spread, bool is_second)
 {
-	return bpf_program__fd(spread->skel->progs.empty);
+	return bpf_program__fd(is_second ? spread->skel->progs.empty2 :
+					   spread->skel->progs.empty);
 }

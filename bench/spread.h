@@ -85,7 +85,7 @@ void spread_take(const struct spread *spread, uint32_t cpu, uint32_t *ret_flows,
  */
 int spread_run(const struct spread *spread, uint32_t n, uint32_t *ret_ns);
 
-/* Of the program that does nothing. */
-int spread_empty_fd(const struct spread *spread);
+/* Of one of the two programs that do nothing. */
+int spread_empty_fd(const struct spread *spread, bool is_second);
 
 #endif

@@ -104,6 +104,67 @@ class Bench(lab.LabTest):
         self.check_datapath(found, [(store, 5, "zipf", 1, "disjoint")
                                     for store in ("empty", "hash", "array")])
 
+    def test_traffic_in_each_direction(self):
+        found = self.datapath("--flows", "70", "--rounds", "1", "--stores",
+                              "hash,array,netobs", "--distribution", "uniform",
+                              "--cpus", "1", "--traffic", "udp6,tcp4,tcp6",
+                              "--direction", "ingress,egress")
+        cases = [(r["store"], r["traffic"], r["direction"]) for r in found["results"]]
+        self.assertEqual(sorted(cases), sorted(
+            (store, traffic, way) for store in ("empty", "hash", "array", "netobs")
+            for traffic in ("udp6", "tcp4", "tcp6") for way in ("ingress", "egress")))
+
+    def check_live(self, found, stores):
+        """Every packet that the interface counted, the stores have counted."""
+        for result in found["results"]:
+            self.assertGreater(result["sent"], result["flows"])
+            if result["store"] in ("empty", "empty2"):
+                self.assertNotIn("counted", result)
+            else:
+                self.assertEqual(result["sent"], result["counted"], result)
+                self.assertGreater(result["kernel_bytes"], 0)
+            self.assertGreater(result["ratio_q1"], 0)
+            self.assertLessEqual(result["ratio_q1"], result["ratio"])
+            self.assertLessEqual(result["ratio"], result["ratio_q3"])
+            self.assertGreater(result["ratio_p80"], 0)
+            if result["store"] == "empty":
+                self.assertEqual((1, 1, 0), tuple(result[key] for key in (
+                    "ratio", "ratio_p80", "ns_over_empty")))
+        self.assertEqual(stores, [r["store"] for r in found["results"]][:len(stores)])
+
+    def test_live(self):
+        stores = ["empty", "empty2", "percpu_hash", "netobs"]
+        found = self.datapath("--live", "--flows", "1,3000", "--rounds", "2")
+        self.check_head(found, 2)
+        self.check_live(found, stores)
+        self.assertEqual(
+            [(r["store"], r["flows"], r["distribution"]) for r in found["results"]],
+            [(store, flows, distribution) for flows in (1, 3000)
+             for distribution in ("uniform", "zipf") for store in stores])
+        self.assertEqual({("udp4", "egress", 1)}, {
+            (r["traffic"], r["direction"], r["cpus"]) for r in found["results"]})
+
+    def test_live_traffic_in_each_direction(self):
+        stores = ["empty", "hash_spinlock", "array", "netobs"]
+        found = self.datapath(
+            "--live", "--flows", "100", "--rounds", "1", "--distribution", "uniform",
+            "--stores", ",".join(stores), "--traffic", "udp4,udp6,tcp4,tcp6",
+            "--direction", "ingress,egress")
+        self.check_live(found, stores)
+        self.assertEqual(8 * len(stores), len(found["results"]))
+
+    def test_live_on_all_cpus(self):
+        if CPUS == 1:
+            self.skipTest("there is one CPU")
+        found = self.datapath("--live", "--flows", "50", "--rounds", "1", "--cpus",
+                              "all", "--distribution", "zipf")
+        self.check_live(found, ["empty", "empty2", "percpu_hash", "netobs"])
+        self.assertEqual([CPUS] * 8, [r["cpus"] for r in found["results"]])
+        text = self.bench("datapath", "--live", "--flows", "50", "--rounds", "1",
+                          "--stores", "netobs", "--distribution", "zipf")
+        for word in ("p80", "counted", "all", "egress", os.uname().release):
+            self.assertIn(word, text)
+
     def test_quick(self):
         start = time.monotonic()
         found = self.datapath("--quick", "--flows", "1,1024")
@@ -227,6 +288,10 @@ class Bench(lab.LabTest):
                 (["--flows", "1,,2"], ["--flows"]),
                 (["--flows", "4194305"], ["--flows", "4194305"]),
                 (["--flows", ",".join(["1"] * 17)], ["--flows", "16"]),
+                (["--traffic", "udp4,fish"], ["--traffic", "fish"]),
+                (["--direction", "both"], ["--direction", "both"]),
+                (["export", "--live"], ["export", "--live"]),
+                (["--live", "--csv", "x.csv"], ["datapath --live", "--csv"]),
                 (["--cpus", "2"], ["--cpus"]),
                 (["--distribution", "normal"], ["--distribution"]),
                 (["--rounds", "0"], ["--rounds"]),

@@ -24,7 +24,8 @@ _netobsctl_options()
 			;;
 		*)
 			echo "-h --help -o --output --flows --records --rounds --quick" \
-				"--stores --distribution --cpus --csv --plot"
+				"--stores --traffic --direction --live" \
+				"--distribution --cpus --csv --plot"
 			;;
 		esac
 		;;
@@ -91,8 +92,14 @@ _netobsctl_values()
 		echo "table json"
 		;;
 	bench:--stores)
-		echo "empty parse ringbuf hash hash_spinlock percpu_hash array" \
+		echo "empty empty2 parse ringbuf hash hash_spinlock percpu_hash array" \
 			"percpu_array netobs"
+		;;
+	bench:--traffic)
+		echo "udp4 udp6 tcp4 tcp6"
+		;;
+	bench:--direction)
+		echo "ingress egress"
 		;;
 	bench:--distribution)
 		echo "uniform zipf"
