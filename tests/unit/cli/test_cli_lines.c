@@ -9,7 +9,6 @@
 
 /* The command's parts are in no library: compiled in here. */
 #include "cli/human.c"
-#include "cli/human_flow.c"
 #include "cli/out_table.c"
 #include "cli/row.c"
 #include "cli/stream.c"

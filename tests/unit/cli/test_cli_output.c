@@ -18,7 +18,6 @@
 /* The command's parts are in no library: compiled in here. */
 #include "cli/busiest.c"
 #include "cli/human.c"
-#include "cli/human_flow.c"
 #include "cli/out_live.c"
 #include "cli/out_sink.c"
 #include "cli/output.c"

@@ -9,7 +9,6 @@
 /* The command's parts are in no library: compiled in here. */
 #include "cli/busiest.c"
 #include "cli/human.c"
-#include "cli/human_flow.c"
 #include "cli/row.c"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))

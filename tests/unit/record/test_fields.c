@@ -8,7 +8,6 @@
 
 /* The command's parts are in no library: compiled in here. */
 #include "cli/human.c"
-#include "cli/human_flow.c"
 #include "cli/row.c"
 
 #include <stdio.h>
