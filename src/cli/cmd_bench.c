@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Runs netobs-bench, a program of its own: it has threads and looks at what
- * the library hides, and this program shall do neither.
+ * Runs netobs-bench, a program of its own: it looks at what the library hides,
+ * which this program must not do.
  */
 #include "cmd.h"
 

@@ -175,6 +175,22 @@ static int close_outputs(struct session *session)
 	return result;
 }
 
+static void pause_screens(const struct session *session)
+{
+	for (size_t i = 0; i < session->config.n_outputs; i++)
+		output_pause(&session->config.outputs[i]);
+}
+
+static void take_keys(struct session *session)
+{
+	unsigned int keys = keys_read();
+
+	if (keys & KEY_QUIT)
+		stop(session);
+	if (keys & KEY_PAUSE)
+		pause_screens(session);
+}
+
 static void redraw(const struct session *session)
 {
 	for (size_t i = 0; i < session->config.n_outputs; i++)
@@ -207,8 +223,8 @@ static void fill_fds(const struct session *session, struct pollfd *fds)
 
 static void look_at_outputs(struct session *session, const struct pollfd *fds)
 {
-	if (fds[FD_KEYS].revents && keys_want_quit())
-		stop(session);
+	if (fds[FD_KEYS].revents)
+		take_keys(session);
 	for (size_t i = 0; i < session->config.n_outputs; i++) {
 		struct output *output = &session->config.outputs[i];
 
@@ -315,7 +331,8 @@ static void print_stats(const struct session *session)
 	if (netobs_stats_get(session->ctx, &stats) < 0)
 		return;
 	for (size_t i = 0; i < session->config.n_outputs; i++)
-		is_for_people &= session->config.outputs[i].kind != &output_sink;
+		is_for_people &=
+			output_is_for_people(&session->config.outputs[i]);
 	if (is_for_people)
 		stats_text_print(stderr, &stats);
 	else

@@ -60,6 +60,14 @@ static const struct args_option options[] = {
 	  "direction of packets, as the interface sees it (default both)" },
 	{ 'o', "output", ARGS_LIST, FIELD(output_specs), "OUTPUT", NULL,
 	  "table, json[:...], ipfix:..., kafka:..., grpc:...; repeatable" },
+	{ 0, "by", ARGS_STRING, FIELD(by), "KEY[,KEY]...", NULL,
+	  "group flows by these keys; flow: do not group" },
+	{ 0, "sort", ARGS_STRING, FIELD(sort), "COLUMN", NULL,
+	  "order of rows: bytes, packets, flows, sent, duration, time or a KEY" },
+	{ 0, "top", ARGS_NUMBER32, FIELD(top), "N", NULL,
+	  "show at most N rows per interval, and the sum of the others" },
+	{ 'N', "names", ARGS_SWITCH, FIELD(want_names), NULL, NULL,
+	  "show names of hosts and ports in tables as soon as they are known" },
 	{ 'd', "duration", ARGS_SECONDS, FIELD(duration_ms), "SECONDS", NULL,
 	  "stop after this time" },
 	{ 'n', "count", ARGS_NUMBER, FIELD(count), "COUNT", NULL,
@@ -110,9 +118,12 @@ static const struct args_command command = {
 	.options = options,
 	.positional = "this version has no packet filters; "
 		      "select interfaces with -i, and filter the output",
-	.notes = "Without -i, all interfaces are observed, including new ones.\n"
-		 "Without -o, the output is table on a terminal, json otherwise.\n"
-		 "SECONDS may have a fraction, such as 0.5, or a unit, such as 90s or 5m.\n",
+	.notes =
+		"Without -i, all interfaces are observed, including new ones.\n"
+		"KEY is src, dst, client, service, host, pair, port, proto, interface, direction,\n"
+		"vlan or tunnel. The live table groups by client,service without --by.\n"
+		"Without -o, the output is table on a terminal, json otherwise.\n"
+		"SECONDS may have a fraction, such as 0.5, or a unit, such as 90s or 5m.\n",
 	.hint = hint_operand,
 };
 
@@ -214,6 +225,85 @@ static int parse_outputs(struct flows_config *config)
 	return 0;
 }
 
+static int refuse_view(const char *option, const char *value, const char *why)
+{
+	args_complain(&command, "%s%s%s%s: %s", option, value ? " '" : "",
+		      value ?: "", value ? "'" : "", why);
+	return -1;
+}
+
+/* The output that shows rows; NULL: there is none. */
+static struct output *find_viewer(const struct flows_config *config)
+{
+	for (size_t i = 0; i < config->n_outputs; i++)
+		if (output_is_for_people(&config->outputs[i]) ||
+		    config->outputs[i].kind == &output_groups)
+			return &config->outputs[i];
+	return NULL;
+}
+
+static int group_outputs(struct flows_config *config)
+{
+	for (size_t i = 0; i < config->n_outputs; i++) {
+		if (output_take_groups(&config->outputs[i]))
+			continue;
+		args_complain(&command,
+			      "-o '%s': it takes flows only; groups (--by) go to "
+			      "standard output, as table or json",
+			      config->outputs[i].spec);
+		return -1;
+	}
+	return 0;
+}
+
+/*
+ * On a host with many connections, the rows of a screen would differ in the client's port
+ * only; who talks to which service is what fits on it.
+ */
+static int parse_by(struct flows_config *config)
+{
+	const struct output *viewer = find_viewer(config);
+	char why[192];
+
+	if (config->by && by_parse(config->by, &config->view.by, why, sizeof(why)))
+		return refuse_view("--by", config->by, why);
+	if (config->view.by.n)
+		return group_outputs(config);
+	if (!config->by && viewer && viewer->kind == &output_live)
+		by_parse("client,service", &config->view.by, why, sizeof(why));
+	return 0;
+}
+
+static int parse_view(struct flows_config *config)
+{
+	struct view_options *view = &config->view;
+	struct output *viewer;
+	bool is_lines;
+	char why[192];
+
+	if (parse_by(config) < 0)
+		return -1;
+	viewer = find_viewer(config);
+	if (!viewer && (config->sort || config->top))
+		return refuse_view(config->sort ? "--sort" : "--top", NULL,
+				   "records are sent as they come; for rows in an "
+				   "order, use -o table or --by");
+	if (config->want_names && (!viewer || !output_is_for_people(viewer)))
+		return refuse_view("-N", NULL,
+				   "only a table has names: use -o table");
+	if (!viewer)
+		return 0;
+	viewer->view = view;
+	is_lines = viewer->kind != &output_live;
+	view->top = config->top;
+	view->want_names = config->want_names;
+	view->order.sort = view->by.n || !is_lines ? SORT_BYTES : SORT_TIME;
+	if (config->sort && view_parse_sort(config->sort, &view->by, is_lines,
+					    &view->order, why, sizeof(why)))
+		return refuse_view("--sort", config->sort, why);
+	return 0;
+}
+
 static void describe(struct flows_config *config)
 {
 	const size_t size = sizeof(config->subject);
@@ -283,7 +373,8 @@ enum args_result flows_config_parse(struct flows_config *config, int argc,
 		return result;
 	if (check_replay(config) < 0 || check_interval(config) < 0 ||
 	    check_names(&config->interfaces, "-i") < 0 ||
-	    check_names(&config->exclude, "-x") < 0 || parse_outputs(config) < 0)
+	    check_names(&config->exclude, "-x") < 0 ||
+	    parse_outputs(config) < 0 || parse_view(config) < 0)
 		return ARGS_WRONG;
 
 	describe(config);

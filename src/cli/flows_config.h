@@ -9,6 +9,7 @@
 
 #include "args.h"
 #include "output.h"
+#include "view.h"
 
 struct netobs_opts;
 
@@ -17,11 +18,13 @@ struct flows_config {
 	int direction, timestamps, attach,
 		attach_order; /* index of the choice; -1: not given */
 	uint32_t duration_ms, interval_ms, active_ms, idle_ms; /* 0: not given */
-	uint32_t max_flows, verbose;
+	uint32_t max_flows, verbose, top;
 	uint64_t max_memory;
 	uint64_t count;
-	bool per_interface, stats, list;
+	bool per_interface, stats, list, want_names;
+	const char *by, *sort; /* NULL: not given */
 
+	struct view_options view; /* of the output that can show one */
 	struct output *outputs;
 	size_t n_outputs;
 	char subject[160]; /* what is observed, for people */

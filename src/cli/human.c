@@ -92,27 +92,12 @@ void human_time(char *buf, size_t size, int64_t ns)
 		 tm.tm_sec, (int)((ns - s * NS_PER_S) / NS_PER_MS));
 }
 
-static void put_endpoint(char *buf, size_t size, const uint8_t ip[16], int port)
+void human_endpoint(char *buf, size_t size, const char *host, const char *port)
 {
-	char address[NETOBS_ADDR_STR_MAX];
+	const bool has_colon = strchr(host, ':');
 
-	netobs_addr_str(ip, address, sizeof(address));
-	if (port < 0)
-		snprintf(buf, size, "%s", address);
-	else if (strchr(address, ':'))
-		snprintf(buf, size, "[%s]:%d", address, port);
-	else
-		snprintf(buf, size, "%s:%d", address, port);
-}
-
-void human_endpoints(char *buf, size_t size, const struct netobs_flow *flow)
-{
-	const bool ports = flow->has & NETOBS_HAS_PORTS;
-	char src[NETOBS_ADDR_STR_MAX + 8], dst[NETOBS_ADDR_STR_MAX + 8];
-
-	put_endpoint(src, sizeof(src), flow->src, ports ? flow->src_port : -1);
-	put_endpoint(dst, sizeof(dst), flow->dst, ports ? flow->dst_port : -1);
-	snprintf(buf, size, "%s \u2192 %s", src, dst);
+	snprintf(buf, size, "%s%s%s:%s", has_colon ? "[" : "", host,
+		 has_colon ? "]" : "", port);
 }
 
 void human_clean(char *text)
@@ -162,7 +147,7 @@ static const struct name icmp6_types[] = {
 	{ 143, "group report v2" }, { 0, NULL }
 };
 
-static const char *look_up(const struct name *names, uint8_t number)
+static const char *find_word(const struct name *names, uint8_t number)
 {
 	for (; names->text; names++) {
 		if (names->number == number)
@@ -171,14 +156,14 @@ static const char *look_up(const struct name *names, uint8_t number)
 	return NULL;
 }
 
-void human_protocol(char *buf, size_t size, const struct netobs_flow *flow)
+void human_protocol(char *buf, size_t size, uint8_t proto)
 {
-	const char *name = look_up(protocols, flow->proto);
+	const char *name = find_word(protocols, proto);
 
 	if (name)
 		snprintf(buf, size, "%s", name);
 	else
-		snprintf(buf, size, "proto-%u", flow->proto);
+		snprintf(buf, size, "proto-%u", proto);
 }
 
 /* Bits of RFC 9293, 3.1, in the order of a connection's life. */
@@ -209,9 +194,9 @@ void human_info(char *buf, size_t size, const struct netobs_flow *flow)
 	if (flow->has & NETOBS_HAS_TCP) {
 		put_tcp_flags(buf, size, flow->tcp_flags);
 	} else if (flow->has & NETOBS_HAS_ICMP) {
-		name = look_up(flow->proto == IPPROTO_ICMPV6 ? icmp6_types :
-							       icmp_types,
-			       flow->icmp_type);
+		name = find_word(flow->proto == IPPROTO_ICMPV6 ? icmp6_types :
+								 icmp_types,
+				 flow->icmp_type);
 		if (name)
 			snprintf(buf, size, "%s", name);
 		else
@@ -221,8 +206,8 @@ void human_info(char *buf, size_t size, const struct netobs_flow *flow)
 }
 
 /* Add to what is in @buf already, after a comma; what does not fit is cut. */
-__attribute__((format(printf, 3, 4))) static void append(char *buf, size_t size,
-							 const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void
+append_words(char *buf, size_t size, const char *format, ...)
 {
 	size_t used = strlen(buf);
 	va_list args;
@@ -236,17 +221,12 @@ __attribute__((format(printf, 3, 4))) static void append(char *buf, size_t size,
 	va_end(args);
 }
 
-static void append_tunnel(char *buf, size_t size, const struct netobs_flow *flow)
+const char *human_tunnel_name(uint8_t type)
 {
 	static const char *const names[] = { "tunnel", "vxlan", "geneve", "gre",
 					     "ipip" };
-	const bool named = flow->tunnel < sizeof(names) / sizeof(names[0]);
-	const char *name = names[named ? flow->tunnel : 0];
 
-	if (flow->has & NETOBS_HAS_VNI)
-		append(buf, size, "%s %u", name, flow->vni);
-	else if (flow->has & NETOBS_HAS_TUNNEL)
-		append(buf, size, "%s", name);
+	return names[type < sizeof(names) / sizeof(names[0]) ? type : 0];
 }
 
 void human_where(char *buf, size_t size, const struct netobs_flow *flow)
@@ -255,14 +235,19 @@ void human_where(char *buf, size_t size, const struct netobs_flow *flow)
 	for (uint32_t i = 0; i < flow->n_points; i++) {
 		const struct netobs_point *point = netobs_flow_point(flow, i);
 
-		append(buf, size, "%s %s", point->name ? point->name : "unknown",
-		       point->direction == NETOBS_INGRESS ? "in" : "out");
+		append_words(buf, size, "%s %s",
+			     point->name ? point->name : "unknown",
+			     point->direction == NETOBS_INGRESS ? "in" : "out");
 	}
 	human_clean(buf);
 	if (flow->has & NETOBS_HAS_OUTER_VLAN)
-		append(buf, size, "vlan %u.%u", flow->outer_vlan_id,
-		       flow->vlan_id);
+		append_words(buf, size, "vlan %u.%u", flow->outer_vlan_id,
+			     flow->vlan_id);
 	else if (flow->has & NETOBS_HAS_VLAN)
-		append(buf, size, "vlan %u", flow->vlan_id);
-	append_tunnel(buf, size, flow);
+		append_words(buf, size, "vlan %u", flow->vlan_id);
+	if (flow->has & NETOBS_HAS_VNI)
+		append_words(buf, size, "%s %u",
+			     human_tunnel_name(flow->tunnel), flow->vni);
+	else if (flow->has & NETOBS_HAS_TUNNEL)
+		append_words(buf, size, "%s", human_tunnel_name(flow->tunnel));
 }

@@ -24,10 +24,13 @@ void human_duration(char *buf, size_t size, int64_t ns);
 void human_time(char *buf, size_t size, int64_t ns);
 
 /* "TCP", "proto-123" */
-void human_protocol(char *buf, size_t size, const struct netobs_flow *flow);
+void human_protocol(char *buf, size_t size, uint8_t proto);
 
-/* "10.0.0.1:80 → 10.0.0.2:4711", "[fe80::1]:53 → [ff02::fb]:53" */
-void human_endpoints(char *buf, size_t size, const struct netobs_flow *flow);
+/* "vxlan" */
+const char *human_tunnel_name(uint8_t type);
+
+/* "10.0.0.1:80", "[fe80::1]:53" */
+void human_endpoint(char *buf, size_t size, const char *host, const char *port);
 
 /* TCP flags as letters, ICMP types by name; empty for other protocols. */
 void human_info(char *buf, size_t size, const struct netobs_flow *flow);

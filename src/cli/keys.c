@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "keys.h"
 
-#include <string.h>
+#include <stdbool.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -40,12 +40,19 @@ int keys_fd(void)
 	return is_started && is_ours() ? STDIN_FILENO : -1;
 }
 
-bool keys_want_quit(void)
+unsigned int keys_read(void)
 {
 	char typed[64];
 	ssize_t len = read(STDIN_FILENO, typed, sizeof(typed));
+	unsigned int keys = 0;
 
 	if (len == 0) /* the terminal is gone */
 		keys_end();
-	return len > 0 && memchr(typed, 'q', (size_t)len);
+	for (ssize_t i = 0; i < len; i++) {
+		if (typed[i] == 'q')
+			keys |= KEY_QUIT;
+		else if (typed[i] == 'p')
+			keys ^= KEY_PAUSE;
+	}
+	return keys;
 }

@@ -6,7 +6,7 @@
 #ifndef NETOBS_CLI_KEYS_H
 #define NETOBS_CLI_KEYS_H
 
-#include <stdbool.h>
+enum { KEY_QUIT = 1, KEY_PAUSE = 2 };
 
 /* Does nothing unless standard input is this process's terminal. */
 void keys_start(void);
@@ -17,7 +17,7 @@ void keys_end(void);
 /* What to poll for reading; -1: nothing. */
 int keys_fd(void);
 
-/* Read what was typed: true if a q was among it. */
-bool keys_want_quit(void);
+/* Read what was typed: the keys among it that mean something. */
+unsigned int keys_read(void);
 
 #endif

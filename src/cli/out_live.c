@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * The busiest flows of each interval on a terminal, in place. A refresh is one
+ * The first rows of each interval on a terminal, in place. A refresh is one
  * write that starts at the top and clears what is left; the cursor is hidden
  * within it only, so that nothing has to be restored however the program ends.
  */
@@ -14,9 +14,10 @@
 #include <unistd.h>
 
 #include "base/clock_ms.h"
-#include "busiest.h"
 #include "human.h"
+#include "names.h"
 #include "output.h"
+#include "row.h"
 #include "stats_text.h"
 
 #include <netobs/stats.h>
@@ -27,12 +28,14 @@
 #define CLEAR_LINE "\033[K"
 #define CLEAR_BELOW "\033[J"
 #define BOLD "\033[1m"
+#define RED "\033[1;31m"
 #define NORMAL "\033[0m"
+#define KEYS_HINT "q quits, p pauses"
 
 enum {
 	MAX_ROWS = 256,
 	MIN_REFRESH_MS = 200, /* early drains may come much faster */
-	TITLE_LINES = 2,
+	TITLE_LINES = 3,
 };
 
 struct screen {
@@ -40,10 +43,9 @@ struct screen {
 };
 
 struct live {
-	struct busiest shown, next;
-	int64_t shown_ns;   /* how long that took to come */
-	int64_t since_ns;   /* when collecting the next began */
+	struct view view;
 	int64_t drawn_at_s; /* time of day; 0: nothing has come yet */
+	bool is_paused;
 	char note[160];
 };
 
@@ -57,8 +59,16 @@ static struct screen screen_size(void)
 	return (struct screen){ size.ws_row, size.ws_col };
 }
 
-__attribute__((format(printf, 2, 3))) static void print(struct output *output,
-							const char *format, ...)
+/* https://no-color.org: any value but an empty one. */
+static bool want_colour(void)
+{
+	const char *text = getenv("NO_COLOR");
+
+	return !text || !*text;
+}
+
+__attribute__((format(printf, 2, 3))) static void
+live_print(struct output *output, const char *format, ...)
 {
 	char *text = stream_room(&output->stream, ROW_LINE_MAX);
 	va_list args;
@@ -76,213 +86,274 @@ __attribute__((format(printf, 2, 3))) static void print(struct output *output,
 }
 
 /* The line is cleared first: after its last column that would take a letter. */
-static void print_line(struct output *output, const struct screen *screen,
-		       const char *text)
+static void live_print_line(struct output *output, const struct screen *screen,
+			    const char *text)
 {
-	print(output, CLEAR_LINE "%.*s\n", screen->columns, text);
+	live_print(output, CLEAR_LINE "%.*s\n", screen->columns, text);
 }
 
-/* What the flows do not show: "; 12 lost, 3 unparsed". */
-static void describe_rest(const struct output *output, char *text, size_t size)
+/* "12:34:56  all interfaces, every 5 s            q quits, p pauses" */
+static void live_draw_title(struct output *output, const struct screen *screen)
+{
+	const struct live *live = output->state;
+	const char *hint = live->is_paused ? "PAUSED, p goes on" : KEYS_HINT;
+	char line[ROW_LINE_MAX], time[24] = "Observing";
+	int len, room;
+
+	if (live->drawn_at_s) {
+		human_time(time, sizeof(time), live->drawn_at_s * NSEC_PER_SEC);
+		time[sizeof("12:34:56") - 1] = ' ';
+		time[sizeof("12:34:56")] = '\0';
+	}
+	len = snprintf(line, sizeof(line), "%s %s, every %g s", time,
+		       output->subject, output->interval_ms / 1000.0);
+	room = screen->columns - len;
+	if (room > (int)strlen(hint) + 1)
+		snprintf(line + len, sizeof(line) - (size_t)len, "%*s", room,
+			 hint);
+	else if (live->is_paused)
+		snprintf(line, sizeof(line), "%s", hint);
+	live_print_line(output, screen, line);
+}
+
+/* Since the start: a loss may not leave the screen unseen. Returns whether there is any. */
+static bool describe_losses(const struct output *output, char *text, size_t size)
 {
 	struct netobs_stats stats = { .sz = sizeof(stats) };
-	unsigned long long lost, unparsed;
+	char lost[16], unparsed[16];
+	size_t used;
 
 	*text = '\0';
 	if (!output->get_stats || output->get_stats(&stats, output->user) < 0)
-		return;
-	lost = stats_lost_packets(&stats);
-	unparsed = stats_unparsed_packets(&stats);
-	if (lost || unparsed)
-		snprintf(text, size, "; %llu lost, %llu unparsed", lost,
-			 unparsed);
+		return false;
+	human_count(lost, sizeof(lost), stats_lost_packets(&stats));
+	human_count(unparsed, sizeof(unparsed), stats_unparsed_packets(&stats));
+	used = (size_t)snprintf(text, size, "%s lost", lost);
+	if (stats_unparsed_packets(&stats))
+		snprintf(text + used, size - used, ", %s unparsed", unparsed);
+	return stats_lost_packets(&stats);
 }
 
-static void draw_title(struct output *output, const struct screen *screen)
+static void live_draw_sum(struct output *output, const struct screen *screen)
 {
 	const struct live *live = output->state;
-	char line[ROW_LINE_MAX], time[16], took[16], count[16], bytes[16],
-		rate[24], rest[64];
+	const struct view *view = &live->view;
+	const double s = (double)view->took_ns / 1e9;
+	char line[ROW_LINE_MAX], flows[16], packets[16], bytes[16], rate[24],
+		pace[16], losses[64];
+	bool is_lossy;
 
 	if (!live->drawn_at_s) {
-		snprintf(line, sizeof(line),
-			 "Observing %s; every %g s. q or Ctrl-C ends.",
-			 output->subject, output->interval_ms / 1000.0);
-		print_line(output, screen, line);
-		print_line(output, screen, "Nothing seen yet.");
+		live_print_line(output, screen, "Nothing seen yet.");
 		return;
 	}
-	human_time(time, sizeof(time), live->drawn_at_s * 1000000000);
-	human_duration(took, sizeof(took), live->shown_ns);
-	human_count(count, sizeof(count), live->shown.packets);
-	human_bytes(bytes, sizeof(bytes), live->shown.bytes);
-	human_rate(rate, sizeof(rate), live->shown.bytes, live->shown_ns);
-	describe_rest(output, rest, sizeof(rest));
+	human_count(flows, sizeof(flows), view->sum.flows);
+	human_count(packets, sizeof(packets), view->sum.packets);
+	human_bytes(bytes, sizeof(bytes), view->sum.bytes);
+	human_count(pace, sizeof(pace),
+		    s > 0 ? (uint64_t)((double)view->sum.packets / s) : 0);
+	human_rate(rate, sizeof(rate), view->sum.bytes, view->took_ns);
+	is_lossy = describe_losses(output, losses, sizeof(losses));
 	snprintf(line, sizeof(line),
-		 "%.8s  %s: %llu flows, %s packets, %s, %s%s; %s", time, took,
-		 (unsigned long long)live->shown.flows, count, bytes, rate,
-		 rest, output->subject);
-	print_line(output, screen, line);
+		 "%s%s%s flows, %s packets (%s/s), %s (%s)%s%s",
+		 is_lossy ? losses : "", is_lossy ? "; " : "", flows, packets,
+		 pace, bytes, rate, is_lossy || !*losses ? "" : "; ",
+		 is_lossy ? "" : losses);
+	if (is_lossy && want_colour())
+		live_print(output, CLEAR_LINE RED "%.*s" NORMAL "\n",
+			   screen->columns, line);
+	else
+		live_print_line(output, screen, line);
 }
 
-static void draw_rows(struct output *output, const struct screen *screen, size_t n)
+static void live_draw_rows(struct output *output, const struct screen *screen,
+			   size_t n)
 {
 	const struct live *live = output->state;
+	const struct view *view = &live->view;
 	struct cells cells;
 	struct layout layout;
 	char line[ROW_LINE_MAX];
 
-	layout_init(&layout, false);
-	row_headings(&cells);
+	layout_init(&layout, &view->options->by, false);
+	layout_headings(&layout, &cells);
 	layout_widen(&layout, &cells);
 	for (size_t i = 0; i < n; i++) {
-		row_cells(&live->shown.rows[i], live->shown_ns, &cells);
+		layout_cells(&layout, view, &view->rows.rows[i], view->took_ns,
+			     &cells);
 		layout_widen(&layout, &cells);
 	}
 	layout_fit(&layout, screen->columns);
 
-	row_headings(&cells);
+	layout_headings(&layout, &cells);
 	layout_line(&layout, &cells, screen->columns, line);
-	print(output, CLEAR_LINE BOLD "%s" NORMAL "\n", line);
+	live_print(output, CLEAR_LINE BOLD "%s" NORMAL "\n", line);
 	for (size_t i = 0; i < n; i++) {
-		row_cells(&live->shown.rows[i], live->shown_ns, &cells);
+		layout_cells(&layout, view, &view->rows.rows[i], view->took_ns,
+			     &cells);
 		layout_line(&layout, &cells, screen->columns, line);
-		print(output, CLEAR_LINE "%s\n", line);
+		live_print(output, CLEAR_LINE "%s\n", line);
 	}
 }
 
-/* What the rows do not show. */
-static void draw_more(struct output *output, const struct screen *screen, size_t n)
+/* The sum of what the first @n rows leave out. */
+static void live_draw_more(struct output *output, const struct screen *screen,
+			   size_t n)
 {
-	const struct live *live = output->state;
-	uint64_t rest = live->shown.bytes;
-	char line[ROW_LINE_MAX], bytes[16];
+	const struct view *view = &((struct live *)output->state)->view;
+	const struct tally rest = rows_rest(&view->rows, n);
+	char line[ROW_LINE_MAX], packets[16], bytes[16];
 
-	for (size_t i = 0; i < n; i++)
-		rest -= live->shown.rows[i].bytes;
-	human_bytes(bytes, sizeof(bytes), rest);
-	snprintf(line, sizeof(line), "and %llu more flows: %s",
-		 (unsigned long long)(live->shown.flows - n), bytes);
-	print_line(output, screen, line);
+	human_count(packets, sizeof(packets), rest.packets);
+	human_bytes(bytes, sizeof(bytes), rest.bytes);
+	snprintf(line, sizeof(line), "and %s%llu more%s: %s packets, %s",
+		 view->has_others ? "over " : "",
+		 (unsigned long long)(view->rows.added - n),
+		 view->options->by.n ? "" : " flows", packets, bytes);
+	live_print_line(output, screen, line);
 }
 
-/* How many flows fit, with a line for the rest if there is one. */
-static size_t count_rows(const struct live *live, const struct screen *screen)
+/* Lines for rows and the rest. The last line of the screen is the cursor's. */
+static size_t live_count_room(const struct live *live, const struct screen *screen)
 {
-	/* The last line of the screen is the cursor's. */
 	int room = screen->rows - 1 - TITLE_LINES - (live->note[0] != '\0');
 
-	if (room <= 0)
-		return 0;
-	if (live->shown.flows <= (size_t)room &&
-	    live->shown.n == live->shown.flows)
-		return live->shown.n;
-	return live->shown.n < (size_t)room - 1 ? live->shown.n :
-						  (size_t)room - 1;
+	return room > 0 ? (size_t)room : 0;
 }
 
-static void draw(struct output *output)
+static bool live_is_complete(const struct view *view, size_t n)
+{
+	return view->rows.added == n && !view->has_others;
+}
+
+static size_t live_count_rows(const struct view *view, size_t room)
+{
+	if (!room)
+		return 0;
+	if (view->rows.n <= room && live_is_complete(view, view->rows.n))
+		return view->rows.n;
+	return min_u64(view->rows.n, room - 1);
+}
+
+static void live_draw(struct output *output)
 {
 	const struct live *live = output->state;
 	const struct screen screen = screen_size();
-	size_t n = count_rows(live, &screen);
-	bool has_room =
-		screen.rows - 1 - TITLE_LINES - (live->note[0] != '\0') > 0;
+	const size_t room = live_count_room(live, &screen);
+	const size_t n = live_count_rows(&live->view, room);
 
-	print(output, HIDE_CURSOR GO_HOME);
-	draw_title(output, &screen);
-	if (live->drawn_at_s)
-		draw_rows(output, &screen, n);
-	if (live->drawn_at_s && has_room && live->shown.flows > n)
-		draw_more(output, &screen, n);
-	if (live->note[0])
-		print_line(output, &screen, live->note);
-	print(output, CLEAR_BELOW SHOW_CURSOR);
+	live_print(output, HIDE_CURSOR GO_HOME);
+	live_draw_title(output, &screen);
+	if (screen.rows > 2)
+		live_draw_sum(output, &screen);
+	if (live->drawn_at_s && screen.rows > TITLE_LINES)
+		live_draw_rows(output, &screen, n);
+	if (live->drawn_at_s && room && !live_is_complete(&live->view, n))
+		live_draw_more(output, &screen, n);
+	if (live->note[0] && screen.rows > TITLE_LINES + 1)
+		live_print_line(output, &screen, live->note);
+	live_print(output, CLEAR_BELOW SHOW_CURSOR);
 	stream_flush(&output->stream);
 }
 
-static bool close_live(struct output *output);
-
-static int open_live(struct output *output)
+static int live_open(struct output *output)
 {
 	struct live *live = calloc(1, sizeof(*live));
 	const struct screen screen = screen_size();
+	int err = live ? view_init(&live->view, output->view, MAX_ROWS) : -ENOMEM;
 
-	output->state = live;
-	if (!live || busiest_init(&live->shown, MAX_ROWS) < 0 ||
-	    busiest_init(&live->next, MAX_ROWS) < 0) {
-		close_live(output);
-		return -ENOMEM;
+	if (err < 0) {
+		free(live);
+		return err;
 	}
-	live->since_ns = clock_ns(CLOCK_MONOTONIC);
+	output->state = live;
 
 	/* Scroll what is there out of the way rather than erase it. */
 	for (int i = 1; i < screen.rows; i++)
-		print(output, "\n");
-	draw(output);
+		live_print(output, "\n");
+	live_draw(output);
 	return 0;
 }
 
-static void add_flow(struct output *output, const struct netobs_flow *flow)
+static void live_add_flow(struct output *output, const struct netobs_flow *flow)
 {
 	struct live *live = output->state;
+	int err = view_add(&live->view, flow);
 
-	busiest_add(&live->next, flow);
+	if (err < 0)
+		output->stream.error = err;
 }
 
-/* What was collected takes the screen. */
-static void turn_over(struct output *output, int64_t now)
+static void live_turn_over(struct output *output)
 {
 	struct live *live = output->state;
-	struct busiest done = live->next;
+	int err = view_turn(&live->view);
 
-	live->next = live->shown;
-	live->shown = done;
-	busiest_clear(&live->next);
-	busiest_sort(&live->shown);
-	live->shown_ns = now - live->since_ns;
-	live->since_ns = now;
-	live->drawn_at_s = clock_ns(CLOCK_REALTIME) / 1000000000;
-	draw(output);
+	if (err < 0)
+		output->stream.error = err;
+	live->drawn_at_s = clock_ns(CLOCK_REALTIME) / NSEC_PER_SEC;
+	live_draw(output);
 }
 
-static void end_interval(struct output *output)
+static void live_end_interval(struct output *output)
 {
 	const struct live *live = output->state;
-	const int64_t now = clock_ns(CLOCK_MONOTONIC);
 	int64_t refresh_ms = output->interval_ms * 3 / 4;
 
-	if (!live->drawn_at_s && !live->next.flows)
+	if (live->is_paused || (!live->drawn_at_s && !live->view.next_sum.flows))
 		return;
 	if (refresh_ms < MIN_REFRESH_MS)
 		refresh_ms = MIN_REFRESH_MS;
-	if (now - live->since_ns >= refresh_ms * 1000000)
-		turn_over(output, now);
+	if (view_age_ns(&live->view) >= refresh_ms * NSEC_PER_MSEC)
+		live_turn_over(output);
 }
 
-static bool show_note(struct output *output, const char *message)
+/* What comes in a pause is on the first screen after it. */
+static void live_toggle_pause(struct output *output)
+{
+	struct live *live = output->state;
+
+	live->is_paused = !live->is_paused;
+	live_draw(output);
+}
+
+static bool live_show_note(struct output *output, const char *message)
 {
 	struct live *live = output->state;
 
 	snprintf(live->note, sizeof(live->note), "%s", message);
-	draw(output);
+	live_draw(output);
 	return true;
 }
 
+static int live_names_fd(const struct output *output)
+{
+	const struct live *live = output->state;
+
+	return names_fd(live->view.names);
+}
+
+static void live_take_names(struct output *output)
+{
+	const struct live *live = output->state;
+
+	names_clear(live->view.names);
+	live_draw(output);
+}
+
 /* The last screen stays, unless most of another interval has come since. */
-static bool close_live(struct output *output)
+static bool live_close(struct output *output)
 {
 	struct live *live = output->state;
-	const int64_t now = clock_ns(CLOCK_MONOTONIC);
 
 	if (!live)
 		return true;
-	if (live->next.flows && !output->stream.error &&
+	live->is_paused = false;
+	if (live->view.next_sum.flows && !output->stream.error &&
 	    (!live->drawn_at_s ||
-	     now - live->since_ns >= output->interval_ms * INT64_C(500000)))
-		turn_over(output, now);
-	busiest_free(&live->shown);
-	busiest_free(&live->next);
+	     view_age_ns(&live->view) >= output->interval_ms * INT64_C(500000)))
+		live_turn_over(output);
+	view_free(&live->view);
 	free(live);
 	output->state = NULL;
 	return true;
@@ -290,10 +361,13 @@ static bool close_live(struct output *output)
 
 const struct output_kind output_live = {
 	.has_stream = true,
-	.open = open_live,
-	.flow = add_flow,
-	.interval = end_interval,
-	.resize = draw,
-	.note = show_note,
-	.close = close_live,
+	.open = live_open,
+	.flow = live_add_flow,
+	.interval = live_end_interval,
+	.fd = live_names_fd,
+	.ready = live_take_names,
+	.resize = live_draw,
+	.pause = live_toggle_pause,
+	.note = live_show_note,
+	.close = live_close,
 };

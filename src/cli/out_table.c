@@ -1,32 +1,38 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Lines in columns, for a pipe, a file, or a capture file's flows: the heading once,
- * nothing erased. The flows of an interval come in any order, and leave by time.
+ * Lines for a pipe, a file, or the flows of a capture file, where nothing is erased: a table,
+ * with the heading once; groups also as JSON. The rows of an interval are sorted; of a
+ * capture file, all groups are those of one interval.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <netobs/flow.h>
 
+#include "base/clock_ms.h"
+#include "base/json.h"
 #include "human.h"
+#include "names.h"
 #include "output.h"
 #include "row.h"
 
+/* At the end of a file, so that its rows have names. */
+enum { NAMES_WAIT_MS = 3000 };
+
 struct table {
+	struct view view;
 	struct layout layout;
 	int width; /* of the terminal; 0: no limit */
 	bool has_heading;
-	struct row *rows; /* of this interval */
-	size_t n, size;
-	struct row total;
-	uint64_t flows;
+	struct tally total;
 };
 
-static void write_line(struct output *output, const struct cells *cells)
+static void table_write_line(struct output *output, const struct cells *cells)
 {
 	const struct table *table = output->state;
 	char *line = stream_room(&output->stream, ROW_LINE_MAX + 1);
@@ -40,7 +46,7 @@ static void write_line(struct output *output, const struct cells *cells)
 }
 
 /* As programs do that print columns: what the user says, else the terminal. */
-static int line_width(void)
+static int table_line_width(void)
 {
 	const char *columns = getenv("COLUMNS");
 	struct winsize size;
@@ -55,131 +61,232 @@ static int line_width(void)
 	return size.ws_col;
 }
 
-static int open_table(struct output *output)
+static int table_open(struct output *output)
 {
 	struct table *table = calloc(1, sizeof(*table));
+	int err = table ? view_init(&table->view, output->view, 0) : -ENOMEM;
 
-	if (!table)
-		return -ENOMEM;
+	if (err < 0) {
+		free(table);
+		return err;
+	}
 	output->state = table;
-	table->width = line_width();
-	layout_init(&table->layout, true);
+	table->width = table_line_width();
+	layout_init(&table->layout, &output->view->by, true);
 	return 0;
 }
 
+static void table_add_flow(struct output *output, const struct netobs_flow *flow)
+{
+	struct table *table = output->state;
+	int err = view_add(&table->view, flow);
+
+	if (err < 0)
+		output->stream.error = err;
+}
+
+/* ---- A table -------------------------------------------------------------------- */
+
 /* Which columns there are is decided by the first lines, and what they hold. */
-static void write_heading(struct output *output)
+static void table_write_heading(struct output *output)
 {
 	struct table *table = output->state;
 	struct cells headings;
 
-	row_headings(&headings);
+	layout_headings(&table->layout, &headings);
 	layout_widen(&table->layout, &headings);
 	if (table->width)
 		layout_fit(&table->layout, table->width);
-	write_line(output, &headings);
+	table_write_line(output, &headings);
 	table->has_heading = true;
 }
 
-static void write_flow(struct output *output, const struct netobs_flow *flow)
+/* What rates of groups are an average over; flows have their own duration. */
+static int64_t table_rate_ns(const struct output *output)
 {
-	struct table *table = output->state;
+	const struct table *table = output->state;
+	const struct tally *sum = &table->view.sum;
 
-	if (table->n == table->size) {
-		size_t size = table->size ? 2 * table->size : 64;
-		struct row *rows = reallocarray(table->rows, size, sizeof(*rows));
-
-		if (!rows) {
-			output->stream.error = -ENOMEM;
-			return;
-		}
-		table->rows = rows;
-		table->size = size;
-	}
-	row_fill(&table->rows[table->n++], flow);
-}
-
-static int compare_starts(const void *left, const void *right)
-{
-	const struct row *a = left, *b = right;
-
-	if (a->start_ns != b->start_ns)
-		return a->start_ns < b->start_ns ? -1 : 1;
-	return strcmp(a->endpoints, b->endpoints);
-}
-
-static void add_to_total(struct table *table, const struct row *row)
-{
-	struct row *total = &table->total;
-
-	if (!table->flows++ || row->start_ns < total->start_ns)
-		total->start_ns = row->start_ns;
-	if (table->flows == 1 || row->end_ns > total->end_ns)
-		total->end_ns = row->end_ns;
-	total->packets += row->packets;
-	total->bytes += row->bytes;
+	if (!output->view->by.n)
+		return 0;
+	return output->is_file ? sum->end_ns - sum->start_ns :
+				 table->view.took_ns;
 }
 
 /* Columns grow with what has come, so that IPv6 widens them once, not by turns. */
-static void write_rows(struct output *output)
+static void table_write_rows(struct output *output)
 {
 	struct table *table = output->state;
+	const struct rows *rows = &table->view.rows;
+	const struct tally rest = rows_rest(rows, rows->n);
+	const int64_t rate_ns = table_rate_ns(output);
 	struct cells cells;
 
-	if (table->n)
-		qsort(table->rows, table->n, sizeof(*table->rows),
-		      compare_starts);
-	for (size_t i = 0; i < table->n; i++) {
-		row_cells(&table->rows[i], 0, &cells);
+	for (size_t i = 0; i < rows->n; i++) {
+		layout_cells(&table->layout, &table->view, &rows->rows[i],
+			     rate_ns, &cells);
 		if (!table->has_heading || !table->width)
 			layout_widen(&table->layout, &cells);
 	}
 	if (!table->has_heading)
-		write_heading(output);
-	for (size_t i = 0; i < table->n; i++) {
-		row_cells(&table->rows[i], 0, &cells);
-		write_line(output, &cells);
-		add_to_total(table, &table->rows[i]);
+		table_write_heading(output);
+	for (size_t i = 0; i < rows->n; i++) {
+		layout_cells(&table->layout, &table->view, &rows->rows[i],
+			     rate_ns, &cells);
+		table_write_line(output, &cells);
 	}
-	table->n = 0;
+	if (!rest.flows)
+		return;
+	layout_cells_sum(&table->layout, "(others)", &rest, rate_ns, &cells);
+	table_write_line(output, &cells);
 }
 
-static void end_interval(struct output *output)
+static void table_write_total(struct output *output)
 {
-	const struct table *table = output->state;
-
-	if (table->n || !output->is_file)
-		write_rows(output);
-}
-
-static void write_total(struct output *output)
-{
-	const struct table *table = output->state;
+	const struct tally *total = &((struct table *)output->state)->total;
 	char packets[16], bytes[16], lasted[16];
 	char *line = stream_room(&output->stream, ROW_LINE_MAX);
 	int len;
 
 	if (!line)
 		return;
-	human_count(packets, sizeof(packets), table->total.packets);
-	human_bytes(bytes, sizeof(bytes), table->total.bytes);
-	human_duration(lasted, sizeof(lasted),
-		       table->total.end_ns - table->total.start_ns);
+	human_count(packets, sizeof(packets), total->packets);
+	human_bytes(bytes, sizeof(bytes), total->bytes);
+	human_duration(lasted, sizeof(lasted), total->end_ns - total->start_ns);
 	len = snprintf(line, ROW_LINE_MAX, "%llu flows, %s packets, %s, in %s\n",
-		       (unsigned long long)table->flows, packets, bytes, lasted);
+		       (unsigned long long)total->flows, packets, bytes, lasted);
 	stream_advance(&output->stream, (size_t)len);
 }
 
-static bool close_table(struct output *output)
+/* ---- JSON ----------------------------------------------------------------------- */
+
+static void json_key_ms(struct json *json, const char *key, int64_t ns)
+{
+	json_key(json, key);
+	json_i64(json, ns / NSEC_PER_MSEC - (ns % NSEC_PER_MSEC < 0));
+}
+
+static void json_add_tally(struct json *json, const struct tally *tally,
+			   bool is_host)
+{
+	json_key_ms(json, "TimeFlowStartMs", tally->start_ns);
+	json_key_ms(json, "TimeFlowEndMs", tally->end_ns);
+	json_key_u64(json, "Flows", tally->flows);
+	json_key_u64(json, "Packets", tally->packets);
+	json_key_u64(json, "Bytes", tally->bytes);
+	if (!is_host)
+		return;
+	json_key_u64(json, "SentPackets", tally->sent_packets);
+	json_key_u64(json, "SentBytes", tally->sent_bytes);
+}
+
+/* @value: NULL: all others. */
+static void groups_write_object(struct output *output, const uint8_t *value,
+				const struct tally *tally, int64_t at_ns)
+{
+	const struct by *by = &output->view->by;
+	char *line = stream_room(&output->stream, ROW_LINE_MAX + 1);
+	struct json json;
+	int len;
+
+	if (!line)
+		return;
+	json_begin(&json, line, ROW_LINE_MAX);
+	json_open(&json, '{');
+	json_key(&json, "type");
+	json_string(&json, value ? "group" : "others");
+	json_key_ms(&json, "TimeMs", at_ns);
+	if (value)
+		by_json(by, value, &json);
+	json_add_tally(&json, tally, by->both_ends);
+	json_close(&json, '}');
+	len = json_end(&json);
+	if (len < 0) {
+		output->stream.error = len;
+		return;
+	}
+	line[len] = '\n';
+	stream_advance(&output->stream, (size_t)len + 1);
+}
+
+static void groups_write_all(struct output *output)
+{
+	const struct view *view = &((struct table *)output->state)->view;
+	const struct rows *rows = &view->rows;
+	const struct tally rest = rows_rest(rows, rows->n);
+	const int64_t at_ns = output->is_file ? view->sum.end_ns :
+						clock_ns(CLOCK_REALTIME);
+
+	for (size_t i = 0; i < rows->n; i++)
+		groups_write_object(output, rows->rows[i].value,
+				    &rows->rows[i].tally, at_ns);
+	if (rest.flows)
+		groups_write_object(output, NULL, &rest, at_ns);
+}
+
+/* ---- Both ----------------------------------------------------------------------- */
+
+static bool is_table(const struct output *output)
+{
+	return output->kind == &output_table;
+}
+
+/* The first look at the rows asks for their names. */
+static void table_wait_for_names(const struct output *output)
+{
+	const struct table *table = output->state;
+	struct cells cells;
+
+	if (!output->is_file || !table->view.names)
+		return;
+	for (size_t i = 0; i < table->view.rows.n; i++)
+		layout_cells(&table->layout, &table->view,
+			     &table->view.rows.rows[i], 0, &cells);
+	names_wait(table->view.names, NAMES_WAIT_MS);
+}
+
+static void table_write_interval(struct output *output)
+{
+	struct table *table = output->state;
+	int err = view_turn(&table->view);
+
+	if (err < 0) {
+		output->stream.error = err;
+		return;
+	}
+	tally_add(&table->total, &table->view.sum);
+	if (!is_table(output)) {
+		groups_write_all(output);
+		return;
+	}
+	table_wait_for_names(output);
+	table_write_rows(output);
+}
+
+/* Early drains are of the same interval, as far as groups are concerned. */
+static void table_end_interval(struct output *output)
+{
+	const struct table *table = output->state;
+	const bool are_groups = output->view->by.n;
+	const int64_t least_ms = output->interval_ms * 3 / 4;
+
+	if (output->is_file && (are_groups || !table->view.next_sum.flows))
+		return;
+	if (!are_groups || view_age_ns(&table->view) >= least_ms * NSEC_PER_MSEC)
+		table_write_interval(output);
+}
+
+static bool table_close(struct output *output)
 {
 	struct table *table = output->state;
 
-	if (table && (table->n || !table->has_heading))
-		write_rows(output);
-	if (table && output->is_file && table->flows)
-		write_total(output);
-	if (table)
-		free(table->rows);
+	if (!table)
+		return true;
+	if (table->view.next_sum.flows || !table->has_heading)
+		table_write_interval(output);
+	if (is_table(output) && output->is_file && table->total.flows)
+		table_write_total(output);
+	view_free(&table->view);
 	free(table);
 	output->state = NULL;
 	return true;
@@ -187,8 +294,16 @@ static bool close_table(struct output *output)
 
 const struct output_kind output_table = {
 	.has_stream = true,
-	.open = open_table,
-	.flow = write_flow,
-	.interval = end_interval,
-	.close = close_table,
+	.open = table_open,
+	.flow = table_add_flow,
+	.interval = table_end_interval,
+	.close = table_close,
+};
+
+const struct output_kind output_groups = {
+	.has_stream = true,
+	.open = table_open,
+	.flow = table_add_flow,
+	.interval = table_end_interval,
+	.close = table_close,
 };

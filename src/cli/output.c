@@ -55,6 +55,11 @@ bool output_refuse(const char *spec, char *ret_why, size_t size)
 	return true;
 }
 
+bool output_is_for_people(const struct output *output)
+{
+	return output->kind == &output_table || output->kind == &output_live;
+}
+
 struct output output_of(const char *spec, bool refresh)
 {
 	struct output output = { .kind = &output_sink };
@@ -70,6 +75,16 @@ struct output output_of(const char *spec, bool refresh)
 		output.is_stdout = is_json_to_stdout(spec);
 	}
 	return output;
+}
+
+bool output_take_groups(struct output *output)
+{
+	if (output_is_for_people(output))
+		return true;
+	if (strcmp(output->spec, "json") != 0)
+		return false;
+	output->kind = &output_groups;
+	return true;
 }
 
 void output_say(const struct output *output, const char *message)
@@ -149,6 +164,12 @@ void output_resize(struct output *output)
 {
 	if (is_usable(output) && output->kind->resize)
 		output->kind->resize(output);
+}
+
+void output_pause(struct output *output)
+{
+	if (is_usable(output) && output->kind->pause)
+		output->kind->pause(output);
 }
 
 bool output_note(struct output *output, const char *message)

@@ -12,6 +12,7 @@
 struct netobs_flow;
 struct netobs_stats;
 struct output;
+struct view_options;
 
 struct output_kind {
 	bool has_stream; /* to standard output */
@@ -29,6 +30,8 @@ struct output_kind {
 	bool (*is_pending)(const struct output *output);
 	/* The terminal has another size. */
 	void (*resize)(struct output *output);
+	/* Keep what is shown, or go on. */
+	void (*pause)(struct output *output);
 	/* Show a log line; false: it has to go elsewhere. */
 	bool (*note)(struct output *output, const char *message);
 	/* False: records did not get where they should, which was logged. */
@@ -43,19 +46,21 @@ struct output {
 	bool is_stdout; /* it goes to standard output */
 	bool is_file;	/* records are of a file: there will be an end */
 	bool is_open;
-	int error;	      /* it failed permanently: a negated errno value */
-	char *stats;	      /* after closing: a JSON object, or NULL */
-	const char *subject;  /* what is observed, for people */
-	uint32_t interval_ms; /* how often records come */
+	int error;	     /* it failed permanently: a negated errno value */
+	char *stats;	     /* after closing: a JSON object, or NULL */
+	const char *subject; /* what is observed, for people */
+	const struct view_options *view; /* of a table, and of groups */
+	uint32_t interval_ms;		 /* how often records come */
 	void (*on_log)(int level, const char *message, void *user);
 	/* What became of the packets, for those who send that along. */
 	int (*get_stats)(struct netobs_stats *ret_stats, void *user);
 	void *user;
 };
 
-extern const struct output_kind output_sink;  /* netobs-sinks(7) */
-extern const struct output_kind output_table; /* lines */
-extern const struct output_kind output_live;  /* a screen that is refreshed */
+extern const struct output_kind output_sink;   /* netobs-sinks(7) */
+extern const struct output_kind output_table;  /* lines */
+extern const struct output_kind output_groups; /* lines of JSON */
+extern const struct output_kind output_live;   /* a screen that is refreshed */
 
 /* Whether @spec, a value of -o, can be no output at all, and why. */
 bool output_refuse(const char *spec, char *ret_why, size_t size);
@@ -66,6 +71,12 @@ bool output_refuse(const char *spec, char *ret_why, size_t size);
  */
 struct output output_of(const char *spec, bool refresh);
 
+/* Let it take groups of flows instead of flows. False: it cannot. */
+bool output_take_groups(struct output *output);
+
+/* It is a table. */
+bool output_is_for_people(const struct output *output);
+
 /* Returns 0; -EINVAL: the spec is wrong; others: as open(2). The error was logged. */
 int output_open(struct output *output);
 
@@ -74,6 +85,7 @@ void output_flow(struct output *output, const struct netobs_flow *flow);
 void output_interval(struct output *output);
 void output_ready(struct output *output);
 void output_resize(struct output *output);
+void output_pause(struct output *output);
 bool output_note(struct output *output, const char *message);
 
 /*

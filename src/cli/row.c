@@ -4,70 +4,148 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <netobs/flow.h>
-
 #include "human.h"
+#include "names.h"
 
 #define ELLIPSIS "\u2026"
 
-enum { GAP = 2, MIN_ENDPOINTS = 20 };
+enum { GAP = 2, LEAST_ENDPOINTS = 20, LEAST_KEY = 8, KEY_WIDTH = 22 };
 
-struct column_def {
-	const char *heading;
-	int width;    /* to begin with */
-	bool right;   /* numbers align to the right */
-	int leave_at; /* left out first: 1; never: 0 */
+enum tables {
+	TABLES_flows = 1,
+	TABLES_groups = 2,
+	TABLES_hosts = 4,
+	TABLES_all = 7
 };
 
 #define IS_RIGHT_left false
 #define IS_RIGHT_right true
-#define COLUMN(name, heading, width, align, leave, text) \
-	[COLUMN_##name] = { heading, width, IS_RIGHT_##align, leave },
+#define COLUMN(name, heading, tables, width, align, leave, text) \
+	{ TABLES_##tables,                                       \
+	  { COLUMN_##name, heading, IS_RIGHT_##align, leave, 0, width, 0 } },
 
-static const struct column_def columns[COLUMNS] = {
+static const struct {
+	enum tables tables;
+	struct column column;
+} columns[COLUMN_KEYS] = {
 #include "columns.def"
 };
 
 enum { LEAVE_STEPS = 6 };
 
-void row_fill(struct row *row, const struct netobs_flow *flow)
+/* ---- Cells ---------------------------------------------------------------------- */
+
+static void put_endpoints(char *buf, size_t size, const struct row_flow *flow,
+			  struct names *names)
 {
-	row->start_ns = flow->start_ns;
-	row->end_ns = flow->end_ns;
-	row->packets = flow->packets;
-	row->bytes = flow->bytes;
-	human_protocol(row->protocol, sizeof(row->protocol), flow);
-	human_endpoints(row->endpoints, sizeof(row->endpoints), flow);
-	human_info(row->info, sizeof(row->info), flow);
-	human_where(row->where, sizeof(row->where), flow);
+	const uint16_t ports[] = { flow->src_port, flow->dst_port };
+	const uint8_t *addrs[] = { flow->src, flow->dst };
+	char hosts[2][NAMES_MAX], ends[2][2 * NAMES_MAX], port[NAMES_MAX];
+
+	for (int i = 0; i < 2; i++) {
+		names_host(names, addrs[i], hosts[i], sizeof(hosts[i]));
+		names_port(flow->has_ports ? names : NULL, ports[i],
+			   flow->proto, port, sizeof(port));
+		human_endpoint(ends[i], sizeof(ends[i]), hosts[i], port);
+	}
+	snprintf(buf, size, "%s \u2192 %s", flow->has_ports ? ends[0] : hosts[0],
+		 flow->has_ports ? ends[1] : hosts[1]);
 }
 
-void row_cells(const struct row *row, int64_t rate_ns, struct cells *ret_cells)
+/* False: it is not a number. */
+static bool put_number(int id, const struct tally *tally, int64_t rate_ns,
+		       char *buf, size_t size)
 {
-	enum { SIZE = sizeof(ret_cells->numbers[0]) };
-	const int64_t lasted_ns = row->end_ns - row->start_ns;
-	char(*numbers)[SIZE] = ret_cells->numbers;
+	const int64_t lasted_ns = tally->end_ns - tally->start_ns;
 
-	human_time(numbers[COLUMN_TIME], SIZE, row->start_ns);
-	human_count(numbers[COLUMN_PACKETS], SIZE, row->packets);
-	human_bytes(numbers[COLUMN_BYTES], SIZE, row->bytes);
-	human_rate(numbers[COLUMN_RATE], SIZE, row->bytes,
-		   rate_ns ? rate_ns : lasted_ns);
-	human_duration(numbers[COLUMN_DURATION], SIZE, lasted_ns);
-
-	for (int i = 0; i < COLUMNS; i++)
-		ret_cells->text[i] = numbers[i];
-	ret_cells->text[COLUMN_PROTOCOL] = row->protocol;
-	ret_cells->text[COLUMN_ENDPOINTS] = row->endpoints;
-	ret_cells->text[COLUMN_INFO] = row->info;
-	ret_cells->text[COLUMN_WHERE] = row->where;
+	switch (id) {
+	case COLUMN_TIME:
+		human_time(buf, size, tally->start_ns);
+		return true;
+	case COLUMN_FLOWS:
+		human_count(buf, size, tally->flows);
+		return true;
+	case COLUMN_PACKETS:
+		human_count(buf, size, tally->packets);
+		return true;
+	case COLUMN_BYTES:
+		human_bytes(buf, size, tally->bytes);
+		return true;
+	case COLUMN_SENT:
+		human_bytes(buf, size, tally->sent_bytes);
+		return true;
+	case COLUMN_RATE:
+		human_rate(buf, size, tally->bytes,
+			   rate_ns ? rate_ns : lasted_ns);
+		return true;
+	case COLUMN_DURATION:
+		human_duration(buf, size, lasted_ns);
+		return true;
+	default:
+		return false;
+	}
 }
 
-void row_headings(struct cells *ret_cells)
+static const char *put_text(int id, const struct view *view,
+			    const struct row *row, char *buf, size_t size)
 {
-	for (int i = 0; i < COLUMNS; i++)
-		ret_cells->text[i] = columns[i].heading;
+	switch (id) {
+	case COLUMN_PROTOCOL:
+		human_protocol(buf, size, row->flow.proto);
+		return buf;
+	case COLUMN_ENDPOINTS:
+		put_endpoints(buf, size, &row->flow, view->names);
+		return buf;
+	case COLUMN_INFO:
+		return row->info;
+	case COLUMN_WHERE:
+		return row->where;
+	default:
+		by_text(&view->options->by, (size_t)(id - COLUMN_KEYS),
+			row->value, view->names, buf, size);
+		return buf;
+	}
 }
+
+void layout_cells(const struct layout *layout, const struct view *view,
+		  const struct row *row, int64_t rate_ns, struct cells *ret_cells)
+{
+	for (size_t i = 0; i < layout->n; i++) {
+		char *buf = ret_cells->buf[i];
+		const size_t size = sizeof(ret_cells->buf[i]);
+		const int id = layout->columns[i].id;
+
+		ret_cells->text[i] =
+			put_number(id, &row->tally, rate_ns, buf, size) ?
+				buf :
+				put_text(id, view, row, buf, size);
+	}
+}
+
+void layout_cells_sum(const struct layout *layout, const char *text,
+		      const struct tally *tally, int64_t rate_ns,
+		      struct cells *ret_cells)
+{
+	for (size_t i = 0; i < layout->n; i++) {
+		char *buf = ret_cells->buf[i];
+
+		if (put_number(layout->columns[i].id, tally, rate_ns, buf,
+			       sizeof(ret_cells->buf[i]))) {
+			ret_cells->text[i] = buf;
+			continue;
+		}
+		ret_cells->text[i] = text;
+		text = "";
+	}
+}
+
+void layout_headings(const struct layout *layout, struct cells *ret_cells)
+{
+	for (size_t i = 0; i < layout->n; i++)
+		ret_cells->text[i] = layout->columns[i].heading;
+}
+
+/* ---- Widths --------------------------------------------------------------------- */
 
 /* Bytes that @text takes for at most @width columns of the screen. UTF-8
  * sequences that are printed here take one column each. */
@@ -91,66 +169,103 @@ static int display_width(const char *text)
 	return width;
 }
 
-void layout_init(struct layout *layout, bool time)
+static void layout_add_column(struct layout *layout, const struct column *column)
 {
-	*layout = (struct layout){ 0 };
-	for (int i = 0; i < COLUMNS; i++)
-		layout->width[i] = columns[i].width;
-	if (!time)
-		layout->width[COLUMN_TIME] = 0;
+	layout->columns[layout->n++] = *column;
+}
+
+static void layout_add_keys(struct layout *layout, const struct by *by)
+{
+	for (size_t i = 0; i < by->n; i++)
+		layout_add_column(
+			layout,
+			&(struct column){ .id = COLUMN_KEYS + (int)i,
+					  .heading = by_heading(by, i),
+					  .least = LEAST_KEY,
+					  .width = KEY_WIDTH / (int)by->n });
+}
+
+void layout_init(struct layout *layout, const struct by *by, bool time)
+{
+	const enum tables table = !by->n	? TABLES_flows :
+				  by->both_ends ? TABLES_groups | TABLES_hosts :
+						  TABLES_groups;
+
+	layout->n = 0;
+	for (int i = 0; i < COLUMN_KEYS; i++) {
+		if (i == COLUMN_FLOWS)
+			layout_add_keys(layout, by);
+		if (!(columns[i].tables & table) || (i == COLUMN_TIME && !time))
+			continue;
+		layout_add_column(layout, &columns[i].column);
+		if (i == COLUMN_ENDPOINTS)
+			layout->columns[layout->n - 1].least = LEAST_ENDPOINTS;
+	}
 }
 
 void layout_widen(struct layout *layout, const struct cells *cells)
 {
-	for (int i = 0; i < COLUMNS; i++) {
+	for (size_t i = 0; i < layout->n; i++) {
+		struct column *column = &layout->columns[i];
 		int width = display_width(cells->text[i]);
 
-		if (layout->widest[i] < width)
-			layout->widest[i] = width;
-		if (layout->width[i] && layout->width[i] < width)
-			layout->width[i] = width;
+		if (column->widest < width)
+			column->widest = width;
+		if (column->width && column->width < width)
+			column->width = width;
 	}
 }
 
-static int total_width(const struct layout *layout)
+static int layout_width(const struct layout *layout)
 {
 	int total = -GAP;
 
-	for (int i = 0; i < COLUMNS; i++) {
-		if (layout->width[i])
-			total += layout->width[i] + GAP;
+	for (size_t i = 0; i < layout->n; i++) {
+		if (layout->columns[i].width)
+			total += layout->columns[i].width + GAP;
 	}
 	return total;
 }
 
-static void leave_out(struct layout *layout, int step)
+static void layout_leave_out(struct layout *layout, int step)
 {
-	for (int i = 0; i < COLUMNS; i++) {
-		if (columns[i].leave_at == step)
-			layout->width[i] = 0;
+	for (size_t i = 0; i < layout->n; i++) {
+		if (layout->columns[i].leave_at == step)
+			layout->columns[i].width = 0;
 	}
+}
+
+/* The widest column that can be cut; NULL: there is none any more. */
+static struct column *layout_find_widest(struct layout *layout)
+{
+	struct column *widest = NULL;
+
+	for (size_t i = 0; i < layout->n; i++) {
+		struct column *column = &layout->columns[i];
+
+		if (column->least && column->width > column->least &&
+		    (!widest || column->width > widest->width))
+			widest = column;
+	}
+	return widest;
 }
 
 void layout_fit(struct layout *layout, int screen)
 {
-	int *endpoints = &layout->width[COLUMN_ENDPOINTS];
-	int excess;
+	struct column *widest;
 
-	if (total_width(layout) <= screen)
+	if (layout_width(layout) <= screen)
 		return;
-	for (int i = 0; i < COLUMNS; i++) {
-		if (layout->width[i])
-			layout->width[i] = layout->widest[i];
+	for (size_t i = 0; i < layout->n; i++) {
+		if (layout->columns[i].width)
+			layout->columns[i].width = layout->columns[i].widest;
 	}
-	for (int step = 1; step <= LEAVE_STEPS && total_width(layout) > screen;
+	for (int step = 1; step <= LEAVE_STEPS && layout_width(layout) > screen;
 	     step++)
-		leave_out(layout, step);
-
-	excess = total_width(layout) - screen;
-	if (excess > 0)
-		*endpoints = *endpoints - excess > MIN_ENDPOINTS ?
-				     *endpoints - excess :
-				     MIN_ENDPOINTS;
+		layout_leave_out(layout, step);
+	while (layout_width(layout) > screen &&
+	       (widest = layout_find_widest(layout)))
+		widest->width--;
 }
 
 size_t layout_line(const struct layout *layout, const struct cells *cells,
@@ -158,22 +273,22 @@ size_t layout_line(const struct layout *layout, const struct cells *cells,
 {
 	size_t used = 0;
 
-	for (int i = 0; i < COLUMNS; i++) {
+	for (size_t i = 0; i < layout->n; i++) {
+		const struct column *column = &layout->columns[i];
 		const char *text = cells->text[i];
-		int padding = layout->width[i] - display_width(text);
-		bool is_cut;
+		int padding = column->width - display_width(text);
+		bool is_cut = padding < 0;
 
-		if (!layout->width[i])
+		if (!column->width)
 			continue;
-		is_cut = padding < 0;
 		if (is_cut)
 			padding = 0;
 		used += (size_t)snprintf(
 			buf + used, ROW_LINE_MAX - used, "%*s%.*s%s%*s",
-			columns[i].right ? padding : 0, "",
-			prefix_length(text, layout->width[i] - is_cut), text,
+			column->right ? padding : 0, "",
+			prefix_length(text, column->width - is_cut), text,
 			is_cut ? ELLIPSIS : "",
-			GAP + (columns[i].right ? 0 : padding), "");
+			GAP + (column->right ? 0 : padding), "");
 		if (used >= ROW_LINE_MAX)
 			used = ROW_LINE_MAX - 1;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* A flow as a line of text in columns. */
+/* Rows of a view as lines of text in columns. */
 #ifndef NETOBS_CLI_ROW_H
 #define NETOBS_CLI_ROW_H
 
@@ -7,55 +7,60 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct netobs_flow;
-
-/* What is shown of a flow; outlives the record. */
-struct row {
-	int64_t start_ns, end_ns;
-	uint64_t packets, bytes;
-	char protocol[12];
-	char endpoints[128];
-	char info[24];
-	char where[128];
-};
+#include "names.h"
+#include "view.h"
 
 #define COLUMN(name, ...) COLUMN_##name,
 
-enum column {
+enum column_id {
 #include "columns.def"
-	COLUMNS
+	COLUMN_KEYS, /* the first key of --by, and behind it the others */
 };
 
-/* Text of each column; numbers are rendered into a buffer of their own. */
-struct cells {
-	const char *text[COLUMNS];
-	char numbers[COLUMNS][24];
+enum { LAYOUT_COLUMNS = COLUMN_KEYS + BY_KEYS, ROW_LINE_MAX = 1024 };
+
+struct column {
+	int id;
+	const char *heading;
+	bool right;	     /* numbers align to the right */
+	int leave_at, least; /* width; 0: not cut */
+	int width;	     /* on the screen; 0: not shown */
+	int widest;	     /* of the texts so far */
 };
 
 struct layout {
-	int width[COLUMNS];  /* on the screen; 0: not shown */
-	int widest[COLUMNS]; /* of the texts so far */
+	struct column columns[LAYOUT_COLUMNS];
+	size_t n;
 };
 
-enum { ROW_LINE_MAX = 512 };
+/* Text of each column, where @buf has room for what is not text yet. */
+struct cells {
+	const char *text[LAYOUT_COLUMNS];
+	char buf[LAYOUT_COLUMNS][5 * NAMES_MAX];
+};
 
-void row_fill(struct row *row, const struct netobs_flow *flow);
+/* The columns of @by, wide enough for headings and common values. */
+void layout_init(struct layout *layout, const struct by *by, bool time);
 
-/* @rate_ns: what the rate is an average over; 0: the flow's own duration. */
-void row_cells(const struct row *row, int64_t rate_ns, struct cells *ret_cells);
+/* @rate_ns: what the rate is an average over; 0: the row's own duration. */
+void layout_cells(const struct layout *layout, const struct view *view,
+		  const struct row *row, int64_t rate_ns,
+		  struct cells *ret_cells);
+
+/* A line that begins with @text, and has the numbers of a row. */
+void layout_cells_sum(const struct layout *layout, const char *text,
+		      const struct tally *tally, int64_t rate_ns,
+		      struct cells *ret_cells);
 
 /* The headings, as cells. */
-void row_headings(struct cells *ret_cells);
-
-/* Wide enough for headings and common values. */
-void layout_init(struct layout *layout, bool time);
+void layout_headings(const struct layout *layout, struct cells *ret_cells);
 
 /* Widen columns that are shown until @cells fit; never narrows. */
 void layout_widen(struct layout *layout, const struct cells *cells);
 
 /*
  * Make @screen columns suffice: take spare room away, leave columns out, the
- * least important first, and cut the endpoints last.
+ * least important first, and cut addresses last.
  */
 void layout_fit(struct layout *layout, int screen);
 

@@ -6,7 +6,7 @@ _netobsctl_options()
 	case $1 in
 	flows)
 		echo "-h --help -i --interface -x --exclude -D --list-interfaces --direction" \
-			"-o --output -d --duration -n --count --interval" \
+			"-o --output --by --sort --top -N --names -d --duration -n --count --interval" \
 			"--active-timeout --idle-timeout --per-interface" \
 			"--timestamps --max-flows --max-memory --attach --attach-order -r --read --stats" \
 			"-v --verbose"
@@ -79,6 +79,13 @@ _netobsctl_values()
 		echo "table json json: json:unix: ipfix:udp:// ipfix:tcp:// ipfix:tls://" \
 			"ipfix:file: kafka:// grpc://"
 		;;
+	flows:--by)
+		echo "flow src dst client service host pair port proto interface direction" \
+			"vlan tunnel"
+		;;
+	flows:--sort)
+		echo "bytes packets flows sent duration time"
+		;;
 	flows:--timestamps)
 		echo "coarse precise"
 		;;
@@ -109,7 +116,7 @@ _netobsctl_values()
 		;;
 	bench:--flows | bench:--records | bench:--rounds) ;;
 	flows:-d | flows:--duration | flows:-n | flows:--count | flows:--interval | \
-		flows:--active-timeout | flows:--idle-timeout | flows:--max-flows | \
+		flows:--top | flows:--active-timeout | flows:--idle-timeout | flows:--max-flows | \
 		flows:--max-memory)
 		;;
 	*)

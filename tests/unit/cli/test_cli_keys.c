@@ -27,7 +27,7 @@ static int wait_for_quit(void)
 	if (fd.fd < 0 || write(STDOUT_FILENO, "ready", 5) != 5)
 		return NO_KEYS;
 	while (poll(&fd, 1, 10000) > 0) {
-		if (!keys_want_quit())
+		if (!(keys_read() & KEY_QUIT))
 			continue;
 		keys_end();
 		tcgetattr(STDIN_FILENO, &now);

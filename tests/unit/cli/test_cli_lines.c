@@ -8,10 +8,16 @@
 #include <cmocka.h>
 
 /* The command's parts are in no library: compiled in here. */
+#include "cli/by.c"
+#include "cli/group.c"
 #include "cli/human.c"
+#include "cli/names.c"
 #include "cli/out_table.c"
 #include "cli/row.c"
+#include "cli/rows.c"
 #include "cli/stream.c"
+#include "cli/suggest.c"
+#include "cli/view.c"
 
 #define SECOND INT64_C(1000000000)
 
@@ -35,12 +41,16 @@ static struct netobs_flow flow_at(int seconds)
 	};
 }
 
+static const struct view_options by_time = { .order.sort = SORT_TIME };
+
 /* What is written of two intervals, in @width columns, if that is not NULL. */
 static char *table_of(bool is_file, const char *width)
 {
 	static const int starts[2][3] = { { 2, 0, 1 }, { 5, 4, 3 } };
 	static char text[8192];
-	struct output output = { .kind = &output_table, .is_file = is_file };
+	struct output output = { .kind = &output_table,
+				 .is_file = is_file,
+				 .view = &by_time };
 	int fds[2], saved = dup(STDOUT_FILENO);
 	ssize_t len;
 

@@ -16,18 +16,24 @@
 #include <netobs/flow.h>
 
 /* The command's parts are in no library: compiled in here. */
-#include "cli/busiest.c"
+#include "cli/by.c"
+#include "cli/group.c"
 #include "cli/human.c"
+#include "cli/names.c"
 #include "cli/out_live.c"
 #include "cli/out_sink.c"
 #include "cli/output.c"
 #include "cli/row.c"
+#include "cli/rows.c"
 #include "cli/stats_text.c"
 #include "cli/stream.c"
 #include "cli/suggest.c"
+#include "cli/view.c"
 
-/* Parsing knows this one; nothing here is made of it. */
-const struct output_kind output_table;
+/* Parsing knows these; nothing here is made of them. */
+const struct output_kind output_table, output_groups;
+
+static const struct view_options by_flow = { 0 };
 
 /* Standard output, exchanged for the other end of @fd. */
 struct fixture {
@@ -75,7 +81,7 @@ static int make_pipe(void **state)
 static int make_terminal(void **state)
 {
 	struct fixture *fixture = calloc(1, sizeof(*fixture));
-	const struct winsize size = { .ws_row = 6, .ws_col = 50 };
+	const struct winsize size = { .ws_row = 7, .ws_col = 50 };
 	int terminal;
 
 	assert_non_null(fixture);
@@ -272,14 +278,15 @@ static void the_screen_says_what_is_observed_until_flows_come(void **state)
 	struct fixture *fixture = *state;
 	struct output output = { .kind = &output_live,
 				 .subject = "eth0",
+				 .view = &by_flow,
 				 .interval_ms = 500 };
 	const char *text;
 
 	assert_int_equal(output_open(&output), 0);
 	output_interval(&output);
 	text = last_screen(written(fixture));
-	assert_non_null(
-		strstr(text, "Observing eth0; every 0.5 s. q or Ctrl-C ends."));
+	assert_non_null(strstr(text, "Observing eth0, every 0.5 s"));
+	assert_non_null(strstr(text, "q quits, p pauses"));
 	assert_non_null(strstr(text, "Nothing seen yet."));
 	output_close(&output);
 	output_done(&output);
@@ -291,6 +298,7 @@ static void a_screen_has_the_busiest_flows_and_never_scrolls(void **state)
 	struct netobs_flow flow = some_flow();
 	struct output output = { .kind = &output_live,
 				 .subject = "eth0",
+				 .view = &by_flow,
 				 .interval_ms = 1 };
 	const char *screen;
 
@@ -301,23 +309,24 @@ static void a_screen_has_the_busiest_flows_and_never_scrolls(void **state)
 	output_close(&output);
 	output_done(&output);
 
-	/* Six lines: title, headings, two flows, the rest, and the cursor's. */
+	/* Seven lines: title, sum, headings, two flows, the rest, and the cursor's. */
 	screen = last_screen(written(fixture));
-	assert_int_equal(count(screen, "\n"), 5);
+	assert_int_equal(count(screen, "\n"), 6);
 	assert_non_null(strstr(screen, "20 flows"));
 	assert_non_null(strstr(screen, "119 B"));
 	assert_non_null(strstr(screen, "118 B"));
 	assert_null(strstr(screen, "117 B"));
-	assert_non_null(strstr(screen, "and 18 more flows: 1.95 kB"));
+	assert_non_null(strstr(screen, "and 18 more flows: 18 packets, 1.95 kB"));
 	assert_non_null(strstr(screen, CLEAR_BELOW SHOW_CURSOR));
 }
 
 static void a_note_and_another_size_redraw_at_once(void **state)
 {
 	struct fixture *fixture = *state;
-	const struct winsize size = { .ws_row = 3, .ws_col = 12 };
+	const struct winsize size = { .ws_row = 6, .ws_col = 12 };
 	struct output output = { .kind = &output_live,
 				 .subject = "eth0",
+				 .view = &by_flow,
 				 .interval_ms = 1000 };
 	const char *screen;
 
@@ -335,6 +344,34 @@ static void a_note_and_another_size_redraw_at_once(void **state)
 	output_close(&output);
 	output_done(&output);
 	assert_false(output_note(&output, "too late"));
+}
+
+static void a_pause_keeps_the_screen_and_loses_nothing(void **state)
+{
+	struct fixture *fixture = *state;
+	struct netobs_flow flow = some_flow();
+	struct output output = { .kind = &output_live,
+				 .subject = "eth0",
+				 .view = &by_flow,
+				 .interval_ms = 1 };
+	const char *screen;
+
+	assert_int_equal(output_open(&output), 0);
+	output_pause(&output);
+	screen = last_screen(written(fixture));
+	assert_non_null(strstr(screen, "PAUSED"));
+	output_flow(&output, &flow);
+	usleep(1000 * MIN_REFRESH_MS);
+	output_interval(&output);
+	assert_string_equal(written(fixture), "");
+	output_pause(&output);
+	output_flow(&output, &flow);
+	output_interval(&output);
+	screen = last_screen(written(fixture));
+	assert_null(strstr(screen, "PAUSED"));
+	assert_non_null(strstr(screen, "2 flows, 2 packets"));
+	output_close(&output);
+	output_done(&output);
 }
 
 #define ON_PIPE(test) cmocka_unit_test_setup_teardown(test, make_pipe, restore)
@@ -355,6 +392,7 @@ int main(void)
 		ON_TERMINAL(the_screen_says_what_is_observed_until_flows_come),
 		ON_TERMINAL(a_screen_has_the_busiest_flows_and_never_scrolls),
 		ON_TERMINAL(a_note_and_another_size_redraw_at_once),
+		ON_TERMINAL(a_pause_keeps_the_screen_and_loses_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

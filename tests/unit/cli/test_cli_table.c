@@ -7,11 +7,16 @@
 #include <cmocka.h>
 
 /* The command's parts are in no library: compiled in here. */
-#include "cli/busiest.c"
+#include "cli/by.c"
+#include "cli/group.c"
 #include "cli/human.c"
+#include "cli/names.c"
 #include "cli/row.c"
+#include "cli/rows.c"
+#include "cli/suggest.c"
+#include "cli/view.c"
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#define LENGTH ARRAY_SIZE
 #define SECOND INT64_C(1000000000)
 
 static struct netobs_flow tcp_flow(uint64_t bytes)
@@ -131,24 +136,6 @@ static void info_names_flags_and_types(void **state)
 	assert_string_equal(text, "");
 }
 
-static void endpoints_bracket_ipv6_with_ports(void **state)
-{
-	struct netobs_flow flow = tcp_flow(1);
-	char text[128];
-
-	(void)state;
-	human_endpoints(text, sizeof(text), &flow);
-	assert_string_equal(text, "10.0.0.1:40000 \u2192 10.0.0.2:443");
-
-	memset(flow.src, 0, sizeof(flow.src));
-	flow.src[15] = 1;
-	human_endpoints(text, sizeof(text), &flow);
-	assert_string_equal(text, "[::1]:40000 \u2192 10.0.0.2:443");
-	flow.has = 0;
-	human_endpoints(text, sizeof(text), &flow);
-	assert_string_equal(text, "::1 \u2192 10.0.0.2");
-}
-
 static void where_lists_points_tags_and_tunnel(void **state)
 {
 	static const struct netobs_point points[] = {
@@ -180,24 +167,47 @@ static void where_lists_points_tags_and_tunnel(void **state)
 	assert_string_equal(text, "ipip");
 }
 
+static const struct view_options by_flow = { 0 };
+
 /* Lines of the table for @flow and its heading, fitted to @screen columns. */
 static void render(const struct netobs_flow *flow, int screen, char *heading,
 		   char *line)
 {
 	struct layout layout;
 	struct cells cells;
-	struct row row;
+	struct view view;
 
-	row_fill(&row, flow);
-	layout_init(&layout, false);
-	row_headings(&cells);
+	assert_int_equal(view_init(&view, &by_flow, 0), 0);
+	assert_int_equal(view_add(&view, flow), 0);
+	view_turn(&view);
+	layout_init(&layout, &by_flow.by, false);
+	layout_headings(&layout, &cells);
 	layout_widen(&layout, &cells);
-	row_cells(&row, 0, &cells);
+	layout_cells(&layout, &view, &view.rows.rows[0], 0, &cells);
 	layout_widen(&layout, &cells);
 	layout_fit(&layout, screen);
 	layout_line(&layout, &cells, screen, line);
-	row_headings(&cells);
+	layout_headings(&layout, &cells);
 	layout_line(&layout, &cells, screen, heading);
+	view_free(&view);
+}
+
+static void endpoints_bracket_ipv6_with_ports(void **state)
+{
+	char heading[ROW_LINE_MAX], line[ROW_LINE_MAX];
+	struct netobs_flow flow = tcp_flow(1);
+
+	(void)state;
+	render(&flow, 0x7fff, heading, line);
+	assert_non_null(strstr(line, " 10.0.0.1:40000 \u2192 10.0.0.2:443 "));
+
+	memset(flow.src, 0, sizeof(flow.src));
+	flow.src[15] = 1;
+	render(&flow, 0x7fff, heading, line);
+	assert_non_null(strstr(line, " [::1]:40000 \u2192 10.0.0.2:443 "));
+	flow.has = 0;
+	render(&flow, 0x7fff, heading, line);
+	assert_non_null(strstr(line, " ::1 \u2192 10.0.0.2 "));
 }
 
 static void no_line_is_wider_than_the_screen(void **state)
@@ -237,30 +247,41 @@ static void a_narrow_screen_keeps_the_flow_and_its_bytes(void **state)
 			    "TCP    10.0.0.1:40000 \u2192 10\u2026  5.00 kB");
 }
 
-static void busiest_keeps_the_largest_and_counts_all(void **state)
+static void rows_keep_the_first_in_any_order_and_count_all(void **state)
 {
 	enum { FLOWS = 1000, KEPT = 10 };
-	struct busiest busiest;
+	static const enum sort sorts[] = { SORT_BYTES, SORT_PACKETS, SORT_TIME };
 
 	(void)state;
-	assert_int_equal(busiest_init(&busiest, KEPT), 0);
-	for (uint64_t i = 0; i < FLOWS; i++) {
-		struct netobs_flow flow = tcp_flow(i * 389 % FLOWS);
+	for (size_t s = 0; s < LENGTH(sorts); s++) {
+		const struct order order = { .sort = sorts[s] };
+		struct rows rows;
 
-		busiest_add(&busiest, &flow);
+		rows_init(&rows, &order, KEPT);
+		for (uint64_t i = 0; i < FLOWS; i++) {
+			const uint64_t n = i * 389 % FLOWS;
+			const struct row row = {
+				.tally = { .flows = 1,
+					   .packets = n,
+					   .bytes = n,
+					   .start_ns = -(int64_t)n }
+			};
+
+			assert_int_equal(rows_add(&rows, &row), 0);
+		}
+		rows_sort(&rows);
+		assert_int_equal(rows.n, KEPT);
+		for (size_t i = 0; i < KEPT; i++)
+			assert_int_equal(rows.rows[i].tally.bytes, FLOWS - 1 - i);
+		assert_int_equal(rows.added, FLOWS);
+		assert_int_equal(rows.sum.flows, FLOWS);
+		assert_int_equal(rows.sum.bytes, FLOWS * (FLOWS - 1) / 2);
+		assert_int_equal(rows_rest(&rows, 1).bytes,
+				 FLOWS * (FLOWS - 1) / 2 - (FLOWS - 1));
+		rows_clear(&rows);
+		assert_int_equal(rows.n + rows.added + rows.sum.flows, 0);
+		rows_free(&rows);
 	}
-	busiest_sort(&busiest);
-	assert_int_equal(busiest.n, KEPT);
-	for (size_t i = 0; i < KEPT; i++)
-		assert_int_equal(busiest.rows[i].bytes, FLOWS - 1 - i);
-	assert_int_equal(busiest.flows, FLOWS);
-	assert_int_equal(busiest.packets, FLOWS * 12);
-	assert_int_equal(busiest.bytes, FLOWS * (FLOWS - 1) / 2);
-
-	busiest_clear(&busiest);
-	assert_int_equal(
-		busiest.n + busiest.flows + busiest.packets + busiest.bytes, 0);
-	busiest_free(&busiest);
 }
 
 int main(void)
@@ -275,7 +296,7 @@ int main(void)
 		cmocka_unit_test(where_lists_points_tags_and_tunnel),
 		cmocka_unit_test(no_line_is_wider_than_the_screen),
 		cmocka_unit_test(a_narrow_screen_keeps_the_flow_and_its_bytes),
-		cmocka_unit_test(busiest_keeps_the_largest_and_counts_all),
+		cmocka_unit_test(rows_keep_the_first_in_any_order_and_count_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

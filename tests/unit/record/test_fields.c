@@ -7,8 +7,14 @@
 #include "base/util.h"
 
 /* The command's parts are in no library: compiled in here. */
+#include "cli/by.c"
+#include "cli/group.c"
 #include "cli/human.c"
+#include "cli/names.c"
 #include "cli/row.c"
+#include "cli/rows.c"
+#include "cli/suggest.c"
+#include "cli/view.c"
 
 #include <stdio.h>
 #include <string.h>
@@ -142,18 +148,23 @@ static void assert_column(const struct field *field,
 			  const struct netobs_flow *flow,
 			  const struct netobs_flow *changed)
 {
-	struct row row = { 0 }, other = { 0 };
+	static const struct view_options by_flow = { .order.sort = SORT_TIME };
 	struct cells before, after;
+	struct layout layout;
+	struct view view;
 
-	row_fill(&row, flow);
-	row_fill(&other, changed);
-	row_cells(&row, 0, &before);
-	row_cells(&other, 0, &after);
-	for (size_t i = 0; i < ARRAY_SIZE(column_names); i++)
-		if (!strcmp(column_names[i], field->column) &&
+	layout_init(&layout, &by_flow.by, true);
+	assert_int_equal(view_init(&view, &by_flow, 0), 0);
+	view_add(&view, flow);
+	view_add(&view, changed);
+	layout_cells(&layout, &view, &view.next.rows[0], 0, &before);
+	layout_cells(&layout, &view, &view.next.rows[1], 0, &after);
+	for (size_t i = 0; i < layout.n; i++)
+		if (!strcmp(column_names[layout.columns[i].id], field->column) &&
 		    !strcmp(before.text[i], after.text[i]))
 			fail_msg("%s: column %s is \"%s\" all the same",
 				 field->member, field->column, after.text[i]);
+	view_free(&view);
 }
 
 static void table_has_the_fields_that_have_a_column(void **state)

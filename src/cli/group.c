@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "group.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "bpf/store/hash.h"
+
+enum { FIRST_GROUPS = 256 };
+
+void tally_add(struct tally *tally, const struct tally *more)
+{
+	if (!more->flows)
+		return;
+	if (!tally->flows || more->start_ns < tally->start_ns)
+		tally->start_ns = more->start_ns;
+	if (!tally->flows || more->end_ns > tally->end_ns)
+		tally->end_ns = more->end_ns;
+	tally->flows += more->flows;
+	tally->packets += more->packets;
+	tally->bytes += more->bytes;
+	tally->sent_packets += more->sent_packets;
+	tally->sent_bytes += more->sent_bytes;
+}
+
+static size_t group_stride(const struct groups *groups)
+{
+	return sizeof(struct group) + groups->by->size;
+}
+
+static struct group *group_at(const struct groups *groups, size_t i)
+{
+	return (struct group *)(groups->groups + i * group_stride(groups));
+}
+
+const struct group *groups_at(const struct groups *groups, size_t i)
+{
+	return group_at(groups, i);
+}
+
+/* Senders choose what is hashed, so it takes a secret. */
+static uint64_t groups_hash(const struct groups *groups, const uint8_t *value)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < groups->by->size; i += 2 * sizeof(uint32_t)) {
+		uint32_t words[2];
+
+		memcpy(words, value + i, sizeof(words));
+		sum += hash_pair(words, groups->secret + i / sizeof(uint32_t));
+	}
+	return hash_finish(sum);
+}
+
+/* The place of a group, or the free one where it belongs. */
+static uint32_t *groups_find_place(const struct groups *groups,
+				   const uint8_t *value)
+{
+	const size_t mask = groups->places - 1;
+	size_t i = groups_hash(groups, value) & mask;
+
+	while (groups->index[i] &&
+	       memcmp(group_at(groups, groups->index[i] - 1)->value, value,
+		      groups->by->size) != 0)
+		i = (i + 1) & mask;
+	return &groups->index[i];
+}
+
+/* At most half of the places are taken. */
+static int groups_resize(struct groups *groups, size_t size)
+{
+	const size_t places = 2 * size;
+	uint32_t *index = calloc(places, sizeof(*index));
+	uint8_t *all = index ? reallocarray(groups->groups, size,
+					    group_stride(groups)) :
+			       NULL;
+
+	if (!all) {
+		free(index);
+		return -ENOMEM;
+	}
+	free(groups->index);
+	groups->groups = all;
+	groups->index = index;
+	groups->size = size;
+	groups->places = places;
+	for (size_t i = 0; i < groups->n; i++)
+		*groups_find_place(groups, group_at(groups, i)->value) =
+			(uint32_t)i + 1;
+	return 0;
+}
+
+int groups_init(struct groups *groups, const struct by *by, size_t most)
+{
+	*groups = (struct groups){ .by = by, .most = most };
+	if (getrandom(groups->secret, sizeof(groups->secret), 0) < 0)
+		return -errno;
+	return groups_resize(groups, FIRST_GROUPS);
+}
+
+void groups_add(struct groups *groups, const uint8_t value[BY_SIZE],
+		const struct tally *tally)
+{
+	uint32_t *place = groups_find_place(groups, value);
+	struct group *group;
+
+	if (*place) {
+		tally_add(&group_at(groups, *place - 1)->tally, tally);
+		return;
+	}
+	if (groups->n == groups->most ||
+	    (groups->n == groups->size &&
+	     groups_resize(groups, 2 * groups->size) < 0)) {
+		tally_add(&groups->others, tally);
+		return;
+	}
+	group = group_at(groups, groups->n++);
+	memcpy(group->value, value, groups->by->size);
+	group->tally = *tally;
+	*groups_find_place(groups, value) = (uint32_t)groups->n;
+}
+
+void groups_clear(struct groups *groups)
+{
+	groups->n = 0;
+	groups->others = (struct tally){ 0 };
+	memset(groups->index, 0, groups->places * sizeof(*groups->index));
+}
+
+void groups_free(struct groups *groups)
+{
+	free(groups->groups);
+	free(groups->index);
+	*groups = (struct groups){ 0 };
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Groups of flows, up to a number of them; flows of all further groups are counted in one
+ * that stands for the others, so that sums are exact.
+ */
+#ifndef NETOBS_CLI_GROUP_H
+#define NETOBS_CLI_GROUP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "by.h"
+
+/* Sums over flows. */
+struct tally {
+	uint64_t flows, packets, bytes;
+	uint64_t sent_packets, sent_bytes; /* of a host, part of them */
+	int64_t start_ns, end_ns;
+};
+
+struct group {
+	struct tally tally;
+	uint8_t value[]; /* of by->size bytes */
+};
+
+struct groups {
+	const struct by *by;
+	size_t n, size, most;
+	uint8_t *groups; /* one after the other, see groups_at() */
+	uint32_t *index; /* 1 + a group's number; a power of two of places */
+	size_t places;
+	struct tally others; /* of groups that there was no room for */
+	uint32_t secret[BY_SIZE / sizeof(uint32_t)];
+};
+
+/** Add up, and widen the time. */
+void tally_add(struct tally *tally, const struct tally *more);
+
+/**
+ * @most  groups; at least 1
+ * @return 0; -errno: no memory, or no random numbers
+ */
+int groups_init(struct groups *groups, const struct by *by, size_t most);
+
+void groups_add(struct groups *groups, const uint8_t value[BY_SIZE],
+		const struct tally *tally);
+
+const struct group *groups_at(const struct groups *groups, size_t i);
+
+void groups_clear(struct groups *groups);
+void groups_free(struct groups *groups);
+
+#endif

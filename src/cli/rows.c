@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "rows.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_ROWS = 64 };
+
+void rows_init(struct rows *rows, const struct order *order, size_t most)
+{
+	*rows = (struct rows){ .order = *order, .most = most };
+}
+
+static int64_t rows_sort_number(enum sort sort, const struct tally *tally)
+{
+	switch (sort) {
+	case SORT_PACKETS:
+		return (int64_t)tally->packets;
+	case SORT_FLOWS:
+		return (int64_t)tally->flows;
+	case SORT_SENT:
+		return (int64_t)tally->sent_bytes;
+	case SORT_DURATION:
+		return tally->end_ns - tally->start_ns;
+	case SORT_TIME:
+		return -tally->start_ns;
+	case SORT_VALUE:
+		return 0;
+	default:
+		return (int64_t)tally->bytes;
+	}
+}
+
+/* Equal rows in the order of their addresses, so that lines keep their place. */
+static int rows_compare(const struct order *order, const struct row *a,
+			const struct row *b)
+{
+	int64_t left = rows_sort_number(order->sort, &a->tally);
+	int64_t right = rows_sort_number(order->sort, &b->tally);
+	int differ = 0;
+
+	if (left != right)
+		return left < right ? 1 : -1;
+	if (order->sort == SORT_VALUE)
+		differ = memcmp(a->value + order->offset,
+				b->value + order->offset, order->size);
+	return differ ? differ : memcmp(a->value, b->value, sizeof(a->value));
+}
+
+static bool rows_is_after(const struct rows *rows, size_t i, size_t j)
+{
+	return rows_compare(&rows->order, &rows->rows[i], &rows->rows[j]) > 0;
+}
+
+static void rows_swap(struct row *a, struct row *b)
+{
+	struct row row = *a;
+
+	*a = *b;
+	*b = row;
+}
+
+static void rows_sift_down(struct rows *rows, size_t i)
+{
+	for (size_t child; (child = 2 * i + 1) < rows->n; i = child) {
+		if (child + 1 < rows->n && rows_is_after(rows, child + 1, child))
+			child++;
+		if (!rows_is_after(rows, child, i))
+			return;
+		rows_swap(&rows->rows[i], &rows->rows[child]);
+	}
+}
+
+static int rows_append(struct rows *rows, const struct row *row)
+{
+	if (rows->n == rows->size) {
+		size_t size = rows->size ? 2 * rows->size : FIRST_ROWS;
+		struct row *all = reallocarray(rows->rows, size, sizeof(*all));
+
+		if (!all)
+			return -ENOMEM;
+		rows->rows = all;
+		rows->size = size;
+	}
+	rows->rows[rows->n++] = *row;
+	if (rows->n == rows->most)
+		for (size_t i = rows->n / 2; i-- > 0;)
+			rows_sift_down(rows, i);
+	return 0;
+}
+
+int rows_add(struct rows *rows, const struct row *row)
+{
+	rows->added++;
+	tally_add(&rows->sum, &row->tally);
+	if (!rows->most || rows->n < rows->most)
+		return rows_append(rows, row);
+	if (rows_compare(&rows->order, row, &rows->rows[0]) < 0) {
+		rows->rows[0] = *row;
+		rows_sift_down(rows, 0);
+	}
+	return 0;
+}
+
+static int rows_compare_for_qsort(const void *a, const void *b, void *order)
+{
+	return rows_compare(order, a, b);
+}
+
+void rows_sort(struct rows *rows)
+{
+	if (rows->n)
+		qsort_r(rows->rows, rows->n, sizeof(*rows->rows),
+			rows_compare_for_qsort, &rows->order);
+}
+
+struct tally rows_rest(const struct rows *rows, size_t n)
+{
+	struct tally rest = rows->sum;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct tally *shown = &rows->rows[i].tally;
+
+		rest.flows -= shown->flows;
+		rest.packets -= shown->packets;
+		rest.bytes -= shown->bytes;
+		rest.sent_packets -= shown->sent_packets;
+		rest.sent_bytes -= shown->sent_bytes;
+	}
+	return rest;
+}
+
+void rows_clear(struct rows *rows)
+{
+	rows->n = 0;
+	rows->added = 0;
+	rows->sum = (struct tally){ 0 };
+}
+
+void rows_free(struct rows *rows)
+{
+	free(rows->rows);
+	*rows = (struct rows){ 0 };
+}

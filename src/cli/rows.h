@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The first rows, in some order, of any number of flows or groups of them. */
+#ifndef NETOBS_CLI_ROWS_H
+#define NETOBS_CLI_ROWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "group.h"
+
+/* What distinguishes one flow from another, and comes first in a table. */
+struct row_flow {
+	uint8_t src[16], dst[16];
+	uint16_t src_port, dst_port;
+	uint8_t proto;
+	uint8_t has_ports;
+};
+
+/* A flow, or a group of them; outlives the record. */
+struct row {
+	struct tally tally;
+	union {
+		struct row_flow flow;
+		uint8_t value[BY_SIZE]; /* of a group */
+	};
+	char info[24], where[128]; /* of a flow */
+};
+
+enum sort {
+	SORT_BYTES,
+	SORT_PACKETS,
+	SORT_FLOWS,
+	SORT_SENT,
+	SORT_DURATION,
+	SORT_TIME, /* from here on the smallest first */
+	SORT_VALUE,
+};
+
+struct order {
+	enum sort sort;
+	size_t offset, size; /* of SORT_VALUE: part of the value */
+};
+
+struct rows {
+	struct order order;
+	struct row *rows; /* once there are @most: a heap, the last one on top */
+	size_t n, size, most;
+	uint64_t added;
+	struct tally sum; /* of all that were added */
+};
+
+/** @most  0: as many as are added */
+void rows_init(struct rows *rows, const struct order *order, size_t most);
+
+/** @return 0; -ENOMEM */
+int rows_add(struct rows *rows, const struct row *row);
+
+/** The first one first. Nothing can be added until rows_clear(). */
+void rows_sort(struct rows *rows);
+
+/** @return the sum of all but the first @n rows */
+struct tally rows_rest(const struct rows *rows, size_t n);
+
+void rows_clear(struct rows *rows);
+void rows_free(struct rows *rows);
+
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "view.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <netobs/flow.h>
+
+#include "base/clock_ms.h"
+#include "human.h"
+#include "names.h"
+#include "suggest.h"
+
+/* Of what --sort is, beside the keys of --by. */
+static const struct {
+	const char *name;
+	enum sort sort;
+	bool flows, groups, hosts, screen; /* has a column there */
+} view_sorts[] = {
+	{ "bytes", SORT_BYTES, true, true, true, true },
+	{ "packets", SORT_PACKETS, true, true, true, true },
+	{ "flows", SORT_FLOWS, false, true, true, true },
+	{ "sent", SORT_SENT, false, false, true, true },
+	{ "duration", SORT_DURATION, true, false, false, true },
+	{ "time", SORT_TIME, true, true, true, false },
+};
+
+static bool has_column(size_t i, const struct by *by, bool is_lines)
+{
+	if (!is_lines && !view_sorts[i].screen)
+		return false;
+	if (!by->n)
+		return view_sorts[i].flows;
+	return by->both_ends ? view_sorts[i].hosts : view_sorts[i].groups;
+}
+
+static void explain_sort(const char *text, const struct by *by, bool is_lines,
+			 char *why, size_t size)
+{
+	struct suggestion suggestion = suggestion_for(text, strlen(text));
+	const char *best, *before = "";
+	size_t used;
+
+	used = (size_t)snprintf(why, size, "this table has no such column");
+	for (size_t i = 0; i < ARRAY_SIZE(view_sorts); i++)
+		if (has_column(i, by, is_lines))
+			suggestion_offer(&suggestion, view_sorts[i].name);
+	best = suggestion_best(&suggestion);
+	if (best) {
+		snprintf(why + used, size - used, "; did you mean '%s'?", best);
+		return;
+	}
+	used += (size_t)snprintf(why + used, size - used, "; there are ");
+	for (size_t i = 0; i < ARRAY_SIZE(view_sorts); i++) {
+		if (!has_column(i, by, is_lines))
+			continue;
+		used += (size_t)snprintf(why + used, size - used, "%s%s",
+					 before, view_sorts[i].name);
+		before = ", ";
+	}
+	if (by->n)
+		snprintf(why + used, size - used, " and the keys of --by");
+}
+
+int view_parse_sort(const char *text, const struct by *by, bool is_lines,
+		    struct order *ret_order, char *ret_why, size_t size)
+{
+	struct order order = { SORT_VALUE, 0, 0 };
+	int offset = by_offset(by, text, &order.size);
+
+	if (offset >= 0) {
+		order.offset = (size_t)offset;
+		*ret_order = order;
+		return 0;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(view_sorts); i++) {
+		if (strcmp(view_sorts[i].name, text) != 0 ||
+		    !has_column(i, by, is_lines))
+			continue;
+		*ret_order = (struct order){ .sort = view_sorts[i].sort };
+		return 0;
+	}
+	explain_sort(text, by, is_lines, ret_why, size);
+	return -EINVAL;
+}
+
+int view_init(struct view *view, const struct view_options *options, size_t most)
+{
+	int err;
+
+	*view = (struct view){ .options = options };
+	if (options->top && (!most || options->top < most))
+		most = options->top;
+	rows_init(&view->next, &options->order, most);
+	rows_init(&view->rows, &options->order, most);
+	view->since_ns = clock_ns(CLOCK_MONOTONIC);
+	err = options->by.n ?
+		      groups_init(&view->groups, &options->by, VIEW_GROUPS) :
+		      0;
+	if (err == 0 && options->want_names)
+		err = names_new(NULL, &view->names);
+	if (err < 0)
+		view_free(view);
+	return err;
+}
+
+static struct tally tally_of(const struct netobs_flow *flow)
+{
+	return (struct tally){ .flows = 1,
+			       .packets = flow->packets,
+			       .bytes = flow->bytes,
+			       .start_ns = flow->start_ns,
+			       .end_ns = flow->end_ns };
+}
+
+static int view_add_flow(struct view *view, const struct netobs_flow *flow,
+			 const struct tally *tally)
+{
+	struct row row = { .tally = *tally };
+
+	memcpy(row.flow.src, flow->src, sizeof(row.flow.src));
+	memcpy(row.flow.dst, flow->dst, sizeof(row.flow.dst));
+	row.flow.has_ports = !!(flow->has & NETOBS_HAS_PORTS);
+	row.flow.src_port = flow->src_port;
+	row.flow.dst_port = flow->dst_port;
+	row.flow.proto = flow->proto;
+	human_info(row.info, sizeof(row.info), flow);
+	human_where(row.where, sizeof(row.where), flow);
+	return rows_add(&view->next, &row);
+}
+
+static void view_add_to_group(struct view *view, const struct netobs_flow *flow,
+			      enum by_end end, const struct tally *tally)
+{
+	const struct by *by = &view->options->by;
+	uint8_t value[BY_SIZE];
+
+	by_fill(by, flow, by_server(&view->servers, flow), end, value);
+	groups_add(&view->groups, value, tally);
+}
+
+int view_add(struct view *view, const struct netobs_flow *flow)
+{
+	const struct by *by = &view->options->by;
+	struct tally tally = tally_of(flow);
+
+	tally_add(&view->next_sum, &tally);
+	if (!by->n)
+		return view_add_flow(view, flow, &tally);
+	if (by->both_ends) {
+		view_add_to_group(view, flow, BY_DESTINATION, &tally);
+		tally.sent_packets = tally.packets;
+		tally.sent_bytes = tally.bytes;
+	}
+	view_add_to_group(view, flow, BY_SOURCE, &tally);
+	return 0;
+}
+
+int64_t view_age_ns(const struct view *view)
+{
+	return clock_ns(CLOCK_MONOTONIC) - view->since_ns;
+}
+
+/* Others are in the sum, and in no row. */
+static int view_take_groups(struct view *view)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < view->groups.n && !err; i++) {
+		const struct group *group = groups_at(&view->groups, i);
+		struct row row = { .tally = group->tally };
+
+		memcpy(row.value, group->value, view->options->by.size);
+		err = rows_add(&view->next, &row);
+	}
+	tally_add(&view->next.sum, &view->groups.others);
+	view->has_others = view->groups.others.flows;
+	groups_clear(&view->groups);
+	return err;
+}
+
+int view_turn(struct view *view)
+{
+	int err = view->options->by.n ? view_take_groups(view) : 0;
+	struct rows done = view->next;
+
+	view->next = view->rows;
+	view->rows = done;
+	rows_clear(&view->next);
+	rows_sort(&view->rows);
+	view->sum = view->next_sum;
+	view->next_sum = (struct tally){ 0 };
+	view->took_ns = view_age_ns(view);
+	view->since_ns += view->took_ns;
+	return err;
+}
+
+void view_free(struct view *view)
+{
+	groups_free(&view->groups);
+	rows_free(&view->next);
+	rows_free(&view->rows);
+	names_free(view->names);
+	view->names = NULL;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * What is shown of flow records: the flows themselves or groups of them, in an order, and
+ * how many. Records are collected for an interval; then they are what is shown.
+ */
+#ifndef NETOBS_CLI_VIEW_H
+#define NETOBS_CLI_VIEW_H
+
+#include "by.h"
+#include "rows.h"
+
+struct names;
+
+/* As the user has it: --by, --sort, --top, -N. */
+struct view_options {
+	struct by by;
+	struct order order;
+	uint64_t top; /* rows at most; 0: no limit */
+	bool want_names;
+};
+
+struct view {
+	const struct view_options *options;
+	struct by_servers servers;
+	struct groups groups; /* of the interval that is collected */
+	struct rows next;     /* of its flows */
+	struct tally next_sum;
+
+	struct rows rows; /* the interval that is shown, in order */
+	struct tally sum; /* of all its flows */
+	bool has_others;  /* groups that there was no room for */
+	int64_t took_ns;
+	int64_t since_ns; /* when collecting began, of CLOCK_MONOTONIC */
+
+	struct names *names; /* NULL: not wanted */
+};
+
+enum { VIEW_GROUPS = 1 << 17 };
+
+/**
+ * Parse what --sort may be for these columns.
+ *
+ * @is_lines  each row has its time
+ * @return 0; -EINVAL: @ret_why has the reason
+ */
+int view_parse_sort(const char *text, const struct by *by, bool is_lines,
+		    struct order *ret_order, char *ret_why, size_t size);
+
+/**
+ * @most    rows that can be shown; 0: any number
+ * @return 0; -errno
+ */
+int view_init(struct view *view, const struct view_options *options, size_t most);
+
+/** @return 0; -ENOMEM */
+int view_add(struct view *view, const struct netobs_flow *flow);
+
+/** @return ns since collecting began, or since the last view_turn() */
+int64_t view_age_ns(const struct view *view);
+
+/**
+ * What was collected is what is shown from now on.
+ *
+ * @return 0; -ENOMEM
+ */
+int view_turn(struct view *view);
+
+void view_free(struct view *view);
+
+#endif

@@ -1,0 +1,269 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""Groups of flows: exact sums, the live table on a terminal, its keys, and names."""
+
+import collections
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import termios
+import threading
+
+from lib import bpf
+from lib import capfile
+from lib import frames
+from lib import lab
+from lib import observer
+from lib import traffic
+
+USAGE = 2
+ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+HOME, SHOW, RED = "\x1b[H", "\x1b[?25h", "\x1b[1;31m"
+PORTS = (22, 80, 443)
+
+
+class Terminal:
+    """`netobsctl flows` on a terminal of its own."""
+
+    def __init__(self, where, ns, rows, columns, *arguments, **environment):
+        self.leader, follower = pty.openpty()
+        self.resize(rows, columns)
+        self.chunks = []
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+        self.process = where.spawn(
+            observer.netobsctl(), "flows", "-i", "eth0", "--interval", "0.3", *arguments,
+            ns=ns, enter=self.take_over, stdin=follower, stdout=follower,
+            stderr=subprocess.PIPE, text=True,
+            env=dict(os.environ, TERM="xterm", **environment))
+        os.close(follower)
+        lab.wait_for(lambda: bpf.attached(ns, "eth0") == 2 and self.screens(),
+                     "the live table")
+
+    @staticmethod
+    def take_over():
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.leader, termios.TIOCSWINSZ,
+                    struct.pack("HHHH", rows, columns, 0, 0))
+
+    def read(self):
+        try:
+            while chunk := os.read(self.leader, 1 << 16):
+                self.chunks.append(chunk)
+        except OSError:  # the other side is closed
+            pass
+
+    def type(self, keys):
+        os.write(self.leader, keys.encode())
+
+    def text(self):
+        return b"".join(self.chunks).decode(errors="replace")
+
+    def screens(self):
+        """Lines of each refresh that has come as a whole."""
+        return [ESCAPE.sub("", screen).replace("\r", "").split("\n")
+                for screen in self.text().split(HOME)[1:] if SHOW in screen]
+
+    def wait(self, condition, what):
+        """The lines of a screen with this condition."""
+        def find():
+            return next((lines for lines in reversed(self.screens())
+                         if condition(lines)), None)
+        return lab.wait_for(find, what)
+
+    def quit(self):
+        self.type("q")
+        _, errors = self.process.communicate(timeout=30)
+        self.reader.join(10)
+        os.close(self.leader)
+        observer.check_sanitizer(errors)
+        return self.process.returncode, errors
+
+
+class Views(lab.WiredTest):
+    def connect(self, times):
+        """Short connections to a few services."""
+        for _ in range(times):
+            for port in PORTS:
+                traffic.tcp(self.a, "192.0.2.1", self.b, "192.0.2.2", 100,
+                            port=port, answer=5000)
+
+    def send(self):
+        self.connect(3)
+        traffic.udp(self.a, "192.0.2.1", self.b, "192.0.2.2", [972] * 30, port=53)
+        traffic.ping(self.a, "192.0.2.2", 10)
+
+    def groups(self, *arguments):
+        """The objects of a run with known traffic, by keys' values, and the totals."""
+        watch = observer.Observer(self.lab, self.a, "-i", "eth0", "--interval", "0.3",
+                                  *arguments).wait_attached((self.a, "eth0"))
+        self.send()
+        result = watch.stop()
+        result.check_identity()
+        return result
+
+    def sums(self, result, packets="Packets", octets="Bytes"):
+        return (sum(group[packets] for group in result.records),
+                sum(group[octets] for group in result.records))
+
+    def test_groups_have_the_totals_of_the_flows(self):
+        for keys in ("src", "dst", "client,service", "pair", "port", "proto",
+                     "interface,direction", "vlan,tunnel"):
+            with self.subTest(keys):
+                result = self.groups("--by", keys)
+                self.assertEqual(result.total("exported"), self.sums(result))
+                self.assertEqual({"group"}, {one["type"] for one in result.records})
+
+    def test_a_host_has_what_it_sent(self):
+        result = self.groups("--by", "host")
+        self.assertEqual(result.total("exported"),
+                         self.sums(result, "SentPackets", "SentBytes"))
+        packets, octets = result.total("exported")
+        self.assertEqual((2 * packets, 2 * octets), self.sums(result))
+        self.assertEqual({"192.0.2.1", "192.0.2.2"},
+                         {one["HostAddr"] for one in result.records})
+
+    def test_services_are_those_that_were_connected_to(self):
+        counts = collections.Counter()
+        for one in self.groups("--by", "service").records:
+            key = one["ServerAddr"], one["Proto"], one.get("ServerPort")
+            counts[key] += one["Flows"]
+        expected = {("192.0.2.2", 6, port) for port in PORTS}
+        expected |= {("192.0.2.2", 17, 53), ("192.0.2.2", 1, None)}
+        self.assertEqual(expected, set(counts))
+        self.assertEqual(20, self.icmp_packets(self.groups("--by", "service")))
+
+    @staticmethod
+    def icmp_packets(result):
+        return sum(one["Packets"] for one in result.records if one["Proto"] == 1)
+
+    def test_what_is_left_out_is_in_the_sum(self):
+        result = self.groups("--by", "service", "--top", "1", "--sort", "packets")
+        self.assertEqual(result.total("exported"), self.sums(result))
+        by_time = collections.defaultdict(list)
+        for one in result.records:
+            by_time[one["TimeMs"]].append(one["type"])
+        for types in by_time.values():
+            self.assertIn(types, (["group"], ["group", "others"]))
+
+    def test_groups_of_a_file_are_of_one_interval(self):
+        path = self.lab.path("file.pcap")
+        packets = [(n * 10**9, frames.ether(
+            "02:00:00:00:00:01", "02:00:00:00:00:02", frames.IPV4,
+            frames.ipv4(f"10.0.{n % 3}.1", "10.1.0.1", frames.UDP,
+                        frames.udp(40000 + n, 53, b"?"))))
+                   for n in range(60)]
+        with open(path, "wb") as file:
+            file.write(capfile.pcap(capfile.ETHERNET, packets))
+        run = observer.flows(self.lab, "-r", path, "--by", "src,service", "-o", "json")
+        self.assertEqual([20, 20, 20], [one["Flows"] for one in run.records])
+        self.assertEqual({53}, {one["ServerPort"] for one in run.records})
+        run = observer.flows(self.lab, "-r", path, "--by", "src", "--sort", "src",
+                             "--top", "2", "-o", "table")
+        with run.lines() as file:
+            lines = [line.split() for line in file]
+        self.assertEqual(["SOURCE", "10.0.0.1", "10.0.1.1", "(others)"],
+                         [lines[0][1]] + [line[2] for line in lines[1:4]])
+        self.assertEqual(["60", "flows,"], lines[4][:2])
+
+    def check_fits(self, screens, rows, columns):
+        for lines in screens:
+            # It never scrolls away, and no line wraps.
+            self.assertLessEqual(len(lines), rows)
+            self.assertLessEqual(max(map(len, lines)), columns)
+
+    def test_the_live_table_shows_services_of_many_connections(self):
+        for rows, columns in ((24, 80), (60, 200), (8, 40)):
+            with self.subTest(f"{rows} x {columns}"):
+                terminal = Terminal(self.lab, self.a, rows, columns)
+                self.connect(30)
+                lines = terminal.wait(lambda lines: any(":443/TCP" in line
+                                                        for line in lines),
+                                      "a service")
+                self.assertRegex(lines[0], "eth0, every 0.3 s")
+                self.assertRegex(lines[1], r"^\d+ flows, \d+ packets")
+                self.assertEqual(["CLIENT", "SERVICE"], lines[2].split()[:2])
+                self.assertLessEqual(len(lines), 3 + len(PORTS) + 1)
+                self.assertEqual((0, ""), terminal.quit())
+                self.check_fits(terminal.screens(), rows, columns)
+                if columns == 80:
+                    self.assertIn("; 0 lost", lines[1])
+                    self.assertIn("q quits, p pauses", lines[0])
+                    for line in lines:
+                        self.note(line)
+
+    def test_a_pause_keeps_the_screen_and_all_counts(self):
+        terminal = Terminal(self.lab, self.a, 24, 80, "--by", "proto")
+        traffic.ping(self.a, "192.0.2.2", 2)
+        terminal.wait(lambda lines: "ICMP" in str(lines), "a ping")
+        terminal.type("xp")
+        terminal.wait(lambda lines: "PAUSED" in lines[0], "the pause")
+        shown = len(terminal.screens())
+        self.send()
+        self.assertEqual(shown, len(terminal.screens()))
+        terminal.type("p")
+        lines = terminal.wait(lambda lines: any(line.startswith("UDP") for line in lines),
+                              "all that came in the pause")
+        udp = next(line for line in lines if line.startswith("UDP"))
+        self.assertEqual("30", udp.split()[2])
+        self.assertEqual((0, ""), terminal.quit())
+
+    def test_another_size_is_used_at_once(self):
+        terminal = Terminal(self.lab, self.a, 24, 80, "--by", "flow", "--interval", "60")
+        terminal.resize(6, 30)
+        terminal.process.send_signal(signal.SIGWINCH)
+        terminal.wait(lambda lines: max(map(len, lines)) <= 30, "a smaller table")
+        self.assertEqual((0, ""), terminal.quit())
+
+    def test_losses_are_on_the_screen(self):
+        for environment, is_red in ({}, True), ({"NO_COLOR": "1"}, False):
+            terminal = Terminal(self.lab, self.a, 24, 80, "--max-flows", "64",
+                                **environment)
+            terminal.process.send_signal(signal.SIGSTOP)  # tables fill up
+            traffic.flood(self.lab, self.a, "eth0", "--flows", 1000000,
+                          "--packets", 1000000)
+            terminal.process.send_signal(signal.SIGCONT)
+            terminal.wait(lambda lines: re.match(r"[1-9]\w* lost", lines[1]), "a loss")
+            self.assertEqual(is_red, RED in terminal.text())
+            self.assertEqual(0, terminal.quit()[0])
+
+    def test_names_take_the_place_of_numbers(self):
+        self.a.hosts("192.0.2.1 client.example", "192.0.2.2 web.example")
+        terminal = Terminal(self.lab, self.a, 24, 80, "-N")
+        self.connect(3)
+        terminal.wait(lambda lines: "client.example" in str(lines) and
+                      "web.example:https/TCP" in str(lines), "names")
+        self.assertEqual((0, ""), terminal.quit())
+
+    def test_wrong_words(self):
+        for arguments, words in (
+                (["--by", "servce"], "did you mean 'service'"),
+                (["--by", "colour"], "there are flow, src"),
+                (["--by", ""], "--by"),
+                (["--by", "service,port"], "part of the other"),
+                (["--by", "src", "--top", "0"], "'0' is not a whole number"),
+                (["--by", "src", "--sort", "dst"], "no such column"),
+                (["--by", "src", "--sort", "byts"], "did you mean 'bytes'"),
+                (["-o", "table", "--sort", "flows"], "no such column"),
+                (["-o", "json", "--sort", "bytes"], "use -o table or --by"),
+                (["-o", "json", "--top", "3"], "use -o table or --by"),
+                (["-o", "json", "--by", "src", "-N"], "only a table has names"),
+                (["-o", "ipfix:udp://192.0.2.2", "--by", "src"], "takes flows only"),
+                (["-o", "json:/tmp/x", "--by", "src"], "takes flows only"),
+                (["-o", "json?spool.max_bytes=1M", "--by", "src"], "takes flows only")):
+            with self.subTest(arguments):
+                result = observer.flows(self.lab, "-i", "eth0", *arguments, ns=self.a)
+                self.assertEqual(USAGE, result.code)
+                self.assertIn(words, result.errors)
+                self.assertEqual(0, bpf.attached(self.a, "eth0"))
+
+
+if __name__ == "__main__":
+    lab.main(at_once=4)
