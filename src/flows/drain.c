@@ -13,12 +13,12 @@ enum {
 };
 
 void drain_init(struct drain *drain, struct store *store,
-		drain_event_fn *on_event, drain_entry_fn *on_entry, void *ctx)
+		drain_event_fn *on_event, drain_entries_fn *on_entries, void *ctx)
 {
 	*drain = (struct drain){
 		.store = store,
 		.on_event = on_event,
-		.on_entry = on_entry,
+		.on_entries = on_entries,
 		.ctx = ctx,
 	};
 }
@@ -38,21 +38,30 @@ int drain_events(struct drain *drain)
 	return store_read_events(drain->store, drain->on_event, drain->ctx);
 }
 
-/* Hand over a bucket's entries, and leave it empty. */
-static void take_bucket(const struct drain *drain, struct flow_bucket *bucket)
+/* Report a bucket's entries; unless they are only announced, leave it empty. */
+static void read_bucket(const struct drain *drain, struct flow_bucket *bucket)
 {
-	const enum drain_reading reading =
-		drain->phase == DRAIN_L2_DELIVER ? DRAIN_SECOND : DRAIN_ONLY;
+	static const enum drain_reading readings[] = {
+		[DRAIN_L2_ANNOUNCE] = DRAIN_FIRST,
+		[DRAIN_L2_DELIVER] = DRAIN_SECOND,
+	};
+	const enum drain_reading reading = readings[drain->phase];
+	const struct flow_entry *entries[BUCKET_SLOTS];
+	int n = 0;
 
 	for (int i = 0; i < BUCKET_SLOTS; i++) {
-		struct flow_entry *entry = &bucket->entries[i];
-
 		if (!bucket->tags[i])
 			continue;
-		if (drain->phase != DRAIN_L1)
-			shared_finish(&entry->tally);
-		drain->on_entry(drain->ctx, reading, entry);
-		memset(entry, 0, sizeof(*entry));
+		if (reading != DRAIN_FIRST && drain->phase != DRAIN_L1)
+			shared_finish(&bucket->entries[i].tally);
+		entries[n++] = &bucket->entries[i];
+	}
+	if (n)
+		drain->on_entries(drain->ctx, reading, entries, n);
+	for (int i = 0; i < BUCKET_SLOTS && reading != DRAIN_FIRST; i++) {
+		if (!bucket->tags[i])
+			continue;
+		memset(&bucket->entries[i], 0, sizeof(bucket->entries[i]));
 		bucket->tags[i] = 0;
 	}
 }
@@ -67,7 +76,7 @@ static int read_l1(struct drain *drain)
 	if (!buckets)
 		return -errno;
 	for (; drain->bucket < end; drain->bucket++)
-		take_bucket(drain, &buckets[drain->bucket]);
+		read_bucket(drain, &buckets[drain->bucket]);
 	store_unmap_l1(store, buckets);
 	if (drain->bucket == store->l1_buckets) {
 		drain->cpu++;
@@ -104,15 +113,6 @@ static int step_l1(struct drain *drain)
 	return 1;
 }
 
-static void announce_bucket(const struct drain *drain,
-			    const struct flow_bucket *bucket)
-{
-	for (int i = 0; i < BUCKET_SLOTS; i++)
-		if (bucket->tags[i])
-			drain->on_entry(drain->ctx, DRAIN_FIRST,
-					&bucket->entries[i]);
-}
-
 static int read_window(struct drain *drain, const struct table *table)
 {
 	uint32_t n = min_u64(WINDOW, table->n_buckets - drain->bucket);
@@ -120,12 +120,8 @@ static int read_window(struct drain *drain, const struct table *table)
 
 	if (!buckets)
 		return -errno;
-	for (uint32_t i = 0; i < n; i++) {
-		if (drain->phase == DRAIN_L2_ANNOUNCE)
-			announce_bucket(drain, &buckets[i]);
-		else
-			take_bucket(drain, &buckets[i]);
-	}
+	for (uint32_t i = 0; i < n; i++)
+		read_bucket(drain, &buckets[i]);
 	tables_unmap(buckets, n);
 	drain->bucket += n;
 	return 0;

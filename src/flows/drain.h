@@ -20,9 +20,9 @@ enum drain_reading {
 	DRAIN_SECOND,
 };
 
-/* Receives each entry. DRAIN_FIRST: only its key is valid. */
-typedef void drain_entry_fn(void *ctx, enum drain_reading reading,
-			    const struct flow_entry *entry);
+/* Receives up to BUCKET_SLOTS entries. DRAIN_FIRST: only their keys are valid. */
+typedef void drain_entries_fn(void *ctx, enum drain_reading reading,
+			      const struct flow_entry *const *entries, int n);
 
 /* Receives each struct event of the ring buffer; its size says which kind. */
 typedef int drain_event_fn(void *ctx, void *data, size_t size);
@@ -30,7 +30,7 @@ typedef int drain_event_fn(void *ctx, void *data, size_t size);
 struct drain {
 	struct store *store;
 	drain_event_fn *on_event;
-	drain_entry_fn *on_entry;
+	drain_entries_fn *on_entries;
 	void *ctx;
 	enum {
 		DRAIN_IDLE,
@@ -47,7 +47,8 @@ struct drain {
 };
 
 void drain_init(struct drain *drain, struct store *store,
-		drain_event_fn *on_event, drain_entry_fn *on_entry, void *ctx);
+		drain_event_fn *on_event, drain_entries_fn *on_entries,
+		void *ctx);
 
 /* Start on @generation, which is at rest. */
 void drain_start(struct drain *drain, uint32_t generation);

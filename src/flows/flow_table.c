@@ -114,15 +114,20 @@ uint64_t flow_table_hash(const struct flow_table *table,
 	return hash_key(&untagged, &table->secret);
 }
 
-static struct flow **bucket_of(const struct flow_table *table,
-			       const struct flow_key *key)
+static struct flow **bucket_at(const struct flow_table *table, uint64_t hash)
 {
-	uint32_t index = flow_table_hash(table, key) & table->mask;
+	uint32_t index = hash & table->mask;
 
 	/* Its bucket has not been split yet. */
 	if (index >= table->n_buckets)
 		index &= table->mask >> 1;
 	return &table->buckets[index];
+}
+
+static struct flow **bucket_of(const struct flow_table *table,
+			       const struct flow_key *key)
+{
+	return bucket_at(table, flow_table_hash(table, key));
 }
 
 static bool reserve(struct flow_table *table, uint32_t capacity)
@@ -222,13 +227,30 @@ struct flow *flow_table_first(const struct flow_table *table,
 }
 
 struct flow *flow_table_find(const struct flow_table *table,
-			     const struct flow_key *key)
+			     const struct flow_key *key, uint64_t hash)
 {
-	struct flow *first = flow_table_first(table, key), *flow;
+	struct flow *first, *flow;
 
+	if (!table->count)
+		return NULL;
+	first = find_alike(*bucket_at(table, hash), key);
 	for (flow = first; flow && !flow_has_tags(flow, key);)
 		flow = flow_table_next(flow);
 	return flow ?: first;
+}
+
+void flow_table_prefetch(const struct flow_table *table, uint64_t hash)
+{
+	if (table->count)
+		__builtin_prefetch(bucket_at(table, hash));
+}
+
+void flow_table_prefetch_flow(const struct flow_table *table, uint64_t hash)
+{
+	const char *flow = table->count ? (char *)*bucket_at(table, hash) : NULL;
+
+	for (size_t i = 0; flow && i < sizeof(struct flow); i += CACHE_LINE)
+		__builtin_prefetch(flow + i, 1);
 }
 
 void flow_table_remove(struct flow_table *table, struct flow *flow)
@@ -254,7 +276,8 @@ static bool make_room(struct flow_table *table)
 	return true;
 }
 
-struct flow *flow_table_add(struct flow_table *table, const struct flow_key *key)
+struct flow *flow_table_add(struct flow_table *table,
+			    const struct flow_key *key, uint64_t hash)
 {
 	struct flow *flow, **bucket;
 
@@ -266,7 +289,7 @@ struct flow *flow_table_add(struct flow_table *table, const struct flow_key *key
 	flow_init(flow, key);
 	memset(flow + 1, 0, table->extra_size);
 	flow->in_table = true;
-	bucket = bucket_of(table, key);
+	bucket = bucket_at(table, hash);
 	flow->next = *bucket;
 	*bucket = flow;
 	table->count++;

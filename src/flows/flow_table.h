@@ -74,9 +74,19 @@ void flow_table_done(struct flow_table *table);
 uint64_t flow_table_hash(const struct flow_table *table,
 			 const struct flow_key *key);
 
-/* With these tags or, if there is none, with any others. NULL: none at all. */
+/*
+ * With these tags or, if there is none, with any others. NULL: none at all. @hash: that of
+ * the key.
+ */
 struct flow *flow_table_find(const struct flow_table *table,
-			     const struct flow_key *key);
+			     const struct flow_key *key, uint64_t hash);
+
+/*
+ * Before several are looked for: fetch their buckets into the cache, then the first flow
+ * of each.
+ */
+void flow_table_prefetch(const struct flow_table *table, uint64_t hash);
+void flow_table_prefetch_flow(const struct flow_table *table, uint64_t hash);
 
 /* Any flow of the key, whatever its tags; flow_table_next() has the others. */
 struct flow *flow_table_first(const struct flow_table *table,
@@ -91,7 +101,8 @@ bool flow_has_tags(const struct flow *flow, const struct flow_key *key);
 void flow_table_remove(struct flow_table *table, struct flow *flow);
 
 /* NULL: no memory. */
-struct flow *flow_table_add(struct flow_table *table, const struct flow_key *key);
+struct flow *flow_table_add(struct flow_table *table,
+			    const struct flow_key *key, uint64_t hash);
 
 /*
  * Walk @n_buckets from *@cursor, keeping the flows for which @keep is true.

@@ -69,15 +69,29 @@ static void key_of(const struct merge *merge, const struct flow_key *key,
 	ret_key->flags &= ~KEY_AGAIN;
 }
 
-void merge_look(const struct merge *merge, const struct flow_entry *entry,
-		struct sighting *ret_sighting)
+static void look(const struct merge *merge, const struct flow_entry *entry,
+		 struct sighting *ret_sighting)
 {
 	if (may_cross(merge)) {
 		observe_entry(entry, merge->host, ret_sighting);
-		return;
+	} else {
+		key_of(merge, &entry->key, &ret_sighting->key);
+		ret_sighting->sight = SIGHT_FIRST;
 	}
-	key_of(merge, &entry->key, &ret_sighting->key);
-	ret_sighting->sight = SIGHT_FIRST;
+	ret_sighting->hash = flow_table_hash(&merge->table, &ret_sighting->key);
+}
+
+void merge_look(const struct merge *merge,
+		const struct flow_entry *const *entries, int n,
+		struct sighting *ret_sightings)
+{
+	for (int i = 0; i < n; i++) {
+		look(merge, entries[i], &ret_sightings[i]);
+		repeats_prefetch(&merge->repeats, ret_sightings[i].hash);
+		flow_table_prefetch(&merge->table, ret_sightings[i].hash);
+	}
+	for (int i = 0; i < n; i++)
+		flow_table_prefetch_flow(&merge->table, ret_sightings[i].hash);
 }
 
 /* The addresses are those that the first point saw. */
@@ -177,12 +191,13 @@ static void note_stray(struct merge *merge, struct flow *flow)
  */
 static struct flow *flow_of(struct merge *merge, const struct sighting *sighting)
 {
-	struct flow *alike = flow_table_find(&merge->table, &sighting->key),
+	struct flow *alike = flow_table_find(&merge->table, &sighting->key,
+					     sighting->hash),
 		    *flow;
 
 	if (alike && flow_has_tags(alike, &sighting->key))
 		return alike;
-	flow = flow_table_add(&merge->table, &sighting->key);
+	flow = flow_table_add(&merge->table, &sighting->key, sighting->hash);
 	if (!alike || !flow)
 		return flow;
 	if (sighting->sight != SIGHT_FIRST)
@@ -304,12 +319,19 @@ void merge_expect(struct merge *merge, uint64_t n_keys)
 	repeats_init(&merge->repeats, n_keys);
 }
 
-void merge_announce(struct merge *merge, const struct flow_key *key)
+void merge_announce(struct merge *merge,
+		    const struct flow_entry *const *entries, int n)
 {
+	uint64_t hashes[MERGE_BATCH];
 	struct flow_key common;
 
-	key_of(merge, key, &common);
-	repeats_note(&merge->repeats, flow_table_hash(&merge->table, &common));
+	for (int i = 0; i < n; i++) {
+		key_of(merge, &entries[i]->key, &common);
+		hashes[i] = flow_table_hash(&merge->table, &common);
+		repeats_prefetch(&merge->repeats, hashes[i]);
+	}
+	for (int i = 0; i < n; i++)
+		repeats_note(&merge->repeats, hashes[i]);
 }
 
 void merge_deliver(struct merge *merge, const struct flow_entry *entry,
@@ -320,8 +342,8 @@ void merge_deliver(struct merge *merge, const struct flow_entry *entry,
 	struct flow *flow = &passing.flow;
 	int reason;
 
-	if (repeats_may(&merge->repeats, flow_table_hash(&merge->table, key)) ||
-	    flow_table_find(&merge->table, key)) {
+	if (repeats_may(&merge->repeats, sighting->hash) ||
+	    flow_table_find(&merge->table, key, sighting->hash)) {
 		merge_keep(merge, entry, sighting);
 		return;
 	}

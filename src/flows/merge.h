@@ -76,9 +76,15 @@ void merge_done(struct merge *merge);
 /* What ended at @flip_ns comes next. */
 void merge_begin(struct merge *merge, enum merge_mode mode, int64_t flip_ns);
 
-/* What an entry is to this merge, for the calls below. */
-void merge_look(const struct merge *merge, const struct flow_entry *entry,
-		struct sighting *ret_sighting);
+enum { MERGE_BATCH = 16 };
+
+/*
+ * What entries are to this merge, for the calls below: up to MERGE_BATCH of them, so that
+ * their flows are fetched into the cache together.
+ */
+void merge_look(const struct merge *merge,
+		const struct flow_entry *const *entries, int n,
+		struct sighting *ret_sightings);
 
 /* Into the table. */
 void merge_keep(struct merge *merge, const struct flow_entry *entry,
@@ -89,7 +95,8 @@ void merge_keep(struct merge *merge, const struct flow_entry *entry,
  * are reported at once.
  */
 void merge_expect(struct merge *merge, uint64_t n_keys);
-void merge_announce(struct merge *merge, const struct flow_key *key);
+void merge_announce(struct merge *merge,
+		    const struct flow_entry *const *entries, int n);
 void merge_deliver(struct merge *merge, const struct flow_entry *entry,
 		   const struct sighting *sighting);
 

@@ -36,6 +36,7 @@ struct host;
 /* What a point's entry says, apart from its counts. */
 struct sighting {
 	struct flow_key key; /* that all points of the flow have in common */
+	uint64_t hash;	     /* flow_table_hash() of that */
 	enum sight sight;
 };
 

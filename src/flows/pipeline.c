@@ -21,6 +21,8 @@ _Static_assert((int)NETOBS_UNPARSED_REASONS == (int)UNPARSED_MAX, "same reasons"
 _Static_assert((int)NETOBS_LOST_KERNEL_MEMORY == (int)LOST_NO_MEMORY,
 	       "same reasons");
 
+_Static_assert((int)MERGE_BATCH >= (int)BUCKET_SLOTS, "a bucket is a batch");
+
 static void add_tally(struct count *to, const struct flow_tally *tally)
 {
 	to->packets += tally->packets;
@@ -28,14 +30,18 @@ static void add_tally(struct count *to, const struct flow_tally *tally)
 }
 
 /* First sights are counted here, apart from the flows, to check those. */
-static void note_arrival(struct pipeline *pipeline, uint32_t generation,
-			 const struct flow_entry *entry,
-			 struct sighting *ret_sighting)
+static void note_arrivals(struct pipeline *pipeline, uint32_t generation,
+			  const struct flow_entry *const *entries, int n,
+			  struct sighting *ret_sightings)
 {
-	add_tally(&pipeline->arrived[generation], &entry->tally);
-	merge_look(&pipeline->merge, entry, ret_sighting);
-	if (ret_sighting->sight == SIGHT_FIRST)
-		add_tally(&pipeline->entered, &entry->tally);
+	merge_look(&pipeline->merge, entries, n, ret_sightings);
+	for (int i = 0; i < n; i++) {
+		const struct flow_tally *tally = &entries[i]->tally;
+
+		add_tally(&pipeline->arrived[generation], tally);
+		if (ret_sightings[i].sight == SIGHT_FIRST)
+			add_tally(&pipeline->entered, tally);
+	}
 }
 
 static void keep(struct pipeline *pipeline, uint32_t generation,
@@ -43,7 +49,7 @@ static void keep(struct pipeline *pipeline, uint32_t generation,
 {
 	struct sighting sighting;
 
-	note_arrival(pipeline, generation, entry, &sighting);
+	note_arrivals(pipeline, generation, &entry, 1, &sighting);
 	merge_keep(&pipeline->merge, entry, &sighting);
 }
 
@@ -105,21 +111,25 @@ static bool release_held(struct pipeline *pipeline)
 	return false;
 }
 
-static void on_entry(void *ctx, enum drain_reading reading,
-		     const struct flow_entry *entry)
+static void on_entries(void *ctx, enum drain_reading reading,
+		       const struct flow_entry *const *entries, int n)
 {
 	struct pipeline *pipeline = ctx;
-	struct sighting sighting;
+	struct sighting sightings[MERGE_BATCH];
 
 	if (reading == DRAIN_FIRST) {
-		merge_announce(&pipeline->merge, &entry->key);
+		merge_announce(&pipeline->merge, entries, n);
 		return;
 	}
-	note_arrival(pipeline, pipeline->drain.generation, entry, &sighting);
-	if (reading == DRAIN_SECOND)
-		merge_deliver(&pipeline->merge, entry, &sighting);
-	else
-		merge_keep(&pipeline->merge, entry, &sighting);
+	note_arrivals(pipeline, pipeline->drain.generation, entries, n,
+		      sightings);
+	for (int i = 0; i < n; i++) {
+		if (reading == DRAIN_SECOND)
+			merge_deliver(&pipeline->merge, entries[i],
+				      &sightings[i]);
+		else
+			merge_keep(&pipeline->merge, entries[i], &sightings[i]);
+	}
 }
 
 /* Flows are reported early when they are half of what there is room for. */
@@ -151,7 +161,7 @@ int pipeline_init(struct pipeline *pipeline,
 	limit_kept(pipeline);
 	merge_init(&pipeline->merge, &pipeline->options.merge, host,
 		   &pipeline->clock);
-	drain_init(&pipeline->drain, &pipeline->store, on_event, on_entry,
+	drain_init(&pipeline->drain, &pipeline->store, on_event, on_entries,
 		   pipeline);
 	return generation_init(&pipeline->generation, &pipeline->store);
 }

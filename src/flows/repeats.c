@@ -38,9 +38,14 @@ void repeats_done(struct repeats *repeats)
 	*repeats = (struct repeats){ 0 };
 }
 
+static uint64_t line_of(const struct repeats *repeats, uint64_t hash)
+{
+	return hash & repeats->mask & ~(uint64_t)(SLOTS_PER_LINE - 1);
+}
+
 static struct slots find_slots(const struct repeats *repeats, uint64_t hash)
 {
-	uint64_t line = hash & repeats->mask & ~(uint64_t)(SLOTS_PER_LINE - 1);
+	uint64_t line = line_of(repeats, hash);
 	struct slots slots;
 
 	for (int i = 0; i < 2; i++) {
@@ -56,6 +61,14 @@ static bool have_all(const struct slots *slots, uint64_t bit)
 {
 	return *slots->words[0] >> slots->shifts[0] &
 	       *slots->words[1] >> slots->shifts[1] & bit;
+}
+
+void repeats_prefetch(const struct repeats *repeats, uint64_t hash)
+{
+	if (repeats->words)
+		__builtin_prefetch(
+			&repeats->words[line_of(repeats, hash) / SLOTS_PER_WORD],
+			1);
 }
 
 void repeats_note(struct repeats *repeats, uint64_t hash)

@@ -50,11 +50,9 @@ static void deliver_entry(struct fixture *f, const struct flow_entry *entry)
 	f->delivered[entry->tally.packets - 1]++;
 }
 
-static void on_entry(void *ctx, enum drain_reading reading,
-		     const struct flow_entry *entry)
+static void read_entry(struct fixture *f, enum drain_reading reading,
+		       const struct flow_entry *entry)
 {
-	struct fixture *f = ctx;
-
 	if (reading == DRAIN_ONLY)
 		keep_entry(f, entry);
 	if (reading == DRAIN_SECOND)
@@ -66,6 +64,13 @@ static void on_entry(void *ctx, enum drain_reading reading,
 	f->announced_late |= f->n_delivered;
 }
 
+static void on_entries(void *ctx, enum drain_reading reading,
+		       const struct flow_entry *const *entries, int n)
+{
+	for (int i = 0; i < n; i++)
+		read_entry(ctx, reading, entries[i]);
+}
+
 static int setup(void **state)
 {
 	static struct fixture f;
@@ -75,7 +80,7 @@ static int setup(void **state)
 	f = (struct fixture){ 0 };
 	*state = &f;
 	err = store_open(&f.store, &options, &f.silent);
-	drain_init(&f.drain, &f.store, on_event, on_entry, &f);
+	drain_init(&f.drain, &f.store, on_event, on_entries, &f);
 	return err;
 }
 

@@ -72,7 +72,7 @@ static void look(struct merger *merger, const struct flow_entry *entry,
 	struct volume volume = { entry->tally.packets, entry->tally.bytes,
 				 entry->tally.l2_bytes };
 
-	merge_look(&merger->merge, entry, ret_sighting);
+	merge_look(&merger->merge, &entry, 1, ret_sighting);
 	volume_add(&merger->merged, &volume);
 	if (ret_sighting->sight == SIGHT_FIRST)
 		volume_add(&merger->entered, &volume);
@@ -101,8 +101,11 @@ void merger_deliver(struct merger *merger, const struct flow_entry *entries,
 	struct sighting sighting;
 
 	merge_expect(&merger->merge, n);
-	for (uint32_t i = 0; i < n; i++)
-		merge_announce(&merger->merge, &entries[i].key);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct flow_entry *entry = &entries[i];
+
+		merge_announce(&merger->merge, &entry, 1);
+	}
 	for (uint32_t i = 0; i < n; i++) {
 		look(merger, &entries[i], &sighting);
 		merge_deliver(&merger->merge, &entries[i], &sighting);
