@@ -12,13 +12,9 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-enum {
-	WORK_MS = 4, /* of a drain, in one call */
-	/* How long a namespace that is deleted lives on with us, at most. */
-	NAMES_CHECK_MS = 250,
-};
+enum { WORK_MS = 4 /* of a drain, in one call */ };
 
-static loop_fn on_timer, on_ring, on_stop, on_hooks, on_names, on_links;
+static loop_fn on_timer, on_ring, on_stop;
 
 static int open_loop(struct netobs *ctx)
 {
@@ -69,7 +65,7 @@ int netobs_new(const struct netobs_opts *opts, struct netobs **ret_ctx)
 	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
 		return -ENOMEM;
-	ctx->loop.fd = ctx->stop_fd = ctx->names_timer = -1;
+	ctx->loop.fd = ctx->stop_fd = -1;
 	context_copy_options(opts, &ctx->opts);
 	ctx->log = (struct log){ ctx->opts.on_log, ctx->opts.user, &ctx->error };
 	err = log_keep_error(&ctx->log, "cannot make a context", init(ctx, opts));
@@ -94,53 +90,11 @@ void netobs_free(struct netobs *ctx)
 	free(ctx);
 }
 
-/* Namespaces come and go: a loop forgets what is closed by itself. */
-static int add_netns(struct netobs *ctx)
-{
-	int err = 0;
-
-	for (uint32_t i = 0; !err && i < ctx->host.n_netns; i++) {
-		struct netns *netns = &ctx->host.netns[i];
-
-		if (netns->is_polled || netns->rtnl_fd < 0)
-			continue;
-		err = loop_watch(&ctx->loop, netns->rtnl_fd, EPOLLIN, on_links,
-				 ctx);
-		netns->is_polled = !err;
-	}
-	return err;
-}
-
-/* A name's namespace is not a thing that can be waited for. */
-static int add_names_timer(struct netobs *ctx)
-{
-	int err;
-
-	if (ctx->names_timer >= 0 || !host_has_names(&ctx->host))
-		return 0;
-	err = loop_add_timer(&ctx->loop, CLOCK_MONOTONIC, on_names, ctx,
-			     &ctx->names_timer);
-	if (!err)
-		loop_repeat_timer(ctx->names_timer, NAMES_CHECK_MS);
-	return err;
-}
-
 /* For the ring buffer's next call for help. */
 static int listen_to_ring(struct netobs *ctx)
 {
 	return loop_watch(&ctx->loop, store_events_fd(&ctx->pipeline.store),
 			  EPOLLIN | EPOLLONESHOT, on_ring, ctx);
-}
-
-static int add_sources(struct netobs *ctx)
-{
-	int err = listen_to_ring(ctx);
-
-	err = err   ?:
-		      loop_watch(&ctx->loop,
-				 attacher_fd(&ctx->observation.attacher),
-				 EPOLLIN, on_hooks, ctx);
-	return err ?: add_names_timer(ctx) ?: add_netns(ctx);
 }
 
 static int64_t interval_ns(const struct netobs *ctx)
@@ -176,8 +130,19 @@ static void arm_timer(const struct netobs *ctx)
 	loop_set_timer(ctx->timer, next_ns(ctx));
 }
 
+static int load_programs(void *store, uint16_t netns, enum link_kind link,
+			 struct programs *ret_programs)
+{
+	return store_load_programs(store, netns, link, ret_programs);
+}
+
 static int start(struct netobs *ctx)
 {
+	const struct program_source source = {
+		.load = load_programs,
+		.ctx = &ctx->pipeline.store,
+		.origins = &ctx->pipeline.store.origins,
+	};
 	struct pipeline_options pipeline_options;
 	struct attach_options attach;
 	int err;
@@ -199,9 +164,10 @@ static int start(struct netobs *ctx)
 		return err;
 	/* All interfaces that are there are observed from the same moment on. */
 	store_pause(&ctx->pipeline.store, true);
-	err = observation_start(&ctx->observation, &ctx->pipeline.store,
-				&attach, context_may_expedite(ctx));
-	err = err ?: add_sources(ctx);
+	err = observation_start(&ctx->observation, &source, &attach,
+				context_may_expedite(ctx));
+	err = err ?: listen_to_ring(ctx);
+	err = err ?: observation_watch(&ctx->observation, &ctx->loop);
 	if (err) {
 		observation_done(&ctx->observation);
 		host_done(&ctx->host);
@@ -378,43 +344,6 @@ static void go_on_stopping(struct netobs *ctx)
 	arm_timer(ctx);
 }
 
-static int on_hooks(void *arg, int fd)
-{
-	struct netobs *ctx = arg;
-
-	(void)fd;
-	observation_collect(&ctx->observation);
-	return 0;
-}
-
-static struct netns *find_netns(struct netobs *ctx, int rtnl_fd)
-{
-	for (uint32_t i = 0; i < ctx->host.n_netns; i++)
-		if (ctx->host.netns[i].rtnl_fd == rtnl_fd)
-			return &ctx->host.netns[i];
-	return NULL;
-}
-
-static int on_links(void *arg, int fd)
-{
-	struct netobs *ctx = arg;
-	struct netns *netns = find_netns(ctx, fd);
-	int err = netns ? host_update(&ctx->host, netns) : 0;
-
-	if (err)
-		log_error(&ctx->log, "following interfaces: %s", strerror(-err));
-	return err;
-}
-
-static int on_names(void *arg, int fd)
-{
-	struct netobs *ctx = arg;
-
-	(void)fd;
-	host_check_names(&ctx->host);
-	return add_netns(ctx);
-}
-
 /* The error that calls of a context that does not run end with. */
 static int check_running(const struct netobs *ctx)
 {
@@ -505,7 +434,7 @@ static int change_interfaces(struct netobs *ctx, const struct netobs_opts *opts)
 	/* What is being read was counted as the namespaces are joined until now. */
 	pipeline_finish(&ctx->pipeline);
 	err = observation_prepare(&ctx->observation, &selection);
-	err = err ?: add_names_timer(ctx) ?: add_netns(ctx);
+	err = err ?: observation_watch(&ctx->observation, &ctx->loop);
 	/* Without memory the topology is looked at again with the next message. */
 	if (!err)
 		observation_apply(&ctx->observation, &selection);

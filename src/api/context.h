@@ -27,8 +27,7 @@ struct netobs {
 	struct loop loop;
 	int stop_fd;
 	int timer;
-	int names_timer; /* -1: no namespace has had a name */
-	int64_t due_ns;	 /* the end of the interval, CLOCK_BOOTTIME */
+	int64_t due_ns; /* the end of the interval, CLOCK_BOOTTIME */
 	bool is_early_wanted;
 	bool is_making_room; /* the ring is not listened to meanwhile */
 };

@@ -7,7 +7,7 @@
 #define NETOBS_ATTACH_ATTACH_H
 
 #include "clsact.h"
-#include "engine/store.h"
+#include "engine/program_set.h"
 
 #include <stdbool.h>
 

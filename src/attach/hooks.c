@@ -40,7 +40,8 @@ int hooks_ensure_programs(struct observation *observation, uint16_t index,
 	shared = netns->programs[link];
 	if (shared[NETOBS_INGRESS] && shared[NETOBS_EGRESS])
 		return 0;
-	err = store_load_programs(observation->store, index, link, &programs);
+	err = observation->source.load(observation->source.ctx, index, link,
+				       &programs);
 	if (err)
 		return err;
 	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {

@@ -17,6 +17,8 @@ enum {
 	LOOK_INTERVAL_MS = 5000,
 	/* Longer than a packet takes from one point to the next. */
 	SHIFT_MARGIN_MS = 250,
+	/* How long a namespace that is deleted lives on with us, at most. */
+	NAMES_CHECK_MS = 250,
 };
 
 static void on_netif(void *ctx, struct netns *netns, struct netif *netif,
@@ -53,12 +55,14 @@ static void on_settled(void *ctx)
 {
 	struct observation *observation = ctx;
 	const struct host *host = observation->host;
-	struct origins *origins = &observation->store->origins;
+	struct origins *origins = observation->source.origins;
 
-	origins_begin(origins);
-	for (uint32_t i = 0; i < host->n_netns; i++)
-		put_origins(origins, &host->netns[i]);
-	origins_end(origins);
+	if (origins) {
+		origins_begin(origins);
+		for (uint32_t i = 0; i < host->n_netns; i++)
+			put_origins(origins, &host->netns[i]);
+		origins_end(origins);
+	}
 	attacher_go(&observation->attacher);
 }
 
@@ -78,7 +82,7 @@ static void retire_unselected(struct observation *observation)
 	}
 }
 
-void observation_collect(struct observation *observation)
+static void collect(struct observation *observation)
 {
 	attacher_collect(&observation->attacher, hooks_on_job, observation);
 	observation->shifted_ns = clock_boot_ns();
@@ -232,6 +236,88 @@ void observation_end_shift(struct observation *observation, int64_t flip_ns)
 		observation->host->is_shifting = false;
 }
 
+/* ---- The loop ----------------------------------------------------------------------- */
+
+static loop_fn on_hooks, on_names, on_links;
+
+static int on_hooks(void *ctx, int fd)
+{
+	(void)fd;
+	collect(ctx);
+	return 0;
+}
+
+/* Namespaces come and go: a loop forgets what is closed by itself. */
+static int watch_netns(struct observation *observation)
+{
+	struct host *host = observation->host;
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < host->n_netns; i++) {
+		struct netns *netns = &host->netns[i];
+
+		if (netns->is_polled || netns->rtnl_fd < 0)
+			continue;
+		err = loop_watch(observation->loop, netns->rtnl_fd, EPOLLIN,
+				 on_links, observation);
+		netns->is_polled = !err;
+	}
+	return err;
+}
+
+static struct netns *find_netns(const struct host *host, int rtnl_fd)
+{
+	for (uint32_t i = 0; i < host->n_netns; i++)
+		if (host->netns[i].rtnl_fd == rtnl_fd)
+			return &host->netns[i];
+	return NULL;
+}
+
+static int on_links(void *ctx, int fd)
+{
+	const struct observation *observation = ctx;
+	struct netns *netns = find_netns(observation->host, fd);
+	int err = netns ? host_update(observation->host, netns) : 0;
+
+	if (err)
+		log_error(observation->log, "following interfaces: %s",
+			  strerror(-err));
+	return err;
+}
+
+static int on_names(void *ctx, int fd)
+{
+	struct observation *observation = ctx;
+
+	(void)fd;
+	host_check_names(observation->host);
+	return watch_netns(observation);
+}
+
+/* A name's namespace is not a thing that can be waited for. */
+static int watch_names(struct observation *observation)
+{
+	int err;
+
+	if (observation->names_timer >= 0 || !host_has_names(observation->host))
+		return 0;
+	err = loop_add_timer(observation->loop, CLOCK_MONOTONIC, on_names,
+			     observation, &observation->names_timer);
+	if (!err)
+		loop_repeat_timer(observation->names_timer, NAMES_CHECK_MS);
+	return err;
+}
+
+int observation_watch(struct observation *observation, struct loop *loop)
+{
+	int err;
+
+	observation->loop = loop;
+	err = loop_watch(loop, attacher_fd(&observation->attacher), EPOLLIN,
+			 on_hooks, observation);
+	return err ?: watch_names(observation) ?: watch_netns(observation);
+}
+
 /* ---- Start and end ------------------------------------------------------------------ */
 
 int observation_init(struct observation *observation, struct host *host,
@@ -241,6 +327,7 @@ int observation_init(struct observation *observation, struct host *host,
 		.log = host->log,
 		.host = host,
 		.listener = { on_netif, on_settled, observation, NULL },
+		.names_timer = -1,
 	};
 	return selection_init(&observation->selection, interfaces, exclude,
 			      host->log);
@@ -293,7 +380,7 @@ static void wait_attached(struct observation *observation)
 	while (attacher_is_busy(&observation->attacher) &&
 	       (clock_boot_ns() < deadline || is_named_one_busy(observation))) {
 		poll(&fd, 1, 100);
-		observation_collect(observation);
+		collect(observation);
 	}
 }
 
@@ -309,7 +396,8 @@ static void warn_of_delay(const struct observation *observation)
 			    "cannot be expedited (/sys/kernel/rcu_expedited)");
 }
 
-int observation_start(struct observation *observation, struct store *store,
+int observation_start(struct observation *observation,
+		      const struct program_source *source,
 		      const struct attach_options *attach_options, bool expedite)
 {
 	int err = attacher_init(&observation->attacher, attach_options, expedite);
@@ -318,7 +406,7 @@ int observation_start(struct observation *observation, struct store *store,
 	bool changes; /* no packet was counted before them */
 
 	observation->selection = (struct selection){ 0 };
-	observation->store = store;
+	observation->source = *source;
 	observation->attach = *attach_options;
 	host_subscribe(host, &observation->listener);
 	err = err ?: observation_prepare(observation, &selection);

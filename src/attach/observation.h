@@ -7,7 +7,8 @@
 #define NETOBS_ATTACH_OBSERVATION_H
 
 #include "attacher.h"
-#include "engine/store.h"
+#include "base/loop.h"
+#include "engine/origins.h"
 #include "host/host.h"
 #include "host/selection.h"
 
@@ -20,11 +21,19 @@ struct netns_programs {
 	uint32_t n_jobs;
 };
 
+/* Where the programs come from that are put on interfaces. */
+struct program_source {
+	int (*load)(void *ctx, uint16_t netns, enum link_kind link,
+		    struct programs *ret_programs);
+	void *ctx;
+	struct origins *origins; /* that the programs use; NULL: none */
+};
+
 struct observation {
 	const struct log *log;
 	struct host *host;
 	struct host_listener listener;
-	struct store *store;
+	struct program_source source;
 	struct attach_options attach;
 	struct attacher attacher;
 	struct selection selection;
@@ -38,6 +47,8 @@ struct observation {
 	bool is_changed;       /* host_settle() is due */
 	int64_t shifted_ns;    /* when programs were last put on or off */
 	int64_t leave_ns; /* programs are to be off by then; 0: they are put on */
+	struct loop *loop;
+	int names_timer; /* -1: no namespace has had a name */
 };
 
 /*
@@ -53,8 +64,16 @@ int observation_init(struct observation *observation, struct host *host,
  *
  * @param expedite  see attacher.h
  */
-int observation_start(struct observation *observation, struct store *store,
+int observation_start(struct observation *observation,
+		      const struct program_source *source,
 		      const struct attach_options *attach, bool expedite);
+
+/*
+ * Have @loop, of which the observation is a part from now on, follow what happens to
+ * interfaces and to the programs on them. Again after observation_prepare(), which may
+ * bring namespaces.
+ */
+int observation_watch(struct observation *observation, struct loop *loop);
 
 /*
  * See that @selection can be had, and follow its namespaces. That changes nothing of
@@ -79,9 +98,6 @@ void observation_refuse(struct observation *observation);
 
 /* All that was counted before @flip_ns (CLOCK_BOOTTIME) has been read. */
 void observation_end_shift(struct observation *observation, int64_t flip_ns);
-
-/* attacher_fd() polls readable. */
-void observation_collect(struct observation *observation);
 
 /* See what may hide packets from the programs, if that was not done lately. */
 void observation_look(struct observation *observation);

@@ -2,14 +2,11 @@
 #include "flow_programs.h"
 
 #include "bpf/parse/tunnel.h" /* a knob of the skeleton */
-#include "base/util.h"
-
 #include "flows.skel.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <fcntl.h>
 
 static int resize_map(const struct bpf_object *object, const char *name,
 		      uint32_t entries)
@@ -72,30 +69,10 @@ int flow_maps_load(struct program_set *maps, const struct flow_knobs *knobs,
 	return err;
 }
 
-static int dup_programs(const struct program_set *set,
-			struct programs *ret_programs)
-{
-	static const char *const names[] = { "netobs_ingress", "netobs_egress" };
-	struct programs programs = { { -1, -1 } };
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		programs.fds[i] = fcntl(program_set_program_fd(set, names[i]),
-					F_DUPFD_CLOEXEC, 0);
-		if (programs.fds[i] < 0) {
-			int err = -errno;
-
-			programs_close(&programs);
-			return err;
-		}
-	}
-	*ret_programs = programs;
-	return 0;
-}
-
-/* The descriptors keep the programs loaded, without libbpf's copies of all. */
 int flow_programs_load(struct program_set *maps, const struct flow_knobs *knobs,
 		       struct programs *ret_programs)
 {
+	static const char *const names[] = { "netobs_ingress", "netobs_egress" };
 	struct program_set set = {
 		.name = "flows_bpf",
 		.elf = flows_bpf__elf_bytes,
@@ -105,22 +82,8 @@ int flow_programs_load(struct program_set *maps, const struct flow_knobs *knobs,
 		.prepare = prepare_programs,
 		.ctx = (void *)knobs,
 	};
-	int err = program_set_ref(&set);
 
-	if (err)
-		return err;
-	err = dup_programs(&set, ret_programs);
-	program_set_unref(&set);
-	if (err)
-		log_error(maps->log, "cannot load BPF programs: %s",
-			  strerror(-err));
-	return err;
-}
-
-void programs_close(struct programs *programs)
-{
-	close_fd(&programs->fds[NETOBS_INGRESS]);
-	close_fd(&programs->fds[NETOBS_EGRESS]);
+	return programs_load(&set, names, ret_programs);
 }
 
 int programs_test_run(int program_fd, const struct test_packet *packet)

@@ -20,11 +20,6 @@ struct flow_knobs {
 	enum link_kind link;
 };
 
-/* A program for each direction; both or none. */
-struct programs {
-	int fds[2]; /* indexed by enum netobs_direction */
-};
-
 /**
  * Load the maps, without programs: the first reference to @maps.
  *
@@ -40,8 +35,6 @@ int flow_maps_load(struct program_set *maps, const struct flow_knobs *knobs,
  */
 int flow_programs_load(struct program_set *maps, const struct flow_knobs *knobs,
 		       struct programs *ret_programs);
-
-void programs_close(struct programs *programs);
 
 /* A packet for BPF_PROG_TEST_RUN. */
 struct test_packet {

@@ -8,6 +8,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -218,6 +219,46 @@ int program_set_open_iterator(const struct program_set *set, const char *program
 		    !strcmp(set->points[i].program, program))
 			return bpf_iter_create(bpf_link__fd(set->links[i]));
 	return -ENOENT;
+}
+
+static int dup_programs(const struct program_set *set,
+			const char *const names[2], struct programs *ret_programs)
+{
+	struct programs programs = { { -1, -1 } };
+
+	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {
+		programs.fds[d] = fcntl(program_set_program_fd(set, names[d]),
+					F_DUPFD_CLOEXEC, 0);
+		if (programs.fds[d] < 0) {
+			int err = -errno;
+
+			programs_close(&programs);
+			return err;
+		}
+	}
+	*ret_programs = programs;
+	return 0;
+}
+
+int programs_load(struct program_set *set, const char *const names[2],
+		  struct programs *ret_programs)
+{
+	int err = program_set_ref(set);
+
+	if (err)
+		return err;
+	err = dup_programs(set, names, ret_programs);
+	program_set_unref(set);
+	if (err)
+		log_error(set->log, "cannot load BPF programs: %s",
+			  strerror(-err));
+	return err;
+}
+
+void programs_close(struct programs *programs)
+{
+	close_fd(&programs->fds[NETOBS_INGRESS]);
+	close_fd(&programs->fds[NETOBS_EGRESS]);
 }
 
 static uint64_t map_bytes(const struct bpf_map *map)

@@ -84,6 +84,22 @@ int program_set_open_iterator(const struct program_set *set, const char *program
 /** @return about how many bytes the set's maps take, those of its base apart */
 uint64_t program_set_bytes(const struct program_set *set);
 
+/* Programs for interfaces, one for each direction; both or none. */
+struct programs {
+	int fds[2]; /* indexed by enum netobs_direction */
+};
+
+/**
+ * Load @set, which nothing else refers to, for the programs called @names. They stay
+ * loaded, with the maps that they use, without libbpf's copies of all.
+ *
+ * @return 0, or -errno, which is logged
+ */
+int programs_load(struct program_set *set, const char *const names[2],
+		  struct programs *ret_programs);
+
+void programs_close(struct programs *programs);
+
 /**
  * For `prepare`: the object's `const volatile` variables.
  *
