@@ -133,19 +133,8 @@ struct attach_options context_attach_options(const struct netobs *ctx)
 {
 	const struct netobs_opts *opts = &ctx->opts;
 
-	return (struct attach_options){
-		.log = &ctx->log,
-		.use_tcx = !(opts->disable_features & 1 << NETOBS_FEATURE_TCX),
-		.use_clsact =
-			!(opts->disable_features & 1 << NETOBS_FEATURE_CLSACT),
-		.order = opts->attach_order,
-		.directions = {
-			[NETOBS_INGRESS] =
-				opts->direction != NETOBS_DIRECTION_EGRESS,
-			[NETOBS_EGRESS] =
-				opts->direction != NETOBS_DIRECTION_INGRESS,
-		},
-	};
+	return attach_options_of(&ctx->log, opts->disable_features,
+				 opts->direction, opts->attach_order);
 }
 
 bool context_may_expedite(const struct netobs *ctx)

@@ -5,7 +5,24 @@
 #include "base/util.h"
 
 #include <errno.h>
+#include <netobs/probe.h>
 #include <string.h>
+
+struct attach_options attach_options_of(const struct log *log, uint64_t disable,
+					enum netobs_direction_option direction,
+					enum netobs_attach_order order)
+{
+	return (struct attach_options){
+		.log = log,
+		.use_tcx = !(disable & 1 << NETOBS_FEATURE_TCX),
+		.use_clsact = !(disable & 1 << NETOBS_FEATURE_CLSACT),
+		.order = order,
+		.directions = {
+			[NETOBS_INGRESS] = direction != NETOBS_DIRECTION_EGRESS,
+			[NETOBS_EGRESS] = direction != NETOBS_DIRECTION_INGRESS,
+		},
+	};
+}
 
 static bool is_hooked(const struct hook *hook)
 {

@@ -32,6 +32,11 @@ struct attach_options {
 	bool directions[2];		/* indexed by enum netobs_direction */
 };
 
+/* What the options of the public API mean; @disable: 1 << enum netobs_feature_id. */
+struct attach_options attach_options_of(const struct log *log, uint64_t disable,
+					enum netobs_direction_option direction,
+					enum netobs_attach_order order);
+
 /*
  * Attach in the calling thread's network namespace. -ENODEV: no such
  * interface. On failure nothing is left.

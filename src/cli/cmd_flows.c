@@ -40,6 +40,11 @@ static void stop(struct session *session)
 	session->stopping = true;
 }
 
+static void stop_context(void *ctx)
+{
+	netobs_stop(ctx);
+}
+
 static void report(const char *severity, const char *message)
 {
 	fprintf(stderr, "netobsctl flows: %s%s\n", severity, message);
@@ -355,7 +360,7 @@ static int run(struct session *session)
 		return r == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 	}
 
-	signals_catch(session->ctx);
+	signals_catch(stop_context, session->ctx);
 	r = session->config.files.n ? replay(session) : observe(session);
 	closed = close_outputs(session);
 	repeat_notes(session);

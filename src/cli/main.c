@@ -20,6 +20,7 @@ static const struct verb {
 	int (*run)(int argc, char **argv);
 } verbs[] = { { "flows", "show the flows that cross this host's interfaces",
 		cmd_flows },
+	      { "capture", "write packets to a file", cmd_capture },
 	      { "check", "check what the kernel and the privileges allow",
 		cmd_check },
 	      { "bench", "measure what netobs costs on this host", cmd_bench },

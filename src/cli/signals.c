@@ -5,11 +5,10 @@
 #include <signal.h>
 #include <stddef.h>
 
-#include <netobs/netobs.h>
-
 #include "keys.h"
 
-static struct netobs *volatile stoppable;
+static void (*volatile stop_object)(void *object);
+static void *volatile stoppable;
 static volatile sig_atomic_t stopping, resized;
 
 static void on_stop(int number)
@@ -22,7 +21,7 @@ static void on_stop(int number)
 		raise(number); /* delivered when this handler returns */
 	} else {
 		stopping = 1;
-		netobs_stop(stoppable);
+		stop_object(stoppable);
 	}
 	errno = saved;
 }
@@ -50,9 +49,10 @@ static bool is_ignored(int number)
 	       action.sa_handler == SIG_IGN;
 }
 
-void signals_catch(struct netobs *ctx)
+void signals_catch(void (*stop)(void *object), void *object)
 {
-	stoppable = ctx;
+	stop_object = stop;
+	stoppable = object;
 	stopping = 0;
 	set(SIGINT, on_stop);
 	set(SIGTERM, on_stop);

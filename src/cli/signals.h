@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* SIGINT, SIGTERM and SIGHUP stop a context; a second one ends the program. */
+/* SIGINT, SIGTERM and SIGHUP stop what runs; a second one ends the program. */
 #ifndef NETOBS_CLI_SIGNALS_H
 #define NETOBS_CLI_SIGNALS_H
 
 #include <stdbool.h>
 
-struct netobs;
+/* Call @stop, which is safe in a signal handler, with @object. */
+void signals_catch(void (*stop)(void *object), void *object);
 
-void signals_catch(struct netobs *ctx);
-
-/* Back to the default; to be called before the context is freed. */
+/* Back to the default; to be called before the object is freed. */
 void signals_release(void);
 
 /* Whether the terminal's size has changed since the last call. */

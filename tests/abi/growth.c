@@ -6,6 +6,7 @@
  * json:LINES as its own headers have it. Prints sizes and what was refused.
  */
 #include <errno.h>
+#include <netobs/capture.h>
 #include <netobs/netobs.h>
 #include <netobs/probe.h>
 #include <netobs/sink.h>
@@ -139,6 +140,35 @@ static void close_sink(struct netobs_sink *sink)
 	netobs_sink_close(sink);
 }
 
+static int on_packet(const struct netobs_packet *packet, void *user)
+{
+	(void)packet;
+	(void)user;
+	return 0;
+}
+
+/* One that is not started. */
+static void capture_packets(void)
+{
+	struct netobs_capture_stats *stats = guarded(sizeof(*stats));
+	struct netobs_capture_opts opts = { .sz = sizeof(opts) };
+	struct netobs_capture *capture = NULL;
+
+	opts.on_packet = on_packet;
+	SET_LATER(&opts);
+	if (!IS_LATER_ZERO(&opts)) {
+		CHECK(netobs_capture_new(&opts, &capture) == -EINVAL);
+		memset((char *)&opts + sizeof(opts) - 8, 0, 8);
+	}
+	CHECK(netobs_capture_new(&opts, &capture) == 0);
+	stats->sz = sizeof(*stats);
+	CHECK(netobs_capture_stats_get(capture, stats) == 0);
+	check_guard(stats, sizeof(*stats));
+	CHECK(stats->sz <= sizeof(*stats) && IS_LATER_ZERO(stats));
+	free(stats);
+	netobs_capture_free(capture);
+}
+
 static void probe(void)
 {
 	const size_t size = sizeof(struct netobs_feature);
@@ -158,6 +188,7 @@ int main(int argc, char **argv)
 
 	CHECK(argc == 3);
 	probe();
+	capture_packets();
 	snprintf(spec, sizeof(spec), "json:%s", argv[2]);
 	sink = open_sink(spec);
 	replay(argv[1], sink);

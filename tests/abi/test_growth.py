@@ -19,6 +19,7 @@ LABEL = 0xbeef5
 
 # Those that a program allocates, or reads from an array of its own.
 GROWING = {
+    "capture.h": ["netobs_capture_opts", "netobs_capture_stats"],
     "flow.h": ["netobs_flow", "netobs_point"],
     "netobs.h": ["netobs_opts"],
     "probe.h": ["netobs_feature"],

@@ -11,6 +11,11 @@ _netobsctl_options()
 			"--timestamps --max-flows --max-memory --attach --attach-order -r --read --stats" \
 			"-v --verbose"
 		;;
+	capture)
+		echo "-h --help -i --interface -x --exclude --direction -w --write --format" \
+			"--rotate --keep -s --snap-length -c --count -d --duration --rate" \
+			"-B --buffer --attach --attach-order --stats -v --verbose"
+		;;
 	check)
 		echo "-h --help -o --output --attach"
 		;;
@@ -69,10 +74,11 @@ _netobsctl_targets()
 _netobsctl_values()
 {
 	case $1:$2 in
-	flows:-i | flows:--interface | flows:-x | flows:--exclude)
+	flows:-i | flows:--interface | flows:-x | flows:--exclude | capture:-i | \
+		capture:--interface | capture:-x | capture:--exclude)
 		_netobsctl_interfaces
 		;;
-	flows:--direction)
+	flows:--direction | capture:--direction)
 		echo "both ingress egress"
 		;;
 	flows:-o | flows:--output)
@@ -89,10 +95,13 @@ _netobsctl_values()
 	flows:--timestamps)
 		echo "coarse precise"
 		;;
-	flows:--attach | check:--attach)
+	capture:--format)
+		echo "pcapng pcap"
+		;;
+	flows:--attach | capture:--attach | check:--attach)
 		echo "auto tcx clsact"
 		;;
-	flows:--attach-order)
+	flows:--attach-order | capture:--attach-order)
 		echo "first last"
 		;;
 	check:-o | check:--output | bench:-o | bench:--output)
@@ -119,6 +128,10 @@ _netobsctl_values()
 		flows:--top | flows:--active-timeout | flows:--idle-timeout | flows:--max-flows | \
 		flows:--max-memory)
 		;;
+	capture:--rotate | capture:--keep | capture:-s | capture:--snap-length | capture:-c | \
+		capture:--count | capture:-d | capture:--duration | capture:--rate | capture:-B | \
+		capture:--buffer)
+		;;
 	*)
 		return 1
 		;;
@@ -132,12 +145,12 @@ _netobsctl()
 
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		words="flows check bench help $(_netobsctl_options "")"
+		words="flows capture check bench help $(_netobsctl_options "")"
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 		return
 	fi
 	if [[ $verb == help ]]; then
-		((COMP_CWORD == 2)) && mapfile -t COMPREPLY < <(compgen -W "flows check bench help" -- "$cur")
+		((COMP_CWORD == 2)) && mapfile -t COMPREPLY < <(compgen -W "flows capture check bench help" -- "$cur")
 		return
 	fi
 
@@ -155,8 +168,8 @@ _netobsctl()
 		[[ $kind == json ]] && mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "$words" -- "$cur")
 		compopt -o nospace 2>/dev/null
-	elif [[ $option == : || $option == -r || $option == --read || $option == --csv ||
-		$option == --plot ]]; then
+	elif [[ $option == : || $option == -r || $option == --read || $option == -w ||
+		$option == --write || $option == --csv || $option == --plot ]]; then
 		compopt -o filenames 2>/dev/null
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 	elif words=$(_netobsctl_values "$verb" "$option"); then

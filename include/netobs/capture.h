@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/**
+ * @file capture.h
+ * Packets of interfaces, whole or up to a length, and files of them.
+ *
+ * A capture is independent of contexts (netobs.h), and follows the same rules: no
+ * signal handlers, one thread at a time, one file descriptor, calls that return a
+ * negated errno value. Its programs are attached while it runs, and only then.
+ *
+ * matched = captured + limited + lost, for each interface, once the capture has
+ * stopped: what matched is counted apart from the rest.
+ */
+#ifndef NETOBS_CAPTURE_H
+#define NETOBS_CAPTURE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <netobs/netobs.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct netobs_capture;
+
+/** What a packet begins with: numbers of pcap-linktype(7). */
+enum netobs_link_type {
+	NETOBS_LINK_ETHERNET = 1,
+	NETOBS_LINK_RAW = 101 /**< IPv4 or IPv6: tun, WireGuard, ipip ... */
+};
+
+/** A packet, valid during the call that delivers it. */
+struct netobs_packet {
+	size_t sz;	 /**< sizeof(struct netobs_packet), of the library */
+	int64_t time_ns; /**< since 1970 */
+	/** As tcpdump(8) shows it: from the link header on, with the VLAN tag that
+	 *  the kernel keeps beside the frame in its place. */
+	const uint8_t *bytes;
+	uint32_t captured; /**< how many bytes */
+	uint32_t length; /**< of the frame; of a GSO buffer, before it is segmented */
+	uint32_t interface; /**< for netobs_capture_interface() */
+	uint8_t direction;  /**< enum netobs_direction */
+	uint8_t reserved[3];
+};
+
+/** Options for netobs_capture_new(). Zero means "default" for every field. */
+struct netobs_capture_opts {
+	size_t sz; /**< sizeof(struct netobs_capture_opts) */
+
+	/** As in struct netobs_opts, these five. */
+	const char *const *interfaces;
+	const char *const *exclude;
+	uint64_t disable_features;
+	enum netobs_direction_option direction;
+	enum netobs_attach_order attach_order;
+
+	/** Bytes of each packet to capture; default and maximum 262144. */
+	uint32_t snap_length;
+	/** Packets per second, of all interfaces; default: no limit. Those beyond
+	 *  it are counted as limited. */
+	uint32_t rate;
+	/** Kernel memory for packets that this process has not read yet; default
+	 *  16 MiB, at least 1 MiB, rounded up to a power of two. */
+	uint64_t buffer_bytes;
+
+	/** A packet; what it returns other than 0 ends netobs_capture_dispatch(). */
+	int (*on_packet)(const struct netobs_packet *packet, void *user);
+	/** A log line, without newline; NULL: nothing is logged. */
+	void (*on_log)(int level, const char *message, void *user);
+	void *user; /**< passed back to every callback */
+
+	/** Where netobs_capture_new() writes why it failed; NULL: nowhere. */
+	char (*error)[NETOBS_ERROR_MAX];
+};
+
+/** An interface that packets came from. */
+struct netobs_capture_interface {
+	size_t sz; /**< sizeof(struct netobs_capture_interface), set by the caller */
+	/** As it was called when its first packet came; valid until the next
+	 *  netobs_capture_dispatch(), and so is netns. */
+	const char *name;
+	const char *netns; /**< as in the options; NULL: where the capture started */
+	uint32_t ifindex;
+	uint32_t link_type;   /**< enum netobs_link_type */
+	uint32_t snap_length; /**< of the options */
+	uint32_t reserved;    /**< 0 */
+	uint64_t matched;     /**< packets */
+	uint64_t captured;    /**< delivered to on_packet */
+	uint64_t limited;     /**< beyond the rate */
+	uint64_t lost;	      /**< this process did not read fast enough */
+};
+
+/** Totals since the start of the capture, in packets. */
+struct netobs_capture_stats {
+	size_t sz; /**< sizeof(struct netobs_capture_stats), set by the caller */
+	uint64_t matched;
+	uint64_t captured;
+	uint64_t limited;
+	uint64_t lost;
+	uint32_t attached; /**< interfaces that programs are on now */
+	/** Interfaces for netobs_capture_interface(). */
+	uint32_t interfaces;
+};
+
+/**
+ * Make a capture. Checks the options; touches nothing in the kernel.
+ *
+ * @param opts  copied, and may go away afterwards; on_packet must be set
+ * @param ret_capture  yours: netobs_capture_free()
+ * @return 0; -EINVAL: an option is wrong, the error text names it; -ENOMEM
+ */
+NETOBS_API int netobs_capture_new(const struct netobs_capture_opts *opts,
+				  struct netobs_capture **ret_capture);
+
+/**
+ * Load the BPF programs and attach them. Privileges and errors are those of
+ * netobs_start(). On failure nothing stays attached, and the capture can only be freed.
+ */
+NETOBS_API int netobs_capture_start(struct netobs_capture *capture);
+
+/** Why the last call that failed did; see netobs_last_error(). */
+NETOBS_API const char *
+netobs_capture_last_error(const struct netobs_capture *capture);
+
+/** The descriptor to wait for, for reading. It is the capture's. */
+NETOBS_API int netobs_capture_fd(const struct netobs_capture *capture);
+
+/**
+ * Deliver packets that have come, for some milliseconds, without waiting for more; the
+ * descriptor stays readable while there are more. Packets wait for up to 20 ms in the
+ * kernel, so that many are delivered at once.
+ *
+ * on_packet may call netobs_capture_stop(), _interface(), _stats_get() and
+ * _last_error(), and nothing else of this capture.
+ *
+ * @return number of packets delivered; what on_packet returned, if not 0;
+ *         -ECANCELED: stopped, all packets are delivered and the programs detached;
+ *         -EINVAL: not started
+ */
+NETOBS_API int netobs_capture_dispatch(struct netobs_capture *capture);
+
+/**
+ * Ask the capture to stop: call netobs_capture_dispatch() until it returns -ECANCELED.
+ * May be called from a signal handler, and from any thread.
+ */
+NETOBS_API void netobs_capture_stop(struct netobs_capture *capture);
+
+/**
+ * Read about an interface.
+ *
+ * @param index  from 0 on, in the order of their first packets
+ * @param ret_interface  its sz says how much the caller knows; filled up to that
+ * @return 0; -ENOENT: there are not so many; -EINVAL: an argument is NULL, or sz is too
+ *         small
+ */
+NETOBS_API int
+netobs_capture_interface(const struct netobs_capture *capture, uint32_t index,
+			 struct netobs_capture_interface *ret_interface);
+
+/**
+ * Read the totals. Packets on their way are matched, and not captured yet.
+ *
+ * @param ret_stats  its sz says how much the caller knows; filled up to that
+ * @return 0; -EINVAL: an argument is NULL, or sz is too small
+ */
+NETOBS_API int netobs_capture_stats_get(struct netobs_capture *capture,
+					struct netobs_capture_stats *ret_stats);
+
+/** Detach everything and free; packets not delivered are dropped. NULL is fine. */
+NETOBS_API void netobs_capture_free(struct netobs_capture *capture);
+
+/** Formats of capture files, netobs_packet_writer_opts.format. */
+enum netobs_packet_format {
+	NETOBS_PCAPNG = 0, /**< draft-ietf-opsawg-pcapng */
+	/** draft-ietf-opsawg-pcap, with nanoseconds; has one link type, and neither
+	 *  interfaces, directions nor losses */
+	NETOBS_PCAP = 1
+};
+
+struct netobs_packet_writer;
+
+/** Options for netobs_packet_writer_new(). */
+struct netobs_packet_writer_opts {
+	size_t sz; /**< sizeof(struct netobs_packet_writer_opts) */
+	struct netobs_capture *capture; /**< that the packets are of */
+	/** Take bytes of the file, a whole number of its blocks each time. An
+	 *  error is what the call of the writer returns then. */
+	int (*write)(const void *bytes, size_t len, void *user);
+	void *user; /**< passed back */
+	enum netobs_packet_format format;
+	uint32_t reserved; /**< 0 */
+};
+
+/**
+ * Make a writer, which forms a capture file, and write its beginning.
+ *
+ * @param ret_writer  yours: netobs_packet_writer_free(), before the capture is freed
+ * @return 0; -EINVAL: an option is wrong; -ENOMEM; what write() returned
+ */
+NETOBS_API int
+netobs_packet_writer_new(const struct netobs_packet_writer_opts *opts,
+			 struct netobs_packet_writer **ret_writer);
+
+/**
+ * Write a packet, and before it the interface that it is of, unless that is known.
+ *
+ * @return 0; -EPROTONOSUPPORT: pcap, and another link type than that of the packets
+ *         before; -ENOMEM; what write() returned
+ */
+NETOBS_API int netobs_packet_writer_add(struct netobs_packet_writer *writer,
+					const struct netobs_packet *packet);
+
+/** Count a packet as one that this file misses, as its reader was too slow. */
+NETOBS_API int netobs_packet_writer_miss(struct netobs_packet_writer *writer,
+					 const struct netobs_packet *packet);
+
+/**
+ * Write how many packets of each interface there were and how many are missing, since the
+ * writer was made. pcap has no place for it, but needs the call at the end of a file
+ * without packets.
+ *
+ * @return 0; -ENOMEM; what write() returned
+ */
+NETOBS_API int netobs_packet_writer_stats(struct netobs_packet_writer *writer);
+
+/** Free it; writes nothing. NULL is fine. */
+NETOBS_API void netobs_packet_writer_free(struct netobs_packet_writer *writer);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the capture programs and user space share. */
+#ifndef NETOBS_BPF_CAPTURE_H
+#define NETOBS_BPF_CAPTURE_H
+
+#include "types.h"
+
+enum { CAPTURE_SNAP_MAX = 262144 }; /* as that of tcpdump(8) */
+
+/* In the ring buffer, with `captured` bytes of the frame behind it. */
+struct capture_packet {
+	__u64 time_ns; /* CLOCK_BOOTTIME */
+	__u32 ifindex;
+	__u32 length; /* of the frame, without a tag that is beside it */
+	__u32 captured;
+	__u16 netns;	/* index given by user space */
+	__u16 vlan_tci; /* of the tag that the kernel keeps beside the frame */
+	__u16 vlan_type; /* its ethertype, network byte order; 0: there is none */
+	__u8 direction; /* enum netobs_direction */
+	__u8 link;	/* enum link_kind */
+	__u8 reserved[4];
+};
+
+struct capture_interface_key {
+	__u32 ifindex;
+	__u32 netns;
+};
+
+/* Packets of one interface; matched = limited + lost + those in the ring buffer. */
+struct capture_counters {
+	__u64 matched;
+	__u64 limited; /* beyond the rate */
+	__u64 lost;    /* no room in the ring buffer */
+};
+
+/* How many packets went into the ring buffer since the beginning of the window. */
+struct capture_window {
+	__u64 start_ns;
+	__u64 packets;
+};
+
+#endif

@@ -1,0 +1,580 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The public life of a capture of packets. */
+#include "attach/observation.h"
+#include "base/clock.h"
+#include "base/privilege.h"
+#include "base/sized.h"
+#include "base/util.h"
+#include "packets.h"
+
+#include <errno.h>
+#include <netobs/capture.h>
+#include <netobs/probe.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+enum {
+	/* Packets that come soon after another one are read together with it. */
+	GATHER_MS = 20,
+	UPKEEP_MS = 1000,
+	/* Names of interfaces that are gone, for the packets that are on their way. */
+	GONE_MS = 10000,
+	BUFFER_DEFAULT = 16 << 20,
+	BUFFER_MIN = 1 << 20,
+	BUFFER_MAX = 1 << 30,
+	TAG_AT = 12, /* in a frame, behind the addresses */
+	TAG_LEN = 4,
+};
+
+/* An interface that packets came from. */
+struct source {
+	struct capture_interface_key key;
+	enum link_kind link;
+	const char *netns; /* of the host; NULL: the caller's own */
+	char name[IF_NAMESIZE];
+	uint64_t captured;
+};
+
+struct netobs_capture {
+	struct netobs_capture_opts opts;
+	struct log log;
+	struct log_error error;
+	struct host host;
+	struct observation observation;
+	struct packets packets;
+	struct clock clock;
+	enum {
+		CAPTURE_NEW,
+		CAPTURE_RUNNING,
+		CAPTURE_STOPPING,
+		CAPTURE_STOPPED,
+		CAPTURE_FAILED
+	} state;
+	struct loop loop;
+	int stop_fd;
+	int timer; /* for packets that gather */
+	int upkeep_timer;
+	bool is_gathering;
+	int delivered; /* in this netobs_capture_dispatch() */
+
+	struct source *sources; /* in the order of their first packets */
+	uint32_t n_sources;
+	uint32_t latest; /* source, of the packet before */
+	uint8_t *frame;	 /* with its tag in place */
+};
+
+static loop_fn on_ring, on_timer, on_upkeep, on_stop;
+
+/* ---- Options ----------------------------------------------------------------------- */
+
+static void copy_options(const struct netobs_capture_opts *opts,
+			 struct netobs_capture_opts *ret_opts)
+{
+	struct netobs_capture_opts copy = { 0 };
+
+	memcpy(&copy, opts, min_u64(opts->sz, sizeof(copy)));
+	copy.sz = sizeof(copy);
+	copy.snap_length = copy.snap_length ?: CAPTURE_SNAP_MAX;
+	copy.buffer_bytes = copy.buffer_bytes ?: BUFFER_DEFAULT;
+	*ret_opts = copy;
+}
+
+static int check_options(const struct netobs_capture_opts *opts,
+			 const struct log *log)
+{
+	const struct {
+		const char *name, *why;
+		bool is_wrong;
+	} checks[] = {
+		{ "on_packet", "it is not set", !opts->on_packet },
+		{ "direction", "it is none of enum netobs_direction_option",
+		  opts->direction != NETOBS_DIRECTION_BOTH &&
+			  opts->direction != NETOBS_DIRECTION_INGRESS &&
+			  opts->direction != NETOBS_DIRECTION_EGRESS },
+		{ "attach_order", "it is none of enum netobs_attach_order",
+		  opts->attach_order > NETOBS_ATTACH_LAST },
+		{ "snap_length", "it is more than 262144",
+		  opts->snap_length > CAPTURE_SNAP_MAX },
+		{ "buffer_bytes", "it is not from 1 MiB to 1 GiB",
+		  opts->buffer_bytes < BUFFER_MIN ||
+			  opts->buffer_bytes > BUFFER_MAX },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(checks); i++) {
+		if (!checks[i].is_wrong)
+			continue;
+		log_error(log, "%s: %s", checks[i].name, checks[i].why);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int open_loop(struct netobs_capture *capture)
+{
+	struct loop *loop = &capture->loop;
+	int err = loop_open(loop);
+
+	if (err)
+		return err;
+	capture->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (capture->stop_fd < 0)
+		return -errno;
+	err = loop_watch(loop, capture->stop_fd, EPOLLIN, on_stop, capture);
+	err = err   ?:
+		      loop_add_timer(loop, CLOCK_BOOTTIME, on_timer, capture,
+				     &capture->timer);
+	return err   ?:
+		       loop_add_timer(loop, CLOCK_BOOTTIME, on_upkeep, capture,
+				      &capture->upkeep_timer);
+}
+
+static int init(struct netobs_capture *capture,
+		const struct netobs_capture_opts *opts)
+{
+	int err = sized_check(opts, sizeof(*opts), &capture->log);
+
+	err = err ?: check_options(&capture->opts, &capture->log);
+	host_init(&capture->host, &capture->log);
+	err = err   ?:
+		      observation_init(&capture->observation, &capture->host,
+				       capture->opts.interfaces,
+				       capture->opts.exclude);
+	if (err)
+		return err;
+	capture->opts.interfaces = NULL;
+	capture->opts.exclude = NULL;
+	capture->frame = malloc(CAPTURE_SNAP_MAX + TAG_LEN);
+	return capture->frame ? open_loop(capture) : -ENOMEM;
+}
+
+int netobs_capture_new(const struct netobs_capture_opts *opts,
+		       struct netobs_capture **ret_capture)
+{
+	struct netobs_capture *capture;
+	int err;
+
+	if (!opts || !ret_capture)
+		return -EINVAL;
+	capture = calloc(1, sizeof(*capture));
+	if (!capture)
+		return -ENOMEM;
+	capture->loop.fd = capture->stop_fd = -1;
+	copy_options(opts, &capture->opts);
+	capture->log = (struct log){ capture->opts.on_log, capture->opts.user,
+				     &capture->error };
+	err = log_keep_error(&capture->log, "cannot make a capture",
+			     init(capture, opts));
+	if (err) {
+		log_copy_error(&capture->log, capture->opts.error);
+		netobs_capture_free(capture);
+		return err;
+	}
+	capture->opts.error = NULL;
+	*ret_capture = capture;
+	return 0;
+}
+
+void netobs_capture_free(struct netobs_capture *capture)
+{
+	if (!capture)
+		return;
+	observation_done(&capture->observation);
+	host_done(&capture->host);
+	packets_close(&capture->packets);
+	loop_close(&capture->loop);
+	close_fd(&capture->stop_fd);
+	free(capture->sources);
+	free(capture->frame);
+	free(capture);
+}
+
+/* ---- Start ------------------------------------------------------------------------- */
+
+static uint32_t power_of_two(uint64_t bytes)
+{
+	uint32_t power = BUFFER_MIN;
+
+	while (power < bytes)
+		power *= 2;
+	return power;
+}
+
+static int load_programs(void *packets, uint16_t netns, enum link_kind link,
+			 struct programs *ret_programs)
+{
+	return packets_load_programs(packets, netns, link, ret_programs);
+}
+
+static int deliver_packet(void *ctx, const struct capture_packet *packet);
+
+static int start(struct netobs_capture *capture)
+{
+	const struct netobs_capture_opts *opts = &capture->opts;
+	const uint64_t disable = opts->disable_features;
+	const struct packets_options options = {
+		.snap_length = opts->snap_length,
+		.rate = opts->rate,
+		.buffer_bytes = power_of_two(opts->buffer_bytes),
+	};
+	const struct program_source programs = {
+		.load = load_programs,
+		.ctx = &capture->packets,
+	};
+	const struct attach_options attach = attach_options_of(
+		&capture->log, disable, opts->direction, opts->attach_order);
+	int err;
+
+	if (capture->state != CAPTURE_NEW)
+		return -EALREADY;
+	capture->state = CAPTURE_FAILED;
+	clock_init(&capture->clock, CLOCK_PRECISE);
+	err = packets_open(&capture->packets, &options, deliver_packet, capture,
+			   &capture->log);
+	err = err   ?:
+		      observation_start(
+			      &capture->observation, &programs, &attach,
+			      !(disable & 1 << NETOBS_FEATURE_EXPEDITE));
+	err = err ?: observation_watch(&capture->observation, &capture->loop);
+	err = err   ?:
+		      loop_watch(&capture->loop, packets_fd(&capture->packets),
+				 EPOLLIN | EPOLLET, on_ring, capture);
+	if (err) {
+		observation_done(&capture->observation);
+		return err;
+	}
+	capture->state = CAPTURE_RUNNING;
+	loop_repeat_timer(capture->upkeep_timer, UPKEEP_MS);
+	log_info(&capture->log, "capturing at %u interfaces",
+		 capture->observation.n_attached);
+	return 0;
+}
+
+int netobs_capture_start(struct netobs_capture *capture)
+{
+	int err;
+
+	if (!capture)
+		return -EINVAL;
+	log_expect_error(&capture->log);
+	err = start(capture);
+	if (privilege_missing(err, PRIVILEGE_ALL)) {
+		if (!capture->error.is_new)
+			log_error(&capture->log, "cannot start: %s%s",
+				  strerror(-err),
+				  privilege_hint(err, PRIVILEGE_ALL).text);
+		return -EPERM;
+	}
+	return log_keep_error(&capture->log, "cannot start", err);
+}
+
+const char *netobs_capture_last_error(const struct netobs_capture *capture)
+{
+	return capture ? capture->error.text : "";
+}
+
+int netobs_capture_fd(const struct netobs_capture *capture)
+{
+	return capture ? capture->loop.fd : -EINVAL;
+}
+
+/* ---- Packets ----------------------------------------------------------------------- */
+
+static bool is_source(const struct source *source,
+		      struct capture_interface_key key, int link)
+{
+	return source->key.ifindex == key.ifindex &&
+	       source->key.netns == key.netns &&
+	       (link < 0 || source->link == (enum link_kind)link);
+}
+
+/* @link: -1: any, for what is known by its counters alone. */
+static int find_source(struct netobs_capture *capture,
+		       struct capture_interface_key key, int link)
+{
+	if (capture->latest < capture->n_sources &&
+	    is_source(&capture->sources[capture->latest], key, link))
+		return (int)capture->latest;
+	for (uint32_t i = 0; i < capture->n_sources; i++)
+		if (is_source(&capture->sources[i], key, link))
+			return (int)i;
+	return -ENOENT;
+}
+
+static int add_source(struct netobs_capture *capture,
+		      struct capture_interface_key key, int link)
+{
+	const struct netif *netif =
+		host_find(&capture->host, key.netns, key.ifindex);
+	struct source *source = reallocarray(capture->sources,
+					     capture->n_sources + 1,
+					     sizeof(*capture->sources));
+
+	if (!source)
+		return -ENOMEM;
+	capture->sources = source;
+	source += capture->n_sources;
+	if (link < 0)
+		link = netif ? netif_link_kind(netif) : LINK_ETHERNET;
+	*source = (struct source){ .key = key, .link = link };
+	if (key.netns < capture->host.n_netns)
+		source->netns = capture->host.netns[key.netns].name;
+	if (netif)
+		memcpy(source->name, netif->name, sizeof(source->name));
+	else
+		snprintf(source->name, sizeof(source->name), "%u", key.ifindex);
+	return (int)capture->n_sources++;
+}
+
+static int ensure_source(struct netobs_capture *capture,
+			 struct capture_interface_key key, int link)
+{
+	int i = find_source(capture, key, link);
+
+	if (i == -ENOENT)
+		i = add_source(capture, key, link);
+	if (i >= 0)
+		capture->latest = i;
+	return i;
+}
+
+/* Put the tag where it was before the kernel took it out. Returns the bytes captured. */
+static uint32_t insert_tag(struct netobs_capture *capture,
+			   const struct capture_packet *packet)
+{
+	const uint8_t *bytes = (const uint8_t *)(packet + 1);
+	uint8_t *tag = capture->frame + TAG_AT;
+
+	if (packet->captured < TAG_AT) {
+		memcpy(capture->frame, bytes, packet->captured);
+		return packet->captured;
+	}
+	memcpy(capture->frame, bytes, TAG_AT);
+	memcpy(tag, &packet->vlan_type, sizeof(packet->vlan_type));
+	tag[2] = packet->vlan_tci >> 8;
+	tag[3] = packet->vlan_tci;
+	memcpy(tag + TAG_LEN, bytes + TAG_AT, packet->captured - TAG_AT);
+	return min_u64(packet->captured + TAG_LEN, capture->opts.snap_length);
+}
+
+static int deliver_packet(void *ctx, const struct capture_packet *packet)
+{
+	struct netobs_capture *capture = ctx;
+	const struct capture_interface_key key = { packet->ifindex,
+						   packet->netns };
+	struct netobs_packet out = {
+		.sz = sizeof(out),
+		.time_ns = clock_to_wall(&capture->clock, packet->time_ns),
+		.bytes = (const uint8_t *)(packet + 1),
+		.captured = packet->captured,
+		.length = packet->length,
+		.direction = packet->direction,
+	};
+	int source = ensure_source(capture, key, packet->link);
+
+	if (source < 0)
+		return source;
+	if (packet->vlan_type && packet->link == LINK_ETHERNET) {
+		out.captured = insert_tag(capture, packet);
+		out.bytes = capture->frame;
+		out.length += TAG_LEN;
+	}
+	out.interface = source;
+	capture->sources[source].captured++;
+	capture->delivered++;
+	return capture->opts.on_packet(&out, capture->opts.user);
+}
+
+/* Of what is left, another call; soon after, what came meanwhile. */
+static int read_packets(struct netobs_capture *capture)
+{
+	const int64_t at_once = 1;
+	int ret = packets_read(&capture->packets);
+
+	if (ret < 0 && ret != -EAGAIN)
+		return ret;
+	capture->is_gathering = ret;
+	if (ret)
+		loop_set_timer(capture->timer,
+			       ret < 0 ? at_once :
+					 clock_boot_ns() +
+						 GATHER_MS * NSEC_PER_MSEC);
+	return 0;
+}
+
+/* The first packet waits for others; another wake-up says that they are many. */
+static int on_ring(void *ctx, int fd)
+{
+	struct netobs_capture *capture = ctx;
+
+	(void)fd;
+	if (capture->is_gathering)
+		return read_packets(capture);
+	capture->is_gathering = true;
+	loop_set_timer(capture->timer,
+		       clock_boot_ns() + GATHER_MS * NSEC_PER_MSEC);
+	return 0;
+}
+
+static int on_timer(void *ctx, int fd)
+{
+	(void)fd;
+	return read_packets(ctx);
+}
+
+/* The wall clock may have been stepped, and drifts. */
+static int on_upkeep(void *ctx, int fd)
+{
+	struct netobs_capture *capture = ctx;
+
+	(void)fd;
+	clock_calibrate(&capture->clock);
+	host_sweep(&capture->host, clock_boot_ns() - GONE_MS * NSEC_PER_MSEC);
+	return 0;
+}
+
+/* ---- Stop --------------------------------------------------------------------------- */
+
+void netobs_capture_stop(struct netobs_capture *capture)
+{
+	const uint64_t one = 1;
+	int saved = errno;
+
+	if (!capture)
+		return;
+	/* Fails only when the descriptor is as readable as can be. */
+	(void)!write(capture->stop_fd, &one, sizeof(one));
+	errno = saved;
+}
+
+static int on_stop(void *ctx, int fd)
+{
+	struct netobs_capture *capture = ctx;
+	eventfd_t times;
+
+	eventfd_read(fd, &times);
+	if (capture->state != CAPTURE_RUNNING)
+		return 0;
+	observation_detach(&capture->observation);
+	capture->state = CAPTURE_STOPPING;
+	return 0;
+}
+
+/* Once no program runs any more, what they left is read. */
+static int go_on_stopping(struct netobs_capture *capture)
+{
+	int ret;
+
+	if (!observation_is_detached(&capture->observation)) {
+		loop_set_timer(capture->timer,
+			       clock_boot_ns() + GATHER_MS * NSEC_PER_MSEC);
+		return 0;
+	}
+	ret = packets_read(&capture->packets);
+	if (ret < 0 && ret != -EAGAIN)
+		return ret;
+	if (ret)
+		loop_set_timer(capture->timer, 1);
+	else
+		capture->state = CAPTURE_STOPPED;
+	return 0;
+}
+
+static int check_running(const struct netobs_capture *capture)
+{
+	if (capture->state == CAPTURE_STOPPED)
+		return -ECANCELED;
+	return capture->state == CAPTURE_RUNNING ||
+			       capture->state == CAPTURE_STOPPING ?
+		       0 :
+		       -EINVAL;
+}
+
+static int dispatch(struct netobs_capture *capture)
+{
+	int err = check_running(capture);
+
+	if (err)
+		return err;
+	capture->delivered = 0;
+	err = loop_dispatch(&capture->loop);
+	if (!err && capture->state == CAPTURE_STOPPING)
+		err = go_on_stopping(capture);
+	return err ?: capture->delivered ?: check_running(capture);
+}
+
+int netobs_capture_dispatch(struct netobs_capture *capture)
+{
+	if (!capture)
+		return -EINVAL;
+	log_expect_error(&capture->log);
+	return log_keep_error(&capture->log, "cannot dispatch",
+			      dispatch(capture));
+}
+
+/* ---- Statistics ---------------------------------------------------------------------- */
+
+/* Interfaces all of whose packets were lost have counters only. */
+static void sum_counters(struct netobs_capture *capture,
+			 struct netobs_capture_stats *stats)
+{
+	const struct packets *packets = &capture->packets;
+	struct capture_interface_key key, next;
+	int err = packets_next_interface(packets, NULL, &next);
+
+	stats->matched = stats->lost = packets_uncounted(packets);
+	for (; !err; err = packets_next_interface(packets, &key, &next)) {
+		struct capture_counters counters =
+			packets_counters(packets, next);
+
+		ensure_source(capture, next, -1);
+		stats->matched += counters.matched;
+		stats->limited += counters.limited;
+		stats->lost += counters.lost;
+		key = next;
+	}
+}
+
+int netobs_capture_interface(const struct netobs_capture *capture, uint32_t index,
+			     struct netobs_capture_interface *ret_interface)
+{
+	struct netobs_capture_interface interface;
+	const struct source *source;
+	struct capture_counters counters;
+
+	if (!capture || !ret_interface)
+		return -EINVAL;
+	if (index >= capture->n_sources)
+		return -ENOENT;
+	source = &capture->sources[index];
+	counters = packets_counters(&capture->packets, source->key);
+	interface = (struct netobs_capture_interface){
+		.name = source->name,
+		.netns = source->netns,
+		.ifindex = source->key.ifindex,
+		.link_type = source->link == LINK_ETHERNET ? NETOBS_LINK_ETHERNET :
+							     NETOBS_LINK_RAW,
+		.snap_length = capture->opts.snap_length,
+		.matched = counters.matched,
+		.captured = source->captured,
+		.limited = counters.limited,
+		.lost = counters.lost,
+	};
+	return sized_fill(ret_interface, &interface, sizeof(interface));
+}
+
+int netobs_capture_stats_get(struct netobs_capture *capture,
+			     struct netobs_capture_stats *ret_stats)
+{
+	struct netobs_capture_stats stats = { 0 };
+
+	if (!capture || !ret_stats)
+		return -EINVAL;
+	if (capture->packets.ring)
+		sum_counters(capture, &stats);
+	for (uint32_t i = 0; i < capture->n_sources; i++)
+		stats.captured += capture->sources[i].captured;
+	stats.attached = capture->observation.n_attached;
+	stats.interfaces = capture->n_sources;
+	return sized_fill(ret_stats, &stats, sizeof(stats));
+}

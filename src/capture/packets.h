@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The kernel side of a capture: its maps, programs that share them, and what they hand over. */
+#ifndef NETOBS_CAPTURE_PACKETS_H
+#define NETOBS_CAPTURE_PACKETS_H
+
+#include "bpf/capture.h"
+#include "engine/program_set.h"
+
+#include <stdbool.h>
+
+struct ring_buffer;
+
+struct packets_options {
+	uint32_t snap_length;
+	uint32_t rate;	       /* packets per second; 0: any number */
+	uint32_t buffer_bytes; /* a power of two */
+};
+
+struct packets {
+	const struct log *log;
+	struct packets_options options;
+	struct program_set maps; /* without programs */
+	struct ring_buffer *ring;
+	struct capture_counters *per_cpu; /* room to read counters */
+	int n_cpus;
+	int (*on_packet)(void *ctx, const struct capture_packet *packet);
+	void *ctx;
+	int64_t end_ns; /* packets_read() does not go on longer; CLOCK_BOOTTIME */
+	unsigned int until_look; /* at the clock */
+};
+
+/**
+ * Make the maps. On failure, which is logged, call packets_close().
+ *
+ * @param on_packet  takes a packet; an error, not -EAGAIN, ends packets_read()
+ */
+int packets_open(struct packets *packets, const struct packets_options *options,
+		 int (*on_packet)(void *ctx, const struct capture_packet *packet),
+		 void *ctx, const struct log *log);
+
+void packets_close(struct packets *packets);
+
+/* Load programs for interfaces of one kind in one namespace. */
+int packets_load_programs(struct packets *packets, uint16_t netns,
+			  enum link_kind link, struct programs *ret_programs);
+
+/* Signals, edge-triggered, that packets have come. */
+int packets_fd(const struct packets *packets);
+
+/**
+ * Hand over packets, for some milliseconds.
+ *
+ * @return how many; -EAGAIN: the time is over, and there may be more; what on_packet
+ *         returned
+ */
+int packets_read(struct packets *packets);
+
+/* What the kernel counted of an interface. */
+struct capture_counters packets_counters(const struct packets *packets,
+					 struct capture_interface_key key);
+
+/**
+ * The interface that counters follow those of @key for, in any order.
+ *
+ * @param key  NULL: the first
+ * @return 0, or -ENOENT
+ */
+int packets_next_interface(const struct packets *packets,
+			   const struct capture_interface_key *key,
+			   struct capture_interface_key *ret_next);
+
+/* Packets lost of interfaces that there was no memory to count. */
+uint64_t packets_uncounted(const struct packets *packets);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What was asked for on the command line of netobsctl capture. */
+#ifndef NETOBS_CLI_CAPTURE_CONFIG_H
+#define NETOBS_CLI_CAPTURE_CONFIG_H
+
+#include "args.h"
+#include "capture_out.h"
+
+struct capture_config {
+	struct args_list interfaces, exclude;
+	int direction, format, attach,
+		attach_order; /* index of the choice; -1: not given */
+	const char *path;
+	uint32_t snap_length, duration_ms, rate, keep, verbose;
+	uint64_t count, rotate_bytes, buffer_bytes;
+	bool stats;
+
+	struct capture_out_options out;
+};
+
+enum args_result capture_config_parse(struct capture_config *config, int argc,
+				      char **argv);
+
+void capture_config_clear(struct capture_config *config);
+
+/* Everything but the callbacks; borrows from @config. */
+void capture_config_fill(const struct capture_config *config,
+			 struct netobs_capture_opts *opts);
+
+/*
+ * The library's messages begin with the name of its own option. Returns the command's
+ * option, and in @ret_rest what follows the name; else NULL.
+ */
+const char *capture_config_option(const char *message, const char **ret_rest);
+
+#endif

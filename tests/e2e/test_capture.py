@@ -1,0 +1,376 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: wireshark-common
+"""netobsctl capture writes what tcpdump does at the same point, and says what is missing."""
+
+import glob
+import os
+import signal
+import subprocess
+import time
+
+from lib import bpf
+from lib import frames as f
+from lib import lab
+from lib import packets
+from lib import traffic
+
+A4, B4, A6, B6 = "192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2"
+NEAR_NS = 50_000
+MOST = 0.9
+FAILED, USAGE = 1, 2
+
+
+def split(contents, own):
+    """
+    The packets of each direction, by what @own says of one. Not those to multicast
+    addresses: IPv6 repeats them when it likes.
+    """
+    kept = [packet for packet in contents.packets
+            if packet.data[:2] != b"\x33\x33" and packet.data[0] >> 4 != 6]
+    return [[packet for packet in kept if own(packet) is out]
+            for out in (False, True)]
+
+
+class Same(lab.LabTest):
+    """Files of netobs and of tcpdump, taken at the same interface at the same time."""
+
+    def setUp(self):
+        super().setUp()
+        self.a = self.lab.ns("a", ipv6=True)
+        self.b = self.lab.ns("b", ipv6=True)
+
+    def wire(self, **options):
+        self.mac_a, self.mac_b = self.lab.wire(
+            self.a, "eth0", [A4 + "/24", A6 + "/64"], self.b, "eth0",
+            [B4 + "/24", B6 + "/64"], **options)
+
+    def both(self, ns, interface, send, *options, dump=(), name="netobs.pcapng"):
+        """What each has of the packets that @send sends; and the --stats."""
+        path = self.lab.path(name)
+        capture = packets.Capture(self.lab, ns, "-i", interface, "-w", path,
+                                  *options).wait_attached()
+        truth = packets.Tcpdump(self.lab, ns, interface,
+                                self.lab.path("tcpdump.pcap"), *dump)
+        send()
+        time.sleep(0.2)
+        # Router solicitations and the like may come any time: tcpdump ends first.
+        real = truth.stop()
+        stats = capture.stop()
+        ours = packets.read(path)
+        self.assertEqual(len(ours.packets), stats["captured"])
+        self.assertEqual(0, stats["lost"])
+        return ours, real, stats
+
+    def assert_same(self, ours, real, own=None, snap=1 << 18):
+        """
+        Bytes, lengths, order; and times, of nearly all on a busy machine. The kernel's
+        ring that tcpdump reads may lack room for the last bytes before its @snap.
+        """
+        own = own or (lambda packet: packet.data[6:12] == f.mac(self.mac_a))
+        near = total = 0
+        for mine, theirs in zip(split(ours, own), split(real, own)):
+            # netobs began before tcpdump and ended after it.
+            first = next((i for i, packet in enumerate(mine)
+                          if theirs and packet.data == theirs[0].data and
+                          abs(packet.ns - theirs[0].ns) < 10 ** 9), 0)
+            mine = mine[first:first + len(theirs)]
+            self.assert_equal(
+                [(packet.length, packet.data) for packet in theirs],
+                [(packet.length, packet.data[:len(other.data)])
+                 for packet, other in zip(mine, theirs)])
+            for packet, other in zip(mine, theirs):
+                self.assertEqual(min(packet.length, snap), len(packet.data))
+                self.assertLessEqual(len(packet.data) - len(other.data), 4)
+            near += sum(abs(one.ns - other.ns) <= NEAR_NS
+                        for one, other in zip(mine, theirs))
+            total += len(theirs)
+        self.assertTrue(total)
+        self.assertGreaterEqual(near, total * MOST)
+        self.note(f"{total} packets are the same, {near} within 50 us")
+
+    def assert_equal(self, theirs, mine):
+        """Without a report of megabytes."""
+        self.assertEqual(len(theirs), len(mine))
+        for at, (one, other) in enumerate(zip(theirs, mine)):
+            self.assertTrue(one == other, f"packet {at} of {len(theirs)}: "
+                            f"{one[0]} {one[1][:64].hex()}, "
+                            f"{other[0]} {other[1][:64].hex()}")
+
+    def everything(self):
+        traffic.ping(self.a, B4, 10, 1400)
+        traffic.ping(self.a, B6, 10)
+        traffic.tcp(self.a, A4, self.b, B4, lab.sized(2 << 20), answer=70_000)
+        traffic.udp(self.a, A6, self.b, B6, [20, 400, 1200] * 50)
+        traffic.udp_refused(self.a, A4, B4)
+
+    def test_frames_of_a_wire(self):
+        self.wire()
+        ours, real, _ = self.both(self.a, "eth0", self.everything)
+        self.assert_same(ours, real)
+        for packet in ours.packets:
+            self.assertEqual(packet.data[6:12] == f.mac(self.mac_a), packet.out)
+        # Buffers that are segmented later are one packet each.
+        self.assertGreater(max(packet.length for packet in ours.packets), 10_000)
+        self.assertEqual([(1, 262144, {"name": "eth0"})],
+                         [tuple(interface) for interface in ours.interfaces])
+
+    def test_both_ways_to_attach(self):
+        self.wire()
+        for way in ("tcx", "clsact") if bpf.has_tcx() else ("clsact",):
+            ours, real, _ = self.both(
+                self.a, "eth0", lambda: traffic.ping(self.a, B4, 20), "--attach",
+                way, "--attach-order", "last")
+            self.assert_same(ours, real)
+        self.assertEqual(0, bpf.attached(self.a, "eth0"))
+
+    def test_tags_are_in_the_frames(self):
+        """Of one and of two VLANs; the kernel keeps the outer tag beside the frame."""
+        self.wire(offload=False)
+        frames = []
+        for number in range(50):
+            ip = f.ipv4(B4, A4, f.UDP, f.udp(1000 + number, 9, bytes(number)))
+            for kind, rest in (
+                    (f.IPV4, ip), (f.VLAN, f.vlan(7, f.IPV4, ip, 5)),
+                    (f.QINQ, f.vlan(100, f.VLAN, f.vlan(7, f.IPV4, ip))),
+                    (f.VLAN, f.vlan(0, f.IPV4, ip))):
+                frames.append(f.ether(self.mac_a, self.mac_b, kind, rest))
+        for snap in (262144, 60, 17, 14, 13):
+            ours, real, _ = self.both(
+                self.a, "eth0", lambda: self.b.send_frames("eth0", frames), "-s",
+                snap, dump=("-s", snap))
+            self.assert_same(ours, real, snap=snap)
+            if snap == 262144:
+                self.assertTrue(frames == [
+                    packet.data for packet in ours.packets if not packet.out and
+                    packet.data[12:14] != b"\x86\xdd"])
+
+    def test_snap_length(self):
+        self.wire()
+        ours, real, _ = self.both(self.a, "eth0", self.everything, "-s", 96,
+                                  dump=("-s", "96"))
+        self.assert_same(ours, real, snap=96)
+        self.assertEqual(96, ours.interfaces[0].snap)
+        self.assertGreater(max(packet.length for packet in ours.packets), 10_000)
+
+    def test_links_without_a_header(self):
+        tun = traffic.Tun(self.lab, self.a, "tun0")
+        self.a.address("tun0", "198.51.100.1/24")
+        arriving = [f.ipv4("198.51.100.9", "198.51.100.1", f.UDP,
+                           f.udp(i, 9, bytes(i))) for i in range(1, 100)]
+
+        def send():
+            for packet in arriving:
+                tun.write(packet)
+            traffic.ping(self.a, "198.51.100.1", 2)
+            with traffic.make_socket(self.a, lab.socket.SOCK_DGRAM,
+                                     "198.51.100.1") as sender:
+                for i in range(1, 100):
+                    sender.sendto(bytes(i), ("198.51.100.9", 9))
+
+        ours, real, _ = self.both(self.a, "tun0", send)
+        self.assert_same(ours, real,
+                         lambda packet: packet.data[12:16] == b"\xc6\x33\x64\x01")
+        self.assertEqual(101, ours.interfaces[0].link)
+        self.assertEqual(arriving, [packet.data for packet in ours.packets
+                                    if not packet.out and packet.data[0] == 0x45])
+
+    def test_pcap(self):
+        self.wire()
+        for name, options in (("a.pcap", ()), ("b", ("--format", "pcap"))):
+            ours, real, _ = self.both(self.a, "eth0", self.everything, *options,
+                                      name=name)
+            self.assert_same(ours, real)
+            self.assertEqual((1, 262144), ours.interfaces[0][:2])
+        path = self.lab.path("empty.pcap")
+        packets.Capture(self.lab, self.a, "-i", "lo", "-w",
+                        path).wait_attached().stop()
+        self.assertEqual([], packets.read(path).packets)
+
+    def test_directions(self):
+        self.wire()
+        for way, out in (("ingress", False), ("egress", True)):
+            ours, _, _ = self.both(self.a, "eth0", self.everything, "--direction",
+                                   way)
+            self.assertEqual({out}, {packet.out for packet in ours.packets})
+
+    def test_several_interfaces_and_namespaces(self):
+        self.wire()
+        tun = traffic.Tun(self.lab, self.a, "tun0")
+        path = self.lab.path("all.pcapng")
+        capture = packets.Capture(self.lab, self.a, "-i", "/./", "-i",
+                                  f"netns:{self.b.name}/eth0", "-w",
+                                  path).wait_attached()
+        traffic.ping(self.a, B4, 5)
+        tun.write(f.ipv4("198.51.100.9", "198.51.100.1", f.UDP, f.udp(1, 9)))
+        self.lab.veth(self.a, "late0", self.b, "peer0")
+        lab.wait_for(lambda: bpf.attached(self.a, "late0"), "a new interface")
+        self.a.send_frames("late0", [f.ether(self.mac_b, self.mac_a, 0x88b5,
+                                             bytes(50))])
+        time.sleep(0.2)
+        capture.stop()
+        ours = packets.read(path)
+        by_name = {interface.options.get("description") or interface.options["name"]:
+                   i for i, interface in enumerate(ours.interfaces)}
+        self.assertEqual({"eth0", "tun0", "late0", f"netns:{self.b.name}/eth0"},
+                         set(by_name))
+        pings = [[packet.data for packet in ours.packets
+                  if packet.interface == by_name[name] and packet.data[23] == 1]
+                 for name in ("eth0", f"netns:{self.b.name}/eth0")]
+        self.assertEqual(10, len(pings[0]))
+        self.assertEqual(*pings)
+        # Wireshark's own reader takes it.
+        self.assertIn("netobs", lab.run("capinfos", path))
+
+    def test_one_link_type_in_pcap(self):
+        self.wire()
+        tun = traffic.Tun(self.lab, self.a, "tun0")
+        capture = packets.Capture(self.lab, self.a, "-w",
+                                  self.lab.path("all.pcap")).wait_attached()
+        traffic.ping(self.a, B4, 1)
+        time.sleep(0.2)
+        tun.write(f.ipv4("198.51.100.9", "198.51.100.1", f.UDP, f.udp(1, 9)))
+        capture.finish(FAILED)
+        self.assertIn("--format pcapng", capture.messages())
+        self.assertTrue(packets.read(self.lab.path("all.pcap")).packets)
+
+
+class Limits(lab.WiredTest):
+    def flood(self, count, *arguments):
+        return traffic.flood(self.lab, self.a, "eth0", "--packets", count, "--mac",
+                             "02:00:00:00:00:ff", *arguments)["packets"]
+
+    def capture(self, *arguments, **options):
+        return packets.Capture(self.lab, self.a, "-i", "eth0", *arguments,
+                               **options).wait_attached()
+
+    def test_what_the_buffer_cannot_take_is_counted(self):
+        """The reader is stopped meanwhile: 1 MiB is all that is captured."""
+        path = self.lab.path("lossy.pcapng")
+        capture = self.capture("--buffer", "1M", "-w", path, "--direction", "egress")
+        capture.process.send_signal(signal.SIGSTOP)
+        count = lab.sized(100_000)
+        self.flood(count)
+        capture.process.send_signal(signal.SIGCONT)
+        self.flood(10)
+        stats = capture.stop()
+        self.assertEqual(count + 10, stats["matched"])
+        self.assertGreater(stats["lost"], 0)
+        self.assertGreater(stats["captured"], 1000)
+        ours = packets.read(path)
+        self.assertEqual(stats["captured"], len(ours.packets))
+        self.assertEqual([{"received": count + 10, "dropped": stats["lost"],
+                           "os_dropped": stats["lost"],
+                           "delivered": stats["captured"]}],
+                         list(ours.stats.values()))
+        self.note(f"{stats}")
+
+    def test_flood_of_all_cpus(self):
+        path = self.lab.path("flood.pcapng")
+        capture = self.capture("-s", "96", "-w", path, "--direction", "egress",
+                               release=True)
+        count = self.flood(lab.sized(400_000))
+        stats = capture.stop()
+        self.assertEqual(count, stats["matched"])
+        self.assertEqual(stats["captured"], len(packets.read(path).packets))
+        self.note(f"{stats}")
+
+    def test_count(self):
+        path = self.lab.path("few.pcapng")
+        capture = self.capture("-c", "42", "-w", path)
+        self.flood(1000)
+        stats = capture.finish()
+        self.assertEqual(42, stats["captured"])
+        self.assertEqual(42, len(packets.read(path).packets))
+
+    def test_rate(self):
+        capture = self.capture("--rate", "50", "-w", self.lab.path("slow.pcapng"))
+        count = self.flood(2000, "--rate", "1000")
+        stats = capture.stop()
+        self.assertEqual(count, stats["matched"])
+        self.assertLessEqual(stats["captured"], 50 * 5)
+        self.assertGreaterEqual(stats["captured"], 50)
+
+    def test_duration(self):
+        started = time.monotonic()
+        packets.Capture(self.lab, self.a, "-i", "eth0", "-d", "0.5", "-w",
+                        self.lab.path("short.pcapng")).finish()
+        self.assertGreaterEqual(time.monotonic() - started, 0.5)
+
+    def test_ring_of_files(self):
+        pattern = self.lab.path("ring-*.pcapng")
+        capture = self.capture("-w", self.lab.path("ring.pcapng"), "--rotate",
+                               "100K", "--keep", "3", "--direction", "egress")
+        count = self.flood(10_000, "--rate", "20000")
+        stats = capture.stop()
+        self.assertEqual(count, stats["captured"])
+        paths = sorted(glob.glob(pattern))
+        self.assertEqual(3, len(paths))
+        files = [packets.read(path) for path in paths]
+        times = [packet.ns for file in files for packet in file.packets]
+        self.assertEqual(sorted(times), times)
+        for path, file in zip(paths, files):
+            self.assertEqual(0o600, packets.mode(path))
+            self.assertLess(os.path.getsize(path), 110 << 10)
+            self.assertEqual(len(file.packets), file.stats[0]["delivered"])
+        self.assertGreaterEqual(os.path.getsize(paths[0]), 100 << 10)
+
+    def test_disk_that_is_full(self):
+        directory = self.lab.path("full")
+        os.mkdir(directory)
+        lab.run("mount", "-t", "tmpfs", "-o", "size=1M", "none", directory)
+        self.lab.defer(lab.run, "umount", directory)
+        for name in ("full.pcapng", "full.pcap"):
+            path = os.path.join(directory, name)
+            capture = self.capture("-w", path)
+            self.flood(20_000, "--rate", "50000", "--payload", "301")
+            stats = capture.finish(FAILED)
+            self.assertIn(path, capture.messages())
+            self.assertIn("No space left", capture.messages())
+            self.assertEqual(stats["captured"], len(packets.read(path).packets))
+            self.assertGreater(stats["captured"], 2000)
+            lab.run("capinfos", path)
+            os.remove(path)
+
+    def test_standard_output(self):
+        capture = self.capture(stdout=subprocess.PIPE)
+        self.flood(100)
+        capture.process.send_signal(signal.SIGINT)
+        ours = packets.parse(capture.process.stdout.read())
+        self.assertEqual(len(ours.packets), capture.finish()["captured"])
+        self.assertGreaterEqual(len(ours.packets), 100)
+        capture = self.capture("-w", "-", stdout=subprocess.PIPE)
+        capture.process.stdout.close()
+        capture.finish()
+
+    def test_files_are_private(self):
+        path = self.lab.path("private.pcapng")
+        self.capture("-w", path).stop()
+        self.assertEqual(0o600, packets.mode(path))
+
+
+class BadInput(lab.WiredTest):
+    def refuse(self, code, word, *arguments):
+        got, errors = packets.refuse(self.lab, *arguments, ns=self.a)
+        self.assertEqual(code, got, errors)
+        self.assertIn(word, errors)
+        self.assertEqual(0, bpf.attached(self.a, "eth0"))
+        self.note(errors.splitlines()[0])
+
+    def test_messages(self):
+        path = self.lab.path("x.pcapng")
+        self.refuse(FAILED, "-i: ", "-i", "nosuch0", "-w", path)
+        self.refuse(USAGE, "/[/", "-i", "/[/", "-w", path)
+        self.refuse(FAILED, "Permission denied" if os.geteuid() else "No such file",
+                    "-i", "eth0", "-w", "/nosuch/x.pcapng")
+        self.refuse(FAILED, "Is a directory", "-i", "eth0", "-w", self.lab.dir)
+        self.refuse(USAGE, "--snap-length", "-s", "0", "-w", path)
+        self.refuse(USAGE, "-s: ", "-s", "262145", "-w", path)
+        self.refuse(USAGE, "--buffer: ", "-B", "100K", "-w", path)
+        self.refuse(USAGE, "--rotate: ", "--rotate", "1M")
+        self.refuse(USAGE, "--keep: ", "--keep", "3", "-w", path)
+        self.refuse(USAGE, "--format", "--format", "erf", "-w", path)
+
+
+if __name__ == "__main__":
+    lab.main(at_once=3)
