@@ -3,14 +3,12 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <netobs/flow.h>
 
 #include "base/json.h"
-#include "bpf/store/hash.h"
 #include "human.h"
 #include "names.h"
 #include "suggest.h"
@@ -46,72 +44,48 @@ struct tunnel_value {
 	uint8_t type, has_vni;
 };
 
-struct ends {
-	enum by_end server, host;
+/* Addresses that are values by themselves. */
+enum addr {
+	ADDR_NONE,
+	ADDR_SRC,
+	ADDR_DST,
+	ADDR_CLIENT,
+	ADDR_SERVER,
+	ADDR_HOST,
+	ADDRS
+};
+
+/* What a flow is to the group that it counts for. */
+struct part {
+	const struct netobs_flow *flow;
+	const uint8_t *addrs[ADDRS];
+	uint16_t server_port;
 };
 
 struct by_key {
 	const char *name, *heading;
 	size_t size;
 	const char *has; /* other keys that are part of it */
-	void (*fill)(const struct netobs_flow *flow, struct ends ends,
-		     void *ret_value);
+
+	enum addr addr; /* all that is needed of an address, or */
+	const char *json_name;
+
+	void (*fill)(const struct part *part, void *ret_value);
 	void (*text)(const void *value, struct names *names, char *buf,
 		     size_t size);
 	void (*json)(const void *value, struct json *json);
 };
 
-static const uint8_t *end_addr(const struct netobs_flow *flow, enum by_end end)
-{
-	return end == BY_SOURCE ? flow->src : flow->dst;
-}
-
-static enum by_end other_end(enum by_end end)
-{
-	return end == BY_SOURCE ? BY_DESTINATION : BY_SOURCE;
-}
-
 /* ---- Addresses ------------------------------------------------------------------ */
 
-static void fill_src(const struct netobs_flow *flow, struct ends ends, void *value)
+static void fill_pair(const struct part *part, void *value)
 {
-	(void)ends;
-	memcpy(value, flow->src, sizeof(flow->src));
-}
-
-static void fill_dst(const struct netobs_flow *flow, struct ends ends, void *value)
-{
-	(void)ends;
-	memcpy(value, flow->dst, sizeof(flow->dst));
-}
-
-static void fill_host(const struct netobs_flow *flow, struct ends ends,
-		      void *value)
-{
-	memcpy(value, end_addr(flow, ends.host), sizeof(flow->src));
-}
-
-static void fill_client(const struct netobs_flow *flow, struct ends ends,
-			void *value)
-{
-	memcpy(value, end_addr(flow, other_end(ends.server)), sizeof(flow->src));
-}
-
-static void fill_pair(const struct netobs_flow *flow, struct ends ends,
-		      void *value)
-{
+	const uint8_t *src = part->flow->src, *dst = part->flow->dst;
 	struct pair_value *pair = value;
-	bool swap = memcmp(flow->src, flow->dst, sizeof(flow->src)) > 0;
+	bool swap = memcmp(src, dst, sizeof(pair->addrs[0])) > 0;
 
-	(void)ends;
-	memcpy(pair->addrs[swap], flow->src, sizeof(flow->src));
-	memcpy(pair->addrs[!swap], flow->dst, sizeof(flow->dst));
-}
-
-static void text_addr(const void *value, struct names *names, char *buf,
-		      size_t size)
-{
-	names_host(names, value, buf, size);
+	memcpy(pair->addrs[swap], src, sizeof(pair->addrs[0]));
+	memcpy(pair->addrs[!swap], dst, sizeof(pair->addrs[0]));
 }
 
 static void text_pair(const void *value, struct names *names, char *buf,
@@ -120,8 +94,8 @@ static void text_pair(const void *value, struct names *names, char *buf,
 	const struct pair_value *pair = value;
 	char low[NAMES_MAX], high[NAMES_MAX];
 
-	text_addr(pair->addrs[0], names, low, sizeof(low));
-	text_addr(pair->addrs[1], names, high, sizeof(high));
+	names_host(names, pair->addrs[0], low, sizeof(low));
+	names_host(names, pair->addrs[1], high, sizeof(high));
 	snprintf(buf, size, "%s \u2194 %s", low, high);
 }
 
@@ -131,32 +105,6 @@ static void json_add_addr(struct json *json, const uint8_t addr[16])
 
 	netobs_addr_str(addr, text, sizeof(text));
 	json_string(json, text);
-}
-
-static void json_addr(struct json *json, const char *key, const void *value)
-{
-	json_key(json, key);
-	json_add_addr(json, value);
-}
-
-static void json_src(const void *value, struct json *json)
-{
-	json_addr(json, "SrcAddr", value);
-}
-
-static void json_dst(const void *value, struct json *json)
-{
-	json_addr(json, "DstAddr", value);
-}
-
-static void json_host(const void *value, struct json *json)
-{
-	json_addr(json, "HostAddr", value);
-}
-
-static void json_client(const void *value, struct json *json)
-{
-	json_addr(json, "ClientAddr", value);
 }
 
 static void json_pair(const void *value, struct json *json)
@@ -172,32 +120,26 @@ static void json_pair(const void *value, struct json *json)
 
 /* ---- Services ------------------------------------------------------------------- */
 
-static void fill_port(const struct netobs_flow *flow, struct ends ends,
-		      void *value)
+static void fill_port(const struct part *part, void *value)
 {
 	struct port_value *port = value;
 
-	port->proto = flow->proto;
-	port->has_port = !!(flow->has & NETOBS_HAS_PORTS);
-	if (port->has_port)
-		port->port = htons(ends.server == BY_SOURCE ? flow->src_port :
-							      flow->dst_port);
+	port->proto = part->flow->proto;
+	port->has_port = !!(part->flow->has & NETOBS_HAS_PORTS);
+	port->port = htons(part->server_port);
 }
 
-static void fill_service(const struct netobs_flow *flow, struct ends ends,
-			 void *value)
+static void fill_service(const struct part *part, void *value)
 {
 	struct service_value *service = value;
 
-	memcpy(service->addr, end_addr(flow, ends.server), sizeof(service->addr));
-	fill_port(flow, ends, &service->port);
+	memcpy(service->addr, part->addrs[ADDR_SERVER], sizeof(service->addr));
+	fill_port(part, &service->port);
 }
 
-static void fill_proto(const struct netobs_flow *flow, struct ends ends,
-		       void *value)
+static void fill_proto(const struct part *part, void *value)
 {
-	(void)ends;
-	*(uint8_t *)value = flow->proto;
+	*(uint8_t *)value = part->flow->proto;
 }
 
 static void text_proto(const void *value, struct names *names, char *buf,
@@ -252,19 +194,18 @@ static void json_service(const void *value, struct json *json)
 {
 	const struct service_value *service = value;
 
-	json_addr(json, "ServerAddr", service->addr);
+	json_key(json, "ServerAddr");
+	json_add_addr(json, service->addr);
 	json_port(&service->port, json);
 }
 
 /* ---- Places --------------------------------------------------------------------- */
 
-static void fill_interface(const struct netobs_flow *flow, struct ends ends,
-			   void *value)
+static void fill_interface(const struct part *part, void *value)
 {
-	const struct netobs_point *point = netobs_flow_point(flow, 0);
+	const struct netobs_point *point = netobs_flow_point(part->flow, 0);
 	struct interface_value *interface = value;
 
-	(void)ends;
 	if (!point)
 		return;
 	interface->ifindex = point->ifindex;
@@ -273,21 +214,18 @@ static void fill_interface(const struct netobs_flow *flow, struct ends ends,
 		 point->name ? point->name : "unknown");
 }
 
-static void fill_direction(const struct netobs_flow *flow, struct ends ends,
-			   void *value)
+static void fill_direction(const struct part *part, void *value)
 {
-	const struct netobs_point *point = netobs_flow_point(flow, 0);
+	const struct netobs_point *point = netobs_flow_point(part->flow, 0);
 
-	(void)ends;
 	*(uint8_t *)value = point ? point->direction + 1 : 0;
 }
 
-static void fill_vlan(const struct netobs_flow *flow, struct ends ends,
-		      void *value)
+static void fill_vlan(const struct part *part, void *value)
 {
+	const struct netobs_flow *flow = part->flow;
 	struct vlan_value *vlan = value;
 
-	(void)ends;
 	vlan->has_inner = !!(flow->has & NETOBS_HAS_VLAN);
 	vlan->has_outer = !!(flow->has & NETOBS_HAS_OUTER_VLAN);
 	if (vlan->has_inner)
@@ -296,12 +234,11 @@ static void fill_vlan(const struct netobs_flow *flow, struct ends ends,
 		vlan->outer = htons(flow->outer_vlan_id);
 }
 
-static void fill_tunnel(const struct netobs_flow *flow, struct ends ends,
-			void *value)
+static void fill_tunnel(const struct part *part, void *value)
 {
+	const struct netobs_flow *flow = part->flow;
 	struct tunnel_value *tunnel = value;
 
-	(void)ends;
 	if (!(flow->has & NETOBS_HAS_TUNNEL))
 		return;
 	tunnel->type = flow->tunnel;
@@ -413,26 +350,29 @@ static void json_tunnel(const void *value, struct json *json)
 
 /* ---- Keys ----------------------------------------------------------------------- */
 
+#define ADDR_KEY(name, heading, addr, json)                         \
+	{                                                           \
+		name, heading, 16, "", addr, json, NULL, NULL, NULL \
+	}
+#define KEY(name, heading, value, has)                               \
+	{                                                            \
+#name, heading, sizeof(value), has, ADDR_NONE, NULL, \
+			fill_##name, text_##name, json_##name        \
+	}
+
 static const struct by_key by_keys[] = {
-	{ "src", "SOURCE", 16, "", fill_src, text_addr, json_src },
-	{ "dst", "DESTINATION", 16, "", fill_dst, text_addr, json_dst },
-	{ "client", "CLIENT", 16, "", fill_client, text_addr, json_client },
-	{ "service", "SERVICE", sizeof(struct service_value), "port proto",
-	  fill_service, text_service, json_service },
-	{ "host", "HOST", 16, "", fill_host, text_addr, json_host },
-	{ "pair", "HOSTS", sizeof(struct pair_value), "", fill_pair, text_pair,
-	  json_pair },
-	{ "port", "PORT", sizeof(struct port_value), "proto", fill_port,
-	  text_port, json_port },
-	{ "proto", "PROTO", 1, "", fill_proto, text_proto, json_proto },
-	{ "interface", "INTERFACE", sizeof(struct interface_value), "",
-	  fill_interface, text_interface, json_interface },
-	{ "direction", "DIRECTION", 1, "", fill_direction, text_direction,
-	  json_direction },
-	{ "vlan", "VLAN", sizeof(struct vlan_value), "", fill_vlan, text_vlan,
-	  json_vlan },
-	{ "tunnel", "TUNNEL", sizeof(struct tunnel_value), "", fill_tunnel,
-	  text_tunnel, json_tunnel },
+	ADDR_KEY("src", "SOURCE", ADDR_SRC, "SrcAddr"),
+	ADDR_KEY("dst", "DESTINATION", ADDR_DST, "DstAddr"),
+	ADDR_KEY("client", "CLIENT", ADDR_CLIENT, "ClientAddr"),
+	KEY(service, "SERVICE", struct service_value, "port proto"),
+	ADDR_KEY("host", "HOST", ADDR_HOST, "HostAddr"),
+	KEY(pair, "HOSTS", struct pair_value, ""),
+	KEY(port, "PORT", struct port_value, "proto"),
+	KEY(proto, "PROTO", uint8_t, ""),
+	KEY(interface, "INTERFACE", struct interface_value, ""),
+	KEY(direction, "DIRECTION", uint8_t, ""),
+	KEY(vlan, "VLAN", struct vlan_value, ""),
+	KEY(tunnel, "TUNNEL", struct tunnel_value, ""),
 	{ 0 }
 };
 
@@ -498,7 +438,7 @@ static int by_add_key(struct by *by, const struct by_key *key, char *why,
 	}
 	by->keys[by->n++] = key;
 	by->size += aligned_size(key->size);
-	by->both_ends |= key->fill == fill_host;
+	by->both_ends |= key->addr == ADDR_HOST;
 	return 0;
 }
 
@@ -544,86 +484,32 @@ int by_offset(const struct by *by, const char *key, size_t *ret_size)
 
 /* ---- Values --------------------------------------------------------------------- */
 
-static uint64_t hash_server(const struct netobs_flow *flow, enum by_end end)
-{
-	uint64_t words[2], hash;
-
-	memcpy(words, end_addr(flow, end), sizeof(words));
-	hash = hash_finish(words[0] +
-			   (end == BY_SOURCE ? flow->src_port : flow->dst_port));
-	hash = hash_finish(hash ^ words[1]);
-	return hash ? hash : 1;
-}
-
-static bool is_known_server(const struct by_servers *servers, uint64_t hash)
-{
-	return servers->hashes[hash % BY_SERVERS] == hash;
-}
-
-static bool is_multicast(const uint8_t addr[16])
-{
-	static const uint8_t v4[12] = { [10] = 0xff, [11] = 0xff };
-
-	return addr[0] == 0xff ||
-	       (!memcmp(addr, v4, sizeof(v4)) && addr[12] >= 224);
-}
-
-static bool is_icmp_reply(const struct netobs_flow *flow)
-{
-	return flow->has & NETOBS_HAS_ICMP &&
-	       flow->icmp_type == (flow->proto == IPPROTO_ICMPV6 ? 129 : 0);
-}
-
-/* Without a SYN: accepted a connection earlier, or has the lower port or address. */
-static enum by_end guess_server(const struct by_servers *servers,
-				const struct netobs_flow *flow)
-{
-	bool is_src_known = false, is_dst_known = false;
-	bool is_src_lower = memcmp(flow->src, flow->dst, sizeof(flow->src)) < 0;
-
-	if (flow->proto == IPPROTO_TCP) {
-		is_src_known =
-			is_known_server(servers, hash_server(flow, BY_SOURCE));
-		is_dst_known = is_known_server(
-			servers, hash_server(flow, BY_DESTINATION));
-	}
-	if (is_src_known != is_dst_known)
-		return is_src_known ? BY_SOURCE : BY_DESTINATION;
-	if (flow->src_port != flow->dst_port)
-		is_src_lower = flow->src_port < flow->dst_port;
-	return is_src_lower ? BY_SOURCE : BY_DESTINATION;
-}
-
-enum by_end by_server(struct by_servers *servers, const struct netobs_flow *flow)
-{
-	const uint16_t syn = 0x02;
-
-	if (flow->has & NETOBS_HAS_TCP &&
-	    flow->tcp_combined & NETOBS_TCP_SYN_ACK) {
-		uint64_t hash = hash_server(flow, BY_SOURCE);
-
-		servers->hashes[hash % BY_SERVERS] = hash;
-		return BY_SOURCE;
-	}
-	if (flow->has & NETOBS_HAS_TCP && flow->tcp_flags & syn)
-		return BY_DESTINATION;
-	if (!(flow->has & NETOBS_HAS_PORTS))
-		return is_icmp_reply(flow) ? BY_SOURCE : BY_DESTINATION;
-	if (is_multicast(flow->dst))
-		return BY_DESTINATION;
-	return guess_server(servers, flow);
-}
-
 void by_fill(const struct by *by, const struct netobs_flow *flow,
 	     enum by_end server, enum by_end end, uint8_t ret_value[BY_SIZE])
 {
-	const struct ends ends = { server, end };
-	size_t offset = 0;
+	const bool from_server = server == BY_SOURCE;
+	const struct part part = {
+		.flow = flow,
+		.addrs = { [ADDR_SRC] = flow->src,
+			   [ADDR_DST] = flow->dst,
+			   [ADDR_CLIENT] = from_server ? flow->dst : flow->src,
+			   [ADDR_SERVER] = from_server ? flow->src : flow->dst,
+			   [ADDR_HOST] = end == BY_SOURCE ? flow->src :
+							    flow->dst },
+		.server_port = !(flow->has & NETOBS_HAS_PORTS) ? 0 :
+			       from_server ? flow->src_port :
+					     flow->dst_port,
+	};
 
 	memset(ret_value, 0, by->size);
 	for (size_t i = 0; i < by->n; i++) {
-		by->keys[i]->fill(flow, ends, ret_value + offset);
-		offset += aligned_size(by->keys[i]->size);
+		const struct by_key *key = by->keys[i];
+
+		if (key->fill)
+			key->fill(&part, ret_value);
+		else
+			memcpy(ret_value, part.addrs[key->addr], key->size);
+		ret_value += aligned_size(key->size);
 	}
 }
 
@@ -637,13 +523,23 @@ void by_text(const struct by *by, size_t key, const uint8_t value[BY_SIZE],
 {
 	for (size_t i = 0; i < key; i++)
 		value += aligned_size(by->keys[i]->size);
-	by->keys[key]->text(value, names, buf, size);
+	if (by->keys[key]->text)
+		by->keys[key]->text(value, names, buf, size);
+	else
+		names_host(names, value, buf, size);
 }
 
 void by_json(const struct by *by, const uint8_t value[BY_SIZE], struct json *json)
 {
 	for (size_t i = 0; i < by->n; i++) {
-		by->keys[i]->json(value, json);
-		value += aligned_size(by->keys[i]->size);
+		const struct by_key *key = by->keys[i];
+
+		if (key->json) {
+			key->json(value, json);
+		} else {
+			json_key(json, key->json_name);
+			json_add_addr(json, value);
+		}
+		value += aligned_size(key->size);
 	}
 }

@@ -15,18 +15,13 @@ struct names;
 struct netobs_flow;
 struct by_key;
 
-enum { BY_KEYS = 4, BY_SIZE = 96, BY_SERVERS = 4096 };
+enum { BY_KEYS = 4, BY_SIZE = 96 };
 
 struct by {
 	size_t n; /* 0: flows, each by itself */
 	const struct by_key *keys[BY_KEYS];
 	size_t size;	/* of a value, a multiple of 8 */
 	bool both_ends; /* a flow counts at both of its hosts */
-};
-
-/* Servers that accepted a connection, by a hash: some are forgotten. */
-struct by_servers {
-	uint64_t hashes[BY_SERVERS];
 };
 
 /* One of the ends of a flow. */
@@ -44,11 +39,6 @@ int by_parse(const char *text, struct by *ret_by, char *ret_why, size_t size);
  *         not among the keys
  */
 int by_offset(const struct by *by, const char *key, size_t *ret_size);
-
-/**
- * Learn from @flow, and determine its end that belongs to the server.
- */
-enum by_end by_server(struct by_servers *servers, const struct netobs_flow *flow);
 
 /**
  * Take the values of a flow, @end being the host that it counts for.

@@ -179,8 +179,8 @@ static void live_draw_rows(struct output *output, const struct screen *screen,
 	layout_headings(&layout, &cells);
 	layout_widen(&layout, &cells);
 	for (size_t i = 0; i < n; i++) {
-		layout_cells(&layout, view, &view->rows.rows[i], view->took_ns,
-			     &cells);
+		layout_cells(&layout, view, rows_at(&view->rows, i),
+			     view->took_ns, &cells);
 		layout_widen(&layout, &cells);
 	}
 	layout_fit(&layout, screen->columns);
@@ -189,8 +189,8 @@ static void live_draw_rows(struct output *output, const struct screen *screen,
 	layout_line(&layout, &cells, screen->columns, line);
 	live_print(output, CLEAR_LINE BOLD "%s" NORMAL "\n", line);
 	for (size_t i = 0; i < n; i++) {
-		layout_cells(&layout, view, &view->rows.rows[i], view->took_ns,
-			     &cells);
+		layout_cells(&layout, view, rows_at(&view->rows, i),
+			     view->took_ns, &cells);
 		layout_line(&layout, &cells, screen->columns, line);
 		live_print(output, CLEAR_LINE "%s\n", line);
 	}

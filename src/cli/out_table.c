@@ -123,7 +123,7 @@ static void table_write_rows(struct output *output)
 	struct cells cells;
 
 	for (size_t i = 0; i < rows->n; i++) {
-		layout_cells(&table->layout, &table->view, &rows->rows[i],
+		layout_cells(&table->layout, &table->view, rows_at(rows, i),
 			     rate_ns, &cells);
 		if (!table->has_heading || !table->width)
 			layout_widen(&table->layout, &cells);
@@ -131,7 +131,7 @@ static void table_write_rows(struct output *output)
 	if (!table->has_heading)
 		table_write_heading(output);
 	for (size_t i = 0; i < rows->n; i++) {
-		layout_cells(&table->layout, &table->view, &rows->rows[i],
+		layout_cells(&table->layout, &table->view, rows_at(rows, i),
 			     rate_ns, &cells);
 		table_write_line(output, &cells);
 	}
@@ -218,8 +218,8 @@ static void groups_write_all(struct output *output)
 						clock_ns(CLOCK_REALTIME);
 
 	for (size_t i = 0; i < rows->n; i++)
-		groups_write_object(output, rows->rows[i].value,
-				    &rows->rows[i].tally, at_ns);
+		groups_write_object(output, rows_at(rows, i)->value,
+				    &rows_at(rows, i)->tally, at_ns);
 	if (rest.flows)
 		groups_write_object(output, NULL, &rest, at_ns);
 }
@@ -241,7 +241,7 @@ static void table_wait_for_names(const struct output *output)
 		return;
 	for (size_t i = 0; i < table->view.rows.n; i++)
 		layout_cells(&table->layout, &table->view,
-			     &table->view.rows.rows[i], 0, &cells);
+			     rows_at(&table->view.rows, i), 0, &cells);
 	names_wait(table->view.names, NAMES_WAIT_MS);
 }
 

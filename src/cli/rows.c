@@ -2,14 +2,19 @@
 #include "rows.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { FIRST_ROWS = 64 };
 
-void rows_init(struct rows *rows, const struct order *order, size_t most)
+void rows_init(struct rows *rows, const struct order *order, bool are_flows,
+	       size_t most)
 {
-	*rows = (struct rows){ .order = *order, .most = most };
+	*rows = (struct rows){ .order = *order,
+			       .row_size = are_flows ? sizeof(struct row) :
+						       offsetof(struct row, info),
+			       .most = most };
 }
 
 static int64_t rows_sort_number(enum sort sort, const struct tally *tally)
@@ -50,15 +55,16 @@ static int rows_compare(const struct order *order, const struct row *a,
 
 static bool rows_is_after(const struct rows *rows, size_t i, size_t j)
 {
-	return rows_compare(&rows->order, &rows->rows[i], &rows->rows[j]) > 0;
+	return rows_compare(&rows->order, rows_at(rows, i), rows_at(rows, j)) > 0;
 }
 
-static void rows_swap(struct row *a, struct row *b)
+static void rows_swap(struct rows *rows, size_t i, size_t j)
 {
-	struct row row = *a;
+	struct row row;
 
-	*a = *b;
-	*b = row;
+	memcpy(&row, rows_at(rows, i), rows->row_size);
+	memcpy(rows_at(rows, i), rows_at(rows, j), rows->row_size);
+	memcpy(rows_at(rows, j), &row, rows->row_size);
 }
 
 static void rows_sift_down(struct rows *rows, size_t i)
@@ -68,7 +74,7 @@ static void rows_sift_down(struct rows *rows, size_t i)
 			child++;
 		if (!rows_is_after(rows, child, i))
 			return;
-		rows_swap(&rows->rows[i], &rows->rows[child]);
+		rows_swap(rows, i, child);
 	}
 }
 
@@ -76,14 +82,14 @@ static int rows_append(struct rows *rows, const struct row *row)
 {
 	if (rows->n == rows->size) {
 		size_t size = rows->size ? 2 * rows->size : FIRST_ROWS;
-		struct row *all = reallocarray(rows->rows, size, sizeof(*all));
+		char *all = reallocarray(rows->rows, size, rows->row_size);
 
 		if (!all)
 			return -ENOMEM;
 		rows->rows = all;
 		rows->size = size;
 	}
-	rows->rows[rows->n++] = *row;
+	memcpy(rows_at(rows, rows->n++), row, rows->row_size);
 	if (rows->n == rows->most)
 		for (size_t i = rows->n / 2; i-- > 0;)
 			rows_sift_down(rows, i);
@@ -96,8 +102,8 @@ int rows_add(struct rows *rows, const struct row *row)
 	tally_add(&rows->sum, &row->tally);
 	if (!rows->most || rows->n < rows->most)
 		return rows_append(rows, row);
-	if (rows_compare(&rows->order, row, &rows->rows[0]) < 0) {
-		rows->rows[0] = *row;
+	if (rows_compare(&rows->order, row, rows_at(rows, 0)) < 0) {
+		memcpy(rows_at(rows, 0), row, rows->row_size);
 		rows_sift_down(rows, 0);
 	}
 	return 0;
@@ -111,7 +117,7 @@ static int rows_compare_for_qsort(const void *a, const void *b, void *order)
 void rows_sort(struct rows *rows)
 {
 	if (rows->n)
-		qsort_r(rows->rows, rows->n, sizeof(*rows->rows),
+		qsort_r(rows->rows, rows->n, rows->row_size,
 			rows_compare_for_qsort, &rows->order);
 }
 
@@ -120,7 +126,7 @@ struct tally rows_rest(const struct rows *rows, size_t n)
 	struct tally rest = rows->sum;
 
 	for (size_t i = 0; i < n; i++) {
-		const struct tally *shown = &rows->rows[i].tally;
+		const struct tally *shown = &rows_at(rows, i)->tally;
 
 		rest.flows -= shown->flows;
 		rest.packets -= shown->packets;

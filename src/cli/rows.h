@@ -24,7 +24,8 @@ struct row {
 		struct row_flow flow;
 		uint8_t value[BY_SIZE]; /* of a group */
 	};
-	char info[24], where[128]; /* of a flow */
+	char info[24],
+		where[128]; /* of a flow; there is no room for them in a group's */
 };
 
 enum sort {
@@ -44,14 +45,23 @@ struct order {
 
 struct rows {
 	struct order order;
-	struct row *rows; /* once there are @most: a heap, the last one on top */
-	size_t n, size, most;
+	char *rows; /* once there are @most: a heap, the last one on top */
+	size_t row_size, n, size, most;
 	uint64_t added;
 	struct tally sum; /* of all that were added */
 };
 
-/** @most  0: as many as are added */
-void rows_init(struct rows *rows, const struct order *order, size_t most);
+/**
+ * @are_flows  and not groups
+ * @most       0: as many as are added
+ */
+void rows_init(struct rows *rows, const struct order *order, bool are_flows,
+	       size_t most);
+
+static inline struct row *rows_at(const struct rows *rows, size_t i)
+{
+	return (struct row *)(rows->rows + i * rows->row_size);
+}
 
 /** @return 0; -ENOMEM */
 int rows_add(struct rows *rows, const struct row *row);

@@ -93,8 +93,8 @@ int view_init(struct view *view, const struct view_options *options, size_t most
 	*view = (struct view){ .options = options };
 	if (options->top && (!most || options->top < most))
 		most = options->top;
-	rows_init(&view->next, &options->order, most);
-	rows_init(&view->rows, &options->order, most);
+	rows_init(&view->next, &options->order, !options->by.n, most);
+	rows_init(&view->rows, &options->order, !options->by.n, most);
 	view->since_ns = clock_ns(CLOCK_MONOTONIC);
 	err = options->by.n ?
 		      groups_init(&view->groups, &options->by, VIEW_GROUPS) :
@@ -137,7 +137,7 @@ static void view_add_to_group(struct view *view, const struct netobs_flow *flow,
 	const struct by *by = &view->options->by;
 	uint8_t value[BY_SIZE];
 
-	by_fill(by, flow, by_server(&view->servers, flow), end, value);
+	by_fill(by, flow, server_find(&view->servers, flow), end, value);
 	groups_add(&view->groups, value, tally);
 }
 
@@ -168,27 +168,37 @@ static int view_take_groups(struct view *view)
 {
 	int err = 0;
 
+	rows_clear(&view->rows);
 	for (size_t i = 0; i < view->groups.n && !err; i++) {
 		const struct group *group = groups_at(&view->groups, i);
 		struct row row = { .tally = group->tally };
 
 		memcpy(row.value, group->value, view->options->by.size);
-		err = rows_add(&view->next, &row);
+		err = rows_add(&view->rows, &row);
 	}
-	tally_add(&view->next.sum, &view->groups.others);
+	tally_add(&view->rows.sum, &view->groups.others);
 	view->has_others = view->groups.others.flows;
 	groups_clear(&view->groups);
 	return err;
 }
 
-int view_turn(struct view *view)
+static void view_take_flows(struct view *view)
 {
-	int err = view->options->by.n ? view_take_groups(view) : 0;
 	struct rows done = view->next;
 
 	view->next = view->rows;
 	view->rows = done;
 	rows_clear(&view->next);
+}
+
+int view_turn(struct view *view)
+{
+	int err = 0;
+
+	if (view->options->by.n)
+		err = view_take_groups(view);
+	else
+		view_take_flows(view);
 	rows_sort(&view->rows);
 	view->sum = view->next_sum;
 	view->next_sum = (struct tally){ 0 };

@@ -8,6 +8,7 @@
 
 #include "by.h"
 #include "rows.h"
+#include "server.h"
 
 struct names;
 
@@ -21,9 +22,9 @@ struct view_options {
 
 struct view {
 	const struct view_options *options;
-	struct by_servers servers;
-	struct groups groups; /* of the interval that is collected */
-	struct rows next;     /* of its flows */
+	struct servers servers;
+	struct groups groups; /* of the interval that is collected, or */
+	struct rows next;     /* its flows */
 	struct tally next_sum;
 
 	struct rows rows; /* the interval that is shown, in order */

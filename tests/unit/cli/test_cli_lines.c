@@ -15,6 +15,7 @@
 #include "cli/out_table.c"
 #include "cli/row.c"
 #include "cli/rows.c"
+#include "cli/server.c"
 #include "cli/stream.c"
 #include "cli/suggest.c"
 #include "cli/view.c"

@@ -25,6 +25,7 @@
 #include "cli/output.c"
 #include "cli/row.c"
 #include "cli/rows.c"
+#include "cli/server.c"
 #include "cli/stats_text.c"
 #include "cli/stream.c"
 #include "cli/suggest.c"

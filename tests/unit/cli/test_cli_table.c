@@ -13,6 +13,7 @@
 #include "cli/names.c"
 #include "cli/row.c"
 #include "cli/rows.c"
+#include "cli/server.c"
 #include "cli/suggest.c"
 #include "cli/view.c"
 
@@ -183,7 +184,7 @@ static void render(const struct netobs_flow *flow, int screen, char *heading,
 	layout_init(&layout, &by_flow.by, false);
 	layout_headings(&layout, &cells);
 	layout_widen(&layout, &cells);
-	layout_cells(&layout, &view, &view.rows.rows[0], 0, &cells);
+	layout_cells(&layout, &view, rows_at(&view.rows, 0), 0, &cells);
 	layout_widen(&layout, &cells);
 	layout_fit(&layout, screen);
 	layout_line(&layout, &cells, screen, line);
@@ -257,7 +258,7 @@ static void rows_keep_the_first_in_any_order_and_count_all(void **state)
 		const struct order order = { .sort = sorts[s] };
 		struct rows rows;
 
-		rows_init(&rows, &order, KEPT);
+		rows_init(&rows, &order, true, KEPT);
 		for (uint64_t i = 0; i < FLOWS; i++) {
 			const uint64_t n = i * 389 % FLOWS;
 			const struct row row = {
@@ -272,7 +273,8 @@ static void rows_keep_the_first_in_any_order_and_count_all(void **state)
 		rows_sort(&rows);
 		assert_int_equal(rows.n, KEPT);
 		for (size_t i = 0; i < KEPT; i++)
-			assert_int_equal(rows.rows[i].tally.bytes, FLOWS - 1 - i);
+			assert_int_equal(rows_at(&rows, i)->tally.bytes,
+					 FLOWS - 1 - i);
 		assert_int_equal(rows.added, FLOWS);
 		assert_int_equal(rows.sum.flows, FLOWS);
 		assert_int_equal(rows.sum.bytes, FLOWS * (FLOWS - 1) / 2);

@@ -13,6 +13,7 @@
 #include "cli/human.c"
 #include "cli/names.c"
 #include "cli/rows.c"
+#include "cli/server.c"
 #include "cli/suggest.c"
 #include "cli/view.c"
 
@@ -49,12 +50,12 @@ static struct by parse_by(const char *text)
 /* The text of the first key of @flow's group. */
 static const char *key_text(const char *keys, const struct netobs_flow *flow)
 {
-	static struct by_servers servers;
+	static struct servers servers;
 	static char text[160];
 	const struct by by = parse_by(keys);
 	uint8_t value[BY_SIZE];
 
-	by_fill(&by, flow, by_server(&servers, flow), BY_SOURCE, value);
+	by_fill(&by, flow, server_find(&servers, flow), BY_SOURCE, value);
 	by_text(&by, 0, value, NULL, text, sizeof(text));
 	return text;
 }
@@ -140,7 +141,7 @@ static void the_server_is_found_in_both_directions(void **state)
 		{ 40000, 443, SYN | ACK, NETOBS_TCP_SYN_ACK, 6, BY_SOURCE },
 		{ 123, 123, 0, 0, 17, BY_SOURCE }, /* the lower address */
 	};
-	static struct by_servers servers;
+	static struct servers servers;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -153,7 +154,7 @@ static void the_server_is_found_in_both_directions(void **state)
 		flow.has = NETOBS_HAS_PORTS |
 			   (flow.proto == 6 ? NETOBS_HAS_TCP : 0U);
 		memset(&servers, 0, sizeof(servers));
-		assert_int_equal(by_server(&servers, &flow), cases[i].server);
+		assert_int_equal(server_find(&servers, &flow), cases[i].server);
 	}
 }
 
@@ -162,37 +163,37 @@ static void a_server_that_accepted_a_connection_is_remembered(void **state)
 	struct netobs_flow there = make_flow(1, 40000, 2, 50051);
 	struct netobs_flow back = make_flow(2, 50051, 1, 40000);
 	struct netobs_flow accepted = back;
-	static struct by_servers servers;
+	static struct servers servers;
 
 	(void)state;
-	assert_int_equal(by_server(&servers, &there), BY_SOURCE);
+	assert_int_equal(server_find(&servers, &there), BY_SOURCE);
 	accepted.tcp_flags |= SYN;
 	accepted.tcp_combined = NETOBS_TCP_SYN_ACK;
-	assert_int_equal(by_server(&servers, &accepted), BY_SOURCE);
-	assert_int_equal(by_server(&servers, &there), BY_DESTINATION);
-	assert_int_equal(by_server(&servers, &back), BY_SOURCE);
+	assert_int_equal(server_find(&servers, &accepted), BY_SOURCE);
+	assert_int_equal(server_find(&servers, &there), BY_DESTINATION);
+	assert_int_equal(server_find(&servers, &back), BY_SOURCE);
 }
 
 static void without_ports_replies_come_from_the_server(void **state)
 {
-	static struct by_servers servers;
+	static struct servers servers;
 	struct netobs_flow flow = make_flow(1, 0, 2, 0);
 
 	(void)state;
 	flow.has = NETOBS_HAS_ICMP;
 	flow.proto = IPPROTO_ICMP;
 	flow.icmp_type = 8;
-	assert_int_equal(by_server(&servers, &flow), BY_DESTINATION);
+	assert_int_equal(server_find(&servers, &flow), BY_DESTINATION);
 	flow.icmp_type = 0;
-	assert_int_equal(by_server(&servers, &flow), BY_SOURCE);
+	assert_int_equal(server_find(&servers, &flow), BY_SOURCE);
 	flow.proto = IPPROTO_ICMPV6;
 	flow.icmp_type = 129;
-	assert_int_equal(by_server(&servers, &flow), BY_SOURCE);
+	assert_int_equal(server_find(&servers, &flow), BY_SOURCE);
 	flow.has = NETOBS_HAS_PORTS;
 	flow.proto = 17;
 	flow.src_port = flow.dst_port = 5353;
 	flow.dst[12] = 224;
-	assert_int_equal(by_server(&servers, &flow), BY_DESTINATION);
+	assert_int_equal(server_find(&servers, &flow), BY_DESTINATION);
 }
 
 /* Whatever flows are grouped by, all of them are in the groups, once. */
@@ -221,7 +222,7 @@ static void groups_add_up_to_the_flows(void **state)
 		}
 		view_turn(&view);
 		for (size_t i = 0; i < view.rows.n; i++)
-			tally_add(&sum, &view.rows.rows[i].tally);
+			tally_add(&sum, &rows_at(&view.rows, i)->tally);
 		assert_memory_equal(&sum, &view.sum, sizeof(sum));
 		assert_int_equal(sum.flows, 1000);
 		assert_int_equal(sum.bytes, 999 * 1000 / 2);
@@ -244,11 +245,11 @@ static void a_host_has_what_it_sent_and_what_it_received(void **state)
 	view_add(&view, &back);
 	view_turn(&view);
 	assert_int_equal(view.rows.n, 2);
-	assert_int_equal(view.rows.rows[0].value[15], 2);
-	assert_int_equal(view.rows.rows[0].tally.bytes, 1100);
-	assert_int_equal(view.rows.rows[0].tally.sent_bytes, 1000);
-	assert_int_equal(view.rows.rows[1].tally.bytes, 1100);
-	assert_int_equal(view.rows.rows[1].tally.sent_bytes, 100);
+	assert_int_equal(rows_at(&view.rows, 0)->value[15], 2);
+	assert_int_equal(rows_at(&view.rows, 0)->tally.bytes, 1100);
+	assert_int_equal(rows_at(&view.rows, 0)->tally.sent_bytes, 1000);
+	assert_int_equal(rows_at(&view.rows, 1)->tally.bytes, 1100);
+	assert_int_equal(rows_at(&view.rows, 1)->tally.sent_bytes, 100);
 	assert_int_equal(view.sum.bytes, 1100);
 	view_free(&view);
 }
@@ -341,8 +342,8 @@ static void rows_can_be_sorted_by_a_key(void **state)
 						      "443/TCP", "8080/TCP" };
 		char text[64];
 
-		by_text(&options.by, 0, view.rows.rows[i].value, NULL, text,
-			sizeof(text));
+		by_text(&options.by, 0, rows_at(&view.rows, i)->value, NULL,
+			text, sizeof(text));
 		assert_string_equal(text, sorted[i]);
 	}
 	view_free(&view);

@@ -13,6 +13,7 @@
 #include "cli/names.c"
 #include "cli/row.c"
 #include "cli/rows.c"
+#include "cli/server.c"
 #include "cli/suggest.c"
 #include "cli/view.c"
 
@@ -157,8 +158,8 @@ static void assert_column(const struct field *field,
 	assert_int_equal(view_init(&view, &by_flow, 0), 0);
 	view_add(&view, flow);
 	view_add(&view, changed);
-	layout_cells(&layout, &view, &view.next.rows[0], 0, &before);
-	layout_cells(&layout, &view, &view.next.rows[1], 0, &after);
+	layout_cells(&layout, &view, rows_at(&view.next, 0), 0, &before);
+	layout_cells(&layout, &view, rows_at(&view.next, 1), 0, &after);
 	for (size_t i = 0; i < layout.n; i++)
 		if (!strcmp(column_names[layout.columns[i].id], field->column) &&
 		    !strcmp(before.text[i], after.text[i]))
