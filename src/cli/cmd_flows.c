@@ -15,7 +15,6 @@
 #include "human.h"
 #include "interfaces.h"
 #include "keys.h"
-#include "stats_text.h"
 #include "signals.h"
 
 enum { MAX_NOTES = 100 };
@@ -339,7 +338,7 @@ static void print_stats(const struct session *session)
 		is_for_people &=
 			output_is_for_people(&session->config.outputs[i]);
 	if (is_for_people)
-		stats_text_print(stderr, &stats);
+		human_stats(stderr, &stats);
 	else
 		print_stats_json(session, &stats);
 }

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include <netobs/flow.h>
+#include <netobs/stats.h>
 
 enum {
 	NS_PER_MS = 1000000,
@@ -250,4 +251,54 @@ void human_where(char *buf, size_t size, const struct netobs_flow *flow)
 			     human_tunnel_name(flow->tunnel), flow->vni);
 	else if (flow->has & NETOBS_HAS_TUNNEL)
 		append_words(buf, size, "%s", human_tunnel_name(flow->tunnel));
+}
+
+/* ---- Statistics ----------------------------------------------------------------- */
+
+static void print_count(FILE *file, const char *name, const char *reason,
+			const struct netobs_count *count)
+{
+	char bytes[16], what[40];
+
+	human_bytes(bytes, sizeof(bytes), count->bytes);
+	snprintf(what, sizeof(what), "%s%s%s", name, *reason ? ": " : "", reason);
+	fprintf(file, "%-22s %12llu packets %10s\n", what,
+		(unsigned long long)count->packets, bytes);
+}
+
+static void print_some(FILE *file, const char *name, const char *reason,
+		       const struct netobs_count *count)
+{
+	if (count->packets)
+		print_count(file, name, reason, count);
+}
+
+void human_stats(FILE *file, const struct netobs_stats *stats)
+{
+	print_count(file, "seen", "", &stats->seen);
+	print_count(file, "exported", "", &stats->exported);
+	print_some(file, "pending", "", &stats->pending);
+	print_some(file, "filtered", "", &stats->filtered);
+	print_some(file, "sampled out", "", &stats->sampled_out);
+	for (unsigned int i = 0; netobs_unparsed_name(i); i++)
+		print_some(file, "unparsed", netobs_unparsed_name(i),
+			   &stats->unparsed[i]);
+	for (unsigned int i = 0; netobs_lost_name(i); i++)
+		print_some(file, "lost", netobs_lost_name(i), &stats->lost[i]);
+}
+
+uint64_t human_lost_packets(const struct netobs_stats *stats)
+{
+	uint64_t sum = 0;
+
+	for (unsigned int i = 0; netobs_lost_name(i); i++)
+		sum += stats->lost[i].packets;
+	return sum;
+}
+
+uint64_t human_unparsed_packets(const struct netobs_stats *stats)
+{
+	return stats->unparsed[NETOBS_UNPARSED_SHORT].packets +
+	       stats->unparsed[NETOBS_UNPARSED_BAD_HEADER].packets +
+	       stats->unparsed[NETOBS_UNPARSED_TOO_DEEP].packets;
 }

@@ -5,8 +5,10 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 struct netobs_flow;
+struct netobs_stats;
 
 /* "99999", "123k", "1.23M" */
 void human_count(char *buf, size_t size, uint64_t count);
@@ -37,6 +39,14 @@ void human_info(char *buf, size_t size, const struct netobs_flow *flow);
 
 /* "eth0 in, eth1 out, vlan 10, vxlan 42" */
 void human_where(char *buf, size_t size, const struct netobs_flow *flow);
+
+/* What became of the packets: a line for each term of the sum that is not zero. */
+void human_stats(FILE *file, const struct netobs_stats *stats);
+
+uint64_t human_lost_packets(const struct netobs_stats *stats);
+
+/* Of IP: there is nothing wrong with ARP and other protocols. */
+uint64_t human_unparsed_packets(const struct netobs_stats *stats);
 
 /* Replace whatever could steer a terminal. */
 void human_clean(char *text);

@@ -18,7 +18,6 @@
 #include "names.h"
 #include "output.h"
 #include "row.h"
-#include "stats_text.h"
 
 #include <netobs/stats.h>
 
@@ -126,12 +125,12 @@ static bool describe_losses(const struct output *output, char *text, size_t size
 	*text = '\0';
 	if (!output->get_stats || output->get_stats(&stats, output->user) < 0)
 		return false;
-	human_count(lost, sizeof(lost), stats_lost_packets(&stats));
-	human_count(unparsed, sizeof(unparsed), stats_unparsed_packets(&stats));
+	human_count(lost, sizeof(lost), human_lost_packets(&stats));
+	human_count(unparsed, sizeof(unparsed), human_unparsed_packets(&stats));
 	used = (size_t)snprintf(text, size, "%s lost", lost);
-	if (stats_unparsed_packets(&stats))
+	if (human_unparsed_packets(&stats))
 		snprintf(text + used, size - used, ", %s unparsed", unparsed);
-	return stats_lost_packets(&stats);
+	return human_lost_packets(&stats);
 }
 
 static void live_draw_sum(struct output *output, const struct screen *screen)
