@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "capture_listen.h"
 #include "flows_config.h"
 
 enum format { FORMAT_PCAPNG, FORMAT_PCAP };
@@ -33,6 +34,8 @@ static const struct args_option options[] = {
 	  "direction of packets, as the interface sees it (default both)" },
 	{ 'w', "write", ARGS_STRING, FIELD(path), "FILE", NULL,
 	  "write packets to FILE (- for stdout)" },
+	{ 0, "listen", ARGS_STRING, FIELD(listen), "ADDRESS", NULL,
+	  "capture for readers that connect: 127.0.0.1:PORT or unix:PATH" },
 	{ 0, "format", ARGS_CHOICE, FIELD(format), "pcapng|pcap", formats,
 	  "format (default pcapng, but pcap for FILE.pcap)" },
 	{ 0, "rotate", ARGS_BYTES, FIELD(rotate_bytes), "BYTES", NULL,
@@ -68,13 +71,30 @@ static const struct args_command command = {
 	.positional = "this version has no packet filters; "
 		      "select interfaces with -i, and filter the file",
 	.notes = "Without -i, all interfaces are captured at, including new ones.\n"
-		 "Without -w, packets go to stdout if that is not a terminal.\n",
+		 "Without -w and --listen, packets go to stdout if that is not a terminal.\n",
 };
+
+static int check_listen(struct capture_config *config)
+{
+	const char *why = capture_listen_refuse(config->listen);
+
+	if (why)
+		args_complain(&command, "--listen '%s': %s", config->listen, why);
+	else if (config->path || config->rotate_bytes || config->keep)
+		args_complain(&command,
+			      "--listen: cannot be combined with -w, --rotate "
+			      "and --keep");
+	else
+		return 0;
+	return -1;
+}
 
 static int check_target(struct capture_config *config)
 {
 	const char *extension;
 
+	if (config->listen)
+		return check_listen(config);
 	if (!config->path)
 		config->path = "-";
 	if (!strcmp(config->path, "-") && isatty(STDOUT_FILENO)) {

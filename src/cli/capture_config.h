@@ -10,7 +10,7 @@ struct capture_config {
 	struct args_list interfaces, exclude;
 	int direction, format, attach,
 		attach_order; /* index of the choice; -1: not given */
-	const char *path;
+	const char *path, *listen;
 	uint32_t snap_length, duration_ms, rate, keep, verbose;
 	uint64_t count, rotate_bytes, buffer_bytes;
 	bool stats;

@@ -6,37 +6,50 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <netobs/capture.h>
 
 #include "base/clock_ms.h"
+#include "base/util.h"
 #include "capture_config.h"
+#include "capture_listen.h"
 #include "human.h"
+#include "privileges.h"
 #include "signals.h"
 
-enum { STATS_MS = 5000 }; /* how often losses are written to the file */
+enum { STATS_MS = 5000 }; /* how often losses are written to files */
 
 struct session {
 	struct capture_config config;
-	struct netobs_capture *capture;
+	struct netobs_capture *capture; /* NULL: no reader is connected */
 	struct capture_out out;
-	uint64_t left; /* packets still to be written */
+	struct capture_listen listener; /* its fd is -1: there is a file */
+	struct netobs_capture_stats total;
+	uint64_t left; /* packets still to be captured */
 	int log_level; /* the least severe that is shown */
+	int stop_fd;   /* readable after a signal */
 	bool error_logged;
 	bool stopping;
 	int64_t stats_ms; /* when the next statistics are due */
 };
 
-static void stop_capture(void *capture)
+/* In a signal handler. */
+static void request_stop(void *session)
 {
-	netobs_capture_stop(capture);
+	const uint64_t one = 1;
+	int saved = errno;
+
+	(void)!write(((const struct session *)session)->stop_fd, &one,
+		     sizeof(one));
+	errno = saved;
 }
 
 /* Once is enough: this may be asked for with every packet. */
 static void stop(struct session *session)
 {
-	if (!session->stopping)
+	if (!session->stopping && session->capture)
 		netobs_capture_stop(session->capture);
 	session->stopping = true;
 }
@@ -68,108 +81,264 @@ static void report_error(const struct session *session, const char *doing,
 			"Run it as root, or see 'netobsctl check' for what is missing.\n");
 }
 
+static bool is_listening(const struct session *session)
+{
+	return session->config.listen;
+}
+
 static int on_packet(const struct netobs_packet *packet, void *user)
 {
 	struct session *session = user;
 
 	if (!session->left || session->out.error)
 		return 0;
-	capture_out_add(&session->out, packet);
+	if (is_listening(session))
+		capture_listen_add(&session->listener, packet);
+	else
+		capture_out_add(&session->out, packet);
 	if (--session->left == 0 || session->out.error)
 		stop(session);
 	return 0;
 }
 
-static void write_stats(struct session *session)
+static int new_capture(struct session *session)
 {
-	if (now_ms() < session->stats_ms)
-		return;
-	capture_out_stats(&session->out);
-	session->stats_ms = now_ms() + STATS_MS;
+	struct netobs_capture_opts opts = { .sz = sizeof(opts) };
+	int r;
+
+	capture_config_fill(&session->config, &opts);
+	opts.on_packet = on_packet;
+	opts.on_log = on_log;
+	opts.user = session;
+	r = netobs_capture_new(&opts, &session->capture);
+	if (r < 0)
+		report_error(session, "use these options", r);
+	return r;
 }
 
-/* Until the capture has stopped, by a signal or by itself. */
-static int loop(struct session *session)
-{
-	const uint32_t duration_ms = session->config.duration_ms;
-	const int64_t deadline = now_ms() + duration_ms;
-	struct pollfd fds[] = {
-		{ .fd = netobs_capture_fd(session->capture), .events = POLLIN },
-		/* Without packets there is no write that fails. */
-		{ .fd = session->out.fd == STDOUT_FILENO ? STDOUT_FILENO : -1 },
-	};
-	bool expired = !duration_ms;
-
-	for (;;) {
-		int64_t left = expired ? -1 : deadline - now_ms();
-		int r;
-
-		if (!expired && left <= 0) {
-			expired = true;
-			stop(session);
-		}
-		poll(fds, 2, (int)(expired ? -1 : left));
-		if (fds[1].revents & (POLLERR | POLLHUP)) {
-			session->out.error = -EPIPE;
-			fds[1].fd = -1;
-		}
-		if (session->out.error)
-			stop(session);
-		r = netobs_capture_dispatch(session->capture);
-		if (r < 0 && r != -EINTR)
-			return r == -ECANCELED ? 0 : r;
-		if (r > 0)
-			write_stats(session);
-		capture_out_flush(&session->out);
-	}
-}
-
-static int capture(struct session *session)
+static int start_capture(struct session *session)
 {
 	int r = netobs_capture_start(session->capture);
 
-	if (r < 0) {
+	session->stats_ms = now_ms() + STATS_MS;
+	if (r < 0)
 		report_error(session, "start", r);
-		return r;
+	return r;
+}
+
+/* Once it has stopped. */
+static void end_capture(struct session *session)
+{
+	struct netobs_capture_stats stats = { .sz = sizeof(stats) };
+	struct netobs_capture_stats *total = &session->total;
+
+	if (!session->capture)
+		return;
+	netobs_capture_stats_get(session->capture, &stats);
+	total->matched += stats.matched;
+	total->captured += stats.captured;
+	total->limited += stats.limited;
+	total->lost += stats.lost;
+	netobs_capture_free(TAKE_PTR(session->capture));
+}
+
+static void pass_on(struct session *session)
+{
+	bool are_stats_due = session->capture && now_ms() >= session->stats_ms;
+
+	if (are_stats_due)
+		session->stats_ms = now_ms() + STATS_MS;
+	if (!is_listening(session)) {
+		if (are_stats_due)
+			capture_out_stats(&session->out);
+		capture_out_flush(&session->out);
+		return;
 	}
+	if (are_stats_due)
+		capture_listen_stats(&session->listener);
+	capture_listen_flush(&session->listener);
+}
+
+/* ---- A file ------------------------------------------------------------------------- */
+
+/* Until the capture has stopped, by a signal or by itself. */
+static int write_file(struct session *session, int64_t deadline_ms)
+{
+	struct pollfd fds[] = {
+		{ .fd = netobs_capture_fd(session->capture), .events = POLLIN },
+		{ .fd = session->stop_fd, .events = POLLIN },
+		/* Without packets there is no write that fails. */
+		{ .fd = session->out.fd == STDOUT_FILENO ? STDOUT_FILENO : -1 },
+	};
+
+	for (;;) {
+		int r;
+
+		poll(fds, ARRAY_SIZE(fds),
+		     session->stopping ? -1 : until_ms(deadline_ms));
+		if (fds[1].revents)
+			fds[1].fd = -1;
+		if (fds[2].revents & (POLLERR | POLLHUP)) {
+			session->out.error = -EPIPE;
+			fds[2].fd = -1;
+		}
+		if (fds[1].revents || session->out.error ||
+		    (deadline_ms && now_ms() >= deadline_ms))
+			stop(session);
+		r = netobs_capture_dispatch(session->capture);
+		pass_on(session);
+		if (r < 0 && r != -EINTR)
+			return r == -ECANCELED ? 0 : r;
+	}
+}
+
+static int capture_to_file(struct session *session, int64_t deadline_ms)
+{
+	int r = start_capture(session);
+
+	if (r < 0)
+		return r;
+	privileges_drop(&session->config.interfaces,
+			session->config.rotate_bytes);
 	r = capture_out_begin(&session->out, session->capture);
 	if (r < 0)
 		return 0; /* it is reported with the output's error */
-	session->stats_ms = now_ms() + STATS_MS;
-	r = loop(session);
+	r = write_file(session, deadline_ms);
 	if (r < 0)
 		report_error(session, "go on", r);
 	capture_out_stats(&session->out);
 	return r;
 }
 
+/* ---- Readers that connect ----------------------------------------------------------- */
+
+/* Its packets on the way are counted, too. */
+static int finish_capture(struct session *session)
+{
+	int r;
+
+	if (!session->capture)
+		return 0;
+	netobs_capture_stop(session->capture);
+	do {
+		struct pollfd fd = { .fd = netobs_capture_fd(session->capture),
+				     .events = POLLIN };
+
+		poll(&fd, 1, -1);
+		r = netobs_capture_dispatch(session->capture);
+		capture_listen_flush(&session->listener);
+	} while (r >= 0 || r == -EINTR);
+	capture_listen_stats(&session->listener);
+	return r == -ECANCELED ? 0 : r;
+}
+
+/* A capture runs while anybody is connected. */
+static int follow_clients(struct session *session)
+{
+	bool has_clients = capture_listen_has_clients(&session->listener);
+	int r = 0;
+
+	if (!has_clients) {
+		r = finish_capture(session);
+		end_capture(session);
+		return r;
+	}
+	if (!session->capture) {
+		r = new_capture(session);
+		r = r < 0 ? r : start_capture(session);
+	}
+	if (r >= 0)
+		capture_listen_begin(&session->listener, session->capture);
+	return r;
+}
+
+static int serve(struct session *session, int64_t deadline_ms)
+{
+	struct pollfd fds[CAPTURE_LISTEN_FDS + 2];
+	int r = 0;
+
+	while (r >= 0 && !session->stopping) {
+		size_t n = capture_listen_fds(&session->listener, fds);
+
+		fds[n] = (struct pollfd){ .fd = session->stop_fd,
+					  .events = POLLIN };
+		fds[n + 1] = (struct pollfd){
+			.fd = session->capture ?
+				      netobs_capture_fd(session->capture) :
+				      -1,
+			.events = POLLIN,
+		};
+		poll(fds, n + 2, until_ms(deadline_ms));
+		if (fds[n].revents || (deadline_ms && now_ms() >= deadline_ms))
+			stop(session);
+		capture_listen_ready(&session->listener, fds, n);
+		if (session->capture)
+			r = netobs_capture_dispatch(session->capture);
+		if (r == -EINTR || r == -ECANCELED)
+			r = 0;
+		pass_on(session);
+		r = r < 0 ? r : follow_clients(session);
+	}
+	finish_capture(session);
+	return r;
+}
+
+static int capture_for_clients(struct session *session, int64_t deadline_ms)
+{
+	const char *where = session->config.listen;
+	char text[160];
+	int r = capture_listen_open(&session->listener, where,
+				    session->config.out.format);
+
+	if (r < 0) {
+		fprintf(stderr, "netobsctl capture: --listen '%s': %s\n", where,
+			strerror(-r));
+		return r;
+	}
+	capture_listen_where(&session->listener, text, sizeof(text));
+	fprintf(stderr, "netobsctl capture: listening on %s\n", text);
+	/* It was made to check the options. */
+	netobs_capture_free(TAKE_PTR(session->capture));
+	privileges_drop(&session->config.interfaces, false);
+	r = serve(session, deadline_ms);
+	capture_listen_close(&session->listener);
+	return r;
+}
+
+/* ---- The end -------------------------------------------------------------------------- */
+
 static void print_summary(const struct session *session)
 {
-	struct netobs_capture_stats stats = { .sz = sizeof(stats) };
-	const uint64_t written = session->out.packets;
-	uint64_t unwritten;
+	const struct netobs_capture_stats *total = &session->total;
+	const uint64_t missed = session->listener.missed;
+	const uint64_t written = is_listening(session) ? total->captured :
+							 session->out.packets;
+	const uint64_t unwritten = total->captured - written;
 
-	if (netobs_capture_stats_get(session->capture, &stats))
-		return;
-	unwritten = stats.captured - written;
 	if (session->config.stats) {
 		fprintf(stderr,
 			"{\"matched\":%" PRIu64 ",\"captured\":%" PRIu64
 			",\"unwritten\":%" PRIu64 ",\"limited\":%" PRIu64
-			",\"lost\":%" PRIu64 "}\n",
-			stats.matched, written, unwritten, stats.limited,
-			stats.lost);
+			",\"lost\":%" PRIu64,
+			total->matched, written, unwritten, total->limited,
+			total->lost);
+		if (is_listening(session))
+			fprintf(stderr, ",\"missed\":%" PRIu64, missed);
+		fputs("}\n", stderr);
 		return;
 	}
 	fprintf(stderr,
 		"%" PRIu64 " packets captured\n%" PRIu64 " packets matched\n",
-		written, stats.matched);
+		written, total->matched);
 	if (unwritten)
 		fprintf(stderr, "%" PRIu64 " packets not written\n", unwritten);
 	if (session->config.rate)
 		fprintf(stderr, "%" PRIu64 " packets beyond --rate\n",
-			stats.limited);
-	fprintf(stderr, "%" PRIu64 " packets lost\n", stats.lost);
+			total->limited);
+	if (missed)
+		fprintf(stderr, "%" PRIu64 " packets missed by slow readers\n",
+			missed);
+	fprintf(stderr, "%" PRIu64 " packets lost\n", total->lost);
 }
 
 /* The reader of standard output may go away when it has seen enough. */
@@ -187,50 +356,53 @@ static bool is_out_fine(const struct session *session)
 	return false;
 }
 
-static int run(struct session *session)
+static int capture(struct session *session)
 {
-	struct netobs_capture_opts opts = { .sz = sizeof(opts) };
-	bool is_fine;
+	const uint32_t duration_ms = session->config.duration_ms;
+	int64_t deadline_ms = duration_ms ? now_ms() + duration_ms : 0;
 	int r;
 
-	capture_config_fill(&session->config, &opts);
-	opts.on_packet = on_packet;
-	opts.on_log = on_log;
-	opts.user = session;
-	r = netobs_capture_new(&opts, &session->capture);
-	if (r < 0) {
-		report_error(session, "use these options", r);
-		return r == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
-	}
-	r = capture_out_open(&session->out, &session->config.out);
-	if (r < 0) {
-		session->out.error = r;
-	} else {
-		signals_catch(stop_capture, session->capture);
-		r = capture(session);
-		signals_release();
-	}
+	if (is_listening(session))
+		return capture_for_clients(session, deadline_ms);
+	session->out.error =
+		capture_out_open(&session->out, &session->config.out);
+	r = session->out.error ? 0 : capture_to_file(session, deadline_ms);
 	capture_out_close(&session->out);
+	return r;
+}
+
+static int run(struct session *session)
+{
+	bool is_fine;
+	int r = new_capture(session);
+
+	if (r < 0)
+		return r == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+	signals_catch(request_stop, session);
+	r = capture(session);
+	signals_release();
+	end_capture(session);
 	is_fine = is_out_fine(session);
 	if (r >= 0)
 		print_summary(session);
-	netobs_capture_free(session->capture);
 	return r < 0 || !is_fine ? EXIT_FAILED : EXIT_FINE;
 }
 
 int cmd_capture(int argc, char **argv)
 {
-	struct session session = { 0 };
+	struct session session = { .listener = { .fd = -1 } };
 	enum args_result result =
 		capture_config_parse(&session.config, argc, argv);
 	int status = result == ARGS_WRONG ? EXIT_USAGE : EXIT_FINE;
 
+	session.stop_fd = eventfd(0, EFD_CLOEXEC);
 	session.left = session.config.count ? session.config.count : UINT64_MAX;
 	session.log_level = session.config.verbose > 1	? NETOBS_LOG_DEBUG :
 			    session.config.verbose == 1 ? NETOBS_LOG_INFO :
 							  NETOBS_LOG_WARNING;
 	if (result == ARGS_RUN)
 		status = run(&session);
+	close_fd(&session.stop_fd);
 	capture_config_clear(&session.config);
 	return status;
 }

@@ -4,6 +4,9 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -20,6 +23,44 @@ static const struct {
 	{ "CAP_SYS_RESOURCE", "where maps are charged to RLIMIT_MEMLOCK only",
 	  CAP_SYS_RESOURCE, false },
 };
+
+static bool has_netns(const struct args_list *interfaces)
+{
+	for (size_t i = 0; i < interfaces->n; i++)
+		if (!strncmp(interfaces->items[i], "netns:", strlen("netns:")))
+			return true;
+	return false;
+}
+
+void privileges_drop(const struct args_list *interfaces, bool files)
+{
+	struct __user_cap_header_struct header = {
+		.version = _LINUX_CAPABILITY_VERSION_3
+	};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
+	uint64_t keep = 1ULL << CAP_BPF | 1ULL << CAP_PERFMON |
+			1ULL << CAP_NET_ADMIN;
+
+	if (has_netns(interfaces))
+		keep |= 1ULL << CAP_SYS_ADMIN;
+	if (files)
+		keep |= 1ULL << CAP_DAC_OVERRIDE;
+	/* COMPAT(<5.11): maps are charged to it, and later ones may be needed. */
+	setrlimit(RLIMIT_MEMLOCK, &unlimited);
+	for (int number = 0; number <= CAP_LAST_CAP; number++)
+		if (!(keep >> number & 1))
+			prctl(PR_CAPBSET_DROP, number);
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (syscall(SYS_capget, &header, data) < 0)
+		return;
+	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
+		data[i].permitted &= keep >> 32 * i;
+		data[i].effective &= keep >> 32 * i;
+		data[i].inheritable = 0;
+	}
+	syscall(SYS_capset, &header, data);
+}
 
 int privileges_read(struct privilege ret_privileges[PRIVILEGES])
 {

@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#include "args.h"
+
 struct privilege {
 	const char *name;
 	const char *purpose;
@@ -13,6 +15,13 @@ struct privilege {
 };
 
 enum { PRIVILEGES = 5 };
+
+/*
+ * Give up what a capture does not need once it has begun. It keeps what it
+ * takes to follow @interfaces and, to make @files, to write to any directory. Without
+ * privileges to begin with, nothing happens.
+ */
+void privileges_drop(const struct args_list *interfaces, bool files);
 
 /* Returns 0 or -errno. */
 int privileges_read(struct privilege ret_privileges[PRIVILEGES]);

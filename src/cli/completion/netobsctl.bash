@@ -12,7 +12,7 @@ _netobsctl_options()
 			"-v --verbose"
 		;;
 	capture)
-		echo "-h --help -i --interface -x --exclude --direction -w --write --format" \
+		echo "-h --help -i --interface -x --exclude --direction -w --write --listen --format" \
 			"--rotate --keep -s --snap-length -c --count -d --duration --rate" \
 			"-B --buffer --attach --attach-order --stats -v --verbose"
 		;;
@@ -94,6 +94,9 @@ _netobsctl_values()
 		;;
 	flows:--timestamps)
 		echo "coarse precise"
+		;;
+	capture:--listen)
+		echo "127.0.0.1: unix:"
 		;;
 	capture:--format)
 		echo "pcapng pcap"

@@ -123,6 +123,15 @@ class Capture:
         lab.wait_for(ready, "netobsctl to attach", 120)
         return self
 
+    def wait_listening(self):
+        """Until it listens; the port, or the path of the socket."""
+        def where():
+            if self.process.poll() is not None:
+                raise RuntimeError(f"netobsctl ended: {self.messages()}")
+            return re.search(r"listening on \S*:(\S+)$", self.messages(), re.M)
+        found = lab.wait_for(where, "netobsctl to listen")[1]
+        return int(found) if found.isdigit() else found
+
     def stop(self, code=0):
         """End it; what its --stats line says, whose identity is checked."""
         if self.process.poll() is None:
@@ -138,8 +147,8 @@ class Capture:
                                  f"{code}: {errors}")
         stats = json.loads(next(line for line in errors.splitlines()
                                 if line.startswith('{"matched"')))
-        if stats["matched"] != sum(stats[name] for name in stats) - \
-                stats["matched"]:
+        if stats["matched"] != sum(stats[name] for name in (
+                "captured", "unwritten", "limited", "lost")):
             raise AssertionError(f"the identity does not hold: {stats}")
         return stats
 

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * A socket that readers of packets connect to, such as tshark. Each gets a capture file of
+ * its own, from the moment of its connection on; one that reads too slowly misses packets,
+ * which its file counts.
+ */
+#ifndef NETOBS_CLI_CAPTURE_LISTEN_H
+#define NETOBS_CLI_CAPTURE_LISTEN_H
+
+#include <netobs/capture.h>
+#include <poll.h>
+#include <stdbool.h>
+
+enum {
+	CAPTURE_CLIENTS = 64,
+	CAPTURE_LISTEN_FDS = 1 + CAPTURE_CLIENTS, /* to wait for */
+};
+
+struct capture_client {
+	int fd;
+	struct netobs_packet_writer *writer; /* NULL: there is no capture yet */
+	char *queue;
+	size_t start, end; /* of what it has not taken */
+	bool is_gone;
+};
+
+struct capture_listen {
+	int fd;
+	char *unix_path; /* to be removed at the end; NULL: TCP */
+	enum netobs_packet_format format;
+	struct capture_client *clients[CAPTURE_CLIENTS];
+	size_t n_clients;
+	uint64_t missed; /* packets, by clients that read too slowly */
+};
+
+/* Why @spec cannot be listened on; NULL: it can. */
+const char *capture_listen_refuse(const char *spec);
+
+/*
+ * Listen on @spec, 127.0.0.1:PORT, [::1]:PORT or unix:PATH.
+ *
+ * @return 0 or -errno
+ */
+int capture_listen_open(struct capture_listen *listener, const char *spec,
+			enum netobs_packet_format format);
+
+/* Where it listens, as a text: with the port that the kernel chose for 0. */
+void capture_listen_where(const struct capture_listen *listener, char *text,
+			  size_t size);
+
+/* What to wait for: CAPTURE_LISTEN_FDS at most. Returns how many. */
+size_t capture_listen_fds(const struct capture_listen *listener,
+			  struct pollfd *fds);
+
+/* Handle what poll(2) found: new clients come, others take packets or go. */
+void capture_listen_ready(struct capture_listen *listener,
+			  const struct pollfd *fds, size_t n_fds);
+
+/* Begin a file for each client that has none yet. */
+void capture_listen_begin(struct capture_listen *listener,
+			  struct netobs_capture *capture);
+
+void capture_listen_add(struct capture_listen *listener,
+			const struct netobs_packet *packet);
+
+/* Write statistics to the clients that have room for them. */
+void capture_listen_stats(struct capture_listen *listener);
+
+/* Send what clients take now. */
+void capture_listen_flush(struct capture_listen *listener);
+
+/* Drop clients that are gone. Returns whether any is left. */
+bool capture_listen_has_clients(struct capture_listen *listener);
+
+/* Give clients a moment to take what is queued, and close all. */
+void capture_listen_close(struct capture_listen *listener);
+
+#endif
