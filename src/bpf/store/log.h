@@ -90,40 +90,70 @@ static __always_inline void log_write_entry(struct log_slot *first,
 	first->key_rest |= LOG_LONG | log_generation_flag(generation);
 }
 
+static __always_inline bool is_log_long(const struct log_slot *slot)
+{
+	return slot->key_rest & LOG_LONG;
+}
+
+/* The key of the record at @slot. */
+static __always_inline void log_read_key(const struct log_slot *slot,
+					 struct flow_key *ret_key)
+{
+	__u64 *lanes = (__u64 *)ret_key;
+
+	if (is_log_long(slot)) {
+		__builtin_memcpy(ret_key, slot, sizeof(*ret_key));
+	} else {
+		lanes[0] = 0;
+		lanes[1] = (__u64)slot->src << 32 | 0xffff0000;
+		lanes[2] = 0;
+		lanes[3] = (__u64)slot->dst << 32 | 0xffff0000;
+		lanes[4] = slot->key_ports;
+		lanes[5] = slot->key_rest;
+		lanes[6] = 0;
+	}
+	lanes[5] &= ~LOG_FLAGS;
+}
+
+/* What the packet of a record of one slot adds to a flow. */
+static __always_inline void log_read_tally(const struct log_slot *slot,
+					   struct flow_tally *ret_tally)
+{
+	*ret_tally = (struct flow_tally){
+		.packets = slot->packets,
+		.bytes = slot->bytes,
+		.l2_bytes = slot->l2_bytes,
+		.first_ns = slot->time_ns,
+		.last_ns = slot->time_ns,
+		.attrs = {
+			.marks = slot->marks,
+			.dscp = slot->dscp,
+			.ttl_min = slot->ttl,
+			.ttl_max = slot->ttl,
+			.has_mac = (slot->key_rest & LOG_HAS_MAC) != 0,
+		},
+	};
+	__builtin_memcpy(ret_tally->macs, slot->macs, sizeof(slot->macs));
+}
+
 /* The entry that the record at @slot is; how many slots the record takes. */
 static __always_inline __u32 log_read(const struct log_slot *slot,
 				      struct flow_entry *ret_entry)
 {
-	__u64 *lanes = (__u64 *)&ret_entry->key;
-	struct flow_tally *tally = &ret_entry->tally;
-	__u64 flags = slot->key_rest & LOG_FLAGS;
+	log_read_key(slot, &ret_entry->key);
+	if (is_log_long(slot)) {
+		const struct flow_entry *entry = (const struct flow_entry *)slot;
 
-	if (flags & LOG_LONG) {
-		__builtin_memcpy(ret_entry, slot, sizeof(*ret_entry));
-		lanes[5] &= ~LOG_FLAGS;
+		ret_entry->outer_src_port = entry->outer_src_port;
+		ret_entry->outer_dst_port = entry->outer_dst_port;
+		ret_entry->outer_check = entry->outer_check;
+		ret_entry->tally = entry->tally;
 		return 2;
 	}
-	*ret_entry = (struct flow_entry){
-		.tally = {
-			.packets = slot->packets,
-			.bytes = slot->bytes,
-			.l2_bytes = slot->l2_bytes,
-			.first_ns = slot->time_ns,
-			.last_ns = slot->time_ns,
-			.attrs = {
-				.marks = slot->marks,
-				.dscp = slot->dscp,
-				.ttl_min = slot->ttl,
-				.ttl_max = slot->ttl,
-				.has_mac = (flags & LOG_HAS_MAC) != 0,
-			},
-		},
-	};
-	lanes[1] = (__u64)slot->src << 32 | 0xffff0000;
-	lanes[3] = (__u64)slot->dst << 32 | 0xffff0000;
-	lanes[4] = slot->key_ports;
-	lanes[5] = slot->key_rest & ~LOG_FLAGS;
-	__builtin_memcpy(tally->macs, slot->macs, sizeof(tally->macs));
+	ret_entry->outer_src_port = 0;
+	ret_entry->outer_dst_port = 0;
+	ret_entry->outer_check = 0;
+	log_read_tally(slot, &ret_entry->tally);
 	return 1;
 }
 
