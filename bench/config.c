@@ -14,7 +14,8 @@ static const char *const direction_names[] = {
 	[NETOBS_INGRESS] = "ingress", [NETOBS_EGRESS] = "egress", NULL
 };
 
-static const char *const benches[] = { "datapath", "drain", "export", NULL };
+static const char *const benches[] = { "datapath", "drain", "fold", "export",
+				       NULL };
 
 static const struct args_option options[] = {
 	{ 'o', "output", ARGS_CHOICE, offsetof(struct config, output),
@@ -52,11 +53,11 @@ static const struct args_option options[] = {
 
 static const struct args_command command = {
 	.name = "bench",
-	.operands = "[datapath|drain|export [SPEC...]]",
+	.operands = "[datapath|drain|fold|export [SPEC...]]",
 	.summary = "Measure what netobs costs on this host, without using its interfaces",
 	.options = options,
 	.positional =
-		"the benchmarks are datapath, drain and export; name one before the options",
+		"the benchmarks are datapath, drain, fold and export; name one before the options",
 	.operand_list = offsetof(struct config, specs),
 	.notes =
 		"datapath  ns per packet, for netobs and other designs of a flow store:\n"
@@ -64,6 +65,7 @@ static const struct args_command command = {
 		"          percpu_array, netobs. This is the default. With --live, the rate of\n"
 		"          a flood between two namespaces, as a ratio to that of empty.\n"
 		"drain     ns per flow from the kernel's table to records, and memory use\n"
+		"fold      ns per entry or log record to add it to the flows of an interval\n"
 		"export    records/s through sinks, such as 'json:/dev/null' or\n"
 		"          'kafka://HOST/TOPIC'; by default those that need no collector\n",
 };
@@ -203,12 +205,15 @@ static void set_defaults(struct config *config)
 {
 	static const uint32_t datapath[] = { 1, 64, 1024, 16384, 131072, 1048576 };
 	static const uint32_t drain[] = { 1000, 100000, 1000000 };
+	static const uint32_t fold[] = { 1000, 16384, 100000, 1000000 };
 
 	config->traffic_mask = 1U << TRAFFIC_UDP4;
 	config->direction_mask = 1U << NETOBS_INGRESS;
 	config->design_mask = ((1U << DESIGNS) - 1) & ~(1U << DESIGN_EMPTY2);
 	if (config->bench == BENCH_DRAIN)
 		set_flows(config, drain, ARRAY_SIZE(drain));
+	else if (config->bench == BENCH_FOLD)
+		set_flows(config, fold, ARRAY_SIZE(fold));
 	else
 		set_flows(config, datapath, ARRAY_SIZE(datapath));
 	if (config->is_live)

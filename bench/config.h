@@ -14,7 +14,7 @@ enum bench_output { OUTPUT_TABLE, OUTPUT_JSON };
 enum { CHOICE_ALL = -1 };
 
 struct config {
-	enum { BENCH_DATAPATH, BENCH_DRAIN, BENCH_EXPORT } bench;
+	enum { BENCH_DATAPATH, BENCH_DRAIN, BENCH_FOLD, BENCH_EXPORT } bench;
 	int output;
 	int distribution; /* 0 uniform, 1 Zipf */
 	int cpus;	  /* 0 one, 1 all */
@@ -46,6 +46,7 @@ void config_clear(struct config *config);
 int datapath_run(const struct config *config);
 int alternate_run(const struct config *config);
 int drain_run(const struct config *config);
+int fold_run(const struct config *config);
 int export_run(const struct config *config);
 
 #endif

@@ -14,6 +14,7 @@
 static int (*const benches[])(const struct config *config) = {
 	[BENCH_DATAPATH] = datapath_run,
 	[BENCH_DRAIN] = drain_run,
+	[BENCH_FOLD] = fold_run,
 	[BENCH_EXPORT] = export_run,
 };
 

@@ -82,17 +82,22 @@ function(netobs_c_program target source directory)
 	set_target_properties(${target} PROPERTIES
 		RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${directory})
 	netobs_target_flags(${target})
-	netobs_wrap_disk(${target} ${source})
+	netobs_wrap_calls(${target} ${source})
 endfunction()
 
-# Programs that include lib_disk.h get its calls instead of the C library's.
-function(netobs_wrap_disk target source)
+# Programs that include lib_disk.h, or declare __wrap_CALL, get these calls instead of the
+# C library's.
+function(netobs_wrap_calls target source)
+	file(STRINGS ${source} calls REGEX "__wrap_[a-z]+\\(")
+	list(TRANSFORM calls REPLACE ".*__wrap_([a-z]+)\\(.*" "\\1")
+	list(REMOVE_DUPLICATES calls)
 	file(STRINGS ${source} includes REGEX "lib_disk\\.h|lib_crash\\.h")
 	if(includes)
-		foreach(call openat write pread pwrite ftruncate fdatasync fsync renameat unlinkat)
-			target_link_options(${target} PRIVATE -Wl,--wrap=${call})
-		endforeach()
+		list(APPEND calls openat write pread pwrite ftruncate fdatasync fsync renameat unlinkat)
 	endif()
+	foreach(call ${calls})
+		target_link_options(${target} PRIVATE -Wl,--wrap=${call})
+	endforeach()
 endfunction()
 
 # What is loaded is looked for beside the program.

@@ -9,9 +9,9 @@
 #include <time.h>
 
 enum {
-	/* More of the next drain's entries, 6 MiB, are left where they count as lost. */
+	/* More flows of the next drain, 4 MiB, are left where they count as lost. */
 	HELD_MAX = 32768,
-	RELEASE_SLICE = 1024,
+	RELEASE_BATCHES = 64, /* a slice */
 	REST_MIN_MS = 20,
 	/* A flow in this process, seen at a few points. */
 	FLOW_BYTES = sizeof(struct flow) + 4 * sizeof(struct point) + 48,
@@ -44,92 +44,81 @@ static void note_arrivals(struct pipeline *pipeline, uint32_t generation,
 	}
 }
 
-static void keep(struct pipeline *pipeline, uint32_t generation,
-		 const struct flow_entry *entry)
+/* Up to MERGE_BATCH entries; @is_announced: all keys were, before the first entry. */
+static void merge_entries(struct pipeline *pipeline, uint32_t generation,
+			  bool is_announced,
+			  const struct flow_entry *const *entries, int n)
 {
-	struct sighting sighting;
+	struct sighting sightings[MERGE_BATCH];
 
-	note_arrivals(pipeline, generation, &entry, 1, &sighting);
-	merge_keep(&pipeline->merge, entry, &sighting);
+	note_arrivals(pipeline, generation, entries, n, sightings);
+	for (int i = 0; i < n; i++) {
+		if (is_announced)
+			merge_deliver(&pipeline->merge, entries[i],
+				      &sightings[i]);
+		else
+			merge_keep(&pipeline->merge, entries[i], &sightings[i]);
+	}
 }
 
 /* Entries of the generation that is still being written to belong to its drain. */
-static bool hold(struct pipeline *pipeline, const struct event *event)
+static void keep_or_hold(struct pipeline *pipeline, uint32_t generation,
+			 const struct flow_entry *entry)
 {
-	uint32_t capacity = pipeline->held_capacity * 2 ?: 64;
-	struct event *held;
-
-	if (pipeline->n_held == pipeline->held_capacity) {
-		held = reallocarray(pipeline->held, capacity, sizeof(*held));
-		if (!held)
-			return false;
-		pipeline->held = held;
-		pipeline->held_capacity = capacity;
-	}
-	pipeline->held[pipeline->n_held++] = *event;
-	return true;
+	if (generation == generation_old(&pipeline->generation) ||
+	    fold_add_entry(&pipeline->held, generation, entry))
+		merge_entries(pipeline, generation, false, &entry, 1);
 }
 
 static int on_event(void *ctx, void *data, size_t size)
 {
-	struct pipeline *pipeline = ctx;
 	const struct event *event = data;
 
 	/* The watermark notice is shorter: that it came was all it had to say. */
-	if (size < sizeof(*event) || event->type != EVENT_ENTRY)
-		return 0;
-	if (event->generation == generation_old(&pipeline->generation) ||
-	    !hold(pipeline, event))
-		keep(pipeline, event->generation, &event->entry);
+	if (size >= sizeof(*event) && event->type == EVENT_ENTRY)
+		keep_or_hold(ctx, event->generation, &event->entry);
 	return 0;
 }
 
-static void release(struct pipeline *pipeline, const struct event *event)
+/* Returns how many there were; 0: no more of them. */
+static int release_batch(struct pipeline *pipeline, uint32_t generation)
 {
-	if (event->generation != generation_old(&pipeline->generation)) {
-		pipeline->held[pipeline->held_kept++] = *event;
-		return;
-	}
-	keep(pipeline, event->generation, &event->entry);
+	const struct flow_entry *held = NULL, *entries[MERGE_BATCH];
+	int n = (int)min_u64(MERGE_BATCH,
+			     fold_entries(&pipeline->held, generation,
+					  pipeline->held_next, &held));
+
+	for (int i = 0; i < n; i++)
+		entries[i] = &held[i];
+	merge_entries(pipeline, generation, false, entries, n);
+	pipeline->held_next += (uint32_t)n;
+	return n;
 }
 
-/* A slice of what was held for this drain; the rest stays. False: that was all. */
+/* A slice of what was held for this drain. False: that was all. */
 static bool release_held(struct pipeline *pipeline)
 {
-	uint32_t end =
-		min_u64(pipeline->held_next + RELEASE_SLICE, pipeline->n_held);
+	uint32_t generation = generation_old(&pipeline->generation);
 
-	while (pipeline->held_next < end)
-		release(pipeline, &pipeline->held[pipeline->held_next++]);
-	if (pipeline->held_next < pipeline->n_held)
-		return true;
-	pipeline->n_held = pipeline->held_kept;
-	if (pipeline->n_held)
+	for (int i = 0; i < RELEASE_BATCHES; i++) {
+		if (release_batch(pipeline, generation))
+			continue;
+		fold_reset(&pipeline->held, generation);
 		return false;
-	free(TAKE_PTR(pipeline->held));
-	pipeline->held_capacity = 0;
-	return false;
+	}
+	return true;
 }
 
 static void on_entries(void *ctx, enum drain_reading reading,
 		       const struct flow_entry *const *entries, int n)
 {
 	struct pipeline *pipeline = ctx;
-	struct sighting sightings[MERGE_BATCH];
 
-	if (reading == DRAIN_FIRST) {
+	if (reading == DRAIN_FIRST)
 		merge_announce(&pipeline->merge, entries, n);
-		return;
-	}
-	note_arrivals(pipeline, pipeline->drain.generation, entries, n,
-		      sightings);
-	for (int i = 0; i < n; i++) {
-		if (reading == DRAIN_SECOND)
-			merge_deliver(&pipeline->merge, entries[i],
-				      &sightings[i]);
-		else
-			merge_keep(&pipeline->merge, entries[i], &sightings[i]);
-	}
+	else
+		merge_entries(pipeline, pipeline->drain.generation,
+			      reading == DRAIN_SECOND, entries, n);
 }
 
 /* Flows are reported early when they are half of what there is room for. */
@@ -161,6 +150,7 @@ int pipeline_init(struct pipeline *pipeline,
 	limit_kept(pipeline);
 	merge_init(&pipeline->merge, &pipeline->options.merge, host,
 		   &pipeline->clock);
+	fold_init(&pipeline->held, &pipeline->store.secret, 0);
 	drain_init(&pipeline->drain, &pipeline->store, on_event, on_entries,
 		   pipeline);
 	return generation_init(&pipeline->generation, &pipeline->store);
@@ -171,7 +161,7 @@ void pipeline_done(struct pipeline *pipeline)
 	generation_done(&pipeline->generation);
 	merge_done(&pipeline->merge);
 	store_close(&pipeline->store);
-	free(TAKE_PTR(pipeline->held));
+	fold_done(&pipeline->held);
 }
 
 /* The next generation will hold about as much as this one does. */
@@ -198,7 +188,7 @@ static void flip(struct pipeline *pipeline)
 /* It takes a second where flows are a million, and the ring fills in 20 ms. */
 static void empty_ring(struct pipeline *pipeline)
 {
-	if (pipeline->n_held < HELD_MAX)
+	if (fold_count(&pipeline->held, pipeline->generation.current) < HELD_MAX)
 		drain_events(&pipeline->drain);
 }
 
@@ -287,7 +277,6 @@ static void start_releasing(struct pipeline *pipeline)
 	merge_begin(&pipeline->merge, pipeline->mode,
 		    clock_to_stamp(&pipeline->clock, pipeline->flip_ns));
 	pipeline->held_next = 0;
-	pipeline->held_kept = 0;
 	pipeline->phase = PIPELINE_RELEASING;
 }
 

@@ -8,6 +8,7 @@
 
 #include "drain.h"
 #include "engine/generation.h"
+#include "fold.h"
 #include "merge.h"
 
 struct pipeline_options {
@@ -40,11 +41,8 @@ struct pipeline {
 	int64_t flip_ns;
 
 	/* What the ring buffer brought of a generation whose drain is yet to come. */
-	struct event *held;
-	uint32_t n_held;
-	uint32_t held_capacity;
-	uint32_t held_next; /* PIPELINE_RELEASING: the next one to look at */
-	uint32_t held_kept; /* and how many before it stay */
+	struct fold held;
+	uint32_t held_next; /* PIPELINE_RELEASING: the next one to be merged */
 
 	int64_t cost_ns;   /* CPU time of this drain, or of the last one */
 	int64_t rested_ns; /* no drain ahead of time begins earlier */

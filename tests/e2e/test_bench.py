@@ -222,6 +222,22 @@ class Bench(lab.LabTest):
             self.assertGreater(result["kernel_bytes"], 64 * result["flows"])
         self.assertIn("kernel MiB", self.bench("drain", "--flows", "100", "--rounds", "1"))
 
+    def test_fold(self):
+        found = json.loads(self.bench("fold", "-o", "json", "--flows", "1000,100000",
+                                      "--rounds", "2"))
+        self.check_head(found, 2)
+        few, many = found["results"]
+        self.assertEqual([1000, 100000], [few["flows"], many["flows"]])
+        for result in few, many:
+            known = result["known_ns_per_record"]
+            self.assertLessEqual(result["known_ns_min"], known)
+            self.assertLessEqual(known, result["known_ns_max"])
+            self.assertGreater(result["new_ns_per_record"], 0)
+            self.assertGreater(result["bytes"], 128 * result["flows"])
+        # What is not cached is fetched while other records are added.
+        self.assertLess(many["known_ns_min"], 10 * few["known_ns_min"])
+        self.assertIn("known", self.bench("fold", "--flows", "100", "--rounds", "1"))
+
     def export(self, *arguments):
         return json.loads(self.bench("export", "-o", "json", "--records", "3000",
                                      "--rounds", "2", *arguments))

@@ -21,7 +21,7 @@ _netobsctl_options()
 		;;
 	bench)
 		case $2 in
-		drain)
+		drain | fold)
 			echo "-h --help -o --output --flows --rounds --quick"
 			;;
 		export)
@@ -180,7 +180,7 @@ _netobsctl()
 		[[ ${COMPREPLY[*]} == *[:/] ]] && compopt -o nospace 2>/dev/null
 	else
 		words=$(_netobsctl_options "$verb" "${COMP_WORDS[2]}")
-		[[ $verb == bench ]] && ((COMP_CWORD == 2)) && words+=" datapath drain export"
+		[[ $verb == bench ]] && ((COMP_CWORD == 2)) && words+=" datapath drain fold export"
 		[[ $verb:${COMP_WORDS[2]} == bench:export && $cur != -* ]] &&
 			words="json: ipfix:udp:// ipfix:tcp:// ipfix:file: kafka:// grpc://"
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")

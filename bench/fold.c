@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * Records of packets as the kernel's log has them, of flows in random order, folded into
+ * entries: first flows that are new, as in the first records of an interval, then flows
+ * that are known.
+ */
+#include "config.h"
+
+#include "bench.h"
+#include "report.h"
+#include "base/secret.h"
+#include "base/util.h"
+#include "bpf/store/log.h"
+#include "flows/fold.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+	LOG_SLOTS = 65536,
+	/* A round folds this many records of flows that are known. */
+	RECORDS_PER_ROUND = 1 << 20,
+};
+
+/* Nanoseconds of CPU time per record, medians of the rounds. */
+struct fold_result {
+	uint32_t flows;
+	double new_ns;
+	double known_ns, known_min_ns, known_max_ns;
+	uint64_t bytes;
+};
+
+#define FIELD(key, type, member)                                \
+	{                                                       \
+		key, type, offsetof(struct fold_result, member) \
+	}
+
+static const struct report_field fold_fields[] = {
+	FIELD("flows", REPORT_U32, flows),
+	FIELD("new_ns_per_record", REPORT_NS, new_ns),
+	FIELD("known_ns_per_record", REPORT_NS, known_ns),
+	FIELD("known_ns_min", REPORT_NS, known_min_ns),
+	FIELD("known_ns_max", REPORT_NS, known_max_ns),
+	FIELD("bytes", REPORT_U64, bytes),
+	{ 0 }
+};
+
+struct bench {
+	struct hash_secret secret;
+	struct fold fold;
+	uint32_t *order; /* of flows: each once, by chance */
+	uint32_t flows;
+	uint32_t generation;
+	struct log_slot slots[LOG_SLOTS];
+};
+
+static void shuffle(uint32_t *order, uint32_t n)
+{
+	uint64_t random = 88172645463325252ULL;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t k;
+
+		random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+		k = (random >> 32) % (i + 1);
+		order[i] = order[k];
+		order[k] = i;
+	}
+}
+
+static void write_slot(const struct bench *bench, uint32_t flow,
+		       struct log_slot *slot)
+{
+	const struct packet pkt = {
+		.key = { .src.words = { [2] = 0xffff0000, [3] = flow },
+			 .dst.words = { [2] = 0xffff0000, [3] = 1 },
+			 .ifindex = 2,
+			 .dst_port = 443,
+			 .proto = 17 },
+		.attrs = { .ttl_min = 64, .ttl_max = 64, .has_mac = true },
+	};
+	const struct wire_size size = { .packets = 1, .bytes = 64, .l2_bytes = 78 };
+	const struct log_macs macs = { 2, 2 };
+
+	log_write_packet(slot, &pkt, &size, &macs,
+			 hash_key(&pkt.key, &bench->secret), 1, LOG_HAS_MAC);
+	slot->key_rest |= bench->generation ? LOG_GENERATION : 0;
+}
+
+/* Fold @n records, of flows from @at in the order on; their CPU time goes to *@sum. */
+static int fold_records(struct bench *bench, uint32_t at, uint32_t n,
+			int64_t *sum_ns)
+{
+	while (n) {
+		uint32_t part = min_u64(n, LOG_SLOTS);
+		int64_t start_ns;
+
+		for (uint32_t i = 0; i < part; i++)
+			write_slot(bench, bench->order[(at + i) % bench->flows],
+				   &bench->slots[i]);
+		start_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		if (fold_add(&bench->fold, bench->slots, part) < part)
+			return -ENOMEM;
+		*sum_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
+		at += part;
+		n -= part;
+	}
+	return stop_requested() ? -EINTR : 0;
+}
+
+/* An interval: all flows are new, then known. */
+static int measure_round(struct bench *bench, double *new_ns, double *known_ns)
+{
+	int64_t new_sum = 0, known_sum = 0;
+	int err = fold_records(bench, 0, bench->flows, &new_sum);
+
+	err = err ?: fold_records(bench, 0, RECORDS_PER_ROUND, &known_sum);
+	*new_ns = (double)new_sum / bench->flows;
+	*known_ns = (double)known_sum / RECORDS_PER_ROUND;
+	return err;
+}
+
+static int measure_rounds(struct bench *bench, uint32_t rounds,
+			  struct fold_result *result)
+{
+	cleanup_free double *fresh = calloc(rounds, sizeof(*fresh));
+	cleanup_free double *known = calloc(rounds, sizeof(*known));
+	struct summary sum;
+	double warm;
+	int err = fresh && known ? measure_round(bench, &warm, &warm) : -ENOMEM;
+
+	for (uint32_t i = 0; i < rounds && !err; i++) {
+		fold_reset(&bench->fold, bench->generation);
+		bench->generation ^= 1;
+		err = measure_round(bench, &fresh[i], &known[i]);
+	}
+	if (err)
+		return err;
+	sum = summarize(known, rounds);
+	*result = (struct fold_result){
+		.flows = bench->flows,
+		.new_ns = summarize(fresh, rounds).median,
+		.known_ns = sum.median,
+		.known_min_ns = sum.min,
+		.known_max_ns = sum.max,
+		.bytes = fold_bytes(&bench->fold),
+	};
+	return 0;
+}
+
+static int measure_flows(const struct config *config, uint32_t flows,
+			 struct fold_result *result)
+{
+	struct bench *bench = calloc(1, sizeof(*bench));
+	int err = -ENOMEM;
+
+	if (!bench)
+		return err;
+	bench->flows = flows;
+	bench->order = calloc(flows, sizeof(*bench->order));
+	secret_init(&bench->secret);
+	fold_init(&bench->fold, &bench->secret, 0);
+	if (bench->order) {
+		shuffle(bench->order, flows);
+		err = measure_rounds(bench, config->rounds, result);
+	}
+	fold_done(&bench->fold);
+	free(bench->order);
+	free(bench);
+	return err;
+}
+
+static void print_table(const struct config *config,
+			const struct fold_result *results)
+{
+	printf("ns of CPU per record to fold a log into flows, medians of %u rounds\n",
+	       config->rounds);
+	report_print_machine();
+	printf("\n%9s %9s %9s %9s %9s\n", "flows", "new", "known", "min", "MiB");
+	for (uint32_t i = 0; i < config->n_flow_counts; i++)
+		printf("%9u %9.0f %9.0f %9.0f %9.1f\n", results[i].flows,
+		       results[i].new_ns, results[i].known_ns,
+		       results[i].known_min_ns, results[i].bytes / 1048576.0);
+}
+
+int fold_run(const struct config *config)
+{
+	uint32_t n = config->n_flow_counts;
+	cleanup_free struct fold_result *results = calloc(n, sizeof(*results));
+	const struct report report = {
+		.rounds = config->rounds,
+		.fields = fold_fields,
+		.rows = results,
+		.row_size = sizeof(*results),
+		.n = n,
+	};
+	int err = results ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; i < n && !err; i++)
+		err = measure_flows(config, config->flow_counts[i], &results[i]);
+	if (err == -ENOMEM)
+		fprintf(stderr, "netobsctl bench: %s\n", strerror(-err));
+	if (err)
+		return err;
+	if (config->output == OUTPUT_JSON)
+		return report_print_json(&report);
+	print_table(config, results);
+	return 0;
+}

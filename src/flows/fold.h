@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Folds records of the logs into entries: one per flow, interface and direction, of all
+ * CPUs. Each generation has its own entries.
+ *
+ * A record costs a cache miss or two if its entry is not cached, so records are read in
+ * batches: their places are prefetched together before the first one is added. Entries
+ * are dense, in chunks of a huge page; an index apart has their numbers and 32 bits of
+ * their hashes. It grows alone, and entries stay where they are.
+ *
+ * Generations share the chunks: those that the old one no longer needs hold the flows of
+ * the new one, without new pages from the kernel.
+ */
+#ifndef NETOBS_FLOWS_FOLD_H
+#define NETOBS_FLOWS_FOLD_H
+
+#include "bpf/store/hash.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { FOLD_CHUNK_ENTRIES = 16384 };
+
+struct fold_chunk;
+
+struct fold_generation {
+	struct fold_chunk **chunks;
+	uint32_t n_chunks;   /* entries are in */
+	uint32_t n_released; /* of these, the first ones */
+	uint32_t capacity;   /* of `chunks` */
+	uint32_t n_entries;
+	uint64_t *index; /* slots: hash << 32 | number + 1; 0: free */
+	uint32_t index_bits;
+};
+
+struct fold {
+	const struct hash_secret *secret;
+	uint64_t max_entries;
+	struct fold_generation generations[GENERATIONS];
+	struct fold_chunk *spare; /* a list */
+	uint32_t n_spare;
+	uint32_t n_used;      /* chunks of both generations */
+	uint32_t used_most;   /* since the last reset, */
+	uint32_t used_before; /* and between that and the one before */
+};
+
+/**
+ * @param secret       that the hashes in records are of; stays the caller's
+ * @param max_entries  of both generations; 0: no limit
+ */
+void fold_init(struct fold *fold, const struct hash_secret *secret,
+	       uint64_t max_entries);
+void fold_done(struct fold *fold);
+
+/**
+ * Add the records in @slots, each to its generation.
+ *
+ * @return slots used, all of them but where the last one is the first half of a record;
+ *         fewer if a new entry is beyond the limit, or memory is refused
+ */
+size_t fold_add(struct fold *fold, const struct log_slot *slots, size_t n);
+
+/**
+ * Add an entry that was summed up elsewhere.
+ *
+ * @return 0; -ENOSPC: a new one is beyond the limit; -ENOMEM
+ */
+int fold_add_entry(struct fold *fold, uint32_t generation,
+		   const struct flow_entry *entry);
+
+/**
+ * @param from         number of an entry
+ * @param ret_entries  the entry of that number, followed by others
+ * @return how many are there; 0: there is no such number
+ */
+size_t fold_entries(const struct fold *fold, uint32_t generation, uint32_t from,
+		    const struct flow_entry **ret_entries);
+
+/**
+ * Entries with numbers below @before are no longer needed, and nothing more is added
+ * before fold_reset().
+ */
+void fold_release(struct fold *fold, uint32_t generation, uint32_t before);
+
+/**
+ * Remove all entries. Memory that neither this interval nor the one before needed
+ * is given back.
+ */
+void fold_reset(struct fold *fold, uint32_t generation);
+
+/** @return entries of a generation, with those that were released */
+static inline uint32_t fold_count(const struct fold *fold, uint32_t generation)
+{
+	return fold->generations[generation].n_entries;
+}
+
+/** @return memory, in bytes */
+uint64_t fold_bytes(const struct fold *fold);
+
+#endif

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Records of logs against a model, and memory that ends. */
+#include "flows/fold.h"
+#include "lib_test.h"
+#include "base/secret.h"
+#include "base/util.h"
+#include "bpf/store/log.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+	FLOWS = 3000, /* of the model */
+	RECORDS = 40000,
+	MANY = 3 * FOLD_CHUNK_ENTRIES + 5,
+};
+
+/* ---- Memory that is refused ----------------------------------------------------- */
+
+static int calls_left = -1; /* -1: no call is refused */
+
+static bool is_refused(void)
+{
+	return calls_left >= 0 && calls_left-- == 0;
+}
+
+void *__real_mmap(void *at, size_t size, int prot, int flags, int fd, off_t from);
+void *__wrap_mmap(void *at, size_t size, int prot, int flags, int fd, off_t from);
+void *__real_reallocarray(void *bytes, size_t n, size_t size);
+void *__wrap_reallocarray(void *bytes, size_t n, size_t size);
+
+void *__wrap_mmap(void *at, size_t size, int prot, int flags, int fd, off_t from)
+{
+	if (!is_refused())
+		return __real_mmap(at, size, prot, flags, fd, from);
+	errno = ENOMEM;
+	return MAP_FAILED;
+}
+
+void *__wrap_reallocarray(void *bytes, size_t n, size_t size)
+{
+	return is_refused() ? NULL : __real_reallocarray(bytes, n, size);
+}
+
+/* ---- Records ------------------------------------------------------------------- */
+
+/* Flow @n: every third one is IPv6, and every fifth one leaves. */
+static struct flow_key key_of(uint32_t n)
+{
+	struct flow_key key = { .ifindex = 1 + n % 7,
+				.src_port = (uint16_t)n,
+				.dst_port = 443,
+				.netns = (uint16_t)(n % 2),
+				.proto = 6,
+				.flags = n % 5 ? 0 : KEY_EGRESS };
+
+	if (n % 3) {
+		key.src.words[2] = key.dst.words[2] = 0xffff0000;
+	} else {
+		key.flags |= KEY_IPV6;
+		key.src.words[0] = 0xb80d0120;
+	}
+	key.src.words[3] = n;
+	return key;
+}
+
+/* Packet @i of a flow. */
+static struct flow_entry entry_of(const struct flow_key *key, uint32_t i)
+{
+	return (struct flow_entry){
+		.key = *key,
+		.tally = { .packets = 1 + i % 3,
+			   .bytes = 40 + i % 100,
+			   .l2_bytes = 54 + i % 100,
+			   .first_ns = 1000 + i,
+			   .last_ns = 1000 + i,
+			   .attrs = { .marks = 1U << i % 19,
+				      .dscp = i % 64,
+				      .ttl_min = (uint8_t)(64 - i % 3),
+				      .ttl_max = (uint8_t)(64 - i % 3),
+				      .has_mac = true },
+			   .macs = { 2, [11] = (uint8_t)i } },
+	};
+}
+
+static struct hash_secret secret;
+
+/* Writes packet @i of flow @n; returns the slots that it takes. */
+static size_t write_record(struct log_slot *slots, uint32_t n, uint32_t i,
+			   uint32_t generation)
+{
+	struct flow_key key = key_of(n);
+	struct flow_entry entry = entry_of(&key, i);
+	const struct flow_tally *tally = &entry.tally;
+	const struct packet pkt = { .key = key, .attrs = tally->attrs };
+	const struct wire_size size = { .packets = tally->packets,
+					.bytes = tally->bytes,
+					.l2_bytes = tally->l2_bytes };
+	struct log_macs macs = { 0 };
+
+	if (key.flags & KEY_IPV6) {
+		log_write_entry(&slots[0], &slots[1], &entry, generation);
+		return 2;
+	}
+	memcpy(&macs.low, tally->macs, 4);
+	memcpy(&macs.high, tally->macs + 4, 8);
+	log_write_packet(slots, &pkt, &size, &macs, hash_key(&key, &secret),
+			 tally->first_ns,
+			 (generation ? LOG_GENERATION : 0) | LOG_HAS_MAC);
+	return 1;
+}
+
+static void open_fold(struct fold *fold, uint64_t max_entries)
+{
+	secret_init(&secret);
+	fold_init(fold, &secret, max_entries);
+}
+
+/* One record of each flow from @from on. */
+static void add_flows(struct fold *fold, uint32_t generation, uint32_t from,
+		      uint32_t to)
+{
+	struct log_slot slots[64];
+
+	while (from < to) {
+		size_t n = 0;
+
+		for (; from < to && n + 2 <= ARRAY_SIZE(slots); from++)
+			n += write_record(&slots[n], from, 1, generation);
+		assert_int_equal(fold_add(fold, slots, n), n);
+	}
+}
+
+static uint64_t count_packets(const struct fold *fold, uint32_t generation)
+{
+	const struct flow_entry *entries;
+	uint64_t packets = 0;
+	uint32_t from = 0;
+	size_t n;
+
+	while ((n = fold_entries(fold, generation, from, &entries))) {
+		for (size_t i = 0; i < n; i++)
+			packets += entries[i].tally.packets;
+		from += (uint32_t)n;
+	}
+	return packets;
+}
+
+static uint32_t count_entries(const struct fold *fold, uint32_t generation)
+{
+	const struct flow_entry *entries;
+	uint32_t from = 0;
+	size_t n;
+
+	while ((n = fold_entries(fold, generation, from, &entries)))
+		from += (uint32_t)n;
+	return from;
+}
+
+/* ---- Tests --------------------------------------------------------------------- */
+
+struct model {
+	struct flow_entry entries[GENERATIONS][FLOWS];
+};
+
+static void model_add(struct flow_entry *sum, const struct flow_entry *entry)
+{
+	struct flow_tally *to = &sum->tally;
+	const struct flow_tally *from = &entry->tally;
+
+	if (!to->packets) {
+		*sum = *entry;
+		return;
+	}
+	to->packets += from->packets;
+	to->bytes += from->bytes;
+	to->l2_bytes += from->l2_bytes;
+	to->attrs.marks |= from->attrs.marks;
+	to->attrs.ttl_min =
+		(uint8_t)min_u64(to->attrs.ttl_min, from->attrs.ttl_min);
+	to->attrs.ttl_max =
+		(uint8_t)max_u64(to->attrs.ttl_max, from->attrs.ttl_max);
+	if (from->last_ns >= to->last_ns)
+		to->attrs.dscp = from->attrs.dscp;
+	to->first_ns = min_u64(to->first_ns, from->first_ns);
+	to->last_ns = max_u64(to->last_ns, from->last_ns);
+}
+
+static void assert_is_model(const struct fold *fold, struct model *model,
+			    uint32_t generation)
+{
+	const struct flow_entry *entries;
+	uint32_t from = 0;
+	size_t n;
+
+	while ((n = fold_entries(fold, generation, from, &entries))) {
+		for (size_t i = 0; i < n; i++) {
+			uint32_t flow = entries[i].key.src.words[3];
+
+			assert_memory_equal(&entries[i],
+					    &model->entries[generation][flow],
+					    sizeof(*entries));
+			model->entries[generation][flow].tally.packets = 0;
+		}
+		from += (uint32_t)n;
+	}
+	for (uint32_t i = 0; i < FLOWS; i++)
+		assert_int_equal(model->entries[generation][i].tally.packets, 0);
+}
+
+static void fold_is_the_sum_of_random_records(void **state)
+{
+	struct model *model = calloc(1, sizeof(*model));
+	struct log_slot slots[2 * 100];
+	struct fold fold;
+	uint32_t i = 0;
+
+	(void)state;
+	srand(1);
+	open_fold(&fold, 0);
+	while (i < RECORDS) {
+		size_t n = 0, records = 1 + (size_t)rand() % 100;
+
+		for (; records; records--, i++) {
+			uint32_t flow = (uint32_t)rand() % FLOWS;
+			uint32_t time = (uint32_t)rand() % RECORDS;
+			uint32_t generation = i * 3 / 2 > RECORDS;
+			struct flow_key key = key_of(flow);
+			struct flow_entry entry = entry_of(&key, time);
+
+			model_add(&model->entries[generation][flow], &entry);
+			if (rand() % 4)
+				n += write_record(&slots[n], flow, time,
+						  generation);
+			else
+				assert_int_equal(fold_add_entry(&fold, generation,
+								&entry),
+						 0);
+		}
+		assert_int_equal(fold_add(&fold, slots, n), n);
+	}
+	/* Hardware addresses are the first ones that came, in the order of calls. */
+	for (uint32_t g = 0; g < GENERATIONS; g++)
+		for (uint32_t flow = 0; flow < FLOWS; flow++)
+			memset(model->entries[g][flow].tally.macs, 0, 12);
+	for (uint32_t g = 0; g < GENERATIONS; g++)
+		for (uint32_t flow = 0; flow < count_entries(&fold, g); flow++) {
+			const struct flow_entry *entry;
+
+			fold_entries(&fold, g, flow, &entry);
+			assert_int_equal(entry->tally.macs[0], 2);
+			memset((void *)entry->tally.macs, 0, 12);
+		}
+	assert_is_model(&fold, model, 0);
+	assert_is_model(&fold, model, 1);
+	fold_done(&fold);
+	free(model);
+}
+
+static void half_a_record_is_left(void **state)
+{
+	struct log_slot slots[4];
+	struct fold fold;
+	size_t n;
+
+	(void)state;
+	open_fold(&fold, 0);
+	n = write_record(slots, 1, 1, 0);
+	n += write_record(&slots[n], 3, 1, 0);
+	assert_int_equal(n, 3);
+	assert_int_equal(fold_add(&fold, slots, 0), 0);
+	assert_int_equal(fold_add(&fold, slots, 2), 1);
+	assert_int_equal(fold_add(&fold, slots + 1, 1), 0);
+	assert_int_equal(fold_add(&fold, slots + 1, 2), 2);
+	assert_int_equal(count_entries(&fold, 0), 2);
+	fold_done(&fold);
+}
+
+static void flows_whose_hashes_are_equal_stay_apart(void **state)
+{
+	static const uint32_t hashes[] = { 0, 0x80000000, UINT32_MAX };
+	struct fold fold;
+
+	(void)state;
+	for (size_t h = 0; h < ARRAY_SIZE(hashes); h++) {
+		open_fold(&fold, 0);
+		for (uint32_t i = 0; i < 2 * FLOWS; i++) {
+			struct log_slot slot;
+
+			if (write_record(&slot, 1 + i % FLOWS * 3, 1, 0) > 1)
+				continue;
+			slot.hash = hashes[h];
+			assert_int_equal(fold_add(&fold, &slot, 1), 1);
+		}
+		assert_int_equal(count_entries(&fold, 0), FLOWS);
+		assert_int_equal(count_packets(&fold, 0), 2ULL * FLOWS * 2);
+		fold_done(&fold);
+	}
+}
+
+static void generations_share_memory_and_give_it_back(void **state)
+{
+	struct fold fold;
+	uint64_t bytes;
+
+	(void)state;
+	open_fold(&fold, 0);
+	add_flows(&fold, 0, 0, MANY);
+	assert_int_equal(count_entries(&fold, 0), MANY);
+	bytes = fold_bytes(&fold);
+	/* While the old one is read, the new one takes what it no longer needs. */
+	for (uint32_t from = 0; from < MANY; from += 1000) {
+		const struct flow_entry *entry;
+
+		assert_true(fold_entries(&fold, 0, from, &entry));
+		assert_int_equal(entry->key.src.words[3], from);
+		fold_release(&fold, 0, from);
+		add_flows(&fold, 1, from, min_u64(from + 1000, MANY));
+	}
+	fold_reset(&fold, 0);
+	assert_int_equal(count_entries(&fold, 0), 0);
+	assert_int_equal(count_entries(&fold, 1), MANY);
+	assert_int_equal(count_packets(&fold, 1), 2ULL * MANY);
+	assert_true(fold_bytes(&fold) <=
+		    bytes + 2 * sizeof(struct flow_entry) * FOLD_CHUNK_ENTRIES +
+			    4096);
+	/* Then two quiet intervals. */
+	fold_reset(&fold, 1);
+	fold_reset(&fold, 0);
+	fold_reset(&fold, 1);
+	assert_int_equal(fold_bytes(&fold), 0);
+	fold_done(&fold);
+}
+
+static void cap_refuses_new_flows_alone(void **state)
+{
+	struct log_slot slots[64];
+	struct fold fold;
+	size_t n = 0, used;
+
+	(void)state;
+	open_fold(&fold, FLOWS);
+	add_flows(&fold, 0, 0, FLOWS / 2);
+	add_flows(&fold, 1, 0, FLOWS - FLOWS / 2);
+	add_flows(&fold, 0, 0, FLOWS / 2); /* they are there */
+	for (uint32_t i = 0; i < 10; i++)
+		n += write_record(&slots[n], i, 1, 0);
+	used = n;
+	n += write_record(&slots[n], FLOWS, 1, 0);
+	n += write_record(&slots[n], 1, 1, 0);
+	assert_int_equal(fold_add(&fold, slots, n), used);
+	assert_int_equal(count_entries(&fold, 0), FLOWS / 2);
+	fold_reset(&fold, 1);
+	assert_int_equal(fold_add(&fold, slots + used, n - used), n - used);
+	fold_done(&fold);
+}
+
+/* What is refused comes again, as it would from a log. */
+static void refused_memory_loses_no_record(void **state)
+{
+	enum { SLOTS = 2 * MANY };
+
+	struct log_slot *slots = malloc(SLOTS * sizeof(*slots));
+	size_t n = 0;
+
+	(void)state;
+	secret_init(&secret);
+	for (uint32_t i = 0; i < MANY; i++)
+		n += write_record(&slots[n], i, 1, i & 1);
+	for (int refused = 0;; refused++) {
+		struct fold fold;
+		size_t used = 0;
+
+		fold_init(&fold, &secret, 0);
+		calls_left = refused;
+		while (used < n)
+			used += fold_add(&fold, slots + used, n - used);
+		assert_int_equal(count_entries(&fold, 0), (MANY + 1) / 2);
+		assert_int_equal(count_entries(&fold, 1), MANY / 2);
+		assert_int_equal(count_packets(&fold, 0) + count_packets(&fold, 1),
+				 2ULL * MANY);
+		fold_done(&fold);
+		if (calls_left >= 0)
+			break;
+	}
+	calls_left = -1;
+	free(slots);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fold_is_the_sum_of_random_records),
+		cmocka_unit_test(half_a_record_is_left),
+		cmocka_unit_test(flows_whose_hashes_are_equal_stay_apart),
+		cmocka_unit_test(generations_share_memory_and_give_it_back),
+		cmocka_unit_test(cap_refuses_new_flows_alone),
+		cmocka_unit_test(refused_memory_loses_no_record),
+	};
+
+	return cmocka_run_group_tests_name("fold", tests, NULL, NULL);
+}
