@@ -10,7 +10,7 @@
 #ifndef NETOBS_SINK_MODULE_H
 #define NETOBS_SINK_MODULE_H
 
-#include "mark.h"
+#include "position.h"
 #include "base/spec.h"
 
 #include "record/any.h"
@@ -21,8 +21,8 @@ struct sink_host;
 /* A record, valid until the next call that gets one. */
 struct sink_item {
 	const struct netobs_record *record; /* of one of the sink's types */
-	struct mark own;		    /* what it counts */
-	struct mark end;		    /* behind it: to be acknowledged */
+	struct position own;		    /* what it counts */
+	struct position end;		    /* behind it: to be acknowledged */
 };
 
 struct sink_host_ops {
@@ -31,9 +31,9 @@ struct sink_host_ops {
 	/* There are records that next() has yet to give. */
 	bool (*has_more)(const struct sink_host *host);
 	/* The other side has all that is before @end. */
-	void (*ack)(struct sink_host *host, struct mark end);
+	void (*ack)(struct sink_host *host, struct position end);
 	/* It will never take what is between the last of these and @end. */
-	void (*refuse)(struct sink_host *host, struct mark end);
+	void (*refuse)(struct sink_host *host, struct position end);
 	/* Get again what is neither acknowledged nor refused. */
 	void (*rewind)(struct sink_host *host);
 	/* Be called when @fd has @events (epoll); 0: not any more. */
@@ -43,7 +43,7 @@ struct sink_host_ops {
 	/* Records wait for room, or will soon, until what was sent is acknowledged. */
 	bool (*is_pressed)(const struct sink_host *host);
 	/* Of what was acknowledged, @count may never have been read. */
-	void (*note_unconfirmed)(struct sink_host *host, struct mark count);
+	void (*note_unconfirmed)(struct sink_host *host, struct position count);
 	/* The outcome of the packets; false: unknown. */
 	bool (*get_stats)(struct sink_host *host, struct netobs_stats *ret_stats);
 };

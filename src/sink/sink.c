@@ -157,15 +157,15 @@ static bool host_has_more(const struct sink_host *host)
 {
 	const struct netobs_sink *sink = (const struct netobs_sink *)host;
 
-	return mark_is_before(sink->spool.read, sink->spool.tail);
+	return position_is_before(sink->spool.read, sink->spool.tail);
 }
 
-static void host_ack(struct sink_host *host, struct mark end)
+static void host_ack(struct sink_host *host, struct position end)
 {
 	spool_ack(&of_host(host)->spool, end);
 }
 
-static void host_refuse(struct sink_host *host, struct mark end)
+static void host_refuse(struct sink_host *host, struct position end)
 {
 	spool_discard(&of_host(host)->spool, end, SPOOL_REFUSED);
 }
@@ -195,11 +195,11 @@ static bool host_is_pressed(const struct sink_host *host)
 	return spool_is_pressed(&sink->spool);
 }
 
-static void host_note_unconfirmed(struct sink_host *host, struct mark count)
+static void host_note_unconfirmed(struct sink_host *host, struct position count)
 {
 	struct netobs_sink *sink = of_host(host);
 
-	sink->unconfirmed = mark_add(sink->unconfirmed, count);
+	sink->unconfirmed = position_add(sink->unconfirmed, count);
 }
 
 static bool host_get_stats(struct sink_host *host, struct netobs_stats *ret_stats)
@@ -421,13 +421,13 @@ static int sink_work(struct netobs_sink *sink, bool flush)
 	return err;
 }
 
-static struct mark count_record(const struct netobs_record *record)
+static struct position count_record(const struct netobs_record *record)
 {
 	const struct netobs_flow *flow = as_flow(record);
 
 	if (record->type != NETOBS_RECORD_FLOW)
-		return (struct mark){ .seq = 1 };
-	return (struct mark){ 1, flow->packets, flow->bytes };
+		return (struct position){ .seq = 1 };
+	return (struct position){ 1, flow->packets, flow->bytes };
 }
 
 /* False: it was dropped, and counted. */

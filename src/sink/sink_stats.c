@@ -31,9 +31,10 @@ const char *netobs_sink_drop_name(unsigned int reason)
 	return reason < NETOBS_SINK_DROPS ? drop_names[reason] : NULL;
 }
 
-static struct netobs_sink_count count_of(struct mark mark)
+static struct netobs_sink_count count_of(struct position position)
 {
-	return (struct netobs_sink_count){ mark.seq, mark.packets, mark.bytes };
+	return (struct netobs_sink_count){ position.seq, position.packets,
+					   position.bytes };
 }
 
 int netobs_sink_stats_get(const struct netobs_sink *sink,

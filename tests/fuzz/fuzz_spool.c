@@ -100,7 +100,7 @@ static void read_back(uint64_t n)
 {
 	struct spool spool;
 	struct spool_item item;
-	struct mark in, out;
+	struct position in, out;
 	uint64_t got;
 
 	open_spool(&spool);
@@ -115,10 +115,10 @@ static void read_back(uint64_t n)
 		if (got % 3 == 0)
 			spool_ack(&spool, item.end);
 	}
-	in = mark_add(spool.recovered, spool.accepted);
-	out = mark_add(spool.delivered, spool_pending(&spool));
+	in = position_add(spool.recovered, spool.accepted);
+	out = position_add(spool.delivered, spool_pending(&spool));
 	for (int i = 0; i < SPOOL_DROPS; i++)
-		out = mark_add(out, spool.dropped[i]);
+		out = position_add(out, spool.dropped[i]);
 	check(!memcmp(&in, &out, sizeof(in)));
 	spool_close(&spool);
 }
@@ -139,7 +139,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	n = 1 + data[0] % RECORDS_MAX;
 	open_spool(&spool);
 	for (uint64_t i = 0; i < n; i++) {
-		const struct mark own = { 1, i, 2 * i };
+		const struct position own = { 1, i, 2 * i };
 		char record[512];
 		size_t len = make_record(i, record);
 		void *place = spool_reserve(&spool, len, own, 0);

@@ -52,7 +52,7 @@ static bool has_more(const struct sink_host *arg)
 	return host->next < host->n_records;
 }
 
-static void ack(struct sink_host *arg, struct mark end)
+static void ack(struct sink_host *arg, struct position end)
 {
 	struct test_host *host = (struct test_host *)arg;
 
@@ -60,7 +60,7 @@ static void ack(struct sink_host *arg, struct mark end)
 	host->acked = end.seq;
 }
 
-static void refuse(struct sink_host *arg, struct mark end)
+static void refuse(struct sink_host *arg, struct position end)
 {
 	struct test_host *host = (struct test_host *)arg;
 
@@ -101,7 +101,7 @@ static bool is_pressed(const struct sink_host *arg)
 	return ((const struct test_host *)arg)->is_pressed;
 }
 
-static void note_unconfirmed(struct sink_host *arg, struct mark count)
+static void note_unconfirmed(struct sink_host *arg, struct position count)
 {
 	((struct test_host *)arg)->unconfirmed += count.seq;
 }

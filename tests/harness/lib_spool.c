@@ -146,7 +146,7 @@ size_t make_record(uint64_t n, char *buf)
 
 bool put(struct spool *spool, uint64_t n, int64_t now_ms)
 {
-	const struct mark own = { 1, n % 5, n * 3 };
+	const struct position own = { 1, n % 5, n * 3 };
 	char buf[1024];
 	size_t len = make_record(n, buf);
 	void *place = spool_reserve(spool, len, own, now_ms);
@@ -185,11 +185,12 @@ void get_all(struct spool *spool, uint64_t from, uint64_t to,
 
 void assert_identity(const struct spool *spool)
 {
-	struct mark in = mark_add(spool->recovered, spool->accepted);
-	struct mark out = mark_add(spool->delivered, spool_pending(spool));
+	struct position in = position_add(spool->recovered, spool->accepted);
+	struct position out =
+		position_add(spool->delivered, spool_pending(spool));
 
 	for (int i = 0; i < SPOOL_DROPS; i++)
-		out = mark_add(out, spool->dropped[i]);
+		out = position_add(out, spool->dropped[i]);
 	assert_int_equal(in.seq, out.seq);
 	assert_int_equal(in.packets, out.packets);
 	assert_int_equal(in.bytes, out.bytes);

@@ -238,7 +238,7 @@ int rotate_write(struct rotated *rotated, const void *piece, size_t len)
 	return 0;
 }
 
-void rotate_written(struct rotated *rotated, struct mark end)
+void rotate_written(struct rotated *rotated, struct position end)
 {
 	rotated->has_records = true;
 	closer_written(&rotated->closer, end);

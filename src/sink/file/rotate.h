@@ -53,7 +53,7 @@ int rotate_make_room(struct rotated *rotated, size_t len);
 int rotate_write(struct rotated *rotated, const void *piece, size_t len);
 
 /* All records before @end, of which there are more than before, are written. */
-void rotate_written(struct rotated *rotated, struct mark end);
+void rotate_written(struct rotated *rotated, struct position end);
 
 /* How many files were begun: when one more was, it is empty. */
 uint64_t rotate_begun(const struct rotated *rotated);

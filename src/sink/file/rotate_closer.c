@@ -24,7 +24,7 @@ struct rotate_work {
 	uint32_t keep; /* files; 0: all */
 	bool is_sync;  /* records before @durable are to be on the disk */
 	int part_fd; /* the file that has the last of them; -1: @files have them */
-	struct mark durable;
+	struct position durable;
 	uint32_t epoch;
 
 	/* The results. */
@@ -402,7 +402,7 @@ void closer_add(struct file_closer *closer, struct rotate_file *file)
 	closer->n_waiting++;
 }
 
-void closer_written(struct file_closer *closer, struct mark end)
+void closer_written(struct file_closer *closer, struct position end)
 {
 	if (!closer->sync_ms) {
 		closer->host->ops->ack(closer->host, end);

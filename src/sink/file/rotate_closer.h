@@ -35,10 +35,10 @@ struct file_closer {
 	struct outage outage;
 
 	bool has_unsynced;
-	struct mark written; /* behind the last record in a file */
-	int64_t due_ms;	     /* when it is to be synced */
-	uint32_t epoch;	     /* what was begun in another one is of no use */
-	bool is_lost;	     /* what was written did not get to the disk */
+	struct position written; /* behind the last record in a file */
+	int64_t due_ms;		 /* when it is to be synced */
+	uint32_t epoch; /* what was begun in another one is of no use */
+	bool is_lost;	/* what was written did not get to the disk */
 
 	uint64_t finished, removed; /* files */
 };
@@ -61,7 +61,7 @@ int closer_wait_ms(const struct file_closer *closer);
 void closer_add(struct file_closer *closer, struct rotate_file *file);
 
 /* The records before @end are written. */
-void closer_written(struct file_closer *closer, struct mark end);
+void closer_written(struct file_closer *closer, struct position end);
 
 /*
  * Look for files that crashes have left, of which one may have been in the way of the

@@ -42,7 +42,8 @@ static char *alloc_buffer(size_t size)
 	return pages == MAP_FAILED ? NULL : pages;
 }
 
-struct segment *segment_new(struct mark first, int64_t made_ms, size_t capacity)
+struct segment *segment_new(struct position first, int64_t made_ms,
+			    size_t capacity)
 {
 	struct segment *segment = calloc(1, sizeof(*segment));
 	char *buf = segment ? alloc_buffer(capacity) : NULL;
@@ -82,7 +83,7 @@ static int write_all(int fd, const void *bytes, size_t len, uint64_t offset)
 	return 0;
 }
 
-int segment_write_head(int fd, struct mark first, int64_t made_ms)
+int segment_write_head(int fd, struct position first, int64_t made_ms)
 {
 	struct segment_head head = {
 		.version = VERSION,
@@ -198,7 +199,7 @@ static struct record_head *find_tail(const struct segment *segment)
 	return (void *)(segment->buf + (segment->size - segment->written));
 }
 
-int segment_reserve(struct segment *segment, size_t len, struct mark own,
+int segment_reserve(struct segment *segment, size_t len, struct position own,
 		    void **ret_record)
 {
 	struct record_head *head;
@@ -232,7 +233,7 @@ const struct record_head *segment_commit(struct segment *segment)
 	if (segment->has_checksums)
 		head->crc = crc_of_record(head);
 	segment->size += segment_cost(head->len);
-	segment->end = mark_add(segment->end, head->own);
+	segment->end = position_add(segment->end, head->own);
 	return head;
 }
 

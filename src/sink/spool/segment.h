@@ -9,7 +9,7 @@
 #ifndef NETOBS_SINK_SPOOL_SEGMENT_H
 #define NETOBS_SINK_SPOOL_SEGMENT_H
 
-#include "sink/mark.h"
+#include "sink/position.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,30 +26,30 @@ enum {
 struct record_head {
 	uint32_t crc; /* CRC-32C of what follows, to the last word's end */
 	uint32_t len; /* of the record */
-	struct mark before;
-	struct mark own; /* .seq is 1 */
+	struct position before;
+	struct position own; /* .seq is 1 */
 };
 
 struct segment_head {
 	char magic[8];
 	uint32_t version;
 	uint32_t crc; /* CRC-32C of what follows */
-	struct mark first;
+	struct position first;
 	int64_t made_ms;
 };
 
 struct segment {
 	struct segment *next;
-	struct mark first, end; /* before the first record, behind the last */
-	int64_t made_ms;	/* of the spool's clock */
-	int64_t made_at_ms;	/* since 1970 */
-	int64_t used_ms;	/* when its last record came */
-	uint64_t size;		/* of all records, with their heads */
-	int fd;			/* -1: in memory, or it could not be made yet */
-	uint64_t written;	/* of size, those in the file */
-	struct mark in_file;	/* behind these */
-	uint64_t synced;	/* of those, what a crash of the host leaves */
-	struct mark durable;	/* behind those */
+	struct position first, end; /* before the first record, behind the last */
+	int64_t made_ms;	    /* of the spool's clock */
+	int64_t made_at_ms;	    /* since 1970 */
+	int64_t used_ms;	    /* when its last record came */
+	uint64_t size;		    /* of all records, with their heads */
+	int fd;		  /* -1: in memory, or it could not be made yet */
+	uint64_t written; /* of size, those in the file */
+	struct position in_file; /* behind these */
+	uint64_t synced;	 /* of those, what a crash of the host leaves */
+	struct position durable; /* behind those */
 	bool is_in_doubt;   /* a sync failed: the rest is to be written again */
 	bool is_named;	    /* a crash leaves the file's name */
 	bool is_lost;	    /* another process removed it: copy it */
@@ -61,7 +61,8 @@ struct segment {
 };
 
 /* In memory, with room for @capacity bytes. NULL: -ENOMEM. */
-struct segment *segment_new(struct mark first, int64_t made_ms, size_t capacity);
+struct segment *segment_new(struct position first, int64_t made_ms,
+			    size_t capacity);
 
 /* Have it written to @fd, a new file, which becomes the segment's. */
 int segment_attach(struct segment *segment, int fd);
@@ -71,9 +72,9 @@ struct segment_found {
 	struct segment_head head;
 	int64_t used_ms; /* since 1970, when it was written last */
 	uint64_t size;	 /* up to the end of its last record */
-	struct mark end;
+	struct position end;
 	uint64_t synced; /* of size, what was known to be durable */
-	struct mark durable;
+	struct position durable;
 	bool is_damaged, is_closed; /* as in struct segment */
 };
 
@@ -93,7 +94,7 @@ void segment_free_all(struct segment *segment);
 int segment_read_head(int fd, struct segment_head *ret_head);
 
 /* Errors: as pwrite(2). */
-int segment_write_head(int fd, struct mark first, int64_t made_ms);
+int segment_write_head(int fd, struct position first, int64_t made_ms);
 
 /* What a record takes: it fills whole words. */
 static inline uint64_t segment_cost(size_t len)
@@ -109,7 +110,7 @@ static inline uint64_t segment_cost(size_t len)
  * @return 0; -ENOBUFS: no more room in memory; others: as write(2), of what is in the
  *         buffer, which stays and may be written another time
  */
-int segment_reserve(struct segment *segment, size_t len, struct mark own,
+int segment_reserve(struct segment *segment, size_t len, struct position own,
 		    void **ret_record);
 
 /**

@@ -18,9 +18,9 @@ enum {
 	UNWRITTEN_MAX = 3, /* segments */
 };
 
-void spool_drop(struct spool *spool, enum spool_drop why, struct mark what)
+void spool_drop(struct spool *spool, enum spool_drop why, struct position what)
 {
-	spool->dropped[why] = mark_add(spool->dropped[why], what);
+	spool->dropped[why] = position_add(spool->dropped[why], what);
 }
 
 /* ---- Segments ------------------------------------------------------------------ */
@@ -76,9 +76,9 @@ static void remove_oldest(struct spool *spool)
 {
 	struct segment *segment = spool->oldest;
 
-	if (mark_is_before(spool->acked, segment->end))
+	if (position_is_before(spool->acked, segment->end))
 		spool->acked = segment->end;
-	if (mark_is_before(spool->read, segment->end))
+	if (position_is_before(spool->read, segment->end))
 		spool->read = segment->end;
 	if (spool->reading == segment) {
 		spool->reading = segment->next;
@@ -98,13 +98,14 @@ static void remove_oldest(struct spool *spool)
 static void drop_oldest(struct spool *spool, enum spool_drop why)
 {
 	struct segment *segment = spool->oldest;
-	struct mark from = mark_is_before(segment->first, spool->acked) ?
-				   spool->acked :
-				   segment->first;
+	struct position from = position_is_before(segment->first, spool->acked) ?
+				       spool->acked :
+				       segment->first;
 
-	if (mark_is_before(spool->acked, from))
-		spool_drop(spool, SPOOL_DAMAGED, mark_sub(from, spool->acked));
-	if (mark_is_before(from, segment->end))
+	if (position_is_before(spool->acked, from))
+		spool_drop(spool, SPOOL_DAMAGED,
+			   position_sub(from, spool->acked));
+	if (position_is_before(from, segment->end))
 		spool_release(spool, from, segment->end, why);
 	remove_oldest(spool);
 }
@@ -112,7 +113,7 @@ static void drop_oldest(struct spool *spool, enum spool_drop why)
 void spool_remove_acked(struct spool *spool)
 {
 	while (spool->oldest && spool->oldest != spool->newest &&
-	       !mark_is_before(spool->acked, spool->oldest->end))
+	       !position_is_before(spool->acked, spool->oldest->end))
 		remove_oldest(spool);
 }
 
@@ -227,7 +228,7 @@ static int next_segment(struct spool *spool, int64_t now_ms)
 	return err;
 }
 
-static int reserve(struct spool *spool, size_t len, struct mark own,
+static int reserve(struct spool *spool, size_t len, struct position own,
 		   int64_t now_ms, void **ret_record)
 {
 	int err = 0;
@@ -248,13 +249,13 @@ static int reserve(struct spool *spool, size_t len, struct mark own,
 	return err;
 }
 
-void *spool_reserve(struct spool *spool, size_t len, struct mark own,
+void *spool_reserve(struct spool *spool, size_t len, struct position own,
 		    int64_t now_ms)
 {
 	void *record;
 	int err;
 
-	spool->accepted = mark_add(spool->accepted, own);
+	spool->accepted = position_add(spool->accepted, own);
 	if (!make_room(spool, len)) {
 		spool_drop(spool, SPOOL_FULL, own);
 		return NULL;
@@ -272,7 +273,7 @@ void spool_commit(struct spool *spool)
 	const struct record_head *head = segment_commit(spool->newest);
 
 	spool->size += segment_cost(head->len);
-	spool->tail = mark_add(spool->tail, head->own);
+	spool->tail = position_add(spool->tail, head->own);
 }
 
 /* ---- Life ---------------------------------------------------------------------- */
@@ -306,24 +307,24 @@ static size_t clamp(uint64_t size, size_t min, size_t max)
 static void adopt(struct spool *spool, struct segment *segments,
 		  struct spool_progress progress)
 {
-	struct mark at = progress.acked;
+	struct position at = progress.acked;
 
 	spool->acked = progress.acked;
-	if (mark_is_before(at, progress.durable))
+	if (position_is_before(at, progress.durable))
 		at = progress.durable;
 	for (struct segment *segment = segments, *next; segment; segment = next) {
 		next = segment->next;
 		segment->next = NULL;
 		segment->made_ms -= spool->options.since_1970_ms;
 		segment->used_ms -= spool->options.since_1970_ms;
-		if (mark_is_before(at, segment->end))
+		if (position_is_before(at, segment->end))
 			at = segment->end;
 		add_segment(spool, segment);
 	}
 	spool->tail = at;
 	spool->noted = progress;
 	spool->durable = progress.durable;
-	spool->recovered = mark_sub(at, progress.acked);
+	spool->recovered = position_sub(at, progress.acked);
 	spool->dir->are_names_in_doubt = true; /* whatever an earlier sync said */
 	spool_find_durable(spool);
 	spool_remove_acked(spool);

@@ -43,7 +43,7 @@ enum spool_drop {
  * what is left, and nothing else is read until it is known what became of them.
  */
 struct spool_unacked {
-	struct mark from, to; /* the same: there are none */
+	struct position from, to; /* the same: there are none */
 	enum spool_drop why;
 };
 
@@ -62,19 +62,19 @@ struct spool {
 	char *path;		      /* NULL: in memory */
 	size_t capacity;	      /* bytes of a segment */
 	struct segment *oldest, *newest;
-	uint64_t size;	     /* of all segments */
-	struct mark tail;    /* behind what came last */
-	struct mark acked;   /* the end of what the reader has finished */
-	struct mark durable; /* behind what a crash of the host leaves */
+	uint64_t size;		 /* of all segments */
+	struct position tail;	 /* behind what came last */
+	struct position acked;	 /* the end of what the reader has finished */
+	struct position durable; /* behind what a crash of the host leaves */
 	struct spool_unacked unacked_dropped;
 
 	struct segment *reading; /* NULL: what comes next */
 	uint64_t offset;
-	struct mark read; /* behind what the reader got */
+	struct position read; /* behind what the reader got */
 	struct segment_window window;
 
-	struct mark recovered; /* what was there at the start */
-	struct mark accepted, delivered, dropped[SPOOL_DROPS];
+	struct position recovered; /* what was there at the start */
+	struct position accepted, delivered, dropped[SPOOL_DROPS];
 	struct spool_writing writing;
 	struct outage unreadable;
 	unsigned int read_attempts; /* in vain */
@@ -89,9 +89,9 @@ struct spool {
 struct spool_item {
 	const void *record; /* valid until the spool is called again */
 	size_t len;
-	struct mark own;
-	struct mark end;  /* to be acknowledged */
-	bool is_in_place; /* where spool_reserve() had it written */
+	struct position own;
+	struct position end; /* to be acknowledged */
+	bool is_in_place;    /* where spool_reserve() had it written */
 };
 
 /*
@@ -110,7 +110,7 @@ void spool_close(struct spool *spool);
  * @param own  what the record counts: .seq is 1
  * @return where to write it; NULL: it was dropped, and counted
  */
-void *spool_reserve(struct spool *spool, size_t len, struct mark own,
+void *spool_reserve(struct spool *spool, size_t len, struct position own,
 		    int64_t now_ms);
 
 void spool_commit(struct spool *spool);
@@ -130,10 +130,10 @@ bool spool_skip(struct spool *spool, const struct spool_item *item,
 		enum spool_drop why);
 
 /* All before @end need not be kept any more. Going back is ignored. */
-void spool_ack(struct spool *spool, struct mark end);
+void spool_ack(struct spool *spool, struct position end);
 
 /* The same, but it counts as dropped. */
-void spool_discard(struct spool *spool, struct mark end, enum spool_drop why);
+void spool_discard(struct spool *spool, struct position end, enum spool_drop why);
 
 /* Read again what is not acknowledged, as far as it is still there. */
 void spool_rewind(struct spool *spool);
@@ -170,17 +170,17 @@ static inline const char *spool_name(const struct spool *spool)
  */
 static inline bool spool_is_pressed(const struct spool *spool)
 {
-	return mark_is_before(spool->unacked_dropped.from,
-			      spool->unacked_dropped.to) ||
+	return position_is_before(spool->unacked_dropped.from,
+				  spool->unacked_dropped.to) ||
 	       spool->size > spool->options.max_bytes / 4 * 3;
 }
 
 /* Between spool_append() and spool_ack(). */
-static inline struct mark spool_pending(const struct spool *spool)
+static inline struct position spool_pending(const struct spool *spool)
 {
-	return mark_add(mark_sub(spool->tail, spool->acked),
-			mark_sub(spool->unacked_dropped.to,
-				 spool->unacked_dropped.from));
+	return position_add(position_sub(spool->tail, spool->acked),
+			    position_sub(spool->unacked_dropped.to,
+					 spool->unacked_dropped.from));
 }
 
 #endif

@@ -21,7 +21,7 @@
 
 /* Behind the last record that was acknowledged, and that was known to be durable. */
 struct spool_progress {
-	struct mark acked, durable;
+	struct position acked, durable;
 };
 
 struct spool_dir {
@@ -101,7 +101,7 @@ void spool_dir_rename_back(int dir_fd);
  * Errors are those of the process or of the directory, such as -EMFILE.
  */
 int spool_recover(int dir_fd, const char *path, const struct log *log,
-		  struct mark durable, struct segment **ret_segments);
+		  struct position durable, struct segment **ret_segments);
 
 /* Rename what cannot be used to @name.bad, and log that it @is so. */
 void spool_set_aside(int dir_fd, const char *path, const struct log *log,

@@ -5,7 +5,7 @@
 
 #include "spool.h"
 
-void spool_drop(struct spool *spool, enum spool_drop why, struct mark what);
+void spool_drop(struct spool *spool, enum spool_drop why, struct position what);
 
 /* Segments of which nothing is needed, but for the newest. */
 void spool_remove_acked(struct spool *spool);
@@ -14,8 +14,8 @@ void spool_remove_acked(struct spool *spool);
  * Drop the records between @from and @end. Those that the reader got and has not
  * acknowledged become unacked_dropped.
  */
-void spool_release(struct spool *spool, struct mark from, struct mark end,
-		   enum spool_drop why);
+void spool_release(struct spool *spool, struct position from,
+		   struct position end, enum spool_drop why);
 
 /* The result of the last attempt to sync; 0: it succeeded. */
 void spool_note_sync(struct spool *spool, int err);

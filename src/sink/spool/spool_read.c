@@ -18,36 +18,37 @@ enum {
 
 static bool has_unacked_dropped(const struct spool *spool)
 {
-	return mark_is_before(spool->unacked_dropped.from,
-			      spool->unacked_dropped.to);
+	return position_is_before(spool->unacked_dropped.from,
+				  spool->unacked_dropped.to);
 }
 
-void spool_release(struct spool *spool, struct mark from, struct mark end,
-		   enum spool_drop why)
+void spool_release(struct spool *spool, struct position from,
+		   struct position end, enum spool_drop why)
 {
-	struct mark got = mark_is_before(spool->read, end) ? spool->read : end;
+	struct position got =
+		position_is_before(spool->read, end) ? spool->read : end;
 
-	if (mark_is_before(from, got)) {
+	if (position_is_before(from, got)) {
 		if (!has_unacked_dropped(spool))
 			spool->unacked_dropped.from = from;
 		spool->unacked_dropped.to = got;
 		spool->unacked_dropped.why = why;
 		from = got;
 	}
-	spool_drop(spool, why, mark_sub(end, from));
+	spool_drop(spool, why, position_sub(end, from));
 }
 
 /* The reader has finished all before @end: add to @count the part that is here. */
-static void settle_unacked_dropped(struct spool *spool, struct mark end,
-				   struct mark *count)
+static void settle_unacked_dropped(struct spool *spool, struct position end,
+				   struct position *count)
 {
 	struct spool_unacked *unacked = &spool->unacked_dropped;
 
-	if (mark_is_before(unacked->to, end))
+	if (position_is_before(unacked->to, end))
 		end = unacked->to;
-	if (!mark_is_before(unacked->from, end))
+	if (!position_is_before(unacked->from, end))
 		return;
-	*count = mark_add(*count, mark_sub(end, unacked->from));
+	*count = position_add(*count, position_sub(end, unacked->from));
 	unacked->from = end;
 }
 
@@ -113,11 +114,11 @@ static bool skip_unreadable(struct spool *spool, int err)
 }
 
 /* Records before @next are missing. False: others before them have to go first. */
-static bool skip_gap(struct spool *spool, struct mark next)
+static bool skip_gap(struct spool *spool, struct position next)
 {
-	if (mark_is_before(spool->acked, spool->read))
+	if (position_is_before(spool->acked, spool->read))
 		return false;
-	spool_drop(spool, SPOOL_DAMAGED, mark_sub(next, spool->acked));
+	spool_drop(spool, SPOOL_DAMAGED, position_sub(next, spool->acked));
 	spool->acked = next;
 	spool->read = next;
 	return true;
@@ -164,16 +165,16 @@ bool spool_read(struct spool *spool, struct spool_item *ret_item)
 		if (err)
 			continue;
 		note_read(spool, 0);
-		if (!mark_is_before(spool->read,
-				    mark_add(head->before, head->own))) {
+		if (!position_is_before(spool->read,
+					position_add(head->before, head->own))) {
 			spool->offset += segment_cost(head->len);
 			continue; /* it was read before a rewind */
 		}
-		if (mark_is_before(spool->read, head->before) &&
+		if (position_is_before(spool->read, head->before) &&
 		    !skip_gap(spool, head->before))
 			return false;
 		spool->offset += segment_cost(head->len);
-		spool->read = mark_add(head->before, head->own);
+		spool->read = position_add(head->before, head->own);
 		*ret_item = (struct spool_item){
 			.record = record,
 			.len = head->len,
@@ -185,7 +186,7 @@ bool spool_read(struct spool *spool, struct spool_item *ret_item)
 	}
 	/* Also the last ones may be missing. */
 	if (!has_unacked_dropped(spool) &&
-	    mark_is_before(spool->read, spool->tail))
+	    position_is_before(spool->read, spool->tail))
 		skip_gap(spool, spool->tail);
 	return false;
 }
@@ -195,7 +196,7 @@ bool spool_skip(struct spool *spool, const struct spool_item *item,
 {
 	if (spool->acked.seq + 1 != item->end.seq) {
 		spool->offset -= segment_cost(item->len);
-		spool->read = mark_sub(item->end, item->own);
+		spool->read = position_sub(item->end, item->own);
 		return false;
 	}
 	spool_drop(spool, why, item->own);
@@ -209,7 +210,7 @@ static void reuse_last(struct spool *spool)
 	struct segment *segment = spool->newest;
 
 	if (spool->dir || !segment || segment != spool->oldest ||
-	    mark_is_before(spool->acked, spool->tail) || !segment->size)
+	    position_is_before(spool->acked, spool->tail) || !segment->size)
 		return;
 	spool->size -= segment->size;
 	segment->size = 0;
@@ -219,24 +220,25 @@ static void reuse_last(struct spool *spool)
 }
 
 /* The reader has finished all before @end: add it to @count. */
-static void pass_records(struct spool *spool, struct mark end, struct mark *count)
+static void pass_records(struct spool *spool, struct position end,
+			 struct position *count)
 {
 	assert(end.seq <= spool->read.seq);
 	settle_unacked_dropped(spool, end, count);
-	if (!mark_is_before(spool->acked, end))
+	if (!position_is_before(spool->acked, end))
 		return;
-	*count = mark_add(*count, mark_sub(end, spool->acked));
+	*count = position_add(*count, position_sub(end, spool->acked));
 	spool->acked = end;
 	spool_remove_acked(spool);
 	reuse_last(spool);
 }
 
-void spool_ack(struct spool *spool, struct mark end)
+void spool_ack(struct spool *spool, struct position end)
 {
 	pass_records(spool, end, &spool->delivered);
 }
 
-void spool_discard(struct spool *spool, struct mark end, enum spool_drop why)
+void spool_discard(struct spool *spool, struct position end, enum spool_drop why)
 {
 	pass_records(spool, end, &spool->dropped[why]);
 }
@@ -249,7 +251,7 @@ void spool_rewind(struct spool *spool)
 	settle_unacked_dropped(spool, spool->unacked_dropped.to,
 			       &spool->dropped[spool->unacked_dropped.why]);
 	while (segment && segment->next &&
-	       !mark_is_before(spool->acked, segment->end))
+	       !position_is_before(spool->acked, segment->end))
 		segment = segment->next;
 	spool->reading = segment;
 	spool->offset = 0;

@@ -18,7 +18,7 @@ struct recovery {
 	int dir_fd;
 	const char *path;
 	const struct log *log;
-	struct mark durable;
+	struct position durable;
 	struct segment_window window;
 };
 
@@ -103,11 +103,11 @@ static void take_record(const struct recovery *recovery,
 			struct segment_found *found)
 {
 	found->is_damaged |= head->before.seq != found->end.seq;
-	if (mark_is_before(head->before, found->end))
+	if (position_is_before(head->before, found->end))
 		return; /* it does not belong here */
-	found->end = mark_add(head->before, head->own);
+	found->end = position_add(head->before, head->own);
 	found->size = end_at;
-	if (mark_is_before(recovery->durable, found->end))
+	if (position_is_before(recovery->durable, found->end))
 		return;
 	found->synced = end_at;
 	found->durable = found->end;
@@ -137,7 +137,7 @@ static void read_through(struct recovery *recovery, struct candidate *candidate)
 	if (err == -EIO) { /* the reader may find more some day */
 		found->size = candidate->probe.size;
 		found->is_closed = true;
-		if (mark_is_before(found->end, recovery->durable))
+		if (position_is_before(found->end, recovery->durable))
 			found->end = recovery->durable;
 	}
 	if (candidate->unreadable)
@@ -257,11 +257,11 @@ static void cut(const struct recovery *recovery, struct candidate *candidate)
 
 /* @next: the first of the segment behind it; NULL: there is none. */
 static void measure(struct recovery *recovery, struct candidate *candidate,
-		    const struct mark *next)
+		    const struct position *next)
 {
 	struct segment_found *found = &candidate->found;
 
-	if (next && !mark_is_before(recovery->durable, *next)) {
+	if (next && !position_is_before(recovery->durable, *next)) {
 		found->size = found->synced = candidate->probe.size;
 		found->end = found->durable = *next;
 		return;
@@ -272,14 +272,14 @@ static void measure(struct recovery *recovery, struct candidate *candidate,
 	if (!next)
 		return;
 	found->end = *next;
-	if (mark_is_before(found->end, found->durable))
+	if (position_is_before(found->end, found->durable))
 		found->durable = found->end;
 }
 
 /* It has not one record. */
 static void dismiss(const struct recovery *recovery, struct candidate *candidate)
 {
-	if (mark_is_before(candidate->found.head.first, recovery->durable))
+	if (position_is_before(candidate->found.head.first, recovery->durable))
 		set_aside(recovery, candidate, "contains no complete record");
 	else
 		remove_empty(recovery, candidate);
@@ -347,7 +347,7 @@ static int recover_all(struct recovery *recovery, struct dirent **entries,
 }
 
 int spool_recover(int dir_fd, const char *path, const struct log *log,
-		  struct mark durable, struct segment **ret_segments)
+		  struct position durable, struct segment **ret_segments)
 {
 	struct recovery recovery = {
 		.dir_fd = dir_fd, .path = path, .log = log, .durable = durable

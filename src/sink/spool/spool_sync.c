@@ -26,8 +26,8 @@ struct sync_file {
 	int fd;
 	int to_fd; /* a new file to be made of it; -1: none */
 	uint64_t first_seq;
-	uint64_t from, to; /* of its records, what is to become durable */
-	struct mark end;   /* behind these */
+	uint64_t from, to;   /* of its records, what is to become durable */
+	struct position end; /* behind these */
 	bool is_in_doubt;
 	bool is_named;
 	bool is_damaged;
@@ -186,7 +186,8 @@ void sync_work_do(void *arg)
 
 void spool_find_durable(struct spool *spool)
 {
-	struct mark durable = spool->oldest ? spool->oldest->first : spool->tail;
+	struct position durable = spool->oldest ? spool->oldest->first :
+						  spool->tail;
 
 	for (const struct segment *segment = spool->oldest;
 	     segment && segment->is_named; segment = segment->next) {
@@ -194,7 +195,7 @@ void spool_find_durable(struct spool *spool)
 		if (segment->synced < segment->size)
 			break;
 	}
-	if (mark_is_before(spool->durable, durable))
+	if (position_is_before(spool->durable, durable))
 		spool->durable = durable;
 }
 
@@ -268,11 +269,12 @@ static int add_unsynced(const struct spool *spool, struct sync_work *work)
  */
 static bool is_progress_due(const struct spool *spool)
 {
-	struct mark durable = spool->noted.durable;
+	struct position durable = spool->noted.durable;
 
 	return spool->acked.seq != spool->noted.acked.seq ||
-	       (spool->newest && mark_is_before(durable, spool->newest->first)) ||
-	       (spool->is_closing && mark_is_before(durable, spool->tail));
+	       (spool->newest &&
+		position_is_before(durable, spool->newest->first)) ||
+	       (spool->is_closing && position_is_before(durable, spool->tail));
 }
 
 bool spool_is_settled(const struct spool *spool)
@@ -425,7 +427,7 @@ static uint64_t lose_segments(struct spool *spool, bool is_dir_lost)
 		    (!is_dir_lost && has_name(segment)))
 			continue;
 		lose_segment(segment);
-		records += mark_sub(segment->end, segment->first).seq;
+		records += position_sub(segment->end, segment->first).seq;
 	}
 	return records;
 }

@@ -13,7 +13,7 @@ enum { AHEAD_MAX = 32 }; /* more are forgotten, and sent twice */
 
 struct ahead {
 	struct {
-		uint64_t from, end; /* as struct mark counts records */
+		uint64_t from, end; /* as struct position counts records */
 	} ranges[AHEAD_MAX];
 	uint32_t n;
 };

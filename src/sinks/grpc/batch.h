@@ -5,7 +5,7 @@
 
 #include "session.h"
 
-#include "sink/mark.h"
+#include "sink/position.h"
 #include "sinks/pbflow/pbflow.h"
 
 #include <stdbool.h>
@@ -16,9 +16,9 @@ struct batch {
 	uint8_t *bytes; /* behind SESSION_PREFIX: a message pbflow.Records */
 	size_t len, size;
 	uint32_t n_records;
-	uint64_t from;	 /* records before the first of them */
-	struct mark end; /* behind the last of them */
-	struct mark settled; /* the same, or further on: to be acknowledged with them */
+	uint64_t from;	     /* records before the first of them */
+	struct position end; /* behind the last of them */
+	struct position settled; /* the same, or further on: to be acknowledged with them */
 	char first[192]; /* the first one, in words */
 	struct call call;
 };

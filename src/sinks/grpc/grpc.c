@@ -61,7 +61,7 @@ static uint32_t batch_limit(const struct grpc_state *state)
 
 /* It need not be sent: what comes before it is all that has to be settled. */
 static void pass_over(struct grpc_state *state, struct batch *batch,
-		      struct mark end)
+		      struct position end)
 {
 	if (state->retry.distance)
 		return;

@@ -3,7 +3,7 @@
 #ifndef NETOBS_SINKS_IPFIX_HELD_H
 #define NETOBS_SINKS_IPFIX_HELD_H
 
-#include "sink/mark.h"
+#include "sink/position.h"
 
 enum { HELD_MAX = 512 };
 
@@ -11,7 +11,7 @@ struct held_message {
 	uint64_t at; /* a time, or a place in a stream */
 	uint32_t sequence;
 	uint32_t records;
-	struct mark end; /* behind its last record */
+	struct position end; /* behind its last record */
 };
 
 /* In the order in which they were sent. */

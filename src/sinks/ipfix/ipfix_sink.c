@@ -33,9 +33,9 @@ struct ipfix {
 	bool is_counting;    /* a record was read before */
 	bool has_message;    /* that the output has not taken */
 	struct output_message message;
-	struct mark gathered; /* flow records in the encoder */
-	struct mark end;      /* of what was read */
-	uint64_t furthest;    /* its largest number, also in earlier sessions */
+	struct position gathered; /* flow records in the encoder */
+	struct position end;	  /* of what was read */
+	uint64_t furthest; /* its largest number, also in earlier sessions */
 	uint64_t failed_records;
 };
 
@@ -47,7 +47,7 @@ static bool take_message(struct ipfix *ipfix)
 	    encoder_take(ipfix->encoder, &ipfix->message.encoded))
 		return false;
 	ipfix->message.count = ipfix->gathered;
-	ipfix->gathered = (struct mark){ 0 };
+	ipfix->gathered = (struct position){ 0 };
 	ipfix->message.end = ipfix->end;
 	ipfix->has_message = true;
 	return true;
@@ -95,11 +95,12 @@ static bool add_reports(struct ipfix *ipfix)
 /* What is between two records that come one after the other was dropped. */
 static void count_not_sent(struct ipfix *ipfix, const struct sink_item *item)
 {
-	struct mark start = mark_sub(item->end, item->own);
+	struct position start = position_sub(item->end, item->own);
 
-	if (ipfix->is_counting && mark_is_before(ipfix->end, start))
-		ipfix->reports.not_sent = mark_add(ipfix->reports.not_sent,
-						   mark_sub(start, ipfix->end));
+	if (ipfix->is_counting && position_is_before(ipfix->end, start))
+		ipfix->reports.not_sent =
+			position_add(ipfix->reports.not_sent,
+				     position_sub(start, ipfix->end));
 	ipfix->is_counting = true;
 }
 
@@ -131,7 +132,7 @@ static bool take_item(struct ipfix *ipfix, const struct sink_item *item)
 	if (item->end.seq > ipfix->furthest && added == 1)
 		ipfix->output->counts.flows++;
 	ipfix->furthest = max_u64(ipfix->furthest, item->end.seq);
-	ipfix->gathered = mark_add(ipfix->gathered, item->own);
+	ipfix->gathered = position_add(ipfix->gathered, item->own);
 	ipfix->end = item->end;
 	ipfix->failed_records += added != 1;
 	note_gathered(ipfix, was_empty);
@@ -190,7 +191,7 @@ static void start_session(struct ipfix *ipfix)
 	encoder_start(ipfix->encoder, ipfix->output->size,
 		      ipfix->output->sequence);
 	ipfix->host->ops->rewind(ipfix->host);
-	ipfix->gathered = (struct mark){ 0 };
+	ipfix->gathered = (struct position){ 0 };
 	ipfix->end = ipfix->output->acked;
 	ipfix->is_counting = ipfix->end.seq; /* else its beginning is unknown */
 	ipfix->has_message = false;

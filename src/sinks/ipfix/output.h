@@ -18,8 +18,8 @@ struct output;
 
 struct output_message {
 	struct encoder_message encoded;
-	struct mark count; /* of its flow records */
-	struct mark end;   /* behind the last of all so far */
+	struct position count; /* of its flow records */
+	struct position end;   /* behind the last of all so far */
 };
 
 struct output_ops {
@@ -52,7 +52,7 @@ struct output {
 	const struct config *config;
 	size_t size;	   /* of a message, in this session */
 	uint32_t sequence; /* that a new session begins with */
-	struct mark acked;
+	struct position acked;
 	struct output_counts counts;
 };
 
@@ -67,9 +67,9 @@ int output_open_rotated(const struct config *config, struct sink_host *host,
 			struct output **ret_output);
 
 /* All before @end has arrived. */
-static inline void output_ack(struct output *output, struct mark end)
+static inline void output_ack(struct output *output, struct position end)
 {
-	if (!mark_is_before(output->acked, end))
+	if (!position_is_before(output->acked, end))
 		return;
 	output->acked = end;
 	output->host->ops->ack(output->host, end);

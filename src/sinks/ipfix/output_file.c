@@ -25,7 +25,7 @@ struct file_output {
 	struct backoff retry;
 	struct outage outage;
 	struct unsent unsent;
-	struct mark unsent_end;
+	struct position unsent_end;
 };
 
 static struct file_output *of_output(struct output *output)

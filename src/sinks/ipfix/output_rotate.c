@@ -13,7 +13,7 @@ struct rotated_output {
 	struct rotated *rotated;
 	uint64_t begun;	      /* files, as of this session */
 	struct unsent unsent; /* what the rotated has begun to write */
-	struct mark unsent_end;
+	struct position unsent_end;
 };
 
 static struct rotated_output *of_output(struct output *output)
@@ -32,7 +32,7 @@ static bool write_unsent(struct rotated_output *out)
 		return false;
 	unsent->at = unsent->len;
 	/* A file of templates and counters alone is worth nothing. */
-	if (mark_is_before(out->output.acked, out->unsent_end)) {
+	if (position_is_before(out->output.acked, out->unsent_end)) {
 		rotate_written(out->rotated, out->unsent_end);
 		out->output.acked = out->unsent_end;
 	}

@@ -123,7 +123,7 @@ static void take_confirmed(struct stream_output *out)
 static void note_broken(struct stream_output *out)
 {
 	struct sink_host *host = out->output.host;
-	struct mark unsure = out->transit.unsure;
+	struct position unsure = out->transit.unsure;
 
 	out->is_up = out->is_finishing = false;
 	if (unsure.seq)

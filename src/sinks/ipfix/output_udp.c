@@ -323,7 +323,7 @@ static void look_up_again(struct udp *udp)
 static void let_arrive(struct udp *udp)
 {
 	uint64_t now = (uint64_t)now_ms();
-	struct mark end = { 0 };
+	struct position end = { 0 };
 	bool is_good = false;
 
 	while (udp->held.n && held_get(&udp->held, 0)->at + HOLD_MS <= now) {

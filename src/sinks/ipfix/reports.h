@@ -11,7 +11,7 @@ struct reports {
 	struct sink_host *host;
 	struct names names;
 	uint64_t start_ms; /* since 1970: since when things are counted */
-	struct mark not_sent;
+	struct position not_sent;
 	unsigned int next; /* of a round; none is under way: REPORTS_NONE */
 };
 

@@ -10,17 +10,17 @@ static struct transit_message *get(struct transit *transit, unsigned int i)
 	return &transit->ring[(transit->first + i) % TRANSIT_MAX];
 }
 
-static void deliver(struct transit *transit, struct mark end)
+static void deliver(struct transit *transit, struct position end)
 {
-	if (mark_is_before(transit->delivered, end))
+	if (position_is_before(transit->delivered, end))
 		transit->delivered = end;
 }
 
-void transit_start(struct transit *transit, struct mark start)
+void transit_start(struct transit *transit, struct position start)
 {
 	transit->first = transit->n = 0;
 	transit->n_confirmed = transit->n_taken = 0;
-	transit->unsure = (struct mark){ 0 };
+	transit->unsure = (struct position){ 0 };
 	transit->delivered = start;
 	transit->sent = transit->step = 0;
 }
@@ -44,7 +44,7 @@ static void merge(struct transit *transit)
 		next = i + 1 < transit->n ? get(transit, i + 1) : NULL;
 		if (next && may_merge(transit, i, message.from, next->at)) {
 			next->from = message.from;
-			next->count = mark_add(next->count, message.count);
+			next->count = position_add(next->count, message.count);
 			continue;
 		}
 		n_confirmed += i < transit->n_confirmed;
@@ -65,8 +65,8 @@ static void make_room(struct transit *transit)
 	} while (transit->n > TRANSIT_MAX / 2 + 2);
 }
 
-void transit_add(struct transit *transit, uint64_t at, struct mark count,
-		 struct mark end)
+void transit_add(struct transit *transit, uint64_t at, struct position count,
+		 struct position end)
 {
 	if (transit->n == TRANSIT_MAX)
 		make_room(transit);
@@ -91,7 +91,7 @@ static void drop_first(struct transit *transit)
 {
 	if (transit->n_taken) {
 		transit->unsure =
-			mark_sub(transit->unsure, get(transit, 0)->count);
+			position_sub(transit->unsure, get(transit, 0)->count);
 		transit->n_taken--;
 	}
 	transit->first = (transit->first + 1) % TRANSIT_MAX;
@@ -115,7 +115,7 @@ static void take_next(struct transit *transit)
 {
 	const struct transit_message *next = get(transit, transit->n_taken++);
 
-	transit->unsure = mark_add(transit->unsure, next->count);
+	transit->unsure = position_add(transit->unsure, next->count);
 	deliver(transit, next->end);
 }
 

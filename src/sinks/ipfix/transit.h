@@ -9,7 +9,7 @@
 #ifndef NETOBS_SINKS_IPFIX_TRANSIT_H
 #define NETOBS_SINKS_IPFIX_TRANSIT_H
 
-#include "sink/mark.h"
+#include "sink/position.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,8 +19,8 @@ enum { TRANSIT_MAX = 512 };
 struct transit_message {
 	uint64_t from, at; /* bytes of the connection, without and with it */
 	int64_t confirmed_ms;
-	struct mark count; /* of its records */
-	struct mark end;   /* behind the last one */
+	struct position count; /* of its records */
+	struct position end;   /* behind the last one */
 };
 
 /* Messages in the order in which they were sent, without those that were read. */
@@ -30,16 +30,16 @@ struct transit {
 	unsigned int n_confirmed, n_taken; /* of them; taken for read: not more */
 	uint64_t sent;			   /* bytes of the connection */
 	uint64_t step; /* bytes that share a place, since there are too many */
-	struct mark unsure; /* those taken for read, and would be lost if they were not */
-	struct mark delivered; /* what lies before it is */
+	struct position unsure; /* those taken for read, and would be lost if they were not */
+	struct position delivered; /* what lies before it is */
 };
 
 /* A connection that begins behind @start. */
-void transit_start(struct transit *transit, struct mark start);
+void transit_start(struct transit *transit, struct position start);
 
 /* A message was sent, with @count records up to @end; it ends at byte @at. */
-void transit_add(struct transit *transit, uint64_t at, struct mark count,
-		 struct mark end);
+void transit_add(struct transit *transit, uint64_t at, struct position count,
+		 struct position end);
 
 /* The first @bytes of the connection are confirmed. */
 void transit_confirm(struct transit *transit, uint64_t bytes, int64_t now_ms);

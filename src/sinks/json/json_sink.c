@@ -21,8 +21,8 @@ _Static_assert(PACK_POINTS_MAX *(6 * PACK_NAME_MAX + 30) + NETOBS_FLOW_JSON_MAX 
 struct json_state {
 	struct sink_host *host;
 	struct line_out out;
-	size_t used, sent; /* of buf */
-	struct mark end;   /* behind the last line in buf */
+	size_t used, sent;   /* of buf */
+	struct position end; /* behind the last line in buf */
 	char buf[BUFFER_SIZE];
 };
 

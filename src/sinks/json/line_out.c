@@ -275,7 +275,7 @@ void line_out_close(struct line_out *out)
 	out->rotated = NULL;
 	packer_close(&out->packer);
 	line_out_close_target(out);
-	line_marks_free(&out->marks);
+	line_positions_free(&out->positions);
 	free(out->path);
 	out->path = NULL;
 }
@@ -359,11 +359,11 @@ enum peer_state line_out_prepare(struct line_out *out)
 	return out->kind == LINE_OUT_FILE ? prepare_file(out) : PEER_READY;
 }
 
-void line_out_line(struct line_out *out, size_t len, struct mark end)
+void line_out_line(struct line_out *out, size_t len, struct position end)
 {
-	/* Without memory for it, the next line's mark will do. */
+	/* Without memory for it, the next line's position will do. */
 	if (line_reader_is_used(out))
-		line_marks_add(&out->marks, len, end);
+		line_positions_add(&out->positions, len, end);
 }
 
 /* As many lines as a pipe takes whole or not at all: pipe(7). */
@@ -426,7 +426,7 @@ ssize_t line_out_write(struct line_out *out, const char *bytes, size_t len)
 	return -EAGAIN;
 }
 
-void line_out_written(struct line_out *out, struct mark end)
+void line_out_written(struct line_out *out, struct position end)
 {
 	if (out->rotated)
 		rotate_written(out->rotated, end);
@@ -441,7 +441,7 @@ int line_out_rest(struct line_out *out)
 	if (out->can_wait)
 		out->host->ops->watch(out->host, out->fd, EPOLLERR);
 	if (line_reader_is_used(out)) {
-		if (out->marks.n)
+		if (out->positions.n)
 			out->host->ops->wake_in(out->host, TAKEN_MS);
 		return 0;
 	}

@@ -12,7 +12,7 @@
 
 #include "base/backoff.h"
 #include "base/outage.h"
-#include "line_marks.h"
+#include "line_positions.h"
 #include "sink/module.h"
 #include "sink/peer_state.h"
 #include "packer.h"
@@ -52,7 +52,7 @@ struct line_out {
 	int64_t looked_ms; /* whether it still has its name */
 
 	/* Of a pipe or a socket. */
-	struct line_marks marks;
+	struct line_positions positions;
 	uint64_t sent;	      /* bytes, to this reader */
 	bool has_taken;	      /* it took some of them */
 	struct backoff retry; /* failures: readers that took nothing */
@@ -83,10 +83,10 @@ enum peer_state line_out_prepare(struct line_out *out);
 ssize_t line_out_write(struct line_out *out, const char *bytes, size_t len);
 
 /* A line of @len bytes that will be written, with the records before @end. */
-void line_out_line(struct line_out *out, size_t len, struct mark end);
+void line_out_line(struct line_out *out, size_t len, struct position end);
 
 /* All lines of records before @end are written: acknowledge them, in time. */
-void line_out_written(struct line_out *out, struct mark end);
+void line_out_written(struct line_out *out, struct position end);
 
 /* There is nothing to write now. 0, or a permanent failure since the last call. */
 int line_out_rest(struct line_out *out);

@@ -22,7 +22,7 @@ bool line_reader_is_used(const struct line_out *out)
 
 static void acknowledge(struct line_out *out, uint64_t taken)
 {
-	struct mark end;
+	struct position end;
 
 	if (taken && !out->has_taken) {
 		out->has_taken = true;
@@ -31,7 +31,7 @@ static void acknowledge(struct line_out *out, uint64_t taken)
 			out->retry.due_ms = now_ms() + BACKOFF_FIRST_MS;
 		line_out_note(out, 0);
 	}
-	if (line_marks_take(&out->marks, taken, &end))
+	if (line_positions_take(&out->positions, taken, &end))
 		out->host->ops->ack(out->host, end);
 }
 
@@ -125,7 +125,7 @@ static int find_reader(struct line_out *out)
 		out->retry.failures = 0;
 		return err;
 	}
-	line_marks_clear(&out->marks);
+	line_positions_clear(&out->positions);
 	out->sent = 0;
 	out->has_taken = false;
 	line_out_watch(out);

@@ -29,7 +29,7 @@ static void settle_window(struct kafka *kafka)
 {
 	const struct sink_host_ops *ops = kafka->host->ops;
 	enum window_state state;
-	struct mark end;
+	struct position end;
 
 	while (window_settle(&kafka->window, &state, &end)) {
 		if (state == WINDOW_REFUSED) {

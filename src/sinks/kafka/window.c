@@ -28,12 +28,12 @@ static int grow_window(struct window *window)
 }
 
 /* What the spool does not give out again, it has dropped. */
-static bool find_again(struct window *window, struct mark end)
+static bool find_again(struct window *window, struct position end)
 {
 	for (; window->next < window->end; window->next++) {
 		struct window_entry *entry = window_entry(window, window->next);
 
-		if (!mark_is_before(entry->end, end))
+		if (!position_is_before(entry->end, end))
 			return entry->end.seq == end.seq;
 		if (entry->state == WINDOW_UNSENT)
 			entry->state = WINDOW_DELIVERED;
@@ -41,7 +41,7 @@ static bool find_again(struct window *window, struct mark end)
 	return false;
 }
 
-int window_place(struct window *window, struct mark end, uint64_t *ret_number)
+int window_place(struct window *window, struct position end, uint64_t *ret_number)
 {
 	if (find_again(window, end)) {
 		*ret_number = window->next++;
@@ -71,7 +71,7 @@ void window_unsend(struct window *window)
 }
 
 bool window_settle(struct window *window, enum window_state *ret_state,
-		   struct mark *ret_end)
+		   struct position *ret_end)
 {
 	const struct window_entry *entry;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * Records that were taken from the spool and are not acknowledged yet, in their
- * order. Partitions answer in any order; a spool wants to hear of all before a mark.
+ * order. Partitions answer in any order; a spool wants to hear of all before a position.
  * So the window keeps what became of each, and settles them from the front.
  *
  * After a rewind the spool gives out the same records again. Those that need no
@@ -10,7 +10,7 @@
 #ifndef NETOBS_SINKS_KAFKA_WINDOW_H
 #define NETOBS_SINKS_KAFKA_WINDOW_H
 
-#include "sink/mark.h"
+#include "sink/position.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ enum window_state {
 };
 
 struct window_entry {
-	struct mark end;
+	struct position end;
 	enum window_state state;
 	bool is_suspect; /* its batch was refused: it is sent alone */
 };
@@ -41,7 +41,8 @@ void window_free(struct window *window);
  * The number of the entry of a record that comes from the spool: a new one, or the
  * one it had before a rewind. -ENOMEM.
  */
-int window_place(struct window *window, struct mark end, uint64_t *ret_number);
+int window_place(struct window *window, struct position end,
+		 uint64_t *ret_number);
 
 static inline struct window_entry *window_entry(const struct window *window,
 						uint64_t number)
@@ -68,6 +69,6 @@ void window_unsend(struct window *window);
  * entry is not settled, or the spool has to give it out again first.
  */
 bool window_settle(struct window *window, enum window_state *ret_state,
-		   struct mark *ret_end);
+		   struct position *ret_end);
 
 #endif

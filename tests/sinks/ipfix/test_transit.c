@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-static struct mark records(uint64_t n)
+static struct position records(uint64_t n)
 {
-	return (struct mark){ n, 2 * n, 3 * n };
+	return (struct position){ n, 2 * n, 3 * n };
 }
 
 /* Messages of 100 bytes and 10 records each. */

@@ -58,7 +58,7 @@ static bool next(struct sink_host *host, struct sink_item *ret_item)
 	return true;
 }
 
-static void pass(struct fixture *f, struct mark end, uint64_t *count)
+static void pass(struct fixture *f, struct position end, uint64_t *count)
 {
 	assert_true(end.seq <= f->read);
 	assert_true(end.seq > f->acked);
@@ -66,12 +66,12 @@ static void pass(struct fixture *f, struct mark end, uint64_t *count)
 	f->acked = end.seq;
 }
 
-static void ack(struct sink_host *host, struct mark end)
+static void ack(struct sink_host *host, struct position end)
 {
 	pass(of(host), end, &of(host)->delivered);
 }
 
-static void refuse(struct sink_host *host, struct mark end)
+static void refuse(struct sink_host *host, struct position end)
 {
 	pass(of(host), end, &of(host)->refused);
 }

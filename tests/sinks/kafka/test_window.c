@@ -6,9 +6,9 @@
 
 #include <stdlib.h>
 
-static struct mark mark(uint64_t seq)
+static struct position position_at(uint64_t seq)
 {
-	return (struct mark){ seq, 2 * seq, 100 * seq };
+	return (struct position){ seq, 2 * seq, 100 * seq };
 }
 
 /* As if the spool gave out record @seq, and it was sent. True: it needed to be. */
@@ -17,7 +17,7 @@ static bool send_record(struct window *window, uint64_t seq)
 	struct window_entry *entry;
 	uint64_t number;
 
-	assert_int_equal(window_place(window, mark(seq), &number), 0);
+	assert_int_equal(window_place(window, position_at(seq), &number), 0);
 	entry = window_entry(window, number);
 	assert_int_equal(entry->end.seq, seq);
 	if (entry->state != WINDOW_UNSENT)
@@ -36,9 +36,9 @@ static void answer(struct window *window, uint64_t seq, enum window_state state)
 static void assert_settles(struct window *window, enum window_state state,
 			   uint64_t seq)
 {
-	const struct mark expected = mark(seq);
+	const struct position expected = position_at(seq);
 	enum window_state got;
-	struct mark end;
+	struct position end;
 
 	assert_true(window_settle(window, &got, &end));
 	assert_int_equal(got, state);
@@ -48,7 +48,7 @@ static void assert_settles(struct window *window, enum window_state state,
 static void assert_unsettled(struct window *window)
 {
 	enum window_state state;
-	struct mark end;
+	struct position end;
 
 	assert_false(window_settle(window, &state, &end));
 }
@@ -167,7 +167,7 @@ static void any_order_settles_each_record_once(void **state)
 	srand(1);
 	while (settled < RECORDS) {
 		enum window_state got;
-		struct mark end;
+		struct position end;
 
 		for (int i = 1 + rand() % 100;
 		     i > 0 && given < RECORDS && given < settled + AHEAD; i--)

@@ -253,7 +253,7 @@ static void write_spool_of_a_later_version(const char *dir)
 		struct netobs_stats_record later = make_stats(i);
 		const struct netobs_record *record = i == 1 ? &later.record :
 							      &flow.record;
-		const struct mark own = { 1, flow.packets, flow.bytes };
+		const struct position own = { 1, flow.packets, flow.bytes };
 		void *place = spool_reserve(&spool, pack_size(record), own, 0);
 
 		assert_non_null(place);

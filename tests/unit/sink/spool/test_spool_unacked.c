@@ -16,7 +16,7 @@ static const struct spool_options options = { .max_bytes = 4 << 20,
 static void put_all(struct spool *spool, uint64_t from, uint64_t to)
 {
 	for (uint64_t n = from; n < to; n++) {
-		const struct mark own = { 1, 2, n };
+		const struct position own = { 1, 2, n };
 		char *record = spool_reserve(spool, RECORD, own, 0);
 
 		assert_non_null(record);
@@ -26,8 +26,8 @@ static void put_all(struct spool *spool, uint64_t from, uint64_t to)
 	}
 }
 
-/* The mark behind the last of @count records from @first. */
-static struct mark get_all(struct spool *spool, uint64_t first, uint64_t count)
+/* The position behind the last of @count records from @first. */
+static struct position get_all(struct spool *spool, uint64_t first, uint64_t count)
 {
 	struct spool_item item = { 0 };
 
@@ -40,10 +40,11 @@ static struct mark get_all(struct spool *spool, uint64_t first, uint64_t count)
 
 static void assert_identity(const struct spool *spool)
 {
-	struct mark out = mark_add(spool->delivered, spool_pending(spool));
+	struct position out =
+		position_add(spool->delivered, spool_pending(spool));
 
 	for (int i = 0; i < SPOOL_DROPS; i++)
-		out = mark_add(out, spool->dropped[i]);
+		out = position_add(out, spool->dropped[i]);
 	assert_int_equal(spool->accepted.seq, out.seq);
 	assert_int_equal(spool->accepted.packets, out.packets);
 	assert_int_equal(spool->accepted.bytes, out.bytes);
@@ -67,7 +68,7 @@ static void in_hand_and_delivered_is_not_dropped(void **state)
 {
 	struct spool spool;
 	struct spool_item item;
-	struct mark some, end;
+	struct position some, end;
 
 	(void)state;
 	assert_int_equal(spool_open(&spool, &options), 0);
@@ -96,7 +97,7 @@ static void in_hand_and_delivered_is_not_dropped(void **state)
 static void in_hand_over_several_segments(void **state)
 {
 	struct spool spool;
-	struct mark end;
+	struct position end;
 
 	(void)state;
 	assert_int_equal(spool_open(&spool, &options), 0);
@@ -115,7 +116,7 @@ static void in_hand_over_several_segments(void **state)
 static void in_hand_and_wanted_again_is_dropped(void **state)
 {
 	struct spool spool;
-	struct mark some;
+	struct position some;
 	uint64_t dropped;
 
 	(void)state;
@@ -135,7 +136,7 @@ static void in_hand_and_wanted_again_is_dropped(void **state)
 static void in_hand_and_refused_counts_once(void **state)
 {
 	struct spool spool;
-	struct mark end;
+	struct position end;
 
 	(void)state;
 	assert_int_equal(spool_open(&spool, &options), 0);
