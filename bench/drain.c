@@ -34,21 +34,16 @@ struct drain_result {
 	uint64_t kernel_bytes;
 };
 
-#define FIELD(key, type, member)                                 \
-	{                                                        \
-		key, type, offsetof(struct drain_result, member) \
-	}
-
 static const struct report_field drain_fields[] = {
-	FIELD("flows", REPORT_U32, flows),
-	FIELD("user_ns_per_flow", REPORT_NS, user_ns),
-	FIELD("system_ns_per_flow", REPORT_NS, system_ns),
-	FIELD("cpu_ns_per_flow", REPORT_NS, cpu_ns),
-	FIELD("cpu_ns_min", REPORT_NS, cpu_min_ns),
-	FIELD("cpu_ns_max", REPORT_NS, cpu_max_ns),
-	FIELD("wall_ns_per_flow", REPORT_NS, wall_ns),
-	FIELD("rss_peak_bytes", REPORT_U64, rss_peak_bytes),
-	FIELD("kernel_bytes", REPORT_U64, kernel_bytes),
+	REPORT_FIELD(drain_result, "flows", REPORT_U32, flows),
+	REPORT_FIELD(drain_result, "user_ns_per_flow", REPORT_NS, user_ns),
+	REPORT_FIELD(drain_result, "system_ns_per_flow", REPORT_NS, system_ns),
+	REPORT_FIELD(drain_result, "cpu_ns_per_flow", REPORT_NS, cpu_ns),
+	REPORT_FIELD(drain_result, "cpu_ns_min", REPORT_NS, cpu_min_ns),
+	REPORT_FIELD(drain_result, "cpu_ns_max", REPORT_NS, cpu_max_ns),
+	REPORT_FIELD(drain_result, "wall_ns_per_flow", REPORT_NS, wall_ns),
+	REPORT_FIELD(drain_result, "rss_peak_bytes", REPORT_U64, rss_peak_bytes),
+	REPORT_FIELD(drain_result, "kernel_bytes", REPORT_U64, kernel_bytes),
 	{ 0 }
 };
 

@@ -36,18 +36,13 @@ struct bench {
 	uint32_t n;
 };
 
-#define FIELD(key, type, member)                                  \
-	{                                                         \
-		key, type, offsetof(struct export_result, member) \
-	}
-
 static const struct report_field export_fields[] = {
-	FIELD("sink", REPORT_TEXT, name),
-	FIELD("records_per_s", REPORT_U64, records_per_s),
-	FIELD("cpu_ns_per_record", REPORT_NS, cpu_ns),
-	FIELD("cpu_ns_min", REPORT_NS, cpu_min_ns),
-	FIELD("cpu_ns_max", REPORT_NS, cpu_max_ns),
-	FIELD("cpu_ns_over_null", REPORT_NS, over_null_ns),
+	REPORT_FIELD(export_result, "sink", REPORT_TEXT, name),
+	REPORT_FIELD(export_result, "records_per_s", REPORT_U64, records_per_s),
+	REPORT_FIELD(export_result, "cpu_ns_per_record", REPORT_NS, cpu_ns),
+	REPORT_FIELD(export_result, "cpu_ns_min", REPORT_NS, cpu_min_ns),
+	REPORT_FIELD(export_result, "cpu_ns_max", REPORT_NS, cpu_max_ns),
+	REPORT_FIELD(export_result, "cpu_ns_over_null", REPORT_NS, over_null_ns),
 	{ 0 }
 };
 

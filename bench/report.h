@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -24,6 +25,12 @@ struct report_field {
 	} type;
 	size_t offset;
 };
+
+/* A member of struct @row. */
+#define REPORT_FIELD(row, key, type, member)            \
+	{                                               \
+		key, type, offsetof(struct row, member) \
+	}
 
 struct report {
 	uint32_t rounds;

@@ -93,23 +93,18 @@ void results_sum_up(struct results *results)
 
 /* ---- For programs ---------------------------------------------------------- */
 
-#define FIELD(key, type, member)                         \
-	{                                                \
-		key, type, offsetof(struct cell, member) \
-	}
-
 static const struct report_field cell_fields[] = {
-	FIELD("store", REPORT_TEXT, store),
-	FIELD("flows", REPORT_U32, flows),
-	FIELD("distribution", REPORT_TEXT, distribution),
-	FIELD("cpus", REPORT_U32, n_cpus),
-	FIELD("sharing", REPORT_TEXT, shared),
-	FIELD("traffic", REPORT_TEXT, traffic_name),
-	FIELD("direction", REPORT_TEXT, way),
-	FIELD("ns_per_packet", REPORT_NS, ns.median),
-	FIELD("ns_over_empty", REPORT_NS, over_empty),
-	FIELD("ns_min", REPORT_NS, ns.min),
-	FIELD("ns_max", REPORT_NS, ns.max),
+	REPORT_FIELD(cell, "store", REPORT_TEXT, store),
+	REPORT_FIELD(cell, "flows", REPORT_U32, flows),
+	REPORT_FIELD(cell, "distribution", REPORT_TEXT, distribution),
+	REPORT_FIELD(cell, "cpus", REPORT_U32, n_cpus),
+	REPORT_FIELD(cell, "sharing", REPORT_TEXT, shared),
+	REPORT_FIELD(cell, "traffic", REPORT_TEXT, traffic_name),
+	REPORT_FIELD(cell, "direction", REPORT_TEXT, way),
+	REPORT_FIELD(cell, "ns_per_packet", REPORT_NS, ns.median),
+	REPORT_FIELD(cell, "ns_over_empty", REPORT_NS, over_empty),
+	REPORT_FIELD(cell, "ns_min", REPORT_NS, ns.min),
+	REPORT_FIELD(cell, "ns_max", REPORT_NS, ns.max),
 	{ 0 }
 };
 

@@ -56,6 +56,17 @@ int try_open_sink(struct lines_fixture *f, const char *spec)
 	return netobs_sink_open(spec, &opts, &f->sink);
 }
 
+void assert_refused(struct lines_fixture *f, const struct refused_spec *cases,
+		    size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(try_open_sink(f, cases[i].spec), cases[i].err);
+		assert_null(f->sink);
+		if (!strstr(f->logged, cases[i].words))
+			fail_msg("%s: %s", cases[i].spec, f->logged);
+	}
+}
+
 void open_sink(struct lines_fixture *f, const char *format)
 {
 #pragma GCC diagnostic push

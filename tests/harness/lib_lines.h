@@ -23,6 +23,16 @@ int lines_tear_down(void **state);
 
 int try_open_sink(struct lines_fixture *f, const char *spec);
 
+struct refused_spec {
+	const char *spec;
+	int err;
+	const char *words; /* in what is logged */
+};
+
+/* No sink opens with any of @cases. */
+void assert_refused(struct lines_fixture *f, const struct refused_spec *cases,
+		    size_t n);
+
 /* @format: with one %s, for the path. */
 __attribute__((format(printf, 2, 0))) void open_sink(struct lines_fixture *f,
 						     const char *format);

@@ -12,6 +12,8 @@
 #include "sink/module.h"
 #include "sink/peer_state.h"
 
+#include <string.h>
+
 enum { OUTPUT_FILE_SIZE = 32768 }; /* of a message in a file */
 
 struct output;
@@ -75,12 +77,42 @@ static inline void output_ack(struct output *output, struct position end)
 	output->host->ops->ack(output->host, end);
 }
 
+/* What a stream or a file has not taken yet of a message. */
+struct unsent {
+	size_t at, len;
+	struct position end; /* the message's */
+	uint8_t bytes[ENCODER_SIZE_MAX];
+};
+
+static inline bool unsent_is_empty(const struct unsent *unsent)
+{
+	return unsent->at == unsent->len;
+}
+
 static inline void output_count(struct output *output,
 				const struct output_message *message)
 {
 	output->counts.messages++;
 	output->counts.octets += message->encoded.len;
 	output->counts.records += message->encoded.records;
+}
+
+/**
+ * Have @message be written next, and count it.
+ *
+ * @return false: there is still another one
+ */
+static inline bool output_take(struct output *output, struct unsent *unsent,
+			       const struct output_message *message)
+{
+	if (!unsent_is_empty(unsent))
+		return false;
+	memcpy(unsent->bytes, message->encoded.bytes, message->encoded.len);
+	unsent->at = 0;
+	unsent->len = message->encoded.len;
+	unsent->end = message->end;
+	output_count(output, message);
+	return true;
 }
 
 #endif

@@ -5,7 +5,6 @@
 #include "base/outage.h"
 #include "base/clock_ms.h"
 #include "output.h"
-#include "unsent.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +24,6 @@ struct file_output {
 	struct backoff retry;
 	struct outage outage;
 	struct unsent unsent;
-	struct position unsent_end;
 };
 
 static struct file_output *of_output(struct output *output)
@@ -46,7 +44,7 @@ static void write_unsent(struct file_output *out)
 		return;
 	}
 	backoff_reset(&out->retry);
-	output_ack(&out->output, out->unsent_end);
+	output_ack(&out->output, unsent->end);
 }
 
 static enum peer_state file_prepare(struct output *output)
@@ -69,11 +67,8 @@ static int file_send(struct output *output, const struct output_message *message
 {
 	struct file_output *out = of_output(output);
 
-	if (!unsent_is_empty(&out->unsent))
+	if (!output_take(output, &out->unsent, message))
 		return -EAGAIN;
-	unsent_set(&out->unsent, &message->encoded);
-	out->unsent_end = message->end;
-	output_count(output, message);
 	write_unsent(out);
 	return 0;
 }

@@ -4,7 +4,6 @@
  * session, with templates and numbers of its own.
  */
 #include "output.h"
-#include "unsent.h"
 
 #include <errno.h>
 
@@ -13,7 +12,6 @@ struct rotated_output {
 	struct rotated *rotated;
 	uint64_t begun;	      /* files, as of this session */
 	struct unsent unsent; /* what the rotated has begun to write */
-	struct position unsent_end;
 };
 
 static struct rotated_output *of_output(struct output *output)
@@ -32,9 +30,9 @@ static bool write_unsent(struct rotated_output *out)
 		return false;
 	unsent->at = unsent->len;
 	/* A file of templates and counters alone is worth nothing. */
-	if (position_is_before(out->output.acked, out->unsent_end)) {
-		rotate_written(out->rotated, out->unsent_end);
-		out->output.acked = out->unsent_end;
+	if (position_is_before(out->output.acked, unsent->end)) {
+		rotate_written(out->rotated, unsent->end);
+		out->output.acked = unsent->end;
 	}
 	return true;
 }
@@ -63,11 +61,8 @@ static int rotated_output_send(struct output *output,
 {
 	struct rotated_output *out = of_output(output);
 
-	if (!unsent_is_empty(&out->unsent))
+	if (!output_take(output, &out->unsent, message))
 		return -EAGAIN;
-	unsent_set(&out->unsent, &message->encoded);
-	out->unsent_end = message->end;
-	output_count(output, message);
 	write_unsent(out);
 	return 0;
 }

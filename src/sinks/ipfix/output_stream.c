@@ -8,7 +8,6 @@
 #include "sinks/net/stream.h"
 #include "output.h"
 #include "transit.h"
-#include "unsent.h"
 
 #include <errno.h>
 
@@ -244,12 +243,10 @@ static int stream_output_send(struct output *output,
 {
 	struct stream_output *out = of_output(output);
 
-	if (!unsent_is_empty(&out->unsent))
+	if (!output_take(output, &out->unsent, message))
 		return -EAGAIN;
-	unsent_set(&out->unsent, &message->encoded);
 	transit_add(&out->transit, out->written + message->encoded.len,
 		    message->count, message->end);
-	output_count(output, message);
 	write_unsent(out);
 	return 0;
 }

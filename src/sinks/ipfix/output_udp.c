@@ -7,7 +7,6 @@
  */
 #include "base/backoff.h"
 #include "base/outage.h"
-#include "held.h"
 #include "base/clock_ms.h"
 #include "sinks/net/resolve.h"
 #include "output.h"
@@ -39,6 +38,40 @@ enum phase {
 	UDP_OPEN,
 	UDP_REFUSED, /* it is open, but the port is closed */
 };
+
+/* ---- Messages that were sent, and may not have arrived ------------------------------ */
+
+enum { HELD_MAX = 512 };
+
+struct held_message {
+	uint64_t at; /* a time, or a place in a stream */
+	uint32_t sequence;
+	uint32_t records;
+	struct position end; /* behind its last record */
+};
+
+/* In the order in which they were sent. */
+struct held {
+	struct held_message ring[HELD_MAX];
+	unsigned int first, n;
+};
+
+static inline struct held_message *held_get(struct held *held, unsigned int i)
+{
+	return &held->ring[(held->first + i) % HELD_MAX];
+}
+
+static inline void held_drop_first(struct held *held)
+{
+	held->first = (held->first + 1) % HELD_MAX;
+	held->n--;
+}
+
+/* There must be room. */
+static inline void held_add(struct held *held, struct held_message message)
+{
+	held->ring[(held->first + held->n++) % HELD_MAX] = message;
+}
 
 struct udp {
 	struct output output;

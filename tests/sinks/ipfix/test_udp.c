@@ -102,15 +102,20 @@ static void sampling_and_what_was_not_sent_are_told(void **state)
 	assert_int_equal(f->flows, 13);
 }
 
+static void send_records(struct session *f, const char *options, uint64_t n)
+{
+	session_listen(f, SOCK_DGRAM);
+	session_open(f, "udp", options);
+	f->host.n_records = n;
+	session_work(f, true);
+	receive_until_acked(f, n);
+}
+
 static void options_can_be_left_out(void **state)
 {
 	struct session *f = *state;
 
-	session_listen(f, SOCK_DGRAM);
-	session_open(f, "udp", "?options=no&sets=one&record=extended");
-	f->host.n_records = 100;
-	session_work(f, true);
-	receive_until_acked(f, 100);
+	send_records(f, "?options=no&sets=one&record=extended", 100);
 	assert_int_equal(f->flows, 100);
 	assert_int_equal(f->interfaces, 0);
 	assert_int_equal(f->reader.n_templates, FLOW_TEMPLATES);
@@ -121,11 +126,7 @@ static void own_elements_are_named(void **state)
 {
 	struct session *f = *state;
 
-	session_listen(f, SOCK_DGRAM);
-	session_open(f, "udp", "?record=extended&pen=4711");
-	f->host.n_records = 1;
-	session_work(f, true);
-	receive_until_acked(f, 1);
+	send_records(f, "?record=extended&pen=4711", 1);
 	assert_int_equal(f->elements, 8);
 	assert_int_equal(f->pen, 4711);
 	assert_int_equal(f->reader.n_templates, TEMPLATES + 1);

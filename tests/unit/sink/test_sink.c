@@ -319,11 +319,7 @@ static void null_delivers_all_to_nobody(void **state)
 
 static void wrong_specs_are_refused(void **state)
 {
-	static const struct {
-		const char *spec;
-		int err;
-		const char *words;
-	} cases[] = {
+	static const struct refused_spec cases[] = {
 		{ "", -EINVAL, "kind of sink" },
 		{ "fish", -EINVAL,
 		  "fish: there is no such kind of sink; there are json, " },
@@ -344,12 +340,7 @@ static void wrong_specs_are_refused(void **state)
 	};
 	struct lines_fixture *f = *state;
 
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		assert_int_equal(try_open_sink(f, cases[i].spec), cases[i].err);
-		assert_null(f->sink);
-		if (!strstr(f->logged, cases[i].words))
-			fail_msg("%s: %s", cases[i].spec, f->logged);
-	}
+	assert_refused(f, cases, ARRAY_SIZE(cases));
 	assert_int_equal(netobs_sink_open(NULL, NULL, &f->sink), -EINVAL);
 	assert_int_equal(netobs_sink_open("json", NULL, NULL), -EINVAL);
 }

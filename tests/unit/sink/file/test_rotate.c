@@ -476,11 +476,7 @@ static void directory_may_go_and_come(void **state)
 
 static void wrong_specs_are_refused(void **state)
 {
-	static const struct {
-		const char *spec;
-		int err;
-		const char *words;
-	} cases[] = {
+	static const struct refused_spec cases[] = {
 		{ "json?rotate.bytes=1M", -EINVAL, "only a file can be rotated" },
 		{ "json:unix:/x?rotate.bytes=1M", -EINVAL, "only a file" },
 		{ "json:/tmp/x?rotate.bytes=1", -EINVAL, "'1' is not from 1M" },
@@ -497,11 +493,7 @@ static void wrong_specs_are_refused(void **state)
 	};
 	struct lines_fixture *f = *state;
 
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		assert_int_equal(try_open_sink(f, cases[i].spec), cases[i].err);
-		if (!strstr(f->logged, cases[i].words))
-			fail_msg("%s: %s", cases[i].spec, f->logged);
-	}
+	assert_refused(f, cases, ARRAY_SIZE(cases));
 }
 
 int main(void)
