@@ -46,12 +46,13 @@ void outage_log(struct outage *outage, const struct log *log, int level,
 void outage_end(struct outage *outage, const struct log *log, int level,
 		const char *format, ...)
 {
-	int64_t lasted_ms = now_ms() - outage->began_ms;
 	char line[NETOBS_ERROR_MAX];
+	int64_t lasted_ms;
 	va_list args;
 
 	if (!outage->n)
 		return;
+	lasted_ms = now_ms() - outage->began_ms;
 	outage->n = 0;
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);

@@ -32,23 +32,17 @@ void flow_clear_unknown(struct netobs_flow *flow)
 #include "fields.def"
 }
 
-const struct netobs_point *netobs_flow_point(const struct netobs_flow *flow,
-					     uint32_t i)
+static const struct netobs_point *point_at(const struct netobs_flow *flow,
+					   uint32_t i)
 {
-	if (!flow || i >= flow->n_points)
-		return NULL;
 	return (const void *)((const char *)flow->points +
 			      (size_t)i * flow->point_size);
 }
 
-/* The point as this library's struct. */
-static struct netobs_point view_point(const struct netobs_flow *flow, uint32_t i)
+const struct netobs_point *netobs_flow_point(const struct netobs_flow *flow,
+					     uint32_t i)
 {
-	struct netobs_point point = { 0 };
-
-	memcpy(&point, netobs_flow_point(flow, i),
-	       min_u64(flow->point_size, sizeof(point)));
-	return point;
+	return flow && i < flow->n_points ? point_at(flow, i) : NULL;
 }
 
 size_t flow_copy_size(const struct netobs_flow *flow, uint32_t n_points,
@@ -57,7 +51,7 @@ size_t flow_copy_size(const struct netobs_flow *flow, uint32_t n_points,
 	size_t size = sizeof(*flow) + n_points * sizeof(struct netobs_point);
 
 	for (uint32_t i = 0; i < n_points; i++) {
-		const char *name = netobs_flow_point(flow, i)->name;
+		const char *name = point_at(flow, i)->name;
 
 		size += (name ? strnlen(name, name_max - 1) : 0) + 1;
 	}
@@ -78,7 +72,10 @@ void flow_copy(const struct netobs_flow *flow, uint32_t n_points,
 	for (uint32_t i = 0; i < n_points; i++) {
 		size_t len;
 
-		points[i] = view_point(flow, i);
+		/* As this library's struct. */
+		points[i] = (struct netobs_point){ 0 };
+		memcpy(&points[i], point_at(flow, i),
+		       min_u64(flow->point_size, sizeof(*points)));
 		len = points[i].name ? strnlen(points[i].name, name_max - 1) : 0;
 		memcpy(name, points[i].name ?: "", len);
 		name[len] = '\0';

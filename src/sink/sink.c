@@ -109,14 +109,6 @@ static struct netobs_sink *of_host(struct sink_host *host)
 	return (struct netobs_sink *)host;
 }
 
-/* Whether this call has taken its time. */
-static bool is_slice_over(struct netobs_sink *sink)
-{
-	if (!sink->is_unfinished && ++sink->given % GLANCE == 0)
-		sink->is_unfinished = now_ms() >= sink->slice_end_ms;
-	return sink->is_unfinished;
-}
-
 static int open_item(struct netobs_sink *sink, const struct spool_item *item,
 		     const struct netobs_record **ret_record)
 {
@@ -137,9 +129,15 @@ static bool host_next(struct sink_host *host, struct sink_item *ret_item)
 	struct netobs_sink *sink = of_host(host);
 	struct spool_item item;
 
-	while (!is_slice_over(sink) && spool_read(&sink->spool, &item)) {
-		int err = open_item(sink, &item, &ret_item->record);
+	while (!sink->is_unfinished) {
+		int err;
 
+		/* A call takes its time, however much is left. */
+		if (++sink->given % GLANCE == 0)
+			sink->is_unfinished = now_ms() >= sink->slice_end_ms;
+		if (sink->is_unfinished || !spool_read(&sink->spool, &item))
+			break;
+		err = open_item(sink, &item, &ret_item->record);
 		ret_item->own = item.own;
 		ret_item->end = item.end;
 		if (!err)
@@ -421,23 +419,21 @@ static int sink_work(struct netobs_sink *sink, bool flush)
 	return err;
 }
 
-static struct position count_record(const struct netobs_record *record)
-{
-	const struct netobs_flow *flow = as_flow(record);
-
-	if (record->type != NETOBS_RECORD_FLOW)
-		return (struct position){ .seq = 1 };
-	return (struct position){ 1, flow->packets, flow->bytes };
-}
-
 /* False: it was dropped, and counted. */
 static bool add_record(struct netobs_sink *sink,
 		       const struct netobs_record *record)
 {
-	void *place = spool_reserve(&sink->spool, pack_size(record),
-				    count_record(record), age_clock_ms(sink));
+	struct position own = { .seq = 1 };
+	void *place;
 
-	start_ticking(sink);
+	if (record->type == NETOBS_RECORD_FLOW) {
+		own.packets = as_flow(record)->packets;
+		own.bytes = as_flow(record)->bytes;
+	}
+	place = spool_reserve(&sink->spool, pack_size(record), own,
+			      age_clock_ms(sink));
+	if (!sink->tick_ms)
+		start_ticking(sink);
 	if (!place)
 		return false;
 	pack_record(record, place);

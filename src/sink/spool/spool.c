@@ -173,17 +173,6 @@ void spool_note_sync(struct spool *spool, int err)
 
 /* ---- Adding -------------------------------------------------------------------- */
 
-static bool is_used_up(const struct spool *spool, const struct segment *segment,
-		       size_t len, int64_t now_ms)
-{
-	int64_t max_age = spool->options.max_age_ms;
-
-	return segment->is_closed ||
-	       segment->size + segment_cost(len) > spool->capacity ||
-	       (max_age && segment->size &&
-		now_ms - segment->made_ms > max_age / SEGMENTS);
-}
-
 /* Room for a record within the limit; false: there is none. */
 static bool make_room(struct spool *spool, size_t len)
 {
@@ -199,11 +188,17 @@ static bool make_room(struct spool *spool, size_t len)
 static bool is_to_be_continued(const struct spool *spool, size_t len,
 			       int64_t now_ms)
 {
+	int64_t max_age = spool->options.max_age_ms;
 	struct segment *segment = spool->newest;
 
-	return segment && segment->end.seq == spool->tail.seq &&
-	       !is_used_up(spool, segment, len, now_ms) &&
-	       !segment_resume(segment);
+	if (!segment || segment->is_closed ||
+	    segment->end.seq != spool->tail.seq ||
+	    segment->size + segment_cost(len) > spool->capacity)
+		return false;
+	if (max_age && segment->size &&
+	    now_ms - segment->made_ms > max_age / SEGMENTS)
+		return false;
+	return segment->buf || !segment_resume(segment);
 }
 
 /* All that it still has in memory is to go to its file. */
@@ -261,7 +256,8 @@ void *spool_reserve(struct spool *spool, size_t len, struct position own,
 		return NULL;
 	}
 	err = reserve(spool, len, own, now_ms, &record);
-	note_append(spool, err, len);
+	if (err || spool->writing.append_fails)
+		note_append(spool, err, len);
 	if (!err)
 		return record;
 	spool_drop(spool, SPOOL_UNWRITTEN, own);

@@ -164,14 +164,19 @@ static inline const char *spool_name(const struct spool *spool)
 	return spool->path ?: "in memory";
 }
 
+static inline bool spool_has_unacked_dropped(const struct spool *spool)
+{
+	return position_is_before(spool->unacked_dropped.from,
+				  spool->unacked_dropped.to);
+}
+
 /*
  * It is nearly full, or was: records are dropped, or not read any more, unless some
  * of those that were read are acknowledged soon.
  */
 static inline bool spool_is_pressed(const struct spool *spool)
 {
-	return position_is_before(spool->unacked_dropped.from,
-				  spool->unacked_dropped.to) ||
+	return spool_has_unacked_dropped(spool) ||
 	       spool->size > spool->options.max_bytes / 4 * 3;
 }
 

@@ -16,12 +16,6 @@ enum {
 
 /* ---- Dropped and not acknowledged --------------------------------------------------------------------- */
 
-static bool has_unacked_dropped(const struct spool *spool)
-{
-	return position_is_before(spool->unacked_dropped.from,
-				  spool->unacked_dropped.to);
-}
-
 void spool_release(struct spool *spool, struct position from,
 		   struct position end, enum spool_drop why)
 {
@@ -29,7 +23,7 @@ void spool_release(struct spool *spool, struct position from,
 		position_is_before(spool->read, end) ? spool->read : end;
 
 	if (position_is_before(from, got)) {
-		if (!has_unacked_dropped(spool))
+		if (!spool_has_unacked_dropped(spool))
 			spool->unacked_dropped.from = from;
 		spool->unacked_dropped.to = got;
 		spool->unacked_dropped.why = why;
@@ -54,18 +48,10 @@ static void settle_unacked_dropped(struct spool *spool, struct position end,
 
 /* ---- Giving out --------------------------------------------------------------- */
 
-static void note_read(struct spool *spool, int err)
+static void end_outage(struct spool *spool)
 {
-	if (err && !outage_is_on(&spool->unreadable))
-		outage_log(&spool->unreadable, spool->options.log,
-			   NETOBS_LOG_ERROR, "",
-			   "spool %s: cannot read: %s; trying again",
-			   spool_name(spool), strerror(-err));
-	if (err)
-		return;
 	outage_end(&spool->unreadable, spool->options.log, NETOBS_LOG_WARNING,
 		   "spool %s: can be read again", spool_name(spool));
-	spool->read_attempts = spool->searched = 0;
 }
 
 static void note_damage(struct spool *spool, struct segment *segment, int err)
@@ -86,7 +72,11 @@ static bool is_hopeless(struct spool *spool, int err)
 {
 	if (err == -EBADMSG)
 		return true;
-	note_read(spool, err);
+	if (!outage_is_on(&spool->unreadable))
+		outage_log(&spool->unreadable, spool->options.log,
+			   NETOBS_LOG_ERROR, "",
+			   "spool %s: cannot read: %s; trying again",
+			   spool_name(spool), strerror(-err));
 	return spool->read_attempts >= READ_ATTEMPTS;
 }
 
@@ -138,33 +128,26 @@ static bool find_next(struct spool *spool)
 	return spool->reading;
 }
 
-/* The record at the reader's place; -EBADMSG: there is none that can be there. */
-static int read_here(struct spool *spool, const struct record_head **ret_head,
-		     const void **ret_record)
-{
-	const struct segment *segment = spool->reading;
-	int err = segment_read(segment, &spool->window, spool->offset, ret_head,
-			       ret_record);
-
-	if (!err && ((*ret_head)->before.seq < segment->first.seq ||
-		     (*ret_head)->before.seq >= segment->end.seq))
-		err = -EBADMSG;
-	return err;
-}
-
 bool spool_read(struct spool *spool, struct spool_item *ret_item)
 {
 	spool->is_searching = false;
-	while (!has_unacked_dropped(spool) && find_next(spool)) {
+	while (!spool_has_unacked_dropped(spool) && find_next(spool)) {
 		const struct record_head *head;
 		const void *record;
-		int err = read_here(spool, &head, &record);
+		const struct segment *segment = spool->reading;
+		int err = segment_read(segment, &spool->window, spool->offset,
+				       &head, &record);
 
+		if (!err && (head->before.seq < segment->first.seq ||
+			     head->before.seq >= segment->end.seq))
+			err = -EBADMSG; /* it cannot be there */
 		if (err && !skip_unreadable(spool, err))
 			return false;
 		if (err)
 			continue;
-		note_read(spool, 0);
+		if (outage_is_on(&spool->unreadable))
+			end_outage(spool);
+		spool->read_attempts = spool->searched = 0;
 		if (!position_is_before(spool->read,
 					position_add(head->before, head->own))) {
 			spool->offset += segment_cost(head->len);
@@ -185,7 +168,7 @@ bool spool_read(struct spool *spool, struct spool_item *ret_item)
 		return true;
 	}
 	/* Also the last ones may be missing. */
-	if (!has_unacked_dropped(spool) &&
+	if (!spool_has_unacked_dropped(spool) &&
 	    position_is_before(spool->read, spool->tail))
 		skip_gap(spool, spool->tail);
 	return false;

@@ -17,31 +17,26 @@ struct end {
 	uint16_t port; /* network byte order */
 } __attribute__((packed));
 
-static struct end end_of(const uint8_t address[16], uint16_t port)
-{
-	struct end end = { .port = htons(port) };
-
-	memcpy(end.address, address, sizeof(end.address));
-	return end;
-}
-
 /* The same for both directions: the lesser end comes first. */
 static size_t make_flow_key(uint8_t *key, enum message_key kind,
 			    const struct netobs_flow *flow)
 {
-	bool has_ports = kind == MESSAGE_KEY_FLOW && flow->has & NETOBS_HAS_PORTS;
-	size_t len = kind == MESSAGE_KEY_FLOW ? sizeof(struct end) :
-						sizeof(flow->src);
-	const struct end ends[2] = {
-		end_of(flow->src, has_ports ? flow->src_port : 0),
-		end_of(flow->dst, has_ports ? flow->dst_port : 0),
+	bool is_whole = kind == MESSAGE_KEY_FLOW;
+	bool has_ports = is_whole && flow->has & NETOBS_HAS_PORTS;
+	size_t len = is_whole ? sizeof(struct end) : sizeof(flow->src);
+	struct end ends[2] = {
+		{ .port = has_ports ? htons(flow->src_port) : 0 },
+		{ .port = has_ports ? htons(flow->dst_port) : 0 },
 	};
-	bool swap = memcmp(&ends[0], &ends[1], sizeof(ends[0])) > 0;
+	bool swap;
 
+	memcpy(ends[0].address, flow->src, sizeof(flow->src));
+	memcpy(ends[1].address, flow->dst, sizeof(flow->dst));
+	swap = memcmp(&ends[0], &ends[1], sizeof(ends[0])) > 0;
 	memcpy(key, &ends[swap], len);
 	memcpy(key + len, &ends[!swap], len);
 	len *= 2;
-	if (kind == MESSAGE_KEY_FLOW)
+	if (is_whole)
 		key[len++] = flow->proto;
 	return len;
 }

@@ -27,25 +27,20 @@ static int grow_window(struct window *window)
 	return 0;
 }
 
-/* What the spool does not give out again, it has dropped. */
-static bool find_again(struct window *window, struct position end)
+int window_place(struct window *window, struct position end, uint64_t *ret_number)
 {
+	/* What the spool does not give out again, it has dropped. */
 	for (; window->next < window->end; window->next++) {
 		struct window_entry *entry = window_entry(window, window->next);
 
+		if (entry->end.seq == end.seq) {
+			*ret_number = window->next++;
+			return 0;
+		}
 		if (!position_is_before(entry->end, end))
-			return entry->end.seq == end.seq;
+			break;
 		if (entry->state == WINDOW_UNSENT)
 			entry->state = WINDOW_DELIVERED;
-	}
-	return false;
-}
-
-int window_place(struct window *window, struct position end, uint64_t *ret_number)
-{
-	if (find_again(window, end)) {
-		*ret_number = window->next++;
-		return 0;
 	}
 	if (window->end - window->first == window->size) {
 		int err = grow_window(window);

@@ -224,31 +224,22 @@ static uint32_t tcp_flags(const struct netobs_flow *flow)
 #define POINT_FIELD(member, type, json, proto, ...) \
 	FIELD_CALL(point_##type, member, proto)
 
-static uint8_t *put_point(uint8_t *to, const struct netobs_point *point)
-{
-	uint8_t *contents = put_begin(to, RECORD_DUP_LIST);
-
-	to = contents;
-#include "record/fields.def"
-	return put_end(contents, to);
-}
-
-static uint32_t count_points(const struct netobs_flow *flow)
-{
-	return (uint32_t)min_u64(flow->n_points, PACK_POINTS_MAX);
-}
-
 /* Readers need one. */
 static uint8_t *put_points(uint8_t *to, const struct netobs_flow *flow)
 {
 	static const struct netobs_point unknown;
-	uint32_t n = count_points(flow);
+	const struct netobs_point *point = flow->n_points ? flow->points :
+							    &unknown;
+	uint64_t n = max_u64(min_u64(flow->n_points, PACK_POINTS_MAX), 1);
 
-	if (!n)
-		return put_point(to, &unknown);
-	to = put_number(to, RECORD_DIRECTION, flow->points[0].direction);
-	for (uint32_t i = 0; i < n; i++)
-		to = put_point(to, &flow->points[i]);
+	to = put_number(to, RECORD_DIRECTION, point->direction);
+	for (const struct netobs_point *end = point + n; point < end; point++) {
+		uint8_t *contents = put_begin(to, RECORD_DUP_LIST);
+
+		to = contents;
+#include "record/fields.def"
+		put_end(contents, to);
+	}
 	return to;
 }
 
@@ -307,8 +298,9 @@ inlined uint8_t *put_message(uint8_t *to, const struct netobs_flow *flow,
 
 size_t pbflow_room(const struct netobs_flow *flow)
 {
-	return PBFLOW_FIELDS_MAX +
-	       max_u64(count_points(flow), 1) * PBFLOW_POINT_MAX;
+	uint64_t n = max_u64(min_u64(flow->n_points, PACK_POINTS_MAX), 1);
+
+	return PBFLOW_FIELDS_MAX + n * PBFLOW_POINT_MAX;
 }
 
 size_t pbflow_record(const struct netobs_flow *flow,
