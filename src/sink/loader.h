@@ -6,6 +6,8 @@
 #ifndef NETOBS_SINK_LOADER_H
 #define NETOBS_SINK_LOADER_H
 
+#include "module.h"
+
 #include <stddef.h>
 
 /* All that can be loaded starts with this. */
@@ -19,5 +21,11 @@ struct loaded {
  */
 const void *loader_find(const char *name, const char *symbol, char *why,
 			size_t why_size);
+
+/*
+ * The module for the kind that @spec names, which is part of the library or loaded.
+ * -EINVAL: there is no such kind; -ENOENT: it cannot be loaded. Either is logged.
+ */
+int loader_find_kind(struct spec *spec, const struct sink_module **ret_module);
 
 #endif

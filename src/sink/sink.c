@@ -2,7 +2,7 @@
 #include <netobs/sink.h>
 
 #include "base/clock_ms.h"
-#include "kinds.h"
+#include "loader.h"
 #include "sink.h"
 #include "base/sized.h"
 #include "base/util.h"
@@ -318,7 +318,7 @@ static int open_sink(struct netobs_sink *sink, struct spec *spec)
 
 	if (err)
 		return err;
-	err = kinds_find(spec, &sink->module);
+	err = loader_find_kind(spec, &sink->module);
 	if (err)
 		return err;
 	parse_types(sink, spec);

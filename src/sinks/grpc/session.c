@@ -3,7 +3,6 @@
 #include "session.h"
 
 #include "base/clock_ms.h"
-#include "session_calls.h"
 
 #include <errno.h>
 #include <string.h>

@@ -91,4 +91,7 @@ void session_is_good(struct session *session);
 /* When to be called again, as wake_in() has it. */
 int session_rest(struct session *session);
 
+/* Of session_calls.c: the nghttp2 session that reports frames. NULL: no memory. */
+nghttp2_session *session_calls_new(struct session *session);
+
 #endif

@@ -3,7 +3,7 @@
  * Calls as streams of HTTP/2:
  * https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
  */
-#include "session_calls.h"
+#include "session.h"
 
 #include "base/clock_ms.h"
 #include "status.h"

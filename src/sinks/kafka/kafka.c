@@ -6,7 +6,6 @@
 #include "kafka.h"
 
 #include "base/clock_ms.h"
-#include "reports.h"
 #include "base/util.h"
 
 #include <errno.h>

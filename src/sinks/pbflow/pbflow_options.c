@@ -6,9 +6,10 @@
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
-#include <linux/rtnetlink.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <string.h>
+#include <sys/socket.h>
 
 static void set_v4(uint8_t ip[16], const struct in_addr *address)
 {
@@ -29,60 +30,30 @@ static bool parse(const char *text, uint8_t ip[16])
 
 /* ---- The address towards other hosts ----------------------------------------------- */
 
-struct route_request {
-	struct nlmsghdr header;
-	struct rtmsg route;
-	struct rtattr attribute;
-	uint8_t address[16];
-};
-
-static bool take_source(const struct nlmsghdr *reply, uint8_t ip[16])
-{
-	const struct rtmsg *route = NLMSG_DATA(reply);
-	const struct rtattr *attribute = RTM_RTA(route);
-	size_t len = RTM_PAYLOAD(reply);
-
-	for (; RTA_OK(attribute, len); attribute = RTA_NEXT(attribute, len)) {
-		if (attribute->rta_type != RTA_PREFSRC)
-			continue;
-		if (route->rtm_family == AF_INET)
-			set_v4(ip, RTA_DATA(attribute));
-		else
-			memcpy(ip, RTA_DATA(attribute), 16);
-		return true;
-	}
-	return false;
-}
-
-/* The address that the kernel would send from to @text, asked without a packet. */
+/* The address that the kernel would send from to @text: nothing is sent. */
 static bool find_source(int family, const char *text, uint8_t ip[16])
 {
-	cleanup_fd int fd =
-		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	uint32_t address_len = family == AF_INET ? 4 : 16;
+	cleanup_fd int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	union {
-		struct nlmsghdr header;
-		uint8_t bytes[4096];
-	} reply;
-	struct route_request request = {
-		.header = { .nlmsg_type = RTM_GETROUTE,
-			    .nlmsg_flags = NLM_F_REQUEST },
-		.route = { .rtm_family = (uint8_t)family,
-			   .rtm_dst_len = (uint8_t)(8 * address_len) },
-		.attribute = { .rta_type = RTA_DST,
-			       .rta_len = (uint16_t)RTA_LENGTH(address_len) },
-	};
-	ssize_t n;
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} address = { .any.sa_family = (sa_family_t)family };
+	socklen_t len = family == AF_INET ? sizeof(address.v4) :
+					    sizeof(address.v6);
 
-	inet_pton(family, text, request.address);
-	request.header.nlmsg_len =
-		NLMSG_LENGTH(sizeof(request.route)) + request.attribute.rta_len;
-	if (fd < 0 || send(fd, &request, request.header.nlmsg_len, 0) < 0)
+	address.v4.sin_port = htons(9); /* at the same place in both */
+	inet_pton(family, text,
+		  family == AF_INET ? (void *)&address.v4.sin_addr :
+				      (void *)&address.v6.sin6_addr);
+	if (fd < 0 || connect(fd, &address.any, len) ||
+	    getsockname(fd, &address.any, &len))
 		return false;
-	n = recv(fd, &reply, sizeof(reply), MSG_DONTWAIT); /* it is there */
-	return n > 0 && NLMSG_OK(&reply.header, (size_t)n) &&
-	       reply.header.nlmsg_type == RTM_NEWROUTE &&
-	       take_source(&reply.header, ip);
+	if (family == AF_INET)
+		set_v4(ip, &address.v4.sin_addr);
+	else
+		memcpy(ip, &address.v6.sin6_addr, 16);
+	return true;
 }
 
 /* ---- Any address ------------------------------------------------------------------ */
