@@ -63,14 +63,14 @@ void flow_clear_unknown(struct netobs_flow *flow);
 /**
  * @return bytes that flow_copy() writes
  */
-size_t flow_copy_size(const struct netobs_flow *flow, uint32_t n_points,
+size_t flow_copy_size(const struct netobs_flow *flow, uint32_t points_max,
 		      size_t name_max);
 
 /**
- * Copy a flow, its first @n_points points and their names, cut to @name_max bytes with
+ * Copy a flow, its first @points_max points and their names, cut to @name_max bytes with
  * their NUL, into one piece that begins at @copy.
  */
-void flow_copy(const struct netobs_flow *flow, uint32_t n_points,
+void flow_copy(const struct netobs_flow *flow, uint32_t points_max,
 	       size_t name_max, struct netobs_flow *copy);
 
 /**

@@ -28,19 +28,14 @@ _Static_assert(sizeof(struct packed_head) + sizeof(union any_record) <= PACK_MAX
 _Static_assert(sizeof(struct packed_head) % PACK_ALIGN == 0,
 	       "the struct is aligned");
 
-static uint32_t count_points(const struct netobs_record *record)
-{
-	return (uint32_t)min_u64(as_flow(record)->n_points, PACK_POINTS_MAX);
-}
-
 size_t pack_size(const struct netobs_record *record)
 {
 	const size_t head = sizeof(struct packed_head);
 
 	if (record->type != NETOBS_RECORD_FLOW)
 		return head + record_size(record->type);
-	return head + flow_copy_size(as_flow(record), count_points(record),
-				     PACK_NAME_MAX);
+	return head +
+	       flow_copy_size(as_flow(record), PACK_POINTS_MAX, PACK_NAME_MAX);
 }
 
 void pack_record(const struct netobs_record *record, void *packed)
@@ -57,10 +52,10 @@ void pack_record(const struct netobs_record *record, void *packed)
 		copy->sz = head->size;
 		return;
 	}
-	head->point_size = sizeof(struct netobs_point);
-	head->n_points = count_points(record);
-	flow_copy(as_flow(record), head->n_points, PACK_NAME_MAX,
+	flow_copy(as_flow(record), PACK_POINTS_MAX, PACK_NAME_MAX,
 		  (struct netobs_flow *)copy);
+	head->point_size = sizeof(struct netobs_point);
+	head->n_points = as_flow(copy)->n_points;
 }
 
 const struct netobs_record *packed_record(const void *packed)
