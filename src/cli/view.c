@@ -135,7 +135,7 @@ static void view_add_to_group(struct view *view, const struct netobs_flow *flow,
 			      enum by_end end, const struct tally *tally)
 {
 	const struct by *by = &view->options->by;
-	uint8_t value[BY_SIZE];
+	_Alignas(uint64_t) uint8_t value[BY_SIZE];
 
 	by_fill(by, flow, server_find(&view->servers, flow), end, value);
 	groups_add(&view->groups, value, tally);

@@ -147,6 +147,17 @@ class Words(unittest.TestCase):
                     listed = set(re.findall(r"\*([a-z]+)\*", line))
                     self.assertEqual(listed, values)
 
+    def test_keys_of_groups(self):
+        keys = man_terms("netobsctl-flows.8", "GROUPS")
+        self.assertLess({"src", "service"}, keys)
+        self.assertEqual(complete("flows", "--by", ""), keys | {"flow"})
+        self.assertEqual(complete("flows", "--by", "src,t"), {"src,tunnel"})
+        listed = re.search(r"KEY is (.*?)\.", run("flows", "-h"), re.S)[1]
+        self.assertEqual(set(re.findall(r"\w+", listed)) - {"or"}, keys)
+        source = (ROOT / "src/cli/by.c").read_text()
+        table = source.split("by_keys[] = {")[1].split("};")[0]
+        self.assertEqual(set(re.findall(r'KEY\("?(\w+)', table)), keys)
+
     def test_outputs(self):
         outputs = {"table", "json", "json:", "json:unix:", "ipfix:udp://",
                    "ipfix:tcp://", "ipfix:tls://", "ipfix:file:", "kafka://",

@@ -24,6 +24,7 @@ USAGE = 2
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 HOME, SHOW, RED = "\x1b[H", "\x1b[?25h", "\x1b[1;31m"
 PORTS = (22, 80, 443)
+MILLION = lab.sized(1_000_000)
 
 
 class Terminal:
@@ -227,8 +228,8 @@ class Views(lab.WiredTest):
             terminal = Terminal(self.lab, self.a, 24, 80, "--max-flows", "64",
                                 **environment)
             terminal.process.send_signal(signal.SIGSTOP)  # tables fill up
-            traffic.flood(self.lab, self.a, "eth0", "--flows", 1000000,
-                          "--packets", 1000000)
+            traffic.flood(self.lab, self.a, "eth0", "--flows", MILLION,
+                          "--packets", MILLION)
             terminal.process.send_signal(signal.SIGCONT)
             terminal.wait(lambda lines: re.match(r"[1-9]\w* lost", lines[1]), "a loss")
             self.assertEqual(is_red, RED in terminal.text())

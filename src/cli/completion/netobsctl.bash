@@ -73,6 +73,8 @@ _netobsctl_targets()
 # Values of option $2 of verb $1. Fails when these are not words of a list.
 _netobsctl_values()
 {
+	local keys
+
 	case $1:$2 in
 	flows:-i | flows:--interface | flows:-x | flows:--exclude | capture:-i | \
 		capture:--interface | capture:-x | capture:--exclude)
@@ -86,8 +88,14 @@ _netobsctl_values()
 			"ipfix:file: kafka:// grpc://"
 		;;
 	flows:--by)
-		echo "flow src dst client service host pair port proto interface direction" \
-			"vlan tunnel"
+		keys=(src dst client service host pair port proto interface direction
+			vlan tunnel)
+		if [[ $cur == *,* ]]; then
+			keys=("${keys[@]/#/${cur%,*},}")
+		else
+			keys+=(flow)
+		fi
+		printf '%s\n' "${keys[@]}"
 		;;
 	flows:--sort)
 		echo "bytes packets flows sent duration time"

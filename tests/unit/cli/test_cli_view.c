@@ -53,7 +53,7 @@ static const char *key_text(const char *keys, const struct netobs_flow *flow)
 	static struct servers servers;
 	static char text[160];
 	const struct by by = parse_by(keys);
-	uint8_t value[BY_SIZE];
+	_Alignas(uint64_t) uint8_t value[BY_SIZE];
 
 	by_fill(&by, flow, server_find(&servers, flow), BY_SOURCE, value);
 	by_text(&by, 0, value, NULL, text, sizeof(text));
