@@ -11,8 +11,8 @@
 #include <netobs/version.h>
 
 #include "args.h"
+#include "base/capability.h"
 #include "flows_config.h"
-#include "privileges.h"
 #include "shadows.h"
 
 struct check_config {
@@ -46,7 +46,7 @@ static const struct args_command command = {
 /* All that is printed, so that both forms say the same. */
 struct findings {
 	struct utsname kernel;
-	struct privilege privileges[PRIVILEGES];
+	uint64_t held; /* capabilities */
 	struct netobs_feature features[NETOBS_FEATURES];
 	uint64_t disabled; /* features */
 	bool bpffs;
@@ -62,7 +62,7 @@ static bool has_bpffs(void)
 
 static int find_out(struct findings *findings)
 {
-	int r = privileges_read(findings->privileges);
+	int r = capability_read_held(&findings->held);
 
 	if (r < 0)
 		return r;
@@ -74,6 +74,11 @@ static int find_out(struct findings *findings)
 		return r;
 	findings->can_run = r > 0;
 	return 0;
+}
+
+static bool is_held(const struct findings *findings, int i)
+{
+	return capability_is_held(&capabilities[i], findings->held);
 }
 
 static const char *need_name(uint8_t need)
@@ -89,21 +94,18 @@ static const char *need_name(uint8_t need)
 }
 
 /* Of the capabilities that flows need, those that are missing in @mask. */
-static void print_capabilities(const struct findings *findings, uint64_t mask,
-			       const char *before, const char *quote)
+static void print_capabilities(uint64_t mask, const char *before,
+			       const char *quote)
 {
-	for (int i = 0; i < PRIVILEGES; i++) {
-		const struct privilege *privilege = &findings->privileges[i];
-
-		if (!(mask >> privilege->number & 1))
+	for (int i = 0; i < CAPABILITIES; i++) {
+		if (!(mask >> capabilities[i].number & 1))
 			continue;
-		printf("%s%s%s%s", before, quote, privilege->name, quote);
+		printf("%s%s%s%s", before, quote, capabilities[i].name, quote);
 		before = *quote ? "," : ", ";
 	}
 }
 
-static void print_feature(const struct findings *findings,
-			  const struct netobs_feature *feature)
+static void print_feature(const struct netobs_feature *feature)
 {
 	const uint64_t missing = feature->missing_capabilities;
 
@@ -112,7 +114,7 @@ static void print_feature(const struct findings *findings,
 	       missing		  ? "?" :
 				    "no",
 	       feature->description);
-	print_capabilities(findings, missing, ": needs ", "");
+	print_capabilities(missing, ": needs ", "");
 	putchar('\n');
 	if (feature->available || missing)
 		return;
@@ -120,12 +122,6 @@ static void print_feature(const struct findings *findings,
 		printf("  %-17s why: %s\n", "", strerror(-feature->error));
 	if (feature->without)
 		printf("  %-17s without it: %s\n", "", feature->without);
-}
-
-static void print_privilege(const struct privilege *privilege)
-{
-	printf("  %-16s %-4s %s\n", privilege->name,
-	       privilege->held ? "yes" : "no", privilege->purpose);
 }
 
 static void print_verdict(const struct findings *findings)
@@ -140,7 +136,7 @@ static void print_verdict(const struct findings *findings)
 		if (findings->features[i].need != NETOBS_NEED_OPTIONAL)
 			missing |= findings->features[i].missing_capabilities;
 	printf("\nnetobsctl flows cannot run here.");
-	print_capabilities(findings, missing, " This process lacks ", "");
+	print_capabilities(missing, " This process lacks ", "");
 	puts(missing ? ": run it as root." : "");
 }
 
@@ -149,11 +145,13 @@ static void print_table(const struct findings *findings)
 	printf("netobs %s on %s %s (%s)\n\nPrivileges\n", netobs_version(),
 	       findings->kernel.sysname, findings->kernel.release,
 	       findings->kernel.machine);
-	for (int i = 0; i < PRIVILEGES; i++)
-		print_privilege(&findings->privileges[i]);
+	for (int i = 0; i < CAPABILITIES; i++)
+		printf("  %-16s %-4s %s\n", capabilities[i].name,
+		       is_held(findings, i) ? "yes" : "no",
+		       capabilities[i].purpose);
 	puts("\nKernel");
 	for (int i = 0; i < NETOBS_FEATURES; i++)
-		print_feature(findings, &findings->features[i]);
+		print_feature(&findings->features[i]);
 	printf("  %-12s %-4s %s\n", "bpffs", findings->bpffs ? "yes" : "no",
 	       "BPF file system at /sys/fs/bpf: not needed");
 	shadows_print_table(findings->disabled);
@@ -172,8 +170,7 @@ static void print_string(const char *key, const char *value)
 	putchar('"');
 }
 
-static void print_json_feature(const struct findings *findings,
-			       const struct netobs_feature *feature)
+static void print_json_feature(const struct netobs_feature *feature)
 {
 	putchar('{');
 	print_string("name", feature->name);
@@ -186,8 +183,7 @@ static void print_json_feature(const struct findings *findings,
 		printf(",\"errno\":%d,", -feature->error);
 		print_string("error", strerror(-feature->error));
 		if (feature->missing_capabilities) {
-			print_capabilities(findings,
-					   feature->missing_capabilities,
+			print_capabilities(feature->missing_capabilities,
 					   ",\"missing_capabilities\":[", "\"");
 			putchar(']');
 		}
@@ -208,14 +204,14 @@ static void print_json(const struct findings *findings)
 	printf(",\"can_run\":%s,\"bpffs\":%s,\"privileges\":{",
 	       findings->can_run ? "true" : "false",
 	       findings->bpffs ? "true" : "false");
-	for (int i = 0; i < PRIVILEGES; i++)
-		printf("%s\"%s\":%s", i ? "," : "", findings->privileges[i].name,
-		       findings->privileges[i].held ? "true" : "false");
+	for (int i = 0; i < CAPABILITIES; i++)
+		printf("%s\"%s\":%s", i ? "," : "", capabilities[i].name,
+		       is_held(findings, i) ? "true" : "false");
 	printf("},\"features\":[");
 	for (int i = 0; i < NETOBS_FEATURES; i++) {
 		if (i)
 			putchar(',');
-		print_json_feature(findings, &findings->features[i]);
+		print_json_feature(&findings->features[i]);
 	}
 	fputs("],\"shadowed\":", stdout);
 	shadows_print_json(findings->disabled);
