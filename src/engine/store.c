@@ -87,9 +87,8 @@ static int check_max_memory(const struct store *store, uint64_t *ret_max)
 
 	if (max && max < least) {
 		log_error(store->log,
-			  "max_memory: %llu MiB of kernel memory is too little for %u CPUs; the least is %llu MiB",
-			  (unsigned long long)max >> 20, store->n_cpus,
-			  (unsigned long long)(least >> 20) + 1);
+			  "max_memory: too little kernel memory for %u CPUs; the least is %llu MiB",
+			  store->n_cpus, (unsigned long long)(least >> 20) + 1);
 		return -EINVAL;
 	}
 	*ret_max = max ? max - fixed : 0;

@@ -88,7 +88,9 @@ class BadInput(lab.WiredTest):
                 self.refuse(USAGE, words, *arguments)
 
     def test_cap_below_what_an_idle_host_needs(self):
-        self.refuse(FAILED, ["--max-memory: ", "the least"], "--max-memory", "1M")
+        for cap in "1M", "1":
+            self.refuse(FAILED, ["--max-memory: too little", "the least"],
+                        "--max-memory", cap)
 
     def test_help_explains_one_verb(self):
         done = subprocess.run([os.environ["NETOBSCTL"], "help", "flows", "extra"],
