@@ -72,7 +72,17 @@ static struct export_subject find_subject(const char *text)
 	return (struct export_subject){ .name = text, .spec = text };
 }
 
-/* What is not installed is left out. */
+/* Messages of a sink begin with its spec, which may be the subject's name. */
+static void print_failure(const char *name, const char *why)
+{
+	size_t length = strlen(name);
+	bool is_named = !strncmp(why, name, length) && why[length] == ':';
+
+	fprintf(stderr, "netobsctl bench: %s%s%s\n", is_named ? "" : name,
+		is_named ? "" : ": ", why);
+}
+
+/* Subjects that are not installed are left out. */
 static int measure(struct bench *bench, struct export_result *result)
 {
 	struct export_sample sample;
@@ -96,8 +106,7 @@ static int measure(struct bench *bench, struct export_result *result)
 	}
 	if (err != -EINTR) {
 		progress_clear(&bench->progress);
-		fprintf(stderr, "netobsctl bench: %s: %s\n",
-			result->subject.name, why);
+		print_failure(result->subject.name, why);
 	}
 	return err;
 }

@@ -283,7 +283,7 @@ class Bench(lab.LabTest):
     def test_export_to_nobody(self):
         self.refuse(FAILED, ["nosuch"], "export", "json:/nosuch/x")
         self.refuse(FAILED, ["socket"], "export", f"json:unix:{self.lab.path('socket')}")
-        self.refuse(USAGE, ["fish"], "export", "fish")
+        self.refuse(USAGE, ["netobsctl bench: fish: there is no"], "export", "fish")
         self.refuse(USAGE, ["x=1"], "export", "json?x=1")
 
     def test_wrong_options(self):
