@@ -200,10 +200,10 @@ NETOBS_API int netobs_poll(struct netobs *ctx, int timeout_ms);
 
 /**
  * Ask the context to stop. The next netobs_dispatch() ends the counting at all
- * interfaces. It and those that follow deliver what was seen until then, in slices, while
- * programs are detached in the background. Once all that is done, netobs_dispatch()
- * returns -ECANCELED: call it, as before, whenever netobs_fd() polls readable, until it
- * does. Detaching that takes longer than 2 s is not waited for: it goes on.
+ * interfaces. This call and the following ones deliver the packets counted until then, in
+ * slices, while the programs are detached in the background. After that netobs_dispatch()
+ * returns -ECANCELED; until then, call it whenever netobs_fd() polls readable. If
+ * detaching takes longer than 2 s, it continues in the background.
  *
  * The only function that may be called from a signal handler, and from any thread.
  */
@@ -211,7 +211,7 @@ NETOBS_API void netobs_stop(struct netobs *ctx);
 
 /**
  * Drain now, without waiting for the interval: deliver everything seen so far.
- * Blocks for a few milliseconds, until no program writes to what is read.
+ * Blocks for a few milliseconds, until no program writes to the tables that are read.
  *
  * @return number of flow records delivered; -EINVAL: not started
  */
@@ -221,9 +221,9 @@ NETOBS_API int netobs_drain(struct netobs *ctx);
  * Change the options of a started context, without a restart: @p opts is what
  * netobs_new() would be given. @p interfaces, @p exclude, @p interval_ms, @p
  * active_timeout_ms and @p idle_timeout_ms may differ; all else has to be as before,
- * but for @p error, which is not used. What is wrong, or cannot be had, is refused,
- * and nothing changes. Interfaces and namespaces that are named must exist, unless they
- * were named before.
+ * but for @p error, which is not used. Options that are wrong or cannot be applied are
+ * refused, and nothing changes. Interfaces and namespaces that are named must exist,
+ * unless they were named before.
  *
  * Interfaces that stay selected are not touched: each of their packets is counted,
  * once. Programs are put on others and taken off in the background, as when
@@ -274,10 +274,10 @@ NETOBS_API int netobs_replay_files(struct netobs *ctx, const char *const *paths,
 				   size_t n);
 
 /**
- * Detach everything and free; for many interfaces, that is waited for up to 2 s, and
- * the rest is done in the background. What was seen and not delivered is dropped. So use
- * netobs_stop(), and netobs_dispatch() until it returns -ECANCELED, first: then there is
- * nothing to wait for. NULL is fine.
+ * Detach everything and free. With many interfaces this blocks for up to 2 s, and continues
+ * in the background. Packets that were counted but not delivered are dropped. To avoid
+ * both, first call netobs_stop(), and netobs_dispatch() until it returns -ECANCELED.
+ * NULL is fine.
  */
 NETOBS_API void netobs_free(struct netobs *ctx);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /**
  * @file probe.h
- * What this kernel and these privileges allow, found out by trying.
+ * Finds the features that the kernel and the privileges allow, by trying them.
  */
 #ifndef NETOBS_PROBE_H
 #define NETOBS_PROBE_H
@@ -37,7 +37,7 @@ enum netobs_feature_id {
 enum netobs_feature_need {
 	NETOBS_NEED_REQUIRED, /**< nothing works without it */
 	NETOBS_NEED_EITHER,   /**< tcx or clsact: one suffices */
-	NETOBS_NEED_OPTIONAL  /**< `without` says what is missing then */
+	NETOBS_NEED_OPTIONAL  /**< `without` describes the restriction */
 };
 
 /** One feature and the outcome of trying it. */
@@ -56,9 +56,9 @@ struct netobs_feature {
 
 /**
  * Try all features. Makes maps and programs, and attaches these in a network
- * namespace of its own; without CAP_SYS_ADMIN, it asks the kernel for what it must
- * refuse, on no account attaching anything. Leaves nothing behind, and needs no
- * privileges beyond those of netobs_start().
+ * namespace of its own; without CAP_SYS_ADMIN, it makes only requests that the kernel
+ * must refuse, and attaches nothing. Leaves nothing behind, and needs no privileges
+ * beyond those of netobs_start().
  *
  * The caller's array, like that of qsort(3), has @p n entries of @p size bytes, so
  * that it may be older or newer than the library: NETOBS_FEATURES and
@@ -71,7 +71,7 @@ struct netobs_feature {
 NETOBS_API int netobs_probe(uint64_t disable, struct netobs_feature *ret_features,
 			    size_t n, size_t size);
 
-/** What may hide packets from the programs; netobs_shadow.kind. */
+/** Kinds of programs and filters that may hide packets; netobs_shadow.kind. */
 enum netobs_shadow_kind {
 	NETOBS_SHADOW_NONE = 0,
 	NETOBS_SHADOW_XDP = 1,	 /**< an XDP program; ingress only */
@@ -80,9 +80,9 @@ enum netobs_shadow_kind {
 };
 
 /**
- * What runs before the programs on an interface, in one direction. It may drop,
- * redirect or finally pass packets, which are not seen then; whether it does is not
- * known. Allocated by the library; later versions add fields at the end.
+ * A program or filter that runs before those of netobs on an interface, in one direction.
+ * Packets that it drops, redirects or finally passes are not seen; whether it does so is
+ * not known. Allocated by the library; later versions add fields at the end.
  */
 struct netobs_shadow {
 	uint32_t ifindex;
@@ -96,9 +96,9 @@ struct netobs_shadow {
 };
 
 /**
- * Find what runs before netobs on the interfaces of the calling thread's network
- * namespace, or would if it was attached now. Which tcx programs are netobs' own is
- * known only with CAP_SYS_ADMIN.
+ * Find the programs and filters that run before netobs on the interfaces of the calling
+ * thread's network namespace, or would if netobs were attached now. Which tcx programs
+ * are netobs' own is known only with CAP_SYS_ADMIN.
  *
  * @param disable    as for netobs_probe(): NETOBS_FEATURE_TCX matters
  * @param on_shadow  called for each; its argument is valid during the call only

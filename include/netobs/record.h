@@ -2,7 +2,7 @@
 /**
  * @file record.h
  * What all types of records begin with. A pointer to a record is a pointer to this
- * header; its type says which struct it is.
+ * header; its type determines the struct.
  */
 #ifndef NETOBS_RECORD_H
 #define NETOBS_RECORD_H

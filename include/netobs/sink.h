@@ -4,8 +4,8 @@
  * Where records go: a file, a socket, a collector. A sink is opened by a spec
  * such as "json:/var/log/flows.json", takes records, and never makes its caller
  * wait: while its other side is slow or away, records wait in a spool, in memory
- * or on disk, within a limit. What is given to a sink is delivered, pending or
- * dropped, and counted as such.
+ * or on disk, within a limit. Each record that is written to a sink is
+ * delivered, pending or dropped, and counted as such.
  *
  * A sink is used by one thread at a time, and is independent of all others and of
  * contexts: the records may come from anywhere. It installs no signal handlers;
@@ -133,7 +133,7 @@ NETOBS_API int netobs_sink_flush(struct netobs_sink *sink);
 NETOBS_API int netobs_sink_fd(const struct netobs_sink *sink);
 
 /**
- * Go on with what is pending, for some milliseconds: when netobs_sink_fd() polls
+ * Continue to send pending records, for some milliseconds: when netobs_sink_fd() polls
  * readable. Does not block.
  *
  * @return as netobs_sink_flush()
@@ -166,7 +166,7 @@ NETOBS_API int netobs_sink_stats_json(const struct netobs_sink *sink, char *buf,
 				      size_t size);
 
 /**
- * Send what is pending, for as long as @p timeout_ms, without freeing anything, and end
+ * Send pending records, for as long as @p timeout_ms, without freeing anything, and end
  * a session in order where its end shows what has arrived (IPFIX over TCP); it may go
  * on with netobs_sink_dispatch(), until another record is written. To be followed by netobs_sink_stats_get() and netobs_sink_close().
  *
@@ -177,8 +177,8 @@ NETOBS_API int netobs_sink_stats_json(const struct netobs_sink *sink, char *buf,
 NETOBS_API int netobs_sink_drain(struct netobs_sink *sink, int timeout_ms);
 
 /**
- * Free. What is pending stays where a spool on disk has it, and is gone from a
- * spool in memory. NULL is fine.
+ * Free. Pending records stay in a spool on disk, and are dropped from a spool in
+ * memory. NULL is fine.
  */
 NETOBS_API void netobs_sink_close(struct netobs_sink *sink);
 

@@ -53,7 +53,7 @@ struct netobs_stats {
 	size_t sz; /**< sizeof(struct netobs_stats), set by the caller */
 
 	/**
-	 * Packets that entered what is observed: each where it was observed
+	 * Packets that reached any observation point: each where it was observed
 	 * first. Counted apart from the records.
 	 */
 	struct netobs_count seen;
@@ -74,14 +74,14 @@ struct netobs_stats {
 	 *  may hide packets from them; see struct netobs_shadow (probe.h). */
 	uint32_t shadowed;
 
-	/** Of what was observed: found no room in the table, and took the slow
+	/** Of observed: packets that found no room in the table and took the slow
 	 *  way through a ring buffer. */
 	struct netobs_count spilled;
 	/** Bytes that the kernel holds for the BPF maps, about. */
 	uint64_t kernel_memory;
 	/**
-	 * Of what was seen: counted where the way through the interfaces does not
-	 * tell a first sight from a further one, as behind address translation.
+	 * Of seen: packets counted where their way through the interfaces does not
+	 * distinguish a first sight from a further one, as behind address translation.
 	 */
 	struct netobs_count inferred;
 };

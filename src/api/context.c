@@ -47,7 +47,7 @@ static int init(struct netobs *ctx, const struct netobs_opts *opts)
 	return err ?: open_loop(ctx);
 }
 
-/* What is the caller's has been taken over, and may go away. */
+/* The caller may free the strings that were copied. */
 static void forget_callers(struct netobs_opts *opts)
 {
 	opts->interfaces = NULL;
@@ -102,7 +102,7 @@ static int64_t interval_ns(const struct netobs *ctx)
 	return ctx->opts.interval_ms * NSEC_PER_MSEC;
 }
 
-/* When there is something to do next; never 0, which would disarm the timer. */
+/* The time of the next work; never 0, which would disarm the timer. */
 static int64_t next_ns(const struct netobs *ctx)
 {
 	uint32_t wait_ms = pipeline_wait_ms(&ctx->pipeline);
@@ -248,7 +248,7 @@ static void begin_drain(struct netobs *ctx, int64_t now)
 		ctx->due_ns = now + interval_ns(ctx);
 }
 
-/* What the ring buffer said may have to be acted upon for a while. */
+/* Making room may take several calls. */
 static void relieve(struct netobs *ctx)
 {
 	enum pipeline_relief relief = pipeline_relieve(&ctx->pipeline);
@@ -309,7 +309,7 @@ static int on_ring(void *arg, int fd)
 	struct netobs *ctx = arg;
 
 	(void)fd;
-	if (ctx->state != CONTEXT_RUNNING) /* the drain reads what is left */
+	if (ctx->state != CONTEXT_RUNNING) /* the last drain reads the rest */
 		return 0;
 	relieve(ctx);
 	if (pipeline_is_idle(&ctx->pipeline))
@@ -369,7 +369,7 @@ static int dispatch(struct netobs *ctx)
 		return err;
 	if (ctx->state == CONTEXT_STOPPING)
 		go_on_stopping(ctx);
-	/* The last records are counted before it is said that there are no more. */
+	/* The last records are returned before -ECANCELED. */
 	return (int)(ctx->pipeline.merge.records - before) ?: check_running(ctx);
 }
 
@@ -386,7 +386,7 @@ int netobs_poll(struct netobs *ctx, int timeout_ms)
 	struct pollfd fd;
 
 	if (check_running(ctx))
-		return netobs_dispatch(ctx); /* which says why not */
+		return netobs_dispatch(ctx); /* for its error */
 	fd = (struct pollfd){ .fd = ctx->loop.fd, .events = POLLIN };
 	if (poll(&fd, 1, timeout_ms) < 0)
 		return -errno;
@@ -431,7 +431,7 @@ static int change_interfaces(struct netobs *ctx, const struct netobs_opts *opts)
 
 	if (err)
 		return err;
-	/* What is being read was counted as the namespaces are joined until now. */
+	/* The entries of this drain belong to the topology of before. */
 	pipeline_finish(&ctx->pipeline);
 	err = observation_prepare(&ctx->observation, &selection);
 	err = err ?: observation_watch(&ctx->observation, &ctx->loop);

@@ -43,7 +43,7 @@ int context_check_options(const struct netobs_opts *opts, const struct log *log)
 int context_check_change(const struct netobs_opts *from,
 			 const struct netobs_opts *to, const struct log *log);
 
-/* What they mean for the context's parts. */
+/* The options of the context's parts, from those of the context. */
 void context_set_times(const struct netobs_opts *opts,
 		       struct merge_options *merge);
 struct pipeline_options context_pipeline_options(const struct netobs *ctx);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * What works here, found out by doing it. Attaching is tried on the loopback
+ * Finds the features that work, by trying them. Attaching is tried on the loopback
  * interface of a network namespace made for it, by a child process: setting up
  * a namespace is not something to do to the caller's thread. It takes
  * CAP_SYS_ADMIN, which flows do not need: see probe_attach.h for the other way.

@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-/* What holds a program on one direction of an interface. */
+/* The link or filter that attaches a program to one direction of an interface. */
 struct hook {
 	int link_fd; /* tcx: closing it detaches */
 	struct clsact_filter filter;
@@ -45,13 +45,13 @@ int attach(const struct attach_options *options, uint32_t ifindex,
 	   const char *name, const struct programs *programs,
 	   struct attachment *attachment);
 
-/* Drop what is not there any more, as the interface went away in between. */
+/* Forget links and filters that disappeared with their interface. */
 void attachment_verify(struct attachment *attachment, uint32_t ifindex);
 
 void detach(const struct log *log, struct attachment *attachment,
 	    uint32_t ifindex);
 
-/* The filters went away with the interface. */
+/* The filters disappeared with the interface. */
 void attachment_forget_filters(struct attachment *attachment);
 
 /* The interface is gone, and took the filters with it. */

@@ -264,7 +264,7 @@ bool attacher_is_busy(const struct attacher *attacher)
 	return attacher->is_running || has_queued(attacher);
 }
 
-/* What was detached must not count twice with what takes its place. */
+/* Detaching is first, so that no packet passes old and new programs. */
 static void fill_batch(struct attacher *attacher, struct batch *batch,
 		       uint32_t max)
 {
@@ -331,7 +331,7 @@ void attacher_collect(struct attacher *attacher,
 	attacher_go(attacher);
 }
 
-/* What was to be attached is not needed any more. */
+/* Jobs that attach are not needed any more. */
 static void give_up(void *ctx, struct hook_job *job)
 {
 	struct attacher *attacher = ctx;

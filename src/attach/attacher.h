@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Puts programs on interfaces and takes them off in the background. Either may wait
- * for the kernel, for a grace period each at least, which the caller's event loop
- * cannot. So a thread works through a batch of jobs and ends. Jobs know all that
- * they need: no memory of the context is touched.
+ * Attaches programs to interfaces and detaches them in the background. Each of these
+ * waits for a grace period of the kernel at least, which would block the caller's event
+ * loop. So a thread works through a batch of jobs and ends. Jobs contain all that they
+ * need: the thread does not access memory of the context.
  */
 #ifndef NETOBS_ATTACH_ATTACHER_H
 #define NETOBS_ATTACH_ATTACHER_H
@@ -13,9 +13,9 @@
 #include "base/shared_fd.h"
 
 enum hook_work {
-	HOOK_ATTACH, /* see to it that the programs are there */
+	HOOK_ATTACH, /* attach the programs, unless they are attached */
 	HOOK_DETACH,
-	HOOK_LOOK, /* only see what runs before them */
+	HOOK_LOOK, /* only find the programs that run before them */
 	HOOK_WORKS
 };
 
@@ -55,14 +55,14 @@ int attacher_init(struct attacher *attacher,
 		  const struct attach_options *options, bool expedite);
 
 /*
- * Begin to detach all that is queued for it, and give up what is to be attached. Fine
- * on what attacher_init() was not called for, too, if it is zero.
+ * Start the queued jobs that detach, and drop those that attach. @attacher may be zeroed
+ * instead of initialised.
  */
 void attacher_leave(struct attacher *attacher);
 
 /*
- * attacher_leave(), and wait for it to end. After @deadline_ns, of CLOCK_BOOTTIME, that
- * is left to the thread.
+ * attacher_leave(), and wait for its end until @deadline_ns, of CLOCK_BOOTTIME. The
+ * thread continues after that.
  */
 void attacher_done(struct attacher *attacher, int64_t deadline_ns);
 
@@ -75,7 +75,7 @@ int attacher_fd(const struct attacher *attacher);
 struct hook_job *hook_job_new(enum hook_work work, uint32_t ifindex,
 			      struct shared_fd *ns);
 
-/* Takes off what @job still has attached. NULL is fine. */
+/* Detaches the programs that @job still has attached. NULL is fine. */
 void hook_job_free(struct hook_job *job);
 
 /* Queue @job, which is the attacher's then. Detaching comes first. */
@@ -88,10 +88,10 @@ void attacher_add(struct attacher *attacher, struct hook_job *job);
  */
 bool attacher_cancel(struct attacher *attacher, struct hook_job *job);
 
-/* Begin with what is queued, unless a batch is under way. */
+/* Start a batch of the queued jobs, unless one is under way. */
 void attacher_go(struct attacher *attacher);
 
-/* Hand over each job that is done, the callee's then, and go on with the rest. */
+/* Pass each completed job to @on_done, which owns it then, and start the rest. */
 void attacher_collect(struct attacher *attacher,
 		      void (*on_done)(void *ctx, struct hook_job *job),
 		      void *ctx);

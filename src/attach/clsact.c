@@ -187,7 +187,7 @@ static void remove_unused_qdisc(uint32_t ifindex)
 	bpf_tc_hook_destroy(&hook);
 }
 
-/* One of ours says so; the last of them removes it. */
+/* A filter of ours records it; the last filter removes the qdisc. */
 static bool owns_qdisc(const struct filters *filters)
 {
 	for (uint32_t i = 0; i < CLSACT_PRIORITIES; i++)

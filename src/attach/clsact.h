@@ -45,7 +45,7 @@ int clsact_add(uint32_t ifindex, enum netobs_direction direction,
 void clsact_delete(uint32_t ifindex, enum netobs_direction direction,
 		   struct clsact_filter *filter);
 
-/* False once the interface went away, and another has its index. */
+/* False once the interface has disappeared, and another one has its index. */
 bool clsact_is_there(uint32_t ifindex, enum netobs_direction direction,
 		     const struct clsact_filter *filter);
 

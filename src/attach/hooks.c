@@ -141,7 +141,6 @@ static void refuse(const struct observation *observation,
 	hooks->hardware = netif->hardware;
 }
 
-/* Have the programs put on, or what there is of them looked after. */
 int hooks_put_on(struct observation *observation, const struct netns *netns,
 		 struct netif *netif)
 {
@@ -286,7 +285,7 @@ static void note_shadows(const struct observation *observation,
 
 static void note_error(struct observation *observation, const char *name, int err)
 {
-	/* Between the message and the attaching it went away. */
+	/* It disappeared between the message and the attaching. */
 	int level = err == -ENODEV ? NETOBS_LOG_DEBUG : NETOBS_LOG_ERROR;
 
 	log_write(observation->log, level, "%s: cannot attach: %s", name,
@@ -354,7 +353,7 @@ void hooks_on_job(void *ctx, struct hook_job *job)
 		hook_job_free(job);
 		return;
 	}
-	/* The interface went away meanwhile, or is no longer selected. */
+	/* The interface has disappeared meanwhile, or is no longer selected. */
 	job->work = HOOK_DETACH;
 	add_job(observation, job);
 }

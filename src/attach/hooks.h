@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* The programs on one interface: wanted, attached by a job, looked after, taken off. */
+/* The programs on one interface: selected, attached by a job, checked, detached. */
 #ifndef NETOBS_ATTACH_HOOKS_H
 #define NETOBS_ATTACH_HOOKS_H
 
 #include "observation.h"
 
-/* What is attached, or being attached, to an interface that is selected. */
+/* The programs of a selected interface, attached or being attached. */
 struct hooks {
-	uint64_t incarnation; /* jobs of an earlier one have nothing to bring back */
+	uint64_t incarnation; /* results of an earlier one are ignored */
 	struct hook_job *job; /* that has the attachment; NULL: none */
 	bool is_attached;     /* counted in observation.n_attached */
 	bool is_refused;      /* for its link type, which was logged */
 	uint16_t hardware;    /* that link type */
-	struct netobs_shadow shadows[2]; /* what runs before our programs */
+	struct netobs_shadow shadows[2]; /* they run before our programs */
 	struct attachment attachment;
 };
 
@@ -22,14 +22,14 @@ int hooks_ensure_programs(struct observation *observation, uint16_t netns,
 
 void hooks_programs_done(struct netns_programs *netns);
 
-/* Whether the interface called @name is to be observed. */
+/* Whether the interface @name is selected. */
 bool hooks_are_wanted(const struct observation *observation,
 		      const struct netns *netns, const char *name);
 
-/* Whether the programs are on the interface, or on their way there. */
+/* Whether the programs are attached, or a job is attaching them. */
 bool hooks_are_on(const struct netif *netif);
 
-/* Have the programs put on, or checked where they are. @return 0, or why not */
+/* Queue a job that attaches the programs, or checks them. @return 0, or -errno */
 int hooks_put_on(struct observation *observation, const struct netns *netns,
 		 struct netif *netif);
 
@@ -37,9 +37,9 @@ void hooks_take_off(struct observation *observation, const struct netns *netns,
 		    struct netif *netif);
 
 /*
- * hooks_put_on() or hooks_take_off(), where what is wanted has changed.
+ * hooks_put_on() or hooks_take_off(), if the selection of the interface has changed.
  *
- * @return whether that will change what is observed
+ * @return whether programs will be attached or detached
  */
 bool hooks_apply_selection(struct observation *observation,
 			   const struct netns *netns, struct netif *netif);
@@ -48,7 +48,7 @@ bool hooks_apply_selection(struct observation *observation,
 void hooks_lose(struct observation *observation, const struct netns *netns,
 		struct netif *netif);
 
-/* Have a job see what runs before the programs. */
+/* Queue a job that finds the programs that run before those of netobs. */
 void hooks_look(struct observation *observation, const struct netns *netns,
 		const struct netif *netif);
 

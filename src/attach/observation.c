@@ -13,11 +13,11 @@ enum {
 	/* Interfaces that take longer to attach to are attached to later. */
 	START_WAIT_MS = 1500,
 	DETACH_WAIT_MS = 2000,
-	/* More often it is looked for shadows only after attaching. */
+	/* Between two searches for shadows, except after attaching. */
 	LOOK_INTERVAL_MS = 5000,
 	/* Longer than a packet takes from one point to the next. */
 	SHIFT_MARGIN_MS = 250,
-	/* How long a namespace that is deleted lives on with us, at most. */
+	/* How long the library keeps a deleted namespace alive, at most. */
 	NAMES_CHECK_MS = 250,
 };
 
@@ -50,7 +50,7 @@ static void put_origins(struct origins *origins, const struct netns *netns)
 				    netns->netifs.items[i].ifindex);
 }
 
-/* Origins come before programs are put on: what comes in there will be counted. */
+/* Before attaching: all packets that come in through an origin will be counted. */
 static void on_settled(void *ctx)
 {
 	struct observation *observation = ctx;
@@ -177,7 +177,7 @@ int observation_prepare(struct observation *observation,
 	return err ?: check_interfaces(observation, selection);
 }
 
-/* Whether that will change what is observed. */
+/* @return whether programs will be attached or detached */
 static bool apply_to_all(struct observation *observation)
 {
 	const struct host *host = observation->host;
@@ -247,7 +247,7 @@ static int on_hooks(void *ctx, int fd)
 	return 0;
 }
 
-/* Namespaces come and go: a loop forgets what is closed by itself. */
+/* Repeated for new namespaces. A loop removes closed descriptors by itself. */
 static int watch_netns(struct observation *observation)
 {
 	struct host *host = observation->host;
@@ -294,7 +294,7 @@ static int on_names(void *ctx, int fd)
 	return watch_netns(observation);
 }
 
-/* A name's namespace is not a thing that can be waited for. */
+/* No event reports that a name means another namespace. */
 static int watch_names(struct observation *observation)
 {
 	int err;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Keeps the programs on the interfaces that are selected, as these come, go and
- * change, and as the selection does.
+ * Keeps the programs attached to the selected interfaces, while interfaces appear, change
+ * and disappear, and while the selection changes.
  */
 #ifndef NETOBS_ATTACH_OBSERVATION_H
 #define NETOBS_ATTACH_OBSERVATION_H
@@ -14,7 +14,7 @@
 
 enum { LINK_KINDS = 2 };
 
-/* What is loaded for a namespace, and under way in it. */
+/* The programs and jobs of a namespace. */
 struct netns_programs {
 	/* Both directions; NULL until needed. */
 	struct shared_fd *programs[LINK_KINDS][2];
@@ -76,8 +76,8 @@ int observation_start(struct observation *observation,
 int observation_watch(struct observation *observation, struct loop *loop);
 
 /*
- * See that @selection can be had, and follow its namespaces. That changes nothing of
- * what is observed; observation_apply() or observation_refuse() has to follow.
+ * Check that @selection can be applied, and follow its namespaces. Programs are neither
+ * attached nor detached; observation_apply() or observation_refuse() has to follow.
  *
  * @return 0, or -errno, which was logged: a named interface or a namespace does not
  *         exist, or it cannot be observed
@@ -86,23 +86,23 @@ int observation_prepare(struct observation *observation,
 			struct selection *selection);
 
 /*
- * Observe what @selection says, which is taken over; programs follow in the background.
+ * Take over @selection; programs are attached and detached in the background.
  *
  * @return 0; -ENOMEM: the topology is not up to date
  */
 int observation_apply(struct observation *observation,
 		      struct selection *selection);
 
-/* Leave what is observed as it is. */
+/* Stop following namespaces that only observation_prepare() needed. */
 void observation_refuse(struct observation *observation);
 
 /* All that was counted before @flip_ns (CLOCK_BOOTTIME) has been read. */
 void observation_end_shift(struct observation *observation, int64_t flip_ns);
 
-/* See what may hide packets from the programs, if that was not done lately. */
+/* Look for programs that may hide packets, unless that was done recently. */
 void observation_look(struct observation *observation);
 
-/* Directions of interfaces where something may. */
+/* @return number of directions of interfaces where one may hide packets */
 uint32_t observation_count_shadowed(const struct observation *observation);
 
 /*

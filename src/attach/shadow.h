@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What runs before our programs on an interface, and may hide packets from them. */
+/* Programs and filters that run before ours, and may hide packets from them. */
 #ifndef NETOBS_ATTACH_SHADOW_H
 #define NETOBS_ATTACH_SHADOW_H
 
@@ -17,13 +17,13 @@ struct shadow_subject {
 	uint32_t priority;   /* of our clsact filter; 0: there is none */
 };
 
-/* The first of what there is; kind is NETOBS_SHADOW_NONE when there is nothing. */
+/* The first one; kind is NETOBS_SHADOW_NONE if there is none. */
 void shadow_find(const struct shadow_subject *subject,
 		 struct netobs_shadow *ret_shadow);
 
 bool shadow_is_same(const struct netobs_shadow *a, const struct netobs_shadow *b);
 
-/* Log what has changed; @level: of what may hide packets. */
+/* Log the changes; @level: for a program that may hide packets. */
 void shadow_log(const struct log *log, int level, const char *interface,
 		const struct netobs_shadow *shadow);
 

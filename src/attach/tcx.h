@@ -15,7 +15,7 @@
 int tcx_link(int program_fd, uint32_t ifindex, enum netobs_direction direction,
 	     enum netobs_attach_order order);
 
-/* The interface that a link is on; 0: it went away, and the link does nothing. */
+/* @return the interface of a link; 0: it has disappeared, and the link does nothing */
 uint32_t tcx_link_ifindex(int link_fd);
 
 enum { TCX_PROGRAMS_MAX = 64 }; /* the kernel's BPF_MPROG_MAX */

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-/* Looking up a name runs libraries of others. What is not touched costs nothing. */
+/* Looking up a name runs foreign libraries. Pages that are not touched cost nothing. */
 enum { STACK_SIZE = 256 << 10 };
 
 static void make_urgent(pthread_attr_t *attr)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * A JSON writer into a buffer of fixed size. Commas are its business, nesting
- * the caller's. What does not fit is dropped, and json_end() reports it.
+ * the caller's. Text that does not fit is dropped, and json_end() reports it.
  */
 #ifndef NETOBS_BASE_JSON_H
 #define NETOBS_BASE_JSON_H
@@ -36,7 +36,7 @@ void json_decimal(struct json *json, int64_t value, unsigned int decimals);
 /* Escapes what JSON wants escaped; bytes that are not UTF-8 become U+FFFD. */
 void json_string(struct json *json, const char *string);
 
-/* What is JSON already, without the comma before it. */
+/* Text that is JSON already, without the comma before it. */
 void json_members(struct json *json, const char *members, size_t len);
 
 static inline void json_key_u64(struct json *json, const char *key, uint64_t value)

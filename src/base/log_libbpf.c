@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Two contexts on two threads take turns; what they guard is libbpf's. */
+/* Guards what follows and libbpf's callback, for contexts on several threads. */
 static pthread_mutex_t libbpf_lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct log *libbpf_log;
 static libbpf_print_fn_t libbpf_hosts;

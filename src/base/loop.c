@@ -9,7 +9,7 @@
 
 enum { LOOP_EVENTS = 16 };
 
-/* Found by its descriptor: what was removed since an event came is not called. */
+/* Found by its descriptor: one that was removed since the event is not called. */
 struct loop_source {
 	int fd;
 	bool is_timer;

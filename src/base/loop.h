@@ -22,12 +22,12 @@ struct loop {
 
 int loop_open(struct loop *loop);
 
-/* Closes timers, and nothing else of what was added. Also of what is zeroed. */
+/* Closes the timers, not the descriptors that were added. @loop may be zeroed. */
 void loop_close(struct loop *loop);
 
 /*
- * Call @fn when @fd has @events, of epoll, or change what is known of @fd. A descriptor
- * that is closed is forgotten by itself.
+ * Call @fn when @fd has @events, of epoll, or change @fn and @events of @fd. A descriptor
+ * that is closed is removed by itself.
  * @param events  0: remove it
  * @param fn      NULL: it only makes the loop's descriptor readable
  * @return 0, -EPERM for a file that cannot be waited for, or -errno
@@ -45,7 +45,7 @@ void loop_set_timer(int timer, int64_t at_ns);
 /* Have it expire each @period_ms from now on. */
 void loop_repeat_timer(int timer, uint32_t period_ms);
 
-/* Call the functions of what is ready; waits for nothing. Sources may come and go. */
+/* Call the functions of ready descriptors, without waiting. They may add others. */
 int loop_dispatch(struct loop *loop);
 
 #endif

@@ -52,7 +52,7 @@ struct {
 
 /*
  * L2: the tables that all CPUs share, put in by user space. Sizes, not types:
- * COMPAT(<6.2): 5.15 to 6.1 tell a table with BTF from one without.
+ * COMPAT(<6.2): 5.15 to 6.1 treat a table with BTF as different from one without.
  */
 struct l2_table {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

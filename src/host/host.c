@@ -71,7 +71,7 @@ static void lose_netif(struct host *host, struct netns *netns, struct netif *net
 
 /* ---- Interfaces of a namespace -------------------------------------------------- */
 
-/* What was counted on the way it was stacked until now is read later. */
+/* Entries counted under the former master are read later. */
 static void note_former(struct netif *netif, const struct rtnl_link *link)
 {
 	if (!netif->master || netif->master == link->master)
@@ -148,7 +148,7 @@ static int start_listing(struct netns *netns)
 	return 0;
 }
 
-/* What a list did not name is gone. */
+/* Interfaces that the list does not contain are gone. */
 static int end_listing(struct host *host, struct netns *netns)
 {
 	netns->is_listing = false;
@@ -304,7 +304,7 @@ static int open_netns(struct host *host, struct netns *netns)
 	return err;
 }
 
-/* Its interfaces are gone, and so is all that would keep it. */
+/* Report its interfaces as gone, and close all descriptors that keep it alive. */
 static void close_netns(struct host *host, struct netns *netns)
 {
 	for (uint32_t i = 0; i < netns->netifs.count; i++)
@@ -405,8 +405,8 @@ static struct netns *replace_netns(struct host *host, struct netns *old)
 }
 
 /*
- * A process id may be another process' by now. Names of ip-netns(8) and other paths
- * mean what they lead to.
+ * A process id may belong to another process by now. Names of ip-netns(8) and other paths
+ * keep their meaning.
  */
 static bool may_return(const struct netns *netns)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * The interfaces of one or more network namespaces, followed over netlink as they
- * come, go and change. Listeners hear of each. Nothing is loaded or attached here.
+ * appear, disappear and change, and reported to listeners. Nothing is loaded or
+ * attached here.
  */
 #ifndef NETOBS_HOST_HOST_H
 #define NETOBS_HOST_HOST_H
@@ -42,7 +43,7 @@ enum host_event {
 	HOST_GONE,
 };
 
-/* A module that wants to hear of interfaces. Pointers are valid during a call. */
+/* A module to which interfaces are reported. Pointers are valid during a call. */
 struct host_listener {
 	void (*on_netif)(void *ctx, struct netns *netns, struct netif *netif,
 			 enum host_event event);
@@ -69,7 +70,7 @@ struct host {
 void host_init(struct host *host, const struct log *log);
 void host_done(struct host *host);
 
-/* From now on @listener, which stays the caller's, hears of events. */
+/* Report events to @listener, which stays the caller's. */
 void host_subscribe(struct host *host, struct host_listener *listener);
 
 /*
@@ -97,8 +98,7 @@ int host_open(struct host *host, uint16_t index, uint16_t *ret_index);
 void host_retire(struct host *host, uint16_t index);
 
 /*
- * Read messages of a namespace whose rtnl_fd is readable. What is left is read next
- * time.
+ * Read messages of a namespace whose rtnl_fd is readable. The next call reads the rest.
  */
 int host_update(struct host *host, struct netns *netns);
 
@@ -114,7 +114,7 @@ bool host_has_names(const struct host *host);
 /* Update the topology after netif.observed has changed, and report that. */
 int host_settle(struct host *host);
 
-/* Forget interfaces that went away before @before_ns (CLOCK_BOOTTIME). */
+/* Forget interfaces that disappeared before @before_ns (CLOCK_BOOTTIME). */
 void host_sweep(struct host *host, int64_t before_ns);
 
 /* @return NULL when it is not known */

@@ -14,7 +14,7 @@ enum { NETNS_NONE = 0xffff };
 
 struct hooks;
 
-/* What the position of a point among the interfaces says about a packet there. */
+/* What follows for a packet from the position of a point among the interfaces. */
 enum sight {
 	SIGHT_FIRST, /* no observed point saw it before: it is counted here */
 	SIGHT_AGAIN, /* one did */
@@ -38,7 +38,7 @@ struct netif {
 	enum link_type type;
 	uint16_t hardware; /* ARPHRD_* */
 	uint16_t vlan_id;  /* of a VLAN device */
-	int64_t gone_ns; /* when it went away, kept for its last flows; 0: there */
+	int64_t gone_ns; /* when it disappeared, kept for its last flows; 0: there */
 	char name[IF_NAMESIZE];
 
 	/*
@@ -50,13 +50,13 @@ struct netif {
 
 	uint32_t listing; /* the latest that named it */
 
-	/* Bits 1 << enum netobs_direction, by src/attach; they stay when it goes away. */
+	/* Bits 1 << enum netobs_direction, by src/attach; they stay when it disappears. */
 	uint8_t observed;
 	struct hooks *hooks; /* of src/attach; NULL: nothing is attached */
 
 	uint8_t uppers;	      /* see topology.c */
 	uint8_t sights[WAYS]; /* enum sight */
-	bool is_origin; /* what came in through it was counted, as the programs know */
+	bool is_origin; /* its incoming packets are counted, and the programs know it */
 };
 
 struct netifs {
@@ -79,12 +79,12 @@ struct netif *netifs_find(const struct netifs *netifs, uint32_t ifindex);
 struct netif *netifs_ensure(struct netifs *netifs, uint32_t ifindex);
 
 /*
- * Forget those that went away before @before_ns, and what interfaces were ports of
- * until then. True when that changed anything: topology_update() is due.
+ * Forget interfaces that disappeared, and former masters of others, before @before_ns.
+ * @return whether that changed anything: topology_update() is due
  */
 bool netifs_sweep(struct netifs *netifs, int64_t before_ns);
 
-/* What precedes the network header there, an enum link_kind; -EOPNOTSUPP. */
+/* @return the kind of link-layer header, an enum link_kind; -EOPNOTSUPP */
 int netif_link_kind(const struct netif *netif);
 
 /* It passes packets on as they are, but for a tag: its link is below it. */

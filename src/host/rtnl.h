@@ -23,7 +23,7 @@ enum link_type {
 
 enum { NSID_SAME = -1 };
 
-/* What a link message says about an interface. */
+/* The attributes of an interface in a link message. */
 struct rtnl_link {
 	uint32_t ifindex;
 	uint32_t master;
@@ -45,9 +45,10 @@ int rtnl_open(uint32_t groups);
 int rtnl_request_dump(int fd, uint16_t type, const void *header, uint32_t len);
 
 /*
- * Read what has arrived, or without @wait a part of it. 1: the end of a dump was
- * among it; 0: not yet, or nothing more for now; -ENOBUFS: notifications were lost,
- * dump again.
+ * Read the messages that have arrived, or without @wait a part of them.
+ *
+ * @return 1: the end of a dump was among them; 0: not yet, or no more messages for now;
+ *         -ENOBUFS: notifications were lost, dump again
  */
 int rtnl_receive(int fd, bool wait, rtnl_message_fn on_message, void *ctx);
 

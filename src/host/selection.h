@@ -6,7 +6,7 @@
 #include "netif.h"
 #include "pattern.h"
 
-/* What is asked for in one namespace. */
+/* The selected interfaces of one namespace. */
 struct selected {
 	char *netns; /* its name; NULL: the caller's own */
 	bool is_all; /* any interface */

@@ -7,11 +7,12 @@
 
 #include <errno.h>
 
-/* netif.uppers: what is observed, on the way out, above an interface. */
+/* netif.uppers: the observed points, on the way out, above an interface. */
 enum {
 	UPPER_TAGS = 1, /* VLAN devices */
 	UPPER_ANY = 2,
-	UPPER_MACVLAN = 4, /* or not observed, but what it may have forwarded is */
+	UPPER_MACVLAN =
+		4, /* or not observed, but the packets that it may forward are */
 	UPPER_FOREIGN = 8, /* in another namespace, observed or not */
 };
 
@@ -217,7 +218,7 @@ static void mark(const struct survey *survey, struct spot spot, uint8_t uppers)
 	mark_below(survey, spot, uppers);
 }
 
-/* A macvlan that may send unseen what was seen when it came in elsewhere. */
+/* A macvlan that may send, unseen, packets that were seen coming in elsewhere. */
 static bool forwards_unseen(const struct survey *survey, struct spot spot)
 {
 	uint32_t itself = is_observed(spot.netif, NETOBS_INGRESS);
@@ -227,7 +228,7 @@ static bool forwards_unseen(const struct survey *survey, struct spot spot)
 	       survey->host->netns[spot.netns].n_arrivals > itself;
 }
 
-/* What interfaces below see of one of which @uppers says what it has above. */
+/* The uppers of the interfaces below one that has @uppers. */
 static uint8_t uppers_below(const struct survey *survey, struct spot spot,
 			    uint8_t uppers)
 {

@@ -38,15 +38,15 @@ enum { DOMAIN_LOOPBACK = 0x8000 };
  */
 int topology_update(struct host *host);
 
-/* What an entry, as a program made it, says; @netif: its interface, or NULL. */
+/* The sight that a program's entry proves; @netif: its interface, or NULL. */
 enum sight topology_sight(const struct flow_entry *entry,
 			  const struct netif *netif);
 
-/* What observations of one flow have in common of where they were made. */
+/* The part of a place that all observations of one flow have in common. */
 uint16_t topology_domain(const struct host *host, uint16_t netns,
 			 const struct netif *netif);
 
-/* Whether @netns sends through @lower, unseen, what it saw when it came in. */
+/* Whether @netns sends packets that it saw coming in through @lower, unseen. */
 bool topology_forwards_unseen(const struct host *host, uint16_t netns,
 			      const struct netif *lower);
 

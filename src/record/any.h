@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * Records of any type. A caller's struct may be smaller than this library's, or larger:
- * what it lacks is zero.
+ * members that it lacks are zero.
  */
 #ifndef NETOBS_RECORD_ANY_H
 #define NETOBS_RECORD_ANY_H

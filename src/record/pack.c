@@ -64,7 +64,7 @@ const struct netobs_record *packed_record(const void *packed)
 					      1);
 }
 
-/* What the other struct lacks is zero, what this one lacks is left out. */
+/* Members that the other struct lacks are zero; those that this one lacks are left out. */
 static const char *take(void *to, size_t size, const char *from, size_t len)
 {
 	memset(to, 0, size);

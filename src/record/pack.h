@@ -37,7 +37,7 @@ struct unpacked {
 };
 
 /**
- * Find the record in what was packed elsewhere: by another process, or since moved.
+ * Find the record in bytes that were packed by another process, or moved since.
  *
  * @param to          storage that it may need
  * @param ret_record  valid as long as both @packed and @to

@@ -57,7 +57,7 @@ static void add_counts(struct json *json, const char *key,
 	json_close(json, '}');
 }
 
-/* What was observed or inferred stands inside "seen": it is no term of the sum. */
+/* "observed" and "inferred" are inside "seen": they are no terms of the sum. */
 static void add_seen(struct json *json, const struct netobs_stats *stats)
 {
 	json_key(json, "seen");

@@ -3,7 +3,7 @@
  * Compression, in pieces that can each be decompressed alone. A file of such pieces
  * is what gzip(1) or zstd(1) takes, and so is any number of whole pieces from its
  * beginning: a file that a crash has torn is cut there. So each piece has a head
- * that tells its length, in a place that decompressors skip: numbers are
+ * that has its length, in a place that decompressors skip: numbers are
  * little-endian.
  *
  *   gzip  a member with an extra field "NO" of 4 bytes: the member's length

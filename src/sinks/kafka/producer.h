@@ -12,7 +12,7 @@ struct producer {
 };
 
 /*
- * @is_single: its batches are of one record. @event_fd: an eventfd, which tells of
+ * @is_single: its batches are of one record. @event_fd: an eventfd, which signals
  * events. Else @text says what is wrong.
  */
 int producer_open(struct producer *producer, const struct settings *settings,
