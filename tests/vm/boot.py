@@ -13,21 +13,36 @@ import clock
 import initramfs
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCE = os.path.dirname(os.path.dirname(HERE))
 MEMORY_MIB = 3072
 PR_SET_PDEATHSIG = 1
-# One thread takes turns in being the guest's CPUs: with a thread for each, a CPU
-# may run code that another is patching, and the kernel dies of an int3.
-ACCELERATOR = "tcg,thread=single"
-# A simple one: kernels spend two to three times as long in an emulation of all
-# that "max" has. cmpxchg16b crashes Linux 6.12 under QEMU 7.2.
-CPU = "Nehalem,-cx16"
-# Without what only costs time in an emulated machine. All clocks of the guest
-# are the host's, though kernels before 5.13 find them apart.
-FASTER = "mitigations=off nokaslr audit=0 apparmor=0 tsc=reliable"
+# Without what only costs time in an emulated machine.
+FASTER = "mitigations=off nokaslr audit=0 apparmor=0"
 
 
 def die_with_parent():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def amd64():
+    """
+    A simple CPU: kernels spend two to three times as long in an emulation of all that
+    "max" has. cmpxchg16b crashes Linux 6.12 under QEMU 7.2. One thread takes turns in
+    being the guest's CPUs: with a thread for each, a CPU may run code that another is
+    patching, and the kernel dies of an int3. All clocks of the guest are the host's,
+    though kernels before 5.13 find them apart.
+    """
+    return (["qemu-system-x86_64", "-accel", "tcg,thread=single", "-cpu", "Nehalem,-cx16"],
+            f"console=ttyS0 tsc=reliable tsc_early_khz={clock.tsc_khz()}")
+
+
+def arm64():
+    return (["qemu-system-aarch64", "-machine", "virt", "-cpu", "cortex-a57"],
+            "console=ttyAMA0")
+
+
+# By a kernel's architecture: command and CPU, and what the kernel is to know of them.
+MACHINES = {"amd64": amd64, "arm64": arm64}
 
 
 def share(tag, path, *options):
@@ -37,14 +52,16 @@ def share(tag, path, *options):
 
 
 def command(kernel, initrd, out, cpus, serial):
+    machine, options = MACHINES[kernel.architecture]()
     guest = os.path.join(HERE, "guest.sh")
+    seen = f"{SOURCE}:{kernel.directory}" if kernel.root != "/" else ""
     return [
-        "qemu-system-x86_64", "-accel", ACCELERATOR, "-cpu", CPU,
+        *machine,
         "-smp", str(cpus), "-m", str(MEMORY_MIB), "-nodefaults",
         "-no-user-config", "-display", "none", "-no-reboot",
         "-kernel", kernel.image, "-initrd", initrd, "-append",
-        f"console=ttyS0 panic=-1 loglevel=4 {FASTER} "
-        f"tsc_early_khz={clock.tsc_khz()} netobs_guest={guest}",
+        f"{options} panic=-1 loglevel=4 {FASTER} netobs_guest={guest} "
+        f"netobs_root={kernel.root} netobs_seen={seen}",
         "-serial", serial, "-device", "virtio-rng-pci",
         *share("host", "/", "readonly=on"), *share("out", out)]
 

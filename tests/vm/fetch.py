@@ -14,7 +14,6 @@ import tempfile
 import kernels
 
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
-METAPACKAGE = "linux-image-amd64"
 
 
 class FetchError(Exception):
@@ -54,6 +53,7 @@ class Apt:
 
     def __init__(self, directory, suite, architecture="amd64"):
         self.directory = directory
+        self.architecture = architecture
         for name in ("lists/partial", "cache/archives/partial"):
             os.makedirs(os.path.join(directory, name))
         self.write("sources.list",
@@ -87,7 +87,8 @@ class Apt:
         The metapackage names the kernel; what a kernel package wants in
         exactly its own version is a part of the kernel.
         """
-        found, ahead = [], self.depends(METAPACKAGE, r"linux-image-\S+")
+        found, ahead = [], self.depends(f"linux-image-{self.architecture}",
+                                        r"linux-image-\S+")
         while ahead:
             name = ahead.pop()
             if name not in found:
@@ -121,17 +122,17 @@ def unpack(packages, directory):
     return kernel
 
 
-def fetch(name):
+def fetch(kernel):
     """Into the cache, whole or not at all."""
-    target = kernels.cached(name).directory
+    target = kernel.directory
     os.makedirs(os.path.dirname(target), exist_ok=True)
     with tempfile.TemporaryDirectory(
             dir=os.path.dirname(target), prefix="fetching-") as work:
-        apt = Apt(work, kernels.SUITES[name])
+        apt = Apt(work, kernel.suite, kernel.architecture)
         apt.run("apt-get", "-qq", "download", *apt.kernel_packages(), cwd=work)
-        kernel = unpack(glob.glob(f"{work}/*.deb"), work)
+        unpacked = unpack(glob.glob(f"{work}/*.deb"), work)
         shutil.rmtree(target, ignore_errors=True)
-        os.rename(kernel, target)
+        os.rename(unpacked, target)
 
 
 def ensure(name, refresh=False):
@@ -139,7 +140,7 @@ def ensure(name, refresh=False):
     kernel = kernels.cached(name)
     if refresh or not os.path.isdir(kernel.directory):
         try:
-            fetch(name)
+            fetch(kernel)
         except (FetchError, OSError) as error:
             raise FetchError(f"kernel {name}: {error}") from error
     return kernel

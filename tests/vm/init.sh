@@ -1,6 +1,6 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# shellcheck shell=dash
+# shellcheck shell=dash disable=SC2154
 # First process of a guest: the host's file system, read-only, under a tmpfs
 # that takes what the guest writes; then guest.sh in there.
 /bin/busybox mount -t proc proc /proc
@@ -11,11 +11,22 @@ done
 /bin/busybox mount -t 9p -o ro,trans=virtio,version=9p2000.L,cache=loose,msize=512000 \
 	host /host
 /bin/busybox mount -t tmpfs -o size=75% over /over
-/bin/busybox mkdir /over/upper /over/work
-/bin/busybox mount -t overlay -o lowerdir=/host,upperdir=/over/upper,workdir=/over/work \
-	overlay /root
+
+# overlay LOWER TARGET: what is written there goes to the tmpfs
+overlay()
+{
+	/bin/busybox mkdir -p "$2" "/over/upper$1" "/over/work$1"
+	/bin/busybox mount -t overlay \
+		-o "lowerdir=$1,upperdir=/over/upper$1,workdir=/over/work$1" overlay "$2"
+}
+
+# What begins with netobs_ comes from the kernel's command line, which is init's
+# environment: a directory of the host as root, and others that are seen below it.
+overlay "/host$netobs_root" /root
+IFS=:
+for directory in $netobs_seen; do
+	overlay "/host$directory" "/root$directory"
+done
 /bin/busybox mount -o move /dev /root/dev
 /bin/busybox umount /proc
-# netobs_guest comes from the kernel's command line, which is init's environment.
-# shellcheck disable=SC2154
 exec /bin/busybox switch_root /root /bin/bash "$netobs_guest"

@@ -9,7 +9,6 @@ import os
 import subprocess
 
 MODULES = ("virtio_pci", "9pnet_virtio", "9p", "overlay")
-BUSYBOX = "/bin/busybox"
 S_IFDIR, S_IFREG = 0o040755, 0o100755
 
 
@@ -52,7 +51,8 @@ def make(kernel, init, path):
     """Write the archive to @path; @init is the script's text."""
     entries = [(name, S_IFDIR, b"") for name in
                ("bin", "modules", "proc", "dev", "host", "over", "root")]
-    entries.append(("bin/busybox", S_IFREG, read(BUSYBOX)))
+    entries.append(("bin/busybox", S_IFREG, 
+                    read(os.path.join(kernel.root, "bin/busybox"))))
     entries.append(("init", S_IFREG, init.encode()))
     for order, module in enumerate(module_files(kernel)):
         name = os.path.basename(module).removesuffix(".xz")

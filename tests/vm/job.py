@@ -6,9 +6,8 @@ import os
 import re
 import shlex
 
-import boot
+from boot import SOURCE
 
-SOURCE = os.path.dirname(os.path.dirname(boot.HERE))
 # An emulated machine is some twenty times slower than a real one.
 SHRINK = 10
 
@@ -56,7 +55,8 @@ def ctest(build, cpus, tests, without):
 
 
 def shell():
-    return ["setsid -cw bash -l </dev/ttyS0 >/dev/ttyS0 2>&1"]
+    return ["tty=/dev/$(</sys/class/tty/console/active)",
+            'setsid -cw bash -l <"$tty" >"$tty" 2>&1']
 
 
 def write(out, kernel, lines):

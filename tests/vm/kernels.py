@@ -7,14 +7,19 @@ from dataclasses import dataclass
 # Name, and the Debian suite that has it.
 SUITES = {"5.10": "bullseye", "6.1": "bookworm", "6.12": "trixie",
           "newest": "sid"}
+# Its guest has a root of its own. Functions can be traced there since Linux 6.4.
+ARM64, ARM64_SUITE = "arm64", "trixie"
 
 
 @dataclass
 class Kernel:
-    """A kernel that lies unpacked in a directory."""
+    """A kernel that lies unpacked in a directory, and the root of its guests."""
 
     name: str
     directory: str
+    suite: str
+    architecture: str = "amd64"
+    root: str = "/"
 
     @property
     def modules(self):
@@ -33,8 +38,12 @@ class Kernel:
 
 def cache_directory():
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return os.path.join(home, "netobs", "kernels")
+    return os.path.join(home, "netobs")
 
 
 def cached(name):
-    return Kernel(name, os.path.join(cache_directory(), name))
+    directory = os.path.join(cache_directory(), "kernels", name)
+    if name == ARM64:
+        return Kernel(name, directory, ARM64_SUITE, "arm64",
+                      os.path.join(cache_directory(), "arm64"))
+    return Kernel(name, directory, SUITES[name])
