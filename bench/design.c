@@ -209,6 +209,8 @@ static void close_ringbuf(struct subject *subject)
 
 /* ---- netobs: the library's programs -------------------------------------------- */
 
+enum { BURST = 4096 /* packets, of which user space is behind at most */ };
+
 static int open_netobs(struct subject *subject)
 {
 	struct engine *engine = malloc(sizeof(*engine));
@@ -220,7 +222,10 @@ static int open_netobs(struct subject *subject)
 	err = engine_open(engine, subject->runner->spread->room);
 	if (!err)
 		subject->prog_fd = engine->programs.fds[subject->direction];
-	subject->load = (struct load){ .attend = engine_attend, .user = engine };
+	subject->load = (struct load){ .burst = BURST,
+				       .pause = engine_tend,
+				       .attend = engine_attend,
+				       .user = engine };
 	return err;
 }
 
@@ -343,8 +348,11 @@ int subject_measure(struct subject *subject, const struct load *load,
 	struct load whole = *load;
 
 	whole.burst = subject->load.burst ?: load->burst;
-	whole.pause = subject->load.pause;
-	whole.attend = subject->runner->wire ? subject->load.attend : NULL;
+	/* BPF_PROG_TEST_RUN is too fast for a reader beside it. */
+	if (subject->runner->wire && subject->load.attend)
+		whole.attend = subject->load.attend;
+	else
+		whole.pause = subject->load.pause;
 	whole.user = subject->load.user;
 	return runner_measure(subject->runner, &whole, ret_ns);
 }

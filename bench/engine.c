@@ -50,6 +50,7 @@ int engine_open(struct engine *engine, uint32_t flows)
 	*engine = (struct engine){
 		.log = { .write = print_log },
 		.programs = { { -1, -1 } },
+		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.stats = { .sz = sizeof(engine->stats) },
 	};
 	engine->host.log = &engine->log;
@@ -100,12 +101,13 @@ bool engine_has_room(const struct engine *engine,
 	       now.observed - before->observed;
 }
 
-/* Between packets, what a context does when the programs wake it up. */
-static void tend(void *user)
+void engine_tend(void *user)
 {
 	struct engine *engine = user;
 
+	pthread_mutex_lock(&engine->lock);
 	pipeline_relieve_now(&engine->pipeline);
+	pthread_mutex_unlock(&engine->lock);
 }
 
 void engine_attend(void *user)
@@ -115,13 +117,13 @@ void engine_attend(void *user)
 				.events = POLLIN };
 
 	poll(&ready, 1, ATTEND_MS);
-	tend(engine);
+	engine_tend(engine);
 }
 
 int engine_fill(struct engine *engine, const struct runner *runner)
 {
 	/* BPF_PROG_TEST_RUN has packets faster than any network. */
-	const struct load load = { .pause = runner->wire ? NULL : tend,
+	const struct load load = { .pause = runner->wire ? NULL : engine_tend,
 				   .attend = runner->wire ? engine_attend : NULL,
 				   .user = engine };
 

@@ -8,11 +8,14 @@
 #include "flows/pipeline.h"
 #include "host/host.h"
 
+#include <pthread.h>
+
 struct engine {
 	struct log log;
 	struct host host; /* of nothing */
 	struct pipeline pipeline;
 	struct programs programs;
+	pthread_mutex_t lock;	     /* of the pipeline, for engine_tend() */
 	struct netobs_stats stats;   /* as of the last drain */
 	uint64_t flows;		     /* reported so far */
 	uint64_t packets;	     /* in them */
@@ -27,7 +30,10 @@ void engine_close(struct engine *engine);
 /* A drain from beginning to end. */
 void engine_drain(struct engine *engine);
 
-/* What a context does while packets arrive: wait for the programs, and see to them. */
+/* What a context does when the programs have woken it up. Any thread may call it. */
+void engine_tend(void *engine);
+
+/* Wait for that, then do it. */
 void engine_attend(void *engine);
 
 /* A packet of each flow; tables that fill up get room. */
