@@ -32,6 +32,7 @@ struct drain_result {
 	double cpu_min_ns, cpu_max_ns;
 	uint64_t rss_peak_bytes;
 	uint64_t kernel_bytes;
+	uint64_t total_bytes; /* of both */
 };
 
 static const struct report_field drain_fields[] = {
@@ -44,6 +45,7 @@ static const struct report_field drain_fields[] = {
 	REPORT_FIELD(drain_result, "wall_ns_per_flow", REPORT_NS, wall_ns),
 	REPORT_FIELD(drain_result, "rss_peak_bytes", REPORT_U64, rss_peak_bytes),
 	REPORT_FIELD(drain_result, "kernel_bytes", REPORT_U64, kernel_bytes),
+	REPORT_FIELD(drain_result, "total_bytes", REPORT_U64, total_bytes),
 	{ 0 }
 };
 
@@ -207,6 +209,7 @@ static int measure(struct bench *bench, struct drain_result *result)
 	err = err ?: measure_maps(bench);
 	result->rss_peak_bytes = memory_rss_peak() - rss;
 	result->kernel_bytes = bench->maps_peak;
+	result->total_bytes = result->rss_peak_bytes + result->kernel_bytes;
 	engine_close(&bench->engine);
 	return err;
 }
@@ -276,15 +279,16 @@ static int print_table(const struct config *config,
 	printf("ns per flow to drain the kernel's store into records, medians of %u rounds\n",
 	       config->rounds);
 	report_print_machine();
-	printf("\n%9s %9s %9s %9s %9s %13s %13s\n", "flows", "user", "system",
-	       "CPU", "wall", "process MiB", "kernel MiB");
+	printf("\n%9s %9s %9s %9s %9s %13s %13s %13s\n", "flows", "user",
+	       "system", "CPU", "wall", "process MiB", "kernel MiB", "total MiB");
 	for (uint32_t i = 0; i < config->n_flow_counts; i++) {
 		const struct drain_result *r = &results[i];
 
-		printf("%9u %9.0f %9.0f %9.0f %9.0f %13.1f %13.1f\n", r->flows,
-		       r->user_ns, r->system_ns, r->cpu_ns, r->wall_ns,
-		       (double)r->rss_peak_bytes / MIB,
-		       (double)r->kernel_bytes / MIB);
+		printf("%9u %9.0f %9.0f %9.0f %9.0f %13.1f %13.1f %13.1f\n",
+		       r->flows, r->user_ns, r->system_ns, r->cpu_ns,
+		       r->wall_ns, (double)r->rss_peak_bytes / MIB,
+		       (double)r->kernel_bytes / MIB,
+		       (double)r->total_bytes / MIB);
 	}
 	return 0;
 }

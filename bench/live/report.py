@@ -76,16 +76,28 @@ def datapath(results):
     return "\n\n".join(parts)
 
 
+def alternating(results):
+    columns, found = pivot(
+        results["results"], "flows", lambda one: f"{one['ratio']:.3f}",
+        lambda one: (one["store"], one["distribution"]))
+    if any(one.get("counted", one["sent"]) != one["sent"] for one in results["results"]):
+        raise SystemExit("a store has not counted all packets")
+    rows = [(", ".join(key), *(cells.get(column, "-") for column in columns))
+            for key, cells in found.items()]
+    return where_and_when(results) + "\n\n" + table.markdown(
+        ("flows", *(f"{column:,}" for column in columns)), rows)
+
+
 def drain(results):
     rows = [(f"{one['flows']:,}", f"{one['user_ns_per_flow']:.0f}",
              f"{one['system_ns_per_flow']:.0f}",
              f"{one['wall_ns_per_flow']:.0f}",
              table.mebibytes(one["rss_peak_bytes"]),
-             table.mebibytes(one["kernel_bytes"]))
+             table.mebibytes(one["kernel_bytes"]), table.mebibytes(one["total_bytes"]))
             for one in results["results"]]
     return where_and_when(results) + "\n\n" + table.markdown(
         ("flows", "user ns/flow", "system ns/flow", "wall ns/flow", "process",
-         "kernel"), rows)
+         "kernel", "both"), rows)
 
 
 def export(results):
@@ -98,8 +110,8 @@ def export(results):
         ("sink", "records/s", "CPU ns/record", "over null"), rows)
 
 
-SECTIONS = {"live": live, "datapath": datapath, "drain": drain,
-            "export": export, "broker": export}
+SECTIONS = {"live": live, "datapath": datapath, "alternating": alternating,
+            "drain": drain, "export": export, "broker": export}
 
 
 def load(directory, name):

@@ -220,7 +220,9 @@ class Bench(lab.LabTest):
             self.assertGreater(result["rss_peak_bytes"], 0)
             # At the very least, a flow is its key and its counters.
             self.assertGreater(result["kernel_bytes"], 64 * result["flows"])
-        self.assertIn("kernel MiB", self.bench("drain", "--flows", "100", "--rounds", "1"))
+            self.assertEqual(result["total_bytes"],
+                             result["rss_peak_bytes"] + result["kernel_bytes"])
+        self.assertIn("total MiB", self.bench("drain", "--flows", "100", "--rounds", "1"))
 
     def test_fold(self):
         found = json.loads(self.bench("fold", "-o", "json", "--flows", "1000,100000",

@@ -131,11 +131,15 @@ class Words(unittest.TestCase):
         self.assertIn("| flows | 1 | 1,024 |", text)
         self.assertIn("| netobs | 4 | 9 |", text)
         self.assertIn("| hash | 70 | - |", text)
+        text = report.alternating({**host, "results": [
+            {"store": "netobs", "distribution": "zipf", "flows": flows, "sent": 9,
+             "counted": 9, "ratio": ratio} for flows, ratio in ((1, 0.9), (1000, 0.8))]})
+        self.assertIn("| netobs, zipf | 0.900 | 0.800 |", text)
         text = report.drain({**host, "results": [
             {"flows": 1000, "user_ns_per_flow": 120.4, "system_ns_per_flow": 5,
              "wall_ns_per_flow": 130, "rss_peak_bytes": 1 << 20,
-             "kernel_bytes": 2 << 20}]})
-        self.assertIn("| 1,000 | 120 | 5 | 130 | 1.0 MiB | 2.0 MiB |", text)
+             "kernel_bytes": 2 << 20, "total_bytes": 3 << 20}]})
+        self.assertIn("| 1,000 | 120 | 5 | 130 | 1.0 MiB | 2.0 MiB | 3.0 MiB |", text)
 
 
 class Runs(lab.LabTest):
