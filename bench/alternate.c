@@ -234,28 +234,23 @@ static void sum_up(struct results *results)
 	}
 }
 
-#define FIELD(key, type, member)                         \
-	{                                                \
-		key, type, offsetof(struct cell, member) \
-	}
-
 static const struct report_field fields[] = {
-	FIELD("store", REPORT_TEXT, store),
-	FIELD("flows", REPORT_U32, flows),
-	FIELD("distribution", REPORT_TEXT, distribution),
-	FIELD("cpus", REPORT_U32, n_cpus),
-	FIELD("sharing", REPORT_TEXT, shared),
-	FIELD("traffic", REPORT_TEXT, traffic_name),
-	FIELD("direction", REPORT_TEXT, way),
-	FIELD("ratio", REPORT_RATIO, ratio.median),
-	FIELD("ratio_q1", REPORT_RATIO, ratio.quartiles[0]),
-	FIELD("ratio_q3", REPORT_RATIO, ratio.quartiles[1]),
-	FIELD("ratio_p80", REPORT_RATIO, ratio_p80),
-	FIELD("ns_per_packet", REPORT_NS, ns.median),
-	FIELD("ns_over_empty", REPORT_NS, over_empty),
-	FIELD("sent", REPORT_U64, sent),
-	FIELD("counted", REPORT_U64, counted),
-	FIELD("kernel_bytes", REPORT_U64, kernel_bytes),
+	REPORT_FIELD(cell, "store", REPORT_TEXT, store),
+	REPORT_FIELD(cell, "flows", REPORT_U32, flows),
+	REPORT_FIELD(cell, "distribution", REPORT_TEXT, distribution),
+	REPORT_FIELD(cell, "cpus", REPORT_U32, n_cpus),
+	REPORT_FIELD(cell, "sharing", REPORT_TEXT, shared),
+	REPORT_FIELD(cell, "traffic", REPORT_TEXT, traffic_name),
+	REPORT_FIELD(cell, "direction", REPORT_TEXT, way),
+	REPORT_FIELD(cell, "ratio", REPORT_RATIO, ratio.median),
+	REPORT_FIELD(cell, "ratio_q1", REPORT_RATIO, ratio.quartiles[0]),
+	REPORT_FIELD(cell, "ratio_q3", REPORT_RATIO, ratio.quartiles[1]),
+	REPORT_FIELD(cell, "ratio_p80", REPORT_RATIO, ratio_p80),
+	REPORT_FIELD(cell, "ns_per_packet", REPORT_NS, ns.median),
+	REPORT_FIELD(cell, "ns_over_empty", REPORT_NS, over_empty),
+	REPORT_FIELD(cell, "sent", REPORT_U64, sent),
+	REPORT_FIELD(cell, "counted", REPORT_U64, counted),
+	REPORT_FIELD(cell, "kernel_bytes", REPORT_U64, kernel_bytes),
 	{ 0 }
 };
 
