@@ -374,7 +374,7 @@ static const char *host_text(struct names *names, uint8_t last)
 static void names_come_later_and_never_block(void **state)
 {
 	struct pollfd fd = { .events = POLLIN };
-	struct names *names;
+	struct names *names = NULL;
 
 	(void)state;
 	assert_int_equal(names_new(look_up_test, &names), 0);
@@ -394,7 +394,7 @@ static void names_come_later_and_never_block(void **state)
 
 static void more_hosts_than_the_cache_holds_have_names_in_the_end(void **state)
 {
-	struct names *names;
+	struct names *names = NULL;
 
 	(void)state;
 	assert_int_equal(names_new(look_up_test, &names), 0);
