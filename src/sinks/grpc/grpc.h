@@ -3,7 +3,6 @@
 #ifndef NETOBS_SINKS_GRPC_GRPC_H
 #define NETOBS_SINKS_GRPC_GRPC_H
 
-#include "ahead.h"
 #include "base/outage.h"
 #include "batch.h"
 #include "options.h"

@@ -65,4 +65,25 @@ bool retry_is_hopeless(const struct retry *retry);
 /* -1: at once. */
 int retry_left_ms(const struct retry *retry);
 
+/*
+ * Records that the collector has, although one before them is not settled: they are
+ * not sent again when the spool has them again.
+ */
+enum { AHEAD_MAX = 32 }; /* more are forgotten, and sent twice */
+
+struct ahead {
+	struct {
+		uint64_t from, end; /* as struct position counts records */
+	} ranges[AHEAD_MAX];
+	uint32_t n;
+};
+
+void ahead_add(struct ahead *ahead, uint64_t from, uint64_t end);
+
+/* The record that ends at @end is one of them. */
+bool ahead_has(const struct ahead *ahead, uint64_t end);
+
+/* All up to @end is settled. */
+void ahead_settle(struct ahead *ahead, uint64_t end);
+
 #endif

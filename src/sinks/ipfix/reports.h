@@ -3,8 +3,32 @@
 #ifndef NETOBS_SINKS_IPFIX_REPORTS_H
 #define NETOBS_SINKS_IPFIX_REPORTS_H
 
-#include "names.h"
+#include "record.h"
 #include "output.h"
+
+/* With more interfaces than half of this, all are sent again from time to time. */
+enum { NAMES_SLOTS = 4096 };
+
+struct name {
+	uint32_t ifindex; /* 0: no name is here */
+	uint32_t netns_inode;
+	char text[RECORD_NAME_SIZE];
+};
+
+/* Those that the collector has received. */
+struct names {
+	struct name slots[NAMES_SLOTS];
+	unsigned int n;
+};
+
+void names_clear(struct names *names);
+
+/* The collector lacks the name of a point, or has another one: send @ret_name. */
+bool names_is_new(struct names *names, const struct netobs_point *point,
+		  struct name *ret_name);
+
+/* It was sent. */
+void names_note(struct names *names, const struct name *name);
 
 struct reports {
 	const struct config *config;

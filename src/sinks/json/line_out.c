@@ -2,7 +2,6 @@
 #include "line_out.h"
 
 #include "base/clock_ms.h"
-#include "line_part.h"
 #include "base/dirs.h"
 #include "base/util.h"
 

@@ -94,4 +94,24 @@ int line_out_rest(struct line_out *out);
 void line_out_counters(const struct line_out *out, sink_counter_fn *take,
 		       void *ctx);
 
+/* ---- What the parts of a line_out have in common ------------------------------------ */
+
+/* What epoll refuses is never waited for: files, and what looks like them. */
+void line_out_watch(struct line_out *out);
+void line_out_close_target(struct line_out *out);
+
+/* Whether it would succeed now: 0, or -errno. */
+void line_out_note(struct line_out *out, int err);
+
+/* Whether it has a reader, that may go away, and that may leave something. */
+bool line_reader_is_used(const struct line_out *out);
+
+bool line_reader_has_hung_up(const struct line_out *out);
+
+/* Its reader is gone: the next one gets what it had not taken. */
+void line_reader_lose(struct line_out *out, int err);
+
+/* As line_out_prepare(). */
+enum peer_state line_reader_prepare(struct line_out *out);
+
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* The reader of a named pipe or a unix socket: whether it is there, what it has taken. */
-#include "line_part.h"
+#include "line_out.h"
 
 #include "base/clock_ms.h"
 #include "base/util.h"

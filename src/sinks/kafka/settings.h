@@ -4,7 +4,7 @@
 #define NETOBS_SINKS_KAFKA_SETTINGS_H
 
 #include "message.h"
-#include "security.h"
+#include "base/spec.h"
 
 #include <librdkafka/rdkafka.h>
 
@@ -18,6 +18,13 @@ struct settings {
 /* -EINVAL: what is wrong was logged. */
 int settings_read(struct settings *settings, struct spec *spec,
 		  const struct sink_host *host);
+
+/* Set a property of librdkafka; it says what is wrong with it. */
+void settings_set(struct spec *spec, rd_kafka_conf_t *conf, const char *name,
+		  const char *value);
+
+/* TLS and SASL, by the names that our options have. What is wrong is refused. */
+void security_read(struct spec *spec, rd_kafka_conf_t *conf);
 
 void settings_free(struct settings *settings);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "tls_bio.h"
-
+/*
+ * How OpenSSL uses a socket here: its own way is write(2), which raises SIGPIPE where
+ * the other side has gone away, and would end the program.
+ */
 #include "tls.h"
 
 #include <errno.h>

@@ -3,7 +3,6 @@
 #include "tls.h"
 
 #include "address.h"
-#include "tls_bio.h"
 #include "base/util.h"
 
 #include <errno.h>
