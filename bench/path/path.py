@@ -81,7 +81,7 @@ def read_calls(build, calls):
                              check=True, capture_output=True, text=True).stdout.split("\n")
         for i, (count, _) in enumerate(found):
             source = os.path.relpath(out[2 * i + 1].split(":")[0], build)
-            yield count, source[source.find("src/"):], out[2 * i]
+            yield count, source[max(source.find("src/"), 0):], out[2 * i]
 
 
 def main():
