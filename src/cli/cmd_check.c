@@ -7,13 +7,14 @@
 #include <sys/utsname.h>
 #include <sys/vfs.h>
 
+#include <netobs/flow.h>
 #include <netobs/probe.h>
 #include <netobs/version.h>
 
 #include "args.h"
 #include "base/capability.h"
 #include "flows_config.h"
-#include "shadows.h"
+#include "human.h"
 
 struct check_config {
 	int output, attach; /* index of the choice */
@@ -42,6 +43,88 @@ static const struct args_command command = {
 	.positional = "check takes no operands",
 	.notes = "The exit status is 0 if 'netobsctl flows' can run here, otherwise 1.\n",
 };
+
+/* ---- What runs before netobs on the interfaces here ----------------------------- */
+
+static const char *shadow_kind(const struct netobs_shadow *shadow)
+{
+	switch (shadow->kind) {
+	case NETOBS_SHADOW_XDP:
+		return "xdp";
+	case NETOBS_SHADOW_TCX:
+		return "tcx";
+	default:
+		return "clsact";
+	}
+}
+
+static const char *shadow_way(const struct netobs_shadow *shadow)
+{
+	return shadow->direction == NETOBS_EGRESS ? "egress" : "ingress";
+}
+
+static void shadow_print_row(const struct netobs_shadow *shadow, void *user)
+{
+	char name[sizeof(shadow->name)];
+
+	(void)user;
+	memcpy(name, shadow->name, sizeof(name));
+	human_clean(name);
+	printf("  %-15s %-7s %s '%s'", shadow->interface, shadow_way(shadow),
+	       shadow_kind(shadow), name);
+	if (shadow->program_id)
+		printf(", program %u", shadow->program_id);
+	if (shadow->priority)
+		printf(", priority %u", shadow->priority);
+	if (shadow->others)
+		printf(", and %u more", shadow->others);
+	putchar('\n');
+}
+
+static void shadows_print_table(uint64_t disable)
+{
+	puts("\nBefore netobs, and may hide packets from it");
+	if (netobs_shadows(disable, shadow_print_row, NULL) <= 0)
+		puts("  nothing");
+}
+
+/* Names of programs may have letters, digits, '_' and '.' only; interfaces, more. */
+static void shadow_print_string(const char *key, const char *value)
+{
+	printf("\"%s\":\"", key);
+	for (; *value; value++) {
+		if (*value == '"' || *value == '\\' || (unsigned char)*value < ' ')
+			printf("\\u%04x", (unsigned char)*value);
+		else
+			putchar(*value);
+	}
+	putchar('"');
+}
+
+static void shadow_print_object(const struct netobs_shadow *shadow, void *user)
+{
+	int *n = user;
+
+	printf("%s{", (*n)++ ? "," : "");
+	shadow_print_string("interface", shadow->interface);
+	printf(",\"direction\":\"%s\",\"kind\":\"%s\",\"program_id\":%u,"
+	       "\"priority\":%u,\"others\":%u,",
+	       shadow_way(shadow), shadow_kind(shadow), shadow->program_id,
+	       shadow->priority, shadow->others);
+	shadow_print_string("name", shadow->name);
+	putchar('}');
+}
+
+static void shadows_print_json(uint64_t disable)
+{
+	int n = 0;
+
+	putchar('[');
+	netobs_shadows(disable, shadow_print_object, &n);
+	putchar(']');
+}
+
+/* ---- The report ----------------------------------------------------------------- */
 
 /* All that is printed, so that both forms say the same. */
 struct findings {
