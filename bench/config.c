@@ -227,11 +227,12 @@ static void set_defaults(struct config *config)
 static bool config_complete(struct config *config)
 {
 	const char *foreign = find_foreign(config);
+	bool is_live = config->is_live && config->bench == BENCH_DATAPATH;
 
 	if (foreign) {
 		args_complain(&command, "%s%s has no option %s",
 			      benches[config->bench],
-			      config->is_live ? " --live" : "", foreign);
+			      is_live ? " --live" : "", foreign);
 		return false;
 	}
 	if (config->bench != BENCH_EXPORT && config->specs.n) {
