@@ -17,6 +17,7 @@ import termios
 import time
 import xml.etree.ElementTree
 
+from lib import bpf
 from lib import lab
 from lib import observer
 
@@ -114,6 +115,10 @@ class Bench(lab.LabTest):
             (store, traffic, way) for store in ("empty", "hash", "array", "netobs")
             for traffic in ("udp6", "tcp4", "tcp6") for way in ("ingress", "egress")))
 
+    def need_tcx(self):
+        if not bpf.has_tcx():
+            self.skipTest("this kernel has no tcx links")
+
     def check_live(self, found, stores):
         """Every packet that the interface counted, the stores have counted."""
         for result in found["results"]:
@@ -133,6 +138,7 @@ class Bench(lab.LabTest):
         self.assertEqual(stores, [r["store"] for r in found["results"]][:len(stores)])
 
     def test_live(self):
+        self.need_tcx()
         stores = ["empty", "empty2", "percpu_hash", "netobs"]
         found = self.datapath("--live", "--flows", "1,3000", "--rounds", "2")
         self.check_head(found, 2)
@@ -145,6 +151,7 @@ class Bench(lab.LabTest):
             (r["traffic"], r["direction"], r["cpus"]) for r in found["results"]})
 
     def test_live_traffic_in_each_direction(self):
+        self.need_tcx()
         stores = ["empty", "hash_spinlock", "array", "netobs"]
         found = self.datapath(
             "--live", "--flows", "100", "--rounds", "1", "--distribution", "uniform",
@@ -154,6 +161,7 @@ class Bench(lab.LabTest):
         self.assertEqual(8 * len(stores), len(found["results"]))
 
     def test_live_on_all_cpus(self):
+        self.need_tcx()
         if CPUS == 1:
             self.skipTest("there is one CPU")
         found = self.datapath("--live", "--flows", "50", "--rounds", "1", "--cpus",
