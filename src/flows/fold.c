@@ -3,6 +3,7 @@
 
 #include "bpf/store/attrs.h"
 #include "bpf/store/log.h"
+#include "base/pages.h"
 #include "base/util.h"
 
 #include <assert.h>
@@ -14,7 +15,6 @@ enum {
 	BATCH = 16,
 	INDEX_BITS_MIN = 9, /* a page */
 	INDEX_BITS_MAX = 31,
-	HUGE_PAGE = 2 << 20,
 	PREFETCH_PROBES = 4,
 };
 
@@ -25,47 +25,9 @@ struct fold_chunk {
 	};
 };
 
-_Static_assert(sizeof(struct fold_chunk) == HUGE_PAGE, "is one");
+_Static_assert(sizeof(struct fold_chunk) == PAGES_HUGE, "is one");
 
 /* ---- Memory ------------------------------------------------------------------- */
-
-/* Aligned to its size, a power of two, or NULL. */
-static void *map_aligned(size_t size)
-{
-	char *bytes = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	size_t before;
-
-	if (bytes == MAP_FAILED)
-		return NULL;
-	before = -(uintptr_t)bytes & (size - 1);
-	if (before)
-		munmap(bytes, before);
-	munmap(bytes + before + size, size - before);
-	return bytes + before;
-}
-
-/* Zeroes; huge pages where the kernel has some, and so much will be used. */
-static void *map_zeroes(size_t size)
-{
-	void *bytes;
-
-	if (size < HUGE_PAGE) {
-		bytes = mmap(NULL, size, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		return bytes == MAP_FAILED ? NULL : bytes;
-	}
-	bytes = map_aligned(size);
-	if (bytes)
-		madvise(bytes, size, MADV_HUGEPAGE);
-	return bytes;
-}
-
-static void unmap(void *bytes, size_t size)
-{
-	if (bytes)
-		munmap(bytes, size);
-}
 
 /* Most hosts have few flows: a first chunk takes small pages, as it fills up. */
 static struct fold_chunk *take_chunk(struct fold *fold, bool is_first)
@@ -76,7 +38,7 @@ static struct fold_chunk *take_chunk(struct fold *fold, bool is_first)
 		fold->spare = chunk->next;
 		fold->n_spare--;
 	} else {
-		chunk = map_zeroes(sizeof(*chunk));
+		chunk = pages_map(sizeof(*chunk));
 		if (chunk && is_first)
 			madvise(chunk, sizeof(*chunk), MADV_NOHUGEPAGE);
 	}
@@ -102,7 +64,7 @@ static void trim_spare(struct fold *fold, uint32_t most)
 
 		fold->spare = chunk->next;
 		fold->n_spare--;
-		unmap(chunk, sizeof(*chunk));
+		pages_unmap(chunk, sizeof(*chunk));
 	}
 }
 
@@ -115,7 +77,7 @@ static size_t index_bytes(const struct fold_generation *g)
 
 static void drop_index(struct fold_generation *g)
 {
-	unmap(g->index, index_bytes(g));
+	pages_unmap(g->index, index_bytes(g));
 	g->index = NULL;
 }
 
@@ -142,7 +104,7 @@ static void index_put(struct fold_generation *g, uint64_t slot)
 static bool index_resize(struct fold_generation *g, uint32_t bits)
 {
 	struct fold_generation old = *g;
-	uint64_t *index = map_zeroes(sizeof(*index) << bits);
+	uint64_t *index = pages_map(sizeof(*index) << bits);
 
 	if (!index)
 		return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "repeats.h"
 
-#include "base/util.h"
+#include "base/pages.h"
 
 enum {
 	SLOTS_PER_KEY = 16,
@@ -27,14 +27,18 @@ void repeats_init(struct repeats *repeats, uint64_t n)
 	while (slots < SLOTS_MAX && slots < n * SLOTS_PER_KEY)
 		slots *= 2;
 	*repeats = (struct repeats){
-		.words = calloc(slots / SLOTS_PER_WORD, sizeof(*repeats->words)),
+		.words = pages_map(slots / SLOTS_PER_WORD *
+				   sizeof(*repeats->words)),
 		.mask = slots - 1,
 	};
 }
 
 void repeats_done(struct repeats *repeats)
 {
-	free(repeats->words);
+	uint64_t slots = repeats->mask + 1;
+
+	pages_unmap(repeats->words,
+		    slots / SLOTS_PER_WORD * sizeof(*repeats->words));
 	*repeats = (struct repeats){ 0 };
 }
 
