@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Each classic instruction becomes a few of eBPF's, in the same order. The offsets in a
+ * frame with a tag beside it differ, so it has a variant of the program, and does not
+ * compute offsets when it runs.
+ *
+ * A load at a constant offset is compared with the end of the linear part, unless every
+ * path to it has made that comparison. translate_start() pulls the bytes that such loads
+ * need into the linear part.
+ */
+#include "translate.h"
+
+#include "base/util.h"
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+/* Registers. */
+enum {
+	CTX = BPF_REG_6,
+	A = BPF_REG_7,
+	X = BPF_REG_8,
+	DATA = BPF_REG_9,
+	FP = BPF_REG_10,
+};
+
+/* The stack. */
+enum {
+	DATA_END = -8,
+	LEN = -12,   /* of the frame on the wire, 32 bits */
+	TAG = -16,   /* the tag's four bytes as a number */
+	LOOPS = -24, /* jumps back so far */
+	BUFFER = -32,
+	MEM = BUFFER - BPF_MEMWORDS * 4,
+};
+
+_Static_assert(-MEM <= TRANSLATE_STACK, "all of it");
+
+/* The position of a tag in a frame. */
+enum { TAG_START = 12, TAG_LEN = 4, TAG_END = TAG_START + TAG_LEN };
+
+/* The most headers that protochain follows; a frame with more is rejected. */
+enum { LOOPS_MAX = 16 };
+
+struct translator {
+	struct code *code;
+	const struct classic *classic;
+	bool is_tagged;	  /* the variant */
+	uint32_t *labels; /* of the instructions */
+	uint32_t *checked; /* bytes that all paths to an instruction have checked */
+	uint32_t reject, end;
+	bool rejects; /* something jumps there: the verifier refuses dead code */
+};
+
+static void add(struct translator *t, struct bpf_insn insn)
+{
+	code_add(t->code, insn);
+}
+
+static void jump(struct translator *t, struct bpf_insn insn, uint32_t label)
+{
+	code_jump(t->code, insn, label);
+	t->rejects |= label == t->reject;
+}
+
+/* ---- Loads ----------------------------------------------------------------------- */
+
+/* From network byte order. */
+static void add_swap(struct translator *t, uint8_t dst, uint32_t size)
+{
+	if (size > 1)
+		add(t, code_insn(BPF_ALU | BPF_END | BPF_TO_BE, dst, 0, 0,
+				 (int32_t)size * 8));
+}
+
+static uint8_t width_of(uint32_t size)
+{
+	return size == 4 ? BPF_W : size == 2 ? BPF_H : BPF_B;
+}
+
+/* Reject frames of fewer than @end bytes, unless that has been done. */
+static void add_check(struct translator *t, uint32_t *checked, uint32_t end)
+{
+	if (end <= *checked)
+		return;
+	*checked = end;
+	add(t, code_load(BPF_DW, BPF_REG_2, FP, DATA_END));
+	add(t, code_alu64_reg(BPF_MOV, BPF_REG_1, DATA));
+	add(t, code_alu64_imm(BPF_ADD, BPF_REG_1, (int32_t)end));
+	jump(t, code_jump64_reg(BPF_JGT, BPF_REG_1, BPF_REG_2), t->reject);
+}
+
+/* Bytes of the buffer itself. */
+static void add_direct(struct translator *t, uint8_t dst, uint32_t off,
+		       uint32_t size)
+{
+	add(t, code_load(width_of(size), dst, DATA, (int16_t)off));
+	add_swap(t, dst, size);
+}
+
+/* The offset in the buffer of a byte of the frame that is not in the tag. */
+static uint32_t buffer_offset(uint32_t off)
+{
+	return off < TAG_START ? off : off - TAG_LEN;
+}
+
+/* A load that reaches into the tag, which is in none of @dst, R2 and R3. */
+static void add_from_tag(struct translator *t, uint32_t *checked, uint8_t dst,
+			 uint32_t off, uint32_t size)
+{
+	uint32_t last = off + size - 1;
+
+	if (last >= TAG_END)
+		add_check(t, checked, buffer_offset(last) + 1);
+	else if (off < TAG_START)
+		add_check(t, checked, TAG_START);
+	add(t, code_load(BPF_W, BPF_REG_3, FP, TAG));
+	add(t, code_alu32_imm(BPF_MOV, dst, 0));
+	for (uint32_t at = off; at <= last; at++) {
+		bool is_tag = at >= TAG_START && at < TAG_END;
+
+		if (is_tag) {
+			add(t, code_alu32_reg(BPF_MOV, BPF_REG_2, BPF_REG_3));
+			add(t, code_alu32_imm(BPF_RSH, BPF_REG_2,
+					      8 * (TAG_END - 1 - at)));
+			add(t, code_alu32_imm(BPF_AND, BPF_REG_2, 0xff));
+		} else {
+			add_direct(t, BPF_REG_2, buffer_offset(at), 1);
+		}
+		add(t, code_alu32_imm(BPF_LSH, dst, 8));
+		add(t, code_alu32_reg(BPF_OR, dst, BPF_REG_2));
+	}
+}
+
+static bool touches_tag(uint32_t off, uint32_t size)
+{
+	return off < TAG_END && off + size > TAG_START;
+}
+
+static void add_absolute(struct translator *t, uint32_t *checked, uint8_t dst,
+			 uint32_t off, uint32_t size)
+{
+	if (t->is_tagged && touches_tag(off, size)) {
+		add_from_tag(t, checked, dst, off, size);
+		return;
+	}
+	if (t->is_tagged)
+		off = buffer_offset(off);
+	add_check(t, checked, off + size);
+	add_direct(t, dst, off, size);
+}
+
+/* Load by a helper, beyond the linear part or the frame. The offset is in R1. */
+static void add_far(struct translator *t, uint8_t dst, uint32_t size)
+{
+	jump(t, code_jump64_imm(BPF_JGT, BPF_REG_1, INT32_MAX), t->reject);
+	add(t, code_alu64_reg(BPF_MOV, BPF_REG_2, BPF_REG_1));
+	add(t, code_alu64_reg(BPF_MOV, BPF_REG_1, CTX));
+	add(t, code_alu64_reg(BPF_MOV, BPF_REG_3, FP));
+	add(t, code_alu64_imm(BPF_ADD, BPF_REG_3, BUFFER));
+	add(t, code_alu64_imm(BPF_MOV, BPF_REG_4, (int32_t)size));
+	add(t, code_call(BPF_FUNC_skb_load_bytes));
+	jump(t, code_jump64_imm(BPF_JNE, BPF_REG_0, 0), t->reject);
+	add(t, code_load(width_of(size), dst, FP, BUFFER));
+	add_swap(t, dst, size);
+}
+
+/* Load A from the offset in R1. */
+static void add_at(struct translator *t, uint32_t size)
+{
+	uint32_t far = code_label(t->code), done = code_label(t->code);
+
+	jump(t, code_jump64_imm(BPF_JGT, BPF_REG_1, CLASSIC_DIRECT_MAX), far);
+	add(t, code_alu64_reg(BPF_MOV, BPF_REG_2, DATA));
+	add(t, code_alu64_reg(BPF_ADD, BPF_REG_2, BPF_REG_1));
+	add(t, code_alu64_reg(BPF_MOV, BPF_REG_3, BPF_REG_2));
+	add(t, code_alu64_imm(BPF_ADD, BPF_REG_3, (int32_t)size));
+	add(t, code_load(BPF_DW, BPF_REG_4, FP, DATA_END));
+	jump(t, code_jump64_reg(BPF_JGT, BPF_REG_3, BPF_REG_4), far);
+	add(t, code_load(width_of(size), A, BPF_REG_2, 0));
+	add_swap(t, A, size);
+	jump(t, code_jump_always(), done);
+	code_place(t->code, far);
+	add_far(t, A, size);
+	code_place(t->code, done);
+}
+
+/* The offset in R1 is one of a tagged frame. */
+static void add_at_tagged(struct translator *t, uint32_t checked, uint32_t size)
+{
+	uint32_t before = code_label(t->code), behind = code_label(t->code),
+		 done = code_label(t->code);
+
+	jump(t, code_jump64_imm(BPF_JGE, BPF_REG_1, TAG_END), behind);
+	jump(t, code_jump64_imm(BPF_JLE, BPF_REG_1, TAG_START - (int32_t)size),
+	     before);
+	for (uint32_t off = TAG_START - size + 1; off < TAG_END; off++) {
+		uint32_t next = code_label(t->code), known = checked;
+
+		jump(t, code_jump64_imm(BPF_JNE, BPF_REG_1, (int32_t)off), next);
+		add_from_tag(t, &known, A, off, size);
+		jump(t, code_jump_always(), done);
+		code_place(t->code, next);
+	}
+	jump(t, code_jump_always(), t->reject); /* for the verifier */
+	code_place(t->code, behind);
+	add(t, code_alu64_imm(BPF_SUB, BPF_REG_1, TAG_LEN));
+	code_place(t->code, before);
+	add_at(t, size);
+	code_place(t->code, done);
+}
+
+/* The load is beyond the end of any frame. */
+static bool is_beyond_all(const struct classic_insn *insn)
+{
+	return BPF_CLASS(insn->code) == BPF_LD &&
+	       BPF_MODE(insn->code) == BPF_IND && insn->k > INT32_MAX;
+}
+
+static void add_indirect(struct translator *t, uint32_t checked,
+			 const struct classic_insn *insn)
+{
+	uint32_t size = classic_load_size(insn->code);
+
+	if (is_beyond_all(insn)) {
+		jump(t, code_jump_always(), t->reject);
+		return;
+	}
+	add(t, code_alu64_reg(BPF_MOV, BPF_REG_1, X));
+	add(t, code_alu64_imm(BPF_ADD, BPF_REG_1, (int32_t)insn->k));
+	if (t->is_tagged)
+		add_at_tagged(t, checked, size);
+	else
+		add_at(t, size);
+}
+
+static void add_constant_load(struct translator *t, uint32_t *checked,
+			      const struct classic_insn *insn)
+{
+	bool is_header_len = BPF_CLASS(insn->code) == BPF_LDX;
+	uint32_t size = classic_load_size(insn->code);
+	uint8_t dst = is_header_len ? X : A;
+
+	if (insn->k <= CLASSIC_DIRECT_MAX - size) {
+		add_absolute(t, checked, dst, insn->k, size);
+	} else {
+		add(t, code_alu32_imm(BPF_MOV, BPF_REG_1,
+				      insn->k - (t->is_tagged ? TAG_LEN : 0)));
+		add_far(t, dst, size);
+	}
+	if (!is_header_len)
+		return;
+	add(t, code_alu32_imm(BPF_AND, X, 0xf));
+	add(t, code_alu32_imm(BPF_LSH, X, 2));
+}
+
+/* ---- The other instructions -------------------------------------------------------- */
+
+static int16_t memory_slot(const struct classic_insn *insn)
+{
+	return (int16_t)(MEM + 4 * (int16_t)insn->k);
+}
+
+static void add_load(struct translator *t, uint32_t *checked,
+		     const struct classic_insn *insn)
+{
+	uint8_t dst = BPF_CLASS(insn->code) == BPF_LD ? A : X;
+
+	switch (BPF_MODE(insn->code)) {
+	case BPF_IMM:
+		add(t, code_alu32_imm(BPF_MOV, dst, insn->k));
+		break;
+	case BPF_LEN:
+		add(t, code_load(BPF_W, dst, FP, LEN));
+		break;
+	case BPF_MEM:
+		add(t, code_load(BPF_W, dst, FP, memory_slot(insn)));
+		break;
+	case BPF_IND:
+		add_indirect(t, *checked, insn);
+		break;
+	default:
+		add_constant_load(t, checked, insn);
+	}
+}
+
+/* As in libpcap, a divisor of 0 rejects the frame, and shifts may be of any width. */
+static void add_alu(struct translator *t, const struct classic_insn *insn)
+{
+	uint8_t op = BPF_OP(insn->code);
+	bool is_shift = op == BPF_LSH || op == BPF_RSH;
+
+	if (op == BPF_NEG) {
+		add(t, code_insn(BPF_ALU | BPF_NEG, A, 0, 0, 0));
+	} else if (insn->code & BPF_X) {
+		uint32_t clear = code_label(t->code), done = code_label(t->code);
+
+		if (op == BPF_DIV || op == BPF_MOD)
+			jump(t, code_jump32_imm(BPF_JEQ, X, 0), t->reject);
+		if (is_shift)
+			jump(t, code_jump32_imm(BPF_JGT, X, 31), clear);
+		add(t, code_alu32_reg(op, A, X));
+		if (is_shift)
+			jump(t, code_jump_always(), done);
+		code_place(t->code, clear);
+		if (is_shift)
+			add(t, code_alu32_imm(BPF_MOV, A, 0));
+		code_place(t->code, done);
+	} else {
+		add(t, code_alu32_imm(op, A, insn->k));
+	}
+}
+
+/* The verifier accepts a loop that is counted. */
+static void add_loop_limit(struct translator *t)
+{
+	add(t, code_load(BPF_DW, BPF_REG_1, FP, LOOPS));
+	add(t, code_alu64_imm(BPF_ADD, BPF_REG_1, 1));
+	jump(t, code_jump64_imm(BPF_JGT, BPF_REG_1, LOOPS_MAX), t->reject);
+	add(t, code_store(BPF_DW, FP, LOOPS, BPF_REG_1));
+}
+
+static void add_jump(struct translator *t, uint32_t i)
+{
+	const struct classic_insn *insn = &t->classic->insns[i];
+	uint8_t op = BPF_OP(insn->code);
+
+	if (op == BPF_JA) {
+		if (classic_is_jump_back(i, insn))
+			add_loop_limit(t);
+		jump(t, code_jump_always(),
+		     t->labels[classic_jump_target(i, insn)]);
+		return;
+	}
+	jump(t,
+	     insn->code & BPF_X ? code_jump32_reg(op, A, X) :
+				  code_jump32_imm(op, A, insn->k),
+	     t->labels[i + 1 + insn->jt]);
+	if (insn->jf)
+		jump(t, code_jump_always(), t->labels[i + 1 + insn->jf]);
+}
+
+static void add_return(struct translator *t, const struct classic_insn *insn)
+{
+	if (BPF_RVAL(insn->code) == BPF_A)
+		add(t, code_alu32_reg(BPF_MOV, BPF_REG_0, A));
+	else
+		add(t, code_alu32_imm(BPF_MOV, BPF_REG_0, insn->k));
+	jump(t, code_jump_always(), t->end);
+}
+
+static void add_insn(struct translator *t, uint32_t i, uint32_t *checked)
+{
+	const struct classic_insn *insn = &t->classic->insns[i];
+
+	switch (BPF_CLASS(insn->code)) {
+	case BPF_LD:
+	case BPF_LDX:
+		add_load(t, checked, insn);
+		break;
+	case BPF_ST:
+		add(t, code_store(BPF_W, FP, memory_slot(insn), A));
+		break;
+	case BPF_STX:
+		add(t, code_store(BPF_W, FP, memory_slot(insn), X));
+		break;
+	case BPF_ALU:
+		add_alu(t, insn);
+		break;
+	case BPF_JMP:
+		add_jump(t, i);
+		break;
+	case BPF_RET:
+		add_return(t, insn);
+		break;
+	default:
+		if (BPF_MISCOP(insn->code) == BPF_TAX)
+			add(t, code_alu32_reg(BPF_MOV, X, A));
+		else
+			add(t, code_alu32_reg(BPF_MOV, A, X));
+	}
+}
+
+/* ---- The whole ----------------------------------------------------------------------- */
+
+static void note_checked(struct translator *t, uint32_t i, uint32_t checked)
+{
+	t->checked[i] = min_u64(t->checked[i], checked);
+}
+
+/* The successors of an instruction begin with the bytes that it has checked. */
+static void note_successors(struct translator *t, uint32_t i, uint32_t checked)
+{
+	const struct classic_insn *insn = &t->classic->insns[i];
+
+	if (BPF_CLASS(insn->code) == BPF_RET || is_beyond_all(insn))
+		return;
+	if (insn->code == (BPF_JMP | BPF_JA)) {
+		note_checked(t, (uint32_t)classic_jump_target(i, insn), checked);
+	} else if (BPF_CLASS(insn->code) == BPF_JMP) {
+		note_checked(t, i + 1 + insn->jt, checked);
+		note_checked(t, i + 1 + insn->jf, checked);
+	} else {
+		note_checked(t, i + 1, checked);
+	}
+}
+
+static void prepare_labels(struct translator *t)
+{
+	uint32_t n = t->classic->n;
+
+	for (uint32_t i = 0; i < n; i++) {
+		t->labels[i] = code_label(t->code);
+		t->checked[i] = i ? UINT32_MAX : 0;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		const struct classic_insn *insn = &t->classic->insns[i];
+
+		if (classic_is_jump_back(i, insn))
+			note_checked(t, (uint32_t)classic_jump_target(i, insn),
+				     0);
+	}
+}
+
+static void add_insns(struct translator *t)
+{
+	for (uint32_t i = 0; i < t->classic->n; i++) {
+		uint32_t checked = t->checked[i];
+
+		code_place(t->code, t->labels[i]);
+		if (checked == UINT32_MAX)
+			continue; /* unreachable, which the verifier refuses */
+		add_insn(t, i, &checked);
+		note_successors(t, i, checked);
+	}
+}
+
+static void add_field(struct code *code, uint8_t dst, size_t offset)
+{
+	code_add(code, code_load(BPF_W, dst, CTX, (int16_t)offset));
+}
+
+/* R2: the end of the linear part. */
+static void add_pointers(struct code *code)
+{
+	add_field(code, DATA, offsetof(struct __sk_buff, data));
+	add_field(code, BPF_REG_2, offsetof(struct __sk_buff, data_end));
+}
+
+/* Pull the first @reach bytes of the frame, if they are not in the linear part. */
+static void add_pull(struct code *code, uint32_t reach)
+{
+	uint32_t here = code_label(code), pull = code_label(code),
+		 whole = code_label(code);
+
+	code_add(code, code_alu64_reg(BPF_MOV, BPF_REG_1, DATA));
+	code_add(code, code_alu64_imm(BPF_ADD, BPF_REG_1, (int32_t)reach));
+	code_jump(code, code_jump64_reg(BPF_JLE, BPF_REG_1, BPF_REG_2), here);
+	add_field(code, BPF_REG_3, offsetof(struct __sk_buff, len));
+	code_add(code, code_alu64_reg(BPF_SUB, BPF_REG_2, DATA));
+	code_jump(code, code_jump64_reg(BPF_JGE, BPF_REG_2, BPF_REG_3), whole);
+	code_add(code, code_alu64_reg(BPF_MOV, BPF_REG_2, BPF_REG_3));
+	code_jump(code, code_jump64_imm(BPF_JLE, BPF_REG_2, (int32_t)reach),
+		  pull);
+	code_add(code, code_alu64_imm(BPF_MOV, BPF_REG_2, (int32_t)reach));
+	code_place(code, pull);
+	code_add(code, code_alu64_reg(BPF_MOV, BPF_REG_1, CTX));
+	code_add(code, code_call(BPF_FUNC_skb_pull_data));
+	code_place(code, whole);
+	add_pointers(code);
+	code_place(code, here);
+}
+
+static void add_zero(struct translator *t, int16_t off)
+{
+	add(t, code_insn(BPF_ST | BPF_MEM | BPF_DW, FP, 0, off, 0));
+}
+
+/* The registers and the memory of classic BPF, all 0. */
+static void add_state(struct translator *t)
+{
+	add(t, code_alu32_imm(BPF_MOV, A, 0));
+	add(t, code_alu32_imm(BPF_MOV, X, 0));
+	if (classic_has_loop(t->classic))
+		add_zero(t, LOOPS);
+	if (!classic_uses_memory(t->classic))
+		return;
+	for (int16_t off = MEM; off < BUFFER; off += 8)
+		add_zero(t, off);
+}
+
+void translate_start(struct code *code, uint32_t reach, size_t len_field)
+{
+	code_add(code, code_alu64_reg(BPF_MOV, CTX, BPF_REG_1));
+	add_pointers(code);
+	add_pull(code, reach);
+	code_add(code, code_store(BPF_DW, FP, DATA_END, BPF_REG_2));
+	add_field(code, BPF_REG_1, len_field);
+	code_add(code, code_store(BPF_W, FP, LEN, BPF_REG_1));
+}
+
+uint32_t translate_start_tagged(struct code *code)
+{
+	struct translator t = { .code = code };
+	uint32_t untagged = code_label(code);
+
+	add_field(code, BPF_REG_2, offsetof(struct __sk_buff, vlan_present));
+	jump(&t, code_jump64_imm(BPF_JEQ, BPF_REG_2, 0), untagged);
+	add(&t, code_load(BPF_W, BPF_REG_1, FP, LEN));
+	add(&t, code_alu32_imm(BPF_ADD, BPF_REG_1, TAG_LEN));
+	add(&t, code_store(BPF_W, FP, LEN, BPF_REG_1));
+	add_field(code, BPF_REG_1, offsetof(struct __sk_buff, vlan_proto));
+	add_swap(&t, BPF_REG_1, 2);
+	add(&t, code_alu32_imm(BPF_LSH, BPF_REG_1, 16));
+	add_field(code, BPF_REG_2, offsetof(struct __sk_buff, vlan_tci));
+	add(&t, code_alu32_reg(BPF_OR, BPF_REG_1, BPF_REG_2));
+	add(&t, code_store(BPF_W, FP, TAG, BPF_REG_1));
+	return untagged;
+}
+
+int translate(const struct classic *classic, bool is_tagged, struct code *code)
+{
+	cleanup_free uint32_t *labels = NULL, *checked = NULL;
+	struct translator t = {
+		.code = code,
+		.classic = classic,
+		.is_tagged = is_tagged,
+	};
+
+	if (!classic_is_valid(classic))
+		return -EINVAL;
+	labels = calloc(classic->n, sizeof(*labels));
+	checked = calloc(classic->n, sizeof(*checked));
+	if (!labels || !checked)
+		return -ENOMEM;
+	t.labels = labels;
+	t.checked = checked;
+	t.reject = code_label(code);
+	t.end = code_label(code);
+	add_state(&t);
+	prepare_labels(&t);
+	add_insns(&t);
+	code_place(code, t.reject);
+	if (t.rejects)
+		add(&t, code_alu32_imm(BPF_MOV, BPF_REG_0, 0));
+	code_place(code, t.end);
+	return code->err;
+}
