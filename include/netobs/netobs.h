@@ -127,6 +127,14 @@ struct netobs_opts {
 	/** In both directions; filters of a clsact qdisc always come late. */
 	enum netobs_attach_order attach_order;
 	uint32_t reserved; /**< 0 */
+
+	/** Packets to observe: a pcap-filter(7) expression of up to 4096 bytes, which the
+	 *  kernel evaluates on what tcpdump(8) would show at the same point: the frame
+	 *  as on the wire, with its VLAN tag, and the outer headers of a tunnel. NULL:
+	 *  all packets. Others are counted as filtered, at each point. A packet may
+	 *  match at one point of its way and not at another, so the flow's counters
+	 *  decide more often what counts (netobs_stats.inferred). */
+	const char *filter;
 };
 
 /** Declare an options struct with its size set and every other field zero. */
@@ -143,7 +151,8 @@ struct netobs_opts {
  *
  * @param opts     copied; may go away afterwards. NULL: all defaults
  * @param ret_ctx  the context, yours: netobs_free()
- * @return 0; -EINVAL: an option is wrong, the error text names it; -ENOMEM
+ * @return 0; -EINVAL: an option is wrong, the error text names it; -E2BIG: the filter is
+ *         too long; -ENOMEM
  */
 NETOBS_API int netobs_new(const struct netobs_opts *opts,
 			  struct netobs **ret_ctx);

@@ -60,7 +60,7 @@ struct netobs_stats {
 	struct netobs_count observed; /**< crossings of all observation points */
 	struct netobs_count exported; /**< delivered in records */
 	struct netobs_count pending;  /**< drained, to be delivered later */
-	struct netobs_count filtered;
+	struct netobs_count filtered; /**< rejected by netobs_opts.filter, at each point */
 	struct netobs_count sampled_out;
 	struct netobs_count unparsed[NETOBS_REASONS_MAX];
 	struct netobs_count lost[NETOBS_REASONS_MAX];

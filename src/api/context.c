@@ -41,6 +41,8 @@ static int init(struct netobs *ctx, const struct netobs_opts *opts)
 
 	err = err ?: context_check_options(&ctx->opts, &ctx->log);
 	host_init(&ctx->host, &ctx->log);
+	err = err ?: context_compile_filter(&ctx->opts, &ctx->log, &ctx->filter);
+	ctx->host.is_filtered = ctx->filter;
 	if (!err)
 		err = observation_init(&ctx->observation, &ctx->host,
 				       ctx->opts.interfaces, ctx->opts.exclude);
@@ -48,10 +50,11 @@ static int init(struct netobs *ctx, const struct netobs_opts *opts)
 }
 
 /* The caller may free the strings that were copied. */
-static void forget_callers(struct netobs_opts *opts)
+static void forget_callers(const struct netobs *ctx, struct netobs_opts *opts)
 {
 	opts->interfaces = NULL;
 	opts->exclude = NULL;
+	opts->filter = ctx->filter ? filter_expression(ctx->filter) : NULL;
 	opts->error = NULL;
 }
 
@@ -73,7 +76,7 @@ int netobs_new(const struct netobs_opts *opts, struct netobs **ret_ctx)
 		log_copy_error(&ctx->log, ctx->opts.error);
 		return err;
 	}
-	forget_callers(&ctx->opts);
+	forget_callers(ctx, &ctx->opts);
 	*ret_ctx = TAKE_PTR(ctx);
 	return 0;
 }
@@ -87,6 +90,7 @@ void netobs_free(struct netobs *ctx)
 	pipeline_done(&ctx->pipeline);
 	loop_close(&ctx->loop);
 	close_fd(&ctx->stop_fd);
+	filter_free(ctx->filter);
 	free(ctx);
 }
 
@@ -462,7 +466,7 @@ static int change(struct netobs *ctx, const struct netobs_opts *opts)
 	err = err ?: change_interfaces(ctx, &wanted);
 	if (err)
 		return err;
-	forget_callers(&wanted);
+	forget_callers(ctx, &wanted);
 	change_times(ctx, &wanted);
 	return 0;
 }

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/loop.h"
+#include "filter/filter.h"
 #include "flows/pipeline.h"
 #include "attach/observation.h"
 
@@ -13,6 +14,7 @@ struct netobs {
 	struct log log;
 	struct log_error error;
 	struct host host;
+	struct filter *filter; /* NULL: all packets */
 	struct observation observation;
 	struct pipeline pipeline;
 	enum {
@@ -38,6 +40,10 @@ void context_copy_options(const struct netobs_opts *opts,
 
 /* -EINVAL, logged, if one of them makes no sense. */
 int context_check_options(const struct netobs_opts *opts, const struct log *log);
+
+/* Without a filter, *@ret_filter is NULL. -EINVAL, logged, if it is not an expression. */
+int context_compile_filter(const struct netobs_opts *opts, const struct log *log,
+			   struct filter **ret_filter);
 
 /* -ENOTSUP, logged, if they differ in what cannot change while the context runs. */
 int context_check_change(const struct netobs_opts *from,

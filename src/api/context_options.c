@@ -67,6 +67,22 @@ int context_check_options(const struct netobs_opts *opts, const struct log *log)
 	return 0;
 }
 
+int context_compile_filter(const struct netobs_opts *opts,
+			   const struct log *log, struct filter **ret_filter)
+{
+	char error[FILTER_ERROR_MAX] = "";
+	int err = opts->filter ? filter_new(opts->filter, ret_filter, &error) : 0;
+
+	if (err)
+		log_error(log, "filter: %s", *error ? error : strerror(-err));
+	return err;
+}
+
+static bool is_other_text(const char *one, const char *other)
+{
+	return one && other ? strcmp(one, other) : one != other;
+}
+
 int context_check_change(const struct netobs_opts *from,
 			 const struct netobs_opts *to, const struct log *log)
 {
@@ -85,6 +101,7 @@ int context_check_change(const struct netobs_opts *from,
 		{ "user", from->user != to->user },
 		{ "max_memory", from->max_memory != to->max_memory },
 		{ "attach_order", from->attach_order != to->attach_order },
+		{ "filter", is_other_text(from->filter, to->filter) },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++) {
@@ -114,6 +131,7 @@ struct pipeline_options context_pipeline_options(const struct netobs *ctx)
 			.clock = opts->flags & NETOBS_TIMESTAMPS_PRECISE ?
 					 CLOCK_PRECISE :
 					 CLOCK_COARSE,
+			.filter = ctx->filter,
 		},
 		.merge = {
 			.per_interface = opts->flags & NETOBS_PER_INTERFACE,

@@ -8,6 +8,7 @@
 #define BPF_NO_PRESERVE_ACCESS_INDEX
 #include "vmlinux.h"
 
+#include "bpf/judge.h"
 #include "bpf/track/fragments.h"
 #include "bpf/track/origins.h"
 #include "bpf/parse/parse.h"
@@ -135,19 +136,25 @@ static __always_inline void mark_again(struct packet *pkt,
 static __always_inline void observe(struct run *run, struct __sk_buff *skb,
 				    __u8 direction)
 {
+	__u32 judgement = config_is_filtered ? judge(skb) : JUDGED_ACCEPT;
 	struct packet *pkt = &run->scratch->pkt;
 	int ret = parse_skb(skb, run->scratch, direction);
 	struct buffer buf = buffer_of(skb);
 	struct wire_size size = wire_size(pkt, &buf);
 
 	count(&run->counters->seen, size.packets, size.bytes);
+	if (judgement == JUDGED_REJECT) {
+		count(&run->counters->filtered, size.packets, size.bytes);
+		return;
+	}
 	if (ret < 0) {
 		count_unparsed(run, reject_reason(ret), &size);
 		return;
 	}
 	if (pkt->fragment != FRAGMENT_NONE)
 		track_fragment(pkt);
-	if (direction == KEY_EGRESS)
+	/* A filter may have rejected what came in, so origins do not hold. */
+	if (direction == KEY_EGRESS && !config_is_filtered)
 		mark_again(pkt, skb);
 	run->now = clock_now(run->cpu, skb);
 	store_add(run, skb, pkt, &size);

@@ -328,6 +328,9 @@ enum link_kind {
 	LINK_NONE, /* the network header: tun, WireGuard, ppp, ipip ... */
 };
 
+/* What judge() decides about a packet. */
+enum judgement { JUDGED_REJECT, JUDGED_ACCEPT };
+
 /* Where the programs take time from. */
 enum clock_kind {
 	CLOCK_COARSE,  /* read once per timer tick, and for new entries */

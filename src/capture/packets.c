@@ -136,7 +136,9 @@ int packets_load_programs(struct packets *packets, uint16_t netns,
 		.ctx = &knobs,
 	};
 
-	return programs_load(&set, names, ret_programs);
+	return programs_load(&set, names, NULL,
+			     &(struct filter_frames){ link, false },
+			     ret_programs);
 }
 
 /* ---- What comes out --------------------------------------------------------------- */

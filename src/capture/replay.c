@@ -54,10 +54,16 @@ static void count_short(const struct replay *replay, const struct frame *frame)
 	uint64_t bytes = frame->wire_len -
 			 min_u64(frame->wire_len, sizeof(struct ether_wire));
 
+	const struct filter *filter = replay->ctx->filter;
+	struct count *fate = &counters->unparsed[UNPARSED_SHORT];
+
+	if (filter &&
+	    !filter_accepts(filter, frame->bytes, frame->len, frame->wire_len))
+		fate = &counters->filtered;
 	counters->seen.packets++;
 	counters->seen.bytes += bytes;
-	counters->unparsed[UNPARSED_SHORT].packets++;
-	counters->unparsed[UNPARSED_SHORT].bytes += bytes;
+	fate->packets++;
+	fate->bytes += bytes;
 }
 
 static int run_program(const struct replay *replay, const struct frame *frame)
@@ -197,11 +203,28 @@ static bool hides_link(const struct replay *replay)
 	return false;
 }
 
+/* Frames of other links have an Ethernet header made for them: see capture_file.h. */
+static int check_filter(const struct replay *replay, bool has_ethernet)
+{
+	const struct filter *filter = replay->ctx->filter;
+	const char *objection = filter && !has_ethernet ?
+					filter_objection(filter, LINK_NONE) :
+					NULL;
+
+	if (!objection)
+		return 0;
+	log_error(&replay->ctx->log,
+		  "filter: files without Ethernet headers: %s", objection);
+	return -EINVAL;
+}
+
 static int start(struct replay *replay)
 {
 	struct pipeline_options options = context_pipeline_options(replay->ctx);
-	int err;
+	int err = check_filter(replay, !hides_link(replay));
 
+	if (err)
+		return err;
 	options.store.clock = CLOCK_PACKET;
 	options.merge.single_point = true;
 	options.merge.hide_link = hides_link(replay);

@@ -286,12 +286,7 @@ static void fill_tables(const struct args_command *command,
 
 static void refuse_operand(const struct args_command *command, const char *operand)
 {
-	char hint[64];
-	bool is_hinted = command->hint &&
-			 command->hint(operand, hint, sizeof(hint));
-
-	args_complain(command, "'%s': %s", operand,
-		      is_hinted ? hint : command->positional);
+	args_complain(command, "'%s': %s", operand, command->positional);
 }
 
 static enum args_result take_operands(const struct args_command *command,

@@ -48,8 +48,6 @@ struct args_command {
 	const char *summary;
 	const struct args_option *options; /* up to one without a name */
 	const char *positional;		   /* why an operand is refused */
-	/* Better words for @operand, if it returns true; may be NULL. */
-	bool (*hint)(const char *operand, char *ret_text, size_t size);
 	size_t operand_list; /* offset of a struct args_list to take them; 0: none */
 	const char *notes; /* printed after the options, or NULL */
 };

@@ -103,28 +103,19 @@ static const struct args_option options[] = {
 	{ 0 }
 };
 
-/* As tcpdump(8) takes it, or as people forget -i. */
-static bool hint_operand(const char *operand, char *ret_text, size_t size)
-{
-	if (!if_nametoindex(operand))
-		return false;
-	snprintf(ret_text, size, "to observe this interface: -i %.15s", operand);
-	return true;
-}
-
 static const struct args_command command = {
 	.name = "flows",
 	.summary = "Show the flows that cross this host's interfaces",
 	.options = options,
-	.positional = "this version has no packet filters; "
-		      "select interfaces with -i, and filter the output",
+	.operands = "[FILTER]",
+	.operand_list = FIELD(filter_words),
 	.notes =
+		"FILTER selects packets, in the kernel, as tcpdump does: see pcap-filter(7).\n"
 		"Without -i, all interfaces are observed, including new ones.\n"
 		"KEY is src, dst, client, service, host, pair, port, proto, interface, direction,\n"
 		"vlan or tunnel. The live table groups by client,service without --by.\n"
 		"Without -o, the output is table on a terminal, json otherwise.\n"
 		"SECONDS may have a fraction, such as 0.5, or a unit, such as 90s or 5m.\n",
-	.hint = hint_operand,
 };
 
 static int refuse(const char *option)
@@ -324,9 +315,38 @@ static void describe(struct flows_config *config)
 					 i ? ", " : " but not ",
 					 config->exclude.items[i]);
 	if (config->direction > 0 && used < size)
-		snprintf(text + used, size - used, " (%s)",
-			 directions[config->direction]);
+		used += (size_t)snprintf(text + used, size - used, " (%s)",
+					 directions[config->direction]);
+	if (config->filter && used < size)
+		snprintf(text + used, size - used, ": %s", config->filter);
 	human_clean(text);
+}
+
+/* The words as one expression. */
+static int join_filter(struct flows_config *config)
+{
+	const struct args_list *words = &config->filter_words;
+	size_t size = 1;
+	char *end;
+
+	if (!words->n)
+		return 0;
+	if (words->n == 1 && if_nametoindex(words->items[0])) {
+		args_complain(&command, "'%s': to observe this interface: -i %s",
+			      words->items[0], words->items[0]);
+		return -1;
+	}
+	for (size_t i = 0; i < words->n; i++)
+		size += strlen(words->items[i]) + 1;
+	config->filter = malloc(size);
+	if (!config->filter) {
+		args_complain(&command, "out of memory");
+		return -1;
+	}
+	end = config->filter;
+	for (size_t i = 0; i < words->n; i++)
+		end += sprintf(end, "%s%s", i ? " " : "", words->items[i]);
+	return 0;
 }
 
 static int check_interval(const struct flows_config *config)
@@ -373,7 +393,7 @@ enum args_result flows_config_parse(struct flows_config *config, int argc,
 		return result;
 	if (check_replay(config) < 0 || check_interval(config) < 0 ||
 	    check_names(&config->interfaces, "-i") < 0 ||
-	    check_names(&config->exclude, "-x") < 0 ||
+	    check_names(&config->exclude, "-x") < 0 || join_filter(config) < 0 ||
 	    parse_outputs(config) < 0 || parse_view(config) < 0)
 		return ARGS_WRONG;
 
@@ -394,6 +414,9 @@ void flows_config_clear(struct flows_config *config)
 	args_list_clear(&config->exclude);
 	args_list_clear(&config->files);
 	args_list_clear(&config->output_specs);
+	args_list_clear(&config->filter_words);
+	free(config->filter);
+	config->filter = NULL;
 	for (size_t i = 0; i < config->n_outputs; i++)
 		output_done(&config->outputs[i]);
 	free(config->outputs);
@@ -405,6 +428,7 @@ void flows_config_fill(const struct flows_config *config, struct netobs_opts *op
 {
 	opts->interfaces = config->interfaces.items;
 	opts->exclude = config->exclude.items;
+	opts->filter = config->filter;
 	if (config->direction == DIRECTION_INGRESS)
 		opts->direction = NETOBS_DIRECTION_INGRESS;
 	else if (config->direction == DIRECTION_EGRESS)

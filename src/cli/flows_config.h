@@ -14,7 +14,7 @@
 struct netobs_opts;
 
 struct flows_config {
-	struct args_list interfaces, exclude, output_specs, files;
+	struct args_list interfaces, exclude, output_specs, files, filter_words;
 	int direction, timestamps, attach,
 		attach_order; /* index of the choice; -1: not given */
 	uint32_t duration_ms, interval_ms, active_ms, idle_ms; /* 0: not given */
@@ -23,6 +23,7 @@ struct flows_config {
 	uint64_t count;
 	bool per_interface, stats, list, want_names;
 	const char *by, *sort; /* NULL: not given */
+	char *filter;	       /* of filter_words; NULL: none */
 
 	struct view_options view; /* of the output that can show one */
 	struct output *outputs;

@@ -2,6 +2,7 @@
 #include "flow_programs.h"
 
 #include "bpf/parse/tunnel.h" /* a knob of the skeleton */
+#include "filter/filter.h"
 #include "flows.skel.h"
 
 #include <bpf/bpf.h>
@@ -43,6 +44,7 @@ static int prepare_programs(struct bpf_object *object, void *ctx)
 	rodata->config_netns = knobs->netns;
 	rodata->config_link = knobs->link;
 	rodata->config_clock = knobs->clock;
+	rodata->config_is_filtered = !!knobs->filter;
 	rodata->config_cpus = knobs->n_cpus;
 	rodata->config_lanes = knobs->lanes;
 	rodata->config_l1_buckets = knobs->l1_buckets;
@@ -82,8 +84,12 @@ int flow_programs_load(struct program_set *maps, const struct flow_knobs *knobs,
 		.prepare = prepare_programs,
 		.ctx = (void *)knobs,
 	};
+	const struct filter_frames frames = {
+		.link = knobs->link,
+		.has_wire_len = knobs->clock == CLOCK_PACKET,
+	};
 
-	return programs_load(&set, names, ret_programs);
+	return programs_load(&set, names, knobs->filter, &frames, ret_programs);
 }
 
 int programs_test_run(int program_fd, const struct test_packet *packet)

@@ -18,6 +18,7 @@ struct flow_knobs {
 	struct hash_secret secret;
 	uint16_t netns;
 	enum link_kind link;
+	const struct filter *filter; /* NULL: all packets */
 };
 
 /**
@@ -31,7 +32,7 @@ int flow_maps_load(struct program_set *maps, const struct flow_knobs *knobs,
 /**
  * Load programs that share @maps.
  *
- * @return 0, or -errno, which is logged
+ * @return 0, or -errno, which is logged; -EINVAL: the filter is not one for these links
  */
 int flow_programs_load(struct program_set *maps, const struct flow_knobs *knobs,
 		       struct programs *ret_programs);

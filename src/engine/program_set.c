@@ -221,33 +221,64 @@ int program_set_open_iterator(const struct program_set *set, const char *program
 	return -ENOENT;
 }
 
-static int dup_programs(const struct program_set *set,
-			const char *const names[2], struct programs *ret_programs)
+/* @return a descriptor of the program, or of a copy with the filter; or -errno */
+static int take_program(const struct program_set *set, const char *name,
+			const struct filter *filter,
+			const struct filter_frames *frames)
+{
+	const struct bpf_program *program =
+		bpf_object__find_program_by_name(set->object, name);
+	int fd;
+
+	if (filter)
+		return filter_load(filter, program, frames);
+	fd = fcntl(bpf_program__fd(program), F_DUPFD_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+static int take_programs(const struct program_set *set,
+			 const char *const names[2], const struct filter *filter,
+			 const struct filter_frames *frames,
+			 struct programs *ret_programs)
 {
 	struct programs programs = { { -1, -1 } };
 
 	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {
-		programs.fds[d] = fcntl(program_set_program_fd(set, names[d]),
-					F_DUPFD_CLOEXEC, 0);
-		if (programs.fds[d] < 0) {
-			int err = -errno;
+		int fd = take_program(set, names[d], filter, frames);
 
+		if (fd < 0) {
 			programs_close(&programs);
-			return err;
+			return fd;
 		}
+		programs.fds[d] = fd;
 	}
 	*ret_programs = programs;
 	return 0;
 }
 
+/* The expression may be one that links of this kind do not have. */
+static int check_filter(const struct log *log, const struct filter *filter,
+			enum link_kind link)
+{
+	const char *objection = filter ? filter_objection(filter, link) : NULL;
+
+	if (!objection)
+		return 0;
+	log_error(log, "filter: on links %s Ethernet header: %s",
+		  link == LINK_ETHERNET ? "with an" : "without", objection);
+	return -EINVAL;
+}
+
 int programs_load(struct program_set *set, const char *const names[2],
+		  const struct filter *filter, const struct filter_frames *frames,
 		  struct programs *ret_programs)
 {
-	int err = program_set_ref(set);
+	int err = check_filter(set->log, filter, frames->link);
 
+	err = err ?: program_set_ref(set);
 	if (err)
 		return err;
-	err = dup_programs(set, names, ret_programs);
+	err = take_programs(set, names, filter, frames, ret_programs);
 	program_set_unref(set);
 	if (err)
 		log_error(set->log, "cannot load BPF programs: %s",

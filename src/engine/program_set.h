@@ -11,6 +11,7 @@
 #define NETOBS_ENGINE_PROGRAM_SET_H
 
 #include "base/log.h"
+#include "filter/filter.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -93,9 +94,12 @@ struct programs {
  * Load @set, which nothing else refers to, for the programs called @names. They stay
  * loaded, with the maps that they use, without libbpf's copies of all.
  *
- * @return 0, or -errno, which is logged
+ * @param filter  for the packets, whose kind @frames is; NULL: the programs do not call
+ *                judge()
+ * @return 0, or -errno, which is logged; -EINVAL: the filter is not one for these frames
  */
 int programs_load(struct program_set *set, const char *const names[2],
+		  const struct filter *filter, const struct filter_frames *frames,
 		  struct programs *ret_programs);
 
 void programs_close(struct programs *programs);

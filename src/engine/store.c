@@ -69,6 +69,7 @@ static struct flow_knobs knobs_of(const struct store *store)
 		.lanes = store->lanes,
 		.clock = store->options.clock,
 		.secret = store->secret,
+		.filter = store->options.filter,
 	};
 }
 

@@ -17,6 +17,7 @@ struct store_options {
 	uint64_t max_memory; /* bytes of BPF maps; 0: what max_flows need */
 	enum clock_kind clock;
 	uint32_t lanes; /* of each CPU, see types.h; 0: what this kernel needs */
+	const struct filter *filter; /* NULL: all packets; stays the caller's */
 };
 
 struct store {

@@ -410,13 +410,24 @@ void observe_key(const struct flow_key *key, const struct host *host,
 		    ret_key);
 }
 
+static enum sight sight_of(const struct flow_entry *entry,
+			   const struct host *host, const struct netif *netif)
+{
+	enum sight sight = topology_sight(entry, netif);
+	bool is_arrival = !(entry->key.flags & KEY_EGRESS) &&
+			  sight == SIGHT_FIRST;
+
+	return host->is_shifting || (host->is_filtered && !is_arrival) ?
+		       SIGHT_EITHER :
+		       sight;
+}
+
 void observe_entry(const struct flow_entry *entry, const struct host *host,
 		   struct sighting *ret_sighting)
 {
 	const struct flow_key *key = &entry->key;
 	const struct netif *netif = host_find(host, key->netns, key->ifindex);
 
-	ret_sighting->sight = host->is_shifting ? SIGHT_EITHER :
-						  topology_sight(entry, netif);
+	ret_sighting->sight = sight_of(entry, host, netif);
 	make_common(key, host, netif, &ret_sighting->key);
 }

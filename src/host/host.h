@@ -65,6 +65,11 @@ struct host {
 	 * after. Then the flow decides (SIGHT_EITHER).
 	 */
 	bool is_shifting;
+	/*
+	 * A filter may accept a packet at a point after it has rejected it at the points
+	 * before. Then the flow decides (SIGHT_EITHER), unless there are none before.
+	 */
+	bool is_filtered;
 };
 
 void host_init(struct host *host, const struct log *log);

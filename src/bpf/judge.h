@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The decision whether a packet is observed. Programs that are loaded with a filter call
+ * judge(), whose code is generated (src/filter/filter.h).
+ */
+#ifndef NETOBS_BPF_JUDGE_H
+#define NETOBS_BPF_JUDGE_H
+
+#include "bpf/types.h"
+#include <bpf/bpf_helpers.h>
+
+/* Packets may be pulled, so no pointer into one is valid after the call. */
+static __attribute__((noinline)) __u32 judge(struct __sk_buff *skb)
+{
+	__u32 verdict;
+
+	/* The compiler must not know the result. */
+	asm volatile("%0 = %1" : "=r"(verdict) : "i"(JUDGED_ACCEPT), "r"(skb));
+	return verdict;
+}
+
+#endif

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Expressions that are not filters, and those that are not for all kinds of links. */
+#include "lib_test.h"
+
+#include "filter/filter.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void assert_refused(const char *expression, int err, const char *words)
+{
+	char error[FILTER_ERROR_MAX] = "";
+	struct filter *filter = NULL;
+
+	assert_int_equal(filter_new(expression, &filter, &error), err);
+	assert_null(filter);
+	if (!strstr(error, words))
+		fail_msg("'%.80s': '%s' lacks '%s'", expression, error, words);
+}
+
+static struct filter *compiled(const char *expression)
+{
+	char error[FILTER_ERROR_MAX] = "";
+	struct filter *filter = NULL;
+
+	if (filter_new(expression, &filter, &error))
+		fail_msg("%s: %s", expression, error);
+	return filter;
+}
+
+static void a_syntax_error_has_its_place(void **state)
+{
+	(void)state;
+	assert_refused("tcp prt 5 or udp", -EINVAL, "at 'prt 5 or udp'");
+	assert_refused("tcp port 443 adn host 10.0.0.1", -EINVAL,
+		       "at 'adn host 10.0.0.1'");
+	assert_refused("(tcp", -EINVAL, "at '(tcp'");
+	assert_refused("tcp and", -EINVAL, "at 'and'");
+}
+
+static void other_errors_are_libpcaps(void **state)
+{
+	(void)state;
+	assert_refused("host nosuchhost.invalid", -EINVAL, "nosuchhost.invalid");
+	assert_refused("port 99999", -EINVAL, "99999");
+	assert_refused("tcp and udp", -EINVAL, "rejects all packets");
+	assert_refused("ip[1:3] = 0", -EINVAL, "data size");
+}
+
+static void a_long_expression_has_a_message(void **state)
+{
+	enum { SIZE = 64 << 10 };
+	char *text = malloc(SIZE + 1);
+
+	(void)state;
+	memset(text, ' ', SIZE);
+	text[SIZE] = '\0';
+	assert_refused(text, -E2BIG, "4096 are the most");
+	memset(text, '(', 4000);
+	text[4000] = '\0';
+	assert_refused(text, -EINVAL, "at '(((");
+	free(text);
+}
+
+static void a_link_without_addresses_is_objected_to(void **state)
+{
+	struct filter *filter = compiled("ether host 02:00:00:00:00:01");
+
+	(void)state;
+	assert_null(filter_objection(filter, LINK_ETHERNET));
+	assert_non_null(filter_objection(filter, LINK_NONE));
+	filter_free(filter);
+}
+
+static void a_link_on_which_nothing_matches_is_not(void **state)
+{
+	struct filter *filter = compiled("arp");
+
+	(void)state;
+	assert_null(filter_objection(filter, LINK_NONE));
+	assert_string_equal(filter_expression(filter), "arp");
+	filter_free(filter);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_syntax_error_has_its_place),
+		cmocka_unit_test(other_errors_are_libpcaps),
+		cmocka_unit_test(a_long_expression_has_a_message),
+		cmocka_unit_test(a_link_without_addresses_is_objected_to),
+		cmocka_unit_test(a_link_on_which_nothing_matches_is_not),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
