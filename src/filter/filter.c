@@ -106,6 +106,19 @@ static int compile_filter(struct filter *filter, const char *expression,
 	return err[LINK_ETHERNET];
 }
 
+/* Reserved for what a tunnel carries, which libpcap would take for the name of a host. */
+static int refuse_inner(const char *expression,
+			char (*ret_error)[FILTER_ERROR_MAX])
+{
+	const char *word = expression + strspn(expression, " \t\n(");
+
+	if (strncmp(word, "inner ", strlen("inner ")))
+		return 0;
+	snprintf(*ret_error, FILTER_ERROR_MAX,
+		 "inner: this version filters by the outer headers of tunnels only");
+	return -EINVAL;
+}
+
 static void free_filter(struct filter **filter)
 {
 	filter_free(*filter);
@@ -120,6 +133,8 @@ int filter_new(const char *expression, struct filter **ret_filter,
 
 	if (!filter)
 		return -ENOMEM;
+	if (refuse_inner(expression, ret_error))
+		return -EINVAL;
 	if (strlen(expression) > EXPRESSION_MAX) {
 		snprintf(*ret_error, FILTER_ERROR_MAX,
 			 "the expression has %zu bytes; %d are the most",

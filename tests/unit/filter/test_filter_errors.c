@@ -48,6 +48,13 @@ static void other_errors_are_libpcaps(void **state)
 	assert_refused("ip[1:3] = 0", -EINVAL, "data size");
 }
 
+static void what_a_tunnel_carries_is_refused(void **state)
+{
+	(void)state;
+	assert_refused("inner tcp port 80", -EINVAL, "outer headers");
+	assert_refused(" (inner tcp)", -EINVAL, "outer headers");
+}
+
 static void a_long_expression_has_a_message(void **state)
 {
 	enum { SIZE = 64 << 10 };
@@ -88,6 +95,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_syntax_error_has_its_place),
 		cmocka_unit_test(other_errors_are_libpcaps),
+		cmocka_unit_test(what_a_tunnel_carries_is_refused),
 		cmocka_unit_test(a_long_expression_has_a_message),
 		cmocka_unit_test(a_link_without_addresses_is_objected_to),
 		cmocka_unit_test(a_link_on_which_nothing_matches_is_not),
