@@ -189,6 +189,7 @@ static int run(struct alternation *alternation)
 	struct results *results = alternation->results;
 	int err = runner_init(&alternation->runner, &alternation->spread);
 
+	alternation->runner.filter = alternation->config->filter;
 	err = err ?: plan_make(alternation->config, &alternation->runner, results);
 	err = err ?: wire_open(&alternation->wire, &alternation->spread);
 	if (err)

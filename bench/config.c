@@ -3,6 +3,7 @@
 
 #include "base/value.h"
 #include "base/util.h"
+#include "filter/filter.h"
 
 #include <string.h>
 
@@ -38,6 +39,9 @@ static const struct args_option options[] = {
 	  "datapath: programs for ingress (default) or egress (default with --live)" },
 	{ 0, "live", ARGS_SWITCH, offsetof(struct config, is_live), NULL, NULL,
 	  "datapath: throughput of a flood through programs that take turns" },
+	{ 0, "filter", ARGS_STRING, offsetof(struct config, expression), "EXPR",
+	  NULL,
+	  "datapath: also netobs with this pcap-filter(7) expression, as 'filtered'" },
 	{ 0, "distribution", ARGS_CHOICE, offsetof(struct config, distribution),
 	  "uniform|zipf", distributions,
 	  "datapath: only this distribution of packets over flows" },
@@ -104,7 +108,21 @@ static bool parse_stores(struct config *config)
 		return false;
 	/* Everything is compared with the empty program. */
 	config->design_mask |= 1U << DESIGN_EMPTY;
-	return true;
+	if (!(config->design_mask & 1U << DESIGN_FILTERED) || config->expression)
+		return true;
+	args_complain(&command, "--stores: 'filtered' needs --filter");
+	return false;
+}
+
+static bool parse_filter(struct config *config)
+{
+	char error[FILTER_ERROR_MAX];
+
+	config->design_mask |= 1U << DESIGN_FILTERED;
+	if (!filter_new(config->expression, &config->filter, &error))
+		return true;
+	args_complain(&command, "--filter: %s", error);
+	return false;
 }
 
 static bool parse_flow_count(const char *text, size_t len, uint32_t *ret_count)
@@ -164,6 +182,7 @@ static const char *find_foreign(const struct config *config)
 		{ "--traffic", config->traffic, is_datapath },
 		{ "--direction", config->directions, is_datapath },
 		{ "--live", config->is_live, is_datapath },
+		{ "--filter", config->expression, is_datapath },
 		{ "--distribution", config->distribution != CHOICE_ALL,
 		  is_datapath },
 		{ "--cpus", config->cpus != CHOICE_ALL, is_datapath },
@@ -209,7 +228,8 @@ static void set_defaults(struct config *config)
 
 	config->traffic_mask = 1U << TRAFFIC_UDP4;
 	config->direction_mask = 1U << NETOBS_INGRESS;
-	config->design_mask = ((1U << DESIGNS) - 1) & ~(1U << DESIGN_EMPTY2);
+	config->design_mask = ((1U << DESIGNS) - 1) & ~(1U << DESIGN_EMPTY2) &
+			      ~(1U << DESIGN_FILTERED);
 	if (config->bench == BENCH_DRAIN)
 		set_flows(config, drain, ARRAY_SIZE(drain));
 	else if (config->bench == BENCH_FOLD)
@@ -246,6 +266,7 @@ static bool config_complete(struct config *config)
 			   &config->traffic_mask) &&
 	       parse_names("--direction", config->directions, direction_names,
 			   &config->direction_mask) &&
+	       (!config->expression || parse_filter(config)) &&
 	       (!config->flows || parse_flows(config));
 }
 
@@ -270,5 +291,6 @@ enum args_result config_parse(int argc, char **argv, struct config *ret_config)
 
 void config_clear(struct config *config)
 {
+	filter_free(TAKE_PTR(config->filter));
 	args_list_clear(&config->specs);
 }

@@ -22,6 +22,7 @@ struct config {
 	const char *traffic;
 	const char *directions;
 	const char *flows;
+	const char *expression;
 	const char *csv_path;
 	const char *plot_path;
 	struct args_list specs; /* of sinks */
@@ -31,6 +32,7 @@ struct config {
 	bool is_live;
 
 	/* Parsed. */
+	struct filter *filter; /* NULL: none */
 	uint32_t design_mask;
 	uint32_t traffic_mask;	 /* of enum traffic */
 	uint32_t direction_mask; /* of enum netobs_direction */

@@ -187,6 +187,7 @@ static int run(struct bench *bench)
 {
 	int err = runner_init(&bench->runner, &bench->spread);
 
+	bench->runner.filter = bench->config->filter;
 	err = err ?: plan_make(bench->config, &bench->runner, bench->results);
 	if (err)
 		return err;

@@ -219,7 +219,10 @@ static int open_netobs(struct subject *subject)
 	if (!engine)
 		return -ENOMEM;
 	subject->state = engine;
-	err = engine_open(engine, subject->runner->spread->room);
+	err = engine_open(engine, subject->runner->spread->room,
+			  subject->design == &designs[DESIGN_FILTERED] ?
+				  subject->runner->filter :
+				  NULL);
 	if (!err)
 		subject->prog_fd = engine->programs.fds[subject->direction];
 	subject->load = (struct load){ .burst = BURST,
@@ -231,9 +234,10 @@ static int open_netobs(struct subject *subject)
 
 static int adapt_netobs(struct subject *subject)
 {
-	int err = engine_adapt(subject->state, subject->runner);
+	struct engine *engine = subject->state;
+	int err = engine_adapt(engine, subject->runner);
 
-	((struct engine *)subject->state)->packets = 0;
+	engine->packets_before = engine_packets(engine);
 	return err;
 }
 
@@ -247,7 +251,7 @@ static uint64_t count_netobs(struct subject *subject)
 	struct engine *engine = subject->state;
 
 	engine_drain(engine);
-	return engine->packets;
+	return engine_packets(engine) - engine->packets_before;
 }
 
 /* Packets without room cost something else than those that were counted. */
@@ -304,6 +308,14 @@ const struct design designs[DESIGNS] = {
 			    .count = count_netobs,
 			    .check = check_netobs,
 			    .close = close_netobs },
+	[DESIGN_FILTERED] = { .name = "filtered",
+			      .flow_bytes = NETOBS_FLOW,
+			      .open = open_netobs,
+			      .adapt = adapt_netobs,
+			      .fill = fill_netobs,
+			      .count = count_netobs,
+			      .check = check_netobs,
+			      .close = close_netobs },
 };
 
 uint64_t design_memory(const struct design *design, uint32_t flows,

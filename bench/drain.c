@@ -200,7 +200,7 @@ static int measure(struct bench *bench, struct drain_result *result)
 	bench->maps_before = memory_maps();
 	memory_reset_peak();
 	rss = memory_rss();
-	err = engine_open(&bench->engine, bench->spread.flows);
+	err = engine_open(&bench->engine, bench->spread.flows, NULL);
 	if (!err)
 		err = spread_aim(&bench->spread,
 				 bench->engine.programs.fds[NETOBS_INGRESS]);

@@ -34,11 +34,13 @@ static void on_flow(const struct netobs_flow *flow, void *user)
 	engine->packets += flow->packets;
 }
 
-int engine_open(struct engine *engine, uint32_t flows)
+int engine_open(struct engine *engine, uint32_t flows, const struct filter *filter)
 {
 	const uint32_t max_flows = max_u64(MAX_FLOWS, 2ULL * flows);
 	const struct pipeline_options options = {
-		.store = { .max_flows = max_flows, .clock = CLOCK_COARSE },
+		.store = { .max_flows = max_flows,
+			   .clock = CLOCK_COARSE,
+			   .filter = filter },
 		.merge = { .interval_ns = INTERVAL_S * NSEC_PER_SEC,
 			   .idle_timeout_ns = IDLE_S * NSEC_PER_SEC,
 			   .max_flows = max_flows,

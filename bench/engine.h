@@ -5,6 +5,7 @@
 
 #include "runner.h"
 
+#include "filter/filter.h"
 #include "flows/pipeline.h"
 #include "host/host.h"
 
@@ -19,12 +20,14 @@ struct engine {
 	struct netobs_stats stats;   /* as of the last drain */
 	uint64_t flows;		     /* reported so far */
 	uint64_t packets;	     /* in them */
+	uint64_t packets_before;     /* the user's */
 	void (*on_step)(void *user); /* during a drain; or NULL */
 	void *user;
 };
 
-/* As netobsctl flows does by default, with room for @flows. */
-int engine_open(struct engine *engine, uint32_t flows);
+/* As netobsctl flows does by default, with room for @flows; @filter: NULL: none. */
+int engine_open(struct engine *engine, uint32_t flows,
+		const struct filter *filter);
 void engine_close(struct engine *engine);
 
 /* A drain from beginning to end. */
@@ -44,6 +47,12 @@ int engine_fill(struct engine *engine, const struct runner *runner);
  * for them. The store is empty then.
  */
 int engine_adapt(struct engine *engine, const struct runner *runner);
+
+/* Packets in flows, and those that the filter rejected, as of the last drain. */
+static inline uint64_t engine_packets(const struct engine *engine)
+{
+	return engine->packets + engine->stats.filtered.packets;
+}
 
 /* Packets so far, as of the last drain. */
 struct engine_tally {

@@ -10,6 +10,8 @@
 
 #include <sched.h>
 
+struct filter;
+
 enum sharing {
 	SHARING_DISJOINT, /* each CPU has flows of its own */
 	SHARING_SAME,	  /* all CPUs have the same flows */
@@ -17,8 +19,9 @@ enum sharing {
 
 struct runner {
 	struct spread *spread;
-	const struct wire *wire; /* NULL: BPF_PROG_TEST_RUN */
-	uint32_t n_cpus;	 /* that this process may use */
+	const struct filter *filter; /* of DESIGN_FILTERED */
+	const struct wire *wire;     /* NULL: BPF_PROG_TEST_RUN */
+	uint32_t n_cpus;	     /* that this process may use */
 	int cpus[CPU_SETSIZE];
 };
 

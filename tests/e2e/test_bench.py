@@ -119,6 +119,20 @@ class Bench(lab.LabTest):
         if not bpf.has_tcx():
             self.skipTest("this kernel has no tcx links")
 
+    def test_filter(self):
+        """What it rejects is counted as well."""
+        for expression in "tcp port 443", "udp dst port 9":
+            for mode in ([], ["--live"]) if bpf.has_tcx() else ([],):
+                found = self.datapath(
+                    *mode, "--flows", "60", "--rounds", "1", "--stores", "netobs",
+                    "--distribution", "uniform", "--cpus", "1", "--traffic",
+                    "udp4,tcp6", "--filter", expression)
+                self.assertEqual(2 * ["empty", "netobs", "filtered"],
+                                 [r["store"] for r in found["results"]])
+                for result in found["results"]:
+                    self.assertEqual(result.get("sent"),
+                                     result.get("counted", result.get("sent")))
+
     def check_live(self, found, stores):
         """Every packet that the interface counted, the stores have counted."""
         for result in found["results"]:
@@ -318,6 +332,9 @@ class Bench(lab.LabTest):
                 (["--direction", "both"], ["--direction", "both"]),
                 (["export", "--live"], ["export", "--live"]),
                 (["--live", "--csv", "x.csv"], ["datapath --live", "--csv"]),
+                (["--filter", "tcp port"], ["--filter"]),
+                (["--stores", "filtered"], ["--stores", "--filter"]),
+                (["drain", "--filter", "tcp"], ["drain", "--filter"]),
                 (["--cpus", "2"], ["--cpus"]),
                 (["--distribution", "normal"], ["--distribution"]),
                 (["--rounds", "0"], ["--rounds"]),

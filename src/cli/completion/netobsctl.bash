@@ -29,7 +29,7 @@ _netobsctl_options()
 			;;
 		*)
 			echo "-h --help -o --output --flows --records --rounds --quick" \
-				"--stores --traffic --direction --live" \
+				"--stores --traffic --direction --live --filter" \
 				"--distribution --cpus --csv --plot"
 			;;
 		esac
@@ -120,7 +120,7 @@ _netobsctl_values()
 		;;
 	bench:--stores)
 		echo "empty empty2 parse ringbuf hash hash_spinlock percpu_hash array" \
-			"percpu_array netobs"
+			"percpu_array netobs filtered"
 		;;
 	bench:--traffic)
 		echo "udp4 udp6 tcp4 tcp6"
@@ -134,7 +134,7 @@ _netobsctl_values()
 	bench:--cpus)
 		echo "1 all"
 		;;
-	bench:--flows | bench:--records | bench:--rounds) ;;
+	bench:--flows | bench:--records | bench:--rounds | bench:--filter) ;;
 	flows:-d | flows:--duration | flows:-n | flows:--count | flows:--interval | \
 		flows:--top | flows:--active-timeout | flows:--idle-timeout | flows:--max-flows | \
 		flows:--max-memory)
