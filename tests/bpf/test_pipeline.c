@@ -259,7 +259,8 @@ static void memory_stays_below_its_cap(void **state)
 
 static uint32_t count_held(const struct fixture *f)
 {
-	return fold_count(&f->pipeline.held, 0) + fold_count(&f->pipeline.held, 1);
+	return fold_count(&f->pipeline.held, 0) +
+	       fold_count(&f->pipeline.held, 1);
 }
 
 /* The table takes one flow; the ring buffer takes the others. */
