@@ -72,6 +72,10 @@ struct netobs_capture_opts {
 
 	/** Where netobs_capture_new() writes why it failed; NULL: nowhere. */
 	char (*error)[NETOBS_ERROR_MAX];
+
+	/** Packets to capture, an expression of pcap-filter(7), as in struct
+	 *  netobs_opts; NULL: all. Others are not counted. */
+	const char *filter;
 };
 
 /** An interface that packets came from. */
@@ -89,6 +93,7 @@ struct netobs_capture_interface {
 	uint64_t captured;    /**< delivered to on_packet */
 	uint64_t limited;     /**< beyond the rate */
 	uint64_t lost;	      /**< this process did not read fast enough */
+	const char *filter;   /**< of the options, the capture's; NULL: none */
 };
 
 /** Totals since the start of the capture, in packets. */
@@ -108,7 +113,8 @@ struct netobs_capture_stats {
  *
  * @param opts  copied, and may go away afterwards; on_packet must be set
  * @param ret_capture  yours: netobs_capture_free()
- * @return 0; -EINVAL: an option is wrong, the error text names it; -ENOMEM
+ * @return 0; -EINVAL: an option is wrong, the error text names it; -E2BIG: the filter is
+ *         too long; -ENOMEM
  */
 NETOBS_API int netobs_capture_new(const struct netobs_capture_opts *opts,
 				  struct netobs_capture **ret_capture);

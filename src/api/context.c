@@ -41,7 +41,9 @@ static int init(struct netobs *ctx, const struct netobs_opts *opts)
 
 	err = err ?: context_check_options(&ctx->opts, &ctx->log);
 	host_init(&ctx->host, &ctx->log);
-	err = err ?: context_compile_filter(&ctx->opts, &ctx->log, &ctx->filter);
+	err = err   ?:
+		      context_compile_filter(ctx->opts.filter, &ctx->log,
+					     &ctx->filter);
 	ctx->host.is_filtered = ctx->filter;
 	if (!err)
 		err = observation_init(&ctx->observation, &ctx->host,

@@ -41,8 +41,11 @@ void context_copy_options(const struct netobs_opts *opts,
 /* -EINVAL, logged, if one of them makes no sense. */
 int context_check_options(const struct netobs_opts *opts, const struct log *log);
 
-/* Without a filter, *@ret_filter is NULL. -EINVAL, logged, if it is not an expression. */
-int context_compile_filter(const struct netobs_opts *opts, const struct log *log,
+/*
+ * Without an expression (NULL), *@ret_filter stays NULL. -EINVAL, logged, if it is not
+ * one.
+ */
+int context_compile_filter(const char *expression, const struct log *log,
 			   struct filter **ret_filter);
 
 /* -ENOTSUP, logged, if they differ in what cannot change while the context runs. */

@@ -67,11 +67,11 @@ int context_check_options(const struct netobs_opts *opts, const struct log *log)
 	return 0;
 }
 
-int context_compile_filter(const struct netobs_opts *opts,
-			   const struct log *log, struct filter **ret_filter)
+int context_compile_filter(const char *expression, const struct log *log,
+			   struct filter **ret_filter)
 {
 	char error[FILTER_ERROR_MAX] = "";
-	int err = opts->filter ? filter_new(opts->filter, ret_filter, &error) : 0;
+	int err = expression ? filter_new(expression, ret_filter, &error) : 0;
 
 	if (err)
 		log_error(log, "filter: %s", *error ? error : strerror(-err));

@@ -4,6 +4,7 @@
 #include "vmlinux.h"
 
 #include "bpf/capture.h"
+#include "bpf/judge.h"
 
 #include <bpf/bpf_helpers.h>
 
@@ -14,6 +15,7 @@ enum { VERDICT_NEXT = -1 };
 
 const volatile __u16 config_netns = 0; /* index, for user space */
 const volatile __u8 config_link = LINK_ETHERNET;
+const volatile __u8 config_is_filtered = 0; /* judge() decides */
 const volatile __u32 config_snap = CAPTURE_SNAP_MAX;
 const volatile __u32 config_wake = 0; /* bytes in the ring buffer that wake */
 /* At most so many packets in each window; 0: any number. */
@@ -153,7 +155,7 @@ static __always_inline bool put_sized(struct __sk_buff *skb,
 	return put(skb, packet, CAPTURE_SNAP_MAX);
 }
 
-static __always_inline int capture(struct __sk_buff *skb, __u8 direction)
+static __always_inline int capture_packet(struct __sk_buff *skb, __u8 direction)
 {
 	struct capture_counters *count = find_counters(skb);
 	struct capture_packet packet = {
@@ -178,6 +180,13 @@ static __always_inline int capture(struct __sk_buff *skb, __u8 direction)
 	else if (!put_sized(skb, &packet))
 		__sync_fetch_and_add(&count->lost, 1);
 	return VERDICT_NEXT;
+}
+
+static __always_inline int capture(struct __sk_buff *skb, __u8 direction)
+{
+	if (config_is_filtered && judge(skb) == JUDGED_REJECT)
+		return VERDICT_NEXT;
+	return capture_packet(skb, direction);
 }
 
 SEC("tc")

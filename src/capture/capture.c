@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* The public life of a capture of packets. */
-#include "attach/observation.h"
+#include "api/context.h"
 #include "base/clock.h"
 #include "base/privilege.h"
 #include "base/sized.h"
@@ -41,6 +41,7 @@ struct netobs_capture {
 	struct log log;
 	struct log_error error;
 	struct host host;
+	struct filter *filter; /* NULL: all packets */
 	struct observation observation;
 	struct packets packets;
 	struct clock clock;
@@ -135,6 +136,9 @@ static int init(struct netobs_capture *capture,
 	int err = sized_check(opts, sizeof(*opts), &capture->log);
 
 	err = err ?: check_options(&capture->opts, &capture->log);
+	err = err   ?:
+		      context_compile_filter(capture->opts.filter,
+					     &capture->log, &capture->filter);
 	host_init(&capture->host, &capture->log);
 	err = err   ?:
 		      observation_init(&capture->observation, &capture->host,
@@ -144,6 +148,8 @@ static int init(struct netobs_capture *capture,
 		return err;
 	capture->opts.interfaces = NULL;
 	capture->opts.exclude = NULL;
+	capture->opts.filter =
+		capture->filter ? filter_expression(capture->filter) : NULL;
 	capture->frame = malloc(CAPTURE_SNAP_MAX + TAG_LEN);
 	return capture->frame ? open_loop(capture) : -ENOMEM;
 }
@@ -184,6 +190,7 @@ void netobs_capture_free(struct netobs_capture *capture)
 	packets_close(&capture->packets);
 	loop_close(&capture->loop);
 	close_fd(&capture->stop_fd);
+	filter_free(capture->filter);
 	free(capture->sources);
 	free(capture->frame);
 	free(capture);
@@ -216,6 +223,7 @@ static int start(struct netobs_capture *capture)
 		.snap_length = opts->snap_length,
 		.rate = opts->rate,
 		.buffer_bytes = power_of_two(opts->buffer_bytes),
+		.filter = capture->filter,
 	};
 	const struct program_source programs = {
 		.load = load_programs,
@@ -559,6 +567,7 @@ int netobs_capture_interface(const struct netobs_capture *capture, uint32_t inde
 		.captured = source->captured,
 		.limited = counters.limited,
 		.lost = counters.lost,
+		.filter = capture->opts.filter,
 	};
 	return sized_fill(ret_interface, &interface, sizeof(interface));
 }

@@ -54,6 +54,7 @@ static int prepare_programs(struct bpf_object *object, void *ctx)
 		return -ENOENT;
 	rodata->config_netns = knobs->netns;
 	rodata->config_link = knobs->link;
+	rodata->config_is_filtered = !!options->filter;
 	rodata->config_snap = options->snap_length;
 	rodata->config_wake = options->buffer_bytes / 4;
 	rodata->config_window_ns = window_ms * NSEC_PER_MSEC;
@@ -125,6 +126,7 @@ int packets_load_programs(struct packets *packets, uint16_t netns,
 			  enum link_kind link, struct programs *ret_programs)
 {
 	static const char *const names[] = { "netobs_capt_in", "netobs_capt_out" };
+	const struct filter_frames frames = { .link = link };
 	struct capture_knobs knobs = { packets, netns, link };
 	struct program_set set = {
 		.name = "capture_bpf",
@@ -136,8 +138,7 @@ int packets_load_programs(struct packets *packets, uint16_t netns,
 		.ctx = &knobs,
 	};
 
-	return programs_load(&set, names, NULL,
-			     &(struct filter_frames){ link, false },
+	return programs_load(&set, names, packets->options.filter, &frames,
 			     ret_programs);
 }
 

@@ -12,8 +12,9 @@ struct ring_buffer;
 
 struct packets_options {
 	uint32_t snap_length;
-	uint32_t rate;	       /* packets per second; 0: any number */
-	uint32_t buffer_bytes; /* a power of two */
+	uint32_t rate;		     /* packets per second; 0: any number */
+	uint32_t buffer_bytes;	     /* a power of two */
+	const struct filter *filter; /* NULL: all packets; stays the caller's */
 };
 
 struct packets {

@@ -32,6 +32,7 @@ enum option {
 	INTERFACE_NAME = 2,
 	INTERFACE_DESCRIPTION = 3,
 	INTERFACE_RESOLUTION = 9,
+	INTERFACE_FILTER = 11,
 	PACKET_FLAGS = 2,
 	PACKET_INBOUND = 1,
 	PACKET_OUTBOUND = 2,
@@ -175,6 +176,19 @@ static int write_section(struct netobs_packet_writer *writer)
 	return end_block(writer);
 }
 
+/* Behind a byte that says that it is an expression, and not code. */
+static void put_filter(struct netobs_packet_writer *writer, const char *filter)
+{
+	const uint8_t is_expression = 0;
+	size_t len = strlen(filter) + sizeof(is_expression);
+
+	put_u16(writer, INTERFACE_FILTER);
+	put_u16(writer, len);
+	put_bytes(writer, &is_expression, sizeof(is_expression));
+	put_bytes(writer, filter, strlen(filter));
+	put_padding(writer, len);
+}
+
 static int write_interface(struct netobs_packet_writer *writer,
 			   const struct netobs_capture_interface *interface)
 {
@@ -193,6 +207,8 @@ static int write_interface(struct netobs_packet_writer *writer,
 	}
 	put_option(writer, INTERFACE_RESOLUTION, &nanoseconds,
 		   sizeof(nanoseconds));
+	if (interface->filter)
+		put_filter(writer, interface->filter);
 	put_option(writer, OPTION_END, NULL, 0);
 	return end_block(writer);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "capture_config.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -68,9 +69,10 @@ static const struct args_command command = {
 	.name = "capture",
 	.summary = "Capture the packets that cross this host's interfaces",
 	.options = options,
-	.positional = "this version has no packet filters; "
-		      "select interfaces with -i, and filter the file",
-	.notes = "Without -i, all interfaces are captured at, including new ones.\n"
+	.operands = "[FILTER]",
+	.operand_list = FIELD(filter_words),
+	.notes = "FILTER selects packets, in the kernel, as tcpdump does: see pcap-filter(7).\n"
+		 "Without -i, all interfaces are captured at, including new ones.\n"
 		 "Without -w and --listen, packets go to stdout if that is not a terminal.\n",
 };
 
@@ -132,7 +134,9 @@ enum args_result capture_config_parse(struct capture_config *config, int argc,
 	result = args_parse(&command, argc, argv, config);
 	if (result != ARGS_RUN)
 		return result;
-	if (check_target(config) < 0)
+	if (check_target(config) < 0 ||
+	    flows_join_filter(&command, &config->filter_words, &config->filter) <
+		    0)
 		return ARGS_WRONG;
 	config->out = (struct capture_out_options){
 		.path = config->path,
@@ -148,6 +152,9 @@ void capture_config_clear(struct capture_config *config)
 {
 	args_list_clear(&config->interfaces);
 	args_list_clear(&config->exclude);
+	args_list_clear(&config->filter_words);
+	free(config->filter);
+	config->filter = NULL;
 }
 
 void capture_config_fill(const struct capture_config *config,
@@ -155,6 +162,7 @@ void capture_config_fill(const struct capture_config *config,
 {
 	opts->interfaces = config->interfaces.items;
 	opts->exclude = config->exclude.items;
+	opts->filter = config->filter;
 	if (config->direction == DIRECTION_INGRESS)
 		opts->direction = NETOBS_DIRECTION_INGRESS;
 	else if (config->direction == DIRECTION_EGRESS)

@@ -7,10 +7,11 @@
 #include "capture_out.h"
 
 struct capture_config {
-	struct args_list interfaces, exclude;
+	struct args_list interfaces, exclude, filter_words;
 	int direction, format, attach,
 		attach_order; /* index of the choice; -1: not given */
 	const char *path, *listen;
+	char *filter; /* of filter_words; NULL: none */
 	uint32_t snap_length, duration_ms, rate, keep, verbose;
 	uint64_t count, rotate_bytes, buffer_bytes;
 	bool stats;

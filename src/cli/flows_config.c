@@ -322,28 +322,28 @@ static void describe(struct flows_config *config)
 	human_clean(text);
 }
 
-/* The words as one expression. */
-static int join_filter(struct flows_config *config)
+int flows_join_filter(const struct args_command *for_command,
+		      const struct args_list *words, char **ret_filter)
 {
-	const struct args_list *words = &config->filter_words;
 	size_t size = 1;
 	char *end;
 
 	if (!words->n)
 		return 0;
 	if (words->n == 1 && if_nametoindex(words->items[0])) {
-		args_complain(&command, "'%s': to observe this interface: -i %s",
+		args_complain(for_command,
+			      "'%s': to observe this interface: -i %s",
 			      words->items[0], words->items[0]);
 		return -1;
 	}
 	for (size_t i = 0; i < words->n; i++)
 		size += strlen(words->items[i]) + 1;
-	config->filter = malloc(size);
-	if (!config->filter) {
-		args_complain(&command, "out of memory");
+	end = malloc(size);
+	if (!end) {
+		args_complain(for_command, "out of memory");
 		return -1;
 	}
-	end = config->filter;
+	*ret_filter = end;
 	for (size_t i = 0; i < words->n; i++)
 		end += sprintf(end, "%s%s", i ? " " : "", words->items[i]);
 	return 0;
@@ -393,7 +393,9 @@ enum args_result flows_config_parse(struct flows_config *config, int argc,
 		return result;
 	if (check_replay(config) < 0 || check_interval(config) < 0 ||
 	    check_names(&config->interfaces, "-i") < 0 ||
-	    check_names(&config->exclude, "-x") < 0 || join_filter(config) < 0 ||
+	    check_names(&config->exclude, "-x") < 0 ||
+	    flows_join_filter(&command, &config->filter_words, &config->filter) <
+		    0 ||
 	    parse_outputs(config) < 0 || parse_view(config) < 0)
 		return ARGS_WRONG;
 

@@ -35,6 +35,10 @@ struct flows_config {
 extern const char *const flows_attachments[];
 uint64_t flows_attachment_disables(int attachment);
 
+/* The words as one expression, which the caller frees; none without words. */
+int flows_join_filter(const struct args_command *for_command,
+		      const struct args_list *words, char **ret_filter);
+
 /* Also understands the outputs, and refuses what does not go together. */
 enum args_result flows_config_parse(struct flows_config *config, int argc,
 				    char **argv);

@@ -153,6 +153,34 @@ class Same(lab.LabTest):
         self.assertEqual(96, ours.interfaces[0].snap)
         self.assertGreater(max(packet.length for packet in ours.packets), 10_000)
 
+    def test_filters_are_those_of_tcpdump(self):
+        self.wire()
+        for expression in (
+                "udp", "tcp and port 5001", "ip6 and not icmp6", "icmp or icmp6",
+                "greater 1000 and src host 192.0.2.1", "tcp[tcpflags] & tcp-fin != 0",
+                "ether host 02:00:00:00:00:01 and ip[1] == 0"):
+            ours, real, stats = self.both(
+                self.a, "eth0", self.everything, "--", expression, dump=(expression,))
+            self.assert_same(ours, real)
+            self.assertEqual(stats["matched"], stats["captured"])
+            self.assertEqual(b"\0" + expression.encode(),
+                             ours.interfaces[0].options["filter"])
+
+    def test_filters_see_tags(self):
+        self.wire(offload=False)
+        ip = f.ipv4(B4, A4, f.UDP, f.udp(1000, 9, bytes(100)))
+        frames = [f.ether(self.mac_a, self.mac_b, kind, rest) for kind, rest in (
+            (f.IPV4, ip), (f.VLAN, f.vlan(7, f.IPV4, ip, 5)),
+            (f.VLAN, f.vlan(8, f.IPV4, ip)),
+            (f.QINQ, f.vlan(100, f.VLAN, f.vlan(7, f.IPV4, ip))))] * 10
+        for expression, count in (("vlan 7", 10), ("vlan and udp port 9", 20),
+                                  ("vlan 100 and vlan 7", 10)):
+            ours, real, _ = self.both(
+                self.a, "eth0", lambda: self.b.send_frames("eth0", frames),
+                "--direction", "ingress", expression, dump=(expression,))
+            self.assert_same(ours, real)
+            self.assertEqual(count, len(ours.packets))
+
     def test_links_without_a_header(self):
         tun = traffic.Tun(self.lab, self.a, "tun0")
         self.a.address("tun0", "198.51.100.1/24")
@@ -275,6 +303,17 @@ class Limits(lab.WiredTest):
         self.assertEqual(stats["captured"], len(packets.read(path).packets))
         self.note(f"{stats}")
 
+    def test_one_match_in_thousands(self):
+        """None is lost in a flood, as only matches reach the buffer."""
+        path = self.lab.path("rare.pcapng")
+        capture = self.capture("-w", path, "--direction", "egress", "udp", "src",
+                               "port", "1024", release=True)
+        count = self.flood(lab.sized(500_000), "--flows", "10000")
+        stats = capture.stop()
+        self.assertEqual({"matched": count // 10_000, "captured": count // 10_000,
+                          "unwritten": 0, "limited": 0, "lost": 0}, stats)
+        self.assertEqual(count // 10_000, len(packets.read(path).packets))
+
     def test_count(self):
         path = self.lab.path("few.pcapng")
         capture = self.capture("-c", "42", "-w", path)
@@ -370,6 +409,11 @@ class BadInput(lab.WiredTest):
         self.refuse(USAGE, "--rotate: ", "--rotate", "1M")
         self.refuse(USAGE, "--keep: ", "--keep", "3", "-w", path)
         self.refuse(USAGE, "--format", "--format", "erf", "-w", path)
+        self.refuse(USAGE, "syntax error", "-i", "eth0", "-w", path, "tcp", "prt", "80")
+        self.refuse(USAGE, "-i lo", "-w", path, "lo")
+        traffic.Tun(self.lab, self.a, "tun0")
+        self.refuse(FAILED, "without Ethernet header", "-i", "tun0", "-w", path,
+                    "ether", "host", "02:00:00:00:00:01")
 
 
 if __name__ == "__main__":

@@ -85,9 +85,11 @@ def _pcapng(data):
             options = _options(body[8:])
             if options[9] != b"\x09":
                 raise ValueError("times are not in nanoseconds")
-            interfaces.append(Interface(link, snap, {
-                name: options[code].decode() for code, name in NAMES.items()
-                if code in options}))
+            texts = {name: options[code].decode() for code, name in NAMES.items()
+                     if code in options}
+            if 11 in options:
+                texts["filter"] = options[11]
+            interfaces.append(Interface(link, snap, texts))
         elif kind == PACKET:
             packets.append(_packet(body))
         elif kind == STATISTICS:
