@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Captures through the public API: packets, interfaces, statistics, files, and their ends. */
+#include "lib_lab.h"
+#include "lib_test.h"
+#include "base/util.h"
+
+#include <errno.h>
+#include <netobs/capture.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	LO = 1,
+	PORT = 40000,
+	PACKETS = 50,
+	FRAME = LAB_BYTES + 14,
+	POLLS = 500
+};
+
+struct fixture {
+	struct lab lab;
+	struct netobs_capture *capture;
+	struct netobs_packet_writer *writer;
+	uint32_t packets[2]; /* by direction */
+	uint32_t wrong;	     /* of another length */
+	int result;	     /* of on_packet() */
+	size_t written;	     /* bytes */
+	char error[NETOBS_ERROR_MAX];
+};
+
+static int on_packet(const struct netobs_packet *packet, void *user)
+{
+	struct fixture *f = user;
+
+	f->packets[packet->direction]++;
+	f->wrong += packet->length != FRAME || packet->captured != FRAME ||
+		    packet->bytes[12] != 0x08;
+	if (f->writer && netobs_packet_writer_add(f->writer, packet))
+		return -EIO;
+	return f->result;
+}
+
+static int take_bytes(const void *bytes, size_t len, void *user)
+{
+	struct fixture *f = user;
+
+	assert_non_null(bytes);
+	f->written += len;
+	return 0;
+}
+
+static int setup(void **state)
+{
+	static struct fixture f;
+
+	memset(&f, 0, sizeof(f));
+	*state = &f;
+	lab_enter(&f.lab);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	netobs_packet_writer_free(f->writer);
+	netobs_capture_free(f->capture);
+	lab_leave(&f->lab);
+	return 0;
+}
+
+static struct netobs_capture_opts options(struct fixture *f)
+{
+	static const char *const interfaces[] = { "lo", NULL };
+
+	return (struct netobs_capture_opts){
+		.sz = sizeof(struct netobs_capture_opts),
+		.interfaces = interfaces,
+		/* Not the errors that come back from a port where nothing listens. */
+		.filter = "udp dst port 40000",
+		.on_packet = on_packet,
+		.user = f,
+		.error = &f->error,
+	};
+}
+
+static int dispatch(struct fixture *f)
+{
+	struct pollfd fd = { .fd = netobs_capture_fd(f->capture),
+			     .events = POLLIN };
+
+	poll(&fd, 1, 100);
+	return netobs_capture_dispatch(f->capture);
+}
+
+static void start(struct fixture *f)
+{
+	const struct netobs_capture_opts opts = options(f);
+
+	assert_int_equal(netobs_capture_new(&opts, &f->capture), 0);
+	assert_int_equal(netobs_capture_start(f->capture), 0);
+}
+
+static void end(struct fixture *f)
+{
+	int ret = 0;
+
+	netobs_capture_stop(f->capture);
+	for (int i = 0; ret >= 0 && i < POLLS; i++)
+		ret = dispatch(f);
+	assert_int_equal(ret, -ECANCELED);
+	assert_int_equal(netobs_capture_dispatch(f->capture), -ECANCELED);
+}
+
+static void packets_are_delivered_and_counted(void **state)
+{
+	struct netobs_capture_interface interface = { .sz = sizeof(interface) };
+	struct netobs_capture_stats stats = { .sz = sizeof(stats) };
+	struct fixture *f = *state;
+
+	start(f);
+	lab_send(PORT, PACKETS);
+	end(f);
+	assert_int_equal(f->packets[NETOBS_INGRESS], PACKETS);
+	assert_int_equal(f->packets[NETOBS_EGRESS], PACKETS);
+	assert_int_equal(f->wrong, 0);
+	assert_int_equal(netobs_capture_stats_get(f->capture, &stats), 0);
+	assert_int_equal(stats.matched, 2 * PACKETS);
+	assert_int_equal(stats.captured, 2 * PACKETS);
+	assert_int_equal(stats.lost + stats.limited, 0);
+	assert_int_equal(stats.interfaces, 1);
+	assert_int_equal(stats.attached, 0);
+	assert_int_equal(netobs_capture_interface(f->capture, 0, &interface), 0);
+	assert_string_equal(interface.name, "lo");
+	assert_int_equal(interface.ifindex, LO);
+	assert_int_equal(interface.link_type, NETOBS_LINK_ETHERNET);
+	assert_int_equal(interface.matched, 2 * PACKETS);
+	assert_int_equal(netobs_capture_interface(f->capture, 1, &interface),
+			 -ENOENT);
+	assert_true(lab_is_bare("lo"));
+}
+
+static void a_callback_ends_the_call(void **state)
+{
+	struct fixture *f = *state;
+	int ret = 0;
+
+	f->result = -EDOM;
+	start(f);
+	lab_send(PORT, PACKETS);
+	for (int i = 0; !ret && i < POLLS; i++)
+		ret = dispatch(f);
+	assert_int_equal(ret, -EDOM);
+	assert_int_equal(f->packets[0] + f->packets[1], 1);
+	f->result = 0;
+	end(f);
+	assert_int_equal(f->packets[0] + f->packets[1], 2 * PACKETS);
+}
+
+static void a_file_is_written_in_whole_blocks(void **state)
+{
+	struct fixture *f = *state;
+	struct netobs_packet_writer_opts opts = {
+		.sz = sizeof(opts),
+		.write = take_bytes,
+		.user = f,
+	};
+	size_t before;
+
+	assert_int_equal(netobs_packet_writer_new(&opts, &f->writer), -EINVAL);
+	start(f);
+	opts.capture = f->capture;
+	opts.format = 7;
+	assert_int_equal(netobs_packet_writer_new(&opts, &f->writer), -EINVAL);
+	opts.format = NETOBS_PCAPNG;
+	assert_int_equal(netobs_packet_writer_new(&opts, &f->writer), 0);
+	before = f->written;
+	assert_int_equal(before % 4, 0);
+	lab_send(PORT, PACKETS);
+	end(f);
+	assert_true(f->written >= before + 2 * PACKETS * FRAME);
+	assert_int_equal(f->written % 4, 0);
+	before = f->written;
+	assert_int_equal(netobs_packet_writer_stats(f->writer), 0);
+	assert_true(f->written > before);
+}
+
+static void wrong_options_are_refused(void **state)
+{
+	struct fixture *f = *state;
+	const struct {
+		const char *name;
+		struct netobs_capture_opts opts;
+	} cases[] = {
+		{ "on_packet", { .on_packet = NULL } },
+		{ "direction", { .on_packet = on_packet, .direction = 1 } },
+		{ "attach_order", { .on_packet = on_packet, .attach_order = 2 } },
+		{ "snap_length",
+		  { .on_packet = on_packet, .snap_length = 262145 } },
+		{ "buffer_bytes", { .on_packet = on_packet, .buffer_bytes = 1 } },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct netobs_capture_opts opts = cases[i].opts;
+
+		opts.sz = sizeof(opts);
+		opts.error = &f->error;
+		assert_int_equal(netobs_capture_new(&opts, &f->capture), -EINVAL);
+		assert_non_null(strstr(f->error, cases[i].name));
+	}
+	assert_int_equal(netobs_capture_new(NULL, &f->capture), -EINVAL);
+	assert_int_equal(netobs_capture_start(NULL), -EINVAL);
+	assert_int_equal(netobs_capture_dispatch(NULL), -EINVAL);
+	netobs_capture_stop(NULL);
+	netobs_capture_free(NULL);
+}
+
+static void interfaces_that_are_not_there_are_errors(void **state)
+{
+	static const char *const nothing[] = { "nosuch0", NULL };
+	struct fixture *f = *state;
+	struct netobs_capture_opts opts = options(f);
+
+	opts.interfaces = nothing;
+	assert_int_equal(netobs_capture_new(&opts, &f->capture), 0);
+	assert_int_equal(netobs_capture_dispatch(f->capture), -EINVAL);
+	assert_int_equal(netobs_capture_start(f->capture), -ENODEV);
+	assert_non_null(strstr(netobs_capture_last_error(f->capture), "nosuch0"));
+	assert_int_equal(netobs_capture_start(f->capture), -EALREADY);
+}
+
+static void nothing_is_left_open(void **state)
+{
+	struct fixture *f = *state;
+	int before = lab_count_fds();
+
+	start(f);
+	lab_send(PORT, PACKETS);
+	netobs_capture_free(TAKE_PTR(f->capture));
+	/* The thread that detached may take a moment longer. */
+	for (int i = 0; lab_count_fds() != before && i < POLLS; i++)
+		usleep(10000);
+	assert_int_equal(lab_count_fds(), before);
+	assert_true(lab_is_bare("lo"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			packets_are_delivered_and_counted, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_callback_ends_the_call, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(
+			a_file_is_written_in_whole_blocks, setup, teardown),
+		cmocka_unit_test_setup_teardown(wrong_options_are_refused,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			interfaces_that_are_not_there_are_errors, setup, teardown),
+		cmocka_unit_test_setup_teardown(nothing_is_left_open, setup,
+						teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
