@@ -111,14 +111,18 @@ static __always_inline bool put(struct __sk_buff *skb,
 	const __u32 size = sizeof(*packet) + room;
 	__u64 flags = wake_flags(size);
 	struct capture_packet *slot = bpf_ringbuf_reserve(&packets, size, 0);
-	__u32 len = packet->captured;
+	__u64 len = packet->captured, least = 1;
 
 	if (!slot)
 		return false;
 	*slot = *packet;
-	asm volatile(""
-		     : "+r"(len)); /* for the verifier, right before its use */
-	if (!len || len > room || bpf_skb_load_bytes(skb, 0, slot + 1, len)) {
+	/*
+	 * COMPAT(<5.11): the verifier wants both bounds of this very register, and learns
+	 * nothing from a comparison for equality, which the compiler would make.
+	 */
+	asm volatile("" : "+r"(len), "+r"(least));
+	if (len < least || len > room ||
+	    bpf_skb_load_bytes(skb, 0, slot + 1, len)) {
 		bpf_ringbuf_discard(slot, flags);
 		return false;
 	}
