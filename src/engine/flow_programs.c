@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "flow_programs.h"
 
+#include "base/util.h"
 #include "bpf/parse/tunnel.h" /* a knob of the skeleton */
 #include "filter/filter.h"
 #include "flows.skel.h"
@@ -21,6 +22,7 @@ static int prepare_maps(struct bpf_object *object, void *ctx)
 {
 	const struct flow_knobs *knobs = ctx;
 	uint32_t l1_total = GENERATIONS * knobs->n_cpus * knobs->l1_buckets;
+	uint32_t log_total = max_u64(knobs->n_cpus * knobs->log_slots, 1);
 	struct bpf_program *program;
 	int err;
 
@@ -28,7 +30,8 @@ static int prepare_maps(struct bpf_object *object, void *ctx)
 		bpf_program__set_autoload(program, false);
 	err = resize_map(object, "cpu_states", knobs->n_cpus);
 	err = err ?: resize_map(object, "scratches", knobs->n_cpus);
-	return err ?: resize_map(object, "l1_buckets", l1_total);
+	err = err ?: resize_map(object, "l1_buckets", l1_total);
+	return err ?: resize_map(object, "log_slots", log_total);
 }
 
 static int prepare_programs(struct bpf_object *object, void *ctx)
@@ -48,6 +51,7 @@ static int prepare_programs(struct bpf_object *object, void *ctx)
 	rodata->config_cpus = knobs->n_cpus;
 	rodata->config_lanes = knobs->lanes;
 	rodata->config_l1_buckets = knobs->l1_buckets;
+	rodata->config_log_slots = knobs->log_slots;
 	rodata->config_secret = knobs->secret;
 	rodata->config_ring_wake = bpf_map__max_entries(events) / 4;
 	return 0;

@@ -9,10 +9,11 @@
 #include "bpf/store/hash.h"
 #include "program_set.h"
 
-/* What programs are loaded for; the maps need the first two. */
+/* What programs are loaded for; the maps need the first three. */
 struct flow_knobs {
 	uint32_t n_cpus;     /* possible ones, times their lanes */
 	uint32_t l1_buckets; /* per CPU and generation */
+	uint32_t log_slots;  /* per CPU, a power of two */
 	uint32_t lanes;	     /* of each CPU, see types.h */
 	enum clock_kind clock;
 	struct hash_secret secret;

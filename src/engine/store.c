@@ -17,6 +17,13 @@ enum {
 	/* 5120 flows per CPU; 1.3 MiB, over both generations. */
 	L1_BUCKETS_MAX = 5 * TUNING_BUCKETS_UNIT,
 	L1_TOTAL_MAX = 64 << 20, /* bytes, over all CPUs and both generations */
+	/*
+	 * 1 MiB per CPU: 20 ms of 800,000 packets a second that miss L1. Programs use
+	 * the shared table themselves after that.
+	 */
+	LOG_SLOTS_MAX = 16384,
+	LOG_SLOTS_MIN = 1024,	  /* a page of 64 KiB */
+	LOG_TOTAL_MAX = 32 << 20, /* bytes */
 };
 
 /* Fewer on machines with very many CPUs. */
@@ -27,6 +34,17 @@ static uint32_t choose_l1_buckets(uint32_t n_cpus)
 			   TUNING_BUCKETS_UNIT;
 
 	return min_u64(max_u64(buckets, TUNING_BUCKETS_UNIT), L1_BUCKETS_MAX);
+}
+
+/* A power of two. */
+static uint32_t choose_log_slots(uint32_t n_cpus)
+{
+	uint32_t slots = LOG_SLOTS_MAX;
+
+	while (slots > LOG_SLOTS_MIN &&
+	       slots * n_cpus > LOG_TOTAL_MAX / sizeof(struct log_slot))
+		slots /= 2;
+	return slots;
 }
 
 static size_t cpus_size(const struct store *store)
@@ -58,6 +76,8 @@ static int count_cpus(struct store *store)
 	}
 	store->n_cpus = (uint32_t)n * store->lanes;
 	store->l1_buckets = choose_l1_buckets(store->n_cpus);
+	store->log_slots = store->options.log_slots ?:
+				   choose_log_slots(store->n_cpus);
 	return 0;
 }
 
@@ -66,6 +86,7 @@ static struct flow_knobs knobs_of(const struct store *store)
 	return (struct flow_knobs){
 		.n_cpus = store->n_cpus,
 		.l1_buckets = store->l1_buckets,
+		.log_slots = store->log_slots,
 		.lanes = store->lanes,
 		.clock = store->options.clock,
 		.secret = store->secret,
@@ -224,10 +245,27 @@ void store_unmap_l1(const struct store *store, struct flow_bucket *buckets)
 	map_munmap(buckets, l1_region_size(store));
 }
 
+static size_t log_size(const struct store *store)
+{
+	return store->log_slots * sizeof(struct log_slot);
+}
+
+const struct log_slot *store_map_log(const struct store *store, uint32_t cpu)
+{
+	return map_mmap(program_set_map_fd(&store->maps, "log_slots"),
+			(uint64_t)cpu * log_size(store), log_size(store));
+}
+
+void store_unmap_log(const struct store *store, const struct log_slot *slots)
+{
+	map_munmap((void *)slots, log_size(store));
+}
+
 uint64_t store_take_inserts(struct store *store, uint32_t generation)
 {
-	uint64_t sum = 0;
+	uint64_t sum = store->tables.inserts[generation];
 
+	store->tables.inserts[generation] = 0;
 	for (uint32_t cpu = 0; cpu < store->n_cpus; cpu++) {
 		sum += store->cpus[cpu].inserts[generation];
 		store->cpus[cpu].inserts[generation] = 0;

@@ -12,11 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define STORE_LOG_NONE UINT32_MAX /* to measure what logs are worth */
+
 struct store_options {
 	uint64_t max_flows;
 	uint64_t max_memory; /* bytes of BPF maps; 0: what max_flows need */
 	enum clock_kind clock;
 	uint32_t lanes; /* of each CPU, see types.h; 0: what this kernel needs */
+	uint32_t log_slots; /* per CPU, a power of two; 0: what suits this machine */
 	const struct filter *filter; /* NULL: all packets; stays the caller's */
 };
 
@@ -27,6 +30,7 @@ struct store {
 	uint32_t lanes;
 	uint32_t n_cpus;	/* possible ones, times their lanes */
 	uint32_t l1_buckets;	/* per CPU and generation */
+	uint32_t log_slots;	/* per CPU, a power of two */
 	uint64_t process_bytes; /* for the flows taken from tables; 0: no limit */
 	struct cpu_state *cpus;	    /* mapped, n_cpus of them */
 	struct table_state *states; /* mapped, one per generation */
@@ -51,6 +55,10 @@ int store_load_programs(struct store *store, uint16_t netns,
 struct flow_bucket *store_map_l1(const struct store *store, uint32_t generation,
 				 uint32_t cpu);
 void store_unmap_l1(const struct store *store, struct flow_bucket *buckets);
+
+/* Map one CPU's log, of log_slots; NULL: errno. Mapped when needed only, too. */
+const struct log_slot *store_map_log(const struct store *store, uint32_t cpu);
+void store_unmap_log(const struct store *store, const struct log_slot *slots);
 
 /* Of a generation at rest: what was entered into the shared table; forgets it. */
 uint64_t store_take_inserts(struct store *store, uint32_t generation);

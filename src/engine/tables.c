@@ -2,6 +2,7 @@
 #include "tables.h"
 
 #include "base/clock.h"
+#include "bpf/store/table.h"
 #include "map.h"
 #include "base/util.h"
 
@@ -108,6 +109,19 @@ static void supersede_others(struct tables *tables, uint32_t generation)
 	}
 }
 
+static void unmap_table(struct table *table)
+{
+	if (table->buckets)
+		tables_unmap(TAKE_PTR(table->buckets), table->n_buckets);
+}
+
+static void close_table(struct table *table)
+{
+	unmap_table(table);
+	close_fd(&table->fd);
+	*table = (struct table){ .fd = -1 };
+}
+
 /*
  * What is in the way is left for the next time, and so is what has yet to be put
  * in place: it would be removed first.
@@ -124,8 +138,7 @@ static void remove_superseded(struct tables *tables, uint32_t generation)
 		    !is_in_place(tables, generation, i))
 			continue;
 		map_update_async(tables->outer_fd, index_of(generation, i), -1);
-		close_fd(&table->fd);
-		*table = (struct table){ .fd = -1 };
+		close_table(table);
 	}
 }
 
@@ -187,7 +200,7 @@ void tables_done(struct tables *tables)
 	map_call_abandon(tables->making);
 	for (uint32_t g = 0; g < GENERATIONS; g++)
 		for (uint32_t i = 0; i < TABLE_LEVELS; i++)
-			close_fd(&level_of(tables, g, i)->fd);
+			close_table(level_of(tables, g, i));
 	*tables = (struct tables){ 0 };
 }
 
@@ -287,6 +300,78 @@ int tables_finish(struct tables *tables)
 	while ((err = tables_step(tables)) == -EAGAIN)
 		nanosleep(&wait, NULL);
 	return err;
+}
+
+/* Where an entry may be; false: the table cannot be mapped. */
+static bool find_buckets(struct tables *tables, uint32_t generation,
+			 uint64_t hash, struct flow_bucket *ret_buckets[2])
+{
+	struct table *table =
+		level_of(tables, generation, tables->states[generation].level);
+
+	if (!table->buckets)
+		table->buckets = tables_map(table, 0, table->n_buckets);
+	if (!table->buckets)
+		return false;
+	ret_buckets[0] = &table->buckets[scale(hash >> 32, table->n_buckets)];
+	ret_buckets[1] = &table->buckets[scale(hash, table->n_buckets)];
+	return true;
+}
+
+void tables_prefetch(struct tables *tables, uint32_t generation, uint64_t hash)
+{
+	struct flow_bucket *buckets[2];
+	struct flow_entry *entry;
+
+	if (!find_buckets(tables, generation, hash, buckets))
+		return;
+	entry = &buckets[0]->entries[home_of(tag_of(hash))];
+	__builtin_prefetch(buckets[0]->tags);
+	__builtin_prefetch(buckets[1]->tags);
+	__builtin_prefetch(&entry->key);
+	__builtin_prefetch(&entry->tally);
+}
+
+static void note_insert(struct tables *tables, uint32_t generation)
+{
+	struct table_state *state = &tables->states[generation];
+
+	tables->inserts[generation]++;
+	if (__atomic_add_fetch(&state->inserts, 1, __ATOMIC_RELAXED) >=
+	    state->watermark)
+		__atomic_store_n(&state->announced, 1, __ATOMIC_RELAXED);
+}
+
+bool tables_add(struct tables *tables, uint32_t generation,
+		const struct flow_entry *entry, uint64_t hash)
+{
+	const struct table_state *state = &tables->states[generation];
+	struct flow_bucket *buckets[2];
+	struct flow_entry *shared;
+	uint32_t tag = tag_of(hash);
+
+	if (!find_buckets(tables, generation, hash, buckets))
+		return false;
+	shared = bucket_find(buckets[0], &entry->key, tag) ?:
+			 bucket_find(buckets[1], &entry->key, tag);
+	if (!shared) {
+		if (READ_ONCE(state->inserts) >= state->limit)
+			return false;
+		shared = bucket_insert(
+			buckets[prefer_second(buckets[0], buckets[1])], entry,
+			tag);
+		if (!shared)
+			return false;
+		note_insert(tables, generation);
+	}
+	shared_add(&shared->tally, &entry->tally);
+	return true;
+}
+
+void tables_rest(struct tables *tables, uint32_t generation)
+{
+	for (uint32_t i = 0; i < TABLE_LEVELS; i++)
+		unmap_table(level_of(tables, generation, i));
 }
 
 uint64_t tables_bytes(const struct tables *tables)

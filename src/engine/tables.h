@@ -17,6 +17,7 @@ struct table {
 	int fd; /* -1: none of that level */
 	uint32_t n_buckets;
 	bool is_superseded; /* empty, and goes when the newest is in place */
+	struct flow_bucket *buckets; /* mapped while entries are added; or NULL */
 };
 
 struct tables {
@@ -26,6 +27,7 @@ struct tables {
 	uint64_t max_flows;
 	uint64_t max_bytes; /* 0: no matter */
 	struct tuning tuning;
+	uint64_t inserts[GENERATIONS]; /* by tables_add() */
 	/* A table that is being made; NULL: none. */
 	struct map_call *making;
 	struct making_goal {
@@ -69,6 +71,21 @@ int tables_step(struct tables *tables);
 
 /* The same, but wait. */
 int tables_finish(struct tables *tables);
+
+/**
+ * Add an entry to its flow's in the newest table, as the programs do, and while they do.
+ *
+ * @param hash  of the entry's key, with the programs' secret
+ * @return whether there was room
+ */
+bool tables_add(struct tables *tables, uint32_t generation,
+		const struct flow_entry *entry, uint64_t hash);
+
+/** Have processors load what tables_add() is going to look at. */
+void tables_prefetch(struct tables *tables, uint32_t generation, uint64_t hash);
+
+/* Of a generation at rest, which was read: nothing will be added for now. */
+void tables_rest(struct tables *tables, uint32_t generation);
 
 /* The memory of all tables, in bytes. */
 uint64_t tables_bytes(const struct tables *tables);

@@ -96,6 +96,7 @@ static void start_l2(struct drain *drain)
 static int finish(struct drain *drain)
 {
 	drain->phase = DRAIN_IDLE;
+	tables_rest(&drain->store->tables, drain->generation);
 	return 0;
 }
 

@@ -80,6 +80,24 @@ static int on_event(void *ctx, void *data, size_t size)
 	return 0;
 }
 
+static bool may_hold_more(const struct pipeline *pipeline)
+{
+	return fold_count(&pipeline->held, pipeline->generation.current) <
+	       HELD_MAX;
+}
+
+/* Of a log: the rest of it stays there when too much is held. */
+static bool on_refused(void *ctx, uint32_t generation,
+		       const struct flow_entry *entry)
+{
+	struct pipeline *pipeline = ctx;
+
+	if (generation == pipeline->generation.current && !may_hold_more(pipeline))
+		return false;
+	keep_or_hold(pipeline, generation, entry);
+	return true;
+}
+
 /* Returns how many there were; 0: no more of them. */
 static int release_batch(struct pipeline *pipeline, uint32_t generation)
 {
@@ -153,12 +171,14 @@ int pipeline_init(struct pipeline *pipeline,
 	fold_init(&pipeline->held, &pipeline->store.secret, 0);
 	drain_init(&pipeline->drain, &pipeline->store, on_event, on_entries,
 		   pipeline);
-	return generation_init(&pipeline->generation, &pipeline->store);
+	err = logs_init(&pipeline->logs, &pipeline->store, on_refused, pipeline);
+	return err ?: generation_init(&pipeline->generation, &pipeline->store);
 }
 
 void pipeline_done(struct pipeline *pipeline)
 {
 	generation_done(&pipeline->generation);
+	logs_done(&pipeline->logs);
 	merge_done(&pipeline->merge);
 	store_close(&pipeline->store);
 	fold_done(&pipeline->held);
@@ -188,7 +208,7 @@ static void flip(struct pipeline *pipeline)
 /* It takes a second where flows are a million, and the ring fills in 20 ms. */
 static void empty_ring(struct pipeline *pipeline)
 {
-	if (fold_count(&pipeline->held, pipeline->generation.current) < HELD_MAX)
+	if (may_hold_more(pipeline))
 		drain_events(&pipeline->drain);
 }
 
@@ -237,22 +257,33 @@ static enum pipeline_relief grow(struct pipeline *pipeline)
 	return err ? PIPELINE_FULL : PIPELINE_RELIEVED;
 }
 
-enum pipeline_relief pipeline_relieve(struct pipeline *pipeline)
+static enum pipeline_relief relieve_tables(struct pipeline *pipeline)
 {
 	struct store *store = &pipeline->store;
 	const struct table_state *state =
 		&store->states[pipeline->generation.current];
 
-	drain_events(&pipeline->drain);
 	if (pipeline->phase == PIPELINE_FITTING) /* room comes with the flip */
 		return PIPELINE_MAKING_ROOM;
 	if (tables_is_making(&store->tables))
 		return grow(pipeline);
-	if (!state->announced) /* it was the generation before */
+	if (!state->announced) /* it was the generation before, or a log */
 		return PIPELINE_RELIEVED;
 	if (state->inserts < state->watermark) /* the ring buffer fills */
 		return PIPELINE_FULL;
 	return grow(pipeline);
+}
+
+enum pipeline_relief pipeline_relieve(struct pipeline *pipeline)
+{
+	enum pipeline_relief relief;
+	bool is_behind;
+
+	drain_events(&pipeline->drain);
+	is_behind = logs_read(&pipeline->logs);
+	relief = relieve_tables(pipeline);
+	return is_behind && relief == PIPELINE_RELIEVED ? PIPELINE_MAKING_ROOM :
+							  relief;
 }
 
 static void wait_ms(uint32_t ms)
@@ -276,6 +307,7 @@ static void start_releasing(struct pipeline *pipeline)
 {
 	merge_begin(&pipeline->merge, pipeline->mode,
 		    clock_to_stamp(&pipeline->clock, pipeline->flip_ns));
+	logs_settle(&pipeline->logs);
 	pipeline->held_next = 0;
 	pipeline->phase = PIPELINE_RELEASING;
 }
@@ -391,7 +423,9 @@ static void step(struct pipeline *pipeline)
 			start_releasing(pipeline);
 		break;
 	case PIPELINE_RELEASING:
-		if (!release_held(pipeline))
+		if (!logs_complete(&pipeline->logs,
+				   generation_old(&pipeline->generation)) &&
+		    !release_held(pipeline))
 			start_draining(pipeline);
 		break;
 	case PIPELINE_DRAINING:
@@ -423,6 +457,7 @@ bool pipeline_step(struct pipeline *pipeline)
 	if (pipeline_is_idle(pipeline))
 		return false;
 	empty_ring(pipeline);
+	logs_read(&pipeline->logs);
 	step(pipeline);
 	pipeline->cost_ns += clock_thread_ns() - start_ns;
 	if (!pipeline_is_idle(pipeline))

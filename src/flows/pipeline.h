@@ -8,6 +8,7 @@
 
 #include "drain.h"
 #include "engine/generation.h"
+#include "engine/logs.h"
 #include "fold.h"
 #include "merge.h"
 
@@ -24,6 +25,7 @@ struct pipeline {
 	struct clock clock;
 	struct store store;
 	struct generation generation;
+	struct logs logs;
 	struct drain drain;
 	struct merge merge;
 	enum {
@@ -40,7 +42,7 @@ struct pipeline {
 	int64_t begin_ns; /* and by CLOCK_BOOTTIME */
 	int64_t flip_ns;
 
-	/* What the ring buffer brought of a generation whose drain is yet to come. */
+	/* What tables have no room for, of a generation whose drain is yet to come. */
 	struct fold held;
 	uint32_t held_next; /* PIPELINE_RELEASING: the next one to be merged */
 

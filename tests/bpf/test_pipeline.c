@@ -10,6 +10,9 @@
 #include <fcntl.h>
 #include <string.h>
 
+/* Few, so that logs fill up as well; 64 KiB, as pages of arm64 may have. */
+enum { LOG_SLOTS = 1024 };
+
 /* One interface, every drain reports all. */
 struct fixture {
 	struct witness witness;
@@ -29,6 +32,7 @@ static void open_lanes(struct fixture *f, uint32_t max_flows, uint32_t lanes)
 			.max_flows = max_flows,
 			.clock = CLOCK_PRECISE,
 			.lanes = lanes,
+			.log_slots = LOG_SLOTS,
 		},
 		.merge = {
 			.single_point = true,

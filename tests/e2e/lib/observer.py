@@ -139,11 +139,15 @@ class Observer:
                     if line.endswith("\n")]
 
     def memory(self):
-        """Resident memory in bytes, now and at most."""
+        """
+        Resident memory in bytes, now and at most, and what of it is the process's own:
+        flow tables that it maps are the kernel's.
+        """
         with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
             status = dict(line.split(":", 1) for line in file)
         return {name: int(status[field].split()[0]) << 10
-                for name, field in (("now", "VmRSS"), ("peak", "VmHWM"))}
+                for name, field in (("now", "VmRSS"), ("peak", "VmHWM"),
+                                    ("own", "RssAnon"))}
 
     def is_running(self):
         return self.process.poll() is None

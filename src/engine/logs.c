@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "logs.h"
+
+#include "bpf/store/log.h"
+#include "base/clock.h"
+#include "base/util.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+	SLICE = 4096, /* slots: half a millisecond where flows are a million */
+	BATCH = 16,   /* records whose buckets are loaded at a time */
+	/*
+	 * From a program's stores to when they are visible on every processor: those of
+	 * arm64 may become so in another order, within less than a microsecond.
+	 */
+	VISIBLE_NS = NSEC_PER_MSEC,
+};
+
+struct batch {
+	uint32_t n;
+	struct flow_entry entries[BATCH];
+	uint64_t hashes[BATCH];
+	uint32_t generations[BATCH];
+	uint32_t n_slots[BATCH];
+};
+
+int logs_init(struct logs *logs, struct store *store,
+	      logs_refused_fn *on_refused, void *ctx)
+{
+	*logs = (struct logs){
+		.store = store,
+		.on_refused = on_refused,
+		.ctx = ctx,
+		.heads = calloc(store->n_cpus, sizeof(*logs->heads)),
+	};
+	return logs->heads ? 0 : -ENOMEM;
+}
+
+void logs_done(struct logs *logs)
+{
+	free(logs->heads);
+	*logs = (struct logs){ 0 };
+}
+
+static uint64_t log_head(const struct logs *logs, uint32_t cpu)
+{
+	return __atomic_load_n(&logs->store->cpus[cpu].log_head,
+			       __ATOMIC_ACQUIRE);
+}
+
+static void note_heads(struct logs *logs)
+{
+	int64_t now_ns = clock_boot_ns();
+
+	if (now_ns < logs->noted_ns + VISIBLE_NS)
+		return;
+	for (uint32_t cpu = 0; cpu < logs->store->n_cpus; cpu++) {
+		struct log_heads *heads = &logs->heads[cpu];
+
+		heads->readable = heads->noted;
+		heads->noted = log_head(logs, cpu);
+	}
+	logs->noted_ns = now_ns;
+}
+
+void logs_settle(struct logs *logs)
+{
+	for (uint32_t cpu = 0; cpu < logs->store->n_cpus; cpu++)
+		logs->heads[cpu].readable = logs->heads[cpu].noted =
+			log_head(logs, cpu);
+	logs->noted_ns = clock_boot_ns();
+}
+
+/* The record at @position, and the slot after that, wherever it is. */
+static uint32_t read_record(const struct logs *logs, const struct log_slot *slots,
+			    uint64_t position, struct batch *batch)
+{
+	const uint32_t mask = logs->store->log_slots - 1;
+	const struct log_slot *slot = &slots[position & mask];
+	const struct log_slot wrapped[] = { *slot, slots[0] };
+	uint32_t i = batch->n++;
+
+	if ((position & mask) == mask)
+		slot = wrapped;
+	batch->n_slots[i] = log_read(slot, &batch->entries[i]);
+	batch->generations[i] = log_generation(slot);
+	batch->hashes[i] = hash_key(&batch->entries[i].key, &logs->store->secret);
+	tables_prefetch(&logs->store->tables, batch->generations[i],
+			batch->hashes[i]);
+	return batch->n_slots[i];
+}
+
+/* How many slots the records took that found room. */
+static uint32_t add_batch(struct logs *logs, const struct batch *batch)
+{
+	struct tables *tables = &logs->store->tables;
+	uint32_t n_slots = 0;
+
+	for (uint32_t i = 0; i < batch->n; i++) {
+		const struct flow_entry *entry = &batch->entries[i];
+		uint32_t generation = batch->generations[i];
+
+		if (!tables_add(tables, generation, entry, batch->hashes[i]) &&
+		    !logs->on_refused(logs->ctx, generation, entry))
+			break;
+		n_slots += batch->n_slots[i];
+	}
+	return n_slots;
+}
+
+/* Read from one log, SLICE slots at most. False: there was no room for all. */
+static bool read_log(struct logs *logs, uint32_t cpu)
+{
+	struct cpu_state *state = &logs->store->cpus[cpu];
+	uint64_t at = state->log_tail;
+	uint64_t end = min_u64(logs->heads[cpu].readable, at + SLICE);
+	const struct log_slot *slots;
+	bool has_room = true;
+
+	if (at == end)
+		return true;
+	slots = store_map_log(logs->store, cpu);
+	if (!slots)
+		return false;
+	while (at < end && has_room) {
+		struct batch batch = { .n = 0 };
+		uint64_t next = at;
+
+		while (batch.n < BATCH && next < end)
+			next += read_record(logs, slots, next, &batch);
+		at += add_batch(logs, &batch);
+		has_room = at == next;
+	}
+	store_unmap_log(logs->store, slots);
+	__atomic_store_n(&state->log_tail, at, __ATOMIC_RELEASE);
+	return has_room;
+}
+
+static bool is_filling(const struct logs *logs, uint32_t cpu)
+{
+	uint64_t unread = log_head(logs, cpu) - logs->store->cpus[cpu].log_tail;
+
+	return unread && unread >= logs->store->log_slots / LOG_WAKE_SHARE;
+}
+
+bool logs_read(struct logs *logs)
+{
+	bool is_behind = false;
+
+	note_heads(logs);
+	for (uint32_t cpu = 0; cpu < logs->store->n_cpus; cpu++) {
+		/* A few records are not worth mapping a log. */
+		if (!is_filling(logs, cpu))
+			continue;
+		if (read_log(logs, cpu))
+			is_behind |= is_filling(logs, cpu);
+	}
+	return is_behind;
+}
+
+/*
+ * What is left of a log is of the generation after. Without memory it is left for the
+ * next time, and missing from the books until then.
+ */
+static bool is_complete(const struct logs *logs, uint32_t cpu, uint32_t generation)
+{
+	const struct store *store = logs->store;
+	uint64_t tail = store->cpus[cpu].log_tail;
+	const struct log_slot *slots;
+	bool is_later;
+
+	if (tail == logs->heads[cpu].readable)
+		return true;
+	slots = store_map_log(store, cpu);
+	if (!slots)
+		return true;
+	is_later = log_generation(&slots[tail & (store->log_slots - 1)]) !=
+		   generation;
+	store_unmap_log(store, slots);
+	return is_later;
+}
+
+bool logs_complete(struct logs *logs, uint32_t generation)
+{
+	for (uint32_t cpu = 0; cpu < logs->store->n_cpus; cpu++) {
+		if (is_complete(logs, cpu, generation))
+			continue;
+		read_log(logs, cpu);
+		return true;
+	}
+	return false;
+}
