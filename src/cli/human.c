@@ -97,8 +97,10 @@ void human_endpoint(char *buf, size_t size, const char *host, const char *port)
 {
 	const bool has_colon = strchr(host, ':');
 
-	snprintf(buf, size, "%s%s%s:%s", has_colon ? "[" : "", host,
-		 has_colon ? "]" : "", port);
+	/* Long names are cut: gcc 12 warns of it where the result is not used. */
+	if (snprintf(buf, size, "%s%s%s:%s", has_colon ? "[" : "", host,
+		     has_colon ? "]" : "", port) < 0)
+		*buf = '\0';
 }
 
 void human_clean(char *text)
