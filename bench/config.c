@@ -251,8 +251,8 @@ static bool config_complete(struct config *config)
 
 	if (foreign) {
 		args_complain(&command, "%s%s has no option %s",
-			      benches[config->bench],
-			      is_live ? " --live" : "", foreign);
+			      benches[config->bench], is_live ? " --live" : "",
+			      foreign);
 		return false;
 	}
 	if (config->bench != BENCH_EXPORT && config->specs.n) {

@@ -8,6 +8,7 @@
 #include "host/rtnl.h"
 
 #include <bpf/bpf.h>
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_packet.h>
@@ -223,6 +224,7 @@ int wire_send(const struct wire *wire, uint32_t cpu, uint32_t n, uint32_t *ret_n
 	uint32_t flows[BATCH], left = n, batch;
 	int err = 0;
 
+	assert(n);
 	sender_prepare(sender, wire->spread->traffic);
 	for (; left && !err; left -= batch) {
 		batch = min_u64(left, BATCH);
