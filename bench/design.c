@@ -214,15 +214,17 @@ enum { BURST = 4096 /* packets, of which user space is behind at most */ };
 static int open_netobs(struct subject *subject)
 {
 	struct engine *engine = malloc(sizeof(*engine));
+	struct store_options special = { 0 };
 	int err;
 
 	if (!engine)
 		return -ENOMEM;
 	subject->state = engine;
-	err = engine_open(engine, subject->runner->spread->room,
-			  subject->design == &designs[DESIGN_FILTERED] ?
-				  subject->runner->filter :
-				  NULL);
+	if (subject->design == &designs[DESIGN_TABLE])
+		special.log_slots = STORE_LOG_NONE;
+	if (subject->design == &designs[DESIGN_FILTERED])
+		special.filter = subject->runner->filter;
+	err = engine_open(engine, subject->runner->spread->room, &special);
 	if (!err)
 		subject->prog_fd = engine->programs.fds[subject->direction];
 	subject->load = (struct load){ .burst = BURST,
@@ -286,6 +288,14 @@ static void close_netobs(struct subject *subject)
 		.close = close_design,                                         \
 	}
 
+#define NETOBS_DESIGN(design)                                 \
+	{                                                     \
+		.name = design, .flow_bytes = NETOBS_FLOW,    \
+		.open = open_netobs, .adapt = adapt_netobs,   \
+		.fill = fill_netobs, .count = count_netobs,   \
+		.check = check_netobs, .close = close_netobs, \
+	}
+
 const struct design designs[DESIGNS] = {
 	[DESIGN_EMPTY] = { .name = "empty", .open = open_empty },
 	[DESIGN_EMPTY2] = { .name = "empty2", .open = open_empty },
@@ -300,22 +310,9 @@ const struct design designs[DESIGNS] = {
 		COUNTING_DESIGN("percpu_hash", HASH_ENTRY + POINTER, VALUE),
 	[DESIGN_ARRAY] = COUNTING_DESIGN("array", VALUE, 0),
 	[DESIGN_PERCPU_ARRAY] = COUNTING_DESIGN("percpu_array", POINTER, VALUE),
-	[DESIGN_NETOBS] = { .name = "netobs",
-			    .flow_bytes = NETOBS_FLOW,
-			    .open = open_netobs,
-			    .adapt = adapt_netobs,
-			    .fill = fill_netobs,
-			    .count = count_netobs,
-			    .check = check_netobs,
-			    .close = close_netobs },
-	[DESIGN_FILTERED] = { .name = "filtered",
-			      .flow_bytes = NETOBS_FLOW,
-			      .open = open_netobs,
-			      .adapt = adapt_netobs,
-			      .fill = fill_netobs,
-			      .count = count_netobs,
-			      .check = check_netobs,
-			      .close = close_netobs },
+	[DESIGN_TABLE] = NETOBS_DESIGN("table"),
+	[DESIGN_NETOBS] = NETOBS_DESIGN("netobs"),
+	[DESIGN_FILTERED] = NETOBS_DESIGN("filtered"),
 };
 
 uint64_t design_memory(const struct design *design, uint32_t flows,

@@ -194,13 +194,14 @@ static int measure_rounds(struct bench *bench, struct drain_result *result)
 
 static int measure(struct bench *bench, struct drain_result *result)
 {
+	const struct store_options defaults = { 0 };
 	uint64_t rss;
 	int err;
 
 	bench->maps_before = memory_maps();
 	memory_reset_peak();
 	rss = memory_rss();
-	err = engine_open(&bench->engine, bench->spread.flows, NULL);
+	err = engine_open(&bench->engine, bench->spread.flows, &defaults);
 	if (!err)
 		err = spread_aim(&bench->spread,
 				 bench->engine.programs.fds[NETOBS_INGRESS]);

@@ -34,13 +34,12 @@ static void on_flow(const struct netobs_flow *flow, void *user)
 	engine->packets += flow->packets;
 }
 
-int engine_open(struct engine *engine, uint32_t flows, const struct filter *filter)
+int engine_open(struct engine *engine, uint32_t flows,
+		const struct store_options *special)
 {
 	const uint32_t max_flows = max_u64(MAX_FLOWS, 2ULL * flows);
-	const struct pipeline_options options = {
-		.store = { .max_flows = max_flows,
-			   .clock = CLOCK_COARSE,
-			   .filter = filter },
+	struct pipeline_options options = {
+		.store = *special,
 		.merge = { .interval_ns = INTERVAL_S * NSEC_PER_SEC,
 			   .idle_timeout_ns = IDLE_S * NSEC_PER_SEC,
 			   .max_flows = max_flows,
@@ -49,6 +48,8 @@ int engine_open(struct engine *engine, uint32_t flows, const struct filter *filt
 	};
 	int err;
 
+	options.store.max_flows = max_flows;
+	options.store.clock = CLOCK_COARSE;
 	*engine = (struct engine){
 		.log = { .write = print_log },
 		.programs = { { -1, -1 } },

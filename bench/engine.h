@@ -5,7 +5,6 @@
 
 #include "runner.h"
 
-#include "filter/filter.h"
 #include "flows/pipeline.h"
 #include "host/host.h"
 
@@ -25,9 +24,9 @@ struct engine {
 	void *user;
 };
 
-/* As netobsctl flows does by default, with room for @flows; @filter: NULL: none. */
+/* As netobsctl flows does by default but for @special, with room for @flows. */
 int engine_open(struct engine *engine, uint32_t flows,
-		const struct filter *filter);
+		const struct store_options *special);
 void engine_close(struct engine *engine);
 
 /* A drain from beginning to end. */

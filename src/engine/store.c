@@ -78,6 +78,8 @@ static int count_cpus(struct store *store)
 	store->l1_buckets = choose_l1_buckets(store->n_cpus);
 	store->log_slots = store->options.log_slots ?:
 				   choose_log_slots(store->n_cpus);
+	if (store->log_slots == STORE_LOG_NONE)
+		store->log_slots = 0;
 	return 0;
 }
 
