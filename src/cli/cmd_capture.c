@@ -194,15 +194,17 @@ static int write_file(struct session *session, int64_t deadline_ms)
 
 static int capture_to_file(struct session *session, int64_t deadline_ms)
 {
-	int r = start_capture(session);
+	/* All that is lost from the start on is this file's. */
+	int r = capture_out_begin(&session->out, session->capture);
 
+	session->out.error = r;
+	if (r < 0)
+		return 0; /* it is reported with the output's error */
+	r = start_capture(session);
 	if (r < 0)
 		return r;
 	privileges_drop(&session->config.interfaces,
 			session->config.rotate_bytes);
-	r = capture_out_begin(&session->out, session->capture);
-	if (r < 0)
-		return 0; /* it is reported with the output's error */
 	r = write_file(session, deadline_ms);
 	if (r < 0)
 		report_error(session, "go on", r);
@@ -243,13 +245,16 @@ static int follow_clients(struct session *session)
 		end_capture(session);
 		return r;
 	}
-	if (!session->capture) {
-		r = new_capture(session);
-		r = r < 0 ? r : start_capture(session);
-	}
-	if (r >= 0)
+	if (session->capture) {
 		capture_listen_begin(&session->listener, session->capture);
-	return r;
+		return 0;
+	}
+	r = new_capture(session);
+	if (r < 0)
+		return r;
+	/* All that is lost from the start on is missing in their files. */
+	capture_listen_begin(&session->listener, session->capture);
+	return start_capture(session);
 }
 
 static int serve(struct session *session, int64_t deadline_ms)
