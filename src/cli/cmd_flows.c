@@ -356,7 +356,7 @@ static int run(struct session *session)
 	r = netobs_new(&opts, &session->ctx);
 	if (r < 0) {
 		report_error(session, "use these options", r);
-		return r == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+		return r == -EINVAL || r == -E2BIG ? EXIT_USAGE : EXIT_FAILED;
 	}
 
 	signals_catch(stop_context, session->ctx);

@@ -24,7 +24,7 @@ EXPRESSIONS = (
     "udp and greater 500",
     "icmp or (ip6 and udp dst port 5002)",
     "not tcp and host 192.0.2.2",
-    "src net 192.0.2.0/31 and tcp[tcpflags] & (tcp-syn|tcp-fin) != 0",
+    "src net 192.0.2.0/31 and tcp[tcpflags] & tcp-syn != 0",
     "udp and (ip[2:2] > 1000 or ip6[4:2] > 1000)",
     "arp or icmp6",
 )
