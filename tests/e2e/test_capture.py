@@ -86,7 +86,8 @@ class Same(lab.LabTest):
                         for one, other in zip(mine, theirs))
             total += len(theirs)
         self.assertTrue(total)
-        self.assertGreaterEqual(near, total * MOST)
+        if not lab.is_shrunk():  # an emulated machine takes longer for anything
+            self.assertGreaterEqual(near, total * MOST)
         self.note(f"{total} packets are the same, {near} within 50 us")
 
     def assert_equal(self, theirs, mine):

@@ -54,6 +54,11 @@ def sized(amount):
     return amount // int(os.environ.get("NETOBS_TEST_SHRINK", "1"))
 
 
+def is_shrunk():
+    """Whether this machine is one of these."""
+    return int(os.environ.get("NETOBS_TEST_SHRINK", "1")) > 1
+
+
 def die_with_parent():
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
