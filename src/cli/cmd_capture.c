@@ -382,7 +382,7 @@ static int run(struct session *session)
 	int r = new_capture(session);
 
 	if (r < 0)
-		return r == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+		return r == -EINVAL || r == -E2BIG ? EXIT_USAGE : EXIT_FAILED;
 	signals_catch(request_stop, session);
 	r = capture(session);
 	signals_release();
