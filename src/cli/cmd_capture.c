@@ -300,11 +300,11 @@ static int capture_for_clients(struct session *session, int64_t deadline_ms)
 			strerror(-r));
 		return r;
 	}
+	privileges_drop(&session->config.interfaces, false);
 	capture_listen_where(&session->listener, text, sizeof(text));
 	fprintf(stderr, "netobsctl capture: listening on %s\n", text);
 	/* It was made to check the options. */
 	netobs_capture_free(TAKE_PTR(session->capture));
-	privileges_drop(&session->config.interfaces, false);
 	r = serve(session, deadline_ms);
 	capture_listen_close(&session->listener);
 	return r;
