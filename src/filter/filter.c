@@ -18,6 +18,7 @@ enum { LINKS = LINK_NONE + 1 };
 
 struct filter {
 	char *expression;
+	bool has_vlan; /* the expression has the word */
 	struct classic programs[LINKS];
 	char objections[LINKS][FILTER_ERROR_MAX]; /* why there is no program */
 };
@@ -106,6 +107,22 @@ static int compile_filter(struct filter *filter, const char *expression,
 	return err[LINK_ETHERNET];
 }
 
+static bool is_word_char(char c)
+{
+	return isalnum((unsigned char)c) || strchr("-_.\\", c);
+}
+
+static bool has_word(const char *text, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (const char *at = strstr(text, word); at; at = strstr(at + 1, word))
+		if ((at == text || !is_word_char(at[-1])) &&
+		    (!at[len] || !is_word_char(at[len])))
+			return true;
+	return false;
+}
+
 /* Reserved for what a tunnel carries, which libpcap would take for the name of a host. */
 static int refuse_inner(const char *expression,
 			char (*ret_error)[FILTER_ERROR_MAX])
@@ -144,6 +161,7 @@ int filter_new(const char *expression, struct filter **ret_filter,
 	filter->expression = strdup(expression);
 	if (!filter->expression)
 		return -ENOMEM;
+	filter->has_vlan = has_word(expression, "vlan");
 	err = compile_filter(filter, expression, ret_error);
 	if (!err)
 		*ret_filter = TAKE_PTR(filter);
@@ -194,6 +212,11 @@ static int add_part(struct code *code, const struct classic *classic,
 	return err;
 }
 
+/*
+ * tcpdump's filter gets frames without the tag that the kernel keeps beside them, and looks
+ * for that tag where the expression has "vlan". So do filters here: "udp" matches frames
+ * with such a tag as well, and an expression with "vlan" gets frames with the tag inside.
+ */
 static int add_judge(struct code *code, const struct filter *filter,
 		     const struct filter_frames *frames)
 {
@@ -203,7 +226,7 @@ static int add_judge(struct code *code, const struct filter *filter,
 	translate_start(code, classic_reach(classic),
 			frames->has_wire_len ? offsetof(struct __sk_buff, cb[2]) :
 					       offsetof(struct __sk_buff, len));
-	if (frames->link == LINK_ETHERNET) {
+	if (frames->link == LINK_ETHERNET && filter->has_vlan) {
 		uint32_t untagged = translate_start_tagged(code);
 
 		err = add_part(code, classic, true);

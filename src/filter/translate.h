@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * Classic BPF to eBPF, in a function that takes a struct __sk_buff. The code sees the
- * frame that tcpdump shows at the same point: as on the wire, with the VLAN tag that the
- * kernel keeps beside it. A load beyond the end of the frame rejects it.
+ * frame as it is in the buffer or, in the part of translate_start_tagged(), as on the wire,
+ * with the VLAN tag that the kernel keeps beside it. A load beyond the end of the frame
+ * rejects it.
  *
  * The code uses R6 to R9, and TRANSLATE_STACK bytes of stack.
  */

@@ -175,7 +175,10 @@ class Same(lab.LabTest):
             (f.VLAN, f.vlan(8, f.IPV4, ip)),
             (f.QINQ, f.vlan(100, f.VLAN, f.vlan(7, f.IPV4, ip))))] * 10
         for expression, count in (("vlan 7", 10), ("vlan and udp port 9", 20),
-                                  ("vlan 100 and vlan 7", 10)):
+                                  ("vlan 100 and vlan 7", 10), ("udp", 30),
+                                  ("udp port 9 and not vlan", 10),
+                                  (f"ether src {self.mac_b} and not ip and not ip6"
+                                   " and not arp", 10)):
             ours, real, _ = self.both(
                 self.a, "eth0", lambda: self.b.send_frames("eth0", frames),
                 "--direction", "ingress", expression, dump=(expression,))
