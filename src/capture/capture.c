@@ -6,6 +6,7 @@
 #include "base/sized.h"
 #include "base/util.h"
 #include "packets.h"
+#include "sources.h"
 
 #include <errno.h>
 #include <netobs/capture.h>
@@ -25,15 +26,6 @@ enum {
 	BUFFER_MAX = 1 << 30,
 	TAG_AT = 12, /* in a frame, behind the addresses */
 	TAG_LEN = 4,
-};
-
-/* An interface that packets came from. */
-struct source {
-	struct capture_interface_key key;
-	enum link_kind link;
-	const char *netns; /* of the host; NULL: the caller's own */
-	char name[IF_NAMESIZE];
-	uint64_t captured;
 };
 
 struct netobs_capture {
@@ -59,10 +51,8 @@ struct netobs_capture {
 	bool is_gathering;
 	int delivered; /* in this netobs_capture_dispatch() */
 
-	struct source *sources; /* in the order of their first packets */
-	uint32_t n_sources;
-	uint32_t latest; /* source, of the packet before */
-	uint8_t *frame;	 /* with its tag in place */
+	struct sources sources;
+	uint8_t *frame; /* with its tag in place */
 };
 
 static loop_fn on_ring, on_timer, on_upkeep, on_stop;
@@ -191,7 +181,7 @@ void netobs_capture_free(struct netobs_capture *capture)
 	loop_close(&capture->loop);
 	close_fd(&capture->stop_fd);
 	filter_free(capture->filter);
-	free(capture->sources);
+	sources_done(&capture->sources);
 	free(capture->frame);
 	free(capture);
 }
@@ -288,64 +278,6 @@ int netobs_capture_fd(const struct netobs_capture *capture)
 
 /* ---- Packets ----------------------------------------------------------------------- */
 
-static bool is_source(const struct source *source,
-		      struct capture_interface_key key, int link)
-{
-	return source->key.ifindex == key.ifindex &&
-	       source->key.netns == key.netns &&
-	       (link < 0 || source->link == (enum link_kind)link);
-}
-
-/* @link: -1: any, for what is known by its counters alone. */
-static int find_source(struct netobs_capture *capture,
-		       struct capture_interface_key key, int link)
-{
-	if (capture->latest < capture->n_sources &&
-	    is_source(&capture->sources[capture->latest], key, link))
-		return (int)capture->latest;
-	for (uint32_t i = 0; i < capture->n_sources; i++)
-		if (is_source(&capture->sources[i], key, link))
-			return (int)i;
-	return -ENOENT;
-}
-
-static int add_source(struct netobs_capture *capture,
-		      struct capture_interface_key key, int link)
-{
-	const struct netif *netif =
-		host_find(&capture->host, key.netns, key.ifindex);
-	struct source *source = reallocarray(capture->sources,
-					     capture->n_sources + 1,
-					     sizeof(*capture->sources));
-
-	if (!source)
-		return -ENOMEM;
-	capture->sources = source;
-	source += capture->n_sources;
-	if (link < 0)
-		link = netif ? netif_link_kind(netif) : LINK_ETHERNET;
-	*source = (struct source){ .key = key, .link = link };
-	if (key.netns < capture->host.n_netns)
-		source->netns = capture->host.netns[key.netns].name;
-	if (netif)
-		memcpy(source->name, netif->name, sizeof(source->name));
-	else
-		snprintf(source->name, sizeof(source->name), "%u", key.ifindex);
-	return (int)capture->n_sources++;
-}
-
-static int ensure_source(struct netobs_capture *capture,
-			 struct capture_interface_key key, int link)
-{
-	int i = find_source(capture, key, link);
-
-	if (i == -ENOENT)
-		i = add_source(capture, key, link);
-	if (i >= 0)
-		capture->latest = i;
-	return i;
-}
-
 /* Put the tag where it was before the kernel took it out. Returns the bytes captured. */
 static uint32_t insert_tag(struct netobs_capture *capture,
 			   const struct capture_packet *packet)
@@ -378,7 +310,8 @@ static int deliver_packet(void *ctx, const struct capture_packet *packet)
 		.length = packet->length,
 		.direction = packet->direction,
 	};
-	int source = ensure_source(capture, key, packet->link);
+	int source = sources_ensure(&capture->sources, &capture->host, key,
+				    packet->link);
 
 	if (source < 0)
 		return source;
@@ -388,7 +321,7 @@ static int deliver_packet(void *ctx, const struct capture_packet *packet)
 		out.length += TAG_LEN;
 	}
 	out.interface = source;
-	capture->sources[source].captured++;
+	capture->sources.list[source].captured++;
 	capture->delivered++;
 	return capture->opts.on_packet(&out, capture->opts.user);
 }
@@ -535,7 +468,7 @@ static void sum_counters(struct netobs_capture *capture,
 		struct capture_counters counters =
 			packets_counters(packets, next);
 
-		ensure_source(capture, next, -1);
+		sources_ensure(&capture->sources, &capture->host, next, -1);
 		stats->matched += counters.matched;
 		stats->limited += counters.limited;
 		stats->lost += counters.lost;
@@ -552,9 +485,9 @@ int netobs_capture_interface(const struct netobs_capture *capture, uint32_t inde
 
 	if (!capture || !ret_interface)
 		return -EINVAL;
-	if (index >= capture->n_sources)
+	if (index >= capture->sources.n)
 		return -ENOENT;
-	source = &capture->sources[index];
+	source = &capture->sources.list[index];
 	counters = packets_counters(&capture->packets, source->key);
 	interface = (struct netobs_capture_interface){
 		.name = source->name,
@@ -581,9 +514,9 @@ int netobs_capture_stats_get(struct netobs_capture *capture,
 		return -EINVAL;
 	if (capture->packets.ring)
 		sum_counters(capture, &stats);
-	for (uint32_t i = 0; i < capture->n_sources; i++)
-		stats.captured += capture->sources[i].captured;
+	for (uint32_t i = 0; i < capture->sources.n; i++)
+		stats.captured += capture->sources.list[i].captured;
 	stats.attached = capture->observation.n_attached;
-	stats.interfaces = capture->n_sources;
+	stats.interfaces = capture->sources.n;
 	return sized_fill(ret_stats, &stats, sizeof(stats));
 }
