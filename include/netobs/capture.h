@@ -224,7 +224,8 @@ NETOBS_API int netobs_packet_writer_miss(struct netobs_packet_writer *writer,
 /**
  * Write how many packets of each interface there were and how many are missing, since the
  * writer was made. pcap has no place for it, but needs the call at the end of a file
- * without packets.
+ * without packets: it writes a header for Ethernet then, behind which packets of other
+ * link types are refused.
  *
  * @return 0; -ENOMEM; what write() returned
  */

@@ -142,9 +142,12 @@ static void end_capture(struct session *session)
 	netobs_capture_free(TAKE_PTR(session->capture));
 }
 
+/* pcap has no place for them, and its writer would begin a file without packets. */
 static void pass_on(struct session *session)
 {
-	bool are_stats_due = session->capture && now_ms() >= session->stats_ms;
+	bool are_stats_due = session->capture &&
+			     session->config.out.format == NETOBS_PCAPNG &&
+			     now_ms() >= session->stats_ms;
 
 	if (are_stats_due)
 		session->stats_ms = now_ms() + STATS_MS;

@@ -219,6 +219,17 @@ class Same(lab.LabTest):
                         path).wait_attached().stop()
         self.assertEqual([], packets.read(path).packets)
 
+    def test_pcap_without_ethernet_after_a_quiet_time(self):
+        tun = traffic.Tun(self.lab, self.a, "tun0")
+        path = self.lab.path("quiet.pcap")
+        capture = packets.Capture(self.lab, self.a, "-i", "tun0", "--direction",
+                                  "ingress", "-w", path).wait_attached()
+        time.sleep(5.5)  # statistics are due every 5 s
+        tun.write(f.ipv4("198.51.100.9", "198.51.100.1", f.UDP, f.udp(1, 9)))
+        time.sleep(0.2)
+        self.assertEqual(1, capture.stop()["captured"])
+        self.assertEqual(101, packets.read(path).interfaces[0].link)
+
     def test_directions(self):
         self.wire()
         for way, out in (("ingress", False), ("egress", True)):
