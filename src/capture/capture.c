@@ -326,21 +326,27 @@ static int deliver_packet(void *ctx, const struct capture_packet *packet)
 	return capture->opts.on_packet(&out, capture->opts.user);
 }
 
+/* @ret of packets_read(): there may be more, or on_packet() ended it. */
+static int read_result(const struct netobs_capture *capture, int ret)
+{
+	if (ret >= 0 || ret == -EAGAIN)
+		return 0;
+	return ret == -ECANCELED ? capture->packets.result : ret;
+}
+
 /* Of what is left, another call; soon after, what came meanwhile. */
 static int read_packets(struct netobs_capture *capture)
 {
 	const int64_t at_once = 1;
 	int ret = packets_read(&capture->packets);
 
-	if (ret < 0 && ret != -EAGAIN)
-		return ret;
 	capture->is_gathering = ret;
 	if (ret)
 		loop_set_timer(capture->timer,
 			       ret < 0 ? at_once :
 					 clock_boot_ns() +
 						 GATHER_MS * NSEC_PER_MSEC);
-	return 0;
+	return read_result(capture, ret);
 }
 
 /* The first packet waits for others; another wake-up says that they are many. */
@@ -363,7 +369,10 @@ static int on_timer(void *ctx, int fd)
 	return read_packets(ctx);
 }
 
-/* The wall clock may have been stepped, and drifts. */
+/*
+ * The wall clock may have been stepped, and drifts. No wake-up may come for packets that
+ * were reserved after another one which is not submitted yet.
+ */
 static int on_upkeep(void *ctx, int fd)
 {
 	struct netobs_capture *capture = ctx;
@@ -371,7 +380,7 @@ static int on_upkeep(void *ctx, int fd)
 	(void)fd;
 	clock_calibrate(&capture->clock);
 	host_sweep(&capture->host, clock_boot_ns() - GONE_MS * NSEC_PER_MSEC);
-	return 0;
+	return read_packets(capture);
 }
 
 /* ---- Stop --------------------------------------------------------------------------- */
@@ -412,13 +421,11 @@ static int go_on_stopping(struct netobs_capture *capture)
 		return 0;
 	}
 	ret = packets_read(&capture->packets);
-	if (ret < 0 && ret != -EAGAIN)
-		return ret;
 	if (ret)
 		loop_set_timer(capture->timer, 1);
 	else
 		capture->state = CAPTURE_STOPPED;
-	return 0;
+	return read_result(capture, ret);
 }
 
 static int check_running(const struct netobs_capture *capture)

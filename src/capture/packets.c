@@ -65,11 +65,14 @@ static int prepare_programs(struct bpf_object *object, void *ctx)
 static int handle_sample(void *ctx, void *data, size_t size)
 {
 	struct packets *packets = ctx;
-	int err = packets->on_packet(packets->ctx, data);
 
 	(void)size;
-	if (err || --packets->until_look)
-		return err;
+	packets->result = packets->on_packet(packets->ctx, data);
+	/* libbpf goes on after a positive one. */
+	if (packets->result)
+		return -ECANCELED;
+	if (--packets->until_look)
+		return 0;
 	packets->until_look = LOOK_PACKETS;
 	return clock_boot_ns() >= packets->end_ns ? -EAGAIN : 0;
 }
@@ -101,12 +104,16 @@ int packets_open(struct packets *packets, const struct packets_options *options,
 	packets->n_cpus = libbpf_num_possible_cpus();
 	packets->ring = ring_buffer__new(packets_fd(packets), handle_sample,
 					 packets, NULL);
-	err = -errno;
+	err = packets->ring ? 0 : -errno;
 	log_return_libbpf();
-	if (packets->n_cpus > 0 && packets->ring)
+	if (!err && packets->n_cpus < 0)
+		err = packets->n_cpus;
+	if (!err) {
 		packets->per_cpu =
 			calloc(packets->n_cpus, sizeof(*packets->per_cpu));
-	if (packets->per_cpu)
+		err = packets->per_cpu ? 0 : -ENOMEM;
+	}
+	if (!err)
 		return 0;
 	log_error(log, "cannot map the ring buffer: %s", strerror(-err));
 	return err;

@@ -28,12 +28,13 @@ struct packets {
 	void *ctx;
 	int64_t end_ns; /* packets_read() does not go on longer; CLOCK_BOOTTIME */
 	unsigned int until_look; /* at the clock */
+	int result;		 /* of the latest on_packet() */
 };
 
 /**
  * Make the maps. On failure, which is logged, call packets_close().
  *
- * @param on_packet  takes a packet; an error, not -EAGAIN, ends packets_read()
+ * @param on_packet  takes a packet; a result other than 0 ends packets_read()
  */
 int packets_open(struct packets *packets, const struct packets_options *options,
 		 int (*on_packet)(void *ctx, const struct capture_packet *packet),
@@ -51,8 +52,8 @@ int packets_fd(const struct packets *packets);
 /**
  * Hand over packets, for some milliseconds.
  *
- * @return how many; -EAGAIN: the time is over, and there may be more; what on_packet
- *         returned
+ * @return how many; -EAGAIN: the time is over, and there may be more; -ECANCELED: so
+ *         may there, and `result` is what on_packet returned
  */
 int packets_read(struct packets *packets);
 

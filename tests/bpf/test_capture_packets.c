@@ -25,7 +25,8 @@ struct fixture {
 	uint32_t packets[2]; /* by direction */
 	uint32_t wrong;	     /* of another length */
 	int result;	     /* of on_packet() */
-	size_t written;	     /* bytes */
+	uint32_t ending; /* the only packet with that result; 0: all have it */
+	size_t written;	 /* bytes */
 	char error[NETOBS_ERROR_MAX];
 };
 
@@ -38,7 +39,9 @@ static int on_packet(const struct netobs_packet *packet, void *user)
 		    packet->bytes[12] != 0x08;
 	if (f->writer && netobs_packet_writer_add(f->writer, packet))
 		return -EIO;
-	return f->result;
+	return !f->ending || f->packets[0] + f->packets[1] == f->ending ?
+		       f->result :
+		       0;
 }
 
 static int take_bytes(const void *bytes, size_t len, void *user)
@@ -158,6 +161,34 @@ static void a_callback_ends_the_call(void **state)
 	assert_int_equal(f->packets[0] + f->packets[1], 2 * PACKETS);
 }
 
+static void a_result_ends_reading_in_the_middle(void **state)
+{
+	static const int results[] = { -EDOM, -EAGAIN, 7 };
+	struct fixture *f = *state;
+
+	start(f);
+	for (size_t i = 0; i < ARRAY_SIZE(results); i++) {
+		uint32_t before = f->packets[0] + f->packets[1];
+		int ret = 0;
+
+		f->ending = before + PACKETS / 2;
+		f->result = results[i];
+		lab_send(PORT, PACKETS);
+		for (int n = 0; ret != results[i] && n < POLLS; n++)
+			ret = dispatch(f);
+		assert_int_equal(ret, results[i]);
+		assert_int_equal(f->packets[0] + f->packets[1], f->ending);
+		for (int n = 0;
+		     f->packets[0] + f->packets[1] < before + 2 * PACKETS &&
+		     n < POLLS;
+		     n++)
+			assert_true(dispatch(f) >= 0);
+		assert_int_equal(f->packets[0] + f->packets[1],
+				 before + 2 * PACKETS);
+	}
+	end(f);
+}
+
 static void a_file_is_written_in_whole_blocks(void **state)
 {
 	struct fixture *f = *state;
@@ -252,6 +283,8 @@ int main(void)
 			packets_are_delivered_and_counted, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_callback_ends_the_call, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(
+			a_result_ends_reading_in_the_middle, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_file_is_written_in_whole_blocks, setup, teardown),
 		cmocka_unit_test_setup_teardown(wrong_options_are_refused,
