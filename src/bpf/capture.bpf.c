@@ -81,7 +81,8 @@ static __always_inline bool is_limited(__u64 now)
 	current = bpf_map_lookup_elem(&window, &(__u32){ 0 });
 	if (!current)
 		return false;
-	if (now - current->start_ns >= config_window_ns) {
+	/* Another CPU may have begun one after @now. */
+	if ((__s64)(now - current->start_ns) >= (__s64)config_window_ns) {
 		current->start_ns = now;
 		current->packets = 0;
 	}
