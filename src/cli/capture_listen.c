@@ -110,10 +110,11 @@ static void remove_stale(const struct sockaddr_un *local)
 		unlink(local->sun_path);
 }
 
-static int bind_unix(int fd, const char *path, char **ret_path)
+static int bind_unix(struct capture_listen *listener, int fd, const char *path)
 {
 	struct sockaddr_un local = { .sun_family = AF_UNIX };
 	cleanup_free char *copy = strdup(path);
+	struct stat status;
 	mode_t mask;
 	int err;
 
@@ -124,9 +125,25 @@ static int bind_unix(int fd, const char *path, char **ret_path)
 	mask = umask(0177);
 	err = bind(fd, (struct sockaddr *)&local, sizeof(local)) ? -errno : 0;
 	umask(mask);
-	if (!err)
-		*ret_path = TAKE_PTR(copy);
-	return err;
+	if (!err && stat(path, &status))
+		err = -errno;
+	if (err)
+		return err;
+	listener->device = status.st_dev;
+	listener->inode = status.st_ino;
+	listener->unix_path = TAKE_PTR(copy);
+	return 0;
+}
+
+/* Not one that took the place of ours. */
+static void remove_unix(struct capture_listen *listener)
+{
+	struct stat status;
+
+	if (listener->unix_path && !lstat(listener->unix_path, &status) &&
+	    status.st_dev == listener->device && status.st_ino == listener->inode)
+		unlink(listener->unix_path);
+	free(TAKE_PTR(listener->unix_path));
 }
 
 static int bind_tcp(int fd, const union address *address, socklen_t len)
@@ -150,7 +167,7 @@ int capture_listen_open(struct capture_listen *listener, const char *spec,
 	*listener = (struct capture_listen){ .fd = -1, .format = format };
 	if (fd < 0)
 		return -errno;
-	err = is_unix ? bind_unix(fd, spec + strlen(UNIX), &listener->unix_path) :
+	err = is_unix ? bind_unix(listener, fd, spec + strlen(UNIX)) :
 			bind_tcp(fd, &address, len);
 	if (!err && listen(fd, BACKLOG))
 		err = -errno;
@@ -417,7 +434,7 @@ void capture_listen_close(struct capture_listen *listener)
 		size_t n = capture_listen_fds(listener, fds);
 
 		fds[0].fd = -1;
-		poll(fds, n, (int)(deadline - now_ms()));
+		poll(fds, n, left_ms(deadline));
 		capture_listen_ready(listener, fds, n);
 		capture_listen_has_clients(listener);
 	}
@@ -425,7 +442,5 @@ void capture_listen_close(struct capture_listen *listener)
 		client_free(listener->clients[i]);
 	listener->n_clients = 0;
 	close_fd(&listener->fd);
-	if (listener->unix_path)
-		unlink(listener->unix_path);
-	free(TAKE_PTR(listener->unix_path));
+	remove_unix(listener);
 }

@@ -10,6 +10,7 @@
 #include <netobs/capture.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 enum {
 	CAPTURE_CLIENTS = 64,
@@ -27,6 +28,8 @@ struct capture_client {
 struct capture_listen {
 	int fd;
 	char *unix_path; /* to be removed at the end; NULL: TCP */
+	dev_t device;	 /* that holds the socket, and */
+	ino_t inode;	 /* its number there */
 	enum netobs_packet_format format;
 	struct capture_client *clients[CAPTURE_CLIENTS];
 	size_t n_clients;
