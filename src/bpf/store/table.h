@@ -181,21 +181,31 @@ static __always_inline int bucket_claim(struct flow_bucket *bucket, __u32 home)
 	return BUCKET_FULL;
 }
 
-/* What does not change any more, and where to start from with the rest. */
+/*
+ * What does not change any more, and where to start from with the rest; but nothing is
+ * stored to what others add to, since on arm64 that store may become visible after the tag.
+ */
 static __always_inline void shared_start(struct flow_entry *to,
 					 const struct flow_entry *from)
 {
+	enum {
+		BEHIND_MARKS = offsetof(struct flow_tally, mark_counts) +
+			       sizeof(to->tally.mark_counts),
+	};
+
 	to->key = from->key;
 	to->outer_src_port = from->outer_src_port;
 	to->outer_dst_port = from->outer_dst_port;
 	to->outer_check = from->outer_check;
 	to->tally.first_ns = from->tally.first_ns;
 	to->tally.last_ns = from->tally.last_ns;
-	to->tally.attrs = from->tally.attrs;
-	to->tally.packets = (__u64)from->tally.attrs.flow_label << PACKETS_BITS;
-	to->tally.mark_counts = 0;
-	__builtin_memcpy(to->tally.macs, from->tally.macs,
-			 sizeof(to->tally.macs));
+	__builtin_memcpy((__u8 *)&to->tally + BEHIND_MARKS,
+			 (const __u8 *)&from->tally + BEHIND_MARKS,
+			 sizeof(to->tally) - BEHIND_MARKS);
+	if (from->tally.attrs.flow_label)
+		__sync_fetch_and_add(&to->tally.packets,
+				     (__u64)from->tally.attrs.flow_label
+					     << PACKETS_BITS);
 }
 
 /*
@@ -205,7 +215,7 @@ static __always_inline void shared_start(struct flow_entry *to,
 static __always_inline void shared_add(struct flow_tally *to,
 				       const struct flow_tally *what)
 {
-	bool is_later = what->last_ns >= to->last_ns;
+	bool is_later;
 	__u64 news = marks_spread(what->attrs.marks) &
 		     ~marks_present(READ_ONCE(to->mark_counts));
 
@@ -214,6 +224,7 @@ static __always_inline void shared_add(struct flow_tally *to,
 	__sync_fetch_and_add(&to->l2_bytes, what->l2_bytes);
 	if (news)
 		__sync_fetch_and_add(&to->mark_counts, news);
+	is_later = what->last_ns >= READ_ONCE(to->last_ns);
 	if (is_later)
 		to->last_ns = what->last_ns;
 	if (what->first_ns < to->first_ns)
