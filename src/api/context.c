@@ -414,6 +414,8 @@ int netobs_drain(struct netobs *ctx)
 	ctx->is_early_wanted = false;
 	pipeline_finish(&ctx->pipeline);
 	listen_to_ring(ctx);
+	if (ctx->state == CONTEXT_RUNNING) /* as in after_drain() */
+		relieve(ctx);
 	arm_timer(ctx);
 	return ctx->pipeline.merge.records - before;
 }
