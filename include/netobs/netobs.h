@@ -54,7 +54,7 @@ enum netobs_opt_flag {
 	/** One record per interface and direction; default: a flow is counted once. */
 	NETOBS_PER_INTERFACE = 1 << 0,
 	/** Read the exact clock for every packet; default: once per timer tick (1
-	 *  to 10 ms, CONFIG_HZ) and when a flow is new. */
+	 *  to 10 ms, CONFIG_HZ), and when a flow is new unless thousands are active. */
 	NETOBS_TIMESTAMPS_PRECISE = 1 << 1
 };
 
