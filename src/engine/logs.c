@@ -9,8 +9,7 @@
 #include <stdlib.h>
 
 enum {
-	SLICE = 4096, /* slots: half a millisecond where flows are a million */
-	BATCH = 16,   /* records whose buckets are loaded at a time */
+	BATCH = 16, /* records whose buckets are loaded at a time */
 	/*
 	 * From a program's stores to when they are visible on every processor: those of
 	 * arm64 may become so in another order, within less than a microsecond.
@@ -52,9 +51,7 @@ static uint64_t log_head(const struct logs *logs, uint32_t cpu)
 
 static void note_heads(struct logs *logs)
 {
-	int64_t now_ns = clock_boot_ns();
-
-	if (now_ns < logs->noted_ns + VISIBLE_NS)
+	if (clock_boot_ns() < logs->noted_ns + VISIBLE_NS)
 		return;
 	for (uint32_t cpu = 0; cpu < logs->store->n_cpus; cpu++) {
 		struct log_heads *heads = &logs->heads[cpu];
@@ -62,15 +59,22 @@ static void note_heads(struct logs *logs)
 		heads->readable = heads->noted;
 		heads->noted = log_head(logs, cpu);
 	}
-	logs->noted_ns = now_ns;
+	logs->noted_ns = clock_boot_ns();
+	logs->is_settling = false;
 }
 
-void logs_settle(struct logs *logs)
+/* The heads are behind records at rest, and may be behind some that are not visible yet. */
+void logs_settle(struct logs *logs, bool has_writers)
 {
-	for (uint32_t cpu = 0; cpu < logs->store->n_cpus; cpu++)
-		logs->heads[cpu].readable = logs->heads[cpu].noted =
-			log_head(logs, cpu);
+	for (uint32_t cpu = 0; cpu < logs->store->n_cpus; cpu++) {
+		struct log_heads *heads = &logs->heads[cpu];
+
+		heads->noted = log_head(logs, cpu);
+		if (!has_writers)
+			heads->readable = heads->noted;
+	}
 	logs->noted_ns = clock_boot_ns();
+	logs->is_settling = has_writers;
 }
 
 /* The record at @position, and the slot after that, wherever it is. */
@@ -110,12 +114,12 @@ static uint32_t add_batch(struct logs *logs, const struct batch *batch)
 	return n_slots;
 }
 
-/* Read from one log, SLICE slots at most. False: there was no room for all. */
-static bool read_log(struct logs *logs, uint32_t cpu)
+/* Read from one log. False: there was no room for all. */
+static bool read_log(struct logs *logs, uint32_t cpu, uint32_t max_slots)
 {
 	struct cpu_state *state = &logs->store->cpus[cpu];
 	uint64_t at = state->log_tail;
-	uint64_t end = min_u64(logs->heads[cpu].readable, at + SLICE);
+	uint64_t end = min_u64(logs->heads[cpu].readable, at + max_slots);
 	const struct log_slot *slots;
 	bool has_room = true;
 
@@ -145,17 +149,26 @@ static bool is_filling(const struct logs *logs, uint32_t cpu)
 	return unread && unread >= logs->store->log_slots / LOG_WAKE_SHARE;
 }
 
-bool logs_read(struct logs *logs)
+bool logs_read(struct logs *logs, uint32_t max_slots)
 {
+	const struct cpu_state *states = logs->store->cpus;
+	uint32_t first = logs->next, n_cpus = logs->store->n_cpus;
 	bool is_behind = false;
 
 	note_heads(logs);
-	for (uint32_t cpu = 0; cpu < logs->store->n_cpus; cpu++) {
+	for (uint32_t i = 0; i < n_cpus; i++) {
+		uint32_t cpu = (first + i) % n_cpus;
+		uint64_t before = states[cpu].log_tail;
+
 		/* A few records are not worth mapping a log. */
 		if (!is_filling(logs, cpu))
 			continue;
-		if (read_log(logs, cpu))
+		logs->next = cpu;
+		if (!max_slots)
+			return true;
+		if (read_log(logs, cpu, max_slots))
 			is_behind |= is_filling(logs, cpu);
+		max_slots -= min_u64(max_slots, states[cpu].log_tail - before);
 	}
 	return is_behind;
 }
@@ -182,12 +195,15 @@ static bool is_complete(const struct logs *logs, uint32_t cpu, uint32_t generati
 	return is_later;
 }
 
-bool logs_complete(struct logs *logs, uint32_t generation)
+bool logs_complete(struct logs *logs, uint32_t generation, uint32_t max_slots)
 {
+	note_heads(logs);
+	if (logs->is_settling)
+		return true;
 	for (uint32_t cpu = 0; cpu < logs->store->n_cpus; cpu++) {
 		if (is_complete(logs, cpu, generation))
 			continue;
-		read_log(logs, cpu);
+		read_log(logs, cpu, max_slots);
 		return true;
 	}
 	return false;

@@ -19,6 +19,8 @@
 typedef bool logs_refused_fn(void *ctx, uint32_t generation,
 			     const struct flow_entry *entry);
 
+enum { LOGS_WAIT_MS = 1 }; /* while a log settles */
+
 struct logs {
 	struct store *store;
 	logs_refused_fn *on_refused;
@@ -29,6 +31,8 @@ struct logs {
 		uint64_t noted;
 	} * heads;
 	int64_t noted_ns;
+	bool is_settling; /* noted are those of logs_settle() */
+	uint32_t next;	  /* the log to read first */
 };
 
 /** @return 0, or -ENOMEM */
@@ -37,20 +41,26 @@ int logs_init(struct logs *logs, struct store *store,
 void logs_done(struct logs *logs);
 
 /**
- * Read a slice of the logs that fill up.
+ * Read from the logs that fill up.
  *
+ * @param max_slots  of all of them together, or one more; 8,000 take a millisecond
  * @return whether one is still so full that the reader should go on in a millisecond
  */
-bool logs_read(struct logs *logs);
-
-/** A generation is at rest: all its records are in the logs, and may be read. */
-void logs_settle(struct logs *logs);
+bool logs_read(struct logs *logs, uint32_t max_slots);
 
 /**
- * Read a slice of the records of a generation at rest.
+ * A generation is at rest: all its records are in the logs.
  *
+ * @param has_writers  other CPUs wrote them, so they may be read LOGS_WAIT_MS later
+ */
+void logs_settle(struct logs *logs, bool has_writers);
+
+/**
+ * Read from the records of a generation at rest.
+ *
+ * @param max_slots  as for logs_read()
  * @return whether there are more
  */
-bool logs_complete(struct logs *logs, uint32_t generation);
+bool logs_complete(struct logs *logs, uint32_t generation, uint32_t max_slots);
 
 #endif

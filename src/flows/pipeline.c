@@ -12,6 +12,9 @@ enum {
 	/* More flows of the next drain, 4 MiB, are left where they count as lost. */
 	HELD_MAX = 32768,
 	RELEASE_BATCHES = 64, /* a slice */
+	/* Slots of all logs: a quarter of a millisecond between slices of a drain, two else. */
+	STEP_SLOTS = 2048,
+	RELIEF_SLOTS = 16384,
 	REST_MIN_MS = 20,
 	/* A flow in this process, seen at a few points. */
 	FLOW_BYTES = sizeof(struct flow) + 4 * sizeof(struct point) + 48,
@@ -280,7 +283,7 @@ enum pipeline_relief pipeline_relieve(struct pipeline *pipeline)
 	bool is_behind;
 
 	drain_events(&pipeline->drain);
-	is_behind = logs_read(&pipeline->logs);
+	is_behind = logs_read(&pipeline->logs, RELIEF_SLOTS);
 	relief = relieve_tables(pipeline);
 	return is_behind && relief == PIPELINE_RELIEVED ? PIPELINE_MAKING_ROOM :
 							  relief;
@@ -307,7 +310,7 @@ static void start_releasing(struct pipeline *pipeline)
 {
 	merge_begin(&pipeline->merge, pipeline->mode,
 		    clock_to_stamp(&pipeline->clock, pipeline->flip_ns));
-	logs_settle(&pipeline->logs);
+	logs_settle(&pipeline->logs, pipeline->clock.kind != CLOCK_PACKET);
 	pipeline->held_next = 0;
 	pipeline->phase = PIPELINE_RELEASING;
 }
@@ -424,7 +427,8 @@ static void step(struct pipeline *pipeline)
 		break;
 	case PIPELINE_RELEASING:
 		if (!logs_complete(&pipeline->logs,
-				   generation_old(&pipeline->generation)) &&
+				   generation_old(&pipeline->generation),
+				   RELIEF_SLOTS) &&
 		    !release_held(pipeline))
 			start_draining(pipeline);
 		break;
@@ -457,7 +461,7 @@ bool pipeline_step(struct pipeline *pipeline)
 	if (pipeline_is_idle(pipeline))
 		return false;
 	empty_ring(pipeline);
-	logs_read(&pipeline->logs);
+	logs_read(&pipeline->logs, STEP_SLOTS);
 	step(pipeline);
 	pipeline->cost_ns += clock_thread_ns() - start_ns;
 	if (!pipeline_is_idle(pipeline))

@@ -104,6 +104,8 @@ static inline uint32_t pipeline_wait_ms(const struct pipeline *pipeline)
 		return PIPELINE_ROOM_WAIT_MS;
 	case PIPELINE_SETTLING:
 		return GENERATION_WAIT_MS;
+	case PIPELINE_RELEASING:
+		return pipeline->logs.is_settling ? LOGS_WAIT_MS : 0;
 	default:
 		return 0;
 	}
