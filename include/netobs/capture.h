@@ -141,7 +141,9 @@ NETOBS_API int netobs_capture_fd(const struct netobs_capture *capture);
  * _last_error(), and nothing else of this capture.
  *
  * @return number of packets delivered; what on_packet returned, if not 0;
- *         -ECANCELED: stopped, all packets are delivered and the programs detached;
+ *         -ECANCELED: stopped, all packets are delivered and nothing is counted any
+ *         more; the programs are detached, or are being so in the background if that
+ *         takes longer than two seconds;
  *         -EINVAL: not started
  */
 NETOBS_API int netobs_capture_dispatch(struct netobs_capture *capture);

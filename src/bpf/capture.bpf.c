@@ -72,14 +72,9 @@ static __always_inline void count_uncounted(void)
 }
 
 /* CPUs that come at the same moment may exceed the limit by a packet each. */
-static __always_inline bool is_limited(__u64 now)
+static __always_inline bool is_limited(struct capture_window *current, __u64 now)
 {
-	struct capture_window *current;
-
 	if (!config_window_packets)
-		return false;
-	current = bpf_map_lookup_elem(&window, &(__u32){ 0 });
-	if (!current)
 		return false;
 	/* Another CPU may have begun one after @now. */
 	if ((__s64)(now - current->start_ns) >= (__s64)config_window_ns) {
@@ -160,7 +155,9 @@ static __always_inline bool put_sized(struct __sk_buff *skb,
 	return put(skb, packet, CAPTURE_SNAP_MAX);
 }
 
-static __always_inline int capture_packet(struct __sk_buff *skb, __u8 direction)
+static __always_inline int capture_packet(struct __sk_buff *skb,
+					  struct capture_window *current,
+					  __u8 direction)
 {
 	struct capture_counters *count = find_counters(skb);
 	struct capture_packet packet = {
@@ -180,7 +177,7 @@ static __always_inline int capture_packet(struct __sk_buff *skb, __u8 direction)
 		return VERDICT_NEXT;
 	}
 	__sync_fetch_and_add(&count->matched, 1);
-	if (is_limited(packet.time_ns))
+	if (is_limited(current, packet.time_ns))
 		__sync_fetch_and_add(&count->limited, 1);
 	else if (!put_sized(skb, &packet))
 		__sync_fetch_and_add(&count->lost, 1);
@@ -189,9 +186,14 @@ static __always_inline int capture_packet(struct __sk_buff *skb, __u8 direction)
 
 static __always_inline int capture(struct __sk_buff *skb, __u8 direction)
 {
+	struct capture_window *current =
+		bpf_map_lookup_elem(&window, &(__u32){ 0 });
+
+	if (!current || current->is_closed)
+		return VERDICT_NEXT;
 	if (config_is_filtered && judge(skb) == JUDGED_REJECT)
 		return VERDICT_NEXT;
-	return capture_packet(skb, direction);
+	return capture_packet(skb, current, direction);
 }
 
 SEC("tc")

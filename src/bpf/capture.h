@@ -37,6 +37,7 @@ struct capture_counters {
 struct capture_window {
 	__u64 start_ns;
 	__u64 packets;
+	__u64 is_closed; /* the capture stops: packets are not even counted */
 };
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/privilege.h"
 #include "base/sized.h"
 #include "base/util.h"
+#include "engine/map.h"
 #include "packets.h"
 #include "sources.h"
 
@@ -49,7 +50,8 @@ struct netobs_capture {
 	int timer; /* for packets that gather */
 	int upkeep_timer;
 	bool is_gathering;
-	int delivered; /* in this netobs_capture_dispatch() */
+	struct map_call *grace; /* of programs that run when it stops; or NULL */
+	int delivered;		/* in this netobs_capture_dispatch() */
 
 	struct sources sources;
 	uint8_t *frame; /* with its tag in place */
@@ -177,6 +179,7 @@ void netobs_capture_free(struct netobs_capture *capture)
 		return;
 	observation_done(&capture->observation);
 	host_done(&capture->host);
+	map_call_abandon(capture->grace);
 	packets_close(&capture->packets);
 	loop_close(&capture->loop);
 	close_fd(&capture->stop_fd);
@@ -397,6 +400,18 @@ void netobs_capture_stop(struct netobs_capture *capture)
 	errno = saved;
 }
 
+/* They capture no more, however long it takes to detach them. */
+static void stop_programs(struct netobs_capture *capture)
+{
+	int err = packets_stop(&capture->packets) ?:
+			  map_grace_async(&capture->grace);
+
+	if (err)
+		log_warning(&capture->log,
+			    "programs may count a little longer: %s",
+			    strerror(-err));
+}
+
 static int on_stop(void *ctx, int fd)
 {
 	struct netobs_capture *capture = ctx;
@@ -405,17 +420,25 @@ static int on_stop(void *ctx, int fd)
 	eventfd_read(fd, &times);
 	if (capture->state != CAPTURE_RUNNING)
 		return 0;
+	stop_programs(capture);
 	observation_detach(&capture->observation);
 	capture->state = CAPTURE_STOPPING;
 	return 0;
 }
 
-/* Once no program runs any more, what they left is read. */
+static bool is_quiet(struct netobs_capture *capture)
+{
+	if (capture->grace && map_call_result(&capture->grace) == -EAGAIN)
+		return false;
+	return observation_is_detached(&capture->observation);
+}
+
+/* Once no program captures any more, what they left is read. */
 static int go_on_stopping(struct netobs_capture *capture)
 {
 	int ret;
 
-	if (!observation_is_detached(&capture->observation)) {
+	if (!is_quiet(capture)) {
 		loop_set_timer(capture->timer,
 			       clock_boot_ns() + GATHER_MS * NSEC_PER_MSEC);
 		return 0;

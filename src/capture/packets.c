@@ -163,6 +163,15 @@ int packets_read(struct packets *packets)
 	return ring_buffer__consume(packets->ring);
 }
 
+int packets_stop(const struct packets *packets)
+{
+	const struct capture_window closed = { .is_closed = 1 };
+	int fd = program_set_map_fd(&packets->maps, "window");
+	const uint32_t first = 0;
+
+	return bpf_map_update_elem(fd, &first, &closed, BPF_ANY) ? -errno : 0;
+}
+
 struct capture_counters packets_counters(const struct packets *packets,
 					 struct capture_interface_key key)
 {

@@ -57,6 +57,14 @@ int packets_fd(const struct packets *packets);
  */
 int packets_read(struct packets *packets);
 
+/**
+ * Have programs count and capture nothing any more, however long they stay attached.
+ * Those that run at this moment may still do so: see map_grace_async().
+ *
+ * @return 0, or -errno
+ */
+int packets_stop(const struct packets *packets);
+
 /* What the kernel counted of an interface. */
 struct capture_counters packets_counters(const struct packets *packets,
 					 struct capture_interface_key key);

@@ -6,8 +6,11 @@
 
 #include <errno.h>
 #include <netobs/capture.h>
+#include <netobs/probe.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
@@ -161,6 +164,38 @@ static void a_callback_ends_the_call(void **state)
 	assert_int_equal(f->packets[0] + f->packets[1], 2 * PACKETS);
 }
 
+/* Those that come while programs are taken away are captured and counted, or neither. */
+static void stops_amid_packets_with_all_accounted_for(void **state)
+{
+	struct netobs_capture_stats stats = { .sz = sizeof(stats) };
+	struct fixture *f = *state;
+	struct netobs_capture_opts opts = options(f);
+	pid_t sender;
+
+	opts.disable_features = 1 << NETOBS_FEATURE_TCX;
+	assert_int_equal(netobs_capture_new(&opts, &f->capture), 0);
+	assert_int_equal(netobs_capture_start(f->capture), 0);
+	sender = fork();
+	if (!sender) {
+		alarm(10);
+		for (;;)
+			lab_send(PORT, PACKETS);
+	}
+	for (int i = 0; !f->packets[0] && i < POLLS; i++)
+		dispatch(f);
+	end(f);
+	assert_int_equal(netobs_capture_stats_get(f->capture, &stats), 0);
+	assert_true(stats.captured > 0);
+	assert_int_equal(stats.matched,
+			 stats.captured + stats.limited + stats.lost);
+	usleep(20000);
+	assert_int_equal(netobs_capture_stats_get(f->capture, &stats), 0);
+	assert_int_equal(stats.matched,
+			 stats.captured + stats.limited + stats.lost);
+	kill(sender, SIGKILL);
+	waitpid(sender, NULL, 0);
+}
+
 static void a_result_ends_reading_in_the_middle(void **state)
 {
 	static const int results[] = { -EDOM, -EAGAIN, 7 };
@@ -283,6 +318,9 @@ int main(void)
 			packets_are_delivered_and_counted, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_callback_ends_the_call, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(
+			stops_amid_packets_with_all_accounted_for, setup,
+			teardown),
 		cmocka_unit_test_setup_teardown(
 			a_result_ends_reading_in_the_middle, setup, teardown),
 		cmocka_unit_test_setup_teardown(
