@@ -27,9 +27,10 @@ struct session {
 	struct capture_out out;
 	struct capture_listen listener; /* its fd is -1: there is a file */
 	struct netobs_capture_stats total;
-	uint64_t left; /* packets still to be captured */
-	int log_level; /* the least severe that is shown */
-	int stop_fd;   /* readable after a signal */
+	uint64_t left;	    /* packets still to be captured */
+	uint64_t passed_on; /* packets, to readers that connected */
+	int log_level;	    /* the least severe that is shown */
+	int stop_fd;	    /* readable after a signal */
 	bool error_logged;
 	bool stopping;
 	int64_t stats_ms; /* when the next statistics are due */
@@ -92,10 +93,12 @@ static int on_packet(const struct netobs_packet *packet, void *user)
 
 	if (!session->left || session->out.error)
 		return 0;
-	if (is_listening(session))
+	if (is_listening(session)) {
 		capture_listen_add(&session->listener, packet);
-	else
+		session->passed_on++;
+	} else {
 		capture_out_add(&session->out, packet);
+	}
 	if (--session->left == 0 || session->out.error)
 		stop(session);
 	return 0;
@@ -319,7 +322,7 @@ static void print_summary(const struct session *session)
 {
 	const struct netobs_capture_stats *total = &session->total;
 	const uint64_t missed = session->listener.missed;
-	const uint64_t written = is_listening(session) ? total->captured :
+	const uint64_t written = is_listening(session) ? session->passed_on :
 							 session->out.packets;
 	const uint64_t unwritten = total->captured - written;
 

@@ -80,6 +80,14 @@ class Listen(lab.WiredTest):
             self.wait_attached(False)
         self.assertEqual(60, capture.stop()["matched"])
 
+    def test_count(self):
+        capture, port = self.listen("-c", "42")
+        reader = Reader(self.a, port).start()
+        self.wait_attached()
+        self.flood(1000)
+        self.assertEqual(42, capture.finish()["captured"])
+        self.assertEqual(42, len(reader.contents().packets))
+
     def test_each_reader_has_a_whole_file(self):
         capture, port = self.listen()
         first = Reader(self.a, port).start()
