@@ -29,6 +29,27 @@ static int open_file(const char *path, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
+/*
+ * A file that is there keeps its contents until the capture has started. One of another
+ * user would be read by that one.
+ */
+static int open_existing(const char *path)
+{
+	cleanup_fd int fd = open_file(path, 0);
+	struct stat status;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &status))
+		return -errno;
+	if (!S_ISREG(status.st_mode))
+		return TAKE_FD(fd);
+	if (status.st_uid != geteuid())
+		return -EPERM;
+	(void)!fchmod(fd, 0600); /* some file systems have no modes */
+	return TAKE_FD(fd);
+}
+
 /* DIR/NAME-20261122T113000Z.EXTENSION, in alphabetical order as in time. */
 static int make_name(struct capture_out *out, char **ret_name)
 {
@@ -85,11 +106,10 @@ static int open_next(struct capture_out *out)
 static int open_target(struct capture_out *out)
 {
 	struct stat status;
-	int fd = out->options.rotate_bytes ?
-			 open_next(out) :
+	int fd = out->options.rotate_bytes ? open_next(out) :
 		 strcmp(out->options.path, "-") ?
-			 open_file(out->options.path, O_TRUNC) :
-			 STDOUT_FILENO;
+					     open_existing(out->options.path) :
+					     STDOUT_FILENO;
 
 	if (fd < 0)
 		return fd;
@@ -190,9 +210,15 @@ int capture_out_begin(struct capture_out *out, struct netobs_capture *capture)
 	int err = netobs_packet_writer_new(&opts, &out->writer);
 
 	out->capture = capture;
-	if (!err)
-		capture_out_flush(out);
-	return err ?: out->error;
+	return err;
+}
+
+void capture_out_start(struct capture_out *out)
+{
+	if (out->is_regular && ftruncate(out->fd, 0))
+		note_error(out, -errno);
+	out->is_started = true;
+	capture_out_flush(out);
 }
 
 static void rotate(struct capture_out *out)
@@ -226,7 +252,7 @@ void capture_out_stats(struct capture_out *out)
 
 void capture_out_close(struct capture_out *out)
 {
-	if (out->fd >= 0 && out->writer)
+	if (out->is_started && out->fd >= 0 && out->writer)
 		capture_out_flush(out);
 	close_target(out);
 	netobs_packet_writer_free(TAKE_PTR(out->writer));

@@ -21,6 +21,7 @@ struct capture_out {
 	struct netobs_packet_writer *writer;
 	int fd;
 	bool is_regular;
+	bool is_started;
 	int error; /* 0, or the negated errno of the first failure */
 
 	char *buf;
@@ -37,15 +38,19 @@ struct capture_out {
 };
 
 /*
- * Make the file, before the capture attaches: capture_out_begin() follows.
+ * Make the file, before the capture attaches: capture_out_begin() follows, and
+ * capture_out_start().
  *
  * @return 0 or -errno
  */
 int capture_out_open(struct capture_out *out,
 		     const struct capture_out_options *options);
 
-/* Write the beginning of the file. */
+/* Form the beginning of the file. */
 int capture_out_begin(struct capture_out *out, struct netobs_capture *capture);
+
+/* Write it, over what was in the file, once the capture has started. */
+void capture_out_start(struct capture_out *out);
 
 /* The first error sticks: nothing is written any more, and the file ends with a packet. */
 void capture_out_add(struct capture_out *out, const struct netobs_packet *packet);

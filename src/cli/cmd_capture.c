@@ -209,6 +209,7 @@ static int capture_to_file(struct session *session, int64_t deadline_ms)
 	r = start_capture(session);
 	if (r < 0)
 		return r;
+	capture_out_start(&session->out);
 	privileges_drop(&session->config.interfaces,
 			session->config.rotate_bytes);
 	r = write_file(session, deadline_ms);
@@ -363,6 +364,8 @@ static bool is_out_fine(const struct session *session)
 	fprintf(stderr, "netobsctl capture: -w '%s': %s\n", path,
 		out->error == -EPROTONOSUPPORT ?
 			"interfaces of several link types: use --format pcapng" :
+		out->error == -EPERM ?
+			"the file is another user's, or cannot be changed" :
 			strerror(-out->error));
 	return false;
 }

@@ -397,6 +397,26 @@ class Limits(lab.WiredTest):
         capture.process.stdout.close()
         capture.finish()
 
+    def test_files_that_are_there(self):
+        path = self.lab.path("old.pcapng")
+        with open(path, "w", encoding="ascii") as file:
+            file.write("old" * 10000)
+        os.chmod(path, 0o644)
+        failing = packets.Capture(self.lab, self.a, "-i", "nosuch0", "-w", path)
+        self.assertEqual(FAILED, failing.process.wait(10))
+        self.assertEqual(30000, os.path.getsize(path))
+        capture = self.capture("-w", path)
+        self.flood(10)
+        capture.stop()
+        self.assertEqual(0o600, os.stat(path).st_mode & 0o777)
+        self.assertGreaterEqual(len(packets.read(path).packets), 10)
+        os.chown(path, 65534, 65534)
+        size = os.path.getsize(path)
+        capture = packets.Capture(self.lab, self.a, "-i", "eth0", "-w", path)
+        capture.finish(FAILED)
+        self.assertIn("another user's", capture.messages())
+        self.assertEqual(size, os.path.getsize(path))
+
     def test_files_are_private(self):
         path = self.lab.path("private.pcapng")
         self.capture("-w", path).stop()
