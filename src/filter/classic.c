@@ -16,6 +16,22 @@ _Static_assert(sizeof(struct classic_insn) == sizeof(struct bpf_insn) &&
 
 enum { SNAPLEN = 262144 }; /* that of tcpdump; the result of a match */
 
+/* SKF_AD_OFF of linux/filter.h, which is not for use beside pcap/bpf.h. */
+static const uint32_t ANCILLARY_DATA = 0xfffff000;
+
+/* Such as its interface. Sockets load it from beyond the frame; programs here do not. */
+static bool loads_ancillary_data(const struct bpf_program *program)
+{
+	for (u_int i = 0; i < program->bf_len; i++) {
+		const struct bpf_insn *insn = &program->bf_insns[i];
+
+		if (BPF_CLASS(insn->code) == BPF_LD &&
+		    BPF_MODE(insn->code) == BPF_ABS && insn->k >= ANCILLARY_DATA)
+			return true;
+	}
+	return false;
+}
+
 static int copy_program(const struct bpf_program *program,
 			struct classic *ret_classic)
 {
@@ -43,6 +59,11 @@ int classic_compile(const char *expression, enum link_kind link,
 		return -ENOMEM;
 	if (pcap_compile(pcap, &program, expression, 1, PCAP_NETMASK_UNKNOWN)) {
 		snprintf(ret_error, size, "%s", pcap_geterr(pcap));
+	} else if (loads_ancillary_data(&program)) {
+		snprintf(ret_error, size,
+			 "filters have no 'inbound', 'outbound' and 'ifindex': "
+			 "options select directions and interfaces");
+		pcap_freecode(&program);
 	} else {
 		err = copy_program(&program, ret_classic);
 		if (err)

@@ -80,6 +80,8 @@ class BadInput(lab.WiredTest):
                 (["-d", "0"], ["duration"]),
                 (["-o", "smoke"], ["-o", "smoke"]),
                 (["tcp prt 80"], ["syntax error", "'prt 80'"]),
+                (["tcp and inbound"], ["'inbound'", "options"]),
+                (["not ifindex 1"], ["'ifindex'", "options"]),
                 (["tcp and udp"], ["rejects all packets"]),
                 (["udp or " * 600 + "udp"], ["4096 are the most"]),
                 (["host nosuchhost.invalid"], ["nosuchhost.invalid"]),

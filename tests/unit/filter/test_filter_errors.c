@@ -55,6 +55,15 @@ static void what_a_tunnel_carries_is_refused(void **state)
 	assert_refused(" (inner tcp)", -EINVAL, "outer headers");
 }
 
+static void what_is_not_in_a_frame_is_refused(void **state)
+{
+	(void)state;
+	assert_refused("inbound", -EINVAL, "'inbound', 'outbound'");
+	assert_refused("not outbound", -EINVAL, "'inbound', 'outbound'");
+	assert_refused("tcp or ifindex 2", -EINVAL, "'ifindex'");
+	assert_refused("udp and not ifindex 2", -EINVAL, "'ifindex'");
+}
+
 static void a_long_expression_has_a_message(void **state)
 {
 	enum { SIZE = 64 << 10 };
@@ -96,6 +105,7 @@ int main(void)
 		cmocka_unit_test(a_syntax_error_has_its_place),
 		cmocka_unit_test(other_errors_are_libpcaps),
 		cmocka_unit_test(what_a_tunnel_carries_is_refused),
+		cmocka_unit_test(what_is_not_in_a_frame_is_refused),
 		cmocka_unit_test(a_long_expression_has_a_message),
 		cmocka_unit_test(a_link_without_addresses_is_objected_to),
 		cmocka_unit_test(a_link_on_which_nothing_matches_is_not),
