@@ -267,6 +267,26 @@ static bool is_beside(const struct point *a, const struct point *b)
 	return a->netns == b->netns && a->egress == b->egress;
 }
 
+static bool comes_in(const struct flow *flow, uint16_t netns)
+{
+	for (uint32_t i = 0; i < flow->n_points; i++)
+		if (flow->points[i].netns == netns && !flow->points[i].egress)
+			return true;
+	return false;
+}
+
+/*
+ * With a filter, nothing marks the packets on their way out that came in here: a bridge
+ * that floods, and mirrors, make several of one. Parallel ways out do not differ from them.
+ */
+static bool may_be_copies(const struct flow *flow, const struct host *host,
+			  const struct point *point)
+{
+	return is_group_copy(flow, point->egress) ||
+	       (host->is_filtered && point->egress &&
+		comes_in(flow, point->netns));
+}
+
 /* What begins with point @i; points are sorted by direction, then namespace. */
 static struct side side_at(const struct flow *flow, const struct host *host,
 			   uint32_t i)
@@ -277,21 +297,13 @@ static struct side side_at(const struct flow *flow, const struct host *host,
 		.host = host,
 		.points = first,
 		.n_points = 1,
-		.are_copies = is_group_copy(flow, first->egress),
+		.are_copies = may_be_copies(flow, host, first),
 	};
 
 	while (i + side.n_points < flow->n_points &&
 	       is_beside(first, &first[side.n_points]))
 		side.n_points++;
 	return side;
-}
-
-static bool comes_in(const struct flow *flow, uint16_t netns)
-{
-	for (uint32_t i = 0; i < flow->n_points; i++)
-		if (flow->points[i].netns == netns && !flow->points[i].egress)
-			return true;
-	return false;
 }
 
 /*

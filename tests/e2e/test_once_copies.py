@@ -114,5 +114,13 @@ class Copies(FixedTest):
         self.check(nodes=[router], attach=attach)
 
 
+class CopiesWithFilter(Copies):
+    """Nothing marks copies then, also if all packets match."""
+
+    def setUp(self):
+        super().setUp()
+        self.topology.filter = ("ip", "or", "not", "ip")
+
+
 if __name__ == "__main__":
     lab.main(at_once=3)

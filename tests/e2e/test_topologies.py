@@ -4,7 +4,8 @@
 A packet is counted once, whatever the topology: random graphs of namespaces,
 random sets of observed interfaces, known traffic. NETOBS_TEST_TOPOLOGIES=N tries
 so many, NETOBS_TEST_SEED=SEED those from that seed on. Of a single one that fails,
-traffic and observed interfaces are left out as long as it fails.
+traffic and observed interfaces are left out as long as it fails. With
+NETOBS_TEST_FILTER=EXPRESSION, which must match all packets, observers have that filter.
 """
 
 import multiprocessing
@@ -32,6 +33,7 @@ def attempt(job):
     """What is wrong with one topology: text, or None."""
     seed, vlans, is_alone = job
     topology = topology_random.make(seed, vlans)
+    topology.filter = tuple(os.environ.get("NETOBS_TEST_FILTER", "").split())
     try:
         if not topology.observed:
             return seed, None

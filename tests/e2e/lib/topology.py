@@ -247,6 +247,7 @@ class Topology:
     observed: set = field(default_factory=set)  # devices
     ways: tuple = (IN, OUT)
     interval: float = 60
+    filter: tuple = ()  # the words of an expression
     has_ipv6: bool = False
     macs: int = 0
 

@@ -135,7 +135,8 @@ def observe(topology, attach=None):
         home = home_of(topology)
         observer = Observer(where, network.places[home], "--interval",
                             str(topology.interval),
-                            *selection(topology, network.places, home))
+                            *selection(topology, network.places, home),
+                            *topology.filter)
         observer.wait_observing(len(topology.observed))
         if attach:
             attach(network)

@@ -477,6 +477,56 @@ static void total_of_group_copies_to_ports_of_a_bridge(void **state)
 	host_done(&host);
 }
 
+/* Filtered packets have no marks: flags are without KEY_AGAIN. */
+static const struct {
+	const char *name;
+	struct world_link links[LINKS];
+	struct seen seen[POINTS];
+	uint64_t total;
+} filtered[] = {
+	{ "flooded by a bridge",
+	  { PORT(1, 5), PORT(2, 5), PORT(3, 5), PORT(4, 5), { .ifindex = 5 } },
+	  { SEEN(1, IN, 10), SEEN(2, OUT, 10), SEEN(3, OUT, 10), SEEN(4, OUT, 10) },
+	  10 },
+	{ "forwarded and mirrored",
+	  { { .ifindex = 1 }, { .ifindex = 2 }, { .ifindex = 3 } },
+	  { SEEN(1, IN, 10), SEEN(2, OUT, 10), SEEN(3, OUT, 10) },
+	  10 },
+	{ "two ways in, two ways out",
+	  { { .ifindex = 1 }, { .ifindex = 2 }, { .ifindex = 3 }, { .ifindex = 4 } },
+	  { SEEN(1, IN, 5), SEEN(2, IN, 5), SEEN(3, OUT, 5), SEEN(4, OUT, 5) },
+	  10 },
+	{ "more matched on the way out",
+	  { { .ifindex = 1 }, { .ifindex = 2 } },
+	  { SEEN(1, IN, 3), SEEN(2, OUT, 10) },
+	  10 },
+	{ "two ways out of the host itself",
+	  { { .ifindex = 1 }, { .ifindex = 2 } },
+	  { SEEN(1, OUT, 5), SEEN(2, OUT, 5) },
+	  10 },
+};
+
+static void total_of_filtered_copies_is_the_largest(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(filtered); i++) {
+		struct flow flow;
+		struct host host;
+		uint64_t total;
+
+		flow_to(10, &flow);
+		world_build(&host, NAMESPACES, filtered[i].links);
+		host.is_filtered = true;
+		for (const struct seen *s = filtered[i].seen; s->ifindex; s++)
+			see(&flow, &host, s);
+		total = total_of(&flow, &host);
+		if (total != filtered[i].total)
+			fail_msg("%s: %ju", filtered[i].name, (uintmax_t)total);
+		flow_done(&flow);
+		host_done(&host);
+	}
+}
+
 static void total_of_more_points_than_fit_inline(void **state)
 {
 	static const uint32_t counts[] = { 2, 15, 16, 17, 18, 33, 64, 100 };
@@ -508,6 +558,7 @@ int main(void)
 		cmocka_unit_test(total_grows_with_each_packet),
 		cmocka_unit_test(total_of_group_copies_is_the_largest),
 		cmocka_unit_test(total_of_group_copies_to_ports_of_a_bridge),
+		cmocka_unit_test(total_of_filtered_copies_is_the_largest),
 		cmocka_unit_test(total_of_more_points_than_fit_inline),
 	};
 
