@@ -129,8 +129,10 @@ struct netobs_opts {
 	uint32_t reserved; /**< 0 */
 
 	/** Packets to observe: a pcap-filter(7) expression of up to 4096 bytes, which the
-	 *  kernel evaluates on what tcpdump(8) would show at the same point: the frame
-	 *  as on the wire, with its VLAN tag, and the outer headers of a tunnel. NULL:
+	 *  kernel evaluates on what tcpdump(8) would show at the same point: the outer
+	 *  headers of a tunnel, and the frame without the VLAN tag that the kernel keeps
+	 *  beside it. An expression with the word "vlan" sees that tag in the frame.
+	 *  Not available: inbound, outbound and ifindex. NULL:
 	 *  all packets. Others are counted as filtered, at each point. A packet may
 	 *  match at one point of its way and not at another, so the flow's counters
 	 *  decide more often what counts (netobs_stats.inferred). */

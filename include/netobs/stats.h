@@ -54,7 +54,8 @@ struct netobs_stats {
 
 	/**
 	 * Packets that reached any observation point: each where it was observed
-	 * first. Counted apart from the records.
+	 * first; filtered and unparsed ones at each point. Counted apart from the
+	 * records.
 	 */
 	struct netobs_count seen;
 	struct netobs_count observed; /**< crossings of all observation points */
