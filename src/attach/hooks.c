@@ -129,14 +129,13 @@ static uint8_t observed_directions(const struct observation *observation)
 
 /* Messages about an interface come often: once is enough. */
 static void refuse(const struct observation *observation,
-		   const struct netif *netif)
+		   const struct netif *netif, const char *why)
 {
 	struct hooks *hooks = netif->hooks;
 
 	if (!hooks->is_refused || hooks->hardware != netif->hardware)
-		log_warning(observation->log,
-			    "%s: link type %u is not supported, not observed",
-			    netif->name, netif->hardware);
+		log_warning(observation->log, "%s: link type %u %s, not observed",
+			    netif->name, netif->hardware, why);
 	hooks->is_refused = true;
 	hooks->hardware = netif->hardware;
 }
@@ -151,10 +150,14 @@ int hooks_put_on(struct observation *observation, const struct netns *netns,
 	if (!hooks)
 		return -ENOMEM;
 	if (link < 0) {
-		refuse(observation, netif);
+		refuse(observation, netif, "is not supported");
 		return link;
 	}
+	if (hooks->is_refused && hooks->hardware == netif->hardware)
+		return -EINVAL;
 	err = hooks_ensure_programs(observation, netns->index, link);
+	if (err == -EINVAL)
+		refuse(observation, netif, "has no programs");
 	if (err)
 		return err;
 	job = hook_job_new(HOOK_ATTACH, netif->ifindex, netns->ns);

@@ -10,7 +10,7 @@ struct hooks {
 	uint64_t incarnation; /* results of an earlier one are ignored */
 	struct hook_job *job; /* that has the attachment; NULL: none */
 	bool is_attached;     /* counted in observation.n_attached */
-	bool is_refused;      /* for its link type, which was logged */
+	bool is_refused;      /* for its link type or the filter, as logged */
 	uint16_t hardware;    /* that link type */
 	struct netobs_shadow shadows[2]; /* they run before our programs */
 	struct attachment attachment;

@@ -281,8 +281,8 @@ int programs_load(struct program_set *set, const char *const names[2],
 	err = take_programs(set, names, filter, frames, ret_programs);
 	program_set_unref(set);
 	if (err)
-		log_error(set->log, "cannot load BPF programs: %s",
-			  strerror(-err));
+		log_error(set->log, "cannot load BPF programs%s: %s",
+			  filter ? " with this filter" : "", strerror(-err));
 	return err;
 }
 

@@ -8,6 +8,7 @@ matches.
 """
 
 import re
+import time
 
 from lib import capfile
 from lib import frames as f
@@ -106,6 +107,20 @@ class Filter(ExactTest):
                                  "02:00:00:00:00:01", ns=ns)
         self.assertEqual(1, refused.code)
         self.assertIn("without Ethernet header", refused.errors)
+
+    def test_link_that_the_filter_does_not_fit(self):
+        ns = self.lab.ns("a")
+        run = Observer(self.lab, ns, "ether", "host", "02:00:00:00:00:01")
+        run.wait_attached((ns, "lo"))
+        ns.run("ip", "tuntap", "add", "tun0", "mode", "tun")
+        for mtu in range(1300, 1310):
+            ns.run("ip", "link", "set", "tun0", "mtu", str(mtu))
+        lab.wait_for(lambda: "tun0: link type" in run.messages(), "a warning")
+        time.sleep(0.5)
+        result = run.stop()
+        self.assertEqual(1, run.messages().count("tun0: link type"))
+        self.assertEqual(1, run.messages().count("without Ethernet header"))
+        self.assertEqual([], result.records)
 
     def test_older_way_to_attach(self):
         self.join(offload=False, ipv6=False)
