@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "filter.h"
 
+#include "base/clock_ms.h"
 #include "base/util.h"
 #include "classic.h"
 #include "translate.h"
@@ -25,13 +26,25 @@ struct filter {
 
 /* ---- Expressions ----------------------------------------------------------------- */
 
-/* The length of the longest part of the expression, up to a space, that is one itself. */
+enum {
+	QUOTE_MAX = 60,
+	PLACE_MAX = 1000,
+	PLACE_WAIT_MS = 1000,
+	/* libpcap takes seconds for some of this length, and the cube of it for longer ones. */
+	EXPRESSION_MAX = 4096,
+};
+
+/*
+ * The length of the longest part of the expression, up to a space, that is one itself.
+ * Each try looks up the names of hosts again, which may take long.
+ */
 static size_t valid_length(const char *expression, enum link_kind link)
 {
+	const int64_t end = now_ms() + PLACE_WAIT_MS;
 	cleanup_free char *part = strdup(expression);
 	char error[FILTER_ERROR_MAX];
 
-	for (size_t len = part ? strlen(part) : 0; len; len--) {
+	for (size_t len = part ? strlen(part) : 0; len && left_ms(end); len--) {
 		struct classic classic;
 
 		if (!isspace((unsigned char)expression[len - 1]))
@@ -44,13 +57,6 @@ static size_t valid_length(const char *expression, enum link_kind link)
 	}
 	return 0;
 }
-
-enum {
-	QUOTE_MAX = 60,
-	PLACE_MAX = 1000,
-	/* libpcap takes seconds for some of this length, and the cube of it for longer ones. */
-	EXPRESSION_MAX = 4096,
-};
 
 /* libpcap does not report where a syntax error is. */
 static void add_place(char *error, const char *expression, enum link_kind link)
