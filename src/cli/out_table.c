@@ -231,18 +231,27 @@ static bool is_table(const struct output *output)
 	return output->kind == &output_table;
 }
 
-/* The first look at the rows asks for their names. */
+/*
+ * The first look at the rows asks for their names. Few at a time, since those beyond the
+ * queue are not looked up.
+ */
 static void table_wait_for_names(const struct output *output)
 {
+	enum { ROWS_AT_ONCE = 16 };
+	const int64_t end = now_ms() + NAMES_WAIT_MS;
 	const struct table *table = output->state;
 	struct cells cells;
 
 	if (!output->is_file || !table->view.names)
 		return;
-	for (size_t i = 0; i < table->view.rows.n; i++)
+	for (size_t i = 0; i < table->view.rows.n; i++) {
 		layout_cells(&table->layout, &table->view,
 			     rows_at(&table->view.rows, i), 0, &cells);
-	names_wait(table->view.names, NAMES_WAIT_MS);
+		/* One that takes long leaves time for the others. */
+		if (i % ROWS_AT_ONCE == ROWS_AT_ONCE - 1)
+			names_wait(table->view.names, left_ms(end) / 2);
+	}
+	names_wait(table->view.names, left_ms(end));
 }
 
 static void table_write_interval(struct output *output)
