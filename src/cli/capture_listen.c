@@ -425,6 +425,13 @@ static bool has_queued(const struct capture_listen *listener)
 	return false;
 }
 
+void capture_listen_drop(struct capture_listen *listener)
+{
+	for (size_t i = 0; i < listener->n_clients; i++)
+		client_free(listener->clients[i]);
+	listener->n_clients = 0;
+}
+
 void capture_listen_close(struct capture_listen *listener)
 {
 	const int64_t deadline = now_ms() + CLOSE_MS;
@@ -438,9 +445,7 @@ void capture_listen_close(struct capture_listen *listener)
 		capture_listen_ready(listener, fds, n);
 		capture_listen_has_clients(listener);
 	}
-	for (size_t i = 0; i < listener->n_clients; i++)
-		client_free(listener->clients[i]);
-	listener->n_clients = 0;
+	capture_listen_drop(listener);
 	close_fd(&listener->fd);
 	remove_unix(listener);
 }

@@ -75,6 +75,9 @@ void capture_listen_flush(struct capture_listen *listener);
 /* Drop clients that are gone. Returns whether any is left. */
 bool capture_listen_has_clients(struct capture_listen *listener);
 
+/* Close all clients. */
+void capture_listen_drop(struct capture_listen *listener);
+
 /* Give clients a moment to take what is queued, and close all. */
 void capture_listen_close(struct capture_listen *listener);
 

@@ -241,6 +241,23 @@ static int finish_capture(struct session *session)
 	return r == -ECANCELED ? 0 : r;
 }
 
+/* On failure, they may connect again: an interface may be gone for a moment only. */
+static void start_for_clients(struct session *session)
+{
+	int r = new_capture(session);
+
+	if (r >= 0) {
+		/* All that is lost from the start on is missing in their files. */
+		capture_listen_begin(&session->listener, session->capture);
+		r = start_capture(session);
+	}
+	if (r >= 0)
+		return;
+	capture_listen_drop(&session->listener);
+	netobs_capture_free(TAKE_PTR(session->capture));
+	session->error_logged = false;
+}
+
 /* A capture runs while anybody is connected. */
 static int follow_clients(struct session *session)
 {
@@ -256,12 +273,8 @@ static int follow_clients(struct session *session)
 		capture_listen_begin(&session->listener, session->capture);
 		return 0;
 	}
-	r = new_capture(session);
-	if (r < 0)
-		return r;
-	/* All that is lost from the start on is missing in their files. */
-	capture_listen_begin(&session->listener, session->capture);
-	return start_capture(session);
+	start_for_clients(session);
+	return 0;
 }
 
 static int serve(struct session *session, int64_t deadline_ms)
@@ -397,7 +410,7 @@ static int run(struct session *session)
 	signals_release();
 	end_capture(session);
 	is_fine = is_out_fine(session);
-	if (r >= 0)
+	if (r >= 0 || session->total.matched)
 		print_summary(session);
 	return r < 0 || !is_fine ? EXIT_FAILED : EXIT_FINE;
 }

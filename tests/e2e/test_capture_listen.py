@@ -88,6 +88,23 @@ class Listen(lab.WiredTest):
         self.assertEqual(42, capture.finish()["captured"])
         self.assertEqual(42, len(reader.contents().packets))
 
+    def test_an_interface_that_is_gone_for_a_moment(self):
+        capture, port = self.listen()
+        self.a.ip("link", "set", "eth0", "down")
+        self.a.ip("link", "set", "eth0", "name", "gone0")
+        first = Reader(self.a, port).start()
+        first.thread.join()
+        first.socket.close()
+        self.assertEqual(b"", first.data)
+        self.assertIn("eth0", capture.messages())
+        self.a.ip("link", "set", "gone0", "name", "eth0")
+        self.a.ip("link", "set", "eth0", "up")
+        reader = Reader(self.a, port).start()
+        self.wait_attached()
+        self.flood(10)
+        capture.stop()
+        self.assertGreaterEqual(len(reader.contents().packets), 10)
+
     def test_each_reader_has_a_whole_file(self):
         capture, port = self.listen()
         first = Reader(self.a, port).start()
