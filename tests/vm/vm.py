@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 The BPF and end-to-end tests under other kernels, each booted in QEMU. arm64 is not
-among those by default; its guest runs what ./dev test does, unless told otherwise.
+among those by default; its guest runs what ./dev test does, unless options change that.
 """
 
 import argparse
