@@ -64,7 +64,7 @@ struct netobs_capture_opts {
 	 *  16 MiB, at least 1 MiB, rounded up to a power of two. */
 	uint64_t buffer_bytes;
 
-	/** A packet; what it returns other than 0 ends netobs_capture_dispatch(). */
+	/** Takes a packet; a result other than 0 ends netobs_capture_dispatch(). */
 	int (*on_packet)(const struct netobs_packet *packet, void *user);
 	/** A log line, without newline; NULL: nothing is logged. */
 	void (*on_log)(int level, const char *message, void *user);

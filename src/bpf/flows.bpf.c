@@ -153,7 +153,7 @@ static __always_inline void observe(struct run *run, struct __sk_buff *skb,
 	}
 	if (pkt->fragment != FRAGMENT_NONE)
 		track_fragment(pkt);
-	/* A filter may have rejected what came in, so origins do not hold. */
+	/* A filter may have rejected the packet at its origin, so origins do not hold. */
 	if (direction == KEY_EGRESS && !config_is_filtered)
 		mark_again(pkt, skb);
 	run->now = clock_now(run->cpu, skb);

@@ -337,7 +337,7 @@ static int read_result(const struct netobs_capture *capture, int ret)
 	return ret == -ECANCELED ? capture->packets.result : ret;
 }
 
-/* Of what is left, another call; soon after, what came meanwhile. */
+/* The next call reads the remaining packets at once, or those that arrive meanwhile. */
 static int read_packets(struct netobs_capture *capture)
 {
 	const int64_t at_once = 1;
@@ -433,7 +433,7 @@ static bool is_quiet(struct netobs_capture *capture)
 	return observation_is_detached(&capture->observation);
 }
 
-/* Once no program captures any more, what they left is read. */
+/* Read the remaining packets once no program captures any more. */
 static int go_on_stopping(struct netobs_capture *capture)
 {
 	int ret;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* The kernel side of a capture: its maps, programs that share them, and what they hand over. */
+/* The kernel side of a capture: its maps, the programs that share them, and their packets. */
 #ifndef NETOBS_CAPTURE_PACKETS_H
 #define NETOBS_CAPTURE_PACKETS_H
 

@@ -366,7 +366,7 @@ static int describe(struct netobs_packet_writer *writer,
 	return 0;
 }
 
-/* What was lost before is not this file's. */
+/* Earlier losses do not belong to this file. */
 static int note_losses(struct netobs_packet_writer *writer)
 {
 	struct netobs_capture_stats stats = { .sz = sizeof(stats) };

@@ -174,25 +174,3 @@ void capture_config_fill(const struct capture_config *config,
 	opts->rate = config->rate;
 	opts->buffer_bytes = config->buffer_bytes;
 }
-
-const char *capture_config_option(const char *message, const char **ret_rest)
-{
-	static const struct {
-		const char *library, *command;
-	} names[] = {
-		{ "interfaces:", "-i" },
-		{ "exclude:", "-x" },
-		{ "snap_length:", "-s" },
-		{ "buffer_bytes:", "--buffer" },
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		size_t len = strlen(names[i].library);
-
-		if (strncmp(message, names[i].library, len))
-			continue;
-		*ret_rest = message + len;
-		return names[i].command;
-	}
-	return NULL;
-}

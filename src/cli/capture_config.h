@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What was asked for on the command line of netobsctl capture. */
+/* The command line of netobsctl capture. */
 #ifndef NETOBS_CLI_CAPTURE_CONFIG_H
 #define NETOBS_CLI_CAPTURE_CONFIG_H
 
@@ -27,11 +27,5 @@ void capture_config_clear(struct capture_config *config);
 /* Everything but the callbacks; borrows from @config. */
 void capture_config_fill(const struct capture_config *config,
 			 struct netobs_capture_opts *opts);
-
-/*
- * The library's messages begin with the name of its own option. Returns the command's
- * option, and in @ret_rest what follows the name; else NULL.
- */
-const char *capture_config_option(const char *message, const char **ret_rest);
 
 #endif

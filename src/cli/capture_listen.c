@@ -240,7 +240,7 @@ static void client_flush(struct capture_client *client)
 	client->start = client->end = 0;
 }
 
-/* It has nothing to say; the end of what it says is the end of its interest. */
+/* Discard all input. A client that closes its sending side has disconnected. */
 static void client_listen(struct capture_client *client)
 {
 	char nothing[4096];

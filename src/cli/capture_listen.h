@@ -21,7 +21,7 @@ struct capture_client {
 	int fd;
 	struct netobs_packet_writer *writer; /* NULL: there is no capture yet */
 	char *queue;
-	size_t start, end; /* of what it has not taken */
+	size_t start, end; /* of the bytes that it has not read yet */
 	bool is_gone;
 };
 
@@ -78,7 +78,7 @@ bool capture_listen_has_clients(struct capture_listen *listener);
 /* Close all clients. */
 void capture_listen_drop(struct capture_listen *listener);
 
-/* Give clients a moment to take what is queued, and close all. */
+/* Give clients a moment to read their queues, and close all. */
 void capture_listen_close(struct capture_listen *listener);
 
 #endif

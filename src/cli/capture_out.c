@@ -21,7 +21,7 @@ enum {
 
 /* ---- Files -------------------------------------------------------------------------- */
 
-/* What is captured is not for everybody. */
+/* Only the owner may read captured packets. */
 static int open_file(const char *path, int flags)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0600);

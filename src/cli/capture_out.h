@@ -28,7 +28,7 @@ struct capture_out {
 	size_t used;
 	uint32_t *ends; /* of packets in it */
 	uint32_t n_ends;
-	uint64_t size;	  /* of the file, without what is in the buffer */
+	uint64_t size;	  /* of the file, without the bytes in the buffer */
 	uint64_t packets; /* in all files; complete ones */
 
 	char **names; /* of the ring, the oldest first */
@@ -49,7 +49,7 @@ int capture_out_open(struct capture_out *out,
 /* Form the beginning of the file. */
 int capture_out_begin(struct capture_out *out, struct netobs_capture *capture);
 
-/* Write it, over what was in the file, once the capture has started. */
+/* Overwrite the file, once the capture has started. */
 void capture_out_start(struct capture_out *out);
 
 /* The first error sticks: nothing is written any more, and the file ends with a packet. */

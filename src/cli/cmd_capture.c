@@ -15,6 +15,7 @@
 #include "base/util.h"
 #include "capture_config.h"
 #include "capture_listen.h"
+#include "flows_config.h"
 #include "human.h"
 #include "privileges.h"
 #include "signals.h"
@@ -57,7 +58,7 @@ static void stop(struct session *session)
 
 static void on_log(int level, const char *message, void *user)
 {
-	const char *rest, *option = capture_config_option(message, &rest);
+	const char *rest, *option = flows_config_option(message, &rest);
 	struct session *session = user;
 	char text[512];
 

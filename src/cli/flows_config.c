@@ -363,9 +363,9 @@ const char *flows_config_option(const char *message, const char **ret_rest)
 	static const struct {
 		const char *library, *command;
 	} names[] = {
-		{ "interfaces:", "-i" },
-		{ "exclude:", "-x" },
-		{ "max_memory:", "--max-memory" },
+		{ "interfaces:", "-i" },	   { "exclude:", "-x" },
+		{ "max_memory:", "--max-memory" }, { "snap_length:", "-s" },
+		{ "buffer_bytes:", "--buffer" },
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

@@ -46,8 +46,8 @@ enum args_result flows_config_parse(struct flows_config *config, int argc,
 void flows_config_clear(struct flows_config *config);
 
 /*
- * The library's messages begin with the name of its own option. Returns the
- * command's option, and in @ret_rest what follows the name; else NULL.
+ * The library's messages begin with the name of its own option. Returns the option of
+ * the commands that observe packets, and in @ret_rest the text after the name; else NULL.
  */
 const char *flows_config_option(const char *message, const char **ret_rest);
 

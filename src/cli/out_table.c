@@ -113,7 +113,7 @@ static int64_t table_rate_ns(const struct output *output)
 				 table->view.took_ns;
 }
 
-/* Columns grow with what has come, so that IPv6 widens them once, not by turns. */
+/* Columns only grow, so that IPv6 widens them once, not by turns. */
 static void table_write_rows(struct output *output)
 {
 	struct table *table = output->state;

@@ -8,7 +8,7 @@
 #include "args.h"
 
 /*
- * Give up what a capture does not need once it has begun. It keeps what it
+ * Drop the privileges that a capture does not need once it has begun. It keeps what it
  * takes to follow @interfaces and, to make @files, to write to any directory. Without
  * privileges to begin with, nothing happens.
  */

@@ -33,7 +33,7 @@ struct layout {
 	size_t n;
 };
 
-/* Text of each column, where @buf has room for what is not text yet. */
+/* The text of each column; @buf has room for numbers as text. */
 struct cells {
 	const char *text[LAYOUT_COLUMNS];
 	char buf[LAYOUT_COLUMNS][5 * NAMES_MAX];

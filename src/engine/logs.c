@@ -174,8 +174,8 @@ bool logs_read(struct logs *logs, uint32_t max_slots)
 }
 
 /*
- * What is left of a log is of the generation after. Without memory it is left for the
- * next time, and missing from the books until then.
+ * The remaining records of a log are of the next generation. Records that cannot be mapped
+ * for want of memory are read by a later drain, and missing from the books until then.
  */
 static bool is_complete(const struct logs *logs, uint32_t cpu, uint32_t generation)
 {

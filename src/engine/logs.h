@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * The reader of the CPUs' logs: adds their records to the shared tables, slice by slice,
- * for as long as there is room in these. What is left in a log is what the programs find
- * occupied when they append; they add to the tables themselves then.
+ * for as long as there is room in these. Unread slots are occupied:
+ * programs that find no others add to the tables themselves.
  */
 #ifndef NETOBS_ENGINE_LOGS_H
 #define NETOBS_ENGINE_LOGS_H

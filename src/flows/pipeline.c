@@ -116,7 +116,7 @@ static int release_batch(struct pipeline *pipeline, uint32_t generation)
 	return n;
 }
 
-/* A slice of what was held for this drain. False: that was all. */
+/* Merge a slice of the entries held for this drain. False: there are no more. */
 static bool release_held(struct pipeline *pipeline)
 {
 	uint32_t generation = generation_old(&pipeline->generation);

@@ -3,7 +3,7 @@
  * The log of a CPU: a ring of slots, written in order by the CPU's programs and read in
  * order by user space. Positions count slots and never wrap. The log's head is stored
  * after the slots before it; on processors that reorder stores, user space reads only
- * what was published a moment before. So a record costs neither a lock nor an atomic
+ * records that were published a moment before. So a record costs neither a lock nor an atomic
  * operation.
  *
  * Pure: the same header builds for the host, where it is tested against a model.
@@ -29,7 +29,7 @@ static __always_inline bool log_has_room(struct cpu_state *cpu, __u32 n,
 	return cpu->log_head + n <= cpu->log_limit;
 }
 
-/* Let user space read @n more slots. True: it is to be woken. */
+/* Publish @n more slots. True: user space has to be woken. */
 static __always_inline bool log_publish(struct cpu_state *cpu, __u32 n,
 					__u32 n_slots)
 {

@@ -63,7 +63,7 @@ static bool was_reset(const struct line_out *out, int err)
 	return err == -ECONNRESET || pending == ECONNRESET;
 }
 
-/* Its reader is gone: the next one gets what it had not taken. */
+/* Its reader is gone: the next one gets the lines that it had not read. */
 void line_reader_lose(struct line_out *out, int err)
 {
 	bool is_gone = line_reader_has_hung_up(out);
