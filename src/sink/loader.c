@@ -1,73 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "loader.h"
 
-#include <netobs/version.h>
-
+#include "base/shared_object.h"
 #include "base/util.h"
 
-#include <dlfcn.h>
 #include <errno.h>
-#include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-/* The directory that this code is in; false: unknown. */
-static bool find_own_dir(char dir[PATH_MAX])
-{
-	Dl_info self;
-	char *slash;
-	ssize_t len;
-
-	if (!dladdr(__func__, &self) || !self.dli_fname)
-		return false;
-	len = snprintf(dir, PATH_MAX, "%s", self.dli_fname);
-	/* In a program itself, that is the name it was called by. */
-	if (!strchr(self.dli_fname, '/'))
-		len = readlink("/proc/self/exe", dir, PATH_MAX - 1);
-	if (len < 0 || len >= PATH_MAX)
-		return false;
-	dir[len] = '\0';
-	slash = strrchr(dir, '/');
-	if (slash)
-		*slash = '\0';
-	return slash;
-}
-
-/* Beside this library, as in a build directory or a package; else as configured. */
-static void *load(const char *name)
-{
-	char dir[PATH_MAX], path[PATH_MAX + 64];
-
-	if (find_own_dir(dir)) {
-		snprintf(path, sizeof(path), "%s/netobs/%s.so", dir, name);
-		if (!access(path, F_OK))
-			return dlopen(path,
-				      RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-	}
-	snprintf(path, sizeof(path), NETOBS_MODULE_DIR "/%s.so", name);
-	return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-}
-
-const void *loader_find(const char *name, const char *symbol, char *why,
-			size_t why_size)
-{
-	void *library = load(name);
-	const struct loaded *loaded = library ? dlsym(library, symbol) : NULL;
-
-	if (!loaded) {
-		snprintf(why, why_size, "cannot be loaded: %s", dlerror());
-		return NULL;
-	}
-	if (!strcmp(loaded->version, NETOBS_VERSION))
-		return loaded;
-	snprintf(why, why_size, "is of version %s, the library is %s",
-		 loaded->version, NETOBS_VERSION);
-	return NULL;
-}
-
-/* ---- Kinds of sinks ---------------------------------------------------------------- */
 
 static const struct {
 	const char *name;
@@ -80,8 +19,8 @@ static const struct {
 static int load_module(struct spec *spec, const struct sink_module **ret_module)
 {
 	char why[512];
-	const struct sink_module *module =
-		loader_find(spec->kind, SINK_MODULE_SYMBOL, why, sizeof(why));
+	const struct sink_module *module = shared_object_find(
+		spec->kind, SINK_MODULE_SYMBOL, why, sizeof(why));
 
 	if (!module) {
 		spec_refuse(spec, "this kind of sink %s", why);

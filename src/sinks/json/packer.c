@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "packer.h"
 
-#include "sink/loader.h"
+#include "base/shared_object.h"
 #include "base/util.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ static int find_compressor(struct packer *packer,
 	int level = options->level;
 	char why[512];
 
-	compressor = loader_find(name, COMPRESSOR_SYMBOL, why, sizeof(why));
+	compressor = shared_object_find(name, COMPRESSOR_SYMBOL, why, sizeof(why));
 	if (!compressor) {
 		log_error(log, "json: compress=%s %s", name, why);
 		return -ENOENT;
