@@ -45,3 +45,8 @@ foreach(kind ${NETOBS_SINKS})
 	include(${PROJECT_SOURCE_DIR}/src/sinks/${kind}/sink.cmake OPTIONAL)
 endforeach()
 include(${PROJECT_SOURCE_DIR}/src/sinks/compress/compress.cmake)
+
+option(NETOBS_TLS "Build what netobsctl capture needs to listen beyond this host" ON)
+if(NETOBS_TLS)
+	include(${PROJECT_SOURCE_DIR}/src/sinks/tls/tls.cmake)
+endif()

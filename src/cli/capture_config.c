@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "capture_listen.h"
+#include "base/util.h"
 #include "flows_config.h"
 
 enum format { FORMAT_PCAPNG, FORMAT_PCAP };
@@ -35,8 +35,16 @@ static const struct args_option options[] = {
 	  "direction of packets, as the interface sees it (default both)" },
 	{ 'w', "write", ARGS_STRING, FIELD(path), "FILE", NULL,
 	  "write packets to FILE (- for stdout)" },
-	{ 0, "listen", ARGS_STRING, FIELD(listen), "ADDRESS", NULL,
+	{ 0, "listen", ARGS_STRING, FIELD(listen.spec), "ADDRESS", NULL,
 	  "capture for readers that connect: 127.0.0.1:PORT or unix:PATH" },
+	{ 0, "listen-any", ARGS_SWITCH, FIELD(listen.is_any), NULL, NULL,
+	  "let --listen have any address; needs the three of --tls-" },
+	{ 0, "tls-cert", ARGS_STRING, FIELD(listen.tls_cert), "FILE", NULL,
+	  "certificate that readers are shown, with those of its issuers" },
+	{ 0, "tls-key", ARGS_STRING, FIELD(listen.tls_key), "FILE", NULL,
+	  "private key of it" },
+	{ 0, "tls-ca", ARGS_STRING, FIELD(listen.tls_ca), "FILE", NULL,
+	  "authorities whose certificates readers must have" },
 	{ 0, "format", ARGS_CHOICE, FIELD(format), "pcapng|pcap", formats,
 	  "format (default pcapng, but pcap for FILE.pcap)" },
 	{ 0, "rotate", ARGS_BYTES, FIELD(rotate_bytes), "BYTES", NULL,
@@ -76,12 +84,40 @@ static const struct args_command command = {
 		 "Without -w and --listen, packets go to stdout if that is not a terminal.\n",
 };
 
+/* NULL: they are complete. */
+static const char *find_tls_fault(const struct capture_listen_options *listen)
+{
+	const char *const files[] = { listen->tls_cert, listen->tls_key,
+				      listen->tls_ca };
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		n += files[i] != NULL;
+	if (listen->is_any && !n)
+		return "--listen-any: needs --tls-cert, --tls-key and --tls-ca";
+	if (n % ARRAY_SIZE(files))
+		return "--tls-cert, --tls-key and --tls-ca need each other";
+	if (!listen->spec && n)
+		return "--tls-cert: needs --listen";
+	return NULL;
+}
+
+static int check_tls(const struct capture_listen_options *listen)
+{
+	const char *fault = find_tls_fault(listen);
+
+	if (fault)
+		args_complain(&command, "%s", fault);
+	return fault ? -1 : 0;
+}
+
 static int check_listen(struct capture_config *config)
 {
-	const char *why = capture_listen_refuse(config->listen);
+	const char *why = capture_listen_refuse(&config->listen);
 
 	if (why)
-		args_complain(&command, "--listen '%s': %s", config->listen, why);
+		args_complain(&command, "--listen '%s': %s",
+			      config->listen.spec, why);
 	else if (config->path || config->rotate_bytes || config->keep)
 		args_complain(&command,
 			      "--listen: cannot be combined with -w, --rotate "
@@ -95,7 +131,9 @@ static int check_target(struct capture_config *config)
 {
 	const char *extension;
 
-	if (config->listen)
+	if (check_tls(&config->listen) < 0)
+		return -1;
+	if (config->listen.spec)
 		return check_listen(config);
 	if (!config->path)
 		config->path = "-";
@@ -138,10 +176,11 @@ enum args_result capture_config_parse(struct capture_config *config, int argc,
 	    flows_join_filter(&command, &config->filter_words, &config->filter) <
 		    0)
 		return ARGS_WRONG;
+	config->listen.format = config->format == FORMAT_PCAP ? NETOBS_PCAP :
+								NETOBS_PCAPNG;
 	config->out = (struct capture_out_options){
 		.path = config->path,
-		.format = config->format == FORMAT_PCAP ? NETOBS_PCAP :
-							  NETOBS_PCAPNG,
+		.format = config->listen.format,
 		.rotate_bytes = config->rotate_bytes,
 		.keep = config->keep,
 	};

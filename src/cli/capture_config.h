@@ -4,19 +4,21 @@
 #define NETOBS_CLI_CAPTURE_CONFIG_H
 
 #include "args.h"
+#include "capture_listen.h"
 #include "capture_out.h"
 
 struct capture_config {
 	struct args_list interfaces, exclude, filter_words;
 	int direction, format, attach,
 		attach_order; /* index of the choice; -1: not given */
-	const char *path, *listen;
+	const char *path;
 	char *filter; /* of filter_words; NULL: none */
 	uint32_t snap_length, duration_ms, rate, keep, verbose;
 	uint64_t count, rotate_bytes, buffer_bytes;
 	bool stats;
 
 	struct capture_out_options out;
+	struct capture_listen_options listen;
 };
 
 enum args_result capture_config_parse(struct capture_config *config, int argc,

@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,15 +17,13 @@
 #define UNIX "unix:"
 
 enum {
-	QUEUE = 4 << 20, /* bytes of a client */
-	/* Kept free for blocks beside packets: they are never left out. */
-	RESERVE = 256 << 10,
-	BACKLOG = 128,
+	BACKLOG = 4096,
 	CLOSE_MS = 1000,
-	/* A peer that has vanished is noticed after about half a minute. */
-	KEEPALIVE_S = 10,
-	KEEPALIVES = 3,
-	UNACKNOWLEDGED_MS = 30000,
+	/*
+	 * Of all handshakes, between two looks at packets: several for each new client, so
+	 * that garbage gives way faster than it comes.
+	 */
+	HANDSHAKE_STEPS = 4 * CAPTURE_ACCEPTS,
 };
 
 union address {
@@ -77,12 +74,15 @@ static bool is_loopback(const union address *address)
 	return ntohl(address->v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
-const char *capture_listen_refuse(const char *spec)
+const char *capture_listen_refuse(const struct capture_listen_options *options)
 {
+	const char *spec = options->spec;
 	const size_t prefix = strlen(UNIX);
 	union address address;
 
 	if (!strncmp(spec, UNIX, prefix)) {
+		if (options->tls_cert)
+			return "TLS is for addresses, not for unix sockets";
 		if (!spec[prefix])
 			return "the path is missing";
 		return strlen(spec + prefix) < sizeof(address.local.sun_path) ?
@@ -90,11 +90,11 @@ const char *capture_listen_refuse(const char *spec)
 			       "the path is too long for a socket";
 	}
 	if (!parse_tcp(spec, &address))
-		return "it is none of 127.0.0.1:PORT, [::1]:PORT and unix:PATH";
-	return is_loopback(&address) ?
+		return "it is none of ADDRESS:PORT, [ADDRESS]:PORT and unix:PATH, "
+		       "with an address in numbers such as 127.0.0.1";
+	return is_loopback(&address) || options->is_any ?
 		       NULL :
-		       "this version listens on loopback addresses and unix "
-		       "sockets only, since it does not ask who connects";
+		       "it is not a loopback address: needs --listen-any";
 }
 
 /* A socket that a process left behind when it was killed. */
@@ -154,8 +154,17 @@ static int bind_tcp(int fd, const union address *address, socklen_t len)
 	return bind(fd, &address->any, len) ? -errno : 0;
 }
 
-int capture_listen_open(struct capture_listen *listener, const char *spec,
-			enum netobs_packet_format format)
+static int open_tls(const struct capture_listen_options *options,
+		    struct capture_tls *tls, char *why, size_t why_size)
+{
+	tls->module = shared_object_find("tls", TLS_MODULE_SYMBOL, why, why_size);
+	if (!tls->module)
+		return -ENOENT;
+	return tls->module->open(options->tls_ca, options->tls_cert,
+				 options->tls_key, &tls->context, why, why_size);
+}
+
+static int open_socket(struct capture_listen *listener, const char *spec)
 {
 	union address address;
 	socklen_t len = parse_tcp(spec, &address);
@@ -164,7 +173,6 @@ int capture_listen_open(struct capture_listen *listener, const char *spec,
 	cleanup_fd int fd =
 		socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	*listener = (struct capture_listen){ .fd = -1, .format = format };
 	if (fd < 0)
 		return -errno;
 	err = is_unix ? bind_unix(listener, fd, spec + strlen(UNIX)) :
@@ -176,117 +184,59 @@ int capture_listen_open(struct capture_listen *listener, const char *spec,
 	return err;
 }
 
+int capture_listen_open(struct capture_listen *listener,
+			const struct capture_listen_options *options)
+{
+	const char *spec = options->spec;
+	int err;
+
+	*listener =
+		(struct capture_listen){ .fd = -1, .format = options->format };
+	if (options->tls_cert) {
+		err = open_tls(options, &listener->tls, listener->reason,
+			       sizeof(listener->reason));
+		if (err)
+			return err;
+	}
+	err = open_socket(listener, spec);
+	if (err)
+		snprintf(listener->reason, sizeof(listener->reason),
+			 "--listen '%s': %s", spec, strerror(-err));
+	return err;
+}
+
+/* As --listen has it. */
+static void format_address(const union address *address, char *text, size_t size)
+{
+	char host[INET6_ADDRSTRLEN] = "";
+
+	if (address->any.sa_family == AF_INET6)
+		snprintf(text, size, "[%s]:%u",
+			 inet_ntop(AF_INET6, &address->v6.sin6_addr, host,
+				   sizeof(host)),
+			 ntohs(address->v6.sin6_port));
+	else if (address->any.sa_family == AF_INET)
+		snprintf(text, size, "%s:%u",
+			 inet_ntop(AF_INET, &address->v4.sin_addr, host,
+				   sizeof(host)),
+			 ntohs(address->v4.sin_port));
+}
+
 void capture_listen_where(const struct capture_listen *listener, char *text,
 			  size_t size)
 {
 	union address address = { 0 };
 	socklen_t len = sizeof(address);
-	char host[INET6_ADDRSTRLEN] = "";
 
 	if (listener->unix_path) {
 		snprintf(text, size, UNIX "%s", listener->unix_path);
 		return;
 	}
 	getsockname(listener->fd, &address.any, &len);
-	if (address.any.sa_family == AF_INET6)
-		snprintf(text, size, "[::1]:%u", ntohs(address.v6.sin6_port));
-	else
-		snprintf(text, size, "%s:%u",
-			 inet_ntop(AF_INET, &address.v4.sin_addr, host,
-				   sizeof(host)),
-			 ntohs(address.v4.sin_port));
+	format_address(&address, text, size);
 }
 
-/* ---- One client ------------------------------------------------------------------- */
-
-static size_t queue_room(const struct capture_client *client)
-{
-	return QUEUE - (client->end - client->start);
-}
-
-/* Room was looked for. */
-static int queue_block(const void *bytes, size_t len, void *user)
-{
-	struct capture_client *client = user;
-
-	if (queue_room(client) < len)
-		return -ENOBUFS;
-	if (QUEUE - client->end < len) {
-		memmove(client->queue, client->queue + client->start,
-			client->end - client->start);
-		client->end -= client->start;
-		client->start = 0;
-	}
-	memcpy(client->queue + client->end, bytes, len);
-	client->end += len;
-	return 0;
-}
-
-static void client_flush(struct capture_client *client)
-{
-	while (!client->is_gone && client->start < client->end) {
-		ssize_t n = send(client->fd, client->queue + client->start,
-				 client->end - client->start,
-				 MSG_NOSIGNAL | MSG_DONTWAIT);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
-			return;
-		client->is_gone = n < 0;
-		if (n > 0)
-			client->start += n;
-	}
-	client->start = client->end = 0;
-}
-
-/* Discard all input. A client that closes its sending side has disconnected. */
-static void client_listen(struct capture_client *client)
-{
-	char nothing[4096];
-	ssize_t n = recv(client->fd, nothing, sizeof(nothing), MSG_DONTWAIT);
-
-	if (!n || (n < 0 && errno != EAGAIN && errno != EINTR))
-		client->is_gone = true;
-}
-
-static void client_free(struct capture_client *client)
-{
-	netobs_packet_writer_free(client->writer);
-	free(client->queue);
-	close_fd(&client->fd);
-	free(client);
-}
-
-static struct capture_client *client_new(int fd)
-{
-	struct capture_client *client = calloc(1, sizeof(*client));
-	char *queue = malloc(QUEUE);
-
-	if (!client || !queue) {
-		free(client);
-		free(queue);
-		return NULL;
-	}
-	*client = (struct capture_client){ .fd = fd, .queue = queue };
-	return client;
-}
-
-/* TCP; of a unix socket these fail, which does not matter. */
-static void watch_peer(int fd)
-{
-	const int on = 1, seconds = KEEPALIVE_S, times = KEEPALIVES,
-		  unacknowledged = UNACKNOWLEDGED_MS;
-
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof(seconds));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof(seconds));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof(times));
-	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged,
-		   sizeof(unacknowledged));
-}
-
-/* ---- All of them ------------------------------------------------------------------- */
+/* ---- Clients ---------------------------------------------------------------------- */
 
 /* One that has gone already is not worth attaching anything. */
 static bool is_open(int fd)
@@ -297,20 +247,49 @@ static bool is_open(int fd)
 	return n > 0 || (n < 0 && errno == EAGAIN);
 }
 
-static void accept_client(struct capture_listen *listener)
+static void refuse_client(struct capture_client *client)
 {
-	cleanup_fd int fd =
-		accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	client->is_gone = client->is_refused = true;
+}
+
+/* Of those whose handshake is under way, the oldest gives way to new ones. */
+static bool has_room(struct capture_listen *listener)
+{
+	struct capture_client *oldest = NULL;
+	size_t n_waiting = 0;
+
+	for (size_t i = 0; i < listener->n_clients; i++) {
+		if (listener->clients[i]->is_ready ||
+		    listener->clients[i]->is_gone)
+			continue;
+		oldest = oldest ?: listener->clients[i];
+		n_waiting++;
+	}
+	if (listener->tls.module && n_waiting == CAPTURE_HANDSHAKES)
+		refuse_client(oldest);
+	return listener->n_clients < ARRAY_SIZE(listener->clients) &&
+	       (listener->tls.module || listener->n_clients < CAPTURE_CLIENTS);
+}
+
+/* @return false: there was none */
+static bool accept_client(struct capture_listen *listener)
+{
+	union address address = { 0 };
+	socklen_t len = sizeof(address);
+	cleanup_fd int fd = accept4(listener->fd, &address.any, &len,
+				    SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct capture_client *client = NULL;
 
 	if (fd < 0)
-		return;
-	if (listener->n_clients < CAPTURE_CLIENTS && is_open(fd))
-		client = client_new(fd);
+		return false;
+	if (has_room(listener) && is_open(fd))
+		client = capture_client_new(fd, &listener->tls);
 	if (!client)
-		return;
-	watch_peer(TAKE_FD(fd));
+		return true;
+	TAKE_FD(fd);
+	format_address(&address, client->address, sizeof(client->address));
 	listener->clients[listener->n_clients++] = client;
+	return true;
 }
 
 size_t capture_listen_fds(const struct capture_listen *listener,
@@ -319,102 +298,109 @@ size_t capture_listen_fds(const struct capture_listen *listener,
 	size_t n = 0;
 
 	fds[n++] = (struct pollfd){ .fd = listener->fd, .events = POLLIN };
-	for (size_t i = 0; i < listener->n_clients; i++) {
-		const struct capture_client *client = listener->clients[i];
-		bool has_more = client->start < client->end;
-
+	for (size_t i = 0; i < listener->n_clients; i++)
 		fds[n++] = (struct pollfd){
-			.fd = client->fd,
-			.events = POLLIN | (has_more ? POLLOUT : 0),
+			.fd = listener->clients[i]->fd,
+			.events = capture_client_events(listener->clients[i]),
 		};
-	}
 	return n;
+}
+
+int capture_listen_wait_ms(const struct capture_listen *listener)
+{
+	int ms = -1;
+
+	for (size_t i = 0; i < listener->n_clients; i++)
+		if (!listener->clients[i]->is_ready)
+			ms = sooner_ms(ms, left_ms(listener->clients[i]->due_ms));
+	return ms;
+}
+
+/* @steps: so many handshakes may still advance, which take long, before packets do. */
+static void handle_client(struct capture_client *client, short events, int *steps)
+{
+	if (!client->is_ready) {
+		if (now_ms() >= client->due_ms)
+			refuse_client(client);
+		else if (events && (*steps)-- > 0)
+			capture_client_read(client);
+		return;
+	}
+	if (events & POLLOUT)
+		capture_client_flush(client);
+	if (events & (POLLIN | POLLERR | POLLHUP))
+		capture_client_read(client);
 }
 
 void capture_listen_ready(struct capture_listen *listener,
 			  const struct pollfd *fds, size_t n_fds)
 {
-	for (size_t i = 1; i < n_fds; i++) {
-		struct capture_client *client = listener->clients[i - 1];
+	int steps = HANDSHAKE_STEPS;
 
-		if (fds[i].revents & POLLOUT)
-			client_flush(client);
-		if (fds[i].revents & (POLLIN | POLLERR | POLLHUP))
-			client_listen(client);
-	}
-	if (fds[0].revents)
-		accept_client(listener);
+	for (size_t i = 1; i < n_fds; i++)
+		handle_client(listener->clients[i - 1], fds[i].revents, &steps);
+	for (int i = 0; fds[0].revents && i < CAPTURE_ACCEPTS; i++)
+		if (!accept_client(listener))
+			break;
 }
 
 void capture_listen_begin(struct capture_listen *listener,
 			  struct netobs_capture *capture)
 {
-	for (size_t i = 0; i < listener->n_clients; i++) {
-		struct capture_client *client = listener->clients[i];
-		const struct netobs_packet_writer_opts opts = {
-			.sz = sizeof(opts),
-			.capture = capture,
-			.write = queue_block,
-			.user = client,
-			.format = listener->format,
-		};
-
-		if (!client->writer &&
-		    netobs_packet_writer_new(&opts, &client->writer))
-			client->is_gone = true;
-	}
+	for (size_t i = 0; i < listener->n_clients; i++)
+		capture_client_begin(listener->clients[i], capture,
+				     listener->format);
 }
 
 void capture_listen_add(struct capture_listen *listener,
 			const struct netobs_packet *packet)
 {
-	for (size_t i = 0; i < listener->n_clients; i++) {
-		struct capture_client *client = listener->clients[i];
-
-		if (client->is_gone || !client->writer)
-			continue;
-		if (queue_room(client) < packet->captured + RESERVE)
-			client_flush(client);
-		if (queue_room(client) < packet->captured + RESERVE) {
-			netobs_packet_writer_miss(client->writer, packet);
-			listener->missed++;
-		} else if (netobs_packet_writer_add(client->writer, packet)) {
-			client->is_gone = true;
-		}
-	}
+	for (size_t i = 0; i < listener->n_clients; i++)
+		listener->missed +=
+			!capture_client_add(listener->clients[i], packet);
 }
 
 void capture_listen_stats(struct capture_listen *listener)
 {
-	for (size_t i = 0; i < listener->n_clients; i++) {
-		struct capture_client *client = listener->clients[i];
-
-		if (client->writer && !client->is_gone &&
-		    queue_room(client) >= RESERVE / 2)
-			netobs_packet_writer_stats(client->writer);
-	}
+	for (size_t i = 0; i < listener->n_clients; i++)
+		capture_client_stats(listener->clients[i]);
 }
 
 void capture_listen_flush(struct capture_listen *listener)
 {
 	for (size_t i = 0; i < listener->n_clients; i++)
-		client_flush(listener->clients[i]);
+		capture_client_flush(listener->clients[i]);
+}
+
+static void note_refused(struct capture_listen *listener,
+			 const struct capture_client *client)
+{
+	if (!client->is_refused)
+		return;
+	listener->refused++;
+	snprintf(listener->reason, sizeof(listener->reason), "%s: %s",
+		 client->address, capture_client_reason(client));
 }
 
 bool capture_listen_has_clients(struct capture_listen *listener)
 {
-	size_t kept = 0;
+	size_t kept = 0, ready = 0;
 
 	for (size_t i = 0; i < listener->n_clients; i++) {
 		struct capture_client *client = listener->clients[i];
 
-		if (client->is_gone)
-			client_free(client);
-		else
+		if (client->is_ready && ready == CAPTURE_CLIENTS)
+			client->is_gone = true;
+		ready += client->is_ready && !client->is_gone;
+		if (!client->is_gone) {
 			listener->clients[kept++] = client;
+			continue;
+		}
+		note_refused(listener, client);
+		capture_client_free(client);
 	}
 	listener->n_clients = kept;
-	return kept;
+	return ready;
 }
 
 static bool has_queued(const struct capture_listen *listener)
@@ -428,7 +414,7 @@ static bool has_queued(const struct capture_listen *listener)
 void capture_listen_drop(struct capture_listen *listener)
 {
 	for (size_t i = 0; i < listener->n_clients; i++)
-		client_free(listener->clients[i]);
+		capture_client_free(listener->clients[i]);
 	listener->n_clients = 0;
 }
 
@@ -446,6 +432,8 @@ void capture_listen_close(struct capture_listen *listener)
 		capture_listen_has_clients(listener);
 	}
 	capture_listen_drop(listener);
+	if (listener->tls.module)
+		listener->tls.module->close(listener->tls.context);
 	close_fd(&listener->fd);
 	remove_unix(listener);
 }

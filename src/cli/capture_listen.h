@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * A socket that readers of packets connect to, such as tshark. Each gets a capture file of
- * its own, from the moment of its connection on; one that reads too slowly misses packets,
- * which its file counts.
+ * its own, from the moment of its connection on.
  */
 #ifndef NETOBS_CLI_CAPTURE_LISTEN_H
 #define NETOBS_CLI_CAPTURE_LISTEN_H
@@ -12,40 +11,45 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "capture_client.h"
+
 enum {
 	CAPTURE_CLIENTS = 64,
-	CAPTURE_LISTEN_FDS = 1 + CAPTURE_CLIENTS, /* to wait for */
+	CAPTURE_HANDSHAKES = 64, /* at the same time, of TLS */
+	CAPTURE_ACCEPTS = 4,	 /* in one call */
+	CAPTURE_CONNECTIONS =
+		CAPTURE_CLIENTS + CAPTURE_HANDSHAKES + CAPTURE_ACCEPTS,
+	CAPTURE_LISTEN_FDS = 1 + CAPTURE_CONNECTIONS, /* to wait for */
 };
 
-struct capture_client {
-	int fd;
-	struct netobs_packet_writer *writer; /* NULL: there is no capture yet */
-	char *queue;
-	size_t start, end; /* of the bytes that it has not read yet */
-	bool is_gone;
+struct capture_listen_options {
+	const char *spec; /* ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH */
+	bool is_any;	  /* not only a loopback address */
+	/* All paths, or all NULL: without TLS. */
+	const char *tls_ca, *tls_cert, *tls_key;
+	enum netobs_packet_format format;
 };
 
 struct capture_listen {
 	int fd;
+	struct capture_tls tls;
 	char *unix_path; /* to be removed at the end; NULL: TCP */
 	dev_t device;	 /* that holds the socket, and */
 	ino_t inode;	 /* its number there */
 	enum netobs_packet_format format;
-	struct capture_client *clients[CAPTURE_CLIENTS];
+	struct capture_client *clients[CAPTURE_CONNECTIONS];
 	size_t n_clients;
-	uint64_t missed; /* packets, by clients that read too slowly */
+	uint64_t missed;  /* packets, by clients that read too slowly */
+	uint64_t refused; /* clients */
+	char reason[640]; /* of the last failure, or of the last client refused */
 };
 
-/* Why @spec cannot be listened on; NULL: it can. */
-const char *capture_listen_refuse(const char *spec);
+/* Why options->spec cannot be listened on; NULL: it can. */
+const char *capture_listen_refuse(const struct capture_listen_options *options);
 
-/*
- * Listen on @spec, 127.0.0.1:PORT, [::1]:PORT or unix:PATH.
- *
- * @return 0 or -errno
- */
-int capture_listen_open(struct capture_listen *listener, const char *spec,
-			enum netobs_packet_format format);
+/* @return 0 or -errno: listener->reason says why */
+int capture_listen_open(struct capture_listen *listener,
+			const struct capture_listen_options *options);
 
 /* Where it listens, as a text: with the port that the kernel chose for 0. */
 void capture_listen_where(const struct capture_listen *listener, char *text,
@@ -54,6 +58,9 @@ void capture_listen_where(const struct capture_listen *listener, char *text,
 /* What to wait for: CAPTURE_LISTEN_FDS at most. Returns how many. */
 size_t capture_listen_fds(const struct capture_listen *listener,
 			  struct pollfd *fds);
+
+/* When to be called again at the latest, as poll(2) has it. */
+int capture_listen_wait_ms(const struct capture_listen *listener);
 
 /* Handle what poll(2) found: new clients come, others take packets or go. */
 void capture_listen_ready(struct capture_listen *listener,
@@ -72,7 +79,7 @@ void capture_listen_stats(struct capture_listen *listener);
 /* Send what clients take now. */
 void capture_listen_flush(struct capture_listen *listener);
 
-/* Drop clients that are gone. Returns whether any is left. */
+/* Drop clients that are gone. Returns whether any is left that may have packets. */
 bool capture_listen_has_clients(struct capture_listen *listener);
 
 /* Close all clients. */

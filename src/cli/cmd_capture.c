@@ -14,13 +14,15 @@
 #include "base/clock_ms.h"
 #include "base/util.h"
 #include "capture_config.h"
-#include "capture_listen.h"
 #include "flows_config.h"
 #include "human.h"
 #include "privileges.h"
 #include "signals.h"
 
-enum { STATS_MS = 5000 }; /* how often losses are written to files */
+enum {
+	STATS_MS = 5000,   /* how often losses are written to files */
+	REFUSED_MS = 1000, /* and how often refused readers are logged */
+};
 
 struct session {
 	struct capture_config config;
@@ -35,6 +37,8 @@ struct session {
 	bool error_logged;
 	bool stopping;
 	int64_t stats_ms; /* when the next statistics are due */
+	int64_t refused_ms; /* when the next message about refused readers may be */
+	uint64_t logged_refused;
 };
 
 /* In a signal handler. */
@@ -85,7 +89,7 @@ static void report_error(const struct session *session, const char *doing,
 
 static bool is_listening(const struct session *session)
 {
-	return session->config.listen;
+	return session->config.listen.spec;
 }
 
 static int on_packet(const struct netobs_packet *packet, void *user)
@@ -278,6 +282,40 @@ static int follow_clients(struct session *session)
 	return 0;
 }
 
+static bool are_refused_unlogged(const struct session *session)
+{
+	return session->listener.refused != session->logged_refused;
+}
+
+/* Not each: there may be many. */
+static void log_refused(struct session *session)
+{
+	const struct capture_listen *listener = &session->listener;
+	const int64_t now = now_ms();
+
+	if (!are_refused_unlogged(session) || now < session->refused_ms)
+		return;
+	if (session->log_level >= NETOBS_LOG_INFO)
+		fprintf(stderr,
+			"netobsctl capture: refused %" PRIu64
+			" readers, the last one %s\n",
+			listener->refused - session->logged_refused,
+			listener->reason);
+	session->logged_refused = listener->refused;
+	session->refused_ms = now + REFUSED_MS;
+}
+
+/* Until there is something to do without an event. */
+static int serve_wait_ms(const struct session *session, int64_t deadline_ms)
+{
+	int ms = sooner_ms(until_ms(deadline_ms),
+			   capture_listen_wait_ms(&session->listener));
+
+	return are_refused_unlogged(session) ?
+		       sooner_ms(ms, left_ms(session->refused_ms)) :
+		       ms;
+}
+
 static int serve(struct session *session, int64_t deadline_ms)
 {
 	struct pollfd fds[CAPTURE_LISTEN_FDS + 2];
@@ -294,7 +332,7 @@ static int serve(struct session *session, int64_t deadline_ms)
 				      -1,
 			.events = POLLIN,
 		};
-		poll(fds, n + 2, until_ms(deadline_ms));
+		poll(fds, n + 2, serve_wait_ms(session, deadline_ms));
 		if (fds[n].revents || (deadline_ms && now_ms() >= deadline_ms))
 			stop(session);
 		capture_listen_ready(&session->listener, fds, n);
@@ -304,6 +342,7 @@ static int serve(struct session *session, int64_t deadline_ms)
 			r = 0;
 		pass_on(session);
 		r = r < 0 ? r : follow_clients(session);
+		log_refused(session);
 	}
 	finish_capture(session);
 	return r;
@@ -311,14 +350,12 @@ static int serve(struct session *session, int64_t deadline_ms)
 
 static int capture_for_clients(struct session *session, int64_t deadline_ms)
 {
-	const char *where = session->config.listen;
 	char text[160];
-	int r = capture_listen_open(&session->listener, where,
-				    session->config.out.format);
+	int r = capture_listen_open(&session->listener, &session->config.listen);
 
 	if (r < 0) {
-		fprintf(stderr, "netobsctl capture: --listen '%s': %s\n", where,
-			strerror(-r));
+		fprintf(stderr, "netobsctl capture: %s\n",
+			session->listener.reason);
 		return r;
 	}
 	privileges_drop(&session->config.interfaces, false);
@@ -337,6 +374,7 @@ static void print_summary(const struct session *session)
 {
 	const struct netobs_capture_stats *total = &session->total;
 	const uint64_t missed = session->listener.missed;
+	const uint64_t refused = session->listener.refused;
 	const uint64_t written = is_listening(session) ? session->passed_on :
 							 session->out.packets;
 	const uint64_t unwritten = total->captured - written;
@@ -349,7 +387,9 @@ static void print_summary(const struct session *session)
 			total->matched, written, unwritten, total->limited,
 			total->lost);
 		if (is_listening(session))
-			fprintf(stderr, ",\"missed\":%" PRIu64, missed);
+			fprintf(stderr,
+				",\"missed\":%" PRIu64 ",\"refused\":%" PRIu64,
+				missed, refused);
 		fputs("}\n", stderr);
 		return;
 	}
@@ -365,6 +405,8 @@ static void print_summary(const struct session *session)
 		fprintf(stderr, "%" PRIu64 " packets missed by slow readers\n",
 			missed);
 	fprintf(stderr, "%" PRIu64 " packets lost\n", total->lost);
+	if (refused)
+		fprintf(stderr, "%" PRIu64 " readers refused\n", refused);
 }
 
 /* The reader of standard output may go away when it has seen enough. */

@@ -12,8 +12,8 @@ _netobsctl_options()
 			"-v --verbose"
 		;;
 	capture)
-		echo "-h --help -i --interface -x --exclude --direction -w --write --listen --format" \
-			"--rotate --keep -s --snap-length -c --count -d --duration --rate" \
+		echo "-h --help -i --interface -x --exclude --direction -w --write --listen" \
+			"--listen-any --tls-cert --tls-key --tls-ca --format --rotate --keep -s --snap-length -c --count -d --duration --rate" \
 			"-B --buffer --attach --attach-order --stats -v --verbose"
 		;;
 	check)
@@ -180,7 +180,7 @@ _netobsctl()
 		mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "$words" -- "$cur")
 		compopt -o nospace 2>/dev/null
 	elif [[ $option == : || $option == -r || $option == --read || $option == -w ||
-		$option == --write || $option == --csv || $option == --plot ]]; then
+		$option == --write || $option == --tls-* || $option == --csv || $option == --plot ]]; then
 		compopt -o filenames 2>/dev/null
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 	elif words=$(_netobsctl_values "$verb" "$option"); then

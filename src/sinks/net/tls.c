@@ -50,7 +50,7 @@ static void say_certificate(struct tls *tls, const char *name, long result)
 }
 
 /* What it means by a TLS alert; NULL: nothing that is known, or @reason is none. */
-static const char *alert_text(int reason)
+static const char *alert_text(const struct tls *tls, int reason)
 {
 	switch (reason) {
 	case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
@@ -60,7 +60,9 @@ static const char *alert_text(int reason)
 	case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
 	case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
 	case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
-		return "it does not accept the client certificate";
+		return SSL_is_server(tls->ssl) ?
+			       "it does not accept the certificate of this server" :
+			       "it does not accept the client certificate";
 	default:
 		return NULL;
 	}
@@ -87,7 +89,7 @@ static void say(struct tls *tls, unsigned long error)
 {
 	int reason = ERR_GET_REASON(error);
 	const char *text = ERR_reason_error_string(error) ?: "TLS failed";
-	const char *alert = alert_text(reason);
+	const char *alert = alert_text(tls, reason);
 	const char *more = NULL;
 
 	if (misses_certificate(tls, error)) {
@@ -178,6 +180,20 @@ static bool set_name(SSL *ssl, const struct tls_context *context)
 	       SSL_set_tlsext_host_name(ssl, context->name);
 }
 
+static bool set_role(SSL *ssl, const struct tls_context *context)
+{
+	const int required = SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
+
+	if (context->is_server) {
+		SSL_set_verify(ssl, required, verify);
+		SSL_set_accept_state(ssl);
+		return true;
+	}
+	SSL_set_verify(ssl, SSL_VERIFY_PEER, verify);
+	SSL_set_connect_state(ssl);
+	return set_name(ssl, context);
+}
+
 int tls_start(struct tls *tls, const struct tls_context *context, int fd)
 {
 	BIO *bio;
@@ -187,7 +203,7 @@ int tls_start(struct tls *tls, const struct tls_context *context, int fd)
 	SSL_CTX_set_client_cert_cb(context->files->ctx, note_asked);
 	tls->ssl = SSL_new(context->files->ctx);
 	bio = tls->ssl ? tls_bio_new(context->method, tls) : NULL;
-	if (!bio || !set_name(tls->ssl, context)) {
+	if (!bio || !set_role(tls->ssl, context)) {
 		BIO_free(bio);
 		SSL_free(tls->ssl);
 		tls->ssl = NULL;
@@ -196,8 +212,6 @@ int tls_start(struct tls *tls, const struct tls_context *context, int fd)
 	}
 	SSL_set_bio(tls->ssl, bio, bio);
 	SSL_set_app_data(tls->ssl, tls);
-	SSL_set_verify(tls->ssl, SSL_VERIFY_PEER, verify);
-	SSL_set_connect_state(tls->ssl);
 	return 0;
 }
 
@@ -213,8 +227,9 @@ int tls_handshake(struct tls *tls, const struct tls_context *context)
 	if (err == -EAGAIN)
 		return err;
 	if (SSL_get_verify_result(tls->ssl) != X509_V_OK)
-		say_certificate(tls, context->name,
-				SSL_get_verify_result(tls->ssl));
+		say_certificate(
+			tls, context->is_server ? "this client" : context->name,
+			SSL_get_verify_result(tls->ssl));
 	return err ?: -EPROTO;
 }
 

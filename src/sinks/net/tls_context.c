@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* What a sink's connections share: certificates, and how a socket is used. */
+/* What connections share: certificates, and how a socket is used. */
 #include "tls.h"
 
 #include "address.h"
@@ -17,6 +17,11 @@
 
 static const char *const options[] = { "ca", "cert", "key_file", "server_name",
 				       NULL };
+
+static const struct tls_option_names client_names = { "option ca", "option cert",
+						      "option key_file" };
+static const struct tls_option_names server_names = { "--tls-ca", "--tls-cert",
+						      "--tls-key" };
 
 void tls_refuse_options(struct spec *spec)
 {
@@ -56,9 +61,8 @@ static bool refuse_file(const struct tls_context *context, const char *option,
 	const char *reason = ERR_reason_error_string(ERR_peek_error());
 
 	if (!reason)
-		return refuse(context, "option %s: %s: %s", option, path, what);
-	return refuse(context, "option %s: %s: %s (%s)", option, path, what,
-		      reason);
+		return refuse(context, "%s: %s: %s", option, path, what);
+	return refuse(context, "%s: %s: %s (%s)", option, path, what, reason);
 }
 
 /* What OpenSSL says of a file that is not there is not for people. */
@@ -76,7 +80,7 @@ static bool is_readable(const struct tls_context *context, const char *option,
 	if (fd >= 0)
 		close(fd);
 	if (err)
-		refuse(context, "option %s: %s: %s", option, path, strerror(err));
+		refuse(context, "%s: %s: %s", option, path, strerror(err));
 	return !err;
 }
 
@@ -100,14 +104,15 @@ static bool load_ca(const struct tls_context *context, SSL_CTX *ctx)
 		return SSL_CTX_set_default_verify_paths(ctx) ||
 		       refuse(context,
 			      "the system's certificates cannot be read");
-	return is_readable(context, "ca", path) &&
+	return is_readable(context, context->names->ca, path) &&
 	       (SSL_CTX_load_verify_file(ctx, path) ||
-		refuse_file(context, "ca", path, "there is no certificate in it"));
+		refuse_file(context, context->names->ca, path,
+			    "there is no certificate in it"));
 }
 
 static bool load_key(const struct tls_context *context, SSL_CTX *ctx)
 {
-	const char *key = context->key;
+	const char *option = context->names->key, *key = context->key;
 	bool was_asked = false;
 	int is_loaded;
 
@@ -117,31 +122,27 @@ static bool load_key(const struct tls_context *context, SSL_CTX *ctx)
 	SSL_CTX_set_default_passwd_cb_userdata(ctx, NULL);
 	SSL_CTX_set_default_passwd_cb(ctx, NULL);
 	if (was_asked)
-		return refuse(
-			context,
-			"option key_file: %s: keys with a passphrase are not supported",
-			key);
+		return refuse(context,
+			      "%s: %s: keys with a passphrase are not supported",
+			      option, key);
 	if (is_loaded && SSL_CTX_check_private_key(ctx))
 		return true;
 	if (is_loaded ||
 	    ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH)
-		return refuse(
-			context,
-			"option key_file: %s is not for the certificate in %s",
-			key, context->cert);
-	return refuse_file(context, "key_file", key,
-			   "there is no private key in it");
+		return refuse(context, "%s: %s is not for the certificate in %s",
+			      option, key, context->cert);
+	return refuse_file(context, option, key, "there is no private key in it");
 }
 
 static bool load_own(const struct tls_context *context, SSL_CTX *ctx)
 {
 	if (!context->cert)
 		return true;
-	if (!is_readable(context, "cert", context->cert) ||
-	    !is_readable(context, "key_file", context->key))
+	if (!is_readable(context, context->names->cert, context->cert) ||
+	    !is_readable(context, context->names->key, context->key))
 		return false;
 	if (SSL_CTX_use_certificate_chain_file(ctx, context->cert) != 1)
-		return refuse_file(context, "cert", context->cert,
+		return refuse_file(context, context->names->cert, context->cert,
 				   "there is no certificate in it");
 	return load_key(context, ctx);
 }
@@ -161,6 +162,17 @@ static bool set_alpn(SSL_CTX *ctx, const char *alpn)
 	return !SSL_CTX_set_alpn_protos(ctx, list, (unsigned int)len + 1);
 }
 
+/*
+ * Each connection shows a certificate: a ticket would do instead of one that has expired.
+ * The names of the authorities help a client to choose.
+ */
+static void require_clients(const struct tls_context *context, SSL_CTX *ctx)
+{
+	SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET);
+	SSL_CTX_set_num_tickets(ctx, 0);
+	SSL_CTX_set_client_CA_list(ctx, SSL_load_client_CA_file(context->ca));
+}
+
 static bool set_up(const struct tls_context *context, SSL_CTX *ctx)
 {
 	SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
@@ -169,6 +181,8 @@ static bool set_up(const struct tls_context *context, SSL_CTX *ctx)
 				      SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
 				      SSL_MODE_RELEASE_BUFFERS);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+	if (context->is_server)
+		require_clients(context, ctx);
 	return set_alpn(ctx, context->alpn) && load_ca(context, ctx) &&
 	       load_own(context, ctx);
 }
@@ -180,7 +194,8 @@ static bool load(const struct tls_context *context)
 
 	ERR_clear_error();
 	refuse(context, "TLS is not available");
-	ctx = SSL_CTX_new(TLS_client_method());
+	ctx = SSL_CTX_new(context->is_server ? TLS_server_method() :
+					       TLS_client_method());
 	if (!ctx || !set_up(context, ctx)) {
 		SSL_CTX_free(ctx);
 		ERR_clear_error();
@@ -215,7 +230,7 @@ int tls_context_refresh(const struct tls_context *context)
 {
 	uint64_t now = stamp(context);
 
-	if (now == context->files->stamp)
+	if (context->files->ctx && now == context->files->stamp)
 		return 0;
 	context->files->stamp = now;
 	return load(context) ? 0 : -EINVAL;
@@ -252,24 +267,48 @@ static bool read_options(struct tls_context *context, struct spec *spec,
 	return set_name(context, spec_string(spec, "server_name", host));
 }
 
+static int init(struct tls_context *context)
+{
+	context->method = tls_bio_method();
+	context->files = calloc(1, sizeof(*context->files));
+	if (context->method && context->files)
+		return 0;
+	tls_context_close(context);
+	return -ENOMEM;
+}
+
 int tls_context_open(struct tls_context *context, struct spec *spec,
 		     const char *host, const char *alpn)
 {
-	*context = (struct tls_context){ .alpn = alpn };
-	context->method = tls_bio_method();
-	context->files = calloc(1, sizeof(*context->files));
-	if (!context->method || !context->files) {
-		tls_context_close(context);
-		return -ENOMEM;
-	}
-	if (read_options(context, spec, host)) {
-		context->files->stamp = stamp(context);
-		if (load(context))
-			return 0;
-	}
+	int err;
+
+	*context = (struct tls_context){ .names = &client_names, .alpn = alpn };
+	err = init(context);
+	if (err)
+		return err;
+	if (read_options(context, spec, host) && !tls_context_refresh(context))
+		return 0;
 	spec_refuse(spec, "%s", context->files->error);
 	tls_context_close(context);
 	return -EINVAL;
+}
+
+int tls_context_listen(struct tls_context *context, const char *ca,
+		       const char *cert, const char *key)
+{
+	int err;
+
+	*context = (struct tls_context){ .names = &server_names,
+					 .is_server = true };
+	err = init(context);
+	if (err)
+		return err;
+	context->ca = copy(ca);
+	context->cert = copy(cert);
+	context->key = copy(key);
+	return context->ca && context->cert && context->key ?
+		       tls_context_refresh(context) :
+		       -ENOMEM;
 }
 
 void tls_context_close(struct tls_context *context)
