@@ -329,7 +329,7 @@ static void settle_attach(struct observation *observation, struct netif *netif,
 static struct netif *find_owner(const struct observation *observation,
 				const struct hook_job *job)
 {
-	const struct netns *netns = &observation->host->netns[job->netns];
+	struct netns *netns = &observation->host->netns[job->netns];
 	struct netif *netif = netifs_find(&netns->netifs, job->ifindex);
 
 	return netif && netif->hooks &&

@@ -69,8 +69,3 @@ int64_t clock_to_stamp(const struct clock *clock, int64_t boot_ns)
 {
 	return boot_ns - clock->namespace_offset;
 }
-
-int64_t clock_to_wall(const struct clock *clock, int64_t ns)
-{
-	return ns + clock->wall_offset;
-}

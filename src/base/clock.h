@@ -30,6 +30,9 @@ int64_t clock_thread_ns(void);
 /* From clock_boot_ns() to what the programs stamp at that moment. */
 int64_t clock_to_stamp(const struct clock *clock, int64_t boot_ns);
 
-int64_t clock_to_wall(const struct clock *clock, int64_t ns);
+static inline int64_t clock_to_wall(const struct clock *clock, int64_t ns)
+{
+	return ns + clock->wall_offset;
+}
 
 #endif

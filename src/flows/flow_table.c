@@ -25,19 +25,14 @@ void flow_done(struct flow *flow)
 		free(flow->points);
 }
 
-static uint64_t order_of(uint16_t netns, uint32_t ifindex, bool egress)
-{
-	return (uint64_t)egress << 48 | (uint64_t)netns << 32 | ifindex;
-}
-
-/* Room for one more; 1, then 4, 8, 16 ... */
+/* Room for one more: 4, 8, 16 ... */
 static bool grow_points(struct flow *flow)
 {
 	uint32_t n = flow->n_points;
 	bool is_inline = flow->points == &flow->point;
 	struct point *points;
 
-	if (n == 0 || (!is_inline && (n < 4 || (n & (n - 1)))))
+	if (!is_inline && (n < 4 || (n & (n - 1))))
 		return true;
 	points = reallocarray(is_inline ? NULL : flow->points,
 			      n < 4 ? 4 : n * 2, sizeof(*points));
@@ -52,20 +47,20 @@ static bool grow_points(struct flow *flow)
 struct point *flow_ensure_point(struct flow *flow, uint16_t netns,
 				uint32_t ifindex, bool egress)
 {
-	uint64_t order = order_of(netns, ifindex, egress);
+	uint64_t order = (uint64_t)egress << 48 | (uint64_t)netns << 32 | ifindex;
 	uint32_t i = 0;
 
 	for (; i < flow->n_points; i++) {
 		struct point *point = &flow->points[i];
-		uint64_t other =
-			order_of(point->netns, point->ifindex, point->egress);
+		uint64_t other = (uint64_t)point->egress << 48 |
+				 (uint64_t)point->netns << 32 | point->ifindex;
 
 		if (other == order)
 			return point;
 		if (other > order)
 			break;
 	}
-	if (!grow_points(flow))
+	if (flow->n_points && !grow_points(flow))
 		return NULL;
 	memmove(&flow->points[i + 1], &flow->points[i],
 		(flow->n_points - i) * sizeof(*flow->points));
@@ -114,20 +109,10 @@ uint64_t flow_table_hash(const struct flow_table *table,
 	return hash_key(&untagged, &table->secret);
 }
 
-static struct flow **bucket_at(const struct flow_table *table, uint64_t hash)
-{
-	uint32_t index = hash & table->mask;
-
-	/* Its bucket has not been split yet. */
-	if (index >= table->n_buckets)
-		index &= table->mask >> 1;
-	return &table->buckets[index];
-}
-
 static struct flow **bucket_of(const struct flow_table *table,
 			       const struct flow_key *key)
 {
-	return bucket_at(table, flow_table_hash(table, key));
+	return flow_table_bucket(table, flow_table_hash(table, key));
 }
 
 static bool reserve(struct flow_table *table, uint32_t capacity)
@@ -189,12 +174,6 @@ static void join(struct flow_table *table)
 		table->mask >>= 1;
 }
 
-bool flow_has_tags(const struct flow *flow, const struct flow_key *key)
-{
-	return flow->key.vlan == key->vlan &&
-	       flow->key.outer_vlan == key->outer_vlan;
-}
-
 /* But for their tags. */
 static bool are_alike(const struct flow_key *a, const struct flow_key *b)
 {
@@ -229,28 +208,17 @@ struct flow *flow_table_first(const struct flow_table *table,
 struct flow *flow_table_find(const struct flow_table *table,
 			     const struct flow_key *key, uint64_t hash)
 {
-	struct flow *first, *flow;
+	struct flow *alike = NULL,
+		    *flow = table->count ? *flow_table_bucket(table, hash) : NULL;
 
-	if (!table->count)
-		return NULL;
-	first = find_alike(*bucket_at(table, hash), key);
-	for (flow = first; flow && !flow_has_tags(flow, key);)
-		flow = flow_table_next(flow);
-	return flow ?: first;
-}
-
-void flow_table_prefetch(const struct flow_table *table, uint64_t hash)
-{
-	if (table->count)
-		__builtin_prefetch(bucket_at(table, hash));
-}
-
-void flow_table_prefetch_flow(const struct flow_table *table, uint64_t hash)
-{
-	const char *flow = table->count ? (char *)*bucket_at(table, hash) : NULL;
-
-	for (size_t i = 0; flow && i < sizeof(struct flow); i += CACHE_LINE)
-		__builtin_prefetch(flow + i, 1);
+	for (; flow; flow = flow->next) {
+		if (!are_alike(&flow->key, key))
+			continue;
+		if (flow_has_tags(flow, key))
+			return flow;
+		alike = alike ?: flow;
+	}
+	return alike;
 }
 
 void flow_table_remove(struct flow_table *table, struct flow *flow)
@@ -264,14 +232,13 @@ void flow_table_remove(struct flow_table *table, struct flow *flow)
 	table->count--;
 }
 
+/* A full table works, only slower: growing may fail or have to wait. */
 static bool make_room(struct flow_table *table)
 {
 	if (!table->n_buckets)
 		return begin(table);
-	/* A full table works, only slower: growing may fail or have to wait. */
-	for (int i = 0; i < SPLITS; i++)
-		if (table->frozen || table->count < table->n_buckets ||
-		    !split(table))
+	for (int i = 0; i < SPLITS && table->count >= table->n_buckets; i++)
+		if (table->frozen || !split(table))
 			break;
 	return true;
 }
@@ -281,15 +248,16 @@ struct flow *flow_table_add(struct flow_table *table,
 {
 	struct flow *flow, **bucket;
 
-	if ((table->max && table->count >= table->max) || !make_room(table))
+	if (table->max && table->count >= table->max)
+		return NULL;
+	if (table->count >= table->n_buckets && !make_room(table))
 		return NULL;
 	flow = malloc(sizeof(*flow) + table->extra_size);
 	if (!flow)
 		return NULL;
 	flow_init(flow, key);
 	memset(flow + 1, 0, table->extra_size);
-	flow->in_table = true;
-	bucket = bucket_at(table, hash);
+	bucket = flow_table_bucket(table, hash);
 	flow->next = *bucket;
 	*bucket = flow;
 	table->count++;

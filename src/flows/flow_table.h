@@ -3,6 +3,7 @@
 #ifndef NETOBS_FLOWS_FLOW_TABLE_H
 #define NETOBS_FLOWS_FLOW_TABLE_H
 
+#include "base/util.h"
 #include "bpf/store/hash.h"
 
 #include <stdbool.h>
@@ -36,10 +37,8 @@ struct flow {
 	bool fresh;
 
 	bool has_mac;
-	bool in_table;
-	bool is_stray; /* see merge.c */
-	uint8_t src_mac[6];
-	uint8_t dst_mac[6];
+	bool is_stray;	  /* see merge.c */
+	uint8_t macs[12]; /* as in the frame: destination, source */
 	bool has_outer;
 	uint16_t outer_src_port;
 	uint16_t outer_dst_port;
@@ -81,13 +80,6 @@ uint64_t flow_table_hash(const struct flow_table *table,
 struct flow *flow_table_find(const struct flow_table *table,
 			     const struct flow_key *key, uint64_t hash);
 
-/*
- * Before several are looked for: fetch their buckets into the cache, then the first flow
- * of each.
- */
-void flow_table_prefetch(const struct flow_table *table, uint64_t hash);
-void flow_table_prefetch_flow(const struct flow_table *table, uint64_t hash);
-
 /* Any flow of the key, whatever its tags; flow_table_next() has the others. */
 struct flow *flow_table_first(const struct flow_table *table,
 			      const struct flow_key *key);
@@ -95,7 +87,12 @@ struct flow *flow_table_first(const struct flow_table *table,
 /* The next one that differs from @flow in its tags alone; NULL: none. */
 struct flow *flow_table_next(const struct flow *flow);
 
-bool flow_has_tags(const struct flow *flow, const struct flow_key *key);
+static inline bool flow_has_tags(const struct flow *flow,
+				 const struct flow_key *key)
+{
+	return flow->key.vlan == key->vlan &&
+	       flow->key.outer_vlan == key->outer_vlan;
+}
 
 /* Take out of the table and free. */
 void flow_table_remove(struct flow_table *table, struct flow *flow);
@@ -118,12 +115,49 @@ bool flow_table_walk(struct flow_table *table, uint32_t *cursor,
  */
 bool flow_table_shrink(struct flow_table *table, uint32_t n_buckets);
 
+static inline struct flow **flow_table_bucket(const struct flow_table *table,
+					      uint64_t hash)
+{
+	uint32_t index = hash & table->mask;
+
+	/* Its bucket has not been split yet. */
+	if (index >= table->n_buckets)
+		index &= table->mask >> 1;
+	return &table->buckets[index];
+}
+
+/*
+ * Before several are looked for: fetch their buckets into the cache, then the first flow
+ * of each.
+ */
+static inline void flow_table_prefetch(const struct flow_table *table,
+				       uint64_t hash)
+{
+	if (table->count)
+		__builtin_prefetch(flow_table_bucket(table, hash));
+}
+
+static inline void flow_table_prefetch_flow(const struct flow_table *table,
+					    uint64_t hash)
+{
+	const char *flow =
+		table->count ? (char *)*flow_table_bucket(table, hash) : NULL;
+
+	for (size_t i = 0; flow && i < sizeof(struct flow); i += CACHE_LINE)
+		__builtin_prefetch(flow + i, 1);
+}
+
 void flow_init(struct flow *flow, const struct flow_key *key);
 void flow_done(struct flow *flow);
 
 /* Find or add. NULL: no memory. */
 struct point *flow_ensure_point(struct flow *flow, uint16_t netns,
 				uint32_t ifindex, bool egress);
+
+static inline struct volume volume_of(const struct flow_tally *tally)
+{
+	return (struct volume){ tally->packets, tally->bytes, tally->l2_bytes };
+}
 
 static inline void volume_add(struct volume *to, const struct volume *from)
 {
@@ -138,6 +172,16 @@ static inline void volume_max(struct volume *to, const struct volume *from)
 	to->bytes = to->bytes > from->bytes ? to->bytes : from->bytes;
 	to->l2_bytes = to->l2_bytes > from->l2_bytes ? to->l2_bytes :
 						       from->l2_bytes;
+}
+
+/* Not below 0. */
+static inline struct volume volume_less(struct volume from,
+					const struct volume *part)
+{
+	from.packets -= min_u64(from.packets, part->packets);
+	from.bytes -= min_u64(from.bytes, part->bytes);
+	from.l2_bytes -= min_u64(from.l2_bytes, part->l2_bytes);
+	return from;
 }
 
 #endif

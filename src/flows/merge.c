@@ -43,19 +43,53 @@ void merge_done(struct merge *merge)
 	free(merge->strays);
 }
 
+/* A flow may be seen at several points. */
+static bool may_cross(const struct merge *merge)
+{
+	return !merge->options.per_interface && !merge->options.single_point;
+}
+
+/* @last_flip_ns: when the drain before began. */
+static struct merge_times times_of(const struct merge *merge,
+				   enum merge_mode mode, int64_t flip_ns,
+				   int64_t last_flip_ns)
+{
+	const struct merge_options *options = &merge->options;
+	bool is_due_always = options->active_timeout_ns <= options->interval_ns;
+	struct merge_times times = {
+		.idle_ns = flip_ns - options->idle_timeout_ns,
+		.active_ns = INT64_MAX,
+		.young_ns = INT64_MAX,
+		.crossing_ns = INT64_MAX,
+		.several_ns = INT64_MAX,
+		.active_reason = mode == MERGE_EARLY && is_due_always ?
+					 NETOBS_END_RESOURCES :
+					 NETOBS_END_ACTIVE,
+	};
+
+	/* Rounded to the nearest interval. */
+	if (mode < MERGE_ALL && !is_due_always)
+		times.active_ns = flip_ns - options->active_timeout_ns +
+				  options->interval_ns / 2;
+	if (may_cross(merge) && mode < MERGE_ALL)
+		times.young_ns = flip_ns - youth_ns;
+	if (may_cross(merge) && mode != MERGE_FINAL) {
+		times.crossing_ns = flip_ns - (merge->host->n_netns > 1 ?
+						       queued_crossing_ns :
+						       crossing_ns);
+		times.several_ns = last_flip_ns;
+	}
+	return times;
+}
+
 void merge_begin(struct merge *merge, enum merge_mode mode, int64_t flip_ns)
 {
+	merge->times = times_of(merge, mode, flip_ns, merge->flip_ns);
 	merge->mode = mode;
-	merge->last_flip_ns = merge->flip_ns;
 	merge->flip_ns = flip_ns;
 	merge->unreported = (struct volume){ 0 };
 	merge->inferred_now = (struct volume){ 0 };
 	merge->cursor = 0;
-}
-
-static bool may_cross(const struct merge *merge)
-{
-	return !merge->options.per_interface && !merge->options.single_point;
 }
 
 static void key_of(const struct merge *merge, const struct flow_key *key,
@@ -69,37 +103,28 @@ static void key_of(const struct merge *merge, const struct flow_key *key,
 	ret_key->flags &= ~KEY_AGAIN;
 }
 
-static void look(const struct merge *merge, const struct flow_entry *entry,
-		 struct sighting *ret_sighting)
-{
-	if (may_cross(merge)) {
-		observe_entry(entry, merge->host, ret_sighting);
-	} else {
-		key_of(merge, &entry->key, &ret_sighting->key);
-		ret_sighting->sight = SIGHT_FIRST;
-	}
-	ret_sighting->hash = flow_table_hash(&merge->table, &ret_sighting->key);
-}
-
 void merge_look(const struct merge *merge,
 		const struct flow_entry *const *entries, int n,
 		struct sighting *ret_sightings)
 {
+	bool is_one_point = !may_cross(merge);
+
 	for (int i = 0; i < n; i++) {
-		look(merge, entries[i], &ret_sightings[i]);
-		repeats_prefetch(&merge->repeats, ret_sightings[i].hash);
-		flow_table_prefetch(&merge->table, ret_sightings[i].hash);
+		struct sighting *sighting = &ret_sightings[i];
+
+		if (is_one_point) {
+			key_of(merge, &entries[i]->key, &sighting->key);
+			sighting->sight = SIGHT_FIRST;
+		} else {
+			observe_entry(entries[i], merge->host, sighting);
+		}
+		sighting->hash = flow_table_hash(&merge->table, &sighting->key);
+		if (merge->repeats.words)
+			repeats_prefetch(&merge->repeats, sighting->hash);
+		flow_table_prefetch(&merge->table, sighting->hash);
 	}
 	for (int i = 0; i < n; i++)
 		flow_table_prefetch_flow(&merge->table, ret_sightings[i].hash);
-}
-
-/* The addresses are those that the first point saw. */
-static void set_macs(struct flow *flow, const struct flow_tally *tally)
-{
-	flow->has_mac = true;
-	memcpy(flow->dst_mac, tally->macs, sizeof(flow->dst_mac));
-	memcpy(flow->src_mac, tally->macs + 6, sizeof(flow->src_mac));
 }
 
 static void set_outer(struct merge *merge, struct flow *flow,
@@ -131,19 +156,12 @@ static void add_attrs(struct flow *flow, const struct flow_tally *tally)
 		flow->last_ns = last_ns;
 }
 
-static struct volume volume_of(const struct flow_entry *entry)
-{
-	const struct flow_tally *tally = &entry->tally;
-
-	return (struct volume){ tally->packets, tally->bytes, tally->l2_bytes };
-}
-
 /* False without memory. */
 static bool add_entry(struct merge *merge, struct flow *flow,
 		      const struct flow_entry *entry, enum sight sight)
 {
 	const struct flow_tally *tally = &entry->tally;
-	struct volume volume = volume_of(entry);
+	struct volume volume = volume_of(tally);
 	struct point *point = flow_ensure_point(flow, entry->key.netns,
 						entry->key.ifindex,
 						entry->key.flags & KEY_EGRESS);
@@ -154,13 +172,17 @@ static bool add_entry(struct merge *merge, struct flow *flow,
 	point->sights |= 1 << sight;
 	if (sight == SIGHT_FIRST)
 		volume_add(&flow->entered, &volume);
+	/* The addresses are those that the first point saw. */
 	if (tally->attrs.has_mac && !merge->options.hide_link &&
-	    (point == flow->points || !flow->has_mac))
-		set_macs(flow, tally);
+	    (point == flow->points || !flow->has_mac)) {
+		flow->has_mac = true;
+		memcpy(flow->macs, tally->macs, sizeof(flow->macs));
+	}
 	if (flow->key.tunnel)
 		set_outer(merge, flow, entry);
 	add_attrs(flow, tally);
-	flow_extras_note(&merge->options.extras, flow, entry);
+	if (merge->options.extras.n)
+		flow_extras_note(&merge->options.extras, flow, entry);
 	return true;
 }
 
@@ -212,7 +234,7 @@ static struct flow *flow_of(struct merge *merge, const struct sighting *sighting
 static void lose(struct merge *merge, const struct flow_entry *entry,
 		 enum sight sight)
 {
-	struct volume volume = volume_of(entry);
+	struct volume volume = volume_of(&entry->tally);
 
 	volume_add(&merge->lost, &volume);
 	if (sight != SIGHT_FIRST)
@@ -228,69 +250,32 @@ void merge_keep(struct merge *merge, const struct flow_entry *entry,
 		lose(merge, entry, sighting->sight);
 }
 
-/* Reported every interval, whatever its age. */
-static bool is_due_always(const struct merge *merge)
-{
-	return merge->options.active_timeout_ns <= merge->options.interval_ns;
-}
-
-static bool is_active_timeout(const struct merge *merge, const struct flow *flow)
-{
-	int64_t age = merge->flip_ns - flow->first_ns;
-
-	/* Rounded to the nearest interval. */
-	return is_due_always(merge) || age + merge->options.interval_ns / 2 >=
-					       merge->options.active_timeout_ns;
-}
-
 /* Why the flow is to be reported now; 0: it is not. */
 static int why_report(const struct merge *merge, const struct flow *flow)
 {
+	const struct merge_times *times = &merge->times;
+
+	if (flow->first_ns > times->young_ns && !flow->exported.packets)
+		return 0;
 	if (flow->key.proto == IP_PROTO_TCP &&
 	    flow->attrs.marks & (TCP_FIN | TCP_RST))
 		return NETOBS_END_DETECTED;
 	if (merge->mode == MERGE_FINAL)
 		return NETOBS_END_FORCED;
-	if (flow->last_ns + merge->options.idle_timeout_ns <= merge->flip_ns)
+	if (flow->last_ns <= times->idle_ns)
 		return NETOBS_END_IDLE;
 	if (merge->is_crowded)
 		return NETOBS_END_RESOURCES;
-	if (merge->mode != MERGE_ALL && !is_active_timeout(merge, flow))
-		return 0;
-	return merge->mode == MERGE_EARLY && is_due_always(merge) ?
-		       NETOBS_END_RESOURCES :
-		       NETOBS_END_ACTIVE;
-}
-
-static bool is_too_young(const struct merge *merge, const struct flow *flow)
-{
-	return may_cross(merge) && merge->mode < MERGE_ALL &&
-	       !flow->exported.packets &&
-	       flow->first_ns > merge->flip_ns - youth_ns;
+	return flow->first_ns <= times->active_ns ? (int)times->active_reason : 0;
 }
 
 /* It may turn up at a further point. */
 static bool may_return(const struct merge *merge, const struct flow *flow)
 {
-	int64_t longest_ns = merge->host->n_netns > 1 ? queued_crossing_ns :
-							crossing_ns;
+	const struct merge_times *times = &merge->times;
 
-	if (!may_cross(merge) || merge->mode == MERGE_FINAL)
-		return false;
-	if (flow->last_ns >= merge->flip_ns - longest_ns)
-		return true;
-	return flow->n_points > 1 && flow->last_ns >= merge->last_flip_ns;
-}
-
-/* Not below 0: interfaces that became a stack may make a total smaller. */
-static struct volume volume_less(const struct volume *from,
-				 const struct volume *what)
-{
-	return (struct volume){
-		from->packets - min_u64(from->packets, what->packets),
-		from->bytes - min_u64(from->bytes, what->bytes),
-		from->l2_bytes - min_u64(from->l2_bytes, what->l2_bytes),
-	};
+	return flow->last_ns >= times->crossing_ns ||
+	       (flow->n_points > 1 && flow->last_ns >= times->several_ns);
 }
 
 /* False without memory: next time. */
@@ -301,8 +286,9 @@ static bool report(struct merge *merge, struct flow *flow,
 		if (record_fill(&merge->record, flow, delta, reason,
 				merge->host, merge->clock))
 			return false;
-		flow_extras_fill(&merge->options.extras, flow,
-				 &merge->record.flow);
+		if (merge->options.extras.n)
+			flow_extras_fill(&merge->options.extras, flow,
+					 &merge->record.flow);
 		if (merge->options.on_flow)
 			merge->options.on_flow(&merge->record.flow,
 					       merge->options.user);
@@ -351,7 +337,7 @@ void merge_deliver(struct merge *merge, const struct flow_entry *entry,
 	memset(passing.room, 0, merge->table.extra_size);
 	add_entry(merge, flow, entry, sighting->sight);
 	reason = why_report(merge, flow);
-	if (!reason || is_too_young(merge, flow) || may_return(merge, flow) ||
+	if (!reason || may_return(merge, flow) ||
 	    !report(merge, flow, &flow->point.seen, reason))
 		merge_keep(merge, entry, sighting);
 	else if (sighting->sight != SIGHT_FIRST)
@@ -419,35 +405,30 @@ static bool resolve_strays(struct merge *merge)
 	return merge->n_strays;
 }
 
-/* Report the flow if it is due. What of it is still to be reported: *@ret_rest. */
-static void report_due(struct merge *merge, struct flow *flow,
-		       const struct volume *total, struct volume *ret_rest)
-{
-	struct volume delta = volume_less(total, &flow->exported);
-	int reason = flow->fresh ? why_report(merge, flow) : 0;
-
-	if (reason && !is_too_young(merge, flow))
-		report(merge, flow, &delta, reason);
-	*ret_rest = volume_less(total, &flow->exported);
-}
-
-/* Whether the flow stays in the table. */
+/*
+ * Report the flow if it is due. Interfaces that became a stack may make a total smaller
+ * than what was exported. Returns whether the flow stays in the table.
+ */
 static bool sweep_flow(void *ctx, struct flow *flow)
 {
+	int reason = flow->fresh ? why_report(ctx, flow) : 0;
+	struct volume total, part;
 	struct merge *merge = ctx;
-	struct volume total, rest, inferred;
 
 	observe_total(flow, merge->host, &total);
 	volume_max(&total, &flow->exported);
-	inferred = volume_less(&total, &flow->entered);
-	report_due(merge, flow, &total, &rest);
+	part = volume_less(total, &flow->exported);
+	if (reason)
+		report(merge, flow, &part, reason);
 	if (flow->fresh || may_return(merge, flow)) {
-		volume_add(&merge->unreported, &rest);
-		volume_add(&merge->inferred_now, &inferred);
+		part = volume_less(total, &flow->exported);
+		volume_add(&merge->unreported, &part);
+		part = volume_less(total, &flow->entered);
+		volume_add(&merge->inferred_now, &part);
 		return true;
 	}
-	inferred = volume_less(&flow->exported, &flow->entered);
-	volume_add(&merge->inferred_gone, &inferred);
+	part = volume_less(flow->exported, &flow->entered);
+	volume_add(&merge->inferred_gone, &part);
 	return false;
 }
 

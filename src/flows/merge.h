@@ -38,6 +38,16 @@ enum merge_mode {
 	MERGE_FINAL, /* report everything, keep nothing */
 };
 
+/* What decides about each flow of a drain, from its mode and the options. */
+struct merge_times {
+	int64_t idle_ns;   /* last seen until then: it is reported */
+	int64_t active_ns; /* begun until then: likewise */
+	int64_t young_ns; /* begun after that, and new: it waits for the next drain */
+	int64_t crossing_ns; /* last seen from then on: it may return */
+	int64_t several_ns;  /* the same of one that several points saw */
+	enum netobs_end_reason active_reason;
+};
+
 struct merge {
 	const struct host *host;
 	const struct clock *clock;
@@ -48,9 +58,9 @@ struct merge {
 	struct record record;
 
 	enum merge_mode mode;
-	int64_t flip_ns;      /* when what is being merged ended */
-	int64_t last_flip_ns; /* when it began */
-	bool is_crowded;      /* more flows than max_flows */
+	int64_t flip_ns; /* when what is being merged ended */
+	struct merge_times times;
+	bool is_crowded; /* more flows than max_flows */
 	uint32_t cursor;
 	struct flow **strays; /* to be resolved by the sweep */
 	uint32_t n_strays;

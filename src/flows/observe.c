@@ -24,14 +24,9 @@ struct side {
 
 static bool is_group_copy(const struct flow *flow, bool is_egress)
 {
-	bool is_ipv6 = flow->key.flags & KEY_IPV6;
-	const __u8 *dst = flow->key.dst.bytes;
-
-	if (!is_egress)
-		return false;
-	if (flow->has_mac && flow->dst_mac[0] & 1)
-		return true;
-	return is_ipv6 ? dst[0] == 0xff : dst[12] >= 224;
+	return is_egress &&
+	       topology_is_to_group(&flow->key,
+				    flow->has_mac ? flow->macs : NULL);
 }
 
 static void combine(struct volume *sum, const struct volume *part, bool is_copy)
@@ -95,14 +90,6 @@ static bool is_forwarded_to(const struct host *host, const struct point *point,
 	       !is_above(host, netif_of(host, point), lower);
 }
 
-/* Not below 0. */
-static void volume_subtract(struct volume *from, const struct volume *part)
-{
-	from->packets -= min_u64(from->packets, part->packets);
-	from->bytes -= min_u64(from->bytes, part->bytes);
-	from->l2_bytes -= min_u64(from->l2_bytes, part->l2_bytes);
-}
-
 /*
  * Of what came in through @lower, the part that came from outside. Macvlans send to one
  * another through their lower interface, on its way in, and to others through it on
@@ -127,8 +114,8 @@ static void leave_out_above(const struct flow *flow, const struct host *host,
 		    point->ifindex == lower->ifindex)
 			volume_add(&left, &point->seen);
 	}
-	volume_subtract(&sent, &left);
-	volume_subtract(in, &sent);
+	sent = volume_less(sent, &left);
+	*in = volume_less(*in, &sent);
 }
 
 /* On its way out of an upper interface. */
@@ -404,8 +391,11 @@ static void make_common(const struct flow_key *key, const struct host *host,
 {
 	*ret_key = *key;
 	ret_key->ifindex = 0;
-	ret_key->netns = topology_domain(host, key->netns, netif);
 	ret_key->flags &= ~(KEY_EGRESS | KEY_AGAIN);
+	if (netif && netif->type == LINK_TYPE_LOOPBACK)
+		ret_key->netns |= DOMAIN_LOOPBACK;
+	else if (key->netns < host->n_netns)
+		ret_key->netns = host->netns[key->netns].domain;
 	for (int i = 0; netif && i < NESTING_MAX; i++) {
 		if (netif->type == LINK_TYPE_VLAN)
 			add_vlan(ret_key, netif->vlan_id);
@@ -422,24 +412,17 @@ void observe_key(const struct flow_key *key, const struct host *host,
 		    ret_key);
 }
 
-static enum sight sight_of(const struct flow_entry *entry,
-			   const struct host *host, const struct netif *netif)
-{
-	enum sight sight = topology_sight(entry, netif);
-	bool is_arrival = !(entry->key.flags & KEY_EGRESS) &&
-			  sight == SIGHT_FIRST;
-
-	return host->is_shifting || (host->is_filtered && !is_arrival) ?
-		       SIGHT_EITHER :
-		       sight;
-}
-
 void observe_entry(const struct flow_entry *entry, const struct host *host,
 		   struct sighting *ret_sighting)
 {
 	const struct flow_key *key = &entry->key;
 	const struct netif *netif = host_find(host, key->netns, key->ifindex);
+	enum sight sight = topology_sight(entry, netif);
+	bool is_arrival = !(key->flags & KEY_EGRESS) && sight == SIGHT_FIRST;
 
-	ret_sighting->sight = sight_of(entry, host, netif);
+	ret_sighting->sight =
+		host->is_shifting || (host->is_filtered && !is_arrival) ?
+			SIGHT_EITHER :
+			sight;
 	make_common(key, host, netif, &ret_sighting->key);
 }

@@ -17,14 +17,6 @@ void record_done(struct record *record)
 	*record = (struct record){ 0 };
 }
 
-static void set_tuple(struct netobs_flow *out, const struct flow_key *key)
-{
-	memcpy(out->src, key->src.bytes, sizeof(out->src));
-	memcpy(out->dst, key->dst.bytes, sizeof(out->dst));
-	out->ethertype = key->flags & KEY_IPV6 ? ETHERTYPE_IPV6 : ETHERTYPE_IPV4;
-	out->proto = key->proto;
-}
-
 /* A packet without any flag has flags, too; one whose header is cut may have. */
 static bool has_tcp_flags(uint32_t marks)
 {
@@ -93,8 +85,8 @@ static void set_link(struct netobs_flow *out, const struct flow *flow)
 {
 	if (flow->has_mac) {
 		out->has |= NETOBS_HAS_MAC;
-		memcpy(out->src_mac, flow->src_mac, sizeof(out->src_mac));
-		memcpy(out->dst_mac, flow->dst_mac, sizeof(out->dst_mac));
+		memcpy(out->dst_mac, flow->macs, sizeof(out->dst_mac));
+		memcpy(out->src_mac, flow->macs + 6, sizeof(out->src_mac));
 	}
 	if (flow->key.vlan) {
 		out->has |= NETOBS_HAS_VLAN;
@@ -108,8 +100,6 @@ static void set_link(struct netobs_flow *out, const struct flow *flow)
 
 static void set_tunnel(struct netobs_flow *out, const struct flow *flow)
 {
-	if (flow->key.tunnel == TUNNEL_NONE)
-		return;
 	out->has |= NETOBS_HAS_TUNNEL;
 	out->tunnel = flow->key.tunnel;
 	if (flow->has_outer) {
@@ -171,6 +161,7 @@ int record_fill(struct record *record, const struct flow *flow,
 		const struct volume *delta, enum netobs_end_reason reason,
 		const struct host *host, const struct clock *clock)
 {
+	const struct flow_key *key = &flow->key;
 	struct netobs_flow *out = &record->flow;
 
 	*out = (struct netobs_flow){
@@ -181,13 +172,18 @@ int record_fill(struct record *record, const struct flow *flow,
 		.bytes = delta->bytes,
 		.l2_bytes = delta->l2_bytes,
 		.ecn_seen = flow->attrs.marks >> MARK_ECN_SHIFT & MARK_ECN_MASK,
+		.ethertype = key->flags & KEY_IPV6 ? ETHERTYPE_IPV6 :
+						     ETHERTYPE_IPV4,
+		.proto = key->proto,
 		.end_reason = reason,
 		.point_size = sizeof(struct netobs_point),
 	};
-	set_tuple(out, &flow->key);
+	memcpy(out->src, key->src.bytes, sizeof(out->src));
+	memcpy(out->dst, key->dst.bytes, sizeof(out->dst));
 	set_attrs(out, &flow->attrs);
 	set_transport(out, flow);
 	set_link(out, flow);
-	set_tunnel(out, flow);
+	if (key->tunnel)
+		set_tunnel(out, flow);
 	return set_points(record, flow, host);
 }

@@ -482,11 +482,3 @@ void host_sweep(struct host *host, int64_t before_ns)
 	if (changed)
 		host_settle(host);
 }
-
-const struct netif *host_find(const struct host *host, uint16_t netns,
-			      uint32_t ifindex)
-{
-	return netns < host->n_netns ?
-		       netifs_find(&host->netns[netns].netifs, ifindex) :
-		       NULL;
-}

@@ -123,7 +123,12 @@ int host_settle(struct host *host);
 void host_sweep(struct host *host, int64_t before_ns);
 
 /* @return NULL when it is not known */
-const struct netif *host_find(const struct host *host, uint16_t netns,
-			      uint32_t ifindex);
+static inline const struct netif *host_find(const struct host *host,
+					    uint16_t netns, uint32_t ifindex)
+{
+	return netns < host->n_netns ?
+		       netifs_find(&host->netns[netns].netifs, ifindex) :
+		       NULL;
+}
 
 #endif

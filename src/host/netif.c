@@ -39,13 +39,14 @@ static uint32_t netifs_index(const struct netifs *netifs, uint32_t ifindex)
 			    sizeof(*netifs->items), ifindex);
 }
 
-struct netif *netifs_find(const struct netifs *netifs, uint32_t ifindex)
+struct netif *netifs_search(struct netifs *netifs, uint32_t ifindex)
 {
 	uint32_t i = netifs_index(netifs, ifindex);
 
-	return i < netifs->count && netifs->items[i].ifindex == ifindex ?
-		       &netifs->items[i] :
-		       NULL;
+	if (i == netifs->count || netifs->items[i].ifindex != ifindex)
+		return NULL;
+	netifs->hints[ifindex % NETIF_HINTS] = i;
+	return &netifs->items[i];
 }
 
 static bool reserve(struct netifs *netifs)
@@ -131,13 +132,6 @@ int netif_link_kind(const struct netif *netif)
 	}
 }
 
-bool netif_has_lower(const struct netif *netif)
-{
-	return netif->type == LINK_TYPE_VLAN ||
-	       netif->type == LINK_TYPE_MACVLAN ||
-	       netif->type == LINK_TYPE_IPVLAN;
-}
-
 uint32_t netif_lower(const struct netif *netif)
 {
 	return netif_has_lower(netif) && netif->link_nsid == NSID_SAME ?
@@ -146,7 +140,7 @@ uint32_t netif_lower(const struct netif *netif)
 }
 
 /* Of a stack under construction `stack` leads to its smallest ifindex. */
-static struct netif *root_of(const struct netifs *netifs, struct netif *netif)
+static struct netif *root_of(struct netifs *netifs, struct netif *netif)
 {
 	while (netif->stack != netif->ifindex) {
 		struct netif *next = netifs_find(netifs, netif->stack);
@@ -157,7 +151,7 @@ static struct netif *root_of(const struct netifs *netifs, struct netif *netif)
 	return netif;
 }
 
-static void join(const struct netifs *netifs, struct netif *a, struct netif *b)
+static void join(struct netifs *netifs, struct netif *a, struct netif *b)
 {
 	a = root_of(netifs, a);
 	b = root_of(netifs, b);
@@ -168,7 +162,7 @@ static void join(const struct netifs *netifs, struct netif *a, struct netif *b)
 }
 
 /* @upper is stacked on @lower. True when that raised it. */
-static bool stack_on(const struct netifs *netifs, struct netif *upper,
+static bool stack_on(struct netifs *netifs, struct netif *upper,
 		     struct netif *lower)
 {
 	if (!upper || !lower)
@@ -181,7 +175,7 @@ static bool stack_on(const struct netifs *netifs, struct netif *upper,
 }
 
 /* Index 0 is no interface, and not found. */
-static bool restack_one(const struct netifs *netifs, struct netif *netif)
+static bool restack_one(struct netifs *netifs, struct netif *netif)
 {
 	bool raised = false;
 
@@ -193,7 +187,7 @@ static bool restack_one(const struct netifs *netifs, struct netif *netif)
 	return raised;
 }
 
-static bool restack_once(const struct netifs *netifs)
+static bool restack_once(struct netifs *netifs)
 {
 	bool raised = false;
 

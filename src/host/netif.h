@@ -59,10 +59,13 @@ struct netif {
 	bool is_origin; /* its incoming packets are counted, and the programs know it */
 };
 
+enum { NETIF_HINTS = 16 };
+
 struct netifs {
 	struct netif *items; /* sorted by ifindex */
 	uint32_t count;
 	uint32_t capacity;
+	uint32_t hints[NETIF_HINTS]; /* where an ifindex modulo that was found last */
 };
 
 /*
@@ -73,7 +76,18 @@ uint32_t sorted_index(const void *items, uint32_t n, size_t size, uint32_t key);
 
 void netifs_done(struct netifs *netifs);
 
-struct netif *netifs_find(const struct netifs *netifs, uint32_t ifindex);
+/* netifs_find() where a hint is of another interface. */
+struct netif *netifs_search(struct netifs *netifs, uint32_t ifindex);
+
+/* Several times per flow. NULL: it is not there. */
+static inline struct netif *netifs_find(struct netifs *netifs, uint32_t ifindex)
+{
+	uint32_t hint = netifs->hints[ifindex % NETIF_HINTS];
+
+	return hint < netifs->count && netifs->items[hint].ifindex == ifindex ?
+		       &netifs->items[hint] :
+		       netifs_search(netifs, ifindex);
+}
 
 /* Find or add. NULL: no memory. Pointers to other items become invalid. */
 struct netif *netifs_ensure(struct netifs *netifs, uint32_t ifindex);
@@ -88,7 +102,12 @@ bool netifs_sweep(struct netifs *netifs, int64_t before_ns);
 int netif_link_kind(const struct netif *netif);
 
 /* It passes packets on as they are, but for a tag: its link is below it. */
-bool netif_has_lower(const struct netif *netif);
+static inline bool netif_has_lower(const struct netif *netif)
+{
+	return netif->type == LINK_TYPE_VLAN ||
+	       netif->type == LINK_TYPE_MACVLAN ||
+	       netif->type == LINK_TYPE_IPVLAN;
+}
 
 /* The ifindex of that, if it is in the same namespace; else 0. */
 uint32_t netif_lower(const struct netif *netif);

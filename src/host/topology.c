@@ -418,17 +418,9 @@ bool topology_forwards_unseen(const struct host *host, uint16_t netns,
 	return false;
 }
 
-static bool has_outer_tag(const struct flow_key *key)
+bool topology_is_to_group(const struct flow_key *key, const uint8_t *dst_mac)
 {
-	return key->outer_vlan || (key->vlan && !key->tunnel);
-}
-
-/* A copy leaves by each interface that the group is behind. */
-static bool is_to_group(const struct flow_entry *entry)
-{
-	const struct flow_key *key = &entry->key;
-
-	if (entry->tally.attrs.has_mac && entry->tally.macs[0] & 1)
+	if (dst_mac && dst_mac[0] & 1)
 		return true;
 	return key->flags & KEY_IPV6 ? key->dst.bytes[0] == 0xff :
 				       key->dst.bytes[12] >= 224;
@@ -438,6 +430,8 @@ enum sight topology_sight(const struct flow_entry *entry,
 			  const struct netif *netif)
 {
 	const struct flow_key *key = &entry->key;
+	const struct flow_tally *tally = &entry->tally;
+	bool has_outer_tag = key->outer_vlan || (key->vlan && !key->tunnel);
 	enum sight sight;
 
 	if (!(key->flags & KEY_EGRESS))
@@ -447,14 +441,9 @@ enum sight topology_sight(const struct flow_entry *entry,
 		return SIGHT_EITHER;
 	if (key->flags & KEY_AGAIN)
 		return SIGHT_FORWARDED;
-	sight = netif->sights[has_outer_tag(key) ? WAY_OUT_TAGGED : WAY_OUT];
-	return sight != SIGHT_AGAIN && is_to_group(entry) ? SIGHT_EITHER : sight;
-}
-
-uint16_t topology_domain(const struct host *host, uint16_t netns,
-			 const struct netif *netif)
-{
-	if (netif && netif->type == LINK_TYPE_LOOPBACK)
-		return netns | DOMAIN_LOOPBACK;
-	return netns < host->n_netns ? host->netns[netns].domain : netns;
+	sight = netif->sights[has_outer_tag ? WAY_OUT_TAGGED : WAY_OUT];
+	if (sight == SIGHT_AGAIN ||
+	    !topology_is_to_group(key, tally->attrs.has_mac ? tally->macs : NULL))
+		return sight;
+	return SIGHT_EITHER;
 }

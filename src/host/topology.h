@@ -38,13 +38,12 @@ enum { DOMAIN_LOOPBACK = 0x8000 };
  */
 int topology_update(struct host *host);
 
+/* A copy leaves by each interface that the group is behind. @dst_mac: NULL: unknown. */
+bool topology_is_to_group(const struct flow_key *key, const uint8_t *dst_mac);
+
 /* The sight that a program's entry proves; @netif: its interface, or NULL. */
 enum sight topology_sight(const struct flow_entry *entry,
 			  const struct netif *netif);
-
-/* The part of a place that all observations of one flow have in common. */
-uint16_t topology_domain(const struct host *host, uint16_t netns,
-			 const struct netif *netif);
 
 /* Whether @netns sends packets that it saw coming in through @lower, unseen. */
 bool topology_forwards_unseen(const struct host *host, uint16_t netns,

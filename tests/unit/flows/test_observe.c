@@ -322,7 +322,7 @@ static void see(struct flow *flow, const struct host *host,
 	key.vlan = seen->vlan;
 	entry = world_entry(&key, seen->packets, 0, 0);
 	if (flow->has_mac)
-		memcpy(entry.tally.macs, flow->dst_mac, sizeof(flow->dst_mac));
+		memcpy(entry.tally.macs, flow->macs, sizeof(flow->macs));
 	observe_entry(&entry, host, &sighting);
 	point = flow_ensure_point(flow, seen->netns, seen->ifindex,
 				  seen->flags & KEY_EGRESS);
@@ -441,7 +441,7 @@ static void total_of_group_copies_is_the_largest(void **state)
 		}
 		flow_init(&flow, &key);
 		flow.has_mac = true;
-		flow.dst_mac[0] = groups[i].dst_mac;
+		flow.macs[0] = groups[i].dst_mac;
 		world_build(&host, 1, links);
 		see(&flow, &host, &first);
 		see(&flow, &host, &second);

@@ -165,8 +165,7 @@ static void be_icmp_without_header(struct flow *flow)
 static void have_mac(struct flow *flow)
 {
 	flow->has_mac = true;
-	memcpy(flow->src_mac, "\2\0\0\0\0\1", 6);
-	memcpy(flow->dst_mac, "\2\0\0\0\0\2", 6);
+	memcpy(flow->macs, "\2\0\0\0\0\2\2\0\0\0\0\1", 12);
 }
 
 static void have_vlan(struct flow *flow)
