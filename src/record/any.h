@@ -50,9 +50,14 @@ static inline const struct netobs_flow *flow_view(const struct netobs_flow *flow
 }
 
 /**
- * @return whether the sizes in a flow are possible
+ * @return point @i, which a flow has, of a library whose points may be larger
  */
-bool flow_is_valid(const struct netobs_flow *flow);
+static inline const struct netobs_point *
+flow_point(const struct netobs_flow *flow, uint32_t i)
+{
+	return (const void *)((const char *)flow->points +
+			      (size_t)i * flow->point_size);
+}
 
 /**
  * Clear the bits of members that are beyond the flow's size: an older program that copies
@@ -61,21 +66,10 @@ bool flow_is_valid(const struct netobs_flow *flow);
 void flow_clear_unknown(struct netobs_flow *flow);
 
 /**
- * @return bytes that flow_copy() writes
+ * As netobs_record_json(), of what record_view() returned: of any type, and of each.
  */
-size_t flow_copy_size(const struct netobs_flow *flow, uint32_t points_max,
-		      size_t name_max);
-
-/**
- * Copy a flow, its first @points_max points and their names, cut to @name_max bytes with
- * their NUL, into one piece that begins at @copy.
- */
-void flow_copy(const struct netobs_flow *flow, uint32_t points_max,
-	       size_t name_max, struct netobs_flow *copy);
-
-/**
- * As netobs_record_json(), of what record_view() returned.
- */
+int record_json(const struct netobs_record *record, char *buf, size_t size);
+int flow_record_json(const struct netobs_record *record, char *buf, size_t size);
 int stats_record_json(const struct netobs_record *record, char *buf, size_t size);
 
 #endif

@@ -126,22 +126,22 @@ static void put_name(struct json *json, const char *name)
 	json_string(json, name ? name : "unknown");
 }
 
-#define LIST(key, put, member)                                 \
-	json_key(json, key);                                   \
-	json_open(json, '[');                                  \
-	for (uint32_t i = 0; i < flow->n_points; i++)          \
-		put(json, netobs_flow_point(flow, i)->member); \
+#define LIST(key, put, member)                          \
+	json_key(json, key);                            \
+	json_open(json, '[');                           \
+	for (uint32_t i = 0; i < flow->n_points; i++)   \
+		put(json, flow_point(flow, i)->member); \
 	json_close(json, ']');
 
 /* One number when all points share the namespace, else one per point. */
 static void add_netns(struct json *json, const struct netobs_flow *flow,
 		      const char *key, const char *plural)
 {
-	const uint32_t first = netobs_flow_point(flow, 0)->netns_inode;
+	const uint32_t first = flow_point(flow, 0)->netns_inode;
 	bool shared = true, known = first;
 
 	for (uint32_t i = 1; i < flow->n_points; i++) {
-		uint32_t inode = netobs_flow_point(flow, i)->netns_inode;
+		uint32_t inode = flow_point(flow, i)->netns_inode;
 
 		shared &= inode == first;
 		known |= inode != 0;
@@ -168,16 +168,10 @@ static void add_points(struct json *json, const struct netobs_flow *flow)
 #include "fields.def"
 }
 
-int netobs_flow_json(const struct netobs_flow *flow, char *buf, size_t size)
+int flow_record_json(const struct netobs_record *record, char *buf, size_t size)
 {
-	union any_record copy;
+	const struct netobs_flow *flow = as_flow(record);
 	struct json json;
-
-	if (!flow || !buf)
-		return -EINVAL;
-	flow = flow_view(flow, &copy);
-	if (!flow)
-		return -EINVAL;
 
 	json_begin(&json, buf, size);
 	json_open(&json, '{');
@@ -186,4 +180,14 @@ int netobs_flow_json(const struct netobs_flow *flow, char *buf, size_t size)
 		add_points(&json, flow);
 	json_close(&json, '}');
 	return json_end(&json);
+}
+
+int netobs_flow_json(const struct netobs_flow *flow, char *buf, size_t size)
+{
+	union any_record copy;
+
+	if (!flow || !buf)
+		return -EINVAL;
+	flow = flow_view(flow, &copy);
+	return flow ? flow_record_json(&flow->record, buf, size) : -EINVAL;
 }

@@ -6,62 +6,63 @@
 #include <errno.h>
 #include <string.h>
 
-/*
- * Then the struct. A flow is followed by its points, and the name of each with its NUL.
- * Version 0.1 had only flows, and takes n_points of other types for damage.
- */
-struct packed_head {
-	uint16_t size;
-	uint16_t point_size;
-	uint32_t n_points; /* NOT_A_FLOW */
-};
-
+/* Version 0.1 had only flows, and takes n_points of other types for damage. */
 #define NOT_A_FLOW UINT32_MAX
 
-_Static_assert(sizeof(struct packed_head) + sizeof(struct netobs_flow) +
-			       PACK_POINTS_MAX * (sizeof(struct netobs_point) +
-						  PACK_NAME_MAX) <=
-		       PACK_MAX,
+_Static_assert(PACK_ROOM(struct netobs_flow, PACK_POINTS_MAX) <= PACK_MAX,
 	       "a flow fits");
-_Static_assert(sizeof(struct packed_head) + sizeof(union any_record) <= PACK_MAX,
+_Static_assert(PACK_ROOM(union any_record, 0) <= PACK_MAX,
 	       "any other record fits");
 _Static_assert(sizeof(struct packed_head) % PACK_ALIGN == 0,
 	       "the struct is aligned");
 
-size_t pack_size(const struct netobs_record *record)
+/* Returns behind the copy. */
+static char *copy_flow(const struct netobs_flow *flow, uint32_t points_max,
+		       size_t name_max, struct netobs_flow *copy)
 {
-	const size_t head = sizeof(struct packed_head);
+	uint32_t n_points = (uint32_t)min_u64(flow->n_points, points_max);
+	struct netobs_point *points = (struct netobs_point *)(copy + 1);
+	char *name = (char *)(points + n_points);
 
-	if (record->type != NETOBS_RECORD_FLOW)
-		return head + record_size(record->type);
-	return head +
-	       flow_copy_size(as_flow(record), PACK_POINTS_MAX, PACK_NAME_MAX);
+	*copy = *flow;
+	copy->sz = sizeof(*copy);
+	copy->n_points = n_points;
+	copy->point_size = sizeof(*points);
+	copy->points = n_points ? points : NULL;
+	for (uint32_t i = 0; i < n_points; i++) {
+		size_t len;
+
+		/* As this library's struct. */
+		points[i] = (struct netobs_point){ 0 };
+		memcpy(&points[i], flow_point(flow, i),
+		       min_u64(flow->point_size, sizeof(*points)));
+		len = points[i].name ? strnlen(points[i].name, name_max - 1) : 0;
+		memcpy(name, points[i].name ?: "", len);
+		name[len] = '\0';
+		points[i].name = points[i].name ? name : NULL;
+		name += len + 1;
+	}
+	return name;
 }
 
-void pack_record(const struct netobs_record *record, void *packed)
+size_t pack_record(const struct netobs_record *record, void *packed)
 {
 	struct packed_head *head = packed;
-	struct netobs_record *copy = (struct netobs_record *)(head + 1);
+	struct netobs_flow *flow = (struct netobs_flow *)(head + 1);
+	size_t size = record_size(record->type);
+	char *end;
 
-	*head = (struct packed_head){
-		.size = (uint16_t)record_size(record->type),
-		.n_points = NOT_A_FLOW,
-	};
+	*head = (struct packed_head){ .size = (uint16_t)size,
+				      .n_points = NOT_A_FLOW };
 	if (record->type != NETOBS_RECORD_FLOW) {
-		memcpy(copy, record, head->size);
-		copy->sz = head->size;
-		return;
+		memcpy(flow, record, size);
+		flow->record.sz = size;
+		return sizeof(*head) + size;
 	}
-	flow_copy(as_flow(record), PACK_POINTS_MAX, PACK_NAME_MAX,
-		  (struct netobs_flow *)copy);
+	end = copy_flow(as_flow(record), PACK_POINTS_MAX, PACK_NAME_MAX, flow);
 	head->point_size = sizeof(struct netobs_point);
-	head->n_points = as_flow(copy)->n_points;
-}
-
-const struct netobs_record *packed_record(const void *packed)
-{
-	return (const struct netobs_record *)((const struct packed_head *)packed +
-					      1);
+	head->n_points = flow->n_points;
+	return (size_t)(end - (char *)packed);
 }
 
 /* Members that the other struct lacks are zero; those that this one lacks are left out. */
@@ -149,4 +150,33 @@ int unpack_record(const void *packed, size_t len, struct unpacked *to,
 	if (!err)
 		*ret_record = &to->any.record;
 	return err;
+}
+
+/* ---- For programs ------------------------------------------------------------------ */
+
+int netobs_flow_dup(const struct netobs_flow *flow, struct netobs_flow **ret_flow)
+{
+	struct netobs_flow *made;
+	union any_record copy;
+	size_t size;
+
+	if (!flow || !ret_flow)
+		return -EINVAL;
+	flow = flow_view(flow, &copy);
+	if (!flow)
+		return -EINVAL;
+	size = sizeof(*flow) + flow->n_points * sizeof(struct netobs_point);
+	for (uint32_t i = 0; i < flow->n_points; i++)
+		size += strlen(flow_point(flow, i)->name ?: "") + 1;
+	made = malloc(size);
+	if (!made)
+		return -ENOMEM;
+	copy_flow(flow, UINT32_MAX, PTRDIFF_MAX, made);
+	*ret_flow = made;
+	return 0;
+}
+
+void netobs_flow_free(struct netobs_flow *flow)
+{
+	free(flow);
 }

@@ -8,6 +8,7 @@
 #define NETOBS_RECORD_PACK_H
 
 #include "any.h"
+#include "base/util.h"
 
 enum {
 	PACK_MAX = 60 << 10, /* bytes of a packed record */
@@ -17,18 +18,42 @@ enum {
 	PACK_NAME_MAX = 32,
 };
 
+/* Then the struct. A flow is followed by its points, and the name of each with its NUL. */
+struct packed_head {
+	uint16_t size;
+	uint16_t point_size;
+	uint32_t n_points; /* UINT32_MAX: not a flow */
+};
+
+#define PACK_ROOM(type, n_points)                    \
+	(sizeof(struct packed_head) + sizeof(type) + \
+	 (n_points) * (sizeof(struct netobs_point) + (size_t)PACK_NAME_MAX))
+
 /**
  * @param record  what record_view() returned
- * @return bytes that pack_record() writes
+ * @return bytes that pack_record() writes at most
  */
-size_t pack_size(const struct netobs_record *record);
+static inline size_t pack_room(const struct netobs_record *record)
+{
+	if (record->type != NETOBS_RECORD_FLOW)
+		return PACK_ROOM(union any_record, 0);
+	return PACK_ROOM(struct netobs_flow,
+			 min_u64(as_flow(record)->n_points, PACK_POINTS_MAX));
+}
 
-void pack_record(const struct netobs_record *record, void *packed);
+/**
+ * @return bytes that it wrote
+ */
+size_t pack_record(const struct netobs_record *record, void *packed);
 
 /**
  * The record in what pack_record() wrote, as long as it is where it was written.
  */
-const struct netobs_record *packed_record(const void *packed);
+static inline const struct netobs_record *packed_record(const void *packed)
+{
+	return (const struct netobs_record *)((const struct packed_head *)packed +
+					      1);
+}
 
 /* Where a record is put that cannot be read in place. */
 struct unpacked {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include <netobs/sink.h>
 
-#include "base/clock_ms.h"
 #include "loader.h"
 #include "sink.h"
 #include "base/sized.h"
@@ -45,15 +44,6 @@ static void start_ticking(struct netobs_sink *sink)
 	set_timer(sink);
 }
 
-/*
- * Ages are of CLOCK_BOOTTIME, which cannot be set; it has no coarse variant, which costs
- * a record less.
- */
-static int64_t age_clock_ms(const struct netobs_sink *sink)
-{
-	return clock_ms(CLOCK_MONOTONIC_COARSE) + sink->asleep_ms;
-}
-
 static void set_age_clock(struct netobs_sink *sink)
 {
 	sink->asleep_ms = clock_ms(CLOCK_BOOTTIME) - now_ms();
@@ -69,7 +59,7 @@ static void sink_tick(struct netobs_sink *sink)
 	bool are_dropped;
 
 	set_age_clock(sink);
-	spool_expire(&sink->spool, age_clock_ms(sink));
+	spool_expire(&sink->spool, sink_age_ms(sink));
 	spool_start_sync(&sink->spool);
 	are_dropped = drop_log_note(&sink->drops, &sink->log, name_of(sink),
 				    &sink->spool, now_ms());
@@ -104,40 +94,35 @@ static int on_spool(void *arg, int fd)
 
 /* ---- What modules are given ------------------------------------------------------ */
 
-static struct netobs_sink *of_host(struct sink_host *host)
+/* An earlier process may have written other types to the spool. */
+static int unpack_item(struct netobs_sink *sink, const struct spool_item *item,
+		       const struct netobs_record **ret_record)
 {
-	return (struct netobs_sink *)host;
-}
+	int err = unpack_record(item->record, item->len, &sink->unpacked,
+				ret_record);
 
-static int open_item(struct netobs_sink *sink, const struct spool_item *item,
-		     const struct netobs_record **ret_record)
-{
-	int err = 0;
-
-	if (item->is_in_place)
-		*ret_record = packed_record(item->record);
-	else
-		err = unpack_record(item->record, item->len, &sink->unpacked,
-				    ret_record);
 	if (err || sink->host.types & 1U << (*ret_record)->type)
 		return err;
-	return -ENOTSUP; /* an earlier process had the spool take it */
+	return -ENOTSUP;
 }
 
 static bool host_next(struct sink_host *host, struct sink_item *ret_item)
 {
-	struct netobs_sink *sink = of_host(host);
+	struct netobs_sink *sink = sink_of_host(host);
 	struct spool_item item;
 
 	while (!sink->is_unfinished) {
-		int err;
+		int err = 0;
 
 		/* A call takes its time, however much is left. */
 		if (++sink->given % GLANCE == 0)
 			sink->is_unfinished = now_ms() >= sink->slice_end_ms;
 		if (sink->is_unfinished || !spool_read(&sink->spool, &item))
 			break;
-		err = open_item(sink, &item, &ret_item->record);
+		if (item.is_in_place)
+			ret_item->record = packed_record(item.record);
+		else
+			err = unpack_item(sink, &item, &ret_item->record);
 		ret_item->own = item.own;
 		ret_item->end = item.end;
 		if (!err)
@@ -153,34 +138,34 @@ static bool host_next(struct sink_host *host, struct sink_item *ret_item)
 
 static bool host_has_more(const struct sink_host *host)
 {
-	const struct netobs_sink *sink = (const struct netobs_sink *)host;
+	const struct netobs_sink *sink = sink_of_host(host);
 
 	return position_is_before(sink->spool.read, sink->spool.tail);
 }
 
 static void host_ack(struct sink_host *host, struct position end)
 {
-	spool_ack(&of_host(host)->spool, end);
+	spool_ack(&sink_of_host(host)->spool, end);
 }
 
 static void host_refuse(struct sink_host *host, struct position end)
 {
-	spool_discard(&of_host(host)->spool, end, SPOOL_REFUSED);
+	spool_discard(&sink_of_host(host)->spool, end, SPOOL_REFUSED);
 }
 
 static void host_rewind(struct sink_host *host)
 {
-	spool_rewind(&of_host(host)->spool);
+	spool_rewind(&sink_of_host(host)->spool);
 }
 
 static int host_watch(struct sink_host *host, int fd, uint32_t events)
 {
-	return loop_watch(&of_host(host)->loop, fd, events, NULL, NULL);
+	return loop_watch(&sink_of_host(host)->loop, fd, events, NULL, NULL);
 }
 
 static void host_wake_in(struct sink_host *host, int ms)
 {
-	struct netobs_sink *sink = of_host(host);
+	struct netobs_sink *sink = sink_of_host(host);
 
 	sink->wake_ms = ms < 0 ? 0 : now_ms() + ms;
 	set_timer(sink);
@@ -188,21 +173,21 @@ static void host_wake_in(struct sink_host *host, int ms)
 
 static bool host_is_pressed(const struct sink_host *host)
 {
-	const struct netobs_sink *sink = (const struct netobs_sink *)host;
+	const struct netobs_sink *sink = sink_of_host(host);
 
 	return spool_is_pressed(&sink->spool);
 }
 
 static void host_note_unconfirmed(struct sink_host *host, struct position count)
 {
-	struct netobs_sink *sink = of_host(host);
+	struct netobs_sink *sink = sink_of_host(host);
 
 	sink->unconfirmed = position_add(sink->unconfirmed, count);
 }
 
 static bool host_get_stats(struct sink_host *host, struct netobs_stats *ret_stats)
 {
-	const struct netobs_sink *sink = of_host(host);
+	const struct netobs_sink *sink = sink_of_host(host);
 
 	if (!sink->get_stats)
 		return false;
@@ -302,7 +287,7 @@ static int open_spool(struct netobs_sink *sink, struct spec *spec)
 	if (spec->is_wrong)
 		return -EINVAL;
 	set_age_clock(sink);
-	options.since_1970_ms = clock_ms(CLOCK_REALTIME) - age_clock_ms(sink);
+	options.since_1970_ms = clock_ms(CLOCK_REALTIME) - sink_age_ms(sink);
 	err = spool_open(&sink->spool, &options);
 	if (err || spool_fd(&sink->spool) < 0)
 		return err;
@@ -430,14 +415,13 @@ static bool add_record(struct netobs_sink *sink,
 		own.packets = as_flow(record)->packets;
 		own.bytes = as_flow(record)->bytes;
 	}
-	place = spool_reserve(&sink->spool, pack_size(record), own,
-			      age_clock_ms(sink));
+	place = spool_reserve(&sink->spool, pack_room(record), own,
+			      sink_age_ms(sink));
 	if (!sink->tick_ms)
 		start_ticking(sink);
 	if (!place)
 		return false;
-	pack_record(record, place);
-	spool_commit(&sink->spool);
+	spool_commit(&sink->spool, pack_record(record, place));
 	return true;
 }
 

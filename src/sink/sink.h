@@ -3,6 +3,7 @@
 #ifndef NETOBS_SINK_SINK_H
 #define NETOBS_SINK_SINK_H
 
+#include "base/clock_ms.h"
 #include "base/loop.h"
 #include "drop_log.h"
 #include "module.h"
@@ -33,5 +34,19 @@ struct netobs_sink {
 	struct unpacked unpacked;
 	struct netobs_stats last_stats; /* that were written as a record */
 };
+
+static inline struct netobs_sink *sink_of_host(const struct sink_host *host)
+{
+	return (struct netobs_sink *)host;
+}
+
+/*
+ * Ages are of CLOCK_BOOTTIME, which cannot be set; it has no coarse variant, which costs
+ * a record less.
+ */
+static inline int64_t sink_age_ms(const struct netobs_sink *sink)
+{
+	return clock_ms(CLOCK_MONOTONIC_COARSE) + sink->asleep_ms;
+}
 
 #endif

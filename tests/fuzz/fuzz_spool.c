@@ -146,7 +146,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		check(place);
 		memcpy(place, record, len);
-		spool_commit(&spool);
+		spool_commit(&spool, len);
 	}
 	spool_close(&spool);
 	damage(data + 1, size - 1);

@@ -154,7 +154,7 @@ bool put(struct spool *spool, uint64_t n, int64_t now_ms)
 	if (!place)
 		return false;
 	memcpy(place, buf, len);
-	spool_commit(spool);
+	spool_commit(spool, len);
 	return true;
 }
 

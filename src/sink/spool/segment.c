@@ -52,6 +52,14 @@ struct segment *segment_new(struct position first, int64_t made_ms,
 		free(segment);
 		return NULL;
 	}
+	segment->buf = buf;
+	segment->buf_size = capacity;
+	segment_renew(segment, first, made_ms);
+	return segment;
+}
+
+void segment_renew(struct segment *segment, struct position first, int64_t made_ms)
+{
 	*segment = (struct segment){
 		.first = first,
 		.end = first,
@@ -59,10 +67,9 @@ struct segment *segment_new(struct position first, int64_t made_ms,
 		.in_file = first,
 		.durable = first,
 		.fd = -1,
-		.buf = buf,
-		.buf_size = capacity,
+		.buf = segment->buf,
+		.buf_size = segment->buf_size,
 	};
-	return segment;
 }
 
 static int write_all(int fd, const void *bytes, size_t len, uint64_t offset)
@@ -216,37 +223,33 @@ int segment_reserve(struct segment *segment, size_t len, struct position own,
 	}
 	head = find_tail(segment);
 	*head = (struct record_head){
-		.len = (uint32_t)len,
 		.before = segment->end,
 		.own = own,
 	};
-	memset((char *)(head + 1) + len, 0,
-	       segment_cost(len) - sizeof(*head) - len);
 	*ret_record = head + 1;
 	return 0;
 }
 
-const struct record_head *segment_commit(struct segment *segment)
+void segment_commit(struct segment *segment, size_t len)
 {
 	struct record_head *head = find_tail(segment);
 
+	head->len = (uint32_t)len;
+	memset((char *)(head + 1) + len, 0,
+	       segment_cost(len) - sizeof(*head) - len);
 	if (segment->has_checksums)
 		head->crc = crc_of_record(head);
-	segment->size += segment_cost(head->len);
+	segment->size += segment_cost(len);
 	segment->end = position_add(segment->end, head->own);
-	return head;
 }
 
 /* Bytes of whole records at the start; -EBADMSG: not even one. */
 static ssize_t whole_records(const char *bytes, size_t len)
 {
 	const struct record_head *head;
-	const void *record;
 	size_t at = 0;
-	int err = 0;
 
-	while (at < len &&
-	       !(err = segment_parse(bytes + at, len - at, &head, &record)))
+	while (at < len && !segment_parse(bytes + at, len - at, &head))
 		at += segment_cost(head->len);
 	return at ? (ssize_t)at : -EBADMSG;
 }
@@ -255,11 +258,9 @@ static ssize_t whole_records(const char *bytes, size_t len)
 static size_t before_whole(const char *bytes, size_t len)
 {
 	const struct record_head *head;
-	const void *record;
 	size_t at = 0;
 
-	while (at < len &&
-	       segment_parse(bytes + at, len - at, &head, &record) == -EBADMSG)
+	while (at < len && segment_parse(bytes + at, len - at, &head) == -EBADMSG)
 		at += SEGMENT_WORD;
 	return at < len ? at : len;
 }
@@ -324,7 +325,7 @@ void segment_window_free(struct segment_window *window)
 }
 
 int segment_parse(const char *bytes, size_t len,
-		  const struct record_head **ret_head, const void **ret_record)
+		  const struct record_head **ret_head)
 {
 	const struct record_head *head = (const void *)bytes;
 
@@ -337,7 +338,6 @@ int segment_parse(const char *bytes, size_t len,
 	if (head->crc != crc_of_record(head))
 		return -EBADMSG;
 	*ret_head = head;
-	*ret_record = head + 1;
 	return 0;
 }
 
@@ -362,9 +362,9 @@ static int move_window(const struct segment *segment,
 	return 0;
 }
 
-static int read_file(const struct segment *segment,
-		     struct segment_window *window, uint64_t offset,
-		     const struct record_head **ret_head, const void **ret_record)
+int segment_read_file(const struct segment *segment,
+		      struct segment_window *window, uint64_t offset,
+		      const struct record_head **ret_head)
 {
 	bool is_inside = window->segment == segment && offset >= window->start &&
 			 offset <= window->start + window->len;
@@ -376,7 +376,7 @@ static int read_file(const struct segment *segment,
 			size_t at = offset - window->start;
 
 			err = segment_parse(window->buf + at, window->len - at,
-					    ret_head, ret_record);
+					    ret_head);
 			if (err != -EAGAIN)
 				return err;
 		}
@@ -386,19 +386,4 @@ static int read_file(const struct segment *segment,
 		is_inside = true;
 	}
 	return -EBADMSG; /* the file has less than it had */
-}
-
-int segment_read(const struct segment *segment, struct segment_window *window,
-		 uint64_t offset, const struct record_head **ret_head,
-		 const void **ret_record)
-{
-	const char *at;
-
-	assert(offset < segment->size);
-	if (offset < segment->written)
-		return read_file(segment, window, offset, ret_head, ret_record);
-	at = segment->buf + (offset - segment->written);
-	*ret_head = (const void *)at;
-	*ret_record = at + sizeof(struct record_head);
-	return 0;
 }

@@ -64,6 +64,10 @@ struct segment {
 struct segment *segment_new(struct position first, int64_t made_ms,
 			    size_t capacity);
 
+/* Make one that was only in memory a new one. */
+void segment_renew(struct segment *segment, struct position first,
+		   int64_t made_ms);
+
 /* Have it written to @fd, a new file, which becomes the segment's. */
 int segment_attach(struct segment *segment, int fd);
 
@@ -104,8 +108,8 @@ static inline uint64_t segment_cost(size_t len)
 }
 
 /**
- * Room for a record of @len bytes, to be filled and then added by segment_commit(); until
- * then the segment has none.
+ * Room for a record of at most @len bytes, to be filled and then added by
+ * segment_commit(); until then the segment has none.
  *
  * @return 0; -ENOBUFS: no more room in memory; others: as write(2), of what is in the
  *         buffer, which stays and may be written another time
@@ -113,10 +117,8 @@ static inline uint64_t segment_cost(size_t len)
 int segment_reserve(struct segment *segment, size_t len, struct position own,
 		    void **ret_record);
 
-/**
- * @return the head of the record that was added
- */
-const struct record_head *segment_commit(struct segment *segment);
+/* @len: of the record. */
+void segment_commit(struct segment *segment, size_t len);
 
 /* Write what is in the buffer. Errors: as write(2). */
 int segment_write_out(struct segment *segment);
@@ -142,16 +144,27 @@ struct segment_window {
 
 void segment_window_free(struct segment_window *window);
 
+/* segment_read() of what is in the file. */
+int segment_read_file(const struct segment *segment,
+		      struct segment_window *window, uint64_t offset,
+		      const struct record_head **ret_head);
+
 /*
- * The record at @offset, which is below size; valid until the next call. -EBADMSG:
- * it is damaged. Others: as pread(2).
+ * The record at @offset, which is below size, begins behind its head; valid until the
+ * next call. -EBADMSG: it is damaged. Others: as pread(2).
  */
-int segment_read(const struct segment *segment, struct segment_window *window,
-		 uint64_t offset, const struct record_head **ret_head,
-		 const void **ret_record);
+static inline int segment_read(const struct segment *segment,
+			       struct segment_window *window, uint64_t offset,
+			       const struct record_head **ret_head)
+{
+	if (offset < segment->written)
+		return segment_read_file(segment, window, offset, ret_head);
+	*ret_head = (const void *)(segment->buf + (offset - segment->written));
+	return 0;
+}
 
 /* The same of any bytes: whether a record starts there. -EAGAIN: more are needed. */
 int segment_parse(const char *bytes, size_t len,
-		  const struct record_head **ret_head, const void **ret_record);
+		  const struct record_head **ret_head);
 
 #endif

@@ -52,10 +52,15 @@ static size_t count_unwritten(const struct spool *spool)
  */
 static int start_segment(struct spool *spool, int64_t now_ms)
 {
-	struct segment *segment =
-		segment_new(spool->tail, now_ms,
-			    spool->dir ? SEGMENT_BUFFER : spool->capacity);
+	struct segment *segment = TAKE_PTR(spool->spare);
 	int err = 0;
+
+	if (segment)
+		segment_renew(segment, spool->tail, now_ms);
+	else
+		segment = segment_new(spool->tail, now_ms,
+				      spool->dir ? SEGMENT_BUFFER :
+						   spool->capacity);
 
 	if (!segment)
 		return -ENOMEM;
@@ -92,7 +97,10 @@ static void remove_oldest(struct spool *spool)
 	spool->size -= segment->size;
 	if (spool->dir)
 		spool_dir_forget(spool->dir, segment->first.seq);
-	segment_free(segment);
+	if (!spool->dir && !spool->spare)
+		spool->spare = segment;
+	else
+		segment_free(segment);
 }
 
 static void drop_oldest(struct spool *spool, enum spool_drop why)
@@ -174,9 +182,9 @@ void spool_note_sync(struct spool *spool, int err)
 /* ---- Adding -------------------------------------------------------------------- */
 
 /* Room for a record within the limit; false: there is none. */
-static bool make_room(struct spool *spool, size_t len)
+static bool make_room(struct spool *spool, uint64_t cost)
 {
-	while (spool->size + segment_cost(len) > spool->options.max_bytes) {
+	while (spool->size + cost > spool->options.max_bytes) {
 		if (!spool->oldest || spool->options.keep_oldest)
 			return false;
 		drop_oldest(spool, SPOOL_FULL);
@@ -185,7 +193,7 @@ static bool make_room(struct spool *spool, size_t len)
 }
 
 /* To a segment that an earlier process began, as well, if nothing is missing there. */
-static bool is_to_be_continued(const struct spool *spool, size_t len,
+static bool is_to_be_continued(const struct spool *spool, uint64_t cost,
 			       int64_t now_ms)
 {
 	int64_t max_age = spool->options.max_age_ms;
@@ -193,7 +201,7 @@ static bool is_to_be_continued(const struct spool *spool, size_t len,
 
 	if (!segment || segment->is_closed ||
 	    segment->end.seq != spool->tail.seq ||
-	    segment->size + segment_cost(len) > spool->capacity)
+	    segment->size + cost > spool->capacity)
 		return false;
 	if (max_age && segment->size &&
 	    now_ms - segment->made_ms > max_age / SEGMENTS)
@@ -223,53 +231,44 @@ static int next_segment(struct spool *spool, int64_t now_ms)
 	return err;
 }
 
-static int reserve(struct spool *spool, size_t len, struct position own,
-		   int64_t now_ms, void **ret_record)
-{
-	int err = 0;
-
-	if (!is_to_be_continued(spool, len, now_ms))
-		err = next_segment(spool, now_ms);
-	if (err)
-		return err;
-	if (!spool->newest->size)
-		spool->newest->made_ms = now_ms;
-	err = segment_reserve(spool->newest, len, own, ret_record);
-	if (err && spool->dir) { /* its buffer is full */
-		err = next_segment(spool, now_ms);
-		err = err ?: segment_reserve(spool->newest, len, own, ret_record);
-	}
-	if (!err)
-		spool->newest->used_ms = now_ms;
-	return err;
-}
-
 void *spool_reserve(struct spool *spool, size_t len, struct position own,
 		    int64_t now_ms)
 {
+	uint64_t cost = segment_cost(len);
+	bool is_continued;
 	void *record;
 	int err;
 
 	spool->accepted = position_add(spool->accepted, own);
-	if (!make_room(spool, len)) {
+	if (spool->size + cost > spool->options.max_bytes &&
+	    !make_room(spool, cost)) {
 		spool_drop(spool, SPOOL_FULL, own);
 		return NULL;
 	}
-	err = reserve(spool, len, own, now_ms, &record);
+	is_continued = is_to_be_continued(spool, cost, now_ms);
+	err = is_continued ? 0 : next_segment(spool, now_ms);
+	err = err ?: segment_reserve(spool->newest, len, own, &record);
+	if (err && is_continued && spool->dir) { /* its buffer is full */
+		err = next_segment(spool, now_ms);
+		err = err ?: segment_reserve(spool->newest, len, own, &record);
+	}
 	if (err || spool->writing.append_fails)
 		note_append(spool, err, len);
-	if (!err)
-		return record;
-	spool_drop(spool, SPOOL_UNWRITTEN, own);
-	return NULL;
+	if (err) {
+		spool_drop(spool, SPOOL_UNWRITTEN, own);
+		return NULL;
+	}
+	if (!spool->newest->size)
+		spool->newest->made_ms = now_ms;
+	spool->newest->used_ms = now_ms;
+	return record;
 }
 
-void spool_commit(struct spool *spool)
+void spool_commit(struct spool *spool, size_t len)
 {
-	const struct record_head *head = segment_commit(spool->newest);
-
-	spool->size += segment_cost(head->len);
-	spool->tail = position_add(spool->tail, head->own);
+	segment_commit(spool->newest, len);
+	spool->size += segment_cost(len);
+	spool->tail = spool->newest->end;
 }
 
 /* ---- Life ---------------------------------------------------------------------- */
@@ -286,6 +285,7 @@ void spool_expire(struct spool *spool, int64_t now_ms)
 {
 	spool->read_attempts += outage_is_on(&spool->unreadable);
 	end_future(spool->oldest, now_ms);
+	segment_free(TAKE_PTR(spool->spare));
 	while (spool->options.max_age_ms && spool->oldest && spool->oldest->size &&
 	       now_ms - spool->oldest->used_ms > spool->options.max_age_ms)
 		drop_oldest(spool, SPOOL_TOO_OLD);
@@ -367,6 +367,7 @@ void spool_close(struct spool *spool)
 		spool_sync(spool);
 	worker_free(spool->syncer);
 	segment_free_all(spool->oldest);
+	segment_free(spool->spare);
 	segment_window_free(&spool->window);
 	spool_dir_close(spool->dir);
 	free(spool->path);

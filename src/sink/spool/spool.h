@@ -62,6 +62,7 @@ struct spool {
 	char *path;		      /* NULL: in memory */
 	size_t capacity;	      /* bytes of a segment */
 	struct segment *oldest, *newest;
+	struct segment *spare;	 /* in memory: its pages are there */
 	uint64_t size;		 /* of all segments */
 	struct position tail;	 /* behind what came last */
 	struct position acked;	 /* the end of what the reader has finished */
@@ -104,8 +105,8 @@ int spool_open(struct spool *spool, const struct spool_options *options);
 void spool_close(struct spool *spool);
 
 /**
- * Room for a record of at most SEGMENT_RECORD_MAX bytes, to be filled and then added by
- * spool_commit(), with no other call in between.
+ * Room for a record of at most @len bytes, which are at most SEGMENT_RECORD_MAX, to be
+ * filled and then added by spool_commit(), with no other call in between.
  *
  * @param own  what the record counts: .seq is 1
  * @return where to write it; NULL: it was dropped, and counted
@@ -113,7 +114,8 @@ void spool_close(struct spool *spool);
 void *spool_reserve(struct spool *spool, size_t len, struct position own,
 		    int64_t now_ms);
 
-void spool_commit(struct spool *spool);
+/* @len: of the record, no more than what was reserved. */
+void spool_commit(struct spool *spool, size_t len);
 
 /*
  * The next record that the reader has not got yet; false: there is none, or, with

@@ -133,10 +133,9 @@ bool spool_read(struct spool *spool, struct spool_item *ret_item)
 	spool->is_searching = false;
 	while (!spool_has_unacked_dropped(spool) && find_next(spool)) {
 		const struct record_head *head;
-		const void *record;
 		const struct segment *segment = spool->reading;
 		int err = segment_read(segment, &spool->window, spool->offset,
-				       &head, &record);
+				       &head);
 
 		if (!err && (head->before.seq < segment->first.seq ||
 			     head->before.seq >= segment->end.seq))
@@ -159,7 +158,7 @@ bool spool_read(struct spool *spool, struct spool_item *ret_item)
 		spool->offset += segment_cost(head->len);
 		spool->read = position_add(head->before, head->own);
 		*ret_item = (struct spool_item){
-			.record = record,
+			.record = head + 1,
 			.len = head->len,
 			.own = head->own,
 			.end = spool->read,

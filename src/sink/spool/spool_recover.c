@@ -78,12 +78,10 @@ static bool is_of_process(int err)
 static int find_record(struct recovery *recovery, struct candidate *candidate,
 		       uint64_t *at, const struct record_head **ret_head)
 {
-	const void *record;
-
 	while (*at < candidate->probe.size) {
 		uint64_t place = sizeof(struct segment_head) + *at;
 		int err = segment_read(&candidate->probe, &recovery->window,
-				       *at, ret_head, &record);
+				       *at, ret_head);
 
 		if (!err)
 			return 0;

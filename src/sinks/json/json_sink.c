@@ -59,8 +59,8 @@ static bool fill_lines(struct json_state *state)
 
 	while (sizeof(state->buf) - state->used > LINE_MAX_SIZE &&
 	       state->host->ops->next(state->host, &item)) {
-		int len = netobs_record_json(
-			item.record, state->buf + state->used, LINE_MAX_SIZE);
+		int len = record_json(item.record, state->buf + state->used,
+				      LINE_MAX_SIZE);
 
 		assert(len > 0);
 		state->used += (size_t)len;

@@ -28,8 +28,7 @@ static struct netobs_flow make_flow(const struct netobs_point *points, uint32_t 
 
 static size_t pack(const struct netobs_flow *flow)
 {
-	pack_record(&flow->record, packed);
-	return pack_size(&flow->record);
+	return pack_record(&flow->record, packed);
 }
 
 static int unpack(const void *bytes, size_t len)
@@ -186,8 +185,7 @@ static size_t pack_stats(void)
 {
 	const struct netobs_stats_record stats = make_stats();
 
-	pack_record(&stats.record, packed);
-	return pack_size(&stats.record);
+	return pack_record(&stats.record, packed);
 }
 
 static void record_is_read_where_it_was_written(void **state)

@@ -254,14 +254,15 @@ static void write_spool_of_a_later_version(const char *dir)
 		const struct netobs_record *record = i == 1 ? &later.record :
 							      &flow.record;
 		const struct position own = { 1, flow.packets, flow.bytes };
-		void *place = spool_reserve(&spool, pack_size(record), own, 0);
+		void *place = spool_reserve(&spool, pack_room(record), own, 0);
+		size_t len;
 
 		assert_non_null(place);
-		pack_record(record, place);
+		len = pack_record(record, place);
 		if (i == 1)
 			((struct netobs_record *)packed_record(place))->type =
 				NETOBS_RECORD_TYPES + 7;
-		spool_commit(&spool);
+		spool_commit(&spool, len);
 	}
 	spool_close(&spool);
 }

@@ -22,7 +22,7 @@ static void put_all(struct spool *spool, uint64_t from, uint64_t to)
 		assert_non_null(record);
 		memset(record, 0, RECORD);
 		memcpy(record, &n, sizeof(n));
-		spool_commit(spool);
+		spool_commit(spool, RECORD);
 	}
 }
 
