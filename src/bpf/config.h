@@ -9,7 +9,9 @@
 const volatile __u16 config_netns = 0; /* index, for the key */
 const volatile __u8 config_link = LINK_ETHERNET;
 const volatile __u8 config_clock = CLOCK_COARSE;
-const volatile __u8 config_is_filtered = 0; /* judge() decides */
+const volatile __u8 config_is_filtered = 0;	      /* judge() decides */
+const volatile __u8 config_sampling = SAMPLE_PACKETS; /* or flows */
+const volatile __u32 config_sampling_interval = 0; /* one of so many; 0: all */
 const volatile __u32 config_lanes = 1;	    /* of each CPU, see types.h */
 const volatile __u32 config_cpus = 1;	    /* possible CPUs */
 const volatile __u32 config_l1_buckets = 1; /* per CPU and generation */

@@ -9,6 +9,7 @@
 #include "vmlinux.h"
 
 #include "bpf/judge.h"
+#include "bpf/sample.h"
 #include "bpf/track/fragments.h"
 #include "bpf/track/origins.h"
 #include "bpf/parse/parse.h"
@@ -133,6 +134,40 @@ static __always_inline void mark_again(struct packet *pkt,
 		lanes[5] |= (__u64)KEY_AGAIN << 56;
 }
 
+/* Of a buffer with several packets, some may be sampled: bytes are shared evenly. */
+static __always_inline struct wire_size
+sample_packets(struct run *run, const struct wire_size *size)
+{
+	__u32 interval = config_sampling_interval, random = 0;
+	struct sampler *sampler = &run->cpu->sampler;
+	struct wire_size sampled = { 0 };
+
+	if (size->packets >= sampler->left)
+		random = scale(bpf_get_prandom_u32(), interval);
+	sampled.packets = sampler_take(sampler, interval, size->packets, random);
+	if (!sampled.packets || sampled.packets == size->packets)
+		return sampled.packets ? *size : sampled;
+	sampled.bytes = size->bytes * sampled.packets / size->packets;
+	sampled.l2_bytes = size->l2_bytes * sampled.packets / size->packets;
+	return sampled;
+}
+
+/* Reduce @size to what is sampled, and count the rest. False: nothing is. */
+static __always_inline bool sample(struct run *run, const struct packet *pkt,
+				   struct wire_size *size)
+{
+	struct wire_size sampled = { 0 };
+
+	if (config_sampling == SAMPLE_PACKETS)
+		sampled = sample_packets(run, size);
+	else if (is_flow_sampled(&pkt->key, config_sampling_interval))
+		return true;
+	count(&run->counters->sampled_out, size->packets - sampled.packets,
+	      size->bytes - sampled.bytes);
+	*size = sampled;
+	return sampled.packets;
+}
+
 static __always_inline void observe(struct run *run, struct __sk_buff *skb,
 				    __u8 direction)
 {
@@ -153,6 +188,8 @@ static __always_inline void observe(struct run *run, struct __sk_buff *skb,
 	}
 	if (pkt->fragment != FRAGMENT_NONE)
 		track_fragment(pkt);
+	if (config_sampling_interval && !sample(run, pkt, &size))
+		return;
 	/* A filter may have rejected the packet at its origin, so origins do not hold. */
 	if (direction == KEY_EGRESS && !config_is_filtered)
 		mark_again(pkt, skb);

@@ -223,6 +223,15 @@ struct counters {
 	struct count spilled; /* reached user space, through the ring buffer */
 };
 
+/* What is sampled; values as in enum netobs_sampling. */
+enum sampling { SAMPLE_PACKETS, SAMPLE_FLOWS };
+
+/* A window of packets, of which one is sampled; see sample.h. Zeroes: none has begun. */
+struct sampler {
+	__u32 left; /* of the window's packets */
+	__u32 pick; /* the sampled one is the next when so many are left */
+};
+
 /*
  * Where programs can interrupt one another on a CPU (PREEMPT_RT since Linux 6.18
  * need not serialise bottom halves), a CPU has several states, and all that goes
@@ -247,7 +256,8 @@ struct cpu_state {
 	struct counters counters[GENERATIONS];
 	__u64 log_head;	 /* the next slot of the log to be written */
 	__u64 log_limit; /* up to here slots are free, as far as is known */
-	__u64 reserved3[8 - (GENERATIONS * sizeof(struct counters) / 8 + 2) % 8];
+	struct sampler sampler;
+	__u64 reserved3[8 - (GENERATIONS * sizeof(struct counters) / 8 + 3) % 8];
 	__u64 log_tail; /* the next slot that user space will read */
 	__u64 reserved4[7];
 };

@@ -48,6 +48,8 @@ static int prepare_programs(struct bpf_object *object, void *ctx)
 	rodata->config_link = knobs->link;
 	rodata->config_clock = knobs->clock;
 	rodata->config_is_filtered = !!knobs->filter;
+	rodata->config_sampling = knobs->sampling;
+	rodata->config_sampling_interval = knobs->sampling_interval;
 	rodata->config_cpus = knobs->n_cpus;
 	rodata->config_lanes = knobs->lanes;
 	rodata->config_l1_buckets = knobs->l1_buckets;

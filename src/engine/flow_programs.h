@@ -20,6 +20,8 @@ struct flow_knobs {
 	uint16_t netns;
 	enum link_kind link;
 	const struct filter *filter; /* NULL: all packets */
+	enum sampling sampling;
+	uint32_t sampling_interval; /* one of so many; 0: all */
 };
 
 /**

@@ -93,6 +93,8 @@ static struct flow_knobs knobs_of(const struct store *store)
 		.clock = store->options.clock,
 		.secret = store->secret,
 		.filter = store->options.filter,
+		.sampling = store->options.sampling,
+		.sampling_interval = store->options.sampling_interval,
 	};
 }
 

@@ -21,6 +21,8 @@ struct store_options {
 	uint32_t lanes; /* of each CPU, see types.h; 0: what this kernel needs */
 	uint32_t log_slots; /* per CPU, a power of two; 0: what suits this machine */
 	const struct filter *filter; /* NULL: all packets; stays the caller's */
+	enum sampling sampling;
+	uint32_t sampling_interval; /* one of so many; 0: all */
 };
 
 struct store {

@@ -143,6 +143,8 @@ static int load(struct prog *prog)
 		return -errno;
 	skel->rodata->config_link = prog->options.link;
 	skel->rodata->config_clock = prog->options.clock;
+	skel->rodata->config_sampling = prog->options.sampling;
+	skel->rodata->config_sampling_interval = prog->options.sampling_interval;
 	skel->rodata->config_netns = prog->options.netns;
 	skel->rodata->config_cpus = prog->n_cpus;
 	skel->rodata->config_l1_buckets = prog->options.l1_buckets;

@@ -27,6 +27,8 @@ struct prog_options {
 	__u64 l2_limit;	  /* none */
 	__u32 ring_bytes; /* 1 MiB */
 	__u64 watermark;  /* never */
+	enum sampling sampling;
+	__u32 sampling_interval; /* all packets */
 };
 
 enum { PROG_FLOWS = 16384 };

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* What the programs sample, in what proportion, and that the rest is counted. */
+#include "prog_test.h"
+
+#include "bpf/sample.h"
+#include "host.h"
+
+enum {
+	MANY = 10000000,
+	SEGMENTS = 45,
+	SEGMENT = 60,
+	PORTS = 400,
+	PAYLOAD = 64,
+	ROUNDS = 2000,
+	FLOWS = 100,
+};
+
+static const struct prog_options one_packet_of_100 = { .sampling_interval = 100 };
+
+static struct count sum_of(const struct prog_flows *flows)
+{
+	struct count sum = { 0 };
+
+	for (size_t i = 0; i < flows->n; i++) {
+		sum.packets += flows->entries[i].tally.packets;
+		sum.bytes += flows->entries[i].tally.bytes;
+	}
+	return sum;
+}
+
+static void assert_share(uint64_t part, uint64_t whole, uint32_t interval,
+			 double tolerance)
+{
+	double error = (double)part * interval / (double)whole - 1;
+
+	if (error < -tolerance || error > tolerance)
+		fail_msg("%ju of %ju, 1 of %u: an error of %.2f %%",
+			 (uintmax_t)part, (uintmax_t)whole, interval,
+			 error * 100);
+}
+
+static void run_repeatedly(struct prog *prog, const struct layer *layers,
+			   uint32_t repeat, uint32_t segments)
+{
+	struct packet_bytes bytes;
+	struct prog_packet packet = {
+		.bytes = bytes.bytes,
+		.repeat = repeat,
+		.gso_segs = segments > 1 ? segments : 0,
+		.gso_size = segments > 1 ? SEGMENT : 0,
+	};
+
+	packet_build(layers, &bytes);
+	packet.len = bytes.len;
+	assert_int_equal(prog_run(prog, &packet, NULL), 0);
+}
+
+/* All that was seen was sampled or sampled out, to the packet and the byte. */
+static void assert_counted(struct prog *prog, uint64_t seen)
+{
+	struct count sampled = sum_of(prog_test_flows(prog, 0));
+	struct counters counters = prog_counters(prog, 0);
+
+	assert_int_equal(counters.seen.packets, seen);
+	assert_int_equal(counters.sampled_out.packets, seen - sampled.packets);
+	assert_int_equal(counters.sampled_out.bytes,
+			 counters.seen.bytes - sampled.bytes);
+	assert_share(sampled.packets, seen, prog->options.sampling_interval,
+		     0.01);
+	assert_share(sampled.bytes, counters.seen.bytes,
+		     prog->options.sampling_interval, 0.01);
+}
+
+static void scaled_totals_are_those_of_all_packets(void **state)
+{
+	static const struct layer udp[] = { ETH, IP4, UDP, DATA(PAYLOAD), {} };
+	static const uint32_t intervals[] = { 2, 100, 10000 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(intervals) / sizeof(intervals[0]); i++) {
+		const struct prog_options options = {
+			.sampling_interval = intervals[i],
+		};
+		struct prog *prog = prog_test_open(&options);
+
+		run_repeatedly(prog, udp, MANY, 1);
+		assert_counted(prog, MANY);
+		prog_test_teardown(NULL);
+	}
+}
+
+static void segments_of_a_buffer_are_sampled_one_by_one(void **state)
+{
+	static const struct layer tcp[] = {
+		ETH, IP4, TCP(0x10), DATA(SEGMENTS * 60), {}
+	};
+	struct prog *prog = prog_test_open(&one_packet_of_100);
+
+	(void)state;
+	run_repeatedly(prog, tcp, MANY / SEGMENTS, SEGMENTS);
+	assert_counted(prog, (uint64_t)(MANY / SEGMENTS) * SEGMENTS);
+}
+
+/* As regular as the interval is: who counts to 100 would always meet the same flow. */
+static void flows_in_turn_are_sampled_alike(void **state)
+{
+	struct prog *prog = prog_test_open(&one_packet_of_100);
+	const struct prog_flows *flows;
+
+	(void)state;
+	for (uint32_t round = 0; round < ROUNDS; round++)
+		for (uint16_t port = 1; port <= FLOWS; port++)
+			prog_test_tcp(prog, port, 0x10);
+	flows = prog_test_flows(prog, 0);
+	assert_int_equal(sum_of(flows).packets, (uint64_t)ROUNDS * FLOWS / 100);
+	for (uint16_t port = 1; port <= FLOWS; port++) {
+		struct flow_key key = prog_test_tcp_key(port);
+
+		/* 20 expected, with a standard deviation of 4.5 */
+		assert_in_range(prog_test_tally(flows, &key)->packets, 1, 45);
+	}
+}
+
+static void packets_that_cannot_be_parsed_are_not_sampled(void **state)
+{
+	static const struct layer arp[] = { ETH, ARP, {} };
+	struct prog *prog = prog_test_open(&one_packet_of_100);
+
+	(void)state;
+	run_repeatedly(prog, arp, 1000, 1);
+	assert_int_equal(prog_counters(prog, 0).unparsed[UNPARSED_ARP].packets,
+			 1000);
+	assert_int_equal(prog_test_flows(prog, 0)->n, 0);
+}
+
+/* ---- Flows ------------------------------------------------------------------------ */
+
+static const struct prog_options one_flow_of_4 = { .sampling = SAMPLE_FLOWS,
+						   .sampling_interval = 4 };
+
+/* Of each port, all packets were counted, or none; about a fourth of the ports were. */
+static void assert_wholly(struct prog *prog, uint64_t packets)
+{
+	const struct prog_flows *flows = prog_test_flows(prog, 0);
+
+	assert_in_range(flows->n, PORTS / 4 - 45, PORTS / 4 + 45);
+	for (size_t i = 0; i < flows->n; i++) {
+		assert_int_equal(flows->entries[i].tally.packets, packets);
+		assert_true(is_flow_sampled(&flows->entries[i].key, 4));
+	}
+	assert_int_equal(prog_counters(prog, 0).sampled_out.packets,
+			 (PORTS - flows->n) * packets);
+}
+
+static void flows_are_counted_wholly_or_not_at_all(void **state)
+{
+	struct prog *prog = prog_test_open(&one_flow_of_4);
+
+	(void)state;
+	for (int round = 0; round < 3; round++)
+		for (uint32_t port = 0; port < PORTS; port++) {
+			const struct layer v6[] = {
+				ETH, IP6, UDP_PORTS(port, 53), {}
+			};
+
+			prog_test_layers(prog, v6);
+		}
+	assert_wholly(prog, 3);
+}
+
+static void fragments_follow_their_datagram(void **state)
+{
+	enum { ID_LOW_BYTE = 5, ID_HIGH_BYTE = 4 };
+	struct prog *prog = prog_test_open(&one_flow_of_4);
+
+	(void)state;
+	for (uint32_t port = 0; port < PORTS; port++) {
+		const struct layer first[] = { ETH,
+					       IP4_FRAGMENT(IP4_MORE),
+					       POKE(ID_HIGH_BYTE, port >> 8),
+					       POKE(ID_LOW_BYTE, port & 0xff),
+					       UDP_PORTS(port, 53),
+					       DATA(PAYLOAD),
+					       {} };
+		const struct layer later[] = { ETH,
+					       IP4_FRAGMENT(9),
+					       POKE(ID_HIGH_BYTE, port >> 8),
+					       POKE(ID_LOW_BYTE, port & 0xff),
+					       NEXT(17),
+					       DATA(PAYLOAD),
+					       {} };
+
+		prog_test_layers(prog, first);
+		prog_test_layers(prog, later);
+		prog_test_layers(prog, later);
+	}
+	assert_wholly(prog, 3);
+}
+
+/* The tunnel's own ports do not decide. */
+static void flows_in_tunnels_are_sampled_by_what_is_inside(void **state)
+{
+	struct prog *prog = prog_test_open(&one_flow_of_4);
+
+	(void)state;
+	for (uint32_t port = 0; port < PORTS; port++) {
+		const struct layer vxlan[] = { ETH, IP4, VXLAN(3),
+					       ETH, IP6, UDP_PORTS(port, 53),
+					       {} };
+
+		prog_test_layers(prog, vxlan);
+	}
+	assert_wholly(prog, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(scaled_totals_are_those_of_all_packets,
+					  prog_test_teardown),
+		cmocka_unit_test_teardown(
+			segments_of_a_buffer_are_sampled_one_by_one,
+			prog_test_teardown),
+		cmocka_unit_test_teardown(flows_in_turn_are_sampled_alike,
+					  prog_test_teardown),
+		cmocka_unit_test_teardown(
+			packets_that_cannot_be_parsed_are_not_sampled,
+			prog_test_teardown),
+		cmocka_unit_test_teardown(flows_are_counted_wholly_or_not_at_all,
+					  prog_test_teardown),
+		cmocka_unit_test_teardown(fragments_follow_their_datagram,
+					  prog_test_teardown),
+		cmocka_unit_test_teardown(
+			flows_in_tunnels_are_sampled_by_what_is_inside,
+			prog_test_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
