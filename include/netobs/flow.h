@@ -45,6 +45,14 @@ enum netobs_tcp_combined {
 	NETOBS_TCP_RST_ACK = 1 << 2
 };
 
+/** What one of so many is sampled of: netobs_opts.sampling, netobs_flow.sampling. */
+enum netobs_sampling {
+	/** Packets, at random: a record counts those sampled, of any flow. */
+	NETOBS_SAMPLE_PACKETS = 0,
+	/** Flows: a record counts all packets of its flow, and others have none. */
+	NETOBS_SAMPLE_FLOWS = 1
+};
+
 /** Bits of netobs_flow.has: which of the optional fields are known. */
 enum netobs_flow_field {
 	NETOBS_HAS_PORTS = 1 << 0, /**< src_port, dst_port */
@@ -58,7 +66,8 @@ enum netobs_flow_field {
 	NETOBS_HAS_VNI = 1 << 7,	 /**< vni */
 	NETOBS_HAS_OUTER_PORTS = 1 << 8, /**< outer_src_port, outer_dst_port */
 	NETOBS_HAS_OUTER = 1 << 9,	 /**< outer_src, outer_dst */
-	NETOBS_HAS_FLOW_LABEL = 1 << 10	 /**< flow_label */
+	NETOBS_HAS_FLOW_LABEL = 1 << 10, /**< flow_label */
+	NETOBS_HAS_SAMPLING = 1 << 11	 /**< sampling, sampling_mode */
 };
 
 /** One place a flow was seen at. Grows at the end: see netobs_flow.point_size. */
@@ -73,7 +82,8 @@ struct netobs_point {
 /**
  * One flow record. Packets, bytes and l2_bytes count what came since the
  * flow's previous record; packets are packets on the wire, also where the
- * kernel handles several at once (GSO, GRO).
+ * kernel handles several at once (GSO, GRO). With sampling, they count what was sampled:
+ * sums over records, times `sampling`, estimate the traffic.
  */
 struct netobs_flow {
 	/** The header that all records have, and its members by their names here. */
@@ -122,7 +132,8 @@ struct netobs_flow {
 	/** enum netobs_tcp_combined, or-ed: seen in a single packet each, which
 	 *  tcp_flags, of all packets, does not show that */
 	uint8_t tcp_combined;
-	uint8_t reserved[2];
+	uint8_t sampling_mode; /**< enum netobs_sampling */
+	uint8_t reserved;
 
 	uint32_t n_points;
 	uint32_t point_size; /**< bytes from one of the points to the next */
@@ -131,7 +142,7 @@ struct netobs_flow {
 
 	/** RFC 6437; of the first packet in this record */
 	uint32_t flow_label;
-	uint8_t reserved2[4];
+	uint32_t sampling; /**< one packet or flow of so many was counted */
 };
 
 /**

@@ -137,6 +137,22 @@ struct netobs_opts {
 	 *  match at one point of its way and not at another, so the flow's counters
 	 *  decide more often what counts (netobs_stats.inferred). */
 	const char *filter;
+
+	/** Count one packet or flow of so many, of those that the filter accepts; 0 and 1:
+	 *  all. Records and statistics have what was counted, and records the interval:
+	 *  nothing is scaled. */
+	uint32_t sampling;
+	/** Packets: one of each @p sampling in a row, at random, at each point; segments of
+	 *  a buffer (GSO, GRO) are packets. A packet counts where it is observed first,
+	 *  so flows that address translation makes have no records. Flows: all packets
+	 *  of a flow, at all points, or none, by a hash of its addresses, ports and
+	 *  protocol (inside of a tunnel), the same for both directions and on all hosts
+	 *  (netobsctl-flows(8)). */
+	enum netobs_sampling sampling_mode;
+
+	/** Records with fewer bytes are not delivered; their packets are counted as
+	 *  filtered (netobs_stats.small). */
+	uint64_t min_bytes;
 };
 
 /** Declare an options struct with its size set and every other field zero. */

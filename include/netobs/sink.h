@@ -42,8 +42,10 @@ struct netobs_sink_opts {
 	 *  (IPFIX options records) and for the option records=flow,stats: as
 	 *  netobs_stats_get(), which it may call. */
 	int (*get_stats)(struct netobs_stats *ret_stats, void *user);
-	uint32_t sampling; /**< one packet of so many was looked at; 0: each */
-	uint32_t reserved; /**< 0 */
+	/** One packet or flow of so many was counted, for reports as above, and for
+	 *  records that do not say; 0: each */
+	uint32_t sampling;
+	enum netobs_sampling sampling_mode;
 
 	/** Where netobs_sink_open() writes why it failed; NULL: nowhere. */
 	char (*error)[NETOBS_ERROR_MAX];

@@ -54,15 +54,16 @@ struct netobs_stats {
 
 	/**
 	 * Packets that reached any observation point: each where it was observed
-	 * first; filtered and unparsed ones at each point. Counted apart from the
-	 * records.
+	 * first; filtered, sampled out and unparsed ones at each point. Counted apart
+	 * from the records.
 	 */
 	struct netobs_count seen;
 	struct netobs_count observed; /**< crossings of all observation points */
 	struct netobs_count exported; /**< delivered in records */
 	struct netobs_count pending;  /**< drained, to be delivered later */
-	struct netobs_count filtered; /**< rejected by netobs_opts.filter, at each point */
-	struct netobs_count sampled_out;
+	/** rejected by netobs_opts.filter, at each point; or in small records, below */
+	struct netobs_count filtered;
+	struct netobs_count sampled_out; /**< at each point */
 	struct netobs_count unparsed[NETOBS_REASONS_MAX];
 	struct netobs_count lost[NETOBS_REASONS_MAX];
 
@@ -85,6 +86,8 @@ struct netobs_stats {
 	 * distinguish a first sight from a further one, as behind address translation.
 	 */
 	struct netobs_count inferred;
+	/** Of filtered: in records below netobs_opts.min_bytes, each packet once. */
+	struct netobs_count small;
 };
 
 /** Totals as a record, beside those of flows: NETOBS_RECORD_STATS. */
@@ -117,7 +120,8 @@ NETOBS_API const char *netobs_lost_name(unsigned int reason);
  * "sampled_out":{..},"unparsed":{"<reason>":{..}},"lost":{"<reason>":{..}}}.
  * "seen" also has observed_packets and observed_bytes and, if they are not 0,
  * inferred_packets and inferred_bytes; while there is something
- * pending, "pending":{..} is a further term of the sum.
+ * pending, "pending":{..} is a further term of the sum. "filtered" also has
+ * small_packets and small_bytes, if they are not 0.
  *
  * @return length without NUL; -ENOBUFS: @p size is too small; -EINVAL: an
  *         argument is NULL

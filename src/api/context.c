@@ -45,6 +45,8 @@ static int init(struct netobs *ctx, const struct netobs_opts *opts)
 		      context_compile_filter(ctx->opts.filter, &ctx->log,
 					     &ctx->filter);
 	ctx->host.is_filtered = ctx->filter;
+	ctx->host.is_sampled = ctx->opts.sampling &&
+			       ctx->opts.sampling_mode == NETOBS_SAMPLE_PACKETS;
 	if (!err)
 		err = observation_init(&ctx->observation, &ctx->host,
 				       ctx->opts.interfaces, ctx->opts.exclude);

@@ -8,6 +8,8 @@
 #include <netobs/probe.h>
 #include <string.h>
 
+_Static_assert((int)NETOBS_SAMPLE_FLOWS == (int)SAMPLE_FLOWS, "same order");
+
 enum {
 	INTERVAL_DEFAULT_MS = 5000,
 	INTERVAL_MIN_MS = 10,
@@ -26,6 +28,8 @@ void context_copy_options(const struct netobs_opts *opts,
 	copy.interval_ms = copy.interval_ms ?: INTERVAL_DEFAULT_MS;
 	copy.idle_timeout_ms = copy.idle_timeout_ms ?: IDLE_DEFAULT_MS;
 	copy.max_flows = copy.max_flows ?: MAX_FLOWS_DEFAULT;
+	if (copy.sampling == 1)
+		copy.sampling = 0;
 	*ret_opts = copy;
 }
 
@@ -49,6 +53,12 @@ int context_check_options(const struct netobs_opts *opts, const struct log *log)
 	if (opts->attach_order > NETOBS_ATTACH_LAST) {
 		log_error(log, "attach_order: %u is not known",
 			  opts->attach_order);
+		return -EINVAL;
+	}
+	if (opts->sampling_mode > NETOBS_SAMPLE_FLOWS) {
+		log_error(log,
+			  "sampling_mode: %u is none of enum netobs_sampling",
+			  opts->sampling_mode);
 		return -EINVAL;
 	}
 	if (opts->reserved) {
@@ -102,6 +112,9 @@ int context_check_change(const struct netobs_opts *from,
 		{ "max_memory", from->max_memory != to->max_memory },
 		{ "attach_order", from->attach_order != to->attach_order },
 		{ "filter", is_other_text(from->filter, to->filter) },
+		{ "sampling", from->sampling != to->sampling },
+		{ "sampling_mode", from->sampling_mode != to->sampling_mode },
+		{ "min_bytes", from->min_bytes != to->min_bytes },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++) {
@@ -132,10 +145,15 @@ struct pipeline_options context_pipeline_options(const struct netobs *ctx)
 					 CLOCK_PRECISE :
 					 CLOCK_COARSE,
 			.filter = ctx->filter,
+			.sampling = (enum sampling)opts->sampling_mode,
+			.sampling_interval = opts->sampling,
 		},
 		.merge = {
 			.per_interface = opts->flags & NETOBS_PER_INTERFACE,
 			.max_flows = opts->max_flows,
+			.sampling = opts->sampling,
+			.sampling_mode = opts->sampling_mode,
+			.min_bytes = opts->min_bytes,
 			.on_flow = opts->on_flow,
 			.user = opts->user,
 		},

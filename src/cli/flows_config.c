@@ -9,6 +9,7 @@
 #include <netobs/netobs.h>
 #include <netobs/probe.h>
 
+#include "base/value.h"
 #include "human.h"
 
 enum { DEFAULT_INTERVAL_MS = 5000, MIN_INTERVAL_MS = 10 }; /* the library's */
@@ -74,6 +75,10 @@ static const struct args_option options[] = {
 	  "stop after this many records" },
 	{ 0, "interval", ARGS_SECONDS, FIELD(interval_ms), "SECONDS", NULL,
 	  "time between reports (default 5)" },
+	{ 0, "sampling", ARGS_STRING, FIELD(sampling), "N|flow:N", NULL,
+	  "count one packet of N, at random, or the packets of one flow of N" },
+	{ 0, "min-bytes", ARGS_BYTES, FIELD(min_bytes), "BYTES", NULL,
+	  "leave out records with fewer bytes" },
 	{ 0, "active-timeout", ARGS_SECONDS, FIELD(active_ms), "SECONDS", NULL,
 	  "how often to report a flow with traffic (default: every interval)" },
 	{ 0, "idle-timeout", ARGS_SECONDS, FIELD(idle_ms), "SECONDS", NULL,
@@ -98,8 +103,6 @@ static const struct args_option options[] = {
 	  "at the end, print statistics of all packets on stderr" },
 	{ 'v', "verbose", ARGS_REPEAT, FIELD(verbose), NULL, NULL,
 	  "log more to stderr; -vv: still more" },
-	{ 0, "sampling", ARGS_ABSENT, 0, NULL, NULL,
-	  "--sampling: this version does not sample; it counts every packet" },
 	{ 0 }
 };
 
@@ -295,6 +298,29 @@ static int parse_view(struct flows_config *config)
 	return 0;
 }
 
+static int parse_sampling(struct flows_config *config)
+{
+	static const char prefix[] = "flow:";
+	const char *text = config->sampling;
+	uint64_t interval;
+
+	if (!text)
+		return 0;
+	if (!strncmp(text, prefix, strlen(prefix))) {
+		config->sampling_mode = NETOBS_SAMPLE_FLOWS;
+		text += strlen(prefix);
+	}
+	if (value_parse(VALUE_NUMBER, text, 1, UINT32_MAX, &interval)) {
+		args_complain(&command,
+			      "--sampling: '%s' is not a whole number from 1 to "
+			      "4294967295, or flow: and such a number",
+			      config->sampling);
+		return -1;
+	}
+	config->sampling_interval = interval > 1 ? (uint32_t)interval : 0;
+	return 0;
+}
+
 static void describe(struct flows_config *config)
 {
 	const size_t size = sizeof(config->subject);
@@ -317,6 +343,10 @@ static void describe(struct flows_config *config)
 	if (config->direction > 0 && used < size)
 		used += (size_t)snprintf(text + used, size - used, " (%s)",
 					 directions[config->direction]);
+	if (config->sampling_interval && used < size)
+		used += (size_t)snprintf(text + used, size - used, ", 1 of %u %s",
+					 config->sampling_interval,
+					 human_sampled(config->sampling_mode));
 	if (config->filter && used < size)
 		snprintf(text + used, size - used, ": %s", config->filter);
 	human_clean(text);
@@ -396,13 +426,16 @@ enum args_result flows_config_parse(struct flows_config *config, int argc,
 	    check_names(&config->exclude, "-x") < 0 ||
 	    flows_join_filter(&command, &config->filter_words, &config->filter) <
 		    0 ||
-	    parse_outputs(config) < 0 || parse_view(config) < 0)
+	    parse_sampling(config) < 0 || parse_outputs(config) < 0 ||
+	    parse_view(config) < 0)
 		return ARGS_WRONG;
 
 	describe(config);
 	for (size_t i = 0; i < config->n_outputs; i++) {
 		config->outputs[i].subject = config->subject;
 		config->outputs[i].is_file = config->files.n;
+		config->outputs[i].sampling = config->sampling_interval;
+		config->outputs[i].sampling_mode = config->sampling_mode;
 		config->outputs[i].interval_ms = config->interval_ms ?
 							 config->interval_ms :
 							 DEFAULT_INTERVAL_MS;
@@ -444,6 +477,9 @@ void flows_config_fill(const struct flows_config *config, struct netobs_opts *op
 	opts->idle_timeout_ms = config->idle_ms;
 	opts->max_flows = config->max_flows;
 	opts->max_memory = config->max_memory;
+	opts->sampling = config->sampling_interval;
+	opts->sampling_mode = config->sampling_mode;
+	opts->min_bytes = config->min_bytes;
 	if (config->attach_order == NETOBS_ATTACH_LAST)
 		opts->attach_order = NETOBS_ATTACH_LAST;
 	opts->disable_features = flows_attachment_disables(config->attach);

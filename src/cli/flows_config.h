@@ -22,8 +22,11 @@ struct flows_config {
 	uint64_t max_memory;
 	uint64_t count;
 	bool per_interface, stats, list, want_names;
-	const char *by, *sort; /* NULL: not given */
-	char *filter;	       /* of filter_words; NULL: none */
+	const char *by, *sort, *sampling; /* NULL: not given */
+	enum netobs_sampling sampling_mode;
+	uint32_t sampling_interval; /* one of so many; 0: all */
+	uint64_t min_bytes;
+	char *filter; /* of filter_words; NULL: none */
 
 	struct view_options view; /* of the output that can show one */
 	struct output *outputs;

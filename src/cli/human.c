@@ -255,6 +255,11 @@ void human_where(char *buf, size_t size, const struct netobs_flow *flow)
 		append_words(buf, size, "%s", human_tunnel_name(flow->tunnel));
 }
 
+const char *human_sampled(enum netobs_sampling mode)
+{
+	return mode == NETOBS_SAMPLE_FLOWS ? "flows" : "packets";
+}
+
 /* ---- Statistics ----------------------------------------------------------------- */
 
 static void print_count(FILE *file, const char *name, const char *reason,
@@ -281,6 +286,7 @@ void human_stats(FILE *file, const struct netobs_stats *stats)
 	print_count(file, "exported", "", &stats->exported);
 	print_some(file, "pending", "", &stats->pending);
 	print_some(file, "filtered", "", &stats->filtered);
+	print_some(file, "  in small records", "", &stats->small);
 	print_some(file, "sampled out", "", &stats->sampled_out);
 	for (unsigned int i = 0; netobs_unparsed_name(i); i++)
 		print_some(file, "unparsed", netobs_unparsed_name(i),

@@ -7,7 +7,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-struct netobs_flow;
+#include <netobs/flow.h>
+
 struct netobs_stats;
 
 /* "99999", "123k", "1.23M" */
@@ -39,6 +40,9 @@ void human_info(char *buf, size_t size, const struct netobs_flow *flow);
 
 /* "eth0 in, eth1 out, vlan 10, vxlan 42" */
 void human_where(char *buf, size_t size, const struct netobs_flow *flow);
+
+/* What --sampling counts some of. */
+const char *human_sampled(enum netobs_sampling mode);
 
 /* What became of the packets: a line for each term of the sum that is not zero. */
 void human_stats(FILE *file, const struct netobs_stats *stats);

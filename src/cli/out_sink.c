@@ -17,6 +17,8 @@ static int open_sink(struct output *output)
 		.on_log = output->on_log,
 		.user = output->user,
 		.get_stats = output->get_stats,
+		.sampling = output->sampling,
+		.sampling_mode = output->sampling_mode,
 	};
 	struct netobs_sink *sink;
 	int r = netobs_sink_open(output->spec, &opts, &sink);

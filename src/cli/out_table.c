@@ -5,6 +5,7 @@
  * capture file, all groups are those of one interval.
  */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,12 +88,32 @@ static void table_add_flow(struct output *output, const struct netobs_flow *flow
 
 /* ---- A table -------------------------------------------------------------------- */
 
+/* One line of text, across all columns. */
+__attribute__((format(printf, 2, 3))) static void
+table_write_text(struct output *output, const char *format, ...)
+{
+	char *line = stream_room(&output->stream, ROW_LINE_MAX);
+	va_list args;
+	int len;
+
+	if (!line)
+		return;
+	va_start(args, format);
+	len = vsnprintf(line, ROW_LINE_MAX, format, args);
+	va_end(args);
+	stream_advance(&output->stream, (size_t)len);
+}
+
 /* Which columns there are is decided by the first lines, and what they hold. */
 static void table_write_heading(struct output *output)
 {
 	struct table *table = output->state;
 	struct cells headings;
 
+	if (output->sampling)
+		table_write_text(output, "Sampled: 1 of %u %s\n",
+				 output->sampling,
+				 human_sampled(output->sampling_mode));
 	layout_headings(&table->layout, &headings);
 	layout_widen(&table->layout, &headings);
 	if (table->width)
@@ -145,17 +166,13 @@ static void table_write_total(struct output *output)
 {
 	const struct tally *total = &((struct table *)output->state)->total;
 	char packets[16], bytes[16], lasted[16];
-	char *line = stream_room(&output->stream, ROW_LINE_MAX);
-	int len;
 
-	if (!line)
-		return;
 	human_count(packets, sizeof(packets), total->packets);
 	human_bytes(bytes, sizeof(bytes), total->bytes);
 	human_duration(lasted, sizeof(lasted), total->end_ns - total->start_ns);
-	len = snprintf(line, ROW_LINE_MAX, "%llu flows, %s packets, %s, in %s\n",
-		       (unsigned long long)total->flows, packets, bytes, lasted);
-	stream_advance(&output->stream, (size_t)len);
+	table_write_text(output, "%llu flows, %s packets, %s, in %s\n",
+			 (unsigned long long)total->flows, packets, bytes,
+			 lasted);
 }
 
 /* ---- JSON ----------------------------------------------------------------------- */
@@ -199,6 +216,10 @@ static void groups_write_object(struct output *output, const uint8_t *value,
 	if (value)
 		by_json(by, value, &json);
 	json_add_tally(&json, tally, by->both_ends);
+	if (output->sampling) {
+		json_key_u64(&json, "Sampling", output->sampling);
+		json_key_u64(&json, "SamplingMode", output->sampling_mode);
+	}
 	json_close(&json, '}');
 	len = json_end(&json);
 	if (len < 0) {

@@ -7,9 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <netobs/flow.h>
+
 #include "stream.h"
 
-struct netobs_flow;
 struct netobs_stats;
 struct output;
 struct view_options;
@@ -51,6 +52,8 @@ struct output {
 	const char *subject; /* what is observed, for people */
 	const struct view_options *view; /* of a table, and of groups */
 	uint32_t interval_ms;		 /* how often records come */
+	uint32_t sampling; /* one of so many packets or flows; 0: all */
+	enum netobs_sampling sampling_mode;
 	void (*on_log)(int level, const char *message, void *user);
 	/* What became of the packets, for those who send that along. */
 	int (*get_stats)(struct netobs_stats *ret_stats, void *user);

@@ -33,6 +33,8 @@ void merge_init(struct merge *merge, const struct merge_options *options,
 	merge->table.max = options->max_kept;
 	merge->table.extra_size = flow_extras_bytes(&options->extras);
 	tunnel_addrs_init(&merge->tunnels, options->tunnel_addrs_fd);
+	merge->record.sampling = options->sampling;
+	merge->record.sampling_mode = options->sampling_mode;
 }
 
 void merge_done(struct merge *merge)
@@ -278,24 +280,32 @@ static bool may_return(const struct merge *merge, const struct flow *flow)
 	       (flow->n_points > 1 && flow->last_ns >= times->several_ns);
 }
 
+/* False without memory. */
+static bool deliver(struct merge *merge, struct flow *flow,
+		    const struct volume *delta, enum netobs_end_reason reason)
+{
+	if (record_fill(&merge->record, flow, delta, reason, merge->host,
+			merge->clock))
+		return false;
+	if (merge->options.extras.n)
+		flow_extras_fill(&merge->options.extras, flow,
+				 &merge->record.flow);
+	if (merge->options.on_flow)
+		merge->options.on_flow(&merge->record.flow, merge->options.user);
+	merge->records++;
+	volume_add(&merge->exported, delta);
+	return true;
+}
+
 /* False without memory: next time. */
 static bool report(struct merge *merge, struct flow *flow,
 		   const struct volume *delta, enum netobs_end_reason reason)
 {
-	if (delta->packets) {
-		if (record_fill(&merge->record, flow, delta, reason,
-				merge->host, merge->clock))
-			return false;
-		if (merge->options.extras.n)
-			flow_extras_fill(&merge->options.extras, flow,
-					 &merge->record.flow);
-		if (merge->options.on_flow)
-			merge->options.on_flow(&merge->record.flow,
-					       merge->options.user);
-		merge->records++;
-		volume_add(&merge->exported, delta);
-		volume_add(&flow->exported, delta);
-	}
+	if (delta->packets && delta->bytes < merge->options.min_bytes)
+		volume_add(&merge->small, delta);
+	else if (delta->packets && !deliver(merge, flow, delta, reason))
+		return false;
+	volume_add(&flow->exported, delta);
 	flow->fresh = false;
 	return true;
 }
@@ -328,7 +338,8 @@ void merge_deliver(struct merge *merge, const struct flow_entry *entry,
 	struct flow *flow = &passing.flow;
 	int reason;
 
-	if (repeats_may(&merge->repeats, sighting->hash) ||
+	if (!observe_counts(merge->host, sighting->sight) ||
+	    repeats_may(&merge->repeats, sighting->hash) ||
 	    flow_table_find(&merge->table, key, sighting->hash)) {
 		merge_keep(merge, entry, sighting);
 		return;

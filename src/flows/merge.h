@@ -24,6 +24,9 @@ struct merge_options {
 	int64_t active_timeout_ns; /* 0: every interval */
 	int64_t idle_timeout_ns;
 	uint32_t max_flows;
+	uint32_t sampling; /* for records, as the next */
+	enum netobs_sampling sampling_mode;
+	uint64_t min_bytes;  /* of records that are delivered */
 	uint32_t max_kept;   /* in this process, more are lost; 0: no matter */
 	int tunnel_addrs_fd; /* see tunnel_addrs.h */
 	struct flow_extras extras;
@@ -66,8 +69,9 @@ struct merge {
 	uint32_t n_strays;
 	uint32_t strays_capacity;
 
-	/* Since the beginning: first sights + inferred = exported + pending + lost. */
+	/* Since the beginning: first sights + inferred = exported + small + pending + lost. */
 	struct volume exported;
+	struct volume small;	/* in records of less than min_bytes */
 	struct volume lost;	/* no memory */
 	struct volume pending;	/* as of the last complete sweep */
 	struct volume inferred; /* counted without a first sight, likewise */

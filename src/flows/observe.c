@@ -337,14 +337,22 @@ static struct volume largest(const struct flow *flow, const struct host *host,
 	return total;
 }
 
+/* These are further sights, wherever the first was. */
+static const uint8_t again = 1 << SIGHT_AGAIN | 1 << SIGHT_FORWARDED;
+
+bool observe_counts(const struct host *host, enum sight sight)
+{
+	return !host->is_sampled || !(again & 1 << sight);
+}
+
 void observe_total(const struct flow *flow, const struct host *host,
 		   struct volume *ret_total)
 {
-	const uint8_t again = 1 << SIGHT_AGAIN | 1 << SIGHT_FORWARDED;
 	struct volume total = flow->entered, most = { 0 }, part;
 	uint8_t all_sights = 0;
 
-	if (flow->n_points == 1) {
+	if (flow->n_points == 1 &&
+	    !(host->is_sampled && flow->points[0].sights & again)) {
 		*ret_total = flow->points[0].seen;
 		return;
 	}
@@ -359,7 +367,7 @@ void observe_total(const struct flow *flow, const struct host *host,
 		volume_add(&total, &part);
 		all_sights |= 1 << (part.packets ? SIGHT_FIRST : SIGHT_AGAIN);
 	}
-	if (all_sights & 1 << SIGHT_FORWARDED) {
+	if (all_sights & 1 << SIGHT_FORWARDED && !host->is_sampled) {
 		part = translated(flow, host);
 		volume_add(&total, &part);
 	}
@@ -368,7 +376,8 @@ void observe_total(const struct flow *flow, const struct host *host,
 		volume_max(&total, &part);
 	}
 	/* Seen nowhere first: a packet passes a point once. */
-	for (uint32_t i = 0; !total.packets && i < flow->n_points; i++)
+	for (uint32_t i = 0;
+	     !total.packets && !host->is_sampled && i < flow->n_points; i++)
 		volume_max(&most, &flow->points[i].seen);
 	*ret_total = total.packets ? total : most;
 }

@@ -22,6 +22,12 @@
  * The same decides about a flow that was seen nowhere first: address translation
  * gave it another tuple behind the first point.
  *
+ * With random sampling, what was not sampled at one point may have been at another, so only
+ * first sights can be added up without bias: flows that were seen nowhere first count for
+ * nothing, translated ones among them. Where the flow decides, the largest of several
+ * random counts is more than their mean, most of all for flows of few packets: such packets
+ * are `inferred`, as always.
+ *
  * All of it is made of sums and maxima of counters that only grow, so the
  * result only grows: no interval takes back what an earlier one reported.
  */
@@ -46,6 +52,12 @@ void observe_entry(const struct flow_entry *entry, const struct host *host,
 /* Its key alone. */
 void observe_key(const struct flow_key *key, const struct host *host,
 		 struct flow_key *ret_key);
+
+/*
+ * Whether a sight may count by itself. Of packets that are sampled at each point anew,
+ * further ones do not: the first may have been sampled, too, or may not have been.
+ */
+bool observe_counts(const struct host *host, enum sight sight);
 
 /* All traffic of the flow; never less than flow->entered. */
 void observe_total(const struct flow *flow, const struct host *host,

@@ -499,6 +499,8 @@ void pipeline_stats(const struct pipeline *pipeline,
 	struct netobs_stats stats = {
 		.sz = sizeof(stats),
 		.exported = to_count(&merge->exported),
+		.filtered = to_count(&merge->small),
+		.small = to_count(&merge->small),
 		.pending = to_count(&merge->pending),
 		.flows = merge->records,
 		.drains = pipeline->drains,

@@ -178,6 +178,11 @@ int record_fill(struct record *record, const struct flow *flow,
 		.end_reason = reason,
 		.point_size = sizeof(struct netobs_point),
 	};
+	if (record->sampling) {
+		out->has |= NETOBS_HAS_SAMPLING;
+		out->sampling = record->sampling;
+		out->sampling_mode = record->sampling_mode;
+	}
 	memcpy(out->src, key->src.bytes, sizeof(out->src));
 	memcpy(out->dst, key->dst.bytes, sizeof(out->dst));
 	set_attrs(out, &flow->attrs);

@@ -10,11 +10,13 @@
 
 struct host;
 
-/* Room for a record's points; freed by record_done(). */
+/* What records are made of again and again; freed by record_done(). */
 struct record {
 	struct netobs_flow flow;
 	struct netobs_point *points;
 	uint32_t capacity;
+	uint32_t sampling; /* of all records; 0: none */
+	enum netobs_sampling sampling_mode;
 };
 
 /* Fill record->flow. -ENOMEM: more points than there is memory for. */

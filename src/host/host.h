@@ -70,6 +70,12 @@ struct host {
 	 * before. Then the flow decides (SIGHT_EITHER), unless there are none before.
 	 */
 	bool is_filtered;
+	/*
+	 * Packets are sampled at random, at each point anew: that a packet was not sampled
+	 * at a point does not prove that it was not there. Then only first sights count, and
+	 * what the topology cannot tell from them.
+	 */
+	bool is_sampled;
 };
 
 void host_init(struct host *host, const struct log *log);

@@ -73,13 +73,27 @@ static void add_seen(struct json *json, const struct netobs_stats *stats)
 	json_close(json, '}');
 }
 
+/* "small" is inside "filtered", in the same way. */
+static void add_filtered(struct json *json, const struct netobs_stats *stats)
+{
+	json_key(json, "filtered");
+	json_open(json, '{');
+	json_key_u64(json, "packets", stats->filtered.packets);
+	json_key_u64(json, "bytes", stats->filtered.bytes);
+	if (stats->small.packets) {
+		json_key_u64(json, "small_packets", stats->small.packets);
+		json_key_u64(json, "small_bytes", stats->small.bytes);
+	}
+	json_close(json, '}');
+}
+
 static void add_stats(struct json *json, const struct netobs_stats *stats)
 {
 	add_seen(json, stats);
 	add_count(json, "exported", &stats->exported);
 	if (stats->pending.packets)
 		add_count(json, "pending", &stats->pending);
-	add_count(json, "filtered", &stats->filtered);
+	add_filtered(json, stats);
 	add_count(json, "sampled_out", &stats->sampled_out);
 	add_counts(json, "unparsed", unparsed_names, stats->unparsed,
 		   NETOBS_UNPARSED_REASONS);

@@ -52,8 +52,9 @@ struct sink_host {
 	const struct sink_host_ops *ops;
 	const struct log *log;
 	uint32_t types;	   /* of records: SINK_TYPE(), or-ed */
-	uint32_t sampling; /* one packet of so many was looked at */
-	bool is_ending;	   /* netobs_sink_drain(): sessions may end in order */
+	uint32_t sampling; /* one packet or flow of so many was counted */
+	enum netobs_sampling sampling_mode;
+	bool is_ending; /* netobs_sink_drain(): sessions may end in order */
 };
 
 /* A type of records among others. */

@@ -318,9 +318,10 @@ static int check_options(const struct netobs_sink_opts *opts,
 	int err = sized_check(opts, sizeof(*opts), log);
 
 	if (err || opts->sz < offsetof(struct netobs_sink_opts, error) ||
-	    !opts->reserved)
+	    opts->sampling_mode <= NETOBS_SAMPLE_FLOWS)
 		return err;
-	log_error(log, "reserved: %u is not 0", opts->reserved);
+	log_error(log, "sampling_mode: %u is none of enum netobs_sampling",
+		  opts->sampling_mode);
 	return -EINVAL;
 }
 
@@ -356,6 +357,7 @@ int netobs_sink_open(const char *text, const struct netobs_sink_opts *opts,
 		.ops = &host_ops,
 		.log = &sink->log,
 		.sampling = known.sampling ?: 1,
+		.sampling_mode = known.sampling_mode,
 	};
 	sink->get_stats = known.get_stats;
 	sink->loop.fd = -1;

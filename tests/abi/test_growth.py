@@ -26,6 +26,8 @@ GROWING = {
     "sink.h": ["netobs_sink_opts", "netobs_sink_stats"],
     "stats.h": ["netobs_stats"],
 }
+# Newest members that have no size of their own: they fill what was padding without.
+FILLED = {"netobs_flow": 1}
 # Version 0.1 has all of it: there is no older one to cut it to.
 WHOLE = {"netobs_point"}
 
@@ -44,9 +46,11 @@ def cut(name, body):
     if name in WHOLE:
         return body
     body = re.sub(r"/\*.*?\*/", "", body, flags=re.S).rstrip()
-    while re.search(r"\breserved\d*(\[\d+\])?;$", body):
-        body = body[:body[:-1].rindex(";") + 1].rstrip()
-    return body[:body[:-1].rindex(";") + 1]
+    for _ in range(1 + FILLED.get(name, 0)):
+        while re.search(r"\breserved\d*(\[\d+\])?;$", body):
+            body = body[:body[:-1].rindex(";") + 1].rstrip()
+        body = body[:body[:-1].rindex(";") + 1]
+    return body
 
 
 def grow(_name, body):

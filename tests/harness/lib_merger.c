@@ -125,11 +125,11 @@ void merger_end(struct merger *merger)
 	while (merge_sweep(&merger->merge))
 		;
 	assert_int_equal(merger->entered.packets + merge->inferred.packets,
-			 merge->exported.packets + merge->pending.packets +
-				 merge->lost.packets);
+			 merge->exported.packets + merge->small.packets +
+				 merge->pending.packets + merge->lost.packets);
 	assert_int_equal(merger->entered.bytes + merge->inferred.bytes,
-			 merge->exported.bytes + merge->pending.bytes +
-				 merge->lost.bytes);
+			 merge->exported.bytes + merge->small.bytes +
+				 merge->pending.bytes + merge->lost.bytes);
 	assert_int_equal(merge->records, merger->witness.n_flows);
 	assert_int_equal(merge->exported.packets, merger->witness.packets);
 	assert_int_equal(merge->exported.bytes, merger->witness.bytes);

@@ -7,6 +7,7 @@ _netobsctl_options()
 	flows)
 		echo "-h --help -i --interface -x --exclude -D --list-interfaces --direction" \
 			"-o --output --by --sort --top -N --names -d --duration -n --count --interval" \
+			"--sampling --min-bytes" \
 			"--active-timeout --idle-timeout --per-interface" \
 			"--timestamps --max-flows --max-memory --attach --attach-order -r --read --stats" \
 			"-v --verbose"
@@ -79,6 +80,9 @@ _netobsctl_values()
 	flows:-i | flows:--interface | flows:-x | flows:--exclude | capture:-i | \
 		capture:--interface | capture:-x | capture:--exclude)
 		_netobsctl_interfaces
+		;;
+	flows:--sampling)
+		echo "10 100 1000 flow:10 flow:100 flow:1000"
 		;;
 	flows:--direction | capture:--direction)
 		echo "both ingress egress"

@@ -170,8 +170,8 @@ int encoder_add(struct encoder *encoder, enum layout_kind kind, void *record,
 int encoder_add_flow(struct encoder *encoder, const struct netobs_flow *flow)
 {
 	struct record_flow record;
-	enum layout_kind kind = record_from_flow(
-		&record, flow, encoder->layout.options.timestamps);
+	enum layout_kind kind =
+		record_from_flow(&record, flow, &encoder->layout.options);
 
 	return encoder_add(encoder, kind, &record, sizeof(record));
 }

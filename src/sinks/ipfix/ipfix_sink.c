@@ -304,6 +304,8 @@ static int open_all(struct ipfix *ipfix, struct spec *spec)
 	int err = config_read(&ipfix->config, spec);
 
 	err = err ?: spec_finish(spec);
+	ipfix->config.layout.sampling = ipfix->host->sampling;
+	ipfix->config.layout.sampling_mode = ipfix->host->sampling_mode;
 	err = err   ?:
 		      encoder_open(ipfix->config.domain, &ipfix->config.layout,
 				   &ipfix->encoder);

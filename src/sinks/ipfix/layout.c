@@ -19,6 +19,11 @@ enum {
 	NS = 1 << 6,
 	NARROW_FLAGS = 1 << 7,
 	WIDE_FLAGS = 1 << 8,
+	SAMPLED = 1 << 9,
+	ALL_PACKETS = 1 << 10,
+	SOME_PACKETS = 1 << 11,
+	ANY_PACKETS = 1 << 12, /* one of these two */
+	SOME_FLOWS = 1 << 13,
 };
 
 /* ---- Elements of our own: by number ---------------------------------------------- */
@@ -146,9 +151,13 @@ static const struct line sampling_spec[] = {
 
 static const struct line selector_spec[] = {
 	{ "selectorId", 8, 0 },
-	{ "samplingPacketInterval", 4, 0 },
-	{ "samplingPacketSpace", 4, 0 },
-	{ "selectorAlgorithm", 2, 0 },
+	{ "samplingPacketInterval", 4, ALL_PACKETS },
+	{ "samplingPacketSpace", 4, ALL_PACKETS },
+	{ "samplingSize", 4, SOME_PACKETS },
+	{ "samplingPopulation", 4, SOME_PACKETS },
+	{ "samplingProbability", 8, SOME_FLOWS },
+	{ "selectorAlgorithm", 2, ANY_PACKETS },
+	{ "flowSelectorAlgorithm", 2, SOME_FLOWS },
 };
 
 /* Of a fixed length: nfcapd drops what varies. */
@@ -231,6 +240,15 @@ enum {
 
 _Static_assert((int)LAYOUT_KINDS <= (int)IDS_PER_LAYOUT, "an ID for each kind");
 
+static uint32_t sampling_flags(const struct layout_options *options)
+{
+	if (options->sampling <= 1)
+		return ALL_PACKETS | ANY_PACKETS;
+	return SAMPLED | (options->sampling_mode == NETOBS_SAMPLE_FLOWS ?
+				  SOME_FLOWS :
+				  SOME_PACKETS | ANY_PACKETS);
+}
+
 static uint32_t flags_of(const struct layout_options *options,
 			 enum layout_kind kind)
 {
@@ -238,7 +256,7 @@ static uint32_t flags_of(const struct layout_options *options,
 
 	return kinds[kind].flags | timestamps[options->timestamps] |
 	       (options->wide_tcp_flags ? WIDE_FLAGS : NARROW_FLAGS) |
-	       (options->is_extended ? EXTENDED : 0);
+	       (options->is_extended ? EXTENDED : 0) | sampling_flags(options);
 }
 
 static bool has_line(const struct line *line, uint32_t flags)

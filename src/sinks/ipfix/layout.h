@@ -7,6 +7,8 @@
 #ifndef NETOBS_SINKS_IPFIX_LAYOUT_H
 #define NETOBS_SINKS_IPFIX_LAYOUT_H
 
+#include <netobs/flow.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,6 +24,8 @@ struct layout_options {
 	enum layout_timestamps timestamps;
 	bool wide_tcp_flags; /* 2 octets */
 	bool is_extended;
+	uint32_t sampling; /* of records that do not say; above 1, records do */
+	enum netobs_sampling sampling_mode;
 	uint32_t pen; /* private enterprise number of our elements */
 };
 
@@ -31,7 +35,7 @@ enum layout_kind {
 	LAYOUT_FLOW6,
 	LAYOUT_FLOW6_ICMP,
 	LAYOUT_SAMPLING,       /* samplingInterval, as NetFlow had it */
-	LAYOUT_SELECTOR,       /* the same by RFC 5477 */
+	LAYOUT_SELECTOR,       /* the same by RFC 5477; of flows by RFC 7014 */
 	LAYOUT_INTERFACE,      /* name of an ifindex */
 	LAYOUT_METERING,       /* RFC 7011, 4.1 */
 	LAYOUT_METERING_LOSS,  /* 4.2 */

@@ -167,6 +167,8 @@ static void add_icmp(struct record_flow *record, const struct netobs_flow *flow)
 #define FILL_extended FILL_all
 #define FILL_extended6 FILL_all
 #define FILL_own FILL_all
+#define FILL_sampled FILL_all
+#define FILL_sampled_own FILL_all
 #define FILL(type, member, bit, set, ...) FILL_##set(type, member, bit)
 #define FILL_EXPANDED(...) FILL(__VA_ARGS__)
 
@@ -182,15 +184,17 @@ static void add_fields(struct record_flow *record, const struct netobs_flow *flo
 
 enum layout_kind record_from_flow(struct record_flow *record,
 				  const struct netobs_flow *flow,
-				  enum layout_timestamps timestamps)
+				  const struct layout_options *options)
 {
 	bool is_icmp = flow->has & NETOBS_HAS_ICMP;
 
 	*record = (struct record_flow){
 		.flow_id = flow_id(flow),
 		.ip_version = flow->ethertype == 0x0800 ? 4 : 6,
+		.sampling = options->sampling,
+		.sampling_mode = (uint8_t)options->sampling_mode,
 	};
-	add_fields(record, flow, timestamps);
+	add_fields(record, flow, options->timestamps);
 	add_points(record, flow);
 	if (is_icmp)
 		add_icmp(record, flow);

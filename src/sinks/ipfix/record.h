@@ -42,8 +42,16 @@ struct record_sampling {
 
 struct record_selector {
 	uint64_t selector;
-	uint32_t interval, space;
-	uint16_t algorithm; /* RFC 5477, 8.2.1 */
+	union {
+		struct {
+			uint32_t interval, space;
+		} all; /* packets */
+		struct {
+			uint32_t size, population;
+		} some;
+		double probability; /* of flows */
+	};
+	uint16_t algorithm; /* RFC 5477, 8.2.1; of flows RFC 7014, 6.1 */
 } __attribute__((packed));
 
 struct record_interface {
@@ -84,7 +92,7 @@ const struct netobs_point *record_egress(const struct netobs_flow *flow);
 /* The kind of template that it fits. */
 enum layout_kind record_from_flow(struct record_flow *record,
 				  const struct netobs_flow *flow,
-				  enum layout_timestamps timestamps);
+				  const struct layout_options *options);
 
 /* Nanoseconds since 1970 as RFC 7011, 6.1.7 to 6.1.10 wants them. */
 uint64_t record_time(int64_t ns, enum layout_timestamps timestamps);

@@ -7,7 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SYSTEMATIC_COUNT_BASED = 1 }; /* selectorAlgorithm: RFC 5477, 8.2.1 */
+/* selectorAlgorithm: RFC 5477, 8.2.1; flowSelectorAlgorithm has the same numbers. */
+enum {
+	SYSTEMATIC_COUNT_BASED = 1,
+	RANDOM_N_OUT_OF_N = 3,
+	UNIFORM_PROBABILISTIC = 4
+};
 
 /* ---- Names of interfaces ----------------------------------------------------------- */
 
@@ -106,13 +111,20 @@ static int add_sampling(const struct round *round)
 
 static int add_selector(const struct round *round)
 {
-	struct record_selector record = {
-		.selector = 1,
-		.interval = 1,
-		.space = round->reports->host->sampling - 1,
-		.algorithm = SYSTEMATIC_COUNT_BASED,
-	};
+	const struct sink_host *host = round->reports->host;
+	struct record_selector record = { .selector = 1 };
 
+	if (host->sampling <= 1) {
+		record.all.interval = 1;
+		record.algorithm = SYSTEMATIC_COUNT_BASED;
+	} else if (host->sampling_mode == NETOBS_SAMPLE_FLOWS) {
+		record.probability = 1.0 / host->sampling;
+		record.algorithm = UNIFORM_PROBABILISTIC;
+	} else {
+		record.some.size = 1;
+		record.some.population = host->sampling;
+		record.algorithm = RANDOM_N_OUT_OF_N;
+	}
 	if (!(round->reports->config->sampling & SAMPLING_PSAMP))
 		return 1;
 	return encoder_add(round->encoder, LAYOUT_SELECTOR, &record,

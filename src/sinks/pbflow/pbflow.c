@@ -318,7 +318,7 @@ size_t pbflow_record(const struct netobs_flow *flow,
 	to = put_points(to, flow);
 	to = put_begin(to, RECORD_TIME_FLOW_RTT);
 	to = put_end(to, to); /* readers need it */
-	if (options->sampling > 1)
+	if (options->sampling > 1 && !(flow->has & NETOBS_HAS_SAMPLING))
 		to = put_number(to, RECORD_SAMPLING, options->sampling);
 	if (memcmp(options->agent_ip, nowhere, sizeof(nowhere)))
 		to = put_ip(to, RECORD_AGENT_IP, options->agent_ip,

@@ -24,7 +24,7 @@ enum {
 
 struct pbflow_options {
 	uint8_t agent_ip[16]; /* as in struct netobs_flow; all 0: unknown */
-	uint32_t sampling;    /* one packet of so many was looked at */
+	uint32_t sampling;    /* of records that do not say */
 };
 
 /* What @spec says (agent_ip=), and else what is found. */

@@ -24,7 +24,7 @@ struct session {
 	unsigned int messages, flows, interfaces;
 	unsigned int elements;
 	uint64_t pen, flows_sent;
-	uint64_t interval, space, not_sent;
+	uint64_t interval, population, not_sent;
 };
 
 /* For cmocka. */

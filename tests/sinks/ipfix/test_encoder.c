@@ -351,15 +351,16 @@ static void ntp_seconds_start_again_in_2036(void **state)
 
 static void flow_ids_tell_flows_apart(void **state)
 {
+	const struct layout_options options = { 0 };
 	struct netobs_flow flow = make_flow(0), other = make_flow(7);
 	struct record_flow record, same;
 
 	(void)state;
-	record_from_flow(&record, &flow, TIMESTAMPS_MS);
-	record_from_flow(&same, &other, TIMESTAMPS_MS);
+	record_from_flow(&record, &flow, &options);
+	record_from_flow(&same, &other, &options);
 	assert_int_equal(record.flow_id, same.flow_id);
 	other.dst_port++;
-	record_from_flow(&same, &other, TIMESTAMPS_MS);
+	record_from_flow(&same, &other, &options);
 	assert_int_not_equal(record.flow_id, same.flow_id);
 }
 

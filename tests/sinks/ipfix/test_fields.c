@@ -28,6 +28,8 @@ enum { PEN = 32473 };
 #define NAME_extended NAME_all
 #define NAME_extended6 NAME_all
 #define NAME_own NAME_all
+#define NAME_sampled NAME_all
+#define NAME_sampled_own NAME_all
 #define NAME(type, set, ...) NAME_##set(type, __VA_ARGS__)
 #define POINT_FIELD(member, type, json, proto, ipfix, ...) \
 	FIELD_CALL(NAME, type, ipfix)
@@ -62,7 +64,9 @@ static void take(struct encoder *encoder, struct ipfix_reader *reader)
 
 static struct encoder *open_encoder(void)
 {
-	const struct layout_options options = { .is_extended = true, .pen = PEN };
+	const struct layout_options options = { .is_extended = true,
+						.sampling = 100,
+						.pen = PEN };
 	struct encoder *encoder;
 
 	assert_int_equal(encoder_open(1, &options, &encoder), 0);

@@ -86,7 +86,7 @@ static void sampling_and_what_was_not_sent_are_told(void **state)
 	session_work(f, true);
 	receive_until_acked(f, 10);
 	assert_int_equal(f->interval, 100);
-	assert_int_equal(f->space, 99);
+	assert_int_equal(f->population, 100);
 	assert_int_equal(f->not_sent, 0);
 	f->host.next = 17; /* seven were dropped */
 	f->host.n_records = 20;
@@ -127,7 +127,7 @@ static void own_elements_are_named(void **state)
 	struct session *f = *state;
 
 	send_records(f, "?record=extended&pen=4711", 1);
-	assert_int_equal(f->elements, 8);
+	assert_int_equal(f->elements, 9);
 	assert_int_equal(f->pen, 4711);
 	assert_int_equal(f->reader.n_templates, TEMPLATES + 1);
 }

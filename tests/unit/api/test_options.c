@@ -72,6 +72,9 @@ static void new_takes_every_kind_of_interface(void **state)
 	opts.attach_order = NETOBS_ATTACH_LAST;
 	opts.interval_ms = 10;
 	opts.max_flows = 1;
+	opts.sampling = UINT32_MAX;
+	opts.sampling_mode = NETOBS_SAMPLE_FLOWS;
+	opts.min_bytes = UINT64_MAX;
 	assert_int_equal(netobs_new(&opts, &ctx), 0);
 	netobs_free(ctx);
 }
@@ -88,6 +91,10 @@ static void new_refuses_bad_values(void **state)
 	opts = good;
 	opts.reserved = 1;
 	assert_refused(&opts, "reserved");
+	opts = good;
+	opts.sampling = 100;
+	opts.sampling_mode = 2;
+	assert_refused(&opts, "sampling_mode");
 	opts = good;
 	opts.flags = 1 << 2;
 	assert_refused(&opts, "flags");

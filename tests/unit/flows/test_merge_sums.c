@@ -412,7 +412,7 @@ static void feed(struct merger *m, uint32_t *seed, int64_t from_ns)
 static void sums_balance_whatever_comes(void **state)
 {
 	(void)state;
-	for (uint32_t round = 0; round < 40; round++) {
+	for (uint32_t round = 0; round < 128; round++) {
 		struct merge_options options = merger_every_second();
 		uint32_t seed = round;
 		struct merger m;
@@ -422,7 +422,9 @@ static void sums_balance_whatever_comes(void **state)
 		options.idle_timeout_ns = round & 4 ? 500 * NSEC_PER_MSEC :
 						      3000 * NSEC_PER_MSEC;
 		options.max_flows = round & 8 ? 20 : 1 << 20;
+		options.min_bytes = round & 16 ? 20 * WORLD_BYTES : 0;
 		merger_open_in(&m, options, 1, bridged);
+		m.host.is_sampled = round & 32;
 		for (int64_t t = 0; t < 12; t++) {
 			merge_begin(&m.merge,
 				    t == 11	    ? MERGE_FINAL :
@@ -440,6 +442,70 @@ static void sums_balance_whatever_comes(void **state)
 	}
 }
 
+/* Each record by itself, and what is not reported does not come again. */
+static void small_records_are_counted_and_not_reported(void **state)
+{
+	struct merge_options options = merger_every_second();
+	struct merger m;
+
+	(void)state;
+	options.min_bytes = 5 * WORLD_BYTES;
+	merger_open_in(&m, options, 1, bridged);
+	merger_begin(&m, MERGE_INTERVAL, 1000);
+	merger_keep(&m, 1, IN, 4, 100, 700);
+	merger_end(&m);
+	assert_int_equal(m.witness.n_flows, 0);
+	merger_begin(&m, MERGE_INTERVAL, 2000);
+	merger_keep(&m, 1, IN, 5, 1100, 1700);
+	merger_end(&m);
+	merger_assert_record(&m, 1, 5, NETOBS_END_ACTIVE);
+	merger_begin(&m, MERGE_FINAL, 3000);
+	merger_keep(&m, 1, IN, 3, 2100, 2700);
+	merger_end(&m);
+	assert_int_equal(m.witness.n_flows, 1);
+	assert_int_equal(m.merge.small.packets, 7);
+	assert_int_equal(m.merge.small.bytes, 7 * WORLD_BYTES);
+	merger_close(&m);
+}
+
+/* Its first sight may have been sampled, too: then it would count twice. */
+static void further_sights_of_a_sample_are_not_reported(void **state)
+{
+	const struct flow_entry again = merger_entry(4, ON, 10, 100, 700);
+	struct merger m;
+
+	(void)state;
+	for (int is_sampled = 0; is_sampled < 2; is_sampled++) {
+		merger_open_in(&m, merger_every_second(), 1, bridged);
+		m.host.is_sampled = is_sampled;
+		merger_begin(&m, MERGE_FINAL, 1000);
+		merger_deliver(&m, &again, 1);
+		merger_end(&m);
+		assert_int_equal(m.witness.n_flows, !is_sampled);
+		assert_int_equal(m.merge.inferred.packets, is_sampled ? 0 : 10);
+		merger_close(&m);
+	}
+}
+
+static void records_name_what_they_are_a_sample_of(void **state)
+{
+	struct merge_options options = merger_every_second();
+	struct flow_entry entries[2];
+	struct netobs_flow flow;
+
+	(void)state;
+	pair(entries);
+	flow = record_of(entries, options);
+	assert_int_equal(flow.has & NETOBS_HAS_SAMPLING, 0);
+	options.sampling = 100;
+	options.sampling_mode = NETOBS_SAMPLE_FLOWS;
+	flow = record_of(entries, options);
+	assert_int_equal(flow.has & NETOBS_HAS_SAMPLING, NETOBS_HAS_SAMPLING);
+	assert_int_equal(flow.sampling, 100);
+	assert_int_equal(flow.sampling_mode, NETOBS_SAMPLE_FLOWS);
+	assert_int_equal(flow.packets, 7); /* not scaled */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -455,6 +521,9 @@ int main(void)
 		cmocka_unit_test(tenants_with_equal_addresses_stay_apart),
 		cmocka_unit_test(tenants_are_listed_where_they_were),
 		cmocka_unit_test(sums_balance_whatever_comes),
+		cmocka_unit_test(small_records_are_counted_and_not_reported),
+		cmocka_unit_test(further_sights_of_a_sample_are_not_reported),
+		cmocka_unit_test(records_name_what_they_are_a_sample_of),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -477,13 +477,35 @@ static void total_of_group_copies_to_ports_of_a_bridge(void **state)
 	host_done(&host);
 }
 
-/* Filtered packets have no marks: flags are without KEY_AGAIN. */
-static const struct {
+struct total_case {
 	const char *name;
 	struct world_link links[LINKS];
 	struct seen seen[POINTS];
 	uint64_t total;
-} filtered[] = {
+};
+
+static void assert_total(const struct total_case *wanted, bool is_filtered,
+			 bool is_sampled)
+{
+	struct flow flow;
+	struct host host;
+	uint64_t total;
+
+	flow_to(10, &flow);
+	world_build(&host, NAMESPACES, wanted->links);
+	host.is_filtered = is_filtered;
+	host.is_sampled = is_sampled;
+	for (const struct seen *s = wanted->seen; s->ifindex; s++)
+		see(&flow, &host, s);
+	total = total_of(&flow, &host);
+	if (total != wanted->total)
+		fail_msg("%s: %ju", wanted->name, (uintmax_t)total);
+	flow_done(&flow);
+	host_done(&host);
+}
+
+/* Filtered packets have no marks: flags are without KEY_AGAIN. */
+static const struct total_case filtered[] = {
 	{ "flooded by a bridge",
 	  { PORT(1, 5), PORT(2, 5), PORT(3, 5), PORT(4, 5), { .ifindex = 5 } },
 	  { SEEN(1, IN, 10), SEEN(2, OUT, 10), SEEN(3, OUT, 10), SEEN(4, OUT, 10) },
@@ -509,22 +531,43 @@ static const struct {
 static void total_of_filtered_copies_is_the_largest(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(filtered); i++) {
-		struct flow flow;
-		struct host host;
-		uint64_t total;
+	for (size_t i = 0; i < ARRAY_SIZE(filtered); i++)
+		assert_total(&filtered[i], true, false);
+}
 
-		flow_to(10, &flow);
-		world_build(&host, NAMESPACES, filtered[i].links);
-		host.is_filtered = true;
-		for (const struct seen *s = filtered[i].seen; s->ifindex; s++)
-			see(&flow, &host, s);
-		total = total_of(&flow, &host);
-		if (total != filtered[i].total)
-			fail_msg("%s: %ju", filtered[i].name, (uintmax_t)total);
-		flow_done(&flow);
-		host_done(&host);
-	}
+/* Each point has sampled packets of its own. */
+static const struct total_case sampled[] = {
+	{ "one point", { { .ifindex = 1 } }, { SEEN(1, IN, 7) }, 7 },
+	{ "sent by the host", { { .ifindex = 1 } }, { SEEN(1, OUT, 7) }, 7 },
+	{ "forwarded, more sampled on the way out",
+	  { { .ifindex = 1 }, { .ifindex = 2 } },
+	  { SEEN(1, IN, 3), SEEN(2, ON, 10) },
+	  3 },
+	{ "forwarded, none sampled on the way in",
+	  { { .ifindex = 1 }, { .ifindex = 2 } },
+	  { SEEN(2, ON, 10) },
+	  0 },
+	{ "flooded by a bridge, none sampled on the way in",
+	  { PORT(1, 5), PORT(2, 5), PORT(3, 5), PORT(4, 5), { .ifindex = 5 } },
+	  { SEEN(2, ON, 10), SEEN(3, ON, 2) },
+	  0 },
+	{ "the bridge alone, of which all ports are observed",
+	  { PORT(1, 3), PORT(2, 3), { .ifindex = 3 } },
+	  { SEEN(3, IN, 10) },
+	  0 },
+	{ "one of two ports and the bridge: the flow decides",
+	  { PORT(1, 3),
+	    { .ifindex = 2, .master = 3, .unobserved = true },
+	    { .ifindex = 3 } },
+	  { SEEN(1, IN, 4), SEEN(3, IN, 10) },
+	  10 },
+};
+
+static void total_of_a_sample_is_of_first_sights(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(sampled); i++)
+		assert_total(&sampled[i], false, true);
 }
 
 static void total_of_more_points_than_fit_inline(void **state)
@@ -559,6 +602,7 @@ int main(void)
 		cmocka_unit_test(total_of_group_copies_is_the_largest),
 		cmocka_unit_test(total_of_group_copies_to_ports_of_a_bridge),
 		cmocka_unit_test(total_of_filtered_copies_is_the_largest),
+		cmocka_unit_test(total_of_a_sample_is_of_first_sights),
 		cmocka_unit_test(total_of_more_points_than_fit_inline),
 	};
 

@@ -42,7 +42,6 @@ static void catalogue_has_each_member_once(void **state)
 	CLAIM(flow, netobs_flow, has);
 	CLAIM(flow, netobs_flow, type);
 	CLAIM(flow, netobs_flow, reserved);
-	CLAIM(flow, netobs_flow, reserved2);
 	CLAIM(flow, netobs_flow, n_points);
 	CLAIM(flow, netobs_flow, point_size);
 	CLAIM(flow, netobs_flow, points);

@@ -65,6 +65,19 @@ static void pending_is_a_term_while_there_is_any(void **state)
 		strstr(text, ",\"pending\":{\"packets\":5,\"bytes\":55},"));
 }
 
+/* Inside what it is a part of. */
+static void small_records_are_named_if_there_are_any(void **state)
+{
+	struct netobs_stats stats = some_stats();
+	char text[1024];
+
+	(void)state;
+	stats.small = (struct netobs_count){ 1, 10 };
+	assert_true(netobs_stats_json(&stats, text, sizeof(text)) > 0);
+	assert_non_null(strstr(text, "\"filtered\":{\"packets\":3,\"bytes\":300,"
+				     "\"small_packets\":1,\"small_bytes\":10}"));
+}
+
 static void fields_beyond_what_the_caller_knows_count_as_zero(void **state)
 {
 	struct netobs_stats stats = some_stats();
@@ -126,6 +139,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_category_and_reason_has_packets_and_bytes),
 		cmocka_unit_test(pending_is_a_term_while_there_is_any),
+		cmocka_unit_test(small_records_are_named_if_there_are_any),
 		cmocka_unit_test(fields_beyond_what_the_caller_knows_count_as_zero),
 		cmocka_unit_test(a_size_that_is_too_small_is_refused),
 		cmocka_unit_test(missing_arguments_are_refused),

@@ -54,8 +54,8 @@ static void open_refuses_later_options_that_are_used(void **state)
 	later.more[2] = 1;
 	assert_refused(&later.opts, "null", "does not know");
 	later.more[2] = 0;
-	later.opts.reserved = 1;
-	assert_refused(&later.opts, "null", "reserved");
+	later.opts.sampling_mode = 2;
+	assert_refused(&later.opts, "null", "sampling_mode");
 }
 
 static void open_takes_shorter_options(void **state)
