@@ -67,6 +67,24 @@ enum netobs_attach_order {
 	NETOBS_ATTACH_LAST = 1
 };
 
+/** What becomes of packets. */
+enum netobs_action {
+	NETOBS_ACCEPT = 1, /**< they are observed */
+	NETOBS_REJECT = 2  /**< they are counted as filtered */
+};
+
+/** The most rules that netobs_opts.rules can have. */
+#define NETOBS_RULES_MAX 64
+
+/** An element of netobs_opts.rules. */
+struct netobs_rule {
+	size_t sz; /**< sizeof(struct netobs_rule), in all elements alike */
+	/** The packets that it is for: an expression as in netobs_opts.filter. */
+	const char *filter;
+	enum netobs_action action;
+	uint32_t reserved; /**< 0 */
+};
+
 /** Options for netobs_new(). Zero means "default" for every field. */
 struct netobs_opts {
 	size_t sz; /**< sizeof(struct netobs_opts) */
@@ -153,6 +171,14 @@ struct netobs_opts {
 	/** Records with fewer bytes are not delivered; their packets are counted as
 	 *  filtered (netobs_stats.small). */
 	uint64_t min_bytes;
+
+	/** Packets to observe, by an ordered list: the first rule that matches a packet at a
+	 *  point decides about it there, and default_action, which has to be set then, where
+	 *  none does. What they reject is counted as filtered. netobs_rule_count_get() has the
+	 *  packets that each rule decided about. Not together with @p filter. */
+	const struct netobs_rule *rules;
+	uint32_t n_rules;		   /**< NETOBS_RULES_MAX at most */
+	enum netobs_action default_action; /**< 0: there are no rules */
 };
 
 /** Declare an options struct with its size set and every other field zero. */
@@ -247,7 +273,8 @@ NETOBS_API int netobs_drain(struct netobs *ctx);
 /**
  * Change the options of a started context, without a restart: @p opts is what
  * netobs_new() would be given. @p interfaces, @p exclude, @p interval_ms, @p
- * active_timeout_ms and @p idle_timeout_ms may differ; all else has to be as before,
+ * active_timeout_ms and @p idle_timeout_ms may differ, and so may @p filter, @p rules and @p
+ * default_action, if there was a filter or rules before; all else has to be as before,
  * but for @p error, which is not used. Options that are wrong or cannot be applied are
  * refused, and nothing changes. Interfaces and namespaces that are named must exist,
  * unless they were named before.
@@ -256,6 +283,11 @@ NETOBS_API int netobs_drain(struct netobs *ctx);
  * once. Programs are put on others and taken off in the background, as when
  * interfaces come and go; netobs_stats.interfaces says how many they are on. A
  * namespace is followed while an interface of it is asked for.
+ *
+ * Rules are replaced while they are in use: every packet is judged by all rules of before
+ * or by all new ones, at each interface from a moment of its own on. Rules that are in both
+ * lists go on with their counts. For other rules the programs are loaded anew, which blocks
+ * for some 10 milliseconds per namespace and kind of link.
  *
  * The interval that is under way ends when its new length is over; time-outs hold from
  * the next drain on. A drain that is under way is completed first, which may deliver
@@ -269,6 +301,19 @@ NETOBS_API int netobs_drain(struct netobs *ctx);
  *         stopped; -ENOMEM; others as from netobs_start()
  */
 NETOBS_API int netobs_change(struct netobs *ctx, const struct netobs_opts *opts);
+
+/**
+ * Read how many packets a rule has decided about, at each point that they crossed, and their
+ * bytes from the IP header on. The counts are those of this moment, so they may be ahead
+ * of netobs_stats. Of all rules together they are the packets observed, filtered and unparsed.
+ *
+ * @param rule  in the order of netobs_opts.rules; then the default action; then all rules
+ *              that netobs_change() has replaced
+ * @return 0; -ENOENT: a number beyond these, or the context has no rules, or was not
+ *         started; -EINVAL: an argument is NULL; others from the kernel
+ */
+NETOBS_API int netobs_rule_count_get(const struct netobs *ctx, uint32_t rule,
+				     struct netobs_count *ret_count);
 
 /**
  * Run the packets of a capture file through the same BPF programs, and deliver

@@ -61,7 +61,7 @@ struct netobs_stats {
 	struct netobs_count observed; /**< crossings of all observation points */
 	struct netobs_count exported; /**< delivered in records */
 	struct netobs_count pending;  /**< drained, to be delivered later */
-	/** rejected by netobs_opts.filter, at each point; or in small records, below */
+	/** rejected by netobs_opts.filter or rules, at each point; or in small records, below */
 	struct netobs_count filtered;
 	struct netobs_count sampled_out; /**< at each point */
 	struct netobs_count unparsed[NETOBS_REASONS_MAX];

@@ -41,9 +41,7 @@ static int init(struct netobs *ctx, const struct netobs_opts *opts)
 
 	err = err ?: context_check_options(&ctx->opts, &ctx->log);
 	host_init(&ctx->host, &ctx->log);
-	err = err   ?:
-		      context_compile_filter(ctx->opts.filter, &ctx->log,
-					     &ctx->filter);
+	err = err ?: context_make_filter(&ctx->opts, &ctx->log, &ctx->filter);
 	ctx->host.is_filtered = ctx->filter;
 	ctx->host.is_sampled = ctx->opts.sampling &&
 			       ctx->opts.sampling_mode == NETOBS_SAMPLE_PACKETS;
@@ -54,11 +52,12 @@ static int init(struct netobs *ctx, const struct netobs_opts *opts)
 }
 
 /* The caller may free the strings that were copied. */
-static void forget_callers(const struct netobs *ctx, struct netobs_opts *opts)
+static void forget_callers(struct netobs_opts *opts)
 {
 	opts->interfaces = NULL;
 	opts->exclude = NULL;
-	opts->filter = ctx->filter ? filter_expression(ctx->filter) : NULL;
+	opts->filter = NULL;
+	opts->rules = NULL;
 	opts->error = NULL;
 }
 
@@ -80,7 +79,7 @@ int netobs_new(const struct netobs_opts *opts, struct netobs **ret_ctx)
 		log_copy_error(&ctx->log, ctx->opts.error);
 		return err;
 	}
-	forget_callers(ctx, &ctx->opts);
+	forget_callers(&ctx->opts);
 	*ret_ctx = TAKE_PTR(ctx);
 	return 0;
 }
@@ -433,8 +432,23 @@ static void change_times(struct netobs *ctx, const struct netobs_opts *opts)
 	arm_timer(ctx);
 }
 
-static int change_interfaces(struct netobs *ctx, const struct netobs_opts *opts)
+/* The selection, and the filter if there are programs with it. */
+static void apply_change(struct netobs *ctx, struct selection *selection,
+			 struct filter **filter, struct netns_programs *programs)
 {
+	if (programs) {
+		observation_replace(&ctx->observation, programs);
+		filter_free(ctx->filter);
+		ctx->filter = TAKE_PTR(*filter);
+	}
+	/* Without memory the topology is looked at again with the next message. */
+	observation_apply(&ctx->observation, selection);
+}
+
+static int change_packets(struct netobs *ctx, const struct netobs_opts *opts,
+			  struct filter **filter)
+{
+	struct netns_programs *programs = NULL;
 	struct selection selection;
 	int err = selection_init(&selection, opts->interfaces, opts->exclude,
 				 &ctx->log);
@@ -445,17 +459,23 @@ static int change_interfaces(struct netobs *ctx, const struct netobs_opts *opts)
 	pipeline_finish(&ctx->pipeline);
 	err = observation_prepare(&ctx->observation, &selection);
 	err = err ?: observation_watch(&ctx->observation, &ctx->loop);
-	/* Without memory the topology is looked at again with the next message. */
+	err = err ?: context_load_filter(ctx, *filter, &programs);
 	if (!err)
-		observation_apply(&ctx->observation, &selection);
+		apply_change(ctx, &selection, filter, programs);
 	else
 		observation_refuse(&ctx->observation);
 	selection_done(&selection);
 	return err;
 }
 
+static void free_filter(struct filter **filter)
+{
+	filter_free(*filter);
+}
+
 static int change(struct netobs *ctx, const struct netobs_opts *opts)
 {
+	__attribute__((cleanup(free_filter))) struct filter *filter = NULL;
 	struct netobs_opts wanted;
 	int err = check_running(ctx);
 
@@ -469,10 +489,11 @@ static int change(struct netobs *ctx, const struct netobs_opts *opts)
 	context_copy_options(opts, &wanted);
 	err = context_check_options(&wanted, &ctx->log);
 	err = err ?: context_check_change(&ctx->opts, &wanted, &ctx->log);
-	err = err ?: change_interfaces(ctx, &wanted);
+	err = err ?: context_make_filter(&wanted, &ctx->log, &filter);
+	err = err ?: change_packets(ctx, &wanted, &filter);
 	if (err)
 		return err;
-	forget_callers(ctx, &wanted);
+	forget_callers(&wanted);
 	change_times(ctx, &wanted);
 	return 0;
 }

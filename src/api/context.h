@@ -48,6 +48,19 @@ int context_check_options(const struct netobs_opts *opts, const struct log *log)
 int context_compile_filter(const char *expression, const struct log *log,
 			   struct filter **ret_filter);
 
+/* The same of the options: an expression or rules, or neither. */
+int context_make_filter(const struct netobs_opts *opts, const struct log *log,
+			struct filter **ret_filter);
+
+/*
+ * Load programs with @filter, for observation_replace(), unless it is the filter that the
+ * context has. From then on, new programs have it.
+ *
+ * @return 0; -ENOTSUP, logged: one of both is NULL; others from the kernel
+ */
+int context_load_filter(struct netobs *ctx, struct filter *filter,
+			struct netns_programs **ret_programs);
+
 /* -ENOTSUP, logged, if they differ in what cannot change while the context runs. */
 int context_check_change(const struct netobs_opts *from,
 			 const struct netobs_opts *to, const struct log *log);

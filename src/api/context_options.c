@@ -77,22 +77,6 @@ int context_check_options(const struct netobs_opts *opts, const struct log *log)
 	return 0;
 }
 
-int context_compile_filter(const char *expression, const struct log *log,
-			   struct filter **ret_filter)
-{
-	char error[FILTER_ERROR_MAX] = "";
-	int err = expression ? filter_new(expression, ret_filter, &error) : 0;
-
-	if (err)
-		log_error(log, "filter: %s", *error ? error : strerror(-err));
-	return err;
-}
-
-static bool is_other_text(const char *one, const char *other)
-{
-	return one && other ? strcmp(one, other) : one != other;
-}
-
 int context_check_change(const struct netobs_opts *from,
 			 const struct netobs_opts *to, const struct log *log)
 {
@@ -111,7 +95,6 @@ int context_check_change(const struct netobs_opts *from,
 		{ "user", from->user != to->user },
 		{ "max_memory", from->max_memory != to->max_memory },
 		{ "attach_order", from->attach_order != to->attach_order },
-		{ "filter", is_other_text(from->filter, to->filter) },
 		{ "sampling", from->sampling != to->sampling },
 		{ "sampling_mode", from->sampling_mode != to->sampling_mode },
 		{ "min_bytes", from->min_bytes != to->min_bytes },

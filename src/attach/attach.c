@@ -4,6 +4,7 @@
 #include "tcx.h"
 #include "base/util.h"
 
+#include <bpf/bpf.h>
 #include <errno.h>
 #include <netobs/probe.h>
 #include <string.h>
@@ -96,6 +97,27 @@ int attach(const struct attach_options *options, uint32_t ifindex,
 			  strerror(-err));
 		detach(options->log, attachment, ifindex);
 	}
+	return err;
+}
+
+static int hook_replace(const struct hook *hook, int program_fd)
+{
+	int err = 0;
+
+	if (hook->link_fd >= 0)
+		err = bpf_link_update(hook->link_fd, program_fd, NULL);
+	if (!err && hook->filter.jump_fd >= 0)
+		err = clsact_replace(&hook->filter, program_fd);
+	return err == -ENOLINK ? 0 : err; /* the interface is gone */
+}
+
+int attachment_replace(const struct attachment *attachment,
+		       const struct programs *programs)
+{
+	int err = 0;
+
+	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++)
+		err = err ?: hook_replace(&attachment->hooks[d], programs->fds[d]);
 	return err;
 }
 

@@ -45,6 +45,13 @@ int attach(const struct attach_options *options, uint32_t ifindex,
 	   const char *name, const struct programs *programs,
 	   struct attachment *attachment);
 
+/*
+ * Put other programs in the place of those that are attached, each at once: a packet gets
+ * to the old one or to the new one. @return 0, or -errno
+ */
+int attachment_replace(const struct attachment *attachment,
+		       const struct programs *programs);
+
 /* Forget links and filters that disappeared with their interface. */
 void attachment_verify(struct attachment *attachment, uint32_t ifindex);
 

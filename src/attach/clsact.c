@@ -218,16 +218,21 @@ static void destroy_stub(struct stub_bpf **stub)
 	stub_bpf__destroy(*stub);
 }
 
+static int set_jump(int jump_fd, int program_fd)
+{
+	uint32_t slot = 0;
+
+	return bpf_map_update_elem(jump_fd, &slot, &program_fd, BPF_ANY);
+}
+
 static int load_stub(int program_fd, struct stub_bpf **ret_stub)
 {
 	struct stub_bpf *stub = stub_bpf__open_and_load();
-	uint32_t slot = 0;
 
 	if (!stub)
 		return -errno;
 	*ret_stub = stub;
-	return bpf_map_update_elem(bpf_map__fd(stub->maps.jump), &slot,
-				   &program_fd, BPF_ANY);
+	return set_jump(bpf_map__fd(stub->maps.jump), program_fd);
 }
 
 int clsact_add(uint32_t ifindex, enum netobs_direction direction,
@@ -256,6 +261,11 @@ int clsact_add(uint32_t ifindex, enum netobs_direction direction,
 	filter.jump_fd = TAKE_FD(jump_fd);
 	*ret_filter = filter;
 	return 0;
+}
+
+int clsact_replace(const struct clsact_filter *filter, int program_fd)
+{
+	return set_jump(filter->jump_fd, program_fd);
 }
 
 void clsact_delete(uint32_t ifindex, enum netobs_direction direction,

@@ -38,6 +38,9 @@ struct clsact_filter {
 int clsact_add(uint32_t ifindex, enum netobs_direction direction,
 	       int program_fd, struct clsact_filter *ret_filter);
 
+/* Put @program_fd in the place of its program, at once. @return 0, or -errno */
+int clsact_replace(const struct clsact_filter *filter, int program_fd);
+
 /*
  * Remove the filter, and the qdisc when it was made for it or another of ours,
  * and no filters are left there.

@@ -27,21 +27,13 @@ static struct netns_programs *ensure_netns(struct observation *observation,
 	return &netns[index];
 }
 
-int hooks_ensure_programs(struct observation *observation, uint16_t index,
-			  enum link_kind link)
+static int load_programs(const struct observation *observation, uint16_t index,
+			 enum link_kind link, struct shared_fd *shared[2])
 {
-	struct netns_programs *netns = ensure_netns(observation, index);
-	struct shared_fd **shared;
+	const struct program_source *source = &observation->source;
 	struct programs programs;
-	int err;
+	int err = source->load(source->ctx, index, link, &programs);
 
-	if (!netns)
-		return -ENOMEM;
-	shared = netns->programs[link];
-	if (shared[NETOBS_INGRESS] && shared[NETOBS_EGRESS])
-		return 0;
-	err = observation->source.load(observation->source.ctx, index, link,
-				       &programs);
 	if (err)
 		return err;
 	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {
@@ -49,6 +41,52 @@ int hooks_ensure_programs(struct observation *observation, uint16_t index,
 		shared[d] = shared_fd_new(programs.fds[d]);
 	}
 	return shared[NETOBS_INGRESS] && shared[NETOBS_EGRESS] ? 0 : -ENOMEM;
+}
+
+int hooks_ensure_programs(struct observation *observation, uint16_t index,
+			  enum link_kind link)
+{
+	struct netns_programs *netns = ensure_netns(observation, index);
+	struct shared_fd **shared;
+
+	if (!netns)
+		return -ENOMEM;
+	shared = netns->programs[link];
+	if (shared[NETOBS_INGRESS] && shared[NETOBS_EGRESS])
+		return 0;
+	return load_programs(observation, index, link, shared);
+}
+
+int hooks_load_anew(const struct observation *observation,
+		    struct netns_programs *netns)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < observation->n_netns; i++)
+		for (int link = 0; !err && link < LINK_KINDS; link++)
+			if (!observation->host->netns[i].is_retired &&
+			    observation->netns[i].programs[link][NETOBS_INGRESS])
+				err = load_programs(observation, i, link,
+						    netns[i].programs[link]);
+	return err;
+}
+
+/* The programs of this kind of links; NULL: it has none. */
+static struct shared_fd *const *
+find_programs(const struct observation *observation, const struct netns *netns,
+	      const struct netif *netif)
+{
+	int link = netif_link_kind(netif);
+
+	return link < 0 ? NULL : observation->netns[netns->index].programs[link];
+}
+
+static bool has_programs(const struct hook_job *job,
+			 struct shared_fd *const programs[2])
+{
+	return programs &&
+	       job->programs[NETOBS_INGRESS] == programs[NETOBS_INGRESS] &&
+	       job->programs[NETOBS_EGRESS] == programs[NETOBS_EGRESS];
 }
 
 static void add_job(struct observation *observation, struct hook_job *job)
@@ -204,6 +242,30 @@ void hooks_take_off(struct observation *observation, const struct netns *netns,
 	drop_hooks(observation, netif);
 }
 
+void hooks_replace(struct observation *observation, const struct netns *netns,
+		   struct netif *netif)
+{
+	struct shared_fd *const *shared;
+	struct programs programs;
+	int err;
+
+	/* While a job has the attachment, it is too early: see settle_programs(). */
+	if (!netif->hooks || !is_attached(&netif->hooks->attachment))
+		return;
+	shared = find_programs(observation, netns, netif);
+	if (!shared)
+		return;
+	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++)
+		programs.fds[d] = shared_fd_get(shared[d]);
+	err = attachment_replace(&netif->hooks->attachment, &programs);
+	if (!err)
+		return;
+	log_error(observation->log, "%s: cannot replace the programs: %s",
+		  netif->name, strerror(-err));
+	hooks_take_off(observation, netns, netif);
+	hooks_put_on(observation, netns, netif);
+}
+
 bool hooks_apply_selection(struct observation *observation,
 			   const struct netns *netns, struct netif *netif)
 {
@@ -248,10 +310,11 @@ void hooks_lose(struct observation *observation, const struct netns *netns,
 void hooks_look(struct observation *observation, const struct netns *netns,
 		const struct netif *netif)
 {
-	int link = netif_link_kind(netif);
+	struct shared_fd *const *programs =
+		find_programs(observation, netns, netif);
 	struct hook_job *job;
 
-	if (link < 0)
+	if (!programs)
 		return;
 	job = hook_job_new(HOOK_LOOK, netif->ifindex, netns->ns);
 	if (!job)
@@ -259,8 +322,7 @@ void hooks_look(struct observation *observation, const struct netns *netns,
 	job->netns = netns->index;
 	job->incarnation = netif->hooks->incarnation;
 	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {
-		job->programs[d] = shared_fd_ref(
-			observation->netns[netns->index].programs[link][d]);
+		job->programs[d] = shared_fd_ref(programs[d]);
 		job->priorities[d] =
 			netif->hooks->attachment.hooks[d].filter.priority;
 	}
@@ -317,7 +379,6 @@ static void settle_attach(struct observation *observation, struct netif *netif,
 	netif->hooks->job = NULL;
 	if (!job->err) {
 		keep(observation, netif, &job->attachment);
-		note_shadows(observation, netif, job);
 		return;
 	}
 	drop_hooks(observation, netif);
@@ -338,9 +399,21 @@ static struct netif *find_owner(const struct observation *observation,
 		       NULL;
 }
 
+/* The job may have begun before other programs replaced those that it knows. */
+static void settle_programs(struct observation *observation,
+			    const struct netns *netns, struct netif *netif,
+			    const struct hook_job *job)
+{
+	if (has_programs(job, find_programs(observation, netns, netif)))
+		note_shadows(observation, netif, job);
+	else
+		hooks_replace(observation, netns, netif);
+}
+
 void hooks_on_job(void *ctx, struct hook_job *job)
 {
 	struct observation *observation = ctx;
+	const struct netns *netns = &observation->host->netns[job->netns];
 	struct netif *netif = NULL;
 
 	observation->netns[job->netns].n_jobs--;
@@ -348,10 +421,10 @@ void hooks_on_job(void *ctx, struct hook_job *job)
 		netif = find_owner(observation, job);
 	if (job->work == HOOK_LOOK)
 		observation->n_looking--;
-	if (netif && job->work == HOOK_LOOK)
-		note_shadows(observation, netif, job);
-	else if (netif)
+	if (netif && job->work == HOOK_ATTACH)
 		settle_attach(observation, netif, job);
+	if (netif && netif->hooks && !job->err)
+		settle_programs(observation, netns, netif, job);
 	if (!is_attached(&job->attachment)) {
 		hook_job_free(job);
 		return;

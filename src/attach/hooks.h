@@ -20,6 +20,13 @@ struct hooks {
 int hooks_ensure_programs(struct observation *observation, uint16_t netns,
 			  enum link_kind link);
 
+/*
+ * Load those of all kinds that are loaded once more, to @netns, which is indexed as
+ * observation.netns. @return 0, or -errno; what was loaded until then is to be freed
+ */
+int hooks_load_anew(const struct observation *observation,
+		    struct netns_programs *netns);
+
 void hooks_programs_done(struct netns_programs *netns);
 
 /* Whether the interface @name is selected. */
@@ -35,6 +42,10 @@ int hooks_put_on(struct observation *observation, const struct netns *netns,
 
 void hooks_take_off(struct observation *observation, const struct netns *netns,
 		    struct netif *netif);
+
+/* The programs of the namespace are others: have them run in the place of those before. */
+void hooks_replace(struct observation *observation, const struct netns *netns,
+		   struct netif *netif);
 
 /*
  * hooks_put_on() or hooks_take_off(), if the selection of the interface has changed.

@@ -209,16 +209,63 @@ static int apply_selection(struct observation *observation,
 	return err;
 }
 
+/* Until what was counted before has been read, the flow decides where it was. */
+static void begin_shift(struct observation *observation)
+{
+	observation->host->is_shifting = true;
+	observation->shifted_ns = clock_boot_ns();
+}
+
 int observation_apply(struct observation *observation, struct selection *selection)
 {
 	bool changes;
 	int err = apply_selection(observation, selection, &changes);
 
-	if (changes) {
-		observation->host->is_shifting = true;
-		observation->shifted_ns = clock_boot_ns();
-	}
+	if (changes)
+		begin_shift(observation);
 	return err;
+}
+
+int observation_load_anew(const struct observation *observation,
+			  struct netns_programs **ret_programs)
+{
+	struct netns_programs *programs =
+		calloc(observation->n_netns, sizeof(*programs));
+	int err = programs ? hooks_load_anew(observation, programs) : -ENOMEM;
+
+	if (err)
+		observation_drop(observation, programs);
+	else
+		*ret_programs = programs;
+	return err;
+}
+
+void observation_replace(struct observation *observation,
+			 struct netns_programs *programs)
+{
+	const struct host *host = observation->host;
+
+	for (uint32_t i = 0; i < observation->n_netns; i++) {
+		struct netns_programs before = observation->netns[i];
+
+		memcpy(observation->netns[i].programs, programs[i].programs,
+		       sizeof(before.programs));
+		programs[i] = before;
+	}
+	for (uint32_t i = 0; i < host->n_netns; i++)
+		for (uint32_t k = 0; k < host->netns[i].netifs.count; k++)
+			hooks_replace(observation, &host->netns[i],
+				      &host->netns[i].netifs.items[k]);
+	begin_shift(observation);
+	observation_drop(observation, programs);
+}
+
+void observation_drop(const struct observation *observation,
+		      struct netns_programs *programs)
+{
+	for (uint32_t i = 0; programs && i < observation->n_netns; i++)
+		hooks_programs_done(&programs[i]);
+	free(programs);
 }
 
 void observation_refuse(struct observation *observation)
@@ -455,9 +502,7 @@ void observation_done(struct observation *observation)
 		return;
 	observation_detach(observation);
 	attacher_done(&observation->attacher, observation->leave_ns);
-	for (uint32_t i = 0; i < observation->n_netns; i++)
-		hooks_programs_done(&observation->netns[i]);
-	free(observation->netns);
+	observation_drop(observation, observation->netns);
 	selection_done(&observation->selection);
 	*observation = (struct observation){ 0 };
 }

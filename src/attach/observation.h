@@ -93,6 +93,26 @@ int observation_prepare(struct observation *observation,
 int observation_apply(struct observation *observation,
 		      struct selection *selection);
 
+/*
+ * The programs that observation_prepare() and program_source.load() loaded once more, before
+ * observation_replace() or observation_drop() takes over *@ret_programs.
+ *
+ * @return 0, or -errno, which was logged
+ */
+int observation_load_anew(const struct observation *observation,
+			  struct netns_programs **ret_programs);
+
+/*
+ * Put programs in the place of those that are attached: at each interface and direction at
+ * once, so that each packet gets to one of them. Jobs that are under way do it later.
+ */
+void observation_replace(struct observation *observation,
+			 struct netns_programs *programs);
+
+/* NULL is fine. */
+void observation_drop(const struct observation *observation,
+		      struct netns_programs *programs);
+
 /* Stop following namespaces that only observation_prepare() needed. */
 void observation_refuse(struct observation *observation);
 

@@ -191,7 +191,7 @@ static __always_inline int capture(struct __sk_buff *skb, __u8 direction)
 
 	if (!current || current->is_closed)
 		return VERDICT_NEXT;
-	if (config_is_filtered && judge(skb) == JUDGED_REJECT)
+	if (config_is_filtered && !(judge(skb) & JUDGED_ACCEPT))
 		return VERDICT_NEXT;
 	return capture_packet(skb, current, direction);
 }

@@ -10,6 +10,7 @@ const volatile __u16 config_netns = 0; /* index, for the key */
 const volatile __u8 config_link = LINK_ETHERNET;
 const volatile __u8 config_clock = CLOCK_COARSE;
 const volatile __u8 config_is_filtered = 0;	      /* judge() decides */
+const volatile __u8 config_has_rules = 0;	      /* which count */
 const volatile __u8 config_sampling = SAMPLE_PACKETS; /* or flows */
 const volatile __u32 config_sampling_interval = 0; /* one of so many; 0: all */
 const volatile __u32 config_lanes = 1;	    /* of each CPU, see types.h */

@@ -168,6 +168,17 @@ static __always_inline bool sample(struct run *run, const struct packet *pkt,
 	return sampled.packets;
 }
 
+static __always_inline void count_rule(const struct run *run, __u32 judgement,
+				       const struct wire_size *size)
+{
+	__u32 slot = judgement >> JUDGED_SLOT_SHIFT & (RULE_SLOTS - 1);
+	__u32 index = run->cpu_id * RULE_SLOTS + slot;
+	struct count *counted = bpf_map_lookup_elem(&rule_counts, &index);
+
+	if (counted)
+		count(counted, size->packets, size->bytes);
+}
+
 static __always_inline void observe(struct run *run, struct __sk_buff *skb,
 				    __u8 direction)
 {
@@ -178,7 +189,9 @@ static __always_inline void observe(struct run *run, struct __sk_buff *skb,
 	struct wire_size size = wire_size(pkt, &buf);
 
 	count(&run->counters->seen, size.packets, size.bytes);
-	if (judgement == JUDGED_REJECT) {
+	if (config_has_rules)
+		count_rule(run, judgement, &size);
+	if (!(judgement & JUDGED_ACCEPT)) {
 		count(&run->counters->filtered, size.packets, size.bytes);
 		return;
 	}

@@ -9,14 +9,16 @@
 #include "bpf/types.h"
 #include <bpf/bpf_helpers.h>
 
-/* Packets may be pulled, so no pointer into one is valid after the call. */
+/* See types.h for the result. Packets may be pulled, so no pointer into one is valid after the call. */
 static __attribute__((noinline)) __u32 judge(struct __sk_buff *skb)
 {
-	__u32 verdict;
+	__u32 judgement;
 
 	/* The compiler must not know the result. */
-	asm volatile("%0 = %1" : "=r"(verdict) : "i"(JUDGED_ACCEPT), "r"(skb));
-	return verdict;
+	asm volatile("%0 = %1"
+		     : "=r"(judgement)
+		     : "i"(JUDGED_ACCEPT), "r"(skb));
+	return judgement;
 }
 
 #endif

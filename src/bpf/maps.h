@@ -84,6 +84,15 @@ struct {
 	__uint(max_entries, 2 << 20);
 } events SEC(".maps");
 
+/* What the rules of filters have decided about: [CPU], then RULE_SLOTS of them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct count);
+} rule_counts SEC(".maps");
+
 /* By origin_slot(). */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

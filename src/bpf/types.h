@@ -338,8 +338,11 @@ enum link_kind {
 	LINK_NONE, /* the network header: tun, WireGuard, ppp, ipip ... */
 };
 
-/* What judge() decides about a packet. */
-enum judgement { JUDGED_REJECT, JUDGED_ACCEPT };
+/*
+ * What judge() returns: whether the packet is accepted, and from JUDGED_SLOT_SHIFT on where
+ * the rule that decided this counts.
+ */
+enum { JUDGED_ACCEPT = 1 << 0, JUDGED_SLOT_SHIFT = 1, RULE_SLOTS = 256 };
 
 /* Where the programs take time from. */
 enum clock_kind {

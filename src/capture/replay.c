@@ -57,11 +57,17 @@ static void count_short(const struct replay *replay, const struct frame *frame)
 	const struct filter *filter = replay->ctx->filter;
 	struct count *fate = &counters->unparsed[UNPARSED_SHORT];
 
-	if (filter &&
-	    !filter_accepts(filter, frame->bytes, frame->len, frame->wire_len))
-		fate = &counters->filtered;
 	counters->seen.packets++;
 	counters->seen.bytes += bytes;
+	if (filter) {
+		uint32_t judgement = filter_judge(filter, frame->bytes,
+						  frame->len, frame->wire_len);
+
+		flow_rules_add(&pipeline->store.maps, judgement,
+			       &(struct count){ 1, bytes });
+		if (!(judgement & JUDGED_ACCEPT))
+			fate = &counters->filtered;
+	}
 	fate->packets++;
 	fate->bytes += bytes;
 }
@@ -203,26 +209,17 @@ static bool hides_link(const struct replay *replay)
 	return false;
 }
 
-/* Frames of other links have an Ethernet header made for them: see capture_file.h. */
-static int check_filter(const struct replay *replay, bool has_ethernet)
-{
-	const struct filter *filter = replay->ctx->filter;
-	const char *objection = filter && !has_ethernet ?
-					filter_objection(filter, LINK_NONE) :
-					NULL;
-
-	if (!objection)
-		return 0;
-	log_error(&replay->ctx->log,
-		  "filter: files without Ethernet headers: %s", objection);
-	return -EINVAL;
-}
-
 static int start(struct replay *replay)
 {
 	struct pipeline_options options = context_pipeline_options(replay->ctx);
-	int err = check_filter(replay, !hides_link(replay));
+	const struct filter *filter = replay->ctx->filter;
+	int err = 0;
 
+	/* Frames of other links have an Ethernet header made for them: capture_file.h. */
+	if (filter && hides_link(replay))
+		err = filter_check(filter, LINK_NONE,
+				   "files without Ethernet headers",
+				   &replay->ctx->log);
 	if (err)
 		return err;
 	options.store.clock = CLOCK_PACKET;

@@ -5,10 +5,14 @@
 #include "bpf/parse/tunnel.h" /* a knob of the skeleton */
 #include "filter/filter.h"
 #include "flows.skel.h"
+#include "map.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <string.h>
+
+#define RULE_COUNTS "rule_counts"
 
 static int resize_map(const struct bpf_object *object, const char *name,
 		      uint32_t entries)
@@ -22,6 +26,7 @@ static int prepare_maps(struct bpf_object *object, void *ctx)
 {
 	const struct flow_knobs *knobs = ctx;
 	uint32_t l1_total = GENERATIONS * knobs->n_cpus * knobs->l1_buckets;
+	uint32_t rules_total = knobs->filter ? knobs->n_cpus * RULE_SLOTS : 1;
 	uint32_t log_total = max_u64(knobs->n_cpus * knobs->log_slots, 1);
 	struct bpf_program *program;
 	int err;
@@ -31,6 +36,7 @@ static int prepare_maps(struct bpf_object *object, void *ctx)
 	err = resize_map(object, "cpu_states", knobs->n_cpus);
 	err = err ?: resize_map(object, "scratches", knobs->n_cpus);
 	err = err ?: resize_map(object, "l1_buckets", l1_total);
+	err = err ?: resize_map(object, RULE_COUNTS, rules_total);
 	return err ?: resize_map(object, "log_slots", log_total);
 }
 
@@ -48,6 +54,7 @@ static int prepare_programs(struct bpf_object *object, void *ctx)
 	rodata->config_link = knobs->link;
 	rodata->config_clock = knobs->clock;
 	rodata->config_is_filtered = !!knobs->filter;
+	rodata->config_has_rules = knobs->filter && filter_is_list(knobs->filter);
 	rodata->config_sampling = knobs->sampling;
 	rodata->config_sampling_interval = knobs->sampling_interval;
 	rodata->config_cpus = knobs->n_cpus;
@@ -96,6 +103,42 @@ int flow_programs_load(struct program_set *maps, const struct flow_knobs *knobs,
 	};
 
 	return programs_load(&set, names, knobs->filter, &frames, ret_programs);
+}
+
+int flow_rules_read(const struct program_set *maps, uint32_t n_cpus,
+		    struct count ret_totals[RULE_SLOTS])
+{
+	const size_t size = n_cpus * RULE_SLOTS * sizeof(struct count);
+	int fd = program_set_map_fd(maps, RULE_COUNTS);
+	struct count *counts = fd < 0 ? NULL : map_mmap(fd, 0, size);
+
+	if (!counts)
+		return fd < 0 ? fd : -errno;
+	memset(ret_totals, 0, RULE_SLOTS * sizeof(*ret_totals));
+	for (uint32_t i = 0; i < n_cpus * RULE_SLOTS; i++) {
+		struct count *total = &ret_totals[i % RULE_SLOTS];
+
+		total->packets +=
+			__atomic_load_n(&counts[i].packets, __ATOMIC_RELAXED);
+		total->bytes +=
+			__atomic_load_n(&counts[i].bytes, __ATOMIC_RELAXED);
+	}
+	map_munmap(counts, size);
+	return 0;
+}
+
+void flow_rules_add(const struct program_set *maps, uint32_t judgement,
+		    const struct count *count)
+{
+	int fd = program_set_map_fd(maps, RULE_COUNTS);
+	uint32_t slot = judgement >> JUDGED_SLOT_SHIFT;
+	struct count sum;
+
+	if (bpf_map_lookup_elem(fd, &slot, &sum))
+		return;
+	sum.packets += count->packets;
+	sum.bytes += count->bytes;
+	bpf_map_update_elem(fd, &slot, &sum, BPF_ANY);
 }
 
 int programs_test_run(int program_fd, const struct test_packet *packet)

@@ -9,7 +9,7 @@
 #include "bpf/store/hash.h"
 #include "program_set.h"
 
-/* What programs are loaded for; the maps need the first three. */
+/* What programs are loaded for; the maps need the first three, and whether there is a filter. */
 struct flow_knobs {
 	uint32_t n_cpus;     /* possible ones, times their lanes */
 	uint32_t l1_buckets; /* per CPU and generation */
@@ -39,6 +39,19 @@ int flow_maps_load(struct program_set *maps, const struct flow_knobs *knobs,
  */
 int flow_programs_load(struct program_set *maps, const struct flow_knobs *knobs,
 		       struct programs *ret_programs);
+
+/**
+ * Sum up what the rules of filters have counted, on all CPUs.
+ *
+ * @param maps  loaded with a filter
+ * @return 0, or -errno
+ */
+int flow_rules_read(const struct program_set *maps, uint32_t n_cpus,
+		    struct count ret_totals[RULE_SLOTS]);
+
+/* Count for the rule of @judgement what no program has seen. None runs meanwhile. */
+void flow_rules_add(const struct program_set *maps, uint32_t judgement,
+		    const struct count *count);
 
 /* A packet for BPF_PROG_TEST_RUN. */
 struct test_packet {

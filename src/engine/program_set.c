@@ -256,24 +256,18 @@ static int take_programs(const struct program_set *set,
 	return 0;
 }
 
-/* The expression may be one that links of this kind do not have. */
-static int check_filter(const struct log *log, const struct filter *filter,
-			enum link_kind link)
-{
-	const char *objection = filter ? filter_objection(filter, link) : NULL;
-
-	if (!objection)
-		return 0;
-	log_error(log, "filter: on links %s Ethernet header: %s",
-		  link == LINK_ETHERNET ? "with an" : "without", objection);
-	return -EINVAL;
-}
-
 int programs_load(struct program_set *set, const char *const names[2],
 		  const struct filter *filter, const struct filter_frames *frames,
 		  struct programs *ret_programs)
 {
-	int err = check_filter(set->log, filter, frames->link);
+	int err =
+		!filter ?
+			0 :
+			filter_check(filter, frames->link,
+				     frames->link == LINK_ETHERNET ?
+					     "on links with an Ethernet header" :
+					     "on links without Ethernet header",
+				     set->log);
 
 	err = err ?: program_set_ref(set);
 	if (err)
@@ -282,7 +276,8 @@ int programs_load(struct program_set *set, const char *const names[2],
 	program_set_unref(set);
 	if (err)
 		log_error(set->log, "cannot load BPF programs%s: %s",
-			  filter ? " with this filter" : "", strerror(-err));
+			  filter ? " with this filter or these rules" : "",
+			  strerror(-err));
 	return err;
 }
 

@@ -1,176 +1,104 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "filter.h"
 
-#include "base/clock_ms.h"
 #include "base/util.h"
-#include "classic.h"
+#include "expression.h"
 #include "translate.h"
 
+#include <assert.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <ctype.h>
 #include <errno.h>
-#include <linux/filter.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINKS = LINK_NONE + 1 };
+struct rule {
+	struct expression expression; /* the default has none */
+	bool accepts;
+	uint32_t slot;
+	struct count before; /* in the slot, by rules that had it earlier */
+};
 
 struct filter {
-	char *expression;
-	bool has_vlan; /* the expression has the word */
-	struct classic programs[LINKS];
-	char objections[LINKS][FILTER_ERROR_MAX]; /* why there is no program */
+	bool is_list; /* of filter_new_list() */
+	uint32_t next_slot;
+	uint32_t n;	     /* with the default, which is the last one */
+	struct rule rules[]; /* at least one */
 };
 
-/* ---- Expressions ----------------------------------------------------------------- */
+_Static_assert(RULE_SLOTS >= 2 * (FILTER_RULES_MAX + 1),
+	       "a filter and the one that replaces it have all theirs");
 
-enum {
-	QUOTE_MAX = 60,
-	PLACE_MAX = 1000,
-	PLACE_WAIT_MS = 1000,
-	/* libpcap takes seconds for some of this length, and the cube of it for longer ones. */
-	EXPRESSION_MAX = 4096,
-};
-
-/*
- * The length of the longest part of the expression, up to a space, that is one itself.
- * Each try looks up the names of hosts again, which may take long.
- */
-static size_t valid_length(const char *expression, enum link_kind link)
-{
-	const int64_t end = now_ms() + PLACE_WAIT_MS;
-	cleanup_free char *part = strdup(expression);
-	char error[FILTER_ERROR_MAX];
-
-	for (size_t len = part ? strlen(part) : 0; len && left_ms(end); len--) {
-		struct classic classic;
-
-		if (!isspace((unsigned char)expression[len - 1]))
-			continue;
-		part[len - 1] = '\0';
-		if (!classic_compile(part, link, &classic, error, sizeof(error))) {
-			classic_done(&classic);
-			return strlen(part);
-		}
-	}
-	return 0;
-}
-
-/* libpcap does not report where a syntax error is. */
-static void add_place(char *error, const char *expression, enum link_kind link)
-{
-	size_t len = strlen(error);
-	const char *rest = expression;
-
-	if (!strstr(error, "syntax error"))
-		return;
-	if (strlen(expression) < PLACE_MAX)
-		rest += valid_length(expression, link);
-	while (isspace((unsigned char)*rest))
-		rest++;
-	snprintf(error + len, FILTER_ERROR_MAX - len, ", at '%.*s%s'",
-		 QUOTE_MAX, rest, strlen(rest) > QUOTE_MAX ? "..." : "");
-}
-
-/* Links of one kind only may have packets that match: not an error for the others. */
-static int allow_nothing(struct filter *filter, enum link_kind link)
-{
-	static const struct classic_insn reject = { .code = BPF_RET | BPF_K };
-	struct classic *program = &filter->programs[link];
-
-	if (!strstr(filter->objections[link], "rejects all packets"))
-		return -EINVAL;
-	program->insns = malloc(sizeof(reject));
-	if (!program->insns)
-		return -ENOMEM;
-	*program->insns = reject;
-	program->n = 1;
-	return 0;
-}
-
-static int compile_filter(struct filter *filter, const char *expression,
-			  char (*ret_error)[FILTER_ERROR_MAX])
-{
-	int err[LINKS], n = 0;
-
-	for (int link = LINK_ETHERNET; link < LINKS; link++) {
-		err[link] = classic_compile(expression, link,
-					    &filter->programs[link],
-					    filter->objections[link],
-					    FILTER_ERROR_MAX);
-		n += !err[link];
-	}
-	for (int link = LINK_ETHERNET; n && link < LINKS; link++)
-		if (err[link] && allow_nothing(filter, link) == -ENOMEM)
-			return -ENOMEM;
-	if (n)
-		return 0;
-	memcpy(*ret_error, filter->objections[LINK_ETHERNET], FILTER_ERROR_MAX);
-	if (err[LINK_ETHERNET] == -EINVAL)
-		add_place(*ret_error, expression, LINK_ETHERNET);
-	return err[LINK_ETHERNET];
-}
-
-static bool is_word_char(char c)
-{
-	return isalnum((unsigned char)c) || strchr("-_.\\", c);
-}
-
-static bool has_word(const char *text, const char *word)
-{
-	size_t len = strlen(word);
-
-	for (const char *at = strstr(text, word); at; at = strstr(at + 1, word))
-		if ((at == text || !is_word_char(at[-1])) &&
-		    (!at[len] || !is_word_char(at[len])))
-			return true;
-	return false;
-}
-
-/* Reserved for what a tunnel carries, which libpcap would take for the name of a host. */
-static int refuse_inner(const char *expression,
-			char (*ret_error)[FILTER_ERROR_MAX])
-{
-	const char *word = expression + strspn(expression, " \t\n(");
-
-	if (strncmp(word, "inner ", strlen("inner ")))
-		return 0;
-	snprintf(*ret_error, FILTER_ERROR_MAX,
-		 "inner: this version filters by the outer headers of tunnels only");
-	return -EINVAL;
-}
+/* ---- Rules ------------------------------------------------------------------------- */
 
 static void free_filter(struct filter **filter)
 {
 	filter_free(*filter);
 }
 
-int filter_new(const char *expression, struct filter **ret_filter,
-	       char (*ret_error)[FILTER_ERROR_MAX])
+static struct filter *filter_alloc(const struct filter_rules *list)
+{
+	uint32_t n = list->n + 1;
+	struct filter *filter =
+		calloc(1, sizeof(*filter) + n * sizeof(*filter->rules));
+
+	if (!filter)
+		return NULL;
+	filter->n = filter->next_slot = n;
+	for (uint32_t i = 0; i < n; i++)
+		filter->rules[i].slot = i;
+	filter->rules[list->n].accepts = list->accepts_others;
+	return filter;
+}
+
+static int compile_list(const struct filter_rules *list,
+			struct filter **ret_filter, uint32_t *ret_wrong,
+			char (*ret_error)[FILTER_ERROR_MAX])
 {
 	__attribute__((cleanup(free_filter))) struct filter *filter =
-		calloc(1, sizeof(*filter));
-	int err;
+		filter_alloc(list);
 
 	if (!filter)
 		return -ENOMEM;
-	if (refuse_inner(expression, ret_error))
-		return -EINVAL;
-	if (strlen(expression) > EXPRESSION_MAX) {
-		snprintf(*ret_error, FILTER_ERROR_MAX,
-			 "the expression has %zu bytes; %d are the most",
-			 strlen(expression), EXPRESSION_MAX);
-		return -E2BIG;
+	for (uint32_t i = 0; i < list->n; i++) {
+		struct rule *rule = &filter->rules[i];
+		int err = expression_compile(
+			&rule->expression, list->rules[i].expression, ret_error);
+
+		*ret_wrong = i;
+		if (err)
+			return err;
+		rule->accepts = list->rules[i].accepts;
 	}
-	filter->expression = strdup(expression);
-	if (!filter->expression)
-		return -ENOMEM;
-	filter->has_vlan = has_word(expression, "vlan");
-	err = compile_filter(filter, expression, ret_error);
-	if (!err)
-		*ret_filter = TAKE_PTR(filter);
+	*ret_filter = TAKE_PTR(filter);
+	return 0;
+}
+
+int filter_new(const char *expression, struct filter **ret_filter,
+	       char (*ret_error)[FILTER_ERROR_MAX])
+{
+	const struct filter_rule rule = { expression, true };
+	const struct filter_rules list = { &rule, 1, false };
+	uint32_t wrong;
+
+	return compile_list(&list, ret_filter, &wrong, ret_error);
+}
+
+int filter_new_list(const struct filter_rules *list, struct filter **ret_filter,
+		    char (*ret_error)[FILTER_ERROR_MAX])
+{
+	char error[FILTER_ERROR_MAX] = "";
+	uint32_t wrong = 0;
+	int err;
+
+	assert(list->n <= FILTER_RULES_MAX);
+	err = compile_list(list, ret_filter, &wrong, &error);
+	if (err)
+		snprintf(*ret_error, FILTER_ERROR_MAX, "rules[%u]: %.480s",
+			 wrong, *error ? error : strerror(-err));
+	else
+		(*ret_filter)->is_list = true;
 	return err;
 }
 
@@ -178,43 +106,178 @@ void filter_free(struct filter *filter)
 {
 	if (!filter)
 		return;
-	for (int link = LINK_ETHERNET; link < LINKS; link++)
-		classic_done(&filter->programs[link]);
-	free(filter->expression);
+	for (uint32_t i = 0; i < filter->n; i++)
+		expression_done(&filter->rules[i].expression);
 	free(filter);
 }
 
 const char *filter_expression(const struct filter *filter)
 {
-	return filter->expression;
+	return filter->rules[0].expression.text;
 }
 
-const char *filter_objection(const struct filter *filter, enum link_kind link)
+bool filter_is_list(const struct filter *filter)
 {
-	return filter->programs[link].n ? NULL : filter->objections[link];
+	return filter->is_list;
 }
 
-bool filter_accepts(const struct filter *filter, const void *frame,
-		    uint32_t len, uint32_t wire_len)
+static bool is_same_rule(const struct rule *one, const struct rule *other)
 {
-	return classic_run(&filter->programs[LINK_ETHERNET], frame, len,
-			   wire_len);
+	const char *text = one->expression.text;
+
+	return one->accepts == other->accepts &&
+	       !text == !other->expression.text &&
+	       (!text || !strcmp(text, other->expression.text));
+}
+
+bool filter_is_same(const struct filter *one, const struct filter *other)
+{
+	if (!one || !other)
+		return one == other;
+	if (one->is_list != other->is_list || one->n != other->n)
+		return false;
+	for (uint32_t i = 0; i < one->n; i++)
+		if (!is_same_rule(&one->rules[i], &other->rules[i]))
+			return false;
+	return true;
+}
+
+int filter_check(const struct filter *filter, enum link_kind link,
+		 const char *frames, const struct log *log)
+{
+	for (uint32_t i = 0; i + 1 < filter->n; i++) {
+		const struct expression *expression =
+			&filter->rules[i].expression;
+		char number[16] = "";
+
+		if (expression->programs[link].n)
+			continue;
+		if (filter->is_list)
+			snprintf(number, sizeof(number), "[%u]", i);
+		log_error(log, "%s%s: %s: %s",
+			  filter->is_list ? "rules" : "filter", number, frames,
+			  expression->objections[link]);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* What judge() returns if the rule decides. */
+static uint32_t judgement_of(const struct rule *rule)
+{
+	return rule->slot << JUDGED_SLOT_SHIFT |
+	       (rule->accepts ? JUDGED_ACCEPT : 0);
+}
+
+uint32_t filter_judge(const struct filter *filter, const void *frame,
+		      uint32_t len, uint32_t wire_len)
+{
+	uint32_t i = 0;
+
+	while (i + 1 < filter->n &&
+	       !classic_run(&filter->rules[i].expression.programs[LINK_ETHERNET],
+			    frame, len, wire_len))
+		i++;
+	return judgement_of(&filter->rules[i]);
+}
+
+/* ---- Counters ---------------------------------------------------------------------- */
+
+/* The rule of @before that goes on as @rule; NULL: it is new. */
+static const struct rule *find_same(const struct filter *before,
+				    const struct rule *rule,
+				    const bool is_taken[RULE_SLOTS])
+{
+	for (uint32_t i = 0; i < before->n; i++)
+		if (!is_taken[before->rules[i].slot] &&
+		    is_same_rule(&before->rules[i], rule))
+			return &before->rules[i];
+	return NULL;
+}
+
+void filter_succeed(struct filter *filter, const struct filter *before,
+		    const struct count totals[RULE_SLOTS])
+{
+	bool is_used[RULE_SLOTS] = { false }, is_taken[RULE_SLOTS] = { false };
+
+	for (uint32_t i = 0; i < before->n; i++)
+		is_used[before->rules[i].slot] = true;
+	filter->next_slot = before->next_slot;
+	for (uint32_t i = 0; i < filter->n; i++) {
+		struct rule *rule = &filter->rules[i];
+		const struct rule *same = find_same(before, rule, is_taken);
+
+		if (same) {
+			rule->slot = same->slot;
+			rule->before = same->before;
+			is_taken[same->slot] = true;
+			continue;
+		}
+		while (is_used[filter->next_slot % RULE_SLOTS])
+			filter->next_slot++;
+		rule->slot = filter->next_slot++ % RULE_SLOTS;
+		rule->before = totals[rule->slot];
+		is_used[rule->slot] = true;
+	}
+}
+
+static struct count difference(struct count from, struct count to)
+{
+	return (struct count){ to.packets - from.packets, to.bytes - from.bytes };
+}
+
+int filter_count(const struct filter *filter, uint32_t rule,
+		 const struct count totals[RULE_SLOTS], struct count *ret_count)
+{
+	struct count others = { 0 };
+
+	if (rule > filter->n)
+		return -ENOENT;
+	if (rule < filter->n) {
+		const struct rule *of = &filter->rules[rule];
+
+		*ret_count = difference(of->before, totals[of->slot]);
+		return 0;
+	}
+	for (uint32_t i = 0; i < RULE_SLOTS; i++) {
+		others.packets += totals[i].packets;
+		others.bytes += totals[i].bytes;
+	}
+	for (uint32_t i = 0; i < filter->n; i++) {
+		const struct rule *of = &filter->rules[i];
+
+		others = difference(difference(of->before, totals[of->slot]),
+				    others);
+	}
+	*ret_count = others;
+	return 0;
 }
 
 /* ---- Programs ---------------------------------------------------------------------- */
 
-static int add_part(struct code *code, const struct classic *classic,
-		    bool is_tagged)
+/*
+ * Return the judgement, which the verifier must not know: it would follow the caller's
+ * code for each rule. To the verifier, two loads of a field are two unknown numbers.
+ */
+static void add_judgement(struct code *code, const struct rule *rule)
+{
+	const size_t field = offsetof(struct __sk_buff, len);
+
+	translate_load_field(code, BPF_REG_0, field);
+	translate_load_field(code, BPF_REG_1, field);
+	code_add(code, code_alu32_reg(BPF_XOR, BPF_REG_0, BPF_REG_1));
+	code_add(code, code_alu32_imm(BPF_XOR, BPF_REG_0, judgement_of(rule)));
+	code_add(code, code_exit());
+}
+
+/* Go to @next unless the expression matches. */
+static int add_expression(struct code *code, const struct classic *classic,
+			  bool is_tagged, const struct rule *rule, uint32_t next)
 {
 	int err = translate(classic, is_tagged, code);
-	uint32_t rejected = code_label(code);
 
-	code_jump(code, code_jump64_imm(BPF_JEQ, BPF_REG_0, 0), rejected);
-	code_add(code, code_alu32_imm(BPF_MOV, BPF_REG_0, JUDGED_ACCEPT));
-	code_add(code, code_exit());
-	code_place(code, rejected);
-	code_add(code, code_alu32_imm(BPF_MOV, BPF_REG_0, JUDGED_REJECT));
-	code_add(code, code_exit());
+	code_jump(code, code_jump64_imm(BPF_JEQ, BPF_REG_0, 0), next);
+	add_judgement(code, rule);
 	return err;
 }
 
@@ -223,22 +286,53 @@ static int add_part(struct code *code, const struct classic *classic,
  * for that tag where the expression has "vlan". So do filters here: "udp" matches frames
  * with such a tag as well, and an expression with "vlan" gets frames with the tag inside.
  */
+static int add_rule(struct code *code, const struct rule *rule,
+		    enum link_kind link)
+{
+	const struct classic *classic = &rule->expression.programs[link];
+	uint32_t next = code_label(code);
+	int err = 0;
+
+	translate_start_expression(code);
+	if (link == LINK_ETHERNET && rule->expression.has_vlan) {
+		uint32_t mismatch = code_label(code);
+		uint32_t untagged = translate_start_tagged(code);
+
+		err = add_expression(code, classic, true, rule, mismatch);
+		code_place(code, mismatch);
+		translate_end_tagged(code);
+		code_jump(code, code_jump_always(), next);
+		code_place(code, untagged);
+	}
+	err = err ?: add_expression(code, classic, false, rule, next);
+	code_place(code, next);
+	return err;
+}
+
+static uint32_t filter_reach(const struct filter *filter, enum link_kind link)
+{
+	uint32_t reach = 0;
+
+	for (uint32_t i = 0; i + 1 < filter->n; i++)
+		reach = max_u64(
+			reach,
+			classic_reach(
+				&filter->rules[i].expression.programs[link]));
+	return reach;
+}
+
 static int add_judge(struct code *code, const struct filter *filter,
 		     const struct filter_frames *frames)
 {
-	const struct classic *classic = &filter->programs[frames->link];
 	int err = 0;
 
-	translate_start(code, classic_reach(classic),
+	translate_start(code, filter_reach(filter, frames->link),
 			frames->has_wire_len ? offsetof(struct __sk_buff, cb[2]) :
 					       offsetof(struct __sk_buff, len));
-	if (frames->link == LINK_ETHERNET && filter->has_vlan) {
-		uint32_t untagged = translate_start_tagged(code);
-
-		err = add_part(code, classic, true);
-		code_place(code, untagged);
-	}
-	return err ?: add_part(code, classic, false);
+	for (uint32_t i = 0; !err && i + 1 < filter->n; i++)
+		err = add_rule(code, &filter->rules[i], frames->link);
+	add_judgement(code, &filter->rules[filter->n - 1]);
+	return err;
 }
 
 /* Where a function begins that the instruction calls; 0: it does not call one. */
@@ -279,9 +373,7 @@ int filter_load(const struct filter *filter, const struct bpf_program *program,
 		const struct filter_frames *frames)
 {
 	__attribute__((cleanup(code_done))) struct code code = { 0 };
-	int fd = filter_objection(filter, frames->link) ?
-			 -EINVAL :
-			 add_program(&code, program);
+	int fd = add_program(&code, program);
 
 	fd = fd ?: add_judge(&code, filter, frames) ?: code_link(&code);
 	return fd    ?:

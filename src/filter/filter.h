@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Filters in the kernel. A BPF program that is to be filtered calls judge() of
- * src/bpf/judge.h for each packet. filter_load() loads a copy of the program with a judge()
- * that is generated from a filter's expression.
+ * Filters in the kernel: ordered rules, of which the first one that matches a packet decides
+ * about it. A BPF program that is to be filtered calls judge() of src/bpf/judge.h for each
+ * packet. filter_load() loads a copy of the program with a judge() that is generated from
+ * the rules, all of them, so that no packet is judged by a part of a filter.
  */
 #ifndef NETOBS_FILTER_FILTER_H
 #define NETOBS_FILTER_FILTER_H
 
+#include "base/log.h"
 #include "bpf/types.h"
 
 #include <stdbool.h>
@@ -16,7 +18,21 @@
 struct bpf_program;
 struct filter;
 
-enum { FILTER_ERROR_MAX = 512 };
+enum {
+	FILTER_ERROR_MAX = 512,
+	FILTER_RULES_MAX = 64, /* without the default */
+};
+
+struct filter_rule {
+	const char *expression; /* of pcap-filter(7) */
+	bool accepts;
+};
+
+struct filter_rules {
+	const struct filter_rule *rules;
+	uint32_t n;
+	bool accepts_others; /* packets that no rule matches */
+};
 
 /* The frames that a program gets. */
 struct filter_frames {
@@ -25,8 +41,8 @@ struct filter_frames {
 };
 
 /**
- * Compile a pcap-filter(7) expression. It may be one that not all kinds of links have, such
- * as one with Ethernet addresses; see filter_objection().
+ * Compile a pcap-filter(7) expression, which accepts what it matches. It may be one that
+ * not all kinds of links have, such as one with Ethernet addresses; see filter_check().
  *
  * @param ret_error  libpcap's message and the place in the expression
  * @return 0; -EINVAL: the expression is wrong for all kinds of links; -E2BIG: too long;
@@ -35,28 +51,73 @@ struct filter_frames {
 int filter_new(const char *expression, struct filter **ret_filter,
 	       char (*ret_error)[FILTER_ERROR_MAX]);
 
+/**
+ * The same of a list of rules, FILTER_RULES_MAX of them at most.
+ *
+ * @param ret_error  begins with the number of the rule: "rules[2]: ..."
+ * @return as filter_new()
+ */
+int filter_new_list(const struct filter_rules *list, struct filter **ret_filter,
+		    char (*ret_error)[FILTER_ERROR_MAX]);
+
 /** Free the filter; NULL is fine. */
 void filter_free(struct filter *filter);
 
-/** @return the expression, which is the filter's */
+/** @return the expression of filter_new(), which is the filter's */
 const char *filter_expression(const struct filter *filter);
 
-/** @return NULL, or why frames of links of this kind cannot be filtered */
-const char *filter_objection(const struct filter *filter, enum link_kind link);
+/** @return whether the filter is one of filter_new_list(), whose rules count */
+bool filter_is_list(const struct filter *filter);
 
-/** @return whether the filter accepts an Ethernet frame, of which @len bytes are there */
-bool filter_accepts(const struct filter *filter, const void *frame,
-		    uint32_t len, uint32_t wire_len);
+/** @return whether both have been made of the same; NULL is a filter of none */
+bool filter_is_same(const struct filter *one, const struct filter *other);
+
+/**
+ * Check whether frames of links of this kind can be filtered.
+ *
+ * @param frames  what to call them in the log
+ * @return 0, or -EINVAL, which is logged
+ */
+int filter_check(const struct filter *filter, enum link_kind link,
+		 const char *frames, const struct log *log);
+
+/** @return as judge(), of an Ethernet frame, of which @len bytes are there */
+uint32_t filter_judge(const struct filter *filter, const void *frame,
+		      uint32_t len, uint32_t wire_len);
 
 /**
  * Load a copy of a program with the filter.
  *
  * @param program  of an object that is loaded
- * @return a descriptor that the caller closes; -EINVAL: filter_objection(), or the program
+ * @return a descriptor that the caller closes; -EINVAL: filter_check(), or the program
  *         does not call judge(); -E2BIG: too many instructions; -ENOMEM; others as
  *         from bpf(2)
  */
 int filter_load(const struct filter *filter, const struct bpf_program *program,
 		const struct filter_frames *frames);
+
+/* ---- Counters of the rules -------------------------------------------------------- */
+
+/*
+ * Each rule counts in a slot of its own, RULE_SLOTS of which a context has. They only
+ * grow: what a rule has counted is the difference to when it got its slot. Programs with
+ * an earlier filter may run for a moment longer, so its slots are taken last.
+ */
+
+/**
+ * Before @filter replaces @before: rules that are in both keep their counts.
+ *
+ * @param totals  of each slot, up to now
+ */
+void filter_succeed(struct filter *filter, const struct filter *before,
+		    const struct count totals[RULE_SLOTS]);
+
+/**
+ * @param rule  in the order of the list; then the default; then all that rules of
+ *              earlier filters have counted
+ * @return 0; -ENOENT: a number beyond these
+ */
+int filter_count(const struct filter *filter, uint32_t rule,
+		 const struct count totals[RULE_SLOTS], struct count *ret_count);
 
 #endif

@@ -438,7 +438,7 @@ static void add_insns(struct translator *t)
 	}
 }
 
-static void add_field(struct code *code, uint8_t dst, size_t offset)
+void translate_load_field(struct code *code, uint8_t dst, size_t offset)
 {
 	code_add(code, code_load(BPF_W, dst, CTX, (int16_t)offset));
 }
@@ -446,8 +446,9 @@ static void add_field(struct code *code, uint8_t dst, size_t offset)
 /* R2: the end of the linear part. */
 static void add_pointers(struct code *code)
 {
-	add_field(code, DATA, offsetof(struct __sk_buff, data));
-	add_field(code, BPF_REG_2, offsetof(struct __sk_buff, data_end));
+	translate_load_field(code, DATA, offsetof(struct __sk_buff, data));
+	translate_load_field(code, BPF_REG_2,
+			     offsetof(struct __sk_buff, data_end));
 }
 
 /* Pull the first @reach bytes of the frame, if they are not in the linear part. */
@@ -459,7 +460,7 @@ static void add_pull(struct code *code, uint32_t reach)
 	code_add(code, code_alu64_reg(BPF_MOV, BPF_REG_1, DATA));
 	code_add(code, code_alu64_imm(BPF_ADD, BPF_REG_1, (int32_t)reach));
 	code_jump(code, code_jump64_reg(BPF_JLE, BPF_REG_1, BPF_REG_2), here);
-	add_field(code, BPF_REG_3, offsetof(struct __sk_buff, len));
+	translate_load_field(code, BPF_REG_3, offsetof(struct __sk_buff, len));
 	code_add(code, code_alu64_reg(BPF_SUB, BPF_REG_2, DATA));
 	code_jump(code, code_jump64_reg(BPF_JGE, BPF_REG_2, BPF_REG_3), whole);
 	code_add(code, code_alu64_reg(BPF_MOV, BPF_REG_2, BPF_REG_3));
@@ -498,7 +499,20 @@ void translate_start(struct code *code, uint32_t reach, size_t len_field)
 	add_pointers(code);
 	add_pull(code, reach);
 	code_add(code, code_store(BPF_DW, FP, DATA_END, BPF_REG_2));
-	add_field(code, BPF_REG_1, len_field);
+	translate_load_field(code, BPF_REG_1, len_field);
+	code_add(code, code_store(BPF_W, FP, LEN, BPF_REG_1));
+}
+
+/* Whatever has been checked: the verifier then finds that it knows what follows. */
+void translate_start_expression(struct code *code)
+{
+	translate_load_field(code, DATA, offsetof(struct __sk_buff, data));
+}
+
+static void add_to_len(struct code *code, int32_t bytes)
+{
+	code_add(code, code_load(BPF_W, BPF_REG_1, FP, LEN));
+	code_add(code, code_alu32_imm(BPF_ADD, BPF_REG_1, (uint32_t)bytes));
 	code_add(code, code_store(BPF_W, FP, LEN, BPF_REG_1));
 }
 
@@ -507,18 +521,24 @@ uint32_t translate_start_tagged(struct code *code)
 	struct translator t = { .code = code };
 	uint32_t untagged = code_label(code);
 
-	add_field(code, BPF_REG_2, offsetof(struct __sk_buff, vlan_present));
+	translate_load_field(code, BPF_REG_2,
+			     offsetof(struct __sk_buff, vlan_present));
 	jump(&t, code_jump64_imm(BPF_JEQ, BPF_REG_2, 0), untagged);
-	add(&t, code_load(BPF_W, BPF_REG_1, FP, LEN));
-	add(&t, code_alu32_imm(BPF_ADD, BPF_REG_1, TAG_LEN));
-	add(&t, code_store(BPF_W, FP, LEN, BPF_REG_1));
-	add_field(code, BPF_REG_1, offsetof(struct __sk_buff, vlan_proto));
+	add_to_len(code, TAG_LEN);
+	translate_load_field(code, BPF_REG_1,
+			     offsetof(struct __sk_buff, vlan_proto));
 	add_swap(&t, BPF_REG_1, 2);
 	add(&t, code_alu32_imm(BPF_LSH, BPF_REG_1, 16));
-	add_field(code, BPF_REG_2, offsetof(struct __sk_buff, vlan_tci));
+	translate_load_field(code, BPF_REG_2,
+			     offsetof(struct __sk_buff, vlan_tci));
 	add(&t, code_alu32_reg(BPF_OR, BPF_REG_1, BPF_REG_2));
 	add(&t, code_store(BPF_W, FP, TAG, BPF_REG_1));
 	return untagged;
+}
+
+void translate_end_tagged(struct code *code)
+{
+	add_to_len(code, -TAG_LEN);
 }
 
 int translate(const struct classic *classic, bool is_tagged, struct code *code)

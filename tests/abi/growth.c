@@ -85,6 +85,28 @@ static void on_flow(const struct netobs_flow *flow, void *user)
 	printf("flow %zu of %zu\n", sizeof(mine), flow->sz);
 }
 
+#ifdef NEWER
+/* Elements of this program's size. Older headers lack the last option of rules. */
+static void take_rules(void)
+{
+	struct netobs_rule rules[2] = { { .sz = sizeof(rules[0]) } };
+	struct netobs *ctx = NULL;
+	NETOBS_OPTS(opts);
+
+	rules[0].filter = "udp";
+	rules[0].action = NETOBS_REJECT;
+	rules[1] = rules[0];
+	rules[1].filter = "tcp";
+	opts.rules = rules;
+	opts.n_rules = 2;
+	opts.default_action = NETOBS_ACCEPT;
+	CHECK(netobs_new(&opts, &ctx) == 0);
+	netobs_free(ctx);
+	rules[1].later = 1;
+	CHECK(netobs_new(&opts, &ctx) == -EINVAL);
+}
+#endif
+
 static void replay(const char *path, struct netobs_sink *sink)
 {
 	struct netobs_stats *stats = guarded(sizeof(*stats));
@@ -189,6 +211,9 @@ int main(int argc, char **argv)
 	CHECK(argc == 3);
 	probe();
 	capture_packets();
+#ifdef NEWER
+	take_rules();
+#endif
 	snprintf(spec, sizeof(spec), "json:%s", argv[2]);
 	sink = open_sink(spec);
 	replay(argv[1], sink);

@@ -21,7 +21,7 @@ LABEL = 0xbeef5
 GROWING = {
     "capture.h": ["netobs_capture_opts", "netobs_capture_stats"],
     "flow.h": ["netobs_flow", "netobs_point"],
-    "netobs.h": ["netobs_opts"],
+    "netobs.h": ["netobs_opts", "netobs_rule"],
     "probe.h": ["netobs_feature"],
     "sink.h": ["netobs_sink_opts", "netobs_sink_stats"],
     "stats.h": ["netobs_stats"],
@@ -29,7 +29,7 @@ GROWING = {
 # Newest members that have no size of their own: they fill what was padding without.
 FILLED = {"netobs_flow": 1}
 # Version 0.1 has all of it: there is no older one to cut it to.
-WHOLE = {"netobs_point"}
+WHOLE = {"netobs_point", "netobs_rule"}
 
 
 def run(*command, code=0, **options):

@@ -77,8 +77,9 @@ void context_assert_conserved(const struct netobs *ctx)
 	uint64_t packets, bytes;
 
 	assert_int_equal(netobs_stats_get(ctx, &stats), 0);
-	packets = stats.exported.packets + stats.pending.packets;
-	bytes = stats.exported.bytes + stats.pending.bytes;
+	packets = stats.exported.packets + stats.pending.packets +
+		  stats.filtered.packets;
+	bytes = stats.exported.bytes + stats.pending.bytes + stats.filtered.bytes;
 	for (int i = 0; i < NETOBS_UNPARSED_REASONS; i++) {
 		packets += stats.unparsed[i].packets;
 		bytes += stats.unparsed[i].bytes;

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The filter of a context: an expression, or rules. */
+#include "context.h"
+
+#include "base/sized.h"
+#include "base/util.h"
+
+#include <errno.h>
+#include <string.h>
+
+_Static_assert(FILTER_RULES_MAX == NETOBS_RULES_MAX, "as the public header says");
+
+int context_compile_filter(const char *expression, const struct log *log,
+			   struct filter **ret_filter)
+{
+	char error[FILTER_ERROR_MAX] = "";
+	int err = expression ? filter_new(expression, ret_filter, &error) : 0;
+
+	if (err)
+		log_error(log, "filter: %s", *error ? error : strerror(-err));
+	return err;
+}
+
+static bool is_action(unsigned int action)
+{
+	return action == NETOBS_ACCEPT || action == NETOBS_REJECT;
+}
+
+static int check_rules(const struct netobs_opts *opts, const struct log *log)
+{
+	const char *wrong = NULL;
+
+	if (opts->filter)
+		wrong = "rules: there is a filter, too";
+	else if (!is_action(opts->default_action))
+		wrong = "default_action: with rules, it is NETOBS_ACCEPT or NETOBS_REJECT";
+	else if (opts->n_rules && !opts->rules)
+		wrong = "rules: NULL, but n_rules is not 0";
+	if (wrong)
+		log_error(log, "%s", wrong);
+	else if (opts->n_rules > NETOBS_RULES_MAX)
+		log_error(log, "rules: there are %u; %d are the most",
+			  opts->n_rules, NETOBS_RULES_MAX);
+	else
+		return 0;
+	return wrong ? -EINVAL : -E2BIG;
+}
+
+/* All elements have the size of the caller's struct. */
+static int copy_rule(const struct netobs_opts *opts, uint32_t i,
+		     const struct log *log, struct filter_rule *ret_rule)
+{
+	const void *at = (const char *)opts->rules + i * opts->rules->sz;
+	struct netobs_rule rule = { 0 };
+	int err = sized_check(at, sizeof(rule), log);
+
+	if (err)
+		return err;
+	memcpy(&rule, at, min_u64(opts->rules->sz, sizeof(rule)));
+	if (rule.sz == opts->rules->sz && rule.filter &&
+	    is_action(rule.action) && !rule.reserved) {
+		*ret_rule = (struct filter_rule){ rule.filter,
+						  rule.action == NETOBS_ACCEPT };
+		return 0;
+	}
+	log_error(log, "rules[%u]: %s", i,
+		  rule.sz != opts->rules->sz ?
+			  "its size is not that of the others" :
+		  !rule.filter	? "filter is NULL" :
+		  rule.reserved ? "reserved is not 0" :
+				  "action is not known");
+	return -EINVAL;
+}
+
+int context_make_filter(const struct netobs_opts *opts, const struct log *log,
+			struct filter **ret_filter)
+{
+	struct filter_rule rules[FILTER_RULES_MAX];
+	const struct filter_rules list = {
+		.rules = rules,
+		.n = opts->n_rules,
+		.accepts_others = opts->default_action == NETOBS_ACCEPT,
+	};
+	char error[FILTER_ERROR_MAX];
+	int err;
+
+	if (!opts->rules && !opts->n_rules && !opts->default_action)
+		return context_compile_filter(opts->filter, log, ret_filter);
+	err = check_rules(opts, log);
+	for (uint32_t i = 0; !err && i < opts->n_rules; i++)
+		err = copy_rule(opts, i, log, &rules[i]);
+	if (err)
+		return err;
+	err = filter_new_list(&list, ret_filter, &error);
+	if (err)
+		log_error(log, "%s", error);
+	return err;
+}
+
+static int load_filter(struct netobs *ctx, struct filter *filter,
+		       struct netns_programs **ret_programs)
+{
+	struct store *store = &ctx->pipeline.store;
+	struct count totals[RULE_SLOTS];
+	int err = flow_rules_read(&store->maps, store->n_cpus, totals);
+
+	if (err)
+		return err;
+	filter_succeed(filter, ctx->filter, totals);
+	store->options.filter = filter;
+	err = observation_load_anew(&ctx->observation, ret_programs);
+	if (err)
+		store->options.filter = ctx->filter;
+	return err;
+}
+
+int context_load_filter(struct netobs *ctx, struct filter *filter,
+			struct netns_programs **ret_programs)
+{
+	if (filter_is_same(filter, ctx->filter))
+		return 0;
+	if (filter && ctx->filter)
+		return load_filter(ctx, filter, ret_programs);
+	log_error(&ctx->log,
+		  "filter, rules: cannot be turned on or off while observing, only replaced");
+	return -ENOTSUP;
+}
+
+int netobs_rule_count_get(const struct netobs *ctx, uint32_t rule,
+			  struct netobs_count *ret_count)
+{
+	struct count totals[RULE_SLOTS], count;
+	int err;
+
+	if (!ctx || !ret_count)
+		return -EINVAL;
+	if (!ctx->filter || !filter_is_list(ctx->filter))
+		return -ENOENT;
+	err = flow_rules_read(&ctx->pipeline.store.maps,
+			      ctx->pipeline.store.n_cpus, totals);
+	err = err ?: filter_count(ctx->filter, rule, totals, &count);
+	if (!err)
+		*ret_count = (struct netobs_count){ count.packets, count.bytes };
+	return err;
+}

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * Rules of a context: the first one that matches decides, each counts, and all are replaced
+ * while packets come. NETOBS_TEST_RULES replaces them more often.
+ */
+#include "lib_context.h"
+#include "lib_test.h"
+#include "base/util.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netobs/probe.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+	PORT = 40000,
+	LONG_MS = 60000,
+	CROSSINGS = 2, /* of a packet on the loopback */
+	REPLACEMENTS = 30,
+	PORTS = 4,
+	FLOODS = 2,
+	BURST = 64,
+};
+
+static int sinks[PORTS];
+
+static struct sockaddr_in loopback_port(uint16_t port)
+{
+	return (struct sockaddr_in){ .sin_family = AF_INET,
+				     .sin_port = htons(port),
+				     .sin_addr = { htonl(INADDR_LOOPBACK) } };
+}
+
+/* Where nothing listens, ICMP answers. */
+static int setup(void **state)
+{
+	context_setup(state);
+	for (uint16_t i = 0; i < PORTS; i++) {
+		struct sockaddr_in to = loopback_port(PORT + i);
+
+		sinks[i] = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		if (bind(sinks[i], (struct sockaddr *)&to, sizeof(to)))
+			return -1;
+	}
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	for (uint16_t i = 0; i < PORTS; i++)
+		close(sinks[i]);
+	return context_teardown(state);
+}
+
+static struct netobs_rule accept_rule(const char *filter)
+{
+	return (struct netobs_rule){ .sz = sizeof(struct netobs_rule),
+				     .filter = filter,
+				     .action = NETOBS_ACCEPT };
+}
+
+static struct netobs_rule reject_rule(const char *filter)
+{
+	struct netobs_rule rule = accept_rule(filter);
+
+	rule.action = NETOBS_REJECT;
+	return rule;
+}
+
+static void set_rules(struct netobs_opts *opts, const struct netobs_rule *rules,
+		      uint32_t n, enum netobs_action default_action)
+{
+	opts->rules = rules;
+	opts->n_rules = n;
+	opts->default_action = default_action;
+}
+
+static uint64_t counted(const struct netobs *ctx, uint32_t rule)
+{
+	struct netobs_count count;
+
+	assert_int_equal(netobs_rule_count_get(ctx, rule, &count), 0);
+	assert_int_equal(count.bytes, count.packets * LAB_BYTES);
+	return count.packets;
+}
+
+static void first_rule_that_matches_decides(void **state)
+{
+	const struct netobs_rule rules[] = {
+		reject_rule("udp port 40001"),
+		accept_rule("udp portrange 40000-40002"),
+		reject_rule("udp port 40002"),
+	};
+	struct context_fixture *f = *state;
+	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
+	struct netobs_count count;
+
+	set_rules(&opts, rules, ARRAY_SIZE(rules), NETOBS_REJECT);
+	context_start_with(f, &opts);
+	for (uint16_t i = 0; i < 4; i++)
+		lab_send(PORT + i, 10 + i);
+	context_stop(f->ctx);
+	assert_int_equal(witness_packets_to(&f->witness, PORT), 10);
+	assert_int_equal(witness_packets_to(&f->witness, PORT + 1), 0);
+	assert_int_equal(witness_packets_to(&f->witness, PORT + 2), 12);
+	assert_int_equal(counted(f->ctx, 0), CROSSINGS * 11);
+	assert_int_equal(counted(f->ctx, 1), CROSSINGS * (10 + 12));
+	assert_int_equal(counted(f->ctx, 2), 0);
+	assert_int_equal(counted(f->ctx, 3), CROSSINGS * 13);
+	assert_int_equal(counted(f->ctx, 4), 0);
+	assert_int_equal(netobs_rule_count_get(f->ctx, 5, &count), -ENOENT);
+	context_assert_conserved(f->ctx);
+}
+
+static void default_alone_is_a_list(void **state)
+{
+	struct context_fixture *f = *state;
+	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
+
+	set_rules(&opts, NULL, 0, NETOBS_REJECT);
+	context_start_with(f, &opts);
+	lab_send(PORT, 5);
+	context_stop(f->ctx);
+	assert_int_equal(f->witness.n_flows, 0);
+	assert_int_equal(counted(f->ctx, 0), CROSSINGS * 5);
+	context_assert_conserved(f->ctx);
+}
+
+/* A rule with "vlan" sees the frame in another way, those behind it do not. */
+static void rules_with_and_without_vlan_mix(void **state)
+{
+	const struct netobs_rule rules[] = {
+		reject_rule("vlan 7"),
+		reject_rule("greater 143"), /* 14 + LAB_BYTES are there */
+		reject_rule("vlan and udp"),
+		accept_rule("udp and greater 142"),
+	};
+	struct context_fixture *f = *state;
+	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
+
+	set_rules(&opts, rules, ARRAY_SIZE(rules), NETOBS_REJECT);
+	context_start_with(f, &opts);
+	lab_send(PORT, 10);
+	context_stop(f->ctx);
+	assert_int_equal(witness_packets_to(&f->witness, PORT), 10);
+	assert_int_equal(counted(f->ctx, 3), CROSSINGS * 10);
+}
+
+static void rules_are_replaced(void **state, uint64_t disable)
+{
+	const struct netobs_rule before[] = { reject_rule("udp port 40001"),
+					      accept_rule("udp") };
+	const struct netobs_rule after[] = { accept_rule("udp port 40001"),
+					     accept_rule("udp") };
+	struct context_fixture *f = *state;
+	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
+
+	opts.disable_features = disable;
+	set_rules(&opts, before, ARRAY_SIZE(before), NETOBS_REJECT);
+	context_start_with(f, &opts);
+	lab_send(PORT, 3);
+	lab_send(PORT + 1, 5);
+	set_rules(&opts, after, ARRAY_SIZE(after), NETOBS_REJECT);
+	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	lab_send(PORT, 7);
+	lab_send(PORT + 1, 11);
+	context_stop(f->ctx);
+	assert_int_equal(witness_packets_to(&f->witness, PORT), 10);
+	assert_int_equal(witness_packets_to(&f->witness, PORT + 1), 11);
+	assert_int_equal(counted(f->ctx, 0), CROSSINGS * 11);
+	assert_int_equal(counted(f->ctx, 1), CROSSINGS * 10);
+	assert_int_equal(counted(f->ctx, 2), 0);
+	assert_int_equal(counted(f->ctx, 3), CROSSINGS * 5);
+	context_assert_conserved(f->ctx);
+}
+
+static void rules_are_replaced_on_links(void **state)
+{
+	rules_are_replaced(state, 0);
+}
+
+static void rules_are_replaced_on_filters(void **state)
+{
+	rules_are_replaced(state, 1 << NETOBS_FEATURE_TCX);
+}
+
+static void expression_is_replaced(void **state)
+{
+	struct context_fixture *f = *state;
+	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
+	struct netobs_count count;
+
+	opts.filter = "udp port 40001";
+	context_start_with(f, &opts);
+	lab_send(PORT, 3);
+	opts.filter = "udp port 40000";
+	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	lab_send(PORT, 7);
+	context_stop(f->ctx);
+	assert_int_equal(witness_packets_to(&f->witness, PORT), 7);
+	assert_int_equal(netobs_rule_count_get(f->ctx, 0, &count), -ENOENT);
+	context_assert_conserved(f->ctx);
+}
+
+/* ---- Under load -------------------------------------------------------------------- */
+
+struct flood {
+	pthread_t thread;
+	uint16_t port;
+	bool is_over;
+	uint64_t sent;
+};
+
+static void *flood_run(void *arg)
+{
+	struct flood *flood = arg;
+	struct sockaddr_in to = loopback_port(flood->port);
+	char payload[LAB_BYTES - 28] = { 0 };
+	int from = socket(AF_INET, SOCK_DGRAM, 0);
+
+	while (!__atomic_load_n(&flood->is_over, __ATOMIC_RELAXED)) {
+		for (int i = 0; i < BURST; i++)
+			flood->sent += sendto(from, payload, sizeof(payload), 0,
+					      (struct sockaddr *)&to,
+					      sizeof(to)) > 0;
+		usleep(1000);
+	}
+	close(from);
+	return NULL;
+}
+
+/* Each list accepts all, by different rules: no packet may be left to the default. */
+static const struct netobs_rule *choose_rules(uint32_t i,
+					      struct netobs_rule rules[2])
+{
+	static const char *const halves[][2] = {
+		{ "udp port 40000", "not udp port 40000" },
+		{ "not udp port 40001", "udp port 40001" },
+		{ "greater 1000", "less 999" },
+	};
+	const char *const *half = halves[i % ARRAY_SIZE(halves)];
+
+	rules[0] = accept_rule(half[0]);
+	rules[1] = accept_rule(half[1]);
+	return rules;
+}
+
+static void no_packet_is_judged_by_half_a_list(void **state)
+{
+	const char *given = getenv("NETOBS_TEST_RULES");
+	uint32_t n = given ? (uint32_t)atoi(given) : REPLACEMENTS;
+	struct flood floods[FLOODS] = { { .port = PORT }, { .port = PORT + 1 } };
+	struct context_fixture *f = *state;
+	struct netobs_opts opts = context_options(&f->witness, 100);
+	struct netobs_stats stats = { .sz = sizeof(stats) };
+	struct netobs_rule rules[2];
+	uint64_t sent = 0;
+
+	opts.direction =
+		NETOBS_DIRECTION_EGRESS; /* an ingress queue may overflow */
+	set_rules(&opts, choose_rules(0, rules), 2, NETOBS_REJECT);
+	context_start_with(f, &opts);
+	for (int i = 0; i < FLOODS; i++)
+		assert_int_equal(pthread_create(&floods[i].thread, NULL,
+						flood_run, &floods[i]),
+				 0);
+	for (uint32_t i = 1; i <= n; i++) {
+		choose_rules(i, rules);
+		assert_int_equal(netobs_change(f->ctx, &opts), 0);
+		assert_true(netobs_poll(f->ctx, 1) >= 0);
+	}
+	for (int i = 0; i < FLOODS; i++) {
+		__atomic_store_n(&floods[i].is_over, true, __ATOMIC_RELAXED);
+		pthread_join(floods[i].thread, NULL);
+		sent += floods[i].sent;
+	}
+	context_stop(f->ctx);
+	assert_int_equal(f->witness.packets, sent);
+	assert_int_equal(counted(f->ctx, 0) + counted(f->ctx, 1) +
+				 counted(f->ctx, 3),
+			 sent);
+	assert_int_equal(counted(f->ctx, 2), 0);
+	assert_int_equal(netobs_stats_get(f->ctx, &stats), 0);
+	assert_int_equal(stats.filtered.packets, 0);
+	context_assert_conserved(f->ctx);
+	print_message("%u lists, %llu packets\n", n, (unsigned long long)sent);
+}
+
+/* ---- What is refused --------------------------------------------------------------- */
+
+static void assert_refused(struct context_fixture *f,
+			   const struct netobs_opts *opts, int err,
+			   const char *words)
+{
+	assert_int_equal(netobs_change(f->ctx, opts), err);
+	if (!strstr(netobs_last_error(f->ctx), words))
+		fail_msg("'%s' lacks '%s'", netobs_last_error(f->ctx), words);
+}
+
+static void wrong_rules_are_refused_and_nothing_changes(void **state)
+{
+	struct netobs_rule rules[] = { accept_rule("udp"), accept_rule("tcp") };
+	struct context_fixture *f = *state;
+	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
+	int fds;
+
+	set_rules(&opts, rules, 1, NETOBS_REJECT);
+	context_start_with(f, &opts);
+	fds = lab_count_fds();
+	opts.n_rules = 2;
+	rules[1].filter = "tcp prt 5";
+	assert_refused(f, &opts, -EINVAL, "rules[1]: ");
+	rules[1].filter = "ether host 02:00:00:00:00:01";
+	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	opts.n_rules = 1;
+	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	set_rules(&opts, NULL, 0, 0);
+	assert_refused(f, &opts, -ENOTSUP, "turned on or off");
+	lab_send(PORT, 5);
+	assert_int_equal(lab_count_fds(), fds);
+	context_stop(f->ctx);
+	assert_int_equal(witness_packets_to(&f->witness, PORT), 5);
+}
+
+static void context_without_rules_has_no_counts(void **state)
+{
+	struct context_fixture *f = *state;
+	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
+	struct netobs_count count;
+
+	assert_int_equal(netobs_rule_count_get(NULL, 0, &count), -EINVAL);
+	context_start_with(f, &opts);
+	assert_int_equal(netobs_rule_count_get(f->ctx, 0, NULL), -EINVAL);
+	assert_int_equal(netobs_rule_count_get(f->ctx, 0, &count), -ENOENT);
+	opts.filter = "udp";
+	assert_refused(f, &opts, -ENOTSUP, "turned on or off");
+	context_stop(f->ctx);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(first_rule_that_matches_decides),
+		TEST(default_alone_is_a_list),
+		TEST(rules_with_and_without_vlan_mix),
+		TEST(rules_are_replaced_on_links),
+		TEST(rules_are_replaced_on_filters),
+		TEST(expression_is_replaced),
+		TEST(no_packet_is_judged_by_half_a_list),
+		TEST(wrong_rules_are_refused_and_nothing_changes),
+		TEST(context_without_rules_has_no_counts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
