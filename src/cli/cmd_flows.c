@@ -2,6 +2,7 @@
 #include "cmd.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,13 +12,17 @@
 #include <netobs/netobs.h>
 
 #include "base/clock_ms.h"
+#include "base/json.h"
 #include "flows_config.h"
 #include "human.h"
 #include "interfaces.h"
 #include "keys.h"
 #include "signals.h"
 
-enum { MAX_NOTES = 100 };
+enum {
+	MAX_NOTES = 100,
+	RULE_JSON_MAX = 6 * 4096 + 256, /* all of an expression escaped */
+};
 
 struct session {
 	struct flows_config config;
@@ -90,10 +95,9 @@ static void on_log(int level, const char *message, void *user)
 
 	if (level > session->log_level)
 		return;
-	if (option)
-		snprintf(text, sizeof(text), "%s:%s", option, rest);
-	else
-		snprintf(text, sizeof(text), "%s", message);
+	if (!rules_place(&session->config.rules, message, text, sizeof(text)))
+		snprintf(text, sizeof(text), "%s%s%s", option ?: "",
+			 option ? ":" : "", option ? rest : message);
 	human_clean(text);
 	if (level <= NETOBS_LOG_ERROR)
 		session->error_logged = true;
@@ -195,6 +199,44 @@ static void take_keys(struct session *session)
 		pause_screens(session);
 }
 
+static void fill_options(struct session *session, struct netobs_opts *opts)
+{
+	flows_config_fill(&session->config, opts);
+	opts->on_flow = on_flow;
+	opts->on_interval = on_interval;
+	opts->on_log = on_log;
+	opts->user = session;
+}
+
+/* Messages of the library are about the new rules, until those of before stay. */
+static void replace_rules(struct session *session)
+{
+	struct rules before = session->config.rules;
+	const char *path = session->config.rules_path;
+	char text[512];
+	NETOBS_OPTS(opts);
+	int r;
+
+	if (!rules_read(path, &session->config.rules, text, sizeof(text))) {
+		on_log(NETOBS_LOG_ERROR, text, session);
+		return;
+	}
+	fill_options(session, &opts);
+	r = netobs_change(session->ctx, &opts);
+	if (r < 0) {
+		rules_clear(&session->config.rules);
+		session->config.rules = before;
+		if (r != -ECANCELED)
+			on_log(NETOBS_LOG_WARNING,
+			       "the rules of before stay in use", session);
+		return;
+	}
+	rules_clear(&before);
+	snprintf(text, sizeof(text), "%s: %u rules are in use", path,
+		 session->config.rules.n);
+	on_log(NETOBS_LOG_INFO, text, session);
+}
+
 static void redraw(const struct session *session)
 {
 	for (size_t i = 0; i < session->config.n_outputs; i++)
@@ -263,6 +305,8 @@ static int loop(struct session *session, struct pollfd *fds)
 			look_at_outputs(session, fds);
 		if (signals_take_resize())
 			redraw(session);
+		if (signals_take_hangup())
+			replace_rules(session);
 		r = netobs_dispatch(session->ctx);
 		if (r < 0 && r != -EINTR)
 			return r == -ECANCELED ? 0 : r;
@@ -283,6 +327,8 @@ static int observe(struct session *session)
 		if (output_has_screen(session->config.outputs,
 				      session->config.n_outputs))
 			keys_start();
+		if (session->config.rules_path)
+			signals_catch_hangup();
 		r = loop(session, fds);
 		keys_end();
 		if (r < 0)
@@ -306,7 +352,74 @@ static int replay(struct session *session)
 	return r;
 }
 
-/* The library's object, and in it one more member: what became of the records. */
+static void print_rule_json(const char *before, const char *action,
+			    const char *filter, const struct netobs_count *count)
+{
+	char text[RULE_JSON_MAX];
+	struct json json;
+
+	json_begin(&json, text, sizeof(text));
+	json_open(&json, '{');
+	json_key(&json, "action");
+	json_string(&json, action);
+	if (filter) {
+		json_key(&json, "filter");
+		json_string(&json, filter);
+	}
+	json_key_u64(&json, "packets", count->packets);
+	json_key_u64(&json, "bytes", count->bytes);
+	json_close(&json, '}');
+	if (json_end(&json) > 0)
+		fprintf(stderr, "%s%s", before, text);
+}
+
+/* In the order of the file, the default last. */
+static void print_rules_json(const struct session *session)
+{
+	const struct rules *rules = &session->config.rules;
+	struct netobs_count count;
+
+	fputs(",\"rules\":[", stderr);
+	for (uint32_t i = 0; i <= rules->n; i++)
+		if (!netobs_rule_count_get(session->ctx, i, &count))
+			print_rule_json(
+				i ? "," : "",
+				rules_action(i < rules->n ?
+						     rules->list[i].action :
+						     rules->default_action),
+				i < rules->n ? rules->list[i].filter : NULL,
+				&count);
+	fputs("]", stderr);
+	if (!netobs_rule_count_get(session->ctx, rules->n + 1, &count) &&
+	    count.packets)
+		fprintf(stderr,
+			",\"replaced_rules\":{\"packets\":%" PRIu64
+			",\"bytes\":%" PRIu64 "}",
+			count.packets, count.bytes);
+}
+
+static void print_stats_text(const struct session *session,
+			     const struct netobs_stats *stats)
+{
+	const struct rules *rules = &session->config.rules;
+	struct netobs_count count;
+
+	human_stats(stderr, stats);
+	for (uint32_t i = 0; rules->default_action &&
+			     !netobs_rule_count_get(session->ctx, i, &count);
+	     i++) {
+		if (i < rules->n)
+			human_rule(stderr, rules_action(rules->list[i].action),
+				   rules->list[i].filter, &count);
+		else if (i == rules->n)
+			human_rule(stderr, rules_action(rules->default_action),
+				   "by default", &count);
+		else if (count.packets)
+			human_rule(stderr, "rules", "that were replaced", &count);
+	}
+}
+
+/* The library's object, and in it more members: what became of the records, and the rules. */
 static void print_stats_json(const struct session *session,
 			     const struct netobs_stats *stats)
 {
@@ -323,7 +436,10 @@ static void print_stats_json(const struct session *session,
 		fprintf(stderr, "%s%s", before, session->config.outputs[i].stats);
 		before = ",";
 	}
-	fputs("]}\n", stderr);
+	fputs("]", stderr);
+	if (session->config.rules_path)
+		print_rules_json(session);
+	fputs("}\n", stderr);
 }
 
 /* For people beside tables, for programs beside anything else. */
@@ -338,7 +454,7 @@ static void print_stats(const struct session *session)
 		is_for_people &=
 			output_is_for_people(&session->config.outputs[i]);
 	if (is_for_people)
-		human_stats(stderr, &stats);
+		print_stats_text(session, &stats);
 	else
 		print_stats_json(session, &stats);
 }
@@ -348,11 +464,7 @@ static int run(struct session *session)
 	NETOBS_OPTS(opts);
 	int r, closed;
 
-	flows_config_fill(&session->config, &opts);
-	opts.on_flow = on_flow;
-	opts.on_interval = on_interval;
-	opts.on_log = on_log;
-	opts.user = session;
+	fill_options(session, &opts);
 	r = netobs_new(&opts, &session->ctx);
 	if (r < 0) {
 		report_error(session, "use these options", r);

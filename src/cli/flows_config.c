@@ -69,6 +69,8 @@ static const struct args_option options[] = {
 	  "show at most N rows per interval, and the sum of the others" },
 	{ 'N', "names", ARGS_SWITCH, FIELD(want_names), NULL, NULL,
 	  "show names of hosts and ports in tables as soon as they are known" },
+	{ 0, "rules", ARGS_STRING, FIELD(rules_path), "FILE", NULL,
+	  "select packets by the rules in FILE; SIGHUP: read it again" },
 	{ 'd', "duration", ARGS_SECONDS, FIELD(duration_ms), "SECONDS", NULL,
 	  "stop after this time" },
 	{ 'n', "count", ARGS_NUMBER, FIELD(count), "COUNT", NULL,
@@ -349,6 +351,9 @@ static void describe(struct flows_config *config)
 					 human_sampled(config->sampling_mode));
 	if (config->filter && used < size)
 		snprintf(text + used, size - used, ": %s", config->filter);
+	if (config->rules_path && used < size)
+		snprintf(text + used, size - used, ": rules of %s",
+			 config->rules_path);
 	human_clean(text);
 }
 
@@ -377,6 +382,22 @@ int flows_join_filter(const struct args_command *for_command,
 	for (size_t i = 0; i < words->n; i++)
 		end += sprintf(end, "%s%s", i ? " " : "", words->items[i]);
 	return 0;
+}
+
+static int read_rules(struct flows_config *config)
+{
+	char why[512];
+
+	if (!config->rules_path)
+		return 0;
+	if (config->filter)
+		snprintf(why, sizeof(why),
+			 "it cannot be combined with an expression, which can be a rule: '%.200s'",
+			 config->filter);
+	else if (rules_read(config->rules_path, &config->rules, why, sizeof(why)))
+		return 0;
+	args_complain(&command, "--rules: %s", why);
+	return -1;
 }
 
 static int check_interval(const struct flows_config *config)
@@ -426,8 +447,8 @@ enum args_result flows_config_parse(struct flows_config *config, int argc,
 	    check_names(&config->exclude, "-x") < 0 ||
 	    flows_join_filter(&command, &config->filter_words, &config->filter) <
 		    0 ||
-	    parse_sampling(config) < 0 || parse_outputs(config) < 0 ||
-	    parse_view(config) < 0)
+	    read_rules(config) < 0 || parse_sampling(config) < 0 ||
+	    parse_outputs(config) < 0 || parse_view(config) < 0)
 		return ARGS_WRONG;
 
 	describe(config);
@@ -452,6 +473,7 @@ void flows_config_clear(struct flows_config *config)
 	args_list_clear(&config->filter_words);
 	free(config->filter);
 	config->filter = NULL;
+	rules_clear(&config->rules);
 	for (size_t i = 0; i < config->n_outputs; i++)
 		output_done(&config->outputs[i]);
 	free(config->outputs);
@@ -464,6 +486,9 @@ void flows_config_fill(const struct flows_config *config, struct netobs_opts *op
 	opts->interfaces = config->interfaces.items;
 	opts->exclude = config->exclude.items;
 	opts->filter = config->filter;
+	opts->rules = config->rules.n ? config->rules.list : NULL;
+	opts->n_rules = config->rules.n;
+	opts->default_action = config->rules.default_action;
 	if (config->direction == DIRECTION_INGRESS)
 		opts->direction = NETOBS_DIRECTION_INGRESS;
 	else if (config->direction == DIRECTION_EGRESS)

@@ -9,6 +9,7 @@
 
 #include "args.h"
 #include "output.h"
+#include "rules.h"
 #include "view.h"
 
 struct netobs_opts;
@@ -26,7 +27,9 @@ struct flows_config {
 	enum netobs_sampling sampling_mode;
 	uint32_t sampling_interval; /* one of so many; 0: all */
 	uint64_t min_bytes;
-	char *filter; /* of filter_words; NULL: none */
+	char *filter;		/* of filter_words; NULL: none */
+	const char *rules_path; /* NULL: not given */
+	struct rules rules;
 
 	struct view_options view; /* of the output that can show one */
 	struct output *outputs;

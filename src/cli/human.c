@@ -295,6 +295,19 @@ void human_stats(FILE *file, const struct netobs_stats *stats)
 		print_some(file, "lost", netobs_lost_name(i), &stats->lost[i]);
 }
 
+void human_rule(FILE *file, const char *action, const char *filter,
+		const struct netobs_count *count)
+{
+	char bytes[16], text[64];
+
+	human_bytes(bytes, sizeof(bytes), count->bytes);
+	snprintf(text, sizeof(text), "%s %.50s%s", action, filter,
+		 strlen(filter) > 50 ? "..." : "");
+	human_clean(text);
+	fprintf(file, "rule %30llu packets %10s  %s\n",
+		(unsigned long long)count->packets, bytes, text);
+}
+
 uint64_t human_lost_packets(const struct netobs_stats *stats)
 {
 	uint64_t sum = 0;

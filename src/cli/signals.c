@@ -9,7 +9,7 @@
 
 static void (*volatile stop_object)(void *object);
 static void *volatile stoppable;
-static volatile sig_atomic_t stopping, resized;
+static volatile sig_atomic_t stopping, resized, hung_up;
 
 static void on_stop(int number)
 {
@@ -30,6 +30,12 @@ static void on_resize(int number)
 {
 	(void)number;
 	resized = 1;
+}
+
+static void on_hangup(int number)
+{
+	(void)number;
+	hung_up = 1;
 }
 
 static void set(int number, void (*handler)(int))
@@ -59,6 +65,19 @@ void signals_catch(void (*stop)(void *object), void *object)
 	if (!is_ignored(SIGHUP))
 		set(SIGHUP, on_stop);
 	set(SIGWINCH, on_resize);
+}
+
+void signals_catch_hangup(void)
+{
+	set(SIGHUP, on_hangup);
+}
+
+bool signals_take_hangup(void)
+{
+	bool taken = hung_up;
+
+	hung_up = 0;
+	return taken;
 }
 
 void signals_release(void)

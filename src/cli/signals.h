@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* SIGINT, SIGTERM and SIGHUP stop what runs; a second one ends the program. */
+/*
+ * SIGINT, SIGTERM and SIGHUP stop what runs; a second one ends the program. SIGHUP can be for
+ * files to be read again.
+ */
 #ifndef NETOBS_CLI_SIGNALS_H
 #define NETOBS_CLI_SIGNALS_H
 
@@ -7,6 +10,12 @@
 
 /* Call @stop, which is safe in a signal handler, with @object. */
 void signals_catch(void (*stop)(void *object), void *object);
+
+/* From now on, SIGHUP does not stop, even where nohup(1) was asked for. */
+void signals_catch_hangup(void);
+
+/* Whether SIGHUP has come since the last call. */
+bool signals_take_hangup(void);
 
 /* Back to the default; to be called before the object is freed. */
 void signals_release(void);

@@ -6,7 +6,7 @@ _netobsctl_options()
 	case $1 in
 	flows)
 		echo "-h --help -i --interface -x --exclude -D --list-interfaces --direction" \
-			"-o --output --by --sort --top -N --names -d --duration -n --count --interval" \
+			"-o --output --by --sort --top -N --names --rules -d --duration -n --count --interval" \
 			"--sampling --min-bytes" \
 			"--active-timeout --idle-timeout --per-interface" \
 			"--timestamps --max-flows --max-memory --attach --attach-order -r --read --stats" \
@@ -183,8 +183,9 @@ _netobsctl()
 		[[ $kind == json ]] && mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "$words" -- "$cur")
 		compopt -o nospace 2>/dev/null
-	elif [[ $option == : || $option == -r || $option == --read || $option == -w ||
-		$option == --write || $option == --tls-* || $option == --csv || $option == --plot ]]; then
+	elif [[ $option == : || $option == -r || $option == --read || $option == --rules ||
+		$option == -w || $option == --write || $option == --tls-* || $option == --csv ||
+		$option == --plot ]]; then
 		compopt -o filenames 2>/dev/null
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 	elif words=$(_netobsctl_values "$verb" "$option"); then

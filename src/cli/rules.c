@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "rules.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLANKS " \t\r\n"
+
+const char *rules_action(enum netobs_action action)
+{
+	return action == NETOBS_ACCEPT ? "accept" : "reject";
+}
+
+/* @return the action; 0: the word is none */
+static enum netobs_action parse_action(const char *word)
+{
+	for (int action = NETOBS_ACCEPT; action <= NETOBS_REJECT; action++)
+		if (!strcmp(word, rules_action(action)))
+			return action;
+	return 0;
+}
+
+/* Cut off blanks at both ends, and a comment. */
+static char *trim(char *text)
+{
+	size_t len;
+
+	text[strcspn(text, "#")] = '\0';
+	text += strspn(text, BLANKS);
+	len = strlen(text);
+	while (len && strchr(BLANKS, text[len - 1]))
+		text[--len] = '\0';
+	return text;
+}
+
+/* @return NULL, or what is wrong */
+static const char *add_rule(struct rules *rules, enum netobs_action action,
+			    const char *expression, unsigned int line)
+{
+	char *copy;
+
+	if (!*expression)
+		return "the expression is missing";
+	if (rules->n == NETOBS_RULES_MAX)
+		return "there are more than 64 rules";
+	copy = strdup(expression);
+	if (!copy)
+		return strerror(ENOMEM);
+	rules->lines[rules->n] = line;
+	rules->list[rules->n++] = (struct netobs_rule){
+		.sz = sizeof(struct netobs_rule),
+		.filter = copy,
+		.action = action,
+	};
+	return NULL;
+}
+
+/* @return NULL, or what is wrong */
+static const char *parse_line(struct rules *rules, char *text, unsigned int line)
+{
+	char *word = trim(text), *rest = word + strcspn(word, BLANKS);
+	bool is_default;
+
+	if (!*word)
+		return NULL;
+	if (*rest)
+		*rest++ = '\0';
+	rest += strspn(rest, BLANKS);
+	is_default = !strcmp(word, "default");
+	if (!is_default && !parse_action(word))
+		return "a line begins with 'accept', 'reject' or 'default'";
+	if (rules->default_action)
+		return "behind the default, nothing applies";
+	if (!is_default)
+		return add_rule(rules, parse_action(word), rest, line);
+	rules->default_action = parse_action(rest);
+	return rules->default_action ?
+		       NULL :
+		       "the default is 'default accept' or 'default reject'";
+}
+
+static bool parse_file(FILE *file, struct rules *rules, char *ret_why, size_t size)
+{
+	const char *wrong = NULL;
+	unsigned int line = 0;
+	char *text = NULL;
+	size_t room = 0;
+
+	while (!wrong && getline(&text, &room, file) >= 0)
+		wrong = parse_line(rules, text, ++line);
+	free(text);
+	if (wrong)
+		snprintf(ret_why, size, "%s:%u: %s", rules->path, line, wrong);
+	else if (ferror(file))
+		snprintf(ret_why, size, "%s: %s", rules->path, strerror(errno));
+	else if (!rules->default_action)
+		snprintf(ret_why, size,
+			 "%s: 'default accept' or 'default reject' has to be the last line",
+			 rules->path);
+	else
+		return true;
+	return false;
+}
+
+bool rules_read(const char *path, struct rules *ret_rules, char *ret_why,
+		size_t size)
+{
+	struct rules rules = { .path = path };
+	FILE *file = fopen(path, "re");
+	bool is_good;
+
+	if (!file) {
+		snprintf(ret_why, size, "%s: %s", path, strerror(errno));
+		return false;
+	}
+	is_good = parse_file(file, &rules, ret_why, size);
+	fclose(file);
+	if (is_good)
+		*ret_rules = rules;
+	else
+		rules_clear(&rules);
+	return is_good;
+}
+
+void rules_clear(struct rules *rules)
+{
+	for (uint32_t i = 0; i < rules->n; i++)
+		free((char *)rules->list[i].filter);
+	*rules = (struct rules){ 0 };
+}
+
+bool rules_place(const struct rules *rules, const char *message, char *ret_text,
+		 size_t size)
+{
+	unsigned int i;
+	int len = 0;
+
+	if (sscanf(message, "rules[%u]:%n", &i, &len) != 1 || !len ||
+	    i >= rules->n)
+		return false;
+	snprintf(ret_text, size, "%s:%u:%s", rules->path, rules->lines[i],
+		 message + len);
+	return true;
+}

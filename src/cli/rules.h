@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Rules of packets in a file, a line each: "accept EXPR" or "reject EXPR", and in the last
+ * one "default accept" or "default reject". "#" begins a comment.
+ */
+#ifndef NETOBS_CLI_RULES_H
+#define NETOBS_CLI_RULES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <netobs/netobs.h>
+
+struct rules {
+	const char *path;
+	struct netobs_rule list[NETOBS_RULES_MAX];
+	unsigned int lines[NETOBS_RULES_MAX];
+	uint32_t n;
+	enum netobs_action default_action; /* 0: none have been read */
+};
+
+/**
+ * @param ret_why  begins with the file, and the line if one is wrong
+ * @return whether the file has been read; if not, *@ret_rules is unchanged
+ */
+bool rules_read(const char *path, struct rules *ret_rules, char *ret_why,
+		size_t size);
+
+void rules_clear(struct rules *rules);
+
+/** @return "accept" or "reject" */
+const char *rules_action(enum netobs_action action);
+
+/**
+ * Name the place of a message of the library that begins with the number of a rule.
+ *
+ * @param ret_text  unchanged if the message is another one
+ * @return whether it is
+ */
+bool rules_place(const struct rules *rules, const char *message, char *ret_text,
+		 size_t size);
+
+#endif
