@@ -36,15 +36,13 @@ void args_list_clear(struct args_list *list)
 	*list = (struct args_list){ 0 };
 }
 
-/* no_argument, required_argument or optional_argument of getopt_long(). */
+/* no_argument or required_argument of getopt_long(). */
 static int takes_argument(const struct args_option *option)
 {
 	switch (option->type) {
 	case ARGS_SWITCH:
 	case ARGS_REPEAT:
 		return no_argument;
-	case ARGS_ABSENT: /* refused either way, for the right reason */
-		return optional_argument;
 	default:
 		return required_argument;
 	}
@@ -70,10 +68,8 @@ static void print_help(const struct args_command *command)
 	printf("Usage: netobsctl %s %s%s[OPTIONS]\n%s.\n\nOptions:\n",
 	       command->name, command->operands ? command->operands : "",
 	       command->operands ? " " : "", command->summary);
-	for (const struct args_option *o = command->options; o->name; o++) {
-		if (o->type != ARGS_ABSENT)
-			print_option(o);
-	}
+	for (const struct args_option *o = command->options; o->name; o++)
+		print_option(o);
 	printf("  -h, --help%*sthis text\n", HELP_COLUMN - 12, "");
 	if (command->notes)
 		printf("\n%s", command->notes);
@@ -169,13 +165,8 @@ static enum args_result apply(const struct args_command *command,
 			      const struct args_option *option,
 			      const char *text, void *config)
 {
-	int r;
+	int r = store(option, text, config);
 
-	if (option->type == ARGS_ABSENT) {
-		args_complain(command, "%s", option->help);
-		return ARGS_WRONG;
-	}
-	r = store(option, text, config);
 	if (r == 0)
 		return ARGS_RUN;
 	if (r == -ENOMEM)

@@ -23,7 +23,6 @@ enum args_type {
 	ARGS_NUMBER32, /* at least 1; uint32_t */
 	ARGS_BYTES,    /* with K, M or G; uint64_t */
 	ARGS_CHOICE,   /* one of choices; int, its index */
-	ARGS_ABSENT,   /* refused, help says why; not listed */
 };
 
 /* NULL-terminated; the strings are those of argv. */

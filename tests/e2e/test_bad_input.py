@@ -86,7 +86,8 @@ class BadInput(lab.WiredTest):
                 (["udp or " * 600 + "udp"], ["4096 are the most"]),
                 (["host nosuchhost.invalid"], ["nosuchhost.invalid"]),
                 (["lo"], ["-i lo"]),
-                (["--sampling", "10"], ["sampling"]),
+                (["--sampling", "flow:0"], ["--sampling", "flow:0"]),
+                (["--min-bytes", "1.5"], ["--min-bytes", "1.5"]),
                 (["-r", "x.pcap", "-i", "eth0"], ["-r", "-i"]),
                 (["-r", "-", "-r", "-"], ["-r", "only once"]),
                 (["-r", "x.pcap", "-d", "5"], ["-r", "-d"])):

@@ -40,7 +40,6 @@ static const struct args_option test_options[] = {
 	  NULL, "more" },
 	{ 'f', "file", ARGS_STRING, offsetof(struct config, file), "FILE", NULL,
 	  "file" },
-	{ 0, "planned", ARGS_ABSENT, 0, NULL, NULL, "--planned: not yet" },
 	{ 0 }
 };
 
@@ -137,9 +136,6 @@ static void wrong_lines_are_refused(void **state)
 		"-w inf",
 		"-w 2147484",
 		"-w 1.2.3",
-		"--planned",
-		"--planned 3",
-		"--planned=3",
 	};
 
 	(void)state;
