@@ -232,6 +232,7 @@ static int start(struct netobs_capture *capture)
 	clock_init(&capture->clock, CLOCK_PRECISE);
 	err = packets_open(&capture->packets, &options, deliver_packet, capture,
 			   &capture->log);
+	sources_init(&capture->sources, &capture->host, &capture->packets);
 	err = err   ?:
 		      observation_start(
 			      &capture->observation, &programs, &attach,
@@ -303,8 +304,6 @@ static uint32_t insert_tag(struct netobs_capture *capture,
 static int deliver_packet(void *ctx, const struct capture_packet *packet)
 {
 	struct netobs_capture *capture = ctx;
-	const struct capture_interface_key key = { packet->ifindex,
-						   packet->netns };
 	struct netobs_packet out = {
 		.sz = sizeof(out),
 		.time_ns = clock_to_wall(&capture->clock, packet->time_ns),
@@ -313,8 +312,7 @@ static int deliver_packet(void *ctx, const struct capture_packet *packet)
 		.length = packet->length,
 		.direction = packet->direction,
 	};
-	int source = sources_ensure(&capture->sources, &capture->host, key,
-				    packet->link);
+	int source = sources_ensure(&capture->sources, packet);
 
 	if (source < 0)
 		return source;
@@ -485,25 +483,23 @@ int netobs_capture_dispatch(struct netobs_capture *capture)
 
 /* ---- Statistics ---------------------------------------------------------------------- */
 
-/* Interfaces all of whose packets were lost have counters only. */
 static void sum_counters(struct netobs_capture *capture,
 			 struct netobs_capture_stats *stats)
 {
-	const struct packets *packets = &capture->packets;
-	struct capture_interface_key key, next;
-	int err = packets_next_interface(packets, NULL, &next);
+	struct sources *sources = &capture->sources;
 
-	stats->matched = stats->lost = packets_uncounted(packets);
-	for (; !err; err = packets_next_interface(packets, &key, &next)) {
-		struct capture_counters counters =
-			packets_counters(packets, next);
+	stats->matched = stats->lost = packets_uncounted(&capture->packets);
+	sources_add_counted(sources);
+	for (uint32_t i = 0; i < sources->n; i++) {
+		const struct capture_counters counters =
+			sources_counters(sources, i);
 
-		sources_ensure(&capture->sources, &capture->host, next, -1);
 		stats->matched += counters.matched;
 		stats->limited += counters.limited;
 		stats->lost += counters.lost;
-		key = next;
+		stats->captured += sources->list[i].captured;
 	}
+	stats->interfaces = sources->n;
 }
 
 int netobs_capture_interface(const struct netobs_capture *capture, uint32_t index,
@@ -518,7 +514,7 @@ int netobs_capture_interface(const struct netobs_capture *capture, uint32_t inde
 	if (index >= capture->sources.n)
 		return -ENOENT;
 	source = &capture->sources.list[index];
-	counters = packets_counters(&capture->packets, source->key);
+	counters = sources_counters(&capture->sources, index);
 	interface = (struct netobs_capture_interface){
 		.name = source->name,
 		.netns = source->netns,
@@ -544,9 +540,6 @@ int netobs_capture_stats_get(struct netobs_capture *capture,
 		return -EINVAL;
 	if (capture->packets.ring)
 		sum_counters(capture, &stats);
-	for (uint32_t i = 0; i < capture->sources.n; i++)
-		stats.captured += capture->sources.list[i].captured;
 	stats.attached = capture->observation.n_attached;
-	stats.interfaces = capture->sources.n;
 	return sized_fill(ret_stats, &stats, sizeof(stats));
 }

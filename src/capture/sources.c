@@ -1,69 +1,216 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "sources.h"
 
-#include "host/host.h"
+#include "base/clock.h"
+#include "packets.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-void sources_done(struct sources *sources)
-{
-	free(sources->list);
-}
+enum { LINK_ANY = -1 }; /* not known, or of no importance */
 
-static bool is_source(const struct source *source,
-		      struct capture_interface_key key, int link)
+static bool is_of_key(const struct source *source,
+		      struct capture_interface_key key)
 {
 	return source->key.ifindex == key.ifindex &&
-	       source->key.netns == key.netns &&
-	       (link < 0 || source->link == (enum link_kind)link);
+	       source->key.netns == key.netns;
 }
 
-static int find_source(const struct sources *sources,
-		       struct capture_interface_key key, int link)
+static bool is_current(const struct source *source)
 {
-	if (sources->latest < sources->n &&
-	    is_source(&sources->list[sources->latest], key, link))
-		return (int)sources->latest;
-	for (uint32_t i = 0; i < sources->n; i++)
-		if (is_source(&sources->list[i], key, link))
-			return (int)i;
-	return -ENOENT;
+	return source->end_ns == INT64_MAX;
 }
 
-static int add_source(struct sources *sources, const struct host *host,
-		      struct capture_interface_key key, int link)
+/* The last one that had @key; NULL: none had. */
+static struct source *find_last(const struct sources *sources,
+				struct capture_interface_key key)
 {
+	for (uint32_t i = sources->n; i > 0; i--)
+		if (is_of_key(&sources->list[i - 1], key))
+			return &sources->list[i - 1];
+	return NULL;
+}
+
+static void end_source(const struct sources *sources, struct source *source,
+		       int64_t end_ns)
+{
+	source->end_ns = end_ns;
+	source->end = packets_counters(sources->packets, source->key);
+}
+
+static int add_source(struct sources *sources, struct capture_interface_key key,
+		      int link)
+{
+	const struct host *host = sources->host;
 	const struct netif *netif = host_find(host, key.netns, key.ifindex);
-	struct source *source = reallocarray(sources->list, sources->n + 1,
-					     sizeof(*sources->list));
+	const struct source *before = find_last(sources, key);
+	struct source source = { .key = key, .end_ns = INT64_MAX };
+	struct source *list;
 
-	if (!source)
-		return -ENOMEM;
-	sources->list = source;
-	source += sources->n;
-	if (link < 0)
+	if (before) {
+		source.start_ns = before->end_ns;
+		source.start = before->end;
+	}
+	if (link == LINK_ANY)
 		link = netif ? netif_link_kind(netif) : LINK_ETHERNET;
-	*source = (struct source){ .key = key, .link = link };
+	source.link = link;
 	if (key.netns < host->n_netns)
-		source->netns = host->netns[key.netns].name;
+		source.netns = host->netns[key.netns].name;
 	if (netif)
-		memcpy(source->name, netif->name, sizeof(source->name));
+		memcpy(source.name, netif->name, sizeof(source.name));
 	else
-		snprintf(source->name, sizeof(source->name), "%u", key.ifindex);
+		snprintf(source.name, sizeof(source.name), "%u", key.ifindex);
+	list = reallocarray(sources->list, sources->n + 1, sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	sources->list = list;
+	list[sources->n] = source;
 	return (int)sources->n++;
 }
 
-int sources_ensure(struct sources *sources, const struct host *host,
-		   struct capture_interface_key key, int link)
-{
-	int i = find_source(sources, key, link);
+/* ---- Packets ------------------------------------------------------------------------ */
 
-	if (i == -ENOENT)
-		i = add_source(sources, host, key, link);
+static bool is_from(const struct source *source,
+		    const struct capture_packet *packet)
+{
+	const struct capture_interface_key key = { packet->ifindex,
+						   packet->netns };
+
+	return is_of_key(source, key) && source->link == packet->link &&
+	       (int64_t)packet->time_ns < source->end_ns;
+}
+
+int sources_ensure(struct sources *sources, const struct capture_packet *packet)
+{
+	const struct capture_interface_key key = { packet->ifindex,
+						   packet->netns };
+	int64_t time_ns = packet->time_ns;
+	struct source *last;
+	int i;
+
+	if (sources->latest < sources->n &&
+	    is_from(&sources->list[sources->latest], packet) &&
+	    time_ns >= sources->list[sources->latest].start_ns)
+		return (int)sources->latest;
+	for (uint32_t k = 0; k < sources->n; k++) {
+		if (!is_from(&sources->list[k], packet))
+			continue;
+		sources->latest = k;
+		return (int)k;
+	}
+	last = find_last(sources, key);
+	if (last && is_current(last)) /* it has another link type now */
+		end_source(sources, last, time_ns);
+	i = add_source(sources, key, packet->link);
 	if (i >= 0)
 		sources->latest = i;
 	return i;
+}
+
+/* ---- Counters ----------------------------------------------------------------------- */
+
+struct capture_counters sources_counters(const struct sources *sources,
+					 uint32_t index)
+{
+	const struct source *source = &sources->list[index];
+	struct capture_counters counters =
+		is_current(source) ?
+			packets_counters(sources->packets, source->key) :
+			source->end;
+
+	counters.matched -= source->start.matched;
+	counters.limited -= source->start.limited;
+	counters.lost -= source->start.lost;
+	return counters;
+}
+
+/* Unless no packet came since the last one of @key ended. */
+static void add_if_counted(struct sources *sources,
+			   struct capture_interface_key key)
+{
+	const struct source *last = find_last(sources, key);
+	uint64_t before = last ? last->end.matched : 0;
+
+	if (last && is_current(last))
+		return;
+	if (packets_counters(sources->packets, key).matched != before)
+		add_source(sources, key, LINK_ANY);
+}
+
+void sources_add_counted(struct sources *sources)
+{
+	struct capture_interface_key key, next;
+	int err = packets_next_interface(sources->packets, NULL, &next);
+
+	for (; !err; err = packets_next_interface(sources->packets, &key, &next)) {
+		add_if_counted(sources, next);
+		key = next;
+	}
+}
+
+/* ---- Interfaces that come and go ---------------------------------------------------- */
+
+/* @netif is a new one: an earlier one that had its index has no packets from now on. */
+static void end_earlier(const struct sources *sources,
+			struct capture_interface_key key)
+{
+	struct source *last = find_last(sources, key);
+
+	if (last && is_current(last))
+		end_source(sources, last, clock_boot_ns());
+}
+
+static bool is_renamed(const struct sources *sources,
+		       struct capture_interface_key key, const char *name)
+{
+	const struct source *last = find_last(sources, key);
+
+	return last && strcmp(last->name, name) != 0;
+}
+
+static void on_netif(void *ctx, struct netns *netns, struct netif *netif,
+		     enum host_event event)
+{
+	const struct capture_interface_key key = { netif->ifindex, netns->index };
+	struct sources *sources = ctx;
+
+	switch (event) {
+	case HOST_CAME:
+		end_earlier(sources, key);
+		break;
+	case HOST_UNSURE:
+		if (is_renamed(sources, key, netif->name))
+			end_earlier(sources, key);
+		break;
+	case HOST_GONE: /* its packets may be read when its name is forgotten */
+		add_if_counted(sources, key);
+		break;
+	case HOST_CHANGED:
+		break;
+	}
+}
+
+static void on_settled(void *ctx)
+{
+	(void)ctx;
+}
+
+void sources_init(struct sources *sources, struct host *host,
+		  const struct packets *packets)
+{
+	*sources = (struct sources){
+		.host = host,
+		.packets = packets,
+		.listener = { .on_netif = on_netif,
+			      .on_settled = on_settled,
+			      .ctx = sources },
+	};
+	host_subscribe(host, &sources->listener);
+}
+
+void sources_done(struct sources *sources)
+{
+	free(sources->list);
 }

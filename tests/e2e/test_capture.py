@@ -279,8 +279,8 @@ class Same(lab.LabTest):
 
 
 class Limits(lab.WiredTest):
-    def flood(self, count, *arguments):
-        return traffic.flood(self.lab, self.a, "eth0", "--packets", count, "--mac",
+    def flood(self, count, *arguments, interface="eth0"):
+        return traffic.flood(self.lab, self.a, interface, "--packets", count, "--mac",
                              "02:00:00:00:00:ff", *arguments)["packets"]
 
     def capture(self, *arguments, **options):
@@ -328,6 +328,37 @@ class Limits(lab.WiredTest):
         self.assertEqual({"matched": count // 10_000, "captured": count // 10_000,
                           "unwritten": 0, "limited": 0, "lost": 0}, stats)
         self.assertEqual(count // 10_000, len(packets.read(path).packets))
+
+    def add_interface(self, name):
+        self.a.ip("link", "add", name, "index", "4242", "type", "veth", "peer", "name",
+                  f"peer-{name}")
+        for one in name, f"peer-{name}":
+            self.a.ip("link", "set", one, "up")
+
+    def wait_on(self, name):
+        lab.wait_for(lambda: bpf.attached(self.a, name), f"programs on {name}")
+
+    def test_an_index_that_another_interface_had(self):
+        """The packets of the first are read after it is gone and the second is there."""
+        path = self.lab.path("index.pcapng")
+        capture = self.capture("-i", "/^x/", "-w", path, "--direction", "egress", "udp")
+        self.add_interface("x0")
+        self.wait_on("x0")
+        capture.process.send_signal(signal.SIGSTOP)
+        self.flood(10, interface="x0")
+        self.a.ip("link", "del", "x0")
+        self.add_interface("x1")
+        capture.process.send_signal(signal.SIGCONT)
+        self.wait_on("x1")
+        self.flood(20, interface="x1")
+        stats = capture.stop()
+        self.assertEqual((30, 30), (stats["matched"], stats["captured"]))
+        ours = packets.read(path)
+        self.assertEqual({"x0": 10, "x1": 20}, {
+            ours.interfaces[number].options["name"]: counts["received"]
+            for number, counts in ours.stats.items()})
+        for packet in ours.packets[:10]:
+            self.assertEqual("x0", ours.interfaces[packet.interface].options["name"])
 
     def test_count(self):
         path = self.lab.path("few.pcapng")
