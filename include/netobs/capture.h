@@ -233,6 +233,15 @@ NETOBS_API int netobs_packet_writer_miss(struct netobs_packet_writer *writer,
  */
 NETOBS_API int netobs_packet_writer_stats(struct netobs_packet_writer *writer);
 
+/**
+ * Write the beginning of another file, without any packets: the next bytes are its own.
+ * What interfaces have lost since the last netobs_packet_writer_stats() belongs to it, so
+ * that no loss is missing between two files.
+ *
+ * @return 0; -EINVAL: @writer is NULL; -ENOMEM; what write() returned
+ */
+NETOBS_API int netobs_packet_writer_restart(struct netobs_packet_writer *writer);
+
 /** Free it; writes nothing. NULL is fine. */
 NETOBS_API void netobs_packet_writer_free(struct netobs_packet_writer *writer);
 

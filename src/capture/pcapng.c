@@ -50,8 +50,9 @@ struct section_interface {
 	uint32_t number; /* in the file, in the order of description */
 	uint64_t written;
 	uint64_t missed;
-	/* What the capture lacked when the writer was made. */
+	/* What the capture lacked at the beginning of the file, and when last written. */
 	uint64_t lost_before, limited_before;
+	uint64_t lost, limited;
 };
 
 struct netobs_packet_writer {
@@ -248,7 +249,7 @@ static void put_time_option(struct netobs_packet_writer *writer,
 }
 
 static int write_statistics(struct netobs_packet_writer *writer,
-			    const struct section_interface *known,
+			    struct section_interface *known,
 			    const struct netobs_capture_interface *interface)
 {
 	const uint64_t lost = interface->lost - known->lost_before;
@@ -257,6 +258,8 @@ static int write_statistics(struct netobs_packet_writer *writer,
 	const uint64_t received = known->written + dropped;
 	int64_t now = now_ns();
 
+	known->lost = interface->lost;
+	known->limited = interface->limited;
 	begin_block(writer, BLOCK_STATISTICS);
 	put_u32(writer, known->number);
 	put_time(writer, now);
@@ -379,10 +382,16 @@ static int note_losses(struct netobs_packet_writer *writer)
 
 		if (!known)
 			return -ENOMEM;
-		known->lost_before = interface.lost;
-		known->limited_before = interface.limited;
+		known->lost_before = known->lost = interface.lost;
+		known->limited_before = known->limited = interface.limited;
 	}
 	return err;
+}
+
+static int begin_file(struct netobs_packet_writer *writer)
+{
+	writer->start_ns = now_ns();
+	return writer->opts.format == NETOBS_PCAPNG ? write_section(writer) : 0;
 }
 
 static int check_options(const struct netobs_packet_writer_opts *opts)
@@ -405,10 +414,8 @@ int netobs_packet_writer_new(const struct netobs_packet_writer_opts *opts,
 	if (!writer)
 		return -ENOMEM;
 	memcpy(&writer->opts, opts, min_u64(opts->sz, sizeof(*opts)));
-	writer->start_ns = now_ns();
 	err = check_options(&writer->opts) ?: note_losses(writer);
-	if (!err && writer->opts.format == NETOBS_PCAPNG)
-		err = write_section(writer);
+	err = err ?: begin_file(writer);
 	if (err) {
 		netobs_packet_writer_free(writer);
 		return err;
@@ -472,6 +479,25 @@ int netobs_packet_writer_stats(struct netobs_packet_writer *writer)
 		err = write_statistics(writer, known, &interface);
 	}
 	return err;
+}
+
+int netobs_packet_writer_restart(struct netobs_packet_writer *writer)
+{
+	if (!writer)
+		return -EINVAL;
+	for (uint32_t i = 0; i < writer->n_interfaces; i++) {
+		struct section_interface *known = &writer->interfaces[i];
+
+		*known = (struct section_interface){
+			.lost_before = known->lost,
+			.lost = known->lost,
+			.limited_before = known->limited,
+			.limited = known->limited,
+		};
+	}
+	writer->n_described = 0;
+	writer->link_type = 0;
+	return begin_file(writer);
 }
 
 void netobs_packet_writer_free(struct netobs_packet_writer *writer)

@@ -207,10 +207,8 @@ int capture_out_begin(struct capture_out *out, struct netobs_capture *capture)
 		.user = out,
 		.format = out->options.format,
 	};
-	int err = netobs_packet_writer_new(&opts, &out->writer);
 
-	out->capture = capture;
-	return err;
+	return netobs_packet_writer_new(&opts, &out->writer);
 }
 
 void capture_out_start(struct capture_out *out)
@@ -226,11 +224,10 @@ static void rotate(struct capture_out *out)
 	capture_out_stats(out);
 	capture_out_flush(out);
 	close_target(out);
-	netobs_packet_writer_free(TAKE_PTR(out->writer));
 	if (!out->error)
 		note_error(out, open_target(out));
 	if (!out->error)
-		note_error(out, capture_out_begin(out, out->capture));
+		note_error(out, netobs_packet_writer_restart(out->writer));
 }
 
 void capture_out_add(struct capture_out *out, const struct netobs_packet *packet)

@@ -17,7 +17,6 @@ struct capture_out_options {
 
 struct capture_out {
 	struct capture_out_options options;
-	struct netobs_capture *capture;
 	struct netobs_packet_writer *writer;
 	int fd;
 	bool is_regular;

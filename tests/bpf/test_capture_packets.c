@@ -30,6 +30,7 @@ struct fixture {
 	int result;	     /* of on_packet() */
 	uint32_t ending; /* the only packet with that result; 0: all have it */
 	size_t written;	 /* bytes */
+	uint64_t lost;	 /* as the latest statistics block has it */
 	char error[NETOBS_ERROR_MAX];
 };
 
@@ -47,11 +48,32 @@ static int on_packet(const struct netobs_packet *packet, void *user)
 		       0;
 }
 
+/* The option of a statistics block that has the packets that the kernel lost. */
+static uint64_t find_lost(const uint8_t *block, size_t len)
+{
+	enum { OPTIONS_AT = 20, OS_DROPPED = 7 };
+	uint64_t lost = 0;
+	uint16_t option[2];
+
+	for (size_t at = OPTIONS_AT; at + sizeof(option) + sizeof(lost) < len;
+	     at += sizeof(option) + (option[1] + 3) / 4 * 4) {
+		memcpy(option, block + at, sizeof(option));
+		if (option[0] == OS_DROPPED)
+			memcpy(&lost, block + at + sizeof(option), sizeof(lost));
+	}
+	return lost;
+}
+
 static int take_bytes(const void *bytes, size_t len, void *user)
 {
+	enum { STATISTICS = 5 };
 	struct fixture *f = user;
+	uint32_t type;
 
 	assert_non_null(bytes);
+	memcpy(&type, bytes, sizeof(type));
+	if (type == STATISTICS)
+		f->lost = find_lost(bytes, len);
 	f->written += len;
 	return 0;
 }
@@ -252,6 +274,42 @@ static void a_file_is_written_in_whole_blocks(void **state)
 	assert_true(f->written > before);
 }
 
+/* Losses of the time between the end of one file and the beginning of the next one. */
+static void losses_between_two_files_are_in_the_second(void **state)
+{
+	struct fixture *f = *state;
+	struct netobs_capture_opts opts = options(f);
+	struct netobs_packet_writer_opts writer = {
+		.sz = sizeof(writer),
+		.write = take_bytes,
+		.user = f,
+	};
+	struct netobs_capture_stats stats = { .sz = sizeof(stats) };
+	uint64_t before;
+
+	opts.buffer_bytes = 1 << 20;
+	assert_int_equal(netobs_capture_new(&opts, &f->capture), 0);
+	assert_int_equal(netobs_capture_start(f->capture), 0);
+	writer.capture = f->capture;
+	assert_int_equal(netobs_packet_writer_new(&writer, &f->writer), 0);
+	while (!stats.lost) { /* nothing is read */
+		lab_send(PORT, PACKETS);
+		netobs_capture_stats_get(f->capture, &stats);
+	}
+	assert_int_equal(netobs_packet_writer_stats(f->writer), 0);
+	before = f->lost;
+	assert_true(before > 0);
+	lab_send(PORT, PACKETS);
+	assert_int_equal(netobs_packet_writer_restart(f->writer), 0);
+	lab_send(PORT, PACKETS);
+	end(f);
+	assert_int_equal(netobs_packet_writer_stats(f->writer), 0);
+	assert_int_equal(netobs_capture_stats_get(f->capture, &stats), 0);
+	assert_int_equal(before + f->lost, stats.lost);
+	assert_int_equal(f->lost, 4 * PACKETS);
+	assert_int_equal(netobs_packet_writer_restart(NULL), -EINVAL);
+}
+
 static void wrong_options_are_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -325,6 +383,9 @@ int main(void)
 			a_result_ends_reading_in_the_middle, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_file_is_written_in_whole_blocks, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			losses_between_two_files_are_in_the_second, setup,
+			teardown),
 		cmocka_unit_test_setup_teardown(wrong_options_are_refused,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(
