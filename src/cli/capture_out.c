@@ -72,11 +72,12 @@ static int make_name(struct capture_out *out, char **ret_name)
 	return 0;
 }
 
-static void forget_oldest(struct capture_out *out)
+static void remove_file(struct capture_out *out, uint32_t i)
 {
-	unlink(out->names[0]);
-	free(out->names[0]);
-	memmove(out->names, out->names + 1, --out->n_names * sizeof(*out->names));
+	unlink(out->names[i]);
+	free(out->names[i]);
+	memmove(out->names + i, out->names + i + 1,
+		(--out->n_names - i) * sizeof(*out->names));
 }
 
 /* Another run may have made one in this second. */
@@ -99,7 +100,7 @@ static int open_next(struct capture_out *out)
 		return fd;
 	names[out->n_names++] = TAKE_PTR(name);
 	while (out->options.keep && out->n_names > out->options.keep)
-		forget_oldest(out);
+		remove_file(out, 0);
 	return fd;
 }
 
@@ -115,8 +116,7 @@ static int open_target(struct capture_out *out)
 		return fd;
 	out->fd = fd;
 	out->size = 0;
-	out->is_regular = !fstat(fd, &status) && S_ISREG(status.st_mode) &&
-			  fd != STDOUT_FILENO;
+	out->is_regular = !fstat(fd, &status) && S_ISREG(status.st_mode);
 	return 0;
 }
 
@@ -138,15 +138,29 @@ static uint32_t count_whole(const struct capture_out *out, size_t written)
 	return n;
 }
 
+/* Standard output may have been a file before, and others may write to it. */
+static int cut_end(const struct capture_out *out, size_t len)
+{
+	off_t end = lseek(out->fd, 0, SEEK_CUR);
+	struct stat status;
+
+	if (end < 0 || fstat(out->fd, &status))
+		return -errno;
+	if (end != status.st_size)
+		return 0;
+	return ftruncate(out->fd, end - (off_t)len) ? -errno : 0;
+}
+
 /* A disk that is full in the middle of a packet: the file ends before that. */
 static void keep_whole(struct capture_out *out, size_t written)
 {
 	uint32_t n = count_whole(out, written);
-	uint64_t end = out->size + (n ? out->ends[n - 1] : 0);
+	size_t whole = n ? out->ends[n - 1] : 0;
+	int err = out->is_regular ? cut_end(out, written - whole) : 0;
 
 	out->packets += n;
-	if (out->is_regular && ftruncate(out->fd, end))
-		out->error = -errno;
+	if (err)
+		out->error = err;
 }
 
 void capture_out_flush(struct capture_out *out)
@@ -213,10 +227,22 @@ int capture_out_begin(struct capture_out *out, struct netobs_capture *capture)
 
 void capture_out_start(struct capture_out *out)
 {
-	if (out->is_regular && ftruncate(out->fd, 0))
+	if (out->is_regular && out->fd != STDOUT_FILENO && ftruncate(out->fd, 0))
 		note_error(out, -errno);
 	out->is_started = true;
 	capture_out_flush(out);
+}
+
+/* A file without its beginning, for which the disk has no room, could not be read. */
+static void begin_next(struct capture_out *out)
+{
+	note_error(out, open_target(out));
+	if (out->error)
+		return;
+	note_error(out, netobs_packet_writer_restart(out->writer));
+	capture_out_flush(out);
+	if (out->error)
+		remove_file(out, out->n_names - 1);
 }
 
 static void rotate(struct capture_out *out)
@@ -225,9 +251,7 @@ static void rotate(struct capture_out *out)
 	capture_out_flush(out);
 	close_target(out);
 	if (!out->error)
-		note_error(out, open_target(out));
-	if (!out->error)
-		note_error(out, netobs_packet_writer_restart(out->writer));
+		begin_next(out);
 }
 
 void capture_out_add(struct capture_out *out, const struct netobs_packet *packet)

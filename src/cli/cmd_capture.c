@@ -414,10 +414,13 @@ static bool is_out_fine(const struct session *session)
 {
 	const struct capture_out *out = &session->out;
 	const char *path = session->config.path;
+	bool is_stdout = path && !strcmp(path, "-");
 
-	if (!out->error || (out->error == -EPIPE && !strcmp(path, "-")))
+	if (!out->error || (out->error == -EPIPE && is_stdout))
 		return true;
-	fprintf(stderr, "netobsctl capture: -w '%s': %s\n", path,
+	fprintf(stderr, "netobsctl capture: %s%s%s: %s\n",
+		is_stdout ? "standard output" : "-w '", is_stdout ? "" : path,
+		is_stdout ? "" : "'",
 		out->error == -EPROTONOSUPPORT ?
 			"interfaces of several link types: use --format pcapng" :
 		out->error == -EPERM ?

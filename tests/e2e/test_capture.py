@@ -400,11 +400,15 @@ class Limits(lab.WiredTest):
             self.assertEqual(len(file.packets), file.stats[0]["delivered"])
         self.assertGreaterEqual(os.path.getsize(paths[0]), 100 << 10)
 
-    def test_disk_that_is_full(self):
+    def make_small_disk(self):
         directory = self.lab.path("full")
         os.mkdir(directory)
         lab.run("mount", "-t", "tmpfs", "-o", "size=1M", "none", directory)
         self.lab.defer(lab.run, "umount", directory)
+        return directory
+
+    def test_disk_that_is_full(self):
+        directory = self.make_small_disk()
         for name in ("full.pcapng", "full.pcap"):
             path = os.path.join(directory, name)
             capture = self.capture("-w", path)
@@ -416,6 +420,33 @@ class Limits(lab.WiredTest):
             self.assertGreater(stats["captured"], 2000)
             lab.run("capinfos", path)
             os.remove(path)
+
+    def test_standard_output_on_a_disk_that_is_full(self):
+        path = os.path.join(self.make_small_disk(), "full.pcapng")
+        for flags in os.O_TRUNC, os.O_APPEND:
+            out = os.open(path, os.O_WRONLY | os.O_CREAT | flags)
+            capture = self.capture(stdout=out)
+            os.close(out)
+            self.flood(20_000, "--rate", "50000", "--payload", "301")
+            stats = capture.finish(FAILED)
+            self.assertIn("standard output: No space left", capture.messages())
+            self.assertEqual(stats["captured"], len(packets.read(path).packets))
+            self.assertGreater(stats["captured"], 2000)
+            lab.run("capinfos", path)
+            os.remove(path)
+
+    def test_ring_on_a_disk_that_is_full(self):
+        directory = self.make_small_disk()
+        capture = self.capture("-w", os.path.join(directory, "full.pcapng"), "--rotate",
+                               "100K")
+        self.flood(20_000, "--rate", "50000", "--payload", "301")
+        stats = capture.finish(FAILED)
+        self.assertIn("No space left", capture.messages())
+        paths = glob.glob(os.path.join(directory, "*"))
+        self.assertGreater(len(paths), 5)
+        self.assertEqual(stats["captured"], sum(
+            len(packets.read(path).packets) for path in paths))
+        lab.run("capinfos", *paths)
 
     def test_standard_output(self):
         capture = self.capture(stdout=subprocess.PIPE)
