@@ -3,9 +3,11 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -18,6 +20,8 @@
 
 enum {
 	BACKLOG = 4096,
+	LOCK_MS = 1000,
+	LOCK_RETRY_MS = 10,
 	CLOSE_MS = 1000,
 	/*
 	 * Of all handshakes, between two looks at packets: several for each new client, so
@@ -97,7 +101,29 @@ const char *capture_listen_refuse(const struct capture_listen_options *options)
 		       "it is not a loopback address: needs --listen-any";
 }
 
-/* A socket that a process left behind when it was killed. */
+/*
+ * Of processes that start at the same time, one replaces a socket that a killed one left
+ * behind, and no other takes the new one for such before it is listened on: each holds
+ * the directory's lock meanwhile. -1: it cannot be had.
+ */
+static int lock_directory(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const int64_t deadline = now_ms() + LOCK_MS;
+	cleanup_free char *directory = slash ? strndup(path, slash - path + 1) :
+					       strdup(".");
+	cleanup_fd int fd =
+		directory ? open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) :
+			    -1;
+
+	while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB)) {
+		if (errno != EWOULDBLOCK || now_ms() >= deadline)
+			return -1;
+		poll(NULL, 0, LOCK_RETRY_MS);
+	}
+	return TAKE_FD(fd);
+}
+
 static void remove_stale(const struct sockaddr_un *local)
 {
 	cleanup_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -110,7 +136,8 @@ static void remove_stale(const struct sockaddr_un *local)
 		unlink(local->sun_path);
 }
 
-static int bind_unix(struct capture_listen *listener, int fd, const char *path)
+static int bind_unix(struct capture_listen *listener, int fd, const char *path,
+		     bool is_locked)
 {
 	struct sockaddr_un local = { .sun_family = AF_UNIX };
 	cleanup_free char *copy = strdup(path);
@@ -121,7 +148,8 @@ static int bind_unix(struct capture_listen *listener, int fd, const char *path)
 	if (!copy)
 		return -ENOMEM;
 	strcpy(local.sun_path, path); /* it was checked */
-	remove_stale(&local);
+	if (is_locked)
+		remove_stale(&local);
 	mask = umask(0177);
 	err = bind(fd, (struct sockaddr *)&local, sizeof(local)) ? -errno : 0;
 	umask(mask);
@@ -135,7 +163,7 @@ static int bind_unix(struct capture_listen *listener, int fd, const char *path)
 	return 0;
 }
 
-/* Not one that took the place of ours. */
+/* While it is listened on, so that no other process replaces it in between. */
 static void remove_unix(struct capture_listen *listener)
 {
 	struct stat status;
@@ -169,13 +197,15 @@ static int open_socket(struct capture_listen *listener, const char *spec)
 	union address address;
 	socklen_t len = parse_tcp(spec, &address);
 	bool is_unix = !strncmp(spec, UNIX, strlen(UNIX));
+	const char *path = is_unix ? spec + strlen(UNIX) : NULL;
 	int family = is_unix ? AF_UNIX : address.any.sa_family, err;
+	cleanup_fd int lock = is_unix ? lock_directory(path) : -1;
 	cleanup_fd int fd =
 		socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0)
 		return -errno;
-	err = is_unix ? bind_unix(listener, fd, spec + strlen(UNIX)) :
+	err = is_unix ? bind_unix(listener, fd, path, lock >= 0) :
 			bind_tcp(fd, &address, len);
 	if (!err && listen(fd, BACKLOG))
 		err = -errno;
@@ -434,6 +464,6 @@ void capture_listen_close(struct capture_listen *listener)
 	capture_listen_drop(listener);
 	if (listener->tls.module)
 		listener->tls.module->close(listener->tls.context);
-	close_fd(&listener->fd);
 	remove_unix(listener);
+	close_fd(&listener->fd);
 }

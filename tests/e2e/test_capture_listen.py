@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Needs: tshark
+# Needs: strace tshark
 """Readers that connect to netobsctl capture: each gets a file of its own."""
 
 import os
@@ -12,6 +12,7 @@ import time
 
 from lib import bpf
 from lib import lab
+from lib import observer
 from lib import packets
 from lib import traffic
 
@@ -225,6 +226,41 @@ class Listen(lab.WiredTest):
             lab.wait_for(lambda: not bpf.attached(self.a, "eth0"), "the links to go")
         self.listen(where=f"unix:{path}")[0].stop()
         self.assertFalse(os.path.exists(path))
+
+    def test_unix_sockets_of_processes_that_start_at_once(self):
+        """One that is not listened on yet is not taken for one that was left behind."""
+        path = self.lab.path("packets.sock")
+        capture, _ = self.listen(where=f"unix:{path}")
+        capture.process.kill()
+        capture.process.wait()
+        old = os.stat(path).st_ctime_ns
+        errors = self.lab.path("slow")
+        with open(errors, "wb") as file:
+            slow = self.lab.spawn(
+                "strace", "-qq", "-e", "trace=listen", "-e",
+                "inject=listen:delay_enter=500000", "-o", self.lab.path("strace"),
+                observer.netobsctl(True), "capture", "-i", "eth0", "--listen",
+                f"unix:{path}", ns=self.a, stderr=file)
+        lab.wait_for(lambda: self.is_another(path, old), "the new socket")
+        code, refused = packets.refuse(self.lab, "-i", "eth0", "--listen",
+                                       f"unix:{path}", ns=self.a)
+        self.assertEqual(1, code)
+        self.assertIn("Address already in use", refused)
+        reader = Reader(self.a, path)
+        self.wait_attached()
+        reader.socket.close()
+        with open(f"/proc/{slow.pid}/task/{slow.pid}/children",
+                  encoding="ascii") as file:
+            os.kill(int(file.read()), lab.signal.SIGINT)  # strace ignores signals
+        slow.wait(10)
+
+    @staticmethod
+    def is_another(path, old):
+        """Both refuse connections, and may have the same inode number."""
+        try:
+            return os.stat(path).st_ctime_ns != old
+        except FileNotFoundError:
+            return False
 
     def test_privileges_are_dropped(self):
         capture, _ = self.listen()
