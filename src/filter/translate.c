@@ -489,7 +489,7 @@ static void add_state(struct translator *t)
 		add_zero(t, LOOPS);
 	if (!classic_uses_memory(t->classic))
 		return;
-	for (int16_t off = MEM; off < BUFFER; off += 8)
+	for (int off = MEM; off < BUFFER; off += 8)
 		add_zero(t, off);
 }
 

@@ -278,17 +278,13 @@ static int open_loop(struct netobs_sink *sink)
 				      on_sink_timer, sink, &sink->timer);
 }
 
-static int open_spool(struct netobs_sink *sink, struct spec *spec)
+static int open_spool(struct netobs_sink *sink, struct spool_options *options)
 {
-	struct spool_options options = { .log = &sink->log };
 	int err;
 
-	parse_spool(spec, &options);
-	if (spec->is_wrong)
-		return -EINVAL;
 	set_age_clock(sink);
-	options.since_1970_ms = clock_ms(CLOCK_REALTIME) - sink_age_ms(sink);
-	err = spool_open(&sink->spool, &options);
+	options->since_1970_ms = clock_ms(CLOCK_REALTIME) - sink_age_ms(sink);
+	err = spool_open(&sink->spool, options);
 	if (err || spool_fd(&sink->spool) < 0)
 		return err;
 	return loop_watch(&sink->loop, spool_fd(&sink->spool), EPOLLIN,
@@ -298,7 +294,7 @@ static int open_spool(struct netobs_sink *sink, struct spec *spec)
 /* The module looks at its options first: a typing error makes no directory. */
 static int open_sink(struct netobs_sink *sink, struct spec *spec)
 {
-	struct spool_options unused;
+	struct spool_options options = { .log = &sink->log };
 	int err = open_loop(sink);
 
 	if (err)
@@ -307,9 +303,11 @@ static int open_sink(struct netobs_sink *sink, struct spec *spec)
 	if (err)
 		return err;
 	parse_types(sink, spec);
-	parse_spool(spec, &unused);
+	parse_spool(spec, &options);
 	err = sink->module->open(spec, &sink->host, &sink->state);
-	return err ?: open_spool(sink, spec);
+	if (err)
+		return err;
+	return spec->is_wrong ? -EINVAL : open_spool(sink, &options);
 }
 
 static int check_options(const struct netobs_sink_opts *opts,

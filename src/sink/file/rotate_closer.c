@@ -152,7 +152,7 @@ static int recover_file(struct rotate_work *work, int dir_fd, char *part)
 
 static int recover_files(struct rotate_work *work, int dir_fd)
 {
-	struct list list;
+	struct list list = { 0 };
 	int err = read_list(work, ROTATE_PART, &list);
 
 	if (err)
@@ -191,7 +191,7 @@ static int finish_files(struct rotate_work *work, int dir_fd)
 
 static int remove_oldest(struct rotate_work *work, int dir_fd)
 {
-	struct list list;
+	struct list list = { 0 };
 	int err;
 
 	if (!work->keep)

@@ -222,14 +222,15 @@ static int open_file(const struct recovery *recovery, struct candidate *candidat
 static int look_at(struct recovery *recovery, struct candidate *candidate)
 {
 	int err = open_file(recovery, candidate);
+	bool is_empty;
 
 	if (err || candidate->probe.fd < 0)
 		return err;
-	if (candidate->probe.size < sizeof(struct record_head))
-		remove_empty(recovery, candidate);
-	else if (!read_head(recovery, candidate))
+	is_empty = candidate->probe.size < sizeof(struct record_head);
+	if (!is_empty && !read_head(recovery, candidate))
 		return 0;
-	else if (candidate->seq >= recovery->durable.seq && !candidate->unreadable)
+	if (is_empty ||
+	    (candidate->seq >= recovery->durable.seq && !candidate->unreadable))
 		remove_empty(recovery, candidate);
 	else
 		set_aside(recovery, candidate, "is no segment");
