@@ -89,10 +89,10 @@ void json_u64(struct json *json, uint64_t value)
 	char text[TEXT_U64_MAX + TEXT_SPARE];
 
 	separate(json);
-	if (json->overflow || json->end - json->pos < (int)sizeof(text))
-		put(json, text, (size_t)(text_u64(text, value) - text));
-	else
+	if (json_room(json, sizeof(text)))
 		json->pos = text_u64(json->pos, value);
+	else
+		put(json, text, (size_t)(text_u64(text, value) - text));
 }
 
 void json_i64(struct json *json, int64_t value)

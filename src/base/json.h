@@ -36,6 +36,17 @@ void json_decimal(struct json *json, int64_t value, unsigned int decimals);
 /* Escapes what JSON wants escaped; bytes that are not UTF-8 become U+FFFD. */
 void json_string(struct json *json, const char *string);
 
+/*
+ * Where @len bytes of JSON may be written at once; json->pos is then to be set behind
+ * them. NULL: there is not that much room.
+ */
+static inline char *json_room(const struct json *json, size_t len)
+{
+	return json->overflow || (size_t)(json->end - json->pos) < len ?
+		       NULL :
+		       json->pos;
+}
+
 /* Text that is JSON already, without the comma before it. */
 void json_members(struct json *json, const char *members, size_t len);
 

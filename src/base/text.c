@@ -54,6 +54,11 @@ static char *put_digits(char *to, uint32_t value)
 
 char *text_large(char *to, uint64_t value)
 {
+	if (value < 100) { /* as most protocols, TTLs and flags are */
+		to[0] = (char)('0' + value / 10);
+		to[1] = (char)('0' + value % 10);
+		return to + 2;
+	}
 	if (value < EIGHT_DIGITS)
 		return put_digits(to, (uint32_t)value);
 	to = text_u64(to, value / EIGHT_DIGITS);

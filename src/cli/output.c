@@ -131,10 +131,11 @@ static void take_error(struct output *output)
 
 void output_flow(struct output *output, const struct netobs_flow *flow)
 {
-	if (!is_usable(output))
+	if (!output->is_open || output->error)
 		return;
 	output->kind->flow(output, flow);
-	take_error(output);
+	if (output->kind->has_stream)
+		take_error(output);
 }
 
 void output_interval(struct output *output)

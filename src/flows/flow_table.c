@@ -19,12 +19,6 @@ void flow_init(struct flow *flow, const struct flow_key *key)
 	flow->points = &flow->point;
 }
 
-void flow_done(struct flow *flow)
-{
-	if (flow->points != &flow->point)
-		free(flow->points);
-}
-
 /* Room for one more: 4, 8, 16 ... */
 static bool grow_points(struct flow *flow)
 {

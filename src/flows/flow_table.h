@@ -148,7 +148,12 @@ static inline void flow_table_prefetch_flow(const struct flow_table *table,
 }
 
 void flow_init(struct flow *flow, const struct flow_key *key);
-void flow_done(struct flow *flow);
+
+static inline void flow_done(struct flow *flow)
+{
+	if (flow->points != &flow->point)
+		free(flow->points);
+}
 
 /* Find or add. NULL: no memory. */
 struct point *flow_ensure_point(struct flow *flow, uint16_t netns,

@@ -312,7 +312,7 @@ static bool report(struct merge *merge, struct flow *flow,
 
 void merge_expect(struct merge *merge, uint64_t n_keys)
 {
-	repeats_init(&merge->repeats, n_keys);
+	merge->n_expected = n_keys;
 }
 
 void merge_announce(struct merge *merge,
@@ -321,6 +321,9 @@ void merge_announce(struct merge *merge,
 	uint64_t hashes[MERGE_BATCH];
 	struct flow_key common;
 
+	if (merge->n_expected)
+		repeats_init(&merge->repeats, merge->n_expected);
+	merge->n_expected = 0;
 	for (int i = 0; i < n; i++) {
 		key_of(merge, &entries[i]->key, &common);
 		hashes[i] = flow_table_hash(&merge->table, &common);

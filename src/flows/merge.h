@@ -57,6 +57,7 @@ struct merge {
 	struct tunnel_addrs_cache tunnels;
 	struct merge_options options;
 	struct flow_table table;
+	uint64_t n_expected; /* keys, of which none is announced yet */
 	struct repeats repeats;
 	struct record record;
 

@@ -111,11 +111,18 @@ enum {
 		+TEXT_SPARE
 };
 
+/* What put_fields() writes begins with a comma, here where the bracket is. */
 static void add_fields(struct json *json, const struct netobs_flow *flow)
 {
-	char text[FIELDS_MAX];
-	char *end = put_fields(text, flow);
+	char text[FIELDS_MAX], *end, *start = json_room(json, FIELDS_MAX);
 
+	if (start) {
+		json->pos = put_fields(start - 1, flow);
+		json->comma = true;
+		start[-1] = '{';
+		return;
+	}
+	end = put_fields(text, flow);
 	json_members(json, text + 1, (size_t)(end - text) - 1);
 }
 

@@ -49,19 +49,20 @@ size_t pack_record(const struct netobs_record *record, void *packed)
 {
 	struct packed_head *head = packed;
 	struct netobs_flow *flow = (struct netobs_flow *)(head + 1);
-	size_t size = record_size(record->type);
+	size_t size;
 	char *end;
 
-	*head = (struct packed_head){ .size = (uint16_t)size,
-				      .n_points = NOT_A_FLOW };
 	if (record->type != NETOBS_RECORD_FLOW) {
+		size = record_size(record->type);
+		*head = (struct packed_head){ .size = (uint16_t)size,
+					      .n_points = NOT_A_FLOW };
 		memcpy(flow, record, size);
 		flow->record.sz = size;
 		return sizeof(*head) + size;
 	}
 	end = copy_flow(as_flow(record), PACK_POINTS_MAX, PACK_NAME_MAX, flow);
-	head->point_size = sizeof(struct netobs_point);
-	head->n_points = flow->n_points;
+	*head = (struct packed_head){ sizeof(*flow), sizeof(struct netobs_point),
+				      flow->n_points };
 	return (size_t)(end - (char *)packed);
 }
 

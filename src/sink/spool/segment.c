@@ -200,12 +200,6 @@ int segment_write_out(struct segment *segment)
 	return 0;
 }
 
-/* Behind the last record. */
-static struct record_head *find_tail(const struct segment *segment)
-{
-	return (void *)(segment->buf + (segment->size - segment->written));
-}
-
 int segment_reserve(struct segment *segment, size_t len, struct position own,
 		    void **ret_record)
 {
@@ -221,7 +215,7 @@ int segment_reserve(struct segment *segment, size_t len, struct position own,
 		if (err)
 			return err;
 	}
-	head = find_tail(segment);
+	head = segment_tail(segment);
 	*head = (struct record_head){
 		.before = segment->end,
 		.own = own,
@@ -232,7 +226,7 @@ int segment_reserve(struct segment *segment, size_t len, struct position own,
 
 void segment_commit(struct segment *segment, size_t len)
 {
-	struct record_head *head = find_tail(segment);
+	struct record_head *head = segment_tail(segment);
 
 	head->len = (uint32_t)len;
 	memset((char *)(head + 1) + len, 0,

@@ -144,6 +144,12 @@ struct segment_window {
 
 void segment_window_free(struct segment_window *window);
 
+/* Behind the last record. */
+static inline struct record_head *segment_tail(const struct segment *segment)
+{
+	return (void *)(segment->buf + (segment->size - segment->written));
+}
+
 /* segment_read() of what is in the file. */
 int segment_read_file(const struct segment *segment,
 		      struct segment_window *window, uint64_t offset,

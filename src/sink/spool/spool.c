@@ -52,16 +52,17 @@ static size_t count_unwritten(const struct spool *spool)
  */
 static int start_segment(struct spool *spool, int64_t now_ms)
 {
-	struct segment *segment = TAKE_PTR(spool->spare);
+	struct segment *segment = spool->spare;
 	int err = 0;
 
-	if (segment)
+	if (segment) {
+		spool->spare = segment->next;
 		segment_renew(segment, spool->tail, now_ms);
-	else
+	} else {
 		segment = segment_new(spool->tail, now_ms,
 				      spool->dir ? SEGMENT_BUFFER :
 						   spool->capacity);
-
+	}
 	if (!segment)
 		return -ENOMEM;
 	segment->made_at_ms = now_ms + spool->options.since_1970_ms;
@@ -95,12 +96,13 @@ static void remove_oldest(struct spool *spool)
 	if (spool->newest == segment)
 		spool->newest = NULL;
 	spool->size -= segment->size;
-	if (spool->dir)
+	if (spool->dir) {
 		spool_dir_forget(spool->dir, segment->first.seq);
-	if (!spool->dir && !spool->spare)
-		spool->spare = segment;
-	else
 		segment_free(segment);
+		return;
+	}
+	segment->next = spool->spare;
+	spool->spare = segment;
 }
 
 static void drop_oldest(struct spool *spool, enum spool_drop why)
@@ -285,7 +287,7 @@ void spool_expire(struct spool *spool, int64_t now_ms)
 {
 	spool->read_attempts += outage_is_on(&spool->unreadable);
 	end_future(spool->oldest, now_ms);
-	segment_free(TAKE_PTR(spool->spare));
+	segment_free_all(TAKE_PTR(spool->spare));
 	while (spool->options.max_age_ms && spool->oldest && spool->oldest->size &&
 	       now_ms - spool->oldest->used_ms > spool->options.max_age_ms)
 		drop_oldest(spool, SPOOL_TOO_OLD);
@@ -367,7 +369,7 @@ void spool_close(struct spool *spool)
 		spool_sync(spool);
 	worker_free(spool->syncer);
 	segment_free_all(spool->oldest);
-	segment_free(spool->spare);
+	segment_free_all(spool->spare);
 	segment_window_free(&spool->window);
 	spool_dir_close(spool->dir);
 	free(spool->path);

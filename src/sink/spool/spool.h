@@ -62,7 +62,7 @@ struct spool {
 	char *path;		      /* NULL: in memory */
 	size_t capacity;	      /* bytes of a segment */
 	struct segment *oldest, *newest;
-	struct segment *spare;	 /* in memory: its pages are there */
+	struct segment *spare;	 /* a list, in memory: their pages are there */
 	uint64_t size;		 /* of all segments */
 	struct position tail;	 /* behind what came last */
 	struct position acked;	 /* the end of what the reader has finished */
