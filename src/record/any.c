@@ -23,7 +23,8 @@ const char *netobs_record_type_name(unsigned int type)
 	return type < NETOBS_RECORD_TYPES ? types[type].name : NULL;
 }
 
-size_t record_size(unsigned int type)
+/* 0: the type is unknown. */
+static size_t record_size(unsigned int type)
 {
 	return type < NETOBS_RECORD_TYPES ? types[type].size : 0;
 }
@@ -40,7 +41,11 @@ enum {
 	    offsetof(struct netobs_flow, member) + sizeof(flow->member)) \
 		flow->has &= ~(bit);
 
-void flow_clear_unknown(struct netobs_flow *flow)
+/*
+ * Clear the bits of members that are beyond the flow's size: an older program that copies
+ * a record copies these bits.
+ */
+static void flow_clear_unknown(struct netobs_flow *flow)
 {
 #include "fields.def"
 }
@@ -88,4 +93,182 @@ const struct netobs_point *netobs_flow_point(const struct netobs_flow *flow,
 					     uint32_t i)
 {
 	return flow && i < flow->n_points ? flow_point(flow, i) : NULL;
+}
+
+/* ---- Packed ------------------------------------------------------------------------ */
+
+/* Version 0.1 had only flows, and takes n_points of other types for damage. */
+#define NOT_A_FLOW UINT32_MAX
+
+_Static_assert(PACK_ROOM(struct netobs_flow, PACK_POINTS_MAX) <= PACK_MAX,
+	       "a flow fits");
+_Static_assert(PACK_ROOM(union any_record, 0) <= PACK_MAX,
+	       "any other record fits");
+_Static_assert(sizeof(struct packed_head) % PACK_ALIGN == 0,
+	       "the struct is aligned");
+
+/* Returns behind the copy. */
+static char *copy_flow(const struct netobs_flow *flow, uint32_t points_max,
+		       size_t name_max, struct netobs_flow *copy)
+{
+	uint32_t n_points = (uint32_t)min_u64(flow->n_points, points_max);
+	struct netobs_point *points = (struct netobs_point *)(copy + 1);
+	char *name = (char *)(points + n_points);
+
+	*copy = *flow;
+	copy->sz = sizeof(*copy);
+	copy->n_points = n_points;
+	copy->point_size = sizeof(*points);
+	copy->points = n_points ? points : NULL;
+	for (uint32_t i = 0; i < n_points; i++) {
+		size_t len;
+
+		/* As this library's struct. */
+		points[i] = (struct netobs_point){ 0 };
+		memcpy(&points[i], flow_point(flow, i),
+		       min_u64(flow->point_size, sizeof(*points)));
+		len = points[i].name ? strnlen(points[i].name, name_max - 1) : 0;
+		memcpy(name, points[i].name ?: "", len);
+		name[len] = '\0';
+		points[i].name = points[i].name ? name : NULL;
+		name += len + 1;
+	}
+	return name;
+}
+
+size_t pack_record(const struct netobs_record *record, void *packed)
+{
+	struct packed_head *head = packed;
+	struct netobs_flow *flow = (struct netobs_flow *)(head + 1);
+	size_t size;
+	char *end;
+
+	if (record->type != NETOBS_RECORD_FLOW) {
+		size = record_size(record->type);
+		*head = (struct packed_head){ .size = (uint16_t)size,
+					      .n_points = NOT_A_FLOW };
+		memcpy(flow, record, size);
+		flow->record.sz = size;
+		return sizeof(*head) + size;
+	}
+	end = copy_flow(as_flow(record), PACK_POINTS_MAX, PACK_NAME_MAX, flow);
+	*head = (struct packed_head){ sizeof(*flow), sizeof(struct netobs_point),
+				      flow->n_points };
+	return (size_t)(end - (char *)packed);
+}
+
+/* Members that the other struct lacks are zero; those that this one lacks are left out. */
+static const char *take(void *to, size_t size, const char *from, size_t len)
+{
+	memset(to, 0, size);
+	memcpy(to, from, min_u64(size, len));
+	return from + len;
+}
+
+static int take_names(struct unpacked *to, uint32_t n, const char *at,
+		      const char *end)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const char *nul = memchr(at, '\0', (size_t)(end - at));
+
+		if (!nul)
+			return -EBADMSG;
+		to->points[i].name = to->points[i].name ? at : NULL;
+		at = nul + 1;
+	}
+	return 0;
+}
+
+static int unpack_flow(const struct packed_head *head, const char *at,
+		       const char *end, struct unpacked *to)
+{
+	struct netobs_flow *flow = &to->any.flow;
+
+	if (head->n_points > PACK_POINTS_MAX ||
+	    (size_t)(end - at) <
+		    head->size + (size_t)head->n_points * head->point_size)
+		return -EBADMSG;
+	at = take(flow, sizeof(*flow), at, head->size);
+	for (uint32_t i = 0; i < head->n_points; i++)
+		at = take(&to->points[i], sizeof(to->points[i]), at,
+			  head->point_size);
+	flow->sz = sizeof(*flow);
+	flow->type = NETOBS_RECORD_FLOW;
+	flow->n_points = head->n_points;
+	flow->point_size = sizeof(to->points[0]);
+	flow->points = to->points;
+	return take_names(to, head->n_points, at, end);
+}
+
+static int unpack_other(const struct packed_head *head, const char *at,
+			const char *end, struct unpacked *to,
+			const struct netobs_record **ret_record)
+{
+	struct netobs_record record;
+	size_t size;
+
+	if ((size_t)(end - at) < head->size || head->size < sizeof(record))
+		return -EBADMSG;
+	memcpy(&record, at, sizeof(record));
+	if (record.type == NETOBS_RECORD_FLOW)
+		return -EBADMSG;
+	size = record_size(record.type);
+	if (!size)
+		return -ENOTSUP;
+	*ret_record = (const struct netobs_record *)at;
+	if (head->size == size && record.sz == size &&
+	    (uintptr_t)at % PACK_ALIGN == 0)
+		return 0;
+	take(&to->any, size, at, head->size);
+	to->any.record.sz = size;
+	*ret_record = &to->any.record;
+	return 0;
+}
+
+int unpack_record(const void *packed, size_t len, struct unpacked *to,
+		  const struct netobs_record **ret_record)
+{
+	const char *at = packed, *end = at + len;
+	struct packed_head head;
+	int err;
+
+	if (len < sizeof(head))
+		return -EBADMSG;
+	memcpy(&head, at, sizeof(head));
+	at += sizeof(head);
+	if (head.n_points == NOT_A_FLOW)
+		return unpack_other(&head, at, end, to, ret_record);
+	err = unpack_flow(&head, at, end, to);
+	if (!err)
+		*ret_record = &to->any.record;
+	return err;
+}
+
+/* ---- For programs ------------------------------------------------------------------ */
+
+int netobs_flow_dup(const struct netobs_flow *flow, struct netobs_flow **ret_flow)
+{
+	struct netobs_flow *made;
+	union any_record copy;
+	size_t size;
+
+	if (!flow || !ret_flow)
+		return -EINVAL;
+	flow = flow_view(flow, &copy);
+	if (!flow)
+		return -EINVAL;
+	size = sizeof(*flow) + flow->n_points * sizeof(struct netobs_point);
+	for (uint32_t i = 0; i < flow->n_points; i++)
+		size += strlen(flow_point(flow, i)->name ?: "") + 1;
+	made = malloc(size);
+	if (!made)
+		return -ENOMEM;
+	copy_flow(flow, UINT32_MAX, PTRDIFF_MAX, made);
+	*ret_flow = made;
+	return 0;
+}
+
+void netobs_flow_free(struct netobs_flow *flow)
+{
+	free(flow);
 }

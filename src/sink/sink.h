@@ -7,7 +7,7 @@
 #include "base/loop.h"
 #include "drop_log.h"
 #include "module.h"
-#include "record/pack.h"
+#include "record/any.h"
 #include "sink/spool/spool.h"
 
 struct netobs_sink {

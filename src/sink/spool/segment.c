@@ -237,6 +237,24 @@ void segment_commit(struct segment *segment, size_t len)
 	segment->end = position_add(segment->end, head->own);
 }
 
+/* Whether a record starts at these bytes. -EAGAIN: more are needed. */
+static int segment_parse(const char *bytes, size_t len,
+			 const struct record_head **ret_head)
+{
+	const struct record_head *head = (const void *)bytes;
+
+	if (len < sizeof(*head))
+		return -EAGAIN;
+	if (head->len > SEGMENT_RECORD_MAX || head->own.seq != 1)
+		return -EBADMSG;
+	if (len < segment_cost(head->len))
+		return -EAGAIN;
+	if (head->crc != crc_of_record(head))
+		return -EBADMSG;
+	*ret_head = head;
+	return 0;
+}
+
 /* Bytes of whole records at the start; -EBADMSG: not even one. */
 static ssize_t whole_records(const char *bytes, size_t len)
 {
@@ -316,23 +334,6 @@ void segment_window_free(struct segment_window *window)
 {
 	free(window->buf);
 	*window = (struct segment_window){ 0 };
-}
-
-int segment_parse(const char *bytes, size_t len,
-		  const struct record_head **ret_head)
-{
-	const struct record_head *head = (const void *)bytes;
-
-	if (len < sizeof(*head))
-		return -EAGAIN;
-	if (head->len > SEGMENT_RECORD_MAX || head->own.seq != 1)
-		return -EBADMSG;
-	if (len < segment_cost(head->len))
-		return -EAGAIN;
-	if (head->crc != crc_of_record(head))
-		return -EBADMSG;
-	*ret_head = head;
-	return 0;
 }
 
 /* Have the window start at @offset. */

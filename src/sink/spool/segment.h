@@ -169,8 +169,4 @@ static inline int segment_read(const struct segment *segment,
 	return 0;
 }
 
-/* The same of any bytes: whether a record starts there. -EAGAIN: more are needed. */
-int segment_parse(const char *bytes, size_t len,
-		  const struct record_head **ret_head);
-
 #endif

@@ -2,7 +2,7 @@
 /* JSON lines: to standard output, a file, or a unix socket. */
 #include "line_out.h"
 #include "sink/module.h"
-#include "record/pack.h"
+#include "record/any.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -9,7 +9,7 @@
 #define NETOBS_SINKS_PBFLOW_PBFLOW_H
 
 #include "sink/module.h"
-#include "record/pack.h"
+#include "record/any.h"
 
 #include <netobs/flow.h>
 

@@ -9,7 +9,7 @@ SEGMENT = re.compile(r"[0-9a-f]{16}\.seg")
 SEGMENT_HEAD = struct.Struct("=8sII3Qq")
 RECORD_HEAD = struct.Struct("=II3Q3Q")
 ACKED = struct.Struct("=8s3Q3QII")
-PACKED = struct.Struct("=HHIQQqqQQQ16s16sHH")  # of pack.c, and netobs_flow
+PACKED = struct.Struct("=HHIQQqqQQQ16s16sHH")  # of any.h, and netobs_flow
 
 
 def crc_table():

@@ -3,7 +3,7 @@
 #include "lib_fields.h"
 #include "lib_test.h"
 
-#include "record/pack.h"
+#include "record/any.h"
 #include "base/util.h"
 
 /* The command's parts are in no library: compiled in here. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "lib_test.h"
 
-#include "record/pack.h"
+#include "record/any.h"
 
 #include <errno.h>
 #include <stdio.h>

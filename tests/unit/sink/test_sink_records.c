@@ -3,7 +3,7 @@
 #include "lib_lines.h"
 #include "lib_test.h"
 
-#include "record/pack.h"
+#include "record/any.h"
 #include "sink/spool/spool.h"
 
 #include <errno.h>
