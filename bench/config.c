@@ -3,8 +3,10 @@
 
 #include "base/value.h"
 #include "base/util.h"
+#include "cli/rules.h"
 #include "filter/filter.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char *const outputs[] = { "table", "json", NULL };
@@ -42,6 +44,9 @@ static const struct args_option options[] = {
 	{ 0, "filter", ARGS_STRING, offsetof(struct config, expression), "EXPR",
 	  NULL,
 	  "datapath: also netobs with this pcap-filter(7) expression, as 'filtered'" },
+	{ 0, "rules", ARGS_STRING, offsetof(struct config, rules_path), "FILE",
+	  NULL,
+	  "datapath: the same with the rules in FILE, see netobsctl-flows(8)" },
 	{ 0, "distribution", ARGS_CHOICE, offsetof(struct config, distribution),
 	  "uniform|zipf", distributions,
 	  "datapath: only this distribution of packets over flows" },
@@ -108,9 +113,10 @@ static bool parse_stores(struct config *config)
 		return false;
 	/* Everything is compared with the empty program. */
 	config->design_mask |= 1U << DESIGN_EMPTY;
-	if (!(config->design_mask & 1U << DESIGN_FILTERED) || config->expression)
+	if (!(config->design_mask & 1U << DESIGN_FILTERED) ||
+	    config->expression || config->rules_path)
 		return true;
-	args_complain(&command, "--stores: 'filtered' needs --filter");
+	args_complain(&command, "--stores: 'filtered' needs --filter or --rules");
 	return false;
 }
 
@@ -123,6 +129,45 @@ static bool parse_filter(struct config *config)
 		return true;
 	args_complain(&command, "--filter: %s", error);
 	return false;
+}
+
+static int make_rules(const struct rules *rules, struct filter **ret_filter,
+		      char (*ret_error)[FILTER_ERROR_MAX])
+{
+	struct filter_rule list[NETOBS_RULES_MAX];
+
+	for (uint32_t i = 0; i < rules->n; i++)
+		list[i] = (struct filter_rule){
+			.expression = rules->list[i].filter,
+			.accepts = rules->list[i].action == NETOBS_ACCEPT,
+		};
+	return filter_new_list(&(struct filter_rules){ list, rules->n,
+						       rules->default_action ==
+							       NETOBS_ACCEPT },
+			       ret_filter, ret_error);
+}
+
+static bool parse_rules(struct config *config)
+{
+	char error[FILTER_ERROR_MAX], why[FILTER_ERROR_MAX];
+	struct rules rules = { 0 };
+	bool is_good = false;
+
+	config->design_mask |= 1U << DESIGN_FILTERED;
+	if (config->expression) {
+		args_complain(&command,
+			      "--rules: it cannot be combined with --filter");
+		return false;
+	}
+	if (rules_read(config->rules_path, &rules, why, sizeof(why))) {
+		is_good = !make_rules(&rules, &config->filter, &error);
+		if (!is_good && !rules_place(&rules, error, why, sizeof(why)))
+			snprintf(why, sizeof(why), "%s", error);
+	}
+	if (!is_good)
+		args_complain(&command, "--rules: %s", why);
+	rules_clear(&rules);
+	return is_good;
 }
 
 static bool parse_flow_count(const char *text, size_t len, uint32_t *ret_count)
@@ -183,6 +228,7 @@ static const char *find_foreign(const struct config *config)
 		{ "--direction", config->directions, is_datapath },
 		{ "--live", config->is_live, is_datapath },
 		{ "--filter", config->expression, is_datapath },
+		{ "--rules", config->rules_path, is_datapath },
 		{ "--distribution", config->distribution != CHOICE_ALL,
 		  is_datapath },
 		{ "--cpus", config->cpus != CHOICE_ALL, is_datapath },
@@ -267,6 +313,7 @@ static bool config_complete(struct config *config)
 			   &config->traffic_mask) &&
 	       parse_names("--direction", config->directions, direction_names,
 			   &config->direction_mask) &&
+	       (!config->rules_path || parse_rules(config)) &&
 	       (!config->expression || parse_filter(config)) &&
 	       (!config->flows || parse_flows(config));
 }

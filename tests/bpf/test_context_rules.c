@@ -5,6 +5,7 @@
  */
 #include "lib_context.h"
 #include "lib_test.h"
+#include "filter_expressions.h"
 #include "base/util.h"
 
 #include <arpa/inet.h>
@@ -148,6 +149,35 @@ static void rules_with_and_without_vlan_mix(void **state)
 	context_stop(f->ctx);
 	assert_int_equal(witness_packets_to(&f->witness, PORT), 10);
 	assert_int_equal(counted(f->ctx, 3), CROSSINGS * 10);
+}
+
+static void assert_refused(struct context_fixture *f,
+			   const struct netobs_opts *opts, int err,
+			   const char *words)
+{
+	assert_int_equal(netobs_change(f->ctx, opts), err);
+	if (!strstr(netobs_last_error(f->ctx), words))
+		fail_msg("'%s' lacks '%s'", netobs_last_error(f->ctx), words);
+}
+
+/* Of expressions of all kinds: the kernel's verifier has to bear it. */
+static void list_may_have_64_rules(void **state)
+{
+	struct netobs_rule rules[NETOBS_RULES_MAX + 1];
+	struct context_fixture *f = *state;
+	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
+	uint32_t n = 0;
+
+	for (size_t i = 0; n < NETOBS_RULES_MAX; i++)
+		if (!strstr(filter_expressions[i * 4 + 1], "protochain"))
+			rules[n++] = reject_rule(filter_expressions[i * 4 + 1]);
+	rules[n - 1] = accept_rule("udp");
+	set_rules(&opts, rules, n, NETOBS_REJECT);
+	context_start_with(f, &opts);
+	rules[n] = rules[n - 1];
+	opts.n_rules++;
+	assert_refused(f, &opts, -E2BIG, "64 are the most");
+	context_stop(f->ctx);
 }
 
 static void rules_are_replaced(void **state, uint64_t disable)
@@ -301,15 +331,6 @@ static void no_packet_is_judged_by_half_a_list(void **state)
 
 /* ---- What is refused --------------------------------------------------------------- */
 
-static void assert_refused(struct context_fixture *f,
-			   const struct netobs_opts *opts, int err,
-			   const char *words)
-{
-	assert_int_equal(netobs_change(f->ctx, opts), err);
-	if (!strstr(netobs_last_error(f->ctx), words))
-		fail_msg("'%s' lacks '%s'", netobs_last_error(f->ctx), words);
-}
-
 static void wrong_rules_are_refused_and_nothing_changes(void **state)
 {
 	struct netobs_rule rules[] = { accept_rule("udp"), accept_rule("tcp") };
@@ -357,6 +378,7 @@ int main(void)
 		TEST(first_rule_that_matches_decides),
 		TEST(default_alone_is_a_list),
 		TEST(rules_with_and_without_vlan_mix),
+		TEST(list_may_have_64_rules),
 		TEST(rules_are_replaced_on_links),
 		TEST(rules_are_replaced_on_filters),
 		TEST(expression_is_replaced),

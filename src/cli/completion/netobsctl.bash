@@ -30,7 +30,7 @@ _netobsctl_options()
 			;;
 		*)
 			echo "-h --help -o --output --flows --records --rounds --quick" \
-				"--stores --traffic --direction --live --filter" \
+				"--stores --traffic --direction --live --filter --rules" \
 				"--distribution --cpus --csv --plot"
 			;;
 		esac
