@@ -287,7 +287,7 @@ NETOBS_API int netobs_drain(struct netobs *ctx);
  * Rules are replaced while they are in use: every packet is judged by all rules of before
  * or by all new ones, at each interface from a moment of its own on. Rules that are in both
  * lists go on with their counts. For other rules the programs are loaded anew, which blocks
- * for some 10 milliseconds per namespace and kind of link.
+ * for some 200 milliseconds per namespace and kind of link.
  *
  * The interval that is under way ends when its new length is over; time-outs hold from
  * the next drain on. A drain that is under way is completed first, which may deliver
