@@ -47,9 +47,10 @@ static __always_inline __u64 sample_hash_end(const struct ip_addr *addr,
 {
 	const __u32 *words = addr->words;
 
-	return hash_finish((__u64)(words[0] + 0x6a09e667) * (words[1] + 0xbb67ae85) +
-			   (__u64)(words[2] + 0x3c6ef372) * (words[3] + 0xa54ff53a) +
-			   (__u64)(port + 0x510e527f) * (proto + 0x9b05688c));
+	return hash_finish(
+		(__u64)(words[0] + 0x6a09e667) * (words[1] + 0xbb67ae85) +
+		(__u64)(words[2] + 0x3c6ef372) * (words[3] + 0xa54ff53a) +
+		(__u64)(port + 0x510e527f) * (proto + 0x9b05688c));
 }
 
 /*

@@ -101,7 +101,7 @@ static void segments_of_a_buffer_are_sampled_one_by_one(void **state)
 	assert_counted(prog, (uint64_t)(MANY / SEGMENTS) * SEGMENTS);
 }
 
-/* As regular as the interval is: who counts to 100 would always meet the same flow. */
+/* As regular as the interval is: counting to 100 would always select the same flow. */
 static void flows_in_turn_are_sampled_alike(void **state)
 {
 	struct prog *prog = prog_test_open(&one_packet_of_100);
