@@ -348,12 +348,12 @@ ensure_interface(struct netobs_packet_writer *writer, uint32_t index)
 static int describe(struct netobs_packet_writer *writer,
 		    struct section_interface *known, uint32_t index)
 {
-	const struct netobs_capture_interface interface =
-		read_interface(writer, index);
+	struct netobs_capture_interface interface;
 	int err;
 
 	if (known->is_described)
 		return 0;
+	interface = read_interface(writer, index); /* takes a system call */
 	if (writer->opts.format == NETOBS_PCAPNG)
 		err = write_interface(writer, &interface);
 	else if (writer->link_type)
