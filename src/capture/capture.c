@@ -350,14 +350,20 @@ static int read_packets(struct netobs_capture *capture)
 	return read_result(capture, ret);
 }
 
-/* The first packet waits for others; another wake-up says that they are many. */
+/*
+ * The first packet waits for others. While they gather, it is another first one that wakes,
+ * after the ring buffer was read, unless there are many: to read each at once would keep
+ * it empty, and have each packet cause a wake-up.
+ */
 static int on_ring(void *ctx, int fd)
 {
 	struct netobs_capture *capture = ctx;
 
 	(void)fd;
 	if (capture->is_gathering)
-		return read_packets(capture);
+		return packets_are_many(&capture->packets) ?
+			       read_packets(capture) :
+			       0;
 	capture->is_gathering = true;
 	loop_set_timer(capture->timer,
 		       clock_boot_ns() + GATHER_MS * NSEC_PER_MSEC);

@@ -10,6 +10,8 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 enum {
 	WORK_MS = 10,	   /* of reading, in one call */
@@ -34,6 +36,12 @@ static int prepare_maps(struct bpf_object *object, void *ctx)
 					packets->options.buffer_bytes);
 }
 
+/* In the ring buffer: they wake the reader at once. */
+static uint32_t wake_bytes(const struct packets_options *options)
+{
+	return options->buffer_bytes / 4;
+}
+
 /* What programs are loaded for. */
 struct capture_knobs {
 	const struct packets *packets;
@@ -56,7 +64,7 @@ static int prepare_programs(struct bpf_object *object, void *ctx)
 	rodata->config_link = knobs->link;
 	rodata->config_is_filtered = !!options->filter;
 	rodata->config_snap = options->snap_length;
-	rodata->config_wake = options->buffer_bytes / 4;
+	rodata->config_wake = wake_bytes(options);
 	rodata->config_window_ns = window_ms * NSEC_PER_MSEC;
 	rodata->config_window_packets = options->rate * window_ms / 1000;
 	return 0;
@@ -75,6 +83,18 @@ static int handle_sample(void *ctx, void *data, size_t size)
 		return 0;
 	packets->until_look = LOOK_PACKETS;
 	return clock_boot_ns() >= packets->end_ns ? -EAGAIN : 0;
+}
+
+/* libbpf before 1.3 does not return them. */
+static int map_positions(struct packets *packets)
+{
+	void *pages = mmap(NULL, 2 * sysconf(_SC_PAGESIZE), PROT_READ,
+			   MAP_SHARED, packets_fd(packets), 0);
+
+	if (pages == MAP_FAILED)
+		return -errno;
+	packets->positions = pages;
+	return 0;
 }
 
 int packets_open(struct packets *packets, const struct packets_options *options,
@@ -106,6 +126,7 @@ int packets_open(struct packets *packets, const struct packets_options *options,
 					 packets, NULL);
 	err = packets->ring ? 0 : -errno;
 	log_return_libbpf();
+	err = err ?: map_positions(packets);
 	if (!err && packets->n_cpus < 0)
 		err = packets->n_cpus;
 	if (!err) {
@@ -124,6 +145,8 @@ void packets_close(struct packets *packets)
 	if (!packets->log)
 		return;
 	ring_buffer__free(packets->ring);
+	if (packets->positions)
+		munmap((void *)packets->positions, 2 * sysconf(_SC_PAGESIZE));
 	free(packets->per_cpu);
 	program_set_unref(&packets->maps);
 	*packets = (struct packets){ 0 };
@@ -154,6 +177,18 @@ int packets_load_programs(struct packets *packets, uint16_t netns,
 int packets_fd(const struct packets *packets)
 {
 	return program_set_map_fd(&packets->maps, "packets");
+}
+
+bool packets_are_many(const struct packets *packets)
+{
+	const char *positions = packets->positions;
+	const unsigned long *read = (const unsigned long *)positions;
+	const unsigned long *written =
+		(const unsigned long *)(positions + sysconf(_SC_PAGESIZE));
+
+	return __atomic_load_n(written, __ATOMIC_ACQUIRE) -
+		       __atomic_load_n(read, __ATOMIC_ACQUIRE) >=
+	       wake_bytes(&packets->options);
 }
 
 int packets_read(struct packets *packets)

@@ -22,6 +22,8 @@ struct packets {
 	struct packets_options options;
 	struct program_set maps; /* without programs */
 	struct ring_buffer *ring;
+	/* Pages of the ring buffer: how far it was read, and how far it was written. */
+	const char *positions;
 	struct capture_counters *per_cpu; /* room to read counters */
 	int n_cpus;
 	int (*on_packet)(void *ctx, const struct capture_packet *packet);
@@ -45,6 +47,9 @@ void packets_close(struct packets *packets);
 /* Load programs for interfaces of one kind in one namespace. */
 int packets_load_programs(struct packets *packets, uint16_t netns,
 			  enum link_kind link, struct programs *ret_programs);
+
+/* Whether enough packets wait to read them now, and not together with later ones. */
+bool packets_are_many(const struct packets *packets);
 
 /* Signals, edge-triggered, that packets have come. */
 int packets_fd(const struct packets *packets);

@@ -318,6 +318,34 @@ class Limits(lab.WiredTest):
         self.assertEqual(stats["captured"], len(packets.read(path).packets))
         self.note(f"{stats}")
 
+    @staticmethod
+    def switches(capture):
+        """How often it has waited."""
+        with open(f"/proc/{capture.process.pid}/status", encoding="ascii") as file:
+            return int(next(line for line in file
+                            if line.startswith("voluntary")).split()[1])
+
+    def flood_seconds(self, count):
+        return traffic.flood(self.lab, self.a, "eth0", "--packets", count, "--mac",
+                             "02:00:00:00:00:ff", "--cpus", "0")["seconds"]
+
+    def test_a_flood_is_read_in_batches(self):
+        """A packet that wakes the reader costs its sender more than its copy does."""
+        count, plain, captured = lab.sized(300_000), [], []
+        for _ in range(3):
+            plain.append(self.flood_seconds(count))
+            capture = self.capture("-s", "96", "-w", "/dev/null", "--direction",
+                                   "egress", release=True)
+            before = self.switches(capture)
+            captured.append(self.flood_seconds(count))
+            waits = self.switches(capture) - before
+            stats = capture.stop()
+            self.assertEqual(count, stats["matched"])
+            # 50 in a second, and some more while it competes for a CPU.
+            self.assertLess(waits, 100 + 500 * captured[-1])
+        self.note(f"{waits} waits; the sender keeps "
+                  f"{min(plain) / min(captured):.2f} of its rate")
+
     def test_one_match_in_thousands(self):
         """None is lost in a flood, as only matches reach the buffer."""
         path = self.lab.path("rare.pcapng")
