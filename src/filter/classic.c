@@ -40,6 +40,8 @@ static int copy_program(const struct bpf_program *program,
 
 	if (program->bf_len > FILTER_CLASSIC_MAX)
 		return -E2BIG;
+	if (!size)
+		return -EINVAL;
 	insns = malloc(size);
 	if (!insns)
 		return -ENOMEM;

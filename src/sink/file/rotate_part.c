@@ -227,7 +227,7 @@ int rotate_cut(int fd, uint64_t *ret_size)
 
 	if (fstat(fd, &info))
 		return -errno;
-	size = (uint64_t)info.st_size;
+	size = end = (uint64_t)info.st_size;
 	err = content_of(fd) == LINES ? end_of_lines(fd, size, &end) :
 					end_of_pieces(fd, size, &end);
 	if (err)
