@@ -275,11 +275,11 @@ static void many_flows_are_all_exact(void **state)
 
 	(void)state;
 	for (int round = 0; round < ROUNDS; round++)
-		for (uint16_t port = 1; port <= FLOWS; port++)
+		for (int port = 1; port <= FLOWS; port++)
 			prog_test_tcp(prog, port, ACK);
 	flows = prog_test_flows(prog, 0);
 	assert_int_equal(flows->n, FLOWS);
-	for (uint16_t port = 1; port <= FLOWS; port++) {
+	for (int port = 1; port <= FLOWS; port++) {
 		struct flow_key key = prog_test_tcp_key(port);
 
 		assert_int_equal(prog_test_tally(flows, &key)->packets, ROUNDS);

@@ -38,7 +38,7 @@ static void give(struct origins *origins, bool wanted[NAMESPACES][IFINDEXES],
 	uint32_t in_thousand = next(seed, 60);
 
 	origins_begin(origins);
-	for (uint16_t netns = 0; netns < NAMESPACES; netns++) {
+	for (int netns = 0; netns < NAMESPACES; netns++) {
 		for (uint32_t i = 1; i < IFINDEXES; i++) {
 			wanted[netns][i] = next(seed, 1000) < in_thousand;
 			if (wanted[netns][i])
@@ -60,7 +60,7 @@ static void origins_are_those_given_last(void **state)
 	for (uint32_t round = 0; round < ROUNDS; round++) {
 		give(&store.origins, wanted, &seed);
 		shared += store.origins.n_more;
-		for (uint16_t netns = 0; netns < NAMESPACES; netns++)
+		for (int netns = 0; netns < NAMESPACES; netns++)
 			for (uint32_t i = 1; i < IFINDEXES; i++)
 				if (is_there(&store.origins, netns, i) !=
 				    wanted[netns][i])

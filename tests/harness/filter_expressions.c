@@ -287,8 +287,7 @@ const char *const filter_expressions[] = {
 	"tcp and not port 22",
 	"(src net 10.0.0.0/8 and dst port 443) or (ip6 and udp)",
 	"ip and tcp and host 10.1.0.1 and port 443 and greater 60",
-	"(tcp[tcpflags] & tcp-syn != 0) and (dst port 80 or "
-	"dst port 443) and not src net 192.168.0.0/16",
+	"tcp[tcpflags] & tcp-syn != 0 and dst port (80 or 443) and not net 10",
 	"host 10.1.0.1 or host 10.1.1.1 or host 10.1.2.1 or "
 	"host 10.1.3.1 or host 10.1.4.1 or host 10.1.5.1 or "
 	"host 10.1.6.1 or host 10.1.7.1 or host 10.1.8.1 or "

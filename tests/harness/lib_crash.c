@@ -109,7 +109,7 @@ static void redo_data(struct image *image, const struct disk_op *op,
 	}
 	if (op->offset + len > content->len)
 		resize(content, op->offset + len);
-	if (part != ZEROS && len)
+	if (part != ZEROS && len && content->bytes)
 		memcpy(content->bytes + op->offset, op->bytes, len);
 }
 

@@ -155,7 +155,7 @@ static void record_name(enum disk_call call, const char *name, const char *to,
 static void record_file(int dir_fd, const char *name)
 {
 	int fd = __real_openat(dir_fd, name, O_RDONLY);
-	struct stat info;
+	struct stat info = { 0 };
 	char *bytes;
 
 	assert_true(fd >= 0 && !fstat(fd, &info));

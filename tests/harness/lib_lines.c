@@ -172,7 +172,7 @@ uint64_t check_lines(const char *text, uint64_t n)
 char *read_text(const char *path)
 {
 	int fd = open(path, O_RDONLY);
-	struct stat info;
+	struct stat info = { 0 };
 	char *text;
 
 	assert_true(fd >= 0 && !fstat(fd, &info));

@@ -58,7 +58,9 @@ void find_nth_file(const char *dir, const char *suffix, unsigned int n,
 	int all = count_files(dir, suffix, NULL);
 
 	assert_true(all > 0);
-	look_for_files(dir, suffix, (int)(n % (unsigned int)all), ret_path);
+	if (all > 0)
+		look_for_files(dir, suffix, (int)(n % (unsigned int)all),
+			       ret_path);
 }
 
 void empty_dir(const char *dir)
@@ -114,7 +116,7 @@ void open_spool(struct spool_fixture *f)
 char *read_file(const char *path, size_t *ret_len)
 {
 	int fd = open(path, O_RDONLY);
-	struct stat stat;
+	struct stat stat = { 0 };
 	char *bytes;
 
 	assert_true(fd >= 0 && !fstat(fd, &stat));

@@ -316,7 +316,7 @@ static void fill_lengths(struct builder *b)
 void packet_build(const struct layer *layers, struct packet_bytes *ret_packet)
 {
 	struct builder b = { .out = ret_packet };
-	size_t poked[PACKET_LAYERS], pad = 0;
+	size_t poked[PACKET_LAYERS] = { 0 }, pad = 0;
 	const struct layer *layer;
 
 	ret_packet->len = 0;

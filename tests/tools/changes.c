@@ -129,12 +129,14 @@ static void print_stats(void)
 static int observe(struct plan *plan)
 {
 	const char *interfaces[OPTIONAL_MAX + 2];
+	const struct sigaction action = { .sa_handler = on_signal,
+					  .sa_flags = SA_RESTART };
 	struct netobs_opts opts = make_options(plan, interfaces);
 	int err = netobs_new(&opts, &context);
 
 	if (err)
 		return err;
-	signal(SIGTERM, on_signal);
+	sigaction(SIGTERM, &action, NULL);
 	err = netobs_start(context);
 	if (!err) {
 		fprintf(stderr, "started\n");

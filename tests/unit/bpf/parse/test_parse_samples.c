@@ -165,7 +165,7 @@ static void parse_of_every_truncation_is_short_cut_or_whole(void **state)
 			continue;
 		}
 		now = PORTS_ONLY;
-		if (!memcmp(&got.pkt, &whole.pkt, sizeof(got.pkt)))
+		if (!memcmp((char *)&got.pkt, (char *)&whole.pkt, sizeof(got.pkt)))
 			now = WHOLE;
 		else if (memcmp(&got.pkt.key, &whole.pkt.key, sizeof(got.pkt.key)))
 			now = OUTER;
