@@ -17,6 +17,7 @@
 #include "human.h"
 #include "interfaces.h"
 #include "keys.h"
+#include "privileges.h"
 #include "signals.h"
 
 enum {
@@ -319,10 +320,13 @@ static int observe(struct session *session)
 		calloc(FD_OUTPUTS + session->config.n_outputs, sizeof(*fds));
 	int r = fds ? netobs_start(session->ctx) : -ENOMEM;
 
-	if (r < 0)
+	if (r < 0) {
 		report_error(session, "start", r);
-	else
+	} else {
+		/* Outputs may start threads, which would keep more. */
+		privileges_drop(&session->config.interfaces, true);
 		r = open_outputs(session);
+	}
 	if (r == 0) {
 		if (output_has_screen(session->config.outputs,
 				      session->config.n_outputs))

@@ -8,7 +8,7 @@
 #include "args.h"
 
 /*
- * Drop the privileges that a capture does not need once it has begun. It keeps what it
+ * Drop the privileges that are not needed once programs are attached. Kept is what it
  * takes to follow @interfaces and, to make @files, to write to any directory. Without
  * privileges to begin with, nothing happens.
  */

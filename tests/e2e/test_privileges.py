@@ -7,6 +7,7 @@ name it, and check says what flows then does.
 """
 
 import json
+import os
 import subprocess
 
 from lib import bpf
@@ -59,6 +60,27 @@ class Privileges(lab.WiredTest):
                 ping.wait()
                 self.assertEqual(0, result.code, result.errors)
                 self.assertTrue(result.records)
+
+    def test_others_are_dropped(self):
+        """In all threads, with outputs that have some; records are complete all the same."""
+        kept = 1 << 1 | 1 << 12 | 1 << 38 | 1 << 39  # and DAC_OVERRIDE
+        path = self.lab.path("flows.json")
+        for more, namespaces in ((), 0), (("-i", f"netns:{self.b.name}/eth0"), 1 << 21):
+            flows = observer.Observer(self.lab, self.a, "-i", "eth0", *more, "-o",
+                                      f"json:{path}")
+            flows.wait_attached((self.a, "eth0"))
+            lab.wait_for(lambda: os.path.exists(path), "the output to be opened")
+            tasks = f"/proc/{flows.process.pid}/task"
+            for task in os.listdir(tasks):
+                with open(f"{tasks}/{task}/status", encoding="ascii") as file:
+                    status = dict(line.split(":", 1) for line in file)
+                for name in "CapPrm", "CapEff", "CapBnd":
+                    self.assertEqual(kept | namespaces, int(status[name], 16), name)
+                self.assertEqual("1", status["NoNewPrivs"].strip())
+            subprocess.run(self.a.command("ping", "-q", "-c", "3", "-i", "0.1",
+                                          "192.0.2.2"), check=True, stdout=-3)
+            self.assertTrue(flows.stop().records)
+            os.remove(path)
 
     def test_each_is_named_when_it_is_missing(self):
         for name in NEEDED:
