@@ -261,10 +261,10 @@ int filter_count(const struct filter *filter, uint32_t rule,
  */
 static void add_judgement(struct code *code, const struct rule *rule)
 {
-	const size_t field = offsetof(struct __sk_buff, len);
+	const int16_t field = offsetof(struct __sk_buff, len);
 
-	translate_load_field(code, BPF_REG_0, field);
-	translate_load_field(code, BPF_REG_1, field);
+	code_add(code, code_load(BPF_W, BPF_REG_0, TRANSLATE_CONTEXT, field));
+	code_add(code, code_load(BPF_W, BPF_REG_1, TRANSLATE_CONTEXT, field));
 	code_add(code, code_alu32_reg(BPF_XOR, BPF_REG_0, BPF_REG_1));
 	code_add(code, code_alu32_imm(BPF_XOR, BPF_REG_0, judgement_of(rule)));
 	code_add(code, code_exit());
@@ -293,7 +293,6 @@ static int add_rule(struct code *code, const struct rule *rule,
 	uint32_t next = code_label(code);
 	int err = 0;
 
-	translate_start_expression(code);
 	if (link == LINK_ETHERNET && rule->expression.has_vlan) {
 		uint32_t mismatch = code_label(code);
 		uint32_t untagged = translate_start_tagged(code);

@@ -20,7 +20,7 @@
 
 /* Registers. */
 enum {
-	CTX = BPF_REG_6,
+	CTX = TRANSLATE_CONTEXT,
 	A = BPF_REG_7,
 	X = BPF_REG_8,
 	DATA = BPF_REG_9,
@@ -438,7 +438,7 @@ static void add_insns(struct translator *t)
 	}
 }
 
-void translate_load_field(struct code *code, uint8_t dst, size_t offset)
+static void add_field(struct code *code, uint8_t dst, size_t offset)
 {
 	code_add(code, code_load(BPF_W, dst, CTX, (int16_t)offset));
 }
@@ -446,9 +446,8 @@ void translate_load_field(struct code *code, uint8_t dst, size_t offset)
 /* R2: the end of the linear part. */
 static void add_pointers(struct code *code)
 {
-	translate_load_field(code, DATA, offsetof(struct __sk_buff, data));
-	translate_load_field(code, BPF_REG_2,
-			     offsetof(struct __sk_buff, data_end));
+	add_field(code, DATA, offsetof(struct __sk_buff, data));
+	add_field(code, BPF_REG_2, offsetof(struct __sk_buff, data_end));
 }
 
 /* Pull the first @reach bytes of the frame, if they are not in the linear part. */
@@ -460,7 +459,7 @@ static void add_pull(struct code *code, uint32_t reach)
 	code_add(code, code_alu64_reg(BPF_MOV, BPF_REG_1, DATA));
 	code_add(code, code_alu64_imm(BPF_ADD, BPF_REG_1, (int32_t)reach));
 	code_jump(code, code_jump64_reg(BPF_JLE, BPF_REG_1, BPF_REG_2), here);
-	translate_load_field(code, BPF_REG_3, offsetof(struct __sk_buff, len));
+	add_field(code, BPF_REG_3, offsetof(struct __sk_buff, len));
 	code_add(code, code_alu64_reg(BPF_SUB, BPF_REG_2, DATA));
 	code_jump(code, code_jump64_reg(BPF_JGE, BPF_REG_2, BPF_REG_3), whole);
 	code_add(code, code_alu64_reg(BPF_MOV, BPF_REG_2, BPF_REG_3));
@@ -480,9 +479,13 @@ static void add_zero(struct translator *t, int16_t off)
 	add(t, code_insn(BPF_ST | BPF_MEM | BPF_DW, FP, 0, off, 0));
 }
 
-/* The registers and the memory of classic BPF, all 0. */
+/*
+ * The registers and the memory of classic BPF, all 0. Nothing is known to be in reach any
+ * more, so the verifier walks what follows once, whatever path leads here.
+ */
 static void add_state(struct translator *t)
 {
+	add_field(t->code, DATA, offsetof(struct __sk_buff, data));
 	add(t, code_alu32_imm(BPF_MOV, A, 0));
 	add(t, code_alu32_imm(BPF_MOV, X, 0));
 	if (classic_has_loop(t->classic))
@@ -499,14 +502,8 @@ void translate_start(struct code *code, uint32_t reach, size_t len_field)
 	add_pointers(code);
 	add_pull(code, reach);
 	code_add(code, code_store(BPF_DW, FP, DATA_END, BPF_REG_2));
-	translate_load_field(code, BPF_REG_1, len_field);
+	add_field(code, BPF_REG_1, len_field);
 	code_add(code, code_store(BPF_W, FP, LEN, BPF_REG_1));
-}
-
-/* Whatever has been checked: the verifier then finds that it knows what follows. */
-void translate_start_expression(struct code *code)
-{
-	translate_load_field(code, DATA, offsetof(struct __sk_buff, data));
 }
 
 static void add_to_len(struct code *code, int32_t bytes)
@@ -521,16 +518,13 @@ uint32_t translate_start_tagged(struct code *code)
 	struct translator t = { .code = code };
 	uint32_t untagged = code_label(code);
 
-	translate_load_field(code, BPF_REG_2,
-			     offsetof(struct __sk_buff, vlan_present));
+	add_field(code, BPF_REG_2, offsetof(struct __sk_buff, vlan_present));
 	jump(&t, code_jump64_imm(BPF_JEQ, BPF_REG_2, 0), untagged);
 	add_to_len(code, TAG_LEN);
-	translate_load_field(code, BPF_REG_1,
-			     offsetof(struct __sk_buff, vlan_proto));
+	add_field(code, BPF_REG_1, offsetof(struct __sk_buff, vlan_proto));
 	add_swap(&t, BPF_REG_1, 2);
 	add(&t, code_alu32_imm(BPF_LSH, BPF_REG_1, 16));
-	translate_load_field(code, BPF_REG_2,
-			     offsetof(struct __sk_buff, vlan_tci));
+	add_field(code, BPF_REG_2, offsetof(struct __sk_buff, vlan_tci));
 	add(&t, code_alu32_reg(BPF_OR, BPF_REG_1, BPF_REG_2));
 	add(&t, code_store(BPF_W, FP, TAG, BPF_REG_1));
 	return untagged;

@@ -15,7 +15,10 @@
 
 #include <stdbool.h>
 
-enum { TRANSLATE_STACK = 96 };
+enum {
+	TRANSLATE_STACK = 96,
+	TRANSLATE_CONTEXT = BPF_REG_6 /* struct __sk_buff */
+};
 
 /*
  * Begin the function. Its code may pull packets, so the pointers into packets that its
@@ -26,9 +29,6 @@ enum { TRANSLATE_STACK = 96 };
  */
 void translate_start(struct code *code, uint32_t reach, size_t len_field);
 
-/* Begin an expression; the first one of a function needs no such beginning. */
-void translate_start_expression(struct code *code);
-
 /*
  * Begin the part for Ethernet frames with a tag beside them.
  *
@@ -38,9 +38,6 @@ uint32_t translate_start_tagged(struct code *code);
 
 /* End that part, for another expression. */
 void translate_end_tagged(struct code *code);
-
-/* Load a field of the function's struct __sk_buff. */
-void translate_load_field(struct code *code, uint8_t dst, size_t offset);
 
 /*
  * Append @classic. Behind its last instruction R0 has its result; 0: the frame is rejected.

@@ -40,7 +40,7 @@ static struct sockaddr_in loopback_port(uint16_t port)
 static int setup(void **state)
 {
 	context_setup(state);
-	for (uint16_t i = 0; i < PORTS; i++) {
+	for (int i = 0; i < PORTS; i++) {
 		struct sockaddr_in to = loopback_port(PORT + i);
 
 		sinks[i] = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -52,7 +52,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	for (uint16_t i = 0; i < PORTS; i++)
+	for (int i = 0; i < PORTS; i++)
 		close(sinks[i]);
 	return context_teardown(state);
 }

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Lists of rules, and the slots in which they count when one list replaces another. */
+#include "lib_test.h"
+
+#include "filter/filter.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { REPLACEMENTS = 600 };
+
+static struct filter *make_list(const char *const *expressions, uint32_t n)
+{
+	struct filter_rule rules[FILTER_RULES_MAX];
+	const struct filter_rules list = { rules, n, false };
+	char error[FILTER_ERROR_MAX];
+	struct filter *filter = NULL;
+
+	for (uint32_t i = 0; i < n; i++)
+		rules[i] = (struct filter_rule){ expressions[i], true };
+	if (filter_new_list(&list, &filter, &error))
+		fail_msg("%s", error);
+	return filter;
+}
+
+static void error_names_the_rule(void **state)
+{
+	const struct filter_rule rules[] = { { "udp", true },
+					     { "tcp prt 5", false } };
+	const struct filter_rules list = { rules, 2, true };
+	struct filter *filter = NULL;
+	char error[FILTER_ERROR_MAX];
+
+	(void)state;
+	assert_int_equal(filter_new_list(&list, &filter, &error), -EINVAL);
+	assert_null(filter);
+	assert_ptr_equal(strstr(error, "rules[1]: "), error);
+	assert_non_null(strstr(error, "at 'prt 5'"));
+}
+
+static uint64_t counted(const struct filter *filter, uint32_t rule,
+			const struct count *totals)
+{
+	struct count count;
+
+	assert_int_equal(filter_count(filter, rule, totals, &count), 0);
+	return count.packets;
+}
+
+/* "udp" is in all lists, and keeps its count; no count is lost with the others. */
+static void counts_survive_any_number_of_lists(void **state)
+{
+	static const char *const lists[][3] = { { "udp", "tcp port 1", "icmp" },
+						{ "arp", "udp", "tcp port 2" },
+						{ "tcp port 3", "icmp6", "udp" } };
+	static const uint8_t frame[60] = { [12] = 0x08, [14] = 0x45, [23] = 17 };
+	struct filter *filter = make_list(lists[0], 3);
+	struct count totals[RULE_SLOTS] = { 0 };
+	uint64_t sum = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < REPLACEMENTS; i++) {
+		struct filter *next = make_list(lists[(i + 1) % 3], 3);
+		uint32_t judgement = filter_judge(filter, frame, sizeof(frame),
+						  sizeof(frame));
+
+		assert_true(judgement & JUDGED_ACCEPT);
+		totals[judgement >> JUDGED_SLOT_SHIFT].packets++;
+		/* And two packets are left to the default. */
+		judgement = filter_judge(filter, "", 0, 0);
+		totals[judgement >> JUDGED_SLOT_SHIFT].packets += 2;
+		assert_int_equal(counted(filter, i % 3, totals), i + 1);
+		assert_int_equal(counted(filter, 3, totals), 2 * (i + 1));
+		filter_succeed(next, filter, totals);
+		filter_free(filter);
+		filter = next;
+	}
+	for (uint32_t rule = 0; rule <= 4; rule++)
+		sum += counted(filter, rule, totals);
+	assert_int_equal(sum, 3 * REPLACEMENTS);
+	assert_int_equal(filter_count(filter, 5, totals, totals), -ENOENT);
+	filter_free(filter);
+}
+
+/* Those of a rule that went are in the sum of all that went, also when its slot is another's. */
+static void count_of_a_rule_that_went_is_not_mixed_up(void **state)
+{
+	static const char *const lists[][1] = { { "udp" }, { "tcp" } };
+	struct filter *filter = make_list(lists[0], 1);
+	struct count totals[RULE_SLOTS] = { 0 };
+	uint64_t went = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < 3 * RULE_SLOTS; i++) {
+		struct filter *next = make_list(lists[(i + 1) % 2], 1);
+
+		for (uint32_t slot = 0; slot < RULE_SLOTS; slot++)
+			totals[slot].packets++;
+		went += RULE_SLOTS;
+		filter_succeed(next, filter, totals);
+		assert_int_equal(counted(next, 0, totals), 0);
+		assert_int_equal(counted(next, 1, totals) +
+					 counted(next, 2, totals),
+				 went);
+		filter_free(filter);
+		filter = next;
+	}
+	filter_free(filter);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(error_names_the_rule),
+		cmocka_unit_test(counts_survive_any_number_of_lists),
+		cmocka_unit_test(count_of_a_rule_that_went_is_not_mixed_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
