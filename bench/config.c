@@ -276,7 +276,8 @@ static void set_defaults(struct config *config)
 	config->direction_mask = 1U << NETOBS_INGRESS;
 	/* All but those that are asked for by name or by an option. */
 	config->design_mask = ((1U << DESIGNS) - 1) & ~(1U << DESIGN_EMPTY2) &
-			      ~(1U << DESIGN_TABLE) & ~(1U << DESIGN_FILTERED);
+			      ~(1U << DESIGN_OVERFLOW) &
+			      ~(1U << DESIGN_FILTERED);
 	if (config->bench == BENCH_DRAIN)
 		set_flows(config, drain, ARRAY_SIZE(drain));
 	else if (config->bench == BENCH_FOLD)

@@ -209,8 +209,6 @@ static void close_ringbuf(struct subject *subject)
 
 /* ---- netobs: the library's programs -------------------------------------------- */
 
-enum { BURST = 4096 /* packets, of which user space is behind at most */ };
-
 static int open_netobs(struct subject *subject)
 {
 	struct engine *engine = malloc(sizeof(*engine));
@@ -220,14 +218,14 @@ static int open_netobs(struct subject *subject)
 	if (!engine)
 		return -ENOMEM;
 	subject->state = engine;
-	if (subject->design == &designs[DESIGN_TABLE])
+	if (subject->design == &designs[DESIGN_OVERFLOW])
 		special.log_slots = STORE_LOG_NONE;
 	if (subject->design == &designs[DESIGN_FILTERED])
 		special.filter = subject->runner->filter;
 	err = engine_open(engine, subject->runner->spread->room, &special);
 	if (!err)
 		subject->prog_fd = engine->programs.fds[subject->direction];
-	subject->load = (struct load){ .burst = BURST,
+	subject->load = (struct load){ .burst = ENGINE_BURST,
 				       .pause = engine_tend,
 				       .attend = engine_attend,
 				       .user = engine };
@@ -310,7 +308,7 @@ const struct design designs[DESIGNS] = {
 		COUNTING_DESIGN("percpu_hash", HASH_ENTRY + POINTER, VALUE),
 	[DESIGN_ARRAY] = COUNTING_DESIGN("array", VALUE, 0),
 	[DESIGN_PERCPU_ARRAY] = COUNTING_DESIGN("percpu_array", POINTER, VALUE),
-	[DESIGN_TABLE] = NETOBS_DESIGN("table"),
+	[DESIGN_OVERFLOW] = NETOBS_DESIGN("overflow"),
 	[DESIGN_NETOBS] = NETOBS_DESIGN("netobs"),
 	[DESIGN_FILTERED] = NETOBS_DESIGN("filtered"),
 };

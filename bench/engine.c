@@ -87,8 +87,10 @@ void engine_drain(struct engine *engine)
 
 struct engine_tally engine_tally(const struct engine *engine)
 {
-	struct engine_tally tally = { engine->stats.observed.packets,
-				      engine->stats.spilled.packets };
+	struct engine_tally tally = { engine->stats.observed.packets, 0 };
+
+	if (engine->pipeline.store.log_slots)
+		tally.misplaced = engine->stats.spilled.packets;
 
 	for (int i = 0; i < NETOBS_LOST_REASONS; i++)
 		tally.misplaced += engine->stats.lost[i].packets;
@@ -116,7 +118,7 @@ void engine_tend(void *user)
 void engine_attend(void *user)
 {
 	struct engine *engine = user;
-	struct pollfd ready = { .fd = store_events_fd(&engine->pipeline.store),
+	struct pollfd ready = { .fd = store_notices_fd(&engine->pipeline.store),
 				.events = POLLIN };
 
 	poll(&ready, 1, ATTEND_MS);
@@ -126,7 +128,8 @@ void engine_attend(void *user)
 int engine_fill(struct engine *engine, const struct runner *runner)
 {
 	/* BPF_PROG_TEST_RUN has packets faster than any network. */
-	const struct load load = { .pause = runner->wire ? NULL : engine_tend,
+	const struct load load = { .burst = ENGINE_BURST,
+				   .pause = runner->wire ? NULL : engine_tend,
 				   .attend = runner->wire ? engine_attend : NULL,
 				   .user = engine };
 

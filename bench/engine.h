@@ -24,6 +24,10 @@ struct engine {
 	void *user;
 };
 
+enum {
+	ENGINE_BURST = 4096 /* packets, of which user space is behind at most */
+};
+
 /* As netobsctl flows does by default but for @special, with room for @flows. */
 int engine_open(struct engine *engine, uint32_t flows,
 		const struct store_options *special);
@@ -38,7 +42,7 @@ void engine_tend(void *engine);
 /* Wait for that, then do it. */
 void engine_attend(void *engine);
 
-/* A packet of each flow; tables that fill up get room. */
+/* A packet of each flow; logs that fill up are read. */
 int engine_fill(struct engine *engine, const struct runner *runner);
 
 /*
@@ -56,7 +60,7 @@ static inline uint64_t engine_packets(const struct engine *engine)
 /* Packets so far, as of the last drain. */
 struct engine_tally {
 	uint64_t observed;
-	uint64_t misplaced; /* had no room in the tables: spilled or lost */
+	uint64_t misplaced; /* lost, or had no room in a log that there is */
 };
 
 struct engine_tally engine_tally(const struct engine *engine);

@@ -159,7 +159,7 @@ static int measure_flows(const struct config *config, uint32_t flows,
 	bench->flows = flows;
 	bench->order = calloc(flows, sizeof(*bench->order));
 	secret_init(&bench->secret);
-	fold_init(&bench->fold, &bench->secret, 0);
+	fold_init(&bench->fold, &bench->secret, UINT32_MAX, 0);
 	if (bench->order) {
 		shuffle(bench->order, flows);
 		err = measure_rounds(bench, config->rounds, result);

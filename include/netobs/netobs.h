@@ -113,9 +113,9 @@ struct netobs_opts {
 	 *  15000. Matters when active_timeout_ms is longer than an interval. */
 	uint32_t idle_timeout_ms;
 
-	/** Upper bound of the kernel's flow table, in flows per interval;
-	 *  default 1048576. A cap, not a size: tables start small, grow before
-	 *  they fill, and shrink when they are idle. */
+	/** Upper bound of flows per interval, for each interface and direction that
+	 *  they are seen at; default 1048576. Where it is near, flows are reported
+	 *  before the interval ends. A cap, not a size: memory follows the flows. */
 	uint32_t max_flows;
 
 	/** Features to treat as absent, so that the path for older kernels is
@@ -130,9 +130,9 @@ struct netobs_opts {
 	void (*on_log)(int level, const char *message, void *user);
 	void *user; /**< passed back to every callback */
 
-	/** Upper bound of the kernel memory of all BPF maps, in bytes; default:
-	 *  what max_flows need. Where it is reached, flows are reported before
-	 *  the interval ends. Limits of the process's memory control groups,
+	/** Upper bound of the memory of all BPF maps, and of flows in the process
+	 *  until their interval ends, in bytes; default: what max_flows need. Where
+	 *  it is near, flows are reported before the interval ends. Limits of the process's memory control groups,
 	 *  where these are mounted, make it less: a third of what they leave,
 	 *  and flows beyond the rest are lost (memory). From netobs_start()
 	 *  -EINVAL: too little; -ENOMEM: the groups leave too little. */

@@ -67,19 +67,22 @@ struct netobs_stats {
 	struct netobs_count unparsed[NETOBS_REASONS_MAX];
 	struct netobs_count lost[NETOBS_REASONS_MAX];
 
-	uint64_t flows;		/**< records delivered */
-	uint64_t drains;	/**< generations read */
-	uint64_t early_drains;	/**< of which because the table filled up */
-	uint64_t table_entries; /**< in the table at the last drain */
-	uint32_t interfaces;	/**< observed now */
+	uint64_t flows;	       /**< records delivered */
+	uint64_t drains;       /**< generations read */
+	uint64_t early_drains; /**< of which because flows reached their cap */
+	/** Of the last drain: flows per interface and direction, without those that
+	 *  have their place in the kernel. */
+	uint64_t table_entries;
+	uint32_t interfaces; /**< observed now */
 	/** Directions of interfaces where something that runs before the programs
 	 *  may hide packets from them; see struct netobs_shadow (probe.h). */
 	uint32_t shadowed;
 
-	/** Of observed: packets that found no room in the table and took the slow
-	 *  way through a ring buffer. */
+	/** Of observed: packets that found the log of their CPU full, because the
+	 *  process was late, and took the slow way through an overflow table. */
 	struct netobs_count spilled;
-	/** Bytes that the kernel holds for the BPF maps, about. */
+	/** Bytes that the kernel holds for the BPF maps, about, without the entries of
+	 *  overflow tables. */
 	uint64_t kernel_memory;
 	/**
 	 * Of seen: packets counted where their way through the interfaces does not
@@ -88,6 +91,8 @@ struct netobs_stats {
 	struct netobs_count inferred;
 	/** Of filtered: in records below netobs_opts.min_bytes, each packet once. */
 	struct netobs_count small;
+	/** Bytes that the process holds for flows until their interval ends, about. */
+	uint64_t flow_memory;
 };
 
 /** Totals as a record, beside those of flows: NETOBS_RECORD_STATS. */

@@ -14,7 +14,7 @@
 
 enum { WORK_MS = 4 /* of a drain, in one call */ };
 
-static loop_fn on_timer, on_ring, on_stop;
+static loop_fn on_timer, on_notice, on_stop;
 
 static int open_loop(struct netobs *ctx)
 {
@@ -97,11 +97,11 @@ void netobs_free(struct netobs *ctx)
 	free(ctx);
 }
 
-/* For the ring buffer's next call for help. */
-static int listen_to_ring(struct netobs *ctx)
+/* For the next notice. */
+static int listen_to_notices(struct netobs *ctx)
 {
-	return loop_watch(&ctx->loop, store_events_fd(&ctx->pipeline.store),
-			  EPOLLIN | EPOLLONESHOT, on_ring, ctx);
+	return loop_watch(&ctx->loop, store_notices_fd(&ctx->pipeline.store),
+			  EPOLLIN | EPOLLONESHOT, on_notice, ctx);
 }
 
 static int64_t interval_ns(const struct netobs *ctx)
@@ -115,8 +115,8 @@ static int64_t next_ns(const struct netobs *ctx)
 	uint32_t wait_ms = pipeline_wait_ms(&ctx->pipeline);
 	const int64_t at_once = 1;
 
-	if (pipeline_is_idle(&ctx->pipeline) && ctx->is_making_room)
-		wait_ms = PIPELINE_ROOM_WAIT_MS;
+	if (pipeline_is_idle(&ctx->pipeline) && ctx->is_behind)
+		wait_ms = PIPELINE_BEHIND_MS;
 	if (wait_ms)
 		return clock_boot_ns() + wait_ms * NSEC_PER_MSEC;
 	if (!pipeline_is_idle(&ctx->pipeline))
@@ -173,7 +173,7 @@ static int start(struct netobs *ctx)
 	store_pause(&ctx->pipeline.store, true);
 	err = observation_start(&ctx->observation, &source, &attach,
 				context_may_expedite(ctx));
-	err = err ?: listen_to_ring(ctx);
+	err = err ?: listen_to_notices(ctx);
 	err = err ?: observation_watch(&ctx->observation, &ctx->loop);
 	if (err) {
 		observation_done(&ctx->observation);
@@ -247,7 +247,7 @@ static void begin_drain(struct netobs *ctx, int64_t now)
 	pipeline_begin(&ctx->pipeline, is_due ? MERGE_INTERVAL : MERGE_EARLY,
 		       now);
 	ctx->is_early_wanted = false;
-	listen_to_ring(ctx);
+	listen_to_notices(ctx);
 	if (!is_due)
 		return;
 	ctx->due_ns += interval_ns(ctx);
@@ -255,15 +255,15 @@ static void begin_drain(struct netobs *ctx, int64_t now)
 		ctx->due_ns = now + interval_ns(ctx);
 }
 
-/* Making room may take several calls. */
+/* It may take several calls. */
 static void relieve(struct netobs *ctx)
 {
 	enum pipeline_relief relief = pipeline_relieve(&ctx->pipeline);
 
-	ctx->is_making_room = relief == PIPELINE_MAKING_ROOM;
+	ctx->is_behind = relief == PIPELINE_BEHIND;
 	if (relief == PIPELINE_RELIEVED)
-		listen_to_ring(ctx);
-	if (relief == PIPELINE_FULL) /* the ring is listened to after the flip */
+		listen_to_notices(ctx);
+	if (relief == PIPELINE_FULL) /* notices are listened to after the flip */
 		ctx->is_early_wanted = true;
 }
 
@@ -272,7 +272,7 @@ static void after_drain(struct netobs *ctx)
 	observation_end_shift(&ctx->observation, ctx->pipeline.flip_ns);
 	sweep_interfaces(ctx);
 	observation_look(&ctx->observation);
-	/* The ring may have been too full for the programs to ask for room. */
+	/* Notices may have come meanwhile, or been too many. */
 	relieve(ctx);
 }
 
@@ -299,7 +299,7 @@ static int on_timer(void *arg, int fd)
 	int64_t now = clock_boot_ns();
 
 	(void)fd;
-	if (ctx->is_making_room)
+	if (ctx->is_behind)
 		relieve(ctx);
 	if (!pipeline_is_idle(&ctx->pipeline)) {
 		if (!work(ctx) && ctx->state == CONTEXT_RUNNING)
@@ -311,7 +311,7 @@ static int on_timer(void *arg, int fd)
 	return 0;
 }
 
-static int on_ring(void *arg, int fd)
+static int on_notice(void *arg, int fd)
 {
 	struct netobs *ctx = arg;
 
@@ -334,7 +334,7 @@ static int on_stop(void *arg, int fd)
 		return 0;
 	store_pause(&ctx->pipeline.store, true);
 	observation_detach(&ctx->observation);
-	ctx->is_making_room = false;
+	ctx->is_behind = false;
 	ctx->state = CONTEXT_STOPPING;
 	return 0;
 }
@@ -414,7 +414,7 @@ int netobs_drain(struct netobs *ctx)
 		       clock_boot_ns());
 	ctx->is_early_wanted = false;
 	pipeline_finish(&ctx->pipeline);
-	listen_to_ring(ctx);
+	listen_to_notices(ctx);
 	if (ctx->state == CONTEXT_RUNNING) /* as in after_drain() */
 		relieve(ctx);
 	arm_timer(ctx);

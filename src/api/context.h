@@ -31,7 +31,7 @@ struct netobs {
 	int timer;
 	int64_t due_ns; /* the end of the interval, CLOCK_BOOTTIME */
 	bool is_early_wanted;
-	bool is_making_room; /* the ring is not listened to meanwhile */
+	bool is_behind; /* notices are not listened to meanwhile */
 };
 
 /* What the caller's headers knew; the rest keeps its defaults. */

@@ -69,8 +69,8 @@ static int probe_map_in_map(struct trial *trial)
 
 static int probe_inner_sizes(struct trial *trial)
 {
-	cleanup_fd int small = map_make_array(NULL, 8, 16, BPF_F_INNER_MAP);
-	cleanup_fd int large = map_make_array(NULL, 8, 1024, BPF_F_INNER_MAP);
+	cleanup_fd int small = map_make_overflow(16);
+	cleanup_fd int large = map_make_overflow(1024);
 	cleanup_fd int outer = -1;
 
 	(void)trial;
@@ -213,7 +213,7 @@ static const struct probe probes[NETOBS_FEATURES] = {
 	[NETOBS_FEATURE_MAP_IN_MAP] = {
 		.name = "map_in_map",
 		.description = "BPF maps inside maps",
-		.without = "flow tables cannot be swapped: Linux 5.10 is needed",
+		.without = "overflow tables cannot be used: Linux 5.10 is needed",
 		.need = NETOBS_NEED_REQUIRED,
 		.privileges = PRIVILEGE_MAPS,
 		.run = probe_map_in_map,
@@ -221,7 +221,7 @@ static const struct probe probes[NETOBS_FEATURES] = {
 	[NETOBS_FEATURE_RINGBUF] = {
 		.name = "ringbuf",
 		.description = "BPF ring buffer",
-		.without = "a full flow table cannot be detected: Linux 5.10 is needed",
+		.without = "a full log cannot be detected: Linux 5.10 is needed",
 		.need = NETOBS_NEED_REQUIRED,
 		.privileges = PRIVILEGE_MAPS,
 		.run = probe_ringbuf,
@@ -229,7 +229,7 @@ static const struct probe probes[NETOBS_FEATURES] = {
 	[NETOBS_FEATURE_INNER_SIZES] = {
 		.name = "inner_sizes",
 		.description = "BPF maps of any size inside maps",
-		.without = "flow tables cannot grow: Linux 5.10 is needed",
+		.without = "overflow tables cannot grow: Linux 5.10 is needed",
 		.need = NETOBS_NEED_REQUIRED,
 		.privileges = PRIVILEGE_MAPS,
 		.run = probe_inner_sizes,

@@ -18,7 +18,6 @@ const volatile __u32 config_cpus = 1;	    /* possible CPUs */
 const volatile __u32 config_l1_buckets = 1; /* per CPU and generation */
 const volatile __u32 config_log_slots = 0; /* per CPU, a power of two; 0: no log */
 const volatile struct hash_secret config_secret;
-const volatile __u32 config_ring_wake = 0; /* bytes in the ring that wake */
 const volatile struct tunnel_ports config_tunnels = {
 	.vxlan = { 4789, 8472 }, /* IANA; Linux' old default */
 	.geneve = { 6081 },

@@ -23,6 +23,7 @@ struct scratch {
 	struct packet pkt;
 	struct packet outer;
 	struct flow_entry entry;
+	struct overflow_key overflow_key;
 } __attribute__((aligned(CACHE_LINE)));
 
 struct {
@@ -51,38 +52,39 @@ struct {
 } log_slots SEC(".maps");
 
 /*
- * L2: the tables that all CPUs share, put in by user space. Sizes, not types:
- * COMPAT(<6.2): 5.15 to 6.1 treat a table with BTF as different from one without.
+ * Where entries go while a log is full: a table for each generation, put in by user space.
+ * Sizes, not types: COMPAT(<6.2): 5.15 to 6.1 treat a table with BTF as different from one
+ * without.
  */
-struct l2_table {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+struct overflow_table {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 1);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct flow_bucket));
+	__uint(key_size, sizeof(struct overflow_key));
+	__uint(value_size, sizeof(struct overflow_value));
 };
 
-/* [generation][level]; see struct table_state. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, GENERATIONS *TABLE_LEVELS);
+	__uint(max_entries, GENERATIONS);
 	__type(key, __u32);
-	__array(values, struct l2_table);
-} l2_tables SEC(".maps");
+	__array(values, struct overflow_table);
+} overflows SEC(".maps");
 
+/* Packets that got no lane of their CPU. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, GENERATIONS);
+	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct table_state);
-} table_states SEC(".maps");
+	__type(value, struct count);
+} unclaimed SEC(".maps");
 
-/* What L2 had no room for, and watermark notices. */
+/* Wakes user space: numbers of CPUs whose log fills up. A page, as user space sets it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 2 << 20);
-} events SEC(".maps");
+	__uint(max_entries, 65536);
+} notices SEC(".maps");
 
 /* What the rules of filters have decided about: [CPU], then RULE_SLOTS of them. */
 struct {

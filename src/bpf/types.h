@@ -15,7 +15,6 @@
 enum {
 	GENERATIONS = 2,
 	CACHE_LINE = 64,
-	FLOW_MARKS = 21, /* there is room for; see enum flow_mark */
 };
 
 /* Network byte order; IPv4 as ::ffff:a.b.c.d (RFC 4291, 2.5.5.2). */
@@ -96,22 +95,13 @@ struct flow_attrs {
 
 /* What changes with every packet. */
 struct flow_tally {
-	/*
-	 * On the wire: GSO segments; 0 means "no entry". In the shared table, the upper
-	 * LABEL_BITS are the flow label.
-	 */
-	__u64 packets;
-	__u64 bytes;	/* from the IP header on */
+	__u64 packets; /* on the wire: GSO segments; 0 means "no entry" */
+	__u64 bytes;   /* from the IP header on */
 	__u64 l2_bytes; /* whole frames without FCS; 0 on links without a header */
 	__u64 first_ns; /* CLOCK_BOOTTIME */
 	__u64 last_ns;
-	union {
-		struct {
-			struct flow_attrs attrs;
-			__u8 macs[12]; /* as in the frame: destination, source */
-		};
-		__u64 mark_counts; /* in the shared table, for the first two: marks.h */
-	};
+	struct flow_attrs attrs;
+	__u8 macs[12]; /* as in the frame: destination, source */
 };
 
 struct flow_entry {
@@ -125,6 +115,24 @@ struct flow_entry {
 _Static_assert(sizeof(struct flow_key) == CACHE_LINE - 8, "no padding");
 _Static_assert(sizeof(struct flow_tally) == CACHE_LINE, "one cache line");
 _Static_assert(sizeof(struct flow_entry) == 2 * CACHE_LINE, "two of them");
+
+/* The entries of a table that each CPU has its own of: the rest of struct flow_entry. */
+struct overflow_key {
+	struct flow_key flow;
+	__u32 cpu;
+	__u32 reserved;
+};
+
+struct overflow_value {
+	__u16 outer_src_port;
+	__u16 outer_dst_port;
+	__u32 outer_check;
+	struct flow_tally tally;
+};
+
+_Static_assert(sizeof(struct flow_key) + sizeof(struct overflow_value) ==
+		       sizeof(struct flow_entry),
+	       "an entry is both");
 
 /*
  * The log: packets that missed L1, in the order in which a CPU saw them. A packet over
@@ -163,11 +171,11 @@ _Static_assert(sizeof(struct log_slot) == CACHE_LINE, "one cache line");
 #define LOG_HAS_MAC (1ULL << 29)    /* one slot: as in struct flow_attrs */
 #define LOG_FLAGS (LOG_LONG | LOG_GENERATION | LOG_HAS_MAC)
 
-enum { BUCKET_SLOTS = 16, TABLE_LEVELS = 8 };
+enum { BUCKET_SLOTS = 16 };
 
 /*
- * What both tables consist of. All tags of a bucket are on one cache line, apart
- * from the entries: who has no entry here finds that out without touching any.
+ * What L1 consists of. All tags of a bucket are on one cache line, apart from the
+ * entries: a flow that is not here is found missing without touching any.
  */
 struct flow_bucket {
 	__u32 tags[BUCKET_SLOTS];
@@ -175,7 +183,7 @@ struct flow_bucket {
 };
 
 /* A tag: 0 if the entry is free, else 24 bits of its flow's hash, above: */
-enum { TAG_SHIFT = 8 }; /* L1: misses that it survives; L2: claims to it */
+enum { TAG_SHIFT = 8 }; /* misses that it survives */
 
 /* Not a power of two: else the tags would share few of a cache's sets. */
 _Static_assert(sizeof(struct flow_bucket) == 33 * CACHE_LINE, "no padding");
@@ -203,8 +211,8 @@ enum unparsed_reason {
 
 /* Why a flow's packets could not be kept. */
 enum lost_reason {
-	LOST_TABLE_FULL, /* flow table at its cap, ring buffer full */
-	LOST_NO_MEMORY,	 /* the kernel refused memory, ring buffer full */
+	LOST_TABLE_FULL, /* log full, and overflow table */
+	LOST_NO_MEMORY,	 /* log full, and the kernel refused memory */
 	LOST_MAX,
 };
 
@@ -220,7 +228,7 @@ struct counters {
 	struct count sampled_out;
 	struct count unparsed[UNPARSED_MAX];
 	struct count lost[LOST_MAX];
-	struct count spilled; /* reached user space, through the ring buffer */
+	struct count spilled; /* reached user space, through the overflow table */
 };
 
 /* What is sampled; values as in enum netobs_sampling. */
@@ -250,9 +258,9 @@ struct cpu_state {
 	__u32 is_paused; /* programs count nothing */
 	__u64 tick; /* the coarse clock: what time it was when this tick was new */
 	__u64 tick_ns;
-	__u64 inserts[GENERATIONS]; /* into the shared table */
 	__u32 busy; /* runs that claim it, where there are lanes */
-	__u32 reserved2;
+	__u32 reserved;
+	__u64 reserved2[2];
 	struct counters counters[GENERATIONS];
 	__u64 log_head;	 /* the next slot of the log to be written */
 	__u64 log_limit; /* up to here slots are free, as far as is known */
@@ -263,26 +271,6 @@ struct cpu_state {
 };
 
 _Static_assert(sizeof(struct cpu_state) % CACHE_LINE == 0, "no false sharing");
-
-/*
- * The shared table of one generation: one table, or while flows come faster
- * than it was made for, several. New flows go to the one at @level; while the
- * kernel has not got that in place yet, to the one at @fallback.
- */
-struct table_state {
-	__u64 inserts;	 /* a rough sum over the CPUs */
-	__u64 watermark; /* this many inserts wake user space up */
-	__u64 limit;	 /* this many are not exceeded, but for rough sums */
-	__u32 announced;
-	__u32 level;
-	__u32 fallback;
-	__u32 n_buckets[TABLE_LEVELS]; /* set before a table is put in */
-	__u32 reserved;
-	struct count unclaimed; /* of the first one: packets that got no lane */
-	__u32 reserved2[10];
-};
-
-_Static_assert(sizeof(struct table_state) % CACHE_LINE == 0, "no false sharing");
 
 /*
  * Interfaces all of whose incoming packets are counted. An origin has a slot of its
@@ -301,17 +289,6 @@ static inline __u32 origin_slot(__u16 netns, __u32 ifindex)
 {
 	return (ifindex + (__u32)netns * ORIGIN_NETNS_STEP) & (ORIGIN_SLOTS - 1);
 }
-
-enum event_type {
-	EVENT_ENTRY,	 /* a flow entry that found no room in the table */
-	EVENT_WATERMARK, /* the table of this generation, or a log, fills up */
-};
-
-struct event {
-	__u32 type;
-	__u32 generation;
-	struct flow_entry entry; /* EVENT_ENTRY only */
-};
 
 /* A datagram's fragments, so that later ones get the first one's ports. */
 struct fragment_key {

@@ -90,13 +90,6 @@ static void drain(struct replay *replay, enum merge_mode mode, int64_t ns)
 	pipeline_finish(replay->pipeline);
 }
 
-static bool is_table_filling(const struct replay *replay)
-{
-	const struct pipeline *pipeline = replay->pipeline;
-
-	return pipeline->store.states[pipeline->generation.current].announced;
-}
-
 static bool is_stopping(const struct replay *replay)
 {
 	return __atomic_load_n(&replay->ctx->is_stopping, __ATOMIC_RELAXED);
@@ -110,7 +103,8 @@ static void drain_until(struct replay *replay, int64_t ns)
 
 	if (!replay->due_ns)
 		replay->due_ns = ns + interval_ns;
-	if (is_table_filling(replay) && !pipeline_relieve_now(replay->pipeline))
+	if (logs_are_filling(&replay->pipeline->logs) &&
+	    !pipeline_relieve_now(replay->pipeline))
 		drain(replay, MERGE_EARLY, min_u64(ns, replay->due_ns));
 	while (ns >= replay->due_ns && !is_stopping(replay)) {
 		drain(replay, MERGE_INTERVAL, replay->due_ns);

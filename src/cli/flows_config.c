@@ -93,7 +93,7 @@ static const struct args_option options[] = {
 	{ 0, "max-flows", ARGS_NUMBER32, FIELD(max_flows), "N", NULL,
 	  "upper bound of flows in an interval (default 1048576)" },
 	{ 0, "max-memory", ARGS_BYTES, FIELD(max_memory), "BYTES", NULL,
-	  "upper bound of kernel memory, such as 64M (default: as --max-flows needs)" },
+	  "upper bound of memory for new flows, such as 64M (default: as --max-flows needs)" },
 	{ 0, "attach", ARGS_CHOICE, FIELD(attach), "auto|tcx|clsact",
 	  flows_attachments, "how to attach to interfaces (default auto)" },
 	{ 0, "attach-order", ARGS_CHOICE, FIELD(attach_order), "first|last",

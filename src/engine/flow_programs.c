@@ -11,6 +11,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #define RULE_COUNTS "rule_counts"
 
@@ -37,18 +38,17 @@ static int prepare_maps(struct bpf_object *object, void *ctx)
 	err = err ?: resize_map(object, "scratches", knobs->n_cpus);
 	err = err ?: resize_map(object, "l1_buckets", l1_total);
 	err = err ?: resize_map(object, RULE_COUNTS, rules_total);
-	return err ?: resize_map(object, "log_slots", log_total);
+	err = err ?: resize_map(object, "log_slots", log_total);
+	return err ?: resize_map(object, "notices", sysconf(_SC_PAGESIZE));
 }
 
 static int prepare_programs(struct bpf_object *object, void *ctx)
 {
 	struct flows_bpf__rodata *rodata =
 		program_set_knobs(object, sizeof(*rodata));
-	const struct bpf_map *events =
-		bpf_object__find_map_by_name(object, "events");
 	const struct flow_knobs *knobs = ctx;
 
-	if (!rodata || !events)
+	if (!rodata)
 		return -ENOENT;
 	rodata->config_netns = knobs->netns;
 	rodata->config_link = knobs->link;
@@ -62,7 +62,6 @@ static int prepare_programs(struct bpf_object *object, void *ctx)
 	rodata->config_l1_buckets = knobs->l1_buckets;
 	rodata->config_log_slots = knobs->log_slots;
 	rodata->config_secret = knobs->secret;
-	rodata->config_ring_wake = bpf_map__max_entries(events) / 4;
 	return 0;
 }
 

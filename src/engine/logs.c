@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 enum {
-	BATCH = 16, /* records whose buckets are loaded at a time */
 	/*
 	 * From a program's stores to when they are visible on every processor: those of
 	 * arm64 may become so in another order, within less than a microsecond.
@@ -17,20 +16,12 @@ enum {
 	VISIBLE_NS = NSEC_PER_MSEC,
 };
 
-struct batch {
-	uint32_t n;
-	struct flow_entry entries[BATCH];
-	uint64_t hashes[BATCH];
-	uint32_t generations[BATCH];
-	uint32_t n_slots[BATCH];
-};
-
 int logs_init(struct logs *logs, struct store *store,
-	      logs_refused_fn *on_refused, void *ctx)
+	      logs_records_fn *on_records, void *ctx)
 {
 	*logs = (struct logs){
 		.store = store,
-		.on_refused = on_refused,
+		.on_records = on_records,
 		.ctx = ctx,
 		.heads = calloc(store->n_cpus, sizeof(*logs->heads)),
 	};
@@ -77,69 +68,42 @@ void logs_settle(struct logs *logs, bool has_writers)
 	logs->is_settling = has_writers;
 }
 
-/* The record at @position, and the slot after that, wherever it is. */
-static uint32_t read_record(const struct logs *logs, const struct log_slot *slots,
-			    uint64_t position, struct batch *batch)
+/* Report records from @at on, without turning. Returns the slots that were taken. */
+static size_t read_run(const struct logs *logs, const struct log_slot *slots,
+		       uint64_t at, uint64_t end)
 {
-	const uint32_t mask = logs->store->log_slots - 1;
-	const struct log_slot *slot = &slots[position & mask];
-	const struct log_slot wrapped[] = { *slot, slots[0] };
-	uint32_t i = batch->n++;
+	const uint64_t n_slots = logs->store->log_slots, mask = n_slots - 1;
+	const struct log_slot *first = &slots[at & mask];
+	uint64_t n = min_u64(end - at, n_slots - (at & mask));
+	/* A record whose second half is at the start, or behind the budget. */
+	const struct log_slot pair[] = { *first, slots[(at + 1) & mask] };
 
-	if ((position & mask) == mask)
-		slot = wrapped;
-	batch->n_slots[i] = log_read(slot, &batch->entries[i]);
-	batch->generations[i] = log_generation(slot);
-	batch->hashes[i] = hash_key(&batch->entries[i].key, &logs->store->secret);
-	tables_prefetch(&logs->store->tables, batch->generations[i],
-			batch->hashes[i]);
-	return batch->n_slots[i];
+	return n == 1 && is_log_long(first) ?
+		       logs->on_records(logs->ctx, pair, 2) :
+		       logs->on_records(logs->ctx, first, n);
 }
 
-/* How many slots the records took that found room. */
-static uint32_t add_batch(struct logs *logs, const struct batch *batch)
-{
-	struct tables *tables = &logs->store->tables;
-	uint32_t n_slots = 0;
-
-	for (uint32_t i = 0; i < batch->n; i++) {
-		const struct flow_entry *entry = &batch->entries[i];
-		uint32_t generation = batch->generations[i];
-
-		if (!tables_add(tables, generation, entry, batch->hashes[i]) &&
-		    !logs->on_refused(logs->ctx, generation, entry))
-			break;
-		n_slots += batch->n_slots[i];
-	}
-	return n_slots;
-}
-
-/* Read from one log. False: there was no room for all. */
+/* Read from one log. False: not all records were taken. */
 static bool read_log(struct logs *logs, uint32_t cpu, uint32_t max_slots)
 {
 	struct cpu_state *state = &logs->store->cpus[cpu];
 	uint64_t at = state->log_tail;
 	uint64_t end = min_u64(logs->heads[cpu].readable, at + max_slots);
 	const struct log_slot *slots;
-	bool has_room = true;
+	size_t n = 1;
 
 	if (at == end)
 		return true;
 	slots = store_map_log(logs->store, cpu);
 	if (!slots)
 		return false;
-	while (at < end && has_room) {
-		struct batch batch = { .n = 0 };
-		uint64_t next = at;
-
-		while (batch.n < BATCH && next < end)
-			next += read_record(logs, slots, next, &batch);
-		at += add_batch(logs, &batch);
-		has_room = at == next;
+	while (at < end && n) {
+		n = read_run(logs, slots, at, end);
+		at += n;
 	}
 	store_unmap_log(logs->store, slots);
 	__atomic_store_n(&state->log_tail, at, __ATOMIC_RELEASE);
-	return has_room;
+	return n;
 }
 
 static bool is_filling(const struct logs *logs, uint32_t cpu)
@@ -147,6 +111,14 @@ static bool is_filling(const struct logs *logs, uint32_t cpu)
 	uint64_t unread = log_head(logs, cpu) - logs->store->cpus[cpu].log_tail;
 
 	return unread && unread >= logs->store->log_slots / LOG_WAKE_SHARE;
+}
+
+bool logs_are_filling(const struct logs *logs)
+{
+	for (uint32_t cpu = 0; cpu < logs->store->n_cpus; cpu++)
+		if (is_filling(logs, cpu))
+			return true;
+	return false;
 }
 
 bool logs_read(struct logs *logs, uint32_t max_slots)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * The reader of the CPUs' logs: adds their records to the shared tables, slice by slice,
- * for as long as there is room in these. Unread slots are occupied:
- * programs that find no others add to the tables themselves.
+ * The reader of the CPUs' logs: reports their records, slice by slice, in the order of
+ * each CPU. Unread slots are occupied: programs that find no others take the overflow
+ * table.
  */
 #ifndef NETOBS_ENGINE_LOGS_H
 #define NETOBS_ENGINE_LOGS_H
@@ -12,18 +12,19 @@
 #include <stdbool.h>
 
 /**
- * Receives an entry that the tables have no room for.
+ * Receives slots with records, the first of which is complete.
  *
- * @return whether it was taken; if not, it stays in the log
+ * @return slots of records that were taken, in their order; a last record of which only
+ *         the first half is here is left. 0: the first one was refused, and stays in the
+ *         log
  */
-typedef bool logs_refused_fn(void *ctx, uint32_t generation,
-			     const struct flow_entry *entry);
+typedef size_t logs_records_fn(void *ctx, const struct log_slot *slots, size_t n);
 
 enum { LOGS_WAIT_MS = 1 }; /* while a log settles */
 
 struct logs {
 	struct store *store;
-	logs_refused_fn *on_refused;
+	logs_records_fn *on_records;
 	void *ctx;
 	/* Heads: up to where a log may be read, and how far it was at noted_ns. */
 	struct log_heads {
@@ -37,7 +38,7 @@ struct logs {
 
 /** @return 0, or -ENOMEM */
 int logs_init(struct logs *logs, struct store *store,
-	      logs_refused_fn *on_refused, void *ctx);
+	      logs_records_fn *on_records, void *ctx);
 void logs_done(struct logs *logs);
 
 /**
@@ -47,6 +48,9 @@ void logs_done(struct logs *logs);
  * @return whether one is still so full that the reader should go on in a millisecond
  */
 bool logs_read(struct logs *logs, uint32_t max_slots);
+
+/** @return whether a log has so much to read that its programs gave notice */
+bool logs_are_filling(const struct logs *logs);
 
 /**
  * A generation is at rest: all its records are in the logs.

@@ -11,19 +11,13 @@
 #include <stdbool.h>
 #include <sys/mman.h>
 
-enum {
-	/* Buckets, 2 MiB: half a millisecond to make, 8 where pages are cold. */
-	LARGE_TABLE = 1024
-};
-
 /* Shared with the thread; whichever of the two is done last frees it. */
 struct map_call {
 	int (*run)(const struct map_call *call);
 	bool returns_fd;
-	uint32_t n_buckets;
-	int outer_fd; /* these two are copies; or -1 */
-	int inner_fd;
+	int outer_fd; /* a copy; or -1 */
 	uint32_t index;
+	uint32_t room;
 	int result;
 	enum { CALL_RUNNING, CALL_RETURNED, CALL_ABANDONED } state;
 };
@@ -67,7 +61,6 @@ static void call_free(struct map_call *call)
 	if (call->returns_fd)
 		close_fd(&call->result);
 	close_fd(&call->outer_fd);
-	close_fd(&call->inner_fd);
 	free(call);
 }
 
@@ -90,7 +83,6 @@ static struct map_call *call_new(int (*run)(const struct map_call *call))
 		*call = (struct map_call){
 			.run = run,
 			.outer_fd = -1,
-			.inner_fd = -1,
 			.result = -1,
 		};
 	return call;
@@ -114,74 +106,9 @@ void map_call_abandon(struct map_call *call)
 		call_free(call);
 }
 
-int map_make_table(uint32_t n_buckets)
-{
-	return map_make_array("netobs_l2", sizeof(struct flow_bucket),
-			      n_buckets, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
-}
-
-static int run_make_table(const struct map_call *call)
-{
-	return map_make_table(call->n_buckets);
-}
-
-int map_make_table_async(uint32_t n_buckets, struct map_call **ret_call)
-{
-	struct map_call *call = call_new(run_make_table);
-
-	if (!call)
-		return -ENOMEM;
-	call->n_buckets = n_buckets;
-	call->returns_fd = true;
-	if (n_buckets < LARGE_TABLE || detached_run(call_run, call, false))
-		call_run(call); /* the caller waits */
-	*ret_call = call;
-	return 0;
-}
-
 int map_update(int outer_fd, uint32_t index, int inner_fd)
 {
-	if (inner_fd < 0)
-		return bpf_map_delete_elem(outer_fd, &index);
 	return bpf_map_update_elem(outer_fd, &index, &inner_fd, BPF_ANY);
-}
-
-static int run_update(const struct map_call *call)
-{
-	return map_update(call->outer_fd, call->index, call->inner_fd);
-}
-
-static struct map_call *new_update(int outer_fd, uint32_t index, int inner_fd)
-{
-	struct map_call *call = call_new(run_update);
-
-	if (!call)
-		return NULL;
-	call->index = index;
-	call->outer_fd = fcntl(outer_fd, F_DUPFD_CLOEXEC, 0);
-	if (inner_fd >= 0)
-		call->inner_fd = fcntl(inner_fd, F_DUPFD_CLOEXEC, 0);
-	if (call->outer_fd >= 0 && (inner_fd < 0 || call->inner_fd >= 0))
-		return call;
-	call_free(call);
-	return NULL;
-}
-
-int map_update_async(int outer_fd, uint32_t index, int inner_fd)
-{
-	struct map_call *call = new_update(outer_fd, index, inner_fd);
-
-	/*
-	 * Urgent: when all CPUs are flooded a thread of the usual kind would have to
-	 * wait for its turn, and the flows for their room.
-	 */
-	if (call && !detached_run(call_run, call, true)) {
-		map_call_abandon(call);
-		return 0;
-	}
-	if (call)
-		call_free(call);
-	return map_update(outer_fd, index, inner_fd); /* the caller waits */
 }
 
 /* The kernel waits for a grace period when a map of maps changes. */
@@ -204,6 +131,43 @@ int map_grace_async(struct map_call **ret_call)
 
 	if (err)
 		free(call);
+	else
+		*ret_call = call;
+	return err;
+}
+
+int map_make_overflow(uint32_t room)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_NO_PREALLOC);
+
+	return bpf_map_create(BPF_MAP_TYPE_HASH, "netobs_overflow",
+			      sizeof(struct overflow_key),
+			      sizeof(struct overflow_value), room, &opts);
+}
+
+static int run_replace(const struct map_call *call)
+{
+	cleanup_fd int fd = map_make_overflow(call->room);
+	int err = fd < 0 ? fd : map_update(call->outer_fd, call->index, fd);
+
+	return err ?: TAKE_FD(fd);
+}
+
+int map_replace_overflow_async(int outer_fd, uint32_t index, uint32_t room,
+			       struct map_call **ret_call)
+{
+	struct map_call *call = call_new(run_replace);
+	int err;
+
+	if (!call)
+		return -ENOMEM;
+	call->returns_fd = true;
+	call->index = index;
+	call->room = room;
+	call->outer_fd = fcntl(outer_fd, F_DUPFD_CLOEXEC, 0);
+	err = call->outer_fd < 0 ? -errno : detached_run(call_run, call, false);
+	if (err)
+		call_free(call);
 	else
 		*ret_call = call;
 	return err;

@@ -59,21 +59,10 @@ static inline struct map_span map_span(uint64_t offset, size_t size,
 void *map_mmap(int fd, uint64_t offset, size_t size);
 void map_munmap(void *bytes, size_t size);
 
-/* ---- Tables of flows ------------------------------------------------------------ */
-
-/** @return the file descriptor of an array of flow buckets, or -errno */
-int map_make_table(uint32_t n_buckets);
+/* ---- Calls of threads -------------------------------------------------------------- */
 
 /* A call that a thread makes. */
 struct map_call;
-
-/**
- * Begin to make a table: the kernel clears its pages, and may have to find them
- * first. A small table is there at once.
- *
- * @return 0, or -ENOMEM
- */
-int map_make_table_async(uint32_t n_buckets, struct map_call **ret_call);
 
 /**
  * @return what the call returned; *@call is freed then. -EAGAIN: it has not
@@ -87,14 +76,11 @@ void map_call_abandon(struct map_call *call);
 /* ---- Maps of maps --------------------------------------------------------------- */
 
 /**
- * Put @inner_fd at @index; -1 removes the map that is there. The change takes effect
- * at once, but the kernel returns only after its grace period: 10 to 50 ms mostly, and
- * over a second was seen on a host whose CPUs were all flooded.
+ * Put @inner_fd at @index. The change takes effect at once, but the kernel returns only
+ * after its grace period: 10 to 50 ms mostly, and over a second was seen on a host whose
+ * CPUs were all flooded.
  */
 int map_update(int outer_fd, uint32_t index, int inner_fd);
-
-/** The same without waiting; the caller may close both descriptors. */
-int map_update_async(int outer_fd, uint32_t index, int inner_fd);
 
 /**
  * Begin to wait for a grace period of the kernel: once its result is 0, every BPF
@@ -104,5 +90,19 @@ int map_update_async(int outer_fd, uint32_t index, int inner_fd);
  * @return 0, or -errno
  */
 int map_grace_async(struct map_call **ret_call);
+
+/* ---- Overflow tables ------------------------------------------------------------ */
+
+/** @return the file descriptor of a table that has room for @room entries, or -errno */
+int map_make_overflow(uint32_t room);
+
+/**
+ * Begin to make a table and to put it at @index of @outer_fd, which the caller may close.
+ * The result is the table's file descriptor; until then the programs may find either.
+ *
+ * @return 0, or -errno
+ */
+int map_replace_overflow_async(int outer_fd, uint32_t index, uint32_t room,
+			       struct map_call **ret_call);
 
 #endif

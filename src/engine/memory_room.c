@@ -237,7 +237,7 @@ struct memory_plan memory_plan(uint64_t room)
 		return (struct memory_plan){ 0 };
 	part = (room - RESERVE) / PARTS;
 	return (struct memory_plan){
-		.table_bytes = part,
+		.entry_bytes = part,
 		.process_bytes = (PARTS - 1) * part,
 	};
 }

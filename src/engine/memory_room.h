@@ -15,10 +15,10 @@
  */
 uint64_t memory_room(const char *root);
 
-/* How to use @room: half as much for flow tables as for the flows taken from them. */
+/* How to use @room: half as much for entries as for the flows that they become. */
 struct memory_plan {
-	uint64_t table_bytes; /* of all flow tables; 0: there is too little room */
-	uint64_t process_bytes; /* of the flows in this process */
+	uint64_t entry_bytes;	/* 0: there is too little room */
+	uint64_t process_bytes; /* of the flows */
 };
 
 struct memory_plan memory_plan(uint64_t room);

@@ -10,30 +10,32 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <string.h>
 
 enum {
+	/* A page of 4 KiB has no whole number of buckets; so many fill pages. */
+	L1_BUCKETS_UNIT = 64,
 	/* 5120 flows per CPU; 1.3 MiB, over both generations. */
-	L1_BUCKETS_MAX = 5 * TUNING_BUCKETS_UNIT,
+	L1_BUCKETS_MAX = 5 * L1_BUCKETS_UNIT,
 	L1_TOTAL_MAX = 64 << 20, /* bytes, over all CPUs and both generations */
 	/*
-	 * 1 MiB per CPU: 20 ms of 800,000 packets a second that miss L1. Programs use
-	 * the shared table themselves after that.
+	 * 1 MiB per CPU: 20 ms of 800,000 packets a second that miss L1. The overflow
+	 * table takes those after that.
 	 */
 	LOG_SLOTS_MAX = 16384,
 	LOG_SLOTS_MIN = 1024,	  /* a page of 64 KiB */
 	LOG_TOTAL_MAX = 32 << 20, /* bytes */
+	ENTRIES_MIN = 8 << 20,	  /* bytes: few, but both generations' */
 };
 
 /* Fewer on machines with very many CPUs. */
 static uint32_t choose_l1_buckets(uint32_t n_cpus)
 {
 	uint32_t buckets = L1_TOTAL_MAX / GENERATIONS / n_cpus /
-			   sizeof(struct flow_bucket) / TUNING_BUCKETS_UNIT *
-			   TUNING_BUCKETS_UNIT;
+			   sizeof(struct flow_bucket) / L1_BUCKETS_UNIT *
+			   L1_BUCKETS_UNIT;
 
-	return min_u64(max_u64(buckets, TUNING_BUCKETS_UNIT), L1_BUCKETS_MAX);
+	return min_u64(max_u64(buckets, L1_BUCKETS_UNIT), L1_BUCKETS_MAX);
 }
 
 /* A power of two. */
@@ -52,14 +54,18 @@ static size_t cpus_size(const struct store *store)
 	return store->n_cpus * sizeof(struct cpu_state);
 }
 
-static size_t states_size(void)
-{
-	return GENERATIONS * sizeof(struct table_state);
-}
-
 static size_t l1_region_size(const struct store *store)
 {
 	return store->l1_buckets * sizeof(struct flow_bucket);
+}
+
+/* That it came is all that it says: the logs are read in turn. */
+static int ignore_notice(void *ctx, void *data, size_t size)
+{
+	(void)ctx;
+	(void)data;
+	(void)size;
+	return 0;
 }
 
 /* From /sys, which a chroot may lack. */
@@ -100,20 +106,18 @@ static struct flow_knobs knobs_of(const struct store *store)
 
 uint64_t store_bytes(const struct store *store)
 {
-	return program_set_bytes(&store->maps) + tables_bytes(&store->tables);
+	return program_set_bytes(&store->maps) + overflow_bytes(&store->overflow);
 }
 
-/* An explicit maximum, in bytes of tables. */
+/* An explicit maximum, in bytes of entries. */
 static int check_max_memory(const struct store *store, uint64_t *ret_max)
 {
-	uint64_t fixed = program_set_bytes(&store->maps),
-		 max = store->options.max_memory;
-	uint64_t least = fixed + GENERATIONS * TUNING_BUCKETS_MIN *
-					 sizeof(struct flow_bucket);
+	uint64_t fixed = store_bytes(store), max = store->options.max_memory;
+	uint64_t least = fixed + ENTRIES_MIN;
 
 	if (max && max < least) {
 		log_error(store->log,
-			  "max_memory: too little kernel memory for %u CPUs; the least is %llu MiB",
+			  "max_memory: too little memory for %u CPUs; the least is %llu MiB",
 			  store->n_cpus, (unsigned long long)(least >> 20) + 1);
 		return -EINVAL;
 	}
@@ -134,36 +138,62 @@ static int limit_to_groups(struct store *store, uint64_t *max)
 
 	if (room == UINT64_MAX)
 		return 0;
-	if (!plan.table_bytes) {
+	if (!plan.entry_bytes) {
 		log_error(store->log,
 			  "the memory control group leaves %llu MiB: %llu MiB are the least",
 			  in_mib(room), in_mib(memory_room_least()));
 		return -ENOMEM;
 	}
-	if (*max > plan.table_bytes)
+	if (*max > plan.entry_bytes)
 		log_warning(store->log,
-			    "max_memory: the memory control group leaves less: %llu MiB for flow tables",
-			    in_mib(plan.table_bytes));
+			    "max_memory: the memory control group leaves less: %llu MiB for flows",
+			    in_mib(plan.entry_bytes));
 	else
 		log_info(store->log,
-			 "the memory control group leaves %llu MiB, of which flow tables may take %llu MiB",
-			 in_mib(room), in_mib(plan.table_bytes));
-	*max = *max ? min_u64(*max, plan.table_bytes) : plan.table_bytes;
+			 "the memory control group leaves %llu MiB, of which new flows may take %llu MiB",
+			 in_mib(room), in_mib(plan.entry_bytes));
+	*max = *max ? min_u64(*max, plan.entry_bytes) : plan.entry_bytes;
 	store->process_bytes = plan.process_bytes;
 	return 0;
 }
 
-static int open_tables(struct store *store)
+static int limit_memory(struct store *store)
 {
-	uint64_t max;
-	int err = check_max_memory(store, &max);
+	int err = check_max_memory(store, &store->entry_bytes);
 
-	err = err ?: limit_to_groups(store, &max);
-	return err   ?:
-		       tables_init(&store->tables,
-				   program_set_map_fd(&store->maps, "l2_tables"),
-				   store->states, store->options.max_flows, max,
-				   store->log);
+	return err ?: limit_to_groups(store, &store->entry_bytes);
+}
+
+static int open_notices(struct store *store)
+{
+	log_borrow_libbpf(store->log);
+	store->notices = ring_buffer__new(store_notices_fd(store),
+					  ignore_notice, NULL, NULL);
+	log_return_libbpf();
+	return store->notices ? 0 : -errno;
+}
+
+static int open_maps(struct store *store)
+{
+	const struct program_set *maps = &store->maps;
+	int err;
+
+	store->cpus = map_mmap(program_set_map_fd(maps, "cpu_states"), 0,
+			       cpus_size(store));
+	store->unclaimed = map_mmap(program_set_map_fd(maps, "unclaimed"), 0,
+				    sizeof(*store->unclaimed));
+	err = !store->cpus || !store->unclaimed ? -errno : open_notices(store);
+	err = err   ?:
+		      overflow_init(&store->overflow,
+				    program_set_map_fd(maps, "overflows"),
+				    store->options.max_flows);
+	err = err   ?:
+		      origins_init(&store->origins,
+				   program_set_map_fd(maps, "origins"),
+				   program_set_map_fd(maps, "more_origins"));
+	if (err)
+		log_error(store->log, "cannot make BPF maps: %s", strerror(-err));
+	return err;
 }
 
 /* PREEMPT_RT says so of itself. */
@@ -197,29 +227,19 @@ int store_open(struct store *store, const struct store_options *options,
 	err = flow_maps_load(&store->maps, &knobs, log);
 	if (err)
 		return err;
-	store->cpus = map_mmap(program_set_map_fd(&store->maps, "cpu_states"),
-			       0, cpus_size(store));
-	store->states = map_mmap(program_set_map_fd(&store->maps, "table_states"),
-				 0, states_size());
-	if (!store->cpus || !store->states) {
-		err = -errno;
-		log_error(log, "cannot map BPF maps: %s", strerror(-err));
-		return err;
-	}
-	err = origins_init(&store->origins,
-			   program_set_map_fd(&store->maps, "origins"),
-			   program_set_map_fd(&store->maps, "more_origins"));
-	return err ?: open_tables(store);
+	err = open_maps(store);
+	return err ?: limit_memory(store);
 }
 
 void store_close(struct store *store)
 {
 	if (store->cpus)
 		map_munmap(store->cpus, cpus_size(store));
-	if (store->states)
-		map_munmap(store->states, states_size());
+	if (store->unclaimed)
+		map_munmap(store->unclaimed, sizeof(*store->unclaimed));
+	ring_buffer__free(store->notices);
 	origins_done(&store->origins);
-	tables_done(&store->tables);
+	overflow_done(&store->overflow);
 	program_set_unref(&store->maps);
 	*store = (struct store){ 0 };
 }
@@ -265,20 +285,6 @@ void store_unmap_log(const struct store *store, const struct log_slot *slots)
 	map_munmap((void *)slots, log_size(store));
 }
 
-uint64_t store_take_inserts(struct store *store, uint32_t generation)
-{
-	uint64_t sum = store->tables.inserts[generation];
-
-	store->tables.inserts[generation] = 0;
-	for (uint32_t cpu = 0; cpu < store->n_cpus; cpu++) {
-		sum += store->cpus[cpu].inserts[generation];
-		store->cpus[cpu].inserts[generation] = 0;
-	}
-	store->states[generation].inserts = 0;
-	store->states[generation].announced = 0;
-	return sum;
-}
-
 void store_pause(struct store *store, bool pause)
 {
 	for (uint32_t cpu = 0; cpu < store->n_cpus; cpu++)
@@ -291,36 +297,19 @@ int store_tunnel_addrs_fd(const struct store *store)
 	return program_set_map_fd(&store->maps, "tunnel_addrs");
 }
 
-int store_events_fd(const struct store *store)
+int store_notices_fd(const struct store *store)
 {
-	return program_set_map_fd(&store->maps, "events");
+	return program_set_map_fd(&store->maps, "notices");
 }
 
-/*
- * The ring buffer's pages are all present once they are mapped, twice its size:
- * it is mapped only while there is something in it, which is rare.
- */
-int store_read_events(const struct store *store,
-		      int (*on_event)(void *ctx, void *data, size_t size),
-		      void *ctx)
+void store_clear_notices(const struct store *store)
 {
-	struct pollfd fd = { .fd = store_events_fd(store), .events = POLLIN };
-	struct ring_buffer *ring;
-	int ret;
-
-	if (poll(&fd, 1, 0) <= 0)
-		return 0;
-	ring = ring_buffer__new(fd.fd, on_event, ctx, NULL);
-	if (!ring)
-		return -errno;
-	ret = ring_buffer__consume(ring);
-	ring_buffer__free(ring);
-	return ret < 0 ? ret : 0;
+	ring_buffer__consume(store->notices);
 }
 
 struct count store_unclaimed(const struct store *store)
 {
-	const struct count *count = &store->states[0].unclaimed;
+	const struct count *count = store->unclaimed;
 
 	return (struct count){
 		__atomic_load_n(&count->packets, __ATOMIC_RELAXED),

@@ -7,16 +7,19 @@
 #include "base/log.h"
 #include "flow_programs.h"
 #include "origins.h"
-#include "tables.h"
+#include "overflow.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define STORE_LOG_NONE UINT32_MAX /* to measure what logs are worth */
+#define STORE_LOG_NONE \
+	UINT32_MAX /* all that misses L1 overflows, to measure that */
+
+struct ring_buffer;
 
 struct store_options {
-	uint64_t max_flows;
-	uint64_t max_memory; /* bytes of BPF maps; 0: what max_flows need */
+	uint64_t max_flows; /* in an interval */
+	uint64_t max_memory; /* bytes of maps, and of flows here; 0: what max_flows need */
 	enum clock_kind clock;
 	uint32_t lanes; /* of each CPU, see types.h; 0: what this kernel needs */
 	uint32_t log_slots; /* per CPU, a power of two; 0: what suits this machine */
@@ -30,13 +33,15 @@ struct store {
 	struct program_set maps; /* without programs */
 	struct store_options options;
 	uint32_t lanes;
-	uint32_t n_cpus;	/* possible ones, times their lanes */
-	uint32_t l1_buckets;	/* per CPU and generation */
-	uint32_t log_slots;	/* per CPU, a power of two */
-	uint64_t process_bytes; /* for the flows taken from tables; 0: no limit */
-	struct cpu_state *cpus;	    /* mapped, n_cpus of them */
-	struct table_state *states; /* mapped, one per generation */
-	struct tables tables;
+	uint32_t n_cpus;     /* possible ones, times their lanes */
+	uint32_t l1_buckets; /* per CPU and generation */
+	uint32_t log_slots;  /* per CPU, a power of two */
+	uint64_t entry_bytes; /* for entries until they are merged; 0: no limit */
+	uint64_t process_bytes; /* for the flows that they become; 0: no limit */
+	struct cpu_state *cpus;	 /* mapped, n_cpus of them */
+	struct count *unclaimed; /* mapped: packets that got no lane */
+	struct overflow overflow;
+	struct ring_buffer *notices;
 	struct origins origins;
 	struct hash_secret secret; /* the programs' */
 };
@@ -62,9 +67,6 @@ void store_unmap_l1(const struct store *store, struct flow_bucket *buckets);
 const struct log_slot *store_map_log(const struct store *store, uint32_t cpu);
 void store_unmap_log(const struct store *store, const struct log_slot *slots);
 
-/* Of a generation at rest: what was entered into the shared table; forgets it. */
-uint64_t store_take_inserts(struct store *store, uint32_t generation);
-
 /* Turn counting off or on, for all programs at once. It is on at first. */
 void store_pause(struct store *store, bool pause);
 
@@ -74,13 +76,9 @@ uint64_t store_bytes(const struct store *store);
 /* The map that tunnel_addrs_init() takes. */
 int store_tunnel_addrs_fd(const struct store *store);
 
-/* Polls readable when the ring buffer has filled up to its watermark. */
-int store_events_fd(const struct store *store);
-
-/* Hand over all that is in the ring buffer. */
-int store_read_events(const struct store *store,
-		      int (*on_event)(void *ctx, void *data, size_t size),
-		      void *ctx);
+/* Polls readable when a log fills up, until store_clear_notices(). */
+int store_notices_fd(const struct store *store);
+void store_clear_notices(const struct store *store);
 
 /* Packets that got no lane, since the beginning. */
 struct count store_unclaimed(const struct store *store);

@@ -343,29 +343,54 @@ static size_t called_function(const struct bpf_insn *insns, size_t i)
 	return calls ? i + 1 + insns[i].imm : 0;
 }
 
-/* libbpf puts functions behind the program. judge() is the only one. */
-static size_t find_judge(const struct bpf_insn *insns, size_t n)
+/* The instructions of the stub. libbpf puts functions behind the program, as they are called: judge() first. */
+struct stub {
+	size_t start; /* 0: there is none */
+	size_t end;
+};
+
+static struct stub find_judge(const struct bpf_insn *insns, size_t n)
 {
-	size_t judge = 0;
+	struct stub stub = { .end = n };
 
 	for (size_t i = 0; i < n; i++) {
 		size_t function = called_function(insns, i);
 
-		if (judge && function && function != judge)
-			return 0;
-		judge = function ?: judge;
+		if (!stub.start)
+			stub.start = function;
+		else if (function > stub.start && function < stub.end)
+			stub.end = function;
 	}
-	return judge;
+	return stub;
+}
+
+/* Where an instruction is once the stub is gone and judge() is at the end. */
+static size_t moved(const struct stub *stub, size_t i, size_t n)
+{
+	size_t gone = stub->end - stub->start;
+
+	if (i == stub->start)
+		return n - gone;
+	return i > stub->start ? i - gone : i;
 }
 
 static int add_program(struct code *code, const struct bpf_program *program)
 {
 	const struct bpf_insn *insns = bpf_program__insns(program);
-	size_t judge = find_judge(insns, bpf_program__insn_cnt(program));
+	size_t n = bpf_program__insn_cnt(program);
+	struct stub stub = find_judge(insns, n);
 
-	for (size_t i = 0; i < judge; i++)
-		code_add(code, insns[i]);
-	return judge ? 0 : -EINVAL;
+	for (size_t i = 0; stub.start && i < n; i++) {
+		size_t function = called_function(insns, i);
+		struct bpf_insn insn = insns[i];
+
+		if (function)
+			insn.imm = (int)(moved(&stub, function, n) -
+					 moved(&stub, i, n) - 1);
+		if (i < stub.start || i >= stub.end)
+			code_add(code, insn);
+	}
+	return stub.start ? 0 : -EINVAL;
 }
 
 int filter_load(const struct filter *filter, const struct bpf_program *program,

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "drain.h"
 
-#include "bpf/store/table.h"
 #include "base/util.h"
 
 #include <errno.h>
 #include <string.h>
 
 enum {
-	WINDOW = TUNING_BUCKETS_UNIT, /* buckets per slice: 1024 entries */
-	LARGE = 16384, /* L2 entries from which a second reading pays */
+	WINDOW = 64,   /* buckets of L1 per slice: 1024 entries */
+	SLICE = 1024,  /* folded entries */
+	LARGE = 16384, /* folded entries from which a second reading pays */
 };
 
-void drain_init(struct drain *drain, struct store *store,
-		drain_event_fn *on_event, drain_entries_fn *on_entries, void *ctx)
+void drain_init(struct drain *drain, struct store *store, struct fold *fold,
+		drain_entries_fn *on_entries, void *ctx)
 {
 	*drain = (struct drain){
 		.store = store,
-		.on_event = on_event,
+		.fold = fold,
 		.on_entries = on_entries,
 		.ctx = ctx,
 	};
@@ -25,45 +25,54 @@ void drain_init(struct drain *drain, struct store *store,
 
 void drain_start(struct drain *drain, uint32_t generation)
 {
-	drain->phase = DRAIN_L1;
+	struct counters counters;
+
+	store_read_counters(drain->store, generation, &counters);
+	drain->phase = counters.spilled.packets == drain->spilled[generation] ?
+			       DRAIN_L1 :
+			       DRAIN_OVERFLOW;
+	drain->spilled[generation] = counters.spilled.packets;
 	drain->generation = generation;
 	drain->cpu = 0;
 	drain->bucket = 0;
-	drain->inserts = store_take_inserts(drain->store, generation);
-	tuning_note(&drain->store->tables.tuning, drain->inserts);
+	drain->next = 0;
+	drain->n_folded = fold_count(drain->fold, generation);
 }
 
-int drain_events(struct drain *drain)
+/* Without room among the folded ones, an entry is reported at once. */
+static void on_overflow(void *ctx, const struct flow_entry *entry)
 {
-	return store_read_events(drain->store, drain->on_event, drain->ctx);
+	const struct drain *drain = ctx;
+
+	if (fold_add_entry(drain->fold, drain->generation, entry))
+		drain->on_entries(drain->ctx, DRAIN_ONLY, &entry, 1);
 }
 
-/* Report a bucket's entries; unless they are only announced, leave it empty. */
+static int step_overflow(struct drain *drain)
+{
+	int ret = overflow_take(&drain->store->overflow, drain->generation,
+				on_overflow, drain);
+
+	if (ret)
+		return ret;
+	drain->n_folded = fold_count(drain->fold, drain->generation);
+	drain->phase = DRAIN_L1;
+	return 1;
+}
+
+/* Report a bucket's entries, and leave it empty. */
 static void read_bucket(const struct drain *drain, struct flow_bucket *bucket)
 {
-	static const enum drain_reading readings[] = {
-		[DRAIN_L2_ANNOUNCE] = DRAIN_FIRST,
-		[DRAIN_L2_DELIVER] = DRAIN_SECOND,
-	};
-	const enum drain_reading reading = readings[drain->phase];
 	const struct flow_entry *entries[BUCKET_SLOTS];
 	int n = 0;
 
-	for (int i = 0; i < BUCKET_SLOTS; i++) {
-		if (!bucket->tags[i])
-			continue;
-		if (reading != DRAIN_FIRST && drain->phase != DRAIN_L1)
-			shared_finish(&bucket->entries[i].tally);
-		entries[n++] = &bucket->entries[i];
-	}
-	if (n)
-		drain->on_entries(drain->ctx, reading, entries, n);
-	for (int i = 0; i < BUCKET_SLOTS && reading != DRAIN_FIRST; i++) {
-		if (!bucket->tags[i])
-			continue;
-		memset(&bucket->entries[i], 0, sizeof(bucket->entries[i]));
-		bucket->tags[i] = 0;
-	}
+	for (int i = 0; i < BUCKET_SLOTS; i++)
+		if (bucket->tags[i])
+			entries[n++] = &bucket->entries[i];
+	if (!n)
+		return;
+	drain->on_entries(drain->ctx, DRAIN_ONLY, entries, n);
+	memset(bucket->tags, 0, sizeof(bucket->tags));
 }
 
 static int read_l1(struct drain *drain)
@@ -82,79 +91,60 @@ static int read_l1(struct drain *drain)
 		drain->cpu++;
 		drain->bucket = 0;
 	}
-	return 0;
-}
-
-static void start_l2(struct drain *drain)
-{
-	drain->phase = drain->inserts >= LARGE ? DRAIN_L2_ANNOUNCE :
-						 DRAIN_L2_KEEP;
-	drain->level = 0;
-	drain->bucket = 0;
+	return 1;
 }
 
 static int finish(struct drain *drain)
 {
+	fold_reset(drain->fold, drain->generation);
+	overflow_fit(&drain->store->overflow, drain->generation, drain->n_folded);
 	drain->phase = DRAIN_IDLE;
-	tables_rest(&drain->store->tables, drain->generation);
 	return 0;
 }
 
 static int step_l1(struct drain *drain)
 {
-	int err = drain_events(drain);
-
-	if (err)
-		return err;
 	if (drain->cpu < drain->store->n_cpus)
-		return read_l1(drain) ?: 1;
-	if (!drain->inserts)
-		return finish(drain);
-	start_l2(drain);
+		return read_l1(drain);
+	drain->phase = drain->n_folded >= LARGE ? DRAIN_ANNOUNCE : DRAIN_KEEP;
 	return 1;
 }
 
-static int read_window(struct drain *drain, const struct table *table)
+/* Report up to SLICE folded entries. Returns how many there were. */
+static uint32_t read_folded(struct drain *drain, enum drain_reading reading)
 {
-	uint32_t n = min_u64(WINDOW, table->n_buckets - drain->bucket);
-	struct flow_bucket *buckets = tables_map(table, drain->bucket, n);
+	const struct flow_entry *folded = NULL, *entries[BUCKET_SLOTS];
+	uint32_t n = min_u64(SLICE, fold_entries(drain->fold, drain->generation,
+						 drain->next, &folded));
 
-	if (!buckets)
-		return -errno;
-	for (uint32_t i = 0; i < n; i++)
-		read_bucket(drain, &buckets[i]);
-	tables_unmap(buckets, n);
-	drain->bucket += n;
-	return 0;
-}
+	for (uint32_t i = 0; i < n; i += BUCKET_SLOTS) {
+		uint32_t n_here = min_u64(BUCKET_SLOTS, n - i);
 
-/* The next table that has something unread; NULL: that was the last. */
-static const struct table *next_table(struct drain *drain)
-{
-	const struct tables *tables = &drain->store->tables;
-
-	for (; drain->level < TABLE_LEVELS; drain->level++) {
-		const struct table *table =
-			&tables->levels[drain->generation][drain->level];
-
-		if (drain->bucket < table->n_buckets)
-			return table;
-		drain->bucket = 0;
+		for (uint32_t k = 0; k < n_here; k++)
+			entries[k] = &folded[i + k];
+		drain->on_entries(drain->ctx, reading, entries, (int)n_here);
+		drain->next += n_here;
 	}
-	return NULL;
+	return n;
 }
 
-static int step_l2(struct drain *drain)
+static int step_folded(struct drain *drain)
 {
-	const struct table *table = next_table(drain);
+	static const enum drain_reading readings[] = {
+		[DRAIN_KEEP] = DRAIN_ONLY,
+		[DRAIN_ANNOUNCE] = DRAIN_FIRST,
+		[DRAIN_DELIVER] = DRAIN_SECOND,
+	};
 
-	if (table)
-		return read_window(drain, table) ?: 1;
-	if (drain->phase != DRAIN_L2_ANNOUNCE)
+	if (read_folded(drain, readings[drain->phase])) {
+		if (drain->phase != DRAIN_ANNOUNCE)
+			fold_release(drain->fold, drain->generation, drain->next);
+		return 1;
+	}
+	if (drain->phase != DRAIN_ANNOUNCE)
 		return finish(drain);
-	drain->phase = DRAIN_L2_DELIVER;
-	drain->level = 0;
-	drain->bucket = 0;
+	drain->phase = DRAIN_DELIVER;
+	drain->next = 0;
 	return 1;
 }
 
@@ -163,10 +153,12 @@ static int step(struct drain *drain)
 	switch (drain->phase) {
 	case DRAIN_IDLE:
 		return 0;
+	case DRAIN_OVERFLOW:
+		return step_overflow(drain);
 	case DRAIN_L1:
 		return step_l1(drain);
 	default:
-		return step_l2(drain);
+		return step_folded(drain);
 	}
 }
 
@@ -174,11 +166,10 @@ int drain_step(struct drain *drain)
 {
 	int ret = step(drain);
 
-	if (ret < 0) {
-		/* Some of them are left. */
-		drain->store->cpus[0].inserts[drain->generation] +=
-			drain->inserts;
-		drain->phase = DRAIN_IDLE;
-	}
+	if (ret >= 0 || ret == -EAGAIN)
+		return ret;
+	if (drain->phase == DRAIN_OVERFLOW)
+		drain->spilled[drain->generation] = UINT64_MAX; /* read it again */
+	drain->phase = DRAIN_IDLE;
 	return ret;
 }

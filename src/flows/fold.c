@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "fold.h"
 
-#include "bpf/store/attrs.h"
 #include "bpf/store/log.h"
+#include "bpf/store/tally.h"
 #include "base/pages.h"
 #include "base/util.h"
 
@@ -14,7 +14,7 @@
 enum {
 	BATCH = 16,
 	INDEX_BITS_MIN = 9, /* a page */
-	INDEX_BITS_MAX = 31,
+	INDEX_BITS_MAX = 32 - FOLD_INDEX_BITS,
 	PREFETCH_PROBES = 4,
 };
 
@@ -68,67 +68,76 @@ static void trim_spare(struct fold *fold, uint32_t most)
 	}
 }
 
-/* ---- The index ---------------------------------------------------------------- */
+/* ---- Indexes ------------------------------------------------------------------ */
 
-static size_t index_bytes(const struct fold_generation *g)
+static size_t index_bytes(const struct fold_index *index)
 {
-	return g->index ? sizeof(*g->index) << g->index_bits : 0;
+	return index->slots ? sizeof(*index->slots) << index->bits : 0;
 }
 
-static void drop_index(struct fold_generation *g)
+static void drop_index(struct fold_index *index)
 {
-	pages_unmap(g->index, index_bytes(g));
-	g->index = NULL;
+	pages_unmap(index->slots, index_bytes(index));
+	*index = (struct fold_index){ 0 };
 }
+
+static void drop_indexes(struct fold_generation *g)
+{
+	for (int i = 0; i < FOLD_INDEXES; i++)
+		drop_index(&g->indexes[i]);
+}
+
+/* C has no const for both. */
+#define index_of(g, hash) (&(g)->indexes[(hash) >> (32 - FOLD_INDEX_BITS)])
 
 /* Neighbours in an index are neighbours in one twice as large. */
-static uint32_t index_home(const struct fold_generation *g, uint32_t hash)
+static uint32_t index_home(const struct fold_index *index, uint32_t hash)
 {
-	return hash >> (32 - g->index_bits);
+	return hash << FOLD_INDEX_BITS >> (32 - index->bits);
 }
 
-static uint32_t index_next(const struct fold_generation *g, uint32_t at)
+static uint32_t index_next(const struct fold_index *index, uint32_t at)
 {
-	return (at + 1) & ((1U << g->index_bits) - 1);
+	return (at + 1) & ((1U << index->bits) - 1);
 }
 
-static void index_put(struct fold_generation *g, uint64_t slot)
+static void index_put(struct fold_index *index, uint64_t slot)
 {
-	uint32_t at = index_home(g, slot >> 32);
+	uint32_t at = index_home(index, slot >> 32);
 
-	while (g->index[at])
-		at = index_next(g, at);
-	g->index[at] = slot;
+	while (index->slots[at])
+		at = index_next(index, at);
+	index->slots[at] = slot;
+	index->n_used++;
 }
 
-static bool index_resize(struct fold_generation *g, uint32_t bits)
+static bool index_resize(struct fold_index *index, uint32_t bits)
 {
-	struct fold_generation old = *g;
-	uint64_t *index = pages_map(sizeof(*index) << bits);
+	struct fold_index old = *index;
+	uint64_t *slots = pages_map(sizeof(*slots) << bits);
 
-	if (!index)
+	if (!slots)
 		return false;
-	g->index = index;
-	g->index_bits = bits;
-	for (uint64_t i = 0; old.index && i < 1ULL << old.index_bits; i++)
-		if (old.index[i])
-			index_put(g, old.index[i]);
+	*index = (struct fold_index){ .slots = slots, .bits = bits };
+	for (uint64_t i = 0; old.slots && i < 1ULL << old.bits; i++)
+		if (old.slots[i])
+			index_put(index, old.slots[i]);
 	drop_index(&old);
 	return true;
 }
 
 /* For one entry more: half full is enough, but without memory 7/8 is better than nothing. */
-static bool index_reserve(struct fold_generation *g)
+static bool index_reserve(struct fold_index *index)
 {
-	uint64_t slots = 1ULL << g->index_bits;
+	uint64_t n = 1ULL << index->bits;
 
-	if (!g->index)
-		return index_resize(g, INDEX_BITS_MIN);
-	if (g->n_entries < slots / 2)
+	if (!index->slots)
+		return index_resize(index, INDEX_BITS_MIN);
+	if (index->n_used < n / 2)
 		return true;
-	if (g->index_bits < INDEX_BITS_MAX && index_resize(g, g->index_bits + 1))
+	if (index->bits < INDEX_BITS_MAX && index_resize(index, index->bits + 1))
 		return true;
-	return g->n_entries < slots - slots / 8;
+	return index->n_used < n - n / 8;
 }
 
 /* ---- Entries ------------------------------------------------------------------ */
@@ -154,10 +163,12 @@ static inline struct flow_entry *find_entry(const struct fold_generation *g,
 					    const struct flow_key *key,
 					    uint32_t hash)
 {
-	if (!g->index)
+	const struct fold_index *index = index_of(g, hash);
+
+	if (!index->slots)
 		return NULL;
-	for (uint32_t at = index_home(g, hash);; at = index_next(g, at)) {
-		uint64_t slot = g->index[at];
+	for (uint32_t at = index_home(index, hash);; at = index_next(index, at)) {
+		uint64_t slot = index->slots[at];
 		struct flow_entry *entry;
 
 		if (!slot)
@@ -170,22 +181,26 @@ static inline struct flow_entry *find_entry(const struct fold_generation *g,
 	}
 }
 
-static inline void add_tally(struct flow_tally *to, const struct flow_tally *from)
+static uint64_t count_kept(const struct fold *fold)
 {
-	to->packets += from->packets;
-	to->bytes += from->bytes;
-	to->l2_bytes += from->l2_bytes;
-	to->attrs.marks |= from->attrs.marks;
-	attrs_merge(&to->attrs, &from->attrs, from->first_ns < to->first_ns,
-		    from->last_ns >= to->last_ns);
-	if (from->first_ns < to->first_ns)
-		to->first_ns = from->first_ns;
-	if (from->last_ns > to->last_ns)
-		to->last_ns = from->last_ns;
-	if (from->attrs.has_mac && !to->attrs.has_mac) {
-		to->attrs.has_mac = from->attrs.has_mac;
-		memcpy(to->macs, from->macs, sizeof(to->macs));
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < GENERATIONS; i++) {
+		const struct fold_generation *g = &fold->generations[i];
+		uint64_t released = (uint64_t)g->n_released * FOLD_CHUNK_ENTRIES;
+
+		n += g->n_entries - min_u64(released, g->n_entries);
 	}
+	return n;
+}
+
+/* A quarter is left for the flows that come until the drain begins. */
+bool fold_is_filling(const struct fold *fold, uint32_t generation)
+{
+	uint32_t n = fold->generations[generation].n_entries;
+
+	return n && (n >= fold->max_entries - fold->max_entries / 4 ||
+		     count_kept(fold) >= fold->max_total - fold->max_total / 4);
 }
 
 static bool reserve_chunk(struct fold *fold, struct fold_generation *g)
@@ -212,16 +227,16 @@ static __attribute__((noinline)) int insert_entry(struct fold *fold,
 						  const struct flow_entry *entry,
 						  uint32_t hash)
 {
-	uint64_t n = (uint64_t)fold->generations[0].n_entries +
-		     fold->generations[1].n_entries;
+	struct fold_index *index = index_of(g, hash);
 
-	assert(g->index || !g->n_entries); /* not released */
-	if (fold->max_entries && n >= fold->max_entries)
+	assert(!g->n_released);
+	if (g->n_entries >= fold->max_entries ||
+	    count_kept(fold) >= fold->max_total)
 		return -ENOSPC;
-	if (!index_reserve(g) || !reserve_chunk(fold, g))
+	if (!index_reserve(index) || !reserve_chunk(fold, g))
 		return -ENOMEM;
 	*entry_at(g, g->n_entries) = *entry;
-	index_put(g, (uint64_t)hash << 32 | ++g->n_entries);
+	index_put(index, (uint64_t)hash << 32 | ++g->n_entries);
 	return 0;
 }
 
@@ -239,7 +254,7 @@ int fold_add_entry(struct fold *fold, uint32_t generation,
 
 	if (!known)
 		return insert_entry(fold, g, entry, hash);
-	add_tally(&known->tally, &entry->tally);
+	tally_add(&known->tally, &entry->tally);
 	return 0;
 }
 
@@ -271,6 +286,7 @@ static size_t begin_batch(const struct fold *fold, struct batch *batch,
 		const struct log_slot *slot = &slots[used];
 		const struct fold_generation *g =
 			&fold->generations[log_generation(slot)];
+		const struct fold_index *index;
 		uint32_t hash;
 
 		if (used + 1 + is_log_long(slot) > n)
@@ -279,8 +295,9 @@ static size_t begin_batch(const struct fold *fold, struct batch *batch,
 		hash = hash_record(fold, slot);
 		batch->records[batch->n] = slot;
 		batch->hashes[batch->n] = hash;
-		if (g->index)
-			__builtin_prefetch(&g->index[index_home(g, hash)]);
+		index = index_of(g, hash);
+		if (index->slots)
+			__builtin_prefetch(&index->slots[index_home(index, hash)]);
 		used += 1 + is_log_long(slot);
 	}
 	return used;
@@ -288,13 +305,14 @@ static size_t begin_batch(const struct fold *fold, struct batch *batch,
 
 static void prefetch_entry(const struct fold_generation *g, uint32_t hash)
 {
+	const struct fold_index *index = index_of(g, hash);
 	uint32_t at;
 
-	if (!g->index)
+	if (!index->slots)
 		return;
-	at = index_home(g, hash);
-	for (int i = 0; i < PREFETCH_PROBES; i++, at = index_next(g, at)) {
-		uint64_t slot = g->index[at];
+	at = index_home(index, hash);
+	for (int i = 0; i < PREFETCH_PROBES; i++, at = index_next(index, at)) {
+		uint64_t slot = index->slots[at];
 
 		if (slot >> 32 == hash && slot) {
 			const struct flow_entry *entry =
@@ -325,10 +343,10 @@ static int add_record(struct fold *fold, const struct log_slot *slot,
 		return insert_entry(fold, g, &entry, hash);
 	}
 	if (is_log_long(slot)) {
-		add_tally(&known->tally, (const struct flow_tally *)(slot + 1));
+		tally_add(&known->tally, (const struct flow_tally *)(slot + 1));
 	} else {
 		log_read_tally(slot, &tally);
-		add_tally(&known->tally, &tally);
+		tally_add(&known->tally, &tally);
 	}
 	return 0;
 }
@@ -389,7 +407,7 @@ void fold_release(struct fold *fold, uint32_t generation, uint32_t before)
 
 	if (before >= g->n_entries)
 		n = g->n_chunks;
-	drop_index(g);
+	drop_indexes(g);
 	for (; g->n_released < n; g->n_released++)
 		put_chunk(fold, g->chunks[g->n_released]);
 }
@@ -411,9 +429,13 @@ void fold_reset(struct fold *fold, uint32_t generation)
 /* ---- All of it ---------------------------------------------------------------- */
 
 void fold_init(struct fold *fold, const struct hash_secret *secret,
-	       uint64_t max_entries)
+	       uint64_t max_entries, uint64_t max_bytes)
 {
-	*fold = (struct fold){ .secret = secret, .max_entries = max_entries };
+	*fold = (struct fold){
+		.secret = secret,
+		.max_entries = max_entries,
+		.max_total = max_bytes ? max_bytes / FOLD_ENTRY_BYTES : UINT64_MAX,
+	};
 }
 
 void fold_done(struct fold *fold)
@@ -428,9 +450,12 @@ uint64_t fold_bytes(const struct fold *fold)
 	uint64_t chunks = fold->n_used + fold->n_spare;
 	uint64_t sum = chunks * sizeof(struct fold_chunk);
 
-	for (int i = 0; i < GENERATIONS; i++)
-		sum += index_bytes(&fold->generations[i]) +
-		       fold->generations[i].capacity *
-			       sizeof(struct fold_chunk *);
+	for (int g = 0; g < GENERATIONS; g++) {
+		const struct fold_generation *generation = &fold->generations[g];
+
+		sum += generation->capacity * sizeof(struct fold_chunk *);
+		for (int i = 0; i < FOLD_INDEXES; i++)
+			sum += index_bytes(&generation->indexes[i]);
+	}
 	return sum;
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * Folds records of the logs into entries: one per flow, interface and direction, of all
- * CPUs. Each generation has its own entries.
+ * CPUs. Each generation has its own entries. Most flows of a busy host are here until
+ * their interval ends.
  *
  * A record costs a cache miss or two if its entry is not cached, so records are read in
  * batches: their places are prefetched together before the first one is added. Entries
- * are dense, in chunks of a huge page; an index apart has their numbers and 32 bits of
- * their hashes. It grows alone, and entries stay where they are.
+ * are dense, in chunks of a huge page; indexes apart have their numbers and 32 bits of
+ * their hashes. Each index has a part of the hashes and grows alone, so that no call takes
+ * long, and entries stay where they are.
  *
  * Generations share the chunks: those that the old one no longer needs hold the flows of
  * the new one, without new pages from the kernel.
@@ -16,10 +18,17 @@
 
 #include "bpf/store/hash.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FOLD_CHUNK_ENTRIES = 16384 };
+enum {
+	FOLD_CHUNK_ENTRIES = 16384,
+	FOLD_INDEX_BITS = 4,
+	FOLD_INDEXES = 1 << FOLD_INDEX_BITS,
+	/* An entry, and its part of the index when that was just resized. */
+	FOLD_ENTRY_BYTES = sizeof(struct flow_entry) + 6 * sizeof(uint64_t),
+};
 
 struct fold_chunk;
 
@@ -29,13 +38,17 @@ struct fold_generation {
 	uint32_t n_released; /* of these, the first ones */
 	uint32_t capacity;   /* of `chunks` */
 	uint32_t n_entries;
-	uint64_t *index; /* slots: hash << 32 | number + 1; 0: free */
-	uint32_t index_bits;
+	struct fold_index {
+		uint64_t *slots; /* hash << 32 | number + 1; 0: free */
+		uint32_t bits;	 /* log2 of how many there are */
+		uint32_t n_used;
+	} indexes[FOLD_INDEXES]; /* by the upper bits of the hash */
 };
 
 struct fold {
 	const struct hash_secret *secret;
-	uint64_t max_entries;
+	uint64_t max_entries; /* of a generation */
+	uint64_t max_total;   /* of both, without those that were released */
 	struct fold_generation generations[GENERATIONS];
 	struct fold_chunk *spare; /* a list */
 	uint32_t n_spare;
@@ -46,10 +59,11 @@ struct fold {
 
 /**
  * @param secret       that the hashes in records are of; stays the caller's
- * @param max_entries  of both generations; 0: no limit
+ * @param max_entries  of each generation
+ * @param max_bytes    of memory, about; 0: no limit
  */
 void fold_init(struct fold *fold, const struct hash_secret *secret,
-	       uint64_t max_entries);
+	       uint64_t max_entries, uint64_t max_bytes);
 void fold_done(struct fold *fold);
 
 /**
@@ -93,6 +107,12 @@ static inline uint32_t fold_count(const struct fold *fold, uint32_t generation)
 {
 	return fold->generations[generation].n_entries;
 }
+
+/**
+ * @return whether so few more entries are possible in @generation that it should be
+ *         drained
+ */
+bool fold_is_filling(const struct fold *fold, uint32_t generation);
 
 /** @return memory, in bytes */
 uint64_t fold_bytes(const struct fold *fold);

@@ -2,6 +2,7 @@
 #include "pipeline.h"
 
 #include "base/util.h"
+#include "bpf/store/log.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -9,9 +10,6 @@
 #include <time.h>
 
 enum {
-	/* More flows of the next drain, 4 MiB, are left where they count as lost. */
-	HELD_MAX = 32768,
-	RELEASE_BATCHES = 64, /* a slice */
 	/* Slots of all logs: a quarter of a millisecond between slices of a drain, two else. */
 	STEP_SLOTS = 2048,
 	RELIEF_SLOTS = 16384,
@@ -64,70 +62,29 @@ static void merge_entries(struct pipeline *pipeline, uint32_t generation,
 	}
 }
 
-/* Entries of the generation that is still being written to belong to its drain. */
-static void keep_or_hold(struct pipeline *pipeline, uint32_t generation,
-			 const struct flow_entry *entry)
+/*
+ * A record that the fold has no room for: of the generation that is read, it goes on at
+ * once; others stay in the log until a drain has made room.
+ */
+static size_t pass_on(struct pipeline *pipeline, const struct log_slot *slots)
 {
-	if (generation == generation_old(&pipeline->generation) ||
-	    fold_add_entry(&pipeline->held, generation, entry))
-		merge_entries(pipeline, generation, false, &entry, 1);
+	uint32_t old = generation_old(&pipeline->generation);
+	struct flow_entry entry;
+	const struct flow_entry *entries[] = { &entry };
+	size_t n_slots;
+
+	if (pipeline->phase != PIPELINE_READING || log_generation(slots) != old)
+		return 0;
+	n_slots = log_read(slots, &entry);
+	merge_entries(pipeline, old, false, entries, 1);
+	return n_slots;
 }
 
-static int on_event(void *ctx, void *data, size_t size)
-{
-	const struct event *event = data;
-
-	/* The watermark notice is shorter: that it came was all it had to say. */
-	if (size >= sizeof(*event) && event->type == EVENT_ENTRY)
-		keep_or_hold(ctx, event->generation, &event->entry);
-	return 0;
-}
-
-static bool may_hold_more(const struct pipeline *pipeline)
-{
-	return fold_count(&pipeline->held, pipeline->generation.current) <
-	       HELD_MAX;
-}
-
-/* Of a log: the rest of it stays there when too much is held. */
-static bool on_refused(void *ctx, uint32_t generation,
-		       const struct flow_entry *entry)
+static size_t on_records(void *ctx, const struct log_slot *slots, size_t n)
 {
 	struct pipeline *pipeline = ctx;
 
-	if (generation == pipeline->generation.current && !may_hold_more(pipeline))
-		return false;
-	keep_or_hold(pipeline, generation, entry);
-	return true;
-}
-
-/* Returns how many there were; 0: no more of them. */
-static int release_batch(struct pipeline *pipeline, uint32_t generation)
-{
-	const struct flow_entry *held = NULL, *entries[MERGE_BATCH];
-	int n = (int)min_u64(MERGE_BATCH,
-			     fold_entries(&pipeline->held, generation,
-					  pipeline->held_next, &held));
-
-	for (int i = 0; i < n; i++)
-		entries[i] = &held[i];
-	merge_entries(pipeline, generation, false, entries, n);
-	pipeline->held_next += (uint32_t)n;
-	return n;
-}
-
-/* Merge a slice of the entries held for this drain. False: there are no more. */
-static bool release_held(struct pipeline *pipeline)
-{
-	uint32_t generation = generation_old(&pipeline->generation);
-
-	for (int i = 0; i < RELEASE_BATCHES; i++) {
-		if (release_batch(pipeline, generation))
-			continue;
-		fold_reset(&pipeline->held, generation);
-		return false;
-	}
-	return true;
+	return fold_add(&pipeline->fold, slots, n) ?: pass_on(pipeline, slots);
 }
 
 static void on_entries(void *ctx, enum drain_reading reading,
@@ -135,6 +92,8 @@ static void on_entries(void *ctx, enum drain_reading reading,
 {
 	struct pipeline *pipeline = ctx;
 
+	if (reading == DRAIN_FIRST && !pipeline->drain.next)
+		merge_expect(&pipeline->merge, pipeline->drain.n_folded);
 	if (reading == DRAIN_FIRST)
 		merge_announce(&pipeline->merge, entries, n);
 	else
@@ -171,10 +130,11 @@ int pipeline_init(struct pipeline *pipeline,
 	limit_kept(pipeline);
 	merge_init(&pipeline->merge, &pipeline->options.merge, host,
 		   &pipeline->clock);
-	fold_init(&pipeline->held, &pipeline->store.secret, 0);
-	drain_init(&pipeline->drain, &pipeline->store, on_event, on_entries,
-		   pipeline);
-	err = logs_init(&pipeline->logs, &pipeline->store, on_refused, pipeline);
+	fold_init(&pipeline->fold, &pipeline->store.secret,
+		  options->store.max_flows, pipeline->store.entry_bytes);
+	drain_init(&pipeline->drain, &pipeline->store, &pipeline->fold,
+		   on_entries, pipeline);
+	err = logs_init(&pipeline->logs, &pipeline->store, on_records, pipeline);
 	return err ?: generation_init(&pipeline->generation, &pipeline->store);
 }
 
@@ -184,51 +144,7 @@ void pipeline_done(struct pipeline *pipeline)
 	logs_done(&pipeline->logs);
 	merge_done(&pipeline->merge);
 	store_close(&pipeline->store);
-	fold_done(&pipeline->held);
-}
-
-/* The next generation will hold about as much as this one does. */
-static void fit_next(struct pipeline *pipeline)
-{
-	const struct generation *generation = &pipeline->generation;
-	struct tables *tables = &pipeline->store.tables;
-
-	tuning_expect(&tables->tuning,
-		      pipeline->store.states[generation->current].inserts);
-	tables_fit(tables, generation_old(generation));
-}
-
-static void flip(struct pipeline *pipeline)
-{
-	/* Making tables takes its time, and flows go on coming meanwhile. */
-	pipeline->flip_ns = pipeline->now_ns;
-	if (pipeline->clock.kind != CLOCK_PACKET)
-		pipeline->flip_ns += clock_boot_ns() - pipeline->begin_ns;
-	generation_flip(&pipeline->generation);
-	pipeline->phase = PIPELINE_SETTLING;
-}
-
-/* It takes a second where flows are a million, and the ring fills in 20 ms. */
-static void empty_ring(struct pipeline *pipeline)
-{
-	if (may_hold_more(pipeline))
-		drain_events(&pipeline->drain);
-}
-
-/* A table that is being made may be one for the generation that ends. */
-static void step_fitting(struct pipeline *pipeline)
-{
-	struct tables *tables = &pipeline->store.tables;
-
-	if (tables_step(tables) == -EAGAIN)
-		return;
-	if (!pipeline->is_fit) {
-		pipeline->is_fit = true;
-		fit_next(pipeline);
-		if (tables_step(tables) == -EAGAIN)
-			return;
-	}
-	flip(pipeline);
+	fold_done(&pipeline->fold);
 }
 
 void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
@@ -238,55 +154,25 @@ void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
 	pipeline->mode = mode;
 	pipeline->drains++;
 	pipeline->early_drains += mode == MERGE_EARLY;
-	pipeline->now_ns = now_ns;
-	pipeline->begin_ns = clock_boot_ns();
+	pipeline->flip_ns = now_ns;
 	pipeline->cost_ns = 0;
-	pipeline->is_fit = mode == MERGE_FINAL; /* nothing is counted after it */
-	pipeline->phase = PIPELINE_FITTING;
 	clock_calibrate(&pipeline->clock);
-	pipeline_step(pipeline);
-}
-
-static enum pipeline_relief grow(struct pipeline *pipeline)
-{
-	struct tables *tables = &pipeline->store.tables;
-	int err = tables_is_making(tables) ?
-			  0 :
-			  tables_grow(tables, pipeline->generation.current);
-
-	err = err ?: tables_step(tables);
-	if (err == -EAGAIN)
-		return PIPELINE_MAKING_ROOM;
-	return err ? PIPELINE_FULL : PIPELINE_RELIEVED;
-}
-
-static enum pipeline_relief relieve_tables(struct pipeline *pipeline)
-{
-	struct store *store = &pipeline->store;
-	const struct table_state *state =
-		&store->states[pipeline->generation.current];
-
-	if (pipeline->phase == PIPELINE_FITTING) /* room comes with the flip */
-		return PIPELINE_MAKING_ROOM;
-	if (tables_is_making(&store->tables))
-		return grow(pipeline);
-	if (!state->announced) /* it was the generation before, or a log */
-		return PIPELINE_RELIEVED;
-	if (state->inserts < state->watermark) /* the ring buffer fills */
-		return PIPELINE_FULL;
-	return grow(pipeline);
+	generation_flip(&pipeline->generation);
+	pipeline->phase = PIPELINE_SETTLING;
+	pipeline->wait_ms = GENERATION_WAIT_MS;
 }
 
 enum pipeline_relief pipeline_relieve(struct pipeline *pipeline)
 {
-	enum pipeline_relief relief;
 	bool is_behind;
 
-	drain_events(&pipeline->drain);
+	store_clear_notices(&pipeline->store);
 	is_behind = logs_read(&pipeline->logs, RELIEF_SLOTS);
-	relief = relieve_tables(pipeline);
-	return is_behind && relief == PIPELINE_RELIEVED ? PIPELINE_MAKING_ROOM :
-							  relief;
+	overflow_expect(&pipeline->store.overflow, pipeline->generation.current,
+			fold_count(&pipeline->fold, pipeline->generation.current));
+	if (fold_is_filling(&pipeline->fold, pipeline->generation.current))
+		return PIPELINE_FULL;
+	return is_behind ? PIPELINE_BEHIND : PIPELINE_RELIEVED;
 }
 
 static void wait_ms(uint32_t ms)
@@ -301,25 +187,39 @@ bool pipeline_relieve_now(struct pipeline *pipeline)
 {
 	enum pipeline_relief relief;
 
-	while ((relief = pipeline_relieve(pipeline)) == PIPELINE_MAKING_ROOM)
-		wait_ms(PIPELINE_ROOM_WAIT_MS);
+	while ((relief = pipeline_relieve(pipeline)) == PIPELINE_BEHIND)
+		wait_ms(PIPELINE_BEHIND_MS);
 	return relief == PIPELINE_RELIEVED;
 }
 
-static void start_releasing(struct pipeline *pipeline)
+static void start_reading(struct pipeline *pipeline)
 {
+	bool has_writers = pipeline->clock.kind != CLOCK_PACKET;
+
 	merge_begin(&pipeline->merge, pipeline->mode,
 		    clock_to_stamp(&pipeline->clock, pipeline->flip_ns));
-	logs_settle(&pipeline->logs, pipeline->clock.kind != CLOCK_PACKET);
-	pipeline->held_next = 0;
-	pipeline->phase = PIPELINE_RELEASING;
+	logs_settle(&pipeline->logs, has_writers);
+	pipeline->phase = PIPELINE_READING;
+	pipeline->wait_ms = has_writers ? LOGS_WAIT_MS : 0;
 }
 
-static void start_draining(struct pipeline *pipeline)
+static void step_settling(struct pipeline *pipeline)
 {
-	drain_start(&pipeline->drain, generation_old(&pipeline->generation));
-	merge_expect(&pipeline->merge, pipeline->drain.inserts);
-	pipeline->table_entries = pipeline->drain.inserts;
+	if (generation_settle(&pipeline->generation))
+		start_reading(pipeline);
+	else
+		pipeline->wait_ms = GENERATION_WAIT_MS;
+}
+
+static void step_reading(struct pipeline *pipeline)
+{
+	uint32_t generation = generation_old(&pipeline->generation);
+
+	if (logs_complete(&pipeline->logs, generation, RELIEF_SLOTS)) {
+		pipeline->wait_ms = pipeline->logs.is_settling ? LOGS_WAIT_MS : 0;
+		return;
+	}
+	drain_start(&pipeline->drain, generation);
 	pipeline->phase = PIPELINE_DRAINING;
 }
 
@@ -371,14 +271,16 @@ static void balance(struct pipeline *pipeline)
 
 static void step_draining(struct pipeline *pipeline)
 {
-	int ret;
+	int ret = drain_step(&pipeline->drain);
 
-	ret = drain_step(&pipeline->drain);
-	if (ret > 0)
+	if (ret == -EAGAIN)
+		pipeline->wait_ms = DRAIN_WAIT_MS;
+	if (ret > 0 || ret == -EAGAIN)
 		return;
 	pipeline->phase = PIPELINE_SWEEPING;
+	pipeline->table_entries = pipeline->drain.n_folded;
 	if (ret < 0)
-		log_error(pipeline->log, "cannot read the flow table: %s",
+		log_error(pipeline->log, "cannot read the flow tables: %s",
 			  strerror(-ret));
 	else
 		balance(pipeline);
@@ -418,19 +320,11 @@ static void step_sweeping(struct pipeline *pipeline)
 static void step(struct pipeline *pipeline)
 {
 	switch (pipeline->phase) {
-	case PIPELINE_FITTING:
-		step_fitting(pipeline);
-		break;
 	case PIPELINE_SETTLING:
-		if (generation_settle(&pipeline->generation))
-			start_releasing(pipeline);
+		step_settling(pipeline);
 		break;
-	case PIPELINE_RELEASING:
-		if (!logs_complete(&pipeline->logs,
-				   generation_old(&pipeline->generation),
-				   RELIEF_SLOTS) &&
-		    !release_held(pipeline))
-			start_draining(pipeline);
+	case PIPELINE_READING:
+		step_reading(pipeline);
 		break;
 	case PIPELINE_DRAINING:
 		step_draining(pipeline);
@@ -460,7 +354,7 @@ bool pipeline_step(struct pipeline *pipeline)
 
 	if (pipeline_is_idle(pipeline))
 		return false;
-	empty_ring(pipeline);
+	pipeline->wait_ms = 0;
 	logs_read(&pipeline->logs, STEP_SLOTS);
 	step(pipeline);
 	pipeline->cost_ns += clock_thread_ns() - start_ns;
@@ -509,6 +403,7 @@ void pipeline_stats(const struct pipeline *pipeline,
 		.kernel_memory = store_bytes(&pipeline->store),
 		.interfaces = ret_stats->interfaces,
 		.shadowed = ret_stats->shadowed,
+		.flow_memory = fold_bytes(&pipeline->fold),
 	};
 
 	for (int g = 0; g < GENERATIONS; g++) {

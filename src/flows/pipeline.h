@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * One drain from end to end: flip the generation, let it settle, read it, merge
- * it, report, and balance the books. In steps, none of which blocks for long.
+ * Records of the logs are folded as they come. One drain from end to end: flip the
+ * generation, let it settle, read the rest of it, merge it, report, and balance the books.
+ * In steps, none of which blocks for long.
  */
 #ifndef NETOBS_FLOWS_PIPELINE_H
 #define NETOBS_FLOWS_PIPELINE_H
@@ -9,7 +10,6 @@
 #include "drain.h"
 #include "engine/generation.h"
 #include "engine/logs.h"
-#include "fold.h"
 #include "merge.h"
 
 struct pipeline_options {
@@ -26,25 +26,19 @@ struct pipeline {
 	struct store store;
 	struct generation generation;
 	struct logs logs;
+	struct fold fold;
 	struct drain drain;
 	struct merge merge;
 	enum {
 		PIPELINE_IDLE,
-		PIPELINE_FITTING,
 		PIPELINE_SETTLING,
-		PIPELINE_RELEASING,
+		PIPELINE_READING,
 		PIPELINE_DRAINING,
 		PIPELINE_SWEEPING
 	} phase;
 	enum merge_mode mode;
-	bool is_fit;	  /* PIPELINE_FITTING: the next generation's table */
-	int64_t now_ns;	  /* when the drain began, by the flows' clock */
-	int64_t begin_ns; /* and by CLOCK_BOOTTIME */
-	int64_t flip_ns;
-
-	/* What tables have no room for, of a generation whose drain is yet to come. */
-	struct fold held;
-	uint32_t held_next; /* PIPELINE_RELEASING: the next one to be merged */
+	uint32_t wait_ms; /* before the next step */
+	int64_t flip_ns;  /* when the drain began, by the flows' clock */
 
 	int64_t cost_ns;   /* CPU time of this drain, or of the last one */
 	int64_t rested_ns; /* no drain ahead of time begins earlier */
@@ -71,16 +65,16 @@ void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
 
 enum pipeline_relief {
 	PIPELINE_RELIEVED,
-	PIPELINE_MAKING_ROOM, /* call again in PIPELINE_ROOM_WAIT_MS */
-	PIPELINE_FULL,	      /* a drain is what helps */
+	PIPELINE_BEHIND, /* call again in PIPELINE_BEHIND_MS */
+	PIPELINE_FULL,	 /* a drain is what helps */
 };
 
-enum { PIPELINE_ROOM_WAIT_MS = 1 };
+enum { PIPELINE_BEHIND_MS = 1 };
 
-/* The programs may have asked for room: give it to them. */
+/* Logs fill up: fold records. */
 enum pipeline_relief pipeline_relieve(struct pipeline *pipeline);
 
-/* The same, but wait while room is being made. False: PIPELINE_FULL. */
+/* The same, until no log is full. False: PIPELINE_FULL. */
 bool pipeline_relieve_now(struct pipeline *pipeline);
 
 /*
@@ -99,16 +93,7 @@ static inline bool pipeline_is_settling(const struct pipeline *pipeline)
 
 static inline uint32_t pipeline_wait_ms(const struct pipeline *pipeline)
 {
-	switch (pipeline->phase) {
-	case PIPELINE_FITTING:
-		return PIPELINE_ROOM_WAIT_MS;
-	case PIPELINE_SETTLING:
-		return GENERATION_WAIT_MS;
-	case PIPELINE_RELEASING:
-		return pipeline->logs.is_settling ? LOGS_WAIT_MS : 0;
-	default:
-		return 0;
-	}
+	return pipeline->wait_ms;
 }
 
 static inline bool pipeline_is_idle(const struct pipeline *pipeline)

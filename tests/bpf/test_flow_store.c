@@ -15,7 +15,7 @@ static void repeated_flow_stays_in_its_slot(void **state)
 	struct prog *prog = prog_test_open(&defaults);
 	struct flow_key key = prog_test_tcp_key(1);
 	const struct flow_tally *tally;
-	struct flow_tally l2;
+	struct flow_tally beside;
 
 	(void)state;
 	for (int i = 0; i < 100; i++)
@@ -25,7 +25,7 @@ static void repeated_flow_stays_in_its_slot(void **state)
 	assert_int_equal(tally->bytes, 100 * PROG_TEST_TCP_BYTES);
 	assert_int_equal(tally->l2_bytes, 100 * PROG_TEST_TCP_FRAME);
 	assert_int_equal(prog_l1_used(prog, 0), 1);
-	assert_int_equal(prog_l2_lookup(prog, 0, &key, &l2), -ENOENT);
+	assert_int_equal(prog_overflow_lookup(prog, 0, &key, &beside), -ENOENT);
 }
 
 static void flags_are_a_true_or(void **state)
@@ -68,7 +68,7 @@ struct combination {
 	uint32_t marks;
 };
 
-/* The third flow of a set is in L2, the first in L1. */
+/* The third flow of a set is in the overflow table, the first in L1. */
 static void assert_marks_in_both_levels(const struct combination *combination)
 {
 	struct prog *prog = prog_test_open(&defaults);
@@ -78,7 +78,7 @@ static void assert_marks_in_both_levels(const struct combination *combination)
 	struct flow_key first = prog_test_tcp_key(ports[0]);
 	struct flow_key third = prog_test_tcp_key(ports[2]);
 	const struct prog_flows *flows;
-	struct flow_tally l2;
+	struct flow_tally beside;
 
 	prog_test_tcp(prog, ports[0], flags[0]);
 	prog_test_tcp(prog, ports[1], ACK);
@@ -86,8 +86,8 @@ static void assert_marks_in_both_levels(const struct combination *combination)
 		prog_test_tcp(prog, ports[2], flags[i]);
 	for (int i = 1; i < 3; i++)
 		prog_test_tcp(prog, ports[0], flags[i]);
-	assert_int_equal(prog_l2_lookup(prog, 0, &third, &l2), 0);
-	assert_int_equal(l2.attrs.marks, MARK_ECT1 | combination->marks);
+	assert_int_equal(prog_overflow_lookup(prog, 0, &third, &beside), 0);
+	assert_int_equal(beside.attrs.marks, MARK_ECT1 | combination->marks);
 	flows = prog_test_flows(prog, 0);
 	assert_int_equal(prog_test_tally(flows, &first)->attrs.marks,
 			 MARK_ECT1 | combination->marks);
@@ -116,7 +116,7 @@ static void third_flow_of_a_set_goes_to_the_table(void **state)
 	uint16_t ports[] = { 1, prog_test_rival(prog, 0),
 			     prog_test_rival(prog, 1) };
 	struct flow_key key = prog_test_tcp_key(ports[2]);
-	struct flow_tally l2;
+	struct flow_tally beside;
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
@@ -124,12 +124,12 @@ static void third_flow_of_a_set_goes_to_the_table(void **state)
 		prog_test_tcp(prog, ports[i], ACK);
 	}
 	assert_int_equal(prog_l1_used(prog, 0), 2);
-	assert_int_equal(prog_l2_lookup(prog, 0, &key, &l2), 0);
-	assert_int_equal(l2.packets, 2);
-	assert_int_equal(l2.bytes, 2 * PROG_TEST_TCP_BYTES);
-	assert_int_equal(l2.attrs.marks, MARK_ECT1 | SYN | ACK);
+	assert_int_equal(prog_overflow_lookup(prog, 0, &key, &beside), 0);
+	assert_int_equal(beside.packets, 2);
+	assert_int_equal(beside.bytes, 2 * PROG_TEST_TCP_BYTES);
+	assert_int_equal(beside.attrs.marks, MARK_ECT1 | SYN | ACK);
 	key = prog_test_tcp_key(ports[0]);
-	assert_int_equal(prog_l2_lookup(prog, 0, &key, &l2), -ENOENT);
+	assert_int_equal(prog_overflow_lookup(prog, 0, &key, &beside), -ENOENT);
 	assert_int_equal(prog_test_flows(prog, 0)->n, 3);
 }
 
@@ -142,7 +142,7 @@ static void busy_flow_takes_the_place_of_an_idle_one(void **state)
 	struct flow_key idle = prog_test_tcp_key(1);
 	struct flow_key busy = prog_test_tcp_key(ports[2]);
 	const struct prog_flows *flows;
-	struct flow_tally l2;
+	struct flow_tally beside;
 
 	(void)state;
 	prog_test_tcp(prog, ports[0], SYN);
@@ -155,12 +155,12 @@ static void busy_flow_takes_the_place_of_an_idle_one(void **state)
 	assert_int_equal(flows->n, 3);
 	assert_int_equal(prog_test_tally(flows, &busy)->packets, 100);
 	assert_int_equal(prog_test_tally(flows, &idle)->packets, 2);
-	assert_int_equal(prog_l2_lookup(prog, 0, &busy, &l2), 0);
-	assert_in_range(l2.packets, 1, 50); /* since then it has been in L1 */
+	assert_int_equal(prog_overflow_lookup(prog, 0, &busy, &beside), 0);
+	assert_in_range(beside.packets, 1, 50); /* since then it has been in L1 */
 	/* The one that had been hit least stayed shortest. */
 	idle = prog_test_tcp_key(ports[1]);
-	assert_int_equal(prog_l2_lookup(prog, 0, &idle, &l2), 0);
-	assert_int_equal(l2.attrs.marks, MARK_ECT1 | ACK);
+	assert_int_equal(prog_overflow_lookup(prog, 0, &idle, &beside), 0);
+	assert_int_equal(beside.attrs.marks, MARK_ECT1 | ACK);
 }
 
 /* @n flows that all want the same set of L1, 1 the first. */
@@ -206,7 +206,7 @@ static void merging_keeps_first_last_and_extremes(void **state)
 	struct prog_options options = { .clock = CLOCK_PACKET };
 	struct prog *prog = prog_test_open(&options);
 	struct flow_key key = prog_test_tcp_key(1);
-	struct flow_tally l2;
+	struct flow_tally beside;
 
 	(void)state;
 	prog_test_tcp(prog, prog_test_rival(prog, 0), ACK);
@@ -224,15 +224,15 @@ static void merging_keeps_first_last_and_extremes(void **state)
 		packet.len = bytes.len;
 		assert_int_equal(prog_run(prog, &packet, NULL), 0);
 	}
-	assert_int_equal(prog_l2_lookup(prog, 0, &key, &l2), 0);
-	assert_int_equal(l2.packets, 3);
-	assert_int_equal(l2.first_ns, 1000);
-	assert_int_equal(l2.last_ns, 3000);
-	assert_int_equal(l2.attrs.ttl_min, 50);
-	assert_int_equal(l2.attrs.ttl_max, 70);
+	assert_int_equal(prog_overflow_lookup(prog, 0, &key, &beside), 0);
+	assert_int_equal(beside.packets, 3);
+	assert_int_equal(beside.first_ns, 1000);
+	assert_int_equal(beside.last_ns, 3000);
+	assert_int_equal(beside.attrs.ttl_min, 50);
+	assert_int_equal(beside.attrs.ttl_max, 70);
 }
 
-/* In L1, and in L2 after L1. */
+/* In L1, and in the overflow table after L1. */
 static void the_first_flow_label_is_kept(void **state)
 {
 	enum { FLOWS = 100, ROUNDS = 3 };
@@ -292,7 +292,7 @@ static void a_program_writes_to_its_generation_only(void **state)
 	struct flow_key key = prog_test_tcp_key(1), third;
 	uint16_t port = prog_test_rival(prog, 1);
 	const struct prog_flows *flows;
-	struct flow_tally l2;
+	struct flow_tally beside;
 
 	(void)state;
 	third = prog_test_tcp_key(port);
@@ -303,8 +303,8 @@ static void a_program_writes_to_its_generation_only(void **state)
 	prog_test_tcp(prog, prog_test_rival(prog, 0), ACK);
 	prog_test_tcp(prog, port, ACK);
 
-	assert_int_equal(prog_l2_lookup(prog, 0, &third, &l2), -ENOENT);
-	assert_int_equal(prog_l2_lookup(prog, 1, &third, &l2), 0);
+	assert_int_equal(prog_overflow_lookup(prog, 0, &third, &beside), -ENOENT);
+	assert_int_equal(prog_overflow_lookup(prog, 1, &third, &beside), 0);
 	flows = prog_test_flows(prog, 0);
 	assert_int_equal(flows->n, 1);
 	assert_int_equal(prog_test_tally(flows, &key)->packets, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* What misses L1 goes to the CPU's log; while that is full, where it went without. */
+/* What misses L1 goes to the CPU's log; while that is full, it overflows. */
 #include "prog_test.h"
 
 #include "bpf/store/log.h"
@@ -44,14 +44,6 @@ static __u64 head_of(const struct prog *prog)
 	return head;
 }
 
-static bool has_entries(const struct flow_bucket *buckets, __u32 n)
-{
-	for (__u32 i = 0; i < n * BUCKET_SLOTS; i++)
-		if (buckets[i / BUCKET_SLOTS].tags[i % BUCKET_SLOTS])
-			return true;
-	return false;
-}
-
 /* But for times, which are those of two runs. */
 static void assert_alike(struct flow_tally a, struct flow_tally b)
 {
@@ -59,29 +51,29 @@ static void assert_alike(struct flow_tally a, struct flow_tally b)
 	assert_memory_equal(&a, &b, sizeof(a));
 }
 
-static void log_has_what_the_table_would_have(void **state)
+static void log_has_what_would_overflow(void **state)
 {
-	static struct prog_flows through_table;
+	static struct prog_flows overflowed;
 	struct prog *prog = prog_test_open(&(struct prog_options){});
 	const struct prog_flows *flows;
 
 	(void)state;
 	send_all(prog);
-	through_table = *prog_test_flows(prog, 0);
+	overflowed = *prog_test_flows(prog, 0);
 	prog_test_teardown(NULL);
 	prog = open_with_log(SLOTS);
 	send_all(prog);
 	flows = prog_test_flows(prog, 0);
-	assert_int_equal(flows->n, through_table.n);
+	assert_int_equal(flows->n, overflowed.n);
 	for (size_t i = 0; i < flows->n; i++)
 		assert_alike(flows->entries[i].tally,
-			     *prog_test_tally(&through_table,
+			     *prog_test_tally(&overflowed,
 					      &flows->entries[i].key));
 	assert_true(head_of(prog) > FLOWS);
-	assert_false(has_entries(prog->buckets[0], prog->l2[0].n_buckets));
+	assert_int_equal(prog_overflow_used(prog, 0), 0);
 }
 
-static void full_log_leaves_the_rest_to_the_table(void **state)
+static void full_log_leaves_the_rest_to_overflow(void **state)
 {
 	struct prog *prog = open_with_log(64);
 	const struct prog_flows *flows;
@@ -89,7 +81,7 @@ static void full_log_leaves_the_rest_to_the_table(void **state)
 	(void)state;
 	send_all(prog);
 	assert_in_range(head_of(prog), 63, 64);
-	assert_true(has_entries(prog->buckets[0], prog->l2[0].n_buckets));
+	assert_true(prog_overflow_used(prog, 0) > 0);
 	flows = prog_test_flows(prog, 0);
 	for (__u32 i = 0; i < FLOWS; i++) {
 		struct flow_key key = prog_test_tcp_key(1 + i);
@@ -138,15 +130,15 @@ static void reader_is_woken_at_each_quarter(void **state)
 	(void)state;
 	send_all(prog);
 	prog_test_flows(prog, 0);
-	assert_in_range(prog->n_watermarks, 3, LOG_WAKE_SHARE);
+	assert_in_range(prog->n_notices, 3, LOG_WAKE_SHARE);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(log_has_what_the_table_would_have,
+		cmocka_unit_test_teardown(log_has_what_would_overflow,
 					  prog_test_teardown),
-		cmocka_unit_test_teardown(full_log_leaves_the_rest_to_the_table,
+		cmocka_unit_test_teardown(full_log_leaves_the_rest_to_overflow,
 					  prog_test_teardown),
 		cmocka_unit_test_teardown(log_is_used_again_once_it_was_read,
 					  prog_test_teardown),

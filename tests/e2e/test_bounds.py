@@ -57,7 +57,7 @@ class Bounds(lab.WiredTest):
                   f"{share:.2f} of a CPU")
 
     def test_books_balance_at_the_cap(self):
-        """Of two generations at a time, the ring buffer brings entries."""
+        """Of two generations at a time, while the logs stay full."""
         observer = self.observe("--interval", "0.1", "--max-flows", "2000")
         sent = self.flood(6 * RATE, SECONDS)
         result = observer.stop()

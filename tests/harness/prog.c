@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "prog.h"
 
+#include "base/util.h"
 #include "bpf/store/log.h"
+#include "bpf/store/tally.h"
 #include "bpf/parse/tunnel.h" /* a knob of the skeleton */
+#include "engine/map.h"
 #include "host.h"
 
 #include "flows.skel.h"
@@ -58,7 +61,6 @@ static void unmap_array(void *pages, const struct bpf_map *map)
 /* Returns 0, or -ENOSPC when there are more keys than a test should make. */
 static int add_entry(struct prog_flows *flows, const struct flow_entry *entry)
 {
-	struct flow_tally *to;
 	size_t i = 0;
 
 	while (i < flows->n &&
@@ -70,66 +72,30 @@ static int add_entry(struct prog_flows *flows, const struct flow_entry *entry)
 		flows->entries[flows->n++] = *entry;
 		return 0;
 	}
-	to = &flows->entries[i].tally;
-	to->packets += entry->tally.packets;
-	to->bytes += entry->tally.bytes;
-	to->l2_bytes += entry->tally.l2_bytes;
-	to->attrs.marks |= entry->tally.attrs.marks;
-	attrs_merge(&to->attrs, &entry->tally.attrs,
-		    entry->tally.first_ns < to->first_ns,
-		    entry->tally.last_ns >= to->last_ns);
+	tally_add(&flows->entries[i].tally, &entry->tally);
 	return 0;
 }
 
-static int on_event(void *ctx, void *data, size_t size)
+static int on_notice(void *ctx, void *data, size_t size)
 {
 	struct prog *prog = ctx;
-	const struct event *event = data;
 
-	if (event->generation >= GENERATIONS)
-		return -EINVAL;
-	if (event->type == EVENT_WATERMARK) {
-		prog->n_watermarks++;
-		return 0;
-	}
-	if (event->type != EVENT_ENTRY || size < sizeof(*event))
-		return -EINVAL;
-	prog->n_spilled++;
-	return add_entry(prog->spilled[event->generation], &event->entry);
-}
-
-int prog_put_l2(struct prog *prog, __u32 generation, __u32 level,
-		const struct table *table)
-{
-	__u32 index = generation * TABLE_LEVELS + level;
-
-	prog->tables[generation].n_buckets[level] = table->n_buckets;
-	return bpf_map_update_elem(bpf_map__fd(prog->skel->maps.l2_tables),
-				   &index, &table->fd, BPF_ANY);
+	(void)data;
+	prog->n_notices++;
+	return size == sizeof(__u64) ? 0 : -EINVAL;
 }
 
 static int put_tables(struct prog *prog)
 {
-	LIBBPF_OPTS(bpf_map_create_opts, opts,
-		    .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
 	int err = 0;
 
 	for (__u32 i = 0; i < GENERATIONS && !err; i++) {
-		struct table *table = &prog->l2[i];
-
-		table->n_buckets = prog->options.l2_buckets;
-		table->fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "test_l2",
-					   sizeof(__u32),
-					   sizeof(struct flow_bucket),
-					   table->n_buckets, &opts);
-		if (table->fd < 0)
-			return table->fd;
-		prog->buckets[i] = tables_map(table, 0, table->n_buckets);
-		if (!prog->buckets[i])
-			return -errno;
-		prog->tables[i].watermark = prog->options.watermark;
-		prog->tables[i].limit = prog->options.l2_limit;
-		err = prog_put_l2(prog, i, 0, table);
+		prog->overflows[i] =
+			map_make_overflow(prog->options.overflow_room);
+		if (prog->overflows[i] < 0)
+			return prog->overflows[i];
+		err = map_update(bpf_map__fd(prog->skel->maps.overflows), i,
+				 prog->overflows[i]);
 	}
 	return err;
 }
@@ -159,27 +125,17 @@ static int load(struct prog *prog)
 		      bpf_map__set_max_entries(
 			      skel->maps.log_slots,
 			      prog->n_cpus * prog->options.log_slots ?: 1);
-	err = err   ?:
-		      bpf_map__set_max_entries(skel->maps.events,
-					       prog->options.ring_bytes);
 	return err ?: flows_bpf__load(skel);
 }
 
 static int map_all(struct prog *prog)
 {
 	prog->cpus = map_array(prog->skel->maps.cpu_states);
-	prog->tables = map_array(prog->skel->maps.table_states);
 	prog->l1 = map_array(prog->skel->maps.l1_buckets);
 	prog->log = map_array(prog->skel->maps.log_slots);
-	prog->ring = ring_buffer__new(bpf_map__fd(prog->skel->maps.events),
-				      on_event, prog, NULL);
-	for (int i = 0; i < GENERATIONS; i++)
-		prog->spilled[i] = calloc(1, sizeof(*prog->spilled[i]));
-	return prog->cpus && prog->tables && prog->l1 && prog->log &&
-			       prog->ring && prog->spilled[0] &&
-			       prog->spilled[1] ?
-		       0 :
-		       -ENOMEM;
+	prog->ring = ring_buffer__new(bpf_map__fd(prog->skel->maps.notices),
+				      on_notice, prog, NULL);
+	return prog->cpus && prog->l1 && prog->log && prog->ring ? 0 : -ENOMEM;
 }
 
 int prog_open(struct prog *prog, const struct prog_options *options)
@@ -189,13 +145,10 @@ int prog_open(struct prog *prog, const struct prog_options *options)
 	*prog = (struct prog){
 		.options = *options,
 		.n_cpus = libbpf_num_possible_cpus(),
-		.l2 = { { .fd = -1 }, { .fd = -1 } },
+		.overflows = { -1, -1 },
 	};
 	prog->options.l1_buckets = options->l1_buckets ?: 1;
-	prog->options.l2_buckets = options->l2_buckets ?: 512;
-	prog->options.l2_limit = options->l2_limit ?: UINT64_MAX;
-	prog->options.ring_bytes = options->ring_bytes ?: 1 << 20;
-	prog->options.watermark = options->watermark ?: UINT64_MAX;
+	prog->options.overflow_room = options->overflow_room ?: PROG_FLOWS;
 
 	libbpf_set_print(print_libbpf);
 	err = load(prog);
@@ -214,19 +167,13 @@ void prog_close(struct prog *prog)
 	ring_buffer__free(prog->ring);
 	if (prog->skel) {
 		unmap_array(prog->cpus, prog->skel->maps.cpu_states);
-		unmap_array(prog->tables, prog->skel->maps.table_states);
 		unmap_array(prog->l1, prog->skel->maps.l1_buckets);
 		unmap_array(prog->log, prog->skel->maps.log_slots);
 	}
-	for (int i = 0; i < GENERATIONS; i++) {
-		if (prog->buckets[i])
-			tables_unmap(prog->buckets[i], prog->l2[i].n_buckets);
-		if (prog->l2[i].fd >= 0)
-			close(prog->l2[i].fd);
-		free(prog->spilled[i]);
-	}
+	for (int i = 0; i < GENERATIONS; i++)
+		close_fd(&prog->overflows[i]);
 	flows_bpf__destroy(prog->skel);
-	*prog = (struct prog){ .l2 = { { .fd = -1 }, { .fd = -1 } } };
+	*prog = (struct prog){ .overflows = { -1, -1 } };
 }
 
 static int empty_hash(int fd, void *key)
@@ -241,20 +188,16 @@ static int empty_hash(int fd, void *key)
 int prog_reset(struct prog *prog)
 {
 	struct fragment_key fragment;
+	struct overflow_key overflow;
 
 	ring_buffer__consume(prog->ring);
 	memset(prog->l1, 0, GENERATIONS * l1_buckets(prog) * sizeof(*prog->l1));
 	for (__u32 cpu = 0; cpu < prog->n_cpus; cpu++)
 		memset(&prog->cpus[cpu], 0, sizeof(prog->cpus[cpu]));
-	for (int i = 0; i < GENERATIONS; i++) {
-		prog->spilled[i]->n = 0;
-		prog->tables[i].inserts = 0;
-		prog->tables[i].announced = 0;
-		memset(prog->buckets[i], 0,
-		       prog->l2[i].n_buckets * sizeof(struct flow_bucket));
-	}
-	prog->n_spilled = 0;
-	prog->n_watermarks = 0;
+	for (int i = 0; i < GENERATIONS; i++)
+		if (empty_hash(prog->overflows[i], &overflow))
+			return -EIO;
+	prog->n_notices = 0;
 	return empty_hash(bpf_map__fd(prog->skel->maps.fragments), &fragment);
 }
 
@@ -320,46 +263,63 @@ size_t prog_l1_used(const struct prog *prog, __u32 generation)
 	return used;
 }
 
-/* The @i-th entry of L2, its marks as in L1; false: it is free. */
-static bool l2_entry(const struct prog *prog, __u32 generation, size_t i,
-		     struct flow_entry *ret_entry)
+/* Call @visit for each entry of an overflow table until it returns an error. */
+static int for_each_overflow(const struct prog *prog, __u32 generation,
+			     int (*visit)(void *ctx, const struct flow_entry *),
+			     void *ctx)
 {
-	const struct flow_bucket *bucket =
-		&prog->buckets[generation][i / BUCKET_SLOTS];
+	const struct overflow_key *before = NULL;
+	int fd = prog->overflows[generation], err = 0;
+	struct overflow_key key;
 
-	if (!bucket->tags[i % BUCKET_SLOTS])
-		return false;
-	*ret_entry = bucket->entries[i % BUCKET_SLOTS];
-	shared_finish(&ret_entry->tally);
-	return true;
-}
+	while (!err && !bpf_map_get_next_key(fd, before, &key)) {
+		struct flow_entry entry = { .key = key.flow };
 
-static size_t l2_slots(const struct prog *prog)
-{
-	return (size_t)prog->options.l2_buckets * BUCKET_SLOTS;
-}
-
-int prog_l2_lookup(const struct prog *prog, __u32 generation,
-		   const struct flow_key *key, struct flow_tally *ret_tally)
-{
-	struct flow_entry entry;
-
-	for (size_t i = 0; i < l2_slots(prog); i++) {
-		if (!l2_entry(prog, generation, i, &entry) ||
-		    memcmp(&entry.key, key, sizeof(*key)))
-			continue;
-		*ret_tally = entry.tally;
-		return 0;
+		err = bpf_map_lookup_elem(fd, &key, &entry.outer_src_port);
+		err = err ?: visit(ctx, &entry);
+		before = &key;
 	}
-	return -ENOENT;
+	return err;
 }
 
-int prog_remove_l2(struct prog *prog, __u32 generation)
+static int visit_count(void *ctx, const struct flow_entry *entry)
 {
-	__u32 index = generation * TABLE_LEVELS;
+	(void)entry;
+	++*(size_t *)ctx;
+	return 0;
+}
 
-	return bpf_map_delete_elem(bpf_map__fd(prog->skel->maps.l2_tables),
-				   &index);
+size_t prog_overflow_used(const struct prog *prog, __u32 generation)
+{
+	size_t n = 0;
+
+	for_each_overflow(prog, generation, visit_count, &n);
+	return n;
+}
+
+static int visit_add(void *ctx, const struct flow_entry *entry)
+{
+	return add_entry(ctx, entry);
+}
+
+int prog_overflow_lookup(const struct prog *prog, __u32 generation,
+			 const struct flow_key *key, struct flow_tally *ret_tally)
+{
+	struct prog_flows *flows = calloc(1, sizeof(*flows));
+	const struct flow_entry *entry = NULL;
+
+	if (flows && !for_each_overflow(prog, generation, visit_add, flows))
+		entry = prog_find(flows, key);
+	if (entry)
+		*ret_tally = entry->tally;
+	free(flows);
+	return entry ? 0 : -ENOENT;
+}
+
+int prog_remove_overflow(struct prog *prog, __u32 generation)
+{
+	return bpf_map_delete_elem(bpf_map__fd(prog->skel->maps.overflows),
+				   &generation);
 }
 
 static int add_l1(const struct prog *prog, __u32 generation,
@@ -407,18 +367,6 @@ static int add_logs(const struct prog *prog, __u32 generation,
 	return err;
 }
 
-static int add_l2(const struct prog *prog, __u32 generation,
-		  struct prog_flows *flows)
-{
-	struct flow_entry entry;
-	int err = 0;
-
-	for (size_t i = 0; i < l2_slots(prog) && !err; i++)
-		if (l2_entry(prog, generation, i, &entry))
-			err = add_entry(flows, &entry);
-	return err;
-}
-
 int prog_flows(struct prog *prog, __u32 generation, struct prog_flows *ret_flows)
 {
 	int err = ring_buffer__consume(prog->ring);
@@ -428,11 +376,7 @@ int prog_flows(struct prog *prog, __u32 generation, struct prog_flows *ret_flows
 	ret_flows->n = 0;
 	err = add_l1(prog, generation, ret_flows);
 	err = err ?: add_logs(prog, generation, ret_flows);
-	err = err ?: add_l2(prog, generation, ret_flows);
-	for (size_t i = 0; i < prog->spilled[generation]->n && !err; i++)
-		err = add_entry(ret_flows,
-				&prog->spilled[generation]->entries[i]);
-	return err;
+	return err ?: for_each_overflow(prog, generation, visit_add, ret_flows);
 }
 
 const struct flow_entry *prog_find(const struct prog_flows *flows,

@@ -7,7 +7,7 @@
 #define HARNESS_PROG_H
 
 #include "bpf/store/hash.h"
-#include "engine/tables.h"
+#include "bpf/types.h"
 
 #include <linux/bpf.h>
 #include <stdbool.h>
@@ -17,21 +17,18 @@ struct flows_bpf;
 struct ring_buffer;
 
 /* Zero means a default that nothing runs out of. */
+enum { PROG_FLOWS = 16384 };
+
 struct prog_options {
 	enum link_kind link;
 	enum clock_kind clock;
 	__u16 netns;
-	__u32 l1_buckets; /* per CPU and generation; 1 */
-	__u32 log_slots;  /* per CPU, a power of two; none */
-	__u32 l2_buckets; /* 512 */
-	__u64 l2_limit;	  /* none */
-	__u32 ring_bytes; /* 1 MiB */
-	__u64 watermark;  /* never */
+	__u32 l1_buckets;    /* per CPU and generation; 1 */
+	__u32 log_slots;     /* per CPU, a power of two; none */
+	__u32 overflow_room; /* entries; PROG_FLOWS */
 	enum sampling sampling;
 	__u32 sampling_interval; /* all packets */
 };
-
-enum { PROG_FLOWS = 16384 };
 
 /* Entries of one generation, one per key. */
 struct prog_flows {
@@ -43,16 +40,12 @@ struct prog {
 	struct flows_bpf *skel;
 	struct prog_options options;
 	__u32 n_cpus;
-	struct table l2[GENERATIONS];
-	struct flow_bucket *buckets[GENERATIONS]; /* of l2, mapped */
-	struct cpu_state *cpus;			  /* mapped */
-	struct flow_bucket *l1;			  /* mapped */
-	struct log_slot *log;			  /* mapped */
-	struct table_state *tables;		  /* mapped */
+	int overflows[GENERATIONS]; /* file descriptors */
+	struct cpu_state *cpus;	    /* mapped */
+	struct flow_bucket *l1;	    /* mapped */
+	struct log_slot *log;	    /* mapped */
 	struct ring_buffer *ring;
-	struct prog_flows *spilled[GENERATIONS]; /* that came through the ring */
-	unsigned int n_spilled;
-	unsigned int n_watermarks;
+	unsigned int n_notices;
 };
 
 /* Returns 0 or a negated errno, with a line on stderr. */
@@ -85,16 +78,18 @@ void prog_set_generation(struct prog *prog, __u32 generation);
 
 /* How many of L1's entries are taken on all CPUs. */
 size_t prog_l1_used(const struct prog *prog, __u32 generation);
-/* An entry of L2: 0 or -ENOENT. */
-int prog_l2_lookup(const struct prog *prog, __u32 generation,
-		   const struct flow_key *key, struct flow_tally *ret_tally);
+/* A flow in the overflow table, of all CPUs: 0 or -ENOENT. */
+int prog_overflow_lookup(const struct prog *prog, __u32 generation,
+			 const struct flow_key *key,
+			 struct flow_tally *ret_tally);
 
-/* Take a generation's table away from the programs, or put another one in. */
-int prog_remove_l2(struct prog *prog, __u32 generation);
-int prog_put_l2(struct prog *prog, __u32 generation, __u32 level,
-		const struct table *table);
+/* How many entries are in the overflow table. */
+size_t prog_overflow_used(const struct prog *prog, __u32 generation);
 
-/* Everything of a generation: L1, logs, L2, and the ring, which is emptied. */
+/* Take a generation's overflow table away from the programs. */
+int prog_remove_overflow(struct prog *prog, __u32 generation);
+
+/* Everything of a generation: L1, logs and the overflow table; notices are read. */
 int prog_flows(struct prog *prog, __u32 generation, struct prog_flows *ret_flows);
 const struct flow_entry *prog_find(const struct prog_flows *flows,
 				   const struct flow_key *key);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "prog_test.h"
 
-#include "bpf/store/table.h"
+#include "bpf/store/bucket.h"
 #include "host.h"
 
 static struct prog opened;

@@ -5,7 +5,7 @@
 
 #include "bpf/maps.h"
 #include "bpf/parse/wire.h"
-#include "table.h"
+#include "bucket.h"
 
 /* What a program run works on. */
 struct run {
@@ -28,18 +28,19 @@ static __always_inline void run_exit(struct run *run)
 static __always_inline void count_unclaimed(const struct __sk_buff *skb)
 {
 	__u32 first = 0;
-	struct table_state *state = bpf_map_lookup_elem(&table_states, &first);
+	struct count *count = bpf_map_lookup_elem(&unclaimed, &first);
 	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &first);
 
-	if (!state || !cpu || READ_ONCE(cpu->is_paused))
+	if (!count || !cpu || READ_ONCE(cpu->is_paused))
 		return;
-	__sync_fetch_and_add(&state->unclaimed.packets, skb->gso_segs ?: 1);
-	__sync_fetch_and_add(&state->unclaimed.bytes, skb->len);
+	__sync_fetch_and_add(&count->packets, skb->gso_segs ?: 1);
+	__sync_fetch_and_add(&count->bytes, skb->len);
 }
 
 /*
- * COMPAT(<5.12): as in table.h, without an addition that returns something. Of
- * two that come at the same moment both may go on to the next lane.
+ * COMPAT(<5.12): there is no compare-and-exchange, nor an addition that returns
+ * something. A CPU adds 1; if that makes it 1 the lane is its own. Of two that come at
+ * the same moment both may go on to the next lane, never both stay.
  */
 static __always_inline bool claim(struct cpu_state *cpu)
 {

@@ -3,9 +3,8 @@
  * The flow store: a small two-way table per CPU (L1), one per generation. A
  * repeated flow costs an array slot. Of flows that want the same slots those stay
  * in L1 that come often; the others' packets are appended to the CPU's log, which
- * user space adds to the shared table (L2) of their generation. While the log is
- * full, the programs add to L2 themselves. What L2 has no room for goes to the
- * ring buffer; what that refuses is counted as lost.
+ * user space adds to its flows. While the log is full, packets go to the overflow
+ * table of their generation; what that refuses is counted as lost.
  */
 #ifndef NETOBS_BPF_STORE_STORE_H
 #define NETOBS_BPF_STORE_STORE_H
@@ -13,162 +12,13 @@
 #include "clock.h"
 #include "counters.h"
 #include "log.h"
+#include "overflow.h"
 #include "bpf/track/tunnel_addrs.h"
 
 enum {
 	CREDIT_NEW = 16, /* misses that an entry of L1 survives when it is new */
-	CREDIT_HIT = 32,  /* and since its last hit */
-	INSERT_STEP = 16, /* inserts that a CPU sums up before others see them */
+	CREDIT_HIT = 32, /* and since its last hit */
 };
-
-/* Whether user space is to be woken: once per generation, the rest is waste. */
-static __always_inline bool announce(struct table_state *state)
-{
-	if (state->announced)
-		return false;
-	state->announced = 1;
-	return true;
-}
-
-static __always_inline void note_insert(struct run *run, struct table_state *state)
-{
-	__u32 generation = run->generation & (GENERATIONS - 1);
-	__u32 notice[2] = { EVENT_WATERMARK, generation };
-
-	if (++run->cpu->inserts[generation] % INSERT_STEP)
-		return;
-	__sync_fetch_and_add(&state->inserts, INSERT_STEP);
-	if (READ_ONCE(state->inserts) >= READ_ONCE(state->watermark) &&
-	    announce(state))
-		bpf_ringbuf_output(&events, notice, sizeof(notice),
-				   BPF_RB_FORCE_WAKEUP);
-}
-
-/* User space empties the ring when it drains; it is woken when that is late. */
-static __always_inline __u64 ring_wake_flag(struct table_state *state)
-{
-	if (bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) < config_ring_wake)
-		return BPF_RB_NO_WAKEUP;
-	return announce(state) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
-}
-
-static __always_inline void spill_entry(struct run *run,
-					struct table_state *state,
-					const struct flow_entry *entry)
-{
-	struct event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
-
-	if (!event) {
-		count(&run->counters->lost[LOST_TABLE_FULL],
-		      entry->tally.packets, entry->tally.bytes);
-		return;
-	}
-	count(&run->counters->spilled, entry->tally.packets, entry->tally.bytes);
-	event->type = EVENT_ENTRY;
-	event->generation = run->generation;
-	event->entry = *entry;
-	bpf_ringbuf_submit(event, ring_wake_flag(state));
-}
-
-static __always_inline void count_lost(struct run *run,
-				       const struct flow_tally *tally)
-{
-	count(&run->counters->lost[LOST_NO_MEMORY], tally->packets, tally->bytes);
-}
-
-/* A table of the generation; NULL: there is none of that level. */
-static __always_inline void *table_at(const struct run *run, __u32 level)
-{
-	__u32 index =
-		run->generation * TABLE_LEVELS + (level & (TABLE_LEVELS - 1));
-
-	return bpf_map_lookup_elem(&l2_tables, &index);
-}
-
-/* The table for new flows. */
-static __always_inline void *newest_table(const struct run *run,
-					  const struct table_state *state,
-					  __u32 *ret_n_buckets)
-{
-	__u32 level = READ_ONCE(state->level);
-	void *table = table_at(run, level);
-
-	if (!table) {
-		level = READ_ONCE(state->fallback);
-		table = table_at(run, level);
-	}
-	*ret_n_buckets = READ_ONCE(state->n_buckets[level & (TABLE_LEVELS - 1)]);
-	return table;
-}
-
-/* Where a flow may be in L2. */
-struct l2_lookup {
-	struct table_state *state;
-	void *table;
-	__u32 n_buckets;
-	__u32 tag;
-	__u64 hash;
-	struct flow_bucket *first;
-	struct flow_bucket *second;
-};
-
-static __always_inline struct flow_bucket *
-bucket_at(const struct l2_lookup *lookup, __u32 hash)
-{
-	__u32 index = scale(hash, lookup->n_buckets);
-
-	return bpf_map_lookup_elem(lookup->table, &index);
-}
-
-/* False: L2 cannot be used. */
-static __always_inline bool lookup_init(const struct run *run,
-					struct l2_lookup *lookup, __u64 hash)
-{
-	lookup->table = NULL;
-	lookup->state = bpf_map_lookup_elem(&table_states, &run->generation);
-	if (!lookup->state)
-		return false;
-	lookup->table = newest_table(run, lookup->state, &lookup->n_buckets);
-	lookup->tag = tag_of(hash);
-	lookup->hash = hash;
-	lookup->second = NULL;
-	if (!lookup->table)
-		return false;
-	lookup->first = bucket_at(lookup, hash >> 32);
-	return lookup->first;
-}
-
-/* NULL: not there; then the second bucket is known as well. */
-static __always_inline struct flow_entry *lookup_find(struct l2_lookup *lookup,
-						      const struct flow_key *key)
-{
-	struct flow_entry *known = bucket_find(lookup->first, key, lookup->tag);
-
-	if (known)
-		return known;
-	lookup->second = bucket_at(lookup, lookup->hash);
-	return lookup->second ? bucket_find(lookup->second, key, lookup->tag) :
-				NULL;
-}
-
-/* Enter what is not there. NULL: there is no room. */
-static __always_inline struct flow_entry *
-lookup_insert(struct run *run, const struct l2_lookup *lookup,
-	      const struct flow_entry *entry)
-{
-	struct table_state *state = lookup->state;
-	struct flow_bucket *bucket = lookup->first;
-	struct flow_entry *shared;
-
-	if (READ_ONCE(state->inserts) >= READ_ONCE(state->limit))
-		return NULL;
-	if (lookup->second && prefer_second(bucket, lookup->second))
-		bucket = lookup->second;
-	shared = bucket_insert(bucket, entry, lookup->tag);
-	if (shared)
-		note_insert(run, state);
-	return shared;
-}
 
 static __always_inline void entry_set_macs(struct flow_tally *tally,
 					   const struct __sk_buff *skb)
@@ -245,10 +95,10 @@ static __always_inline struct log_slot *log_slot_at(const struct run *run,
 
 static __always_inline void log_end(struct run *run, __u32 n)
 {
-	__u32 notice[2] = { EVENT_WATERMARK, run->generation };
+	__u64 cpu_id = run->cpu_id;
 
 	if (log_publish(run->cpu, n, config_log_slots))
-		bpf_ringbuf_output(&events, notice, sizeof(notice),
+		bpf_ringbuf_output(&notices, &cpu_id, sizeof(cpu_id),
 				   BPF_RB_FORCE_WAKEUP);
 }
 
@@ -299,54 +149,35 @@ static __always_inline bool log_packet(struct run *run,
 	return true;
 }
 
-/* Add an entry to L2. False: there is no room, or no table. */
-static __always_inline bool store_share(struct run *run, struct l2_lookup *lookup,
-					const struct flow_entry *entry,
-					__u64 hash)
+static __always_inline void store_overflow(struct run *run,
+					   const struct flow_entry *entry)
 {
-	struct flow_entry *shared;
-
-	if (!lookup_init(run, lookup, hash))
-		return false;
-	shared = lookup_find(lookup, &entry->key);
-	if (!shared)
-		shared = lookup_insert(run, lookup, entry);
-	if (shared)
-		shared_add(&shared->tally, &entry->tally);
-	return shared;
+	overflow_add(run->scratch, entry, run->counters, run->generation,
+		     run->cpu_id);
 }
 
 /* Move an entry of L1 to the log, or where else it may go. */
 static __always_inline void store_evict(struct run *run,
 					const struct flow_entry *entry)
 {
-	struct l2_lookup lookup;
-
-	if (log_entry(run, entry) ||
-	    store_share(run, &lookup, entry,
-			hash_key(&entry->key, &config_secret)))
-		return;
-	if (lookup.table)
-		spill_entry(run, lookup.state, entry);
-	else
-		count_lost(run, &entry->tally);
+	if (!log_entry(run, entry))
+		store_overflow(run, entry);
 }
 
-/* Keep a packet outside of L1. False: there is no room. */
-static __always_inline bool
+/* Keep a packet outside of L1. */
+static __always_inline void
 store_append(struct run *run, const struct __sk_buff *skb,
 	     const struct packet *pkt, const struct wire_size *size, __u64 hash)
 {
 	struct flow_entry *entry = &run->scratch->entry;
 	bool is_short = is_log_short(pkt, size);
-	struct l2_lookup lookup;
 
 	if (is_short && log_packet(run, skb, pkt, size, hash))
-		return true;
+		return;
 	entry_start(entry, skb, pkt, run->now);
 	entry_add(entry, pkt, size, run->now);
-	return (!is_short && log_entry(run, entry)) ||
-	       store_share(run, &lookup, entry, hash);
+	if (is_short || !log_entry(run, entry))
+		store_overflow(run, entry);
 }
 
 /* Misses that an entry of L1 survives. */
@@ -369,8 +200,8 @@ store_missed(struct run *run, struct flow_bucket *bucket, __u32 way,
 		way ^= 1;
 	if (credit_of(tags[way])) {
 		tags[way]--;
-		if (store_append(run, skb, pkt, size, hash))
-			return;
+		store_append(run, skb, pkt, size, hash);
+		return;
 	}
 	entry = &bucket->entries[way];
 	if (tags[way]) {

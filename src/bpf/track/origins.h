@@ -10,7 +10,7 @@
 
 #include "bpf/config.h"
 #include "bpf/maps.h"
-#include "bpf/store/table.h"
+#include "bpf/store/bucket.h"
 
 static __always_inline bool is_origin(__u32 ifindex)
 {

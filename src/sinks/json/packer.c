@@ -29,7 +29,8 @@ static int find_compressor(struct packer *packer,
 	int level = options->level;
 	char why[512];
 
-	compressor = shared_object_find(name, COMPRESSOR_SYMBOL, why, sizeof(why));
+	compressor =
+		shared_object_find(name, COMPRESSOR_SYMBOL, why, sizeof(why));
 	if (!compressor) {
 		log_error(log, "json: compress=%s %s", name, why);
 		return -ENOENT;

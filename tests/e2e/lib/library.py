@@ -53,7 +53,10 @@ class Stats(ctypes.Structure):
                 ("interfaces", ctypes.c_uint32),
                 ("reserved", ctypes.c_uint32),
                 ("spilled", Count),
-                ("kernel_memory", ctypes.c_uint64)]
+                ("kernel_memory", ctypes.c_uint64),
+                ("inferred", Count),
+                ("small", Count),
+                ("flow_memory", ctypes.c_uint64)]
 
 
 def load():

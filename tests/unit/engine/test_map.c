@@ -3,7 +3,6 @@
 #include "engine/map.h"
 
 #include "lib_test.h"
-#include "engine/tuning.h"
 #include "base/util.h"
 
 #include "bpf/types.h"
@@ -37,12 +36,9 @@ static void parts_begin_with_pages_and_cover_all_once(void **state)
 	static const struct {
 		uint32_t total, part;
 	} cases[] = {
-		{ 2048, TUNING_BUCKETS_UNIT },
-		{ 2049, TUNING_BUCKETS_UNIT },
-		{ 100, 1 },
-		{ 5 * 64 * 16, 5 * 64 },
-		{ 320 * 2 * 7, 320 },
-		{ 1 << 20, 64 },
+		{ 2048, 64 },	      { 2049, 64 },
+		{ 100, 1 },	      { 5 * 64 * 16, 5 * 64 },
+		{ 320 * 2 * 7, 320 }, { 1 << 20, 64 },
 	};
 
 	(void)state;

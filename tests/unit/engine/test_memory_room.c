@@ -159,12 +159,12 @@ static void plans_stay_within_the_room(void **state)
 		struct memory_plan plan = memory_plan(room);
 
 		if (room < memory_room_least()) {
-			assert_int_equal(plan.table_bytes, 0);
+			assert_int_equal(plan.entry_bytes, 0);
 			continue;
 		}
-		assert_true(plan.table_bytes >= MIB(1));
+		assert_true(plan.entry_bytes >= MIB(1));
 		assert_true(plan.process_bytes > 0);
-		assert_true(plan.table_bytes + plan.process_bytes + MIB(12) <=
+		assert_true(plan.entry_bytes + plan.process_bytes + MIB(12) <=
 			    room);
 	}
 }

@@ -111,10 +111,10 @@ static size_t write_record(struct log_slot *slots, uint32_t n, uint32_t i,
 	return 1;
 }
 
-static void open_fold(struct fold *fold, uint64_t max_entries)
+static void open_fold(struct fold *fold, uint64_t max_bytes)
 {
 	secret_init(&secret);
-	fold_init(fold, &secret, max_entries);
+	fold_init(fold, &secret, UINT32_MAX, max_bytes);
 }
 
 /* One record of each flow from @from on. */
@@ -340,7 +340,7 @@ static void cap_refuses_new_flows_alone(void **state)
 	size_t n = 0, used;
 
 	(void)state;
-	open_fold(&fold, FLOWS);
+	open_fold(&fold, FLOWS * FOLD_ENTRY_BYTES);
 	add_flows(&fold, 0, 0, FLOWS / 2);
 	add_flows(&fold, 1, 0, FLOWS - FLOWS / 2);
 	add_flows(&fold, 0, 0, FLOWS / 2); /* they are there */
@@ -353,6 +353,30 @@ static void cap_refuses_new_flows_alone(void **state)
 	assert_int_equal(count_entries(&fold, 0), FLOWS / 2);
 	fold_reset(&fold, 1);
 	assert_int_equal(fold_add(&fold, slots + used, n - used), n - used);
+	fold_done(&fold);
+}
+
+static void each_generation_has_a_cap_of_its_own(void **state)
+{
+	struct flow_entry entry = { .key.ifindex = 1 };
+	struct fold fold;
+
+	(void)state;
+	secret_init(&secret);
+	fold_init(&fold, &secret, 100, 0);
+	for (uint32_t i = 0; i < 100; i++)
+		for (uint32_t g = 0; g < GENERATIONS; g++) {
+			assert_int_equal(fold_is_filling(&fold, g), i >= 75);
+			entry.key.src.words[0] = i;
+			assert_int_equal(fold_add_entry(&fold, g, &entry), 0);
+		}
+	entry.key.src.words[0] = 100;
+	assert_int_equal(fold_add_entry(&fold, 0, &entry), -ENOSPC);
+	entry.key.src.words[0] = 99;
+	assert_int_equal(fold_add_entry(&fold, 0, &entry), 0);
+	fold_reset(&fold, 0);
+	assert_false(fold_is_filling(&fold, 0));
+	assert_true(fold_is_filling(&fold, 1));
 	fold_done(&fold);
 }
 
@@ -372,7 +396,7 @@ static void refused_memory_loses_no_record(void **state)
 		struct fold fold;
 		size_t used = 0;
 
-		fold_init(&fold, &secret, 0);
+		fold_init(&fold, &secret, UINT32_MAX, 0);
 		calls_left = refused;
 		while (used < n)
 			used += fold_add(&fold, slots + used, n - used);
@@ -396,6 +420,7 @@ int main(void)
 		cmocka_unit_test(flows_whose_hashes_are_equal_stay_apart),
 		cmocka_unit_test(generations_share_memory_and_give_it_back),
 		cmocka_unit_test(cap_refuses_new_flows_alone),
+		cmocka_unit_test(each_generation_has_a_cap_of_its_own),
 		cmocka_unit_test(refused_memory_loses_no_record),
 	};
 
