@@ -139,8 +139,8 @@ static void tunnel_types_have_their_names(void **state)
 
 	(void)state;
 	flow.has = NETOBS_HAS_TUNNEL;
-	for (uint8_t i = NETOBS_TUNNEL_VXLAN; i < LENGTH(names); i++) {
-		flow.tunnel = i;
+	for (unsigned int i = NETOBS_TUNNEL_VXLAN; i < LENGTH(names); i++) {
+		flow.tunnel = (uint8_t)i;
 		assert_contains(json_of(&flow), names[i]);
 	}
 	flow.tunnel = LENGTH(names);
