@@ -40,7 +40,9 @@ enum netobs_unparsed_reason {
 
 /** Why flows were lost; index of netobs_stats.lost. */
 enum netobs_lost_reason {
-	NETOBS_LOST_TABLE_FULL, /**< more flows than max_flows in an interval */
+	/** the process was late, or at max_flows, for so long that the kernel's log
+	 *  and overflow table were full */
+	NETOBS_LOST_TABLE_FULL,
 	/** the kernel refused memory; PREEMPT_RT: too many programs interrupted
 	 *  one another */
 	NETOBS_LOST_KERNEL_MEMORY,

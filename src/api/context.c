@@ -260,10 +260,12 @@ static void relieve(struct netobs *ctx)
 {
 	enum pipeline_relief relief = pipeline_relieve(&ctx->pipeline);
 
-	ctx->is_behind = relief == PIPELINE_BEHIND;
-	if (relief == PIPELINE_RELIEVED)
+	/* What is known, and what there is still room for, is read until the drain begins. */
+	ctx->is_behind = relief != PIPELINE_RELIEVED &&
+			 logs_are_filling(&ctx->pipeline.logs);
+	if (!ctx->is_behind)
 		listen_to_notices(ctx);
-	if (relief == PIPELINE_FULL) /* notices are listened to after the flip */
+	if (relief == PIPELINE_FULL)
 		ctx->is_early_wanted = true;
 }
 
@@ -272,7 +274,8 @@ static void after_drain(struct netobs *ctx)
 	observation_end_shift(&ctx->observation, ctx->pipeline.flip_ns);
 	sweep_interfaces(ctx);
 	observation_look(&ctx->observation);
-	/* Notices may have come meanwhile, or been too many. */
+	/* Notices may have come meanwhile, or room. */
+	ctx->is_early_wanted = false;
 	relieve(ctx);
 }
 

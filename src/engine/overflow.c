@@ -9,9 +9,11 @@
 #include <stdlib.h>
 
 enum {
-	ROOM_MIN = 1 << 17, /* 2 MiB in the kernel */
+	ROOM_LEAST = 1 << 10,
+	ROOM_MIN = 1 << 17, /* 2 MiB in the kernel, if memory is not limited */
 	ROOM_MAX = 1 << 21,
 	BUCKET_BYTES = 16,
+	ENTRY_BYTES = 192, /* with the kernel's own head, as it rounds them */
 	BATCH = 256,
 	GROWTH = 4, /* times the flows so far: there is one chance per interval */
 };
@@ -23,23 +25,39 @@ struct overflow_batch {
 
 static uint32_t room_for(const struct overflow *overflow, uint64_t flows)
 {
-	uint32_t room = ROOM_MIN;
+	uint32_t room = overflow->min_room;
 
 	while (room < flows && room < overflow->max_room)
 		room *= 2;
 	return room;
 }
 
-int overflow_init(struct overflow *overflow, int outer_fd, uint64_t max_flows)
+static uint32_t affordable(uint64_t max_bytes)
 {
-	*overflow =
-		(struct overflow){ .outer_fd = outer_fd, .max_room = ROOM_MAX };
+	uint64_t entries = max_bytes / GENERATIONS / (BUCKET_BYTES + ENTRY_BYTES);
+	uint32_t room = ROOM_LEAST;
+
+	while (room < ROOM_MAX && room * 2 <= entries)
+		room *= 2;
+	return max_bytes ? room : ROOM_MAX;
+}
+
+int overflow_init(struct overflow *overflow, int outer_fd, uint64_t max_flows,
+		  uint64_t max_bytes)
+{
+	uint32_t most = affordable(max_bytes);
+
+	*overflow = (struct overflow){
+		.outer_fd = outer_fd,
+		.min_room = min_u64(ROOM_MIN, most),
+		.max_room = most,
+	};
 	overflow->max_room = room_for(overflow, max_flows);
 	for (uint32_t g = 0; g < GENERATIONS; g++)
 		overflow->tables[g] = (struct overflow_table){
 			.fd = -1,
 			.replaced_fd = -1,
-			.room = ROOM_MIN,
+			.room = overflow->min_room,
 		};
 	for (uint32_t g = 0; g < GENERATIONS; g++) {
 		struct overflow_table *table = &overflow->tables[g];
@@ -78,8 +96,10 @@ static int finish_replacing(struct overflow_table *table)
 	fd = map_call_result(&table->replacing);
 	if (fd == -EAGAIN)
 		return fd;
+	table->is_refused = fd < 0;
 	if (fd < 0) /* the one that is there does as well, for fewer flows */
 		return 0;
+	table->replaced_room = table->room;
 	table->replaced_fd = table->fd;
 	table->fd = fd;
 	table->room = table->next_room;
@@ -147,11 +167,13 @@ int overflow_take(struct overflow *overflow, uint32_t generation,
 	if (!overflow->batch)
 		return -ENOMEM;
 	ret = take_batch(overflow, fd, &n);
+	/* Without memory in the middle, the kernel has removed those before. */
+	if (ret >= 0 || ret == -ENOMEM)
+		report(overflow->batch, n, on_entry, ctx);
 	if (ret < 0) {
 		overflow->position = 0;
 		return ret;
 	}
-	report(overflow->batch, n, on_entry, ctx);
 	return ret ?: end_table(overflow, table);
 }
 
@@ -159,7 +181,8 @@ static void replace(struct overflow *overflow, uint32_t generation, uint32_t roo
 {
 	struct overflow_table *table = &overflow->tables[generation];
 
-	if (finish_replacing(table) || table->replaced_fd >= 0)
+	if (finish_replacing(table) || table->replaced_fd >= 0 ||
+	    table->is_refused)
 		return;
 	table->next_room = room;
 	map_replace_overflow_async(overflow->outer_fd, generation, room,
@@ -176,6 +199,7 @@ void overflow_fit(struct overflow *overflow, uint32_t generation, uint64_t flows
 	if (finish_replacing(table))
 		return;
 	close_fd(&table->replaced_fd); /* empty, if it was not read before */
+	table->is_refused = false;
 	if (room > table->room ||
 	    (room < table->room && overflow->peak < table->room / 4))
 		replace(overflow, generation, room);
@@ -194,7 +218,12 @@ uint64_t overflow_bytes(const struct overflow *overflow)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t g = 0; g < GENERATIONS; g++)
-		sum += (uint64_t)overflow->tables[g].room * BUCKET_BYTES;
-	return sum;
+	for (uint32_t g = 0; g < GENERATIONS; g++) {
+		const struct overflow_table *table = &overflow->tables[g];
+
+		sum += table->room;
+		if (table->replaced_fd >= 0)
+			sum += table->replaced_room;
+	}
+	return sum * BUCKET_BYTES;
 }

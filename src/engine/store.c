@@ -26,6 +26,7 @@ enum {
 	LOG_SLOTS_MIN = 1024,	  /* a page of 64 KiB */
 	LOG_TOTAL_MAX = 32 << 20, /* bytes */
 	ENTRIES_MIN = 8 << 20,	  /* bytes: few, but both generations' */
+	OVERFLOW_PART = 4, /* of limited memory: one in so many */
 };
 
 /* Fewer on machines with very many CPUs. */
@@ -161,7 +162,23 @@ static int limit_memory(struct store *store)
 {
 	int err = check_max_memory(store, &store->entry_bytes);
 
-	return err ?: limit_to_groups(store, &store->entry_bytes);
+	err = err ?: limit_to_groups(store, &store->entry_bytes);
+	store->overflow_bytes = store->entry_bytes / OVERFLOW_PART;
+	store->entry_bytes -= store->overflow_bytes;
+	return err;
+}
+
+static int open_overflow(struct store *store)
+{
+	int err = overflow_init(&store->overflow,
+				program_set_map_fd(&store->maps, "overflows"),
+				store->options.max_flows,
+				store->overflow_bytes);
+
+	if (err)
+		log_error(store->log, "cannot make overflow tables: %s",
+			  strerror(-err));
+	return err;
 }
 
 static int open_notices(struct store *store)
@@ -183,10 +200,6 @@ static int open_maps(struct store *store)
 	store->unclaimed = map_mmap(program_set_map_fd(maps, "unclaimed"), 0,
 				    sizeof(*store->unclaimed));
 	err = !store->cpus || !store->unclaimed ? -errno : open_notices(store);
-	err = err   ?:
-		      overflow_init(&store->overflow,
-				    program_set_map_fd(maps, "overflows"),
-				    store->options.max_flows);
 	err = err   ?:
 		      origins_init(&store->origins,
 				   program_set_map_fd(maps, "origins"),
@@ -228,7 +241,8 @@ int store_open(struct store *store, const struct store_options *options,
 	if (err)
 		return err;
 	err = open_maps(store);
-	return err ?: limit_memory(store);
+	err = err ?: limit_memory(store);
+	return err ?: open_overflow(store);
 }
 
 void store_close(struct store *store)

@@ -37,6 +37,7 @@ struct store {
 	uint32_t l1_buckets; /* per CPU and generation */
 	uint32_t log_slots;  /* per CPU, a power of two */
 	uint64_t entry_bytes; /* for entries until they are merged; 0: no limit */
+	uint64_t overflow_bytes; /* for those of overflow tables; 0: no limit */
 	uint64_t process_bytes; /* for the flows that they become; 0: no limit */
 	struct cpu_state *cpus;	 /* mapped, n_cpus of them */
 	struct count *unclaimed; /* mapped: packets that got no lane */

@@ -6,7 +6,6 @@
 #include "base/pages.h"
 #include "base/util.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,6 +15,7 @@ enum {
 	INDEX_BITS_MIN = 9, /* a page */
 	INDEX_BITS_MAX = 32 - FOLD_INDEX_BITS,
 	PREFETCH_PROBES = 4,
+	TRIM_CHUNKS = 32, /* a few milliseconds to give back */
 };
 
 struct fold_chunk {
@@ -57,9 +57,9 @@ static void put_chunk(struct fold *fold, struct fold_chunk *chunk)
 	fold->spare = chunk;
 }
 
-static void trim_spare(struct fold *fold, uint32_t most)
+static void trim_spare(struct fold *fold, uint32_t most, uint32_t at_once)
 {
-	while (fold->n_spare > most) {
+	while (fold->n_spare > most && at_once--) {
 		struct fold_chunk *chunk = fold->spare;
 
 		fold->spare = chunk->next;
@@ -126,14 +126,17 @@ static bool index_resize(struct fold_index *index, uint32_t bits)
 	return true;
 }
 
-/* For one entry more: half full is enough, but without memory 7/8 is better than nothing. */
-static bool index_reserve(struct fold_index *index)
+/*
+ * For one entry more: half full is enough, and a little more for later ones, so that not all
+ * grow at the same moment; but without memory 7/8 is better than nothing.
+ */
+static bool index_reserve(struct fold_index *index, uint64_t number)
 {
 	uint64_t n = 1ULL << index->bits;
 
 	if (!index->slots)
 		return index_resize(index, INDEX_BITS_MIN);
-	if (index->n_used < n / 2)
+	if (index->n_used < n / 2 + number * (n / 8 / FOLD_INDEXES))
 		return true;
 	if (index->bits < INDEX_BITS_MAX && index_resize(index, index->bits + 1))
 		return true;
@@ -229,11 +232,10 @@ static __attribute__((noinline)) int insert_entry(struct fold *fold,
 {
 	struct fold_index *index = index_of(g, hash);
 
-	assert(!g->n_released);
-	if (g->n_entries >= fold->max_entries ||
+	if (g->is_closed || g->n_entries >= fold->max_entries ||
 	    count_kept(fold) >= fold->max_total)
 		return -ENOSPC;
-	if (!index_reserve(index) || !reserve_chunk(fold, g))
+	if (!index_reserve(index, index - g->indexes) || !reserve_chunk(fold, g))
 		return -ENOMEM;
 	*entry_at(g, g->n_entries) = *entry;
 	index_put(index, (uint64_t)hash << 32 | ++g->n_entries);
@@ -408,6 +410,7 @@ void fold_release(struct fold *fold, uint32_t generation, uint32_t before)
 	if (before >= g->n_entries)
 		n = g->n_chunks;
 	drop_indexes(g);
+	g->is_closed = true;
 	for (; g->n_released < n; g->n_released++)
 		put_chunk(fold, g->chunks[g->n_released]);
 }
@@ -421,7 +424,7 @@ void fold_reset(struct fold *fold, uint32_t generation)
 	free(g->chunks);
 	*g = (struct fold_generation){ 0 };
 	most = max_u64(fold->used_most, fold->used_before);
-	trim_spare(fold, most - fold->n_used);
+	trim_spare(fold, most - fold->n_used, TRIM_CHUNKS);
 	fold->used_before = fold->used_most;
 	fold->used_most = fold->n_used;
 }
@@ -442,7 +445,7 @@ void fold_done(struct fold *fold)
 {
 	for (uint32_t generation = 0; generation < GENERATIONS; generation++)
 		fold_reset(fold, generation);
-	trim_spare(fold, 0);
+	trim_spare(fold, 0, UINT32_MAX);
 }
 
 uint64_t fold_bytes(const struct fold *fold)

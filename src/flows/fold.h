@@ -38,6 +38,7 @@ struct fold_generation {
 	uint32_t n_released; /* of these, the first ones */
 	uint32_t capacity;   /* of `chunks` */
 	uint32_t n_entries;
+	bool is_closed; /* from its first release to its reset */
 	struct fold_index {
 		uint64_t *slots; /* hash << 32 | number + 1; 0: free */
 		uint32_t bits;	 /* log2 of how many there are */
@@ -70,14 +71,16 @@ void fold_done(struct fold *fold);
  * Add the records in @slots, each to its generation.
  *
  * @return slots used, all of them but where the last one is the first half of a record;
- *         fewer if a new entry is beyond the limit, or memory is refused
+ *         fewer if a new entry is beyond the limit, memory is refused, or the generation
+ *         is being read
  */
 size_t fold_add(struct fold *fold, const struct log_slot *slots, size_t n);
 
 /**
  * Add an entry that was summed up elsewhere.
  *
- * @return 0; -ENOSPC: a new one is beyond the limit; -ENOMEM
+ * @return 0; -ENOSPC: a new one is beyond the limit, or the generation is being read;
+ *         -ENOMEM
  */
 int fold_add_entry(struct fold *fold, uint32_t generation,
 		   const struct flow_entry *entry);
@@ -91,14 +94,14 @@ size_t fold_entries(const struct fold *fold, uint32_t generation, uint32_t from,
 		    const struct flow_entry **ret_entries);
 
 /**
- * Entries with numbers below @before are no longer needed, and nothing more is added
- * before fold_reset().
+ * Entries with numbers below @before are no longer needed. What is added from now on is
+ * refused, until fold_reset().
  */
 void fold_release(struct fold *fold, uint32_t generation, uint32_t before);
 
 /**
  * Remove all entries. Memory that neither this interval nor the one before needed
- * is given back.
+ * is given back, some of it each time.
  */
 void fold_reset(struct fold *fold, uint32_t generation);
 

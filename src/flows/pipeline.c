@@ -14,6 +14,8 @@ enum {
 	STEP_SLOTS = 2048,
 	RELIEF_SLOTS = 16384,
 	REST_MIN_MS = 20,
+	RETRIES = 20,
+	RETRY_MS = 10,
 	/* A flow in this process, seen at a few points. */
 	FLOW_BYTES = sizeof(struct flow) + 4 * sizeof(struct point) + 48,
 };
@@ -84,7 +86,11 @@ static size_t on_records(void *ctx, const struct log_slot *slots, size_t n)
 {
 	struct pipeline *pipeline = ctx;
 
-	return fold_add(&pipeline->fold, slots, n) ?: pass_on(pipeline, slots);
+	size_t n_used = fold_add(&pipeline->fold, slots, n) ?:
+				pass_on(pipeline, slots);
+
+	pipeline->is_refusing |= !n_used;
+	return n_used;
 }
 
 static void on_entries(void *ctx, enum drain_reading reading,
@@ -167,10 +173,12 @@ enum pipeline_relief pipeline_relieve(struct pipeline *pipeline)
 	bool is_behind;
 
 	store_clear_notices(&pipeline->store);
+	pipeline->is_refusing = false;
 	is_behind = logs_read(&pipeline->logs, RELIEF_SLOTS);
 	overflow_expect(&pipeline->store.overflow, pipeline->generation.current,
 			fold_count(&pipeline->fold, pipeline->generation.current));
-	if (fold_is_filling(&pipeline->fold, pipeline->generation.current))
+	if (pipeline->is_refusing ||
+	    fold_is_filling(&pipeline->fold, pipeline->generation.current))
 		return PIPELINE_FULL;
 	return is_behind ? PIPELINE_BEHIND : PIPELINE_RELIEVED;
 }
@@ -220,6 +228,7 @@ static void step_reading(struct pipeline *pipeline)
 		return;
 	}
 	drain_start(&pipeline->drain, generation);
+	pipeline->n_retries = 0;
 	pipeline->phase = PIPELINE_DRAINING;
 }
 
@@ -277,6 +286,12 @@ static void step_draining(struct pipeline *pipeline)
 		pipeline->wait_ms = DRAIN_WAIT_MS;
 	if (ret > 0 || ret == -EAGAIN)
 		return;
+	/* Memory may be there a moment later, and this may be the last drain. */
+	if (ret < 0 && pipeline->n_retries++ < RETRIES) {
+		drain_start(&pipeline->drain, pipeline->drain.generation);
+		pipeline->wait_ms = RETRY_MS;
+		return;
+	}
 	pipeline->phase = PIPELINE_SWEEPING;
 	pipeline->table_entries = pipeline->drain.n_folded;
 	if (ret < 0)

@@ -38,6 +38,8 @@ struct pipeline {
 	} phase;
 	enum merge_mode mode;
 	uint32_t wait_ms; /* before the next step */
+	uint32_t n_retries; /* of the drain's reading */
+	bool is_refusing; /* a record of the current generation found no room */
 	int64_t flip_ns;  /* when the drain began, by the flows' clock */
 
 	int64_t cost_ns;   /* CPU time of this drain, or of the last one */

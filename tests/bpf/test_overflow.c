@@ -184,7 +184,7 @@ static void entries_of_one_generation_are_taken_once(void **state)
 	struct sum sum;
 
 	(void)state;
-	assert_int_equal(overflow_init(&overflow, outer, 1 << 20), 0);
+	assert_int_equal(overflow_init(&overflow, outer, 1 << 20, 0), 0);
 	put_flows(outer, 0, 0, 10000, 3);
 	put_flows(outer, 1, 0, 700, 5);
 	sum = take_all(&overflow, 0);
@@ -222,7 +222,7 @@ static void replaced_table_is_read_as_well(void **state)
 	uint64_t idle;
 
 	(void)state;
-	assert_int_equal(overflow_init(&overflow, outer, 1 << 20), 0);
+	assert_int_equal(overflow_init(&overflow, outer, 1 << 20, 0), 0);
 	idle = overflow_bytes(&overflow);
 	put_flows(outer, 0, 0, 1000, 1);
 	overflow_expect(&overflow, 0, 200000);
@@ -242,6 +242,26 @@ static void replaced_table_is_read_as_well(void **state)
 	}
 	overflow_done(&overflow);
 	assert_int_equal(lab_count_fds(), before);
+}
+
+/* Full ones would take no more than the limit. */
+static void tables_keep_to_a_limit_of_memory(void **state)
+{
+	enum { LIMIT = 8 << 20, BYTES = 208 };
+	struct overflow overflow;
+	cleanup_fd int like = map_make_overflow(1);
+	cleanup_fd int outer = map_make_outer(like, GENERATIONS);
+
+	(void)state;
+	assert_int_equal(overflow_init(&overflow, outer, 1 << 20, LIMIT), 0);
+	for (uint32_t g = 0; g < GENERATIONS; g++) {
+		overflow_expect(&overflow, g, 1 << 20);
+		overflow_fit(&overflow, g, 1 << 20);
+		assert_null(overflow.tables[g].replacing);
+		assert_in_range(current_room(outer, g), 1024,
+				LIMIT / GENERATIONS / BYTES);
+	}
+	overflow_done(&overflow);
 }
 
 static void unparsed_is_counted_by_reason(void **state)
@@ -286,6 +306,7 @@ int main(void)
 					  prog_test_teardown),
 		cmocka_unit_test(entries_of_one_generation_are_taken_once),
 		cmocka_unit_test(replaced_table_is_read_as_well),
+		cmocka_unit_test(tables_keep_to_a_limit_of_memory),
 		cmocka_unit_test_teardown(unparsed_is_counted_by_reason,
 					  prog_test_teardown),
 	};

@@ -380,6 +380,26 @@ static void each_generation_has_a_cap_of_its_own(void **state)
 	fold_done(&fold);
 }
 
+/* Records that come late, of a generation that is read, must not be added to it. */
+static void what_is_read_takes_no_more(void **state)
+{
+	struct flow_entry entry = { .key.ifindex = 1 };
+	struct log_slot slot[2];
+	struct fold fold;
+
+	(void)state;
+	open_fold(&fold, 0);
+	add_flows(&fold, 0, 0, 100);
+	fold_release(&fold, 0, 50);
+	write_record(slot, 7, 1, 0);
+	assert_int_equal(fold_add(&fold, slot, 1), 0);
+	assert_int_equal(fold_add_entry(&fold, 0, &entry), -ENOSPC);
+	assert_int_equal(fold_count(&fold, 0), 100);
+	fold_reset(&fold, 0);
+	assert_int_equal(fold_add_entry(&fold, 0, &entry), 0);
+	fold_done(&fold);
+}
+
 /* What is refused comes again, as it would from a log. */
 static void refused_memory_loses_no_record(void **state)
 {
@@ -421,6 +441,7 @@ int main(void)
 		cmocka_unit_test(generations_share_memory_and_give_it_back),
 		cmocka_unit_test(cap_refuses_new_flows_alone),
 		cmocka_unit_test(each_generation_has_a_cap_of_its_own),
+		cmocka_unit_test(what_is_read_takes_no_more),
 		cmocka_unit_test(refused_memory_loses_no_record),
 	};
 
