@@ -216,7 +216,7 @@ static int capture_to_file(struct session *session, int64_t deadline_ms)
 		return r;
 	capture_out_start(&session->out);
 	privileges_drop(&session->config.interfaces,
-			session->config.rotate_bytes);
+			session->config.rotate_bytes, false);
 	r = write_file(session, deadline_ms);
 	if (r < 0)
 		report_error(session, "go on", r);
@@ -358,7 +358,7 @@ static int capture_for_clients(struct session *session, int64_t deadline_ms)
 			session->listener.reason);
 		return r;
 	}
-	privileges_drop(&session->config.interfaces, false);
+	privileges_drop(&session->config.interfaces, false, false);
 	capture_listen_where(&session->listener, text, sizeof(text));
 	fprintf(stderr, "netobsctl capture: listening on %s\n", text);
 	/* It was made to check the options. */

@@ -324,7 +324,7 @@ static int observe(struct session *session)
 		report_error(session, "start", r);
 	} else {
 		/* Outputs may start threads, which would keep more. */
-		privileges_drop(&session->config.interfaces, true);
+		privileges_drop(&session->config.interfaces, true, true);
 		r = open_outputs(session);
 	}
 	if (r == 0) {

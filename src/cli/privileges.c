@@ -17,7 +17,7 @@ static bool has_netns(const struct args_list *interfaces)
 	return false;
 }
 
-void privileges_drop(const struct args_list *interfaces, bool files)
+void privileges_drop(const struct args_list *interfaces, bool files, bool programs)
 {
 	struct __user_cap_header_struct header = {
 		.version = _LINUX_CAPABILITY_VERSION_3
@@ -27,7 +27,7 @@ void privileges_drop(const struct args_list *interfaces, bool files)
 	uint64_t keep = 1ULL << CAP_BPF | 1ULL << CAP_PERFMON |
 			1ULL << CAP_NET_ADMIN;
 
-	if (has_netns(interfaces))
+	if (programs || has_netns(interfaces))
 		keep |= 1ULL << CAP_SYS_ADMIN;
 	if (files)
 		keep |= 1ULL << CAP_DAC_OVERRIDE;

@@ -9,9 +9,10 @@
 
 /*
  * Drop the privileges that are not needed once programs are attached. Kept is what it
- * takes to follow @interfaces and, to make @files, to write to any directory. Without
- * privileges to begin with, nothing happens.
+ * takes to follow @interfaces and, if true, to write @files to any directory and to name
+ * the @programs of others. Without privileges to begin with, nothing happens.
  */
-void privileges_drop(const struct args_list *interfaces, bool files);
+void privileges_drop(const struct args_list *interfaces, bool files,
+		     bool programs);
 
 #endif
