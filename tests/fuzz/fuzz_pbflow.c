@@ -77,6 +77,8 @@ static void check_same(const Pbflow__Record *record,
 	bool has_ports = flow->has & NETOBS_HAS_PORTS;
 	bool has_mac = flow->has & NETOBS_HAS_MAC;
 	bool has_icmp = flow->has & NETOBS_HAS_ICMP;
+	bool is_sampled = flow->has & NETOBS_HAS_SAMPLING;
+	uint32_t by_option = options->sampling > 1 ? options->sampling : 0;
 
 	check(record->eth_protocol == flow->ethertype);
 	check(ns_of(record->time_flow_start) == flow->start_ns);
@@ -101,7 +103,7 @@ static void check_same(const Pbflow__Record *record,
 	check(record->icmp_code == (has_icmp ? flow->icmp_code : 0));
 	check(record->data_link->src_mac ==
 	      (has_mac ? mac_number(flow->src_mac) : 0));
-	check(record->sampling == (options->sampling > 1 ? options->sampling : 0));
+	check(record->sampling == (is_sampled ? flow->sampling : by_option));
 	check(record->time_flow_rtt != NULL);
 	check_points(record, flow);
 }
