@@ -253,9 +253,13 @@ void observation_replace(struct observation *observation,
 		programs[i] = before;
 	}
 	for (uint32_t i = 0; i < host->n_netns; i++)
-		for (uint32_t k = 0; k < host->netns[i].netifs.count; k++)
-			hooks_replace(observation, &host->netns[i],
-				      &host->netns[i].netifs.items[k]);
+		for (uint32_t k = 0; k < host->netns[i].netifs.count; k++) {
+			struct netif *netif = &host->netns[i].netifs.items[k];
+
+			if (netif->hooks) /* there may be programs for it now */
+				netif->hooks->is_refused = false;
+			hooks_replace(observation, &host->netns[i], netif);
+		}
 	begin_shift(observation);
 	observation_drop(observation, programs);
 }

@@ -331,8 +331,6 @@ static int observe(struct session *session)
 		if (output_has_screen(session->config.outputs,
 				      session->config.n_outputs))
 			keys_start();
-		if (session->config.rules_path)
-			signals_catch_hangup();
 		r = loop(session, fds);
 		keys_end();
 		if (r < 0)
@@ -476,6 +474,8 @@ static int run(struct session *session)
 	}
 
 	signals_catch(stop_context, session->ctx);
+	if (session->config.rules_path && !session->config.files.n)
+		signals_catch_hangup();
 	r = session->config.files.n ? replay(session) : observe(session);
 	closed = close_outputs(session);
 	repeat_notes(session);

@@ -87,9 +87,14 @@ static bool parse_file(FILE *file, struct rules *rules, char *ret_why, size_t si
 	unsigned int line = 0;
 	char *text = NULL;
 	size_t room = 0;
+	ssize_t len;
 
-	while (!wrong && getline(&text, &room, file) >= 0)
-		wrong = parse_line(rules, text, ++line);
+	while (!wrong && (len = getline(&text, &room, file)) >= 0) {
+		line++;
+		wrong = strlen(text) == (size_t)len ?
+				parse_line(rules, text, line) :
+				"there is a NUL byte in the line";
+	}
 	free(text);
 	if (wrong)
 		snprintf(ret_why, size, "%s:%u: %s", rules->path, line, wrong);

@@ -74,10 +74,10 @@ void signals_catch_hangup(void)
 
 bool signals_take_hangup(void)
 {
-	bool taken = hung_up;
-
-	hung_up = 0;
-	return taken;
+	if (!hung_up)
+		return false;
+	hung_up = 0; /* one that comes now is served with this one */
+	return true;
 }
 
 void signals_release(void)

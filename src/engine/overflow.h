@@ -21,7 +21,7 @@ struct overflow {
 	int outer_fd;	   /* the map that the programs find them in */
 	uint32_t min_room; /* of a table, in entries */
 	uint32_t max_room;
-	uint64_t peak;	   /* flows in an interval; those of long ago fade */
+	uint64_t peak; /* flows in an interval; those of long ago fade */
 	struct overflow_table {
 		int fd;
 		uint32_t room;

@@ -26,7 +26,7 @@ enum {
 	LOG_SLOTS_MIN = 1024,	  /* a page of 64 KiB */
 	LOG_TOTAL_MAX = 32 << 20, /* bytes */
 	ENTRIES_MIN = 8 << 20,	  /* bytes: few, but both generations' */
-	OVERFLOW_PART = 4, /* of limited memory: one in so many */
+	OVERFLOW_PART = 4,	  /* of limited memory: one in so many */
 };
 
 /* Fewer on machines with very many CPUs. */
@@ -172,8 +172,7 @@ static int open_overflow(struct store *store)
 {
 	int err = overflow_init(&store->overflow,
 				program_set_map_fd(&store->maps, "overflows"),
-				store->options.max_flows,
-				store->overflow_bytes);
+				store->options.max_flows, store->overflow_bytes);
 
 	if (err)
 		log_error(store->log, "cannot make overflow tables: %s",

@@ -130,6 +130,20 @@ static bool is_same_rule(const struct rule *one, const struct rule *other)
 	       (!text || !strcmp(text, other->expression.text));
 }
 
+/* Texts with names mean other addresses from time to time. */
+static bool has_same_code(const struct rule *one, const struct rule *other)
+{
+	for (int link = 0; link < LINKS; link++) {
+		const struct classic *a = &one->expression.programs[link];
+		const struct classic *b = &other->expression.programs[link];
+
+		if (a->n != b->n || (a->n && memcmp(a->insns, b->insns,
+						    a->n * sizeof(*a->insns))))
+			return false;
+	}
+	return true;
+}
+
 bool filter_is_same(const struct filter *one, const struct filter *other)
 {
 	if (!one || !other)
@@ -137,7 +151,8 @@ bool filter_is_same(const struct filter *one, const struct filter *other)
 	if (one->is_list != other->is_list || one->n != other->n)
 		return false;
 	for (uint32_t i = 0; i < one->n; i++)
-		if (!is_same_rule(&one->rules[i], &other->rules[i]))
+		if (!is_same_rule(&one->rules[i], &other->rules[i]) ||
+		    !has_same_code(&one->rules[i], &other->rules[i]))
 			return false;
 	return true;
 }

@@ -37,7 +37,7 @@ struct pipeline {
 		PIPELINE_SWEEPING
 	} phase;
 	enum merge_mode mode;
-	uint32_t wait_ms; /* before the next step */
+	uint32_t wait_ms;   /* before the next step */
 	uint32_t n_retries; /* of the drain's reading */
 	bool is_refusing; /* a record of the current generation found no room */
 	int64_t flip_ns;  /* when the drain began, by the flows' clock */
