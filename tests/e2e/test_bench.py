@@ -166,7 +166,7 @@ class Bench(lab.LabTest):
 
     def test_live_traffic_in_each_direction(self):
         self.need_tcx()
-        stores = ["empty", "hash_spinlock", "array", "table", "netobs"]
+        stores = ["empty", "hash_spinlock", "array", "overflow", "netobs"]
         found = self.datapath(
             "--live", "--flows", "100", "--rounds", "1", "--distribution", "uniform",
             "--stores", ",".join(stores), "--traffic", "udp4,udp6,tcp4,tcp6",
