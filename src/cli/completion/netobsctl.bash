@@ -124,7 +124,7 @@ _netobsctl_values()
 		;;
 	bench:--stores)
 		echo "empty empty2 parse ringbuf hash hash_spinlock percpu_hash array" \
-			"percpu_array table netobs filtered"
+			"percpu_array overflow netobs filtered"
 		;;
 	bench:--traffic)
 		echo "udp4 udp6 tcp4 tcp6"
