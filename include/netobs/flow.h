@@ -82,8 +82,8 @@ struct netobs_point {
 /**
  * One flow record. Packets, bytes and l2_bytes count what came since the
  * flow's previous record; packets are packets on the wire, also where the
- * kernel handles several at once (GSO, GRO). With sampling, they count what was sampled:
- * sums over records, times `sampling`, estimate the traffic.
+ * kernel handles several at once (GSO, GRO). With sampling, they count the sampled packets
+ * only: sums over records, times `sampling`, estimate the traffic.
  */
 struct netobs_flow {
 	/** The header that all records have, and its members by their names here. */

@@ -157,8 +157,8 @@ struct netobs_opts {
 	const char *filter;
 
 	/** Count one packet or flow of so many, of those that the filter accepts; 0 and 1:
-	 *  all. Records and statistics have what was counted, and records the interval:
-	 *  nothing is scaled. */
+	 *  all. Records and statistics count the sampled packets, without scaling, and
+	 *  records name the interval. */
 	uint32_t sampling;
 	/** Packets: one of each @p sampling in a row, at random, at each point; segments of
 	 *  a buffer (GSO, GRO) are packets. A packet counts where it is observed first,

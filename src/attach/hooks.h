@@ -22,7 +22,7 @@ int hooks_ensure_programs(struct observation *observation, uint16_t netns,
 
 /*
  * Load those of all kinds that are loaded once more, to @netns, which is indexed as
- * observation.netns. @return 0, or -errno; what was loaded until then is to be freed
+ * observation.netns. @return 0, or -errno: the caller frees the programs loaded so far
  */
 int hooks_load_anew(const struct observation *observation,
 		    struct netns_programs *netns);

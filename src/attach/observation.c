@@ -209,7 +209,7 @@ static int apply_selection(struct observation *observation,
 	return err;
 }
 
-/* Until what was counted before has been read, the flow decides where it was. */
+/* Until the entries counted before have been read, the flow decides where they were. */
 static void begin_shift(struct observation *observation)
 {
 	observation->host->is_shifting = true;

@@ -152,7 +152,7 @@ sample_packets(struct run *run, const struct wire_size *size)
 	return sampled;
 }
 
-/* Reduce @size to what is sampled, and count the rest. False: nothing is. */
+/* Reduce @size to the sampled packets, and count the others. False: none is sampled. */
 static __always_inline bool sample(struct run *run, const struct packet *pkt,
 				   struct wire_size *size)
 {

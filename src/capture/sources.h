@@ -2,7 +2,7 @@
 /*
  * The interfaces that the packets of a capture came from. An interface that has the index
  * of an earlier one is another source: programs are attached to it after the host has
- * reported it, so the time of a packet tells them apart.
+ * reported it, so the time of a packet distinguishes them.
  */
 #ifndef NETOBS_CAPTURE_SOURCES_H
 #define NETOBS_CAPTURE_SOURCES_H

@@ -39,7 +39,7 @@ void capture_client_free(struct capture_client *client);
 /* What to wait for, as poll(2) has it. */
 short capture_client_events(const struct capture_client *client);
 
-/* Handle what came: a step of the handshake, or input, which is ignored. */
+/* Handle input: a step of the handshake; other input is ignored. */
 void capture_client_read(struct capture_client *client);
 
 /* Send what the client takes now. */

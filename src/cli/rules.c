@@ -35,7 +35,7 @@ static char *trim(char *text)
 	return text;
 }
 
-/* @return NULL, or what is wrong */
+/* @return NULL, or a message about the error */
 static const char *add_rule(struct rules *rules, enum netobs_action action,
 			    const char *expression, unsigned int line)
 {
@@ -57,7 +57,7 @@ static const char *add_rule(struct rules *rules, enum netobs_action action,
 	return NULL;
 }
 
-/* @return NULL, or what is wrong */
+/* @return NULL, or a message about the error */
 static const char *parse_line(struct rules *rules, char *text, unsigned int line)
 {
 	char *word = trim(text), *rest = word + strcspn(word, BLANKS);

@@ -36,13 +36,27 @@ const char *netobs_lost_name(unsigned int reason)
 	return reason < NETOBS_LOST_REASONS ? lost_names[reason] : NULL;
 }
 
+/* A part of the count before, which is no term of the sum. */
+static void add_part(struct json *json, const char *packets, const char *bytes,
+		     const struct netobs_count *part)
+{
+	json_key_u64(json, packets, part->packets);
+	json_key_u64(json, bytes, part->bytes);
+}
+
+/* Opens an object, for parts to follow. */
+static void open_count(struct json *json, const char *name,
+		       const struct netobs_count *count)
+{
+	json_key(json, name);
+	json_open(json, '{');
+	add_part(json, "packets", "bytes", count);
+}
+
 static void add_count(struct json *json, const char *key,
 		      const struct netobs_count *count)
 {
-	json_key(json, key);
-	json_open(json, '{');
-	json_key_u64(json, "packets", count->packets);
-	json_key_u64(json, "bytes", count->bytes);
+	open_count(json, key, count);
 	json_close(json, '}');
 }
 
@@ -57,33 +71,21 @@ static void add_counts(struct json *json, const char *key,
 	json_close(json, '}');
 }
 
-/* "observed" and "inferred" are inside "seen": they are no terms of the sum. */
 static void add_seen(struct json *json, const struct netobs_stats *stats)
 {
-	json_key(json, "seen");
-	json_open(json, '{');
-	json_key_u64(json, "packets", stats->seen.packets);
-	json_key_u64(json, "bytes", stats->seen.bytes);
-	json_key_u64(json, "observed_packets", stats->observed.packets);
-	json_key_u64(json, "observed_bytes", stats->observed.bytes);
-	if (stats->inferred.packets) {
-		json_key_u64(json, "inferred_packets", stats->inferred.packets);
-		json_key_u64(json, "inferred_bytes", stats->inferred.bytes);
-	}
+	open_count(json, "seen", &stats->seen);
+	add_part(json, "observed_packets", "observed_bytes", &stats->observed);
+	if (stats->inferred.packets)
+		add_part(json, "inferred_packets", "inferred_bytes",
+			 &stats->inferred);
 	json_close(json, '}');
 }
 
-/* "small" is inside "filtered", in the same way. */
 static void add_filtered(struct json *json, const struct netobs_stats *stats)
 {
-	json_key(json, "filtered");
-	json_open(json, '{');
-	json_key_u64(json, "packets", stats->filtered.packets);
-	json_key_u64(json, "bytes", stats->filtered.bytes);
-	if (stats->small.packets) {
-		json_key_u64(json, "small_packets", stats->small.packets);
-		json_key_u64(json, "small_bytes", stats->small.bytes);
-	}
+	open_count(json, "filtered", &stats->filtered);
+	if (stats->small.packets)
+		add_part(json, "small_packets", "small_bytes", &stats->small);
 	json_close(json, '}');
 }
 

@@ -13,21 +13,27 @@ from lib.observer import EGRESS, INGRESS, points
 
 SIZE = lab.sized(20 << 20)
 FLOWS = lab.sized(5000)
+ATTEMPTS = 3  # on a busy machine queues may be full
 
 
 class Exact(ExactTest):
     def compare(self, send, *arguments, ipv6=True):
         """Observe and capture a's end of the wire."""
         self.join(offload=False, ipv6=ipv6)
-        before = self.a.counters("eth0")
-        (result,), (file,) = self.watch(send, [(self.a, "eth0")],
-                                        [(self.a, "eth0")], *arguments)
-        real = truth.sums(file)
-        self.assert_exact(result, real)
-        self.assert_l2_exact(result, real)
+        for _ in range(ATTEMPTS):
+            before = self.a.counters("eth0")
+            (result,), (file,) = self.watch(send, [(self.a, "eth0")],
+                                            [(self.a, "eth0")], *arguments)
+            real = truth.sums(file)
+            self.assert_exact(result, real)
+            self.assert_l2_exact(result, real)
+            after = self.a.counters("eth0")
+            # The interface does not count packets that find the peer's queue full.
+            if before["tx"]["dropped"] == after["tx"]["dropped"]:
+                break
         if not ipv6:
             # With IPv6 there may be multicast reports before and after.
-            self.assert_counters(result, before, self.a.counters("eth0"))
+            self.assert_counters(result, before, after)
         return result, real
 
     def assert_counters(self, result, before, after):
@@ -37,9 +43,7 @@ class Exact(ExactTest):
                        for way in ("rx", "tx"))
         packets, _ = result.exported()
         octets = sum(record["L2Bytes"] for record in result.records)
-        # On a busy machine the peer's queue may be full; what it drops was seen before.
-        compare = self.assertGreater if grown("dropped") else self.assertEqual
-        compare((packets, octets), (grown("packets"), grown("bytes")))
+        self.assertEqual((packets, octets), (grown("packets"), grown("bytes")))
         self.note(f"interface counters too: {packets} frames, {octets} bytes")
 
     def test_tcp_ipv4(self):

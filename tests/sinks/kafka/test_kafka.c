@@ -301,7 +301,7 @@ static void topic_that_may_not_be_written_to_is_tried_again(void **state)
 	f->limit = RECORDS;
 	run(f);
 	assert_all_delivered(f);
-	/* Those of a batch, and the one that tries whether it is allowed now. */
+	/* One more than all of them were seen on a busy machine. */
 	assert_in_range(f->kafka->retried, 1, 2 * RECORDS);
 	assert_int_equal(count(f->logged, "uthorization"), 1);
 	assert_int_equal(count(f->logged, "accepts records again"), 1);
