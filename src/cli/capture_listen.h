@@ -9,9 +9,9 @@
 #include <netobs/capture.h>
 #include <poll.h>
 #include <stdbool.h>
-#include <sys/types.h>
 
 #include "capture_client.h"
+#include "listen.h"
 
 enum {
 	CAPTURE_CLIENTS = 64,
@@ -31,11 +31,8 @@ struct capture_listen_options {
 };
 
 struct capture_listen {
-	int fd;
+	struct listen socket;
 	struct capture_tls tls;
-	char *unix_path; /* to be removed at the end; NULL: TCP */
-	dev_t device;	 /* that holds the socket, and */
-	ino_t inode;	 /* its number there */
 	enum netobs_packet_format format;
 	struct capture_client *clients[CAPTURE_CONNECTIONS];
 	size_t n_clients;
@@ -50,10 +47,6 @@ const char *capture_listen_refuse(const struct capture_listen_options *options);
 /* @return 0 or -errno: listener->reason says why */
 int capture_listen_open(struct capture_listen *listener,
 			const struct capture_listen_options *options);
-
-/* Where it listens, as a text: with the port that the kernel chose for 0. */
-void capture_listen_where(const struct capture_listen *listener, char *text,
-			  size_t size);
 
 /* What to wait for: CAPTURE_LISTEN_FDS at most. Returns how many. */
 size_t capture_listen_fds(const struct capture_listen *listener,

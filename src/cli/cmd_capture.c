@@ -359,7 +359,7 @@ static int capture_for_clients(struct session *session, int64_t deadline_ms)
 		return r;
 	}
 	privileges_drop(&session->config.interfaces, false, false);
-	capture_listen_where(&session->listener, text, sizeof(text));
+	listen_where(&session->listener.socket, text, sizeof(text));
 	fprintf(stderr, "netobsctl capture: listening on %s\n", text);
 	/* It was made to check the options. */
 	netobs_capture_free(TAKE_PTR(session->capture));
@@ -463,7 +463,7 @@ static int run(struct session *session)
 
 int cmd_capture(int argc, char **argv)
 {
-	struct session session = { .listener = { .fd = -1 } };
+	struct session session = { .listener.socket.fd = -1 };
 	enum args_result result =
 		capture_config_parse(&session.config, argc, argv);
 	int status = result == ARGS_WRONG ? EXIT_USAGE : EXIT_FINE;
