@@ -7,7 +7,7 @@
 #include "base/clock_ms.h"
 #include "sinks/net/stream.h"
 #include "output.h"
-#include "transit.h"
+#include "sinks/net/transit.h"
 
 #include <errno.h>
 

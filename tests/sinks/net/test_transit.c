@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* What is known of messages, from how many bytes were confirmed. */
-#include "sinks/ipfix/transit.h"
+#include "sinks/net/transit.h"
 
 #include "lib_test.h"
 #include "base/util.h"

@@ -6,8 +6,8 @@
  * confirmed, and then read for sure, or taken for read because there is nothing more
  * to learn about it. It is delivered in both cases; in the second it stays unsure.
  */
-#ifndef NETOBS_SINKS_IPFIX_TRANSIT_H
-#define NETOBS_SINKS_IPFIX_TRANSIT_H
+#ifndef NETOBS_SINKS_NET_TRANSIT_H
+#define NETOBS_SINKS_NET_TRANSIT_H
 
 #include "sink/position.h"
 
