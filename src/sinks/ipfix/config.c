@@ -57,7 +57,6 @@ static int read_file_options(struct config *config, struct spec *spec,
 
 static int read_target(struct config *config, struct spec *spec)
 {
-	static const char *const resend[] = { "doubtful", "unacknowledged", NULL };
 	const char *rest = find_transport(config, spec->target);
 	bool is_tls = config->transport == CONFIG_TLS;
 
@@ -75,8 +74,7 @@ static int read_target(struct config *config, struct spec *spec)
 	if (config->transport == CONFIG_UDP)
 		config->pace = spec_number(spec, "pace", 0, 10000000, PACE);
 	else
-		config->resend = (enum config_resend)spec_choice(
-			spec, "resend", resend, RESEND_DOUBTFUL);
+		config->resend = feed_read_resend(spec);
 	if (is_tls)
 		return tls_context_open(&config->tls, spec,
 					config->address.host, NULL);

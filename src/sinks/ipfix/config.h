@@ -5,6 +5,7 @@
 
 #include "layout.h"
 #include "sinks/net/address.h"
+#include "sinks/net/feed.h"
 #include "sinks/net/tls.h"
 #include "sink/file/rotate.h"
 #include "base/spec.h"
@@ -16,9 +17,6 @@ enum config_sampling {
 	SAMPLING_PSAMP = 2,
 	SAMPLING_BOTH = SAMPLING_BASIC | SAMPLING_PSAMP,
 };
-
-/* After a connection has failed: what may not have been read, too, or not. */
-enum config_resend { RESEND_DOUBTFUL, RESEND_UNACKNOWLEDGED };
 
 struct config {
 	enum config_transport transport;
@@ -35,7 +33,7 @@ struct config {
 	bool has_options;		  /* records beside those of flows */
 	bool one_set;			  /* in each message */
 	enum config_sampling sampling;
-	enum config_resend resend; /* over TCP and TLS */
+	enum feed_resend resend; /* over TCP and TLS */
 	struct layout_options layout;
 };
 
