@@ -3,80 +3,20 @@
 # Needs: nftables
 """IPFIX over TCP and TLS to a collector that stops reading, and ends, at any time."""
 
-import collections
 import contextlib
 import os
-import random
 import socket
 import ssl
-import struct
 import tempfile
 import threading
 import time
 
 from lib import ipfix_lab
+from lib import kills
 from lib import lab
-from lib.ipfix_lab import numbers
 
-KILLS = int(os.environ.get("NETOBS_IPFIX_KILLS", "6"))
 BACKLOG = int(os.environ.get("NETOBS_IPFIX_BACKLOG", "300000"))
-RATE = 4000 if KILLS < 20 else 1000
-# Each costs up to 3 s until there is a connection again, and has it for 3 s at most.
-SECONDS = 10 * KILLS
 LIMIT_MS = 20  # that a call may take of its thread
-# The small ones let a session deliver something before it is over.
-BUFFERS = (8 << 10, 64 << 10, 2 << 20)
-
-
-def reset(peer):
-    """As the kernel does where a process ends with something unread."""
-    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-
-
-class Erratic(ipfix_lab.Server):
-    """Reads some of each connection, does something to it, and ends it."""
-
-    def __init__(self, ns, seed, kills, **options):
-        self.random = random.Random(seed)
-        self.kills = kills
-        self.deeds = collections.Counter()
-        super().__init__(ns, buffer=BUFFERS[0], **options)
-
-    def read_some(self, peer, stream, limit):
-        end = time.monotonic() + 1
-        peer.settimeout(0.3)
-        before = len(stream)
-        while len(stream) - before < limit and time.monotonic() < end:
-            try:
-                data = peer.recv(self.random.choice((100, 5000, 1 << 16)))
-            except TimeoutError:
-                continue
-            if not data:
-                break
-            stream += data
-
-    def handle(self, peer, stream):
-        if self.kills <= 0:
-            peer.settimeout(None)
-            super().handle(peer, stream)
-            return
-        self.kills -= 1
-        self.set_buffer(self.random.choice(BUFFERS))
-        deed = self.random.choice(("stop", "reset", "half", "pause", "close"))
-        self.deeds[deed] += 1
-        self.read_some(peer, stream, self.random.choice(
-            (0, 1000, 50_000, 1_000_000, 10_000_000)))
-        if deed == "half":
-            os.set_blocking(peer.fileno(), True)
-            socket.socket.shutdown(peer, socket.SHUT_WR)
-            if not self.context:
-                self.read_some(peer, stream, 50_000)
-        if deed in ("stop", "pause"):
-            time.sleep(self.random.random())
-        if deed == "pause":
-            self.read_some(peer, stream, 500_000)
-        if deed != "close":
-            reset(peer)
 
 
 class HalfTls:
@@ -133,38 +73,7 @@ class HalfServer(ipfix_lab.Server):
             stream += data
 
 
-class Kills(ipfix_lab.IpfixTest):
-    def spec(self, certificates=None, more=""):
-        if not certificates:
-            return f"ipfix:tcp://127.0.0.1:{self.port}?{more}".rstrip("?&")
-        path = certificates.path
-        return (f"ipfix:tls://127.0.0.1:{self.port}?ca={path('ca.pem')}&cert="
-                f"{path('client.pem')}&key_file={path('client.key')}&{more}"
-                ).rstrip("&")
-
-    def check_kills(self, certificates=None, more=""):
-        seed = int(os.environ.get("NETOBS_SEED", time.time_ns() % 10**6))
-        self.note(f"NETOBS_SEED={seed}")
-        context = certificates and certificates.server("server")
-        server = Erratic(self.ns, seed, KILLS, port=self.port, context=context)
-        self.addCleanup(server.stop)
-        self.feed(self.spec(certificates, f"spool.max_bytes=4G&{more}"), "--rate",
-                  RATE)
-        lab.wait_for(lambda: server.kills <= 0, "the kills", SECONDS)
-        self.process.terminate()
-        stats = self.end()
-        taken = stats["taken"]["records"]
-        self.assertEqual(taken, stats["delivered"]["records"])
-        got = server.numbers()
-        missing = [n for n in range(taken) if n not in got]
-        self.note(f"{sum(server.deeds.values())} kills {dict(server.deeds)}, "
-                  f"{taken} records, {len(missing)} missing, "
-                  f"{sum(got.values()) - len(got)} twice, "
-                  f"unconfirmed {stats['unconfirmed']['records']}, "
-                  f"{stats['counters']}")
-        self.assertEqual(KILLS, sum(server.deeds.values()))
-        return missing, stats["unconfirmed"]["records"]
-
+class Kills(kills.KillsTest):
     def test_tcp_collector_that_is_killed_at_any_time_misses_nothing(self):
         self.assertEqual(([], 0), self.check_kills())
 

@@ -68,6 +68,8 @@ class Stream(bytearray):
 class Server:
     """A collector over TCP or TLS: all connections, and what each brought."""
 
+    stream = Stream
+
     def __init__(self, ns, port=0, context=None, reads=True, buffer=None):
         """@buffer: of its receive buffers, which the kernel doubles."""
         self.context = context
@@ -103,7 +105,7 @@ class Server:
             if self.context:
                 peer = self.context.wrap_socket(peer, server_side=True)
             self.sockets.append(peer)
-            self.streams.append(Stream())
+            self.streams.append(self.stream())
             self.handle(peer, self.streams[-1])
         except OSError:
             pass
