@@ -75,7 +75,13 @@ enum {
 	/* Of a packed flow; more points are left out, longer names are cut. */
 	PACK_POINTS_MAX = 256,
 	PACK_NAME_MAX = 32,
+	/* As JSON: with as many points as there can be, all names to be escaped. */
+	RECORD_JSON_MAX = 60 << 10,
 };
+
+_Static_assert(PACK_POINTS_MAX *(6 * PACK_NAME_MAX + 30) + NETOBS_FLOW_JSON_MAX <=
+		       RECORD_JSON_MAX,
+	       "any record fits");
 
 /* Then the struct. A flow is followed by its points, and the name of each with its NUL. */
 struct packed_head {

@@ -8,19 +8,27 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct {
+static const struct kind {
 	const char *name;
-	const struct sink_module *module; /* NULL: to be loaded */
+	const char *prefix; /* of the targets that it is for; NULL: all others */
+	const struct sink_module *module; /* NULL: to be loaded, from NAME.so: */
+	const char *file;		  /* or from FILE.so */
 } kinds[] = {
-	{ "json", &sink_json }, { "ipfix", NULL },	{ "kafka", NULL },
-	{ "grpc", NULL },	{ "null", &sink_null },
+	{ "json", "tcp:", NULL, "json_net" },
+	{ "json", "tls:", NULL, "json_net" },
+	{ "json", NULL, &sink_json, NULL },
+	{ "ipfix", NULL, NULL, NULL },
+	{ "kafka", NULL, NULL, NULL },
+	{ "grpc", NULL, NULL, NULL },
+	{ "null", NULL, &sink_null, NULL },
 };
 
-static int load_module(struct spec *spec, const struct sink_module **ret_module)
+static int load_module(struct spec *spec, const struct kind *kind,
+		       const struct sink_module **ret_module)
 {
 	char why[512];
 	const struct sink_module *module = shared_object_find(
-		spec->kind, SINK_MODULE_SYMBOL, why, sizeof(why));
+		kind->file ?: kind->name, SINK_MODULE_SYMBOL, why, sizeof(why));
 
 	if (!module) {
 		spec_refuse(spec, "this kind of sink %s", why);
@@ -37,19 +45,28 @@ static void refuse_kind(struct spec *spec)
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		size_t used = strlen(all);
 
-		snprintf(all + used, sizeof(all) - used, "%s%s", i ? ", " : "",
-			 kinds[i].name);
+		if (!kinds[i].prefix)
+			snprintf(all + used, sizeof(all) - used, "%s%s",
+				 used ? ", " : "", kinds[i].name);
 	}
 	spec_refuse(spec, "there is no such kind of sink; there are %s", all);
+}
+
+static bool is_of_kind(const struct spec *spec, const struct kind *kind)
+{
+	const char *prefix = kind->prefix ?: "";
+
+	return !strcmp(kind->name, spec->kind) &&
+	       !strncmp(spec->target ?: "", prefix, strlen(prefix));
 }
 
 int loader_find_kind(struct spec *spec, const struct sink_module **ret_module)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		if (strcmp(kinds[i].name, spec->kind))
+		if (!is_of_kind(spec, &kinds[i]))
 			continue;
 		*ret_module = kinds[i].module;
-		return *ret_module ? 0 : load_module(spec, ret_module);
+		return *ret_module ? 0 : load_module(spec, &kinds[i], ret_module);
 	}
 	refuse_kind(spec);
 	return -EINVAL;

@@ -159,8 +159,8 @@ class Words(unittest.TestCase):
         self.assertEqual(set(re.findall(r'KEY\("?(\w+)', table)), keys)
 
     def test_outputs(self):
-        outputs = {"table", "json", "json:", "json:unix:", "ipfix:udp://",
-                   "ipfix:tcp://", "ipfix:tls://", "ipfix:file:", "kafka://",
+        outputs = {"table", "json", "json:", "json:unix:", "json:tcp://", "json:tls://",
+                   "ipfix:udp://", "ipfix:tcp://", "ipfix:tls://", "ipfix:file:", "kafka://",
                    "grpc://"}
         self.assertEqual(complete("flows", "-o", ""), outputs)
         for output in outputs:

@@ -63,7 +63,7 @@ _netobsctl_targets()
 		echo "udp:// tcp:// tls:// file:"
 		;;
 	json)
-		echo "unix:"
+		echo "unix: tcp:// tls://"
 		;;
 	*)
 		return 1
@@ -88,8 +88,8 @@ _netobsctl_values()
 		echo "both ingress egress"
 		;;
 	flows:-o | flows:--output)
-		echo "table json json: json:unix: ipfix:udp:// ipfix:tcp:// ipfix:tls://" \
-			"ipfix:file: kafka:// grpc://"
+		echo "table json json: json:unix: json:tcp:// json:tls:// ipfix:udp://" \
+			"ipfix:tcp:// ipfix:tls:// ipfix:file: kafka:// grpc://"
 		;;
 	flows:--by)
 		keys=(src dst client service host pair port proto interface direction

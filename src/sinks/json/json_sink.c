@@ -8,15 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum {
-	BUFFER_SIZE = 128 << 10,
-	/* A record with as many points as there can be, all names to be escaped. */
-	LINE_MAX_SIZE = 60 << 10,
-};
-
-_Static_assert(PACK_POINTS_MAX *(6 * PACK_NAME_MAX + 30) + NETOBS_FLOW_JSON_MAX <=
-		       LINE_MAX_SIZE,
-	       "any record fits");
+enum { BUFFER_SIZE = 128 << 10 };
 
 struct json_state {
 	struct sink_host *host;
@@ -57,10 +49,10 @@ static bool fill_lines(struct json_state *state)
 {
 	struct sink_item item;
 
-	while (sizeof(state->buf) - state->used > LINE_MAX_SIZE &&
+	while (sizeof(state->buf) - state->used > RECORD_JSON_MAX &&
 	       state->host->ops->next(state->host, &item)) {
 		int len = record_json(item.record, state->buf + state->used,
-				      LINE_MAX_SIZE);
+				      RECORD_JSON_MAX);
 
 		assert(len > 0);
 		state->used += (size_t)len;

@@ -163,7 +163,7 @@ static bool is_file(const struct spec *spec)
 	       strncmp(spec->target, unix_prefix, strlen(unix_prefix)) != 0;
 }
 
-/* What looks like a place in the network, where no lines are sent to. */
+/* What looks like a place in the network that no lines are sent to. */
 static void refuse_network(struct spec *spec)
 {
 	static const char *const prefixes[] = { "tcp:", "udp:", "tls:", "http:",
@@ -175,7 +175,7 @@ static void refuse_network(struct spec *spec)
 			!strncmp(spec->target, prefixes[i], strlen(prefixes[i]));
 	if (is_network)
 		spec_refuse(spec,
-			    "lines go to standard output, a file or unix:PATH, not to '%s'; a file of that name is ./%s",
+			    "lines go to standard output, a file, unix:PATH, tcp://HOST:PORT or tls://HOST:PORT, not to '%s'; a file of that name is ./%s",
 			    spec->target, spec->target);
 }
 

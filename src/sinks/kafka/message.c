@@ -7,10 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Static_assert(PACK_POINTS_MAX *(6 * PACK_NAME_MAX + 30) + NETOBS_FLOW_JSON_MAX <=
-		       MESSAGE_JSON_MAX,
-	       "any record fits");
-
 /* One end of a flow. */
 struct end {
 	uint8_t address[16];
@@ -56,7 +52,7 @@ static size_t make_key(uint8_t *key, const struct message_format *format,
 
 static size_t make_json(uint8_t *value, const struct netobs_record *record)
 {
-	int len = netobs_record_json(record, (char *)value, MESSAGE_JSON_MAX);
+	int len = netobs_record_json(record, (char *)value, RECORD_JSON_MAX);
 
 	assert(len > 0);
 	return (size_t)len;
@@ -66,8 +62,8 @@ int message_make(struct message *message, const struct message_format *format,
 		 const struct netobs_record *record)
 {
 	bool is_json = format->encoding == MESSAGE_JSON;
-	uint8_t *value = malloc(is_json ? MESSAGE_JSON_MAX :
-					  pbflow_room(as_flow(record)));
+	uint8_t *value =
+		malloc(is_json ? RECORD_JSON_MAX : pbflow_room(as_flow(record)));
 
 	if (!value)
 		return -ENOMEM;

@@ -16,11 +16,7 @@ enum message_key {
 	MESSAGE_KEY_NONE,
 };
 
-enum {
-	MESSAGE_KEY_MAX = 64, /* HOST_NAME_MAX, too */
-	/* A record with as many points as there can be, all names to be escaped. */
-	MESSAGE_JSON_MAX = 60 << 10,
-};
+enum { MESSAGE_KEY_MAX = 64 }; /* HOST_NAME_MAX, too */
 
 struct message_format {
 	enum message_encoding encoding;

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * JSON lines over TCP or TLS. Lines have no acknowledgement: feed.h says what is
+ * delivered. A connection begins with a whole line, whatever became of the one before.
+ */
+#include "sinks/net/feed.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BUFFER_SIZE = 128 << 10 };
+
+struct json_net {
+	struct sink_host *host;
+	struct tls_context tls;
+	struct feed feed;
+	char buf[BUFFER_SIZE]; /* of lines that the feed is sending */
+};
+
+/* ---- Opening ------------------------------------------------------------------- */
+
+static void json_net_close(void *arg)
+{
+	struct json_net *net = arg;
+
+	feed_close(&net->feed);
+	tls_context_close(&net->tls);
+	free(net);
+}
+
+static int json_net_read(struct json_net *net, struct spec *spec)
+{
+	struct stream_options stream = { 0 };
+	bool is_tls = !strncmp(spec->target, "tls:", 4);
+	enum feed_resend resend = feed_read_resend(spec);
+
+	address_parse(spec, spec->target + 4, 0, &stream.address);
+	address_read_source(spec, &stream.source);
+	if (!is_tls)
+		tls_refuse_options(spec);
+	else if (!spec->is_wrong &&
+		 !tls_context_open(&net->tls, spec, stream.address.host, NULL))
+		stream.tls = &net->tls;
+	feed_open(&net->feed, &stream, resend, net->host);
+	return spec_finish(spec);
+}
+
+static int json_net_open(struct spec *spec, struct sink_host *host,
+			 void **ret_state)
+{
+	struct json_net *net = calloc(1, sizeof(*net));
+	int err;
+
+	if (!net)
+		return -ENOMEM;
+	net->host = host;
+	err = json_net_read(net, spec);
+	if (err) {
+		json_net_close(net);
+		return err;
+	}
+	host->ops->wake_in(host, 0);
+	*ret_state = net;
+	return 0;
+}
+
+/* ---- Sending ------------------------------------------------------------------- */
+
+/* Bytes of lines for as many records as there is room; 0: there are none. */
+static size_t make_lines(struct json_net *net)
+{
+	struct sink_item item;
+	size_t used = 0;
+
+	while (sizeof(net->buf) - used > RECORD_JSON_MAX &&
+	       net->host->ops->next(net->host, &item)) {
+		int len = netobs_record_json(item.record, net->buf + used,
+					     RECORD_JSON_MAX);
+
+		assert(len > 0);
+		net->buf[used + (size_t)len++] = '\n';
+		used += (size_t)len;
+		feed_mark(&net->feed, (size_t)len, item.own, item.end);
+	}
+	return used;
+}
+
+/* All was sent, and the sink is to end. */
+static bool is_finished(const struct json_net *net)
+{
+	return net->host->is_ending && !net->host->ops->has_more(net->host);
+}
+
+static void send_lines(struct json_net *net)
+{
+	enum peer_state state;
+
+	while ((state = feed_prepare(&net->feed)) != PEER_AWAY) {
+		size_t len;
+
+		if (state == PEER_NEW)
+			net->host->ops->rewind(net->host);
+		if (feed_is_busy(&net->feed))
+			return;
+		len = make_lines(net);
+		if (!len) {
+			if (is_finished(net))
+				feed_finish(&net->feed);
+			return;
+		}
+		feed_send(&net->feed, net->buf, len);
+	}
+}
+
+static int json_net_work(void *arg, bool flush)
+{
+	struct json_net *net = arg;
+
+	(void)flush;
+	send_lines(net);
+	net->host->ops->wake_in(net->host, feed_rest(&net->feed));
+	return 0;
+}
+
+static void json_net_counters(const void *arg, sink_counter_fn *take, void *ctx)
+{
+	const struct json_net *net = arg;
+
+	take(ctx, "sessions", net->feed.sessions);
+	take(ctx, "broken_sessions", net->feed.broken_sessions);
+}
+
+__attribute__((visibility("default")))
+const struct sink_module netobs_sink_module = {
+	.version = NETOBS_VERSION,
+	.kind = "json",
+	.types = SINK_TYPE(FLOW) | SINK_TYPE(STATS),
+	.open = json_net_open,
+	.work = json_net_work,
+	.close = json_net_close,
+	.counters = json_net_counters,
+};
