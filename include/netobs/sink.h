@@ -87,6 +87,12 @@ struct netobs_sink_stats {
 	/** Of those delivered, what the other side may never have read: its TCP had
 	 *  confirmed them, and then the connection failed. */
 	struct netobs_sink_count unconfirmed;
+	uint64_t spool_max_bytes; /**< that the spool may take */
+	/** For how long the oldest pending record has waited, at most, in milliseconds;
+	 *  0: none is pending. */
+	uint64_t pending_ms;
+	/** When records were delivered last, in nanoseconds since 1970; 0: never. */
+	int64_t delivered_ns;
 };
 
 /**
@@ -151,6 +157,17 @@ NETOBS_API int netobs_sink_dispatch(struct netobs_sink *sink);
  */
 NETOBS_API int netobs_sink_stats_get(const struct netobs_sink *sink,
 				     struct netobs_sink_stats *ret_stats);
+
+/**
+ * Call @p take with each counter that this kind of sink has of its own: netobs-sinks(7).
+ *
+ * @param take  gets the counter's name, which is static
+ * @return 0; -EINVAL: @p sink or @p take is NULL
+ */
+NETOBS_API int netobs_sink_counters(const struct netobs_sink *sink,
+				    void (*take)(void *user, const char *name,
+						 uint64_t value),
+				    void *user);
 
 /** The name of a reason: "spool_full", "too_old" ...; NULL beyond the last. */
 NETOBS_API const char *netobs_sink_drop_name(unsigned int reason);

@@ -113,6 +113,63 @@ struct netobs_stats_record {
 NETOBS_API int netobs_stats_get(const struct netobs *ctx,
 				struct netobs_stats *ret_stats);
 
+/** How many classes netobs_engine_stats.drains_by_time has. */
+#define NETOBS_DRAIN_TIMES 22
+
+/** How the context does its work, since its start. */
+struct netobs_engine_stats {
+	size_t sz; /**< sizeof(struct netobs_engine_stats), set by the caller */
+
+	uint64_t drains;   /**< completed */
+	uint64_t drain_ns; /**< from their begin to their last record */
+	uint64_t drain_cpu_ns; /**< CPU time of the calling thread in them, without records
+				*   that were read before a drain */
+	/** Drains that took up to 2^(i + 6) microseconds, and longer than those of class
+	 *  i - 1; the last class has no limit. */
+	uint64_t drains_by_time[NETOBS_DRAIN_TIMES];
+	uint64_t max_flows; /**< in an interval, as limited by memory */
+	uint32_t programs; /**< BPF programs for interfaces that are loaded now */
+	uint32_t reserved; /**< 0 */
+	/** Runs of these programs, and of those that they replaced, and the time that they
+	 *  took. The kernel counts them while kernel.bpf_stats_enabled is 1. */
+	uint64_t program_runs;
+	uint64_t program_ns;
+};
+
+/**
+ * Read these numbers. A system call for each program.
+ *
+ * @param ret_stats  as for netobs_stats_get()
+ * @return 0; -EINVAL: an argument is NULL, or sz is too small
+ */
+NETOBS_API int netobs_engine_stats_get(const struct netobs *ctx,
+				       struct netobs_engine_stats *ret_stats);
+
+/** An interface that is observed; netobs_interfaces(). */
+struct netobs_interface {
+	size_t sz;	  /**< of the struct, as the library knows it */
+	const char *name; /**< valid during the call, as all of it */
+	const char *netns; /**< as in netobs_opts.interfaces; NULL: the context's own */
+	uint32_t ifindex;
+	uint32_t netns_inode; /**< that identifies its network namespace */
+	/** Packets in flows that crossed it, as of the last drain; index: enum
+	 *  netobs_direction. Those filtered, sampled out, unparsed or lost are not
+	 *  counted by interface. */
+	struct netobs_count crossed[2];
+};
+
+/**
+ * Call @p take for each interface that is observed now.
+ *
+ * @param ret_all  what crossed any interface, also those that are gone; index as above;
+ *                 NULL: not wanted
+ * @return 0; -EINVAL: @p ctx or @p take is NULL
+ */
+NETOBS_API int netobs_interfaces(
+	const struct netobs *ctx,
+	void (*take)(const struct netobs_interface *interface, void *user),
+	void *user, struct netobs_count ret_all[2]);
+
 /**
  * The name of a reason: "short", "table_full" ...; NULL beyond the last. A loop
  * that ends there also sees the reasons of a later library.

@@ -508,15 +508,3 @@ int netobs_change(struct netobs *ctx, const struct netobs_opts *opts)
 	log_expect_error(&ctx->log);
 	return log_keep_error(&ctx->log, "cannot change", change(ctx, opts));
 }
-
-int netobs_stats_get(const struct netobs *ctx, struct netobs_stats *ret_stats)
-{
-	struct netobs_stats stats;
-
-	if (!ctx || !ret_stats)
-		return -EINVAL;
-	stats.interfaces = ctx->observation.n_attached;
-	stats.shadowed = observation_count_shadowed(&ctx->observation);
-	pipeline_stats(&ctx->pipeline, &stats);
-	return sized_fill(ret_stats, &stats, sizeof(stats));
-}

@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 
+#include <bpf/bpf.h>
 #include <errno.h>
 #include <string.h>
 
@@ -108,6 +109,33 @@ static struct hook_job *detach_job_new(const struct netns *netns,
 	job->attachment = netif->hooks->attachment;
 	netif->hooks->attachment = ATTACHMENT_NONE;
 	return job;
+}
+
+void hooks_count_runs(const struct netns_programs *netns,
+		      struct program_runs *runs)
+{
+	for (int i = 0; i < LINK_KINDS * 2; i++) {
+		const struct shared_fd *program = netns->programs[i / 2][i % 2];
+		struct bpf_prog_info info = { 0 };
+		uint32_t size = sizeof(info);
+
+		if (!program ||
+		    bpf_obj_get_info_by_fd(shared_fd_get(program), &info, &size))
+			continue;
+		runs->programs++;
+		runs->runs += info.run_cnt;
+		runs->ns += info.run_time_ns;
+	}
+}
+
+struct program_runs hooks_all_runs(const struct observation *observation)
+{
+	struct program_runs runs = observation->replaced;
+
+	runs.programs = 0;
+	for (uint32_t i = 0; i < observation->n_netns; i++)
+		hooks_count_runs(&observation->netns[i], &runs);
+	return runs;
 }
 
 void hooks_programs_done(struct netns_programs *netns)

@@ -27,6 +27,13 @@ int hooks_ensure_programs(struct observation *observation, uint16_t netns,
 int hooks_load_anew(const struct observation *observation,
 		    struct netns_programs *netns);
 
+/* Add the programs, and how they ran, to @runs. */
+void hooks_count_runs(const struct netns_programs *netns,
+		      struct program_runs *runs);
+
+/* Programs that are loaded, and the runs of all that there were. */
+struct program_runs hooks_all_runs(const struct observation *observation);
+
 void hooks_programs_done(struct netns_programs *netns);
 
 /* Whether the interface @name is selected. */

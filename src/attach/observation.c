@@ -251,6 +251,7 @@ void observation_replace(struct observation *observation,
 		memcpy(observation->netns[i].programs, programs[i].programs,
 		       sizeof(before.programs));
 		programs[i] = before;
+		hooks_count_runs(&before, &observation->replaced);
 	}
 	for (uint32_t i = 0; i < host->n_netns; i++)
 		for (uint32_t k = 0; k < host->netns[i].netifs.count; k++) {

@@ -21,6 +21,12 @@ struct netns_programs {
 	uint32_t n_jobs;
 };
 
+/* What the kernel has counted of programs, if it does. */
+struct program_runs {
+	uint32_t programs;
+	uint64_t runs, ns;
+};
+
 /* Where the programs come from that are put on interfaces. */
 struct program_source {
 	int (*load)(void *ctx, uint16_t netns, enum link_kind link,
@@ -39,8 +45,9 @@ struct observation {
 	struct selection selection;
 	struct netns_programs *netns; /* indexed like host.netns */
 	uint32_t n_netns;
-	uint32_t n_attached; /* interfaces */
-	uint32_t n_looking;  /* jobs that look for shadows */
+	struct program_runs replaced; /* programs that are not used any more */
+	uint32_t n_attached;	      /* interfaces */
+	uint32_t n_looking;	      /* jobs that look for shadows */
 	int64_t looked_ns;
 	uint64_t incarnations; /* of struct hooks, so far */
 	int attach_error;      /* the last one */

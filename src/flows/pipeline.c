@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 #include "bpf/store/log.h"
+#include "host/host.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -32,6 +33,20 @@ static void add_tally(struct count *to, const struct flow_tally *tally)
 	to->bytes += tally->bytes;
 }
 
+static void count_crossing(struct pipeline *pipeline,
+			   const struct flow_entry *entry)
+{
+	const struct flow_key *key = &entry->key;
+	struct netif *netif =
+		host_find(pipeline->merge.host, key->netns, key->ifindex);
+	enum netobs_direction direction =
+		key->flags & KEY_EGRESS ? NETOBS_EGRESS : NETOBS_INGRESS;
+
+	add_tally(&pipeline->crossed[direction], &entry->tally);
+	if (netif)
+		add_tally(&netif->crossed[direction], &entry->tally);
+}
+
 /* First sights are counted here, apart from the flows, to check those. */
 static void note_arrivals(struct pipeline *pipeline, uint32_t generation,
 			  const struct flow_entry *const *entries, int n,
@@ -42,6 +57,7 @@ static void note_arrivals(struct pipeline *pipeline, uint32_t generation,
 		const struct flow_tally *tally = &entries[i]->tally;
 
 		add_tally(&pipeline->arrived[generation], tally);
+		count_crossing(pipeline, entries[i]);
 		if (ret_sightings[i].sight == SIGHT_FIRST)
 			add_tally(&pipeline->entered, tally);
 	}
@@ -161,6 +177,7 @@ void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
 	pipeline->drains++;
 	pipeline->early_drains += mode == MERGE_EARLY;
 	pipeline->flip_ns = now_ns;
+	pipeline->begun_ns = clock_boot_ns();
 	pipeline->cost_ns = 0;
 	clock_calibrate(&pipeline->clock);
 	generation_flip(&pipeline->generation);
@@ -363,6 +380,21 @@ static void rest(struct pipeline *pipeline)
 		max_u64(pipeline->cost_ns, REST_MIN_MS * NSEC_PER_MSEC);
 }
 
+static void count_drain(struct pipeline *pipeline)
+{
+	struct netobs_engine_stats *stats = &pipeline->engine_stats;
+	int64_t ns = clock_boot_ns() - pipeline->begun_ns;
+	const int64_t shortest_ns = 64000;
+	unsigned int class = 0;
+
+	while (class < NETOBS_DRAIN_TIMES - 1 && ns > shortest_ns << class)
+		class ++;
+	stats->drains++;
+	stats->drain_ns += ns;
+	stats->drain_cpu_ns += pipeline->cost_ns;
+	stats->drains_by_time[class]++;
+}
+
 bool pipeline_step(struct pipeline *pipeline)
 {
 	int64_t start_ns = clock_thread_ns();
@@ -375,6 +407,7 @@ bool pipeline_step(struct pipeline *pipeline)
 	pipeline->cost_ns += clock_thread_ns() - start_ns;
 	if (!pipeline_is_idle(pipeline))
 		return true;
+	count_drain(pipeline);
 	rest(pipeline);
 	return false;
 }

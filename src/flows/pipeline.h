@@ -51,6 +51,9 @@ struct pipeline {
 	struct count entered; /* of what arrived: first sights, see topology.h */
 	struct count seen;    /* as of the last drain */
 	struct count unclaimed;
+	struct count crossed[2]; /* of arrived, by enum netobs_direction */
+	struct netobs_engine_stats engine_stats; /* of drains */
+	int64_t begun_ns; /* when the drain began, CLOCK_BOOTTIME */
 	uint64_t drains;
 	uint64_t early_drains;
 	uint64_t table_entries;

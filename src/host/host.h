@@ -129,8 +129,8 @@ int host_settle(struct host *host);
 void host_sweep(struct host *host, int64_t before_ns);
 
 /* @return NULL when it is not known */
-static inline const struct netif *host_find(const struct host *host,
-					    uint16_t netns, uint32_t ifindex)
+static inline struct netif *host_find(const struct host *host, uint16_t netns,
+				      uint32_t ifindex)
 {
 	return netns < host->n_netns ?
 		       netifs_find(&host->netns[netns].netifs, ifindex) :

@@ -3,6 +3,7 @@
 #ifndef NETOBS_HOST_NETIF_H
 #define NETOBS_HOST_NETIF_H
 
+#include "bpf/types.h"
 #include "rtnl.h"
 
 #include <net/if.h>
@@ -53,6 +54,8 @@ struct netif {
 	/* Bits 1 << enum netobs_direction, by src/attach; they stay when it disappears. */
 	uint8_t observed;
 	struct hooks *hooks; /* of src/attach; NULL: nothing is attached */
+
+	struct count crossed[2]; /* of entries, by enum netobs_direction; src/flows */
 
 	uint8_t uppers;	      /* see topology.c */
 	uint8_t sights[WAYS]; /* enum sight */

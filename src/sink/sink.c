@@ -145,7 +145,10 @@ static bool host_has_more(const struct sink_host *host)
 
 static void host_ack(struct sink_host *host, struct position end)
 {
-	spool_ack(&sink_of_host(host)->spool, end);
+	struct netobs_sink *sink = sink_of_host(host);
+
+	spool_ack(&sink->spool, end);
+	sink->delivered_ms = sink_age_ms(sink);
 }
 
 static void host_refuse(struct sink_host *host, struct position end)
@@ -415,6 +418,8 @@ static bool add_record(struct netobs_sink *sink,
 		own.packets = as_flow(record)->packets;
 		own.bytes = as_flow(record)->bytes;
 	}
+	if (!spool_pending(&sink->spool).seq)
+		sink->pending_since_ms = sink_age_ms(sink);
 	place = spool_reserve(&sink->spool, pack_room(record), own,
 			      sink_age_ms(sink));
 	if (!sink->tick_ms)

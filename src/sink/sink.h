@@ -23,8 +23,10 @@ struct netobs_sink {
 	struct position unconfirmed; /* of what was delivered */
 	struct loop loop;
 	int timer;
-	int64_t wake_ms;   /* of the module, CLOCK_MONOTONIC; 0: none */
-	int64_t tick_ms;   /* of the spool; 0: none */
+	int64_t wake_ms;      /* of the module, CLOCK_MONOTONIC; 0: none */
+	int64_t tick_ms;      /* of the spool; 0: none */
+	int64_t delivered_ms; /* the last time, of sink_age_ms(); 0: never */
+	int64_t pending_since_ms; /* nothing was pending then */
 	int64_t asleep_ms; /* what CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC */
 	unsigned int unflushed;
 	unsigned int given;   /* records, in this call */

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "sink.h"
 #include "base/sized.h"
+#include "base/util.h"
 
 #include <errno.h>
 
@@ -37,6 +38,19 @@ static struct netobs_sink_count count_of(struct position position)
 					   position.bytes };
 }
 
+/* The oldest segment was begun before its records, of which some may be delivered. */
+static uint64_t pending_ms(const struct netobs_sink *sink)
+{
+	const struct spool *spool = &sink->spool;
+	int64_t since_ms = sink->pending_since_ms;
+
+	if (!spool_pending(spool).seq)
+		return 0;
+	if (spool->oldest)
+		since_ms = max_i64(since_ms, spool->oldest->made_ms);
+	return max_i64(sink_age_ms(sink) - since_ms, 1);
+}
+
 int netobs_sink_stats_get(const struct netobs_sink *sink,
 			  struct netobs_sink_stats *ret_stats)
 {
@@ -55,6 +69,13 @@ int netobs_sink_stats_get(const struct netobs_sink *sink,
 	stats.spool_bytes = spool->size;
 	stats.durable_records = spool->durable.seq;
 	stats.unconfirmed = count_of(sink->unconfirmed);
+	stats.spool_max_bytes = spool->options.max_bytes;
+	stats.pending_ms = pending_ms(sink);
+	stats.delivered_ns =
+		sink->delivered_ms ?
+			(sink->delivered_ms + spool->options.since_1970_ms) *
+				NSEC_PER_MSEC :
+			0;
 	return sized_fill(ret_stats, &stats, sizeof(stats));
 }
 
@@ -72,6 +93,18 @@ static void add_count(struct json *json, const char *key,
 static void add_counter(void *ctx, const char *name, uint64_t value)
 {
 	json_key_u64(ctx, name, value);
+}
+
+int netobs_sink_counters(const struct netobs_sink *sink,
+			 void (*take)(void *user, const char *name,
+				      uint64_t value),
+			 void *user)
+{
+	if (!sink || !take)
+		return -EINVAL;
+	if (sink->module->counters)
+		sink->module->counters(sink->state, take, user);
+	return 0;
 }
 
 int netobs_sink_stats_json(const struct netobs_sink *sink, char *buf, size_t size)

@@ -109,6 +109,7 @@ static void take_rules(void)
 
 static void replay(const char *path, struct netobs_sink *sink)
 {
+	struct netobs_engine_stats *engine = guarded(sizeof(*engine));
 	struct netobs_stats *stats = guarded(sizeof(*stats));
 	struct netobs *ctx = NULL;
 	NETOBS_OPTS(opts);
@@ -131,6 +132,13 @@ static void replay(const char *path, struct netobs_sink *sink)
 	CHECK(stats->exported.packets == stats->seen.packets);
 	printf("stats %zu of %zu\n", stats->sz, sizeof(*stats));
 	free(stats);
+
+	engine->sz = sizeof(*engine);
+	CHECK(netobs_engine_stats_get(ctx, engine) == 0);
+	check_guard(engine, sizeof(*engine));
+	CHECK(engine->sz <= sizeof(*engine) && IS_LATER_ZERO(engine));
+	CHECK(engine->drains > 0);
+	free(engine);
 	netobs_free(ctx);
 }
 

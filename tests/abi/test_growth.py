@@ -24,7 +24,7 @@ GROWING = {
     "netobs.h": ["netobs_opts", "netobs_rule"],
     "probe.h": ["netobs_feature"],
     "sink.h": ["netobs_sink_opts", "netobs_sink_stats"],
-    "stats.h": ["netobs_stats"],
+    "stats.h": ["netobs_stats", "netobs_engine_stats"],
 }
 # Newest members that have no size of their own: they fill what was padding without.
 FILLED = {"netobs_flow": 1}

@@ -117,6 +117,48 @@ static void per_interface_counts_both_directions(void **state)
 	context_assert_conserved(f->ctx);
 }
 
+static void take_interface(const struct netobs_interface *interface, void *user)
+{
+	assert_string_equal(interface->name, "lo");
+	assert_null(interface->netns);
+	*(struct netobs_interface *)user = *interface;
+}
+
+static void drains_and_what_crosses_interfaces_are_counted(void **state)
+{
+	struct context_fixture *f = *state;
+	struct netobs_engine_stats stats = { .sz = sizeof(stats) };
+	struct netobs_interface lo = { 0 };
+	struct netobs_count all[2];
+	uint64_t sum = 0;
+
+	context_start(f, LONG_MS);
+	lab_send(PORT, 10);
+	netobs_drain(f->ctx);
+	assert_int_equal(netobs_interfaces(f->ctx, take_interface, &lo, all), 0);
+	for (int direction = 0; direction < 2; direction++) {
+		assert_true(lo.crossed[direction].packets >= 10);
+		assert_memory_equal(&lo.crossed[direction], &all[direction],
+				    sizeof(all[0]));
+	}
+
+	assert_int_equal(netobs_engine_stats_get(f->ctx, &stats), 0);
+	for (int i = 0; i < NETOBS_DRAIN_TIMES; i++)
+		sum += stats.drains_by_time[i];
+	assert_int_equal(stats.drains, 1);
+	assert_int_equal(sum, 1);
+	assert_true(stats.drain_ns > 0 && stats.drain_cpu_ns > 0);
+	assert_true(stats.max_flows > 0);
+	assert_int_equal(stats.programs, 2);
+
+	assert_int_equal(netobs_engine_stats_get(NULL, &stats), -EINVAL);
+	assert_int_equal(netobs_interfaces(f->ctx, NULL, NULL, all), -EINVAL);
+	context_stop(f->ctx);
+	memset(&lo, 0, sizeof(lo));
+	assert_int_equal(netobs_interfaces(f->ctx, take_interface, &lo, all), 0);
+	assert_true(all[NETOBS_EGRESS].packets >= 10);
+}
+
 static void start_fails_without_the_named_interface(void **state)
 {
 	static const char *const names[] = { "lo", "nosuch0", NULL };
@@ -261,6 +303,7 @@ int main(void)
 		each(start_twice_is_refused),
 		each(two_contexts_do_not_disturb_each_other),
 		each(per_interface_counts_both_directions),
+		each(drains_and_what_crosses_interfaces_are_counted),
 		each(start_fails_without_the_named_interface),
 		each(start_fails_without_a_way_to_attach),
 		each(either_way_to_attach_counts_the_same),

@@ -164,6 +164,9 @@ static void socket_that_is_away_gets_all_when_it_comes(void **state)
 	write_flows(f, 0, 3000);
 	flush_all(f);
 	assert_int_equal(sink_stats_of(f).pending.records, 3000);
+	assert_true(sink_stats_of(f).pending_ms > 0);
+	assert_int_equal(sink_stats_of(f).delivered_ns, 0);
+	assert_int_equal(sink_stats_of(f).spool_max_bytes, 64 << 20);
 	assert_non_null(strstr(f->logged, "No such file"));
 	listener = listen_at(f->path);
 	peer = accept_soon(f, listener);
@@ -172,6 +175,8 @@ static void socket_that_is_away_gets_all_when_it_comes(void **state)
 	assert_int_equal(check_lines(text, 0), 4000);
 	free(text);
 	assert_sink_identity(f);
+	assert_int_equal(sink_stats_of(f).pending_ms, 0);
+	assert_true(sink_stats_of(f).delivered_ns > 0);
 	close(peer);
 	close(listener);
 }
