@@ -152,8 +152,8 @@ struct netobs_opts {
 	 *  beside it. An expression with the word "vlan" sees that tag in the frame.
 	 *  Not available: inbound, outbound and ifindex. NULL:
 	 *  all packets. Others are counted as filtered, at each point. A packet may
-	 *  match at one point of its way and not at another, so the flow's counters
-	 *  decide more often what counts (netobs_stats.inferred). */
+	 *  match at one point of its way and not at another; netobsctl-flows(8) describes
+	 *  where it counts. */
 	const char *filter;
 
 	/** Count one packet or flow of so many, of those that the filter accepts; 0 and 1:

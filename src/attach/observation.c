@@ -261,7 +261,6 @@ void observation_replace(struct observation *observation,
 				netif->hooks->is_refused = false;
 			hooks_replace(observation, &host->netns[i], netif);
 		}
-	begin_shift(observation);
 	observation_drop(observation, programs);
 }
 

@@ -203,8 +203,7 @@ static __always_inline void observe(struct run *run, struct __sk_buff *skb,
 		track_fragment(pkt);
 	if (config_sampling_interval && !sample(run, pkt, &size))
 		return;
-	/* A filter may have rejected the packet at its origin, so origins do not hold. */
-	if (direction == KEY_EGRESS && !config_is_filtered)
+	if (direction == KEY_EGRESS)
 		mark_again(pkt, skb);
 	run->now = clock_now(run->cpu, skb);
 	store_add(run, skb, pkt, &size);

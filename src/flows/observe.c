@@ -263,14 +263,20 @@ static bool comes_in(const struct flow *flow, uint16_t netns)
 }
 
 /*
- * With a filter, nothing marks the packets on their way out that came in here: a bridge
- * that floods, and mirrors, make several of one. Parallel ways out do not differ from them.
+ * With random sampling, only first sights count, but a filter may reject a packet there and
+ * accept it at a later point. So the flow decides between all of them.
  */
+static bool proves_no_sight(const struct host *host)
+{
+	return host->is_filtered && host->is_sampled;
+}
+
+/* Where the flow decides, copies made by a bridge or a mirror look like parallel ways out. */
 static bool may_be_copies(const struct flow *flow, const struct host *host,
 			  const struct point *point)
 {
 	return is_group_copy(flow, point->egress) ||
-	       (host->is_filtered && point->egress &&
+	       (proves_no_sight(host) && point->egress &&
 		comes_in(flow, point->netns));
 }
 
@@ -293,28 +299,59 @@ static struct side side_at(const struct flow *flow, const struct host *host,
 	return side;
 }
 
-/*
- * What leaves a namespace, was counted when it came in there, and did not come in as
- * this flow: address translation made it this one.
- */
-static struct volume translated(const struct flow *flow, const struct host *host)
+/* The points of @netns on the way in. */
+static struct volume arrived(const struct flow *flow, const struct host *host,
+			     uint16_t netns)
 {
 	struct volume total = { 0 };
 
 	for (uint32_t i = 0; i < flow->n_points;) {
 		struct side side = side_at(flow, host, i);
-		uint16_t netns = side.points->netns;
-		struct volume part;
 
 		i += side.n_points;
-		if (!side.points->egress ||
-		    !host->netns[netns].sees_all_arrivals ||
-		    comes_in(flow, netns))
+		if (side.points->netns != netns || side.points->egress)
 			continue;
-		side.with = 1 << SIGHT_FORWARDED;
-		side.without = ~side.with;
-		part = side_total(&side);
+		side.with = (uint8_t)~0U;
+		total = side_total(&side);
+	}
+	return total;
+}
+
+/*
+ * Of what leaves a namespace and came in there, the part that did not come in as this flow,
+ * because address translation made it this one. With a filter, also the part that did not
+ * match when it came in: as many as one interface sent, because several may send copies.
+ */
+static struct volume changed_in(const struct side *side)
+{
+	const struct flow *flow = side->flow;
+	const struct host *host = side->host;
+	uint16_t netns = side->points->netns;
+	struct volume in, out = { 0 };
+	struct side forwarded = *side;
+
+	if (!side->points->egress || !host->netns[netns].sees_all_arrivals)
+		return out;
+	in = arrived(flow, host, netns);
+	if (in.packets && !host->is_filtered)
+		return out;
+	forwarded.with = 1 << SIGHT_FORWARDED;
+	forwarded.without = ~forwarded.with;
+	forwarded.are_copies |= in.packets != 0;
+	out = side_total(&forwarded);
+	return volume_less(out, &in);
+}
+
+static struct volume changed(const struct flow *flow, const struct host *host)
+{
+	struct volume total = { 0 };
+
+	for (uint32_t i = 0; i < flow->n_points;) {
+		struct side side = side_at(flow, host, i);
+		struct volume part = changed_in(&side);
+
 		volume_add(&total, &part);
+		i += side.n_points;
 	}
 	return total;
 }
@@ -368,7 +405,7 @@ void observe_total(const struct flow *flow, const struct host *host,
 		all_sights |= 1 << (part.packets ? SIGHT_FIRST : SIGHT_AGAIN);
 	}
 	if (all_sights & 1 << SIGHT_FORWARDED && !host->is_sampled) {
-		part = translated(flow, host);
+		part = changed(flow, host);
 		volume_add(&total, &part);
 	}
 	if (all_sights & ~(1 << SIGHT_FIRST | again)) {
@@ -428,10 +465,9 @@ void observe_entry(const struct flow_entry *entry, const struct host *host,
 	const struct netif *netif = host_find(host, key->netns, key->ifindex);
 	enum sight sight = topology_sight(entry, netif);
 	bool is_arrival = !(key->flags & KEY_EGRESS) && sight == SIGHT_FIRST;
+	bool is_unclear = host->is_shifting ||
+			  (!is_arrival && proves_no_sight(host));
 
-	ret_sighting->sight =
-		host->is_shifting || (host->is_filtered && !is_arrival) ?
-			SIGHT_EITHER :
-			sight;
+	ret_sighting->sight = is_unclear ? SIGHT_EITHER : sight;
 	make_common(key, host, netif, &ret_sighting->key);
 }

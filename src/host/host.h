@@ -67,7 +67,7 @@ struct host {
 	bool is_shifting;
 	/*
 	 * A filter may accept a packet at a point after it has rejected it at the points
-	 * before. Then the flow decides (SIGHT_EITHER), unless there are none before.
+	 * before. So the part of a flow that leaves a namespace and did not come in counts.
 	 */
 	bool is_filtered;
 	/*

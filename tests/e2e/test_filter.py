@@ -168,6 +168,16 @@ class Once(OnceTest):
                 f"udp and src host {expression}")
             self.assertEqual([expected], flows)
 
+    def test_matched_at_a_later_point(self):
+        """The router decrements TTLs: all, or the smaller ones, match when they leave."""
+        a, r, b = self.routed()
+        for expression in ("ip[8] = 63", "ip[8] = 63 or ip[2:2] > 200"):
+            flows = self.watch_udp(
+                r, ["in0", "out0"], lambda: traffic.udp(
+                    a, "192.0.2.1", b, "198.51.100.1", [72, 500] * 20),
+                f"udp and ({expression})")
+            self.assertEqual([("192.0.2.1", "198.51.100.1", 40)], flows)
+
 
 class Replay(lab.LabTest):
     MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
