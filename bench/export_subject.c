@@ -33,7 +33,7 @@ static size_t encode_json(const struct netobs_flow *flow, char *buf)
 #ifdef NETOBS_BENCH_PROTOBUF
 static size_t encode_protobuf(const struct netobs_flow *flow, char *buf)
 {
-	static const struct pbflow_options options = { .sampling = 1 };
+	static const struct pbflow_options options; /* the agent is unknown */
 
 	return pbflow_record(flow, &options, (uint8_t *)buf);
 }

@@ -42,8 +42,8 @@ struct netobs_sink_opts {
 	 *  (IPFIX options records) and for the option records=flow,stats: as
 	 *  netobs_stats_get(), which it may call. */
 	int (*get_stats)(struct netobs_stats *ret_stats, void *user);
-	/** One packet or flow of so many was counted, for reports as above, and for
-	 *  records that do not say; 0: each */
+	/** One packet or flow of so many was counted, for reports as above, and for flow
+	 *  records written without NETOBS_HAS_SAMPLING; 0: each */
 	uint32_t sampling;
 	enum netobs_sampling sampling_mode;
 

@@ -430,6 +430,23 @@ static bool add_record(struct netobs_sink *sink,
 	return true;
 }
 
+/* A record may be sent by another run, so it has to have its sampling itself. */
+static const struct netobs_record *add_sampling(const struct netobs_sink *sink,
+						const struct netobs_record *record,
+						union any_record *copy)
+{
+	if (record->type != NETOBS_RECORD_FLOW || sink->host.sampling <= 1 ||
+	    as_flow(record)->has & NETOBS_HAS_SAMPLING)
+		return record;
+	if (record != &copy->record)
+		copy->flow = *as_flow(record);
+	copy->flow.sz = sizeof(copy->flow);
+	copy->flow.has |= NETOBS_HAS_SAMPLING;
+	copy->flow.sampling = sink->host.sampling;
+	copy->flow.sampling_mode = (uint8_t)sink->host.sampling_mode;
+	return &copy->record;
+}
+
 int netobs_sink_write(struct netobs_sink *sink, const struct netobs_record *record)
 {
 	union any_record copy;
@@ -442,7 +459,7 @@ int netobs_sink_write(struct netobs_sink *sink, const struct netobs_record *reco
 		return -EINVAL;
 	if (!(sink->host.types & 1U << record->type))
 		return 0;
-	is_kept = add_record(sink, record);
+	is_kept = add_record(sink, add_sampling(sink, record, &copy));
 	sink->host.is_ending = false;
 	if (++sink->unflushed >= BATCH && !sink->is_unfinished)
 		sink_work(sink, false); /* a permanent failure is reported again */

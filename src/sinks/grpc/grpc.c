@@ -38,7 +38,7 @@ static int grpc_open(struct spec *spec, struct sink_host *host, void **ret_state
 	if (!state)
 		return -ENOMEM;
 	state->host = host;
-	err = grpc_options_read(&state->options, spec, host, &state->tls);
+	err = grpc_options_read(&state->options, spec, &state->tls);
 	if (err) {
 		tls_context_close(&state->tls);
 		free(state);

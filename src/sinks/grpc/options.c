@@ -45,7 +45,7 @@ static void read_authority(struct grpc_options *options, struct spec *spec)
 }
 
 int grpc_options_read(struct grpc_options *options, struct spec *spec,
-		      const struct sink_host *host, struct tls_context *context)
+		      struct tls_context *context)
 {
 	struct session_options *session = &options->session;
 
@@ -53,7 +53,7 @@ int grpc_options_read(struct grpc_options *options, struct spec *spec,
 						  "/pbflow.Collector/Send" };
 	address_parse(spec, spec->target, 0, &session->stream.address);
 	address_read_source(spec, &session->stream.source);
-	pbflow_read_options(spec, host, &options->pbflow);
+	pbflow_read_options(spec, &options->pbflow);
 	options->batch_bytes =
 		spec_size(spec, "batch_bytes", 64 << 10, 4 << 20, 1 << 20);
 	options->batch_delay_ms = (uint32_t)spec_duration_ms(spec, "batch_delay",

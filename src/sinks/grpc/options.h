@@ -23,6 +23,6 @@ struct grpc_options {
  * which was logged.
  */
 int grpc_options_read(struct grpc_options *options, struct spec *spec,
-		      const struct sink_host *host, struct tls_context *context);
+		      struct tls_context *context);
 
 #endif

@@ -223,6 +223,10 @@ static const struct {
 	[LAYOUT_FLOW4_ICMP] = FLOW(V4 | ICMP),
 	[LAYOUT_FLOW6] = FLOW(V6),
 	[LAYOUT_FLOW6_ICMP] = FLOW(V6 | ICMP),
+	[LAYOUT_SAMPLED + LAYOUT_FLOW4] = FLOW(V4 | SAMPLED),
+	[LAYOUT_SAMPLED + LAYOUT_FLOW4_ICMP] = FLOW(V4 | ICMP | SAMPLED),
+	[LAYOUT_SAMPLED + LAYOUT_FLOW6] = FLOW(V6 | SAMPLED),
+	[LAYOUT_SAMPLED + LAYOUT_FLOW6_ICMP] = FLOW(V6 | ICMP | SAMPLED),
 	[LAYOUT_SAMPLING] = OTHER(sampling_spec, 1),
 	[LAYOUT_SELECTOR] = OTHER(selector_spec, 1),
 	[LAYOUT_INTERFACE] = OTHER(interface_spec, 1),
@@ -240,13 +244,13 @@ enum {
 
 _Static_assert((int)LAYOUT_KINDS <= (int)IDS_PER_LAYOUT, "an ID for each kind");
 
-static uint32_t sampling_flags(const struct layout_options *options)
+static uint32_t selector_flags(const struct layout_options *options)
 {
 	if (options->sampling <= 1)
 		return ALL_PACKETS | ANY_PACKETS;
-	return SAMPLED | (options->sampling_mode == NETOBS_SAMPLE_FLOWS ?
-				  SOME_FLOWS :
-				  SOME_PACKETS | ANY_PACKETS);
+	return options->sampling_mode == NETOBS_SAMPLE_FLOWS ?
+		       SOME_FLOWS :
+		       SOME_PACKETS | ANY_PACKETS;
 }
 
 static uint32_t flags_of(const struct layout_options *options,
@@ -256,7 +260,7 @@ static uint32_t flags_of(const struct layout_options *options,
 
 	return kinds[kind].flags | timestamps[options->timestamps] |
 	       (options->wide_tcp_flags ? WIDE_FLAGS : NARROW_FLAGS) |
-	       (options->is_extended ? EXTENDED : 0) | sampling_flags(options);
+	       (options->is_extended ? EXTENDED : 0) | selector_flags(options);
 }
 
 static bool has_line(const struct line *line, uint32_t flags)

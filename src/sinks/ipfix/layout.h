@@ -24,7 +24,7 @@ struct layout_options {
 	enum layout_timestamps timestamps;
 	bool wide_tcp_flags; /* 2 octets */
 	bool is_extended;
-	uint32_t sampling; /* of records that do not say; above 1, records do */
+	uint32_t sampling; /* what the selector is about; records have their own */
 	enum netobs_sampling sampling_mode;
 	uint32_t pen; /* private enterprise number of our elements */
 };
@@ -34,6 +34,8 @@ enum layout_kind {
 	LAYOUT_FLOW4_ICMP,
 	LAYOUT_FLOW6,
 	LAYOUT_FLOW6_ICMP,
+	LAYOUT_SAMPLED, /* the same four, of sampled flows */
+	LAYOUT_SAMPLED_LAST = LAYOUT_SAMPLED + LAYOUT_FLOW6_ICMP,
 	LAYOUT_SAMPLING,       /* samplingInterval, as NetFlow had it */
 	LAYOUT_SELECTOR,       /* the same by RFC 5477; of flows by RFC 7014 */
 	LAYOUT_INTERFACE,      /* name of an ifindex */

@@ -187,12 +187,11 @@ enum layout_kind record_from_flow(struct record_flow *record,
 				  const struct layout_options *options)
 {
 	bool is_icmp = flow->has & NETOBS_HAS_ICMP;
+	int set = flow->has & NETOBS_HAS_SAMPLING ? LAYOUT_SAMPLED : 0;
 
 	*record = (struct record_flow){
 		.flow_id = flow_id(flow),
 		.ip_version = flow->ethertype == 0x0800 ? 4 : 6,
-		.sampling = options->sampling,
-		.sampling_mode = (uint8_t)options->sampling_mode,
 	};
 	add_fields(record, flow, options->timestamps);
 	add_points(record, flow);
@@ -203,6 +202,6 @@ enum layout_kind record_from_flow(struct record_flow *record,
 	if (flow->has & NETOBS_HAS_VNI && flow->tunnel == NETOBS_TUNNEL_VXLAN)
 		record->segment_id = SEGMENT_VXLAN | flow->vni;
 	if (record->ip_version == 4)
-		return is_icmp ? LAYOUT_FLOW4_ICMP : LAYOUT_FLOW4;
-	return is_icmp ? LAYOUT_FLOW6_ICMP : LAYOUT_FLOW6;
+		return set + (is_icmp ? LAYOUT_FLOW4_ICMP : LAYOUT_FLOW4);
+	return set + (is_icmp ? LAYOUT_FLOW6_ICMP : LAYOUT_FLOW6);
 }

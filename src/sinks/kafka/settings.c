@@ -102,7 +102,7 @@ static void read_format(struct message_format *format, struct spec *spec,
 	format->key = (enum message_key)spec_choice(spec, "key", keys,
 						    MESSAGE_KEY_ADDRESSES);
 	if (format->encoding == MESSAGE_PROTOBUF)
-		pbflow_read_options(spec, host, &format->pbflow);
+		pbflow_read_options(spec, &format->pbflow);
 	if (format->encoding == MESSAGE_PROTOBUF && host->types & ~SINK_TYPE(FLOW))
 		spec_refuse(
 			spec,

@@ -39,7 +39,6 @@ enum {
 	RECORD_AGENT_IP = 12,
 	RECORD_TIME_FLOW_RTT = 24,
 	RECORD_DUP_LIST = 26,
-	RECORD_SAMPLING = 29,
 
 	TIMESTAMP_SECONDS = 1,
 	TIMESTAMP_NANOS = 2,
@@ -318,8 +317,6 @@ size_t pbflow_record(const struct netobs_flow *flow,
 	to = put_points(to, flow);
 	to = put_begin(to, RECORD_TIME_FLOW_RTT);
 	to = put_end(to, to); /* readers need it */
-	if (options->sampling > 1 && !(flow->has & NETOBS_HAS_SAMPLING))
-		to = put_number(to, RECORD_SAMPLING, options->sampling);
 	if (memcmp(options->agent_ip, nowhere, sizeof(nowhere)))
 		to = put_ip(to, RECORD_AGENT_IP, options->agent_ip,
 			    is_v4_mapped(options->agent_ip));

@@ -24,12 +24,10 @@ enum {
 
 struct pbflow_options {
 	uint8_t agent_ip[16]; /* as in struct netobs_flow; all 0: unknown */
-	uint32_t sampling;    /* of records that do not say */
 };
 
 /* What @spec says (agent_ip=), and else what is found. */
-void pbflow_read_options(struct spec *spec, const struct sink_host *host,
-			 struct pbflow_options *options);
+void pbflow_read_options(struct spec *spec, struct pbflow_options *options);
 
 /**
  * @return bytes that suffice for the Record of @flow

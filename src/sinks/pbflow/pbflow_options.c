@@ -108,12 +108,11 @@ static void find(uint8_t ip[16])
 		find_any(ip);
 }
 
-void pbflow_read_options(struct spec *spec, const struct sink_host *host,
-			 struct pbflow_options *options)
+void pbflow_read_options(struct spec *spec, struct pbflow_options *options)
 {
 	const char *text = spec_string(spec, "agent_ip", NULL);
 
-	*options = (struct pbflow_options){ .sampling = host->sampling };
+	*options = (struct pbflow_options){ 0 };
 	if (!text)
 		find(options->agent_ip);
 	else if (!parse(text, options->agent_ip))

@@ -62,10 +62,10 @@ static void take(struct encoder *encoder, struct ipfix_reader *reader)
 	ipfix_read(reader, message.bytes, message.len);
 }
 
-static struct encoder *open_encoder(void)
+static struct encoder *open_encoder(uint32_t sampling)
 {
 	const struct layout_options options = { .is_extended = true,
-						.sampling = 100,
+						.sampling = sampling,
 						.pen = PEN };
 	struct encoder *encoder;
 
@@ -79,7 +79,7 @@ static struct seen through(struct encoder *encoder, const struct netobs_flow *fl
 	struct ipfix_reader reader = { .on_record = keep, .ctx = &seen };
 
 	assert_int_equal(encoder_start(encoder, ENCODER_SIZE_MAX, 0), 0);
-	for (int kind = LAYOUT_FLOW4; kind <= LAYOUT_FLOW6_ICMP; kind++)
+	for (int kind = LAYOUT_FLOW4; kind <= LAYOUT_SAMPLED_LAST; kind++)
 		assert_int_equal(encoder_add_template(encoder, kind), 1);
 	take(encoder, &reader);
 	assert_int_equal(encoder_add_flow(encoder, flow), 1);
@@ -128,7 +128,7 @@ static void assert_records_differ(struct encoder *encoder, const char *member,
 
 static void records_have_each_field(void **state)
 {
-	struct encoder *encoder = open_encoder();
+	struct encoder *encoder = open_encoder(0);
 
 	(void)state;
 	for (size_t i = 0; i < N_FIELDS; i++) {
@@ -153,7 +153,7 @@ static void records_have_each_field(void **state)
 /* The name is in options records. */
 static void records_have_each_field_of_a_point(void **state)
 {
-	struct encoder *encoder = open_encoder();
+	struct encoder *encoder = open_encoder(0);
 
 	(void)state;
 	for (size_t i = 0; i < N_POINT_FIELDS; i++) {
@@ -172,11 +172,39 @@ static void records_have_each_field_of_a_point(void **state)
 	encoder_free(encoder);
 }
 
+/* Also of records that a run with another sampling left behind. */
+static void sampling_is_that_of_the_record(void **state)
+{
+	static const uint8_t wanted[] = { 0, 0, 0, 50 };
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++) {
+		struct encoder *encoder = open_encoder(i & 1 ? 100 : 0);
+		const fbInfoElement_t *element = fbInfoModelGetElementByName(
+			encoder->layout.model, "samplingInterval");
+		struct netobs_flow flow = fields_flow();
+		const uint8_t *octets;
+		struct seen seen;
+		size_t len = 0;
+
+		flow.sampling = 50;
+		flow.has &= ~(uint64_t)NETOBS_HAS_SAMPLING;
+		flow.has |= i & 2 ? NETOBS_HAS_SAMPLING : 0;
+		seen = through(encoder, &flow);
+		octets = octets_of(&seen, element, &len);
+		assert_int_equal(octets != NULL, i >> 1);
+		if (octets)
+			assert_memory_equal(octets, wanted, sizeof(wanted));
+		encoder_free(encoder);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(records_have_each_field),
 		cmocka_unit_test(records_have_each_field_of_a_point),
+		cmocka_unit_test(sampling_is_that_of_the_record),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,6 @@
 
 const struct pbflow_options record_options = {
 	.agent_ip = { [10] = 0xff, 0xff, 10, 1, 2, 3 },
-	.sampling = 1,
 };
 
 static const struct netobs_point eth0 = { .ifindex = 2, .name = "eth0" };

@@ -38,7 +38,7 @@ static const struct {
 
 static Pbflow__Record *through(const struct netobs_flow *flow)
 {
-	static const struct pbflow_options options = { .sampling = 1 };
+	static const struct pbflow_options options = { 0 };
 	static uint8_t buf[PBFLOW_RECORD_MAX];
 	size_t len = pbflow_record(flow, &options, buf);
 	Pbflow__Record *record = pbflow__record__unpack(NULL, len, buf);

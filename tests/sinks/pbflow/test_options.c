@@ -15,12 +15,11 @@
 static int read_options(const char *text, struct pbflow_options *ret_options)
 {
 	static const struct log log;
-	const struct sink_host host = { .log = &log, .sampling = 50 };
 	struct spec spec;
 	int err;
 
 	assert_int_equal(spec_parse(&spec, text, &log), 0);
-	pbflow_read_options(&spec, &host, ret_options);
+	pbflow_read_options(&spec, ret_options);
 	err = spec_finish(&spec);
 	spec_free(&spec);
 	return err;
@@ -36,7 +35,6 @@ static void agent_address_is_an_option(void **state)
 	inet_pton(AF_INET6, "2001:db8::9", v6);
 	assert_int_equal(read_options("x?agent_ip=192.0.2.9", &read), 0);
 	assert_memory_equal(read.agent_ip, v4, 16);
-	assert_int_equal(read.sampling, 50);
 	assert_int_equal(read_options("x?agent_ip=2001:db8::9", &read), 0);
 	assert_memory_equal(read.agent_ip, v6, 16);
 	assert_int_equal(read_options("x?agent_ip=eth0", &read), -EINVAL);

@@ -50,7 +50,7 @@ static void largest_record_fits(void **state)
 			"\xff",
 	};
 	static uint8_t buf[PBFLOW_RECORD_MAX];
-	struct pbflow_options every_option = { .sampling = UINT32_MAX };
+	struct pbflow_options every_option;
 	struct netobs_flow flow;
 	struct netobs_point points[PACK_POINTS_MAX];
 
@@ -282,23 +282,23 @@ static void bytes_are_those_of_frames(void **state)
 	record_free(record);
 }
 
-static void sampling_is_told_where_there_is_some(void **state)
+static void sampling_is_that_of_the_record(void **state)
 {
-	static const struct {
-		uint32_t rate, expected;
-	} cases[] = { { 0, 0 }, { 1, 0 }, { 2, 2 }, { UINT32_MAX, UINT32_MAX } };
-	const struct netobs_flow flow = record_flow();
+	static const struct pbflow_options unknown_agent;
+	struct netobs_flow flow = record_flow();
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const struct pbflow_options sampled = { .sampling =
-								cases[i].rate };
+	flow.sampling = 50;
+	for (int is_sampled = 0; is_sampled < 2; is_sampled++) {
 		uint8_t buf[PBFLOW_RECORD_MAX];
-		Pbflow__Record *record =
-			record_unpack(buf, pbflow_record(&flow, &sampled, buf));
+		Pbflow__Record *record;
 
-		assert_int_equal(record->sampling, cases[i].expected);
-		assert_null(record->agent_ip); /* nobody knows it */
+		flow.has &= ~(uint64_t)NETOBS_HAS_SAMPLING;
+		flow.has |= is_sampled ? NETOBS_HAS_SAMPLING : 0;
+		record = record_unpack(buf, pbflow_record(&flow, &unknown_agent,
+							  buf));
+		assert_int_equal(record->sampling, is_sampled ? 50 : 0);
+		assert_null(record->agent_ip);
 		record_free(record);
 	}
 }
@@ -352,7 +352,7 @@ int main(void)
 		cmocka_unit_test(numbers_fit_what_readers_make_of_them),
 		cmocka_unit_test(flags_are_those_of_netobserv),
 		cmocka_unit_test(bytes_are_those_of_frames),
-		cmocka_unit_test(sampling_is_told_where_there_is_some),
+		cmocka_unit_test(sampling_is_that_of_the_record),
 		cmocka_unit_test(nanoseconds_count_forward),
 		cmocka_unit_test(optional_fields_need_their_bits),
 	};

@@ -94,6 +94,28 @@ static void statistics_follow_each_batch_once_they_have_changed(void **state)
 	assert_sink_identity(f);
 }
 
+/* Another run may send the record, with a sampling of its own. */
+static void records_get_the_sampling_of_the_sink_if_they_have_none(void **state)
+{
+	const struct netobs_sink_opts opts = { .sz = sizeof(opts),
+					       .sampling = 50 };
+	struct netobs_flow flow = make_numbered_flow(1);
+	struct lines_fixture *f = *state;
+	char spec[2 * PATH_MAX], *text;
+
+	snprintf(spec, sizeof(spec), "json:%s", f->path);
+	assert_int_equal(netobs_sink_open(spec, &opts, &f->sink), 0);
+	assert_int_equal(netobs_sink_write(f->sink, &flow.record), 0);
+	flow.has |= NETOBS_HAS_SAMPLING;
+	flow.sampling = 7;
+	assert_int_equal(netobs_sink_write(f->sink, &flow.record), 0);
+	flush_all(f);
+	text = read_text(f->path);
+	assert_non_null(strstr(text, "\"Sampling\":50"));
+	assert_non_null(strstr(text, "\"Sampling\":7"));
+	free(text);
+}
+
 static void flows_are_the_default(void **state)
 {
 	struct lines_fixture *f = *state;
@@ -312,6 +334,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		lines_test(statistics_follow_each_batch_once_they_have_changed),
 		lines_test(flows_are_the_default),
+		lines_test(records_get_the_sampling_of_the_sink_if_they_have_none),
 		lines_test(statistics_can_be_alone),
 		lines_test(types_that_cannot_be_are_refused_at_the_start),
 		lines_test(statistics_of_other_sizes_are_taken),
