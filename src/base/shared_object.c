@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <link.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,15 +15,22 @@
 /* The directory that the library is in; false: unknown. */
 static bool find_own_dir(char dir[PATH_MAX])
 {
-	Dl_info self;
+	static const char own;
+	/*
+	 * In netobsctl, which has a copy of this, the library's. The address of a function
+	 * would be one of the program if that is not position-independent.
+	 */
+	const void *address = dlsym(RTLD_NEXT, "netobs_version") ?: &own;
+	const struct link_map *object;
+	Dl_info info;
 	char *slash;
 	ssize_t len;
 
-	if (!dladdr((void *)(uintptr_t)netobs_version, &self) || !self.dli_fname)
+	if (!dladdr1(address, &info, (void **)&object, RTLD_DL_LINKMAP))
 		return false;
-	len = snprintf(dir, PATH_MAX, "%s", self.dli_fname);
-	/* In a program itself, that is the name it was called by. */
-	if (!strchr(self.dli_fname, '/'))
+	len = snprintf(dir, PATH_MAX, "%s", object->l_name);
+	/* The program has no name here: it may be called by any. */
+	if (!len)
 		len = readlink("/proc/self/exe", dir, PATH_MAX - 1);
 	if (len < 0 || len >= PATH_MAX)
 		return false;

@@ -57,6 +57,32 @@ def closure(*paths):
     return names
 
 
+FIXED = """\
+#include <netobs/sink.h>
+#include <netobs/version.h>
+#include <stdio.h>
+
+static void on_log(int level, const char *message, void *user)
+{
+	(void)user;
+	fprintf(stderr, "%d %s", level, message);
+}
+
+static const char *(*volatile version)(void) = netobs_version;
+
+int main(int argc, char **argv)
+{
+	const struct netobs_sink_opts opts = { .sz = sizeof(opts), .on_log = on_log };
+	struct netobs_sink *sink;
+
+	if (argc != 2 || netobs_sink_open(argv[1], &opts, &sink))
+		return 1;
+	netobs_sink_close(sink);
+	return !version();
+}
+"""
+
+
 @contextlib.contextmanager
 def network_namespace():
     """A namespace with only lo; yields the prefix of commands to run in it."""
@@ -181,6 +207,15 @@ class Install(unittest.TestCase):
         program = self.build("cc", SOURCE / "tests/abi/two_contexts.c")
         with network_namespace() as inside:
             self.assertEqual("100 150\n", run(*inside, program, "lo", env=self.environment))
+
+    def test_program_that_is_not_position_independent(self):
+        """Addresses of functions are its own there; sinks are beside the library."""
+        source = self.root / "fixed.c"
+        source.write_text(FIXED)
+        out = self.root / "flows.ipfix"
+        program = self.build("cc", source, "-fno-pie", "-no-pie")
+        run(program, f"ipfix:file:{out}", env=self.environment)
+        self.assertTrue(out.is_file())
 
     def test_version_is_the_same_everywhere(self):
         header = (self.prefix / "include/netobs/version.h").read_text()
