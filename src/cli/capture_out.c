@@ -99,8 +99,6 @@ static int open_next(struct capture_out *out)
 	if (fd < 0)
 		return fd;
 	names[out->n_names++] = TAKE_PTR(name);
-	while (out->options.keep && out->n_names > out->options.keep)
-		remove_file(out, 0);
 	return fd;
 }
 
@@ -233,7 +231,10 @@ void capture_out_start(struct capture_out *out)
 	capture_out_flush(out);
 }
 
-/* A file without its beginning, for which the disk has no room, could not be read. */
+/*
+ * A file without its beginning, for which the disk has no room, could not be read. The
+ * oldest file remains until there is another one.
+ */
 static void begin_next(struct capture_out *out)
 {
 	note_error(out, open_target(out));
@@ -243,6 +244,9 @@ static void begin_next(struct capture_out *out)
 	capture_out_flush(out);
 	if (out->error)
 		remove_file(out, out->n_names - 1);
+	while (!out->error && out->options.keep &&
+	       out->n_names > out->options.keep)
+		remove_file(out, 0);
 }
 
 static void rotate(struct capture_out *out)
