@@ -24,6 +24,7 @@ void privileges_drop(const struct args_list *interfaces, bool files, bool progra
 	};
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
 	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
+	const struct rlimit lowest = { 1, 1 };
 	uint64_t keep = 1ULL << CAP_BPF | 1ULL << CAP_PERFMON |
 			1ULL << CAP_NET_ADMIN;
 
@@ -33,6 +34,8 @@ void privileges_drop(const struct args_list *interfaces, bool files, bool progra
 		keep |= 1ULL << CAP_DAC_OVERRIDE;
 	/* COMPAT(<5.11): maps are charged to it, and later ones may be needed. */
 	setrlimit(RLIMIT_MEMLOCK, &unlimited);
+	/* Threads that wait for the kernel run ahead of others, without CAP_SYS_NICE. */
+	setrlimit(RLIMIT_RTPRIO, &lowest);
 	for (int number = 0; number <= CAP_LAST_CAP; number++)
 		if (!(keep >> number & 1))
 			prctl(PR_CAPBSET_DROP, number);
