@@ -18,24 +18,34 @@ enum {
 	/* Kept free for blocks beside packets: they are never left out. */
 	RESERVE = 256 << 10,
 	HANDSHAKE_MS = 5000,
-	/* A peer that has vanished is noticed after about half a minute. */
+	/* A peer that has vanished is noticed after about half a minute, and */
 	KEEPALIVE_S = 10,
 	KEEPALIVES = 3,
-	UNACKNOWLEDGED_MS = 30000,
+	/*
+	 * this one if bytes wait for it. One that only pauses acknowledges the probes of
+	 * its window, which the kernel sends every two minutes at least.
+	 */
+	SILENT_MS = 150000,
 };
 
 /* TCP; of a unix socket these fail, which does not matter. */
 static void watch_peer(int fd)
 {
-	const int on = 1, seconds = KEEPALIVE_S, times = KEEPALIVES,
-		  unacknowledged = UNACKNOWLEDGED_MS;
+	const int on = 1, seconds = KEEPALIVE_S, times = KEEPALIVES;
 
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof(seconds));
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof(seconds));
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof(times));
-	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged,
-		   sizeof(unacknowledged));
+}
+
+static bool has_vanished(int fd)
+{
+	struct tcp_info info;
+	socklen_t len = sizeof(info);
+
+	return !getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) &&
+	       info.tcpi_last_ack_recv > SILENT_MS;
 }
 
 /* ---- Connections ------------------------------------------------------------------- */
@@ -137,8 +147,11 @@ void capture_client_read(struct capture_client *client)
 
 const char *capture_client_reason(const struct capture_client *client)
 {
-	const char *reason = client->tls->module->reason(client->connection);
+	const char *reason;
 
+	if (client->is_ready)
+		return "too many readers are connected";
+	reason = client->tls->module->reason(client->connection);
 	if (*reason)
 		return reason;
 	return now_ms() >= client->due_ms ? strerror(ETIMEDOUT) :
@@ -178,7 +191,7 @@ void capture_client_flush(struct capture_client *client)
 
 		if (n == -EINTR)
 			continue;
-		if (n == -EAGAIN)
+		if (n == -EAGAIN && !has_vanished(client->fd))
 			return;
 		client->is_gone = n < 0;
 		if (n > 0)

@@ -23,7 +23,7 @@ struct capture_client {
 	struct tls *connection; /* NULL: without TLS */
 	bool is_ready; /* no handshake is under way: it may have packets */
 	bool is_gone;
-	bool is_refused;		     /* and never was ready */
+	bool is_refused;		     /* and never had packets */
 	int64_t due_ms;			     /* when it has to be ready */
 	char address[64];		     /* its own, for messages */
 	struct netobs_packet_writer *writer; /* NULL: there is no capture yet */

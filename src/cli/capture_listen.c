@@ -12,11 +12,7 @@
 
 enum {
 	CLOSE_MS = 1000,
-	/*
-	 * Of all handshakes, between two looks at packets: several for each new client, so
-	 * that garbage gives way faster than it comes.
-	 */
-	HANDSHAKE_STEPS = 4 * CAPTURE_ACCEPTS,
+	HANDSHAKES_MS = 2, /* of computing, between two looks at packets */
 };
 
 const char *capture_listen_refuse(const struct capture_listen_options *options)
@@ -64,9 +60,22 @@ int capture_listen_open(struct capture_listen *listener,
 	return err;
 }
 
+/* The files may be readable with privileges only. */
+void capture_listen_check(struct capture_listen *listener)
+{
+	if (listener->tls.module)
+		listener->tls.module->refresh(listener->tls.context, true);
+}
+
+const char *capture_listen_fault(const struct capture_listen *listener)
+{
+	return listener->tls.module ?
+		       listener->tls.module->fault(listener->tls.context) :
+		       "";
+}
+
 /* ---- Clients ---------------------------------------------------------------------- */
 
-/* One that has gone already is not worth attaching anything. */
 static bool is_open(int fd)
 {
 	char nothing;
@@ -81,7 +90,7 @@ static void refuse_client(struct capture_client *client)
 }
 
 /* Of those whose handshake is under way, the oldest gives way to new ones. */
-static bool has_room(struct capture_listen *listener)
+static bool make_room(struct capture_listen *listener)
 {
 	struct capture_client *oldest = NULL;
 	size_t n_waiting = 0;
@@ -93,10 +102,27 @@ static bool has_room(struct capture_listen *listener)
 		oldest = oldest ?: listener->clients[i];
 		n_waiting++;
 	}
-	if (listener->tls.module && n_waiting == CAPTURE_HANDSHAKES)
+	if (n_waiting == CAPTURE_HANDSHAKES)
 		refuse_client(oldest);
-	return listener->n_clients < ARRAY_SIZE(listener->clients) &&
-	       (listener->tls.module || listener->n_clients < CAPTURE_CLIENTS);
+	return listener->n_clients < ARRAY_SIZE(listener->clients);
+}
+
+static size_t count_ready(const struct capture_listen *listener)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < listener->n_clients; i++)
+		n += listener->clients[i]->is_ready &&
+		     !listener->clients[i]->is_gone;
+	return n;
+}
+
+/* The latest to become ready gives way to those that have packets already. */
+static void limit_ready(const struct capture_listen *listener,
+			struct capture_client *latest)
+{
+	if (latest->is_ready && count_ready(listener) > CAPTURE_CLIENTS)
+		refuse_client(latest);
 }
 
 /* @return false: there was none */
@@ -109,13 +135,15 @@ static bool accept_client(struct capture_listen *listener)
 
 	if (fd < 0)
 		return false;
-	if (has_room(listener) && is_open(fd))
+	/* One that has gone already is worth neither another's place nor attaching. */
+	if (is_open(fd) && make_room(listener))
 		client = capture_client_new(fd, &listener->tls);
 	if (!client)
 		return true;
 	TAKE_FD(fd);
 	memcpy(client->address, address, sizeof(client->address));
 	listener->clients[listener->n_clients++] = client;
+	limit_ready(listener, client);
 	return true;
 }
 
@@ -143,14 +171,34 @@ int capture_listen_wait_ms(const struct capture_listen *listener)
 	return ms;
 }
 
-/* @steps: so many handshakes may still advance, which take long, before packets do. */
-static void handle_client(struct capture_client *client, short events, int *steps)
+/*
+ * A step of a handshake may take milliseconds of computing. One is taken each time, so
+ * that all advance however long that takes.
+ */
+static void handle_handshake(struct capture_listen *listener,
+			     struct capture_client *client, int64_t *end_ms)
 {
+	const int64_t now = now_ms();
+
+	if (*end_ms && now >= *end_ms)
+		return;
+	*end_ms = *end_ms ?: now + HANDSHAKES_MS;
+	capture_client_read(client);
+	limit_ready(listener, client);
+}
+
+/* @end_ms: of the handshakes in this call; 0: there was none yet */
+static void handle_client(struct capture_listen *listener,
+			  struct capture_client *client, short events,
+			  int64_t *end_ms)
+{
+	if (client->is_gone)
+		return;
 	if (!client->is_ready) {
 		if (now_ms() >= client->due_ms)
 			refuse_client(client);
-		else if (events && (*steps)-- > 0)
-			capture_client_read(client);
+		else if (events)
+			handle_handshake(listener, client, end_ms);
 		return;
 	}
 	if (events & POLLOUT)
@@ -162,10 +210,11 @@ static void handle_client(struct capture_client *client, short events, int *step
 void capture_listen_ready(struct capture_listen *listener,
 			  const struct pollfd *fds, size_t n_fds)
 {
-	int steps = HANDSHAKE_STEPS;
+	int64_t end_ms = 0;
 
 	for (size_t i = 1; i < n_fds; i++)
-		handle_client(listener->clients[i - 1], fds[i].revents, &steps);
+		handle_client(listener, listener->clients[i - 1],
+			      fds[i].revents, &end_ms);
 	for (int i = 0; fds[0].revents && i < CAPTURE_ACCEPTS; i++)
 		if (!accept_client(listener))
 			break;
@@ -211,14 +260,11 @@ static void note_refused(struct capture_listen *listener,
 
 bool capture_listen_has_clients(struct capture_listen *listener)
 {
-	size_t kept = 0, ready = 0;
+	size_t kept = 0;
 
 	for (size_t i = 0; i < listener->n_clients; i++) {
 		struct capture_client *client = listener->clients[i];
 
-		if (client->is_ready && ready == CAPTURE_CLIENTS)
-			client->is_gone = true;
-		ready += client->is_ready && !client->is_gone;
 		if (!client->is_gone) {
 			listener->clients[kept++] = client;
 			continue;
@@ -227,7 +273,7 @@ bool capture_listen_has_clients(struct capture_listen *listener)
 		capture_client_free(client);
 	}
 	listener->n_clients = kept;
-	return ready;
+	return count_ready(listener);
 }
 
 static bool has_queued(const struct capture_listen *listener)

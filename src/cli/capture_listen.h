@@ -48,6 +48,12 @@ const char *capture_listen_refuse(const struct capture_listen_options *options);
 int capture_listen_open(struct capture_listen *listener,
 			const struct capture_listen_options *options);
 
+/* Once privileges are dropped: whether renewed TLS files could be read. */
+void capture_listen_check(struct capture_listen *listener);
+
+/* Why the files of TLS cannot be read again, so that earlier ones are used; "": they can. */
+const char *capture_listen_fault(const struct capture_listen *listener);
+
 /* What to wait for: CAPTURE_LISTEN_FDS at most. Returns how many. */
 size_t capture_listen_fds(const struct capture_listen *listener,
 			  struct pollfd *fds);

@@ -39,6 +39,8 @@ struct session {
 	int64_t stats_ms; /* when the next statistics are due */
 	int64_t refused_ms; /* when the next message about refused readers may be */
 	uint64_t logged_refused;
+	char logged_fault[256]; /* of TLS files; "": none, or it is over */
+	bool is_ending;		/* the capture, as its last reader has gone */
 };
 
 /* In a signal handler. */
@@ -263,23 +265,38 @@ static void start_for_clients(struct session *session)
 	session->error_logged = false;
 }
 
-/* A capture runs while anybody is connected. */
-static int follow_clients(struct session *session)
+/*
+ * A capture runs while a reader is connected. It ends while others may connect, which get
+ * the next one.
+ */
+static void follow_clients(struct session *session)
 {
 	bool has_clients = capture_listen_has_clients(&session->listener);
-	int r = 0;
 
-	if (!has_clients) {
-		r = finish_capture(session);
-		end_capture(session);
-		return r;
+	if (session->is_ending)
+		return;
+	if (!session->capture) {
+		if (has_clients)
+			start_for_clients(session);
+		return;
 	}
-	if (session->capture) {
+	if (has_clients) {
 		capture_listen_begin(&session->listener, session->capture);
-		return 0;
+		return;
 	}
-	start_for_clients(session);
-	return 0;
+	netobs_capture_stop(session->capture);
+	session->is_ending = true;
+}
+
+static int dispatch_for_clients(struct session *session)
+{
+	int r = session->capture ? netobs_capture_dispatch(session->capture) : 0;
+
+	if (r == -ECANCELED && session->is_ending) {
+		end_capture(session);
+		session->is_ending = false;
+	}
+	return r == -EINTR || r == -ECANCELED ? 0 : r;
 }
 
 static bool are_refused_unlogged(const struct session *session)
@@ -303,6 +320,22 @@ static void log_refused(struct session *session)
 			listener->reason);
 	session->logged_refused = listener->refused;
 	session->refused_ms = now + REFUSED_MS;
+}
+
+/* Not with each connection. */
+static void log_fault(struct session *session)
+{
+	const char *fault = capture_listen_fault(&session->listener);
+
+	if (!strncmp(fault, session->logged_fault,
+		     sizeof(session->logged_fault) - 1))
+		return;
+	snprintf(session->logged_fault, sizeof(session->logged_fault), "%s",
+		 fault);
+	if (*fault)
+		fprintf(stderr,
+			"netobsctl capture: warning: %s; the files as read before remain in use\n",
+			fault);
 }
 
 /* Until there is something to do without an event. */
@@ -336,13 +369,12 @@ static int serve(struct session *session, int64_t deadline_ms)
 		if (fds[n].revents || (deadline_ms && now_ms() >= deadline_ms))
 			stop(session);
 		capture_listen_ready(&session->listener, fds, n);
-		if (session->capture)
-			r = netobs_capture_dispatch(session->capture);
-		if (r == -EINTR || r == -ECANCELED)
-			r = 0;
+		r = dispatch_for_clients(session);
 		pass_on(session);
-		r = r < 0 ? r : follow_clients(session);
+		if (r >= 0)
+			follow_clients(session);
 		log_refused(session);
+		log_fault(session);
 	}
 	finish_capture(session);
 	return r;
@@ -359,6 +391,8 @@ static int capture_for_clients(struct session *session, int64_t deadline_ms)
 		return r;
 	}
 	privileges_drop(&session->config.interfaces, false, false);
+	capture_listen_check(&session->listener);
+	log_fault(session);
 	listen_where(&session->listener.socket, text, sizeof(text));
 	fprintf(stderr, "netobsctl capture: listening on %s\n", text);
 	/* It was made to check the options. */

@@ -101,24 +101,60 @@ const char *listen_refuse(const char *spec)
 /*
  * Of processes that start at the same time, one replaces a socket that a killed one left
  * behind, and no other takes the new one for such before it is listened on: each holds
- * the directory's lock meanwhile. -1: it cannot be had.
+ * the lock of a file beside the socket meanwhile. The file is this user's own, so that no
+ * other user can hold the lock.
  */
-static int lock_directory(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	const int64_t deadline = now_ms() + LOCK_MS;
-	cleanup_free char *directory = slash ? strndup(path, slash - path + 1) :
-					       strdup(".");
-	cleanup_fd int fd =
-		directory ? open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) :
-			    -1;
+struct path_lock {
+	int fd; /* -1: it could not be locked */
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path) + 8];
+};
 
-	while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB)) {
-		if (errno != EWOULDBLOCK || now_ms() >= deadline)
-			return -1;
-		poll(NULL, 0, LOCK_RETRY_MS);
-	}
+static bool is_at_path(const struct path_lock *lock)
+{
+	struct stat there, own;
+
+	return !lstat(lock->path, &there) && !fstat(lock->fd, &own) &&
+	       there.st_dev == own.st_dev && there.st_ino == own.st_ino;
+}
+
+static int open_own_file(const char *path)
+{
+	cleanup_fd int fd = open(path,
+				 O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW |
+					 O_NONBLOCK | O_NOCTTY,
+				 0600);
+	struct stat status;
+
+	if (fd < 0 || fstat(fd, &status) || status.st_uid != geteuid())
+		return -1;
 	return TAKE_FD(fd);
+}
+
+/* @return false: try again, as another process holds it, or has removed the file */
+static bool try_lock(struct path_lock *lock)
+{
+	lock->fd = open_own_file(lock->path);
+	if (lock->fd < 0 ||
+	    (!flock(lock->fd, LOCK_EX | LOCK_NB) && is_at_path(lock)))
+		return true;
+	close_fd(&lock->fd);
+	return false;
+}
+
+static void lock_path(struct path_lock *lock, const char *path)
+{
+	const int64_t deadline = now_ms() + LOCK_MS;
+
+	snprintf(lock->path, sizeof(lock->path), "%s.lock", path);
+	while (!try_lock(lock) && now_ms() < deadline)
+		poll(NULL, 0, LOCK_RETRY_MS);
+}
+
+static void unlock_path(struct path_lock *lock)
+{
+	if (lock->fd >= 0)
+		unlink(lock->path);
+	close_fd(&lock->fd);
 }
 
 static void remove_stale(const struct sockaddr_un *local)
@@ -186,14 +222,16 @@ int listen_open(struct listen *listener, const char *spec)
 	bool is_unix = listen_is_unix(spec);
 	const char *path = is_unix ? spec + strlen(UNIX) : NULL;
 	int family = is_unix ? AF_UNIX : address.any.sa_family, err;
-	cleanup_fd int lock = is_unix ? lock_directory(path) : -1;
+	__attribute__((cleanup(unlock_path))) struct path_lock lock = { .fd = -1 };
 	cleanup_fd int fd =
 		socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	*listener = (struct listen){ .fd = -1 };
 	if (fd < 0)
 		return -errno;
-	err = is_unix ? bind_unix(listener, fd, path, lock >= 0) :
+	if (is_unix)
+		lock_path(&lock, path);
+	err = is_unix ? bind_unix(listener, fd, path, lock.fd >= 0) :
 			bind_tcp(fd, &address, len);
 	if (!err && listen(fd, BACKLOG))
 		err = -errno;

@@ -3,7 +3,9 @@
 # Needs: strace tshark
 """Readers that connect to netobsctl capture: each gets a file of its own."""
 
+import fcntl
 import os
+import re
 import socket
 import stat
 import subprocess
@@ -17,6 +19,7 @@ from lib import packets
 from lib import traffic
 
 USAGE = 2
+CAP_SYS_RESOURCE = 1 << 24
 CAPABILITIES = {"CapInh": 0, "CapBnd": 1 << 12 | 1 << 38 | 1 << 39,
                 "CapEff": 1 << 12 | 1 << 38 | 1 << 39,
                 "CapPrm": 1 << 12 | 1 << 38 | 1 << 39}
@@ -224,8 +227,13 @@ class Listen(lab.WiredTest):
             capture.process.kill()
             capture.process.wait()
             lab.wait_for(lambda: not bpf.attached(self.a, "eth0"), "the links to go")
+        # Any user who can read a directory can lock it.
+        directory = os.open(os.path.dirname(path), os.O_RDONLY)
+        fcntl.flock(directory, fcntl.LOCK_EX)
         self.listen(where=f"unix:{path}")[0].stop()
+        os.close(directory)
         self.assertFalse(os.path.exists(path))
+        self.assertFalse(os.path.exists(f"{path}.lock"))
 
     def test_unix_sockets_of_processes_that_start_at_once(self):
         """One that is not listened on yet is not taken for one that was left behind."""
@@ -269,6 +277,15 @@ class Listen(lab.WiredTest):
         for name, least in CAPABILITIES.items():
             self.assertEqual(least, int(status[name], 16), name)
         self.assertEqual("1", status["NoNewPrivs"].strip())
+        # For threads that wait for the kernel, instead of CAP_SYS_NICE.
+        with open("/proc/self/status", encoding="ascii") as file:
+            own = int(re.search(r"CapEff:\s(\w+)", file.read())[1], 16)
+        with open(f"/proc/{capture.process.pid}/limits", encoding="ascii") as file:
+            limit = re.search(r"^Max realtime priority +(\d+)", file.read(), re.M)[1]
+        if own & CAP_SYS_RESOURCE:
+            self.assertEqual("1", limit)
+        else:
+            self.note("without CAP_SYS_RESOURCE, no limit can be raised")
         capture.stop()
 
     def test_messages(self):

@@ -20,6 +20,7 @@ from lib import traffic
 
 SERVER = "192.0.2.1"
 USAGE = 2
+OTHER_USER = 65534
 HELLO = bytes.fromhex("16030100c8010000c40303")  # a TLS handshake, and no more of it
 
 
@@ -149,6 +150,35 @@ class Certificates(TlsTest):
         self.wait_attached()
         capture.stop()
         self.assertEqual([], reader.contents().packets)
+
+    def connect_reader(self, capture, port):
+        """With the files as they were read first."""
+        reader = Reader(self, port).start()
+        self.wait_attached()
+        reader.socket.shutdown(socket.SHUT_RDWR)
+        reader.socket.close()
+        self.wait_attached(False)
+        return capture.messages().count("warning: ")
+
+    def test_files_that_cannot_be_read_again(self):
+        """Readers are served with the earlier ones, and the log has it once."""
+        capture, port = self.listen()
+        self.assertEqual(0, self.connect_reader(capture, port))
+        with open(self.certs.path("server.pem"), "w", encoding="ascii") as file:
+            file.write("half a certificate")
+        for _ in range(2):
+            self.assertEqual(1, self.connect_reader(capture, port))
+        self.assertIn("--tls-cert: ", capture.messages())
+        capture.stop()
+
+    def test_files_that_only_privileges_can_read(self):
+        """They are given up, which is said before a renewed file is missed."""
+        os.chown(self.certs.path("server.key"), OTHER_USER, OTHER_USER)
+        os.chmod(self.certs.path("server.key"), 0o600)
+        capture, port = self.listen()
+        self.assertIn("server.key: Permission denied", capture.messages())
+        self.assertEqual(1, self.connect_reader(capture, port))
+        capture.stop()
 
     def test_openssl_and_tshark(self):
         capture, port = self.listen()

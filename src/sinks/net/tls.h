@@ -19,7 +19,7 @@
 struct tls_files {
 	SSL_CTX *ctx;
 	uint64_t stamp;	 /* of the files, when they were read */
-	char error[512]; /* what was wrong with them the last time */
+	char error[512]; /* what was wrong with them the last time; "": nothing */
 };
 
 /* How options are called in messages. */

@@ -203,6 +203,7 @@ static bool load(const struct tls_context *context)
 	}
 	SSL_CTX_free(context->files->ctx);
 	context->files->ctx = ctx;
+	context->files->error[0] = '\0';
 	ERR_clear_error();
 	return true;
 }

@@ -32,7 +32,18 @@ static int open_context(const char *ca, const char *cert, const char *key,
 	return 0;
 }
 
-/* Files that are of no use now leave those of before in use. */
+static int refresh_context(struct tls_context *context, bool is_forced)
+{
+	if (is_forced)
+		context->files->stamp = 0;
+	return tls_context_refresh(context);
+}
+
+static const char *context_fault(const struct tls_context *context)
+{
+	return context->files->error;
+}
+
 static int accept_tls(struct tls_context *context, int fd, struct tls **ret_tls)
 {
 	struct tls *tls = calloc(1, sizeof(*tls));
@@ -71,6 +82,8 @@ __attribute__((visibility("default"))) const struct tls_module netobs_tls = {
 	.loaded = { NETOBS_VERSION },
 	.open = open_context,
 	.close = close_context,
+	.refresh = refresh_context,
+	.fault = context_fault,
 	.accept = accept_tls,
 	.handshake = tls_handshake,
 	.reason = tls_reason,

@@ -31,6 +31,19 @@ struct tls_module {
 	void (*close)(struct tls_context *context); /* NULL is fine */
 
 	/**
+	 * Read the files again if they have changed, as accept() does, or if @is_forced.
+	 *
+	 * @return 0; -EINVAL: fault() says why they cannot be used
+	 */
+	int (*refresh)(struct tls_context *context, bool is_forced);
+
+	/**
+	 * What is wrong with the files, so that those read before are in use; "": nothing.
+	 * Valid until the next refresh() or accept().
+	 */
+	const char *(*fault)(const struct tls_context *context);
+
+	/**
 	 * Begin a connection on @fd, which stays the caller's, with the files as they are
 	 * now: certificates are renewed while programs run.
 	 *
