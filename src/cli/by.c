@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "human.h"
 #include "names.h"
-#include "suggest.h"
+#include "base/suggest.h"
 
 /* Ports are in network byte order, so that values sort as numbers do. */
 struct port_value {

@@ -11,7 +11,7 @@
 
 #include "args.h"
 #include "cmd.h"
-#include "suggest.h"
+#include "base/suggest.h"
 
 static int cmd_help(int argc, char **argv);
 

@@ -11,7 +11,7 @@
 #include <netobs/netobs.h>
 
 #include "base/clock_ms.h"
-#include "suggest.h"
+#include "base/suggest.h"
 
 enum { FINISH_MS = 5000 };
 

@@ -11,7 +11,7 @@
 #include "base/clock_ms.h"
 #include "human.h"
 #include "names.h"
-#include "suggest.h"
+#include "base/suggest.h"
 
 /* Of what --sort is, beside the keys of --by. */
 static const struct {

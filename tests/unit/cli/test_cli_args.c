@@ -9,7 +9,6 @@
 
 /* The command's parts are in no library: compiled in here. */
 #include "cli/args.c"
-#include "cli/suggest.c"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 

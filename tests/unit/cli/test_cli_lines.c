@@ -17,7 +17,6 @@
 #include "cli/rows.c"
 #include "cli/server.c"
 #include "cli/stream.c"
-#include "cli/suggest.c"
 #include "cli/view.c"
 
 #define SECOND INT64_C(1000000000)

@@ -27,7 +27,6 @@
 #include "cli/rows.c"
 #include "cli/server.c"
 #include "cli/stream.c"
-#include "cli/suggest.c"
 #include "cli/view.c"
 
 /* Parsing knows these; nothing here is made of them. */

@@ -14,7 +14,6 @@
 #include "cli/row.c"
 #include "cli/rows.c"
 #include "cli/server.c"
-#include "cli/suggest.c"
 #include "cli/view.c"
 
 #define LENGTH ARRAY_SIZE

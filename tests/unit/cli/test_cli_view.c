@@ -14,7 +14,6 @@
 #include "cli/names.c"
 #include "cli/rows.c"
 #include "cli/server.c"
-#include "cli/suggest.c"
 #include "cli/view.c"
 
 enum { SYN = 0x02, ACK = 0x10 };

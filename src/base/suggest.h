@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* "Did you mean": the word of a list that is closest to what was typed. */
-#ifndef NETOBS_CLI_SUGGEST_H
-#define NETOBS_CLI_SUGGEST_H
+#ifndef NETOBS_BASE_SUGGEST_H
+#define NETOBS_BASE_SUGGEST_H
 
 #include <stddef.h>
 
