@@ -111,6 +111,19 @@ NETOBS_API int netobs_sink_open(const char *spec,
 				struct netobs_sink **ret_sink);
 
 /**
+ * Check a spec as netobs_sink_open() does, and open, make and connect nothing. Files with
+ * secrets and certificates that it names are read.
+ *
+ * @param spec  as for netobs_sink_open()
+ * @param opts  NULL: nothing is logged
+ * @return 0: it can be opened, if the system allows it then; -EINVAL: the spec or an option is
+ *         wrong, the error text says where; -ENOENT ...: this kind of sink cannot be
+ *         loaded; -ENOMEM
+ */
+NETOBS_API int netobs_sink_check(const char *spec,
+				 const struct netobs_sink_opts *opts);
+
+/**
  * Give a record to a sink, which copies it. It is sent with the next call of
  * netobs_sink_flush() or netobs_sink_dispatch(). Does not block.
  *

@@ -85,7 +85,8 @@ static void add_option(struct spec *spec, char *text)
 		return;
 	}
 	spec->options[spec->n_options++] =
-		(struct spec_option){ .name = text, .value = value };
+		(struct spec_option){ text, value, false,
+				      suggestion_for(text, strlen(text)) };
 }
 
 static void add_options(struct spec *spec, char *text)
@@ -139,6 +140,7 @@ void spec_free(struct spec *spec)
 static const char *find_option(struct spec *spec, const char *name)
 {
 	for (size_t i = 0; i < spec->n_options; i++) {
+		suggestion_offer(&spec->options[i].suggestion, name);
 		if (strcmp(spec->options[i].name, name))
 			continue;
 		spec->options[i].is_known = true;
@@ -241,11 +243,20 @@ const struct spec_option *spec_next(struct spec *spec, const char *prefix,
 	return NULL;
 }
 
+static void refuse_unknown(struct spec *spec, const struct spec_option *option)
+{
+	const char *best = suggestion_best(&option->suggestion);
+
+	spec_refuse(spec, "unknown option '%s'%s%s%s", option->name,
+		    best ? "; did you mean '" : "", best ?: "", best ? "'?" : "");
+}
+
 int spec_finish(struct spec *spec)
 {
 	for (size_t i = 0; i < spec->n_options; i++)
 		if (!spec->options[i].is_known)
-			spec_refuse(spec, "unknown option '%s'",
-				    spec->options[i].name);
-	return spec->is_wrong ? -EINVAL : 0;
+			refuse_unknown(spec, &spec->options[i]);
+	if (spec->is_wrong)
+		return -EINVAL;
+	return spec->is_trial ? -ECANCELED : 0;
 }

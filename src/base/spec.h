@@ -11,6 +11,7 @@
 #define NETOBS_BASE_SPEC_H
 
 #include "log.h"
+#include "suggest.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,7 +22,8 @@ enum { SPEC_OPTIONS_MAX = 64 };
 struct spec_option {
 	const char *name;
 	const char *value;
-	bool is_known; /* it was read */
+	bool is_known;		      /* it was read */
+	struct suggestion suggestion; /* among the names that were asked for */
 };
 
 struct spec {
@@ -32,6 +34,7 @@ struct spec {
 	struct spec_option options[SPEC_OPTIONS_MAX];
 	size_t n_options;
 	bool is_wrong; /* a value was; it was logged */
+	bool is_trial; /* it is only checked: nothing is opened */
 };
 
 /* -EINVAL: it cannot be understood, which is logged; -ENOMEM. */
@@ -73,7 +76,12 @@ const struct spec_option *spec_next(struct spec *spec, const char *prefix,
 __attribute__((format(printf, 2, 3))) void spec_refuse(struct spec *spec,
 						       const char *format, ...);
 
-/* -EINVAL: something was wrong, or an unknown option is left. */
+/*
+ * All options have been read, and nothing has been opened.
+ *
+ * @return 0; -EINVAL: something was wrong, or an unknown option is left; -ECANCELED: the
+ *         spec is right, and only to be checked
+ */
 int spec_finish(struct spec *spec);
 
 #endif

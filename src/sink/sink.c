@@ -326,28 +326,27 @@ static int check_options(const struct netobs_sink_opts *opts,
 	return -EINVAL;
 }
 
-static int open_spec(struct netobs_sink *sink, const char *text)
+static int open_spec(struct netobs_sink *sink, const char *text, bool is_trial)
 {
 	struct spec spec;
 	int err = spec_parse(&spec, text, &sink->log);
 
 	if (err)
 		return err;
+	spec.is_trial = is_trial;
 	sink->name = strndup(text, strcspn(text, "?"));
 	err = open_sink(sink, &spec);
 	spec_free(&spec);
 	return err;
 }
 
-int netobs_sink_open(const char *text, const struct netobs_sink_opts *opts,
-		     struct netobs_sink **ret_sink)
+static int open_or_try(const char *text, const struct netobs_sink_opts *opts,
+		       bool is_trial, struct netobs_sink **ret_sink)
 {
 	struct netobs_sink_opts known = { 0 };
 	struct netobs_sink *sink;
 	int err;
 
-	if (!text || !ret_sink)
-		return -EINVAL;
 	if (opts)
 		memcpy(&known, opts, min_u64(opts->sz, sizeof(known)));
 	sink = calloc(1, sizeof(*sink));
@@ -364,7 +363,8 @@ int netobs_sink_open(const char *text, const struct netobs_sink_opts *opts,
 	sink->loop.fd = -1;
 
 	err = opts ? check_options(opts, &sink->log) : 0;
-	err = log_keep_error(&sink->log, text, err ?: open_spec(sink, text));
+	err = log_keep_error(&sink->log, text,
+			     err ?: open_spec(sink, text, is_trial));
 	if (err) {
 		log_copy_error(&sink->log, known.error);
 		netobs_sink_close(sink);
@@ -374,6 +374,21 @@ int netobs_sink_open(const char *text, const struct netobs_sink_opts *opts,
 		host_wake_in(&sink->host, 0);
 	*ret_sink = sink;
 	return 0;
+}
+
+int netobs_sink_open(const char *text, const struct netobs_sink_opts *opts,
+		     struct netobs_sink **ret_sink)
+{
+	return text && ret_sink ? open_or_try(text, opts, false, ret_sink) :
+				  -EINVAL;
+}
+
+int netobs_sink_check(const char *text, const struct netobs_sink_opts *opts)
+{
+	struct netobs_sink *none;
+	int err = text ? open_or_try(text, opts, true, &none) : -EINVAL;
+
+	return err == -ECANCELED ? 0 : err;
 }
 
 void netobs_sink_close(struct netobs_sink *sink)

@@ -350,6 +350,31 @@ static void wrong_specs_are_refused(void **state)
 	assert_int_equal(netobs_sink_open("json", NULL, NULL), -EINVAL);
 }
 
+static void checks_open_nothing(void **state)
+{
+	static const char *const right[] = {
+		"null", "json", "json:/nosuchdir/x?rotate.bytes=1M",
+		"json:unix:/nosuchdir/x?spool=disk:/nosuchdir/y"
+	};
+	const struct lines_fixture *f = *state;
+	char error[NETOBS_ERROR_MAX], spec[PATH_MAX + 16];
+	struct netobs_sink_opts opts = { .sz = sizeof(opts), .error = &error };
+
+	for (size_t i = 0; i < ARRAY_SIZE(right); i++)
+		assert_int_equal(netobs_sink_check(right[i], &opts), 0);
+	snprintf(spec, sizeof(spec), "json:%s-new", f->path);
+	assert_int_equal(netobs_sink_check(spec, NULL), 0);
+	assert_int_equal(access(spec + strlen("json:"), F_OK), -1);
+
+	assert_int_equal(netobs_sink_check("json:/x?rotate.bites=1M", &opts),
+			 -EINVAL);
+	assert_string_equal(error, "json: unknown option 'rotate.bites'; "
+				   "did you mean 'rotate.bytes'?");
+	assert_int_equal(netobs_sink_check("json?spool=x", &opts), -EINVAL);
+	assert_int_equal(netobs_sink_check("fish", &opts), -EINVAL);
+	assert_int_equal(netobs_sink_check(NULL, &opts), -EINVAL);
+}
+
 static void absent_sinks_are_refused(void **state)
 {
 	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
@@ -388,6 +413,7 @@ int main(void)
 		lines_test(records_become_durable_in_time),
 		lines_test(null_delivers_all_to_nobody),
 		lines_test(wrong_specs_are_refused),
+		lines_test(checks_open_nothing),
 		cmocka_unit_test(absent_sinks_are_refused),
 		cmocka_unit_test(drops_have_names),
 	};
