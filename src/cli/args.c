@@ -115,7 +115,7 @@ static int store_number(const struct args_option *option, const char *text,
 	return 0;
 }
 
-static int store(const struct args_option *option, const char *text, void *config)
+int args_store(const struct args_option *option, const char *text, void *config)
 {
 	void *field = (char *)config + option->offset;
 	int choice;
@@ -143,7 +143,7 @@ static int store(const struct args_option *option, const char *text, void *confi
 	}
 }
 
-static const char *expectation(const struct args_option *option)
+const char *args_expectation(const struct args_option *option)
 {
 	switch (option->type) {
 	case ARGS_SECONDS:
@@ -165,7 +165,7 @@ static enum args_result apply(const struct args_command *command,
 			      const struct args_option *option,
 			      const char *text, void *config)
 {
-	int r = store(option, text, config);
+	int r = args_store(option, text, config);
 
 	if (r == 0)
 		return ARGS_RUN;
@@ -174,10 +174,10 @@ static enum args_result apply(const struct args_command *command,
 	else if (option->letter)
 		args_complain(command, "-%c, --%s: '%s' is not %s",
 			      option->letter, option->name, text,
-			      expectation(option));
+			      args_expectation(option));
 	else
 		args_complain(command, "--%s: '%s' is not %s", option->name,
-			      text, expectation(option));
+			      text, args_expectation(option));
 	return ARGS_WRONG;
 }
 

@@ -63,6 +63,16 @@ enum args_result args_parse(const struct args_command *command, int argc,
 
 void args_list_clear(struct args_list *list);
 
+/**
+ * Store a value as on the command line.
+ *
+ * @return 0; -ENOMEM; < 0: it is not args_expectation()
+ */
+int args_store(const struct args_option *option, const char *text, void *config);
+
+/** @return what the argument of @option must be, such as "a whole number, at least 1" */
+const char *args_expectation(const struct args_option *option);
+
 /* Print "netobsctl COMMAND: ..." and where to find help, to stderr. */
 void args_complain(const struct args_command *command, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -159,19 +159,35 @@ static int check_replay(const struct flows_config *config)
 	return 0;
 }
 
+const struct args_option *flows_config_find(const char *name)
+{
+	for (const struct args_option *option = options; option->name; option++)
+		if (!strcmp(option->name, name))
+			return option;
+	return NULL;
+}
+
 /* A shell's pattern, which the library would take for a name. */
+bool flows_check_interface(const char *name, char *ret_why, size_t size)
+{
+	if (*name == '/' || !strncmp(name, "netns:", 6) ||
+	    !strpbrk(name, "*?[") || if_nametoindex(name))
+		return true;
+	snprintf(ret_why, size,
+		 "no such interface; patterns are regular expressions between "
+		 "slashes, such as /^veth/");
+	return false;
+}
+
 static int check_names(const struct args_list *names, const char *option)
 {
-	for (size_t i = 0; i < names->n; i++) {
-		const char *name = names->items[i];
+	char why[160];
 
-		if (*name == '/' || !strncmp(name, "netns:", 6) ||
-		    !strpbrk(name, "*?[") || if_nametoindex(name))
+	for (size_t i = 0; i < names->n; i++) {
+		if (flows_check_interface(names->items[i], why, sizeof(why)))
 			continue;
-		args_complain(&command,
-			      "%s '%s': no such interface; patterns are regular "
-			      "expressions between slashes, such as /^veth/",
-			      option, name);
+		args_complain(&command, "%s '%s': %s", option, names->items[i],
+			      why);
 		return -1;
 	}
 	return 0;
@@ -300,27 +316,26 @@ static int parse_view(struct flows_config *config)
 	return 0;
 }
 
-static int parse_sampling(struct flows_config *config)
+bool flows_parse_sampling(struct flows_config *config, char *ret_why, size_t size)
 {
 	static const char prefix[] = "flow:";
 	const char *text = config->sampling;
-	uint64_t interval;
+	const bool is_of_flows = text && !strncmp(text, prefix, strlen(prefix));
+	uint64_t interval = 1;
 
-	if (!text)
-		return 0;
-	if (!strncmp(text, prefix, strlen(prefix))) {
+	if (text && value_parse(VALUE_NUMBER,
+				is_of_flows ? text + strlen(prefix) : text, 1,
+				UINT32_MAX, &interval)) {
+		snprintf(ret_why, size,
+			 "'%s' is not a whole number from 1 to 4294967295, or "
+			 "flow: and such a number",
+			 text);
+		return false;
+	}
+	if (is_of_flows)
 		config->sampling_mode = NETOBS_SAMPLE_FLOWS;
-		text += strlen(prefix);
-	}
-	if (value_parse(VALUE_NUMBER, text, 1, UINT32_MAX, &interval)) {
-		args_complain(&command,
-			      "--sampling: '%s' is not a whole number from 1 to "
-			      "4294967295, or flow: and such a number",
-			      config->sampling);
-		return -1;
-	}
 	config->sampling_interval = interval > 1 ? (uint32_t)interval : 0;
-	return 0;
+	return true;
 }
 
 static void describe(struct flows_config *config)
@@ -400,12 +415,24 @@ static int read_rules(struct flows_config *config)
 	return -1;
 }
 
-static int check_interval(const struct flows_config *config)
+bool flows_check_interval(uint32_t interval_ms, char *ret_why, size_t size)
 {
-	if (!config->interval_ms || config->interval_ms >= MIN_INTERVAL_MS)
+	if (!interval_ms || interval_ms >= MIN_INTERVAL_MS)
+		return true;
+	snprintf(ret_why, size, "it must be at least %d ms", MIN_INTERVAL_MS);
+	return false;
+}
+
+static int check_values(struct flows_config *config)
+{
+	char why[320];
+
+	if (!flows_check_interval(config->interval_ms, why, sizeof(why)))
+		args_complain(&command, "--interval: %s", why);
+	else if (!flows_parse_sampling(config, why, sizeof(why)))
+		args_complain(&command, "--sampling: %s", why);
+	else
 		return 0;
-	args_complain(&command, "--interval: it must be at least %d ms",
-		      MIN_INTERVAL_MS);
 	return -1;
 }
 
@@ -442,13 +469,13 @@ enum args_result flows_config_parse(struct flows_config *config, int argc,
 	result = args_parse(&command, argc, argv, config);
 	if (result != ARGS_RUN)
 		return result;
-	if (check_replay(config) < 0 || check_interval(config) < 0 ||
+	if (check_replay(config) < 0 || check_values(config) < 0 ||
 	    check_names(&config->interfaces, "-i") < 0 ||
 	    check_names(&config->exclude, "-x") < 0 ||
 	    flows_join_filter(&command, &config->filter_words, &config->filter) <
 		    0 ||
-	    read_rules(config) < 0 || parse_sampling(config) < 0 ||
-	    parse_outputs(config) < 0 || parse_view(config) < 0)
+	    read_rules(config) < 0 || parse_outputs(config) < 0 ||
+	    parse_view(config) < 0)
 		return ARGS_WRONG;
 
 	describe(config);

@@ -45,6 +45,20 @@ uint64_t flows_attachment_disables(int attachment);
 int flows_join_filter(const struct args_command *for_command,
 		      const struct args_list *words, char **ret_filter);
 
+/** @return the option with this long name, of struct flows_config; NULL: there is none */
+const struct args_option *flows_config_find(const char *name);
+
+/**
+ * What the values of options must be besides.
+ *
+ * @param ret_why  unchanged if they are right
+ * @return whether they are
+ */
+bool flows_check_interface(const char *name, char *ret_why, size_t size);
+bool flows_check_interval(uint32_t interval_ms, char *ret_why, size_t size);
+bool flows_parse_sampling(struct flows_config *config, char *ret_why,
+			  size_t size);
+
 /* Also understands the outputs, and refuses what does not go together. */
 enum args_result flows_config_parse(struct flows_config *config, int argc,
 				    char **argv);
