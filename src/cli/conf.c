@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "conf.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/util.h"
+
+#define BLANKS " \t\r"
+#define LETTERS "abcdefghijklmnopqrstuvwxyz"
+#define KEY_CHARACTERS LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+
+/* ---- Errors ---------------------------------------------------------------------- */
+
+static void clean_message(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == '\x7f')
+			*text = '?';
+}
+
+void conf_complain(struct conf *conf, const struct conf_place *place,
+		   const char *format, ...)
+{
+	char text[1024], where[32] = "";
+	va_list args;
+	int len;
+
+	conf->n_errors++;
+	if (!conf->on_error || conf->n_errors > CONF_ERRORS_MAX)
+		return;
+	if (place->line)
+		snprintf(where, sizeof(where), "%u:%u:", place->line,
+			 place->column);
+	len = snprintf(text, sizeof(text), "%s:%s ", place->file, where);
+	va_start(args, format);
+	if (len > 0 && (size_t)len < sizeof(text))
+		vsnprintf(text + len, sizeof(text) - (size_t)len, format, args);
+	va_end(args);
+	clean_message(text);
+	conf->on_error(text, conf->user);
+}
+
+static void complain_memory(struct conf *conf, const char *file)
+{
+	const struct conf_place place = { .file = file };
+
+	if (!conf->is_out_of_memory)
+		conf_complain(conf, &place, "out of memory");
+	conf->is_out_of_memory = true;
+}
+
+struct conf_place conf_value_place(const struct conf_entry *entry)
+{
+	struct conf_place place = entry->place;
+
+	place.column = entry->value_column;
+	return place;
+}
+
+/* ---- Entries --------------------------------------------------------------------- */
+
+static bool keep_text(struct conf *conf, char *text)
+{
+	char **texts =
+		reallocarray(conf->texts, conf->n_texts + 1, sizeof(*texts));
+
+	if (!texts)
+		return false;
+	conf->texts = texts;
+	texts[conf->n_texts++] = text;
+	return true;
+}
+
+static void add_entry(struct conf *conf, const struct conf_entry *entry)
+{
+	if (conf->n == CONF_ENTRIES_MAX) {
+		conf_complain(conf, &entry->place,
+			      "there are more than %d lines", CONF_ENTRIES_MAX);
+		return;
+	}
+	if (conf->n == conf->room) {
+		size_t room = conf->room ? 2 * conf->room : 64;
+		struct conf_entry *entries =
+			reallocarray(conf->entries, room, sizeof(*entries));
+
+		if (!entries) {
+			complain_memory(conf, entry->place.file);
+			return;
+		}
+		conf->entries = entries;
+		conf->room = room;
+	}
+	conf->entries[conf->n++] = *entry;
+}
+
+const struct conf_entry *conf_find(const struct conf *conf, const char *section,
+				   const char *name, const char *key)
+{
+	for (size_t i = conf->n; i-- > 0;) {
+		const struct conf_entry *entry = &conf->entries[i];
+
+		if (entry->key && !strcmp(entry->key, key) &&
+		    !strcmp(entry->section, section) &&
+		    !strcmp(entry->name, name))
+			return entry;
+	}
+	return NULL;
+}
+
+void conf_clear(struct conf *conf)
+{
+	for (size_t i = 0; i < conf->n_texts; i++)
+		free(conf->texts[i]);
+	free(conf->texts);
+	free(conf->entries);
+	*conf = (struct conf){ 0 };
+}
+
+/* ---- Lines ----------------------------------------------------------------------- */
+
+/* What the lines that follow belong to. */
+struct section {
+	const char *word, *name;
+	bool is_wrong; /* which was reported: so are not its keys */
+};
+
+static unsigned int column_of(const char *line, const char *at)
+{
+	return (unsigned int)(at - line) + 1;
+}
+
+static void trim_end(char *text)
+{
+	size_t len = strlen(text);
+
+	while (len && strchr(BLANKS, text[len - 1]))
+		text[--len] = '\0';
+}
+
+/* [word] or [word "name"]; @text begins with the bracket. */
+static bool split_header(char *text, struct section *ret_section)
+{
+	char *word = text + 1, *rest = word + strspn(word, LETTERS), *name,
+	     *quote;
+
+	if (rest == word)
+		return false;
+	*ret_section = (struct section){ word, "", false };
+	if (!strcmp(rest, "]")) {
+		*rest = '\0';
+		return true;
+	}
+	name = rest + strspn(rest, BLANKS);
+	if (name == rest || *name != '"')
+		return false;
+	quote = strchr(++name, '"');
+	if (!quote || quote == name || strcmp(quote, "\"]"))
+		return false;
+	*rest = *quote = '\0';
+	ret_section->name = name;
+	return true;
+}
+
+static void parse_header(struct conf *conf, const struct conf_place *place,
+			 char *text, struct section *section)
+{
+	if (!split_header(text, section)) {
+		section->is_wrong = true;
+		conf_complain(
+			conf, place,
+			"the header of a section is [WORD] or [WORD \"NAME\"]");
+		return;
+	}
+	add_entry(conf, &(struct conf_entry){ .section = section->word,
+					      .name = section->name,
+					      .place = *place });
+}
+
+static void parse_key(struct conf *conf, struct conf_place *place, char *line,
+		      char *key, const struct section *section)
+{
+	char *end = key + strspn(key, KEY_CHARACTERS);
+	char *equals = end + strspn(end, BLANKS), *value;
+
+	if (end == key || *equals != '=') {
+		place->column = column_of(line, end == key ? key : equals);
+		conf_complain(conf, place,
+			      "a line is KEY = VALUE, [SECTION] or # COMMENT%s",
+			      end == key ? "" : ": '=' is missing");
+		return;
+	}
+	if (section->is_wrong)
+		return;
+	*end = '\0';
+	if (!section->word) {
+		conf_complain(conf, place,
+			      "'%s' is in front of the first [SECTION]", key);
+		return;
+	}
+	value = equals + 1 + strspn(equals + 1, BLANKS);
+	add_entry(conf, &(struct conf_entry){ .section = section->word,
+					      .name = section->name,
+					      .key = key,
+					      .value = value,
+					      .place = *place,
+					      .value_column =
+						      column_of(line, value) });
+}
+
+/* The first that is no text; NULL: all is. */
+static const char *find_control(const char *line)
+{
+	for (; *line; line++)
+		if (((unsigned char)*line < ' ' && *line != '\t') ||
+		    *line == '\x7f')
+			return line;
+	return NULL;
+}
+
+static bool is_comment(const char *text)
+{
+	return *text == '#' || *text == ';';
+}
+
+static void parse_line(struct conf *conf, struct conf_place place, char *line,
+		       struct section *section)
+{
+	char *text = line + strspn(line, BLANKS);
+	const char *control;
+
+	trim_end(text);
+	if (!*text || is_comment(text))
+		return;
+	place.column = column_of(line, text);
+	control = find_control(text);
+	if (control) {
+		place.column = column_of(line, control);
+		conf_complain(conf, &place,
+			      "there is a control character (0x%02x)",
+			      (unsigned char)*control);
+	} else if (*text == '[') {
+		parse_header(conf, &place, text, section);
+	} else {
+		parse_key(conf, &place, line, text, section);
+	}
+}
+
+/*
+ * Cut a line off, with those that a backslash at its end joins to it.
+ *
+ * @return the rest of the text, which ends at @stop
+ */
+static char *cut_line(char *line, char *stop, unsigned int *number)
+{
+	char *end = line;
+
+	for (;;) {
+		end = memchr(end, '\n', (size_t)(stop - end)) ?: stop;
+		++*number;
+		if (end == stop)
+			return end;
+		*end = '\0';
+		if (end == line || end[-1] != '\\' ||
+		    is_comment(line + strspn(line, BLANKS)))
+			return end + 1;
+		end[-1] = ' ';
+		*end++ = ' ';
+	}
+}
+
+void conf_parse(struct conf *conf, const char *file, char *text, size_t len)
+{
+	struct conf_place place = { .file = strdup(file) };
+	struct section section = { 0 };
+	char *stop = text + len;
+	unsigned int next = 1;
+
+	if (!place.file || !keep_text(conf, (char *)place.file)) {
+		free((char *)place.file);
+		free(text);
+		complain_memory(conf, file);
+		return;
+	}
+	if (!keep_text(conf, text)) {
+		free(text);
+		complain_memory(conf, file);
+		return;
+	}
+	if (strlen(text) != len) {
+		conf_complain(conf, &place, "there is a NUL byte in the file");
+		return;
+	}
+	for (char *rest; text < stop; text = rest) {
+		place.line = next;
+		rest = cut_line(text, stop, &next);
+		parse_line(conf, place, text, &section);
+	}
+}
+
+/* ---- Files ----------------------------------------------------------------------- */
+
+/* /dev/null, as which a link hides a file of the vendor, is empty. */
+static int read_fd(int fd, char *text, size_t *ret_len)
+{
+	size_t len = 0;
+	ssize_t n;
+
+	while ((n = read(fd, text + len, CONF_FILE_MAX + 1 - len)) > 0)
+		len += (size_t)n;
+	if (n < 0)
+		return -errno;
+	if (len > CONF_FILE_MAX)
+		return -EFBIG;
+	text[len] = '\0';
+	*ret_len = len;
+	return 0;
+}
+
+static int read_file(const char *path, char **ret_text, size_t *ret_len)
+{
+	/* A named pipe would keep us waiting. */
+	cleanup_fd int fd =
+		open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	cleanup_free char *text = NULL;
+	char *fitting;
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	text = malloc(CONF_FILE_MAX + 2);
+	if (!text)
+		return -ENOMEM;
+	r = read_fd(fd, text, ret_len);
+	if (r < 0)
+		return r;
+	fitting = realloc(text, *ret_len + 1);
+	text = fitting ?: text;
+	*ret_text = TAKE_PTR(text);
+	return 0;
+}
+
+/* @return whether there is such a file */
+static bool read_path(struct conf *conf, const char *path)
+{
+	const struct conf_place place = { .file = path };
+	char *text = NULL;
+	size_t len = 0;
+	int r = read_file(path, &text, &len);
+
+	if (r == -ENOENT)
+		return false;
+	if (r == -EFBIG)
+		conf_complain(conf, &place, "the file is larger than 1 MiB");
+	else if (r < 0)
+		conf_complain(conf, &place, "%s", strerror(-r));
+	else
+		conf_parse(conf, path, text, len);
+	return true;
+}
+
+static int is_drop_in(const struct dirent *entry)
+{
+	size_t len = strlen(entry->d_name);
+
+	return entry->d_name[0] != '.' && len > 5 &&
+	       !strcmp(entry->d_name + len - 5, ".conf");
+}
+
+struct drop_in {
+	const char *directory;
+	char name[NAME_MAX + 1];
+};
+
+struct drop_ins {
+	struct drop_in *list;
+	size_t n;
+};
+
+static bool is_listed(const struct drop_ins *all, const char *name)
+{
+	for (size_t i = 0; i < all->n; i++)
+		if (!strcmp(all->list[i].name, name))
+			return true;
+	return false;
+}
+
+static bool list_drop_in(struct drop_ins *all, const char *directory,
+			 const char *name)
+{
+	struct drop_in *list;
+
+	if (is_listed(all, name))
+		return true;
+	list = reallocarray(all->list, all->n + 1, sizeof(*list));
+	if (!list)
+		return false;
+	all->list = list;
+	list[all->n].directory = directory;
+	snprintf(list[all->n++].name, sizeof(list->name), "%s", name);
+	return true;
+}
+
+static void list_directory(struct conf *conf, const char *directory,
+			   struct drop_ins *all)
+{
+	const struct conf_place place = { .file = directory };
+	struct dirent **found;
+	int n = scandir(directory, &found, is_drop_in, NULL);
+
+	if (n < 0) {
+		if (errno != ENOENT && errno != ENOTDIR)
+			conf_complain(conf, &place, "%s", strerror(errno));
+		return;
+	}
+	for (int i = 0; i < n; i++) {
+		if (!list_drop_in(all, directory, found[i]->d_name))
+			complain_memory(conf, directory);
+		free(found[i]);
+	}
+	free(found);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	const struct drop_in *first = a, *second = b;
+
+	return strcmp(first->name, second->name);
+}
+
+static void read_drop_ins(struct conf *conf, const char *const *directories)
+{
+	struct drop_ins all = { 0 };
+
+	for (; *directories; directories++)
+		list_directory(conf, *directories, &all);
+	if (all.n)
+		qsort(all.list, all.n, sizeof(*all.list), compare_names);
+	for (size_t i = 0; i < all.n; i++) {
+		char path[PATH_MAX];
+
+		snprintf(path, sizeof(path), "%s/%s", all.list[i].directory,
+			 all.list[i].name);
+		read_path(conf, path);
+	}
+	free(all.list);
+}
+
+void conf_read(struct conf *conf, const struct conf_paths *paths)
+{
+	const char *const *file = paths->files;
+
+	while (*file && !read_path(conf, *file))
+		file++;
+	if (!*file) {
+		const struct conf_place place = { .file = paths->files[0] };
+
+		conf_complain(conf, &place, "%s", strerror(ENOENT));
+	}
+	read_drop_ins(conf, paths->directories);
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * Configuration files of any bytes: each entry is where its place says.
+ *
+ * One file, so that nothing but this has to be compiled by the fuzzer's compiler.
+ */
+#include "cli/conf.c"
+
+#include <stdint.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define check(condition)                  \
+	do {                              \
+		if (!(condition))         \
+			__builtin_trap(); \
+	} while (0)
+
+static void count_error(const char *line, void *user)
+{
+	check(!strncmp(line, "file:", 5));
+	check(!strpbrk(line, "\n\t\x7f"));
+	++*(unsigned int *)user;
+}
+
+/* @return the byte at a place */
+static const char *find_place(const char *text, unsigned int line,
+			      unsigned int column)
+{
+	while (--line) {
+		text = strchr(text, '\n');
+		check(text);
+		text++;
+	}
+	check(strlen(text) >= column - 1);
+	return text + column - 1;
+}
+
+static void check_entry(const struct conf_entry *entry, const char *text)
+{
+	const char *at = find_place(text, entry->place.line, entry->place.column);
+
+	check(*entry->section && !find_control(entry->section));
+	check(!find_control(entry->name));
+	if (!entry->key) {
+		check(*at == '[');
+		return;
+	}
+	check(*entry->key && !strncmp(at, entry->key, strlen(entry->key)));
+	check(!find_control(entry->value));
+	check(entry->value_column > entry->place.column);
+	check(conf_find(&(struct conf){ .entries = (struct conf_entry *)entry,
+					.n = 1 },
+			entry->section, entry->name, entry->key) == entry);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	unsigned int errors = 0;
+	struct conf conf = { .on_error = count_error, .user = &errors };
+	char *text, *copy;
+
+	if (size > CONF_FILE_MAX)
+		return 0;
+	text = malloc(size + 1);
+	copy = malloc(size + 1);
+	check(text && copy);
+	memcpy(text, data, size);
+	memcpy(copy, data, size);
+	text[size] = copy[size] = '\0';
+	conf_parse(&conf, "file", copy, size);
+	check(errors == (conf.n_errors < CONF_ERRORS_MAX ? conf.n_errors :
+							   CONF_ERRORS_MAX));
+	for (size_t i = 0; i < conf.n; i++)
+		check_entry(&conf.entries[i], text);
+	conf_clear(&conf);
+	free(text);
+	return 0;
+}
