@@ -7,5 +7,7 @@ int cmd_flows(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_capture(int argc, char **argv);
+int cmd_config(int argc, char **argv);
+int cmd_run(int argc, char **argv);
 
 #endif

@@ -18,14 +18,16 @@ static int cmd_help(int argc, char **argv);
 static const struct verb {
 	const char *name, *summary;
 	int (*run)(int argc, char **argv);
-} verbs[] = { { "flows", "show the flows that cross this host's interfaces",
-		cmd_flows },
-	      { "capture", "write packets to a file", cmd_capture },
-	      { "check", "check what the kernel and the privileges allow",
-		cmd_check },
-	      { "bench", "measure what netobs costs on this host", cmd_bench },
-	      { "help", "explain a verb: netobsctl help VERB", cmd_help },
-	      { NULL, NULL, NULL } };
+} verbs[] = {
+	{ "flows", "show the flows that cross this host's interfaces", cmd_flows },
+	{ "capture", "write packets to a file", cmd_capture },
+	{ "run", "observe flows as a service, by a configuration", cmd_run },
+	{ "config", "check or show the configuration of the service", cmd_config },
+	{ "check", "check what the kernel and the privileges allow", cmd_check },
+	{ "bench", "measure what netobs costs on this host", cmd_bench },
+	{ "help", "explain a verb: netobsctl help VERB", cmd_help },
+	{ NULL, NULL, NULL }
+};
 
 static const struct verb *find(const char *name)
 {

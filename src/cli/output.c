@@ -179,7 +179,7 @@ bool output_note(struct output *output, const char *message)
 	       output->kind->note(output, message);
 }
 
-static bool is_pending(const struct output *output)
+bool output_is_pending(const struct output *output)
 {
 	return is_usable(output) && output->kind->is_pending &&
 	       output->kind->is_pending(output);
@@ -191,7 +191,7 @@ static size_t fill_fds(const struct output *outputs, size_t n, struct pollfd *fd
 	size_t pending = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		bool is_any = is_pending(&outputs[i]);
+		bool is_any = output_is_pending(&outputs[i]);
 
 		fds[i] = (struct pollfd){ .fd = is_any ? output_fd(&outputs[i]) :
 							 -1,

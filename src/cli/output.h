@@ -97,6 +97,9 @@ bool output_note(struct output *output, const char *message);
  */
 void output_finish_all(struct output *outputs, size_t n);
 
+/* Whether some of its records are not where they go yet. */
+bool output_is_pending(const struct output *output);
+
 /* -1: there is nothing to be waited for. */
 int output_fd(const struct output *output);
 

@@ -3,10 +3,12 @@
 """Every verb, flag, value, JSON field and counter is where it is documented:
 in -h, in the man page and in the completion, and nowhere without being there."""
 
+import json
 import os
 import pathlib
 import re
 import subprocess
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -167,6 +169,23 @@ class Words(unittest.TestCase):
             self.assertIn(f"*{output}*", man_section("netobsctl-flows.8", "OPTIONS"))
             if output != "table":
                 self.assertIn(f"*{output}*", man_section("netobs-sinks.7", "KINDS"))
+
+    def test_keys_of_the_configuration(self):
+        """Each has an option of flows; those without one are for people at a terminal."""
+        with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
+            file.write('[sink "x"]\noutput = null\n')
+            file.flush()
+            shown = json.loads(run("config", "show", "-o", "json", file.name))
+        keys = {(one["section"], one["key"]) for one in shown} - {("sink", "output")}
+        self.assertIn(("flows", "interval"), keys)
+        page = {(section, term) for section in {section for section, _ in keys}
+                for term in man_terms("netobs.conf.5", f"[{section}]")}
+        self.assertEqual(page, keys)
+        options = {"--" + key.replace("_", "-") for _, key in keys}
+        self.assertEqual({flag for flag in help_flags("flows") if flag.startswith("--")} -
+                         options, {"--help", "--list-interfaces", "--output", "--by", "--sort",
+                                   "--top", "--names", "--duration", "--count", "--read",
+                                   "--stats", "--verbose"})
 
     def test_interfaces_and_files_are_completed(self):
         self.assertEqual(complete("flows", "-i", "l") & {"lo"}, {"lo"})

@@ -17,6 +17,12 @@ _netobsctl_options()
 			"--listen-any --tls-cert --tls-key --tls-ca --format --rotate --keep -s --snap-length -c --count -d --duration --rate" \
 			"-B --buffer --attach --attach-order --stats -v --verbose"
 		;;
+	run)
+		echo "-h --help -c --config"
+		;;
+	config)
+		echo "-h --help -o --output"
+		;;
 	check)
 		echo "-h --help -o --output --attach"
 		;;
@@ -119,7 +125,7 @@ _netobsctl_values()
 	flows:--attach-order | capture:--attach-order)
 		echo "first last"
 		;;
-	check:-o | check:--output | bench:-o | bench:--output)
+	check:-o | check:--output | config:-o | config:--output | bench:-o | bench:--output)
 		echo "table json"
 		;;
 	bench:--stores)
@@ -160,12 +166,12 @@ _netobsctl()
 
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		words="flows capture check bench help $(_netobsctl_options "")"
+		words="flows capture run config check bench help $(_netobsctl_options "")"
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 		return
 	fi
 	if [[ $verb == help ]]; then
-		((COMP_CWORD == 2)) && mapfile -t COMPREPLY < <(compgen -W "flows capture check bench help" -- "$cur")
+		((COMP_CWORD == 2)) && mapfile -t COMPREPLY < <(compgen -W "flows capture run config check bench help" -- "$cur")
 		return
 	fi
 
@@ -185,7 +191,8 @@ _netobsctl()
 		compopt -o nospace 2>/dev/null
 	elif [[ $option == : || $option == -r || $option == --read || $option == --rules ||
 		$option == -w || $option == --write || $option == --tls-* || $option == --csv ||
-		$option == --plot ]]; then
+		$option == --plot || $verb:$option == run:-c || $verb:$option == run:--config ||
+		$verb:$option == config:check || $verb:$option == config:show ]]; then
 		compopt -o filenames 2>/dev/null
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 	elif words=$(_netobsctl_values "$verb" "$option"); then
@@ -193,6 +200,7 @@ _netobsctl()
 		[[ ${COMPREPLY[*]} == *[:/] ]] && compopt -o nospace 2>/dev/null
 	else
 		words=$(_netobsctl_options "$verb" "${COMP_WORDS[2]}")
+		[[ $verb == config ]] && ((COMP_CWORD == 2)) && words+=" check show"
 		[[ $verb == bench ]] && ((COMP_CWORD == 2)) && words+=" datapath drain fold export"
 		[[ $verb:${COMP_WORDS[2]} == bench:export && $cur != -* ]] &&
 			words="json: ipfix:udp:// ipfix:tcp:// ipfix:file: kafka:// grpc://"

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "cmd.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include <netobs/netobs.h>
+
+#include "args.h"
+#include "base/clock_ms.h"
+#include "notify.h"
+#include "service.h"
+#include "signals.h"
+
+struct options {
+	const char *path;
+};
+
+static const struct args_option options[] = {
+	{ 'c', "config", ARGS_STRING, offsetof(struct options, path), "FILE",
+	  NULL, "the configuration (default " SERVICE_CONFIG_FILE ")" },
+	{ 0 }
+};
+
+static const struct args_command command = {
+	.name = "run",
+	.summary = "Observe flows as a service, by a configuration",
+	.options = options,
+	.positional = "run has no operands; the configuration is -c FILE",
+	.notes = "SIGHUP reads the configuration again, SIGTERM delivers what has been seen and\n"
+		 "ends the service. netobs.conf(5) describes the configuration.\n",
+};
+
+enum { FD_CONTEXT, FD_SINKS };
+
+struct loop {
+	struct service *service;
+	struct pollfd fds[FD_SINKS + SERVICE_OUTPUTS_MAX];
+	int watchdog_ms; /* between two signs of life; 0: none are wanted */
+	int64_t watchdog_at;
+	sigset_t signals; /* while waiting; otherwise, they are blocked */
+};
+
+static void stop_context(void *ctx)
+{
+	netobs_stop(ctx);
+}
+
+static nfds_t fill_fds(struct loop *loop)
+{
+	const struct service_sinks *sinks = &loop->service->sinks;
+
+	loop->fds[FD_CONTEXT] =
+		(struct pollfd){ .fd = netobs_fd(loop->service->ctx),
+				 .events = POLLIN };
+	for (size_t i = 0; i < sinks->n; i++)
+		loop->fds[FD_SINKS + i] =
+			(struct pollfd){ .fd = output_fd(&sinks->outputs[i]),
+					 .events = POLLIN };
+	return FD_SINKS + sinks->n;
+}
+
+/* A service that hangs does not come here. */
+static void feed_watchdog(struct loop *loop)
+{
+	if (!loop->watchdog_ms || now_ms() < loop->watchdog_at)
+		return;
+	notify_send("WATCHDOG=1");
+	loop->watchdog_at = now_ms() + loop->watchdog_ms;
+}
+
+/* Signals come only now, so that none is noticed after the next event only. */
+static void wait_for_events(struct loop *loop)
+{
+	const int ms = loop->watchdog_ms ? left_ms(loop->watchdog_at) : -1;
+	const struct timespec timeout = { .tv_sec = ms / 1000,
+					  .tv_nsec = ms % 1000 * NSEC_PER_MSEC };
+	struct service_sinks *sinks = &loop->service->sinks;
+
+	if (ppoll(loop->fds, fill_fds(loop), ms < 0 ? NULL : &timeout,
+		  &loop->signals) <= 0)
+		return;
+	for (size_t i = 0; i < sinks->n; i++)
+		if (loop->fds[FD_SINKS + i].revents)
+			output_ready(&sinks->outputs[i]);
+}
+
+/* @return 0: it was stopped; < 0: it failed */
+static int serve(struct loop *loop)
+{
+	struct service *service = loop->service;
+
+	for (;;) {
+		int r;
+
+		wait_for_events(loop);
+		feed_watchdog(loop);
+		if (signals_take_hangup())
+			service_reload(service);
+		r = service_sinks_tend(&service->sinks);
+		if (r < 0)
+			return r;
+		r = netobs_dispatch(service->ctx);
+		if (r < 0 && r != -EINTR)
+			return r == -ECANCELED ? 0 : r;
+	}
+}
+
+static int observe(struct service *service)
+{
+	struct loop loop = { .service = service,
+			     .watchdog_ms = (int)notify_watchdog_ms() };
+	sigset_t blocked;
+	int r;
+
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGHUP);
+	sigaddset(&blocked, SIGTERM);
+	sigaddset(&blocked, SIGINT);
+	sigprocmask(SIG_BLOCK, &blocked, &loop.signals);
+	r = service_observe(service);
+	if (r == 0)
+		r = serve(&loop);
+	notify_send("STOPPING=1");
+	sigprocmask(SIG_SETMASK, &loop.signals, NULL);
+	return r;
+}
+
+static int run(struct service *service)
+{
+	int status = service_start(service), ended;
+
+	if (status != EXIT_FINE)
+		return status;
+	signals_catch(stop_context, service->ctx);
+	signals_catch_hangup();
+	if (observe(service) < 0)
+		status = EXIT_FAILED;
+	ended = service_end(service);
+	signals_release();
+	return status == EXIT_FINE ? ended : status;
+}
+
+int cmd_run(int argc, char **argv)
+{
+	struct options wanted = { 0 };
+	enum args_result result = args_parse(&command, argc, argv, &wanted);
+	struct service *service;
+	int status;
+
+	if (result != ARGS_RUN)
+		return result == ARGS_WRONG ? EXIT_USAGE : EXIT_FINE;
+	service = calloc(1, sizeof(*service));
+	if (!service)
+		return EXIT_FAILED;
+	service->path = wanted.path;
+	status = run(service);
+	service_clear(service);
+	free(service);
+	return status;
+}

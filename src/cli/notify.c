@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "notify.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock_ms.h"
+#include "base/value.h"
+
+/* @return the length of the address; 0: there is none */
+static socklen_t read_address(struct sockaddr_un *ret_address)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	size_t len = path ? strlen(path) : 0;
+
+	if (len < 2 || len >= sizeof(ret_address->sun_path) ||
+	    (*path != '/' && *path != '@'))
+		return 0;
+	*ret_address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	memcpy(ret_address->sun_path, path, len);
+	if (*path == '@') /* of the abstract namespace */
+		ret_address->sun_path[0] = '\0';
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
+}
+
+void notify_send(const char *format, ...)
+{
+	struct sockaddr_un address;
+	const socklen_t address_len = read_address(&address);
+	cleanup_fd int fd = -1;
+	char text[512];
+	va_list args;
+
+	if (!address_len)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0)
+		sendto(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT,
+		       (const struct sockaddr *)&address, address_len);
+}
+
+void notify_reloading(void)
+{
+	notify_send("RELOADING=1\nMONOTONIC_USEC=%lld",
+		    (long long)(clock_ns(CLOCK_MONOTONIC) / 1000));
+}
+
+uint32_t notify_watchdog_ms(void)
+{
+	const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
+	uint64_t period_us, own;
+
+	if (!usec || value_parse(VALUE_NUMBER, usec, 1, INT64_MAX, &period_us))
+		return 0;
+	if (pid && (value_parse(VALUE_NUMBER, pid, 1, INT32_MAX, &own) ||
+		    own != (uint64_t)getpid()))
+		return 0;
+	/* Half of it, as sd_watchdog_enabled(3) recommends. */
+	return (uint32_t)min_u64(max_u64(period_us / 2000, 1), INT_MAX);
+}

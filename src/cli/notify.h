@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * What systemd(1) is told of the state of a service: sd_notify(3). The protocol is a datagram
+ * that systemd promises to keep; libsystemd would bring liblzma, libzstd and libgcrypt along.
+ */
+#ifndef NETOBS_CLI_NOTIFY_H
+#define NETOBS_CLI_NOTIFY_H
+
+#include <stdint.h>
+
+/** Send lines such as READY=1; does nothing without NOTIFY_SOCKET. */
+void notify_send(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/** RELOADING=1, to be followed by READY=1. */
+void notify_reloading(void);
+
+/** @return how often to send WATCHDOG=1, in milliseconds; 0: not at all */
+uint32_t notify_watchdog_ms(void);
+
+#endif

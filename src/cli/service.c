@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "service.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <netobs/netobs.h>
+
+#include "args.h"
+#include "base/util.h"
+#include "human.h"
+#include "notify.h"
+#include "privileges.h"
+
+/* ---- Messages -------------------------------------------------------------------- */
+
+/* The journal reads the level of a line from "<N>": sd-daemon(3). */
+static bool is_journal(int fd)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	unsigned long long device, inode;
+	struct stat found;
+
+	return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+	       fstat(fd, &found) == 0 && found.st_dev == device &&
+	       found.st_ino == inode;
+}
+
+void service_log(int level, const char *message, void *user)
+{
+	const struct service *service = user;
+	const struct service_config *config = service->next ?: service->config;
+	char text[4096], prefix[16] = "";
+
+	if (level > service->log_level)
+		return;
+	if (!config || !service_config_place(config, message, text, sizeof(text)))
+		snprintf(text, sizeof(text), "%s", message);
+	human_clean(text);
+	if (service->has_levels)
+		snprintf(prefix, sizeof(prefix), "<%d>", level);
+	fprintf(stderr, "%snetobsctl run: %s%s\n", prefix,
+		level == NETOBS_LOG_WARNING ? "warning: " : "", text);
+}
+
+static void log_error(const char *line, void *service)
+{
+	service_log(NETOBS_LOG_ERROR, line, service);
+}
+
+static void log_warning(const char *line, void *service)
+{
+	service_log(NETOBS_LOG_WARNING, line, service);
+}
+
+void service_report(const struct service *service)
+{
+	struct netobs_stats stats = { .sz = sizeof(stats) };
+	uint64_t lost = 0;
+
+	if (netobs_stats_get(service->ctx, &stats) < 0)
+		return;
+	for (unsigned int i = 0; i < NETOBS_REASONS_MAX; i++)
+		lost += stats.lost[i].packets;
+	notify_send("STATUS=Observing %" PRIu32 " interfaces: %" PRIu64
+		    " packets, %" PRIu64 " lost",
+		    stats.interfaces, stats.seen.packets, lost);
+}
+
+static void set_log_level(struct service *service)
+{
+	static const int levels[] = { NETOBS_LOG_ERROR, NETOBS_LOG_WARNING,
+				      NETOBS_LOG_INFO, NETOBS_LOG_DEBUG };
+	const int chosen = service->config->log_level;
+
+	service->log_level = chosen < 0 ? NETOBS_LOG_WARNING : levels[chosen];
+}
+
+/* ---- Callbacks ------------------------------------------------------------------- */
+
+static void on_flow(const struct netobs_flow *flow, void *user)
+{
+	struct service *service = user;
+
+	service_sinks_flow(&service->sinks, flow);
+}
+
+static void on_interval(void *user)
+{
+	struct service *service = user;
+
+	service_sinks_interval(&service->sinks);
+	service_report(service);
+}
+
+static int get_stats(struct netobs_stats *ret_stats, void *user)
+{
+	const struct service *service = user;
+
+	return netobs_stats_get(service->ctx, ret_stats);
+}
+
+static void fill_options(struct service *service,
+			 const struct service_config *config,
+			 struct netobs_opts *opts)
+{
+	flows_config_fill(&config->flows, opts);
+	opts->on_flow = on_flow;
+	opts->on_interval = on_interval;
+	opts->on_log = service_log;
+	opts->user = service;
+}
+
+static void set_pattern(struct service *service)
+{
+	service->sinks.pattern = (struct output){
+		.on_log = service_log,
+		.get_stats = get_stats,
+		.user = service,
+		.sampling = service->config->flows.sampling_interval,
+		.sampling_mode = service->config->flows.sampling_mode,
+	};
+}
+
+/* ---- Configurations -------------------------------------------------------------- */
+
+/* @return NULL: it is wrong, which was logged */
+static struct service_config *read_config(struct service *service)
+{
+	struct service_config *config = malloc(sizeof(*config));
+	unsigned int errors;
+	char text[64];
+
+	if (!config)
+		return NULL;
+	errors = service_config_read(config, service->path, log_error, service);
+	if (!errors)
+		return config;
+	if (errors > CONF_ERRORS_MAX) {
+		snprintf(text, sizeof(text), "and %u more errors",
+			 errors - CONF_ERRORS_MAX);
+		log_error(text, service);
+	}
+	service_config_clear(config);
+	free(config);
+	return NULL;
+}
+
+static void free_config(struct service_config *config)
+{
+	if (config)
+		service_config_clear(config);
+	free(config);
+}
+
+static int change(struct service *service, struct service_config *config)
+{
+	NETOBS_OPTS(opts);
+	int r;
+
+	service_config_keep(config, service->config, log_warning, service);
+	r = service_sinks_prepare(&service->sinks, config, false);
+	if (r < 0)
+		return r;
+	fill_options(service, config, &opts);
+	r = netobs_change(service->ctx, &opts);
+	if (r < 0) {
+		service_sinks_abandon(&service->sinks);
+		return r;
+	}
+	free_config(service->config);
+	service->config = config;
+	set_log_level(service);
+	return service_sinks_commit(&service->sinks, config, false);
+}
+
+/* Those in use may be named by the configuration of before, of which nothing is left. */
+static int try_change(struct service *service)
+{
+	struct service_config *config = read_config(service);
+	int r;
+
+	if (!config)
+		return -EINVAL;
+	service->next = config;
+	r = change(service, config);
+	service->next = NULL;
+	if (service->config != config)
+		free_config(config);
+	return r;
+}
+
+int service_reload(struct service *service)
+{
+	int r;
+
+	notify_reloading();
+	r = try_change(service);
+	if (r == 0)
+		service_log(NETOBS_LOG_INFO,
+			    "the configuration has been read again", service);
+	else if (r != -ECANCELED)
+		service_log(NETOBS_LOG_ERROR,
+			    "the new configuration is not in use, or not all of it",
+			    service);
+	notify_send("READY=1");
+	service_report(service);
+	return r;
+}
+
+int service_reopen(struct service *service)
+{
+	int r = service_sinks_prepare(&service->sinks, service->config, true);
+
+	return r < 0 ? r :
+		       service_sinks_commit(&service->sinks, service->config,
+					    true);
+}
+
+/* ---- Start and end --------------------------------------------------------------- */
+
+int service_start(struct service *service)
+{
+	NETOBS_OPTS(opts);
+	int r;
+
+	service->has_levels = is_journal(STDERR_FILENO);
+	service->log_level = NETOBS_LOG_WARNING;
+	service->config = read_config(service);
+	if (!service->config)
+		return EXIT_USAGE;
+	set_log_level(service);
+	set_pattern(service);
+	fill_options(service, service->config, &opts);
+	r = netobs_new(&opts, &service->ctx);
+	return r < 0 ? EXIT_FAILED : EXIT_FINE; /* which was logged */
+}
+
+int service_observe(struct service *service)
+{
+	int r = netobs_start(service->ctx);
+
+	if (r < 0)
+		return r;
+	/* Sinks may start threads, which would keep more. */
+	privileges_drop(&service->config->flows.interfaces, true, true);
+	r = service_sinks_prepare(&service->sinks, service->config, false);
+	if (r == 0)
+		r = service_sinks_commit(&service->sinks, service->config, false);
+	if (r == 0)
+		notify_send("READY=1");
+	return r;
+}
+
+static void log_stats(struct service *service)
+{
+	struct netobs_stats stats = { .sz = sizeof(stats) };
+	char text[4096];
+
+	if (netobs_stats_get(service->ctx, &stats) == 0 &&
+	    netobs_stats_json(&stats, text, sizeof(text)) > 0)
+		service_log(NETOBS_LOG_INFO, text, service);
+}
+
+int service_end(struct service *service)
+{
+	bool is_complete = service_sinks_close(&service->sinks);
+
+	if (service->ctx)
+		log_stats(service);
+	return is_complete ? EXIT_FINE : EXIT_FAILED;
+}
+
+void service_clear(struct service *service)
+{
+	netobs_free(service->ctx);
+	free_config(service->config);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What netobsctl run does: a context and its sinks, by a configuration that may change. */
+#ifndef NETOBS_CLI_SERVICE_H
+#define NETOBS_CLI_SERVICE_H
+
+#include "service_config.h"
+#include "service_sinks.h"
+
+struct netobs;
+
+struct service {
+	const char *path; /* of the configuration; NULL: the default */
+	struct service_config *config;	   /* in use */
+	const struct service_config *next; /* messages are about it; NULL: none */
+	struct netobs *ctx;
+	struct service_sinks sinks;
+	int log_level;
+	bool has_levels; /* of lines on stderr, for the journal */
+	bool is_stopping;
+};
+
+/**
+ * Read the configuration and make a context by it.
+ *
+ * @return an exit status, which is EXIT_FINE if there is one
+ */
+int service_start(struct service *service);
+
+/** Attach, and open the sinks. @return 0; < 0: which was logged */
+int service_observe(struct service *service);
+
+/** Read the configuration again. @return 0; < 0: that of before stays in use */
+int service_reload(struct service *service);
+
+/** Close all sinks, and open them again. @return 0; < 0: one cannot be opened */
+int service_reopen(struct service *service);
+
+/** Tell systemd and the log what is being done. */
+void service_report(const struct service *service);
+
+void service_log(int level, const char *message, void *service);
+
+/** Deliver what is there. @return an exit status */
+int service_end(struct service *service);
+
+void service_clear(struct service *service);
+
+#endif

@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "service_config.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <netobs/netobs.h>
+#include <netobs/sink.h>
+
+#include "base/util.h"
+#include "base/value.h"
+#include "service_keys.h"
+
+#define VENDOR_DIR "/usr/lib/netobs"
+
+/* ---- Filters --------------------------------------------------------------------- */
+
+/* @return why libpcap refuses it; NULL: it does not */
+static const char *refuse_expression(const char *expression,
+				     char (*error)[NETOBS_ERROR_MAX])
+{
+	NETOBS_OPTS(opts);
+	struct netobs *ctx;
+	int r;
+
+	opts.filter = expression;
+	opts.error = error;
+	r = netobs_new(&opts, &ctx);
+	if (r == 0)
+		netobs_free(ctx);
+	return r == 0 ? NULL : *error;
+}
+
+static void check_expression(struct conf *conf, const struct conf_entry *entry)
+{
+	const struct conf_place place = conf_value_place(entry);
+	char error[NETOBS_ERROR_MAX];
+	const char *why = refuse_expression(entry->value, &error);
+
+	if (why)
+		conf_complain(conf, &place, "%s", why);
+}
+
+static int parse_action(struct conf *conf, const struct conf_entry *entry)
+{
+	const struct conf_place place = conf_value_place(entry);
+	int choice = value_choice(service_actions, entry->value);
+
+	if (choice < 0)
+		conf_complain(conf, &place, "action: '%s' is not accept|reject",
+			      entry->value);
+	return choice < 0 ? choice : NETOBS_ACCEPT + choice;
+}
+
+static void add_filter(struct service_config *config,
+		       const struct conf_entry *header)
+{
+	const char *name = header->name;
+	const struct conf_entry *match =
+		conf_find(&config->conf, "filter", name, "match");
+	const struct conf_entry *action =
+		conf_find(&config->conf, "filter", name, "action");
+	struct rules *rules = &config->flows.rules;
+	int value;
+
+	if (!match || !action || !*action->value) {
+		conf_complain(&config->conf, &header->place,
+			      "[filter \"%s\"] needs '%s'", name,
+			      match ? "action" : "match");
+		return;
+	}
+	value = parse_action(&config->conf, action);
+	if (!*match->value)
+		return; /* a drop-in has removed it */
+	if (rules->n == NETOBS_RULES_MAX) {
+		conf_complain(&config->conf, &header->place,
+			      "there are more than %d filters", NETOBS_RULES_MAX);
+		return;
+	}
+	check_expression(&config->conf, match);
+	config->filters[config->n_filters++] =
+		(struct service_item){ .name = name,
+				       .place = conf_value_place(match) };
+	rules->list[rules->n++] = (struct netobs_rule){
+		.sz = sizeof(struct netobs_rule),
+		.filter = strdup(match->value),
+		.action = (enum netobs_action)value,
+	};
+}
+
+/* They take the place of a file of rules, and of a filter. */
+static void check_filters(struct service_config *config)
+{
+	const struct conf_entry *filter =
+		conf_find(&config->conf, "capture", "", "filter");
+	const struct conf_entry *rules =
+		conf_find(&config->conf, "capture", "", "rules");
+	const struct conf_entry *action =
+		conf_find(&config->conf, "capture", "", "default_action");
+	struct conf *conf = &config->conf;
+
+	if (config->n_filters && config->default_action < 0)
+		conf_complain(conf, &config->filters[0].place,
+			      "with filters, [capture] needs 'default_action'");
+	if (config->default_action >= 0 && !config->n_filters)
+		conf_complain(
+			conf, &action->place,
+			"without [filter \"NAME\"], nothing uses default_action");
+	if (config->filter && config->flows.rules_path)
+		conf_complain(conf, &filter->place,
+			      "filter and rules cannot be combined");
+	else if (config->n_filters && (config->filter || config->flows.rules_path))
+		conf_complain(conf,
+			      config->filter ? &filter->place : &rules->place,
+			      "it cannot be combined with [filter \"%s\"]",
+			      config->filters[0].name);
+}
+
+static void take_filters(struct service_config *config)
+{
+	struct flows_config *flows = &config->flows;
+	struct conf *conf = &config->conf;
+	char why[512];
+
+	check_filters(config);
+	if (config->n_filters) {
+		flows->rules.path = config->filters[0].place.file;
+		flows->rules.default_action = (enum netobs_action)(
+			NETOBS_ACCEPT + config->default_action);
+	} else if (flows->rules_path &&
+		   !rules_read(flows->rules_path, &flows->rules, why,
+			       sizeof(why))) {
+		const struct conf_place place = conf_value_place(
+			conf_find(conf, "capture", "", "rules"));
+
+		conf_complain(conf, &place, "%s", why);
+	}
+	if (!config->filter)
+		return;
+	check_expression(conf, conf_find(conf, "capture", "", "filter"));
+	flows->filter = strdup(config->filter);
+}
+
+/* ---- Sinks ----------------------------------------------------------------------- */
+
+/* What means nothing in a spec; all else is written as %XX. */
+static bool is_plain(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+	       (c >= 'A' && c <= 'Z') || (c && strchr("-._~/:,@", c));
+}
+
+static void write_option(FILE *spec, char before, const struct conf_entry *entry)
+{
+	fprintf(spec, "%c%s=", before, entry->key);
+	for (const char *at = entry->value; *at; at++)
+		fprintf(spec, is_plain(*at) ? "%c" : "%%%02x",
+			(unsigned char)*at);
+}
+
+static bool is_option_of(const struct conf *conf,
+			 const struct conf_entry *entry, const char *name)
+{
+	return entry->key && !strcmp(entry->section, "sink") &&
+	       !strcmp(entry->name, name) && strcmp(entry->key, "output") &&
+	       *entry->value &&
+	       conf_find(conf, "sink", name, entry->key) == entry;
+}
+
+/* @return output?NAME=VALUE&..., the caller's; NULL: there is no memory */
+static char *make_spec(const struct conf *conf, const struct conf_entry *output)
+{
+	char before = strchr(output->value, '?') ? '&' : '?', *text;
+	size_t len;
+	FILE *spec = open_memstream(&text, &len);
+
+	if (!spec)
+		return NULL;
+	fputs(output->value, spec);
+	for (size_t i = 0; i < conf->n; i++) {
+		if (!is_option_of(conf, &conf->entries[i], output->name))
+			continue;
+		write_option(spec, before, &conf->entries[i]);
+		before = '&';
+	}
+	return fclose(spec) ? NULL : text;
+}
+
+/* The key that a message of a sink is about, or else where it goes. */
+static struct conf_place find_sink_place(const struct conf *conf,
+					 const struct conf_entry *output,
+					 const char *message)
+{
+	for (size_t i = 0; i < conf->n; i++) {
+		const struct conf_entry *entry = &conf->entries[i];
+		char unknown[128], wrong[128];
+
+		if (!is_option_of(conf, entry, output->name))
+			continue;
+		snprintf(unknown, sizeof(unknown), "option '%s'", entry->key);
+		snprintf(wrong, sizeof(wrong), "option %s:", entry->key);
+		if (strstr(message, unknown))
+			return entry->place;
+		if (strstr(message, wrong))
+			return conf_value_place(entry);
+	}
+	return conf_value_place(output);
+}
+
+static void check_spec(struct service_config *config,
+		       const struct conf_entry *output, const char *spec)
+{
+	char error[NETOBS_ERROR_MAX] = "";
+	const struct netobs_sink_opts opts = { .sz = sizeof(opts),
+					       .error = &error };
+	struct conf_place place = conf_value_place(output);
+
+	if (!strcmp(spec, "table"))
+		conf_complain(&config->conf, &place,
+			      "a table is for people: see netobsctl-flows(8)");
+	else if (output_refuse(spec, error, sizeof(error)))
+		conf_complain(&config->conf, &place, "'%s': %s", output->value,
+			      error);
+	else if (netobs_sink_check(spec, &opts) < 0) {
+		place = find_sink_place(&config->conf, output, error);
+		conf_complain(&config->conf, &place, "%s", error);
+	}
+}
+
+static bool has_stdout(const struct service_config *config)
+{
+	for (size_t i = 0; i < config->n_sinks; i++)
+		if (output_of(config->sinks[i].text, false).is_stdout)
+			return true;
+	return false;
+}
+
+static void add_sink(struct service_config *config,
+		     const struct conf_entry *header)
+{
+	const struct conf_entry *output =
+		conf_find(&config->conf, "sink", header->name, "output");
+	char *spec;
+
+	if (!output) {
+		conf_complain(&config->conf, &header->place,
+			      "[sink \"%s\"] needs 'output'", header->name);
+		return;
+	}
+	if (!*output->value)
+		return; /* a drop-in has removed it */
+	if (config->n_sinks == SERVICE_SINKS_MAX) {
+		conf_complain(&config->conf, &header->place,
+			      "there are more than %d sinks", SERVICE_SINKS_MAX);
+		return;
+	}
+	spec = make_spec(&config->conf, output);
+	if (!spec) {
+		conf_complain(&config->conf, &header->place, "out of memory");
+		return;
+	}
+	check_spec(config, output, spec);
+	if (output_of(spec, false).is_stdout && has_stdout(config))
+		conf_complain(&config->conf, &output->place,
+			      "only one sink can write to standard output");
+	config->sinks[config->n_sinks++] =
+		(struct service_item){ header->name, spec,
+				       conf_value_place(output) };
+}
+
+/* ---- All of it ------------------------------------------------------------------- */
+
+/* The first header with its name. */
+static bool is_first_header(const struct conf *conf,
+			    const struct conf_entry *header)
+{
+	for (const struct conf_entry *entry = conf->entries; entry < header;
+	     entry++)
+		if (!entry->key && !strcmp(entry->section, header->section) &&
+		    !strcmp(entry->name, header->name))
+			return false;
+	return true;
+}
+
+static void take_items(struct service_config *config)
+{
+	const struct conf *conf = &config->conf;
+
+	for (size_t i = 0; i < conf->n; i++) {
+		const struct conf_entry *entry = &conf->entries[i];
+
+		if (entry->key || !*entry->name || !is_first_header(conf, entry))
+			continue;
+		if (!strcmp(entry->section, "filter"))
+			add_filter(config, entry);
+		else if (!strcmp(entry->section, "sink"))
+			add_sink(config, entry);
+	}
+}
+
+/* What the library refuses for reasons of its own, such as a regular expression. */
+static void check_whole(struct service_config *config, const char *file)
+{
+	const struct conf_place place = { .file = file };
+	char error[NETOBS_ERROR_MAX], text[1024];
+	struct netobs *ctx;
+	NETOBS_OPTS(opts);
+
+	flows_config_fill(&config->flows, &opts);
+	opts.error = &error;
+	if (netobs_new(&opts, &ctx) == 0) {
+		netobs_free(ctx);
+	} else if (service_config_place(config, error, text, sizeof(text))) {
+		config->conf.n_errors++;
+		config->conf.on_error(text, config->conf.user);
+	} else {
+		conf_complain(&config->conf, &place, "%s", error);
+	}
+}
+
+static unsigned int interpret(struct service_config *config, const char *file)
+{
+	const struct conf_place place = { .file = file };
+	struct conf *conf = &config->conf;
+
+	for (size_t i = 0; i < conf->n; i++)
+		service_keys_take(config, &conf->entries[i]);
+	take_items(config);
+	take_filters(config);
+	if (!conf->n_errors && !config->n_sinks)
+		conf_complain(conf, &place,
+			      "there is no [sink \"NAME\"] with an output");
+	if (!conf->n_errors)
+		check_whole(config, file);
+	return conf->n_errors;
+}
+
+unsigned int service_config_read(struct service_config *ret_config,
+				 const char *path,
+				 void (*on_error)(const char *line, void *user),
+				 void *user)
+{
+	const char *files[] = { path, NULL, NULL };
+	const char *directories[] = { NULL, NULL, NULL };
+	char beside[PATH_MAX];
+
+	if (path && strcmp(path, SERVICE_CONFIG_FILE)) {
+		snprintf(beside, sizeof(beside), "%s.d", path);
+		directories[0] = beside;
+	} else {
+		files[0] = SERVICE_CONFIG_FILE;
+		files[1] = VENDOR_DIR "/netobs.conf";
+		directories[0] = SERVICE_CONFIG_FILE ".d";
+		directories[1] = VENDOR_DIR "/netobs.conf.d";
+	}
+	service_keys_default(ret_config);
+	ret_config->conf.on_error = on_error;
+	ret_config->conf.user = user;
+	conf_read(&ret_config->conf, &(struct conf_paths){ files, directories });
+	return interpret(ret_config, files[0]);
+}
+
+unsigned int service_config_parse(struct service_config *ret_config,
+				  const char *file, char *text,
+				  void (*on_error)(const char *line, void *user),
+				  void *user)
+{
+	service_keys_default(ret_config);
+	ret_config->conf.on_error = on_error;
+	ret_config->conf.user = user;
+	conf_parse(&ret_config->conf, file, text, strlen(text));
+	return interpret(ret_config, file);
+}
+
+/* ---- Changes --------------------------------------------------------------------- */
+
+static void report_kept(const struct service_key *key,
+			void (*on_kept)(const char *line, void *user), void *user)
+{
+	char text[160];
+
+	snprintf(text, sizeof(text),
+		 "[%s] %s: the new value takes effect after a restart",
+		 key->section, key->name);
+	on_kept(text, user);
+}
+
+/* The value of sampling is what has been made of it: the text is the other file's. */
+static bool keep_field(struct service_config *config,
+		       const struct service_config *running,
+		       const struct args_option *option)
+{
+	struct flows_config *flows = &config->flows;
+	char *field = (char *)config + option->offset;
+	const char *from = (const char *)running + option->offset;
+	const size_t size = service_key_size(option->type);
+
+	if (option->type == ARGS_STRING) {
+		bool differs = flows->sampling_mode !=
+				       running->flows.sampling_mode ||
+			       flows->sampling_interval !=
+				       running->flows.sampling_interval;
+
+		flows->sampling_mode = running->flows.sampling_mode;
+		flows->sampling_interval = running->flows.sampling_interval;
+		return differs;
+	}
+	if (!memcmp(field, from, size))
+		return false;
+	memcpy(field, from, size);
+	return true;
+}
+
+static bool is_filtered(const struct flows_config *flows)
+{
+	return flows->filter || flows->rules.default_action;
+}
+
+/* Without the places of the rules, which are those of the other configuration. */
+static void copy_filters(struct flows_config *flows,
+			 const struct flows_config *running)
+{
+	flows->filter = running->filter ? strdup(running->filter) : NULL;
+	flows->rules = running->rules;
+	flows->rules.path = "rules";
+	for (uint32_t i = 0; i < flows->rules.n; i++)
+		flows->rules.list[i].filter =
+			strdup(running->rules.list[i].filter);
+}
+
+/* Programs with a filter are others: the library can replace one, but not add the first. */
+static bool keep_filters(struct service_config *config,
+			 const struct service_config *running)
+{
+	if (is_filtered(&config->flows) == is_filtered(&running->flows))
+		return false;
+	free(config->flows.filter);
+	rules_clear(&config->flows.rules);
+	config->n_filters = 0;
+	copy_filters(&config->flows, &running->flows);
+	return true;
+}
+
+void service_config_keep(struct service_config *config,
+			 const struct service_config *running,
+			 void (*on_kept)(const char *line, void *user),
+			 void *user)
+{
+	if (keep_filters(config, running))
+		on_kept("the first filter, and none after one, take effect after a "
+			"restart",
+			user);
+	for (const struct service_key *key = service_keys; key->name; key++)
+		if (key->is_fixed &&
+		    keep_field(config, running, service_key_option(key)))
+			report_kept(key, on_kept, user);
+}
+
+/* ---- Messages of the library ----------------------------------------------------- */
+
+/* The entry that "NAME: ..." is about; its value may be in the rest of the message. */
+static const struct conf_entry *find_entry(const struct conf *conf,
+					   const char *key, const char *rest)
+{
+	const struct conf_entry *last = NULL;
+
+	for (size_t i = 0; i < conf->n; i++) {
+		const struct conf_entry *entry = &conf->entries[i];
+
+		if (!entry->key || strcmp(entry->section, "capture") ||
+		    strcmp(entry->key, key) || !*entry->value)
+			continue;
+		last = entry;
+		if (strstr(rest, entry->value))
+			return entry;
+	}
+	return last;
+}
+
+static void write_place(const struct conf_place *place, const char *rest,
+			char *ret_text, size_t size)
+{
+	snprintf(ret_text, size, "%s:%u:%u: %s", place->file, place->line,
+		 place->column, rest + strspn(rest, " "));
+}
+
+bool service_config_place(const struct service_config *config,
+			  const char *message, char *ret_text, size_t size)
+{
+	static const struct {
+		const char *library, *key;
+	} names[] = { { "interfaces:", "interface" },
+		      { "exclude:", "exclude" },
+		      { "filter:", "filter" } };
+	unsigned int rule;
+	int len = 0;
+
+	if (sscanf(message, "rules[%u]:%n", &rule, &len) == 1 && len &&
+	    rule < config->n_filters) {
+		write_place(&config->filters[rule].place, message + len,
+			    ret_text, size);
+		return true;
+	}
+	if (rules_place(&config->flows.rules, message, ret_text, size))
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const char *rest = message + strlen(names[i].library);
+		const struct conf_entry *entry;
+		struct conf_place place;
+
+		if (strncmp(message, names[i].library, strlen(names[i].library)))
+			continue;
+		entry = find_entry(&config->conf, names[i].key, rest);
+		if (!entry)
+			return false;
+		place = conf_value_place(entry);
+		write_place(&place, rest, ret_text, size);
+		return true;
+	}
+	return false;
+}
+
+void service_config_clear(struct service_config *config)
+{
+	flows_config_clear(&config->flows);
+	for (size_t i = 0; i < config->n_sinks; i++)
+		free(config->sinks[i].text);
+	conf_clear(&config->conf);
+	service_keys_default(config);
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "service_keys.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/suggest.h"
+#include "base/util.h"
+#include "base/value.h"
+
+_Static_assert(offsetof(struct service_config, flows) == 0,
+	       "options of flows have offsets into struct flows_config");
+
+/* ---- Keys ------------------------------------------------------------------------ */
+
+const char *const service_actions[] = { "accept", "reject", NULL };
+static const char *const log_levels[] = { "error", "warning", "info", "debug",
+					  NULL };
+
+#define FIELD(name) offsetof(struct service_config, name)
+
+/* Keys that are no options of flows. */
+static const struct args_option own_options[] = {
+	{ 0, "filter", ARGS_STRING, FIELD(filter), "FILTER", NULL, NULL },
+	{ 0, "default-action", ARGS_CHOICE, FIELD(default_action),
+	  "accept|reject", service_actions, NULL },
+	{ 0, "log-level", ARGS_CHOICE, FIELD(log_level),
+	  "error|warning|info|debug", log_levels, NULL },
+	{ 0 }
+};
+
+/* Each is an option, with an underscore for each hyphen. */
+const struct service_key service_keys[] = {
+	{ "capture", "interface", "", false },
+	{ "capture", "exclude", "", false },
+	{ "capture", "direction", "both", true },
+	{ "capture", "attach", "auto", true },
+	{ "capture", "attach_order", "first", true },
+	{ "capture", "sampling", "1", true },
+	{ "capture", "filter", "", false },
+	{ "capture", "rules", "", false },
+	{ "capture", "default_action", "", false },
+	{ "flows", "interval", "5", false },
+	{ "flows", "active_timeout", "", false },
+	{ "flows", "idle_timeout", "15", false },
+	{ "flows", "per_interface", "no", true },
+	{ "flows", "timestamps", "coarse", true },
+	{ "flows", "min_bytes", "", true },
+	{ "limits", "max_flows", "1048576", true },
+	{ "limits", "max_memory", "", true },
+	{ "service", "log_level", "warning", false },
+	{ 0 }
+};
+
+static const char *const sections[] = { "capture", "flows",  "limits",
+					"service", "filter", "sink" };
+static const char *const filter_keys[] = { "match", "action", NULL };
+
+static bool is_named_section(const char *section)
+{
+	return !strcmp(section, "filter") || !strcmp(section, "sink");
+}
+
+const struct args_option *service_key_option(const struct service_key *key)
+{
+	const struct args_option *own = own_options;
+	char name[32];
+
+	snprintf(name, sizeof(name), "%s", key->name);
+	for (char *at = name; (at = strchr(at, '_'));)
+		*at = '-';
+	while (own->name && strcmp(own->name, name))
+		own++;
+	return own->name ? own : flows_config_find(name);
+}
+
+static const struct service_key *find_key(const char *section, const char *name)
+{
+	for (const struct service_key *key = service_keys; key->name; key++)
+		if ((!section || !strcmp(key->section, section)) &&
+		    !strcmp(key->name, name))
+			return key;
+	return NULL;
+}
+
+/* ---- Words that are none --------------------------------------------------------- */
+
+static void complain_word(struct conf *conf, const struct conf_place *place,
+			  const char *what, const struct suggestion *suggestion)
+{
+	const char *best = suggestion_best(suggestion);
+
+	conf_complain(conf, place, "there is no %s '%s'%s%s%s", what,
+		      suggestion->typed, best ? "; did you mean '" : "",
+		      best ?: "", best ? "'?" : "");
+}
+
+/* @return whether there is such a section */
+static bool check_section(struct conf *conf, const struct conf_entry *entry)
+{
+	const char *word = entry->section;
+	struct suggestion suggestion = suggestion_for(word, strlen(word));
+	bool is_known = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
+		is_known |= !strcmp(word, sections[i]);
+		suggestion_offer(&suggestion, sections[i]);
+	}
+	if (entry->key) /* its header has been reported */
+		return is_known &&
+		       is_named_section(word) == (*entry->name != '\0');
+	if (!is_known)
+		complain_word(conf, &entry->place, "section", &suggestion);
+	else if (is_named_section(word) && !*entry->name)
+		conf_complain(conf, &entry->place,
+			      "it needs a name: [%s \"NAME\"]", word);
+	else if (!is_named_section(word) && *entry->name)
+		conf_complain(conf, &entry->place, "[%s] has no name", word);
+	else
+		return true;
+	return false;
+}
+
+static void complain_key(struct conf *conf, const struct conf_entry *entry)
+{
+	struct suggestion suggestion =
+		suggestion_for(entry->key, strlen(entry->key));
+	const struct service_key *elsewhere = find_key(NULL, entry->key);
+
+	if (elsewhere) {
+		conf_complain(conf, &entry->place, "'%s' belongs to [%s]",
+			      entry->key, elsewhere->section);
+		return;
+	}
+	for (const struct service_key *key = service_keys; key->name; key++)
+		if (!strcmp(key->section, entry->section))
+			suggestion_offer(&suggestion, key->name);
+	if (!strcmp(entry->section, "filter"))
+		for (const char *const *key = filter_keys; *key; key++)
+			suggestion_offer(&suggestion, *key);
+	complain_word(conf, &entry->place, "key", &suggestion);
+}
+
+/* ---- Values ---------------------------------------------------------------------- */
+
+size_t service_key_size(enum args_type type)
+{
+	switch (type) {
+	case ARGS_SWITCH:
+		return sizeof(bool);
+	case ARGS_STRING:
+		return sizeof(char *);
+	case ARGS_NUMBER:
+	case ARGS_BYTES:
+		return sizeof(uint64_t);
+	default:
+		return sizeof(uint32_t);
+	}
+}
+
+void service_keys_default(struct service_config *config)
+{
+	*config = (struct service_config){
+		.flows = { .direction = -1,
+			   .timestamps = -1,
+			   .attach = -1,
+			   .attach_order = -1 },
+		.default_action = -1,
+		.log_level = -1,
+	};
+}
+
+static void reset_field(struct service_config *config,
+			const struct args_option *option)
+{
+	char *field = (char *)config + option->offset;
+	struct service_config pristine;
+
+	if (option->type == ARGS_LIST) {
+		args_list_clear((struct args_list *)field);
+		return;
+	}
+	service_keys_default(&pristine);
+	memcpy(field, (char *)&pristine + option->offset,
+	       service_key_size(option->type));
+}
+
+static int store_switch(bool *field, const char *value)
+{
+	static const char *const words[] = { "no",   "yes", "false",
+					     "true", "off", "on",
+					     "0",    "1",   NULL };
+	int choice = value_choice(words, value);
+
+	if (choice >= 0)
+		*field = choice % 2;
+	return choice < 0 ? choice : 0;
+}
+
+/* What an option's type does not say. @return whether it is right */
+static bool check_value(struct service_config *config,
+			const struct service_key *key, const char *value,
+			char *ret_why, size_t size)
+{
+	if (!strcmp(key->name, "interface") || !strcmp(key->name, "exclude"))
+		return flows_check_interface(value, ret_why, size);
+	if (!strcmp(key->name, "interval"))
+		return flows_check_interval(config->flows.interval_ms, ret_why,
+					    size);
+	if (!strcmp(key->name, "sampling"))
+		return flows_parse_sampling(&config->flows, ret_why, size);
+	return true;
+}
+
+static void store_value(struct service_config *config,
+			const struct service_key *key,
+			const struct conf_entry *entry)
+{
+	const struct args_option *option = service_key_option(key);
+	const struct conf_place place = conf_value_place(entry);
+	char why[320];
+	int r;
+
+	if (!*entry->value) {
+		reset_field(config, option);
+		return;
+	}
+	r = option->type == ARGS_SWITCH ?
+		    store_switch((bool *)((char *)config + option->offset),
+				 entry->value) :
+		    args_store(option, entry->value, config);
+	if (r == -ENOMEM)
+		conf_complain(&config->conf, &place, "out of memory");
+	else if (r < 0)
+		conf_complain(&config->conf, &place, "%s: '%s' is not %s",
+			      key->name, entry->value,
+			      option->type == ARGS_SWITCH ?
+				      "yes or no" :
+				      args_expectation(option));
+	else if (!check_value(config, key, entry->value, why, sizeof(why)))
+		conf_complain(&config->conf, &place, "%s: %s", key->name, why);
+}
+
+static bool is_filter_key(const char *name)
+{
+	return value_choice(filter_keys, name) >= 0;
+}
+
+void service_keys_take(struct service_config *config,
+		       const struct conf_entry *entry)
+{
+	const struct service_key *key;
+
+	if (!check_section(&config->conf, entry) || !entry->key ||
+	    !strcmp(entry->section, "sink"))
+		return;
+	key = find_key(entry->section, entry->key);
+	if (key)
+		store_value(config, key, entry);
+	else if (strcmp(entry->section, "filter") || !is_filter_key(entry->key))
+		complain_key(&config->conf, entry);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The configuration in effect: as a file that has the same effect, or as JSON. */
+#include "service_config.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/util.h"
+#include "service_keys.h"
+
+struct printer {
+	bool is_json, is_begun;
+	const char *section, *name; /* whose header was printed last */
+	bool has_failed;
+};
+
+static void print_json(struct printer *printer, const struct conf_entry *entry,
+		       const char *origin)
+{
+	size_t size = 6 * (strlen(entry->value) + strlen(entry->name) +
+			   strlen(origin)) +
+		      strlen(entry->key) + 128;
+	cleanup_free char *text = malloc(size);
+	struct json json;
+
+	if (!text) {
+		printer->has_failed = true;
+		return;
+	}
+	json_begin(&json, text, size);
+	json_open(&json, '{');
+	json_key(&json, "section");
+	json_string(&json, entry->section);
+	if (*entry->name) {
+		json_key(&json, "name");
+		json_string(&json, entry->name);
+	}
+	json_key(&json, "key");
+	json_string(&json, entry->key);
+	json_key(&json, "value");
+	json_string(&json, entry->value);
+	json_key(&json, "origin");
+	json_string(&json, origin);
+	json_close(&json, '}');
+	if (json_end(&json) < 0)
+		printer->has_failed = true;
+	else
+		printf("%s%s", printer->is_begun ? ",\n " : "[", text);
+}
+
+static void print_header(struct printer *printer, const struct conf_entry *entry)
+{
+	if (printer->section && !strcmp(printer->section, entry->section) &&
+	    !strcmp(printer->name, entry->name))
+		return;
+	printer->section = entry->section;
+	printer->name = entry->name;
+	printf("%s[%s%s%s%s]\n", printer->is_begun ? "\n" : "", entry->section,
+	       *entry->name ? " \"" : "", entry->name, *entry->name ? "\"" : "");
+}
+
+static void print_entry(struct printer *printer, const struct conf_entry *entry)
+{
+	char origin[PATH_MAX + 32] = "default";
+
+	if (entry->place.file)
+		snprintf(origin, sizeof(origin), "%s:%u", entry->place.file,
+			 entry->place.line);
+	if (printer->is_json) {
+		print_json(printer, entry, origin);
+	} else {
+		print_header(printer, entry);
+		printf("# %s\n%s = %s\n", origin, entry->key, entry->value);
+	}
+	printer->is_begun = true;
+}
+
+/* Values of a list, from the last empty one on. */
+static bool print_list(struct printer *printer, const struct conf *conf,
+		       const struct service_key *key)
+{
+	size_t n = 0, first = 0;
+
+	for (size_t pass = 0; pass < 2; pass++) {
+		for (size_t i = first; i < conf->n; i++) {
+			const struct conf_entry *entry = &conf->entries[i];
+
+			if (!entry->key || strcmp(entry->section, key->section) ||
+			    strcmp(entry->key, key->name))
+				continue;
+			n = *entry->value ? n + 1 : 0;
+			if (pass)
+				print_entry(printer, entry);
+			else if (!*entry->value)
+				first = i + 1;
+		}
+	}
+	return n;
+}
+
+static void print_key(struct printer *printer, const struct conf *conf,
+		      const struct service_key *key)
+{
+	const struct conf_entry *entry =
+		conf_find(conf, key->section, "", key->name);
+	bool is_list = service_key_option(key)->type == ARGS_LIST;
+
+	if (is_list && print_list(printer, conf, key))
+		return;
+	if (!is_list && entry && *entry->value)
+		print_entry(printer, entry);
+	else
+		print_entry(printer,
+			    &(struct conf_entry){ .section = key->section,
+						  .name = "",
+						  .key = key->name,
+						  .value = key->otherwise });
+}
+
+static void print_item(struct printer *printer, const struct conf *conf,
+		       const char *section, const char *name)
+{
+	for (size_t i = 0; i < conf->n; i++) {
+		const struct conf_entry *entry = &conf->entries[i];
+
+		if (entry->key && *entry->value &&
+		    !strcmp(entry->section, section) &&
+		    !strcmp(entry->name, name) &&
+		    conf_find(conf, section, name, entry->key) == entry)
+			print_entry(printer, entry);
+	}
+}
+
+int service_config_print(const struct service_config *config, bool is_json)
+{
+	struct printer printer = { .is_json = is_json };
+	const struct conf *conf = &config->conf;
+
+	for (const struct service_key *key = service_keys; key->name; key++)
+		print_key(&printer, conf, key);
+	for (size_t i = 0; i < config->n_filters; i++)
+		print_item(&printer, conf, "filter", config->filters[i].name);
+	for (size_t i = 0; i < config->n_sinks; i++)
+		print_item(&printer, conf, "sink", config->sinks[i].name);
+	if (is_json)
+		puts("]");
+	return printer.has_failed ? -ENOMEM : 0;
+}

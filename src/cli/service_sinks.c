@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "service_sinks.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <netobs/netobs.h>
+
+/* ---- One sink -------------------------------------------------------------------- */
+
+static void log_line(const struct service_sinks *sinks, int level,
+		     const char *name, const char *what)
+{
+	char text[4096];
+
+	snprintf(text, sizeof(text), "sink \"%s\": %s", name, what);
+	sinks->pattern.on_log(level, text, sinks->pattern.user);
+}
+
+static void remove_sink(struct service_sinks *sinks, size_t at)
+{
+	const size_t behind = --sinks->n - at;
+
+	output_done(&sinks->outputs[at]);
+	free(sinks->sinks[at].name);
+	free(sinks->sinks[at].spec);
+	memmove(&sinks->outputs[at], &sinks->outputs[at + 1],
+		behind * sizeof(*sinks->outputs));
+	memmove(&sinks->sinks[at], &sinks->sinks[at + 1],
+		behind * sizeof(*sinks->sinks));
+}
+
+/* @return whether all of its records were delivered */
+static bool close_sink(struct service_sinks *sinks, size_t at)
+{
+	bool is_complete = output_close(&sinks->outputs[at]);
+
+	if (sinks->outputs[at].stats)
+		log_line(sinks, NETOBS_LOG_INFO, sinks->sinks[at].name,
+			 sinks->outputs[at].stats);
+	remove_sink(sinks, at);
+	return is_complete;
+}
+
+static int open_sink(struct service_sinks *sinks, const char *name,
+		     const char *spec, enum service_sink_state state)
+{
+	struct service_sink *sink = &sinks->sinks[sinks->n];
+	struct output *output = &sinks->outputs[sinks->n], chosen;
+	int r;
+
+	*sink = (struct service_sink){ strdup(name), strdup(spec), state };
+	if (!sink->name || !sink->spec) {
+		free(sink->name);
+		free(sink->spec);
+		return -ENOMEM;
+	}
+	chosen = output_of(sink->spec, false);
+	*output = sinks->pattern;
+	output->kind = chosen.kind;
+	output->spec = chosen.spec;
+	output->is_stdout = chosen.is_stdout;
+	sinks->n++;
+	r = output_open(output);
+	if (r < 0) {
+		log_line(sinks, NETOBS_LOG_ERROR, name, "it cannot be opened");
+		remove_sink(sinks, sinks->n - 1);
+	}
+	return r;
+}
+
+/* ---- Replacing them -------------------------------------------------------------- */
+
+/* Only one process may have such a file or spool, and a sink counts as one. */
+static bool is_exclusive(const char *spec)
+{
+	return strstr(spec, "spool=disk") || strstr(spec, "rotate.") ||
+	       !strncmp(spec, "ipfix:file:", strlen("ipfix:file:"));
+}
+
+static bool has_same_part(const char *a, const char *b, const char *name)
+{
+	size_t len;
+
+	a = strstr(a, name);
+	b = strstr(b, name);
+	len = a ? strcspn(a, "&") : 0;
+	return a && b && strcspn(b, "&") == len && !memcmp(a, b, len);
+}
+
+static bool excludes(const struct service_sink *old,
+		     const struct service_item *item)
+{
+	const size_t target = strcspn(item->text, "?");
+
+	if (!is_exclusive(old->spec) || !is_exclusive(item->text))
+		return false;
+	return !strcmp(old->name, item->name) ||
+	       has_same_part(old->spec, item->text, "spool=disk") ||
+	       (strcspn(old->spec, "?") == target &&
+		!memcmp(old->spec, item->text, target));
+}
+
+static bool is_same(const struct service_sink *sink,
+		    const struct service_item *item)
+{
+	return !strcmp(sink->name, item->name) && !strcmp(sink->spec, item->text);
+}
+
+/* @return its index, of those that get records or are to get them; n: there is none */
+static size_t find_sink(const struct service_sinks *sinks,
+			const struct service_item *item)
+{
+	size_t i = 0;
+
+	while (i < sinks->n && (sinks->sinks[i].state == SERVICE_SINK_LEAVING ||
+				!is_same(&sinks->sinks[i], item)))
+		i++;
+	return i;
+}
+
+/* @return the index of the sink whose place @item takes; n: there is none */
+static size_t find_predecessor(const struct service_sinks *sinks,
+			       const struct service_item *item)
+{
+	size_t i = 0;
+
+	while (i < sinks->n && (sinks->sinks[i].state == SERVICE_SINK_NEW ||
+				!excludes(&sinks->sinks[i], item)))
+		i++;
+	return i;
+}
+
+int service_sinks_prepare(struct service_sinks *sinks,
+			  const struct service_config *config, bool reopen)
+{
+	for (size_t i = 0; i < config->n_sinks; i++) {
+		const struct service_item *item = &config->sinks[i];
+		int r;
+
+		if ((!reopen && find_sink(sinks, item) < sinks->n) ||
+		    find_predecessor(sinks, item) < sinks->n)
+			continue;
+		r = open_sink(sinks, item->name, item->text, SERVICE_SINK_NEW);
+		if (r == 0)
+			continue;
+		service_sinks_abandon(sinks);
+		return r;
+	}
+	return 0;
+}
+
+void service_sinks_abandon(struct service_sinks *sinks)
+{
+	for (size_t i = sinks->n; i-- > 0;)
+		if (sinks->sinks[i].state == SERVICE_SINK_NEW)
+			close_sink(sinks, i);
+}
+
+static bool is_wanted(const struct service_sink *sink,
+		      const struct service_config *config)
+{
+	for (size_t i = 0; i < config->n_sinks; i++)
+		if (is_same(sink, &config->sinks[i]))
+			return true;
+	return false;
+}
+
+/* The oldest may have to go before it has delivered all. */
+static void limit_leaving(struct service_sinks *sinks)
+{
+	size_t leaving = 0;
+
+	for (size_t i = sinks->n; i-- > 0;)
+		if (sinks->sinks[i].state == SERVICE_SINK_LEAVING &&
+		    ++leaving > SERVICE_LEAVING_MAX)
+			close_sink(sinks, i);
+}
+
+/* Memory keeps nothing behind it; a spool on disk hands its records on. */
+static int replace_sink(struct service_sinks *sinks, size_t old,
+			const struct service_item *item)
+{
+	char *name = strdup(sinks->sinks[old].name);
+	char *spec = strdup(sinks->sinks[old].spec);
+	int r;
+
+	if (!spec || !strstr(spec, "spool=disk"))
+		output_finish_all(&sinks->outputs[old], 1);
+	close_sink(sinks, old);
+	r = open_sink(sinks, item->name, item->text, SERVICE_SINK_IN_USE);
+	if (r < 0 && name && spec &&
+	    !open_sink(sinks, name, spec, SERVICE_SINK_IN_USE))
+		log_line(sinks, NETOBS_LOG_WARNING, name,
+			 "it goes on with its options of before");
+	free(name);
+	free(spec);
+	return r;
+}
+
+/* Those that had to wait until others are closed. */
+static int open_successors(struct service_sinks *sinks,
+			   const struct service_config *config)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < config->n_sinks; i++) {
+		const struct service_item *item = &config->sinks[i];
+		size_t old = find_predecessor(sinks, item);
+		int r;
+
+		if (find_sink(sinks, item) < sinks->n)
+			continue;
+		r = old < sinks->n ? replace_sink(sinks, old, item) :
+				     open_sink(sinks, item->name, item->text,
+					       SERVICE_SINK_IN_USE);
+		result = result ?: r;
+	}
+	return result;
+}
+
+int service_sinks_commit(struct service_sinks *sinks,
+			 const struct service_config *config, bool reopen)
+{
+	for (size_t i = 0; i < sinks->n; i++) {
+		struct service_sink *sink = &sinks->sinks[i];
+
+		if (sink->state == SERVICE_SINK_NEW)
+			sink->state = SERVICE_SINK_IN_USE;
+		else if (reopen || !is_wanted(sink, config))
+			sink->state = SERVICE_SINK_LEAVING;
+	}
+	limit_leaving(sinks);
+	return open_successors(sinks, config);
+}
+
+/* ---- Records --------------------------------------------------------------------- */
+
+void service_sinks_flow(struct service_sinks *sinks,
+			const struct netobs_flow *flow)
+{
+	for (size_t i = 0; i < sinks->n; i++)
+		if (sinks->sinks[i].state == SERVICE_SINK_IN_USE)
+			output_flow(&sinks->outputs[i], flow);
+}
+
+void service_sinks_interval(struct service_sinks *sinks)
+{
+	for (size_t i = 0; i < sinks->n; i++)
+		output_interval(&sinks->outputs[i]);
+}
+
+int service_sinks_tend(struct service_sinks *sinks)
+{
+	int result = 0;
+
+	for (size_t i = sinks->n; i-- > 0;) {
+		if (sinks->sinks[i].state == SERVICE_SINK_LEAVING) {
+			if (!output_is_pending(&sinks->outputs[i]))
+				close_sink(sinks, i);
+		} else if (sinks->outputs[i].error) {
+			result = sinks->outputs[i].error;
+		}
+	}
+	return result;
+}
+
+bool service_sinks_close(struct service_sinks *sinks)
+{
+	bool is_complete = true;
+
+	output_finish_all(sinks->outputs, sinks->n);
+	while (sinks->n)
+		is_complete &= close_sink(sinks, sinks->n - 1);
+	return is_complete;
+}

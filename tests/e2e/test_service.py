@@ -1,0 +1,342 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""
+netobsctl run: its configuration, what it reports to systemd, and changes of everything that can
+change in a flood, without a packet that is lost or counted twice.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+
+from lib import bpf
+from lib import lab
+from lib import observer
+from lib import traffic
+from lib.exact import ExactTest
+
+RELOADS = int(os.environ.get("NETOBS_TEST_RELOADS", "20"))
+RATE = lab.sized(20000)
+AGAIN = "the configuration has been read again"
+REFUSED = "the new configuration is not in use"
+
+
+class Config(lab.LabTest):
+    """netobsctl config: it needs no privileges and opens nothing."""
+
+    def setUp(self):
+        super().setUp()
+        self.path = self.lab.path("netobs.conf")
+
+    def write(self, text, path=None):
+        with open(path or self.path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def config(self, *arguments):
+        done = subprocess.run([observer.netobsctl(), "config", *arguments], text=True,
+                              capture_output=True, timeout=60, check=False)
+        observer.check_sanitizer(done.stderr)
+        return done.returncode, done.stdout, done.stderr
+
+    def check(self, text):
+        self.write(text)
+        code, out, errors = self.config("check", self.path)
+        self.assertEqual("", out)
+        self.assertEqual(int(bool(errors)), code)
+        return errors
+
+    def test_each_error_has_its_place(self):
+        cases = (
+            ("[capture]\ninterface = eth*", "2:13: interface: no such interface; patterns"),
+            ("[capture]\ninterface = /a(/", "2:13: "),
+            ("[capture]\ndirection = in", "2:13: direction: 'in' is not both|ingress"),
+            ("[capture]\nsampling = flow:x", "2:12: sampling: 'flow:x' is not"),
+            ("[capture]\nfilter = udp prt 5", "2:10: "),
+            ("[capture]\nrules = /nosuchfile", "2:9: /nosuchfile: No such file"),
+            ("[capture]\ninterval = 5", "2:1: 'interval' belongs to [flows]"),
+            ("[flows]\nactive_timout = 5",
+             "2:1: there is no key 'active_timout'; did you mean 'active_timeout'?"),
+            ("[flows]\ninterval = 1ms", "2:12: interval: it must be at least 10 ms"),
+            ("[flows]\nper_interface = maybe", "2:17: per_interface: 'maybe' is not yes"),
+            ("[flow]\n", "1:1: there is no section 'flow'; did you mean 'flows'?"),
+            ('[flows "x"]\n', "1:1: [flows] has no name"),
+            ("[sink]\n", '1:1: it needs a name: [sink "NAME"]'),
+            ('[sink "x"]\n', "1:1: [sink \"x\"] needs 'output'"),
+            ('[sink "x"]\noutput = jsn:/x', "2:10: 'jsn:/x': there is no such kind"),
+            ('[sink "x"]\noutput = table', "2:10: a table is for people"),
+            ('[sink "x"]\noutput = json:/x\nrotate.bites = 1M',
+             "3:1: json: unknown option 'rotate.bites'; did you mean 'rotate.bytes'?"),
+            ('[sink "x"]\noutput = json:/x\nrotate.bytes = many',
+             "3:16: json: option rotate.bytes: 'many' is not"),
+            ('[sink "x"]\noutput = json\n[sink "y"]\noutput = json',
+             "4:1: only one sink can write to standard output"),
+            ('[filter "x"]\nmatch = tcp\naction = drop', "3:10: action: 'drop' is not"),
+            ('[filter "x"]\nmatch = tcp', "1:1: [filter \"x\"] needs 'action'"),
+            ('[filter "x"]\nmatch = tcp prt 5\naction = accept', "2:9: "),
+            ("", " there is no [sink \"NAME\"] with an output"),
+        )
+        for text, error in cases:
+            with self.subTest(text):
+                rest = "" if "sink" in text or not text else '\n[sink "n"]\noutput = null'
+                self.assertIn(f"{self.path}:{error}", self.check(text + rest))
+        errors = self.check("[flow]\nx = 1\n[flows]\ninterval = x\nactive_timeout = y\n"
+                            '[sink "n"]\noutput = null')
+        self.assertEqual(3, errors.count("\n"))
+
+    def test_usage(self):
+        for arguments in (), ("chek",), ("check", "a", "b"), ("check", "-o", "json"):
+            code, _, errors = self.config(*arguments)
+            self.assertEqual(2, code)
+            self.assertIn("netobsctl config -h", errors)
+        code, _, errors = self.config("check", "/nosuchfile")
+        self.assertEqual((1, "/nosuchfile: No such file or directory\n"), (code, errors))
+
+    def test_noise(self):
+        with open(self.path, "wb") as file:
+            file.write(os.urandom(1 << 20).replace(b"\0", b"\n"))
+        code, _, errors = self.config("check", self.path)
+        self.assertEqual(1, code)
+        self.assertEqual(101, errors.count("\n"))
+
+    def test_drop_ins_and_origins(self):
+        self.write("[capture]\ninterface = eth0\ninterface = eth1\nexclude = x\n"
+                   '[flows]\ninterval = 10s\n[sink "a"]\noutput = json:/nosuchdir/a\n'
+                   '[sink "b"]\noutput = null\n')
+        os.mkdir(f"{self.path}.d")
+        drop_in = f"{self.path}.d/10-local.conf"
+        self.write("[capture]\ninterface =\ninterface = eth2\n[flows]\ninterval =\n"
+                   '[sink "a"]\noutput =\n[sink "b"]\nrecords = flow,stats\n', drop_in)
+        code, out, errors = self.config("show", "-o", "json", self.path)
+        self.assertEqual((0, ""), (code, errors))
+        shown = {(one["section"], one.get("name"), one["key"]):
+                 (one["value"], one["origin"]) for one in json.loads(out)}
+        self.assertEqual(("eth2", f"{drop_in}:3"), shown["capture", None, "interface"])
+        self.assertEqual(("x", f"{self.path}:4"), shown["capture", None, "exclude"])
+        self.assertEqual(("5", "default"), shown["flows", None, "interval"])
+        self.assertEqual(("null", f"{self.path}:10"), shown["sink", "b", "output"])
+        self.assertNotIn(("sink", "a", "output"), shown)
+        # What it prints is a configuration that has the same effect.
+        again = self.lab.path("again.conf")
+        self.write(self.config("show", self.path)[1], again)
+        _, out, errors = self.config("show", "-o", "json", again)
+        self.assertEqual("", errors)
+        self.assertEqual({key: value for key, (value, _) in shown.items()},
+                         {(one["section"], one.get("name"), one["key"]): one["value"]
+                          for one in json.loads(out)})
+
+
+class Supervisor:
+    """What systemd listens with."""
+
+    def __init__(self, where):
+        self.path = where.path("notify")
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(self.path)
+        os.chmod(self.path, 0o777)
+        self.socket.settimeout(60)
+        self.lines = []
+
+    def wait(self, start):
+        """The next line that begins so."""
+        while True:
+            for at, line in enumerate(self.lines):
+                if line.startswith(start):
+                    del self.lines[:at + 1]
+                    return line
+            self.lines = self.socket.recv(4096).decode().split("\n")
+
+    def close(self):
+        self.socket.close()
+
+
+class Service(ExactTest):
+    def setUp(self):
+        super().setUp()
+        self.path = self.lab.path("netobs.conf")
+        self.join(offload=False, ipv6=False)
+        self.supervisor = Supervisor(self.lab)
+        self.addCleanup(self.supervisor.close)
+
+    def write(self, *parts, sinks=("a",), interfaces=("eth0",), more=""):
+        """@sinks have a file each."""
+        lines = ["[capture]", *(f"interface = {name}" for name in interfaces), more,
+                 "[flows]", "interval = 200ms", "[service]", "log_level = info", *parts]
+        for name in sinks:
+            lines += [f'[sink "{name}"]', f"output = json:{self.lab.path(name)}"]
+        with open(self.path, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+
+    def start(self, *command, **environment):
+        with open(self.lab.path("messages"), "wb") as messages:
+            self.process = self.lab.spawn(
+                *command, observer.netobsctl(), "run", "-c", self.path, ns=self.a,
+                stderr=messages, stdout=-3,
+                env=os.environ | {"NOTIFY_SOCKET": self.supervisor.path} | environment)
+        try:
+            self.supervisor.wait("READY=1")
+        except TimeoutError as error:
+            raise RuntimeError(self.messages()) from error
+
+    def messages(self):
+        with open(self.lab.path("messages"), encoding="utf-8") as file:
+            return file.read()
+
+    def reload(self, *expected):
+        before = [self.messages().count(words) for words in expected]
+        self.process.send_signal(signal.SIGHUP)
+        self.supervisor.wait("RELOADING=1")
+        self.assertGreater(int(self.supervisor.wait("MONOTONIC_USEC=")[15:]), 0)
+        self.supervisor.wait("READY=1")
+        for words, count in zip(expected, before):
+            self.assertGreater(self.messages().count(words), count, self.messages())
+
+    def stop(self, code=0):
+        self.process.send_signal(signal.SIGTERM)
+        self.supervisor.wait("STOPPING=1")
+        self.process.wait(timeout=60)
+        observer.check_sanitizer(self.messages())
+        self.assertEqual(code, self.process.returncode, self.messages())
+
+    def stats(self):
+        """The totals, of the last lines."""
+        lines = [line for line in self.messages().split("\n") if '{"seen"' in line]
+        return json.loads(lines[-1][lines[-1].index("{"):])
+
+    def packets(self, *names):
+        """Of records in the files of these sinks."""
+        total = 0
+        for name in names:
+            with open(self.lab.path(name), encoding="utf-8") as file:
+                total += sum(json.loads(line)["Packets"] for line in file)
+        return total
+
+    def exported(self):
+        stats = self.stats()
+        self.assertEqual(0, sum(part["packets"] for part in stats["lost"].values()))
+        self.assertEqual(stats["seen"]["packets"],
+                         stats["exported"]["packets"] + stats["filtered"]["packets"] +
+                         sum(part["packets"] for part in stats["unparsed"].values()))
+        return stats["exported"]["packets"]
+
+    def test_it_delivers_and_reports(self):
+        self.write()
+        self.start(WATCHDOG_USEC="200000")
+        traffic.udp(self.a, self.A4, self.b, self.B4, [100] * 7)
+        self.supervisor.wait("STATUS=Observing 1 interfaces: 7 packets, 0 lost")
+        for _ in range(3):
+            self.supervisor.wait("WATCHDOG=1")
+        # What the interval under way has seen comes, too.
+        traffic.udp(self.a, self.A4, self.b, self.B4, [100] * 5)
+        self.stop()
+        self.assertEqual(12, self.packets("a"))
+        self.assertEqual(12, self.exported())
+
+    def test_a_wrong_configuration_is_no_start(self):
+        self.write("[flos]")
+        done = subprocess.run([observer.netobsctl(), "run", "-c", self.path], text=True,
+                              capture_output=True, timeout=60, check=False)
+        self.assertEqual(2, done.returncode)
+        self.assertIn(f"{self.path}:8:1: there is no section 'flos'; did you mean 'flows'?",
+                      done.stderr)
+
+    def test_reloads_that_are_refused_change_nothing(self):
+        self.write()
+        self.start()
+        cases = (
+            ({"parts": ["nonsense"]}, "'=' is missing"),
+            ({"interfaces": ["nosuchif"]}, "nosuchif"),
+            ({"sinks": ["a", "/nosuchdir/b"]}, "cannot write to"),
+        )
+        for change, words in cases:
+            self.write(*change.pop("parts", ()), **change)
+            self.reload(words, REFUSED)
+        traffic.udp(self.a, self.A4, self.b, self.B4, [100] * 5)
+        self.stop()
+        self.assertEqual(5, self.packets("a"))
+
+    def test_what_takes_a_restart_is_named(self):
+        self.write()
+        self.start()
+        self.write("[limits]", "max_flows = 1000", more="direction = ingress\nfilter = tcp")
+        self.reload("[capture] direction: the new value takes effect after a restart",
+                    "[limits] max_flows: the new value takes effect after a restart",
+                    "the first filter, and none after one, take effect after a restart",
+                    AGAIN)
+        traffic.udp(self.a, self.A4, self.b, self.B4, [100] * 5)
+        self.stop()
+        self.assertEqual(5, self.packets("a"))
+
+    def test_filters_change(self):
+        some = ['[filter "dns"]', "match = udp port 5002", "action = accept"]
+        self.write(*some, more="default_action = reject")
+        self.start()
+        traffic.udp(self.a, self.A4, self.b, self.B4, [100] * 5)
+        self.write(*some, '[filter "one"]', f"match = host {self.B4} \\", " and greater 500",
+                   "action = reject", more="default_action = accept")
+        self.reload(AGAIN)
+        traffic.udp(self.a, self.A4, self.b, self.B4, [100] * 3)
+        traffic.udp(self.a, self.A4, self.b, self.B4, [800] * 4)
+        # One that cannot be used is named by its place.
+        self.write(*some, '[filter "one"]', "match = udp prt 1", "action = reject",
+                   more="default_action = accept")
+        self.reload(f"{self.path}:12:9: ", REFUSED)
+        self.stop()
+        self.assertIn(self.packets("a"), (8, 12))
+        self.assertEqual(self.packets("a"), self.exported())
+
+    def test_reloads_in_a_flood(self):
+        """Interfaces, rules, time-outs and all kinds of sinks change."""
+        spool = self.lab.path("spool")
+        self.lab.wire(self.a, "eth1", ["198.51.100.1/24"], self.b, "eth1",
+                      ["198.51.100.2/24"])
+        accept = ['[filter "all"]', "match = ip or not ip", "action = accept"]
+        kept = ['[sink "spooled"]', f"output = json:{self.lab.path('spooled')}",
+                f"spool = disk:{spool}"]
+        shapes = (
+            lambda: self.write(*accept, *kept, more="default_action = reject"),
+            lambda: self.write(*accept, *kept, "mode = 600", '[flows]', "interval = 50ms",
+                               interfaces=("eth1", "eth0"), sinks=("b",),
+                               more="default_action = accept"),
+            lambda: self.write('[filter "udp"]', "match = udp", "action = accept", *accept,
+                               *kept, '[flows]', "active_timeout = 1s", sinks=("a", "c"),
+                               more="default_action = accept"),
+        )
+        shapes[0]()
+        self.start()
+        flood = traffic.start_flood(self.lab, self.a, "eth0", "--flows", 5000,
+                                    "--rate", RATE, "--dest", self.B4)
+        for i in range(1, RELOADS + 1):
+            shapes[i % len(shapes)]()
+            self.reload(AGAIN)
+        flood.send_signal(signal.SIGTERM)
+        sent = json.loads(flood.communicate(timeout=60)[0])["packets"]
+        self.stop()
+        exported = self.exported()
+        self.note(f"{RELOADS} reloads, {sent} packets")
+        self.assertEqual(sent, self.stats()["seen"]["packets"])
+        self.assertEqual(exported, self.packets("spooled"))
+        self.assertEqual(exported, self.packets("a", "b"))
+
+    def test_an_unprivileged_user_with_the_units_capabilities(self):
+        bpf.unlock_memory()
+        self.write(sinks=())
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(f'[sink "log"]\noutput = json:{self.lab.path("own/log")}\n'
+                       "rotate.interval = 1h\n")
+        os.mkdir(self.lab.path("own"))
+        os.chown(self.lab.path("own"), 65534, 65534)
+        some = "-all,+bpf,+perfmon,+net_admin"
+        self.start("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                   f"--bounding-set={some}", f"--inh-caps={some}", f"--ambient-caps={some}",
+                   "--no-new-privs")
+        traffic.udp(self.a, self.A4, self.b, self.B4, [100] * 9)
+        self.reload(AGAIN)
+        self.stop()
+        files = [f"own/{name}" for name in os.listdir(self.lab.path("own"))]
+        self.assertEqual(9, self.packets(*files))
+
+
+if __name__ == "__main__":
+    lab.main()
