@@ -60,7 +60,8 @@ int engine_open(struct engine *engine, uint32_t flows,
 	err = pipeline_init(&engine->pipeline, &options, &engine->host,
 			    &engine->log);
 	return err   ?:
-		       store_load_programs(&engine->pipeline.store, 0,
+		       store_load_programs(&engine->pipeline.store,
+					   options.store.filter, 0,
 					   LINK_ETHERNET, &engine->programs);
 }
 

@@ -296,7 +296,8 @@ NETOBS_API int netobs_drain(struct netobs *ctx);
  *
  * @param opts  copied; NULL: all defaults
  * @return 0; -EINVAL: an option is wrong, or the context was not started; -ENOTSUP:
- *         an option cannot change, the error text names it; -ENODEV: a named interface
+ *         an option cannot change, the error text names it; -EBUSY: programs with
+ *         earlier rules are still being attached; -ENODEV: a named interface
  *         does not exist; -EOPNOTSUPP: its kind is not supported; -ECANCELED: it was
  *         stopped; -ENOMEM; others as from netobs_start()
  */

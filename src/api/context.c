@@ -137,17 +137,21 @@ static void arm_timer(const struct netobs *ctx)
 	loop_set_timer(ctx->timer, next_ns(ctx));
 }
 
-static int load_programs(void *store, uint16_t netns, enum link_kind link,
-			 struct programs *ret_programs)
+static int load_programs(void *arg, uint16_t netns, enum link_kind link,
+			 bool is_next, struct programs *ret_programs)
 {
-	return store_load_programs(store, netns, link, ret_programs);
+	struct netobs *ctx = arg;
+
+	return store_load_programs(&ctx->pipeline.store,
+				   is_next ? ctx->next_filter : ctx->filter,
+				   netns, link, ret_programs);
 }
 
 static int start(struct netobs *ctx)
 {
 	const struct program_source source = {
 		.load = load_programs,
-		.ctx = &ctx->pipeline.store,
+		.ctx = ctx,
 		.origins = &ctx->pipeline.store.origins,
 	};
 	struct pipeline_options pipeline_options;
@@ -435,12 +439,11 @@ static void change_times(struct netobs *ctx, const struct netobs_opts *opts)
 	arm_timer(ctx);
 }
 
-/* The selection, and the filter if there are programs with it. */
+/* The selection, and @filter if it is to replace that of the context. */
 static void apply_change(struct netobs *ctx, struct selection *selection,
-			 struct filter **filter, struct netns_programs *programs)
+			 struct filter **filter)
 {
-	if (programs) {
-		observation_replace(&ctx->observation, programs);
+	if (ctx->next_filter) {
 		filter_free(ctx->filter);
 		ctx->filter = TAKE_PTR(*filter);
 	}
@@ -451,7 +454,6 @@ static void apply_change(struct netobs *ctx, struct selection *selection,
 static int change_packets(struct netobs *ctx, const struct netobs_opts *opts,
 			  struct filter **filter)
 {
-	struct netns_programs *programs = NULL;
 	struct selection selection;
 	int err = selection_init(&selection, opts->interfaces, opts->exclude,
 				 &ctx->log);
@@ -460,13 +462,16 @@ static int change_packets(struct netobs *ctx, const struct netobs_opts *opts,
 		return err;
 	/* The entries of this drain belong to the topology of before. */
 	pipeline_finish(&ctx->pipeline);
-	err = observation_prepare(&ctx->observation, &selection);
+	err = context_set_next_filter(ctx, *filter);
+	err = err   ?:
+		      observation_prepare(&ctx->observation, &selection,
+					  ctx->next_filter);
 	err = err ?: observation_watch(&ctx->observation, &ctx->loop);
-	err = err ?: context_load_filter(ctx, *filter, &programs);
 	if (!err)
-		apply_change(ctx, &selection, filter, programs);
+		apply_change(ctx, &selection, filter);
 	else
 		observation_refuse(&ctx->observation);
+	ctx->next_filter = NULL;
 	selection_done(&selection);
 	return err;
 }

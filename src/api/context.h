@@ -14,7 +14,8 @@ struct netobs {
 	struct log log;
 	struct log_error error;
 	struct host host;
-	struct filter *filter; /* NULL: all packets */
+	struct filter *filter;		  /* NULL: all packets */
+	const struct filter *next_filter; /* during netobs_change(), if it is another */
 	struct observation observation;
 	struct pipeline pipeline;
 	enum {
@@ -53,13 +54,12 @@ int context_make_filter(const struct netobs_opts *opts, const struct log *log,
 			struct filter **ret_filter);
 
 /*
- * Load programs with @filter, for observation_replace(), unless it is the filter that the
- * context has. From then on, new programs have it.
+ * Have @filter replace that of the context with the next change of the observation, unless
+ * both are the same.
  *
- * @return 0; -ENOTSUP, logged: one of both is NULL; others from the kernel
+ * @return 0; -ENOTSUP: one of both is NULL; -EBUSY: see filter_succeed(); both are logged
  */
-int context_load_filter(struct netobs *ctx, struct filter *filter,
-			struct netns_programs **ret_programs);
+int context_set_next_filter(struct netobs *ctx, struct filter *filter);
 
 /* -ENOTSUP, logged, if they differ in what cannot change while the context runs. */
 int context_check_change(const struct netobs_opts *from,

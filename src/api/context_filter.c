@@ -97,33 +97,37 @@ int context_make_filter(const struct netobs_opts *opts, const struct log *log,
 	return err;
 }
 
-static int load_filter(struct netobs *ctx, struct filter *filter,
-		       struct netns_programs **ret_programs)
+static int succeed_filter(const struct netobs *ctx, struct filter *filter)
 {
-	struct store *store = &ctx->pipeline.store;
+	const struct store *store = &ctx->pipeline.store;
 	struct count totals[RULE_SLOTS];
 	int err = flow_rules_read(&store->maps, store->n_cpus, totals);
 
 	if (err)
 		return err;
-	filter_succeed(filter, ctx->filter, totals);
-	store->options.filter = filter;
-	err = observation_load_anew(&ctx->observation, ret_programs);
+	err = filter_succeed(filter, ctx->filter,
+			     observation_is_settled(&ctx->observation), totals);
 	if (err)
-		store->options.filter = ctx->filter;
+		log_error(&ctx->log,
+			  "rules: programs with earlier ones are still being attached; try again");
 	return err;
 }
 
-int context_load_filter(struct netobs *ctx, struct filter *filter,
-			struct netns_programs **ret_programs)
+int context_set_next_filter(struct netobs *ctx, struct filter *filter)
 {
+	int err;
+
 	if (filter_is_same(filter, ctx->filter))
 		return 0;
-	if (filter && ctx->filter)
-		return load_filter(ctx, filter, ret_programs);
-	log_error(&ctx->log,
-		  "filter, rules: cannot be turned on or off while observing, only replaced");
-	return -ENOTSUP;
+	if (!filter || !ctx->filter) {
+		log_error(&ctx->log,
+			  "filter, rules: cannot be turned on or off while observing, only replaced");
+		return -ENOTSUP;
+	}
+	err = succeed_filter(ctx, filter);
+	if (!err)
+		ctx->next_filter = filter;
+	return err;
 }
 
 int netobs_rule_count_get(const struct netobs *ctx, uint32_t rule,

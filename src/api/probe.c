@@ -303,7 +303,7 @@ static void trial_open(struct trial *trial)
 	trial->store_error = store_open(&trial->store, &options, &trial->silent);
 	if (!trial->store_error)
 		trial->programs_error = store_load_programs(
-			&trial->store, 0, LINK_ETHERNET, &trial->programs);
+			&trial->store, NULL, 0, LINK_ETHERNET, &trial->programs);
 }
 
 static void trial_close(struct trial *trial)

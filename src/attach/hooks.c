@@ -9,31 +9,41 @@
 
 /* ---- Programs and jobs ---------------------------------------------------------- */
 
-/* NULL without memory. Pointers to others become invalid. */
-static struct netns_programs *ensure_netns(struct observation *observation,
-					   uint16_t index)
+static int resize_netns(struct netns_programs **netns, uint32_t from, uint32_t to)
 {
-	uint32_t n = observation->host->n_netns;
-	struct netns_programs *netns = observation->netns;
+	struct netns_programs *resized =
+		reallocarray(*netns, to, sizeof(**netns));
 
-	if (index >= observation->n_netns) {
-		netns = reallocarray(netns, n, sizeof(*netns));
-		if (!netns)
-			return NULL;
-		memset(&netns[observation->n_netns], 0,
-		       (n - observation->n_netns) * sizeof(*netns));
-		observation->netns = netns;
-		observation->n_netns = n;
-	}
-	return &netns[index];
+	if (!resized)
+		return -ENOMEM;
+	memset(&resized[from], 0, (to - from) * sizeof(*resized));
+	*netns = resized;
+	return 0;
+}
+
+/* Pointers to others become invalid. */
+static int ensure_netns(struct observation *observation, uint16_t index)
+{
+	uint32_t from = observation->n_netns, to = observation->host->n_netns;
+	int err = 0;
+
+	if (index < from)
+		return 0;
+	err = resize_netns(&observation->netns, from, to);
+	if (observation->next)
+		err = err ?: resize_netns(&observation->next, from, to);
+	if (!err)
+		observation->n_netns = to;
+	return err;
 }
 
 static int load_programs(const struct observation *observation, uint16_t index,
-			 enum link_kind link, struct shared_fd *shared[2])
+			 enum link_kind link, bool is_next,
+			 struct shared_fd *shared[2])
 {
 	const struct program_source *source = &observation->source;
 	struct programs programs;
-	int err = source->load(source->ctx, index, link, &programs);
+	int err = source->load(source->ctx, index, link, is_next, &programs);
 
 	if (err)
 		return err;
@@ -45,30 +55,47 @@ static int load_programs(const struct observation *observation, uint16_t index,
 }
 
 int hooks_ensure_programs(struct observation *observation, uint16_t index,
-			  enum link_kind link)
+			  enum link_kind link, bool is_next)
 {
-	struct netns_programs *netns = ensure_netns(observation, index);
 	struct shared_fd **shared;
+	int err = ensure_netns(observation, index);
 
-	if (!netns)
-		return -ENOMEM;
-	shared = netns->programs[link];
+	if (err)
+		return err;
+	shared = (is_next ? observation->next : observation->netns)[index]
+			 .programs[link];
 	if (shared[NETOBS_INGRESS] && shared[NETOBS_EGRESS])
 		return 0;
-	return load_programs(observation, index, link, shared);
+	return load_programs(observation, index, link, is_next, shared);
 }
 
-int hooks_load_anew(const struct observation *observation,
-		    struct netns_programs *netns)
+static int load_next_of(struct observation *observation,
+			const struct selection *selection,
+			const struct netns *netns)
 {
+	const struct selected *selected = selection_find(selection, netns->name);
 	int err = 0;
 
-	for (uint32_t i = 0; i < observation->n_netns; i++)
-		for (int link = 0; !err && link < LINK_KINDS; link++)
-			if (!observation->host->netns[i].is_retired &&
-			    observation->netns[i].programs[link][NETOBS_INGRESS])
-				err = load_programs(observation, i, link,
-						    netns[i].programs[link]);
+	for (uint32_t i = 0; !err && selected && i < netns->netifs.count; i++) {
+		const struct netif *netif = &netns->netifs.items[i];
+		int link = netif_link_kind(netif);
+
+		if (link >= 0 && hooks_are_on(netif) &&
+		    selection_has(selection, selected, netif->name))
+			err = hooks_ensure_programs(observation, netns->index,
+						    link, true);
+	}
+	return err;
+}
+
+int hooks_load_next(struct observation *observation,
+		    const struct selection *selection)
+{
+	const struct host *host = observation->host;
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < host->n_netns; i++)
+		err = load_next_of(observation, selection, &host->netns[i]);
 	return err;
 }
 
@@ -221,7 +248,7 @@ int hooks_put_on(struct observation *observation, const struct netns *netns,
 	}
 	if (hooks->is_refused && hooks->hardware == netif->hardware)
 		return -EINVAL;
-	err = hooks_ensure_programs(observation, netns->index, link);
+	err = hooks_ensure_programs(observation, netns->index, link, false);
 	if (err == -EINVAL)
 		refuse(observation, netif, "has no programs");
 	if (err)
@@ -270,6 +297,19 @@ void hooks_take_off(struct observation *observation, const struct netns *netns,
 	drop_hooks(observation, netif);
 }
 
+static void note_unattached(struct observation *observation,
+			    struct netif *netif, int err)
+{
+	/* It disappeared between the message and the attaching. */
+	int level = err == -ENODEV ? NETOBS_LOG_DEBUG : NETOBS_LOG_ERROR;
+
+	log_write(observation->log, level, "%s: cannot attach: %s", netif->name,
+		  strerror(-err));
+	observation->attach_error = err;
+	netif->observed = 0;
+	observation->is_changed = true;
+}
+
 void hooks_replace(struct observation *observation, const struct netns *netns,
 		   struct netif *netif)
 {
@@ -281,7 +321,7 @@ void hooks_replace(struct observation *observation, const struct netns *netns,
 	if (!netif->hooks || !is_attached(&netif->hooks->attachment))
 		return;
 	shared = find_programs(observation, netns, netif);
-	if (!shared)
+	if (!shared || !shared[NETOBS_INGRESS])
 		return;
 	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++)
 		programs.fds[d] = shared_fd_get(shared[d]);
@@ -291,7 +331,9 @@ void hooks_replace(struct observation *observation, const struct netns *netns,
 	log_error(observation->log, "%s: cannot replace the programs: %s",
 		  netif->name, strerror(-err));
 	hooks_take_off(observation, netns, netif);
-	hooks_put_on(observation, netns, netif);
+	err = hooks_put_on(observation, netns, netif);
+	if (err)
+		note_unattached(observation, netif, err);
 }
 
 bool hooks_apply_selection(struct observation *observation,
@@ -376,16 +418,6 @@ static void note_shadows(const struct observation *observation,
 	}
 }
 
-static void note_error(struct observation *observation, const char *name, int err)
-{
-	/* It disappeared between the message and the attaching. */
-	int level = err == -ENODEV ? NETOBS_LOG_DEBUG : NETOBS_LOG_ERROR;
-
-	log_write(observation->log, level, "%s: cannot attach: %s", name,
-		  strerror(-err));
-	observation->attach_error = err;
-}
-
 static void keep(struct observation *observation, const struct netif *netif,
 		 struct attachment *attachment)
 {
@@ -410,9 +442,7 @@ static void settle_attach(struct observation *observation, struct netif *netif,
 		return;
 	}
 	drop_hooks(observation, netif);
-	netif->observed = 0;
-	observation->is_changed = true;
-	note_error(observation, netif->name, job->err);
+	note_unattached(observation, netif, job->err);
 }
 
 static struct netif *find_owner(const struct observation *observation,

@@ -16,16 +16,16 @@ struct hooks {
 	struct attachment attachment;
 };
 
-/* Load the programs for one kind of links in a namespace, unless they are there. */
-int hooks_ensure_programs(struct observation *observation, uint16_t netns,
-			  enum link_kind link);
-
 /*
- * Load those of all kinds that are loaded once more, to @netns, which is indexed as
- * observation.netns. @return 0, or -errno: the caller frees the programs loaded so far
+ * Load the programs for one kind of links in a namespace, unless they are there. @is_next: to
+ * observation.next, with the filter that is about to replace the present one.
  */
-int hooks_load_anew(const struct observation *observation,
-		    struct netns_programs *netns);
+int hooks_ensure_programs(struct observation *observation, uint16_t netns,
+			  enum link_kind link, bool is_next);
+
+/* Load the next programs for all interfaces of @selection that have some now. */
+int hooks_load_next(struct observation *observation,
+		    const struct selection *selection);
 
 /* Add the programs, and how they ran, to @runs. */
 void hooks_count_runs(const struct netns_programs *netns,

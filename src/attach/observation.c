@@ -110,7 +110,9 @@ static int prepare_netns(struct observation *observation,
 		return 0;
 	err = host_ensure_netns(host, name, &index);
 	/* Before the attaching itself, so that a load error is reported as one. */
-	err = err ?: hooks_ensure_programs(observation, index, LINK_ETHERNET);
+	err = err   ?:
+		      hooks_ensure_programs(observation, index, LINK_ETHERNET,
+					    observation->next);
 	err = err ?: host_open(host, index, &found);
 	return err ?: selection_rename(selection, i, host->netns[found].name);
 }
@@ -138,8 +140,8 @@ static int check_interfaces_of(struct observation *observation,
 				  "%s: link type %u is not supported",
 				  netif->name, netif->hardware);
 		err = link < 0 ? link :
-				 hooks_ensure_programs(observation,
-						       netns->index, link);
+				 hooks_ensure_programs(observation, netns->index,
+						       link, observation->next);
 	}
 	return err;
 }
@@ -165,15 +167,22 @@ static int check_interfaces(struct observation *observation,
 }
 
 int observation_prepare(struct observation *observation,
-			struct selection *selection)
+			struct selection *selection, bool replaces)
 {
 	int err = 0;
 
+	if (replaces) {
+		observation->next = calloc(observation->n_netns + 1,
+					   sizeof(*observation->next));
+		err = observation->next ? 0 : -ENOMEM;
+	}
 	for (uint32_t i = 0, n; !err && i < selection->count;) {
 		n = selection->count;
 		err = prepare_netns(observation, selection, i);
 		i += selection->count == n;
 	}
+	if (replaces)
+		err = err ?: hooks_load_next(observation, selection);
 	return err ?: check_interfaces(observation, selection);
 }
 
@@ -216,65 +225,74 @@ static void begin_shift(struct observation *observation)
 	observation->shifted_ns = clock_boot_ns();
 }
 
-int observation_apply(struct observation *observation, struct selection *selection)
-{
-	bool changes;
-	int err = apply_selection(observation, selection, &changes);
-
-	if (changes)
-		begin_shift(observation);
-	return err;
-}
-
-int observation_load_anew(const struct observation *observation,
-			  struct netns_programs **ret_programs)
-{
-	struct netns_programs *programs =
-		calloc(observation->n_netns, sizeof(*programs));
-	int err = programs ? hooks_load_anew(observation, programs) : -ENOMEM;
-
-	if (err)
-		observation_drop(observation, programs);
-	else
-		*ret_programs = programs;
-	return err;
-}
-
-void observation_replace(struct observation *observation,
-			 struct netns_programs *programs)
-{
-	const struct host *host = observation->host;
-
-	for (uint32_t i = 0; i < observation->n_netns; i++) {
-		struct netns_programs before = observation->netns[i];
-
-		memcpy(observation->netns[i].programs, programs[i].programs,
-		       sizeof(before.programs));
-		programs[i] = before;
-		hooks_count_runs(&before, &observation->replaced);
-	}
-	for (uint32_t i = 0; i < host->n_netns; i++)
-		for (uint32_t k = 0; k < host->netns[i].netifs.count; k++) {
-			struct netif *netif = &host->netns[i].netifs.items[k];
-
-			if (netif->hooks) /* there may be programs for it now */
-				netif->hooks->is_refused = false;
-			hooks_replace(observation, &host->netns[i], netif);
-		}
-	observation_drop(observation, programs);
-}
-
-void observation_drop(const struct observation *observation,
-		      struct netns_programs *programs)
+static void drop_programs(const struct observation *observation,
+			  struct netns_programs *programs)
 {
 	for (uint32_t i = 0; programs && i < observation->n_netns; i++)
 		hooks_programs_done(&programs[i]);
 	free(programs);
 }
 
+/* @return the programs of before, which are attached until replace_attached() */
+static struct netns_programs *take_next(struct observation *observation)
+{
+	const struct host *host = observation->host;
+	struct netns_programs *before = observation->netns;
+
+	observation->netns = TAKE_PTR(observation->next);
+	for (uint32_t i = 0; i < observation->n_netns; i++) {
+		observation->netns[i].n_jobs = before[i].n_jobs;
+		hooks_count_runs(&before[i], &observation->replaced);
+	}
+	for (uint32_t i = 0; i < host->n_netns; i++)
+		for (uint32_t k = 0; k < host->netns[i].netifs.count; k++) {
+			struct hooks *hooks =
+				host->netns[i].netifs.items[k].hooks;
+
+			if (hooks) /* there may be programs for it now */
+				hooks->is_refused = false;
+		}
+	return before;
+}
+
+static void replace_attached(struct observation *observation)
+{
+	const struct host *host = observation->host;
+
+	for (uint32_t i = 0; i < host->n_netns; i++)
+		for (uint32_t k = 0; k < host->netns[i].netifs.count; k++)
+			hooks_replace(observation, &host->netns[i],
+				      &host->netns[i].netifs.items[k]);
+	attacher_go(&observation->attacher);
+}
+
+int observation_apply(struct observation *observation, struct selection *selection)
+{
+	struct netns_programs *before = NULL;
+	bool changes;
+	int err;
+
+	if (observation->next)
+		before = take_next(observation);
+	/* Interfaces that are not selected any more may have no next programs. */
+	err = apply_selection(observation, selection, &changes);
+	if (before)
+		replace_attached(observation);
+	if (changes)
+		begin_shift(observation);
+	drop_programs(observation, before);
+	return err;
+}
+
 void observation_refuse(struct observation *observation)
 {
+	drop_programs(observation, TAKE_PTR(observation->next));
 	retire_unselected(observation);
+}
+
+bool observation_is_settled(const struct observation *observation)
+{
+	return !attacher_is_busy(&observation->attacher);
 }
 
 void observation_end_shift(struct observation *observation, int64_t flip_ns)
@@ -460,7 +478,7 @@ int observation_start(struct observation *observation,
 	observation->source = *source;
 	observation->attach = *attach_options;
 	host_subscribe(host, &observation->listener);
-	err = err ?: observation_prepare(observation, &selection);
+	err = err ?: observation_prepare(observation, &selection, false);
 	err = err ?: apply_selection(observation, &selection, &changes);
 	selection_done(&selection);
 	if (err)
@@ -506,7 +524,7 @@ void observation_done(struct observation *observation)
 		return;
 	observation_detach(observation);
 	attacher_done(&observation->attacher, observation->leave_ns);
-	observation_drop(observation, observation->netns);
+	drop_programs(observation, observation->netns);
 	selection_done(&observation->selection);
 	*observation = (struct observation){ 0 };
 }

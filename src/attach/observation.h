@@ -29,8 +29,9 @@ struct program_runs {
 
 /* Where the programs come from that are put on interfaces. */
 struct program_source {
+	/* @is_next: with the filter that is about to replace the present one */
 	int (*load)(void *ctx, uint16_t netns, enum link_kind link,
-		    struct programs *ret_programs);
+		    bool is_next, struct programs *ret_programs);
 	void *ctx;
 	struct origins *origins; /* that the programs use; NULL: none */
 };
@@ -44,6 +45,7 @@ struct observation {
 	struct attacher attacher;
 	struct selection selection;
 	struct netns_programs *netns; /* indexed like host.netns */
+	struct netns_programs *next; /* likewise, to replace those; NULL: none */
 	uint32_t n_netns;
 	struct program_runs replaced; /* programs that are not used any more */
 	uint32_t n_attached;	      /* interfaces */
@@ -86,41 +88,29 @@ int observation_watch(struct observation *observation, struct loop *loop);
  * Check that @selection can be applied, and follow its namespaces. Programs are neither
  * attached nor detached; observation_apply() or observation_refuse() has to follow.
  *
+ * @param replaces  the filter is to be replaced, too: load programs with the next one for all
+ *                  interfaces
  * @return 0, or -errno, which was logged: a named interface or a namespace does not
  *         exist, or it cannot be observed
  */
 int observation_prepare(struct observation *observation,
-			struct selection *selection);
+			struct selection *selection, bool replaces);
 
 /*
- * Take over @selection; programs are attached and detached in the background.
+ * Take over @selection; programs are attached and detached in the background. Programs that
+ * observation_prepare() loaded take the places of those that are attached: at each interface
+ * and direction at once, so that each packet gets to one of them. Jobs that are under
+ * way do it later.
  *
  * @return 0; -ENOMEM: the topology is not up to date
  */
 int observation_apply(struct observation *observation,
 		      struct selection *selection);
 
-/*
- * The programs that observation_prepare() and program_source.load() loaded once more, before
- * observation_replace() or observation_drop() takes over *@ret_programs.
- *
- * @return 0, or -errno, which was logged
- */
-int observation_load_anew(const struct observation *observation,
-			  struct netns_programs **ret_programs);
+/* @return whether all programs that are attached are those of now */
+bool observation_is_settled(const struct observation *observation);
 
-/*
- * Put programs in the place of those that are attached: at each interface and direction at
- * once, so that each packet gets to one of them. Jobs that are under way do it later.
- */
-void observation_replace(struct observation *observation,
-			 struct netns_programs *programs);
-
-/* NULL is fine. */
-void observation_drop(const struct observation *observation,
-		      struct netns_programs *programs);
-
-/* Stop following namespaces that only observation_prepare() needed. */
+/* Release what only observation_prepare() needed: programs, and namespaces. */
 void observation_refuse(struct observation *observation);
 
 /* All that was counted before @flip_ns (CLOCK_BOOTTIME) has been read. */

@@ -201,8 +201,9 @@ static uint32_t power_of_two(uint64_t bytes)
 }
 
 static int load_programs(void *packets, uint16_t netns, enum link_kind link,
-			 struct programs *ret_programs)
+			 bool is_next, struct programs *ret_programs)
 {
+	(void)is_next; /* a capture's filter is never replaced */
 	return packets_load_programs(packets, netns, link, ret_programs);
 }
 

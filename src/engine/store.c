@@ -257,11 +257,13 @@ void store_close(struct store *store)
 	*store = (struct store){ 0 };
 }
 
-int store_load_programs(struct store *store, uint16_t netns,
-			enum link_kind link, struct programs *ret_programs)
+int store_load_programs(struct store *store, const struct filter *filter,
+			uint16_t netns, enum link_kind link,
+			struct programs *ret_programs)
 {
 	struct flow_knobs knobs = knobs_of(store);
 
+	knobs.filter = filter;
 	knobs.netns = netns;
 	knobs.link = link;
 	return flow_programs_load(&store->maps, &knobs, ret_programs);

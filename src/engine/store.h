@@ -52,9 +52,13 @@ int store_open(struct store *store, const struct store_options *options,
 
 void store_close(struct store *store);
 
-/* Load the programs for interfaces of one kind in one namespace. */
-int store_load_programs(struct store *store, uint16_t netns,
-			enum link_kind link, struct programs *ret_programs);
+/*
+ * Load the programs for interfaces of one kind in one namespace. @filter: NULL if the
+ * options have none.
+ */
+int store_load_programs(struct store *store, const struct filter *filter,
+			uint16_t netns, enum link_kind link,
+			struct programs *ret_programs);
 
 /*
  * Map one CPU's part of L1 in one generation, l1_buckets of them. Mapped

@@ -23,8 +23,9 @@ struct rule {
 struct filter {
 	bool is_list; /* of filter_new_list() */
 	uint32_t next_slot;
-	uint32_t n;	     /* with the default, which is the last one */
-	struct rule rules[]; /* at least one */
+	bool is_busy[RULE_SLOTS]; /* slots of earlier filters that may still count */
+	uint32_t n;		  /* with the default, which is the last one */
+	struct rule rules[];	  /* at least one */
 };
 
 _Static_assert(RULE_SLOTS >= 2 * (FILTER_RULES_MAX + 1),
@@ -210,13 +211,30 @@ static const struct rule *find_same(const struct filter *before,
 	return NULL;
 }
 
-void filter_succeed(struct filter *filter, const struct filter *before,
-		    const struct count totals[RULE_SLOTS])
+/* @return a slot that is not in use, RULE_SLOTS: there is none */
+static uint32_t take_slot(struct filter *filter, const bool is_used[RULE_SLOTS])
 {
-	bool is_used[RULE_SLOTS] = { false }, is_taken[RULE_SLOTS] = { false };
+	for (uint32_t i = 0; i < RULE_SLOTS; i++) {
+		uint32_t slot = filter->next_slot++ % RULE_SLOTS;
 
+		if (!is_used[slot])
+			return slot;
+	}
+	return RULE_SLOTS;
+}
+
+int filter_succeed(struct filter *filter, const struct filter *before,
+		   bool is_settled, const struct count totals[RULE_SLOTS])
+{
+	bool is_used[RULE_SLOTS], is_taken[RULE_SLOTS] = { false };
+
+	if (is_settled)
+		memset(filter->is_busy, 0, sizeof(filter->is_busy));
+	else
+		memcpy(filter->is_busy, before->is_busy, sizeof(before->is_busy));
 	for (uint32_t i = 0; i < before->n; i++)
-		is_used[before->rules[i].slot] = true;
+		filter->is_busy[before->rules[i].slot] = true;
+	memcpy(is_used, filter->is_busy, sizeof(is_used));
 	filter->next_slot = before->next_slot;
 	for (uint32_t i = 0; i < filter->n; i++) {
 		struct rule *rule = &filter->rules[i];
@@ -228,12 +246,13 @@ void filter_succeed(struct filter *filter, const struct filter *before,
 			is_taken[same->slot] = true;
 			continue;
 		}
-		while (is_used[filter->next_slot % RULE_SLOTS])
-			filter->next_slot++;
-		rule->slot = filter->next_slot++ % RULE_SLOTS;
+		rule->slot = take_slot(filter, is_used);
+		if (rule->slot == RULE_SLOTS)
+			return -EBUSY;
 		rule->before = totals[rule->slot];
 		is_used[rule->slot] = true;
 	}
+	return 0;
 }
 
 static struct count difference(struct count from, struct count to)

@@ -101,16 +101,19 @@ int filter_load(const struct filter *filter, const struct bpf_program *program,
 /*
  * Each rule counts in a slot of its own, RULE_SLOTS of which a context has. They only
  * grow: what a rule has counted is the difference to when it got its slot. Programs with
- * an earlier filter may run for a moment longer, so its slots are taken last.
+ * an earlier filter may run for a moment longer, so its slots are taken last, and while such
+ * programs are being attached, they are not taken at all.
  */
 
 /**
  * Before @filter replaces @before: rules that are in both keep their counts.
  *
- * @param totals  of each slot, up to now
+ * @param is_settled  no programs are attached but with @before
+ * @param totals      of each slot, up to now
+ * @return 0; -EBUSY: earlier filters have all other slots
  */
-void filter_succeed(struct filter *filter, const struct filter *before,
-		    const struct count totals[RULE_SLOTS]);
+int filter_succeed(struct filter *filter, const struct filter *before,
+		   bool is_settled, const struct count totals[RULE_SLOTS]);
 
 /**
  * @param rule  in the order of the list; then the default; then all that rules of

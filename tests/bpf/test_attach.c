@@ -43,7 +43,9 @@ static int setup(void **state)
 	f.log = witness_log(&f.witness);
 	lab_enter(&f.lab);
 	err = store_open(&f.store, &options, &f.log);
-	return err ?: store_load_programs(&f.store, 0, LINK_ETHERNET, &f.programs);
+	return err   ?:
+		       store_load_programs(&f.store, NULL, 0, LINK_ETHERNET,
+					   &f.programs);
 }
 
 static int teardown(void **state)

@@ -251,6 +251,52 @@ static void expression_is_replaced(void **state)
 	context_assert_conserved(f->ctx);
 }
 
+static void await_interfaces(struct netobs *ctx, uint32_t n)
+{
+	struct netobs_stats stats = { .sz = sizeof(stats) };
+
+	while (!netobs_stats_get(ctx, &stats) && stats.interfaces != n)
+		assert_true(netobs_poll(ctx, PATIENCE_MS) >= 0);
+	assert_int_equal(stats.interfaces, n);
+}
+
+/* Not for those of before, or for others that were there once. */
+static void rules_have_to_fit_the_interfaces_that_are_selected(void **state)
+{
+	static const char *const lo[] = { "lo", NULL };
+	static const char *const both[] = { "lo", "tun0", NULL };
+	const struct netobs_rule ethernet = accept_rule("ether host 0:0:0:0:0:0"),
+				 any = accept_rule("udp");
+	struct context_fixture *f = *state;
+	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
+
+	lab_run("ip tuntap add tun0 mode tun");
+	opts.interfaces = lo;
+	set_rules(&opts, &ethernet, 1, NETOBS_REJECT);
+	context_start_with(f, &opts);
+	opts.interfaces = both;
+	assert_refused(f, &opts, -EINVAL, "without Ethernet header");
+	set_rules(&opts, &any, 1, NETOBS_REJECT);
+	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	await_interfaces(f->ctx, 2);
+	set_rules(&opts, &ethernet, 1, NETOBS_REJECT);
+	assert_refused(f, &opts, -EINVAL, "without Ethernet header");
+	opts.interfaces = lo;
+	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	set_rules(&opts, &any, 1, NETOBS_REJECT);
+	opts.interfaces = NULL;
+	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	await_interfaces(f->ctx, 2);
+	lab_run("ip link del tun0");
+	await_interfaces(f->ctx, 1);
+	set_rules(&opts, &ethernet, 1, NETOBS_REJECT);
+	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	send_through(PORT, 5);
+	context_stop(f->ctx);
+	assert_int_equal(witness_packets_to(&f->witness, PORT), 5);
+	context_assert_conserved(f->ctx);
+}
+
 /* ---- Under load -------------------------------------------------------------------- */
 
 struct flood {
@@ -397,6 +443,7 @@ int main(void)
 		TEST(rules_are_replaced_on_links),
 		TEST(rules_are_replaced_on_filters),
 		TEST(expression_is_replaced),
+		TEST(rules_have_to_fit_the_interfaces_that_are_selected),
 		TEST(no_packet_is_judged_by_half_a_list),
 		TEST(wrong_rules_are_refused_and_nothing_changes),
 		TEST(context_without_rules_has_no_counts),

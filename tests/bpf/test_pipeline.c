@@ -53,7 +53,7 @@ static void open_lanes(struct fixture *f, uint32_t max_flows, uint32_t lanes)
 	world_build(&f->host, 1, links);
 	assert_int_equal(
 		pipeline_init(&f->pipeline, &options, &f->host, &f->log), 0);
-	assert_int_equal(store_load_programs(&f->pipeline.store, 0,
+	assert_int_equal(store_load_programs(&f->pipeline.store, NULL, 0,
 					     LINK_ETHERNET, &f->programs),
 			 0);
 }
@@ -242,7 +242,7 @@ static void memory_stays_below_its_cap(void **state)
 	options.store.max_memory = cap;
 	assert_int_equal(pipeline_init(&f.pipeline, &options, &f.host, &f.log),
 			 0);
-	assert_int_equal(store_load_programs(&f.pipeline.store, 0,
+	assert_int_equal(store_load_programs(&f.pipeline.store, NULL, 0,
 					     LINK_ETHERNET, &f.programs),
 			 0);
 	for (uint32_t flow = 0; flow < FLOWS; flow++) {

@@ -104,8 +104,9 @@ static void store_programs_pass_packets_on_and_share_the_maps(void **state)
 	for (uint32_t i = 0; i < ARRAY_SIZE(links); i++) {
 		struct programs programs;
 
-		assert_int_equal(
-			store_load_programs(&store, i, links[i], &programs), 0);
+		assert_int_equal(store_load_programs(&store, NULL, i, links[i],
+						     &programs),
+				 0);
 		for (int d = 0; d < 2; d++) {
 			LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame,
 				    .data_size_in = sizeof(frame), .repeat = 1);
@@ -159,8 +160,9 @@ static void store_leaves_no_descriptors(void **state)
 
 	(void)state;
 	open_quietly(&store, &silent);
-	assert_int_equal(
-		store_load_programs(&store, 0, LINK_ETHERNET, &programs), 0);
+	assert_int_equal(store_load_programs(&store, NULL, 0, LINK_ETHERNET,
+					     &programs),
+			 0);
 	assert_true(lab_count_fds() > before);
 	programs_close(&programs);
 	programs_close(&programs);

@@ -71,7 +71,7 @@ static void counts_survive_any_number_of_lists(void **state)
 		totals[judgement >> JUDGED_SLOT_SHIFT].packets += 2;
 		assert_int_equal(counted(filter, i % 3, totals), i + 1);
 		assert_int_equal(counted(filter, 3, totals), 2 * (i + 1));
-		filter_succeed(next, filter, totals);
+		assert_int_equal(filter_succeed(next, filter, true, totals), 0);
 		filter_free(filter);
 		filter = next;
 	}
@@ -97,7 +97,7 @@ static void count_of_a_rule_that_went_is_not_mixed_up(void **state)
 		for (uint32_t slot = 0; slot < RULE_SLOTS; slot++)
 			totals[slot].packets++;
 		went += RULE_SLOTS;
-		filter_succeed(next, filter, totals);
+		assert_int_equal(filter_succeed(next, filter, true, totals), 0);
 		assert_int_equal(counted(next, 0, totals), 0);
 		assert_int_equal(counted(next, 1, totals) +
 					 counted(next, 2, totals),
@@ -108,12 +108,46 @@ static void count_of_a_rule_that_went_is_not_mixed_up(void **state)
 	filter_free(filter);
 }
 
+/* A program of any earlier list may be attached yet, so no slot is another rule's. */
+static void slots_are_not_reused_while_programs_are_attached(void **state)
+{
+	static const char *const lists[][1] = { { "udp" }, { "ip" } };
+	static const uint8_t frame[60] = { [12] = 0x08, [14] = 0x45, [23] = 17 };
+	struct filter *filter = make_list(lists[0], 1), *next;
+	const struct count totals[RULE_SLOTS] = { 0 };
+	bool was_used[RULE_SLOTS] = { [0] = true };
+	uint32_t n = 0;
+	int err;
+
+	(void)state;
+	do {
+		uint32_t slot;
+
+		next = make_list(lists[++n % 2], 1);
+		err = filter_succeed(next, filter, false, totals);
+		if (err)
+			break;
+		slot = filter_judge(next, frame, sizeof(frame), sizeof(frame)) >>
+		       JUDGED_SLOT_SHIFT;
+		assert_false(was_used[slot]);
+		was_used[slot] = true;
+		filter_free(filter);
+		filter = next;
+	} while (n < 2 * RULE_SLOTS);
+	assert_int_equal(err, -EBUSY);
+	assert_in_range(n, RULE_SLOTS - 3, RULE_SLOTS);
+	assert_int_equal(filter_succeed(next, filter, true, totals), 0);
+	filter_free(next);
+	filter_free(filter);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(error_names_the_rule),
 		cmocka_unit_test(counts_survive_any_number_of_lists),
 		cmocka_unit_test(count_of_a_rule_that_went_is_not_mixed_up),
+		cmocka_unit_test(slots_are_not_reused_while_programs_are_attached),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
