@@ -51,3 +51,8 @@ option(NETOBS_TLS "Build what netobsctl capture needs to listen beyond this host
 if(NETOBS_TLS)
 	include(${PROJECT_SOURCE_DIR}/src/sinks/tls/tls.cmake)
 endif()
+
+option(NETOBS_HTTPD "Build what netobsctl needs to serve metrics over HTTP" ON)
+if(NETOBS_HTTPD)
+	include(${PROJECT_SOURCE_DIR}/src/sinks/httpd/httpd.cmake)
+endif()

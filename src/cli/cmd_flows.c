@@ -17,6 +17,7 @@
 #include "human.h"
 #include "interfaces.h"
 #include "keys.h"
+#include "metrics.h"
 #include "privileges.h"
 #include "signals.h"
 
@@ -33,6 +34,8 @@ struct session {
 	bool error_logged; /* the library said what is wrong */
 	bool wrong_spec;   /* of an output */
 	bool stopping;
+	struct metrics_source metrics_source;
+	struct metrics *metrics;
 	char *notes[MAX_NOTES]; /* shown on a screen, to be said at its end */
 	unsigned int n_notes;	/* also those that there was no room for */
 };
@@ -94,6 +97,8 @@ static void on_log(int level, const char *message, void *user)
 	struct session *session = user;
 	char text[512];
 
+	session->metrics_source.errors += level <= NETOBS_LOG_ERROR;
+	session->metrics_source.warnings += level == NETOBS_LOG_WARNING;
 	if (level > session->log_level)
 		return;
 	if (!rules_place(&session->config.rules, message, text, sizeof(text)))
@@ -142,6 +147,7 @@ static void on_interval(void *user)
 		if (output->error)
 			stop(session);
 	}
+	metrics_write(session->metrics, false);
 }
 
 static int get_stats(struct netobs_stats *ret_stats, void *user)
@@ -248,7 +254,7 @@ static void redraw(const struct session *session)
  * What to wait for: the context, keys, what outputs wait for, and standard output, as
  * with no traffic there is no write to notice that its reader has gone.
  */
-enum { FD_CONTEXT, FD_STDOUT, FD_KEYS, FD_OUTPUTS };
+enum { FD_CONTEXT, FD_STDOUT, FD_KEYS, FD_METRICS, FD_OUTPUTS };
 
 static void fill_fds(const struct session *session, struct pollfd *fds)
 {
@@ -258,6 +264,8 @@ static void fill_fds(const struct session *session, struct pollfd *fds)
 					   .events = POLLIN };
 	fds[FD_STDOUT].fd = -1;
 	fds[FD_KEYS] = (struct pollfd){ .fd = keys_fd(), .events = POLLIN };
+	fds[FD_METRICS] = (struct pollfd){ .fd = metrics_fd(session->metrics),
+					   .events = POLLIN };
 	for (size_t i = 0; i < config->n_outputs; i++) {
 		const struct output *output = &config->outputs[i];
 
@@ -272,6 +280,8 @@ static void look_at_outputs(struct session *session, const struct pollfd *fds)
 {
 	if (fds[FD_KEYS].revents)
 		take_keys(session);
+	if (fds[FD_METRICS].revents)
+		metrics_dispatch(session->metrics);
 	for (size_t i = 0; i < session->config.n_outputs; i++) {
 		struct output *output = &session->config.outputs[i];
 
@@ -312,6 +322,31 @@ static int loop(struct session *session, struct pollfd *fds)
 		if (r < 0 && r != -EINTR)
 			return r == -ECANCELED ? 0 : r;
 	}
+}
+
+/* An address that is in use is reported before programs are attached. */
+static int open_metrics(struct session *session)
+{
+	const struct flows_config *config = &session->config;
+	char text[640];
+	int r;
+
+	session->metrics_source = (struct metrics_source){
+		.ctx = session->ctx,
+		.outputs = config->outputs,
+		.n_outputs = config->n_outputs,
+		.rules = config->rules_path ? &config->rules : NULL,
+		.sampling = config->sampling_interval,
+		.on_log = on_log,
+		.user = session,
+	};
+	r = metrics_open(&config->metrics, &session->metrics_source,
+			 &session->metrics, text, sizeof(text));
+	if (r < 0)
+		fprintf(stderr, "netobsctl flows: --metrics: %s\n", text);
+	else if (metrics_where(session->metrics, text, sizeof(text)))
+		fprintf(stderr, "netobsctl flows: serving metrics at %s\n", text);
+	return r;
 }
 
 static int observe(struct session *session)
@@ -476,7 +511,11 @@ static int run(struct session *session)
 	signals_catch(stop_context, session->ctx);
 	if (session->config.rules_path && !session->config.files.n)
 		signals_catch_hangup();
-	r = session->config.files.n ? replay(session) : observe(session);
+	r = session->config.files.n ? replay(session) : open_metrics(session);
+	if (r == 0 && !session->config.files.n)
+		r = observe(session);
+	metrics_write(session->metrics, true);
+	metrics_close(session->metrics);
 	closed = close_outputs(session);
 	repeat_notes(session);
 	if (session->config.stats)

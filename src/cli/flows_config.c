@@ -101,6 +101,12 @@ static const struct args_option options[] = {
 	  "run before or after other tcx programs (default first)" },
 	{ 'r', "read", ARGS_LIST, FIELD(files), "FILE", NULL,
 	  "read packets from a pcap or pcapng file (- for stdin); repeatable" },
+	{ 0, "metrics", ARGS_STRING, FIELD(metrics.listen), "ADDRESS", NULL,
+	  "serve metrics over HTTP at ADDRESS:PORT or unix:PATH" },
+	{ 0, "metrics-listen-any", ARGS_SWITCH, FIELD(metrics.listen_any), NULL,
+	  NULL, "allow --metrics at other than loopback addresses" },
+	{ 0, "metrics-textfile", ARGS_STRING, FIELD(metrics.textfile), "FILE",
+	  NULL, "write metrics to FILE after each interval" },
 	{ 0, "stats", ARGS_SWITCH, FIELD(stats), NULL, NULL,
 	  "at the end, print statistics of all packets on stderr" },
 	{ 'v', "verbose", ARGS_REPEAT, FIELD(verbose), NULL, NULL,
@@ -154,6 +160,10 @@ static int check_replay(const struct flows_config *config)
 		return refuse("--direction");
 	if (config->attach >= 0)
 		return refuse("--attach");
+	if (config->metrics.listen)
+		return refuse("--metrics");
+	if (config->metrics.textfile)
+		return refuse("--metrics-textfile");
 	if (config->attach_order >= 0)
 		return refuse("--attach-order");
 	return 0;
@@ -431,6 +441,9 @@ static int check_values(struct flows_config *config)
 		args_complain(&command, "--interval: %s", why);
 	else if (!flows_parse_sampling(config, why, sizeof(why)))
 		args_complain(&command, "--sampling: %s", why);
+	else if (!metrics_check(&config->metrics, "--metrics-listen-any", why,
+				sizeof(why)))
+		args_complain(&command, "--metrics: %s", why);
 	else
 		return 0;
 	return -1;

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "args.h"
+#include "metrics.h"
 #include "output.h"
 #include "rules.h"
 #include "view.h"
@@ -30,6 +31,7 @@ struct flows_config {
 	char *filter;		/* of filter_words; NULL: none */
 	const char *rules_path; /* NULL: not given */
 	struct rules rules;
+	struct metrics_config metrics;
 
 	struct view_options view; /* of the output that can show one */
 	struct output *outputs;

@@ -65,10 +65,15 @@ static bool has_pending(const struct output *output)
 	return stats.pending.records;
 }
 
-/* Options may be secret. */
-static int name_len(const struct output *output)
+int output_name_len(const struct output *output)
 {
 	return (int)strcspn(output->spec, "?");
+}
+
+const struct netobs_sink *output_as_sink(const struct output *output)
+{
+	return output->kind == &output_sink && output->is_open ? output->state :
+								 NULL;
 }
 
 static void report(const struct output *output, uint64_t records,
@@ -76,8 +81,9 @@ static void report(const struct output *output, uint64_t records,
 {
 	char text[512];
 
-	snprintf(text, sizeof(text), "%.*s: %llu records %s%s", name_len(output),
-		 output->spec, (unsigned long long)records, what, why);
+	snprintf(text, sizeof(text), "%.*s: %llu records %s%s",
+		 output_name_len(output), output->spec,
+		 (unsigned long long)records, what, why);
 	output_say(output, text);
 }
 

@@ -100,6 +100,14 @@ void output_finish_all(struct output *outputs, size_t n);
 /* Whether some of its records are not where they go yet. */
 bool output_is_pending(const struct output *output);
 
+struct netobs_sink;
+
+/* The sink that it is, while it is open; NULL: it is none. */
+const struct netobs_sink *output_as_sink(const struct output *output);
+
+/* The length of its spec without options, which may be secret. */
+int output_name_len(const struct output *output);
+
 /* -1: there is nothing to be waited for. */
 int output_fd(const struct output *output);
 

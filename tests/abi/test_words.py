@@ -185,7 +185,8 @@ class Words(unittest.TestCase):
         self.assertEqual({flag for flag in help_flags("flows") if flag.startswith("--")} -
                          options, {"--help", "--list-interfaces", "--output", "--by", "--sort",
                                    "--top", "--names", "--duration", "--count", "--read",
-                                   "--stats", "--verbose"})
+                                   "--stats", "--verbose", "--metrics",
+                                   "--metrics-listen-any", "--metrics-textfile"})
 
     def test_interfaces_and_files_are_completed(self):
         self.assertEqual(complete("flows", "-i", "l") & {"lo"}, {"lo"})

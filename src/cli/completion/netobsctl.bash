@@ -10,6 +10,7 @@ _netobsctl_options()
 			"--sampling --min-bytes" \
 			"--active-timeout --idle-timeout --per-interface" \
 			"--timestamps --max-flows --max-memory --attach --attach-order -r --read --stats" \
+			"--metrics --metrics-listen-any --metrics-textfile" \
 			"-v --verbose"
 		;;
 	capture)
@@ -113,7 +114,7 @@ _netobsctl_values()
 	flows:--timestamps)
 		echo "coarse precise"
 		;;
-	capture:--listen)
+	capture:--listen | flows:--metrics)
 		echo "127.0.0.1: unix:"
 		;;
 	capture:--format)

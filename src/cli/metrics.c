@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "metrics.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock_ms.h"
+#include "base/io.h"
+#include "base/loop.h"
+#include "listen.h"
+#include "metrics_values.h"
+#include "sinks/httpd/httpd_module.h"
+
+enum { WRITE_MS = 1000 };
+
+struct metrics {
+	struct metrics_config config;
+	const struct metrics_source *source;
+	struct metrics_values values;
+	int64_t collected_ms;	      /* 0: never */
+	char *texts[METRICS_FORMATS]; /* of these values; NULL: not formatted */
+	size_t lens[METRICS_FORMATS];
+	int64_t written_ms;
+	bool is_stale; /* the file could not be written, which was logged */
+
+	struct listen listener;
+	const struct httpd_module *module; /* NULL: nothing is served */
+	struct httpd *httpd;
+	struct loop loop;
+	int timer;
+};
+
+/* ---- The text --------------------------------------------------------------------- */
+
+static void forget_texts(struct metrics *metrics)
+{
+	for (int i = 0; i < METRICS_FORMATS; i++)
+		free(TAKE_PTR(metrics->texts[i]));
+}
+
+static void collect(struct metrics *metrics)
+{
+	forget_texts(metrics);
+	metrics_collect(metrics->source, &metrics->values);
+	metrics->collected_ms = now_ms();
+}
+
+/* However many ask, and however often, the text is made a few times per second. */
+static int find_text(struct metrics *metrics, enum metrics_format format)
+{
+	if (!metrics->collected_ms ||
+	    now_ms() - metrics->collected_ms >= METRICS_AGE_MS)
+		collect(metrics);
+	return metrics->texts[format] ? 0 :
+					metrics_format(&metrics->values, format,
+						       &metrics->texts[format],
+						       &metrics->lens[format]);
+}
+
+/* ---- HTTP ------------------------------------------------------------------------- */
+
+static unsigned int answer(void *user, const struct httpd_request *request,
+			   struct httpd_answer *ret_answer)
+{
+	static const char elsewhere[] = "The metrics are at /metrics\n";
+	static const char *const types[] = {
+		[METRICS_PROMETHEUS] = "text/plain; version=0.0.4; charset=utf-8",
+		[METRICS_OPENMETRICS] =
+			"application/openmetrics-text; version=1.0.0; charset=utf-8",
+	};
+	enum metrics_format format =
+		strstr(request->accept, "application/openmetrics-text") ?
+			METRICS_OPENMETRICS :
+			METRICS_PROMETHEUS;
+	struct metrics *metrics = user;
+
+	*ret_answer = (struct httpd_answer){ "text/plain", elsewhere,
+					     strlen(elsewhere) };
+	if (strcmp(request->path, "/metrics") != 0)
+		return strcmp(request->path, "/") ? 404 : 200;
+	if (find_text(metrics, format) < 0)
+		return 503;
+	*ret_answer = (struct httpd_answer){ types[format],
+					     metrics->texts[format],
+					     metrics->lens[format] };
+	return 200;
+}
+
+static void serve(struct metrics *metrics)
+{
+	int wait_ms = metrics->module->run(metrics->httpd);
+	int64_t at = wait_ms < 0 ?
+			     0 :
+			     clock_ns(CLOCK_MONOTONIC) + wait_ms * NSEC_PER_MSEC;
+
+	loop_set_timer(metrics->timer, at);
+}
+
+static int on_clients(void *arg, int fd)
+{
+	(void)fd;
+	serve(arg);
+	return 0;
+}
+
+static int open_server(struct metrics *metrics, char *why, size_t why_size)
+{
+	const char *spec = metrics->config.listen;
+	int fd, err;
+
+	metrics->module =
+		shared_object_find("httpd", HTTPD_MODULE_SYMBOL, why, why_size);
+	if (!metrics->module)
+		return -ENOENT;
+	err = listen_open(&metrics->listener, spec);
+	fd = err ? -1 : fcntl(metrics->listener.fd, F_DUPFD_CLOEXEC, 0);
+	if (!err)
+		err = fd < 0 ? -errno :
+			       metrics->module->open(fd, answer, metrics,
+						     &metrics->httpd);
+	if (err && fd >= 0)
+		close(fd);
+	err = err ?: loop_open(&metrics->loop);
+	err = err   ?:
+		      loop_add_timer(&metrics->loop, CLOCK_MONOTONIC,
+				     on_clients, metrics, &metrics->timer);
+	err = err   ?:
+		      loop_watch(&metrics->loop,
+				 metrics->module->fd(metrics->httpd), EPOLLIN,
+				 on_clients, metrics);
+	if (err)
+		snprintf(why, why_size, "%s: %s", spec, strerror(-err));
+	return err;
+}
+
+/* ---- The file --------------------------------------------------------------------- */
+
+/* A reader finds a whole text: the file is made beside, and takes the other's place. */
+static int replace_file(const char *path, const char *text, size_t len)
+{
+	cleanup_free char *beside = NULL;
+	cleanup_fd int fd = -1;
+	size_t at = 0;
+	int err;
+
+	if (asprintf(&beside, "%s.%ld.new", path, (long)getpid()) < 0) {
+		beside = NULL;
+		return -ENOMEM;
+	}
+	fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+		  0644);
+	if (fd < 0)
+		return -errno;
+	err = io_write(fd, text, len, &at);
+	if (!err && rename(beside, path))
+		err = -errno;
+	if (err)
+		unlink(beside);
+	return err;
+}
+
+static int write_file(struct metrics *metrics)
+{
+	int err;
+
+	collect(metrics);
+	err = find_text(metrics, METRICS_PROMETHEUS);
+	return err   ?:
+		       replace_file(metrics->config.textfile,
+				    metrics->texts[METRICS_PROMETHEUS],
+				    metrics->lens[METRICS_PROMETHEUS]);
+}
+
+static void note_written(struct metrics *metrics, int err)
+{
+	const struct metrics_source *source = metrics->source;
+	char text[512];
+
+	if (err && !metrics->is_stale) {
+		snprintf(text, sizeof(text), "metrics: cannot write '%s': %s",
+			 metrics->config.textfile, strerror(-err));
+		source->on_log(NETOBS_LOG_WARNING, text, source->user);
+	}
+	metrics->is_stale = err;
+}
+
+void metrics_write(struct metrics *metrics, bool is_last)
+{
+	if (!metrics || !metrics->config.textfile)
+		return;
+	if (!is_last && metrics->written_ms &&
+	    now_ms() - metrics->written_ms < WRITE_MS)
+		return;
+	metrics->written_ms = now_ms();
+	note_written(metrics, write_file(metrics));
+}
+
+/* ---- All -------------------------------------------------------------------------- */
+
+bool metrics_check(const struct metrics_config *config, const char *any_option,
+		   char *ret_why, size_t size)
+{
+	const char *spec = config->listen;
+	const char *wrong = spec ? listen_refuse(spec) : NULL;
+
+	if (wrong)
+		snprintf(ret_why, size, "'%s': %s", spec, wrong);
+	else if (spec && !config->listen_any && !listen_is_local(spec))
+		snprintf(ret_why, size,
+			 "'%s': it is not a loopback address: needs %s", spec,
+			 any_option);
+	else if (!spec && config->listen_any)
+		snprintf(ret_why, size, "%s needs an address", any_option);
+	else
+		return true;
+	return false;
+}
+
+int metrics_open(const struct metrics_config *config,
+		 const struct metrics_source *source,
+		 struct metrics **ret_metrics, char *why, size_t why_size)
+{
+	struct metrics *metrics;
+	int err = 0;
+
+	*ret_metrics = NULL;
+	if (!config->listen && !config->textfile)
+		return 0;
+	metrics = calloc(1, sizeof(*metrics));
+	if (!metrics) {
+		snprintf(why, why_size, "%s", strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	metrics->config = *config;
+	metrics->source = source;
+	metrics->listener.fd = metrics->loop.fd = -1;
+	if (config->listen)
+		err = open_server(metrics, why, why_size);
+	if (err)
+		metrics_close(metrics);
+	else
+		*ret_metrics = metrics;
+	return err;
+}
+
+int metrics_fd(const struct metrics *metrics)
+{
+	return metrics ? metrics->loop.fd : -1;
+}
+
+void metrics_dispatch(struct metrics *metrics)
+{
+	if (metrics && metrics->httpd)
+		loop_dispatch(&metrics->loop);
+}
+
+bool metrics_where(const struct metrics *metrics, char *text, size_t size)
+{
+	if (!metrics || !metrics->httpd)
+		return false;
+	listen_where(&metrics->listener, text, size);
+	return true;
+}
+
+void metrics_close(struct metrics *metrics)
+{
+	if (!metrics)
+		return;
+	if (metrics->httpd)
+		metrics->module->close(metrics->httpd);
+	listen_close(&metrics->listener);
+	loop_close(&metrics->loop);
+	forget_texts(metrics);
+	metrics_values_done(&metrics->values);
+	free(metrics);
+}

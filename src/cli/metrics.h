@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Metrics of a process that observes flows, as Prometheus text and OpenMetrics: served over
+ * HTTP, written to a file, or both. docs/metrics.md lists them.
+ *
+ * A context, its outputs and its rules are read when the metrics are asked for, at most each
+ * METRICS_AGE_MS, and nothing here waits: neither for clients nor for the context.
+ */
+#ifndef NETOBS_CLI_METRICS_H
+#define NETOBS_CLI_METRICS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <netobs/netobs.h>
+
+struct output;
+struct rules;
+
+enum { METRICS_AGE_MS = 100, METRICS_INTERFACES = 128 /* that have series */ };
+
+struct metrics_config {
+	const char *listen; /* ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH; NULL */
+	bool listen_any;    /* not only a loopback address */
+	const char *textfile; /* replaced once per interval; NULL: none */
+};
+
+/* What there are metrics of. It stays the caller's, which may change it. */
+struct metrics_source {
+	const struct netobs *ctx;
+	const struct output *outputs;
+	size_t n_outputs;
+	const struct rules *rules; /* NULL: none */
+	uint32_t sampling;	   /* one packet or flow of so many; 0: all */
+	uint64_t errors, warnings; /* that have been logged */
+	void (*on_log)(int level, const char *message, void *user);
+	void *user;
+};
+
+struct metrics;
+
+/**
+ * @param any_option  the name of @listen_any where users set it
+ * @return whether @config makes sense; if not, @ret_why says why
+ */
+bool metrics_check(const struct metrics_config *config, const char *any_option,
+		   char *ret_why, size_t size);
+
+/**
+ * Listen; nothing is read from @source yet.
+ *
+ * @param config       copied, but for its strings
+ * @param ret_metrics  yours: metrics_close(); NULL if there is nothing to be done
+ * @return 0, or -errno: @why says what failed
+ */
+int metrics_open(const struct metrics_config *config,
+		 const struct metrics_source *source,
+		 struct metrics **ret_metrics, char *why, size_t why_size);
+
+/* For all below, NULL is fine: there are no metrics. */
+
+/* What to wait for, for reading; -1: nothing. */
+int metrics_fd(const struct metrics *metrics);
+
+/** Serve those who ask; to be called when metrics_fd() polls readable. */
+void metrics_dispatch(struct metrics *metrics);
+
+/*
+ * Write the file, at most once per second unless @is_last. To be called at the end of an
+ * interval. What fails is logged once, and tried again the next time.
+ */
+void metrics_write(struct metrics *metrics, bool is_last);
+
+/* Where the metrics are served, with the port that the kernel chose for 0; false: nowhere. */
+bool metrics_where(const struct metrics *metrics, char *text, size_t size);
+
+void metrics_close(struct metrics *metrics);
+
+#endif

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: python3-prometheus-client
+"""Reads the metrics of `netobsctl flows --metrics`."""
+
+import http.client
+import re
+import socket
+
+from prometheus_client import parser
+from prometheus_client.openmetrics import parser as openmetrics
+
+from lib import lab
+
+SERVING = re.compile(r"serving metrics at (?:127\.0\.0\.1:(\d+)|unix:(\S+))")
+OPENMETRICS = "application/openmetrics-text;version=1.0.0"
+
+
+def connect(where):
+    """To a port, in the namespace of this thread, or to a socket's path."""
+    is_port = isinstance(where, int)
+    connection = socket.socket(socket.AF_INET if is_port else socket.AF_UNIX)
+    connection.settimeout(30)
+    connection.connect(("127.0.0.1", where) if is_port else where)
+    return connection
+
+
+def get(where, path="/metrics", method="GET", **headers):
+    """The response, which has been read, and its body."""
+    client = http.client.HTTPConnection("localhost")
+    client.sock = connect(where)
+    client.request(method, path, headers=headers)
+    response = client.getresponse()
+    body = response.read().decode()
+    client.close()
+    return response, body
+
+
+def served_at(observer):
+    """Where an observer serves them, as connect() takes it."""
+    found = lab.wait_for(lambda: SERVING.search(observer.messages()),
+                         "metrics to be served")
+    return int(found[1]) if found[1] else found[2]
+
+
+class Samples:
+    """All series of a text, by name and labels."""
+
+    def __init__(self, text, is_openmetrics=False):
+        parse = (openmetrics if is_openmetrics else parser).text_string_to_metric_families
+        self.families = list(parse(text))
+        self.series = {}
+        for family in self.families:
+            for sample in family.samples:
+                key = sample.name, tuple(sorted(sample.labels.items()))
+                if key in self.series:
+                    raise AssertionError(f"{key} is there twice")
+                self.series[key] = sample.value
+
+    def value(self, name, **labels):
+        return self.series[name, tuple(sorted(labels.items()))]
+
+    def all_of(self, name):
+        """{labels: value}"""
+        return {labels: value for (found, labels), value in self.series.items()
+                if found == name}
+
+    def total(self, name):
+        return sum(self.all_of(name).values())
+
+    def names(self):
+        return {name for name, _ in self.series}
+
+    def check_identity(self):
+        for unit in ("packets", "bytes"):
+            parts = [self.total(f"netobs_{term}_{unit}_total") for term in
+                     ("exported", "filtered", "sampled_out", "unparsed", "lost")]
+            parts.append(self.value(f"netobs_pending_{unit}"))
+            seen = self.value(f"netobs_seen_{unit}_total")
+            if seen != sum(parts):
+                raise AssertionError(f"{unit}: seen {seen}, accounted for {parts}")
+
+
+def scrape(where, is_openmetrics=False):
+    headers = {"Accept": OPENMETRICS} if is_openmetrics else {}
+    response, text = get(where, **headers)
+    if response.status != 200:
+        raise AssertionError(f"{response.status}: {text}")
+    return Samples(text, is_openmetrics)

@@ -1,0 +1,333 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: prometheus
+"""Metrics over HTTP and in a file: they are right, bounded, and cost the counting nothing."""
+
+import http.client
+import os
+import random
+import re
+import socket
+import stat
+import subprocess
+import threading
+import time
+
+from lib import lab
+from lib import metrics
+from lib import observer
+from lib import traffic
+from lib.observer import Observer
+
+USAGE, FAILED = 2, 1
+SERIES = 128 # interfaces that have series of their own
+MALFORMED = lab.sized(10000)
+SLOW = 200
+
+
+class Served(lab.WiredTest):
+    def observe(self, *arguments, where="127.0.0.1:0", **options):
+        run = Observer(self.lab, self.a, "-i", "eth0", "--interval", "0.2",
+                       "--metrics", where, *arguments, **options)
+        return run.wait_attached((self.a, "eth0"))
+
+    def scrape(self, run, *arguments):
+        with self.a:
+            return metrics.scrape(metrics.served_at(run), *arguments)
+
+    def await_value(self, run, value, name, **labels):
+        lab.wait_for(lambda: self.scrape(run).value(name, **labels) >= value, name)
+        return self.scrape(run)
+
+
+class Metrics(Served):
+    def test_values_are_those_of_the_statistics(self):
+        rules = self.lab.path("rules")
+        with open(rules, "w", encoding="utf-8") as file:
+            file.write('reject udp port 5002\naccept icmp\ndefault accept\n')
+        run = self.observe("--rules", rules)
+        traffic.ping(self.a, "192.0.2.2", 10)
+        traffic.udp(self.a, "192.0.2.1", self.b, "192.0.2.2", [100] * 50)
+        found = self.await_value(run, 20, "netobs_exported_packets_total")
+        found.check_identity()
+        result = run.stop()
+        result.check_conservation()
+        self.assertEqual(result.stats["seen"]["packets"],
+                         found.value("netobs_seen_packets_total"))
+        self.assertEqual(result.stats["filtered"]["bytes"],
+                         found.value("netobs_filtered_bytes_total"))
+        self.assertEqual(50, found.value("netobs_rule_packets_total", rule="0",
+                                         action="reject", filter="udp port 5002"))
+        for direction, packets in (("ingress", 10), ("egress", 10)):
+            self.assertEqual(packets, found.value(
+                "netobs_interface_packets_total", interface="eth0", netns="",
+                direction=direction))
+        self.assertEqual(20, found.value("netobs_sink_delivered_packets_total",
+                                         sink="json", output="0"))
+        self.assertEqual(0, found.value("netobs_sink_pending_seconds",
+                                        sink="json", output="0"))
+        self.assertEqual(1, found.value("netobs_interfaces"))
+        drains = found.value("netobs_drain_duration_seconds_count")
+        self.assertEqual(drains, found.value("netobs_drain_duration_seconds_bucket",
+                                             le="+Inf"))
+        self.assertGreater(found.value("netobs_drain_duration_seconds_sum"), 0)
+        self.assertGreater(found.value("process_resident_memory_bytes"), 1 << 20)
+
+    def test_both_formats_are_valid(self):
+        run = self.observe()
+        traffic.ping(self.a, "192.0.2.2", 5)
+        self.await_value(run, 10, "netobs_exported_packets_total")
+        with self.a:
+            where = metrics.served_at(run)
+            response, text = metrics.get(where)
+            self.assertEqual("text/plain; version=0.0.4; charset=utf-8",
+                             response.headers["Content-Type"])
+            response, _ = metrics.get(where, Accept=metrics.OPENMETRICS)
+            self.assertIn("openmetrics-text", response.headers["Content-Type"])
+        done = subprocess.run(["promtool", "check", "metrics"], input=text, text=True,
+                              capture_output=True, check=False)
+        self.assertEqual((0, "", ""), (done.returncode, done.stdout, done.stderr))
+        ours, theirs = (self.scrape(run, is_openmetrics).names()
+                        for is_openmetrics in (False, True))
+        self.assertEqual(ours, theirs)
+        run.stop()
+
+    def test_documentation_is_complete(self):
+        run = self.observe()
+        families = {family.name + ("_total" if family.type == "counter" else "")
+                    for family in self.scrape(run).families}
+        with open(f"{os.environ['NETOBS_SOURCE']}/docs/metrics.md", encoding="utf-8") as file:
+            named = set(re.findall(r"`((?:netobs|process)_\w+?)(?:_count)?[`{]", file.read()))
+        both = {name.replace("_bytes_", "_packets_") for name in families}
+        self.assertEqual(set(), named - families, "these do not exist")
+        self.assertEqual(set(), {
+            name for name in both - named
+            if name != "netobs_pending_bytes" and "_packets" not in name}, "undocumented")
+        run.stop()
+
+    def test_requests_other_than_for_metrics(self):
+        run = self.observe(where=f"unix:{self.lab.path('metrics')}")
+        where = metrics.served_at(run)
+        self.assertEqual(0o600, stat.S_IMODE(os.stat(where).st_mode))
+        self.assertEqual(200, metrics.get(where, "/")[0].status)
+        self.assertEqual(404, metrics.get(where, "/other")[0].status)
+        self.assertEqual(200, metrics.get(where, "/metrics?name=value")[0].status)
+        response, text = metrics.get(where, method="HEAD")
+        self.assertEqual((200, ""), (response.status, text))
+        self.assertGreater(int(response.headers["Content-Length"]), 1000)
+        response, _ = metrics.get(where, method="POST")
+        self.assertEqual((405, "GET, HEAD"), (response.status, response.headers["Allow"]))
+        run.stop()
+        self.assertFalse(os.path.exists(where))
+
+    def test_file_is_replaced_as_a_whole(self):
+        path = self.lab.path("netobs.prom")
+        run = Observer(self.lab, self.a, "-i", "eth0", "--interval", "0.2",
+                       "--metrics-textfile", path).wait_attached((self.a, "eth0"))
+        lab.wait_for(lambda: os.path.exists(path), "the file")
+        traffic.ping(self.a, "192.0.2.2", 5)
+        seen = set()
+        for _ in range(200):
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+            self.assertTrue(text.endswith("\n"))
+            seen.add(tuple(family.name for family in metrics.Samples(text).families))
+        self.assertEqual(1, len(seen))
+        run.stop()
+        with open(path, encoding="utf-8") as file:
+            last = metrics.Samples(file.read())
+        last.check_identity()
+        self.assertEqual(10, last.value("netobs_seen_packets_total"))
+        self.assertEqual([], [name for name in os.listdir(self.lab.dir) if ".new" in name])
+
+    def test_wrong_options_are_refused(self):
+        for code, words, *arguments in (
+                (USAGE, "not a loopback address: needs --metrics-listen-any",
+                 "--metrics", "192.0.2.1:9000"),
+                (USAGE, "none of ADDRESS:PORT", "--metrics", "localhost"),
+                (USAGE, "--metrics-listen-any needs an address", "--metrics-listen-any"),
+                (USAGE, "cannot be combined with -r", "--metrics", "127.0.0.1:0",
+                 "-r", "file.pcap"),
+                (FAILED, "No such file or directory", "--metrics",
+                 f"unix:{self.lab.path('none/metrics')}")):
+            result = observer.flows(self.lab, *arguments, ns=self.a)
+            self.assertEqual(code, result.code, result.errors)
+            self.assertIn(words, result.errors)
+
+    def test_beyond_loopback_if_asked(self):
+        run = Observer(self.lab, self.a, "-i", "eth0", "--metrics", "192.0.2.1:9000",
+                       "--metrics-listen-any").wait_attached((self.a, "eth0"))
+        with self.b, socket.create_connection(("192.0.2.1", 9000), 30) as client:
+            client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            self.assertIn(b" 200 OK", client.recv(100))
+        run.stop()
+
+
+class Bounds(lab.LabTest):
+    """Series are bounded, whatever interfaces are called and however many there are."""
+
+    def setUp(self):
+        super().setUp()
+        self.a = self.lab.ns("a")
+
+    def observe(self, *arguments):
+        run = Observer(self.lab, self.a, "--interval", "0.2", "--metrics", "127.0.0.1:0",
+                       *arguments)
+        run.wait_attached()
+        return run
+
+    def scrape(self, run):
+        with self.a:
+            return metrics.scrape(metrics.served_at(run))
+
+    def test_names_are_escaped(self):
+        name = 'a"\\{b}'
+        self.a.ip("link", "add", name, "type", "veth", "peer", "name", "p")
+        run = self.observe("-i", name)
+        series = self.scrape(run).all_of("netobs_interface_packets_total")
+        self.assertIn(name, [dict(labels)["interface"] for labels in series])
+        run.stop()
+
+    def test_more_interfaces_than_series(self):
+        more = 20
+        script = self.lab.path("links")
+        with open(script, "w", encoding="ascii") as file:
+            file.writelines(f"link add d{i} up type veth peer name p{i}\n"
+                            f"link set p{i} up\naddr add 198.18.{i}.1/24 dev d{i}\n"
+                            f"neigh add 198.18.{i}.2 lladdr 02:00:00:00:00:01 dev d{i}\n"
+                            for i in range(SERIES + more))
+        self.a.ip("-batch", script)
+        run = self.observe("-i", "/^d/")
+        lab.wait_for(lambda: self.scrape(run).value("netobs_interfaces") == SERIES + more,
+                     "all interfaces")
+        self.send(SERIES + more)
+        self.check(run, SERIES + more)
+        for i in range(0, SERIES, 2):
+            self.a.ip("link", "del", f"d{i}")
+        lab.wait_for(lambda: self.scrape(run).value("netobs_interfaces") == SERIES // 2 + more,
+                     "half of them to go")
+        self.check(run, SERIES + more)
+        run.stop()
+
+    def send(self, count):
+        """A datagram over each."""
+        with self.a, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            for i in range(count):
+                sender.sendto(b"x", (f"198.18.{i}.2", 9))
+
+    def check(self, run, count):
+        """The others have all that has no series, or had one: nothing is taken back."""
+        def sums():
+            found = self.scrape(run).all_of("netobs_interface_packets_total")
+            self.assertLessEqual(len(found), 2 * (SERIES + 1))
+            return sum(found.values())
+
+        lab.wait_for(lambda: sums() >= count, "all packets")
+        found = self.scrape(run)
+        self.assertEqual(found.value("netobs_observed_packets_total"), sums())
+        found.check_identity()
+
+
+class Hostile(Served):
+    """Clients that do not keep to HTTP, or to any pace."""
+
+    def setUp(self):
+        super().setUp()
+        self.seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
+        self.note(f"NETOBS_TEST_SEED={self.seed}")
+        self.random = random.Random(self.seed)
+        self.scrapes = 0
+        self.errors = []
+        self.is_over = threading.Event()
+
+    def malformed(self):
+        """A request that was one, or noise."""
+        kind = self.random.randrange(5)
+        noise = self.random.randbytes(self.random.randrange(1, 300))
+        request = bytearray(b"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: text/plain\r\n\r\n")
+        if kind == 0:
+            return noise
+        if kind == 1:
+            return b"GET /" + noise + b" HTTP/1.1\r\n\r\n"
+        if kind == 2:
+            return b"GET /metrics HTTP/1.1\r\n" + b"X: y\r\n" * 5000
+        if kind == 3:
+            return bytes(request[:self.random.randrange(len(request))])
+        for _ in range(self.random.randrange(1, 8)):
+            request[self.random.randrange(len(request))] = self.random.randrange(256)
+        return bytes(request)
+
+    def attack(self, where, count):
+        for _ in range(count):
+            try:
+                with metrics.connect(where) as client:
+                    client.sendall(self.malformed())
+                    if self.random.randrange(2):
+                        client.shutdown(socket.SHUT_WR)
+            except OSError:
+                pass # the server has closed it
+
+    def scrape_often(self, where):
+        while not self.is_over.is_set():
+            try:
+                metrics.scrape(where).check_identity()
+                self.scrapes += 1
+            except (OSError, http.client.HTTPException):
+                pass # cut with the slow ones, where these crowd
+            except Exception as error: # pylint: disable=broad-except
+                self.errors.append(error)
+                return
+            time.sleep(0.01)
+
+    def fds(self, run):
+        return len(os.listdir(f"/proc/{run.process.pid}/fd"))
+
+    def test_counting_goes_on_under_attack(self):
+        run = self.observe(release=True)
+        packets = lab.sized(200000)
+        with self.a: # which threads inherit
+            where = metrics.served_at(run)
+            self.attack(where, 500)
+            metrics.scrape(where)
+            before, fds = run.memory()["now"], self.fds(run)
+            scraper = threading.Thread(target=self.scrape_often, args=(where,))
+            scraper.start()
+            flood = traffic.start_flood(self.lab, self.a, "eth0", "--packets", packets,
+                                        "--rate", lab.sized(20000))
+            slow = [metrics.connect(where) for _ in range(SLOW)]
+            for client in slow:
+                client.send(b"GET /met")
+            self.attack(where, MALFORMED)
+            for client in slow:
+                client.close()
+            flood.wait()
+            self.is_over.set()
+            scraper.join()
+            lab.wait_for(lambda: self.fds(run) <= fds, "descriptors to be closed")
+            grown = run.memory()["now"] - before
+            metrics.scrape(where)
+        result = run.stop()
+        result.check_conservation()
+        self.assertEqual([], self.errors)
+        self.assertGreater(self.scrapes, 10)
+        self.assertGreaterEqual(result.stats["seen"]["packets"], packets)
+        self.assertEqual((0, 0), result.total("lost"))
+        self.assertLess(grown, 4 << 20)
+        self.note(f"{MALFORMED} malformed requests, {self.scrapes} scrapes: "
+                  f"{grown >> 10} KiB more")
+
+    def test_slow_clients_keep_nobody_out(self):
+        run = self.observe()
+        with self.a:
+            where = metrics.served_at(run)
+            slow = [metrics.connect(where) for _ in range(SLOW)]
+            for client in slow:
+                client.send(b"GET /metrics HTTP/1.1\r\nX: ")
+            metrics.scrape(where).check_identity()
+            for client in slow:
+                client.close()
+        run.stop()
+
+
+if __name__ == "__main__":
+    lab.main(at_once=3)
