@@ -159,7 +159,7 @@ static bool parse_rules(struct config *config)
 			      "--rules: it cannot be combined with --filter");
 		return false;
 	}
-	if (rules_read(config->rules_path, &rules, why, sizeof(why))) {
+	if (rules_read(config->rules_path, true, &rules, why, sizeof(why))) {
 		is_good = !make_rules(&rules, &config->filter, &error);
 		if (!is_good && !rules_place(&rules, error, why, sizeof(why)))
 			snprintf(why, sizeof(why), "%s", error);

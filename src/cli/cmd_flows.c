@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -224,7 +225,7 @@ static void replace_rules(struct session *session)
 	NETOBS_OPTS(opts);
 	int r;
 
-	if (!rules_read(path, &session->config.rules, text, sizeof(text))) {
+	if (!rules_read(path, false, &session->config.rules, text, sizeof(text))) {
 		on_log(NETOBS_LOG_ERROR, text, session);
 		return;
 	}
@@ -311,8 +312,8 @@ static int loop(struct session *session, struct pollfd *fds)
 			stop(session);
 		}
 		fill_fds(session, fds);
-		if (poll(fds, FD_OUTPUTS + session->config.n_outputs,
-			 (int)(expired ? -1 : left)) > 0)
+		if (signals_poll(fds, FD_OUTPUTS + session->config.n_outputs,
+				 (int)(expired ? -1 : left)) > 0)
 			look_at_outputs(session, fds);
 		if (signals_take_resize())
 			redraw(session);
@@ -509,8 +510,10 @@ static int run(struct session *session)
 	}
 
 	signals_catch(stop_context, session->ctx);
-	if (session->config.rules_path && !session->config.files.n)
+	if (session->config.rules_path && !session->config.files.n) {
 		signals_catch_hangup();
+		signals_hold(SIGHUP);
+	}
 	r = session->config.files.n ? replay(session) : open_metrics(session);
 	if (r == 0 && !session->config.files.n)
 		r = observe(session);

@@ -40,7 +40,6 @@ struct loop {
 	struct pollfd fds[FD_SINKS + SERVICE_OUTPUTS_MAX];
 	int watchdog_ms; /* between two signs of life; 0: none are wanted */
 	int64_t watchdog_at;
-	sigset_t signals; /* while waiting; otherwise, they are blocked */
 };
 
 static void stop_context(void *ctx)
@@ -71,16 +70,12 @@ static void feed_watchdog(struct loop *loop)
 	loop->watchdog_at = now_ms() + loop->watchdog_ms;
 }
 
-/* Signals come only now, so that none is noticed after the next event only. */
 static void wait_for_events(struct loop *loop)
 {
 	const int ms = loop->watchdog_ms ? left_ms(loop->watchdog_at) : -1;
-	const struct timespec timeout = { .tv_sec = ms / 1000,
-					  .tv_nsec = ms % 1000 * NSEC_PER_MSEC };
 	struct service_sinks *sinks = &loop->service->sinks;
 
-	if (ppoll(loop->fds, fill_fds(loop), ms < 0 ? NULL : &timeout,
-		  &loop->signals) <= 0)
+	if (signals_poll(loop->fds, fill_fds(loop), ms) <= 0)
 		return;
 	for (size_t i = 0; i < sinks->n; i++)
 		if (loop->fds[FD_SINKS + i].revents)
@@ -112,19 +107,16 @@ static int observe(struct service *service)
 {
 	struct loop loop = { .service = service,
 			     .watchdog_ms = (int)notify_watchdog_ms() };
-	sigset_t blocked;
 	int r;
 
-	sigemptyset(&blocked);
-	sigaddset(&blocked, SIGHUP);
-	sigaddset(&blocked, SIGTERM);
-	sigaddset(&blocked, SIGINT);
-	sigprocmask(SIG_BLOCK, &blocked, &loop.signals);
+	signals_hold(SIGHUP);
+	signals_hold(SIGTERM);
+	signals_hold(SIGINT);
 	r = service_observe(service);
 	if (r == 0)
 		r = serve(&loop);
 	notify_send("STOPPING=1");
-	sigprocmask(SIG_SETMASK, &loop.signals, NULL);
+	signals_release_held();
 	return r;
 }
 

@@ -419,7 +419,8 @@ static int read_rules(struct flows_config *config)
 		snprintf(why, sizeof(why),
 			 "it cannot be combined with an expression, which can be a rule: '%.200s'",
 			 config->filter);
-	else if (rules_read(config->rules_path, &config->rules, why, sizeof(why)))
+	else if (rules_read(config->rules_path, true, &config->rules, why,
+			    sizeof(why)))
 		return 0;
 	args_complain(&command, "--rules: %s", why);
 	return -1;

@@ -2,9 +2,13 @@
 #include "rules.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+#include "base/util.h"
 
 #define BLANKS " \t\r\n"
 
@@ -109,15 +113,34 @@ static bool parse_file(FILE *file, struct rules *rules, char *ret_why, size_t si
 	return false;
 }
 
-bool rules_read(const char *path, struct rules *ret_rules, char *ret_why,
-		size_t size)
+/* @return NULL, or a message about the error */
+static const char *open_file(const char *path, bool waits, FILE **ret_file)
+{
+	cleanup_fd int fd =
+		open(path, O_RDONLY | O_CLOEXEC | (waits ? 0 : O_NONBLOCK));
+	struct stat stat;
+
+	if (fd < 0)
+		return strerror(errno);
+	if (!waits && (fstat(fd, &stat) || !S_ISREG(stat.st_mode)))
+		return "it is not a regular file, so it cannot be read again";
+	*ret_file = fdopen(fd, "r");
+	if (!*ret_file)
+		return strerror(ENOMEM);
+	TAKE_FD(fd);
+	return NULL;
+}
+
+bool rules_read(const char *path, bool waits, struct rules *ret_rules,
+		char *ret_why, size_t size)
 {
 	struct rules rules = { .path = path };
-	FILE *file = fopen(path, "re");
+	FILE *file;
+	const char *wrong = open_file(path, waits, &file);
 	bool is_good;
 
-	if (!file) {
-		snprintf(ret_why, size, "%s: %s", path, strerror(errno));
+	if (wrong) {
+		snprintf(ret_why, size, "%s: %s", path, wrong);
 		return false;
 	}
 	is_good = parse_file(file, &rules, ret_why, size);

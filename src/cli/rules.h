@@ -20,11 +20,12 @@ struct rules {
 };
 
 /**
+ * @param waits    for the writer of a pipe; otherwise only a regular file can be read
  * @param ret_why  begins with the file, and the line if one is wrong
  * @return whether the file has been read; if not, *@ret_rules is unchanged
  */
-bool rules_read(const char *path, struct rules *ret_rules, char *ret_why,
-		size_t size);
+bool rules_read(const char *path, bool waits, struct rules *ret_rules,
+		char *ret_why, size_t size);
 
 void rules_clear(struct rules *rules);
 

@@ -131,7 +131,7 @@ static void take_filters(struct service_config *config)
 		flows->rules.default_action = (enum netobs_action)(
 			NETOBS_ACCEPT + config->default_action);
 	} else if (flows->rules_path &&
-		   !rules_read(flows->rules_path, &flows->rules, why,
+		   !rules_read(flows->rules_path, false, &flows->rules, why,
 			       sizeof(why))) {
 		const struct conf_place place = conf_value_place(
 			conf_find(conf, "capture", "", "rules"));

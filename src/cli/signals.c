@@ -5,11 +5,13 @@
 #include <signal.h>
 #include <stddef.h>
 
+#include "base/util.h"
 #include "keys.h"
 
 static void (*volatile stop_object)(void *object);
 static void *volatile stoppable;
 static volatile sig_atomic_t stopping, resized, hung_up;
+static sigset_t held; /* empty at first */
 
 static void on_stop(int number)
 {
@@ -80,8 +82,36 @@ bool signals_take_hangup(void)
 	return true;
 }
 
+void signals_hold(int number)
+{
+	sigaddset(&held, number);
+	sigprocmask(SIG_BLOCK, &held, NULL);
+}
+
+int signals_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+	const struct timespec timeout = {
+		.tv_sec = timeout_ms / 1000,
+		.tv_nsec = timeout_ms % 1000 * NSEC_PER_MSEC,
+	};
+	sigset_t arriving;
+
+	sigprocmask(SIG_BLOCK, NULL, &arriving);
+	for (int number = 1; number < NSIG; number++)
+		if (sigismember(&held, number) == 1)
+			sigdelset(&arriving, number);
+	return ppoll(fds, n, timeout_ms < 0 ? NULL : &timeout, &arriving);
+}
+
+void signals_release_held(void)
+{
+	sigprocmask(SIG_UNBLOCK, &held, NULL);
+	sigemptyset(&held);
+}
+
 void signals_release(void)
 {
+	signals_release_held();
 	set(SIGINT, SIG_DFL);
 	set(SIGTERM, SIG_DFL);
 	if (!is_ignored(SIGHUP))

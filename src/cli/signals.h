@@ -6,6 +6,7 @@
 #ifndef NETOBS_CLI_SIGNALS_H
 #define NETOBS_CLI_SIGNALS_H
 
+#include <poll.h>
 #include <stdbool.h>
 
 /* Call @stop, which is safe in a signal handler, with @object. */
@@ -17,7 +18,19 @@ void signals_catch_hangup(void);
 /* Whether SIGHUP has come since the last call. */
 bool signals_take_hangup(void);
 
-/* Back to the default; to be called before the object is freed. */
+/*
+ * From now on, @number arrives in signals_poll() only: one that comes after the caller has
+ * looked for it interrupts the next wait, and does not remain unnoticed until another event.
+ */
+void signals_hold(int number);
+
+/* poll(2), in which signals that are held arrive. */
+int signals_poll(struct pollfd *fds, nfds_t n, int timeout_ms);
+
+/* Hold none, and have those arrive that came meanwhile. */
+void signals_release_held(void);
+
+/* Back to the default, and hold none; to be called before the object is freed. */
 void signals_release(void);
 
 /* Whether the terminal's size has changed since the last call. */

@@ -6,7 +6,9 @@ them in a flood without a packet that is not counted.
 """
 
 import json
+import os
 import signal
+import threading
 
 from lib import capfile
 from lib import frames as f
@@ -129,6 +131,24 @@ class Rules(ExactTest):
         result = run.stop()
         result.check_conservation()
         self.assertEqual(7, result.exported()[0])
+
+    def test_pipe_is_not_waited_for(self):
+        """A reload reads regular files only; what waits at the start may be a pipe."""
+        self.join(offload=False, ipv6=False)
+        self.write("accept udp", "default reject")
+        run = self.observe()
+        os.unlink(self.path)
+        os.mkfifo(self.path)
+        run.process.send_signal(signal.SIGHUP)
+        lab.wait_for(lambda: "not a regular file" in run.messages(), "an error")
+        traffic.udp(self.a, self.A4, self.b, self.B4, [100] * 7)
+        result = run.stop()
+        self.assertEqual(7, result.exported()[0])
+        writer = threading.Thread(target=self.write, args=("default reject",))
+        writer.start()
+        result = observer.flows(self.lab, "-d", "0.1", "--rules", self.path, ns=self.a)
+        writer.join()
+        self.assertEqual(0, result.code, result.errors)
 
     def test_files_that_are_none(self):
         cases = (
