@@ -8,14 +8,12 @@ change in a flood, without a packet that is lost or counted twice.
 import json
 import os
 import signal
-import socket
 import subprocess
 
-from lib import bpf
 from lib import lab
 from lib import observer
 from lib import traffic
-from lib.exact import ExactTest
+from lib.service import ServiceTest
 
 RELOADS = int(os.environ.get("NETOBS_TEST_RELOADS", "20"))
 RATE = lab.sized(20000)
@@ -127,99 +125,7 @@ class Config(lab.LabTest):
                           for one in json.loads(out)})
 
 
-class Supervisor:
-    """What systemd listens with."""
-
-    def __init__(self, where):
-        self.path = where.path("notify")
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.socket.bind(self.path)
-        os.chmod(self.path, 0o777)
-        self.socket.settimeout(60)
-        self.lines = []
-
-    def wait(self, start):
-        """The next line that begins so."""
-        while True:
-            for at, line in enumerate(self.lines):
-                if line.startswith(start):
-                    del self.lines[:at + 1]
-                    return line
-            self.lines = self.socket.recv(4096).decode().split("\n")
-
-    def close(self):
-        self.socket.close()
-
-
-class Service(ExactTest):
-    def setUp(self):
-        super().setUp()
-        self.path = self.lab.path("netobs.conf")
-        self.join(offload=False, ipv6=False)
-        self.supervisor = Supervisor(self.lab)
-        self.addCleanup(self.supervisor.close)
-
-    def write(self, *parts, sinks=("a",), interfaces=("eth0",), more=""):
-        """@sinks have a file each."""
-        lines = ["[capture]", *(f"interface = {name}" for name in interfaces), more,
-                 "[flows]", "interval = 200ms", "[service]", "log_level = info", *parts]
-        for name in sinks:
-            lines += [f'[sink "{name}"]', f"output = json:{self.lab.path(name)}"]
-        with open(self.path, "w", encoding="utf-8") as file:
-            file.write("\n".join(lines) + "\n")
-
-    def start(self, *command, **environment):
-        with open(self.lab.path("messages"), "wb") as messages:
-            self.process = self.lab.spawn(
-                *command, observer.netobsctl(), "run", "-c", self.path, ns=self.a,
-                stderr=messages, stdout=-3,
-                env=os.environ | {"NOTIFY_SOCKET": self.supervisor.path} | environment)
-        try:
-            self.supervisor.wait("READY=1")
-        except TimeoutError as error:
-            raise RuntimeError(self.messages()) from error
-
-    def messages(self):
-        with open(self.lab.path("messages"), encoding="utf-8") as file:
-            return file.read()
-
-    def reload(self, *expected):
-        before = [self.messages().count(words) for words in expected]
-        self.process.send_signal(signal.SIGHUP)
-        self.supervisor.wait("RELOADING=1")
-        self.assertGreater(int(self.supervisor.wait("MONOTONIC_USEC=")[15:]), 0)
-        self.supervisor.wait("READY=1")
-        for words, count in zip(expected, before):
-            self.assertGreater(self.messages().count(words), count, self.messages())
-
-    def stop(self, code=0):
-        self.process.send_signal(signal.SIGTERM)
-        self.supervisor.wait("STOPPING=1")
-        self.process.wait(timeout=60)
-        observer.check_sanitizer(self.messages())
-        self.assertEqual(code, self.process.returncode, self.messages())
-
-    def stats(self):
-        """The totals, of the last lines."""
-        lines = [line for line in self.messages().split("\n") if '{"seen"' in line]
-        return json.loads(lines[-1][lines[-1].index("{"):])
-
-    def packets(self, *names):
-        """Of records in the files of these sinks."""
-        total = 0
-        for name in names:
-            with open(self.lab.path(name), encoding="utf-8") as file:
-                total += sum(json.loads(line)["Packets"] for line in file)
-        return total
-
-    def exported(self):
-        stats = self.stats()
-        self.assertEqual(0, sum(part["packets"] for part in stats["lost"].values()))
-        self.assertEqual(stats["seen"]["packets"],
-                         stats["exported"]["packets"] + stats["filtered"]["packets"] +
-                         sum(part["packets"] for part in stats["unparsed"].values()))
-        return stats["exported"]["packets"]
-
+class Service(ServiceTest):
     def test_it_delivers_and_reports(self):
         self.write()
         self.start(WATCHDOG_USEC="200000")
@@ -318,24 +224,6 @@ class Service(ExactTest):
         self.assertEqual(sent, self.stats()["seen"]["packets"])
         self.assertEqual(exported, self.packets("spooled"))
         self.assertEqual(exported, self.packets("a", "b"))
-
-    def test_an_unprivileged_user_with_the_units_capabilities(self):
-        bpf.unlock_memory()
-        self.write(sinks=())
-        with open(self.path, "a", encoding="utf-8") as file:
-            file.write(f'[sink "log"]\noutput = json:{self.lab.path("own/log")}\n'
-                       "rotate.interval = 1h\n")
-        os.mkdir(self.lab.path("own"))
-        os.chown(self.lab.path("own"), 65534, 65534)
-        some = "-all,+bpf,+perfmon,+net_admin"
-        self.start("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
-                   f"--bounding-set={some}", f"--inh-caps={some}", f"--ambient-caps={some}",
-                   "--no-new-privs")
-        traffic.udp(self.a, self.A4, self.b, self.B4, [100] * 9)
-        self.reload(AGAIN)
-        self.stop()
-        files = [f"own/{name}" for name in os.listdir(self.lab.path("own"))]
-        self.assertEqual(9, self.packets(*files))
 
 
 if __name__ == "__main__":

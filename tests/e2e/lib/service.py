@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""netobsctl run under what stands for systemd."""
+
+import json
+import os
+import signal
+import socket
+
+from lib import observer
+from lib.exact import ExactTest
+
+
+class Supervisor:
+    """What systemd listens with."""
+
+    def __init__(self, where):
+        self.path = where.path("notify")
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(self.path)
+        os.chmod(self.path, 0o777)
+        self.socket.settimeout(60)
+        self.lines = []
+
+    def wait(self, start):
+        """The next line that begins so."""
+        while True:
+            for at, line in enumerate(self.lines):
+                if line.startswith(start):
+                    del self.lines[:at + 1]
+                    return line
+            self.lines = self.socket.recv(4096).decode().split("\n")
+
+    def close(self):
+        self.socket.close()
+
+
+class ServiceTest(ExactTest):
+    """A service in namespace a, and its configuration."""
+
+    def setUp(self):
+        super().setUp()
+        self.path = self.lab.path("netobs.conf")
+        self.join(offload=False, ipv6=False)
+        self.supervisor = Supervisor(self.lab)
+        self.addCleanup(self.supervisor.close)
+
+    def write(self, *parts, sinks=("a",), interfaces=("eth0",), more=""):
+        """@sinks have a file each."""
+        lines = ["[capture]", *(f"interface = {name}" for name in interfaces), more,
+                 "[flows]", "interval = 200ms", "[service]", "log_level = info", *parts]
+        for name in sinks:
+            lines += [f'[sink "{name}"]', f"output = json:{self.lab.path(name)}"]
+        with open(self.path, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+
+    def start(self, *command, release=False, **environment):
+        """@command: what runs it; strace stays its parent."""
+        with open(self.lab.path("messages"), "wb") as messages:
+            self.process = self.lab.spawn(
+                *command, observer.netobsctl(release), "run", "-c", self.path, ns=self.a,
+                stderr=messages, stdout=-3,
+                env=os.environ | {"NOTIFY_SOCKET": self.supervisor.path} | environment)
+        try:
+            self.supervisor.wait("READY=1")
+        except TimeoutError as error:
+            raise RuntimeError(self.messages()) from error
+        self.pid = self.process.pid
+        if "strace" in command:
+            with open(f"/proc/{self.pid}/task/{self.pid}/children", encoding="ascii") as file:
+                self.pid = int(file.read())
+
+    def messages(self):
+        with open(self.lab.path("messages"), encoding="utf-8") as file:
+            return file.read()
+
+    def reload(self, *expected):
+        before = [self.messages().count(words) for words in expected]
+        os.kill(self.pid, signal.SIGHUP)
+        self.supervisor.wait("RELOADING=1")
+        self.assertGreater(int(self.supervisor.wait("MONOTONIC_USEC=")[15:]), 0)
+        self.supervisor.wait("READY=1")
+        for words, count in zip(expected, before):
+            self.assertGreater(self.messages().count(words), count, self.messages())
+
+    def stop(self, code=0):
+        os.kill(self.pid, signal.SIGTERM)
+        self.supervisor.wait("STOPPING=1")
+        self.process.wait(timeout=60)
+        observer.check_sanitizer(self.messages())
+        self.assertEqual(code, self.process.returncode, self.messages())
+
+    def stats(self):
+        """The totals, of the last lines."""
+        lines = [line for line in self.messages().split("\n") if '{"seen"' in line]
+        return json.loads(lines[-1][lines[-1].index("{"):])
+
+    def packets(self, *names):
+        """Of records in the files of these sinks."""
+        total = 0
+        for name in names:
+            with open(self.lab.path(name), encoding="utf-8") as file:
+                total += sum(json.loads(line)["Packets"] for line in file)
+        return total
+
+    def exported(self):
+        stats = self.stats()
+        self.assertEqual(0, sum(part["packets"] for part in stats["lost"].values()))
+        self.assertEqual(stats["seen"]["packets"],
+                         stats["exported"]["packets"] + stats["filtered"]["packets"] +
+                         sum(part["packets"] for part in stats["unparsed"].values()))
+        return stats["exported"]["packets"]

@@ -1,0 +1,131 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: strace systemd util-linux
+"""netobs.service: an unprivileged user with the unit's capabilities does the whole job."""
+
+import os
+import re
+import stat
+import subprocess
+
+from lib import bpf
+from lib import lab
+from lib import traffic
+from lib.service import ServiceTest
+
+SOURCE = os.environ["NETOBS_SOURCE"]
+PACKAGING = os.path.join(SOURCE, "packaging/systemd")
+UNIT = os.path.join(os.path.dirname(os.environ["NETOBSCTL"]), "netobs.service")
+NOBODY = 65534
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def setting(name):
+    return re.search(f"^{name}=(.*)$", read(UNIT), re.M)[1].split()
+
+
+class Unit(lab.LabTest):
+    def analyze(self, *arguments):
+        """systemd-analyze of the unit, whose command is where this build has it."""
+        path = self.lab.path("netobs.service")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(re.sub("^ExecStart=\\S+", "ExecStart=" + os.environ["NETOBSCTL"],
+                              read(UNIT), flags=re.M))
+        done = subprocess.run(["systemd-analyze", *arguments, path], text=True,
+                              capture_output=True, timeout=60, check=False)
+        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def test_it_is_hardened(self):
+        report = self.analyze("security", "--offline=true", "--threshold=30", "--no-pager")
+        self.note(report.rstrip().split("\n")[-1])
+
+    def test_systemd_understands_it(self):
+        self.assertNotIn("netobs.service", self.analyze("verify", "--man=no"))
+
+    def test_its_user_and_directories(self):
+        root = self.lab.path("root")
+        os.makedirs(f"{root}/etc")
+        lab.run("systemd-sysusers", f"--root={root}", f"{PACKAGING}/netobs.sysusers")
+        lab.run("systemd-tmpfiles", "--create", f"--root={root}",
+                f"{PACKAGING}/netobs.tmpfiles")
+        user = re.search(r"^netobs:x:(\d+):(\d+):", read(f"{root}/etc/passwd"), re.M)
+        for path, mode in ("var/log/netobs", 0o750), ("var/lib/netobs", 0o750), \
+                          ("run/netobs", 0o755):
+            found = os.stat(f"{root}/{path}")
+            self.assertEqual((int(user[1]), int(user[2]), mode),
+                             (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)))
+
+
+class Job(ServiceTest):
+    def as_user(self, *before):
+        """The prefix of a command that runs as the unit's user would."""
+        some = ",".join(["-all", *("+" + name[4:].lower()
+                                   for name in setting("AmbientCapabilities"))])
+        return [*before, "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}",
+                "--clear-groups", f"--bounding-set={some}", f"--inh-caps={some}",
+                f"--ambient-caps={some}", "--no-new-privs"]
+
+    def setUp(self):
+        super().setUp()
+        bpf.unlock_memory()
+        self.assertEqual(setting("AmbientCapabilities"), setting("CapabilityBoundingSet"))
+        self.logs = self.lab.path("logs")
+        os.mkdir(self.logs)
+        os.chown(self.logs, NOBODY, NOBODY)
+        default = read(f"{PACKAGING}/netobs.conf")
+        self.assertIn("/var/log/netobs/", default)
+        with open(self.path, "w", encoding="utf-8") as file:
+            file.write(default.replace("/var/log/netobs/", f"{self.logs}/"))
+
+    def files(self):
+        return [f"logs/{name}" for name in os.listdir(self.logs)]
+
+    def test_the_default_configuration_is_useful(self):
+        self.start(*self.as_user())
+        traffic.udp(self.a, self.A4, self.b, self.B4, [100] * 9)
+        traffic.udp(self.a, "127.0.0.1", self.a, "127.0.0.1", [100] * 3)
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(f'[filter "x"]\n[sink "more"]\noutput = json:{self.logs}/more\n')
+        self.reload("needs 'match'")
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write('[filter "x"]\nmatch =\naction = accept\n')
+        self.reload()
+        traffic.udp(self.a, self.A4, self.b, self.B4, [100] * 5)
+        self.stop()
+        files = self.files()
+        self.assertTrue(all(name.endswith(".json") or name == "logs/more"
+                            for name in files), files)
+        self.assertEqual(14, self.packets(*(set(files) - {"logs/more"})))
+
+    def test_system_calls_are_those_of_the_filter(self):
+        trace = self.lab.path("trace")
+        self.start(*self.as_user("strace", "-f", "-qq", "-o", trace), release=True)
+        traffic.udp(self.a, self.A4, self.b, self.B4, [100] * 9)
+        self.reload()
+        self.stop()
+        self.assertEqual(9, self.packets(*self.files()))
+        used = set(re.findall(r"^\d+\s+(\w+)\(", read(trace), re.M))
+        self.assertLess({"bpf", "sendto"}, used)
+        self.assertEqual(set(), used - allowed_calls())
+
+
+def allowed_calls():
+    calls = set()
+    groups = setting("SystemCallFilter")
+    while groups:
+        name = groups.pop()
+        if not name.startswith("@"):
+            calls.add(name)
+            continue
+        text = lab.run("systemd-analyze", "--no-pager", "syscall-filter", name)
+        groups += re.findall(r"^    ([@\w-]+)$", text, re.M)
+    return calls
+
+
+if __name__ == "__main__":
+    lab.main()
