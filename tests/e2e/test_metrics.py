@@ -4,6 +4,7 @@
 """Metrics over HTTP and in a file: they are right, bounded, and cost the counting nothing."""
 
 import http.client
+import json
 import os
 import random
 import re
@@ -160,6 +161,52 @@ class Metrics(Served):
         with self.b, socket.create_connection(("192.0.2.1", 9000), 30) as client:
             client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
             self.assertIn(b" 200 OK", client.recv(100))
+        run.stop()
+
+
+class Packaging(Served):
+    """The dashboard and the alerts: valid, and about metrics that exist."""
+
+    SOURCE = os.environ["NETOBS_SOURCE"]
+    ALERTS = f"{SOURCE}/packaging/prometheus/netobs-alerts.yml"
+    DASHBOARD = f"{SOURCE}/packaging/grafana/netobs-health.json"
+
+    def expressions(self):
+        """Of the dashboard, with what Grafana fills in."""
+        with open(self.DASHBOARD, encoding="utf-8") as file:
+            panels = json.load(file)["panels"]
+        found = [target["expr"] for panel in panels for target in panel.get("targets", [])]
+        self.assertGreater(len(found), 30)
+        return [text.replace("$__rate_interval", "5m").replace("$instance", ".*")
+                for text in found]
+
+    def test_alerts_fire_for_what_goes_wrong(self):
+        lab.run("promtool", "check", "rules", self.ALERTS)
+        lab.run("promtool", "test", "rules", f"{self.SOURCE}/tests/prometheus/alerts.yml")
+
+    def test_dashboard_has_valid_expressions(self):
+        path = self.lab.path("rules.yml")
+        rules = [{"record": f"panel:{i}", "expr": text}
+                 for i, text in enumerate(self.expressions())]
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"groups": [{"name": "dashboard", "rules": rules}]}, file)
+        lab.run("promtool", "check", "rules", path)
+
+    def test_metrics_that_they_name_exist(self):
+        rules = self.lab.path("rules")
+        with open(rules, "w", encoding="utf-8") as file:
+            file.write("default accept\n")
+        run = self.observe("--rules", rules, "-o", f"ipfix:file:{self.lab.path('flows')}")
+        traffic.ping(self.a, "192.0.2.2", 1)
+        self.await_value(run, 2, "netobs_exported_packets_total")
+        lab.wait_for(lambda: self.scrape(run).all_of(
+            "netobs_sink_last_delivery_timestamp_seconds"), "a delivery")
+        names = self.scrape(run).names()
+        with open(self.ALERTS, encoding="utf-8") as file:
+            alerts = "\n".join(line for line in file if not line.startswith("#"))
+        for text in [alerts, *self.expressions()]:
+            named = set(re.findall(r"\b(?:netobs|process)_\w+", text))
+            self.assertEqual(set(), named - names, text)
         run.stop()
 
 
