@@ -214,22 +214,51 @@ static int write_interface(struct netobs_packet_writer *writer,
 	return end_block(writer);
 }
 
+/* Before and behind its bytes: in one piece each, as these are written most often. */
+struct packet_head {
+	uint32_t type;
+	uint32_t total; /* bytes of the block */
+	uint32_t number;
+	uint32_t time_high, time_low;
+	uint32_t captured, length;
+};
+
+struct packet_tail {
+	uint16_t code, len;
+	uint32_t flags;
+	uint32_t end_of_options;
+	uint32_t total;
+};
+
 static int write_packet(struct netobs_packet_writer *writer, uint32_t number,
 			const struct netobs_packet *packet)
 {
-	uint32_t flags = packet->direction == NETOBS_EGRESS ? PACKET_OUTBOUND :
-							      PACKET_INBOUND;
+	const uint32_t padding = -packet->captured & 3;
+	struct packet_head head = {
+		.type = BLOCK_PACKET,
+		.total = sizeof(head) + packet->captured + padding +
+			 sizeof(struct packet_tail),
+		.number = number,
+		.time_high = (uint64_t)packet->time_ns >> 32,
+		.time_low = packet->time_ns,
+		.captured = packet->captured,
+		.length = packet->length,
+	};
+	const struct packet_tail tail = {
+		.code = PACKET_FLAGS,
+		.len = sizeof(tail.flags),
+		.flags = packet->direction == NETOBS_EGRESS ? PACKET_OUTBOUND :
+							      PACKET_INBOUND,
+		.total = head.total,
+	};
 
-	begin_block(writer, BLOCK_PACKET);
-	put_u32(writer, number);
-	put_time(writer, packet->time_ns);
-	put_u32(writer, packet->captured);
-	put_u32(writer, packet->length);
+	writer->len = 0;
+	writer->is_short = false;
+	put_bytes(writer, &head, sizeof(head));
 	put_bytes(writer, packet->bytes, packet->captured);
 	put_padding(writer, packet->captured);
-	put_option(writer, PACKET_FLAGS, &flags, sizeof(flags));
-	put_option(writer, OPTION_END, NULL, 0);
-	return end_block(writer);
+	put_bytes(writer, &tail, sizeof(tail));
+	return write_block(writer);
 }
 
 static int64_t now_ns(void)
