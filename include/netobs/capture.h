@@ -61,7 +61,8 @@ struct netobs_capture_opts {
 	 *  it are counted as limited. */
 	uint32_t rate;
 	/** Kernel memory for packets that this process has not read yet; default
-	 *  16 MiB, at least 1 MiB, rounded up to a power of two. */
+	 *  16 MiB, at least 1 MiB, rounded up to a power of two. It is divided among
+	 *  the CPUs, which take the share of another one when their own is full. */
 	uint64_t buffer_bytes;
 
 	/** Takes a packet; a result other than 0 ends netobs_capture_dispatch(). */
@@ -133,8 +134,8 @@ netobs_capture_last_error(const struct netobs_capture *capture);
 NETOBS_API int netobs_capture_fd(const struct netobs_capture *capture);
 
 /**
- * Deliver packets that have come, for some milliseconds, without waiting for more; the
- * descriptor stays readable while there are more. Packets wait for up to 20 ms in the
+ * Deliver packets that have come, for some milliseconds, without waiting for more, in the
+ * order of their times; the descriptor stays readable while there are more. Packets wait for up to 20 ms in the
  * kernel, so that many are delivered at once.
  *
  * on_packet may call netobs_capture_stop(), _interface(), _stats_get() and

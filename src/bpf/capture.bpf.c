@@ -17,15 +17,25 @@ const volatile __u16 config_netns = 0; /* index, for user space */
 const volatile __u8 config_link = LINK_ETHERNET;
 const volatile __u8 config_is_filtered = 0; /* judge() decides */
 const volatile __u32 config_snap = CAPTURE_SNAP_MAX;
-const volatile __u32 config_wake = 0; /* bytes in the ring buffer that wake */
+const volatile __u32 config_wake = 0; /* bytes in a ring buffer that wake */
+const volatile __u32 config_rings = CAPTURE_RINGS_MAX; /* a power of two */
+const volatile __u32 config_ring_bytes = 1 << 20;
 /* At most so many packets in each window; 0: any number. */
 const volatile __u64 config_window_packets = 0;
 const volatile __u64 config_window_ns = 0;
 
-struct {
+struct ring {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 20); /* user space sets it */
-} packets SEC(".maps");
+	__uint(max_entries, 1 << 20);
+};
+
+/* CPUs have different ones, as they wait for each other at the lock of a ring buffer. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, CAPTURE_RINGS_MAX);
+	__type(key, __u32);
+	__array(values, struct ring);
+} rings SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
@@ -87,30 +97,57 @@ static __always_inline bool is_limited(struct capture_window *current, __u64 now
 	return false;
 }
 
+/* Where a record may go. */
+struct place {
+	void *ring; /* NULL: nowhere */
+	__u64 used; /* bytes of it */
+};
+
+/* The ring buffer of this CPU, or one that has room; full ones are found without a lock. */
+static __always_inline struct place find_place(__u32 size)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct place place = { 0 };
+
+	for (__u32 i = 0; i < CAPTURE_RINGS_MAX && i < config_rings; i++) {
+		__u32 index = (cpu + i) & (config_rings - 1);
+		void *ring = bpf_map_lookup_elem(&rings, &index);
+
+		if (!ring)
+			break;
+		place.used = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
+		if (place.used + BPF_RINGBUF_HDR_SZ + size > config_ring_bytes)
+			continue;
+		place.ring = ring;
+		break;
+	}
+	return place;
+}
+
 /*
  * The first packet in an empty ring buffer wakes user space, which waits a little for
  * more, and the one that fills it up to the mark.
  */
-static __always_inline __u64 wake_flags(__u32 size)
+static __always_inline __u64 wake_flags(__u64 used, __u32 size)
 {
-	__u64 used = bpf_ringbuf_query(&packets, BPF_RB_AVAIL_DATA);
+	__u64 after = used + BPF_RINGBUF_HDR_SZ + size;
 
-	return !used || (used < config_wake && used + size >= config_wake) ?
+	return !used || (used < config_wake && after >= config_wake) ?
 		       BPF_RB_FORCE_WAKEUP :
 		       BPF_RB_NO_WAKEUP;
 }
 
 static __always_inline bool put(struct __sk_buff *skb,
 				const struct capture_packet *packet,
-				const __u32 room)
+				struct place place, const __u32 room)
 {
 	const __u32 size = sizeof(*packet) + room;
-	__u64 flags = wake_flags(size);
-	struct capture_packet *slot = bpf_ringbuf_reserve(&packets, size, 0);
-	__u64 len = packet->captured, least = 1;
+	struct capture_packet *slot = bpf_ringbuf_reserve(place.ring, size, 0);
+	__u64 len = packet->captured, least = 1, flags;
 
 	if (!slot)
 		return false;
+	flags = wake_flags(place.used, size);
 	*slot = *packet;
 	/*
 	 * COMPAT(<5.11): the verifier wants both bounds of this very register, and learns
@@ -127,32 +164,41 @@ static __always_inline bool put(struct __sk_buff *skb,
 }
 
 /* COMPAT(<5.19): without dynptr, the kernel wants to know sizes when it loads. */
+#define ROOMS(DO)                             \
+	DO(96)                                \
+	DO(224)                               \
+	DO(480)                               \
+	DO(992)                               \
+	DO(1536) /* a full Ethernet frame */  \
+	DO(3072)                              \
+	DO(9216)                              \
+	DO(18432)                             \
+	DO(36864)                             \
+	DO(66560) /* what GSO and GRO make */ \
+	DO(CAPTURE_SNAP_MAX)
+
+static __always_inline __u32 find_room(__u32 len)
+{
+#define RETURN_ROOM(room)  \
+	if (len <= (room)) \
+		return room;
+	ROOMS(RETURN_ROOM)
+	return CAPTURE_SNAP_MAX;
+}
+
 static __always_inline bool put_sized(struct __sk_buff *skb,
 				      const struct capture_packet *packet)
 {
 	__u32 len = packet->captured;
+	struct place place = find_place(sizeof(*packet) + find_room(len));
 
-	if (len <= 96)
-		return put(skb, packet, 96);
-	if (len <= 224)
-		return put(skb, packet, 224);
-	if (len <= 480)
-		return put(skb, packet, 480);
-	if (len <= 992)
-		return put(skb, packet, 992);
-	if (len <= 1536) /* a full Ethernet frame */
-		return put(skb, packet, 1536);
-	if (len <= 3072)
-		return put(skb, packet, 3072);
-	if (len <= 9216)
-		return put(skb, packet, 9216);
-	if (len <= 18432)
-		return put(skb, packet, 18432);
-	if (len <= 36864)
-		return put(skb, packet, 36864);
-	if (len <= 66560) /* what GSO and GRO make */
-		return put(skb, packet, 66560);
-	return put(skb, packet, CAPTURE_SNAP_MAX);
+	if (!place.ring)
+		return false;
+#define PUT_ROOM(room)     \
+	if (len <= (room)) \
+		return put(skb, packet, place, room);
+	ROOMS(PUT_ROOM)
+	return false;
 }
 
 static __always_inline int capture_packet(struct __sk_buff *skb,

@@ -5,9 +5,12 @@
 
 #include "types.h"
 
-enum { CAPTURE_SNAP_MAX = 262144 }; /* as that of tcpdump(8) */
+enum {
+	CAPTURE_SNAP_MAX = 262144, /* as that of tcpdump(8) */
+	CAPTURE_RINGS_MAX = 16,	   /* ring buffers of a capture */
+};
 
-/* In the ring buffer, with `captured` bytes of the frame behind it. */
+/* In a ring buffer, with `captured` bytes of the frame behind it. */
 struct capture_packet {
 	__u64 time_ns; /* CLOCK_BOOTTIME */
 	__u32 ifindex;
@@ -26,14 +29,14 @@ struct capture_interface_key {
 	__u32 netns;
 };
 
-/* Packets of one interface; matched = limited + lost + those in the ring buffer. */
+/* Packets of one interface; matched = limited + lost + those in ring buffers. */
 struct capture_counters {
 	__u64 matched;
 	__u64 limited; /* beyond the rate */
-	__u64 lost;    /* no room in the ring buffer */
+	__u64 lost;    /* no room in a ring buffer */
 };
 
-/* How many packets went into the ring buffer since the beginning of the window. */
+/* How many packets went into ring buffers since the beginning of the window. */
 struct capture_window {
 	__u64 start_ns;
 	__u64 packets;

@@ -209,6 +209,16 @@ static int load_programs(void *packets, uint16_t netns, enum link_kind link,
 
 static int deliver_packet(void *ctx, const struct capture_packet *packet);
 
+static int watch_rings(struct netobs_capture *capture)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < capture->packets.n_rings; i++)
+		err = loop_watch(&capture->loop, capture->packets.rings[i].fd,
+				 EPOLLIN | EPOLLET, on_ring, capture);
+	return err;
+}
+
 static int start(struct netobs_capture *capture)
 {
 	const struct netobs_capture_opts *opts = &capture->opts;
@@ -239,9 +249,7 @@ static int start(struct netobs_capture *capture)
 			      &capture->observation, &programs, &attach,
 			      !(disable & 1 << NETOBS_FEATURE_EXPEDITE));
 	err = err ?: observation_watch(&capture->observation, &capture->loop);
-	err = err   ?:
-		      loop_watch(&capture->loop, packets_fd(&capture->packets),
-				 EPOLLIN | EPOLLET, on_ring, capture);
+	err = err ?: watch_rings(capture);
 	if (err) {
 		observation_done(&capture->observation);
 		return err;
@@ -545,7 +553,7 @@ int netobs_capture_stats_get(struct netobs_capture *capture,
 
 	if (!capture || !ret_stats)
 		return -EINVAL;
-	if (capture->packets.ring)
+	if (capture->packets.per_cpu)
 		sum_counters(capture, &stats);
 	stats.attached = capture->observation.n_attached;
 	return sized_fill(ret_stats, &stats, sizeof(stats));

@@ -9,13 +9,15 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 enum {
 	WORK_MS = 10,	   /* of reading, in one call */
 	LOOK_PACKETS = 64, /* between two looks at the clock */
+	/* Programs take less from reading the clock to having written a packet. */
+	ORDER_NS = 100000,
+	RING_BYTES = 1 << 20, /* of each, at least */
 	/* A rate is kept in each window; of low rates one holds few packets. */
 	WINDOW_MS = 100,
 	WINDOW_LONG_MS = 1000,
@@ -26,20 +28,23 @@ enum {
 
 static int prepare_maps(struct bpf_object *object, void *ctx)
 {
-	const struct packets *packets = ctx;
 	struct bpf_program *program;
 
+	(void)ctx;
 	bpf_object__for_each_program(program, object)
 		bpf_program__set_autoload(program, false);
-	return bpf_map__set_max_entries(bpf_object__find_map_by_name(object,
-								     "packets"),
-					packets->options.buffer_bytes);
+	return 0;
 }
 
-/* In the ring buffer: they wake the reader at once. */
-static uint32_t wake_bytes(const struct packets_options *options)
+static uint32_t ring_bytes(const struct packets *packets)
 {
-	return options->buffer_bytes / 4;
+	return packets->options.buffer_bytes / packets->n_rings;
+}
+
+/* In a ring buffer: they wake the reader at once. */
+static uint32_t wake_bytes(const struct packets *packets)
+{
+	return ring_bytes(packets) / 4;
 }
 
 /* What programs are loaded for. */
@@ -64,37 +69,66 @@ static int prepare_programs(struct bpf_object *object, void *ctx)
 	rodata->config_link = knobs->link;
 	rodata->config_is_filtered = !!options->filter;
 	rodata->config_snap = options->snap_length;
-	rodata->config_wake = wake_bytes(options);
+	rodata->config_wake = wake_bytes(knobs->packets);
+	rodata->config_rings = knobs->packets->n_rings;
+	rodata->config_ring_bytes = ring_bytes(knobs->packets);
 	rodata->config_window_ns = window_ms * NSEC_PER_MSEC;
 	rodata->config_window_packets = options->rate * window_ms / 1000;
 	return 0;
 }
 
-static int handle_sample(void *ctx, void *data, size_t size)
+/* One for each CPU, unless that makes them small. The burst of a CPU may fill all. */
+static uint32_t count_rings(const struct packets *packets)
 {
-	struct packets *packets = ctx;
+	uint32_t n = 1;
 
-	(void)size;
-	packets->result = packets->on_packet(packets->ctx, data);
-	/* libbpf goes on after a positive one. */
-	if (packets->result)
-		return -ECANCELED;
-	if (--packets->until_look)
-		return 0;
-	packets->until_look = LOOK_PACKETS;
-	return clock_boot_ns() >= packets->end_ns ? -EAGAIN : 0;
+	while (n < CAPTURE_RINGS_MAX && n < (uint32_t)packets->n_cpus &&
+	       packets->options.buffer_bytes / (2 * n) >= RING_BYTES)
+		n *= 2;
+	return n;
 }
 
-/* libbpf before 1.3 does not return them. */
-static int map_positions(struct packets *packets)
+/*
+ * The kernel waits for a grace period after each call. COMPAT(<5.13): no batches of maps in
+ * maps.
+ */
+static int show_rings(int map_fd, const uint32_t *keys, const int *fds, uint32_t n)
 {
-	void *pages = mmap(NULL, 2 * sysconf(_SC_PAGESIZE), PROT_READ,
-			   MAP_SHARED, packets_fd(packets), 0);
+	uint32_t done = n;
 
-	if (pages == MAP_FAILED)
-		return -errno;
-	packets->positions = pages;
+	if (!bpf_map_update_batch(map_fd, keys, fds, &done, NULL))
+		return 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (bpf_map_update_elem(map_fd, &keys[i], &fds[i], BPF_ANY))
+			return -errno;
 	return 0;
+}
+
+static int open_rings(struct packets *packets)
+{
+	uint32_t keys[CAPTURE_RINGS_MAX], n = packets->n_rings;
+	int fds[CAPTURE_RINGS_MAX];
+
+	for (uint32_t i = 0; i < n; i++) {
+		int err = ring_open(&packets->rings[i], ring_bytes(packets));
+
+		if (err)
+			return err;
+		keys[i] = i;
+		fds[i] = packets->rings[i].fd;
+	}
+	return show_rings(program_set_map_fd(&packets->maps, "rings"), keys,
+			  fds, n);
+}
+
+static int open_maps(struct packets *packets)
+{
+	packets->n_cpus = libbpf_num_possible_cpus();
+	if (packets->n_cpus < 0)
+		return packets->n_cpus;
+	packets->n_rings = count_rings(packets);
+	packets->per_cpu = calloc(packets->n_cpus, sizeof(*packets->per_cpu));
+	return packets->per_cpu ? open_rings(packets) : -ENOMEM;
 }
 
 int packets_open(struct packets *packets, const struct packets_options *options,
@@ -117,26 +151,14 @@ int packets_open(struct packets *packets, const struct packets_options *options,
 		.on_packet = on_packet,
 		.ctx = ctx,
 	};
+	for (int i = 0; i < CAPTURE_RINGS_MAX; i++)
+		packets->rings[i].fd = -1;
 	err = program_set_ref(&packets->maps);
 	if (err)
 		return err;
-	log_borrow_libbpf(log);
-	packets->n_cpus = libbpf_num_possible_cpus();
-	packets->ring = ring_buffer__new(packets_fd(packets), handle_sample,
-					 packets, NULL);
-	err = packets->ring ? 0 : -errno;
-	log_return_libbpf();
-	err = err ?: map_positions(packets);
-	if (!err && packets->n_cpus < 0)
-		err = packets->n_cpus;
-	if (!err) {
-		packets->per_cpu =
-			calloc(packets->n_cpus, sizeof(*packets->per_cpu));
-		err = packets->per_cpu ? 0 : -ENOMEM;
-	}
-	if (!err)
-		return 0;
-	log_error(log, "cannot map the ring buffer: %s", strerror(-err));
+	err = open_maps(packets);
+	if (err)
+		log_error(log, "cannot make ring buffers: %s", strerror(-err));
 	return err;
 }
 
@@ -144,9 +166,8 @@ void packets_close(struct packets *packets)
 {
 	if (!packets->log)
 		return;
-	ring_buffer__free(packets->ring);
-	if (packets->positions)
-		munmap((void *)packets->positions, 2 * sysconf(_SC_PAGESIZE));
+	for (int i = 0; i < CAPTURE_RINGS_MAX; i++)
+		ring_close(&packets->rings[i]);
 	free(packets->per_cpu);
 	program_set_unref(&packets->maps);
 	*packets = (struct packets){ 0 };
@@ -174,28 +195,101 @@ int packets_load_programs(struct packets *packets, uint16_t netns,
 
 /* ---- What comes out --------------------------------------------------------------- */
 
-int packets_fd(const struct packets *packets)
-{
-	return program_set_map_fd(&packets->maps, "packets");
-}
-
 bool packets_are_many(const struct packets *packets)
 {
-	const char *positions = packets->positions;
-	const unsigned long *read = (const unsigned long *)positions;
-	const unsigned long *written =
-		(const unsigned long *)(positions + sysconf(_SC_PAGESIZE));
-
-	return __atomic_load_n(written, __ATOMIC_ACQUIRE) -
-		       __atomic_load_n(read, __ATOMIC_ACQUIRE) >=
-	       wake_bytes(&packets->options);
+	for (uint32_t i = 0; i < packets->n_rings; i++)
+		if (ring_used(&packets->rings[i]) >= wake_bytes(packets))
+			return true;
+	return false;
 }
 
+/*
+ * The ring buffer that has the oldest packet; NULL: there is none up to @last_ns.
+ *
+ * @param ret_until_ns  up to then, the other ring buffers have none
+ */
+static struct ring *find_oldest(struct packets *packets, uint64_t last_ns,
+				uint64_t *ret_until_ns)
+{
+	uint64_t oldest_ns = last_ns, until_ns = last_ns;
+	struct ring *oldest = NULL;
+
+	for (uint32_t i = 0; i < packets->n_rings; i++) {
+		const struct capture_packet *packet =
+			ring_peek(&packets->rings[i]);
+
+		if (!packet || packet->time_ns > until_ns)
+			continue;
+		if (oldest && packet->time_ns >= oldest_ns) {
+			until_ns = packet->time_ns;
+			continue;
+		}
+		until_ns = oldest ? oldest_ns : last_ns;
+		oldest_ns = packet->time_ns;
+		oldest = &packets->rings[i];
+	}
+	*ret_until_ns = until_ns;
+	return oldest;
+}
+
+/* @return how many; packets->result is not 0: on_packet() ended it */
+static int read_run(struct packets *packets, struct ring *ring,
+		    uint64_t until_ns, int max)
+{
+	const struct capture_packet *packet;
+	int n = 0;
+
+	while (n < max && !packets->result && (packet = ring_peek(ring)) &&
+	       packet->time_ns <= until_ns) {
+		packets->result = packets->on_packet(packets->ctx, packet);
+		ring_skip(ring);
+		n++;
+	}
+	return n;
+}
+
+/* @return how many: fewer than LOOK_PACKETS if there are no more, or on_packet() ended it */
+static int read_batch(struct packets *packets, uint64_t last_ns)
+{
+	uint64_t until_ns;
+	struct ring *ring;
+	int n = 0;
+
+	packets->result = 0;
+	while (n < LOOK_PACKETS && !packets->result &&
+	       (ring = find_oldest(packets, last_ns, &until_ns)))
+		n += read_run(packets, ring, until_ns, LOOK_PACKETS - n);
+	for (uint32_t i = 0; i < packets->n_rings; i++)
+		ring_release(&packets->rings[i]);
+	return n;
+}
+
+static bool are_empty(const struct packets *packets)
+{
+	for (uint32_t i = 0; i < packets->n_rings; i++)
+		if (ring_used(&packets->rings[i]))
+			return false;
+	return true;
+}
+
+/* What is there up to a moment ago is complete, and can be put in order. */
 int packets_read(struct packets *packets)
 {
-	packets->until_look = LOOK_PACKETS;
-	packets->end_ns = clock_boot_ns() + WORK_MS * NSEC_PER_MSEC;
-	return ring_buffer__consume(packets->ring);
+	const int64_t now = clock_boot_ns();
+	bool were_any = false;
+	int n;
+
+	for (uint32_t i = 0; i < packets->n_rings; i++)
+		ring_look(&packets->rings[i]);
+	do {
+		n = read_batch(packets, now - ORDER_NS);
+		if (packets->result)
+			return -ECANCELED;
+		were_any |= n > 0;
+		if (n < LOOK_PACKETS)
+			return were_any || !are_empty(packets);
+	} while (clock_boot_ns() < now + WORK_MS * NSEC_PER_MSEC);
+	return -EAGAIN;
 }
 
 int packets_stop(const struct packets *packets)

@@ -5,15 +5,14 @@
 
 #include "bpf/capture.h"
 #include "engine/program_set.h"
+#include "ring.h"
 
 #include <stdbool.h>
-
-struct ring_buffer;
 
 struct packets_options {
 	uint32_t snap_length;
 	uint32_t rate;		     /* packets per second; 0: any number */
-	uint32_t buffer_bytes;	     /* a power of two */
+	uint32_t buffer_bytes;	     /* a power of two; of all ring buffers */
 	const struct filter *filter; /* NULL: all packets; stays the caller's */
 };
 
@@ -21,16 +20,13 @@ struct packets {
 	const struct log *log;
 	struct packets_options options;
 	struct program_set maps; /* without programs */
-	struct ring_buffer *ring;
-	/* Pages of the ring buffer: how far it was read, and how far it was written. */
-	const char *positions;
+	struct ring rings[CAPTURE_RINGS_MAX];
+	uint32_t n_rings;
 	struct capture_counters *per_cpu; /* room to read counters */
 	int n_cpus;
 	int (*on_packet)(void *ctx, const struct capture_packet *packet);
 	void *ctx;
-	int64_t end_ns; /* packets_read() does not go on longer; CLOCK_BOOTTIME */
-	unsigned int until_look; /* at the clock */
-	int result;		 /* of the latest on_packet() */
+	int result; /* of the latest on_packet() */
 };
 
 /**
@@ -51,14 +47,12 @@ int packets_load_programs(struct packets *packets, uint16_t netns,
 /* Whether enough packets wait to read them now, and not together with later ones. */
 bool packets_are_many(const struct packets *packets);
 
-/* Signals, edge-triggered, that packets have come. */
-int packets_fd(const struct packets *packets);
-
 /**
- * Hand over packets, for some milliseconds.
+ * Hand over packets in the order of their times, for some milliseconds.
  *
- * @return how many; -EAGAIN: the time is over, and there may be more; -ECANCELED: so
- *         may there, and `result` is what on_packet returned
+ * @return 0: there were none and are none; 1: there were some, or some came just now;
+ *         -EAGAIN: the time is over, and there may be more; -ECANCELED: so may there,
+ *         and `result` is what on_packet returned
  */
 int packets_read(struct packets *packets);
 

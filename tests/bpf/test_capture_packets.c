@@ -8,6 +8,7 @@
 #include <netobs/capture.h>
 #include <netobs/probe.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -27,7 +28,9 @@ struct fixture {
 	struct netobs_packet_writer *writer;
 	uint32_t packets[2]; /* by direction */
 	uint32_t wrong;	     /* of another length */
-	int result;	     /* of on_packet() */
+	uint32_t unordered;
+	int64_t last_ns;
+	int result;	 /* of on_packet() */
 	uint32_t ending; /* the only packet with that result; 0: all have it */
 	size_t written;	 /* bytes */
 	uint64_t lost;	 /* as the latest statistics block has it */
@@ -39,6 +42,8 @@ static int on_packet(const struct netobs_packet *packet, void *user)
 	struct fixture *f = user;
 
 	f->packets[packet->direction]++;
+	f->unordered += packet->time_ns < f->last_ns;
+	f->last_ns = packet->time_ns;
 	f->wrong += packet->length != FRAME || packet->captured != FRAME ||
 		    packet->bytes[12] != 0x08;
 	if (f->writer && netobs_packet_writer_add(f->writer, packet))
@@ -310,6 +315,62 @@ static void losses_between_two_files_are_in_the_second(void **state)
 	assert_int_equal(netobs_packet_writer_restart(NULL), -EINVAL);
 }
 
+static int move_to_cpu(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* A host with one CPU has one ring buffer: it still has the order. */
+static void packets_of_several_cpus_are_in_order(void **state)
+{
+	struct fixture *f = *state;
+	cpu_set_t all;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	start(f);
+	for (int i = 0; i < PACKETS; i++) {
+		move_to_cpu(i % 2);
+		lab_send(PORT, 1);
+	}
+	sched_setaffinity(0, sizeof(all), &all);
+	end(f);
+	assert_int_equal(f->packets[0] + f->packets[1], 2 * PACKETS);
+	assert_int_equal(f->unordered, 0);
+}
+
+static void packets_of_one_cpu_may_fill_the_buffer(void **state)
+{
+	enum {
+		BUFFER = 4 << 20,
+		RECORD = 264, /* of such a packet, with headers */
+	};
+	struct fixture *f = *state;
+	struct netobs_capture_opts opts = options(f);
+	struct netobs_capture_stats stats = { .sz = sizeof(stats) };
+	cpu_set_t all;
+
+	opts.buffer_bytes = BUFFER;
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	assert_int_equal(netobs_capture_new(&opts, &f->capture), 0);
+	assert_int_equal(netobs_capture_start(f->capture), 0);
+	move_to_cpu(0);
+	while (!stats.lost) { /* nothing is read */
+		lab_send(PORT, PACKETS);
+		netobs_capture_stats_get(f->capture, &stats);
+	}
+	sched_setaffinity(0, sizeof(all), &all);
+	end(f);
+	assert_int_equal(netobs_capture_stats_get(f->capture, &stats), 0);
+	assert_in_range(stats.captured, BUFFER / RECORD * 9 / 10,
+			BUFFER / RECORD);
+	assert_int_equal(stats.matched, stats.captured + stats.lost);
+	assert_int_equal(f->unordered, 0);
+}
+
 static void wrong_options_are_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -386,6 +447,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			losses_between_two_files_are_in_the_second, setup,
 			teardown),
+		cmocka_unit_test_setup_teardown(
+			packets_of_several_cpus_are_in_order, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			packets_of_one_cpu_may_fill_the_buffer, setup, teardown),
 		cmocka_unit_test_setup_teardown(wrong_options_are_refused,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(

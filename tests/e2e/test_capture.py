@@ -315,8 +315,12 @@ class Limits(lab.WiredTest):
         count = self.flood(lab.sized(400_000))
         stats = capture.stop()
         self.assertEqual(count, stats["matched"])
-        self.assertEqual(stats["captured"], len(packets.read(path).packets))
-        self.note(f"{stats}")
+        times = [packet.ns for packet in packets.read(path).packets]
+        self.assertEqual(stats["captured"], len(times))
+        # A CPU that the host of a guest stops may write a packet too late for its place.
+        late = sum(one > other for one, other in zip(times, times[1:]))
+        self.assertLess(late, len(times) / 1000)
+        self.note(f"{stats}, {late} out of order")
 
     @staticmethod
     def switches(capture):
