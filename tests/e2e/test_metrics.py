@@ -13,6 +13,7 @@ import stat
 import subprocess
 import threading
 import time
+import urllib.parse
 
 from lib import lab
 from lib import metrics
@@ -21,6 +22,7 @@ from lib import traffic
 from lib.observer import Observer
 
 USAGE, FAILED = 2, 1
+PROMETHEUS = 9090 # its port, in a namespace of its own
 SERIES = 128 # interfaces that have series of their own
 MALFORMED = lab.sized(10000)
 SLOW = 200
@@ -207,6 +209,48 @@ class Packaging(Served):
         for text in [alerts, *self.expressions()]:
             named = set(re.findall(r"\b(?:netobs|process)_\w+", text))
             self.assertEqual(set(), named - names, text)
+        run.stop()
+
+    def start_prometheus(self, target):
+        """A real one, with the alerts, in the namespace of what it scrapes."""
+        config = {"global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+                  "rule_files": [self.ALERTS],
+                  "scrape_configs": [{"job_name": "netobs",
+                                      "static_configs": [{"targets": [target]}]}]}
+        path = self.lab.path("prometheus.yml")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(config, file)
+        with open(self.lab.path("prometheus.log"), "wb") as log:
+            self.lab.spawn("prometheus", f"--config.file={path}",
+                           f"--storage.tsdb.path={self.lab.path('data')}",
+                           f"--web.listen-address=127.0.0.1:{PROMETHEUS}",
+                           ns=self.a, stdout=log, stderr=log)
+
+    def ask(self, path):
+        try:
+            with self.a:
+                response, text = metrics.get(PROMETHEUS, path)
+        except OSError:
+            return None # it has not started yet
+        return json.loads(text)["data"] if response.status == 200 else None
+
+    def query(self, expression):
+        found = self.ask("/api/v1/query?" + urllib.parse.urlencode({"query": expression}))
+        return [float(series["value"][1]) for series in found["result"]] if found else None
+
+    def test_prometheus_scrapes_and_evaluates(self):
+        run = self.observe()
+        self.start_prometheus(f"127.0.0.1:{metrics.served_at(run)}")
+        traffic.ping(self.a, "192.0.2.2", 10)
+        lab.wait_for(lambda: self.query("netobs_exported_packets_total") == [20], "a scrape")
+        self.assertEqual([1], self.query('up{job="netobs"}'))
+        for expression in self.expressions():
+            self.assertIsNotNone(self.query(expression), expression)
+        groups = lab.wait_for(lambda: [
+            group for group in (self.ask("/api/v1/rules") or {}).get("groups", [])
+            if all(rule["health"] == "ok" for rule in group["rules"])], "the alerts")
+        self.assertEqual(set(), {rule["name"] for rule in groups[0]["rules"]
+                                 if rule["state"] == "firing"})
         run.stop()
 
 
