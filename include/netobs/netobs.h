@@ -169,7 +169,8 @@ struct netobs_opts {
 	enum netobs_sampling sampling_mode;
 
 	/** Records with fewer bytes are not delivered; their packets are counted as
-	 *  filtered (netobs_stats.small). */
+	 *  filtered (netobs_stats.small). With more than max_flows flows in an interval,
+	 *  a flow may have several records in it. */
 	uint64_t min_bytes;
 
 	/** Packets to observe, by an ordered list: the first rule that matches a packet at a

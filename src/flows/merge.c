@@ -73,6 +73,9 @@ static struct merge_times times_of(const struct merge *merge,
 	if (mode < MERGE_ALL && !is_due_always)
 		times.active_ns = flip_ns - options->active_timeout_ns +
 				  options->interval_ns / 2;
+	/* A part of an interval may be small where all of it is not. */
+	if (mode == MERGE_EARLY && is_due_always && options->min_bytes)
+		times.active_ns = INT64_MIN;
 	if (may_cross(merge) && mode < MERGE_ALL)
 		times.young_ns = flip_ns - youth_ns;
 	if (may_cross(merge) && mode != MERGE_FINAL) {

@@ -468,6 +468,30 @@ static void small_records_are_counted_and_not_reported(void **state)
 	merger_close(&m);
 }
 
+/* Drains before an interval ends divide its flows into parts. */
+static void bytes_of_an_interval_decide_and_not_those_of_its_parts(void **state)
+{
+	struct merge_options options = merger_every_second();
+	struct flow_entry entry = merger_entry(1, IN, 2, 700, 800);
+	struct merger m;
+
+	(void)state;
+	options.min_bytes = 5 * WORLD_BYTES;
+	merger_open_in(&m, options, 1, bridged);
+	merger_begin(&m, MERGE_EARLY, 400);
+	merger_keep(&m, 1, IN, 3, 100, 300);
+	merger_end(&m);
+	merger_begin(&m, MERGE_EARLY, 900);
+	merger_deliver(&m, &entry, 1);
+	merger_end(&m);
+	assert_int_equal(m.witness.n_flows, 0);
+	merger_begin(&m, MERGE_INTERVAL, 1000);
+	merger_end(&m);
+	merger_assert_record(&m, 1, 5, NETOBS_END_ACTIVE);
+	assert_int_equal(m.merge.small.packets, 0);
+	merger_close(&m);
+}
+
 /* Its first sight may have been sampled, too: then it would count twice. */
 static void further_sights_of_a_sample_are_not_reported(void **state)
 {
@@ -522,6 +546,8 @@ int main(void)
 		cmocka_unit_test(tenants_are_listed_where_they_were),
 		cmocka_unit_test(sums_balance_whatever_comes),
 		cmocka_unit_test(small_records_are_counted_and_not_reported),
+		cmocka_unit_test(
+			bytes_of_an_interval_decide_and_not_those_of_its_parts),
 		cmocka_unit_test(further_sights_of_a_sample_are_not_reported),
 		cmocka_unit_test(records_name_what_they_are_a_sample_of),
 	};
