@@ -68,10 +68,21 @@ static __always_inline __u64 sample_hash(const struct flow_key *key)
 			   sample_hash_end(&key->dst, dst_port, key->proto));
 }
 
+/*
+ * Whether @hash is below 2^64 / @interval. With the upper half of the hash alone, a large
+ * interval would have up to twice its share.
+ */
+static __always_inline bool is_hash_sampled(__u64 hash, __u32 interval)
+{
+	__u64 lower = (hash & 0xffffffff) * interval >> 32;
+
+	return !(((hash >> 32) * interval + lower) >> 32);
+}
+
 static __always_inline bool is_flow_sampled(const struct flow_key *key,
 					    __u32 interval)
 {
-	return !((sample_hash(key) >> 32) * interval >> 32);
+	return is_hash_sampled(sample_hash(key), interval);
 }
 
 #endif

@@ -182,6 +182,23 @@ static void share_of_the_flows_is_sampled(void **state)
 	}
 }
 
+static void share_is_exact_for_the_largest_intervals(void **state)
+{
+	static const uint32_t intervals[] = {
+		1, 2, 3, 100, 1 << 31, (1U << 31) + 1, UINT32_MAX
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(intervals); i++) {
+		uint64_t last = UINT64_MAX / intervals[i];
+
+		assert_true(is_hash_sampled(0, intervals[i]));
+		assert_true(is_hash_sampled(last - 1, intervals[i]));
+		if (intervals[i] > 1)
+			assert_false(is_hash_sampled(last + 1, intervals[i]));
+	}
+}
+
 static void flows_of_a_larger_interval_are_among_those_of_a_smaller_one(void **state)
 {
 	struct flow_key key = key_of("2001:db8::1", "2001:db8::2", IP_PROTO_TCP);
@@ -206,6 +223,7 @@ int main(void)
 		cmocka_unit_test(a_request_and_its_reply_are_alike),
 		cmocka_unit_test(point_and_tunnel_do_not_matter),
 		cmocka_unit_test(share_of_the_flows_is_sampled),
+		cmocka_unit_test(share_is_exact_for_the_largest_intervals),
 		cmocka_unit_test(
 			flows_of_a_larger_interval_are_among_those_of_a_smaller_one),
 	};
