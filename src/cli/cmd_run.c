@@ -33,7 +33,7 @@ static const struct args_command command = {
 		 "ends the service. netobs.conf(5) describes the configuration.\n",
 };
 
-enum { FD_CONTEXT, FD_SINKS };
+enum { FD_CONTEXT, FD_METRICS, FD_SINKS };
 
 struct loop {
 	struct service *service;
@@ -53,6 +53,9 @@ static nfds_t fill_fds(struct loop *loop)
 
 	loop->fds[FD_CONTEXT] =
 		(struct pollfd){ .fd = netobs_fd(loop->service->ctx),
+				 .events = POLLIN };
+	loop->fds[FD_METRICS] =
+		(struct pollfd){ .fd = metrics_fd(loop->service->metrics),
 				 .events = POLLIN };
 	for (size_t i = 0; i < sinks->n; i++)
 		loop->fds[FD_SINKS + i] =
@@ -77,6 +80,8 @@ static void wait_for_events(struct loop *loop)
 
 	if (signals_poll(loop->fds, fill_fds(loop), ms) <= 0)
 		return;
+	if (loop->fds[FD_METRICS].revents)
+		service_serve_metrics(loop->service);
 	for (size_t i = 0; i < sinks->n; i++)
 		if (loop->fds[FD_SINKS + i].revents)
 			output_ready(&sinks->outputs[i]);

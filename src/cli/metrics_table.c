@@ -124,7 +124,7 @@ static void add_sink(struct metrics_labels *labels,
 		     const struct metrics_sink *sink)
 {
 	add_label(labels, "sink", sink->name);
-	add_index(labels, "output", sink->index);
+	add_label(labels, "output", sink->output);
 }
 
 static const void *set_sink(const struct metrics_values *values, size_t i,

@@ -129,10 +129,14 @@ static void collect_sinks(const struct metrics_source *source,
 		const struct netobs_sink *from = output_as_sink(output);
 		struct metrics_sink *sink = &values->sinks[values->n_sinks];
 
-		if (!from)
+		if (!from || output->is_leaving)
 			continue;
 		values->n_sinks++;
-		sink->index = i;
+		if (output->name)
+			snprintf(sink->output, sizeof(sink->output), "%s",
+				 output->name);
+		else
+			snprintf(sink->output, sizeof(sink->output), "%zu", i);
 		snprintf(sink->name, sizeof(sink->name), "%.*s",
 			 output_name_len(output), output->spec);
 		sink->stats.sz = sizeof(sink->stats);

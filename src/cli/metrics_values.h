@@ -24,7 +24,7 @@ struct metrics_interface {
 };
 
 struct metrics_sink {
-	size_t index; /* of the output */
+	char output[64]; /* its name, or index */
 	char name[256];
 	struct netobs_sink_stats stats;
 	struct {

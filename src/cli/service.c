@@ -33,10 +33,12 @@ static bool is_journal(int fd)
 
 void service_log(int level, const char *message, void *user)
 {
-	const struct service *service = user;
+	struct service *service = user;
 	const struct service_config *config = service->next ?: service->config;
 	char text[4096], prefix[16] = "";
 
+	service->metrics_source.errors += level <= NETOBS_LOG_ERROR;
+	service->metrics_source.warnings += level == NETOBS_LOG_WARNING;
 	if (level > service->log_level)
 		return;
 	if (!config || !service_config_place(config, message, text, sizeof(text)))
@@ -58,7 +60,7 @@ static void log_warning(const char *line, void *service)
 	service_log(NETOBS_LOG_WARNING, line, service);
 }
 
-void service_report(const struct service *service)
+static void report_status(const struct service *service)
 {
 	struct netobs_stats stats = { .sz = sizeof(stats) };
 	uint64_t lost = 0;
@@ -90,12 +92,29 @@ static void on_flow(const struct netobs_flow *flow, void *user)
 	service_sinks_flow(&service->sinks, flow);
 }
 
+/* The sinks and rules of this moment. */
+static void refresh_metrics(struct service *service)
+{
+	const struct rules *rules = &service->config->flows.rules;
+
+	service->metrics_source.n_outputs = service->sinks.n;
+	service->metrics_source.rules = rules->default_action ? rules : NULL;
+}
+
+void service_serve_metrics(struct service *service)
+{
+	refresh_metrics(service);
+	metrics_dispatch(service->metrics);
+}
+
 static void on_interval(void *user)
 {
 	struct service *service = user;
 
 	service_sinks_interval(&service->sinks);
-	service_report(service);
+	refresh_metrics(service);
+	metrics_write(service->metrics, false);
+	report_status(service);
 }
 
 static int get_stats(struct netobs_stats *ret_stats, void *user)
@@ -158,6 +177,18 @@ static void free_config(struct service_config *config)
 	free(config);
 }
 
+/* Metrics and others go on to use strings of the first one. */
+static void replace_config(struct service *service, struct service_config *config)
+{
+	if (!service->first.n_texts) {
+		service->first = service->config->conf;
+		service->config->conf = (struct conf){ 0 };
+	}
+	free_config(service->config);
+	service->config = config;
+	set_log_level(service);
+}
+
 static int change(struct service *service, struct service_config *config)
 {
 	NETOBS_OPTS(opts);
@@ -173,9 +204,7 @@ static int change(struct service *service, struct service_config *config)
 		service_sinks_abandon(&service->sinks);
 		return r;
 	}
-	free_config(service->config);
-	service->config = config;
-	set_log_level(service);
+	replace_config(service, config);
 	return service_sinks_commit(&service->sinks, config, false);
 }
 
@@ -209,7 +238,7 @@ int service_reload(struct service *service)
 			    "the new configuration is not in use, or not all of it",
 			    service);
 	notify_send("READY=1");
-	service_report(service);
+	report_status(service);
 	return r;
 }
 
@@ -241,10 +270,36 @@ int service_start(struct service *service)
 	return r < 0 ? EXIT_FAILED : EXIT_FINE; /* which was logged */
 }
 
+/* An address that is in use is reported before programs are attached. */
+static int open_metrics(struct service *service)
+{
+	char text[640], where[512];
+	int r;
+
+	service->metrics_source = (struct metrics_source){
+		.ctx = service->ctx,
+		.outputs = service->sinks.outputs,
+		.sampling = service->config->flows.sampling_interval,
+		.on_log = service_log,
+		.user = service,
+	};
+	r = metrics_open(&service->config->flows.metrics,
+			 &service->metrics_source, &service->metrics, text,
+			 sizeof(text));
+	if (r < 0) {
+		log_error(text, service);
+	} else if (metrics_where(service->metrics, where, sizeof(where))) {
+		snprintf(text, sizeof(text), "serving metrics at %s", where);
+		service_log(NETOBS_LOG_INFO, text, service);
+	}
+	return r;
+}
+
 int service_observe(struct service *service)
 {
-	int r = netobs_start(service->ctx);
+	int r = open_metrics(service);
 
+	r = r ?: netobs_start(service->ctx);
 	if (r < 0)
 		return r;
 	/* Sinks may start threads, which would keep more. */
@@ -269,7 +324,12 @@ static void log_stats(struct service *service)
 
 int service_end(struct service *service)
 {
-	bool is_complete = service_sinks_close(&service->sinks);
+	bool is_complete;
+
+	refresh_metrics(service);
+	metrics_write(service->metrics, true);
+	metrics_close(service->metrics);
+	is_complete = service_sinks_close(&service->sinks);
 
 	if (service->ctx)
 		log_stats(service);
@@ -280,4 +340,5 @@ void service_clear(struct service *service)
 {
 	netobs_free(service->ctx);
 	free_config(service->config);
+	conf_clear(&service->first);
 }

@@ -14,6 +14,9 @@ struct service {
 	const struct service_config *next; /* messages are about it; NULL: none */
 	struct netobs *ctx;
 	struct service_sinks sinks;
+	struct metrics *metrics;
+	struct metrics_source metrics_source;
+	struct conf first; /* of the first configuration: what cannot change is in it */
 	int log_level;
 	bool has_levels; /* of lines on stderr, for the journal */
 	bool is_stopping;
@@ -35,8 +38,8 @@ int service_reload(struct service *service);
 /** Close all sinks, and open them again. @return 0; < 0: one cannot be opened */
 int service_reopen(struct service *service);
 
-/** Tell systemd and the log what is being done. */
-void service_report(const struct service *service);
+/** Serve those who ask for metrics; when metrics_fd() polls readable. */
+void service_serve_metrics(struct service *service);
 
 void service_log(int level, const char *message, void *service);
 

@@ -321,6 +321,18 @@ static void check_whole(struct service_config *config, const char *file)
 	}
 }
 
+static void check_metrics(struct service_config *config)
+{
+	const struct metrics_config *metrics = &config->flows.metrics;
+	const struct conf_entry *entry =
+		conf_find(&config->conf, "metrics", "",
+			  metrics->listen ? "listen" : "listen_any");
+	char why[320];
+
+	if (entry && !metrics_check(metrics, "listen_any = yes", why, sizeof(why)))
+		conf_complain(&config->conf, &entry->place, "%s", why);
+}
+
 static unsigned int interpret(struct service_config *config, const char *file)
 {
 	const struct conf_place place = { .file = file };
@@ -330,7 +342,9 @@ static unsigned int interpret(struct service_config *config, const char *file)
 		service_keys_take(config, &conf->entries[i]);
 	take_items(config);
 	take_filters(config);
-	if (!conf->n_errors && !config->n_sinks)
+	check_metrics(config);
+	if (!conf->n_errors && !config->n_sinks &&
+	    !config->flows.metrics.listen && !config->flows.metrics.textfile)
 		conf_complain(conf, &place,
 			      "there is no [sink \"NAME\"] with an output");
 	if (!conf->n_errors)
@@ -388,26 +402,35 @@ static void report_kept(const struct service_key *key,
 	on_kept(text, user);
 }
 
-/* The value of sampling is what has been made of it: the text is the other file's. */
+/* Of sampling, what has been made of the text counts. */
+static bool keep_text(struct service_config *config,
+		      const struct service_config *running, size_t offset)
+{
+	const char **field = (const char **)((char *)config + offset);
+	const char *from = *(const char *const *)((const char *)running + offset);
+	bool differs = *field && from ? strcmp(*field, from) : *field != from;
+
+	*field = from;
+	if (offset != offsetof(struct service_config, flows.sampling))
+		return differs;
+	differs = config->flows.sampling_mode != running->flows.sampling_mode ||
+		  config->flows.sampling_interval !=
+			  running->flows.sampling_interval;
+	config->flows.sampling_mode = running->flows.sampling_mode;
+	config->flows.sampling_interval = running->flows.sampling_interval;
+	return differs;
+}
+
 static bool keep_field(struct service_config *config,
 		       const struct service_config *running,
 		       const struct args_option *option)
 {
-	struct flows_config *flows = &config->flows;
 	char *field = (char *)config + option->offset;
 	const char *from = (const char *)running + option->offset;
 	const size_t size = service_key_size(option->type);
 
-	if (option->type == ARGS_STRING) {
-		bool differs = flows->sampling_mode !=
-				       running->flows.sampling_mode ||
-			       flows->sampling_interval !=
-				       running->flows.sampling_interval;
-
-		flows->sampling_mode = running->flows.sampling_mode;
-		flows->sampling_interval = running->flows.sampling_interval;
-		return differs;
-	}
+	if (option->type == ARGS_STRING)
+		return keep_text(config, running, option->offset);
 	if (!memcmp(field, from, size))
 		return false;
 	memcpy(field, from, size);

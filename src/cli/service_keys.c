@@ -32,29 +32,33 @@ static const struct args_option own_options[] = {
 
 /* Each is an option, with an underscore for each hyphen. */
 const struct service_key service_keys[] = {
-	{ "capture", "interface", "", false },
-	{ "capture", "exclude", "", false },
-	{ "capture", "direction", "both", true },
-	{ "capture", "attach", "auto", true },
-	{ "capture", "attach_order", "first", true },
-	{ "capture", "sampling", "1", true },
-	{ "capture", "filter", "", false },
-	{ "capture", "rules", "", false },
-	{ "capture", "default_action", "", false },
-	{ "flows", "interval", "5", false },
-	{ "flows", "active_timeout", "", false },
-	{ "flows", "idle_timeout", "15", false },
-	{ "flows", "per_interface", "no", true },
-	{ "flows", "timestamps", "coarse", true },
-	{ "flows", "min_bytes", "", true },
-	{ "limits", "max_flows", "1048576", true },
-	{ "limits", "max_memory", "", true },
-	{ "service", "log_level", "warning", false },
+	{ "capture", "interface", "", false, NULL },
+	{ "capture", "exclude", "", false, NULL },
+	{ "capture", "direction", "both", true, NULL },
+	{ "capture", "attach", "auto", true, NULL },
+	{ "capture", "attach_order", "first", true, NULL },
+	{ "capture", "sampling", "1", true, NULL },
+	{ "capture", "filter", "", false, NULL },
+	{ "capture", "rules", "", false, NULL },
+	{ "capture", "default_action", "", false, NULL },
+	{ "flows", "interval", "5", false, NULL },
+	{ "flows", "active_timeout", "", false, NULL },
+	{ "flows", "idle_timeout", "15", false, NULL },
+	{ "flows", "per_interface", "no", true, NULL },
+	{ "flows", "timestamps", "coarse", true, NULL },
+	{ "flows", "min_bytes", "", true, NULL },
+	{ "limits", "max_flows", "1048576", true, NULL },
+	{ "limits", "max_memory", "", true, NULL },
+	{ "metrics", "listen", "", true, "metrics" },
+	{ "metrics", "listen_any", "no", true, "metrics-listen-any" },
+	{ "metrics", "textfile", "", true, "metrics-textfile" },
+	{ "service", "log_level", "warning", false, NULL },
 	{ 0 }
 };
 
-static const char *const sections[] = { "capture", "flows",  "limits",
-					"service", "filter", "sink" };
+static const char *const sections[] = { "capture", "flows",   "limits",
+					"metrics", "service", "filter",
+					"sink" };
 static const char *const filter_keys[] = { "match", "action", NULL };
 
 static bool is_named_section(const char *section)
@@ -67,6 +71,8 @@ const struct args_option *service_key_option(const struct service_key *key)
 	const struct args_option *own = own_options;
 	char name[32];
 
+	if (key->option)
+		return flows_config_find(key->option);
 	snprintf(name, sizeof(name), "%s", key->name);
 	for (char *at = name; (at = strchr(at, '_'));)
 		*at = '-';

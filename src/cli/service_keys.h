@@ -11,6 +11,7 @@ struct service_key {
 	const char *section, *name;
 	const char *otherwise; /* "": none */
 	bool is_fixed;	       /* a change takes a restart */
+	const char *option; /* where it has another name; NULL: that of the key */
 };
 
 /* Up to one without a name. */

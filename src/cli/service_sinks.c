@@ -62,6 +62,7 @@ static int open_sink(struct service_sinks *sinks, const char *name,
 	output->kind = chosen.kind;
 	output->spec = chosen.spec;
 	output->is_stdout = chosen.is_stdout;
+	output->name = sink->name;
 	sinks->n++;
 	r = output_open(output);
 	if (r < 0) {
@@ -231,6 +232,8 @@ int service_sinks_commit(struct service_sinks *sinks,
 			sink->state = SERVICE_SINK_IN_USE;
 		else if (reopen || !is_wanted(sink, config))
 			sink->state = SERVICE_SINK_LEAVING;
+		sinks->outputs[i].is_leaving = sink->state ==
+					       SERVICE_SINK_LEAVING;
 	}
 	limit_leaving(sinks);
 	return open_successors(sinks, config);

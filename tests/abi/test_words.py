@@ -181,12 +181,13 @@ class Words(unittest.TestCase):
         page = {(section, term) for section in {section for section, _ in keys}
                 for term in man_terms("netobs.conf.5", f"[{section}]")}
         self.assertEqual(page, keys)
-        options = {"--" + key.replace("_", "-") for _, key in keys}
+        others = {("metrics", key): "--metrics" + suffix for key, suffix in
+                  (("listen", ""), ("listen_any", "-listen-any"), ("textfile", "-textfile"))}
+        options = {others.get(key, "--" + key[1].replace("_", "-")) for key in keys}
         self.assertEqual({flag for flag in help_flags("flows") if flag.startswith("--")} -
                          options, {"--help", "--list-interfaces", "--output", "--by", "--sort",
                                    "--top", "--names", "--duration", "--count", "--read",
-                                   "--stats", "--verbose", "--metrics",
-                                   "--metrics-listen-any", "--metrics-textfile"})
+                                   "--stats", "--verbose"})
 
     def test_interfaces_and_files_are_completed(self):
         self.assertEqual(complete("flows", "-i", "l") & {"lo"}, {"lo"})

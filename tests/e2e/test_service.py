@@ -9,8 +9,10 @@ import json
 import os
 import signal
 import subprocess
+import time
 
 from lib import lab
+from lib import metrics
 from lib import observer
 from lib import traffic
 from lib.service import ServiceTest
@@ -191,6 +193,35 @@ class Service(ServiceTest):
         self.stop()
         self.assertIn(self.packets("a"), (8, 12))
         self.assertEqual(self.packets("a"), self.exported())
+
+    def test_metrics(self):
+        """Sinks that come have series with their names, and those that go have none."""
+        where = self.lab.path("metrics")
+        served = ["[metrics]", f"listen = unix:{where}",
+                  f"textfile = {self.lab.path('textfile')}"]
+        self.write(*served)
+        self.start()
+        for names in ("a",), ("a", "b"), ("b",):
+            self.write(*served, sinks=names)
+            self.reload(AGAIN)
+            traffic.udp(self.a, self.A4, self.b, self.B4, [100] * 5)
+            self.supervisor.wait("STATUS=")
+            time.sleep(0.2) # metrics are kept for a moment
+            samples = metrics.Samples(metrics.get(where)[1])
+            self.assertEqual(set(names), {dict(labels)["output"] for name, labels
+                                          in samples.series
+                                          if name == "netobs_sink_taken_records_total"})
+        self.write("[metrics]", "listen = 127.0.0.1:9999")
+        self.reload("[metrics] listen: the new value takes effect after a restart",
+                    "[metrics] textfile: the new value takes effect after a restart")
+        # They stay what they are, however many configurations have gone.
+        self.write("[metrics]", "listen = 127.0.0.1:9999")
+        self.reload("[metrics] listen: the new value takes effect after a restart")
+        self.assertEqual(200, metrics.get(where)[0].status)
+        self.stop()
+        with open(self.lab.path("textfile"), encoding="utf-8") as file:
+            total = metrics.Samples(file.read()).value("netobs_exported_packets_total")
+        self.assertEqual(15, total)
 
     def test_reloads_in_a_flood(self):
         """Interfaces, rules, time-outs and all kinds of sinks change."""
