@@ -15,7 +15,7 @@
 #include "line_positions.h"
 #include "sink/module.h"
 #include "sink/peer_state.h"
-#include "packer.h"
+#include "sink/file/packer.h"
 #include "sink/file/rotate.h"
 
 #include <stdbool.h>

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Lines on their way through a compressor, if there is one. */
-#ifndef NETOBS_SINKS_JSON_PACKER_H
-#define NETOBS_SINKS_JSON_PACKER_H
+/* Records, as text, on their way through a compressor, if there is one. */
+#ifndef NETOBS_SINK_FILE_PACKER_H
+#define NETOBS_SINK_FILE_PACKER_H
 
 #include "sink/file/compressor.h"
 #include "base/spec.h"
 
 struct packer_options {
+	const char *kind;   /* of the sink, for messages; the spec's */
 	const char *name;   /* of the compressor; NULL: there is none */
 	const char *suffix; /* of what it makes */
 	int level;	    /* 0: the usual */

@@ -13,6 +13,7 @@ bool packer_parse(struct spec *spec, struct packer_options *ret_options)
 	int choice = spec_choice(spec, "compress", choices, 0);
 
 	*ret_options = (struct packer_options){
+		.kind = spec->kind,
 		.name = choice ? choices[choice] : NULL,
 		.suffix = suffixes[choice],
 		.level = (int)spec_number(spec, "compress.level", 1, 22, 0),
@@ -32,14 +33,15 @@ static int find_compressor(struct packer *packer,
 	compressor =
 		shared_object_find(name, COMPRESSOR_SYMBOL, why, sizeof(why));
 	if (!compressor) {
-		log_error(log, "json: compress=%s %s", name, why);
+		log_error(log, "%s: compress=%s %s", options->kind, name, why);
 		return -ENOENT;
 	}
 	if (level &&
 	    (level < compressor->level_min || level > compressor->level_max)) {
 		log_error(log,
-			  "json: option compress.level: %d is not from %d to %d",
-			  level, compressor->level_min, compressor->level_max);
+			  "%s: option compress.level: %d is not from %d to %d",
+			  options->kind, level, compressor->level_min,
+			  compressor->level_max);
 		return -EINVAL;
 	}
 	packer->compressor = compressor;
