@@ -6,8 +6,8 @@ set(NETOBS_SINKS "ipfix;kafka;grpc;json_net" CACHE STRING "Kinds of sinks to bui
 
 # What the modules have in common with the library, each a copy of its own.
 add_library(netobs_sink_support OBJECT
-	src/base/backoff.c src/base/detached.c src/base/io.c src/base/log.c src/base/outage.c src/base/spec.c
-	src/base/suggest.c
+	src/base/backoff.c src/base/detached.c src/base/io.c src/base/log.c src/base/outage.c
+	src/base/password.c src/base/spec.c src/base/suggest.c
 	src/base/value.c src/base/worker.c)
 target_include_directories(netobs_sink_support PUBLIC include src)
 target_link_libraries(netobs_sink_support PUBLIC Threads::Threads)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "settings.h"
 
+#include "base/password.h"
 #include "base/util.h"
 
 #include <errno.h>
@@ -56,19 +57,6 @@ static bool read_tls(struct spec *spec, rd_kafka_conf_t *conf)
 
 /* ---- SASL ------------------------------------------------------------------------ */
 
-/* The first line of a file. */
-static int read_password(const char *path, char *text, size_t size)
-{
-	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	ssize_t len = fd < 0 ? -1 : read(fd, text, size - 1);
-
-	if (len < 0)
-		return -errno;
-	text[len] = '\0';
-	text[strcspn(text, "\r\n")] = '\0';
-	return *text ? 0 : -ENODATA;
-}
-
 static void set_password(struct spec *spec, rd_kafka_conf_t *conf)
 {
 	const char *path = spec_string(spec, "password_file", NULL);
@@ -79,7 +67,7 @@ static void set_password(struct spec *spec, rd_kafka_conf_t *conf)
 		spec_refuse(spec, "option sasl: it needs password_file");
 		return;
 	}
-	err = read_password(path, text, sizeof(text));
+	err = password_read(path, text, sizeof(text));
 	if (err)
 		spec_refuse(spec, "option password_file: %s: %s", path,
 			    strerror(-err));
