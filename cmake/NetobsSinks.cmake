@@ -2,7 +2,7 @@
 # Kinds of sinks that are loaded when one is asked for: src/sinks/KIND becomes
 # ${libdir}/netobs/KIND.so, so that what they need is nobody else's burden.
 
-set(NETOBS_SINKS "ipfix;kafka;grpc;json_net" CACHE STRING "Kinds of sinks to build, of those in src/sinks")
+set(NETOBS_SINKS "ipfix;kafka;grpc;json_net;http" CACHE STRING "Kinds of sinks to build, of those in src/sinks")
 
 # What the modules have in common with the library, each a copy of its own.
 add_library(netobs_sink_support OBJECT

@@ -60,7 +60,7 @@ static const struct args_option options[] = {
 	  directions,
 	  "direction of packets, as the interface sees it (default both)" },
 	{ 'o', "output", ARGS_LIST, FIELD(output_specs), "OUTPUT", NULL,
-	  "table, json[:...], ipfix:..., kafka:..., grpc:...; repeatable" },
+	  "table, json[:...], ipfix:..., kafka:..., grpc:..., http[s]:...; repeatable" },
 	{ 0, "by", ARGS_STRING, FIELD(by), "KEY[,KEY]...", NULL,
 	  "group flows by these keys; flow: do not group" },
 	{ 0, "sort", ARGS_STRING, FIELD(sort), "COLUMN", NULL,

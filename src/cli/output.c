@@ -30,8 +30,9 @@ static bool is_json_to_stdout(const char *spec)
 
 bool output_refuse(const char *spec, char *ret_why, size_t size)
 {
-	static const char *const kinds[] = { "table", "json", "ipfix", "kafka",
-					     "grpc",  "null", NULL };
+	static const char *const kinds[] = { "table", "json", "ipfix",
+					     "kafka", "grpc", "http",
+					     "https", "null", NULL };
 	const size_t len = strcspn(spec, ":?");
 	struct suggestion suggestion = suggestion_for(spec, len);
 	const char *best;
@@ -49,7 +50,7 @@ bool output_refuse(const char *spec, char *ret_why, size_t size)
 	best = suggestion_best(&suggestion);
 	snprintf(ret_why, size,
 		 "there is no such kind of output; there are table, json, "
-		 "ipfix, kafka, grpc and null%s%s%s",
+		 "ipfix, kafka, grpc, http, https and null%s%s%s",
 		 best ? "; did you mean '" : "", best ? best : "",
 		 best ? "'?" : "");
 	return true;

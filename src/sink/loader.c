@@ -20,6 +20,8 @@ static const struct kind {
 	{ "ipfix", NULL, NULL, NULL },
 	{ "kafka", NULL, NULL, NULL },
 	{ "grpc", NULL, NULL, NULL },
+	{ "http", NULL, NULL, NULL },
+	{ "https", NULL, NULL, "http" },
 	{ "null", NULL, &sink_null, NULL },
 };
 

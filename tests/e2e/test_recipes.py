@@ -16,11 +16,13 @@ from lib import frames
 from lib import lab
 from lib import observer
 
-SOURCES = ("README.md", "man/netobsctl-flows.8.scd.in", "man/netobs-sinks.7.scd.in")
+SOURCES = ("README.md", "man/netobsctl-flows.8.scd.in", "man/netobs-sinks.7.scd.in",
+           "docs/recipes.md")
 FENCE = re.compile(r"^```\w*\n(.*?)\n```$", re.M | re.S)
 # All that may go wrong where nobody listens.
 AWAY = re.compile(r"cannot (connect|send) to \S+: Connection refused; trying again$|"
                   r"kafka: .*Connection refused.*; trying again$|"
+                  r"https?://\S+ does not accept records: Failed to connect .*; trying again$|"
                   r"\d+ records were not delivered$|warning: no interface to observe yet$")
 
 # Files of the host can be read, and changes are gone when the shell ends. Its SysV IPC is
@@ -32,7 +34,8 @@ for dir in /var/log /var/lib /var/cache; do mount -t tmpfs tmpfs "$dir"; done
 cp -a /etc "$LAB/etc" && mount --bind "$LAB/etc" /etc && cp -r "$CERTS" /etc/netobs
 mount -t tmpfs tmpfs /run
 echo '127.0.0.1 localhost collector.example broker.example flp.example
-127.0.0.1 kafka.example kafka1.example kafka2.example' >/etc/hosts
+127.0.0.1 kafka.example kafka1.example kafka2.example vector.example loki.example
+127.0.0.1 clickhouse.example elastic.example fluentbit.example rsyslog.example' >/etc/hosts
 mkdir bin
 cat >bin/netobsctl <<END
 #!/bin/sh
@@ -105,6 +108,9 @@ class Recipes(lab.LabTest):
         os.rename(made.path("cert.key"), made.path("key.pem"))
         with open(made.path("kafka.password"), "w", encoding="ascii") as file:
             file.write("secret\n")
+        os.link(made.path("kafka.password"), made.path("clickhouse.password"))
+        with open(made.path("elastic.headers"), "w", encoding="ascii") as file:
+            file.write("Authorization: ApiKey secret\n")
 
     def test_each_works_as_written(self):
         self.make_secrets()

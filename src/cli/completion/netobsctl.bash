@@ -96,7 +96,7 @@ _netobsctl_values()
 		;;
 	flows:-o | flows:--output)
 		echo "table json json: json:unix: json:tcp:// json:tls:// ipfix:udp://" \
-			"ipfix:tcp:// ipfix:tls:// ipfix:file: kafka:// grpc://"
+			"ipfix:tcp:// ipfix:tls:// ipfix:file: kafka:// grpc:// http:// https://"
 		;;
 	flows:--by)
 		keys=(src dst client service host pair port proto interface direction

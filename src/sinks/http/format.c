@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "format.h"
+
+#include "base/json.h"
+#include "base/util.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <netobs/record.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+/* ---- Buffers -------------------------------------------------------------------- */
+
+enum { BUFFER_MIN = 4096 };
+
+bool buffer_reserve(struct buffer *buffer, size_t len)
+{
+	size_t size = max_u64(BUFFER_MIN,
+			      max_u64(buffer->len + len, 2 * buffer->size));
+	char *bytes;
+
+	if (buffer->len + len <= buffer->size)
+		return true;
+	bytes = realloc(buffer->bytes, size);
+	if (!bytes)
+		return false;
+	buffer->bytes = bytes;
+	buffer->size = size;
+	return true;
+}
+
+bool buffer_add(struct buffer *buffer, const void *bytes, size_t len)
+{
+	if (!buffer_reserve(buffer, len))
+		return false;
+	memcpy(buffer->bytes + buffer->len, bytes, len);
+	buffer->len += len;
+	return true;
+}
+
+static bool buffer_put(struct buffer *buffer, const char *string)
+{
+	return buffer_add(buffer, string, strlen(string));
+}
+
+void buffer_free(struct buffer *buffer)
+{
+	free(buffer->bytes);
+	*buffer = (struct buffer){ 0 };
+}
+
+/* ---- Labels --------------------------------------------------------------------- */
+
+/* Fields that have few values, so that they make few streams. */
+enum label_field { LABEL_PROTO, LABEL_ETYPE, LABEL_END_REASON, LABEL_FIELDS };
+
+static const char *const label_names[] = {
+	[LABEL_PROTO] = "Proto",
+	[LABEL_ETYPE] = "Etype",
+	[LABEL_END_REASON] = "FlowEndReason",
+};
+
+enum { LABELS_SIZE = 4096, STREAM_STATS = UINT8_MAX };
+
+/* Loki's: [a-zA-Z_][a-zA-Z0-9_]*. */
+static bool is_label(const char *name)
+{
+	static const char letters[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+
+	return *name && (*name < '0' || *name > '9') &&
+	       !name[strspn(name, letters)];
+}
+
+static void read_own_labels(struct spec *spec, struct json *json,
+			    bool *ret_has_job, bool *ret_has_host)
+{
+	static const char prefix[] = "label.";
+	const struct spec_option *option;
+	size_t position = 0;
+
+	while ((option = spec_next(spec, prefix, &position))) {
+		const char *name = option->name + strlen(prefix);
+
+		if (!is_label(name))
+			spec_refuse(spec, "option %s: '%s' is not a label",
+				    option->name, name);
+		*ret_has_job |= !strcmp(name, "job");
+		*ret_has_host |= !strcmp(name, "host");
+		json_key(json, name);
+		json_string(json, option->value);
+	}
+}
+
+static void read_labels(struct format *format, struct spec *spec)
+{
+	bool has_job = false, has_host = false;
+	char text[LABELS_SIZE];
+	struct utsname system;
+	struct json json;
+
+	json_begin(&json, text, sizeof(text));
+	read_own_labels(spec, &json, &has_job, &has_host);
+	if (!has_job) {
+		json_key(&json, "job");
+		json_string(&json, "netobs");
+	}
+	if (!has_host && !uname(&system)) {
+		json_key(&json, "host");
+		json_string(&json, system.nodename);
+	}
+	if (json_end(&json) < 0)
+		spec_refuse(spec, "the labels are longer than %d bytes",
+			    LABELS_SIZE);
+	else
+		format->labels = strdup(text);
+}
+
+static void read_label_field(struct format *format, struct spec *spec,
+			     const char *name)
+{
+	for (unsigned int i = 0; i < LABEL_FIELDS; i++) {
+		if (strcmp(label_names[i], name))
+			continue;
+		format->fields |= 1U << i;
+		return;
+	}
+	spec_refuse(spec,
+		    "option labels: '%s' is not Proto, Etype or FlowEndReason",
+		    name);
+}
+
+static void read_label_fields(struct format *format, struct spec *spec)
+{
+	cleanup_free char *names = strdup(spec_string(spec, "labels", ""));
+	char *rest = names, *name;
+
+	while (rest && *rest && (name = strsep(&rest, ",")))
+		read_label_field(format, spec, name);
+}
+
+static uint32_t stream_of(const struct format *format,
+			  const struct netobs_record *record)
+{
+	const struct netobs_flow *flow = as_flow(record);
+
+	if (record->type != NETOBS_RECORD_FLOW)
+		return STREAM_STATS;
+	return (format->fields & 1 << LABEL_PROTO ? flow->proto << 24U : 0) |
+	       (format->fields & 1 << LABEL_ETYPE ? flow->ethertype << 8U : 0) |
+	       (format->fields & 1 << LABEL_END_REASON ? flow->end_reason : 0);
+}
+
+/* The labels of a stream, up to its values. */
+static bool open_stream(const struct format *format, uint32_t stream,
+			struct buffer *body)
+{
+	const uint32_t values[] = {
+		[LABEL_PROTO] = stream >> 24,
+		[LABEL_ETYPE] = stream >> 8 & UINT16_MAX,
+		[LABEL_END_REASON] = stream & UINT8_MAX,
+	};
+	char label[64];
+	bool is_done = buffer_put(body, "{\"stream\":{") &&
+		       buffer_put(body, format->labels);
+
+	if (stream == STREAM_STATS)
+		is_done &= buffer_put(body, ",\"type\":\"stats\"");
+	for (unsigned int i = 0; i < LABEL_FIELDS && stream != STREAM_STATS; i++) {
+		if (!(format->fields & 1U << i))
+			continue;
+		snprintf(label, sizeof(label), ",\"%s\":\"%" PRIu32 "\"",
+			 label_names[i], values[i]);
+		is_done &= buffer_put(body, label);
+	}
+	return is_done && buffer_put(body, "},\"values\":[");
+}
+
+/* ---- Options -------------------------------------------------------------------- */
+
+int format_read(struct format *format, struct spec *spec)
+{
+	static const char *const kinds[] = { "json", "array", "loki", "bulk",
+					     NULL };
+
+	*format = (struct format){ 0 };
+	format->kind = (enum format_kind)spec_choice(spec, "encoding", kinds,
+						     FORMAT_JSON);
+	if (format->kind != FORMAT_LOKI)
+		return 0;
+	read_labels(format, spec);
+	read_label_fields(format, spec);
+	return format->labels || spec->is_wrong ? 0 : -ENOMEM;
+}
+
+void format_free(struct format *format)
+{
+	free(format->labels);
+	format->labels = NULL;
+}
+
+const char *format_content_type(const struct format *format)
+{
+	bool is_one = format->kind == FORMAT_ARRAY || format->kind == FORMAT_LOKI;
+
+	return is_one ? "application/json" : "application/x-ndjson";
+}
+
+/* ---- Records -------------------------------------------------------------------- */
+
+static size_t put_json(const struct netobs_record *record, char *to)
+{
+	int len = netobs_record_json(record, to, RECORD_JSON_MAX);
+
+	assert(len > 0);
+	return (size_t)len;
+}
+
+static int64_t time_of(const struct netobs_record *record)
+{
+	return record->type == NETOBS_RECORD_FLOW ? as_flow(record)->end_ns :
+						    record->time_ns;
+}
+
+/* ["<ns since 1970>","<line>"]: JSON in a string of JSON. */
+static size_t put_loki(const struct netobs_record *record, char *to)
+{
+	char line[RECORD_JSON_MAX];
+	size_t len = put_json(record, line);
+	char *at = to + sprintf(to, "[\"%" PRId64 "\",\"", time_of(record));
+
+	for (size_t i = 0; i < len; i++) {
+		if (line[i] == '"' || line[i] == '\\')
+			*at++ = '\\';
+		*at++ = line[i];
+	}
+	*at++ = '"';
+	*at++ = ']';
+	return (size_t)(at - to);
+}
+
+/* Data streams need a time of this name. */
+static size_t put_bulk(const struct netobs_record *record, char *to)
+{
+	int64_t ms = time_of(record) / NSEC_PER_MSEC;
+	size_t head = (size_t)sprintf(
+		to, "{\"create\":{}}\n{\"@timestamp\":%" PRId64, ms);
+	size_t len = put_json(record, to + head);
+
+	to[head] = ','; /* its bracket was written before */
+	to[head + len] = '\n';
+	return head + len + 1;
+}
+
+size_t format_record(const struct format *format,
+		     const struct netobs_record *record, char *to,
+		     uint32_t *ret_stream)
+{
+	size_t len;
+
+	*ret_stream = 0;
+	switch (format->kind) {
+	case FORMAT_LOKI:
+		*ret_stream = stream_of(format, record);
+		return put_loki(record, to);
+	case FORMAT_BULK:
+		return put_bulk(record, to);
+	case FORMAT_JSON:
+		len = put_json(record, to);
+		to[len] = '\n';
+		return len + 1;
+	default:
+		return put_json(record, to);
+	}
+}
+
+/* ---- Bodies --------------------------------------------------------------------- */
+
+static bool add_parts(const struct format_part *parts, size_t n,
+		      bool has_commas, struct buffer *body)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (i && has_commas && !buffer_put(body, ","))
+			return false;
+		if (!buffer_add(body, parts[i].bytes, parts[i].len))
+			return false;
+	}
+	return true;
+}
+
+static bool add_streams(const struct format *format,
+			const struct format_part *parts, size_t n,
+			struct buffer *body)
+{
+	for (size_t from = 0, to; from < n; from = to) {
+		for (to = from + 1; to < n; to++)
+			if (parts[to].stream != parts[from].stream)
+				break;
+		if ((from && !buffer_put(body, ",")) ||
+		    !open_stream(format, parts[from].stream, body) ||
+		    !add_parts(parts + from, to - from, true, body) ||
+		    !buffer_put(body, "]}"))
+			return false;
+	}
+	return true;
+}
+
+bool format_body(const struct format *format, const struct format_part *parts,
+		 size_t n, struct buffer *body)
+{
+	body->len = 0;
+	switch (format->kind) {
+	case FORMAT_LOKI:
+		return buffer_put(body, "{\"streams\":[") &&
+		       add_streams(format, parts, n, body) &&
+		       buffer_put(body, "]}");
+	case FORMAT_ARRAY:
+		return buffer_put(body, "[") &&
+		       add_parts(parts, n, true, body) && buffer_put(body, "]");
+	default:
+		return add_parts(parts, n, false, body);
+	}
+}

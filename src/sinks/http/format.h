@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What a batch of records is in the body of a request. */
+#ifndef NETOBS_SINKS_HTTP_FORMAT_H
+#define NETOBS_SINKS_HTTP_FORMAT_H
+
+#include "base/spec.h"
+#include "record/any.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum format_kind {
+	FORMAT_JSON, /* a line per record */
+	FORMAT_ARRAY,
+	FORMAT_LOKI, /* streams of lines: POST /loki/api/v1/push */
+	FORMAT_BULK, /* Elasticsearch, OpenSearch: POST /INDEX/_bulk */
+};
+
+/* A record takes so many bytes at most: in a Loki line, each may be escaped. */
+enum { FORMAT_ROOM = 2 * RECORD_JSON_MAX + 256 };
+
+struct format {
+	enum format_kind kind;
+	char *labels; /* of Loki, the same for all records, as members of JSON */
+	unsigned int fields; /* whose values are labels, too: bits */
+};
+
+/* Text that grows. */
+struct buffer {
+	char *bytes;
+	size_t len, size;
+};
+
+/** @return false: no memory */
+bool buffer_reserve(struct buffer *buffer, size_t len);
+bool buffer_add(struct buffer *buffer, const void *bytes, size_t len);
+void buffer_free(struct buffer *buffer);
+
+/** Read encoding, label.NAME and labels. 0 or -ENOMEM; what is wrong is refused. */
+int format_read(struct format *format, struct spec *spec);
+void format_free(struct format *format);
+
+/** @return such as "application/json" */
+const char *format_content_type(const struct format *format);
+
+/**
+ * Write a record as it is in a body.
+ *
+ * @param to          has FORMAT_ROOM
+ * @param ret_stream  records with the same number share their labels
+ * @return bytes
+ */
+size_t format_record(const struct format *format,
+		     const struct netobs_record *record, char *to,
+		     uint32_t *ret_stream);
+
+/* A record in a body: what format_record() wrote of it. */
+struct format_part {
+	const char *bytes;
+	size_t len;
+	uint32_t stream;
+};
+
+/**
+ * Put a body together of @n parts, of which those of a stream follow each other.
+ *
+ * @return false: no memory
+ */
+bool format_body(const struct format *format, const struct format_part *parts,
+		 size_t n, struct buffer *body);
+
+#endif

@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * Records to an HTTP server, in batches: a POST request takes one, and a status of 2xx is
+ * its acknowledgement. A few requests may be open at a time. A batch keeps its text until
+ * the outcome of all its records is known, so that it can be sent again, or in parts.
+ */
+#include "base/backoff.h"
+#include "base/clock_ms.h"
+#include "base/outage.h"
+#include "batch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	SLICE_MS = 5, /* of work, then the caller has its turn */
+	/* The batches that are sent, the one that is filled, and one for what it had no room for. */
+	BATCHES = HTTP_REQUESTS_MAX + 2,
+	/* After so many single records in a row, whole batches are refused at once. */
+	REFUSED_MAX = 64,
+};
+
+struct http {
+	struct sink_host *host;
+	struct http_options options;
+	struct packer packer;
+	struct transfer transfer;
+	bool is_global; /* libcurl's globals are in use */
+
+	struct batch batches[BATCHES]; /* a ring */
+	uint32_t first, n_sent; /* of it; the one behind them is being filled */
+	size_t batch_bytes; /* less than the option if the server wants that */
+	int64_t fill_ms;    /* when that began */
+	bool is_urgent;	    /* it is sent as it is */
+	uint32_t refused_in_row; /* records that were refused alone */
+	struct backoff backoff; /* failures: requests, since one was accepted */
+	struct outage outage, refusals;
+	uint64_t requests, failed_requests, sent_bytes;
+	char record[FORMAT_ROOM];
+};
+
+static struct batch *batch_at(struct http *http, uint32_t i)
+{
+	return &http->batches[(http->first + i) % BATCHES];
+}
+
+/* ---- Opening ------------------------------------------------------------------- */
+
+static void http_close(void *arg)
+{
+	struct http *http = arg;
+
+	for (uint32_t i = 0; i < BATCHES; i++) {
+		request_close(&http->batches[i].request, &http->transfer);
+		batch_free(&http->batches[i]);
+	}
+	transfer_close(&http->transfer);
+	packer_close(&http->packer);
+	http_options_free(&http->options);
+	if (http->is_global)
+		curl_global_cleanup();
+	free(http);
+}
+
+static int open_requests(struct http *http)
+{
+	bool is_bulk = http->options.format.kind == FORMAT_BULK;
+	int err = transfer_open(&http->transfer, http->host);
+
+	for (uint32_t i = 0; !err && i < BATCHES; i++) {
+		struct batch *batch = &http->batches[i];
+
+		err = request_open(&batch->request, &http->options,
+				   is_bulk ? &batch->bulk : NULL,
+				   http->host->log);
+	}
+	return err;
+}
+
+static int open_all(struct http *http, struct spec *spec)
+{
+	int err = curl_global_init(CURL_GLOBAL_DEFAULT) ? -ENOMEM : 0;
+
+	http->is_global = !err;
+	err = err ?: http_options_read(&http->options, spec);
+	err = err   ?:
+		      packer_open(&http->packer, &http->options.packer,
+				  http->host->log);
+	http->batch_bytes = http->options.batch_bytes;
+	return err ?: open_requests(http);
+}
+
+static int http_open(struct spec *spec, struct sink_host *host, void **ret_state)
+{
+	struct http *http = calloc(1, sizeof(*http));
+	int err;
+
+	if (!http)
+		return -ENOMEM;
+	http->host = host;
+	err = open_all(http, spec);
+	if (err) {
+		http_close(http);
+		return err;
+	}
+	*ret_state = http;
+	return 0;
+}
+
+/* ---- Answers -------------------------------------------------------------------- */
+
+static void report_failure(struct http *http, const char *reason,
+			   const char *answer)
+{
+	outage_log(&http->outage, http->host->log, NETOBS_LOG_ERROR, reason,
+		   "%s does not accept records: %s%s%s; trying again",
+		   http->options.name, reason, *answer ? ": " : "", answer);
+}
+
+static void report_refusal(struct http *http, uint32_t n, const char *reason,
+			   const char *answer)
+{
+	outage_log(&http->refusals, http->host->log, NETOBS_LOG_ERROR, reason,
+		   "%s refuses records permanently: %s%s%s; %u %s dropped",
+		   http->options.name, reason, *answer ? ": " : "", answer, n,
+		   n == 1 ? "is" : "are");
+}
+
+static void describe_status(const struct request *request, char text[32])
+{
+	snprintf(text, 32, "HTTP status %ld", request->status);
+}
+
+/* Requests that fail at the same time are one failure. */
+static void wait_to_retry(struct http *http, struct batch *batch, int64_t least_ms)
+{
+	http->failed_requests++;
+	if (backoff_is_due(&http->backoff))
+		backoff_wait(&http->backoff, now_ms());
+	http->backoff.due_ms = max_i64(http->backoff.due_ms, now_ms() + least_ms);
+	batch->due_ms = http->backoff.due_ms;
+}
+
+/* It has failed, and is to be sent again. */
+static bool is_any_failing(struct http *http)
+{
+	for (uint32_t i = 0; i < http->n_sent; i++)
+		if (batch_at(http, i)->due_ms)
+			return true;
+	return false;
+}
+
+static void note_accepted(struct http *http, struct batch *batch)
+{
+	batch->limit = (uint32_t)min_u64(2ULL * batch->limit, batch->n);
+	batch->due_ms = 0;
+	http->refused_in_row = 0;
+	if (is_any_failing(http))
+		return;
+	backoff_reset(&http->backoff);
+	outage_end(&http->outage, http->host->log, NETOBS_LOG_INFO,
+		   "%s accepts records again", http->options.name);
+}
+
+static size_t tried_bytes(const struct batch *batch)
+{
+	size_t sum = 0;
+
+	for (uint32_t i = 0; i < batch->n_tried; i++)
+		sum += batch->entries[batch->tried[i]].len;
+	return sum;
+}
+
+/* Later batches are smaller as well. */
+static void make_smaller(struct http *http, struct batch *batch)
+{
+	batch->limit = (batch->n_tried + 1) / 2;
+	http->batch_bytes =
+		max_u64(min_u64(http->batch_bytes, tried_bytes(batch) / 2),
+			HTTP_BATCH_MIN);
+}
+
+/*
+ * A batch that is refused is halved until one record is left, which is then to blame. If
+ * many are refused like that, all are, and it is done with.
+ */
+static void take_refusal(struct http *http, struct batch *batch)
+{
+	const struct request *request = &batch->request;
+	char reason[32];
+
+	http->failed_requests++;
+	if (batch->n_tried > 1 && request->status == 413) {
+		make_smaller(http, batch);
+		return;
+	}
+	if (batch->n_tried > 1 && http->refused_in_row < REFUSED_MAX) {
+		batch->limit = (batch->n_tried + 1) / 2;
+		return;
+	}
+	describe_status(request, reason);
+	report_refusal(http, batch->n_tried, reason, request->answer);
+	batch_decide(batch, OUTCOME_REFUSED);
+	http->refused_in_row++;
+	batch->limit = http->refused_in_row < REFUSED_MAX ? 1 : batch->n;
+}
+
+static void take_failure(struct http *http, struct batch *batch)
+{
+	const struct request *request = &batch->request;
+	char reason[32];
+
+	if (request->is_late)
+		make_smaller(http, batch);
+	if (request->is_cut)
+		batch->limit = (batch->n_tried + 1) / 2;
+	wait_to_retry(http, batch, request->retry_ms);
+	if (!request->status) {
+		report_failure(http, request->error, "");
+		return;
+	}
+	describe_status(request, reason);
+	report_failure(http, reason, request->answer);
+}
+
+/* Each record has a status of its own; those that are missing are sent again. */
+static void take_bulk(struct http *http, struct batch *batch)
+{
+	if (!batch->bulk.is_answer) {
+		wait_to_retry(http, batch, 0);
+		report_failure(http, "the answer is not that of _bulk",
+			       batch->request.answer);
+		return;
+	}
+	if (!batch->bulk.has_errors && !batch->n_answered) {
+		batch_decide(batch, OUTCOME_ACCEPTED);
+		note_accepted(http, batch);
+		return;
+	}
+	if (batch->n_refused)
+		report_refusal(http, batch->n_refused, "items of _bulk",
+			       batch->reason);
+	if (batch->n_accepted + batch->n_refused == batch->n_tried) {
+		note_accepted(http, batch);
+		return;
+	}
+	wait_to_retry(http, batch, batch->request.retry_ms);
+	report_failure(http, "items of _bulk", batch->reason);
+}
+
+static void take_answer(struct http *http, struct batch *batch)
+{
+	batch->request.phase = REQUEST_NONE;
+	switch (status_outcome(batch->request.status)) {
+	case OUTCOME_WAITING:
+		take_failure(http, batch);
+		break;
+	case OUTCOME_REFUSED:
+		take_refusal(http, batch);
+		break;
+	case OUTCOME_ACCEPTED:
+		if (batch->request.bulk) {
+			take_bulk(http, batch);
+			break;
+		}
+		batch_decide(batch, OUTCOME_ACCEPTED);
+		note_accepted(http, batch);
+		break;
+	}
+}
+
+/* The oldest first: what is acknowledged is all up to there. */
+static void take_answers(struct http *http)
+{
+	for (uint32_t i = 0; i < http->n_sent; i++)
+		if (batch_at(http, i)->request.phase == REQUEST_ENDED)
+			take_answer(http, batch_at(http, i));
+	while (http->n_sent) {
+		struct batch *batch = batch_at(http, 0);
+
+		batch_settle(batch, http->host);
+		if (batch->n_waiting)
+			break;
+		batch_clear(batch);
+		http->first = (http->first + 1) % BATCHES;
+		http->n_sent--;
+	}
+}
+
+/* ---- Sending -------------------------------------------------------------------- */
+
+static bool is_any_open(struct http *http)
+{
+	for (uint32_t i = 0; i < http->n_sent; i++)
+		if (batch_at(http, i)->request.phase == REQUEST_OPEN)
+			return true;
+	return false;
+}
+
+static bool start_request(struct http *http, struct batch *batch)
+{
+	int err = batch_make_body(batch, &http->options.format, &http->packer);
+
+	err = err   ?:
+		      request_start(&batch->request, &http->transfer,
+				    batch->body.bytes, batch->body.len);
+	if (err) {
+		wait_to_retry(http, batch, 0);
+		report_failure(http, strerror(-err), "");
+		return false;
+	}
+	http->requests++;
+	http->sent_bytes += batch->body.len;
+	return true;
+}
+
+/* The oldest batch that is not under way; NULL: there is none. */
+static struct batch *find_rest(struct http *http)
+{
+	for (uint32_t i = 0; i < http->n_sent; i++)
+		if (batch_at(http, i)->n_waiting &&
+		    batch_at(http, i)->request.phase == REQUEST_NONE)
+			return batch_at(http, i);
+	return NULL;
+}
+
+/* What is left of a batch: one at a time while it may well fail. */
+static bool send_again(struct http *http)
+{
+	struct batch *batch = find_rest(http);
+
+	if (!batch || (http->backoff.failures && is_any_open(http)))
+		return false;
+	return now_ms() >= batch->due_ms && start_request(http, batch);
+}
+
+/* Nothing waits for an answer or to be sent again. */
+static bool may_send_new(struct http *http)
+{
+	if (http->backoff.failures && !http->n_sent &&
+	    backoff_is_due(&http->backoff))
+		backoff_reset(&http->backoff);
+	return !http->backoff.failures && http->n_sent < http->options.requests;
+}
+
+/* True: the batch is full. */
+static bool take_item(struct http *http, struct batch *batch,
+		      const struct sink_item *item)
+{
+	struct batch *next = batch_at(http, http->n_sent + 1);
+	uint32_t stream;
+	size_t len = format_record(&http->options.format, item->record,
+				   http->record, &stream);
+	bool has_room = batch_has_room(batch, len, http->batch_bytes,
+				       http->options.batch_records);
+
+	if (!batch->n)
+		http->fill_ms = now_ms();
+	batch_add(has_room ? batch : next, http->record, len, stream, item->end);
+	return !has_room;
+}
+
+/* Records that were taken cannot be given back. */
+static bool has_memory(struct http *http)
+{
+	struct batch *batch = batch_at(http, http->n_sent);
+
+	if (batch_reserve(batch, FORMAT_ROOM) &&
+	    batch_reserve(batch_at(http, http->n_sent + 1), FORMAT_ROOM))
+		return true;
+	wait_to_retry(http, batch, 0);
+	report_failure(http, strerror(ENOMEM), "");
+	return false;
+}
+
+/* The batch is to be sent now. */
+static bool fill_batch(struct http *http, struct batch *batch)
+{
+	struct sink_host *host = http->host;
+	struct sink_item item;
+
+	while (has_memory(http) && host->ops->next(host, &item))
+		if (take_item(http, batch, &item))
+			return true;
+	if (!batch->n)
+		http->is_urgent &= host->ops->has_more(host);
+	if (!batch->n || host->ops->has_more(host)) /* the time is over */
+		return false;
+	return http->is_urgent ||
+	       now_ms() - http->fill_ms >= http->options.batch_delay_ms;
+}
+
+/* False: there is nothing to be sent, or it may not be sent now. */
+static bool send_new(struct http *http)
+{
+	struct batch *batch = batch_at(http, http->n_sent);
+
+	if (!may_send_new(http) || !fill_batch(http, batch))
+		return false;
+	http->n_sent++;
+	http->fill_ms = now_ms();
+	return start_request(http, batch);
+}
+
+/* ---- Use ------------------------------------------------------------------------ */
+
+/* Records wait for a request, which waits for its time. */
+static int next_wake_ms(struct http *http)
+{
+	const struct batch *rest = find_rest(http);
+	int ms = transfer_rest(&http->transfer);
+
+	if (rest && !(http->backoff.failures && is_any_open(http)))
+		ms = sooner_ms(ms, left_ms(rest->due_ms));
+	if (http->backoff.failures && !http->n_sent)
+		ms = sooner_ms(ms, backoff_left_ms(&http->backoff));
+	if (may_send_new(http) && batch_at(http, http->n_sent)->n)
+		ms = sooner_ms(ms, left_ms(http->fill_ms +
+					   http->options.batch_delay_ms));
+	return ms;
+}
+
+static int http_work(void *arg, bool flush)
+{
+	struct http *http = arg;
+	int64_t end_ms = now_ms() + SLICE_MS;
+	bool has_sent = true;
+
+	http->is_urgent |= flush;
+	while (has_sent && now_ms() < end_ms) {
+		transfer_run(&http->transfer);
+		take_answers(http);
+		has_sent = send_again(http) || send_new(http);
+	}
+	http->host->ops->wake_in(http->host, has_sent ? 0 : next_wake_ms(http));
+	return 0;
+}
+
+static void http_counters(const void *arg, sink_counter_fn *take, void *ctx)
+{
+	const struct http *http = arg;
+
+	take(ctx, "requests", http->requests);
+	take(ctx, "failed_requests", http->failed_requests);
+	take(ctx, "sent_bytes", http->sent_bytes);
+}
+
+__attribute__((visibility("default")))
+const struct sink_module netobs_sink_module = {
+	.version = NETOBS_VERSION,
+	.kind = "http",
+	.types = SINK_TYPE(FLOW) | SINK_TYPE(STATS),
+	.open = http_open,
+	.work = http_work,
+	.close = http_close,
+	.counters = http_counters,
+};

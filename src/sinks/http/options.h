@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What a spec says of an HTTP server: see netobs-sinks(7). */
+#ifndef NETOBS_SINKS_HTTP_OPTIONS_H
+#define NETOBS_SINKS_HTTP_OPTIONS_H
+
+#include "format.h"
+#include "sink/file/packer.h"
+
+#include <curl/curl.h>
+
+enum { HTTP_REQUESTS_MAX = 16, HTTP_BATCH_MIN = 64 << 10 };
+
+struct http_options {
+	char *url;
+	char name[512]; /* without its parameters, for messages */
+	struct format format;
+	size_t batch_bytes; /* of text, before compression */
+	uint32_t batch_records;
+	uint32_t batch_delay_ms;
+	uint32_t requests; /* at a time */
+	uint32_t timeout_ms;
+	struct packer_options packer;
+	struct curl_slist *headers;
+	char *credentials;     /* NULL, or USER:PASSWORD */
+	char *ca, *cert, *key; /* paths; NULL: none */
+	char *source, *proxy;  /* as libcurl has them; NULL: none */
+};
+
+/**
+ * @return 0; -EINVAL: something is wrong, which was logged; -ENOMEM. To be freed in all
+ *         cases
+ */
+int http_options_read(struct http_options *options, struct spec *spec);
+void http_options_free(struct http_options *options);
+
+#endif

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "transfer.h"
+
+#include "base/clock_ms.h"
+
+#include <errno.h>
+#include <netobs/version.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+enum {
+	CONNECT_MS = 5000,
+	ROUNDS = 8, /* of work for one call: each does what is possible at once */
+	RETRY_AFTER_MAX_S = 300,
+};
+
+/* ---- Sockets and timers ----------------------------------------------------------- */
+
+static struct pollfd *find_socket(struct transfer *transfer, int fd)
+{
+	for (unsigned int i = 0; i < transfer->n_sockets; i++)
+		if (transfer->sockets[i].fd == fd)
+			return &transfer->sockets[i];
+	return NULL;
+}
+
+static void forget_socket(struct transfer *transfer, int fd)
+{
+	struct pollfd *found = find_socket(transfer, fd);
+
+	transfer->host->ops->watch(transfer->host, fd, 0);
+	if (found)
+		*found = transfer->sockets[--transfer->n_sockets];
+}
+
+static void watch_socket(struct transfer *transfer, int fd, short events)
+{
+	struct pollfd *found = find_socket(transfer, fd);
+
+	if (!found && transfer->n_sockets < TRANSFER_SOCKETS_MAX)
+		found = &transfer->sockets[transfer->n_sockets++];
+	if (found)
+		*found = (struct pollfd){ .fd = fd, .events = events };
+	transfer->host->ops->watch(transfer->host, fd,
+				   (events & POLLIN ? EPOLLIN : 0U) |
+					   (events & POLLOUT ? EPOLLOUT : 0U));
+}
+
+static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *own)
+{
+	struct transfer *transfer = arg;
+
+	(void)easy;
+	(void)own;
+	if (what == CURL_POLL_REMOVE)
+		forget_socket(transfer, fd);
+	else
+		watch_socket(transfer, fd,
+			     (short)((what & CURL_POLL_IN ? POLLIN : 0) |
+				     (what & CURL_POLL_OUT ? POLLOUT : 0)));
+	return 0;
+}
+
+static int on_timer(CURLM *multi, long ms, void *arg)
+{
+	struct transfer *transfer = arg;
+
+	(void)multi;
+	transfer->timer_ms = ms < 0 ? 0 : now_ms() + ms;
+	return 0;
+}
+
+int transfer_open(struct transfer *transfer, struct sink_host *host)
+{
+	*transfer = (struct transfer){ .host = host, .multi = curl_multi_init() };
+	if (!transfer->multi)
+		return -ENOMEM;
+	curl_multi_setopt(transfer->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+	curl_multi_setopt(transfer->multi, CURLMOPT_SOCKETDATA, transfer);
+	curl_multi_setopt(transfer->multi, CURLMOPT_TIMERFUNCTION, on_timer);
+	curl_multi_setopt(transfer->multi, CURLMOPT_TIMERDATA, transfer);
+	return 0;
+}
+
+void transfer_close(struct transfer *transfer)
+{
+	if (transfer->multi)
+		curl_multi_cleanup(transfer->multi);
+	transfer->multi = NULL;
+}
+
+int transfer_rest(const struct transfer *transfer)
+{
+	return until_ms(transfer->timer_ms);
+}
+
+/* ---- Work ------------------------------------------------------------------------- */
+
+static void run_timer(struct transfer *transfer)
+{
+	int running;
+
+	if (!transfer->timer_ms || now_ms() < transfer->timer_ms)
+		return;
+	transfer->timer_ms = 0;
+	curl_multi_socket_action(transfer->multi, CURL_SOCKET_TIMEOUT, 0,
+				 &running);
+}
+
+/* True: there was something to do. */
+static bool run_sockets(struct transfer *transfer)
+{
+	struct pollfd ready[TRANSFER_SOCKETS_MAX];
+	unsigned int n = transfer->n_sockets;
+	int running;
+
+	memcpy(ready, transfer->sockets, n * sizeof(ready[0]));
+	if (poll(ready, n, 0) <= 0)
+		return false;
+	for (unsigned int i = 0; i < n; i++) {
+		short events = ready[i].revents;
+
+		if (events && find_socket(transfer, ready[i].fd))
+			curl_multi_socket_action(
+				transfer->multi, ready[i].fd,
+				(events & POLLIN ? CURL_CSELECT_IN : 0) |
+					(events & POLLOUT ? CURL_CSELECT_OUT : 0) |
+					(events & (POLLERR | POLLHUP) ?
+						 CURL_CSELECT_ERR :
+						 0),
+				&running);
+	}
+	return true;
+}
+
+/* What a server asks for is done within limits. */
+static int64_t retry_after_ms(CURL *easy)
+{
+	curl_off_t seconds = 0;
+
+	curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds);
+	if (seconds <= 0)
+		return 0;
+	return 1000 * (int64_t)min_u64((uint64_t)seconds, RETRY_AFTER_MAX_S);
+}
+
+static void explain_failure(struct request *request, CURLcode code)
+{
+	curl_off_t sent = 0;
+
+	curl_easy_getinfo(request->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
+	request->is_cut = sent;
+	request->is_late = sent && code == CURLE_OPERATION_TIMEDOUT;
+	if (!*request->error)
+		snprintf(request->error, sizeof(request->error), "%s",
+			 curl_easy_strerror(code));
+}
+
+/* A server that refuses a request may close the connection before it has read all of it. */
+static void end_request(struct request *request, CURLcode code)
+{
+	long status = 0;
+
+	curl_easy_getinfo(request->easy, CURLINFO_RESPONSE_CODE, &status);
+	if (code && status < 400) {
+		explain_failure(request, code);
+	} else {
+		request->status = status;
+		request->retry_ms = retry_after_ms(request->easy);
+	}
+	request->phase = REQUEST_ENDED;
+}
+
+static void take_ended(struct transfer *transfer)
+{
+	const CURLMsg *message;
+	int left;
+
+	while ((message = curl_multi_info_read(transfer->multi, &left))) {
+		CURLcode code = message->data.result;
+		CURL *easy = message->easy_handle;
+		struct request *request = NULL;
+
+		curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&request);
+		curl_multi_remove_handle(transfer->multi, easy);
+		end_request(request, code);
+	}
+}
+
+void transfer_run(struct transfer *transfer)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		run_timer(transfer);
+		if (!run_sockets(transfer))
+			break;
+	}
+	run_timer(transfer);
+	take_ended(transfer);
+}
+
+/* ---- Requests --------------------------------------------------------------------- */
+
+static size_t take_answer(char *bytes, size_t one, size_t n, void *arg)
+{
+	struct request *request = arg;
+
+	(void)one;
+	if (request->bulk)
+		bulk_answer_read(request->bulk, bytes, n);
+	for (size_t i = 0; i < n && request->answer_len < REQUEST_ANSWER_MAX; i++)
+		request->answer[request->answer_len++] =
+			bytes[i] >= ' ' && bytes[i] <= '~' ? bytes[i] : ' ';
+	return n;
+}
+
+static CURLcode set_tls(CURL *easy, const struct http_options *options)
+{
+	CURLcode code = curl_easy_setopt(easy, CURLOPT_SSLVERSION,
+					 (long)CURL_SSLVERSION_TLSv1_2);
+
+	if (options->ca) {
+		code = code ?: curl_easy_setopt(easy, CURLOPT_CAINFO, options->ca);
+		code = code ?: curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+		/* New connections see a file that has changed. */
+		code = code ?: curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, 0L);
+	}
+	code = code ?: curl_easy_setopt(easy, CURLOPT_SSLCERT, options->cert);
+	return code ?: curl_easy_setopt(easy, CURLOPT_SSLKEY, options->key);
+}
+
+static CURLcode set_target(CURL *easy, const struct http_options *options)
+{
+	CURLcode code = curl_easy_setopt(easy, CURLOPT_URL, options->url);
+
+	code = code ?: curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+	/* A proxy is a matter of configuration, not of the environment. */
+	code = code ?: curl_easy_setopt(easy, CURLOPT_PROXY, options->proxy ?: "");
+	code = code ?: curl_easy_setopt(easy, CURLOPT_INTERFACE, options->source);
+	code = code ?: curl_easy_setopt(easy, CURLOPT_HTTPHEADER, options->headers);
+	code = code  ?:
+		       curl_easy_setopt(easy, CURLOPT_USERAGENT,
+					"netobs/" NETOBS_VERSION);
+	code = code  ?:
+		       curl_easy_setopt(easy, CURLOPT_USERPWD,
+					options->credentials);
+	code = code  ?:
+		       curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
+					(long)CURL_HTTP_VERSION_1_1);
+	return code ?: set_tls(easy, options);
+}
+
+static CURLcode set_behaviour(struct request *request,
+			      const struct http_options *options)
+{
+	CURL *easy = request->easy;
+	CURLcode code = curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+
+	code = code ?: curl_easy_setopt(easy, CURLOPT_POST, 1L);
+	/* A name that is still being looked up is not waited for. */
+	code = code ?: curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+	code = code  ?:
+		       curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
+					(long)CONNECT_MS);
+	code = code  ?:
+		       curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS,
+					(long)options->timeout_ms);
+	code = code ?: curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_answer);
+	code = code ?: curl_easy_setopt(easy, CURLOPT_WRITEDATA, request);
+	code = code ?: curl_easy_setopt(easy, CURLOPT_PRIVATE, request);
+	return code ?: curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, request->error);
+}
+
+int request_open(struct request *request, const struct http_options *options,
+		 struct bulk_answer *bulk, const struct log *log)
+{
+	CURLcode code;
+
+	*request = (struct request){ .easy = curl_easy_init(), .bulk = bulk };
+	if (!request->easy)
+		return -ENOMEM;
+	code = set_target(request->easy, options) ?:
+		       set_behaviour(request, options);
+	if (!code)
+		return 0;
+	log_error(log, "http: libcurl: %s", curl_easy_strerror(code));
+	return code == CURLE_OUT_OF_MEMORY ? -ENOMEM : -EINVAL;
+}
+
+void request_close(struct request *request, struct transfer *transfer)
+{
+	if (!request->easy)
+		return;
+	if (request->phase == REQUEST_OPEN)
+		curl_multi_remove_handle(transfer->multi, request->easy);
+	curl_easy_cleanup(request->easy);
+	*request = (struct request){ 0 };
+}
+
+int request_start(struct request *request, struct transfer *transfer,
+		  const void *bytes, size_t len)
+{
+	request->status = 0;
+	request->is_cut = request->is_late = false;
+	request->retry_ms = 0;
+	request->error[0] = '\0';
+	memset(request->answer, 0, sizeof(request->answer));
+	request->answer_len = 0;
+	curl_easy_setopt(request->easy, CURLOPT_POSTFIELDS, bytes);
+	curl_easy_setopt(request->easy, CURLOPT_POSTFIELDSIZE_LARGE,
+			 (curl_off_t)len);
+	if (curl_multi_add_handle(transfer->multi, request->easy))
+		return -ENOMEM;
+	request->phase = REQUEST_OPEN;
+	return 0;
+}

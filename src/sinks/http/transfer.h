@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * POST requests by libcurl, whose sockets the sink's loop waits for. Nothing here waits;
+ * libcurl looks up names in a thread of its own.
+ */
+#ifndef NETOBS_SINKS_HTTP_TRANSFER_H
+#define NETOBS_SINKS_HTTP_TRANSFER_H
+
+#include "bulk_answer.h"
+#include "options.h"
+#include "sink/module.h"
+
+#include <poll.h>
+
+enum {
+	TRANSFER_SOCKETS_MAX = 64, /* that libcurl has at a time */
+	REQUEST_ANSWER_MAX = 256,  /* bytes of an answer that are kept */
+};
+
+struct transfer {
+	struct sink_host *host;
+	CURLM *multi;
+	struct pollfd sockets[TRANSFER_SOCKETS_MAX];
+	unsigned int n_sockets;
+	int64_t timer_ms; /* when libcurl is to be called; 0: no need */
+};
+
+enum request_phase { REQUEST_NONE, REQUEST_OPEN, REQUEST_ENDED };
+
+/* One request at a time, and its connection. */
+struct request {
+	CURL *easy;
+	struct bulk_answer *bulk; /* NULL: answers have nothing to be read */
+	enum request_phase phase;
+	/* Once it has ended: */
+	long status;  /* of HTTP; 0: there was no answer, or only a part */
+	bool is_cut;  /* the connection ended behind a part of the request */
+	bool is_late; /* there was no answer in time */
+	int64_t retry_ms; /* that the server asks to wait; 0: it does not */
+	char error[CURL_ERROR_SIZE];	     /* why there was none */
+	char answer[REQUEST_ANSWER_MAX + 1]; /* its beginning, as printable text */
+	size_t answer_len;
+};
+
+/** @return 0 or -ENOMEM */
+int transfer_open(struct transfer *transfer, struct sink_host *host);
+
+/** After all its requests. NULL members are fine. */
+void transfer_close(struct transfer *transfer);
+
+/** Advance all requests, as far as possible now; some may have ended. */
+void transfer_run(struct transfer *transfer);
+
+/** @return when to be called again, as wake_in() has it */
+int transfer_rest(const struct transfer *transfer);
+
+/**
+ * @param bulk  reads answers, or NULL
+ * @return 0 or -ENOMEM; -EINVAL: libcurl lacks something, which was logged
+ */
+int request_open(struct request *request, const struct http_options *options,
+		 struct bulk_answer *bulk, const struct log *log);
+
+/** Cancel and free it. */
+void request_close(struct request *request, struct transfer *transfer);
+
+/** Send @len bytes, which stay in their place until it has ended. */
+int request_start(struct request *request, struct transfer *transfer,
+		  const void *bytes, size_t len);
+
+#endif

@@ -1,0 +1,245 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: nginx-light zstd
+"""Records to HTTP servers: all encodings, and whatever goes wrong."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+from lib import bpf
+from lib import http_lab
+from lib import ipfix_lab
+from lib import lab
+from lib import observer
+from lib import traffic
+
+LIMIT_MS = 20  # that a call may take of its thread
+RECORDS = 20_000
+
+
+def poisoned(records):
+    return [n for n in range(records) if n % http_lab.POISON == http_lab.POISON - 1]
+
+
+class Encodings(http_lab.HttpTest):
+    def check_encoding(self, encoding, more=""):
+        collector = self.collector(encoding=encoding)
+        self.feed(self.spec(f"encoding={encoding}&{more}"), "--records", RECORDS)
+        stats = self.end()
+        self.check(collector, stats)
+        self.assertEqual([], self.log())
+        self.assertEqual(stats["counters"]["requests"], len(collector.requests))
+        return collector
+
+    def test_lines_have_what_json_has(self):
+        a, b = self.lab.ns("a"), self.lab.ns("b")
+        self.lab.wire(a, "eth0", ["192.0.2.1/24"], b, "eth0", ["192.0.2.2/24"])
+        collector = http_lab.Collector(a, port=self.port)
+        self.addCleanup(collector.stop)
+        lines = self.lab.path("lines")
+        process = self.lab.spawn(
+            observer.netobsctl(), "flows", "-i", "eth0", "--interval", "0.2",
+            "-o", f"json:{lines}", "-o", self.spec(path="/flows"), ns=a,
+            stderr=subprocess.PIPE, text=True)
+        lab.wait_for(lambda: bpf.attached(a, "eth0") == 2, "netobsctl")
+        traffic.ping(a, "192.0.2.2", 10)
+        traffic.tcp(a, "192.0.2.1", b, "192.0.2.2", 100000, answer=10)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+        self.assertEqual((0, ""), (process.returncode, errors))
+        with open(lines, encoding="utf-8") as file:
+            told = [json.loads(line) for line in file]
+        self.assertGreaterEqual(len(told), 4)
+        self.assertEqual(told, collector.lines)
+        self.assertEqual({"/flows"}, {path for path, _ in collector.requests})
+
+    def test_array(self):
+        collector = self.check_encoding("array")
+        self.assertEqual("application/json",
+                         collector.requests[0][1]["Content-Type"])
+
+    def test_loki_with_labels(self):
+        self.check_encoding("loki", "labels=Proto,FlowEndReason&label.site=a")
+
+    def test_bulk(self):
+        self.check_encoding("bulk")
+
+    def test_compressed_lines(self):
+        for encoding in "gzip", "zstd":
+            self.port = ipfix_lab.ipfix.free_port()
+            collector = self.check_encoding("json", f"compress={encoding}")
+            self.assertEqual(encoding,
+                             collector.requests[0][1]["Content-Encoding"])
+
+    def test_headers_parameters_and_passwords(self):
+        for name, text in (("headers", "X-Scope-OrgID: flows\n\nx-more: 1\n"),
+                           ("password", "secret\n"), ("token", "t0ken\n")):
+            with open(self.lab.path(name), "w", encoding="ascii") as file:
+                file.write(text)
+        collector = self.collector()
+        own = f"header.X-One=a b&header_file={self.lab.path('headers')}"
+        users = (f"user=me&password_file={self.lab.path('password')}",
+                 f"token_file={self.lab.path('token')}")
+        for user in users:
+            self.feed(self.spec(f"{own}&{user}&param.query=INSERT INTO f %26",
+                                path="/x"), "--records", 10)
+            self.end()
+        (path, basic), (_, bearer) = collector.requests
+        self.assertEqual("/x?query=INSERT%20INTO%20f%20%26", path)
+        self.assertEqual("Basic bWU6c2VjcmV0", basic["Authorization"])
+        self.assertEqual("Bearer t0ken", bearer["Authorization"])
+        self.assertEqual(("a b", "flows", "1"), tuple(
+            basic[name] for name in ("X-One", "X-Scope-OrgID", "x-more")))
+
+    def test_what_is_wrong_is_refused(self):
+        for more, words in (("encoding=xml", "encoding"),
+                            ("ca=/etc/hostname", "it needs https"),
+                            ("user=me", "password_file"),
+                            ("header.a b=c", "not a header"),
+                            ("encoding=loki&label.1=c", "not a label"),
+                            ("encoding=loki&labels=SrcAddr", "not Proto"),
+                            ("batch_bytes=1", "batch_bytes"),
+                            ("token_file=/nowhere", "No such file"),
+                            ("nonsense=1", "nonsense")):
+            self.feed(self.spec(more), "--records", 1)
+            self.process.wait(10)
+            self.assertIn(words, " ".join(self.log()), more)
+        for url in "http:x", "http://", "http://me:secret@127.0.0.1/":
+            self.feed(url, "--records", 1)
+            self.process.wait(10)
+            self.assertIn("URL", " ".join(self.log()), url)
+            self.assertNotIn("secret", " ".join(self.log()), url)
+
+
+class Faults(http_lab.HttpTest):
+    def check_erratic(self, encoding="json", context=None, more=""):
+        seed = int(os.environ.get("NETOBS_SEED", time.time_ns() % 10**6))
+        self.note(f"NETOBS_SEED={seed}")
+        collector = self.collector(seed=seed, encoding=encoding, context=context)
+        collector.too_many, collector.poison = http_lab.TOO_MANY, http_lab.POISON
+        self.feed(self.spec(f"encoding={encoding}&timeout=2&requests=4&{more}"),
+                  "--rate", 1000, "--records", 10_000, "--drain", 100)
+        stats = self.end()
+        self.note(f"{dict(collector.deeds)}, {stats['counters']}, "
+                  f"{sum(collector.unanswered.values())} without an answer")
+        self.check(collector, stats, poisoned(10_000))
+
+    def test_server_that_misbehaves_at_random_misses_nothing(self):
+        self.check_erratic()
+
+    def test_items_of_bulk_are_accounted_for_one_by_one(self):
+        self.check_erratic("bulk")
+
+    def test_tls_server_that_misbehaves_at_random_misses_nothing(self):
+        certificates = ipfix_lab.Certificates(self.lab.path("certs"))
+        self.scheme = "https"
+        path = certificates.path
+        self.check_erratic(context=certificates.server("server"), more=(
+            f"ca={path('ca.pem')}&cert={path('client.pem')}&key_file="
+            f"{path('client.key')}&compress=gzip"))
+
+    def test_certificate_that_is_not_trusted_gets_nothing(self):
+        certificates = ipfix_lab.Certificates(self.lab.path("certs"))
+        self.scheme = "https"
+        collector = self.collector(context=certificates.server("server"))
+        self.feed(self.spec(), "--records", 10, "--drain", 3)
+        stats = self.end(code=1)
+        self.assertEqual(10, stats["pending"]["records"])
+        self.assertEqual([], collector.requests)
+        self.assert_once("certificate")
+
+    def test_server_that_refuses_by_its_configuration_gets_all_later(self):
+        collector = self.collector()
+        collector.status = 403
+        self.feed(self.spec(), "--rate", 1000, "--seconds", 4, "--drain", 20)
+        lab.wait_for(lambda: len(collector.requests) > 2, "requests")
+        collector.status = None
+        self.check(collector, self.end())
+        self.assert_once("does not accept records: HTTP status 403: "
+                         "<html>no</html>; trying again",
+                         "accepts records again (outage of")
+
+    def test_server_that_refuses_everything_is_not_asked_for_each_record(self):
+        collector = self.collector()
+        collector.status = 400
+        self.feed(self.spec(), "--records", RECORDS)
+        stats = self.end()
+        self.assertEqual(RECORDS, stats["dropped"]["refused"]["records"])
+        self.assertLess(len(collector.requests), 500)
+        self.assert_once("refuses records permanently: HTTP status 400",
+                         "refused")
+
+    def test_records_wait_on_disk_for_a_server_that_comes_later(self):
+        more = f"spool=disk:{self.lab.path('spool')}"
+        self.feed(self.spec(more), "--records", 5000, "--drain", 0.1)
+        self.end(code=1)
+        collector = self.collector()
+        self.feed(self.spec(more), "--records", 5000, "--first", 5000)
+        stats = self.end()
+        self.assertEqual(5000, stats["recovered"]["records"])
+        self.assertEqual({n: 1 for n in range(10_000)}, collector.accepted)
+
+    def test_no_call_takes_long(self):
+        collector = self.collector(seed=1)
+        collector.slow_s = 0.5
+
+        def longest_call():
+            self.feed(self.spec("compress=gzip&timeout=1"), "--rate", 20_000,
+                      "--seconds", 3, "--drain", 60, "--times")
+            self.end()
+            self.note(f"longest call {self.longest_ms} ms of CPU time")
+            return self.longest_ms
+
+        self.assertLess(lab.least(longest_call, LIMIT_MS), LIMIT_MS)
+
+
+CONFIG = """
+daemon off; master_process off; pid {dir}/pid; error_log {dir}/error;
+events {{ }}
+http {{
+	access_log {dir}/access;
+	client_body_temp_path {dir}/body; proxy_temp_path {dir}/proxy;
+	fastcgi_temp_path {dir}/f; uwsgi_temp_path {dir}/u; scgi_temp_path {dir}/s;
+	client_max_body_size 100k;
+	server {{
+		listen 127.0.0.1:{port};
+		location / {{ proxy_pass http://127.0.0.1:{behind}; }}
+	}}
+}}
+"""
+
+
+class Nginx(http_lab.HttpTest):
+    def setUp(self):
+        super().setUp()
+        self.behind = ipfix_lab.ipfix.free_port()
+        config = self.lab.path("nginx.conf")
+        with open(config, "w", encoding="ascii") as file:
+            file.write(CONFIG.format(dir=self.lab.dir, port=self.port,
+                                     behind=self.behind))
+        self.nginx = self.lab.spawn("nginx", "-c", config, "-p", self.lab.dir,
+                                    ns=self.ns, stderr=subprocess.DEVNULL)
+        self.addCleanup(self.nginx.kill)
+        lab.wait_for(lambda: os.path.exists(self.lab.path("pid")), "nginx")
+
+    def test_limit_of_bodies_and_a_server_behind_it_that_is_away(self):
+        """413, then 502, from a real server."""
+        self.feed(self.spec("batch_bytes=2M"), "--rate", 5000, "--seconds", 4,
+                  "--drain", 30)
+        lab.wait_for(lambda: " 502 " in self.access(), "an answer 502")
+        collector = http_lab.Collector(self.ns, port=self.behind)
+        self.addCleanup(collector.stop)
+        self.check(collector, self.end())
+        self.assertIn(" 413 ", self.access())
+        self.assert_once("HTTP status 502", "accepts records again")
+
+    def access(self):
+        with open(self.lab.path("access"), encoding="utf-8") as file:
+            return file.read()
+
+
+if __name__ == "__main__":
+    lab.main(at_once=5)
