@@ -6,7 +6,7 @@
 
 #include "args.h"
 #include "base/suggest.h"
-#include "base/value.h"
+#include "config_import.h"
 #include "service_config.h"
 
 enum { OUTPUT_TABLE, OUTPUT_JSON };
@@ -28,12 +28,13 @@ static const struct args_option options[] = {
 
 static const struct args_command command = {
 	.name = "config",
-	.operands = "check|show [FILE]",
+	.operands = "check|show [FILE] | import-env",
 	.summary = "Check or show the configuration of the service",
 	.options = options,
 	.operand_list = offsetof(struct options, operands),
 	.notes = "check: print each error as FILE:LINE:COLUMN: MESSAGE.\n"
 		 "show: print all keys with their values and where these come from.\n"
+		 "import-env: print a configuration for the environment variables of NetObserv's agent.\n"
 		 "Without FILE: " SERVICE_CONFIG_FILE
 		 ", or else that in /usr/lib/netobs.\n",
 };
@@ -74,9 +75,10 @@ static int refuse_word(const char *word)
 
 	suggestion_offer(&suggestion, "check");
 	suggestion_offer(&suggestion, "show");
+	suggestion_offer(&suggestion, "import-env");
 	best = suggestion_best(&suggestion);
-	args_complain(&command, "'%s' is not check or show%s%s%s", word,
-		      best ? "; did you mean '" : "", best ?: "",
+	args_complain(&command, "'%s' is not check, show or import-env%s%s%s",
+		      word, best ? "; did you mean '" : "", best ?: "",
 		      best ? "'?" : "");
 	return EXIT_USAGE;
 }
@@ -89,16 +91,22 @@ static int run(const struct options *wanted)
 	if (!operands->n || operands->n > 2) {
 		args_complain(&command, operands->n ?
 						"there is more than one FILE" :
-						"check or show?");
+						"check, show or import-env?");
 		return EXIT_USAGE;
 	}
 	if (!strcmp(operands->items[0], "show"))
 		return show(path, wanted->output == OUTPUT_JSON);
-	if (strcmp(operands->items[0], "check"))
-		return refuse_word(operands->items[0]);
-	if (wanted->output < 0)
+	if (wanted->output >= 0) {
+		args_complain(&command, "-o: it is for show");
+		return EXIT_USAGE;
+	}
+	if (!strcmp(operands->items[0], "check"))
 		return check(path);
-	args_complain(&command, "-o: check prints nothing but errors");
+	if (strcmp(operands->items[0], "import-env"))
+		return refuse_word(operands->items[0]);
+	if (!path)
+		return config_import() < 0 ? EXIT_FAILED : EXIT_FINE;
+	args_complain(&command, "import-env reads no FILE");
 	return EXIT_USAGE;
 }
 

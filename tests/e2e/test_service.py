@@ -93,6 +93,53 @@ class Config(lab.LabTest):
         code, _, errors = self.config("check", "/nosuchfile")
         self.assertEqual((1, "/nosuchfile: No such file or directory\n"), (code, errors))
 
+    def import_env(self, **environment):
+        """Its configuration, which has no errors."""
+        done = subprocess.run([observer.netobsctl(), "config", "import-env"], text=True,
+                              capture_output=True, timeout=60, check=False, env=environment)
+        observer.check_sanitizer(done.stderr)
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertEqual("", self.check(done.stdout))
+        return done.stdout.split("\n"), done.stderr
+
+    def test_variables_of_netobserv(self):
+        user, password = self.lab.path("user"), self.lab.path("password")
+        self.write("me\n", user)
+        self.write("secret\n", password)
+        lines, errors = self.import_env(
+            TARGET_HOST="2001:db8::1", TARGET_PORT="9999", INTERFACES="eth0,/^veth/",
+            CACHE_ACTIVE_TIMEOUT="1m30.5s", SAMPLING="50", TC_ATTACH_MODE="tc",
+            TCX_ATTACH_ANCHOR_INGRESS="tail", DIRECTION="ingress", LOG_LEVEL="trace",
+            METRICS_ENABLE="true", AGENT_IP="192.0.2.9", ENABLE_RTT="true")
+        for line in ("interface = eth0", "interface = /^veth/", "exclude = lo",
+                     "direction = ingress", "attach = clsact", "attach_order = last",
+                     "sampling = 50", "interval = 90500ms", "log_level = debug",
+                     "listen = 0.0.0.0:9090", "listen_any = yes",
+                     "output = grpc://[2001:db8::1]:9999", "agent_ip = 192.0.2.9"):
+            self.assertIn(line, lines)
+        self.assertEqual("netobsctl config: ENABLE_RTT: this version does not have it\n",
+                         errors)
+        lines, errors = self.import_env(
+            EXPORT="kafka", KAFKA_BROKERS="b1:9092,b2", KAFKA_COMPRESSION="zstd",
+            EXCLUDE_INTERFACES="lo,eth1", KAFKA_ENABLE_SASL="true",
+            KAFKA_SASL_TYPE="scramSHA512", KAFKA_SASL_CLIENT_ID_PATH=user,
+            KAFKA_SASL_CLIENT_SECRET_PATH=password, KAFKA_ENABLE_TLS="1")
+        for line in ("output = kafka://b1:9092,b2/network-flows", "exclude = eth1",
+                     "rdkafka.compression.codec = zstd", "sasl = scram-sha-512", "user = me",
+                     f"password_file = {password}", "tls = yes"):
+            self.assertIn(line, lines)
+        self.assertEqual("", errors)
+        lines, _ = self.import_env(EXPORT="ipfix+udp", FLOWS_TARGET_HOST="h",
+                                   FLOWS_TARGET_PORT="4739")
+        self.assertIn("output = ipfix:udp://h:4739", lines)
+        for environment, words in (({}, "TARGET_HOST: it is not set"),
+                                   ({"EXPORT": "direct-flp"}, "has no equal")):
+            done = subprocess.run([observer.netobsctl(), "config", "import-env"], text=True,
+                                  capture_output=True, timeout=60, check=False,
+                                  env=environment)
+            self.assertEqual(1, done.returncode)
+            self.assertIn(words, done.stderr)
+
     def test_noise(self):
         with open(self.path, "wb") as file:
             file.write(os.urandom(1 << 20).replace(b"\0", b"\n"))

@@ -201,7 +201,7 @@ _netobsctl()
 		[[ ${COMPREPLY[*]} == *[:/] ]] && compopt -o nospace 2>/dev/null
 	else
 		words=$(_netobsctl_options "$verb" "${COMP_WORDS[2]}")
-		[[ $verb == config ]] && ((COMP_CWORD == 2)) && words+=" check show"
+		[[ $verb == config ]] && ((COMP_CWORD == 2)) && words+=" check show import-env"
 		[[ $verb == bench ]] && ((COMP_CWORD == 2)) && words+=" datapath drain fold export"
 		[[ $verb:${COMP_WORDS[2]} == bench:export && $cur != -* ]] &&
 			words="json: ipfix:udp:// ipfix:tcp:// ipfix:file: kafka:// grpc://"
