@@ -113,34 +113,37 @@ static bool parse_file(FILE *file, struct rules *rules, char *ret_why, size_t si
 	return false;
 }
 
-/* @return NULL, or a message about the error */
-static const char *open_file(const char *path, bool waits, FILE **ret_file)
+/* @return NULL: *@ret_why is a message about the error */
+static FILE *open_file(const char *path, bool waits, const char **ret_why)
 {
 	cleanup_fd int fd =
 		open(path, O_RDONLY | O_CLOEXEC | (waits ? 0 : O_NONBLOCK));
 	struct stat stat;
+	FILE *file = NULL;
 
-	if (fd < 0)
-		return strerror(errno);
-	if (!waits && (fstat(fd, &stat) || !S_ISREG(stat.st_mode)))
-		return "it is not a regular file, so it cannot be read again";
-	*ret_file = fdopen(fd, "r");
-	if (!*ret_file)
-		return strerror(ENOMEM);
-	TAKE_FD(fd);
-	return NULL;
+	if (fd >= 0 && !waits && (fstat(fd, &stat) || !S_ISREG(stat.st_mode))) {
+		*ret_why = "it is not a regular file, so it cannot be read again";
+		return NULL;
+	}
+	if (fd >= 0)
+		file = fdopen(fd, "r");
+	if (file)
+		TAKE_FD(fd);
+	else
+		*ret_why = strerror(errno);
+	return file;
 }
 
 bool rules_read(const char *path, bool waits, struct rules *ret_rules,
 		char *ret_why, size_t size)
 {
 	struct rules rules = { .path = path };
-	FILE *file;
-	const char *wrong = open_file(path, waits, &file);
+	const char *why = NULL;
+	FILE *file = open_file(path, waits, &why);
 	bool is_good;
 
-	if (wrong) {
-		snprintf(ret_why, size, "%s: %s", path, wrong);
+	if (!file) {
+		snprintf(ret_why, size, "%s: %s", path, why);
 		return false;
 	}
 	is_good = parse_file(file, &rules, ret_why, size);
