@@ -13,10 +13,10 @@
 #define READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
 #define WRITE_ONCE(x, v) (*(volatile typeof(x) *)&(x) = (v))
 
-/* 24 bits that have little to do with those that choose the bucket; never 0. */
+/* 24 bits, none of which chooses the place; never 0. */
 static __always_inline __u32 tag_of(__u64 hash)
 {
-	return hash * 0xd6e8feb86659fd93ULL >> 40 | 1;
+	return (__u32)hash >> TAG_SHIFT | 1;
 }
 
 /* A number below @n from 32 bits of a hash, without a division. */

@@ -30,14 +30,19 @@ struct hash_secret {
 	__u32 outer_check[HASH_ADDR_WORDS];
 };
 
-/* Of two words. */
-static __always_inline __u64 hash_pair(const __u32 *words,
-				       const volatile __u32 *secret)
+static __always_inline __u64 hash_words(__u32 a, __u32 b,
+					const volatile __u32 *secret)
 {
-	__u64 product = (__u64)(words[0] + secret[0]) * (words[1] + secret[1]);
+	__u64 product = (__u64)(a + secret[0]) * (b + secret[1]);
 
 	asm volatile("" : "+r"(product));
 	return product;
+}
+
+static __always_inline __u64 hash_pair(const __u32 *words,
+				       const volatile __u32 *secret)
+{
+	return hash_words(words[0], words[1], secret);
 }
 
 /* Of two addresses, not finished. */
@@ -64,8 +69,8 @@ static __always_inline __u32 hash_addrs(const struct flow_key *key,
 	return hash_finish(sum_addrs(key->src.words, secret)) >> 32;
 }
 
-static __always_inline __u64 hash_key(const struct flow_key *key,
-				      const volatile struct hash_secret *secret)
+static __always_inline __u64 hash_all_words(
+	const struct flow_key *key, const volatile struct hash_secret *secret)
 {
 	const volatile __u32 *part = secret->flow;
 	const __u32 *words = (const __u32 *)key;
@@ -74,6 +79,20 @@ static __always_inline __u64 hash_key(const struct flow_key *key,
 			   ((hash_pair(words + 8, part + 8) +
 			     hash_pair(words + 10, part + 10)) +
 			    hash_pair(words + 12, part + 12)));
+}
+
+/* Over IPv4 outside tunnels all other words are the same in every key. */
+static __always_inline __u64 hash_key(const struct flow_key *key,
+				      const volatile struct hash_secret *secret)
+{
+	const volatile __u32 *part = secret->flow;
+	const __u32 *words = (const __u32 *)key;
+
+	if (key->flags & KEY_IPV6 || key->tunnel)
+		return hash_all_words(key, secret);
+	return hash_finish(hash_words(words[3], words[7], part) +
+			   (hash_pair(words + 8, part + 8) +
+			    hash_pair(words + 10, part + 10)));
 }
 
 #endif

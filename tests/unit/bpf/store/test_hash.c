@@ -47,6 +47,7 @@ static void vary_last_address_bytes(struct flow_key *key, uint32_t i)
 
 static void vary_first_address_bytes(struct flow_key *key, uint32_t i)
 {
+	key->flags = KEY_IPV6;
 	key->src.bytes[0] = i & 0xff;
 	key->src.bytes[1] = i >> 8;
 }
@@ -69,6 +70,7 @@ static void vary_vlan(struct flow_key *key, uint32_t i)
 
 static void vary_vni(struct flow_key *key, uint32_t i)
 {
+	key->tunnel = TUNNEL_VXLAN;
 	key->vni = i;
 }
 
@@ -111,18 +113,40 @@ static void slots_fill_as_if_random(void **state)
 	assert_in_range(n_used, SLOTS * 60 / 100, SLOTS);
 }
 
-static void hash_depends_on_every_bit_of_the_key(void **state)
+static void assert_hash_depends_on(const struct flow_key *key, size_t word)
 {
-	struct flow_key key = base();
-	uint64_t hash = hash_key(&key, &host_secret);
+	uint64_t hash = hash_key(key, &host_secret);
 
-	(void)state;
-	for (size_t bit = 0; bit < sizeof(key) * 8; bit++) {
-		struct flow_key other = key;
+	for (size_t bit = 0; bit < 32; bit++) {
+		struct flow_key other = *key;
 
-		((uint8_t *)&other)[bit / 8] ^= 1 << bit % 8;
+		((uint32_t *)&other)[word] ^= 1U << bit;
 		assert_int_not_equal(hash_key(&other, &host_secret), hash);
 	}
+}
+
+static void hash_depends_on_every_bit_of_the_key(void **state)
+{
+	struct flow_key ipv4 = base(), ipv6 = base(), tunnelled = base();
+
+	(void)state;
+	ipv6.flags = KEY_IPV6;
+	tunnelled.tunnel = TUNNEL_VXLAN;
+	for (size_t word = 0; word < sizeof(ipv4) / sizeof(uint32_t); word++) {
+		assert_hash_depends_on(&ipv6, word);
+		assert_hash_depends_on(&tunnelled, word);
+	}
+}
+
+/* All others are the same in each key. */
+static void hash_over_ipv4_depends_on_every_bit_that_differs(void **state)
+{
+	static const size_t words[] = { 3, 7, 8, 9, 10, 11 };
+	struct flow_key key = base();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		assert_hash_depends_on(&key, words[i]);
 }
 
 static int compare_u64(const void *a, const void *b)
@@ -163,6 +187,7 @@ int main(void)
 	struct CMUnitTest tests[N_PATTERNS + 1] = {
 		cmocka_unit_test(neighbouring_hosts_do_not_collide),
 		cmocka_unit_test(hash_depends_on_every_bit_of_the_key),
+		cmocka_unit_test(hash_over_ipv4_depends_on_every_bit_that_differs),
 	};
 
 	for (size_t i = 0; i < N_PATTERNS; i++) {
