@@ -18,20 +18,19 @@ struct {
 	__type(value, struct cpu_state);
 } cpu_states SEC(".maps");
 
-/* Room for a packet's fields, which the stack does not have. Indexed by CPU. */
+/*
+ * Room for a packet's fields, which the stack does not have: part of struct cpu_state, so
+ * that both are found at once.
+ */
 struct scratch {
 	struct packet pkt;
 	struct packet outer;
 	struct flow_entry entry;
 	struct overflow_key overflow_key;
-} __attribute__((aligned(CACHE_LINE)));
+};
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct scratch);
-} scratches SEC(".maps");
+_Static_assert(sizeof(struct scratch) <= sizeof(((struct cpu_state *)0)->scratch),
+	       "there is room");
 
 /* L1: [generation][CPU], then config_l1_buckets of them. */
 struct {

@@ -35,7 +35,6 @@ static int prepare_maps(struct bpf_object *object, void *ctx)
 	bpf_object__for_each_program(program, object)
 		bpf_program__set_autoload(program, false);
 	err = resize_map(object, "cpu_states", knobs->n_cpus);
-	err = err ?: resize_map(object, "scratches", knobs->n_cpus);
 	err = err ?: resize_map(object, "l1_buckets", l1_total);
 	err = err ?: resize_map(object, RULE_COUNTS, rules_total);
 	err = err ?: resize_map(object, "log_slots", log_total);

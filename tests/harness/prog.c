@@ -116,7 +116,6 @@ static int load(struct prog *prog)
 	skel->rodata->config_l1_buckets = prog->options.l1_buckets;
 	skel->rodata->config_secret = host_secret;
 	err = bpf_map__set_max_entries(skel->maps.cpu_states, prog->n_cpus);
-	err = err ?: bpf_map__set_max_entries(skel->maps.scratches, prog->n_cpus);
 	err = err   ?:
 		      bpf_map__set_max_entries(skel->maps.l1_buckets,
 					       GENERATIONS * l1_buckets(prog));

@@ -54,14 +54,17 @@ static __always_inline bool claim(struct cpu_state *cpu)
 /* NULL: all lanes of this CPU are in use. */
 static __always_inline struct cpu_state *claim_state(struct run *run)
 {
-	__u32 first = bpf_get_smp_processor_id() * config_lanes;
+	__u32 lanes = config_lanes, first = bpf_get_smp_processor_id();
 
-	for (__u32 lane = 0; lane < LANES_MAX && lane < config_lanes; lane++) {
+	run->cpu_id = first;
+	if (lanes == 1)
+		return bpf_map_lookup_elem(&cpu_states, &run->cpu_id);
+	for (__u32 lane = 0; lane < LANES_MAX && lane < lanes; lane++) {
 		struct cpu_state *cpu;
 
-		run->cpu_id = first + lane;
+		run->cpu_id = first * lanes + lane;
 		cpu = bpf_map_lookup_elem(&cpu_states, &run->cpu_id);
-		if (config_lanes == 1 || (cpu && claim(cpu)))
+		if (cpu && claim(cpu))
 			return cpu;
 	}
 	return NULL;
@@ -76,10 +79,10 @@ static __always_inline bool run_enter(struct run *run)
 {
 	struct cpu_state *cpu = claim_state(run);
 
-	run->scratch = bpf_map_lookup_elem(&scratches, &run->cpu_id);
 	run->cpu = cpu;
-	if (!cpu || !run->scratch)
+	if (!cpu)
 		return false;
+	run->scratch = (struct scratch *)cpu->scratch;
 	WRITE_ONCE(cpu->entered, cpu->entered + 1);
 	if (READ_ONCE(cpu->is_paused)) {
 		run_exit(run);
