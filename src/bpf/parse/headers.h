@@ -125,6 +125,10 @@ struct ports_wire {
 	__be16 dst;
 } WIRE;
 
+struct both_ports_wire {
+	__be32 ports; /* the same, read at once */
+} WIRE;
+
 /* What of transport headers does not depend on options or type. */
 enum l4_header_len {
 	TCP_FLAGS_END = 14,

@@ -37,8 +37,10 @@ static __always_inline void packet_init(struct packet *pkt)
 	__builtin_memset(pkt, 0, offsetof(struct packet, outer_src_port));
 }
 
-/* A flow, though its transport header is cut off behind the ports. */
-enum { PARSE_CUT = 1 };
+enum {
+	PARSE_CUT = 1, /* a flow, though its transport header is cut off behind the ports */
+	PARSE_PLAIN = 2, /* see plain.h */
+};
 
 /* Parse functions return >= 0, or this. */
 static __always_inline int reject(enum unparsed_reason reason)

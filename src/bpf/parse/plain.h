@@ -24,104 +24,120 @@ struct arrival {
 	__u8 flags; /* enum flow_key_flag */
 };
 
-/* What goes into the packet in the end. */
+/* Where the headers are, and what goes into the packet's words. */
 struct plain {
-	__u64 ports; /* where they are in their lane of the key */
-	__u8 proto;
-	__u8 flags;
-	struct flow_attrs attrs;
+	const __u8 *l4;
+	const __u8 *end;
 	__u32 l4_offset;
 	__u32 l4_len; /* what the IP header says */
+	__u8 proto;
+	__u8 flags;
 };
 
-static __always_inline const __u8 *plain_bytes(const struct cursor *c,
-					       __u32 offset, __u32 len)
+/* As set_tos() and set_ttl() do, and has_mac. */
+static __always_inline void plain_set_attrs(struct packet *pkt, __u32 marks,
+					    __u32 flow_label, __u8 tos, __u8 ttl)
 {
-	const __u8 *p = c->start + offset;
+	__u32 *words = (__u32 *)&pkt->attrs;
 
-	return p + len > c->end ? NULL : p;
+	words[0] = marks | 1U << (MARK_ECN_SHIFT + (tos & 3));
+	words[1] = flow_label;
+	words[2] = tos >> 2 | ttl * 0x010100U | 1U << 24;
 }
 
-static __always_inline bool plain_ipv4(const struct cursor *c,
-				       struct packet *pkt, struct plain *plain)
+/* Of the key what addresses are not, and where the headers end. *@ret_marks: of TCP. */
+static __always_inline bool plain_l4(struct packet *pkt,
+				     const struct arrival *arrival,
+				     const struct tunnel_ports *tunnels,
+				     const struct plain *plain, __u32 *ret_marks)
 {
-	const struct ipv4_wire *ip = (const void *)plain_bytes(
-		c, sizeof(struct ether_wire), sizeof(*ip));
-	__u32 total;
+	const __u8 *l4 = plain->l4;
+	__u64 ports = bpf_ntohl(((const struct both_ports_wire *)l4)->ports);
+	__u64 *lanes = (__u64 *)&pkt->key;
+	__u32 header = UDP_HEADER_LEN;
 
-	if (!ip || ip->version_ihl != 0x45 ||
+	*ret_marks = 0;
+	if (plain->proto == IP_PROTO_TCP) {
+		if (l4 + TCP_FLAGS_END > plain->end ||
+		    plain->l4_len < TCP_HEADER_LEN)
+			return false;
+		header = (l4[12] >> 4) * 4;
+		if (header < TCP_HEADER_LEN)
+			return false;
+		*ret_marks = tcp_marks((l4[12] & 0xf) << 8 | l4[13]);
+	} else if (plain->proto != IP_PROTO_UDP ||
+		   plain->l4_len < UDP_HEADER_LEN ||
+		   is_tunnel_port(tunnels, ports)) {
+		return false;
+	}
+	lanes[4] = arrival->ifindex | ports << 48 | ports >> 16 << 32;
+	lanes[5] = arrival->vlan | (__u64)arrival->netns << 32 |
+		   (__u64)plain->proto << 48 | (__u64)plain->flags << 56;
+	lanes[6] = 0;
+	pkt->header_end = plain->l4_offset + header;
+	return true;
+}
+
+static __always_inline bool plain_ipv4(const struct cursor *c, struct packet *pkt,
+				       const struct arrival *arrival,
+				       const struct tunnel_ports *tunnels)
+{
+	const struct ipv4_wire *ip =
+		(const void *)(c->start + sizeof(struct ether_wire));
+	struct plain plain = {
+		.l4 = (const void *)(ip + 1),
+		.end = c->end,
+		.l4_offset = sizeof(struct ether_wire) + sizeof(*ip),
+		.flags = arrival->flags,
+	};
+	__u32 total, marks;
+
+	if (plain.l4 + UDP_HEADER_LEN > c->end || ip->version_ihl != 0x45 ||
 	    ip->fragment & bpf_htons(IPV4_OFFSET_MASK | IPV4_MORE_FRAGMENTS))
 		return false;
 	total = bpf_ntohs(ip->total);
-	if (total < sizeof(*ip))
+	plain.l4_len = total - sizeof(*ip);
+	plain.proto = ip->proto;
+	if (total < sizeof(*ip) ||
+	    !plain_l4(pkt, arrival, tunnels, &plain, &marks))
 		return false;
 	pkt->key.src.lanes[0] = 0;
 	pkt->key.src.lanes[1] = (__u64)ip->src << 32 | 0xffff0000;
 	pkt->key.dst.lanes[0] = 0;
 	pkt->key.dst.lanes[1] = (__u64)ip->dst << 32 | 0xffff0000;
 	pkt->ip_len = total;
-	set_ttl(&plain->attrs, ip->ttl);
-	set_tos(&plain->attrs, ip->tos);
-	plain->proto = ip->proto;
-	plain->l4_offset = sizeof(struct ether_wire) + sizeof(*ip);
-	plain->l4_len = total - sizeof(*ip);
+	plain_set_attrs(pkt, marks, 0, ip->tos, ip->ttl);
 	return true;
 }
 
-static __always_inline bool plain_ipv6(const struct cursor *c,
-				       struct packet *pkt, struct plain *plain)
+static __always_inline bool plain_ipv6(const struct cursor *c, struct packet *pkt,
+				       const struct arrival *arrival,
+				       const struct tunnel_ports *tunnels)
 {
-	const struct ipv6_wire *ip = (const void *)plain_bytes(
-		c, sizeof(struct ether_wire), sizeof(*ip));
-	__u32 first, payload;
+	const struct ipv6_wire *ip =
+		(const void *)(c->start + sizeof(struct ether_wire));
+	struct plain plain = {
+		.l4 = (const void *)(ip + 1),
+		.end = c->end,
+		.l4_offset = sizeof(struct ether_wire) + sizeof(*ip),
+		.flags = arrival->flags | KEY_IPV6,
+	};
+	__u32 first, payload, marks;
 
-	if (!ip)
+	if (plain.l4 + UDP_HEADER_LEN > c->end)
 		return false;
 	first = bpf_ntohl(ip->version_class_flow);
 	payload = bpf_ntohs(ip->payload);
-	if (first >> 28 != 6 || !payload)
+	plain.l4_len = payload;
+	plain.proto = ip->next;
+	if (first >> 28 != 6 || !payload ||
+	    !plain_l4(pkt, arrival, tunnels, &plain, &marks))
 		return false;
 	__builtin_memcpy(&pkt->key.src, ip->src, sizeof(pkt->key.src));
 	__builtin_memcpy(&pkt->key.dst, ip->dst, sizeof(pkt->key.dst));
 	pkt->ip_len = payload + sizeof(*ip);
-	set_ttl(&plain->attrs, ip->hop_limit);
-	set_tos(&plain->attrs, first >> LABEL_BITS);
-	plain->attrs.flow_label = first & LABEL_MASK;
-	plain->flags |= KEY_IPV6;
-	plain->proto = ip->next;
-	plain->l4_offset = sizeof(struct ether_wire) + sizeof(*ip);
-	plain->l4_len = payload;
-	return true;
-}
-
-static __always_inline bool plain_l4(const struct cursor *c, struct packet *pkt,
-				     const struct tunnel_ports *tunnels,
-				     struct plain *plain)
-{
-	const struct ports_wire *ports =
-		(const void *)plain_bytes(c, plain->l4_offset, UDP_HEADER_LEN);
-	__u32 header = UDP_HEADER_LEN;
-	__u16 dst_port;
-
-	if (!ports)
-		return false;
-	dst_port = bpf_ntohs(ports->dst);
-	if (plain->proto == IP_PROTO_TCP) {
-		const __u8 *tcp = plain_bytes(c, plain->l4_offset, TCP_FLAGS_END);
-
-		if (!tcp || plain->l4_len < TCP_HEADER_LEN)
-			return false;
-		header = (tcp[12] >> 4) * 4;
-		if (header < TCP_HEADER_LEN)
-			return false;
-		plain->attrs.marks |= tcp_marks((tcp[12] & 0xf) << 8 | tcp[13]);
-	} else if (plain->proto != IP_PROTO_UDP ||
-		   plain->l4_len < UDP_HEADER_LEN ||
-		   is_tunnel_port(tunnels, dst_port)) {
-		return false;
-	}
-	plain->ports = (__u64)bpf_ntohs(ports->src) << 32 | (__u64)dst_port << 48;
-	pkt->header_end = plain->l4_offset + header;
+	plain_set_attrs(pkt, marks, first & LABEL_MASK, first >> LABEL_BITS,
+			ip->hop_limit);
 	return true;
 }
 
@@ -131,32 +147,18 @@ static __always_inline bool parse_plain(const struct cursor *c,
 					const struct arrival *arrival,
 					const struct tunnel_ports *tunnels)
 {
-	const struct ether_wire *eth =
-		(const void *)plain_bytes(c, 0, sizeof(*eth));
-	struct plain plain = {
-		.flags = arrival->flags,
-		.attrs.has_mac = 1,
-	};
-	__u64 *lanes = (__u64 *)&pkt->key;
+	const struct ether_wire *eth = (const void *)c->start;
 
-	if (!eth)
+	if (c->start + sizeof(*eth) > c->end)
 		return false;
 	if (eth->type == bpf_htons(ETHERTYPE_IPV4)) {
-		if (!plain_ipv4(c, pkt, &plain))
+		if (!plain_ipv4(c, pkt, arrival, tunnels))
 			return false;
 	} else if (eth->type != bpf_htons(ETHERTYPE_IPV6) ||
-		   !plain_ipv6(c, pkt, &plain)) {
+		   !plain_ipv6(c, pkt, arrival, tunnels)) {
 		return false;
 	}
-	if (!plain_l4(c, pkt, tunnels, &plain))
-		return false;
-
-	lanes[4] = arrival->ifindex | plain.ports;
-	lanes[5] = arrival->vlan | (__u64)arrival->netns << 32 |
-		   (__u64)plain.proto << 48 | (__u64)plain.flags << 56;
-	lanes[6] = 0;
 	pkt->l3_offset = sizeof(*eth);
-	pkt->attrs = plain.attrs;
 	pkt->unsent = 0;
 	pkt->fragment = FRAGMENT_NONE;
 	return true;

@@ -24,8 +24,6 @@ struct wire_size {
 static __always_inline __u32 wire_segments(const struct buffer *buf,
 					   __u32 header_end)
 {
-	if (!buf->gso_size)
-		return 1;
 	if (buf->gso_segs)
 		return buf->gso_segs;
 	if (buf->len <= header_end)
@@ -37,23 +35,24 @@ static __always_inline struct wire_size wire_size(const struct packet *pkt,
 						  const struct buffer *buf)
 {
 	__u32 l3_len = buf->len > pkt->l3_offset ? buf->len - pkt->l3_offset : 0;
-	__u32 segments = wire_segments(buf, pkt->header_end);
-	struct wire_size size = { .packets = segments, .bytes = l3_len };
+	struct wire_size size = { .packets = 1, .bytes = l3_len };
+	__u32 headers;
 
-	if (segments > 1) {
-		__u32 headers = pkt->header_end > pkt->l3_offset ?
-					pkt->header_end - pkt->l3_offset :
-					0;
-
-		size.bytes += (__u64)(segments - 1) * headers;
-		size.bytes -= (__u64)segments * pkt->unsent;
-		size.l2_bytes = size.bytes + (__u64)segments * (pkt->l3_offset +
-								buf->tag_len);
-	} else {
+	if (buf->gso_size)
+		size.packets = wire_segments(buf, pkt->header_end);
+	if (size.packets == 1) {
 		if (pkt->ip_len && pkt->ip_len < l3_len)
 			size.bytes = pkt->ip_len;
 		size.l2_bytes = buf->len + buf->tag_len;
+		return size;
 	}
+	headers = pkt->header_end > pkt->l3_offset ?
+			  pkt->header_end - pkt->l3_offset :
+			  0;
+	size.bytes += (size.packets - 1) * headers;
+	size.bytes -= size.packets * pkt->unsent;
+	size.l2_bytes =
+		size.bytes + size.packets * (pkt->l3_offset + buf->tag_len);
 	return size;
 }
 

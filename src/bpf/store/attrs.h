@@ -24,6 +24,15 @@
 #define POINT_FIELD(...)
 #define ATTR_FIELD(member, type, bit, merge, ...) ATTR_##merge(member)
 
+/* All but the marks. Nearly all packets of a flow have the same. */
+static __always_inline bool has_attrs(const struct flow_attrs *a,
+				      const struct flow_attrs *b)
+{
+	const __u32 *x = (const __u32 *)a, *y = (const __u32 *)b;
+
+	return !((x[1] ^ y[1]) | (x[2] ^ y[2]));
+}
+
 /*
  * All but the marks, which are or-ed, or counted. @is_earlier, @is_later: the packets of
  * @from came before or after those of @to.

@@ -29,11 +29,14 @@ static __always_inline __u64 tick_time(struct cpu_state *cpu)
 static __always_inline __u64 clock_now(struct cpu_state *cpu,
 				       const struct __sk_buff *skb)
 {
-	if (config_clock == CLOCK_PACKET)
+	switch (config_clock) {
+	case CLOCK_PACKET:
 		return packet_time(skb);
-	if (config_clock == CLOCK_PRECISE)
+	case CLOCK_PRECISE:
 		return bpf_ktime_get_boot_ns();
-	return tick_time(cpu);
+	default:
+		return tick_time(cpu);
+	}
 }
 
 /* For a new flow. The rest of the tick goes on from here, not to run backwards. */

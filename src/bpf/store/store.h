@@ -80,7 +80,8 @@ static __always_inline void entry_add(struct flow_entry *entry,
 	else
 		tally->last_ns = now;
 	tally->attrs.marks |= pkt->attrs.marks;
-	attrs_merge(&tally->attrs, &pkt->attrs, false, true);
+	if (!has_attrs(&tally->attrs, &pkt->attrs))
+		attrs_merge(&tally->attrs, &pkt->attrs, false, true);
 }
 
 /* A slot of this CPU's log; NULL: there is no log. */
@@ -220,11 +221,16 @@ static __always_inline bool store_hit(struct run *run, struct flow_bucket *bucke
 				      __u32 way, const struct packet *pkt,
 				      const struct wire_size *size, __u32 tag)
 {
-	if (!has_tag(bucket, way, tag) ||
-	    !has_key(&bucket->entries[way], &pkt->key))
+	struct flow_entry *entry = &bucket->entries[way];
+
+	if (!has_tag(bucket, way, tag))
+		return false;
+	/* Computed once, and not again for each member. */
+	asm volatile("" : "+r"(entry));
+	if (!has_key(entry, &pkt->key))
 		return false;
 	bucket->tags[way] = tag << TAG_SHIFT | CREDIT_HIT;
-	entry_add(&bucket->entries[way], pkt, size, run->now);
+	entry_add(entry, pkt, size, run->now);
 	return true;
 }
 
@@ -234,9 +240,9 @@ static __always_inline void store_add(struct run *run,
 				      const struct wire_size *size)
 {
 	__u64 hash = hash_key(&pkt->key, &config_secret);
-	__u32 index = (run->generation * config_cpus + run->cpu_id) *
-			      config_l1_buckets +
-		      scale(hash >> 32, config_l1_buckets);
+	__u32 n_buckets = config_l1_buckets;
+	__u32 index = (run->generation * config_cpus + run->cpu_id) * n_buckets +
+		      scale(hash >> 32, n_buckets);
 	__u32 way = l1_way(hash);
 	struct flow_bucket *bucket = bpf_map_lookup_elem(&l1_buckets, &index);
 	__u32 tag = tag_of(hash);
