@@ -32,9 +32,9 @@ def look(build):
             f'{shlex.join(verifier(build))} >"$out/verifier"']
 
 
-# Collectors and disks are the same under any kernel, and a broker takes minutes to
+# Collectors, disks and HTTP are the same under any kernel, and a broker takes minutes to
 # start without hardware virtualisation.
-NOT_HERE = r"^e2e\.(kafka|ipfix|grpc|json_net|http|rotation|spool|output_faults|recipes)"
+NOT_HERE = r"^e2e\.(kafka|ipfix|grpc|json_net|http|metrics|rotation|spool|output_faults|recipes)"
 
 
 # A topology that failed is looked for under another kernel.
