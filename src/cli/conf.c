@@ -360,7 +360,7 @@ static bool read_path(struct conf *conf, const char *path)
 		return false;
 	if (r == -EFBIG)
 		conf_complain(conf, &place, "the file is larger than 1 MiB");
-	else if (r < 0)
+	else if (r < 0 || !text)
 		conf_complain(conf, &place, "%s", strerror(-r));
 	else
 		conf_parse(conf, path, text, len);
