@@ -42,7 +42,7 @@ class Encodings(http_lab.HttpTest):
         lines = self.lab.path("lines")
         process = self.lab.spawn(
             observer.netobsctl(), "flows", "-i", "eth0", "--interval", "0.2",
-            "-o", f"json:{lines}", "-o", self.spec(path="/flows"), ns=a,
+            "-o", f"json:{lines}", "-o", self.spec("requests=1", path="/flows"), ns=a,
             stderr=subprocess.PIPE, text=True)
         lab.wait_for(lambda: bpf.attached(a, "eth0") == 2, "netobsctl")
         traffic.ping(a, "192.0.2.2", 10)
