@@ -240,6 +240,7 @@ static void replace_rules(struct session *session)
 		return;
 	}
 	rules_clear(&before);
+	metrics_forget(session->metrics);
 	snprintf(text, sizeof(text), "%s: %u rules are in use", path,
 		 session->config.rules.n);
 	on_log(NETOBS_LOG_INFO, text, session);

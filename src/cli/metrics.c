@@ -267,6 +267,12 @@ bool metrics_where(const struct metrics *metrics, char *text, size_t size)
 	return true;
 }
 
+void metrics_forget(struct metrics *metrics)
+{
+	if (metrics)
+		metrics->collected_ms = 0;
+}
+
 void metrics_close(struct metrics *metrics)
 {
 	if (!metrics)

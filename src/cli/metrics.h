@@ -75,6 +75,9 @@ void metrics_write(struct metrics *metrics, bool is_last);
 /* Where the metrics are served, with the port that the kernel chose for 0; false: nowhere. */
 bool metrics_where(const struct metrics *metrics, char *text, size_t size);
 
+/* Rules of the source have been freed, which values that were collected before refer to. */
+void metrics_forget(struct metrics *metrics);
+
 void metrics_close(struct metrics *metrics);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * What systemd(1) is told of the state of a service: sd_notify(3). The protocol is a datagram
- * that systemd promises to keep; libsystemd would bring liblzma, libzstd and libgcrypt along.
+ * Reports of the state of a service to systemd(1): sd_notify(3). The protocol is a datagram,
+ * which systemd guarantees to be stable; libsystemd would load liblzma, libzstd and libgcrypt.
  */
 #ifndef NETOBS_CLI_NOTIFY_H
 #define NETOBS_CLI_NOTIFY_H

@@ -186,6 +186,7 @@ static void replace_config(struct service *service, struct service_config *confi
 	}
 	free_config(service->config);
 	service->config = config;
+	metrics_forget(service->metrics);
 	set_log_level(service);
 }
 
