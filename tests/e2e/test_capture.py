@@ -543,6 +543,28 @@ class BadInput(lab.WiredTest):
         traffic.Tun(self.lab, self.a, "tun0")
         self.refuse(FAILED, "without Ethernet header", "-i", "tun0", "-w", path,
                     "ether", "host", "02:00:00:00:00:01")
+        self.refuse(USAGE, "4096 are the most", "-i", "eth0", "-w", path,
+                    "port 1 or " * 6553 + "port 2")
+
+    def test_directory_that_is_not_writable(self):
+        directory = self.lab.path("fixed")
+        os.mkdir(directory)
+        lab.run("mount", "-t", "tmpfs", "-o", "ro,size=1M", "none", directory)
+        self.lab.defer(lab.run, "umount", directory)
+        path = os.path.join(directory, "x.pcapng")
+        for arguments in (), ("--rotate", "1M"):
+            self.refuse(FAILED, "Read-only file system", "-i", "eth0", "-w", path,
+                        *arguments)
+
+    def test_empty_expression(self):
+        """As for tcpdump, it matches all packets."""
+        path = self.lab.path("all.pcapng")
+        capture = packets.Capture(self.lab, self.a, "-i", "eth0", "-c", "3", "-w", path,
+                                  "").wait_attached()
+        traffic.flood(self.lab, self.a, "eth0", "--packets", "10", "--mac",
+                      "02:00:00:00:00:ff")
+        capture.finish()
+        self.assertEqual(3, len(packets.read(path).packets))
 
 
 if __name__ == "__main__":
