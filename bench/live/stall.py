@@ -34,7 +34,7 @@ CPUS = sorted(os.sched_getaffinity(0))
 EXIT_INEXACT, EXIT_INTERRUPTED = 3, 130
 
 Case = collections.namedtuple("Case", "flows seconds times one_cpu")
-Result = collections.namedtuple("Result", "sent lost exact")
+Result = collections.namedtuple("Result", "sent lost exact reasons")
 
 
 def arguments():
@@ -106,7 +106,8 @@ def measure(case, program):
     seen, lost = total(stats["seen"]), total(stats["lost"])
     rest = [total(stats[name]) for name in ("exported", "filtered", "unparsed")]
     whole = tuple(map(sum, zip(lost, *rest)))
-    return Result(sent[0], lost[0], sent == seen == whole)
+    reasons = {reason: count["packets"] for reason, count in stats["lost"].items()}
+    return Result(sent[0], lost[0], sent == seen == whole, reasons)
 
 
 def cases(options):
@@ -135,11 +136,14 @@ def main():
                 results[name].append(measure(case, program))
         for name, found in results.items():
             sent, lost = (sum(column) for column in list(zip(*found))[:2])
+            reasons = sum((collections.Counter(run.reasons) for run in found),
+                          collections.Counter())
             exact = sum(result.exact for result in found)
             inexact += name == "netobs" and len(found) - exact
             print(f"{case.flows:>9} {case.times:>2} x {case.seconds:<3g} s "
                   f"{1 if case.one_cpu else len(CPUS):>4} {name:>9} {len(found):>4} "
-                  f"{exact:>5} {sent:>12} {lost:>12} {100 * lost / sent:>7.3f}",
+                  f"{exact:>5} {sent:>12} {lost:>12} {100 * lost / sent:>7.3f}  "
+                  + ", ".join(f"{reason} {n}" for reason, n in reasons.items() if n),
                   flush=True)
     return EXIT_INEXACT if inexact else 0
 

@@ -17,6 +17,7 @@ const volatile __u32 config_lanes = 1;	    /* of each CPU, see types.h */
 const volatile __u32 config_cpus = 1;	    /* possible CPUs */
 const volatile __u32 config_l1_buckets = 1; /* per CPU and generation */
 const volatile __u32 config_log_slots = 0; /* per CPU, a power of two; 0: no log */
+const volatile __u32 config_overflow_part = 1; /* pages; OVERFLOW_PARTS per CPU */
 const volatile struct hash_secret config_secret;
 const volatile struct tunnel_ports config_tunnels = {
 	.vxlan = { 4789, 8472 }, /* IANA; Linux' old default */

@@ -26,7 +26,7 @@ struct scratch {
 	struct packet pkt;
 	struct packet outer;
 	struct flow_entry entry;
-	struct overflow_key overflow_key;
+	struct overflow_page page; /* before it is in an overflow table */
 };
 
 _Static_assert(sizeof(struct scratch) <= sizeof(((struct cpu_state *)0)->scratch),
@@ -60,7 +60,7 @@ struct overflow_table {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 1);
 	__uint(key_size, sizeof(struct overflow_key));
-	__uint(value_size, sizeof(struct overflow_value));
+	__uint(value_size, sizeof(struct overflow_page));
 };
 
 struct {

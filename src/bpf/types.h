@@ -116,23 +116,31 @@ _Static_assert(sizeof(struct flow_key) == CACHE_LINE - 8, "no padding");
 _Static_assert(sizeof(struct flow_tally) == CACHE_LINE, "one cache line");
 _Static_assert(sizeof(struct flow_entry) == 2 * CACHE_LINE, "two of them");
 
-/* The entries of a table that each CPU has its own of: the rest of struct flow_entry. */
+/*
+ * A page of an overflow table: flows of one CPU whose hashes are near each other. With the
+ * kernel's own head it takes the 2 KiB that the kernel has such memory in.
+ */
+enum { OVERFLOW_FLOWS = 15 };
+
 struct overflow_key {
-	struct flow_key flow;
 	__u32 cpu;
-	__u32 reserved;
+	__u32 page; /* overflow_page_of() */
 };
 
-struct overflow_value {
-	__u16 outer_src_port;
-	__u16 outer_dst_port;
-	__u32 outer_check;
-	struct flow_tally tally;
+struct overflow_page {
+	__u32 n; /* flows */
+	__u32 tags[OVERFLOW_FLOWS];
+	struct flow_entry entries[OVERFLOW_FLOWS];
 };
 
-_Static_assert(sizeof(struct flow_key) + sizeof(struct overflow_value) ==
-		       sizeof(struct flow_entry),
-	       "an entry is both");
+_Static_assert(sizeof(struct overflow_page) + 64 <= 2048, "2 KiB with a head");
+
+/*
+ * The pages of a CPU are those of three levels, of 1, 7 and 24 parts. A flow is in the
+ * first level whose page had room when it came, so that few flows take few pages; in the
+ * last one there are two pages for it.
+ */
+enum { OVERFLOW_LOOKS = 4, OVERFLOW_PARTS = 32 };
 
 /*
  * The log: packets that missed L1, in the order in which a CPU saw them. A packet over
@@ -268,7 +276,7 @@ struct cpu_state {
 	__u64 reserved3[8 - (GENERATIONS * sizeof(struct counters) / 8 + 3) % 8];
 	__u64 log_tail; /* the next slot that user space will read */
 	__u64 reserved4[7];
-	__u64 scratch[64]; /* struct scratch of maps.h, for the programs alone */
+	__u64 scratch[296]; /* struct scratch of maps.h, for the programs alone */
 };
 
 _Static_assert(sizeof(struct cpu_state) % CACHE_LINE == 0, "no false sharing");

@@ -50,8 +50,8 @@ struct netobs_capture {
 	int timer; /* for packets that gather */
 	int upkeep_timer;
 	bool is_gathering;
-	struct map_call *grace; /* of programs that run when it stops; or NULL */
-	int delivered;		/* in this netobs_capture_dispatch() */
+	struct map_grace *grace; /* of programs that run when it stops; or NULL */
+	int delivered;		 /* in this netobs_capture_dispatch() */
 
 	struct sources sources;
 	uint8_t *frame; /* with its tag in place */
@@ -179,7 +179,7 @@ void netobs_capture_free(struct netobs_capture *capture)
 		return;
 	observation_done(&capture->observation);
 	host_done(&capture->host);
-	map_call_abandon(capture->grace);
+	map_grace_abandon(capture->grace);
 	packets_close(&capture->packets);
 	loop_close(&capture->loop);
 	close_fd(&capture->stop_fd);
@@ -417,7 +417,7 @@ void netobs_capture_stop(struct netobs_capture *capture)
 static void stop_programs(struct netobs_capture *capture)
 {
 	int err = packets_stop(&capture->packets) ?:
-			  map_grace_async(&capture->grace);
+			  map_grace_begin(&capture->grace);
 
 	if (err)
 		log_warning(&capture->log,
@@ -441,7 +441,7 @@ static int on_stop(void *ctx, int fd)
 
 static bool is_quiet(struct netobs_capture *capture)
 {
-	if (capture->grace && map_call_result(&capture->grace) == -EAGAIN)
+	if (capture->grace && map_grace_result(&capture->grace) == -EAGAIN)
 		return false;
 	return observation_is_detached(&capture->observation);
 }

@@ -58,7 +58,7 @@ int packets_read(struct packets *packets);
 
 /**
  * Have programs count and capture nothing any more, however long they stay attached.
- * Those that run at this moment may still do so: see map_grace_async().
+ * Those that run at this moment may still do so: see map_grace_begin().
  *
  * @return 0, or -errno
  */

@@ -60,6 +60,7 @@ static int prepare_programs(struct bpf_object *object, void *ctx)
 	rodata->config_lanes = knobs->lanes;
 	rodata->config_l1_buckets = knobs->l1_buckets;
 	rodata->config_log_slots = knobs->log_slots;
+	rodata->config_overflow_part = knobs->overflow_part;
 	rodata->config_secret = knobs->secret;
 	return 0;
 }

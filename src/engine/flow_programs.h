@@ -11,10 +11,11 @@
 
 /* What programs are loaded for; the maps need the first three, and whether there is a filter. */
 struct flow_knobs {
-	uint32_t n_cpus;     /* possible ones, times their lanes */
-	uint32_t l1_buckets; /* per CPU and generation */
-	uint32_t log_slots;  /* per CPU, a power of two */
-	uint32_t lanes;	     /* of each CPU, see types.h */
+	uint32_t n_cpus;	/* possible ones, times their lanes */
+	uint32_t l1_buckets;	/* per CPU and generation */
+	uint32_t log_slots;	/* per CPU, a power of two */
+	uint32_t overflow_part; /* of a CPU's pages, one of OVERFLOW_PARTS */
+	uint32_t lanes;		/* of each CPU, see types.h */
 	enum clock_kind clock;
 	struct hash_secret secret;
 	uint16_t netns;

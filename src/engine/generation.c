@@ -24,7 +24,7 @@ int generation_init(struct generation *generation, const struct store *store)
 
 void generation_done(struct generation *generation)
 {
-	map_call_abandon(generation->grace);
+	map_grace_abandon(generation->grace);
 	free(generation->runs);
 	*generation = (struct generation){ 0 };
 }
@@ -84,7 +84,7 @@ static bool note_entered(struct generation *generation)
 static void doubt(struct generation *generation)
 {
 	generation->phase = IN_DOUBT;
-	map_grace_async(&generation->grace); /* a failure is found below */
+	map_grace_begin(&generation->grace); /* a failure is found below */
 }
 
 static void report(struct generation *generation, uint32_t cpu)
@@ -121,7 +121,7 @@ static void correct(struct generation *generation)
 /* The counts may still come right, or the proof that they will not. */
 static bool is_doubt_over(struct generation *generation)
 {
-	int err = generation->grace ? map_call_result(&generation->grace) :
+	int err = generation->grace ? map_grace_result(&generation->grace) :
 				      -ECANCELED;
 
 	if (err == -EAGAIN)

@@ -35,9 +35,9 @@ struct generation {
 		IN_DOUBT,
 		ALL_EXITED
 	} phase;
-	int64_t doubt_ns;	/* ENTERED_NOTED: from when on to be in doubt */
-	struct map_call *grace; /* IN_DOUBT: being waited for; or NULL */
-	struct cpu_runs *runs;	/* per CPU */
+	int64_t doubt_ns; /* ENTERED_NOTED: from when on to be in doubt */
+	struct map_grace *grace; /* IN_DOUBT: being waited for; or NULL */
+	struct cpu_runs *runs;	 /* per CPU */
 };
 
 int generation_init(struct generation *generation, const struct store *store);

@@ -12,14 +12,9 @@
 #include <sys/mman.h>
 
 /* Shared with the thread; whichever of the two is done last frees it. */
-struct map_call {
-	int (*run)(const struct map_call *call);
-	bool returns_fd;
-	int outer_fd; /* a copy; or -1 */
-	uint32_t index;
-	uint32_t room;
+struct map_grace {
 	int result;
-	enum { CALL_RUNNING, CALL_RETURNED, CALL_ABANDONED } state;
+	enum { GRACE_RUNNING, GRACE_ENDED, GRACE_ABANDONED } state;
 };
 
 int map_make_array(const char *name, uint32_t value_size, uint32_t n,
@@ -56,119 +51,69 @@ void map_munmap(void *bytes, size_t size)
 	munmap((char *)bytes - span.inner, span.size);
 }
 
-static void call_free(struct map_call *call)
-{
-	if (call->returns_fd)
-		close_fd(&call->result);
-	close_fd(&call->outer_fd);
-	free(call);
-}
-
-static void *call_run(void *arg)
-{
-	struct map_call *call = arg;
-
-	call->result = call->run(call);
-	if (__atomic_exchange_n(&call->state, CALL_RETURNED, __ATOMIC_ACQ_REL) ==
-	    CALL_ABANDONED)
-		call_free(call);
-	return NULL;
-}
-
-static struct map_call *call_new(int (*run)(const struct map_call *call))
-{
-	struct map_call *call = malloc(sizeof(*call));
-
-	if (call)
-		*call = (struct map_call){
-			.run = run,
-			.outer_fd = -1,
-			.result = -1,
-		};
-	return call;
-}
-
-int map_call_result(struct map_call **call)
-{
-	int result;
-
-	if (__atomic_load_n(&(*call)->state, __ATOMIC_ACQUIRE) != CALL_RETURNED)
-		return -EAGAIN;
-	result = TAKE_FD((*call)->result);
-	call_free(TAKE_PTR(*call));
-	return result;
-}
-
-void map_call_abandon(struct map_call *call)
-{
-	if (call && __atomic_exchange_n(&call->state, CALL_ABANDONED,
-					__ATOMIC_ACQ_REL) == CALL_RETURNED)
-		call_free(call);
-}
-
 int map_update(int outer_fd, uint32_t index, int inner_fd)
 {
 	return bpf_map_update_elem(outer_fd, &index, &inner_fd, BPF_ANY);
 }
 
 /* The kernel waits for a grace period when a map of maps changes. */
-static int run_grace(const struct map_call *call)
+static int wait_for_grace(void)
 {
 	cleanup_fd int inner = map_make_array(NULL, sizeof(uint32_t), 1, 0);
 	cleanup_fd int outer = -1;
 
-	(void)call;
 	if (inner < 0)
 		return inner;
 	outer = map_make_outer(inner, 1);
 	return outer < 0 ? outer : map_update(outer, 0, inner);
 }
 
-int map_grace_async(struct map_call **ret_call)
+static void *run_grace(void *arg)
 {
-	struct map_call *call = call_new(run_grace);
-	int err = call ? detached_run(call_run, call, true) : -ENOMEM;
+	struct map_grace *grace = arg;
+
+	grace->result = wait_for_grace();
+	if (__atomic_exchange_n(&grace->state, GRACE_ENDED, __ATOMIC_ACQ_REL) ==
+	    GRACE_ABANDONED)
+		free(grace);
+	return NULL;
+}
+
+int map_grace_begin(struct map_grace **ret_grace)
+{
+	struct map_grace *grace = calloc(1, sizeof(*grace));
+	int err = grace ? detached_run(run_grace, grace, true) : -ENOMEM;
 
 	if (err)
-		free(call);
+		free(grace);
 	else
-		*ret_call = call;
+		*ret_grace = grace;
 	return err;
 }
 
-int map_make_overflow(uint32_t room)
+int map_grace_result(struct map_grace **grace)
+{
+	int result;
+
+	if (__atomic_load_n(&(*grace)->state, __ATOMIC_ACQUIRE) != GRACE_ENDED)
+		return -EAGAIN;
+	result = (*grace)->result;
+	free(TAKE_PTR(*grace));
+	return result;
+}
+
+void map_grace_abandon(struct map_grace *grace)
+{
+	if (grace && __atomic_exchange_n(&grace->state, GRACE_ABANDONED,
+					 __ATOMIC_ACQ_REL) == GRACE_ENDED)
+		free(grace);
+}
+
+int map_make_overflow(uint32_t n)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_NO_PREALLOC);
 
 	return bpf_map_create(BPF_MAP_TYPE_HASH, "netobs_overflow",
 			      sizeof(struct overflow_key),
-			      sizeof(struct overflow_value), room, &opts);
-}
-
-static int run_replace(const struct map_call *call)
-{
-	cleanup_fd int fd = map_make_overflow(call->room);
-	int err = fd < 0 ? fd : map_update(call->outer_fd, call->index, fd);
-
-	return err ?: TAKE_FD(fd);
-}
-
-int map_replace_overflow_async(int outer_fd, uint32_t index, uint32_t room,
-			       struct map_call **ret_call)
-{
-	struct map_call *call = call_new(run_replace);
-	int err;
-
-	if (!call)
-		return -ENOMEM;
-	call->returns_fd = true;
-	call->index = index;
-	call->room = room;
-	call->outer_fd = fcntl(outer_fd, F_DUPFD_CLOEXEC, 0);
-	err = call->outer_fd < 0 ? -errno : detached_run(call_run, call, false);
-	if (err)
-		call_free(call);
-	else
-		*ret_call = call;
-	return err;
+			      sizeof(struct overflow_page), n, &opts);
 }

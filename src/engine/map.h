@@ -59,20 +59,6 @@ static inline struct map_span map_span(uint64_t offset, size_t size,
 void *map_mmap(int fd, uint64_t offset, size_t size);
 void map_munmap(void *bytes, size_t size);
 
-/* ---- Calls of threads -------------------------------------------------------------- */
-
-/* A call that a thread makes. */
-struct map_call;
-
-/**
- * @return what the call returned; *@call is freed then. -EAGAIN: it has not
- *         returned yet.
- */
-int map_call_result(struct map_call **call);
-
-/* Close or ignore what the call will return; NULL is fine. */
-void map_call_abandon(struct map_call *call);
-
 /* ---- Maps of maps --------------------------------------------------------------- */
 
 /**
@@ -82,27 +68,28 @@ void map_call_abandon(struct map_call *call);
  */
 int map_update(int outer_fd, uint32_t index, int inner_fd);
 
+/* ---- Grace periods -------------------------------------------------------------- */
+
+struct map_grace;
+
 /**
- * Begin to wait for a grace period of the kernel: once its result is 0, every BPF
- * program that ran at this moment has ended, whatever CPU it ran on and however long
+ * Begin to wait, in a thread, for a grace period of the kernel: once its result is 0, every
+ * BPF program that ran at this moment has ended, whatever CPU it ran on and however long
  * that CPU was stopped.
  *
  * @return 0, or -errno
  */
-int map_grace_async(struct map_call **ret_call);
+int map_grace_begin(struct map_grace **ret_grace);
+
+/** @return -EAGAIN: it has not ended; or 0 or -errno, and *@grace is freed */
+int map_grace_result(struct map_grace **grace);
+
+/* Ignore its end; NULL is fine. */
+void map_grace_abandon(struct map_grace *grace);
 
 /* ---- Overflow tables ------------------------------------------------------------ */
 
-/** @return the file descriptor of a table that has room for @room entries, or -errno */
-int map_make_overflow(uint32_t room);
-
-/**
- * Begin to make a table and to put it at @index of @outer_fd, which the caller may close.
- * The result is the table's file descriptor; until then the programs may find either.
- *
- * @return 0, or -errno
- */
-int map_replace_overflow_async(int outer_fd, uint32_t index, uint32_t room,
-			       struct map_call **ret_call);
+/** @return the file descriptor of a table that has room for @n pages, or -errno */
+int map_make_overflow(uint32_t n);
 
 #endif

@@ -96,6 +96,7 @@ static struct flow_knobs knobs_of(const struct store *store)
 		.n_cpus = store->n_cpus,
 		.l1_buckets = store->l1_buckets,
 		.log_slots = store->log_slots,
+		.overflow_part = store->overflow.part,
 		.lanes = store->lanes,
 		.clock = store->options.clock,
 		.secret = store->secret,
@@ -172,7 +173,7 @@ static int open_overflow(struct store *store)
 {
 	int err = overflow_init(&store->overflow,
 				program_set_map_fd(&store->maps, "overflows"),
-				store->options.max_flows, store->overflow_bytes);
+				store->overflow_bytes);
 
 	if (err)
 		log_error(store->log, "cannot make overflow tables: %s",

@@ -97,7 +97,6 @@ static int read_l1(struct drain *drain)
 static int finish(struct drain *drain)
 {
 	fold_reset(drain->fold, drain->generation);
-	overflow_fit(&drain->store->overflow, drain->generation, drain->n_folded);
 	drain->phase = DRAIN_IDLE;
 	return 0;
 }
@@ -166,7 +165,7 @@ int drain_step(struct drain *drain)
 {
 	int ret = step(drain);
 
-	if (ret >= 0 || ret == -EAGAIN)
+	if (ret >= 0)
 		return ret;
 	if (drain->phase == DRAIN_OVERFLOW)
 		drain->spilled[drain->generation] = UINT64_MAX; /* read it again */

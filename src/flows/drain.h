@@ -44,8 +44,6 @@ struct drain {
 	uint64_t spilled[GENERATIONS]; /* packets, up to the last drain */
 };
 
-enum { DRAIN_WAIT_MS = 1 };
-
 void drain_init(struct drain *drain, struct store *store, struct fold *fold,
 		drain_entries_fn *on_entries, void *ctx);
 
@@ -55,8 +53,8 @@ void drain_start(struct drain *drain, uint32_t generation);
 /**
  * Do a slice.
  *
- * @return > 0: there is more; 0: all is done; -EAGAIN: try again in DRAIN_WAIT_MS; or
- *         -errno: what is left comes with the generation's next drain
+ * @return > 0: there is more; 0: all is done; or -errno: what is left comes with the
+ *         generation's next drain
  */
 int drain_step(struct drain *drain);
 

@@ -192,8 +192,6 @@ enum pipeline_relief pipeline_relieve(struct pipeline *pipeline)
 	store_clear_notices(&pipeline->store);
 	pipeline->is_refusing = false;
 	is_behind = logs_read(&pipeline->logs, RELIEF_SLOTS);
-	overflow_expect(&pipeline->store.overflow, pipeline->generation.current,
-			fold_count(&pipeline->fold, pipeline->generation.current));
 	if (pipeline->is_refusing ||
 	    fold_is_filling(&pipeline->fold, pipeline->generation.current))
 		return PIPELINE_FULL;
@@ -299,9 +297,7 @@ static void step_draining(struct pipeline *pipeline)
 {
 	int ret = drain_step(&pipeline->drain);
 
-	if (ret == -EAGAIN)
-		pipeline->wait_ms = DRAIN_WAIT_MS;
-	if (ret > 0 || ret == -EAGAIN)
+	if (ret > 0)
 		return;
 	/* Memory may be there a moment later, and this may be the last drain. */
 	if (ret < 0 && pipeline->n_retries++ < RETRIES) {

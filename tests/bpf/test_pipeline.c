@@ -226,25 +226,31 @@ static void memory_follows_the_load(void **state)
 	done(&f);
 }
 
+/* Once more, with @room bytes more than it takes at first; returns the limit. */
+static uint64_t limit_memory(struct fixture *f, uint64_t room)
+{
+	struct pipeline_options options = f->pipeline.options;
+
+	options.store.max_memory = bytes_of(f) + room;
+	pipeline_done(&f->pipeline);
+	programs_close(&f->programs);
+	assert_int_equal(
+		pipeline_init(&f->pipeline, &options, &f->host, &f->log), 0);
+	assert_int_equal(store_load_programs(&f->pipeline.store, NULL, 0,
+					     LINK_ETHERNET, &f->programs),
+			 0);
+	return options.store.max_memory;
+}
+
 static void memory_stays_below_its_cap(void **state)
 {
 	enum { FLOWS = 200000 };
-	struct pipeline_options options;
 	struct fixture f;
 	uint64_t cap;
 
 	(void)state;
 	open_with(&f, 1 << 20);
-	options = f.pipeline.options;
-	cap = bytes_of(&f) + (10 << 20);
-	pipeline_done(&f.pipeline);
-	programs_close(&f.programs);
-	options.store.max_memory = cap;
-	assert_int_equal(pipeline_init(&f.pipeline, &options, &f.host, &f.log),
-			 0);
-	assert_int_equal(store_load_programs(&f.pipeline.store, NULL, 0,
-					     LINK_ETHERNET, &f.programs),
-			 0);
+	cap = limit_memory(&f, 10 << 20);
 	for (uint32_t flow = 0; flow < FLOWS; flow++) {
 		inject_flow(&f.programs, flow, 1);
 		if (logs_are_filling(&f.pipeline.logs) &&
@@ -396,12 +402,13 @@ static void interrupted_programs_do_not_share_a_state(void **state)
 
 static void flows_beyond_every_room_are_counted_as_lost(void **state)
 {
-	enum { FLOWS = 200000 }; /* more than L1, log and overflow table take */
+	enum { FLOWS = 50000 }; /* more than L1, log and overflow table take */
 	struct netobs_stats stats;
 	struct fixture f;
 
 	(void)state;
 	open_with(&f, 1000);
+	limit_memory(&f, 10 << 20);
 	for (uint32_t flow = 0; flow < FLOWS; flow++)
 		inject_flow(&f.programs, flow, 2);
 	drain(&f, MERGE_FINAL);

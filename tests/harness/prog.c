@@ -108,6 +108,8 @@ static int load(struct prog *prog)
 	if (!skel)
 		return -errno;
 	skel->rodata->config_link = prog->options.link;
+	skel->rodata->config_overflow_part =
+		prog->options.overflow_room / prog->n_cpus / OVERFLOW_PARTS ?: 1;
 	skel->rodata->config_clock = prog->options.clock;
 	skel->rodata->config_sampling = prog->options.sampling;
 	skel->rodata->config_sampling_interval = prog->options.sampling_interval;
@@ -272,10 +274,11 @@ static int for_each_overflow(const struct prog *prog, __u32 generation,
 	struct overflow_key key;
 
 	while (!err && !bpf_map_get_next_key(fd, before, &key)) {
-		struct flow_entry entry = { .key = key.flow };
+		struct overflow_page page;
 
-		err = bpf_map_lookup_elem(fd, &key, &entry.outer_src_port);
-		err = err ?: visit(ctx, &entry);
+		err = bpf_map_lookup_elem(fd, &key, &page);
+		for (__u32 i = 0; !err && i < page.n; i++)
+			err = visit(ctx, &page.entries[i]);
 		before = &key;
 	}
 	return err;

@@ -25,7 +25,7 @@ struct prog_options {
 	__u16 netns;
 	__u32 l1_buckets;    /* per CPU and generation; 1 */
 	__u32 log_slots;     /* per CPU, a power of two; none */
-	__u32 overflow_room; /* entries; PROG_FLOWS */
+	__u32 overflow_room; /* pages; PROG_FLOWS */
 	enum sampling sampling;
 	__u32 sampling_interval; /* all packets */
 };

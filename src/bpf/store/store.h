@@ -150,19 +150,14 @@ static __always_inline bool log_packet(struct run *run,
 	return true;
 }
 
-static __always_inline void store_overflow(struct run *run,
-					   const struct flow_entry *entry)
-{
-	overflow_add(run->scratch, entry, run->counters, run->generation,
-		     run->cpu_id);
-}
-
 /* Move an entry of L1 to the log, or where else it may go. */
 static __always_inline void store_evict(struct run *run,
 					const struct flow_entry *entry)
 {
-	if (!log_entry(run, entry))
-		store_overflow(run, entry);
+	if (log_entry(run, entry))
+		return;
+	run->scratch->entry = *entry;
+	overflow_add(run->generation, run->cpu_id);
 }
 
 /* Keep a packet outside of L1. */
@@ -178,7 +173,7 @@ store_append(struct run *run, const struct __sk_buff *skb,
 	entry_start(entry, skb, pkt, run->now);
 	entry_add(entry, pkt, size, run->now);
 	if (is_short || !log_entry(run, entry))
-		store_overflow(run, entry);
+		overflow_add(run->generation, run->cpu_id);
 }
 
 /* Misses that an entry of L1 survives. */
