@@ -169,9 +169,7 @@ static void missing_directories_are_made(void **state)
 static void places_in_the_network_are_refused(void **state)
 {
 	static const char *const specs[] = {
-		"json:tcp:127.0.0.1:55",
 		"json:udp:127.0.0.1:55",
-		"json:tcp://127.0.0.1:55",
 		"json:http://x/y",
 		"json:https:x",
 	};
