@@ -26,7 +26,7 @@ struct merge_options {
 	uint32_t max_flows;
 	uint32_t sampling; /* for records, as the next */
 	enum netobs_sampling sampling_mode;
-	uint64_t min_bytes;  /* of records that are delivered: of a whole interval */
+	uint64_t min_bytes; /* of records that are delivered: of a whole interval */
 	uint32_t max_kept;   /* in this process, more are lost; 0: no matter */
 	int tunnel_addrs_fd; /* see tunnel_addrs.h */
 	struct flow_extras extras;

@@ -18,7 +18,7 @@
 /* What was read from files, and is read again when they change. */
 struct tls_files {
 	SSL_CTX *ctx;
-	uint64_t stamp;	 /* of the files, when they were read */
+	uint64_t stamp; /* of the files, when they were read */
 	char error[512]; /* what was wrong with them the last time; "": nothing */
 };
 
