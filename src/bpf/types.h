@@ -136,11 +136,11 @@ struct overflow_page {
 _Static_assert(sizeof(struct overflow_page) + 64 <= 2048, "2 KiB with a head");
 
 /*
- * The pages of a CPU are those of three levels, of 1, 7 and 24 parts. A flow is in the
+ * The pages of a CPU are those of four levels, of 1, 7, 24 and 96 parts. A flow is in the
  * first level whose page had room when it came, so that few flows take few pages; in the
  * last one there are two pages for it.
  */
-enum { OVERFLOW_LOOKS = 4, OVERFLOW_PARTS = 32 };
+enum { OVERFLOW_LOOKS = 5, OVERFLOW_PARTS = 128 };
 
 /*
  * The log: packets that missed L1, in the order in which a CPU saw them. A packet over

@@ -14,9 +14,16 @@ enum {
 	ROOM_USUAL = 1 << 17,
 	CPUS_USUAL = 8, /* that this is for; more have more */
 	ROOM_MAX = 1 << 20,
-	ROOM_MIN = 1 << 6,
+	ROOM_LEAST = 1 << 13, /* where flows are limited */
+	ROOM_MIN = 1 << 6,    /* where memory is */
+	FLOWS_SPARSE = 8,     /* in a page, where not all have many */
 	BUCKET_BYTES = 16,
 	PAGE_BYTES = 2048,
+	/*
+	 * The first three levels, those of all CPUs together, have twice the room: hardly
+	 * ever do all overflow alike. The fourth is for a CPU that has nearly all flows.
+	 */
+	PARTS_SHARED = 32,
 	BATCH = 64,
 };
 
@@ -26,13 +33,15 @@ struct overflow_batch {
 };
 
 /* A power of two. */
-static uint32_t choose_room(uint64_t n_cpus, uint64_t max_bytes)
+static uint32_t choose_room(uint64_t n_cpus, uint64_t max_flows,
+			    uint64_t max_bytes)
 {
 	const uint64_t each = (uint64_t)GENERATIONS * (BUCKET_BYTES + PAGE_BYTES);
 	uint64_t most =
 		min_u64(ROOM_MAX, max_u64(1, n_cpus / CPUS_USUAL) * ROOM_USUAL);
 	uint32_t room = ROOM_MIN;
 
+	most = min_u64(most, max_u64(max_flows / FLOWS_SPARSE, ROOM_LEAST));
 	if (max_bytes)
 		most = min_u64(most, max_bytes / each);
 	while (room * 2ULL <= most)
@@ -40,18 +49,18 @@ static uint32_t choose_room(uint64_t n_cpus, uint64_t max_bytes)
 	return room;
 }
 
-int overflow_init(struct overflow *overflow, int outer_fd, uint64_t max_bytes)
+int overflow_init(struct overflow *overflow, int outer_fd, uint64_t max_flows,
+		  uint64_t max_bytes)
 {
 	const long online = sysconf(_SC_NPROCESSORS_ONLN);
 	const uint32_t n_cpus = online > 0 ? online : 1;
 
 	*overflow = (struct overflow){
-		.room = choose_room(n_cpus, max_bytes),
+		.room = choose_room(n_cpus, max_flows, max_bytes),
 		.fds = { -1, -1 },
 	};
-	/* Together twice the room: hardly ever do all CPUs overflow alike. */
 	overflow->part = max_u64(
-		overflow->room / max_u64(n_cpus / 2, 1) / OVERFLOW_PARTS, 1);
+		overflow->room / max_u64(n_cpus / 2, 1) / PARTS_SHARED, 1);
 	for (uint32_t g = 0; g < GENERATIONS; g++) {
 		int err, fd = map_make_overflow(overflow->room);
 

@@ -24,10 +24,12 @@ struct overflow {
 
 /**
  * @param outer_fd   the map that the programs find them in; stays the caller's
+ * @param max_flows  in an interval
  * @param max_bytes  of the tables, full ones; 0: no limit
  * @return 0, or -errno
  */
-int overflow_init(struct overflow *overflow, int outer_fd, uint64_t max_bytes);
+int overflow_init(struct overflow *overflow, int outer_fd, uint64_t max_flows,
+		  uint64_t max_bytes);
 void overflow_done(struct overflow *overflow);
 
 /**

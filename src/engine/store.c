@@ -173,7 +173,7 @@ static int open_overflow(struct store *store)
 {
 	int err = overflow_init(&store->overflow,
 				program_set_map_fd(&store->maps, "overflows"),
-				store->overflow_bytes);
+				store->options.max_flows, store->overflow_bytes);
 
 	if (err)
 		log_error(store->log, "cannot make overflow tables: %s",

@@ -70,7 +70,7 @@ static void full_table_loses_and_counts(void **state)
 /* All levels of one CPU, until none of them has room for a flow. */
 static void each_level_fills_before_flows_are_lost(void **state)
 {
-	enum { MANY = 1000, PAGES = OVERFLOW_PARTS };
+	enum { MANY = 3000, PAGES = OVERFLOW_PARTS };
 	struct prog_options options = { .overflow_room = PAGES };
 	struct prog *prog = prog_test_open(&options);
 	size_t used;
@@ -212,7 +212,7 @@ static void entries_of_one_generation_are_taken_once(void **state)
 	struct sum sum;
 
 	(void)state;
-	assert_int_equal(overflow_init(&overflow, outer, 0), 0);
+	assert_int_equal(overflow_init(&overflow, outer, 1 << 20, 0), 0);
 	put_flows(outer, 0, 10000, 10, 3);
 	put_flows(outer, 1, 700, 1, 5);
 	sum = take_all(&overflow, 0);
@@ -249,7 +249,7 @@ static void tables_keep_to_a_limit_of_memory(void **state)
 	cleanup_fd int outer = map_make_outer(like, GENERATIONS);
 
 	(void)state;
-	assert_int_equal(overflow_init(&overflow, outer, LIMIT), 0);
+	assert_int_equal(overflow_init(&overflow, outer, 1 << 20, LIMIT), 0);
 	for (uint32_t g = 0; g < GENERATIONS; g++)
 		assert_in_range(current_room(outer, g), 1024,
 				LIMIT / GENERATIONS / BYTES);

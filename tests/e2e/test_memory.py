@@ -85,9 +85,9 @@ class Memory(lab.WiredTest):
         self.note(f"of {sent['packets']} packets lost {lost['table_full']}")
 
     def test_nobody_reads(self):
-        """With netobsctl stopped, the table and the way around it fill up."""
+        """With netobsctl stopped, the log and the overflow table fill up."""
         watcher = Observer(self.lab, self.a, "-i", "eth0", "--interval", "60",
-                           release=True).wait_attached((self.a, "eth0"))
+                           "--max-memory", "32M", release=True).wait_attached((self.a, "eth0"))
         watcher.process.send_signal(signal.SIGSTOP)
         sent = self.flood()
         watcher.process.send_signal(signal.SIGCONT)

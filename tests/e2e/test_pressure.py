@@ -86,7 +86,9 @@ class Pressure(lab.WiredTest):
 
     def test_capped_table_counts_what_it_loses(self):
         observer = self.observe("--max-flows", 1000)
+        observer.process.send_signal(signal.SIGSTOP)
         sent = self.flood("--flows", MILLION, "--packets", MILLION)
+        observer.process.send_signal(signal.SIGCONT)
         result = observer.stop()
         result.check_conservation()
         self.assert_sent_is_seen(sent, result)

@@ -225,7 +225,7 @@ class Views(lab.WiredTest):
 
     def test_losses_are_on_the_screen(self):
         for environment, is_red in ({}, True), ({"NO_COLOR": "1"}, False):
-            terminal = Terminal(self.lab, self.a, 24, 80, "--max-flows", "64",
+            terminal = Terminal(self.lab, self.a, 24, 80, "--max-memory", "32M",
                                 **environment)
             terminal.process.send_signal(signal.SIGSTOP)  # tables fill up
             traffic.flood(self.lab, self.a, "eth0", "--flows", MILLION,

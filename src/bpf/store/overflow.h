@@ -14,9 +14,9 @@ enum { TABLE_IS_FULL = -7 }; /* -E2BIG */
 
 static __always_inline __u32 overflow_page_of(__u32 level, __u64 hash)
 {
-	const __u32 first = level > 1 ? 8 : level;
-	const __u32 parts = level > 1 ? 24 : level ? 7 : 1;
-	const __u32 bits = level > 2 ? hash : hash >> 32;
+	const __u32 first = level > 2 ? 32 : level > 1 ? 8 : level;
+	const __u32 parts = level > 2 ? 96 : level > 1 ? 24 : level ? 7 : 1;
+	const __u32 bits = level > 3 ? hash : hash >> 32;
 
 	return first * config_overflow_part +
 	       scale(bits, parts * config_overflow_part);
@@ -99,11 +99,15 @@ static __always_inline int overflow_put(void *map, __u32 cpu_id,
 			.page = overflow_page_of(level, hash),
 		};
 		struct overflow_page *page = bpf_map_lookup_elem(map, &key);
+		int err;
 
-		if (!page)
-			return overflow_start(map, &key, entry, hash, empty);
-		if (overflow_enter(page, entry, hash, &empty->n))
+		if (page && overflow_enter(page, entry, hash, &empty->n))
 			return 0;
+		if (page)
+			continue;
+		err = overflow_start(map, &key, entry, hash, empty);
+		if (err != TABLE_IS_FULL) /* there may be room in a page further on */
+			return err;
 	}
 	return TABLE_IS_FULL;
 }
