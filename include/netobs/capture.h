@@ -135,7 +135,8 @@ NETOBS_API int netobs_capture_fd(const struct netobs_capture *capture);
 
 /**
  * Deliver packets that have come, for some milliseconds, without waiting for more, in the
- * order of their times; the descriptor stays readable while there are more. Packets wait for up to 20 ms in the
+ * order of their times, but for a packet that its CPU writes 100 us or more after its time;
+ * the descriptor stays readable while there are more. Packets wait for up to 20 ms in the
  * kernel, so that many are delivered at once.
  *
  * on_packet may call netobs_capture_stop(), _interface(), _stats_get() and

@@ -116,7 +116,8 @@ static __always_inline struct place find_place(__u32 size)
 		if (!ring)
 			break;
 		place.used = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
-		if (place.used + BPF_RINGBUF_HDR_SZ + size > config_ring_bytes)
+		/* The kernel never fills the last byte. */
+		if (place.used + BPF_RINGBUF_HDR_SZ + size >= config_ring_bytes)
 			continue;
 		place.ring = ring;
 		break;

@@ -52,6 +52,7 @@ struct netobs_capture {
 	bool is_gathering;
 	struct map_grace *grace; /* of programs that run when it stops; or NULL */
 	int delivered;		 /* in this netobs_capture_dispatch() */
+	bool has_read;		 /* in this one */
 
 	struct sources sources;
 	uint8_t *frame; /* with its tag in place */
@@ -348,8 +349,15 @@ static int read_result(const struct netobs_capture *capture, int ret)
 static int read_packets(struct netobs_capture *capture)
 {
 	const int64_t at_once = 1;
-	int ret = packets_read(&capture->packets);
+	int ret;
 
+	/* Several rings may ask for it: a dispatch takes some milliseconds. */
+	if (capture->has_read) {
+		loop_set_timer(capture->timer, at_once);
+		return 0;
+	}
+	capture->has_read = true;
+	ret = packets_read(&capture->packets);
 	capture->is_gathering = ret;
 	if (ret)
 		loop_set_timer(capture->timer,
@@ -481,6 +489,7 @@ static int dispatch(struct netobs_capture *capture)
 	if (err)
 		return err;
 	capture->delivered = 0;
+	capture->has_read = false;
 	err = loop_dispatch(&capture->loop);
 	if (!err && capture->state == CAPTURE_STOPPING)
 		err = go_on_stopping(capture);
