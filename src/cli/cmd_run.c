@@ -69,7 +69,7 @@ static void feed_watchdog(struct loop *loop)
 {
 	if (!loop->watchdog_ms || now_ms() < loop->watchdog_at)
 		return;
-	notify_send("WATCHDOG=1");
+	notify_now("WATCHDOG=1");
 	loop->watchdog_at = now_ms() + loop->watchdog_ms;
 }
 

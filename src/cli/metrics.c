@@ -152,11 +152,14 @@ static int replace_file(const char *path, const char *text, size_t len)
 		beside = NULL;
 		return -ENOMEM;
 	}
-	fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-		  0644);
+	/* Of an earlier process, or of somebody else, who may wait for us with a pipe. */
+	unlink(beside);
+	fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return -errno;
 	err = io_write(fd, text, len, &at);
+	if (!err && fchmod(fd, 0644)) /* node_exporter has a user of its own */
+		err = -errno;
 	if (!err && rename(beside, path))
 		err = -errno;
 	if (err)

@@ -17,7 +17,6 @@
 
 struct listing {
 	struct metrics_values *values;
-	bool was_crowded, is_crowded;
 };
 
 static bool is_same(const struct metrics_interface *known,
@@ -48,7 +47,8 @@ find_series(struct listing *listing, const struct netobs_interface *interface)
 		.netns_inode = interface->netns_inode,
 		.netns = interface->netns ? strdup(interface->netns) : NULL,
 	};
-	if (listing->was_crowded)
+	/* What it had before is in the series of all others, as it was one of those or had gone. */
+	if (listing->values->is_collected)
 		memcpy(free->before, interface->crossed, sizeof(free->before));
 	return free;
 }
@@ -58,10 +58,8 @@ static void list_interface(const struct netobs_interface *interface, void *user)
 	struct listing *listing = user;
 	struct metrics_interface *series = find_series(listing, interface);
 
-	if (!series) {
-		listing->is_crowded = true;
+	if (!series)
 		return;
-	}
 	series->is_there = true;
 	snprintf(series->name, sizeof(series->name), "%s", interface->name);
 	for (int d = 0; d < 2; d++) {
@@ -94,7 +92,7 @@ static void sum_up_others(struct metrics_values *values)
 static void collect_interfaces(const struct netobs *ctx,
 			       struct metrics_values *values)
 {
-	struct listing listing = { values, values->is_crowded, false };
+	struct listing listing = { values };
 
 	for (size_t i = 0; i < METRICS_INTERFACES; i++)
 		values->by_interface[i].is_there = false;
@@ -102,7 +100,7 @@ static void collect_interfaces(const struct netobs *ctx,
 	for (size_t i = 0; i < METRICS_INTERFACES; i++)
 		if (!values->by_interface[i].is_there)
 			free_series(&values->by_interface[i]);
-	values->is_crowded = listing.is_crowded;
+	values->is_collected = true;
 	sum_up_others(values);
 }
 
@@ -129,7 +127,7 @@ static void collect_sinks(const struct metrics_source *source,
 		const struct netobs_sink *from = output_as_sink(output);
 		struct metrics_sink *sink = &values->sinks[values->n_sinks];
 
-		if (!from || output->is_leaving)
+		if (!from || output->is_idle)
 			continue;
 		values->n_sinks++;
 		if (output->name)

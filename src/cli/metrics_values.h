@@ -53,7 +53,7 @@ struct metrics_values {
 	uint64_t interfaces, shadowed, programs, sampling, errors, warnings;
 	uint64_t bpf_stats_enabled;
 	struct metrics_interface by_interface[METRICS_INTERFACES];
-	bool is_crowded; /* some interface has no series */
+	bool is_collected; /* at least once */
 	struct netobs_count others[2];
 	struct metrics_sink *sinks;
 	size_t n_sinks;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -29,23 +30,41 @@ static socklen_t read_address(struct sockaddr_un *ret_address)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
 }
 
-void notify_send(const char *format, ...)
+static void send_lines(const char *format, va_list args, int flags)
 {
+	const struct timeval patience = { .tv_sec = 1 };
 	struct sockaddr_un address;
 	const socklen_t address_len = read_address(&address);
 	cleanup_fd int fd = -1;
 	char text[512];
-	va_list args;
 
 	if (!address_len)
 		return;
-	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0)
-		sendto(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT,
-		       (const struct sockaddr *)&address, address_len);
+	if (fd < 0)
+		return;
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	sendto(fd, text, strlen(text), MSG_NOSIGNAL | flags,
+	       (const struct sockaddr *)&address, address_len);
+}
+
+void notify_send(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	send_lines(format, args, 0);
+	va_end(args);
+}
+
+void notify_now(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	send_lines(format, args, MSG_DONTWAIT);
+	va_end(args);
 }
 
 void notify_reloading(void)

@@ -8,8 +8,14 @@
 
 #include <stdint.h>
 
-/** Send lines such as READY=1; does nothing without NOTIFY_SOCKET. */
+/**
+ * Send lines such as READY=1, for a second at most if systemd does not read; does nothing
+ * without NOTIFY_SOCKET.
+ */
 void notify_send(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/** The same, or not at all if it would have to wait: what is sent again soon. */
+void notify_now(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /** RELOADING=1, to be followed by READY=1. */
 void notify_reloading(void);

@@ -43,7 +43,7 @@ struct output {
 	const struct output_kind *kind;
 	const char *spec;
 	const char *name; /* of a sink of the service; NULL: the command line has none */
-	bool is_leaving; /* it gets no more records */
+	bool is_idle; /* it gets no records yet, or no more */
 	struct stream stream;
 	void *state;	/* the kind's own */
 	bool is_stdout; /* it goes to standard output */

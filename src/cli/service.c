@@ -69,9 +69,9 @@ static void report_status(const struct service *service)
 		return;
 	for (unsigned int i = 0; i < NETOBS_REASONS_MAX; i++)
 		lost += stats.lost[i].packets;
-	notify_send("STATUS=Observing %" PRIu32 " interfaces: %" PRIu64
-		    " packets, %" PRIu64 " lost",
-		    stats.interfaces, stats.seen.packets, lost);
+	notify_now("STATUS=Observing %" PRIu32 " interfaces: %" PRIu64
+		   " packets, %" PRIu64 " lost",
+		   stats.interfaces, stats.seen.packets, lost);
 }
 
 static void set_log_level(struct service *service)
@@ -196,17 +196,18 @@ static int change(struct service *service, struct service_config *config)
 	int r;
 
 	service_config_keep(config, service->config, log_warning, service);
-	r = service_sinks_prepare(&service->sinks, config, false);
+	r = service_sinks_prepare(&service->sinks, config);
 	if (r < 0)
 		return r;
 	fill_options(service, config, &opts);
 	r = netobs_change(service->ctx, &opts);
 	if (r < 0) {
 		service_sinks_abandon(&service->sinks);
+		metrics_forget(service->metrics);
 		return r;
 	}
 	replace_config(service, config);
-	return service_sinks_commit(&service->sinks, config, false);
+	return service_sinks_commit(&service->sinks, config);
 }
 
 /* Those in use may be named by the configuration of before, of which nothing is left. */
@@ -241,15 +242,6 @@ int service_reload(struct service *service)
 	notify_send("READY=1");
 	report_status(service);
 	return r;
-}
-
-int service_reopen(struct service *service)
-{
-	int r = service_sinks_prepare(&service->sinks, service->config, true);
-
-	return r < 0 ? r :
-		       service_sinks_commit(&service->sinks, service->config,
-					    true);
 }
 
 /* ---- Start and end --------------------------------------------------------------- */
@@ -305,9 +297,9 @@ int service_observe(struct service *service)
 		return r;
 	/* Sinks may start threads, which would keep more. */
 	privileges_drop(&service->config->flows.interfaces, true, true);
-	r = service_sinks_prepare(&service->sinks, service->config, false);
+	r = service_sinks_prepare(&service->sinks, service->config);
 	if (r == 0)
-		r = service_sinks_commit(&service->sinks, service->config, false);
+		r = service_sinks_commit(&service->sinks, service->config);
 	if (r == 0)
 		notify_send("READY=1");
 	return r;

@@ -35,9 +35,6 @@ int service_observe(struct service *service);
 /** Read the configuration again. @return 0; < 0: that of before stays in use */
 int service_reload(struct service *service);
 
-/** Close all sinks, and open them again. @return 0; < 0: one cannot be opened */
-int service_reopen(struct service *service);
-
 /** Serve those who ask for metrics; when metrics_fd() polls readable. */
 void service_serve_metrics(struct service *service);
 

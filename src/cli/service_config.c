@@ -210,6 +210,42 @@ static struct conf_place find_sink_place(const struct conf *conf,
 	return conf_value_place(output);
 }
 
+const char *service_spec_option(const char *spec, const char *start)
+{
+	const char *at = strchr(spec, '?');
+
+	while (at && strncmp(at + 1, start, strlen(start)))
+		at = strchr(at + 1, '&');
+	return at ? at + 1 : NULL;
+}
+
+static bool has_same_option(const char *a, const char *b, const char *name)
+{
+	size_t len;
+
+	a = service_spec_option(a, name);
+	b = service_spec_option(b, name);
+	len = a ? strcspn(a, "&") : 0;
+	return a && b && strcspn(b, "&") == len && !memcmp(a, b, len);
+}
+
+/* Only one sink may write to such a file. */
+static bool is_own_file(const char *spec)
+{
+	return service_spec_option(spec, "rotate.") ||
+	       !strncmp(spec, "ipfix:file:", strlen("ipfix:file:"));
+}
+
+bool service_specs_collide(const char *a, const char *b)
+{
+	const size_t target = strcspn(a, "?");
+
+	if (has_same_option(a, b, "spool=disk"))
+		return true;
+	return is_own_file(a) && is_own_file(b) && strcspn(b, "?") == target &&
+	       !memcmp(a, b, target);
+}
+
 static void check_spec(struct service_config *config,
 		       const struct conf_entry *output, const char *spec)
 {
@@ -266,6 +302,11 @@ static void add_sink(struct service_config *config,
 	if (output_of(spec, false).is_stdout && has_stdout(config))
 		conf_complain(&config->conf, &output->place,
 			      "only one sink can write to standard output");
+	for (size_t i = 0; i < config->n_sinks; i++)
+		if (service_specs_collide(config->sinks[i].text, spec))
+			conf_complain(&config->conf, &output->place,
+				      "[sink \"%s\"] has the same file or spool",
+				      config->sinks[i].name);
 	config->sinks[config->n_sinks++] =
 		(struct service_item){ header->name, spec,
 				       conf_value_place(output) };

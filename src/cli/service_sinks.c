@@ -63,6 +63,7 @@ static int open_sink(struct service_sinks *sinks, const char *name,
 	output->spec = chosen.spec;
 	output->is_stdout = chosen.is_stdout;
 	output->name = sink->name;
+	output->is_idle = state != SERVICE_SINK_IN_USE;
 	sinks->n++;
 	r = output_open(output);
 	if (r < 0) {
@@ -73,36 +74,6 @@ static int open_sink(struct service_sinks *sinks, const char *name,
 }
 
 /* ---- Replacing them -------------------------------------------------------------- */
-
-/* Only one process may have such a file or spool, and a sink counts as one. */
-static bool is_exclusive(const char *spec)
-{
-	return strstr(spec, "spool=disk") || strstr(spec, "rotate.") ||
-	       !strncmp(spec, "ipfix:file:", strlen("ipfix:file:"));
-}
-
-static bool has_same_part(const char *a, const char *b, const char *name)
-{
-	size_t len;
-
-	a = strstr(a, name);
-	b = strstr(b, name);
-	len = a ? strcspn(a, "&") : 0;
-	return a && b && strcspn(b, "&") == len && !memcmp(a, b, len);
-}
-
-static bool excludes(const struct service_sink *old,
-		     const struct service_item *item)
-{
-	const size_t target = strcspn(item->text, "?");
-
-	if (!is_exclusive(old->spec) || !is_exclusive(item->text))
-		return false;
-	return !strcmp(old->name, item->name) ||
-	       has_same_part(old->spec, item->text, "spool=disk") ||
-	       (strcspn(old->spec, "?") == target &&
-		!memcmp(old->spec, item->text, target));
-}
 
 static bool is_same(const struct service_sink *sink,
 		    const struct service_item *item)
@@ -122,27 +93,40 @@ static size_t find_sink(const struct service_sinks *sinks,
 	return i;
 }
 
-/* @return the index of the sink whose place @item takes; n: there is none */
+static bool is_wanted(const struct service_sink *sink,
+		      const struct service_config *config)
+{
+	for (size_t i = 0; i < config->n_sinks; i++)
+		if (is_same(sink, &config->sinks[i]))
+			return true;
+	return false;
+}
+
+/* @return the index of the sink whose place @item of @config takes; n: there is none */
 static size_t find_predecessor(const struct service_sinks *sinks,
+			       const struct service_config *config,
 			       const struct service_item *item)
 {
-	size_t i = 0;
+	for (size_t i = 0; i < sinks->n; i++) {
+		const struct service_sink *sink = &sinks->sinks[i];
 
-	while (i < sinks->n && (sinks->sinks[i].state == SERVICE_SINK_NEW ||
-				!excludes(&sinks->sinks[i], item)))
-		i++;
-	return i;
+		if ((sink->state == SERVICE_SINK_LEAVING ||
+		     !is_wanted(sink, config)) &&
+		    service_specs_collide(sink->spec, item->text))
+			return i;
+	}
+	return sinks->n;
 }
 
 int service_sinks_prepare(struct service_sinks *sinks,
-			  const struct service_config *config, bool reopen)
+			  const struct service_config *config)
 {
 	for (size_t i = 0; i < config->n_sinks; i++) {
 		const struct service_item *item = &config->sinks[i];
 		int r;
 
-		if ((!reopen && find_sink(sinks, item) < sinks->n) ||
-		    find_predecessor(sinks, item) < sinks->n)
+		if (find_sink(sinks, item) < sinks->n ||
+		    find_predecessor(sinks, config, item) < sinks->n)
 			continue;
 		r = open_sink(sinks, item->name, item->text, SERVICE_SINK_NEW);
 		if (r == 0)
@@ -158,15 +142,6 @@ void service_sinks_abandon(struct service_sinks *sinks)
 	for (size_t i = sinks->n; i-- > 0;)
 		if (sinks->sinks[i].state == SERVICE_SINK_NEW)
 			close_sink(sinks, i);
-}
-
-static bool is_wanted(const struct service_sink *sink,
-		      const struct service_config *config)
-{
-	for (size_t i = 0; i < config->n_sinks; i++)
-		if (is_same(sink, &config->sinks[i]))
-			return true;
-	return false;
 }
 
 /* The oldest may have to go before it has delivered all. */
@@ -188,7 +163,7 @@ static int replace_sink(struct service_sinks *sinks, size_t old,
 	char *spec = strdup(sinks->sinks[old].spec);
 	int r;
 
-	if (!spec || !strstr(spec, "spool=disk"))
+	if (!spec || !service_spec_option(spec, "spool=disk"))
 		output_finish_all(&sinks->outputs[old], 1);
 	close_sink(sinks, old);
 	r = open_sink(sinks, item->name, item->text, SERVICE_SINK_IN_USE);
@@ -209,7 +184,7 @@ static int open_successors(struct service_sinks *sinks,
 
 	for (size_t i = 0; i < config->n_sinks; i++) {
 		const struct service_item *item = &config->sinks[i];
-		size_t old = find_predecessor(sinks, item);
+		size_t old = find_predecessor(sinks, config, item);
 		int r;
 
 		if (find_sink(sinks, item) < sinks->n)
@@ -223,20 +198,22 @@ static int open_successors(struct service_sinks *sinks,
 }
 
 int service_sinks_commit(struct service_sinks *sinks,
-			 const struct service_config *config, bool reopen)
+			 const struct service_config *config)
 {
+	int r;
+
 	for (size_t i = 0; i < sinks->n; i++) {
 		struct service_sink *sink = &sinks->sinks[i];
 
 		if (sink->state == SERVICE_SINK_NEW)
 			sink->state = SERVICE_SINK_IN_USE;
-		else if (reopen || !is_wanted(sink, config))
+		else if (!is_wanted(sink, config))
 			sink->state = SERVICE_SINK_LEAVING;
-		sinks->outputs[i].is_leaving = sink->state ==
-					       SERVICE_SINK_LEAVING;
+		sinks->outputs[i].is_idle = sink->state == SERVICE_SINK_LEAVING;
 	}
+	r = open_successors(sinks, config);
 	limit_leaving(sinks);
-	return open_successors(sinks, config);
+	return r;
 }
 
 /* ---- Records --------------------------------------------------------------------- */

@@ -36,11 +36,10 @@ struct service_sinks {
 /**
  * Open the sinks of @config that are not in use with the same options.
  *
- * @param reopen  those, too
  * @return 0; < 0: one cannot be opened, which was logged
  */
 int service_sinks_prepare(struct service_sinks *sinks,
-			  const struct service_config *config, bool reopen);
+			  const struct service_config *config);
 
 /**
  * Use the sinks of @config from now on. A sink that needs the spool or the file of its
@@ -49,7 +48,7 @@ int service_sinks_prepare(struct service_sinks *sinks,
  * @return 0; < 0: such a sink cannot be opened: its predecessor goes on
  */
 int service_sinks_commit(struct service_sinks *sinks,
-			 const struct service_config *config, bool reopen);
+			 const struct service_config *config);
 
 /** Close what has been prepared. */
 void service_sinks_abandon(struct service_sinks *sinks);

@@ -246,7 +246,7 @@ class Packaging(Served):
         self.start_prometheus(f"127.0.0.1:{metrics.served_at(run)}")
         traffic.ping(self.a, "192.0.2.2", 10)
         lab.wait_for(lambda: self.query("netobs_exported_packets_total") == [20], "a scrape")
-        self.assertEqual([1], self.query('up{job="netobs"}'))
+        lab.wait_for(lambda: self.query('up{job="netobs"}') == [1], "the target to be up")
         for expression in self.expressions():
             self.assertIsNotNone(self.query(expression), expression)
         groups = lab.wait_for(lambda: [

@@ -72,6 +72,9 @@ class Config(lab.LabTest):
              "3:16: json: option rotate.bytes: 'many' is not"),
             ('[sink "x"]\noutput = json\n[sink "y"]\noutput = json',
              "4:1: only one sink can write to standard output"),
+            ('[sink "x"]\noutput = json:/x?spool=disk:/s\n'
+             '[sink "y"]\noutput = json:/y?spool=disk:/s',
+             '4:1: [sink "x"] has the same file or spool'),
             ('[filter "x"]\nmatch = tcp\naction = drop', "3:10: action: 'drop' is not"),
             ('[filter "x"]\nmatch = tcp', "1:1: [filter \"x\"] needs 'action'"),
             ('[filter "x"]\nmatch = tcp prt 5\naction = accept', "2:9: "),
@@ -223,6 +226,22 @@ class Service(ServiceTest):
         self.stop()
         self.assertEqual(5, self.packets("a"))
 
+    def test_sinks_beside_those_that_change_stay(self):
+        """Each has a spool of its own, and both have the same target."""
+        def sink(name, more=""):
+            return [f'[sink "{name}"]', f"output = json:{self.lab.path('both')}",
+                    f"spool = disk:{self.lab.path(f'spool-{name}')}", more]
+
+        self.write(*sink("one"), sinks=())
+        self.start()
+        for count, sinks in ((3, [*sink("one"), *sink("two")]),
+                             (4, [*sink("one"), *sink("two", "spool.max_bytes = 9M")])):
+            self.write(*sinks, sinks=())
+            self.reload(AGAIN)
+            traffic.udp(self.a, self.A4, self.b, self.B4, [100] * count)
+        self.stop()
+        self.assertEqual(2 * (3 + 4), self.packets("both"))
+
     def test_filters_change(self):
         some = ['[filter "dns"]', "match = udp port 5002", "action = accept"]
         self.write(*some, more="default_action = reject")
@@ -231,14 +250,15 @@ class Service(ServiceTest):
         self.write(*some, '[filter "one"]', f"match = host {self.B4} \\", " and greater 500",
                    "action = reject", more="default_action = accept")
         self.reload(AGAIN)
-        traffic.udp(self.a, self.A4, self.b, self.B4, [100] * 3)
-        traffic.udp(self.a, self.A4, self.b, self.B4, [800] * 4)
+        traffic.udp(self.a, self.A4, self.b, self.B4, [800] * 3) # by the first filter
+        for size, count in ((800, 4), (100, 7)): # by the second one; by none
+            traffic.udp(self.a, self.A4, self.b, self.B4, [size] * count, port=5003)
         # One that cannot be used is named by its place.
         self.write(*some, '[filter "one"]', "match = udp prt 1", "action = reject",
                    more="default_action = accept")
         self.reload(f"{self.path}:12:9: ", REFUSED)
         self.stop()
-        self.assertIn(self.packets("a"), (8, 12))
+        self.assertEqual(5 + 3 + 7, self.packets("a"))
         self.assertEqual(self.packets("a"), self.exported())
 
     def test_metrics(self):

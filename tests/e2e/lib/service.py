@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import socket
+import threading
 
 from lib import observer
 from lib.exact import ExactTest
@@ -18,19 +19,37 @@ class Supervisor:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.socket.bind(self.path)
         os.chmod(self.path, 0o777)
-        self.socket.settimeout(60)
         self.lines = []
+        self.changed = threading.Condition()
+        self.thread = threading.Thread(target=self.read)
+        self.thread.start()
 
-    def wait(self, start):
+    def read(self):
+        """All the time: the kernel keeps ten messages and no more."""
+        while message := self.socket.recv(4096).decode():
+            with self.changed:
+                self.lines += message.split("\n")
+                self.changed.notify_all()
+
+    def take(self, start):
+        for at, line in enumerate(self.lines):
+            if line.startswith(start):
+                del self.lines[:at + 1]
+                return line
+        return None
+
+    def wait(self, start, seconds=60):
         """The next line that begins so."""
-        while True:
-            for at, line in enumerate(self.lines):
-                if line.startswith(start):
-                    del self.lines[:at + 1]
-                    return line
-            self.lines = self.socket.recv(4096).decode().split("\n")
+        with self.changed:
+            found = self.changed.wait_for(lambda: self.take(start), seconds)
+        if not found:
+            raise TimeoutError(f"waited {seconds} s in vain for {start}")
+        return found
 
     def close(self):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
+            end.sendto(b"", self.path)
+        self.thread.join()
         self.socket.close()
 
 
