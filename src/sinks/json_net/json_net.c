@@ -35,14 +35,18 @@ static int json_net_read(struct json_net *net, struct spec *spec)
 	struct stream_options stream = { 0 };
 	bool is_tls = !strncmp(spec->target, "tls:", 4);
 	enum feed_resend resend = feed_read_resend(spec);
+	int err = 0;
 
 	address_parse(spec, spec->target + 4, 0, &stream.address);
 	address_read_source(spec, &stream.source);
 	if (!is_tls)
 		tls_refuse_options(spec);
-	else if (!spec->is_wrong &&
-		 !tls_context_open(&net->tls, spec, stream.address.host, NULL))
-		stream.tls = &net->tls;
+	else if (!spec->is_wrong)
+		err = tls_context_open(&net->tls, spec, stream.address.host,
+				       NULL);
+	if (err)
+		return err;
+	stream.tls = is_tls ? &net->tls : NULL;
 	feed_open(&net->feed, &stream, resend, net->host);
 	return spec_finish(spec);
 }
