@@ -150,7 +150,6 @@ static int open_target(struct line_out *out, const char *target, bool truncates)
 	if (err) {
 		log_error(host->log, "cannot write to %s: %s",
 			  target ?: name_of(out), strerror(-err));
-		line_out_close(out);
 		return err;
 	}
 	line_out_watch(out);
@@ -221,20 +220,20 @@ static void parse_line_options(struct spec *spec, struct line_options *options)
 }
 
 static int open_rotated(struct line_out *out, const char *path,
-			const struct rotate_options *rotation,
-			const struct packer_options *packer)
+			const struct rotate_options *rotation)
 {
-	int err = packer_open(&out->packer, packer, out->host->log);
-
-	if (err)
-		return err;
 	out->kind = LINE_OUT_FILE;
 	out->path = strdup(path);
-	err = out->path ? rotate_open(path, rotation, out->host, &out->rotated) :
-			  -ENOMEM;
-	if (err)
-		line_out_close(out);
-	return err;
+	return out->path ? rotate_open(path, rotation, out->host, &out->rotated) :
+			   -ENOMEM;
+}
+
+static int open_output(struct line_out *out, const struct spec *spec,
+		       const struct line_options *options)
+{
+	if (options->rotates)
+		return open_rotated(out, spec->target, &options->rotation);
+	return open_target(out, spec->target, options->truncates);
 }
 
 int line_out_open(struct line_out *out, struct spec *spec, struct sink_host *host)
@@ -243,19 +242,18 @@ int line_out_open(struct line_out *out, struct spec *spec, struct sink_host *hos
 	int err;
 
 	parse_line_options(spec, &options);
-	err = spec_finish(spec);
 	*out = (struct line_out){
 		.host = host,
 		.fd = -1,
 		.mode = options.rotation.mode ?: ROTATE_MODE,
 		.retry.most_ms = RETRY_MAX_MS,
 	};
+	/* A trial, which ends in spec_finish(), sees whether there is the compressor. */
+	err = packer_open(&out->packer, &options.packer, host->log);
+	err = err ?: spec_finish(spec) ?: open_output(out, spec, &options);
 	if (err)
-		return err;
-	if (options.rotates)
-		return open_rotated(out, spec->target, &options.rotation,
-				    &options.packer);
-	return open_target(out, spec->target, options.truncates);
+		line_out_close(out);
+	return err;
 }
 
 void line_out_close_target(struct line_out *out)
