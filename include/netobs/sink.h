@@ -117,8 +117,8 @@ NETOBS_API int netobs_sink_open(const char *spec,
  * @param spec  as for netobs_sink_open()
  * @param opts  NULL: nothing is logged
  * @return 0: it can be opened, if the system allows it then; -EINVAL: the spec or an option is
- *         wrong, the error text says where; -ENOENT ...: this kind of sink cannot be
- *         loaded; -ENOMEM
+ *         wrong, the error text says where; -ENOENT ...: this kind of sink or
+ *         compression cannot be loaded; -ENOMEM
  */
 NETOBS_API int netobs_sink_check(const char *spec,
 				 const struct netobs_sink_opts *opts);

@@ -30,6 +30,8 @@ struct sink_host_ops {
 	bool (*next)(struct sink_host *host, struct sink_item *ret_item);
 	/* There are records that next() has yet to give. */
 	bool (*has_more)(const struct sink_host *host);
+	/* next() gave none because this call has taken its time: work() is called again. */
+	bool (*is_out_of_time)(const struct sink_host *host);
 	/* The other side has all that is before @end. */
 	void (*ack)(struct sink_host *host, struct position end);
 	/* It will never take what is between the last of these and @end. */

@@ -143,6 +143,11 @@ static bool host_has_more(const struct sink_host *host)
 	return position_is_before(sink->spool.read, sink->spool.tail);
 }
 
+static bool host_is_out_of_time(const struct sink_host *host)
+{
+	return sink_of_host(host)->is_unfinished;
+}
+
 static void host_ack(struct sink_host *host, struct position end)
 {
 	struct netobs_sink *sink = sink_of_host(host);
@@ -201,6 +206,7 @@ static bool host_get_stats(struct sink_host *host, struct netobs_stats *ret_stat
 static const struct sink_host_ops host_ops = {
 	.next = host_next,
 	.has_more = host_has_more,
+	.is_out_of_time = host_is_out_of_time,
 	.ack = host_ack,
 	.refuse = host_refuse,
 	.rewind = host_rewind,

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import time
+from unittest import mock
 
 from lib import bpf
 from lib import http_lab
@@ -94,6 +95,14 @@ class Encodings(http_lab.HttpTest):
         self.assertEqual(("a b", "flows", "1"), tuple(
             basic[name] for name in ("X-One", "X-Scope-OrgID", "x-more")))
 
+    def test_proxy_is_a_matter_of_the_spec_alone(self):
+        collector = self.collector()
+        with mock.patch.dict(os.environ, no_proxy="*"):
+            self.feed(f"http://192.0.2.9/x?proxy=http://127.0.0.1:{self.port}",
+                      "--records", 10)
+        self.end()
+        self.assertEqual("http://192.0.2.9/x", collector.requests[0][0])
+
     def test_what_is_wrong_is_refused(self):
         for more, words in (("encoding=xml", "encoding"),
                             ("ca=/etc/hostname", "it needs https"),
@@ -103,6 +112,8 @@ class Encodings(http_lab.HttpTest):
                             ("encoding=loki&labels=SrcAddr", "not Proto"),
                             ("batch_bytes=1", "batch_bytes"),
                             ("token_file=/nowhere", "No such file"),
+                            ("compress.level=22&compress=gzip", "level"),
+                            ("compress=zstd&batch_bytes=2M", "at most 1M"),
                             ("nonsense=1", "nonsense")):
             self.feed(self.spec(more), "--records", 1)
             self.process.wait(10)
@@ -120,7 +131,7 @@ class Faults(http_lab.HttpTest):
         self.note(f"NETOBS_SEED={seed}")
         collector = self.collector(seed=seed, encoding=encoding, context=context)
         collector.too_many, collector.poison = http_lab.TOO_MANY, http_lab.POISON
-        self.feed(self.spec(f"encoding={encoding}&timeout=2&requests=4&{more}"),
+        self.feed(self.spec(f"encoding={encoding}&timeout=10&requests=4&{more}"),
                   "--rate", 1000, "--records", 10_000, "--drain", 100)
         stats = self.end()
         self.note(f"{dict(collector.deeds)}, {stats['counters']}, "
@@ -153,24 +164,44 @@ class Faults(http_lab.HttpTest):
 
     def test_server_that_refuses_by_its_configuration_gets_all_later(self):
         collector = self.collector()
-        collector.status = 403
+        collector.deed = "403"
         self.feed(self.spec(), "--rate", 1000, "--seconds", 4, "--drain", 20)
         lab.wait_for(lambda: len(collector.requests) > 2, "requests")
-        collector.status = None
+        collector.deed = None
         self.check(collector, self.end())
         self.assert_once("does not accept records: HTTP status 403: "
                          "<html>no</html>; trying again",
                          "accepts records again (outage of")
 
     def test_server_that_refuses_everything_is_not_asked_for_each_record(self):
+        for encoding in "json", "bulk":
+            self.port = ipfix_lab.ipfix.free_port()
+            collector = self.collector(encoding=encoding)
+            collector.deed = "400"
+            self.feed(self.spec(f"encoding={encoding}"), "--records", RECORDS)
+            stats = self.end()
+            self.assertEqual(RECORDS, stats["dropped"]["refused"]["records"])
+            self.assertLess(len(collector.requests), 500)
+            self.assert_once("refuses records permanently: HTTP status 400",
+                             "refused")
+
+    def test_bad_records_in_a_row_do_not_drop_the_good_behind_them(self):
         collector = self.collector()
-        collector.status = 400
-        self.feed(self.spec(), "--records", RECORDS)
-        stats = self.end()
-        self.assertEqual(RECORDS, stats["dropped"]["refused"]["records"])
-        self.assertLess(len(collector.requests), 500)
-        self.assert_once("refuses records permanently: HTTP status 400",
-                         "refused")
+        collector.is_bad = lambda n: n < 250 or n % 100 == 99
+        self.feed(self.spec("batch_records=250&requests=1"), "--records", 2000)
+        dropped = self.end()["dropped"]
+        bad = set(filter(collector.is_bad, range(2000)))
+        self.assertEqual(len(bad), dropped["refused"]["records"])
+        self.assertEqual(set(range(2000)) - bad, set(collector.accepted))
+
+    def test_request_is_open_until_its_answer_has_ended(self):
+        collector = self.collector(encoding="bulk")
+        collector.deed, collector.poison = "late_end", 10
+        self.feed(self.spec("encoding=bulk&batch_records=20&requests=2"),
+                  "--records", 500)
+        self.check(collector, self.end(), range(9, 500, 10))
+        self.assertLessEqual(collector.most_open, 2)
+        self.assert_once("refuses records permanently: items of _bulk", "refused")
 
     def test_records_wait_on_disk_for_a_server_that_comes_later(self):
         more = f"spool=disk:{self.lab.path('spool')}"
@@ -182,13 +213,36 @@ class Faults(http_lab.HttpTest):
         self.assertEqual(5000, stats["recovered"]["records"])
         self.assertEqual({n: 1 for n in range(10_000)}, collector.accepted)
 
+    def test_records_that_are_skipped_on_disk_hold_nothing_up(self):
+        spool = f"spool=disk:{self.lab.path('spool')}"
+        self.feed(self.spec(f"{spool}&records=flow,stats"), "--records", 100,
+                  "--stats", 10, "--drain", 0.1)
+        self.end(code=1)
+        collector = self.collector()
+        self.feed(self.spec(f"{spool}&batch_delay=60s"), "--records", 0)
+        stats = self.end()
+        self.assertEqual(10, stats["dropped"]["unsupported"]["records"])
+        self.assertEqual({n: 1 for n in range(100)}, collector.accepted)
+
+    def test_spool_that_was_full_is_sent_when_the_server_is_back(self):
+        self.feed(self.spec("spool.max_bytes=1M&batch_records=10"),
+                  "--rate", 5000, "--records", 20_000, "--drain", 20)
+        lab.wait_for(lambda: any("drop" in line for line in self.log()),
+                     "a full spool")
+        collector = self.collector()
+        stats = self.end()
+        dropped = stats["dropped"]["spool_full"]["records"]
+        self.assertGreater(dropped, 0)
+        self.assertEqual(20_000, stats["delivered"]["records"] + dropped)
+        self.assertEqual({1}, set(collector.accepted.values()))
+
     def test_no_call_takes_long(self):
         collector = self.collector(seed=1)
         collector.slow_s = 0.5
 
         def longest_call():
-            self.feed(self.spec("compress=gzip&timeout=1"), "--rate", 20_000,
-                      "--seconds", 3, "--drain", 60, "--times")
+            self.feed(self.spec("compress=gzip&batch_bytes=1M&timeout=1"),
+                      "--rate", 20_000, "--seconds", 3, "--drain", 60, "--times")
             self.end()
             self.note(f"longest call {self.longest_ms} ms of CPU time")
             return self.longest_ms

@@ -3,13 +3,13 @@
  * Gives records to a sink, without traffic:
  *
  *   sinkfeed SPEC [--rate R] [--seconds S] [--records N] [--first N] [--drain S]
- *            [--times]
+ *            [--stats N] [--times]
  *
  * R records a second, or as fast as the sink takes them; for S seconds, or N records.
  * Then what is pending is sent, for --drain seconds at most, and what became of all
  * is printed as one JSON object. --times: with the longest time that a call took, in
  * microseconds of the clock and of its thread: "longest_us", "longest_cpu_us".
- * SIGTERM ends the feed early.
+ * --stats: before each N-th record, one of totals, all of which are 0. SIGTERM ends the feed early.
  * Exit code 1: something is still pending.
  *
  * Record n (from --first, or 0) has Bytes n + 1, and addresses and ports of its own for the first
@@ -40,7 +40,7 @@ static volatile sig_atomic_t has_term;
 struct feed {
 	const char *spec;
 	double rate, seconds, drain;
-	uint64_t records, first;
+	uint64_t records, first, stats;
 	bool has_times;
 	double longest, longest_cpu, called, called_cpu;
 	struct netobs_sink *sink;
@@ -108,6 +108,19 @@ static struct netobs_flow make_record(uint64_t n)
 	set_address(flow.src, 10, (uint32_t)n);
 	set_address(flow.dst, 172, (uint32_t)(n % 1000));
 	return flow;
+}
+
+static void write_record(struct feed *feed)
+{
+	const struct netobs_stats_record totals = {
+		.record = { .sz = sizeof(totals), .type = NETOBS_RECORD_STATS },
+		.stats.sz = sizeof(totals.stats),
+	};
+	struct netobs_flow flow = make_record(feed->first + feed->written++);
+
+	if (feed->stats && feed->written % feed->stats == 0)
+		netobs_sink_write(feed->sink, &totals.record);
+	netobs_sink_write(feed->sink, &flow.record);
 }
 
 static uint64_t pending(const struct feed *feed)
@@ -206,11 +219,8 @@ static void feed_all(struct feed *feed)
 		bool is_idle = target <= feed->written;
 
 		for (int i = 0; i < BURST && feed->written < target; i++) {
-			struct netobs_flow flow =
-				make_record(feed->first + feed->written++);
-
 			begin_call(feed);
-			netobs_sink_write(feed->sink, &flow.record);
+			write_record(feed);
 			end_call(feed);
 		}
 		if ((now() - flushed) * 1000 >= FLUSH_MS) {
@@ -227,7 +237,7 @@ static void feed_all(struct feed *feed)
 static int usage(void)
 {
 	fputs("usage: sinkfeed SPEC [--rate R] [--seconds S] [--records N] "
-	      "[--first N] [--drain S] "
+	      "[--first N] [--drain S] [--stats N] "
 	      "[--times]\n",
 	      stderr);
 	return 2;
@@ -240,6 +250,7 @@ static bool parse(int argc, char **argv, struct feed *feed)
 		{ "seconds", required_argument, NULL, 's' },
 		{ "records", required_argument, NULL, 'n' },
 		{ "first", required_argument, NULL, 'f' },
+		{ "stats", required_argument, NULL, 'a' },
 		{ "times", no_argument, NULL, 't' },
 		{ "drain", required_argument, NULL, 'd' },
 		{ 0 },
@@ -256,6 +267,9 @@ static bool parse(int argc, char **argv, struct feed *feed)
 			break;
 		case 'n':
 			feed->records = strtoull(optarg, NULL, 10);
+			break;
+		case 'a':
+			feed->stats = strtoull(optarg, NULL, 10);
 			break;
 		case 't':
 			feed->has_times = true;

@@ -145,7 +145,11 @@ enum outcome status_outcome(long status)
 
 static void decide_entry(struct batch *batch, uint32_t i, enum outcome outcome)
 {
-	batch->entries[batch->tried[i]].outcome = outcome;
+	struct entry *entry = &batch->entries[batch->tried[i]];
+
+	if (entry->outcome != OUTCOME_WAITING)
+		return;
+	entry->outcome = outcome;
 	batch->n_waiting -= outcome != OUTCOME_WAITING;
 }
 
@@ -200,7 +204,7 @@ void batch_clear(struct batch *batch)
 	batch->n = batch->n_waiting = batch->n_settled = batch->limit = 0;
 	batch->n_tried = 0;
 	batch->due_ms = 0;
-	batch->request.phase = REQUEST_NONE;
+	batch->is_probed = false;
 }
 
 void batch_free(struct batch *batch)

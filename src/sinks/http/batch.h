@@ -27,6 +27,7 @@ struct batch {
 	uint32_t n_settled; /* the first ones, whose outcome the spool knows */
 	uint32_t limit;	    /* records of an attempt */
 	int64_t due_ms;	    /* not before this time */
+	bool is_probed;	    /* one of its records was refused alone */
 	uint32_t *tried; /* entries of the attempt, in the order of the body */
 	uint32_t n_tried;
 	struct buffer body;
@@ -75,7 +76,7 @@ void batch_take_item(void *arg, int status, const char *reason);
 /** Acknowledge or refuse the first records, as far as their outcome is known. */
 void batch_settle(struct batch *batch, struct sink_host *host);
 
-/** Empty it; its memory stays. */
+/** Empty it, whose request is not open; its memory stays. */
 void batch_clear(struct batch *batch);
 void batch_free(struct batch *batch);
 

@@ -149,8 +149,11 @@ static uint32_t stream_of(const struct format *format,
 
 	if (record->type != NETOBS_RECORD_FLOW)
 		return STREAM_STATS;
-	return (format->fields & 1 << LABEL_PROTO ? flow->proto << 24U : 0) |
-	       (format->fields & 1 << LABEL_ETYPE ? flow->ethertype << 8U : 0) |
+	return (format->fields & 1 << LABEL_PROTO ? (uint32_t)flow->proto << 24 :
+						    0) |
+	       (format->fields & 1 << LABEL_ETYPE ?
+			(uint32_t)flow->ethertype << 8 :
+			0) |
 	       (format->fields & 1 << LABEL_END_REASON ? flow->end_reason : 0);
 }
 

@@ -19,6 +19,7 @@ enum {
 	BATCHES = HTTP_REQUESTS_MAX + 2,
 	/* After so many single records in a row, whole batches are refused at once. */
 	REFUSED_MAX = 64,
+	REFUSALS_END_MS = 60 * 1000, /* without one, the next is logged again */
 };
 
 struct http {
@@ -36,6 +37,7 @@ struct http {
 	uint32_t refused_in_row; /* records that were refused alone */
 	struct backoff backoff; /* failures: requests, since one was accepted */
 	struct outage outage, refusals;
+	int64_t refused_ms; /* when the last refusal was reported */
 	uint64_t requests, failed_requests, sent_bytes;
 	char record[FORMAT_ROOM];
 };
@@ -84,11 +86,12 @@ static int open_all(struct http *http, struct spec *spec)
 
 	http->is_global = !err;
 	err = err ?: http_options_read(&http->options, spec);
+	/* A trial, which ends in spec_finish(), sees whether there is the compressor. */
 	err = err   ?:
 		      packer_open(&http->packer, &http->options.packer,
 				  http->host->log);
 	http->batch_bytes = http->options.batch_bytes;
-	return err ?: open_requests(http);
+	return err ?: spec_finish(spec) ?: open_requests(http);
 }
 
 static int http_open(struct spec *spec, struct sink_host *host, void **ret_state)
@@ -110,10 +113,11 @@ static int http_open(struct spec *spec, struct sink_host *host, void **ret_state
 
 /* ---- Answers -------------------------------------------------------------------- */
 
-static void report_failure(struct http *http, const char *reason,
-			   const char *answer)
+/* What has the same @cause is logged once. */
+static void report_failure(struct http *http, const char *cause,
+			   const char *reason, const char *answer)
 {
-	outage_log(&http->outage, http->host->log, NETOBS_LOG_ERROR, reason,
+	outage_log(&http->outage, http->host->log, NETOBS_LOG_ERROR, cause,
 		   "%s does not accept records: %s%s%s; trying again",
 		   http->options.name, reason, *answer ? ": " : "", answer);
 }
@@ -121,6 +125,10 @@ static void report_failure(struct http *http, const char *reason,
 static void report_refusal(struct http *http, uint32_t n, const char *reason,
 			   const char *answer)
 {
+	/* Refusals and acceptance take turns: what ends them is time. */
+	if (now_ms() - http->refused_ms >= REFUSALS_END_MS)
+		http->refusals = (struct outage){ 0 };
+	http->refused_ms = now_ms();
 	outage_log(&http->refusals, http->host->log, NETOBS_LOG_ERROR, reason,
 		   "%s refuses records permanently: %s%s%s; %u %s dropped",
 		   http->options.name, reason, *answer ? ": " : "", answer, n,
@@ -183,11 +191,12 @@ static void make_smaller(struct http *http, struct batch *batch)
 
 /*
  * A batch that is refused is halved until one record is left, which is then to blame. If
- * many are refused like that, all are, and it is done with.
+ * many are refused like that, so is the whole batch once one of its records was.
  */
 static void take_refusal(struct http *http, struct batch *batch)
 {
 	const struct request *request = &batch->request;
+	bool are_many = http->refused_in_row >= REFUSED_MAX;
 	char reason[32];
 
 	http->failed_requests++;
@@ -195,14 +204,15 @@ static void take_refusal(struct http *http, struct batch *batch)
 		make_smaller(http, batch);
 		return;
 	}
-	if (batch->n_tried > 1 && http->refused_in_row < REFUSED_MAX) {
-		batch->limit = (batch->n_tried + 1) / 2;
+	if (batch->n_tried > 1 && !(are_many && batch->is_probed)) {
+		batch->limit = are_many ? 1 : (batch->n_tried + 1) / 2;
 		return;
 	}
 	describe_status(request, reason);
 	report_refusal(http, batch->n_tried, reason, request->answer);
 	batch_decide(batch, OUTCOME_REFUSED);
 	http->refused_in_row++;
+	batch->is_probed = true;
 	batch->limit = http->refused_in_row < REFUSED_MAX ? 1 : batch->n;
 }
 
@@ -217,11 +227,11 @@ static void take_failure(struct http *http, struct batch *batch)
 		batch->limit = (batch->n_tried + 1) / 2;
 	wait_to_retry(http, batch, request->retry_ms);
 	if (!request->status) {
-		report_failure(http, request->error, "");
+		report_failure(http, request->cause, request->error, "");
 		return;
 	}
 	describe_status(request, reason);
-	report_failure(http, reason, request->answer);
+	report_failure(http, reason, reason, request->answer);
 }
 
 /* Each record has a status of its own; those that are missing are sent again. */
@@ -229,7 +239,7 @@ static void take_bulk(struct http *http, struct batch *batch)
 {
 	if (!batch->bulk.is_answer) {
 		wait_to_retry(http, batch, 0);
-		report_failure(http, "the answer is not that of _bulk",
+		report_failure(http, "format", "the answer is not that of _bulk",
 			       batch->request.answer);
 		return;
 	}
@@ -238,20 +248,20 @@ static void take_bulk(struct http *http, struct batch *batch)
 		note_accepted(http, batch);
 		return;
 	}
-	if (batch->n_refused)
-		report_refusal(http, batch->n_refused, "items of _bulk",
-			       batch->reason);
 	if (batch->n_accepted + batch->n_refused == batch->n_tried) {
 		note_accepted(http, batch);
 		return;
 	}
 	wait_to_retry(http, batch, batch->request.retry_ms);
-	report_failure(http, "items of _bulk", batch->reason);
+	report_failure(http, "items", "items of _bulk", batch->reason);
 }
 
 static void take_answer(struct http *http, struct batch *batch)
 {
 	batch->request.phase = REQUEST_NONE;
+	if (batch->n_refused)
+		report_refusal(http, batch->n_refused, "items of _bulk",
+			       batch->reason);
 	switch (status_outcome(batch->request.status)) {
 	case OUTCOME_WAITING:
 		take_failure(http, batch);
@@ -280,7 +290,8 @@ static void take_answers(struct http *http)
 		struct batch *batch = batch_at(http, 0);
 
 		batch_settle(batch, http->host);
-		if (batch->n_waiting)
+		/* A bulk answer may go on behind its last item. */
+		if (batch->n_waiting || batch->request.phase == REQUEST_OPEN)
 			break;
 		batch_clear(batch);
 		http->first = (http->first + 1) % BATCHES;
@@ -307,7 +318,7 @@ static bool start_request(struct http *http, struct batch *batch)
 				    batch->body.bytes, batch->body.len);
 	if (err) {
 		wait_to_retry(http, batch, 0);
-		report_failure(http, strerror(-err), "");
+		report_failure(http, "memory", strerror(-err), "");
 		return false;
 	}
 	http->requests++;
@@ -370,7 +381,7 @@ static bool has_memory(struct http *http)
 	    batch_reserve(batch_at(http, http->n_sent + 1), FORMAT_ROOM))
 		return true;
 	wait_to_retry(http, batch, 0);
-	report_failure(http, strerror(ENOMEM), "");
+	report_failure(http, "memory", strerror(ENOMEM), "");
 	return false;
 }
 
@@ -385,9 +396,10 @@ static bool fill_batch(struct http *http, struct batch *batch)
 			return true;
 	if (!batch->n)
 		http->is_urgent &= host->ops->has_more(host);
-	if (!batch->n || host->ops->has_more(host)) /* the time is over */
+	if (!batch->n || host->ops->is_out_of_time(host))
 		return false;
-	return http->is_urgent ||
+	/* The next record may have to wait until those of this batch are acknowledged. */
+	return http->is_urgent || host->ops->has_more(host) ||
 	       now_ms() - http->fill_ms >= http->options.batch_delay_ms;
 }
 

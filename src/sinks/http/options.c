@@ -75,14 +75,19 @@ static void read_parts(struct http_options *options, struct spec *spec, CURLU *u
 
 static int read_url(struct http_options *options, struct spec *spec)
 {
+	const char *target = spec->target ?: "";
 	CURLU *url = curl_url();
 	CURLUcode code;
+	int len;
 
 	if (!url)
 		return -ENOMEM;
-	snprintf(options->name, sizeof(options->name), "%s:%s", spec->kind,
-		 spec->target ?: "");
-	code = strncmp(spec->target ?: "", "//", 2) ?
+	len = snprintf(options->name, sizeof(options->name), "%s:%s",
+		       spec->kind, target);
+	if (len < 0 || (size_t)len >= sizeof(options->name))
+		spec_refuse(spec, "the URL is longer than %zu bytes",
+			    sizeof(options->name) - 1);
+	code = strncmp(target, "//", 2) ?
 		       CURLUE_NO_HOST :
 		       curl_url_set(url, CURLUPART_URL, options->name, 0);
 	if (code)
@@ -271,10 +276,15 @@ static void read_source(struct http_options *options, struct spec *spec)
 		options->source = NULL;
 }
 
+/* A call packs a whole batch, which must not take it long. */
 static void read_batches(struct http_options *options, struct spec *spec)
 {
+	packer_parse(spec, &options->packer);
 	options->batch_bytes = spec_size(spec, "batch_bytes", HTTP_BATCH_MIN,
 					 16 << 20, 512 << 10);
+	if (options->packer.name && options->batch_bytes > HTTP_PACKED_MAX)
+		spec_refuse(spec, "option batch_bytes: with compress at most %dM",
+			    HTTP_PACKED_MAX >> 20);
 	options->batch_records = (uint32_t)spec_number(spec, "batch_records", 1,
 						       100 * 1000, 10 * 1000);
 	options->batch_delay_ms = (uint32_t)spec_duration_ms(spec, "batch_delay",
@@ -293,7 +303,6 @@ int http_options_read(struct http_options *options, struct spec *spec)
 	err = read_url(options, spec) ?: format_read(&options->format, spec);
 	if (err)
 		return err;
-	packer_parse(spec, &options->packer);
 	read_batches(options, spec);
 	read_header_options(options, spec);
 	read_header_file(options, spec);
@@ -302,7 +311,7 @@ int http_options_read(struct http_options *options, struct spec *spec)
 	read_tls(options, spec);
 	read_source(options, spec);
 	options->proxy = copy_option(spec, "proxy");
-	return spec_finish(spec);
+	return 0;
 }
 
 void http_options_free(struct http_options *options)

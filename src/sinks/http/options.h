@@ -8,7 +8,11 @@
 
 #include <curl/curl.h>
 
-enum { HTTP_REQUESTS_MAX = 16, HTTP_BATCH_MIN = 64 << 10 };
+enum {
+	HTTP_REQUESTS_MAX = 16,
+	HTTP_BATCH_MIN = 64 << 10,
+	HTTP_PACKED_MAX = 1 << 20, /* of text, of a batch that is compressed */
+};
 
 struct http_options {
 	char *url;
@@ -27,6 +31,8 @@ struct http_options {
 };
 
 /**
+ * Read all options; spec_finish() is the caller's.
+ *
  * @return 0; -EINVAL: something is wrong, which was logged; -ENOMEM. To be freed in all
  *         cases
  */

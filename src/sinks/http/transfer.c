@@ -152,9 +152,10 @@ static void explain_failure(struct request *request, CURLcode code)
 	curl_easy_getinfo(request->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
 	request->is_cut = sent;
 	request->is_late = sent && code == CURLE_OPERATION_TIMEDOUT;
+	request->cause = curl_easy_strerror(code);
 	if (!*request->error)
 		snprintf(request->error, sizeof(request->error), "%s",
-			 curl_easy_strerror(code));
+			 request->cause);
 }
 
 /* A server that refuses a request may close the connection before it has read all of it. */
@@ -204,9 +205,12 @@ void transfer_run(struct transfer *transfer)
 static size_t take_answer(char *bytes, size_t one, size_t n, void *arg)
 {
 	struct request *request = arg;
+	long status = 0;
 
 	(void)one;
-	if (request->bulk)
+	curl_easy_getinfo(request->easy, CURLINFO_RESPONSE_CODE, &status);
+	/* Items of another status may be those of a proxy, or of a part of the request. */
+	if (request->bulk && status >= 200 && status < 300)
 		bulk_answer_read(request->bulk, bytes, n);
 	for (size_t i = 0; i < n && request->answer_len < REQUEST_ANSWER_MAX; i++)
 		request->answer[request->answer_len++] =
@@ -236,6 +240,7 @@ static CURLcode set_target(CURL *easy, const struct http_options *options)
 	code = code ?: curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	/* A proxy is a matter of configuration, not of the environment. */
 	code = code ?: curl_easy_setopt(easy, CURLOPT_PROXY, options->proxy ?: "");
+	code = code ?: curl_easy_setopt(easy, CURLOPT_NOPROXY, "");
 	code = code ?: curl_easy_setopt(easy, CURLOPT_INTERFACE, options->source);
 	code = code ?: curl_easy_setopt(easy, CURLOPT_HTTPHEADER, options->headers);
 	code = code  ?:
@@ -303,6 +308,7 @@ int request_start(struct request *request, struct transfer *transfer,
 	request->status = 0;
 	request->is_cut = request->is_late = false;
 	request->retry_ms = 0;
+	request->cause = "";
 	request->error[0] = '\0';
 	memset(request->answer, 0, sizeof(request->answer));
 	request->answer_len = 0;

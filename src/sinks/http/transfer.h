@@ -36,8 +36,9 @@ struct request {
 	long status;  /* of HTTP; 0: there was no answer, or only a part */
 	bool is_cut;  /* the connection ended behind a part of the request */
 	bool is_late; /* there was no answer in time */
-	int64_t retry_ms; /* that the server asks to wait; 0: it does not */
-	char error[CURL_ERROR_SIZE];	     /* why there was none */
+	int64_t retry_ms;  /* that the server asks to wait; 0: it does not */
+	const char *cause; /* why there was none: libcurl's text of its code */
+	char error[CURL_ERROR_SIZE];	     /* with details, which vary */
 	char answer[REQUEST_ANSWER_MAX + 1]; /* its beginning, as printable text */
 	size_t answer_len;
 };
