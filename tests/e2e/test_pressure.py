@@ -85,7 +85,7 @@ class Pressure(lab.WiredTest):
         self.assertLess(memory["own"], 160 * MIB)
 
     def test_capped_table_counts_what_it_loses(self):
-        observer = self.observe("--max-flows", 1000)
+        observer = self.observe("--max-flows", 1000, "--max-memory", "32M")
         observer.process.send_signal(signal.SIGSTOP)
         sent = self.flood("--flows", MILLION, "--packets", MILLION)
         observer.process.send_signal(signal.SIGCONT)
