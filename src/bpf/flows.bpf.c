@@ -132,7 +132,7 @@ sample_packets(struct run *run, const struct wire_size *size)
 	struct wire_size sampled = { 0 };
 
 	if (size->packets >= sampler->left)
-		random = scale(bpf_get_prandom_u32(), interval);
+		random = scale_hash(bpf_get_prandom_u32(), interval);
 	sampled.packets = sampler_take(sampler, interval, size->packets, random);
 	if (!sampled.packets || sampled.packets == size->packets)
 		return sampled.packets ? *size : sampled;

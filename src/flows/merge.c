@@ -2,7 +2,7 @@
 #include "merge.h"
 
 #include "bpf/parse/headers.h"
-#include "bpf/store/attrs.h"
+#include "bpf/store/tally.h"
 #include "observe.h"
 #include "base/util.h"
 #include "host/host.h"

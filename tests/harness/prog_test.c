@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "prog_test.h"
 
-#include "bpf/store/bucket.h"
+#include "bpf/store/hash.h"
 #include "host.h"
 
 static struct prog opened;
@@ -72,7 +72,7 @@ static uint32_t set_of(const struct prog *prog, uint16_t src_port)
 
 	uint64_t hash = hash_key(&key, &host_secret);
 
-	return scale(hash >> 32, prog->options.l1_buckets) * BUCKET_SLOTS +
+	return scale_hash(hash >> 32, prog->options.l1_buckets) * BUCKET_SLOTS +
 	       l1_way(hash);
 }
 

@@ -13,7 +13,7 @@
 
 #include "bpf/parse/packet.h"
 #include "bpf/parse/wire.h"
-#include "bucket.h"
+#include "hash.h"
 
 /* User space is woken each time that so much of a log has been written. */
 enum { LOG_WAKE_SHARE = 4 };

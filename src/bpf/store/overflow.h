@@ -7,7 +7,7 @@
 #ifndef NETOBS_BPF_STORE_OVERFLOW_H
 #define NETOBS_BPF_STORE_OVERFLOW_H
 
-#include "counters.h"
+#include "run.h"
 #include "tally.h"
 
 enum { TABLE_IS_FULL = -7 }; /* -E2BIG */
@@ -19,7 +19,7 @@ static __always_inline __u32 overflow_page_of(__u32 level, __u64 hash)
 	const __u32 bits = level > 3 ? hash : hash >> 32;
 
 	return first * config_overflow_part +
-	       scale(bits, parts * config_overflow_part);
+	       scale_hash(bits, parts * config_overflow_part);
 }
 
 /* A page of its own for @entry: the first of those in it. */

@@ -9,10 +9,9 @@
 #ifndef NETOBS_BPF_STORE_STORE_H
 #define NETOBS_BPF_STORE_STORE_H
 
-#include "clock.h"
-#include "counters.h"
 #include "log.h"
 #include "overflow.h"
+#include "run.h"
 #include "bpf/track/tunnel_addrs.h"
 
 enum {
@@ -237,7 +236,7 @@ static __always_inline void store_add(struct run *run,
 	__u64 hash = hash_key(&pkt->key, &config_secret);
 	__u32 n_buckets = config_l1_buckets;
 	__u32 index = (run->generation * config_cpus + run->cpu_id) * n_buckets +
-		      scale(hash >> 32, n_buckets);
+		      scale_hash(hash >> 32, n_buckets);
 	__u32 way = l1_way(hash);
 	struct flow_bucket *bucket = bpf_map_lookup_elem(&l1_buckets, &index);
 	__u32 tag = tag_of(hash);

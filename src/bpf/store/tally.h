@@ -1,9 +1,48 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* How two tallies of a flow become one, in the programs and in user space. */
+/*
+ * How the attributes of packets become those of their flow, by the rules of the catalogue,
+ * and two tallies of a flow become one: in the programs and in user space.
+ */
 #ifndef NETOBS_BPF_STORE_TALLY_H
 #define NETOBS_BPF_STORE_TALLY_H
 
-#include "attrs.h"
+#include "bpf/parse/cursor.h"
+
+#define ATTR_first(member) \
+	if (is_earlier)    \
+		to->member = from->member;
+#define ATTR_last(member) \
+	if (is_later)     \
+		to->member = from->member;
+#define ATTR_min(member)               \
+	if (from->member < to->member) \
+		to->member = from->member;
+#define ATTR_max(member)               \
+	if (from->member > to->member) \
+		to->member = from->member;
+#define FIELD(...)
+#define POINT_FIELD(...)
+#define ATTR_FIELD(member, type, bit, merge, ...) ATTR_##merge(member)
+
+/* All but the marks. Nearly all packets of a flow have the same. */
+static __always_inline bool has_attrs(const struct flow_attrs *a,
+				      const struct flow_attrs *b)
+{
+	const __u32 *x = (const __u32 *)a, *y = (const __u32 *)b;
+
+	return !((x[1] ^ y[1]) | (x[2] ^ y[2]));
+}
+
+/*
+ * All but the marks, which are or-ed, or counted. @is_earlier, @is_later: the packets of
+ * @from came before or after those of @to.
+ */
+static __always_inline void attrs_merge(struct flow_attrs *to,
+					const struct flow_attrs *from,
+					bool is_earlier, bool is_later)
+{
+#include "record/fields.def"
+}
 
 static __always_inline void tally_add(struct flow_tally *to,
 				      const struct flow_tally *from)

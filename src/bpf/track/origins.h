@@ -10,7 +10,7 @@
 
 #include "bpf/config.h"
 #include "bpf/maps.h"
-#include "bpf/store/bucket.h"
+#include "bpf/store/hash.h"
 
 static __always_inline bool is_origin(__u32 ifindex)
 {

@@ -3,7 +3,7 @@
 #include "host.h"
 #include "lib_test.h"
 
-#include "bpf/store/bucket.h"
+#include "bpf/store/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -81,13 +81,13 @@ static void scale_covers_all_numbers_evenly(void **state)
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		uint64_t n = numbers[i], step = n / 1000 + 1;
 
-		assert_int_equal(scale(0, n), 0);
-		assert_int_equal(scale(UINT32_MAX, n), n - 1);
+		assert_int_equal(scale_hash(0, n), 0);
+		assert_int_equal(scale_hash(UINT32_MAX, n), n - 1);
 		for (uint64_t k = 1; k < n; k += step) {
 			uint64_t least = ((k << 32) + n - 1) / n;
 
-			assert_int_equal(scale(least, n), k);
-			assert_int_equal(scale(least - 1, n), k - 1);
+			assert_int_equal(scale_hash(least, n), k);
+			assert_int_equal(scale_hash(least - 1, n), k - 1);
 		}
 	}
 }
