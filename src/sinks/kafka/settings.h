@@ -3,10 +3,28 @@
 #ifndef NETOBS_SINKS_KAFKA_SETTINGS_H
 #define NETOBS_SINKS_KAFKA_SETTINGS_H
 
-#include "message.h"
 #include "base/spec.h"
+#include "sinks/pbflow/pbflow.h"
 
 #include <librdkafka/rdkafka.h>
+
+enum message_encoding { MESSAGE_PROTOBUF, MESSAGE_JSON };
+
+enum message_key {
+	MESSAGE_KEY_ADDRESSES, /* of both hosts: NetObserv's */
+	MESSAGE_KEY_FLOW,      /* the same for both directions of a flow */
+	MESSAGE_KEY_HOST,      /* this host's name */
+	MESSAGE_KEY_NONE,
+};
+
+enum { MESSAGE_KEY_MAX = 64 }; /* HOST_NAME_MAX, too */
+
+struct message_format {
+	enum message_encoding encoding;
+	enum message_key key;
+	struct pbflow_options pbflow;
+	char host[MESSAGE_KEY_MAX + 1];
+};
 
 struct settings {
 	char *name; /* BROKERS/TOPIC, for messages */

@@ -2,7 +2,7 @@
 /* Keys: what belongs together has the same one. */
 #include "lib_test.h"
 
-#include "sinks/kafka/message.h"
+#include "sinks/kafka/kafka.h"
 
 #include <stdlib.h>
 #include <string.h>

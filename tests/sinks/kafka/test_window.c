@@ -2,7 +2,7 @@
 /* Answers in any order, settled from the front. */
 #include "lib_test.h"
 
-#include "sinks/kafka/window.h"
+#include "sinks/kafka/kafka.h"
 
 #include <stdlib.h>
 
