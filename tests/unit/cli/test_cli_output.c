@@ -21,7 +21,6 @@
 #include "cli/human.c"
 #include "cli/names.c"
 #include "cli/out_live.c"
-#include "cli/out_sink.c"
 #include "cli/output.c"
 #include "cli/row.c"
 #include "cli/rows.c"
