@@ -276,26 +276,26 @@ static int open_sink(struct output *output)
 	return r;
 }
 
-static void write_flow(struct output *output, const struct netobs_flow *flow)
+static void write_sink_flow(struct output *output, const struct netobs_flow *flow)
 {
 	netobs_sink_write(output->state,
 			  &flow->record); /* what is dropped is counted */
 }
 
-static void flush(struct output *output)
+static void flush_sink(struct output *output)
 {
 	output->error = netobs_sink_flush(output->state);
 }
 
 /* Sessions that end in order show what has arrived; others wait as well. */
-static void finish(struct output *output)
+static void finish_sink(struct output *output)
 {
 	int r = netobs_sink_drain(output->state, 0);
 
 	output->error = r == -ETIMEDOUT ? 0 : r;
 }
 
-static void dispatch(struct output *output)
+static void dispatch_sink(struct output *output)
 {
 	output->error = netobs_sink_dispatch(output->state);
 }
@@ -305,7 +305,7 @@ static int sink_fd(const struct output *output)
 	return netobs_sink_fd(output->state);
 }
 
-static bool has_pending(const struct output *output)
+static bool has_pending_records(const struct output *output)
 {
 	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
 
@@ -324,8 +324,8 @@ const struct netobs_sink *output_as_sink(const struct output *output)
 								 NULL;
 }
 
-static void report(const struct output *output, uint64_t records,
-		   const char *what, const char *why)
+static void report_records(const struct output *output, uint64_t records,
+			   const char *what, const char *why)
 {
 	char text[512];
 
@@ -336,7 +336,7 @@ static void report(const struct output *output, uint64_t records,
 }
 
 /* Records that did not get to where they should. */
-static bool report_rest(const struct output *output)
+static bool report_undelivered(const struct output *output)
 {
 	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
 	bool is_complete = true;
@@ -346,20 +346,21 @@ static bool report_rest(const struct output *output)
 		if (!stats.dropped[i].records)
 			continue;
 		is_complete = false;
-		report(output, stats.dropped[i].records,
-		       "were dropped: ", netobs_sink_drop_name(i));
+		report_records(output, stats.dropped[i].records,
+			       "were dropped: ", netobs_sink_drop_name(i));
 	}
 	if (stats.unconfirmed.records)
-		report(output, stats.unconfirmed.records, "may have been lost: ",
-		       "the connection ended before they were known to be read");
+		report_records(
+			output, stats.unconfirmed.records, "may have been lost: ",
+			"the connection ended before they were known to be read");
 	if (!stats.pending.records)
 		return is_complete;
-	report(output, stats.pending.records, "were not delivered", "");
+	report_records(output, stats.pending.records, "were not delivered", "");
 	return false;
 }
 
 /* What became of the records, for --stats. */
-static void keep_stats(struct output *output)
+static void keep_sink_stats(struct output *output)
 {
 	const size_t size = 8192;
 
@@ -380,9 +381,9 @@ static bool close_sink(struct output *output)
 		int r = netobs_sink_drain(output->state, 0);
 
 		output->error = r == -ETIMEDOUT ? 0 : r;
-		is_complete = output->error || report_rest(output);
+		is_complete = output->error || report_undelivered(output);
 	}
-	keep_stats(output);
+	keep_sink_stats(output);
 	netobs_sink_close(output->state);
 	output->state = NULL;
 	return is_complete;
@@ -390,11 +391,11 @@ static bool close_sink(struct output *output)
 
 const struct output_kind output_sink = {
 	.open = open_sink,
-	.flow = write_flow,
-	.interval = flush,
-	.ready = dispatch,
+	.flow = write_sink_flow,
+	.interval = flush_sink,
+	.ready = dispatch_sink,
 	.fd = sink_fd,
-	.finish = finish,
-	.is_pending = has_pending,
+	.finish = finish_sink,
+	.is_pending = has_pending_records,
 	.close = close_sink,
 };

@@ -10,7 +10,7 @@
  * x * k, would not do: differences in the highest bits alone reach only the highest
  * bits of a sum, for any k.
  *
- * The finaliser is known to everybody. It turns sums, which are in regular steps
+ * The finaliser is public. It turns sums, which are in regular steps
  * of unknown size if the keys are, into bits that all depend on the whole sum.
  */
 #ifndef NETOBS_BPF_STORE_HASH_H
