@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Records, as text, on their way through a compressor, if there is one. */
+/* Compresses records that are text, if a compressor is chosen. */
 #ifndef NETOBS_SINK_FILE_PACKER_H
 #define NETOBS_SINK_FILE_PACKER_H
 
@@ -9,7 +9,7 @@
 struct packer_options {
 	const char *kind;   /* of the sink, for messages; the spec's */
 	const char *name;   /* of the compressor; NULL: there is none */
-	const char *suffix; /* of what it makes */
+	const char *suffix; /* of compressed files */
 	int level;	    /* 0: the usual */
 };
 
@@ -20,15 +20,23 @@ struct packer {
 	size_t room;
 };
 
-/* Whether @spec has any of the options. */
+/** @return whether @spec has any of the options */
 bool packer_parse(struct spec *spec, struct packer_options *ret_options);
 
-/* -ENOENT: it cannot be loaded; -EINVAL: it has no such level. Those are logged; -ENOMEM. */
+/**
+ * @return 0; -ENOENT: it cannot be loaded; -EINVAL: it has no such level, both are logged;
+ *         -ENOMEM
+ */
 int packer_open(struct packer *packer, const struct packer_options *options,
 		const struct log *log);
 void packer_close(struct packer *packer);
 
-/* What is to be written for them; valid until the next call. Or -errno. */
+/**
+ * Compress @lines.
+ *
+ * @param ret_bytes  to be written; valid until the next call
+ * @return their number, or -errno
+ */
 ssize_t packer_pack(struct packer *packer, const char *lines, size_t len,
 		    const char **ret_bytes);
 

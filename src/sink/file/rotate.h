@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * A file that is rotated by size and time. It is written in pieces: lines, what a
- * compressor made of some, or messages. A file is rotated only between pieces, and none is
- * without records; what has to wait for the disk, a worker does. rotate_part.h has the
- * names.
+ * A file that is rotated by size and time. It is written in pieces: lines, compressed
+ * lines, or messages. A file is rotated only between pieces, and only if it has records; a
+ * worker does what has to wait for the disk. rotate_part.h has the names.
  */
 #ifndef NETOBS_SINK_FILE_ROTATE_H
 #define NETOBS_SINK_FILE_ROTATE_H
@@ -13,7 +12,7 @@
 
 #include <sys/types.h>
 
-/* Who talked with whom is not for everybody. */
+/* Flows are confidential. */
 #define ROTATE_MODE 0640
 
 struct rotate_options {
@@ -25,9 +24,11 @@ struct rotate_options {
 	const char *suffix;   /* ".gz", ".zst"; NULL: none */
 };
 
-/*
- * Whether @spec wants it, by rotate.*, and mode; what is wrong with those is logged. @least: what
- * max_bytes may be.
+/**
+ * Read the options rotate.*, and mode; errors are logged.
+ *
+ * @param least  of max_bytes
+ * @return whether the file is to be rotated
  */
 bool rotate_parse(struct spec *spec, uint64_t least,
 		  struct rotate_options *ret_options);
@@ -38,27 +39,29 @@ struct rotated;
 int rotate_open(const char *path, const struct rotate_options *options,
 		struct sink_host *host, struct rotated **ret_rotated);
 
-/* The file that is being written gets its final name. NULL is fine. */
+/* Give the file that is written its final name. NULL is fine. */
 void rotate_close(struct rotated *rotated);
 
-/* PEER_NEW: what was not acknowledged is to be written again. */
+/** @return PEER_NEW: records that are not acknowledged are to be written again */
 enum peer_state rotate_prepare(struct rotated *rotated);
 
-/* Turns, if it must to take @len more bytes. -EAGAIN: it could not. */
+/** Rotate if @len more bytes need that. @return 0; -EAGAIN: not now */
 int rotate_make_room(struct rotated *rotated, size_t len);
 
-/*
- * A piece, all or nothing. -EAGAIN: it did not take all, and wants the same piece again.
+/**
+ * Write a piece.
+ *
+ * @return 0; -EAGAIN: it was not written whole, and the same piece has to come again
  */
 int rotate_write(struct rotated *rotated, const void *piece, size_t len);
 
-/* All records before @end, of which there are more than before, are written. */
+/* All records before @end are written. */
 void rotate_written(struct rotated *rotated, struct position end);
 
-/* How many files were begun: when one more was, it is empty. */
+/** @return how many files were begun; the last one is empty when this has grown */
 uint64_t rotate_begun(const struct rotated *rotated);
 
-/* When rotate_prepare() has something to do anyway, as wake_in() has it. */
+/** @return when rotate_prepare() has to be called at the latest, as for wake_in() */
 int rotate_wait_ms(const struct rotated *rotated);
 
 void rotate_counters(const struct rotated *rotated, sink_counter_fn *take,

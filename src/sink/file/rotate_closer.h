@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * The part of a rotated file that has to do with the disk: it has complete files
- * finished, what is written synced, and acknowledges the records.
+ * The part of a rotated file that waits for the disk: a worker finishes complete files and
+ * syncs the others; then their records are acknowledged.
  */
 #ifndef NETOBS_SINK_FILE_ROTATE_CLOSER_H
 #define NETOBS_SINK_FILE_ROTATE_CLOSER_H
@@ -15,7 +15,7 @@
 struct rotate_file {
 	struct rotate_file *next;
 	int fd;
-	rotate_name name; /* the final one, as was intended */
+	rotate_name name; /* the intended final one */
 };
 
 struct worker;
@@ -26,10 +26,10 @@ struct file_closer {
 	const struct rotate_names *names;
 	char *path; /* for people */
 	uint32_t keep;
-	int64_t sync_ms; /* 0: what is written counts as delivered */
+	int64_t sync_ms; /* 0: written records count as delivered */
 
 	struct worker *worker;
-	struct rotate_work *next; /* what is to be done next */
+	struct rotate_work *next; /* the worker's next one */
 	size_t n_waiting;	  /* files in it */
 	struct backoff retry;
 	struct outage outage;
@@ -37,8 +37,8 @@ struct file_closer {
 	bool has_unsynced;
 	struct position written; /* behind the last record in a file */
 	int64_t due_ms;		 /* when it is to be synced */
-	uint32_t epoch; /* what was begun in another one is of no use */
-	bool is_lost;	/* what was written did not get to the disk */
+	uint32_t epoch; /* results of work from another one are discarded */
+	bool is_lost;	/* written records are not on the disk */
 
 	uint64_t finished, removed; /* files */
 };
@@ -48,24 +48,24 @@ int closer_open(struct file_closer *closer, struct sink_host *host,
 		const struct rotate_names *names, const char *path,
 		uint32_t keep, int64_t sync_ms);
 
-/* Do what is left, and wait for it. Half-built is fine. */
+/* Do the remaining work, and wait for it. Half-built is fine. */
 void closer_close(struct file_closer *closer);
 
-/* Take what is done, and have done what is to be done. @part_fd: or -1. */
+/* Take results, and begin the next work. @part_fd: of the file that is written, or -1. */
 void closer_process(struct file_closer *closer, int part_fd);
 
-/* When it is to be tended anyway, as wake_in() has it. */
+/** @return when closer_process() has to be called at the latest, as for wake_in() */
 int closer_wait_ms(const struct file_closer *closer);
 
-/* A complete file, the closer's from now on. */
+/* Finish a complete file, which is the closer's from now on. */
 void closer_add(struct file_closer *closer, struct rotate_file *file);
 
 /* The records before @end are written. */
 void closer_written(struct file_closer *closer, struct position end);
 
 /*
- * Look for files that crashes have left, of which one may have been in the way of the
- * new part. What is not acknowledged will be written again.
+ * Look for files that crashes have left; one of them may be in the way of the new part.
+ * Records that are not acknowledged will be written again.
  */
 void closer_start_over(struct file_closer *closer);
 

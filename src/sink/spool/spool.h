@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Records on their way to a collector: they wait here while it is away, in memory
- * or in a directory, within a limit. Whatever comes in is either acknowledged by
- * the reader, or still here, or counted as dropped.
+ * Records on their way to a collector wait here, in memory or in a directory, within a
+ * limit. Each record that was added is acknowledged by the reader, still here, or counted
+ * as dropped.
  *
- * One thread uses a spool. It never waits for a disk but for room in the kernel's
- * page cache: what has to be waited for, a short-lived thread does.
+ * One thread uses a spool. It never waits for a disk, except for room in the kernel's page
+ * cache: a short-lived thread syncs.
  */
 #ifndef NETOBS_SINK_SPOOL_SPOOL_H
 #define NETOBS_SINK_SPOOL_SPOOL_H
@@ -18,11 +18,11 @@
 #include <stdbool.h>
 
 struct spool_options {
-	const char *dir;    /* NULL: in memory */
-	uint64_t max_bytes; /* with what the records take beside their contents */
+	const char *dir;       /* NULL: in memory */
+	uint64_t max_bytes;    /* with the heads of records */
 	int64_t max_age_ms;    /* 0: any */
-	int64_t since_1970_ms; /* of the clock that times are of: its zero */
-	bool keep_oldest; /* when it is full, drop what comes, not what is there */
+	int64_t since_1970_ms; /* the zero of the spool's clock */
+	bool keep_oldest; /* a full spool drops new records, not old ones */
 	const struct log *log;
 };
 
@@ -30,24 +30,24 @@ struct spool_options {
 enum spool_drop {
 	SPOOL_FULL,
 	SPOOL_TOO_OLD,
-	SPOOL_DAMAGED,	   /* found so on disk, or missing there */
-	SPOOL_UNWRITTEN,   /* the disk or the memory refused them */
-	SPOOL_REFUSED,	   /* the collector refused it permanently */
+	SPOOL_DAMAGED,	   /* damaged or missing on disk */
+	SPOOL_UNWRITTEN,   /* no room on disk or in memory */
+	SPOOL_REFUSED,	   /* the collector refused them permanently */
 	SPOOL_UNSUPPORTED, /* of a type that the sink cannot represent */
 	SPOOL_DROPS,
 };
 
 /*
- * Records that the reader got and has not acknowledged, and that had to make room:
- * it may still deliver them, but cannot have them again. They come right before
- * what is left, and nothing else is read until it is known what became of them.
+ * Records that were removed for lack of room after the reader got them, and before it
+ * acknowledged them: it may still deliver them, but cannot read them again. They precede
+ * all that is left, and nothing else is read until their outcome is known.
  */
 struct spool_unacked {
-	struct position from, to; /* the same: there are none */
+	struct position from, to; /* equal: there are none */
 	enum spool_drop why;
 };
 
-/* What fails at the moment: one outage, until both succeed. */
+/* Failures to write: one outage, until appending and syncing both succeed. */
 struct spool_writing {
 	struct outage outage;
 	bool append_fails, sync_fails;
@@ -62,25 +62,25 @@ struct spool {
 	char *path;		      /* NULL: in memory */
 	size_t capacity;	      /* bytes of a segment */
 	struct segment *oldest, *newest;
-	struct segment *spare;	 /* a list, in memory: their pages are there */
-	uint64_t size;		 /* of all segments */
-	struct position tail;	 /* behind what came last */
-	struct position acked;	 /* the end of what the reader has finished */
-	struct position durable; /* behind what a crash of the host leaves */
+	struct segment *spare; /* a list, in memory: their pages are resident */
+	uint64_t size;	       /* of all segments */
+	struct position tail;  /* behind the last record */
+	struct position acked; /* behind the last record that the reader has finished */
+	struct position durable; /* behind the last record that survives a crash of the host */
 	struct spool_unacked unacked_dropped;
 
-	struct segment *reading; /* NULL: what comes next */
+	struct segment *reading; /* NULL: the next one to be added */
 	uint64_t offset;
-	struct position read; /* behind what the reader got */
+	struct position read; /* behind the last record that the reader got */
 	struct segment_window window;
 
-	struct position recovered; /* what was there at the start */
+	struct position recovered; /* found at the start */
 	struct position accepted, delivered, dropped[SPOOL_DROPS];
 	struct spool_writing writing;
 	struct outage unreadable;
 	unsigned int read_attempts; /* in vain */
 	uint64_t searched;	    /* bytes since the last record, in vain */
-	bool is_searching;     /* there is more to be read than was found */
+	bool is_searching; /* for a record behind damage: not at the end yet */
 	struct spool_dir *dir; /* NULL: in memory */
 	struct worker *syncer;
 	struct spool_progress noted; /* on disk */
@@ -92,16 +92,17 @@ struct spool_item {
 	size_t len;
 	struct position own;
 	struct position end; /* to be acknowledged */
-	bool is_in_place;    /* where spool_reserve() had it written */
+	bool is_in_place;    /* where it was packed */
 };
 
-/*
- * -EBUSY: another process has the directory. Others: as open(2), mkdir(2). What is
- * wrong is logged, and so is what was found damaged.
+/**
+ * Open a spool. Errors are logged, and so is damage that was found.
+ *
+ * @return 0; -EBUSY: another process has the directory; others: as open(2), mkdir(2)
  */
 int spool_open(struct spool *spool, const struct spool_options *options);
 
-/* With a directory: what is not acknowledged stays there. */
+/* Records that are not acknowledged stay in the directory, if there is one. */
 void spool_close(struct spool *spool);
 
 /**
@@ -114,12 +115,13 @@ void spool_close(struct spool *spool);
 void *spool_reserve(struct spool *spool, size_t len, struct position own,
 		    int64_t now_ms);
 
-/* @len: of the record, no more than what was reserved. */
+/* @len: of the record, at most as reserved. */
 void spool_commit(struct spool *spool, size_t len);
 
-/*
- * The next record that the reader has not got yet; false: there is none, or, with
- * is_searching, none was found so far.
+/**
+ * Get the next record.
+ *
+ * @return false: there is none; with is_searching, none was found yet
  */
 bool spool_read(struct spool *spool, struct spool_item *ret_item);
 
@@ -131,34 +133,34 @@ bool spool_read(struct spool *spool, struct spool_item *ret_item);
 bool spool_skip(struct spool *spool, const struct spool_item *item,
 		enum spool_drop why);
 
-/* All before @end need not be kept any more. Going back is ignored. */
+/* Acknowledge all records before @end. An end before the last one is ignored. */
 void spool_ack(struct spool *spool, struct position end);
 
-/* The same, but it counts as dropped. */
+/* The same, but the records count as dropped. */
 void spool_discard(struct spool *spool, struct position end, enum spool_drop why);
 
-/* Read again what is not acknowledged, as far as it is still there. */
+/* Read the records again that are not acknowledged, if they are still there. */
 void spool_rewind(struct spool *spool);
 
-/* Drop what is too old; to be called now and then, twice a second. */
+/* Drop records that are too old; to be called about twice a second. */
 void spool_expire(struct spool *spool, int64_t now_ms);
 
 /*
- * Have all that was added become durable, and the disk forget what is acknowledged.
- * The result is taken by spool_finish_sync(). No more than one at a time is under way.
+ * Begin to make all records durable, and to remove acknowledged ones from the disk.
+ * spool_finish_sync() takes the result. At most one sync is under way.
  */
 void spool_start_sync(struct spool *spool);
 
-/* The same, and wait. */
+/* The same, and wait for the result. */
 int spool_sync(struct spool *spool);
 
-/* Nothing is left for spool_start_sync() to do. */
+/** @return whether spool_start_sync() has nothing to do */
 bool spool_is_settled(const struct spool *spool);
 
 /* To be called once spool_fd() polls readable. */
 void spool_finish_sync(struct spool *spool);
 
-/* -1: in memory, where there is nothing to wait for. */
+/** @return what polls readable after a sync; -1: the spool is in memory */
 int spool_fd(const struct spool *spool);
 
 static inline const char *spool_name(const struct spool *spool)
@@ -172,9 +174,9 @@ static inline bool spool_has_unacked_dropped(const struct spool *spool)
 				  spool->unacked_dropped.to);
 }
 
-/*
- * It is nearly full, or was: records are dropped, or not read any more, unless some
- * of those that were read are acknowledged soon.
+/**
+ * @return whether records are dropped, or not read any more, unless some of those that
+ *         were read are acknowledged soon
  */
 static inline bool spool_is_pressed(const struct spool *spool)
 {
@@ -182,7 +184,7 @@ static inline bool spool_is_pressed(const struct spool *spool)
 	       spool->size > spool->options.max_bytes / 4 * 3;
 }
 
-/* Between spool_append() and spool_ack(). */
+/** @return what is neither acknowledged nor dropped */
 static inline struct position spool_pending(const struct spool *spool)
 {
 	return position_add(position_sub(spool->tail, spool->acked),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What the parts of a spool have in common. */
+/* Between the parts of a spool. */
 #ifndef NETOBS_SINK_SPOOL_SPOOL_PART_H
 #define NETOBS_SINK_SPOOL_SPOOL_PART_H
 
@@ -7,12 +7,12 @@
 
 void spool_drop(struct spool *spool, enum spool_drop why, struct position what);
 
-/* Segments of which nothing is needed, but for the newest. */
+/* Remove segments that are acknowledged, except for the newest. */
 void spool_remove_acked(struct spool *spool);
 
 /*
- * Drop the records between @from and @end. Those that the reader got and has not
- * acknowledged become unacked_dropped.
+ * Drop the records between @from and @end. Those that the reader got, and has not
+ * acknowledged, become unacked_dropped.
  */
 void spool_release(struct spool *spool, struct position from,
 		   struct position end, enum spool_drop why);
@@ -20,7 +20,7 @@ void spool_release(struct spool *spool, struct position from,
 /* The result of the last attempt to sync; 0: it succeeded. */
 void spool_note_sync(struct spool *spool, int err);
 
-/* Take together what is known to be durable of each segment. */
+/* Compute spool->durable from the segments. */
 void spool_find_durable(struct spool *spool);
 
 /* For a worker: one piece of work of a sync. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * Records to Kafka, a message each. librdkafka has threads of its own; what they
- * have to say comes through a queue of events. Reports say which records arrived.
+ * Records to Kafka, a message each. The threads of librdkafka put events into a queue,
+ * among them reports on records that arrived.
  */
 #include "kafka.h"
 
@@ -17,7 +17,7 @@
 #include <sys/eventfd.h>
 
 enum {
-	SLICE_MS = 5,	 /* of work, then the caller has its turn */
+	SLICE_MS = 5,	 /* of work in one call */
 	STRIDE = 64,	 /* records between looks at the clock */
 	STUCK_MS = 2000, /* without a delivery: something is wrong */
 	CLOSE_MS = 500,	 /* for librdkafka's threads to end */

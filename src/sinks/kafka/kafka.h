@@ -30,12 +30,13 @@ int message_make(struct message *message, const struct message_format *format,
 /* ---- The window: reports.c ---------------------------------------------------------- */
 
 /*
- * Records that were taken from the spool and are not acknowledged yet, in their
- * order. Partitions answer in any order; a spool wants to hear of all before a position.
- * So the window keeps what became of each, and settles them from the front.
+ * Records that were read from the spool and are not acknowledged yet, in their order.
+ * Partitions acknowledge in any order; a spool needs the acknowledgement of all records
+ * before a position. So the window has the state of each record, and settles them from the
+ * front.
  *
- * After a rewind the spool gives out the same records again. Those that need no
- * second sending are found here, and are not sent again.
+ * After a rewind the same records are read again. Those that were delivered, or are still
+ * on their way, are found here and not sent again.
  */
 
 enum window_state {
@@ -59,9 +60,13 @@ struct window {
 
 void window_free(struct window *window);
 
-/*
- * The number of the entry of a record that comes from the spool: a new one, or the
- * one it had before a rewind. -ENOMEM.
+/**
+ * Find the entry of a record that was read from the spool: a new one, or the one it had
+ * before a rewind.
+ *
+ * @param end         behind the record
+ * @param ret_number  of the entry
+ * @return 0 or -ENOMEM
  */
 int window_place(struct window *window, struct position end,
 		 uint64_t *ret_number);
@@ -77,18 +82,20 @@ static inline bool window_is_empty(const struct window *window)
 	return window->first == window->end;
 }
 
-/* The spool begins again at the front. */
+/* The spool is read from the front again. */
 static inline void window_rewind(struct window *window)
 {
 	window->next = window->first;
 }
 
-/* What was sent is not on its way any more. */
+/* Records that were sent are not on their way any more. */
 void window_unsend(struct window *window);
 
-/*
- * Remove what is settled alike from the front, up to *@ret_end. False: the first
- * entry is not settled, or the spool has to give it out again first.
+/**
+ * Remove settled entries of one state from the front.
+ *
+ * @param ret_end  behind the last of them
+ * @return false: the first entry is not settled, or has to be read again before
  */
 bool window_settle(struct window *window, enum window_state *ret_state,
 		   struct position *ret_end);
@@ -100,7 +107,7 @@ struct kafka {
 	struct settings settings;
 	struct producer producer;
 	/* Batches of one record, for those that were in a batch that was refused:
-	 * librdkafka 2.0 does not say which of them was why. NULL until needed. */
+	 * librdkafka 2.0 does not report which of them was the cause. NULL until needed. */
 	struct producer single;
 	struct outage outage;
 	bool has_worked;	   /* records have arrived */
@@ -112,9 +119,9 @@ struct kafka {
 	struct message message; /* the next one to be sent, if it has a value */
 	uint64_t held;		/* its number */
 
-	bool is_single;		/* batches are of one record */
-	struct backoff resend;	/* what failed; due_ms 0: nothing did */
-	struct backoff replace; /* the producer; the same */
+	bool is_single;	       /* batches are of one record */
+	struct backoff resend; /* of failed records; due_ms 0: there are none */
+	struct backoff replace; /* of a failed producer; the same */
 	int64_t progress_ms; /* the last acknowledgement, or since when one is due */
 
 	uint64_t delivered, delivered_bytes, refused, retried, full, producers;
@@ -122,24 +129,24 @@ struct kafka {
 
 /* ---- What librdkafka reports: reports.c --------------------------------------------- */
 
-/* All there is now. False: there is more, but it is @end_ms. */
+/** Take reports until @end_ms. @return false: there are more */
 bool reports_take(struct kafka *kafka, int64_t end_ms);
 
-/* A record was not taken. @is_alone: none of a batch with it is why. */
+/* A record was refused. @is_alone: no other record of its batch can be the cause. */
 void reports_fail(struct kafka *kafka, struct window_entry *entry,
 		  rd_kafka_resp_err_t err, bool is_alone);
 
-/* Some records are to be sent again, a while later. */
+/* Send failed records again after a pause. */
 void reports_send_again(struct kafka *kafka);
 
-/* Log a failure that is retried, unless this outage has a line about it. */
+/* Log a failure that is retried, unless it was logged in this outage. */
 void reports_log(struct kafka *kafka, rd_kafka_resp_err_t err, const char *text);
 
-/* Whether there is a failure that is logged only if records get stuck. */
+/** @return whether there is a failure that is logged only if no record arrives */
 bool reports_have_noted(const struct kafka *kafka);
 void reports_log_noted(struct kafka *kafka);
 
-/* Records arrive: an outage is over. */
+/* Records arrive: end an outage. */
 void reports_recover(struct kafka *kafka);
 
 #endif

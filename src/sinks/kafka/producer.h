@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* librdkafka's producer, one after the other: a fatal error ends one's use. */
+/* librdkafka's producer. A fatal error makes it useless: another one takes its place. */
 #ifndef NETOBS_SINKS_KAFKA_PRODUCER_H
 #define NETOBS_SINKS_KAFKA_PRODUCER_H
 
@@ -11,16 +11,17 @@ struct producer {
 	rd_kafka_queue_t *queue; /* of events */
 };
 
-/*
- * @is_single: its batches are of one record. @event_fd: an eventfd, which signals
- * events. Else @text says what is wrong.
+/**
+ * @param is_single  its batches have one record
+ * @param event_fd   an eventfd that signals events
+ * @param text       on failure, the reason
  */
 int producer_open(struct producer *producer, const struct settings *settings,
 		  bool is_single, int event_fd, char *text, size_t size);
 
 /*
- * What it has not delivered is gone. Its threads may have to wait for a name server
- * to end, which a thread does; this waits for that for @wait_ms at most.
+ * Discard what it has not delivered. Its threads may wait for a name server before they
+ * end; this waits for them for @wait_ms at most, then a thread of its own does.
  */
 void producer_close(struct producer *producer, int wait_ms);
 

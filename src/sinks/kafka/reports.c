@@ -34,7 +34,7 @@ static int grow_window(struct window *window)
 
 int window_place(struct window *window, struct position end, uint64_t *ret_number)
 {
-	/* What the spool does not give out again, it has dropped. */
+	/* Records that are not read again were dropped by the spool. */
 	for (; window->next < window->end; window->next++) {
 		struct window_entry *entry = window_entry(window, window->next);
 
@@ -96,7 +96,7 @@ void reports_send_again(struct kafka *kafka)
 		backoff_wait(&kafka->resend, now_ms());
 }
 
-/* This producer is of no use any more. What it still has to report is waited for. */
+/* This producer is useless now. Its last reports are waited for. */
 static void give_up_producer(struct kafka *kafka)
 {
 	if (kafka->replace.due_ms)
@@ -107,8 +107,10 @@ static void give_up_producer(struct kafka *kafka)
 }
 
 /*
- * A broker refuses a batch as a whole when it is too large. That is no fault of a
- * record before it comes alone. False: it did.
+ * A broker refuses a batch as a whole if it is too large. A record is to blame only if it
+ * was alone in its batch.
+ *
+ * @return false: it was
  */
 static bool make_batches_smaller(struct kafka *kafka)
 {
