@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Drops are logged when they begin, each minute while they last, and when they end:
- * when nothing waits any more, or nothing was dropped for a minute.
+ * Drops are logged when they begin, each minute while they last, and when they end: once
+ * no record is pending, or none was dropped for a minute.
  */
 #ifndef NETOBS_SINK_DROP_LOG_H
 #define NETOBS_SINK_DROP_LOG_H
@@ -19,7 +19,7 @@ struct drop_log {
 	} episodes[SPOOL_DROPS];
 };
 
-/* To be called now and then, twice a second. @name: the sink. True: some last. */
+/** To be called about twice a second. @name: the sink's. @return whether drops last */
 bool drop_log_note(struct drop_log *drops, const struct log *log,
 		   const char *name, const struct spool *spool, int64_t now_ms);
 

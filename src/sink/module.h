@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * What a kind of sink is, and what it is given. A module takes records from its
- * sink's queue, sends them, and acknowledges them when its other side has them. It
- * never waits: it says what is to be waited for, and is called again.
+ * The implementation of a kind of sink. A module reads records from the spool of its sink,
+ * sends them, and acknowledges those that arrived. It never waits: it registers the events
+ * at which it is called again.
  *
  * A module that is loaded has this in a shared object of its own, and is built from
  * the same sources as the library: what they share may change with any version.
@@ -26,25 +26,25 @@ struct sink_item {
 };
 
 struct sink_host_ops {
-	/* The next record; false: there is none, or this call has taken its time. */
+	/* The next record; false: there is none, or the time of this call is over. */
 	bool (*next)(struct sink_host *host, struct sink_item *ret_item);
-	/* There are records that next() has yet to give. */
+	/* There are records for next(). */
 	bool (*has_more)(const struct sink_host *host);
-	/* next() gave none because this call has taken its time: work() is called again. */
+	/* The time of this call is over: next() returns no record until work() is called again. */
 	bool (*is_out_of_time)(const struct sink_host *host);
-	/* The other side has all that is before @end. */
+	/* The consumer has all records before @end. */
 	void (*ack)(struct sink_host *host, struct position end);
-	/* It will never take what is between the last of these and @end. */
+	/* It will never take those between the last acknowledged or refused one and @end. */
 	void (*refuse)(struct sink_host *host, struct position end);
-	/* Get again what is neither acknowledged nor refused. */
+	/* Read again all that are neither acknowledged nor refused. */
 	void (*rewind)(struct sink_host *host);
-	/* Be called when @fd has @events (epoll); 0: not any more. */
+	/* Call work() when @fd has @events (epoll); 0: no more. */
 	int (*watch)(struct sink_host *host, int fd, uint32_t events);
-	/* Be called in @ms, at the latest; -1: no need. */
+	/* Call work() in @ms, at the latest; -1: no need. */
 	void (*wake_in)(struct sink_host *host, int ms);
-	/* Records wait for room, or will soon, until what was sent is acknowledged. */
+	/* The spool is nearly full: records have to be acknowledged soon. */
 	bool (*is_pressed)(const struct sink_host *host);
-	/* Of what was acknowledged, @count may never have been read. */
+	/* Of the acknowledged records, @count may never have been read. */
 	void (*note_unconfirmed)(struct sink_host *host, struct position count);
 	/* The outcome of the packets; false: unknown. */
 	bool (*get_stats)(struct sink_host *host, struct netobs_stats *ret_stats);
@@ -69,7 +69,7 @@ struct sink_module {
 	const char *version; /* NETOBS_VERSION */
 	const char *kind;
 	uint32_t types; /* of records that it can represent: SINK_TYPE(), or-ed */
-	/* Take what is known of @spec, and wait for nothing. */
+	/* Read the options in @spec, without waiting for anything. */
 	int (*open)(struct spec *spec, struct sink_host *host, void **ret_state);
 	/*
 	 * Called when there may be records, or room for them, or a watched event.
@@ -85,7 +85,7 @@ struct sink_module {
 extern const struct sink_module sink_json;
 extern const struct sink_module sink_null;
 
-/* What a shared object calls its own. */
+/* The name of the module in a shared object. */
 #define SINK_MODULE_SYMBOL "netobs_sink_module"
 extern const struct sink_module netobs_sink_module;
 

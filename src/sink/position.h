@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * A place between two records of a spool, by what lies before it, so that what is
- * between two positions is a subtraction: also where the records themselves are lost.
+ * A place between two records of a spool, as the numbers of records, packets and bytes
+ * before it. So the difference of two positions is what lies between them, also where the
+ * records themselves are lost.
  */
 #ifndef NETOBS_SINK_POSITION_H
 #define NETOBS_SINK_POSITION_H

@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 enum {
-	TICK_MS = 500, /* how often the spool is tended while it has something */
-	SLICE_MS = 5, /* of a call, for records that wait; then the next one goes on */
+	TICK_MS = 500, /* between calls of sink_tick() while the spool has records */
+	SLICE_MS = 5, /* of a call, for pending records; the next one continues */
 	GLANCE = 16, /* records between looks at the clock */
-	BATCH = 128, /* records that wait for a flush, at most: they take memory */
+	BATCH = 128, /* unflushed records, at most: they take memory */
 };
 
 _Static_assert((int)PACK_MAX <= (int)SEGMENT_RECORD_MAX, "any record fits");
@@ -114,7 +114,7 @@ static bool host_next(struct sink_host *host, struct sink_item *ret_item)
 	while (!sink->is_unfinished) {
 		int err = 0;
 
-		/* A call takes its time, however much is left. */
+		/* The time of a call is bounded, however many records are left. */
 		if (++sink->given % GLANCE == 0)
 			sink->is_unfinished = now_ms() >= sink->slice_end_ms;
 		if (sink->is_unfinished || !spool_read(&sink->spool, &item))
@@ -300,7 +300,7 @@ static int open_spool(struct netobs_sink *sink, struct spool_options *options)
 			  on_spool, sink);
 }
 
-/* The module looks at its options first: a typing error makes no directory. */
+/* The module reads its options first: a typing error makes no directory. */
 static int open_sink(struct netobs_sink *sink, struct spec *spec)
 {
 	struct spool_options options = { .log = &sink->log };
@@ -411,7 +411,7 @@ void netobs_sink_close(struct netobs_sink *sink)
 
 /* ---- Use ----------------------------------------------------------------------- */
 
-/* However much waits, a call is short: the descriptor polls readable for the rest. */
+/* However many records wait, a call is short: the descriptor polls readable for the rest. */
 static int sink_work(struct netobs_sink *sink, bool flush)
 {
 	bool was_unfinished = sink->is_unfinished;

@@ -18,22 +18,22 @@ struct batch {
 	uint32_t n_records;
 	uint64_t from;	     /* records before the first of them */
 	struct position end; /* behind the last of them */
-	struct position settled; /* the same, or further on: to be acknowledged with them */
-	char first[192]; /* the first one, in words */
+	struct position settled; /* to be acknowledged with them: end, or behind it */
+	char first[192];	 /* the first one, for the log */
 	struct call call;
 };
 
-/* Room for one more record in at most @max_bytes of message. False: none. */
+/** @return whether one more record fits into a message of @max_bytes */
 bool batch_has_room(struct batch *batch, size_t max_bytes);
 
-/* For which there is room. */
+/* Add a record, for which batch_has_room(). */
 void batch_add(struct batch *batch, const struct sink_item *item,
 	       const struct pbflow_options *options);
 
-/* Empty it; its memory stays. */
+/* Empty it and keep its memory. */
 void batch_clear(struct batch *batch);
 
-/* Of no use any more; may be zeroed. */
+/* A zeroed batch is fine. */
 void batch_free(struct batch *batch);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* The state of a sink, and how it handles the answers to its calls. */
+/* A gRPC sink, and the answers to its calls. */
 #ifndef NETOBS_SINKS_GRPC_GRPC_H
 #define NETOBS_SINKS_GRPC_GRPC_H
 
@@ -16,10 +16,10 @@ struct grpc_state {
 	struct session session;
 
 	struct batch batches[GRPC_CALLS_MAX]; /* a ring */
-	uint32_t first, n_sent; /* of it; the one behind them is being filled */
-	uint32_t skipped; /* records before that one, to try one further on */
-	int64_t fill_ms;  /* when that began */
-	bool is_urgent;	  /* it is sent as it is */
+	uint32_t first, n_sent; /* batches; the one behind them is filled */
+	uint32_t skipped; /* records before that one, which is tried first */
+	int64_t fill_ms;  /* when filling it began */
+	bool is_urgent;	  /* it is sent without waiting for more */
 	bool is_failing;  /* a call has failed: no more until all have ended */
 	struct retry retry;
 	struct pace pace;
@@ -34,10 +34,10 @@ static inline struct batch *batch_at(struct grpc_state *state, uint32_t i)
 	return &state->batches[(state->first + i) % GRPC_CALLS_MAX];
 }
 
-/* What is not acknowledged is sent again. */
+/* Send all records again that are not acknowledged. */
 void answers_start_over(struct grpc_state *state);
 
-/* Acknowledge what was taken, and decide what follows from the rest. */
+/* Acknowledge the records of successful calls, and handle failed ones. */
 void answers_take(struct grpc_state *state);
 
 /* The same, after the connection was lost. */

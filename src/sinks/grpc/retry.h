@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * What to do after a call that failed: wait, or find the record that is to blame.
+ * What to do after a failed call: wait, or find the record that the collector refuses.
  *
- * A batch that is refused is halved until one record is left. That alone proves
- * nothing: the collector may refuse everything. So a record behind it is tried, 1, 2,
- * 4 ... further on; once the collector takes one of them and then refuses the first
- * one again, that is the culprit. As long as the collector takes none, all are kept.
+ * A refused batch is halved until one record is left. The collector may refuse all records,
+ * so one behind it is tried: the next, then those 2, 4 ... further on. Once the collector
+ * has accepted one of these, and refused the first one again, that one is dropped. As long
+ * as the collector accepts none, all are kept.
  */
 #ifndef NETOBS_SINKS_GRPC_RETRY_H
 #define NETOBS_SINKS_GRPC_RETRY_H
@@ -17,20 +17,20 @@
 #include <stdint.h>
 
 struct retry {
-	uint32_t limit;	      /* records in a batch */
-	uint32_t usual;	      /* the same, where none is suspect */
-	uint64_t suspect_seq; /* before this one there is one that is refused */
-	uint32_t refusals;    /* in a row, for what was sent */
-	struct backoff backoff; /* failures: whatever was sent */
+	uint32_t limit;		/* records in a batch */
+	uint32_t usual;		/* the same while no record is suspect */
+	uint64_t suspect_seq;	/* a record before this one is refused */
+	uint32_t refusals;	/* in a row, because of the records */
+	struct backoff backoff; /* of failures of any kind */
 
 	uint64_t culprit_seq; /* the end of the record that was refused alone; 0: none */
-	uint32_t distance; /* to the record that is tried instead; 0: it is that one */
-	uint32_t begin; /* the distance that is tried first */
-	bool is_proven; /* another was taken since */
-	bool is_picky;	/* the collector has refused single records before */
+	uint32_t distance; /* from it to the record that is tried next */
+	uint32_t begin;	   /* the first distance to try */
+	bool is_proven;	   /* another record was accepted since */
+	bool is_picky;	   /* the collector has refused single records before */
 };
 
-/* A call that was refused. */
+/* A refused call. */
 struct refusal {
 	enum status_action action;
 	uint32_t n_records;
@@ -38,36 +38,36 @@ struct refusal {
 	int64_t begun_ms;
 };
 
-/* Nothing is known of the collector. */
+/* For a collector of which nothing is known. */
 void retry_open(struct retry *retry);
 
-/* There is a new connection: maybe to another collector. */
+/* There is a new connection, maybe to another collector. */
 void retry_renew(struct retry *retry);
 
-/* Again a while after a call that began at @begun_ms; that grows. */
+/* Try again after a pause, which grows, from @begun_ms on, when the call began. */
 void retry_later(struct retry *retry, int64_t begun_ms);
 
-/* True: it was one record, and that is of no use to the collector. */
+/** @return whether the call had one record, and the collector will never accept that */
 bool retry_refused(struct retry *retry, const struct refusal *refusal);
 
-/* There is no record at the distance, but @n before that. */
+/* There is no record at the distance, but @n before it. */
 void retry_find_nothing(struct retry *retry, uint32_t n);
 
-/* @n_records up to @end_seq were taken, or the record at the distance. */
+/* @n_records up to @end_seq were accepted, or the record at the distance. */
 void retry_succeeded(struct retry *retry, uint32_t n_records, uint64_t end_seq);
 
-/* One call at a time, since it may well fail. */
+/** @return whether only one call may be open, because it may well fail */
 bool retry_is_cautious(const struct retry *retry);
 
-/* The collector takes nothing at all, as far as is known. */
+/** @return whether the collector has refused all records that were tried */
 bool retry_is_hopeless(const struct retry *retry);
 
-/* -1: at once. */
+/** @return ms until the next call; -1: at once */
 int retry_left_ms(const struct retry *retry);
 
 /*
- * Records that the collector has, although one before them is not settled: they are
- * not sent again when the spool has them again.
+ * Records that the collector has, behind one that is not settled: they are not sent again
+ * after a rewind.
  */
 enum { AHEAD_MAX = 32 }; /* more are forgotten, and sent twice */
 
@@ -80,7 +80,7 @@ struct ahead {
 
 void ahead_add(struct ahead *ahead, uint64_t from, uint64_t end);
 
-/* The record that ends at @end is one of them. */
+/** @return whether the record that ends at @end is one of them */
 bool ahead_has(const struct ahead *ahead, uint64_t end);
 
 /* All up to @end is settled. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Calls of gRPC, each of one message and one answer, over HTTP/2 on a connection
- * that is made again whenever it fails.
+ * gRPC calls, each of one message and one answer, over HTTP/2. After a failure, the
+ * connection is made again.
  */
 #ifndef NETOBS_SINKS_GRPC_SESSION_H
 #define NETOBS_SINKS_GRPC_SESSION_H
@@ -21,13 +21,13 @@ enum call_phase { CALL_NONE, CALL_OPEN, CALL_ENDED };
 struct call {
 	enum call_phase phase;
 	int32_t id;		  /* of its stream, in HTTP/2 */
-	int64_t begun_ms, end_ms; /* which is when it has had its time */
+	int64_t begun_ms, end_ms; /* the deadline */
 	const uint8_t *bytes;	  /* prefix and message */
 	size_t len, sent;
 
 	int http_status; /* 0: none came */
 	int status;	 /* of gRPC, at the end of the answer; -1: none came */
-	bool is_untouched; /* the server has certainly not processed it */
+	bool is_untouched; /* the server has not processed it */
 	char message[192];
 };
 
@@ -42,22 +42,22 @@ struct session {
 	struct session_options options;
 	struct sink_host *host;
 	nghttp2_session *h2; /* NULL: there is no connection */
-	const uint8_t *out;  /* what nghttp2 wants to be sent */
+	const uint8_t *out;  /* from nghttp2, to be sent */
 	size_t out_len;
-	int64_t heard_ms;  /* when something came last */
-	uint32_t n_open;   /* calls */
-	bool has_settings; /* it speaks HTTP/2 */
-	bool is_draining;  /* no more calls: it goes away */
-	uint32_t goaway;   /* why, in HTTP/2 */
-	uint32_t fruitless; /* sessions in a row that ended before one call had */
-	bool has_more;	    /* to be read, once the caller had its turn */
+	int64_t heard_ms;   /* when bytes were received last */
+	uint32_t n_open;    /* calls */
+	bool has_settings;  /* it speaks HTTP/2 */
+	bool is_draining;   /* no more calls: the peer is going away */
+	uint32_t goaway;    /* the reason, as HTTP/2 has it */
+	uint32_t fruitless; /* sessions in a row that ended before a call did */
+	bool has_more;	    /* to be read by the next call of session_run() */
 	uint64_t sent_bytes; /* since the start */
 };
 
 void session_open(struct session *session,
 		  const struct session_options *options, struct sink_host *host);
 
-/* Also of what is zeroed. Open calls are forgotten. */
+/* A zeroed session is fine. Open calls are forgotten. */
 void session_close(struct session *session);
 
 /* Connect, read and write. PEER_LOST: the calls on the connection are lost with it. */
@@ -67,31 +67,33 @@ enum peer_state session_run(struct session *session);
 bool session_is_ready(const struct session *session);
 
 /*
- * Send @bytes, which stay there until the call has ended. The prefix is written here.
- * It may take @deadline_ms.
+ * Send @bytes, which are used until the call has ended, with the prefix in front. The call
+ * may take @deadline_ms.
  */
 int session_call(struct session *session, struct call *call, uint8_t *bytes,
 		 size_t len, uint32_t deadline_ms);
 
-/* Forget it, whatever becomes of it on the other side. */
+/* Forget it, whatever the collector does with it. */
 void session_cancel(struct session *session, struct call *call);
 
-/*
- * If @call has had its time, it ends; where nothing at all was heard meanwhile, the
- * connection is lost. When to ask again, as wake_in() has it.
+/**
+ * End @call if its deadline has passed. If nothing was received meanwhile, the connection
+ * is lost.
+ *
+ * @return when to check again, as for wake_in()
  */
 int session_check_deadline(struct session *session, struct call *call);
 
-/* It had its time, and the connection went without a word about it. */
+/** @return whether the deadline has passed, and the connection ended without an answer */
 bool session_is_late(const struct call *call);
 
-/* The collector does what it should. */
+/* The collector has accepted a call. */
 void session_is_good(struct session *session);
 
-/* When to be called again, as wake_in() has it. */
+/** @return when session_run() has to be called at the latest, as for wake_in() */
 int session_rest(struct session *session);
 
-/* Of session_calls.c: the nghttp2 session that reports frames. NULL: no memory. */
+/** Of session_calls.c. @return the nghttp2 session that reports frames; NULL: no memory */
 nghttp2_session *session_calls_new(struct session *session);
 
 #endif

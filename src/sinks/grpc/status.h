@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What a collector answers, and what follows from it. */
+/* The status of a call, and what to do with its records. */
 #ifndef NETOBS_SINKS_GRPC_STATUS_H
 #define NETOBS_SINKS_GRPC_STATUS_H
 
 #include <stddef.h>
 
-/* Those of gRPC that are named here; there are 17. */
+/* Those of gRPC's 17 that the code names. */
 enum {
 	STATUS_OK = 0,
 	STATUS_INVALID_ARGUMENT = 3,
@@ -20,10 +20,10 @@ enum {
 
 enum status_action {
 	STATUS_ACCEPTED,
-	STATUS_LATER,	/* the same may be taken another time */
-	STATUS_SUSPECT, /* so may the same, or something in it never will */
-	STATUS_TOO_BIG, /* less at a time may be taken */
-	STATUS_REFUSED, /* something in it never will */
+	STATUS_LATER,	/* it may accept the same records later */
+	STATUS_SUSPECT, /* the same, or one of the records is to blame */
+	STATUS_TOO_BIG, /* it may accept fewer at a time */
+	STATUS_REFUSED, /* one of the records is to blame */
 };
 
 /* @message: the collector's text, which distinguishes a size limit from a quota. */
@@ -32,12 +32,12 @@ enum status_action status_action(int status, const char *message);
 /* "UNAVAILABLE" ... */
 const char *status_name(int status);
 
-/* The number in a grpc-status header; STATUS_UNKNOWN: it is none. */
+/** @return the number in a grpc-status header; STATUS_UNKNOWN: it has none */
 int status_parse(const char *text, size_t len);
 
 /*
- * A grpc-message header, where anything unusual is %XX; what is no printable ASCII
- * is written as a question mark, since it goes to the log.
+ * Decode a grpc-message header, which has %XX for unusual characters. For the log, a
+ * question mark takes the place of all that is not printable ASCII.
  */
 void status_decode(const char *text, size_t len, char *to, size_t size);
 

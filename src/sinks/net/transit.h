@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * What became of the messages of a connection, by how many of its bytes the other
- * side's TCP has confirmed. That is not to say that the collector has read them: they
- * may be in its kernel, and vanish with it. So a message is first sent, then
- * confirmed, and then read for sure, or taken for read because there is nothing more
- * to learn about it. It is delivered in both cases; in the second it stays unsure.
+ * The state of the messages of a connection, derived from the number of bytes that the
+ * peer's TCP has confirmed. Confirmed bytes may still be in the kernel of the collector,
+ * and be lost if that ends. So a message is sent, then confirmed, then known to be read, or
+ * presumed read if no better proof can come. In both cases it is delivered; in the second
+ * it is unsure.
  */
 #ifndef NETOBS_SINKS_NET_TRANSIT_H
 #define NETOBS_SINKS_NET_TRANSIT_H
@@ -27,11 +27,12 @@ struct transit_message {
 struct transit {
 	struct transit_message ring[TRANSIT_MAX];
 	unsigned int first, n;
-	unsigned int n_confirmed, n_taken; /* of them; taken for read: not more */
-	uint64_t sent;			   /* bytes of the connection */
-	uint64_t step; /* bytes that share a place, since there are too many */
-	struct position unsure; /* those taken for read, and would be lost if they were not */
-	struct position delivered; /* what lies before it is */
+	unsigned int n_confirmed,
+		n_taken; /* of them; taken: read, or presumed so */
+	uint64_t sent;	 /* bytes of the connection */
+	uint64_t step; /* bytes that share an entry, as there are too many messages */
+	struct position unsure;	   /* presumed read: these may be lost */
+	struct position delivered; /* all before it is */
 };
 
 /* A connection that begins behind @start. */
@@ -44,13 +45,13 @@ void transit_add(struct transit *transit, uint64_t at, struct position count,
 /* The first @bytes of the connection are confirmed. */
 void transit_confirm(struct transit *transit, uint64_t bytes, int64_t now_ms);
 
-/* The first @bytes were read for sure, as far as they are confirmed. True: some more. */
+/** The first @bytes were read, if they are confirmed. @return whether that is news */
 bool transit_read(struct transit *transit, uint64_t bytes);
 
-/* What was confirmed up to @until_ms is taken for read. */
+/* Presume that messages confirmed up to @until_ms were read. */
 void transit_take(struct transit *transit, int64_t until_ms);
 
-/* So is the older half of what was confirmed, or of what is left of it. */
+/* Presume the same of the older half of the confirmed messages that are left. */
 void transit_take_half(struct transit *transit);
 
 static inline bool transit_is_confirmed(const struct transit *transit)
@@ -58,7 +59,7 @@ static inline bool transit_is_confirmed(const struct transit *transit)
 	return transit->n_confirmed == transit->n;
 }
 
-/* Nothing waits to be delivered. */
+/** @return whether all messages are delivered */
 static inline bool transit_is_delivered(const struct transit *transit)
 {
 	return transit->n_taken == transit->n;
