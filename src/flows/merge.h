@@ -41,13 +41,13 @@ enum merge_mode {
 	MERGE_FINAL, /* report everything, keep nothing */
 };
 
-/* What decides about each flow of a drain, from its mode and the options. */
+/* Limits that decide about each flow of a drain, from its mode and the options. */
 struct merge_times {
 	int64_t idle_ns;   /* last seen until then: it is reported */
 	int64_t active_ns; /* begun until then: likewise */
-	int64_t young_ns; /* begun after that, and new: it waits for the next drain */
+	int64_t young_ns; /* new, and begun after that: it waits for the next drain */
 	int64_t crossing_ns; /* last seen from then on: it may return */
-	int64_t several_ns;  /* the same of one that several points saw */
+	int64_t several_ns;  /* the same for flows with several points */
 	enum netobs_end_reason active_reason;
 };
 
@@ -62,7 +62,7 @@ struct merge {
 	struct record record;
 
 	enum merge_mode mode;
-	int64_t flip_ns; /* when what is being merged ended */
+	int64_t flip_ns; /* the end of the generation that is merged */
 	struct merge_times times;
 	bool is_crowded; /* more flows than max_flows */
 	uint32_t cursor;
@@ -81,33 +81,33 @@ struct merge {
 	/* Being summed up by the sweep. */
 	struct volume unreported;
 	struct volume inferred_now; /* of flows in the table */
-	struct volume inferred_gone; /* of those that were; a sum since the beginning */
+	struct volume inferred_gone; /* of flows that left it, since the beginning */
 };
 
 void merge_init(struct merge *merge, const struct merge_options *options,
 		const struct host *host, const struct clock *clock);
 void merge_done(struct merge *merge);
 
-/* What ended at @flip_ns comes next. */
+/* Begin with the generation that ended at @flip_ns. */
 void merge_begin(struct merge *merge, enum merge_mode mode, int64_t flip_ns);
 
 enum { MERGE_BATCH = 16 };
 
 /*
- * What entries are to this merge, for the calls below: up to MERGE_BATCH of them, so that
- * their flows are fetched into the cache together.
+ * Compute the hashes of up to MERGE_BATCH entries, for the calls below, and fetch their
+ * flows into the cache together.
  */
 void merge_look(const struct merge *merge,
 		const struct flow_entry *const *entries, int n,
 		struct sighting *ret_sightings);
 
-/* Into the table. */
+/* Add an entry to its flow in the table. */
 void merge_keep(struct merge *merge, const struct flow_entry *entry,
 		const struct sighting *sighting);
 
 /*
- * Of a long list first all keys, then all entries: those that need not be kept
- * are reported at once.
+ * A long list is announced first, then delivered: flows that need not be kept are reported
+ * at once.
  */
 void merge_expect(struct merge *merge, uint64_t n_keys);
 void merge_announce(struct merge *merge,
@@ -115,7 +115,7 @@ void merge_announce(struct merge *merge,
 void merge_deliver(struct merge *merge, const struct flow_entry *entry,
 		   const struct sighting *sighting);
 
-/* Report a slice of what is due. False when all is done. */
+/** Report a slice of the flows that are due. @return false: all are done */
 bool merge_sweep(struct merge *merge);
 
 #endif

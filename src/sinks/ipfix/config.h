@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What the user wants: the target and options of an ipfix sink. */
+/* The target and options of an ipfix sink. */
 #ifndef NETOBS_SINKS_IPFIX_CONFIG_H
 #define NETOBS_SINKS_IPFIX_CONFIG_H
 
@@ -26,7 +26,7 @@ struct config {
 	char *path;
 	bool rotates; /* the file */
 	struct rotate_options rotation;
-	size_t mtu;    /* 0: what suits the transport */
+	size_t mtu;    /* 0: as suits the transport */
 	uint64_t pace; /* messages per second over UDP; 0: any number */
 	uint32_t domain;
 	uint64_t template_ms, options_ms; /* between repetitions */
@@ -37,7 +37,7 @@ struct config {
 	struct layout_options layout;
 };
 
-/* All of it but spec_finish(). -EINVAL: something is wrong; -ENOMEM. */
+/** Read all options; spec_finish() is the caller's. @return 0; -EINVAL, logged; -ENOMEM */
 int config_read(struct config *config, struct spec *spec);
 
 void config_free(struct config *config);

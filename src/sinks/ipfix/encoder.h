@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Records become IPFIX messages, RFC 7011, 3. Nothing here knows where they go. */
+/* Makes IPFIX messages (RFC 7011, 3) of records, whatever the transport. */
 #ifndef NETOBS_SINKS_IPFIX_ENCODER_H
 #define NETOBS_SINKS_IPFIX_ENCODER_H
 
@@ -21,26 +21,27 @@ struct encoder {
 	bool one_set; /* in each message, of one template or its records */
 	fBuf_t *fbuf; /* with its session and exporter */
 	size_t size;  /* of a message, at most */
-	size_t used;  /* of the one that is gathered; 0: nothing is */
-	uint16_t set; /* that it ends with */
+	size_t used;  /* of the one that is filled; 0: it is empty */
+	uint16_t set; /* the last one in it */
 	uint32_t records;
 	uint32_t sequence; /* data records before it: 3.1 */
 	uint8_t bytes[ENCODER_SIZE_MAX];
 };
 
-/* -EIO: libfixbuf does not know what we need; -ENOMEM. */
+/** @return 0; -EIO: libfixbuf lacks an element; -ENOMEM */
 int encoder_open(uint32_t domain, const struct layout_options *options,
 		 struct encoder **ret_encoder);
 
 void encoder_free(struct encoder *encoder);
 
-/* A new session with messages of @size; what was gathered is forgotten. -EIO. */
+/** Begin a session with messages of @size, without what was added. @return 0 or -EIO */
 int encoder_start(struct encoder *encoder, size_t size, uint32_t sequence);
 
-/*
- * Add to the message that is gathered. 0: it has no room, and is to be taken first.
- * -EIO: libfixbuf refused it, which leaves the message as it was. Templates and
- * records are not in one message.
+/**
+ * Add to the message that is filled. Templates and records are not in one message.
+ *
+ * @return 1; 0: the message has no room, and is to be taken first; -EIO: libfixbuf refused
+ *         it, and the message is unchanged
  */
 int encoder_add_template(struct encoder *encoder, enum layout_kind kind);
 int encoder_add_flow(struct encoder *encoder, const struct netobs_flow *flow);
@@ -54,7 +55,7 @@ static inline bool encoder_is_empty(const struct encoder *encoder)
 	return !encoder->used;
 }
 
-/* -EIO: it is lost. */
+/** @return 0; -EIO: the message is lost */
 int encoder_take(struct encoder *encoder, struct encoder_message *ret_message);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * What records look like on the wire, RFC 7011 and 7012: a template per kind of
- * record. Their IDs are made from what they say, since collectors keep templates by
- * address, domain and ID, also beyond a restart with other options.
+ * The layout of records on the wire, RFC 7011 and 7012: a template per kind of record.
+ * Their IDs are derived from their contents, since collectors keep templates by address,
+ * domain and ID, also beyond a restart with other options.
  */
 #ifndef NETOBS_SINKS_IPFIX_LAYOUT_H
 #define NETOBS_SINKS_IPFIX_LAYOUT_H
@@ -24,7 +24,7 @@ struct layout_options {
 	enum layout_timestamps timestamps;
 	bool wide_tcp_flags; /* 2 octets */
 	bool is_extended;
-	uint32_t sampling; /* what the selector is about; records have their own */
+	uint32_t sampling; /* of the selector; records have their own */
 	enum netobs_sampling sampling_mode;
 	uint32_t pen; /* private enterprise number of our elements */
 };
@@ -48,7 +48,7 @@ enum layout_kind {
 
 struct layout_template {
 	uint16_t id;
-	uint16_t internal_id; /* of the struct in record.h that it is made from */
+	uint16_t internal_id; /* of the struct in record.h */
 	uint16_t record_len;
 	uint16_t template_len; /* with its header */
 	uint16_t n_scope;      /* fields; 0: no options template */
@@ -63,12 +63,12 @@ struct layout {
 /* One of our own elements; NULL behind the last. */
 const fbInfoElement_t *layout_own_element(unsigned int i);
 
-/* Aborts when there is no memory, as GLib does. */
+/* Aborts without memory, as GLib does. */
 void layout_open(struct layout *layout, const struct layout_options *options);
 
 void layout_close(struct layout *layout);
 
-/* Have a session know all templates, and send none. -EIO: libfixbuf lacks an element. */
+/** Add all templates to a session, without sending them. @return 0; -EIO: an element is missing */
 int layout_add_to(const struct layout *layout, fbSession_t *session);
 
 #endif

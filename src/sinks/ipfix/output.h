@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Where messages go: a datagram each, a stream of them, or files. An output knows
- * what has arrived, acknowledges that, and says when all that has not is to be sent
- * again, in another session. Nothing here waits.
+ * The transport of messages: datagrams, a stream, or files. An output acknowledges the
+ * records that arrived, and reports when the others have to be sent again, in another
+ * session. Nothing here waits.
  */
 #ifndef NETOBS_SINKS_IPFIX_OUTPUT_H
 #define NETOBS_SINKS_IPFIX_OUTPUT_H
@@ -25,13 +25,13 @@ struct output_message {
 };
 
 struct output_ops {
-	/* PEER_NEW: templates come first, then all that was not acknowledged. */
+	/* PEER_NEW: send templates first, then all records that are not acknowledged. */
 	enum peer_state (*prepare)(struct output *output);
-	/* 0: taken; -EAGAIN: not now; others: prepare() has more to say. */
+	/* 0; -EAGAIN: not now; others: call prepare(). */
 	int (*send)(struct output *output, const struct output_message *message);
-	/* All was sent: have it delivered, if that ends the session. May be NULL. */
+	/* All was sent: end the session, if that shows what has arrived. May be NULL. */
 	void (*finish)(struct output *output);
-	/* When to be called, as wake_in() has it. */
+	/* When to be called, as for wake_in(). */
 	int (*rest)(struct output *output);
 	/* May be NULL. */
 	void (*counters)(const struct output *output, sink_counter_fn *take,
@@ -43,8 +43,8 @@ struct output_ops {
 struct output_counts {
 	uint64_t messages, octets, records; /* that were sent */
 	uint64_t flows; /* flow records that were put into messages, each once */
-	uint64_t refused_messages; /* of them, the other side did not want */
-	uint64_t failed_messages;  /* could not be sent, and were tried again */
+	uint64_t refused_messages; /* of them, by the collector */
+	uint64_t failed_messages;  /* were not sent, and tried again */
 	uint64_t sessions;	   /* or files */
 };
 
@@ -77,7 +77,7 @@ static inline void output_ack(struct output *output, struct position end)
 	output->host->ops->ack(output->host, end);
 }
 
-/* What a stream or a file has not taken yet of a message. */
+/* The part of a message that a stream or a file has yet to take. */
 struct unsent {
 	size_t at, len;
 	struct position end; /* the message's */
@@ -98,9 +98,9 @@ static inline void output_count(struct output *output,
 }
 
 /**
- * Have @message be written next, and count it.
+ * Write @message next, and count it.
  *
- * @return false: there is still another one
+ * @return false: another one is not written yet
  */
 static inline bool output_take(struct output *output, struct unsent *unsent,
 			       const struct output_message *message)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What libfixbuf makes records from, in this machine's byte order: see layout.c. */
+/* The structs that libfixbuf makes records from, in this machine's byte order: layout.c. */
 #ifndef NETOBS_SINKS_IPFIX_RECORD_H
 #define NETOBS_SINKS_IPFIX_RECORD_H
 
@@ -30,7 +30,7 @@ enum { RECORD_NAME_SIZE = 16, RECORD_ELEMENT_NAME_SIZE = 32 };
 #define MADE_ELEMENT(type, member, ...) type member;
 #define ELEMENT(type, member, ...) slot_##type(member)
 
-/* All that one of the templates of flows has. */
+/* The elements of all templates of flows. */
 struct record_flow {
 #include "elements.def"
 } __attribute__((packed));
@@ -85,16 +85,16 @@ struct record_exporting_loss {
 	uint64_t start_ms, end_ms;
 } __attribute__((packed));
 
-/* Where a flow came in, and where it went out. NULL: unknown. */
+/** @return the point where the flow came in, or went out; NULL: unknown */
 const struct netobs_point *record_ingress(const struct netobs_flow *flow);
 const struct netobs_point *record_egress(const struct netobs_flow *flow);
 
-/* The kind of template that it fits. */
+/** @return the kind of template that the record fits */
 enum layout_kind record_from_flow(struct record_flow *record,
 				  const struct netobs_flow *flow,
 				  const struct layout_options *options);
 
-/* Nanoseconds since 1970 as RFC 7011, 6.1.7 to 6.1.10 wants them. */
+/** @return @ns since 1970 in the format of RFC 7011, 6.1.7 to 6.1.10 */
 uint64_t record_time(int64_t ns, enum layout_timestamps timestamps);
 
 #endif

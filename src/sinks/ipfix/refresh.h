@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * When templates are to be sent: at the start of a session, and over UDP, where they
- * may be lost or the collector may have forgotten them, again and again.
+ * When templates are sent: at the start of a session; over UDP, where they may be lost or
+ * forgotten, also at intervals.
  */
 #ifndef NETOBS_SINKS_IPFIX_REFRESH_H
 #define NETOBS_SINKS_IPFIX_REFRESH_H

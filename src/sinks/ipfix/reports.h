@@ -6,7 +6,7 @@
 #include "record.h"
 #include "output.h"
 
-/* With more interfaces than half of this, all are sent again from time to time. */
+/* With more interfaces than half of this, all names are sent again now and then. */
 enum { NAMES_SLOTS = 4096 };
 
 struct name {
@@ -23,7 +23,7 @@ struct names {
 
 void names_clear(struct names *names);
 
-/* The collector lacks the name of a point, or has another one: send @ret_name. */
+/** @return whether the collector lacks the name of a point: send @ret_name */
 bool names_is_new(struct names *names, const struct netobs_point *point,
 		  struct name *ret_name);
 
@@ -34,9 +34,9 @@ struct reports {
 	const struct config *config;
 	struct sink_host *host;
 	struct names names;
-	uint64_t start_ms; /* since 1970: since when things are counted */
+	uint64_t start_ms; /* since 1970: the start of the counts */
 	struct position not_sent;
-	unsigned int next; /* of a round; none is under way: REPORTS_NONE */
+	unsigned int next; /* of a round; REPORTS_NONE: none is under way */
 };
 
 enum { REPORTS_NONE = -1 };
@@ -47,14 +47,11 @@ void reports_open(struct reports *reports, const struct config *config,
 /* Send all again. */
 void reports_begin(struct reports *reports);
 
-/*
- * Add what is due. 1: all of it; 0: no room, there is more; -EIO: as
- * encoder_add().
- */
+/** Add the records that are due. @return 1; 0: no room for all; -EIO: as encoder_add() */
 int reports_add(struct reports *reports, struct encoder *encoder,
 		const struct output_counts *counts);
 
-/* The names that a flow has, unless they were sent: as reports_add(). */
+/** Add the names of a flow, unless they were sent. @return as reports_add() */
 int reports_add_names(struct reports *reports, struct encoder *encoder,
 		      const struct netobs_flow *flow);
 

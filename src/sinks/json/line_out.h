@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Where lines of text go: standard output, a file, a named pipe or a unix socket.
- * Nothing here waits. A failure of standard output is permanent; the others are retried.
+ * Writes lines of text to standard output, a file, a named pipe or a unix socket. Nothing
+ * here waits. A failure of standard output is permanent; the others are retried.
  *
- * What a file has taken is delivered, and what the reader of a pipe or a socket has
- * taken out of it: the kernel says how much is left. When a reader goes away, the next
- * one gets all lines from the first that it had not taken whole.
+ * Lines are delivered once a file has taken them, or the reader of a pipe or a socket has
+ * read them: the kernel reports how much is left. When a reader goes away, the next one
+ * gets all lines from the first that was not read whole.
  */
 #ifndef NETOBS_SINKS_JSON_LINE_OUT_H
 #define NETOBS_SINKS_JSON_LINE_OUT_H
@@ -54,8 +54,8 @@ struct line_out {
 	/* Of a pipe or a socket. */
 	struct line_positions positions;
 	uint64_t sent;	      /* bytes, to this reader */
-	bool has_taken;	      /* it took some of them */
-	struct backoff retry; /* failures: readers that took nothing */
+	bool has_taken;	      /* it has read some of them */
+	struct backoff retry; /* after readers that read nothing */
 
 	struct rotated *rotated; /* NULL: it is not rotated */
 
@@ -76,9 +76,10 @@ void line_out_close(struct line_out *out);
 
 enum peer_state line_out_prepare(struct line_out *out);
 
-/*
- * @bytes: whole lines, or the rest of them. Bytes that were taken; -EAGAIN: none, and the
- * sink is called again; others: a permanent failure.
+/**
+ * @param bytes  whole lines, or the rest of them
+ * @return bytes that were written; -EAGAIN: none, the sink is called again; others: a
+ *         permanent failure
  */
 ssize_t line_out_write(struct line_out *out, const char *bytes, size_t len);
 
@@ -88,27 +89,27 @@ void line_out_line(struct line_out *out, size_t len, struct position end);
 /* All lines of records before @end are written: acknowledge them, in time. */
 void line_out_written(struct line_out *out, struct position end);
 
-/* There is nothing to write now. 0, or a permanent failure since the last call. */
+/** There is nothing to write now. @return 0, or a permanent failure since the last call */
 int line_out_rest(struct line_out *out);
 
 void line_out_counters(const struct line_out *out, sink_counter_fn *take,
 		       void *ctx);
 
-/* ---- What the parts of a line_out have in common ------------------------------------ */
+/* ---- Between the parts of a line_out ------------------------------------------------ */
 
-/* What epoll refuses is never waited for: files, and what looks like them. */
+/* Files, which epoll refuses, are never waited for. */
 void line_out_watch(struct line_out *out);
 void line_out_close_target(struct line_out *out);
 
-/* Whether it would succeed now: 0, or -errno. */
+/* Note the result of an attempt to write: 0, or -errno. */
 void line_out_note(struct line_out *out, int err);
 
-/* Whether it has a reader, that may go away, and that may leave something. */
+/** @return whether it has a reader that may go away before it has read all */
 bool line_reader_is_used(const struct line_out *out);
 
 bool line_reader_has_hung_up(const struct line_out *out);
 
-/* Its reader is gone: the next one gets what it had not taken. */
+/* Its reader is gone: the next one gets the lines that it has not read. */
 void line_reader_lose(struct line_out *out, int err);
 
 /* As line_out_prepare(). */
