@@ -16,27 +16,27 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What a worker does: put files on the disk, give them their names, remove the oldest. */
+/* Work: sync files, give them their names, remove the oldest. */
 struct rotate_work {
 	const struct rotate_names *names;
-	struct rotate_file *files; /* those that are left are to be done again */
-	bool recovers; /* look for what crashes have left; false when it is done */
+	struct rotate_file *files; /* failed ones stay, to be tried again */
+	bool recovers; /* look for files that crashes have left; false once done */
 	uint32_t keep; /* files; 0: all */
-	bool is_sync;  /* records before @durable are to be on the disk */
+	bool is_sync;  /* sync records before @durable */
 	int part_fd; /* the file that has the last of them; -1: @files have them */
 	struct position durable;
 	uint32_t epoch;
 
 	/* The results. */
 	int err;
-	bool is_synced;		    /* they are */
-	bool is_lost;		    /* who knows what of part_fd is */
+	bool is_synced; /* records before @durable are on the disk */
+	bool is_lost;	/* some records in part_fd may not be on the disk */
 	uint64_t finished, removed; /* files */
 };
 
 /* ---- Names --------------------------------------------------------------------- */
 
-/* NAME.part becomes NAME, or what comes next that is free. */
+/* NAME.part becomes NAME, or the next one that is free. */
 static int give_final_name(const struct rotate_work *work, int dir_fd,
 			   const char *name)
 {
@@ -120,7 +120,7 @@ static int read_list(const struct rotate_work *work, const char *tail,
 	return 0;
 }
 
-/* ---- What crashes have left --------------------------------------------------------- */
+/* ---- Files left by crashes --------------------------------------------------------- */
 
 static bool is_own(const struct rotate_work *work, const char *name)
 {
@@ -209,7 +209,7 @@ static int remove_oldest(struct rotate_work *work, int dir_fd)
 	return err;
 }
 
-/* After an error the kernel takes what it could not write for written. */
+/* After an error, the kernel regards data that it could not write as written. */
 static int sync_part(struct rotate_work *work)
 {
 	if (work->part_fd < 0 || !fdatasync(work->part_fd))
@@ -227,7 +227,7 @@ static void rotate_work_do(void *arg)
 
 	if (dir_fd < 0) {
 		err = -errno;
-		/* Where nothing is, nothing is left over. */
+		/* A directory that does not exist has no files left. */
 		work->recovers &= err != -ENOENT;
 		work->err = err == -ENOENT && !work->files ? 0 : err;
 		return;
@@ -271,7 +271,7 @@ static struct rotate_work *make_work(const struct file_closer *closer)
 
 /* ---- Results ------------------------------------------------------------------- */
 
-/* What could not be done is done again, before the rest. */
+/* Failed work is done again before the rest. */
 static void keep_for_later(struct file_closer *closer, struct rotate_work *done)
 {
 	struct rotate_work *next = closer->next;
@@ -326,7 +326,7 @@ static bool is_due(const struct file_closer *closer, int64_t now)
 	       (closer->has_unsynced && now >= closer->due_ms);
 }
 
-/* What was written is in the files of this work, or was in earlier ones. */
+/* Written records are in the files of this work, or were in earlier ones. */
 static int add_sync(struct file_closer *closer, int part_fd)
 {
 	struct rotate_work *work = closer->next;

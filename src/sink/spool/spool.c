@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-	SEGMENTS = 8, /* of a full spool, at least: one is dropped at a time */
+	SEGMENTS = 8, /* in a full spool, at least: it drops one at a time */
 	MEMORY_MIN = 2 * SEGMENT_RECORD_MAX,
 	MEMORY_MAX = 1 << 20,
 	FILE_MIN = 2 * SEGMENT_BUFFER,
@@ -77,7 +77,7 @@ static int start_segment(struct spool *spool, int64_t now_ms)
 	return 0;
 }
 
-/* What is unacknowledged of it is lost to the reader. */
+/* The reader cannot read its unacknowledged records any more. */
 static void remove_oldest(struct spool *spool)
 {
 	struct segment *segment = spool->oldest;
@@ -149,7 +149,7 @@ static void note_result(struct spool *spool, bool *fails, int err)
 			   (unsigned long long)(unwritten - writing->unwritten));
 }
 
-/* Smaller ones that still fit somewhere prove nothing. */
+/* A smaller record that fits is no proof. */
 static bool has_room_again(const struct spool *spool)
 {
 	const struct segment *newest = spool->newest;
@@ -173,7 +173,7 @@ static void note_append(struct spool *spool, int err, size_t len)
 	note_result(spool, &writing->append_fails, err);
 }
 
-/* What was in the way of records may be gone by it. */
+/* A successful sync may have made room for records. */
 void spool_note_sync(struct spool *spool, int err)
 {
 	note_result(spool, &spool->writing.sync_fails, err);
@@ -194,7 +194,7 @@ static bool make_room(struct spool *spool, uint64_t cost)
 	return true;
 }
 
-/* To a segment that an earlier process began, as well, if nothing is missing there. */
+/* A segment of an earlier process is continued if no record is missing behind it. */
 static bool is_to_be_continued(const struct spool *spool, uint64_t cost,
 			       int64_t now_ms)
 {
@@ -211,7 +211,7 @@ static bool is_to_be_continued(const struct spool *spool, uint64_t cost,
 	return segment->buf || !segment_resume(segment);
 }
 
-/* All that it still has in memory is to go to its file. */
+/* Write the part that is in memory to the file. */
 static int finish_segment(struct spool *spool, struct segment *segment)
 {
 	int err = 0;
@@ -275,7 +275,7 @@ void spool_commit(struct spool *spool, size_t len)
 
 /* ---- Life ---------------------------------------------------------------------- */
 
-/* What a clock that was set back calls the future is now: its age begins. */
+/* Records from the future of a clock that was set back are of now. */
 static void end_future(struct segment *segment, int64_t now_ms)
 {
 	for (; segment; segment = segment->next)
@@ -299,8 +299,8 @@ static size_t clamp(uint64_t size, size_t min, size_t max)
 }
 
 /*
- * What a directory holds. Records that are known to have been there, and are not,
- * are found missing when the reader gets there.
+ * Take over the segments of a directory. Records that were there once, and are not any
+ * more, are found to be missing when the reader gets there.
  */
 static void adopt(struct spool *spool, struct segment *segments,
 		  struct spool_progress progress)

@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Behind the last record that was acknowledged, and that was known to be durable. */
+/* Behind the last acknowledged record, and behind the last one that was durable. */
 struct spool_progress {
 	struct position acked, durable;
 };
@@ -29,64 +29,65 @@ struct spool_dir {
 	int lock_fd; /* -1: there is none, only the directory itself is locked */
 	dev_t dev;
 	ino_t ino;
-	bool is_gone; /* removed, and not made anew yet */
-	bool is_new;  /* a crash of the host may leave no name of it */
+	bool is_gone; /* removed, and not made again yet */
+	bool is_new;  /* its name may not survive a crash of the host */
 	bool are_names_in_doubt; /* a sync of the directory failed */
 	uint64_t *forgotten;	 /* first numbers of segments that may go */
 	size_t n_forgotten;
 };
 
-/*
- * Make or take over a directory: the segments that are there, in order. -EBUSY:
- * another process uses it; -EPERM: others could change its files; -ELOOP: it is a
- * symbolic link. Errors are logged.
+/**
+ * Make a directory, or take over one with its segments, in order. Errors are logged.
+ *
+ * @return 0; -EBUSY: another process uses it; -EPERM: others could change its files;
+ *         -ELOOP: it is a symbolic link
  */
 int spool_dir_open(const char *path, const struct log *log,
 		   struct spool_dir **ret_dir, struct segment **ret_segments,
 		   struct spool_progress *ret_progress);
 
-/* Whether its path still leads to it. */
+/** @return whether its path still leads to it */
 bool spool_dir_is_there(const struct spool_dir *dir, const char *path);
 
-/* Another one in its place, which is made if its parent is there. As spool_dir_open(). */
+/** Make another one in its place, if the parent exists. @return as spool_dir_open() */
 int spool_dir_renew(struct spool_dir *dir, const char *path);
 
-/* A directory that is new shall outlive a crash. Errors: as fsync(2). */
+/* Make the name of a new directory durable. Errors: as fsync(2). */
 int spool_dir_sync_parent(int dir_fd);
 
 /* NULL is fine. */
 void spool_dir_close(struct spool_dir *dir);
 
-/* A new file for a segment, in place of what has that name. */
+/* Make a new file for a segment, in place of any of that name. */
 int spool_dir_create(const struct spool_dir *dir, uint64_t first_seq,
 		     int *ret_fd);
 
 /* Make a segment's file. */
 int spool_dir_attach(const struct spool_dir *dir, struct segment *segment);
 
-/* A segment that is not needed any more; its file goes with the next sync. */
+/* Remove the file of a segment that is not needed any more, with the next sync. */
 void spool_dir_forget(struct spool_dir *dir, uint64_t first_seq);
 
-/* The same, at once: it has nothing that anybody needs. */
+/* The same at once, for a segment without records that are needed. */
 void spool_dir_remove(const struct spool_dir *dir, uint64_t first_seq);
 
-/* For those who work on the files: a segment's name. */
+/* The name of a segment's file. */
 enum { SPOOL_NAME_SIZE = 32 };
 void spool_dir_name(uint64_t first_seq, char name[SPOOL_NAME_SIZE]);
 
-/*
- * -ENOENT: nothing was ever acknowledged; -EBADMSG: it is damaged. Others: as
- * open(2), read(2).
+/**
+ * @return 0; -ENOENT: no record was ever acknowledged; -EBADMSG: the file is damaged;
+ *         others: as open(2), read(2)
  */
 int spool_dir_read_progress(int dir_fd, struct spool_progress *ret_progress);
 
-/* Make it what is read at the next start, durably. */
+/* Save it for the next start, durably. */
 int spool_dir_write_progress(int dir_fd, const struct spool_progress *progress);
 
-/* Have the directory's next sync save a segment's name which the last did not. */
+/* Let the next sync of the directory save the name of a segment that the last one did not. */
 int spool_dir_rename_again(int dir_fd, uint64_t first_seq);
 
-/* What a crash left in the middle of that. */
+/* Repair what a crash left in the middle of that. */
 void spool_dir_rename_back(int dir_fd);
 
 /* ---- What a crash has left: spool_recover.c ---------------------------------- */
@@ -103,7 +104,7 @@ void spool_dir_rename_back(int dir_fd);
 int spool_recover(int dir_fd, const char *path, const struct log *log,
 		  struct position durable, struct segment **ret_segments);
 
-/* Rename what cannot be used to @name.bad, and log that it @is so. */
+/* Rename an unusable file to @name.bad, and log that it @is so. */
 void spool_set_aside(int dir_fd, const char *path, const struct log *log,
 		     const char *name, const char *is);
 

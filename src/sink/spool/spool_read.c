@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* The part of a spool that gives records out, and forgets them. */
+/* Reading and acknowledging the records of a spool. */
 #include "spool.h"
 
 #include "spool_part.h"
@@ -32,7 +32,7 @@ void spool_release(struct spool *spool, struct position from,
 	spool_drop(spool, why, position_sub(end, from));
 }
 
-/* The reader has finished all before @end: add to @count the part that is here. */
+/* The reader has finished all before @end: add the part of it that is here to @count. */
 static void settle_unacked_dropped(struct spool *spool, struct position end,
 				   struct position *count)
 {
@@ -46,7 +46,7 @@ static void settle_unacked_dropped(struct spool *spool, struct position end,
 	unacked->from = end;
 }
 
-/* ---- Giving out --------------------------------------------------------------- */
+/* ---- Reading ------------------------------------------------------------------ */
 
 static void end_outage(struct spool *spool)
 {
@@ -67,7 +67,7 @@ static void note_damage(struct spool *spool, struct segment *segment, int err)
 		err == -EBADMSG ? "it is damaged" : strerror(-err));
 }
 
-/* A disk that cannot be read now may be so later: it is given some time. */
+/* A disk that cannot be read now may be readable later. */
 static bool is_hopeless(struct spool *spool, int err)
 {
 	if (err == -EBADMSG)
@@ -81,8 +81,10 @@ static bool is_hopeless(struct spool *spool, int err)
 }
 
 /*
- * Where no record could be read: go on behind it. False: not now. What was missed is
- * known by the next record.
+ * Continue behind a place where no record can be read; the next record shows how many are
+ * missing.
+ *
+ * @return false: not now
  */
 static bool skip_unreadable(struct spool *spool, int err)
 {
@@ -103,7 +105,7 @@ static bool skip_unreadable(struct spool *spool, int err)
 	return !spool->is_searching;
 }
 
-/* Records before @next are missing. False: others before them have to go first. */
+/** Records before @next are missing. @return false: others have to be acknowledged first */
 static bool skip_gap(struct spool *spool, struct position next)
 {
 	if (position_is_before(spool->acked, spool->read))
@@ -114,7 +116,7 @@ static bool skip_gap(struct spool *spool, struct position next)
 	return true;
 }
 
-/* To the segment that has the next record; false: there is none. */
+/** Find the segment that has the next record. @return false: there is none */
 static bool find_next(struct spool *spool)
 {
 	if (!spool->reading)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Messages one after the other over TCP or TLS, in a protocol that has no
- * acknowledgement. What TCP confirms may be lost in the kernel of a collector that ends:
- * transit.h has what is concluded. All that is not delivered is sent again over the next
- * connection, which begins with a whole message. Nothing here waits. A module's work()
- * uses it like this:
+ * Messages over TCP or TLS, in a protocol without acknowledgements. Bytes that TCP has
+ * confirmed may be lost in the kernel of a collector that ends: transit.h has the
+ * conclusions. Messages that are not delivered are sent again over the next connection,
+ * which begins with a whole one. Nothing here waits. A module's work() uses it like this:
  *
  *	while ((state = feed_prepare(f)) != PEER_AWAY) {
  *		PEER_NEW: make all messages again from the records behind f->acked
@@ -21,7 +20,7 @@
 #include "stream.h"
 #include "transit.h"
 
-/* After a connection has failed: what may not have been read, too, or not. */
+/* To be sent again after a failure: all that may not have been read, or less. */
 enum feed_resend { FEED_DOUBTFUL, FEED_UNACKNOWLEDGED };
 
 struct feed {
@@ -31,14 +30,14 @@ struct feed {
 	struct position acked; /* all before it was delivered */
 	enum feed_resend resend;
 	bool is_up;	       /* a session is under way */
-	bool is_finishing;     /* it has all, and is to end */
-	bool has_ended;	       /* so did the last one */
-	int64_t finish_ms;     /* for how long to wait for that */
+	bool is_finishing;     /* all was sent, and it is to end */
+	bool has_ended;	       /* the last one ended in order */
+	int64_t finish_ms;     /* until when to wait for that */
 	const uint8_t *unsent; /* the rest of what is being sent */
 	size_t n_unsent;
 	uint64_t marked, written; /* bytes of this connection */
 	uint32_t window, largest_window;
-	uint64_t doubt; /* so many may be confirmed and not read */
+	uint64_t doubt; /* bytes that may be confirmed and not read */
 	uint64_t sessions, broken_sessions;
 };
 
@@ -53,7 +52,7 @@ enum feed_resend feed_read_resend(struct spec *spec);
 void feed_open(struct feed *feed, const struct stream_options *options,
 	       enum feed_resend resend, struct sink_host *host);
 
-/** Also of what is zeroed, or closed. */
+/** A feed that is zeroed or closed is fine. */
 void feed_close(struct feed *feed);
 
 /** @return PEER_NEW, PEER_READY or PEER_AWAY */
@@ -63,7 +62,7 @@ enum peer_state feed_prepare(struct feed *feed);
 void feed_mark(struct feed *feed, size_t len, struct position count,
 	       struct position end);
 
-/** What was given to feed_send() is not sent yet: it must stay in its place. */
+/** @return whether the bytes of feed_send() are not all sent: they must not be moved */
 static inline bool feed_is_busy(const struct feed *feed)
 {
 	return feed->n_unsent;

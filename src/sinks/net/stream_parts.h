@@ -5,15 +5,15 @@
 
 #include "stream.h"
 
-/* Be called when the socket has @events; 0: not any more. */
+/* Call the sink when the socket has @events; 0: no more. */
 void stream_watch(struct stream *stream, uint32_t events);
 
-/* One step further on the way to a connection; false: there is none, now. */
+/** Do the next step to a connection. @return false: none is possible now */
 bool stream_step(struct stream *stream);
 
 void stream_enter(struct stream *stream, enum stream_phase phase, int64_t due_ms);
 
-/* False: it has not answered for too long, and is given up. */
+/** @return false: the peer has not answered for too long, and the connection is closed */
 bool stream_is_alive(struct stream *stream);
 
 /* No address is left to try: stream->reason is that of the last one. */
