@@ -36,7 +36,7 @@ static void keep_entry(struct fixture *f, const struct flow_entry *entry)
 
 static void deliver_entry(struct fixture *f, const struct flow_entry *entry)
 {
-	assert_int_equal(entry->key.src.words[0], entry->tally.packets - 1);
+	assert_int_equal(entry->key.src.words[3], entry->tally.packets - 1);
 	f->n_delivered++;
 	f->delivered[entry->tally.packets - 1]++;
 }
@@ -51,7 +51,7 @@ static void read_entry(struct fixture *f, enum drain_reading reading,
 	if (reading != DRAIN_FIRST)
 		return;
 	f->n_announced++;
-	f->announced[entry->key.src.words[0]]++;
+	f->announced[entry->key.src.words[3]]++;
 	f->announced_late |= f->n_delivered;
 }
 
@@ -98,7 +98,7 @@ static struct flow_entry numbered(uint32_t i)
 {
 	struct flow_key key = world_key(0, 1, false);
 
-	key.src.words[0] = i;
+	key.src.words[3] = i;
 	return world_entry(&key, i + 1, 1, 2);
 }
 

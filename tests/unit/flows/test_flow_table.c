@@ -13,7 +13,7 @@ static struct flow_key key_of(uint32_t n)
 {
 	struct flow_key key = world_key(0, 0, false);
 
-	key.src.words[0] = n;
+	key.src.words[3] = n;
 	return key;
 }
 

@@ -367,12 +367,12 @@ static void each_generation_has_a_cap_of_its_own(void **state)
 	for (uint32_t i = 0; i < 100; i++)
 		for (uint32_t g = 0; g < GENERATIONS; g++) {
 			assert_int_equal(fold_is_filling(&fold, g), i >= 75);
-			entry.key.src.words[0] = i;
+			entry.key.src.words[3] = i;
 			assert_int_equal(fold_add_entry(&fold, g, &entry), 0);
 		}
-	entry.key.src.words[0] = 100;
+	entry.key.src.words[3] = 100;
 	assert_int_equal(fold_add_entry(&fold, 0, &entry), -ENOSPC);
-	entry.key.src.words[0] = 99;
+	entry.key.src.words[3] = 99;
 	assert_int_equal(fold_add_entry(&fold, 0, &entry), 0);
 	fold_reset(&fold, 0);
 	assert_false(fold_is_filling(&fold, 0));
