@@ -262,21 +262,12 @@ static bool comes_in(const struct flow *flow, uint16_t netns)
 	return false;
 }
 
-/*
- * With random sampling, only first sights count, but a filter may reject a packet there and
- * accept it at a later point. So the flow decides between all of them.
- */
-static bool proves_no_sight(const struct host *host)
-{
-	return host->is_filtered && host->is_sampled;
-}
-
 /* Where the flow decides, copies made by a bridge or a mirror look like parallel ways out. */
 static bool may_be_copies(const struct flow *flow, const struct host *host,
 			  const struct point *point)
 {
 	return is_group_copy(flow, point->egress) ||
-	       (proves_no_sight(host) && point->egress &&
+	       (host_proves_no_sight(host) && point->egress &&
 		comes_in(flow, point->netns));
 }
 
@@ -466,7 +457,7 @@ void observe_entry(const struct flow_entry *entry, const struct host *host,
 	enum sight sight = topology_sight(entry, netif);
 	bool is_arrival = !(key->flags & KEY_EGRESS) && sight == SIGHT_FIRST;
 	bool is_unclear = host->is_shifting ||
-			  (!is_arrival && proves_no_sight(host));
+			  (!is_arrival && host_proves_no_sight(host));
 
 	ret_sighting->sight = is_unclear ? SIGHT_EITHER : sight;
 	make_common(key, host, netif, &ret_sighting->key);

@@ -418,14 +418,6 @@ bool topology_forwards_unseen(const struct host *host, uint16_t netns,
 	return false;
 }
 
-bool topology_is_to_group(const struct flow_key *key, const uint8_t *dst_mac)
-{
-	if (dst_mac && dst_mac[0] & 1)
-		return true;
-	return key->flags & KEY_IPV6 ? key->dst.bytes[0] == 0xff :
-				       key->dst.bytes[12] >= 224;
-}
-
 enum sight topology_sight(const struct flow_entry *entry,
 			  const struct netif *netif)
 {

@@ -39,7 +39,14 @@ enum { DOMAIN_LOOPBACK = 0x8000 };
 int topology_update(struct host *host);
 
 /* A copy leaves by each interface that the group is behind. @dst_mac: NULL: unknown. */
-bool topology_is_to_group(const struct flow_key *key, const uint8_t *dst_mac);
+static inline bool topology_is_to_group(const struct flow_key *key,
+					const uint8_t *dst_mac)
+{
+	if (dst_mac && dst_mac[0] & 1)
+		return true;
+	return key->flags & KEY_IPV6 ? key->dst.bytes[0] == 0xff :
+				       key->dst.bytes[12] >= 224;
+}
 
 /* The sight that a program's entry proves; @netif: its interface, or NULL. */
 enum sight topology_sight(const struct flow_entry *entry,

@@ -456,7 +456,7 @@ static const struct netobs_record *add_sampling(const struct netobs_sink *sink,
 						const struct netobs_record *record,
 						union any_record *copy)
 {
-	if (record->type != NETOBS_RECORD_FLOW || sink->host.sampling <= 1 ||
+	if (record->type != NETOBS_RECORD_FLOW ||
 	    as_flow(record)->has & NETOBS_HAS_SAMPLING)
 		return record;
 	if (record != &copy->record)
@@ -480,7 +480,9 @@ int netobs_sink_write(struct netobs_sink *sink, const struct netobs_record *reco
 		return -EINVAL;
 	if (!(sink->host.types & 1U << record->type))
 		return 0;
-	is_kept = add_record(sink, add_sampling(sink, record, &copy));
+	if (sink->host.sampling > 1)
+		record = add_sampling(sink, record, &copy);
+	is_kept = add_record(sink, record);
 	sink->host.is_ending = false;
 	if (++sink->unflushed >= BATCH && !sink->is_unfinished)
 		sink_work(sink, false); /* a permanent failure is reported again */

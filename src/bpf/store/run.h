@@ -127,28 +127,21 @@ static __always_inline __u64 packet_time(const struct __sk_buff *skb)
 	return skb->cb[0] | (__u64)skb->cb[1] << 32;
 }
 
-static __always_inline __u64 tick_time(struct cpu_state *cpu)
+static __always_inline __u64 clock_now(struct cpu_state *cpu,
+				       const struct __sk_buff *skb)
 {
-	__u64 tick = bpf_jiffies64();
+	__u64 tick;
 
+	if (config_clock == CLOCK_PACKET)
+		return packet_time(skb);
+	if (config_clock == CLOCK_PRECISE)
+		return bpf_ktime_get_boot_ns();
+	tick = bpf_jiffies64();
 	if (tick != cpu->tick) {
 		cpu->tick = tick;
 		cpu->tick_ns = bpf_ktime_get_boot_ns();
 	}
 	return cpu->tick_ns;
-}
-
-static __always_inline __u64 clock_now(struct cpu_state *cpu,
-				       const struct __sk_buff *skb)
-{
-	switch (config_clock) {
-	case CLOCK_PACKET:
-		return packet_time(skb);
-	case CLOCK_PRECISE:
-		return bpf_ktime_get_boot_ns();
-	default:
-		return tick_time(cpu);
-	}
 }
 
 /* For a new flow. The rest of the tick goes on from here, not to run backwards. */

@@ -136,7 +136,7 @@ static uint8_t *put_ip(uint8_t *to, uint32_t number, const uint8_t address[16],
 }
 
 /* An address of a tunnel says itself whether it is of IPv4. */
-static bool is_v4_mapped(const uint8_t address[16])
+inlined bool is_v4_mapped(const uint8_t address[16])
 {
 	static const uint8_t v4[12] = { [10] = 0xff, 0xff };
 
@@ -161,7 +161,7 @@ static uint8_t *put_text(uint8_t *to, uint32_t number, const char *text)
 	return put_end(contents, contents + len);
 }
 
-static uint64_t mac_number(const uint8_t mac[6])
+inlined uint64_t mac_number(const uint8_t mac[6])
 {
 	uint64_t number = 0;
 
