@@ -1,0 +1,199 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: python3-yaml
+"""What packaging/ repeats is the same everywhere: lists of files, versions, rights."""
+
+import fnmatch
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+import yaml
+
+SOURCE = Path(os.environ["NETOBS_SOURCE"])
+RELEASE = Path(os.environ["NETOBS_RELEASE"])
+DEBIAN = SOURCE / "packaging/debian"
+SPEC = (SOURCE / "packaging/rpm/netobs.spec").read_text()
+UNIT = (SOURCE / "packaging/systemd/netobs.service.in").read_text()
+MACROS = {"_bindir": "usr/bin", "_datadir": "usr/share", "_docdir": "usr/share/doc",
+          "_includedir": "usr/include", "_libdir": "usr/lib", "_libexecdir": "usr/libexec",
+          "_mandir": "usr/share/man", "_sbindir": "usr/sbin", "_sysconfdir": "etc",
+          "_sysusersdir": "usr/lib/sysusers.d", "_tmpfilesdir": "usr/lib/tmpfiles.d",
+          "_unitdir": "usr/lib/systemd/system", "soversion": "0.1"}
+
+
+def version():
+    header = (SOURCE / "include/netobs/version.h").read_text()
+    return re.search(r'NETOBS_VERSION "(.*)"', header)[1]
+
+
+def soversion():
+    return os.readlink(RELEASE / "libnetobs.so").removeprefix("libnetobs.so.")
+
+
+def control():
+    """Fields of the source package and of each binary one, by its name."""
+    text = re.sub(r"^#.*\n", "", (DEBIAN / "control").read_text(), flags=re.M)
+    found = {}
+    for paragraph in text.strip().split("\n\n"):
+        fields = dict(re.findall(r"^([\w-]+): ?((?:.*\n?)(?: .*\n?)*)", paragraph, re.M))
+        found[fields.get("Package", "").strip()] = fields
+    return found
+
+
+def setting(name):
+    return re.search(f"^{name}=(.*)$", UNIT, re.M)[1].split()
+
+
+def lines(path):
+    return [line for line in path.read_text().splitlines() if not line.startswith("#")]
+
+
+def debian_files():
+    """[(pattern, package)], without the directory of the architecture."""
+    return [(line.split()[0].replace("usr/lib/*/", "usr/lib/"), path.stem)
+            for path in DEBIAN.glob("*.install") for line in lines(path)]
+
+
+def rpm_files():
+    """The same; packages have Debian's names."""
+    found, package = [], None
+    for line in SPEC.splitlines():
+        if line.startswith("%files"):
+            name = line.split()[1:]
+            package = name[-1] if "-n" in name else "-".join(["netobs", *name])
+            package = {"libnetobs": "libnetobs" + MACROS["soversion"],
+                       "libnetobs-devel": "libnetobs-dev"}.get(package, package)
+        elif package and line and not line.startswith(("%dir", "%exclude", "%license")):
+            path = re.sub(r"%\{(\w+)\}", lambda macro: MACROS[macro[1]], line.split()[-1])
+            found.append((path, package))
+    return found
+
+
+def owners(name, files):
+    """The packages of those patterns that match most of the path."""
+    matching = [(len(pattern), package) for pattern, package in files
+                if fnmatch.fnmatch(name, pattern) or fnmatch.fnmatch(name, pattern + "/*")]
+    return {package for length, package in matching if length == max(matching)[0]}
+
+
+def manifests():
+    text = (SOURCE / "packaging/k8s/netobs.yaml").read_text()
+    return {one["kind"]: one for one in yaml.safe_load_all(text)}
+
+
+class Files(unittest.TestCase):
+    def test_each_is_in_one_package_and_the_same_of_both_kinds(self):
+        with tempfile.TemporaryDirectory(prefix="netobs-packaging-") as root:
+            subprocess.run([os.environ["CMAKE"], "--install", RELEASE], check=True,
+                           env={**os.environ, "DESTDIR": root}, stdout=subprocess.DEVNULL)
+            names = [str(path.relative_to(root)).replace("usr/local/", "usr/")
+                     for path in Path(root).rglob("*") if not path.is_dir()]
+        left_out = lines(DEBIAN / "not-installed")
+        self.assertGreater(len(names), 50)
+        for name in names:
+            name = re.sub("^usr/lib/[^/]+-linux-gnu/", "usr/lib/", name)
+            of_rpm = owners(name, rpm_files())
+            self.assertEqual(1, len(of_rpm), f"{name}: {of_rpm}")
+            if name not in left_out:
+                self.assertEqual(of_rpm, owners(name, debian_files()), name)
+
+    def test_each_pattern_has_a_package(self):
+        packages = set(control()) - {""}
+        self.assertEqual(packages, {package for _, package in debian_files()})
+        self.assertEqual(packages, {package for _, package in rpm_files()})
+
+
+class Versions(unittest.TestCase):
+    def test_names_have_that_of_the_library(self):
+        self.assertEqual(soversion(), MACROS["soversion"])
+        self.assertIn(f"%global soversion {soversion()}\n", SPEC)
+        self.assertIn(f"libnetobs{soversion()}", control())
+        symbols = lines(DEBIAN / f"libnetobs{soversion()}.symbols")
+        self.assertIn(f"libnetobs.so.{soversion()} libnetobs{soversion()} #MINVER#", symbols)
+        nodes = re.findall(r"^(NETOBS_[\d.]+) \{", (SOURCE / "packaging/libnetobs.map")
+                           .read_text(), re.M)
+        self.assertEqual(nodes, re.findall(r"\(symver\)(\S+)", "\n".join(symbols)))
+
+    def test_specification_and_image(self):
+        self.assertIn("%{!?netobs_version:" + version() + "}", SPEC)
+        container = manifests()["DaemonSet"]["spec"]["template"]["spec"]["containers"][0]
+        self.assertEqual(f"netobs:{version()}", container["image"])
+
+
+class Dependencies(unittest.TestCase):
+    def test_to_build_are_those_of_dev(self):
+        script = (SOURCE / "dev").read_text()
+        of_dev = set(re.search(r"build_packages=\((.*?)\)", script, re.S)[1].split())
+        fields = re.sub(r"\([^)]*\)", "", control()[""]["Build-Depends"])
+        of_debian = {name.strip() for name in fields.split(",")}
+        # Of those, one is part of build-essential, and one comes with libbpf-dev.
+        self.assertEqual(of_dev - {"gcc", "libc6-dev", "libelf-dev"},
+                         of_debian - {"debhelper-compat", "dh-sequence-installsysusers"})
+
+    def test_image_installs_packages_that_there_are(self):
+        text = (SOURCE / "packaging/Containerfile").read_text()
+        for pattern in re.findall(r"/packages/(\S+)_\*\.deb", text):
+            self.assertTrue(fnmatch.filter(control(), pattern), pattern)
+
+
+class Kubernetes(unittest.TestCase):
+    def setUp(self):
+        self.manifests = manifests()
+        self.pod = self.manifests["DaemonSet"]["spec"]["template"]["spec"]
+        self.container = self.pod["containers"][0]
+
+    def test_its_rights_are_those_of_the_unit(self):
+        rights = self.container["securityContext"]
+        self.assertEqual(["ALL"], rights["capabilities"]["drop"])
+        self.assertEqual(setting("AmbientCapabilities"),
+                         ["CAP_" + name for name in rights["capabilities"]["add"]])
+        self.assertFalse(rights["privileged"] or rights["allowPrivilegeEscalation"])
+        self.assertTrue(rights["readOnlyRootFilesystem"])
+        self.assertEqual({"type": "RuntimeDefault"},
+                         self.pod["securityContext"]["seccompProfile"])
+        self.assertTrue(self.pod["hostNetwork"])
+
+    def test_volumes_are_mounted_where_the_unit_has_them(self):
+        volumes = {one["name"]: one for one in self.pod["volumes"]}
+        mounts = {one["name"]: one for one in self.container["volumeMounts"]}
+        self.assertEqual(volumes.keys(), mounts.keys())
+        directories = {f"/etc/{name}" for name in setting("ConfigurationDirectory")} | \
+            {f"/var/lib/{name}" for name in setting("StateDirectory")}
+        self.assertEqual(directories, {one["mountPath"] for one in mounts.values()})
+        for name, volume in volumes.items():
+            if "hostPath" in volume:
+                self.assertEqual(mounts[name]["mountPath"], volume["hostPath"]["path"])
+            else:
+                self.assertEqual(volume["configMap"]["name"],
+                                 self.manifests["ConfigMap"]["metadata"]["name"])
+
+    def test_it_selects_its_pods_and_waits_for_their_end(self):
+        spec = self.manifests["DaemonSet"]["spec"]
+        self.assertEqual(spec["selector"]["matchLabels"], spec["template"]["metadata"]["labels"])
+        self.assertEqual(self.manifests["ServiceAccount"]["metadata"]["name"],
+                         self.pod["serviceAccountName"])
+        self.assertGreaterEqual(self.pod["terminationGracePeriodSeconds"],
+                                int(setting("TimeoutStopSec")[0]))
+
+    def test_its_configuration_is_right(self):
+        data = self.manifests["ConfigMap"]["data"]
+        self.assertEqual(["netobs.conf"], list(data))
+        with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
+            file.write(data["netobs.conf"])
+            file.flush()
+            done = subprocess.run([os.environ["NETOBSCTL"], "config", "check", file.name],
+                                  text=True, capture_output=True, timeout=60, check=False)
+        self.assertEqual(0, done.returncode, done.stderr)
+        port = int(re.search(r"^listen = 0\.0\.0\.0:(\d+)$", data["netobs.conf"], re.M)[1])
+        self.assertEqual(port, self.container["livenessProbe"]["httpGet"]["port"])
+        annotations = self.manifests["DaemonSet"]["spec"]["template"]["metadata"]["annotations"]
+        self.assertEqual(str(port), annotations["prometheus.io/port"])
+        self.assertEqual(["run"], self.container["args"])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
