@@ -17,6 +17,8 @@ SOURCE = os.environ["NETOBS_SOURCE"]
 PACKAGING = os.path.join(SOURCE, "packaging/systemd")
 UNIT = os.path.join(os.path.dirname(os.environ["NETOBSCTL"]), "netobs.service")
 NOBODY = 65534
+AWAY = ("ipfix:udp://127.0.0.1:9", "ipfix:tcp://127.0.0.1:9", "kafka://127.0.0.1:9/flows",
+        "grpc://127.0.0.1:9", "http://127.0.0.1:9/flows", "json:tcp://127.0.0.1:9")
 
 
 def read(path):
@@ -103,16 +105,27 @@ class Job(ServiceTest):
         self.assertEqual(14, self.packets(*(set(files) - {"logs/more"})))
         self.assertGreaterEqual(self.packets("logs/more"), 5) # some of the 9 come later
 
-    def test_system_calls_are_those_of_the_filter(self):
+    def test_the_unit_forbids_nothing_that_it_does(self):
+        """With a sink of each kind, none of which reaches a collector."""
         trace = self.lab.path("trace")
+        with open(self.path, "a", encoding="utf-8") as file:
+            for at, output in enumerate(AWAY):
+                file.write(f'[sink "{at}"]\noutput = {output}\n'
+                           f"spool = disk:{self.logs}/spool-{at}\n")
         self.start(*self.as_user("strace", "-f", "-qq", "-o", trace), release=True)
         traffic.udp(self.a, self.A4, self.b, self.B4, [100] * 9)
         self.reload()
-        self.stop()
-        self.assertEqual(9, self.packets(*self.files()))
-        used = set(re.findall(r"^\d+\s+(\w+)\(", read(trace), re.M))
-        self.assertLess({"bpf", "sendto"}, used)
+        self.stop(code=1) # it has not delivered all records
+        self.assertEqual(9, self.packets(*(name for name in self.files() if "spool" not in name)))
+        done = read(trace)
+        used = set(re.findall(r"^\d+\s+(\w+)\(", done, re.M))
+        self.assertLess({"bpf", "sendto", "connect"}, used)
         self.assertEqual(set(), used - allowed_calls())
+        families = set(re.findall(r"\bsocket\((AF_\w+)", done))
+        self.assertLess({"AF_INET", "AF_NETLINK"}, families)
+        self.assertLessEqual(families, set(setting("RestrictAddressFamilies")))
+        for forbidden in ("PROT_WRITE|PROT_EXEC", "CLONE_NEW", "SCHED_FIFO", "SCHED_RR"):
+            self.assertNotIn(forbidden, done)
 
 
 def allowed_calls():
