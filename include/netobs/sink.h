@@ -93,6 +93,9 @@ struct netobs_sink_stats {
 	uint64_t pending_ms;
 	/** When records were delivered last, in nanoseconds since 1970; 0: never. */
 	int64_t delivered_ns;
+	/** Since when the other side cannot be reached, or a file not be written to, in
+	 *  nanoseconds since 1970; 0: no such failure is known. */
+	int64_t outage_ns;
 };
 
 /**
@@ -160,6 +163,17 @@ NETOBS_API int netobs_sink_fd(const struct netobs_sink *sink);
  * @return as netobs_sink_flush()
  */
 NETOBS_API int netobs_sink_dispatch(struct netobs_sink *sink);
+
+/**
+ * Write to a file by its name anew, which may be that of another file now, as after a
+ * rotation by another program. Afterwards the renamed file gets nothing, unless a line
+ * was written in part, which is completed. Other sinks are not affected, nor are
+ * files that the sink rotates itself. May block for as long as opening a file does.
+ *
+ * @return 0; -EINVAL: @p sink is NULL; others: the file cannot be opened, which is
+ *         retried
+ */
+NETOBS_API int netobs_sink_reopen(struct netobs_sink *sink);
 
 /**
  * What became of the records.

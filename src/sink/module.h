@@ -16,6 +16,7 @@
 #include "record/any.h"
 #include <netobs/version.h>
 
+struct outage;
 struct sink_host;
 
 /* A record, valid until the next call that gets one. */
@@ -80,6 +81,13 @@ struct sink_module {
 	void (*close)(void *state);
 	/* Counters since the start: "messages", "reconnects" ... May be NULL. */
 	void (*counters)(const void *state, sink_counter_fn *take, void *ctx);
+	/* The outages of the other side. May be NULL. */
+	const struct outage *(*outage)(const void *state);
+	/*
+	 * Write to a file by its name anew, which may be that of another file now. 0; < 0: it
+	 * cannot be opened, which is logged once. May be NULL.
+	 */
+	int (*reopen)(void *state);
 };
 
 extern const struct sink_module sink_json;

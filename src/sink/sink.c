@@ -527,6 +527,16 @@ int netobs_sink_dispatch(struct netobs_sink *sink)
 	return sink_work(sink, false);
 }
 
+int netobs_sink_reopen(struct netobs_sink *sink)
+{
+	int r;
+
+	if (!sink)
+		return -EINVAL;
+	r = sink->module->reopen ? sink->module->reopen(sink->state) : 0;
+	return r < 0 ? r : sink_work(sink, false);
+}
+
 int netobs_sink_drain(struct netobs_sink *sink, int timeout_ms)
 {
 	int64_t end = now_ms() + timeout_ms;

@@ -2,6 +2,7 @@
 #include <netobs/sink.h>
 
 #include "base/json.h"
+#include "base/outage.h"
 #include "sink.h"
 #include "base/sized.h"
 #include "base/util.h"
@@ -51,6 +52,19 @@ static uint64_t pending_ms(const struct netobs_sink *sink)
 	return max_i64(sink_age_ms(sink) - since_ms, 1);
 }
 
+/* Of the same clock as delivered_ns, which does not follow one that is set. */
+static int64_t outage_ns(const struct netobs_sink *sink)
+{
+	const struct outage *outage =
+		sink->module->outage ? sink->module->outage(sink->state) : NULL;
+	int64_t began_ms;
+
+	if (!outage || !outage_is_on(outage))
+		return 0;
+	began_ms = sink_age_ms(sink) - (now_ms() - outage->began_ms);
+	return (began_ms + sink->spool.options.since_1970_ms) * NSEC_PER_MSEC;
+}
+
 int netobs_sink_stats_get(const struct netobs_sink *sink,
 			  struct netobs_sink_stats *ret_stats)
 {
@@ -76,6 +90,7 @@ int netobs_sink_stats_get(const struct netobs_sink *sink,
 			(sink->delivered_ms + spool->options.since_1970_ms) *
 				NSEC_PER_MSEC :
 			0;
+	stats.outage_ns = outage_ns(sink);
 	return sized_fill(ret_stats, &stats, sizeof(stats));
 }
 

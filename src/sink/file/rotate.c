@@ -244,6 +244,11 @@ void rotate_written(struct rotated *rotated, struct position end)
 	closer_written(&rotated->closer, end);
 }
 
+const struct outage *rotate_outage(const struct rotated *rotated)
+{
+	return &rotated->outage;
+}
+
 uint64_t rotate_begun(const struct rotated *rotated)
 {
 	return rotated->begun;

@@ -61,6 +61,9 @@ void rotate_written(struct rotated *rotated, struct position end);
 /** @return how many files were begun; the last one is empty when this has grown */
 uint64_t rotate_begun(const struct rotated *rotated);
 
+/** @return the outages of the file that is being written */
+const struct outage *rotate_outage(const struct rotated *rotated);
+
 /** @return when rotate_prepare() has to be called at the latest, as for wake_in() */
 int rotate_wait_ms(const struct rotated *rotated);
 

@@ -239,6 +239,15 @@ static void grpc_counters(const void *arg, sink_counter_fn *take, void *ctx)
 	take(ctx, "sent_bytes", state->session.sent_bytes);
 }
 
+/* Of its calls, or else of the connection. */
+static const struct outage *grpc_outage(const void *arg)
+{
+	const struct grpc_state *state = arg;
+
+	return outage_is_on(&state->outage) ? &state->outage :
+					      &state->session.stream.outage;
+}
+
 __attribute__((visibility("default")))
 const struct sink_module netobs_sink_module = {
 	.version = NETOBS_VERSION,
@@ -248,4 +257,5 @@ const struct sink_module netobs_sink_module = {
 	.work = grpc_work,
 	.close = grpc_close,
 	.counters = grpc_counters,
+	.outage = grpc_outage,
 };

@@ -458,6 +458,13 @@ static void http_counters(const void *arg, sink_counter_fn *take, void *ctx)
 	take(ctx, "sent_bytes", http->sent_bytes);
 }
 
+static const struct outage *http_outage(const void *arg)
+{
+	const struct http *http = arg;
+
+	return &http->outage;
+}
+
 __attribute__((visibility("default")))
 const struct sink_module netobs_sink_module = {
 	.version = NETOBS_VERSION,
@@ -467,4 +474,5 @@ const struct sink_module netobs_sink_module = {
 	.work = http_work,
 	.close = http_close,
 	.counters = http_counters,
+	.outage = http_outage,
 };

@@ -360,6 +360,21 @@ static void ipfix_counters(const void *arg, sink_counter_fn *take, void *ctx)
 		ipfix->output->ops->counters(ipfix->output, take, ctx);
 }
 
+static const struct outage *ipfix_outage(const void *arg)
+{
+	const struct ipfix *ipfix = arg;
+
+	return ipfix->output->ops->outage(ipfix->output);
+}
+
+static int ipfix_reopen(void *arg)
+{
+	const struct ipfix *ipfix = arg;
+	const struct output_ops *ops = ipfix->output->ops;
+
+	return ops->reopen ? ops->reopen(ipfix->output) : 0;
+}
+
 __attribute__((visibility("default")))
 const struct sink_module netobs_sink_module = {
 	.version = NETOBS_VERSION,
@@ -369,4 +384,6 @@ const struct sink_module netobs_sink_module = {
 	.work = ipfix_work,
 	.close = ipfix_close,
 	.counters = ipfix_counters,
+	.outage = ipfix_outage,
+	.reopen = ipfix_reopen,
 };

@@ -36,6 +36,9 @@ struct output_ops {
 	/* May be NULL. */
 	void (*counters)(const struct output *output, sink_counter_fn *take,
 			 void *ctx);
+	const struct outage *(*outage)(const struct output *output);
+	/* As in struct sink_module. May be NULL. */
+	int (*reopen)(struct output *output);
 	void (*close)(struct output *output);
 };
 

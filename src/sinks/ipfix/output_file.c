@@ -86,13 +86,6 @@ static void file_close(struct output *output)
 	free(out);
 }
 
-static const struct output_ops file_ops = {
-	.prepare = file_prepare,
-	.send = file_send,
-	.rest = file_rest,
-	.close = file_close,
-};
-
 /* The length of the message at @at; 0: there is no whole one; -EEXIST: there is none. */
 static off_t message_length(int fd, off_t at, off_t end)
 {
@@ -146,6 +139,62 @@ static int open_file(const char *path, unsigned int mode, int *ret_fd)
 	return 0;
 }
 
+static int log_open_error(const struct output *output, int err)
+{
+	log_error(output->host->log, "cannot write to %s: %s",
+		  output->config->path,
+		  err == -EEXIST ? "it contains something else" : strerror(-err));
+	return err;
+}
+
+static const struct outage *file_outage(const struct output *output)
+{
+	return &((const struct file_output *)output)->outage;
+}
+
+/* A pipe stays what it is. */
+static bool has_moved(const struct file_output *out)
+{
+	struct stat own, named;
+
+	if (fstat(out->fd, &own) || !S_ISREG(own.st_mode))
+		return false;
+	return stat(out->output.config->path, &named) ||
+	       own.st_dev != named.st_dev || own.st_ino != named.st_ino;
+}
+
+/* A message that the old file has a part of is completed there first. */
+static int file_reopen(struct output *output)
+{
+	struct file_output *out = of_output(output);
+	const struct config *config = output->config;
+	int fd, err;
+
+	if (!has_moved(out))
+		return 0;
+	if (!unsent_is_empty(&out->unsent))
+		write_unsent(out);
+	if (!unsent_is_empty(&out->unsent))
+		return -EAGAIN;
+	err = open_file(config->path, config->rotation.mode ?: MODE, &fd);
+	if (err)
+		return log_open_error(output, err);
+	close_fd(&out->fd);
+	out->fd = fd;
+	out->is_new = true;
+	output->counts.sessions++;
+	return 0;
+}
+
+static const struct output_ops file_ops = {
+	.prepare = file_prepare,
+	.send = file_send,
+	.rest = file_rest,
+	.outage = file_outage,
+	.reopen = file_reopen,
+	.close = file_close,
+};
+
 int output_open_file(const struct config *config, struct sink_host *host,
 		     struct output **ret_output)
 {
@@ -162,9 +211,7 @@ int output_open_file(const struct config *config, struct sink_host *host,
 	out->is_new = true;
 	err = open_file(config->path, config->rotation.mode ?: MODE, &out->fd);
 	if (err) {
-		log_error(host->log, "cannot write to %s: %s", config->path,
-			  err == -EEXIST ? "it contains something else" :
-					   strerror(-err));
+		log_open_error(&out->output, err);
 		free(out);
 		return err;
 	}

@@ -80,6 +80,11 @@ static void rotated_output_counters(const struct output *output,
 	rotate_counters(out->rotated, take, ctx);
 }
 
+static const struct outage *rotated_output_outage(const struct output *output)
+{
+	return rotate_outage(((const struct rotated_output *)output)->rotated);
+}
+
 static void rotated_output_close(struct output *output)
 {
 	struct rotated_output *out = of_output(output);
@@ -93,6 +98,7 @@ static const struct output_ops rotated_output_ops = {
 	.send = rotated_output_send,
 	.rest = rotated_output_rest,
 	.counters = rotated_output_counters,
+	.outage = rotated_output_outage,
 	.close = rotated_output_close,
 };
 

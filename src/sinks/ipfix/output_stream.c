@@ -62,6 +62,11 @@ static void stream_output_counters(const struct output *output,
 	take(ctx, "broken_sessions", out->feed.broken_sessions);
 }
 
+static const struct outage *stream_output_outage(const struct output *output)
+{
+	return &((const struct stream_output *)output)->feed.stream.outage;
+}
+
 static void stream_output_close(struct output *output)
 {
 	struct stream_output *out = of_output(output);
@@ -76,6 +81,7 @@ static const struct output_ops stream_output_ops = {
 	.finish = stream_output_finish,
 	.rest = stream_output_rest,
 	.counters = stream_output_counters,
+	.outage = stream_output_outage,
 	.close = stream_output_close,
 };
 

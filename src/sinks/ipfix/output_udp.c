@@ -503,10 +503,16 @@ static void udp_close(struct output *output)
 	free(udp);
 }
 
+static const struct outage *udp_outage(const struct output *output)
+{
+	return &((const struct udp *)output)->outage;
+}
+
 static const struct output_ops udp_ops = {
 	.prepare = udp_prepare,
 	.send = udp_send,
 	.rest = udp_rest,
+	.outage = udp_outage,
 	.close = udp_close,
 };
 

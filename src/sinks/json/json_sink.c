@@ -106,6 +106,27 @@ static void json_counters(const void *arg, sink_counter_fn *take, void *ctx)
 	line_out_counters(&state->out, take, ctx);
 }
 
+static const struct outage *json_outage(const void *arg)
+{
+	const struct json_state *state = arg;
+
+	return line_out_outage(&state->out);
+}
+
+static int json_reopen(void *arg)
+{
+	struct json_state *state = arg;
+	enum peer_state out;
+
+	if (state->out.kind != LINE_OUT_FILE || state->out.rotated)
+		return 0;
+	line_out_look(&state->out);
+	out = line_out_prepare(&state->out);
+	if (out == PEER_NEW)
+		rewrite_lines(state);
+	return out == PEER_AWAY ? -EIO : 0;
+}
+
 const struct sink_module sink_json = {
 	.version = NETOBS_VERSION,
 	.kind = "json",
@@ -114,4 +135,6 @@ const struct sink_module sink_json = {
 	.work = json_work,
 	.close = json_close_sink,
 	.counters = json_counters,
+	.outage = json_outage,
+	.reopen = json_reopen,
 };

@@ -448,6 +448,16 @@ int line_out_rest(struct line_out *out)
 	return out->kind == LINE_OUT_STDOUT ? -EPIPE : 0;
 }
 
+const struct outage *line_out_outage(const struct line_out *out)
+{
+	return out->rotated ? rotate_outage(out->rotated) : &out->outage;
+}
+
+void line_out_look(struct line_out *out)
+{
+	out->looked_ms = now_ms() - LOOK_MS;
+}
+
 void line_out_counters(const struct line_out *out, sink_counter_fn *take,
 		       void *ctx)
 {

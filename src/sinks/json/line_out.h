@@ -92,6 +92,11 @@ void line_out_written(struct line_out *out, struct position end);
 /** There is nothing to write now. @return 0, or a permanent failure since the last call */
 int line_out_rest(struct line_out *out);
 
+const struct outage *line_out_outage(const struct line_out *out);
+
+/* The next line_out_prepare() looks whether the file still has its name. */
+void line_out_look(struct line_out *out);
+
 void line_out_counters(const struct line_out *out, sink_counter_fn *take,
 		       void *ctx);
 

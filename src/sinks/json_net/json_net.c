@@ -136,6 +136,13 @@ static void json_net_counters(const void *arg, sink_counter_fn *take, void *ctx)
 	take(ctx, "broken_sessions", net->feed.broken_sessions);
 }
 
+static const struct outage *json_net_outage(const void *arg)
+{
+	const struct json_net *net = arg;
+
+	return &net->feed.stream.outage;
+}
+
 __attribute__((visibility("default")))
 const struct sink_module netobs_sink_module = {
 	.version = NETOBS_VERSION,
@@ -145,4 +152,5 @@ const struct sink_module netobs_sink_module = {
 	.work = json_net_work,
 	.close = json_net_close,
 	.counters = json_net_counters,
+	.outage = json_net_outage,
 };

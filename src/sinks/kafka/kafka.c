@@ -354,6 +354,13 @@ static void kafka_counters(const void *state, sink_counter_fn *take, void *ctx)
 	take(ctx, "producers", kafka->producers);
 }
 
+static const struct outage *kafka_outage(const void *state)
+{
+	const struct kafka *kafka = state;
+
+	return &kafka->outage;
+}
+
 __attribute__((visibility("default")))
 const struct sink_module netobs_sink_module = {
 	.version = NETOBS_VERSION,
@@ -363,4 +370,5 @@ const struct sink_module netobs_sink_module = {
 	.work = kafka_work,
 	.close = kafka_close,
 	.counters = kafka_counters,
+	.outage = kafka_outage,
 };
