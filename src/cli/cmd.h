@@ -9,5 +9,9 @@ int cmd_bench(int argc, char **argv);
 int cmd_capture(int argc, char **argv);
 int cmd_config(int argc, char **argv);
 int cmd_run(int argc, char **argv);
+int cmd_status(int argc, char **argv);
+int cmd_reload(int argc, char **argv);
+int cmd_reopen(int argc, char **argv);
+int cmd_log(int argc, char **argv);
 
 #endif

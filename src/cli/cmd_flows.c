@@ -553,7 +553,9 @@ int cmd_flows(int argc, char **argv)
 			    session.config.verbose == 1 ? NETOBS_LOG_INFO :
 							  NETOBS_LOG_WARNING;
 	if (result == ARGS_RUN)
-		status = session.config.list ? list_interfaces() : run(&session);
+		status = session.config.list ? list_interfaces() :
+			 session.config.live ? flows_live(&session.config) :
+					       run(&session);
 	flows_config_clear(&session.config);
 	return status;
 }

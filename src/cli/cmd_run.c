@@ -10,6 +10,7 @@
 
 #include "args.h"
 #include "base/clock_ms.h"
+#include "control.h"
 #include "notify.h"
 #include "service.h"
 #include "signals.h"
@@ -33,7 +34,7 @@ static const struct args_command command = {
 		 "ends the service. netobs.conf(5) describes the configuration.\n",
 };
 
-enum { FD_CONTEXT, FD_METRICS, FD_SINKS };
+enum { FD_CONTEXT, FD_METRICS, FD_CONTROL, FD_SINKS };
 
 struct loop {
 	struct service *service;
@@ -56,6 +57,9 @@ static nfds_t fill_fds(struct loop *loop)
 				 .events = POLLIN };
 	loop->fds[FD_METRICS] =
 		(struct pollfd){ .fd = metrics_fd(loop->service->metrics),
+				 .events = POLLIN };
+	loop->fds[FD_CONTROL] =
+		(struct pollfd){ .fd = control_fd(loop->service->control),
 				 .events = POLLIN };
 	for (size_t i = 0; i < sinks->n; i++)
 		loop->fds[FD_SINKS + i] =
@@ -85,6 +89,9 @@ static void wait_for_events(struct loop *loop)
 	for (size_t i = 0; i < sinks->n; i++)
 		if (loop->fds[FD_SINKS + i].revents)
 			output_ready(&sinks->outputs[i]);
+	/* Last: a request may replace the sinks. */
+	if (loop->fds[FD_CONTROL].revents)
+		control_dispatch(loop->service->control);
 }
 
 /* @return 0: it was stopped; < 0: it failed */

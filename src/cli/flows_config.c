@@ -7,20 +7,16 @@
 #include <string.h>
 
 #include <netobs/netobs.h>
-#include <netobs/probe.h>
 
+#include "base/util.h"
 #include "base/value.h"
+#include "control.h"
 #include "human.h"
 
 enum { DEFAULT_INTERVAL_MS = 5000, MIN_INTERVAL_MS = 10 }; /* the library's */
 
-enum attach { ATTACH_AUTO, ATTACH_TCX, ATTACH_CLSACT };
-enum timestamps { TIMESTAMPS_COARSE, TIMESTAMPS_PRECISE };
-
-enum direction { DIRECTION_BOTH, DIRECTION_INGRESS, DIRECTION_EGRESS };
-
 static const char *const directions[] = {
-	[DIRECTION_BOTH] = "both", [DIRECTION_INGRESS] = "ingress", [DIRECTION_EGRESS] = "egress", NULL
+	[FLOWS_BOTH] = "both", [FLOWS_INGRESS] = "ingress", [FLOWS_EGRESS] = "egress", NULL
 };
 
 static const char *const timestamps[] = {
@@ -30,18 +26,6 @@ static const char *const timestamps[] = {
 const char *const flows_attachments[] = {
 	[ATTACH_AUTO] = "auto", [ATTACH_TCX] = "tcx", [ATTACH_CLSACT] = "clsact", NULL
 };
-
-uint64_t flows_attachment_disables(int attachment)
-{
-	switch (attachment) {
-	case ATTACH_TCX:
-		return UINT64_C(1) << NETOBS_FEATURE_CLSACT;
-	case ATTACH_CLSACT:
-		return UINT64_C(1) << NETOBS_FEATURE_TCX;
-	default:
-		return 0;
-	}
-}
 
 static const char *const attach_orders[] = {
 	[NETOBS_ATTACH_FIRST] = "first", [NETOBS_ATTACH_LAST] = "last", NULL
@@ -101,6 +85,10 @@ static const struct args_option options[] = {
 	  "run before or after other tcx programs (default first)" },
 	{ 'r', "read", ARGS_LIST, FIELD(files), "FILE", NULL,
 	  "read packets from a pcap or pcapng file (- for stdin); repeatable" },
+	{ 0, "live", ARGS_SWITCH, FIELD(live), NULL, NULL,
+	  "show the records of the running service instead of observing" },
+	{ 0, "socket", ARGS_STRING, FIELD(socket), "PATH", NULL,
+	  "with --live: the socket of the service (default " CONTROL_SOCKET ")" },
 	{ 0, "metrics", ARGS_STRING, FIELD(metrics.listen), "ADDRESS", NULL,
 	  "serve metrics over HTTP at ADDRESS:PORT or unix:PATH" },
 	{ 0, "metrics-listen-any", ARGS_SWITCH, FIELD(metrics.listen_any), NULL,
@@ -129,44 +117,80 @@ static const struct args_command command = {
 		"SECONDS may have a fraction, such as 0.5, or a unit, such as 90s or 5m.\n",
 };
 
-static int refuse(const char *option)
+/* What is observed, and how, is the configuration of a running service, or is in a file. */
+static int check_source(const struct flows_config *config)
 {
-	args_complain(&command,
-		      "%s: cannot be combined with -r, which observes no interface",
-		      option);
-	return -1;
+	const struct {
+		bool is_given, is_of_packets; /* of a file as well */
+		const char *option;
+	} options_given[] = {
+		{ config->interfaces.n, false, "-i" },
+		{ config->exclude.n, false, "-x" },
+		{ config->direction >= 0, false, "--direction" },
+		{ config->attach >= 0, false, "--attach" },
+		{ config->attach_order >= 0, false, "--attach-order" },
+		{ config->metrics.listen, false, "--metrics" },
+		{ config->metrics.textfile, false, "--metrics-textfile" },
+		{ config->files.n, true, "-r" },
+		{ config->filter_words.n, true, "FILTER" },
+		{ config->rules_path, true, "--rules" },
+		{ config->interval_ms, true, "--interval" },
+		{ config->sampling, true, "--sampling" },
+		{ config->min_bytes, true, "--min-bytes" },
+		{ config->active_ms, true, "--active-timeout" },
+		{ config->idle_ms, true, "--idle-timeout" },
+		{ config->per_interface, true, "--per-interface" },
+		{ config->timestamps >= 0, true, "--timestamps" },
+		{ config->max_flows, true, "--max-flows" },
+		{ config->max_memory, true, "--max-memory" },
+		{ config->stats, true, "--stats" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(options_given); i++) {
+		if (!options_given[i].is_given ||
+		    !(config->live ||
+		      (config->files.n && !options_given[i].is_of_packets)))
+			continue;
+		args_complain(&command, "%s: cannot be combined with %s",
+			      options_given[i].option,
+			      config->live ?
+				      "--live: the service has a configuration" :
+				      "-r, which observes no interface");
+		return -1;
+	}
+	return 0;
 }
 
-static int check_replay(const struct flows_config *config)
+static int check_combinations(const struct flows_config *config)
 {
 	size_t n_stdin = 0;
 
-	if (!config->files.n)
-		return 0;
 	for (size_t i = 0; i < config->files.n; i++)
 		n_stdin += !strcmp(config->files.items[i], "-");
-	if (n_stdin > 1) {
+	if (n_stdin > 1)
 		args_complain(&command,
 			      "-r: standard input can be read only once");
-		return -1;
-	}
-	if (config->interfaces.n)
-		return refuse("-i");
-	if (config->exclude.n)
-		return refuse("-x");
-	if (config->duration_ms)
-		return refuse("-d");
-	if (config->direction >= 0)
-		return refuse("--direction");
-	if (config->attach >= 0)
-		return refuse("--attach");
-	if (config->metrics.listen)
-		return refuse("--metrics");
-	if (config->metrics.textfile)
-		return refuse("--metrics-textfile");
-	if (config->attach_order >= 0)
-		return refuse("--attach-order");
-	return 0;
+	else if (config->socket && !config->live)
+		args_complain(&command, "--socket: it is for --live");
+	else if (config->files.n && config->duration_ms)
+		args_complain(
+			&command,
+			"-d: cannot be combined with -r, which observes no interface");
+	else
+		return check_source(config);
+	return -1;
+}
+
+static int check_live_output(const struct flows_config *config)
+{
+	const struct output *output = config->outputs;
+
+	if (!config->live ||
+	    (config->n_outputs == 1 &&
+	     (output->kind != &output_sink || !strcmp(output->spec, "json"))))
+		return 0;
+	args_complain(&command, "-o: with --live it is one of table and json");
+	return -1;
 }
 
 const struct args_option *flows_config_find(const char *name)
@@ -235,7 +259,8 @@ static int parse_outputs(struct flows_config *config)
 		    check_output(specs[config->n_outputs]) < 0)
 			return -1;
 		/* Of a file, all is wanted, and it comes at once. */
-		*output = output_of(specs[config->n_outputs], !config->files.n);
+		*output = output_of(specs[config->n_outputs],
+				    !config->files.n && !config->live);
 		on_stdout += output->is_stdout;
 	}
 	if (on_stdout > 1) {
@@ -450,27 +475,6 @@ static int check_values(struct flows_config *config)
 	return -1;
 }
 
-const char *flows_config_option(const char *message, const char **ret_rest)
-{
-	static const struct {
-		const char *library, *command;
-	} names[] = {
-		{ "interfaces:", "-i" },	   { "exclude:", "-x" },
-		{ "max_memory:", "--max-memory" }, { "snap_length:", "-s" },
-		{ "buffer_bytes:", "--buffer" },
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		size_t len = strlen(names[i].library);
-
-		if (strncmp(message, names[i].library, len))
-			continue;
-		*ret_rest = message + len;
-		return names[i].command;
-	}
-	return NULL;
-}
-
 enum args_result flows_config_parse(struct flows_config *config, int argc,
 				    char **argv)
 {
@@ -483,13 +487,13 @@ enum args_result flows_config_parse(struct flows_config *config, int argc,
 	result = args_parse(&command, argc, argv, config);
 	if (result != ARGS_RUN)
 		return result;
-	if (check_replay(config) < 0 || check_values(config) < 0 ||
+	if (check_combinations(config) < 0 || check_values(config) < 0 ||
 	    check_names(&config->interfaces, "-i") < 0 ||
 	    check_names(&config->exclude, "-x") < 0 ||
 	    flows_join_filter(&command, &config->filter_words, &config->filter) <
 		    0 ||
 	    read_rules(config) < 0 || parse_outputs(config) < 0 ||
-	    parse_view(config) < 0)
+	    check_live_output(config) < 0 || parse_view(config) < 0)
 		return ARGS_WRONG;
 
 	describe(config);
@@ -520,33 +524,4 @@ void flows_config_clear(struct flows_config *config)
 	free(config->outputs);
 	config->outputs = NULL;
 	config->n_outputs = 0;
-}
-
-void flows_config_fill(const struct flows_config *config, struct netobs_opts *opts)
-{
-	opts->interfaces = config->interfaces.items;
-	opts->exclude = config->exclude.items;
-	opts->filter = config->filter;
-	opts->rules = config->rules.n ? config->rules.list : NULL;
-	opts->n_rules = config->rules.n;
-	opts->default_action = config->rules.default_action;
-	if (config->direction == DIRECTION_INGRESS)
-		opts->direction = NETOBS_DIRECTION_INGRESS;
-	else if (config->direction == DIRECTION_EGRESS)
-		opts->direction = NETOBS_DIRECTION_EGRESS;
-	if (config->per_interface)
-		opts->flags |= NETOBS_PER_INTERFACE;
-	if (config->timestamps == TIMESTAMPS_PRECISE)
-		opts->flags |= NETOBS_TIMESTAMPS_PRECISE;
-	opts->interval_ms = config->interval_ms;
-	opts->active_timeout_ms = config->active_ms;
-	opts->idle_timeout_ms = config->idle_ms;
-	opts->max_flows = config->max_flows;
-	opts->max_memory = config->max_memory;
-	opts->sampling = config->sampling_interval;
-	opts->sampling_mode = config->sampling_mode;
-	opts->min_bytes = config->min_bytes;
-	if (config->attach_order == NETOBS_ATTACH_LAST)
-		opts->attach_order = NETOBS_ATTACH_LAST;
-	opts->disable_features = flows_attachment_disables(config->attach);
 }

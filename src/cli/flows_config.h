@@ -15,6 +15,11 @@
 
 struct netobs_opts;
 
+/* Choices of options. */
+enum attach { ATTACH_AUTO, ATTACH_TCX, ATTACH_CLSACT };
+enum timestamps { TIMESTAMPS_COARSE, TIMESTAMPS_PRECISE };
+enum flows_direction { FLOWS_BOTH, FLOWS_INGRESS, FLOWS_EGRESS };
+
 struct flows_config {
 	struct args_list interfaces, exclude, output_specs, files, filter_words;
 	int direction, timestamps, attach,
@@ -23,7 +28,8 @@ struct flows_config {
 	uint32_t max_flows, verbose, top;
 	uint64_t max_memory;
 	uint64_t count;
-	bool per_interface, stats, list, want_names;
+	bool per_interface, stats, list, want_names, live;
+	const char *socket; /* of the service, with live; NULL: not given */
 	const char *by, *sort, *sampling; /* NULL: not given */
 	enum netobs_sampling sampling_mode;
 	uint32_t sampling_interval; /* one of so many; 0: all */
@@ -64,6 +70,9 @@ bool flows_parse_sampling(struct flows_config *config, char *ret_why,
 /* Also understands the outputs, and refuses what does not go together. */
 enum args_result flows_config_parse(struct flows_config *config, int argc,
 				    char **argv);
+
+/** Show the records of the running service. @return an exit status */
+int flows_live(const struct flows_config *config);
 
 void flows_config_clear(struct flows_config *config);
 

@@ -181,6 +181,13 @@ bool output_note(struct output *output, const char *message)
 	       output->kind->note(output, message);
 }
 
+int output_reopen(struct output *output)
+{
+	return is_usable(output) && output->kind->reopen ?
+		       output->kind->reopen(output) :
+		       0;
+}
+
 bool output_is_pending(const struct output *output)
 {
 	return is_usable(output) && output->kind->is_pending &&
@@ -300,6 +307,11 @@ static void dispatch_sink(struct output *output)
 	output->error = netobs_sink_dispatch(output->state);
 }
 
+static int reopen_sink(struct output *output)
+{
+	return netobs_sink_reopen(output->state);
+}
+
 static int sink_fd(const struct output *output)
 {
 	return netobs_sink_fd(output->state);
@@ -394,6 +406,7 @@ const struct output_kind output_sink = {
 	.flow = write_sink_flow,
 	.interval = flush_sink,
 	.ready = dispatch_sink,
+	.reopen = reopen_sink,
 	.fd = sink_fd,
 	.finish = finish_sink,
 	.is_pending = has_pending_records,

@@ -33,6 +33,8 @@ struct output_kind {
 	void (*resize)(struct output *output);
 	/* Keep what is shown, or go on. */
 	void (*pause)(struct output *output);
+	/* Its file may have been renamed. */
+	int (*reopen)(struct output *output);
 	/* Show a log line; false: it has to go elsewhere. */
 	bool (*note)(struct output *output, const char *message);
 	/* False: records did not get where they should, which was logged. */
@@ -91,6 +93,9 @@ void output_interval(struct output *output);
 void output_ready(struct output *output);
 void output_resize(struct output *output);
 void output_pause(struct output *output);
+/* @return 0; < 0: its file cannot be opened again */
+int output_reopen(struct output *output);
+
 bool output_note(struct output *output, const char *message);
 
 /*

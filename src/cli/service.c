@@ -12,10 +12,14 @@
 #include <netobs/netobs.h>
 
 #include "args.h"
+#include "base/clock_ms.h"
 #include "base/util.h"
+#include "base/value.h"
+#include "control.h"
 #include "human.h"
 #include "notify.h"
 #include "privileges.h"
+#include "service_keys.h"
 
 /* ---- Messages -------------------------------------------------------------------- */
 
@@ -31,6 +35,19 @@ static bool is_journal(int fd)
 	       found.st_ino == inode;
 }
 
+static void keep_line(struct service_log *log, int level, const char *text)
+{
+	struct service_log_line *line;
+
+	if (level > NETOBS_LOG_INFO)
+		return;
+	line = &log->lines[log->n++ % SERVICE_LOG_LINES];
+	line->time_ms = clock_ms(CLOCK_REALTIME);
+	line->level = level;
+	snprintf(line->text, sizeof(line->text), "%.*s",
+		 (int)sizeof(line->text) - 1, text);
+}
+
 void service_log(int level, const char *message, void *user)
 {
 	struct service *service = user;
@@ -39,11 +56,15 @@ void service_log(int level, const char *message, void *user)
 
 	service->metrics_source.errors += level <= NETOBS_LOG_ERROR;
 	service->metrics_source.warnings += level == NETOBS_LOG_WARNING;
-	if (level > service->log_level)
+	if (level > service->log_level && level > NETOBS_LOG_INFO)
 		return;
 	if (!config || !service_config_place(config, message, text, sizeof(text)))
 		snprintf(text, sizeof(text), "%s", message);
 	human_clean(text);
+	keep_line(&service->log, level, text);
+	control_note(service->control, level, text);
+	if (level > service->log_level)
+		return;
 	if (service->has_levels)
 		snprintf(prefix, sizeof(prefix), "<%d>", level);
 	fprintf(stderr, "%snetobsctl run: %s%s\n", prefix,
@@ -74,13 +95,15 @@ static void report_status(const struct service *service)
 		   stats.interfaces, stats.seen.packets, lost);
 }
 
+/* Of service_log_levels. */
+static const int log_levels[] = { NETOBS_LOG_ERROR, NETOBS_LOG_WARNING,
+				  NETOBS_LOG_INFO, NETOBS_LOG_DEBUG };
+
 static void set_log_level(struct service *service)
 {
-	static const int levels[] = { NETOBS_LOG_ERROR, NETOBS_LOG_WARNING,
-				      NETOBS_LOG_INFO, NETOBS_LOG_DEBUG };
 	const int chosen = service->config->log_level;
 
-	service->log_level = chosen < 0 ? NETOBS_LOG_WARNING : levels[chosen];
+	service->log_level = chosen < 0 ? NETOBS_LOG_WARNING : log_levels[chosen];
 }
 
 /* ---- Callbacks ------------------------------------------------------------------- */
@@ -90,6 +113,7 @@ static void on_flow(const struct netobs_flow *flow, void *user)
 	struct service *service = user;
 
 	service_sinks_flow(&service->sinks, flow);
+	control_flow(service->control, flow);
 }
 
 /* The sinks and rules of this moment. */
@@ -112,6 +136,7 @@ static void on_interval(void *user)
 	struct service *service = user;
 
 	service_sinks_interval(&service->sinks);
+	control_interval(service->control);
 	refresh_metrics(service);
 	metrics_write(service->metrics, false);
 	report_status(service);
@@ -232,6 +257,10 @@ int service_reload(struct service *service)
 
 	notify_reloading();
 	r = try_change(service);
+	service->reloads.total++;
+	service->reloads.failed += r != 0;
+	service->reloads.is_last_fine = r == 0;
+	service->reloads.last_ms = clock_ms(CLOCK_REALTIME);
 	if (r == 0)
 		service_log(NETOBS_LOG_INFO,
 			    "the configuration has been read again", service);
@@ -244,6 +273,53 @@ int service_reload(struct service *service)
 	return r;
 }
 
+/* ---- Control --------------------------------------------------------------------- */
+
+static int on_reload(void *user)
+{
+	return service_reload(user);
+}
+
+static int on_reopen(void *user)
+{
+	struct service *service = user;
+
+	return service_sinks_reopen(&service->sinks);
+}
+
+static int on_level(const char *level, void *user)
+{
+	struct service *service = user;
+	int choice = value_choice(service_log_levels, level);
+
+	if (choice >= 0)
+		service->log_level = log_levels[choice];
+	return choice < 0 ? choice : 0;
+}
+
+/* A service without configuration of the socket works without it, beside another service. */
+static int open_control(struct service *service)
+{
+	static const struct control_ops ops = {
+		.add_status = service_status_add,
+		.reload = on_reload,
+		.reopen = on_reopen,
+		.set_level = on_level,
+	};
+	const struct control_config *config = &service->config->control;
+	char why[256], text[640];
+	int r = control_open(config, &ops, service, &service->control, why,
+			     sizeof(why));
+
+	if (r == 0)
+		return 0;
+	snprintf(text, sizeof(text), "there is no control socket %s: %s",
+		 config->path ?: CONTROL_SOCKET, why);
+	service_log(config->path ? NETOBS_LOG_ERROR : NETOBS_LOG_WARNING, text,
+		    service);
+	return config->path ? r : 0;
+}
+
 /* ---- Start and end --------------------------------------------------------------- */
 
 int service_start(struct service *service)
@@ -253,6 +329,7 @@ int service_start(struct service *service)
 
 	service->has_levels = is_journal(STDERR_FILENO);
 	service->log_level = NETOBS_LOG_WARNING;
+	service->started_ms = clock_ms(CLOCK_REALTIME);
 	service->config = read_config(service);
 	if (!service->config)
 		return EXIT_USAGE;
@@ -292,6 +369,7 @@ int service_observe(struct service *service)
 {
 	int r = open_metrics(service);
 
+	r = r ?: open_control(service);
 	r = r ?: netobs_start(service->ctx);
 	if (r < 0)
 		return r;
@@ -322,6 +400,7 @@ int service_end(struct service *service)
 	refresh_metrics(service);
 	metrics_write(service->metrics, true);
 	metrics_close(service->metrics);
+	control_close(TAKE_PTR(service->control));
 	is_complete = service_sinks_close(&service->sinks);
 
 	if (service->ctx)

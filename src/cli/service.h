@@ -7,6 +7,26 @@
 #include "service_sinks.h"
 
 struct netobs;
+struct control;
+struct json;
+
+enum { SERVICE_LOG_LINES = 32 };
+
+/* The latest messages, for the status; debugging is not among them. */
+struct service_log {
+	struct service_log_line {
+		int64_t time_ms;
+		int level;
+		char text[256];
+	} lines[SERVICE_LOG_LINES]; /* a ring */
+	uint64_t n;
+};
+
+struct service_reloads {
+	uint64_t total, failed;
+	int64_t last_ms;
+	bool is_last_fine;
+};
 
 struct service {
 	const char *path; /* of the configuration; NULL: the default */
@@ -16,6 +36,10 @@ struct service {
 	struct service_sinks sinks;
 	struct metrics *metrics;
 	struct metrics_source metrics_source;
+	struct control *control;
+	struct service_log log;
+	struct service_reloads reloads;
+	int64_t started_ms;
 	struct conf first; /* of the first configuration: what cannot change is in it */
 	int log_level;
 	bool has_levels; /* of lines on stderr, for the journal */
@@ -38,7 +62,13 @@ int service_reload(struct service *service);
 /** Serve those who ask for metrics; when metrics_fd() polls readable. */
 void service_serve_metrics(struct service *service);
 
+/** @return "error", "warning", "info" or "debug" */
+const char *service_level_name(int level);
+
 void service_log(int level, const char *message, void *service);
+
+/** Add the members of the status to an open object: docs/control.md. @user: the service */
+void service_status_add(struct json *json, void *user);
 
 /** Deliver what is there. @return an exit status */
 int service_end(struct service *service);

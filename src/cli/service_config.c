@@ -374,6 +374,20 @@ static void check_metrics(struct service_config *config)
 		conf_complain(&config->conf, &entry->place, "%s", why);
 }
 
+static void check_control(struct service_config *config)
+{
+	const char *wrong = control_refuse(&config->control);
+	const struct conf_entry *entry;
+	struct conf_place place;
+
+	if (!wrong)
+		return;
+	entry = conf_find(&config->conf, "control", "",
+			  strncmp(wrong, "mode", 4) ? "path" : "mode");
+	place = conf_value_place(entry);
+	conf_complain(&config->conf, &place, "%s", wrong);
+}
+
 static unsigned int interpret(struct service_config *config, const char *file)
 {
 	const struct conf_place place = { .file = file };
@@ -384,6 +398,7 @@ static unsigned int interpret(struct service_config *config, const char *file)
 	take_items(config);
 	take_filters(config);
 	check_metrics(config);
+	check_control(config);
 	if (!conf->n_errors && !config->n_sinks &&
 	    !config->flows.metrics.listen && !config->flows.metrics.textfile)
 		conf_complain(conf, &place,

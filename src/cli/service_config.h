@@ -6,6 +6,7 @@
 #include <netobs/netobs.h>
 
 #include "conf.h"
+#include "control.h"
 #include "flows_config.h"
 
 #define SERVICE_CONFIG_FILE NETOBS_CONFIG_DIR "/netobs.conf"
@@ -23,6 +24,7 @@ struct service_config {
 	struct flows_config flows; /* first: options have offsets into it */
 	int default_action, log_level;
 	const char *filter;
+	struct control_config control;
 	struct service_item sinks[SERVICE_SINKS_MAX];
 	size_t n_sinks;
 	struct service_item filters[NETOBS_RULES_MAX]; /* flows.rules has them, too */

@@ -15,8 +15,8 @@ _Static_assert(offsetof(struct service_config, flows) == 0,
 /* ---- Keys ------------------------------------------------------------------------ */
 
 const char *const service_actions[] = { "accept", "reject", NULL };
-static const char *const log_levels[] = { "error", "warning", "info", "debug",
-					  NULL };
+const char *const service_log_levels[] = { "error", "warning", "info", "debug",
+					   NULL };
 
 #define FIELD(name) offsetof(struct service_config, name)
 
@@ -26,7 +26,12 @@ static const struct args_option own_options[] = {
 	{ 0, "default-action", ARGS_CHOICE, FIELD(default_action),
 	  "accept|reject", service_actions, NULL },
 	{ 0, "log-level", ARGS_CHOICE, FIELD(log_level),
-	  "error|warning|info|debug", log_levels, NULL },
+	  "error|warning|info|debug", service_log_levels, NULL },
+	{ 0, "path", ARGS_STRING, FIELD(control.path), "PATH", NULL, NULL },
+	{ 0, "group", ARGS_STRING, FIELD(control.group), "GROUP", NULL, NULL },
+	{ 0, "mode", ARGS_STRING, FIELD(control.mode), "MODE", NULL, NULL },
+	{ 0, "group-may-change", ARGS_SWITCH, FIELD(control.group_may_change),
+	  NULL, NULL, NULL },
 	{ 0 }
 };
 
@@ -53,12 +58,13 @@ const struct service_key service_keys[] = {
 	{ "metrics", "listen_any", "no", true, "metrics-listen-any" },
 	{ "metrics", "textfile", "", true, "metrics-textfile" },
 	{ "service", "log_level", "warning", false, NULL },
+	{ "control", "path", CONTROL_SOCKET, true, NULL },
+	{ "control", "group", CONTROL_GROUP, true, NULL },
+	{ "control", "mode", "0660", true, NULL },
+	{ "control", "group_may_change", "no", true, NULL },
 	{ 0 }
 };
 
-static const char *const sections[] = { "capture", "flows",   "limits",
-					"metrics", "service", "filter",
-					"sink" };
 static const char *const filter_keys[] = { "match", "action", NULL };
 
 static bool is_named_section(const char *section)
@@ -107,11 +113,13 @@ static bool check_section(struct conf *conf, const struct conf_entry *entry)
 {
 	const char *word = entry->section;
 	struct suggestion suggestion = suggestion_for(word, strlen(word));
-	bool is_known = false;
+	bool is_known = is_named_section(word);
 
-	for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
-		is_known |= !strcmp(word, sections[i]);
-		suggestion_offer(&suggestion, sections[i]);
+	suggestion_offer(&suggestion, "filter");
+	suggestion_offer(&suggestion, "sink");
+	for (const struct service_key *key = service_keys; key->name; key++) {
+		is_known |= !strcmp(word, key->section);
+		suggestion_offer(&suggestion, key->section);
 	}
 	if (entry->key) /* its header has been reported */
 		return is_known &&

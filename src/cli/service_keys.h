@@ -18,6 +18,7 @@ struct service_key {
 extern const struct service_key service_keys[];
 
 extern const char *const service_actions[];
+extern const char *const service_log_levels[];
 
 const struct args_option *service_key_option(const struct service_key *key);
 

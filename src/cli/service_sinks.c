@@ -226,6 +226,21 @@ void service_sinks_flow(struct service_sinks *sinks,
 			output_flow(&sinks->outputs[i], flow);
 }
 
+int service_sinks_reopen(struct service_sinks *sinks)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < sinks->n; i++) {
+		int r = output_reopen(&sinks->outputs[i]);
+
+		if (r < 0)
+			log_line(sinks, NETOBS_LOG_ERROR, sinks->sinks[i].name,
+				 "its file cannot be opened again");
+		result = result ?: r;
+	}
+	return result;
+}
+
 void service_sinks_interval(struct service_sinks *sinks)
 {
 	for (size_t i = 0; i < sinks->n; i++)

@@ -53,6 +53,13 @@ int service_sinks_commit(struct service_sinks *sinks,
 /** Close what has been prepared. */
 void service_sinks_abandon(struct service_sinks *sinks);
 
+/**
+ * Have files opened anew, as after a rotation by another program.
+ *
+ * @return 0; < 0: one cannot be opened, which was logged
+ */
+int service_sinks_reopen(struct service_sinks *sinks);
+
 void service_sinks_flow(struct service_sinks *sinks,
 			const struct netobs_flow *flow);
 void service_sinks_interval(struct service_sinks *sinks);

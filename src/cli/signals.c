@@ -69,6 +69,11 @@ void signals_catch(void (*stop)(void *object), void *object)
 	set(SIGWINCH, on_resize);
 }
 
+bool signals_are_stopping(void)
+{
+	return stopping;
+}
+
 void signals_catch_hangup(void)
 {
 	set(SIGHUP, on_hangup);

@@ -12,6 +12,9 @@
 /* Call @stop, which is safe in a signal handler, with @object. */
 void signals_catch(void (*stop)(void *object), void *object);
 
+/* Whether a signal has called @stop. */
+bool signals_are_stopping(void);
+
 /* From now on, SIGHUP does not stop, even where nohup(1) was asked for. */
 void signals_catch_hangup(void);
 

@@ -186,8 +186,8 @@ class Words(unittest.TestCase):
         options = {others.get(key, "--" + key[1].replace("_", "-")) for key in keys}
         self.assertEqual({flag for flag in help_flags("flows") if flag.startswith("--")} -
                          options, {"--help", "--list-interfaces", "--output", "--by", "--sort",
-                                   "--top", "--names", "--duration", "--count", "--read",
-                                   "--stats", "--verbose"})
+                                   "--top", "--names", "--live", "--socket", "--duration",
+                                   "--count", "--read", "--stats", "--verbose"})
 
     def test_interfaces_and_files_are_completed(self):
         self.assertEqual(complete("flows", "-i", "l") & {"lo"}, {"lo"})

@@ -10,7 +10,7 @@ _netobsctl_options()
 			"--sampling --min-bytes" \
 			"--active-timeout --idle-timeout --per-interface" \
 			"--timestamps --max-flows --max-memory --attach --attach-order -r --read --stats" \
-			"--metrics --metrics-listen-any --metrics-textfile" \
+			"--live --socket --metrics --metrics-listen-any --metrics-textfile" \
 			"-v --verbose"
 		;;
 	capture)
@@ -20,6 +20,12 @@ _netobsctl_options()
 		;;
 	run)
 		echo "-h --help -c --config"
+		;;
+	status)
+		echo "-h --help -o --output -s --socket"
+		;;
+	reload | reopen | log)
+		echo "-h --help -s --socket"
 		;;
 	config)
 		echo "-h --help -o --output"
@@ -126,7 +132,7 @@ _netobsctl_values()
 	flows:--attach-order | capture:--attach-order)
 		echo "first last"
 		;;
-	check:-o | check:--output | config:-o | config:--output | bench:-o | bench:--output)
+	check:-o | check:--output | config:-o | config:--output | status:-o | status:--output | bench:-o | bench:--output)
 		echo "table json"
 		;;
 	bench:--stores)
@@ -167,12 +173,12 @@ _netobsctl()
 
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		words="flows capture run config check bench help $(_netobsctl_options "")"
+		words="flows capture run status reload reopen log config check bench help $(_netobsctl_options "")"
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 		return
 	fi
 	if [[ $verb == help ]]; then
-		((COMP_CWORD == 2)) && mapfile -t COMPREPLY < <(compgen -W "flows capture run config check bench help" -- "$cur")
+		((COMP_CWORD == 2)) && mapfile -t COMPREPLY < <(compgen -W "flows capture run status reload reopen log config check bench help" -- "$cur")
 		return
 	fi
 
@@ -192,7 +198,7 @@ _netobsctl()
 		compopt -o nospace 2>/dev/null
 	elif [[ $option == : || $option == -r || $option == --read || $option == --rules ||
 		$option == -w || $option == --write || $option == --tls-* || $option == --csv ||
-		$option == --plot || $verb:$option == run:-c || $verb:$option == run:--config ||
+		$option == --plot || $option == --socket || $option == -s && $verb != capture || $verb:$option == run:-c || $verb:$option == run:--config ||
 		$verb:$option == config:check || $verb:$option == config:show ]]; then
 		compopt -o filenames 2>/dev/null
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
@@ -201,6 +207,7 @@ _netobsctl()
 		[[ ${COMPREPLY[*]} == *[:/] ]] && compopt -o nospace 2>/dev/null
 	else
 		words=$(_netobsctl_options "$verb" "${COMP_WORDS[2]}")
+		[[ $verb == log ]] && words+=" error warning info debug"
 		[[ $verb == config ]] && ((COMP_CWORD == 2)) && words+=" check show import-env"
 		[[ $verb == bench ]] && ((COMP_CWORD == 2)) && words+=" datapath drain fold export"
 		[[ $verb:${COMP_WORDS[2]} == bench:export && $cur != -* ]] &&

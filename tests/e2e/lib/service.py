@@ -59,6 +59,7 @@ class ServiceTest(ExactTest):
     def setUp(self):
         super().setUp()
         self.path = self.lab.path("netobs.conf")
+        self.control = self.lab.path("control.sock")
         self.join(offload=False, ipv6=False)
         self.supervisor = Supervisor(self.lab)
         self.addCleanup(self.supervisor.close)
@@ -69,6 +70,7 @@ class ServiceTest(ExactTest):
                  "[flows]", "interval = 200ms", "[service]", "log_level = info", *parts]
         for name in sinks:
             lines += [f'[sink "{name}"]', f"output = json:{self.lab.path(name)}"]
+        lines += ["[control]", f"path = {self.control}"]
         with open(self.path, "w", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")
 

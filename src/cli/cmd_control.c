@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The verbs that ask a running service: status, reload, reopen, log. */
+#include "cmd.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "args.h"
+#include "base/value.h"
+#include "control_request.h"
+#include "human.h"
+#include "service_keys.h"
+
+enum { OUTPUT_TABLE, OUTPUT_JSON };
+
+static const char *const outputs[] = {
+	[OUTPUT_TABLE] = "table", [OUTPUT_JSON] = "json", NULL
+};
+
+struct options {
+	const char *socket;
+	int output;
+	struct args_list operands;
+};
+
+#define SOCKET_OPTION                                                            \
+	{                                                                        \
+		's', "socket", ARGS_STRING, offsetof(struct options, socket),    \
+			"PATH", NULL,                                            \
+			"the socket of the service (default " CONTROL_SOCKET ")" \
+	}
+
+static const struct args_option status_options[] = {
+	{ 'o', "output", ARGS_CHOICE, offsetof(struct options, output),
+	  "table|json", outputs, "how to show it (default table)" },
+	SOCKET_OPTION,
+	{ 0 }
+};
+
+static const struct args_option common_options[] = { SOCKET_OPTION, { 0 } };
+
+static const struct args_command status_command = {
+	.name = "status",
+	.summary = "Show what the running service does",
+	.options = status_options,
+	.positional = "status has no operands",
+};
+
+static const struct args_command reload_command = {
+	.name = "reload",
+	.summary = "Have the running service read its configuration again",
+	.options = common_options,
+	.positional = "reload has no operands",
+	.notes = "Waits until it is in use, or prints what is wrong with it.\n",
+};
+
+static const struct args_command reopen_command = {
+	.name = "reopen",
+	.summary = "Have the running service open its files anew, as after a rotation",
+	.options = common_options,
+	.positional = "reopen has no operands",
+};
+
+static const struct args_command log_command = {
+	.name = "log",
+	.operands = "error|warning|info|debug",
+	.summary = "Set the level of the running service's log",
+	.options = common_options,
+	.operand_list = offsetof(struct options, operands),
+	.notes = "It holds until the configuration is read again.\n",
+};
+
+/* What the service logged meanwhile; places are in the texts. */
+static void print_messages(struct json_value answer)
+{
+	struct json_item item = { 0 };
+	char level[16], text[4096];
+
+	while (json_next(json_get(answer, "messages"), &item)) {
+		json_get_text(item.value, "level", level, sizeof(level));
+		json_get_text(item.value, "text", text, sizeof(text));
+		human_clean(text);
+		fprintf(stderr, "%s%s\n",
+			strcmp(level, "warning") ? "" : "warning: ", text);
+	}
+}
+
+static void print_json(struct json_value answer)
+{
+	struct json_value status = json_get(answer, "status");
+
+	printf("%.*s\n", (int)json_length(status), status.at);
+}
+
+/* @return an exit status */
+static int ask(const char *verb, const struct options *wanted, const char *request)
+{
+	struct control_connection connection;
+	struct json_value answer = { NULL };
+	int r = control_connect(&connection, verb, wanted->socket, request);
+
+	r = r ?: control_answer(&connection, &answer);
+	print_messages(answer);
+	if (r == 0 && !strcmp(verb, "status") && wanted->output == OUTPUT_JSON)
+		print_json(answer);
+	else if (r == 0 && !strcmp(verb, "status"))
+		status_print(answer);
+	control_disconnect(&connection);
+	return r < 0 ? EXIT_FAILED : EXIT_FINE;
+}
+
+static int parse_and_ask(const struct args_command *command, int argc, char **argv)
+{
+	struct options wanted = { .output = OUTPUT_TABLE };
+	enum args_result result = args_parse(command, argc, argv, &wanted);
+
+	if (result != ARGS_RUN)
+		return result == ARGS_WRONG ? EXIT_USAGE : EXIT_FINE;
+	return ask(command->name, &wanted, command->name);
+}
+
+int cmd_status(int argc, char **argv)
+{
+	return parse_and_ask(&status_command, argc, argv);
+}
+
+int cmd_reload(int argc, char **argv)
+{
+	return parse_and_ask(&reload_command, argc, argv);
+}
+
+int cmd_reopen(int argc, char **argv)
+{
+	return parse_and_ask(&reopen_command, argc, argv);
+}
+
+static int set_level(const struct options *wanted)
+{
+	const struct args_list *operands = &wanted->operands;
+	char request[64];
+
+	if (operands->n != 1) {
+		args_complain(&log_command, "which level: %s?",
+			      log_command.operands);
+		return EXIT_USAGE;
+	}
+	if (value_choice(service_log_levels, operands->items[0]) < 0) {
+		args_complain(&log_command, "'%s' is not %s",
+			      operands->items[0], log_command.operands);
+		return EXIT_USAGE;
+	}
+	snprintf(request, sizeof(request), "log %s", operands->items[0]);
+	return ask("log", wanted, request);
+}
+
+int cmd_log(int argc, char **argv)
+{
+	struct options wanted = { 0 };
+	enum args_result result = args_parse(&log_command, argc, argv, &wanted);
+	int status = result == ARGS_WRONG ? EXIT_USAGE : EXIT_FINE;
+
+	if (result == ARGS_RUN)
+		status = set_level(&wanted);
+	args_list_clear(&wanted.operands);
+	return status;
+}

@@ -1,0 +1,468 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""The control socket of a service: what it answers, to whom, and that no client disturbs it."""
+
+import grp
+import json
+import os
+import random
+import socket
+import subprocess
+import threading
+import time
+
+from lib import lab
+from lib import observer
+from lib import traffic
+from lib.service import ServiceTest
+
+FAILED, USAGE = 1, 2
+MALFORMED = lab.sized(10000)
+SLOW = 200 # more than there is room for
+NOBODY = 65534
+
+
+class ControlTest(ServiceTest):
+    def ctl(self, *arguments, code=0, **options):
+        """netobsctl, which must end so."""
+        done = subprocess.run([observer.netobsctl(), *arguments], text=True, timeout=60,
+                              capture_output=True, check=False, **options)
+        observer.check_sanitizer(done.stderr)
+        self.assertEqual(code, done.returncode, done.stderr)
+        return done
+
+    def ask(self, verb, *arguments, code=0, **options):
+        return self.ctl(verb, "-s", self.control, *arguments, code=code, **options)
+
+    def status(self):
+        return json.loads(self.ask("status", "-o", "json").stdout)
+
+    def connect(self):
+        client = socket.socket(socket.AF_UNIX)
+        client.settimeout(30)
+        client.connect(self.control)
+        return client
+
+    def request(self, line):
+        """The answer to @line, bytes."""
+        with self.connect() as client:
+            try:
+                client.sendall(line)
+                client.shutdown(socket.SHUT_WR)
+            except OSError:
+                pass # it was answered before
+            return self.read_answer(client)
+
+    @staticmethod
+    def read_answer(client):
+        text = b""
+        while not text.endswith(b"\n"):
+            more = client.recv(1 << 16)
+            if not more:
+                break
+            text += more
+        return json.loads(text) if text else None
+
+    def send(self, count, size=100):
+        traffic.udp(self.a, self.A4, self.b, self.B4, [size] * count)
+
+    def await_packets(self, count):
+        return lab.wait_for(lambda: self.find_exported(count), f"{count} packets")
+
+    def find_exported(self, count):
+        status = self.status()
+        return status if status["packets"]["exported"]["packets"] >= count else None
+
+
+class Control(ControlTest):
+    def test_status(self):
+        some = ['[filter "udp"]', "match = udp port 5002", "action = accept"]
+        self.write(*some, more="default_action = reject")
+        self.start()
+        self.send(10)
+        status = self.await_packets(10)
+        self.assertEqual(self.pid, status["pid"])
+        self.assertEqual([self.path], status["configuration"]["files"])
+        self.assertEqual({"packets": 0, "bytes": 0}, status["difference"])
+        self.assertEqual([("eth0", {"packets": 10, "bytes": 10 * 128})],
+                         [(one["name"], one["egress"]) for one in status["interfaces"]])
+        self.assertEqual([("accept", "udp port 5002", 10), ("reject", "default", 0)],
+                         [(rule["action"], rule["filter"], rule["packets"])
+                          for rule in status["rules"][:2]])
+        sink, = status["sinks"]
+        self.assertEqual(("a", "connected", 10), (sink["name"], sink["state"],
+                                                  sink["delivered"]["packets"]))
+        self.assertGreater(status["drains"]["total"], 0)
+        self.assertGreater(status["drains"]["max_us"], 0)
+        self.assertGreater(status["tables"]["kernel_memory"], 0)
+        text = self.ask("status").stdout
+        for words in (f"process {self.pid}", "All packets are accounted for.", "eth0 in",
+                      "a: json:", "connected", "accept", "Latest messages"):
+            self.assertIn(words, text)
+        self.stop()
+        self.assertFalse(os.path.exists(self.control))
+
+    def test_outage_of_a_sink(self):
+        self.write('[sink "far"]', "output = json:tcp://127.0.0.1:9")
+        self.start()
+        self.send(1)
+        def find():
+            return [sink for sink in self.status()["sinks"] if sink["state"] == "outage"]
+        sink, = lab.wait_for(find, "an outage")
+        self.assertEqual("far", sink["name"])
+        self.assertGreater(sink["outage_since_ms"], 1600000000000)
+        self.assertIn("far: json:tcp://127.0.0.1:9: outage for", self.ask("status").stdout)
+        self.stop(code=FAILED) # its records are lost
+
+    def test_reload_reports_the_outcome(self):
+        self.write()
+        self.start()
+        self.assertEqual("", self.ask("reload").stderr)
+        self.write(sinks=("a", "b"), more="direction = ingress")
+        self.assertIn("warning: [capture] direction: the new value takes effect after a "
+                      "restart", self.ask("reload").stderr)
+        self.write("[flows]", "interval = 1ms")
+        done = self.ask("reload", code=FAILED)
+        self.assertIn(f"{self.path}:9:12: interval: it must be at least 10 ms", done.stderr)
+        self.assertIn("netobsctl reload: the new configuration is not in use", done.stderr)
+        configuration = self.status()["configuration"]
+        self.assertEqual((3, 1, False), (configuration["reloads"],
+                                         configuration["failed_reloads"],
+                                         configuration["last_reload_ok"]))
+        self.send(5)
+        self.await_packets(5)
+        self.stop()
+        self.assertEqual(5, self.packets("b"))
+
+    def test_files_are_opened_anew(self):
+        self.write('[sink "ipfix"]', f"output = ipfix:file:{self.lab.path('ipfix')}")
+        self.start()
+        for name in "a", "ipfix":
+            os.rename(self.lab.path(name), self.lab.path(f"{name}.1"))
+        self.ask("reopen")
+        sizes = {name: os.path.getsize(self.lab.path(f"{name}.1")) for name in ("a", "ipfix")}
+        self.send(5)
+        self.await_packets(5)
+        self.stop()
+        self.assertEqual(5, self.packets("a"))
+        for name, size in sizes.items():
+            self.assertEqual(size, os.path.getsize(self.lab.path(f"{name}.1")))
+        self.assertGreater(os.path.getsize(self.lab.path("ipfix")), 0)
+
+    def test_files_that_cannot_be_opened(self):
+        self.write()
+        self.start()
+        os.rename(self.lab.path("a"), self.lab.path("a.1"))
+        os.mkdir(self.lab.path("a"))
+        done = self.ask("reopen", code=FAILED)
+        self.assertIn("cannot write to", done.stderr)
+        self.assertIn("not all files could be opened again", done.stderr)
+        os.rmdir(self.lab.path("a"))
+        self.ask("reopen")
+        self.send(5)
+        self.await_packets(5)
+        self.stop()
+        self.assertEqual(5, self.packets("a"))
+
+    def test_level_of_the_log(self):
+        self.write()
+        self.start()
+        self.ask("log", "error")
+        self.assertEqual("error", self.status()["log_level"])
+        said = self.messages()
+        self.ask("reload")
+        self.assertIn("the configuration has been read again", self.messages()[len(said):])
+        self.assertEqual("info", self.status()["log_level"])
+        for arguments in ("loud",), (), ("info", "debug"):
+            self.assertIn("error|warning|info|debug",
+                          self.ask("log", *arguments, code=USAGE).stderr)
+        self.stop()
+
+    def test_requests_that_are_wrong(self):
+        self.write()
+        self.start()
+        for line, error in ((b"9 status\n", "protocol"), (b"nothing\n", "request"),
+                            (b"\n", "request"), (b"1\n", "request"),
+                            (b"status now\n", "request"), (b"log loud\n", "request"),
+                            (b"x" * 5000, "request"), (b"GET / HTTP/1.1\r\n\r\n", "request"),
+                            (b"\0\n", "request")):
+            answer = self.request(line)
+            self.assertEqual((1, False, error), (answer["protocol"], answer["ok"],
+                                                 answer["error"]), line)
+        for line in b"status\n", b"1 status\n", b" 1\tstatus \r\n", b"status":
+            self.assertTrue(self.request(line)["ok"])
+        self.stop()
+
+    def test_a_service_that_is_another_or_none(self):
+        done = self.ask("status", code=FAILED)
+        self.assertIn(f"no service listens at {self.control}: start one", done.stderr)
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(self.control)
+            server.listen()
+            for answer, words in ((b'{"protocol":2,"version":"9.9.9","ok":true}\n',
+                                   "the service has version 9.9.9 and protocol 2"),
+                                  (b"hello\n", "it is not the socket of a netobs service"),
+                                  (b"", "the service has closed the connection")):
+                thread = threading.Thread(target=self.serve_once, args=(server, answer))
+                thread.start()
+                self.assertIn(words, self.ask("status", code=FAILED).stderr)
+                thread.join()
+
+    @staticmethod
+    def serve_once(server, answer):
+        client, _ = server.accept()
+        with client:
+            client.recv(4096)
+            client.sendall(answer)
+
+    def test_a_second_service_is_refused_its_socket(self):
+        self.write()
+        self.start()
+        again = subprocess.run([observer.netobsctl(), "run", "-c", self.path], text=True,
+                               capture_output=True, timeout=60, check=False)
+        self.assertEqual(FAILED, again.returncode)
+        self.assertIn(f"there is no control socket {self.control}: Address already in use",
+                      again.stderr)
+        self.assertEqual(self.pid, self.status()["pid"])
+        self.stop()
+
+    def test_wrong_options(self):
+        for verb, *arguments in (("status", "more"), ("reload", "more"), ("reopen", "more"),
+                                 ("flows", "--live", "-i", "eth0"),
+                                 ("flows", "--live", "tcp"),
+                                 ("flows", "--live", "-o", "json:/x"),
+                                 ("flows", "--socket", "/x")):
+            self.assertIn(f"netobsctl {verb} -h", self.ctl(verb, *arguments,
+                                                           code=USAGE).stderr)
+        for more, error in (("path = x", "path: it is neither an absolute path nor 'none'"),
+                            ("mode = 999", "mode: it is not an octal number up to 0777"),
+                            (f"path = /{'x' * 200}", "path: it is too long")):
+            self.write("[control]", more)
+            self.control = "none"
+            with open(self.path, encoding="utf-8") as file:
+                text = file.read()
+            with open(self.path, "w", encoding="utf-8") as file:
+                file.write(text[:text.rindex("[control]")])
+            self.assertIn(f":9:8: {error}", self.ctl("config", "check", self.path,
+                                                     code=FAILED).stderr)
+
+
+class Permissions(ControlTest):
+    """By credentials and groups, also where the socket's mode allows more."""
+
+    def start_shared(self, *more, mode="0666"):
+        self.group = next(group for group in grp.getgrall() if group.gr_gid not in (0, NOBODY))
+        os.chmod(self.lab.dir, 0o755)
+        self.write("[control]", f"group = {self.group.gr_name}", f"mode = {mode}", *more)
+        self.start()
+        self.assertEqual(self.group.gr_gid, os.stat(self.control).st_gid)
+
+    def ask_as(self, groups, verb, *arguments, code=0):
+        return self.ask(verb, *arguments, code=code, user=NOBODY, group=NOBODY,
+                        extra_groups=groups).stderr
+
+    def test_of_strangers_and_members(self):
+        self.start_shared()
+        self.assertIn("only root, the user of the service and members of its group",
+                      self.ask_as([], "status", code=FAILED))
+        self.ask_as([self.group.gr_gid], "status")
+        for command in ("reload",), ("reopen",), ("log", "debug"):
+            self.assertIn("only root and the user of the service may do that",
+                          self.ask_as([self.group.gr_gid], *command, code=FAILED))
+        self.stop()
+
+    def test_by_mode(self):
+        self.start_shared("group_may_change = yes", mode="0660")
+        self.assertIn(f"members of the group '{self.group.gr_name}'",
+                      self.ask_as([], "status", code=FAILED))
+        for command in ("reload",), ("reopen",), ("log", "debug"):
+            self.ask_as([self.group.gr_gid], *command)
+        self.stop()
+
+
+class Live(ControlTest):
+    def follow(self, *arguments):
+        process = self.lab.spawn(observer.netobsctl(), "flows", "--live", "--socket",
+                                 self.control, *arguments, stdout=-1, stderr=-1, text=True)
+        return process
+
+    def await_live(self, *arguments):
+        """A client that the service knows of."""
+        live = self.status()["clients"]["live"]
+        process = self.follow(*arguments)
+        lab.wait_for(lambda: self.status()["clients"]["live"] > live, "the client")
+        return process
+
+    def test_records_are_those_of_the_sinks(self):
+        self.write()
+        self.start()
+        clients = [self.await_live("-o", "json", "-n", "3"),
+                   self.await_live("-o", "table", "-n", "3"),
+                   self.await_live("-o", "table", "-n", "3", "--by", "proto")]
+        for port in 5002, 5003, 5004:
+            traffic.udp(self.a, self.A4, self.b, self.B4, [100] * 5, port=port)
+        lines, table, groups = [client.communicate(timeout=60) for client in clients]
+        self.stop()
+        self.assertEqual(["", "", ""], [lines[1], table[1], groups[1]])
+        with open(self.lab.path("a"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), lines[0])
+        self.assertEqual(4, table[0].count("\n"))
+        self.assertEqual(3, table[0].count(f"{self.A4}:"))
+        self.assertIn("eth0 out", table[0])
+        self.assertIn("UDP", groups[0])
+
+    def test_a_slow_client_misses_records_and_sinks_none(self):
+        self.write()
+        self.start(release=True)
+        with self.connect() as client:
+            client.sendall(b"flows\n")
+            self.assertTrue(self.read_answer(client)["ok"])
+            flood = traffic.start_flood(self.lab, self.a, "eth0", "--flows", 40000,
+                                        "--packets", 40000, "--dest", self.B4)
+            flood.wait(timeout=60)
+            self.await_packets(40000)
+            marks, records = self.read_until_mark(client, 40000)
+        self.stop()
+        self.assertGreater(marks["missed"], 0)
+        self.assertEqual(marks["sent"], records)
+        self.assertEqual(40000, self.packets("a"))
+        with open(self.lab.path("a"), encoding="utf-8") as file:
+            self.assertEqual(sum(1 for _ in file), marks["sent"] + marks["missed"])
+
+    @staticmethod
+    def read_until_mark(client, total):
+        """The last mark, of all records, and the records before it."""
+        records = 0
+        for line in client.makefile(encoding="utf-8"):
+            value = json.loads(line)
+            if "interval" not in value:
+                records += 1
+            elif value["interval"]["sent"] + value["interval"]["missed"] >= total:
+                return value["interval"], records
+        raise AssertionError("the service has closed the connection")
+
+    def test_clients_end_with_the_service(self):
+        self.write()
+        self.start()
+        client = self.await_live("-o", "json")
+        self.send(5)
+        self.stop()
+        lines, errors = client.communicate(timeout=60)
+        self.assertEqual(5, sum(json.loads(line)["Packets"] for line in lines.splitlines()))
+        self.assertIn("the service has ended", errors)
+
+    def test_only_some_can_follow(self):
+        self.write()
+        self.start()
+        clients = [self.connect() for _ in range(9)]
+        for client in clients:
+            client.sendall(b"flows\n")
+        answers = [self.read_answer(client) for client in clients]
+        self.assertEqual([None] * 8 + ["busy"], [one.get("error") for one in answers])
+        clients.pop(0).close()
+        lab.wait_for(lambda: self.request_live(), "a place")
+        for client in clients:
+            client.close()
+        self.stop()
+
+    def request_live(self):
+        with self.connect() as client:
+            client.sendall(b"flows\n")
+            return self.read_answer(client)["ok"]
+
+
+class Hostile(ControlTest):
+    """Clients that send noise, or nothing, and one that asks all the time."""
+
+    def setUp(self):
+        super().setUp()
+        self.seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
+        self.note(f"NETOBS_TEST_SEED={self.seed}")
+        self.random = random.Random(self.seed)
+        self.answers, self.errors = 0, []
+        self.is_over = threading.Event()
+
+    def malformed(self):
+        kind = self.random.randrange(5)
+        if kind == 0:
+            return self.random.randbytes(self.random.randrange(1, 6000))
+        if kind == 1:
+            return b"status " * self.random.randrange(1, 900)
+        if kind == 2:
+            return b"flows" # and closes the connection
+        line = bytearray(b"1 status\n")
+        line[self.random.randrange(len(line))] = self.random.randrange(256)
+        return bytes(line)
+
+    def attack(self, count):
+        for _ in range(count):
+            try:
+                with self.connect() as client:
+                    client.sendall(self.malformed())
+                    if self.random.randrange(2):
+                        client.shutdown(socket.SHUT_WR)
+            except OSError:
+                pass # the service has closed it
+
+    def ask_often(self):
+        while not self.is_over.is_set():
+            try:
+                status = self.request(b"status\n")
+                if status: # or it made room for another
+                    if status["status"]["difference"] != {"packets": 0, "bytes": 0}:
+                        raise AssertionError(status["status"]["difference"])
+                    self.answers += 1
+            except OSError:
+                pass
+            except Exception as error: # pylint: disable=broad-except
+                self.errors.append(error)
+                return
+            time.sleep(0.01)
+
+    def fds(self):
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def memory(self):
+        with open(f"/proc/{self.pid}/status", encoding="ascii") as file:
+            return next(int(line.split()[1]) << 10 for line in file
+                        if line.startswith("RssAnon"))
+
+    def test_counting_goes_on_under_attack(self):
+        self.write()
+        self.start(release=True)
+        packets = lab.sized(100000)
+        self.attack(500)
+        self.status()
+        memory, fds = self.memory(), self.fds()
+        asker = threading.Thread(target=self.ask_often)
+        asker.start()
+        flood = traffic.start_flood(self.lab, self.a, "eth0", "--packets", packets,
+                                    "--rate", lab.sized(20000), "--dest", self.B4)
+        slow = [self.connect() for _ in range(SLOW)]
+        for client in slow:
+            try:
+                client.send(b"stat")
+            except OSError:
+                pass # it has made room
+        self.attack(MALFORMED)
+        most = self.fds()
+        for client in slow:
+            client.close()
+        flood.wait(timeout=60)
+        self.is_over.set()
+        asker.join()
+        self.await_packets(packets)
+        lab.wait_for(lambda: self.fds() <= fds, "descriptors to be closed")
+        grown = self.memory() - memory
+        self.stop()
+        self.assertEqual([], self.errors)
+        self.assertGreater(self.answers, 10)
+        self.assertLessEqual(most, fds + 70)
+        self.assertLess(grown, 4 << 20)
+        self.assertEqual(packets, self.packets("a"))
+        self.note(f"{MALFORMED} malformed requests, {self.answers} answers: "
+                  f"{grown >> 10} KiB more")
+
+
+if __name__ == "__main__":
+    lab.main(at_once=3)
