@@ -150,6 +150,8 @@ struct netobs_opts {
 	 *  kernel evaluates on what tcpdump(8) would show at the same point: the outer
 	 *  headers of a tunnel, and the frame without the VLAN tag that the kernel keeps
 	 *  beside it. An expression with the word "vlan" sees that tag in the frame.
+	 *  "inner EXPR" and "EXPR and inner EXPR" apply what follows "inner" to the packet
+	 *  that a tunnel carries; a packet without a tunnel does not match.
 	 *  Not available: inbound, outbound and ifindex. NULL:
 	 *  all packets. Others are counted as filtered, at each point. A packet may
 	 *  match at one point of its way and not at another; netobsctl-flows(8) describes

@@ -14,8 +14,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 enum { VERDICT_NEXT = -1 };
 
 const volatile __u16 config_netns = 0; /* index, for user space */
-const volatile __u8 config_link = LINK_ETHERNET;
-const volatile __u8 config_is_filtered = 0; /* judge() decides */
 const volatile __u32 config_snap = CAPTURE_SNAP_MAX;
 const volatile __u32 config_wake = 0; /* bytes in a ring buffer that wake */
 const volatile __u32 config_rings = CAPTURE_RINGS_MAX; /* a power of two */

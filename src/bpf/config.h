@@ -4,12 +4,10 @@
 #define NETOBS_BPF_CONFIG_H
 
 #include "bpf/store/hash.h"
-#include "bpf/parse/tunnel.h"
+#include "bpf/judge.h"
 
 const volatile __u16 config_netns = 0; /* index, for the key */
-const volatile __u8 config_link = LINK_ETHERNET;
 const volatile __u8 config_clock = CLOCK_COARSE;
-const volatile __u8 config_is_filtered = 0;	      /* judge() decides */
 const volatile __u8 config_has_rules = 0;	      /* which count */
 const volatile __u8 config_sampling = SAMPLE_PACKETS; /* or flows */
 const volatile __u32 config_sampling_interval = 0; /* one of so many; 0: all */
@@ -19,9 +17,5 @@ const volatile __u32 config_l1_buckets = 1; /* per CPU and generation */
 const volatile __u32 config_log_slots = 0; /* per CPU, a power of two; 0: no log */
 const volatile __u32 config_overflow_part = 1; /* pages; OVERFLOW_PARTS per CPU */
 const volatile struct hash_secret config_secret;
-const volatile struct tunnel_ports config_tunnels = {
-	.vxlan = { 4789, 8472 }, /* IANA; Linux' old default */
-	.geneve = { 6081 },
-};
 
 #endif

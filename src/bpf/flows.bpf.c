@@ -31,15 +31,6 @@ static __always_inline void packet_start(struct packet *pkt,
 	pkt->key.flags = arrival->flags;
 }
 
-static __always_inline struct cursor cursor_of(const struct __sk_buff *skb)
-{
-	return (struct cursor){
-		.start = (void *)(long)skb->data,
-		.pos = (void *)(long)skb->data,
-		.end = (void *)(long)skb->data_end,
-	};
-}
-
 static __always_inline struct arrival arrival_of(const struct __sk_buff *skb,
 						 __u8 direction)
 {
@@ -49,15 +40,6 @@ static __always_inline struct arrival arrival_of(const struct __sk_buff *skb,
 		.vlan = skb->vlan_present ? present_vlan(skb->vlan_tci) : 0,
 		.flags = direction,
 	};
-}
-
-/* The knobs are read when they are needed, and not before loading. */
-static __always_inline const struct tunnel_ports *tunnels(void)
-{
-	const struct tunnel_ports *ports = (const void *)&config_tunnels;
-
-	asm volatile("" : "+r"(ports));
-	return ports;
 }
 
 /* *@ret_cut: the outcome may be different with more of the frame in reach. */

@@ -1,25 +1,83 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The decision whether a packet is observed. Programs that are loaded with a filter call
- * judge(), whose code is generated (src/filter/filter.h).
+ * judge(), whose code is generated (src/filter/filter.h), and may call find_carried().
  */
 #ifndef NETOBS_BPF_JUDGE_H
 #define NETOBS_BPF_JUDGE_H
 
-#include "bpf/types.h"
+#include "bpf/parse/parse.h"
 #include <bpf/bpf_helpers.h>
+
+const volatile __u8 config_link = LINK_ETHERNET;
+const volatile __u8 config_is_filtered = 0; /* judge() decides */
+const volatile struct tunnel_ports config_tunnels = {
+	.vxlan = { 4789, 8472 }, /* IANA; Linux' old default */
+	.geneve = { 6081 },
+};
+
+/* The knobs are read when they are needed, and not before loading. */
+static __always_inline const struct tunnel_ports *tunnels(void)
+{
+	const struct tunnel_ports *ports = (const void *)&config_tunnels;
+
+	asm volatile("" : "+r"(ports));
+	return ports;
+}
+
+static __always_inline struct cursor cursor_of(const struct __sk_buff *skb)
+{
+	return (struct cursor){
+		.start = (void *)(long)skb->data,
+		.pos = (void *)(long)skb->data,
+		.end = (void *)(long)skb->data_end,
+	};
+}
+
+/* Pull the first @len bytes, as far as they exist, if they are not in the linear part. */
+static __always_inline void pull_bytes(struct __sk_buff *skb, __u32 len)
+{
+	if (len > skb->len)
+		len = skb->len;
+	if (skb->data_end - skb->data < len)
+		bpf_skb_pull_data(skb, len);
+}
+
+/*
+ * For filters with "inner": what a tunnel carries, of which @reach bytes are pulled. See
+ * types.h for the result, which the verifier does not know: two loads of a field may differ.
+ */
+static __attribute__((noinline)) __u64 find_carried(struct __sk_buff *skb,
+						    __u32 reach)
+{
+	const volatile __u32 *len = &skb->len;
+	__u64 unknown_zero = *len ^ *len, found = 0;
+	struct carried carried;
+	struct packet pkt = { 0 };
+	struct cursor c;
+
+	pull_bytes(skb, CURSOR_REACH);
+	c = cursor_of(skb);
+	if (!parse_carried(&c, &pkt, config_link, tunnels(), &carried)) {
+		pull_bytes(skb, carried.offset + reach);
+		found = (__u64)carried.end << 32 | carried.offset |
+			(carried.link == LINK_ETHERNET ? CARRIED_ETHERNET :
+							 CARRIED_IP);
+	}
+	return found ^ unknown_zero ^ unknown_zero << 32;
+}
 
 /*
  * See types.h for the result. Packets may be pulled, so no pointer into one is valid after the
  * call. This one rejects: programs that have it are only loaded to be copied, and the
- * verifier then has less to follow.
+ * verifier then has less to follow. It calls what the generated one may call.
  */
 static __attribute__((noinline)) __u32 judge(struct __sk_buff *skb)
 {
-	__u32 judgement;
+	__u64 judgement = config_is_filtered ? 0 : find_carried(skb, 0);
 
 	/* The compiler must not know the result. */
-	asm volatile("%0 = 0" : "=r"(judgement) : "r"(skb));
+	asm volatile("%0 = 0" : "=r"(judgement) : "r"(skb), "r"(judgement));
 	return judgement;
 }
 

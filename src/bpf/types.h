@@ -330,6 +330,12 @@ enum link_kind {
  */
 enum { JUDGED_ACCEPT = 1 << 0, JUDGED_SLOT_SHIFT = 1, RULE_SLOTS = 256 };
 
+/*
+ * What find_carried() returns: 0, or the offset of the first header that a tunnel carries in
+ * bits 0 to 15, the kind of it from bit 16 on, and in the upper half where it ends.
+ */
+enum { CARRIED_ETHERNET = 1 << 16, CARRIED_IP = 2 << 16 };
+
 /* Where the programs take time from. */
 enum clock_kind {
 	CLOCK_COARSE,  /* read once per timer tick, and for new entries */

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/util.h"
 
+#include "bpf/parse/tunnel.h" /* a knob of the skeleton */
 #include "capture.skel.h"
 
 #include <bpf/bpf.h>

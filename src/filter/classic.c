@@ -84,6 +84,13 @@ void classic_done(struct classic *classic)
 	*classic = (struct classic){ 0 };
 }
 
+bool classic_is_same(const struct classic *one, const struct classic *other)
+{
+	return one->n == other->n &&
+	       (!one->n ||
+		!memcmp(one->insns, other->insns, one->n * sizeof(*one->insns)));
+}
+
 uint32_t classic_run(const struct classic *classic, const void *frame,
 		     uint32_t len, uint32_t wire_len)
 {

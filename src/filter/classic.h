@@ -40,6 +40,8 @@ int classic_compile(const char *expression, enum link_kind link,
 
 void classic_done(struct classic *classic);
 
+bool classic_is_same(const struct classic *one, const struct classic *other);
+
 /**
  * Run the program with libpcap's interpreter.
  *

@@ -61,12 +61,12 @@ static void add_place(char *error, const char *expression, enum link_kind link)
 }
 
 /* Links of one kind only may have packets that match: not an error for the others. */
-static int allow_nothing(struct expression *expression, enum link_kind link)
+static int allow_nothing(struct compiled *compiled, enum link_kind link)
 {
 	static const struct classic_insn reject = { .code = BPF_RET | BPF_K };
-	struct classic *program = &expression->programs[link];
+	struct classic *program = &compiled->programs[link];
 
-	if (!strstr(expression->objections[link], "rejects all packets"))
+	if (!strstr(compiled->objections[link], "rejects all packets"))
 		return -EINVAL;
 	program->insns = malloc(sizeof(reject));
 	if (!program->insns)
@@ -76,64 +76,177 @@ static int allow_nothing(struct expression *expression, enum link_kind link)
 	return 0;
 }
 
-static int compile_links(struct expression *expression,
+static int compile_links(struct compiled *compiled, const char *text,
 			 char (*ret_error)[FILTER_ERROR_MAX])
 {
 	int err[LINKS], n = 0;
 
 	for (int link = LINK_ETHERNET; link < LINKS; link++) {
-		err[link] = classic_compile(expression->text, link,
-					    &expression->programs[link],
-					    expression->objections[link],
+		err[link] = classic_compile(text, link, &compiled->programs[link],
+					    compiled->objections[link],
 					    FILTER_ERROR_MAX);
 		n += !err[link];
 	}
 	for (int link = LINK_ETHERNET; n && link < LINKS; link++)
-		if (err[link] && allow_nothing(expression, link) == -ENOMEM)
+		if (err[link] && allow_nothing(compiled, link) == -ENOMEM)
 			return -ENOMEM;
 	if (n)
 		return 0;
-	memcpy(*ret_error, expression->objections[LINK_ETHERNET],
-	       FILTER_ERROR_MAX);
+	memcpy(*ret_error, compiled->objections[LINK_ETHERNET], FILTER_ERROR_MAX);
 	if (err[LINK_ETHERNET] == -EINVAL)
-		add_place(*ret_error, expression->text, LINK_ETHERNET);
+		add_place(*ret_error, text, LINK_ETHERNET);
 	return err[LINK_ETHERNET];
 }
 
+/* ---- "inner" ------------------------------------------------------------------------ */
+
 static bool is_word_char(char c)
 {
-	return isalnum((unsigned char)c) || strchr("-_.\\", c);
+	return c && (isalnum((unsigned char)c) || strchr("-_.\\", c));
 }
 
-static bool has_word(const char *text, const char *word)
+static const char *find_word(const char *text, const char *word)
 {
 	size_t len = strlen(word);
 
 	for (const char *at = strstr(text, word); at; at = strstr(at + 1, word))
 		if ((at == text || !is_word_char(at[-1])) &&
-		    (!at[len] || !is_word_char(at[len])))
+		    !is_word_char(at[len]))
+			return at;
+	return NULL;
+}
+
+/* Without blanks at the end. */
+static size_t trimmed_length(const char *text, size_t len)
+{
+	while (len && isspace((unsigned char)text[len - 1]))
+		len--;
+	return len;
+}
+
+/* @return the length of the last word of @text, or of its last character if that is in none */
+static size_t last_word(const char *text, size_t len)
+{
+	size_t word = 0;
+
+	while (word < len && is_word_char(text[len - word - 1]))
+		word++;
+	return word ?: len > 0;
+}
+
+/* Behind these, a word is a name, which may be any. */
+static bool names_something(const char *word, size_t len)
+{
+	static const char *const words[] = { "host", "src", "dst", "net",
+					     "gateway" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (strlen(words[i]) == len && !memcmp(words[i], word, len))
 			return true;
 	return false;
 }
 
-/* Reserved for what a tunnel carries, which libpcap would take for the name of a host. */
-static int refuse_inner(const char *expression,
+/* @return "inner" where it is no name; NULL: there is none */
+static const char *find_inner(const char *text)
+{
+	const char *at = text;
+
+	while ((at = find_word(at, "inner"))) {
+		size_t len = trimmed_length(text, (size_t)(at - text));
+		size_t word = last_word(text, len);
+
+		if (!names_something(text + len - word, word))
+			return at;
+		at++;
+	}
+	return NULL;
+}
+
+static int depth_at(const char *text, const char *at)
+{
+	int depth = 0;
+
+	for (; text < at; text++)
+		depth += (*text == '(') - (*text == ')');
+	return depth;
+}
+
+/* @return the length of EXPR in "EXPR and inner ..."; 0: it is not that, *@at is "inner" */
+static size_t outer_length(const char *text, const char *at)
+{
+	size_t len = trimmed_length(text, (size_t)(at - text));
+	size_t word = last_word(text, len);
+
+	if (len >= 2 && !memcmp(text + len - 2, "&&", 2))
+		return trimmed_length(text, len - 2);
+	if (word == 3 && !memcmp(text + len - 3, "and", 3))
+		return trimmed_length(text, len - 3);
+	return 0;
+}
+
+static int refuse_inner(const char *at, const char *why,
 			char (*ret_error)[FILTER_ERROR_MAX])
 {
-	const char *word = expression + strspn(expression, " \t\n(");
-
-	if (strncmp(word, "inner ", strlen("inner ")))
-		return 0;
-	snprintf(*ret_error, FILTER_ERROR_MAX,
-		 "inner: this version filters by the outer headers of tunnels only");
+	snprintf(*ret_error, FILTER_ERROR_MAX, "inner: %s, at '%.*s%s'", why,
+		 QUOTE_MAX, at, strlen(at) > QUOTE_MAX ? "..." : "");
 	return -EINVAL;
+}
+
+/*
+ * Split "inner EXPR" and "EXPR and inner EXPR". *@ret_outer is the length of the first EXPR,
+ * *@ret_inner the second one; NULL: the text has none.
+ */
+static int split_inner(const char *text, size_t *ret_outer,
+		       const char **ret_inner,
+		       char (*ret_error)[FILTER_ERROR_MAX])
+{
+	const char *at = find_inner(text), *inner, *more;
+
+	*ret_outer = strlen(text);
+	*ret_inner = NULL;
+	if (!at)
+		return 0;
+	*ret_outer = outer_length(text, at);
+	if (depth_at(text, at) ||
+	    (!*ret_outer && trimmed_length(text, (size_t)(at - text))))
+		return refuse_inner(
+			at,
+			"it is the first word, or follows 'and' outside parentheses",
+			ret_error);
+	inner = at + strlen("inner");
+	more = find_inner(inner);
+	if (more)
+		return refuse_inner(more, "it is there twice", ret_error);
+	if (!trimmed_length(inner, strlen(inner)))
+		return refuse_inner(at, "an expression has to follow", ret_error);
+	*ret_inner = inner;
+	return 0;
+}
+
+static int compile_parts(struct expression *expression,
+			 char (*ret_error)[FILTER_ERROR_MAX])
+{
+	cleanup_free char *outer = NULL;
+	const char *inner;
+	size_t len;
+	int err = split_inner(expression->text, &len, &inner, ret_error);
+
+	if (err)
+		return err;
+	outer = strndup(expression->text, len);
+	if (!outer)
+		return -ENOMEM;
+	expression->has_vlan = find_word(outer, "vlan");
+	expression->has_inner = inner;
+	err = compile_links(&expression->outer, outer, ret_error);
+	if (!err && inner)
+		err = compile_links(&expression->inner, inner, ret_error);
+	return err;
 }
 
 int expression_compile(struct expression *expression, const char *text,
 		       char (*ret_error)[FILTER_ERROR_MAX])
 {
-	if (refuse_inner(text, ret_error))
-		return -EINVAL;
 	if (strlen(text) > EXPRESSION_MAX) {
 		snprintf(*ret_error, FILTER_ERROR_MAX,
 			 "the expression has %zu bytes; %d are the most",
@@ -143,14 +256,15 @@ int expression_compile(struct expression *expression, const char *text,
 	expression->text = strdup(text);
 	if (!expression->text)
 		return -ENOMEM;
-	expression->has_vlan = has_word(text, "vlan");
-	return compile_links(expression, ret_error);
+	return compile_parts(expression, ret_error);
 }
 
 void expression_done(struct expression *expression)
 {
-	for (int link = LINK_ETHERNET; link < LINKS; link++)
-		classic_done(&expression->programs[link]);
+	for (int link = LINK_ETHERNET; link < LINKS; link++) {
+		classic_done(&expression->outer.programs[link]);
+		classic_done(&expression->inner.programs[link]);
+	}
 	free(expression->text);
 	*expression = (struct expression){ 0 };
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* An expression of pcap-filter(7), compiled for each kind of links. */
+/*
+ * An expression of pcap-filter(7), compiled for each kind of links, or two: "EXPR and inner
+ * EXPR", of which the second one is for what a tunnel carries.
+ */
 #ifndef NETOBS_FILTER_EXPRESSION_H
 #define NETOBS_FILTER_EXPRESSION_H
 
@@ -8,11 +11,17 @@
 
 enum { LINKS = LINK_NONE + 1 };
 
-struct expression {
-	char *text;
-	bool has_vlan; /* it has the word */
+struct compiled {
 	struct classic programs[LINKS];
 	char objections[LINKS][FILTER_ERROR_MAX]; /* why there is no program */
+};
+
+struct expression {
+	char *text;
+	bool has_vlan; /* it has the word, in front of "inner" */
+	bool has_inner;
+	struct compiled outer; /* matches all packets if there is only the other */
+	struct compiled inner;
 };
 
 /**

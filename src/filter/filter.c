@@ -132,14 +132,14 @@ static bool is_same_rule(const struct rule *one, const struct rule *other)
 }
 
 /* Texts with names mean other addresses from time to time. */
-static bool has_same_code(const struct rule *one, const struct rule *other)
+static bool has_same_code(const struct expression *one,
+			  const struct expression *other)
 {
 	for (int link = 0; link < LINKS; link++) {
-		const struct classic *a = &one->expression.programs[link];
-		const struct classic *b = &other->expression.programs[link];
-
-		if (a->n != b->n || (a->n && memcmp(a->insns, b->insns,
-						    a->n * sizeof(*a->insns))))
+		if (!classic_is_same(&one->outer.programs[link],
+				     &other->outer.programs[link]) ||
+		    !classic_is_same(&one->inner.programs[link],
+				     &other->inner.programs[link]))
 			return false;
 	}
 	return true;
@@ -153,7 +153,8 @@ bool filter_is_same(const struct filter *one, const struct filter *other)
 		return false;
 	for (uint32_t i = 0; i < one->n; i++)
 		if (!is_same_rule(&one->rules[i], &other->rules[i]) ||
-		    !has_same_code(&one->rules[i], &other->rules[i]))
+		    !has_same_code(&one->rules[i].expression,
+				   &other->rules[i].expression))
 			return false;
 	return true;
 }
@@ -166,13 +167,13 @@ int filter_check(const struct filter *filter, enum link_kind link,
 			&filter->rules[i].expression;
 		char number[16] = "";
 
-		if (expression->programs[link].n)
+		if (expression->outer.programs[link].n)
 			continue;
 		if (filter->is_list)
 			snprintf(number, sizeof(number), "[%u]", i);
 		log_error(log, "%s%s: %s: %s",
 			  filter->is_list ? "rules" : "filter", number, frames,
-			  expression->objections[link]);
+			  expression->outer.objections[link]);
 		return -EINVAL;
 	}
 	return 0;
@@ -188,12 +189,17 @@ static uint32_t judgement_of(const struct rule *rule)
 uint32_t filter_judge(const struct filter *filter, const void *frame,
 		      uint32_t len, uint32_t wire_len)
 {
-	uint32_t i = 0;
+	uint32_t i;
 
-	while (i + 1 < filter->n &&
-	       !classic_run(&filter->rules[i].expression.programs[LINK_ETHERNET],
-			    frame, len, wire_len))
-		i++;
+	for (i = 0; i + 1 < filter->n; i++) {
+		const struct expression *expression =
+			&filter->rules[i].expression;
+
+		if (!expression->has_inner &&
+		    classic_run(&expression->outer.programs[LINK_ETHERNET],
+				frame, len, wire_len))
+			break;
+	}
 	return judgement_of(&filter->rules[i]);
 }
 
@@ -297,21 +303,30 @@ static void add_judgement(struct code *code, const struct rule *rule)
 {
 	const int16_t field = offsetof(struct __sk_buff, len);
 
-	code_add(code, code_load(BPF_W, BPF_REG_0, TRANSLATE_CONTEXT, field));
-	code_add(code, code_load(BPF_W, BPF_REG_1, TRANSLATE_CONTEXT, field));
+	code_add(code, code_load(BPF_W, BPF_REG_0, FRAME_CONTEXT, field));
+	code_add(code, code_load(BPF_W, BPF_REG_1, FRAME_CONTEXT, field));
 	code_add(code, code_alu32_reg(BPF_XOR, BPF_REG_0, BPF_REG_1));
 	code_add(code, code_alu32_imm(BPF_XOR, BPF_REG_0, judgement_of(rule)));
 	code_add(code, code_exit());
 }
 
-/* Go to @next unless the expression matches. */
-static int add_expression(struct code *code, const struct classic *classic,
-			  bool is_tagged, const struct rule *rule, uint32_t next)
+/* Behind it, R0 has the result of the expression for what a tunnel carries; or go to @next. */
+static int add_inner(struct code *code, const struct compiled *inner,
+		     uint32_t next)
 {
-	int err = translate(classic, is_tagged, code);
+	const struct classic *ethernet = &inner->programs[LINK_ETHERNET];
+	const struct classic *none = &inner->programs[LINK_NONE];
+	uint32_t ip = code_label(code), judged = code_label(code);
+	int err = 0;
 
-	code_jump(code, code_jump64_imm(BPF_JEQ, BPF_REG_0, 0), next);
-	add_judgement(code, rule);
+	frame_choose_carried(code, next, none->n ? ip : next);
+	if (ethernet->n)
+		err = translate(ethernet, FRAME_CARRIED, code);
+	code_jump(code, code_jump_always(), ethernet->n ? judged : next);
+	code_place(code, ip);
+	if (none->n)
+		err = err ?: translate(none, FRAME_CARRIED, code);
+	code_place(code, judged);
 	return err;
 }
 
@@ -323,45 +338,66 @@ static int add_expression(struct code *code, const struct classic *classic,
 static int add_rule(struct code *code, const struct rule *rule,
 		    enum link_kind link)
 {
-	const struct classic *classic = &rule->expression.programs[link];
-	uint32_t next = code_label(code);
+	const struct expression *expression = &rule->expression;
+	const struct classic *outer = &expression->outer.programs[link];
+	uint32_t next = code_label(code), judged = code_label(code);
 	int err = 0;
 
-	if (link == LINK_ETHERNET && rule->expression.has_vlan) {
-		uint32_t mismatch = code_label(code);
-		uint32_t untagged = translate_start_tagged(code);
+	if (link == LINK_ETHERNET && expression->has_vlan) {
+		uint32_t untagged = frame_start_tagged(code);
 
-		err = add_expression(code, classic, true, rule, mismatch);
-		code_place(code, mismatch);
-		translate_end_tagged(code);
-		code_jump(code, code_jump_always(), next);
+		err = translate(outer, FRAME_TAGGED, code);
+		frame_end_tagged(code);
+		code_jump(code, code_jump_always(), judged);
 		code_place(code, untagged);
 	}
-	err = err ?: add_expression(code, classic, false, rule, next);
+	err = err ?: translate(outer, FRAME_BUFFER, code);
+	code_place(code, judged);
+	code_jump(code, code_jump64_imm(BPF_JEQ, BPF_REG_0, 0), next);
+	if (expression->has_inner) {
+		err = err ?: add_inner(code, &expression->inner, next);
+		code_jump(code, code_jump64_imm(BPF_JEQ, BPF_REG_0, 0), next);
+	}
+	add_judgement(code, rule);
 	code_place(code, next);
 	return err;
 }
 
-static uint32_t filter_reach(const struct filter *filter, enum link_kind link)
-{
-	uint32_t reach = 0;
+/* The bytes that expressions reach. */
+struct reach {
+	uint32_t outer, inner;
+	bool has_inner;
+};
 
-	for (uint32_t i = 0; i + 1 < filter->n; i++)
-		reach = max_u64(
-			reach,
-			classic_reach(
-				&filter->rules[i].expression.programs[link]));
+static struct reach find_reach(const struct filter *filter, enum link_kind link)
+{
+	struct reach reach = { 0 };
+
+	for (uint32_t i = 0; i + 1 < filter->n; i++) {
+		const struct expression *of = &filter->rules[i].expression;
+		const struct classic *inner = of->inner.programs;
+
+		reach.has_inner |= of->has_inner;
+		reach.outer = max_u64(reach.outer,
+				      classic_reach(&of->outer.programs[link]));
+		for (int kind = 0; kind < LINKS; kind++)
+			reach.inner = max_u64(reach.inner,
+					      classic_reach(&inner[kind]));
+	}
 	return reach;
 }
 
 static int add_judge(struct code *code, const struct filter *filter,
-		     const struct filter_frames *frames)
+		     const struct filter_frames *frames,
+		     const struct reach *reach, uint32_t find_carried)
 {
+	const struct frame_carried carried = { find_carried, reach->inner };
 	int err = 0;
 
-	translate_start(code, filter_reach(filter, frames->link),
-			frames->has_wire_len ? offsetof(struct __sk_buff, cb[2]) :
-					       offsetof(struct __sk_buff, len));
+	frame_start(code, reach->outer,
+		    frames->has_wire_len ? offsetof(struct __sk_buff, cb[2]) :
+					   offsetof(struct __sk_buff, len),
+		    reach->has_inner ? &carried : NULL);
 	for (uint32_t i = 0; !err && i + 1 < filter->n; i++)
 		err = add_rule(code, &filter->rules[i], frames->link);
 	add_judgement(code, &filter->rules[filter->n - 1]);
@@ -377,63 +413,111 @@ static size_t called_function(const struct bpf_insn *insns, size_t i)
 	return calls ? i + 1 + insns[i].imm : 0;
 }
 
-/* The instructions of the stub. libbpf puts functions behind the program, as they are called: judge() first. */
-struct stub {
-	size_t start; /* 0: there is none */
+/* Instructions of a program. */
+struct range {
+	size_t start; /* 0: there are none */
 	size_t end;
 };
 
-static struct stub find_judge(const struct bpf_insn *insns, size_t n)
+/* @return the function that is called first in @caller */
+static struct range find_called(const struct bpf_insn *insns, size_t n,
+				struct range caller)
 {
-	struct stub stub = { .end = n };
+	struct range found = { .end = n };
 
+	for (size_t i = caller.start; !found.start && i < caller.end; i++)
+		found.start = called_function(insns, i);
 	for (size_t i = 0; i < n; i++) {
 		size_t function = called_function(insns, i);
 
-		if (!stub.start)
-			stub.start = function;
-		else if (function > stub.start && function < stub.end)
-			stub.end = function;
+		if (function > found.start && function < found.end)
+			found.end = function;
 	}
-	return stub;
+	return found;
 }
 
-/* Where an instruction is once the stub is gone and judge() is at the end. */
-static size_t moved(const struct stub *stub, size_t i, size_t n)
+/*
+ * libbpf puts functions behind the program, as they are called: judge() first. Gone are its
+ * stub and, unless it is needed, what the stub calls.
+ */
+struct parts {
+	struct range judge, find_carried;
+	struct range gone[2];
+	size_t n; /* what is left */
+};
+
+static struct parts find_parts(const struct bpf_insn *insns, size_t n,
+			       bool has_inner)
 {
-	size_t gone = stub->end - stub->start;
+	struct parts parts = {
+		.judge = find_called(insns, n, (struct range){ 0, n }),
+	};
 
-	if (i == stub->start)
-		return n - gone;
-	return i > stub->start ? i - gone : i;
+	if (parts.judge.start)
+		parts.find_carried = find_called(insns, n, parts.judge);
+	parts.gone[0] = parts.judge;
+	if (!has_inner && parts.find_carried.start)
+		parts.gone[1] = parts.find_carried;
+	parts.n = n - (parts.gone[0].end - parts.gone[0].start) -
+		  (parts.gone[1].end - parts.gone[1].start);
+	return parts;
 }
 
-static int add_program(struct code *code, const struct bpf_program *program)
+static bool is_gone(const struct parts *parts, size_t i)
+{
+	return (i >= parts->gone[0].start && i < parts->gone[0].end) ||
+	       (i >= parts->gone[1].start && i < parts->gone[1].end);
+}
+
+/* Where an instruction is once parts are gone and judge() is at the end. */
+static size_t moved(const struct parts *parts, size_t i)
+{
+	size_t to = i;
+
+	if (i == parts->judge.start)
+		return parts->n;
+	for (size_t k = 0; k < ARRAY_SIZE(parts->gone); k++)
+		if (i > parts->gone[k].start)
+			to -= min_u64(i, parts->gone[k].end) -
+			      parts->gone[k].start;
+	return to;
+}
+
+/* All but judge(). *@ret_find_carried: where that function begins, if it is needed. */
+static int add_program(struct code *code, const struct bpf_program *program,
+		       bool has_inner, uint32_t *ret_find_carried)
 {
 	const struct bpf_insn *insns = bpf_program__insns(program);
 	size_t n = bpf_program__insn_cnt(program);
-	struct stub stub = find_judge(insns, n);
+	struct parts parts = find_parts(insns, n, has_inner);
 
-	for (size_t i = 0; stub.start && i < n; i++) {
+	if (!parts.judge.start || (has_inner && !parts.find_carried.start))
+		return -EINVAL;
+	for (size_t i = 0; i < n; i++) {
 		size_t function = called_function(insns, i);
 		struct bpf_insn insn = insns[i];
 
 		if (function)
-			insn.imm = (int)(moved(&stub, function, n) -
-					 moved(&stub, i, n) - 1);
-		if (i < stub.start || i >= stub.end)
+			insn.imm = (int)(moved(&parts, function) -
+					 moved(&parts, i) - 1);
+		if (!is_gone(&parts, i))
 			code_add(code, insn);
 	}
-	return stub.start ? 0 : -EINVAL;
+	*ret_find_carried = moved(&parts, parts.find_carried.start);
+	return 0;
 }
 
 int filter_load(const struct filter *filter, const struct bpf_program *program,
 		const struct filter_frames *frames)
 {
 	__attribute__((cleanup(code_done))) struct code code = { 0 };
-	int fd = add_program(&code, program);
+	struct reach reach = find_reach(filter, frames->link);
+	uint32_t find_carried;
+	int fd = add_program(&code, program, reach.has_inner, &find_carried);
 
-	fd = fd ?: add_judge(&code, filter, frames) ?: code_link(&code);
+	fd = fd								    ?:
+		     add_judge(&code, filter, frames, &reach, find_carried) ?:
+		     code_link(&code);
 	return fd    ?:
 		       bpf_prog_load(bpf_program__type(program),
 				     bpf_program__name(program), "Dual BSD/GPL",

@@ -81,7 +81,9 @@ bool filter_is_same(const struct filter *one, const struct filter *other);
 int filter_check(const struct filter *filter, enum link_kind link,
 		 const char *frames, const struct log *log);
 
-/** @return as judge(), of an Ethernet frame, of which @len bytes are there */
+/**
+ * @return as judge(), of an Ethernet frame without a tunnel, of which @len bytes are there
+ */
 uint32_t filter_judge(const struct filter *filter, const void *frame,
 		      uint32_t len, uint32_t wire_len);
 

@@ -5,12 +5,13 @@
  * compute offsets when it runs.
  *
  * A load at a constant offset is compared with the end of the linear part, unless every
- * path to it has made that comparison. translate_start() pulls the bytes that such loads
+ * path to it has made that comparison. frame_start() pulls the bytes that such loads
  * need into the linear part.
  */
 #include "translate.h"
 
 #include "base/util.h"
+#include "bpf/parse/cursor.h"
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -18,29 +19,20 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* Registers. */
 enum {
-	CTX = TRANSLATE_CONTEXT,
+	CTX = FRAME_CONTEXT,
 	A = BPF_REG_7,
 	X = BPF_REG_8,
 	DATA = BPF_REG_9,
 	FP = BPF_REG_10,
 };
 
-/* The stack. */
+/* The stack, below what frame.h has there. */
 enum {
-	DATA_END = -8,
-	LEN = -12,   /* of the frame on the wire, 32 bits */
-	TAG = -16,   /* the tag's four bytes as a number */
-	LOOPS = -24, /* jumps back so far */
-	BUFFER = -32,
+	LOOPS = FRAME_STACK - 8, /* jumps back so far */
+	BUFFER = LOOPS - 8,
 	MEM = BUFFER - BPF_MEMWORDS * 4,
 };
-
-_Static_assert(-MEM <= TRANSLATE_STACK, "all of it");
-
-/* The position of a tag in a frame. */
-enum { TAG_START = 12, TAG_LEN = 4, TAG_END = TAG_START + TAG_LEN };
 
 /* The most headers that protochain follows; a frame with more is rejected. */
 enum { LOOPS_MAX = 16 };
@@ -48,7 +40,7 @@ enum { LOOPS_MAX = 16 };
 struct translator {
 	struct code *code;
 	const struct classic *classic;
-	bool is_tagged;	  /* the variant */
+	enum frame_view view;
 	uint32_t *labels; /* of the instructions */
 	uint32_t *checked; /* bytes that all paths to an instruction have checked */
 	uint32_t reject, end;
@@ -81,13 +73,24 @@ static uint8_t width_of(uint32_t size)
 	return size == 4 ? BPF_W : size == 2 ? BPF_H : BPF_B;
 }
 
+/* Behind what a tunnel carries, there may be padding. */
+static void add_carried_check(struct translator *t, uint8_t end)
+{
+	add(t, code_load(BPF_W, BPF_REG_3, FP, FRAME_CARRIED_LEN));
+	jump(t, code_jump64_reg(BPF_JGT, end, BPF_REG_3), t->reject);
+}
+
 /* Reject frames of fewer than @end bytes, unless that has been done. */
 static void add_check(struct translator *t, uint32_t *checked, uint32_t end)
 {
 	if (end <= *checked)
 		return;
 	*checked = end;
-	add(t, code_load(BPF_DW, BPF_REG_2, FP, DATA_END));
+	if (t->view == FRAME_CARRIED) {
+		add(t, code_alu64_imm(BPF_MOV, BPF_REG_2, (int32_t)end));
+		add_carried_check(t, BPF_REG_2);
+	}
+	add(t, code_load(BPF_DW, BPF_REG_2, FP, FRAME_DATA_END));
 	add(t, code_alu64_reg(BPF_MOV, BPF_REG_1, DATA));
 	add(t, code_alu64_imm(BPF_ADD, BPF_REG_1, (int32_t)end));
 	jump(t, code_jump64_reg(BPF_JGT, BPF_REG_1, BPF_REG_2), t->reject);
@@ -104,7 +107,7 @@ static void add_direct(struct translator *t, uint8_t dst, uint32_t off,
 /* The offset in the buffer of a byte of the frame that is not in the tag. */
 static uint32_t buffer_offset(uint32_t off)
 {
-	return off < TAG_START ? off : off - TAG_LEN;
+	return off < FRAME_TAG_START ? off : off - FRAME_TAG_LEN;
 }
 
 /* A load that reaches into the tag, which is in none of @dst, R2 and R3. */
@@ -113,19 +116,19 @@ static void add_from_tag(struct translator *t, uint32_t *checked, uint8_t dst,
 {
 	uint32_t last = off + size - 1;
 
-	if (last >= TAG_END)
+	if (last >= FRAME_TAG_END)
 		add_check(t, checked, buffer_offset(last) + 1);
-	else if (off < TAG_START)
-		add_check(t, checked, TAG_START);
-	add(t, code_load(BPF_W, BPF_REG_3, FP, TAG));
+	else if (off < FRAME_TAG_START)
+		add_check(t, checked, FRAME_TAG_START);
+	add(t, code_load(BPF_W, BPF_REG_3, FP, FRAME_TAG));
 	add(t, code_alu32_imm(BPF_MOV, dst, 0));
 	for (uint32_t at = off; at <= last; at++) {
-		bool is_tag = at >= TAG_START && at < TAG_END;
+		bool is_tag = at >= FRAME_TAG_START && at < FRAME_TAG_END;
 
 		if (is_tag) {
 			add(t, code_alu32_reg(BPF_MOV, BPF_REG_2, BPF_REG_3));
 			add(t, code_alu32_imm(BPF_RSH, BPF_REG_2,
-					      8 * (TAG_END - 1 - at)));
+					      8 * (FRAME_TAG_END - 1 - at)));
 			add(t, code_alu32_imm(BPF_AND, BPF_REG_2, 0xff));
 		} else {
 			add_direct(t, BPF_REG_2, buffer_offset(at), 1);
@@ -137,20 +140,30 @@ static void add_from_tag(struct translator *t, uint32_t *checked, uint8_t dst,
 
 static bool touches_tag(uint32_t off, uint32_t size)
 {
-	return off < TAG_END && off + size > TAG_START;
+	return off < FRAME_TAG_END && off + size > FRAME_TAG_START;
 }
 
 static void add_absolute(struct translator *t, uint32_t *checked, uint8_t dst,
 			 uint32_t off, uint32_t size)
 {
-	if (t->is_tagged && touches_tag(off, size)) {
+	if (t->view == FRAME_TAGGED && touches_tag(off, size)) {
 		add_from_tag(t, checked, dst, off, size);
 		return;
 	}
-	if (t->is_tagged)
+	if (t->view == FRAME_TAGGED)
 		off = buffer_offset(off);
 	add_check(t, checked, off + size);
 	add_direct(t, dst, off, size);
+}
+
+/* The offset is in R1. */
+static void add_carried_bound(struct translator *t, uint32_t size)
+{
+	if (t->view != FRAME_CARRIED)
+		return;
+	add(t, code_alu64_reg(BPF_MOV, BPF_REG_2, BPF_REG_1));
+	add(t, code_alu64_imm(BPF_ADD, BPF_REG_2, (int32_t)size));
+	add_carried_check(t, BPF_REG_2);
 }
 
 /* Load by a helper, beyond the linear part or the frame. The offset is in R1. */
@@ -158,6 +171,10 @@ static void add_far(struct translator *t, uint8_t dst, uint32_t size)
 {
 	jump(t, code_jump64_imm(BPF_JGT, BPF_REG_1, INT32_MAX), t->reject);
 	add(t, code_alu64_reg(BPF_MOV, BPF_REG_2, BPF_REG_1));
+	if (t->view == FRAME_CARRIED) {
+		add(t, code_load(BPF_H, BPF_REG_1, FP, FRAME_CARRIED_OFFSET));
+		add(t, code_alu64_reg(BPF_ADD, BPF_REG_2, BPF_REG_1));
+	}
 	add(t, code_alu64_reg(BPF_MOV, BPF_REG_1, CTX));
 	add(t, code_alu64_reg(BPF_MOV, BPF_REG_3, FP));
 	add(t, code_alu64_imm(BPF_ADD, BPF_REG_3, BUFFER));
@@ -178,7 +195,7 @@ static void add_at(struct translator *t, uint32_t size)
 	add(t, code_alu64_reg(BPF_ADD, BPF_REG_2, BPF_REG_1));
 	add(t, code_alu64_reg(BPF_MOV, BPF_REG_3, BPF_REG_2));
 	add(t, code_alu64_imm(BPF_ADD, BPF_REG_3, (int32_t)size));
-	add(t, code_load(BPF_DW, BPF_REG_4, FP, DATA_END));
+	add(t, code_load(BPF_DW, BPF_REG_4, FP, FRAME_DATA_END));
 	jump(t, code_jump64_reg(BPF_JGT, BPF_REG_3, BPF_REG_4), far);
 	add(t, code_load(width_of(size), A, BPF_REG_2, 0));
 	add_swap(t, A, size);
@@ -194,10 +211,12 @@ static void add_at_tagged(struct translator *t, uint32_t checked, uint32_t size)
 	uint32_t before = code_label(t->code), behind = code_label(t->code),
 		 done = code_label(t->code);
 
-	jump(t, code_jump64_imm(BPF_JGE, BPF_REG_1, TAG_END), behind);
-	jump(t, code_jump64_imm(BPF_JLE, BPF_REG_1, TAG_START - (int32_t)size),
+	jump(t, code_jump64_imm(BPF_JGE, BPF_REG_1, FRAME_TAG_END), behind);
+	jump(t,
+	     code_jump64_imm(BPF_JLE, BPF_REG_1, FRAME_TAG_START - (int32_t)size),
 	     before);
-	for (uint32_t off = TAG_START - size + 1; off < TAG_END; off++) {
+	for (uint32_t off = FRAME_TAG_START - size + 1; off < FRAME_TAG_END;
+	     off++) {
 		uint32_t next = code_label(t->code), known = checked;
 
 		jump(t, code_jump64_imm(BPF_JNE, BPF_REG_1, (int32_t)off), next);
@@ -207,7 +226,7 @@ static void add_at_tagged(struct translator *t, uint32_t checked, uint32_t size)
 	}
 	jump(t, code_jump_always(), t->reject); /* for the verifier */
 	code_place(t->code, behind);
-	add(t, code_alu64_imm(BPF_SUB, BPF_REG_1, TAG_LEN));
+	add(t, code_alu64_imm(BPF_SUB, BPF_REG_1, FRAME_TAG_LEN));
 	code_place(t->code, before);
 	add_at(t, size);
 	code_place(t->code, done);
@@ -231,7 +250,8 @@ static void add_indirect(struct translator *t, uint32_t checked,
 	}
 	add(t, code_alu64_reg(BPF_MOV, BPF_REG_1, X));
 	add(t, code_alu64_imm(BPF_ADD, BPF_REG_1, (int32_t)insn->k));
-	if (t->is_tagged)
+	add_carried_bound(t, size);
+	if (t->view == FRAME_TAGGED)
 		add_at_tagged(t, checked, size);
 	else
 		add_at(t, size);
@@ -247,8 +267,11 @@ static void add_constant_load(struct translator *t, uint32_t *checked,
 	if (insn->k <= CLASSIC_DIRECT_MAX - size) {
 		add_absolute(t, checked, dst, insn->k, size);
 	} else {
+		bool is_tagged = t->view == FRAME_TAGGED;
+
 		add(t, code_alu32_imm(BPF_MOV, BPF_REG_1,
-				      insn->k - (t->is_tagged ? TAG_LEN : 0)));
+				      insn->k - (is_tagged ? FRAME_TAG_LEN : 0)));
+		add_carried_bound(t, size);
 		add_far(t, dst, size);
 	}
 	if (!is_header_len)
@@ -274,7 +297,9 @@ static void add_load(struct translator *t, uint32_t *checked,
 		add(t, code_alu32_imm(BPF_MOV, dst, insn->k));
 		break;
 	case BPF_LEN:
-		add(t, code_load(BPF_W, dst, FP, LEN));
+		add(t, code_load(BPF_W, dst, FP,
+				 t->view == FRAME_CARRIED ? FRAME_CARRIED_LEN :
+							    FRAME_LEN));
 		break;
 	case BPF_MEM:
 		add(t, code_load(BPF_W, dst, FP, memory_slot(insn)));
@@ -438,42 +463,6 @@ static void add_insns(struct translator *t)
 	}
 }
 
-static void add_field(struct code *code, uint8_t dst, size_t offset)
-{
-	code_add(code, code_load(BPF_W, dst, CTX, (int16_t)offset));
-}
-
-/* R2: the end of the linear part. */
-static void add_pointers(struct code *code)
-{
-	add_field(code, DATA, offsetof(struct __sk_buff, data));
-	add_field(code, BPF_REG_2, offsetof(struct __sk_buff, data_end));
-}
-
-/* Pull the first @reach bytes of the frame, if they are not in the linear part. */
-static void add_pull(struct code *code, uint32_t reach)
-{
-	uint32_t here = code_label(code), pull = code_label(code),
-		 whole = code_label(code);
-
-	code_add(code, code_alu64_reg(BPF_MOV, BPF_REG_1, DATA));
-	code_add(code, code_alu64_imm(BPF_ADD, BPF_REG_1, (int32_t)reach));
-	code_jump(code, code_jump64_reg(BPF_JLE, BPF_REG_1, BPF_REG_2), here);
-	add_field(code, BPF_REG_3, offsetof(struct __sk_buff, len));
-	code_add(code, code_alu64_reg(BPF_SUB, BPF_REG_2, DATA));
-	code_jump(code, code_jump64_reg(BPF_JGE, BPF_REG_2, BPF_REG_3), whole);
-	code_add(code, code_alu64_reg(BPF_MOV, BPF_REG_2, BPF_REG_3));
-	code_jump(code, code_jump64_imm(BPF_JLE, BPF_REG_2, (int32_t)reach),
-		  pull);
-	code_add(code, code_alu64_imm(BPF_MOV, BPF_REG_2, (int32_t)reach));
-	code_place(code, pull);
-	code_add(code, code_alu64_reg(BPF_MOV, BPF_REG_1, CTX));
-	code_add(code, code_call(BPF_FUNC_skb_pull_data));
-	code_place(code, whole);
-	add_pointers(code);
-	code_place(code, here);
-}
-
 static void add_zero(struct translator *t, int16_t off)
 {
 	add(t, code_insn(BPF_ST | BPF_MEM | BPF_DW, FP, 0, off, 0));
@@ -485,7 +474,12 @@ static void add_zero(struct translator *t, int16_t off)
  */
 static void add_state(struct translator *t)
 {
-	add_field(t->code, DATA, offsetof(struct __sk_buff, data));
+	frame_load_field(t->code, DATA, offsetof(struct __sk_buff, data));
+	if (t->view == FRAME_CARRIED) {
+		add(t, code_load(BPF_H, BPF_REG_1, FP, FRAME_CARRIED_OFFSET));
+		add(t, code_alu64_imm(BPF_AND, BPF_REG_1, CURSOR_MASK));
+		add(t, code_alu64_reg(BPF_ADD, DATA, BPF_REG_1));
+	}
 	add(t, code_alu32_imm(BPF_MOV, A, 0));
 	add(t, code_alu32_imm(BPF_MOV, X, 0));
 	if (classic_has_loop(t->classic))
@@ -496,52 +490,14 @@ static void add_state(struct translator *t)
 		add_zero(t, off);
 }
 
-void translate_start(struct code *code, uint32_t reach, size_t len_field)
-{
-	code_add(code, code_alu64_reg(BPF_MOV, CTX, BPF_REG_1));
-	add_pointers(code);
-	add_pull(code, reach);
-	code_add(code, code_store(BPF_DW, FP, DATA_END, BPF_REG_2));
-	add_field(code, BPF_REG_1, len_field);
-	code_add(code, code_store(BPF_W, FP, LEN, BPF_REG_1));
-}
-
-static void add_to_len(struct code *code, int32_t bytes)
-{
-	code_add(code, code_load(BPF_W, BPF_REG_1, FP, LEN));
-	code_add(code, code_alu32_imm(BPF_ADD, BPF_REG_1, (uint32_t)bytes));
-	code_add(code, code_store(BPF_W, FP, LEN, BPF_REG_1));
-}
-
-uint32_t translate_start_tagged(struct code *code)
-{
-	struct translator t = { .code = code };
-	uint32_t untagged = code_label(code);
-
-	add_field(code, BPF_REG_2, offsetof(struct __sk_buff, vlan_present));
-	jump(&t, code_jump64_imm(BPF_JEQ, BPF_REG_2, 0), untagged);
-	add_to_len(code, TAG_LEN);
-	add_field(code, BPF_REG_1, offsetof(struct __sk_buff, vlan_proto));
-	add_swap(&t, BPF_REG_1, 2);
-	add(&t, code_alu32_imm(BPF_LSH, BPF_REG_1, 16));
-	add_field(code, BPF_REG_2, offsetof(struct __sk_buff, vlan_tci));
-	add(&t, code_alu32_reg(BPF_OR, BPF_REG_1, BPF_REG_2));
-	add(&t, code_store(BPF_W, FP, TAG, BPF_REG_1));
-	return untagged;
-}
-
-void translate_end_tagged(struct code *code)
-{
-	add_to_len(code, -TAG_LEN);
-}
-
-int translate(const struct classic *classic, bool is_tagged, struct code *code)
+int translate(const struct classic *classic, enum frame_view view,
+	      struct code *code)
 {
 	cleanup_free uint32_t *labels = NULL, *checked = NULL;
 	struct translator t = {
 		.code = code,
 		.classic = classic,
-		.is_tagged = is_tagged,
+		.view = view,
 	};
 
 	if (!classic_is_valid(classic))

@@ -90,16 +90,16 @@ static int add_program(const struct classic *classic, enum link_kind link,
 {
 	uint32_t untagged;
 
-	translate_start(code, classic_reach(classic),
-			offsetof(struct __sk_buff, len));
+	frame_start(code, classic_reach(classic),
+		    offsetof(struct __sk_buff, len), NULL);
 	if (link == LINK_ETHERNET) {
-		untagged = translate_start_tagged(code);
-		if (translate(classic, true, code))
+		untagged = frame_start_tagged(code);
+		if (translate(classic, FRAME_TAGGED, code))
 			return -EINVAL;
 		code_add(code, code_exit());
 		code_place(code, untagged);
 	}
-	if (translate(classic, false, code))
+	if (translate(classic, FRAME_BUFFER, code))
 		return -EINVAL;
 	code_add(code, code_exit());
 	return 0;
@@ -533,7 +533,7 @@ static void assert_refused(struct classic_insn insn)
 	struct classic classic = { insns, 2 };
 	struct code code = { 0 };
 
-	assert_int_equal(translate(&classic, false, &code), -EINVAL);
+	assert_int_equal(translate(&classic, FRAME_BUFFER, &code), -EINVAL);
 	code_done(&code);
 }
 
@@ -561,8 +561,8 @@ static void what_is_not_a_program_is_refused(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_refused(bad[i]);
-	assert_int_equal(translate(&open_end, false, &none), -EINVAL);
-	assert_int_equal(translate(&empty, false, &none), -EINVAL);
+	assert_int_equal(translate(&open_end, FRAME_BUFFER, &none), -EINVAL);
+	assert_int_equal(translate(&empty, FRAME_BUFFER, &none), -EINVAL);
 	code_done(&none);
 }
 

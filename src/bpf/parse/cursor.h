@@ -66,4 +66,16 @@ static __always_inline bool cursor_settle(struct cursor *c)
 	return true;
 }
 
+/*
+ * 0, which the verifier does not know. Added to what it has learnt on each path, that makes
+ * the paths look alike.
+ */
+static __always_inline __u32 cursor_unknown_zero(const struct cursor *c)
+{
+	const __u8 *pos = c->pos;
+
+	asm volatile("" : "+r"(pos)); /* keep the compiler from folding it */
+	return pos - c->pos;
+}
+
 #endif

@@ -13,11 +13,11 @@
 #include "link.h"
 #include "tunnel.h"
 
-/* From the IP header to the end of the transport header; see parse_l4(). */
-static __always_inline int parse_network(struct cursor *c, struct packet *pkt,
-					 int type)
+/* IP headers. *@ret_room: transport bytes that they promise. */
+static __always_inline int parse_ip(struct cursor *c, struct packet *pkt,
+				    int type, __u32 *ret_room)
 {
-	__u32 start = cursor_offset(c), header, room = ~0U;
+	__u32 start = cursor_offset(c), header;
 	int ret;
 
 	ret = type == ETHERTYPE_IPV4 ? parse_ipv4(c, pkt) : parse_ipv6(c, pkt);
@@ -35,10 +35,19 @@ static __always_inline int parse_network(struct cursor *c, struct packet *pkt,
 	header = pkt->header_end - start;
 	if (pkt->ip_len && pkt->ip_len < header)
 		return reject(UNPARSED_BAD_HEADER);
-	if (pkt->fragment == FRAGMENT_LATER)
-		return 0;
-	if (pkt->ip_len)
-		room = pkt->ip_len - header;
+	*ret_room = pkt->ip_len ? pkt->ip_len - header : ~0U;
+	return 0;
+}
+
+/* From the IP header to the end of the transport header; see parse_l4(). */
+static __always_inline int parse_network(struct cursor *c, struct packet *pkt,
+					 int type)
+{
+	__u32 room;
+	int ret = parse_ip(c, pkt, type, &room);
+
+	if (ret || pkt->fragment == FRAGMENT_LATER)
+		return ret;
 	return parse_l4(c, pkt, room);
 }
 
@@ -119,6 +128,76 @@ parse_packet(struct cursor *c, struct packet *pkt, struct packet *outer,
 		return ret;
 	*pkt = *outer;
 	*ret_cut = reject_reason(ret) == UNPARSED_SHORT;
+	return 0;
+}
+
+/* What a tunnel carries, as a frame of its own. */
+struct carried {
+	enum link_kind link;
+	__u32 offset; /* of its first header */
+	__u32 end;    /* where the outer IP header says; ~0: it does not */
+};
+
+/* The ports, and the rest of the header. */
+static __always_inline int parse_udp(struct cursor *c, struct packet *pkt,
+				     __u32 room)
+{
+	int ret = room < UDP_HEADER_LEN ? reject(UNPARSED_BAD_HEADER) :
+					  parse_ports(c, pkt, UDP_HEADER_LEN);
+
+	return ret || cursor_take(c, UDP_HEADER_LEN) ? ret :
+						       reject(UNPARSED_SHORT);
+}
+
+/*
+ * Find what the outermost tunnel of a frame carries. Unlike parse_packet(), this does not
+ * look into it: it may be ARP. @pkt is room to work in. Returns 0, or a rejection; of a
+ * frame without a tunnel, too.
+ */
+static __always_inline int parse_carried(struct cursor *c, struct packet *pkt,
+					 enum link_kind link,
+					 const struct tunnel_ports *ports,
+					 struct carried *ret_carried)
+{
+	enum tunnel_type tunnel;
+	__u32 l3_offset, room, unknown_zero;
+	int type;
+
+	type = link == LINK_ETHERNET ? parse_ether(c, pkt) : peek_ip(c);
+	l3_offset = cursor_offset(c);
+	if (type < 0 || !cursor_settle(c))
+		return type < 0 ? type : reject(UNPARSED_TOO_DEEP);
+	type = parse_ip(c, pkt, type, &room);
+	if (type)
+		return type;
+	/* Whatever the headers were, one path goes on. */
+	unknown_zero = cursor_unknown_zero(c);
+	pkt->key.proto += unknown_zero;
+	pkt->fragment += unknown_zero;
+	pkt->ip_len += unknown_zero;
+	room += unknown_zero;
+	if (pkt->key.proto == IP_PROTO_UDP) {
+		type = parse_udp(c, pkt, room);
+		if (type)
+			return type;
+	}
+	tunnel = match_tunnel(pkt, ports);
+	if (tunnel == TUNNEL_NONE)
+		return reject(UNPARSED_NOT_IP);
+	type = parse_tunnel_header(c, pkt, tunnel);
+	if (type < 0 || !cursor_settle(c))
+		return type < 0 ? type : reject(UNPARSED_TOO_DEEP);
+	type += unknown_zero;
+	ret_carried->link = type == ETHERTYPE_TEB ? LINK_ETHERNET : LINK_NONE;
+	if (type != ETHERTYPE_TEB && tunnel != TUNNEL_IPIP)
+		type = parse_type(c, pkt, type); /* tags and labels in front of IP */
+	if (type < 0 || !cursor_settle(c))
+		return type < 0 ? type : reject(UNPARSED_TOO_DEEP);
+	ret_carried->offset = cursor_offset(c);
+	ret_carried->end = pkt->ip_len ? l3_offset + pkt->ip_len : ~0U;
+	/* Ethernet padding may look like a packet. */
+	if (ret_carried->end <= ret_carried->offset)
+		return reject(UNPARSED_BAD_HEADER);
 	return 0;
 }
 

@@ -127,26 +127,30 @@ static __always_inline int parse_gre(struct cursor *c, struct packet *pkt)
 	return bpf_ntohs(gre->type);
 }
 
+/* The tunnel's own header. Returns the ethertype of what follows, or a rejection. */
+static __always_inline int parse_tunnel_header(struct cursor *c,
+					       struct packet *pkt,
+					       enum tunnel_type tunnel)
+{
+	switch (tunnel) {
+	case TUNNEL_VXLAN:
+		return parse_vxlan(c, pkt);
+	case TUNNEL_GENEVE:
+		return parse_geneve(c, pkt);
+	case TUNNEL_GRE:
+		return parse_gre(c, pkt);
+	default:
+		return peek_ip(c);
+	}
+}
+
 /* Returns the ethertype of the inner network header, or a rejection. */
 static __always_inline int parse_tunnel(struct cursor *c, struct packet *pkt,
 					enum tunnel_type tunnel)
 {
-	int type;
+	int type = parse_tunnel_header(c, pkt, tunnel);
 
-	switch (tunnel) {
-	case TUNNEL_VXLAN:
-		type = parse_vxlan(c, pkt);
-		break;
-	case TUNNEL_GENEVE:
-		type = parse_geneve(c, pkt);
-		break;
-	case TUNNEL_GRE:
-		type = parse_gre(c, pkt);
-		break;
-	default:
-		return peek_ip(c);
-	}
-	if (type < 0)
+	if (type < 0 || tunnel == TUNNEL_IPIP)
 		return type;
 	if (!cursor_settle(c))
 		return reject(UNPARSED_TOO_DEEP);

@@ -2,6 +2,7 @@
 /* Expressions that are not filters, and those that are not for all kinds of links. */
 #include "lib_test.h"
 
+#include "base/util.h"
 #include "filter/filter.h"
 
 #include <errno.h>
@@ -50,11 +51,33 @@ static void other_errors_are_libpcaps(void **state)
 	assert_refused("ip[1:3] = 0", -EINVAL, "data size");
 }
 
-static void what_a_tunnel_carries_is_refused(void **state)
+static void inner_has_its_place(void **state)
 {
+	static const char *const accepted[] = {
+		"inner tcp port 80",
+		" inner(tcp or udp)",
+		"udp port 4789 and inner tcp",
+		"(udp or tcp) && inner not tcp",
+		"host 10.0.0.1 or tcp and inner host 10.0.0.2 and icmp",
+	};
+
 	(void)state;
-	assert_refused("inner tcp port 80", -EINVAL, "outer headers");
-	assert_refused(" (inner tcp)", -EINVAL, "outer headers");
+	for (size_t i = 0; i < ARRAY_SIZE(accepted); i++)
+		filter_free(compiled(accepted[i]));
+	assert_refused(" (inner tcp)", -EINVAL, "at 'inner tcp)'");
+	assert_refused("not inner tcp", -EINVAL, "at 'inner tcp'");
+	assert_refused("udp or inner tcp", -EINVAL, "at 'inner tcp'");
+	assert_refused("(udp and inner tcp) or arp", -EINVAL, "at 'inner tcp)");
+	assert_refused("and inner tcp", -EINVAL, "at 'inner tcp'");
+	assert_refused("inner tcp and inner udp", -EINVAL, "at 'inner udp'");
+	assert_refused("inner", -EINVAL, "has to follow");
+	assert_refused("tcp and inner ", -EINVAL, "has to follow");
+	assert_refused("inner tcp prt 5", -EINVAL, "at 'prt 5'");
+	assert_refused("udp prt 5 and inner tcp", -EINVAL, "at 'prt 5'");
+	assert_refused("inner inbound", -EINVAL, "'inbound', 'outbound'");
+	/* A name of a host, which is unknown. */
+	assert_refused("host inner", -EINVAL, "unknown");
+	assert_refused("host outer-inner", -EINVAL, "outer-inner");
 }
 
 static void what_is_not_in_a_frame_is_refused(void **state)
@@ -107,7 +130,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_syntax_error_has_its_place),
 		cmocka_unit_test(other_errors_are_libpcaps),
-		cmocka_unit_test(what_a_tunnel_carries_is_refused),
+		cmocka_unit_test(inner_has_its_place),
 		cmocka_unit_test(what_is_not_in_a_frame_is_refused),
 		cmocka_unit_test(a_long_expression_has_a_message),
 		cmocka_unit_test(a_link_without_addresses_is_objected_to),
