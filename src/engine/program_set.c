@@ -231,7 +231,7 @@ static int take_program(const struct program_set *set, const char *name,
 	int fd;
 
 	if (filter)
-		return filter_load(filter, program, frames);
+		return filter_load(filter, program, frames, set->log);
 	fd = fcntl(bpf_program__fd(program), F_DUPFD_CLOEXEC, 0);
 	return fd < 0 ? -errno : fd;
 }
@@ -274,7 +274,7 @@ int programs_load(struct program_set *set, const char *const names[2],
 		return err;
 	err = take_programs(set, names, filter, frames, ret_programs);
 	program_set_unref(set);
-	if (err)
+	if (err && !(filter && err == -E2BIG)) /* which has been logged */
 		log_error(set->log, "cannot load BPF programs%s: %s",
 			  filter ? " with this filter or these rules" : "",
 			  strerror(-err));

@@ -387,19 +387,31 @@ static struct reach find_reach(const struct filter *filter, enum link_kind link)
 	return reach;
 }
 
+/* The rule with the largest code, for messages. */
+struct largest {
+	uint32_t rule, insns;
+};
+
 static int add_judge(struct code *code, const struct filter *filter,
 		     const struct filter_frames *frames,
-		     const struct reach *reach, uint32_t find_carried)
+		     const struct reach *reach, uint32_t find_carried,
+		     struct largest *ret_largest)
 {
 	const struct frame_carried carried = { find_carried, reach->inner };
 	int err = 0;
 
+	*ret_largest = (struct largest){ 0 };
 	frame_start(code, reach->outer,
 		    frames->has_wire_len ? offsetof(struct __sk_buff, cb[2]) :
 					   offsetof(struct __sk_buff, len),
 		    reach->has_inner ? &carried : NULL);
-	for (uint32_t i = 0; !err && i + 1 < filter->n; i++)
+	for (uint32_t i = 0; !err && i + 1 < filter->n; i++) {
+		uint32_t start = code->n;
+
 		err = add_rule(code, &filter->rules[i], frames->link);
+		if (code->n - start > ret_largest->insns)
+			*ret_largest = (struct largest){ i, code->n - start };
+	}
 	add_judgement(code, &filter->rules[filter->n - 1]);
 	return err;
 }
@@ -507,19 +519,44 @@ static int add_program(struct code *code, const struct bpf_program *program,
 	return 0;
 }
 
+static void log_too_large(const struct filter *filter,
+			  const struct largest *largest, const char *why,
+			  const struct log *log)
+{
+	char number[16] = "";
+
+	if (filter->is_list)
+		snprintf(number, sizeof(number), "[%u]", largest->rule);
+	log_error(log,
+		  "%s%s: the expression is too large: its code has %u instructions, and %s",
+		  filter->is_list ? "rules" : "filter", number, largest->insns,
+		  why);
+}
+
 int filter_load(const struct filter *filter, const struct bpf_program *program,
-		const struct filter_frames *frames)
+		const struct filter_frames *frames, const struct log *log)
 {
 	__attribute__((cleanup(code_done))) struct code code = { 0 };
 	struct reach reach = find_reach(filter, frames->link);
+	struct largest largest = { 0 };
 	uint32_t find_carried;
 	int fd = add_program(&code, program, reach.has_inner, &find_carried);
 
-	fd = fd								    ?:
-		     add_judge(&code, filter, frames, &reach, find_carried) ?:
-		     code_link(&code);
-	return fd    ?:
-		       bpf_prog_load(bpf_program__type(program),
-				     bpf_program__name(program), "Dual BSD/GPL",
-				     code.insns, code.n, NULL);
+	fd = fd ?: add_judge(&code, filter, frames, &reach, find_carried, &largest);
+	if (fd)
+		return fd;
+	fd = code_link(&code);
+	if (fd == -E2BIG)
+		log_too_large(filter, &largest,
+			      "jumps reach over 32767 of them", log);
+	if (fd)
+		return fd;
+	fd = bpf_prog_load(bpf_program__type(program), bpf_program__name(program),
+			   "Dual BSD/GPL", code.insns, code.n, NULL);
+	if (fd == -E2BIG)
+		log_too_large(
+			filter, &largest,
+			"the kernel's verifier follows a million through all programs and branches",
+			log);
+	return fd;
 }

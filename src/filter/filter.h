@@ -92,11 +92,11 @@ uint32_t filter_judge(const struct filter *filter, const void *frame,
  *
  * @param program  of an object that is loaded
  * @return a descriptor that the caller closes; -EINVAL: filter_check(), or the program
- *         does not call judge(); -E2BIG: too many instructions; -ENOMEM; others as
- *         from bpf(2)
+ *         does not call judge(); -E2BIG: too many instructions, which is logged; -ENOMEM;
+ *         others as from bpf(2)
  */
 int filter_load(const struct filter *filter, const struct bpf_program *program,
-		const struct filter_frames *frames);
+		const struct filter_frames *frames, const struct log *log);
 
 /* ---- Counters of the rules -------------------------------------------------------- */
 
