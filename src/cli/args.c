@@ -13,7 +13,7 @@
 #include "base/value.h"
 
 enum {
-	MAX_OPTIONS = 32,
+	MAX_OPTIONS = 48,
 	LONG_BASE = 256, /* getopt_long() codes, beyond any letter */
 	LONG_HELP = LONG_BASE + MAX_OPTIONS,
 	HELP_COLUMN = 30,

@@ -16,7 +16,10 @@
 #include "metrics_values.h"
 #include "sinks/httpd/httpd_module.h"
 
-enum { WRITE_MS = 1000 };
+enum {
+	WRITE_MS = 1000,
+	PEM_MAX = 1 << 20, /* bytes of a file of certificates */
+};
 
 struct metrics {
 	struct metrics_config config;
@@ -108,34 +111,113 @@ static int on_clients(void *arg, int fd)
 	return 0;
 }
 
+/* @return a text, the caller's; NULL: errno says why */
+static char *read_pem(const char *path)
+{
+	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	cleanup_free char *text = malloc(PEM_MAX);
+	ssize_t n = 0;
+	size_t len = 0;
+
+	if (fd < 0 || !text)
+		return NULL;
+	while (len < PEM_MAX - 1 &&
+	       (n = read(fd, text + len, PEM_MAX - 1 - len)) > 0)
+		len += (size_t)n;
+	if (n < 0)
+		return NULL;
+	text[len] = '\0';
+	return TAKE_PTR(text);
+}
+
+static int read_file(const char *path, char **ret_text, char *why, size_t why_size)
+{
+	int err;
+
+	if (!path)
+		return 0;
+	*ret_text = read_pem(path);
+	if (*ret_text)
+		return 0;
+	err = -errno;
+	snprintf(why, why_size, "%s: %s", path, strerror(-err));
+	return err;
+}
+
+static void clear_tls(struct httpd_tls *tls)
+{
+	free(tls->cert);
+	if (tls->key)
+		explicit_bzero(tls->key, strlen(tls->key));
+	free(tls->key);
+	free(tls->ca);
+}
+
+/* Its listening socket is a copy, so that another server can follow. */
+static int open_httpd(struct metrics *metrics, struct httpd **ret_httpd,
+		      char *why, size_t why_size)
+{
+	const struct metrics_config *config = &metrics->config;
+	__attribute__((cleanup(clear_tls))) struct httpd_tls tls = { 0 };
+	cleanup_fd int fd = fcntl(metrics->listener.fd, F_DUPFD_CLOEXEC, 0);
+	int err = fd < 0 ? -errno : 0;
+
+	err = err ?: read_file(config->tls_cert, &tls.cert, why, why_size);
+	err = err ?: read_file(config->tls_key, &tls.key, why, why_size);
+	err = err ?: read_file(config->tls_ca, &tls.ca, why, why_size);
+	err = err   ?:
+		      metrics->module->open(fd, config->tls_cert ? &tls : NULL,
+					    answer, metrics, ret_httpd, why,
+					    why_size);
+	if (!err)
+		fd = -1; /* the server's now */
+	return err;
+}
+
+static int watch_httpd(struct metrics *metrics)
+{
+	return loop_watch(&metrics->loop, metrics->module->fd(metrics->httpd),
+			  EPOLLIN, on_clients, metrics);
+}
+
 static int open_server(struct metrics *metrics, char *why, size_t why_size)
 {
 	const char *spec = metrics->config.listen;
-	int fd, err;
+	int err;
 
 	metrics->module =
 		shared_object_find("httpd", HTTPD_MODULE_SYMBOL, why, why_size);
 	if (!metrics->module)
 		return -ENOENT;
+	*why = '\0';
 	err = listen_open(&metrics->listener, spec);
-	fd = err ? -1 : fcntl(metrics->listener.fd, F_DUPFD_CLOEXEC, 0);
-	if (!err)
-		err = fd < 0 ? -errno :
-			       metrics->module->open(fd, answer, metrics,
-						     &metrics->httpd);
-	if (err && fd >= 0)
-		close(fd);
+	err = err ?: open_httpd(metrics, &metrics->httpd, why, why_size);
 	err = err ?: loop_open(&metrics->loop);
 	err = err   ?:
 		      loop_add_timer(&metrics->loop, CLOCK_MONOTONIC,
 				     on_clients, metrics, &metrics->timer);
-	err = err   ?:
-		      loop_watch(&metrics->loop,
-				 metrics->module->fd(metrics->httpd), EPOLLIN,
-				 on_clients, metrics);
-	if (err)
+	err = err ?: watch_httpd(metrics);
+	if (err && !*why)
 		snprintf(why, why_size, "%s: %s", spec, strerror(-err));
 	return err;
+}
+
+int metrics_renew(struct metrics *metrics, char *why, size_t why_size)
+{
+	struct httpd *next;
+	int err;
+
+	if (!metrics || !metrics->httpd || !metrics->config.tls_cert)
+		return 0;
+	snprintf(why, why_size, "out of memory");
+	err = open_httpd(metrics, &next, why, why_size);
+	if (err)
+		return err;
+	loop_watch(&metrics->loop, metrics->module->fd(metrics->httpd), 0, NULL,
+		   NULL);
+	metrics->module->close(metrics->httpd);
+	metrics->httpd = next;
+	return watch_httpd(metrics);
 }
 
 /* ---- The file --------------------------------------------------------------------- */
@@ -219,6 +301,14 @@ bool metrics_check(const struct metrics_config *config, const char *any_option,
 			 any_option);
 	else if (!spec && config->listen_any)
 		snprintf(ret_why, size, "%s needs an address", any_option);
+	else if (!config->tls_cert != !config->tls_key)
+		snprintf(ret_why, size, "TLS needs a certificate and its key");
+	else if (config->tls_ca && !config->tls_cert)
+		snprintf(ret_why, size,
+			 "certificates of clients need one of the server");
+	else if (config->tls_cert && (!spec || listen_is_unix(spec)))
+		snprintf(ret_why, size,
+			 "TLS is for an address that is listened at, not for unix sockets");
 	else
 		return true;
 	return false;

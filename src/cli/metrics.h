@@ -23,6 +23,9 @@ enum { METRICS_AGE_MS = 100, METRICS_INTERFACES = 128 /* that have series */ };
 struct metrics_config {
 	const char *listen; /* ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH; NULL */
 	bool listen_any;    /* not only a loopback address */
+	/* Files in PEM format, for HTTPS; NULL: plain HTTP. */
+	const char *tls_cert, *tls_key;
+	const char *tls_ca;   /* clients need a certificate of it; NULL: none */
 	const char *textfile; /* replaced once per interval; NULL: none */
 };
 
@@ -74,6 +77,13 @@ void metrics_write(struct metrics *metrics, bool is_last);
 
 /* Where the metrics are served, with the port that the kernel chose for 0; false: nowhere. */
 bool metrics_where(const struct metrics *metrics, char *text, size_t size);
+
+/**
+ * Read the certificates again, which may have been renewed, for new connections.
+ *
+ * @return 0; < 0: they cannot be used, as @why says, and those of before are in use
+ */
+int metrics_renew(struct metrics *metrics, char *why, size_t why_size);
 
 /* Rules of the source have been freed, which values that were collected before refer to. */
 void metrics_forget(struct metrics *metrics);

@@ -138,6 +138,12 @@ static const void *set_sink(const struct metrics_values *values, size_t i,
 	return &sink->stats;
 }
 
+static const void *set_sink_itself(const struct metrics_values *values,
+				   size_t i, struct metrics_labels *labels)
+{
+	return set_sink(values, i, labels) ? values->sinks + i : NULL;
+}
+
 /* Those that have delivered something. */
 static const void *set_delivering_sink(const struct metrics_values *values,
 				       size_t i, struct metrics_labels *labels)
@@ -330,6 +336,9 @@ const struct metric metrics_table[] = {
 	{ "netobs_sink_dropped_packets", COUNTER,
 	  "Records dropped, by reason: packets in them",
 	  OF(set_sink_drop, netobs_sink_count, packets) },
+	{ "netobs_sink_connected", GAUGE,
+	  "0 while it is known that the other side cannot be reached, or a file not be written to",
+	  OF(set_sink_itself, metrics_sink, is_connected) },
 	{ "netobs_sink_pending_seconds", GAUGE,
 	  "Time that the oldest pending record has waited, at most",
 	  SINK(pending_ms), .digits = 3 },

@@ -139,6 +139,7 @@ static void collect_sinks(const struct metrics_source *source,
 			 output_name_len(output), output->spec);
 		sink->stats.sz = sizeof(sink->stats);
 		netobs_sink_stats_get(from, &sink->stats);
+		sink->is_connected = !sink->stats.outage_ns;
 		netobs_sink_counters(from, take_counter, sink);
 	}
 }

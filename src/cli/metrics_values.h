@@ -27,6 +27,7 @@ struct metrics_sink {
 	char output[64]; /* its name, or index */
 	char name[256];
 	struct netobs_sink_stats stats;
+	uint64_t is_connected; /* no outage is known */
 	struct {
 		const char *name;
 		uint64_t value;

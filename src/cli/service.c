@@ -251,6 +251,18 @@ static int try_change(struct service *service)
 	return r;
 }
 
+/* Certificates are renewed without a change of the configuration. */
+static void renew_metrics(struct service *service)
+{
+	char why[512], text[640];
+
+	if (metrics_renew(service->metrics, why, sizeof(why)) == 0)
+		return;
+	snprintf(text, sizeof(text),
+		 "metrics: the certificates of before stay in use: %s", why);
+	log_warning(text, service);
+}
+
 int service_reload(struct service *service)
 {
 	int r;
@@ -268,6 +280,7 @@ int service_reload(struct service *service)
 		service_log(NETOBS_LOG_ERROR,
 			    "the new configuration is not in use, or not all of it",
 			    service);
+	renew_metrics(service);
 	notify_send("READY=1");
 	report_status(service);
 	return r;

@@ -6,14 +6,18 @@ import grp
 import json
 import os
 import random
+import re
 import socket
+import ssl
 import subprocess
 import threading
 import time
 
 from lib import lab
+from lib import metrics
 from lib import observer
 from lib import traffic
+from lib.certs import Certificates
 from lib.service import ServiceTest
 
 FAILED, USAGE = 1, 2
@@ -103,7 +107,9 @@ class Control(ControlTest):
         self.assertFalse(os.path.exists(self.control))
 
     def test_outage_of_a_sink(self):
-        self.write('[sink "far"]', "output = json:tcp://127.0.0.1:9")
+        where = self.lab.path("metrics")
+        self.write('[sink "far"]', "output = json:tcp://127.0.0.1:9",
+                   "[metrics]", f"listen = unix:{where}")
         self.start()
         self.send(1)
         def find():
@@ -112,6 +118,8 @@ class Control(ControlTest):
         self.assertEqual("far", sink["name"])
         self.assertGreater(sink["outage_since_ms"], 1600000000000)
         self.assertIn("far: json:tcp://127.0.0.1:9: outage for", self.ask("status").stdout)
+        self.assertEqual([0, 1], sorted(metrics.scrape(where).all_of(
+            "netobs_sink_connected").values()))
         self.stop(code=FAILED) # its records are lost
 
     def test_reload_reports_the_outcome(self):
@@ -133,6 +141,29 @@ class Control(ControlTest):
         self.await_packets(5)
         self.stop()
         self.assertEqual(5, self.packets("b"))
+
+    def test_certificates_are_renewed(self):
+        certs = Certificates(self.lab.path("certs"))
+        certs.sign("server", "IP:127.0.0.1")
+        self.write("[metrics]", "listen = 127.0.0.1:0",
+                   f"tls_cert = {certs.path('server.pem')}",
+                   f"tls_key = {certs.path('server.key')}")
+        self.start()
+        port = int(re.search(r"serving metrics at 127.0.0.1:(\d+)", self.messages())[1])
+        before = self.server_certificate(port)
+        certs.sign("server", "IP:127.0.0.1")
+        self.assertEqual("", self.ask("reload").stderr)
+        after = self.server_certificate(port)
+        self.assertNotEqual(before, after)
+        os.truncate(certs.path("server.key"), 0)
+        self.assertIn("warning: metrics: the certificates of before stay in use",
+                      self.ask("reload").stderr)
+        self.assertEqual(after, self.server_certificate(port))
+        self.stop()
+
+    def server_certificate(self, port):
+        with self.a:
+            return ssl.get_server_certificate(("127.0.0.1", port))
 
     def test_files_are_opened_anew(self):
         self.write('[sink "ipfix"]', f"output = ipfix:file:{self.lab.path('ipfix')}")

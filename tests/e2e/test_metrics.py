@@ -10,6 +10,7 @@ import random
 import re
 import socket
 import stat
+import ssl
 import subprocess
 import threading
 import time
@@ -19,6 +20,7 @@ from lib import lab
 from lib import metrics
 from lib import observer
 from lib import traffic
+from lib.certs import Certificates
 from lib.observer import Observer
 
 USAGE, FAILED = 2, 1
@@ -72,6 +74,7 @@ class Metrics(Served):
         self.assertEqual(0, found.value("netobs_sink_pending_seconds",
                                         sink="json", output="0"))
         self.assertEqual(1, found.value("netobs_interfaces"))
+        self.assertEqual(1, found.value("netobs_sink_connected", sink="json", output="0"))
         drains = found.value("netobs_drain_duration_seconds_count")
         self.assertEqual(drains, found.value("netobs_drain_duration_seconds_bucket",
                                              le="+Inf"))
@@ -167,6 +170,76 @@ class Metrics(Served):
             client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
             self.assertIn(b" 200 OK", client.recv(100))
         run.stop()
+
+
+class Tls(Served):
+    """Metrics over HTTPS, for all clients or for those with a certificate."""
+
+    def setUp(self):
+        super().setUp()
+        self.certs = Certificates(self.lab.path("certs"))
+        self.certs.sign("server", "IP:127.0.0.1")
+        self.certs.sign("client", "DNS:client")
+
+    def tls(self, *more):
+        return ("--metrics-tls-cert", self.certs.path("server.pem"),
+                "--metrics-tls-key", self.certs.path("server.key"), *more)
+
+    def get(self, port, client=None, version=ssl.TLSVersion.TLSv1_3):
+        """The status and the body."""
+        context = ssl.create_default_context(cafile=self.certs.path("ca.pem"))
+        context.maximum_version = version
+        if client:
+            context.load_cert_chain(self.certs.path(f"{client}.pem"),
+                                    self.certs.path(f"{client}.key"))
+        with self.a:
+            connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=30,
+                                                     context=context)
+            connection.request("GET", "/metrics")
+            response = connection.getresponse()
+            body = response.read().decode()
+            connection.close()
+        return response.status, body
+
+    def test_of_all_clients(self):
+        run = self.observe(*self.tls())
+        port = metrics.served_at(run)
+        for version in ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3:
+            status, text = self.get(port, version=version)
+            self.assertEqual(200, status)
+            metrics.Samples(text).check_identity()
+        with self.a, metrics.connect(port) as plain:
+            plain.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            self.assertNotIn(b"200 OK", plain.recv(4096))
+        run.stop()
+
+    def test_of_clients_with_a_certificate(self):
+        run = self.observe(*self.tls("--metrics-tls-ca", self.certs.path("ca.pem")))
+        port = metrics.served_at(run)
+        self.assertEqual((403, "A certificate is needed\n"), self.get(port))
+        self.assertEqual(200, self.get(port, "client")[0])
+        others = Certificates(self.lab.path("others"))
+        others.sign("stranger", "DNS:client")
+        for name in "stranger.pem", "stranger.key":
+            os.rename(others.path(name), self.certs.path(name))
+        self.assertEqual(403, self.get(port, "stranger")[0])
+        run.stop()
+
+    def test_files_that_cannot_be_used(self):
+        for code, words, *arguments in (
+                (FAILED, "certificate and key: ", "--metrics-tls-cert",
+                 self.certs.path("client.pem"), "--metrics-tls-key",
+                 self.certs.path("server.key")),
+                (FAILED, "/nosuchfile: No such file", "--metrics-tls-cert", "/nosuchfile",
+                 "--metrics-tls-key", self.certs.path("server.key")),
+                (FAILED, "certificates of authorities: ",
+                 *self.tls("--metrics-tls-ca", self.certs.path("server.key"))),
+                (USAGE, "TLS needs a certificate and its key", "--metrics-tls-cert", "/x"),
+                (USAGE, "certificates of clients need one of the server",
+                 "--metrics-tls-ca", "/x")):
+            result = observer.flows(self.lab, "--metrics", "127.0.0.1:0", *arguments, ns=self.a)
+            self.assertEqual(code, result.code, result.errors)
+            self.assertIn(words, result.errors)
 
 
 class Packaging(Served):

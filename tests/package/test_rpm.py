@@ -23,7 +23,7 @@ NAMES = {"libnetobs", "libnetobs-devel", "netobs", "netobs-sink-grpc", "netobs-s
 # What the sonames of their libraries begin with, beside those of all.
 LIBRARIES = {
     "libnetobs": {"libbpf", "libelf", "libz", "libpcap"},
-    "netobs": {"libmicrohttpd", "libssl", "libcrypto", "libbpf", "libpcap", "libm"},
+    "netobs": {"libmicrohttpd", "libgnutls", "libssl", "libcrypto", "libbpf", "libpcap", "libm"},
     "netobs-sink-grpc": {"libnghttp2", "libssl", "libcrypto"},
     "netobs-sink-http": {"libcurl"},
     "netobs-sink-ipfix": {"libfixbuf", "libglib-2", "libssl", "libcrypto"},

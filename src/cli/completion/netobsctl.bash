@@ -11,6 +11,7 @@ _netobsctl_options()
 			"--active-timeout --idle-timeout --per-interface" \
 			"--timestamps --max-flows --max-memory --attach --attach-order -r --read --stats" \
 			"--live --socket --metrics --metrics-listen-any --metrics-textfile" \
+			"--metrics-tls-cert --metrics-tls-key --metrics-tls-ca" \
 			"-v --verbose"
 		;;
 	capture)
@@ -197,7 +198,7 @@ _netobsctl()
 		mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "$words" -- "$cur")
 		compopt -o nospace 2>/dev/null
 	elif [[ $option == : || $option == -r || $option == --read || $option == --rules ||
-		$option == -w || $option == --write || $option == --tls-* || $option == --csv ||
+		$option == -w || $option == --write || $option == --tls-* || $option == --metrics-tls-* || $option == --csv ||
 		$option == --plot || $option == --socket || $option == -s && $verb != capture || $verb:$option == run:-c || $verb:$option == run:--config ||
 		$verb:$option == config:check || $verb:$option == config:show ]]; then
 		compopt -o filenames 2>/dev/null

@@ -2,4 +2,6 @@
 # What netobsctl loads to serve metrics.
 pkg_check_modules(MICROHTTPD REQUIRED IMPORTED_TARGET libmicrohttpd>=0.9.60)
 
-netobs_sink(httpd LIBRARIES PkgConfig::MICROHTTPD)
+pkg_check_modules(GNUTLS REQUIRED IMPORTED_TARGET gnutls)
+
+netobs_sink(httpd LIBRARIES PkgConfig::MICROHTTPD PkgConfig::GNUTLS)

@@ -37,6 +37,12 @@ typedef unsigned int httpd_answer_fn(void *user,
 				     const struct httpd_request *request,
 				     struct httpd_answer *ret_answer);
 
+/* PEM texts, copied. */
+struct httpd_tls {
+	char *cert, *key;
+	char *ca; /* of authorities that clients must have a certificate of; NULL: none */
+};
+
 struct httpd_module {
 	struct loaded loaded;
 
@@ -44,10 +50,12 @@ struct httpd_module {
 	 * Serve the clients that connect to @listen_fd.
 	 *
 	 * @param listen_fd  the server's on success: close() closes it
-	 * @return 0 or -errno
+	 * @param tls        NULL: plain HTTP
+	 * @return 0 or -errno; -EINVAL: @why says what is wrong with @tls
 	 */
-	int (*open)(int listen_fd, httpd_answer_fn *answer, void *user,
-		    struct httpd **ret_httpd);
+	int (*open)(int listen_fd, const struct httpd_tls *tls,
+		    httpd_answer_fn *answer, void *user,
+		    struct httpd **ret_httpd, char *why, size_t why_size);
 
 	/** @return what polls readable when run() has work, the server's */
 	int (*fd)(const struct httpd *httpd);
