@@ -10,7 +10,7 @@ import unittest
 # Mounts are those of a namespace that ends with the command.
 ENTER = """
 root=$1; shift
-mount --rbind /sys "$root/sys"; mount -t proc proc "$root/proc"
+mount --bind /sys "$root/sys"; mount -t proc proc "$root/proc"
 exec "$@"
 """
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8",
