@@ -162,12 +162,13 @@ class Kubernetes(unittest.TestCase):
         mounts = {one["name"]: one for one in self.container["volumeMounts"]}
         self.assertEqual(volumes.keys(), mounts.keys())
         directories = {f"/etc/{name}" for name in setting("ConfigurationDirectory")} | \
-            {f"/var/lib/{name}" for name in setting("StateDirectory")}
+            {f"/var/lib/{name}" for name in setting("StateDirectory")} | \
+            {f"/run/{name}" for name in setting("RuntimeDirectory")}
         self.assertEqual(directories, {one["mountPath"] for one in mounts.values()})
         for name, volume in volumes.items():
             if "hostPath" in volume:
                 self.assertEqual(mounts[name]["mountPath"], volume["hostPath"]["path"])
-            else:
+            elif "configMap" in volume:
                 self.assertEqual(volume["configMap"]["name"],
                                  self.manifests["ConfigMap"]["metadata"]["name"])
 
