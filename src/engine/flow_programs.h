@@ -7,6 +7,7 @@
 #define NETOBS_ENGINE_FLOW_PROGRAMS_H
 
 #include "bpf/store/hash.h"
+#include "pinned.h"
 #include "program_set.h"
 
 /* What programs are loaded for; the maps need the first three, and whether there is a filter. */
@@ -21,14 +22,16 @@ struct flow_knobs {
 	uint16_t netns;
 	enum link_kind link;
 	const struct filter *filter; /* NULL: all packets */
+	bool may_filter; /* programs with and without a filter share the maps */
 	enum sampling sampling;
 	uint32_t sampling_interval; /* one of so many; 0: all */
+	const struct pinned *adopted; /* whose maps are used; NULL: new ones are made */
 };
 
 /**
  * Load the maps, without programs: the first reference to @maps.
  *
- * @return 0, or -errno, which is logged
+ * @return 0, or -errno, which is logged; -ESTALE: those to be adopted are other ones
  */
 int flow_maps_load(struct program_set *maps, const struct flow_knobs *knobs,
 		   const struct log *log);

@@ -15,11 +15,33 @@ struct cpu_runs {
 	bool is_reported;
 };
 
+static void set_generation(struct generation *generation, uint32_t current)
+{
+	const struct store *store = generation->store;
+
+	generation->current = current;
+	for (uint32_t cpu = 0; cpu < store->n_cpus; cpu++)
+		__atomic_store_n(&store->cpus[cpu].generation, current,
+				 __ATOMIC_SEQ_CST);
+	generation->phase = FLIPPED;
+}
+
+/* The process before may have been killed after it had switched some CPUs. */
+static void adopt(struct generation *generation)
+{
+	set_generation(generation, generation->store->cpus[0].generation &
+					   (GENERATIONS - 1));
+}
+
 int generation_init(struct generation *generation, const struct store *store)
 {
 	*generation = (struct generation){ .store = store };
 	generation->runs = calloc(store->n_cpus, sizeof(*generation->runs));
-	return generation->runs ? 0 : -ENOMEM;
+	if (!generation->runs)
+		return -ENOMEM;
+	if (store->is_adopted)
+		adopt(generation);
+	return 0;
 }
 
 void generation_done(struct generation *generation)
@@ -31,14 +53,8 @@ void generation_done(struct generation *generation)
 
 void generation_flip(struct generation *generation)
 {
-	const struct store *store = generation->store;
-
 	assert(generation->phase == GENERATION_SETTLED);
-	generation->current = !generation->current;
-	for (uint32_t cpu = 0; cpu < store->n_cpus; cpu++)
-		__atomic_store_n(&store->cpus[cpu].generation,
-				 generation->current, __ATOMIC_SEQ_CST);
-	generation->phase = FLIPPED;
+	set_generation(generation, !generation->current);
 }
 
 static uint64_t entered(const struct generation *generation, uint32_t cpu)

@@ -40,6 +40,10 @@ struct generation {
 	struct cpu_runs *runs;	 /* per CPU */
 };
 
+/*
+ * With a store that was adopted: go on with its generation, as after a flip. The other one
+ * may not have been drained. @return 0, or -ENOMEM
+ */
 int generation_init(struct generation *generation, const struct store *store);
 void generation_done(struct generation *generation);
 

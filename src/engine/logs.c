@@ -25,7 +25,14 @@ int logs_init(struct logs *logs, struct store *store,
 		.ctx = ctx,
 		.heads = calloc(store->n_cpus, sizeof(*logs->heads)),
 	};
-	return logs->heads ? 0 : -ENOMEM;
+	if (!logs->heads)
+		return -ENOMEM;
+	for (uint32_t cpu = 0; cpu < store->n_cpus; cpu++) {
+		uint64_t tail = store->cpus[cpu].log_tail;
+
+		logs->heads[cpu] = (struct log_heads){ tail, tail };
+	}
+	return 0;
 }
 
 void logs_done(struct logs *logs)

@@ -10,35 +10,6 @@
 
 enum { SLOTS_SIZE = ORIGIN_SLOTS * sizeof(uint64_t) };
 
-int origins_init(struct origins *origins, int slots_fd, int more_fd)
-{
-	void *slots = map_mmap(slots_fd, 0, SLOTS_SIZE);
-
-	if (!slots)
-		return -errno;
-	*origins = (struct origins){
-		.slots = slots,
-		.more_fd = more_fd,
-		.wanted = calloc(ORIGIN_SLOTS, sizeof(*origins->wanted)),
-	};
-	return origins->wanted ? 0 : -ENOMEM;
-}
-
-void origins_done(struct origins *origins)
-{
-	if (origins->slots)
-		map_munmap(origins->slots, SLOTS_SIZE);
-	free(origins->wanted);
-	free(origins->more);
-	*origins = (struct origins){ 0 };
-}
-
-void origins_begin(struct origins *origins)
-{
-	memset(origins->wanted, 0, SLOTS_SIZE);
-	origins->n_wanted_more = 0;
-}
-
 /* False without memory. */
 static bool put_more(struct origins *origins, uint64_t origin)
 {
@@ -56,6 +27,50 @@ static bool put_more(struct origins *origins, uint64_t origin)
 	origins->more[n] = origin;
 	origins->n_wanted_more++;
 	return true;
+}
+
+/* What is in the table already, by an earlier process. */
+static int list_more(struct origins *origins)
+{
+	uint64_t origin, *last = NULL;
+
+	while (!bpf_map_get_next_key(origins->more_fd, last, &origin)) {
+		if (!put_more(origins, origin))
+			return -ENOMEM;
+		last = &origins->more[origins->n_wanted_more - 1];
+	}
+	origins->n_more = origins->n_wanted_more;
+	origins->n_wanted_more = 0;
+	return 0;
+}
+
+int origins_init(struct origins *origins, int slots_fd, int more_fd)
+{
+	void *slots = map_mmap(slots_fd, 0, SLOTS_SIZE);
+
+	if (!slots)
+		return -errno;
+	*origins = (struct origins){
+		.slots = slots,
+		.more_fd = more_fd,
+		.wanted = calloc(ORIGIN_SLOTS, sizeof(*origins->wanted)),
+	};
+	return origins->wanted ? list_more(origins) : -ENOMEM;
+}
+
+void origins_done(struct origins *origins)
+{
+	if (origins->slots)
+		map_munmap(origins->slots, SLOTS_SIZE);
+	free(origins->wanted);
+	free(origins->more);
+	*origins = (struct origins){ 0 };
+}
+
+void origins_begin(struct origins *origins)
+{
+	memset(origins->wanted, 0, SLOTS_SIZE);
+	origins->n_wanted_more = 0;
 }
 
 void origins_put(struct origins *origins, uint16_t netns, uint32_t ifindex)

@@ -74,6 +74,30 @@ int overflow_init(struct overflow *overflow, int outer_fd, uint64_t max_flows,
 	return 0;
 }
 
+/* Of a generation. */
+static const char *const pin_names[GENERATIONS] = { "overflow_0", "overflow_1" };
+
+int overflow_adopt(struct overflow *overflow, const struct pinned *pinned)
+{
+	*overflow = (struct overflow){
+		.room = pinned->state->overflow_room,
+		.part = pinned->state->overflow_part,
+		.fds = { -1, -1 },
+	};
+	for (uint32_t g = 0; g < GENERATIONS; g++) {
+		overflow->fds[g] = pinned_get_map(pinned, pin_names[g]);
+		if (overflow->fds[g] < 0)
+			return overflow->fds[g];
+	}
+	return 0;
+}
+
+int overflow_pin(const struct overflow *overflow, const struct pinned *pinned)
+{
+	return pinned_put_map(pinned, pin_names[0], overflow->fds[0]) ?:
+		       pinned_put_map(pinned, pin_names[1], overflow->fds[1]);
+}
+
 void overflow_done(struct overflow *overflow)
 {
 	for (uint32_t g = 0; overflow->room && g < GENERATIONS; g++)

@@ -8,6 +8,7 @@
 #define NETOBS_ENGINE_OVERFLOW_H
 
 #include "bpf/types.h"
+#include "pinned.h"
 
 #include <stdint.h>
 
@@ -30,6 +31,13 @@ struct overflow {
  */
 int overflow_init(struct overflow *overflow, int outer_fd, uint64_t max_flows,
 		  uint64_t max_bytes);
+
+/** The tables that @pinned has, which stay pinned. @return 0, or -errno */
+int overflow_adopt(struct overflow *overflow, const struct pinned *pinned);
+
+/** Pin the tables. @return 0, or -errno */
+int overflow_pin(const struct overflow *overflow, const struct pinned *pinned);
+
 void overflow_done(struct overflow *overflow);
 
 /**

@@ -60,6 +60,24 @@ static size_t l1_region_size(const struct store *store)
 	return store->l1_buckets * sizeof(struct flow_bucket);
 }
 
+/* Counters are nothing but 64-bit sums. */
+static void add_counters(struct counters *to, const struct counters *from)
+{
+	const __u64 *value = (const __u64 *)from;
+	__u64 *sum = (__u64 *)to;
+
+	for (size_t i = 0; i < sizeof(*to) / sizeof(*sum); i++)
+		sum[i] += value[i];
+}
+
+static void negate_counters(struct counters *counters)
+{
+	__u64 *sum = (__u64 *)counters;
+
+	for (size_t i = 0; i < sizeof(*counters) / sizeof(*sum); i++)
+		sum[i] = -sum[i];
+}
+
 /* That it came is all that it says: the logs are read in turn. */
 static int ignore_notice(void *ctx, void *data, size_t size)
 {
@@ -101,6 +119,7 @@ static struct flow_knobs knobs_of(const struct store *store)
 		.clock = store->options.clock,
 		.secret = store->secret,
 		.filter = store->options.filter,
+		.may_filter = store->options.pinned,
 		.sampling = store->options.sampling,
 		.sampling_interval = store->options.sampling_interval,
 	};
@@ -220,10 +239,128 @@ static uint32_t lanes_needed(void)
 		       1;
 }
 
+/* ---- Maps that outlive the process ------------------------------------------------ */
+
+static int load_adopted(struct store *store, const struct pinned_state *state)
+{
+	static const struct log silent;
+	struct flow_knobs knobs;
+	int err;
+
+	store->l1_buckets = state->l1_buckets;
+	store->log_slots = state->log_slots;
+	store->secret = state->secret;
+	err = overflow_adopt(&store->overflow, store->options.pinned);
+	if (err)
+		return err;
+	knobs = knobs_of(store);
+	knobs.adopted = store->options.pinned;
+	err = flow_maps_load(&store->maps, &knobs, &silent);
+	store->maps.log = store->log;
+	return err;
+}
+
+static void begin_after(struct store *store, struct pinned_state *state)
+{
+	memcpy(store->counted_before, state->drained, sizeof(state->drained));
+	store->unclaimed_before = state->unclaimed;
+	store->is_adopted = true;
+	state->owner = getpid();
+}
+
+/* What they are is no longer known if that fails. */
+static bool adopt_maps(struct store *store)
+{
+	struct pinned *pinned = store->options.pinned;
+	struct store fresh = *store;
+	int err = -ESTALE;
+
+	if (!pinned->state && !pinned->had_links)
+		return false;
+	if (pinned_is_readable(pinned) && pinned->state->n_cpus == store->n_cpus &&
+	    pinned->state->lanes == store->lanes)
+		err = load_adopted(store, pinned->state);
+	if (!err) {
+		begin_after(store, pinned->state);
+		return true;
+	}
+	log_warning(store->log,
+		    "persist: %s: the tables cannot be read (%s); packets in them are lost",
+		    pinned->path,
+		    !pinned->state		? "they are incomplete" :
+		    !pinned_is_readable(pinned) ? "they are another version's" :
+						  strerror(-err));
+	overflow_done(&store->overflow);
+	*store = fresh;
+	pinned_discard(pinned);
+	return false;
+}
+
+/* Or do without. */
+static void publish(struct store *store)
+{
+	struct pinned_state state = {
+		.n_cpus = store->n_cpus,
+		.lanes = store->lanes,
+		.l1_buckets = store->l1_buckets,
+		.log_slots = store->log_slots,
+		.overflow_room = store->overflow.room,
+		.overflow_part = store->overflow.part,
+		.has_rules = true,
+		.sampling = store->options.sampling,
+		.sampling_interval = store->options.sampling_interval,
+		.secret = store->secret,
+	};
+	int err = pinned_put_maps(store->options.pinned, store->maps.object);
+
+	err = err ?: overflow_pin(&store->overflow, store->options.pinned);
+	err = err ?: pinned_publish(store->options.pinned, &state);
+	if (!err)
+		return;
+	log_warning(store->log,
+		    "persist: cannot pin maps: %s; packets that pass between two runs will not be counted",
+		    strerror(-err));
+	pinned_remove(store->options.pinned);
+	store->options.pinned = NULL;
+}
+
+void store_note_drained(const struct store *store, uint32_t generation,
+			const struct counters *counted)
+{
+	struct pinned_state *state =
+		store->options.pinned ? store->options.pinned->state : NULL;
+	struct count unclaimed = store_unclaimed(store), seen = { 0 };
+	struct counters drained = *counted;
+
+	if (!state)
+		return;
+	add_counters(&drained, &store->counted_before[generation]);
+	state->drained[generation] = drained;
+	for (uint32_t g = 0; g < GENERATIONS; g++) {
+		seen.packets += state->drained[g].seen.packets;
+		seen.bytes += state->drained[g].seen.bytes;
+	}
+	state->seen_drained = seen;
+	state->unclaimed.packets =
+		unclaimed.packets + store->unclaimed_before.packets;
+	state->unclaimed.bytes = unclaimed.bytes + store->unclaimed_before.bytes;
+}
+
+/* ---- Open and close --------------------------------------------------------------- */
+
+static int load_maps(struct store *store)
+{
+	struct flow_knobs knobs;
+
+	if (store->options.pinned && adopt_maps(store))
+		return 0;
+	knobs = knobs_of(store);
+	return flow_maps_load(&store->maps, &knobs, store->log);
+}
+
 int store_open(struct store *store, const struct store_options *options,
 	       const struct log *log)
 {
-	struct flow_knobs knobs;
 	int err;
 
 	*store = (struct store){
@@ -236,13 +373,17 @@ int store_open(struct store *store, const struct store_options *options,
 	err = count_cpus(store);
 	if (err)
 		return err;
-	knobs = knobs_of(store);
-	err = flow_maps_load(&store->maps, &knobs, log);
+	err = load_maps(store);
 	if (err)
 		return err;
 	err = open_maps(store);
 	err = err ?: limit_memory(store);
-	return err ?: open_overflow(store);
+	if (err || store->is_adopted)
+		return err;
+	err = open_overflow(store);
+	if (!err && options->pinned)
+		publish(store);
+	return err;
 }
 
 void store_close(struct store *store)
@@ -328,25 +469,18 @@ struct count store_unclaimed(const struct store *store)
 	const struct count *count = store->unclaimed;
 
 	return (struct count){
-		__atomic_load_n(&count->packets, __ATOMIC_RELAXED),
-		__atomic_load_n(&count->bytes, __ATOMIC_RELAXED),
+		__atomic_load_n(&count->packets, __ATOMIC_RELAXED) -
+			store->unclaimed_before.packets,
+		__atomic_load_n(&count->bytes, __ATOMIC_RELAXED) -
+			store->unclaimed_before.bytes,
 	};
-}
-
-/* Counters are nothing but 64-bit sums. */
-static void add_counters(struct counters *to, const struct counters *from)
-{
-	const __u64 *value = (const __u64 *)from;
-	__u64 *sum = (__u64 *)to;
-
-	for (size_t i = 0; i < sizeof(*to) / sizeof(*sum); i++)
-		sum[i] += value[i];
 }
 
 void store_read_counters(const struct store *store, uint32_t generation,
 			 struct counters *ret_counters)
 {
-	memset(ret_counters, 0, sizeof(*ret_counters));
+	*ret_counters = store->counted_before[generation];
+	negate_counters(ret_counters);
 	for (uint32_t cpu = 0; cpu < store->n_cpus; cpu++)
 		add_counters(ret_counters,
 			     &store->cpus[cpu].counters[generation]);

@@ -26,6 +26,7 @@ struct store_options {
 	const struct filter *filter; /* NULL: all packets; stays the caller's */
 	enum sampling sampling;
 	uint32_t sampling_interval; /* one of so many; 0: all */
+	struct pinned *pinned; /* where the maps outlive the process; NULL: nowhere */
 };
 
 struct store {
@@ -45,6 +46,10 @@ struct store {
 	struct ring_buffer *notices;
 	struct origins origins;
 	struct hash_secret secret; /* the programs' */
+	bool is_adopted; /* the maps are those of an earlier process, and may contain packets */
+	/* What they had counted before this process. */
+	struct counters counted_before[GENERATIONS];
+	struct count unclaimed_before;
 };
 
 int store_open(struct store *store, const struct store_options *options,
@@ -88,8 +93,12 @@ void store_clear_notices(const struct store *store);
 /* Packets that got no lane, since the beginning. */
 struct count store_unclaimed(const struct store *store);
 
-/* Sum of all CPUs' counters of a generation. */
+/* Sum of all CPUs' counters of a generation, since the beginning. */
 void store_read_counters(const struct store *store, uint32_t generation,
 			 struct counters *ret_counters);
+
+/* Note where the maps are pinned that @counted of a generation has been drained. */
+void store_note_drained(const struct store *store, uint32_t generation,
+			const struct counters *counted);
 
 #endif

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "pinned.h"
+
+#include "base/shared_fd.h"
+#include "base/util.h"
+#include "map.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <netobs/version.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+
+#define PINNED_MAGIC 0x73626f74656e3031ULL
+
+enum {
+	LOCK_TRIES = 20,
+	LOCK_WAIT_MS = 50,
+	COMMON_BYTES = offsetof(struct pinned_state, lanes),
+};
+
+/* ---- Files ----------------------------------------------------------------------- */
+
+static int path_of(const struct pinned *pinned, const char *folder,
+		   const char *name, char path[PINNED_PATH_MAX])
+{
+	int len = snprintf(path, PINNED_PATH_MAX, "%s/%s%s", pinned->path,
+			   folder, name);
+
+	return len < PINNED_PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+static int get_file(const struct pinned *pinned, const char *folder,
+		    const char *name)
+{
+	char path[PINNED_PATH_MAX];
+
+	return path_of(pinned, folder, name, path) ?: bpf_obj_get(path);
+}
+
+static int put_file(const struct pinned *pinned, const char *folder,
+		    const char *name, int fd)
+{
+	char path[PINNED_PATH_MAX];
+	int err = path_of(pinned, folder, name, path);
+
+	if (err)
+		return err;
+	unlink(path);
+	return bpf_obj_pin(fd, path);
+}
+
+int pinned_get_map(const struct pinned *pinned, const char *name)
+{
+	return get_file(pinned, "maps/", name);
+}
+
+int pinned_put_map(const struct pinned *pinned, const char *name, int fd)
+{
+	return put_file(pinned, "maps/", name, fd);
+}
+
+static void remove_files(const struct pinned *pinned, const char *folder)
+{
+	int fd = openat(pinned->dir_fd, folder,
+			O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+
+	if (!dir) {
+		close_fd(&fd);
+		return;
+	}
+	while ((entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			unlinkat(dirfd(dir), entry->d_name, 0);
+	closedir(dir);
+}
+
+/* ---- Open and close -------------------------------------------------------------- */
+
+static int map_value_size(int fd)
+{
+	struct bpf_map_info info = { 0 };
+	uint32_t len = sizeof(info);
+	int err = bpf_obj_get_info_by_fd(fd, &info, &len);
+
+	return err ?: (int)info.value_size;
+}
+
+/* Without a state that can be read there is none. */
+static void open_state(struct pinned *pinned)
+{
+	cleanup_fd int fd = get_file(pinned, "", "state");
+	int size = fd < 0 ? fd : map_value_size(fd);
+
+	if (size < (int)COMMON_BYTES)
+		return;
+	pinned->state_bytes = size;
+	pinned->state = map_mmap(fd, 0, size);
+	pinned->netns_fd = get_file(pinned, "", "namespaces");
+	pinned->netifs_fd = get_file(pinned, "", "interfaces");
+}
+
+static void close_state(struct pinned *pinned)
+{
+	if (pinned->state)
+		map_munmap(pinned->state, pinned->state_bytes);
+	pinned->state = NULL;
+	close_fd(&pinned->netns_fd);
+	close_fd(&pinned->netifs_fd);
+}
+
+static bool is_pinned(struct pinned *pinned, const char *path)
+{
+	*pinned = PINNED_NONE;
+	pinned->path = strdup(path);
+	pinned->dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return pinned->path && pinned->dir_fd >= 0;
+}
+
+static int check_file_system(const struct pinned *pinned)
+{
+	struct statfs fs;
+
+	if (fstatfs(pinned->dir_fd, &fs))
+		return -errno;
+	return fs.f_type == BPF_FS_MAGIC ? 0 : -ENOTSUP;
+}
+
+/* The one before may be about to end, and netobsctl check looks at it for a moment. */
+static int lock_directory(struct pinned *pinned)
+{
+	const struct timespec wait = { .tv_nsec = LOCK_WAIT_MS * NSEC_PER_MSEC };
+
+	for (int i = 0; i < LOCK_TRIES; i++) {
+		if (!flock(pinned->dir_fd, LOCK_EX | LOCK_NB))
+			return 0;
+		if (errno != EWOULDBLOCK)
+			return -errno;
+		nanosleep(&wait, NULL);
+	}
+	open_state(pinned);
+	log_error(pinned->log, "persist: %s: process %u uses it", pinned->path,
+		  pinned->state ? pinned->state->owner : 0);
+	return -EBUSY;
+}
+
+static bool has_files(int dir_fd)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	bool found = false;
+
+	while (dir && !found && (entry = readdir(dir)))
+		found = entry->d_name[0] != '.';
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+static int make_folders(const struct pinned *pinned)
+{
+	if (mkdirat(pinned->dir_fd, "maps", 0700) && errno != EEXIST)
+		return -errno;
+	if (mkdirat(pinned->dir_fd, "links", 0700) && errno != EEXIST)
+		return -errno;
+	/* On a file system that is read-only, both may be there. */
+	return faccessat(pinned->dir_fd, "links", W_OK, AT_EACCESS) ? -errno : 0;
+}
+
+static int open_links(struct pinned *pinned)
+{
+	int fd = openat(pinned->dir_fd, "links",
+			O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	pinned->had_links = has_files(fd);
+	pinned->links = shared_fd_new(fd);
+	return pinned->links ? 0 : -ENOMEM;
+}
+
+int pinned_open(struct pinned *pinned, const char *path, const struct log *log)
+{
+	int err = 0;
+
+	if (mkdir(path, 0700) && errno != EEXIST) {
+		*pinned = PINNED_NONE;
+		return -errno;
+	}
+	if (!is_pinned(pinned, path))
+		err = -errno;
+	pinned->log = log;
+	err = err ?: check_file_system(pinned);
+	err = err ?: lock_directory(pinned);
+	err = err ?: make_folders(pinned);
+	err = err ?: open_links(pinned);
+	if (err)
+		pinned_close(pinned);
+	else
+		open_state(pinned);
+	return err;
+}
+
+int pinned_look(struct pinned *pinned, const char *path, bool *ret_is_locked)
+{
+	int err = is_pinned(pinned, path) ? check_file_system(pinned) : -errno;
+
+	if (!err && flock(pinned->dir_fd, LOCK_EX | LOCK_NB)) {
+		*ret_is_locked = errno == EWOULDBLOCK;
+		err = *ret_is_locked ? 0 : -errno;
+	} else {
+		*ret_is_locked = false;
+	}
+	err = err ?: open_links(pinned);
+	if (err)
+		pinned_close(pinned);
+	else
+		open_state(pinned);
+	return err;
+}
+
+void pinned_close(struct pinned *pinned)
+{
+	if (pinned->former_cpus)
+		map_munmap(pinned->former_cpus,
+			   (size_t)pinned->former->n_cpus *
+				   pinned->former->cpu_bytes);
+	free(pinned->former);
+	close_state(pinned);
+	shared_fd_unref(pinned->links);
+	free(pinned->path);
+	close_fd(&pinned->dir_fd);
+	*pinned = PINNED_NONE;
+}
+
+bool pinned_is_readable(const struct pinned *pinned)
+{
+	return pinned->state && pinned->state->magic == PINNED_MAGIC &&
+	       pinned->state->layout == PINNED_LAYOUT &&
+	       pinned->state_bytes == sizeof(*pinned->state);
+}
+
+/* ---- Maps ------------------------------------------------------------------------ */
+
+static bool is_alike(const struct bpf_map *map, int fd)
+{
+	struct bpf_map_info info = { 0 };
+	uint32_t len = sizeof(info);
+
+	return !bpf_obj_get_info_by_fd(fd, &info, &len) &&
+	       info.type == bpf_map__type(map) &&
+	       info.key_size == bpf_map__key_size(map) &&
+	       info.value_size == bpf_map__value_size(map) &&
+	       info.max_entries == bpf_map__max_entries(map);
+}
+
+int pinned_reuse_maps(const struct pinned *pinned, const struct bpf_object *object)
+{
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, object) {
+		cleanup_fd int fd = -1;
+		int err;
+
+		if (bpf_map__is_internal(map))
+			continue;
+		fd = pinned_get_map(pinned, bpf_map__name(map));
+		if (fd == -ENOENT || (fd >= 0 && !is_alike(map, fd)))
+			return -ESTALE;
+		err = fd < 0 ? fd : bpf_map__reuse_fd(map, fd);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int pinned_put_maps(const struct pinned *pinned, const struct bpf_object *object)
+{
+	struct bpf_map *map;
+	int err = 0;
+
+	bpf_object__for_each_map(map, object)
+		if (!err && !bpf_map__is_internal(map))
+			err = pinned_put_map(pinned, bpf_map__name(map),
+					     bpf_map__fd(map));
+	return err;
+}
+
+static int put_list(const struct pinned *pinned, const char *name,
+		    uint32_t key_size, uint32_t value_size, uint32_t max,
+		    int *ret_fd)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_NO_PREALLOC);
+	int err, fd = bpf_map_create(BPF_MAP_TYPE_HASH, "netobs_list", key_size,
+				     value_size, max, &opts);
+
+	if (fd < 0)
+		return fd;
+	*ret_fd = fd;
+	err = put_file(pinned, "", name, fd);
+	return err;
+}
+
+int pinned_publish(struct pinned *pinned, const struct pinned_state *state)
+{
+	cleanup_fd int fd = map_make_array("netobs_state", sizeof(*state), 1,
+					   BPF_F_MMAPABLE);
+	int err;
+
+	if (fd < 0)
+		return fd;
+	close_state(pinned);
+	pinned->state_bytes = sizeof(*state);
+	pinned->state = map_mmap(fd, 0, sizeof(*state));
+	if (!pinned->state)
+		return -errno;
+	*pinned->state = *state;
+	pinned->state->magic = PINNED_MAGIC;
+	pinned->state->layout = PINNED_LAYOUT;
+	pinned->state->owner = getpid();
+	snprintf(pinned->state->version, sizeof(pinned->state->version), "%s",
+		 netobs_version());
+	pinned->state->cpu_bytes = sizeof(struct cpu_state);
+	for (uint32_t g = 0; g < GENERATIONS; g++)
+		pinned->state->seen_at[g] = offsetof(struct cpu_state, counters) +
+					    g * sizeof(struct counters) +
+					    offsetof(struct counters, seen);
+	err = put_list(pinned, "namespaces", sizeof(uint32_t),
+		       sizeof(struct pinned_netns), PINNED_NETNS_MAX,
+		       &pinned->netns_fd);
+	err = err   ?:
+		      put_list(pinned, "interfaces",
+			       sizeof(struct pinned_netif_key),
+			       sizeof(struct pinned_netif), PINNED_NETIFS_MAX,
+			       &pinned->netifs_fd);
+	return err ?: put_file(pinned, "", "state", fd);
+}
+
+static void remove_maps(struct pinned *pinned)
+{
+	unlinkat(pinned->dir_fd, "state", 0);
+	unlinkat(pinned->dir_fd, "interfaces", 0);
+	remove_files(pinned, "maps");
+}
+
+/* Its programs go on counting in it until they are replaced. */
+static void keep_former(struct pinned *pinned)
+{
+	struct pinned_state *state = pinned->state;
+	cleanup_fd int fd = pinned_get_map(pinned, "cpu_states");
+
+	if (!state || state->magic != PINNED_MAGIC || fd < 0)
+		return;
+	if (map_value_size(fd) != (int)state->cpu_bytes ||
+	    state->seen_at[0] + sizeof(struct count) > state->cpu_bytes ||
+	    state->seen_at[1] + sizeof(struct count) > state->cpu_bytes)
+		return;
+	pinned->former = calloc(1, sizeof(*pinned->former));
+	if (!pinned->former)
+		return;
+	memcpy(pinned->former, state, COMMON_BYTES);
+	pinned->former_cpus =
+		map_mmap(fd, 0, (size_t)state->n_cpus * state->cpu_bytes);
+}
+
+void pinned_discard(struct pinned *pinned)
+{
+	keep_former(pinned);
+	remove_maps(pinned);
+	if (pinned->state)
+		map_munmap(TAKE_PTR(pinned->state), pinned->state_bytes);
+	close_fd(&pinned->netifs_fd);
+}
+
+void pinned_remove(struct pinned *pinned)
+{
+	remove_maps(pinned);
+	unlinkat(pinned->dir_fd, "namespaces", 0);
+	close_state(pinned);
+	unlinkat(pinned->dir_fd, "maps", AT_REMOVEDIR);
+	unlinkat(pinned->dir_fd, "links", AT_REMOVEDIR);
+}
+
+static struct count count_seen(const struct pinned_state *state, const void *cpus)
+{
+	struct count sum = { 0 };
+
+	for (uint32_t i = 0; i < state->n_cpus * GENERATIONS; i++) {
+		const char *cpu = (const char *)cpus +
+				  (size_t)(i / GENERATIONS) * state->cpu_bytes;
+		const struct count *seen =
+			(const void *)(cpu + state->seen_at[i % GENERATIONS]);
+
+		sum.packets += __atomic_load_n(&seen->packets, __ATOMIC_RELAXED);
+		sum.bytes += __atomic_load_n(&seen->bytes, __ATOMIC_RELAXED);
+	}
+	sum.packets -= state->seen_drained.packets;
+	sum.bytes -= state->seen_drained.bytes;
+	return sum;
+}
+
+struct count pinned_count_former(const struct pinned *pinned)
+{
+	return pinned->former_cpus ?
+		       count_seen(pinned->former, pinned->former_cpus) :
+		       (struct count){ 0 };
+}
+
+struct count pinned_count_waiting(const struct pinned *pinned)
+{
+	struct pinned copy = PINNED_NONE;
+	struct count count;
+
+	copy.state = pinned->state;
+	copy.path = pinned->path;
+	keep_former(&copy);
+	count = pinned_count_former(&copy);
+	if (copy.former_cpus)
+		map_munmap(copy.former_cpus,
+			   (size_t)copy.former->n_cpus * copy.former->cpu_bytes);
+	free(copy.former);
+	return count;
+}
+
+bool pinned_get_netns(const struct pinned *pinned, __u32 index,
+		      struct pinned_netns *ret_netns)
+{
+	return pinned->netns_fd >= 0 &&
+	       !bpf_map_lookup_elem(pinned->netns_fd, &index, ret_netns);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * A set of maps and links that outlives its process. It is pinned in a directory of a BPF
+ * file system, which the process that uses it has locked:
+ *
+ *	state		what the set consists of, and what has been reported of it
+ *	namespaces	the network namespaces that keys have numbers of
+ *	interfaces	their interfaces, for flows of those that disappear meanwhile
+ *	maps/NAME	the maps of the flow programs
+ *	links/NAME	links and jumps, see attach/link_pins.h
+ *
+ * `state` is removed first and pinned last, so a set with it is complete. The programs are
+ * not pinned: links hold them, and a process replaces them by its own.
+ */
+#ifndef NETOBS_ENGINE_PINNED_H
+#define NETOBS_ENGINE_PINNED_H
+
+#include "base/log.h"
+#include "bpf/store/hash.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * To be increased when a struct of src/bpf/types.h that maps contain changes, or the meaning
+ * of one: the sets of other layouts are not read.
+ */
+enum { PINNED_LAYOUT = 1 };
+
+enum {
+	PINNED_NETNS_MAX = 4096,
+	PINNED_NETIFS_MAX = 16384,
+	PINNED_PATH_MAX = 512,
+};
+
+struct pinned_state {
+	/* These are the same in all versions, so that each can count what it cannot read. */
+	__u64 magic;
+	__u32 layout;
+	__u32 owner; /* the process that uses the set, or used it last */
+	char version[32];
+	__u32 n_cpus;		    /* entries of cpu_states */
+	__u32 cpu_bytes;	    /* the size of each */
+	__u32 seen_at[GENERATIONS]; /* in it: struct count of packets seen */
+	struct count seen_drained; /* of these, packets that processes have drained */
+
+	/* Those of layout 1. */
+	__u32 lanes;
+	__u32 l1_buckets;
+	__u32 log_slots;
+	__u32 overflow_room;
+	__u32 overflow_part;
+	__u32 next_rule_slot; /* the next one that no rule has used */
+	__u32 has_rules; /* all packets of the set were counted by rules, too */
+	__u32 sampling;	 /* of what waits in the tables: enum sampling */
+	__u32 sampling_interval;
+	__u32 reserved;
+	__u32 is_left; /* the process has reported all that it had drained */
+	struct hash_secret secret;
+	struct counters drained[GENERATIONS]; /* counters as of the last drain */
+	struct count unclaimed;		      /* likewise */
+	struct count unreported;	      /* drained, but not reported */
+};
+
+/* Of a network namespace and an interface; the same in all versions. */
+struct pinned_netns {
+	__u32 inode;
+	char name[252]; /* "": the process's own */
+};
+
+struct pinned_netif_key {
+	__u32 netns; /* its index */
+	__u32 ifindex;
+};
+
+struct pinned_netif {
+	char name[16];
+	__u32 master;
+	__u32 link;
+	__s32 link_nsid;
+	__u16 hardware;
+	__u16 vlan_id;
+	__u8 type;
+	__u8 observed;
+	__u8 reserved[2];
+};
+
+struct bpf_object;
+struct shared_fd;
+
+struct pinned {
+	const struct log *log;
+	char *path;
+	int dir_fd; /* locked; -1: nothing is pinned */
+	struct shared_fd *links;
+	bool had_links;		    /* programs of an earlier process count */
+	struct pinned_state *state; /* mapped; NULL: there is none */
+	size_t state_bytes;
+	int netns_fd, netifs_fd;
+
+	/* Of a set that could not be read. */
+	struct pinned_state *former; /* a copy, of what is common to all layouts */
+	void *former_cpus;	     /* mapped */
+};
+
+#define PINNED_NONE \
+	((struct pinned){ .dir_fd = -1, .netns_fd = -1, .netifs_fd = -1 })
+
+/**
+ * Make the directory and lock it, waiting a second for a process that ends.
+ *
+ * @return 0; -EBUSY: another process has it, which is logged; -ENOTSUP: it is not in a BPF
+ *         file system; -ENOENT: nor is the directory above; others as from mkdir(2), open(2)
+ */
+int pinned_open(struct pinned *pinned, const char *path, const struct log *log);
+
+/** The same of a set that is there, to look at it. @return also -ENOENT: there is none */
+int pinned_look(struct pinned *pinned, const char *path, bool *ret_is_locked);
+
+/* Leave it pinned. */
+void pinned_close(struct pinned *pinned);
+
+/** @return whether the maps have the layout of this version */
+bool pinned_is_readable(const struct pinned *pinned);
+
+/** @return a descriptor of the map, or -errno */
+int pinned_get_map(const struct pinned *pinned, const char *name);
+
+/** Pin a map, in the place of one of that name. @return 0, or -errno */
+int pinned_put_map(const struct pinned *pinned, const char *name, int fd);
+
+/**
+ * Have the maps of an object that is not loaded yet be those of the set.
+ *
+ * @return 0; -ESTALE: one is missing, or is another one; others from the kernel
+ */
+int pinned_reuse_maps(const struct pinned *pinned,
+		      const struct bpf_object *object);
+
+/** Pin all maps of an object. @return 0, or -errno */
+int pinned_put_maps(const struct pinned *pinned, const struct bpf_object *object);
+
+/* Remove what is pinned but the links: the set cannot be read. */
+void pinned_discard(struct pinned *pinned);
+
+/**
+ * Make the state, which is @state from now on, and the lists.
+ *
+ * @return 0, or -errno
+ */
+int pinned_publish(struct pinned *pinned, const struct pinned_state *state);
+
+/** @return packets that the set that was discarded has seen since its last drain */
+struct count pinned_count_former(const struct pinned *pinned);
+
+/* The same of the set itself. */
+struct count pinned_count_waiting(const struct pinned *pinned);
+
+/* Remove all but the directory, which may be a package's, and links that are pinned. */
+void pinned_remove(struct pinned *pinned);
+
+/** @return whether the namespace of this index is known */
+bool pinned_get_netns(const struct pinned *pinned, __u32 index,
+		      struct pinned_netns *ret_netns);
+
+#endif
