@@ -182,6 +182,15 @@ struct netobs_opts {
 	const struct netobs_rule *rules;
 	uint32_t n_rules;		   /**< NETOBS_RULES_MAX at most */
 	enum netobs_action default_action; /**< 0: there are no rules */
+
+	/** Have programs, links and tables outlive the context: they are pinned below this
+	 *  directory of a BPF file system, which is made if only its last part is missing, and
+	 *  netobs_stop() leaves them to the next context, which goes on where this one
+	 *  ended. Packets that pass in between wait in the tables. Used by one context at
+	 *  a time; netobs_persisted_remove() ends it (persist.h). Where nothing can be
+	 *  pinned, a warning says so, and the context goes on without. NULL: the
+	 *  context detaches all that it attached. */
+	const char *persist;
 };
 
 /** Declare an options struct with its size set and every other field zero. */
@@ -213,7 +222,8 @@ NETOBS_API int netobs_new(const struct netobs_opts *opts,
  * On failure nothing stays attached and the context can only be freed.
  *
  * @return 0; -EPERM: privileges are missing; -ENODEV: a named interface does
- *         not exist; -ENOTSUP: the kernel lacks what cannot be done without;
+ *         not exist; -ENOTSUP: the kernel lacks what cannot be done without; -EBUSY:
+ *         another process uses @p persist;
  *         -EALREADY: started before; others from the kernel
  */
 NETOBS_API int netobs_start(struct netobs *ctx);
@@ -260,6 +270,9 @@ NETOBS_API int netobs_poll(struct netobs *ctx, int timeout_ms);
  * slices, while the programs are detached in the background. After that netobs_dispatch()
  * returns -ECANCELED; until then, call it whenever netobs_fd() polls readable. If
  * detaching takes longer than 2 s, it continues in the background.
+ *
+ * With @p persist nothing is detached: the same calls deliver the packets counted until
+ * then, and those that pass later are the next context's.
  *
  * The only function that may be called from a signal handler, and from any thread.
  */
@@ -352,7 +365,8 @@ NETOBS_API int netobs_replay_files(struct netobs *ctx, const char *const *paths,
 /**
  * Detach everything and free. With many interfaces this blocks for up to 2 s, and continues
  * in the background. Packets that were counted but not delivered are dropped. To avoid
- * both, first call netobs_stop(), and netobs_dispatch() until it returns -ECANCELED.
+ * both, first call netobs_stop(), and netobs_dispatch() until it returns -ECANCELED. With
+ * @p persist nothing is detached, and the next context counts those packets as lost.
  * NULL is fine.
  */
 NETOBS_API void netobs_free(struct netobs *ctx);

@@ -47,6 +47,9 @@ enum netobs_lost_reason {
 	 *  one another */
 	NETOBS_LOST_KERNEL_MEMORY,
 	NETOBS_LOST_MEMORY, /**< this process had no memory */
+	/** netobs_opts.persist: an earlier process was killed before it had reported them, or
+	 *  left them in tables that this version cannot read */
+	NETOBS_LOST_RESTART,
 	NETOBS_LOST_REASONS
 };
 

@@ -42,6 +42,7 @@ static int init(struct netobs *ctx, const struct netobs_opts *opts)
 	err = err ?: context_check_options(&ctx->opts, &ctx->log);
 	host_init(&ctx->host, &ctx->log);
 	err = err ?: context_make_filter(&ctx->opts, &ctx->log, &ctx->filter);
+	err = err ?: context_keep_persist(&ctx->opts, &ctx->persist);
 	ctx->host.is_filtered = ctx->filter;
 	ctx->host.is_sampled = ctx->opts.sampling &&
 			       ctx->opts.sampling_mode == NETOBS_SAMPLE_PACKETS;
@@ -59,6 +60,7 @@ static void forget_callers(struct netobs_opts *opts)
 	opts->filter = NULL;
 	opts->rules = NULL;
 	opts->error = NULL;
+	opts->persist = NULL;
 }
 
 int netobs_new(const struct netobs_opts *opts, struct netobs **ret_ctx)
@@ -72,6 +74,7 @@ int netobs_new(const struct netobs_opts *opts, struct netobs **ret_ctx)
 	if (!ctx)
 		return -ENOMEM;
 	ctx->loop.fd = ctx->stop_fd = -1;
+	ctx->pinned = PINNED_NONE;
 	context_copy_options(opts, &ctx->opts);
 	ctx->log = (struct log){ ctx->opts.on_log, ctx->opts.user, &ctx->error };
 	err = log_keep_error(&ctx->log, "cannot make a context", init(ctx, opts));
@@ -88,12 +91,16 @@ void netobs_free(struct netobs *ctx)
 {
 	if (!ctx)
 		return;
+	if (context_leaves(ctx))
+		context_leave(ctx);
 	observation_done(&ctx->observation);
 	host_done(&ctx->host);
 	pipeline_done(&ctx->pipeline);
+	pinned_close(&ctx->pinned);
 	loop_close(&ctx->loop);
 	close_fd(&ctx->stop_fd);
 	filter_free(ctx->filter);
+	free(ctx->persist);
 	free(ctx);
 }
 
@@ -161,7 +168,6 @@ static int start(struct netobs *ctx)
 	if (ctx->state != CONTEXT_NEW)
 		return -EALREADY;
 	ctx->state = CONTEXT_FAILED;
-	pipeline_options = context_pipeline_options(ctx);
 	attach = context_attach_options(ctx);
 	if (!attach.use_tcx && !attach.use_clsact) {
 		log_error(&ctx->log,
@@ -169,24 +175,34 @@ static int start(struct netobs *ctx)
 		return -ENOTSUP;
 	}
 
-	err = pipeline_init(&ctx->pipeline, &pipeline_options, &ctx->host,
-			    &ctx->log);
+	err = context_open_pinned(ctx);
+	pipeline_options = context_pipeline_options(ctx);
+	err = err   ?:
+		      pipeline_init(&ctx->pipeline, &pipeline_options,
+				    &ctx->host, &ctx->log);
+	err = err ?: context_adopt_slots(ctx);
 	if (err)
 		return err;
-	/* All interfaces that are there are observed from the same moment on. */
-	store_pause(&ctx->pipeline.store, true);
+	/*
+	 * All interfaces that are there are observed from the same moment on; those that an
+	 * earlier process has left are observed all the time.
+	 */
+	if (!ctx->pinned.had_links)
+		store_pause(&ctx->pipeline.store, true);
 	err = observation_start(&ctx->observation, &source, &attach,
-				context_may_expedite(ctx));
+				ctx->pinned.links, context_may_expedite(ctx));
 	err = err ?: listen_to_notices(ctx);
 	err = err ?: observation_watch(&ctx->observation, &ctx->loop);
 	if (err) {
-		observation_done(&ctx->observation);
-		host_done(&ctx->host);
+		context_undo_start(ctx);
 		return err;
 	}
 	store_pause(&ctx->pipeline.store, false);
+	context_list_pinned(ctx);
 	ctx->state = CONTEXT_RUNNING;
-	ctx->due_ns = clock_boot_ns() + interval_ns(ctx);
+	ctx->due_ns = clock_boot_ns();
+	if (!ctx->pipeline.is_relabelling)
+		ctx->due_ns += interval_ns(ctx);
 	arm_timer(ctx);
 	log_info(&ctx->log, "observing %u interfaces",
 		 ctx->observation.n_attached);
@@ -248,7 +264,10 @@ static void begin_drain(struct netobs *ctx, int64_t now)
 {
 	bool is_due = now >= ctx->due_ns;
 
-	pipeline_begin(&ctx->pipeline, is_due ? MERGE_INTERVAL : MERGE_EARLY,
+	pipeline_begin(&ctx->pipeline,
+		       ctx->pipeline.is_relabelling ? MERGE_ALL :
+		       is_due			    ? MERGE_INTERVAL :
+						      MERGE_EARLY,
 		       now);
 	ctx->is_early_wanted = false;
 	listen_to_notices(ctx);
@@ -339,8 +358,13 @@ static int on_stop(void *arg, int fd)
 	eventfd_read(fd, &times);
 	if (ctx->state != CONTEXT_RUNNING)
 		return 0;
-	store_pause(&ctx->pipeline.store, true);
-	observation_detach(&ctx->observation);
+	if (context_leaves(ctx)) {
+		pipeline_leave(&ctx->pipeline);
+		context_leave(ctx);
+	} else {
+		store_pause(&ctx->pipeline.store, true);
+		observation_detach(&ctx->observation);
+	}
 	ctx->is_behind = false;
 	ctx->state = CONTEXT_STOPPING;
 	return 0;
@@ -496,7 +520,7 @@ static int change(struct netobs *ctx, const struct netobs_opts *opts)
 		return err;
 	context_copy_options(opts, &wanted);
 	err = context_check_options(&wanted, &ctx->log);
-	err = err ?: context_check_change(&ctx->opts, &wanted, &ctx->log);
+	err = err ?: context_check_change(ctx, &wanted, &ctx->log);
 	err = err ?: context_make_filter(&wanted, &ctx->log, &filter);
 	err = err ?: change_packets(ctx, &wanted, &filter);
 	if (err)

@@ -18,6 +18,9 @@ struct netobs {
 	const struct filter *next_filter; /* during netobs_change(), if it is another */
 	struct observation observation;
 	struct pipeline pipeline;
+	char *persist; /* the directory; NULL: nothing outlives the process */
+	struct pinned pinned;
+	struct host_listener pinned_listener;
 	enum {
 		CONTEXT_NEW,
 		CONTEXT_RUNNING,
@@ -62,13 +65,42 @@ int context_make_filter(const struct netobs_opts *opts, const struct log *log,
 int context_set_next_filter(struct netobs *ctx, struct filter *filter);
 
 /* -ENOTSUP, logged, if they differ in what cannot change while the context runs. */
-int context_check_change(const struct netobs_opts *from,
-			 const struct netobs_opts *to, const struct log *log);
+int context_check_change(const struct netobs *ctx, const struct netobs_opts *to,
+			 const struct log *log);
+
+/* ---- What outlives the process (netobs_opts.persist) ------------------------------- */
+
+/* -EINVAL: too long a path; -ENOMEM */
+int context_keep_persist(const struct netobs_opts *opts, char **ret_path);
+
+/*
+ * Find what an earlier process has left. Where nothing can be pinned, this is logged, and the
+ * context goes on without.
+ *
+ * @return 0; -EBUSY: another process uses it; -ENOMEM
+ */
+int context_open_pinned(struct netobs *ctx);
+
+/* The slots of the context's rules, before the first programs are loaded. @return 0, or -errno */
+int context_adopt_slots(struct netobs *ctx);
+void context_note_slots(struct netobs *ctx, const struct filter *filter);
+
+/* Programs are attached: note the namespaces and interfaces from now on. */
+void context_list_pinned(struct netobs *ctx);
+
+/* Detach, unless programs of an earlier process are attached, which go on. */
+void context_undo_start(struct netobs *ctx);
+
+/* Whether what is pinned goes on counting without the context. */
+bool context_leaves(const struct netobs *ctx);
+
+/* Note what interfaces are called that flows left behind may have passed. */
+void context_leave(struct netobs *ctx);
 
 /* The options of the context's parts, from those of the context. */
 void context_set_times(const struct netobs_opts *opts,
 		       struct merge_options *merge);
-struct pipeline_options context_pipeline_options(const struct netobs *ctx);
+struct pipeline_options context_pipeline_options(struct netobs *ctx);
 struct attach_options context_attach_options(const struct netobs *ctx);
 bool context_may_expedite(const struct netobs *ctx);
 

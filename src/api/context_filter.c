@@ -125,9 +125,11 @@ int context_set_next_filter(struct netobs *ctx, struct filter *filter)
 		return -ENOTSUP;
 	}
 	err = succeed_filter(ctx, filter);
-	if (!err)
-		ctx->next_filter = filter;
-	return err;
+	if (err)
+		return err;
+	ctx->next_filter = filter;
+	context_note_slots(ctx, filter);
+	return 0;
 }
 
 int netobs_rule_count_get(const struct netobs *ctx, uint32_t rule,

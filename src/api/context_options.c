@@ -77,9 +77,11 @@ int context_check_options(const struct netobs_opts *opts, const struct log *log)
 	return 0;
 }
 
-int context_check_change(const struct netobs_opts *from,
-			 const struct netobs_opts *to, const struct log *log)
+int context_check_change(const struct netobs *ctx, const struct netobs_opts *to,
+			 const struct log *log)
 {
+	const struct netobs_opts *from = &ctx->opts;
+	const char *persist = ctx->persist;
 	const struct {
 		const char *name;
 		bool differs;
@@ -98,6 +100,9 @@ int context_check_change(const struct netobs_opts *from,
 		{ "sampling", from->sampling != to->sampling },
 		{ "sampling_mode", from->sampling_mode != to->sampling_mode },
 		{ "min_bytes", from->min_bytes != to->min_bytes },
+		{ "persist", persist != to->persist &&
+				     (!persist || !to->persist ||
+				      strcmp(persist, to->persist) != 0) },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++) {
@@ -117,7 +122,7 @@ void context_set_times(const struct netobs_opts *opts, struct merge_options *mer
 	merge->idle_timeout_ns = opts->idle_timeout_ms * NSEC_PER_MSEC;
 }
 
-struct pipeline_options context_pipeline_options(const struct netobs *ctx)
+struct pipeline_options context_pipeline_options(struct netobs *ctx)
 {
 	const struct netobs_opts *opts = &ctx->opts;
 	struct pipeline_options options = {
@@ -130,6 +135,7 @@ struct pipeline_options context_pipeline_options(const struct netobs *ctx)
 			.filter = ctx->filter,
 			.sampling = (enum sampling)opts->sampling_mode,
 			.sampling_interval = opts->sampling,
+			.pinned = ctx->pinned.dir_fd < 0 ? NULL : &ctx->pinned,
 		},
 		.merge = {
 			.per_interface = opts->flags & NETOBS_PER_INTERFACE,

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "expedite.h"
+#include "link_pins.h"
 #include "host/netns.h"
 #include "base/worker.h"
 #include "base/util.h"
@@ -73,6 +74,13 @@ struct hook_job *hook_job_new(enum hook_work work, uint32_t ifindex,
 	return job;
 }
 
+/* What is attached stays so, if it is pinned. */
+static void hook_job_drop(struct hook_job *job)
+{
+	attachment_drop(&job->attachment);
+	hook_job_free(job);
+}
+
 void hook_job_free(struct hook_job *job)
 {
 	struct visit where = { .own_fd = -1 };
@@ -87,6 +95,7 @@ void hook_job_free(struct hook_job *job)
 		leave(&where);
 	}
 	shared_fd_unref(job->ns);
+	shared_fd_unref(job->pins);
 	shared_fd_unref(job->programs[NETOBS_INGRESS]);
 	shared_fd_unref(job->programs[NETOBS_EGRESS]);
 	free(job);
@@ -123,9 +132,21 @@ static void run_attach(const struct batch *batch, struct hook_job *job)
 		shared_fd_get(job->programs[NETOBS_EGRESS]),
 	} };
 
+	const struct attachment before = job->attachment;
+
 	attachment_verify(&job->attachment, job->ifindex);
+	/* Those that are attached may be of an earlier process. */
+	if (attachment_replace(&job->attachment, &programs))
+		detach(&silent, &job->attachment, job->ifindex);
+	link_pins_remove_others(job->pins, job->netns, job->ifindex, &before,
+				&job->attachment);
 	job->err = attach(&batch->options, job->ifindex, "", &programs,
 			  &job->attachment);
+	if (job->err)
+		link_pins_remove(job->pins, job->netns, job->ifindex, &before);
+	else
+		job->pin_err = link_pins_add(job->pins, job->netns,
+					     job->ifindex, &job->attachment);
 	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++)
 		job->priorities[d] = job->attachment.hooks[d].filter.priority;
 	if (!job->err)
@@ -145,6 +166,8 @@ static void run_job(const struct batch *batch, struct hook_job *job,
 	} else if (job->work == HOOK_LOOK) {
 		run_look(batch, job);
 	} else {
+		link_pins_remove(job->pins, job->netns, job->ifindex,
+				 &job->attachment);
 		detach(&silent, &job->attachment, job->ifindex);
 	}
 }
@@ -337,8 +360,10 @@ static void give_up(void *ctx, struct hook_job *job)
 	struct attacher *attacher = ctx;
 
 	job->work = HOOK_DETACH;
-	if (is_attached(&job->attachment))
+	if (is_attached(&job->attachment) && !attacher->keeps)
 		attacher_add(attacher, job);
+	else if (attacher->keeps)
+		hook_job_drop(job);
 	else
 		hook_job_free(job);
 }
@@ -377,7 +402,11 @@ void attacher_done(struct attacher *attacher, int64_t deadline_ns)
 		attacher_collect(attacher, give_up, attacher);
 	}
 	worker_free(attacher->worker);
-	while ((job = queue_pop(&attacher->queues[HOOK_DETACH])))
-		hook_job_free(job);
+	while ((job = queue_pop(&attacher->queues[HOOK_DETACH]))) {
+		if (attacher->keeps)
+			hook_job_drop(job);
+		else
+			hook_job_free(job);
+	}
 	*attacher = (struct attacher){ 0 };
 }

@@ -24,6 +24,7 @@ struct hook_job {
 	enum hook_work work;
 	uint16_t netns;
 	uint32_t ifindex;
+	struct shared_fd *pins; /* where links outlive the process, see link_pins.h; or NULL */
 	uint64_t incarnation;		 /* of the interface, for the caller */
 	struct shared_fd *ns;		 /* NULL: the caller's namespace */
 	struct shared_fd *programs[2];	 /* indexed by enum netobs_direction */
@@ -31,6 +32,7 @@ struct hook_job {
 	uint32_t priorities[2];		 /* of our filters; 0: there is none */
 	struct netobs_shadow shadows[2]; /* but for HOOK_DETACH */
 	int err;			 /* of HOOK_ATTACH */
+	int pin_err;			 /* it is attached all the same */
 
 	struct hook_job *next;
 };
@@ -46,6 +48,7 @@ struct attacher {
 	bool can_expedite;
 	bool is_running; /* a batch is */
 	bool is_leaving; /* nothing is attached any more */
+	bool keeps;	 /* nothing is detached, either: it is pinned */
 	struct worker *worker;
 	struct hook_queue queues[HOOK_WORKS]; /* indexed by enum hook_work */
 };

@@ -225,14 +225,21 @@ static int set_jump(int jump_fd, int program_fd)
 	return bpf_map_update_elem(jump_fd, &slot, &program_fd, BPF_ANY);
 }
 
-static int load_stub(int program_fd, struct stub_bpf **ret_stub)
+static int load_stub(int program_fd, struct stub_bpf **ret_stub,
+		     uint32_t *ret_program_id)
 {
 	struct stub_bpf *stub = stub_bpf__open_and_load();
+	struct bpf_prog_info info = { 0 };
+	uint32_t len = sizeof(info);
+	int err;
 
 	if (!stub)
 		return -errno;
 	*ret_stub = stub;
-	return set_jump(bpf_map__fd(stub->maps.jump), program_fd);
+	err = bpf_obj_get_info_by_fd(bpf_program__fd(stub->progs.netobs_stub),
+				     &info, &len);
+	*ret_program_id = info.id;
+	return err ?: set_jump(bpf_map__fd(stub->maps.jump), program_fd);
 }
 
 int clsact_add(uint32_t ifindex, enum netobs_direction direction,
@@ -242,7 +249,7 @@ int clsact_add(uint32_t ifindex, enum netobs_direction direction,
 	struct clsact_filter filter = CLSACT_FILTER_NONE;
 	bool created = false;
 	cleanup_fd int jump_fd = -1;
-	int err = load_stub(program_fd, &stub);
+	int err = load_stub(program_fd, &stub, &filter.program_id);
 
 	if (err)
 		return err;
@@ -290,5 +297,6 @@ bool clsact_is_there(uint32_t ifindex, enum netobs_direction direction,
 
 	return i < CLSACT_PRIORITIES &&
 	       !list_filters(ifindex, point_of(direction), &filters) &&
-	       filters.ours[i].handle == filter->handle;
+	       filters.ours[i].handle == filter->handle &&
+	       filters.ours[i].program_id == filter->program_id;
 }

@@ -27,6 +27,7 @@ struct clsact_filter {
 	int jump_fd; /* holds the program; without it the stub does nothing */
 	uint32_t priority;
 	uint32_t handle;
+	uint32_t program_id; /* of the stub */
 };
 
 #define CLSACT_FILTER_NONE ((struct clsact_filter){ .jump_fd = -1 })
@@ -48,7 +49,7 @@ int clsact_replace(const struct clsact_filter *filter, int program_fd);
 void clsact_delete(uint32_t ifindex, enum netobs_direction direction,
 		   struct clsact_filter *filter);
 
-/* False once the interface has disappeared, and another one has its index. */
+/* False once the filter has disappeared with its interface, or another one has its place. */
 bool clsact_is_there(uint32_t ifindex, enum netobs_direction direction,
 		     const struct clsact_filter *filter);
 

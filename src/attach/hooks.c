@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "hooks.h"
 
+#include "link_pins.h"
 #include "base/util.h"
 
 #include <bpf/bpf.h>
@@ -120,6 +121,8 @@ static bool has_programs(const struct hook_job *job,
 static void add_job(struct observation *observation, struct hook_job *job)
 {
 	observation->netns[job->netns].n_jobs++;
+	if (!job->pins)
+		job->pins = shared_fd_ref(observation->pins);
 	attacher_add(&observation->attacher, job);
 }
 
@@ -342,18 +345,66 @@ bool hooks_apply_selection(struct observation *observation,
 	bool wanted = hooks_are_wanted(observation, netns, netif->name);
 	int err;
 
+	if (!wanted && !hooks_are_on(netif))
+		netif->observed = 0; /* an earlier process may have observed it */
 	if (wanted == hooks_are_on(netif))
 		return false;
 	if (wanted) {
 		err = hooks_put_on(observation, netns, netif);
-		if (err)
-			observation->attach_error = err;
-		return !err;
+		if (!err)
+			return true;
+		observation->attach_error = err;
+		netif->observed = 0;
+		/* With programs of an earlier process. */
+		if (netif->hooks && is_attached(&netif->hooks->attachment))
+			hooks_take_off(observation, netns, netif);
+		return false;
 	}
 	hooks_take_off(observation, netns, netif);
 	netif->observed = 0;
 	log_info(observation->log, "%s: no longer observed", netif->name);
 	return true;
+}
+
+bool hooks_adopt(struct observation *observation, struct netif *netif,
+		 enum netobs_direction direction, struct hook *hook)
+{
+	struct hooks *hooks = ensure_hooks(observation, netif);
+
+	if (!hooks)
+		return false;
+	hooks->attachment.hooks[direction] = *hook;
+	*hook = HOOK_NONE;
+	return true;
+}
+
+void hooks_remove(struct observation *observation, const struct netns *netns,
+		  const struct netif *netif, enum netobs_direction direction,
+		  struct hook *hook)
+{
+	struct hook_job *job = NULL;
+
+	if (!ensure_netns(observation, netns->index))
+		job = hook_job_new(HOOK_DETACH, netif->ifindex, netns->ns);
+	if (!job)
+		return;
+	job->netns = netns->index;
+	job->attachment.hooks[direction] = *hook;
+	*hook = HOOK_NONE;
+	add_job(observation, job);
+}
+
+void hooks_drop_all(struct observation *observation)
+{
+	const struct host *host = observation->host;
+
+	for (uint32_t i = 0; i < host->n_netns; i++) {
+		const struct netifs *netifs = &host->netns[i].netifs;
+
+		for (uint32_t k = 0; k < netifs->count; k++)
+			if (netifs->items[k].hooks)
+				drop_hooks(observation, &netifs->items[k]);
+	}
 }
 
 void hooks_lose(struct observation *observation, const struct netns *netns,
@@ -366,6 +417,8 @@ void hooks_lose(struct observation *observation, const struct netns *netns,
 		return;
 	was_attached = netif->hooks->is_attached;
 	cancel_job(observation, netif->hooks);
+	link_pins_remove(observation->pins, netns->index, netif->ifindex,
+			 &netif->hooks->attachment);
 	/* It took its filters with it; links are left, and closing takes a while. */
 	attachment_forget_filters(&netif->hooks->attachment);
 	if (has_link(&netif->hooks->attachment))
@@ -437,6 +490,10 @@ static void settle_attach(struct observation *observation, struct netif *netif,
 			  struct hook_job *job)
 {
 	netif->hooks->job = NULL;
+	if (job->pin_err)
+		log_warning(observation->log,
+			    "%s: cannot pin: %s; after this process, packets pass uncounted",
+			    netif->name, strerror(-job->pin_err));
 	if (!job->err) {
 		keep(observation, netif, &job->attachment);
 		return;

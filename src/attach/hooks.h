@@ -62,6 +62,22 @@ void hooks_replace(struct observation *observation, const struct netns *netns,
 bool hooks_apply_selection(struct observation *observation,
 			   const struct netns *netns, struct netif *netif);
 
+/*
+ * Take over the link or filter of an earlier process, to which hooks_put_on() gives programs.
+ *
+ * @return whether there was memory for that
+ */
+bool hooks_adopt(struct observation *observation, struct netif *netif,
+		 enum netobs_direction direction, struct hook *hook);
+
+/* Queue a job that detaches the link or filter of an earlier process. */
+void hooks_remove(struct observation *observation, const struct netns *netns,
+		  const struct netif *netif, enum netobs_direction direction,
+		  struct hook *hook);
+
+/* Close all links and filters, which are pinned. */
+void hooks_drop_all(struct observation *observation);
+
 /* The interface is gone. */
 void hooks_lose(struct observation *observation, const struct netns *netns,
 		struct netif *netif);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/util.h"
 #include "hooks.h"
+#include "link_pins.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -93,98 +94,6 @@ static void collect(struct observation *observation)
 }
 
 /* ---- The selection ------------------------------------------------------------------- */
-
-/*
- * Follow the namespace of item @i, which may turn out to be that of another one. One
- * that is selected already may be away at present.
- */
-static int prepare_netns(struct observation *observation,
-			 struct selection *selection, uint32_t i)
-{
-	const char *name = selection->items[i].netns;
-	struct host *host = observation->host;
-	uint16_t index, found;
-	int err;
-
-	if (selection_find(&observation->selection, name))
-		return 0;
-	err = host_ensure_netns(host, name, &index);
-	/* Before the attaching itself, so that a load error is reported as one. */
-	err = err   ?:
-		      hooks_ensure_programs(observation, index, LINK_ETHERNET,
-					    observation->next);
-	err = err ?: host_open(host, index, &found);
-	return err ?: selection_rename(selection, i, host->netns[found].name);
-}
-
-/* Interfaces that were asked for, other than all, must be of a kind that can be had. */
-static int check_interfaces_of(struct observation *observation,
-			       const struct selection *selection,
-			       const struct selected *selected,
-			       const struct netns *netns)
-{
-	const struct selected *before =
-		selection_find(&observation->selection, netns->name);
-	int err = selected_check_names(selected, before, &netns->netifs,
-				       observation->log);
-
-	for (uint32_t i = 0; !err && i < netns->netifs.count; i++) {
-		const struct netif *netif = &netns->netifs.items[i];
-		int link = netif_link_kind(netif);
-
-		if (selected->is_all || netif->gone_ns ||
-		    !selection_has(selection, selected, netif->name))
-			continue;
-		if (link < 0)
-			log_error(observation->log,
-				  "%s: link type %u is not supported",
-				  netif->name, netif->hardware);
-		err = link < 0 ? link :
-				 hooks_ensure_programs(observation, netns->index,
-						       link, observation->next);
-	}
-	return err;
-}
-
-static int check_interfaces(struct observation *observation,
-			    const struct selection *selection)
-{
-	const struct host *host = observation->host;
-	int err = 0;
-
-	for (uint32_t i = 0; !err && i < host->n_netns; i++) {
-		const struct netns *netns = &host->netns[i];
-		const struct selected *selected =
-			netns->is_retired ?
-				NULL :
-				selection_find(selection, netns->name);
-
-		if (selected)
-			err = check_interfaces_of(observation, selection,
-						  selected, netns);
-	}
-	return err;
-}
-
-int observation_prepare(struct observation *observation,
-			struct selection *selection, bool replaces)
-{
-	int err = 0;
-
-	if (replaces) {
-		observation->next = calloc(observation->n_netns + 1,
-					   sizeof(*observation->next));
-		err = observation->next ? 0 : -ENOMEM;
-	}
-	for (uint32_t i = 0, n; !err && i < selection->count;) {
-		n = selection->count;
-		err = prepare_netns(observation, selection, i);
-		i += selection->count == n;
-	}
-	if (replaces)
-		err = err ?: hooks_load_next(observation, selection);
-	return err ?: check_interfaces(observation, selection);
-}
 
 /* @return whether programs will be attached or detached */
 static bool apply_to_all(struct observation *observation)
@@ -467,22 +376,29 @@ static void warn_of_delay(const struct observation *observation)
 
 int observation_start(struct observation *observation,
 		      const struct program_source *source,
-		      const struct attach_options *attach_options, bool expedite)
+		      const struct attach_options *attach_options,
+		      struct shared_fd *pins, bool expedite)
 {
 	int err = attacher_init(&observation->attacher, attach_options, expedite);
 	struct selection selection = observation->selection;
 	struct host *host = observation->host;
-	bool changes; /* no packet was counted before them */
+	bool changes; /* no packet was counted before them, unless there are pins */
+	bool is_whole = true;
 
 	observation->selection = (struct selection){ 0 };
 	observation->source = *source;
 	observation->attach = *attach_options;
+	observation->pins = shared_fd_ref(pins);
 	host_subscribe(host, &observation->listener);
 	err = err ?: observation_prepare(observation, &selection, false);
+	if (!err)
+		is_whole = link_pins_adopt(observation, &selection);
 	err = err ?: apply_selection(observation, &selection, &changes);
 	selection_done(&selection);
 	if (err)
 		return err;
+	if (!is_whole)
+		begin_shift(observation);
 	wait_attached(observation);
 	warn_of_delay(observation);
 	for (uint32_t i = 0; !err && i < host->n_netns; i++)
@@ -495,13 +411,26 @@ int observation_start(struct observation *observation,
 	return observation->attach_error;
 }
 
+static void begin_leaving(struct observation *observation)
+{
+	if (!observation->leave_ns)
+		observation->leave_ns =
+			clock_boot_ns() + DETACH_WAIT_MS * NSEC_PER_MSEC;
+}
+
+void observation_leave(struct observation *observation)
+{
+	if (!observation->host)
+		return;
+	begin_leaving(observation);
+	observation->attacher.keeps = true;
+}
+
 void observation_detach(struct observation *observation)
 {
 	const struct host *host = observation->host;
 
-	if (!observation->leave_ns)
-		observation->leave_ns =
-			clock_boot_ns() + DETACH_WAIT_MS * NSEC_PER_MSEC;
+	begin_leaving(observation);
 	for (uint32_t i = 0; i < host->n_netns; i++) {
 		const struct netns *netns = &host->netns[i];
 
@@ -522,9 +451,13 @@ void observation_done(struct observation *observation)
 {
 	if (!observation->host)
 		return;
-	observation_detach(observation);
+	if (observation->attacher.keeps)
+		hooks_drop_all(observation);
+	else
+		observation_detach(observation);
 	attacher_done(&observation->attacher, observation->leave_ns);
 	drop_programs(observation, observation->netns);
+	shared_fd_unref(observation->pins);
 	selection_done(&observation->selection);
 	*observation = (struct observation){ 0 };
 }

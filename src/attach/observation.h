@@ -56,6 +56,7 @@ struct observation {
 	bool is_changed;       /* host_settle() is due */
 	int64_t shifted_ns;    /* when programs were last put on or off */
 	int64_t leave_ns; /* programs are to be off by then; 0: they are put on */
+	struct shared_fd *pins; /* where links outlive the process; NULL: nowhere */
 	struct loop *loop;
 	int names_timer; /* -1: no namespace has had a name */
 };
@@ -71,11 +72,14 @@ int observation_init(struct observation *observation, struct host *host,
  * Find the interfaces and attach to those that are there; where that takes long,
  * to those that were named. On failure call observation_done().
  *
+ * @param pins      where links are pinned, and those of an earlier process are taken over
+ *                  from; NULL: nowhere
  * @param expedite  see attacher.h
  */
 int observation_start(struct observation *observation,
 		      const struct program_source *source,
-		      const struct attach_options *attach, bool expedite);
+		      const struct attach_options *attach,
+		      struct shared_fd *pins, bool expedite);
 
 /*
  * Have @loop, of which the observation is a part from now on, follow what happens to
@@ -128,7 +132,13 @@ uint32_t observation_count_shadowed(const struct observation *observation);
  */
 void observation_detach(struct observation *observation);
 
-/* After observation_detach(): they are off, or leave_ns is over and the thread goes on. */
+/*
+ * The same, but programs that are pinned stay where they are, and go on counting when the
+ * observation is done.
+ */
+void observation_leave(struct observation *observation);
+
+/* After these: jobs are done, or leave_ns is over and the thread goes on. */
 bool observation_is_detached(const struct observation *observation);
 
 /* Waits as long as observation_is_detached() is false. */

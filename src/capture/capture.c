@@ -247,7 +247,7 @@ static int start(struct netobs_capture *capture)
 	sources_init(&capture->sources, &capture->host, &capture->packets);
 	err = err   ?:
 		      observation_start(
-			      &capture->observation, &programs, &attach,
+			      &capture->observation, &programs, &attach, NULL,
 			      !(disable & 1 << NETOBS_FEATURE_EXPEDITE));
 	err = err ?: observation_watch(&capture->observation, &capture->loop);
 	err = err ?: watch_rings(capture);

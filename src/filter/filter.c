@@ -23,6 +23,7 @@ struct rule {
 struct filter {
 	bool is_list; /* of filter_new_list() */
 	uint32_t next_slot;
+	struct count reported; /* of all slots, by an earlier process */
 	bool is_busy[RULE_SLOTS]; /* slots of earlier filters that may still count */
 	uint32_t n;		  /* with the default, which is the last one */
 	struct rule rules[];	  /* at least one */
@@ -242,6 +243,7 @@ int filter_succeed(struct filter *filter, const struct filter *before,
 		filter->is_busy[before->rules[i].slot] = true;
 	memcpy(is_used, filter->is_busy, sizeof(is_used));
 	filter->next_slot = before->next_slot;
+	filter->reported = before->reported;
 	for (uint32_t i = 0; i < filter->n; i++) {
 		struct rule *rule = &filter->rules[i];
 		const struct rule *same = find_same(before, rule, is_taken);
@@ -259,6 +261,25 @@ int filter_succeed(struct filter *filter, const struct filter *before,
 		is_used[rule->slot] = true;
 	}
 	return 0;
+}
+
+void filter_adopt(struct filter *filter, uint32_t next_slot,
+		  const struct count *reported,
+		  const struct count totals[RULE_SLOTS])
+{
+	filter->next_slot = next_slot;
+	filter->reported = *reported;
+	for (uint32_t i = 0; i < filter->n; i++) {
+		struct rule *rule = &filter->rules[i];
+
+		rule->slot = filter->next_slot++ % RULE_SLOTS;
+		rule->before = totals[rule->slot];
+	}
+}
+
+uint32_t filter_next_slot(const struct filter *filter)
+{
+	return filter->next_slot % RULE_SLOTS;
 }
 
 static struct count difference(struct count from, struct count to)
@@ -289,7 +310,7 @@ int filter_count(const struct filter *filter, uint32_t rule,
 		others = difference(difference(of->before, totals[of->slot]),
 				    others);
 	}
-	*ret_count = others;
+	*ret_count = difference(filter->reported, others);
 	return 0;
 }
 

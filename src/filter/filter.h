@@ -118,6 +118,21 @@ int filter_succeed(struct filter *filter, const struct filter *before,
 		   bool is_settled, const struct count totals[RULE_SLOTS]);
 
 /**
+ * Before @filter is used with slots that an earlier process counted in.
+ *
+ * @param next_slot  from this one on, its rules had none
+ * @param reported   of all slots together, what that process has reported; the rest is counted
+ *                   as that of earlier filters
+ * @param totals     of each slot, up to now
+ */
+void filter_adopt(struct filter *filter, uint32_t next_slot,
+		  const struct count *reported,
+		  const struct count totals[RULE_SLOTS]);
+
+/** @return the first slot that no rule has had since they were used last */
+uint32_t filter_next_slot(const struct filter *filter);
+
+/**
  * @param rule  in the order of the list; then the default; then all that rules of
  *              earlier filters have counted
  * @return 0; -ENOENT: a number beyond these

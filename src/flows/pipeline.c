@@ -98,12 +98,28 @@ static size_t pass_on(struct pipeline *pipeline, const struct log_slot *slots)
 	return n_slots;
 }
 
+/* Of @n slots, the first ones with records of the generation that is read. */
+static size_t count_old(const struct pipeline *pipeline,
+			const struct log_slot *slots, size_t n)
+{
+	uint32_t old = generation_old(&pipeline->generation);
+	size_t i = 0;
+
+	while (i < n && log_generation(&slots[i]) == old)
+		i += 1 + is_log_long(&slots[i]);
+	return min_u64(i, n);
+}
+
 static size_t on_records(void *ctx, const struct log_slot *slots, size_t n)
 {
 	struct pipeline *pipeline = ctx;
+	size_t n_used;
 
-	size_t n_used = fold_add(&pipeline->fold, slots, n) ?:
-				pass_on(pipeline, slots);
+	if (pipeline->is_leaving)
+		n = count_old(pipeline, slots, n);
+	if (!n)
+		return 0;
+	n_used = fold_add(&pipeline->fold, slots, n) ?: pass_on(pipeline, slots);
 
 	pipeline->is_refusing |= !n_used;
 	return n_used;
@@ -157,7 +173,10 @@ int pipeline_init(struct pipeline *pipeline,
 	drain_init(&pipeline->drain, &pipeline->store, &pipeline->fold,
 		   on_entries, pipeline);
 	err = logs_init(&pipeline->logs, &pipeline->store, on_records, pipeline);
-	return err ?: generation_init(&pipeline->generation, &pipeline->store);
+	err = err ?: generation_init(&pipeline->generation, &pipeline->store);
+	if (!err && pipeline->store.is_adopted)
+		pipeline_adopt(pipeline);
+	return err;
 }
 
 void pipeline_done(struct pipeline *pipeline)
@@ -173,6 +192,7 @@ void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
 		    int64_t now_ns)
 {
 	assert(pipeline_is_idle(pipeline));
+	pipeline_note_begin(pipeline);
 	pipeline->mode = mode;
 	pipeline->drains++;
 	pipeline->early_drains += mode == MERGE_EARLY;
@@ -282,11 +302,22 @@ static struct count missing(struct pipeline *pipeline)
 	};
 }
 
-/* All that was counted must have arrived. */
+/* All that was counted must have arrived, unless another process had read it. */
 static void balance(struct pipeline *pipeline)
 {
+	uint32_t generation = pipeline->drain.generation;
+	struct count *arrived = &pipeline->arrived[generation];
 	struct count lack = missing(pipeline);
 
+	if (pipeline->is_recovering[generation] && (int64_t)lack.packets >= 0) {
+		pipeline_abandon(pipeline, &lack);
+		arrived->packets += lack.packets;
+		arrived->bytes += lack.bytes;
+		lack = (struct count){ 0 };
+	}
+	pipeline->is_recovering[generation] = false;
+	store_note_drained(&pipeline->store, generation,
+			   &pipeline->counted[generation]);
 	if (lack.packets || lack.bytes)
 		log_error(pipeline->log,
 			  "the books do not balance: %lld packets, %lld bytes are missing",
@@ -325,8 +356,10 @@ static void sum_up_seen(struct pipeline *pipeline)
 	struct count *seen = &pipeline->seen;
 
 	*seen = pipeline->entered;
-	seen->packets += inferred->packets + pipeline->unclaimed.packets;
-	seen->bytes += inferred->bytes + pipeline->unclaimed.bytes;
+	seen->packets += inferred->packets + pipeline->unclaimed.packets +
+			 pipeline->abandoned.packets;
+	seen->bytes += inferred->bytes + pipeline->unclaimed.bytes +
+		       pipeline->abandoned.bytes;
 	for (int g = 0; g < GENERATIONS; g++) {
 		const struct count *counted = &pipeline->counted[g].seen;
 
@@ -340,6 +373,7 @@ static void step_sweeping(struct pipeline *pipeline)
 	if (merge_sweep(&pipeline->merge))
 		return;
 	pipeline->phase = PIPELINE_IDLE;
+	pipeline_end_relabelling(pipeline);
 	sum_up_seen(pipeline);
 	if (pipeline->options.on_interval)
 		pipeline->options.on_interval(pipeline->options.user);
@@ -400,6 +434,7 @@ bool pipeline_step(struct pipeline *pipeline)
 	pipeline->wait_ms = 0;
 	logs_read(&pipeline->logs, STEP_SLOTS);
 	step(pipeline);
+	pipeline_note_unreported(pipeline);
 	pipeline->cost_ns += clock_thread_ns() - start_ns;
 	if (!pipeline_is_idle(pipeline))
 		return true;
@@ -465,6 +500,7 @@ void pipeline_stats(const struct pipeline *pipeline,
 	add_count(&stats.observed, &pipeline->unclaimed);
 	add_count(&stats.lost[NETOBS_LOST_KERNEL_MEMORY], &pipeline->unclaimed);
 	stats.lost[NETOBS_LOST_MEMORY] = to_count(&merge->lost);
+	add_count(&stats.lost[NETOBS_LOST_RESTART], &pipeline->abandoned);
 	stats.inferred = to_count(&merge->inferred);
 	add_count(&stats.seen, &pipeline->seen);
 	*ret_stats = stats;

@@ -40,7 +40,11 @@ struct pipeline {
 	uint32_t wait_ms;   /* before the next step */
 	uint32_t n_retries; /* of the drain's reading */
 	bool is_refusing; /* a record of the current generation found no room */
-	int64_t flip_ns;  /* when the drain began, by the flows' clock */
+	bool is_leaving; /* records of the current generation are the next process's */
+	bool is_relabelling; /* until the next MERGE_ALL, packets are those of another sampling */
+	/* Generations of which an earlier process had not reported all that it had read. */
+	bool is_recovering[GENERATIONS];
+	int64_t flip_ns; /* when the drain began, by the flows' clock */
 
 	int64_t cost_ns;   /* CPU time of this drain, or of the last one */
 	int64_t rested_ns; /* no drain ahead of time begins earlier */
@@ -51,6 +55,7 @@ struct pipeline {
 	struct count entered; /* of what arrived: first sights, see topology.h */
 	struct count seen;    /* as of the last drain */
 	struct count unclaimed;
+	struct count abandoned;	 /* by an earlier process, which was killed */
 	struct count crossed[2]; /* of arrived, by enum netobs_direction */
 	struct netobs_engine_stats engine_stats; /* of drains */
 	int64_t begun_ns; /* when the drain began, CLOCK_BOOTTIME */
@@ -63,6 +68,12 @@ int pipeline_init(struct pipeline *pipeline,
 		  const struct pipeline_options *options,
 		  const struct host *host, const struct log *log);
 void pipeline_done(struct pipeline *pipeline);
+
+/* Leave what is counted from the next drain on where it is, for the next process. */
+void pipeline_leave(struct pipeline *pipeline);
+
+/* Packets that no process can report any more. */
+void pipeline_abandon(struct pipeline *pipeline, const struct count *count);
 
 /* Start a drain of what was seen before @now_ns; none is under way. */
 void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
@@ -105,6 +116,22 @@ static inline bool pipeline_is_idle(const struct pipeline *pipeline)
 {
 	return pipeline->phase == PIPELINE_IDLE;
 }
+
+/* ---- Tables that outlive the process: pipeline_restart.c ----------------------------- */
+
+/* As if the drain had begun that reads what the process before may have left of one. */
+void pipeline_adopt(struct pipeline *pipeline);
+
+/* After a drain, records say how this process samples. */
+void pipeline_end_relabelling(struct pipeline *pipeline);
+
+/* A drain begins: until its end, the process has what it could not report if it were killed. */
+void pipeline_note_begin(const struct pipeline *pipeline);
+
+/* After each step: what is lost if the process is killed. */
+void pipeline_note_unreported(const struct pipeline *pipeline);
+
+/* ---- Statistics ---------------------------------------------------------------------- */
 
 /* As of the last drain; `interfaces` and `shadowed` are left alone. */
 void pipeline_stats(const struct pipeline *pipeline,

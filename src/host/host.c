@@ -256,6 +256,42 @@ int host_ensure_netns(struct host *host, const char *name, uint16_t *ret_index)
 	return 0;
 }
 
+int host_restore_netns(struct host *host, const char *name, bool is_followed)
+{
+	cleanup_free char *copy = NULL;
+	struct netns *netns;
+
+	if (is_followed && name) {
+		copy = strdup(name);
+		if (!copy)
+			return -ENOMEM;
+	}
+	netns = reallocarray(host->netns, host->n_netns + 1, sizeof(*netns));
+	if (!netns)
+		return -ENOMEM;
+	host->netns = netns;
+	netns[host->n_netns] = (struct netns){
+		.index = host->n_netns,
+		.rtnl_fd = -1,
+		.name = TAKE_PTR(copy),
+		.is_retired = !is_followed,
+	};
+	host->n_netns++;
+	return 0;
+}
+
+struct netif *host_restore_netif(struct host *host, uint16_t netns,
+				 uint32_t ifindex)
+{
+	struct netif *netif = netifs_ensure(&host->netns[netns].netifs, ifindex);
+
+	if (netif) {
+		netif->listing = 1; /* it has been there */
+		netif->gone_ns = clock_boot_ns();
+	}
+	return netif;
+}
+
 static int open_rtnl(struct netns *netns)
 {
 	int back, fd, err;

@@ -102,6 +102,23 @@ void host_subscribe(struct host *host, struct host_listener *listener);
 int host_ensure_netns(struct host *host, const char *name, uint16_t *ret_index);
 
 /*
+ * Add a namespace that an earlier process followed, for the flows that it left: with the
+ * next index, before any other one is added.
+ *
+ * @param is_followed  it will be opened; else its index is in use until its interfaces
+ *                     are swept
+ * @return 0; -ENOMEM
+ */
+int host_restore_netns(struct host *host, const char *name, bool is_followed);
+
+/*
+ * Add an interface of it, as one that is gone. @return NULL without memory; to be filled
+ * by the caller
+ */
+struct netif *host_restore_netif(struct host *host, uint16_t netns,
+				 uint32_t ifindex);
+
+/*
  * Follow the namespace @index, and wait for the list of its interfaces. Nothing is
  * done if it is followed already.
  *

@@ -20,6 +20,7 @@ static const char *const lost_names[NETOBS_LOST_REASONS] = {
 	[NETOBS_LOST_TABLE_FULL] = "table_full",
 	[NETOBS_LOST_KERNEL_MEMORY] = "kernel_memory",
 	[NETOBS_LOST_MEMORY] = "memory",
+	[NETOBS_LOST_RESTART] = "restart",
 };
 
 _Static_assert(NETOBS_UNPARSED_REASONS <= NETOBS_REASONS_MAX &&

@@ -22,6 +22,7 @@ GROWING = {
     "capture.h": ["netobs_capture_opts", "netobs_capture_stats"],
     "flow.h": ["netobs_flow", "netobs_point"],
     "netobs.h": ["netobs_opts", "netobs_rule"],
+    "persist.h": ["netobs_persisted"],
     "probe.h": ["netobs_feature"],
     "sink.h": ["netobs_sink_opts", "netobs_sink_stats"],
     "stats.h": ["netobs_stats", "netobs_engine_stats"],

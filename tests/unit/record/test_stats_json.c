@@ -49,7 +49,8 @@ static void every_category_and_reason_has_packets_and_bytes(void **state)
 		      "\"not_ip\":{\"packets\":1,\"bytes\":104}},"
 		      "\"lost\":{\"table_full\":{\"packets\":1,\"bytes\":105},"
 		      "\"kernel_memory\":{\"packets\":2,\"bytes\":106},"
-		      "\"memory\":{\"packets\":1,\"bytes\":107}}}");
+		      "\"memory\":{\"packets\":1,\"bytes\":107},"
+		      "\"restart\":{\"packets\":0,\"bytes\":0}}}");
 }
 
 /* Else the terms would not add up while records are held back. */
@@ -87,7 +88,7 @@ static void fields_beyond_what_the_caller_knows_count_as_zero(void **state)
 	stats.sz = offsetof(struct netobs_stats, lost);
 	assert_true(netobs_stats_json(&stats, text, sizeof(text)) > 0);
 	assert_non_null(strstr(text, "\"not_ip\":{\"packets\":1,\"bytes\":104}"));
-	assert_non_null(strstr(text, "\"memory\":{\"packets\":0,\"bytes\":0}}}"));
+	assert_non_null(strstr(text, "\"restart\":{\"packets\":0,\"bytes\":0}}}"));
 }
 
 static void a_size_that_is_too_small_is_refused(void **state)

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "link_pins.h"
+
+#include "base/util.h"
+#include "hooks.h"
+
+#include <bpf/bpf.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME_MAX_BYTES = 80, PATH_MAX_BYTES = 128 };
+
+/* ---- Names ----------------------------------------------------------------------- */
+
+static const char *const ways[] = {
+	[NETOBS_INGRESS] = "in", [NETOBS_EGRESS] = "out"
+};
+
+static void format_name(const struct link_pin *pin, char name[NAME_MAX_BYTES])
+{
+	const struct clsact_filter *filter = &pin->hook.filter;
+	int len = snprintf(name, NAME_MAX_BYTES, "%u-%u-%s", pin->netns,
+			   pin->ifindex, ways[pin->direction]);
+
+	if (filter->priority)
+		snprintf(name + len, NAME_MAX_BYTES - len, "-%u-%u-%u",
+			 filter->priority, filter->handle, filter->program_id);
+}
+
+/* @return whether it is a name of a pin */
+static bool parse_name(const char *name, struct link_pin *ret_pin)
+{
+	struct link_pin pin = { .hook = HOOK_NONE };
+	struct clsact_filter *filter = &pin.hook.filter;
+	char way[4];
+	int n = sscanf(name, "%u-%u-%3[a-z]-%u-%u-%u", &pin.netns, &pin.ifindex,
+		       way, &filter->priority, &filter->handle,
+		       &filter->program_id);
+
+	if (n != 3 && n != 6)
+		return false;
+	pin.direction = !strcmp(way, ways[NETOBS_EGRESS]) ? NETOBS_EGRESS :
+							    NETOBS_INGRESS;
+	*ret_pin = pin;
+	return true;
+}
+
+/* By the descriptor, so that the thread needs no path to the directory. */
+static void format_path(const struct shared_fd *pins,
+			const struct link_pin *pin, char path[PATH_MAX_BYTES])
+{
+	char name[NAME_MAX_BYTES];
+
+	format_name(pin, name);
+	snprintf(path, PATH_MAX_BYTES, "/proc/self/fd/%d/%s",
+		 shared_fd_get(pins), name);
+}
+
+/* ---- Pins ------------------------------------------------------------------------ */
+
+static bool is_hooked(const struct hook *hook)
+{
+	return hook->link_fd >= 0 || hook->filter.jump_fd >= 0;
+}
+
+static struct link_pin pin_of(uint16_t netns, uint32_t ifindex, int direction,
+			      const struct hook *hook)
+{
+	return (struct link_pin){ netns, ifindex, direction, *hook };
+}
+
+static int pin_hook(const struct shared_fd *pins, const struct link_pin *pin)
+{
+	const struct hook *hook = &pin->hook;
+	char path[PATH_MAX_BYTES];
+	int err;
+
+	format_path(pins, pin, path);
+	err = bpf_obj_pin(
+		hook->link_fd >= 0 ? hook->link_fd : hook->filter.jump_fd, path);
+	return err == -EEXIST ? 0 : err;
+}
+
+static void unpin_hook(const struct shared_fd *pins, const struct link_pin *pin)
+{
+	char name[NAME_MAX_BYTES];
+
+	format_name(pin, name);
+	unlinkat(shared_fd_get(pins), name, 0);
+}
+
+int link_pins_add(const struct shared_fd *pins, uint16_t netns,
+		  uint32_t ifindex, const struct attachment *attachment)
+{
+	int err = 0;
+
+	for (int d = NETOBS_INGRESS; pins && d <= NETOBS_EGRESS; d++) {
+		struct link_pin pin =
+			pin_of(netns, ifindex, d, &attachment->hooks[d]);
+
+		if (!err && is_hooked(&pin.hook))
+			err = pin_hook(pins, &pin);
+	}
+	return err;
+}
+
+void link_pins_remove(const struct shared_fd *pins, uint16_t netns,
+		      uint32_t ifindex, const struct attachment *attachment)
+{
+	const struct attachment none = ATTACHMENT_NONE;
+
+	link_pins_remove_others(pins, netns, ifindex, attachment, &none);
+}
+
+void link_pins_remove_others(const struct shared_fd *pins, uint16_t netns,
+			     uint32_t ifindex, const struct attachment *before,
+			     const struct attachment *now)
+{
+	for (int d = NETOBS_INGRESS; pins && d <= NETOBS_EGRESS; d++) {
+		struct link_pin pin =
+			pin_of(netns, ifindex, d, &before->hooks[d]);
+
+		if (is_hooked(&pin.hook) && !is_hooked(&now->hooks[d]))
+			unpin_hook(pins, &pin);
+	}
+}
+
+static bool open_pin(const struct shared_fd *pins, const char *name,
+		     struct link_pin *ret_pin)
+{
+	char path[PATH_MAX_BYTES];
+	int fd;
+
+	if (!parse_name(name, ret_pin))
+		return false;
+	format_path(pins, ret_pin, path);
+	fd = bpf_obj_get(path);
+	if (fd < 0)
+		return false;
+	if (ret_pin->hook.filter.priority)
+		ret_pin->hook.filter.jump_fd = fd;
+	else
+		ret_pin->hook.link_fd = fd;
+	return true;
+}
+
+int link_pins_each(const struct shared_fd *pins,
+		   void (*on_pin)(void *ctx, struct link_pin *pin), void *ctx)
+{
+	int n = 0, fd = openat(shared_fd_get(pins), ".",
+			       O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+
+	if (!dir)
+		return -errno;
+	while ((entry = readdir(dir))) {
+		struct link_pin pin = { .hook = HOOK_NONE };
+
+		if (entry->d_name[0] == '.' ||
+		    !open_pin(pins, entry->d_name, &pin))
+			continue;
+		n++;
+		on_pin(ctx, &pin);
+		close_fd(&pin.hook.link_fd);
+		close_fd(&pin.hook.filter.jump_fd);
+	}
+	closedir(dir);
+	return n;
+}
+
+/* ---- After a restart ------------------------------------------------------------- */
+
+struct adoption {
+	struct observation *observation;
+	const struct selection *selection;
+	int n_adopted, n_removed;
+};
+
+static bool is_selected(const struct adoption *adoption,
+			const struct netns *netns, const struct netif *netif,
+			int direction)
+{
+	const struct selected *selected =
+		netns->is_retired ?
+			NULL :
+			selection_find(adoption->selection, netns->name);
+
+	return selected && adoption->observation->attach.directions[direction] &&
+	       selection_has(adoption->selection, selected, netif->name);
+}
+
+static void adopt_pin(void *ctx, struct link_pin *pin)
+{
+	struct adoption *adoption = ctx;
+	struct observation *observation = adoption->observation;
+	struct netif *netif =
+		host_find(observation->host, pin->netns, pin->ifindex);
+	const struct netns *netns;
+
+	if (!netif || netif->gone_ns) {
+		if (netif) /* for the flows that it is in */
+			netif->observed |= 1 << pin->direction;
+		unpin_hook(observation->pins, pin);
+		return;
+	}
+	netns = &observation->host->netns[pin->netns];
+	if (is_selected(adoption, netns, netif, pin->direction) &&
+	    hooks_adopt(observation, netif, pin->direction, &pin->hook)) {
+		adoption->n_adopted++;
+		return;
+	}
+	unpin_hook(observation->pins, pin);
+	hooks_remove(observation, netns, netif, pin->direction, &pin->hook);
+	adoption->n_removed++;
+}
+
+/* Links that there are if all selected interfaces are observed. */
+static int count_wanted(const struct adoption *adoption)
+{
+	const struct host *host = adoption->observation->host;
+	int n = 0;
+
+	for (uint32_t i = 0; i < host->n_netns; i++) {
+		const struct netns *netns = &host->netns[i];
+
+		for (uint32_t k = 0; k < netns->netifs.count; k++)
+			for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++)
+				n += !netns->netifs.items[k].gone_ns &&
+				     is_selected(adoption, netns,
+						 &netns->netifs.items[k], d);
+	}
+	return n;
+}
+
+bool link_pins_adopt(struct observation *observation,
+		     const struct selection *selection)
+{
+	struct adoption adoption = { observation, selection, 0, 0 };
+
+	if (!observation->pins)
+		return true;
+	link_pins_each(observation->pins, adopt_pin, &adoption);
+	return !adoption.n_removed &&
+	       (!adoption.n_adopted ||
+		adoption.n_adopted == count_wanted(&adoption));
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What a process notes about its drains for the next one, and what that makes of it. */
+#include "pipeline.h"
+
+#include "base/clock.h"
+
+static struct pinned_state *pinned_state_of(const struct pipeline *pipeline)
+{
+	const struct pinned *pinned = pipeline->store.options.pinned;
+
+	return pinned ? pinned->state : NULL;
+}
+
+void pipeline_abandon(struct pipeline *pipeline, const struct count *count)
+{
+	if (!count->packets && !count->bytes)
+		return;
+	pipeline->abandoned.packets += count->packets;
+	pipeline->abandoned.bytes += count->bytes;
+	log_warning(pipeline->log,
+		    "persist: %llu packets, which an earlier process had not reported, are lost",
+		    (unsigned long long)count->packets);
+}
+
+/* Records say how the packets in the tables were sampled. */
+static void relabel(struct pipeline *pipeline, struct pinned_state *state)
+{
+	const struct store_options *store = &pipeline->options.store;
+	struct record *record = &pipeline->merge.record;
+
+	if (state->sampling == store->sampling &&
+	    state->sampling_interval == store->sampling_interval)
+		return;
+	pipeline->is_relabelling = true;
+	record->sampling = state->sampling_interval ?: 1;
+	record->sampling_mode = (enum netobs_sampling)state->sampling;
+	state->sampling = store->sampling;
+	state->sampling_interval = store->sampling_interval;
+}
+
+void pipeline_end_relabelling(struct pipeline *pipeline)
+{
+	if (!pipeline->is_relabelling || pipeline->mode < MERGE_ALL)
+		return;
+	pipeline->is_relabelling = false;
+	pipeline->merge.record.sampling = pipeline->options.merge.sampling;
+	pipeline->merge.record.sampling_mode =
+		pipeline->options.merge.sampling_mode;
+}
+
+void pipeline_adopt(struct pipeline *pipeline)
+{
+	struct pinned_state *state = pinned_state_of(pipeline);
+
+	if (!state->is_left) {
+		pipeline->is_recovering[0] = pipeline->is_recovering[1] = true;
+		pipeline_abandon(pipeline, &state->unreported);
+	}
+	state->is_left = false;
+	state->unreported = (struct count){ 0 };
+	relabel(pipeline, state);
+	pipeline->mode = MERGE_INTERVAL;
+	pipeline->flip_ns = pipeline->begun_ns = clock_boot_ns();
+	pipeline->drains++;
+	pipeline->phase = PIPELINE_SETTLING;
+}
+
+void pipeline_leave(struct pipeline *pipeline)
+{
+	pipeline->is_leaving = true;
+}
+
+void pipeline_note_begin(const struct pipeline *pipeline)
+{
+	struct pinned_state *state = pinned_state_of(pipeline);
+
+	if (state)
+		state->is_left = false;
+}
+
+void pipeline_note_unreported(const struct pipeline *pipeline)
+{
+	struct pinned_state *state = pinned_state_of(pipeline);
+	const struct merge *merge = &pipeline->merge;
+
+	if (!state || pipeline->phase == PIPELINE_SETTLING ||
+	    pipeline->phase == PIPELINE_READING ||
+	    pipeline->phase == PIPELINE_DRAINING)
+		return;
+	state->unreported = (struct count){
+		pipeline->entered.packets + merge->inferred.packets -
+			merge->exported.packets - merge->small.packets -
+			merge->lost.packets,
+		pipeline->entered.bytes + merge->inferred.bytes -
+			merge->exported.bytes - merge->small.bytes -
+			merge->lost.bytes,
+	};
+	state->is_left = pipeline->is_leaving && pipeline_is_idle(pipeline) &&
+			 pipeline->mode == MERGE_FINAL;
+}
