@@ -8,6 +8,7 @@ int cmd_check(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_capture(int argc, char **argv);
 int cmd_config(int argc, char **argv);
+int cmd_detach(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_reload(int argc, char **argv);

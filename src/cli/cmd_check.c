@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "cmd.h"
 
+#include <inttypes.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include <sys/vfs.h>
 
 #include <netobs/flow.h>
+#include <netobs/persist.h>
 #include <netobs/probe.h>
 #include <netobs/version.h>
 
@@ -18,6 +20,7 @@
 
 struct check_config {
 	int output, attach; /* index of the choice */
+	const char *persist_dir;
 };
 
 enum { OUTPUT_TABLE, OUTPUT_JSON };
@@ -33,6 +36,10 @@ static const struct args_option options[] = {
 	{ 0, "attach", ARGS_CHOICE, offsetof(struct check_config, attach),
 	  "auto|tcx|clsact", flows_attachments,
 	  "how 'netobsctl flows' will attach to interfaces (default auto)" },
+	{ 0, "persist-dir", ARGS_STRING,
+	  offsetof(struct check_config, persist_dir), "DIRECTORY", NULL,
+	  "where the service pins what outlives it (default " NETOBS_PERSIST_DIR
+	  ")" },
 	{ 0 }
 };
 
@@ -134,6 +141,9 @@ struct findings {
 	uint64_t disabled; /* features */
 	bool bpffs;
 	bool can_run;
+	const char *persist_dir;
+	bool is_persisted;
+	struct netobs_persisted persisted;
 };
 
 static bool has_bpffs(void)
@@ -151,6 +161,9 @@ static int find_out(struct findings *findings)
 		return r;
 	uname(&findings->kernel);
 	findings->bpffs = has_bpffs();
+	findings->persisted.sz = sizeof(findings->persisted);
+	findings->is_persisted = !netobs_persisted_get(findings->persist_dir,
+						       &findings->persisted);
 	r = netobs_probe(findings->disabled, findings->features,
 			 NETOBS_FEATURES, sizeof(findings->features[0]));
 	if (r < 0)
@@ -223,6 +236,20 @@ static void print_verdict(const struct findings *findings)
 	puts(missing ? ": run it as root." : "");
 }
 
+static void print_persisted(const struct findings *findings)
+{
+	const struct netobs_persisted *set = &findings->persisted;
+
+	printf("\nLeft in the kernel by netobs %s: programs at %u hooks\n",
+	       *set->version ? set->version : "(unknown)", set->links);
+	if (set->owner)
+		printf("  used by process %u\n", set->owner);
+	else
+		printf("  used by no process, %" PRIu64
+		       " packets wait: 'netobsctl detach' removes it\n",
+		       set->waiting.packets);
+}
+
 static void print_table(const struct findings *findings)
 {
 	printf("netobs %s on %s %s (%s)\n\nPrivileges\n", netobs_version(),
@@ -236,7 +263,9 @@ static void print_table(const struct findings *findings)
 	for (int i = 0; i < NETOBS_FEATURES; i++)
 		print_feature(&findings->features[i]);
 	printf("  %-12s %-4s %s\n", "bpffs", findings->bpffs ? "yes" : "no",
-	       "BPF file system at /sys/fs/bpf: not needed");
+	       "BPF file system at /sys/fs/bpf: needed by persist (netobs.conf)");
+	if (findings->is_persisted)
+		print_persisted(findings);
 	shadows_print_table(findings->disabled);
 	print_verdict(findings);
 }
@@ -296,7 +325,17 @@ static void print_json(const struct findings *findings)
 			putchar(',');
 		print_json_feature(&findings->features[i]);
 	}
-	fputs("],\"shadowed\":", stdout);
+	putchar(']');
+	if (findings->is_persisted)
+		printf(",\"persisted\":{\"version\":\"%s\",\"owner\":%u,\"links\":%u,"
+		       "\"readable\":%s,\"waiting\":{\"packets\":%" PRIu64
+		       ",\"bytes\":%" PRIu64 "}}",
+		       findings->persisted.version, findings->persisted.owner,
+		       findings->persisted.links,
+		       findings->persisted.is_readable ? "true" : "false",
+		       findings->persisted.waiting.packets,
+		       findings->persisted.waiting.bytes);
+	fputs(",\"shadowed\":", stdout);
 	shadows_print_json(findings->disabled);
 	puts("}");
 }
@@ -315,6 +354,7 @@ int cmd_check(int argc, char **argv)
 	case ARGS_WRONG:
 		return EXIT_USAGE;
 	}
+	findings.persist_dir = config.persist_dir;
 	findings.disabled = flows_attachment_disables(config.attach);
 	r = find_out(&findings);
 	if (r < 0) {

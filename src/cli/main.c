@@ -27,6 +27,7 @@ static const struct verb {
 	  cmd_reload },
 	{ "reopen", "have the running service open its files anew", cmd_reopen },
 	{ "log", "set the level of the running service's log", cmd_log },
+	{ "detach", "remove what the service has left in the kernel", cmd_detach },
 	{ "config", "check or show the configuration of the service", cmd_config },
 	{ "check", "check what the kernel and the privileges allow", cmd_check },
 	{ "bench", "measure what netobs costs on this host", cmd_bench },

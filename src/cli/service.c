@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <netobs/netobs.h>
+#include <netobs/persist.h>
 
 #include "args.h"
 #include "base/clock_ms.h"
@@ -154,6 +155,8 @@ static void fill_options(struct service *service,
 			 struct netobs_opts *opts)
 {
 	flows_config_fill(&config->flows, opts);
+	if (config->persist)
+		opts->persist = config->persist_dir ?: NETOBS_PERSIST_DIR;
 	opts->on_flow = on_flow;
 	opts->on_interval = on_interval;
 	opts->on_log = service_log;

@@ -23,6 +23,8 @@ struct service_item {
 struct service_config {
 	struct flows_config flows; /* first: options have offsets into it */
 	int default_action, log_level;
+	bool persist;
+	const char *persist_dir; /* NULL: NETOBS_PERSIST_DIR */
 	const char *filter;
 	struct control_config control;
 	struct service_item sinks[SERVICE_SINKS_MAX];

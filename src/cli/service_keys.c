@@ -9,6 +9,8 @@
 #include "base/util.h"
 #include "base/value.h"
 
+#include <netobs/persist.h>
+
 _Static_assert(offsetof(struct service_config, flows) == 0,
 	       "options of flows have offsets into struct flows_config");
 
@@ -25,6 +27,9 @@ static const struct args_option own_options[] = {
 	{ 0, "filter", ARGS_STRING, FIELD(filter), "FILTER", NULL, NULL },
 	{ 0, "default-action", ARGS_CHOICE, FIELD(default_action),
 	  "accept|reject", service_actions, NULL },
+	{ 0, "persist", ARGS_SWITCH, FIELD(persist), NULL, NULL, NULL },
+	{ 0, "persist-dir", ARGS_STRING, FIELD(persist_dir), "DIRECTORY", NULL,
+	  NULL },
 	{ 0, "log-level", ARGS_CHOICE, FIELD(log_level),
 	  "error|warning|info|debug", service_log_levels, NULL },
 	{ 0, "path", ARGS_STRING, FIELD(control.path), "PATH", NULL, NULL },
@@ -61,6 +66,8 @@ const struct service_key service_keys[] = {
 	{ "metrics", "tls_ca", "", true, "metrics-tls-ca" },
 	{ "metrics", "textfile", "", true, "metrics-textfile" },
 	{ "service", "log_level", "warning", false, NULL },
+	{ "service", "persist", "no", true, NULL },
+	{ "service", "persist_dir", NETOBS_PERSIST_DIR, true, NULL },
 	{ "control", "path", CONTROL_SOCKET, true, NULL },
 	{ "control", "group", CONTROL_GROUP, true, NULL },
 	{ "control", "mode", "0660", true, NULL },

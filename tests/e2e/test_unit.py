@@ -57,7 +57,7 @@ class Unit(lab.LabTest):
                 f"{PACKAGING}/netobs.tmpfiles")
         user = re.search(r"^netobs:x:(\d+):(\d+):", read(f"{root}/etc/passwd"), re.M)
         for path, mode in ("var/log/netobs", 0o750), ("var/lib/netobs", 0o750), \
-                          ("run/netobs", 0o755):
+                          ("run/netobs", 0o755), ("sys/fs/bpf/netobs", 0o700):
             found = os.stat(f"{root}/{path}")
             self.assertEqual((int(user[1]), int(user[2]), mode),
                              (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)))
@@ -82,7 +82,8 @@ class Job(ServiceTest):
         default = read(f"{PACKAGING}/netobs.conf")
         self.assertIn("/var/log/netobs/", default)
         with open(self.path, "w", encoding="utf-8") as file:
-            file.write(default.replace("/var/log/netobs/", f"{self.logs}/"))
+            file.write(default.replace("/var/log/netobs/", f"{self.logs}/").replace(
+                "persist = yes", f"persist = yes\npersist_dir = {bpf.mount_bpffs(self.lab)}/set"))
 
     def files(self):
         return [f"logs/{name}" for name in os.listdir(self.logs)]
@@ -104,6 +105,14 @@ class Job(ServiceTest):
                             for name in files), files)
         self.assertEqual(14, self.packets(*(set(files) - {"logs/more"})))
         self.assertGreaterEqual(self.packets("logs/more"), 5) # some of the 9 come later
+
+    def test_its_programs_outlive_it(self):
+        for count in 9, 5:
+            traffic.udp(self.a, self.A4, self.b, self.B4, [100] * count)
+            self.start(*self.as_user())
+            self.assertNotIn("persist", self.messages())
+            self.stop()
+        self.assertEqual(5, self.packets(*self.files())) # 9 came before the first one
 
     def test_the_unit_forbids_nothing_that_it_does(self):
         """With a sink of each kind, none of which reaches a collector."""

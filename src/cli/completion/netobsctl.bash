@@ -32,7 +32,10 @@ _netobsctl_options()
 		echo "-h --help -o --output"
 		;;
 	check)
-		echo "-h --help -o --output --attach"
+		echo "-h --help -o --output --attach --persist-dir"
+		;;
+	detach)
+		echo "-h --help --persist-dir"
 		;;
 	bench)
 		case $2 in
@@ -174,12 +177,12 @@ _netobsctl()
 
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		words="flows capture run status reload reopen log config check bench help $(_netobsctl_options "")"
+		words="flows capture run status reload reopen log detach config check bench help $(_netobsctl_options "")"
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 		return
 	fi
 	if [[ $verb == help ]]; then
-		((COMP_CWORD == 2)) && mapfile -t COMPREPLY < <(compgen -W "flows capture run status reload reopen log config check bench help" -- "$cur")
+		((COMP_CWORD == 2)) && mapfile -t COMPREPLY < <(compgen -W "flows capture run status reload reopen log detach config check bench help" -- "$cur")
 		return
 	fi
 

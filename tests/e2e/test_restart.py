@@ -1,0 +1,374 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""
+netobsctl run with persist = yes: counting goes on while the service is replaced or away, and
+each packet is reported once.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import struct
+import subprocess
+import time
+
+from lib import bpf
+from lib import lab
+from lib import observer
+from lib import traffic
+from lib.service import ServiceTest
+
+RESTARTS = int(os.environ.get("NETOBS_TEST_RESTARTS", "5"))
+RATE = lab.sized(20000)
+OBJ_GET, MAP_UPDATE = 7, 2
+LAYOUT_AT = 8 # in the state
+
+
+class RestartTest(ServiceTest):
+    ATTACH = "auto"
+
+    def setUp(self):
+        super().setUp()
+        self.bpffs = bpf.mount_bpffs(self.lab)
+        self.set = f"{self.bpffs}/set"
+        self.runs = 0
+
+    def begin(self, *parts, more="", command=(), **options):
+        """A run whose records go to a file of its own."""
+        self.runs += 1
+        self.write("persist = yes", f"persist_dir = {self.set}", *parts,
+                   sinks=(f"run{self.runs}",), more=f"attach = {self.ATTACH}\n{more}",
+                   **options)
+        self.start(*command)
+
+    def send(self, count):
+        traffic.udp(self.a, self.A4, self.b, self.B4, [100] * count)
+
+    def report(self):
+        """Packets in the records of the last run, of which none is lost."""
+        exported = self.exported()
+        self.assertEqual(exported, self.packets(f"run{self.runs}"))
+        self.assertNotIn("do not balance", self.messages())
+        return exported
+
+    def records(self):
+        with open(self.lab.path(f"run{self.runs}"), encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
+
+    def kill(self):
+        os.kill(self.pid, signal.SIGKILL)
+        self.process.wait(timeout=60)
+
+    def lost(self):
+        """By the restart; nothing else is."""
+        stats = self.stats()
+        self.assertEqual(stats["lost"]["restart"]["packets"],
+                         sum(part["packets"] for part in stats["lost"].values()))
+        self.assertEqual(stats["seen"]["packets"], stats["exported"]["packets"] +
+                         stats["lost"]["restart"]["packets"])
+        return stats["lost"]["restart"]["packets"]
+
+    def ctl(self, verb, *arguments, code=0):
+        done = subprocess.run(
+            self.a.command(observer.netobsctl(), verb, "--persist-dir", self.set,
+                           *arguments),
+            text=True, capture_output=True, timeout=60, check=False)
+        observer.check_sanitizer(done.stderr)
+        self.assertEqual(code, done.returncode, done.stderr)
+        return done.stdout + done.stderr
+
+    def change_layout(self):
+        """The set is one of another version of netobs."""
+        path = ctypes.create_string_buffer(f"{self.set}/state".encode())
+        fd, _ = bpf.bpf(OBJ_GET, struct.pack("<QII", ctypes.addressof(path), 0, 0))
+        with open(f"/proc/self/fdinfo/{fd}", encoding="ascii") as file:
+            size = int(file.read().split("value_size:")[1].split()[0])
+        key, value = ctypes.create_string_buffer(4), ctypes.create_string_buffer(size + 8)
+        names = struct.pack("<IIQQQ", fd, 0, ctypes.addressof(key),
+                            ctypes.addressof(value), 0)
+        bpf.bpf(bpf.MAP_LOOKUP, names)
+        struct.pack_into("<I", value, LAYOUT_AT, 99)
+        bpf.bpf(MAP_UPDATE, names)
+        os.close(fd)
+
+    def restart_in_a_flood(self, *parts, **options):
+        self.begin(*parts, **options)
+        flood = traffic.start_flood(self.lab, self.a, "eth0", "--flows", 5000,
+                                    "--rate", RATE, "--dest", self.B4)
+        reported = 0
+        for i in range(RESTARTS):
+            self.stop()
+            reported += self.report()
+            time.sleep(0.1 * (i % 3))
+            self.begin(*parts, **options)
+        flood.send_signal(signal.SIGTERM)
+        sent = json.loads(flood.communicate(timeout=60)[0])["packets"]
+        self.stop()
+        self.note(f"{RESTARTS} restarts, {sent} packets")
+        self.assertEqual(sent, reported + self.report())
+        self.assertEqual(sent, self.a.counters("eth0")["tx"]["packets"])
+
+
+class Restart(RestartTest):
+    def test_restarts_in_a_flood(self):
+        self.restart_in_a_flood()
+
+    def test_packets_in_between_have_their_times(self):
+        self.begin()
+        self.send(7)
+        self.stop()
+        self.assertEqual(7, self.report())
+        began = time.time()
+        self.send(5)
+        ended = time.time()
+        self.begin()
+        self.stop()
+        self.assertEqual(5, self.report())
+        for record in self.records():
+            self.assertEqual(["eth0"], record["Interfaces"])
+            self.assertGreaterEqual(record["TimeFlowStartMs"] / 1000, began - 0.1)
+            self.assertLessEqual(record["TimeFlowEndMs"] / 1000, ended + 0.1)
+
+    def test_interfaces_come_and_go_in_between(self):
+        self.lab.wire(self.a, "eth1", ["198.51.100.1/24"], self.b, "eth1",
+                      ["198.51.100.2/24"])
+        self.begin(interfaces=("/eth/",))
+        self.stop()
+        traffic.udp(self.a, "198.51.100.1", self.b, "198.51.100.2", [100] * 6)
+        self.a.ip("link", "del", "eth1")
+        self.lab.wire(self.a, "eth2", ["203.0.113.1/24"], self.b, "eth2",
+                      ["203.0.113.2/24"])
+        self.send(4)
+        self.begin(interfaces=("/eth/",))
+        traffic.udp(self.a, "203.0.113.1", self.b, "203.0.113.2", [100] * 3)
+        self.stop()
+        self.assertEqual(6 + 4 + 3, self.report())
+        by_name = {}
+        for record in self.records():
+            (name,) = record["Interfaces"]
+            by_name[name] = by_name.get(name, 0) + record["Packets"]
+        self.assertEqual({"eth1": 6, "eth0": 4, "eth2": 3}, by_name)
+        # One that is no longer selected is detached.
+        self.begin()
+        self.stop()
+        self.assertEqual(0, bpf.attached(self.a, "eth2"))
+        self.assertEqual(2, bpf.attached(self.a, "eth0"))
+
+    def test_other_rules(self):
+        """They take effect with the new process; packets until then are those of the old."""
+        def rules(*matches):
+            lines = []
+            for match in matches:
+                lines += [f'[filter "{match}"]', f"match = {match}", "action = reject"]
+            return lines
+
+        self.begin(*rules("tcp"), more="default_action = accept")
+        self.send(3)
+        self.stop()
+        self.assertEqual(3, self.report())
+        self.send(4)
+        self.begin(*rules("tcp", "udp"), more="default_action = accept")
+        self.send(5)
+        self.stop()
+        self.assertEqual(4, self.report())
+        self.assertEqual(5, self.stats()["filtered"]["packets"])
+        self.begin()
+        self.send(2)
+        self.stop()
+        self.assertEqual(2, self.report())
+
+    def test_another_sampling(self):
+        """Records name that of their packets."""
+        self.begin()
+        self.stop()
+        self.send(5)
+        self.begin(more="sampling = flow:2")
+        self.stop()
+        self.assertEqual(5, self.report())
+        self.assertEqual({1}, {record.get("Sampling") for record in self.records()})
+
+    def test_kills(self):
+        """What waits in the kernel is reported; what was in the process is counted as lost."""
+        self.begin()
+        self.send(7)
+        lab.wait_for(lambda: self.records(), "records")
+        with self.supervisor.changed:
+            self.supervisor.lines.clear()
+        for _ in range(2): # what has been delivered has been noted
+            self.supervisor.wait("STATUS=")
+        self.kill()
+        self.send(5)
+        self.begin()
+        self.stop()
+        self.assertEqual(5, self.stats()["exported"]["packets"])
+        self.assertEqual(0, self.lost())
+        self.begin(more="[flows]\nactive_timeout = 60s")
+        self.send(6)
+        self.supervisor.wait("STATUS=Observing 1 interfaces: 6 packets")
+        self.kill()
+        self.begin()
+        self.stop()
+        self.assertEqual(6, self.lost())
+
+    def test_kills_in_a_flood(self):
+        self.begin()
+        flood = traffic.start_flood(self.lab, self.a, "eth0", "--flows", 5000,
+                                    "--rate", RATE, "--dest", self.B4)
+        for _ in range(2):
+            self.supervisor.wait("STATUS=")
+            self.kill()
+            self.begin()
+        flood.send_signal(signal.SIGTERM)
+        flood.communicate(timeout=60)
+        self.stop()
+        self.assertGreater(self.stats()["exported"]["packets"], 0)
+        self.lost()
+        self.begin()
+        self.send(3)
+        self.stop()
+        self.assertEqual(3, self.report())
+
+
+class Sets(RestartTest):
+    """That are another version's, damaged, in use, or none."""
+
+    def test_another_layout(self):
+        """Its packets are counted as lost, and all later ones are reported."""
+        self.begin()
+        self.stop()
+        self.send(5)
+        self.change_layout()
+        self.assertIn('"readable":false', self.ctl("check", "-o", "json"))
+        self.begin()
+        self.assertIn("another version", self.messages())
+        self.send(4)
+        self.stop()
+        self.assertEqual(5, self.lost())
+        self.assertEqual(4, self.stats()["exported"]["packets"])
+        self.send(3)
+        self.begin()
+        self.stop()
+        self.assertEqual(3, self.report())
+
+    def test_another_layout_in_a_flood(self):
+        """Each packet is either reported or counted as lost."""
+        self.begin()
+        flood = traffic.start_flood(self.lab, self.a, "eth0", "--flows", 500,
+                                    "--rate", RATE, "--dest", self.B4)
+        self.stop()
+        total = self.report()
+        self.change_layout()
+        self.begin()
+        flood.send_signal(signal.SIGTERM)
+        sent = json.loads(flood.communicate(timeout=60)[0])["packets"]
+        self.stop()
+        self.assertGreater(self.lost(), 0)
+        self.assertEqual(sent, total + self.stats()["seen"]["packets"])
+
+    def test_damage(self):
+        for name in "maps/l1_buckets", "state", "maps/overflow_1", "links/none":
+            with self.subTest(name):
+                self.begin()
+                self.stop()
+                if name == "links/none":
+                    for link in os.listdir(f"{self.set}/links"):
+                        os.unlink(f"{self.set}/links/{link}")
+                else:
+                    os.unlink(f"{self.set}/{name}")
+                self.begin()
+                if name != "links/none":
+                    self.assertIn("persist: ", self.messages())
+                self.send(4)
+                self.stop()
+                self.assertEqual(4, self.report())
+                self.assertEqual(2, bpf.attached(self.a, "eth0"))
+
+    def test_one_process_at_a_time(self):
+        self.begin()
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write("[control]\npath = none\n")
+        done = subprocess.run(self.a.command(observer.netobsctl(), "run", "-c", self.path),
+                              text=True, capture_output=True, timeout=60, check=False)
+        observer.check_sanitizer(done.stderr)
+        self.assertEqual(1, done.returncode)
+        self.assertIn(f"process {self.pid} uses it", done.stderr)
+        self.assertIn(f"process {self.pid} uses it", self.ctl("detach", code=1))
+        self.send(4)
+        self.stop()
+        self.assertEqual(4, self.report())
+
+    def test_detach(self):
+        before = bpf.snapshot(self.a, "eth0")
+        self.assertIn("nothing is left", self.ctl("detach"))
+        self.begin()
+        self.stop()
+        self.send(3)
+        self.assertIn("used by no process, 3 packets wait", self.ctl("check"))
+        self.assertIn("programs at 2 hooks", self.ctl("detach"))
+        self.assertEqual([], os.listdir(self.set))
+        self.assertEqual(before, bpf.snapshot(self.a, "eth0"))
+        self.assertIn("nothing is left", self.ctl("detach"))
+        self.begin()
+        self.send(4)
+        self.stop()
+        self.assertEqual(4, self.report())
+
+    def test_a_failed_start_leaves_things_as_they_were(self):
+        self.write("persist = yes", f"persist_dir = {self.set}", interfaces=("nosuchif",))
+        command = self.a.command(observer.netobsctl(), "run", "-c", self.path)
+        self.assertEqual(1, subprocess.run(command, check=False, timeout=60,
+                                           stderr=subprocess.DEVNULL).returncode)
+        self.assertEqual(0, bpf.attached(self.a, "eth0"))
+        self.begin()
+        self.stop()
+        self.write("persist = yes", f"persist_dir = {self.set}",
+                   interfaces=("eth0", "nosuchif"))
+        self.assertEqual(1, subprocess.run(command, check=False, timeout=60,
+                                           stderr=subprocess.DEVNULL).returncode)
+        self.send(4)
+        self.begin()
+        self.stop()
+        self.assertEqual(4, self.report())
+
+    def test_where_nothing_can_be_pinned(self):
+        """The service does its job all the same."""
+        for where, why in ((self.lab.path("set"), "not in a BPF file system"),
+                           (f"{self.bpffs}/no/set", "No such file or directory"),
+                           (self.set, "Read-only file system")):
+            with self.subTest(why):
+                if why.startswith("Read-only"):
+                    lab.run("mount", "-o", "remount,ro", self.bpffs)
+                self.set = where
+                self.begin()
+                self.assertIn(why, self.messages())
+                self.send(4)
+                self.stop()
+                self.assertEqual(4, self.report())
+                self.assertEqual(0, bpf.attached(self.a, "eth0"))
+
+
+class Clsact(RestartTest):
+    """COMPAT(<6.6): filters instead of links."""
+
+    ATTACH = "clsact"
+
+    def test_restarts_in_a_flood(self):
+        self.restart_in_a_flood()
+
+    def test_kill_and_detach(self):
+        before = bpf.snapshot(self.a, "eth0")
+        self.begin()
+        self.kill()
+        self.send(5)
+        self.begin()
+        self.stop()
+        self.assertEqual(5, self.stats()["exported"]["packets"])
+        self.assertEqual(0, self.lost())
+        self.assertEqual(2, bpf.attached(self.a, "eth0"))
+        self.assertIn("programs at 2 hooks", self.ctl("detach"))
+        self.assertEqual(before, bpf.snapshot(self.a, "eth0"))
+
+
+if __name__ == "__main__":
+    lab.main(at_once=2)
