@@ -244,6 +244,29 @@ static void flow_has_the_tags_of_where_it_enters(void **state)
 	}
 }
 
+/* An entry with other tags that the topology cannot distinguish from a first sight. */
+static void stray_counts_as_its_sight_says(void **state)
+{
+	struct flow_entry entries[2];
+	struct merger m;
+
+	(void)state;
+	pair(entries);
+	entries[0].key.vlan = VLAN_PRESENT | 10;
+	entries[1].key.ifindex = 4;
+	entries[1].key.flags = KEY_EGRESS;
+	merger_open_in(&m, merger_every_second(), 1, bridged);
+	merge_begin(&m.merge, MERGE_FINAL, NSEC_PER_SEC);
+	merger_keep_entry(&m, &entries[0]);
+	m.host.is_shifting = true;
+	merger_keep_entry(&m, &entries[1]);
+	merger_end(&m);
+	merger_assert_record(&m, 1, 4, NETOBS_END_FORCED);
+	assert_int_equal(merger_last_record(&m)->n_points, 2);
+	assert_int_equal(merger_last_record(&m)->vlan_id, 10);
+	merger_close(&m);
+}
+
 static void tenants_with_equal_addresses_stay_apart(void **state)
 {
 	struct flow_entry entries[2];
@@ -539,6 +562,7 @@ int main(void)
 		cmocka_unit_test(record_forgets_what_the_last_one_told),
 		cmocka_unit_test(total_that_shrinks_takes_nothing_back),
 		cmocka_unit_test(flow_has_the_tags_of_where_it_enters),
+		cmocka_unit_test(stray_counts_as_its_sight_says),
 		cmocka_unit_test(translated_flow_keeps_its_tags),
 		cmocka_unit_test(
 			flow_reported_before_its_entry_is_read_counts_once),
