@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: gnuplot-nox
-# Alone: it looks for the programs of benchmarks on the whole machine.
 """netobsctl bench: complete results in each form, and nothing left behind."""
 
 import csv
