@@ -20,6 +20,7 @@ set(NETOBS_RELEASE_DIR ${default_release_dir} CACHE PATH
 	"Build directory without sanitizers, for the tests that need one")
 
 set(NETOBS_TEST_TIMEOUT 900 CACHE STRING "Seconds that an end-to-end test may take")
+set(NETOBS_FUZZ_SECONDS 15 CACHE STRING "Seconds that each fuzzer runs")
 
 set(test_environment
 	ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1
@@ -140,6 +141,7 @@ endfunction()
 
 # NETOBS_FUZZ_FLAGS_X and NETOBS_FUZZ_DEPENDS_X: what fuzz_X.c needs beside.
 function(netobs_fuzz_tests)
+	math(EXPR timeout "${NETOBS_FUZZ_SECONDS} + 90")
 	netobs_test_sources(sources fuzz/fuzz_*.c)
 	foreach(source ${sources})
 		netobs_test_stem(${source} stem)
@@ -164,7 +166,8 @@ function(netobs_fuzz_tests)
 			DEPENDS ${source} ${NETOBS_FUZZ_DEPENDS_${stem}} DEPFILE ${fuzzer}.d VERBATIM)
 		add_custom_target(fuzz_${stem} ALL DEPENDS ${fuzzer})
 		# Its usual exit code for a crash, 77, would count as a test that is skipped.
-		netobs_test(fuzz.${stem} fuzz 120 ${fuzzer} -max_total_time=30 -timeout=10
+		netobs_test(fuzz.${stem} fuzz ${timeout} ${fuzzer}
+			-max_total_time=${NETOBS_FUZZ_SECONDS} -timeout=10
 			-error_exitcode=1 -timeout_exitcode=1 -print_final_stats=1 -artifact_prefix=${corpus}/../ ${corpus} ${seeds})
 	endforeach()
 endfunction()
