@@ -91,7 +91,6 @@ static void assert_marks_in_both_levels(const struct combination *combination)
 	flows = prog_test_flows(prog, 0);
 	assert_int_equal(prog_test_tally(flows, &first)->attrs.marks,
 			 MARK_ECT1 | combination->marks);
-	prog_test_teardown(NULL);
 }
 
 static void flags_of_one_packet_differ_from_those_of_several(void **state)
@@ -319,7 +318,7 @@ static void a_program_writes_to_its_generation_only(void **state)
 
 static void directions_and_namespaces_are_apart(void **state)
 {
-	struct prog_options options = { .netns = 7 };
+	struct prog_options options = { .netns = 7, .has_egress = true };
 	struct prog *prog = prog_test_open(&options);
 	static const struct layer layers[] = { ETH, IP4, UDP, {} };
 	struct packet_bytes bytes;
@@ -432,35 +431,22 @@ static void two_cpus_at_once_are_exact(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(repeated_flow_stays_in_its_slot,
-					  prog_test_teardown),
-		cmocka_unit_test_teardown(paused_programs_count_nothing,
-					  prog_test_teardown),
-		cmocka_unit_test_teardown(flags_are_a_true_or, prog_test_teardown),
-		cmocka_unit_test_teardown(
-			flags_of_one_packet_differ_from_those_of_several,
-			prog_test_teardown),
-		cmocka_unit_test_teardown(third_flow_of_a_set_goes_to_the_table,
-					  prog_test_teardown),
-		cmocka_unit_test_teardown(busy_flow_takes_the_place_of_an_idle_one,
-					  prog_test_teardown),
-		cmocka_unit_test_teardown(repeated_conflicts_merge,
-					  prog_test_teardown),
-		cmocka_unit_test_teardown(merging_keeps_first_last_and_extremes,
-					  prog_test_teardown),
-		cmocka_unit_test_teardown(the_first_flow_label_is_kept,
-					  prog_test_teardown),
-		cmocka_unit_test_teardown(many_flows_are_all_exact,
-					  prog_test_teardown),
-		cmocka_unit_test_teardown(a_program_writes_to_its_generation_only,
-					  prog_test_teardown),
-		cmocka_unit_test_teardown(directions_and_namespaces_are_apart,
-					  prog_test_teardown),
-		cmocka_unit_test_teardown(every_run_that_enters_exits,
-					  prog_test_teardown),
-		cmocka_unit_test_teardown(two_cpus_at_once_are_exact,
-					  prog_test_teardown),
+		cmocka_unit_test(repeated_flow_stays_in_its_slot),
+		cmocka_unit_test(paused_programs_count_nothing),
+		cmocka_unit_test(flags_are_a_true_or),
+		cmocka_unit_test(flags_of_one_packet_differ_from_those_of_several),
+		cmocka_unit_test(third_flow_of_a_set_goes_to_the_table),
+		cmocka_unit_test(busy_flow_takes_the_place_of_an_idle_one),
+		cmocka_unit_test(repeated_conflicts_merge),
+		cmocka_unit_test(merging_keeps_first_last_and_extremes),
+		cmocka_unit_test(the_first_flow_label_is_kept),
+		cmocka_unit_test(many_flows_are_all_exact),
+		cmocka_unit_test(a_program_writes_to_its_generation_only),
+		cmocka_unit_test(directions_and_namespaces_are_apart),
+		cmocka_unit_test(every_run_that_enters_exits),
+		cmocka_unit_test(two_cpus_at_once_are_exact),
 	};
 
-	return cmocka_run_group_tests_name("flow_store", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("flow_store", tests, NULL,
+					   prog_test_teardown);
 }

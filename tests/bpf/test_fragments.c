@@ -152,20 +152,14 @@ static void an_id_used_again_has_the_new_ports(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(later_fragments_get_the_ports_of_the_first,
-					  prog_test_teardown),
-		cmocka_unit_test_teardown(
-			fragments_of_a_tunnelled_packet_are_one_flow,
-			prog_test_teardown),
-		cmocka_unit_test_teardown(without_the_first_there_are_no_ports,
-					  prog_test_teardown),
-		cmocka_unit_test_teardown(another_datagram_is_not_the_first,
-					  prog_test_teardown),
-		cmocka_unit_test_teardown(another_protocol_is_not_the_first,
-					  prog_test_teardown),
-		cmocka_unit_test_teardown(an_id_used_again_has_the_new_ports,
-					  prog_test_teardown),
+		cmocka_unit_test(later_fragments_get_the_ports_of_the_first),
+		cmocka_unit_test(fragments_of_a_tunnelled_packet_are_one_flow),
+		cmocka_unit_test(without_the_first_there_are_no_ports),
+		cmocka_unit_test(another_datagram_is_not_the_first),
+		cmocka_unit_test(another_protocol_is_not_the_first),
+		cmocka_unit_test(an_id_used_again_has_the_new_ports),
 	};
 
-	return cmocka_run_group_tests_name("fragments", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("fragments", tests, NULL,
+					   prog_test_teardown);
 }

@@ -60,7 +60,6 @@ static void log_has_what_would_overflow(void **state)
 	(void)state;
 	send_all(prog);
 	overflowed = *prog_test_flows(prog, 0);
-	prog_test_teardown(NULL);
 	prog = open_with_log(SLOTS);
 	send_all(prog);
 	flows = prog_test_flows(prog, 0);
@@ -136,17 +135,13 @@ static void reader_is_woken_at_each_quarter(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(log_has_what_would_overflow,
-					  prog_test_teardown),
-		cmocka_unit_test_teardown(full_log_leaves_the_rest_to_overflow,
-					  prog_test_teardown),
-		cmocka_unit_test_teardown(log_is_used_again_once_it_was_read,
-					  prog_test_teardown),
-		cmocka_unit_test_teardown(records_carry_their_generation,
-					  prog_test_teardown),
-		cmocka_unit_test_teardown(reader_is_woken_at_each_quarter,
-					  prog_test_teardown),
+		cmocka_unit_test(log_has_what_would_overflow),
+		cmocka_unit_test(full_log_leaves_the_rest_to_overflow),
+		cmocka_unit_test(log_is_used_again_once_it_was_read),
+		cmocka_unit_test(records_carry_their_generation),
+		cmocka_unit_test(reader_is_woken_at_each_quarter),
 	};
 
-	return cmocka_run_group_tests_name("log", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("log", tests, NULL,
+					   prog_test_teardown);
 }

@@ -285,24 +285,17 @@ static void unparsed_is_counted_by_reason(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(
-			what_leaves_l1_overflows_where_there_is_no_log,
-			prog_test_teardown),
-		cmocka_unit_test_teardown(full_table_loses_and_counts,
-					  prog_test_teardown),
-		cmocka_unit_test_teardown(each_level_fills_before_flows_are_lost,
-					  prog_test_teardown),
-		cmocka_unit_test_teardown(lost_entry_is_lost_with_all_its_packets,
-					  prog_test_teardown),
-		cmocka_unit_test_teardown(full_table_still_merges_flows_it_has,
-					  prog_test_teardown),
-		cmocka_unit_test_teardown(without_a_table_what_leaves_l1_is_lost,
-					  prog_test_teardown),
+		cmocka_unit_test(what_leaves_l1_overflows_where_there_is_no_log),
+		cmocka_unit_test(full_table_loses_and_counts),
+		cmocka_unit_test(each_level_fills_before_flows_are_lost),
+		cmocka_unit_test(lost_entry_is_lost_with_all_its_packets),
+		cmocka_unit_test(full_table_still_merges_flows_it_has),
+		cmocka_unit_test(without_a_table_what_leaves_l1_is_lost),
 		cmocka_unit_test(entries_of_one_generation_are_taken_once),
 		cmocka_unit_test(tables_keep_to_a_limit_of_memory),
-		cmocka_unit_test_teardown(unparsed_is_counted_by_reason,
-					  prog_test_teardown),
+		cmocka_unit_test(unparsed_is_counted_by_reason),
 	};
 
-	return cmocka_run_group_tests_name("overflow", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("overflow", tests, NULL,
+					   prog_test_teardown);
 }

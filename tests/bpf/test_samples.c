@@ -32,7 +32,7 @@ static struct prog_flows flows;
 
 static int setup(void **state)
 {
-	struct prog_options options = {};
+	struct prog_options options = { .has_egress = true };
 	int err = prog_pin(0);
 
 	(void)state;

@@ -85,7 +85,6 @@ static void scaled_totals_are_those_of_all_packets(void **state)
 
 		run_repeatedly(prog, udp, MANY, 1);
 		assert_counted(prog, MANY);
-		prog_test_teardown(NULL);
 	}
 }
 
@@ -216,24 +215,14 @@ static void flows_in_tunnels_are_sampled_by_what_is_inside(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(scaled_totals_are_those_of_all_packets,
-					  prog_test_teardown),
-		cmocka_unit_test_teardown(
-			segments_of_a_buffer_are_sampled_one_by_one,
-			prog_test_teardown),
-		cmocka_unit_test_teardown(flows_in_turn_are_sampled_alike,
-					  prog_test_teardown),
-		cmocka_unit_test_teardown(
-			packets_that_cannot_be_parsed_are_not_sampled,
-			prog_test_teardown),
-		cmocka_unit_test_teardown(flows_are_counted_wholly_or_not_at_all,
-					  prog_test_teardown),
-		cmocka_unit_test_teardown(fragments_follow_their_datagram,
-					  prog_test_teardown),
-		cmocka_unit_test_teardown(
-			flows_in_tunnels_are_sampled_by_what_is_inside,
-			prog_test_teardown),
+		cmocka_unit_test(scaled_totals_are_those_of_all_packets),
+		cmocka_unit_test(segments_of_a_buffer_are_sampled_one_by_one),
+		cmocka_unit_test(flows_in_turn_are_sampled_alike),
+		cmocka_unit_test(packets_that_cannot_be_parsed_are_not_sampled),
+		cmocka_unit_test(flows_are_counted_wholly_or_not_at_all),
+		cmocka_unit_test(fragments_follow_their_datagram),
+		cmocka_unit_test(flows_in_tunnels_are_sampled_by_what_is_inside),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, prog_test_teardown);
 }

@@ -85,18 +85,23 @@ static int on_notice(void *ctx, void *data, size_t size)
 	return size == sizeof(__u64) ? 0 : -EINVAL;
 }
 
-static int put_tables(struct prog *prog)
+static int make_tables(struct prog *prog)
 {
-	int err = 0;
-
-	for (__u32 i = 0; i < GENERATIONS && !err; i++) {
+	for (int i = 0; i < GENERATIONS; i++) {
 		prog->overflows[i] =
 			map_make_overflow(prog->options.overflow_room);
 		if (prog->overflows[i] < 0)
 			return prog->overflows[i];
-		err = map_update(bpf_map__fd(prog->skel->maps.overflows), i,
-				 prog->overflows[i]);
 	}
+	return 0;
+}
+
+static int put_tables(struct prog *prog)
+{
+	int fd = bpf_map__fd(prog->skel->maps.overflows), err = 0;
+
+	for (__u32 i = 0; i < GENERATIONS && !err; i++)
+		err = map_update(fd, i, prog->overflows[i]);
 	return err;
 }
 
@@ -117,6 +122,8 @@ static int load(struct prog *prog)
 	skel->rodata->config_cpus = prog->n_cpus;
 	skel->rodata->config_l1_buckets = prog->options.l1_buckets;
 	skel->rodata->config_secret = host_secret;
+	bpf_program__set_autoload(skel->progs.netobs_egress,
+				  prog->options.has_egress);
 	err = bpf_map__set_max_entries(skel->maps.cpu_states, prog->n_cpus);
 	err = err   ?:
 		      bpf_map__set_max_entries(skel->maps.l1_buckets,
@@ -154,6 +161,7 @@ int prog_open(struct prog *prog, const struct prog_options *options)
 	libbpf_set_print(print_libbpf);
 	err = load(prog);
 	err = err ?: map_all(prog);
+	err = err ?: make_tables(prog);
 	err = err ?: put_tables(prog);
 	if (err) {
 		fprintf(stderr, "BPF programs (root is needed): %s\n",
@@ -199,6 +207,9 @@ int prog_reset(struct prog *prog)
 		if (empty_hash(prog->overflows[i], &overflow))
 			return -EIO;
 	prog->n_notices = 0;
+	if (prog->lacks_table && put_tables(prog)) /* which waits for the kernel */
+		return -EIO;
+	prog->lacks_table = false;
 	return empty_hash(bpf_map__fd(prog->skel->maps.fragments), &fragment);
 }
 
@@ -320,6 +331,7 @@ int prog_overflow_lookup(const struct prog *prog, __u32 generation,
 
 int prog_remove_overflow(struct prog *prog, __u32 generation)
 {
+	prog->lacks_table = true;
 	return bpf_map_delete_elem(bpf_map__fd(prog->skel->maps.overflows),
 				   &generation);
 }

@@ -28,6 +28,7 @@ struct prog_options {
 	__u32 overflow_room; /* pages; PROG_FLOWS */
 	enum sampling sampling;
 	__u32 sampling_interval; /* all packets */
+	bool has_egress;	 /* the program for that is loaded, too */
 };
 
 /* Entries of one generation, one per key. */
@@ -46,6 +47,7 @@ struct prog {
 	struct log_slot *log;	    /* mapped */
 	struct ring_buffer *ring;
 	unsigned int n_notices;
+	bool lacks_table; /* a test has removed one */
 };
 
 /* Returns 0 or a negated errno, with a line on stderr. */

@@ -13,7 +13,7 @@
 #include "packet.h"
 #include "prog.h"
 
-/* A program of its own for each test: teardown goes with it. */
+/* Programs with these knobs, without flows. The last ones end with the group: teardown. */
 struct prog *prog_test_open(const struct prog_options *options);
 int prog_test_teardown(void **state);
 
