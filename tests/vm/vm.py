@@ -29,7 +29,7 @@ CPUS, MANY_CPUS = 2, 8
 LIMIT_S = 3600
 # What ./dev test has time for: programs, store, exact counts and VLANs, which the
 # machine itself may lack, but not what loads the programs dozens of times.
-QUICK, SLOW = r"^(bpf\.|e2e\.(exact|once_vlan))", r"^bpf\.(attach|context(_stop)?)$"
+QUICK, SLOW = r"^(bpf\.|e2e\.(exact|once_vlan))", r"^bpf\.(attach|context(_rules|_stop)?)$"
 
 
 @dataclass
