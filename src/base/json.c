@@ -11,7 +11,7 @@
 /* All of @len bytes or none, so that a cut never leaves half a token. */
 static void put(struct json *json, const char *bytes, size_t len)
 {
-	if (json->overflow || (size_t)(json->end - json->pos) < len) {
+	if (!json_has_room(json, len)) {
 		json->overflow = true;
 		return;
 	}
@@ -89,7 +89,7 @@ void json_u64(struct json *json, uint64_t value)
 	char text[TEXT_U64_MAX + TEXT_SPARE];
 
 	separate(json);
-	if (json_room(json, sizeof(text)))
+	if (json_has_room(json, sizeof(text)))
 		json->pos = text_u64(json->pos, value);
 	else
 		put(json, text, (size_t)(text_u64(text, value) - text));

@@ -36,15 +36,18 @@ void json_decimal(struct json *json, int64_t value, unsigned int decimals);
 /* Escapes what JSON wants escaped; bytes that are not UTF-8 become U+FFFD. */
 void json_string(struct json *json, const char *string);
 
+static inline bool json_has_room(const struct json *json, size_t len)
+{
+	return !json->overflow && (size_t)(json->end - json->pos) >= len;
+}
+
 /*
  * Where @len bytes of JSON may be written at once; json->pos is then to be set behind
  * them. NULL: there is not that much room.
  */
 static inline char *json_room(const struct json *json, size_t len)
 {
-	return json->overflow || (size_t)(json->end - json->pos) < len ?
-		       NULL :
-		       json->pos;
+	return json_has_room(json, len) ? json->pos : NULL;
 }
 
 /* Text that is JSON already, without the comma before it. */

@@ -411,7 +411,6 @@ static void lose_segment(struct segment *segment)
 	segment->is_lost = true;
 	segment->is_closed = true;
 	segment->is_named = false;
-	segment->is_in_doubt = false;
 	segment->synced = 0;
 	segment->durable = segment->first;
 }

@@ -86,7 +86,6 @@ static int open_file(struct line_out *out, int flags)
 	out->dev = info.st_dev;
 	out->ino = info.st_ino;
 	out->is_regular = S_ISREG(info.st_mode);
-	out->is_midway = false;
 	out->looked_ms = now_ms();
 	if (out->is_regular)
 		end_last_line(out, info.st_size);
