@@ -234,7 +234,7 @@ static int replace_file(const char *path, const char *text, size_t len)
 		beside = NULL;
 		return -ENOMEM;
 	}
-	/* Of an earlier process, or of somebody else, who may wait for us with a pipe. */
+	/* Of an earlier process, or of another user: it may be a pipe, which would block. */
 	unlink(beside);
 	fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (fd < 0)

@@ -436,18 +436,6 @@ unsigned int service_config_read(struct service_config *ret_config,
 	return interpret(ret_config, files[0]);
 }
 
-unsigned int service_config_parse(struct service_config *ret_config,
-				  const char *file, char *text,
-				  void (*on_error)(const char *line, void *user),
-				  void *user)
-{
-	service_keys_default(ret_config);
-	ret_config->conf.on_error = on_error;
-	ret_config->conf.user = user;
-	conf_parse(&ret_config->conf, file, text, strlen(text));
-	return interpret(ret_config, file);
-}
-
 /* ---- Changes --------------------------------------------------------------------- */
 
 static void report_kept(const struct service_key *key,

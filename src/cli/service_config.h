@@ -47,12 +47,6 @@ unsigned int service_config_read(struct service_config *ret_config,
 				 void (*on_error)(const char *line, void *user),
 				 void *user);
 
-/** The same of a text in memory; takes over @text, as conf_parse() does. */
-unsigned int service_config_parse(struct service_config *ret_config,
-				  const char *file, char *text,
-				  void (*on_error)(const char *line, void *user),
-				  void *user);
-
 void service_config_clear(struct service_config *config);
 
 /**
