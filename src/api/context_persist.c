@@ -48,12 +48,14 @@ static uint32_t count_netns(const struct pinned *pinned)
 {
 	uint32_t index, *last = NULL, n = 0;
 
+	if (pinned_is_readable(pinned))
+		n = pinned->state->n_netns;
 	while (pinned->netns_fd >= 0 &&
 	       !bpf_map_get_next_key(pinned->netns_fd, last, &index)) {
 		last = &index;
 		n = max_u64(n, index + 1ULL);
 	}
-	return min_u64(n, PINNED_NETNS_MAX);
+	return min_u64(n, NETNS_NONE);
 }
 
 static int restore_netns(struct netobs *ctx)
@@ -62,13 +64,13 @@ static int restore_netns(struct netobs *ctx)
 	int err = 0;
 
 	for (uint32_t i = 0; !err && i < n; i++) {
-		struct pinned_netns netns;
+		struct pinned_netns netns = { 0 };
 		bool follows = pinned_get_netns(&ctx->pinned, i, &netns) &&
 			       is_followed(ctx, &netns);
 
-		err = host_restore_netns(
-			&ctx->host, follows && *netns.name ? netns.name : NULL,
-			follows);
+		err = host_restore_netns(&ctx->host,
+					 *netns.name ? netns.name : NULL,
+					 netns.inode, follows);
 	}
 	return err;
 }
@@ -87,6 +89,8 @@ static void restore_netif(struct netobs *ctx, const struct pinned_netif_key *key
 	netif->master = from->master;
 	netif->link = from->link;
 	netif->link_nsid = from->link_nsid;
+	netif->link_netns = from->link_netns;
+	netif->is_link_known = true;
 	netif->type = from->type;
 	netif->hardware = from->hardware;
 	netif->vlan_id = from->vlan_id;
@@ -129,6 +133,8 @@ static void put_netif(const struct pinned *pinned, const struct netns *netns,
 		.master = netif->master,
 		.link = netif->link,
 		.link_nsid = netif->link_nsid,
+		.link_netns = netif->is_link_known ? netif->link_netns :
+						     NETNS_NONE,
 		.type = netif->type,
 		.hardware = netif->hardware,
 		.vlan_id = netif->vlan_id,
@@ -159,13 +165,13 @@ static void on_settled(void *ctx)
 	(void)ctx;
 }
 
-static void put_netifs(const struct netobs *ctx, bool are_gone)
+static void put_netifs(const struct netobs *ctx, bool with_gone)
 {
 	for (uint32_t i = 0; i < ctx->host.n_netns; i++) {
 		const struct netns *netns = &ctx->host.netns[i];
 
 		for (uint32_t k = 0; k < netns->netifs.count; k++)
-			if (!netns->netifs.items[k].gone_ns == !are_gone)
+			if (with_gone || !netns->netifs.items[k].gone_ns)
 				put_netif(&ctx->pinned, netns,
 					  &netns->netifs.items[k]);
 	}

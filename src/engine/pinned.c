@@ -27,6 +27,14 @@ enum {
 	COMMON_BYTES = offsetof(struct pinned_state, lanes),
 };
 
+_Static_assert(sizeof(struct cpu_state) == 2880 &&
+		       sizeof(struct flow_bucket) == 2112 &&
+		       sizeof(struct overflow_page) == 1984 &&
+		       sizeof(struct log_slot) == 64 &&
+		       sizeof(struct tunnel_addrs) == 32 &&
+		       sizeof(struct fragment_key) == 48,
+	       "sizes of another layout: increase PINNED_LAYOUT");
+
 /* ---- Files ----------------------------------------------------------------------- */
 
 static int path_of(const struct pinned *pinned, const char *folder,

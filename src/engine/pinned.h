@@ -54,7 +54,7 @@ struct pinned_state {
 	__u32 has_rules; /* all packets of the set were counted by rules, too */
 	__u32 sampling;	 /* of what waits in the tables: enum sampling */
 	__u32 sampling_interval;
-	__u32 reserved;
+	__u32 n_netns; /* keys have lower indexes of namespaces */
 	__u32 is_left; /* the process has reported all that it had drained */
 	struct hash_secret secret;
 	struct counters drained[GENERATIONS]; /* counters as of the last drain */
@@ -82,7 +82,7 @@ struct pinned_netif {
 	__u16 vlan_id;
 	__u8 type;
 	__u8 observed;
-	__u8 reserved[2];
+	__u16 link_netns; /* index of the namespace that `link` is in; or NETNS_NONE */
 };
 
 struct bpf_object;

@@ -403,8 +403,12 @@ int store_load_programs(struct store *store, const struct filter *filter,
 			uint16_t netns, enum link_kind link,
 			struct programs *ret_programs)
 {
+	const struct pinned *pinned = store->options.pinned;
 	struct flow_knobs knobs = knobs_of(store);
 
+	if (pinned && pinned->state)
+		pinned->state->n_netns =
+			max_u64(pinned->state->n_netns, netns + 1ULL);
 	knobs.filter = filter;
 	knobs.netns = netns;
 	knobs.link = link;

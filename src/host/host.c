@@ -256,7 +256,8 @@ int host_ensure_netns(struct host *host, const char *name, uint16_t *ret_index)
 	return 0;
 }
 
-int host_restore_netns(struct host *host, const char *name, bool is_followed)
+int host_restore_netns(struct host *host, const char *name, uint32_t inode,
+		       bool is_followed)
 {
 	cleanup_free char *copy = NULL;
 	struct netns *netns;
@@ -272,6 +273,7 @@ int host_restore_netns(struct host *host, const char *name, bool is_followed)
 	host->netns = netns;
 	netns[host->n_netns] = (struct netns){
 		.index = host->n_netns,
+		.inode = inode,
 		.rtnl_fd = -1,
 		.name = TAKE_PTR(copy),
 		.is_retired = !is_followed,
@@ -328,9 +330,10 @@ static int open_ns(struct netns *netns)
 /* Find the namespace and ask for its interfaces. */
 static int open_netns(struct host *host, struct netns *netns)
 {
+	uint32_t former = netns->inode;
 	int err = open_ns(netns);
 
-	peers_forget(host, netns->index);
+	peers_forget(host, netns->index, netns->inode == former);
 	err = err ?: open_rtnl(netns);
 	err = err ?: start_listing(netns);
 	if (!err)

@@ -109,7 +109,8 @@ int host_ensure_netns(struct host *host, const char *name, uint16_t *ret_index);
  *                     are swept
  * @return 0; -ENOMEM
  */
-int host_restore_netns(struct host *host, const char *name, bool is_followed);
+int host_restore_netns(struct host *host, const char *name, uint32_t inode,
+		       bool is_followed);
 
 /*
  * Add an interface of it, as one that is gone. @return NULL without memory; to be filled

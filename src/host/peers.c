@@ -103,14 +103,14 @@ static void forget_links(const struct host *host, struct netifs *netifs,
 	}
 }
 
-void peers_forget(struct host *host, uint16_t netns)
+void peers_forget(struct host *host, uint16_t netns, bool is_same)
 {
 	for (uint32_t i = 0; i < host->n_netns; i++) {
 		struct netns *other = &host->netns[i];
 
 		if (netns < other->n_nsids)
 			other->nsids[netns] = NSID_UNASKED;
-		if (i != netns)
+		if (i != netns && !(is_same && other->rtnl_fd < 0))
 			forget_links(host, &other->netifs, netns);
 	}
 	host->netns[netns].n_nsids = 0;

@@ -13,7 +13,11 @@
 void peers_resolve(const struct host *host, struct netns *netns,
 		   struct netif *netif);
 
-/* The namespace of @netns has become another one. */
-void peers_forget(struct host *host, uint16_t netns);
+/*
+ * The namespace of @netns is followed, which may be another one than before. If it is the
+ * same, links from namespaces that are not followed any more, and cannot be asked, still
+ * lead there.
+ */
+void peers_forget(struct host *host, uint16_t netns, bool is_same);
 
 #endif

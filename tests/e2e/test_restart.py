@@ -155,6 +155,24 @@ class Restart(RestartTest):
         self.assertEqual(0, bpf.attached(self.a, "eth2"))
         self.assertEqual(2, bpf.attached(self.a, "eth0"))
 
+    def test_namespaces_keep_their_numbers(self):
+        """Also if they are named in another order, or not any more."""
+        there = f"netns:{self.b.name}/eth0"
+        self.begin(interfaces=("eth0", there))
+        self.stop()
+        self.send(5)
+        self.begin(interfaces=(there, "eth0"))
+        self.stop()
+        self.assertEqual(5, self.report())
+        self.assertEqual({self.a.inode, self.b.inode},
+                         {inode for record in self.records()
+                          for inode in record["NetnsInodes"]})
+        self.send(6)
+        self.begin()
+        self.stop()
+        self.assertEqual(6, self.report())
+        self.assertEqual(0, bpf.attached(self.b, "eth0"))
+
     def test_other_rules(self):
         """They take effect with the new process; packets until then are those of the old."""
         def rules(*matches):
@@ -267,7 +285,8 @@ class Sets(RestartTest):
         self.assertEqual(sent, total + self.stats()["seen"]["packets"])
 
     def test_damage(self):
-        for name in "maps/l1_buckets", "state", "maps/overflow_1", "links/none":
+        for name in ("maps/l1_buckets", "state", "namespaces", "interfaces",
+                     "maps/overflow_1", "links/none"):
             with self.subTest(name):
                 self.begin()
                 self.stop()
@@ -277,7 +296,7 @@ class Sets(RestartTest):
                 else:
                     os.unlink(f"{self.set}/{name}")
                 self.begin()
-                if name != "links/none":
+                if name.startswith(("maps", "state")):
                     self.assertIn("persist: ", self.messages())
                 self.send(4)
                 self.stop()
