@@ -84,18 +84,23 @@ static __always_inline __u64 hash_all_words(
 			    hash_pair(words + 12, part + 12)));
 }
 
-/* Over IPv4 outside tunnels all other words are the same in every key. */
+/*
+ * Outside tunnels the last two words are the same in every key, and of IPv4 addresses all
+ * words but one. The words that say which kind of key it is are in all sums.
+ */
 static __always_inline __u64 hash_key(const struct flow_key *key,
 				      const volatile struct hash_secret *secret)
 {
 	const volatile __u32 *part = secret->flow;
 	const __u32 *words = (const __u32 *)key;
+	__u64 rest;
 
-	if (key->flags & KEY_IPV6 || key->tunnel)
+	if (key->tunnel)
 		return hash_all_words(key, secret);
-	return hash_finish(hash_words(words[3], words[7], part) +
-			   (hash_pair(words + 8, part + 8) +
-			    hash_pair(words + 10, part + 10)));
+	rest = hash_pair(words + 8, part + 8) + hash_pair(words + 10, part + 10);
+	if (key->flags & KEY_IPV6)
+		return hash_finish(sum_addrs(words, part) + rest);
+	return hash_finish(hash_words(words[3], words[7], part) + rest);
 }
 
 /* ---- Places in tables ------------------------------------------------------------ */
