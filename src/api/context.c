@@ -283,8 +283,12 @@ static void relieve(struct netobs *ctx)
 {
 	enum pipeline_relief relief = pipeline_relieve(&ctx->pipeline);
 
-	/* What is known, and what there is still room for, is read until the drain begins. */
+	/*
+	 * What is known, and what there is still room for, is read until the drain begins.
+	 * A log that begins with a record that has none can wait for it; others give notice.
+	 */
 	ctx->is_behind = relief != PIPELINE_RELIEVED &&
+			 !ctx->pipeline.is_refusing &&
 			 logs_are_filling(&ctx->pipeline.logs);
 	if (!ctx->is_behind)
 		listen_to_notices(ctx);

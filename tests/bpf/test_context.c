@@ -2,6 +2,7 @@
 /* The public life of a context, on the loopback of a namespace of its own. */
 #include "lib_context.h"
 #include "lib_test.h"
+#include "api/context.h"
 #include "base/util.h"
 
 #include <bpf/libbpf.h>
@@ -41,6 +42,45 @@ static void dispatch_does_not_wait(void **state)
 		assert_int_equal(netobs_dispatch(f->ctx), 0);
 	assert_int_equal(netobs_poll(f->ctx, 0), 0);
 	assert_int_equal(f->witness.n_intervals, 0);
+}
+
+/* New flows until there is no room for more, and a drain is wanted, which has to rest. */
+static void fill_up(struct context_fixture *f)
+{
+	enum { FLOWS = 60000, AT_ONCE = 200 };
+
+	f->ctx->pipeline.rested_ns = f->ctx->due_ns;
+	for (uint32_t flow = 0; !f->ctx->is_early_wanted; flow += AT_ONCE) {
+		assert_in_range(flow, 0, FLOWS);
+		for (uint32_t i = 0; i < AT_ONCE; i++)
+			lab_send(PORT, 1);
+		assert_true(netobs_poll(f->ctx, 1) >= 0);
+	}
+}
+
+/* A log that has no room to go to is not read again and again. */
+static void context_without_room_sleeps_until_its_drain(void **state)
+{
+	struct context_fixture *f = *state;
+	struct netobs_stats stats = { .sz = sizeof(stats) };
+	struct pollfd fd = { .events = POLLIN };
+
+	context_start(f, LONG_MS);
+	fd.fd = netobs_fd(f->ctx);
+	fill_up(f);
+	for (int i = 0; i < 5; i++) /* a notice may have been under way */
+		assert_true(netobs_poll(f->ctx, 10) >= 0);
+	assert_true(f->ctx->is_early_wanted);
+	assert_int_equal(poll(&fd, 1, 50), 0);
+
+	f->ctx->pipeline.rested_ns = 0;
+	assert_true(netobs_drain(f->ctx) > 0);
+	context_stop(f->ctx);
+	assert_int_equal(netobs_stats_get(f->ctx, &stats), 0);
+	assert_int_equal(stats.seen.packets,
+			 stats.exported.packets +
+				 stats.lost[NETOBS_LOST_TABLE_FULL].packets);
+	assert_int_equal(f->witness.errors, 0);
 }
 
 static void return_values_count_the_records(void **state)
@@ -299,6 +339,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		each(descriptor_is_constant_and_becomes_readable),
 		each(dispatch_does_not_wait),
+		each(context_without_room_sleeps_until_its_drain),
 		each(return_values_count_the_records),
 		each(start_twice_is_refused),
 		each(two_contexts_do_not_disturb_each_other),
