@@ -46,7 +46,7 @@ enum netobs_lost_reason {
 	/** the kernel refused memory; PREEMPT_RT: too many programs interrupted
 	 *  one another */
 	NETOBS_LOST_KERNEL_MEMORY,
-	NETOBS_LOST_MEMORY, /**< this process had no memory */
+	NETOBS_LOST_MEMORY, /**< this process had none, or could not map the kernel's */
 	/** netobs_opts.persist: an earlier process was killed before it had reported them, or
 	 *  left them in tables that this version cannot read */
 	NETOBS_LOST_RESTART,

@@ -30,7 +30,7 @@ int logs_init(struct logs *logs, struct store *store,
 	for (uint32_t cpu = 0; cpu < store->n_cpus; cpu++) {
 		uint64_t tail = store->cpus[cpu].log_tail;
 
-		logs->heads[cpu] = (struct log_heads){ tail, tail };
+		logs->heads[cpu] = (struct log_heads){ tail, tail, tail };
 	}
 	return 0;
 }
@@ -153,37 +153,48 @@ bool logs_read(struct logs *logs, uint32_t max_slots)
 }
 
 /*
- * The remaining records of a log are of the next generation. Records that cannot be mapped
- * for want of memory are read by a later drain, and missing from the books until then.
+ * Whether a log begins with records of @generation, or with some that a drain before had
+ * to leave. Returns -errno if it cannot be mapped: those behind records of the next
+ * generation, which come meanwhile, belong to this one then.
  */
-static bool is_complete(const struct logs *logs, uint32_t cpu, uint32_t generation)
+static int log_has_more(struct logs *logs, uint32_t cpu, uint32_t generation)
 {
+	struct log_heads *heads = &logs->heads[cpu];
 	const struct store *store = logs->store;
 	uint64_t tail = store->cpus[cpu].log_tail;
 	const struct log_slot *slots;
-	bool is_later;
+	uint32_t found;
 
-	if (tail == logs->heads[cpu].readable)
-		return true;
+	if (tail == heads->readable)
+		return 0;
 	slots = store_map_log(store, cpu);
-	if (!slots)
-		return true;
-	is_later = log_generation(&slots[tail & (store->log_slots - 1)]) !=
-		   generation;
+	if (!slots) {
+		heads->left = heads->readable;
+		return -errno;
+	}
+	found = log_generation(&slots[tail & (store->log_slots - 1)]);
 	store_unmap_log(store, slots);
-	return is_later;
+	return found == generation || tail < heads->left;
 }
 
-bool logs_complete(struct logs *logs, uint32_t generation, uint32_t max_slots)
+int logs_complete(struct logs *logs, uint32_t generation, uint32_t max_slots)
 {
+	const struct cpu_state *states = logs->store->cpus;
+	int ret = 0;
+
 	note_heads(logs);
 	if (logs->is_settling)
-		return true;
+		return 1;
 	for (uint32_t cpu = 0; cpu < logs->store->n_cpus; cpu++) {
-		if (is_complete(logs, cpu, generation))
-			continue;
-		read_log(logs, cpu, max_slots);
-		return true;
+		uint64_t before = states[cpu].log_tail;
+		int more = log_has_more(logs, cpu, generation);
+
+		if (more > 0)
+			read_log(logs, cpu, max_slots);
+		if (states[cpu].log_tail != before)
+			return 1;
+		if (more < 0)
+			ret = more;
 	}
-	return false;
+	return ret;
 }

@@ -30,6 +30,7 @@ struct logs {
 	struct log_heads {
 		uint64_t readable;
 		uint64_t noted;
+		uint64_t left; /* to here, records may be those of a drain before */
 	} * heads;
 	int64_t noted_ns;
 	bool is_settling; /* noted are those of logs_settle() */
@@ -63,8 +64,9 @@ void logs_settle(struct logs *logs, bool has_writers);
  * Read from the records of a generation at rest.
  *
  * @param max_slots  as for logs_read()
- * @return whether there are more
+ * @return 1: there may be more; 0: there are no more, or they are refused; -errno: a log
+ *         cannot be mapped, its records stay there
  */
-bool logs_complete(struct logs *logs, uint32_t generation, uint32_t max_slots);
+int logs_complete(struct logs *logs, uint32_t generation, uint32_t max_slots);
 
 #endif

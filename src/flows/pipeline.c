@@ -235,9 +235,21 @@ bool pipeline_relieve_now(struct pipeline *pipeline)
 	return relief == PIPELINE_RELIEVED;
 }
 
+/* Memory may be there a moment later, and this may be the last drain. */
+static bool retry_later(struct pipeline *pipeline)
+{
+	if (pipeline->n_retries++ >= RETRIES)
+		return false;
+	pipeline->wait_ms = RETRY_MS;
+	return true;
+}
+
 static void start_reading(struct pipeline *pipeline)
 {
 	bool has_writers = pipeline->clock.kind != CLOCK_PACKET;
+
+	pipeline->n_retries = 0;
+	pipeline->read_err = 0;
 
 	merge_begin(&pipeline->merge, pipeline->mode,
 		    clock_to_stamp(&pipeline->clock, pipeline->flip_ns));
@@ -257,11 +269,15 @@ static void step_settling(struct pipeline *pipeline)
 static void step_reading(struct pipeline *pipeline)
 {
 	uint32_t generation = generation_old(&pipeline->generation);
+	int ret = logs_complete(&pipeline->logs, generation, RELIEF_SLOTS);
 
-	if (logs_complete(&pipeline->logs, generation, RELIEF_SLOTS)) {
+	if (ret > 0) {
 		pipeline->wait_ms = pipeline->logs.is_settling ? LOGS_WAIT_MS : 0;
 		return;
 	}
+	if (ret < 0 && retry_later(pipeline))
+		return;
+	pipeline->read_err = ret;
 	drain_start(&pipeline->drain, generation);
 	pipeline->n_retries = 0;
 	pipeline->phase = PIPELINE_DRAINING;
@@ -302,13 +318,23 @@ static struct count missing(struct pipeline *pipeline)
 	};
 }
 
-/* All that was counted must have arrived, unless another process had read it. */
+/*
+ * All that was counted must have arrived, but for what could not be read, or what another
+ * process had read.
+ */
 static void balance(struct pipeline *pipeline)
 {
 	uint32_t generation = pipeline->drain.generation;
 	struct count *arrived = &pipeline->arrived[generation];
 	struct count lack = missing(pipeline);
 
+	pipeline->unread[generation] = (struct count){ 0 };
+	if (pipeline->read_err) {
+		pipeline->unread[generation] = lack;
+		log_error(pipeline->log, "cannot read the flow tables: %s",
+			  strerror(-pipeline->read_err));
+		return;
+	}
 	if (pipeline->is_recovering[generation] && (int64_t)lack.packets >= 0) {
 		pipeline_abandon(pipeline, &lack);
 		arrived->packets += lack.packets;
@@ -330,19 +356,14 @@ static void step_draining(struct pipeline *pipeline)
 
 	if (ret > 0)
 		return;
-	/* Memory may be there a moment later, and this may be the last drain. */
-	if (ret < 0 && pipeline->n_retries++ < RETRIES) {
+	if (ret < 0 && retry_later(pipeline)) {
 		drain_start(&pipeline->drain, pipeline->drain.generation);
-		pipeline->wait_ms = RETRY_MS;
 		return;
 	}
 	pipeline->phase = PIPELINE_SWEEPING;
 	pipeline->table_entries = pipeline->drain.n_folded;
-	if (ret < 0)
-		log_error(pipeline->log, "cannot read the flow tables: %s",
-			  strerror(-ret));
-	else
-		balance(pipeline);
+	pipeline->read_err = pipeline->read_err ?: ret;
+	balance(pipeline);
 }
 
 /*
@@ -468,6 +489,9 @@ static struct netobs_count to_count(const struct volume *volume)
 void pipeline_stats(const struct pipeline *pipeline,
 		    struct netobs_stats *ret_stats)
 {
+	/* Else a later drain reads what was left, or the next process. */
+	const bool is_over = pipeline->mode == MERGE_FINAL &&
+			     pipeline_is_idle(pipeline) && !pipeline->is_leaving;
 	const struct merge *merge = &pipeline->merge;
 	struct netobs_stats stats = {
 		.sz = sizeof(stats),
@@ -501,6 +525,10 @@ void pipeline_stats(const struct pipeline *pipeline,
 	add_count(&stats.lost[NETOBS_LOST_KERNEL_MEMORY], &pipeline->unclaimed);
 	stats.lost[NETOBS_LOST_MEMORY] = to_count(&merge->lost);
 	add_count(&stats.lost[NETOBS_LOST_RESTART], &pipeline->abandoned);
+	for (int g = 0; g < GENERATIONS; g++)
+		add_count(is_over ? &stats.lost[NETOBS_LOST_MEMORY] :
+				    &stats.pending,
+			  &pipeline->unread[g]);
 	stats.inferred = to_count(&merge->inferred);
 	add_count(&stats.seen, &pipeline->seen);
 	*ret_stats = stats;

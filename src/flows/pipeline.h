@@ -38,7 +38,8 @@ struct pipeline {
 	} phase;
 	enum merge_mode mode;
 	uint32_t wait_ms;   /* before the next step */
-	uint32_t n_retries; /* of the drain's reading */
+	uint32_t n_retries; /* of reading a log, or of the drain's reading */
+	int read_err;	    /* why this drain leaves something unread, or 0 */
 	bool is_refusing; /* a record of the current generation found no room */
 	bool is_leaving; /* records of the current generation are the next process's */
 	bool is_relabelling; /* until the next MERGE_ALL, packets are those of another sampling */
@@ -55,7 +56,8 @@ struct pipeline {
 	struct count entered; /* of what arrived: first sights, see topology.h */
 	struct count seen;    /* as of the last drain */
 	struct count unclaimed;
-	struct count abandoned;	 /* by an earlier process, which was killed */
+	struct count abandoned; /* by an earlier process, which was killed */
+	struct count unread[GENERATIONS]; /* missing of what was counted: no memory */
 	struct count crossed[2]; /* of arrived, by enum netobs_direction */
 	struct netobs_engine_stats engine_stats; /* of drains */
 	int64_t begun_ns; /* when the drain began, CLOCK_BOOTTIME */

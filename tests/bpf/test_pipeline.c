@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* Few, so that logs fill up as well; 64 KiB, as pages of arm64 may have. */
@@ -348,6 +349,78 @@ static void flows_beyond_the_cap_ask_for_a_drain(void **state)
 	done(&f);
 }
 
+/* Drain, without memory to map a log with. */
+static void drain_without_logs(struct fixture *f, enum merge_mode mode)
+{
+	struct rlimit limit, none;
+	int ret;
+
+	assert_int_equal(getrlimit(RLIMIT_AS, &limit), 0);
+	none = (struct rlimit){ 0, limit.rlim_max };
+	begin(f, mode);
+	do {
+		bool is_reading = f->pipeline.phase == PIPELINE_READING;
+
+		usleep(1000 * pipeline_wait_ms(&f->pipeline));
+		assert_int_equal(
+			setrlimit(RLIMIT_AS, is_reading ? &none : &limit), 0);
+		ret = pipeline_step(&f->pipeline);
+		assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+	} while (ret);
+}
+
+static void logs_that_cannot_be_mapped_are_read_later(void **state)
+{
+	enum { FLOWS = 1500 }; /* some of them collide in L1: no log fills up */
+	struct netobs_stats stats;
+	struct fixture f;
+
+	(void)state;
+	open_with(&f, 1 << 20);
+	for (uint32_t round = 1; round <= 2; round++) {
+		for (uint32_t flow = 0; flow < FLOWS; flow++)
+			inject_flow(&f.programs, flow, 1);
+		drain_without_logs(&f, MERGE_INTERVAL);
+		stats = stats_of(&f);
+		assert_int_equal(f.witness.errors, round);
+		assert_true(witness_read(&f.witness,
+					 "cannot read the flow tables"));
+		assert_in_range(stats.pending.packets, 1, round * FLOWS - 1);
+		assert_int_equal(lost_packets(&stats), 0);
+		assert_int_equal(stats.seen.packets, round * FLOWS);
+		assert_int_equal(stats.exported.packets + stats.pending.packets,
+				 round * FLOWS);
+	}
+	for (uint32_t round = 0; round < 4; round++)
+		drain(&f, MERGE_INTERVAL);
+	drain(&f, MERGE_FINAL);
+	assert_int_equal(f.witness.errors, 2);
+	stats = stats_of(&f);
+	assert_int_equal(stats.exported.packets, 2 * FLOWS);
+	assert_int_equal(stats.pending.packets + lost_packets(&stats), 0);
+	done(&f);
+}
+
+static void logs_that_cannot_be_mapped_in_the_last_drain_are_lost(void **state)
+{
+	enum { FLOWS = 1500 }; /* some of them collide in L1: no log fills up */
+	struct netobs_stats stats;
+	struct fixture f;
+
+	(void)state;
+	open_with(&f, 1 << 20);
+	for (uint32_t flow = 0; flow < FLOWS; flow++)
+		inject_flow(&f.programs, flow, 1);
+	drain_without_logs(&f, MERGE_FINAL);
+	stats = stats_of(&f);
+	assert_in_range(stats.lost[NETOBS_LOST_MEMORY].packets, 1, FLOWS - 1);
+	assert_int_equal(stats.lost[NETOBS_LOST_MEMORY].bytes,
+			 stats.lost[NETOBS_LOST_MEMORY].packets * INJECT_BYTES);
+	assert_int_equal(stats.pending.packets, 0);
+	assert_conserved(&f, FLOWS, true);
+	done(&f);
+}
+
 /* The counters go wrong on one CPU; draining goes on, and is right. */
 static void miscounted_runs_delay_a_drain_and_no_more(void **state)
 {
@@ -488,6 +561,9 @@ int main(void)
 		cmocka_unit_test(late_reader_loses_nothing),
 		cmocka_unit_test(records_wait_for_the_drain_of_their_generation),
 		cmocka_unit_test(flows_beyond_the_cap_ask_for_a_drain),
+		cmocka_unit_test(logs_that_cannot_be_mapped_are_read_later),
+		cmocka_unit_test(
+			logs_that_cannot_be_mapped_in_the_last_drain_are_lost),
 		cmocka_unit_test(miscounted_runs_delay_a_drain_and_no_more),
 		cmocka_unit_test(interrupted_programs_do_not_share_a_state),
 		cmocka_unit_test(flows_beyond_every_room_are_counted_as_lost),
