@@ -10,6 +10,7 @@ CPU meanwhile is not the library's doing.
 """
 
 import json
+import math
 import time
 
 from lib import lab
@@ -18,6 +19,7 @@ from lib import traffic
 
 FLOWS = lab.sized(1_000_000)
 LONGEST_S = 0.020  # what the library promises, of a release build
+DRAIN_S = 0.5 # of FLOWS, likewise
 INTERVAL_MS = 4000
 PENDING = lab.sized(300_000) # flows that a stop has to deliver
 
@@ -94,6 +96,23 @@ class Calls(lab.WiredTest):
 
     def test_flows_that_are_reported_every_interval(self):
         self.assert_short(self.observe)
+
+    def drain_latency(self):
+        """Of all drains together that it takes for all flows."""
+        context = self.start(interval_ms=INTERVAL_MS)
+        self.flood(context, FLOWS, "--packets", FLOWS)
+        while context.stats().flows < FLOWS:
+            self.dispatch(context)
+        stats = context.engine_stats()
+        context.free()
+        self.note(f"{stats.drains} drains took {stats.drain_ns / 1e6:.0f} ms, "
+                  f"{stats.drain_cpu_ns / 1e6:.0f} ms of the CPU")
+        return stats.drain_cpu_ns / 1e9
+
+    def test_latency_of_a_drain(self):
+        """From its begin to its last record, however many calls it takes."""
+        limit = math.inf if lab.is_shrunk() else DRAIN_S
+        self.assertLess(lab.least(self.drain_latency, limit), limit)
 
     def test_flows_that_are_kept(self):
         """All in the library's own table, which grows and shrinks with them."""

@@ -6,6 +6,7 @@ import os
 
 LOG_ERROR = 3
 REASONS_MAX = 16 # NETOBS_REASONS_MAX
+DRAIN_TIMES = 22 # NETOBS_DRAIN_TIMES
 CANCELED = -125 # ECANCELED, of every Linux
 LOG = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
 
@@ -59,6 +60,20 @@ class Stats(ctypes.Structure):
                 ("flow_memory", ctypes.c_uint64)]
 
 
+class EngineStats(ctypes.Structure):
+    """struct netobs_engine_stats"""
+
+    _fields_ = [("sz", ctypes.c_size_t),
+                *((name, ctypes.c_uint64) for name in (
+                    "drains", "drain_ns", "drain_cpu_ns")),
+                ("drains_by_time", ctypes.c_uint64 * DRAIN_TIMES),
+                ("max_flows", ctypes.c_uint64),
+                ("programs", ctypes.c_uint32),
+                ("reserved", ctypes.c_uint32),
+                ("program_runs", ctypes.c_uint64),
+                ("program_ns", ctypes.c_uint64)]
+
+
 def load():
     """Without sanitizers, which a program must have been started with."""
     library = ctypes.CDLL(
@@ -67,6 +82,7 @@ def load():
     library.netobs_new.argtypes = [ctypes.POINTER(Options),
                                    ctypes.POINTER(context)]
     library.netobs_stats_get.argtypes = [context, ctypes.POINTER(Stats)]
+    library.netobs_engine_stats_get.argtypes = [context, ctypes.POINTER(EngineStats)]
     library.netobs_poll.argtypes = [context, ctypes.c_int]
     for name in ("start", "dispatch", "drain", "stop", "free"):
         getattr(library, f"netobs_{name}").argtypes = [context]
@@ -108,6 +124,11 @@ class Context:
         self._check(self.lib.netobs_stats_get(self.context, stats))
         if stats.sz != ctypes.sizeof(Stats):
             raise RuntimeError("struct netobs_stats is not what it was")
+        return stats
+
+    def engine_stats(self):
+        stats = EngineStats(sz=ctypes.sizeof(EngineStats))
+        self._check(self.lib.netobs_engine_stats_get(self.context, stats))
         return stats
 
     def poll(self, timeout_ms):
