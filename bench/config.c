@@ -28,6 +28,8 @@ static const struct args_option options[] = {
 	  "numbers of flows, such as 1,1024" },
 	{ 0, "records", ARGS_NUMBER32, offsetof(struct config, records), "N", NULL,
 	  "export: records per round (default 1000000; with --quick 200000)" },
+	{ 0, "sink", ARGS_STRING, offsetof(struct config, sink), "SPEC", NULL,
+	  "drain: also write the records to a sink, such as 'json:/dev/null'" },
 	{ 0, "rounds", ARGS_NUMBER32, offsetof(struct config, rounds), "N", NULL,
 	  "measure each case N times (default 5, with --quick 3; live 40 and 10)" },
 	{ 0, "quick", ARGS_SWITCH, offsetof(struct config, quick), NULL, NULL,
@@ -223,6 +225,7 @@ static const char *find_foreign(const struct config *config)
 	} rules[] = {
 		{ "--flows", config->flows, !is_export },
 		{ "--records", config->records, is_export },
+		{ "--sink", config->sink, config->bench == BENCH_DRAIN },
 		{ "--stores", config->stores, is_datapath },
 		{ "--traffic", config->traffic, is_datapath },
 		{ "--direction", config->directions, is_datapath },

@@ -24,6 +24,7 @@ struct config {
 	const char *flows;
 	const char *expression;
 	const char *rules_path;
+	const char *sink;
 	const char *csv_path;
 	const char *plot_path;
 	struct args_list specs; /* of sinks */

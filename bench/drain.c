@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 
 enum {
+	REST_MS = 30000, /* for a sink to deliver the last records */
 	/* A round is as many drains as it takes to have this many flows. */
 	FLOWS_PER_ROUND = 50000,
 	MIB = 1 << 20,
@@ -103,6 +104,26 @@ static void note_maps(void *user)
 	bench->maps_peak = max_u64(bench->maps_peak, now - bench->maps_before);
 }
 
+/* As the loop of netobsctl flows does it. */
+static void dispatch_sink(void *user)
+{
+	struct bench *bench = user;
+
+	netobs_sink_dispatch(bench->engine.sink);
+}
+
+/* Wait until the sink has delivered all records; none may be dropped. */
+static int finish_sink(struct netobs_sink *sink)
+{
+	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
+	int err = netobs_sink_drain(sink, REST_MS);
+
+	netobs_sink_stats_get(sink, &stats);
+	for (int i = 0; i < NETOBS_SINK_DROPS && !err; i++)
+		err = stats.dropped[i].records ? -ENOBUFS : 0;
+	return err;
+}
+
 /* Fill and drain; every packet must come back. */
 static int drain(struct bench *bench, struct usage *sum)
 {
@@ -115,6 +136,10 @@ static int drain(struct bench *bench, struct usage *sum)
 		return err;
 	before = read_usage();
 	engine_drain(engine);
+	if (engine->sink)
+		err = finish_sink(engine->sink);
+	if (err)
+		return err;
 	if (sum)
 		add_since(sum, &before);
 	if (engine->packets - packets == bench->spread.flows &&
@@ -135,7 +160,6 @@ static int measure_maps(struct bench *bench)
 	bench->engine.on_step = note_maps;
 	bench->engine.user = bench;
 	err = drain(bench, NULL);
-	bench->engine.on_step = NULL;
 	return err;
 }
 
@@ -192,6 +216,25 @@ static int measure_rounds(struct bench *bench, struct drain_result *result)
 	return err;
 }
 
+static void print_log(int level, const char *message, void *user)
+{
+	(void)level;
+	(void)user;
+	fprintf(stderr, "netobsctl bench: %s\n", message);
+}
+
+static int open_sink(struct bench *bench)
+{
+	const struct netobs_sink_opts opts = { .sz = sizeof(opts),
+					       .on_log = print_log };
+
+	if (!bench->config->sink)
+		return 0;
+	bench->engine.on_step = dispatch_sink;
+	bench->engine.user = bench;
+	return netobs_sink_open(bench->config->sink, &opts, &bench->engine.sink);
+}
+
 static int measure(struct bench *bench, struct drain_result *result)
 {
 	const struct store_options defaults = { 0 };
@@ -206,7 +249,9 @@ static int measure(struct bench *bench, struct drain_result *result)
 		err = spread_aim(&bench->spread,
 				 bench->engine.programs.fds[NETOBS_INGRESS]);
 	err = err ?: engine_adapt(&bench->engine, &bench->runner);
+	err = err ?: open_sink(bench);
 	err = err ?: measure_rounds(bench, result);
+	netobs_sink_close(TAKE_PTR(bench->engine.sink));
 	err = err ?: measure_maps(bench);
 	result->rss_peak_bytes = memory_rss_peak() - rss;
 	result->kernel_bytes = bench->maps_peak;
@@ -277,7 +322,8 @@ static int measure_all(const struct config *config, struct drain_result *results
 static int print_table(const struct config *config,
 		       const struct drain_result *results)
 {
-	printf("ns per flow to drain the kernel's store into records, medians of %u rounds\n",
+	printf("ns per flow to drain the kernel's store into records%s%s, medians of %u rounds\n",
+	       config->sink ? " and write them to " : "", config->sink ?: "",
 	       config->rounds);
 	report_print_machine();
 	printf("\n%9s %9s %9s %9s %9s %13s %13s %13s\n", "flows", "user",

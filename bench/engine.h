@@ -8,11 +8,12 @@
 #include "flows/pipeline.h"
 #include "host/host.h"
 
+#include <netobs/sink.h>
 #include <pthread.h>
 
 struct engine {
 	struct log log;
-	struct host host; /* of nothing */
+	struct host host; /* of one interface */
 	struct pipeline pipeline;
 	struct programs programs;
 	pthread_mutex_t lock;	     /* of the pipeline, for engine_tend() */
@@ -20,6 +21,7 @@ struct engine {
 	uint64_t flows;		     /* reported so far */
 	uint64_t packets;	     /* in them */
 	uint64_t packets_before;     /* the user's */
+	struct netobs_sink *sink;    /* the user's, for the records; or NULL */
 	void (*on_step)(void *user); /* during a drain; or NULL */
 	void *user;
 };

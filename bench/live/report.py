@@ -111,7 +111,7 @@ def export(results):
 
 
 SECTIONS = {"live": live, "datapath": datapath, "alternating": alternating,
-            "drain": drain, "export": export, "broker": export}
+            "drain": drain, "drain-json": drain, "export": export, "broker": export}
 
 
 def load(directory, name):

@@ -245,6 +245,19 @@ class Bench(lab.LabTest):
                              result["rss_peak_bytes"] + result["kernel_bytes"])
         self.assertIn("total MiB", self.bench("drain", "--flows", "100", "--rounds", "1"))
 
+    def test_drain_into_a_sink(self):
+        path = self.lab.path("drained")
+        self.bench("drain", "--flows", "3000", "--rounds", "2", "--sink", f"json:{path}")
+        with open(path, encoding="utf-8") as file:
+            records = [json.loads(line) for line in file]
+        drains = 2 * -(-50000 // 3000)
+        self.assertEqual(3000 * drains, len(records))
+        self.assertEqual(3000, len({record["SrcAddr"] for record in records}))
+        self.assertEqual({"eth0"}, {name for record in records
+                                    for name in record["Interfaces"]})
+        self.refuse(FAILED, ["nosuch"], "drain", "--flows", "1", "--rounds", "1",
+                    "--sink", "json:/nosuch/x")
+
     def test_fold(self):
         found = json.loads(self.bench("fold", "-o", "json", "--flows", "1000,100000",
                                       "--rounds", "2"))
@@ -318,6 +331,7 @@ class Bench(lab.LabTest):
                 (["drain", "--cpus", "1"], ["drain", "--cpus"]),
                 (["drain", "--plot", "x.svg"], ["drain", "--plot"]),
                 (["drain", "--records", "1"], ["drain", "--records"]),
+                (["fold", "--sink", "null"], ["fold", "--sink"]),
                 (["drain", "null"], ["null", "export"]),
                 (["export", "--flows", "1"], ["export", "--flows"]),
                 (["export", "--records", "0"], ["--records"]),

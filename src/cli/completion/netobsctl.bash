@@ -39,7 +39,10 @@ _netobsctl_options()
 		;;
 	bench)
 		case $2 in
-		drain | fold)
+		drain)
+			echo "-h --help -o --output --flows --rounds --quick --sink"
+			;;
+		fold)
 			echo "-h --help -o --output --flows --rounds --quick"
 			;;
 		export)
@@ -48,7 +51,7 @@ _netobsctl_options()
 		*)
 			echo "-h --help -o --output --flows --records --rounds --quick" \
 				"--stores --traffic --direction --live --filter --rules" \
-				"--distribution --cpus --csv --plot"
+				"--distribution --cpus --csv --plot --sink"
 			;;
 		esac
 		;;
@@ -155,7 +158,7 @@ _netobsctl_values()
 	bench:--cpus)
 		echo "1 all"
 		;;
-	bench:--flows | bench:--records | bench:--rounds | bench:--filter) ;;
+	bench:--flows | bench:--records | bench:--rounds | bench:--filter | bench:--sink) ;;
 	flows:-d | flows:--duration | flows:-n | flows:--count | flows:--interval | \
 		flows:--top | flows:--active-timeout | flows:--idle-timeout | flows:--max-flows | \
 		flows:--max-memory)
