@@ -13,7 +13,6 @@
 struct json;
 struct names;
 struct netobs_flow;
-struct by_key;
 
 enum { BY_KEYS = 4, BY_SIZE = 96 };
 
@@ -22,6 +21,48 @@ struct by {
 	const struct by_key *keys[BY_KEYS];
 	size_t size;	/* of a value, a multiple of 8 */
 	bool both_ends; /* a flow counts at both of its hosts */
+};
+
+/* Addresses that are values by themselves. */
+enum by_addr {
+	BY_ADDR_NONE,
+	BY_ADDR_SRC,
+	BY_ADDR_DST,
+	BY_ADDR_CLIENT,
+	BY_ADDR_SERVER,
+	BY_ADDR_HOST,
+	BY_ADDRS
+};
+
+/* What a flow is to the group that it counts for. */
+struct by_part {
+	const struct netobs_flow *flow;
+	const uint8_t *addrs[BY_ADDRS];
+	uint16_t server_port;
+};
+
+struct by_key {
+	const char *name, *heading;
+	size_t size;
+	const char *has; /* other keys that are part of it */
+
+	enum by_addr addr; /* all that is needed of an address, or */
+	const char *json_name;
+
+	void (*fill)(const struct by_part *part, void *ret_value);
+	void (*text)(const void *value, struct names *names, char *buf,
+		     size_t size);
+	void (*json)(const void *value, struct json *json);
+};
+
+extern const struct by_key by_keys[]; /* up to one without a name */
+
+/* What distinguishes one flow from another, and comes first in a table. */
+struct flow_tuple {
+	uint8_t src[16], dst[16];
+	uint16_t src_port, dst_port;
+	uint8_t proto;
+	uint8_t has_ports;
 };
 
 /* One of the ends of a flow. */
@@ -59,5 +100,15 @@ void by_text(const struct by *by, size_t key, const uint8_t value[BY_SIZE],
  */
 void by_json(const struct by *by, const uint8_t value[BY_SIZE],
 	     struct json *json);
+
+void by_json_addr(struct json *json, const uint8_t addr[16]);
+
+void by_fill_tuple(const struct netobs_flow *flow, struct flow_tuple *ret_tuple);
+
+/**
+ * "10.0.0.1:40000 -> 10.0.0.2:443", with an arrow. @names: or NULL.
+ */
+void by_tuple_text(const struct flow_tuple *tuple, struct names *names,
+		   char *buf, size_t size);
 
 #endif

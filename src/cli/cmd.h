@@ -3,6 +3,8 @@
 #ifndef NETOBS_CLI_CMD_H
 #define NETOBS_CLI_CMD_H
 
+struct flows_config;
+
 int cmd_flows(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
@@ -14,5 +16,9 @@ int cmd_status(int argc, char **argv);
 int cmd_reload(int argc, char **argv);
 int cmd_reopen(int argc, char **argv);
 int cmd_log(int argc, char **argv);
+int cmd_top(int argc, char **argv);
+
+/* Observe, or read files, as "flows" and "top" do. */
+int flows_session(struct flows_config *config);
 
 #endif

@@ -15,7 +15,7 @@
 
 enum { DEFAULT_INTERVAL_MS = 5000, MIN_INTERVAL_MS = 10 }; /* the library's */
 
-static const char *const directions[] = {
+const char *const flows_directions[] = {
 	[FLOWS_BOTH] = "both", [FLOWS_INGRESS] = "ingress", [FLOWS_EGRESS] = "egress", NULL
 };
 
@@ -41,7 +41,7 @@ static const struct args_option options[] = {
 	{ 'D', "list-interfaces", ARGS_SWITCH, FIELD(list), NULL, NULL,
 	  "print the interfaces and namespaces that -i accepts, and exit" },
 	{ 0, "direction", ARGS_CHOICE, FIELD(direction), "both|ingress|egress",
-	  directions,
+	  flows_directions,
 	  "direction of packets, as the interface sees it (default both)" },
 	{ 'o', "output", ARGS_LIST, FIELD(output_specs), "OUTPUT", NULL,
 	  "table, json[:...], ipfix:..., kafka:..., grpc:..., http[s]:...; repeatable" },
@@ -108,7 +108,7 @@ static const struct args_option options[] = {
 	{ 0 }
 };
 
-static const struct args_command command = {
+const struct args_command flows_command = {
 	.name = "flows",
 	.summary = "Show the flows that cross this host's interfaces",
 	.options = options,
@@ -117,8 +117,8 @@ static const struct args_command command = {
 	.notes =
 		"FILTER selects packets, in the kernel, as tcpdump does: see pcap-filter(7).\n"
 		"Without -i, all interfaces are observed, including new ones.\n"
-		"KEY is src, dst, client, service, host, pair, port, proto, interface, direction,\n"
-		"vlan or tunnel. The live table groups by client,service without --by.\n"
+		"KEY is src, dst, client, service, host, tuple, pair, port, proto, interface,\n"
+		"direction, vlan or tunnel. The live table groups by client,service without --by.\n"
 		"Without -o, the output is table on a terminal, json otherwise.\n"
 		"SECONDS may have a fraction, such as 0.5, or a unit, such as 90s or 5m.\n",
 };
@@ -157,7 +157,7 @@ static int check_source(const struct flows_config *config)
 		    !(config->live ||
 		      (config->files.n && !options_given[i].is_of_packets)))
 			continue;
-		args_complain(&command, "%s: cannot be combined with %s",
+		args_complain(config->command, "%s: cannot be combined with %s",
 			      options_given[i].option,
 			      config->live ?
 				      "--live: the service has a configuration" :
@@ -174,13 +174,13 @@ static int check_combinations(const struct flows_config *config)
 	for (size_t i = 0; i < config->files.n; i++)
 		n_stdin += !strcmp(config->files.items[i], "-");
 	if (n_stdin > 1)
-		args_complain(&command,
+		args_complain(config->command,
 			      "-r: standard input can be read only once");
 	else if (config->socket && !config->live)
-		args_complain(&command, "--socket: it is for --live");
+		args_complain(config->command, "--socket: it is for --live");
 	else if (config->files.n && config->duration_ms)
 		args_complain(
-			&command,
+			config->command,
 			"-d: cannot be combined with -r, which observes no interface");
 	else
 		return check_source(config);
@@ -195,7 +195,8 @@ static int check_live_output(const struct flows_config *config)
 	    (config->n_outputs == 1 &&
 	     (output->kind != &output_sink || !strcmp(output->spec, "json"))))
 		return 0;
-	args_complain(&command, "-o: with --live it is one of table and json");
+	args_complain(config->command,
+		      "-o: with --live it is one of table and json");
 	return -1;
 }
 
@@ -219,27 +220,28 @@ bool flows_check_interface(const char *name, char *ret_why, size_t size)
 	return false;
 }
 
-static int check_names(const struct args_list *names, const char *option)
+static int check_names(const struct flows_config *config,
+		       const struct args_list *names, const char *option)
 {
 	char why[160];
 
 	for (size_t i = 0; i < names->n; i++) {
 		if (flows_check_interface(names->items[i], why, sizeof(why)))
 			continue;
-		args_complain(&command, "%s '%s': %s", option, names->items[i],
-			      why);
+		args_complain(config->command, "%s '%s': %s", option,
+			      names->items[i], why);
 		return -1;
 	}
 	return 0;
 }
 
-static int check_output(const char *spec)
+static int check_output(const struct flows_config *config, const char *spec)
 {
 	char why[160];
 
 	if (!output_refuse(spec, why, sizeof(why)))
 		return 0;
-	args_complain(&command, "-o '%s': %s", spec, why);
+	args_complain(config->command, "-o '%s': %s", spec, why);
 	return -1;
 }
 
@@ -255,22 +257,22 @@ static int parse_outputs(struct flows_config *config)
 	}
 	config->outputs = calloc(n, sizeof(*config->outputs));
 	if (!config->outputs) {
-		args_complain(&command, "out of memory");
+		args_complain(config->command, "out of memory");
 		return -1;
 	}
 	for (; config->n_outputs < n; config->n_outputs++) {
 		struct output *output = &config->outputs[config->n_outputs];
 
 		if (specs[config->n_outputs] &&
-		    check_output(specs[config->n_outputs]) < 0)
+		    check_output(config, specs[config->n_outputs]) < 0)
 			return -1;
-		/* Of a file, all is wanted, and it comes at once. */
-		*output = output_of(specs[config->n_outputs],
-				    !config->files.n && !config->live);
+		*output = output_of(specs[config->n_outputs], config->has_screen);
+		if (output->kind == &output_live && config->is_top)
+			output->kind = &output_top;
 		on_stdout += output->is_stdout;
 	}
 	if (on_stdout > 1) {
-		args_complain(&command,
+		args_complain(config->command,
 			      "-o: only one output can go to standard output; "
 			      "give the others a file, such as json:PATH");
 		return -1;
@@ -278,10 +280,11 @@ static int parse_outputs(struct flows_config *config)
 	return 0;
 }
 
-static int refuse_view(const char *option, const char *value, const char *why)
+static int refuse_view(const struct flows_config *config, const char *option,
+		       const char *value, const char *why)
 {
-	args_complain(&command, "%s%s%s%s: %s", option, value ? " '" : "",
-		      value ?: "", value ? "'" : "", why);
+	args_complain(config->command, "%s%s%s%s: %s", option,
+		      value ? " '" : "", value ?: "", value ? "'" : "", why);
 	return -1;
 }
 
@@ -300,7 +303,7 @@ static int group_outputs(struct flows_config *config)
 	for (size_t i = 0; i < config->n_outputs; i++) {
 		if (output_take_groups(&config->outputs[i]))
 			continue;
-		args_complain(&command,
+		args_complain(config->command,
 			      "-o '%s': it takes flows only; groups (--by) go to "
 			      "standard output, as table or json",
 			      config->outputs[i].spec);
@@ -319,10 +322,10 @@ static int parse_by(struct flows_config *config)
 	char why[192];
 
 	if (config->by && by_parse(config->by, &config->view.by, why, sizeof(why)))
-		return refuse_view("--by", config->by, why);
+		return refuse_view(config, "--by", config->by, why);
 	if (config->view.by.n)
 		return group_outputs(config);
-	if (!config->by && viewer && viewer->kind == &output_live)
+	if (!config->by && viewer && output_is_screen(viewer))
 		by_parse("client,service", &config->view.by, why, sizeof(why));
 	return 0;
 }
@@ -338,22 +341,23 @@ static int parse_view(struct flows_config *config)
 		return -1;
 	viewer = find_viewer(config);
 	if (!viewer && (config->sort || config->top))
-		return refuse_view(config->sort ? "--sort" : "--top", NULL,
+		return refuse_view(config, config->sort ? "--sort" : "--top",
+				   NULL,
 				   "records are sent as they come; for rows in an "
 				   "order, use -o table or --by");
 	if (config->want_names && (!viewer || !output_is_for_people(viewer)))
-		return refuse_view("-N", NULL,
+		return refuse_view(config, "-N", NULL,
 				   "only a table has names: use -o table");
 	if (!viewer)
 		return 0;
 	viewer->view = view;
-	is_lines = viewer->kind != &output_live;
+	is_lines = !output_is_screen(viewer);
 	view->top = config->top;
 	view->want_names = config->want_names;
 	view->order.sort = view->by.n || !is_lines ? SORT_BYTES : SORT_TIME;
 	if (config->sort && view_parse_sort(config->sort, &view->by, is_lines,
 					    &view->order, why, sizeof(why)))
-		return refuse_view("--sort", config->sort, why);
+		return refuse_view(config, "--sort", config->sort, why);
 	return 0;
 }
 
@@ -400,7 +404,7 @@ static void describe(struct flows_config *config)
 					 config->exclude.items[i]);
 	if (config->direction > 0 && used < size)
 		used += (size_t)snprintf(text + used, size - used, " (%s)",
-					 directions[config->direction]);
+					 flows_directions[config->direction]);
 	if (config->sampling_interval && used < size)
 		used += (size_t)snprintf(text + used, size - used, ", 1 of %u %s",
 					 config->sampling_interval,
@@ -453,7 +457,7 @@ static int read_rules(struct flows_config *config)
 	else if (rules_read(config->rules_path, true, &config->rules, why,
 			    sizeof(why)))
 		return 0;
-	args_complain(&command, "--rules: %s", why);
+	args_complain(config->command, "--rules: %s", why);
 	return -1;
 }
 
@@ -470,34 +474,34 @@ static int check_values(struct flows_config *config)
 	char why[320];
 
 	if (!flows_check_interval(config->interval_ms, why, sizeof(why)))
-		args_complain(&command, "--interval: %s", why);
+		args_complain(config->command, "--interval: %s", why);
 	else if (!flows_parse_sampling(config, why, sizeof(why)))
-		args_complain(&command, "--sampling: %s", why);
+		args_complain(config->command, "--sampling: %s", why);
 	else if (!metrics_check(&config->metrics, "--metrics-listen-any", why,
 				sizeof(why)))
-		args_complain(&command, "--metrics: %s", why);
+		args_complain(config->command, "--metrics: %s", why);
 	else
 		return 0;
 	return -1;
 }
 
-enum args_result flows_config_parse(struct flows_config *config, int argc,
-				    char **argv)
+void flows_config_init(struct flows_config *config,
+		       const struct args_command *command)
 {
-	enum args_result result;
-
-	*config = (struct flows_config){ .direction = -1,
+	*config = (struct flows_config){ .command = command,
+					 .direction = -1,
 					 .timestamps = -1,
 					 .attach = -1,
 					 .attach_order = -1 };
-	result = args_parse(&command, argc, argv, config);
-	if (result != ARGS_RUN)
-		return result;
+}
+
+enum args_result flows_config_finish(struct flows_config *config)
+{
 	if (check_combinations(config) < 0 || check_values(config) < 0 ||
-	    check_names(&config->interfaces, "-i") < 0 ||
-	    check_names(&config->exclude, "-x") < 0 ||
-	    flows_join_filter(&command, &config->filter_words, &config->filter) <
-		    0 ||
+	    check_names(config, &config->interfaces, "-i") < 0 ||
+	    check_names(config, &config->exclude, "-x") < 0 ||
+	    flows_join_filter(config->command, &config->filter_words,
+			      &config->filter) < 0 ||
 	    read_rules(config) < 0 || parse_outputs(config) < 0 ||
 	    check_live_output(config) < 0 || parse_view(config) < 0)
 		return ARGS_WRONG;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What was asked for on the command line of netobsctl flows. */
+/* What was asked for on the command line of netobsctl flows, or top. */
 #ifndef NETOBS_CLI_FLOWS_CONFIG_H
 #define NETOBS_CLI_FLOWS_CONFIG_H
 
@@ -21,6 +21,7 @@ enum timestamps { TIMESTAMPS_COARSE, TIMESTAMPS_PRECISE };
 enum flows_direction { FLOWS_BOTH, FLOWS_INGRESS, FLOWS_EGRESS };
 
 struct flows_config {
+	const struct args_command *command;
 	struct args_list interfaces, exclude, output_specs, files, filter_words;
 	int direction, timestamps, attach,
 		attach_order; /* index of the choice; -1: not given */
@@ -29,6 +30,9 @@ struct flows_config {
 	uint64_t max_memory;
 	uint64_t count;
 	bool per_interface, stats, list, want_names, live;
+	bool once;	    /* of top: one table, and no screen */
+	bool has_screen;    /* a table on a terminal is refreshed in place */
+	bool is_top;	    /* in that of top */
 	const char *socket; /* of the service, with live; NULL: not given */
 	const char *by, *sort, *sampling; /* NULL: not given */
 	enum netobs_sampling sampling_mode;
@@ -44,6 +48,9 @@ struct flows_config {
 	size_t n_outputs;
 	char subject[160]; /* what is observed, for people */
 };
+
+/* What --direction may be. */
+extern const char *const flows_directions[];
 
 /* What --attach may be, and the features that are not to be used then. */
 extern const char *const flows_attachments[];
@@ -67,9 +74,18 @@ bool flows_check_interval(uint32_t interval_ms, char *ret_why, size_t size);
 bool flows_parse_sampling(struct flows_config *config, char *ret_why,
 			  size_t size);
 
-/* Also understands the outputs, and refuses what does not go together. */
-enum args_result flows_config_parse(struct flows_config *config, int argc,
-				    char **argv);
+extern const struct args_command flows_command;
+
+/* Nothing is given yet; args_parse() adds the options. */
+void flows_config_init(struct flows_config *config,
+		       const struct args_command *command);
+
+/**
+ * Understand the outputs, and refuse what does not go together.
+ *
+ * @return ARGS_RUN; ARGS_WRONG
+ */
+enum args_result flows_config_finish(struct flows_config *config);
 
 /** Show the records of the running service. @return an exit status */
 int flows_live(const struct flows_config *config);
@@ -81,6 +97,12 @@ void flows_config_clear(struct flows_config *config);
  * the commands that observe packets, and in @ret_rest the text after the name; else NULL.
  */
 const char *flows_config_option(const char *message, const char **ret_rest);
+
+struct netobs;
+
+/* On stderr: for people beside tables, for programs beside anything else. */
+void flows_print_stats(const struct flows_config *config,
+		       const struct netobs *ctx);
 
 /* Everything but the callbacks; borrows from @config. */
 void flows_config_fill(const struct flows_config *config,

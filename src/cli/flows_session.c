@@ -2,7 +2,6 @@
 #include "cmd.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,35 +12,30 @@
 #include <netobs/netobs.h>
 
 #include "base/clock_ms.h"
-#include "base/json.h"
 #include "flows_config.h"
 #include "human.h"
-#include "interfaces.h"
 #include "keys.h"
 #include "metrics.h"
 #include "privileges.h"
 #include "signals.h"
 
-enum {
-	MAX_NOTES = 100,
-	RULE_JSON_MAX = 6 * 4096 + 256, /* all of an expression escaped */
-};
+enum { MAX_NOTES = 100 };
 
 struct session {
-	struct flows_config config;
+	struct flows_config *config;
 	struct netobs *ctx;
 	uint64_t left;	   /* records still to be printed */
 	int log_level;	   /* the least severe that is shown */
 	bool error_logged; /* the library said what is wrong */
 	bool wrong_spec;   /* of an output */
-	bool stopping;
+	volatile sig_atomic_t stopping;
 	struct metrics_source metrics_source;
 	struct metrics *metrics;
 	char *notes[MAX_NOTES]; /* shown on a screen, to be said at its end */
 	unsigned int n_notes;	/* also those that there was no room for */
 };
 
-/* Once is enough: this may be asked for with every record. */
+/* Once is enough: this may be asked for with every record, or by a signal. */
 static void stop(struct session *session)
 {
 	if (!session->stopping)
@@ -49,14 +43,21 @@ static void stop(struct session *session)
 	session->stopping = true;
 }
 
-static void stop_context(void *ctx)
+static void stop_by_signal(void *session)
 {
-	netobs_stop(ctx);
+	stop(session);
 }
 
-static void report(const char *severity, const char *message)
+static const char *verb_of(const struct session *session)
 {
-	fprintf(stderr, "netobsctl flows: %s%s\n", severity, message);
+	return session->config->command->name;
+}
+
+static void report(const struct session *session, const char *severity,
+		   const char *message)
+{
+	fprintf(stderr, "netobsctl %s: %s%s\n", verb_of(session), severity,
+		message);
 }
 
 /* The library's own words are better than those for the errno value. */
@@ -64,8 +65,8 @@ static void report_error(const struct session *session, const char *doing,
 			 int error)
 {
 	if (!session->error_logged)
-		fprintf(stderr, "netobsctl flows: cannot %s: %s\n", doing,
-			strerror(-error));
+		fprintf(stderr, "netobsctl %s: cannot %s: %s\n",
+			verb_of(session), doing, strerror(-error));
 	if (error == -EPERM)
 		fprintf(stderr,
 			"Run it as root, or see 'netobsctl check' for what is missing.\n");
@@ -83,12 +84,12 @@ static void repeat_notes(struct session *session)
 {
 	for (unsigned int i = 0; i < session->n_notes && i < MAX_NOTES; i++) {
 		if (session->notes[i])
-			report("", session->notes[i]);
+			report(session, "", session->notes[i]);
 		free(session->notes[i]);
 	}
 	if (session->n_notes > MAX_NOTES)
-		fprintf(stderr, "netobsctl flows: and %u more messages\n",
-			session->n_notes - MAX_NOTES);
+		fprintf(stderr, "netobsctl %s: and %u more messages\n",
+			verb_of(session), session->n_notes - MAX_NOTES);
 	session->n_notes = 0;
 }
 
@@ -102,7 +103,7 @@ static void on_log(int level, const char *message, void *user)
 	session->metrics_source.warnings += level == NETOBS_LOG_WARNING;
 	if (level > session->log_level)
 		return;
-	if (!rules_place(&session->config.rules, message, text, sizeof(text)))
+	if (!rules_place(&session->config->rules, message, text, sizeof(text)))
 		snprintf(text, sizeof(text), "%s%s%s", option ?: "",
 			 option ? ":" : "", option ? rest : message);
 	human_clean(text);
@@ -110,14 +111,17 @@ static void on_log(int level, const char *message, void *user)
 		session->error_logged = true;
 
 	/* A line in the middle of a screen would be gone at the next refresh. */
-	for (size_t i = 0; i < session->config.n_outputs; i++) {
-		if (level > NETOBS_LOG_ERROR && isatty(STDERR_FILENO) &&
-		    output_note(&session->config.outputs[i], text)) {
+	for (size_t i = 0; i < session->config->n_outputs; i++) {
+		const struct output_kind *kind = session->config->outputs[i].kind;
+
+		if ((level > NETOBS_LOG_ERROR || kind->keys) &&
+		    isatty(STDERR_FILENO) &&
+		    output_note(&session->config->outputs[i], text)) {
 			keep_note(session, text);
 			return;
 		}
 	}
-	report(level == NETOBS_LOG_WARNING ? "warning: " : "", text);
+	report(session, level == NETOBS_LOG_WARNING ? "warning: " : "", text);
 }
 
 static void on_flow(const struct netobs_flow *flow, void *user)
@@ -126,8 +130,8 @@ static void on_flow(const struct netobs_flow *flow, void *user)
 
 	if (!session->left)
 		return;
-	for (size_t i = 0; i < session->config.n_outputs; i++) {
-		struct output *output = &session->config.outputs[i];
+	for (size_t i = 0; i < session->config->n_outputs; i++) {
+		struct output *output = &session->config->outputs[i];
 
 		output_flow(output, flow);
 		if (output->error)
@@ -141,8 +145,8 @@ static void on_interval(void *user)
 {
 	struct session *session = user;
 
-	for (size_t i = 0; i < session->config.n_outputs; i++) {
-		struct output *output = &session->config.outputs[i];
+	for (size_t i = 0; i < session->config->n_outputs; i++) {
+		struct output *output = &session->config->outputs[i];
 
 		output_interval(output);
 		if (output->error)
@@ -160,8 +164,8 @@ static int get_stats(struct netobs_stats *ret_stats, void *user)
 
 static int open_outputs(struct session *session)
 {
-	for (size_t i = 0; i < session->config.n_outputs; i++) {
-		struct output *output = &session->config.outputs[i];
+	for (size_t i = 0; i < session->config->n_outputs; i++) {
+		struct output *output = &session->config->outputs[i];
 		int r;
 
 		output->on_log = on_log;
@@ -171,8 +175,8 @@ static int open_outputs(struct session *session)
 		if (r == -EINVAL) {
 			session->wrong_spec = true;
 			fprintf(stderr,
-				"netobsctl flows: -o '%s': see netobs-sinks(7)\n",
-				output->spec);
+				"netobsctl %s: -o '%s': see netobs-sinks(7)\n",
+				verb_of(session), output->spec);
 		}
 		if (r < 0)
 			return r;
@@ -184,23 +188,33 @@ static int close_outputs(struct session *session)
 {
 	int result = 0;
 
-	output_finish_all(session->config.outputs, session->config.n_outputs);
-	for (size_t i = 0; i < session->config.n_outputs; i++)
-		if (!output_close(&session->config.outputs[i]))
+	output_finish_all(session->config->outputs, session->config->n_outputs);
+	for (size_t i = 0; i < session->config->n_outputs; i++)
+		if (!output_close(&session->config->outputs[i]))
 			result = -EIO;
 	return result;
 }
 
 static void pause_screens(const struct session *session)
 {
-	for (size_t i = 0; i < session->config.n_outputs; i++)
-		output_pause(&session->config.outputs[i]);
+	for (size_t i = 0; i < session->config->n_outputs; i++)
+		output_pause(&session->config->outputs[i]);
 }
 
 static void take_keys(struct session *session)
 {
-	unsigned int keys = keys_read();
+	unsigned int keys;
 
+	for (size_t i = 0; i < session->config->n_outputs; i++) {
+		struct output *output = &session->config->outputs[i];
+
+		if (!output->kind->keys)
+			continue;
+		if (!output->kind->keys(output))
+			stop(session);
+		return;
+	}
+	keys = keys_read();
 	if (keys & KEY_QUIT)
 		stop(session);
 	if (keys & KEY_PAUSE)
@@ -209,7 +223,7 @@ static void take_keys(struct session *session)
 
 static void fill_options(struct session *session, struct netobs_opts *opts)
 {
-	flows_config_fill(&session->config, opts);
+	flows_config_fill(session->config, opts);
 	opts->on_flow = on_flow;
 	opts->on_interval = on_interval;
 	opts->on_log = on_log;
@@ -219,21 +233,21 @@ static void fill_options(struct session *session, struct netobs_opts *opts)
 /* Messages of the library are about the new rules, until those of before stay. */
 static void replace_rules(struct session *session)
 {
-	struct rules before = session->config.rules;
-	const char *path = session->config.rules_path;
+	struct rules before = session->config->rules;
+	const char *path = session->config->rules_path;
 	char text[512];
 	NETOBS_OPTS(opts);
 	int r;
 
-	if (!rules_read(path, false, &session->config.rules, text, sizeof(text))) {
+	if (!rules_read(path, false, &session->config->rules, text, sizeof(text))) {
 		on_log(NETOBS_LOG_ERROR, text, session);
 		return;
 	}
 	fill_options(session, &opts);
 	r = netobs_change(session->ctx, &opts);
 	if (r < 0) {
-		rules_clear(&session->config.rules);
-		session->config.rules = before;
+		rules_clear(&session->config->rules);
+		session->config->rules = before;
 		if (r != -ECANCELED)
 			on_log(NETOBS_LOG_WARNING,
 			       "the rules of before stay in use", session);
@@ -242,14 +256,14 @@ static void replace_rules(struct session *session)
 	rules_clear(&before);
 	metrics_forget(session->metrics);
 	snprintf(text, sizeof(text), "%s: %u rules are in use", path,
-		 session->config.rules.n);
+		 session->config->rules.n);
 	on_log(NETOBS_LOG_INFO, text, session);
 }
 
 static void redraw(const struct session *session)
 {
-	for (size_t i = 0; i < session->config.n_outputs; i++)
-		output_resize(&session->config.outputs[i]);
+	for (size_t i = 0; i < session->config->n_outputs; i++)
+		output_resize(&session->config->outputs[i]);
 }
 
 /*
@@ -260,7 +274,7 @@ enum { FD_CONTEXT, FD_STDOUT, FD_KEYS, FD_METRICS, FD_OUTPUTS };
 
 static void fill_fds(const struct session *session, struct pollfd *fds)
 {
-	const struct flows_config *config = &session->config;
+	const struct flows_config *config = session->config;
 
 	fds[FD_CONTEXT] = (struct pollfd){ .fd = netobs_fd(session->ctx),
 					   .events = POLLIN };
@@ -284,8 +298,8 @@ static void look_at_outputs(struct session *session, const struct pollfd *fds)
 		take_keys(session);
 	if (fds[FD_METRICS].revents)
 		metrics_dispatch(session->metrics);
-	for (size_t i = 0; i < session->config.n_outputs; i++) {
-		struct output *output = &session->config.outputs[i];
+	for (size_t i = 0; i < session->config->n_outputs; i++) {
+		struct output *output = &session->config->outputs[i];
 
 		if (output->is_stdout && !output->error &&
 		    fds[FD_STDOUT].revents & (POLLERR | POLLHUP))
@@ -300,7 +314,7 @@ static void look_at_outputs(struct session *session, const struct pollfd *fds)
 /* Until the context has stopped, by a signal or by itself. */
 static int loop(struct session *session, struct pollfd *fds)
 {
-	const uint32_t duration_ms = session->config.duration_ms;
+	const uint32_t duration_ms = session->config->duration_ms;
 	const int64_t deadline = now_ms() + duration_ms;
 	bool expired = !duration_ms;
 
@@ -313,7 +327,7 @@ static int loop(struct session *session, struct pollfd *fds)
 			stop(session);
 		}
 		fill_fds(session, fds);
-		if (signals_poll(fds, FD_OUTPUTS + session->config.n_outputs,
+		if (signals_poll(fds, FD_OUTPUTS + session->config->n_outputs,
 				 (int)(expired ? -1 : left)) > 0)
 			look_at_outputs(session, fds);
 		if (signals_take_resize())
@@ -329,7 +343,7 @@ static int loop(struct session *session, struct pollfd *fds)
 /* An address that is in use is reported before programs are attached. */
 static int open_metrics(struct session *session)
 {
-	const struct flows_config *config = &session->config;
+	const struct flows_config *config = session->config;
 	char text[640];
 	int r;
 
@@ -345,36 +359,58 @@ static int open_metrics(struct session *session)
 	r = metrics_open(&config->metrics, &session->metrics_source,
 			 &session->metrics, text, sizeof(text));
 	if (r < 0)
-		fprintf(stderr, "netobsctl flows: --metrics: %s\n", text);
+		fprintf(stderr, "netobsctl %s: --metrics: %s\n",
+			verb_of(session), text);
 	else if (metrics_where(session->metrics, text, sizeof(text)))
-		fprintf(stderr, "netobsctl flows: serving metrics at %s\n", text);
+		fprintf(stderr, "netobsctl %s: serving metrics at %s\n",
+			verb_of(session), text);
 	return r;
 }
 
 static int observe(struct session *session)
 {
 	struct pollfd *fds =
-		calloc(FD_OUTPUTS + session->config.n_outputs, sizeof(*fds));
+		calloc(FD_OUTPUTS + session->config->n_outputs, sizeof(*fds));
 	int r = fds ? netobs_start(session->ctx) : -ENOMEM;
 
 	if (r < 0) {
 		report_error(session, "start", r);
 	} else {
 		/* Outputs may start threads, which would keep more. */
-		privileges_drop(&session->config.interfaces, true, true);
+		privileges_drop(&session->config->interfaces, true, true);
 		r = open_outputs(session);
 	}
 	if (r == 0) {
-		if (output_has_screen(session->config.outputs,
-				      session->config.n_outputs))
+		if (output_has_screen(session->config->outputs,
+				      session->config->n_outputs))
 			keys_start();
 		r = loop(session, fds);
-		keys_end();
+		if (output_has_screen(session->config->outputs,
+				      session->config->n_outputs))
+			keys_end();
 		if (r < 0)
 			report_error(session, "go on", r);
 	}
 	free(fds);
 	return r;
+}
+
+/* The file has been read: its flows are shown until the user has seen enough. */
+static void show(struct session *session)
+{
+	struct pollfd *fds =
+		calloc(FD_OUTPUTS + session->config->n_outputs, sizeof(*fds));
+
+	while (fds && !session->stopping) {
+		redraw(session);
+		fill_fds(session, fds);
+		fds[FD_CONTEXT].fd = -1;
+		if (signals_poll(fds, FD_OUTPUTS + session->config->n_outputs,
+				 -1) > 0)
+			look_at_outputs(session, fds);
+		signals_take_resize();
+	}
+	free(fds);
 }
 
 static int replay(struct session *session)
@@ -383,122 +419,19 @@ static int replay(struct session *session)
 
 	if (r < 0)
 		return r;
-	r = netobs_replay_files(session->ctx, session->config.files.items,
-				session->config.files.n);
-	if (r >= 0 || r == -ECANCELED)
-		return 0;
-	report_error(session, "read the file", r);
-	return r;
-}
-
-static void print_rule_json(const char *before, const char *action,
-			    const char *filter, const struct netobs_count *count)
-{
-	char text[RULE_JSON_MAX];
-	struct json json;
-
-	json_begin(&json, text, sizeof(text));
-	json_open(&json, '{');
-	json_key(&json, "action");
-	json_string(&json, action);
-	if (filter) {
-		json_key(&json, "filter");
-		json_string(&json, filter);
+	r = netobs_replay_files(session->ctx, session->config->files.items,
+				session->config->files.n);
+	if (r < 0 && r != -ECANCELED) {
+		report_error(session, "read the file", r);
+		return r;
 	}
-	json_key_u64(&json, "packets", count->packets);
-	json_key_u64(&json, "bytes", count->bytes);
-	json_close(&json, '}');
-	if (json_end(&json) > 0)
-		fprintf(stderr, "%s%s", before, text);
+	for (size_t i = 0; i < session->config->n_outputs; i++)
+		if (session->config->outputs[i].kind->keys)
+			show(session);
+	return 0;
 }
 
-/* In the order of the file, the default last. */
-static void print_rules_json(const struct session *session)
-{
-	const struct rules *rules = &session->config.rules;
-	struct netobs_count count;
-
-	fputs(",\"rules\":[", stderr);
-	for (uint32_t i = 0; i <= rules->n; i++)
-		if (!netobs_rule_count_get(session->ctx, i, &count))
-			print_rule_json(
-				i ? "," : "",
-				rules_action(i < rules->n ?
-						     rules->list[i].action :
-						     rules->default_action),
-				i < rules->n ? rules->list[i].filter : NULL,
-				&count);
-	fputs("]", stderr);
-	if (!netobs_rule_count_get(session->ctx, rules->n + 1, &count) &&
-	    count.packets)
-		fprintf(stderr,
-			",\"replaced_rules\":{\"packets\":%" PRIu64
-			",\"bytes\":%" PRIu64 "}",
-			count.packets, count.bytes);
-}
-
-static void print_stats_text(const struct session *session,
-			     const struct netobs_stats *stats)
-{
-	const struct rules *rules = &session->config.rules;
-	struct netobs_count count;
-
-	human_stats(stderr, stats);
-	for (uint32_t i = 0; rules->default_action &&
-			     !netobs_rule_count_get(session->ctx, i, &count);
-	     i++) {
-		if (i < rules->n)
-			human_rule(stderr, rules_action(rules->list[i].action),
-				   rules->list[i].filter, &count);
-		else if (i == rules->n)
-			human_rule(stderr, rules_action(rules->default_action),
-				   "by default", &count);
-		else if (count.packets)
-			human_rule(stderr, "rules", "that were replaced", &count);
-	}
-}
-
-/* The library's object, and in it more members: what became of the records, and the rules. */
-static void print_stats_json(const struct session *session,
-			     const struct netobs_stats *stats)
-{
-	const char *before = "";
-	char text[4096];
-	int len = netobs_stats_json(stats, text, sizeof(text));
-
-	if (len <= 0)
-		return;
-	fprintf(stderr, "%.*s,\"sinks\":[", len - 1, text);
-	for (size_t i = 0; i < session->config.n_outputs; i++) {
-		if (!session->config.outputs[i].stats)
-			continue;
-		fprintf(stderr, "%s%s", before, session->config.outputs[i].stats);
-		before = ",";
-	}
-	fputs("]", stderr);
-	if (session->config.rules_path)
-		print_rules_json(session);
-	fputs("}\n", stderr);
-}
-
-/* For people beside tables, for programs beside anything else. */
-static void print_stats(const struct session *session)
-{
-	struct netobs_stats stats = { .sz = sizeof(stats) };
-	bool is_for_people = true;
-
-	if (netobs_stats_get(session->ctx, &stats) < 0)
-		return;
-	for (size_t i = 0; i < session->config.n_outputs; i++)
-		is_for_people &=
-			output_is_for_people(&session->config.outputs[i]);
-	if (is_for_people)
-		print_stats_text(session, &stats);
-	else
-		print_stats_json(session, &stats);
-}
-
-static int run(struct session *session)
+static int run_session(struct session *session)
 {
 	NETOBS_OPTS(opts);
 	int r, closed;
@@ -510,20 +443,20 @@ static int run(struct session *session)
 		return r == -EINVAL || r == -E2BIG ? EXIT_USAGE : EXIT_FAILED;
 	}
 
-	signals_catch(stop_context, session->ctx);
-	if (session->config.rules_path && !session->config.files.n) {
+	signals_catch(stop_by_signal, session);
+	if (session->config->rules_path && !session->config->files.n) {
 		signals_catch_hangup();
 		signals_hold(SIGHUP);
 	}
-	r = session->config.files.n ? replay(session) : open_metrics(session);
-	if (r == 0 && !session->config.files.n)
+	r = session->config->files.n ? replay(session) : open_metrics(session);
+	if (r == 0 && !session->config->files.n)
 		r = observe(session);
 	metrics_write(session->metrics, true);
 	metrics_close(session->metrics);
 	closed = close_outputs(session);
 	repeat_notes(session);
-	if (session->config.stats)
-		print_stats(session);
+	if (session->config->stats)
+		flows_print_stats(session->config, session->ctx);
 	signals_release();
 	netobs_free(session->ctx);
 	if (session->wrong_spec)
@@ -531,31 +464,15 @@ static int run(struct session *session)
 	return r < 0 || closed < 0 ? EXIT_FAILED : EXIT_FINE;
 }
 
-static int list_interfaces(void)
+int flows_session(struct flows_config *config)
 {
-	int r = interfaces_print();
+	struct session session = {
+		.config = config,
+		.left = config->count ? config->count : UINT64_MAX,
+		.log_level = config->verbose > 1  ? NETOBS_LOG_DEBUG :
+			     config->verbose == 1 ? NETOBS_LOG_INFO :
+						    NETOBS_LOG_WARNING,
+	};
 
-	if (r == 0)
-		return EXIT_FINE;
-	fprintf(stderr, "netobsctl flows: cannot list interfaces: %s\n",
-		strerror(-r));
-	return EXIT_FAILED;
-}
-
-int cmd_flows(int argc, char **argv)
-{
-	struct session session = { 0 };
-	enum args_result result = flows_config_parse(&session.config, argc, argv);
-	int status = result == ARGS_WRONG ? EXIT_USAGE : EXIT_FINE;
-
-	session.left = session.config.count ? session.config.count : UINT64_MAX;
-	session.log_level = session.config.verbose > 1	? NETOBS_LOG_DEBUG :
-			    session.config.verbose == 1 ? NETOBS_LOG_INFO :
-							  NETOBS_LOG_WARNING;
-	if (result == ARGS_RUN)
-		status = session.config.list ? list_interfaces() :
-			 session.config.live ? flows_live(&session.config) :
-					       run(&session);
-	flows_config_clear(&session.config);
-	return status;
+	return run_session(&session);
 }

@@ -6,9 +6,20 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include <netobs/flow.h>
+
 #include "bpf/store/hash.h"
 
 enum { FIRST_GROUPS = 256 };
+
+struct tally tally_of(const struct netobs_flow *flow)
+{
+	return (struct tally){ .flows = 1,
+			       .packets = flow->packets,
+			       .bytes = flow->bytes,
+			       .start_ns = flow->start_ns,
+			       .end_ns = flow->end_ns };
+}
 
 void tally_add(struct tally *tally, const struct tally *more)
 {
@@ -27,7 +38,7 @@ void tally_add(struct tally *tally, const struct tally *more)
 
 static size_t group_stride(const struct groups *groups)
 {
-	return sizeof(struct group) + groups->by->size;
+	return sizeof(struct group) + groups->value_size;
 }
 
 static struct group *group_at(const struct groups *groups, size_t i)
@@ -45,7 +56,7 @@ static uint64_t groups_hash(const struct groups *groups, const uint8_t *value)
 {
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < groups->by->size; i += 2 * sizeof(uint32_t)) {
+	for (size_t i = 0; i < groups->value_size; i += 2 * sizeof(uint32_t)) {
 		uint32_t words[2];
 
 		memcpy(words, value + i, sizeof(words));
@@ -63,9 +74,17 @@ static uint32_t *groups_find_place(const struct groups *groups,
 
 	while (groups->index[i] &&
 	       memcmp(group_at(groups, groups->index[i] - 1)->value, value,
-		      groups->by->size) != 0)
+		      groups->value_size) != 0)
 		i = (i + 1) & mask;
 	return &groups->index[i];
+}
+
+static void groups_fill_index(struct groups *groups)
+{
+	memset(groups->index, 0, groups->places * sizeof(*groups->index));
+	for (size_t i = 0; i < groups->n; i++)
+		*groups_find_place(groups, group_at(groups, i)->value) =
+			(uint32_t)i + 1;
 }
 
 /* At most half of the places are taken. */
@@ -86,15 +105,34 @@ static int groups_resize(struct groups *groups, size_t size)
 	groups->index = index;
 	groups->size = size;
 	groups->places = places;
-	for (size_t i = 0; i < groups->n; i++)
-		*groups_find_place(groups, group_at(groups, i)->value) =
-			(uint32_t)i + 1;
+	groups_fill_index(groups);
 	return 0;
 }
 
-int groups_init(struct groups *groups, const struct by *by, size_t most)
+static int group_compare_bytes(const void *a, const void *b)
 {
-	*groups = (struct groups){ .by = by, .most = most };
+	const struct group *left = a, *right = b;
+
+	return (left->tally.bytes < right->tally.bytes) -
+	       (left->tally.bytes > right->tally.bytes);
+}
+
+/* Rarely: as many groups as are dropped have to come until the next time. */
+static void groups_drop_small(struct groups *groups)
+{
+	const size_t keep = groups->n / 2;
+
+	qsort(groups->groups, groups->n, group_stride(groups),
+	      group_compare_bytes);
+	for (size_t i = keep; i < groups->n; i++)
+		tally_add(&groups->others, &group_at(groups, i)->tally);
+	groups->n = keep;
+	groups_fill_index(groups);
+}
+
+int groups_init(struct groups *groups, size_t value_size, size_t most)
+{
+	*groups = (struct groups){ .value_size = value_size, .most = most };
 	if (getrandom(groups->secret, sizeof(groups->secret), 0) < 0)
 		return -errno;
 	return groups_resize(groups, FIRST_GROUPS);
@@ -112,14 +150,20 @@ void groups_add(struct groups *groups, const uint8_t value[BY_SIZE],
 	}
 	if (groups->n == groups->most ||
 	    (groups->n == groups->size &&
-	     groups_resize(groups, 2 * groups->size) < 0)) {
-		tally_add(&groups->others, tally);
-		return;
-	}
+	     groups_resize(groups, 2 * groups->size) < 0))
+		groups_drop_small(groups);
 	group = group_at(groups, groups->n++);
-	memcpy(group->value, value, groups->by->size);
+	memcpy(group->value, value, groups->value_size);
 	group->tally = *tally;
 	*groups_find_place(groups, value) = (uint32_t)groups->n;
+}
+
+void groups_add_all(struct groups *groups, const struct groups *more)
+{
+	for (size_t i = 0; i < more->n; i++)
+		groups_add(groups, groups_at(more, i)->value,
+			   &groups_at(more, i)->tally);
+	tally_add(&groups->others, &more->others);
 }
 
 void groups_clear(struct groups *groups)

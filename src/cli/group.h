@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Groups of flows, up to a number of them; flows of all further groups are counted in one
- * that stands for the others, so that sums are exact.
+ * Groups of flows, up to a number of them. When there are more, the half with fewer bytes is
+ * added to one that stands for the others, so that sums are exact and the largest groups stay,
+ * whenever they come.
  */
 #ifndef NETOBS_CLI_GROUP_H
 #define NETOBS_CLI_GROUP_H
@@ -20,30 +21,36 @@ struct tally {
 
 struct group {
 	struct tally tally;
-	uint8_t value[]; /* of by->size bytes */
+	uint8_t value[]; /* of groups->value_size bytes */
 };
 
 struct groups {
-	const struct by *by;
+	size_t value_size; /* a multiple of 8 */
 	size_t n, size, most;
 	uint8_t *groups; /* one after the other, see groups_at() */
 	uint32_t *index; /* 1 + a group's number; a power of two of places */
 	size_t places;
-	struct tally others; /* of groups that there was no room for */
+	struct tally others; /* of groups that there is no room for */
 	uint32_t secret[BY_SIZE / sizeof(uint32_t)];
 };
+
+struct tally tally_of(const struct netobs_flow *flow);
 
 /** Add up, and widen the time. */
 void tally_add(struct tally *tally, const struct tally *more);
 
 /**
- * @most  groups; at least 1
+ * @value_size  of a struct by
+ * @most        groups; at least 1
  * @return 0; -errno: no memory, or no random numbers
  */
-int groups_init(struct groups *groups, const struct by *by, size_t most);
+int groups_init(struct groups *groups, size_t value_size, size_t most);
 
 void groups_add(struct groups *groups, const uint8_t value[BY_SIZE],
 		const struct tally *tally);
+
+/** Add up the groups of @more, which has values of the same size. */
+void groups_add_all(struct groups *groups, const struct groups *more);
 
 const struct group *groups_at(const struct groups *groups, size_t i);
 

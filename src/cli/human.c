@@ -56,6 +56,15 @@ void human_rate(char *buf, size_t size, uint64_t bytes, int64_t ns)
 		      "b/s");
 }
 
+void human_pace(char *buf, size_t size, uint64_t packets, int64_t ns)
+{
+	if (ns < SHORTEST_RATE_NS)
+		snprintf(buf, size, "-");
+	else
+		human_count(buf, size,
+			    (uint64_t)((double)packets * NS_PER_S / (double)ns));
+}
+
 void human_duration(char *buf, size_t size, int64_t ns)
 {
 	int64_t s = ns / NS_PER_S;

@@ -21,6 +21,9 @@ void human_bytes(char *buf, size_t size, uint64_t bytes);
 /* "1.23 Mb/s"; "-" in less than 100 ms, of which a rate would say nothing */
 void human_rate(char *buf, size_t size, uint64_t bytes, int64_t ns);
 
+/* "1234": packets per second; "-" as for a rate */
+void human_pace(char *buf, size_t size, uint64_t packets, int64_t ns);
+
 /* "3 ms", "4.2 s", "5m06s", "7h08m"; "-" for a single moment */
 void human_duration(char *buf, size_t size, int64_t ns);
 

@@ -2,12 +2,15 @@
 #include "keys.h"
 
 #include <stdbool.h>
+#include <string.h>
 #include <termios.h>
 #include <unistd.h>
 
 /* The terminal is one for the whole process, and so is what it has to go back to. */
 static struct termios before;
 static volatile bool is_started;
+static char farewell[64];
+static volatile size_t farewell_len;
 
 /* In the background, changing the terminal would stop this process. */
 static bool is_ours(void)
@@ -28,8 +31,20 @@ void keys_start(void)
 	is_started = tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0;
 }
 
+void keys_farewell(const char *text)
+{
+	const size_t len = strnlen(text, sizeof(farewell));
+
+	farewell_len = 0;
+	memcpy(farewell, text, len);
+	farewell_len = len;
+}
+
 void keys_end(void)
 {
+	if (farewell_len && is_ours() &&
+	    write(STDOUT_FILENO, farewell, farewell_len) < 0)
+		is_started = false; /* the terminal is gone */
 	if (is_started && is_ours())
 		tcsetattr(STDIN_FILENO, TCSANOW, &before);
 	is_started = false;

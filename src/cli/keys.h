@@ -11,6 +11,9 @@ enum { KEY_QUIT = 1, KEY_PAUSE = 2 };
 /* Does nothing unless standard input is this process's terminal. */
 void keys_start(void);
 
+/* What keys_end() writes to the terminal; "": nothing. At most 63 bytes. */
+void keys_farewell(const char *text);
+
 /* Put the terminal back. May be called from a signal handler, and more than once. */
 void keys_end(void);
 

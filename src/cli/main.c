@@ -20,6 +20,7 @@ static const struct verb {
 	int (*run)(int argc, char **argv);
 } verbs[] = {
 	{ "flows", "show the flows that cross this host's interfaces", cmd_flows },
+	{ "top", "show who causes the traffic, live in the terminal", cmd_top },
 	{ "capture", "write packets to a file", cmd_capture },
 	{ "run", "observe flows as a service, by a configuration", cmd_run },
 	{ "status", "show what the running service does", cmd_status },

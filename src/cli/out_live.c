@@ -19,8 +19,6 @@
 #include "output.h"
 #include "row.h"
 
-#include <netobs/stats.h>
-
 #define HIDE_CURSOR "\033[?25l"
 #define SHOW_CURSOR "\033[?25h"
 #define GO_HOME "\033[H"
@@ -56,14 +54,6 @@ static struct screen screen_size(void)
 	    !size.ws_col)
 		return (struct screen){ 24, 80 };
 	return (struct screen){ size.ws_row, size.ws_col };
-}
-
-/* https://no-color.org: any value but an empty one. */
-static bool want_colour(void)
-{
-	const char *text = getenv("NO_COLOR");
-
-	return !text || !*text;
 }
 
 __attribute__((format(printf, 2, 3))) static void
@@ -115,50 +105,22 @@ static void live_draw_title(struct output *output, const struct screen *screen)
 	live_print_line(output, screen, line);
 }
 
-/* Since the start: a loss may not leave the screen unseen. Returns whether there is any. */
-static bool describe_losses(const struct output *output, char *text, size_t size)
-{
-	struct netobs_stats stats = { .sz = sizeof(stats) };
-	char lost[16], unparsed[16];
-	size_t used;
-
-	*text = '\0';
-	if (!output->get_stats || output->get_stats(&stats, output->user) < 0)
-		return false;
-	human_count(lost, sizeof(lost), human_lost_packets(&stats));
-	human_count(unparsed, sizeof(unparsed), human_unparsed_packets(&stats));
-	used = (size_t)snprintf(text, size, "%s lost", lost);
-	if (human_unparsed_packets(&stats))
-		snprintf(text + used, size - used, ", %s unparsed", unparsed);
-	return human_lost_packets(&stats);
-}
-
 static void live_draw_sum(struct output *output, const struct screen *screen)
 {
 	const struct live *live = output->state;
-	const struct view *view = &live->view;
-	const double s = (double)view->took_ns / 1e9;
-	char line[ROW_LINE_MAX], flows[16], packets[16], bytes[16], rate[24],
-		pace[16], losses[64];
+	char line[ROW_LINE_MAX], sum[160], losses[64];
 	bool is_lossy;
 
 	if (!live->drawn_at_s) {
 		live_print_line(output, screen, "Nothing seen yet.");
 		return;
 	}
-	human_count(flows, sizeof(flows), view->sum.flows);
-	human_count(packets, sizeof(packets), view->sum.packets);
-	human_bytes(bytes, sizeof(bytes), view->sum.bytes);
-	human_count(pace, sizeof(pace),
-		    s > 0 ? (uint64_t)((double)view->sum.packets / s) : 0);
-	human_rate(rate, sizeof(rate), view->sum.bytes, view->took_ns);
-	is_lossy = describe_losses(output, losses, sizeof(losses));
-	snprintf(line, sizeof(line),
-		 "%s%s%s flows, %s packets (%s/s), %s (%s)%s%s",
-		 is_lossy ? losses : "", is_lossy ? "; " : "", flows, packets,
-		 pace, bytes, rate, is_lossy || !*losses ? "" : "; ",
-		 is_lossy ? "" : losses);
-	if (is_lossy && want_colour())
+	view_sum_text(&live->view.sum, "flows", live->view.took_ns, sum,
+		      sizeof(sum));
+	is_lossy = output_losses(output, losses, sizeof(losses));
+	snprintf(line, sizeof(line), "%s%s%s", is_lossy ? losses : sum,
+		 *losses ? "; " : "", is_lossy ? sum : losses);
+	if (is_lossy && output_want_colour())
 		live_print(output, CLEAR_LINE RED "%.*s" NORMAL "\n",
 			   screen->columns, line);
 	else
@@ -174,21 +136,15 @@ static void live_draw_rows(struct output *output, const struct screen *screen,
 	struct layout layout;
 	char line[ROW_LINE_MAX];
 
-	layout_init(&layout, &view->options->by, false);
-	layout_headings(&layout, &cells);
-	layout_widen(&layout, &cells);
-	for (size_t i = 0; i < n; i++) {
-		layout_cells(&layout, view, rows_at(&view->rows, i),
-			     view->took_ns, &cells);
-		layout_widen(&layout, &cells);
-	}
-	layout_fit(&layout, screen->columns);
+	layout_init(&layout, &view->options->by, LAYOUT_LIVE);
+	layout_fit_rows(&layout, view->names, &view->rows, 0, n, view->took_ns,
+			screen->columns);
 
 	layout_headings(&layout, &cells);
 	layout_line(&layout, &cells, screen->columns, line);
 	live_print(output, CLEAR_LINE BOLD "%s" NORMAL "\n", line);
 	for (size_t i = 0; i < n; i++) {
-		layout_cells(&layout, view, rows_at(&view->rows, i),
+		layout_cells(&layout, view->names, rows_at(&view->rows, i),
 			     view->took_ns, &cells);
 		layout_line(&layout, &cells, screen->columns, line);
 		live_print(output, CLEAR_LINE "%s\n", line);
@@ -200,15 +156,10 @@ static void live_draw_more(struct output *output, const struct screen *screen,
 			   size_t n)
 {
 	const struct view *view = &((struct live *)output->state)->view;
-	const struct tally rest = rows_rest(&view->rows, n);
-	char line[ROW_LINE_MAX], packets[16], bytes[16];
+	char line[ROW_LINE_MAX];
 
-	human_count(packets, sizeof(packets), rest.packets);
-	human_bytes(bytes, sizeof(bytes), rest.bytes);
-	snprintf(line, sizeof(line), "and %s%llu more%s: %s packets, %s",
-		 view->has_others ? "over " : "",
-		 (unsigned long long)(view->rows.added - n),
-		 view->options->by.n ? "" : " flows", packets, bytes);
+	view_rest_text(&view->rows, n, view->has_others,
+		       view->options->by.n ? "" : " flows", line, sizeof(line));
 	live_print_line(output, screen, line);
 }
 

@@ -73,7 +73,7 @@ static int table_open(struct output *output)
 	}
 	output->state = table;
 	table->width = table_line_width();
-	layout_init(&table->layout, &output->view->by, true);
+	layout_init(&table->layout, &output->view->by, LAYOUT_LINES);
 	return 0;
 }
 
@@ -144,16 +144,16 @@ static void table_write_rows(struct output *output)
 	struct cells cells;
 
 	for (size_t i = 0; i < rows->n; i++) {
-		layout_cells(&table->layout, &table->view, rows_at(rows, i),
-			     rate_ns, &cells);
+		layout_cells(&table->layout, table->view.names,
+			     rows_at(rows, i), rate_ns, &cells);
 		if (!table->has_heading || !table->width)
 			layout_widen(&table->layout, &cells);
 	}
 	if (!table->has_heading)
 		table_write_heading(output);
 	for (size_t i = 0; i < rows->n; i++) {
-		layout_cells(&table->layout, &table->view, rows_at(rows, i),
-			     rate_ns, &cells);
+		layout_cells(&table->layout, table->view.names,
+			     rows_at(rows, i), rate_ns, &cells);
 		table_write_line(output, &cells);
 	}
 	if (!rest.flows)
@@ -266,7 +266,7 @@ static void table_wait_for_names(const struct output *output)
 	if (!output->is_file || !table->view.names)
 		return;
 	for (size_t i = 0; i < table->view.rows.n; i++) {
-		layout_cells(&table->layout, &table->view,
+		layout_cells(&table->layout, table->view.names,
 			     rows_at(&table->view.rows, i), 0, &cells);
 		/* One that takes long leaves time for the others. */
 		if (i % ROWS_AT_ONCE == ROWS_AT_ONCE - 1)

@@ -10,9 +10,11 @@
 
 #include <netobs/netobs.h>
 #include <netobs/sink.h>
+#include <netobs/stats.h>
 
 #include "base/clock_ms.h"
 #include "base/suggest.h"
+#include "human.h"
 
 enum { FINISH_MS = 5000 };
 
@@ -59,7 +61,12 @@ bool output_refuse(const char *spec, char *ret_why, size_t size)
 
 bool output_is_for_people(const struct output *output)
 {
-	return output->kind == &output_table || output->kind == &output_live;
+	return output->kind == &output_table || output_is_screen(output);
+}
+
+bool output_is_screen(const struct output *output)
+{
+	return output->kind == &output_live || output->kind == &output_top;
 }
 
 struct output output_of(const char *spec, bool refresh)
@@ -93,6 +100,30 @@ void output_say(const struct output *output, const char *message)
 {
 	if (output->on_log)
 		output->on_log(NETOBS_LOG_ERROR, message, output->user);
+}
+
+bool output_want_colour(void)
+{
+	const char *text = getenv("NO_COLOR");
+
+	return !text || !*text;
+}
+
+bool output_losses(const struct output *output, char *ret_text, size_t size)
+{
+	struct netobs_stats stats = { .sz = sizeof(stats) };
+	char lost[16], unparsed[16];
+	size_t used;
+
+	*ret_text = '\0';
+	if (!output->get_stats || output->get_stats(&stats, output->user) < 0)
+		return false;
+	human_count(lost, sizeof(lost), human_lost_packets(&stats));
+	human_count(unparsed, sizeof(unparsed), human_unparsed_packets(&stats));
+	used = (size_t)snprintf(ret_text, size, "%s lost", lost);
+	if (human_unparsed_packets(&stats))
+		snprintf(ret_text + used, size - used, ", %s unparsed", unparsed);
+	return human_lost_packets(&stats);
 }
 
 /* Of standard output: the library logs those of the others. */

@@ -35,6 +35,8 @@ struct output_kind {
 	void (*pause)(struct output *output);
 	/* Its file may have been renamed. */
 	int (*reopen)(struct output *output);
+	/* Read and follow the keys that were pressed; false: the user has seen enough. */
+	bool (*keys)(struct output *output);
 	/* Show a log line; false: it has to go elsewhere. */
 	bool (*note)(struct output *output, const char *message);
 	/* False: records did not get where they should, which was logged. */
@@ -68,6 +70,7 @@ extern const struct output_kind output_sink;   /* netobs-sinks(7) */
 extern const struct output_kind output_table;  /* lines */
 extern const struct output_kind output_groups; /* lines of JSON */
 extern const struct output_kind output_live;   /* a screen that is refreshed */
+extern const struct output_kind output_top; /* one that takes the whole terminal */
 
 /* Whether @spec, a value of -o, can be no output at all, and why. */
 bool output_refuse(const char *spec, char *ret_why, size_t size);
@@ -83,6 +86,18 @@ bool output_take_groups(struct output *output);
 
 /* It is a table. */
 bool output_is_for_people(const struct output *output);
+
+/* It is one that is refreshed in place. */
+bool output_is_screen(const struct output *output);
+
+/* https://no-color.org: any value but an empty one. */
+bool output_want_colour(void);
+
+/*
+ * What was lost since the start, which may not leave the screen unseen: "0 lost, 3 unparsed".
+ * Returns whether anything was lost.
+ */
+bool output_losses(const struct output *output, char *ret_text, size_t size);
 
 /* Returns 0; -EINVAL: the spec is wrong; others: as open(2). The error was logged. */
 int output_open(struct output *output);
@@ -121,7 +136,7 @@ int output_fd(const struct output *output);
 /* Flushes. False: records did not get where they should, which was logged. */
 bool output_close(struct output *output);
 
-/* Whether one of them is a screen that is refreshed. */
+/* Whether one of them is output_live, which reads no keys itself. */
 bool output_has_screen(const struct output *outputs, size_t n);
 
 /* Forget what closing has left. */

@@ -15,7 +15,8 @@ enum tables {
 	TABLES_flows = 1,
 	TABLES_groups = 2,
 	TABLES_hosts = 4,
-	TABLES_all = 7
+	TABLES_all = 7,
+	TABLES_top = 8
 };
 
 #define IS_RIGHT_left false
@@ -35,23 +36,6 @@ enum { LEAVE_STEPS = 6 };
 
 /* ---- Cells ---------------------------------------------------------------------- */
 
-static void put_endpoints(char *buf, size_t size, const struct row_flow *flow,
-			  struct names *names)
-{
-	const uint16_t ports[] = { flow->src_port, flow->dst_port };
-	const uint8_t *addrs[] = { flow->src, flow->dst };
-	char hosts[2][NAMES_MAX], ends[2][2 * NAMES_MAX], port[NAMES_MAX];
-
-	for (int i = 0; i < 2; i++) {
-		names_host(names, addrs[i], hosts[i], sizeof(hosts[i]));
-		names_port(flow->has_ports ? names : NULL, ports[i],
-			   flow->proto, port, sizeof(port));
-		human_endpoint(ends[i], sizeof(ends[i]), hosts[i], port);
-	}
-	snprintf(buf, size, "%s \u2192 %s", flow->has_ports ? ends[0] : hosts[0],
-		 flow->has_ports ? ends[1] : hosts[1]);
-}
-
 /* False: it is not a number. */
 static bool put_number(int id, const struct tally *tally, int64_t rate_ns,
 		       char *buf, size_t size)
@@ -67,6 +51,9 @@ static bool put_number(int id, const struct tally *tally, int64_t rate_ns,
 		return true;
 	case COLUMN_PACKETS:
 		human_count(buf, size, tally->packets);
+		return true;
+	case COLUMN_PACE:
+		human_pace(buf, size, tally->packets, rate_ns);
 		return true;
 	case COLUMN_BYTES:
 		human_bytes(buf, size, tally->bytes);
@@ -86,28 +73,29 @@ static bool put_number(int id, const struct tally *tally, int64_t rate_ns,
 	}
 }
 
-static const char *put_text(int id, const struct view *view,
-			    const struct row *row, char *buf, size_t size)
+static const char *put_text(const struct layout *layout, int id,
+			    struct names *names, const struct row *row,
+			    char *buf, size_t size)
 {
 	switch (id) {
 	case COLUMN_PROTOCOL:
 		human_protocol(buf, size, row->flow.proto);
 		return buf;
 	case COLUMN_ENDPOINTS:
-		put_endpoints(buf, size, &row->flow, view->names);
+		by_tuple_text(&row->flow, names, buf, size);
 		return buf;
 	case COLUMN_INFO:
 		return row->info;
 	case COLUMN_WHERE:
 		return row->where;
 	default:
-		by_text(&view->options->by, (size_t)(id - COLUMN_KEYS),
-			row->value, view->names, buf, size);
+		by_text(layout->by, (size_t)(id - COLUMN_KEYS), row->value,
+			names, buf, size);
 		return buf;
 	}
 }
 
-void layout_cells(const struct layout *layout, const struct view *view,
+void layout_cells(const struct layout *layout, struct names *names,
 		  const struct row *row, int64_t rate_ns, struct cells *ret_cells)
 {
 	for (size_t i = 0; i < layout->n; i++) {
@@ -118,7 +106,7 @@ void layout_cells(const struct layout *layout, const struct view *view,
 		ret_cells->text[i] =
 			put_number(id, &row->tally, rate_ns, buf, size) ?
 				buf :
-				put_text(id, view, row, buf, size);
+				put_text(layout, id, names, row, buf, size);
 	}
 }
 
@@ -185,17 +173,20 @@ static void layout_add_keys(struct layout *layout, const struct by *by)
 					  .width = KEY_WIDTH / (int)by->n });
 }
 
-void layout_init(struct layout *layout, const struct by *by, bool time)
+void layout_init(struct layout *layout, const struct by *by, enum layout_kind kind)
 {
-	const enum tables table = !by->n	? TABLES_flows :
-				  by->both_ends ? TABLES_groups | TABLES_hosts :
-						  TABLES_groups;
+	const unsigned int table = (kind == LAYOUT_TOP ? TABLES_top : 0) |
+				   (!by->n	  ? TABLES_flows :
+				    by->both_ends ? TABLES_groups | TABLES_hosts :
+						    TABLES_groups);
 
 	layout->n = 0;
+	layout->by = by;
 	for (int i = 0; i < COLUMN_KEYS; i++) {
 		if (i == COLUMN_FLOWS)
 			layout_add_keys(layout, by);
-		if (!(columns[i].tables & table) || (i == COLUMN_TIME && !time))
+		if (!(columns[i].tables & table) ||
+		    (i == COLUMN_TIME && kind != LAYOUT_LINES))
 			continue;
 		layout_add_column(layout, &columns[i].column);
 		if (i == COLUMN_ENDPOINTS)
@@ -266,6 +257,21 @@ void layout_fit(struct layout *layout, int screen)
 	while (layout_width(layout) > screen &&
 	       (widest = layout_find_widest(layout)))
 		widest->width--;
+}
+
+void layout_fit_rows(struct layout *layout, struct names *names,
+		     const struct rows *rows, size_t first, size_t n,
+		     int64_t rate_ns, int screen)
+{
+	struct cells cells;
+
+	layout_headings(layout, &cells);
+	layout_widen(layout, &cells);
+	for (size_t i = first; i < first + n; i++) {
+		layout_cells(layout, names, rows_at(rows, i), rate_ns, &cells);
+		layout_widen(layout, &cells);
+	}
+	layout_fit(layout, screen);
 }
 
 size_t layout_line(const struct layout *layout, const struct cells *cells,

@@ -29,6 +29,7 @@ struct column {
 };
 
 struct layout {
+	const struct by *by;
 	struct column columns[LAYOUT_COLUMNS];
 	size_t n;
 };
@@ -39,11 +40,15 @@ struct cells {
 	char buf[LAYOUT_COLUMNS][5 * NAMES_MAX];
 };
 
-/* The columns of @by, wide enough for headings and common values. */
-void layout_init(struct layout *layout, const struct by *by, bool time);
+/* What a table is part of. */
+enum layout_kind { LAYOUT_LINES, LAYOUT_LIVE, LAYOUT_TOP };
 
-/* @rate_ns: what the rate is an average over; 0: the row's own duration. */
-void layout_cells(const struct layout *layout, const struct view *view,
+/* The columns of @by, which stays, wide enough for headings and common values. */
+void layout_init(struct layout *layout, const struct by *by,
+		 enum layout_kind kind);
+
+/* @names: or NULL. @rate_ns: what the rate is an average over; 0: the row's own duration. */
+void layout_cells(const struct layout *layout, struct names *names,
 		  const struct row *row, int64_t rate_ns,
 		  struct cells *ret_cells);
 
@@ -63,6 +68,14 @@ void layout_widen(struct layout *layout, const struct cells *cells);
  * least important first, and cut addresses last.
  */
 void layout_fit(struct layout *layout, int screen);
+
+/*
+ * The same for headings and @n rows from @first on, which have the cells that
+ * layout_cells() makes of them.
+ */
+void layout_fit_rows(struct layout *layout, struct names *names,
+		     const struct rows *rows, size_t first, size_t n,
+		     int64_t rate_ns, int screen);
 
 /*
  * Write one line, without newline, cut to @screen columns; 0: not cut.

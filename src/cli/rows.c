@@ -109,6 +109,14 @@ int rows_add(struct rows *rows, const struct row *row)
 	return 0;
 }
 
+int rows_add_group(struct rows *rows, const struct group *group, size_t value_size)
+{
+	struct row row = { .tally = group->tally };
+
+	memcpy(row.value, group->value, value_size);
+	return rows_add(rows, &row);
+}
+
 static int rows_compare_for_qsort(const void *a, const void *b, void *order)
 {
 	return rows_compare(order, a, b);

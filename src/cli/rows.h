@@ -9,19 +9,11 @@
 
 #include "group.h"
 
-/* What distinguishes one flow from another, and comes first in a table. */
-struct row_flow {
-	uint8_t src[16], dst[16];
-	uint16_t src_port, dst_port;
-	uint8_t proto;
-	uint8_t has_ports;
-};
-
 /* A flow, or a group of them; outlives the record. */
 struct row {
 	struct tally tally;
 	union {
-		struct row_flow flow;
+		struct flow_tuple flow;
 		uint8_t value[BY_SIZE]; /* of a group */
 	};
 	char info[24],
@@ -65,6 +57,10 @@ static inline struct row *rows_at(const struct rows *rows, size_t i)
 
 /** @return 0; -ENOMEM */
 int rows_add(struct rows *rows, const struct row *row);
+
+/** @return 0; -ENOMEM */
+int rows_add_group(struct rows *rows, const struct group *group,
+		   size_t value_size);
 
 /** The first one first. Nothing can be added until rows_clear(). */
 void rows_sort(struct rows *rows);

@@ -28,6 +28,14 @@ static void on_stop(int number)
 	errno = saved;
 }
 
+/* The terminal is as before, whatever the program does not live to do. */
+static void on_abort(int number)
+{
+	keys_end();
+	signal(number, SIG_DFL);
+	raise(number); /* delivered when this handler returns */
+}
+
 static void on_resize(int number)
 {
 	(void)number;
@@ -48,14 +56,21 @@ static void set(int number, void (*handler)(int))
 	sigaction(number, &action, NULL);
 }
 
-/* nohup(1) asks for it. */
-static bool is_ignored(int number)
+static bool is_handled_by(int number, void (*handler)(int))
 {
 	struct sigaction action;
 
 	return sigaction(number, NULL, &action) == 0 &&
-	       action.sa_handler == SIG_IGN;
+	       action.sa_handler == handler;
 }
+
+/* nohup(1) asks for it. */
+static bool is_ignored(int number)
+{
+	return is_handled_by(number, SIG_IGN);
+}
+
+static const int aborting[] = { SIGQUIT, SIGABRT, SIGSEGV, SIGBUS };
 
 void signals_catch(void (*stop)(void *object), void *object)
 {
@@ -67,6 +82,9 @@ void signals_catch(void (*stop)(void *object), void *object)
 	if (!is_ignored(SIGHUP))
 		set(SIGHUP, on_stop);
 	set(SIGWINCH, on_resize);
+	for (size_t i = 0; i < ARRAY_SIZE(aborting); i++)
+		if (is_handled_by(aborting[i], SIG_DFL))
+			set(aborting[i], on_abort);
 }
 
 bool signals_are_stopping(void)
@@ -122,6 +140,9 @@ void signals_release(void)
 	if (!is_ignored(SIGHUP))
 		set(SIGHUP, SIG_DFL);
 	set(SIGWINCH, SIG_DFL);
+	for (size_t i = 0; i < ARRAY_SIZE(aborting); i++)
+		if (is_handled_by(aborting[i], on_abort))
+			set(aborting[i], SIG_DFL);
 	stoppable = NULL;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * SIGINT, SIGTERM and SIGHUP stop what runs; a second one ends the program. SIGHUP can be for
- * files to be read again.
+ * SIGINT, SIGTERM and SIGHUP stop what runs; a second one ends the program, as SIGQUIT and errors
+ * do, and the terminal is put back before. SIGHUP can be for files to be read again.
  */
 #ifndef NETOBS_CLI_SIGNALS_H
 #define NETOBS_CLI_SIGNALS_H

@@ -97,7 +97,7 @@ int view_init(struct view *view, const struct view_options *options, size_t most
 	rows_init(&view->rows, &options->order, !options->by.n, most);
 	view->since_ns = clock_ns(CLOCK_MONOTONIC);
 	err = options->by.n ?
-		      groups_init(&view->groups, &options->by, VIEW_GROUPS) :
+		      groups_init(&view->groups, options->by.size, VIEW_GROUPS) :
 		      0;
 	if (err == 0 && options->want_names)
 		err = names_new(NULL, &view->names);
@@ -106,26 +106,12 @@ int view_init(struct view *view, const struct view_options *options, size_t most
 	return err;
 }
 
-static struct tally tally_of(const struct netobs_flow *flow)
-{
-	return (struct tally){ .flows = 1,
-			       .packets = flow->packets,
-			       .bytes = flow->bytes,
-			       .start_ns = flow->start_ns,
-			       .end_ns = flow->end_ns };
-}
-
 static int view_add_flow(struct view *view, const struct netobs_flow *flow,
 			 const struct tally *tally)
 {
 	struct row row = { .tally = *tally };
 
-	memcpy(row.flow.src, flow->src, sizeof(row.flow.src));
-	memcpy(row.flow.dst, flow->dst, sizeof(row.flow.dst));
-	row.flow.has_ports = !!(flow->has & NETOBS_HAS_PORTS);
-	row.flow.src_port = flow->src_port;
-	row.flow.dst_port = flow->dst_port;
-	row.flow.proto = flow->proto;
+	by_fill_tuple(flow, &row.flow);
 	human_info(row.info, sizeof(row.info), flow);
 	human_where(row.where, sizeof(row.where), flow);
 	return rows_add(&view->next, &row);
@@ -169,13 +155,9 @@ static int view_take_groups(struct view *view)
 	int err = 0;
 
 	rows_clear(&view->rows);
-	for (size_t i = 0; i < view->groups.n && !err; i++) {
-		const struct group *group = groups_at(&view->groups, i);
-		struct row row = { .tally = group->tally };
-
-		memcpy(row.value, group->value, view->options->by.size);
-		err = rows_add(&view->rows, &row);
-	}
+	for (size_t i = 0; i < view->groups.n && !err; i++)
+		err = rows_add_group(&view->rows, groups_at(&view->groups, i),
+				     view->options->by.size);
 	tally_add(&view->rows.sum, &view->groups.others);
 	view->has_others = view->groups.others.flows;
 	groups_clear(&view->groups);
@@ -214,4 +196,33 @@ void view_free(struct view *view)
 	rows_free(&view->rows);
 	names_free(view->names);
 	view->names = NULL;
+}
+
+/* ---- Text ----------------------------------------------------------------------- */
+
+void view_sum_text(const struct tally *sum, const char *flows, int64_t ns,
+		   char *buf, size_t size)
+{
+	char count[16], packets[16], bytes[16], rate[24], pace[16];
+
+	human_count(count, sizeof(count), sum->flows);
+	human_count(packets, sizeof(packets), sum->packets);
+	human_bytes(bytes, sizeof(bytes), sum->bytes);
+	human_pace(pace, sizeof(pace), sum->packets, ns);
+	human_rate(rate, sizeof(rate), sum->bytes, ns);
+	snprintf(buf, size, "%s %s, %s packets (%s/s), %s (%s)", count, flows,
+		 packets, pace, bytes, rate);
+}
+
+void view_rest_text(const struct rows *rows, size_t n, bool has_others,
+		    const char *noun, char *buf, size_t size)
+{
+	const struct tally rest = rows_rest(rows, n);
+	char packets[16], bytes[16];
+
+	human_count(packets, sizeof(packets), rest.packets);
+	human_bytes(bytes, sizeof(bytes), rest.bytes);
+	snprintf(buf, size, "and %s%llu more%s: %s packets, %s",
+		 has_others ? "over " : "",
+		 (unsigned long long)(rows->added - n), noun, packets, bytes);
 }

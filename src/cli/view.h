@@ -68,4 +68,14 @@ int view_turn(struct view *view);
 
 void view_free(struct view *view);
 
+/* Lines of text about the flows of @ns. */
+
+/* "12 flows, 345 packets (69/s), 1.20 MB (1.92 Mb/s)" */
+void view_sum_text(const struct tally *sum, const char *flows, int64_t ns,
+		   char *buf, size_t size);
+
+/* "and 17 more flows: 45 packets, 67 kB": all but the first @n rows */
+void view_rest_text(const struct rows *rows, size_t n, bool has_others,
+		    const char *noun, char *buf, size_t size);
+
 #endif

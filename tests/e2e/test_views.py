@@ -3,15 +3,8 @@
 """Groups of flows: exact sums, the live table on a terminal, its keys, and names."""
 
 import collections
-import fcntl
-import os
-import pty
 import re
 import signal
-import struct
-import subprocess
-import termios
-import threading
 
 from lib import bpf
 from lib import capfile
@@ -19,6 +12,7 @@ from lib import frames
 from lib import lab
 from lib import observer
 from lib import traffic
+from lib.terminal import Terminal
 
 USAGE = 2
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -27,45 +21,14 @@ PORTS = (22, 80, 443)
 MILLION = lab.sized(1_000_000)
 
 
-class Terminal:
-    """`netobsctl flows` on a terminal of its own."""
+class LiveTable(Terminal):
+    """`netobsctl flows`, and each of its refreshes."""
 
     def __init__(self, where, ns, rows, columns, *arguments, **environment):
-        self.leader, follower = pty.openpty()
-        self.resize(rows, columns)
-        self.chunks = []
-        self.reader = threading.Thread(target=self.read, daemon=True)
-        self.reader.start()
-        self.process = where.spawn(
-            observer.netobsctl(), "flows", "-i", "eth0", "--interval", "0.3", *arguments,
-            ns=ns, enter=self.take_over, stdin=follower, stdout=follower,
-            stderr=subprocess.PIPE, text=True,
-            env=dict(os.environ, TERM="xterm", **environment))
-        os.close(follower)
+        super().__init__(where, ns, rows, columns, "flows", "-i", "eth0", "--interval",
+                         "0.3", *arguments, **environment)
         lab.wait_for(lambda: bpf.attached(ns, "eth0") == 2 and self.screens(),
                      "the live table")
-
-    @staticmethod
-    def take_over():
-        os.setsid()
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
-    def resize(self, rows, columns):
-        fcntl.ioctl(self.leader, termios.TIOCSWINSZ,
-                    struct.pack("HHHH", rows, columns, 0, 0))
-
-    def read(self):
-        try:
-            while chunk := os.read(self.leader, 1 << 16):
-                self.chunks.append(chunk)
-        except OSError:  # the other side is closed
-            pass
-
-    def type(self, keys):
-        os.write(self.leader, keys.encode())
-
-    def text(self):
-        return b"".join(self.chunks).decode(errors="replace")
 
     def screens(self):
         """Lines of each refresh that has come as a whole."""
@@ -78,14 +41,6 @@ class Terminal:
             return next((lines for lines in reversed(self.screens())
                          if condition(lines)), None)
         return lab.wait_for(find, what)
-
-    def quit(self):
-        self.type("q")
-        _, errors = self.process.communicate(timeout=30)
-        self.reader.join(10)
-        os.close(self.leader)
-        observer.check_sanitizer(errors)
-        return self.process.returncode, errors
 
 
 class Views(lab.WiredTest):
@@ -183,7 +138,7 @@ class Views(lab.WiredTest):
     def test_the_live_table_shows_services_of_many_connections(self):
         for rows, columns in ((24, 80), (60, 200), (8, 40)):
             with self.subTest(f"{rows} x {columns}"):
-                terminal = Terminal(self.lab, self.a, rows, columns)
+                terminal = LiveTable(self.lab, self.a, rows, columns)
                 self.connect(30)
                 lines = terminal.wait(lambda lines: any(":443/TCP" in line
                                                         for line in lines),
@@ -201,7 +156,7 @@ class Views(lab.WiredTest):
                         self.note(line)
 
     def test_a_pause_keeps_the_screen_and_all_counts(self):
-        terminal = Terminal(self.lab, self.a, 24, 80, "--by", "proto")
+        terminal = LiveTable(self.lab, self.a, 24, 80, "--by", "proto")
         traffic.ping(self.a, "192.0.2.2", 2)
         terminal.wait(lambda lines: "ICMP" in str(lines), "a ping")
         terminal.type("xp")
@@ -217,7 +172,7 @@ class Views(lab.WiredTest):
         self.assertEqual((0, ""), terminal.quit())
 
     def test_another_size_is_used_at_once(self):
-        terminal = Terminal(self.lab, self.a, 24, 80, "--by", "flow", "--interval", "60")
+        terminal = LiveTable(self.lab, self.a, 24, 80, "--by", "flow", "--interval", "60")
         terminal.resize(6, 30)
         terminal.process.send_signal(signal.SIGWINCH)
         terminal.wait(lambda lines: max(map(len, lines)) <= 30, "a smaller table")
@@ -225,7 +180,7 @@ class Views(lab.WiredTest):
 
     def test_losses_are_on_the_screen(self):
         for environment, is_red in ({}, True), ({"NO_COLOR": "1"}, False):
-            terminal = Terminal(self.lab, self.a, 24, 80, "--max-memory", "32M",
+            terminal = LiveTable(self.lab, self.a, 24, 80, "--max-memory", "32M",
                                 **environment)
             terminal.process.send_signal(signal.SIGSTOP)  # tables fill up
             traffic.flood(self.lab, self.a, "eth0", "--flows", MILLION,
@@ -237,7 +192,7 @@ class Views(lab.WiredTest):
 
     def test_names_take_the_place_of_numbers(self):
         self.a.hosts("192.0.2.1 client.example", "192.0.2.2 web.example")
-        terminal = Terminal(self.lab, self.a, 24, 80, "-N")
+        terminal = LiveTable(self.lab, self.a, 24, 80, "-N")
         self.connect(3)
         terminal.wait(lambda lines: "client.example" in str(lines) and
                       "web.example:https/TCP" in str(lines), "names")

@@ -14,6 +14,11 @@ _netobsctl_options()
 			"--metrics-tls-cert --metrics-tls-key --metrics-tls-ca" \
 			"-v --verbose"
 		;;
+	top)
+		echo "-h --help -i --interface -x --exclude --direction --by --sort -n --rows -N --names" \
+			"--interval --once -o --output -d --duration --sampling --max-flows --max-memory" \
+			"-r --read --stats -v --verbose"
+		;;
 	capture)
 		echo "-h --help -i --interface -x --exclude --direction -w --write --listen" \
 			"--listen-any --tls-cert --tls-key --tls-ca --format --rotate --keep -s --snap-length -c --count -d --duration --rate" \
@@ -97,22 +102,23 @@ _netobsctl_values()
 	local keys
 
 	case $1:$2 in
-	flows:-i | flows:--interface | flows:-x | flows:--exclude | capture:-i | \
-		capture:--interface | capture:-x | capture:--exclude)
+	flows:-i | flows:--interface | flows:-x | flows:--exclude | \
+		top:-i | top:--interface | top:-x | top:--exclude | \
+		capture:-i | capture:--interface | capture:-x | capture:--exclude)
 		_netobsctl_interfaces
 		;;
-	flows:--sampling)
+	flows:--sampling | top:--sampling)
 		echo "10 100 1000 flow:10 flow:100 flow:1000"
 		;;
-	flows:--direction | capture:--direction)
+	flows:--direction | top:--direction | capture:--direction)
 		echo "both ingress egress"
 		;;
 	flows:-o | flows:--output)
 		echo "table json json: json:unix: json:tcp:// json:tls:// ipfix:udp://" \
 			"ipfix:tcp:// ipfix:tls:// ipfix:file: kafka:// grpc:// http:// https://"
 		;;
-	flows:--by)
-		keys=(src dst client service host pair port proto interface direction
+	flows:--by | top:--by)
+		keys=(src dst client service host tuple pair port proto interface direction
 			vlan tunnel)
 		if [[ $cur == *,* ]]; then
 			keys=("${keys[@]/#/${cur%,*},}")
@@ -123,6 +129,9 @@ _netobsctl_values()
 		;;
 	flows:--sort)
 		echo "bytes packets flows sent duration time"
+		;;
+	top:--sort)
+		echo "bytes packets flows sent"
 		;;
 	flows:--timestamps)
 		echo "coarse precise"
@@ -139,7 +148,7 @@ _netobsctl_values()
 	flows:--attach-order | capture:--attach-order)
 		echo "first last"
 		;;
-	check:-o | check:--output | config:-o | config:--output | status:-o | status:--output | bench:-o | bench:--output)
+	top:-o | top:--output | check:-o | check:--output | config:-o | config:--output | status:-o | status:--output | bench:-o | bench:--output)
 		echo "table json"
 		;;
 	bench:--stores)
@@ -161,7 +170,8 @@ _netobsctl_values()
 	bench:--flows | bench:--records | bench:--rounds | bench:--filter | bench:--sink) ;;
 	flows:-d | flows:--duration | flows:-n | flows:--count | flows:--interval | \
 		flows:--top | flows:--active-timeout | flows:--idle-timeout | flows:--max-flows | \
-		flows:--max-memory)
+		flows:--max-memory | top:-n | top:--rows | top:--interval | top:-d | top:--duration | \
+		top:--max-flows | top:--max-memory)
 		;;
 	capture:--rotate | capture:--keep | capture:-s | capture:--snap-length | capture:-c | \
 		capture:--count | capture:-d | capture:--duration | capture:--rate | capture:-B | \
@@ -180,12 +190,12 @@ _netobsctl()
 
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		words="flows capture run status reload reopen log detach config check bench help $(_netobsctl_options "")"
+		words="flows top capture run status reload reopen log detach config check bench help $(_netobsctl_options "")"
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 		return
 	fi
 	if [[ $verb == help ]]; then
-		((COMP_CWORD == 2)) && mapfile -t COMPREPLY < <(compgen -W "flows capture run status reload reopen log detach config check bench help" -- "$cur")
+		((COMP_CWORD == 2)) && mapfile -t COMPREPLY < <(compgen -W "flows top capture run status reload reopen log detach config check bench help" -- "$cur")
 		return
 	fi
 

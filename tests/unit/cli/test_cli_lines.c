@@ -9,6 +9,7 @@
 
 /* The command's parts are in no library: compiled in here. */
 #include "cli/by.c"
+#include "cli/by_keys.c"
 #include "cli/group.c"
 #include "cli/human.c"
 #include "cli/names.c"

@@ -17,6 +17,7 @@
 
 /* The command's parts are in no library: compiled in here. */
 #include "cli/by.c"
+#include "cli/by_keys.c"
 #include "cli/group.c"
 #include "cli/human.c"
 #include "cli/names.c"
@@ -27,6 +28,8 @@
 #include "cli/server.c"
 #include "cli/stream.c"
 #include "cli/view.c"
+
+const struct output_kind output_top = { 0 };
 
 /* Parsing knows these; nothing here is made of them. */
 const struct output_kind output_table, output_groups;

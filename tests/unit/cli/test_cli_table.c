@@ -8,6 +8,7 @@
 
 /* The command's parts are in no library: compiled in here. */
 #include "cli/by.c"
+#include "cli/by_keys.c"
 #include "cli/group.c"
 #include "cli/human.c"
 #include "cli/names.c"
@@ -180,10 +181,10 @@ static void render(const struct netobs_flow *flow, int screen, char *heading,
 	assert_int_equal(view_init(&view, &by_flow, 0), 0);
 	assert_int_equal(view_add(&view, flow), 0);
 	view_turn(&view);
-	layout_init(&layout, &by_flow.by, false);
+	layout_init(&layout, &by_flow.by, LAYOUT_LIVE);
 	layout_headings(&layout, &cells);
 	layout_widen(&layout, &cells);
-	layout_cells(&layout, &view, rows_at(&view.rows, 0), 0, &cells);
+	layout_cells(&layout, NULL, rows_at(&view.rows, 0), 0, &cells);
 	layout_widen(&layout, &cells);
 	layout_fit(&layout, screen);
 	layout_line(&layout, &cells, screen, line);

@@ -8,6 +8,7 @@
 
 /* The command's parts are in no library: compiled in here. */
 #include "cli/by.c"
+#include "cli/by_keys.c"
 #include "cli/group.c"
 #include "cli/human.c"
 #include "cli/names.c"
@@ -152,12 +153,12 @@ static void assert_column(const struct field *field,
 	struct layout layout;
 	struct view view;
 
-	layout_init(&layout, &by_flow.by, true);
+	layout_init(&layout, &by_flow.by, LAYOUT_LINES);
 	assert_int_equal(view_init(&view, &by_flow, 0), 0);
 	view_add(&view, flow);
 	view_add(&view, changed);
-	layout_cells(&layout, &view, rows_at(&view.next, 0), 0, &before);
-	layout_cells(&layout, &view, rows_at(&view.next, 1), 0, &after);
+	layout_cells(&layout, NULL, rows_at(&view.next, 0), 0, &before);
+	layout_cells(&layout, NULL, rows_at(&view.next, 1), 0, &after);
 	for (size_t i = 0; i < layout.n; i++)
 		if (!strcmp(column_names[layout.columns[i].id], field->column) &&
 		    !strcmp(before.text[i], after.text[i]))

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The screen of netobsctl top, by ncurses: its state and how it is drawn. */
+#ifndef NETOBS_CLI_TOP_H
+#define NETOBS_CLI_TOP_H
+
+#include "output.h"
+#include "top_tables.h"
+
+enum { TOP_LOSSES = 1 }; /* number of a colour pair */
+
+struct top {
+	struct top_tables tables;
+	struct names *names; /* NULL: not wanted */
+	struct screen *screen;
+	size_t table, first; /* what is shown, and the first row of it */
+	struct order order;
+	bool since_start, is_paused, is_typing, has_help;
+	int64_t drawn_at_s; /* time of day of the last interval; 0: none has ended */
+	size_t n_rows;	    /* that can be shown */
+	char search[64];
+	char typed[64]; /* what will be searched for */
+	char note[160];
+};
+
+/** Draw all; records of a file that have come are of an interval that has ended. */
+void top_draw(struct output *output);
+
+/** Of a file: end the interval, if it has any records. */
+void top_end_interval_of_file(struct top *top);
+
+/** @return lines for rows; below them is one for the sum of those that do not fit */
+size_t top_room(void);
+
+#endif

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "top.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NCURSES_NOMACROS
+#include <curses.h>
+
+#include "base/clock_ms.h"
+#include "human.h"
+#include "row.h"
+
+enum { HEAD_LINES = 4 }; /* title, two sums, headings */
+
+static const char *const top_help[] = {
+	"1 to 8  talkers, flows, hosts, pairs, services, ports, interfaces, protocols",
+	"Tab     the next of these tables; arrow keys: the next or the previous one",
+	"",
+	"b k f   sort by bytes, packets, flows",
+	"s n     sort by the bytes that a host sent, by name or number",
+	"t       sums and rates since the start, or of the last interval",
+	"p       freeze the screen; counting goes on. Also the space bar",
+	"/       show only rows that contain a text; Escape: all rows",
+	"N       names of hosts and ports, or numbers",
+	"arrows  scroll, also Page Up, Page Down, Home and End",
+	"",
+	"h ?     this help",
+	"q       quit",
+	"",
+	"FLOWS counts records: one per flow and interval. A flow belongs to the host that",
+	"accepted the connection, as far as that is known. Lost and unparsed packets are",
+	"those since the start.",
+};
+
+/* @line may be below the screen; lines are of one byte per column. */
+static void top_put(int line, attr_t attributes, const char *text)
+{
+	if (line >= LINES)
+		return;
+	attrset(attributes);
+	mvaddnstr(line, 0, text, COLS);
+	attrset(A_NORMAL);
+}
+
+static const char *top_sort_name(const struct top *top)
+{
+	switch (top->order.sort) {
+	case SORT_PACKETS:
+		return "packets";
+	case SORT_FLOWS:
+		return "flows";
+	case SORT_SENT:
+		return "bytes sent";
+	case SORT_VALUE:
+		return "name";
+	default:
+		return "bytes";
+	}
+}
+
+/* "12:34:56  eth0, every 1 s                         talkers by bytes, since the start" */
+static void top_draw_title(const struct output *output)
+{
+	const struct top *top = output->state;
+	char left[256], right[128], time[24] = "Observing";
+	int room;
+
+	if (top->drawn_at_s) {
+		human_time(time, sizeof(time), top->drawn_at_s * NSEC_PER_SEC);
+		time[sizeof("12:34:56") - 1] = ' ';
+		time[sizeof("12:34:56")] = '\0';
+	}
+	if (output->is_file)
+		snprintf(left, sizeof(left), "%s", output->subject);
+	else
+		snprintf(left, sizeof(left), "%s %s, every %g s", time,
+			 output->subject, output->interval_ms / 1000.0);
+	snprintf(right, sizeof(right), "%s%s by %s%s%s%s",
+		 top->is_paused ? "FROZEN  " : "",
+		 top->tables.tables[top->table].name, top_sort_name(top),
+		 top->since_start ? ", since the start" : "",
+		 *top->search ? ", with " : "", top->search);
+	top_put(0, A_BOLD, left);
+	room = COLS - (int)strlen(right);
+	if (room < 0)
+		room = 0;
+	attrset(A_BOLD);
+	mvaddnstr(0, room ? room - 1 : 0, room ? " " : "", 1);
+	mvaddnstr(0, room, right, COLS - room);
+	attrset(A_NORMAL);
+}
+
+static void top_draw_sums(const struct output *output)
+{
+	const struct top *top = output->state;
+	const struct top_sum *last = top_tables_sum(&top->tables, false);
+	const struct top_sum *total = top_tables_sum(&top->tables, true);
+	char line[320], sum[160], lasted[16], losses[64];
+	bool is_lossy;
+
+	if (!top->drawn_at_s) {
+		top_put(1, A_NORMAL, "Nothing seen yet.");
+		return;
+	}
+	view_sum_text(&last->tally, "flows", last->ns, sum, sizeof(sum));
+	snprintf(line, sizeof(line), "Last interval: %s", sum);
+	top_put(1, A_NORMAL, line);
+
+	is_lossy = output_losses(output, losses, sizeof(losses));
+	human_duration(lasted, sizeof(lasted), total->ns);
+	view_sum_text(&total->tally, "records", total->ns, sum, sizeof(sum));
+	snprintf(line, sizeof(line), "%s%sIn %s: %s%s%s",
+		 is_lossy ? losses : "", is_lossy ? "; " : "", lasted, sum,
+		 is_lossy || !*losses ? "" : "; ", is_lossy ? "" : losses);
+	top_put(2,
+		!is_lossy ? A_NORMAL :
+		has_colors() && output_want_colour() ?
+			    A_BOLD | (attr_t)COLOR_PAIR(TOP_LOSSES) :
+			    A_STANDOUT,
+		line);
+}
+
+static void top_draw_rows(const struct top *top, const struct rows *rows,
+			  size_t first, size_t n)
+{
+	const int64_t ns = top_tables_sum(&top->tables, top->since_start)->ns;
+	struct layout layout;
+	struct cells cells;
+	char line[ROW_LINE_MAX];
+
+	layout_init(&layout, &top->tables.tables[top->table].by, LAYOUT_TOP);
+	layout_fit_rows(&layout, top->names, rows, first, n, ns, COLS);
+	layout_headings(&layout, &cells);
+	layout_line(&layout, &cells, COLS, line);
+	attrset(A_REVERSE);
+	mvhline(HEAD_LINES - 1, 0, ' ', COLS);
+	mvaddstr(HEAD_LINES - 1, 0, line);
+	attrset(A_NORMAL);
+	for (size_t i = 0; i < n; i++) {
+		layout_cells(&layout, top->names, rows_at(rows, first + i), ns,
+			     &cells);
+		layout_line(&layout, &cells, COLS, line);
+		mvaddstr(HEAD_LINES + (int)i, 0, line);
+	}
+}
+
+static void top_draw_foot(const struct top *top)
+{
+	char line[160];
+
+	if (top->is_typing)
+		snprintf(line, sizeof(line), "Rows that contain: %s_",
+			 top->typed);
+	else if (top->note[0])
+		snprintf(line, sizeof(line), "%s", top->note);
+	else
+		snprintf(line, sizeof(line),
+			 "1-8 table  b k f s n sort  t since start  / search  "
+			 "p freeze  h help  q quit");
+	top_put(LINES - 1, top->is_typing ? A_BOLD : A_DIM, line);
+}
+
+static void top_draw_help(void)
+{
+	const int n = sizeof(top_help) / sizeof(top_help[0]);
+
+	for (int i = 0; i < n && HEAD_LINES + i < LINES - 1; i++)
+		top_put(HEAD_LINES + i, A_NORMAL, top_help[i]);
+	top_put(LINES - 1, A_DIM, "any key goes back");
+}
+
+static struct top_query top_query(const struct top *top)
+{
+	const struct by *by = &top->tables.tables[top->table].by;
+	struct top_query query = { .table = top->table,
+				   .since_start = top->since_start,
+				   .order = top->order,
+				   .search = top->search,
+				   .names = top->names };
+
+	if (query.order.sort == SORT_SENT && !by->both_ends)
+		query.order.sort = SORT_BYTES;
+	if (query.order.sort == SORT_VALUE && (top->table || !query.order.size))
+		query.order = (struct order){ SORT_VALUE, 0, by->size };
+	return query;
+}
+
+size_t top_room(void)
+{
+	const int room = LINES - HEAD_LINES - 1;
+
+	return room > 1 ? (size_t)room - 1 : 0;
+}
+
+static void top_draw_table(struct output *output)
+{
+	struct top *top = output->state;
+	struct top_query query = top_query(top);
+	char line[160];
+	struct rows rows;
+	size_t n;
+	int r;
+
+	query.most = top->first + top_room();
+	if (!query.most)
+		return;
+	r = top_tables_select(&top->tables, &query, &rows);
+	if (r < 0) {
+		output->error = r;
+		rows_free(&rows);
+		return;
+	}
+	top->n_rows = rows.added;
+	if (top->first >= rows.n)
+		top->first = rows.n ? rows.n - 1 : 0;
+	n = rows.n - top->first;
+	top_draw_rows(top, &rows, top->first, n);
+	if (rows.added > rows.n || r > 0) {
+		view_rest_text(&rows, rows.n, r > 0, "", line, sizeof(line));
+		top_put(HEAD_LINES + (int)n, A_NORMAL, line);
+	}
+	rows_free(&rows);
+}
+
+void top_end_interval_of_file(struct top *top)
+{
+	const struct tally *sum = &top->tables.next_sum;
+
+	if (!sum->flows)
+		return;
+	top->drawn_at_s = sum->end_ns / NSEC_PER_SEC;
+	top_tables_turn(&top->tables, true);
+}
+
+void top_draw(struct output *output)
+{
+	struct top *top = output->state;
+
+	if (output->is_file)
+		top_end_interval_of_file(top);
+	erase();
+	top_draw_title(output);
+	top_draw_sums(output);
+	if (top->has_help)
+		top_draw_help();
+	else if (top->drawn_at_s)
+		top_draw_table(output);
+	if (!top->has_help)
+		top_draw_foot(top);
+	refresh();
+}

@@ -1,0 +1,289 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""netobsctl top: what a terminal shows, its keys, and the terminal after it; --once; files."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import termios
+
+from lib import bpf
+from lib import capfile
+from lib import frames
+from lib import lab
+from lib import observer
+from lib import traffic
+from lib.terminal import Terminal
+
+USAGE = 2
+PORTS = (22, 80, 443)
+FLOWS = 10_000
+MILLION = lab.sized(1_000_000)
+TITLE, LAST, TOTAL, HEADING, ROWS = range(5)
+NORMAL_SCREEN, SHOW_CURSOR = "\x1b[?1049l", "\x1b[?12l\x1b[?25h"
+UP, END = "\x1bOA", "\x1bOF"
+
+
+class Top(lab.WiredTest):
+    def start(self, *arguments, rows=24, columns=80, **environment):
+        terminal = Terminal(self.lab, self.a, rows, columns, "top", "-v", "-i", "eth0",
+                            "--interval", "0.3", *arguments, **environment)
+        lab.wait_for(lambda: observer.OBSERVING.search(terminal.messages()),
+                     "top to observe")
+        return terminal
+
+    def check_end(self, code, errors):
+        self.assertEqual(0, code, errors)
+        self.assertNotRegex(errors, "warning|error|cannot")
+
+    def connect(self, times=1):
+        for _ in range(times):
+            for port in PORTS:
+                traffic.tcp(self.a, "192.0.2.1", self.b, "192.0.2.2", 100,
+                            port=port, answer=5000)
+
+    def shows(self, terminal, *words):
+        """A screen that has all of these."""
+        return terminal.wait_for(
+            lambda lines: all(re.search(word, "\n".join(lines)) for word in words),
+            f"{words}")
+
+    def quit(self, terminal):
+        self.check_end(*terminal.quit())
+        # The other screen, as it was, with a cursor.
+        self.assertIn(NORMAL_SCREEN, terminal.text())
+        self.assertIn(SHOW_CURSOR, terminal.text())
+
+    def test_every_table_and_every_order(self):
+        terminal = self.start()
+        self.connect()
+        traffic.ping(self.a, "192.0.2.2", 3)
+        terminal.type("t")
+        self.shows(terminal, "talkers by bytes, since the start", "6 records|7 records|8 record",
+                   r"192\.0\.2\.1 +192\.0\.2\.2:443/TCP", r"; 0 lost")
+        for key, words in (
+                ("2", ("flows by bytes", "SOURCE → DESTINATION",
+                       r"192\.0\.2\.2:443 → 192\.0\.2\.1:\d+/TCP",
+                       r"192\.0\.2\.2 → 192\.0\.2\.1 ICMP")),
+                ("3", ("hosts by bytes", "HOST .*SENT", r"192\.0\.2\.1 ", r"192\.0\.2\.2 ")),
+                ("4", ("pairs by bytes", r"192\.0\.2\.1 ↔ 192\.0\.2\.2")),
+                ("5", ("services by bytes", r"192\.0\.2\.2:22/TCP")),
+                ("6", ("ports by bytes", r"\n22/TCP", r"\nICMP +\d+ +6 ")),
+                ("7", ("interfaces by bytes", r"\neth0 +out ", r"\neth0 +in ")),
+                ("8", ("protocols by bytes", r"\nTCP ", r"\nICMP +\d+ +6 ")),
+                ("k", ("protocols by packets", r"PACKETS/S")),
+                ("f", ("protocols by flows",)),
+                ("n", ("protocols by name", r"(?s)\nICMP .*\nTCP ")),
+                ("s", ("protocols by bytes",)),
+                ("\t", ("talkers by",)),
+                ("\x1b[Z", ("protocols by",)),
+                ("h", ("b k f   sort by bytes", "q       quit")),
+                ("x", ("protocols by bytes", r"\nTCP "))):
+            with self.subTest(key):
+                terminal.type(key)
+                self.shows(terminal, *words)
+        self.quit(terminal)
+
+    def test_it_fits_any_size(self):
+        terminal = self.start(rows=60, columns=200)
+        self.connect()
+        self.shows(terminal, r"CLIENT +SERVICE +FLOWS +PACKETS +PACKETS/S +BYTES +RATE")
+        for rows, columns in (24, 80), (8, 40), (4, 20), (1, 1), (60, 200), (24, 80):
+            terminal.resize(rows, columns)
+            terminal.process.send_signal(signal.SIGWINCH)
+            if columns >= 40:
+                self.shows(terminal, "talkers by bytes", "\nCLIENT ")
+            terminal.type("hx2" + UP + "1")
+        terminal.type("t")
+        lines = self.shows(terminal, "since the start", ":443/TCP", "q quit$")
+        for line in lines:
+            self.note(line)
+        self.quit(terminal)
+
+    def test_frozen_it_counts_on(self):
+        terminal = self.start("--by", "proto")
+        traffic.ping(self.a, "192.0.2.2", 2)
+        terminal.type("t")
+        self.shows(terminal, r"\nICMP +\d+ +4 ")
+        terminal.type("p")
+        self.shows(terminal, "FROZEN")
+        traffic.ping(self.a, "192.0.2.2", 5)
+        terminal.type("k")
+        self.shows(terminal, "by packets", r"\nICMP +\d+ +4 ")
+        terminal.type(" ")
+        lines = self.shows(terminal, r"\nICMP +\d+ +14 ")
+        self.assertNotIn("FROZEN", lines[TITLE])
+        self.quit(terminal)
+
+    def test_search(self):
+        terminal = self.start("--by", "service")
+        self.connect()
+        terminal.type("tn")
+        self.shows(terminal, ":22/TCP", ":443/TCP")
+        terminal.type("/22x\x7f/T")
+        self.shows(terminal, "Rows that contain: 22/T_")
+        terminal.type("\r")
+        lines = self.shows(terminal, "with 22/T")
+        self.assertNotIn(":443/TCP", str(lines))
+        self.assertIn(":22/TCP", lines[ROWS])
+        terminal.type("\x1b")
+        self.shows(terminal, ":443/TCP")
+        self.quit(terminal)
+
+    def test_ten_thousand_flows(self):
+        terminal = self.start("ip")
+        sent = traffic.flood(self.lab, self.a, "eth0", "--flows", FLOWS, "--packets",
+                             2 * FLOWS)
+        terminal.type("t2k")
+        lines = self.shows(terminal, rf" {sent['packets']} packets \(\d+/s\)",
+                           rf"\nand {FLOWS - 18} more: {2 * (FLOWS - 18)} packets")
+        self.assertEqual(ROWS + 18, next(at for at, line in enumerate(lines)
+                                         if line.startswith("and ")))
+        terminal.type(END)
+        lines = terminal.wait_for(lambda lines: "more:" not in str(lines), "the last rows")
+        self.assertEqual(18, sum("/UDP" in line for line in lines))
+        self.quit(terminal)
+
+    def test_losses_are_on_the_screen(self):
+        for environment, colour in ({}, "red"), ({"NO_COLOR": "1"}, "default"):
+            terminal = self.start("--max-memory", "32M", **environment)
+            terminal.process.send_signal(signal.SIGSTOP)  # tables fill up
+            traffic.flood(self.lab, self.a, "eth0", "--flows", MILLION,
+                          "--packets", MILLION)
+            terminal.process.send_signal(signal.SIGCONT)
+            terminal.wait_for(lambda lines: re.match(r"[1-9]\S* lost; In", lines[TOTAL]),
+                              "a loss")
+            self.assertIn(colour, terminal.colours(TOTAL))
+            code, errors = terminal.quit()
+            self.assertEqual(0, code, errors)
+
+    def test_names(self):
+        self.a.hosts("192.0.2.1 client.example", "192.0.2.2 web.example")
+        terminal = self.start("-N")
+        self.connect(3)
+        terminal.type("t")
+        self.shows(terminal, "client.example", "web.example:https/TCP")
+        terminal.type("N")
+        self.shows(terminal, "192.0.2.2:443/TCP")
+        self.quit(terminal)
+
+    def test_the_terminal_is_as_before(self):
+        for numbers, code in (([signal.SIGTERM], 0), ([signal.SIGINT], 0),
+                              ([signal.SIGHUP], 0), ([signal.SIGQUIT], -signal.SIGQUIT),
+                              ([signal.SIGABRT], -signal.SIGABRT)):
+            with self.subTest(numbers):
+                terminal = self.start()
+                self.connect()
+                terminal.type("t")
+                self.shows(terminal, ":443/TCP")
+                for number in numbers:
+                    terminal.process.send_signal(number)
+                terminal.process.wait(60)
+                self.assertEqual(terminal.modes, termios.tcgetattr(terminal.leader))
+                self.assertEqual(code, terminal.end()[0])
+                self.assertIn(NORMAL_SCREEN, terminal.text())
+                self.assertIn(SHOW_CURSOR, terminal.text())
+
+    def test_it_ends_with_its_terminal(self):
+        terminal = self.start()
+        terminal.close()
+        terminal.process.wait(60)
+        observer.check_sanitizer(terminal.messages())
+        lab.wait_for(lambda: not bpf.attached(self.a, "eth0"), "programs to be detached")
+
+    def test_errors_come_after_the_screen(self):
+        terminal = self.start("-d", "1")
+        self.check_end(*terminal.end())
+        self.assertIn(NORMAL_SCREEN, terminal.text())
+
+    def once(self, *arguments):
+        process = self.lab.spawn(observer.netobsctl(), "top", "-i", "eth0", "--once",
+                                 "--interval", "2", *arguments, ns=self.a, text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        while process.poll() is None:
+            self.connect()
+        out, errors = process.communicate(timeout=60)
+        observer.check_sanitizer(errors)
+        self.assertEqual(0, process.returncode, errors)
+        return out, errors
+
+    def test_once(self):
+        out, errors = self.once("--by", "port", "-o", "json", "--stats")
+        groups = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual(set(PORTS), {one["ServerPort"] for one in groups})
+        self.assertEqual(1, len({one["TimeMs"] for one in groups}))
+        stats = json.loads(errors.splitlines()[-1])
+        self.assertEqual(stats["exported"]["packets"],
+                         sum(one["Packets"] for one in groups))
+        self.assertGreater(stats["exported"]["packets"], 0)
+        out, _ = self.once("-n", "1", "--by", "flow", "tcp", "port", "443")
+        lines = out.splitlines()
+        self.assertRegex(lines[0], "^TIME +SOURCE → DESTINATION +FLOWS")
+        self.assertRegex(lines[1], r" 192\.0\.2\.2:443 → 192\.0\.2\.1:\d+/TCP +1 ")
+        self.assertEqual([1], [line.count("(others)") for line in lines[2:]])
+
+    def test_a_reader_that_leaves_ends_it(self):
+        process = self.lab.spawn(observer.netobsctl(), "top", "-i", "eth0", "--interval",
+                                 "0.2", ns=self.a, text=True, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE)
+        self.assertRegex(process.stdout.readline(), "CLIENT +SERVICE")
+        process.stdout.close()
+        self.assertEqual(0, process.wait(60))
+        self.assertEqual("", process.stderr.read())
+
+    def test_a_dumb_terminal_gets_lines(self):
+        terminal = self.start("--by", "port", TERM="dumb")
+        self.connect()
+        terminal.wait_for(lambda lines: any(" 443/TCP " in line for line in lines),
+                          "a table")
+        terminal.process.send_signal(signal.SIGTERM)
+        self.check_end(*terminal.end())
+        self.assertNotIn("\x1b", terminal.text())
+
+    def file(self):
+        path = self.lab.path("file.pcap")
+        packets = [(n * 10**9, frames.ether(
+            "02:00:00:00:00:01", "02:00:00:00:00:02", frames.IPV4,
+            frames.ipv4(f"10.0.{n % 3}.1", "10.1.0.1", frames.UDP,
+                        frames.udp(40000 + n, 53, b"?"))))
+                   for n in range(60)]
+        with open(path, "wb") as file:
+            file.write(capfile.pcap(capfile.ETHERNET, packets))
+        return path
+
+    def test_a_file(self):
+        path = self.file()
+        terminal = Terminal(self.lab, self.a, 24, 80, "top", "-r", path)
+        self.shows(terminal, "file.pcap", "In 59.0 s: 60 records, 60 packets",
+                   r"10\.0\.0\.1 +10\.1\.0\.1:53/UDP +20 +20 ")
+        terminal.type("3")
+        self.shows(terminal, r"10\.1\.0\.1 +60 +60 ")
+        self.quit(terminal)
+        done = subprocess.run([observer.netobsctl(), "top", "--once", "-r", path, "-o",
+                               "json", "--by", "host"], text=True, check=True,
+                              capture_output=True, timeout=60)
+        self.assertEqual([60, 20, 20, 20], [json.loads(line)["Packets"]
+                                            for line in done.stdout.splitlines()])
+
+    def test_wrong_words(self):
+        for arguments, words in (
+                (["-o", "kafka://b/t"], "-o: it is either table or json"),
+                (["-o", "json", "-o", "table"], "-o: it is either table or json"),
+                (["--once", "-d", "5"], "--interval gives the time"),
+                (["--by", "servce"], "did you mean 'service'"),
+                (["--sort", "duration"], "no such column"),
+                (["-r", "f", "-i", "eth0"], "cannot be combined with -r"),
+                (["--interval", "1ms"], "at least 10 ms"),
+                (["-n", "0"], "'0' is not a whole number")):
+            with self.subTest(arguments):
+                done = subprocess.run([observer.netobsctl(), "top", *arguments], text=True,
+                                      capture_output=True, timeout=60, check=False)
+                self.assertEqual(USAGE, done.returncode, done.stderr)
+                self.assertIn(words, done.stderr)
+                self.assertIn("Try 'netobsctl top -h'", done.stderr)
+
+
+if __name__ == "__main__":
+    lab.main(at_once=4)
