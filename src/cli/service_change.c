@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* A configuration beside the one that is in use: what it cannot change, and messages about it. */
+#include "service_config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "service_keys.h"
+
+/* ---- Changes --------------------------------------------------------------------- */
+
+static void report_kept(const struct service_key *key,
+			void (*on_kept)(const char *line, void *user), void *user)
+{
+	char text[160];
+
+	snprintf(text, sizeof(text),
+		 "[%s] %s: the new value takes effect after a restart",
+		 key->section, key->name);
+	on_kept(text, user);
+}
+
+/* Of sampling, what has been made of the text counts. */
+static bool keep_text(struct service_config *config,
+		      const struct service_config *running, size_t offset)
+{
+	const char **field = (const char **)((char *)config + offset);
+	const char *from = *(const char *const *)((const char *)running + offset);
+	bool differs = *field && from ? strcmp(*field, from) : *field != from;
+
+	*field = from;
+	if (offset != offsetof(struct service_config, flows.sampling))
+		return differs;
+	differs = config->flows.sampling_mode != running->flows.sampling_mode ||
+		  config->flows.sampling_interval !=
+			  running->flows.sampling_interval;
+	config->flows.sampling_mode = running->flows.sampling_mode;
+	config->flows.sampling_interval = running->flows.sampling_interval;
+	return differs;
+}
+
+static bool keep_field(struct service_config *config,
+		       const struct service_config *running,
+		       const struct args_option *option)
+{
+	char *field = (char *)config + option->offset;
+	const char *from = (const char *)running + option->offset;
+	const size_t size = service_key_size(option->type);
+
+	if (option->type == ARGS_STRING)
+		return keep_text(config, running, option->offset);
+	if (!memcmp(field, from, size))
+		return false;
+	memcpy(field, from, size);
+	return true;
+}
+
+static bool is_filtered(const struct flows_config *flows)
+{
+	return flows->filter || flows->rules.default_action;
+}
+
+/* Without the places of the rules, which are those of the other configuration. */
+static void copy_filters(struct flows_config *flows,
+			 const struct flows_config *running)
+{
+	flows->filter = running->filter ? strdup(running->filter) : NULL;
+	flows->rules = running->rules;
+	flows->rules.path = "rules";
+	for (uint32_t i = 0; i < flows->rules.n; i++)
+		flows->rules.list[i].filter =
+			strdup(running->rules.list[i].filter);
+}
+
+/* Programs with a filter are others: the library can replace one, but not add the first. */
+static bool keep_filters(struct service_config *config,
+			 const struct service_config *running)
+{
+	if (is_filtered(&config->flows) == is_filtered(&running->flows))
+		return false;
+	free(config->flows.filter);
+	rules_clear(&config->flows.rules);
+	config->n_filters = 0;
+	copy_filters(&config->flows, &running->flows);
+	return true;
+}
+
+void service_config_keep(struct service_config *config,
+			 const struct service_config *running,
+			 void (*on_kept)(const char *line, void *user),
+			 void *user)
+{
+	if (keep_filters(config, running))
+		on_kept("the first filter, and none after one, take effect after a "
+			"restart",
+			user);
+	for (const struct service_key *key = service_keys; key->name; key++)
+		if (key->is_fixed &&
+		    keep_field(config, running, service_key_option(key)))
+			report_kept(key, on_kept, user);
+}
+
+/* ---- Messages of the library ----------------------------------------------------- */
+
+/* The entry that "NAME: ..." is about; its value may be in the rest of the message. */
+static const struct conf_entry *find_entry(const struct conf *conf,
+					   const char *key, const char *rest)
+{
+	const struct conf_entry *last = NULL;
+
+	for (size_t i = 0; i < conf->n; i++) {
+		const struct conf_entry *entry = &conf->entries[i];
+
+		if (!entry->key || strcmp(entry->section, "capture") ||
+		    strcmp(entry->key, key) || !*entry->value)
+			continue;
+		last = entry;
+		if (strstr(rest, entry->value))
+			return entry;
+	}
+	return last;
+}
+
+static void write_place(const struct conf_place *place, const char *rest,
+			char *ret_text, size_t size)
+{
+	snprintf(ret_text, size, "%s:%u:%u: %s", place->file, place->line,
+		 place->column, rest + strspn(rest, " "));
+}
+
+bool service_config_place(const struct service_config *config,
+			  const char *message, char *ret_text, size_t size)
+{
+	static const struct {
+		const char *library, *key;
+	} names[] = { { "interfaces:", "interface" },
+		      { "exclude:", "exclude" },
+		      { "filter:", "filter" } };
+	unsigned int rule;
+	int len = 0;
+
+	if (sscanf(message, "rules[%u]:%n", &rule, &len) == 1 && len &&
+	    rule < config->n_filters) {
+		write_place(&config->filters[rule].place, message + len,
+			    ret_text, size);
+		return true;
+	}
+	if (rules_place(&config->flows.rules, message, ret_text, size))
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const char *rest = message + strlen(names[i].library);
+		const struct conf_entry *entry;
+		struct conf_place place;
+
+		if (strncmp(message, names[i].library, strlen(names[i].library)))
+			continue;
+		entry = find_entry(&config->conf, names[i].key, rest);
+		if (!entry)
+			return false;
+		place = conf_value_place(entry);
+		write_place(&place, rest, ret_text, size);
+		return true;
+	}
+	return false;
+}
