@@ -42,9 +42,9 @@ static uint8_t read_tunnel_name(struct json_value value)
 	char text[16];
 
 	json_text(value, text, sizeof(text));
-	for (uint8_t i = 1; i < ARRAY_SIZE(names); i++)
+	for (size_t i = 1; i < ARRAY_SIZE(names); i++)
 		if (!strcmp(text, names[i]))
-			return i;
+			return (uint8_t)i;
 	return NETOBS_TUNNEL_NONE;
 }
 

@@ -147,14 +147,15 @@ bool json_next(struct json_value container, struct json_item *item)
 		at = check_key(at);
 	}
 	item->value.at = at;
-	item->next = check_value(at, 0);
-	return true;
+	item->next = at ? check_value(at, 0) : NULL;
+	return item->next;
 }
 
 /* Names that are looked for have no escapes. */
 static bool is_key(struct json_value key, const char *name, size_t len)
 {
-	return !strncmp(key.at + 1, name, len) && key.at[1 + len] == '"';
+	return key.at && !strncmp(key.at + 1, name, len) &&
+	       key.at[1 + len] == '"';
 }
 
 struct json_value json_get(struct json_value value, const char *path)

@@ -170,7 +170,7 @@ static int open_httpd(struct metrics *metrics, struct httpd **ret_httpd,
 					    answer, metrics, ret_httpd, why,
 					    why_size);
 	if (!err)
-		fd = -1; /* the server's now */
+		(void)TAKE_FD(fd); /* the server closes it */
 	return err;
 }
 

@@ -168,7 +168,7 @@ static int file_reopen(struct output *output)
 {
 	struct file_output *out = of_output(output);
 	const struct config *config = output->config;
-	int fd, err;
+	int fd = -1, err;
 
 	if (!has_moved(out))
 		return 0;
