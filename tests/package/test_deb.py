@@ -16,6 +16,8 @@ from pathlib import Path
 from lib import chroot
 
 SOURCE = Path(os.environ["NETOBS_SOURCE"])
+# Where the service leaves its programs when it stops; "service" removes them.
+WITH_BPFFS = "mount -t bpf bpf /sys/fs/bpf && systemd-tmpfiles --create netobs.conf && exec $0"
 STATE = ("var/log/netobs", "var/lib/netobs", "etc/netobs")
 
 
@@ -55,7 +57,9 @@ class Deb(unittest.TestCase):
         for name in "command", "service", "build":
             with self.subTest(name):
                 shutil.copy(SOURCE / "packaging/debian/tests" / name, root.file("packages"))
-                print(root.run(f"/packages/{name}"), flush=True)
+                out = root.run("sh", "-ec", WITH_BPFFS, f"/packages/{name}")
+                print(out, flush=True)
+                self.assertEqual(name == "service", "removed programs at 2 hooks" in out)
         for name in STATE:
             self.assertTrue(os.path.isdir(root.file(name)), name)
         shutil.rmtree(root.file("packages"))
