@@ -99,11 +99,19 @@ class BadInput(lab.WiredTest):
             self.refuse(FAILED, ["--max-memory: too little", "the least"],
                         "--max-memory", cap)
 
-    def test_help_explains_one_verb(self):
-        done = subprocess.run([os.environ["NETOBSCTL"], "help", "flows", "extra"],
+    def refuse_verbs(self, *arguments):
+        done = subprocess.run([os.environ["NETOBSCTL"], *arguments],
                               capture_output=True, text=True, timeout=60)
         self.assertEqual((USAGE, ""), (done.returncode, done.stdout))
-        self.assertIn("'extra'", done.stderr)
+        return done.stderr
+
+    def test_help_explains_one_verb(self):
+        self.assertIn("'extra'", self.refuse_verbs("help", "flows", "extra"))
+
+    def test_unknown_verbs(self):
+        self.assertIn("unknown verb 'flwos'; did you mean 'flows'?\n",
+                      self.refuse_verbs("flwos"))
+        self.assertIn("unknown verb 'xyzzyx'\n", self.refuse_verbs("xyzzyx"))
 
     def test_output_files_that_cannot_be(self):
         self.refuse(FAILED, ["/nosuchdir/x"], "-o", "json:/nosuchdir/x")
