@@ -108,11 +108,11 @@ static void flows_in_turn_are_sampled_alike(void **state)
 
 	(void)state;
 	for (uint32_t round = 0; round < ROUNDS; round++)
-		for (uint16_t port = 1; port <= FLOWS; port++)
+		for (uint32_t port = 1; port <= FLOWS; port++)
 			prog_test_tcp(prog, port, 0x10);
 	flows = prog_test_flows(prog, 0);
 	assert_int_equal(sum_of(flows).packets, (uint64_t)ROUNDS * FLOWS / 100);
-	for (uint16_t port = 1; port <= FLOWS; port++) {
+	for (uint32_t port = 1; port <= FLOWS; port++) {
 		struct flow_key key = prog_test_tcp_key(port);
 
 		/* 20 expected, with a standard deviation of 4.5 */
