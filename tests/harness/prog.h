@@ -19,16 +19,17 @@ struct ring_buffer;
 /* Zero means a default that nothing runs out of. */
 enum { PROG_FLOWS = 16384 };
 
+/* Without padding, so that two can be compared. */
 struct prog_options {
 	enum link_kind link;
 	enum clock_kind clock;
-	__u16 netns;
+	__u32 netns;
 	__u32 l1_buckets;    /* per CPU and generation; 1 */
 	__u32 log_slots;     /* per CPU, a power of two; none */
 	__u32 overflow_room; /* pages; PROG_FLOWS */
 	enum sampling sampling;
 	__u32 sampling_interval; /* all packets */
-	bool has_egress;	 /* the program for that is loaded, too */
+	__u32 has_egress;	 /* the program for that is loaded, too */
 };
 
 /* Entries of one generation, one per key. */
