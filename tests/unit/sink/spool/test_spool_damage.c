@@ -38,6 +38,7 @@ static void every_prefix_of_a_file_gives_its_whole_records(void **state)
 		       at + segment_cost(make_record(whole, record)) <= cut)
 			at += segment_cost(make_record(whole++, record));
 		open_spool(f);
+		assert_int_equal(count_files(f->dir, ".seg", NULL), whole > 0);
 		assert_int_equal(f->spool.recovered.seq, whole);
 		get_all(&f->spool, 0, whole, &item);
 		assert_false(spool_read(&f->spool, &item));
