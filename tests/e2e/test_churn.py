@@ -1,0 +1,104 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""
+Interfaces and namespaces are created and removed while a service runs: it counts each packet
+at each of them, and keeps nothing.
+"""
+
+import json
+import os
+import re
+
+from lib import bpf
+from lib import frames
+from lib import lab
+from lib import metrics
+from lib.service import ServiceTest
+
+INTERFACES = int(os.environ.get("NETOBS_TEST_CHURN", "100"))
+AT_ONCE = 20  # interfaces
+PACKETS = 50  # on each of them
+
+
+class Churn(ServiceTest):
+    def observe(self, **options):
+        self.metrics = self.lab.path("metrics")
+        self.write("[metrics]", f"listen = unix:{self.metrics}", '[sink "a"]',
+                   f"output = json:{self.lab.path('a')}", sinks=(), **options)
+        self.start(release=True)
+
+    def scrape(self):
+        with self.a:
+            samples = metrics.scrape(self.metrics)
+        self.assertEqual(0, samples.total("netobs_lost_packets_total"))
+        return samples
+
+    def descriptors(self):
+        """What the open ones are, without numbers."""
+        directory = f"/proc/{self.pid}/fd"
+        found = []
+        for fd in os.listdir(directory):
+            try:
+                found.append(re.sub(r"\d+", "", os.readlink(f"{directory}/{fd}")))
+            except FileNotFoundError:  # closed meanwhile
+                pass
+        return sorted(found)
+
+    def memory(self):
+        """What is the process's own, in KiB."""
+        with open(f"/proc/{self.pid}/status", encoding="ascii") as file:
+            return int(re.search(r"RssAnon:\s+(\d+)", file.read())[1])
+
+    def await_exported(self, packets):
+        lab.wait_for(lambda: self.scrape().value("netobs_exported_packets_total") >= packets,
+                     "all packets to be exported")
+
+    def create(self, number):
+        """A namespace, and a wire to it."""
+        ns = self.lab.ns(f"x{number}")
+        self.lab.veth(ns, "far0", self.a, f"v{number}", offload=False)
+        return ns
+
+    def remove(self, ns):
+        lab.run("ip", "netns", "del", ns.name)
+        self.lab.namespaces.remove(ns)
+
+    def cycle(self, numbers):
+        made = {number: self.create(number) for number in numbers}
+        for number, ns in made.items():
+            lab.wait_for(lambda n=number: bpf.attached(self.a, f"v{n}") == 2, f"v{number}")
+            packet = frames.ether(
+                "02:00:00:00:00:01", "02:00:00:00:00:02", frames.IPV4,
+                frames.ipv4("10.0.0.1", "10.0.0.2", frames.UDP,
+                            frames.udp(1024 + number, 9, b"?" * 100)))
+            ns.send_frames("far0", [packet] * PACKETS)
+        for ns in made.values():
+            self.remove(ns)
+        lab.wait_for(lambda: self.scrape().value("netobs_interfaces") == 1,
+                     "the interfaces to be gone")
+
+    def test_interfaces_and_namespaces_come_and_go(self):
+        self.observe(interfaces=("/^(eth|v)/",))
+        self.cycle(range(AT_ONCE))
+        lab.wait_for(lambda: "bpf_link" in str(self.descriptors()), "descriptors of links")
+        open_ones, memory = self.descriptors(), self.memory()
+        for first in range(AT_ONCE, AT_ONCE + INTERFACES, AT_ONCE):
+            self.cycle(range(first, first + AT_ONCE))
+        lab.wait_for(lambda: self.descriptors() == open_ones, "the descriptors of before")
+        count = AT_ONCE + len(range(0, INTERFACES, AT_ONCE)) * AT_ONCE
+        self.await_exported(count * PACKETS)
+        self.note(f"{count} interfaces, {len(open_ones)} descriptors, memory of its own "
+                  f"{memory} KiB at first, {self.memory()} at the end")
+        self.assertLess(self.memory() - memory, max(1024, memory / 10))
+        self.stop()
+        self.assertEqual(count * PACKETS, self.exported())
+        per_interface = {}
+        with open(self.lab.path("a"), encoding="utf-8") as file:
+            for record in map(json.loads, file):
+                name, = record["Interfaces"]
+                per_interface[name] = per_interface.get(name, 0) + record["Packets"]
+        self.assertEqual({f"v{number}": PACKETS for number in range(count)}, per_interface)
+
+
+if __name__ == "__main__":
+    lab.main()

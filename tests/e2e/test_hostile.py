@@ -1,0 +1,131 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""
+A service in a hostile world: a full disk, no DNS, a process that is suspended, and, in a guest,
+a clock that is stepped. It goes on, and each packet is counted.
+"""
+
+import os
+import re
+import signal
+import time
+
+from lib import lab
+from lib import metrics
+from lib import traffic
+from lib.service import ServiceTest
+
+HOUR = 3600
+SECONDS = 3  # of a suspended process
+FLOWS = 1000
+PACKETS = lab.sized(300_000)
+
+
+def is_guest():
+    with open("/proc/cmdline", encoding="utf-8") as file:
+        return "netobs_guest=" in file.read()
+
+
+class Hostile(ServiceTest):
+    def observe(self, *parts, **options):
+        self.metrics = self.lab.path("metrics")
+        self.write(*parts, "[metrics]", f"listen = unix:{self.metrics}", **options)
+        self.start()
+        self.sent = 0
+
+    def scrape(self):
+        with self.a:
+            return metrics.scrape(self.metrics)
+
+    def flood(self, packets, *arguments):
+        self.sent += traffic.flood(self.lab, self.a, "eth0", "--flows", FLOWS, "--packets",
+                                   packets, *arguments)["packets"]
+
+    def await_exported(self):
+        def is_all(samples):
+            return {self.sent} == {samples.value(f"netobs_{term}_packets_total")
+                                   for term in ("seen", "exported")}
+        lab.wait_for(lambda: is_all(self.scrape()), "all packets to be exported")
+        samples = self.scrape()
+        samples.check_identity()
+        self.assertEqual(0, samples.total("netobs_lost_packets_total"))
+
+    def open_files(self):
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def of_sink(self, name, term):
+        return sum(value for labels, value in
+                   self.scrape().all_of(f"netobs_sink_{term}_packets_total").items()
+                   if ("output", name) in labels)
+
+    def end(self, code=0):
+        self.stop(code)
+        self.assertEqual(self.sent, self.exported())
+
+    def test_full_disk(self):
+        directory = self.lab.path("disk")
+        os.mkdir(directory)
+        lab.run("mount", "-t", "tmpfs", "-o", "size=1M", "none", directory)
+        self.lab.defer(lab.run, "umount", directory)
+        self.observe('[sink "full"]', f"output = json:{directory}/flows",
+                     "spool.max_bytes = 1M")
+        for _ in range(8):
+            self.flood(FLOWS)
+            self.await_exported()
+        lab.wait_for(lambda: self.of_sink("full", "dropped"), "records that have no room")
+        delivered = self.of_sink("full", "delivered")
+        lab.run("mount", "-o", "remount,size=64M", directory)
+        self.flood(FLOWS)
+        lab.wait_for(lambda: self.of_sink("full", "delivered") >= delivered + FLOWS,
+                     "records to be written again")
+        self.await_exported()
+        # What was dropped is reported.
+        self.end(1)
+        self.assertEqual(self.sent, self.packets("a"))
+
+    def test_no_dns(self):
+        self.observe('[sink "away"]', "output = ipfix:tcp://collector.invalid:4739",
+                     '[sink "away2"]', "output = kafka://broker.invalid/flows")
+        before = self.open_files()
+        for _ in range(5):
+            self.flood(FLOWS)
+            self.await_exported()
+        self.assertLess(self.open_files() - before, 20)
+        # What is delivered nowhere is reported.
+        self.stop(1)
+        self.assertEqual(self.sent, self.exported())
+        self.assertEqual(self.sent, self.packets("a"))
+        self.assertRegex(self.messages(), r"collector\.invalid")
+
+    def test_a_suspended_process_loses_nothing(self):
+        self.observe()
+        self.flood(PACKETS)
+        self.await_exported()
+        os.kill(self.pid, signal.SIGSTOP)
+        self.flood(PACKETS)
+        time.sleep(SECONDS)
+        self.flood(PACKETS)
+        os.kill(self.pid, signal.SIGCONT)
+        self.await_exported()
+        self.end()
+        self.assertEqual(self.sent, self.packets("a"))
+
+    def test_a_clock_that_is_stepped(self):
+        if not is_guest():
+            self.skipTest("the clock is stepped in a guest only")
+        self.observe()
+        for step in (HOUR, -2 * HOUR, HOUR):
+            self.flood(FLOWS)
+            time.clock_settime(time.CLOCK_REALTIME, time.time() + step)
+            self.flood(FLOWS)
+            self.await_exported()
+        self.end()
+        self.assertEqual(self.sent, self.packets("a"))
+        with open(self.lab.path("a"), encoding="utf-8") as file:
+            for start, end in re.findall(
+                    r'"TimeFlowStartMs":(\d+),"TimeFlowEndMs":(\d+)', file.read()):
+                self.assertLessEqual(int(start), int(end))
+
+
+if __name__ == "__main__":
+    lab.main(at_once=3)
