@@ -16,7 +16,7 @@ class Tcpdump(Agent):
     def start(self):
         self.err = self.log("err")
         self.spawn("tcpdump", "-n", "-i", self.interface, "-s", HEADERS,
-                   "-w", "/dev/null", stderr=self.err)
+                   "-Z", "root", "-w", "/dev/null", stderr=self.err)
         self.wait_for_words(self.err, "listening on")
 
     def count(self):
