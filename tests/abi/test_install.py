@@ -231,9 +231,10 @@ class Install(unittest.TestCase):
         paths = [path for name, path in found if name in DIRECT]
         self.assertLessEqual(closure(self.shared_object), DIRECT | closure(*paths))
 
-    def test_command_needs_the_library_and_libc(self):
+    def test_command_needs_the_library_libc_and_ncurses(self):
         command = self.prefix / "sbin/netobsctl"
-        self.assertEqual({"libnetobs.so.0.1", "libc.so.6"}, needed(command))
+        self.assertEqual({"libnetobs.so.0.1", "libc.so.6", "libncursesw.so.6",
+                          "libtinfo.so.6"}, needed(command))
 
     def test_benchmarks_are_found_where_they_are_installed(self):
         command = self.prefix / "sbin/netobsctl"
