@@ -41,14 +41,14 @@ struct {
 	__type(value, struct flow_bucket);
 } l1_buckets SEC(".maps");
 
-/* The log: [CPU], then blocks for config_log_slots. */
+/* The log: [CPU], then config_log_slots of them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct log_block);
-} log_blocks SEC(".maps");
+	__type(value, struct log_slot);
+} log_slots SEC(".maps");
 
 /*
  * Where entries go while a log is full: a table for each generation, put in by user space.

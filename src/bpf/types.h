@@ -170,13 +170,6 @@ struct log_slot {
 
 _Static_assert(sizeof(struct log_slot) == CACHE_LINE, "one cache line");
 
-/* What a program fetches into its cache at a time: see log_claim() in log.h. */
-enum { LOG_BLOCK = 8 };
-
-struct log_block {
-	struct log_slot slots[LOG_BLOCK];
-};
-
 /*
  * Flags in word 5 of a record's first slot, where a VLAN id field has no bits
  * of its own: to be cleared before the word is part of a key.

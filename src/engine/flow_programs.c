@@ -29,8 +29,7 @@ static int prepare_maps(struct bpf_object *object, void *ctx)
 	uint32_t l1_total = GENERATIONS * knobs->n_cpus * knobs->l1_buckets;
 	bool has_rules = knobs->filter || knobs->may_filter;
 	uint32_t rules_total = has_rules ? knobs->n_cpus * RULE_SLOTS : 1;
-	uint32_t log_total =
-		max_u64(knobs->n_cpus * knobs->log_slots / LOG_BLOCK, 1);
+	uint32_t log_total = max_u64(knobs->n_cpus * knobs->log_slots, 1);
 	struct bpf_program *program;
 	int err;
 
@@ -39,7 +38,7 @@ static int prepare_maps(struct bpf_object *object, void *ctx)
 	err = resize_map(object, "cpu_states", knobs->n_cpus);
 	err = err ?: resize_map(object, "l1_buckets", l1_total);
 	err = err ?: resize_map(object, RULE_COUNTS, rules_total);
-	err = err ?: resize_map(object, "log_blocks", log_total);
+	err = err ?: resize_map(object, "log_slots", log_total);
 	err = err ?: resize_map(object, "notices", sysconf(_SC_PAGESIZE));
 	return err || !knobs->adopted ?
 		       err :

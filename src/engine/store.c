@@ -437,7 +437,7 @@ static size_t log_size(const struct store *store)
 
 const struct log_slot *store_map_log(const struct store *store, uint32_t cpu)
 {
-	return map_mmap(program_set_map_fd(&store->maps, "log_blocks"),
+	return map_mmap(program_set_map_fd(&store->maps, "log_slots"),
 			(uint64_t)cpu * log_size(store), log_size(store));
 }
 

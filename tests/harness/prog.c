@@ -131,9 +131,8 @@ static int load(struct prog *prog)
 	skel->rodata->config_log_slots = prog->options.log_slots;
 	err = err   ?:
 		      bpf_map__set_max_entries(
-			      skel->maps.log_blocks,
-			      prog->n_cpus * prog->options.log_slots / LOG_BLOCK ?:
-				      1);
+			      skel->maps.log_slots,
+			      prog->n_cpus * prog->options.log_slots ?: 1);
 	return err ?: flows_bpf__load(skel);
 }
 
@@ -141,7 +140,7 @@ static int map_all(struct prog *prog)
 {
 	prog->cpus = map_array(prog->skel->maps.cpu_states);
 	prog->l1 = map_array(prog->skel->maps.l1_buckets);
-	prog->log = map_array(prog->skel->maps.log_blocks);
+	prog->log = map_array(prog->skel->maps.log_slots);
 	prog->ring = ring_buffer__new(bpf_map__fd(prog->skel->maps.notices),
 				      on_notice, prog, NULL);
 	return prog->cpus && prog->l1 && prog->log && prog->ring ? 0 : -ENOMEM;
@@ -178,7 +177,7 @@ void prog_close(struct prog *prog)
 	if (prog->skel) {
 		unmap_array(prog->cpus, prog->skel->maps.cpu_states);
 		unmap_array(prog->l1, prog->skel->maps.l1_buckets);
-		unmap_array(prog->log, prog->skel->maps.log_blocks);
+		unmap_array(prog->log, prog->skel->maps.log_slots);
 	}
 	for (int i = 0; i < GENERATIONS; i++)
 		close_fd(&prog->overflows[i]);

@@ -40,29 +40,6 @@ static __always_inline bool log_publish(struct cpu_state *cpu, __u32 n,
 	return (before ^ after) & ~(__u64)(n_slots / LOG_WAKE_SHARE - 1);
 }
 
-/* Whether the last @n slots led into a block, whose other slots are free. */
-static __always_inline bool log_enters_block(struct cpu_state *cpu, __u32 n,
-					     __u32 n_slots)
-{
-	__u64 head = cpu->log_head;
-
-	return head / LOG_BLOCK != (head - n) / LOG_BLOCK &&
-	       log_has_room(cpu, LOG_BLOCK, n_slots);
-}
-
-/*
- * The reader's processor has the lines of a log, and a store has to wait until that has given
- * one up. The kernel's next atomic operation waits for the store. So a word of each slot of
- * a block is written first: the block's lines come together, in the time of one.
- */
-static __always_inline void log_claim(struct log_block *block, __u64 head)
-{
-	if (!(head % LOG_BLOCK))
-		WRITE_ONCE(block->slots[0].words[0], 0);
-	for (__u32 i = 1; i < LOG_BLOCK; i++)
-		WRITE_ONCE(block->slots[i].words[0], 0);
-}
-
 static __always_inline __u64 log_generation_flag(__u32 generation)
 {
 	return generation ? LOG_GENERATION : 0;

@@ -83,38 +83,23 @@ static __always_inline void entry_add(struct flow_entry *entry,
 		attrs_merge(&tally->attrs, &pkt->attrs, false, true);
 }
 
-/* A block of this CPU's log; NULL: there is no log. */
-static __always_inline struct log_block *log_block_at(const struct run *run,
-						      __u64 position)
-{
-	__u32 slots = config_log_slots;
-	__u32 index =
-		(run->cpu_id * slots + (position & (slots - 1))) / LOG_BLOCK;
-
-	return bpf_map_lookup_elem(&log_blocks, &index);
-}
-
+/* A slot of this CPU's log; NULL: there is no log. */
 static __always_inline struct log_slot *log_slot_at(const struct run *run,
 						    __u64 position)
 {
-	struct log_block *block = log_block_at(run, position);
+	__u32 index = run->cpu_id * config_log_slots +
+		      (position & (config_log_slots - 1));
 
-	return block ? &block->slots[position % LOG_BLOCK] : NULL;
+	return bpf_map_lookup_elem(&log_slots, &index);
 }
 
 static __always_inline void log_end(struct run *run, __u32 n)
 {
 	__u64 cpu_id = run->cpu_id;
-	struct log_block *block;
 
 	if (log_publish(run->cpu, n, config_log_slots))
 		bpf_ringbuf_output(&notices, &cpu_id, sizeof(cpu_id),
 				   BPF_RB_FORCE_WAKEUP);
-	if (!log_enters_block(run->cpu, n, config_log_slots))
-		return;
-	block = log_block_at(run, run->cpu->log_head);
-	if (block)
-		log_claim(block, run->cpu->log_head);
 }
 
 /* False: the log is full. */
