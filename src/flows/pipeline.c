@@ -192,6 +192,7 @@ void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
 		    int64_t now_ns)
 {
 	assert(pipeline_is_idle(pipeline));
+	pipeline_stats(pipeline, &pipeline->stats);
 	pipeline_note_begin(pipeline);
 	pipeline->mode = mode;
 	pipeline->drains++;
@@ -486,8 +487,7 @@ static struct netobs_count to_count(const struct volume *volume)
 	return (struct netobs_count){ volume->packets, volume->bytes };
 }
 
-void pipeline_stats(const struct pipeline *pipeline,
-		    struct netobs_stats *ret_stats)
+static struct netobs_stats sum_up_stats(const struct pipeline *pipeline)
 {
 	/* Else a later drain reads what was left, or the next process. */
 	const bool is_over = pipeline->mode == MERGE_FINAL &&
@@ -503,10 +503,6 @@ void pipeline_stats(const struct pipeline *pipeline,
 		.drains = pipeline->drains,
 		.early_drains = pipeline->early_drains,
 		.table_entries = pipeline->table_entries,
-		.kernel_memory = store_bytes(&pipeline->store),
-		.interfaces = ret_stats->interfaces,
-		.shadowed = ret_stats->shadowed,
-		.flow_memory = fold_bytes(&pipeline->fold),
 	};
 
 	for (int g = 0; g < GENERATIONS; g++) {
@@ -531,5 +527,19 @@ void pipeline_stats(const struct pipeline *pipeline,
 			  &pipeline->unread[g]);
 	stats.inferred = to_count(&merge->inferred);
 	add_count(&stats.seen, &pipeline->seen);
+	return stats;
+}
+
+void pipeline_stats(const struct pipeline *pipeline,
+		    struct netobs_stats *ret_stats)
+{
+	struct netobs_stats stats = pipeline->stats;
+
+	if (pipeline_is_idle(pipeline))
+		stats = sum_up_stats(pipeline);
+	stats.interfaces = ret_stats->interfaces;
+	stats.shadowed = ret_stats->shadowed;
+	stats.kernel_memory = store_bytes(&pipeline->store);
+	stats.flow_memory = fold_bytes(&pipeline->fold);
 	*ret_stats = stats;
 }

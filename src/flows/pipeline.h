@@ -59,6 +59,7 @@ struct pipeline {
 	struct count abandoned; /* by an earlier process, which was killed */
 	struct count unread[GENERATIONS]; /* missing of what was counted: no memory */
 	struct count crossed[2]; /* of arrived, by enum netobs_direction */
+	struct netobs_stats stats; /* when the drain began: they balance between drains */
 	struct netobs_engine_stats engine_stats; /* of drains */
 	int64_t begun_ns; /* when the drain began, CLOCK_BOOTTIME */
 	uint64_t drains;

@@ -52,6 +52,7 @@ void pipeline_adopt(struct pipeline *pipeline)
 {
 	struct pinned_state *state = pinned_state_of(pipeline);
 
+	pipeline_stats(pipeline, &pipeline->stats);
 	if (!state->is_left) {
 		pipeline->is_recovering[0] = pipeline->is_recovering[1] = true;
 		pipeline_abandon(pipeline, &state->unreported);

@@ -7,52 +7,18 @@ at each of them, and keeps nothing.
 
 import json
 import os
-import re
 
 from lib import bpf
 from lib import frames
 from lib import lab
-from lib import metrics
-from lib.service import ServiceTest
+from lib.watched import WatchedTest
 
 INTERFACES = int(os.environ.get("NETOBS_TEST_CHURN", "100"))
 AT_ONCE = 20  # interfaces
 PACKETS = 50  # on each of them
 
 
-class Churn(ServiceTest):
-    def observe(self, **options):
-        self.metrics = self.lab.path("metrics")
-        self.write("[metrics]", f"listen = unix:{self.metrics}", '[sink "a"]',
-                   f"output = json:{self.lab.path('a')}", sinks=(), **options)
-        self.start(release=True)
-
-    def scrape(self):
-        with self.a:
-            samples = metrics.scrape(self.metrics)
-        self.assertEqual(0, samples.total("netobs_lost_packets_total"))
-        return samples
-
-    def descriptors(self):
-        """What the open ones are, without numbers."""
-        directory = f"/proc/{self.pid}/fd"
-        found = []
-        for fd in os.listdir(directory):
-            try:
-                found.append(re.sub(r"\d+", "", os.readlink(f"{directory}/{fd}")))
-            except FileNotFoundError:  # closed meanwhile
-                pass
-        return sorted(found)
-
-    def memory(self):
-        """What is the process's own, in KiB."""
-        with open(f"/proc/{self.pid}/status", encoding="ascii") as file:
-            return int(re.search(r"RssAnon:\s+(\d+)", file.read())[1])
-
-    def await_exported(self, packets):
-        lab.wait_for(lambda: self.scrape().value("netobs_exported_packets_total") >= packets,
-                     "all packets to be exported")
-
+class Churn(WatchedTest):
     def create(self, number):
         """A namespace, and a wire to it."""
         ns = self.lab.ns(f"x{number}")

@@ -35,7 +35,9 @@ class Hostile(ServiceTest):
 
     def scrape(self):
         with self.a:
-            return metrics.scrape(self.metrics)
+            samples = metrics.scrape(self.metrics)
+        samples.check_identity()
+        return samples
 
     def flood(self, packets, *arguments):
         self.sent += traffic.flood(self.lab, self.a, "eth0", "--flows", FLOWS, "--packets",
@@ -47,7 +49,6 @@ class Hostile(ServiceTest):
                                    for term in ("seen", "exported")}
         lab.wait_for(lambda: is_all(self.scrape()), "all packets to be exported")
         samples = self.scrape()
-        samples.check_identity()
         self.assertEqual(0, samples.total("netobs_lost_packets_total"))
 
     def open_files(self):

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""A service whose numbers, descriptors and memory are looked at while it runs."""
+
+import os
+import re
+
+from . import lab
+from . import metrics
+from .service import ServiceTest
+
+
+class WatchedTest(ServiceTest):
+    def observe(self, *sink, **options):
+        """Write to the file "a", with the options @sink."""
+        self.metrics = self.lab.path("metrics")
+        self.write("[metrics]", f"listen = unix:{self.metrics}", '[sink "a"]',
+                   f"output = json:{self.lab.path('a')}", *sink, sinks=(), **options)
+        self.start(release=True)
+
+    def scrape(self):
+        with self.a:
+            samples = metrics.scrape(self.metrics)
+        samples.check_identity()
+        self.assertEqual(0, samples.total("netobs_lost_packets_total"))
+        return samples
+
+    def descriptors(self):
+        """What the open ones are, without numbers."""
+        directory = f"/proc/{self.pid}/fd"
+        found = []
+        for fd in os.listdir(directory):
+            try:
+                found.append(re.sub(r"\d+", "", os.readlink(f"{directory}/{fd}")))
+            except FileNotFoundError:  # closed meanwhile
+                pass
+        return sorted(found)
+
+    def memory(self):
+        """What is the process's own, in KiB."""
+        with open(f"/proc/{self.pid}/status", encoding="ascii") as file:
+            return int(re.search(r"RssAnon:\s+(\d+)", file.read())[1])
+
+    def await_exported(self, packets):
+        lab.wait_for(lambda: self.scrape().value("netobs_exported_packets_total") >= packets,
+                     "all packets to be exported")
