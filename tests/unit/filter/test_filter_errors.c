@@ -40,6 +40,7 @@ static void a_syntax_error_has_its_place(void **state)
 		       "at 'adn host 10.0.0.1'");
 	assert_refused("(tcp", -EINVAL, "at '(tcp'");
 	assert_refused("tcp and", -EINVAL, "at 'and'");
+	assert_refused("udp port 5)", -EINVAL, "at 'port 5)'");
 }
 
 static void other_errors_are_libpcaps(void **state)
