@@ -6,7 +6,6 @@ attached, and makes no sanitizer report.
 """
 
 import os
-import shutil
 import subprocess
 
 from lib import bpf
@@ -149,27 +148,12 @@ class BadInput(lab.WiredTest):
                     command=["setpriv", "--bounding-set", "-sys_admin",
                              "--inh-caps", "-sys_admin"])
 
-    def program_for_all(self):
-        """A copy that an ordinary user can reach, with its library."""
-        program = observer.netobsctl()
-        copy = self.lab.path("netobsctl")
-        shutil.copy(program, copy)
-        for line in lab.run("ldd", program).split("\n"):
-            if "libnetobs" in line:
-                shutil.copy(line.split("=>")[1].split()[0], self.lab.dir)
-        for name in os.listdir(self.lab.dir):
-            if "netobs" in name:
-                os.chmod(self.lab.path(name), 0o755)
-        return copy
-
     def test_without_privileges(self):
-        program = self.program_for_all()
+        program = observer.program_for_all(self.lab)
         pcap = self.save("good.pcap", capfile.pcap(capfile.ETHERNET, []))
         for arguments in (["-i", "eth0"], [], ["-r", pcap]):
             done = subprocess.run(
-                self.a.command(*AS_NOBODY, "env",
-                               f"LD_LIBRARY_PATH={self.lab.dir}", program,
-                               "flows", "-o", "json", *arguments),
+                self.a.command(*AS_NOBODY, program, "flows", "-o", "json", *arguments),
                 capture_output=True, text=True, timeout=30, check=False)
             observer.check_sanitizer(done.stderr)
             self.assertEqual(FAILED, done.returncode, done.stderr)

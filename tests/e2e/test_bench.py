@@ -42,9 +42,9 @@ def programs():
 
 
 class Bench(lab.LabTest):
-    def run_bench(self, *arguments, command=(), **options):
+    def run_bench(self, *arguments, command=(observer.netobsctl(),), **options):
         done = subprocess.run(
-            [*command, observer.netobsctl(), "bench", *map(str, arguments)],
+            [*command, "bench", *map(str, arguments)],
             capture_output=True, text=True, timeout=300, check=False, **options)
         observer.check_sanitizer(done.stderr)
         return done
@@ -360,8 +360,9 @@ class Bench(lab.LabTest):
             self.refuse(FAILED, ["/nosuchdir/x"], *SMALL, option, "/nosuchdir/x")
 
     def test_without_privileges(self):
+        program = observer.program_for_all(self.lab)
         for name in ("datapath", "drain"):
-            self.refuse(FAILED, ["root"], name, *SMALL, command=AS_NOBODY)
+            self.refuse(FAILED, ["root"], name, *SMALL, command=[*AS_NOBODY, program])
 
     def start(self, *arguments, **options):
         return self.lab.spawn(observer.netobsctl(), "bench", *arguments,

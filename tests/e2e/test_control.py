@@ -27,10 +27,10 @@ NOBODY = 65534
 
 
 class ControlTest(ServiceTest):
-    def ctl(self, *arguments, code=0, **options):
+    def ctl(self, *arguments, code=0, program=None, **options):
         """netobsctl, which must end so."""
-        done = subprocess.run([observer.netobsctl(), *arguments], text=True, timeout=60,
-                              capture_output=True, check=False, **options)
+        done = subprocess.run([program or observer.netobsctl(), *arguments], text=True,
+                              timeout=60, capture_output=True, check=False, **options)
         observer.check_sanitizer(done.stderr)
         self.assertEqual(code, done.returncode, done.stderr)
         return done
@@ -287,10 +287,11 @@ class Permissions(ControlTest):
         self.write("[control]", f"group = {self.group.gr_name}", f"mode = {mode}", *more)
         self.start()
         self.assertEqual(self.group.gr_gid, os.stat(self.control).st_gid)
+        self.program = observer.program_for_all(self.lab)
 
     def ask_as(self, groups, verb, *arguments, code=0):
-        return self.ask(verb, *arguments, code=code, user=NOBODY, group=NOBODY,
-                        extra_groups=groups).stderr
+        return self.ask(verb, *arguments, code=code, program=self.program, user=NOBODY,
+                        group=NOBODY, extra_groups=groups).stderr
 
     def test_of_strangers_and_members(self):
         self.start_shared()

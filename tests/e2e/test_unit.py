@@ -10,6 +10,7 @@ import subprocess
 
 from lib import bpf
 from lib import lab
+from lib import observer
 from lib import traffic
 from lib.service import ServiceTest
 
@@ -64,13 +65,14 @@ class Unit(lab.LabTest):
 
 
 class Job(ServiceTest):
-    def as_user(self, *before):
-        """The prefix of a command that runs as the unit's user would."""
+    def start_as_user(self, *before, release=False):
+        """As the unit's user, with its rights."""
         some = ",".join(["-all", *("+" + name[4:].lower()
                                    for name in setting("AmbientCapabilities"))])
-        return [*before, "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}",
-                "--clear-groups", f"--bounding-set={some}", f"--inh-caps={some}",
-                f"--ambient-caps={some}", "--no-new-privs"]
+        self.start(*before, "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}",
+                   "--clear-groups", f"--bounding-set={some}", f"--inh-caps={some}",
+                   f"--ambient-caps={some}", "--no-new-privs",
+                   program=observer.program_for_all(self.lab, release))
 
     def setUp(self):
         super().setUp()
@@ -89,7 +91,7 @@ class Job(ServiceTest):
         return [f"logs/{name}" for name in os.listdir(self.logs)]
 
     def test_the_default_configuration_is_useful(self):
-        self.start(*self.as_user())
+        self.start_as_user()
         traffic.udp(self.a, self.A4, self.b, self.B4, [100] * 9)
         traffic.udp(self.a, "127.0.0.1", self.a, "127.0.0.1", [100] * 3)
         with open(self.path, "a", encoding="utf-8") as file:
@@ -109,7 +111,7 @@ class Job(ServiceTest):
     def test_its_programs_outlive_it(self):
         for count in 9, 5:
             traffic.udp(self.a, self.A4, self.b, self.B4, [100] * count)
-            self.start(*self.as_user())
+            self.start_as_user()
             self.assertNotIn("persist", self.messages())
             self.stop()
         self.assertEqual(5, self.packets(*self.files())) # 9 came before the first one
@@ -121,7 +123,7 @@ class Job(ServiceTest):
             for at, output in enumerate(AWAY):
                 file.write(f'[sink "{at}"]\noutput = {output}\n'
                            f"spool = disk:{self.logs}/spool-{at}\n")
-        self.start(*self.as_user("strace", "-f", "-qq", "-o", trace), release=True)
+        self.start_as_user("strace", "-f", "-qq", "-o", trace, release=True)
         traffic.udp(self.a, self.A4, self.b, self.B4, [100] * 9)
         self.reload()
         self.stop(code=1) # it has not delivered all records

@@ -6,7 +6,9 @@ import functools
 import io
 import json
 import os
+import pathlib
 import re
+import shutil
 import signal
 
 from lib import bpf
@@ -23,6 +25,19 @@ def netobsctl(release=False):
     if release:
         return os.environ.get("NETOBSCTL_RELEASE", os.environ["NETOBSCTL"])
     return os.environ["NETOBSCTL"]
+
+
+def program_for_all(where, release=False):
+    """A copy that an ordinary user can reach, with what it loads and runs from beside it."""
+    build, copy = pathlib.Path(netobsctl(release)).parent, pathlib.Path(where.path("program"))
+    for pattern in "netobsctl", "netobs-bench", "libnetobs.so.*", "netobs/*.so":
+        for path in build.glob(pattern):
+            target = copy / path.relative_to(build)
+            target.parent.mkdir(exist_ok=True)
+            target.parent.chmod(0o755)
+            shutil.copyfile(path, target)
+            target.chmod(0o755)
+    return str(copy / "netobsctl")
 
 
 def in_mib(memory):

@@ -74,12 +74,12 @@ class ServiceTest(ExactTest):
         with open(self.path, "w", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")
 
-    def start(self, *command, release=False, **environment):
+    def start(self, *command, program=None, release=False, **environment):
         """@command: what runs it; strace stays its parent."""
         with open(self.lab.path("messages"), "wb") as messages:
             self.process = self.lab.spawn(
-                *command, observer.netobsctl(release), "run", "-c", self.path, ns=self.a,
-                stderr=messages, stdout=-3,
+                *command, program or observer.netobsctl(release), "run", "-c", self.path,
+                ns=self.a, stderr=messages, stdout=-3,
                 env=os.environ | {"NOTIFY_SOCKET": self.supervisor.path} | environment)
         try:
             self.supervisor.wait("READY=1")
