@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: netbase
 """Groups of flows: exact sums, the live table on a terminal, its keys, and names."""
 
 import collections
