@@ -13,7 +13,7 @@ from lib import frames
 from lib import lab
 from lib.watched import WatchedTest
 
-INTERFACES = int(os.environ.get("NETOBS_TEST_CHURN", "100"))
+INTERFACES = int(os.environ.get("NETOBS_TEST_CHURN", "40" if lab.is_shrunk() else "100"))
 AT_ONCE = 20  # interfaces
 PACKETS = 50  # on each of them
 
@@ -29,6 +29,10 @@ class Churn(WatchedTest):
         lab.run("ip", "netns", "del", ns.name)
         self.lab.namespaces.remove(ns)
 
+    def received(self, number):
+        """An interface that is removed drops what waits for it."""
+        return self.a.counters(f"v{number}")["rx"]["packets"]
+
     def cycle(self, numbers):
         made = {number: self.create(number) for number in numbers}
         for number, ns in made.items():
@@ -38,7 +42,8 @@ class Churn(WatchedTest):
                 frames.ipv4("10.0.0.1", "10.0.0.2", frames.UDP,
                             frames.udp(1024 + number, 9, b"?" * 100)))
             ns.send_frames("far0", [packet] * PACKETS)
-        for ns in made.values():
+        for number, ns in made.items():
+            lab.wait_for(lambda n=number: self.received(n) == PACKETS, f"packets at v{number}")
             self.remove(ns)
         lab.wait_for(lambda: self.scrape().value("netobs_interfaces") == 1,
                      "the interfaces to be gone")
@@ -46,7 +51,8 @@ class Churn(WatchedTest):
     def test_interfaces_and_namespaces_come_and_go(self):
         self.observe(interfaces=("/^(eth|v)/",))
         self.cycle(range(AT_ONCE))
-        lab.wait_for(lambda: "bpf_link" in str(self.descriptors()), "descriptors of links")
+        if bpf.has_tcx():
+            lab.wait_for(lambda: "bpf_link" in str(self.descriptors()), "descriptors of links")
         open_ones, memory = self.descriptors(), self.memory()
         for first in range(AT_ONCE, AT_ONCE + INTERFACES, AT_ONCE):
             self.cycle(range(first, first + AT_ONCE))

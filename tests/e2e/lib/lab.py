@@ -216,7 +216,7 @@ class Lab:
 
     def mac(self):
         self.macs += 1
-        return f"02:00:00:00:00:{self.macs:02x}"
+        return f"02:00:00:00:{self.macs >> 8:02x}:{self.macs & 255:02x}"
 
     def veth(self, ns_a, name_a, ns_b, name_b, offload=True, index_b=None):
         """Two joined interfaces, up; returns their MAC addresses."""
