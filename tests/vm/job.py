@@ -49,7 +49,7 @@ def passed_on():
 # A guest's CPUs share one of the host's: more tests at a time only time out.
 def ctest(build, cpus, tests, without):
     command = ["ctest", "--test-dir", build, "-V", "-j", str(min(cpus, 2)),
-               "-L", "^(bpf|e2e)$", "-R", tests,
+               "-L", "^(bpf|e2e|guest)$", "-R", tests,
                "-E", f"{NOT_HERE}|{without}" if without else NOT_HERE]
     return [f"export NETOBS_TEST_SHRINK={SHRINK}", *passed_on(), shlex.join(command)]
 
