@@ -214,8 +214,9 @@ endfunction()
 # ---- Other kernels: tests of the build without sanitizers, in QEMU ---------
 
 function(netobs_vm_test name kernel)
-	netobs_test(vm.${name} vm 1500 ${NETOBS_PYTHON} ${tests_dir}/vm/vm.py
-		--build ${NETOBS_RELEASE_DIR} --quick ${kernel})
+	# A guest that hangs is stopped, and reported on, before ctest kills both.
+	netobs_test(vm.${name} vm 1800 ${NETOBS_PYTHON} ${tests_dir}/vm/vm.py
+		--build ${NETOBS_RELEASE_DIR} --limit 1700 --quick ${kernel})
 	# A guest keeps one of this machine's CPUs busy, for longer than any other test.
 	set_tests_properties(vm.${name} PROPERTIES
 		RESOURCE_LOCK vm FIXTURES_REQUIRED release COST 1000)

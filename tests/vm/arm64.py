@@ -20,7 +20,7 @@ import kernels
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TRIPLET = "aarch64-linux-gnu"
 LIBRARIES = ("libc6-dev", "libbpf-dev", "libelf-dev", "zlib1g-dev", "libzstd-dev", "libpcap-dev",
-             "libcmocka-dev")
+             "libncurses-dev", "libcmocka-dev")
 # Of the guest, and of the tests that vm.py --quick selects.
 PROGRAMS = ("base-files", "base-passwd", "bash", "busybox-static", "cmake", "coreutils",
             "dash", "ethtool", "iproute2", "iputils-ping", "kmod", "mount", "python3",

@@ -26,7 +26,6 @@ import budget # pylint: disable=wrong-import-position
 
 NAMES = [*kernels.SUITES, kernels.ARM64]
 CPUS, MANY_CPUS = 2, 8
-LIMIT_S = 3600
 # What ./dev test has time for: programs, store, exact counts and VLANs, which the
 # machine itself may lack, but not what loads the programs dozens of times.
 QUICK, SLOW = r"^(bpf\.|e2e\.(exact|once_vlan))", r"^bpf\.(attach|context(_rules|_stop)?)$"
@@ -65,6 +64,8 @@ def parse_arguments():
                         help="write down what the programs cost the verifier")
     parser.add_argument("--jobs", type=int, metavar="N", default=os.cpu_count(),
                         help="guests at a time (default: %(default)s)")
+    parser.add_argument("--limit", type=int, metavar="SECONDS", default=3600,
+                        help="stop a guest that takes longer (default: %(default)s)")
     parser.add_argument("--build", required=True, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     for version in arguments.version:
@@ -93,12 +94,12 @@ def plan(arguments):
             for name, cpus in chosen]
 
 
-def start(run, lines, **options):
+def start(run, lines, limit_s, **options):
     """Boot once; whether the guest came to its end."""
     shutil.rmtree(run.out, ignore_errors=True)
     os.makedirs(run.out)
     job.write(run.out, run.kernel, lines)
-    return boot.boot(run.kernel, run.out, run.cpus, LIMIT_S, **options)
+    return boot.boot(run.kernel, run.out, run.cpus, limit_s, **options)
 
 
 def together(action, runs, jobs):
@@ -117,7 +118,7 @@ def test(arguments, runs):
     def one(run):
         lines = job.look(arguments.build) + job.ctest(
             arguments.build, run.cpus, arguments.tests, arguments.without)
-        guest = results.collect(run.out, run.title, start(run, lines))
+        guest = results.collect(run.out, run.title, start(run, lines, arguments.limit))
         print(f"{run.title}: {'FAILED' if guest.failed else 'passed'}",
               flush=True)
         return guest
@@ -144,7 +145,7 @@ def costs(arguments, run):
 def update_baseline(arguments, runs):
     """The verifier's figures of the guests and of this machine."""
     def one(run):
-        if not start(run, job.look(arguments.build)) or \
+        if not start(run, job.look(arguments.build), arguments.limit) or \
                 not costs(arguments, run):
             raise fetch.FetchError(f"{run.title} tells no figures: see "
                                    f"{run.out}")
@@ -159,8 +160,8 @@ def update_baseline(arguments, runs):
     return True
 
 
-def shell(_, runs):
-    return start(runs[0], job.shell(), shell=True)
+def shell(arguments, runs):
+    return start(runs[0], job.shell(), arguments.limit, shell=True)
 
 
 def interrupt(_signal, _frame):
