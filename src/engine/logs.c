@@ -30,7 +30,7 @@ int logs_init(struct logs *logs, struct store *store,
 	for (uint32_t cpu = 0; cpu < store->n_cpus; cpu++) {
 		uint64_t tail = store->cpus[cpu].log_tail;
 
-		logs->heads[cpu] = (struct log_heads){ tail, tail, tail };
+		logs->heads[cpu] = (struct log_heads){ tail, tail, tail, tail };
 	}
 	return 0;
 }
@@ -67,6 +67,7 @@ void logs_settle(struct logs *logs, bool has_writers)
 	for (uint32_t cpu = 0; cpu < logs->store->n_cpus; cpu++) {
 		struct log_heads *heads = &logs->heads[cpu];
 
+		heads->left = heads->unread;
 		heads->noted = log_head(logs, cpu);
 		if (!has_writers)
 			heads->readable = heads->noted;
@@ -77,7 +78,7 @@ void logs_settle(struct logs *logs, bool has_writers)
 
 /* Report records from @at on, without turning. Returns the slots that were taken. */
 static size_t read_run(const struct logs *logs, const struct log_slot *slots,
-		       uint64_t at, uint64_t end)
+		       uint64_t at, uint64_t end, bool is_left)
 {
 	const uint64_t n_slots = logs->store->log_slots, mask = n_slots - 1;
 	const struct log_slot *first = &slots[at & mask];
@@ -86,16 +87,17 @@ static size_t read_run(const struct logs *logs, const struct log_slot *slots,
 	const struct log_slot pair[] = { *first, slots[(at + 1) & mask] };
 
 	return n == 1 && is_log_long(first) ?
-		       logs->on_records(logs->ctx, pair, 2) :
-		       logs->on_records(logs->ctx, first, n);
+		       logs->on_records(logs->ctx, pair, 2, is_left) :
+		       logs->on_records(logs->ctx, first, n, is_left);
 }
 
 /* Read from one log. False: not all records were taken. */
 static bool read_log(struct logs *logs, uint32_t cpu, uint32_t max_slots)
 {
 	struct cpu_state *state = &logs->store->cpus[cpu];
+	const struct log_heads *heads = &logs->heads[cpu];
 	uint64_t at = state->log_tail;
-	uint64_t end = min_u64(logs->heads[cpu].readable, at + max_slots);
+	uint64_t end = min_u64(heads->readable, at + max_slots);
 	const struct log_slot *slots;
 	size_t n = 1;
 
@@ -105,7 +107,10 @@ static bool read_log(struct logs *logs, uint32_t cpu, uint32_t max_slots)
 	if (!slots)
 		return false;
 	while (at < end && n) {
-		n = read_run(logs, slots, at, end);
+		bool is_left = at < heads->left;
+
+		n = read_run(logs, slots, at,
+			     is_left ? min_u64(end, heads->left) : end, is_left);
 		at += n;
 	}
 	store_unmap_log(logs->store, slots);
@@ -154,12 +159,11 @@ bool logs_read(struct logs *logs, uint32_t max_slots)
 
 /*
  * Whether a log begins with records of @generation, or with some that a drain before had
- * to leave. Returns -errno if it cannot be mapped: those behind records of the next
- * generation, which come meanwhile, belong to this one then.
+ * to leave. Returns -errno if it cannot be mapped.
  */
 static int log_has_more(struct logs *logs, uint32_t cpu, uint32_t generation)
 {
-	struct log_heads *heads = &logs->heads[cpu];
+	const struct log_heads *heads = &logs->heads[cpu];
 	const struct store *store = logs->store;
 	uint64_t tail = store->cpus[cpu].log_tail;
 	const struct log_slot *slots;
@@ -168,33 +172,46 @@ static int log_has_more(struct logs *logs, uint32_t cpu, uint32_t generation)
 	if (tail == heads->readable)
 		return 0;
 	slots = store_map_log(store, cpu);
-	if (!slots) {
-		heads->left = heads->readable;
+	if (!slots)
 		return -errno;
-	}
 	found = log_generation(&slots[tail & (store->log_slots - 1)]);
 	store_unmap_log(store, slots);
 	return found == generation || tail < heads->left;
 }
 
+/*
+ * Returns 1: some were read; 0: there are no more; -errno. What is left may be behind records
+ * of the next generation, which come meanwhile.
+ */
+static int complete_log(struct logs *logs, uint32_t cpu, uint32_t generation,
+			uint32_t max_slots)
+{
+	const struct cpu_state *state = &logs->store->cpus[cpu];
+	struct log_heads *heads = &logs->heads[cpu];
+	uint64_t before = state->log_tail;
+	int more = log_has_more(logs, cpu, generation);
+
+	if (more > 0)
+		read_log(logs, cpu, max_slots);
+	if (!more || state->log_tail != before)
+		return more;
+	heads->unread = heads->readable;
+	return more < 0 ? more : -ENOMEM;
+}
+
 int logs_complete(struct logs *logs, uint32_t generation, uint32_t max_slots)
 {
-	const struct cpu_state *states = logs->store->cpus;
 	int ret = 0;
 
 	note_heads(logs);
 	if (logs->is_settling)
 		return 1;
 	for (uint32_t cpu = 0; cpu < logs->store->n_cpus; cpu++) {
-		uint64_t before = states[cpu].log_tail;
-		int more = log_has_more(logs, cpu, generation);
+		int more = complete_log(logs, cpu, generation, max_slots);
 
 		if (more > 0)
-			read_log(logs, cpu, max_slots);
-		if (states[cpu].log_tail != before)
 			return 1;
-		if (more < 0)
-			ret = more;
+		ret = more ?: ret;
 	}
 	return ret;
 }

@@ -14,11 +14,13 @@
 /**
  * Receives slots with records, the first of which is complete.
  *
+ * @param is_left  a drain before had to leave them
  * @return slots of records that were taken, in their order; a last record of which only
  *         the first half is here is left. 0: the first one was refused, and stays in the
  *         log
  */
-typedef size_t logs_records_fn(void *ctx, const struct log_slot *slots, size_t n);
+typedef size_t logs_records_fn(void *ctx, const struct log_slot *slots,
+			       size_t n, bool is_left);
 
 enum { LOGS_WAIT_MS = 1 }; /* while a log settles */
 
@@ -31,6 +33,7 @@ struct logs {
 		uint64_t readable;
 		uint64_t noted;
 		uint64_t left; /* to here, records may be those of a drain before */
+		uint64_t unread; /* to there, the drain that is under way left some */
 	} * heads;
 	int64_t noted_ns;
 	bool is_settling; /* noted are those of logs_settle() */
@@ -64,8 +67,8 @@ void logs_settle(struct logs *logs, bool has_writers);
  * Read from the records of a generation at rest.
  *
  * @param max_slots  as for logs_read()
- * @return 1: there may be more; 0: there are no more, or they are refused; -errno: a log
- *         cannot be mapped, its records stay there
+ * @return 1: there may be more; 0: there are no more; -errno: a log cannot be mapped,
+ *         -ENOMEM also: one begins with a record that is refused; its records stay there
  */
 int logs_complete(struct logs *logs, uint32_t generation, uint32_t max_slots);
 

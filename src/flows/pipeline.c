@@ -17,6 +17,7 @@ enum {
 	REST_MIN_MS = 20,
 	RETRIES = 20,
 	RETRY_MS = 10,
+	FINAL_DRAINS = 3,
 	/* A flow in this process, seen at a few points. */
 	FLOW_BYTES = sizeof(struct flow) + 4 * sizeof(struct point) + 48,
 };
@@ -110,12 +111,13 @@ static size_t count_old(const struct pipeline *pipeline,
 	return min_u64(i, n);
 }
 
-static size_t on_records(void *ctx, const struct log_slot *slots, size_t n)
+static size_t on_records(void *ctx, const struct log_slot *slots, size_t n,
+			 bool is_left)
 {
 	struct pipeline *pipeline = ctx;
 	size_t n_used;
 
-	if (pipeline->is_leaving)
+	if (pipeline->is_leaving && !is_left)
 		n = count_old(pipeline, slots, n);
 	if (!n)
 		return 0;
@@ -197,6 +199,7 @@ void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
 	pipeline->mode = mode;
 	pipeline->drains++;
 	pipeline->early_drains += mode == MERGE_EARLY;
+	pipeline->final_drains += mode == MERGE_FINAL;
 	pipeline->flip_ns = now_ns;
 	pipeline->begun_ns = clock_boot_ns();
 	pipeline->cost_ns = 0;
@@ -319,6 +322,23 @@ static struct count missing(struct pipeline *pipeline)
 	};
 }
 
+static bool is_some(const struct count *count)
+{
+	return count->packets || count->bytes;
+}
+
+/* What is left in the tables has not been seen yet, also for the next process. */
+static void note_unread(struct pipeline *pipeline, uint32_t generation,
+			const struct count *lack)
+{
+	struct counters drained = pipeline->counted[generation];
+
+	drained.seen.packets -= lack->packets;
+	drained.seen.bytes -= lack->bytes;
+	store_note_drained(&pipeline->store, generation, &drained);
+	pipeline->unread[generation] = *lack;
+}
+
 /*
  * All that was counted must have arrived, but for what could not be read, or what another
  * process had read.
@@ -330,8 +350,8 @@ static void balance(struct pipeline *pipeline)
 	struct count lack = missing(pipeline);
 
 	pipeline->unread[generation] = (struct count){ 0 };
-	if (pipeline->read_err) {
-		pipeline->unread[generation] = lack;
+	if (pipeline->read_err && is_some(&lack)) {
+		note_unread(pipeline, generation, &lack);
 		log_error(pipeline->log, "cannot read the flow tables: %s",
 			  strerror(-pipeline->read_err));
 		return;
@@ -345,7 +365,7 @@ static void balance(struct pipeline *pipeline)
 	pipeline->is_recovering[generation] = false;
 	store_note_drained(&pipeline->store, generation,
 			   &pipeline->counted[generation]);
-	if (lack.packets || lack.bytes)
+	if (is_some(&lack))
 		log_error(pipeline->log,
 			  "the books do not balance: %lld packets, %lld bytes are missing",
 			  lack.packets, lack.bytes);
@@ -447,6 +467,23 @@ static void count_drain(struct pipeline *pipeline)
 	stats->drains_by_time[class]++;
 }
 
+/* Whether the generation after that of the last drain has something that was left before. */
+static bool has_left(const struct pipeline *pipeline)
+{
+	return pipeline->mode == MERGE_FINAL &&
+	       pipeline->final_drains < FINAL_DRAINS &&
+	       is_some(&pipeline->unread[pipeline->generation.current]);
+}
+
+/* What was left can be read now, or is in the fold, and no drain is to come. */
+static void begin_another(struct pipeline *pipeline)
+{
+	bool is_replay = pipeline->clock.kind == CLOCK_PACKET;
+
+	pipeline_begin(pipeline, MERGE_FINAL,
+		       is_replay ? pipeline->flip_ns : clock_boot_ns());
+}
+
 bool pipeline_step(struct pipeline *pipeline)
 {
 	int64_t start_ns = clock_thread_ns();
@@ -462,7 +499,10 @@ bool pipeline_step(struct pipeline *pipeline)
 		return true;
 	count_drain(pipeline);
 	rest(pipeline);
-	return false;
+	if (!has_left(pipeline))
+		return false;
+	begin_another(pipeline);
+	return true;
 }
 
 void pipeline_finish(struct pipeline *pipeline)
@@ -491,7 +531,8 @@ static struct netobs_stats sum_up_stats(const struct pipeline *pipeline)
 {
 	/* Else a later drain reads what was left, or the next process. */
 	const bool is_over = pipeline->mode == MERGE_FINAL &&
-			     pipeline_is_idle(pipeline) && !pipeline->is_leaving;
+			     pipeline_is_idle(pipeline) &&
+			     !pipeline->is_leaving && !has_left(pipeline);
 	const struct merge *merge = &pipeline->merge;
 	struct netobs_stats stats = {
 		.sz = sizeof(stats),

@@ -64,6 +64,7 @@ struct pipeline {
 	int64_t begun_ns; /* when the drain began, CLOCK_BOOTTIME */
 	uint64_t drains;
 	uint64_t early_drains;
+	uint64_t final_drains;
 	uint64_t table_entries;
 };
 
@@ -78,7 +79,10 @@ void pipeline_leave(struct pipeline *pipeline);
 /* Packets that no process can report any more. */
 void pipeline_abandon(struct pipeline *pipeline, const struct count *count);
 
-/* Start a drain of what was seen before @now_ns; none is under way. */
+/*
+ * Start a drain of what was seen before @now_ns; none is under way. Behind a MERGE_FINAL one
+ * comes another if an earlier drain could not read all of its generation.
+ */
 void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
 		    int64_t now_ns);
 

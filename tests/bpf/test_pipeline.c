@@ -401,6 +401,78 @@ static void logs_that_cannot_be_mapped_are_read_later(void **state)
 	done(&f);
 }
 
+/* One drain is of the next generation, and none comes after the last. */
+static void last_drain_reads_what_the_one_before_has_left(void **state)
+{
+	enum { FLOWS = 1500 };
+	struct fixture f;
+
+	(void)state;
+	for (int is_leaving = 0; is_leaving <= 1; is_leaving++) {
+		open_with(&f, 1 << 20);
+		for (uint32_t flow = 0; flow < FLOWS; flow++)
+			inject_flow(&f.programs, flow, 1);
+		drain_without_logs(&f, MERGE_INTERVAL);
+		assert_in_range(stats_of(&f).pending.packets, 1, FLOWS - 1);
+		for (uint32_t flow = 0; flow < FLOWS; flow++)
+			inject_flow(&f.programs, flow, 1);
+		if (is_leaving)
+			pipeline_leave(&f.pipeline);
+		drain(&f, MERGE_FINAL);
+		assert_int_equal(f.witness.errors, 1);
+		assert_int_equal(stats_of(&f).exported.packets, 2 * FLOWS);
+		assert_conserved(&f, 2 * FLOWS, true);
+		done(&f);
+	}
+}
+
+/* Nor do records that have no room yet hide those behind them. */
+static void last_drain_reads_what_is_behind_refused_records(void **state)
+{
+	enum { FLOWS = 1500, MAX_FLOWS = 20 };
+	struct fixture f;
+
+	(void)state;
+	open_with(&f, MAX_FLOWS);
+	for (uint32_t flow = 0; flow < FLOWS; flow++)
+		inject_flow(&f.programs, flow, 1);
+	drain_without_logs(&f, MERGE_INTERVAL);
+	assert_true(stats_of(&f).pending.packets > MAX_FLOWS);
+	for (uint32_t flow = 0; flow < FLOWS; flow++)
+		inject_flow(&f.programs, flow, 1);
+	drain(&f, MERGE_FINAL);
+	assert_false(witness_read(&f.witness, "the books do not balance"));
+	assert_int_equal(stats_of(&f).exported.packets, 2 * FLOWS);
+	assert_conserved(&f, 2 * FLOWS, true);
+	done(&f);
+}
+
+/* It takes what was left for packets that this process has not seen. */
+static void next_process_counts_what_was_left_and_no_more(void **state)
+{
+	enum { FLOWS = 1500 };
+	struct pinned_state pinned_state = { .magic = 0 };
+	struct pinned pinned = PINNED_NONE;
+	struct netobs_stats stats;
+	struct fixture f;
+
+	(void)state;
+	open_with(&f, 1 << 20);
+	for (uint32_t flow = 0; flow < FLOWS; flow++)
+		inject_flow(&f.programs, flow, 1);
+	pinned.state = &pinned_state;
+	f.pipeline.store.options.pinned = &pinned;
+	pipeline_leave(&f.pipeline);
+	drain_without_logs(&f, MERGE_FINAL);
+	f.pipeline.store.options.pinned = NULL;
+	stats = stats_of(&f);
+	assert_in_range(stats.pending.packets, 1, FLOWS - 1);
+	assert_int_equal(pinned_state.seen_drained.packets,
+			 stats.exported.packets);
+	assert_int_equal(pinned_state.seen_drained.bytes, stats.exported.bytes);
+	done(&f);
+}
+
 static void logs_that_cannot_be_mapped_in_the_last_drain_are_lost(void **state)
 {
 	enum { FLOWS = 1500 }; /* some of them collide in L1: no log fills up */
@@ -562,6 +634,9 @@ int main(void)
 		cmocka_unit_test(records_wait_for_the_drain_of_their_generation),
 		cmocka_unit_test(flows_beyond_the_cap_ask_for_a_drain),
 		cmocka_unit_test(logs_that_cannot_be_mapped_are_read_later),
+		cmocka_unit_test(last_drain_reads_what_the_one_before_has_left),
+		cmocka_unit_test(last_drain_reads_what_is_behind_refused_records),
+		cmocka_unit_test(next_process_counts_what_was_left_and_no_more),
 		cmocka_unit_test(
 			logs_that_cannot_be_mapped_in_the_last_drain_are_lost),
 		cmocka_unit_test(miscounted_runs_delay_a_drain_and_no_more),
