@@ -112,6 +112,7 @@ void open_spool(struct spool_fixture *f)
 {
 	assert_int_equal(spool_open(&f->spool, &f->options), 0);
 	assert_true(f->spool.durable.seq >= f->spool.noted.durable.seq);
+	assert_true(f->spool.durable.seq <= f->spool.tail.seq);
 }
 
 char *read_file(const char *path, size_t *ret_len)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -41,6 +42,38 @@ static void unacknowledged_records_outlive_the_process(void **state)
 	spool_close(&f->spool);
 	assert_true(count_files(f->dir, ".seg", NULL) <= 1);
 	assert_int_equal(count_files(f->dir, ".bad", NULL), 0);
+}
+
+static void write_and_die(struct spool_fixture *f)
+{
+	open_spool(f);
+	put_all(&f->spool, 0, 3000);
+	if (spool_sync(&f->spool))
+		_exit(1);
+	put_all(&f->spool, 3000, 3010);
+	_exit(!!spool_sync(&f->spool));
+}
+
+/* Without a note of it, who knows whether a record had been synced when the process died. */
+static void only_what_was_noted_is_durable_after_a_kill(void **state)
+{
+	struct spool_fixture *f = *state;
+	int status;
+	pid_t child;
+
+	use_disk(f, true);
+	f->options.max_bytes = 2 << 20; /* several segments */
+	child = fork();
+	assert_true(child >= 0);
+	if (!child)
+		write_and_die(f);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	open_spool(f);
+	assert_int_equal(f->spool.tail.seq, 3010);
+	assert_in_range(f->spool.noted.durable.seq, 1, 3000);
+	assert_int_equal(f->spool.durable.seq, f->spool.noted.durable.seq);
+	spool_close(&f->spool);
 }
 
 /* How old they are is not forgotten when the process ends, nor do they age at once. */
@@ -229,6 +262,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		spool_test(unacknowledged_records_outlive_the_process),
+		spool_test(only_what_was_noted_is_durable_after_a_kill),
 		spool_test(age_is_counted_over_restarts),
 		spool_test(age_is_of_a_clock_that_nobody_sets),
 		spool_test(directory_is_one_processs_own),
