@@ -19,7 +19,7 @@ from lib import traffic
 
 FLOWS = lab.sized(1_000_000)
 LONGEST_S = 0.020  # what the library promises, of a release build
-DRAIN_S = 0.5 # of FLOWS, likewise
+DRAIN_S = 0.5 # to drain FLOWS, several times what it takes
 INTERVAL_MS = 4000
 PENDING = lab.sized(300_000) # flows that a stop has to deliver
 
@@ -101,16 +101,20 @@ class Calls(lab.WiredTest):
         """Of all drains together that it takes for all flows."""
         context = self.start(interval_ms=INTERVAL_MS)
         self.flood(context, FLOWS, "--packets", FLOWS)
-        while context.stats().flows < FLOWS:
+        end = time.monotonic() + 4 * INTERVAL_MS / 1000
+        while context.stats().flows < FLOWS and time.monotonic() < end:
             self.dispatch(context)
-        stats = context.engine_stats()
+        flows, stats = context.stats().flows, context.engine_stats()
         context.free()
+        self.assertGreaterEqual(flows, FLOWS)
+        self.assertGreaterEqual(stats.drains, 1)
         self.note(f"{stats.drains} drains took {stats.drain_ns / 1e6:.0f} ms, "
                   f"{stats.drain_cpu_ns / 1e6:.0f} ms of the CPU")
         return stats.drain_cpu_ns / 1e9
 
-    def test_latency_of_a_drain(self):
-        """From its begin to its last record, however many calls it takes."""
+    def test_time_of_draining(self):
+        """The CPU time of drains, however many calls they take: how long they last is the
+        machine's doing, too. The library promises no such time."""
         limit = math.inf if lab.is_shrunk() else DRAIN_S
         self.assertLess(lab.least(self.drain_latency, limit), limit)
 
