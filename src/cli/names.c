@@ -298,7 +298,8 @@ void names_clear(struct names *names)
 {
 	eventfd_t count;
 
-	eventfd_read(names->fd, &count);
+	if (names)
+		eventfd_read(names->fd, &count);
 }
 
 static bool names_is_idle(struct names *names)

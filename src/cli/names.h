@@ -44,6 +44,8 @@ void names_port(struct names *names, uint16_t port, uint8_t proto,
  * @return what is readable when names have come, until names_clear(); -1: @names is NULL
  */
 int names_fd(const struct names *names);
+
+/** To be called when names_fd() polls readable. @names: NULL: nothing is left to be done */
 void names_clear(struct names *names);
 
 /**
