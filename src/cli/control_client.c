@@ -327,11 +327,20 @@ static bool has_queued(const struct control_clients *all)
 	return false;
 }
 
+/* The service that they would ask is ending. */
+static void close_asking(struct control_clients *all)
+{
+	for (size_t i = all->n; i-- > 0;)
+		if (all->list[i]->state == CLIENT_ASKING)
+			client_close(all->list[i]);
+}
+
 void control_clients_close(struct control_clients *all)
 {
 	const int64_t end_ms = now_ms() + CLOSE_MS;
 	struct pollfd fd = { .fd = all->loop.fd, .events = POLLIN };
 
+	close_asking(all);
 	control_clients_mark(all);
 	while (has_queued(all) && left_ms(end_ms)) {
 		poll(&fd, 1, left_ms(end_ms));

@@ -50,7 +50,7 @@ struct control_clients {
 /** @return 0, or -errno */
 int control_clients_open(struct control_clients *all);
 
-/** Send what is queued, as far as clients take it soon, and close all. */
+/** Send what is queued, as far as clients take it soon, and close all; no request is taken. */
 void control_clients_close(struct control_clients *all);
 
 /** Take over the connection @fd. @return the client; NULL: it was closed */

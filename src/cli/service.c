@@ -415,7 +415,7 @@ int service_end(struct service *service)
 
 	refresh_metrics(service);
 	metrics_write(service->metrics, true);
-	metrics_close(service->metrics);
+	metrics_close(TAKE_PTR(service->metrics));
 	control_close(TAKE_PTR(service->control));
 	is_complete = service_sinks_close(&service->sinks);
 
