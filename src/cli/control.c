@@ -191,7 +191,7 @@ static void answer_flows(struct control *control, struct control_client *client)
 	static const struct answer answer = { 0 };
 	cleanup_free char *text = NULL;
 
-	if (control->clients.n_live == CONTROL_LIVE_CLIENTS) {
+	if (!control_clients_find_place(&control->clients)) {
 		answer_refusal(control, client, "busy",
 			       "too many clients follow the records");
 		return;

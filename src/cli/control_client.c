@@ -13,9 +13,10 @@
 #include "base/util.h"
 
 enum {
-	REQUEST_MS = 5000,     /* for a client to send its request, and */
-	ANSWER_MS = 10000,     /* to take the answer */
-	CLOSE_MS = 500,	       /* to take what is queued at the end */
+	REQUEST_MS = 5000, /* for a client to send its request, and */
+	ANSWER_MS = 10000, /* to take the answer */
+	CLOSE_MS = 500,	   /* to take what is queued at the end */
+	STALL_MS = 60000, /* without taking records, then others may have its place */
 	LIVE_QUEUE = 4 << 20,  /* bytes that wait for a client */
 	LIVE_BATCH = 64 << 10, /* that are sent at once */
 	MARK_MAX = 128, /* bytes of the end of an interval: room is kept for it */
@@ -70,6 +71,7 @@ static void client_send(struct control_client *client)
 
 		if (n >= 0) {
 			client->start += (size_t)n;
+			client->taken_ms = now_ms();
 			continue;
 		}
 		if (errno == EINTR)
@@ -102,6 +104,20 @@ void control_client_answer(struct control_client *client, char *text)
 
 /* ---- Records ---------------------------------------------------------------------- */
 
+bool control_clients_find_place(struct control_clients *all)
+{
+	const int64_t stalled_ms = now_ms() - STALL_MS;
+
+	for (size_t i = all->n; i-- > 0 && all->n_live == CONTROL_LIVE_CLIENTS;) {
+		struct control_client *client = all->list[i];
+
+		if (client->state == CLIENT_LIVE && client->start < client->end &&
+		    client->taken_ms <= stalled_ms)
+			client_close(client);
+	}
+	return all->n_live < CONTROL_LIVE_CLIENTS;
+}
+
 void control_client_follow(struct control_client *client, const char *text)
 {
 	client->out = malloc(LIVE_QUEUE);
@@ -113,6 +129,7 @@ void control_client_follow(struct control_client *client, const char *text)
 	memcpy(client->out, text, client->end);
 	client->state = CLIENT_LIVE;
 	client->due_ms = 0;
+	client->taken_ms = now_ms();
 	client->all->n_live++;
 	client_send(client);
 }

@@ -27,9 +27,10 @@ struct control_client {
 	int fd;
 	enum control_client_state state;
 	bool may_change;
-	int64_t due_ms; /* when it is closed; 0: not by itself */
-	size_t asked;	/* bytes of the request */
-	char *out;	/* to be sent: from @start to @end */
+	int64_t due_ms;	  /* when it is closed; 0: not by itself */
+	int64_t taken_ms; /* when it last took a part of @out */
+	size_t asked;	  /* bytes of the request */
+	char *out;	  /* to be sent: from @start to @end */
 	size_t start, end;
 	uint64_t sent, missed; /* records */
 	char request[CONTROL_REQUEST_MAX + 1];
@@ -64,6 +65,13 @@ void control_client_listen(struct control_client *client);
 
 /** Send @text, which is taken over, and close it. NULL: there is no memory for an answer. */
 void control_client_answer(struct control_client *client, char *text);
+
+/**
+ * One that has taken nothing of what waits for it for a minute makes room, if it has to.
+ *
+ * @return whether another one can follow records
+ */
+bool control_clients_find_place(struct control_clients *all);
 
 /** Send @text, and all records from now on. */
 void control_client_follow(struct control_client *client, const char *text);
