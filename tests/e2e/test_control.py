@@ -61,10 +61,10 @@ class ControlTest(ServiceTest):
     def read_answer(client):
         text = b""
         while not text.endswith(b"\n"):
-            more = client.recv(1 << 16)
+            more = client.recv(1 << 16, socket.MSG_PEEK)
             if not more:
                 break
-            text += more
+            text += client.recv(more.find(b"\n") + 1 or len(more)) # not what follows it
         return json.loads(text) if text else None
 
     def send(self, count, size=100):
