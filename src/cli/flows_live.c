@@ -3,10 +3,12 @@
 #include "flows_config.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <netobs/netobs.h>
 
@@ -55,6 +57,22 @@ static void pass_on(struct live *live, const char *line)
 	stream_advance(&live->stream, len + 1);
 }
 
+/* Of what writes to standard output: 0, or why it cannot. */
+static int *output_error(struct live *live)
+{
+	return live->is_passed_on ? &live->stream.error : &live->output->error;
+}
+
+/* Without traffic, there is no write to notice that the reader has gone. */
+static void check_reader(struct live *live)
+{
+	struct pollfd fd = { .fd = STDOUT_FILENO };
+
+	if (poll(&fd, 1, 0) > 0 && fd.revents & (POLLERR | POLLHUP) &&
+	    !*output_error(live))
+		*output_error(live) = -EPIPE;
+}
+
 static void take_interval(struct live *live, struct json_value interval)
 {
 	const uint64_t missed = json_number(json_get(interval, "missed"));
@@ -63,6 +81,7 @@ static void take_interval(struct live *live, struct json_value interval)
 		stream_flush(&live->stream);
 	else
 		output_interval(live->output);
+	check_reader(live);
 	if (missed && !live->missed) {
 		live->missed = missed;
 		live_report(live, "warning");
@@ -87,7 +106,7 @@ static int take_line(struct live *live, const char *line)
 		flow_reader_read(&live->reader, value);
 		output_flow(live->output, &live->reader.flow);
 	}
-	return live->is_passed_on ? live->stream.error : live->output->error;
+	return *output_error(live);
 }
 
 /* @return 0: there are as many records, or the time is over; < 0: why it ended */
@@ -97,7 +116,7 @@ static int follow(struct live *live, uint32_t duration_ms)
 	int err = 0;
 	char *line;
 
-	while (live->left && !err) {
+	while (live->left && !err && (!duration_ms || left_ms(end_ms))) {
 		err = control_receive(&live->connection,
 				      duration_ms ? left_ms(end_ms) : -1, &line);
 		if (err == -EINTR)
@@ -117,13 +136,24 @@ static int open_output(struct live *live)
 	return stream_open_stdout(&live->stream);
 }
 
-static void close_output(struct live *live)
+static void say_failed(int error)
 {
-	if (live->is_passed_on)
-		stream_close(&live->stream);
-	else
+	fprintf(stderr, "netobsctl flows: cannot write to standard output: %s\n",
+		strerror(-error));
+}
+
+/* @return 0, or why not all was written, which is reported unless it is -EPIPE */
+static int close_output(struct live *live)
+{
+	if (!live->is_passed_on) {
 		output_finish_all(live->output, 1);
-	output_close(live->output);
+		output_close(live->output);
+		return live->output->error;
+	}
+	stream_close(&live->stream);
+	if (live->stream.error && live->stream.error != -EPIPE)
+		say_failed(live->stream.error);
+	return live->stream.error;
 }
 
 static void on_log(int level, const char *message, void *user)
@@ -139,22 +169,22 @@ static int live_run(struct live *live, const struct flows_config *config)
 	struct json_value answer;
 	int r = control_connect(&live->connection, "flows", config->socket,
 				"flows");
+	int failed;
 
 	r = r ?: control_answer(&live->connection, &answer);
 	if (r < 0)
 		return EXIT_FAILED;
 	r = open_output(live);
 	if (r < 0) {
-		fprintf(stderr,
-			"netobsctl flows: cannot write to standard output: %s\n",
-			strerror(-r));
+		say_failed(r);
 		return EXIT_FAILED;
 	}
 	signals_catch(live_stop, live);
 	r = follow(live, config->duration_ms);
-	close_output(live);
-	if (r == -EPIPE && !signals_are_stopping() && live->left &&
-	    !(live->is_passed_on ? live->stream.error : live->output->error))
+	failed = close_output(live);
+	if (failed)
+		r = failed;
+	else if (r == -EPIPE && !signals_are_stopping() && live->left)
 		fprintf(stderr, "netobsctl flows: the service has ended\n");
 	else if (r < 0 && r != -EPIPE)
 		fprintf(stderr, "netobsctl flows: %s\n", strerror(-r));

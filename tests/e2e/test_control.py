@@ -383,6 +383,31 @@ class Live(ControlTest):
         self.assertEqual(5, sum(json.loads(line)["Packets"] for line in lines.splitlines()))
         self.assertIn("the service has ended", errors)
 
+    def test_output_that_cannot_be_written(self):
+        self.write()
+        self.start()
+        with open("/dev/full", "w", encoding="ascii") as full:
+            client = self.lab.spawn(
+                observer.netobsctl(), "flows", "--live", "--socket", self.control, "-o",
+                "json", "-n", "1", stdout=full, stderr=-1, text=True)
+        lab.wait_for(lambda: self.status()["clients"]["live"], "the client")
+        self.send(5)
+        errors = client.communicate(timeout=60)[1]
+        self.assertEqual(FAILED, client.returncode)
+        self.assertEqual("netobsctl flows: cannot write to standard output: "
+                         "No space left on device\n", errors)
+        self.stop()
+
+    def test_a_reader_that_leaves_ends_it_without_traffic(self):
+        self.write()
+        self.start()
+        clients = [self.await_live("-o", kind) for kind in ("json", "table")]
+        for client in clients:
+            client.stdout.close()
+            self.assertEqual(0, client.wait(60))
+            self.assertEqual("", client.stderr.read())
+        self.stop()
+
     def test_only_some_can_follow(self):
         self.write()
         self.start()
