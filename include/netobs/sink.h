@@ -170,8 +170,9 @@ NETOBS_API int netobs_sink_dispatch(struct netobs_sink *sink);
  * was written in part, which is completed. Other sinks are not affected, nor are
  * files that the sink rotates itself. May block for as long as opening a file does.
  *
- * @return 0; -EINVAL: @p sink is NULL; others: the file cannot be opened, which is
- *         retried
+ * @return 0; -EINVAL: @p sink is NULL; -EAGAIN: a line is written in part, and the
+ *         renamed file has no room for its rest; others: the file cannot be opened. Both
+ *         are retried
  */
 NETOBS_API int netobs_sink_reopen(struct netobs_sink *sink);
 

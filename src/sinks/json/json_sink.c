@@ -124,7 +124,9 @@ static int json_reopen(void *arg)
 	out = line_out_prepare(&state->out);
 	if (out == PEER_NEW)
 		rewrite_lines(state);
-	return out == PEER_AWAY ? -EIO : 0;
+	if (out == PEER_AWAY)
+		return -EIO;
+	return line_out_is_behind(&state->out) ? -EAGAIN : 0;
 }
 
 const struct sink_module sink_json = {

@@ -298,19 +298,30 @@ static int fail_write(struct line_out *out, int err)
 
 /* ---- Use ----------------------------------------------------------------------- */
 
-/* Another one has its name, or none, as after a rotation by another process. */
+/* Another file has its name, or none, as after a rotation by another process. */
+static bool has_moved(const struct line_out *out)
+{
+	struct stat info;
+
+	return stat(out->path, &info) || info.st_dev != out->dev ||
+	       info.st_ino != out->ino;
+}
+
 static bool is_lost(struct line_out *out)
 {
 	int64_t now = now_ms();
-	struct stat info;
 
 	if (out->fd < 0)
 		return true;
 	if (!out->is_regular || out->is_midway || now - out->looked_ms < LOOK_MS)
 		return false;
 	out->looked_ms = now;
-	return stat(out->path, &info) || info.st_dev != out->dev ||
-	       info.st_ino != out->ino;
+	return has_moved(out);
+}
+
+bool line_out_is_behind(const struct line_out *out)
+{
+	return out->is_regular && out->is_midway && has_moved(out);
 }
 
 static enum peer_state prepare_file(struct line_out *out)

@@ -97,6 +97,9 @@ const struct outage *line_out_outage(const struct line_out *out);
 /* The next line_out_prepare() looks whether the file still has its name. */
 void line_out_look(struct line_out *out);
 
+/** @return whether the file that has its name gets nothing until a line in another is whole */
+bool line_out_is_behind(const struct line_out *out);
+
 void line_out_counters(const struct line_out *out, sink_counter_fn *take,
 		       void *ctx);
 

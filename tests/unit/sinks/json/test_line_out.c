@@ -8,10 +8,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -151,6 +153,46 @@ static void file_that_was_moved_is_made_anew(void **state)
 	assert_in_range(first, n - 2,
 			n); /* it may have been made just after a line */
 	assert_lines(f->path, first, n + 1);
+}
+
+/* Any write beyond so many bytes of a file fails. */
+static void limit_files(rlim_t bytes)
+{
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	limit.rlim_cur = min_u64(bytes, limit.rlim_max);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static void reopen_fails_while_a_line_is_torn(void **state)
+{
+	struct lines_fixture *f = *state;
+	char moved[PATH_MAX], *text;
+	int r, tries = 0;
+
+	snprintf(moved, sizeof(moved), "%s/moved", f->dir);
+	signal(SIGXFSZ, SIG_IGN);
+	open_sink(f, "json:%s");
+	limit_files(100);
+	write_flows(f, 0, 1);
+	flush_all(f);
+	assert_int_equal(netobs_sink_reopen(f->sink), 0);
+	assert_int_equal(rename(f->path, moved), 0);
+	assert_int_equal(netobs_sink_reopen(f->sink), -EAGAIN);
+	assert_int_equal(access(f->path, F_OK), -1);
+	limit_files(RLIM_INFINITY);
+	while ((r = netobs_sink_reopen(f->sink)) == -EAGAIN) {
+		assert_in_range(++tries, 1, 100);
+		dispatch_for(f, 50);
+	}
+	assert_int_equal(r, 0);
+	write_flows(f, 1, 2);
+	flush_all(f);
+	text = read_text(moved);
+	assert_int_equal(check_lines(text, 0), 1);
+	free(text);
+	assert_lines(f->path, 1, 2);
 }
 
 static void missing_directories_are_made(void **state)
@@ -373,6 +415,7 @@ int main(void)
 		lines_test(torn_line_stays_alone),
 		lines_test(truncation_leaves_no_hole),
 		lines_test(file_that_was_moved_is_made_anew),
+		lines_test(reopen_fails_while_a_line_is_torn),
 		lines_test(missing_directories_are_made),
 		lines_test(places_in_the_network_are_refused),
 		lines_test(reader_that_hangs_up_at_once_gets_few_chances),
