@@ -194,10 +194,15 @@ class Top(lab.WiredTest):
         observer.check_sanitizer(terminal.messages())
         lab.wait_for(lambda: not bpf.attached(self.a, "eth0"), "programs to be detached")
 
-    def test_errors_come_after_the_screen(self):
-        terminal = self.start("-d", "1")
-        self.check_end(*terminal.end())
-        self.assertIn(NORMAL_SCREEN, terminal.text())
+    def test_messages_come_again_after_the_screen(self):
+        terminal = Terminal(self.lab, self.a, 24, 80, "top", "-v", "-i", "/eth/",
+                            "--interval", "0.3", shows_errors=True)
+        self.shows(terminal, "talkers by bytes")
+        self.a.ip("link", "add", "eth1", "up", "type", "veth", "peer", "name", "p")
+        self.shows(terminal, "eth1: observing")
+        self.assertEqual(0, terminal.quit()[0])
+        _, text = terminal.text().split(NORMAL_SCREEN)
+        self.assertIn("netobsctl top: eth1: observing", text)
 
     def once(self, *arguments):
         process = self.lab.spawn(observer.netobsctl(), "top", "-i", "eth0", "--once",

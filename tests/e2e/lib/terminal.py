@@ -22,9 +22,10 @@ def take_over():
 
 
 class Terminal:
-    def __init__(self, where, ns, rows, columns, *arguments, **environment):
+    def __init__(self, where, ns, rows, columns, *arguments, shows_errors=False, **environment):
         self.leader, follower = pty.openpty()
         self.is_closed = False
+        self.shows_errors = shows_errors
         self.chunks = []
         self.screen = pyte.Screen(columns, rows)
         self.stream = pyte.ByteStream(self.screen)
@@ -37,7 +38,8 @@ class Terminal:
         with open(self.errors, "w", encoding="utf-8") as errors:
             self.process = where.spawn(
                 observer.netobsctl(), *arguments, ns=ns, enter=take_over, stdin=follower,
-                stdout=follower, stderr=errors, env=dict(os.environ, TERM="xterm") | environment)
+                stdout=follower, stderr=follower if shows_errors else errors,
+                env=dict(os.environ, TERM="xterm") | environment)
         os.close(follower)
 
     def resize(self, rows, columns):
@@ -93,6 +95,8 @@ class Terminal:
         return self.process.returncode, errors
 
     def messages(self):
+        if self.shows_errors:
+            return self.text()
         with open(self.errors, encoding="utf-8") as file:
             return file.read()
 
