@@ -27,6 +27,9 @@ static void on_netif(void *ctx, struct netns *netns, struct netif *netif,
 {
 	struct observation *observation = ctx;
 
+	/* What is attached stays so: it is the next process's. */
+	if (observation->attacher.keeps && event != HOST_GONE)
+		return;
 	switch (event) {
 	case HOST_CAME:
 	case HOST_CHANGED:
