@@ -37,6 +37,10 @@ enum {
 /* The most headers that protochain follows; a frame with more is rejected. */
 enum { LOOPS_MAX = 16 };
 
+enum { DIRECT_MASK = 0x7fff };
+_Static_assert((int)CLASSIC_DIRECT_MAX <= (int)DIRECT_MASK,
+	       "no offset loses a bit");
+
 struct translator {
 	struct code *code;
 	const struct classic *classic;
@@ -191,6 +195,11 @@ static void add_at(struct translator *t, uint32_t size)
 	uint32_t far = code_label(t->code), done = code_label(t->code);
 
 	jump(t, code_jump64_imm(BPF_JGT, BPF_REG_1, CLASSIC_DIRECT_MAX), far);
+	/*
+	 * Changes no value. The verifier of 5.10 may know bits of R1 that contradict the
+	 * jump, does not see that this is dead code, and takes the sum for no pointer.
+	 */
+	add(t, code_alu64_imm(BPF_AND, BPF_REG_1, DIRECT_MASK));
 	add(t, code_alu64_reg(BPF_MOV, BPF_REG_2, DATA));
 	add(t, code_alu64_reg(BPF_ADD, BPF_REG_2, BPF_REG_1));
 	add(t, code_alu64_reg(BPF_MOV, BPF_REG_3, BPF_REG_2));

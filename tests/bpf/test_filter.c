@@ -32,7 +32,8 @@ enum {
 	PROGRAMS = 1000,
 	COMBINATIONS = 300,
 	FRAMES = 8, /* that a random program is run on */
-	LOG_SIZE = 1 << 16,
+	LOG_SIZE = 1 << 24,
+	REASON = 700, /* of its end are shown */
 };
 
 static uint64_t seed, first_seed;
@@ -111,6 +112,7 @@ static int make_program(const struct classic *classic, enum link_kind link,
 {
 	static char log[LOG_SIZE];
 	struct code code = { 0 };
+	const char *end;
 	int fd;
 
 	if (tag.proto)
@@ -128,8 +130,9 @@ static int make_program(const struct classic *classic, enum link_kind link,
 		log[0] = '\0';
 		load(&code, log, sizeof(log));
 		print_program(classic);
+		end = log + strlen(log);
 		fail_msg("NETOBS_TEST_SEED=%#" PRIx64 ": the verifier: %s",
-			 first_seed, log);
+			 first_seed, end - log > REASON ? end - REASON : log);
 	}
 	code_done(&code);
 	return fd;
