@@ -73,7 +73,7 @@ static const struct args_command command = {
 	.notes =
 		"datapath  ns per packet, for netobs and other designs of a flow store:\n"
 		"          empty, parse, ringbuf, hash, hash_spinlock, percpu_hash, array,\n"
-		"          percpu_array, netobs. This is the default. With --live, the rate of\n"
+		"          percpu_array, log, netobs. This is the default. With --live, the rate\n"
 		"          a flood between two namespaces, as a ratio to that of empty.\n"
 		"drain     ns per flow from the kernel's table to records, and memory use\n"
 		"fold      ns per entry or log record to add it to the flows of an interval\n"

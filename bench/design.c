@@ -32,14 +32,17 @@ enum {
 	PACKETS_OFFSET = 24, /* in struct metrics */
 };
 
-static void set_map_size(struct bpf_map *map, uint32_t flows)
+static void set_map_size(struct bpf_map *map, const struct runner *runner)
 {
-	if (bpf_map__type(map) != BPF_MAP_TYPE_RINGBUF)
-		bpf_map__set_max_entries(map, flows);
+	if (!strcmp(bpf_map__name(map), "map_log"))
+		bpf_map__set_max_entries(map, runner->spread->n_cpus);
+	else if (bpf_map__type(map) != BPF_MAP_TYPE_RINGBUF)
+		bpf_map__set_max_entries(map, runner->spread->room);
 }
 
 /* Of all maps and programs only those of the design. */
-static void pick(struct designs_bpf *skel, const char *name, uint32_t flows)
+static void pick(struct designs_bpf *skel, const char *name,
+		 const struct runner *runner)
 {
 	struct bpf_program *program;
 	struct bpf_map *map;
@@ -54,7 +57,7 @@ static void pick(struct designs_bpf *skel, const char *name, uint32_t flows)
 
 		bpf_map__set_autocreate(map, is_used);
 		if (is_used)
-			set_map_size(map, flows);
+			set_map_size(map, runner);
 	}
 }
 
@@ -77,7 +80,7 @@ static int open_design(struct subject *subject)
 
 	if (!skel)
 		return -errno;
-	pick(skel, name, subject->runner->spread->room);
+	pick(skel, name, subject->runner);
 	err = designs_bpf__load(skel);
 	if (!err)
 		subject->prog_fd = loaded_program(skel);
@@ -308,6 +311,7 @@ const struct design designs[DESIGNS] = {
 		COUNTING_DESIGN("percpu_hash", HASH_ENTRY + POINTER, VALUE),
 	[DESIGN_ARRAY] = COUNTING_DESIGN("array", VALUE, 0),
 	[DESIGN_PERCPU_ARRAY] = COUNTING_DESIGN("percpu_array", POINTER, VALUE),
+	[DESIGN_LOG] = COUNTING_DESIGN("log", 0, 0),
 	[DESIGN_OVERFLOW] = NETOBS_DESIGN("overflow"),
 	[DESIGN_NETOBS] = NETOBS_DESIGN("netobs"),
 	[DESIGN_FILTERED] = NETOBS_DESIGN("filtered"),

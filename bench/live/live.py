@@ -22,6 +22,7 @@ import measure
 import summary
 import table
 from agents import AGENTS, DEFAULT
+from agents.netobs import Before
 from scenarios import QUICK, SCENARIOS
 
 ROUNDS, QUICK_ROUNDS = 5, 2
@@ -29,6 +30,7 @@ SECONDS, QUICK_SECONDS = 2.0, 1.0
 # More use by others, of the CPU that is idle without an agent, spoils results.
 MAX_DISTURBANCE = 0.05
 EXIT_NOT_MET, EXIT_INTERRUPTED = 3, 130
+NAMES = [name for name in AGENTS if name != Before.name]
 
 
 def arguments():
@@ -44,13 +46,15 @@ def arguments():
     parser.add_argument("--scenario", action="append", choices=SCENARIOS,
                         metavar="S", help="one of: " + ", ".join(SCENARIOS) +
                         "; repeatable (default all)")
-    parser.add_argument("--agent", action="append", choices=AGENTS,
-                        metavar="A", help="one of: " + ", ".join(AGENTS) +
+    parser.add_argument("--agent", action="append", choices=NAMES,
+                        metavar="A", help="one of: " + ", ".join(NAMES) +
                         f"; repeatable (default {', '.join(DEFAULT)}); none "
                         "and empty, which others are compared with, always run")
     parser.add_argument("--seconds", type=float,
                         help="traffic in each run, twice that from 100k "
                              f"flows on (default {SECONDS:g})")
+    parser.add_argument("--before", metavar="NETOBSCTL",
+                        help="also this program of another build, as agent 'before'")
     parser.add_argument("--json", metavar="FILE",
                         help="where the results go (default: into the build "
                              "directory)")
@@ -63,13 +67,17 @@ def arguments():
     options.seconds = options.seconds or (QUICK_SECONDS if options.quick
                                           else SECONDS)
     wanted = {"none", "empty", *(options.agent or DEFAULT)}
+    if options.before:
+        Before.program = os.path.abspath(options.before)
+        wanted.add(Before.name)
     options.agent = [name for name in AGENTS if name in wanted]
     return options
 
 
 def default_file(options):
     """`./dev bench report` takes live.json: a part must not replace it."""
-    is_whole = not (options.quick or options.scenario or options.agent)
+    is_whole = not (options.quick or options.scenario or options.agent or
+                    options.before)
     return os.path.join(os.environ["NETOBS_RESULTS"],
                         "live.json" if is_whole else "part.json")
 

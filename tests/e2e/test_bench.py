@@ -22,7 +22,7 @@ from lib import observer
 
 FINE, FAILED, USAGE = 0, 1, 2
 STORES = ["empty", "parse", "ringbuf", "hash", "hash_spinlock", "percpu_hash",
-          "array", "percpu_array", "netobs"]
+          "array", "percpu_array", "log", "netobs"]
 CPUS = len(os.sched_getaffinity(0))
 CASES = [(1, "disjoint")] + ([(CPUS, "same"), (CPUS, "disjoint")] if CPUS > 1 else [])
 SMALL = ["--flows", "1,100", "--rounds", "2"]

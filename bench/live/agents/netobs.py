@@ -17,10 +17,12 @@ ACCOUNTS = ("unparsed", "lost") # what became of packets in no record
 class Netobs(Agent):
     name = "netobs"
     options = ()
+    program = None # the one that was built with this
 
     def start(self):
         self.observer = Observer(self.where, self.ns, "-i", self.interface,
-                                 *self.options, release=True, enter=self.pin)
+                                 *self.options, release=True, enter=self.pin,
+                                 program=self.program)
         self.process = self.observer.process
         self.observer.wait_attached((self.ns, self.interface))
         self.attached = time.monotonic()
@@ -47,6 +49,12 @@ class Capped(Netobs):
     """With a table that is soon full: it must not slow the traffic down."""
     name = "netobs-capped"
     options = ("--max-flows", 1000)
+    is_default = False
+
+
+class Before(Netobs):
+    """Another build, which --before names."""
+    name = "before"
     is_default = False
 
 

@@ -134,13 +134,13 @@ class Observer:
 
     started = 0
 
-    def __init__(self, where, ns, *arguments, release=False, enter=None):
+    def __init__(self, where, ns, *arguments, release=False, enter=None, program=None):
         Observer.started += 1
         self.out = where.path(f"records-{Observer.started}")
         self.err = where.path(f"messages-{Observer.started}")
         with open(self.out, "wb") as out, open(self.err, "wb") as err:
             self.process = where.spawn(
-                netobsctl(release), "flows", "-v", "-o", "json", "--stats",
+                program or netobsctl(release), "flows", "-v", "-o", "json", "--stats",
                 *arguments, ns=ns, enter=enter, stdout=out, stderr=err)
 
     def messages(self):
