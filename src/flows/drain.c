@@ -105,26 +105,28 @@ static int step_l1(struct drain *drain)
 {
 	if (drain->cpu < drain->store->n_cpus)
 		return read_l1(drain);
+	fold_release(drain->fold, drain->generation,
+		     0); /* nothing is added from now on */
+	drain->n_folded = fold_count(drain->fold, drain->generation);
 	drain->phase = drain->n_folded >= LARGE ? DRAIN_ANNOUNCE : DRAIN_KEEP;
 	return 1;
 }
 
-/* Report up to SLICE folded entries. Returns how many there were. */
-static uint32_t read_folded(struct drain *drain, enum drain_reading reading)
+/* Report up to SLICE folded entries. False: there are no more. */
+static bool read_folded(struct drain *drain, enum drain_reading reading)
 {
-	const struct flow_entry *folded = NULL, *entries[BUCKET_SLOTS];
-	uint32_t n = min_u64(SLICE, fold_entries(drain->fold, drain->generation,
-						 drain->next, &folded));
+	uint32_t end = min_u64(drain->next + SLICE, drain->n_folded);
+	const struct flow_entry *entries[BUCKET_SLOTS];
+	struct flow_entry room[BUCKET_SLOTS];
+	uint32_t n;
 
-	for (uint32_t i = 0; i < n; i += BUCKET_SLOTS) {
-		uint32_t n_here = min_u64(BUCKET_SLOTS, n - i);
-
-		for (uint32_t k = 0; k < n_here; k++)
-			entries[k] = &folded[i + k];
-		drain->on_entries(drain->ctx, reading, entries, (int)n_here);
-		drain->next += n_here;
+	while (drain->next < end) {
+		n = fold_read(drain->fold, drain->generation, drain->next, room,
+			      entries, min_u64(BUCKET_SLOTS, end - drain->next));
+		drain->on_entries(drain->ctx, reading, entries, (int)n);
+		drain->next += n;
 	}
-	return n;
+	return end < drain->n_folded;
 }
 
 static int step_folded(struct drain *drain)
@@ -135,11 +137,12 @@ static int step_folded(struct drain *drain)
 		[DRAIN_DELIVER] = DRAIN_SECOND,
 	};
 
-	if (read_folded(drain, readings[drain->phase])) {
-		if (drain->phase != DRAIN_ANNOUNCE)
-			fold_release(drain->fold, drain->generation, drain->next);
+	bool has_more = read_folded(drain, readings[drain->phase]);
+
+	if (drain->phase != DRAIN_ANNOUNCE)
+		fold_release(drain->fold, drain->generation, drain->next);
+	if (has_more)
 		return 1;
-	}
 	if (drain->phase != DRAIN_ANNOUNCE)
 		return finish(drain);
 	drain->phase = DRAIN_DELIVER;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "fold.h"
 
-#include "bpf/store/log.h"
-#include "bpf/store/tally.h"
 #include "base/pages.h"
 #include "base/util.h"
 
@@ -16,14 +14,21 @@ enum {
 	INDEX_BITS_MAX = 32 - FOLD_INDEX_BITS,
 	PREFETCH_PROBES = 4,
 	TRIM_CHUNKS = 32, /* a few milliseconds to give back */
+	CHUNK_SHORT = PAGES_HUGE / sizeof(struct short_entry),
+	CHUNK_LONG = PAGES_HUGE / sizeof(struct flow_entry),
 };
 
 struct fold_chunk {
 	union {
-		struct flow_entry entries[FOLD_CHUNK_ENTRIES];
+		struct short_entry shorts[CHUNK_SHORT];
+		struct flow_entry longs[CHUNK_LONG];
 		struct fold_chunk *next; /* while it is spare */
 	};
 };
+
+static const uint32_t chunk_entries[FOLD_FORMS] = { CHUNK_SHORT, CHUNK_LONG };
+static const uint32_t entry_bytes[FOLD_FORMS] = { FOLD_SHORT_BYTES,
+						  FOLD_LONG_BYTES };
 
 _Static_assert(sizeof(struct fold_chunk) == PAGES_HUGE, "is one");
 
@@ -145,11 +150,34 @@ static bool index_reserve(struct fold_index *index, uint64_t number)
 
 /* ---- Entries ------------------------------------------------------------------ */
 
-static struct flow_entry *entry_at(const struct fold_generation *g,
-				   uint32_t number)
+/* In an index: the number of an entry in its list, plus 1, and: */
+#define PLACE_LONG (1U << 31)
+
+enum { LIST_MAX = PLACE_LONG - 2 };
+
+static struct short_entry *short_at(const struct fold_generation *g,
+				    uint32_t number)
 {
-	return &g->chunks[number / FOLD_CHUNK_ENTRIES]
-			->entries[number % FOLD_CHUNK_ENTRIES];
+	return &g->lists[FOLD_SHORT]
+			.chunks[number / CHUNK_SHORT]
+			->shorts[number % CHUNK_SHORT];
+}
+
+static struct flow_entry *long_at(const struct fold_generation *g, uint32_t number)
+{
+	return &g->lists[FOLD_LONG]
+			.chunks[number / CHUNK_LONG]
+			->longs[number % CHUNK_LONG];
+}
+
+static bool is_long(uint32_t place)
+{
+	return place & PLACE_LONG;
+}
+
+static uint32_t number_of(uint32_t place)
+{
+	return (place & ~PLACE_LONG) - 1;
 }
 
 static bool are_equal(const struct flow_key *a, const struct flow_key *b)
@@ -162,83 +190,161 @@ static bool are_equal(const struct flow_key *a, const struct flow_key *b)
 	return !differ;
 }
 
-static inline struct flow_entry *find_entry(const struct fold_generation *g,
-					    const struct flow_key *key,
-					    uint32_t hash)
+/* A key in the form in which it is looked for. */
+struct sought {
+	const struct flow_key *key; /* NULL: it has a short form */
+	struct short_key short_key;
+};
+
+static inline struct sought seek_key(const struct flow_key *key)
+{
+	struct sought sought = { 0 };
+
+	if (!short_key_make(key, &sought.short_key))
+		sought.key = key;
+	return sought;
+}
+
+/* @room: for a key without a short form. */
+static inline struct sought seek_record(const struct log_slot *slot,
+					struct flow_key *room)
+{
+	struct sought sought = { 0 };
+
+	if (!is_log_long(slot) && short_key_of_slot(slot, &sought.short_key))
+		return sought;
+	log_read_key(slot, room);
+	return seek_key(room);
+}
+
+static bool is_of(const struct fold_generation *g, uint32_t place,
+		  const struct sought *sought)
+{
+	const struct flow_key *key;
+	struct short_key short_key;
+
+	if (!is_long(place))
+		return !sought->key &&
+		       short_entry_has(short_at(g, number_of(place)),
+				       &sought->short_key);
+	key = &long_at(g, number_of(place))->key;
+	if (sought->key)
+		return are_equal(key, sought->key);
+	return short_key_make(key, &short_key) &&
+	       short_keys_are_equal(&short_key, &sought->short_key);
+}
+
+/* Where the index has the last entry of that key; NULL: there is none. */
+static inline uint64_t *find_slot(const struct fold_generation *g,
+				  const struct sought *sought, uint32_t hash)
 {
 	const struct fold_index *index = index_of(g, hash);
 
 	if (!index->slots)
 		return NULL;
 	for (uint32_t at = index_home(index, hash);; at = index_next(index, at)) {
-		uint64_t slot = index->slots[at];
-		struct flow_entry *entry;
+		uint64_t *slot = &index->slots[at];
 
-		if (!slot)
+		if (!*slot)
 			return NULL;
-		if (slot >> 32 != hash)
-			continue;
-		entry = entry_at(g, (uint32_t)slot - 1);
-		if (are_equal(&entry->key, key))
-			return entry;
+		if (*slot >> 32 == hash && is_of(g, (uint32_t)*slot, sought))
+			return slot;
 	}
 }
 
-static uint64_t count_kept(const struct fold *fold)
+/* Without those that were released. */
+static uint32_t count_kept(const struct fold_list *list, enum fold_form form)
 {
-	uint64_t n = 0;
+	uint64_t released = (uint64_t)list->n_released * chunk_entries[form];
 
-	for (uint32_t i = 0; i < GENERATIONS; i++) {
-		const struct fold_generation *g = &fold->generations[i];
-		uint64_t released = (uint64_t)g->n_released * FOLD_CHUNK_ENTRIES;
+	return list->n_entries - min_u64(released, list->n_entries);
+}
 
-		n += g->n_entries - min_u64(released, g->n_entries);
-	}
-	return n;
+static uint64_t kept_bytes(const struct fold *fold)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < GENERATIONS; i++)
+		for (enum fold_form form = 0; form < FOLD_FORMS; form++)
+			sum += (uint64_t)entry_bytes[form] *
+			       count_kept(&fold->generations[i].lists[form],
+					  form);
+	return sum;
 }
 
 /* A quarter is left for the flows that come until the drain begins. */
 bool fold_is_filling(const struct fold *fold, uint32_t generation)
 {
-	uint32_t n = fold->generations[generation].n_entries;
+	uint32_t n = fold_count(fold, generation);
 
 	return n && (n >= fold->max_entries - fold->max_entries / 4 ||
-		     count_kept(fold) >= fold->max_total - fold->max_total / 4);
+		     kept_bytes(fold) >= fold->max_bytes - fold->max_bytes / 4);
 }
 
-static bool reserve_chunk(struct fold *fold, struct fold_generation *g)
+static bool has_room(const struct fold_list *list, enum fold_form form)
 {
-	uint32_t capacity = g->capacity * 2 ?: 8;
+	return list->n_entries < list->n_chunks * (uint64_t)chunk_entries[form];
+}
+
+static bool reserve_chunk(struct fold *fold, struct fold_list *list,
+			  enum fold_form form)
+{
+	uint32_t capacity = list->capacity * 2 ?: 8;
 	struct fold_chunk **chunks;
 
-	if (g->n_entries < g->n_chunks * (uint64_t)FOLD_CHUNK_ENTRIES)
+	if (has_room(list, form))
 		return true;
-	if (g->n_chunks == g->capacity) {
-		chunks = reallocarray(g->chunks, capacity, sizeof(*chunks));
+	if (list->n_chunks == list->capacity) {
+		chunks = reallocarray(list->chunks, capacity, sizeof(*chunks));
 		if (!chunks)
 			return false;
-		g->chunks = chunks;
-		g->capacity = capacity;
+		list->chunks = chunks;
+		list->capacity = capacity;
 	}
-	g->chunks[g->n_chunks] = take_chunk(fold, !g->n_chunks);
-	g->n_chunks += g->chunks[g->n_chunks] != NULL;
-	return g->n_entries < g->n_chunks * (uint64_t)FOLD_CHUNK_ENTRIES;
+	list->chunks[list->n_chunks] = take_chunk(fold, !list->n_chunks);
+	list->n_chunks += list->chunks[list->n_chunks] != NULL;
+	return has_room(list, form);
 }
 
-static __attribute__((noinline)) int insert_entry(struct fold *fold,
-						  struct fold_generation *g,
-						  const struct flow_entry *entry,
-						  uint32_t hash)
+/* Returns its place; there is room. */
+static uint32_t append(struct fold_generation *g, const struct flow_entry *entry,
+		       const struct short_entry *as_short)
 {
-	struct fold_index *index = index_of(g, hash);
+	if (as_short) {
+		uint32_t number = g->lists[FOLD_SHORT].n_entries++;
 
-	if (g->is_closed || g->n_entries >= fold->max_entries ||
-	    count_kept(fold) >= fold->max_total)
+		*short_at(g, number) = *as_short;
+		return number + 1;
+	}
+	*long_at(g, g->lists[FOLD_LONG].n_entries) = *entry;
+	return ++g->lists[FOLD_LONG].n_entries | PLACE_LONG;
+}
+
+/* @known: where the index has an entry of the same key, which is full; or NULL. */
+static __attribute__((noinline)) int
+insert_entry(struct fold *fold, struct fold_generation *g,
+	     const struct flow_entry *entry, uint32_t hash, uint64_t *known)
+{
+	uint32_t n_entries = fold_count(fold, g - fold->generations);
+	struct fold_index *index = index_of(g, hash);
+	struct short_entry as_short;
+	bool is_short = !known && short_entry_write(&as_short, entry);
+	enum fold_form form = is_short ? FOLD_SHORT : FOLD_LONG;
+	uint64_t slot;
+
+	if (g->is_closed || n_entries >= min_u64(fold->max_entries, LIST_MAX) ||
+	    kept_bytes(fold) + entry_bytes[form] > fold->max_bytes)
 		return -ENOSPC;
-	if (!index_reserve(index, index - g->indexes) || !reserve_chunk(fold, g))
+	if (!known && !index_reserve(index, index - g->indexes))
 		return -ENOMEM;
-	*entry_at(g, g->n_entries) = *entry;
-	index_put(index, (uint64_t)hash << 32 | ++g->n_entries);
+	if (!reserve_chunk(fold, &g->lists[form], form))
+		return -ENOMEM;
+	slot = (uint64_t)hash << 32 |
+	       append(g, entry, is_short ? &as_short : NULL);
+	if (known)
+		*known = slot;
+	else
+		index_put(index, slot);
 	return 0;
 }
 
@@ -247,17 +353,27 @@ static uint32_t hash_of(const struct fold *fold, const struct flow_key *key)
 	return hash_key(key, fold->secret) >> 32;
 }
 
+/* False: the entry at @place is full. */
+static bool add_to(const struct fold_generation *g, uint32_t place,
+		   const struct flow_tally *tally)
+{
+	if (!is_long(place))
+		return short_entry_add(short_at(g, number_of(place)), tally);
+	tally_add(&long_at(g, number_of(place))->tally, tally);
+	return true;
+}
+
 int fold_add_entry(struct fold *fold, uint32_t generation,
 		   const struct flow_entry *entry)
 {
 	struct fold_generation *g = &fold->generations[generation];
 	uint32_t hash = hash_of(fold, &entry->key);
-	struct flow_entry *known = find_entry(g, &entry->key, hash);
+	struct sought sought = seek_key(&entry->key);
+	uint64_t *known = find_slot(g, &sought, hash);
 
-	if (!known)
-		return insert_entry(fold, g, entry, hash);
-	tally_add(&known->tally, &entry->tally);
-	return 0;
+	if (known && add_to(g, (uint32_t)*known, &entry->tally))
+		return 0;
+	return insert_entry(fold, g, entry, hash, known);
 }
 
 /* ---- Batches ------------------------------------------------------------------ */
@@ -305,6 +421,18 @@ static size_t begin_batch(const struct fold *fold, struct batch *batch,
 	return used;
 }
 
+static void prefetch_place(const struct fold_generation *g, uint32_t place)
+{
+	uint32_t number = number_of(place);
+
+	if (!is_long(place)) {
+		__builtin_prefetch(short_at(g, number), 1);
+		return;
+	}
+	__builtin_prefetch(&long_at(g, number)->key);
+	__builtin_prefetch(&long_at(g, number)->tally, 1);
+}
+
 static void prefetch_entry(const struct fold_generation *g, uint32_t hash)
 {
 	const struct fold_index *index = index_of(g, hash);
@@ -317,11 +445,7 @@ static void prefetch_entry(const struct fold_generation *g, uint32_t hash)
 		uint64_t slot = index->slots[at];
 
 		if (slot >> 32 == hash && slot) {
-			const struct flow_entry *entry =
-				entry_at(g, (uint32_t)slot - 1);
-
-			__builtin_prefetch(&entry->key);
-			__builtin_prefetch(&entry->tally, 1);
+			prefetch_place(g, (uint32_t)slot);
 			return;
 		}
 		if (!slot)
@@ -334,23 +458,19 @@ static int add_record(struct fold *fold, const struct log_slot *slot,
 		      uint32_t hash)
 {
 	struct fold_generation *g = &fold->generations[log_generation(slot)];
-	struct flow_entry entry, *known;
-	struct flow_tally tally;
-	struct flow_key key;
+	struct flow_entry entry;
+	struct sought sought = seek_record(slot, &entry.key);
+	uint64_t *known = find_slot(g, &sought, hash);
+	const struct flow_tally *tally = (const struct flow_tally *)(slot + 1);
 
-	log_read_key(slot, &key);
-	known = find_entry(g, &key, hash);
-	if (!known) {
-		log_read(slot, &entry);
-		return insert_entry(fold, g, &entry, hash);
+	if (known && !is_log_long(slot)) {
+		log_read_tally(slot, &entry.tally);
+		tally = &entry.tally;
 	}
-	if (is_log_long(slot)) {
-		tally_add(&known->tally, (const struct flow_tally *)(slot + 1));
-	} else {
-		log_read_tally(slot, &tally);
-		tally_add(&known->tally, &tally);
-	}
-	return 0;
+	if (known && add_to(g, (uint32_t)*known, tally))
+		return 0;
+	log_read(slot, &entry);
+	return insert_entry(fold, g, &entry, hash, known);
 }
 
 /* Returns slots used, fewer than there are if a record is refused. */
@@ -390,29 +510,47 @@ size_t fold_add(struct fold *fold, const struct log_slot *slots, size_t n)
 
 /* ---- Reading ------------------------------------------------------------------ */
 
-size_t fold_entries(const struct fold *fold, uint32_t generation, uint32_t from,
-		    const struct flow_entry **ret_entries)
+uint32_t fold_read(const struct fold *fold, uint32_t generation, uint32_t from,
+		   struct flow_entry *room,
+		   const struct flow_entry **ret_entries, uint32_t n)
 {
 	const struct fold_generation *g = &fold->generations[generation];
+	const uint32_t n_short = g->lists[FOLD_SHORT].n_entries;
+	const uint32_t n_here =
+		min_u64(n, fold_count(fold, generation) - (uint64_t)from);
 
-	if (from >= g->n_entries)
-		return 0;
-	*ret_entries = entry_at(g, from);
-	return min_u64(g->n_entries - from,
-		       FOLD_CHUNK_ENTRIES - from % FOLD_CHUNK_ENTRIES);
+	for (uint32_t i = 0; i < n_here; i++, from++) {
+		if (from >= n_short) {
+			ret_entries[i] = long_at(g, from - n_short);
+			continue;
+		}
+		short_entry_read(short_at(g, from), &room[i]);
+		ret_entries[i] = &room[i];
+	}
+	return n_here;
+}
+
+/* Those with numbers below @before in the list. */
+static void release_list(struct fold *fold, struct fold_list *list,
+			 enum fold_form form, uint32_t before)
+{
+	uint32_t n = before / chunk_entries[form];
+
+	if (before >= list->n_entries)
+		n = list->n_chunks;
+	for (; list->n_released < n; list->n_released++)
+		put_chunk(fold, list->chunks[list->n_released]);
 }
 
 void fold_release(struct fold *fold, uint32_t generation, uint32_t before)
 {
 	struct fold_generation *g = &fold->generations[generation];
-	uint32_t n = before / FOLD_CHUNK_ENTRIES;
+	uint32_t n_short = min_u64(before, g->lists[FOLD_SHORT].n_entries);
 
-	if (before >= g->n_entries)
-		n = g->n_chunks;
 	drop_indexes(g);
 	g->is_closed = true;
-	for (; g->n_released < n; g->n_released++)
-		put_chunk(fold, g->chunks[g->n_released]);
+	release_list(fold, &g->lists[FOLD_SHORT], FOLD_SHORT, n_short);
+	release_list(fold, &g->lists[FOLD_LONG], FOLD_LONG, before - n_short);
 }
 
 void fold_reset(struct fold *fold, uint32_t generation)
@@ -421,7 +559,8 @@ void fold_reset(struct fold *fold, uint32_t generation)
 	uint32_t most;
 
 	fold_release(fold, generation, UINT32_MAX);
-	free(g->chunks);
+	for (enum fold_form form = 0; form < FOLD_FORMS; form++)
+		free(g->lists[form].chunks);
 	*g = (struct fold_generation){ 0 };
 	most = max_u64(fold->used_most, fold->used_before);
 	trim_spare(fold, most - fold->n_used, TRIM_CHUNKS);
@@ -437,7 +576,7 @@ void fold_init(struct fold *fold, const struct hash_secret *secret,
 	*fold = (struct fold){
 		.secret = secret,
 		.max_entries = max_entries,
-		.max_total = max_bytes ? max_bytes / FOLD_ENTRY_BYTES : UINT64_MAX,
+		.max_bytes = max_bytes ?: UINT64_MAX,
 	};
 }
 
@@ -456,7 +595,9 @@ uint64_t fold_bytes(const struct fold *fold)
 	for (int g = 0; g < GENERATIONS; g++) {
 		const struct fold_generation *generation = &fold->generations[g];
 
-		sum += generation->capacity * sizeof(struct fold_chunk *);
+		for (enum fold_form form = 0; form < FOLD_FORMS; form++)
+			sum += generation->lists[form].capacity *
+			       sizeof(struct fold_chunk *);
 		for (int i = 0; i < FOLD_INDEXES; i++)
 			sum += index_bytes(&generation->indexes[i]);
 	}

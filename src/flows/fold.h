@@ -6,9 +6,10 @@
  *
  * A record costs a cache miss or two if its entry is not cached, so records are read in
  * batches: their places are prefetched together before the first one is added. Entries
- * are dense, in chunks of a huge page; indexes apart have their numbers and 32 bits of
- * their hashes. Each index has a part of the hashes and grows alone, so that no call takes
- * long, and entries stay where they are.
+ * are dense, in chunks of a huge page, the short ones apart from others; indexes apart have
+ * their places and 32 bits of their hashes. Each index has a part of the hashes and grows
+ * alone, so that no call takes long, and entries stay where they are. Where the sum in a
+ * short entry has no short form, a long one of the same key follows.
  *
  * Generations share the chunks: those that the old one no longer needs hold the flows of
  * the new one, without new pages from the kernel.
@@ -17,30 +18,36 @@
 #define NETOBS_FLOWS_FOLD_H
 
 #include "bpf/store/hash.h"
+#include "short_entry.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
-	FOLD_CHUNK_ENTRIES = 16384,
 	FOLD_INDEX_BITS = 4,
 	FOLD_INDEXES = 1 << FOLD_INDEX_BITS,
 	/* An entry, and its part of the index when that was just resized. */
-	FOLD_ENTRY_BYTES = sizeof(struct flow_entry) + 6 * sizeof(uint64_t),
+	FOLD_INDEX_BYTES = 6 * sizeof(uint64_t),
+	FOLD_SHORT_BYTES = sizeof(struct short_entry) + FOLD_INDEX_BYTES,
+	FOLD_LONG_BYTES = sizeof(struct flow_entry) + FOLD_INDEX_BYTES,
 };
+
+enum fold_form { FOLD_SHORT, FOLD_LONG, FOLD_FORMS };
 
 struct fold_chunk;
 
 struct fold_generation {
-	struct fold_chunk **chunks;
-	uint32_t n_chunks;   /* entries are in */
-	uint32_t n_released; /* of these, the first ones */
-	uint32_t capacity;   /* of `chunks` */
-	uint32_t n_entries;
+	struct fold_list {
+		struct fold_chunk **chunks;
+		uint32_t n_chunks;   /* entries are in */
+		uint32_t n_released; /* of these, the first ones */
+		uint32_t capacity;   /* of `chunks` */
+		uint32_t n_entries;
+	} lists[FOLD_FORMS];
 	bool is_closed; /* from its first release to its reset */
 	struct fold_index {
-		uint64_t *slots; /* hash << 32 | number + 1; 0: free */
+		uint64_t *slots; /* hash << 32 | place; 0: free */
 		uint32_t bits;	 /* log2 of how many there are */
 		uint32_t n_used;
 	} indexes[FOLD_INDEXES]; /* by the upper bits of the hash */
@@ -49,7 +56,7 @@ struct fold_generation {
 struct fold {
 	const struct hash_secret *secret;
 	uint64_t max_entries; /* of a generation */
-	uint64_t max_total;   /* of both, without those that were released */
+	uint64_t max_bytes;   /* of both, without those that were released */
 	struct fold_generation generations[GENERATIONS];
 	struct fold_chunk *spare; /* a list */
 	uint32_t n_spare;
@@ -86,12 +93,16 @@ int fold_add_entry(struct fold *fold, uint32_t generation,
 		   const struct flow_entry *entry);
 
 /**
- * @param from         number of an entry
- * @param ret_entries  the entry of that number, followed by others
- * @return how many are there; 0: there is no such number
+ * Read entries in the order of their numbers.
+ *
+ * @param from         number of the first one
+ * @param room         for @n entries, where those that are short become long
+ * @param ret_entries  up to @n, here or in the table
+ * @return how many there are; 0: there is no such number
  */
-size_t fold_entries(const struct fold *fold, uint32_t generation, uint32_t from,
-		    const struct flow_entry **ret_entries);
+uint32_t fold_read(const struct fold *fold, uint32_t generation, uint32_t from,
+		   struct flow_entry *room,
+		   const struct flow_entry **ret_entries, uint32_t n);
 
 /**
  * Entries with numbers below @before are no longer needed. What is added from now on is
@@ -108,7 +119,9 @@ void fold_reset(struct fold *fold, uint32_t generation);
 /** @return entries of a generation, with those that were released */
 static inline uint32_t fold_count(const struct fold *fold, uint32_t generation)
 {
-	return fold->generations[generation].n_entries;
+	const struct fold_list *lists = fold->generations[generation].lists;
+
+	return lists[FOLD_SHORT].n_entries + lists[FOLD_LONG].n_entries;
 }
 
 /**

@@ -211,8 +211,8 @@ static void memory_follows_the_load(void **state)
 		relieve(&f);
 	}
 	most = bytes_of(&f);
-	assert_true(most - idle > FLOWS * sizeof(struct flow_entry));
-	assert_true(most - idle < 3 * FLOWS * sizeof(struct flow_entry));
+	assert_true(most - idle > FLOWS * sizeof(struct short_entry));
+	assert_true(most - idle < 2 * FLOWS * sizeof(struct short_entry));
 	drain(&f, MERGE_INTERVAL);
 	assert_conserved(&f, FLOWS, false);
 	assert_int_equal(stats_of(&f).spilled.packets, 0);

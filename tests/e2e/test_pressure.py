@@ -82,7 +82,7 @@ class Pressure(lab.WiredTest):
         self.assertEqual((0, 0), result.total("lost"))
         self.note(f"{MILLION} tuples, each in one record; sent in "
                   f"{sent['seconds']} s; memory {in_mib(memory)}")
-        self.assertLess(memory["own"], 160 * MIB)
+        self.assertLess(memory["peak"], 120 * MIB)
 
     def test_capped_table_counts_what_it_loses(self):
         observer = self.observe("--max-flows", 1000, "--max-memory", "32M")

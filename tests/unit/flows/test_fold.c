@@ -2,6 +2,7 @@
 /* Records of logs against a model, and memory that ends. */
 #include "flows/fold.h"
 #include "lib_test.h"
+#include "base/pages.h"
 #include "base/secret.h"
 #include "base/util.h"
 #include "bpf/store/log.h"
@@ -13,7 +14,8 @@
 enum {
 	FLOWS = 3000, /* of the model */
 	RECORDS = 40000,
-	MANY = 3 * FOLD_CHUNK_ENTRIES + 5,
+	MANY = 3 * 16384 + 5, /* more than a chunk of each form */
+	READ = 16,
 };
 
 /* ---- Memory that is refused ----------------------------------------------------- */
@@ -132,30 +134,46 @@ static void add_flows(struct fold *fold, uint32_t generation, uint32_t from,
 	}
 }
 
+/* Calls @visit with each entry; returns how many there are. */
+static uint32_t visit_entries(const struct fold *fold, uint32_t generation,
+			      void (*visit)(void *ctx,
+					    const struct flow_entry *entry),
+			      void *ctx)
+{
+	const struct flow_entry *entries[READ];
+	struct flow_entry room[READ];
+	uint32_t from = 0, n;
+
+	while ((n = fold_read(fold, generation, from, room, entries, READ))) {
+		for (uint32_t i = 0; i < n; i++)
+			visit(ctx, entries[i]);
+		from += n;
+	}
+	return from;
+}
+
+static void add_packets(void *ctx, const struct flow_entry *entry)
+{
+	uint64_t *packets = ctx;
+
+	*packets += entry->tally.packets;
+}
+
 static uint64_t count_packets(const struct fold *fold, uint32_t generation)
 {
-	const struct flow_entry *entries;
 	uint64_t packets = 0;
-	uint32_t from = 0;
-	size_t n;
 
-	while ((n = fold_entries(fold, generation, from, &entries))) {
-		for (size_t i = 0; i < n; i++)
-			packets += entries[i].tally.packets;
-		from += (uint32_t)n;
-	}
+	visit_entries(fold, generation, add_packets, &packets);
 	return packets;
 }
 
 static uint32_t count_entries(const struct fold *fold, uint32_t generation)
 {
-	const struct flow_entry *entries;
-	uint32_t from = 0;
-	size_t n;
+	uint64_t packets = 0;
+	uint32_t n = visit_entries(fold, generation, add_packets, &packets);
 
-	while ((n = fold_entries(fold, generation, from, &entries)))
-		from += (uint32_t)n;
-	return from;
+	assert_int_equal(n, fold_count(fold, generation));
+	return n;
 }
 
 /* ---- Tests --------------------------------------------------------------------- */
@@ -187,24 +205,24 @@ static void model_add(struct flow_entry *sum, const struct flow_entry *entry)
 	to->last_ns = max_u64(to->last_ns, from->last_ns);
 }
 
+/* Hardware addresses are the first ones that came, in the order of calls. */
+static void match_with_model(void *ctx, const struct flow_entry *entry)
+{
+	struct flow_entry *model = ctx;
+	struct flow_entry got = *entry;
+
+	model += got.key.src.words[3];
+	assert_int_equal(got.tally.macs[0], 2);
+	memcpy(got.tally.macs, model->tally.macs, sizeof(got.tally.macs));
+	assert_memory_equal(&got, model, sizeof(got));
+	model->tally.packets = 0;
+}
+
 static void assert_is_model(const struct fold *fold, struct model *model,
 			    uint32_t generation)
 {
-	const struct flow_entry *entries;
-	uint32_t from = 0;
-	size_t n;
-
-	while ((n = fold_entries(fold, generation, from, &entries))) {
-		for (size_t i = 0; i < n; i++) {
-			uint32_t flow = entries[i].key.src.words[3];
-
-			assert_memory_equal(&entries[i],
-					    &model->entries[generation][flow],
-					    sizeof(*entries));
-			model->entries[generation][flow].tally.packets = 0;
-		}
-		from += (uint32_t)n;
-	}
+	visit_entries(fold, generation, match_with_model,
+		      model->entries[generation]);
 	for (uint32_t i = 0; i < FLOWS; i++)
 		assert_int_equal(model->entries[generation][i].tally.packets, 0);
 }
@@ -240,22 +258,68 @@ static void fold_is_the_sum_of_random_records(void **state)
 		}
 		assert_int_equal(fold_add(&fold, slots, n), n);
 	}
-	/* Hardware addresses are the first ones that came, in the order of calls. */
-	for (uint32_t g = 0; g < GENERATIONS; g++)
-		for (uint32_t flow = 0; flow < FLOWS; flow++)
-			memset(model->entries[g][flow].tally.macs, 0, 12);
-	for (uint32_t g = 0; g < GENERATIONS; g++)
-		for (uint32_t flow = 0; flow < count_entries(&fold, g); flow++) {
-			const struct flow_entry *entry;
-
-			fold_entries(&fold, g, flow, &entry);
-			assert_int_equal(entry->tally.macs[0], 2);
-			memset((void *)entry->tally.macs, 0, 12);
-		}
 	assert_is_model(&fold, model, 0);
 	assert_is_model(&fold, model, 1);
 	fold_done(&fold);
 	free(model);
+}
+
+/* A sum of several entries: the short one, and the one behind it. */
+static void add_to_sums(void *ctx, const struct flow_entry *entry)
+{
+	model_add(&((struct flow_entry *)ctx)[entry->key.src.words[3]], entry);
+}
+
+static uint64_t random_bits(int bits)
+{
+	return ((uint64_t)rand() << 31 ^ (uint64_t)rand()) >> (62 - bits);
+}
+
+/* Of a size that few, or some, or most entries cannot say in their short form. */
+static struct flow_tally random_tally(void)
+{
+	uint64_t bytes = random_bits(1 + rand() % 33);
+	uint64_t first_ns = random_bits(41);
+
+	return (struct flow_tally){
+		.packets = 1 + random_bits(1 + rand() % 33),
+		.bytes = bytes,
+		.l2_bytes = rand() % 8 ? bytes + random_bits(1 + rand() % 25) : 0,
+		.first_ns = first_ns,
+		.last_ns = first_ns + random_bits(1 + rand() % 41),
+		.attrs = { .marks = (uint32_t)random_bits(20),
+			   .dscp = (uint8_t)random_bits(6),
+			   .ttl_min = 64,
+			   .ttl_max = 64 },
+	};
+}
+
+static void sums_that_are_not_short_are_exact(void **state)
+{
+	enum { KEYS = 200, ENTRIES = 4000 };
+
+	struct flow_entry want[KEYS] = { 0 }, got[KEYS] = { 0 };
+	struct fold fold;
+
+	(void)state;
+	srand(2);
+	open_fold(&fold, 0);
+	for (int i = 0; i < ENTRIES; i++) {
+		uint32_t flow = (uint32_t)rand() % KEYS;
+		struct flow_entry entry = { .key = key_of(flow),
+					    .tally = random_tally() };
+
+		model_add(&want[flow], &entry);
+		assert_int_equal(fold_add_entry(&fold, 0, &entry), 0);
+	}
+	/* A short one and a long one of each key at most. */
+	assert_true(visit_entries(&fold, 0, add_to_sums, got) <= 2 * KEYS);
+	for (int i = 0; i < KEYS; i++) {
+		/* Of the packets that came last at the same time, any may count. */
+		got[i].tally.attrs.dscp = want[i].tally.attrs.dscp;
+		assert_memory_equal(&got[i], &want[i], sizeof(want[i]));
+	}
+	fold_done(&fold);
 }
 
 static void half_a_record_is_left(void **state)
@@ -310,27 +374,37 @@ static void generations_share_memory_and_give_it_back(void **state)
 	assert_int_equal(count_entries(&fold, 0), MANY);
 	bytes = fold_bytes(&fold);
 	/* While the old one is read, the new one takes what it no longer needs. */
-	for (uint32_t from = 0; from < MANY; from += 1000) {
+	for (uint32_t from = 0; from < MANY; from++) {
 		const struct flow_entry *entry;
+		struct flow_entry room;
+		uint32_t flow;
 
-		assert_true(fold_entries(&fold, 0, from, &entry));
-		assert_int_equal(entry->key.src.words[3], from);
-		fold_release(&fold, 0, from);
-		add_flows(&fold, 1, from, min_u64(from + 1000, MANY));
+		assert_int_equal(fold_read(&fold, 0, from, &room, &entry, 1), 1);
+		flow = entry->key.src.words[3];
+		fold_release(&fold, 0, from + 1);
+		add_flows(&fold, 1, flow, flow + 1);
 	}
 	fold_reset(&fold, 0);
 	assert_int_equal(count_entries(&fold, 0), 0);
 	assert_int_equal(count_entries(&fold, 1), MANY);
 	assert_int_equal(count_packets(&fold, 1), 2ULL * MANY);
 	assert_true(fold_bytes(&fold) <=
-		    bytes + 2 * sizeof(struct flow_entry) * FOLD_CHUNK_ENTRIES +
-			    4096);
+		    bytes + FOLD_FORMS * 2ULL * PAGES_HUGE + 4096);
 	/* Then two quiet intervals. */
 	fold_reset(&fold, 1);
 	fold_reset(&fold, 0);
 	fold_reset(&fold, 1);
 	assert_int_equal(fold_bytes(&fold), 0);
 	fold_done(&fold);
+}
+
+/* The bytes of flows below @end, of which every third one is long. */
+static uint64_t bytes_of_flows(uint32_t end)
+{
+	uint32_t n_long = (end + 2) / 3;
+
+	return (uint64_t)n_long * FOLD_LONG_BYTES +
+	       (uint64_t)(end - n_long) * FOLD_SHORT_BYTES;
 }
 
 static void cap_refuses_new_flows_alone(void **state)
@@ -340,9 +414,9 @@ static void cap_refuses_new_flows_alone(void **state)
 	size_t n = 0, used;
 
 	(void)state;
-	open_fold(&fold, FLOWS * FOLD_ENTRY_BYTES);
+	open_fold(&fold, 2 * bytes_of_flows(FLOWS / 2));
 	add_flows(&fold, 0, 0, FLOWS / 2);
-	add_flows(&fold, 1, 0, FLOWS - FLOWS / 2);
+	add_flows(&fold, 1, 0, FLOWS / 2);
 	add_flows(&fold, 0, 0, FLOWS / 2); /* they are there */
 	for (uint32_t i = 0; i < 10; i++)
 		n += write_record(&slots[n], i, 1, 0);
@@ -436,6 +510,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fold_is_the_sum_of_random_records),
+		cmocka_unit_test(sums_that_are_not_short_are_exact),
 		cmocka_unit_test(half_a_record_is_left),
 		cmocka_unit_test(flows_whose_hashes_are_equal_stay_apart),
 		cmocka_unit_test(generations_share_memory_and_give_it_back),
