@@ -18,3 +18,14 @@ foreach(source ${tool_sources})
 		netobs_target_flags(tool_${name})
 	endif()
 endforeach()
+
+# What tests preload into programs.
+file(GLOB preload_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/preload/*.c)
+foreach(source ${preload_sources})
+	get_filename_component(name ${source} NAME_WE)
+	add_library(preload_${name} MODULE ${source})
+	set_target_properties(preload_${name} PROPERTIES PREFIX "" OUTPUT_NAME ${name}
+		LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tools)
+	netobs_target_language(preload_${name})
+	set_target_properties(preload_${name} PROPERTIES C_VISIBILITY_PRESET default)
+endforeach()

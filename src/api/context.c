@@ -204,8 +204,9 @@ static int start(struct netobs *ctx)
 	if (!ctx->pipeline.is_relabelling)
 		ctx->due_ns += interval_ns(ctx);
 	arm_timer(ctx);
-	log_info(&ctx->log, "observing %u interfaces",
-		 ctx->observation.n_attached);
+	log_info(&ctx->log, "observing %u interface%s",
+		 ctx->observation.n_attached,
+		 ctx->observation.n_attached == 1 ? "" : "s");
 	return 0;
 }
 

@@ -467,15 +467,19 @@ static void count_drain(struct pipeline *pipeline)
 	stats->drains_by_time[class]++;
 }
 
-/* Whether the generation after that of the last drain has something that was left before. */
+/*
+ * Whether the generation after that of the last drain has something that was left before, or
+ * flows were not reported for want of memory.
+ */
 static bool has_left(const struct pipeline *pipeline)
 {
 	return pipeline->mode == MERGE_FINAL &&
 	       pipeline->final_drains < FINAL_DRAINS &&
-	       is_some(&pipeline->unread[pipeline->generation.current]);
+	       (is_some(&pipeline->unread[pipeline->generation.current]) ||
+		pipeline->merge.pending.packets);
 }
 
-/* What was left can be read now, or is in the fold, and no drain is to come. */
+/* What was left may be read or reported now, and no drain is to come. */
 static void begin_another(struct pipeline *pipeline)
 {
 	bool is_replay = pipeline->clock.kind == CLOCK_PACKET;
@@ -539,12 +543,12 @@ static struct netobs_stats sum_up_stats(const struct pipeline *pipeline)
 		.exported = to_count(&merge->exported),
 		.filtered = to_count(&merge->small),
 		.small = to_count(&merge->small),
-		.pending = to_count(&merge->pending),
 		.flows = merge->records,
 		.drains = pipeline->drains,
 		.early_drains = pipeline->early_drains,
 		.table_entries = pipeline->table_entries,
 	};
+	struct netobs_count *rest;
 
 	for (int g = 0; g < GENERATIONS; g++) {
 		const struct counters *counted = &pipeline->counted[g];
@@ -562,10 +566,11 @@ static struct netobs_stats sum_up_stats(const struct pipeline *pipeline)
 	add_count(&stats.lost[NETOBS_LOST_KERNEL_MEMORY], &pipeline->unclaimed);
 	stats.lost[NETOBS_LOST_MEMORY] = to_count(&merge->lost);
 	add_count(&stats.lost[NETOBS_LOST_RESTART], &pipeline->abandoned);
+	rest = is_over ? &stats.lost[NETOBS_LOST_MEMORY] : &stats.pending;
+	rest->packets += merge->pending.packets;
+	rest->bytes += merge->pending.bytes;
 	for (int g = 0; g < GENERATIONS; g++)
-		add_count(is_over ? &stats.lost[NETOBS_LOST_MEMORY] :
-				    &stats.pending,
-			  &pipeline->unread[g]);
+		add_count(rest, &pipeline->unread[g]);
 	stats.inferred = to_count(&merge->inferred);
 	add_count(&stats.seen, &pipeline->seen);
 	return stats;
