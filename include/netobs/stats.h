@@ -148,6 +148,19 @@ struct netobs_engine_stats {
 NETOBS_API int netobs_engine_stats_get(const struct netobs *ctx,
 				       struct netobs_engine_stats *ret_stats);
 
+/**
+ * What became of the packets at an interface, in one direction:
+ * seen = flows + filtered + sampled_out + unparsed + lost.
+ */
+struct netobs_crossings {
+	struct netobs_count seen;
+	struct netobs_count flows; /**< in flows, which the process has received */
+	struct netobs_count filtered;
+	struct netobs_count sampled_out;
+	struct netobs_count unparsed;
+	struct netobs_count lost; /**< in the kernel, before they reached the process */
+};
+
 /** An interface that is observed; netobs_interfaces(). */
 struct netobs_interface {
 	size_t sz;	  /**< of the struct, as the library knows it */
@@ -155,23 +168,26 @@ struct netobs_interface {
 	const char *netns; /**< as in netobs_opts.interfaces; NULL: the context's own */
 	uint32_t ifindex;
 	uint32_t netns_inode; /**< that identifies its network namespace */
-	/** Packets in flows that crossed it, as of the last drain; index: enum
-	 *  netobs_direction. Those filtered, sampled out, unparsed or lost are not
-	 *  counted by interface. */
-	struct netobs_count crossed[2];
+	/** As of the last drain; index: enum netobs_direction. */
+	struct netobs_crossings crossed[2];
 };
 
 /**
  * Call @p take for each interface that is observed now.
  *
- * @param ret_all  what crossed any interface, also those that are gone; index as above;
- *                 NULL: not wanted
+ * A CPU has 512 places for interfaces with packets that are in no flow. What finds none
+ * there, with hundreds of such interfaces, is counted in @p ret_all only.
+ *
+ * @param ret_all  the sums of all interfaces, also of those that are gone; index as above;
+ *                 NULL: not wanted. The sum of both directions' seen is netobs_stats.observed,
+ *                 but for packets lost by netobs_lost_reason RESTART, by PREEMPT_RT's
+ *                 interruptions, or with a log that could not be mapped
  * @return 0; -EINVAL: @p ctx or @p take is NULL
  */
 NETOBS_API int netobs_interfaces(
 	const struct netobs *ctx,
 	void (*take)(const struct netobs_interface *interface, void *user),
-	void *user, struct netobs_count ret_all[2]);
+	void *user, struct netobs_crossings ret_all[2]);
 
 /**
  * The name of a reason: "short", "table_full" ...; NULL beyond the last. A loop

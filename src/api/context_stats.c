@@ -42,6 +42,24 @@ static struct netobs_count count_of(const struct count *count)
 	return (struct netobs_count){ count->packets, count->bytes };
 }
 
+static struct netobs_crossings crossings_of(const struct outcomes *outcomes)
+{
+	const struct count *counts = outcomes->counts;
+	struct netobs_crossings crossings = {
+		.flows = count_of(&counts[OUTCOME_FLOW]),
+		.filtered = count_of(&counts[OUTCOME_FILTERED]),
+		.sampled_out = count_of(&counts[OUTCOME_SAMPLED_OUT]),
+		.unparsed = count_of(&counts[OUTCOME_UNPARSED]),
+		.lost = count_of(&counts[OUTCOME_LOST]),
+	};
+
+	for (int i = 0; i < OUTCOMES; i++) {
+		crossings.seen.packets += counts[i].packets;
+		crossings.seen.bytes += counts[i].bytes;
+	}
+	return crossings;
+}
+
 static bool is_observed(const struct netif *netif)
 {
 	return netif->hooks && netif->hooks->is_attached && !netif->gone_ns;
@@ -50,7 +68,7 @@ static bool is_observed(const struct netif *netif)
 int netobs_interfaces(const struct netobs *ctx,
 		      void (*take)(const struct netobs_interface *interface,
 				   void *user),
-		      void *user, struct netobs_count ret_all[2])
+		      void *user, struct netobs_crossings ret_all[2])
 {
 	const struct host *host;
 
@@ -67,14 +85,14 @@ int netobs_interfaces(const struct netobs *ctx,
 				.netns = host->netns[i].name,
 				.ifindex = netif->ifindex,
 				.netns_inode = host->netns[i].inode,
-				.crossed = { count_of(&netif->crossed[0]),
-					     count_of(&netif->crossed[1]) },
+				.crossed = { crossings_of(&netif->reported[0]),
+					     crossings_of(&netif->reported[1]) },
 			};
 
 			if (is_observed(netif))
 				take(&interface, user);
 		}
 	for (int d = 0; ret_all && d < 2; d++)
-		ret_all[d] = count_of(&ctx->pipeline.crossed[d]);
+		ret_all[d] = crossings_of(&ctx->pipeline.reported[d]);
 	return 0;
 }

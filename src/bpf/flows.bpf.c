@@ -127,14 +127,16 @@ sample_packets(struct run *run, const struct wire_size *size)
 static __always_inline bool sample(struct run *run, const struct packet *pkt,
 				   struct wire_size *size)
 {
-	struct wire_size sampled = { 0 };
+	struct wire_size sampled = { 0 }, others;
 
 	if (config_sampling == SAMPLE_PACKETS)
 		sampled = sample_packets(run, size);
 	else if (is_flow_sampled(&pkt->key, config_sampling_interval))
 		return true;
-	count(&run->counters->sampled_out, size->packets - sampled.packets,
-	      size->bytes - sampled.bytes);
+	others.packets = size->packets - sampled.packets;
+	others.bytes = size->bytes - sampled.bytes;
+	count(&run->counters->sampled_out, others.packets, others.bytes);
+	count_outcome(run, &pkt->key, OUTCOME_SAMPLED_OUT, &others);
 	*size = sampled;
 	return sampled.packets;
 }
@@ -164,10 +166,12 @@ static __always_inline void observe_packet(struct run *run, struct __sk_buff *sk
 		count_rule(run, judgement, &size);
 	if (!(judgement & JUDGED_ACCEPT)) {
 		count(&run->counters->filtered, size.packets, size.bytes);
+		count_outcome(run, &pkt->key, OUTCOME_FILTERED, &size);
 		return;
 	}
 	if (parsed < 0) {
 		count_unparsed(run, reject_reason(parsed), &size);
+		count_outcome(run, &pkt->key, OUTCOME_UNPARSED, &size);
 		return;
 	}
 	if (parsed != PARSE_PLAIN && pkt->fragment != FRAGMENT_NONE)

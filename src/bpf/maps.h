@@ -94,6 +94,15 @@ struct {
 	__type(value, struct count);
 } rule_counts SEC(".maps");
 
+/* What became of packets at interfaces: [CPU], then OUTCOME_SLOTS of them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct outcome_slot);
+} outcome_slots SEC(".maps");
+
 /* By origin_slot(). */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

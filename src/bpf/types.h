@@ -299,6 +299,43 @@ static inline __u32 origin_slot(__u16 netns, __u32 ifindex)
 	return (ifindex + (__u32)netns * ORIGIN_NETNS_STEP) & (ORIGIN_SLOTS - 1);
 }
 
+/* What became of packets at an interface. The first ones are counted by the programs. */
+enum outcome_kind {
+	OUTCOME_FILTERED,
+	OUTCOME_SAMPLED_OUT,
+	OUTCOME_UNPARSED,
+	OUTCOME_LOST,
+	OUTCOMES_COUNTED,
+	OUTCOME_FLOW = OUTCOMES_COUNTED, /* in an entry that reached user space */
+	OUTCOMES,
+};
+
+enum { OUTCOME_COUNTS = GENERATIONS * 2 * OUTCOMES_COUNTED };
+
+static inline __u32 outcome_index(__u32 generation, __u32 is_egress,
+				  enum outcome_kind outcome)
+{
+	return (generation * 2 + is_egress) * OUTCOMES_COUNTED + outcome;
+}
+
+/* Of a CPU and an interface. */
+struct outcome_slot {
+	__u64 origin; /* 0: free */
+	struct count counts[OUTCOME_COUNTS];
+};
+
+/*
+ * Places of a CPU, in which an interface may have one of the few from its own on; behind
+ * them is a slot for all that find none.
+ */
+enum { OUTCOME_PLACES = 512, OUTCOME_SLOTS, OUTCOME_LOOKS = 8 };
+
+static inline __u32 outcome_place(__u64 origin, __u32 look)
+{
+	return (origin_slot(origin >> 32, (__u32)origin) + look) &
+	       (OUTCOME_PLACES - 1);
+}
+
 /* A datagram's fragments, so that later ones get the first one's ports. */
 struct fragment_key {
 	struct ip_addr src;

@@ -238,6 +238,13 @@ static const void *set_build(const struct metrics_values *values, size_t i,
 		name "_bytes", type, help BYTES_HELP,                    \
 			OF(set, netobs_count, bytes)                     \
 	}
+#define INTERFACE_COUNTS(name, help, member)                              \
+	{ name "_packets", COUNTER, help,                                 \
+	  OF(set_interface, netobs_crossings, member.packets) },          \
+	{                                                                 \
+		name "_bytes", COUNTER, help BYTES_HELP,                  \
+			OF(set_interface, netobs_crossings, member.bytes) \
+	}
 #define BYTES_HELP ": bytes from the IP header on"
 
 /* Records, and the packets in them. */
@@ -279,9 +286,25 @@ const struct metric metrics_table[] = {
 	{ "netobs_sampling_interval", GAUGE,
 	  "One packet or flow of so many is counted", ONE(sampling) },
 
-	COUNTS_OF("netobs_interface", COUNTER,
-		  "Packets in flows, at each interface and direction that they crossed",
-		  set_interface),
+	INTERFACE_COUNTS("netobs_interface_seen",
+			 "Packets at each interface and direction that they crossed",
+			 seen),
+	INTERFACE_COUNTS(
+		"netobs_interface",
+		"Packets in flows, at each interface and direction that they crossed",
+		flows),
+	INTERFACE_COUNTS(
+		"netobs_interface_filtered",
+		"Packets left out by the filter or by rules, at each interface",
+		filtered),
+	INTERFACE_COUNTS("netobs_interface_sampled_out",
+			 "Packets left out by sampling, at each interface",
+			 sampled_out),
+	INTERFACE_COUNTS("netobs_interface_unparsed",
+			 "Packets that did not become flows, at each interface",
+			 unparsed),
+	INTERFACE_COUNTS("netobs_interface_lost",
+			 "Packets lost in the kernel, at each interface", lost),
 	{ "netobs_interfaces", GAUGE, "Interfaces observed now", ONE(interfaces) },
 	{ "netobs_shadowed_directions", GAUGE,
 	  "Directions of interfaces where another program may hide packets",

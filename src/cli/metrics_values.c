@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock_ms.h"
+#include "crossings.h"
 #include "output.h"
 #include "rules.h"
 
@@ -63,10 +64,8 @@ static void list_interface(const struct netobs_interface *interface, void *user)
 	series->is_there = true;
 	snprintf(series->name, sizeof(series->name), "%s", interface->name);
 	for (int d = 0; d < 2; d++) {
-		series->crossed[d].packets = interface->crossed[d].packets -
-					     series->before[d].packets;
-		series->crossed[d].bytes =
-			interface->crossed[d].bytes - series->before[d].bytes;
+		series->crossed[d] = interface->crossed[d];
+		crossings_subtract(&series->crossed[d], &series->before[d]);
 	}
 }
 
@@ -80,13 +79,9 @@ static void free_series(struct metrics_interface *series)
 static void sum_up_others(struct metrics_values *values)
 {
 	for (size_t i = 0; i < METRICS_INTERFACES; i++)
-		for (int d = 0; d < 2; d++) {
-			const struct netobs_count *own =
-				&values->by_interface[i].crossed[d];
-
-			values->others[d].packets -= own->packets;
-			values->others[d].bytes -= own->bytes;
-		}
+		for (int d = 0; d < 2; d++)
+			crossings_subtract(&values->others[d],
+					   &values->by_interface[i].crossed[d]);
 }
 
 static void collect_interfaces(const struct netobs *ctx,

@@ -19,8 +19,8 @@ struct metrics_interface {
 	char name[IF_NAMESIZE];
 	char *netns; /* NULL: the context's own */
 	/* What it had counted when it got its series: that is among the others'. */
-	struct netobs_count before[2];
-	struct netobs_count crossed[2];
+	struct netobs_crossings before[2];
+	struct netobs_crossings crossed[2];
 };
 
 struct metrics_sink {
@@ -55,7 +55,7 @@ struct metrics_values {
 	uint64_t bpf_stats_enabled;
 	struct metrics_interface by_interface[METRICS_INTERFACES];
 	bool is_collected; /* at least once */
-	struct netobs_count others[2];
+	struct netobs_crossings others[2];
 	struct metrics_sink *sinks;
 	size_t n_sinks;
 	struct metrics_rule rules[NETOBS_RULES_MAX + 2];

@@ -12,6 +12,7 @@
 #include "base/clock_ms.h"
 #include "base/json.h"
 #include "base/util.h"
+#include "crossings.h"
 #include "service.h"
 
 enum {
@@ -122,8 +123,30 @@ static void add_stats(struct json *json, const struct netobs_stats *stats)
 struct listing {
 	struct json *json;
 	unsigned int n;
-	struct netobs_count others[2];
+	struct netobs_crossings listed[2]; /* the sum */
 };
+
+static void add_outcome(struct json *json, const char *key,
+			const struct netobs_count *count)
+{
+	if (count->packets || count->bytes)
+		add_count(json, key, count);
+}
+
+/* What became of packets in one direction; what did not occur is left out. */
+static void add_crossings(struct json *json, const char *key,
+			  const struct netobs_crossings *crossings)
+{
+	json_key(json, key);
+	json_open(json, '{');
+	add_count(json, "seen", &crossings->seen);
+	add_outcome(json, "flows", &crossings->flows);
+	add_outcome(json, "filtered", &crossings->filtered);
+	add_outcome(json, "sampled_out", &crossings->sampled_out);
+	add_outcome(json, "unparsed", &crossings->unparsed);
+	add_outcome(json, "lost", &crossings->lost);
+	json_close(json, '}');
+}
 
 static void add_interface(const struct netobs_interface *interface, void *user)
 {
@@ -133,18 +156,16 @@ static void add_interface(const struct netobs_interface *interface, void *user)
 	if (listing->n == INTERFACES)
 		return;
 	listing->n++;
-	for (int d = 0; d < 2; d++) {
-		listing->others[d].packets -= interface->crossed[d].packets;
-		listing->others[d].bytes -= interface->crossed[d].bytes;
-	}
+	for (int d = 0; d < 2; d++)
+		crossings_add(&listing->listed[d], &interface->crossed[d]);
 	json_open(json, '{');
 	add_string(json, "name", interface->name);
 	if (interface->netns)
 		add_string(json, "netns", interface->netns);
 	json_key_u64(json, "ifindex", interface->ifindex);
 	json_key_u64(json, "netns_inode", interface->netns_inode);
-	add_count(json, "ingress", &interface->crossed[NETOBS_INGRESS]);
-	add_count(json, "egress", &interface->crossed[NETOBS_EGRESS]);
+	add_crossings(json, "ingress", &interface->crossed[NETOBS_INGRESS]);
+	add_crossings(json, "egress", &interface->crossed[NETOBS_EGRESS]);
 	json_close(json, '}');
 }
 
@@ -152,20 +173,18 @@ static void add_interface(const struct netobs_interface *interface, void *user)
 static void add_interfaces(struct json *json, const struct service *service)
 {
 	struct listing listing = { .json = json };
-	struct netobs_count all[2] = { 0 };
+	struct netobs_crossings all[2] = { 0 };
 
 	json_key(json, "interfaces");
 	json_open(json, '[');
 	netobs_interfaces(service->ctx, add_interface, &listing, all);
 	json_close(json, ']');
-	for (int d = 0; d < 2; d++) {
-		all[d].packets += listing.others[d].packets;
-		all[d].bytes += listing.others[d].bytes;
-	}
+	for (int d = 0; d < 2; d++)
+		crossings_subtract(&all[d], &listing.listed[d]);
 	json_key(json, "other_interfaces");
 	json_open(json, '{');
-	add_count(json, "ingress", &all[NETOBS_INGRESS]);
-	add_count(json, "egress", &all[NETOBS_EGRESS]);
+	add_crossings(json, "ingress", &all[NETOBS_INGRESS]);
+	add_crossings(json, "egress", &all[NETOBS_EGRESS]);
 	json_close(json, '}');
 }
 

@@ -126,6 +126,25 @@ static void print_packets(struct json_value status)
 		printf("  All packets are accounted for.\n");
 }
 
+/* What was seen, and below it what is in no flow. */
+static void print_crossings(const char *name, struct json_value crossings)
+{
+	static const char *const outcomes[][2] = {
+		{ "filtered", "    filtered" },
+		{ "sampled_out", "    sampled out" },
+		{ "unparsed", "    unparsed" },
+		{ "lost", "    lost" },
+	};
+
+	print_count(name, json_get(crossings, "seen"));
+	for (size_t i = 0; i < ARRAY_SIZE(outcomes); i++) {
+		struct json_value count = json_get(crossings, outcomes[i][0]);
+
+		if (get_number(count, "packets"))
+			print_count(outcomes[i][1], count);
+	}
+}
+
 static void print_interfaces(struct json_value status)
 {
 	struct json_item item = { 0 };
@@ -143,8 +162,8 @@ static void print_interfaces(struct json_value status)
 		get_text(item.value, "name", &interface);
 		snprintf(name, sizeof(name), "%s%s%s in", netns,
 			 *netns ? "/" : "", interface);
-		print_count(name, json_get(item.value, "ingress"));
-		print_count("  out", json_get(item.value, "egress"));
+		print_crossings(name, json_get(item.value, "ingress"));
+		print_crossings("  out", json_get(item.value, "egress"));
 	}
 }
 

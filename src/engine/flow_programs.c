@@ -39,6 +39,9 @@ static int prepare_maps(struct bpf_object *object, void *ctx)
 	err = err ?: resize_map(object, "l1_buckets", l1_total);
 	err = err ?: resize_map(object, RULE_COUNTS, rules_total);
 	err = err ?: resize_map(object, "log_slots", log_total);
+	err = err   ?:
+		      resize_map(object, "outcome_slots",
+				 knobs->n_cpus * OUTCOME_SLOTS);
 	err = err ?: resize_map(object, "notices", sysconf(_SC_PAGESIZE));
 	return err || !knobs->adopted ?
 		       err :

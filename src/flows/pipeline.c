@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 #include "bpf/store/log.h"
+#include "engine/outcomes.h"
 #include "host/host.h"
 
 #include <assert.h>
@@ -43,9 +44,11 @@ static void count_crossing(struct pipeline *pipeline,
 	enum netobs_direction direction =
 		key->flags & KEY_EGRESS ? NETOBS_EGRESS : NETOBS_INGRESS;
 
-	add_tally(&pipeline->crossed[direction], &entry->tally);
+	add_tally(&pipeline->crossed[direction].counts[OUTCOME_FLOW],
+		  &entry->tally);
 	if (netif)
-		add_tally(&netif->crossed[direction], &entry->tally);
+		add_tally(&netif->crossed[direction].counts[OUTCOME_FLOW],
+			  &entry->tally);
 }
 
 /* First sights are counted here, apart from the flows, to check those. */
@@ -371,6 +374,44 @@ static void balance(struct pipeline *pipeline)
 			  lack.packets, lack.bytes);
 }
 
+static void add_outcomes(struct outcomes to[2],
+			 const struct count from[2][OUTCOMES_COUNTED])
+{
+	for (int d = 0; d < 2; d++)
+		for (int i = 0; i < OUTCOMES_COUNTED; i++) {
+			to[d].counts[i].packets += from[d][i].packets;
+			to[d].counts[i].bytes += from[d][i].bytes;
+		}
+}
+
+static bool on_outcomes(void *ctx, uint16_t netns, uint32_t ifindex,
+			const struct count counts[2][OUTCOMES_COUNTED])
+{
+	struct pipeline *pipeline = ctx;
+	struct netif *netif =
+		ifindex ? host_find(pipeline->merge.host, netns, ifindex) : NULL;
+
+	add_outcomes(pipeline->crossed, counts);
+	if (netif)
+		add_outcomes(netif->crossed, counts);
+	return netif;
+}
+
+/* At the end of a drain, so that all interfaces, and their sums, are of the same moment. */
+static void report_outcomes(struct pipeline *pipeline)
+{
+	const struct host *host = pipeline->merge.host;
+
+	memcpy(pipeline->reported, pipeline->crossed, sizeof(pipeline->reported));
+	for (uint32_t i = 0; i < host->n_netns; i++)
+		for (uint32_t k = 0; k < host->netns[i].netifs.count; k++) {
+			struct netif *netif = &host->netns[i].netifs.items[k];
+
+			memcpy(netif->reported, netif->crossed,
+			       sizeof(netif->reported));
+		}
+}
+
 static void step_draining(struct pipeline *pipeline)
 {
 	int ret = drain_step(&pipeline->drain);
@@ -385,6 +426,12 @@ static void step_draining(struct pipeline *pipeline)
 	pipeline->table_entries = pipeline->drain.n_folded;
 	pipeline->read_err = pipeline->read_err ?: ret;
 	balance(pipeline);
+	ret = outcomes_take(&pipeline->store, pipeline->drain.generation,
+			    on_outcomes, pipeline);
+	if (ret < 0)
+		log_error(pipeline->log,
+			  "cannot read the counts of interfaces: %s",
+			  strerror(-ret));
 }
 
 /*
@@ -417,6 +464,7 @@ static void step_sweeping(struct pipeline *pipeline)
 	pipeline->phase = PIPELINE_IDLE;
 	pipeline_end_relabelling(pipeline);
 	sum_up_seen(pipeline);
+	report_outcomes(pipeline);
 	if (pipeline->options.on_interval)
 		pipeline->options.on_interval(pipeline->options.user);
 }

@@ -58,7 +58,8 @@ struct pipeline {
 	struct count unclaimed;
 	struct count abandoned; /* by an earlier process, which was killed */
 	struct count unread[GENERATIONS]; /* missing of what was counted: no memory */
-	struct count crossed[2]; /* of arrived, by enum netobs_direction */
+	/* Of all interfaces, also those that are gone, as in struct netif. */
+	struct outcomes crossed[2], reported[2];
 	struct netobs_stats stats; /* when the drain began: they balance between drains */
 	struct netobs_engine_stats engine_stats; /* of drains */
 	int64_t begun_ns; /* when the drain began, CLOCK_BOOTTIME */

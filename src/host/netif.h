@@ -15,6 +15,11 @@ enum { NETNS_NONE = 0xffff };
 
 struct hooks;
 
+/* What became of packets at an interface, in one direction; index: enum outcome_kind. */
+struct outcomes {
+	struct count counts[OUTCOMES];
+};
+
 /* What follows for a packet from the position of a point among the interfaces. */
 enum sight {
 	SIGHT_FIRST, /* no observed point saw it before: it is counted here */
@@ -55,7 +60,8 @@ struct netif {
 	uint8_t observed;
 	struct hooks *hooks; /* of src/attach; NULL: nothing is attached */
 
-	struct count crossed[2]; /* of entries, by enum netobs_direction; src/flows */
+	/* Of src/flows, by enum netobs_direction: what is known, and as of the last drain. */
+	struct outcomes crossed[2], reported[2];
 
 	uint8_t uppers;	      /* see topology.c */
 	uint8_t sights[WAYS]; /* enum sight */

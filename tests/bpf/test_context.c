@@ -169,7 +169,7 @@ static void drains_and_what_crosses_interfaces_are_counted(void **state)
 	struct context_fixture *f = *state;
 	struct netobs_engine_stats stats = { .sz = sizeof(stats) };
 	struct netobs_interface lo = { 0 };
-	struct netobs_count all[2];
+	struct netobs_crossings all[2];
 	uint64_t sum = 0;
 
 	context_start(f, LONG_MS);
@@ -177,7 +177,7 @@ static void drains_and_what_crosses_interfaces_are_counted(void **state)
 	netobs_drain(f->ctx);
 	assert_int_equal(netobs_interfaces(f->ctx, take_interface, &lo, all), 0);
 	for (int direction = 0; direction < 2; direction++) {
-		assert_true(lo.crossed[direction].packets >= 10);
+		assert_true(lo.crossed[direction].flows.packets >= 10);
 		assert_memory_equal(&lo.crossed[direction], &all[direction],
 				    sizeof(all[0]));
 	}
@@ -196,7 +196,7 @@ static void drains_and_what_crosses_interfaces_are_counted(void **state)
 	context_stop(f->ctx);
 	memset(&lo, 0, sizeof(lo));
 	assert_int_equal(netobs_interfaces(f->ctx, take_interface, &lo, all), 0);
-	assert_true(all[NETOBS_EGRESS].packets >= 10);
+	assert_true(all[NETOBS_EGRESS].flows.packets >= 10);
 }
 
 static void start_fails_without_the_named_interface(void **state)

@@ -88,7 +88,8 @@ class Control(ControlTest):
         self.assertEqual(self.pid, status["pid"])
         self.assertEqual([self.path], status["configuration"]["files"])
         self.assertEqual({"packets": 0, "bytes": 0}, status["difference"])
-        self.assertEqual([("eth0", {"packets": 10, "bytes": 10 * 128})],
+        sent = {"packets": 10, "bytes": 10 * 128}
+        self.assertEqual([("eth0", {"seen": sent, "flows": sent})],
                          [(one["name"], one["egress"]) for one in status["interfaces"]])
         self.assertEqual([("accept", "udp port 5002", 10), ("reject", "default", 0)],
                          [(rule["action"], rule["filter"], rule["packets"])
@@ -99,8 +100,16 @@ class Control(ControlTest):
         self.assertGreater(status["drains"]["total"], 0)
         self.assertGreater(status["drains"]["max_us"], 0)
         self.assertGreater(status["tables"]["kernel_memory"], 0)
+        traffic.ping(self.a, self.B4, 5)
+        lab.wait_for(lambda: self.status()["interfaces"][0]["egress"]["seen"]["packets"] == 15,
+                     "what the default rejects")
+        eth0, = self.status()["interfaces"]
+        self.assertEqual([15, 10, 5], [eth0["egress"][name]["packets"]
+                                       for name in ("seen", "flows", "filtered")])
+        self.assertEqual([5, 5], [eth0["ingress"][name]["packets"]
+                                  for name in ("seen", "filtered")])
         text = self.ask("status").stdout
-        for words in (f"process {self.pid}", "All packets are accounted for.", "eth0 in",
+        for words in (f"process {self.pid}", "    filtered", "All packets are accounted for.", "eth0 in",
                       "a: json:", "connected", "accept", "Latest messages"):
             self.assertIn(words, text)
         self.stop()

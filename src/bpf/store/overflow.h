@@ -114,7 +114,8 @@ static __always_inline int overflow_put(void *map, __u32 cpu_id,
 
 /*
  * Add the entry in the CPU's scratch. Rare, so it is kept out of the way of other packets,
- * and global, so that the verifier walks it once and not for each call.
+ * and global, so that the verifier walks it once and not for each call. Not 0: it is lost, which
+ * is still to be counted for its interface.
  */
 __noinline int overflow_add(__u32 generation, __u32 cpu_id)
 {
@@ -124,7 +125,7 @@ __noinline int overflow_add(__u32 generation, __u32 cpu_id)
 	struct counters *counters;
 	struct scratch *scratch;
 	struct count *fate;
-	int err;
+	int err = -1;
 
 	if (!cpu || generation >= GENERATIONS)
 		return 0; /* never so, as the verifier does not know */
@@ -140,7 +141,7 @@ __noinline int overflow_add(__u32 generation, __u32 cpu_id)
 			fate = &counters->lost[LOST_TABLE_FULL];
 	}
 	count(fate, entry->tally.packets, entry->tally.bytes);
-	return 0;
+	return !!err;
 }
 
 #endif

@@ -10,6 +10,7 @@
 #define NETOBS_BPF_STORE_STORE_H
 
 #include "log.h"
+#include "outcomes.h"
 #include "overflow.h"
 #include "run.h"
 #include "bpf/track/tunnel_addrs.h"
@@ -149,6 +150,19 @@ static __always_inline bool log_packet(struct run *run,
 	return true;
 }
 
+/* Keep the entry in the CPU's scratch, where the log has no room. */
+static __always_inline void store_overflow(const struct run *run)
+{
+	const struct flow_entry *entry = &run->scratch->entry;
+	const struct wire_size size = {
+		.packets = entry->tally.packets,
+		.bytes = entry->tally.bytes,
+	};
+
+	if (overflow_add(run->generation, run->cpu_id))
+		count_outcome(run, &entry->key, OUTCOME_LOST, &size);
+}
+
 /* Move an entry of L1 to the log, or where else it may go. */
 static __always_inline void store_evict(struct run *run,
 					const struct flow_entry *entry)
@@ -156,7 +170,7 @@ static __always_inline void store_evict(struct run *run,
 	if (log_entry(run, entry))
 		return;
 	run->scratch->entry = *entry;
-	overflow_add(run->generation, run->cpu_id);
+	store_overflow(run);
 }
 
 /* Keep a packet outside of L1. */
@@ -172,7 +186,7 @@ store_append(struct run *run, const struct __sk_buff *skb,
 	entry_start(entry, skb, pkt, run->now);
 	entry_add(entry, pkt, size, run->now);
 	if (is_short || !log_entry(run, entry))
-		overflow_add(run->generation, run->cpu_id);
+		store_overflow(run);
 }
 
 /* Misses that an entry of L1 survives. */
@@ -228,6 +242,13 @@ static __always_inline bool store_hit(struct run *run, struct flow_bucket *bucke
 	return true;
 }
 
+static __always_inline void store_lose(struct run *run, const struct packet *pkt,
+				       const struct wire_size *size)
+{
+	count(&run->counters->lost[LOST_NO_MEMORY], size->packets, size->bytes);
+	count_outcome(run, &pkt->key, OUTCOME_LOST, size);
+}
+
 static __always_inline void store_add(struct run *run,
 				      const struct __sk_buff *skb,
 				      const struct packet *pkt,
@@ -242,8 +263,7 @@ static __always_inline void store_add(struct run *run,
 	__u32 tag = tag_of(hash);
 
 	if (!bucket) /* user space sized the array wrongly */
-		count(&run->counters->lost[LOST_NO_MEMORY], size->packets,
-		      size->bytes);
+		store_lose(run, pkt, size);
 	else if (!store_hit(run, bucket, way, pkt, size, tag) &&
 		 !store_hit(run, bucket, way + 1, pkt, size, tag))
 		store_missed(run, bucket, way, skb, pkt, size, hash);

@@ -78,6 +78,29 @@ class Samples:
             seen = self.value(f"netobs_seen_{unit}_total")
             if seen != sum(parts):
                 raise AssertionError(f"{unit}: seen {seen}, accounted for {parts}")
+            self.check_interfaces(unit)
+
+    def check_interfaces(self, unit):
+        """The identity at each interface, and that all of them have what there is in all."""
+        by_outcome = {outcome: self.all_of(f"netobs_interface_{outcome}{unit}_total")
+                      for outcome in ("seen_", "", "filtered_", "sampled_out_", "unparsed_",
+                                      "lost_")}
+        seen = by_outcome.pop("seen_")
+        for labels, value in seen.items():
+            parts = {name: found[labels] for name, found in by_outcome.items()}
+            if value != sum(parts.values()):
+                raise AssertionError(f"{unit} at {labels}: seen {value}, {parts}")
+        if self.value(f"netobs_lost_{unit}_total", reason="restart"):
+            return
+        totals = [self.total(f"netobs_{name}_{unit}_total") for name in
+                  ("observed", "filtered", "sampled_out", "unparsed", "lost", "small")]
+        totals[1] -= totals.pop()
+        totals[-1] -= self.value(f"netobs_lost_{unit}_total", reason="memory")
+        sums = [sum(found.values()) for found in
+                (seen, *(by_outcome[name] for name in
+                         ("filtered_", "sampled_out_", "unparsed_", "lost_")))]
+        if totals != sums:
+            raise AssertionError(f"{unit}: in all {totals}, at interfaces {sums}")
 
 
 def scrape(where, is_openmetrics=False):

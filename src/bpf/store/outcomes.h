@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What became, at each interface, of packets that did not reach the store. Each CPU has
+ * slots of its own, which a program takes for an interface when there is something to
+ * count; user space reads and clears those of a generation at rest, and frees the slots of
+ * interfaces that are gone. Packets of flows are not counted here: user space has them.
+ */
+#ifndef NETOBS_BPF_STORE_OUTCOMES_H
+#define NETOBS_BPF_STORE_OUTCOMES_H
+
+#include "run.h"
+
+/* The slot of @origin; the last one, which is no interface's, where others have all places. */
+static __always_inline struct outcome_slot *outcome_find(__u32 cpu_id,
+							 __u64 origin)
+{
+	__u32 first = cpu_id * OUTCOME_SLOTS, index;
+	struct outcome_slot *slot;
+
+#pragma clang loop unroll(disable)
+	for (__u32 look = 0; look < OUTCOME_LOOKS; look++) {
+		index = first + outcome_place(origin, look);
+		slot = bpf_map_lookup_elem(&outcome_slots, &index);
+		if (slot && !slot->origin)
+			slot->origin = origin;
+		if (slot && slot->origin == origin)
+			return slot;
+	}
+	index = first + OUTCOME_PLACES;
+	return bpf_map_lookup_elem(&outcome_slots, &index);
+}
+
+/*
+ * @place: outcome_index(). Global, so that the verifier walks it once, and its code is out
+ * of the way of packets of flows.
+ */
+__noinline int outcome_add(__u32 cpu_id, __u64 origin, __u32 place,
+			   __u64 packets, __u64 bytes)
+{
+	struct outcome_slot *slot = outcome_find(cpu_id, origin);
+	struct count *counted;
+
+	if (!slot)
+		return 0;
+	counted = &slot->counts[place & (OUTCOME_COUNTS - 1)];
+	count(counted, packets, bytes);
+	return 0;
+}
+
+/* Count for the interface of @key what became of packets. */
+static __always_inline void count_outcome(const struct run *run,
+					  const struct flow_key *key,
+					  enum outcome_kind outcome,
+					  const struct wire_size *size)
+{
+	outcome_add(run->cpu_id, origin_of(key->netns, key->ifindex),
+		    outcome_index(run->generation, key->flags & KEY_EGRESS,
+				  outcome),
+		    size->packets, size->bytes);
+}
+
+#endif
