@@ -5,9 +5,9 @@
  *
  * A context observes the interfaces that its options name and delivers flow records.
  * It installs no signal handlers, and everything happens inside the calls below,
- * on the calling thread; only system calls that have to wait for the kernel are
- * left to a thread that does nothing else, blocks all signals and ends. A
- * context may be used by one thread at a time; different contexts are
+ * on the calling thread; only system calls that have to wait for the kernel, and what
+ * netobs_change_begin() prepares, are left to a thread that does nothing else, blocks all
+ * signals and ends. A context may be used by one thread at a time; different contexts are
  * independent.
  *
  * Functions that can fail return an int: >= 0 is fine, < 0 is a negated errno
@@ -303,7 +303,8 @@ NETOBS_API int netobs_drain(struct netobs *ctx);
  * Rules are replaced while they are in use: every packet is judged by all rules of before
  * or by all new ones, at each interface from a moment of its own on. Rules that are in both
  * lists go on with their counts. For other rules the programs are loaded anew, which blocks
- * for some 200 milliseconds per namespace and kind of link.
+ * for some 200 milliseconds per namespace and kind of link, and to compile long expressions
+ * takes seconds: netobs_change_begin() does not block for that.
  *
  * The interval that is under way ends when its new length is over; time-outs hold from
  * the next drain on. A drain that is under way is completed first, which may deliver
@@ -313,11 +314,33 @@ NETOBS_API int netobs_drain(struct netobs *ctx);
  * @param opts  copied; NULL: all defaults
  * @return 0; -EINVAL: an option is wrong, or the context was not started; -ENOTSUP:
  *         an option cannot change, the error text names it; -EBUSY: programs with
- *         earlier rules are still being attached; -ENODEV: a named interface
+ *         earlier rules are still being attached, or a change that was begun is
+ *         under way; -ENODEV: a named interface
  *         does not exist; -EOPNOTSUPP: its kind is not supported; -ECANCELED: it was
  *         stopped; -ENOMEM; others as from netobs_start()
  */
 NETOBS_API int netobs_change(struct netobs *ctx, const struct netobs_opts *opts);
+
+/**
+ * Begin netobs_change(): check the options, and leave it to a thread to compile the rules and
+ * to load programs with them, while everything goes on as before. netobs_dispatch() applies the
+ * change once that is done and no drain is under way, all at once as netobs_change() does; it
+ * blocks for programs only that are needed for namespaces and kinds of link that are new.
+ * Messages come from these calls. netobs_free() waits while programs are being loaded.
+ *
+ * @param opts  copied; NULL: all defaults
+ * @return 0: netobs_change_result() has the result some time later; -EBUSY: an earlier one is
+ *         under way; others as netobs_change(), and nothing changes
+ */
+NETOBS_API int netobs_change_begin(struct netobs *ctx,
+				   const struct netobs_opts *opts);
+
+/**
+ * @return what the last change that was begun has come to, as netobs_change() returns it; 0:
+ *         none was; -EINPROGRESS: it is under way; -ECANCELED: the context was stopped before
+ *         its end; -EINVAL: @p ctx is NULL
+ */
+NETOBS_API int netobs_change_result(const struct netobs *ctx);
 
 /**
  * Read how many packets a rule has decided about, at each point that they crossed, and their

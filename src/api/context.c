@@ -52,8 +52,7 @@ static int init(struct netobs *ctx, const struct netobs_opts *opts)
 	return err ?: open_loop(ctx);
 }
 
-/* The caller may free the strings that were copied. */
-static void forget_callers(struct netobs_opts *opts)
+void context_forget_callers(struct netobs_opts *opts)
 {
 	opts->interfaces = NULL;
 	opts->exclude = NULL;
@@ -82,7 +81,7 @@ int netobs_new(const struct netobs_opts *opts, struct netobs **ret_ctx)
 		log_copy_error(&ctx->log, ctx->opts.error);
 		return err;
 	}
-	forget_callers(&ctx->opts);
+	context_forget_callers(&ctx->opts);
 	*ret_ctx = TAKE_PTR(ctx);
 	return 0;
 }
@@ -91,6 +90,7 @@ void netobs_free(struct netobs *ctx)
 {
 	if (!ctx)
 		return;
+	context_abandon_change(ctx);
 	if (context_leaves(ctx))
 		context_leave(ctx);
 	observation_done(&ctx->observation);
@@ -149,6 +149,8 @@ static int load_programs(void *arg, uint16_t netns, enum link_kind link,
 {
 	struct netobs *ctx = arg;
 
+	if (is_next && context_take_loaded(ctx, netns, link, ret_programs))
+		return 0;
 	return store_load_programs(&ctx->pipeline.store,
 				   is_next ? ctx->next_filter : ctx->filter,
 				   netns, link, ret_programs);
@@ -387,8 +389,7 @@ static void go_on_stopping(struct netobs *ctx)
 	arm_timer(ctx);
 }
 
-/* The error that calls of a context that does not run end with. */
-static int check_running(const struct netobs *ctx)
+int context_check_running(const struct netobs *ctx)
 {
 	if (!ctx)
 		return -EINVAL;
@@ -401,7 +402,7 @@ static int check_running(const struct netobs *ctx)
 
 static int dispatch(struct netobs *ctx)
 {
-	int err = check_running(ctx);
+	int err = context_check_running(ctx);
 	uint64_t before;
 
 	if (err)
@@ -410,10 +411,12 @@ static int dispatch(struct netobs *ctx)
 	err = loop_dispatch(&ctx->loop);
 	if (err)
 		return err;
+	context_go_on_changing(ctx);
 	if (ctx->state == CONTEXT_STOPPING)
 		go_on_stopping(ctx);
 	/* The last records are returned before -ECANCELED. */
-	return (int)(ctx->pipeline.merge.records - before) ?: check_running(ctx);
+	return (int)(ctx->pipeline.merge.records - before) ?:
+		       context_check_running(ctx);
 }
 
 int netobs_dispatch(struct netobs *ctx)
@@ -428,7 +431,7 @@ int netobs_poll(struct netobs *ctx, int timeout_ms)
 {
 	struct pollfd fd;
 
-	if (check_running(ctx))
+	if (context_check_running(ctx))
 		return netobs_dispatch(ctx); /* for its error */
 	fd = (struct pollfd){ .fd = ctx->loop.fd, .events = POLLIN };
 	if (poll(&fd, 1, timeout_ms) < 0)
@@ -438,7 +441,7 @@ int netobs_poll(struct netobs *ctx, int timeout_ms)
 
 int netobs_drain(struct netobs *ctx)
 {
-	int err = check_running(ctx);
+	int err = context_check_running(ctx);
 	uint64_t before;
 
 	if (err)
@@ -458,7 +461,7 @@ int netobs_drain(struct netobs *ctx)
 }
 
 /* The interval that is under way ends when the new length of it is over. */
-static void change_times(struct netobs *ctx, const struct netobs_opts *opts)
+void context_set_interval(struct netobs *ctx, const struct netobs_opts *opts)
 {
 	int64_t began_ns = ctx->due_ns - interval_ns(ctx);
 
@@ -466,79 +469,4 @@ static void change_times(struct netobs *ctx, const struct netobs_opts *opts)
 	context_set_times(opts, &ctx->pipeline.merge.options);
 	ctx->due_ns = max_u64(began_ns + interval_ns(ctx), clock_boot_ns());
 	arm_timer(ctx);
-}
-
-/* The selection, and @filter if it is to replace that of the context. */
-static void apply_change(struct netobs *ctx, struct selection *selection,
-			 struct filter **filter)
-{
-	if (ctx->next_filter) {
-		filter_free(ctx->filter);
-		ctx->filter = TAKE_PTR(*filter);
-	}
-	/* Without memory the topology is looked at again with the next message. */
-	observation_apply(&ctx->observation, selection);
-}
-
-static int change_packets(struct netobs *ctx, const struct netobs_opts *opts,
-			  struct filter **filter)
-{
-	struct selection selection;
-	int err = selection_init(&selection, opts->interfaces, opts->exclude,
-				 &ctx->log);
-
-	if (err)
-		return err;
-	/* The entries of this drain belong to the topology of before. */
-	pipeline_finish(&ctx->pipeline);
-	err = context_set_next_filter(ctx, *filter);
-	err = err   ?:
-		      observation_prepare(&ctx->observation, &selection,
-					  ctx->next_filter);
-	err = err ?: observation_watch(&ctx->observation, &ctx->loop);
-	if (!err)
-		apply_change(ctx, &selection, filter);
-	else
-		observation_refuse(&ctx->observation);
-	ctx->next_filter = NULL;
-	selection_done(&selection);
-	return err;
-}
-
-static void free_filter(struct filter **filter)
-{
-	filter_free(*filter);
-}
-
-static int change(struct netobs *ctx, const struct netobs_opts *opts)
-{
-	__attribute__((cleanup(free_filter))) struct filter *filter = NULL;
-	struct netobs_opts wanted;
-	int err = check_running(ctx);
-
-	if (err)
-		return err;
-	if (ctx->state != CONTEXT_RUNNING)
-		return -ECANCELED;
-	err = opts ? sized_check(opts, sizeof(*opts), &ctx->log) : 0;
-	if (err)
-		return err;
-	context_copy_options(opts, &wanted);
-	err = context_check_options(&wanted, &ctx->log);
-	err = err ?: context_check_change(ctx, &wanted, &ctx->log);
-	err = err ?: context_make_filter(&wanted, &ctx->log, &filter);
-	err = err ?: change_packets(ctx, &wanted, &filter);
-	if (err)
-		return err;
-	forget_callers(&wanted);
-	change_times(ctx, &wanted);
-	return 0;
-}
-
-int netobs_change(struct netobs *ctx, const struct netobs_opts *opts)
-{
-	if (!ctx)
-		return -EINVAL;
-	log_expect_error(&ctx->log);
-	return log_keep_error(&ctx->log, "cannot change", change(ctx, opts));
 }

@@ -15,7 +15,9 @@ struct netobs {
 	struct log_error error;
 	struct host host;
 	struct filter *filter;		  /* NULL: all packets */
-	const struct filter *next_filter; /* during netobs_change(), if it is another */
+	const struct filter *next_filter; /* during a change, if it is another */
+	struct change *change;		  /* that was begun; NULL: none */
+	int change_result;		  /* of the last one */
 	struct observation observation;
 	struct pipeline pipeline;
 	char *persist; /* the directory; NULL: nothing outlives the process */
@@ -52,7 +54,24 @@ int context_check_options(const struct netobs_opts *opts, const struct log *log)
 int context_compile_filter(const char *expression, const struct log *log,
 			   struct filter **ret_filter);
 
-/* The same of the options: an expression or rules, or neither. */
+/* What a filter is made of: an expression or rules, or neither. */
+struct filter_source {
+	const char *expression; /* or NULL */
+	bool is_list;
+	bool accepts_others;
+	uint32_t n_rules;
+	struct filter_rule rules[FILTER_RULES_MAX];
+};
+
+/* Check the options for it; the strings stay the caller's. -EINVAL, -E2BIG: logged */
+int context_read_filter(const struct netobs_opts *opts, const struct log *log,
+			struct filter_source *ret_source);
+
+/* As context_compile_filter(). May take seconds, and uses nothing but its parameters. */
+int context_compile_source(const struct filter_source *source,
+			   const struct log *log, struct filter **ret_filter);
+
+/* Both, of the options. */
 int context_make_filter(const struct netobs_opts *opts, const struct log *log,
 			struct filter **ret_filter);
 
@@ -67,6 +86,27 @@ int context_set_next_filter(struct netobs *ctx, struct filter *filter);
 /* -ENOTSUP, logged, if they differ in what cannot change while the context runs. */
 int context_check_change(const struct netobs *ctx, const struct netobs_opts *to,
 			 const struct log *log);
+
+/* ---- Changes (context_change.c) ------------------------------------------------------ */
+
+/* Take the programs that were loaded for a change that was begun. @return whether there were */
+bool context_take_loaded(const struct netobs *ctx, uint16_t netns,
+			 enum link_kind link, struct programs *ret_programs);
+
+/* The error that calls of a context that does not run end with. */
+int context_check_running(const struct netobs *ctx);
+
+/* Apply the change that was begun, if it is prepared and no drain is under way. */
+void context_go_on_changing(struct netobs *ctx);
+
+/* Free the change that was begun; waits while programs are loaded for it. */
+void context_abandon_change(struct netobs *ctx);
+
+/* The end of the interval that is under way is another one. */
+void context_set_interval(struct netobs *ctx, const struct netobs_opts *opts);
+
+/* The caller may free the strings that were copied. */
+void context_forget_callers(struct netobs_opts *opts);
 
 /* ---- What outlives the process (netobs_opts.persist) ------------------------------- */
 

@@ -72,29 +72,51 @@ static int copy_rule(const struct netobs_opts *opts, uint32_t i,
 	return -EINVAL;
 }
 
-int context_make_filter(const struct netobs_opts *opts, const struct log *log,
-			struct filter **ret_filter)
+int context_read_filter(const struct netobs_opts *opts, const struct log *log,
+			struct filter_source *ret_source)
 {
-	struct filter_rule rules[FILTER_RULES_MAX];
+	struct filter_source source = { .expression = opts->filter };
+	int err;
+
+	source.is_list = opts->rules || opts->n_rules || opts->default_action;
+	err = source.is_list ? check_rules(opts, log) : 0;
+	for (uint32_t i = 0; !err && i < opts->n_rules; i++)
+		err = copy_rule(opts, i, log, &source.rules[i]);
+	if (err)
+		return err;
+	source.n_rules = opts->n_rules;
+	source.accepts_others = opts->default_action == NETOBS_ACCEPT;
+	*ret_source = source;
+	return 0;
+}
+
+int context_compile_source(const struct filter_source *source,
+			   const struct log *log, struct filter **ret_filter)
+{
 	const struct filter_rules list = {
-		.rules = rules,
-		.n = opts->n_rules,
-		.accepts_others = opts->default_action == NETOBS_ACCEPT,
+		.rules = source->rules,
+		.n = source->n_rules,
+		.accepts_others = source->accepts_others,
 	};
 	char error[FILTER_ERROR_MAX];
 	int err;
 
-	if (!opts->rules && !opts->n_rules && !opts->default_action)
-		return context_compile_filter(opts->filter, log, ret_filter);
-	err = check_rules(opts, log);
-	for (uint32_t i = 0; !err && i < opts->n_rules; i++)
-		err = copy_rule(opts, i, log, &rules[i]);
-	if (err)
-		return err;
+	if (!source->is_list)
+		return context_compile_filter(source->expression, log,
+					      ret_filter);
 	err = filter_new_list(&list, ret_filter, &error);
 	if (err)
 		log_error(log, "%s", error);
 	return err;
+}
+
+int context_make_filter(const struct netobs_opts *opts, const struct log *log,
+			struct filter **ret_filter)
+{
+	struct filter_source source;
+	int err = context_read_filter(opts, log, &source);
+
+	return err ?: context_compile_source(&source, log, ret_filter);
 }
 
 static int succeed_filter(const struct netobs *ctx, struct filter *filter)

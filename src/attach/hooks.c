@@ -70,9 +70,9 @@ int hooks_ensure_programs(struct observation *observation, uint16_t index,
 	return load_programs(observation, index, link, is_next, shared);
 }
 
-static int load_next_of(struct observation *observation,
-			const struct selection *selection,
-			const struct netns *netns)
+static int for_each_next_of(const struct selection *selection,
+			    const struct netns *netns, hooks_next_fn *fn,
+			    void *ctx)
 {
 	const struct selected *selected = selection_find(selection, netns->name);
 	int err = 0;
@@ -83,21 +83,33 @@ static int load_next_of(struct observation *observation,
 
 		if (link >= 0 && hooks_are_on(netif) &&
 		    selection_has(selection, selected, netif->name))
-			err = hooks_ensure_programs(observation, netns->index,
-						    link, true);
+			err = fn(ctx, netns->index, link);
 	}
 	return err;
 }
 
-int hooks_load_next(struct observation *observation,
-		    const struct selection *selection)
+int hooks_for_each_next(const struct observation *observation,
+			const struct selection *selection, hooks_next_fn *fn,
+			void *ctx)
 {
 	const struct host *host = observation->host;
 	int err = 0;
 
 	for (uint32_t i = 0; !err && i < host->n_netns; i++)
-		err = load_next_of(observation, selection, &host->netns[i]);
+		err = for_each_next_of(selection, &host->netns[i], fn, ctx);
 	return err;
+}
+
+static int ensure_next(void *observation, uint16_t netns, enum link_kind link)
+{
+	return hooks_ensure_programs(observation, netns, link, true);
+}
+
+int hooks_load_next(struct observation *observation,
+		    const struct selection *selection)
+{
+	return hooks_for_each_next(observation, selection, ensure_next,
+				   observation);
 }
 
 /* The programs of this kind of links; NULL: it has none. */

@@ -23,7 +23,17 @@ struct hooks {
 int hooks_ensure_programs(struct observation *observation, uint16_t netns,
 			  enum link_kind link, bool is_next);
 
-/* Load the next programs for all interfaces of @selection that have some now. */
+typedef int hooks_next_fn(void *ctx, uint16_t netns, enum link_kind link);
+
+/*
+ * Call @fn for each interface of @selection that has programs now, with what programs depend
+ * on. @return 0, or the first result of @fn that is none
+ */
+int hooks_for_each_next(const struct observation *observation,
+			const struct selection *selection, hooks_next_fn *fn,
+			void *ctx);
+
+/* Load the next programs for all these. */
 int hooks_load_next(struct observation *observation,
 		    const struct selection *selection);
 

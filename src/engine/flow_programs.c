@@ -91,14 +91,14 @@ int flow_maps_load(struct program_set *maps, const struct flow_knobs *knobs,
 }
 
 int flow_programs_load(struct program_set *maps, const struct flow_knobs *knobs,
-		       struct programs *ret_programs)
+		       const struct log *log, struct programs *ret_programs)
 {
 	static const char *const names[] = { "netobs_ingress", "netobs_egress" };
 	struct program_set set = {
 		.name = "flows_bpf",
 		.elf = flows_bpf__elf_bytes,
 		.doing = "load BPF programs",
-		.log = maps->log,
+		.log = log,
 		.base = maps,
 		.prepare = prepare_programs,
 		.ctx = (void *)knobs,

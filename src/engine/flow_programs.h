@@ -37,12 +37,12 @@ int flow_maps_load(struct program_set *maps, const struct flow_knobs *knobs,
 		   const struct log *log);
 
 /**
- * Load programs that share @maps.
+ * Load programs that share @maps. Any thread may do that.
  *
  * @return 0, or -errno, which is logged; -EINVAL: the filter is not one for these links
  */
 int flow_programs_load(struct program_set *maps, const struct flow_knobs *knobs,
-		       struct programs *ret_programs);
+		       const struct log *log, struct programs *ret_programs);
 
 /**
  * Sum up what the rules of filters have counted, on all CPUs.

@@ -172,8 +172,8 @@ int program_set_ref(struct program_set *set)
 	int err;
 
 	assert(set->n_points <= PROGRAM_SET_POINTS_MAX);
-	if (set->refs) {
-		set->refs++;
+	if (__atomic_load_n(&set->refs, __ATOMIC_RELAXED)) {
+		__atomic_add_fetch(&set->refs, 1, __ATOMIC_RELAXED);
 		return 0;
 	}
 	err = set->base ? program_set_ref(set->base) : 0;
@@ -191,7 +191,8 @@ int program_set_ref(struct program_set *set)
 
 void program_set_unref(struct program_set *set)
 {
-	if (!set->refs || --set->refs)
+	if (!__atomic_load_n(&set->refs, __ATOMIC_RELAXED) ||
+	    __atomic_sub_fetch(&set->refs, 1, __ATOMIC_ACQ_REL))
 		return;
 	unload_set(set);
 	if (set->base)

@@ -5,7 +5,8 @@
  * that is not in use has no programs, no maps and no links.
  *
  * A set may share the maps of another one, its base, which it references while it is
- * loaded. Programs of interfaces have no attach point here: src/attach attaches them.
+ * loaded. While a base is loaded, sets of several threads may share it. Programs of interfaces
+ * have no attach point here: src/attach attaches them.
  */
 #ifndef NETOBS_ENGINE_PROGRAM_SET_H
 #define NETOBS_ENGINE_PROGRAM_SET_H

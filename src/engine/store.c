@@ -399,20 +399,29 @@ void store_close(struct store *store)
 	*store = (struct store){ 0 };
 }
 
-int store_load_programs(struct store *store, const struct filter *filter,
-			uint16_t netns, enum link_kind link,
-			struct programs *ret_programs)
+int store_load_programs_logging(struct store *store,
+				const struct filter *filter, uint16_t netns,
+				enum link_kind link, const struct log *log,
+				struct programs *ret_programs)
 {
 	const struct pinned *pinned = store->options.pinned;
 	struct flow_knobs knobs = knobs_of(store);
 
-	if (pinned && pinned->state)
-		pinned->state->n_netns =
-			max_u64(pinned->state->n_netns, netns + 1ULL);
+	/* Nothing is written on a thread: there, the namespace has programs already. */
+	if (pinned && pinned->state && pinned->state->n_netns <= netns)
+		pinned->state->n_netns = netns + 1U;
 	knobs.filter = filter;
 	knobs.netns = netns;
 	knobs.link = link;
-	return flow_programs_load(&store->maps, &knobs, ret_programs);
+	return flow_programs_load(&store->maps, &knobs, log, ret_programs);
+}
+
+int store_load_programs(struct store *store, const struct filter *filter,
+			uint16_t netns, enum link_kind link,
+			struct programs *ret_programs)
+{
+	return store_load_programs_logging(store, filter, netns, link,
+					   store->log, ret_programs);
 }
 
 struct flow_bucket *store_map_l1(const struct store *store, uint32_t generation,

@@ -66,6 +66,15 @@ int store_load_programs(struct store *store, const struct filter *filter,
 			struct programs *ret_programs);
 
 /*
+ * The same, with messages to @log. While the owner's thread uses the store, another one may
+ * do this for a namespace and kind of links that have programs already.
+ */
+int store_load_programs_logging(struct store *store,
+				const struct filter *filter, uint16_t netns,
+				enum link_kind link, const struct log *log,
+				struct programs *ret_programs);
+
+/*
  * Map one CPU's part of L1 in one generation, l1_buckets of them. Mapped
  * when needed only: mapped pages count as memory of this process.
  */

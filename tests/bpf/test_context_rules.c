@@ -195,6 +195,15 @@ static void list_may_have_64_rules(void **state)
 	context_stop(f->ctx);
 }
 
+static int await_change(struct netobs *ctx)
+{
+	int result;
+
+	while ((result = netobs_change_result(ctx)) == -EINPROGRESS)
+		assert_true(netobs_poll(ctx, PATIENCE_MS) >= 0);
+	return result;
+}
+
 static void rules_are_replaced(void **state, uint64_t disable)
 {
 	const struct netobs_rule before[] = { reject_rule("udp port 40001"),
@@ -281,6 +290,10 @@ static void rules_have_to_fit_the_interfaces_that_are_selected(void **state)
 	await_interfaces(f->ctx, 2);
 	set_rules(&opts, &ethernet, 1, NETOBS_REJECT);
 	assert_refused(f, &opts, -EINVAL, "without Ethernet header");
+	assert_int_equal(netobs_change_begin(f->ctx, &opts), 0);
+	assert_int_equal(await_change(f->ctx), -EINVAL);
+	assert_non_null(
+		strstr(netobs_last_error(f->ctx), "without Ethernet header"));
 	opts.interfaces = lo;
 	assert_int_equal(netobs_change(f->ctx, &opts), 0);
 	set_rules(&opts, &any, 1, NETOBS_REJECT);
@@ -370,7 +383,12 @@ static void no_packet_is_judged_by_half_a_list(void **state)
 				 0);
 	for (uint32_t i = 1; i <= n; i++) {
 		choose_rules(i, rules);
-		assert_int_equal(netobs_change(f->ctx, &opts), 0);
+		if (i % 2) {
+			assert_int_equal(netobs_change(f->ctx, &opts), 0);
+		} else {
+			assert_int_equal(netobs_change_begin(f->ctx, &opts), 0);
+			assert_int_equal(await_change(f->ctx), 0);
+		}
 		assert_true(netobs_poll(f->ctx, 1) >= 0);
 	}
 	for (int i = 0; i < FLOODS; i++) {
@@ -417,6 +435,123 @@ static void wrong_rules_are_refused_and_nothing_changes(void **state)
 	assert_int_equal(witness_packets_to(&f->witness, PORT), 5);
 }
 
+/* Up to the result, the rules of before are in use; the options need not outlive the call. */
+static void change_is_made_in_steps(void **state)
+{
+	struct netobs_rule rules[] = { accept_rule("udp port 40000") };
+	struct context_fixture *f = *state;
+	struct netobs_opts opts = context_options(&f->witness, LONG_MS), last;
+	char *expression = strdup("udp port 40001");
+
+	set_rules(&opts, rules, 1, NETOBS_REJECT);
+	context_start_with(f, &opts);
+	assert_int_equal(netobs_change_result(NULL), -EINVAL);
+	assert_int_equal(netobs_change_begin(NULL, &opts), -EINVAL);
+	assert_int_equal(netobs_change_result(f->ctx), 0);
+	rules[0].filter = "udp prt 40001";
+	assert_int_equal(netobs_change_begin(f->ctx, &opts), 0);
+	assert_int_equal(await_change(f->ctx), -EINVAL);
+	assert_non_null(strstr(netobs_last_error(f->ctx), "rules[0]: "));
+
+	rules[0].filter = expression;
+	last = opts;
+	assert_int_equal(netobs_change_begin(f->ctx, &opts), 0);
+	memset(expression, 'x', strlen(expression));
+	free(expression);
+	memset(rules, 0xff, sizeof(rules));
+	memset(&opts, 0xff, sizeof(opts));
+	last.n_rules = 0;
+	assert_int_equal(netobs_change_result(f->ctx), -EINPROGRESS);
+	assert_int_equal(netobs_change_begin(f->ctx, &last), -EBUSY);
+	assert_int_equal(netobs_change(f->ctx, &last), -EBUSY);
+	send_through(PORT, 3);
+	send_through(PORT + 1, 5);
+	assert_int_equal(await_change(f->ctx), 0);
+	send_through(PORT, 7);
+	send_through(PORT + 1, 11);
+	context_stop(f->ctx);
+	assert_int_equal(witness_packets_to(&f->witness, PORT), 3);
+	assert_int_equal(witness_packets_to(&f->witness, PORT + 1), 11);
+	context_assert_conserved(f->ctx);
+}
+
+static char *repeat(const char *before, int n, const char *middle,
+		    const char *after)
+{
+	size_t size = n * (strlen(before) + strlen(after)) + strlen(middle) + 1;
+	char *text = calloc(1, size), *end = text;
+
+	for (int i = 0; i < n; i++)
+		end = stpcpy(end, before);
+	end = stpcpy(end, middle);
+	for (int i = 0; i < n; i++)
+		end = stpcpy(end, after);
+	return text;
+}
+
+/* Its stack is smaller than that of the first one. */
+static void thread_compiles_the_deepest_expressions(void **state)
+{
+	char *const deepest[] = {
+		repeat("(", 2040, "udp", ")"),
+		repeat("not ", 1000, "udp", ""),
+		repeat("not (", 600, "udp", ")"),
+		repeat("udp or ", 580, "udp", ""),
+		repeat("1+", 2000, "1 = len or udp", ""),
+	};
+	struct netobs_rule rule = accept_rule("tcp");
+	struct context_fixture *f = *state;
+	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
+
+	set_rules(&opts, &rule, 1, NETOBS_REJECT);
+	context_start_with(f, &opts);
+	for (size_t i = 0; i < ARRAY_SIZE(deepest); i++) {
+		rule.filter = deepest[i];
+		assert_int_equal(netobs_change_begin(f->ctx, &opts), 0);
+		assert_int_equal(await_change(f->ctx), 0);
+		send_through(PORT, 1);
+	}
+	context_stop(f->ctx);
+	assert_int_equal(witness_packets_to(&f->witness, PORT),
+			 ARRAY_SIZE(deepest));
+	for (size_t i = 0; i < ARRAY_SIZE(deepest); i++)
+		free(deepest[i]);
+}
+
+/* A thread closes its own when it ends. */
+static void await_fds(int n)
+{
+	for (int i = 0; i < PATIENCE_MS && lab_count_fds() != n; i++)
+		usleep(1000);
+	assert_int_equal(lab_count_fds(), n);
+}
+
+/* It leaves nothing behind, whatever a thread is about to do for it. */
+static void change_is_abandoned(void **state)
+{
+	struct netobs_rule rules[] = { accept_rule("udp") };
+	struct context_fixture *f = *state;
+	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
+
+	for (int polls = 0; polls < 4; polls++) {
+		int fds = lab_count_fds();
+
+		rules[0].filter = "udp";
+		set_rules(&opts, rules, 1, NETOBS_REJECT);
+		context_start_with(f, &opts);
+		rules[0].filter = "udp port 40000";
+		assert_int_equal(netobs_change_begin(f->ctx, &opts), 0);
+		for (int i = 0; i < polls; i++)
+			netobs_poll(f->ctx, 50);
+		if (polls == 1) {
+			netobs_stop(f->ctx);
+			assert_int_equal(await_change(f->ctx), -ECANCELED);
+		}
+		netobs_free(TAKE_PTR(f->ctx));
+		await_fds(fds);
+	}
+}
+
 static void context_without_rules_has_no_counts(void **state)
 {
 	struct context_fixture *f = *state;
@@ -446,6 +581,9 @@ int main(void)
 		TEST(rules_have_to_fit_the_interfaces_that_are_selected),
 		TEST(no_packet_is_judged_by_half_a_list),
 		TEST(wrong_rules_are_refused_and_nothing_changes),
+		TEST(change_is_made_in_steps),
+		TEST(thread_compiles_the_deepest_expressions),
+		TEST(change_is_abandoned),
 		TEST(context_without_rules_has_no_counts),
 	};
 
