@@ -21,6 +21,7 @@ FLOWS = lab.sized(1_000_000)
 LONGEST_S = 0.020  # what the library promises, of a release build
 DRAIN_S = 0.5 # to drain FLOWS, several times what it takes
 INTERVAL_MS = 4000
+REPLACEMENTS = 2 # of rules
 PENDING = lab.sized(300_000) # flows that a stop has to deliver
 
 
@@ -30,9 +31,9 @@ class Calls(lab.WiredTest):
         self.longest = self.elapsed = 0
         self.calls = 0
 
-    def measure(self, call, *arguments):
+    def measure(self, call, *arguments, **options):
         wall, cpu = time.monotonic(), time.thread_time()
-        result = call(*arguments)
+        result = call(*arguments, **options)
         self.longest = max(self.longest, time.thread_time() - cpu)
         self.elapsed = max(self.elapsed, time.monotonic() - wall)
         self.calls += 1
@@ -125,6 +126,36 @@ class Calls(lab.WiredTest):
 
     def test_flows_at_the_cap(self):
         self.assert_short(self.observe, max_flows=FLOWS // 20)
+
+    def replace_rules(self, lists):
+        """In a flood, as often as it takes to load programs meanwhile."""
+        context = self.start(interval_ms=INTERVAL_MS, **library.rules(lists[0]))
+        flood = traffic.start_flood(self.lab, self.a, "eth0", "--flows", PENDING,
+                                    "--rate", lab.sized(100000))
+        for i in range(1, REPLACEMENTS + 1):
+            self.measure(context.begin_change, interval_ms=INTERVAL_MS,
+                         **library.rules(lists[i % len(lists)]))
+            while self.measure(context.is_changing):
+                self.dispatch(context)
+        self.assertIsNone(flood.poll(), "the flood must outlast the changes")
+        flood.terminate()
+        flood.communicate()
+        stats = context.stats()
+        self.measure(context.free)
+        self.assertEqual([], context.errors)
+        return self.check(stats, f"{REPLACEMENTS} lists of {len(lists[0])} rules")
+
+    def test_rules_that_are_replaced(self):
+        few, many = ([[f"udp port {at}" for at in range(first, first + n)]
+                      for first in (1000, 2000)] for n in (16, 64))
+        for lists in few, many:
+            self.assert_short(self.replace_rules, lists)
+
+    def test_long_expressions_that_are_replaced(self):
+        """libpcap takes some 100 ms for each."""
+        lists = [[" or ".join(f"tcp port {at}" for at in range(first, first + 200))]
+                 for first in (1000, 2000)]
+        self.assert_short(self.replace_rules, lists)
 
     def stop_after_flood(self, **options):
         context = self.start(**options)

@@ -8,6 +8,8 @@ LOG_ERROR = 3
 REASONS_MAX = 16 # NETOBS_REASONS_MAX
 DRAIN_TIMES = 22 # NETOBS_DRAIN_TIMES
 CANCELED = -125 # ECANCELED, of every Linux
+IN_PROGRESS = -115 # EINPROGRESS
+ACCEPT = 1 # NETOBS_ACCEPT
 LOG = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
 
 
@@ -18,6 +20,23 @@ class Count(ctypes.Structure):
 
     def pair(self):
         return self.packets, self.bytes
+
+
+class Rule(ctypes.Structure):
+    """struct netobs_rule"""
+
+    _fields_ = [("sz", ctypes.c_size_t),
+                ("filter", ctypes.c_char_p),
+                ("action", ctypes.c_uint32),
+                ("reserved", ctypes.c_uint32)]
+
+
+def rules(expressions, default_action=ACCEPT):
+    """Those of the options, which accept what matches."""
+    size = ctypes.sizeof(Rule)
+    return {"rules": (Rule * len(expressions))(*(
+                Rule(sz=size, filter=one.encode(), action=ACCEPT) for one in expressions)),
+            "n_rules": len(expressions), "default_action": default_action}
 
 
 class Options(ctypes.Structure):
@@ -37,7 +56,17 @@ class Options(ctypes.Structure):
                 ("on_interval", ctypes.c_void_p),
                 ("on_log", LOG),
                 ("user", ctypes.c_void_p),
-                ("max_memory", ctypes.c_uint64)]
+                ("max_memory", ctypes.c_uint64),
+                ("error", ctypes.c_void_p),
+                ("attach_order", ctypes.c_uint32),
+                ("reserved", ctypes.c_uint32),
+                ("filter", ctypes.c_char_p),
+                ("sampling", ctypes.c_uint32),
+                ("sampling_mode", ctypes.c_uint32),
+                ("min_bytes", ctypes.c_uint64),
+                ("rules", ctypes.POINTER(Rule)),
+                ("n_rules", ctypes.c_uint32),
+                ("default_action", ctypes.c_uint32)]
 
 
 class Stats(ctypes.Structure):
@@ -84,7 +113,8 @@ def load():
     library.netobs_stats_get.argtypes = [context, ctypes.POINTER(Stats)]
     library.netobs_engine_stats_get.argtypes = [context, ctypes.POINTER(EngineStats)]
     library.netobs_poll.argtypes = [context, ctypes.c_int]
-    for name in ("start", "dispatch", "drain", "stop", "free"):
+    library.netobs_change_begin.argtypes = [context, ctypes.POINTER(Options)]
+    for name in ("start", "dispatch", "drain", "stop", "free", "change_result"):
         getattr(library, f"netobs_{name}").argtypes = [context]
     for name in ("stop", "free"):
         getattr(library, f"netobs_{name}").restype = None
@@ -102,11 +132,22 @@ class Context:
         self.errors = []
         self.on_log = LOG(self._log)
         self.interfaces = (ctypes.c_char_p * 2)(name, None)
-        opts = Options(sz=ctypes.sizeof(Options), interfaces=self.interfaces,
-                       on_log=self.on_log, **options)
-        self._check(self.lib.netobs_new(opts, ctypes.byref(self.context)))
+        self._check(self.lib.netobs_new(self._options(**options),
+                                        ctypes.byref(self.context)))
         where.defer(self.lib.netobs_free, self.context)
         self._check(self.lib.netobs_start(self.context))
+
+    def _options(self, **options):
+        return Options(sz=ctypes.sizeof(Options), interfaces=self.interfaces,
+                       on_log=self.on_log, **options)
+
+    def begin_change(self, **options):
+        self._check(self.lib.netobs_change_begin(self.context, self._options(**options)))
+
+    def is_changing(self):
+        """False once the change is in use."""
+        result = self.lib.netobs_change_result(self.context)
+        return result == IN_PROGRESS or self._check(result) != 0
 
     def _log(self, level, message, _user):
         text = message.decode()
