@@ -49,7 +49,7 @@ static int check(const char *path)
 {
 	struct service_config config;
 	unsigned int errors =
-		service_config_read(&config, path, print_error, NULL);
+		service_config_read(&config, path, false, print_error, NULL);
 
 	if (errors > CONF_ERRORS_MAX)
 		fprintf(stderr, "and %u more errors\n", errors - CONF_ERRORS_MAX);
@@ -60,7 +60,9 @@ static int check(const char *path)
 static int show(const char *path, bool is_json)
 {
 	struct service_config config;
-	int r = service_config_read(&config, path, print_error, NULL) ? -1 : 0;
+	int r = service_config_read(&config, path, false, print_error, NULL) ?
+			-1 :
+			0;
 
 	if (r == 0)
 		r = service_config_print(&config, is_json);

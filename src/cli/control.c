@@ -34,7 +34,7 @@ struct control {
 	char *status; /* NULL: not made yet */
 	int64_t status_ms;
 
-	bool is_noting;		     /* a request is being handled */
+	unsigned int n_noting;	     /* requests that are being handled */
 	char messages[MESSAGES_MAX]; /* a line each: E or W, and the text */
 	size_t messages_len;
 	char flow[FLOW_MAX];
@@ -155,21 +155,60 @@ static void add_messages(struct json *json, const struct control *control)
 	json_close(json, ']');
 }
 
+static void begin_noting(struct control *control)
+{
+	if (!control->n_noting++)
+		control->messages_len = 0;
+}
+
 /* The outcome of what the service was asked to do, and what it logged meanwhile. */
 static void answer_work(struct control *control, struct control_client *client,
 			int (*work)(void *user), const char *failure)
 {
 	struct answer answer = { .add = add_messages };
 
-	control->is_noting = true;
-	control->messages_len = 0;
+	begin_noting(control);
 	if (work(control->user) < 0) {
 		answer.error = "failed";
 		answer.message = failure;
 	}
-	control->is_noting = false;
+	control->n_noting--;
 	forget_status(control);
 	control_client_answer(client, answer_make(control, &answer));
+}
+
+/* It waits for the service to read its configuration once more. */
+static void answer_reload(struct control *control, struct control_client *client)
+{
+	control->ops->request_reload(control->user);
+	control_client_wait(client);
+}
+
+void control_begin_reload(struct control *control)
+{
+	if (!control)
+		return;
+	begin_noting(control);
+	control_clients_claim(&control->clients);
+}
+
+void control_end_reload(struct control *control, bool is_fine)
+{
+	const struct answer answer = {
+		.add = add_messages,
+		.error = is_fine ? NULL : "failed",
+		.message = "the new configuration is not in use, or not all of it",
+	};
+	cleanup_free char *text = NULL;
+
+	if (!control)
+		return;
+	control->n_noting--;
+	forget_status(control);
+	if (!control_clients_are_claimed(&control->clients))
+		return;
+	text = answer_make(control, &answer);
+	control_clients_answer(&control->clients, text);
 }
 
 static void answer_log(struct control *control, struct control_client *client,
@@ -228,9 +267,7 @@ static void handle_command(struct control *control, struct control_client *clien
 	else if (!strcmp(command, "flows"))
 		answer_flows(control, client);
 	else if (!strcmp(command, "reload"))
-		answer_work(
-			control, client, control->ops->reload,
-			"the new configuration is not in use, or not all of it");
+		answer_reload(control, client);
 	else if (!strcmp(command, "reopen"))
 		answer_work(control, client, control->ops->reopen,
 			    "not all files could be opened again");
@@ -489,7 +526,7 @@ void control_note(struct control *control, int level, const char *text)
 {
 	const size_t len = strlen(text);
 
-	if (!control || !control->is_noting || level > NETOBS_LOG_WARNING ||
+	if (!control || !control->n_noting || level > NETOBS_LOG_WARNING ||
 	    MESSAGES_MAX - control->messages_len < len + 2)
 		return;
 	control->messages[control->messages_len++] =

@@ -34,8 +34,9 @@ struct control_config {
 struct control_ops {
 	/** Add the members of the status to an open object. */
 	void (*add_status)(struct json *json, void *user);
-	/* Each returns 0, or < 0: why was logged, which control_note() got. */
-	int (*reload)(void *user);
+	/** Soon, control_begin_reload() and control_end_reload() follow. */
+	void (*request_reload)(void *user);
+	/** @return 0; < 0: why was logged, which control_note() got */
 	int (*reopen)(void *user);
 	/** @return 0; -EINVAL: there is no such level */
 	int (*set_level)(const char *level, void *user);
@@ -72,6 +73,12 @@ void control_interval(struct control *control);
 
 /** A message was logged: it is part of the answer if a request is why. */
 void control_note(struct control *control, int level, const char *text);
+
+/** What clients have asked for begins: the configuration is read again, and applied. */
+void control_begin_reload(struct control *control);
+
+/** It is over: answer them with the outcome, and with what was logged meanwhile. */
+void control_end_reload(struct control *control, bool is_fine);
 
 /** Send what is queued, as far as clients take it, and close all. */
 void control_close(struct control *control);

@@ -102,6 +102,43 @@ void control_client_answer(struct control_client *client, char *text)
 	client_send(client);
 }
 
+/* ---- Waiting ---------------------------------------------------------------------- */
+
+void control_client_wait(struct control_client *client)
+{
+	client->state = CLIENT_WAITING;
+	client->due_ms = 0;
+	client_watch(client, EPOLLHUP);
+}
+
+void control_clients_claim(struct control_clients *all)
+{
+	for (size_t i = 0; i < all->n; i++)
+		all->list[i]->is_claimed = all->list[i]->state == CLIENT_WAITING;
+}
+
+bool control_clients_are_claimed(const struct control_clients *all)
+{
+	for (size_t i = 0; i < all->n; i++)
+		if (all->list[i]->is_claimed)
+			return true;
+	return false;
+}
+
+/* From the end: where a client is closed, the last one takes its place. */
+void control_clients_answer(struct control_clients *all, const char *text)
+{
+	for (size_t i = all->n; i-- > 0;) {
+		struct control_client *client = all->list[i];
+
+		if (!client->is_claimed)
+			continue;
+		client->is_claimed = false;
+		control_client_answer(client, text ? strdup(text) : NULL);
+	}
+	clients_set_timer(all);
+}
+
 /* ---- Records ---------------------------------------------------------------------- */
 
 bool control_clients_find_place(struct control_clients *all)

@@ -19,6 +19,7 @@ enum {
 enum control_client_state {
 	CLIENT_ASKING,
 	CLIENT_ANSWERED, /* the answer is sent, then the connection ends */
+	CLIENT_WAITING,	 /* for the end of what it has asked for */
 	CLIENT_LIVE,	 /* it follows records */
 };
 
@@ -27,6 +28,7 @@ struct control_client {
 	int fd;
 	enum control_client_state state;
 	bool may_change;
+	bool is_claimed;  /* what it waits for has begun */
 	int64_t due_ms;	  /* when it is closed; 0: not by itself */
 	int64_t taken_ms; /* when it last took a part of @out */
 	size_t asked;	  /* bytes of the request */
@@ -65,6 +67,18 @@ void control_client_listen(struct control_client *client);
 
 /** Send @text, which is taken over, and close it. NULL: there is no memory for an answer. */
 void control_client_answer(struct control_client *client, char *text);
+
+/** Answer it later. */
+void control_client_wait(struct control_client *client);
+
+/** What those that wait have asked for begins. */
+void control_clients_claim(struct control_clients *all);
+
+/** @return whether any waits for what has begun */
+bool control_clients_are_claimed(const struct control_clients *all);
+
+/** What has begun is over: answer those that waited for it. NULL: there is no memory for that. */
+void control_clients_answer(struct control_clients *all, const char *text);
 
 /**
  * One that has taken nothing of what waits for it for a minute makes room, if it has to.

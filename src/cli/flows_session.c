@@ -29,6 +29,9 @@ struct session {
 	bool error_logged; /* the library said what is wrong */
 	bool wrong_spec;   /* of an output */
 	volatile sig_atomic_t stopping;
+	bool are_rules_due; /* their file is to be read again */
+	bool is_replacing;  /* rules: with these, which messages are about */
+	struct rules next;
 	struct metrics_source metrics_source;
 	struct metrics *metrics;
 	char *notes[MAX_NOTES]; /* shown on a screen, to be said at its end */
@@ -103,7 +106,9 @@ static void on_log(int level, const char *message, void *user)
 	session->metrics_source.warnings += level == NETOBS_LOG_WARNING;
 	if (level > session->log_level)
 		return;
-	if (!rules_place(&session->config->rules, message, text, sizeof(text)))
+	if (!rules_place(session->is_replacing ? &session->next :
+						 &session->config->rules,
+			 message, text, sizeof(text)))
 		snprintf(text, sizeof(text), "%s%s%s", option ?: "",
 			 option ? ":" : "", option ? rest : message);
 	human_clean(text);
@@ -230,34 +235,60 @@ static void fill_options(struct session *session, struct netobs_opts *opts)
 	opts->user = session;
 }
 
-/* Messages of the library are about the new rules, until those of before stay. */
-static void replace_rules(struct session *session)
+static void end_rules(struct session *session, int r)
 {
-	struct rules before = session->config->rules;
-	const char *path = session->config->rules_path;
+	struct rules *rules = &session->config->rules;
 	char text[512];
-	NETOBS_OPTS(opts);
-	int r;
 
-	if (!rules_read(path, false, &session->config->rules, text, sizeof(text))) {
-		on_log(NETOBS_LOG_ERROR, text, session);
-		return;
-	}
-	fill_options(session, &opts);
-	r = netobs_change(session->ctx, &opts);
+	session->is_replacing = false;
 	if (r < 0) {
-		rules_clear(&session->config->rules);
-		session->config->rules = before;
+		rules_clear(&session->next);
 		if (r != -ECANCELED)
 			on_log(NETOBS_LOG_WARNING,
 			       "the rules of before stay in use", session);
 		return;
 	}
-	rules_clear(&before);
+	rules_clear(rules);
+	*rules = session->next;
+	session->next = (struct rules){ 0 };
 	metrics_forget(session->metrics);
-	snprintf(text, sizeof(text), "%s: %u rules are in use", path,
-		 session->config->rules.n);
+	snprintf(text, sizeof(text), "%s: %u rules are in use",
+		 session->config->rules_path, rules->n);
 	on_log(NETOBS_LOG_INFO, text, session);
+}
+
+/* Those of before stay in use until the library has loaded programs with the new ones. */
+static void begin_rules(struct session *session)
+{
+	struct rules *rules = &session->config->rules, before = *rules;
+	char text[512];
+	NETOBS_OPTS(opts);
+	int r;
+
+	session->are_rules_due = false;
+	if (!rules_read(session->config->rules_path, false, &session->next,
+			text, sizeof(text))) {
+		on_log(NETOBS_LOG_ERROR, text, session);
+		return;
+	}
+	session->is_replacing = true;
+	*rules = session->next;
+	fill_options(session, &opts); /* it points to these */
+	r = netobs_change_begin(session->ctx, &opts);
+	*rules = before;
+	if (r < 0)
+		end_rules(session, r);
+}
+
+static void tend_rules(struct session *session)
+{
+	int r = session->is_replacing ? netobs_change_result(session->ctx) :
+					-EINPROGRESS;
+
+	if (r != -EINPROGRESS)
+		end_rules(session, r);
+	if (session->are_rules_due && !session->is_replacing)
+		begin_rules(session);
 }
 
 static void redraw(const struct session *session)
@@ -332,9 +363,9 @@ static int loop(struct session *session, struct pollfd *fds)
 			look_at_outputs(session, fds);
 		if (signals_take_resize())
 			redraw(session);
-		if (signals_take_hangup())
-			replace_rules(session);
+		session->are_rules_due |= signals_take_hangup();
 		r = netobs_dispatch(session->ctx);
+		tend_rules(session);
 		if (r < 0 && r != -EINTR)
 			return r == -ECANCELED ? 0 : r;
 	}
@@ -459,6 +490,7 @@ static int run_session(struct session *session)
 		flows_print_stats(session->config, session->ctx);
 	signals_release();
 	netobs_free(session->ctx);
+	rules_clear(&session->next);
 	if (session->wrong_spec)
 		return EXIT_USAGE;
 	return r < 0 || closed < 0 ? EXIT_FAILED : EXIT_FINE;

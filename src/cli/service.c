@@ -177,7 +177,8 @@ static void set_pattern(struct service *service)
 /* ---- Configurations -------------------------------------------------------------- */
 
 /* @return NULL: it is wrong, which was logged */
-static struct service_config *read_config(struct service *service)
+static struct service_config *read_config(struct service *service,
+					  bool leaves_filters)
 {
 	struct service_config *config = malloc(sizeof(*config));
 	unsigned int errors;
@@ -185,7 +186,8 @@ static struct service_config *read_config(struct service *service)
 
 	if (!config)
 		return NULL;
-	errors = service_config_read(config, service->path, log_error, service);
+	errors = service_config_read(config, service->path, leaves_filters,
+				     log_error, service);
 	if (!errors)
 		return config;
 	if (errors > CONF_ERRORS_MAX) {
@@ -218,8 +220,10 @@ static void replace_config(struct service *service, struct service_config *confi
 	set_log_level(service);
 }
 
-static int change(struct service *service, struct service_config *config)
+/* Of the library, which takes a while for filters, so that it is not waited for. */
+static int begin_change(struct service *service)
 {
+	struct service_config *config = service->next;
 	NETOBS_OPTS(opts);
 	int r;
 
@@ -228,30 +232,22 @@ static int change(struct service *service, struct service_config *config)
 	if (r < 0)
 		return r;
 	fill_options(service, config, &opts);
-	r = netobs_change(service->ctx, &opts);
+	return netobs_change_begin(service->ctx, &opts);
+}
+
+/* @r: the result of the library */
+static int finish_change(struct service *service, int r)
+{
+	struct service_config *config = TAKE_PTR(service->next);
+
 	if (r < 0) {
 		service_sinks_abandon(&service->sinks);
 		metrics_forget(service->metrics);
+		free_config(config);
 		return r;
 	}
 	replace_config(service, config);
 	return service_sinks_commit(&service->sinks, config);
-}
-
-/* Those in use may be named by the configuration of before, of which nothing is left. */
-static int try_change(struct service *service)
-{
-	struct service_config *config = read_config(service);
-	int r;
-
-	if (!config)
-		return -EINVAL;
-	service->next = config;
-	r = change(service, config);
-	service->next = NULL;
-	if (service->config != config)
-		free_config(config);
-	return r;
 }
 
 /* Certificates are renewed without a change of the configuration. */
@@ -266,12 +262,8 @@ static void renew_metrics(struct service *service)
 	log_warning(text, service);
 }
 
-int service_reload(struct service *service)
+static void end_reload(struct service *service, int r)
 {
-	int r;
-
-	notify_reloading();
-	r = try_change(service);
 	service->reloads.total++;
 	service->reloads.failed += r != 0;
 	service->reloads.is_last_fine = r == 0;
@@ -284,16 +276,48 @@ int service_reload(struct service *service)
 			    "the new configuration is not in use, or not all of it",
 			    service);
 	renew_metrics(service);
+	control_end_reload(service->control, r == 0);
 	notify_send("READY=1");
 	report_status(service);
-	return r;
+}
+
+static void begin_reload(struct service *service)
+{
+	int r = -EINVAL;
+
+	service->is_reload_due = false;
+	control_begin_reload(service->control);
+	notify_reloading();
+	service->next = read_config(service, true);
+	if (service->next) {
+		r = begin_change(service);
+		if (r == 0)
+			return;
+		r = finish_change(service, r);
+	}
+	end_reload(service, r);
+}
+
+void service_reload(struct service *service)
+{
+	service->is_reload_due = true;
+}
+
+void service_tend(struct service *service)
+{
+	int r = service->next ? netobs_change_result(service->ctx) : 0;
+
+	if (service->next && r != -EINPROGRESS)
+		end_reload(service, finish_change(service, r));
+	if (service->is_reload_due && !service->next)
+		begin_reload(service);
 }
 
 /* ---- Control --------------------------------------------------------------------- */
 
-static int on_reload(void *user)
+static void on_reload(void *user)
 {
-	return service_reload(user);
+	service_reload(user);
 }
 
 static int on_reopen(void *user)
@@ -318,7 +342,7 @@ static int open_control(struct service *service)
 {
 	static const struct control_ops ops = {
 		.add_status = service_status_add,
-		.reload = on_reload,
+		.request_reload = on_reload,
 		.reopen = on_reopen,
 		.set_level = on_level,
 	};
@@ -346,7 +370,7 @@ int service_start(struct service *service)
 	service->has_levels = is_journal(STDERR_FILENO);
 	service->log_level = NETOBS_LOG_WARNING;
 	service->started_ms = clock_ms(CLOCK_REALTIME);
-	service->config = read_config(service);
+	service->config = read_config(service, false);
 	if (!service->config)
 		return EXIT_USAGE;
 	set_log_level(service);
@@ -427,6 +451,7 @@ int service_end(struct service *service)
 void service_clear(struct service *service)
 {
 	netobs_free(service->ctx);
+	free_config(service->next);
 	free_config(service->config);
 	conf_clear(&service->first);
 }

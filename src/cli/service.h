@@ -30,8 +30,10 @@ struct service_reloads {
 
 struct service {
 	const char *path; /* of the configuration; NULL: the default */
-	struct service_config *config;	   /* in use */
-	const struct service_config *next; /* messages are about it; NULL: none */
+	struct service_config *config; /* in use */
+	/* That is about to be in use, and which messages are about; NULL: none. */
+	struct service_config *next;
+	bool is_reload_due;
 	struct netobs *ctx;
 	struct service_sinks sinks;
 	struct metrics *metrics;
@@ -56,8 +58,14 @@ int service_start(struct service *service);
 /** Attach, and open the sinks. @return 0; < 0: which was logged */
 int service_observe(struct service *service);
 
-/** Read the configuration again. @return 0; < 0: that of before stays in use */
-int service_reload(struct service *service);
+/**
+ * Read the configuration again, once an earlier reload is over, and apply it. That of before
+ * stays in use if it cannot be. Nothing waits for that: service_tend() does it in steps.
+ */
+void service_reload(struct service *service);
+
+/** Continue with a reload, if there is one: after each netobs_dispatch(). */
+void service_tend(struct service *service);
 
 /** Serve those who ask for metrics; when metrics_fd() polls readable. */
 void service_serve_metrics(struct service *service);

@@ -34,14 +34,17 @@ static const char *refuse_expression(const char *expression,
 	return r == 0 ? NULL : *error;
 }
 
-static void check_expression(struct conf *conf, const struct conf_entry *entry)
+static void check_expression(struct service_config *config,
+			     const struct conf_entry *entry)
 {
 	const struct conf_place place = conf_value_place(entry);
 	char error[NETOBS_ERROR_MAX];
-	const char *why = refuse_expression(entry->value, &error);
+	const char *why = config->leaves_filters ?
+				  NULL :
+				  refuse_expression(entry->value, &error);
 
 	if (why)
-		conf_complain(conf, &place, "%s", why);
+		conf_complain(&config->conf, &place, "%s", why);
 }
 
 static int parse_action(struct conf *conf, const struct conf_entry *entry)
@@ -80,7 +83,7 @@ static void add_filter(struct service_config *config,
 			      "there are more than %d filters", NETOBS_RULES_MAX);
 		return;
 	}
-	check_expression(&config->conf, match);
+	check_expression(config, match);
 	config->filters[config->n_filters++] =
 		(struct service_item){ .name = name,
 				       .place = conf_value_place(match) };
@@ -140,7 +143,7 @@ static void take_filters(struct service_config *config)
 	}
 	if (!config->filter)
 		return;
-	check_expression(conf, conf_find(conf, "capture", "", "filter"));
+	check_expression(config, conf_find(conf, "capture", "", "filter"));
 	flows->filter = strdup(config->filter);
 }
 
@@ -406,13 +409,13 @@ static unsigned int interpret(struct service_config *config, const char *file)
 	    !config->flows.metrics.listen && !config->flows.metrics.textfile)
 		conf_complain(conf, &place,
 			      "there is no [sink \"NAME\"] with an output");
-	if (!conf->n_errors)
+	if (!conf->n_errors && !config->leaves_filters)
 		check_whole(config, file);
 	return conf->n_errors;
 }
 
 unsigned int service_config_read(struct service_config *ret_config,
-				 const char *path,
+				 const char *path, bool leaves_filters,
 				 void (*on_error)(const char *line, void *user),
 				 void *user)
 {
@@ -430,6 +433,7 @@ unsigned int service_config_read(struct service_config *ret_config,
 		directories[1] = VENDOR_DIR "/netobs.conf.d";
 	}
 	service_keys_default(ret_config);
+	ret_config->leaves_filters = leaves_filters;
 	ret_config->conf.on_error = on_error;
 	ret_config->conf.user = user;
 	conf_read(&ret_config->conf, &(struct conf_paths){ files, directories });

@@ -31,19 +31,21 @@ struct service_config {
 	size_t n_sinks;
 	struct service_item filters[NETOBS_RULES_MAX]; /* flows.rules has them, too */
 	size_t n_filters;
-	struct conf conf; /* the strings are its own */
+	bool leaves_filters; /* they are checked when they are used */
+	struct conf conf;    /* the strings are its own */
 };
 
 /**
  * Read the configuration and check it.
  *
  * @param path        of the file; NULL: SERVICE_CONFIG_FILE, or else that of the vendor
+ * @param leaves_filters  to compile filters takes a while: netobs_change_begin() does it
  * @param on_error    gets each error, as FILE:LINE:COLUMN: MESSAGE
  * @param ret_config  to be cleared in any case
  * @return the number of errors
  */
 unsigned int service_config_read(struct service_config *ret_config,
-				 const char *path,
+				 const char *path, bool leaves_filters,
 				 void (*on_error)(const char *line, void *user),
 				 void *user);
 

@@ -255,7 +255,8 @@ int service_sinks_tend(struct service_sinks *sinks)
 		if (sinks->sinks[i].state == SERVICE_SINK_LEAVING) {
 			if (!output_is_pending(&sinks->outputs[i]))
 				close_sink(sinks, i);
-		} else if (sinks->outputs[i].error) {
+		} else if (sinks->sinks[i].state == SERVICE_SINK_IN_USE &&
+			   sinks->outputs[i].error) {
 			result = sinks->outputs[i].error;
 		}
 	}
