@@ -14,6 +14,7 @@
 #include "base/clock_ms.h"
 #include "base/util.h"
 #include "capture_config.h"
+#include "capture_start.h"
 #include "flows_config.h"
 #include "human.h"
 #include "privileges.h"
@@ -27,6 +28,7 @@ enum {
 struct session {
 	struct capture_config config;
 	struct netobs_capture *capture; /* NULL: no reader is connected */
+	struct capture_start *start;	/* of the capture of readers */
 	struct capture_out out;
 	struct capture_listen listener; /* its fd is -1: there is a file */
 	struct netobs_capture_stats total;
@@ -40,7 +42,8 @@ struct session {
 	int64_t refused_ms; /* when the next message about refused readers may be */
 	uint64_t logged_refused;
 	char logged_fault[256]; /* of TLS files; "": none, or it is over */
-	bool is_ending;		/* the capture, as its last reader has gone */
+	bool is_made;	/* what is being started; false: it is being made */
+	bool is_ending; /* the capture, as its last reader has gone */
 };
 
 /* In a signal handler. */
@@ -111,28 +114,23 @@ static int on_packet(const struct netobs_packet *packet, void *user)
 	return 0;
 }
 
+static void fill_options(struct session *session, struct netobs_capture_opts *opts)
+{
+	capture_config_fill(&session->config, opts);
+	opts->on_packet = on_packet;
+	opts->on_log = on_log;
+	opts->user = session;
+}
+
 static int new_capture(struct session *session)
 {
 	struct netobs_capture_opts opts = { .sz = sizeof(opts) };
 	int r;
 
-	capture_config_fill(&session->config, &opts);
-	opts.on_packet = on_packet;
-	opts.on_log = on_log;
-	opts.user = session;
+	fill_options(session, &opts);
 	r = netobs_capture_new(&opts, &session->capture);
 	if (r < 0)
 		report_error(session, "use these options", r);
-	return r;
-}
-
-static int start_capture(struct session *session)
-{
-	int r = netobs_capture_start(session->capture);
-
-	session->stats_ms = now_ms() + STATS_MS;
-	if (r < 0)
-		report_error(session, "start", r);
 	return r;
 }
 
@@ -213,9 +211,12 @@ static int capture_to_file(struct session *session, int64_t deadline_ms)
 	session->out.error = r;
 	if (r < 0)
 		return 0; /* it is reported with the output's error */
-	r = start_capture(session);
-	if (r < 0)
+	r = netobs_capture_start(session->capture);
+	session->stats_ms = now_ms() + STATS_MS;
+	if (r < 0) {
+		report_error(session, "start", r);
 		return r;
+	}
 	capture_out_start(&session->out);
 	privileges_drop(&session->config.interfaces,
 			session->config.rotate_bytes, false);
@@ -248,21 +249,58 @@ static int finish_capture(struct session *session)
 	return r == -ECANCELED ? 0 : r;
 }
 
-/* On failure, they may connect again: an interface may be gone for a moment only. */
+/* They may connect again: an interface may be gone for a moment only. */
+static void fail_to_start(struct session *session, const char *doing, int error)
+{
+	report_error(session, doing, error);
+	capture_listen_drop(&session->listener);
+	session->error_logged = false;
+}
+
 static void start_for_clients(struct session *session)
 {
-	int r = new_capture(session);
+	struct netobs_capture_opts opts = { .sz = sizeof(opts) };
 
-	if (r >= 0) {
-		/* All that is lost from the start on is missing in their files. */
-		capture_listen_begin(&session->listener, session->capture);
-		r = start_capture(session);
-	}
-	if (r >= 0)
+	fill_options(session, &opts);
+	session->is_made = false;
+	capture_start_make(session->start, &opts);
+}
+
+/* The next step of the start, if there is one that is done. */
+static void advance_start(struct session *session)
+{
+	struct netobs_capture *capture;
+	int r;
+
+	if (!capture_start_take(session->start, &capture, &r))
 		return;
-	capture_listen_drop(&session->listener);
-	netobs_capture_free(TAKE_PTR(session->capture));
-	session->error_logged = false;
+	if (r < 0) {
+		fail_to_start(session,
+			      session->is_made ? "start" : "use these options",
+			      r);
+	} else if (session->is_made) {
+		session->capture = capture;
+		session->stats_ms = now_ms() + STATS_MS;
+	} else {
+		session->is_made = true;
+		/* All that is lost from the start on is missing in their files. */
+		capture_listen_begin(&session->listener, capture);
+		capture_start_run(session->start, capture);
+	}
+}
+
+/* No further step is begun. */
+static void end_start(struct session *session)
+{
+	struct netobs_capture *capture;
+	int r;
+
+	if (!capture_start_finish(session->start, &capture, &r) || r < 0)
+		return;
+	if (session->is_made)
+		session->capture = capture;
+	else
+		netobs_capture_free(capture);
 }
 
 /*
@@ -273,7 +311,7 @@ static void follow_clients(struct session *session)
 {
 	bool has_clients = capture_listen_has_clients(&session->listener);
 
-	if (session->is_ending)
+	if (session->is_ending || capture_start_is_busy(session->start))
 		return;
 	if (!session->capture) {
 		if (has_clients)
@@ -351,7 +389,7 @@ static int serve_wait_ms(const struct session *session, int64_t deadline_ms)
 
 static int serve(struct session *session, int64_t deadline_ms)
 {
-	struct pollfd fds[CAPTURE_LISTEN_FDS + 2];
+	struct pollfd fds[CAPTURE_LISTEN_FDS + 3];
 	int r = 0;
 
 	while (r >= 0 && !session->stopping) {
@@ -365,17 +403,23 @@ static int serve(struct session *session, int64_t deadline_ms)
 				      -1,
 			.events = POLLIN,
 		};
-		poll(fds, n + 2, serve_wait_ms(session, deadline_ms));
+		fds[n + 2] = (struct pollfd){
+			.fd = capture_start_fd(session->start),
+			.events = POLLIN,
+		};
+		poll(fds, n + 3, serve_wait_ms(session, deadline_ms));
 		if (fds[n].revents || (deadline_ms && now_ms() >= deadline_ms))
 			stop(session);
 		capture_listen_ready(&session->listener, fds, n);
 		r = dispatch_for_clients(session);
 		pass_on(session);
+		advance_start(session);
 		if (r >= 0)
 			follow_clients(session);
 		log_refused(session);
 		log_fault(session);
 	}
+	end_start(session);
 	finish_capture(session);
 	return r;
 }
@@ -397,7 +441,10 @@ static int capture_for_clients(struct session *session, int64_t deadline_ms)
 	fprintf(stderr, "netobsctl capture: listening on %s\n", text);
 	/* It was made to check the options. */
 	netobs_capture_free(TAKE_PTR(session->capture));
-	r = serve(session, deadline_ms);
+	r = capture_start_new(&session->start);
+	if (r >= 0)
+		r = serve(session, deadline_ms);
+	capture_start_free(session->start);
 	capture_listen_close(&session->listener);
 	return r;
 }

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "capture_start.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/util.h"
+#include "base/worker.h"
+
+/* Of one thread; the strings of @opts outlive it. */
+struct work {
+	struct netobs_capture_opts opts;
+	struct netobs_capture *capture; /* NULL: it is to be made */
+	int result;
+};
+
+struct capture_start {
+	struct worker *worker;
+	struct work work;
+	bool is_busy;
+};
+
+static void do_work(void *arg)
+{
+	struct work *work = arg;
+
+	work->result = work->capture ?
+			       netobs_capture_start(work->capture) :
+			       netobs_capture_new(&work->opts, &work->capture);
+}
+
+/* It is part of struct capture_start, which waits for the thread. */
+static void leave_work(void *work)
+{
+	(void)work;
+}
+
+int capture_start_new(struct capture_start **ret_start)
+{
+	cleanup_free struct capture_start *start = calloc(1, sizeof(*start));
+	int err = start ? worker_new(do_work, leave_work, &start->worker) :
+			  -ENOMEM;
+
+	if (!err)
+		*ret_start = TAKE_PTR(start);
+	return err;
+}
+
+void capture_start_free(struct capture_start *start)
+{
+	struct netobs_capture *capture;
+	int result;
+
+	if (!start)
+		return;
+	if (capture_start_finish(start, &capture, &result))
+		netobs_capture_free(capture);
+	worker_free(start->worker);
+	free(start);
+}
+
+int capture_start_fd(const struct capture_start *start)
+{
+	return worker_fd(start->worker);
+}
+
+static void begin(struct capture_start *start)
+{
+	start->is_busy = true;
+	worker_start_or_run(start->worker, &start->work);
+}
+
+void capture_start_make(struct capture_start *start,
+			const struct netobs_capture_opts *opts)
+{
+	start->work = (struct work){ .opts = *opts };
+	begin(start);
+}
+
+void capture_start_run(struct capture_start *start, struct netobs_capture *capture)
+{
+	start->work = (struct work){ .capture = capture };
+	begin(start);
+}
+
+bool capture_start_is_busy(const struct capture_start *start)
+{
+	return start->is_busy;
+}
+
+bool capture_start_take(struct capture_start *start,
+			struct netobs_capture **ret_capture, int *ret_result)
+{
+	struct work *work = worker_take(start->worker);
+
+	if (!work)
+		return false;
+	start->is_busy = false;
+	if (work->result < 0)
+		netobs_capture_free(TAKE_PTR(work->capture));
+	*ret_capture = TAKE_PTR(work->capture);
+	*ret_result = work->result;
+	return true;
+}
+
+bool capture_start_finish(struct capture_start *start,
+			  struct netobs_capture **ret_capture, int *ret_result)
+{
+	if (start->is_busy)
+		worker_wait(start->worker, -1);
+	return capture_start_take(start, ret_capture, ret_result);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Makes and starts a capture while its readers are served: to compile a filter, and to
+ * load and attach programs, may take seconds, which threads wait for.
+ */
+#ifndef NETOBS_CLI_CAPTURE_START_H
+#define NETOBS_CLI_CAPTURE_START_H
+
+#include <netobs/capture.h>
+#include <stdbool.h>
+
+struct capture_start;
+
+/* @return 0, or -errno */
+int capture_start_new(struct capture_start **ret_start);
+
+/* Wait for what is under way, and free it. NULL is fine. */
+void capture_start_free(struct capture_start *start);
+
+/* Polls readable when capture_start_take() has something. */
+int capture_start_fd(const struct capture_start *start);
+
+/* Begin netobs_capture_new(). @opts: callbacks but on_log are not called meanwhile. */
+void capture_start_make(struct capture_start *start,
+			const struct netobs_capture_opts *opts);
+
+/* Begin netobs_capture_start(). @capture is this module's until it is taken. */
+void capture_start_run(struct capture_start *start,
+		       struct netobs_capture *capture);
+
+/* Whether something was begun that has not been taken. */
+bool capture_start_is_busy(const struct capture_start *start);
+
+/*
+ * Take what is done.
+ *
+ * @param ret_capture  the caller's; NULL on failure
+ * @return whether there was something; *@ret_result is 0 or -errno then
+ */
+bool capture_start_take(struct capture_start *start,
+			struct netobs_capture **ret_capture, int *ret_result);
+
+/* The same, but wait for it. @return false: nothing was begun */
+bool capture_start_finish(struct capture_start *start,
+			  struct netobs_capture **ret_capture, int *ret_result);
+
+#endif
