@@ -111,6 +111,21 @@ static int attach_netfilter(int program_fd, const struct attach_point *point)
 	return fd < 0 ? -errno : fd;
 }
 
+static struct bpf_link *attach_iterator(const struct program_set *set,
+					const struct bpf_program *program,
+					const char *map)
+{
+	union bpf_iter_link_info info = { 0 };
+	LIBBPF_OPTS(bpf_iter_attach_opts, opts);
+
+	if (map) {
+		info.map.map_fd = program_set_map_fd(set, map);
+		opts.link_info = &info;
+		opts.link_info_len = sizeof(info);
+	}
+	return bpf_program__attach_iter(program, &opts);
+}
+
 static int attach_point(struct program_set *set, size_t i)
 {
 	const struct attach_point *point = &set->points[i];
@@ -126,8 +141,10 @@ static int attach_point(struct program_set *set, size_t i)
 		set->link_fds[i] =
 			attach_netfilter(bpf_program__fd(program), point);
 		return set->link_fds[i] < 0 ? set->link_fds[i] : 0;
-	case ATTACH_SECTION:
 	case ATTACH_ITERATOR:
+		set->links[i] = attach_iterator(set, program, point->map);
+		break;
+	case ATTACH_SECTION:
 		set->links[i] = bpf_program__attach(program);
 	}
 	return set->links[i] ? 0 : -errno;

@@ -30,6 +30,7 @@ enum attach_kind {
 struct attach_point {
 	const char *program;
 	enum attach_kind kind;
+	const char *map; /* ATTACH_ITERATOR: whose elements it visits; or NULL */
 	int cgroup_fd;	 /* ATTACH_CGROUP; stays the caller's */
 	uint32_t family; /* ATTACH_NETFILTER, these three: NFPROTO_... */
 	uint32_t hook;	 /* NF_INET_... */
