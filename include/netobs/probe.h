@@ -30,6 +30,10 @@ enum netobs_feature_id {
 	NETOBS_FEATURE_NETNS = 10,   /**< entering other network namespaces */
 	/** Grace periods can be expedited while many tcx links change. */
 	NETOBS_FEATURE_EXPEDITE = 11,
+	NETOBS_FEATURE_SESSIONS = 12, /**< TCP sockets are followed (5.12) */
+	NETOBS_FEATURE_SESSION_IO = 13, /**< processes that send and receive (6.3) */
+	/** Processes that accept connections: cgroup v2 (5.8) */
+	NETOBS_FEATURE_SESSION_ACCEPT = 14,
 	NETOBS_FEATURES
 };
 
@@ -58,7 +62,7 @@ struct netobs_feature {
  * Try all features. Makes maps and programs, and attaches these in a network
  * namespace of its own; without CAP_SYS_ADMIN, it makes only requests that the kernel
  * must refuse, and attaches nothing. Leaves nothing behind, and needs no privileges
- * beyond those of netobs_start().
+ * beyond those of netobs_start(). Programs that follow sockets are attached for a moment.
  *
  * The caller's array, like that of qsort(3), has @p n entries of @p size bytes, so
  * that it may be older or newer than the library: NETOBS_FEATURES and

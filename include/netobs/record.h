@@ -18,8 +18,9 @@ extern "C" {
 
 /** Types of records. Later libraries have more of them. */
 enum netobs_record_type {
-	NETOBS_RECORD_FLOW = 0,	 /**< struct netobs_flow, flow.h */
-	NETOBS_RECORD_STATS = 1, /**< struct netobs_stats_record, stats.h */
+	NETOBS_RECORD_FLOW = 0,	   /**< struct netobs_flow, flow.h */
+	NETOBS_RECORD_STATS = 1,   /**< struct netobs_stats_record, stats.h */
+	NETOBS_RECORD_SESSION = 2, /**< struct netobs_session, session.h */
 	NETOBS_RECORD_TYPES
 };
 
@@ -31,7 +32,7 @@ struct netobs_record {
 	int64_t time_ns; /**< when it began or was made, ns since 1970 UTC */
 };
 
-/** The name of a type: "flow", "stats"; NULL beyond the last. */
+/** The name of a type: "flow", "stats", "session"; NULL beyond the last. */
 NETOBS_API const char *netobs_record_type_name(unsigned int type);
 
 /**

@@ -8,6 +8,7 @@
 #include "attach/attach.h"
 #include "attach/expedite.h"
 #include "engine/map.h"
+#include "engine/session_programs.h"
 #include "host/netns.h"
 #include "flows/pipeline.h"
 #include "base/privilege.h"
@@ -31,6 +32,7 @@ struct trial {
 	struct programs programs;
 	int store_error;
 	int programs_error;
+	int sessions_error, session_io_error, session_accept_error;
 };
 
 static int probe_bpf(struct trial *trial)
@@ -184,6 +186,21 @@ static int probe_expedite(struct trial *trial)
 	return expedite_probe();
 }
 
+static int probe_sessions(struct trial *trial)
+{
+	return trial->sessions_error;
+}
+
+static int probe_session_io(struct trial *trial)
+{
+	return trial->session_io_error;
+}
+
+static int probe_session_accept(struct trial *trial)
+{
+	return trial->session_accept_error;
+}
+
 struct probe {
 	const char *name;
 	const char *description;
@@ -271,7 +288,7 @@ static const struct probe probes[NETOBS_FEATURES] = {
 	[NETOBS_FEATURE_BTF] = {
 		.name = "btf",
 		.description = "kernel type information (BTF)",
-		.without = "nothing is missing: no program needs it yet",
+		.without = "netobsctl sessions cannot run",
 		.need = NETOBS_NEED_OPTIONAL,
 		.run = probe_btf,
 	},
@@ -292,7 +309,47 @@ static const struct probe probes[NETOBS_FEATURES] = {
 		.need = NETOBS_NEED_OPTIONAL,
 		.run = probe_expedite,
 	},
+	[NETOBS_FEATURE_SESSIONS] = {
+		.name = "sessions",
+		.description = "BPF programs that follow TCP sockets",
+		.without = "netobsctl sessions cannot run: Linux 5.12 with BTF "
+			   "is needed",
+		.need = NETOBS_NEED_OPTIONAL,
+		.privileges = PRIVILEGE_PROGRAMS,
+		.run = probe_sessions,
+	},
+	[NETOBS_FEATURE_SESSION_IO] = {
+		.name = "session_io",
+		.description = "tracepoints of sending and receiving",
+		.without = "sockets that change hands belong to the process that "
+			   "opened them",
+		.need = NETOBS_NEED_OPTIONAL,
+		.privileges = PRIVILEGE_PROGRAMS,
+		.run = probe_session_io,
+	},
+	[NETOBS_FEATURE_SESSION_ACCEPT] = {
+		.name = "session_accept",
+		.description = "cgroup v2 hook of accepted connections",
+		.without = "a server's process is known once it sends, receives "
+			   "or closes",
+		.need = NETOBS_NEED_OPTIONAL,
+		.privileges = PRIVILEGE_PROGRAMS,
+		.run = probe_session_accept,
+	},
 };
+
+/* They are attached for a moment, and report to no one. */
+static void try_sessions(struct trial *trial)
+{
+	const struct session_knobs knobs = { .ring_bytes = 64 << 10 };
+	struct session_programs programs;
+	int err = session_programs_open(&programs, &knobs, &trial->silent);
+
+	trial->sessions_error = err;
+	trial->session_io_error = err ?: programs.io_error;
+	trial->session_accept_error = err ?: programs.accept_error;
+	session_programs_close(&programs);
+}
 
 static void trial_open(struct trial *trial)
 {
@@ -304,6 +361,7 @@ static void trial_open(struct trial *trial)
 	if (!trial->store_error)
 		trial->programs_error = store_load_programs(
 			&trial->store, NULL, 0, LINK_ETHERNET, &trial->programs);
+	try_sessions(trial);
 }
 
 static void trial_close(struct trial *trial)

@@ -205,7 +205,7 @@ static void print_feature(const struct netobs_feature *feature)
 {
 	const uint64_t missing = feature->missing_capabilities;
 
-	printf("  %-12s %-4s %s", feature->name,
+	printf("  %-14s %-4s %s", feature->name,
 	       feature->available ? "yes" :
 	       missing		  ? "?" :
 				    "no",
@@ -215,9 +215,9 @@ static void print_feature(const struct netobs_feature *feature)
 	if (feature->available || missing)
 		return;
 	if (feature->error)
-		printf("  %-17s why: %s\n", "", strerror(-feature->error));
+		printf("  %-19s why: %s\n", "", strerror(-feature->error));
 	if (feature->without)
-		printf("  %-17s without it: %s\n", "", feature->without);
+		printf("  %-19s without it: %s\n", "", feature->without);
 }
 
 static void print_verdict(const struct findings *findings)
@@ -262,7 +262,7 @@ static void print_table(const struct findings *findings)
 	puts("\nKernel");
 	for (int i = 0; i < NETOBS_FEATURES; i++)
 		print_feature(&findings->features[i]);
-	printf("  %-12s %-4s %s\n", "bpffs", findings->bpffs ? "yes" : "no",
+	printf("  %-14s %-4s %s\n", "bpffs", findings->bpffs ? "yes" : "no",
 	       "BPF file system at /sys/fs/bpf: needed by persist (netobs.conf)");
 	if (findings->is_persisted)
 		print_persisted(findings);

@@ -16,6 +16,8 @@ static const struct {
 				 flow_record_json },
 	[NETOBS_RECORD_STATS] = { "stats", sizeof(struct netobs_stats_record),
 				  stats_record_json },
+	[NETOBS_RECORD_SESSION] = { "session", sizeof(struct netobs_session),
+				    session_record_json },
 };
 
 const char *netobs_record_type_name(unsigned int type)

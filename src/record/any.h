@@ -9,6 +9,7 @@
 #include "base/util.h"
 
 #include <netobs/flow.h>
+#include <netobs/session.h>
 #include <netobs/stats.h>
 
 #include <stdbool.h>
@@ -17,6 +18,7 @@ union any_record {
 	struct netobs_record record;
 	struct netobs_flow flow;
 	struct netobs_stats_record stats;
+	struct netobs_session session;
 };
 
 /**
@@ -62,6 +64,8 @@ flow_point(const struct netobs_flow *flow, uint32_t i)
 int record_json(const struct netobs_record *record, char *buf, size_t size);
 int flow_record_json(const struct netobs_record *record, char *buf, size_t size);
 int stats_record_json(const struct netobs_record *record, char *buf, size_t size);
+int session_record_json(const struct netobs_record *record, char *buf,
+			size_t size);
 
 /* ---- Packed: a record with all that it points to, as one piece ------------------ */
 

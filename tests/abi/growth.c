@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <netobs/capture.h>
+#include <netobs/session.h>
 #include <netobs/netobs.h>
 #include <netobs/probe.h>
 #include <netobs/sink.h>
@@ -199,6 +200,33 @@ static void capture_packets(void)
 	netobs_capture_free(capture);
 }
 
+static void on_session(const struct netobs_session *session, void *user)
+{
+	(void)session;
+	(void)user;
+}
+
+static void follow_sessions(void)
+{
+	struct netobs_sessions_stats *stats = guarded(sizeof(*stats));
+	struct netobs_sessions_opts opts = { .sz = sizeof(opts) };
+	struct netobs_sessions *sessions = NULL;
+
+	opts.on_session = on_session;
+	SET_LATER(&opts);
+	if (!IS_LATER_ZERO(&opts)) {
+		CHECK(netobs_sessions_new(&opts, &sessions) == -EINVAL);
+		memset((char *)&opts + sizeof(opts) - 8, 0, 8);
+	}
+	CHECK(netobs_sessions_new(&opts, &sessions) == 0);
+	stats->sz = sizeof(*stats);
+	CHECK(netobs_sessions_stats_get(sessions, stats) == 0);
+	check_guard(stats, sizeof(*stats));
+	CHECK(stats->sz <= sizeof(*stats) && IS_LATER_ZERO(stats));
+	free(stats);
+	netobs_sessions_free(sessions);
+}
+
 static void probe(void)
 {
 	const size_t size = sizeof(struct netobs_feature);
@@ -219,6 +247,7 @@ int main(int argc, char **argv)
 	CHECK(argc == 3);
 	probe();
 	capture_packets();
+	follow_sessions();
 #ifdef NEWER
 	take_rules();
 #endif

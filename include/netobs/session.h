@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/**
+ * @file session.h
+ * TCP connections of this host's own sockets, as the kernel's TCP counted them, and the
+ * processes that they belong to.
+ *
+ * A session is an end of a connection: a socket. Where both ends are sockets of this
+ * host, there are two. All network namespaces are observed. The counters are those of
+ * TCP_INFO (tcp(7), include/uapi/linux/tcp.h), read when the connection ends, so
+ * packets cost nothing.
+ *
+ * The object is independent of contexts (netobs.h), and follows the same rules: no signal
+ * handlers, one thread at a time, one file descriptor, calls that return a negated
+ * errno value. Linux 5.12 is needed, and what netobs_probe() calls "sessions".
+ */
+#ifndef NETOBS_SESSION_H
+#define NETOBS_SESSION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <netobs/netobs.h>
+#include <netobs/record.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Who opened a connection; netobs_session.opened. */
+enum netobs_session_opened {
+	NETOBS_SESSION_OPENED_UNKNOWN = 0, /**< it is older than the observation */
+	NETOBS_SESSION_ACTIVE = 1,	   /**< this end: connect(2) */
+	NETOBS_SESSION_PASSIVE = 2	   /**< the other end: accept(2) */
+};
+
+/** How a connection ended; netobs_session.ended. */
+enum netobs_session_ended {
+	NETOBS_SESSION_OPEN = 0, /**< not yet: a report on the way */
+	/** This end sent its FIN, and it was acknowledged. */
+	NETOBS_SESSION_FIN = 1,
+	NETOBS_SESSION_RESET = 2, /**< by a RST from the other end */
+	NETOBS_SESSION_ABORTED =
+		3, /**< by this end, without a FIN, mostly by a RST */
+	NETOBS_SESSION_TIMEOUT = 4, /**< the other end did not answer: ETIMEDOUT */
+	NETOBS_SESSION_REFUSED = 5, /**< a RST answered the SYN: ECONNREFUSED */
+	NETOBS_SESSION_FAILED = 6,  /**< another error: netobs_session.error */
+	NETOBS_SESSION_ENDINGS
+};
+
+/** How the process of a session is known; netobs_session.process_by. */
+enum netobs_session_process_by {
+	NETOBS_SESSION_BY_NONE =
+		0, /**< it is not: NETOBS_SESSION_HAS_PROCESS is not set */
+	/** It was the only one that had the socket open when the observation began. */
+	NETOBS_SESSION_BY_HOLDING = 1,
+	NETOBS_SESSION_BY_CLOSING = 2, /**< It closed the socket, or shut it down. */
+	NETOBS_SESSION_BY_OPENING = 3, /**< It connected, or accepted. */
+	NETOBS_SESSION_BY_USING = 4, /**< It was the last to send or receive. */
+	NETOBS_SESSION_BY_KINDS
+};
+
+/** Bits of netobs_session.record.has. */
+enum netobs_session_field {
+	NETOBS_SESSION_HAS_START = 1 << 0, /**< start_ns */
+	/** process_by, pid, tid, uid, process, cgroup_id */
+	NETOBS_SESSION_HAS_PROCESS = 1 << 1,
+	NETOBS_SESSION_HAS_RTT = 1 << 2,    /**< rtt_ns, rtt_variation_ns */
+	NETOBS_SESSION_HAS_MIN_RTT = 1 << 3 /**< min_rtt_ns */
+};
+
+/** A session, when it ends and, with netobs_sessions_opts.interval_ms, while it lives. All
+ *  counters are totals since the connection began: NETOBS_RECORD_SESSION. */
+struct netobs_session {
+	struct netobs_record record; /**< its time is when the counters were read */
+
+	uint8_t local_addr[16]; /**< IPv4 as ::ffff:a.b.c.d; zero before it is bound */
+	uint8_t remote_addr[16];
+	uint16_t local_port;
+	uint16_t remote_port;
+	uint8_t protocol;   /**< 6: TCP */
+	uint8_t opened;	    /**< enum netobs_session_opened */
+	uint8_t ended;	    /**< enum netobs_session_ended */
+	uint8_t process_by; /**< enum netobs_session_process_by */
+
+	int64_t start_ns; /**< when connect(2) was called, or the handshake was completed;
+			   *   since 1970 */
+	int64_t end_ns; /**< since 1970; of one that is open, as record.time_ns */
+
+	uint64_t bytes_acked; /**< tcpi_bytes_acked: SYN and FIN count as a byte each */
+	uint64_t bytes_received; /**< tcpi_bytes_received: FIN counts as a byte */
+	uint64_t bytes_sent;	 /**< of data, retransmissions included */
+	uint64_t bytes_retransmitted;
+	uint32_t segments_sent; /**< those without data included */
+	uint32_t segments_received;
+	uint32_t data_segments_sent;
+	uint32_t data_segments_received;
+	uint32_t retransmits; /**< segments: tcpi_total_retrans */
+	uint32_t lost;	      /**< segments that TCP took for lost, in all */
+	uint32_t reordering; /**< the reordering that TCP expects, in segments */
+	uint32_t reordered;  /**< how often it was seen: tcpi_reord_seen */
+	uint32_t delivered;  /**< segments: tcpi_delivered */
+	uint32_t delivered_ce; /**< of these, with a congestion mark (RFC 3168) */
+	uint32_t duplicates; /**< that the other end reported: tcpi_dsack_dups */
+	uint32_t cwnd;	     /**< congestion window, in segments */
+	uint32_t mss;	     /**< of segments sent, in bytes */
+	uint32_t error;	     /**< errno value that the socket got; 0: none */
+
+	uint64_t rtt_ns; /**< smoothed, as RFC 6298; the kernel measures microseconds */
+	uint64_t rtt_variation_ns;
+	/** The smallest of the last 5 minutes (net.ipv4.tcp_min_rtt_wlen). */
+	uint64_t min_rtt_ns;
+	/** Microseconds with data in flight, in ticks of the kernel (1 to 10 ms); and of
+	 *  these, limited by the other end's window, and by the send buffer. */
+	uint64_t busy_us;
+	uint64_t window_limited_us;
+	uint64_t buffer_limited_us;
+
+	uint32_t netns_inode; /**< of its network namespace */
+	uint32_t pid; /**< of the process (tgid), as the initial namespace counts */
+	uint32_t tid; /**< of the thread */
+	uint32_t uid; /**< real user, as the initial user namespace counts */
+	uint64_t cgroup_id; /**< of cgroup v2 */
+	/** The command of that thread, as /proc/PID/comm; it may not be UTF-8. */
+	char process[16];
+
+	/** Path of the control group, of cgroup v2, or where that is the root, of the memory
+	 *  controller of v1; "": not known. These three are the process's. */
+	char cgroup_path[384];
+	char container_id[72]; /**< that the path has: Docker, containerd, CRI-O, Podman */
+	char pod_uid[40]; /**< of Kubernetes, if the path has one */
+};
+
+struct netobs_sessions;
+
+/** Options for netobs_sessions_new(). Zero means "default" for every field. */
+struct netobs_sessions_opts {
+	size_t sz; /**< sizeof(struct netobs_sessions_opts) */
+
+	/** Time between reports of sessions that live; default: they are reported
+	 *  when they end only. At least 100. */
+	uint32_t interval_ms;
+	uint32_t reserved; /**< 0 */
+	/** Kernel memory for sessions that have ended and were not read yet; default 4 MiB,
+	 *  from 64 KiB to 1 GiB, rounded up to a power of two. */
+	uint64_t buffer_bytes;
+	/** As in struct netobs_opts; 1 << NETOBS_FEATURE_SESSION_IO and
+	 *  1 << NETOBS_FEATURE_SESSION_ACCEPT matter. */
+	uint64_t disable_features;
+
+	/** A session. @p session is valid during the call only. */
+	void (*on_session)(const struct netobs_session *session, void *user);
+	/** A log line, without newline; NULL: nothing is logged. */
+	void (*on_log)(int level, const char *message, void *user);
+	void *user; /**< passed back to every callback */
+
+	/** Where netobs_sessions_new() writes why it failed; NULL: nowhere. */
+	char (*error)[NETOBS_ERROR_MAX];
+};
+
+/** Totals since the start. Once stopped, ended = reported + lost. */
+struct netobs_sessions_stats {
+	size_t sz; /**< sizeof(struct netobs_sessions_stats), set by the caller */
+	uint64_t ended;	   /**< connections, counted apart from the records */
+	uint64_t reported; /**< of these, delivered to on_session */
+	uint64_t lost;	  /**< of these, the process did not read fast enough */
+	uint64_t updates; /**< delivered of connections that were open */
+};
+
+/**
+ * Make an observer of sessions. Checks the options; touches nothing in the kernel.
+ *
+ * @param opts  copied, and may go away afterwards; on_session must be set
+ * @param ret_sessions  yours: netobs_sessions_free()
+ * @return 0; -EINVAL: an option is wrong, the error text names it; -ENOMEM
+ */
+NETOBS_API int netobs_sessions_new(const struct netobs_sessions_opts *opts,
+				   struct netobs_sessions **ret_sessions);
+
+/**
+ * Load the BPF programs and attach them, and find out which processes have sockets open
+ * already, which blocks for as long as it takes to look at all open files. Needs
+ * CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN (or root). On failure nothing stays
+ * attached, and the observer can only be freed.
+ *
+ * @return 0; -EPERM: privileges are missing; -EALREADY: started before; others from the
+ *         kernel: it lacks what cannot be done without
+ */
+NETOBS_API int netobs_sessions_start(struct netobs_sessions *sessions);
+
+/** Why the last call that failed did; see netobs_last_error(). */
+NETOBS_API const char *
+netobs_sessions_last_error(const struct netobs_sessions *sessions);
+
+/** The descriptor to wait for, for reading. It is the observer's. */
+NETOBS_API int netobs_sessions_fd(const struct netobs_sessions *sessions);
+
+/**
+ * Deliver sessions, for some milliseconds, without waiting for more; the descriptor stays
+ * readable while there are more. Those that ended wait for up to 20 ms in the kernel,
+ * so that many are delivered at once; those of which no process is known until it
+ * closes the socket are delivered then.
+ *
+ * on_session may call netobs_sessions_stop(), _stats_get() and _last_error(), and nothing
+ * else of this observer.
+ *
+ * @return number of records delivered; -ECANCELED: stopped, and all are delivered;
+ *         -EINVAL: not started; others from the kernel
+ */
+NETOBS_API int netobs_sessions_dispatch(struct netobs_sessions *sessions);
+
+/**
+ * Ask the observer to stop: call netobs_sessions_dispatch() until it returns -ECANCELED.
+ * With @p interval_ms, sessions that live are reported once more. May be called from a
+ * signal handler, and from any thread.
+ */
+NETOBS_API void netobs_sessions_stop(struct netobs_sessions *sessions);
+
+/**
+ * Read the totals. Sessions that wait in the kernel are ended, and not reported yet.
+ *
+ * @param ret_stats  its sz says how much the caller knows; filled up to that, and
+ *                   sz becomes what was filled
+ * @return 0; -EINVAL: an argument is NULL, or sz is too small
+ */
+NETOBS_API int netobs_sessions_stats_get(const struct netobs_sessions *sessions,
+					 struct netobs_sessions_stats *ret_stats);
+
+/** Detach everything and free; sessions not delivered are dropped. NULL is fine. */
+NETOBS_API void netobs_sessions_free(struct netobs_sessions *sessions);
+
+/** The name of an ending: "fin", "reset" ...; NULL beyond the last. */
+NETOBS_API const char *netobs_session_ended_name(unsigned int ended);
+
+/** The name of how a process is known: "using" ...; NULL beyond the last. */
+NETOBS_API const char *netobs_session_by_name(unsigned int by);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

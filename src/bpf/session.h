@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the programs that follow TCP sockets and user space share. */
+#ifndef NETOBS_BPF_SESSION_H
+#define NETOBS_BPF_SESSION_H
+
+#include "types.h"
+
+/* How a process is known to own a socket; a higher one replaces a lower one. */
+enum session_by {
+	SESSION_BY_NONE, /* no process is known */
+	SESSION_BY_HOLDING, /* it alone had the socket open when the programs started */
+	SESSION_BY_CLOSING, /* it closed the socket or shut it down */
+	SESSION_BY_OPENING, /* it connected, or accepted */
+	SESSION_BY_USING,   /* it sent or received last */
+};
+
+enum session_opened {
+	SESSION_OPENED_UNKNOWN,
+	SESSION_OPENED_ACTIVE,
+	SESSION_OPENED_PASSIVE,
+};
+
+/* Of a control group, in all hierarchies. */
+struct session_cgroup_key {
+	__u64 id; /* in its hierarchy */
+	__u32 hierarchy;
+	__u32 reserved;
+};
+
+enum {
+	SESSION_COMM_LEN = 16,
+	SESSION_CGROUP_LEVELS = 10, /* of a path that is known */
+	SESSION_CGROUP_NAME = 128,  /* bytes of a name in it, with its NUL */
+	SESSION_CGROUPS_MAX = 1024, /* whose paths are kept */
+};
+
+/* The names in the path of a control group, its own first. */
+struct session_cgroup {
+	__u32 n;
+	__u32 is_cut; /* there are more, or longer ones */
+	char names[SESSION_CGROUP_LEVELS][SESSION_CGROUP_NAME];
+};
+
+struct session_owner {
+	__u64 pid_tgid;	 /* as bpf_get_current_pid_tgid() */
+	__u64 cgroup_id; /* of cgroup v2 */
+	struct session_cgroup_key cgroup;
+	__u32 uid;
+	__u8 by; /* enum session_by */
+	__u8 reserved[3];
+	char comm[SESSION_COMM_LEN];
+};
+
+/* How a connection ended, as far as its socket has seen. */
+struct session_end {
+	__u64 time_ns; /* CLOCK_BOOTTIME; 0: it has not ended */
+	__u16 error;   /* sk_err */
+	__u8 state;    /* before TCP_CLOSE */
+	__u8 reserved[5];
+};
+
+/* What is kept with a socket. */
+struct session_socket {
+	struct session_owner owners[2]; /* one is valid while the other is written */
+	__u32 valid;			/* its index */
+	__u32 is_written;		/* the other one, by another CPU */
+	__u64 start_ns;			/* CLOCK_BOOTTIME; 0: unknown */
+	struct session_end end;		/* to be reported */
+	__u8 opened;			/* enum session_opened */
+	__u8 is_shared; /* several processes held it at the start */
+	__u8 reserved[6];
+};
+
+/* A connection, in the ring buffer once it has ended, and in the list of those that live. */
+struct session_event {
+	__u64 time_ns; /* CLOCK_BOOTTIME */
+	__u64 start_ns;
+	struct session_end end;
+	struct session_owner owner;
+	__u8 local[16], remote[16]; /* IPv4 as ::ffff:a.b.c.d */
+	__u16 local_port, remote_port;
+	__u32 netns; /* inode */
+	__u64 bytes_acked;
+	__u64 bytes_received;
+	__u64 bytes_sent;
+	__u64 bytes_retrans;
+	__u32 segs_out, segs_in;
+	__u32 data_segs_out, data_segs_in;
+	__u32 retransmits;
+	__u32 lost;
+	__u32 reordering;
+	__u32 reordered; /* segments seen out of order */
+	__u32 delivered, delivered_ce;
+	__u32 dsack_dups;
+	__u32 srtt_us, rttvar_us;
+	__u32 min_rtt_us; /* UINT32_MAX: none was measured */
+	__u32 cwnd;
+	__u32 mss;
+	/* Ticks of the kernel: with data in flight; of these, limited by either. */
+	__u32 busy_ticks, rwnd_ticks, sndbuf_ticks;
+	__u8 opened; /* enum session_opened */
+	__u8 state;
+	__u8 reserved[2];
+};
+
+/* Connections that ended. */
+struct session_counts {
+	__u64 ended;
+	__u64 lost; /* of these: there was no room in the ring buffer */
+};
+
+#endif

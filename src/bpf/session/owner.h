@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Sockets, and the processes that they belong to. Several objects have these maps, which
+ * they share.
+ */
+#ifndef NETOBS_BPF_SESSION_OWNER_H
+#define NETOBS_BPF_SESSION_OWNER_H
+
+#include "bpf/session.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+/* Of include/linux/sched.h and socket.h, which BTF does not have. */
+enum { PF_KTHREAD = 0x00200000, AF_INET = 2, AF_INET6 = 10 };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct session_socket);
+} session_sockets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, SESSION_CGROUPS_MAX);
+	__type(key, struct session_cgroup_key);
+	__type(value, struct session_cgroup);
+} session_cgroups SEC(".maps");
+
+/* Where a path is put together. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct session_cgroup);
+} session_path SEC(".maps");
+
+static __always_inline bool is_tcp(const struct sock *sk)
+{
+	return sk->sk_protocol == IPPROTO_TCP &&
+	       (sk->__sk_common.skc_family == AF_INET ||
+		sk->__sk_common.skc_family == AF_INET6);
+}
+
+static __always_inline bool is_kernel_thread(const struct task_struct *task)
+{
+	return BPF_CORE_READ(task, flags) & PF_KTHREAD;
+}
+
+/* ---- Control groups ------------------------------------------------------------------ */
+
+/*
+ * That of cgroup v2; or where the task is in none, that of its memory controller, as
+ * containers are in hierarchies of cgroup v1.
+ */
+static __always_inline struct cgroup *cgroup_of(const struct task_struct *task)
+{
+	struct css_set *set = BPF_CORE_READ(task, cgroups);
+	struct cgroup *v2 = BPF_CORE_READ(set, dfl_cgrp), *v1;
+	struct cgroup_subsys_state *css = NULL;
+
+	if (BPF_CORE_READ(v2, level) ||
+	    !bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id))
+		return v2;
+	bpf_core_read(&css, sizeof(css),
+		      &set->subsys[bpf_core_enum_value(enum cgroup_subsys_id,
+						       memory_cgrp_id)]);
+	v1 = BPF_CORE_READ(css, cgroup);
+	return BPF_CORE_READ(v1, level) ? v1 : v2;
+}
+
+static __always_inline void read_path(struct cgroup *cgroup,
+				      struct session_cgroup *path)
+{
+	path->n = path->is_cut = 0;
+	for (int i = 0; i < SESSION_CGROUP_LEVELS; i++) {
+		if (!BPF_CORE_READ(cgroup, level))
+			return;
+		if (bpf_probe_read_kernel_str(path->names[i], SESSION_CGROUP_NAME,
+					      BPF_CORE_READ(cgroup, kn, name)) >=
+		    SESSION_CGROUP_NAME)
+			path->is_cut = 1;
+		path->n++;
+		cgroup = BPF_CORE_READ(cgroup, self.parent, cgroup);
+	}
+	if (BPF_CORE_READ(cgroup, level))
+		path->is_cut = 1;
+}
+
+/* Its directory may be gone when user space looks. */
+static __always_inline void keep_path(struct cgroup *cgroup,
+				      const struct session_cgroup_key *key)
+{
+	struct session_cgroup *path;
+
+	if (bpf_map_lookup_elem(&session_cgroups, key))
+		return;
+	path = bpf_map_lookup_elem(&session_path, &(__u32){ 0 });
+	if (!path)
+		return;
+	read_path(cgroup, path);
+	bpf_map_update_elem(&session_cgroups, key, path, BPF_ANY);
+}
+
+/* ---- Owners -------------------------------------------------------------------------- */
+
+static __always_inline struct session_owner read_owner(struct task_struct *task,
+						       enum session_by by)
+{
+	struct cgroup *cgroup = cgroup_of(task);
+	struct session_owner owner = {
+		.pid_tgid = (__u64)BPF_CORE_READ(task, tgid) << 32 |
+			    (__u32)BPF_CORE_READ(task, pid),
+		.cgroup_id = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id),
+		.cgroup = {
+			.id = BPF_CORE_READ(cgroup, kn, id),
+			.hierarchy = BPF_CORE_READ(cgroup, root, hierarchy_id),
+		},
+		.uid = BPF_CORE_READ(task, cred, uid.val),
+		.by = by,
+	};
+
+	BPF_CORE_READ_INTO(&owner.comm, task, comm);
+	keep_path(cgroup, &owner.cgroup);
+	return owner;
+}
+
+static __always_inline struct session_owner *
+valid_owner(struct session_socket *socket)
+{
+	return socket->valid ? &socket->owners[1] : &socket->owners[0];
+}
+
+/*
+ * A socket may be in use on several CPUs, whose programs take no lock: one writes, beside
+ * what others read, and they leave it at that.
+ */
+static __always_inline void set_owner(struct session_socket *socket,
+				      const struct session_owner *owner)
+{
+	if (__sync_val_compare_and_swap(&socket->is_written, 0, 1))
+		return;
+	if (socket->valid) {
+		socket->owners[0] = *owner;
+		(void)__sync_lock_test_and_set(&socket->valid, 0);
+	} else {
+		socket->owners[1] = *owner;
+		(void)__sync_lock_test_and_set(&socket->valid, 1);
+	}
+	(void)__sync_lock_test_and_set(&socket->is_written, 0);
+}
+
+/* The current task is one that does this with the socket. */
+static __always_inline void note_current(struct session_socket *socket,
+					 enum session_by by)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct session_owner owner;
+
+	if (valid_owner(socket)->by >= by || is_kernel_thread(task))
+		return;
+	owner = read_owner(task, by);
+	set_owner(socket, &owner);
+}
+
+#endif

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "session_programs.h"
+
+#include "base/util.h"
+#include "session_accept.skel.h"
+#include "session_io.skel.h"
+#include "sessions.skel.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+static const struct log silent;
+
+static const struct attach_point socket_points[] = {
+	{ .program = "netobs_sess_set", .kind = ATTACH_SECTION },
+	{ .program = "netobs_sess_end", .kind = ATTACH_SECTION },
+	{ .program = "netobs_sess_own", .kind = ATTACH_ITERATOR },
+	{ .program = "netobs_sess_ls",
+	  .kind = ATTACH_ITERATOR,
+	  .map = "session_sockets" },
+};
+
+static const struct attach_point io_points[] = {
+	{ .program = "netobs_sess_snd", .kind = ATTACH_SECTION },
+	{ .program = "netobs_sess_rcv", .kind = ATTACH_SECTION },
+};
+
+static int prepare_sockets(struct bpf_object *object, void *ctx)
+{
+	struct sessions_bpf__rodata *rodata =
+		program_set_knobs(object, sizeof(*rodata));
+	struct bpf_map *events =
+		bpf_object__find_map_by_name(object, "session_events");
+	const struct session_knobs *knobs = ctx;
+
+	if (!rodata || !events)
+		return -ENOENT;
+	rodata->config_wake = knobs->ring_bytes / 2;
+	return bpf_map__set_max_entries(events, knobs->ring_bytes);
+}
+
+/* Where cgroup v2 is mounted alone, and beside v1. */
+static int open_cgroup_root(void)
+{
+	static const char *const paths[] = { "/sys/fs/cgroup",
+					     "/sys/fs/cgroup/unified" };
+	struct statfs fs;
+
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+		if (!statfs(paths[i], &fs) && fs.f_type == CGROUP2_SUPER_MAGIC)
+			return open(paths[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return -1;
+}
+
+static void init_sets(struct session_programs *programs, const struct log *log)
+{
+	programs->sockets = (struct program_set){
+		.name = "sessions_bpf",
+		.elf = sessions_bpf__elf_bytes,
+		.doing = "load BPF programs for sessions",
+		.log = log,
+		.points = socket_points,
+		.n_points = ARRAY_SIZE(socket_points),
+		.prepare = prepare_sockets,
+		.ctx = &programs->knobs,
+	};
+	programs->io = (struct program_set){
+		.name = "session_io_bpf",
+		.elf = session_io_bpf__elf_bytes,
+		.log = &silent,
+		.base = &programs->sockets,
+		.points = io_points,
+		.n_points = ARRAY_SIZE(io_points),
+	};
+	programs->cgroup_fd = open_cgroup_root();
+	programs->accept_points[0] = (struct attach_point){
+		.program = "netobs_sess_ac4",
+		.kind = ATTACH_CGROUP,
+		.cgroup_fd = programs->cgroup_fd,
+	};
+	programs->accept_points[1] = programs->accept_points[0];
+	programs->accept_points[1].program = "netobs_sess_ac6";
+	programs->accept = (struct program_set){
+		.name = "session_accept_bpf",
+		.elf = session_accept_bpf__elf_bytes,
+		.log = &silent,
+		.base = &programs->sockets,
+		.points = programs->accept_points,
+		.n_points = ARRAY_SIZE(programs->accept_points),
+	};
+}
+
+static int load_accept(struct session_programs *programs)
+{
+	return programs->cgroup_fd < 0 ? -ENOENT :
+					 program_set_ref(&programs->accept);
+}
+
+int session_programs_open(struct session_programs *programs,
+			  const struct session_knobs *knobs,
+			  const struct log *log)
+{
+	int err;
+
+	*programs = (struct session_programs){ .knobs = *knobs };
+	init_sets(programs, log);
+	err = program_set_ref(&programs->sockets);
+	if (err) {
+		session_programs_close(programs);
+		return err;
+	}
+	programs->io_error = knobs->no_io ? -ENOTSUP :
+					    program_set_ref(&programs->io);
+	programs->accept_error = knobs->no_accept ? -ENOTSUP :
+						    load_accept(programs);
+	return 0;
+}
+
+void session_programs_close(struct session_programs *programs)
+{
+	if (!programs->sockets.name)
+		return;
+	program_set_unref(&programs->accept);
+	program_set_unref(&programs->io);
+	program_set_unref(&programs->sockets);
+	close_fd(&programs->cgroup_fd);
+	programs->sockets.name = NULL;
+}
+
+int session_programs_find_holders(const struct session_programs *programs)
+{
+	cleanup_fd int fd =
+		program_set_open_iterator(&programs->sockets, "netobs_sess_own");
+	char none[64];
+	ssize_t n;
+
+	if (fd < 0)
+		return fd;
+	do {
+		n = read(fd, none, sizeof(none));
+	} while (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)));
+	return n < 0 ? -errno : 0;
+}
+
+int session_programs_list(const struct session_programs *programs)
+{
+	return program_set_open_iterator(&programs->sockets, "netobs_sess_ls");
+}

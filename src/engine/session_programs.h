@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * The programs that follow TCP sockets, in three sets that share their maps. Two of them
+ * find the owners of sockets that change hands, and are left out where the kernel lacks
+ * their hooks.
+ */
+#ifndef NETOBS_ENGINE_SESSION_PROGRAMS_H
+#define NETOBS_ENGINE_SESSION_PROGRAMS_H
+
+#include "base/log.h"
+#include "program_set.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct session_knobs {
+	uint32_t ring_bytes; /* a power of two, and of pages */
+	bool no_io;	     /* treat the hooks as absent */
+	bool no_accept;
+};
+
+/* Stays where it is while it is open. */
+struct session_programs {
+	struct session_knobs knobs;
+	struct program_set sockets, io, accept;
+	struct attach_point accept_points[2];
+	int cgroup_fd; /* of the root of cgroup v2; -1: it is not mounted */
+	int io_error;  /* 0, or why that set is not there: -errno */
+	int accept_error;
+};
+
+/**
+ * Load the sets and attach them.
+ *
+ * @return 0, or -errno, which is logged: nothing stays loaded
+ */
+int session_programs_open(struct session_programs *programs,
+			  const struct session_knobs *knobs,
+			  const struct log *log);
+
+/* Detach and unload; does nothing twice. Maps stay that others have descriptors of. */
+void session_programs_close(struct session_programs *programs);
+
+/**
+ * Find the processes that have sockets open, which blocks while it looks at all open files.
+ *
+ * @return 0, or -errno
+ */
+int session_programs_find_holders(const struct session_programs *programs);
+
+/** @return a descriptor to read struct session_event from, the caller's; or -errno */
+int session_programs_list(const struct session_programs *programs);
+
+#endif

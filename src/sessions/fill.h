@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* From what the programs report about a socket to the record of its session. */
+#ifndef NETOBS_SESSIONS_FILL_H
+#define NETOBS_SESSIONS_FILL_H
+
+#include "base/clock.h"
+#include "bpf/session.h"
+
+#include <netobs/session.h>
+
+struct session_source {
+	const struct clock *clock;
+	int cgroups_fd;	 /* the map of struct session_cgroup */
+	int64_t tick_ns; /* of the kernel */
+};
+
+/** How long a tick of the kernel is, in ns. */
+int64_t session_tick_ns(void);
+
+/** @return how @end, after which its connection is closed, came about */
+enum netobs_session_ended session_ended(const struct session_end *end);
+
+void session_fill(const struct session_source *source,
+		  const struct session_event *event,
+		  struct netobs_session *ret_session);
+
+#endif
