@@ -171,6 +171,14 @@ void output_flow(struct output *output, const struct netobs_flow *flow)
 		take_error(output);
 }
 
+void output_record(struct output *output, const struct netobs_record *record)
+{
+	if (!is_usable(output))
+		return;
+	output->kind->record(output, record);
+	take_error(output);
+}
+
 void output_interval(struct output *output)
 {
 	if (!is_usable(output))
@@ -320,6 +328,12 @@ static void write_sink_flow(struct output *output, const struct netobs_flow *flo
 			  &flow->record); /* what is dropped is counted */
 }
 
+static void write_sink_record(struct output *output,
+			      const struct netobs_record *record)
+{
+	netobs_sink_write(output->state, record);
+}
+
 static void flush_sink(struct output *output)
 {
 	output->error = netobs_sink_flush(output->state);
@@ -435,6 +449,7 @@ static bool close_sink(struct output *output)
 const struct output_kind output_sink = {
 	.open = open_sink,
 	.flow = write_sink_flow,
+	.record = write_sink_record,
 	.interval = flush_sink,
 	.ready = dispatch_sink,
 	.reopen = reopen_sink,

@@ -17,9 +17,11 @@ struct view_options;
 
 struct output_kind {
 	bool has_stream; /* to standard output */
-	/* May be NULL, as all but flow. */
+	/* May be NULL, as all but flow; that where there are no flows. */
 	int (*open)(struct output *output);
 	void (*flow)(struct output *output, const struct netobs_flow *flow);
+	/* A record of another type. */
+	void (*record)(struct output *output, const struct netobs_record *record);
 	/* All records of a drain have come. */
 	void (*interval)(struct output *output);
 	/* Nothing else comes: send what there is, as interval() does. May be NULL. */
@@ -70,6 +72,7 @@ extern const struct output_kind output_sink;   /* netobs-sinks(7) */
 extern const struct output_kind output_table;  /* lines */
 extern const struct output_kind output_groups; /* lines of JSON */
 extern const struct output_kind output_live;   /* a screen that is refreshed */
+extern const struct output_kind output_sessions; /* lines of sessions */
 extern const struct output_kind output_top; /* one that takes the whole terminal */
 
 /* Whether @spec, a value of -o, can be no output at all, and why. */
@@ -104,6 +107,7 @@ int output_open(struct output *output);
 
 /* Each of these does nothing once the output has failed or is closed. */
 void output_flow(struct output *output, const struct netobs_flow *flow);
+void output_record(struct output *output, const struct netobs_record *record);
 void output_interval(struct output *output);
 void output_ready(struct output *output);
 void output_resize(struct output *output);

@@ -19,6 +19,10 @@ _netobsctl_options()
 			"--interval --once -o --output -d --duration --sampling --max-flows --max-memory" \
 			"-r --read --stats -v --verbose"
 		;;
+	sessions)
+		echo "-h --help -o --output -d --duration -n --count --interval --pid --comm" \
+			"-B --buffer --stats -v --verbose"
+		;;
 	capture)
 		echo "-h --help -i --interface -x --exclude --direction -w --write --listen" \
 			"--listen-any --tls-cert --tls-key --tls-ca --format --rotate --keep -s --snap-length -c --count -d --duration --rate" \
@@ -127,6 +131,9 @@ _netobsctl_values()
 		fi
 		printf '%s\n' "${keys[@]}"
 		;;
+	sessions:-o | sessions:--output)
+		echo "table json json: json:unix: json:tcp:// json:tls:// kafka:// http:// https://"
+		;;
 	flows:--sort)
 		echo "bytes packets flows sent duration time"
 		;;
@@ -173,6 +180,8 @@ _netobsctl_values()
 		flows:--max-memory | top:-n | top:--rows | top:--interval | top:-d | top:--duration | \
 		top:--max-flows | top:--max-memory)
 		;;
+	sessions:-d | sessions:--duration | sessions:-n | sessions:--count | sessions:--interval | \
+		sessions:--pid | sessions:--comm | sessions:-B | sessions:--buffer) ;;
 	capture:--rotate | capture:--keep | capture:-s | capture:--snap-length | capture:-c | \
 		capture:--count | capture:-d | capture:--duration | capture:--rate | capture:-B | \
 		capture:--buffer)
@@ -190,12 +199,12 @@ _netobsctl()
 
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		words="flows top capture run status reload reopen log detach config check bench help $(_netobsctl_options "")"
+		words="flows top sessions capture run status reload reopen log detach config check bench help $(_netobsctl_options "")"
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 		return
 	fi
 	if [[ $verb == help ]]; then
-		((COMP_CWORD == 2)) && mapfile -t COMPREPLY < <(compgen -W "flows top capture run status reload reopen log detach config check bench help" -- "$cur")
+		((COMP_CWORD == 2)) && mapfile -t COMPREPLY < <(compgen -W "flows top sessions capture run status reload reopen log detach config check bench help" -- "$cur")
 		return
 	fi
 

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "cmd.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <netobs/session.h>
+
+#include "args.h"
+#include "base/clock_ms.h"
+#include "base/util.h"
+#include "human.h"
+#include "output.h"
+#include "privileges.h"
+#include "signals.h"
+
+struct sessions_config {
+	struct args_list outputs;
+	uint32_t duration_ms, interval_ms;
+	uint64_t count;
+	uint64_t buffer_bytes;
+	uint32_t pid;
+	const char *comm;
+	bool stats;
+	uint32_t verbose;
+};
+
+#define FIELD(name) offsetof(struct sessions_config, name)
+
+static const struct args_option options[] = {
+	{ 'o', "output", ARGS_LIST, FIELD(outputs), "OUTPUT", NULL,
+	  "table, json, json:PATH, kafka://..., http://...; repeatable "
+	  "(default table on a terminal, else json)" },
+	{ 'd', "duration", ARGS_SECONDS, FIELD(duration_ms), "SECONDS", NULL,
+	  "stop after this time" },
+	{ 'n', "count", ARGS_NUMBER, FIELD(count), "COUNT", NULL,
+	  "stop after so many records" },
+	{ 0, "interval", ARGS_SECONDS, FIELD(interval_ms), "SECONDS", NULL,
+	  "report open sessions this often, too (default: at their end only)" },
+	{ 0, "pid", ARGS_NUMBER32, FIELD(pid), "PID", NULL,
+	  "of this process only" },
+	{ 0, "comm", ARGS_STRING, FIELD(comm), "NAME", NULL,
+	  "of processes with this command name only" },
+	{ 'B', "buffer", ARGS_BYTES, FIELD(buffer_bytes), "BYTES", NULL,
+	  "kernel memory for sessions that wait to be read (default 4M)" },
+	{ 0, "stats", ARGS_SWITCH, FIELD(stats), NULL, NULL,
+	  "at the end, print totals as JSON on stderr" },
+	{ 'v', "verbose", ARGS_REPEAT, FIELD(verbose), NULL, NULL,
+	  "log more to stderr; twice: still more" },
+	{ 0 }
+};
+
+static const struct args_command command = {
+	.name = "sessions",
+	.summary = "Show the TCP connections of this host when they end, with their processes",
+	.options = options,
+	.positional = "sessions takes no operands",
+};
+
+struct session {
+	struct sessions_config config;
+	struct netobs_sessions *sessions;
+	struct output *outputs;
+	char **specs; /* of outputs */
+	size_t n_outputs;
+	uint64_t left; /* records still to be printed */
+	int log_level; /* the least severe that is shown */
+	bool error_logged;
+	bool wrong_spec; /* of an output */
+	volatile sig_atomic_t stopping;
+};
+
+/* In a signal handler, too; once is enough. */
+static void stop(void *object)
+{
+	struct session *session = object;
+
+	if (!session->stopping)
+		netobs_sessions_stop(session->sessions);
+	session->stopping = true;
+}
+
+static void on_log(int level, const char *message, void *user)
+{
+	struct session *session = user;
+	char text[512];
+
+	if (level > session->log_level)
+		return;
+	snprintf(text, sizeof(text), "%s", message);
+	human_clean(text);
+	session->error_logged |= level <= NETOBS_LOG_ERROR;
+	fprintf(stderr, "netobsctl sessions: %s%s\n",
+		level == NETOBS_LOG_WARNING ? "warning: " : "", text);
+}
+
+static void report_error(const struct session *session, const char *doing,
+			 int error)
+{
+	if (!session->error_logged)
+		fprintf(stderr, "netobsctl sessions: cannot %s: %s\n", doing,
+			strerror(-error));
+	if (error == -EPERM)
+		fprintf(stderr,
+			"Run it as root, or see 'netobsctl check' for what is missing.\n");
+}
+
+/* ---- Records --------------------------------------------------------------------------- */
+
+static bool is_wanted(const struct sessions_config *config,
+		      const struct netobs_session *session)
+{
+	const bool is_known = session->record.has & NETOBS_SESSION_HAS_PROCESS;
+
+	if (config->pid && (!is_known || session->pid != config->pid))
+		return false;
+	return !config->comm ||
+	       (is_known && !strncmp(session->process, config->comm,
+				     sizeof(session->process)));
+}
+
+static void on_session(const struct netobs_session *record, void *user)
+{
+	struct session *session = user;
+
+	if (!session->left || !is_wanted(&session->config, record))
+		return;
+	for (size_t i = 0; i < session->n_outputs; i++)
+		output_record(&session->outputs[i], &record->record);
+	if (--session->left == 0)
+		stop(session);
+}
+
+/* ---- Outputs ---------------------------------------------------------------------------- */
+
+/* A sink takes flows unless its spec says otherwise. */
+static char *with_sessions(const char *spec)
+{
+	const char *query = strchr(spec, '?');
+	char *whole;
+
+	if (query && strstr(query, "records="))
+		return strdup(spec);
+	if (asprintf(&whole, "%s%crecords=session", spec, query ? '&' : '?') < 0)
+		return NULL;
+	return whole;
+}
+
+static enum args_result add_output(struct session *session, const char *spec)
+{
+	struct output *output = &session->outputs[session->n_outputs];
+	char why[160];
+
+	if (spec && output_refuse(spec, why, sizeof(why))) {
+		args_complain(&command, "-o '%s': %s", spec, why);
+		return ARGS_WRONG;
+	}
+	*output = output_of(spec, false);
+	if (output_is_for_people(output)) {
+		output->kind = &output_sessions;
+	} else {
+		session->specs[session->n_outputs] = with_sessions(output->spec);
+		output->spec = session->specs[session->n_outputs] ?: output->spec;
+	}
+	output->on_log = on_log;
+	output->user = session;
+	session->n_outputs++;
+	return ARGS_RUN;
+}
+
+static enum args_result add_outputs(struct session *session)
+{
+	const struct args_list *specs = &session->config.outputs;
+	const size_t n = specs->n ?: 1;
+	enum args_result result = ARGS_RUN;
+
+	session->outputs = calloc(n, sizeof(*session->outputs));
+	session->specs = calloc(n, sizeof(*session->specs));
+	if (!session->outputs || !session->specs) {
+		args_complain(&command, "%s", strerror(ENOMEM));
+		return ARGS_WRONG;
+	}
+	for (size_t i = 0; result == ARGS_RUN && i < n; i++)
+		result = add_output(session, specs->n ? specs->items[i] : NULL);
+	return result;
+}
+
+static int open_outputs(struct session *session)
+{
+	for (size_t i = 0; i < session->n_outputs; i++) {
+		struct output *output = &session->outputs[i];
+		int r = output_open(output);
+
+		if (r == -EINVAL) {
+			session->wrong_spec = true;
+			fprintf(stderr,
+				"netobsctl sessions: -o '%.*s': see netobs-sinks(7)\n",
+				output_name_len(output), output->spec);
+		}
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static bool close_outputs(struct session *session)
+{
+	bool is_complete = true;
+
+	output_finish_all(session->outputs, session->n_outputs);
+	for (size_t i = 0; i < session->n_outputs; i++) {
+		is_complete &= output_close(&session->outputs[i]);
+		output_done(&session->outputs[i]);
+	}
+	return is_complete;
+}
+
+static void free_outputs(struct session *session)
+{
+	for (size_t i = 0; session->specs && i < session->n_outputs; i++)
+		free(session->specs[i]);
+	free(session->outputs);
+	free(session->specs);
+}
+
+/* ---- The run ------------------------------------------------------------------------------ */
+
+/* With no records there is no write to notice that the reader of standard output has gone. */
+enum { FD_SESSIONS, FD_STDOUT, FD_OUTPUTS };
+
+static void fill_fds(const struct session *session, struct pollfd *fds)
+{
+	fds[FD_SESSIONS] =
+		(struct pollfd){ .fd = netobs_sessions_fd(session->sessions),
+				 .events = POLLIN };
+	fds[FD_STDOUT] = (struct pollfd){ .fd = -1 };
+	for (size_t i = 0; i < session->n_outputs; i++) {
+		const struct output *output = &session->outputs[i];
+
+		fds[FD_OUTPUTS + i] = (struct pollfd){ .fd = output_fd(output),
+						       .events = POLLIN };
+		if (output->is_stdout && !output->error)
+			fds[FD_STDOUT].fd = STDOUT_FILENO;
+	}
+}
+
+static void look_at_outputs(struct session *session, const struct pollfd *fds)
+{
+	const bool is_reader_gone = fds[FD_STDOUT].revents & (POLLERR | POLLHUP);
+
+	for (size_t i = 0; i < session->n_outputs; i++) {
+		struct output *output = &session->outputs[i];
+
+		if (output->is_stdout && !output->error && is_reader_gone)
+			output->error = -EPIPE;
+		if (fds[FD_OUTPUTS + i].revents)
+			output_ready(output);
+	}
+}
+
+static void flush_outputs(struct session *session)
+{
+	for (size_t i = 0; i < session->n_outputs; i++) {
+		output_interval(&session->outputs[i]);
+		if (session->outputs[i].error)
+			stop(session);
+	}
+}
+
+/* Until the observer has stopped, by a signal or by itself. */
+static int loop(struct session *session, struct pollfd *fds)
+{
+	const uint32_t duration_ms = session->config.duration_ms;
+	const int64_t deadline_ms = duration_ms ? now_ms() + duration_ms : 0;
+
+	for (;;) {
+		int r;
+
+		fill_fds(session, fds);
+		if (poll(fds, FD_OUTPUTS + session->n_outputs,
+			 session->stopping ? -1 : until_ms(deadline_ms)) > 0)
+			look_at_outputs(session, fds);
+		if (deadline_ms && now_ms() >= deadline_ms)
+			stop(session);
+		r = netobs_sessions_dispatch(session->sessions);
+		if (r)
+			flush_outputs(session);
+		if (r < 0 && r != -EINTR)
+			return r == -ECANCELED ? 0 : r;
+	}
+}
+
+static int observe(struct session *session)
+{
+	struct pollfd *fds =
+		calloc(FD_OUTPUTS + session->n_outputs, sizeof(*fds));
+	int r = fds ? netobs_sessions_start(session->sessions) : -ENOMEM;
+
+	if (r < 0) {
+		report_error(session, "start", r);
+	} else {
+		const struct args_list none = { 0 };
+
+		/* Outputs may start threads, which would keep more. */
+		privileges_drop(&none, true, false);
+		r = open_outputs(session);
+	}
+	if (r == 0) {
+		r = loop(session, fds);
+		if (r < 0)
+			report_error(session, "go on", r);
+	}
+	free(fds);
+	return r;
+}
+
+static void print_stats(const struct session *session)
+{
+	struct netobs_sessions_stats stats = { .sz = sizeof(stats) };
+
+	netobs_sessions_stats_get(session->sessions, &stats);
+	if (session->config.stats)
+		fprintf(stderr,
+			"{\"ended\":%" PRIu64 ",\"reported\":%" PRIu64
+			",\"lost\":%" PRIu64 ",\"updates\":%" PRIu64 "}\n",
+			stats.ended, stats.reported, stats.lost, stats.updates);
+	else if (stats.lost)
+		fprintf(stderr, "netobsctl sessions: %" PRIu64 " sessions lost\n",
+			stats.lost);
+}
+
+static int run(struct session *session)
+{
+	const struct netobs_sessions_opts opts = {
+		.sz = sizeof(opts),
+		.interval_ms = session->config.interval_ms,
+		.buffer_bytes = session->config.buffer_bytes,
+		.on_session = on_session,
+		.on_log = on_log,
+		.user = session,
+	};
+	bool is_complete;
+	int r = netobs_sessions_new(&opts, &session->sessions);
+
+	if (r < 0) {
+		report_error(session, "use these options", r);
+		return r == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+	}
+	signals_catch(stop, session);
+	r = observe(session);
+	is_complete = close_outputs(session);
+	print_stats(session);
+	signals_release();
+	netobs_sessions_free(session->sessions);
+	if (session->wrong_spec)
+		return EXIT_USAGE;
+	return r < 0 || !is_complete ? EXIT_FAILED : EXIT_FINE;
+}
+
+int cmd_sessions(int argc, char **argv)
+{
+	struct session session = { 0 };
+	struct sessions_config *config = &session.config;
+	enum args_result result = args_parse(&command, argc, argv, config);
+	int status = result == ARGS_HELP ? EXIT_FINE : EXIT_USAGE;
+
+	session.left = config->count ?: UINT64_MAX;
+	session.log_level = config->verbose > 1	 ? NETOBS_LOG_DEBUG :
+			    config->verbose == 1 ? NETOBS_LOG_INFO :
+						   NETOBS_LOG_WARNING;
+	if (result == ARGS_RUN && add_outputs(&session) == ARGS_RUN)
+		status = run(&session);
+	free_outputs(&session);
+	args_list_clear(&config->outputs);
+	return status;
+}

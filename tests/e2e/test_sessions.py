@@ -1,0 +1,692 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""Sessions: the records of TCP connections, compared with what the programs at both ends
+know: their processes, counters and how it ended.
+
+Who talks to whom, and how, is random; a failure prints its seed, and
+NETOBS_TEST_SEED=SEED repeats it.
+"""
+
+import array
+import collections
+import json
+import os
+import random
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+import traceback
+import warnings
+
+from lib import lab
+from lib import observer
+
+PR_SET_NAME = 15
+RESET = struct.pack("ii", 1, 0)  # SO_LINGER
+# linux/tcp.h, struct tcp_info: name in the record -> format, offset
+INFO = {
+    "Retransmits": ("I", 100), "BytesAcked": ("Q", 120), "BytesReceived": ("Q", 128),
+    "SegmentsSent": ("I", 136), "SegmentsReceived": ("I", 140), "MinRttNs": ("I", 148),
+    "DataSegmentsReceived": ("I", 152), "DataSegmentsSent": ("I", 156),
+    "Delivered": ("I", 192), "BytesSent": ("Q", 200), "BytesRetransmitted": ("Q", 208),
+    "Duplicates": ("I", 216), "TimeFlowRttNs": ("I", 68), "RttVariationNs": ("I", 72),
+    "Cwnd": ("I", 80), "Reordering": ("I", 88),
+}
+IN_MICROSECONDS = ("MinRttNs", "TimeFlowRttNs", "RttVariationNs")
+FOREIGN_MAC = "02:00:00:00:0f:0f"  # whose owner never answers
+
+
+def features():
+    report = json.loads(subprocess.run([observer.netobsctl(), "check", "-o", "json"],
+                                       stdout=subprocess.PIPE, check=False).stdout)
+    return {one["name"]: one["available"] for one in report["features"]}
+
+
+def child(work, *arguments):
+    """A process that does this and ends."""
+    pid = os.fork()
+    if pid:
+        return pid
+    status = 1
+    warnings.simplefilter("ignore", ResourceWarning)  # it ends, and closes all
+    try:
+        lab.die_with_parent()
+        work(*arguments)
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def join(pids):
+    for pid in pids:
+        status = os.waitpid(pid, 0)[1]
+        assert status == 0, f"process {pid} ended with {status}"
+
+
+def kill(pids):
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def rename(name):
+    lab.LIBC.prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
+
+
+def command():
+    with open("/proc/self/comm", encoding="utf-8") as file:
+        return file.read().rstrip("\n")
+
+
+def key(sock):
+    return [os.stat("/proc/self/ns/net").st_ino, sock.getsockname()[1],
+            sock.getpeername()[1]]
+
+
+def receive(sock, n):
+    while n:
+        part = sock.recv(min(n, 1 << 20))
+        assert part, "the connection ended"
+        n -= len(part)
+
+
+class Notes:
+    """What processes tell about themselves: lines that are shorter than PIPE_BUF."""
+
+    def __init__(self):
+        self.file = tempfile.TemporaryFile("a+", encoding="utf-8")
+
+    def add(self, sock, **more):
+        line = {"key": key(sock), "Pid": os.getpid(), "Process": command(),
+                "Uid": os.getuid(), **more}
+        os.write(self.file.fileno(), (json.dumps(line) + "\n").encode())
+
+    def read(self):
+        self.file.seek(0)
+        return [json.loads(line) for line in self.file]
+
+
+class Sessions:
+    """netobsctl sessions, for all namespaces."""
+
+    def __init__(self, test, *arguments):
+        self.test = test
+        self.out = tempfile.TemporaryFile("w+", encoding="utf-8")
+        test.addCleanup(self.out.close)
+        self.process = test.lab.spawn(
+            observer.netobsctl(), "sessions", "-o", "json", "--stats", "-v", *arguments,
+            stdout=self.out, stderr=subprocess.PIPE, text=True)
+        line = self.process.stderr.readline()
+        while "following the TCP sockets" not in line:
+            assert line, "netobsctl ended"
+            line = self.process.stderr.readline()
+
+    def records(self):
+        self.out.seek(0)
+        return [json.loads(line) for line in self.out.read().splitlines()]
+
+    def stop(self):
+        """The records, and the totals."""
+        self.process.send_signal(signal.SIGTERM)
+        errors = self.process.communicate(timeout=60)[1]
+        self.test.assertEqual(self.process.returncode, 0, errors)
+        observer.check_sanitizer(errors)
+        totals = json.loads(errors.splitlines()[-1])
+        self.test.assertEqual(totals["ended"], totals["reported"] + totals["lost"])
+        return self.records(), totals
+
+
+class SessionTest(lab.LabTest):
+    def setUp(self):
+        super().setUp()
+        self.seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
+        self.note(f"NETOBS_TEST_SEED={self.seed}")
+        self.random = random.Random(self.seed)
+        self.features = features()
+        self.netns = self.lab.ns("a", ipv6=True)
+        self.notes = Notes()
+        self.addCleanup(self.notes.file.close)
+
+    def here(self, records, inode=None):
+        """Ports of this end and the other -> record, of a namespace."""
+        found = {}
+        for one in records:
+            if one["NetnsInode"] == (inode or self.netns.inode):
+                ports = one["SrcPort"], one["DstPort"]
+                self.assertIsNone(found.get(ports))
+                found[ports] = one
+        return found
+
+    def check_notes(self, records, count):
+        """Each note has a record, with the same process, and each record a note."""
+        notes = self.notes.read()
+        known = {tuple(note["key"]): note for note in notes}
+        self.assertEqual((len(notes), len(known)), (count, count))
+        inodes = {inode for inode, _, _ in known}
+        found = {(one["NetnsInode"], one["SrcPort"], one["DstPort"]): one
+                 for one in records if one["NetnsInode"] in inodes}
+        self.assertEqual(set(found) ^ set(known), set())
+        for where, note in known.items():
+            for field in set(note) - {"key", "changed_hands"}:
+                if note.get("changed_hands") and not self.features["session_io"]:
+                    continue
+                self.assertEqual(found[where].get(field), note[field],
+                                 (field, note, found[where]))
+
+
+# ---- Programs that talk -----------------------------------------------------------------
+
+def answer(sock, notes, **more):
+    """The server's end of a connection."""
+    receive(sock, 5)
+    notes.add(sock, **more)
+    sock.sendall(b"world")
+    sock.recv(1)
+    sock.close()
+
+
+def ask(sock, notes, **more):
+    sock.sendall(b"hello")
+    notes.add(sock, **more)
+    receive(sock, 5)
+    sock.close()
+
+
+def send_fd(channel, fd):
+    channel.sendmsg([b"f"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))])
+
+
+def recv_socket(channel):
+    data, ancillary, _, _ = channel.recvmsg(1, socket.CMSG_SPACE(4))
+    if not data:
+        return None
+    return socket.socket(fileno=array.array("i", ancillary[0][2])[0])
+
+
+def accept_in_turn(name, listener, notes):
+    rename(name)
+    while True:
+        answer(listener.accept()[0], notes)
+
+
+def answer_passed(name, channel, notes):
+    rename(name)
+    while (sock := recv_socket(channel)) is not None:
+        answer(sock, notes, changed_hands=True)
+
+
+def accept_and_pass(name, listener, channels):
+    rename(name)
+    while True:
+        for channel in channels:
+            sock = listener.accept()[0]
+            send_fd(channel, sock.fileno())
+            sock.close()
+
+
+def answer_as(name, sock, notes):
+    rename(name)
+    answer(sock, notes, changed_hands=True)
+
+
+def accept_and_fork(name, listener, notes):
+    rename(name)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    n = 0
+    while True:
+        sock = listener.accept()[0]
+        n += 1
+        child(answer_as, f"{name}-{n}", sock, notes)
+        sock.close()
+
+
+class Servers:
+    """Ways to serve, each at its port."""
+
+    WORKERS = 30
+
+    def __init__(self, notes):
+        self.notes = notes
+        self.pids = []
+        self.ports = [self.take_turns(), self.share_port(), self.pass_on(), self.fork()]
+
+    def start(self, *work):
+        self.pids.append(child(*work))
+
+    @staticmethod
+    def listen(**options):
+        listener = socket.create_server(("127.0.0.1", 0), backlog=1000, **options)
+        return listener, listener.getsockname()[1]
+
+    def take_turns(self):
+        listener, port = self.listen()
+        for i in range(self.WORKERS):
+            self.start(accept_in_turn, f"turn-{i}", listener, self.notes)
+        return port
+
+    def share_port(self):
+        listener, port = self.listen(reuse_port=True)
+        listeners = [listener] + [
+            socket.create_server(("127.0.0.1", port), reuse_port=True, backlog=1000)
+            for _ in range(self.WORKERS - 1)]
+        for i, one in enumerate(listeners):
+            self.start(accept_in_turn, f"share-{i}", one, self.notes)
+        return port
+
+    def pass_on(self):
+        listener, port = self.listen()
+        channels = []
+        for i in range(self.WORKERS):
+            ours, theirs = socket.socketpair()
+            self.start(answer_passed, f"passed-{i}", theirs, self.notes)
+            channels.append(ours)
+        self.start(accept_and_pass, "pass", listener, channels)
+        return port
+
+    def fork(self):
+        listener, port = self.listen()
+        self.start(accept_and_fork, "fork", listener, self.notes)
+        return port
+
+    def stop(self):
+        kill(self.pids)
+
+
+def connect_and_ask(name, port, notes, uid):
+    rename(name)
+    if uid:
+        os.setuid(uid)
+    ask(socket.create_connection(("127.0.0.1", port)), notes)
+
+
+def ask_passed(name, channel, notes):
+    rename(name)
+    ask(recv_socket(channel), notes, changed_hands=True)
+
+
+def connect_and_pass(name, port, notes, _uid):
+    ours, theirs = socket.socketpair()
+    other = child(ask_passed, f"{name}-got", theirs, notes)
+    rename(name)
+    with socket.create_connection(("127.0.0.1", port)) as sock:
+        send_fd(ours, sock.fileno())
+    join([other])
+
+
+def connect_and_fork(name, port, notes, _uid):
+    sock = socket.create_connection(("127.0.0.1", port))
+    other = child(ask_passed_down, f"{name}-son", sock, notes)
+    sock.close()
+    join([other])
+
+
+def ask_passed_down(name, sock, notes):
+    rename(name)
+    ask(sock, notes, changed_hands=True)
+
+
+SHELL = """
+exec 3<>/dev/tcp/127.0.0.1/$1; printf hello >&3; read -N 5 -u 3 answer
+inode=$(stat -L -c %i /proc/self/ns/net) socket=$(readlink /proc/$$/fd/3)
+while read -r _ local remote _ _ _ _ _ _ node _; do
+    [[ $socket = "socket:[$node]" ]] || continue
+    printf '{"key": [%d, %d, %d], "Pid": %d, "Process": "bash", "Uid": 0}\\n' \
+        $inode 0x${local#*:} 0x${remote#*:} $$ >&4
+    break
+done </proc/net/tcp
+"""
+
+
+def become_shell(_name, port, notes, _uid):
+    os.dup2(notes.file.fileno(), 4)
+    os.execv("/bin/bash", ["bash", "-c", SHELL, "talk", str(port)])
+
+
+class Who(SessionTest):
+    CLIENTS = (connect_and_ask, connect_and_ask, connect_and_pass, connect_and_fork,
+               become_shell)
+
+    def test_each_end_has_its_process(self):
+        count = lab.sized(320)
+        with self.netns:
+            servers = Servers(self.notes)
+            self.addCleanup(servers.stop)
+            sessions = Sessions(self)
+            pids, kinds = [], collections.Counter()
+            for i in range(count):
+                work = self.random.choice(self.CLIENTS)
+                kinds[work.__name__] += 1
+                pids.append(child(work, f"client-{i}", self.random.choice(servers.ports),
+                                  self.notes, self.random.choice((0, 0, 1234))))
+                if len(pids) > 16:
+                    join(pids[:1])
+                    del pids[:1]
+            join(pids)
+        self.note(f"{dict(kinds)}")
+        lab.wait_for(lambda: len(self.here(sessions.records())) == 2 * count, "records")
+        records, totals = sessions.stop()
+        self.assertEqual(totals["lost"], 0)
+        self.check_notes(records, 2 * count)
+
+    def test_sockets_older_than_the_observer(self):
+        with self.netns:
+            listener = socket.create_server(("127.0.0.1", 0), backlog=1000)
+            pids = []
+            for i in range(20):
+                pids.append(child(self.hold, f"old-{i}", listener.getsockname()[1]))
+            ends = [listener.accept()[0] for _ in pids]
+            sessions = Sessions(self, "--interval", "0.2")
+            lab.wait_for(lambda: len({(one["SrcPort"], one["DstPort"])
+                                      for one in sessions.records()
+                                      if one["NetnsInode"] == self.netns.inode}) ==
+                         2 * len(pids), "the list of open ones")
+            for one in sessions.records():
+                if one["NetnsInode"] == self.netns.inode:
+                    self.assertEqual(one["Ended"], "open")
+                    self.assertEqual(one["ProcessBy"], "holding")
+            for end in ends:
+                self.notes.add(end)
+                end.close()
+            join(pids)
+            listener.close()
+        records = [one for one in sessions.stop()[0] if one["Ended"] != "open"]
+        for one in self.here(records).values():
+            self.assertNotIn("TimeFlowStartMs", one)
+            self.assertNotIn("Opened", one)
+        self.check_notes(records, 2 * len(pids))
+
+    def hold(self, name, port):
+        rename(name)
+        sock = socket.create_connection(("127.0.0.1", port))
+        self.notes.add(sock)
+        sock.recv(1)
+        sock.close()
+
+    def test_old_sockets_of_several_processes_belong_to_none(self):
+        with self.netns:
+            listener = socket.create_server(("127.0.0.1", 0))
+            sock = socket.create_connection(listener.getsockname())
+            other = listener.accept()[0]
+            ports = sock.getsockname()[1], sock.getpeername()[1]
+            pid = child(time.sleep, 1000)
+            self.addCleanup(kill, [pid])
+            sessions = Sessions(self, "--interval", "0.1")
+
+            def record():
+                latest = [one for one in sessions.records()
+                          if (one["SrcPort"], one["DstPort"]) == ports and
+                          one["NetnsInode"] == self.netns.inode]
+                return latest[-1] if latest else None
+
+            lab.wait_for(record, "the open connection")
+            self.assertNotIn("Pid", record())
+            if self.features["session_io"]:
+                sock.sendall(b"mine")
+                lab.wait_for(lambda: record().get("Pid") == os.getpid(), "its user")
+            other.close()
+            sock.close()
+        sessions.stop()
+
+    def test_container_of_a_process_that_is_gone(self):
+        directory = tempfile.mkdtemp(prefix="nobs-cgroup-")
+        self.addCleanup(os.rmdir, directory)
+        lab.run("mount", "-t", "cgroup2", "none", directory)
+        self.addCleanup(lab.run, "umount", directory)
+        container = "".join(self.random.choice("0123456789abcdef") for _ in range(64))
+        uid = "0f3e9c1a-5b7d-4c2e-8a6f-1d2c3b4a5f60"
+        path = [f"nobs-{self.seed}-kubepods.slice",
+                f"kubepods-burstable-pod{uid.replace('-', '_')}.slice",
+                f"cri-containerd-{container}.scope"]
+        made = [os.path.join(directory, *path[:i + 1]) for i in range(len(path))]
+        for one in made:
+            os.mkdir(one)
+        group = os.stat(made[-1]).st_ino
+        sessions = Sessions(self)
+        with self.netns:
+            listener = socket.create_server(("127.0.0.1", 0))
+            pid = child(self.talk_in, made[-1], listener.getsockname()[1])
+            answer(listener.accept()[0], self.notes)
+            join([pid])
+        for one in reversed(made):
+            os.rmdir(one)
+        records = sessions.stop()[0]
+        self.check_notes(records, 2)
+        inside = [one for one in records if one.get("Pid") == pid]
+        self.assertEqual([(one["CgroupPath"], one["ContainerId"], one["PodUid"],
+                           one["CgroupId"]) for one in inside],
+                         [("/" + "/".join(path), container, uid, group)])
+
+    def talk_in(self, group, port):
+        with open(f"{group}/cgroup.procs", "w", encoding="ascii") as file:
+            file.write("0")
+        rename("contained")
+        ask(socket.create_connection(("127.0.0.1", port)), self.notes)
+
+
+def tcp_info(sock):
+    raw = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+    values = {name: struct.unpack_from("=" + form, raw, at)[0]
+              for name, (form, at) in INFO.items() if at + struct.calcsize(form) <= len(raw)}
+    for name in IN_MICROSECONDS:
+        values[name] *= 1000
+    return values
+
+
+class Counters(SessionTest):
+    def setUp(self):
+        super().setUp()
+        self.peer = self.lab.ns("b", ipv6=True)
+        self.lab.wire(self.netns, "eth0", ["192.0.2.1/24", "2001:db8::1/64"],
+                      self.peer, "eth0", ["192.0.2.2/24", "2001:db8::2/64"])
+
+    def connect(self, address):
+        with self.peer:
+            listener = socket.create_server(
+                (address, 0), family=socket.AF_INET6 if ":" in address else socket.AF_INET)
+        with self.netns:
+            sock = socket.create_connection((address, listener.getsockname()[1]))
+        other = listener.accept()[0]
+        listener.close()
+        return sock, other
+
+    def exchange(self, sock, other):
+        for _ in range(self.random.randrange(1, 6)):
+            for a, b in ((sock, other), (other, sock)):
+                size = self.random.randrange(1, 300000)
+                pid = child(a.sendall, b"x" * size)
+                receive(b, size)
+                join([pid])
+
+    def test_they_are_those_of_tcp_info(self):
+        sessions = Sessions(self)
+        expected = {}
+        for i in range(20):
+            sock, other = self.connect(self.random.choice(("192.0.2.2", "2001:db8::2")))
+            self.exchange(sock, other)
+            # A RST, which has no acknowledgement, is the only segment still to come.
+            time.sleep(0.3)
+            for end, namespace in ((other, self.peer), (sock, self.netns)):
+                expected[namespace.inode, end.getsockname()[1],
+                         end.getpeername()[1]] = tcp_info(end)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            sock.close()
+            other.close()
+        records = {(one["NetnsInode"], one["SrcPort"], one["DstPort"]): one
+                   for one in sessions.stop()[0]}
+        for where, info in expected.items():
+            got = {name: records[where][name] for name in info}
+            if where[0] == self.peer.inode:
+                info["SegmentsReceived"] += 1  # the RST
+            self.assertEqual(got, info)
+            self.assertGreaterEqual(records[where]["DurationMs"], 300)
+
+    def ended(self, sock, other, end):
+        """What both records say about the end that this makes."""
+        ports = sock.getsockname()[1], sock.getpeername()[1]
+        sessions = Sessions(self)
+        end(sock, other)
+        sock.close()
+        other.close()
+        records = [(one["Ended"], one.get("Errno"))
+                   for inode, way in ((self.netns.inode, ports),
+                                      (self.peer.inode, ports[::-1]))
+                   for one in lab.wait_for(lambda inode=inode, way=way: [
+                       one for one in sessions.records()
+                       if one["NetnsInode"] == inode and
+                       (one["SrcPort"], one["DstPort"]) == way], "its end")]
+        sessions.stop()
+        return records
+
+    def test_endings(self):
+        def by_fin(sock, other):
+            sock.close()
+            self.assertEqual(other.recv(1), b"")
+
+        def by_the_other_s_fin(sock, other):
+            by_fin(other, sock)
+
+        def half_closed(sock, other):
+            sock.shutdown(socket.SHUT_WR)
+            other.sendall(b"more")
+            receive(sock, 4)
+            by_fin(other, sock)
+
+        def by_reset(sock, other):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            sock.close()
+            with self.assertRaises(ConnectionResetError):
+                other.recv(1)
+
+        def with_unread_data(sock, other):
+            other.sendall(b"unread")
+            time.sleep(0.1)
+            sock.close()
+            with self.assertRaises(ConnectionResetError):
+                other.recv(1)
+
+        fin, aborted, reset = ("fin", None), ("aborted", None), ("reset", 104)
+        for end, expected in ((by_fin, [fin, fin]), (by_the_other_s_fin, [fin, fin]),
+                              (half_closed, [fin, fin]), (by_reset, [aborted, reset]),
+                              (with_unread_data, [aborted, reset])):
+            with self.subTest(end=end.__name__):
+                self.assertEqual(self.ended(*self.connect("192.0.2.2"), end), expected)
+
+    def test_connections_that_fail(self):
+        self.netns.sysctl("ipv4/tcp_syn_retries", 1)
+        self.netns.neighbour("eth0", FOREIGN_MAC, "192.0.2.9")
+        sessions = Sessions(self)
+        with self.netns:
+            sock, other = self.connect("192.0.2.2")
+            with self.assertRaises(ConnectionRefusedError):
+                socket.create_connection(("192.0.2.2", 1))
+            with self.assertRaises(TimeoutError):
+                socket.create_connection(("192.0.2.9", 2))
+            # The other end is gone.
+            self.netns.neighbour("eth0", FOREIGN_MAC, "192.0.2.2")
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 300)
+            sock.sendall(b"x")
+            with self.assertRaises(TimeoutError):
+                sock.recv(1)
+        port = other.getsockname()[1]
+        sock.close()
+        other.close()
+        found = {one["DstPort"]: (one["Ended"], one.get("Errno"))
+                 for one in self.here(sessions.stop()[0]).values()}
+        self.assertEqual(found, {1: ("refused", 111), 2: ("timeout", 110),
+                                 port: ("timeout", 110)})
+
+
+def accept_all(listener, count):
+    for _ in range(count):
+        listener.accept()[0].close()
+
+
+def open_and_reset(port, count):
+    for _ in range(count):
+        with socket.create_connection(("127.0.0.1", port)) as sock:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+
+
+class Flood(SessionTest):
+    def flood(self, count):
+        with self.netns:
+            listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
+            pids = [child(accept_all, listener, count),
+                    child(open_and_reset, listener.getsockname()[1], count)]
+            listener.close()
+        return pids
+
+    def here_count(self, records):
+        return sum(one["NetnsInode"] == self.netns.inode for one in records)
+
+    def test_none_is_missing(self):
+        count = lab.sized(100000)
+        sessions = Sessions(self, "--buffer", "128M")
+        pids = self.flood(count)
+        join(pids)
+        records, totals = sessions.stop()
+        self.assertEqual(totals["lost"], 0)
+        self.assertEqual(self.here_count(records), 2 * count)
+        owners = collections.Counter(one.get("Pid") for one in records
+                                     if one["NetnsInode"] == self.netns.inode)
+        self.assertEqual(owners, {pids[0]: count, pids[1]: count})
+
+    def test_those_that_a_late_reader_misses_are_counted(self):
+        count = 5000
+        sessions = Sessions(self, "--buffer", "64K")
+        sessions.process.send_signal(signal.SIGSTOP)
+        join(self.flood(count))
+        sessions.process.send_signal(signal.SIGCONT)
+        records, totals = sessions.stop()
+        self.assertGreater(totals["lost"], 0)
+        self.assertLess(totals["lost"], 2 * count)
+        self.assertGreaterEqual(totals["ended"], 2 * count)
+        self.assertEqual(len(records), totals["reported"])
+
+
+class Options(SessionTest):
+    def run_sessions(self, *arguments, code=0):
+        done = subprocess.run([observer.netobsctl(), "sessions", *arguments], text=True,
+                              capture_output=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def test_wrong_ones_are_refused(self):
+        for arguments, why in ((("--interval", "0.01"), "interval"),
+                               (("-o", "tabel"), "did you mean 'table'"),
+                               (("-o", "json?records=flows"), "records"),
+                               (("-B", "1K"), "buffer"), (("tcp",), "operands")):
+            with self.subTest(arguments=arguments):
+                self.assertIn(why, self.run_sessions(*arguments, code=2).stderr)
+        self.assertIn("cannot represent session", self.run_sessions(
+            "-o", "ipfix:udp://127.0.0.1:4739", code=2).stderr)
+
+    def test_selection_count_and_table(self):
+        with self.netns:
+            listener = socket.create_server(("127.0.0.1", 0), backlog=100)
+            port = listener.getsockname()[1]
+            table = self.lab.spawn(
+                observer.netobsctl(), "sessions", "-o", "table", "-n", "3", "-v", "--pid",
+                str(os.getpid()), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.assertIn("following", table.stderr.readline())
+            other = Sessions(self, "--comm", "not-there")
+            for _ in range(3):
+                socket.create_connection(("127.0.0.1", port)).close()
+            out, errors = table.communicate(timeout=60)
+        self.assertEqual(table.returncode, 0, errors)
+        lines = out.splitlines()
+        self.assertRegex(lines[0], "^TIME +LOCAL +REMOTE +PID +PROCESS ")
+        self.assertEqual(len(lines), 4)
+        for line in lines[1:]:
+            self.assertIn(f" 127.0.0.1:{port} ", line)
+            self.assertIn(f" {os.getpid()} ", line)
+        self.assertEqual(other.stop()[0], [])
+
+
+if __name__ == "__main__":
+    lab.main("TCP sockets that programs follow", lambda: features().get("sessions"))
