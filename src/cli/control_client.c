@@ -16,7 +16,7 @@ enum {
 	REQUEST_MS = 5000, /* for a client to send its request, and */
 	ANSWER_MS = 10000, /* to take the answer */
 	CLOSE_MS = 500,	   /* to take what is queued at the end */
-	STALL_MS = 60000, /* without taking records, then others may have its place */
+	STALL_MS = 5000, /* without taking records, then others may have its place */
 	LIVE_QUEUE = 4 << 20,  /* bytes that wait for a client */
 	LIVE_BATCH = 64 << 10, /* that are sent at once */
 	MARK_MAX = 128, /* bytes of the end of an interval: room is kept for it */
