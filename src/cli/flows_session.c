@@ -167,22 +167,39 @@ static int get_stats(struct netobs_stats *ret_stats, void *user)
 	return netobs_stats_get(session->ctx, ret_stats);
 }
 
+static void report_wrong_spec(struct session *session, const struct output *output)
+{
+	session->wrong_spec = true;
+	fprintf(stderr, "netobsctl %s: -o '%s': see netobs-sinks(7)\n",
+		verb_of(session), output->spec);
+}
+
+/* Before anything is observed. False: one is wrong. */
+static bool check_outputs(struct session *session)
+{
+	for (size_t i = 0; i < session->config->n_outputs; i++) {
+		struct output *output = &session->config->outputs[i];
+
+		output->on_log = on_log;
+		output->user = session;
+		if (output_check(output) < 0) {
+			report_wrong_spec(session, output);
+			return false;
+		}
+	}
+	return true;
+}
+
 static int open_outputs(struct session *session)
 {
 	for (size_t i = 0; i < session->config->n_outputs; i++) {
 		struct output *output = &session->config->outputs[i];
 		int r;
 
-		output->on_log = on_log;
 		output->get_stats = get_stats;
-		output->user = session;
 		r = output_open(output);
-		if (r == -EINVAL) {
-			session->wrong_spec = true;
-			fprintf(stderr,
-				"netobsctl %s: -o '%s': see netobs-sinks(7)\n",
-				verb_of(session), output->spec);
-		}
+		if (r == -EINVAL)
+			report_wrong_spec(session, output);
 		if (r < 0)
 			return r;
 	}
@@ -467,6 +484,8 @@ static int run_session(struct session *session)
 	NETOBS_OPTS(opts);
 	int r, closed;
 
+	if (!check_outputs(session))
+		return EXIT_USAGE;
 	fill_options(session, &opts);
 	r = netobs_new(&opts, &session->ctx);
 	if (r < 0) {

@@ -303,17 +303,33 @@ void output_done(struct output *output)
 
 /* ---- Whatever the library can send records to -------------------------------------- */
 
-/* Its own words were logged, but for those of standard output. */
-static int open_sink(struct output *output)
+static struct netobs_sink_opts sink_opts(const struct output *output)
 {
-	const struct netobs_sink_opts opts = {
-		.sz = sizeof(opts),
+	return (struct netobs_sink_opts){
+		.sz = sizeof(struct netobs_sink_opts),
 		.on_log = output->on_log,
 		.user = output->user,
 		.get_stats = output->get_stats,
 		.sampling = output->sampling,
 		.sampling_mode = output->sampling_mode,
 	};
+}
+
+/* What else may be wrong is found, and logged, when it is opened. */
+int output_check(const struct output *output)
+{
+	const struct netobs_sink_opts opts = sink_opts(output);
+
+	if (output->kind != &output_sink ||
+	    netobs_sink_check(output->spec, NULL) != -EINVAL)
+		return 0;
+	return netobs_sink_check(output->spec, &opts);
+}
+
+/* Its own words were logged, but for those of standard output. */
+static int open_sink(struct output *output)
+{
+	const struct netobs_sink_opts opts = sink_opts(output);
 	struct netobs_sink *sink;
 	int r = netobs_sink_open(output->spec, &opts, &sink);
 
@@ -370,6 +386,15 @@ static bool has_pending_records(const struct output *output)
 	return stats.pending.records;
 }
 
+const char *output_spec_option(const char *spec, const char *start)
+{
+	const char *at = strchr(spec, '?');
+
+	while (at && strncmp(at + 1, start, strlen(start)))
+		at = strchr(at + 1, '&');
+	return at ? at + 1 : NULL;
+}
+
 int output_name_len(const struct output *output)
 {
 	return (int)strcspn(output->spec, "?");
@@ -392,6 +417,12 @@ static void report_records(const struct output *output, uint64_t records,
 	output_say(output, text);
 }
 
+/* So that what is pending waits for the next run; what the disk refused was dropped. */
+static bool is_on_disk(const struct output *output)
+{
+	return output_spec_option(output->spec, "spool=disk:");
+}
+
 /* Records that did not get to where they should. */
 static bool report_undelivered(const struct output *output)
 {
@@ -412,6 +443,11 @@ static bool report_undelivered(const struct output *output)
 			"the connection ended before they were known to be read");
 	if (!stats.pending.records)
 		return is_complete;
+	if (is_on_disk(output)) {
+		report_records(output, stats.pending.records,
+			       "wait in the spool", " for the next start");
+		return is_complete;
+	}
 	report_records(output, stats.pending.records, "were not delivered", "");
 	return false;
 }

@@ -102,6 +102,9 @@ bool output_want_colour(void);
  */
 bool output_losses(const struct output *output, char *ret_text, size_t size);
 
+/** Open and make nothing. @return 0; -EINVAL: the spec is wrong, which was logged */
+int output_check(const struct output *output);
+
 /* Returns 0; -EINVAL: the spec is wrong; others: as open(2). The error was logged. */
 int output_open(struct output *output);
 
@@ -130,6 +133,9 @@ struct netobs_sink;
 
 /* The sink that it is, while it is open; NULL: it is none. */
 const struct netobs_sink *output_as_sink(const struct output *output);
+
+/** @return the option of @spec that begins so; NULL: it has none */
+const char *output_spec_option(const char *spec, const char *start);
 
 /* The length of its spec without options, which may be secret. */
 int output_name_len(const struct output *output);

@@ -213,21 +213,12 @@ static struct conf_place find_sink_place(const struct conf *conf,
 	return conf_value_place(output);
 }
 
-const char *service_spec_option(const char *spec, const char *start)
-{
-	const char *at = strchr(spec, '?');
-
-	while (at && strncmp(at + 1, start, strlen(start)))
-		at = strchr(at + 1, '&');
-	return at ? at + 1 : NULL;
-}
-
 static bool has_same_option(const char *a, const char *b, const char *name)
 {
 	size_t len;
 
-	a = service_spec_option(a, name);
-	b = service_spec_option(b, name);
+	a = output_spec_option(a, name);
+	b = output_spec_option(b, name);
 	len = a ? strcspn(a, "&") : 0;
 	return a && b && strcspn(b, "&") == len && !memcmp(a, b, len);
 }
@@ -235,7 +226,7 @@ static bool has_same_option(const char *a, const char *b, const char *name)
 /* Only one sink may write to such a file. */
 static bool is_own_file(const char *spec)
 {
-	return service_spec_option(spec, "rotate.") ||
+	return output_spec_option(spec, "rotate.") ||
 	       !strncmp(spec, "ipfix:file:", strlen("ipfix:file:"));
 }
 

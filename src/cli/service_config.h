@@ -73,9 +73,6 @@ bool service_config_place(const struct service_config *config,
 /** Print each key with its value and where that comes from. */
 int service_config_print(const struct service_config *config, bool is_json);
 
-/** @return the option of @spec that begins so; NULL: it has none */
-const char *service_spec_option(const char *spec, const char *start);
-
 /** @return whether both are to have a file or a spool that only one sink may have */
 bool service_specs_collide(const char *a, const char *b);
 

@@ -163,7 +163,7 @@ static int replace_sink(struct service_sinks *sinks, size_t old,
 	char *spec = strdup(sinks->sinks[old].spec);
 	int r;
 
-	if (!spec || !service_spec_option(spec, "spool=disk"))
+	if (!spec || !output_spec_option(spec, "spool=disk"))
 		output_finish_all(&sinks->outputs[old], 1);
 	close_sink(sinks, old);
 	r = open_sink(sinks, item->name, item->text, SERVICE_SINK_IN_USE);

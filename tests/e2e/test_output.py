@@ -191,6 +191,14 @@ class Output(lab.WiredTest):
         self.assertRegex(words[-1], r"socket: no more .* \d+ were")
         self.assertEqual(1, sum("can be written to again" in line for line in words))
 
+    def test_wrong_one_is_refused_before_anything_is_observed(self):
+        done = subprocess.run(
+            self.a.command(observer.netobsctl(), "flows", "-v", "-i", "eth0", "-o", "null:"),
+            stderr=subprocess.PIPE, text=True, check=False, timeout=30)
+        self.assertEqual(2, done.returncode)
+        self.assertIn("null: nothing follows", done.stderr)
+        self.assertNotIn("interface", done.stderr)
+
     def test_spool_on_disk_outlives_the_command(self):
         path, spool = self.lab.path("socket"), self.lab.path("spool")
         output = f"json:unix:{path}?spool=disk:{spool}"
@@ -198,7 +206,9 @@ class Output(lab.WiredTest):
         traffic.ping(self.a, "192.0.2.2", 10)
         time.sleep(1)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=30)
+        self.assertEqual(0, process.returncode)
+        self.assertRegex(errors, r"socket: \d+ records wait in the spool for the next start")
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(path)
             listener.listen()

@@ -23,7 +23,8 @@ FENCE = re.compile(r"^```\w*\n(.*?)\n```$", re.M | re.S)
 AWAY = re.compile(r"cannot (connect|send) to \S+: Connection refused; trying again$|"
                   r"kafka: .*Connection refused.*; trying again$|"
                   r"https?://\S+ does not accept records: Failed to connect .*; trying again$|"
-                  r"\d+ records were not delivered$|warning: no interface to observe yet$")
+                  r"\d+ records (were not delivered|wait in the spool for the next start)$|"
+                  r"warning: no interface to observe yet$")
 
 # Files of the host can be read, and changes are gone when the shell ends. Its SysV IPC is
 # private, as nfcapd finds others of its kind there. Each netobsctl runs for 3 seconds,

@@ -191,6 +191,15 @@ class Service(ServiceTest):
         self.assertEqual(12, self.packets("a"))
         self.assertEqual(12, self.exported())
 
+    def test_what_is_left_in_a_spool_on_disk_is_no_failure(self):
+        where = self.lab.path("far")
+        self.write('[sink "far"]',
+                   f"output = json:unix:{where}?spool=disk:{self.lab.path('spool')}", sinks=())
+        self.start()
+        traffic.ping(self.a, self.B4, 5)
+        self.stop()
+        self.assertRegex(self.messages(), r"far: \d+ records wait in the spool for the next start")
+
     def test_a_wrong_configuration_is_no_start(self):
         self.write("[flos]")
         done = subprocess.run([observer.netobsctl(), "run", "-c", self.path], text=True,
