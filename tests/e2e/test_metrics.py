@@ -3,6 +3,7 @@
 # Needs: prometheus
 """Metrics over HTTP and in a file: they are right, bounded, and cost the counting nothing."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -212,6 +213,27 @@ class Tls(Served):
             plain.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
             self.assertNotIn(b"200 OK", plain.recv(4096))
         run.stop()
+
+    @staticmethod
+    def hello():
+        """What a client says first."""
+        received, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
+        client = ssl.create_default_context().wrap_bio(received, sent, server_hostname="x")
+        with contextlib.suppress(ssl.SSLWantReadError):
+            client.do_handshake()
+        return sent.read()
+
+    def test_clients_that_stall_in_a_handshake_delay_nothing(self):
+        run = self.observe(*self.tls())
+        port, hello = metrics.served_at(run), self.hello()
+        with self.a, contextlib.ExitStack() as stack:
+            for i in range(SLOW):
+                client = stack.enter_context(metrics.connect(port))
+                client.sendall(hello[:i * len(hello) // (SLOW - 1)])
+            traffic.ping(self.a, "192.0.2.2", 10)
+            lab.wait_for(lambda: metrics.Samples(self.get(port)[1]).value(
+                "netobs_exported_packets_total") == 20, "packets while they stall")
+        run.stop().check_conservation()
 
     def test_of_clients_with_a_certificate(self):
         run = self.observe(*self.tls("--metrics-tls-ca", self.certs.path("ca.pem")))
