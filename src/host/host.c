@@ -232,6 +232,22 @@ static bool has_name(const struct netns *netns, const char *name)
 				     !name && !netns->name;
 }
 
+/*
+ * One that has been followed before keeps its index, which is in the entries of its packets,
+ * and in what an earlier process has left. NULL: there is none.
+ */
+static struct netns *find_former(const struct host *host, const char *name)
+{
+	uint32_t inode;
+
+	if (netns_find(name, &inode))
+		return NULL;
+	for (uint32_t i = 0; i < host->n_netns; i++)
+		if (host->netns[i].is_retired && host->netns[i].inode == inode)
+			return &host->netns[i];
+	return NULL;
+}
+
 int host_ensure_netns(struct host *host, const char *name, uint16_t *ret_index)
 {
 	cleanup_free char *copy = NULL;
@@ -248,9 +264,10 @@ int host_ensure_netns(struct host *host, const char *name, uint16_t *ret_index)
 		if (!copy)
 			return -ENOMEM;
 	}
-	netns = add_netns(host);
+	netns = find_former(host, name) ?: add_netns(host);
 	if (!netns)
 		return -ENOMEM;
+	netns->is_retired = netns->is_alias = false;
 	netns->name = TAKE_PTR(copy);
 	*ret_index = netns->index;
 	return 0;

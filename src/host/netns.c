@@ -41,26 +41,35 @@ int netns_open(const char *name)
 	return path_of(name, path, sizeof(path)) ?: open_path(path);
 }
 
-int netns_find(const char *name, uint32_t *ret_inode)
-{
-	char path[PATH_MAX];
-	struct statfs fs;
-	struct stat st;
-
-	/* A name that has no namespace yet is a file for a moment. */
-	if (path_of(name, path, sizeof(path)) || statfs(path, &fs) ||
-	    fs.f_type != NSFS_MAGIC || stat(path, &st))
-		return -ENOENT;
-	*ret_inode = st.st_ino;
-	return 0;
-}
-
 int netns_inode(int fd, uint32_t *ret_inode)
 {
 	struct stat st;
 
 	if (fstat(fd, &st))
 		return -errno;
+	*ret_inode = st.st_ino;
+	return 0;
+}
+
+static int find_own(uint32_t *ret_inode)
+{
+	cleanup_fd int own = netns_open_own();
+
+	return own < 0 ? own : netns_inode(own, ret_inode);
+}
+
+int netns_find(const char *name, uint32_t *ret_inode)
+{
+	char path[PATH_MAX];
+	struct statfs fs;
+	struct stat st;
+
+	if (!name)
+		return find_own(ret_inode);
+	/* A name that has no namespace yet is a file for a moment. */
+	if (path_of(name, path, sizeof(path)) || statfs(path, &fs) ||
+	    fs.f_type != NSFS_MAGIC || stat(path, &st))
+		return -ENOENT;
 	*ret_inode = st.st_ino;
 	return 0;
 }

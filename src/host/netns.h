@@ -11,7 +11,7 @@ int netns_open_own(void);
 /* What ip-netns(8) calls @name, or what an absolute path names. */
 int netns_open(const char *name);
 
-/* @return 0; -ENOENT: there is no network namespace of that name */
+/* NULL: the thread's own. @return 0; -ENOENT: there is no network namespace of that name */
 int netns_find(const char *name, uint32_t *ret_inode);
 
 int netns_inode(int fd, uint32_t *ret_inode);

@@ -37,10 +37,14 @@ class RestartTest(ServiceTest):
     def begin(self, *parts, more="", command=(), **options):
         """A run whose records go to a file of its own."""
         self.runs += 1
+        self.rewrite(*parts, more=more, **options)
+        self.start(*command)
+
+    def rewrite(self, *parts, more="", **options):
+        """The configuration of the run."""
         self.write("persist = yes", f"persist_dir = {self.set}", *parts,
                    sinks=(f"run{self.runs}",), more=f"attach = {self.ATTACH}\n{more}",
                    **options)
-        self.start(*command)
 
     def send(self, count):
         traffic.udp(self.a, self.A4, self.b, self.B4, [100] * count)
@@ -172,6 +176,30 @@ class Restart(RestartTest):
         self.stop()
         self.assertEqual(6, self.report())
         self.assertEqual(0, bpf.attached(self.b, "eth0"))
+
+    def test_namespaces_that_return_keep_their_numbers(self):
+        """And so their links, and what waits for the next process."""
+        there = f"netns:{self.b.name}/eth0"
+        links = f"{self.set}/links"
+        self.begin(interfaces=("eth0", there))
+        before = sorted(os.listdir(links))
+        self.rewrite(interfaces=("eth0",))
+        self.reload()
+        lab.wait_for(lambda: bpf.attached(self.b, "eth0") == 0, "programs to be detached")
+        self.rewrite(interfaces=("eth0", there))
+        self.reload()
+        lab.wait_for(lambda: sorted(os.listdir(links)) == before, "the same pins")
+        self.stop()
+        self.send(5)
+        self.begin(interfaces=("eth0", there))
+        self.assertNotIn("eth0: observing", self.messages().replace("eth0: observing", "", 2))
+        self.assertNotIn("which already is", self.messages())
+        self.assertEqual(before, sorted(os.listdir(links)))
+        self.stop()
+        self.assertEqual(5, self.report())
+        self.assertEqual({self.a.inode, self.b.inode},
+                         {inode for record in self.records()
+                          for inode in record["NetnsInodes"]})
 
     def test_other_rules(self):
         """They take effect with the new process; packets until then are those of the old."""
