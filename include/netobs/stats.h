@@ -119,6 +119,16 @@ NETOBS_API int netobs_stats_get(const struct netobs *ctx,
 /** How many classes netobs_engine_stats.drains_by_time has. */
 #define NETOBS_DRAIN_TIMES 22
 
+/** Options of a context with netobs_opts.persist: see netobs_engine_stats.kept. */
+enum netobs_kept {
+	NETOBS_KEPT_MAX_FLOWS = 1 << 0,	 /**< of the kernel's overflow tables */
+	NETOBS_KEPT_MAX_MEMORY = 1 << 1, /**< likewise */
+	NETOBS_KEPT_ATTACH =
+		1 << 2, /**< disable_features: tcx or clsact, of interfaces that
+				      *   are attached */
+	NETOBS_KEPT_ATTACH_ORDER = 1 << 3, /**< of these interfaces */
+};
+
 /** How the context does its work, since its start. */
 struct netobs_engine_stats {
 	size_t sz; /**< sizeof(struct netobs_engine_stats), set by the caller */
@@ -132,7 +142,9 @@ struct netobs_engine_stats {
 	uint64_t drains_by_time[NETOBS_DRAIN_TIMES];
 	uint64_t max_flows; /**< in an interval, as limited by memory */
 	uint32_t programs; /**< BPF programs for interfaces that are loaded now */
-	uint32_t reserved; /**< 0 */
+	/** With netobs_opts.persist: options that do not change what an earlier context has
+	 *  made, until netobs_persisted_remove(); bits of enum netobs_kept. */
+	uint32_t kept;
 	/** Runs of these programs, and of those that they replaced, and the time that they
 	 *  took. The kernel counts them while kernel.bpf_stats_enabled is 1. */
 	uint64_t program_runs;

@@ -136,6 +136,10 @@ struct pipeline_options context_pipeline_options(struct netobs *ctx)
 			.sampling = (enum sampling)opts->sampling_mode,
 			.sampling_interval = opts->sampling,
 			.pinned = ctx->pinned.dir_fd < 0 ? NULL : &ctx->pinned,
+			.attach_order = opts->attach_order,
+			.attach_kinds = opts->disable_features &
+					(1 << NETOBS_FEATURE_TCX |
+					 1 << NETOBS_FEATURE_CLSACT),
 		},
 		.merge = {
 			.per_interface = opts->flags & NETOBS_PER_INTERFACE,

@@ -32,6 +32,7 @@ int netobs_engine_stats_get(const struct netobs *ctx,
 	stats = ctx->pipeline.engine_stats;
 	stats.max_flows = ctx->pipeline.merge.options.max_flows;
 	stats.programs = runs.programs;
+	stats.kept = ctx->pipeline.store.kept;
 	stats.program_runs = runs.runs;
 	stats.program_ns = runs.ns;
 	return sized_fill(ret_stats, &stats, sizeof(stats));

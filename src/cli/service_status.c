@@ -264,6 +264,27 @@ static void add_quantile(struct json *json, const char *key,
 		json_key_u64(json, key, us);
 }
 
+/* Keys of the configuration that take effect after netobsctl detach. */
+static void add_kept(struct json *json, const struct netobs_engine_stats *engine)
+{
+	static const struct {
+		uint32_t bit;
+		const char *key;
+	} kept[] = {
+		{ NETOBS_KEPT_MAX_FLOWS, "max_flows" },
+		{ NETOBS_KEPT_MAX_MEMORY, "max_memory" },
+		{ NETOBS_KEPT_ATTACH, "attach" },
+		{ NETOBS_KEPT_ATTACH_ORDER, "attach_order" },
+	};
+
+	json_key(json, "kept_keys");
+	json_open(json, '[');
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+		if (engine->kept & kept[i].bit)
+			json_string(json, kept[i].key);
+	json_close(json, ']');
+}
+
 static void add_drains(struct json *json, const struct netobs_stats *stats,
 		       const struct netobs_engine_stats *engine)
 {
@@ -383,6 +404,7 @@ void service_status_add(struct json *json, void *user)
 	add_interfaces(json, service);
 	add_rules(json, service);
 	add_tables(json, &stats, &engine);
+	add_kept(json, &engine);
 	add_drains(json, &stats, &engine);
 	add_sinks(json, &service->sinks);
 	add_log(json, service);

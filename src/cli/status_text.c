@@ -195,6 +195,20 @@ static void print_drain_time(struct json_value drains, const char *label,
 	printf("%s%s", label, text);
 }
 
+static void print_kept(struct json_value status)
+{
+	struct json_item key = { 0 };
+	const char *before = "Only after 'netobsctl detach' take effect: ";
+	char text[TEXT_MAX];
+
+	while (json_next(json_get(status, "kept_keys"), &key)) {
+		printf("%s%s", before, get_text(key.value, "", &text));
+		before = ", ";
+	}
+	if (*before == ',')
+		printf("\n");
+}
+
 static void print_tables(struct json_value status)
 {
 	struct json_value tables = json_get(status, "tables");
@@ -206,6 +220,7 @@ static void print_tables(struct json_value status)
 	print_bytes(" in the process, ", get_number(tables, "kernel_memory"));
 	printf(" in the kernel; %" PRIu64 " packets through overflow tables\n",
 	       get_number(tables, "spilled.packets"));
+	print_kept(status);
 	printf("Drains: %" PRIu64 ", %" PRIu64 " ahead of time",
 	       get_number(drains, "total"), get_number(drains, "early"));
 	print_drain_time(drains, "; half of them within ", "median_us");

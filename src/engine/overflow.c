@@ -32,13 +32,19 @@ struct overflow_batch {
 	struct overflow_page pages[BATCH];
 };
 
+static uint32_t count_cpus(void)
+{
+	const long online = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return online > 0 ? online : 1;
+}
+
 /* A power of two. */
-static uint32_t choose_room(uint64_t n_cpus, uint64_t max_flows,
-			    uint64_t max_bytes)
+uint32_t overflow_choose_room(uint64_t max_flows, uint64_t max_bytes)
 {
 	const uint64_t each = (uint64_t)GENERATIONS * (BUCKET_BYTES + PAGE_BYTES);
-	uint64_t most =
-		min_u64(ROOM_MAX, max_u64(1, n_cpus / CPUS_USUAL) * ROOM_USUAL);
+	uint64_t most = min_u64(ROOM_MAX, max_u64(1, count_cpus() / CPUS_USUAL) *
+						  ROOM_USUAL);
 	uint32_t room = ROOM_MIN;
 
 	most = min_u64(most, max_u64(max_flows / FLOWS_SPARSE, ROOM_LEAST));
@@ -52,15 +58,12 @@ static uint32_t choose_room(uint64_t n_cpus, uint64_t max_flows,
 int overflow_init(struct overflow *overflow, int outer_fd, uint64_t max_flows,
 		  uint64_t max_bytes)
 {
-	const long online = sysconf(_SC_NPROCESSORS_ONLN);
-	const uint32_t n_cpus = online > 0 ? online : 1;
-
 	*overflow = (struct overflow){
-		.room = choose_room(n_cpus, max_flows, max_bytes),
+		.room = overflow_choose_room(max_flows, max_bytes),
 		.fds = { -1, -1 },
 	};
 	overflow->part = max_u64(
-		overflow->room / max_u64(n_cpus / 2, 1) / PARTS_SHARED, 1);
+		overflow->room / max_u64(count_cpus() / 2, 1) / PARTS_SHARED, 1);
 	for (uint32_t g = 0; g < GENERATIONS; g++) {
 		int err, fd = map_make_overflow(overflow->room);
 

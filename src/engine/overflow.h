@@ -23,6 +23,9 @@ struct overflow {
 	uint32_t position;	      /* of the kernel, in the table */
 };
 
+/** @return the room that overflow_init() makes for these */
+uint32_t overflow_choose_room(uint64_t max_flows, uint64_t max_bytes);
+
 /**
  * @param outer_fd   the map that the programs find them in; stays the caller's
  * @param max_flows  in an interval

@@ -10,6 +10,8 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netobs/stats.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -268,6 +270,44 @@ static void begin_after(struct store *store, struct pinned_state *state)
 	state->owner = getpid();
 }
 
+/* Options that do not change what was made with others. */
+static void note_kept(struct store *store)
+{
+	const struct store_options *options = &store->options;
+	const struct pinned_state *state = options->pinned->state;
+	const bool is_sized = overflow_choose_room(options->max_flows,
+						   store->overflow_bytes) ==
+			      state->overflow_room;
+	const struct {
+		uint32_t bit;
+		const char *name;
+		bool is_kept;
+	} all[] = {
+		{ NETOBS_KEPT_MAX_FLOWS, "max_flows",
+		  !is_sized && options->max_flows != state->max_flows },
+		{ NETOBS_KEPT_MAX_MEMORY, "max_memory",
+		  !is_sized && options->max_memory != state->max_memory },
+		{ NETOBS_KEPT_ATTACH, "attach",
+		  options->attach_kinds != state->attach_kinds },
+		{ NETOBS_KEPT_ATTACH_ORDER, "attach_order",
+		  options->attach_order != state->attach_order },
+	};
+	char names[64] = "";
+	size_t len = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		if (!all[i].is_kept)
+			continue;
+		store->kept |= all[i].bit;
+		len += snprintf(names + len, sizeof(names) - len, "%s%s",
+				len ? ", " : "", all[i].name);
+	}
+	if (store->kept)
+		log_warning(store->log,
+			    "persist: %s: tables and links of before stay as they are until 'netobsctl detach'",
+			    names);
+}
+
 /* What they are is no longer known if that fails. */
 static bool adopt_maps(struct store *store)
 {
@@ -296,6 +336,12 @@ static bool adopt_maps(struct store *store)
 	return false;
 }
 
+struct pinned_sampling store_sampling(const struct store *store)
+{
+	return (struct pinned_sampling){ store->options.sampling,
+					 store->options.sampling_interval };
+}
+
 /* Or do without. */
 static void publish(struct store *store)
 {
@@ -306,13 +352,17 @@ static void publish(struct store *store)
 		.log_slots = store->log_slots,
 		.overflow_room = store->overflow.room,
 		.overflow_part = store->overflow.part,
+		.max_flows = store->options.max_flows,
+		.max_memory = store->options.max_memory,
+		.attach_order = store->options.attach_order,
+		.attach_kinds = store->options.attach_kinds,
 		.has_rules = true,
-		.sampling = store->options.sampling,
-		.sampling_interval = store->options.sampling_interval,
 		.secret = store->secret,
 	};
 	int err = pinned_put_maps(store->options.pinned, store->maps.object);
 
+	for (uint32_t g = 0; g < GENERATIONS; g++)
+		state.sampling[g] = store_sampling(store);
 	err = err ?: overflow_pin(&store->overflow, store->options.pinned);
 	err = err ?: pinned_publish(store->options.pinned, &state);
 	if (!err)
@@ -378,9 +428,9 @@ int store_open(struct store *store, const struct store_options *options,
 		return err;
 	err = open_maps(store);
 	err = err ?: limit_memory(store);
-	if (err || store->is_adopted)
-		return err;
-	err = open_overflow(store);
+	if (store->is_adopted)
+		return err ?: (note_kept(store), 0);
+	err = err ?: open_overflow(store);
 	if (!err && options->pinned)
 		publish(store);
 	return err;

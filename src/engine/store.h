@@ -27,6 +27,8 @@ struct store_options {
 	enum sampling sampling;
 	uint32_t sampling_interval; /* one of so many; 0: all */
 	struct pinned *pinned; /* where the maps outlive the process; NULL: nowhere */
+	uint32_t attach_order; /* both for the state in there */
+	uint32_t attach_kinds;
 };
 
 struct store {
@@ -46,6 +48,7 @@ struct store {
 	struct ring_buffer *notices;
 	struct origins origins;
 	struct hash_secret secret; /* the programs' */
+	uint32_t kept; /* options of before that stay in use: enum netobs_kept */
 	bool is_adopted; /* the maps are those of an earlier process, and may contain packets */
 	/* What they had counted before this process. */
 	struct counters counted_before[GENERATIONS];
@@ -105,6 +108,9 @@ struct count store_unclaimed(const struct store *store);
 /* Sum of all CPUs' counters of a generation, since the beginning. */
 void store_read_counters(const struct store *store, uint32_t generation,
 			 struct counters *ret_counters);
+
+/* As the programs that are loaded from now on sample. */
+struct pinned_sampling store_sampling(const struct store *store);
 
 /* Note where the maps are pinned that @counted of a generation has been drained. */
 void store_note_drained(const struct store *store, uint32_t generation,

@@ -198,7 +198,7 @@ void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
 {
 	assert(pipeline_is_idle(pipeline));
 	pipeline_stats(pipeline, &pipeline->stats);
-	pipeline_note_begin(pipeline);
+	pipeline_note_old(pipeline, true);
 	pipeline->mode = mode;
 	pipeline->drains++;
 	pipeline->early_drains += mode == MERGE_EARLY;
@@ -217,6 +217,7 @@ enum pipeline_relief pipeline_relieve(struct pipeline *pipeline)
 	bool is_behind;
 
 	store_clear_notices(&pipeline->store);
+	pipeline_note_reading(pipeline);
 	pipeline->is_refusing = false;
 	is_behind = logs_read(&pipeline->logs, RELIEF_SLOTS);
 	if (pipeline->is_refusing ||
@@ -258,6 +259,7 @@ static void start_reading(struct pipeline *pipeline)
 	pipeline->n_retries = 0;
 	pipeline->read_err = 0;
 
+	pipeline_label(pipeline);
 	merge_begin(&pipeline->merge, pipeline->mode,
 		    clock_to_stamp(&pipeline->clock, pipeline->flip_ns));
 	logs_settle(&pipeline->logs, has_writers);
@@ -366,6 +368,7 @@ static void balance(struct pipeline *pipeline)
 		lack = (struct count){ 0 };
 	}
 	pipeline->is_recovering[generation] = false;
+	pipeline_note_old(pipeline, false);
 	store_note_drained(&pipeline->store, generation,
 			   &pipeline->counted[generation]);
 	if (is_some(&lack))
@@ -543,6 +546,7 @@ bool pipeline_step(struct pipeline *pipeline)
 	if (pipeline_is_idle(pipeline))
 		return false;
 	pipeline->wait_ms = 0;
+	pipeline_note_reading(pipeline);
 	logs_read(&pipeline->logs, STEP_SLOTS);
 	step(pipeline);
 	pipeline_note_unreported(pipeline);

@@ -42,7 +42,7 @@ struct pipeline {
 	int read_err;	    /* why this drain leaves something unread, or 0 */
 	bool is_refusing; /* a record of the current generation found no room */
 	bool is_leaving; /* records of the current generation are the next process's */
-	bool is_relabelling; /* until the next MERGE_ALL, packets are those of another sampling */
+	bool is_relabelling; /* a generation may have packets that were sampled in another way */
 	/* Generations of which an earlier process had not reported all that it had read. */
 	bool is_recovering[GENERATIONS];
 	int64_t flip_ns; /* when the drain began, by the flows' clock */
@@ -130,11 +130,17 @@ static inline bool pipeline_is_idle(const struct pipeline *pipeline)
 /* As if the drain had begun that reads what the process before may have left of one. */
 void pipeline_adopt(struct pipeline *pipeline);
 
-/* After a drain, records say how this process samples. */
+/* A drain begins to read: its records say how the packets of its generation were sampled. */
+void pipeline_label(struct pipeline *pipeline);
+
+/* After a drain; after that of both generations, records say how this process samples. */
 void pipeline_end_relabelling(struct pipeline *pipeline);
 
-/* A drain begins: until its end, the process has what it could not report if it were killed. */
-void pipeline_note_begin(const struct pipeline *pipeline);
+/* From now on, the process has what it could not report if it were killed. */
+void pipeline_note_reading(const struct pipeline *pipeline);
+
+/* Whether the tables of the generation that is not written to may have packets. */
+void pipeline_note_old(const struct pipeline *pipeline, bool has_old);
 
 /* After each step: what is lost if the process is killed. */
 void pipeline_note_unreported(const struct pipeline *pipeline);

@@ -98,7 +98,7 @@ class EngineStats(ctypes.Structure):
                 ("drains_by_time", ctypes.c_uint64 * DRAIN_TIMES),
                 ("max_flows", ctypes.c_uint64),
                 ("programs", ctypes.c_uint32),
-                ("reserved", ctypes.c_uint32),
+                ("kept", ctypes.c_uint32),
                 ("program_runs", ctypes.c_uint64),
                 ("program_ns", ctypes.c_uint64)]
 
