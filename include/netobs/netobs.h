@@ -188,8 +188,9 @@ struct netobs_opts {
 	 *  netobs_stop() leaves them to the next context, which goes on where this one
 	 *  ended. Packets that pass in between wait in the tables. Used by one context at
 	 *  a time; netobs_persisted_remove() ends it (persist.h). Where nothing can be
-	 *  pinned, a warning says so, and the context goes on without. NULL: the
-	 *  context detaches all that it attached. */
+	 *  pinned, or users other than that of the process and root can write, a warning
+	 *  says so, and the context goes on without. NULL: the context detaches all that it
+	 *  attached. */
 	const char *persist;
 };
 

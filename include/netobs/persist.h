@@ -38,18 +38,21 @@ struct netobs_persisted {
  * @param path           as netobs_opts.persist; NULL: NETOBS_PERSIST_DIR
  * @param ret_persisted  as for netobs_stats_get()
  * @return 0; -ENOENT: there is nothing; -ENOTSUP: it is not in a BPF file system;
- *         -EINVAL: @p ret_persisted is NULL, or sz is too small; -EACCES, others from the
- *         kernel
+ *         -EINVAL: @p ret_persisted is NULL, or sz is too small; -EACCES, -EPERM: it takes
+ *         more privileges; others from the kernel
  */
 NETOBS_API int netobs_persisted_get(const char *path,
 				    struct netobs_persisted *ret_persisted);
 
 /**
  * Detach the programs that a context has left, and remove their tables. Packets in these are
- * lost.
+ * lost. When it returns, none of the programs runs any more. The thread that calls it may be in
+ * another network namespace meanwhile.
  *
  * @param ret_persisted  what has been removed; NULL: not wanted
- * @return 0; -EBUSY: a process uses it, @p ret_persisted has which; others as of
+ * @return 0; -EBUSY: a process uses it, @p ret_persisted has which; -EPERM, -EACCES: it takes
+ *         more privileges (CAP_BPF, CAP_NET_ADMIN; CAP_SYS_ADMIN to enter other network
+ *         namespaces), and what could not be detached is still there; others as of
  *         netobs_persisted_get()
  */
 NETOBS_API int netobs_persisted_remove(const char *path,

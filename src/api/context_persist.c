@@ -24,23 +24,13 @@ int context_keep_persist(const struct netobs_opts *opts, char **ret_path)
 
 /* ---- Namespaces and interfaces --------------------------------------------------- */
 
-static int find_inode(const char *name, uint32_t *ret_inode)
-{
-	cleanup_fd int own = -1;
-
-	if (name)
-		return netns_find(name, ret_inode);
-	own = netns_open_own();
-	return own < 0 ? own : netns_inode(own, ret_inode);
-}
-
 /* @return whether its name still means it, and it is selected */
 static bool is_followed(const struct netobs *ctx, const struct pinned_netns *netns)
 {
 	const char *name = *netns->name ? netns->name : NULL;
 	uint32_t inode;
 
-	return !find_inode(name, &inode) && inode == netns->inode &&
+	return !netns_find(name, &inode) && inode == netns->inode &&
 	       selection_find(&ctx->observation.selection, name);
 }
 
@@ -186,6 +176,7 @@ static void warn(const struct netobs *ctx, int err)
 		"persist: %s: %s; packets that pass between two runs will not be counted",
 		ctx->persist,
 		err == -ENOTSUP ? "not in a BPF file system (mount -t bpf)" :
+		err == -EPERM	? "others can change what is in it" :
 				  strerror(-err));
 }
 
@@ -294,6 +285,18 @@ static void ignore_pin(void *ctx, struct link_pin *pin)
 	(void)pin;
 }
 
+static void count_waiting(const struct pinned *pinned,
+			  struct netobs_persisted *persisted)
+{
+	struct count waiting = { 0 };
+
+	if (pinned->state)
+		waiting = pinned_count_waiting(pinned);
+	persisted->waiting.packets = waiting.packets;
+	persisted->waiting.bytes = waiting.bytes;
+}
+
+/* @return 1: a process uses it; 0; or -errno */
 static int look(const char *path, struct pinned *pinned,
 		struct netobs_persisted *ret_persisted)
 {
@@ -304,79 +307,123 @@ static int look(const char *path, struct pinned *pinned,
 	if (err)
 		return err;
 	n = link_pins_each(pinned->links, ignore_pin, NULL);
-	persisted.links = n < 0 ? 0 : n;
+	if (n < 0)
+		return n;
+	persisted.links = n;
 	persisted.is_readable = pinned_is_readable(pinned);
 	if (pinned->state) {
 		persisted.owner = is_locked ? pinned->state->owner : 0;
 		memcpy(persisted.version, pinned->state->version,
 		       sizeof(persisted.version) - 1);
-		persisted.waiting.packets = pinned_count_waiting(pinned).packets;
-		persisted.waiting.bytes = pinned_count_waiting(pinned).bytes;
 	}
-	if (ret_persisted)
-		err = sized_fill(ret_persisted, &persisted, sizeof(persisted));
-	return err ?: is_locked;
+	count_waiting(pinned, &persisted);
+	*ret_persisted = persisted;
+	return is_locked;
 }
 
 int netobs_persisted_get(const char *path, struct netobs_persisted *ret_persisted)
 {
+	struct netobs_persisted persisted;
 	struct pinned pinned;
 	int r;
 
 	if (!ret_persisted)
 		return -EINVAL;
-	r = look(path, &pinned, ret_persisted);
+	r = look(path, &pinned, &persisted);
 	pinned_close(&pinned);
-	return r < 0 ? r : 0;
+	return r < 0 ? r :
+		       sized_fill(ret_persisted, &persisted, sizeof(persisted));
+}
+
+struct removal {
+	const struct pinned *pinned;
+	int err;
+};
+
+static int delete_filter_here(struct link_pin *pin)
+{
+	struct clsact_filter *filter = &pin->hook.filter;
+
+	if (!clsact_is_there(pin->ifindex, pin->direction, filter))
+		return 0;
+	clsact_delete(pin->ifindex, pin->direction, filter);
+	return clsact_is_there(pin->ifindex, pin->direction, filter) ? -EPERM : 0;
 }
 
 /* Without the filter's namespace, the filter is left, and does nothing. */
-static void delete_filter(const struct pinned *pinned, struct link_pin *pin)
+static int delete_filter(const struct pinned *pinned, struct link_pin *pin)
 {
 	struct pinned_netns netns;
 	cleanup_fd int fd = -1;
 	uint32_t inode;
-	int back = -1;
+	int back, err;
 
 	if (!pinned_get_netns(pinned, pin->netns, &netns))
-		return;
-	if (find_inode(NULL, &inode) || inode != netns.inode) {
-		if (!*netns.name || netns_find(netns.name, &inode) ||
-		    inode != netns.inode)
-			return;
-		fd = netns_open(netns.name);
-		if (fd < 0 || netns_enter(fd, &back))
-			return;
-	}
-	if (clsact_is_there(pin->ifindex, pin->direction, &pin->hook.filter))
-		clsact_delete(pin->ifindex, pin->direction, &pin->hook.filter);
-	if (back >= 0)
-		netns_leave(back);
+		return 0;
+	if (!netns_find(NULL, &inode) && inode == netns.inode)
+		return delete_filter_here(pin);
+	if (!*netns.name || netns_find(netns.name, &inode) || inode != netns.inode)
+		return 0;
+	fd = netns_open(netns.name);
+	err = fd < 0 ? fd : netns_enter(fd, &back);
+	if (err)
+		return err;
+	err = delete_filter_here(pin);
+	netns_leave(back);
+	return err;
 }
 
+/* What cannot be detached stays pinned, for another try. */
 static void remove_pin(void *ctx, struct link_pin *pin)
 {
-	const struct pinned *pinned = ctx;
 	struct attachment attachment = ATTACHMENT_NONE;
+	struct removal *removal = ctx;
+	int err = 0;
 
 	attachment.hooks[pin->direction] = pin->hook;
-	link_pins_remove(pinned->links, pin->netns, pin->ifindex, &attachment);
 	if (pin->hook.filter.jump_fd >= 0)
-		delete_filter(pinned, pin);
+		err = delete_filter(removal->pinned, pin);
+	if (err) {
+		removal->err = err;
+		return;
+	}
+	link_pins_remove(removal->pinned->links, pin->netns, pin->ifindex,
+			 &attachment);
+	attachment.hooks[pin->direction].filter = CLSACT_FILTER_NONE;
+	close_fd(&pin->hook.filter.jump_fd);
+	pin->hook.link_fd = -1;
+	detach(&silent, &attachment, pin->ifindex);
+}
+
+/* Detach all programs before packets are counted, and tables are removed. */
+static int remove_set(struct pinned *pinned, struct netobs_persisted *persisted)
+{
+	struct removal removal = { .pinned = pinned };
+	int n;
+
+	log_borrow_libbpf(&silent);
+	n = link_pins_each(pinned->links, remove_pin, &removal);
+	log_return_libbpf();
+	if (n < 0 || removal.err)
+		return removal.err ?: n;
+	count_waiting(pinned, persisted);
+	return pinned_remove(pinned);
 }
 
 int netobs_persisted_remove(const char *path,
 			    struct netobs_persisted *ret_persisted)
 {
+	struct netobs_persisted persisted = { 0 };
 	struct pinned pinned;
-	int r = look(path, &pinned, ret_persisted);
+	int r;
 
-	if (r == 0) {
-		log_borrow_libbpf(&silent);
-		link_pins_each(pinned.links, remove_pin, &pinned);
-		log_return_libbpf();
-		pinned_remove(&pinned);
-	}
+	if (ret_persisted && ret_persisted->sz < sizeof(ret_persisted->sz))
+		return -EINVAL;
+	r = look(path, &pinned, &persisted);
+	if (r == 0)
+		r = remove_set(&pinned, &persisted);
 	pinned_close(&pinned);
+	if (r >= 0 && ret_persisted)
+		sized_fill(ret_persisted, &persisted, sizeof(persisted));
 	return r > 0 ? -EBUSY : r;
 }

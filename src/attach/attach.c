@@ -148,9 +148,21 @@ void attachment_drop(struct attachment *attachment)
 		close_fd(&attachment->hooks[d].link_fd);
 }
 
+/*
+ * COMPAT(<6.18): programs of a link that was pinned go on for a grace period after the link
+ * has been closed. So the link is detached first, which returns when none of them runs.
+ */
+static void detach_link(struct hook *hook)
+{
+	if (hook->link_fd >= 0)
+		bpf_link_detach(hook->link_fd);
+	close_fd(&hook->link_fd);
+}
+
 void detach(const struct log *log, struct attachment *attachment, uint32_t ifindex)
 {
 	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {
+		detach_link(&attachment->hooks[d]);
 		if (attachment->hooks[d].filter.jump_fd < 0)
 			continue;
 		log_borrow_libbpf(log);

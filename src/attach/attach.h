@@ -55,6 +55,7 @@ int attachment_replace(const struct attachment *attachment,
 /* Forget links and filters that disappeared with their interface. */
 void attachment_verify(struct attachment *attachment, uint32_t ifindex);
 
+/* When it returns, none of the programs runs any more. */
 void detach(const struct log *log, struct attachment *attachment,
 	    uint32_t ifindex);
 

@@ -128,23 +128,24 @@ void link_pins_remove_others(const struct shared_fd *pins, uint16_t netns,
 	}
 }
 
-static bool open_pin(const struct shared_fd *pins, const char *name,
-		     struct link_pin *ret_pin)
+/* @return 0, or -errno */
+static int open_pin(const struct shared_fd *pins, const char *name,
+		    struct link_pin *ret_pin)
 {
 	char path[PATH_MAX_BYTES];
 	int fd;
 
 	if (!parse_name(name, ret_pin))
-		return false;
+		return -EINVAL;
 	format_path(pins, ret_pin, path);
 	fd = bpf_obj_get(path);
 	if (fd < 0)
-		return false;
+		return fd;
 	if (ret_pin->hook.filter.priority)
 		ret_pin->hook.filter.jump_fd = fd;
 	else
 		ret_pin->hook.link_fd = fd;
-	return true;
+	return 0;
 }
 
 int link_pins_each(const struct shared_fd *pins,
@@ -154,14 +155,20 @@ int link_pins_each(const struct shared_fd *pins,
 			       O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
+	int denied = 0;
 
 	if (!dir)
 		return -errno;
 	while ((entry = readdir(dir))) {
 		struct link_pin pin = { .hook = HOOK_NONE };
+		int err;
 
-		if (entry->d_name[0] == '.' ||
-		    !open_pin(pins, entry->d_name, &pin))
+		if (entry->d_name[0] == '.')
+			continue;
+		err = open_pin(pins, entry->d_name, &pin);
+		if (err == -EPERM || err == -EACCES)
+			denied = err;
+		if (err)
 			continue;
 		n++;
 		on_pin(ctx, &pin);
@@ -169,7 +176,7 @@ int link_pins_each(const struct shared_fd *pins,
 		close_fd(&pin.hook.filter.jump_fd);
 	}
 	closedir(dir);
-	return n;
+	return denied ?: n;
 }
 
 /* ---- After a restart ------------------------------------------------------------- */

@@ -39,7 +39,8 @@ void link_pins_remove_others(const struct shared_fd *pins, uint16_t netns,
  *
  * @param on_pin  takes a link or filter over; what cannot be opened is skipped, and
  *                what is left in @pin->hook is closed
- * @return how many pins there are, or -errno
+ * @return how many have been opened; -EPERM, -EACCES: there are some that must not be;
+ *         others as from openat(2)
  */
 int link_pins_each(const struct shared_fd *pins,
 		   void (*on_pin)(void *ctx, struct link_pin *pin), void *ctx);

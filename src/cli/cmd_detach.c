@@ -50,6 +50,11 @@ int cmd_detach(int argc, char **argv)
 		fprintf(stderr,
 			"netobsctl detach: %s: process %u uses it: stop the service first\n",
 			path, removed.owner);
+	else if (r == -EPERM || r == -EACCES)
+		fprintf(stderr,
+			"netobsctl detach: %s: %s: it needs CAP_BPF, CAP_NET_ADMIN and, for other network "
+			"namespaces, CAP_SYS_ADMIN: run it as root\n",
+			path, strerror(-r));
 	else if (r < 0)
 		fprintf(stderr, "netobsctl detach: %s: %s\n", path,
 			r == -ENOTSUP ? "not in a BPF file system" :

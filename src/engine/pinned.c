@@ -76,21 +76,35 @@ int pinned_put_map(const struct pinned *pinned, const char *name, int fd)
 	return put_file(pinned, "maps/", name, fd);
 }
 
-static void remove_files(const struct pinned *pinned, const char *folder)
+static int open_folder(const struct pinned *pinned, const char *folder)
 {
 	int fd = openat(pinned->dir_fd, folder,
-			O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int remove_file(int dir_fd, const char *name, int flags)
+{
+	return unlinkat(dir_fd, name, flags) && errno != ENOENT ? -errno : 0;
+}
+
+static int remove_files(const struct pinned *pinned, const char *folder)
+{
+	int err = 0, fd = open_folder(pinned, folder);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
 
 	if (!dir) {
+		err = fd < 0 ? fd : -errno;
 		close_fd(&fd);
-		return;
+		return err == -ENOENT ? 0 : err;
 	}
 	while ((entry = readdir(dir)))
 		if (entry->d_name[0] != '.')
-			unlinkat(dirfd(dir), entry->d_name, 0);
+			err = remove_file(dirfd(dir), entry->d_name, 0) ?: err;
 	closedir(dir);
+	return err;
 }
 
 /* ---- Open and close -------------------------------------------------------------- */
@@ -186,13 +200,53 @@ static int make_folders(const struct pinned *pinned)
 	return faccessat(pinned->dir_fd, "links", W_OK, AT_EACCESS) ? -errno : 0;
 }
 
-static int open_links(struct pinned *pinned)
+/* Whether other users than root and ours can put something else into the directory. */
+static bool is_open_to_others(const struct stat *st)
 {
-	int fd = openat(pinned->dir_fd, "links",
-			O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return (st->st_uid && st->st_uid != geteuid()) ||
+	       st->st_mode & (S_IWGRP | S_IWOTH);
+}
+
+/* In the directory above, others may have something of their own, as in /tmp. */
+static int check_above(const struct pinned *pinned)
+{
+	struct stat st;
+
+	if (fstatat(pinned->dir_fd, "..", &st, 0))
+		return -errno;
+	if (st.st_mode & S_ISVTX)
+		st.st_mode &= ~(mode_t)(S_IWGRP | S_IWOTH);
+	if (!is_open_to_others(&st))
+		return 0;
+	log_error(pinned->log,
+		  "persist: %s: the directory above belongs to user %u, mode %04o: others can replace it",
+		  pinned->path, st.st_uid, st.st_mode & 07777);
+	return -EPERM;
+}
+
+static int check_folder(const struct pinned *pinned, const char *folder)
+{
+	cleanup_fd int fd = open_folder(pinned, folder);
+	struct stat st;
 
 	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st))
 		return -errno;
+	if (!is_open_to_others(&st))
+		return 0;
+	log_error(pinned->log,
+		  "persist: %s/%s belongs to user %u, mode %04o: it must be that of user %u or root, and writable for that user alone",
+		  pinned->path, folder, st.st_uid, st.st_mode & 07777, geteuid());
+	return -EPERM;
+}
+
+static int open_links(struct pinned *pinned)
+{
+	int fd = open_folder(pinned, "links");
+
+	if (fd < 0)
+		return fd;
 	pinned->had_links = has_files(fd);
 	pinned->links = shared_fd_new(fd);
 	return pinned->links ? 0 : -ENOMEM;
@@ -210,8 +264,13 @@ int pinned_open(struct pinned *pinned, const char *path, const struct log *log)
 		err = -errno;
 	pinned->log = log;
 	err = err ?: check_file_system(pinned);
+	/* What is in there decides what this process maps, attaches and removes. */
+	err = err ?: check_above(pinned);
+	err = err ?: check_folder(pinned, ".");
 	err = err ?: lock_directory(pinned);
 	err = err ?: make_folders(pinned);
+	err = err ?: check_folder(pinned, "maps");
+	err = err ?: check_folder(pinned, "links");
 	err = err ?: open_links(pinned);
 	if (err)
 		pinned_close(pinned);
@@ -355,11 +414,11 @@ int pinned_publish(struct pinned *pinned, const struct pinned_state *state)
 	return err ?: put_file(pinned, "", "state", fd);
 }
 
-static void remove_maps(struct pinned *pinned)
+static int remove_maps(struct pinned *pinned)
 {
-	unlinkat(pinned->dir_fd, "state", 0);
-	unlinkat(pinned->dir_fd, "interfaces", 0);
-	remove_files(pinned, "maps");
+	return remove_file(pinned->dir_fd, "state", 0)		    ?:
+		       remove_file(pinned->dir_fd, "interfaces", 0) ?:
+		       remove_files(pinned, "maps");
 }
 
 /* Its programs go on counting in it until they are replaced. */
@@ -391,13 +450,14 @@ void pinned_discard(struct pinned *pinned)
 	close_fd(&pinned->netifs_fd);
 }
 
-void pinned_remove(struct pinned *pinned)
+int pinned_remove(struct pinned *pinned)
 {
-	remove_maps(pinned);
-	unlinkat(pinned->dir_fd, "namespaces", 0);
+	int err = remove_maps(pinned);
+
+	err = err ?: remove_file(pinned->dir_fd, "namespaces", 0);
 	close_state(pinned);
-	unlinkat(pinned->dir_fd, "maps", AT_REMOVEDIR);
-	unlinkat(pinned->dir_fd, "links", AT_REMOVEDIR);
+	err = err ?: remove_file(pinned->dir_fd, "maps", AT_REMOVEDIR);
+	return err ?: remove_file(pinned->dir_fd, "links", AT_REMOVEDIR);
 }
 
 static struct count count_seen(const struct pinned_state *state, const void *cpus)

@@ -117,7 +117,8 @@ struct pinned {
 /**
  * Make the directory and lock it, waiting a second for a process that ends.
  *
- * @return 0; -EBUSY: another process has it, which is logged; -ENOTSUP: it is not in a BPF
+ * @return 0; -EBUSY: another process has it; -EPERM: users other than root and that of this
+ *         process can change what is in it; both are logged; -ENOTSUP: it is not in a BPF
  *         file system; -ENOENT: nor is the directory above; others as from mkdir(2), open(2)
  */
 int pinned_open(struct pinned *pinned, const char *path, const struct log *log);
@@ -164,8 +165,12 @@ struct count pinned_count_former(const struct pinned *pinned);
 /* The same of the set itself. */
 struct count pinned_count_waiting(const struct pinned *pinned);
 
-/* Remove all but the directory, which may be a package's, and links that are pinned. */
-void pinned_remove(struct pinned *pinned);
+/**
+ * Remove all but the directory, which may be a package's, and links that are pinned.
+ *
+ * @return 0, or -errno: something is left
+ */
+int pinned_remove(struct pinned *pinned);
 
 /** @return whether the namespace of this index is known */
 bool pinned_get_netns(const struct pinned *pinned, __u32 index,

@@ -46,6 +46,21 @@ class RestartTest(ServiceTest):
                    sinks=(f"run{self.runs}",), more=f"attach = {self.ATTACH}\n{more}",
                    **options)
 
+    def fail_to_start(self, *, output, more=""):
+        self.write("persist = yes", f"persist_dir = {self.set}", sinks=(), more=more)
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(f'[sink "none"]\noutput = {output}\n')
+        done = subprocess.run(self.a.command(observer.netobsctl(), "run", "-c", self.path),
+                              text=True, capture_output=True, timeout=60, check=False)
+        observer.check_sanitizer(done.stderr)
+        self.assertEqual(1, done.returncode, done.stderr)
+
+    def status(self):
+        done = subprocess.run([observer.netobsctl(), "status", "--socket", self.control,
+                               "-o", "json"], text=True, capture_output=True, timeout=60,
+                              check=True)
+        return json.loads(done.stdout)
+
     def send(self, count):
         traffic.udp(self.a, self.A4, self.b, self.B4, [100] * count)
 
@@ -73,9 +88,9 @@ class RestartTest(ServiceTest):
                          stats["lost"]["restart"]["packets"])
         return stats["lost"]["restart"]["packets"]
 
-    def ctl(self, verb, *arguments, code=0):
+    def ctl(self, verb, *arguments, code=0, command=()):
         done = subprocess.run(
-            self.a.command(observer.netobsctl(), verb, "--persist-dir", self.set,
+            self.a.command(*command, observer.netobsctl(), verb, "--persist-dir", self.set,
                            *arguments),
             text=True, capture_output=True, timeout=60, check=False)
         observer.check_sanitizer(done.stderr)
@@ -192,7 +207,6 @@ class Restart(RestartTest):
         self.stop()
         self.send(5)
         self.begin(interfaces=("eth0", there))
-        self.assertNotIn("eth0: observing", self.messages().replace("eth0: observing", "", 2))
         self.assertNotIn("which already is", self.messages())
         self.assertEqual(before, sorted(os.listdir(links)))
         self.stop()
@@ -233,6 +247,41 @@ class Restart(RestartTest):
         self.stop()
         self.assertEqual(5, self.report())
         self.assertEqual({1}, {record.get("Sampling") for record in self.records()})
+
+    def test_another_sampling_after_a_failed_start(self):
+        """Neither those of before nor those that its programs have counted are mislabelled."""
+        self.begin()
+        self.stop()
+        self.send(5)
+        self.fail_to_start(more="sampling = 3", output="json:/proc/none/flows")
+        self.send(300)
+        self.begin(more="sampling = 3")
+        self.stop()
+        by_sampling = {}
+        for record in self.records():
+            sampling = record.get("Sampling")
+            by_sampling[sampling] = by_sampling.get(sampling, 0) + record["Packets"]
+        self.assertEqual({1, 3}, set(by_sampling))
+        self.assertEqual(5, by_sampling[1])
+        stats = self.stats()
+        self.assertEqual(300, by_sampling[3] + stats["sampled_out"]["packets"])
+        self.assertEqual(0, sum(part["packets"] for part in stats["lost"].values()))
+
+    def test_keys_that_take_effect_later(self):
+        """The log and the status name them, until the set has been removed."""
+        self.begin("[limits]", "max_flows = 1000000")
+        self.stop()
+        self.begin("[limits]", "max_flows = 20000", more="attach_order = last")
+        self.assertIn("max_flows, attach_order: ", self.messages())
+        self.assertEqual(["max_flows", "attach_order"], self.status()["kept_keys"])
+        self.send(4)
+        self.stop()
+        self.assertEqual(4, self.report())
+        self.ctl("detach")
+        self.begin("[limits]", "max_flows = 20000", more="attach_order = last")
+        self.assertNotIn("max_flows", self.messages())
+        self.assertEqual([], self.status()["kept_keys"])
+        self.stop()
 
     def test_kills(self):
         """What waits in the kernel is reported; what was in the process is counted as lost."""
@@ -352,7 +401,9 @@ class Sets(RestartTest):
         self.stop()
         self.send(3)
         self.assertIn("used by no process, 3 packets wait", self.ctl("check"))
-        self.assertIn("programs at 2 hooks", self.ctl("detach"))
+        text = self.ctl("detach")
+        self.assertIn("programs at 2 hooks", text)
+        self.assertIn("3 packets had not been reported", text)
         self.assertEqual([], os.listdir(self.set))
         self.assertEqual(before, bpf.snapshot(self.a, "eth0"))
         self.assertIn("nothing is left", self.ctl("detach"))
@@ -360,6 +411,45 @@ class Sets(RestartTest):
         self.send(4)
         self.stop()
         self.assertEqual(4, self.report())
+
+    def test_detach_without_privileges(self):
+        """An error says what it needs, and nothing has been removed."""
+        self.begin()
+        self.stop()
+        self.send(3)
+        os.chmod(os.path.dirname(self.bpffs), 0o711)
+        self.assertIn("it needs CAP_BPF", self.ctl("detach", code=1, command=[
+            "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]))
+        self.send(4)
+        self.begin()
+        self.stop()
+        self.assertEqual(7, self.report())
+
+    def test_directories_of_others(self):
+        """Who can write there could replace the tables: nothing of it is used."""
+        self.begin()
+        self.stop()
+        above = os.path.dirname(self.set)
+        for path, owner, mode in ((self.set, 65534, 0o700), (self.set, 0, 0o770),
+                                  (f"{self.set}/links", 65534, 0o700),
+                                  (f"{self.set}/maps", 0, 0o703), (above, 0, 0o777),
+                                  (above, 65534, 0o700)):
+            with self.subTest(path=path, owner=owner, mode=mode):
+                before = os.stat(path)
+                os.chown(path, owner, -1)
+                os.chmod(path, mode)
+                self.begin()
+                self.assertIn(f"belongs to user {owner}, mode {mode:04o}", self.messages())
+                self.assertIn("packets that pass between two runs", self.messages())
+                self.send(4)
+                self.stop()
+                self.assertEqual(4, self.report())
+                os.chown(path, before.st_uid, -1)
+                os.chmod(path, before.st_mode & 0o7777)
+        self.begin()
+        self.stop()
+        # The set has counted them all the time.
+        self.assertEqual(6 * 4, self.report())
 
     def test_a_failed_start_leaves_things_as_they_were(self):
         self.write("persist = yes", f"persist_dir = {self.set}", interfaces=("nosuchif",))
@@ -402,6 +492,20 @@ class Clsact(RestartTest):
 
     def test_restarts_in_a_flood(self):
         self.restart_in_a_flood()
+
+    def test_detach_without_privileges(self):
+        """The owner of the directory may remove what is in it, and not the filters."""
+        self.begin()
+        self.stop()
+        self.send(3)
+        self.assertIn("it needs CAP_BPF", self.ctl("detach", code=1, command=[
+            "setpriv", "--securebits=+noroot", "--bounding-set=-all", "--inh-caps=-all",
+            "--ambient-caps=-all"]))
+        self.assertEqual(2, bpf.attached(self.a, "eth0"))
+        self.send(4)
+        self.begin()
+        self.stop()
+        self.assertEqual(7, self.report())
 
     def test_kill_and_detach(self):
         before = bpf.snapshot(self.a, "eth0")
