@@ -3,6 +3,7 @@
 
 #include "base/secret.h"
 #include "base/util.h"
+#include "host/netif.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 enum {
 	BUCKETS_MIN = 256,
 	SPLITS = 2, /* buckets per new flow, while there are too few */
+	BRIEF_BYTES = offsetof(struct flow, entered),
 };
 
 void flow_init(struct flow *flow, const struct flow_key *key)
@@ -17,6 +19,44 @@ void flow_init(struct flow *flow, const struct flow_key *key)
 	memset(flow, 0, sizeof(*flow));
 	flow->key = *key;
 	flow->points = &flow->point;
+}
+
+/* What entered, of a flow whose volumes are those of its point. */
+static struct volume brief_entered(const struct flow *flow)
+{
+	if (flow->point.sights == 1 << SIGHT_FIRST)
+		return flow->point.seen;
+	return (struct volume){ 0 };
+}
+
+static bool are_same(const struct volume *a, const struct volume *b)
+{
+	return a->packets == b->packets && a->bytes == b->bytes &&
+	       a->l2_bytes == b->l2_bytes;
+}
+
+bool flow_can_be_brief(const struct flow *flow)
+{
+	struct volume entered = brief_entered(flow);
+
+	return !flow->is_brief && !flow->fresh && !flow->is_stray &&
+	       flow->n_points == 1 && flow->points == &flow->point &&
+	       !flow->key.tunnel &&
+	       are_same(&flow->exported, &flow->point.seen) &&
+	       are_same(&flow->entered, &entered);
+}
+
+void flow_expand(struct flow *flow, const struct flow *brief)
+{
+	flow_init(flow, &brief->key);
+	flow->first_ns = brief->first_ns;
+	flow->last_ns = brief->last_ns;
+	flow->point = brief->point;
+	memcpy(flow->macs, brief->macs, sizeof(flow->macs));
+	flow->has_mac = brief->has_mac;
+	flow->n_points = brief->n_points;
+	flow->entered = brief_entered(brief);
+	flow->exported = brief->point.seen;
 }
 
 /* Room for one more: 4, 8, 16 ... */
@@ -215,13 +255,19 @@ struct flow *flow_table_find(const struct flow_table *table,
 	return alike;
 }
 
-void flow_table_remove(struct flow_table *table, struct flow *flow)
+static struct flow **link_to(const struct flow_table *table,
+			     const struct flow *flow, uint64_t hash)
 {
-	struct flow **link = bucket_of(table, &flow->key);
+	struct flow **link = flow_table_bucket(table, hash);
 
 	while (*link != flow)
 		link = &(*link)->next;
-	*link = flow->next;
+	return link;
+}
+
+void flow_table_remove(struct flow_table *table, struct flow *flow)
+{
+	*link_to(table, flow, flow_table_hash(table, &flow->key)) = flow->next;
 	free_flow(flow);
 	table->count--;
 }
@@ -237,25 +283,90 @@ static bool make_room(struct flow_table *table)
 	return true;
 }
 
-struct flow *flow_table_add(struct flow_table *table,
-			    const struct flow_key *key, uint64_t hash)
+static bool may_add(struct flow_table *table)
 {
-	struct flow *flow, **bucket;
-
 	if (table->max && table->count >= table->max)
-		return NULL;
-	if (table->count >= table->n_buckets && !make_room(table))
-		return NULL;
-	flow = malloc(sizeof(*flow) + table->extra_size);
-	if (!flow)
-		return NULL;
-	flow_init(flow, key);
-	memset(flow + 1, 0, table->extra_size);
-	bucket = flow_table_bucket(table, hash);
+		return false;
+	return table->count < table->n_buckets || make_room(table);
+}
+
+static void add(struct flow_table *table, struct flow *flow, uint64_t hash)
+{
+	struct flow **bucket = flow_table_bucket(table, hash);
+
 	flow->next = *bucket;
 	*bucket = flow;
 	table->count++;
+}
+
+/* Not inline, or compilers object to a struct of which there is only the first part. */
+static __attribute__((noinline)) struct flow *resize(struct flow *flow,
+						     size_t size)
+{
+	return realloc(flow, size);
+}
+
+static struct flow *new_flow(const struct flow_table *table)
+{
+	struct flow *flow = malloc(sizeof(*flow) + table->extra_size);
+
+	if (flow)
+		memset(flow + 1, 0, table->extra_size);
 	return flow;
+}
+
+struct flow *flow_table_add(struct flow_table *table,
+			    const struct flow_key *key, uint64_t hash)
+{
+	struct flow *flow = may_add(table) ? new_flow(table) : NULL;
+
+	if (!flow)
+		return NULL;
+	flow_init(flow, key);
+	add(table, flow, hash);
+	return flow;
+}
+
+struct flow *flow_table_add_brief(struct flow_table *table,
+				  const struct flow *flow, uint64_t hash)
+{
+	struct flow *brief = !table->extra_size && may_add(table) ?
+				     resize(NULL, BRIEF_BYTES) :
+				     NULL;
+
+	if (!brief)
+		return NULL;
+	memcpy(brief, flow, BRIEF_BYTES);
+	brief->fresh = false;
+	brief->is_brief = true;
+	add(table, brief, hash);
+	return brief;
+}
+
+struct flow *flow_table_expand(struct flow_table *table, struct flow *brief,
+			       uint64_t hash)
+{
+	struct flow **link = link_to(table, brief, hash);
+	struct flow *flow = new_flow(table);
+
+	if (!flow)
+		return NULL;
+	flow_expand(flow, brief);
+	flow->next = brief->next;
+	*link = flow;
+	free(brief);
+	return flow;
+}
+
+/* Returns what takes its place, which may be itself. */
+static struct flow *shorten(struct flow *flow)
+{
+	struct flow *brief = resize(flow, BRIEF_BYTES);
+
+	if (!brief)
+		return flow;
+	brief->is_brief = true;
+	return brief;
 }
 
 bool flow_table_walk(struct flow_table *table, uint32_t *cursor,
@@ -271,7 +382,9 @@ bool flow_table_walk(struct flow_table *table, uint32_t *cursor,
 			struct flow *flow = *link;
 
 			if (keep(ctx, flow)) {
-				link = &flow->next;
+				if (!table->extra_size && flow_can_be_brief(flow))
+					*link = shorten(flow);
+				link = &(*link)->next;
 				continue;
 			}
 			*link = flow->next;

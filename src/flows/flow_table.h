@@ -27,26 +27,28 @@ struct point {
 struct flow {
 	struct flow *next;
 	struct flow_key key; /* of all points: without interface and direction */
+	/* Of what has not been exported, or was exported last. CLOCK_BOOTTIME. */
+	int64_t first_ns;
+	int64_t last_ns;
+	struct point point;
+	uint8_t macs[12]; /* as in the frame: destination, source */
+	bool has_mac;
+	bool fresh;    /* there is something that has not been exported */
+	bool is_stray; /* see merge.c */
+	bool is_brief; /* it ends after n_points, see flow_can_be_brief() */
+	uint32_t n_points;
+
 	struct volume entered; /* seen for the first time, see topology.h */
 	struct volume exported;
 
-	/* Of what has not been exported; valid when `fresh`. CLOCK_BOOTTIME. */
-	int64_t first_ns;
-	int64_t last_ns;
-	struct flow_attrs attrs; /* but for has_mac */
-	bool fresh;
+	struct flow_attrs attrs; /* of what has not been exported, but for has_mac */
 
-	bool has_mac;
-	bool is_stray;	  /* see merge.c */
-	uint8_t macs[12]; /* as in the frame: destination, source */
 	bool has_outer;
 	uint16_t outer_src_port;
 	uint16_t outer_dst_port;
 	struct tunnel_addrs outer;
 
-	uint32_t n_points;
 	struct point *points; /* ingress first, by netns and ifindex; &point, or allocated */
-	struct point point;
 };
 
 /*
@@ -60,8 +62,8 @@ struct flow_table {
 	uint32_t mask;	   /* 2^n - 1, the least that has n_buckets - 1 */
 	uint32_t count;
 	uint32_t max; /* more are refused as if there were no memory; 0: no matter */
-	uint32_t extra_size; /* bytes behind each flow, see flow_extra.h */
-	bool frozen;	     /* being walked: buckets stay where they are */
+	uint32_t extra_size; /* bytes behind each flow, see flow_extra.h: then none is brief */
+	bool frozen; /* being walked: buckets stay where they are */
 	struct hash_secret secret;
 };
 
@@ -102,8 +104,19 @@ struct flow *flow_table_add(struct flow_table *table,
 			    const struct flow_key *key, uint64_t hash);
 
 /*
- * Walk @n_buckets from *@cursor, keeping the flows for which @keep is true.
- * False when the end was reached.
+ * The same, of a flow that can be brief, and that @flow says all about. NULL also if the
+ * table's flows have extras.
+ */
+struct flow *flow_table_add_brief(struct flow_table *table,
+				  const struct flow *flow, uint64_t hash);
+
+/* Of a brief flow in the table, the full one that takes its place. NULL: no memory. */
+struct flow *flow_table_expand(struct flow_table *table, struct flow *brief,
+			       uint64_t hash);
+
+/*
+ * Walk @n_buckets from *@cursor, keeping the flows for which @keep is true; those that can
+ * be brief become so. False when the end was reached.
  */
 bool flow_table_walk(struct flow_table *table, uint32_t *cursor,
 		     uint32_t n_buckets,
@@ -149,9 +162,19 @@ static inline void flow_table_prefetch_flow(const struct flow_table *table,
 
 void flow_init(struct flow *flow, const struct flow_key *key);
 
+/*
+ * Nearly all flows that stay in the table after they were exported were seen at one point,
+ * with the same sight: then all volumes are those of that point, and half of the memory is
+ * enough.
+ */
+bool flow_can_be_brief(const struct flow *flow);
+
+/* The full flow that @brief is; its `next` and extras are not set. */
+void flow_expand(struct flow *flow, const struct flow *brief);
+
 static inline void flow_done(struct flow *flow)
 {
-	if (flow->points != &flow->point)
+	if (!flow->is_brief && flow->points != &flow->point)
 		free(flow->points);
 }
 

@@ -210,6 +210,14 @@ static void note_stray(struct merge *merge, struct flow *flow)
 	merge->strays[merge->n_strays++] = flow;
 }
 
+/* NULL without memory. */
+static struct flow *make_full(struct merge *merge, struct flow *flow,
+			      uint64_t hash)
+{
+	return flow->is_brief ? flow_table_expand(&merge->table, flow, hash) :
+				flow;
+}
+
 /*
  * Tags belong to a point. A flow has those of the point where it enters, which keep
  * tenants with equal addresses apart. Wherever else it is seen, with other tags or
@@ -223,15 +231,20 @@ static struct flow *flow_of(struct merge *merge, const struct sighting *sighting
 		    *flow;
 
 	if (alike && flow_has_tags(alike, &sighting->key))
-		return alike;
+		return make_full(merge, alike, sighting->hash);
 	flow = flow_table_add(&merge->table, &sighting->key, sighting->hash);
 	if (!alike || !flow)
 		return flow;
 	if (sighting->sight != SIGHT_FIRST)
 		note_stray(merge, flow);
-	for (; alike; alike = flow_table_next(alike))
-		if (!alike->entered.packets && alike != flow)
-			note_stray(merge, alike);
+	alike = flow_table_first(&merge->table, &sighting->key);
+	for (; alike; alike = flow_table_next(alike)) {
+		struct flow *full = make_full(merge, alike, sighting->hash);
+
+		alike = full ?: alike;
+		if (full && !full->entered.packets && full != flow)
+			note_stray(merge, full);
+	}
 	return flow;
 }
 
@@ -336,29 +349,92 @@ void merge_announce(struct merge *merge,
 		repeats_note(&merge->repeats, hashes[i]);
 }
 
-void merge_deliver(struct merge *merge, const struct flow_entry *entry,
-		   const struct sighting *sighting)
+/* Whether the entry adds to a flow's only point what that has seen all the time. */
+static bool goes_on(const struct flow *known, const struct flow_entry *entry,
+		    const struct sighting *sighting)
 {
-	const struct flow_key *key = &sighting->key;
+	const struct flow_key *key = &entry->key;
+	const struct point *point = &known->point;
+
+	return known->is_brief && flow_has_tags(known, &sighting->key) &&
+	       point->ifindex == key->ifindex && point->netns == key->netns &&
+	       point->egress == !!(key->flags & KEY_EGRESS) &&
+	       point->sights == 1 << sighting->sight;
+}
+
+/* A brief flow that has been reported again. */
+static void update(struct flow *brief, const struct flow *flow)
+{
+	brief->first_ns = flow->first_ns;
+	brief->last_ns = flow->last_ns;
+	brief->point = flow->point;
+	memcpy(brief->macs, flow->macs, sizeof(brief->macs));
+	brief->has_mac = flow->has_mac;
+}
+
+/* Report a flow that is in no table yet. False: it is to be kept. */
+static bool deliver_new(struct merge *merge, struct flow *flow,
+			const struct sighting *sighting,
+			enum netobs_end_reason reason)
+{
+	struct flow *brief = NULL;
+
+	if (may_return(merge, flow)) {
+		brief = flow->key.tunnel ?
+				NULL :
+				flow_table_add_brief(&merge->table, flow,
+						     sighting->hash);
+		if (!brief)
+			return false;
+	}
+	if (!report(merge, flow, &flow->point.seen, reason)) {
+		if (brief)
+			flow_table_remove(&merge->table, brief);
+		return false;
+	}
+	/* Of those that stay, the sweep counts it. */
+	if (!brief && sighting->sight != SIGHT_FIRST)
+		volume_add(&merge->inferred_gone, &flow->point.seen);
+	return true;
+}
+
+/* The only entry of its flow in this drain. False: it is to be kept. */
+static bool deliver_entry(struct merge *merge, const struct flow_entry *entry,
+			  const struct sighting *sighting)
+{
+	struct flow *known =
+		flow_table_find(&merge->table, &sighting->key, sighting->hash);
+	struct volume volume = volume_of(&entry->tally);
 	struct flow_with_extras passing;
 	struct flow *flow = &passing.flow;
 	int reason;
 
-	if (!observe_counts(merge->host, sighting->sight) ||
-	    repeats_may(&merge->repeats, sighting->hash) ||
-	    flow_table_find(&merge->table, key, sighting->hash)) {
-		merge_keep(merge, entry, sighting);
-		return;
-	}
-	flow_init(flow, key);
+	if (known && !goes_on(known, entry, sighting))
+		return false;
+	if (known)
+		flow_expand(flow, known);
+	else
+		flow_init(flow, &sighting->key);
 	memset(passing.room, 0, merge->table.extra_size);
 	add_entry(merge, flow, entry, sighting->sight);
 	reason = why_report(merge, flow);
-	if (!reason || may_return(merge, flow) ||
-	    !report(merge, flow, &flow->point.seen, reason))
+	if (!reason)
+		return false;
+	if (!known)
+		return deliver_new(merge, flow, sighting, reason);
+	if (!report(merge, flow, &volume, reason))
+		return false;
+	update(known, flow);
+	return true;
+}
+
+void merge_deliver(struct merge *merge, const struct flow_entry *entry,
+		   const struct sighting *sighting)
+{
+	if (!observe_counts(merge->host, sighting->sight) ||
+	    repeats_may(&merge->repeats, sighting->hash) ||
+	    !deliver_entry(merge, entry, sighting))
 		merge_keep(merge, entry, sighting);
-	else if (sighting->sight != SIGHT_FIRST)
-		volume_add(&merge->inferred_gone, &flow->point.seen);
 }
 
 /* Which of two flows that differ in their tags alone has those of the way in. */
@@ -375,10 +451,12 @@ static bool is_nearer_to_entry(const struct flow *a, const struct flow *b)
 /* The flow that a stray is part of, which may be itself. */
 static struct flow *owner_of(const struct merge *merge, const struct flow *stray)
 {
-	struct flow *owner = flow_table_first(&merge->table, &stray->key);
+	struct flow *flow = flow_table_first(&merge->table, &stray->key);
+	struct flow *owner = NULL;
 
-	for (struct flow *flow = owner; flow; flow = flow_table_next(flow))
-		if (is_nearer_to_entry(flow, owner))
+	/* One that is brief had no memory to become full. */
+	for (; flow; flow = flow_table_next(flow))
+		if (!flow->is_brief && (!owner || is_nearer_to_entry(flow, owner)))
 			owner = flow;
 	return owner;
 }
@@ -431,7 +509,12 @@ static bool sweep_flow(void *ctx, struct flow *flow)
 	int reason = flow->fresh ? why_report(ctx, flow) : 0;
 	struct volume total, part;
 	struct merge *merge = ctx;
+	struct flow full;
 
+	if (flow->is_brief) {
+		flow_expand(&full, flow);
+		flow = &full;
+	}
 	observe_total(flow, merge->host, &total);
 	volume_max(&total, &flow->exported);
 	part = volume_less(total, &flow->exported);

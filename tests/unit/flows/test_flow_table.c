@@ -4,6 +4,7 @@
 #include "lib_test.h"
 #include "lib_world.h"
 #include "base/util.h"
+#include "host/netif.h"
 
 #include <stddef.h>
 
@@ -291,6 +292,111 @@ static void points_of_high_numbers_are_not_mixed_up(void **state)
 	flow_done(&flow);
 }
 
+/* A flow that was exported, seen at one point with @sight. */
+static struct flow exported_flow(uint32_t n, enum sight sight)
+{
+	const struct flow_key key = key_of(n);
+	struct flow flow;
+
+	flow_init(&flow, &key);
+	flow_ensure_point(&flow, 1, 2 + n, n & 1);
+	flow.point.sights = 1 << sight;
+	flow.point.seen = (struct volume){ n + 1, 100 * n + 40, 100 * n + 54 };
+	flow.exported = flow.point.seen;
+	if (sight == SIGHT_FIRST)
+		flow.entered = flow.point.seen;
+	flow.first_ns = 10 + n;
+	flow.last_ns = 20 + n;
+	flow.has_mac = n & 2;
+	flow.macs[11] = (uint8_t)n;
+	return flow;
+}
+
+static void assert_is(const struct flow *flow, const struct flow *want)
+{
+	struct flow got = *flow;
+
+	got.next = NULL;
+	assert_ptr_equal(got.points, &flow->point);
+	got.points = want->points;
+	assert_memory_equal(&got, want, sizeof(got));
+}
+
+static bool keep_all(void *ctx, struct flow *flow)
+{
+	(void)ctx;
+	(void)flow;
+	return true;
+}
+
+static void walk_all(struct flow_table *table)
+{
+	uint32_t cursor = 0;
+
+	while (flow_table_walk(table, &cursor, 64, keep_all, NULL))
+		;
+}
+
+static void brief_flow_is_all_of_what_it_was(void **state)
+{
+	struct flow_table table;
+
+	(void)state;
+	flow_table_init(&table);
+	for (uint32_t n = 0; n < MANY; n++) {
+		struct flow flow = exported_flow(n, n % (SIGHT_EITHER + 1));
+
+		flow.points = &flow.point;
+		assert_true(flow_can_be_brief(&flow));
+		assert_non_null(flow_table_add_brief(
+			&table, &flow, flow_table_hash(&table, &flow.key)));
+	}
+	/* To full ones and back, twice. */
+	for (int i = 0; i < 2; i++) {
+		for (uint32_t n = 0; n < MANY; n++) {
+			struct flow want =
+				exported_flow(n, n % (SIGHT_EITHER + 1));
+			struct flow *found = find(&table, &want.key);
+
+			assert_true(found->is_brief);
+			found = flow_table_expand(&table, found,
+						  flow_table_hash(&table,
+								  &want.key));
+			assert_is(found, &want);
+			assert_ptr_equal(find(&table, &want.key), found);
+		}
+		walk_all(&table);
+	}
+	assert_int_equal(table.count, MANY);
+	for (uint32_t n = 0; n < MANY; n++) {
+		struct flow_key key = key_of(n);
+
+		flow_table_remove(&table, find(&table, &key));
+		assert_null(find(&table, &key));
+	}
+	assert_int_equal(table.count, 0);
+	flow_table_done(&table);
+}
+
+static void flows_with_more_to_say_stay_full(void **state)
+{
+	(void)state;
+	for (int i = 0; i <= 6; i++) {
+		struct flow flow = exported_flow(7, SIGHT_FIRST);
+
+		flow.points = &flow.point;
+		flow.fresh = i == 1;
+		flow.is_stray = i == 2;
+		flow.key.tunnel = i == 3 ? TUNNEL_VXLAN : TUNNEL_NONE;
+		flow.exported.l2_bytes -= i == 4;
+		flow.entered.packets -= i == 5;
+		if (i == 6)
+			flow_ensure_point(&flow, 1, 1, false);
+		assert_int_equal(flow_can_be_brief(&flow), i == 0);
+		flow_done(&flow);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -304,6 +410,8 @@ int main(void)
 		cmocka_unit_test(
 			points_are_ingress_first_then_by_netns_and_ifindex),
 		cmocka_unit_test(points_of_high_numbers_are_not_mixed_up),
+		cmocka_unit_test(brief_flow_is_all_of_what_it_was),
+		cmocka_unit_test(flows_with_more_to_say_stay_full),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -445,7 +445,7 @@ static void delivered_flows_that_are_not_due_or_may_return_are_kept(void **state
 		uint32_t at_once, in_the_end, kept;
 	} cases[] = {
 		{ 100, 500, false, 1, 1, 0 },
-		{ 100, 999, false, 0, 1, 1 },
+		{ 100, 999, false, 1, 1, 1 },
 		{ 995, 999, false, 0, 0, 1 },
 		{ 100, 500, true, 0, 0, 1 },
 	};

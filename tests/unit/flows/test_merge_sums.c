@@ -465,6 +465,145 @@ static void sums_balance_whatever_comes(void **state)
 	}
 }
 
+static uint32_t count_brief(const struct flow_table *table)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < table->n_buckets; i++)
+		for (const struct flow *flow = table->buckets[i]; flow;
+		     flow = flow->next)
+			n += flow->is_brief;
+	return n;
+}
+
+static void ignore_note(void *data, const struct flow_entry *entry, void *ctx)
+{
+	(void)data;
+	(void)entry;
+	(void)ctx;
+}
+
+static void ignore_join(void *data, const void *other, void *ctx)
+{
+	(void)data;
+	(void)other;
+	(void)ctx;
+}
+
+static void ignore_fill(void *data, struct netobs_flow *record, void *ctx)
+{
+	(void)data;
+	(void)record;
+	(void)ctx;
+}
+
+static int compare_records(const void *left, const void *right)
+{
+	const struct netobs_flow *a = left, *b = right;
+	const uint64_t x[] = { a->src_port,	     a->proto,
+			       a->points[0].ifindex, a->points[0].direction,
+			       a->packets,	     a->start_ns };
+	const uint64_t y[] = { b->src_port,	     b->proto,
+			       b->points[0].ifindex, b->points[0].direction,
+			       b->packets,	     b->start_ns };
+
+	for (size_t i = 0; i < ARRAY_SIZE(x); i++)
+		if (x[i] != y[i])
+			return x[i] < y[i] ? -1 : 1;
+	return 0;
+}
+
+/* In an order that does not depend on when they were reported. */
+static struct netobs_flow *sorted_records(const struct merger *m)
+{
+	struct netobs_flow *flows =
+		calloc(m->witness.n_flows + 1, sizeof(*flows));
+
+	for (uint32_t i = 0; i < m->witness.n_flows; i++) {
+		flows[i] = m->witness.flows[i].flow;
+		flows[i].points = m->witness.flows[i].points;
+	}
+	qsort(flows, m->witness.n_flows, sizeof(*flows), compare_records);
+	return flows;
+}
+
+static void assert_same_records(const struct merger *a, const struct merger *b)
+{
+	struct netobs_flow *x = sorted_records(a), *y = sorted_records(b);
+
+	assert_int_equal(a->witness.n_flows, b->witness.n_flows);
+	for (uint32_t i = 0; i < a->witness.n_flows; i++) {
+		assert_int_equal(x[i].n_points, y[i].n_points);
+		x[i].points = y[i].points = NULL;
+		assert_memory_equal(&x[i], &y[i], sizeof(x[i]));
+	}
+	free(x);
+	free(y);
+}
+
+/* Some come as they would from L1, and some for a second time. */
+static void feed_both(struct merger m[2], uint32_t *seed, int64_t from_ns)
+{
+	struct flow_entry entries[50];
+
+	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
+		entries[i] = anything(seed, from_ns);
+		if (!next(seed, 8))
+			entries[i].key.vlan = VLAN_PRESENT | next(seed, 2);
+		/* Seen until the end of the interval: it may return. */
+		if (next(seed, 2))
+			entries[i].tally.last_ns = from_ns + 999 * NSEC_PER_MSEC;
+		for (int k = 0; k < 2 && i % 10 == 0; k++)
+			merger_keep_entry(&m[k], &entries[i]);
+	}
+	for (int k = 0; k < 2; k++)
+		merger_deliver(&m[k], entries, ARRAY_SIZE(entries));
+}
+
+/* With extras, all flows are full. */
+static void brief_flows_change_no_record(void **state)
+{
+	const struct flow_extra extra = { .size = 8,
+					  .note = ignore_note,
+					  .join = ignore_join,
+					  .fill = ignore_fill };
+	uint32_t n_brief = 0;
+
+	(void)state;
+	for (uint32_t round = 0; round < 128; round++) {
+		struct merge_options options = merger_every_second();
+		uint32_t seed = round;
+		struct merger m[2];
+
+		options.active_timeout_ns = round & 1 ? 3000 * NSEC_PER_MSEC : 0;
+		options.min_bytes = round & 2 ? 3 * WORLD_BYTES : 0;
+		merger_open_in(&m[0], options, 1, bridged);
+		options.extras = (struct flow_extras){ &extra, 1 };
+		merger_open_in(&m[1], options, 1, bridged);
+		m[0].host.is_sampled = m[1].host.is_sampled = round & 4;
+		for (int64_t t = 0; t < 12; t++) {
+			for (int k = 0; k < 2; k++)
+				merge_begin(&m[k].merge,
+					    t == 11 ? MERGE_FINAL : MERGE_INTERVAL,
+					    (t + 1) * NSEC_PER_SEC);
+			feed_both(m, &seed, t * NSEC_PER_SEC);
+			merger_end(&m[0]);
+			merger_end(&m[1]);
+			assert_same_records(&m[0], &m[1]);
+			assert_int_equal(m[0].merge.table.count,
+					 m[1].merge.table.count);
+			assert_memory_equal(&m[0].merge.inferred,
+					    &m[1].merge.inferred,
+					    sizeof(struct volume));
+			n_brief += count_brief(&m[0].merge.table);
+			assert_int_equal(count_brief(&m[1].merge.table), 0);
+		}
+		merger_close(&m[0]);
+		merger_close(&m[1]);
+	}
+	assert_true(n_brief > 128);
+}
+
 /* Each record by itself, and what is not reported does not come again. */
 static void small_records_are_counted_and_not_reported(void **state)
 {
@@ -569,6 +708,7 @@ int main(void)
 		cmocka_unit_test(tenants_with_equal_addresses_stay_apart),
 		cmocka_unit_test(tenants_are_listed_where_they_were),
 		cmocka_unit_test(sums_balance_whatever_comes),
+		cmocka_unit_test(brief_flows_change_no_record),
 		cmocka_unit_test(small_records_are_counted_and_not_reported),
 		cmocka_unit_test(
 			bytes_of_an_interval_decide_and_not_those_of_its_parts),
