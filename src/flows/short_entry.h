@@ -191,17 +191,18 @@ static inline bool short_entry_write(struct short_entry *entry,
 static inline void short_entry_read(const struct short_entry *entry,
 				    struct flow_entry *ret_entry)
 {
-	struct flow_key *key = &ret_entry->key;
+	uint64_t *words = (uint64_t *)&ret_entry->key;
+	uint64_t rest = entry->words[2];
 
-	*ret_entry = (struct flow_entry){ 0 };
-	key->src.words[2] = key->dst.words[2] = SHORT_MAPPED;
-	key->src.words[3] = entry->src;
-	key->dst.words[3] = entry->dst;
-	((uint64_t *)key)[SHORT_WORD_PORTS] = entry->key_ports;
-	key->vlan = entry->vlan;
-	key->netns = entry->netns;
-	key->proto = entry->proto;
-	key->flags = entry->key_flags;
+	words[0] = words[2] = words[SHORT_WORD_VNI] = 0;
+	words[1] = (uint64_t)entry->src << 32 | SHORT_MAPPED;
+	words[3] = (uint64_t)entry->dst << 32 | SHORT_MAPPED;
+	words[SHORT_WORD_PORTS] = entry->key_ports;
+	words[SHORT_WORD_REST] = (rest & 0xffff) | (rest >> 16 & 0xffffffff)
+							   << 32;
+	ret_entry->outer_src_port = 0;
+	ret_entry->outer_dst_port = 0;
+	ret_entry->outer_check = 0;
 	short_tally_read(entry, &ret_entry->tally);
 }
 
