@@ -84,6 +84,21 @@ class Pressure(lab.WiredTest):
                   f"{sent['seconds']} s; memory {in_mib(memory)}")
         self.assertLess(memory["peak"], 120 * MIB)
 
+    def test_memory_in_a_flood_that_is_drained(self):
+        """New flows come while those of before are read."""
+        for flows, most in (lab.sized(100_000), 50), (MILLION, 180):
+            with self.subTest(flows=flows):
+                observer = self.observe("--interval", "1", release=True)
+                sent = self.flood("--seconds", 4, "--flows", flows)
+                memory = observer.memory()
+                result = observer.stop()
+                result.check_identity()
+                self.assert_sent_is_seen(sent, result)
+                self.assertEqual((0, 0), result.total("lost"))
+                self.note(f"{sent['packets']} packets of {flows} flows; "
+                          f"memory {in_mib(memory)}")
+                self.assertLess(memory["peak"], most * MIB)
+
     def test_capped_table_counts_what_it_loses(self):
         observer = self.observe("--max-flows", 1000, "--max-memory", "32M")
         observer.process.send_signal(signal.SIGSTOP)
