@@ -10,7 +10,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <linux/mount.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -44,6 +46,26 @@ static int prepare_sockets(struct bpf_object *object, void *ctx)
 	return bpf_map__set_max_entries(events, knobs->ring_bytes);
 }
 
+static int open_directory(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Where no path leads to it, as in ip-netns(8) exec; takes CAP_SYS_ADMIN. */
+static int mount_cgroup_root(void)
+{
+	cleanup_fd int fs = (int)syscall(SYS_fsopen, "cgroup2", FSOPEN_CLOEXEC);
+	int root;
+
+	if (fs < 0 ||
+	    syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
+		return -errno;
+	root = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, 0);
+	return root < 0 ? -errno : root;
+}
+
 /* Where cgroup v2 is mounted alone, and beside v1. */
 static int open_cgroup_root(void)
 {
@@ -53,8 +75,8 @@ static int open_cgroup_root(void)
 
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
 		if (!statfs(paths[i], &fs) && fs.f_type == CGROUP2_SUPER_MAGIC)
-			return open(paths[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return -1;
+			return open_directory(paths[i]);
+	return mount_cgroup_root();
 }
 
 static void init_sets(struct session_programs *programs, const struct log *log)
@@ -97,7 +119,7 @@ static void init_sets(struct session_programs *programs, const struct log *log)
 
 static int load_accept(struct session_programs *programs)
 {
-	return programs->cgroup_fd < 0 ? -ENOENT :
+	return programs->cgroup_fd < 0 ? programs->cgroup_fd :
 					 program_set_ref(&programs->accept);
 }
 

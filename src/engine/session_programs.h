@@ -24,8 +24,8 @@ struct session_programs {
 	struct session_knobs knobs;
 	struct program_set sockets, io, accept;
 	struct attach_point accept_points[2];
-	int cgroup_fd; /* of the root of cgroup v2; -1: it is not mounted */
-	int io_error;  /* 0, or why that set is not there: -errno */
+	int cgroup_fd; /* of the root of cgroup v2; -errno: it cannot be opened */
+	int io_error; /* 0, or why that set is not there: -errno */
 	int accept_error;
 };
 
