@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* An observer of sessions by the library's API, with each of its sets of programs left out. */
+#include "lib_lab.h"
+#include "lib_test.h"
+
+#include "base/clock_ms.h"
+#include "base/util.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <netobs/probe.h>
+#include <netobs/session.h>
+
+enum { PATIENCE_MS = 60000 };
+
+#define WITHOUT(feature) (1ULL << NETOBS_FEATURE_##feature)
+
+/* The last record of the end that accepted, and of the one that connected. */
+struct fixture {
+	struct lab lab;
+	struct netobs_sessions *sessions;
+	struct netobs_session ends[2];
+	uint16_t port;
+	uint64_t lacking; /* features of this kernel */
+};
+
+static void on_session(const struct netobs_session *session, void *user)
+{
+	struct fixture *f = user;
+
+	if (session->local_port == f->port)
+		f->ends[0] = *session;
+	else if (session->remote_port == f->port)
+		f->ends[1] = *session;
+}
+
+static int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct netobs_feature features[NETOBS_FEATURES];
+
+	netobs_probe(0, features, NETOBS_FEATURES, sizeof(features[0]));
+	for (int i = 0; i < NETOBS_FEATURES; i++)
+		if (!features[i].available)
+			f->lacking |= 1ULL << i;
+	lab_enter(&f->lab);
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	netobs_sessions_free(f->sessions);
+	lab_leave(&f->lab);
+	free(f);
+	return 0;
+}
+
+static void need(const struct fixture *f, uint64_t features)
+{
+	if (f->lacking & features)
+		skip();
+}
+
+static void start(struct fixture *f, uint64_t disabled, uint32_t interval_ms)
+{
+	const struct netobs_sessions_opts opts = {
+		.sz = sizeof(opts),
+		.disable_features = disabled,
+		.interval_ms = interval_ms,
+		.on_session = on_session,
+		.user = f,
+	};
+
+	assert_int_equal(netobs_sessions_new(&opts, &f->sessions), 0);
+	assert_int_equal(netobs_sessions_start(f->sessions), 0);
+	assert_int_equal(netobs_sessions_start(f->sessions), -EALREADY);
+}
+
+/* Until all is delivered. */
+static void stop(struct fixture *f)
+{
+	const int64_t deadline = now_ms() + PATIENCE_MS;
+	struct netobs_sessions_stats stats = { .sz = sizeof(stats) };
+	struct pollfd fd = { .fd = netobs_sessions_fd(f->sessions),
+			     .events = POLLIN };
+	int r = 0;
+
+	netobs_sessions_stop(f->sessions);
+	while (r >= 0 && now_ms() < deadline) {
+		poll(&fd, 1, 1000);
+		r = netobs_sessions_dispatch(f->sessions);
+	}
+	assert_int_equal(r, -ECANCELED);
+	assert_int_equal(netobs_sessions_stats_get(f->sessions, &stats), 0);
+	assert_int_equal(stats.ended, stats.reported + stats.lost);
+	netobs_sessions_free(TAKE_PTR(f->sessions));
+}
+
+/* A connection, with the descriptor of the end that connected first. */
+static void make_connection(struct fixture *f, bool wants_address, int ret_fds[2])
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(address);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(listener, (void *)&address, len), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (void *)&address, &len), 0);
+	f->port = ntohs(address.sin_port);
+	ret_fds[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(ret_fds[0], (void *)&address, len), 0);
+	ret_fds[1] = wants_address ? accept(listener, (void *)&address, &len) :
+				     accept(listener, NULL, NULL);
+	assert_true(ret_fds[1] >= 0);
+	close(listener);
+}
+
+static void close_both(const int fds[2])
+{
+	close(fds[0]);
+	close(fds[1]);
+}
+
+static void assert_is_ours(const struct netobs_session *session,
+			   enum netobs_session_process_by by)
+{
+	assert_int_equal(session->record.type, NETOBS_RECORD_SESSION);
+	assert_int_equal(session->process_by, by);
+	assert_true(session->record.has & NETOBS_SESSION_HAS_PROCESS);
+	assert_int_equal(session->pid, getpid());
+	assert_int_equal(session->ended, NETOBS_SESSION_FIN);
+}
+
+/* ---- How the process is known -------------------------------------------------------- */
+
+static void who_accepts_and_connects_opens(void **state)
+{
+	struct fixture *f = *state;
+	int fds[2];
+
+	need(f, WITHOUT(SESSIONS) | WITHOUT(SESSION_ACCEPT));
+	start(f, 0, 0);
+	make_connection(f, true, fds);
+	close_both(fds);
+	stop(f);
+	assert_is_ours(&f->ends[1], NETOBS_SESSION_BY_OPENING);
+	assert_int_equal(f->ends[1].opened, NETOBS_SESSION_ACTIVE);
+	assert_is_ours(&f->ends[0], NETOBS_SESSION_BY_OPENING);
+	assert_int_equal(f->ends[0].opened, NETOBS_SESSION_PASSIVE);
+}
+
+static void who_accepts_unseen_is_known_by_closing(void **state)
+{
+	struct fixture *f = *state;
+	int fds[2];
+
+	need(f, WITHOUT(SESSIONS));
+	start(f, WITHOUT(SESSION_ACCEPT), 0);
+	make_connection(f, true, fds);
+	close_both(fds);
+	stop(f);
+	assert_is_ours(&f->ends[0], NETOBS_SESSION_BY_CLOSING);
+
+	start(f, 0, 0);
+	make_connection(f, false, fds);
+	close_both(fds);
+	stop(f);
+	assert_is_ours(&f->ends[0], NETOBS_SESSION_BY_CLOSING);
+}
+
+static void talk(const int fds[2])
+{
+	char byte = 'x';
+
+	assert_int_equal(send(fds[0], &byte, 1, 0), 1);
+	assert_int_equal(recv(fds[1], &byte, 1, 0), 1);
+}
+
+static void who_sends_and_receives_uses(void **state)
+{
+	struct fixture *f = *state;
+	int fds[2];
+
+	need(f, WITHOUT(SESSIONS) | WITHOUT(SESSION_IO));
+	start(f, 0, 0);
+	make_connection(f, true, fds);
+	talk(fds);
+	close_both(fds);
+	stop(f);
+	assert_is_ours(&f->ends[0], NETOBS_SESSION_BY_USING);
+	assert_is_ours(&f->ends[1], NETOBS_SESSION_BY_USING);
+}
+
+static void without_its_hooks_use_is_not_seen(void **state)
+{
+	struct fixture *f = *state;
+	int fds[2];
+
+	need(f, WITHOUT(SESSIONS) | WITHOUT(SESSION_ACCEPT));
+	start(f, WITHOUT(SESSION_IO), 0);
+	make_connection(f, true, fds);
+	talk(fds);
+	close_both(fds);
+	stop(f);
+	assert_is_ours(&f->ends[0], NETOBS_SESSION_BY_OPENING);
+	assert_is_ours(&f->ends[1], NETOBS_SESSION_BY_OPENING);
+	assert_int_equal(f->ends[1].bytes_sent, 1);
+}
+
+/* ---- Open ones ------------------------------------------------------------------------- */
+
+static void open_ones_are_reported_at_the_end_if_at_all(void **state)
+{
+	struct fixture *f = *state;
+	int fds[2];
+
+	need(f, WITHOUT(SESSIONS));
+	for (uint32_t interval_ms = 0; interval_ms <= 3600000;
+	     interval_ms += 3600000) {
+		memset(f->ends, 0, sizeof(f->ends));
+		start(f, 0, interval_ms);
+		make_connection(f, true, fds);
+		stop(f);
+		for (int i = 0; i < 2; i++) {
+			assert_int_equal(f->ends[i].record.sz,
+					 interval_ms ? sizeof(f->ends[i]) : 0);
+			assert_int_equal(f->ends[i].ended, NETOBS_SESSION_OPEN);
+		}
+		close_both(fds);
+	}
+}
+
+/* ---- Options and order of calls ----------------------------------------------------------- */
+
+static void wrong_options_are_named(void **state)
+{
+	struct fixture *f = *state;
+	char why[NETOBS_ERROR_MAX] = "";
+	const struct {
+		const char *name;
+		struct netobs_sessions_opts opts;
+	} wrong[] = {
+		{ "on_session", { .sz = sizeof(wrong[0].opts) } },
+		{ "interval_ms",
+		  { .sz = sizeof(wrong[0].opts),
+		    .on_session = on_session,
+		    .interval_ms = 99 } },
+		{ "buffer_bytes",
+		  { .sz = sizeof(wrong[0].opts),
+		    .on_session = on_session,
+		    .buffer_bytes = 1 } },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		struct netobs_sessions_opts opts = wrong[i].opts;
+
+		opts.error = &why;
+		assert_int_equal(netobs_sessions_new(&opts, &f->sessions),
+				 -EINVAL);
+		assert_ptr_equal(strstr(why, wrong[i].name), why);
+	}
+	assert_int_equal(netobs_sessions_new(NULL, &f->sessions), -EINVAL);
+}
+
+static void nothing_is_delivered_before_the_start(void **state)
+{
+	struct fixture *f = *state;
+	const struct netobs_sessions_opts opts = { .sz = sizeof(opts),
+						   .on_session = on_session };
+
+	assert_int_equal(netobs_sessions_new(&opts, &f->sessions), 0);
+	assert_int_equal(netobs_sessions_dispatch(f->sessions), -EINVAL);
+	assert_int_equal(netobs_sessions_dispatch(NULL), -EINVAL);
+	assert_string_not_equal(netobs_sessions_last_error(f->sessions), "");
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(who_accepts_and_connects_opens),
+		TEST(who_accepts_unseen_is_known_by_closing),
+		TEST(who_sends_and_receives_uses),
+		TEST(without_its_hooks_use_is_not_seen),
+		TEST(open_ones_are_reported_at_the_end_if_at_all),
+		TEST(wrong_options_are_named),
+		TEST(nothing_is_delivered_before_the_start),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
