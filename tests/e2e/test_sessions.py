@@ -332,13 +332,15 @@ def ask_passed_down(name, sock, notes):
 
 SHELL = """
 exec 3<>/dev/tcp/127.0.0.1/$1; printf hello >&3; read -N 5 -u 3 answer
-inode=$(stat -L -c %i /proc/self/ns/net) socket=$(readlink /proc/$$/fd/3)
-while read -r _ local remote _ _ _ _ _ _ node _; do
+inode=$(stat -L -c %i /proc/self/ns/net) socket=$(readlink /proc/$$/fd/3) found=
+# The list may skip a socket while others come and go.
+until [[ $found ]]; do while read -r _ local remote _ _ _ _ _ _ node _; do
     [[ $socket = "socket:[$node]" ]] || continue
     printf '{"key": [%d, %d, %d], "Pid": %d, "Process": "bash", "Uid": 0}\\n' \
         $inode 0x${local#*:} 0x${remote#*:} $$ >&4
+    found=yes
     break
-done </proc/net/tcp
+done </proc/net/tcp; done
 """
 
 
