@@ -3,6 +3,7 @@
 #ifndef NETOBS_BPF_CONFIG_H
 #define NETOBS_BPF_CONFIG_H
 
+#include "bpf/connection.h"
 #include "bpf/store/hash.h"
 #include "bpf/judge.h"
 
@@ -16,6 +17,10 @@ const volatile __u32 config_cpus = 1;	    /* possible CPUs */
 const volatile __u32 config_l1_buckets = 1; /* per CPU and generation */
 const volatile __u32 config_log_slots = 0; /* per CPU, a power of two; 0: no log */
 const volatile __u32 config_overflow_part = 1; /* pages; OVERFLOW_PARTS per CPU */
+const volatile __u8 config_rtt = RTT_OFF;      /* enum rtt_mode */
+const volatile __u32 config_conn_buckets = 1;
+const volatile __u32 config_conn_idle =
+	60; /* seconds; then it may give its place to another */
 const volatile struct hash_secret config_secret;
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "bpf/judge.h"
 #include "bpf/sample.h"
+#include "bpf/track/connections.h"
 #include "bpf/track/fragments.h"
 #include "bpf/track/origins.h"
 #include "bpf/parse/parse.h"
@@ -152,6 +153,13 @@ static __always_inline void count_rule(const struct run *run, __u32 judgement,
 		count(counted, size->packets, size->bytes);
 }
 
+static __always_inline bool is_segment(const struct packet *pkt, int parsed)
+{
+	return pkt->key.proto == IP_PROTO_TCP &&
+	       (parsed == PARSE_PLAIN ||
+		(parsed != PARSE_CUT && pkt->fragment == FRAGMENT_NONE));
+}
+
 /* @parsed: what the parser returned. */
 static __always_inline void observe_packet(struct run *run, struct __sk_buff *skb,
 					   const struct arrival *arrival,
@@ -176,11 +184,17 @@ static __always_inline void observe_packet(struct run *run, struct __sk_buff *sk
 	}
 	if (parsed != PARSE_PLAIN && pkt->fragment != FRAGMENT_NONE)
 		track_fragment(pkt);
+	if (config_rtt) { /* all segments, whatever is sampled */
+		run->now = clock_now(run->cpu, skb);
+		if (is_segment(pkt, parsed))
+			note_segment(run, skb, pkt, &size, parsed == PARSE_PLAIN);
+	}
 	if (config_sampling_interval && !sample(run, pkt, &size))
 		return;
 	if (arrival->flags & KEY_EGRESS)
 		mark_again(pkt, skb);
-	run->now = clock_now(run->cpu, skb);
+	if (!config_rtt)
+		run->now = clock_now(run->cpu, skb);
 	store_add(run, skb, pkt, &size);
 }
 
@@ -198,7 +212,10 @@ static __noinline int observe_other(struct run *run, struct __sk_buff *skb,
 	asm volatile("" ::: "memory");
 	arrival = arrival_of(skb, direction);
 	observe_packet(run, skb, &arrival, &run->scratch->pkt, parsed, judgement);
-	return 0;
+	parsed = 0;
+	/* The compiler would return nothing, and what it leaves there may be an address. */
+	asm volatile("" : "+r"(parsed));
+	return parsed;
 }
 
 static __always_inline void observe(struct run *run, struct __sk_buff *skb,
@@ -209,14 +226,19 @@ static __always_inline void observe(struct run *run, struct __sk_buff *skb,
 	struct cursor c = cursor_of(skb);
 	struct packet *pkt = &run->scratch->pkt;
 
+	if (config_rtt)
+		run->scratch->noted.is_there = false;
 	if (config_link == LINK_ETHERNET &&
 	    parse_plain(&c, pkt, &arrival, tunnels())) {
 		observe_packet(run, skb, &arrival, pkt, PARSE_PLAIN, judgement);
 	} else {
 		struct run other = *run; /* the address of @run stays unknown */
+		int ret = observe_other(&other, skb, direction, judgement);
 
-		observe_other(&other, skb, direction, judgement);
+		asm volatile("" ::"r"(ret));
 	}
+	if (config_rtt && run->scratch->noted.is_there)
+		track_connection(run->cpu_id);
 }
 
 static __always_inline int hook(struct __sk_buff *skb, __u8 direction)

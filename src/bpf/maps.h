@@ -6,7 +6,10 @@
 #ifndef NETOBS_BPF_MAPS_H
 #define NETOBS_BPF_MAPS_H
 
+#include "bpf/connection.h"
 #include "bpf/parse/packet.h"
+#include "bpf/rtt/segment.h"
+#include "bpf/store/conn_places.h"
 #include <bpf/bpf_helpers.h>
 
 /* Indexed by CPU. An array and not a per-CPU one, so that it can be mapped. */
@@ -18,6 +21,17 @@ struct {
 	__type(value, struct cpu_state);
 } cpu_states SEC(".maps");
 
+struct noted_segment {
+	struct segment segment;
+	__u64 hash;	/* of its connection */
+	__u64 timed_at; /* the tick of the clock, in which ... */
+	__u32 timed;	/* ... so many were timed on this CPU */
+	__u32 index;	/* of the first place of its connection */
+	__u32 dir;
+	__u32 is_there;
+	struct conn_choice choice;
+};
+
 /*
  * Room for a packet's fields, which the stack does not have: part of struct cpu_state, so
  * that both are found at once.
@@ -25,6 +39,7 @@ struct {
 struct scratch {
 	struct packet pkt;
 	struct packet outer;
+	struct noted_segment noted; /* what of `pkt` its connection will be shown */
 	struct flow_entry entry;
 	struct overflow_page page; /* before it is in an overflow table */
 };
@@ -102,6 +117,31 @@ struct {
 	__type(key, __u32);
 	__type(value, struct outcome_slot);
 } outcome_slots SEC(".maps");
+
+/* The table of connections, and what becomes of its entries: see connection.h. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct connection);
+} connections SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct conn_bucket);
+} conn_buckets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct conn_counters);
+} conn_counters SEC(".maps");
 
 /* By origin_slot(). */
 struct {

@@ -30,6 +30,7 @@ static int prepare_maps(struct bpf_object *object, void *ctx)
 	bool has_rules = knobs->filter || knobs->may_filter;
 	uint32_t rules_total = has_rules ? knobs->n_cpus * RULE_SLOTS : 1;
 	uint32_t log_total = max_u64(knobs->n_cpus * knobs->log_slots, 1);
+	uint32_t n_buckets = max_u64(knobs->conn_buckets, 1);
 	struct bpf_program *program;
 	int err;
 
@@ -42,6 +43,9 @@ static int prepare_maps(struct bpf_object *object, void *ctx)
 	err = err   ?:
 		      resize_map(object, "outcome_slots",
 				 knobs->n_cpus * OUTCOME_SLOTS);
+	err = err ?: resize_map(object, "connections", n_buckets * CONN_WAYS);
+	err = err ?: resize_map(object, "conn_buckets", n_buckets);
+	err = err ?: resize_map(object, "conn_counters", knobs->n_cpus);
 	err = err ?: resize_map(object, "notices", sysconf(_SC_PAGESIZE));
 	return err || !knobs->adopted ?
 		       err :
@@ -68,6 +72,9 @@ static int prepare_programs(struct bpf_object *object, void *ctx)
 	rodata->config_l1_buckets = knobs->l1_buckets;
 	rodata->config_log_slots = knobs->log_slots;
 	rodata->config_overflow_part = knobs->overflow_part;
+	rodata->config_rtt = knobs->conn_buckets ? knobs->rtt : RTT_OFF;
+	rodata->config_conn_buckets = max_u64(knobs->conn_buckets, 1);
+	rodata->config_conn_idle = knobs->conn_idle;
 	rodata->config_secret = knobs->secret;
 	return 0;
 }

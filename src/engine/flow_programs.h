@@ -6,6 +6,7 @@
 #ifndef NETOBS_ENGINE_FLOW_PROGRAMS_H
 #define NETOBS_ENGINE_FLOW_PROGRAMS_H
 
+#include "bpf/connection.h"
 #include "bpf/store/hash.h"
 #include "pinned.h"
 #include "program_set.h"
@@ -25,6 +26,9 @@ struct flow_knobs {
 	bool may_filter; /* programs with and without a filter share the maps */
 	enum sampling sampling;
 	uint32_t sampling_interval; /* one of so many; 0: all */
+	enum rtt_mode rtt;
+	uint32_t conn_buckets; /* of CONN_WAYS connections; 0 if there is no rtt */
+	uint32_t conn_idle; /* seconds after which a new connection may take the place */
 	const struct pinned *adopted; /* whose maps are used; NULL: new ones are made */
 };
 

@@ -27,7 +27,7 @@ enum {
 	COMMON_BYTES = offsetof(struct pinned_state, lanes),
 };
 
-_Static_assert(sizeof(struct cpu_state) == 2880 &&
+_Static_assert(sizeof(struct cpu_state) == 3008 &&
 		       sizeof(struct flow_bucket) == 2112 &&
 		       sizeof(struct overflow_page) == 1984 &&
 		       sizeof(struct log_slot) == 64 &&

@@ -110,6 +110,9 @@ static int count_cpus(struct store *store)
 	return 0;
 }
 
+/* Longer than between the keep-alives of most programs; the kernel's are hours apart. */
+enum { CONN_IDLE_SECONDS = 60 };
+
 static struct flow_knobs knobs_of(const struct store *store)
 {
 	return (struct flow_knobs){
@@ -124,6 +127,12 @@ static struct flow_knobs knobs_of(const struct store *store)
 		.may_filter = store->options.pinned,
 		.sampling = store->options.sampling,
 		.sampling_interval = store->options.sampling_interval,
+		.rtt = store->options.rtt,
+		.conn_buckets = store->options.rtt ?
+					(store->options.connections + CONN_WAYS -
+					 1) / CONN_WAYS :
+					0,
+		.conn_idle = CONN_IDLE_SECONDS,
 	};
 }
 

@@ -26,6 +26,8 @@ struct store_options {
 	const struct filter *filter; /* NULL: all packets; stays the caller's */
 	enum sampling sampling;
 	uint32_t sampling_interval; /* one of so many; 0: all */
+	enum rtt_mode rtt;
+	uint32_t connections; /* places for them, of RTT_RING; rounded up to whole buckets */
 	struct pinned *pinned; /* where the maps outlive the process; NULL: nowhere */
 	uint32_t attach_order; /* both for the state in there */
 	uint32_t attach_kinds;

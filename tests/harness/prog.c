@@ -124,7 +124,19 @@ static int load(struct prog *prog)
 	skel->rodata->config_secret = host_secret;
 	bpf_program__set_autoload(skel->progs.netobs_egress,
 				  prog->options.has_egress);
-	err = bpf_map__set_max_entries(skel->maps.cpu_states, prog->n_cpus);
+	skel->rodata->config_rtt = prog->options.conn_buckets ? RTT_RING :
+								RTT_OFF;
+	skel->rodata->config_conn_buckets = prog->options.conn_buckets ?: 1;
+	err = bpf_map__set_max_entries(skel->maps.conn_buckets,
+				       prog->options.conn_buckets ?: 1);
+	err = err   ?:
+		      bpf_map__set_max_entries(
+			      skel->maps.connections,
+			      CONN_WAYS * (prog->options.conn_buckets ?: 1));
+	err = err   ?:
+		      bpf_map__set_max_entries(skel->maps.conn_counters,
+					       prog->n_cpus);
+	err = err ?: bpf_map__set_max_entries(skel->maps.cpu_states, prog->n_cpus);
 	err = err   ?:
 		      bpf_map__set_max_entries(skel->maps.l1_buckets,
 					       GENERATIONS * l1_buckets(prog));
@@ -141,9 +153,14 @@ static int map_all(struct prog *prog)
 	prog->cpus = map_array(prog->skel->maps.cpu_states);
 	prog->l1 = map_array(prog->skel->maps.l1_buckets);
 	prog->log = map_array(prog->skel->maps.log_slots);
+	prog->connections = map_array(prog->skel->maps.connections);
+	prog->conn_buckets = map_array(prog->skel->maps.conn_buckets);
 	prog->ring = ring_buffer__new(bpf_map__fd(prog->skel->maps.notices),
 				      on_notice, prog, NULL);
-	return prog->cpus && prog->l1 && prog->log && prog->ring ? 0 : -ENOMEM;
+	return prog->cpus && prog->l1 && prog->log && prog->connections &&
+			       prog->conn_buckets && prog->ring ?
+		       0 :
+		       -ENOMEM;
 }
 
 int prog_open(struct prog *prog, const struct prog_options *options)
@@ -178,11 +195,44 @@ void prog_close(struct prog *prog)
 		unmap_array(prog->cpus, prog->skel->maps.cpu_states);
 		unmap_array(prog->l1, prog->skel->maps.l1_buckets);
 		unmap_array(prog->log, prog->skel->maps.log_slots);
+		unmap_array(prog->connections, prog->skel->maps.connections);
+		unmap_array(prog->conn_buckets, prog->skel->maps.conn_buckets);
 	}
 	for (int i = 0; i < GENERATIONS; i++)
 		close_fd(&prog->overflows[i]);
 	flows_bpf__destroy(prog->skel);
 	*prog = (struct prog){ .overflows = { -1, -1 } };
+}
+
+const struct connection *prog_connection(const struct prog *prog,
+					 const struct flow_key *key)
+{
+	__u32 n = prog->options.conn_buckets * CONN_WAYS;
+	int dir = connection_dir(key);
+	struct flow_key wanted = connection_key(key, dir);
+
+	for (__u32 i = 0; i < n; i++) {
+		const struct connection *conn = &prog->connections[i];
+
+		if (conn->version && !memcmp(&conn->key, &wanted, sizeof(wanted)))
+			return conn;
+	}
+	return NULL;
+}
+
+struct conn_counters prog_conn_counters(const struct prog *prog)
+{
+	struct conn_counters sum = { 0 }, one;
+	__u64 *to = (__u64 *)&sum, *from = (__u64 *)&one;
+
+	for (__u32 cpu = 0; cpu < prog->n_cpus; cpu++) {
+		if (bpf_map_lookup_elem(bpf_map__fd(prog->skel->maps.conn_counters),
+					&cpu, &one))
+			return (struct conn_counters){ 0 };
+		for (size_t i = 0; i < sizeof(one) / sizeof(*from); i++)
+			to[i] += from[i];
+	}
+	return sum;
 }
 
 static int empty_hash(int fd, void *key)
@@ -203,6 +253,17 @@ int prog_reset(struct prog *prog)
 	memset(prog->l1, 0, GENERATIONS * l1_buckets(prog) * sizeof(*prog->l1));
 	for (__u32 cpu = 0; cpu < prog->n_cpus; cpu++)
 		memset(&prog->cpus[cpu], 0, sizeof(prog->cpus[cpu]));
+	for (__u32 cpu = 0; cpu < prog->n_cpus; cpu++) {
+		const struct conn_counters none = { 0 };
+
+		if (bpf_map_update_elem(bpf_map__fd(prog->skel->maps.conn_counters),
+					&cpu, &none, BPF_ANY))
+			return -EIO;
+	}
+	for (__u32 i = 0; i < prog->options.conn_buckets; i++)
+		memset(&prog->conn_buckets[i], 0, sizeof(prog->conn_buckets[i]));
+	for (__u32 i = 0; i < prog->options.conn_buckets * CONN_WAYS; i++)
+		memset(&prog->connections[i], 0, sizeof(prog->connections[i]));
 	for (int i = 0; i < GENERATIONS; i++)
 		if (empty_hash(prog->overflows[i], &overflow))
 			return -EIO;

@@ -6,6 +6,7 @@
 #ifndef HARNESS_PROG_H
 #define HARNESS_PROG_H
 
+#include "bpf/connection.h"
 #include "bpf/store/hash.h"
 #include "bpf/types.h"
 
@@ -30,6 +31,7 @@ struct prog_options {
 	enum sampling sampling;
 	__u32 sampling_interval; /* all packets */
 	__u32 has_egress;	 /* the program for that is loaded, too */
+	__u32 conn_buckets;	 /* round-trip times are measured; none */
 };
 
 /* Entries of one generation, one per key. */
@@ -42,10 +44,12 @@ struct prog {
 	struct flows_bpf *skel;
 	struct prog_options options;
 	__u32 n_cpus;
-	int overflows[GENERATIONS]; /* file descriptors */
-	struct cpu_state *cpus;	    /* mapped */
-	struct flow_bucket *l1;	    /* mapped */
-	struct log_slot *log;	    /* mapped */
+	int overflows[GENERATIONS];	  /* file descriptors */
+	struct cpu_state *cpus;		  /* mapped */
+	struct flow_bucket *l1;		  /* mapped */
+	struct log_slot *log;		  /* mapped */
+	struct connection *connections;	  /* mapped; of conn_buckets */
+	struct conn_bucket *conn_buckets; /* mapped */
 	struct ring_buffer *ring;
 	unsigned int n_notices;
 	bool lacks_table; /* a test has removed one */
@@ -78,6 +82,13 @@ int prog_run(struct prog *prog, const struct prog_packet *packet,
 
 /* Make the programs write to @generation. */
 void prog_set_generation(struct prog *prog, __u32 generation);
+
+/* The entry of a connection, by a packet's key; NULL: there is none. */
+const struct connection *prog_connection(const struct prog *prog,
+					 const struct flow_key *key);
+
+/* The sum of all CPUs' counters of connections. */
+struct conn_counters prog_conn_counters(const struct prog *prog);
 
 /* How many of L1's entries are taken on all CPUs. */
 size_t prog_l1_used(const struct prog *prog, __u32 generation);

@@ -57,6 +57,7 @@ static __always_inline int parse_tcp(struct cursor *c, struct packet *pkt)
 	pkt->attrs.marks |= tcp_marks((tcp[12] & 0xf) << 8 | tcp[13]);
 	/* Options count for segmentation, whether or not they are in reach. */
 	pkt->header_end += header;
+	pkt->tcp_header = header;
 	return 0;
 }
 

@@ -23,6 +23,7 @@ struct packet {
 	__u8 unsent;   /* header bytes that segments will not have */
 	__u8 fragment; /* enum fragment_kind */
 	__u8 fragment_proto;
+	__u8 tcp_header; /* its length; not of plain packets */
 
 	/* Set for tunnelled packets only: key.tunnel. */
 	__u16 outer_src_port;

@@ -31,6 +31,7 @@ struct hash_secret {
 	__u32 flow[HASH_FLOW_WORDS];
 	__u32 outer[HASH_ADDR_WORDS]; /* the addresses of tunnels, twice */
 	__u32 outer_check[HASH_ADDR_WORDS];
+	__u32 connection[HASH_FLOW_WORDS];
 };
 
 static __always_inline __u64 hash_words(__u32 a, __u32 b,

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What a direction acknowledges of the other one's data. */
+#ifndef NETOBS_BPF_RTT_ACKS_H
+#define NETOBS_BPF_RTT_ACKS_H
+
+#include "timers.h"
+
+/* The time of a segment ended: one of the direction that @dir acknowledges. */
+static __always_inline void ack_sample(struct connection *conn, int dir,
+				       struct segment *segment, __u64 armed_ns,
+				       bool is_handshake)
+{
+	struct conn_stats *stats = &conn->stats[!dir];
+	__s64 ns = segment_time(segment) - armed_ns;
+	__u32 sample = latency_of(ns);
+
+	if (ns < 0) /* the clocks of two CPUs */
+		return;
+	if (is_handshake)
+		stats->handshake = sample;
+	latency_add(&stats->rtt, sample, segment->tick);
+}
+
+/*
+ * The first acknowledgment of this direction. If it answers a SYN, it is for the SYN alone, and
+ * where that had no ACK, it has SYN itself: else it belongs to another connection.
+ */
+static __always_inline void ack_first(struct connection *conn, int dir,
+				      struct segment *segment)
+{
+	const struct conn_side *other = &conn->sides[!dir];
+	struct conn_side *side = &conn->sides[dir];
+	__u32 ack = segment->ack;
+	__u64 armed_ns;
+
+	conn->state[dir] |= CONN_ACKED;
+	side->acked = ack;
+	if (!(conn->state[!dir] & CONN_SYN))
+		return;
+	armed_ns = timers_end(side, other, ack);
+	if (!armed_ns || ack != conn->stats[!dir].isn + 1 ||
+	    (conn->opener != dir && !(segment->flags & TCP_SYN)))
+		return;
+	ack_sample(conn, dir, segment, armed_ns, true);
+}
+
+/* RFC 5681, 2: it has nothing but what the one before had, and there is something to acknowledge. */
+static __always_inline bool is_duplicate(const struct connection *conn, int dir,
+					 const struct segment *segment)
+{
+	const struct conn_side *side = &conn->sides[dir];
+
+	return !segment->len && !(segment->flags & (TCP_SYN | TCP_FIN)) &&
+	       segment->window == side->window &&
+	       seq_diff(conn->sides[!dir].next, segment->ack) > 0;
+}
+
+static __always_inline void ack_observe(struct connection *conn, int dir,
+					struct segment *segment)
+{
+	const struct conn_side *other = &conn->sides[!dir];
+	struct conn_side *side = &conn->sides[dir];
+	__s32 newly = seq_diff(segment->ack, side->acked);
+	__u64 armed_ns;
+
+	if (!(conn->state[dir] & CONN_ACKED)) {
+		ack_first(conn, dir, segment);
+	} else if (newly > 0) {
+		side->acked = segment->ack;
+		if (timers_armed(other, side) <= 0)
+			return;
+		armed_ns = timers_end(side, other, segment->ack);
+		if (armed_ns && seq_diff(segment->ack, other->next) <= 0)
+			ack_sample(conn, dir, segment, armed_ns, false);
+	} else if (!newly && is_duplicate(conn, dir, segment)) {
+		conn->stats[dir].duplicate_acks++;
+	}
+}
+
+/* Of all segments but RST, whose window means nothing. */
+static __always_inline void window_observe(struct connection *conn, int dir,
+					   const struct segment *segment)
+{
+	struct conn_side *side = &conn->sides[dir];
+
+	if (segment->window == side->window)
+		return;
+	if (!segment->window && conn->state[dir] & CONN_SEEN)
+		conn->stats[dir].zero_windows++;
+	side->window = segment->window;
+}
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The data of a direction: what is new, what was seen before, and what came late.
+ *
+ * Bytes below `next` that were seen here before are retransmitted. Those that were not are in
+ * a gap, and out of order: they were lost before they came here, or overtaken. More
+ * than CONN_GAPS gaps at a time are not known; their bytes count as retransmitted.
+ *
+ * Of a connection that we find open, the first segment may be a retransmission, and what
+ * seems new after it may have been sent before. Segments are timed when all data up to
+ * `next` was acknowledged twice in a row, each time up to what was the newest then, with no
+ * retransmission between: what follows was sent since.
+ */
+#ifndef NETOBS_BPF_RTT_DATA_H
+#define NETOBS_BPF_RTT_DATA_H
+
+#include "timers.h"
+
+/* Of a connection that was open before: so much before its first segment is unknown. */
+#define GAP_UNKNOWN (1U << 30)
+
+/* ---- Gaps --------------------------------------------------------------------- */
+
+static __always_inline void gap_add(struct conn_gap gaps[CONN_GAPS],
+				    __u32 start, __u32 end)
+{
+	for (int i = 0; i < CONN_GAPS; i++) {
+		if (gaps[i].start == gaps[i].end) {
+			gaps[i].start = start;
+			gaps[i].end = end;
+			return;
+		}
+	}
+}
+
+/* Remove [@start, @end) from a gap; what is right of it goes to *@ret_rest. Returns how much it was. */
+static __always_inline __u32 gap_cut(struct conn_gap *gap, __u32 start,
+				     __u32 end, struct conn_gap *ret_rest)
+{
+	if (seq_diff(start, gap->start) < 0)
+		start = gap->start;
+	if (seq_diff(end, gap->end) > 0)
+		end = gap->end;
+	if (seq_diff(end, start) <= 0)
+		return 0;
+	if (start == gap->start) {
+		gap->start = end;
+	} else {
+		if (end != gap->end) {
+			ret_rest->start = end;
+			ret_rest->end = gap->end;
+		}
+		gap->end = start;
+	}
+	return end - start;
+}
+
+/* Returns how many of the bytes of [@start, @end) were in gaps. */
+static __always_inline __u32 gaps_fill(struct conn_gap gaps[CONN_GAPS],
+				       __u32 start, __u32 end)
+{
+	struct conn_gap rest = { 0 };
+	__u32 filled = 0;
+
+	for (int i = 0; i < CONN_GAPS; i++)
+		filled += gap_cut(&gaps[i], start, end, &rest);
+	if (rest.start != rest.end)
+		gap_add(gaps, rest.start, rest.end);
+	return filled;
+}
+
+/* Forget gaps whose bytes the other end has. */
+static __always_inline void gaps_forget(struct conn_gap gaps[CONN_GAPS],
+					__u32 acked)
+{
+	for (int i = 0; i < CONN_GAPS; i++) {
+		if (seq_diff(acked, gaps[i].end) >= 0)
+			gaps[i].end = gaps[i].start;
+	}
+}
+
+/* ---- Data that was sent before -------------------------------------------------- */
+
+/*
+ * RFC 9293, 3.8.4: a keep-alive has the number before the next one, at most with a byte that
+ * was acknowledged.
+ */
+static __always_inline bool is_keepalive(const struct connection *conn, int dir,
+					 const struct segment *segment)
+{
+	const struct conn_side *side = &conn->sides[dir];
+
+	return segment->len <= 1 && !(segment->flags & (TCP_SYN | TCP_FIN)) &&
+	       segment->seq == side->next - 1 && conn->state[!dir] & CONN_ACKED &&
+	       conn->sides[!dir].acked == side->next;
+}
+
+static __always_inline void count_old(struct conn_stats *stats,
+				      const struct segment *segment, __u32 span,
+				      __u32 filled, bool has_fin)
+{
+	__u32 seen = span - filled;
+
+	if (filled)
+		stats->out_of_order += segment_count(segment, filled);
+	if (!seen)
+		return;
+	stats->retransmitted += segment_count(segment, seen);
+	stats->retransmitted_bytes += seen - has_fin;
+}
+
+/* Below `next`: @old of the sequence numbers, the first ones. */
+static __always_inline void data_again(struct connection *conn, int dir,
+				       const struct segment *segment, __u32 old)
+{
+	struct conn_stats *stats = &conn->stats[dir];
+	struct conn_side *side = &conn->sides[dir];
+	__u32 end = segment->seq + old;
+	bool has_fin = segment->flags & TCP_FIN && end == side->next &&
+		       conn->state[dir] & CONN_FIN;
+	__u32 filled;
+
+	if (!(segment->flags & TCP_SYN)) {
+		if (conn->state[!dir] & CONN_ACKED)
+			gaps_forget(stats->gaps, conn->sides[!dir].acked);
+		filled = gaps_fill(stats->gaps, segment->seq, end);
+		count_old(stats, segment, old, filled, has_fin);
+	}
+	timers_drop(side, &conn->sides[!dir], segment->seq);
+	stats->data_ns = 0; /* what answers it may have waited for this */
+	if (!(conn->state[dir] & CONN_SYNCED)) {
+		side->targets[0] = side->next;
+		conn->state[dir] &= ~CONN_SYNCING;
+	}
+}
+
+/* ---- New data -------------------------------------------------------------------- */
+
+/* A SYN comes first, unless the other direction was found without one: then it may be a retry. */
+static __always_inline bool is_opening(const struct connection *conn, int dir,
+				       const struct segment *segment)
+{
+	__u8 other = conn->state[!dir];
+
+	return segment->flags & TCP_SYN &&
+	       (other & CONN_SYN || !(other & CONN_SEEN));
+}
+
+static __always_inline void data_first(struct connection *conn, int dir,
+				       const struct segment *segment)
+{
+	struct conn_stats *stats = &conn->stats[dir];
+	struct conn_side *side = &conn->sides[dir];
+	__u32 first = segment->seq;
+
+	side->next = first;
+	side->window_end = segment->tick + CONN_RATE_WINDOW;
+	stats->window_next = first + !!(segment->flags & TCP_SYN);
+	conn->state[dir] |= CONN_SEEN;
+	if (is_opening(conn, dir, segment)) {
+		conn->state[dir] |= CONN_SYN | CONN_SYNCED;
+		stats->isn = first;
+		if (conn->opener == CONN_NEITHER)
+			conn->opener = segment->flags & TCP_ACK ? !dir : dir;
+	} else {
+		side->targets[0] = first + segment_span(segment);
+		stats->gaps[0].start = first - GAP_UNKNOWN;
+		stats->gaps[0].end = first;
+	}
+}
+
+/*
+ * Whether what comes now is new. @side->targets[0]: what is to be acknowledged before; @end:
+ * of what comes.
+ */
+static __always_inline bool data_synchronise(struct connection *conn, int dir,
+					     __u32 end)
+{
+	struct conn_side *side = &conn->sides[dir];
+	__u32 acked = conn->sides[!dir].acked;
+	__u8 state = conn->state[dir];
+
+	if (!(conn->state[!dir] & CONN_ACKED))
+		return state & CONN_SYNCED;
+	if (seq_diff(acked, side->next) > 0) { /* of data that did not come here */
+		side->next = acked;
+		side->head = conn->sides[!dir].tail;
+		side->targets[0] = end;
+		conn->state[dir] = state & ~(CONN_SYNCED | CONN_SYNCING);
+		return false;
+	}
+	if (state & CONN_SYNCED)
+		return true;
+	if (seq_diff(acked, side->targets[0]) < 0)
+		return false;
+	side->targets[0] = end;
+	conn->state[dir] |= state & CONN_SYNCING ? CONN_SYNCED : CONN_SYNCING;
+	return false;
+}
+
+/* Arm a timer for what ends before @end, if it is time. */
+static __always_inline void data_time(struct connection *conn, int dir,
+				      struct segment *segment, __u32 end)
+{
+	struct conn_side *side = &conn->sides[dir];
+	const struct conn_side *acker = &conn->sides[!dir];
+
+	if ((segment->may_time || segment->flags & TCP_SYN) &&
+	    timers_are_due(side, acker, &conn->stats[dir].rtt, segment->now) &&
+	    data_synchronise(conn, dir, end))
+		timers_arm(side, acker, end, segment_time(segment));
+}
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* A TCP segment, or a buffer that has or becomes several, as the programs see it. */
+#ifndef NETOBS_BPF_RTT_SEGMENT_H
+#define NETOBS_BPF_RTT_SEGMENT_H
+
+#include "bpf/connection.h"
+#include "bpf/parse/headers.h"
+
+enum { TCP_PSH = 0x08 };
+
+enum { TIMED_PER_TICK = 64 };
+
+struct segment {
+	__u32 seq;
+	__u32 ack;
+	__u32 len; /* of the payload, of all segments on the wire */
+	__u32 mss; /* payload of each of them, but the last one; 0: it is one */
+	__u16 window;
+	__u8 flags; /* enum tcp_flag */
+	__u8 reserved;
+	__u32 tick;	/* of @now */
+	__u32 may_time; /* the clock may be read for it */
+	__u64 now; /* ns: not after the segment came, and at most a kernel tick before */
+	__u64 exact; /* ns: segment_time(); 0: not read yet */
+};
+
+/* The time at which the segment came. The includer defines it; reading a clock is dear. */
+static __always_inline __u64 read_exact_clock(const struct segment *segment);
+
+static __always_inline __u64 segment_time(struct segment *segment)
+{
+	if (!segment->exact)
+		segment->exact = read_exact_clock(segment);
+	return segment->exact;
+}
+
+/* Sequence numbers that it takes (RFC 9293, 3.4). */
+static __always_inline __u32 segment_span(const struct segment *segment)
+{
+	__u32 span = segment->len;
+
+	if (segment->flags & (TCP_SYN | TCP_FIN))
+		span += !!(segment->flags & TCP_SYN) +
+			!!(segment->flags & TCP_FIN);
+	return span;
+}
+
+/* How many segments on the wire carry @bytes of it. */
+static __always_inline __u32 segment_count(const struct segment *segment,
+					   __u32 bytes)
+{
+	return segment->mss ? (bytes + segment->mss - 1) / segment->mss : 1;
+}
+
+/* Sequence numbers wrap (RFC 9293, 3.4): differences of less than 2^31 are signed. */
+static __always_inline __s32 seq_diff(__u32 a, __u32 b)
+{
+	return (__s32)(a - b);
+}
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Turns: how long one side takes to answer the other. A turn begins with new data of the side
+ * that has not spoken last. It is clean if that segment acknowledges all data of the other side:
+ * its sender had the whole of it. An answer counts if it and what it answers began
+ * clean, so neither streams in both directions nor requests that overlap do.
+ *
+ * The end of a turn is known exactly if its last segment has PSH or FIN, with which senders
+ * mark the end of what they were given (RFC 9293, 3.9.1.2): the clock is not read for all others.
+ */
+#ifndef NETOBS_BPF_RTT_TURNS_H
+#define NETOBS_BPF_RTT_TURNS_H
+
+#include "latency.h"
+#include "segment.h"
+
+static __always_inline void turn_begin(struct connection *conn, int dir,
+				       struct segment *segment)
+{
+	const struct conn_stats *other = &conn->stats[!dir];
+	struct conn_stats *stats = &conn->stats[dir];
+	__u32 end = conn->sides[!dir].next;
+	bool is_clean = conn->state[dir] & CONN_ACKED && segment->ack == end &&
+			segment->flags & TCP_ACK;
+	bool is_first = conn->talker == CONN_NEITHER;
+	__s64 ns;
+
+	conn->talker = dir;
+	/* Of a connection that was open before, the first data may have begun earlier. */
+	if (is_first)
+		is_clean = is_clean && conn->state[dir] & CONN_SYN;
+	else if (!is_clean)
+		stats->overlaps++;
+	if (!is_clean) {
+		conn->state[dir] &= ~CONN_CLEAN;
+		return;
+	}
+	conn->state[dir] |= CONN_CLEAN;
+	if (is_first || !(conn->state[!dir] & CONN_CLEAN) || !other->data_ns ||
+	    other->data_end != end)
+		return;
+	ns = segment_time(segment) - other->data_ns;
+	if (ns >= 0)
+		latency_add(&stats->turn, latency_of(ns), segment->tick);
+}
+
+/* New data that ends before @end. */
+static __always_inline void turn_observe(struct connection *conn, int dir,
+					 struct segment *segment, __u32 end)
+{
+	struct conn_stats *stats = &conn->stats[dir];
+
+	if (conn->talker != dir)
+		turn_begin(conn, dir, segment);
+	if (segment->flags & (TCP_PSH | TCP_FIN) && segment->may_time) {
+		stats->data_ns = segment_time(segment);
+		stats->data_end = end;
+	}
+}
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Where a connection is in the table, and which one gives its place to another. Pure: the same
+ * header builds for the host.
+ */
+#ifndef NETOBS_BPF_STORE_CONN_PLACES_H
+#define NETOBS_BPF_STORE_CONN_PLACES_H
+
+#include "bpf/connection.h"
+#include "hash.h"
+
+enum { CONN_AGE_MASK = (1 << CONN_AGE_BITS) - 1 };
+
+/* The key as of direction 0, of which only what both directions have in common. */
+struct conn_key {
+	const struct ip_addr *low;
+	const struct ip_addr *high;
+	__u64 ports; /* lane 4 of struct flow_key */
+	__u64 rest;  /* lane 5 */
+	__u64 vni;   /* lane 6 */
+};
+
+static __always_inline struct conn_key conn_key_of(const struct flow_key *key,
+						   int dir)
+{
+	const __u64 *lanes = (const __u64 *)key;
+	__u32 ports = lanes[4] >> 32;
+
+	return (struct conn_key){
+		.low = dir ? &key->dst : &key->src,
+		.high = dir ? &key->src : &key->dst,
+		.ports = (__u32)lanes[4] |
+			 (__u64)(dir ? ports << 16 | ports >> 16 : ports) << 32,
+		.rest = lanes[5] & ~((__u64)(KEY_EGRESS | KEY_AGAIN) << 56),
+		.vni = (__u32)lanes[6],
+	};
+}
+
+/* As hash_key(), of connections. */
+static __always_inline __u64 conn_hash(const struct conn_key *key,
+				       const volatile struct hash_secret *secret)
+{
+	const volatile __u32 *part = secret->connection;
+	const __u32 *low = key->low->words, *high = key->high->words;
+	__u64 rest = hash_words(key->ports, key->ports >> 32, part + 8) +
+		     hash_words(key->rest, key->rest >> 32, part + 10);
+
+	if (key->rest >> 60)
+		rest += hash_words(key->vni, 0, part + 12);
+	if (key->rest & (__u64)KEY_IPV6 << 56)
+		return hash_finish(
+			(hash_pair(low, part) + hash_pair(low + 2, part + 2)) +
+			(hash_pair(high, part + 4) +
+			 hash_pair(high + 2, part + 6)) +
+			rest);
+	return hash_finish(hash_words(low[3], high[3], part) + rest);
+}
+
+static __always_inline bool is_connection(const struct connection *conn,
+					  const struct conn_key *key)
+{
+	const __u64 *lanes = (const __u64 *)&conn->key;
+
+	return !((lanes[0] ^ key->low->lanes[0]) |
+		 (lanes[1] ^ key->low->lanes[1]) |
+		 (lanes[2] ^ key->high->lanes[0]) |
+		 (lanes[3] ^ key->high->lanes[1]) | (lanes[4] ^ key->ports) |
+		 (lanes[5] ^ key->rest) | (lanes[6] ^ key->vni));
+}
+
+static __always_inline void conn_set_key(struct connection *conn,
+					 const struct conn_key *key)
+{
+	__u64 *lanes = (__u64 *)&conn->key;
+
+	conn->key.src = *key->low;
+	conn->key.dst = *key->high;
+	lanes[4] = key->ports;
+	lanes[5] = key->rest;
+	lanes[6] = key->vni;
+}
+
+static __always_inline __u32 conn_tag(__u64 hash)
+{
+	return (__u32)hash | 1;
+}
+
+/* The first place of a connection in its bucket: nearly always it is there. */
+static __always_inline __u32 conn_home(__u64 hash)
+{
+	return hash >> 1 & (CONN_WAYS - 1);
+}
+
+static __always_inline __u16 conn_age(enum conn_class class, __u64 now)
+{
+	return class << CONN_AGE_BITS | (now >> CONN_AGE_SHIFT & CONN_AGE_MASK);
+}
+
+/*
+ * A way that was chosen. In memory that the verifier knows nothing about, so that it does not
+ * follow what comes after once for each of them.
+ */
+struct conn_choice {
+	__u32 way; /* CONN_WAYS: none */
+	__u32 weight;
+};
+
+/* The way that has the tag. */
+static __always_inline void conn_find(const struct conn_bucket *bucket,
+				      __u32 tag, volatile struct conn_choice *ret)
+{
+	ret->way = CONN_WAYS;
+	for (__u32 way = 0; way < CONN_WAYS; way++) {
+		if (bucket->tags[way] == tag)
+			ret->way = way;
+	}
+}
+
+/* What nothing has, above all of these. */
+#define CONN_FREE (1U << 17)
+#define CONN_FREE_HOME (1U << 18)
+
+/*
+ * How readily a connection gives its place to another: 0, not at all. Those of which one side
+ * has shown nothing, and closed ones, before idle ones, and the oldest first. A SYN takes the
+ * place of no other, so that a flood of them does not push out what is real.
+ */
+static __always_inline __u32 conn_dispensable(__u16 age, __u64 now, bool is_syn,
+					      __u32 idle)
+{
+	__u32 since = ((now >> CONN_AGE_SHIFT) - age) & CONN_AGE_MASK;
+
+	if (age >> CONN_AGE_BITS != CONN_OPEN)
+		return 1U << 16 | since;
+	return !is_syn && since >= idle ? since : 0;
+}
+
+/* The way that a new connection gets. */
+static __always_inline void conn_choose(const struct conn_bucket *bucket,
+					__u32 home, __u64 now, bool is_syn,
+					__u32 idle,
+					volatile struct conn_choice *ret)
+{
+	ret->way = CONN_WAYS;
+	ret->weight = 0;
+	for (__u32 way = 0; way < CONN_WAYS; way++) {
+		__u32 weight = way == home ? CONN_FREE_HOME : CONN_FREE;
+
+		if (bucket->tags[way])
+			weight = conn_dispensable(bucket->ages[way], now,
+						  is_syn, idle);
+		if (weight > ret->weight) {
+			ret->weight = weight;
+			ret->way = way;
+		}
+	}
+}
+
+#endif

@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Segments of one connection, one after the other, and what they show of it. */
+#include "lib_test.h"
+
+#include "base/util.h"
+#include "bpf/rtt/observe.h"
+#include "bpf/store/conn_places.h"
+
+#include <string.h>
+
+static __u64 read_exact_clock(const struct segment *segment)
+{
+	return segment->now;
+}
+
+enum { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16, A = 0, B = 1 };
+
+#define US 1000ULL
+#define MS (1000 * US)
+#define S (1000 * MS)
+
+static struct connection conn;
+static uint64_t now;
+
+static void begin(void)
+{
+	memset(&conn, 0, sizeof(conn));
+	conn.talker = CONN_NEITHER;
+	conn.opener = CONN_NEITHER;
+	now = 1000 * S;
+}
+
+static struct segment make(int flags, uint32_t seq, uint32_t ack, uint32_t len)
+{
+	return (struct segment){
+		.seq = seq,
+		.ack = ack,
+		.len = len,
+		.window = 1000,
+		.flags = flags,
+		.now = now,
+		.tick = now >> CONN_TICK_SHIFT,
+		.may_time = 1,
+	};
+}
+
+/* @after: the segment before it. */
+static void see(uint64_t after, int dir, int flags, uint32_t seq, uint32_t ack,
+		uint32_t len)
+{
+	struct segment segment;
+
+	now += after;
+	segment = make(flags, seq, ack, len);
+	assert_false(is_another(&conn, dir, &segment));
+	connection_observe(&conn, dir, &segment);
+}
+
+static void see_window(int dir, uint32_t seq, uint32_t ack, uint16_t window)
+{
+	struct segment segment = make(ACK, seq, ack, 0);
+
+	segment.window = window;
+	connection_observe(&conn, dir, &segment);
+}
+
+static uint64_t ns_of(uint32_t latency)
+{
+	return (uint64_t)latency << CONN_LATENCY_SHIFT;
+}
+
+static void assert_ns(uint32_t latency, uint64_t ns)
+{
+	assert_in_range(ns_of(latency), ns - 63, ns);
+}
+
+/* A opens: 10 ms to B and back, 20 us to A. Numbers begin at 100 and 500. */
+static void shake_hands(void)
+{
+	begin();
+	see(0, A, SYN, 100, 0, 0);
+	see(10 * MS, B, SYN | ACK, 500, 101, 0);
+	see(20 * US, A, ACK, 101, 501, 0);
+}
+
+static void a_handshake_gives_a_sample_for_each_leg(void **state)
+{
+	(void)state;
+	shake_hands();
+	assert_int_equal(conn.opener, A);
+	assert_ns(conn.stats[A].handshake, 10 * MS);
+	assert_ns(conn.stats[B].handshake, 20 * US);
+	assert_int_equal(conn.stats[A].rtt.n, 1);
+	assert_int_equal(conn_class(&conn), CONN_OPEN);
+}
+
+static void a_syn_that_is_sent_again_gives_none(void **state)
+{
+	(void)state;
+	begin();
+	see(0, A, SYN, 100, 0, 0);
+	see(1 * S, A, SYN, 100, 0, 0);
+	see(10 * MS, B, SYN | ACK, 500, 101, 0);
+	see(1 * S, B, SYN | ACK, 500, 101, 0);
+	see(10 * MS, A, ACK, 101, 501, 0);
+	assert_int_equal(conn.stats[A].syn_retries, 1);
+	assert_int_equal(conn.stats[B].syn_retries, 1);
+	assert_int_equal(conn.stats[A].rtt.n + conn.stats[B].rtt.n, 0);
+	assert_int_equal(conn.stats[A].handshake | conn.stats[B].handshake, 0);
+	assert_int_equal(conn.stats[A].retransmitted, 0);
+}
+
+static void both_ends_may_open(void **state)
+{
+	(void)state;
+	begin();
+	see(0, A, SYN, 100, 0, 0);
+	see(1 * MS, B, SYN, 500, 0, 0);
+	see(10 * MS, A, SYN | ACK, 100, 501, 0);
+	see(1 * MS, B, SYN | ACK, 500, 101, 0);
+	assert_int_equal(conn.stats[A].syn_retries, 0);
+	assert_int_equal(conn.stats[B].syn_retries, 0);
+	assert_ns(conn.stats[B].handshake, 10 * MS);
+	assert_int_equal(conn.stats[A].rtt.n, 0);
+	assert_int_equal(conn_class(&conn), CONN_OPEN);
+}
+
+static void an_answer_to_another_handshake_is_no_sample(void **state)
+{
+	(void)state;
+	begin();
+	see(0, A, SYN, 100, 0, 0);
+	see(1 * MS, B, ACK, 900, 5000, 0); /* of an old connection */
+	see(9 * MS, B, SYN | ACK, 500, 101, 0);
+	assert_int_equal(conn.stats[A].rtt.n, 0);
+}
+
+static void a_reset_closes_only_with_the_next_number(void **state)
+{
+	(void)state;
+	shake_hands();
+	see(0, B, RST, 7000, 0, 0);
+	assert_int_equal(conn_class(&conn), CONN_OPEN);
+	see(0, B, RST, 501, 0, 0);
+	assert_int_equal(conn_class(&conn), CONN_CLOSED);
+
+	begin();
+	see(0, A, SYN, 100, 0, 0);
+	see(1 * MS, B, RST | ACK, 0, 101, 0);
+	assert_int_equal(conn_class(&conn), CONN_CLOSED);
+	assert_int_equal(conn.stats[A].rtt.n, 0);
+}
+
+static void both_fins_close(void **state)
+{
+	(void)state;
+	shake_hands();
+	see(0, A, FIN | ACK, 101, 501, 10);
+	assert_int_equal(conn_class(&conn), CONN_OPEN);
+	see(0, B, FIN | ACK, 501, 112, 0);
+	assert_int_equal(conn_class(&conn), CONN_CLOSED);
+	assert_int_equal(conn_data_bytes(&conn, A), 10);
+	assert_int_equal(conn_data_bytes(&conn, B), 0);
+}
+
+static void a_syn_with_another_number_is_another_connection(void **state)
+{
+	struct segment segment;
+
+	(void)state;
+	shake_hands();
+	segment = make(SYN, 100, 0, 0);
+	assert_false(is_another(&conn, A, &segment));
+	segment = make(SYN, 101, 0, 0);
+	assert_true(is_another(&conn, A, &segment));
+	begin();
+	see(0, A, ACK, 5000, 1, 0); /* found open */
+	segment = make(SYN, 4999, 0, 0);
+	assert_false(is_another(&conn, A, &segment));
+	segment = make(SYN, 5001, 0, 0);
+	assert_true(is_another(&conn, A, &segment));
+}
+
+static void a_keepalive_is_not_data(void **state)
+{
+	(void)state;
+	shake_hands();
+	for (uint32_t len = 0; len < 2; len++) {
+		see(10 * S, A, ACK, 100, 501, len);
+		see(10 * MS, B, ACK, 501, 101, 0);
+	}
+	assert_int_equal(conn.stats[A].retransmitted, 0);
+	assert_int_equal(conn.stats[A].rtt.n, 1);
+	assert_int_equal(conn.stats[B].duplicate_acks, 0);
+	/* One byte that is not acknowledged is data. */
+	see(1 * S, A, ACK, 101, 501, 1);
+	see(1 * S, A, ACK, 101, 501, 1);
+	see(10 * MS, B, ACK, 501, 102, 0);
+	assert_int_equal(conn.stats[A].retransmitted, 1);
+	assert_int_equal(conn.stats[A].retransmitted_bytes, 1);
+	assert_int_equal(conn.stats[A].rtt.n, 1);
+}
+
+static void a_probe_of_a_closed_window_gives_no_sample(void **state)
+{
+	(void)state;
+	shake_hands();
+	see_window(B, 501, 101, 0);
+	see(200 * MS, A, ACK, 101, 501, 1);
+	see_window(B, 501, 101, 0);
+	see(400 * MS, A, ACK, 101, 501, 1);
+	see_window(B, 501, 101, 500);
+	see_window(B, 501, 102, 0);
+	see_window(B, 501, 102, 500);
+	assert_int_equal(conn.stats[A].rtt.n, 1);
+	assert_int_equal(conn.stats[B].zero_windows, 2);
+}
+
+static void what_is_after_a_retransmission_gives_no_sample(void **state)
+{
+	(void)state;
+	shake_hands();
+	see(1 * S, A, ACK, 101, 501, 100);
+	see(5 * MS, A, ACK, 201, 501, 100);
+	for (int i = 0; i < 3; i++)
+		see(1 * MS, B, ACK, 501, 101, 0);
+	see(1 * MS, A, ACK, 101, 501, 100);
+	see(10 * MS, B, ACK, 501, 301, 0);
+	assert_int_equal(conn.stats[A].rtt.n, 1);
+	assert_int_equal(conn.stats[A].retransmitted, 1);
+	assert_int_equal(conn.stats[A].retransmitted_bytes, 100);
+	assert_int_equal(conn.stats[B].duplicate_acks, 3);
+}
+
+static void what_was_lost_before_is_out_of_order(void **state)
+{
+	(void)state;
+	shake_hands();
+	see(1 * S, A, ACK, 101, 501, 100);
+	see(1 * MS, A, ACK, 301, 501, 100);
+	see(1 * MS, A, ACK, 201, 501, 100);
+	assert_int_equal(conn.stats[A].retransmitted, 0);
+	assert_int_equal(conn.stats[A].out_of_order, 1);
+	see(1 * MS, A, ACK, 201, 501, 100);
+	assert_int_equal(conn.stats[A].retransmitted, 1);
+}
+
+static void an_acknowledgment_may_be_inside_a_buffer(void **state)
+{
+	(void)state;
+	shake_hands();
+	see(1 * S, A, ACK, 101, 501, 65000);
+	see(10 * MS, B, ACK, 501, 30101, 0);
+	assert_int_equal(conn.stats[A].rtt.n, 1);
+	see(2 * MS, B, ACK, 501, 65101, 0);
+	assert_int_equal(conn.stats[A].rtt.n, 2);
+	assert_ns(conn.stats[A].rtt.last, 12 * MS);
+}
+
+static void timers_are_spread_over_a_round_trip(void **state)
+{
+	(void)state;
+	shake_hands();
+	now += 1 * S;
+	for (uint32_t i = 0; i < 100; i++)
+		see(100 * US, A, ACK, 101 + 10 * i, 501, 10);
+	assert_int_equal(conn.sides[A].head - conn.sides[B].tail, 4);
+	for (uint32_t i = 0; i < 100; i++)
+		see(100 * US, B, ACK, 501, 111 + 10 * i, 0);
+	assert_int_equal(conn.stats[A].rtt.n, 5);
+	assert_ns(conn.stats[A].rtt.last, 10 * MS);
+}
+
+static void ask(uint32_t *at, uint32_t answered)
+{
+	see(100 * MS, A, ACK, *at, answered, 50);
+	see(0, A, ACK | PSH, *at + 50, answered, 50);
+	*at += 100;
+}
+
+static void an_answer_is_timed_from_the_last_byte_of_the_question(void **state)
+{
+	uint32_t asked = 101, answered = 501;
+
+	(void)state;
+	shake_hands();
+	for (int i = 0; i < 10; i++) {
+		ask(&asked, answered);
+		see(10 * MS, B, ACK, answered, asked, 0);
+		see(40 * MS, B, ACK, answered, asked, 1000);
+		see(1 * MS, B, ACK | PSH, answered + 1000, asked, 1000);
+		answered += 2000;
+		see(1 * MS, A, ACK, asked, answered, 0);
+	}
+	assert_int_equal(conn.stats[B].turn.n, 10);
+	assert_ns(conn.stats[B].turn.smoothed, 50 * MS);
+	assert_int_equal(conn.stats[B].overlaps, 0);
+	assert_int_equal(conn.stats[A].turn.n, 9);
+	assert_ns(conn.stats[A].turn.last, 101 * MS);
+	assert_ns(conn_min(&conn.stats[A].rtt), 10 * MS);
+}
+
+static void streams_and_pipelines_have_no_turns(void **state)
+{
+	uint32_t a = 101, b = 501;
+
+	(void)state;
+	shake_hands();
+	for (int i = 0; i < 100; i++) { /* each acknowledges all but the newest */
+		see(1 * MS, A, ACK | PSH, a, i ? b - 100 : b, 100);
+		a += 100;
+		see(1 * MS, B, ACK | PSH, b, a - 100, 100);
+		b += 100;
+	}
+	assert_int_equal(conn.stats[A].turn.n + conn.stats[B].turn.n, 0);
+	assert_true(conn.stats[B].overlaps > 90);
+}
+
+static void a_question_that_is_repeated_has_no_timed_answer(void **state)
+{
+	uint32_t asked = 101;
+
+	(void)state;
+	shake_hands();
+	ask(&asked, 501);
+	see(300 * MS, A, ACK | PSH, 151, 501, 50);
+	see(10 * MS, B, ACK | PSH, 501, asked, 10);
+	assert_int_equal(conn.stats[B].turn.n, 0);
+}
+
+static void the_peak_rate_is_that_of_the_busiest_window(void **state)
+{
+	uint32_t at = 101;
+
+	(void)state;
+	shake_hands();
+	for (int window = 0; window < 10; window++) {
+		for (int i = 0; i < 4; i++) {
+			uint32_t len = window == 5 ? 9000 : 100;
+
+			see(30 * MS, A, ACK, at, 501, len);
+			at += len;
+		}
+	}
+	see(1 * S, A, ACK, at, 501, 1);
+	assert_int_equal(conn_data_bytes(&conn, A), at + 1 - 101);
+	assert_in_range(conn.stats[A].peak_bytes, 2 * 9000, 4 * 9000 + 200);
+}
+
+static void the_minimum_forgets_and_the_histogram_does_not(void **state)
+{
+	struct conn_latency latency = { 0 };
+	uint32_t tick = 77;
+
+	(void)state;
+	latency_add(&latency, latency_of(1 * MS), tick);
+	assert_ns(conn_min(&latency), 1 * MS);
+	latency_add(&latency, latency_of(5 * MS), tick + CONN_MIN_WINDOW);
+	assert_ns(conn_min(&latency), 1 * MS);
+	latency_add(&latency, latency_of(7 * MS), tick + 2 * CONN_MIN_WINDOW);
+	assert_ns(conn_min(&latency), 5 * MS);
+	latency_add(&latency, latency_of(9 * MS), tick + 9 * CONN_MIN_WINDOW);
+	assert_ns(conn_min(&latency), 9 * MS);
+	assert_ns(latency.max, 9 * MS);
+	assert_int_equal(latency.n, 4);
+	for (int i = 0; i < CONN_HIST; i++) {
+		uint64_t ns = 1ULL << (CONN_HIST_SHIFT + i);
+
+		assert_int_equal(latency_bucket(latency_of(ns - 64)), i);
+		assert_int_equal(latency_bucket(latency_of(ns)),
+				 i < CONN_HIST - 1 ? i + 1 : i);
+	}
+	assert_int_equal(latency_bucket(CONN_LATENCY_MAX), CONN_HIST - 1);
+	assert_int_equal(latency_of(~0ULL), CONN_LATENCY_MAX);
+}
+
+static uint32_t choose(const struct conn_bucket *bucket, uint64_t at, bool is_syn)
+{
+	struct conn_choice choice;
+
+	conn_choose(bucket, 3, at, is_syn, 60, &choice);
+	return choice.way;
+}
+
+static void places_are_taken_from_half_open_then_old_ones(void **state)
+{
+	const uint64_t second = 1ULL << CONN_AGE_SHIFT, at = 5000 * second;
+	struct conn_bucket bucket = { 0 };
+
+	(void)state;
+	assert_int_equal(choose(&bucket, at, true), 3);
+	for (uint32_t way = 0; way < CONN_WAYS; way++) {
+		bucket.tags[way] = 1;
+		bucket.ages[way] = conn_age(CONN_OPEN, at - (50 + way) * second);
+	}
+	bucket.tags[6] = 0;
+	assert_int_equal(choose(&bucket, at, true), 6);
+	bucket.tags[6] = 1;
+	assert_int_equal(choose(&bucket, at, false), CONN_WAYS);
+	assert_int_equal(choose(&bucket, at + 9 * second, false), 7);
+	assert_int_equal(choose(&bucket, at + 900 * second, true), CONN_WAYS);
+	bucket.ages[2] = conn_age(CONN_HALF_OPEN, at);
+	assert_int_equal(choose(&bucket, at, true), 2);
+	bucket.ages[4] = conn_age(CONN_CLOSED, at - 3 * second);
+	assert_int_equal(choose(&bucket, at + 900 * second, true), 4);
+}
+
+static void both_directions_have_one_key(void **state)
+{
+	struct flow_key key = { .ifindex = 3,
+				.src_port = 40000,
+				.dst_port = 443,
+				.vni = 5,
+				.tunnel = 1,
+				.outer_hash = 77,
+				.flags = KEY_EGRESS };
+	struct flow_key back, there, answer;
+
+	(void)state;
+	key.src.lanes[1] = 11;
+	key.dst.lanes[1] = 22;
+	back = key;
+	back.src = key.dst;
+	back.dst = key.src;
+	back.src_port = 443;
+	back.dst_port = 40000;
+	back.outer_hash = 78;
+	back.flags = KEY_AGAIN;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(connection_dir(&key), !connection_dir(&back));
+		there = connection_key(&key, connection_dir(&key));
+		answer = connection_key(&back, connection_dir(&back));
+		assert_memory_equal(&there, &answer, sizeof(there));
+		key.src_port = key.dst_port = back.src_port = back.dst_port = 1;
+		if (i == 1)
+			key.src.lanes[0] = back.dst.lanes[0] = ~0ULL;
+	}
+	key.dst = key.src;
+	assert_int_equal(connection_dir(&key), -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_handshake_gives_a_sample_for_each_leg),
+		cmocka_unit_test(a_syn_that_is_sent_again_gives_none),
+		cmocka_unit_test(both_ends_may_open),
+		cmocka_unit_test(an_answer_to_another_handshake_is_no_sample),
+		cmocka_unit_test(a_reset_closes_only_with_the_next_number),
+		cmocka_unit_test(both_fins_close),
+		cmocka_unit_test(a_syn_with_another_number_is_another_connection),
+		cmocka_unit_test(a_keepalive_is_not_data),
+		cmocka_unit_test(a_probe_of_a_closed_window_gives_no_sample),
+		cmocka_unit_test(what_is_after_a_retransmission_gives_no_sample),
+		cmocka_unit_test(what_was_lost_before_is_out_of_order),
+		cmocka_unit_test(an_acknowledgment_may_be_inside_a_buffer),
+		cmocka_unit_test(timers_are_spread_over_a_round_trip),
+		cmocka_unit_test(
+			an_answer_is_timed_from_the_last_byte_of_the_question),
+		cmocka_unit_test(streams_and_pipelines_have_no_turns),
+		cmocka_unit_test(a_question_that_is_repeated_has_no_timed_answer),
+		cmocka_unit_test(the_peak_rate_is_that_of_the_busiest_window),
+		cmocka_unit_test(the_minimum_forgets_and_the_histogram_does_not),
+		cmocka_unit_test(places_are_taken_from_half_open_then_old_ones),
+		cmocka_unit_test(both_directions_have_one_key),
+	};
+
+	return cmocka_run_group_tests_name("rtt_observe", tests, NULL, NULL);
+}
