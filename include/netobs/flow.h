@@ -67,7 +67,14 @@ enum netobs_flow_field {
 	NETOBS_HAS_OUTER_PORTS = 1 << 8, /**< outer_src_port, outer_dst_port */
 	NETOBS_HAS_OUTER = 1 << 9,	 /**< outer_src, outer_dst */
 	NETOBS_HAS_FLOW_LABEL = 1 << 10, /**< flow_label */
-	NETOBS_HAS_SAMPLING = 1 << 11	 /**< sampling, sampling_mode */
+	NETOBS_HAS_SAMPLING = 1 << 11,	 /**< sampling, sampling_mode */
+	/** rtt_ns, rtt_min_ns, rtt_max_ns, rtt_samples */
+	NETOBS_HAS_RTT = 1 << 12,
+	NETOBS_HAS_HANDSHAKE_RTT = 1 << 13, /**< handshake_rtt_ns */
+	/** retransmits, retransmitted_bytes, out_of_order, duplicate_acks, zero_windows */
+	NETOBS_HAS_TCP_HEALTH = 1 << 14,
+	/** app_latency_ns, app_latency_min_ns, app_latency_max_ns, app_responses */
+	NETOBS_HAS_APP_LATENCY = 1 << 15
 };
 
 /** One place a flow was seen at. Grows at the end: see netobs_flow.point_size. */
@@ -143,6 +150,25 @@ struct netobs_flow {
 	/** RFC 6437; of the first packet in this record */
 	uint32_t flow_label;
 	uint32_t sampling; /**< one packet or flow of so many was counted */
+
+	/*
+	 * With netobs_opts.rtt, of TCP: connection.h says how each is measured. Times are in
+	 * nanoseconds. Counts are, as packets are, those since the flow's previous record.
+	 */
+	uint64_t rtt_ns; /**< from the first of the points to dst and back; smoothed */
+	uint64_t rtt_min_ns;
+	uint64_t rtt_max_ns;
+	uint64_t handshake_rtt_ns;
+	uint64_t app_latency_ns; /**< until dst answers requests of src; smoothed */
+	uint64_t app_latency_min_ns;
+	uint64_t app_latency_max_ns;
+	uint64_t retransmitted_bytes;
+	uint32_t rtt_samples;
+	uint32_t app_responses;
+	uint32_t retransmits; /**< segments */
+	uint32_t out_of_order;
+	uint32_t duplicate_acks;
+	uint32_t zero_windows;
 };
 
 /**

@@ -52,6 +52,7 @@ static uint8_t read_tunnel_name(struct json_value value)
 	((field) = (__typeof__(field))json_number(value))
 #define READ_id READ_number
 #define READ_count READ_number
+#define READ_duration READ_number
 #define READ_tcp_flags READ_number
 #define READ_tcp_combined READ_number
 #define READ_dscp READ_number

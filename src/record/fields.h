@@ -7,6 +7,7 @@
  *        id                   the same, but 0 is as good as any
  *        count                64 bits
  *        time                 ns since 1970
+ *        duration             ns, 64 bits
  *        address, tunnel_end  16 bytes; IPv4 or IPv6 as the flow is, or by itself
  *        mac                  6 bytes
  *        tcp_flags, tcp_combined, dscp, tunnel, name, direction, netns: each of one field

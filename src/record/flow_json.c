@@ -65,6 +65,7 @@ static char *put_mac(char *to, const uint8_t mac[6])
 #define put_number text_u64
 #define put_id text_u64
 #define put_count text_u64
+#define put_duration text_u64
 #define put_tcp_flags text_u64
 #define put_dscp text_u64
 #define put_tunnel_end put_address

@@ -57,7 +57,7 @@ static bool is_used(const struct ipfix *ipfix, enum layout_kind kind)
 {
 	const struct layout *layout = &ipfix->encoder->layout;
 
-	if (kind == LAYOUT_ELEMENT && !layout->options.is_extended)
+	if (layout_is_extended(kind) && !layout->options.is_extended)
 		return false;
 	return ipfix->config.has_options || !layout->templates[kind].n_scope;
 }

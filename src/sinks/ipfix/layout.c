@@ -24,6 +24,7 @@ enum {
 	SOME_PACKETS = 1 << 11,
 	ANY_PACKETS = 1 << 12, /* one of these two */
 	SOME_FLOWS = 1 << 13,
+	HEALTH = 1 << 14,
 };
 
 /* ---- Elements of our own: by number ---------------------------------------------- */
@@ -56,6 +57,7 @@ enum {
 	    FB_UINT_8 + __builtin_ctz(LEN(member)))
 #define own_id own_number
 #define own_count own_number
+#define own_duration own_number
 #define own_netns own_number
 #define own_tunnel own_number
 #define own_tunnel_end(member, number, name, flags) \
@@ -66,7 +68,7 @@ enum {
 #define OWN_ELEMENT(type, member, merge, unit, number, name) \
 	own_##type(member, number, #name, SEMANTICS_##merge | UNITS_##unit)
 
-/* The numbers up to 17 are spoken for: latency, loss and what processes are concerned. */
+/* The numbers up to 17 are spoken for: loss, and what processes are concerned. */
 static const fbInfoElement_t own_elements[] = {
 #include "elements.def"
 };
@@ -97,6 +99,7 @@ struct line {
 	LINE(at, 0, name, LEN(member), 0, LEN(member), flags)
 #define lines_id lines_number
 #define lines_count lines_number
+#define lines_duration lines_number
 #define lines_direction lines_number
 #define lines_netns lines_number
 #define lines_dscp lines_number
@@ -221,12 +224,16 @@ static const struct {
 } kinds[LAYOUT_KINDS] = {
 	[LAYOUT_FLOW4] = FLOW(V4),
 	[LAYOUT_FLOW4_ICMP] = FLOW(V4 | ICMP),
+	[LAYOUT_FLOW4_HEALTH] = FLOW(V4 | HEALTH),
 	[LAYOUT_FLOW6] = FLOW(V6),
 	[LAYOUT_FLOW6_ICMP] = FLOW(V6 | ICMP),
+	[LAYOUT_FLOW6_HEALTH] = FLOW(V6 | HEALTH),
 	[LAYOUT_SAMPLED + LAYOUT_FLOW4] = FLOW(V4 | SAMPLED),
 	[LAYOUT_SAMPLED + LAYOUT_FLOW4_ICMP] = FLOW(V4 | ICMP | SAMPLED),
+	[LAYOUT_SAMPLED + LAYOUT_FLOW4_HEALTH] = FLOW(V4 | HEALTH | SAMPLED),
 	[LAYOUT_SAMPLED + LAYOUT_FLOW6] = FLOW(V6 | SAMPLED),
 	[LAYOUT_SAMPLED + LAYOUT_FLOW6_ICMP] = FLOW(V6 | ICMP | SAMPLED),
+	[LAYOUT_SAMPLED + LAYOUT_FLOW6_HEALTH] = FLOW(V6 | HEALTH | SAMPLED),
 	[LAYOUT_SAMPLING] = OTHER(sampling_spec, 1),
 	[LAYOUT_SELECTOR] = OTHER(selector_spec, 1),
 	[LAYOUT_INTERFACE] = OTHER(interface_spec, 1),
@@ -238,8 +245,8 @@ static const struct {
 
 enum {
 	FIRST_ID = 256,
-	IDS_PER_LAYOUT = 16,
-	LAYOUTS = 65536 / IDS_PER_LAYOUT - 16
+	IDS_PER_LAYOUT = 32,
+	LAYOUTS = 65536 / IDS_PER_LAYOUT - 8
 };
 
 _Static_assert((int)LAYOUT_KINDS <= (int)IDS_PER_LAYOUT, "an ID for each kind");
@@ -326,6 +333,11 @@ static void add_own_elements(struct layout *layout)
 		own[i].ent = layout->options.pen;
 	}
 	fbInfoModelAddElementArray(layout->model, own);
+}
+
+bool layout_is_extended(enum layout_kind kind)
+{
+	return kind == LAYOUT_ELEMENT || kinds[kind].flags & HEALTH;
 }
 
 void layout_open(struct layout *layout, const struct layout_options *options)

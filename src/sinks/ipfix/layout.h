@@ -32,10 +32,12 @@ struct layout_options {
 enum layout_kind {
 	LAYOUT_FLOW4,
 	LAYOUT_FLOW4_ICMP,
+	LAYOUT_FLOW4_HEALTH, /* extended, with what was measured of TCP */
 	LAYOUT_FLOW6,
 	LAYOUT_FLOW6_ICMP,
-	LAYOUT_SAMPLED, /* the same four, of sampled flows */
-	LAYOUT_SAMPLED_LAST = LAYOUT_SAMPLED + LAYOUT_FLOW6_ICMP,
+	LAYOUT_FLOW6_HEALTH,
+	LAYOUT_SAMPLED, /* the same six, of sampled flows */
+	LAYOUT_SAMPLED_LAST = LAYOUT_SAMPLED + LAYOUT_FLOW6_HEALTH,
 	LAYOUT_SAMPLING,       /* samplingInterval, as NetFlow had it */
 	LAYOUT_SELECTOR,       /* the same by RFC 5477; of flows by RFC 7014 */
 	LAYOUT_INTERFACE,      /* name of an ifindex */
@@ -62,6 +64,9 @@ struct layout {
 
 /* One of our own elements; NULL behind the last. */
 const fbInfoElement_t *layout_own_element(unsigned int i);
+
+/* Whether only extended records need it. */
+bool layout_is_extended(enum layout_kind kind);
 
 /* Aborts without memory, as GLib does. */
 void layout_open(struct layout *layout, const struct layout_options *options);

@@ -144,6 +144,7 @@ static void add_icmp(struct record_flow *record, const struct netobs_flow *flow)
 #define fill_number(member) record->member = flow->member;
 #define fill_id fill_number
 #define fill_count fill_number
+#define fill_duration fill_number
 #define fill_tunnel fill_number
 #define fill_tcp_flags fill_number
 #define fill_dscp(member) record->member = (uint8_t)(flow->member << 2);
@@ -167,6 +168,7 @@ static void add_icmp(struct record_flow *record, const struct netobs_flow *flow)
 #define FILL_extended FILL_all
 #define FILL_extended6 FILL_all
 #define FILL_own FILL_all
+#define FILL_health FILL_all
 #define FILL_sampled FILL_all
 #define FILL_sampled_own FILL_all
 #define FILL(type, member, bit, set, ...) FILL_##set(type, member, bit)
@@ -181,6 +183,12 @@ static void add_fields(struct record_flow *record, const struct netobs_flow *flo
 {
 #include "record/fields.def"
 }
+
+/* One of these is known. */
+enum {
+	HAS_HEALTH = NETOBS_HAS_RTT | NETOBS_HAS_HANDSHAKE_RTT |
+		     NETOBS_HAS_TCP_HEALTH | NETOBS_HAS_APP_LATENCY
+};
 
 enum layout_kind record_from_flow(struct record_flow *record,
 				  const struct netobs_flow *flow,
@@ -201,7 +209,10 @@ enum layout_kind record_from_flow(struct record_flow *record,
 		add_vlan(record, flow);
 	if (flow->has & NETOBS_HAS_VNI && flow->tunnel == NETOBS_TUNNEL_VXLAN)
 		record->segment_id = SEGMENT_VXLAN | flow->vni;
-	if (record->ip_version == 4)
-		return set + (is_icmp ? LAYOUT_FLOW4_ICMP : LAYOUT_FLOW4);
-	return set + (is_icmp ? LAYOUT_FLOW6_ICMP : LAYOUT_FLOW6);
+	set += record->ip_version == 4 ? LAYOUT_FLOW4 : LAYOUT_FLOW6;
+	if (is_icmp)
+		return set + LAYOUT_FLOW4_ICMP;
+	if (options->is_extended && flow->has & HAS_HEALTH)
+		return set + LAYOUT_FLOW4_HEALTH;
+	return set;
 }

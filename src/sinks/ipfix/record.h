@@ -13,6 +13,7 @@ enum { RECORD_NAME_SIZE = 16, RECORD_ELEMENT_NAME_SIZE = 32 };
 #define slot_number(member) typeof(((struct netobs_flow *)0)->member) member;
 #define slot_id slot_number
 #define slot_count slot_number
+#define slot_duration slot_number
 #define slot_mac slot_number
 #define slot_tunnel_end slot_number
 #define slot_tcp_flags slot_number

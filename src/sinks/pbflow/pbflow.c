@@ -118,6 +118,11 @@ static uint8_t *put_time(uint8_t *to, uint32_t number, int64_t ns)
 		       put_number(to, TIMESTAMP_NANOS, (uint64_t)nanos));
 }
 
+static uint8_t *put_duration(uint8_t *to, uint32_t number, uint64_t ns)
+{
+	return put_time(to, number, (int64_t)min_u64(ns, INT64_MAX));
+}
+
 static uint8_t *put_ip(uint8_t *to, uint32_t number, const uint8_t address[16],
 		       bool is_v4)
 {
@@ -263,6 +268,8 @@ static uint8_t *put_points(uint8_t *to, const struct netobs_flow *flow)
 	PUT(message, put_any_number, number, flow->member)
 #define put_type_time(member, message, number, name) \
 	PUT(message, put_time, number, flow->member)
+#define put_type_duration(member, message, number, name) \
+	PUT(message, put_duration, number, flow->member)
 #define put_type_address(member, message, number, name) \
 	PUT(message, put_ip, number, flow->member,      \
 	    flow->ethertype != ETHERTYPE_IPV6)
@@ -315,8 +322,10 @@ size_t pbflow_record(const struct netobs_flow *flow,
 	if (flow->has & NETOBS_HAS_TUNNEL)
 		to = put_message(to, flow, MESSAGE_tunnel);
 	to = put_points(to, flow);
-	to = put_begin(to, RECORD_TIME_FLOW_RTT);
-	to = put_end(to, to); /* readers need it */
+	if (!(flow->has & NETOBS_HAS_RTT)) { /* readers need it */
+		to = put_begin(to, RECORD_TIME_FLOW_RTT);
+		to = put_end(to, to);
+	}
 	if (memcmp(options->agent_ip, nowhere, sizeof(nowhere)))
 		to = put_ip(to, RECORD_AGENT_IP, options->agent_ip,
 			    is_v4_mapped(options->agent_ip));

@@ -13,6 +13,7 @@ enum { PEN = 32473 };
 #define name_number(name) #name
 #define name_id name_number
 #define name_count name_number
+#define name_duration name_number
 #define name_tcp_flags name_number
 #define name_dscp name_number
 #define name_tunnel name_number
@@ -28,6 +29,7 @@ enum { PEN = 32473 };
 #define NAME_extended NAME_all
 #define NAME_extended6 NAME_all
 #define NAME_own NAME_all
+#define NAME_health NAME_all
 #define NAME_sampled NAME_all
 #define NAME_sampled_own NAME_all
 #define NAME(type, set, ...) NAME_##set(type, __VA_ARGS__)
