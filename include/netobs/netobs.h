@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <netobs/connection.h>
 #include <netobs/flow.h>
 #include <netobs/stats.h>
 #include <netobs/version.h>
@@ -192,6 +193,19 @@ struct netobs_opts {
 	 *  says so, and the context goes on without. NULL: the context detaches all that it
 	 *  attached. */
 	const char *persist;
+
+	/** Measure the health of TCP connections: flow records have round-trip times, application
+	 *  latency and retransmissions, and netobs_connections() has them live. All packets
+	 *  that the filter accepts are measured, also those that sampling leaves out; a filter
+	 *  has to accept both directions. Connections that are there when the context starts
+	 *  are measured from then on. */
+	enum netobs_rtt rtt;
+	/** With @p rtt: connections that are measured at a time, each at each interface. It is
+	 *  rounded up to a power of two. Default: 65536, and less where max_memory or the memory
+	 *  control group is small. Each takes 840 bytes of the kernel's memory, from the start
+	 *  on. When all are in use, those that have ended, were never completed or are idle
+	 *  make room. -EINVAL from netobs_new(): more than 16777216. */
+	uint32_t max_connections;
 };
 
 /** Declare an options struct with its size set and every other field zero. */

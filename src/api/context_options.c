@@ -69,6 +69,15 @@ int context_check_options(const struct netobs_opts *opts, const struct log *log)
 		log_error(log, "flags: 0x%x is not known", opts->flags & ~flags);
 		return -EINVAL;
 	}
+	if (opts->rtt > NETOBS_RTT_RING) {
+		log_error(log, "rtt: %u is none of enum netobs_rtt", opts->rtt);
+		return -EINVAL;
+	}
+	if (opts->max_connections > STORE_CONNECTIONS_MAX) {
+		log_error(log, "max_connections: %u is more than %d",
+			  opts->max_connections, STORE_CONNECTIONS_MAX);
+		return -EINVAL;
+	}
 	if (opts->interval_ms < INTERVAL_MIN_MS) {
 		log_error(log, "interval_ms: %u is less than %d",
 			  opts->interval_ms, INTERVAL_MIN_MS);
@@ -100,6 +109,9 @@ int context_check_change(const struct netobs *ctx, const struct netobs_opts *to,
 		{ "sampling", from->sampling != to->sampling },
 		{ "sampling_mode", from->sampling_mode != to->sampling_mode },
 		{ "min_bytes", from->min_bytes != to->min_bytes },
+		{ "rtt", from->rtt != to->rtt },
+		{ "max_connections",
+		  from->max_connections != to->max_connections },
 		{ "persist", persist != to->persist &&
 				     (!persist || !to->persist ||
 				      strcmp(persist, to->persist) != 0) },
@@ -135,6 +147,8 @@ struct pipeline_options context_pipeline_options(struct netobs *ctx)
 			.filter = ctx->filter,
 			.sampling = (enum sampling)opts->sampling_mode,
 			.sampling_interval = opts->sampling,
+			.rtt = (enum rtt_mode)opts->rtt,
+			.connections = opts->max_connections,
 			.pinned = ctx->pinned.dir_fd < 0 ? NULL : &ctx->pinned,
 			.attach_order = opts->attach_order,
 			.attach_kinds = opts->disable_features &

@@ -332,6 +332,13 @@ static bool is_alike(const struct bpf_map *map, int fd)
 	       info.max_entries == bpf_map__max_entries(map);
 }
 
+/* Connections are measured anew by each process: their table may have another size. */
+static bool outlives_process(const struct bpf_map *map)
+{
+	return !bpf_map__is_internal(map) &&
+	       strncmp(bpf_map__name(map), "conn", 4) != 0;
+}
+
 int pinned_reuse_maps(const struct pinned *pinned, const struct bpf_object *object)
 {
 	struct bpf_map *map;
@@ -340,7 +347,7 @@ int pinned_reuse_maps(const struct pinned *pinned, const struct bpf_object *obje
 		cleanup_fd int fd = -1;
 		int err;
 
-		if (bpf_map__is_internal(map))
+		if (!outlives_process(map))
 			continue;
 		fd = pinned_get_map(pinned, bpf_map__name(map));
 		if (fd == -ENOENT || (fd >= 0 && !is_alike(map, fd)))
@@ -358,7 +365,7 @@ int pinned_put_maps(const struct pinned *pinned, const struct bpf_object *object
 	int err = 0;
 
 	bpf_object__for_each_map(map, object)
-		if (!err && !bpf_map__is_internal(map))
+		if (!err && outlives_process(map))
 			err = pinned_put_map(pinned, bpf_map__name(map),
 					     bpf_map__fd(map));
 	return err;

@@ -29,6 +29,9 @@ enum {
 	LOG_TOTAL_MAX = 32 << 20, /* bytes */
 	ENTRIES_MIN = 8 << 20,	  /* bytes: few, but both generations' */
 	OVERFLOW_PART = 4,	  /* of limited memory: one in so many */
+	CONNECTIONS_DEFAULT = 1 << 16,
+	CONNECTIONS_MIN = 1 << 10,
+	CONNECTIONS_PART = 8, /* of limited memory: one in so many */
 };
 
 /* Fewer on machines with very many CPUs. */
@@ -50,6 +53,23 @@ static uint32_t choose_log_slots(uint32_t n_cpus)
 	       slots * n_cpus > LOG_TOTAL_MAX / sizeof(struct log_slot))
 		slots /= 2;
 	return slots;
+}
+
+/* A power of two; as many as asked for, else as memory allows. */
+static uint32_t choose_conn_buckets(const struct store_options *options)
+{
+	const uint64_t room =
+		min_u64(options->max_memory ?: UINT64_MAX, memory_room(""));
+	const uint32_t max = options->connections;
+	uint32_t n = CONNECTIONS_MIN;
+
+	if (options->rtt == RTT_OFF)
+		return 0;
+	while (n < (max ?: CONNECTIONS_DEFAULT) &&
+	       (max || connections_bytes(2 * n / CONN_WAYS) <=
+			       room / CONNECTIONS_PART))
+		n *= 2;
+	return n / CONN_WAYS;
 }
 
 static size_t cpus_size(const struct store *store)
@@ -107,6 +127,7 @@ static int count_cpus(struct store *store)
 				   choose_log_slots(store->n_cpus);
 	if (store->log_slots == STORE_LOG_NONE)
 		store->log_slots = 0;
+	store->conn_buckets = choose_conn_buckets(&store->options);
 	return 0;
 }
 
@@ -128,10 +149,7 @@ static struct flow_knobs knobs_of(const struct store *store)
 		.sampling = store->options.sampling,
 		.sampling_interval = store->options.sampling_interval,
 		.rtt = store->options.rtt,
-		.conn_buckets = store->options.rtt ?
-					(store->options.connections + CONN_WAYS -
-					 1) / CONN_WAYS :
-					0,
+		.conn_buckets = store->conn_buckets,
 		.conn_idle = CONN_IDLE_SECONDS,
 	};
 }
@@ -230,6 +248,10 @@ static int open_maps(struct store *store)
 	store->unclaimed = map_mmap(program_set_map_fd(maps, "unclaimed"), 0,
 				    sizeof(*store->unclaimed));
 	err = !store->cpus || !store->unclaimed ? -errno : open_notices(store);
+	if (!err && store->conn_buckets)
+		err = connections_open(&store->connections, maps,
+				       store->conn_buckets, store->n_cpus,
+				       &store->secret);
 	err = err   ?:
 		      origins_init(&store->origins,
 				   program_set_map_fd(maps, "origins"),
@@ -451,6 +473,7 @@ void store_close(struct store *store)
 		map_munmap(store->cpus, cpus_size(store));
 	if (store->unclaimed)
 		map_munmap(store->unclaimed, sizeof(*store->unclaimed));
+	connections_close(&store->connections);
 	ring_buffer__free(store->notices);
 	origins_done(&store->origins);
 	overflow_done(&store->overflow);

@@ -6,6 +6,7 @@
 #include "bpf/store/hash.h"
 #include "base/log.h"
 #include "flow_programs.h"
+#include "connections.h"
 #include "origins.h"
 #include "overflow.h"
 
@@ -14,6 +15,8 @@
 
 #define STORE_LOG_NONE \
 	UINT32_MAX /* all that misses L1 overflows, to measure that */
+
+enum { STORE_CONNECTIONS_MAX = 1 << 24 };
 
 struct ring_buffer;
 
@@ -27,7 +30,7 @@ struct store_options {
 	enum sampling sampling;
 	uint32_t sampling_interval; /* one of so many; 0: all */
 	enum rtt_mode rtt;
-	uint32_t connections; /* places for them, of RTT_RING; rounded up to whole buckets */
+	uint32_t connections; /* places for them; 0: what memory allows */
 	struct pinned *pinned; /* where the maps outlive the process; NULL: nowhere */
 	uint32_t attach_order; /* both for the state in there */
 	uint32_t attach_kinds;
@@ -41,12 +44,14 @@ struct store {
 	uint32_t n_cpus;     /* possible ones, times their lanes */
 	uint32_t l1_buckets; /* per CPU and generation */
 	uint32_t log_slots;  /* per CPU, a power of two */
+	uint32_t conn_buckets; /* a power of two; 0: connections are not measured */
 	uint64_t entry_bytes; /* for entries until they are merged; 0: no limit */
 	uint64_t overflow_bytes; /* for those of overflow tables; 0: no limit */
 	uint64_t process_bytes; /* for the flows that they become; 0: no limit */
 	struct cpu_state *cpus;	 /* mapped, n_cpus of them */
 	struct count *unclaimed; /* mapped: packets that got no lane */
 	struct overflow overflow;
+	struct connections connections; /* mapped; zeroes without RTT */
 	struct ring_buffer *notices;
 	struct origins origins;
 	struct hash_secret secret; /* the programs' */

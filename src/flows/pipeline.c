@@ -157,6 +157,20 @@ static void limit_kept(struct pipeline *pipeline)
 	merge->max_flows = min_u64(merge->max_flows, max / 2);
 }
 
+/* Flows have room for what is measured of connections, if it is. */
+static int add_health(struct pipeline *pipeline)
+{
+	struct health *health = &pipeline->health;
+	int err;
+
+	if (!pipeline->store.connections.n_buckets)
+		return 0;
+	err = health_init(health, &pipeline->store.connections);
+	pipeline->options.merge.extras =
+		(struct flow_extras){ .list = &health->extra, .n = 1 };
+	return err;
+}
+
 int pipeline_init(struct pipeline *pipeline,
 		  const struct pipeline_options *options,
 		  const struct host *host, const struct log *log)
@@ -170,6 +184,9 @@ int pipeline_init(struct pipeline *pipeline,
 		return err;
 	pipeline->options.merge.tunnel_addrs_fd =
 		store_tunnel_addrs_fd(&pipeline->store);
+	err = add_health(pipeline);
+	if (err)
+		return err;
 	limit_kept(pipeline);
 	merge_init(&pipeline->merge, &pipeline->options.merge, host,
 		   &pipeline->clock);
@@ -189,6 +206,7 @@ void pipeline_done(struct pipeline *pipeline)
 	generation_done(&pipeline->generation);
 	logs_done(&pipeline->logs);
 	merge_done(&pipeline->merge);
+	health_done(&pipeline->health);
 	store_close(&pipeline->store);
 	fold_done(&pipeline->fold);
 }

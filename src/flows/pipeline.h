@@ -10,6 +10,7 @@
 #include "drain.h"
 #include "engine/generation.h"
 #include "engine/logs.h"
+#include "health.h"
 #include "merge.h"
 
 struct pipeline_options {
@@ -29,6 +30,7 @@ struct pipeline {
 	struct fold fold;
 	struct drain drain;
 	struct merge merge;
+	struct health health; /* of connections, if they are measured */
 	enum {
 		PIPELINE_IDLE,
 		PIPELINE_SETTLING,

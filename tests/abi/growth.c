@@ -108,6 +108,18 @@ static void take_rules(void)
 }
 #endif
 
+static void count_connections(const struct netobs *ctx)
+{
+	struct netobs_connection_stats *stats = guarded(sizeof(*stats));
+
+	stats->sz = sizeof(*stats);
+	CHECK(netobs_connection_stats_get(ctx, stats) == 0);
+	check_guard(stats, sizeof(*stats));
+	CHECK(stats->sz <= sizeof(*stats) && IS_LATER_ZERO(stats));
+	CHECK(stats->sz < sizeof(*stats) || stats->capacity > 0);
+	free(stats);
+}
+
 static void replay(const char *path, struct netobs_sink *sink)
 {
 	struct netobs_engine_stats *engine = guarded(sizeof(*engine));
@@ -117,6 +129,7 @@ static void replay(const char *path, struct netobs_sink *sink)
 
 	opts.on_flow = on_flow;
 	opts.user = sink;
+	opts.rtt = NETOBS_RTT_RING;
 	SET_LATER(&opts);
 	if (!IS_LATER_ZERO(&opts)) {
 		CHECK(netobs_new(&opts, &ctx) == -EINVAL);
@@ -140,6 +153,7 @@ static void replay(const char *path, struct netobs_sink *sink)
 	CHECK(engine->sz <= sizeof(*engine) && IS_LATER_ZERO(engine));
 	CHECK(engine->drains > 0);
 	free(engine);
+	count_connections(ctx);
 	netobs_free(ctx);
 }
 

@@ -20,6 +20,7 @@ LABEL = 0xbeef5
 # Those that a program allocates, or reads from an array of its own.
 GROWING = {
     "capture.h": ["netobs_capture_opts", "netobs_capture_stats"],
+    "connection.h": ["netobs_connection_stats"],
     "flow.h": ["netobs_flow", "netobs_point"],
     "netobs.h": ["netobs_opts", "netobs_rule"],
     "persist.h": ["netobs_persisted"],

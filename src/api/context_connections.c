@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* The live metrics of TCP connections: netobs_connections(). */
+#include "context.h"
+
+#include "base/sized.h"
+#include "base/util.h"
+#include "bpf/parse/headers.h"
+
+#include <netobs/connection.h>
+
+#include <errno.h>
+#include <string.h>
+
+_Static_assert((int)NETOBS_LATENCY_CLASSES == (int)CONN_HIST, "the same classes");
+_Static_assert((int)NETOBS_RTT_RING == (int)RTT_RING, "the same modes");
+
+enum {
+	SLICE_MS = 4,
+	ENTRIES_PER_LOOK = 64, /* at the clock */
+	IDLE_S = 300,
+	ENDED_S = 10,
+};
+
+/* What all connections of a call need. */
+struct reading {
+	const struct netobs *ctx;
+	void (*take)(const struct netobs_connection *connection, void *user);
+	void *user;
+	int64_t now_ns; /* as the programs stamp */
+};
+
+/* ---- One connection ---------------------------------------------------------------------- */
+
+static struct netobs_latency latency_of(const struct conn_latency *from)
+{
+	struct netobs_latency latency = {
+		.samples = from->n,
+		.sum_ns = connection_ns(from->sum),
+		.last_ns = connection_ns(from->last),
+		.smoothed_ns = connection_ns(from->smoothed),
+		.min_ns = connection_ns(conn_min(from)),
+		.max_ns = connection_ns(from->max),
+	};
+
+	for (int i = 0; i < CONN_HIST; i++)
+		latency.classes[i] = from->hist[i];
+	return latency;
+}
+
+static uint64_t peak_bytes_per_s(const struct conn_stats *stats)
+{
+	const uint64_t window_ns = (uint64_t)CONN_RATE_WINDOW << CONN_TICK_SHIFT;
+
+	return stats->peak_bytes * (uint64_t)NSEC_PER_SEC / window_ns;
+}
+
+/* What direction @dir has sent. */
+static struct netobs_connection_way way_of(const struct connection *conn, int dir)
+{
+	const struct conn_stats *stats = &conn->stats[dir];
+
+	return (struct netobs_connection_way){
+		.rtt = latency_of(&stats->rtt),
+		.app = latency_of(&conn->stats[!dir].turn),
+		.handshake_rtt_ns = connection_ns(stats->handshake),
+		.data_bytes = conn_data_bytes(conn, dir),
+		.peak_bytes_per_s = peak_bytes_per_s(stats),
+		.retransmits = stats->retransmitted,
+		.retransmitted_bytes = stats->retransmitted_bytes,
+		.out_of_order = stats->out_of_order,
+		.duplicate_acks = stats->duplicate_acks,
+		.zero_windows = stats->zero_windows,
+		.syn_retries = stats->syn_retries,
+	};
+}
+
+/* The direction that the client sends: of the SYN, else to the lower port. */
+static int client_of(const struct connection *conn)
+{
+	if (conn->opener != CONN_NEITHER)
+		return conn->opener;
+	if ((conn->state[0] ^ conn->state[1]) & CONN_SYN) /* it is a SYN+ACK */
+		return conn->state[0] & CONN_SYN ? 1 : 0;
+	return 1;
+}
+
+static enum netobs_connection_state state_of(const struct connection *conn,
+					     int client)
+{
+	const uint8_t all = conn->state[0] | conn->state[1];
+	const uint8_t both = conn->state[0] & conn->state[1];
+
+	if (all & CONN_RST)
+		return NETOBS_CONNECTION_RESET;
+	if (both & CONN_FIN)
+		return NETOBS_CONNECTION_CLOSED;
+	if (all & CONN_FIN)
+		return NETOBS_CONNECTION_CLOSING;
+	if (!(conn->state[client] & CONN_SYN))
+		return NETOBS_CONNECTION_ESTABLISHED;
+	if (!(conn->state[!client] & CONN_SEEN))
+		return NETOBS_CONNECTION_SYN_SENT;
+	return conn->state[client] & CONN_ACKED ? NETOBS_CONNECTION_ESTABLISHED :
+						  NETOBS_CONNECTION_SYN_RECEIVED;
+}
+
+/* Of the newest packet, as exactly as it is known: see conn_side.window_end. */
+static int64_t last_of(const struct connection *conn, int64_t now_ns)
+{
+	const uint32_t now = (uint32_t)((uint64_t)now_ns >> CONN_TICK_SHIFT);
+	int32_t age = INT32_MAX;
+
+	for (int dir = 0; dir < 2; dir++) {
+		const int32_t one = (int32_t)(now - conn->sides[dir].window_end);
+
+		if (conn->state[dir] && one < age)
+			age = one;
+	}
+	if (age == INT32_MAX)
+		age = 0;
+	return now_ns - ((int64_t)(age > 0 ? age : 0) << CONN_TICK_SHIFT);
+}
+
+static bool has_ended(enum netobs_connection_state state)
+{
+	return state == NETOBS_CONNECTION_CLOSED ||
+	       state == NETOBS_CONNECTION_RESET;
+}
+
+static void pass(const struct reading *reading, const struct connection *conn)
+{
+	const struct host *host = &reading->ctx->host;
+	const struct clock *clock = &reading->ctx->pipeline.clock;
+	const struct netif *netif =
+		host_find(host, conn->key.netns, conn->key.ifindex);
+	const int client = client_of(conn);
+	const struct netobs_connection_way ways[] = { way_of(conn, client),
+						      way_of(conn, !client) };
+	const struct ip_addr *ends[] = { &conn->key.src, &conn->key.dst };
+	const uint16_t ports[] = { conn->key.src_port, conn->key.dst_port };
+	const int64_t last_ns = last_of(conn, reading->now_ns);
+	struct netobs_connection out = {
+		.sz = sizeof(out),
+		.client_port = ports[client],
+		.server_port = ports[!client],
+		.state = state_of(conn, client),
+		.ifindex = conn->key.ifindex,
+		.netns_inode = host->netns[conn->key.netns].inode,
+		.time_ns = clock_to_wall(clock, reading->now_ns),
+		.interface = netif ? netif->name : "",
+		.start_ns = clock_to_wall(clock, (int64_t)conn->born_ns),
+		.last_ns = clock_to_wall(clock, last_ns),
+		.to_server = &ways[0],
+		.to_client = &ways[1],
+	};
+
+	if (reading->now_ns - last_ns >
+	    (has_ended(out.state) ? ENDED_S : IDLE_S) * NSEC_PER_SEC)
+		return;
+	memcpy(out.client, ends[client]->bytes, sizeof(out.client));
+	memcpy(out.server, ends[!client]->bytes, sizeof(out.server));
+	reading->take(&out, reading->user);
+}
+
+/* ---- All of them ------------------------------------------------------------------------- */
+
+/* Returns where to go on. */
+static uint64_t read_slice(const struct reading *reading, uint64_t cursor)
+{
+	const struct connections *table =
+		&reading->ctx->pipeline.store.connections;
+	const int64_t end_ns = clock_boot_ns() + SLICE_MS * NSEC_PER_MSEC;
+	struct connection copy;
+
+	for (; cursor < connections_size(table); cursor++) {
+		if (cursor % ENTRIES_PER_LOOK == ENTRIES_PER_LOOK - 1 &&
+		    clock_boot_ns() >= end_ns)
+			break;
+		if (table->buckets[cursor / CONN_WAYS].tags[cursor % CONN_WAYS] &&
+		    connections_read(table, (uint32_t)cursor, &copy))
+			pass(reading, &copy);
+	}
+	return cursor;
+}
+
+int netobs_connections(const struct netobs *ctx, uint64_t *cursor,
+		       void (*take)(const struct netobs_connection *connection,
+				    void *user),
+		       void *user)
+{
+	const struct connections *table;
+	struct reading reading;
+
+	if (!ctx || !cursor || !take || ctx->state == CONTEXT_NEW ||
+	    ctx->state == CONTEXT_FAILED)
+		return -EINVAL;
+	table = &ctx->pipeline.store.connections;
+	if (!table->n_buckets)
+		return -ENOTSUP;
+	reading = (struct reading){
+		.ctx = ctx,
+		.take = take,
+		.user = user,
+		.now_ns = clock_to_stamp(&ctx->pipeline.clock, clock_boot_ns()),
+	};
+	*cursor = read_slice(&reading, *cursor);
+	return *cursor < connections_size(table);
+}
+
+int netobs_connection_stats_get(const struct netobs *ctx,
+				struct netobs_connection_stats *ret_stats)
+{
+	const struct connections *table;
+	struct netobs_connection_stats stats;
+	struct conn_counters counters;
+
+	if (!ctx || !ret_stats)
+		return -EINVAL;
+	table = &ctx->pipeline.store.connections;
+	if (!table->n_buckets)
+		return -ENOTSUP;
+	counters = connections_count(table);
+	stats = (struct netobs_connection_stats){
+		.capacity = connections_size(table),
+		.memory = connections_bytes(table->n_buckets),
+		.created = counters.created,
+		.evicted_half_open = counters.evicted_half_open,
+		.evicted_closed = counters.evicted_closed,
+		.evicted_idle = counters.evicted_idle,
+		.refused_packets = counters.refused,
+		.contended_packets = counters.contended,
+	};
+	return sized_fill(ret_stats, &stats, sizeof(stats));
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "connections.h"
+
+#include "bpf/store/conn_places.h"
+#include "map.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { READ_TRIES = 4 };
+
+static size_t buckets_size(const struct connections *table)
+{
+	return table->n_buckets * sizeof(*table->buckets);
+}
+
+static size_t entries_size(const struct connections *table)
+{
+	return connections_size(table) * sizeof(*table->entries);
+}
+
+static size_t counters_size(const struct connections *table)
+{
+	return table->n_cpus * sizeof(*table->counters);
+}
+
+static const void *map_of(const struct program_set *maps, const char *name,
+			  size_t size)
+{
+	return map_mmap(program_set_map_fd(maps, name), 0, size);
+}
+
+int connections_open(struct connections *table, const struct program_set *maps,
+		     uint32_t n_buckets, uint32_t n_cpus,
+		     const struct hash_secret *secret)
+{
+	*table = (struct connections){ .n_buckets = n_buckets,
+				       .n_cpus = n_cpus,
+				       .secret = *secret };
+	table->buckets = map_of(maps, "conn_buckets", buckets_size(table));
+	if (table->buckets)
+		table->entries = map_of(maps, "connections", entries_size(table));
+	if (table->entries)
+		table->counters =
+			map_of(maps, "conn_counters", counters_size(table));
+	if (!table->counters) {
+		int err = -errno;
+
+		connections_close(table);
+		return err;
+	}
+	return 0;
+}
+
+void connections_close(struct connections *table)
+{
+	if (table->buckets)
+		map_munmap((void *)table->buckets, buckets_size(table));
+	if (table->entries)
+		map_munmap((void *)table->entries, entries_size(table));
+	if (table->counters)
+		map_munmap((void *)table->counters, counters_size(table));
+	*table = (struct connections){ 0 };
+}
+
+bool connections_read(const struct connections *table, uint32_t index,
+		      struct connection *ret_copy)
+{
+	const struct connection *entry = &table->entries[index];
+
+	for (int i = 0; i < READ_TRIES; i++) {
+		uint16_t version =
+			__atomic_load_n(&entry->version, __ATOMIC_ACQUIRE);
+
+		if (!version || version & 1)
+			return false;
+		memcpy(ret_copy, entry, sizeof(*ret_copy));
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (__atomic_load_n(&entry->version, __ATOMIC_RELAXED) == version)
+			return true;
+	}
+	return false;
+}
+
+int connections_find(const struct connections *table, const struct flow_key *key,
+		     struct connection *ret_copy, int *ret_dir)
+{
+	const struct conn_bucket *bucket;
+	struct conn_key wanted;
+	int dir = connection_dir(key);
+	uint64_t hash;
+	uint32_t first;
+
+	if (dir < 0 || !table->n_buckets)
+		return -ENOENT;
+	wanted = conn_key_of(key, dir);
+	hash = conn_hash(&wanted, &table->secret);
+	first = scale_hash(hash >> 32, table->n_buckets) * CONN_WAYS;
+	bucket = &table->buckets[first / CONN_WAYS];
+	for (uint32_t i = 0; i < CONN_WAYS; i++) {
+		if (bucket->tags[i] != conn_tag(hash) ||
+		    !connections_read(table, first + i, ret_copy) ||
+		    !is_connection(ret_copy, &wanted))
+			continue;
+		*ret_dir = dir;
+		return (int)(first + i);
+	}
+	return -ENOENT;
+}
+
+struct conn_counters connections_count(const struct connections *table)
+{
+	struct conn_counters sum = { 0 };
+	uint64_t *to = (uint64_t *)&sum;
+
+	for (uint32_t cpu = 0; cpu < table->n_cpus; cpu++) {
+		const uint64_t *from = (const uint64_t *)&table->counters[cpu];
+
+		for (size_t i = 0; i < sizeof(sum) / sizeof(*to); i++)
+			to[i] += __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+	}
+	return sum;
+}

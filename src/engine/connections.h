@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * The table of TCP connections that the flow programs keep (bpf/connection.h), mapped, and
+ * read while they write to it.
+ */
+#ifndef NETOBS_ENGINE_CONNECTIONS_H
+#define NETOBS_ENGINE_CONNECTIONS_H
+
+#include "bpf/connection.h"
+#include "bpf/store/hash.h"
+#include "program_set.h"
+
+#include <stdbool.h>
+
+/* Zeroes: there is none. */
+struct connections {
+	const struct conn_bucket *buckets;
+	const struct connection *entries; /* CONN_WAYS for each bucket */
+	const struct conn_counters *counters;
+	uint32_t n_buckets;
+	uint32_t n_cpus; /* those that have counters */
+	struct hash_secret secret;
+};
+
+/**
+ * Map the table.
+ *
+ * @param maps  loaded with a table of @n_buckets; its counters are of @n_cpus
+ * @return 0, or -errno
+ */
+int connections_open(struct connections *table, const struct program_set *maps,
+		     uint32_t n_buckets, uint32_t n_cpus,
+		     const struct hash_secret *secret);
+
+void connections_close(struct connections *table);
+
+/** @return what a table of @n_buckets takes in the kernel, without its counters */
+static inline uint64_t connections_bytes(uint32_t n_buckets)
+{
+	return n_buckets * (sizeof(struct conn_bucket) +
+			    CONN_WAYS * sizeof(struct connection));
+}
+
+/** @return how many places there are; 0: there is no table */
+static inline uint32_t connections_size(const struct connections *table)
+{
+	return table->n_buckets * CONN_WAYS;
+}
+
+/**
+ * Copy an entry.
+ *
+ * @return whether there is one, and it was the same connection all the time
+ */
+bool connections_read(const struct connections *table, uint32_t index,
+		      struct connection *ret_copy);
+
+/**
+ * Copy the entry of the connection of which @key is a packet's or a flow's, at an interface.
+ *
+ * @param ret_dir  the direction of that packet
+ * @return its index; -ENOENT: there is none
+ */
+int connections_find(const struct connections *table, const struct flow_key *key,
+		     struct connection *ret_copy, int *ret_dir);
+
+/* The sum of all CPUs. */
+struct conn_counters connections_count(const struct connections *table);
+
+/* Of a duration in an entry. */
+static inline uint64_t connection_ns(uint64_t duration)
+{
+	return duration << CONN_LATENCY_SHIFT;
+}
+
+#endif

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "health.h"
+
+#include "bpf/parse/headers.h"
+
+#include <netobs/flow.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Beside a flow: the key of the entry that says where its connection is measured. */
+struct place {
+	struct flow_key key;
+	uint64_t is_known;
+};
+
+/* A packet comes in before it goes out, and is at its first point if it was not counted before. */
+static bool is_earlier(const struct flow_key *a, const struct flow_key *b)
+{
+	uint32_t a_again = a->flags & KEY_AGAIN, b_again = b->flags & KEY_AGAIN;
+
+	if (a_again != b_again)
+		return !a_again;
+	return (a->flags & KEY_EGRESS) < (b->flags & KEY_EGRESS);
+}
+
+static void note(void *data, const struct flow_entry *entry, void *ctx)
+{
+	struct place *place = data;
+
+	(void)ctx;
+	if (entry->key.proto != IP_PROTO_TCP)
+		return;
+	if (place->is_known && !is_earlier(&entry->key, &place->key))
+		return;
+	place->key = entry->key;
+	place->is_known = true;
+}
+
+static void join(void *data, const void *from, void *ctx)
+{
+	const struct place *other = from;
+	struct place *place = data;
+
+	(void)ctx;
+	if (other->is_known &&
+	    (!place->is_known || is_earlier(&other->key, &place->key)))
+		*place = *other;
+}
+
+/* ---- What is new ------------------------------------------------------------------------ */
+
+/* Counters only grow; of another connection they begin anew. */
+static struct health_reported *reported_of(const struct health *health,
+					   const struct connection *conn,
+					   uint32_t index, int dir)
+{
+	struct health_place *place = &health->places[index];
+
+	if (place->born_ns != conn->born_ns)
+		*place = (struct health_place){ .born_ns = conn->born_ns };
+	return &place->reported[dir];
+}
+
+#define TAKE_NEW(reported, now)                            \
+	({                                                 \
+		typeof(reported) new = (now) - (reported); \
+		(reported) = (now);                        \
+		new;                                       \
+	})
+
+static void fill_rtt(const struct conn_stats *stats,
+		     struct health_reported *reported, struct netobs_flow *record)
+{
+	if (stats->handshake) {
+		record->has |= NETOBS_HAS_HANDSHAKE_RTT;
+		record->handshake_rtt_ns = connection_ns(stats->handshake);
+	}
+	if (!stats->rtt.n)
+		return;
+	record->has |= NETOBS_HAS_RTT;
+	record->rtt_ns = connection_ns(stats->rtt.smoothed);
+	record->rtt_min_ns = connection_ns(conn_min(&stats->rtt));
+	record->rtt_max_ns = connection_ns(stats->rtt.max);
+	record->rtt_samples = TAKE_NEW(reported->rtt_samples, stats->rtt.n);
+}
+
+/* @turn: of the direction that answers. */
+static void fill_app(const struct conn_latency *turn,
+		     struct health_reported *reported, struct netobs_flow *record)
+{
+	if (!turn->n)
+		return;
+	record->has |= NETOBS_HAS_APP_LATENCY;
+	record->app_latency_ns = connection_ns(turn->smoothed);
+	record->app_latency_min_ns = connection_ns(conn_min(turn));
+	record->app_latency_max_ns = connection_ns(turn->max);
+	record->app_responses = TAKE_NEW(reported->responses, turn->n);
+}
+
+static void fill_counts(const struct conn_stats *stats,
+			struct health_reported *reported,
+			struct netobs_flow *record)
+{
+	record->has |= NETOBS_HAS_TCP_HEALTH;
+	record->retransmits =
+		TAKE_NEW(reported->retransmits, stats->retransmitted);
+	record->retransmitted_bytes = TAKE_NEW(reported->retransmitted_bytes,
+					       stats->retransmitted_bytes);
+	record->out_of_order =
+		TAKE_NEW(reported->out_of_order, stats->out_of_order);
+	record->duplicate_acks =
+		TAKE_NEW(reported->duplicate_acks, stats->duplicate_acks);
+	record->zero_windows =
+		TAKE_NEW(reported->zero_windows, stats->zero_windows);
+}
+
+void health_fill(struct health *health, const struct connection *conn,
+		 uint32_t index, int dir, struct netobs_flow *record)
+{
+	struct health_reported *reported = reported_of(health, conn, index, dir);
+
+	fill_rtt(&conn->stats[dir], reported, record);
+	fill_app(&conn->stats[!dir].turn, reported, record);
+	fill_counts(&conn->stats[dir], reported, record);
+}
+
+static void fill(void *data, struct netobs_flow *record, void *ctx)
+{
+	const struct place *place = data;
+	struct health *health = ctx;
+	struct connection conn;
+	int dir, index;
+
+	if (!place->is_known)
+		return;
+	index = connections_find(health->table, &place->key, &conn, &dir);
+	if (index >= 0)
+		health_fill(health, &conn, (uint32_t)index, dir, record);
+}
+
+/* Places that are not used take no memory. */
+int health_init(struct health *health, const struct connections *table)
+{
+	*health = (struct health){
+		.table = table,
+		.places = calloc(connections_size(table), sizeof(*health->places)),
+		.extra = { .size = sizeof(struct place),
+			   .note = note,
+			   .join = join,
+			   .fill = fill,
+			   .ctx = health },
+	};
+	return health->places ? 0 : -ENOMEM;
+}
+
+void health_done(struct health *health)
+{
+	free(health->places);
+	health->places = NULL;
+}

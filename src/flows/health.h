@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * The health of TCP connections in flow records, from the table of connections: each record
+ * has what was measured since the flow's previous one, and the times of now. A flow's
+ * connection is the one at the first of its points.
+ */
+#ifndef NETOBS_FLOWS_HEALTH_H
+#define NETOBS_FLOWS_HEALTH_H
+
+#include "engine/connections.h"
+#include "flow_extra.h"
+
+/* What records of a direction of a connection have had. */
+struct health_reported {
+	uint64_t retransmitted_bytes;
+	uint32_t rtt_samples;
+	uint32_t responses;
+	uint32_t retransmits;
+	uint32_t out_of_order;
+	uint32_t duplicate_acks;
+	uint32_t zero_windows;
+};
+
+/* By place in the table; born_ns says which connection it was. */
+struct health_place {
+	uint64_t born_ns;
+	struct health_reported reported[2];
+};
+
+struct health {
+	const struct connections *table;
+	struct health_place *places;
+	struct flow_extra extra; /* for merge_options.extras */
+};
+
+/** @return 0; -ENOMEM */
+int health_init(struct health *health, const struct connections *table);
+void health_done(struct health *health);
+
+/** Set the fields of @record from direction @dir of a copy of the entry at @index. */
+void health_fill(struct health *health, const struct connection *conn,
+		 uint32_t index, int dir, struct netobs_flow *record);
+
+#endif

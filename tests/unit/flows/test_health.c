@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Records have what was measured of their connection, each count once. */
+#include "flows/health.h"
+
+#include "bpf/parse/headers.h"
+#include "bpf/store/conn_places.h"
+#include "lib_test.h"
+
+#include <netobs/flow.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BUCKETS = 4, ROUNDS = 200 };
+
+struct fixture {
+	struct conn_bucket buckets[BUCKETS];
+	struct connection entries[BUCKETS * CONN_WAYS];
+	struct conn_counters counters[2];
+	struct connections table;
+	struct health health;
+	uint64_t born_ns;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	f->table = (struct connections){ .buckets = f->buckets,
+					 .entries = f->entries,
+					 .counters = f->counters,
+					 .n_buckets = BUCKETS,
+					 .n_cpus = 2 };
+	for (size_t i = 0; i < HASH_FLOW_WORDS; i++)
+		f->table.secret.connection[i] = (uint32_t)rand();
+	assert_int_equal(health_init(&f->health, &f->table), 0);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	health_done(&f->health);
+	free(f);
+	return 0;
+}
+
+/* Of packets from port @src to port @dst. */
+static struct flow_key key_of(uint16_t src, uint16_t dst, uint8_t flags)
+{
+	struct flow_key key = { .ifindex = 7,
+				.src_port = src,
+				.dst_port = dst,
+				.proto = IP_PROTO_TCP,
+				.flags = flags };
+
+	key.src.bytes[10] = key.src.bytes[11] = 0xff;
+	key.dst.bytes[10] = key.dst.bytes[11] = 0xff;
+	key.src.bytes[15] = (uint8_t)src;
+	key.dst.bytes[15] = (uint8_t)dst;
+	return key;
+}
+
+/* Make an entry as the programs do, in the first free way of its bucket. */
+static struct connection *add(struct fixture *f, const struct flow_key *key)
+{
+	struct conn_key wanted = conn_key_of(key, connection_dir(key));
+	uint64_t hash = conn_hash(&wanted, &f->table.secret);
+	uint32_t bucket = scale_hash(hash >> 32, BUCKETS), way = 0;
+	struct connection *conn;
+
+	while (f->buckets[bucket].tags[way])
+		way++;
+	assert_true(way < CONN_WAYS);
+	conn = &f->entries[bucket * CONN_WAYS + way];
+	f->buckets[bucket].tags[way] = conn_tag(hash);
+	*conn = (struct connection){ .version = 2, .born_ns = ++f->born_ns };
+	conn_set_key(conn, &wanted);
+	return conn;
+}
+
+/* The record of a flow with one entry, of @key. */
+static struct netobs_flow record_of(struct fixture *f, const struct flow_key *key)
+{
+	const struct flow_entry entry = { .key = *key };
+	const struct flow_extra *extra = &f->health.extra;
+	struct netobs_flow record = { .sz = sizeof(record) };
+	uint64_t data[FLOW_EXTRA_BYTES_MAX / sizeof(uint64_t)] = { 0 };
+
+	assert_true(extra->size <= sizeof(data));
+	extra->note(data, &entry, extra->ctx);
+	extra->fill(data, &record, extra->ctx);
+	return record;
+}
+
+static void values_are_those_of_the_flows_direction(void **state)
+{
+	const struct flow_key there = key_of(40000, 443, 0),
+			      back = key_of(443, 40000, 0);
+	const int dir = connection_dir(&there);
+	struct fixture *f = *state;
+	struct connection *conn = add(f, &there);
+	struct netobs_flow record;
+
+	conn->stats[dir].rtt = (struct conn_latency){
+		.n = 3, .smoothed = 100, .min = 90, .previous_min = 80, .max = 200
+	};
+	conn->stats[dir].handshake = 110;
+	conn->stats[!dir].turn = (struct conn_latency){
+		.n = 2, .smoothed = 5000, .min = 4000, .max = 6000
+	};
+	conn->stats[dir].retransmitted = 4;
+	conn->stats[!dir].zero_windows = 9;
+
+	record = record_of(f, &there);
+	assert_int_equal(record.has, NETOBS_HAS_RTT | NETOBS_HAS_HANDSHAKE_RTT |
+					     NETOBS_HAS_APP_LATENCY |
+					     NETOBS_HAS_TCP_HEALTH);
+	assert_int_equal(record.rtt_ns, 6400);
+	assert_int_equal(record.rtt_min_ns, 5120);
+	assert_int_equal(record.rtt_max_ns, 12800);
+	assert_int_equal(record.rtt_samples, 3);
+	assert_int_equal(record.handshake_rtt_ns, 7040);
+	assert_int_equal(record.app_latency_ns, 320000);
+	assert_int_equal(record.app_latency_min_ns, 256000);
+	assert_int_equal(record.app_latency_max_ns, 384000);
+	assert_int_equal(record.app_responses, 2);
+	assert_int_equal(record.retransmits, 4);
+	assert_int_equal(record.zero_windows, 0);
+
+	record = record_of(f, &back);
+	assert_int_equal(record.has, NETOBS_HAS_TCP_HEALTH);
+	assert_int_equal(record.retransmits, 0);
+	assert_int_equal(record.zero_windows, 9);
+}
+
+/* Whatever comes between two records: the sum over records is what was measured. */
+static void each_count_is_in_one_record(void **state)
+{
+	const struct flow_key key = key_of(1000, 2000, 0);
+	const int dir = connection_dir(&key);
+	struct fixture *f = *state;
+	struct connection *conn = add(f, &key);
+	struct netobs_flow sum = { 0 };
+
+	for (int i = 0; i < ROUNDS; i++) {
+		struct conn_stats *stats = &conn->stats[dir];
+		struct netobs_flow record;
+
+		stats->rtt.n += (uint32_t)rand() % 3;
+		conn->stats[!dir].turn.n += (uint32_t)rand() % 3;
+		stats->retransmitted += (uint32_t)rand() % 3;
+		stats->retransmitted_bytes += (uint32_t)rand();
+		stats->out_of_order += (uint32_t)rand() % 3;
+		stats->duplicate_acks += (uint32_t)rand() % 3;
+		stats->zero_windows += (uint32_t)rand() % 3;
+		if (rand() % 4 == 0)
+			continue;
+		record = record_of(f, &key);
+		sum.rtt_samples += record.rtt_samples;
+		sum.app_responses += record.app_responses;
+		sum.retransmits += record.retransmits;
+		sum.retransmitted_bytes += record.retransmitted_bytes;
+		sum.out_of_order += record.out_of_order;
+		sum.duplicate_acks += record.duplicate_acks;
+		sum.zero_windows += record.zero_windows;
+		assert_int_equal(sum.rtt_samples, stats->rtt.n);
+		assert_int_equal(sum.app_responses, conn->stats[!dir].turn.n);
+		assert_int_equal(sum.retransmits, stats->retransmitted);
+		assert_int_equal(sum.retransmitted_bytes,
+				 stats->retransmitted_bytes);
+		assert_int_equal(sum.out_of_order, stats->out_of_order);
+		assert_int_equal(sum.duplicate_acks, stats->duplicate_acks);
+		assert_int_equal(sum.zero_windows, stats->zero_windows);
+	}
+}
+
+static void another_connection_of_a_place_begins_anew(void **state)
+{
+	const struct flow_key key = key_of(1000, 2000, 0);
+	const int dir = connection_dir(&key);
+	struct fixture *f = *state;
+	struct connection *conn = add(f, &key);
+
+	conn->stats[dir].retransmitted = 10;
+	assert_int_equal(record_of(f, &key).retransmits, 10);
+	conn->born_ns++;
+	conn->stats[dir].retransmitted = 3;
+	assert_int_equal(record_of(f, &key).retransmits, 3);
+}
+
+static void entries_that_are_being_made_are_not_read(void **state)
+{
+	const struct flow_key key = key_of(1000, 2000, 0);
+	struct fixture *f = *state;
+	struct connection *conn = add(f, &key);
+
+	assert_true(record_of(f, &key).has);
+	conn->version = 3;
+	assert_false(record_of(f, &key).has);
+	conn->version = 0;
+	assert_false(record_of(f, &key).has);
+	conn->version = 4;
+	assert_true(record_of(f, &key).has);
+}
+
+static void connections_are_found_by_their_whole_key(void **state)
+{
+	struct fixture *f = *state;
+	struct connection copy;
+	int dir;
+
+	for (uint16_t i = 0; i < 6; i++) {
+		const struct flow_key key = key_of(1000 + i, 2000, 0);
+
+		add(f, &key)->stats[0].syn_retries = i;
+	}
+	for (uint16_t i = 0; i < 6; i++) {
+		struct flow_key key = key_of(2000, 1000 + i, KEY_EGRESS);
+
+		assert_true(connections_find(&f->table, &key, &copy, &dir) >= 0);
+		assert_int_equal(copy.stats[0].syn_retries, i);
+		assert_int_equal(dir, connection_dir(&key));
+		key.ifindex++;
+		assert_int_equal(connections_find(&f->table, &key, &copy, &dir),
+				 -ENOENT);
+	}
+}
+
+/* A packet that is forwarded is at two points: its way to the destination begins at the first. */
+static void a_flow_is_measured_where_it_comes_in(void **state)
+{
+	struct flow_key in = key_of(1000, 2000, 0),
+			out = key_of(1000, 2000, KEY_EGRESS | KEY_AGAIN);
+	const int dir = connection_dir(&in);
+	struct fixture *f = *state;
+	const struct flow_extra *extra = &f->health.extra;
+
+	out.ifindex = 8;
+	add(f, &in)->stats[dir].retransmitted = 1;
+	add(f, &out)->stats[dir].retransmitted = 2;
+	for (int order = 0; order < 2; order++) {
+		const struct flow_entry entries[] = {
+			{ .key = order ? out : in }, { .key = order ? in : out }
+		};
+		uint64_t data[2][16] = { 0 };
+		struct netobs_flow record = { 0 };
+
+		extra->note(data[0], &entries[0], extra->ctx);
+		extra->note(data[0], &entries[1], extra->ctx);
+		f->health.places[0].born_ns = 0;
+		memset(f->health.places, 0,
+		       BUCKETS * CONN_WAYS * sizeof(*f->health.places));
+		extra->join(data[1], data[0], extra->ctx);
+		extra->fill(data[1], &record, extra->ctx);
+		assert_int_equal(record.retransmits, 1);
+	}
+}
+
+static void counters_are_those_of_all_cpus(void **state)
+{
+	struct fixture *f = *state;
+	struct conn_counters sum;
+
+	f->counters[0] = (struct conn_counters){ .created = 5, .refused = 1 };
+	f->counters[1] = (struct conn_counters){ .created = 7, .contended = 2 };
+	sum = connections_count(&f->table);
+	assert_int_equal(sum.created, 12);
+	assert_int_equal(sum.refused, 1);
+	assert_int_equal(sum.contended, 2);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(values_are_those_of_the_flows_direction),
+		TEST(each_count_is_in_one_record),
+		TEST(another_connection_of_a_place_begins_anew),
+		TEST(entries_that_are_being_made_are_not_read),
+		TEST(connections_are_found_by_their_whole_key),
+		TEST(a_flow_is_measured_where_it_comes_in),
+		TEST(counters_are_those_of_all_cpus),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
