@@ -2,7 +2,6 @@
 #include "cmd.h"
 
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "flows_config.h"
@@ -64,31 +63,6 @@ static const struct args_command command = {
 		"KEY is one of netobsctl flows. SECONDS may have a fraction or a unit.\n",
 };
 
-/* Also that which the command line leaves open. */
-static enum args_result check_output(struct flows_config *config)
-{
-	static const char *const table = "table";
-	const struct args_list *specs = &config->output_specs;
-	const char *spec = specs->n ? specs->items[0] : table;
-
-	if (specs->n > 1 || (strcmp(spec, table) && strcmp(spec, "json"))) {
-		args_complain(
-			&command,
-			"-o: it is either table or json; netobsctl flows has others");
-		return ARGS_WRONG;
-	}
-	if (specs->n)
-		return ARGS_RUN;
-	config->output_specs.items = calloc(2, sizeof(*specs->items));
-	if (!config->output_specs.items) {
-		args_complain(&command, "out of memory");
-		return ARGS_WRONG;
-	}
-	config->output_specs.items[0] = table;
-	config->output_specs.n = 1;
-	return ARGS_RUN;
-}
-
 static enum args_result parse(struct flows_config *config, int argc, char **argv)
 {
 	enum args_result result = args_parse(&command, argc, argv, config);
@@ -108,21 +82,12 @@ static enum args_result parse(struct flows_config *config, int argc, char **argv
 		config->by = "tuple";
 	config->is_top = true;
 	config->has_screen = !config->once;
-	result = check_output(config);
+	result = flows_config_one_output(config);
 	if (result == ARGS_RUN)
 		result = flows_config_finish(config);
 	if (result == ARGS_RUN && !config->view.top)
 		config->view.top = DEFAULT_ROWS;
 	return result;
-}
-
-/* All that is seen until the end is of one interval, which the end comes before. */
-static void observe_once(struct flows_config *config)
-{
-	if (!config->once || config->files.n)
-		return;
-	config->duration_ms = config->interval_ms;
-	config->interval_ms = 2 * config->duration_ms;
 }
 
 int cmd_top(int argc, char **argv)
@@ -135,7 +100,7 @@ int cmd_top(int argc, char **argv)
 	result = parse(&config, argc, argv);
 	status = result == ARGS_WRONG ? EXIT_USAGE : EXIT_FINE;
 	if (result == ARGS_RUN) {
-		observe_once(&config);
+		flows_config_observe_once(&config);
 		status = flows_session(&config);
 	}
 	flows_config_clear(&config);

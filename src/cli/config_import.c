@@ -147,6 +147,8 @@ static void print_capture(void)
 	print_choice("attach_order", "TCX_ATTACH_ANCHOR_INGRESS", anchors);
 	if (strcmp(sampling, "0") && strcmp(sampling, "1"))
 		printf("sampling = %s\n", sampling);
+	if (is_true("ENABLE_RTT"))
+		puts("rtt = yes");
 	puts("\n[flows]");
 	print_duration("interval", "CACHE_ACTIVE_TIMEOUT");
 }
@@ -275,8 +277,7 @@ static int print_sink(void)
 
 static void report_others(void)
 {
-	static const char *const features[] = { "ENABLE_RTT",
-						"ENABLE_PKT_DROPS",
+	static const char *const features[] = { "ENABLE_PKT_DROPS",
 						"ENABLE_DNS_TRACKING",
 						"ENABLE_NETWORK_EVENTS_MONITORING",
 						"ENABLE_PKT_TRANSLATION",

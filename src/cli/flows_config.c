@@ -63,6 +63,10 @@ static const struct args_option options[] = {
 	  "time between reports (default 5)" },
 	{ 0, "sampling", ARGS_STRING, FIELD(sampling), "N|flow:N", NULL,
 	  "count one packet of N, at random, or the packets of one flow of N" },
+	{ 0, "rtt", ARGS_SWITCH, FIELD(rtt), NULL, NULL,
+	  "measure round-trip times, application latency and losses of TCP" },
+	{ 0, "max-connections", ARGS_NUMBER32, FIELD(max_connections), "N", NULL,
+	  "with --rtt: connections that are measured at a time (default 65536)" },
 	{ 0, "min-bytes", ARGS_BYTES, FIELD(min_bytes), "BYTES", NULL,
 	  "leave out records with fewer bytes" },
 	{ 0, "active-timeout", ARGS_SECONDS, FIELD(active_ms), "SECONDS", NULL,
@@ -142,6 +146,8 @@ static int check_source(const struct flows_config *config)
 		{ config->rules_path, true, "--rules" },
 		{ config->interval_ms, true, "--interval" },
 		{ config->sampling, true, "--sampling" },
+		{ config->rtt, true, "--rtt" },
+		{ config->max_connections, true, "--max-connections" },
 		{ config->min_bytes, true, "--min-bytes" },
 		{ config->active_ms, true, "--active-timeout" },
 		{ config->idle_ms, true, "--idle-timeout" },
@@ -267,7 +273,11 @@ static int parse_outputs(struct flows_config *config)
 		    check_output(config, specs[config->n_outputs]) < 0)
 			return -1;
 		*output = output_of(specs[config->n_outputs], config->has_screen);
-		if (output->kind == &output_live && config->is_top)
+		if (config->is_tcp)
+			output->kind = output->kind == &output_live ?
+					       &output_tcp :
+					       &output_tcp_lines;
+		else if (output->kind == &output_live && config->is_top)
 			output->kind = &output_top;
 		on_stdout += output->is_stdout;
 	}
@@ -330,6 +340,18 @@ static int parse_by(struct flows_config *config)
 	return 0;
 }
 
+/* Of connections, which have columns of their own. */
+static int parse_tcp_view(struct flows_config *config)
+{
+	struct output *output = config->outputs;
+
+	config->view.want_names = config->want_names;
+	config->view.top = config->top;
+	output->view = &config->view;
+	output->conns_sort = config->conns_sort;
+	return 0;
+}
+
 static int parse_view(struct flows_config *config)
 {
 	struct view_options *view = &config->view;
@@ -337,6 +359,8 @@ static int parse_view(struct flows_config *config)
 	bool is_lines;
 	char why[192];
 
+	if (config->is_tcp)
+		return parse_tcp_view(config);
 	if (parse_by(config) < 0)
 		return -1;
 	viewer = find_viewer(config);
@@ -492,7 +516,40 @@ void flows_config_init(struct flows_config *config,
 					 .direction = -1,
 					 .timestamps = -1,
 					 .attach = -1,
-					 .attach_order = -1 };
+					 .attach_order = -1,
+					 .conns_sort = -1 };
+}
+
+enum args_result flows_config_one_output(struct flows_config *config)
+{
+	static const char *const table = "table";
+	const struct args_list *specs = &config->output_specs;
+	const char *spec = specs->n ? specs->items[0] : table;
+
+	if (specs->n > 1 || (strcmp(spec, table) && strcmp(spec, "json"))) {
+		args_complain(
+			config->command,
+			"-o: it is either table or json; netobsctl flows has others");
+		return ARGS_WRONG;
+	}
+	if (specs->n)
+		return ARGS_RUN;
+	config->output_specs.items = calloc(2, sizeof(*specs->items));
+	if (!config->output_specs.items) {
+		args_complain(config->command, "out of memory");
+		return ARGS_WRONG;
+	}
+	config->output_specs.items[0] = table;
+	config->output_specs.n = 1;
+	return ARGS_RUN;
+}
+
+void flows_config_observe_once(struct flows_config *config)
+{
+	if (!config->once || config->files.n)
+		return;
+	config->duration_ms = config->interval_ms;
+	config->interval_ms = 2 * config->duration_ms;
 }
 
 enum args_result flows_config_finish(struct flows_config *config)

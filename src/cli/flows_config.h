@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "args.h"
+#include "conns.h"
 #include "metrics.h"
 #include "output.h"
 #include "rules.h"
@@ -30,9 +31,13 @@ struct flows_config {
 	uint64_t max_memory;
 	uint64_t count;
 	bool per_interface, stats, list, want_names, live;
-	bool once;	    /* of top: one table, and no screen */
-	bool has_screen;    /* a table on a terminal is refreshed in place */
-	bool is_top;	    /* in that of top */
+	bool once;	 /* of top: one table, and no screen */
+	bool has_screen; /* a table on a terminal is refreshed in place */
+	bool is_top;	 /* in that of top */
+	bool is_tcp;	 /* connections are shown, and no flows */
+	bool rtt;	 /* the health of TCP connections is measured */
+	int conns_sort; /* enum conns_sort, index of the choice; -1: not given */
+	uint32_t max_connections; /* 0: not given */
 	const char *socket; /* of the service, with live; NULL: not given */
 	const char *by, *sort, *sampling; /* NULL: not given */
 	enum netobs_sampling sampling_mode;
@@ -86,6 +91,17 @@ void flows_config_init(struct flows_config *config,
  * @return ARGS_RUN; ARGS_WRONG
  */
 enum args_result flows_config_finish(struct flows_config *config);
+
+/**
+ * Of commands that show one thing on standard output: refuse all outputs but table, which is
+ * the default, and json.
+ *
+ * @return ARGS_RUN; ARGS_WRONG
+ */
+enum args_result flows_config_one_output(struct flows_config *config);
+
+/** With --once: all that is seen until the end is of one interval, which the end comes before. */
+void flows_config_observe_once(struct flows_config *config);
 
 /** Show the records of the running service. @return an exit status */
 int flows_live(const struct flows_config *config);

@@ -24,8 +24,11 @@ const char *flows_config_option(const char *message, const char **ret_rest)
 	static const struct {
 		const char *library, *command;
 	} names[] = {
-		{ "interfaces:", "-i" },	   { "exclude:", "-x" },
-		{ "max_memory:", "--max-memory" }, { "snap_length:", "-s" },
+		{ "interfaces:", "-i" },
+		{ "exclude:", "-x" },
+		{ "max_memory:", "--max-memory" },
+		{ "max_connections:", "--max-connections" },
+		{ "snap_length:", "-s" },
 		{ "buffer_bytes:", "--buffer" },
 	};
 
@@ -64,6 +67,9 @@ void flows_config_fill(const struct flows_config *config, struct netobs_opts *op
 	opts->sampling = config->sampling_interval;
 	opts->sampling_mode = config->sampling_mode;
 	opts->min_bytes = config->min_bytes;
+	if (config->rtt)
+		opts->rtt = NETOBS_RTT_RING;
+	opts->max_connections = config->max_connections;
 	if (config->attach_order == NETOBS_ATTACH_LAST)
 		opts->attach_order = NETOBS_ATTACH_LAST;
 	opts->disable_features = flows_attachment_disables(config->attach);

@@ -190,6 +190,18 @@ static bool check_outputs(struct session *session)
 	return true;
 }
 
+static int each_connection(void (*take)(const struct netobs_connection *, void *),
+			   void *arg, void *user)
+{
+	const struct session *session = user;
+	uint64_t cursor = 0;
+	int r;
+
+	while ((r = netobs_connections(session->ctx, &cursor, take, arg)) > 0)
+		;
+	return r;
+}
+
 static int open_outputs(struct session *session)
 {
 	for (size_t i = 0; i < session->config->n_outputs; i++) {
@@ -197,6 +209,7 @@ static int open_outputs(struct session *session)
 		int r;
 
 		output->get_stats = get_stats;
+		output->each_connection = each_connection;
 		r = output_open(output);
 		if (r == -EINVAL)
 			report_wrong_spec(session, output);

@@ -65,6 +65,27 @@ void human_pace(char *buf, size_t size, uint64_t packets, int64_t ns)
 			    (uint64_t)((double)packets * NS_PER_S / (double)ns));
 }
 
+void human_latency(char *buf, size_t size, uint64_t ns)
+{
+	static const char *const units[] = { "us", "ms", "s" };
+	double value = (double)ns / 1000;
+	unsigned int step = 0;
+
+	if (!ns) {
+		snprintf(buf, size, "-");
+		return;
+	}
+	while (value >= 999.5 && step < 2) {
+		value /= 1000;
+		step++;
+	}
+	snprintf(buf, size, "%.*f %s",
+		 value >= 99.95 ? 0 :
+		 value >= 9.995 ? 1 :
+				  2,
+		 value, units[step]);
+}
+
 void human_duration(char *buf, size_t size, int64_t ns)
 {
 	int64_t s = ns / NS_PER_S;

@@ -24,6 +24,9 @@ void human_rate(char *buf, size_t size, uint64_t bytes, int64_t ns);
 /* "1234": packets per second; "-" as for a rate */
 void human_pace(char *buf, size_t size, uint64_t packets, int64_t ns);
 
+/* "45.6 us", "1.23 ms", "999 s"; "-": 0, which is not known */
+void human_latency(char *buf, size_t size, uint64_t ns);
+
 /* "3 ms", "4.2 s", "5m06s", "7h08m"; "-" for a single moment */
 void human_duration(char *buf, size_t size, int64_t ns);
 

@@ -21,6 +21,8 @@ static const struct verb {
 } verbs[] = {
 	{ "flows", "show the flows that cross this host's interfaces", cmd_flows },
 	{ "top", "show who causes the traffic, live in the terminal", cmd_top },
+	{ "tcp", "show round-trip times and losses of TCP connections, live",
+	  cmd_tcp },
 	{ "sessions", "show TCP connections and their processes", cmd_sessions },
 	{ "capture", "write packets to a file", cmd_capture },
 	{ "run", "observe flows as a service, by a configuration", cmd_run },

@@ -196,6 +196,23 @@ static const void *set_rule(const struct metrics_values *values, size_t i,
 	return &rule->count;
 }
 
+static const void *set_evicted(const struct metrics_values *values, size_t i,
+			       struct metrics_labels *labels)
+{
+	const struct netobs_connection_stats *stats = &values->connections;
+	const struct {
+		const char *reason;
+		const uint64_t *count;
+	} all[] = { { "half_open", &stats->evicted_half_open },
+		    { "closed", &stats->evicted_closed },
+		    { "idle", &stats->evicted_idle } };
+
+	if (i == ARRAY_SIZE(all))
+		return NULL;
+	add_label(labels, "reason", all[i].reason);
+	return all[i].count;
+}
+
 static const void *set_log_level(const struct metrics_values *values, size_t i,
 				 struct metrics_labels *labels)
 {
@@ -322,6 +339,21 @@ const struct metric metrics_table[] = {
 	{ "netobs_kernel_memory_bytes", GAUGE,
 	  "Memory of the BPF maps, without the entries of overflow tables",
 	  ONE(stats.kernel_memory) },
+
+	{ "netobs_connections_limit", GAUGE,
+	  "TCP connections that are measured at a time; 0: none are",
+	  ONE(connections.capacity) },
+	{ "netobs_connections_memory_bytes", GAUGE,
+	  "Memory of the table of TCP connections", ONE(connections.memory) },
+	{ "netobs_connections_created", COUNTER,
+	  "TCP connections that were given a place in the table",
+	  ONE(connections.created) },
+	{ "netobs_connections_evicted", COUNTER,
+	  "TCP connections that gave their place to others, by reason",
+	  .set = set_evicted },
+	{ "netobs_connections_refused_packets", COUNTER,
+	  "Packets of TCP connections that found no place in the table",
+	  ONE(connections.refused_packets) },
 
 	{ "netobs_drain_duration_seconds", HISTOGRAM,
 	  "Time that drains took, from their begin to their last record",

@@ -245,6 +245,8 @@ void metrics_collect(const struct metrics_source *source,
 	netobs_stats_get(source->ctx, &values->stats);
 	values->engine.sz = sizeof(values->engine);
 	netobs_engine_stats_get(source->ctx, &values->engine);
+	values->connections.sz = sizeof(values->connections);
+	netobs_connection_stats_get(source->ctx, &values->connections);
 	values->interfaces = values->stats.interfaces;
 	values->shadowed = values->stats.shadowed;
 	values->programs = values->engine.programs;

@@ -50,6 +50,7 @@ struct metrics_process {
 struct metrics_values {
 	struct netobs_stats stats;
 	struct netobs_engine_stats engine;
+	struct netobs_connection_stats connections; /* all 0 without RTT */
 	struct metrics_process process;
 	uint64_t interfaces, shadowed, programs, sampling, errors, warnings;
 	uint64_t bpf_stats_enabled;

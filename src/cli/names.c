@@ -332,3 +332,14 @@ void names_free(struct names *names)
 	pthread_cond_broadcast(&names->wanted);
 	names_release(names);
 }
+
+bool names_toggle(struct names **names)
+{
+	struct names *before = *names;
+
+	*names = NULL;
+	if (!before)
+		return names_new(NULL, names) == 0;
+	names_free(before);
+	return true;
+}

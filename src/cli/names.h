@@ -53,6 +53,9 @@ void names_clear(struct names *names);
  */
 void names_wait(struct names *names, int ms);
 
+/** Begin to look names up, or end it. @return false: they cannot be looked up */
+bool names_toggle(struct names **names);
+
 /**
  * Does not wait for threads, which end by themselves. NULL is fine.
  */

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -46,22 +45,6 @@ static void table_write_line(struct output *output, const struct cells *cells)
 	stream_advance(&output->stream, len + 1);
 }
 
-/* As programs do that print columns: what the user says, else the terminal. */
-static int table_line_width(void)
-{
-	const char *columns = getenv("COLUMNS");
-	struct winsize size;
-	char *end;
-	long width;
-
-	width = columns ? strtol(columns, &end, 10) : 0;
-	if (width > 0 && width < ROW_LINE_MAX && !*end)
-		return (int)width;
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0)
-		return 0;
-	return size.ws_col;
-}
-
 static int table_open(struct output *output)
 {
 	struct table *table = calloc(1, sizeof(*table));
@@ -72,7 +55,7 @@ static int table_open(struct output *output)
 		return err;
 	}
 	output->state = table;
-	table->width = table_line_width();
+	table->width = row_line_width();
 	layout_init(&table->layout, &output->view->by, LAYOUT_LINES);
 	return 0;
 }

@@ -1,33 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/*
- * The screen of netobsctl top, by ncurses. However the program ends, keys_end() puts the
- * terminal back.
- */
+/* The screen of netobsctl top: its keys and its intervals. */
 #include <ctype.h>
 #include <errno.h>
-#include <langinfo.h>
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
-#include <unistd.h>
 
 #define NCURSES_NOMACROS
 #include <curses.h>
-#include <term.h>
 
 #include "base/clock_ms.h"
-#include "keys.h"
 #include "names.h"
+#include "screen.h"
 #include "top.h"
 #include "view.h"
 
 enum {
-	KEY_ESCAPE = 27,
-	ESCAPE_MS = 25,	  /* until an ESC is no part of another key */
-	MIN_AGE_MS = 200, /* of an interval: early drains may come much faster */
+	MIN_AGE_MS = 200 /* of an interval: early drains may come much faster */
 };
 
 /* ---- Keys ----------------------------------------------------------------------- */
@@ -60,48 +50,6 @@ static void top_sort(struct top *top, enum sort sort)
 {
 	top->order = (struct order){ .sort = sort };
 	top->first = 0;
-}
-
-static bool top_scroll(struct top *top, int key)
-{
-	const size_t page = top_room(), last = top->n_rows ? top->n_rows - 1 : 0;
-	size_t first = top->first;
-
-	switch (key) {
-	case KEY_UP:
-		first -= !!first;
-		break;
-	case KEY_DOWN:
-		first++;
-		break;
-	case KEY_PPAGE:
-		first = first > page ? first - page : 0;
-		break;
-	case KEY_NPAGE:
-		first += page;
-		break;
-	case KEY_HOME:
-		first = 0;
-		break;
-	case KEY_END:
-		first = last >= page ? last - page + 1 : 0;
-		break;
-	default:
-		return false;
-	}
-	top->first = first < last ? first : last;
-	return true;
-}
-
-static void top_toggle_names(struct top *top)
-{
-	struct names *names = top->names;
-
-	top->names = NULL;
-	if (names)
-		names_free(names);
-	else if (names_new(NULL, &top->names) < 0)
-		snprintf(top->note, sizeof(top->note), "Names cannot be shown.");
 }
 
 static bool top_choose(struct top *top, int key)
@@ -137,7 +85,7 @@ static bool top_choose(struct top *top, int key)
 		top_sort(top, SORT_VALUE);
 		return true;
 	default:
-		return top_scroll(top, key);
+		return screen_scroll(key, top_room(), top->n_rows, &top->first);
 	}
 }
 
@@ -170,7 +118,9 @@ static bool top_follow_key(struct top *top, int key)
 		top->since_start = !top->since_start;
 		break;
 	case 'N':
-		top_toggle_names(top);
+		if (!names_toggle(&top->names))
+			snprintf(top->note, sizeof(top->note),
+				 "Names cannot be shown.");
 		break;
 	case '/':
 		top->is_typing = true;
@@ -189,9 +139,9 @@ static bool top_follow_key(struct top *top, int key)
 static bool top_follow_keys(struct output *output)
 {
 	struct top *top = output->state;
-	int key, pending = 0;
+	int key;
 
-	if (ioctl(STDIN_FILENO, FIONREAD, &pending) < 0 || !pending)
+	if (!screen_has_keys())
 		return false;
 	while ((key = getch()) != ERR)
 		if (key != KEY_RESIZE && !top_follow_key(top, key))
@@ -201,57 +151,6 @@ static bool top_follow_keys(struct output *output)
 }
 
 /* ---- The output ------------------------------------------------------------------ */
-
-/* What puts the terminal back when there is no time for ncurses to do so. */
-static void top_prepare_farewell(void)
-{
-	static const char *const names[] = { "rmkx", "sgr0", "cnorm", "rmcup" };
-	char text[64] = "";
-	size_t used = 0;
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		const char *capability = tigetstr(names[i]);
-
-		if (capability && capability != (char *)-1 &&
-		    used + strlen(capability) < sizeof(text))
-			used += (size_t)sprintf(text + used, "%s", capability);
-	}
-	keys_farewell(text);
-}
-
-/* Arrows are drawn in any locale, as in the other tables. */
-static void top_set_locale(void)
-{
-	setlocale(LC_CTYPE, "");
-	if (strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
-		setlocale(LC_CTYPE, "C.UTF-8");
-}
-
-static int top_start_screen(struct output *output, struct top *top)
-{
-	keys_start();
-	top_set_locale();
-	top->screen = newterm(NULL, stdout, stdin);
-	if (!top->screen) {
-		keys_end();
-		output_say(output,
-			   "this terminal cannot be used (TERM); try --once");
-		return -ENOTSUP;
-	}
-	top_prepare_farewell();
-	cbreak();
-	noecho();
-	nodelay(stdscr, TRUE);
-	keypad(stdscr, TRUE);
-	set_escdelay(ESCAPE_MS);
-	curs_set(0);
-	if (has_colors()) {
-		start_color();
-		use_default_colors();
-		init_pair(TOP_LOSSES, COLOR_RED, -1);
-	}
-	return 0;
-}
 
 static void top_free(struct top *top)
 {
@@ -273,7 +172,7 @@ static int top_open(struct output *output)
 	if (err == 0 && output->view->want_names)
 		err = names_new(NULL, &top->names);
 	if (err == 0)
-		err = top_start_screen(output, top);
+		err = screen_start(output, &top->screen);
 	if (err < 0) {
 		top_free(top);
 		return err;
@@ -328,11 +227,7 @@ static void top_take_names(struct output *output)
 
 static void top_resize(struct output *output)
 {
-	struct winsize size;
-
-	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row && size.ws_col)
-		resizeterm(size.ws_row, size.ws_col);
-	clearok(curscr, TRUE); /* terminals differ in what they keep */
+	screen_follow_size();
 	top_draw(output);
 }
 
@@ -351,10 +246,7 @@ static bool top_close(struct output *output)
 
 	if (!top)
 		return true;
-	endwin();
-	keys_farewell("");
-	keys_end();
-	delscreen(top->screen);
+	screen_end(top->screen);
 	top_free(top);
 	output->state = NULL;
 	return true;

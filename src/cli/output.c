@@ -66,7 +66,8 @@ bool output_is_for_people(const struct output *output)
 
 bool output_is_screen(const struct output *output)
 {
-	return output->kind == &output_live || output->kind == &output_top;
+	return output->kind == &output_live || output->kind == &output_top ||
+	       output->kind == &output_tcp;
 }
 
 struct output output_of(const char *spec, bool refresh)

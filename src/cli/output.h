@@ -11,6 +11,7 @@
 
 #include "stream.h"
 
+struct netobs_connection;
 struct netobs_stats;
 struct output;
 struct view_options;
@@ -65,6 +66,11 @@ struct output {
 	void (*on_log)(int level, const char *message, void *user);
 	/* What became of the packets, for those who send that along. */
 	int (*get_stats)(struct netobs_stats *ret_stats, void *user);
+	/* Call @take for each connection that is measured. @return 0, or -errno */
+	int (*each_connection)(void (*take)(const struct netobs_connection *connection,
+					    void *arg),
+			       void *arg, void *user);
+	int conns_sort; /* enum conns_sort: their order */
 	void *user;
 };
 
@@ -74,6 +80,8 @@ extern const struct output_kind output_groups; /* lines of JSON */
 extern const struct output_kind output_live;   /* a screen that is refreshed */
 extern const struct output_kind output_sessions; /* lines of sessions */
 extern const struct output_kind output_top; /* one that takes the whole terminal */
+extern const struct output_kind output_tcp; /* the same, with connections */
+extern const struct output_kind output_tcp_lines; /* these as a table, or as JSON */
 
 /* Whether @spec, a value of -o, can be no output at all, and why. */
 bool output_refuse(const char *spec, char *ret_why, size_t size);

@@ -2,7 +2,10 @@
 #include "row.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "human.h"
 #include "names.h"
@@ -304,4 +307,19 @@ size_t layout_line(const struct layout *layout, const struct cells *cells,
 		used--;
 	buf[used] = '\0';
 	return used;
+}
+
+int row_line_width(void)
+{
+	const char *wanted = getenv("COLUMNS");
+	struct winsize size;
+	char *end;
+	long width;
+
+	width = wanted ? strtol(wanted, &end, 10) : 0;
+	if (width > 0 && width < ROW_LINE_MAX && !*end)
+		return (int)width;
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0)
+		return 0;
+	return size.ws_col;
 }

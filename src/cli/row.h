@@ -84,4 +84,11 @@ void layout_fit_rows(struct layout *layout, struct names *names,
 size_t layout_line(const struct layout *layout, const struct cells *cells,
 		   int screen, char *buf);
 
+/**
+ * As programs do that print columns: what the user says, else the terminal.
+ *
+ * @return columns of a line on standard output; 0: no limit
+ */
+int row_line_width(void);
+
 #endif

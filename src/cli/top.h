@@ -6,8 +6,6 @@
 #include "output.h"
 #include "top_tables.h"
 
-enum { TOP_LOSSES = 1 }; /* number of a colour pair */
-
 struct top {
 	struct top_tables tables;
 	struct names *names; /* NULL: not wanted */

@@ -10,6 +10,7 @@
 #include "base/clock_ms.h"
 #include "human.h"
 #include "row.h"
+#include "screen.h"
 
 enum { HEAD_LINES = 4 }; /* title, two sums, headings */
 
@@ -33,16 +34,6 @@ static const char *const top_help[] = {
 	"those since the start.",
 };
 
-/* @line may be below the screen; lines are of one byte per column. */
-static void top_put(int line, attr_t attributes, const char *text)
-{
-	if (line >= LINES)
-		return;
-	attrset(attributes);
-	mvaddnstr(line, 0, text, COLS);
-	attrset(A_NORMAL);
-}
-
 static const char *top_sort_name(const struct top *top)
 {
 	switch (top->order.sort) {
@@ -63,32 +54,15 @@ static const char *top_sort_name(const struct top *top)
 static void top_draw_title(const struct output *output)
 {
 	const struct top *top = output->state;
-	char left[256], right[128], time[24] = "Observing";
-	int room;
+	char left[256], right[128];
 
-	if (top->drawn_at_s) {
-		human_time(time, sizeof(time), top->drawn_at_s * NSEC_PER_SEC);
-		time[sizeof("12:34:56") - 1] = ' ';
-		time[sizeof("12:34:56")] = '\0';
-	}
-	if (output->is_file)
-		snprintf(left, sizeof(left), "%s", output->subject);
-	else
-		snprintf(left, sizeof(left), "%s %s, every %g s", time,
-			 output->subject, output->interval_ms / 1000.0);
+	screen_subject(output, top->drawn_at_s, left, sizeof(left));
 	snprintf(right, sizeof(right), "%s%s by %s%s%s%s",
 		 top->is_paused ? "FROZEN  " : "",
 		 top->tables.tables[top->table].name, top_sort_name(top),
 		 top->since_start ? ", since the start" : "",
 		 *top->search ? ", with " : "", top->search);
-	top_put(0, A_BOLD, left);
-	room = COLS - (int)strlen(right);
-	if (room < 0)
-		room = 0;
-	attrset(A_BOLD);
-	mvaddnstr(0, room ? room - 1 : 0, room ? " " : "", 1);
-	mvaddnstr(0, room, right, COLS - room);
-	attrset(A_NORMAL);
+	screen_put_title(left, right);
 }
 
 static void top_draw_sums(const struct output *output)
@@ -100,12 +74,12 @@ static void top_draw_sums(const struct output *output)
 	bool is_lossy;
 
 	if (!top->drawn_at_s) {
-		top_put(1, A_NORMAL, "Nothing seen yet.");
+		screen_put(1, A_NORMAL, "Nothing seen yet.");
 		return;
 	}
 	view_sum_text(&last->tally, "flows", last->ns, sum, sizeof(sum));
 	snprintf(line, sizeof(line), "Last interval: %s", sum);
-	top_put(1, A_NORMAL, line);
+	screen_put(1, A_NORMAL, line);
 
 	is_lossy = output_losses(output, losses, sizeof(losses));
 	human_duration(lasted, sizeof(lasted), total->ns);
@@ -113,12 +87,12 @@ static void top_draw_sums(const struct output *output)
 	snprintf(line, sizeof(line), "%s%sIn %s: %s%s%s",
 		 is_lossy ? losses : "", is_lossy ? "; " : "", lasted, sum,
 		 is_lossy || !*losses ? "" : "; ", is_lossy ? "" : losses);
-	top_put(2,
-		!is_lossy ? A_NORMAL :
-		has_colors() && output_want_colour() ?
-			    A_BOLD | (attr_t)COLOR_PAIR(TOP_LOSSES) :
-			    A_STANDOUT,
-		line);
+	screen_put(2,
+		   !is_lossy ? A_NORMAL :
+		   has_colors() && output_want_colour() ?
+			       A_BOLD | (attr_t)COLOR_PAIR(SCREEN_LOSSES) :
+			       A_STANDOUT,
+		   line);
 }
 
 static void top_draw_rows(const struct top *top, const struct rows *rows,
@@ -158,16 +132,7 @@ static void top_draw_foot(const struct top *top)
 		snprintf(line, sizeof(line),
 			 "1-8 table  b k f s n sort  t since start  / search  "
 			 "p freeze  h help  q quit");
-	top_put(LINES - 1, top->is_typing ? A_BOLD : A_DIM, line);
-}
-
-static void top_draw_help(void)
-{
-	const int n = sizeof(top_help) / sizeof(top_help[0]);
-
-	for (int i = 0; i < n && HEAD_LINES + i < LINES - 1; i++)
-		top_put(HEAD_LINES + i, A_NORMAL, top_help[i]);
-	top_put(LINES - 1, A_DIM, "any key goes back");
+	screen_put(LINES - 1, top->is_typing ? A_BOLD : A_DIM, line);
 }
 
 static struct top_query top_query(const struct top *top)
@@ -218,7 +183,7 @@ static void top_draw_table(struct output *output)
 	top_draw_rows(top, &rows, top->first, n);
 	if (rows.added > rows.n || r > 0) {
 		view_rest_text(&rows, rows.n, r > 0, "", line, sizeof(line));
-		top_put(HEAD_LINES + (int)n, A_NORMAL, line);
+		screen_put(HEAD_LINES + (int)n, A_NORMAL, line);
 	}
 	rows_free(&rows);
 }
@@ -243,7 +208,8 @@ void top_draw(struct output *output)
 	top_draw_title(output);
 	top_draw_sums(output);
 	if (top->has_help)
-		top_draw_help();
+		screen_put_help(HEAD_LINES, top_help,
+				sizeof(top_help) / sizeof(top_help[0]));
 	else if (top->drawn_at_s)
 		top_draw_table(output);
 	if (!top->has_help)

@@ -7,7 +7,7 @@ _netobsctl_options()
 	flows)
 		echo "-h --help -i --interface -x --exclude -D --list-interfaces --direction" \
 			"-o --output --by --sort --top -N --names --rules -d --duration -n --count --interval" \
-			"--sampling --min-bytes" \
+			"--sampling --rtt --max-connections --min-bytes" \
 			"--active-timeout --idle-timeout --per-interface" \
 			"--timestamps --max-flows --max-memory --attach --attach-order -r --read --stats" \
 			"--live --socket --metrics --metrics-listen-any --metrics-textfile" \
@@ -18,6 +18,10 @@ _netobsctl_options()
 		echo "-h --help -i --interface -x --exclude --direction --by --sort -n --rows -N --names" \
 			"--interval --once -o --output -d --duration --sampling --max-flows --max-memory" \
 			"-r --read --stats -v --verbose"
+		;;
+	tcp)
+		echo "-h --help -i --interface -x --exclude --sort -n --rows -N --names --interval --once" \
+			"-o --output -d --duration --max-connections -v --verbose"
 		;;
 	sessions)
 		echo "-h --help -o --output -d --duration -n --count --interval --pid --comm" \
@@ -108,6 +112,7 @@ _netobsctl_values()
 	case $1:$2 in
 	flows:-i | flows:--interface | flows:-x | flows:--exclude | \
 		top:-i | top:--interface | top:-x | top:--exclude | \
+		tcp:-i | tcp:--interface | tcp:-x | tcp:--exclude | \
 		capture:-i | capture:--interface | capture:-x | capture:--exclude)
 		_netobsctl_interfaces
 		;;
@@ -140,6 +145,9 @@ _netobsctl_values()
 	top:--sort)
 		echo "bytes packets flows sent"
 		;;
+	tcp:--sort)
+		echo "rate rtt retransmits app bytes age"
+		;;
 	flows:--timestamps)
 		echo "coarse precise"
 		;;
@@ -155,7 +163,7 @@ _netobsctl_values()
 	flows:--attach-order | capture:--attach-order)
 		echo "first last"
 		;;
-	top:-o | top:--output | check:-o | check:--output | config:-o | config:--output | status:-o | status:--output | bench:-o | bench:--output)
+	top:-o | top:--output | tcp:-o | tcp:--output | check:-o | check:--output | config:-o | config:--output | status:-o | status:--output | bench:-o | bench:--output)
 		echo "table json"
 		;;
 	bench:--stores)
@@ -178,7 +186,8 @@ _netobsctl_values()
 	flows:-d | flows:--duration | flows:-n | flows:--count | flows:--interval | \
 		flows:--top | flows:--active-timeout | flows:--idle-timeout | flows:--max-flows | \
 		flows:--max-memory | top:-n | top:--rows | top:--interval | top:-d | top:--duration | \
-		top:--max-flows | top:--max-memory)
+		top:--max-flows | top:--max-memory | flows:--max-connections | tcp:-n | tcp:--rows | \
+		tcp:--interval | tcp:-d | tcp:--duration | tcp:--max-connections)
 		;;
 	sessions:-d | sessions:--duration | sessions:-n | sessions:--count | sessions:--interval | \
 		sessions:--pid | sessions:--comm | sessions:-B | sessions:--buffer) ;;
@@ -199,12 +208,12 @@ _netobsctl()
 
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		words="flows top sessions capture run status reload reopen log detach config check bench help $(_netobsctl_options "")"
+		words="flows top tcp sessions capture run status reload reopen log detach config check bench help $(_netobsctl_options "")"
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 		return
 	fi
 	if [[ $verb == help ]]; then
-		((COMP_CWORD == 2)) && mapfile -t COMPREPLY < <(compgen -W "flows top sessions capture run status reload reopen log detach config check bench help" -- "$cur")
+		((COMP_CWORD == 2)) && mapfile -t COMPREPLY < <(compgen -W "flows top tcp sessions capture run status reload reopen log detach config check bench help" -- "$cur")
 		return
 	fi
 

@@ -29,7 +29,7 @@
 #include "cli/stream.c"
 #include "cli/view.c"
 
-const struct output_kind output_top = { 0 };
+const struct output_kind output_top = { 0 }, output_tcp = { 0 };
 
 /* Parsing knows these; nothing here is made of them. */
 const struct output_kind output_table, output_groups;

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "cmd.h"
+
+#include <stddef.h>
+
+#include "flows_config.h"
+
+enum { DEFAULT_INTERVAL_MS = 1000, DEFAULT_ROWS = 20 };
+
+#define FIELD(name) offsetof(struct flows_config, name)
+
+static const struct args_option options[] = {
+	{ 'i', "interface", ARGS_LIST, FIELD(interfaces), "IF", NULL,
+	  "observe IF: a name, /REGEX/ or netns:NAME/IF; repeatable" },
+	{ 'x', "exclude", ARGS_LIST, FIELD(exclude), "IF", NULL,
+	  "do not observe IF: a name or /REGEX/; repeatable" },
+	{ 0, "sort", ARGS_CHOICE, FIELD(conns_sort),
+	  "rate|rtt|retransmits|app|bytes|age", conns_sort_names,
+	  "order of rows (default rate)" },
+	{ 'n', "rows", ARGS_NUMBER32, FIELD(top), "N", NULL,
+	  "print at most N rows where there is no screen (default 20)" },
+	{ 'N', "names", ARGS_SWITCH, FIELD(want_names), NULL, NULL,
+	  "show names of hosts and ports as soon as they are known" },
+	{ 0, "interval", ARGS_SECONDS, FIELD(interval_ms), "SECONDS", NULL,
+	  "time between refreshes (default 1)" },
+	{ 0, "once", ARGS_SWITCH, FIELD(once), NULL, NULL,
+	  "print one table, after one interval, and exit" },
+	{ 'o', "output", ARGS_LIST, FIELD(output_specs), "table|json", NULL,
+	  "rows as a table, or as JSON lines instead of a screen" },
+	{ 'd', "duration", ARGS_SECONDS, FIELD(duration_ms), "SECONDS", NULL,
+	  "stop after this time" },
+	{ 0, "max-connections", ARGS_NUMBER32, FIELD(max_connections), "N",
+	  NULL, "connections that are measured at a time (default 65536)" },
+	{ 'v', "verbose", ARGS_REPEAT, FIELD(verbose), NULL, NULL,
+	  "log more to stderr; -vv: still more" },
+	{ 0 }
+};
+
+static const struct args_command command = {
+	.name = "tcp",
+	.summary = "Show round-trip times and losses of TCP connections, live",
+	.options = options,
+	.operands = "[FILTER]",
+	.operand_list = FIELD(filter_words),
+	.notes = "FILTER selects packets, in the kernel, as tcpdump does: see pcap-filter(7). It has\n"
+		 "to match both directions of a connection.\n"
+		 "Keys: r x a b o sort, p freezes, h explains these and others, q quits.\n"
+		 "Without a terminal, a table is printed at the end of each interval.\n"
+		 "SECONDS may have a fraction or a unit.\n",
+};
+
+static enum args_result parse(struct flows_config *config, int argc, char **argv)
+{
+	enum args_result result = args_parse(&command, argc, argv, config);
+
+	if (result != ARGS_RUN)
+		return result;
+	if (config->once && config->duration_ms) {
+		args_complain(&command,
+			      "--once: --interval gives the time, and not -d");
+		return ARGS_WRONG;
+	}
+	if (!config->interval_ms)
+		config->interval_ms = DEFAULT_INTERVAL_MS;
+	if (config->conns_sort < 0)
+		config->conns_sort = CONNS_BY_RATE;
+	config->rtt = true;
+	config->is_tcp = true;
+	config->has_screen = !config->once;
+	result = flows_config_one_output(config);
+	if (result == ARGS_RUN)
+		result = flows_config_finish(config);
+	if (result == ARGS_RUN && !config->view.top)
+		config->view.top = config->top ?: DEFAULT_ROWS;
+	return result;
+}
+
+int cmd_tcp(int argc, char **argv)
+{
+	struct flows_config config;
+	enum args_result result;
+	int status;
+
+	flows_config_init(&config, &command);
+	result = parse(&config, argc, argv);
+	status = result == ARGS_WRONG ? EXIT_USAGE : EXIT_FINE;
+	if (result == ARGS_RUN) {
+		flows_config_observe_once(&config);
+		status = flows_session(&config);
+	}
+	flows_config_clear(&config);
+	return status;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The connections of one moment, what they did since the moment before, and their order. */
+#ifndef NETOBS_CLI_CONNS_H
+#define NETOBS_CLI_CONNS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "row.h"
+
+struct names;
+struct netobs_connection;
+
+/* Times in ns; 0: not known. */
+struct conn_latency {
+	uint64_t smoothed, min, max;
+};
+
+/* What one end has sent. */
+struct conn_way {
+	struct conn_latency rtt, app;
+	uint64_t bytes, retransmits; /* since the connection began */
+	uint64_t recent_bytes, recent_retransmits; /* since the moment before */
+};
+
+/* What distinguishes it from others: the first members, which compare as bytes. */
+struct conn_key {
+	uint8_t client[16], server[16];
+	uint16_t client_port, server_port;
+	uint32_t ifindex, netns_inode;
+	uint32_t reserved;
+	int64_t start_ns;
+};
+
+enum { CONN_TO_SERVER, CONN_TO_CLIENT, CONN_WAYS };
+
+struct conn {
+	struct conn_key key;
+	int64_t last_ns;
+	uint32_t state;
+	char interface[20];
+	struct conn_way ways[CONN_WAYS];
+};
+
+/* In the order of conns_sort_names[]. */
+enum conns_sort {
+	CONNS_BY_RATE,
+	CONNS_BY_RTT,
+	CONNS_BY_RETRANSMITS,
+	CONNS_BY_APP,
+	CONNS_BY_BYTES,
+	CONNS_BY_AGE,
+};
+
+extern const char *const conns_sort_names[]; /* NULL-terminated */
+
+struct conns {
+	struct conn *list,
+		*before; /* in the order of @sort; in that of their keys */
+	size_t n, size, n_before;
+	int64_t at_ns, took_ns; /* of CLOCK_MONOTONIC; since the moment before */
+	int error;		/* -ENOMEM: some are missing */
+};
+
+/** Begin with another moment. Before the first one, at_ns is when measuring began. */
+void conns_begin(struct conns *conns);
+
+/** For netobs_connections(); @conns: a struct conns. */
+void conns_take(const struct netobs_connection *connection, void *conns);
+
+/** All have been taken: compare them with those before, and sort. */
+void conns_end(struct conns *conns, enum conns_sort sort);
+
+/** Another order of the same. */
+void conns_sort(struct conns *conns, enum conns_sort sort);
+
+void conns_free(struct conns *conns);
+
+/* ---- As lines of a table ------------------------------------------------------------- */
+
+void conns_layout(struct layout *layout);
+
+/* @names: or NULL. */
+void conns_cells(const struct layout *layout, const struct conns *conns,
+		 const struct conn *conn, struct names *names,
+		 struct cells *ret_cells);
+
+#endif

@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * The connections that are measured, once per interval: on a screen, by ncurses, or as lines of
+ * a table or of JSON.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NCURSES_NOMACROS
+#include <curses.h>
+
+#include <netobs/connection.h>
+
+#include "base/clock_ms.h"
+#include "base/util.h"
+#include "conns.h"
+#include "names.h"
+#include "output.h"
+#include "screen.h"
+#include "view.h"
+
+enum { HEAD_LINES = 2, MIN_AGE_MS = 200 };
+
+struct tcp {
+	struct conns conns;
+	struct names *names;   /* NULL: not wanted */
+	struct screen *screen; /* NULL: lines */
+	enum conns_sort sort;
+	size_t first; /* row on the screen */
+	bool is_paused, has_help, has_printed;
+	int64_t drawn_at_s; /* time of day; 0: nothing has come yet */
+	char note[160];
+};
+
+static const char *const tcp_help[] = {
+	"r       sort by round-trip time",
+	"x       sort by retransmissions",
+	"a       sort by application latency",
+	"b       sort by the rate of data (default), B by their sum",
+	"o       the oldest connections first",
+	"p       freeze the screen. Also the space bar",
+	"N       names of hosts and ports, or numbers",
+	"arrows  scroll, also Page Up, Page Down, Home and End",
+	"",
+	"h ?     this help",
+	"q       quit",
+	"",
+	"RTT is smoothed, and measured at the interface: from there to the server and back",
+	"(RTT \u2192), and to the client and back (\u2190 RTT). A host that delays its",
+	"acknowledgements adds to it; MIN, of the last 10 to 20 seconds, is the path's.",
+	"APP is the time from a request to the first byte of its answer.",
+	"Rates are those of data, without headers and retransmissions.",
+};
+
+/* ---- Both -------------------------------------------------------------------------------- */
+
+static int tcp_collect(struct output *output)
+{
+	struct tcp *tcp = output->state;
+	int r;
+
+	conns_begin(&tcp->conns);
+	r = output->each_connection(conns_take, &tcp->conns, output->user);
+	conns_end(&tcp->conns, tcp->sort);
+	return r < 0 ? r : tcp->conns.error;
+}
+
+static bool tcp_is_due(const struct output *output)
+{
+	const struct tcp *tcp = output->state;
+	int64_t least_ms = output->interval_ms * INT64_C(3) / 4;
+
+	if (tcp->screen && least_ms < MIN_AGE_MS)
+		least_ms = MIN_AGE_MS;
+	return clock_ns(CLOCK_MONOTONIC) - tcp->conns.at_ns >=
+	       least_ms * NSEC_PER_MSEC;
+}
+
+/* As many rows as are to be printed. */
+static size_t tcp_count_rows(const struct output *output)
+{
+	const struct tcp *tcp = output->state;
+	const uint64_t most = output->view->top;
+
+	return most && most < tcp->conns.n ? most : tcp->conns.n;
+}
+
+static void tcp_fit(const struct tcp *tcp, size_t first, size_t n, int width,
+		    struct layout *ret_layout)
+{
+	struct cells cells;
+
+	conns_layout(ret_layout);
+	layout_headings(ret_layout, &cells);
+	layout_widen(ret_layout, &cells);
+	for (size_t i = first; i < first + n; i++) {
+		conns_cells(ret_layout, &tcp->conns, &tcp->conns.list[i],
+			    tcp->names, &cells);
+		layout_widen(ret_layout, &cells);
+	}
+	if (width)
+		layout_fit(ret_layout, width);
+}
+
+static void tcp_ignore_flow(struct output *output, const struct netobs_flow *flow)
+{
+	(void)output;
+	(void)flow;
+}
+
+static int tcp_open(struct output *output)
+{
+	struct tcp *tcp = calloc(1, sizeof(*tcp));
+	int err = 0;
+
+	if (!tcp)
+		return -ENOMEM;
+	tcp->sort = output->conns_sort;
+	tcp->conns.at_ns = clock_ns(CLOCK_MONOTONIC);
+	if (output->view->want_names)
+		err = names_new(NULL, &tcp->names);
+	if (err < 0)
+		free(tcp);
+	else
+		output->state = tcp;
+	return err;
+}
+
+static void tcp_free(struct output *output)
+{
+	struct tcp *tcp = output->state;
+
+	conns_free(&tcp->conns);
+	names_free(tcp->names);
+	free(tcp);
+	output->state = NULL;
+}
+
+/* ---- Lines ------------------------------------------------------------------------------- */
+
+static void tcp_write_line(struct output *output, const struct layout *layout,
+			   const struct cells *cells)
+{
+	char *line = stream_room(&output->stream, ROW_LINE_MAX + 1);
+	size_t len;
+
+	if (!line)
+		return;
+	len = layout_line(layout, cells, row_line_width(), line);
+	line[len] = '\n';
+	stream_advance(&output->stream, len + 1);
+}
+
+static void tcp_write_table(struct output *output)
+{
+	struct tcp *tcp = output->state;
+	const size_t n = tcp_count_rows(output);
+	struct layout layout;
+	struct cells cells;
+
+	tcp_fit(tcp, 0, n, row_line_width(), &layout);
+	layout_headings(&layout, &cells);
+	tcp_write_line(output, &layout, &cells);
+	for (size_t i = 0; i < n; i++) {
+		conns_cells(&layout, &tcp->conns, &tcp->conns.list[i],
+			    tcp->names, &cells);
+		tcp_write_line(output, &layout, &cells);
+	}
+}
+
+/* As they come: all that is known of each. */
+static void tcp_write_json(const struct netobs_connection *connection, void *arg)
+{
+	struct output *output = arg;
+	char *line = stream_room(&output->stream, NETOBS_CONNECTION_JSON_MAX + 1);
+	int len = line ? netobs_connection_json(connection, line,
+						NETOBS_CONNECTION_JSON_MAX) :
+			 -ENOMEM;
+
+	if (len < 0)
+		return;
+	line[len] = '\n';
+	stream_advance(&output->stream, (size_t)len + 1);
+}
+
+static void tcp_print(struct output *output)
+{
+	struct tcp *tcp = output->state;
+	int r;
+
+	tcp->has_printed = true;
+	if (strcmp(output->spec, "json") != 0) {
+		r = tcp_collect(output);
+		tcp_write_table(output);
+	} else {
+		tcp->conns.at_ns = clock_ns(CLOCK_MONOTONIC);
+		r = output->each_connection(tcp_write_json, output, output->user);
+	}
+	if (r < 0)
+		output->stream.error = r;
+}
+
+static void tcp_print_interval(struct output *output)
+{
+	if (tcp_is_due(output))
+		tcp_print(output);
+}
+
+static bool tcp_end_lines(struct output *output)
+{
+	struct tcp *tcp = output->state;
+
+	if (!tcp)
+		return true;
+	if (!tcp->has_printed)
+		tcp_print(output);
+	tcp_free(output);
+	return true;
+}
+
+const struct output_kind output_tcp_lines = {
+	.has_stream = true,
+	.open = tcp_open,
+	.flow = tcp_ignore_flow,
+	.interval = tcp_print_interval,
+	.close = tcp_end_lines,
+};
+
+/* ---- The screen -------------------------------------------------------------------------- */
+
+static size_t tcp_room(void)
+{
+	const int room = LINES - HEAD_LINES - 1;
+
+	return room > 0 ? (size_t)room : 0;
+}
+
+static void tcp_draw_title(const struct output *output)
+{
+	const struct tcp *tcp = output->state;
+	char left[256], right[96];
+
+	screen_subject(output, tcp->drawn_at_s, left, sizeof(left));
+	snprintf(right, sizeof(right), "%s%zu connections by %s",
+		 tcp->is_paused ? "FROZEN  " : "", tcp->conns.n,
+		 conns_sort_names[tcp->sort]);
+	screen_put_title(left, right);
+}
+
+static void tcp_draw_rows(struct tcp *tcp)
+{
+	const size_t n = tcp->conns.n, room = tcp_room();
+	struct layout layout;
+	struct cells cells;
+	char line[ROW_LINE_MAX];
+	size_t shown;
+
+	if (tcp->first >= n)
+		tcp->first = n ? n - 1 : 0;
+	shown = n - tcp->first < room ? n - tcp->first : room;
+	tcp_fit(tcp, tcp->first, shown, COLS, &layout);
+	layout_headings(&layout, &cells);
+	layout_line(&layout, &cells, COLS, line);
+	attrset(A_REVERSE);
+	mvhline(HEAD_LINES - 1, 0, ' ', COLS);
+	mvaddstr(HEAD_LINES - 1, 0, line);
+	attrset(A_NORMAL);
+	for (size_t i = 0; i < shown; i++) {
+		conns_cells(&layout, &tcp->conns,
+			    &tcp->conns.list[tcp->first + i], tcp->names, &cells);
+		layout_line(&layout, &cells, COLS, line);
+		mvaddstr(HEAD_LINES + (int)i, 0, line);
+	}
+}
+
+static void tcp_draw(struct output *output)
+{
+	struct tcp *tcp = output->state;
+
+	erase();
+	tcp_draw_title(output);
+	if (tcp->has_help)
+		screen_put_help(HEAD_LINES, tcp_help, ARRAY_SIZE(tcp_help));
+	else
+		tcp_draw_rows(tcp);
+	if (!tcp->has_help)
+		screen_put(
+			LINES - 1, A_DIM,
+			tcp->note[0] ?
+				tcp->note :
+				"r x a b o sort  p freeze  N names  h help  q quit");
+	refresh();
+}
+
+static void tcp_order(struct tcp *tcp, enum conns_sort sort)
+{
+	tcp->sort = sort;
+	tcp->first = 0;
+	conns_sort(&tcp->conns, sort);
+}
+
+static bool tcp_order_by_key(struct tcp *tcp, int key)
+{
+	static const struct {
+		char key;
+		enum conns_sort sort;
+	} keys[] = {
+		{ 'r', CONNS_BY_RTT },	 { 'x', CONNS_BY_RETRANSMITS },
+		{ 'a', CONNS_BY_APP },	 { 'b', CONNS_BY_RATE },
+		{ 'B', CONNS_BY_BYTES }, { 'o', CONNS_BY_AGE },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (keys[i].key == key) {
+			tcp_order(tcp, keys[i].sort);
+			return true;
+		}
+	return false;
+}
+
+/* False: quit. */
+static bool tcp_follow_key(struct tcp *tcp, int key)
+{
+	if (tcp->has_help && key != 'q') {
+		tcp->has_help = false;
+		return true;
+	}
+	tcp->note[0] = '\0';
+	if (tcp_order_by_key(tcp, key) ||
+	    screen_scroll(key, tcp_room(), tcp->conns.n, &tcp->first))
+		return true;
+	switch (key) {
+	case 'q':
+		return false;
+	case 'h':
+	case '?':
+		tcp->has_help = true;
+		break;
+	case 'p':
+	case ' ':
+		tcp->is_paused = !tcp->is_paused;
+		break;
+	case 'N':
+		if (!names_toggle(&tcp->names))
+			snprintf(tcp->note, sizeof(tcp->note),
+				 "Names cannot be shown.");
+		break;
+	default:
+		break;
+	}
+	return true;
+}
+
+static bool tcp_follow_keys(struct output *output)
+{
+	struct tcp *tcp = output->state;
+	int key;
+
+	if (!screen_has_keys())
+		return false;
+	while ((key = getch()) != ERR)
+		if (key != KEY_RESIZE && !tcp_follow_key(tcp, key))
+			return false;
+	tcp_draw(output);
+	return true;
+}
+
+static int tcp_open_screen(struct output *output)
+{
+	int err = tcp_open(output);
+	struct tcp *tcp = output->state;
+
+	if (err < 0)
+		return err;
+	err = screen_start(output, &tcp->screen);
+	if (err < 0) {
+		tcp_free(output);
+		return err;
+	}
+	tcp_draw(output);
+	return 0;
+}
+
+static void tcp_show_interval(struct output *output)
+{
+	struct tcp *tcp = output->state;
+
+	if (tcp->is_paused || !tcp_is_due(output))
+		return;
+	output->error = tcp_collect(output);
+	tcp->drawn_at_s = clock_ns(CLOCK_REALTIME) / NSEC_PER_SEC;
+	tcp_draw(output);
+}
+
+static int tcp_names_fd(const struct output *output)
+{
+	const struct tcp *tcp = output->state;
+
+	return names_fd(tcp->names);
+}
+
+static void tcp_take_names(struct output *output)
+{
+	const struct tcp *tcp = output->state;
+
+	names_clear(tcp->names);
+	tcp_draw(output);
+}
+
+static void tcp_resize(struct output *output)
+{
+	screen_follow_size();
+	tcp_draw(output);
+}
+
+static bool tcp_show_note(struct output *output, const char *message)
+{
+	struct tcp *tcp = output->state;
+
+	snprintf(tcp->note, sizeof(tcp->note), "%s", message);
+	tcp_draw(output);
+	return true;
+}
+
+static bool tcp_end_screen(struct output *output)
+{
+	struct tcp *tcp = output->state;
+
+	if (!tcp)
+		return true;
+	screen_end(tcp->screen);
+	tcp_free(output);
+	return true;
+}
+
+const struct output_kind output_tcp = {
+	.open = tcp_open_screen,
+	.flow = tcp_ignore_flow,
+	.interval = tcp_show_interval,
+	.fd = tcp_names_fd,
+	.ready = tcp_take_names,
+	.resize = tcp_resize,
+	.keys = tcp_follow_keys,
+	.note = tcp_show_note,
+	.close = tcp_end_screen,
+};

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * The whole terminal, by ncurses. However the program ends, keys_end() puts the terminal
+ * back.
+ */
+#ifndef NETOBS_CLI_SCREEN_H
+#define NETOBS_CLI_SCREEN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct output;
+struct screen;
+
+enum { KEY_ESCAPE = 27 };
+enum { SCREEN_LOSSES = 1 }; /* number of a colour pair */
+
+/** @return 0; -ENOTSUP: this terminal cannot be used, which was logged */
+int screen_start(const struct output *output, struct screen **ret_screen);
+
+/** Put the terminal back. */
+void screen_end(struct screen *screen);
+
+/** The terminal has another size, and what it shows is to be drawn anew. */
+void screen_follow_size(void);
+
+/** @return whether keys can be read; if standard input is readable and not: it has ended */
+bool screen_has_keys(void);
+
+/** Put a line of one byte per column. @line may be below the screen. */
+void screen_put(int line, unsigned int attributes, const char *text);
+
+/** Put texts from @line on, a line each, and in the last line how to go back. */
+void screen_put_help(int line, const char *const *texts, size_t n);
+
+/**
+ * Follow a key that scrolls.
+ *
+ * @param page      rows that there is room for
+ * @param n         rows that there are
+ * @param ret_first the first row that is shown
+ * @return whether it is such a key
+ */
+bool screen_scroll(int key, size_t page, size_t n, size_t *ret_first);
+
+/** Put the first line, with @right at its right end. */
+void screen_put_title(const char *left, const char *right);
+
+/**
+ * "12:34:56  eth0, every 1 s"
+ *
+ * @param drawn_at_s  time of day of the last interval; 0: none has ended
+ */
+void screen_subject(const struct output *output, int64_t drawn_at_s, char *buf,
+		    size_t size);
+
+#endif

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""
+The ends of a TCP connection, and what they and their kernel measure:
+
+    chat.py serve ADDRESS PORT THINK_MS
+    chat.py pingpong|bulk ADDRESS PORT SECONDS
+
+A client prints one line of JSON: its port, the smoothed round-trip times that TCP_INFO had
+meanwhile, the least one and the retransmitted segments at the end, and how long answers took,
+all in microseconds.
+"""
+
+import json
+import socket
+import struct
+import sys
+import threading
+import time
+
+REQUEST, BULK = b"?" * 200, b"x" * 16384
+PAUSE_S = 0.005
+LOOK_S = 0.02
+PACE = 4_000_000  # bytes per second, so that queues are short
+SO_MAX_PACING_RATE = 47
+# linux/tcp.h, struct tcp_info
+RTT, TOTAL_RETRANS, MIN_RTT = 68, 100, 148
+PATIENCE_S = 60
+
+
+def answer(connection, think_s):
+    """Bulk is read, and each request gets an answer of its size."""
+    pending = 0
+    while data := connection.recv(1 << 16):
+        pending += data.count(REQUEST[:1])
+        while pending >= len(REQUEST):
+            pending -= len(REQUEST)
+            time.sleep(think_s)
+            connection.sendall(b"!" * len(REQUEST))
+
+
+def serve(address, port, think_ms):
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    server = socket.create_server((address, port), family=family)
+    print("ready", flush=True)
+    while True:
+        connection, _ = server.accept()
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        threading.Thread(target=answer, args=(connection, think_ms / 1000),
+                         daemon=True).start()
+
+
+class Info:
+    """What the kernel knows of a connection."""
+
+    def __init__(self, connection):
+        self.connection = connection
+        self.rtts = []
+
+    def read(self, offset):
+        info = self.connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+        return struct.unpack_from("=I", info, offset)[0]
+
+    def look(self):
+        self.rtts.append(self.read(RTT))
+
+
+def ask(connection):
+    connection.sendall(REQUEST)
+    left = len(REQUEST)
+    while left:
+        left -= len(connection.recv(left))
+
+
+def pingpong(connection, info, end):
+    times = []
+    while time.monotonic() < end:
+        begin = time.monotonic()
+        ask(connection)
+        times.append((time.monotonic() - begin) * 1e6)
+        info.look()
+        time.sleep(PAUSE_S)
+    return times
+
+
+def bulk(connection, info, end):
+    connection.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, PACE)
+    next_look = time.monotonic() + 10 * LOOK_S
+    while (now := time.monotonic()) < end:
+        connection.sendall(BULK)
+        if now >= next_look:
+            info.look()
+            next_look = now + LOOK_S
+    return []
+
+
+def client(kind, address, port, seconds):
+    with socket.create_connection((address, port), PATIENCE_S) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        info = Info(connection)
+        times = {"pingpong": pingpong, "bulk": bulk}[kind](
+            connection, info, time.monotonic() + seconds)
+        # What is under way is acknowledged meanwhile.
+        time.sleep(max(0.5, 4 * info.read(RTT) / 1e6))
+        print(json.dumps({"port": connection.getsockname()[1], "rtts": info.rtts,
+                          "min": info.read(MIN_RTT), "times": times,
+                          "retransmits": info.read(TOTAL_RETRANS)}), flush=True)
+
+
+def main():
+    role, address, port, number = sys.argv[1:5]
+    if role == "serve":
+        serve(address, int(port), float(number))
+    else:
+        client(role, address, int(port), float(number))
+
+
+if __name__ == "__main__":
+    main()

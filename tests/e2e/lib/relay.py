@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""Two namespaces with a link between them that delays and loses, and TCP over it."""
+
+import json
+import os
+import subprocess
+import sys
+
+from lib import lab
+
+CHAT = os.path.join(os.path.dirname(__file__), "chat.py")
+ADDRESSES = {4: ("192.0.2.1", "192.0.2.2"), 6: ("2001:db8::1", "2001:db8::2")}
+NETS = {4: 24, 6: 64}
+PORT = 7000
+
+
+class Link:
+    """Namespaces a and b, each with an interface eth0 that leads to the other."""
+
+    def __init__(self, where, delay_us, loss_ppm=0, seed=0, timestamps=1):
+        self.lab = where
+        self.a, self.b = (where.ns(tag, ipv6=True) for tag in "ab")
+        for ns in self.a, self.b:
+            ns.sysctl("ipv4/tcp_timestamps", timestamps)
+        relay = where.spawn(lab.tool("relay"), "-d", delay_us // 2, "-l", loss_ppm,
+                            "-s", seed, self.a.name, self.b.name, "eth0",
+                            stdout=subprocess.PIPE, text=True)
+        if relay.stdout.readline() != "ready\n":
+            raise RuntimeError("the relay did not start")
+        for side, ns in enumerate((self.a, self.b)):
+            mac = where.mac()
+            ns.ip("link", "set", "eth0", "address", mac)
+            ns.address("eth0", *(f"{ADDRESSES[family][side]}/{NETS[family]}"
+                                 for family in ADDRESSES))
+            peer = self.b if ns is self.a else self.a
+            peer.mac = mac
+        for side, ns in enumerate((self.a, self.b)):
+            ns.neighbour("eth0", ns.mac, *(ADDRESSES[family][1 - side]
+                                           for family in ADDRESSES))
+
+    def serve(self, family=4, think_ms=0):
+        """A server in b that answers what is no bulk."""
+        server = self.lab.spawn(sys.executable, CHAT, "serve", ADDRESSES[family][1], PORT,
+                                think_ms, ns=self.b, stdout=subprocess.PIPE, text=True)
+        if server.stdout.readline() != "ready\n":
+            raise RuntimeError("the server did not start")
+
+    def talk(self, kind, seconds, family=4):
+        """A client in a; what it and its kernel measured, see chat.py."""
+        client = self.lab.spawn(sys.executable, CHAT, kind, ADDRESSES[family][1], PORT,
+                                seconds, ns=self.a, stdout=subprocess.PIPE, text=True)
+        out, _ = client.communicate(timeout=120)
+        if client.returncode:
+            raise RuntimeError(f"the client ended with {client.returncode}")
+        return json.loads(out)

@@ -1,0 +1,189 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""Round-trip times, application latency and retransmissions of TCP, against the kernel's.
+
+The link delays and loses: lib/relay.py. NETOBS_TEST_RTT=N tries N of the 72 combinations, at
+random; NETOBS_TEST_SEED repeats a choice.
+"""
+
+import itertools
+import json
+import os
+import random
+import re
+import signal
+import statistics
+import subprocess
+
+from lib import bpf
+from lib import lab
+from lib import observer
+from lib import relay
+from lib.terminal import Terminal
+
+CASES = int(os.environ.get("NETOBS_TEST_RTT", "4"))
+SECONDS = 3
+TRIES = 3  # what disturbs a measurement on a busy machine is not there each time
+SHARE, LEAST_US = 0.05, 50
+THINK_MS = 50
+COUNTS = {"Retransmits", "BytesRetransmitted", "OutOfOrder", "DuplicateAcks", "ZeroWindows"}
+
+
+class Rtt(lab.LabTest):
+    def start(self, link, *arguments):
+        """netobsctl in a; it ends with finish()."""
+        process = self.lab.spawn(observer.netobsctl(), *arguments, "-i", "eth0", "-o",
+                                 "json", ns=link.a, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True)
+        lab.wait_for(lambda: bpf.attached(link.a, "eth0") == 2, "netobsctl")
+        return process
+
+    def finish(self, process):
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=60)
+        observer.check_sanitizer(errors)
+        self.assertEqual(0, process.returncode, errors)
+        return [json.loads(line) for line in out.splitlines()]
+
+    def measure(self, link, kind, family=4, seconds=SECONDS):
+        """What the client found, and what netobsctl tcp said of it, over time."""
+        process = self.start(link, "tcp", "--interval", "0.1")
+        found = link.talk(kind, seconds, family)
+        lines = [line for line in self.finish(process) if line["SrcPort"] == found["port"]]
+        self.assertTrue(lines)
+        self.assertEqual({("connection", relay.ADDRESSES[family], relay.PORT, "eth0")},
+                         {(line["type"], (line["SrcAddr"], line["DstAddr"]),
+                           line["DstPort"], line["Interface"]) for line in lines})
+        return found, lines
+
+    def compare(self, found, lines):
+        """What is wrong with the round-trip times; and them, in microseconds."""
+        ways = [line["ToServer"] for line in lines if "TimeFlowRttNs" in line["ToServer"]]
+        ours = statistics.median(way["TimeFlowRttNs"] for way in ways) / 1000
+        kernels = statistics.median(found["rtts"])
+        least = ways[-1]["MinRttNs"] / 1000
+        values = (f"median {ours:.0f} us, the kernel's {kernels:.0f}; least {least:.0f} us, "
+                  f"the kernel's {found['min']}")
+        if abs(ours - kernels) > max(SHARE * kernels, LEAST_US):
+            return "the median differs", values
+        if abs(least - found["min"]) > max(LEAST_US, SHARE * found["min"] / 5):
+            return "the least differs", values
+        return "", values
+
+    def check_case(self, case, seed):
+        delay_ms, loss, kind, timestamps, family = case
+        wrong = []
+        for _ in range(TRIES):
+            link = relay.Link(self.lab, delay_ms * 1000, int(loss * 1_000_000), seed,
+                              timestamps)
+            link.serve(family, 30 if kind == "think" else 0)
+            found, lines = self.measure(link, "bulk" if kind == "bulk" else "pingpong",
+                                        family)
+            why, values = self.compare(found, lines)
+            last = lines[-1]["ToServer"]
+            self.note(f"{delay_ms} ms, loss {loss:.1%}, {kind}, timestamps {timestamps}, "
+                      f"IPv{family}: {values}; {last['Retransmits']} retransmits, "
+                      f"the kernel's {found['retransmits']}")
+            if not why:
+                return
+            wrong.append(f"{why}: {values}")
+        self.fail("\n".join(wrong))
+
+    def test_round_trip_times_are_the_kernels(self):
+        seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
+        print(f"    seed {seed}", flush=True)
+        cases = list(itertools.product((1, 10, 100), (0, 0.005), ("pingpong", "bulk", "think"),
+                                       (0, 1), (4, 6)))
+        for case in random.Random(seed).sample(cases, min(CASES, len(cases))):
+            with self.subTest(case=case, seed=seed):
+                self.check_case(case, seed)
+
+    def test_a_slow_server_is_no_slow_path(self):
+        link = relay.Link(self.lab, 10_000)
+        link.serve(think_ms=THINK_MS)
+        found, lines = self.measure(link, "pingpong")
+        way = lines[-1]["ToServer"]
+        # The client measures the same and what its scheduler adds.
+        took = min(found["times"]) * 1000
+        self.note(f"answers took {took / 1e6:.2f} ms at least, application latency "
+                  f"{way['MinAppLatencyNs'] / 1e6:.2f} ms, round trip "
+                  f"{way['MinRttNs'] / 1e6:.2f} ms")
+        self.assertLess(abs(way["MinAppLatencyNs"] - took), SHARE * took)
+        self.assertGreaterEqual(way["MinAppLatencyNs"], THINK_MS * 1_000_000)
+        self.assertLessEqual(abs(way["AppResponses"] - len(found["times"])), 1)
+        self.assertLess(way["MinRttNs"], THINK_MS * 1_000_000)
+        self.assertLess(abs(way["MinRttNs"] / 1000 - found["min"]), SHARE * found["min"])
+
+    def test_flow_records_have_what_was_measured(self):
+        link = relay.Link(self.lab, 4_000, loss_ppm=20_000, seed=7)
+        link.serve()
+        process = self.start(link, "flows", "--rtt", "--interval", "0.5")
+        found = link.talk("bulk", SECONDS)
+        records = [record for record in self.finish(process) if record["Proto"] == 6]
+        there = [record for record in records if record["SrcPort"] == found["port"]]
+        back = [record for record in records if record["DstPort"] == found["port"]]
+        self.assertTrue(there and back)
+        for record in there + back:
+            self.assertIn("Retransmits", record)
+        self.assertTrue(all("HandshakeRttNs" in record for record in there[1:]))
+        self.assertEqual(found["retransmits"],
+                         sum(record["Retransmits"] for record in there))
+        self.assertGreater(found["retransmits"], 0)
+        self.assertGreater(sum(record["DuplicateAcks"] for record in back), 0)
+        self.assertEqual(0, sum(record["Retransmits"] for record in back))
+        rtt = statistics.median(record["TimeFlowRttNs"] for record in there
+                                if "TimeFlowRttNs" in record) / 1000
+        self.note(f"round trip {rtt:.0f} us, the kernel's "
+                  f"{statistics.median(found['rtts']):.0f}")
+
+    def test_without_the_option_records_have_nothing_of_it(self):
+        link = relay.Link(self.lab, 0)
+        link.serve()
+        process = self.start(link, "flows")
+        link.talk("pingpong", 0.5)
+        records = [record for record in self.finish(process) if record["Proto"] == 6]
+        self.assertEqual(2, len(records))
+        for record in records:
+            self.assertFalse([name for name in record
+                              if "Rtt" in name or "App" in name or name in COUNTS], record)
+
+    def test_a_table_a_screen_and_keys(self):
+        link = relay.Link(self.lab, 20_000)
+        link.serve()
+        client = self.lab.spawn("python3", relay.CHAT, "pingpong",
+                                relay.ADDRESSES[4][1], relay.PORT, 60, ns=link.a,
+                                stdout=subprocess.DEVNULL)
+        terminal = Terminal(self.lab, link.a, 24, 80, "tcp", "-i", "eth0", "--interval",
+                            "0.3")
+
+        def shows(*words):
+            return terminal.wait_for(
+                lambda lines: all(re.search(word, "\n".join(lines)) for word in words),
+                f"{words}")
+        lines = shows("CLIENT → SERVER", "RTT →", r"192\.0\.2\.1:\d+ → 192\.0\.2\.2:7000 ",
+                      r"2\d\.\d ms", "1 connections by rate")
+        self.assertTrue(all(len(line) <= 80 for line in lines))
+        for key, order in (("r", "rtt"), ("x", "retransmits"), ("a", "app"), ("B", "bytes"),
+                           ("o", "age"), ("b", "rate")):
+            terminal.type(key)
+            shows(f"1 connections by {order}")
+        terminal.type("h")
+        shows("sort by round-trip time", "any key goes back")
+        terminal.type("x")
+        terminal.type("p")
+        shows("FROZEN")
+        code, errors = terminal.quit()
+        self.assertEqual(0, code, errors)
+
+        once = self.lab.spawn(observer.netobsctl(), "tcp", "-i", "eth0", "--once", "--interval",
+                              "1", ns=link.a, stdout=subprocess.PIPE, text=True)
+        out, _ = once.communicate(timeout=60)
+        heading, row, *others = out.splitlines()
+        self.assertRegex(heading, r"^CLIENT → SERVER +RTT → .* SEEN AT$")
+        self.assertRegex(row, r"^192\.0\.2\.1:\d+ → 192\.0\.2\.2:7000 .*kb/s.* established +eth0$")
+        self.assertEqual([], others)
+        client.kill()
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * A link with delay and loss, for kernels without netem:
+ *
+ *   relay [-d DELAY_US] [-l LOSS_PPM] [-s SEED] NETNS_A NETNS_B INTERFACE
+ *
+ * makes a TAP device of that name in both namespaces (names of ip-netns(8)), and passes each
+ * frame from one to the other after DELAY_US, the same in both directions. LOSS_PPM of a
+ * million frames are dropped. It prints "ready" when both devices are up, and runs until
+ * it is killed, which removes them.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if.h>
+#include <linux/if_tun.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NSEC_PER_SEC 1000000000LL
+
+enum { FRAME_MAX = 2048, BURST = 64, QUEUE_MAX = 1 << 17, TX_QUEUE = 10000 };
+
+struct frame {
+	struct frame *next;
+	int64_t due_ns;
+	size_t len;
+	uint8_t bytes[FRAME_MAX];
+};
+
+/* Frames on their way to a device, in order. */
+struct way {
+	int from, to;
+	struct frame *first, **last;
+	unsigned int n;
+};
+
+static int64_t delay_ns;
+static uint32_t loss_ppm;
+static uint64_t random_state;
+
+static void fail(const char *what)
+{
+	fprintf(stderr, "relay: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
+}
+
+/* SplitMix: Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014 */
+static uint64_t next_random(void)
+{
+	uint64_t z = random_state += 0x9e3779b97f4a7c15ULL;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
+	return z ^ z >> 31;
+}
+
+static void enter_netns(const char *name)
+{
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "/run/netns/%s", name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || setns(fd, CLONE_NEWNET))
+		fail(path);
+	close(fd);
+}
+
+/* Its MAC address is random; the caller gives it another one. */
+static int make_tap(const char *netns, const char *name)
+{
+	struct ifreq request = { .ifr_flags = IFF_TAP | IFF_NO_PI };
+	int fd, any;
+
+	enter_netns(netns);
+	fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	if (fd < 0 || ioctl(fd, TUNSETIFF, &request))
+		fail("cannot make a TAP device");
+	any = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	request.ifr_qlen = TX_QUEUE;
+	if (any < 0 || ioctl(any, SIOCSIFTXQLEN, &request))
+		fail("txqueuelen");
+	request.ifr_flags = IFF_UP;
+	if (ioctl(any, SIOCSIFFLAGS, &request))
+		fail("up");
+	close(any);
+	return fd;
+}
+
+static void take_frames(struct way *way)
+{
+	for (int i = 0; i < BURST && way->n < QUEUE_MAX; i++) {
+		struct frame *frame = malloc(sizeof(*frame));
+		ssize_t len = frame ? read(way->from, frame->bytes,
+					   sizeof(frame->bytes)) :
+				      -1;
+
+		if (len <= 0 || next_random() % 1000000 < loss_ppm) {
+			free(frame);
+			if (len <= 0)
+				return;
+			continue;
+		}
+		frame->len = (size_t)len;
+		frame->due_ns = now_ns() + delay_ns;
+		frame->next = NULL;
+		*way->last = frame;
+		way->last = &frame->next;
+		way->n++;
+	}
+}
+
+static void pass_frames(struct way *way)
+{
+	int64_t now = now_ns();
+
+	while (way->first && way->first->due_ns <= now) {
+		struct frame *frame = way->first;
+
+		/* A frame for which the device has no room is lost, as on a real link. */
+		(void)!write(way->to, frame->bytes, frame->len);
+		way->first = frame->next;
+		if (!way->first)
+			way->last = &way->first;
+		way->n--;
+		free(frame);
+	}
+}
+
+static int64_t wait_ns(const struct way ways[2])
+{
+	int64_t due = INT64_MAX, now = now_ns();
+
+	for (int i = 0; i < 2; i++)
+		if (ways[i].first && ways[i].first->due_ns < due)
+			due = ways[i].first->due_ns;
+	return due == INT64_MAX ? -1 : due > now ? due - now : 0;
+}
+
+static void relay(int a, int b)
+{
+	struct way ways[2] = { { .from = a, .to = b }, { .from = b, .to = a } };
+	struct pollfd fds[2] = { { .fd = a, .events = POLLIN },
+				 { .fd = b, .events = POLLIN } };
+
+	for (int i = 0; i < 2; i++)
+		ways[i].last = &ways[i].first;
+	for (;;) {
+		int64_t ns = wait_ns(ways);
+		struct timespec wait = { ns / NSEC_PER_SEC, ns % NSEC_PER_SEC };
+
+		if (ppoll(fds, 2, ns < 0 ? NULL : &wait, NULL) < 0)
+			fail("ppoll");
+		for (int i = 0; i < 2; i++) {
+			take_frames(&ways[i]);
+			pass_frames(&ways[i]);
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	int option, a, b;
+
+	while ((option = getopt(argc, argv, "d:l:s:")) >= 0) {
+		long long value = optarg ? atoll(optarg) : 0;
+
+		if (option == 'd')
+			delay_ns = value * 1000;
+		else if (option == 'l')
+			loss_ppm = (uint32_t)value;
+		else if (option == 's')
+			random_state = (uint64_t)value;
+		else
+			return 2;
+	}
+	if (argc - optind != 3) {
+		fprintf(stderr, "relay: see the head of relay.c\n");
+		return 2;
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_TIMERSLACK, 1);
+	a = make_tap(argv[optind], argv[optind + 2]);
+	b = make_tap(argv[optind + 1], argv[optind + 2]);
+	puts("ready");
+	fflush(stdout);
+	relay(a, b);
+	return 0;
+}
