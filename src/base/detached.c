@@ -8,8 +8,11 @@
 #include <pthread.h>
 #include <signal.h>
 
-/* Looking up a name runs foreign libraries. Pages that are not touched cost nothing. */
-enum { STACK_SIZE = 256 << 10 };
+/*
+ * As the first thread's: foreign libraries run there, and libpcap calls itself for each block of
+ * an expression. Pages that are not touched cost nothing.
+ */
+enum { STACK_SIZE = 8 << 20 };
 
 static void make_urgent(pthread_attr_t *attr)
 {

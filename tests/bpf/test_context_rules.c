@@ -489,7 +489,7 @@ static char *repeat(const char *before, int n, const char *middle,
 	return text;
 }
 
-/* Its stack is smaller than that of the first one. */
+/* libpcap calls itself for each block of an expression. */
 static void thread_compiles_the_deepest_expressions(void **state)
 {
 	char *const deepest[] = {
@@ -499,6 +499,7 @@ static void thread_compiles_the_deepest_expressions(void **state)
 		repeat("udp or ", 580, "udp", ""),
 		repeat("1+", 2000, "1 = len or udp", ""),
 	};
+	char *too_large = repeat("host ::1||", 400, "udp", "");
 	struct netobs_rule rule = accept_rule("tcp");
 	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
@@ -511,9 +512,13 @@ static void thread_compiles_the_deepest_expressions(void **state)
 		assert_int_equal(await_change(f->ctx), 0);
 		send_through(PORT, 1);
 	}
+	rule.filter = too_large;
+	assert_int_equal(netobs_change_begin(f->ctx, &opts), 0);
+	assert_int_equal(await_change(f->ctx), -E2BIG);
 	context_stop(f->ctx);
 	assert_int_equal(witness_packets_to(&f->witness, PORT),
 			 ARRAY_SIZE(deepest));
+	free(too_large);
 	for (size_t i = 0; i < ARRAY_SIZE(deepest); i++)
 		free(deepest[i]);
 }
