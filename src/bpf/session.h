@@ -53,10 +53,11 @@ struct session_owner {
 
 /* How a connection ended, as far as its socket has seen. */
 struct session_end {
-	__u64 time_ns; /* CLOCK_BOOTTIME; 0: it has not ended */
-	__u16 error;   /* sk_err */
-	__u8 state;    /* before TCP_CLOSE */
-	__u8 reserved[5];
+	__u64 time_ns;	  /* CLOCK_BOOTTIME; 0: it has not ended */
+	__u16 error;	  /* sk_err */
+	__u8 state;	  /* before TCP_CLOSE */
+	__u8 is_followed; /* the socket connects again, and has other addresses */
+	__u8 reserved[4];
 };
 
 /* What is kept with a socket. */

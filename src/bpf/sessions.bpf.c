@@ -26,6 +26,14 @@ struct {
 	__type(value, struct session_counts);
 } session_counts SEC(".maps");
 
+/* Not 0: the list is the last one, and no other program runs any more. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} session_is_last SEC(".maps");
+
 /* Where an entry of the list is put together. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -166,6 +174,13 @@ static __always_inline __u64 wake_flags(__u64 used)
 		       BPF_RB_NO_WAKEUP;
 }
 
+/* It is that of the next connection of the socket. */
+static __always_inline void clear_remote(struct session_event *event)
+{
+	__builtin_memset(event->remote, 0, sizeof(event->remote));
+	event->remote_port = 0;
+}
+
 static __always_inline void report(struct sock *sk, struct session_socket *socket,
 				   struct session_end end)
 {
@@ -186,10 +201,22 @@ static __always_inline void report(struct sock *sk, struct session_socket *socke
 	}
 	fill_event(event, sk, tp, socket);
 	event->end = end;
+	if (end.is_followed)
+		clear_remote(event);
 	bpf_ringbuf_submit(event, wake_flags(used));
 }
 
 /* ---- The life of a connection -------------------------------------------------------- */
+
+/* It has ended before. */
+static __always_inline void report_waiting(struct sock *sk,
+					   struct session_socket *socket)
+{
+	if (!socket->end.time_ns)
+		return;
+	report(sk, socket, socket->end);
+	socket->end.time_ns = 0;
+}
 
 /* The socket may have had another connection before. */
 static __always_inline void begin_active(struct sock *sk)
@@ -198,6 +225,8 @@ static __always_inline void begin_active(struct sock *sk)
 
 	if (!socket)
 		return;
+	socket->end.is_followed = 1;
+	report_waiting(sk, socket);
 	__builtin_memset(socket, 0, sizeof(*socket));
 	socket->start_ns = bpf_ktime_get_boot_ns();
 	socket->opened = SESSION_OPENED_ACTIVE;
@@ -228,10 +257,13 @@ static __always_inline void note_closing(struct sock *sk)
 		note_current(socket, SESSION_BY_CLOSING);
 }
 
-/* Of a connection that no process waits for any more. */
-static __always_inline bool is_orphan(const struct sock *sk)
+/*
+ * A process will close it. One that no process has accepted, and that ends without an error,
+ * goes with its listener: inet_child_forget() will clear its counters.
+ */
+static __always_inline bool is_open(const struct sock *sk)
 {
-	return has_flag(sk, SOCK_DEAD);
+	return (sk->sk_socket || sk->sk_err) && !has_flag(sk, SOCK_DEAD);
 }
 
 /*
@@ -252,7 +284,7 @@ static __always_inline void end(struct sock *sk, int state)
 		return; /* the handshake was not completed */
 	if (socket && is_of_current(sk))
 		note_current(socket, SESSION_BY_CLOSING);
-	if (socket && !valid_owner(socket)->by && !is_orphan(sk))
+	if (socket && !valid_owner(socket)->by && is_open(sk))
 		socket->end = end;
 	else
 		report(sk, socket, end);
@@ -294,8 +326,7 @@ int BPF_PROG(netobs_sess_end, struct sock *sk)
 		return 0;
 	if (is_of_current(sk))
 		note_current(socket, SESSION_BY_CLOSING);
-	report(sk, socket, socket->end);
-	socket->end.time_ns = 0;
+	report_waiting(sk, socket);
 	return 0;
 }
 
@@ -347,24 +378,31 @@ int netobs_sess_own(struct bpf_iter__task_file *ctx)
 	return 0;
 }
 
+/*
+ * One that ended and waits for its process is in the last list only. It is there once, though
+ * the kernel may visit a socket twice, and again if there was no room.
+ */
 SEC("iter/bpf_sk_storage_map")
 int netobs_sess_ls(struct bpf_iter__bpf_sk_storage_map *ctx)
 {
 	struct session_event *event =
 		bpf_map_lookup_elem(&session_entry, &(__u32){ 0 });
+	const __u32 *is_last =
+		bpf_map_lookup_elem(&session_is_last, &(__u32){ 0 });
 	struct session_socket *socket = ctx->value;
 	struct sock *sk = ctx->sk;
 	struct tcp_sock *tp;
 
-	if (!event || !socket || !sk)
+	if (!event || !is_last || !socket || !sk)
 		return 0;
-	if (!is_connected(sk) && !socket->end.time_ns)
+	if (socket->end.time_ns ? !*is_last : !is_connected(sk))
 		return 0;
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp)
 		return 0;
 	fill_event(event, sk, tp, socket);
 	event->end = socket->end;
-	bpf_seq_write(ctx->meta->seq, event, sizeof(*event));
+	if (!bpf_seq_write(ctx->meta->seq, event, sizeof(*event)))
+		socket->end.time_ns = 0;
 	return 0;
 }

@@ -164,12 +164,16 @@ static int attach_points(struct program_set *set)
 	return 0;
 }
 
+static void detach_point(struct program_set *set, size_t i)
+{
+	bpf_link__destroy(TAKE_PTR(set->links[i]));
+	close_fd(&set->link_fds[i]);
+}
+
 static void unload_set(struct program_set *set)
 {
-	for (size_t i = set->n_points; i--;) {
-		bpf_link__destroy(TAKE_PTR(set->links[i]));
-		close_fd(&set->link_fds[i]);
-	}
+	for (size_t i = set->n_points; i--;)
+		detach_point(set, i);
 	bpf_object__close(TAKE_PTR(set->object));
 }
 
@@ -214,6 +218,13 @@ void program_set_unref(struct program_set *set)
 	unload_set(set);
 	if (set->base)
 		program_set_unref(set->base);
+}
+
+void program_set_detach(struct program_set *set, const char *program)
+{
+	for (size_t i = 0; i < set->n_points; i++)
+		if (!strcmp(set->points[i].program, program))
+			detach_point(set, i);
 }
 
 int program_set_map_fd(const struct program_set *set, const char *map)

@@ -73,6 +73,9 @@ int program_set_ref(struct program_set *set);
 /** Detach and unload the set with its last reference; without any, do nothing. */
 void program_set_unref(struct program_set *set);
 
+/** Detach that program, which stays loaded. It may still run on another CPU. */
+void program_set_detach(struct program_set *set, const char *program);
+
 /** @return the file descriptor, which stays the set's, or -ENOENT */
 int program_set_map_fd(const struct program_set *set, const char *map);
 int program_set_program_fd(const struct program_set *set, const char *program);

@@ -6,6 +6,7 @@
 #include "session_io.skel.h"
 #include "sessions.skel.h"
 
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -141,6 +142,20 @@ int session_programs_open(struct session_programs *programs,
 	programs->accept_error = knobs->no_accept ? -ENOTSUP :
 						    load_accept(programs);
 	return 0;
+}
+
+void session_programs_detach(struct session_programs *programs)
+{
+	const uint32_t first = 0, is_last = 1;
+
+	program_set_unref(&programs->accept);
+	program_set_unref(&programs->io);
+	program_set_detach(&programs->sockets, "netobs_sess_set");
+	program_set_detach(&programs->sockets, "netobs_sess_end");
+	/* It fails for no element of an array. */
+	bpf_map_update_elem(program_set_map_fd(&programs->sockets,
+					       "session_is_last"),
+			    &first, &is_last, BPF_ANY);
 }
 
 void session_programs_close(struct session_programs *programs)

@@ -38,6 +38,12 @@ int session_programs_open(struct session_programs *programs,
 			  const struct session_knobs *knobs,
 			  const struct log *log);
 
+/*
+ * Detach the programs that follow sockets, which may still run on another CPU for a grace
+ * period. Then session_programs_list() has those that ended and were not reported, too, once.
+ */
+void session_programs_detach(struct session_programs *programs);
+
 /* Detach and unload; does nothing twice. Maps stay that others have descriptors of. */
 void session_programs_close(struct session_programs *programs);
 

@@ -41,8 +41,8 @@ enum state {
 	SESSIONS_NEW,
 	SESSIONS_FAILED,
 	SESSIONS_RUNNING,
-	SESSIONS_LISTING, /* stopping: those that live are reported once more */
-	SESSIONS_DETACHING, /* programs may still report some */
+	SESSIONS_DETACHING, /* stopping: programs may still report some */
+	SESSIONS_LISTING,   /* those that live are reported once more */
 	SESSIONS_STOPPED,
 };
 
@@ -266,17 +266,6 @@ static int on_upkeep(void *ctx, int fd)
 
 /* ---- Those that live --------------------------------------------------------------------- */
 
-/*
- * One that ended is in this list if no process has closed its socket yet; it is reported by
- * a program unless these end now.
- */
-static bool is_wanted(const struct netobs_sessions *sessions,
-		      const struct session_event *event)
-{
-	return event->end.time_ns ? sessions->state == SESSIONS_LISTING :
-				    sessions->opts.interval_ms;
-}
-
 static void end_list(struct netobs_sessions *sessions)
 {
 	close_fd(&sessions->list_fd);
@@ -288,9 +277,14 @@ static void end_list(struct netobs_sessions *sessions)
 
 static void deliver_batch(struct netobs_sessions *sessions, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		if (is_wanted(sessions, &sessions->batch[i]))
-			deliver(sessions, &sessions->batch[i]);
+	for (size_t i = 0; i < n; i++) {
+		const struct session_event *event = &sessions->batch[i];
+
+		/* The last list has those whose sockets are not closed yet. */
+		sessions->stats.ended += event->end.time_ns != 0;
+		if (event->end.time_ns || sessions->opts.interval_ms)
+			deliver(sessions, event);
+	}
 }
 
 /* A part of the list; the next call goes on. */
@@ -481,6 +475,15 @@ void netobs_sessions_stop(struct netobs_sessions *sessions)
 	errno = saved;
 }
 
+static void note_unsettled(const struct netobs_sessions *sessions, int err)
+{
+	if (err)
+		log_warning(&sessions->log,
+			    "the last sessions may not be reported: %s",
+			    strerror(-err));
+}
+
+/* A program that runs on another CPU may still report. */
 static int on_stop(void *ctx, int fd)
 {
 	struct netobs_sessions *sessions = ctx;
@@ -490,46 +493,45 @@ static int on_stop(void *ctx, int fd)
 	if (sessions->state != SESSIONS_RUNNING)
 		return 0;
 	close_fd(&sessions->list_fd); /* of an interval */
-	sessions->state = SESSIONS_LISTING;
-	return begin_list(sessions);
-}
-
-/* A program that runs on another CPU may still report. */
-static void detach(struct netobs_sessions *sessions)
-{
-	int err;
-
-	session_programs_close(&sessions->programs);
-	err = map_grace_begin(&sessions->grace);
-	if (err)
-		log_warning(&sessions->log,
-			    "the last sessions may not be reported: %s",
-			    strerror(-err));
+	session_programs_detach(&sessions->programs);
+	note_unsettled(sessions, map_grace_begin(&sessions->grace));
 	sessions->state = SESSIONS_DETACHING;
+	return 0;
 }
 
 static bool is_quiet(struct netobs_sessions *sessions)
 {
-	return !sessions->grace || map_grace_result(&sessions->grace) != -EAGAIN;
+	int err = sessions->grace ? map_grace_result(&sessions->grace) : 0;
+
+	if (err != -EAGAIN)
+		note_unsettled(sessions, err);
+	return err != -EAGAIN;
 }
 
-static int go_on_stopping(struct netobs_sessions *sessions)
+/* The list may still be read in parts. */
+static int list_last(struct netobs_sessions *sessions)
 {
-	const int64_t at_once = 1;
-	int err;
-
-	if (sessions->state == SESSIONS_LISTING && sessions->list_fd < 0)
-		detach(sessions);
-	if (sessions->state != SESSIONS_DETACHING)
-		return 0;
 	if (!is_quiet(sessions)) {
 		loop_set_timer(sessions->ring_timer,
 			       clock_boot_ns() + GATHER_MS * NSEC_PER_MSEC);
 		return 0;
 	}
+	sessions->state = SESSIONS_LISTING;
+	return begin_list(sessions);
+}
+
+static int go_on_stopping(struct netobs_sessions *sessions)
+{
+	const int64_t at_once = 1;
+	int err = sessions->state == SESSIONS_DETACHING ? list_last(sessions) : 0;
+
+	if (err || sessions->state != SESSIONS_LISTING || sessions->list_fd >= 0)
+		return err;
 	err = read_ring(sessions);
-	if (!err && !sessions->is_gathering)
+	if (!err && !sessions->is_gathering) {
+		session_programs_close(&sessions->programs);
 		sessions->state = SESSIONS_STOPPED;
+	}
 	loop_set_timer(sessions->ring_timer, at_once);
 	return err;
 }

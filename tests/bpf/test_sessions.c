@@ -24,6 +24,7 @@ struct fixture {
 	struct lab lab;
 	struct netobs_sessions *sessions;
 	struct netobs_session ends[2];
+	int n_ended[2]; /* records that say so */
 	uint16_t port;
 	uint64_t lacking; /* features of this kernel */
 };
@@ -31,11 +32,12 @@ struct fixture {
 static void on_session(const struct netobs_session *session, void *user)
 {
 	struct fixture *f = user;
+	int i = session->local_port != f->port;
 
-	if (session->local_port == f->port)
-		f->ends[0] = *session;
-	else if (session->remote_port == f->port)
-		f->ends[1] = *session;
+	if (i && session->remote_port != f->port)
+		return;
+	f->ends[i] = *session;
+	f->n_ended[i] += session->ended != NETOBS_SESSION_OPEN;
 }
 
 static int set_up(void **state)
@@ -103,8 +105,8 @@ static void stop(struct fixture *f)
 	netobs_sessions_free(TAKE_PTR(f->sessions));
 }
 
-/* A connection, with the descriptor of the end that connected first. */
-static void make_connection(struct fixture *f, bool wants_address, int ret_fds[2])
+/* A listener, and one that connected. */
+static int connect_to(struct fixture *f, int *ret_fd)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET,
 				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -115,8 +117,18 @@ static void make_connection(struct fixture *f, bool wants_address, int ret_fds[2
 	assert_int_equal(listen(listener, 1), 0);
 	assert_int_equal(getsockname(listener, (void *)&address, &len), 0);
 	f->port = ntohs(address.sin_port);
-	ret_fds[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(connect(ret_fds[0], (void *)&address, len), 0);
+	*ret_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(*ret_fd, (void *)&address, len), 0);
+	return listener;
+}
+
+/* A connection, with the descriptor of the end that connected first. */
+static void make_connection(struct fixture *f, bool wants_address, int ret_fds[2])
+{
+	int listener = connect_to(f, &ret_fds[0]);
+	struct sockaddr_in address;
+	socklen_t len = sizeof(address);
+
 	ret_fds[1] = wants_address ? accept(listener, (void *)&address, &len) :
 				     accept(listener, NULL, NULL);
 	assert_true(ret_fds[1] >= 0);
@@ -168,12 +180,15 @@ static void who_accepts_unseen_is_known_by_closing(void **state)
 	close_both(fds);
 	stop(f);
 	assert_is_ours(&f->ends[0], NETOBS_SESSION_BY_CLOSING);
+	assert_int_equal(f->ends[0].local_port, f->port);
 
+	memset(f->ends, 0, sizeof(f->ends));
 	start(f, 0, 0);
 	make_connection(f, false, fds);
 	close_both(fds);
 	stop(f);
 	assert_is_ours(&f->ends[0], NETOBS_SESSION_BY_CLOSING);
+	assert_int_equal(f->ends[0].local_port, f->port);
 }
 
 static void talk(const int fds[2])
@@ -213,6 +228,82 @@ static void without_its_hooks_use_is_not_seen(void **state)
 	assert_is_ours(&f->ends[0], NETOBS_SESSION_BY_OPENING);
 	assert_is_ours(&f->ends[1], NETOBS_SESSION_BY_OPENING);
 	assert_int_equal(f->ends[1].bytes_sent, 1);
+}
+
+/* ---- Ends that no process sees --------------------------------------------------------- */
+
+static void reset_by_closing(int fd)
+{
+	const struct linger at_once = { .l_onoff = 1 };
+
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once,
+				    sizeof(at_once)),
+			 0);
+	close(fd);
+}
+
+static void assert_reset_once(const struct fixture *f)
+{
+	assert_int_equal(f->n_ended[0], 1);
+	assert_int_equal(f->ends[0].ended, NETOBS_SESSION_RESET);
+	assert_int_equal(f->ends[0].bytes_received, 1);
+	assert_int_equal(f->n_ended[1], 1);
+	assert_int_equal(f->ends[1].ended, NETOBS_SESSION_ABORTED);
+}
+
+static void one_that_is_reset_before_accept_is_reported(void **state)
+{
+	struct fixture *f = *state;
+	int fd, listener;
+
+	need(f, WITHOUT(SESSIONS));
+	start(f, 0, 0);
+	listener = connect_to(f, &fd);
+	assert_int_equal(send(fd, "x", 1, 0), 1);
+	reset_by_closing(fd);
+	stop(f);
+	close(listener);
+	assert_reset_once(f);
+}
+
+/* It waits for the process that closes the socket. */
+static void one_that_is_reset_and_not_closed_is_reported_at_the_stop(void **state)
+{
+	struct fixture *f = *state;
+	int fds[2];
+
+	need(f, WITHOUT(SESSIONS));
+	for (uint32_t interval_ms = 0; interval_ms <= 3600000;
+	     interval_ms += 3600000) {
+		memset(f->n_ended, 0, sizeof(f->n_ended));
+		start(f, 0, interval_ms);
+		make_connection(f, false, fds);
+		assert_int_equal(send(fds[0], "x", 1, 0), 1);
+		reset_by_closing(fds[0]);
+		stop(f);
+		close(fds[1]);
+		assert_reset_once(f);
+	}
+}
+
+static void a_listener_that_closes_ends_those_it_has_not_accepted(void **state)
+{
+	struct fixture *f = *state;
+	int fd, listener;
+
+	need(f, WITHOUT(SESSIONS));
+	start(f, 0, 0);
+	listener = connect_to(f, &fd);
+	assert_int_equal(send(fd, "hello", 5, 0), 5);
+	close(listener);
+	close(fd);
+	stop(f);
+	assert_int_equal(f->n_ended[0], 1);
+	assert_int_equal(f->ends[0].ended, NETOBS_SESSION_ABORTED);
+	assert_int_equal(f->ends[0].bytes_received, 5);
+	assert_int_equal(f->ends[0].remote_port, f->ends[1].local_port);
+	assert_int_equal(f->n_ended[1], 1);
+	assert_int_equal(f->ends[1].ended, NETOBS_SESSION_RESET);
 }
 
 /* ---- Open ones ------------------------------------------------------------------------- */
@@ -291,6 +382,9 @@ int main(void)
 		TEST(who_accepts_unseen_is_known_by_closing),
 		TEST(who_sends_and_receives_uses),
 		TEST(without_its_hooks_use_is_not_seen),
+		TEST(one_that_is_reset_before_accept_is_reported),
+		TEST(one_that_is_reset_and_not_closed_is_reported_at_the_stop),
+		TEST(a_listener_that_closes_ends_those_it_has_not_accepted),
 		TEST(open_ones_are_reported_at_the_end_if_at_all),
 		TEST(wrong_options_are_named),
 		TEST(nothing_is_delivered_before_the_start),
