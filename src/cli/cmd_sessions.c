@@ -117,11 +117,13 @@ static bool is_wanted(const struct sessions_config *config,
 {
 	const bool is_known = session->record.has & NETOBS_SESSION_HAS_PROCESS;
 
+	/* The kernel cuts names that are longer. */
+	const size_t max = sizeof(session->process) - 1;
+
 	if (config->pid && (!is_known || session->pid != config->pid))
 		return false;
 	return !config->comm ||
-	       (is_known && !strncmp(session->process, config->comm,
-				     sizeof(session->process)));
+	       (is_known && !strncmp(session->process, config->comm, max));
 }
 
 static void on_session(const struct netobs_session *record, void *user)
@@ -265,11 +267,16 @@ static void look_at_outputs(struct session *session, const struct pollfd *fds)
 
 static void flush_outputs(struct session *session)
 {
-	for (size_t i = 0; i < session->n_outputs; i++) {
+	for (size_t i = 0; i < session->n_outputs; i++)
 		output_interval(&session->outputs[i]);
+}
+
+/* With no records, too. */
+static void stop_if_failed(struct session *session)
+{
+	for (size_t i = 0; i < session->n_outputs; i++)
 		if (session->outputs[i].error)
 			stop(session);
-	}
 }
 
 /* Until the observer has stopped, by a signal or by itself. */
@@ -290,6 +297,7 @@ static int loop(struct session *session, struct pollfd *fds)
 		r = netobs_sessions_dispatch(session->sessions);
 		if (r)
 			flush_outputs(session);
+		stop_if_failed(session);
 		if (r < 0 && r != -EINTR)
 			return r == -ECANCELED ? 0 : r;
 	}

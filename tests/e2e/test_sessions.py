@@ -651,6 +651,11 @@ class Flood(SessionTest):
         self.assertEqual(len(records), totals["reported"])
 
 
+def connect_and_close(name, port):
+    rename(name)
+    socket.create_connection(("127.0.0.1", port)).close()
+
+
 class Options(SessionTest):
     def run_sessions(self, *arguments, code=0):
         done = subprocess.run([observer.netobsctl(), "sessions", *arguments], text=True,
@@ -667,6 +672,26 @@ class Options(SessionTest):
                 self.assertIn(why, self.run_sessions(*arguments, code=2).stderr)
         self.assertIn("cannot represent session", self.run_sessions(
             "-o", "ipfix:udp://127.0.0.1:4739", code=2).stderr)
+
+    def test_it_ends_with_its_reader_though_nothing_happens(self):
+        process = self.lab.spawn(
+            observer.netobsctl(), "sessions", "-o", "json", "-v", "--comm", "not-there",
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertIn("following", process.stderr.readline())
+        process.stdout.close()
+        observer.check_sanitizer(process.stderr.read())
+        process.wait(timeout=60)
+
+    def test_names_are_as_long_as_the_kernel_s(self):
+        name = "of-sixteen-bytes"
+        self.assertEqual(len(name), 16)
+        with self.netns:
+            listener = socket.create_server(("127.0.0.1", 0))
+            sessions = Sessions(self, "--comm", name)
+            join([child(connect_and_close, name, listener.getsockname()[1])])
+            listener.close()
+        found = self.here(sessions.stop()[0]).values()
+        self.assertEqual([one["Process"] for one in found], [name[:15]])
 
     def test_selection_count_and_table(self):
         with self.netns:
