@@ -271,15 +271,13 @@ static void arrive_data(struct model *m, int end, const struct event *event)
 	uint32_t span = p->len + !!(p->flags & (SYN | FIN));
 	uint32_t before = e->received;
 
-	if (p->flags & SYN)
-		e->has_received = true;
 	if (p->off + span > e->received || p->off > e->received)
 		hold(e, p->off, p->off + span, event->index);
 	on_data(m, end);
 	if (p->flags & (SYN | FIN) || e->n_held || before == e->received ||
 	    ++e->in_order >= 2) {
-		if (p->flags & SYN && end == 1)
-			transmit(m, 1, 0, 0, SYN);
+		if (p->flags & SYN && !e->una) /* also if both ends open */
+			transmit(m, end, 0, 0, SYN);
 		else
 			send_ack(m, end);
 		return;
@@ -312,6 +310,10 @@ static void arrive(struct model *m, const struct event *event)
 	if (p->is_keepalive) {
 		send_ack(m, end);
 		return;
+	}
+	if (p->flags & SYN && !m->ends[end].has_received) {
+		m->ends[end].has_received = true;
+		hold(&m->ends[end], 0, 1, event->index);
 	}
 	if (p->has_ack)
 		arrive_ack(m, end, p);
@@ -367,8 +369,23 @@ static bool was_seen_before(const struct model *m, int index)
 }
 
 /*
- * The newest packet of the log acknowledges one that passed @sample before, which was the
- * first of its bytes to be received, and nothing below it passed since.
+ * Whether a byte of the packet was received with it for the first time: if so, its end was not
+ * acknowledged before it arrived (RFC 9293, 3.4), whether its last byte was held already or not.
+ */
+static bool is_awaited(const struct model *m, int index)
+{
+	const struct packet_seen *p = &m->log[index];
+
+	for (uint32_t i = p->off; i < end_of(p); i++) {
+		if (m->ends[!p->dir].index_of_byte[i] == 1 + index)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The newest packet of the log acknowledges one that passed @sample before, which its receiver
+ * waited for, and nothing below it passed since.
  */
 static bool is_true_sample(const struct model *m, uint32_t sample)
 {
@@ -382,8 +399,8 @@ static bool is_true_sample(const struct model *m, uint32_t sample)
 		    latency_of(m->log[ack].at - p->at) != sample ||
 		    m->log[ack].ack < stop)
 			continue;
-		if (m->ends[!dir].index_of_byte[stop - 1] == 1 + i &&
-		    !was_seen_before(m, i) && !is_repeated(m, dir, stop, i, ack) &&
+		if (is_awaited(m, i) && !was_seen_before(m, i) &&
+		    !is_repeated(m, dir, stop, i, ack) &&
 		    !is_acked_before(m, dir, stop, i, ack))
 			return true;
 	}
