@@ -75,7 +75,9 @@ struct range {
 struct end {
 	uint32_t isn;
 	uint32_t una, next, limit; /* limit: the application has given so much */
-	uint32_t received;	   /* all below */
+	uint32_t again, recover; /* after a timeout: sent again up to, and to be */
+	uint32_t slow_window;	 /* how much of it at a time */
+	uint32_t received;	 /* all below */
 	bool has_received;
 	struct range held[RANGES_MAX]; /* out of order */
 	int n_held;
@@ -97,6 +99,8 @@ struct model {
 	uint64_t jitter;
 	double loss_before, loss_behind;
 	uint32_t mss, gso, cwnd;
+	bool starts_slowly; /* a timeout sends all again, a window at a time */
+	bool is_hasty;	    /* timeouts come before acknowledgments can */
 	uint64_t think[2], delack;
 	uint32_t exchanges;
 	uint32_t skip; /* packets that pass before we look */
@@ -182,12 +186,30 @@ static void send_ack(struct model *m, int end)
 	transmit(m, end, m->ends[end].next, 0, 0);
 }
 
+/* RFC 5681, 3.1: after a timeout, without SACK. */
+static void send_again(struct model *m, int end)
+{
+	struct end *e = &m->ends[end];
+
+	if (e->again < e->una)
+		e->again = e->una;
+	while (e->again < e->recover && e->again - e->una < e->slow_window) {
+		uint32_t len = min_u64(e->recover - e->again,
+				       (uint64_t)m->mss * between(1, m->gso));
+
+		transmit(m, end, e->again, len, 0);
+		e->again += len;
+	}
+}
+
 static void pump(struct model *m, int end)
 {
 	struct end *e = &m->ends[end];
 	uint32_t before = e->next;
 
 	if (!e->una) /* the handshake is not over */
+		return;
+	if (e->again < e->recover)
 		return;
 	while (e->next < e->limit && e->next - e->una < m->cwnd * m->mss) {
 		uint32_t len = min_u64(e->limit - e->next,
@@ -293,8 +315,10 @@ static void arrive_ack(struct model *m, int end, const struct packet_seen *p)
 		e->una = p->ack;
 		e->duplicates = 0;
 		e->rto_number++;
+		e->slow_window += m->mss;
 		if (e->una < e->next)
 			start_timer(m, end, EVENT_RTO, e->rto);
+		send_again(m, end);
 		pump(m, end);
 	} else if (p->ack == e->una && !p->len && !(p->flags & (SYN | FIN)) &&
 		   e->una < e->next && ++e->duplicates == 3) {
@@ -566,6 +590,20 @@ static void on_app(struct model *m, int end)
 	pump(m, end);
 }
 
+static void on_timeout(struct model *m, int end)
+{
+	struct end *e = &m->ends[end];
+
+	if (!m->starts_slowly || !e->una || e->una >= e->limit) {
+		retransmit(m, end);
+		return;
+	}
+	e->again = e->una;
+	e->recover = min_u64(e->next, e->limit);
+	e->slow_window = m->mss;
+	send_again(m, end);
+}
+
 static void on_event(struct model *m, const struct event *event)
 {
 	struct end *e = &m->ends[event->end];
@@ -580,7 +618,7 @@ static void on_event(struct model *m, const struct event *event)
 		break;
 	case EVENT_RTO:
 		if (event->number == e->rto_number && e->una < e->next) {
-			retransmit(m, event->end);
+			on_timeout(m, event->end);
 			e->rto *= 2;
 			start_timer(m, event->end, EVENT_RTO, e->rto);
 		}
@@ -655,6 +693,8 @@ static void draw(struct model *m)
 	m->mss = between(100, 1448);
 	m->gso = chance() < 0.5 ? 1 : between(2, 10);
 	m->cwnd = between(2, 20);
+	m->starts_slowly = chance() < 0.5;
+	m->is_hasty = chance() < 0.2;
 	m->exchanges = between(1, 20);
 	m->first = chance() < 0.3 ? (int)between(1, 40) : 0;
 	for (int i = 0; i < 2; i++) {
@@ -664,6 +704,8 @@ static void draw(struct model *m)
 					  0U - (uint32_t)between(0, 5000);
 		e->rto = 4 * (m->delay[0] + m->delay[1] + m->jitter) +
 			 m->delack + 1 * MS;
+		if (m->is_hasty)
+			e->rto = e->rto / 4 * chance() + 100 * US;
 		e->window = between(1, 65535);
 		e->limit = 1;
 	}
@@ -718,7 +760,8 @@ static void compare_counts(const struct model *m)
 
 static void is_calm(const struct model *m)
 {
-	if (m->loss_before + m->loss_behind > 0 || m->jitter || m->first)
+	if (m->loss_before + m->loss_behind > 0 || m->jitter || m->first ||
+	    m->is_hasty)
 		return;
 	assert_true(m->samples > 0);
 }

@@ -135,6 +135,29 @@ static void an_answer_to_another_handshake_is_no_sample(void **state)
 	assert_int_equal(conn.stats[A].rtt.n, 0);
 }
 
+static void an_answer_with_another_number_is_no_sample(void **state)
+{
+	(void)state;
+	begin();
+	see(0, A, SYN, 100, 0, 0);
+	see(1 * MS, B, SYN | ACK, 900, 5000, 0); /* of an old connection */
+	assert_int_equal(conn.stats[A].rtt.n, 0);
+	assert_int_equal(conn.stats[A].handshake, 0);
+
+	begin();
+	see(0, A, SYN, 100, 0, 0);
+	see(1 * MS, B, ACK, 900, 101, 0); /* it has no SYN */
+	assert_int_equal(conn.stats[A].rtt.n, 0);
+
+	begin();
+	see(0, A, SYN, 100, 0, 0);
+	see(10 * MS, B, SYN | ACK, 500, 101, 0);
+	see(1 * MS, B, ACK, 501, 101, 50);
+	see(20 * US, A, ACK, 101, 551, 0); /* the one before it did not come here */
+	assert_int_equal(conn.stats[B].rtt.n, 0);
+	assert_int_equal(conn.stats[B].handshake, 0);
+}
+
 static void a_reset_closes_only_with_the_next_number(void **state)
 {
 	(void)state;
@@ -230,6 +253,46 @@ static void what_is_after_a_retransmission_gives_no_sample(void **state)
 	assert_int_equal(conn.stats[A].retransmitted, 1);
 	assert_int_equal(conn.stats[A].retransmitted_bytes, 100);
 	assert_int_equal(conn.stats[B].duplicate_acks, 3);
+}
+
+/* Data of A from 1000 on, 100 bytes a segment, each acknowledged 10 ms later. */
+static void send_hundreds(uint32_t *at, int segments)
+{
+	for (int i = 0; i < segments; i++) {
+		see(1 * S, A, ACK, *at, 500, 100);
+		*at += 100;
+		see(10 * MS, B, ACK, 500, *at, 0);
+	}
+}
+
+static void a_connection_that_was_open_is_timed_after_two_round_trips(void **state)
+{
+	uint32_t at = 1000;
+
+	(void)state;
+	begin();
+	send_hundreds(&at, 3);
+	assert_int_equal(conn.stats[A].rtt.n, 0);
+	send_hundreds(&at, 1);
+	assert_int_equal(conn.stats[A].rtt.n, 1);
+
+	/* A retransmission: what comes next may be one too. */
+	begin();
+	send_hundreds(&at, 2);
+	see(0, A, ACK, at - 100, 500, 100);
+	send_hundreds(&at, 2);
+	assert_int_equal(conn.stats[A].rtt.n, 0);
+	send_hundreds(&at, 1);
+	assert_int_equal(conn.stats[A].rtt.n, 1);
+
+	/* Data that did not come here is acknowledged: it was sent before. */
+	see(1 * S, A, ACK, at, 500, 100);
+	see(10 * MS, B, ACK, 500, at + 1000, 0);
+	at += 1000;
+	send_hundreds(&at, 3);
+	assert_int_equal(conn.stats[A].rtt.n, 1);
+	send_hundreds(&at, 1);
+	assert_int_equal(conn.stats[A].rtt.n, 2);
 }
 
 static void what_was_lost_before_is_out_of_order(void **state)
@@ -446,12 +509,15 @@ int main(void)
 		cmocka_unit_test(a_syn_that_is_sent_again_gives_none),
 		cmocka_unit_test(both_ends_may_open),
 		cmocka_unit_test(an_answer_to_another_handshake_is_no_sample),
+		cmocka_unit_test(an_answer_with_another_number_is_no_sample),
 		cmocka_unit_test(a_reset_closes_only_with_the_next_number),
 		cmocka_unit_test(both_fins_close),
 		cmocka_unit_test(a_syn_with_another_number_is_another_connection),
 		cmocka_unit_test(a_keepalive_is_not_data),
 		cmocka_unit_test(a_probe_of_a_closed_window_gives_no_sample),
 		cmocka_unit_test(what_is_after_a_retransmission_gives_no_sample),
+		cmocka_unit_test(
+			a_connection_that_was_open_is_timed_after_two_round_trips),
 		cmocka_unit_test(what_was_lost_before_is_out_of_order),
 		cmocka_unit_test(an_acknowledgment_may_be_inside_a_buffer),
 		cmocka_unit_test(timers_are_spread_over_a_round_trip),
