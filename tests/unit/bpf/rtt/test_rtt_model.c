@@ -431,7 +431,10 @@ static bool is_true_sample(const struct model *m, uint32_t sample)
 	return false;
 }
 
-/* The newest packet answers the one before it, of the other direction, that had data. */
+/*
+ * The newest packet answers the one before it, of the other direction, that had data which was
+ * not acknowledged yet: what was, its application has from an earlier one.
+ */
 static bool is_true_turn(const struct model *m, uint32_t sample)
 {
 	const struct packet_seen *answer = &m->log[m->n_log - 1];
@@ -439,7 +442,8 @@ static bool is_true_turn(const struct model *m, uint32_t sample)
 	for (int i = m->n_log - 2; i >= m->first; i--) {
 		const struct packet_seen *p = &m->log[i];
 
-		if (p->dir == answer->dir || !p->len || p->is_keepalive)
+		if (p->dir == answer->dir || !p->len || p->is_keepalive ||
+		    is_acked_before(m, p->dir, end_of(p), m->first - 1, i))
 			continue;
 		return answer->has_ack && end_of(p) <= answer->ack &&
 		       latency_of(answer->at - p->at) == sample;
