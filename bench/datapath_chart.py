@@ -29,6 +29,7 @@ STYLES = {
     "percpu_hash": ("#c0304a", 3, "solid"),
     "array": ("#4d8f4d", 2, "solid"),
     "percpu_array": ("#85b04a", 2, "solid"),
+    "log": ("#5fa8c8", 2, "solid"),
     "netobs": ("#1f5fbf", 5, "solid"),
 }
 

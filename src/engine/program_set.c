@@ -94,7 +94,11 @@ static int load_set(struct program_set *set)
 	err = err ?: set_netfilter_types(set);
 	if (!err && set->prepare)
 		err = set->prepare(set->object, set->ctx);
-	return err ?: bpf_object__load(set->object);
+	err = err ?: bpf_object__load(set->object);
+	/* Verifiers of old kernels refuse functions as invalid then. */
+	return err == -EINVAL && privilege_missing(-EPERM, 1ULL << CAP_PERFMON) ?
+		       -EPERM :
+		       err;
 }
 
 static int attach_netfilter(int program_fd, const struct attach_point *point)

@@ -269,7 +269,7 @@ class Bench(lab.LabTest):
             self.assertLessEqual(result["known_ns_min"], known)
             self.assertLessEqual(known, result["known_ns_max"])
             self.assertGreater(result["new_ns_per_record"], 0)
-            self.assertGreater(result["bytes"], 128 * result["flows"])
+            self.assertGreater(result["bytes"], 64 * result["flows"])
         # What is not cached is fetched while other records are added.
         self.assertLess(many["known_ns_min"], 10 * few["known_ns_min"])
         self.assertIn("known", self.bench("fold", "--flows", "100", "--rounds", "1"))

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { FIRST_SIZE = 1024 };
 
@@ -140,9 +141,14 @@ static bool make_batches_smaller(struct kafka *kafka)
 
 /* ---- Outages --------------------------------------------------------------------- */
 
-/* Brokers and librdkafka have different codes for the same error. */
-static rd_kafka_resp_err_t common_code(rd_kafka_resp_err_t err)
+/*
+ * Brokers and librdkafka have different codes for the same error; librdkafka reports a failed
+ * handshake as one of TLS or of the connection, whichever it notices first.
+ */
+static rd_kafka_resp_err_t common_code(rd_kafka_resp_err_t err, const char *text)
 {
+	if (err == RD_KAFKA_RESP_ERR__TRANSPORT && strstr(text, "SSL routines"))
+		return RD_KAFKA_RESP_ERR__SSL;
 	return err == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC ||
 			       err == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION ?
 		       RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART :
@@ -156,7 +162,7 @@ void reports_log(struct kafka *kafka, rd_kafka_resp_err_t err, const char *text)
 	    outage_is_on(&kafka->outage))
 		return;
 	outage_log(&kafka->outage, kafka->host->log, NETOBS_LOG_ERROR,
-		   rd_kafka_err2name(common_code(err)),
+		   rd_kafka_err2name(common_code(err, text)),
 		   "kafka: %s: %s; trying again", kafka->settings.name, text);
 }
 
