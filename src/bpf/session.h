@@ -32,6 +32,7 @@ enum {
 	SESSION_CGROUP_LEVELS = 10, /* of a path that is known */
 	SESSION_CGROUP_NAME = 128,  /* bytes of a name in it, with its NUL */
 	SESSION_CGROUPS_MAX = 1024, /* whose paths are kept */
+	SESSION_PATHS = 4,	    /* put together on a CPU at a time */
 };
 
 /* The names in the path of a control group, its own first. */

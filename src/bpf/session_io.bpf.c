@@ -34,13 +34,14 @@ static __always_inline struct session_socket *socket_of(struct sock *sk)
 	return bpf_sk_storage_get(&session_sockets, sk, NULL, create);
 }
 
-static __always_inline int use(struct sock *sk)
+/* @moved: bytes, or -errno: the socket may belong to another process that waits for it. */
+static __always_inline int use(struct sock *sk, int moved)
 {
 	struct session_socket *socket;
 	struct session_owner owner;
 	struct task_struct *task;
 
-	if (!is_tcp(sk))
+	if (moved < 0 || !is_tcp(sk))
 		return 0;
 	socket = socket_of(sk);
 	if (!socket || is_same(valid_owner(socket)))
@@ -54,13 +55,13 @@ static __always_inline int use(struct sock *sk)
 }
 
 SEC("tp_btf/sock_send_length")
-int BPF_PROG(netobs_sess_snd, struct sock *sk)
+int BPF_PROG(netobs_sess_snd, struct sock *sk, int moved)
 {
-	return use(sk);
+	return use(sk, moved);
 }
 
 SEC("tp_btf/sock_recv_length")
-int BPF_PROG(netobs_sess_rcv, struct sock *sk)
+int BPF_PROG(netobs_sess_rcv, struct sock *sk, int moved)
 {
-	return use(sk);
+	return use(sk, moved);
 }

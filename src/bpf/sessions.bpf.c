@@ -282,7 +282,8 @@ static __always_inline void end(struct sock *sk, int state)
 	if (state == TCP_SYN_RECV &&
 	    (!socket || socket->opened != SESSION_OPENED_ACTIVE))
 		return; /* the handshake was not completed */
-	if (socket && is_of_current(sk))
+	/* SOCK_DESTROY of sock_diag(7) is another process's. */
+	if (socket && is_of_current(sk) && end.error != ECONNABORTED)
 		note_current(socket, SESSION_BY_CLOSING);
 	if (socket && !valid_owner(socket)->by && is_open(sk))
 		socket->end = end;

@@ -11,8 +11,13 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-/* Of include/linux/sched.h and socket.h, which BTF does not have. */
-enum { PF_KTHREAD = 0x00200000, AF_INET = 2, AF_INET6 = 10 };
+/* Of include/linux/sched.h, socket.h and errno.h, which BTF does not have. */
+enum {
+	PF_KTHREAD = 0x00200000,
+	AF_INET = 2,
+	AF_INET6 = 10,
+	ECONNABORTED = 103
+};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
@@ -28,13 +33,20 @@ struct {
 	__type(value, struct session_cgroup);
 } session_cgroups SEC(".maps");
 
-/* Where a path is put together. */
+/* Where a path is put together, by one program at a time. */
+struct session_path {
+	__u32 is_busy;
+	__u32 reserved;
+	struct session_cgroup names;
+};
+
+/* An interrupt, or where the kernel is preemptible a task, may come between. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, SESSION_PATHS);
 	__type(key, __u32);
-	__type(value, struct session_cgroup);
-} session_path SEC(".maps");
+	__type(value, struct session_path);
+} session_paths SEC(".maps");
 
 static __always_inline bool is_tcp(const struct sock *sk)
 {
@@ -88,19 +100,40 @@ static __always_inline void read_path(struct cgroup *cgroup,
 		path->is_cut = 1;
 }
 
-/* Its directory may be gone when user space looks. */
+static __always_inline struct session_path *claim_path(void)
+{
+	for (__u32 i = 0; i < SESSION_PATHS; i++) {
+		struct session_path *path =
+			bpf_map_lookup_elem(&session_paths, &i);
+
+		if (path && !__sync_val_compare_and_swap(&path->is_busy, 0, 1))
+			return path;
+	}
+	return NULL;
+}
+
+static __always_inline void release_path(struct session_path *path)
+{
+	(void)__sync_lock_test_and_set(&path->is_busy, 0);
+}
+
+/*
+ * Its directory may be gone when user space looks. If all rooms are taken, it stays unknown
+ * until the next time.
+ */
 static __always_inline void keep_path(struct cgroup *cgroup,
 				      const struct session_cgroup_key *key)
 {
-	struct session_cgroup *path;
+	struct session_path *path;
 
 	if (bpf_map_lookup_elem(&session_cgroups, key))
 		return;
-	path = bpf_map_lookup_elem(&session_path, &(__u32){ 0 });
+	path = claim_path();
 	if (!path)
 		return;
-	read_path(cgroup, path);
-	bpf_map_update_elem(&session_cgroups, key, path, BPF_ANY);
+	read_path(cgroup, &path->names);
+	bpf_map_update_elem(&session_cgroups, key, &path->names, BPF_ANY);
+	release_path(path);
 }
 
 /* ---- Owners -------------------------------------------------------------------------- */
