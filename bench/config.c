@@ -143,10 +143,13 @@ static int make_rules(const struct rules *rules, struct filter **ret_filter,
 			.expression = rules->list[i].filter,
 			.accepts = rules->list[i].action == NETOBS_ACCEPT,
 		};
-	return filter_new_list(&(struct filter_rules){ list, rules->n,
-						       rules->default_action ==
-							       NETOBS_ACCEPT },
-			       ret_filter, ret_error);
+	return filter_new_list(
+		&(struct filter_rules){
+			.rules = list,
+			.n = rules->n,
+			.accepts_others = rules->default_action == NETOBS_ACCEPT,
+		},
+		ret_filter, ret_error);
 }
 
 static bool parse_rules(struct config *config)

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <time.h>
 
+static const struct rate all_packets;
+
 enum {
 	INTERVAL_S = 5,
 	IDLE_S = 15,
@@ -87,8 +89,8 @@ int engine_open(struct engine *engine, uint32_t flows,
 				    &engine->log);
 	return err   ?:
 		       store_load_programs(&engine->pipeline.store,
-					   options.store.filter, 0,
-					   LINK_ETHERNET, &engine->programs);
+					   options.store.filter, &all_packets,
+					   0, LINK_ETHERNET, &engine->programs);
 }
 
 void engine_close(struct engine *engine)

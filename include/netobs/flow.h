@@ -149,7 +149,8 @@ struct netobs_flow {
 
 	/** RFC 6437; of the first packet in this record */
 	uint32_t flow_label;
-	uint32_t sampling; /**< one packet or flow of so many was counted */
+	/** one packet or flow of so many was counted; 1: each, though others are sampled */
+	uint32_t sampling;
 
 	/*
 	 * With netobs_opts.rtt, of TCP: connection.h says how each is measured. Times are in

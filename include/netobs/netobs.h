@@ -77,13 +77,20 @@ enum netobs_action {
 /** The most rules that netobs_opts.rules can have. */
 #define NETOBS_RULES_MAX 64
 
+/** The most different samplings, beside that of all packets, that rules can have. */
+#define NETOBS_RATES_MAX 7
+
 /** An element of netobs_opts.rules. */
 struct netobs_rule {
 	size_t sz; /**< sizeof(struct netobs_rule), in all elements alike */
 	/** The packets that it is for: an expression as in netobs_opts.filter. */
 	const char *filter;
 	enum netobs_action action;
-	uint32_t reserved; /**< 0 */
+	/** Of an accepting rule: count one packet or flow of so many, of those that it
+	 *  accepts; 1: all; 0: as netobs_opts.sampling and sampling_mode say. */
+	uint32_t sampling;
+	enum netobs_sampling sampling_mode; /**< what @p sampling is of */
+	uint32_t reserved;		    /**< 0 */
 };
 
 /** Options for netobs_new(). Zero means "default" for every field. */
@@ -159,9 +166,11 @@ struct netobs_opts {
 	 *  where it counts. */
 	const char *filter;
 
-	/** Count one packet or flow of so many, of those that the filter accepts; 0 and 1:
+	/** Count one packet or flow of so many, of those that the filter accepts, or a rule
+	 *  without a sampling of its own; 0 and 1:
 	 *  all. Records and statistics count the sampled packets, without scaling, and
-	 *  records name the interval. */
+	 *  records name the interval: flows of different samplings have records of their
+	 *  own. */
 	uint32_t sampling;
 	/** Packets: one of each @p sampling in a row, at random, at each point; segments of
 	 *  a buffer (GSO, GRO) are packets. A packet counts where it is observed first,
@@ -304,9 +313,9 @@ NETOBS_API int netobs_drain(struct netobs *ctx);
 /**
  * Change the options of a started context, without a restart: @p opts is what
  * netobs_new() would be given. @p interfaces, @p exclude, @p interval_ms, @p
- * active_timeout_ms and @p idle_timeout_ms may differ, and so may @p filter, @p rules and @p
- * default_action, if there was a filter or rules before; all else has to be as before,
- * but for @p error, which is not used. Options that are wrong or cannot be applied are
+ * active_timeout_ms, @p idle_timeout_ms, @p sampling and @p sampling_mode may differ, and so
+ * may @p filter, @p rules and @p default_action, if there was a filter or rules before; all else
+ * has to be as before, but for @p error, which is not used. Options that are wrong or cannot be applied are
  * refused, and nothing changes. Interfaces and namespaces that are named must exist,
  * unless they were named before.
  *
@@ -317,9 +326,14 @@ NETOBS_API int netobs_drain(struct netobs *ctx);
  *
  * Rules are replaced while they are in use: every packet is judged by all rules of before
  * or by all new ones, at each interface from a moment of its own on. Rules that are in both
- * lists go on with their counts. For other rules the programs are loaded anew, which blocks
- * for some 200 milliseconds per namespace and kind of link, and to compile long expressions
- * takes seconds: netobs_change_begin() does not block for that.
+ * lists go on with their counts. For other rules, or another sampling, the programs are loaded
+ * anew, which blocks for some 200 milliseconds per namespace and kind of link, and to compile long
+ * expressions takes seconds: netobs_change_begin() does not block for that.
+ *
+ * Sampling changes in the same way, with nothing lost: every packet is sampled as before or as
+ * from then on, and records name the sampling of their packets. A flow has records of both then.
+ * A packet that passes one interface before and another one after the change may be in both.
+ * Now and then, two drains have to be made for a new sampling, which may deliver flow records.
  *
  * The interval that is under way ends when its new length is over; time-outs hold from
  * the next drain on. A drain that is under way is completed first, which may deliver
@@ -329,8 +343,8 @@ NETOBS_API int netobs_drain(struct netobs *ctx);
  * @param opts  copied; NULL: all defaults
  * @return 0; -EINVAL: an option is wrong, or the context was not started; -ENOTSUP:
  *         an option cannot change, the error text names it; -EBUSY: programs with
- *         earlier rules are still being attached, or a change that was begun is
- *         under way; -ENODEV: a named interface
+ *         earlier rules are still being attached, earlier samplings are still in use, or a
+ *         change that was begun is under way; -ENODEV: a named interface
  *         does not exist; -EOPNOTSUPP: its kind is not supported; -ECANCELED: it was
  *         stopped; -ENOMEM; others as from netobs_start()
  */
@@ -369,6 +383,18 @@ NETOBS_API int netobs_change_result(const struct netobs *ctx);
  */
 NETOBS_API int netobs_rule_count_get(const struct netobs *ctx, uint32_t rule,
 				     struct netobs_count *ret_count);
+
+/**
+ * Read how many packets of those that a rule has accepted were left out by sampling, and their
+ * bytes from the IP header on: a part of netobs_rule_count_get(). Of all rules together
+ * they are netobs_stats.sampled_out.
+ *
+ * @param rule  as for netobs_rule_count_get()
+ * @return the same
+ */
+NETOBS_API int netobs_rule_sampled_out_get(const struct netobs *ctx,
+					   uint32_t rule,
+					   struct netobs_count *ret_count);
 
 /**
  * Run the packets of a capture file through the same BPF programs, and deliver

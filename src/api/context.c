@@ -44,8 +44,6 @@ static int init(struct netobs *ctx, const struct netobs_opts *opts)
 	err = err ?: context_make_filter(&ctx->opts, &ctx->log, &ctx->filter);
 	err = err ?: context_keep_persist(&ctx->opts, &ctx->persist);
 	ctx->host.is_filtered = ctx->filter;
-	ctx->host.is_sampled = ctx->opts.sampling &&
-			       ctx->opts.sampling_mode == NETOBS_SAMPLE_PACKETS;
 	if (!err)
 		err = observation_init(&ctx->observation, &ctx->host,
 				       ctx->opts.interfaces, ctx->opts.exclude);
@@ -148,12 +146,14 @@ static int load_programs(void *arg, uint16_t netns, enum link_kind link,
 			 bool is_next, struct programs *ret_programs)
 {
 	struct netobs *ctx = arg;
+	const struct rate rate = context_rate(&ctx->opts);
 
 	if (is_next && context_take_loaded(ctx, netns, link, ret_programs))
 		return 0;
 	return store_load_programs(&ctx->pipeline.store,
 				   is_next ? ctx->next_filter : ctx->filter,
-				   netns, link, ret_programs);
+				   is_next ? &ctx->next_rate : &rate, netns,
+				   link, ret_programs);
 }
 
 static int start(struct netobs *ctx)
@@ -202,9 +202,7 @@ static int start(struct netobs *ctx)
 	store_pause(&ctx->pipeline.store, false);
 	context_list_pinned(ctx);
 	ctx->state = CONTEXT_RUNNING;
-	ctx->due_ns = clock_boot_ns();
-	if (!ctx->pipeline.is_relabelling)
-		ctx->due_ns += interval_ns(ctx);
+	ctx->due_ns = clock_boot_ns() + interval_ns(ctx);
 	arm_timer(ctx);
 	log_info(&ctx->log, "observing %u interface%s",
 		 ctx->observation.n_attached,
@@ -267,10 +265,7 @@ static void begin_drain(struct netobs *ctx, int64_t now)
 {
 	bool is_due = now >= ctx->due_ns;
 
-	pipeline_begin(&ctx->pipeline,
-		       ctx->pipeline.is_relabelling ? MERGE_ALL :
-		       is_due			    ? MERGE_INTERVAL :
-						      MERGE_EARLY,
+	pipeline_begin(&ctx->pipeline, is_due ? MERGE_INTERVAL : MERGE_EARLY,
 		       now);
 	ctx->is_early_wanted = false;
 	listen_to_notices(ctx);

@@ -16,8 +16,11 @@ struct netobs {
 	struct host host;
 	struct filter *filter;		  /* NULL: all packets */
 	const struct filter *next_filter; /* during a change, if it is another */
-	struct change *change;		  /* that was begun; NULL: none */
-	int change_result;		  /* of the last one */
+	struct rate next_rate; /* likewise, at which packets are sampled without a filter */
+	bool is_replacing; /* likewise: it needs other programs */
+	int64_t replaced_ns; /* when programs were last replaced, CLOCK_BOOTTIME */
+	struct change *change; /* that was begun; NULL: none */
+	int change_result;     /* of the last one */
 	struct observation observation;
 	struct pipeline pipeline;
 	char *persist; /* the directory; NULL: nothing outlives the process */
@@ -59,6 +62,7 @@ struct filter_source {
 	const char *expression; /* or NULL */
 	bool is_list;
 	bool accepts_others;
+	struct rate rate; /* of the expression, or of packets that no rule matches */
 	uint32_t n_rules;
 	struct filter_rule rules[FILTER_RULES_MAX];
 };
@@ -76,12 +80,14 @@ int context_make_filter(const struct netobs_opts *opts, const struct log *log,
 			struct filter **ret_filter);
 
 /*
- * Have @filter replace that of the context with the next change of the observation, unless
- * both are the same.
+ * Have @filter, or the sampling of @opts, replace that of the context with the next change
+ * of the observation, unless they are the same: ctx->is_replacing. May complete drains.
  *
- * @return 0; -ENOTSUP: one of both is NULL; -EBUSY: see filter_succeed(); both are logged
+ * @return 0; -ENOTSUP: one filter of both is NULL; -EBUSY: see filter_succeed() and
+ *         rates_take(); both are logged
  */
-int context_set_next_filter(struct netobs *ctx, struct filter *filter);
+int context_set_next(struct netobs *ctx, struct filter *filter,
+		     const struct netobs_opts *opts);
 
 /* -ENOTSUP, logged, if they differ in what cannot change while the context runs. */
 int context_check_change(const struct netobs *ctx, const struct netobs_opts *to,
@@ -136,6 +142,9 @@ bool context_leaves(const struct netobs *ctx);
 
 /* Note what interfaces are called that flows left behind may have passed. */
 void context_leave(struct netobs *ctx);
+
+/* At which packets are sampled if no rule says otherwise. */
+struct rate context_rate(const struct netobs_opts *opts);
 
 /* The options of the context's parts, from those of the context. */
 void context_set_times(const struct netobs_opts *opts,

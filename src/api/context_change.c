@@ -69,6 +69,7 @@ static int load_all(struct work *work, const struct log *log)
 		struct loaded *loaded = &work->loaded[i];
 
 		err = store_load_programs_logging(work->store, work->filter,
+						  &work->source.rate,
 						  loaded->netns, loaded->link,
 						  log, &loaded->programs);
 	}
@@ -156,28 +157,31 @@ bool context_take_loaded(const struct netobs *ctx, uint16_t netns,
 
 /* ---- Applying it -------------------------------------------------------------------- */
 
-/* The selection, and @filter if it is to replace that of the context. */
-static void apply_change(struct netobs *ctx, struct selection *selection,
-			 struct filter **filter)
+/* The selection, and @filter and the sampling if they are to replace those of the context. */
+static void apply_change(struct netobs *ctx, const struct netobs_opts *opts,
+			 struct selection *selection, struct filter **filter)
 {
+	ctx->opts.sampling = opts->sampling;
+	ctx->opts.sampling_mode = opts->sampling_mode;
 	if (ctx->next_filter) {
 		filter_free(ctx->filter);
 		ctx->filter = TAKE_PTR(*filter);
 	}
 	/* Without memory the topology is looked at again with the next message. */
 	observation_apply(&ctx->observation, selection);
+	ctx->replaced_ns = clock_boot_ns();
 }
 
 /* While no drain is under way: its entries belong to the topology of before. */
-static int change_packets(struct netobs *ctx, struct selection *selection,
-			  struct filter **filter)
+static int change_packets(struct netobs *ctx, const struct netobs_opts *opts,
+			  struct selection *selection, struct filter **filter)
 {
 	int err = observation_prepare(&ctx->observation, selection,
-				      ctx->next_filter);
+				      ctx->is_replacing);
 
 	err = err ?: observation_watch(&ctx->observation, &ctx->loop);
 	if (!err)
-		apply_change(ctx, selection, filter);
+		apply_change(ctx, opts, selection, filter);
 	else
 		observation_refuse(&ctx->observation);
 	return err;
@@ -224,9 +228,10 @@ static int change(struct netobs *ctx, const struct netobs_opts *opts)
 	if (err)
 		return err;
 	pipeline_finish(&ctx->pipeline);
-	err = context_set_next_filter(ctx, filter);
-	err = err ?: change_packets(ctx, &selection, &filter);
+	err = context_set_next(ctx, filter, &wanted);
+	err = err ?: change_packets(ctx, &wanted, &selection, &filter);
 	ctx->next_filter = NULL;
+	ctx->is_replacing = false;
 	selection_done(&selection);
 	if (err)
 		return err;
@@ -262,6 +267,7 @@ void context_abandon_change(struct netobs *ctx)
 {
 	free_change(&ctx->change);
 	ctx->next_filter = NULL;
+	ctx->is_replacing = false;
 }
 
 static void end_change(struct netobs *ctx, int err)
@@ -283,7 +289,8 @@ void context_go_on_changing(struct netobs *ctx)
 		end_change(ctx, -ECANCELED);
 		return;
 	}
-	err = change_packets(ctx, &change->selection, &change->work->filter);
+	err = change_packets(ctx, &change->opts, &change->selection,
+			     &change->work->filter);
 	if (!err)
 		context_set_interval(ctx, &change->opts);
 	end_change(ctx, err);
@@ -293,9 +300,9 @@ void context_go_on_changing(struct netobs *ctx)
 static int load_next(struct netobs *ctx, struct change *change)
 {
 	struct work *work = change->work;
-	int err = context_set_next_filter(ctx, work->filter);
+	int err = context_set_next(ctx, work->filter, &change->opts);
 
-	if (!err && ctx->next_filter)
+	if (!err && ctx->is_replacing)
 		err = hooks_for_each_next(&ctx->observation, &change->selection,
 					  want_programs, work);
 	if (err)

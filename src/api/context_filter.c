@@ -9,6 +9,7 @@
 #include <string.h>
 
 _Static_assert(FILTER_RULES_MAX == NETOBS_RULES_MAX, "as the public header says");
+_Static_assert(2 * NETOBS_RATES_MAX < RATES, "rules can be replaced by others");
 
 int context_compile_filter(const char *expression, const struct log *log,
 			   struct filter **ret_filter)
@@ -46,6 +47,36 @@ static int check_rules(const struct netobs_opts *opts, const struct log *log)
 	return wrong ? -EINVAL : -E2BIG;
 }
 
+/* Its own, or that of the context. */
+static struct rate rate_of(const struct netobs_opts *opts,
+			   const struct netobs_rule *rule)
+{
+	if (!rule->sampling)
+		return context_rate(opts);
+	return (struct rate){
+		.interval = rule->sampling > 1 ? rule->sampling : 0,
+		.mode = rule->sampling > 1 ? (enum sampling)rule->sampling_mode :
+					     0,
+	};
+}
+
+/* @return why a rule is wrong, or NULL */
+static const char *objection_to(const struct netobs_opts *opts,
+				const struct netobs_rule *rule)
+{
+	if (rule->sz != opts->rules->sz)
+		return "its size is not that of the others";
+	if (!rule->filter)
+		return "filter is NULL";
+	if (!is_action(rule->action))
+		return "action is not known";
+	if (rule->sampling_mode > NETOBS_SAMPLE_FLOWS)
+		return "sampling_mode is not known";
+	if (rule->sampling && rule->action == NETOBS_REJECT)
+		return "sampling: packets that it rejects are not sampled";
+	return rule->reserved ? "reserved is not 0" : NULL;
+}
+
 /* All elements have the size of the caller's struct. */
 static int copy_rule(const struct netobs_opts *opts, uint32_t i,
 		     const struct log *log, struct filter_rule *ret_rule)
@@ -57,18 +88,15 @@ static int copy_rule(const struct netobs_opts *opts, uint32_t i,
 	if (err)
 		return err;
 	memcpy(&rule, at, min_u64(opts->rules->sz, sizeof(rule)));
-	if (rule.sz == opts->rules->sz && rule.filter &&
-	    is_action(rule.action) && !rule.reserved) {
-		*ret_rule = (struct filter_rule){ rule.filter,
-						  rule.action == NETOBS_ACCEPT };
+	if (!objection_to(opts, &rule)) {
+		*ret_rule = (struct filter_rule){
+			.expression = rule.filter,
+			.accepts = rule.action == NETOBS_ACCEPT,
+			.rate = rate_of(opts, &rule),
+		};
 		return 0;
 	}
-	log_error(log, "rules[%u]: %s", i,
-		  rule.sz != opts->rules->sz ?
-			  "its size is not that of the others" :
-		  !rule.filter	? "filter is NULL" :
-		  rule.reserved ? "reserved is not 0" :
-				  "action is not known");
+	log_error(log, "rules[%u]: %s", i, objection_to(opts, &rule));
 	return -EINVAL;
 }
 
@@ -86,8 +114,36 @@ int context_read_filter(const struct netobs_opts *opts, const struct log *log,
 		return err;
 	source.n_rules = opts->n_rules;
 	source.accepts_others = opts->default_action == NETOBS_ACCEPT;
+	source.rate = context_rate(opts);
 	*ret_source = source;
 	return 0;
+}
+
+/*
+ * Only so many that the rules of before and those that replace them have numbers, and a number
+ * is left. *@ret_filter: the caller frees it.
+ */
+static int check_rates(const struct filter *filter, const struct log *log)
+{
+	struct rate rates[FILTER_RULES_MAX + 1];
+	uint32_t n = filter_rates(filter, rates);
+
+	if (n <= NETOBS_RATES_MAX)
+		return 0;
+	log_error(log,
+		  "rules: they sample at %u different rates; %d are the most",
+		  n, NETOBS_RATES_MAX);
+	return -E2BIG;
+}
+
+static int compile_expression(const struct filter_source *source,
+			      const struct log *log, struct filter **ret_filter)
+{
+	int err = context_compile_filter(source->expression, log, ret_filter);
+
+	if (!err && *ret_filter)
+		filter_sample(*ret_filter, &source->rate);
+	return err;
 }
 
 int context_compile_source(const struct filter_source *source,
@@ -97,17 +153,17 @@ int context_compile_source(const struct filter_source *source,
 		.rules = source->rules,
 		.n = source->n_rules,
 		.accepts_others = source->accepts_others,
+		.rate = source->rate,
 	};
 	char error[FILTER_ERROR_MAX];
 	int err;
 
 	if (!source->is_list)
-		return context_compile_filter(source->expression, log,
-					      ret_filter);
+		return compile_expression(source, log, ret_filter);
 	err = filter_new_list(&list, ret_filter, &error);
 	if (err)
 		log_error(log, "%s", error);
-	return err;
+	return err ?: check_rates(*ret_filter, log);
 }
 
 int context_make_filter(const struct netobs_opts *opts, const struct log *log,
@@ -122,7 +178,7 @@ int context_make_filter(const struct netobs_opts *opts, const struct log *log,
 static int succeed_filter(const struct netobs *ctx, struct filter *filter)
 {
 	const struct store *store = &ctx->pipeline.store;
-	struct count totals[RULE_SLOTS];
+	struct rule_count totals[RULE_SLOTS];
 	int err = flow_rules_read(&store->maps, store->n_cpus, totals);
 
 	if (err)
@@ -135,39 +191,123 @@ static int succeed_filter(const struct netobs *ctx, struct filter *filter)
 	return err;
 }
 
-int context_set_next_filter(struct netobs *ctx, struct filter *filter)
+/* Whether only programs of now run, and no entry of earlier ones waits to be read. */
+static bool is_quiet(const struct netobs *ctx)
 {
+	return observation_is_settled(&ctx->observation) &&
+	       pipeline_has_read(&ctx->pipeline,
+				 max_u64(ctx->replaced_ns,
+					 ctx->observation.shifted_ns));
+}
+
+/* The second drain reads what programs wrote that ran when the first one began. */
+static void drain_twice(struct netobs *ctx)
+{
+	pipeline_finish(&ctx->pipeline);
+	for (int i = 0; i < 2; i++) {
+		pipeline_begin(&ctx->pipeline, MERGE_EARLY, clock_boot_ns());
+		pipeline_finish(&ctx->pipeline);
+	}
+}
+
+static int take_rates(struct netobs *ctx, const struct filter *filter,
+		      const struct rate *rate)
+{
+	return store_take_rates(&ctx->pipeline.store, filter, rate,
+				ctx->pipeline.merge.table.n_by_rate);
+}
+
+/* Where too few numbers are free, those of earlier filters have to be freed. */
+static int ensure_rates(struct netobs *ctx, const struct filter *filter,
+			const struct rate *rate)
+{
+	const struct rate now = context_rate(&ctx->opts);
+
+	if (is_quiet(ctx))
+		store_keep_rates(&ctx->pipeline.store, ctx->filter, &now);
+	if (!take_rates(ctx, filter, rate))
+		return 0;
+	if (observation_is_settled(&ctx->observation)) {
+		drain_twice(ctx);
+		if (is_quiet(ctx))
+			store_keep_rates(&ctx->pipeline.store, ctx->filter, &now);
+		if (!take_rates(ctx, filter, rate))
+			return 0;
+	}
+	log_error(&ctx->log,
+		  "sampling: earlier rates are still in use; try again");
+	return -EBUSY;
+}
+
+int context_set_next(struct netobs *ctx, struct filter *filter,
+		     const struct netobs_opts *opts)
+{
+	const struct rate rate = context_rate(opts),
+			  now = context_rate(&ctx->opts);
+	const bool is_same = filter_is_same(filter, ctx->filter);
 	int err;
 
-	if (filter_is_same(filter, ctx->filter))
+	ctx->is_replacing = !is_same ||
+			    (!filter && (rate.interval != now.interval ||
+					 rate.mode != now.mode));
+	if (!ctx->is_replacing)
 		return 0;
-	if (!filter || !ctx->filter) {
+	if (!filter != !ctx->filter) {
 		log_error(&ctx->log,
 			  "filter, rules: cannot be turned on or off while observing, only replaced");
 		return -ENOTSUP;
 	}
-	err = succeed_filter(ctx, filter);
+	err = ensure_rates(ctx, filter, &rate);
+	if (!err && filter)
+		err = succeed_filter(ctx, filter);
 	if (err)
 		return err;
 	ctx->next_filter = filter;
-	context_note_slots(ctx, filter);
+	ctx->next_rate = rate;
+	if (filter)
+		context_note_slots(ctx, filter);
 	return 0;
+}
+
+static int count_rule(const struct netobs *ctx, uint32_t rule,
+		      struct rule_count *ret_count)
+{
+	struct rule_count totals[RULE_SLOTS];
+	int err;
+
+	if (!ctx->filter || !filter_is_list(ctx->filter))
+		return -ENOENT;
+	err = flow_rules_read(&ctx->pipeline.store.maps,
+			      ctx->pipeline.store.n_cpus, totals);
+	return err ?: filter_count(ctx->filter, rule, totals, ret_count);
 }
 
 int netobs_rule_count_get(const struct netobs *ctx, uint32_t rule,
 			  struct netobs_count *ret_count)
 {
-	struct count totals[RULE_SLOTS], count;
+	struct rule_count count;
 	int err;
 
 	if (!ctx || !ret_count)
 		return -EINVAL;
-	if (!ctx->filter || !filter_is_list(ctx->filter))
-		return -ENOENT;
-	err = flow_rules_read(&ctx->pipeline.store.maps,
-			      ctx->pipeline.store.n_cpus, totals);
-	err = err ?: filter_count(ctx->filter, rule, totals, &count);
+	err = count_rule(ctx, rule, &count);
 	if (!err)
-		*ret_count = (struct netobs_count){ count.packets, count.bytes };
+		*ret_count = (struct netobs_count){ count.decided.packets,
+						    count.decided.bytes };
+	return err;
+}
+
+int netobs_rule_sampled_out_get(const struct netobs *ctx, uint32_t rule,
+				struct netobs_count *ret_count)
+{
+	struct rule_count count;
+	int err;
+
+	if (!ctx || !ret_count)
+		return -EINVAL;
+	err = count_rule(ctx, rule, &count);
+	if (!err)
+		*ret_count = (struct netobs_count){ count.sampled_out.packets,
+						    count.sampled_out.bytes };
 	return err;
 }

@@ -106,8 +106,6 @@ int context_check_change(const struct netobs *ctx, const struct netobs_opts *to,
 		{ "user", from->user != to->user },
 		{ "max_memory", from->max_memory != to->max_memory },
 		{ "attach_order", from->attach_order != to->attach_order },
-		{ "sampling", from->sampling != to->sampling },
-		{ "sampling_mode", from->sampling_mode != to->sampling_mode },
 		{ "min_bytes", from->min_bytes != to->min_bytes },
 		{ "rtt", from->rtt != to->rtt },
 		{ "max_connections",
@@ -125,6 +123,14 @@ int context_check_change(const struct netobs *ctx, const struct netobs_opts *to,
 		return -ENOTSUP;
 	}
 	return 0;
+}
+
+struct rate context_rate(const struct netobs_opts *opts)
+{
+	return (struct rate){
+		.interval = opts->sampling,
+		.mode = opts->sampling ? (enum sampling)opts->sampling_mode : 0,
+	};
 }
 
 void context_set_times(const struct netobs_opts *opts, struct merge_options *merge)
@@ -145,8 +151,7 @@ struct pipeline_options context_pipeline_options(struct netobs *ctx)
 					 CLOCK_PRECISE :
 					 CLOCK_COARSE,
 			.filter = ctx->filter,
-			.sampling = (enum sampling)opts->sampling_mode,
-			.sampling_interval = opts->sampling,
+			.rate = context_rate(opts),
 			.rtt = (enum rtt_mode)opts->rtt,
 			.connections = opts->max_connections,
 			.pinned = ctx->pinned.dir_fd < 0 ? NULL : &ctx->pinned,
@@ -158,8 +163,6 @@ struct pipeline_options context_pipeline_options(struct netobs *ctx)
 		.merge = {
 			.per_interface = opts->flags & NETOBS_PER_INTERFACE,
 			.max_flows = opts->max_flows,
-			.sampling = opts->sampling,
-			.sampling_mode = opts->sampling_mode,
 			.min_bytes = opts->min_bytes,
 			.on_flow = opts->on_flow,
 			.user = opts->user,

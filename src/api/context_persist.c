@@ -198,11 +198,17 @@ int context_open_pinned(struct netobs *ctx)
 	return err;
 }
 
+static void add_count(struct count *to, const struct count *count)
+{
+	to->packets += count->packets;
+	to->bytes += count->bytes;
+}
+
 int context_adopt_slots(struct netobs *ctx)
 {
 	struct pinned_state *state = ctx->pinned.state;
 	const struct store *store = &ctx->pipeline.store;
-	struct count totals[RULE_SLOTS], reported = { 0 };
+	struct rule_count totals[RULE_SLOTS], reported = { 0 };
 	int err;
 
 	if (!state) {
@@ -217,11 +223,11 @@ int context_adopt_slots(struct netobs *ctx)
 	if (err)
 		return err;
 	for (int i = 0; i < RULE_SLOTS; i++) {
-		reported.packets += totals[i].packets;
-		reported.bytes += totals[i].bytes;
+		add_count(&reported.decided, &totals[i].decided);
+		add_count(&reported.sampled_out, &totals[i].sampled_out);
 	}
 	if (state->has_rules)
-		reported = state->seen_drained;
+		reported.decided = state->seen_drained;
 	filter_adopt(ctx->filter, state->next_rule_slot, &reported, totals);
 	context_note_slots(ctx, ctx->filter);
 	return 0;

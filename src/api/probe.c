@@ -359,8 +359,9 @@ static void trial_open(struct trial *trial)
 	*trial = (struct trial){ .programs = { { -1, -1 } } };
 	trial->store_error = store_open(&trial->store, &options, &trial->silent);
 	if (!trial->store_error)
-		trial->programs_error = store_load_programs(
-			&trial->store, NULL, 0, LINK_ETHERNET, &trial->programs);
+		trial->programs_error =
+			store_load_programs(&trial->store, NULL, &options.rate,
+					    0, LINK_ETHERNET, &trial->programs);
 	try_sessions(trial);
 }
 

@@ -9,9 +9,10 @@
 
 const volatile __u16 config_netns = 0; /* index, for the key */
 const volatile __u8 config_clock = CLOCK_COARSE;
-const volatile __u8 config_has_rules = 0;	      /* which count */
-const volatile __u8 config_sampling = SAMPLE_PACKETS; /* or flows */
-const volatile __u32 config_sampling_interval = 0; /* one of so many; 0: all */
+const volatile __u8 config_has_rules = 0;  /* which count */
+const volatile __u8 config_is_sampled = 0; /* a rate but 0 is used */
+const volatile __u32 config_judgement = JUDGED_ACCEPT; /* without a filter */
+const volatile struct rate config_rates[RATES];
 const volatile __u32 config_lanes = 1;	    /* of each CPU, see types.h */
 const volatile __u32 config_cpus = 1;	    /* possible CPUs */
 const volatile __u32 config_l1_buckets = 1; /* per CPU and generation */

@@ -146,8 +146,8 @@ struct conn_stats {
 
 struct connection {
 	/*
-	 * That of a packet of direction 0, without what differs by direction: KEY_EGRESS,
-	 * KEY_AGAIN and outer_hash.
+	 * That of a packet of direction 0, without what may differ by direction: KEY_EGRESS,
+	 * KEY_AGAIN, the number of the rate and outer_hash.
 	 */
 	struct flow_key key;
 	__u16 version; /* 0: never used. Odd: an entry is being made. Else it has one */
@@ -227,6 +227,8 @@ static __always_inline struct flow_key connection_key(const struct flow_key *key
 		canonical.dst_port = key->src_port;
 	}
 	canonical.flags = key->flags & ~(KEY_EGRESS | KEY_AGAIN);
+	canonical.vlan = key->vlan & ((1 << KEY_RATE_SHIFT) - 1);
+	canonical.rate_high = 0;
 	canonical.outer_hash = 0;
 	return canonical;
 }

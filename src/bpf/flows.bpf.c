@@ -108,11 +108,12 @@ static __always_inline void mark_again(struct packet *pkt,
 
 /* Of a buffer with several packets, some may be sampled: bytes are shared evenly. */
 static __always_inline struct wire_size
-sample_packets(struct run *run, const struct wire_size *size)
+sample_packets(struct run *run, const struct wire_size *size, __u32 rate,
+	       __u32 interval)
 {
-	__u32 interval = config_sampling_interval, random = 0;
-	struct sampler *sampler = &run->cpu->sampler;
+	struct sampler *sampler = &run->cpu->samplers[rate];
 	struct wire_size sampled = { 0 };
+	__u32 random = 0;
 
 	if (size->packets >= sampler->left)
 		random = scale_hash(bpf_get_prandom_u32(), interval);
@@ -124,33 +125,50 @@ sample_packets(struct run *run, const struct wire_size *size)
 	return sampled;
 }
 
-/* Reduce @size to the sampled packets, and count the others. False: none is sampled. */
-static __always_inline bool sample(struct run *run, const struct packet *pkt,
+/*
+ * Reduce @size to the sampled packets, and count the others, also for the rule that decided,
+ * if there is one. False: none is sampled.
+ */
+static __always_inline bool sample(struct run *run, struct packet *pkt,
+				   struct rule_count *rule, __u32 judgement,
 				   struct wire_size *size)
 {
+	__u64 *lanes = (__u64 *)&pkt->key, rate = judged_rate(judgement);
+	const volatile struct rate *of;
 	struct wire_size sampled = { 0 }, others;
+	__u32 interval;
 
-	if (config_sampling == SAMPLE_PACKETS)
-		sampled = sample_packets(run, size);
-	else if (is_flow_sampled(&pkt->key, config_sampling_interval))
+	if (!rate)
+		return true;
+	asm volatile("" : "+r"(rate)); /* the verifier has to see the check */
+	rate &= RATES - 1;
+	lanes[5] |= key_rate_bits(rate);
+	of = &config_rates[rate];
+	interval = of->interval;
+	if (of->mode == SAMPLE_PACKETS)
+		sampled = sample_packets(run, size, rate, interval);
+	else if (is_flow_sampled(&pkt->key, interval))
 		return true;
 	others.packets = size->packets - sampled.packets;
 	others.bytes = size->bytes - sampled.bytes;
 	count(&run->counters->sampled_out, others.packets, others.bytes);
 	count_outcome(run, &pkt->key, OUTCOME_SAMPLED_OUT, &others);
+	if (rule)
+		count(&rule->sampled_out, others.packets, others.bytes);
 	*size = sampled;
 	return sampled.packets;
 }
 
-static __always_inline void count_rule(const struct run *run, __u32 judgement,
-				       const struct wire_size *size)
+/* NULL: user space sized the array wrongly. */
+static __always_inline struct rule_count *
+count_rule(const struct run *run, __u32 judgement, const struct wire_size *size)
 {
-	__u32 slot = judgement >> JUDGED_SLOT_SHIFT & (RULE_SLOTS - 1);
-	__u32 index = run->cpu_id * RULE_SLOTS + slot;
-	struct count *counted = bpf_map_lookup_elem(&rule_counts, &index);
+	__u32 index = run->cpu_id * RULE_SLOTS + judged_slot(judgement);
+	struct rule_count *rule = bpf_map_lookup_elem(&rule_counts, &index);
 
-	if (counted)
-		count(counted, size->packets, size->bytes);
+	if (rule)
+		count(&rule->decided, size->packets, size->bytes);
+	return rule;
 }
 
 static __always_inline bool is_segment(const struct packet *pkt, int parsed)
@@ -168,10 +186,11 @@ static __always_inline void observe_packet(struct run *run, struct __sk_buff *sk
 {
 	struct buffer buf = buffer_of(skb, arrival);
 	struct wire_size size = wire_size(pkt, &buf);
+	struct rule_count *rule = NULL;
 
 	count(&run->counters->seen, size.packets, size.bytes);
 	if (config_has_rules)
-		count_rule(run, judgement, &size);
+		rule = count_rule(run, judgement, &size);
 	if (!(judgement & JUDGED_ACCEPT)) {
 		count(&run->counters->filtered, size.packets, size.bytes);
 		count_outcome(run, &pkt->key, OUTCOME_FILTERED, &size);
@@ -189,7 +208,7 @@ static __always_inline void observe_packet(struct run *run, struct __sk_buff *sk
 		if (is_segment(pkt, parsed))
 			note_segment(run, skb, pkt, &size, parsed == PARSE_PLAIN);
 	}
-	if (config_sampling_interval && !sample(run, pkt, &size))
+	if (config_is_sampled && !sample(run, pkt, rule, judgement, &size))
 		return;
 	if (arrival->flags & KEY_EGRESS)
 		mark_again(pkt, skb);
@@ -221,7 +240,7 @@ static __noinline int observe_other(struct run *run, struct __sk_buff *skb,
 static __always_inline void observe(struct run *run, struct __sk_buff *skb,
 				    __u8 direction)
 {
-	__u32 judgement = config_is_filtered ? judge(skb) : JUDGED_ACCEPT;
+	__u32 judgement = config_is_filtered ? judge(skb) : config_judgement;
 	struct arrival arrival = arrival_of(skb, direction);
 	struct cursor c = cursor_of(skb);
 	struct packet *pkt = &run->scratch->pkt;

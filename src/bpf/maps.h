@@ -106,7 +106,7 @@ struct {
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct count);
+	__type(value, struct rule_count);
 } rule_counts SEC(".maps");
 
 /* What became of packets at interfaces: [CPU], then OUTCOME_SLOTS of them. */

@@ -59,11 +59,39 @@ struct flow_key {
 	__u16 outer_vlan; /* outermost of several; in a tunnel, outside */
 	__u16 netns;	  /* index given by user space; inodes need 32 bits */
 	__u8 proto;
-	__u8 flags : 4;	 /* enum flow_key_flag */
-	__u8 tunnel : 4; /* enum tunnel_type */
-	__u32 vni;	 /* VNI, or the GRE key */
+	__u8 flags : 4;	    /* enum flow_key_flag */
+	__u8 tunnel : 3;    /* enum tunnel_type */
+	__u8 rate_high : 1; /* see key_rate() */
+	__u32 vni;	    /* VNI, or the GRE key */
 	__u32 outer_hash;
 };
+
+/* What is sampled; values as in enum netobs_sampling. */
+enum sampling { SAMPLE_PACKETS, SAMPLE_FLOWS };
+
+/* One packet or flow of so many is sampled. */
+struct rate {
+	__u32 interval; /* 0: all are */
+	__u32 mode;	/* enum sampling */
+};
+
+/*
+ * The rates that a context's programs use have numbers, which are part of the keys of
+ * flows, so that counts of different rates stay apart. Number 0 means that all packets are
+ * counted. A number is in bits that ids of VLANs and types of tunnels leave free.
+ */
+enum { RATES = 16, KEY_RATE_SHIFT = 13, KEY_RATE_LOW = 7 };
+
+static inline __u32 key_rate(const struct flow_key *key)
+{
+	return key->vlan >> KEY_RATE_SHIFT | key->rate_high << 3;
+}
+
+/* The same, as bits of the key's word 5. */
+static inline __u64 key_rate_bits(__u32 rate)
+{
+	return (rate & KEY_RATE_LOW) << KEY_RATE_SHIFT | (__u64)(rate >> 3) << 63;
+}
 
 /*
  * Marks: what any packet of the flow showed. First the TCP header's flag bits
@@ -239,8 +267,11 @@ struct counters {
 	struct count spilled; /* reached user space, through the overflow table */
 };
 
-/* What is sampled; values as in enum netobs_sampling. */
-enum sampling { SAMPLE_PACKETS, SAMPLE_FLOWS };
+/* What a rule has decided about, and the part of it that its sampling left out. */
+struct rule_count {
+	struct count decided;
+	struct count sampled_out;
+};
 
 /* A window of packets, of which one is sampled; see sample.h. Zeroes: none has begun. */
 struct sampler {
@@ -272,8 +303,8 @@ struct cpu_state {
 	struct counters counters[GENERATIONS];
 	__u64 log_head;	 /* the next slot of the log to be written */
 	__u64 log_limit; /* up to here slots are free, as far as is known */
-	struct sampler sampler;
-	__u64 reserved3[8 - (GENERATIONS * sizeof(struct counters) / 8 + 3) % 8];
+	struct sampler samplers[RATES];
+	__u64 reserved3[8 - (GENERATIONS * sizeof(struct counters) / 8 + 2 + RATES) % 8];
 	__u64 log_tail; /* the next slot that user space will read */
 	__u64 reserved4[7];
 	__u64 scratch[312]; /* struct scratch of maps.h, for the programs alone */
@@ -362,10 +393,25 @@ enum link_kind {
 };
 
 /*
- * What judge() returns: whether the packet is accepted, and from JUDGED_SLOT_SHIFT on where
- * the rule that decided this counts.
+ * What judge() returns: whether the packet is accepted, where the rule that decided this
+ * counts, and at which of RATES the packet is sampled.
  */
-enum { JUDGED_ACCEPT = 1 << 0, JUDGED_SLOT_SHIFT = 1, RULE_SLOTS = 256 };
+enum {
+	JUDGED_ACCEPT = 1 << 0,
+	JUDGED_SLOT_SHIFT = 1,
+	RULE_SLOTS = 256,
+	JUDGED_RATE_SHIFT = 9,
+};
+
+static inline __u32 judged_slot(__u32 judgement)
+{
+	return judgement >> JUDGED_SLOT_SHIFT & (RULE_SLOTS - 1);
+}
+
+static inline __u32 judged_rate(__u32 judgement)
+{
+	return judgement >> JUDGED_RATE_SHIFT & (RATES - 1);
+}
 
 /*
  * What find_carried() returns: 0, or the offset of the first header that a tunnel carries in

@@ -223,8 +223,9 @@ static int start(struct replay *replay)
 			    &replay->ctx->log);
 	if (err)
 		return err;
-	return store_load_programs(&replay->pipeline->store, options.store.filter,
-				   0, LINK_ETHERNET, &replay->programs);
+	return store_load_programs(&replay->pipeline->store,
+				   options.store.filter, &options.store.rate, 0,
+				   LINK_ETHERNET, &replay->programs);
 }
 
 static void replay_done(struct replay *replay)

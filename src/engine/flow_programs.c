@@ -6,7 +6,9 @@
 #include "filter/filter.h"
 #include "flows.skel.h"
 #include "map.h"
+#include "rates.h"
 
+#include <assert.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -52,6 +54,20 @@ static int prepare_maps(struct bpf_object *object, void *ctx)
 		       pinned_reuse_maps(knobs->adopted, object);
 }
 
+static void set_rates(const struct flow_knobs *knobs,
+		      struct flows_bpf__rodata *rodata)
+{
+	uint32_t number = rates_number(knobs->rates, &knobs->rate);
+	struct rate used[FILTER_RULES_MAX + 1];
+
+	assert(number < RATES);
+	memcpy(rodata->config_rates, knobs->rates, sizeof(rodata->config_rates));
+	rodata->config_judgement = number << JUDGED_RATE_SHIFT | JUDGED_ACCEPT;
+	rodata->config_is_sampled =
+		knobs->filter ? filter_rates(knobs->filter, used) > 0 :
+				number > 0;
+}
+
 static int prepare_programs(struct bpf_object *object, void *ctx)
 {
 	struct flows_bpf__rodata *rodata =
@@ -65,8 +81,7 @@ static int prepare_programs(struct bpf_object *object, void *ctx)
 	rodata->config_clock = knobs->clock;
 	rodata->config_is_filtered = !!knobs->filter;
 	rodata->config_has_rules = knobs->filter && filter_is_list(knobs->filter);
-	rodata->config_sampling = knobs->sampling;
-	rodata->config_sampling_interval = knobs->sampling_interval;
+	set_rates(knobs, rodata);
 	rodata->config_cpus = knobs->n_cpus;
 	rodata->config_lanes = knobs->lanes;
 	rodata->config_l1_buckets = knobs->l1_buckets;
@@ -113,28 +128,34 @@ int flow_programs_load(struct program_set *maps, const struct flow_knobs *knobs,
 	const struct filter_frames frames = {
 		.link = knobs->link,
 		.has_wire_len = knobs->clock == CLOCK_PACKET,
+		.rates = knobs->rates,
 	};
 
 	return programs_load(&set, names, knobs->filter, &frames, ret_programs);
 }
 
-int flow_rules_read(const struct program_set *maps, uint32_t n_cpus,
-		    struct count ret_totals[RULE_SLOTS])
+/* @count: programs may add to it. */
+static void add_count(struct count *to, const struct count *count)
 {
-	const size_t size = n_cpus * RULE_SLOTS * sizeof(struct count);
+	to->packets += __atomic_load_n(&count->packets, __ATOMIC_RELAXED);
+	to->bytes += __atomic_load_n(&count->bytes, __ATOMIC_RELAXED);
+}
+
+int flow_rules_read(const struct program_set *maps, uint32_t n_cpus,
+		    struct rule_count ret_totals[RULE_SLOTS])
+{
+	const size_t size = n_cpus * RULE_SLOTS * sizeof(struct rule_count);
 	int fd = program_set_map_fd(maps, RULE_COUNTS);
-	struct count *counts = fd < 0 ? NULL : map_mmap(fd, 0, size);
+	struct rule_count *counts = fd < 0 ? NULL : map_mmap(fd, 0, size);
 
 	if (!counts)
 		return fd < 0 ? fd : -errno;
 	memset(ret_totals, 0, RULE_SLOTS * sizeof(*ret_totals));
 	for (uint32_t i = 0; i < n_cpus * RULE_SLOTS; i++) {
-		struct count *total = &ret_totals[i % RULE_SLOTS];
+		struct rule_count *total = &ret_totals[i % RULE_SLOTS];
 
-		total->packets +=
-			__atomic_load_n(&counts[i].packets, __ATOMIC_RELAXED);
-		total->bytes +=
-			__atomic_load_n(&counts[i].bytes, __ATOMIC_RELAXED);
+		add_count(&total->decided, &counts[i].decided);
+		add_count(&total->sampled_out, &counts[i].sampled_out);
 	}
 	map_munmap(counts, size);
 	return 0;
@@ -144,13 +165,12 @@ void flow_rules_add(const struct program_set *maps, uint32_t judgement,
 		    const struct count *count)
 {
 	int fd = program_set_map_fd(maps, RULE_COUNTS);
-	uint32_t slot = judgement >> JUDGED_SLOT_SHIFT;
-	struct count sum;
+	uint32_t slot = judged_slot(judgement);
+	struct rule_count sum;
 
 	if (bpf_map_lookup_elem(fd, &slot, &sum))
 		return;
-	sum.packets += count->packets;
-	sum.bytes += count->bytes;
+	add_count(&sum.decided, count);
 	bpf_map_update_elem(fd, &slot, &sum, BPF_ANY);
 }
 

@@ -24,8 +24,8 @@ struct flow_knobs {
 	enum link_kind link;
 	const struct filter *filter; /* NULL: all packets */
 	bool may_filter; /* programs with and without a filter share the maps */
-	enum sampling sampling;
-	uint32_t sampling_interval; /* one of so many; 0: all */
+	const struct rate *rates; /* RATES of them, by number */
+	struct rate rate; /* at which packets are sampled without a filter */
 	enum rtt_mode rtt;
 	uint32_t conn_buckets; /* of CONN_WAYS connections; 0 if there is no rtt */
 	uint32_t conn_idle; /* seconds after which a new connection may take the place */
@@ -55,7 +55,7 @@ int flow_programs_load(struct program_set *maps, const struct flow_knobs *knobs,
  * @return 0, or -errno
  */
 int flow_rules_read(const struct program_set *maps, uint32_t n_cpus,
-		    struct count ret_totals[RULE_SLOTS]);
+		    struct rule_count ret_totals[RULE_SLOTS]);
 
 /* Count for the rule of @judgement what no program has seen. None runs meanwhile. */
 void flow_rules_add(const struct program_set *maps, uint32_t judgement,

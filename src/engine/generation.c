@@ -57,12 +57,6 @@ void generation_flip(struct generation *generation)
 	set_generation(generation, !generation->current);
 }
 
-void generation_flip_adopted(struct generation *generation)
-{
-	assert(generation->store->is_adopted);
-	set_generation(generation, !generation->current);
-}
-
 static uint64_t entered(const struct generation *generation, uint32_t cpu)
 {
 	return __atomic_load_n(&generation->store->cpus[cpu].entered,

@@ -50,9 +50,6 @@ void generation_done(struct generation *generation);
 /* Send writers to the other generation. */
 void generation_flip(struct generation *generation);
 
-/* The same right after the adoption of a store whose other generation is drained. */
-void generation_flip_adopted(struct generation *generation);
-
 /*
  * Call every GENERATION_WAIT_MS after a flip. True when the generation left
  * behind is at rest.

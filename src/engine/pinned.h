@@ -25,7 +25,7 @@
  * To be increased when a struct of src/bpf/types.h that maps contain changes, or the meaning
  * of one: the sets of other layouts are not read.
  */
-enum { PINNED_LAYOUT = 2 };
+enum { PINNED_LAYOUT = 3 };
 
 enum {
 	PINNED_NETNS_MAX = 4096,
@@ -44,7 +44,7 @@ struct pinned_state {
 	__u32 seen_at[GENERATIONS]; /* in it: struct count of packets seen */
 	struct count seen_drained; /* of these, packets that processes have drained */
 
-	/* Those of layout 2. */
+	/* Those of layout 3. */
 	__u32 lanes;
 	__u32 l1_buckets;
 	__u32 log_slots;
@@ -56,14 +56,9 @@ struct pinned_state {
 	__u32 attach_kinds; /* bits of what links may not be: NETOBS_FEATURE_TCX, _CLSACT */
 	__u32 next_rule_slot; /* the next one that no rule has used */
 	__u32 has_rules; /* all packets of the set were counted by rules, too */
-	/* Of what waits in the tables of a generation. */
-	struct pinned_sampling {
-		__u32 mode; /* enum sampling */
-		__u32 interval;
-	} sampling[GENERATIONS];
-	__u32 has_old; /* tables of the generation that is not written to may have packets */
-	__u32 n_netns; /* keys have lower indexes of namespaces */
-	__u32 is_left; /* the process has reported all that it had drained */
+	__u32 n_netns;	 /* keys have lower indexes of namespaces */
+	__u32 is_left;	 /* the process has reported all that it had drained */
+	struct rate rates[RATES]; /* by their numbers, which keys have */
 	struct hash_secret secret;
 	struct counters drained[GENERATIONS]; /* counters as of the last drain */
 	struct count unclaimed;		      /* likewise */

@@ -5,6 +5,7 @@
 #include "map.h"
 #include "base/secret.h"
 #include "base/util.h"
+#include "filter/filter.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -146,8 +147,8 @@ static struct flow_knobs knobs_of(const struct store *store)
 		.secret = store->secret,
 		.filter = store->options.filter,
 		.may_filter = store->options.pinned,
-		.sampling = store->options.sampling,
-		.sampling_interval = store->options.sampling_interval,
+		.rates = store->rates.numbers,
+		.rate = store->options.rate,
 		.rtt = store->options.rtt,
 		.conn_buckets = store->conn_buckets,
 		.conn_idle = CONN_IDLE_SECONDS,
@@ -272,18 +273,87 @@ static uint32_t lanes_needed(void)
 		       1;
 }
 
+/* ---- Rates ------------------------------------------------------------------------ */
+
+/* @return how many there are */
+static uint32_t rates_of(const struct filter *filter, const struct rate *rate,
+			 struct rate ret_rates[FILTER_RULES_MAX + 1])
+{
+	if (filter)
+		return filter_rates(filter, ret_rates);
+	ret_rates[0] = *rate;
+	return rate->interval != 0;
+}
+
+static void note_rates(const struct store *store)
+{
+	const struct pinned *pinned = store->options.pinned;
+
+	if (pinned && pinned->state)
+		memcpy(pinned->state->rates, store->rates.numbers,
+		       sizeof(pinned->state->rates));
+}
+
+/* No program uses a number that is new, nor its samplers, which may be of a longer interval. */
+static void reset_samplers(struct store *store, uint32_t numbers)
+{
+	for (uint32_t cpu = 0; store->cpus && cpu < store->n_cpus; cpu++)
+		for (uint32_t i = 0; i < RATES; i++)
+			if (numbers & 1U << i)
+				store->cpus[cpu].samplers[i] =
+					(struct sampler){ 0 };
+}
+
+/* Those of the options. */
+static int take_rates(struct rates *rates, const struct store *store,
+		      uint32_t *ret_new)
+{
+	struct rate list[FILTER_RULES_MAX + 1];
+	uint32_t n = rates_of(store->options.filter, &store->options.rate, list);
+
+	return rates_take(rates, list, n, NULL, ret_new);
+}
+
+int store_take_rates(struct store *store, const struct filter *filter,
+		     const struct rate *rate, const uint32_t n_flows[RATE_IDS])
+{
+	struct rate list[FILTER_RULES_MAX + 1];
+	uint32_t new, n = rates_of(filter, rate, list);
+	int err = rates_take(&store->rates, list, n, n_flows, &new);
+
+	if (err)
+		return err;
+	reset_samplers(store, new);
+	note_rates(store);
+	return 0;
+}
+
+void store_keep_rates(struct store *store, const struct filter *filter,
+		      const struct rate *rate)
+{
+	struct rate list[FILTER_RULES_MAX + 1];
+
+	rates_keep(&store->rates, list, rates_of(filter, rate, list));
+	note_rates(store);
+}
+
 /* ---- Maps that outlive the process ------------------------------------------------ */
 
 static int load_adopted(struct store *store, const struct pinned_state *state)
 {
 	static const struct log silent;
 	struct flow_knobs knobs;
+	struct rates rates; /* to try it: samplers cannot be reset yet */
+	uint32_t new;
 	int err;
 
 	store->l1_buckets = state->l1_buckets;
 	store->log_slots = state->log_slots;
 	store->secret = state->secret;
-	err = overflow_adopt(&store->overflow, store->options.pinned);
+	rates_adopt(&store->rates, state->rates);
+	rates = store->rates;
+	err = take_rates(&rates, store, &new);
+	err = err ?: overflow_adopt(&store->overflow, store->options.pinned);
 	if (err)
 		return err;
 	knobs = knobs_of(store);
@@ -367,12 +437,6 @@ static bool adopt_maps(struct store *store)
 	return false;
 }
 
-struct pinned_sampling store_sampling(const struct store *store)
-{
-	return (struct pinned_sampling){ store->options.sampling,
-					 store->options.sampling_interval };
-}
-
 /* Or do without. */
 static void publish(struct store *store)
 {
@@ -392,8 +456,7 @@ static void publish(struct store *store)
 	};
 	int err = pinned_put_maps(store->options.pinned, store->maps.object);
 
-	for (uint32_t g = 0; g < GENERATIONS; g++)
-		state.sampling[g] = store_sampling(store);
+	memcpy(state.rates, store->rates.numbers, sizeof(state.rates));
 	err = err ?: overflow_pin(&store->overflow, store->options.pinned);
 	err = err ?: pinned_publish(store->options.pinned, &state);
 	if (!err)
@@ -458,6 +521,7 @@ int store_open(struct store *store, const struct store_options *options,
 	if (err)
 		return err;
 	err = open_maps(store);
+	err = err ?: store_take_rates(store, options->filter, &options->rate, NULL);
 	err = err ?: limit_memory(store);
 	if (store->is_adopted)
 		return err ?: (note_kept(store), 0);
@@ -481,8 +545,8 @@ void store_close(struct store *store)
 	*store = (struct store){ 0 };
 }
 
-int store_load_programs_logging(struct store *store,
-				const struct filter *filter, uint16_t netns,
+int store_load_programs_logging(struct store *store, const struct filter *filter,
+				const struct rate *rate, uint16_t netns,
 				enum link_kind link, const struct log *log,
 				struct programs *ret_programs)
 {
@@ -493,16 +557,17 @@ int store_load_programs_logging(struct store *store,
 	if (pinned && pinned->state && pinned->state->n_netns <= netns)
 		pinned->state->n_netns = netns + 1U;
 	knobs.filter = filter;
+	knobs.rate = *rate;
 	knobs.netns = netns;
 	knobs.link = link;
 	return flow_programs_load(&store->maps, &knobs, log, ret_programs);
 }
 
 int store_load_programs(struct store *store, const struct filter *filter,
-			uint16_t netns, enum link_kind link,
-			struct programs *ret_programs)
+			const struct rate *rate, uint16_t netns,
+			enum link_kind link, struct programs *ret_programs)
 {
-	return store_load_programs_logging(store, filter, netns, link,
+	return store_load_programs_logging(store, filter, rate, netns, link,
 					   store->log, ret_programs);
 }
 

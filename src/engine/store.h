@@ -9,6 +9,7 @@
 #include "connections.h"
 #include "origins.h"
 #include "overflow.h"
+#include "rates.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,8 +28,7 @@ struct store_options {
 	uint32_t lanes; /* of each CPU, see types.h; 0: what this kernel needs */
 	uint32_t log_slots; /* per CPU, a power of two; 0: what suits this machine */
 	const struct filter *filter; /* NULL: all packets; stays the caller's */
-	enum sampling sampling;
-	uint32_t sampling_interval; /* one of so many; 0: all */
+	struct rate rate; /* at which packets are sampled if there is no filter */
 	enum rtt_mode rtt;
 	uint32_t connections; /* places for them; 0: what memory allows */
 	struct pinned *pinned; /* where the maps outlive the process; NULL: nowhere */
@@ -54,6 +54,7 @@ struct store {
 	struct connections connections; /* mapped; zeroes without RTT */
 	struct ring_buffer *notices;
 	struct origins origins;
+	struct rates rates;	   /* of the programs that are loaded */
 	struct hash_secret secret; /* the programs' */
 	uint32_t kept; /* options of before that stay in use: enum netobs_kept */
 	bool is_adopted; /* the maps are those of an earlier process, and may contain packets */
@@ -69,20 +70,33 @@ void store_close(struct store *store);
 
 /*
  * Load the programs for interfaces of one kind in one namespace. @filter: NULL if the
- * options have none.
+ * options have none; then packets are sampled at @rate, which has to have a number.
  */
 int store_load_programs(struct store *store, const struct filter *filter,
-			uint16_t netns, enum link_kind link,
-			struct programs *ret_programs);
+			const struct rate *rate, uint16_t netns,
+			enum link_kind link, struct programs *ret_programs);
 
 /*
  * The same, with messages to @log. While the owner's thread uses the store, another one may
  * do this for a namespace and kind of links that have programs already.
  */
-int store_load_programs_logging(struct store *store,
-				const struct filter *filter, uint16_t netns,
+int store_load_programs_logging(struct store *store, const struct filter *filter,
+				const struct rate *rate, uint16_t netns,
 				enum link_kind link, const struct log *log,
 				struct programs *ret_programs);
+
+/**
+ * Give the rates of programs that will be loaded numbers. Those of the options have them.
+ *
+ * @param n_flows  as for rates_take()
+ * @return 0; -EBUSY: too few are free
+ */
+int store_take_rates(struct store *store, const struct filter *filter,
+		     const struct rate *rate, const uint32_t n_flows[RATE_IDS]);
+
+/* Free all rates but those of @filter or @rate: see rates_keep(). */
+void store_keep_rates(struct store *store, const struct filter *filter,
+		      const struct rate *rate);
 
 /*
  * Map one CPU's part of L1 in one generation, l1_buckets of them. Mapped
@@ -115,9 +129,6 @@ struct count store_unclaimed(const struct store *store);
 /* Sum of all CPUs' counters of a generation, since the beginning. */
 void store_read_counters(const struct store *store, uint32_t generation,
 			 struct counters *ret_counters);
-
-/* As the programs that are loaded from now on sample. */
-struct pinned_sampling store_sampling(const struct store *store);
 
 /* Note where the maps are pinned that @counted of a generation has been drained. */
 void store_note_drained(const struct store *store, uint32_t generation,

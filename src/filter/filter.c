@@ -16,14 +16,15 @@
 struct rule {
 	struct expression expression; /* the default has none */
 	bool accepts;
+	struct rate rate;
 	uint32_t slot;
-	struct count before; /* in the slot, by rules that had it earlier */
+	struct rule_count before; /* in the slot, by rules that had it earlier */
 };
 
 struct filter {
 	bool is_list; /* of filter_new_list() */
 	uint32_t next_slot;
-	struct count reported; /* of all slots, by an earlier process */
+	struct rule_count reported; /* of all slots, by an earlier process */
 	bool is_busy[RULE_SLOTS]; /* slots of earlier filters that may still count */
 	uint32_t n;		  /* with the default, which is the last one */
 	struct rule rules[];	  /* at least one */
@@ -51,6 +52,8 @@ static struct filter *filter_alloc(const struct filter_rules *list)
 	for (uint32_t i = 0; i < n; i++)
 		filter->rules[i].slot = i;
 	filter->rules[list->n].accepts = list->accepts_others;
+	if (list->accepts_others)
+		filter->rules[list->n].rate = list->rate;
 	return filter;
 }
 
@@ -72,6 +75,8 @@ static int compile_list(const struct filter_rules *list,
 		if (err)
 			return err;
 		rule->accepts = list->rules[i].accepts;
+		if (rule->accepts)
+			rule->rate = list->rules[i].rate;
 	}
 	*ret_filter = TAKE_PTR(filter);
 	return 0;
@@ -80,11 +85,18 @@ static int compile_list(const struct filter_rules *list,
 int filter_new(const char *expression, struct filter **ret_filter,
 	       char (*ret_error)[FILTER_ERROR_MAX])
 {
-	const struct filter_rule rule = { expression, true };
-	const struct filter_rules list = { &rule, 1, false };
+	const struct filter_rule rule = { .expression = expression,
+					  .accepts = true };
+	const struct filter_rules list = { .rules = &rule, .n = 1 };
 	uint32_t wrong;
 
 	return compile_list(&list, ret_filter, &wrong, ret_error);
+}
+
+void filter_sample(struct filter *filter, const struct rate *rate)
+{
+	assert(!filter->is_list);
+	filter->rules[0].rate = *rate;
 }
 
 int filter_new_list(const struct filter_rules *list, struct filter **ret_filter,
@@ -132,6 +144,29 @@ static bool is_same_rule(const struct rule *one, const struct rule *other)
 	       (!text || !strcmp(text, other->expression.text));
 }
 
+static bool has_same_rate(const struct rate *one, const struct rate *other)
+{
+	return one->interval == other->interval &&
+	       (!one->interval || one->mode == other->mode);
+}
+
+uint32_t filter_rates(const struct filter *filter,
+		      struct rate ret_rates[FILTER_RULES_MAX + 1])
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < filter->n; i++) {
+		const struct rate *rate = &filter->rules[i].rate;
+		uint32_t k = 0;
+
+		while (k < n && !has_same_rate(&ret_rates[k], rate))
+			k++;
+		if (k == n && rate->interval)
+			ret_rates[n++] = *rate;
+	}
+	return n;
+}
+
 /* Texts with names mean other addresses from time to time. */
 static bool has_same_code(const struct expression *one,
 			  const struct expression *other)
@@ -154,6 +189,7 @@ bool filter_is_same(const struct filter *one, const struct filter *other)
 		return false;
 	for (uint32_t i = 0; i < one->n; i++)
 		if (!is_same_rule(&one->rules[i], &other->rules[i]) ||
+		    !has_same_rate(&one->rules[i].rate, &other->rules[i].rate) ||
 		    !has_same_code(&one->rules[i].expression,
 				   &other->rules[i].expression))
 			return false;
@@ -180,10 +216,25 @@ int filter_check(const struct filter *filter, enum link_kind link,
 	return 0;
 }
 
-/* What judge() returns if the rule decides. */
-static uint32_t judgement_of(const struct rule *rule)
+/* 0 if packets of the rule are not sampled. */
+static uint32_t number_of(const struct rule *rule, const struct rate *rates)
 {
-	return rule->slot << JUDGED_SLOT_SHIFT |
+	uint32_t number = 0;
+
+	if (!rates || !rule->rate.interval)
+		return 0;
+	while (++number < RATES)
+		if (has_same_rate(&rates[number], &rule->rate))
+			return number;
+	assert(!"the rate has a number");
+	return 0;
+}
+
+/* What judge() returns if the rule decides. */
+static uint32_t judgement_of(const struct rule *rule, const struct rate *rates)
+{
+	return number_of(rule, rates) << JUDGED_RATE_SHIFT |
+	       rule->slot << JUDGED_SLOT_SHIFT |
 	       (rule->accepts ? JUDGED_ACCEPT : 0);
 }
 
@@ -201,7 +252,7 @@ uint32_t filter_judge(const struct filter *filter, const void *frame,
 				frame, len, wire_len))
 			break;
 	}
-	return judgement_of(&filter->rules[i]);
+	return judgement_of(&filter->rules[i], NULL);
 }
 
 /* ---- Counters ---------------------------------------------------------------------- */
@@ -231,7 +282,7 @@ static uint32_t take_slot(struct filter *filter, const bool is_used[RULE_SLOTS])
 }
 
 int filter_succeed(struct filter *filter, const struct filter *before,
-		   bool is_settled, const struct count totals[RULE_SLOTS])
+		   bool is_settled, const struct rule_count totals[RULE_SLOTS])
 {
 	bool is_used[RULE_SLOTS], is_taken[RULE_SLOTS] = { false };
 
@@ -264,8 +315,8 @@ int filter_succeed(struct filter *filter, const struct filter *before,
 }
 
 void filter_adopt(struct filter *filter, uint32_t next_slot,
-		  const struct count *reported,
-		  const struct count totals[RULE_SLOTS])
+		  const struct rule_count *reported,
+		  const struct rule_count totals[RULE_SLOTS])
 {
 	filter->next_slot = next_slot;
 	filter->reported = *reported;
@@ -282,35 +333,54 @@ uint32_t filter_next_slot(const struct filter *filter)
 	return filter->next_slot % RULE_SLOTS;
 }
 
-static struct count difference(struct count from, struct count to)
+static struct count less(struct count from, struct count part)
 {
-	return (struct count){ to.packets - from.packets, to.bytes - from.bytes };
+	return (struct count){ from.packets - part.packets,
+			       from.bytes - part.bytes };
+}
+
+static struct rule_count difference(const struct rule_count *from,
+				    const struct rule_count *to)
+{
+	return (struct rule_count){ less(to->decided, from->decided),
+				    less(to->sampled_out, from->sampled_out) };
+}
+
+static struct rule_count sum_of(const struct rule_count totals[RULE_SLOTS])
+{
+	struct rule_count sum = { 0 };
+
+	for (uint32_t i = 0; i < RULE_SLOTS; i++) {
+		sum.decided.packets += totals[i].decided.packets;
+		sum.decided.bytes += totals[i].decided.bytes;
+		sum.sampled_out.packets += totals[i].sampled_out.packets;
+		sum.sampled_out.bytes += totals[i].sampled_out.bytes;
+	}
+	return sum;
 }
 
 int filter_count(const struct filter *filter, uint32_t rule,
-		 const struct count totals[RULE_SLOTS], struct count *ret_count)
+		 const struct rule_count totals[RULE_SLOTS],
+		 struct rule_count *ret_count)
 {
-	struct count others = { 0 };
+	struct rule_count others, own;
 
 	if (rule > filter->n)
 		return -ENOENT;
 	if (rule < filter->n) {
 		const struct rule *of = &filter->rules[rule];
 
-		*ret_count = difference(of->before, totals[of->slot]);
+		*ret_count = difference(&of->before, &totals[of->slot]);
 		return 0;
 	}
-	for (uint32_t i = 0; i < RULE_SLOTS; i++) {
-		others.packets += totals[i].packets;
-		others.bytes += totals[i].bytes;
-	}
+	others = sum_of(totals);
 	for (uint32_t i = 0; i < filter->n; i++) {
 		const struct rule *of = &filter->rules[i];
 
-		others = difference(difference(of->before, totals[of->slot]),
-				    others);
+		own = difference(&of->before, &totals[of->slot]);
+		others = difference(&own, &others);
 	}
-	*ret_count = difference(filter->reported, others);
+	*ret_count = difference(&filter->reported, &others);
 	return 0;
 }
 
@@ -320,14 +390,14 @@ int filter_count(const struct filter *filter, uint32_t rule,
  * Return the judgement, which the verifier must not know: it would follow the caller's
  * code for each rule. To the verifier, two loads of a field are two unknown numbers.
  */
-static void add_judgement(struct code *code, const struct rule *rule)
+static void add_judgement(struct code *code, uint32_t judgement)
 {
 	const int16_t field = offsetof(struct __sk_buff, len);
 
 	code_add(code, code_load(BPF_W, BPF_REG_0, FRAME_CONTEXT, field));
 	code_add(code, code_load(BPF_W, BPF_REG_1, FRAME_CONTEXT, field));
 	code_add(code, code_alu32_reg(BPF_XOR, BPF_REG_0, BPF_REG_1));
-	code_add(code, code_alu32_imm(BPF_XOR, BPF_REG_0, judgement_of(rule)));
+	code_add(code, code_alu32_imm(BPF_XOR, BPF_REG_0, judgement));
 	code_add(code, code_exit());
 }
 
@@ -357,8 +427,9 @@ static int add_inner(struct code *code, const struct compiled *inner,
  * with such a tag as well, and an expression with "vlan" gets frames with the tag inside.
  */
 static int add_rule(struct code *code, const struct rule *rule,
-		    enum link_kind link)
+		    const struct filter_frames *frames)
 {
+	const enum link_kind link = frames->link;
 	const struct expression *expression = &rule->expression;
 	const struct classic *outer = &expression->outer.programs[link];
 	uint32_t next = code_label(code), judged = code_label(code);
@@ -379,7 +450,7 @@ static int add_rule(struct code *code, const struct rule *rule,
 		err = err ?: add_inner(code, &expression->inner, next);
 		code_jump(code, code_jump64_imm(BPF_JEQ, BPF_REG_0, 0), next);
 	}
-	add_judgement(code, rule);
+	add_judgement(code, judgement_of(rule, frames->rates));
 	code_place(code, next);
 	return err;
 }
@@ -429,11 +500,12 @@ static int add_judge(struct code *code, const struct filter *filter,
 	for (uint32_t i = 0; !err && i + 1 < filter->n; i++) {
 		uint32_t start = code->n;
 
-		err = add_rule(code, &filter->rules[i], frames->link);
+		err = add_rule(code, &filter->rules[i], frames);
 		if (code->n - start > ret_largest->insns)
 			*ret_largest = (struct largest){ i, code->n - start };
 	}
-	add_judgement(code, &filter->rules[filter->n - 1]);
+	add_judgement(code, judgement_of(&filter->rules[filter->n - 1],
+					 frames->rates));
 	return err;
 }
 

@@ -26,18 +26,21 @@ enum {
 struct filter_rule {
 	const char *expression; /* of pcap-filter(7) */
 	bool accepts;
+	struct rate rate; /* at which packets are sampled that it accepts */
 };
 
 struct filter_rules {
 	const struct filter_rule *rules;
 	uint32_t n;
 	bool accepts_others; /* packets that no rule matches */
+	struct rate rate;    /* of those */
 };
 
 /* The frames that a program gets. */
 struct filter_frames {
 	enum link_kind link;
 	bool has_wire_len; /* their length on the wire is in skb->cb[2], as in replay */
+	const struct rate *rates; /* RATES of them, by number; NULL: nothing is sampled */
 };
 
 /**
@@ -50,6 +53,9 @@ struct filter_frames {
  */
 int filter_new(const char *expression, struct filter **ret_filter,
 	       char (*ret_error)[FILTER_ERROR_MAX]);
+
+/* Sample packets that the expression of filter_new() accepts. */
+void filter_sample(struct filter *filter, const struct rate *rate);
 
 /**
  * The same of a list of rules, FILTER_RULES_MAX of them at most.
@@ -68,6 +74,10 @@ const char *filter_expression(const struct filter *filter);
 
 /** @return whether the filter is one of filter_new_list(), whose rules count */
 bool filter_is_list(const struct filter *filter);
+
+/** @return how many different rates there are, but for that of all packets */
+uint32_t filter_rates(const struct filter *filter,
+		      struct rate ret_rates[FILTER_RULES_MAX + 1]);
 
 /** @return whether both have been made of the same; NULL is a filter of none */
 bool filter_is_same(const struct filter *one, const struct filter *other);
@@ -102,7 +112,8 @@ int filter_load(const struct filter *filter, const struct bpf_program *program,
 
 /*
  * Each rule counts in a slot of its own, RULE_SLOTS of which a context has. They only
- * grow: what a rule has counted is the difference to when it got its slot. Programs with
+ * grow: what a rule has counted is the difference to when it got its slot. A rule that has got
+ * another rate is the same rule. Programs with
  * an earlier filter may run for a moment longer, so its slots are taken last, and while such
  * programs are being attached, they are not taken at all.
  */
@@ -115,7 +126,7 @@ int filter_load(const struct filter *filter, const struct bpf_program *program,
  * @return 0; -EBUSY: earlier filters have all other slots
  */
 int filter_succeed(struct filter *filter, const struct filter *before,
-		   bool is_settled, const struct count totals[RULE_SLOTS]);
+		   bool is_settled, const struct rule_count totals[RULE_SLOTS]);
 
 /**
  * Before @filter is used with slots that an earlier process counted in.
@@ -126,8 +137,8 @@ int filter_succeed(struct filter *filter, const struct filter *before,
  * @param totals     of each slot, up to now
  */
 void filter_adopt(struct filter *filter, uint32_t next_slot,
-		  const struct count *reported,
-		  const struct count totals[RULE_SLOTS]);
+		  const struct rule_count *reported,
+		  const struct rule_count totals[RULE_SLOTS]);
 
 /** @return the first slot that no rule has had since they were used last */
 uint32_t filter_next_slot(const struct filter *filter);
@@ -138,6 +149,7 @@ uint32_t filter_next_slot(const struct filter *filter);
  * @return 0; -ENOENT: a number beyond these
  */
 int filter_count(const struct filter *filter, uint32_t rule,
-		 const struct count totals[RULE_SLOTS], struct count *ret_count);
+		 const struct rule_count totals[RULE_SLOTS],
+		 struct rule_count *ret_count);
 
 #endif

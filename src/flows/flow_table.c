@@ -54,6 +54,7 @@ void flow_expand(struct flow *flow, const struct flow *brief)
 	flow->point = brief->point;
 	memcpy(flow->macs, brief->macs, sizeof(flow->macs));
 	flow->has_mac = brief->has_mac;
+	flow->is_random = brief->is_random;
 	flow->n_points = brief->n_points;
 	flow->entered = brief_entered(brief);
 	flow->exported = brief->point.seen;
@@ -138,8 +139,8 @@ uint64_t flow_table_hash(const struct flow_table *table,
 {
 	struct flow_key untagged = *key;
 
-	untagged.vlan = 0;
-	untagged.outer_vlan = 0;
+	untagged.vlan &= ~FLOW_TAG_MASK;
+	untagged.outer_vlan &= ~FLOW_TAG_MASK;
 	return hash_key(&untagged, &table->secret);
 }
 
@@ -216,7 +217,8 @@ static bool are_alike(const struct flow_key *a, const struct flow_key *b)
 		REST = offsetof(struct flow_key, netns)
 	};
 
-	return !memcmp(a, b, TAGS) &&
+	return flow_key_rate_id(a) == flow_key_rate_id(b) &&
+	       !memcmp(a, b, TAGS) &&
 	       !memcmp((const char *)a + REST, (const char *)b + REST,
 		       sizeof(*a) - REST);
 }
@@ -255,6 +257,14 @@ struct flow *flow_table_find(const struct flow_table *table,
 	return alike;
 }
 
+/* One that is out of its bucket. */
+static void drop_flow(struct flow_table *table, struct flow *flow)
+{
+	table->count--;
+	table->n_by_rate[flow_key_rate_id(&flow->key)]--;
+	free_flow(flow);
+}
+
 static struct flow **link_to(const struct flow_table *table,
 			     const struct flow *flow, uint64_t hash)
 {
@@ -268,8 +278,7 @@ static struct flow **link_to(const struct flow_table *table,
 void flow_table_remove(struct flow_table *table, struct flow *flow)
 {
 	*link_to(table, flow, flow_table_hash(table, &flow->key)) = flow->next;
-	free_flow(flow);
-	table->count--;
+	drop_flow(table, flow);
 }
 
 /* A full table works, only slower: growing may fail or have to wait. */
@@ -297,6 +306,7 @@ static void add(struct flow_table *table, struct flow *flow, uint64_t hash)
 	flow->next = *bucket;
 	*bucket = flow;
 	table->count++;
+	table->n_by_rate[flow_key_rate_id(&flow->key)]++;
 }
 
 /* Not inline, or compilers object to a struct of which there is only the first part. */
@@ -388,8 +398,7 @@ bool flow_table_walk(struct flow_table *table, uint32_t *cursor,
 				continue;
 			}
 			*link = flow->next;
-			free_flow(flow);
-			table->count--;
+			drop_flow(table, flow);
 		}
 	}
 	return *cursor < table->n_buckets;

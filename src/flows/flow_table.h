@@ -5,6 +5,7 @@
 
 #include "base/util.h"
 #include "bpf/store/hash.h"
+#include "engine/rates.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,15 +27,17 @@ struct point {
 
 struct flow {
 	struct flow *next;
-	struct flow_key key; /* of all points: without interface and direction */
+	/* Of all points: without interface and direction, and see flow_key_rate_id(). */
+	struct flow_key key;
 	/* Of what has not been exported, or was exported last. CLOCK_BOOTTIME. */
 	int64_t first_ns;
 	int64_t last_ns;
 	struct point point;
 	uint8_t macs[12]; /* as in the frame: destination, source */
 	bool has_mac;
-	bool fresh;    /* there is something that has not been exported */
-	bool is_stray; /* see merge.c */
+	bool fresh;	    /* there is something that has not been exported */
+	bool is_stray : 1;  /* see merge.c */
+	bool is_random : 1; /* its packets are sampled, at each point anew */
 	bool is_brief; /* it ends after n_points, see flow_can_be_brief() */
 	uint32_t n_points;
 
@@ -61,11 +64,33 @@ struct flow_table {
 	uint32_t capacity; /* of `buckets` */
 	uint32_t mask;	   /* 2^n - 1, the least that has n_buckets - 1 */
 	uint32_t count;
+	uint32_t n_by_rate[RATE_IDS]; /* flows, by flow_key_rate_id() */
 	uint32_t max; /* more are refused as if there were no memory; 0: no matter */
 	uint32_t extra_size; /* bytes behind each flow, see flow_extra.h: then none is brief */
 	bool frozen; /* being walked: buckets stay where they are */
 	struct hash_secret secret;
 };
+
+/*
+ * In user space, both fields of VLAN ids have a part of the rate's identifier (rates.h) where
+ * programs have its number. Flows of different rates are never the same.
+ */
+enum { FLOW_TAG_MASK = (1 << KEY_RATE_SHIFT) - 1 };
+
+static inline uint32_t flow_key_rate_id(const struct flow_key *key)
+{
+	return key->vlan >> KEY_RATE_SHIFT | key->outer_vlan >> KEY_RATE_SHIFT
+									<< 3;
+}
+
+static inline void flow_key_set_rate_id(struct flow_key *key, uint32_t id)
+{
+	key->vlan = (key->vlan & FLOW_TAG_MASK) | (id & KEY_RATE_LOW)
+							  << KEY_RATE_SHIFT;
+	key->outer_vlan = (key->outer_vlan & FLOW_TAG_MASK) |
+			  id >> 3 << KEY_RATE_SHIFT;
+	key->rate_high = 0;
+}
 
 void flow_table_init(struct flow_table *table);
 

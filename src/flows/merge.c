@@ -21,6 +21,8 @@ static const int64_t queued_crossing_ns = 250 * NSEC_PER_MSEC;
 /* A flow younger than this waits a drain, so that its first record is whole. */
 static const int64_t youth_ns = 20 * NSEC_PER_MSEC;
 
+static const struct rates no_rates;
+
 void merge_init(struct merge *merge, const struct merge_options *options,
 		const struct host *host, const struct clock *clock)
 {
@@ -29,12 +31,12 @@ void merge_init(struct merge *merge, const struct merge_options *options,
 		.clock = clock,
 		.options = *options,
 	};
+	if (!options->rates)
+		merge->options.rates = &no_rates;
 	flow_table_init(&merge->table);
 	merge->table.max = options->max_kept;
 	merge->table.extra_size = flow_extras_bytes(&options->extras);
 	tunnel_addrs_init(&merge->tunnels, options->tunnel_addrs_fd);
-	merge->record.sampling = options->sampling;
-	merge->record.sampling_mode = options->sampling_mode;
 }
 
 void merge_done(struct merge *merge)
@@ -97,15 +99,31 @@ void merge_begin(struct merge *merge, enum merge_mode mode, int64_t flip_ns)
 	merge->cursor = 0;
 }
 
+static uint32_t rate_id_of(const struct merge *merge, const struct flow_key *key)
+{
+	return merge->options.rates->id_of[key_rate(key)];
+}
+
 static void key_of(const struct merge *merge, const struct flow_key *key,
 		   struct flow_key *ret_key)
 {
-	if (!merge->options.per_interface) {
+	if (merge->options.per_interface) {
+		*ret_key = *key;
+		ret_key->flags &= ~KEY_AGAIN;
+	} else {
 		observe_key(key, merge->host, ret_key);
-		return;
 	}
-	*ret_key = *key;
-	ret_key->flags &= ~KEY_AGAIN;
+	flow_key_set_rate_id(ret_key, rate_id_of(merge, key));
+}
+
+static void sight_of(const struct merge *merge, const struct flow_entry *entry,
+		     struct sighting *ret_sighting)
+{
+	uint32_t id = rate_id_of(merge, &entry->key);
+
+	observe_entry(entry, merge->host,
+		      rates_are_random(merge->options.rates, id), ret_sighting);
+	flow_key_set_rate_id(&ret_sighting->key, id);
 }
 
 void merge_look(const struct merge *merge,
@@ -120,8 +138,9 @@ void merge_look(const struct merge *merge,
 		if (is_one_point) {
 			key_of(merge, &entries[i]->key, &sighting->key);
 			sighting->sight = SIGHT_FIRST;
+			sighting->is_random = false;
 		} else {
-			observe_entry(entries[i], merge->host, sighting);
+			sight_of(merge, entries[i], sighting);
 		}
 		sighting->hash = flow_table_hash(&merge->table, &sighting->key);
 		if (merge->repeats.words)
@@ -233,6 +252,8 @@ static struct flow *flow_of(struct merge *merge, const struct sighting *sighting
 	if (alike && flow_has_tags(alike, &sighting->key))
 		return make_full(merge, alike, sighting->hash);
 	flow = flow_table_add(&merge->table, &sighting->key, sighting->hash);
+	if (flow)
+		flow->is_random = sighting->is_random;
 	if (!alike || !flow)
 		return flow;
 	if (sighting->sight != SIGHT_FIRST)
@@ -296,10 +317,22 @@ static bool may_return(const struct merge *merge, const struct flow *flow)
 	       (flow->n_points > 1 && flow->last_ns >= times->several_ns);
 }
 
+/* Where only some packets are sampled, the others' records say that all are counted. */
+static void set_sampling(struct merge *merge, const struct flow *flow)
+{
+	const struct rates *rates = merge->options.rates;
+	const struct rate *rate = &rates->ids[flow_key_rate_id(&flow->key)];
+	bool is_named = rates->is_sampling || rate->interval;
+
+	merge->record.sampling = is_named ? (rate->interval ?: 1) : 0;
+	merge->record.sampling_mode = (enum netobs_sampling)rate->mode;
+}
+
 /* False without memory. */
 static bool deliver(struct merge *merge, struct flow *flow,
 		    const struct volume *delta, enum netobs_end_reason reason)
 {
+	set_sampling(merge, flow);
 	if (record_fill(&merge->record, flow, delta, reason, merge->host,
 			merge->clock))
 		return false;
@@ -411,10 +444,12 @@ static bool deliver_entry(struct merge *merge, const struct flow_entry *entry,
 
 	if (known && !goes_on(known, entry, sighting))
 		return false;
-	if (known)
+	if (known) {
 		flow_expand(flow, known);
-	else
+	} else {
 		flow_init(flow, &sighting->key);
+		flow->is_random = sighting->is_random;
+	}
 	memset(passing.room, 0, merge->table.extra_size);
 	add_entry(merge, flow, entry, sighting->sight);
 	reason = why_report(merge, flow);
@@ -431,7 +466,7 @@ static bool deliver_entry(struct merge *merge, const struct flow_entry *entry,
 void merge_deliver(struct merge *merge, const struct flow_entry *entry,
 		   const struct sighting *sighting)
 {
-	if (!observe_counts(merge->host, sighting->sight) ||
+	if (!observe_counts(sighting->is_random, sighting->sight) ||
 	    repeats_may(&merge->repeats, sighting->hash) ||
 	    !deliver_entry(merge, entry, sighting))
 		merge_keep(merge, entry, sighting);

@@ -24,8 +24,7 @@ struct merge_options {
 	int64_t active_timeout_ns; /* 0: every interval */
 	int64_t idle_timeout_ns;
 	uint32_t max_flows;
-	uint32_t sampling; /* for records, as the next */
-	enum netobs_sampling sampling_mode;
+	const struct rates *rates; /* of the numbers in keys; NULL: all are 0 */
 	uint64_t min_bytes; /* of records that are delivered: of a whole interval */
 	uint32_t max_kept;   /* in this process, more are lost; 0: no matter */
 	int tunnel_addrs_fd; /* see tunnel_addrs.h */

@@ -262,12 +262,21 @@ static bool comes_in(const struct flow *flow, uint16_t netns)
 	return false;
 }
 
+/*
+ * Of random samples only first sights count, but a filter may reject a packet there and accept
+ * it at a later point. So no entry proves a sight: the flow decides between all.
+ */
+static bool proves_no_sight(const struct host *host, bool is_random)
+{
+	return host->is_filtered && is_random;
+}
+
 /* Where the flow decides, copies made by a bridge or a mirror look like parallel ways out. */
 static bool may_be_copies(const struct flow *flow, const struct host *host,
 			  const struct point *point)
 {
 	return is_group_copy(flow, point->egress) ||
-	       (host_proves_no_sight(host) && point->egress &&
+	       (proves_no_sight(host, flow->is_random) && point->egress &&
 		comes_in(flow, point->netns));
 }
 
@@ -368,9 +377,9 @@ static struct volume largest(const struct flow *flow, const struct host *host,
 /* These are further sights, wherever the first was. */
 static const uint8_t again = 1 << SIGHT_AGAIN | 1 << SIGHT_FORWARDED;
 
-bool observe_counts(const struct host *host, enum sight sight)
+bool observe_counts(bool is_random, enum sight sight)
 {
-	return !host->is_sampled || !(again & 1 << sight);
+	return !is_random || !(again & 1 << sight);
 }
 
 void observe_total(const struct flow *flow, const struct host *host,
@@ -380,7 +389,7 @@ void observe_total(const struct flow *flow, const struct host *host,
 	uint8_t all_sights = 0;
 
 	if (flow->n_points == 1 &&
-	    !(host->is_sampled && flow->points[0].sights & again)) {
+	    !(flow->is_random && flow->points[0].sights & again)) {
 		*ret_total = flow->points[0].seen;
 		return;
 	}
@@ -395,7 +404,7 @@ void observe_total(const struct flow *flow, const struct host *host,
 		volume_add(&total, &part);
 		all_sights |= 1 << (part.packets ? SIGHT_FIRST : SIGHT_AGAIN);
 	}
-	if (all_sights & 1 << SIGHT_FORWARDED && !host->is_sampled) {
+	if (all_sights & 1 << SIGHT_FORWARDED && !flow->is_random) {
 		part = changed(flow, host);
 		volume_add(&total, &part);
 	}
@@ -405,7 +414,7 @@ void observe_total(const struct flow *flow, const struct host *host,
 	}
 	/* Seen nowhere first: a packet passes a point once. */
 	for (uint32_t i = 0;
-	     !total.packets && !host->is_sampled && i < flow->n_points; i++)
+	     !total.packets && !flow->is_random && i < flow->n_points; i++)
 		volume_max(&most, &flow->points[i].seen);
 	*ret_total = total.packets ? total : most;
 }
@@ -417,7 +426,7 @@ static void add_vlan(struct flow_key *key, uint16_t vlan_id)
 {
 	uint16_t tag = vlan_id | VLAN_PRESENT;
 
-	if (!key->vlan && !key->tunnel)
+	if (!(key->vlan & VLAN_PRESENT) && !key->tunnel)
 		key->vlan = tag;
 	else
 		key->outer_vlan = tag;
@@ -450,15 +459,16 @@ void observe_key(const struct flow_key *key, const struct host *host,
 }
 
 void observe_entry(const struct flow_entry *entry, const struct host *host,
-		   struct sighting *ret_sighting)
+		   bool is_random, struct sighting *ret_sighting)
 {
 	const struct flow_key *key = &entry->key;
 	const struct netif *netif = host_find(host, key->netns, key->ifindex);
 	enum sight sight = topology_sight(entry, netif);
 	bool is_arrival = !(key->flags & KEY_EGRESS) && sight == SIGHT_FIRST;
 	bool is_unclear = host->is_shifting ||
-			  (!is_arrival && host_proves_no_sight(host));
+			  (!is_arrival && proves_no_sight(host, is_random));
 
+	ret_sighting->is_random = is_random;
 	ret_sighting->sight = is_unclear ? SIGHT_EITHER : sight;
 	make_common(key, host, netif, &ret_sighting->key);
 }

@@ -22,7 +22,7 @@
  * The same decides about a flow that was seen nowhere first: address translation
  * gave it another tuple behind the first point.
  *
- * With random sampling, what was not sampled at one point may have been at another, so only
+ * Of randomly sampled flows, what was not sampled at one point may have been at another, so only
  * first sights can be added up without bias: flows that were seen nowhere first count for
  * nothing, translated ones among them. Where the flow decides, the largest of several
  * random counts is more than their mean, most of all for flows of few packets: such packets
@@ -44,10 +44,11 @@ struct sighting {
 	struct flow_key key; /* that all points of the flow have in common */
 	uint64_t hash;	     /* flow_table_hash() of that */
 	enum sight sight;
+	bool is_random; /* its packets are sampled, at each point anew */
 };
 
 void observe_entry(const struct flow_entry *entry, const struct host *host,
-		   struct sighting *ret_sighting);
+		   bool is_random, struct sighting *ret_sighting);
 
 /* Its key alone. */
 void observe_key(const struct flow_key *key, const struct host *host,
@@ -57,7 +58,7 @@ void observe_key(const struct flow_key *key, const struct host *host,
  * Whether a sight may count by itself. Of packets that are sampled at each point anew,
  * further ones do not: the first may have been sampled, too, or may not have been.
  */
-bool observe_counts(const struct host *host, enum sight sight);
+bool observe_counts(bool is_random, enum sight sight);
 
 /* All traffic of the flow; never less than flow->entered. */
 void observe_total(const struct flow *flow, const struct host *host,

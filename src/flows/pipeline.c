@@ -29,6 +29,11 @@ _Static_assert((int)NETOBS_LOST_KERNEL_MEMORY == (int)LOST_NO_MEMORY,
 
 _Static_assert((int)MERGE_BATCH >= (int)BUCKET_SLOTS, "a bucket is a batch");
 
+static bool is_some(const struct count *count)
+{
+	return count->packets || count->bytes;
+}
+
 static void add_tally(struct count *to, const struct flow_tally *tally)
 {
 	to->packets += tally->packets;
@@ -184,6 +189,7 @@ int pipeline_init(struct pipeline *pipeline,
 		return err;
 	pipeline->options.merge.tunnel_addrs_fd =
 		store_tunnel_addrs_fd(&pipeline->store);
+	pipeline->options.merge.rates = &pipeline->store.rates;
 	err = add_health(pipeline);
 	if (err)
 		return err;
@@ -216,18 +222,26 @@ void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
 {
 	assert(pipeline_is_idle(pipeline));
 	pipeline_stats(pipeline, &pipeline->stats);
-	pipeline_note_old(pipeline, true);
 	pipeline->mode = mode;
 	pipeline->drains++;
 	pipeline->early_drains += mode == MERGE_EARLY;
 	pipeline->final_drains += mode == MERGE_FINAL;
 	pipeline->flip_ns = now_ns;
+	pipeline->begun_before_ns = pipeline->begun_ns;
 	pipeline->begun_ns = clock_boot_ns();
 	pipeline->cost_ns = 0;
 	clock_calibrate(&pipeline->clock);
 	generation_flip(&pipeline->generation);
 	pipeline->phase = PIPELINE_SETTLING;
 	pipeline->wait_ms = GENERATION_WAIT_MS;
+}
+
+/* A program that ran may have written to the generation that the first drain began. */
+bool pipeline_has_read(const struct pipeline *pipeline, int64_t since_ns)
+{
+	return pipeline_is_idle(pipeline) &&
+	       pipeline->begun_before_ns > since_ns &&
+	       !is_some(&pipeline->unread[0]) && !is_some(&pipeline->unread[1]);
 }
 
 enum pipeline_relief pipeline_relieve(struct pipeline *pipeline)
@@ -277,7 +291,6 @@ static void start_reading(struct pipeline *pipeline)
 	pipeline->n_retries = 0;
 	pipeline->read_err = 0;
 
-	pipeline_label(pipeline);
 	merge_begin(&pipeline->merge, pipeline->mode,
 		    clock_to_stamp(&pipeline->clock, pipeline->flip_ns));
 	logs_settle(&pipeline->logs, has_writers);
@@ -345,11 +358,6 @@ static struct count missing(struct pipeline *pipeline)
 	};
 }
 
-static bool is_some(const struct count *count)
-{
-	return count->packets || count->bytes;
-}
-
 /* What is left in the tables has not been seen yet, also for the next process. */
 static void note_unread(struct pipeline *pipeline, uint32_t generation,
 			const struct count *lack)
@@ -386,7 +394,6 @@ static void balance(struct pipeline *pipeline)
 		lack = (struct count){ 0 };
 	}
 	pipeline->is_recovering[generation] = false;
-	pipeline_note_old(pipeline, false);
 	store_note_drained(&pipeline->store, generation,
 			   &pipeline->counted[generation]);
 	if (is_some(&lack))
@@ -483,7 +490,6 @@ static void step_sweeping(struct pipeline *pipeline)
 	if (merge_sweep(&pipeline->merge))
 		return;
 	pipeline->phase = PIPELINE_IDLE;
-	pipeline_end_relabelling(pipeline);
 	sum_up_seen(pipeline);
 	report_outcomes(pipeline);
 	if (pipeline->options.on_interval)

@@ -44,7 +44,6 @@ struct pipeline {
 	int read_err;	    /* why this drain leaves something unread, or 0 */
 	bool is_refusing; /* a record of the current generation found no room */
 	bool is_leaving; /* records of the current generation are the next process's */
-	bool is_relabelling; /* a generation may have packets that were sampled in another way */
 	/* Generations of which an earlier process had not reported all that it had read. */
 	bool is_recovering[GENERATIONS];
 	int64_t flip_ns; /* when the drain began, by the flows' clock */
@@ -64,7 +63,8 @@ struct pipeline {
 	struct outcomes crossed[2], reported[2];
 	struct netobs_stats stats; /* when the drain began: they balance between drains */
 	struct netobs_engine_stats engine_stats; /* of drains */
-	int64_t begun_ns; /* when the drain began, CLOCK_BOOTTIME */
+	int64_t begun_ns;	 /* when the drain began, CLOCK_BOOTTIME */
+	int64_t begun_before_ns; /* and the one before it */
 	uint64_t drains;
 	uint64_t early_drains;
 	uint64_t final_drains;
@@ -112,6 +112,12 @@ bool pipeline_step(struct pipeline *pipeline);
 /* Complete the drain that is under way, if any. Waits, where a context steps. */
 void pipeline_finish(struct pipeline *pipeline);
 
+/**
+ * @return whether all has been read that programs wrote before @since_ns (CLOCK_BOOTTIME), or,
+ *         of those that ran then, after it
+ */
+bool pipeline_has_read(const struct pipeline *pipeline, int64_t since_ns);
+
 static inline bool pipeline_is_settling(const struct pipeline *pipeline)
 {
 	return pipeline->phase == PIPELINE_SETTLING;
@@ -132,17 +138,8 @@ static inline bool pipeline_is_idle(const struct pipeline *pipeline)
 /* As if the drain had begun that reads what the process before may have left of one. */
 void pipeline_adopt(struct pipeline *pipeline);
 
-/* A drain begins to read: its records say how the packets of its generation were sampled. */
-void pipeline_label(struct pipeline *pipeline);
-
-/* After a drain; after that of both generations, records say how this process samples. */
-void pipeline_end_relabelling(struct pipeline *pipeline);
-
 /* From now on, the process has what it could not report if it were killed. */
 void pipeline_note_reading(const struct pipeline *pipeline);
-
-/* Whether the tables of the generation that is not written to may have packets. */
-void pipeline_note_old(const struct pipeline *pipeline, bool has_old);
 
 /* After each step: what is lost if the process is killed. */
 void pipeline_note_unreported(const struct pipeline *pipeline);

@@ -88,11 +88,11 @@ static void set_link(struct netobs_flow *out, const struct flow *flow)
 		memcpy(out->dst_mac, flow->macs, sizeof(out->dst_mac));
 		memcpy(out->src_mac, flow->macs + 6, sizeof(out->src_mac));
 	}
-	if (flow->key.vlan) {
+	if (flow->key.vlan & VLAN_PRESENT) {
 		out->has |= NETOBS_HAS_VLAN;
 		out->vlan_id = flow->key.vlan & VLAN_ID_MASK;
 	}
-	if (flow->key.outer_vlan) {
+	if (flow->key.outer_vlan & VLAN_PRESENT) {
 		out->has |= NETOBS_HAS_OUTER_VLAN;
 		out->outer_vlan_id = flow->key.outer_vlan & VLAN_ID_MASK;
 	}

@@ -70,22 +70,7 @@ struct host {
 	 * before. So the part of a flow that leaves a namespace and did not come in counts.
 	 */
 	bool is_filtered;
-	/*
-	 * Packets are sampled at random, at each point anew: that a packet was not sampled
-	 * at a point does not prove that it was not there. Then only first sights count, and
-	 * the sights that the topology cannot distinguish from them.
-	 */
-	bool is_sampled;
 };
-
-/**
- * @return whether no entry proves a sight: only first sights count, but a filter may reject
- *         a packet there and accept it at a later point. Then the flow decides between all
- */
-static inline bool host_proves_no_sight(const struct host *host)
-{
-	return host->is_filtered && host->is_sampled;
-}
 
 void host_init(struct host *host, const struct log *log);
 void host_done(struct host *host);

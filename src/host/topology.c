@@ -423,7 +423,8 @@ enum sight topology_sight(const struct flow_entry *entry,
 {
 	const struct flow_key *key = &entry->key;
 	const struct flow_tally *tally = &entry->tally;
-	bool has_outer_tag = key->outer_vlan || (key->vlan && !key->tunnel);
+	bool has_outer_tag = key->outer_vlan ||
+			     (key->vlan & VLAN_PRESENT && !key->tunnel);
 	enum sight sight;
 
 	if (!(key->flags & KEY_EGRESS))

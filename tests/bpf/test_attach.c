@@ -21,6 +21,8 @@
 #include <sys/ioctl.h>
 #include <time.h>
 
+static const struct rate all_packets;
+
 enum { LO = 1, PORT = 40000, LONG_MS = 60000, PATIENCE_MS = 100, POLLS = 300 };
 
 struct fixture {
@@ -44,8 +46,8 @@ static int setup(void **state)
 	lab_enter(&f.lab);
 	err = store_open(&f.store, &options, &f.log);
 	return err   ?:
-		       store_load_programs(&f.store, NULL, 0, LINK_ETHERNET,
-					   &f.programs);
+		       store_load_programs(&f.store, NULL, &all_packets, 0,
+					   LINK_ETHERNET, &f.programs);
 }
 
 static int teardown(void **state)

@@ -330,11 +330,12 @@ static void too_large_code_has_a_message(void **state)
 	char text[EXPRESSION_MAX] = "", message[EXPRESSION_MAX] = "",
 	     error[FILTER_ERROR_MAX];
 	const struct filter_rule rules[] = {
-		{ "tcp", true },
-		{ text, true },
-		{ "udp", false },
+		{ .expression = "tcp", .accepts = true },
+		{ .expression = text, .accepts = true },
+		{ .expression = "udp" },
 	};
-	const struct filter_rules list = { rules, ARRAY_SIZE(rules), false };
+	const struct filter_rules list = { .rules = rules,
+					   .n = ARRAY_SIZE(rules) };
 	const struct filter_frames frames = { .link = LINK_ETHERNET };
 	const struct log log = { .write = keep_message, .user = message };
 	struct filter *filter;

@@ -13,6 +13,9 @@
 #include <unistd.h>
 
 /* Few, so that logs fill up as well; 64 KiB, as pages of arm64 may have. */
+
+static const struct rate all_packets;
+
 enum { LOG_SLOTS = 1024 };
 
 /* One interface, every drain reports all. */
@@ -54,8 +57,9 @@ static void open_lanes(struct fixture *f, uint32_t max_flows, uint32_t lanes)
 	world_build(&f->host, 1, links);
 	assert_int_equal(
 		pipeline_init(&f->pipeline, &options, &f->host, &f->log), 0);
-	assert_int_equal(store_load_programs(&f->pipeline.store, NULL, 0,
-					     LINK_ETHERNET, &f->programs),
+	assert_int_equal(store_load_programs(&f->pipeline.store, NULL,
+					     &all_packets, 0, LINK_ETHERNET,
+					     &f->programs),
 			 0);
 }
 
@@ -237,8 +241,9 @@ static uint64_t limit_memory(struct fixture *f, uint64_t room)
 	programs_close(&f->programs);
 	assert_int_equal(
 		pipeline_init(&f->pipeline, &options, &f->host, &f->log), 0);
-	assert_int_equal(store_load_programs(&f->pipeline.store, NULL, 0,
-					     LINK_ETHERNET, &f->programs),
+	assert_int_equal(store_load_programs(&f->pipeline.store, NULL,
+					     &all_packets, 0, LINK_ETHERNET,
+					     &f->programs),
 			 0);
 	return options.store.max_memory;
 }

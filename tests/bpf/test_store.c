@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <string.h>
 
+static const struct rate all_packets;
+
 static const struct store_options small = { .max_flows = 1000,
 					    .clock = CLOCK_COARSE };
 
@@ -104,8 +106,8 @@ static void store_programs_pass_packets_on_and_share_the_maps(void **state)
 	for (uint32_t i = 0; i < ARRAY_SIZE(links); i++) {
 		struct programs programs;
 
-		assert_int_equal(store_load_programs(&store, NULL, i, links[i],
-						     &programs),
+		assert_int_equal(store_load_programs(&store, NULL, &all_packets,
+						     i, links[i], &programs),
 				 0);
 		for (int d = 0; d < 2; d++) {
 			LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame,
@@ -160,8 +162,8 @@ static void store_leaves_no_descriptors(void **state)
 
 	(void)state;
 	open_quietly(&store, &silent);
-	assert_int_equal(store_load_programs(&store, NULL, 0, LINK_ETHERNET,
-					     &programs),
+	assert_int_equal(store_load_programs(&store, NULL, &all_packets, 0,
+					     LINK_ETHERNET, &programs),
 			 0);
 	assert_true(lab_count_fds() > before);
 	programs_close(&programs);

@@ -78,8 +78,9 @@ void context_assert_conserved(const struct netobs *ctx)
 
 	assert_int_equal(netobs_stats_get(ctx, &stats), 0);
 	packets = stats.exported.packets + stats.pending.packets +
-		  stats.filtered.packets;
-	bytes = stats.exported.bytes + stats.pending.bytes + stats.filtered.bytes;
+		  stats.filtered.packets + stats.sampled_out.packets;
+	bytes = stats.exported.bytes + stats.pending.bytes +
+		stats.filtered.bytes + stats.sampled_out.bytes;
 	for (int i = 0; i < NETOBS_UNPARSED_REASONS; i++) {
 		packets += stats.unparsed[i].packets;
 		bytes += stats.unparsed[i].bytes;

@@ -61,15 +61,19 @@ static void unmap_array(void *pages, const struct bpf_map *map)
 /* Returns 0, or -ENOSPC when there are more keys than a test should make. */
 static int add_entry(struct prog_flows *flows, const struct flow_entry *entry)
 {
+	struct flow_key key = entry->key;
 	size_t i = 0;
 
-	while (i < flows->n &&
-	       memcmp(&flows->entries[i].key, &entry->key, sizeof(entry->key)))
+	if (key_rate(&key) != 0 && key_rate(&key) != PROG_RATE)
+		return -EBADMSG;
+	*(__u64 *)&key.vlan &= ~key_rate_bits(PROG_RATE);
+	while (i < flows->n && memcmp(&flows->entries[i].key, &key, sizeof(key)))
 		i++;
 	if (i == PROG_FLOWS)
 		return -ENOSPC;
 	if (i == flows->n) {
-		flows->entries[flows->n++] = *entry;
+		flows->entries[flows->n] = *entry;
+		flows->entries[flows->n++].key = key;
 		return 0;
 	}
 	tally_add(&flows->entries[i].tally, &entry->tally);
@@ -105,6 +109,16 @@ static int put_tables(struct prog *prog)
 	return err;
 }
 
+/* Of all packets. */
+static void set_rate(struct flows_bpf *skel, const struct prog_options *options)
+{
+	skel->rodata->config_is_sampled = true;
+	skel->rodata->config_judgement |= PROG_RATE << JUDGED_RATE_SHIFT;
+	skel->rodata->config_rates[PROG_RATE].interval =
+		options->sampling_interval;
+	skel->rodata->config_rates[PROG_RATE].mode = options->sampling;
+}
+
 static int load(struct prog *prog)
 {
 	struct flows_bpf *skel = prog->skel = flows_bpf__open();
@@ -116,8 +130,8 @@ static int load(struct prog *prog)
 	skel->rodata->config_overflow_part =
 		prog->options.overflow_room / prog->n_cpus / OVERFLOW_PARTS ?: 1;
 	skel->rodata->config_clock = prog->options.clock;
-	skel->rodata->config_sampling = prog->options.sampling;
-	skel->rodata->config_sampling_interval = prog->options.sampling_interval;
+	if (prog->options.sampling_interval)
+		set_rate(skel, &prog->options);
 	skel->rodata->config_netns = prog->options.netns;
 	skel->rodata->config_cpus = prog->n_cpus;
 	skel->rodata->config_l1_buckets = prog->options.l1_buckets;

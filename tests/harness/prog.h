@@ -20,6 +20,9 @@ struct ring_buffer;
 /* Zero means a default that nothing runs out of. */
 enum { PROG_FLOWS = 16384 };
 
+/* The rate's number in keys, if there is sampling. prog_flows() checks and clears it. */
+enum { PROG_RATE = 13 };
+
 /* Without padding, so that two can be compared. */
 struct prog_options {
 	enum link_kind link;

@@ -31,7 +31,8 @@ static __always_inline struct conn_key conn_key_of(const struct flow_key *key,
 		.high = dir ? &key->src : &key->dst,
 		.ports = (__u32)lanes[4] |
 			 (__u64)(dir ? ports << 16 | ports >> 16 : ports) << 32,
-		.rest = lanes[5] & ~((__u64)(KEY_EGRESS | KEY_AGAIN) << 56),
+		.rest = lanes[5] & ~((__u64)(KEY_EGRESS | KEY_AGAIN) << 56 |
+				     key_rate_bits(RATES - 1)),
 		.vni = (__u32)lanes[6],
 	};
 }

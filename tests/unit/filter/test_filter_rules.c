@@ -12,12 +12,13 @@ enum { REPLACEMENTS = 600 };
 static struct filter *make_list(const char *const *expressions, uint32_t n)
 {
 	struct filter_rule rules[FILTER_RULES_MAX];
-	const struct filter_rules list = { rules, n, false };
+	const struct filter_rules list = { .rules = rules, .n = n };
 	char error[FILTER_ERROR_MAX];
 	struct filter *filter = NULL;
 
 	for (uint32_t i = 0; i < n; i++)
-		rules[i] = (struct filter_rule){ expressions[i], true };
+		rules[i] = (struct filter_rule){ .expression = expressions[i],
+						 .accepts = true };
 	if (filter_new_list(&list, &filter, &error))
 		fail_msg("%s", error);
 	return filter;
@@ -25,9 +26,13 @@ static struct filter *make_list(const char *const *expressions, uint32_t n)
 
 static void error_names_the_rule(void **state)
 {
-	const struct filter_rule rules[] = { { "udp", true },
-					     { "tcp prt 5", false } };
-	const struct filter_rules list = { rules, 2, true };
+	const struct filter_rule rules[] = {
+		{ .expression = "udp", .accepts = true },
+		{ .expression = "tcp prt 5" },
+	};
+	const struct filter_rules list = { .rules = rules,
+					   .n = 2,
+					   .accepts_others = true };
 	struct filter *filter = NULL;
 	char error[FILTER_ERROR_MAX];
 
@@ -39,12 +44,12 @@ static void error_names_the_rule(void **state)
 }
 
 static uint64_t counted(const struct filter *filter, uint32_t rule,
-			const struct count *totals)
+			const struct rule_count *totals)
 {
-	struct count count;
+	struct rule_count count;
 
 	assert_int_equal(filter_count(filter, rule, totals, &count), 0);
-	return count.packets;
+	return count.decided.packets;
 }
 
 /* "udp" is in all lists, and keeps its count; no count is lost with the others. */
@@ -55,7 +60,7 @@ static void counts_survive_any_number_of_lists(void **state)
 						{ "tcp port 3", "icmp6", "udp" } };
 	static const uint8_t frame[60] = { [12] = 0x08, [14] = 0x45, [23] = 17 };
 	struct filter *filter = make_list(lists[0], 3);
-	struct count totals[RULE_SLOTS] = { 0 };
+	struct rule_count totals[RULE_SLOTS] = { 0 };
 	uint64_t sum = 0;
 
 	(void)state;
@@ -65,10 +70,10 @@ static void counts_survive_any_number_of_lists(void **state)
 						  sizeof(frame));
 
 		assert_true(judgement & JUDGED_ACCEPT);
-		totals[judgement >> JUDGED_SLOT_SHIFT].packets++;
+		totals[judged_slot(judgement)].decided.packets++;
 		/* And two packets are left to the default. */
 		judgement = filter_judge(filter, "", 0, 0);
-		totals[judgement >> JUDGED_SLOT_SHIFT].packets += 2;
+		totals[judged_slot(judgement)].decided.packets += 2;
 		assert_int_equal(counted(filter, i % 3, totals), i + 1);
 		assert_int_equal(counted(filter, 3, totals), 2 * (i + 1));
 		assert_int_equal(filter_succeed(next, filter, true, totals), 0);
@@ -87,7 +92,7 @@ static void count_of_a_rule_that_went_is_not_mixed_up(void **state)
 {
 	static const char *const lists[][1] = { { "udp" }, { "tcp" } };
 	struct filter *filter = make_list(lists[0], 1);
-	struct count totals[RULE_SLOTS] = { 0 };
+	struct rule_count totals[RULE_SLOTS] = { 0 };
 	uint64_t went = 0;
 
 	(void)state;
@@ -95,7 +100,7 @@ static void count_of_a_rule_that_went_is_not_mixed_up(void **state)
 		struct filter *next = make_list(lists[(i + 1) % 2], 1);
 
 		for (uint32_t slot = 0; slot < RULE_SLOTS; slot++)
-			totals[slot].packets++;
+			totals[slot].decided.packets++;
 		went += RULE_SLOTS;
 		assert_int_equal(filter_succeed(next, filter, true, totals), 0);
 		assert_int_equal(counted(next, 0, totals), 0);
@@ -114,7 +119,7 @@ static void slots_are_not_reused_while_programs_are_attached(void **state)
 	static const char *const lists[][1] = { { "udp" }, { "ip" } };
 	static const uint8_t frame[60] = { [12] = 0x08, [14] = 0x45, [23] = 17 };
 	struct filter *filter = make_list(lists[0], 1), *next;
-	const struct count totals[RULE_SLOTS] = { 0 };
+	const struct rule_count totals[RULE_SLOTS] = { 0 };
 	bool was_used[RULE_SLOTS] = { [0] = true };
 	uint32_t n = 0;
 	int err;
@@ -127,8 +132,8 @@ static void slots_are_not_reused_while_programs_are_attached(void **state)
 		err = filter_succeed(next, filter, false, totals);
 		if (err)
 			break;
-		slot = filter_judge(next, frame, sizeof(frame), sizeof(frame)) >>
-		       JUDGED_SLOT_SHIFT;
+		slot = judged_slot(filter_judge(next, frame, sizeof(frame),
+						sizeof(frame)));
 		assert_false(was_used[slot]);
 		was_used[slot] = true;
 		filter_free(filter);

@@ -88,7 +88,16 @@ static void table_grows_and_keeps_all(void **state)
 	assert_int_equal(table.count, 0);
 }
 
-static void table_tells_keys_apart_in_every_byte_but_tags(void **state)
+/* Above the tags are the bits of the rate. */
+static bool is_of_tag(size_t bit)
+{
+	size_t first = 8 * offsetof(struct flow_key, vlan);
+
+	return bit >= first && bit < first + 32 &&
+	       (bit - first) % 16 < KEY_RATE_SHIFT;
+}
+
+static void table_tells_keys_apart_in_every_bit_but_tags(void **state)
 {
 	struct flow_table table = { 0 };
 	struct flow_key base = key_of(0);
@@ -97,12 +106,11 @@ static void table_tells_keys_apart_in_every_byte_but_tags(void **state)
 	(void)state;
 	flow = add(&table, &base);
 	assert_true(flow_has_tags(flow, &base));
-	for (size_t i = 0; i < sizeof(base); i++) {
+	for (size_t i = 0; i < 8 * sizeof(base); i++) {
 		struct flow_key key = base;
 
-		((uint8_t *)&key)[i] ^= 0x80;
-		if (i < offsetof(struct flow_key, vlan) ||
-		    i >= offsetof(struct flow_key, netns)) {
+		((uint8_t *)&key)[i / 8] ^= 1 << i % 8;
+		if (!is_of_tag(i)) {
 			assert_null(find(&table, &key));
 			continue;
 		}
@@ -295,10 +303,12 @@ static void points_of_high_numbers_are_not_mixed_up(void **state)
 /* A flow that was exported, seen at one point with @sight. */
 static struct flow exported_flow(uint32_t n, enum sight sight)
 {
-	const struct flow_key key = key_of(n);
+	struct flow_key key = key_of(n);
 	struct flow flow;
 
+	flow_key_set_rate_id(&key, n % RATE_IDS);
 	flow_init(&flow, &key);
+	flow.is_random = n & 4;
 	flow_ensure_point(&flow, 1, 2 + n, n & 1);
 	flow.point.sights = 1 << sight;
 	flow.point.seen = (struct volume){ n + 1, 100 * n + 40, 100 * n + 54 };
@@ -337,6 +347,15 @@ static void walk_all(struct flow_table *table)
 		;
 }
 
+/* Of @n flows of exported_flow(). */
+static void assert_rates(const struct flow_table *table, uint32_t n)
+{
+	assert_int_equal(table->count, n);
+	for (uint32_t id = 0; id < RATE_IDS; id++)
+		assert_int_equal(table->n_by_rate[id],
+				 n / RATE_IDS + (id < n % RATE_IDS));
+}
+
 static void brief_flow_is_all_of_what_it_was(void **state)
 {
 	struct flow_table table;
@@ -367,14 +386,14 @@ static void brief_flow_is_all_of_what_it_was(void **state)
 		}
 		walk_all(&table);
 	}
-	assert_int_equal(table.count, MANY);
+	assert_rates(&table, MANY);
 	for (uint32_t n = 0; n < MANY; n++) {
-		struct flow_key key = key_of(n);
+		const struct flow flow = exported_flow(n, SIGHT_FIRST);
 
-		flow_table_remove(&table, find(&table, &key));
-		assert_null(find(&table, &key));
+		flow_table_remove(&table, find(&table, &flow.key));
+		assert_null(find(&table, &flow.key));
 	}
-	assert_int_equal(table.count, 0);
+	assert_rates(&table, 0);
 	flow_table_done(&table);
 }
 
@@ -402,7 +421,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(table_that_is_empty_finds_nothing),
 		cmocka_unit_test(table_grows_and_keeps_all),
-		cmocka_unit_test(table_tells_keys_apart_in_every_byte_but_tags),
+		cmocka_unit_test(table_tells_keys_apart_in_every_bit_but_tags),
 		cmocka_unit_test(table_frozen_takes_more_in_the_same_buckets),
 		cmocka_unit_test(walk_visits_each_once_and_removes),
 		cmocka_unit_test(shrink_gives_back_and_keeps_all),

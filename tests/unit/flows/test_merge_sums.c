@@ -6,6 +6,10 @@
 
 #include <string.h>
 
+static const struct rates all_packets;
+/* Number 0 has a rate here: entries need none. */
+static const struct rates one_packet_of_4 = { .ids = { { 4, SAMPLE_PACKETS } } };
+
 enum { IN = 0, OUT = KEY_EGRESS, ON = KEY_EGRESS | KEY_AGAIN };
 
 /* Interfaces of which 3 is a bridge over 1 and 2. */
@@ -447,7 +451,8 @@ static void sums_balance_whatever_comes(void **state)
 		options.max_flows = round & 8 ? 20 : 1 << 20;
 		options.min_bytes = round & 16 ? 20 * WORLD_BYTES : 0;
 		merger_open_in(&m, options, 1, bridged);
-		m.host.is_sampled = round & 32;
+		m.merge.options.rates = round & 32 ? &one_packet_of_4 :
+						     &all_packets;
 		for (int64_t t = 0; t < 12; t++) {
 			merge_begin(&m.merge,
 				    t == 11	    ? MERGE_FINAL :
@@ -580,7 +585,9 @@ static void brief_flows_change_no_record(void **state)
 		merger_open_in(&m[0], options, 1, bridged);
 		options.extras = (struct flow_extras){ &extra, 1 };
 		merger_open_in(&m[1], options, 1, bridged);
-		m[0].host.is_sampled = m[1].host.is_sampled = round & 4;
+		for (int k = 0; k < 2; k++)
+			m[k].merge.options.rates =
+				round & 4 ? &one_packet_of_4 : &all_packets;
 		for (int64_t t = 0; t < 12; t++) {
 			for (int k = 0; k < 2; k++)
 				merge_begin(&m[k].merge,
@@ -663,7 +670,8 @@ static void further_sights_of_a_sample_are_not_reported(void **state)
 	(void)state;
 	for (int is_sampled = 0; is_sampled < 2; is_sampled++) {
 		merger_open_in(&m, merger_every_second(), 1, bridged);
-		m.host.is_sampled = is_sampled;
+		m.merge.options.rates = is_sampled ? &one_packet_of_4 :
+						     &all_packets;
 		merger_begin(&m, MERGE_FINAL, 1000);
 		merger_deliver(&m, &again, 1);
 		merger_end(&m);
@@ -675,6 +683,7 @@ static void further_sights_of_a_sample_are_not_reported(void **state)
 
 static void records_name_what_they_are_a_sample_of(void **state)
 {
+	const struct rates rates = { .ids = { { 100, SAMPLE_FLOWS } } };
 	struct merge_options options = merger_every_second();
 	struct flow_entry entries[2];
 	struct netobs_flow flow;
@@ -683,8 +692,7 @@ static void records_name_what_they_are_a_sample_of(void **state)
 	pair(entries);
 	flow = record_of(entries, options);
 	assert_int_equal(flow.has & NETOBS_HAS_SAMPLING, 0);
-	options.sampling = 100;
-	options.sampling_mode = NETOBS_SAMPLE_FLOWS;
+	options.rates = &rates;
 	flow = record_of(entries, options);
 	assert_int_equal(flow.has & NETOBS_HAS_SAMPLING, NETOBS_HAS_SAMPLING);
 	assert_int_equal(flow.sampling, 100);

@@ -323,7 +323,7 @@ static void see(struct flow *flow, const struct host *host,
 	entry = world_entry(&key, seen->packets, 0, 0);
 	if (flow->has_mac)
 		memcpy(entry.tally.macs, flow->macs, sizeof(flow->macs));
-	observe_entry(&entry, host, &sighting);
+	observe_entry(&entry, host, flow->is_random, &sighting);
 	point = flow_ensure_point(flow, seen->netns, seen->ifindex,
 				  seen->flags & KEY_EGRESS);
 	assert_non_null(point);
@@ -492,9 +492,9 @@ static void assert_total(const struct total_case *wanted, bool is_filtered,
 	uint64_t total;
 
 	flow_to(10, &flow);
+	flow.is_random = is_sampled;
 	world_build(&host, NAMESPACES, wanted->links);
 	host.is_filtered = is_filtered;
-	host.is_sampled = is_sampled;
 	for (const struct seen *s = wanted->seen; s->ifindex; s++)
 		see(&flow, &host, s);
 	total = total_of(&flow, &host);

@@ -150,10 +150,10 @@ static void no_sight_is_certain_while_interfaces_come_and_go(void **state)
 		key.flags = cases[i].flags;
 		entry = world_entry(&key, 1, 0, 0);
 		host.is_shifting = true;
-		observe_entry(&entry, &host, &sighting);
+		observe_entry(&entry, &host, false, &sighting);
 		assert_int_equal(sighting.sight, SIGHT_EITHER);
 		host.is_shifting = false;
-		observe_entry(&entry, &host, &sighting);
+		observe_entry(&entry, &host, false, &sighting);
 		assert_int_equal(sighting.sight, cases[i].sight);
 	}
 	host_done(&host);

@@ -38,7 +38,7 @@ static struct flow_key random_key(void)
 		.ifindex = (uint32_t)random_bits(32),
 		.src_port = (uint16_t)random_bits(16),
 		.dst_port = (uint16_t)random_bits(16),
-		.vlan = (uint16_t)random_bits(13),
+		.vlan = (uint16_t)random_bits(16), /* with bits of the rate */
 		.netns = (uint16_t)random_bits(16),
 		.proto = (uint8_t)random_bits(8),
 		.flags = (uint8_t)random_bits(4),
@@ -64,6 +64,9 @@ static struct flow_key random_key(void)
 			break;
 		case 5:
 			key.outer_hash = (uint32_t)random_bits(32);
+			break;
+		case 6:
+			key.rate_high = 1;
 			break;
 		}
 	return key;

@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * Sampling of a context: each rule at its own rate, and all of them replaced while packets come.
+ * Ports are classes of traffic, and no two ever have a rate in common, so that a record shows
+ * whether its rate is one of its packets'. NETOBS_TEST_RULES replaces rates more often;
+ * NETOBS_TEST_SEED repeats a run.
+ */
+#include "lib_context.h"
+#include "lib_test.h"
+#include "base/util.h"
+#include "bpf/sample.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	PORT = 40000,
+	LONG_MS = 60000,
+	MANY = 10000,
+	CLASSES = 4,
+	REPLACEMENTS = 20,
+	RATE_STEPS = 4, /* rates of a class */
+	BURST = 64,
+};
+
+static int sinks[CLASSES];
+
+static int setup(void **state)
+{
+	context_setup(state);
+	for (int i = 0; i < CLASSES; i++) {
+		struct sockaddr_in to = { .sin_family = AF_INET,
+					  .sin_port = htons(PORT + i),
+					  .sin_addr = { htonl(INADDR_LOOPBACK) } };
+
+		sinks[i] = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		if (bind(sinks[i], (struct sockaddr *)&to, sizeof(to)))
+			return -1;
+	}
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	for (int i = 0; i < CLASSES; i++)
+		close(sinks[i]);
+	return context_teardown(state);
+}
+
+/* ---- What records say ---------------------------------------------------------------- */
+
+struct class_sum {
+	uint64_t records, packets, bytes;
+	double estimate; /* packets */
+};
+
+static struct {
+	struct witness *witness;
+	struct class_sum classes[CLASSES];
+} seen;
+
+/* Whether a class may have this rate; each has RATE_STEPS of its own. */
+static bool is_rate_of(uint32_t class, uint32_t interval, uint32_t mode)
+{
+	switch (class) {
+	case 0:
+	case 1:
+		return mode == NETOBS_SAMPLE_PACKETS && interval > 1 &&
+		       interval % 2 == class && interval < 4 + 2 * RATE_STEPS;
+	case 2:
+		return mode == NETOBS_SAMPLE_FLOWS && interval > 1 &&
+		       interval < 2 + RATE_STEPS;
+	default:
+		return interval == 1;
+	}
+}
+
+static void set_rate(struct netobs_rule *rule, uint32_t class, uint32_t step)
+{
+	rule->sampling = class == 3 ? 1 :
+			 class == 2 ? 2 + step :
+				      2 + class + 2 * step;
+	rule->sampling_mode = class == 2 ? NETOBS_SAMPLE_FLOWS :
+					   NETOBS_SAMPLE_PACKETS;
+	assert_true(is_rate_of(class, rule->sampling, rule->sampling_mode));
+}
+
+static bool is_sampled_flow(const struct netobs_flow *flow)
+{
+	struct flow_key key = { .proto = flow->proto,
+				.src_port = flow->src_port,
+				.dst_port = flow->dst_port };
+
+	memcpy(&key.src, flow->src, sizeof(key.src));
+	memcpy(&key.dst, flow->dst, sizeof(key.dst));
+	return is_flow_sampled(&key, flow->sampling);
+}
+
+static void on_flow(const struct netobs_flow *flow, void *user)
+{
+	uint32_t class = flow->dst_port - PORT;
+	struct class_sum *sum = &seen.classes[class];
+
+	witness_on_flow(flow, user);
+	assert_in_range(class, 0, CLASSES - 1);
+	assert_true(flow->has & NETOBS_HAS_SAMPLING);
+	if (!is_rate_of(class, flow->sampling, flow->sampling_mode))
+		fail_msg("class %u: 1 of %u, mode %u", class, flow->sampling,
+			 flow->sampling_mode);
+	if (flow->sampling_mode == NETOBS_SAMPLE_FLOWS)
+		assert_true(is_sampled_flow(flow));
+	sum->records++;
+	sum->packets += flow->packets;
+	sum->bytes += flow->bytes;
+	sum->estimate += (double)flow->packets * flow->sampling;
+}
+
+static struct netobs_rule rules[CLASSES];
+
+/* A rule for each class. */
+static struct netobs_opts sampling_options(struct context_fixture *f,
+					   uint32_t interval_ms)
+{
+	static const char *const filters[CLASSES] = { "udp port 40000",
+						      "udp port 40001",
+						      "udp port 40002",
+						      "udp port 40003" };
+	struct netobs_opts opts = context_options(&f->witness, interval_ms);
+
+	memset(&seen, 0, sizeof(seen));
+	seen.witness = &f->witness;
+	for (uint32_t i = 0; i < CLASSES; i++) {
+		rules[i] = (struct netobs_rule){ .sz = sizeof(rules[i]),
+						 .filter = filters[i],
+						 .action = NETOBS_ACCEPT };
+		set_rate(&rules[i], i, 0);
+	}
+	opts.on_flow = on_flow;
+	opts.rules = rules;
+	opts.n_rules = CLASSES;
+	opts.default_action = NETOBS_REJECT;
+	opts.direction =
+		NETOBS_DIRECTION_EGRESS; /* an ingress queue may overflow */
+	return opts;
+}
+
+/* What the rule decided about is in records, or sampled out, to the packet and the byte. */
+static void assert_rule(const struct netobs *ctx, uint32_t i, uint64_t sent)
+{
+	const struct class_sum *sum = &seen.classes[i];
+	struct netobs_count decided, out;
+
+	assert_int_equal(netobs_rule_count_get(ctx, i, &decided), 0);
+	assert_int_equal(netobs_rule_sampled_out_get(ctx, i, &out), 0);
+	assert_int_equal(decided.packets, sent);
+	assert_int_equal(decided.packets, sum->packets + out.packets);
+	assert_int_equal(decided.bytes, sum->bytes + out.bytes);
+}
+
+/* Of random samples; 6 standard deviations, of one packet in @interval each. */
+static void assert_estimate(uint32_t class, uint64_t sent, uint32_t interval)
+{
+	double error = seen.classes[class].estimate - (double)sent;
+	double most = 6 * sqrt((double)sent * interval) + interval;
+
+	if (error > most || error < -most)
+		fail_msg("class %u: %.0f instead of %llu", class,
+			 seen.classes[class].estimate, (unsigned long long)sent);
+}
+
+static void assert_all(const struct netobs *ctx, const uint64_t sent[CLASSES],
+		       uint32_t interval)
+{
+	struct netobs_stats stats = { .sz = sizeof(stats) };
+	struct netobs_count out, sum = { 0 };
+
+	for (uint32_t i = 0; i < CLASSES; i++) {
+		assert_rule(ctx, i, sent[i]);
+		assert_int_equal(netobs_rule_sampled_out_get(ctx, i, &out), 0);
+		sum.packets += out.packets;
+		sum.bytes += out.bytes;
+	}
+	for (uint32_t i = 0; i < 2; i++)
+		assert_estimate(i, sent[i], interval);
+	assert_int_equal(seen.classes[3].packets, sent[3]);
+	assert_int_equal(netobs_stats_get(ctx, &stats), 0);
+	assert_int_equal(stats.sampled_out.packets, sum.packets);
+	assert_int_equal(stats.sampled_out.bytes, sum.bytes);
+	assert_int_equal(stats.filtered.packets, 0);
+	context_assert_conserved(ctx);
+}
+
+static void each_rule_samples_at_its_own_rate(void **state)
+{
+	static const uint64_t sent[CLASSES] = { MANY, MANY, MANY, MANY };
+	struct context_fixture *f = *state;
+	struct netobs_opts opts = sampling_options(f, LONG_MS);
+
+	context_start_with(f, &opts);
+	for (uint16_t i = 0; i < CLASSES; i++)
+		lab_send(PORT + i, MANY);
+	context_stop(f->ctx);
+	assert_all(f->ctx, sent, 2);
+}
+
+/* ---- Changes ------------------------------------------------------------------------- */
+
+struct flood {
+	pthread_t thread;
+	bool is_over;
+	uint64_t sent[CLASSES];
+};
+
+static void *flood_run(void *arg)
+{
+	struct flood *flood = arg;
+	char payload[LAB_BYTES - 28] = { 0 };
+	int from = socket(AF_INET, SOCK_DGRAM, 0);
+
+	while (!__atomic_load_n(&flood->is_over, __ATOMIC_RELAXED)) {
+		for (int i = 0; i < BURST; i++) {
+			struct sockaddr_in to = {
+				.sin_family = AF_INET,
+				.sin_port = htons(PORT + i % CLASSES),
+				.sin_addr = { htonl(INADDR_LOOPBACK) },
+			};
+
+			flood->sent[i % CLASSES] +=
+				sendto(from, payload, sizeof(payload), 0,
+				       (struct sockaddr *)&to, sizeof(to)) > 0;
+		}
+		usleep(1000);
+	}
+	close(from);
+	return NULL;
+}
+
+static uint32_t count_replacements(void)
+{
+	const char *given = getenv("NETOBS_TEST_RULES");
+	const char *less = getenv("NETOBS_TEST_SHRINK");
+
+	return given ? (uint32_t)atoi(given) :
+	       less  ? REPLACEMENTS / (uint32_t)atoi(less) :
+		       REPLACEMENTS;
+}
+
+static void begin_flood(struct flood *flood)
+{
+	*flood = (struct flood){ 0 };
+	assert_int_equal(pthread_create(&flood->thread, NULL, flood_run, flood),
+			 0);
+}
+
+static void end_flood(struct flood *flood)
+{
+	__atomic_store_n(&flood->is_over, true, __ATOMIC_RELAXED);
+	pthread_join(flood->thread, NULL);
+}
+
+/* Rules in random order, with random rates: some stay, in other places. */
+static void change_at_random(struct netobs *ctx, struct netobs_opts *opts)
+{
+	struct netobs_rule swapped = rules[0];
+	uint32_t i = (uint32_t)rand() % CLASSES;
+	int err;
+
+	rules[0] = rules[i];
+	rules[i] = swapped;
+	for (i = 0; i < CLASSES; i++)
+		if (rand() % 2)
+			set_rate(&rules[i], rules[i].filter[13] - '0',
+				 (uint32_t)rand() % RATE_STEPS);
+	err = netobs_change(ctx, opts);
+	if (err)
+		fail_msg("%s", netobs_last_error(ctx));
+}
+
+static void rates_change_in_a_flood(void **state)
+{
+	uint32_t n = count_replacements();
+	struct context_fixture *f = *state;
+	struct netobs_opts opts = sampling_options(f, 100);
+	struct flood flood;
+
+	context_start_with(f, &opts);
+	begin_flood(&flood);
+	for (uint32_t i = 1; i <= n; i++) {
+		change_at_random(f->ctx, &opts);
+		assert_true(netobs_poll(f->ctx, rand() % 3) >= 0);
+	}
+	/* In their first order, so that numbers of rules are those of classes. */
+	for (uint32_t i = 0; i < CLASSES; i++)
+		while (rules[i].filter[13] - '0' != (int)i) {
+			struct netobs_rule rule = rules[i];
+			uint32_t to = (uint32_t)(rule.filter[13] - '0');
+
+			rules[i] = rules[to];
+			rules[to] = rule;
+		}
+	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	end_flood(&flood);
+	context_stop(f->ctx);
+	assert_all(f->ctx, flood.sent, 2 + 2 * RATE_STEPS);
+	print_message("%u changes, %llu packets of each class\n", n,
+		      (unsigned long long)flood.sent[0]);
+}
+
+/* Without rules, and with an expression: all classes have one rate, in turn that of each. */
+static void assert_context_rate_changes(struct context_fixture *f,
+					const char *expression)
+{
+	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
+	struct netobs_stats stats = { .sz = sizeof(stats) };
+	uint64_t sum = 0;
+
+	memset(&seen, 0, sizeof(seen));
+	opts.on_flow = on_flow;
+	opts.filter = expression;
+	opts.direction = NETOBS_DIRECTION_EGRESS;
+	for (uint32_t i = 0; i < 2 * CLASSES; i++) {
+		struct netobs_rule rate = { 0 };
+
+		set_rate(&rate, i % CLASSES, i % RATE_STEPS);
+		opts.sampling = rate.sampling;
+		opts.sampling_mode = rate.sampling_mode;
+		if (i)
+			assert_int_equal(netobs_change(f->ctx, &opts), 0);
+		else
+			context_start_with(f, &opts);
+		lab_send((uint16_t)(PORT + i % CLASSES), MANY);
+	}
+	context_stop(f->ctx);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_estimate(i, 2 * MANY, 2 + 2 * RATE_STEPS);
+	assert_int_equal(seen.classes[3].packets, 2 * MANY);
+	for (uint32_t i = 0; i < CLASSES; i++)
+		sum += seen.classes[i].packets;
+	assert_int_equal(netobs_stats_get(f->ctx, &stats), 0);
+	assert_int_equal(stats.seen.packets, 2 * CLASSES * MANY);
+	assert_int_equal(stats.sampled_out.packets + sum, 2 * CLASSES * MANY);
+	context_assert_conserved(f->ctx);
+}
+
+static void sampling_of_a_context_changes(void **state)
+{
+	assert_context_rate_changes(*state, NULL);
+}
+
+static void sampling_of_an_expression_changes(void **state)
+{
+	assert_context_rate_changes(*state, "udp");
+}
+
+/* Those without a rate of their own. */
+static void rules_inherit_the_rate_of_the_context(void **state)
+{
+	struct context_fixture *f = *state;
+	struct netobs_opts opts = sampling_options(f, LONG_MS);
+	struct netobs_count out;
+
+	for (uint32_t i = 0; i < CLASSES; i++)
+		rules[i].sampling = i < 2 ? 0 : 1;
+	opts.n_rules = 3; /* class 3 is left to the default */
+	opts.default_action = NETOBS_ACCEPT;
+	opts.sampling = 4;
+	opts.on_flow = witness_on_flow;
+	context_start_with(f, &opts);
+	for (uint16_t i = 0; i < CLASSES; i++)
+		lab_send(PORT + i, MANY);
+	opts.sampling = 0;
+	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	for (uint16_t i = 0; i < CLASSES; i++)
+		lab_send(PORT + i, MANY);
+	context_stop(f->ctx);
+	for (uint32_t i = 0; i < CLASSES; i++) {
+		assert_int_equal(netobs_rule_sampled_out_get(f->ctx, i, &out), 0);
+		assert_int_equal(witness_packets_to(&f->witness,
+						    (uint16_t)(PORT + i)) +
+					 out.packets,
+				 2 * MANY);
+		if (i == 2)
+			assert_int_equal(out.packets, 0);
+		else
+			assert_in_range(out.packets, MANY * 3 / 4 - MANY / 20,
+					MANY * 3 / 4 + MANY / 20);
+	}
+	context_assert_conserved(f->ctx);
+}
+
+/* ---- What is refused ----------------------------------------------------------------- */
+
+static void assert_refused(struct context_fixture *f,
+			   const struct netobs_opts *opts, int err,
+			   const char *words)
+{
+	assert_int_equal(netobs_change(f->ctx, opts), err);
+	if (!strstr(netobs_last_error(f->ctx), words))
+		fail_msg("'%s' lacks '%s'", netobs_last_error(f->ctx), words);
+}
+
+static void wrong_rates_are_refused_and_nothing_changes(void **state)
+{
+	struct netobs_rule many[NETOBS_RATES_MAX + 1];
+	struct context_fixture *f = *state;
+	struct netobs_opts opts = sampling_options(f, LONG_MS);
+	struct netobs_count count;
+
+	context_start_with(f, &opts);
+	rules[1].sampling_mode = 7;
+	assert_refused(f, &opts, -EINVAL, "rules[1]: sampling_mode");
+	set_rate(&rules[1], 1, 0);
+	rules[2].action = NETOBS_REJECT;
+	assert_refused(f, &opts, -EINVAL, "rules[2]: sampling");
+	for (uint32_t i = 0; i <= NETOBS_RATES_MAX; i++) {
+		many[i] = rules[0];
+		many[i].sampling = 100 + i;
+	}
+	opts.rules = many;
+	opts.n_rules = NETOBS_RATES_MAX + 1;
+	assert_refused(f, &opts, -E2BIG, "7 are the most");
+	assert_int_equal(netobs_rule_sampled_out_get(f->ctx, 6, &count), -ENOENT);
+	assert_int_equal(netobs_rule_sampled_out_get(f->ctx, 0, NULL), -EINVAL);
+	assert_int_equal(netobs_rule_sampled_out_get(NULL, 0, &count), -EINVAL);
+	lab_send(PORT + 3, 5);
+	context_stop(f->ctx);
+	assert_int_equal(seen.classes[3].packets, 5);
+}
+
+/* As many as there may be, replaced by as many others. */
+static void all_rates_are_replaced_at_once(void **state)
+{
+	struct netobs_rule many[NETOBS_RATES_MAX];
+	struct context_fixture *f = *state;
+	struct netobs_opts opts = sampling_options(f, LONG_MS);
+
+	opts.rules = many;
+	opts.n_rules = NETOBS_RATES_MAX;
+	for (uint32_t round = 0; round < 5; round++) {
+		for (uint32_t i = 0; i < NETOBS_RATES_MAX; i++) {
+			many[i] = rules[0];
+			many[i].sampling = 1000 + round * NETOBS_RATES_MAX + i;
+		}
+		if (round)
+			assert_int_equal(netobs_change(f->ctx, &opts), 0);
+		else
+			context_start_with(f, &opts);
+	}
+	context_stop(f->ctx);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(each_rule_samples_at_its_own_rate),
+		TEST(rates_change_in_a_flood),
+		TEST(sampling_of_a_context_changes),
+		TEST(sampling_of_an_expression_changes),
+		TEST(rules_inherit_the_rate_of_the_context),
+		TEST(wrong_rates_are_refused_and_nothing_changes),
+		TEST(all_rates_are_replaced_at_once),
+	};
+	const char *given = getenv("NETOBS_TEST_SEED");
+	unsigned int seed = given ? (unsigned int)strtoul(given, NULL, 0) :
+				    (unsigned int)time(NULL);
+
+	print_message("NETOBS_TEST_SEED=%u\n", seed);
+	srand(seed);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
