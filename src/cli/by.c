@@ -12,6 +12,11 @@
 #include "names.h"
 #include "base/suggest.h"
 
+/* Behind the values of keys. */
+struct by_rate {
+	uint32_t sampling, mode;
+};
+
 static size_t aligned_size(size_t size)
 {
 	return (size + 7) & ~(size_t)7;
@@ -68,7 +73,9 @@ static int by_add_key(struct by *by, const struct by_key *key, char *why,
 			 other->name, key->name);
 		return -EINVAL;
 	}
-	if (by->n == BY_KEYS || by->size + aligned_size(key->size) > BY_SIZE) {
+	if (by->n == BY_KEYS ||
+	    by->size + aligned_size(key->size) + sizeof(struct by_rate) >
+		    BY_SIZE) {
 		snprintf(why, size, "too many keys");
 		return -EINVAL;
 	}
@@ -101,6 +108,7 @@ int by_parse(const char *text, struct by *ret_by, char *ret_why, size_t size)
 		if (!*text)
 			break;
 	}
+	by.size += sizeof(struct by_rate);
 	*ret_by = by;
 	return 0;
 }
@@ -120,9 +128,15 @@ int by_offset(const struct by *by, const char *key, size_t *ret_size)
 
 /* ---- Values --------------------------------------------------------------------- */
 
+uint32_t by_sampling(const struct netobs_flow *flow)
+{
+	return flow->has & NETOBS_HAS_SAMPLING ? flow->sampling : 0;
+}
+
 void by_fill(const struct by *by, const struct netobs_flow *flow,
 	     enum by_end server, enum by_end end, uint8_t ret_value[BY_SIZE])
 {
+	const struct by_rate rate = { by_sampling(flow), flow->sampling_mode };
 	const bool from_server = server == BY_SOURCE;
 	const struct by_part part = {
 		.flow = flow,
@@ -147,6 +161,7 @@ void by_fill(const struct by *by, const struct netobs_flow *flow,
 			memcpy(ret_value, part.addrs[key->addr], key->size);
 		ret_value += aligned_size(key->size);
 	}
+	memcpy(ret_value, &rate, sizeof(rate));
 }
 
 const char *by_heading(const struct by *by, size_t key)

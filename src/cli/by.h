@@ -14,12 +14,12 @@ struct json;
 struct names;
 struct netobs_flow;
 
-enum { BY_KEYS = 4, BY_SIZE = 96 };
+enum { BY_KEYS = 4, BY_SIZE = 104 };
 
 struct by {
 	size_t n; /* 0: flows, each by itself */
 	const struct by_key *keys[BY_KEYS];
-	size_t size;	/* of a value, a multiple of 8 */
+	size_t size; /* of a value, a multiple of 8, with what by_fill() adds */
 	bool both_ends; /* a flow counts at both of its hosts */
 };
 
@@ -81,8 +81,12 @@ int by_parse(const char *text, struct by *ret_by, char *ret_why, size_t size);
  */
 int by_offset(const struct by *by, const char *key, size_t *ret_size);
 
+/** @return the sampling that the record names; 0: none */
+uint32_t by_sampling(const struct netobs_flow *flow);
+
 /**
- * Take the values of a flow, @end being the host that it counts for.
+ * Take the values of a flow, @end being the host that it counts for. Behind those of the keys is
+ * the sampling, so that no group has flows that were sampled at different rates.
  */
 void by_fill(const struct by *by, const struct netobs_flow *flow,
 	     enum by_end server, enum by_end end, uint8_t ret_value[BY_SIZE]);

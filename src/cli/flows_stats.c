@@ -11,22 +11,35 @@
 
 enum { RULE_JSON_MAX = 6 * 4096 + 256 }; /* all of an expression escaped */
 
+/* @rule: NULL: the default */
 static void print_rule_json(const char *before, const char *action,
-			    const char *filter, const struct netobs_count *count)
+			    const struct netobs_rule *rule,
+			    const struct netobs_count *count,
+			    const struct netobs_count *sampled_out)
 {
-	char text[RULE_JSON_MAX];
+	char text[RULE_JSON_MAX], sample[32];
 	struct json json;
 
 	json_begin(&json, text, sizeof(text));
 	json_open(&json, '{');
 	json_key(&json, "action");
 	json_string(&json, action);
-	if (filter) {
+	if (rule) {
 		json_key(&json, "filter");
-		json_string(&json, filter);
+		json_string(&json, rule->filter);
+	}
+	if (rule && rule->sampling) {
+		rules_sample_text(rule, sample, sizeof(sample));
+		json_key(&json, "sample");
+		json_string(&json, sample);
 	}
 	json_key_u64(&json, "packets", count->packets);
 	json_key_u64(&json, "bytes", count->bytes);
+	json_key(&json, "sampled_out");
+	json_open(&json, '{');
+	json_key_u64(&json, "packets", sampled_out->packets);
+	json_key_u64(&json, "bytes", sampled_out->bytes);
+	json_close(&json, '}');
 	json_close(&json, '}');
 	if (json_end(&json) > 0)
 		fprintf(stderr, "%s%s", before, text);
@@ -37,18 +50,19 @@ static void print_rules_json(const struct flows_config *config,
 			     const struct netobs *ctx)
 {
 	const struct rules *rules = &config->rules;
-	struct netobs_count count;
+	struct netobs_count count, out;
 
 	fputs(",\"rules\":[", stderr);
 	for (uint32_t i = 0; i <= rules->n; i++)
-		if (!netobs_rule_count_get(ctx, i, &count))
+		if (!netobs_rule_count_get(ctx, i, &count) &&
+		    !netobs_rule_sampled_out_get(ctx, i, &out))
 			print_rule_json(
 				i ? "," : "",
 				rules_action(i < rules->n ?
 						     rules->list[i].action :
 						     rules->default_action),
-				i < rules->n ? rules->list[i].filter : NULL,
-				&count);
+				i < rules->n ? &rules->list[i] : NULL, &count,
+				&out);
 	fputs("]", stderr);
 	if (!netobs_rule_count_get(ctx, rules->n + 1, &count) && count.packets)
 		fprintf(stderr,
@@ -62,20 +76,22 @@ static void print_stats_text(const struct flows_config *config,
 			     const struct netobs_stats *stats)
 {
 	const struct rules *rules = &config->rules;
-	struct netobs_count count;
+	struct netobs_count count, out;
 
 	human_stats(stderr, stats);
 	for (uint32_t i = 0;
-	     rules->default_action && !netobs_rule_count_get(ctx, i, &count);
+	     rules->default_action && !netobs_rule_count_get(ctx, i, &count) &&
+	     !netobs_rule_sampled_out_get(ctx, i, &out);
 	     i++) {
 		if (i < rules->n)
 			human_rule(stderr, rules_action(rules->list[i].action),
-				   rules->list[i].filter, &count);
+				   rules->list[i].filter, &count, &out);
 		else if (i == rules->n)
 			human_rule(stderr, rules_action(rules->default_action),
-				   "by default", &count);
+				   "by default", &count, &out);
 		else if (count.packets)
-			human_rule(stderr, "rules", "that were replaced", &count);
+			human_rule(stderr, "rules", "that were replaced",
+				   &count, &out);
 	}
 }
 

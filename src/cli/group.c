@@ -18,7 +18,9 @@ struct tally tally_of(const struct netobs_flow *flow)
 			       .packets = flow->packets,
 			       .bytes = flow->bytes,
 			       .start_ns = flow->start_ns,
-			       .end_ns = flow->end_ns };
+			       .end_ns = flow->end_ns,
+			       .sampling = by_sampling(flow),
+			       .sampling_mode = flow->sampling_mode };
 }
 
 void tally_add(struct tally *tally, const struct tally *more)
@@ -29,6 +31,12 @@ void tally_add(struct tally *tally, const struct tally *more)
 		tally->start_ns = more->start_ns;
 	if (!tally->flows || more->end_ns > tally->end_ns)
 		tally->end_ns = more->end_ns;
+	if (!tally->flows) {
+		tally->sampling = more->sampling;
+		tally->sampling_mode = more->sampling_mode;
+	}
+	tally->is_mixed |= more->is_mixed || tally->sampling != more->sampling ||
+			   tally->sampling_mode != more->sampling_mode;
 	tally->flows += more->flows;
 	tally->packets += more->packets;
 	tally->bytes += more->bytes;

@@ -7,6 +7,7 @@
 #ifndef NETOBS_CLI_GROUP_H
 #define NETOBS_CLI_GROUP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,9 @@ struct tally {
 	uint64_t flows, packets, bytes;
 	uint64_t sent_packets, sent_bytes; /* of a host, part of them */
 	int64_t start_ns, end_ns;
+	uint32_t sampling; /* of the flows, as in their records; 0: these do not name it */
+	uint8_t sampling_mode;
+	bool is_mixed; /* it is that of some of them: the sums estimate nothing */
 };
 
 struct group {

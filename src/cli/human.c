@@ -326,7 +326,8 @@ void human_stats(FILE *file, const struct netobs_stats *stats)
 }
 
 void human_rule(FILE *file, const char *action, const char *filter,
-		const struct netobs_count *count)
+		const struct netobs_count *count,
+		const struct netobs_count *sampled_out)
 {
 	char bytes[16], text[64];
 
@@ -336,6 +337,9 @@ void human_rule(FILE *file, const char *action, const char *filter,
 	human_clean(text);
 	fprintf(file, "rule %30llu packets %10s  %s\n",
 		(unsigned long long)count->packets, bytes, text);
+	if (sampled_out->packets)
+		fprintf(file, "  sampled out %21llu packets\n",
+			(unsigned long long)sampled_out->packets);
 }
 
 uint64_t human_lost_packets(const struct netobs_stats *stats)

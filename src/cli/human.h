@@ -54,9 +54,10 @@ const char *human_sampled(enum netobs_sampling mode);
 /* What became of the packets: a line for each term of the sum that is not zero. */
 void human_stats(FILE *file, const struct netobs_stats *stats);
 
-/* What a rule has decided about, and the first words of it. */
+/* What a rule has decided about, what it left out by sampling, and the first words of it. */
 void human_rule(FILE *file, const char *action, const char *filter,
-		const struct netobs_count *count);
+		const struct netobs_count *count,
+		const struct netobs_count *sampled_out);
 
 uint64_t human_lost_packets(const struct netobs_stats *stats);
 

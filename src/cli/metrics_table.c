@@ -183,8 +183,9 @@ static const void *set_sink_counter(const struct metrics_values *values,
 	return &sink->counters[i].value;
 }
 
-static const void *set_rule(const struct metrics_values *values, size_t i,
-			    struct metrics_labels *labels)
+static const struct metrics_rule *label_rule(const struct metrics_values *values,
+					     size_t i,
+					     struct metrics_labels *labels)
 {
 	const struct metrics_rule *rule = values->rules + i;
 
@@ -193,7 +194,23 @@ static const void *set_rule(const struct metrics_values *values, size_t i,
 	add_index(labels, "rule", rule->index);
 	add_label(labels, "action", rule->action);
 	add_label(labels, "filter", rule->filter);
-	return &rule->count;
+	return rule;
+}
+
+static const void *set_rule(const struct metrics_values *values, size_t i,
+			    struct metrics_labels *labels)
+{
+	const struct metrics_rule *rule = label_rule(values, i, labels);
+
+	return rule ? &rule->count : NULL;
+}
+
+static const void *set_rule_sampled_out(const struct metrics_values *values,
+					size_t i, struct metrics_labels *labels)
+{
+	const struct metrics_rule *rule = label_rule(values, i, labels);
+
+	return rule ? &rule->sampled_out : NULL;
 }
 
 static const void *set_evicted(const struct metrics_values *values, size_t i,
@@ -413,6 +430,8 @@ const struct metric metrics_table[] = {
 
 	COUNTS_OF("netobs_rule", COUNTER,
 		  "Packets that a rule decided about, at each point", set_rule),
+	COUNTS_OF("netobs_rule_sampled_out", COUNTER,
+		  "Of these, packets left out by sampling", set_rule_sampled_out),
 
 	{ "netobs_log_messages", COUNTER, "Messages logged",
 	  .set = set_log_level },

@@ -153,6 +153,7 @@ static void collect_rules(const struct metrics_source *source,
 		if (netobs_rule_count_get(source->ctx, i, &count))
 			return;
 		*rule = (struct metrics_rule){ .index = i, .count = count };
+		netobs_rule_sampled_out_get(source->ctx, i, &rule->sampled_out);
 		if (i < rules->n) {
 			rule->action = rules_action(rules->list[i].action);
 			rule->filter = rules->list[i].filter;

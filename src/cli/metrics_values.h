@@ -38,7 +38,7 @@ struct metrics_sink {
 struct metrics_rule {
 	size_t index;
 	const char *action, *filter;
-	struct netobs_count count;
+	struct netobs_count count, sampled_out;
 };
 
 struct metrics_process {

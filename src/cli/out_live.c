@@ -137,6 +137,7 @@ static void live_draw_rows(struct output *output, const struct screen *screen,
 	char line[ROW_LINE_MAX];
 
 	layout_init(&layout, &view->options->by, LAYOUT_LIVE);
+	layout.sampling = output->sampling;
 	layout_fit_rows(&layout, view->names, &view->rows, 0, n, view->took_ns,
 			screen->columns);
 

@@ -57,6 +57,7 @@ static int table_open(struct output *output)
 	output->state = table;
 	table->width = row_line_width();
 	layout_init(&table->layout, &output->view->by, LAYOUT_LINES);
+	table->layout.sampling = output->sampling;
 	return 0;
 }
 
@@ -141,7 +142,10 @@ static void table_write_rows(struct output *output)
 	}
 	if (!rest.flows)
 		return;
-	layout_cells_sum(&table->layout, "(others)", &rest, rate_ns, &cells);
+	layout_cells_sum(&table->layout,
+			 rest.is_mixed ? "(others, sampled at different rates)" :
+					 "(others)",
+			 &rest, rate_ns, &cells);
 	table_write_line(output, &cells);
 }
 
@@ -153,9 +157,9 @@ static void table_write_total(struct output *output)
 	human_count(packets, sizeof(packets), total->packets);
 	human_bytes(bytes, sizeof(bytes), total->bytes);
 	human_duration(lasted, sizeof(lasted), total->end_ns - total->start_ns);
-	table_write_text(output, "%llu flows, %s packets, %s, in %s\n",
+	table_write_text(output, "%llu flows, %s packets, %s, in %s%s\n",
 			 (unsigned long long)total->flows, packets, bytes,
-			 lasted);
+			 lasted, view_mixed_text(total));
 }
 
 /* ---- JSON ----------------------------------------------------------------------- */
@@ -199,9 +203,11 @@ static void groups_write_object(struct output *output, const uint8_t *value,
 	if (value)
 		by_json(by, value, &json);
 	json_add_tally(&json, tally, by->both_ends);
-	if (output->sampling) {
-		json_key_u64(&json, "Sampling", output->sampling);
-		json_key_u64(&json, "SamplingMode", output->sampling_mode);
+	if (tally->is_mixed) {
+		json_key_u64(&json, "SamplingMixed", 1);
+	} else if (tally->sampling) {
+		json_key_u64(&json, "Sampling", tally->sampling);
+		json_key_u64(&json, "SamplingMode", tally->sampling_mode);
 	}
 	json_close(&json, '}');
 	len = json_end(&json);

@@ -76,6 +76,25 @@ static bool put_number(int id, const struct tally *tally, int64_t rate_ns,
 	}
 }
 
+/* To the text of a row that is not sampled as the heading says. */
+static void add_sampling(const struct layout *layout, const struct tally *tally,
+			 char *buf, size_t size)
+{
+	const size_t len = strlen(buf);
+	const char *space = len ? " " : "";
+
+	if (tally->sampling == layout->sampling || !tally->sampling ||
+	    (tally->sampling == 1 && !layout->sampling))
+		return;
+	if (tally->sampling == 1)
+		snprintf(buf + len, size - len, "%s(all)", space);
+	else
+		snprintf(buf + len, size - len, "%s(%s:%u)", space,
+			 tally->sampling_mode == NETOBS_SAMPLE_FLOWS ? "flow" :
+								       "1",
+			 tally->sampling);
+}
+
 static const char *put_text(const struct layout *layout, int id,
 			    struct names *names, const struct row *row,
 			    char *buf, size_t size)
@@ -88,12 +107,16 @@ static const char *put_text(const struct layout *layout, int id,
 		by_tuple_text(&row->flow, names, buf, size);
 		return buf;
 	case COLUMN_INFO:
-		return row->info;
+		snprintf(buf, size, "%s", row->info);
+		add_sampling(layout, &row->tally, buf, size);
+		return buf;
 	case COLUMN_WHERE:
 		return row->where;
 	default:
 		by_text(layout->by, (size_t)(id - COLUMN_KEYS), row->value,
 			names, buf, size);
+		if ((size_t)(id - COLUMN_KEYS) + 1 == layout->by->n)
+			add_sampling(layout, &row->tally, buf, size);
 		return buf;
 	}
 }
@@ -184,6 +207,7 @@ void layout_init(struct layout *layout, const struct by *by, enum layout_kind ki
 						    TABLES_groups);
 
 	layout->n = 0;
+	layout->sampling = 0;
 	layout->by = by;
 	for (int i = 0; i < COLUMN_KEYS; i++) {
 		if (i == COLUMN_FLOWS)

@@ -32,6 +32,7 @@ struct layout {
 	const struct by *by;
 	struct column columns[LAYOUT_COLUMNS];
 	size_t n;
+	uint32_t sampling; /* that the heading names; 0: none */
 };
 
 /* The text of each column; @buf has room for numbers as text. */

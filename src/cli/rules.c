@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/util.h"
+#include "base/value.h"
 
 #define BLANKS " \t\r\n"
 
@@ -39,12 +40,80 @@ static char *trim(char *text)
 	return text;
 }
 
+bool rules_parse_sample(const char *text, struct netobs_rule *rule)
+{
+	static const char *const prefixes[] = { "1:", "flow:" };
+	uint64_t interval;
+
+	for (unsigned int mode = 0; mode < ARRAY_SIZE(prefixes); mode++) {
+		const size_t len = strlen(prefixes[mode]);
+
+		if (strncmp(text, prefixes[mode], len) ||
+		    value_parse(VALUE_NUMBER, text + len, 1, UINT32_MAX,
+				&interval))
+			continue;
+		rule->sampling = (uint32_t)interval;
+		rule->sampling_mode = (enum netobs_sampling)mode;
+		return true;
+	}
+	return false;
+}
+
+void rules_sample_text(const struct netobs_rule *rule, char *buf, size_t size)
+{
+	*buf = '\0';
+	if (rule->sampling)
+		snprintf(buf, size, "%s:%u",
+			 rule->sampling_mode == NETOBS_SAMPLE_FLOWS ? "flow" : "1",
+			 rule->sampling);
+}
+
+bool rules_sample(const struct rules *rules)
+{
+	for (uint32_t i = 0; i < rules->n; i++)
+		if (rules->list[i].sampling)
+			return true;
+	return false;
+}
+
+/* Cut the next word off. @return what follows it */
+static char *cut_word(char *text)
+{
+	char *rest = text + strcspn(text, BLANKS);
+
+	if (*rest)
+		*rest++ = '\0';
+	return rest + strspn(rest, BLANKS);
+}
+
+/* Of "sample 1:N EXPR". @return NULL, or a message about the error */
+static const char *take_sample(char **expression, struct netobs_rule *rule)
+{
+	static const char word[] = "sample";
+	const size_t len = strlen(word);
+	char *text = *expression;
+
+	if (strncmp(text, word, len) || !text[len] || !strchr(BLANKS, text[len]))
+		return NULL;
+	text = cut_word(text);
+	*expression = cut_word(text);
+	if (rule->action == NETOBS_REJECT)
+		return "packets that are rejected are not sampled";
+	return rules_parse_sample(text, rule) ?
+		       NULL :
+		       "behind 'sample' comes 1:N or flow:N, with a number from 1 to 4294967295";
+}
+
 /* @return NULL, or a message about the error */
 static const char *add_rule(struct rules *rules, enum netobs_action action,
-			    const char *expression, unsigned int line)
+			    char *expression, unsigned int line)
 {
+	struct netobs_rule rule = { .sz = sizeof(rule), .action = action };
+	const char *wrong = take_sample(&expression, &rule);
 	char *copy;
 
+	if (wrong)
+		return wrong;
 	if (!*expression)
 		return "the expression is missing";
 	if (rules->n == NETOBS_RULES_MAX)
@@ -53,25 +122,20 @@ static const char *add_rule(struct rules *rules, enum netobs_action action,
 	if (!copy)
 		return strerror(ENOMEM);
 	rules->lines[rules->n] = line;
-	rules->list[rules->n++] = (struct netobs_rule){
-		.sz = sizeof(struct netobs_rule),
-		.filter = copy,
-		.action = action,
-	};
+	rule.filter = copy;
+	rules->list[rules->n++] = rule;
 	return NULL;
 }
 
 /* @return NULL, or a message about the error */
 static const char *parse_line(struct rules *rules, char *text, unsigned int line)
 {
-	char *word = trim(text), *rest = word + strcspn(word, BLANKS);
+	char *word = trim(text), *rest;
 	bool is_default;
 
 	if (!*word)
 		return NULL;
-	if (*rest)
-		*rest++ = '\0';
-	rest += strspn(rest, BLANKS);
+	rest = cut_word(word);
 	is_default = !strcmp(word, "default");
 	if (!is_default && !parse_action(word))
 		return "a line begins with 'accept', 'reject' or 'default'";

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Rules of packets in a file, a line each: "accept EXPR" or "reject EXPR", and in the last
+ * Rules of packets in a file, a line each: "accept EXPR", "accept sample 1:N EXPR", "accept
+ * sample flow:N EXPR" or "reject EXPR", and in the last
  * one "default accept" or "default reject". "#" begins a comment.
  */
 #ifndef NETOBS_CLI_RULES_H
@@ -28,6 +29,19 @@ bool rules_read(const char *path, bool waits, struct rules *ret_rules,
 		char *ret_why, size_t size);
 
 void rules_clear(struct rules *rules);
+
+/**
+ * Parse "1:N" or "flow:N", which sets the rule's sampling.
+ *
+ * @return whether it is one of these
+ */
+bool rules_parse_sample(const char *text, struct netobs_rule *rule);
+
+/** Write the sampling of a rule as it is parsed; "" if it has none of its own. */
+void rules_sample_text(const struct netobs_rule *rule, char *buf, size_t size);
+
+/** @return whether a rule has a sampling of its own */
+bool rules_sample(const struct rules *rules);
 
 /** @return "accept" or "reject" */
 const char *rules_action(enum netobs_action action);

@@ -123,6 +123,8 @@ static void refresh_metrics(struct service *service)
 	const struct rules *rules = &service->config->flows.rules;
 
 	service->metrics_source.n_outputs = service->sinks.n;
+	service->metrics_source.sampling =
+		service->config->flows.sampling_interval;
 	service->metrics_source.rules = rules->default_action ? rules : NULL;
 }
 
@@ -169,8 +171,6 @@ static void set_pattern(struct service *service)
 		.on_log = service_log,
 		.get_stats = get_stats,
 		.user = service,
-		.sampling = service->config->flows.sampling_interval,
-		.sampling_mode = service->config->flows.sampling_mode,
 	};
 }
 

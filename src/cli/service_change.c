@@ -22,7 +22,6 @@ static void report_kept(const struct service_key *key,
 	on_kept(text, user);
 }
 
-/* Of sampling, what has been made of the text counts. */
 static bool keep_text(struct service_config *config,
 		      const struct service_config *running, size_t offset)
 {
@@ -31,13 +30,6 @@ static bool keep_text(struct service_config *config,
 	bool differs = *field && from ? strcmp(*field, from) : *field != from;
 
 	*field = from;
-	if (offset != offsetof(struct service_config, flows.sampling))
-		return differs;
-	differs = config->flows.sampling_mode != running->flows.sampling_mode ||
-		  config->flows.sampling_interval !=
-			  running->flows.sampling_interval;
-	config->flows.sampling_mode = running->flows.sampling_mode;
-	config->flows.sampling_interval = running->flows.sampling_interval;
 	return differs;
 }
 

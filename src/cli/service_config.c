@@ -58,6 +58,23 @@ static int parse_action(struct conf *conf, const struct conf_entry *entry)
 	return choice < 0 ? choice : NETOBS_ACCEPT + choice;
 }
 
+static void parse_sample(struct conf *conf, const struct conf_entry *entry,
+			 struct netobs_rule *rule)
+{
+	const struct conf_place place = conf_value_place(entry);
+
+	if (!*entry->value)
+		return; /* a drop-in has removed it */
+	if (!rules_parse_sample(entry->value, rule))
+		conf_complain(
+			conf, &place,
+			"sample: '%s' is not 1:N or flow:N, with a number from 1 to 4294967295",
+			entry->value);
+	else if (rule->action == NETOBS_REJECT)
+		conf_complain(conf, &place,
+			      "sample: packets that are rejected are not sampled");
+}
+
 static void add_filter(struct service_config *config,
 		       const struct conf_entry *header)
 {
@@ -66,7 +83,10 @@ static void add_filter(struct service_config *config,
 		conf_find(&config->conf, "filter", name, "match");
 	const struct conf_entry *action =
 		conf_find(&config->conf, "filter", name, "action");
+	const struct conf_entry *sample =
+		conf_find(&config->conf, "filter", name, "sample");
 	struct rules *rules = &config->flows.rules;
+	struct netobs_rule rule = { .sz = sizeof(rule) };
 	int value;
 
 	if (!match || !action || !*action->value) {
@@ -87,11 +107,11 @@ static void add_filter(struct service_config *config,
 	config->filters[config->n_filters++] =
 		(struct service_item){ .name = name,
 				       .place = conf_value_place(match) };
-	rules->list[rules->n++] = (struct netobs_rule){
-		.sz = sizeof(struct netobs_rule),
-		.filter = strdup(match->value),
-		.action = (enum netobs_action)value,
-	};
+	rule.filter = strdup(match->value);
+	rule.action = (enum netobs_action)value;
+	if (sample)
+		parse_sample(&config->conf, sample, &rule);
+	rules->list[rules->n++] = rule;
 }
 
 /* They take the place of a file of rules, and of a filter. */

@@ -47,7 +47,7 @@ const struct service_key service_keys[] = {
 	{ "capture", "direction", "both", true, NULL },
 	{ "capture", "attach", "auto", true, NULL },
 	{ "capture", "attach_order", "first", true, NULL },
-	{ "capture", "sampling", "1", true, NULL },
+	{ "capture", "sampling", "1", false, NULL },
 	{ "capture", "rtt", "no", true, NULL },
 	{ "capture", "filter", "", false, NULL },
 	{ "capture", "rules", "", false, NULL },
@@ -77,7 +77,7 @@ const struct service_key service_keys[] = {
 	{ 0 }
 };
 
-static const char *const filter_keys[] = { "match", "action", NULL };
+static const char *const filter_keys[] = { "match", "action", "sample", NULL };
 
 static bool is_named_section(const char *section)
 {

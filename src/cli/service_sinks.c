@@ -75,10 +75,17 @@ static int open_sink(struct service_sinks *sinks, const char *name,
 
 /* ---- Replacing them -------------------------------------------------------------- */
 
-static bool is_same(const struct service_sink *sink,
+/* A sink announces the sampling that it was opened with. */
+static bool is_same(const struct service_sinks *sinks, size_t i,
 		    const struct service_item *item)
 {
-	return !strcmp(sink->name, item->name) && !strcmp(sink->spec, item->text);
+	const struct service_sink *sink = &sinks->sinks[i];
+	const struct output *output = &sinks->outputs[i];
+
+	return !strcmp(sink->name, item->name) &&
+	       !strcmp(sink->spec, item->text) &&
+	       output->sampling == sinks->pattern.sampling &&
+	       output->sampling_mode == sinks->pattern.sampling_mode;
 }
 
 /* @return its index, of those that get records or are to get them; n: there is none */
@@ -88,16 +95,16 @@ static size_t find_sink(const struct service_sinks *sinks,
 	size_t i = 0;
 
 	while (i < sinks->n && (sinks->sinks[i].state == SERVICE_SINK_LEAVING ||
-				!is_same(&sinks->sinks[i], item)))
+				!is_same(sinks, i, item)))
 		i++;
 	return i;
 }
 
-static bool is_wanted(const struct service_sink *sink,
+static bool is_wanted(const struct service_sinks *sinks, size_t sink,
 		      const struct service_config *config)
 {
 	for (size_t i = 0; i < config->n_sinks; i++)
-		if (is_same(sink, &config->sinks[i]))
+		if (is_same(sinks, sink, &config->sinks[i]))
 			return true;
 	return false;
 }
@@ -111,7 +118,7 @@ static size_t find_predecessor(const struct service_sinks *sinks,
 		const struct service_sink *sink = &sinks->sinks[i];
 
 		if ((sink->state == SERVICE_SINK_LEAVING ||
-		     !is_wanted(sink, config)) &&
+		     !is_wanted(sinks, i, config)) &&
 		    service_specs_collide(sink->spec, item->text))
 			return i;
 	}
@@ -121,6 +128,8 @@ static size_t find_predecessor(const struct service_sinks *sinks,
 int service_sinks_prepare(struct service_sinks *sinks,
 			  const struct service_config *config)
 {
+	sinks->pattern.sampling = config->flows.sampling_interval;
+	sinks->pattern.sampling_mode = config->flows.sampling_mode;
 	for (size_t i = 0; i < config->n_sinks; i++) {
 		const struct service_item *item = &config->sinks[i];
 		int r;
@@ -207,7 +216,7 @@ int service_sinks_commit(struct service_sinks *sinks,
 
 		if (sink->state == SERVICE_SINK_NEW)
 			sink->state = SERVICE_SINK_IN_USE;
-		else if (!is_wanted(sink, config))
+		else if (!is_wanted(sinks, i, config))
 			sink->state = SERVICE_SINK_LEAVING;
 		sinks->outputs[i].is_idle = sink->state == SERVICE_SINK_LEAVING;
 	}

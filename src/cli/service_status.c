@@ -188,15 +188,20 @@ static void add_interfaces(struct json *json, const struct service *service)
 	json_close(json, '}');
 }
 
+/* @sample: "": the rule has none of its own */
 static void add_rule(struct json *json, const char *action, const char *filter,
-		     const struct netobs_count *count)
+		     const char *sample, const struct netobs_count *count,
+		     const struct netobs_count *sampled_out)
 {
 	json_open(json, '{');
 	if (action)
 		add_string(json, "action", action);
 	add_string(json, "filter", filter);
+	if (*sample)
+		add_string(json, "sample", sample);
 	json_key_u64(json, "packets", count->packets);
 	json_key_u64(json, "bytes", count->bytes);
+	add_count(json, "sampled_out", sampled_out);
 	json_close(json, '}');
 }
 
@@ -204,22 +209,27 @@ static void add_rule(struct json *json, const char *action, const char *filter,
 static void add_rules(struct json *json, const struct service *service)
 {
 	const struct rules *rules = &service->config->flows.rules;
-	struct netobs_count count;
+	struct netobs_count count, out;
+	char sample[32] = "";
 
 	if (!rules->default_action)
 		return;
 	json_key(json, "rules");
 	json_open(json, '[');
-	for (uint32_t i = 0; !netobs_rule_count_get(service->ctx, i, &count);
+	for (uint32_t i = 0; !netobs_rule_count_get(service->ctx, i, &count) &&
+			     !netobs_rule_sampled_out_get(service->ctx, i, &out);
 	     i++) {
-		if (i < rules->n)
+		if (i < rules->n) {
+			rules_sample_text(&rules->list[i], sample,
+					  sizeof(sample));
 			add_rule(json, rules_action(rules->list[i].action),
-				 rules->list[i].filter, &count);
-		else if (i == rules->n)
+				 rules->list[i].filter, sample, &count, &out);
+		} else if (i == rules->n) {
 			add_rule(json, rules_action(rules->default_action),
-				 "default", &count);
-		else
-			add_rule(json, NULL, "replaced", &count);
+				 "default", "", &count, &out);
+		} else {
+			add_rule(json, NULL, "replaced", "", &count, &out);
+		}
 	}
 	json_close(json, ']');
 }

@@ -167,20 +167,28 @@ static void print_interfaces(struct json_value status)
 	}
 }
 
+static void print_rule(struct json_value rule)
+{
+	char action[TEXT_MAX], filter[TEXT_MAX];
+	uint64_t out = get_number(rule, "sampled_out.packets");
+
+	printf("  %-8s %16" PRIu64 " packets  %s\n",
+	       get_text(rule, "action", &action), get_number(rule, "packets"),
+	       get_text(rule, "filter", &filter));
+	if (out)
+		printf("  %-8s %16" PRIu64 " sampled out\n", "", out);
+}
+
 static void print_rules(struct json_value status)
 {
 	struct json_value rules = json_get(status, "rules");
 	struct json_item item = { 0 };
-	char action[TEXT_MAX], filter[TEXT_MAX];
 
 	if (!rules.at)
 		return;
 	printf("\nRules\n");
 	while (json_next(rules, &item))
-		printf("  %-8s %16" PRIu64 " packets  %s\n",
-		       get_text(item.value, "action", &action),
-		       get_number(item.value, "packets"),
-		       get_text(item.value, "filter", &filter));
+		print_rule(item.value);
 }
 
 static void print_drain_time(struct json_value drains, const char *label,

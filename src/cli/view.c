@@ -200,6 +200,11 @@ void view_free(struct view *view)
 
 /* ---- Text ----------------------------------------------------------------------- */
 
+const char *view_mixed_text(const struct tally *sum)
+{
+	return sum->is_mixed ? ", sampled at different rates" : "";
+}
+
 void view_sum_text(const struct tally *sum, const char *flows, int64_t ns,
 		   char *buf, size_t size)
 {
@@ -210,8 +215,8 @@ void view_sum_text(const struct tally *sum, const char *flows, int64_t ns,
 	human_bytes(bytes, sizeof(bytes), sum->bytes);
 	human_pace(pace, sizeof(pace), sum->packets, ns);
 	human_rate(rate, sizeof(rate), sum->bytes, ns);
-	snprintf(buf, size, "%s %s, %s packets (%s/s), %s (%s)", count, flows,
-		 packets, pace, bytes, rate);
+	snprintf(buf, size, "%s %s, %s packets (%s/s), %s (%s)%s", count, flows,
+		 packets, pace, bytes, rate, view_mixed_text(sum));
 }
 
 void view_rest_text(const struct rows *rows, size_t n, bool has_others,
@@ -222,7 +227,7 @@ void view_rest_text(const struct rows *rows, size_t n, bool has_others,
 
 	human_count(packets, sizeof(packets), rest.packets);
 	human_bytes(bytes, sizeof(bytes), rest.bytes);
-	snprintf(buf, size, "and %s%llu more%s: %s packets, %s",
-		 has_others ? "over " : "",
-		 (unsigned long long)(rows->added - n), noun, packets, bytes);
+	snprintf(buf, size, "and %s%llu more%s: %s packets, %s%s",
+		 has_others ? "over " : "", (unsigned long long)(rows->added - n),
+		 noun, packets, bytes, view_mixed_text(&rest));
 }

@@ -68,6 +68,9 @@ int view_turn(struct view *view);
 
 void view_free(struct view *view);
 
+/** @return what to add to a sum of flows that were sampled at different rates, or "" */
+const char *view_mixed_text(const struct tally *sum);
+
 /* Lines of text about the flows of @ns. */
 
 /* "12 flows, 345 packets (69/s), 1.20 MB (1.92 Mb/s)" */

@@ -191,7 +191,7 @@ static void check_exchange(const struct connection *conn, int client)
 	assert_int_equal(up->retransmitted + down->retransmitted, 0);
 }
 
-static void both_legs_and_the_servers_time_are_measured(void **state)
+static void check_exchanges(const struct prog_options *with)
 {
 	static const struct frame kinds[] = {
 		{ .port = 1000 },
@@ -200,9 +200,8 @@ static void both_legs_and_the_servers_time_are_measured(void **state)
 		{ .port = 1003, .is_vxlan = true, .is_ipv6 = true },
 		{ .port = 20, .egress = true }, /* the server is here */
 	};
-	struct prog *prog = prog_test_open(&options);
+	struct prog *prog = prog_test_open(with);
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		const struct connection *conn;
 		struct flow_key key;
@@ -213,6 +212,24 @@ static void both_legs_and_the_servers_time_are_measured(void **state)
 		check_exchange(conn, connection_dir(&key));
 	}
 	assert_int_equal(prog_conn_counters(prog).created, ARRAY_SIZE(kinds));
+}
+
+static void both_legs_and_the_servers_time_are_measured(void **state)
+{
+	(void)state;
+	check_exchanges(&options);
+}
+
+/* The number of a rate in flows' keys makes no other connection. */
+static void sampling_leaves_no_segment_out(void **state)
+{
+	struct prog_options sampled = options;
+
+	(void)state;
+	sampled.sampling_interval = 2;
+	check_exchanges(&sampled);
+	sampled.sampling = SAMPLE_FLOWS;
+	check_exchanges(&sampled);
 }
 
 static const struct connection *connection_of(struct prog *prog,
@@ -405,6 +422,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(both_legs_and_the_servers_time_are_measured),
+		cmocka_unit_test(sampling_leaves_no_segment_out),
 		cmocka_unit_test(a_packet_that_is_seen_twice_counts_once),
 		cmocka_unit_test(buffers_have_the_payload_of_all_their_segments),
 		cmocka_unit_test(a_tuple_that_is_used_again_begins_anew),

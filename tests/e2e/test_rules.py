@@ -84,6 +84,35 @@ class Rules(ExactTest):
         self.assertIn("reject udp dst port 51", text)
         self.assertIn("accept by default", text)
 
+    def test_rules_sample_by_themselves(self):
+        """Records, groups and counts of each rule are those of its sampling."""
+        packets = traffic_file(self)
+        self.write("accept sample 1:4 udp dst port 50", "accept sample flow:1 udp dst port 51",
+                   "default accept")
+
+        def run(*arguments):
+            done = observer.flows(self.lab, "--stats", "-r", packets, "--sampling", "2",
+                                  "--rules", self.path, *arguments)
+            self.assertEqual(0, done.code, done.errors)
+            return done
+
+        result = run("-o", "json")
+        result.check_conservation()
+        self.assertEqual({(50, 4, 5), (51, 1, 20), (52, 2, 10)},
+                         {(record["DstPort"], record["Sampling"], record["Packets"])
+                          for record in result.each()})
+        self.assertEqual([("1:4", 15), ("flow:1", 0), (None, 10)],
+                         [(rule.get("sample"), rule["sampled_out"]["packets"])
+                          for rule in result.stats["rules"]])
+        self.assertEqual({(4, 5), (1, 20), (2, 10)},
+                         {(group["Sampling"], group["Packets"])
+                          for group in run("-o", "json", "--by", "proto").records})
+        table = run("-o", "table", "--by", "proto")
+        text = table.lines().read()
+        for words in "UDP (1:4)", "UDP (all)", "sampled at different rates":
+            self.assertIn(words, text)
+        self.assertIn("sampled out", table.errors)
+
     def check_replaced(self, *arguments):
         lists = (("accept udp src portrange 1-30000", "accept ip or not ip",
                   "default reject"),
@@ -156,6 +185,12 @@ class Rules(ExactTest):
             (["accept", "default accept"], ":1: the expression is missing"),
             (["", "allow tcp", "default accept"], ":2: a line begins with"),
             (["default drop"], ":1: the default is"),
+            (["accept sample 1:0 udp", "default reject"], ":1: behind 'sample'"),
+            (["accept sample 100 udp", "default reject"], ":1: behind 'sample'"),
+            (["accept sample flow:x udp", "default reject"], ":1: behind 'sample'"),
+            (["accept sample 1:5000000000 udp", "default reject"], ":1: behind 'sample'"),
+            (["accept sample 1:5", "default reject"], ":1: the expression is missing"),
+            (["reject sample 1:5 udp", "default accept"], ":1: packets that are rejected"),
             (["default accept", "accept tcp"], ":2: behind the default"),
             (["accept udp", "accept tcp prt 5", "default accept"],
              ":2: "),

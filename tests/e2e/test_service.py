@@ -271,6 +271,20 @@ class Service(ServiceTest):
         self.assertEqual(5 + 3 + 7, self.packets("a"))
         self.assertEqual(self.packets("a"), self.exported())
 
+    def test_sampling_changes(self):
+        """Sinks are replaced, and announce it; nothing is counted twice or by the wrong rate."""
+        self.write(more="sampling = 1")
+        self.start()
+        traffic.udp(self.a, self.A4, self.b, self.B4, [100] * 40)
+        self.write(more="sampling = 4000000000")
+        self.reload(AGAIN)
+        traffic.udp(self.a, self.A4, self.b, self.B4, [100] * 50, port=5002)
+        self.write(more="sampling = 1")
+        self.reload(AGAIN)
+        traffic.udp(self.a, self.A4, self.b, self.B4, [100] * 30, port=5003)
+        self.stop()
+        self.assertEqual(70, self.packets("a"))
+
     def test_metrics(self):
         """Sinks that come have series with their names, and those that go have none."""
         where = self.lab.path("metrics")

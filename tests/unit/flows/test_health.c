@@ -103,8 +103,10 @@ static void values_are_those_of_the_flows_direction(void **state)
 	const int dir = connection_dir(&there);
 	struct fixture *f = *state;
 	struct connection *conn = add(f, &there);
+	struct flow_key sampled = there;
 	struct netobs_flow record;
 
+	((uint64_t *)&sampled)[5] |= key_rate_bits(RATES - 1);
 	conn->stats[dir].rtt = (struct conn_latency){
 		.n = 3, .smoothed = 100, .min = 90, .previous_min = 80, .max = 200
 	};
@@ -115,7 +117,7 @@ static void values_are_those_of_the_flows_direction(void **state)
 	conn->stats[dir].retransmitted = 4;
 	conn->stats[!dir].zero_windows = 9;
 
-	record = record_of(f, &there);
+	record = record_of(f, &sampled);
 	assert_int_equal(record.has, NETOBS_HAS_RTT | NETOBS_HAS_HANDSHAKE_RTT |
 					     NETOBS_HAS_APP_LATENCY |
 					     NETOBS_HAS_TCP_HEALTH);
