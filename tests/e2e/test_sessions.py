@@ -346,6 +346,7 @@ done </proc/net/tcp; done
 
 def become_shell(_name, port, notes, _uid):
     os.dup2(notes.file.fileno(), 4)
+    os.set_inheritable(4, True) # if it was 4 before
     os.execv("/bin/bash", ["bash", "-c", SHELL, "talk", str(port)])
 
 
