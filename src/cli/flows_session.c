@@ -213,6 +213,9 @@ static int open_outputs(struct session *session)
 		r = output_open(output);
 		if (r == -EINVAL)
 			report_wrong_spec(session, output);
+		if (r == -ENOMEM)
+			fprintf(stderr, "netobsctl %s: -o '%s': %s\n",
+				verb_of(session), output->spec, strerror(-r));
 		if (r < 0)
 			return r;
 	}

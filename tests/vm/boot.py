@@ -24,19 +24,21 @@ def die_with_parent():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def amd64():
+def amd64(kernel):
     """
     A simple CPU: kernels spend two to three times as long in an emulation of all that
-    "max" has. cmpxchg16b crashes Linux 6.12 under QEMU 7.2. One thread takes turns in
+    "max" has. cmpxchg16b crashes Linux 6.12 under QEMU 7.2; without it, newer ones have no
+    memory for the storage of sockets (kmalloc_nolock()). One thread takes turns in
     being the guest's CPUs: with a thread for each, a CPU may run code that another is
     patching, and the kernel dies of an int3. All clocks of the guest are the host's,
     though kernels before 5.13 find them apart.
     """
-    return (["qemu-system-x86_64", "-accel", "tcg,thread=single", "-cpu", "Nehalem,-cx16"],
+    cpu = "Nehalem" if kernel.name == "newest" else "Nehalem,-cx16"
+    return (["qemu-system-x86_64", "-accel", "tcg,thread=single", "-cpu", cpu],
             f"console=ttyS0 tsc=reliable tsc_early_khz={clock.tsc_khz()}")
 
 
-def arm64():
+def arm64(_kernel):
     return (["qemu-system-aarch64", "-machine", "virt", "-cpu", "cortex-a57"],
             "console=ttyAMA0")
 
@@ -52,7 +54,7 @@ def share(tag, path, *options):
 
 
 def command(kernel, initrd, out, cpus, serial):
-    machine, options = MACHINES[kernel.architecture]()
+    machine, options = MACHINES[kernel.architecture](kernel)
     guest = os.path.join(HERE, "guest.sh")
     seen = f"{SOURCE}:{kernel.directory}" if kernel.root != "/" else ""
     return [
