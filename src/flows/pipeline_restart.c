@@ -27,10 +27,10 @@ void pipeline_adopt(struct pipeline *pipeline)
 	struct pinned_state *state = pinned_state_of(pipeline);
 
 	pipeline_stats(pipeline, &pipeline->stats);
-	if (!state->is_left) {
+	if (!state->is_left)
 		pipeline->is_recovering[0] = pipeline->is_recovering[1] = true;
-		pipeline_abandon(pipeline, &state->unreported);
-	}
+	/* Flows of the last process; also of one that left, without memory to report all. */
+	pipeline_abandon(pipeline, &state->unreported);
 	state->unreported = (struct count){ 0 };
 	pipeline->mode = MERGE_INTERVAL;
 	pipeline->flip_ns = pipeline->begun_ns = clock_boot_ns();
@@ -51,6 +51,14 @@ void pipeline_note_reading(const struct pipeline *pipeline)
 		state->is_left = false;
 }
 
+/* While a sweep goes on, what it infers is not summed up yet: then less may be known. */
+static struct count at_least_none(struct count count)
+{
+	bool is_negative = (int64_t)count.packets < 0 || (int64_t)count.bytes < 0;
+
+	return is_negative ? (struct count){ 0 } : count;
+}
+
 void pipeline_note_unreported(const struct pipeline *pipeline)
 {
 	struct pinned_state *state = pinned_state_of(pipeline);
@@ -60,14 +68,14 @@ void pipeline_note_unreported(const struct pipeline *pipeline)
 	    pipeline->phase == PIPELINE_READING ||
 	    pipeline->phase == PIPELINE_DRAINING)
 		return;
-	state->unreported = (struct count){
+	state->unreported = at_least_none((struct count){
 		pipeline->entered.packets + merge->inferred.packets -
 			merge->exported.packets - merge->small.packets -
 			merge->lost.packets,
 		pipeline->entered.bytes + merge->inferred.bytes -
 			merge->exported.bytes - merge->small.bytes -
 			merge->lost.bytes,
-	};
+	});
 	state->is_left = pipeline->is_leaving && pipeline_is_idle(pipeline) &&
 			 pipeline->mode == MERGE_FINAL;
 }
