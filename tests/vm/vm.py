@@ -28,7 +28,8 @@ NAMES = [*kernels.SUITES, kernels.ARM64]
 CPUS, MANY_CPUS = 2, 8
 # What ./dev test has time for: programs, store, exact counts and VLANs, which the
 # machine itself may lack, but not what loads the programs dozens of times.
-QUICK, SLOW = r"^(bpf\.|e2e\.(exact|once_vlan))", r"^bpf\.(attach|context(_rules|_stop)?)$"
+QUICK = r"^(bpf\.|e2e\.(exact|once_vlan))"
+SLOW = r"^bpf\.(attach|context(_rules|_sampling|_stop)?)$"
 
 
 @dataclass
