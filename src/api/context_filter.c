@@ -282,32 +282,32 @@ static int count_rule(const struct netobs *ctx, uint32_t rule,
 	return err ?: filter_count(ctx->filter, rule, totals, ret_count);
 }
 
-int netobs_rule_count_get(const struct netobs *ctx, uint32_t rule,
-			  struct netobs_count *ret_count)
+/* One of the two counts that a rule has. */
+static int get_count(const struct netobs *ctx, uint32_t rule,
+		     bool is_sampled_out, struct netobs_count *ret_count)
 {
-	struct rule_count count;
+	struct rule_count counts;
+	const struct count *count = is_sampled_out ? &counts.sampled_out :
+						     &counts.decided;
 	int err;
 
 	if (!ctx || !ret_count)
 		return -EINVAL;
-	err = count_rule(ctx, rule, &count);
+	err = count_rule(ctx, rule, &counts);
 	if (!err)
-		*ret_count = (struct netobs_count){ count.decided.packets,
-						    count.decided.bytes };
+		*ret_count =
+			(struct netobs_count){ count->packets, count->bytes };
 	return err;
+}
+
+int netobs_rule_count_get(const struct netobs *ctx, uint32_t rule,
+			  struct netobs_count *ret_count)
+{
+	return get_count(ctx, rule, false, ret_count);
 }
 
 int netobs_rule_sampled_out_get(const struct netobs *ctx, uint32_t rule,
 				struct netobs_count *ret_count)
 {
-	struct rule_count count;
-	int err;
-
-	if (!ctx || !ret_count)
-		return -EINVAL;
-	err = count_rule(ctx, rule, &count);
-	if (!err)
-		*ret_count = (struct netobs_count){ count.sampled_out.packets,
-						    count.sampled_out.bytes };
-	return err;
+	return get_count(ctx, rule, true, ret_count);
 }
