@@ -56,7 +56,7 @@ class Rtt(lab.LabTest):
                            line["DstPort"], line["Interface"]) for line in lines})
         return found, lines
 
-    def compare(self, found, lines):
+    def compare(self, found, lines, timestamps):
         """What is wrong with the round-trip times; and them, in microseconds."""
         ways = [line["ToServer"] for line in lines if "TimeFlowRttNs" in line["ToServer"]]
         ours = statistics.median(way["TimeFlowRttNs"] for way in ways) / 1000
@@ -65,7 +65,8 @@ class Rtt(lab.LabTest):
         values = (f"median {ours:.0f} us, the kernel's {kernels:.0f}; least {least:.0f} us, "
                   f"the kernel's {found['min']}")
         # After a loss the kernel measures by timestamps of milliseconds (RFC 7323), cut off.
-        coarse = 0 if found["min"] % 1000 else 1000
+        is_coarse = timestamps and found["retransmits"] and not found["min"] % 1000
+        coarse = 1000 if is_coarse else 0
         if abs(ours - kernels) > max(SHARE * kernels, LEAST_US) + coarse:
             return "the median differs", values
         if abs(least - found["min"]) > max(LEAST_US, SHARE * found["min"] / 5) + coarse:
@@ -81,7 +82,7 @@ class Rtt(lab.LabTest):
             link.serve(family, 30 if kind == "think" else 0)
             found, lines = self.measure(link, "bulk" if kind == "bulk" else "pingpong",
                                         family)
-            why, values = self.compare(found, lines)
+            why, values = self.compare(found, lines, timestamps)
             last = lines[-1]["ToServer"]
             self.note(f"{delay_ms} ms, loss {loss:.1%}, {kind}, timestamps {timestamps}, "
                       f"IPv{family}: {values}; {last['Retransmits']} retransmits, "
