@@ -17,12 +17,14 @@ from scenarios import FLOWS, SCENARIOS, TCP_STREAMS, short
 STYLES = {
     "empty": ("#707070", 4, 1.5),
     "netobs": ("#0060a0", 7, 4),
+    "netobs-rtt": ("#3080b8", 6, 2),
     "v0": ("#c04a00", 9, 2),
     "tcpdump": ("#007a58", 5, 2),
     "pmacctd": ("#a8487e", 11, 2),
     "softflowd": ("#96690a", 13, 2),
 }
-TITLES = {"empty": "empty BPF program", "v0": "ring buffer (v0)"}
+TITLES = {"empty": "empty BPF program", "netobs-rtt": "netobs --rtt",
+          "v0": "ring buffer (v0)"}
 # Labels closer than this, in percent of the full scale, would touch.
 LABEL_HEIGHT = 5.5
 TOP = 108

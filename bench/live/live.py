@@ -129,7 +129,9 @@ def run_all(options, traffic_cpu, agent_cpu):
     for number in range(options.rounds):
         for name in options.scenario:
             scenario = SCENARIOS[name]
-            for agent in rotated(options.agent, number):
+            agents = [agent for agent in options.agent
+                      if scenario.protocol in AGENTS[agent].protocols]
+            for agent in rotated(agents, number):
                 where = lab.Lab()
                 try:
                     wire = load.Wire(where, traffic_cpu)

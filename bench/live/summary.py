@@ -6,6 +6,8 @@ from collections import defaultdict
 
 # (up to how many flows, throughput of netobs over that of an empty program)
 TARGETS = ((1000, 0.97), (1_000_000, 0.90))
+# Throughput with round-trip times over that without.
+RTT_TARGET = 0.98
 PER_MILLION = ("agent_cpu_seconds", "softirq_seconds", "busy_seconds")
 PEAKS = ("rss_peak_bytes", "kernel_bytes")
 
@@ -53,7 +55,7 @@ def line(cells, scenario, agent):
     """All rounds of one agent in one scenario."""
     ours = by_round(cells, scenario, agent)
     of = {f"of_{name}": ratios(ours, by_round(cells, scenario, name))
-          for name in ("none", "empty")}
+          for name in ("none", "empty", "netobs")}
     return {
         "scenario": scenario, "agent": agent, "rounds": len(ours),
         "throughput": spread([c["throughput"] for c in ours.values()]),
@@ -85,18 +87,27 @@ def check(lines, scenarios):
     """What netobs has to reach, and whether it does."""
     found = []
     for row in lines:
-        if row["agent"] != "netobs":
-            continue
         scenario = scenarios[row["scenario"]]
-        found.append(verdict(row, "monitoring rate", row["monitoring_rate"], 1,
-                             row["monitoring_rate"] == 1))
-        if scenario.protocol == "udp" and row["of_empty"]:
-            least = next(least for flows, least in TARGETS
-                         if scenario.flows <= flows)
-            ratio = row["of_empty"]["median"]
-            found.append(verdict(row, "throughput of empty", ratio, least,
-                                 ratio >= least))
+        if row["agent"] == "netobs":
+            found.append(verdict(row, "monitoring rate", row["monitoring_rate"],
+                                 1, row["monitoring_rate"] == 1))
+            if scenario.protocol == "udp":
+                least = next(least for flows, least in TARGETS
+                             if scenario.flows <= flows)
+                found += ratio_verdict(row, "empty", "throughput of empty", least)
+        if row["agent"] == "netobs-rtt":
+            found += ratio_verdict(row, "netobs", "throughput of netobs, with --rtt",
+                                   RTT_TARGET)
     return found
+
+
+def ratio_verdict(row, reference, what, least):
+    """A list of one, or empty: @reference may not have run."""
+    spread_of = row[f"of_{reference}"]
+    if not spread_of:
+        return []
+    ratio = spread_of["median"]
+    return [verdict(row, what, ratio, least, ratio >= least)]
 
 
 def verdict(row, what, value, target, is_met):

@@ -78,6 +78,18 @@ class Sums(unittest.TestCase):
                          [(one["what"], one["met"])
                           for one in summary.check(lines, SCENARIOS)])
 
+    def test_round_trip_times_are_compared_with_netobs(self):
+        def what(*cells):
+            cells = [{**one, "scenario": "tcp"} for one in cells]
+            return [(one["what"], one["met"]) for one in
+                    summary.check(summary.summarize(cells), SCENARIOS)
+                    if one["what"] != "monitoring rate"]
+        self.assertEqual([("throughput of netobs, with --rtt", False)],
+                         what(cell(1, "netobs", 100), cell(1, "netobs-rtt", 97)))
+        self.assertEqual([("throughput of netobs, with --rtt", True)],
+                         what(cell(1, "netobs", 100), cell(1, "netobs-rtt", 99)))
+        self.assertEqual([], what(cell(1, "netobs-rtt", 97)))
+
     def test_one_lost_packet_is_not_met(self):
         lines = summary.summarize([
             cell(1, "netobs", 96, packets=10 ** 9, reported=10 ** 9 - 1)])

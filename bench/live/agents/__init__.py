@@ -2,12 +2,12 @@
 """The agents that are compared, in the order of the tables."""
 
 from .baseline import Empty, Nothing, V0
-from .netobs import Before, Capped, Netobs
+from .netobs import Before, Capped, Netobs, Rtt
 from .pmacctd import Pmacctd
 from .softflowd import Softflowd
 from .tcpdump import Tcpdump
 
 AGENTS = {agent.name: agent for agent in
-          (Nothing, Empty, Netobs, V0, Tcpdump, Pmacctd, Softflowd,
-           Capped, Before)}
+          (Nothing, Empty, Netobs, Rtt, V0, Tcpdump, Pmacctd,
+           Softflowd, Capped, Before)}
 DEFAULT = [name for name, agent in AGENTS.items() if agent.is_default]

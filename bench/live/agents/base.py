@@ -26,6 +26,7 @@ class Agent:
 
     name = ""
     is_default = True # it runs unless others are asked for
+    protocols = ("udp", "tcp") # of the scenarios that it runs in
     packages = () # of Debian, beyond what every benchmark needs
     accounts = None # what it says of packets that it did not report
     lag_seconds = 0 # what it has seen, it has read after this

@@ -45,6 +45,13 @@ class Netobs(Agent):
         return packets
 
 
+class Rtt(Netobs):
+    """With round-trip times, which only TCP has."""
+    name = "netobs-rtt"
+    options = ("--rtt",)
+    protocols = ("tcp",)
+
+
 class Capped(Netobs):
     """With a table that is soon full: it must not slow the traffic down."""
     name = "netobs-capped"
