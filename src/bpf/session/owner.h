@@ -100,11 +100,13 @@ static __always_inline void read_path(struct cgroup *cgroup,
 		path->is_cut = 1;
 }
 
+/* COMPAT(<6.18): to the verifier, a counter whose address a helper has may be any number. */
 static __always_inline struct session_path *claim_path(void)
 {
 	for (__u32 i = 0; i < SESSION_PATHS; i++) {
+		const __u32 key = i;
 		struct session_path *path =
-			bpf_map_lookup_elem(&session_paths, &i);
+			bpf_map_lookup_elem(&session_paths, &key);
 
 		if (path && !__sync_val_compare_and_swap(&path->is_busy, 0, 1))
 			return path;
