@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 What the programs cost the kernel's verifier, against what is written down in
-baseline.txt: no figure may grow by more than a fifth without a new baseline.
+baseline.txt: no figure may grow by more than a fifth without a new baseline, and no
+program that a kernel has loaded may be refused by it.
 """
 
 import os
@@ -96,3 +97,12 @@ def jumps(costs, baseline):
                          f"{cost.stack} bytes of stack; the baseline allows "
                          f"{instructions} and {stack}")
     return found
+
+
+def refused(costs, baseline):
+    """The programs of the baseline that the same kernel has not loaded, in words."""
+    loaded = {(cost.kernel, cost.clang, cost.program) for cost in costs}
+    here = {cost[:2] for cost in loaded}
+    return [f"{known.program}: the kernel refuses it, and did not before"
+            for known in baseline if (known.kernel, known.clang) in here and
+            (known.kernel, known.clang, known.program) not in loaded]

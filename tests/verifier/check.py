@@ -19,7 +19,8 @@ def main(verifier, clang, *objects):
     print("kernel, clang, program, instructions, stack:")
     for cost in costs:
         print(cost.line(), end="")
-    found = budget.jumps(costs, budget.read_baseline())
+    baseline = budget.read_baseline()
+    found = budget.jumps(costs, baseline) + budget.refused(costs, baseline)
     if found:
         print(*found, "If it must be: ./dev vm --update-baseline", sep="\n")
     sys.exit(bool(found))

@@ -54,14 +54,25 @@ static bool report(const char *object, const struct bpf_program *program,
 	return true;
 }
 
-/* Each program has a log of its own: @logs holds LOG_SIZE bytes for each. */
 /* The programs of sessions are left out where the kernel lacks what they need. */
 static bool is_optional(const char *name)
 {
 	return !strncmp(name, "session", strlen("session"));
 }
 
-static bool load_object(struct bpf_object *object, const char *name, char *logs)
+/* libbpf prints what the verifier says about programs that have no log of their own. */
+static void explain_refusal(const char *path)
+{
+	struct bpf_object *object = bpf_object__open_file(path, NULL);
+
+	if (object)
+		bpf_object__load(object);
+	bpf_object__close(object);
+}
+
+/* Each program has a log of its own: @logs holds LOG_SIZE bytes for each. */
+static bool load_object(struct bpf_object *object, const char *path,
+			const char *name, char *logs)
 {
 	struct bpf_program *program;
 	bool good = true;
@@ -74,6 +85,7 @@ static bool load_object(struct bpf_object *object, const char *name, char *logs)
 	}
 	if (bpf_object__load(object) < 0) {
 		fprintf(stderr, "%s: the kernel refuses it\n", name);
+		explain_refusal(path);
 		return is_optional(name);
 	}
 	log = logs;
@@ -97,7 +109,7 @@ static bool load(char *path)
 	bpf_object__for_each_program(program, object)
 		n++;
 	logs = calloc(n + 1, LOG_SIZE);
-	good = logs && load_object(object, basename(path), logs);
+	good = logs && load_object(object, path, basename(path), logs);
 	bpf_object__close(object);
 	free(logs);
 	return good;
