@@ -3,9 +3,8 @@
 
 #include <stddef.h>
 
+#include "cmd_screen.h"
 #include "flows_config.h"
-
-enum { DEFAULT_INTERVAL_MS = 1000, DEFAULT_ROWS = 20 };
 
 #define FIELD(name) offsetof(struct flows_config, name)
 
@@ -49,45 +48,15 @@ static const struct args_command command = {
 		 "SECONDS may have a fraction or a unit.\n",
 };
 
-static enum args_result parse(struct flows_config *config, int argc, char **argv)
+static void prepare(struct flows_config *config)
 {
-	enum args_result result = args_parse(&command, argc, argv, config);
-
-	if (result != ARGS_RUN)
-		return result;
-	if (config->once && config->duration_ms) {
-		args_complain(&command,
-			      "--once: --interval gives the time, and not -d");
-		return ARGS_WRONG;
-	}
-	if (!config->interval_ms)
-		config->interval_ms = DEFAULT_INTERVAL_MS;
 	if (config->conns_sort < 0)
 		config->conns_sort = CONNS_BY_RATE;
 	config->rtt = true;
 	config->is_tcp = true;
-	config->has_screen = !config->once;
-	result = flows_config_one_output(config);
-	if (result == ARGS_RUN)
-		result = flows_config_finish(config);
-	if (result == ARGS_RUN && !config->view.top)
-		config->view.top = config->top ?: DEFAULT_ROWS;
-	return result;
 }
 
 int cmd_tcp(int argc, char **argv)
 {
-	struct flows_config config;
-	enum args_result result;
-	int status;
-
-	flows_config_init(&config, &command);
-	result = parse(&config, argc, argv);
-	status = result == ARGS_WRONG ? EXIT_USAGE : EXIT_FINE;
-	if (result == ARGS_RUN) {
-		flows_config_observe_once(&config);
-		status = flows_session(&config);
-	}
-	flows_config_clear(&config);
-	return status;
+	return cmd_screen(&command, prepare, argc, argv);
 }

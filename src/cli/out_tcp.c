@@ -24,14 +24,10 @@
 enum { HEAD_LINES = 2, MIN_AGE_MS = 200 };
 
 struct tcp {
+	struct screen_state common; /* without a screen: lines */
 	struct conns conns;
-	struct names *names;   /* NULL: not wanted */
-	struct screen *screen; /* NULL: lines */
 	enum conns_sort sort;
-	size_t first; /* row on the screen */
-	bool is_paused, has_help, has_printed;
-	int64_t drawn_at_s; /* time of day; 0: nothing has come yet */
-	char note[160];
+	bool has_printed;
 };
 
 static const char *const tcp_help[] = {
@@ -72,7 +68,7 @@ static bool tcp_is_due(const struct output *output)
 	const struct tcp *tcp = output->state;
 	int64_t least_ms = output->interval_ms * INT64_C(3) / 4;
 
-	if (tcp->screen && least_ms < MIN_AGE_MS)
+	if (tcp->common.screen && least_ms < MIN_AGE_MS)
 		least_ms = MIN_AGE_MS;
 	return clock_ns(CLOCK_MONOTONIC) - tcp->conns.at_ns >=
 	       least_ms * NSEC_PER_MSEC;
@@ -97,7 +93,7 @@ static void tcp_fit(const struct tcp *tcp, size_t first, size_t n, int width,
 	layout_widen(ret_layout, &cells);
 	for (size_t i = first; i < first + n; i++) {
 		conns_cells(ret_layout, &tcp->conns, &tcp->conns.list[i],
-			    tcp->names, &cells);
+			    tcp->common.names, &cells);
 		layout_widen(ret_layout, &cells);
 	}
 	if (width)
@@ -120,7 +116,7 @@ static int tcp_open(struct output *output)
 	tcp->sort = output->conns_sort;
 	tcp->conns.at_ns = clock_ns(CLOCK_MONOTONIC);
 	if (output->view->want_names)
-		err = names_new(NULL, &tcp->names);
+		err = names_new(NULL, &tcp->common.names);
 	if (err < 0)
 		free(tcp);
 	else
@@ -133,7 +129,7 @@ static void tcp_free(struct output *output)
 	struct tcp *tcp = output->state;
 
 	conns_free(&tcp->conns);
-	names_free(tcp->names);
+	names_free(tcp->common.names);
 	free(tcp);
 	output->state = NULL;
 }
@@ -165,7 +161,7 @@ static void tcp_write_table(struct output *output)
 	tcp_write_line(output, &layout, &cells);
 	for (size_t i = 0; i < n; i++) {
 		conns_cells(&layout, &tcp->conns, &tcp->conns.list[i],
-			    tcp->names, &cells);
+			    tcp->common.names, &cells);
 		tcp_write_line(output, &layout, &cells);
 	}
 }
@@ -242,9 +238,9 @@ static void tcp_draw_title(const struct output *output)
 	const struct tcp *tcp = output->state;
 	char left[256], right[96];
 
-	screen_subject(output, tcp->drawn_at_s, left, sizeof(left));
+	screen_subject(output, tcp->common.drawn_at_s, left, sizeof(left));
 	snprintf(right, sizeof(right), "%s%zu connections by %s",
-		 tcp->is_paused ? "FROZEN  " : "", tcp->conns.n,
+		 tcp->common.is_paused ? "FROZEN  " : "", tcp->conns.n,
 		 conns_sort_names[tcp->sort]);
 	screen_put_title(left, right);
 }
@@ -257,19 +253,15 @@ static void tcp_draw_rows(struct tcp *tcp)
 	char line[ROW_LINE_MAX];
 	size_t shown;
 
-	if (tcp->first >= n)
-		tcp->first = n ? n - 1 : 0;
-	shown = n - tcp->first < room ? n - tcp->first : room;
-	tcp_fit(tcp, tcp->first, shown, COLS, &layout);
-	layout_headings(&layout, &cells);
-	layout_line(&layout, &cells, COLS, line);
-	attrset(A_REVERSE);
-	mvhline(HEAD_LINES - 1, 0, ' ', COLS);
-	mvaddstr(HEAD_LINES - 1, 0, line);
-	attrset(A_NORMAL);
+	if (tcp->common.first >= n)
+		tcp->common.first = n ? n - 1 : 0;
+	shown = n - tcp->common.first < room ? n - tcp->common.first : room;
+	tcp_fit(tcp, tcp->common.first, shown, COLS, &layout);
+	screen_put_headings(HEAD_LINES - 1, &layout);
 	for (size_t i = 0; i < shown; i++) {
 		conns_cells(&layout, &tcp->conns,
-			    &tcp->conns.list[tcp->first + i], tcp->names, &cells);
+			    &tcp->conns.list[tcp->common.first + i],
+			    tcp->common.names, &cells);
 		layout_line(&layout, &cells, COLS, line);
 		mvaddstr(HEAD_LINES + (int)i, 0, line);
 	}
@@ -281,15 +273,15 @@ static void tcp_draw(struct output *output)
 
 	erase();
 	tcp_draw_title(output);
-	if (tcp->has_help)
+	if (tcp->common.has_help)
 		screen_put_help(HEAD_LINES, tcp_help, ARRAY_SIZE(tcp_help));
 	else
 		tcp_draw_rows(tcp);
-	if (!tcp->has_help)
+	if (!tcp->common.has_help)
 		screen_put(
 			LINES - 1, A_DIM,
-			tcp->note[0] ?
-				tcp->note :
+			tcp->common.note[0] ?
+				tcp->common.note :
 				"r x a b o sort  p freeze  N names  h help  q quit");
 	refresh();
 }
@@ -297,7 +289,7 @@ static void tcp_draw(struct output *output)
 static void tcp_order(struct tcp *tcp, enum conns_sort sort)
 {
 	tcp->sort = sort;
-	tcp->first = 0;
+	tcp->common.first = 0;
 	conns_sort(&tcp->conns, sort);
 }
 
@@ -320,51 +312,12 @@ static bool tcp_order_by_key(struct tcp *tcp, int key)
 	return false;
 }
 
-/* False: quit. */
-static bool tcp_follow_key(struct tcp *tcp, int key)
-{
-	if (tcp->has_help && key != 'q') {
-		tcp->has_help = false;
-		return true;
-	}
-	tcp->note[0] = '\0';
-	if (tcp_order_by_key(tcp, key) ||
-	    screen_scroll(key, tcp_room(), tcp->conns.n, &tcp->first))
-		return true;
-	switch (key) {
-	case 'q':
-		return false;
-	case 'h':
-	case '?':
-		tcp->has_help = true;
-		break;
-	case 'p':
-	case ' ':
-		tcp->is_paused = !tcp->is_paused;
-		break;
-	case 'N':
-		if (!names_toggle(&tcp->names))
-			snprintf(tcp->note, sizeof(tcp->note),
-				 "Names cannot be shown.");
-		break;
-	default:
-		break;
-	}
-	return true;
-}
-
-static bool tcp_follow_keys(struct output *output)
+static bool tcp_follow_key(struct output *output, int key)
 {
 	struct tcp *tcp = output->state;
-	int key;
 
-	if (!screen_has_keys())
-		return false;
-	while ((key = getch()) != ERR)
-		if (key != KEY_RESIZE && !tcp_follow_key(tcp, key))
-			return false;
-	tcp_draw(output);
-	return true;
+	return tcp_order_by_key(tcp, key) ||
+	       screen_scroll(key, tcp_room(), tcp->conns.n, &tcp->common.first);
 }
 
 static int tcp_open_screen(struct output *output)
@@ -374,7 +327,9 @@ static int tcp_open_screen(struct output *output)
 
 	if (err < 0)
 		return err;
-	err = screen_start(output, &tcp->screen);
+	tcp->common.draw = tcp_draw;
+	tcp->common.follow_key = tcp_follow_key;
+	err = screen_start(output, &tcp->common.screen);
 	if (err < 0) {
 		tcp_free(output);
 		return err;
@@ -387,41 +342,11 @@ static void tcp_show_interval(struct output *output)
 {
 	struct tcp *tcp = output->state;
 
-	if (tcp->is_paused || !tcp_is_due(output))
+	if (tcp->common.is_paused || !tcp_is_due(output))
 		return;
 	output->error = tcp_collect(output);
-	tcp->drawn_at_s = clock_ns(CLOCK_REALTIME) / NSEC_PER_SEC;
+	tcp->common.drawn_at_s = clock_ns(CLOCK_REALTIME) / NSEC_PER_SEC;
 	tcp_draw(output);
-}
-
-static int tcp_names_fd(const struct output *output)
-{
-	const struct tcp *tcp = output->state;
-
-	return names_fd(tcp->names);
-}
-
-static void tcp_take_names(struct output *output)
-{
-	const struct tcp *tcp = output->state;
-
-	names_clear(tcp->names);
-	tcp_draw(output);
-}
-
-static void tcp_resize(struct output *output)
-{
-	screen_follow_size();
-	tcp_draw(output);
-}
-
-static bool tcp_show_note(struct output *output, const char *message)
-{
-	struct tcp *tcp = output->state;
-
-	snprintf(tcp->note, sizeof(tcp->note), "%s", message);
-	tcp_draw(output);
-	return true;
 }
 
 static bool tcp_end_screen(struct output *output)
@@ -430,7 +355,7 @@ static bool tcp_end_screen(struct output *output)
 
 	if (!tcp)
 		return true;
-	screen_end(tcp->screen);
+	screen_end(tcp->common.screen);
 	tcp_free(output);
 	return true;
 }
@@ -439,10 +364,10 @@ const struct output_kind output_tcp = {
 	.open = tcp_open_screen,
 	.flow = tcp_ignore_flow,
 	.interval = tcp_show_interval,
-	.fd = tcp_names_fd,
-	.ready = tcp_take_names,
-	.resize = tcp_resize,
-	.keys = tcp_follow_keys,
-	.note = tcp_show_note,
+	.fd = screen_names_fd,
+	.ready = screen_take_names,
+	.resize = screen_resize,
+	.keys = screen_follow_keys,
+	.note = screen_note,
 	.close = tcp_end_screen,
 };

@@ -30,7 +30,7 @@ static void top_type(struct top *top, int key)
 		if (key != KEY_ESCAPE)
 			memcpy(top->search, top->typed, sizeof(top->search));
 		top->is_typing = false;
-		top->first = 0;
+		top->common.first = 0;
 	} else if (key == KEY_BACKSPACE || key == '\b' || key == 127) {
 		if (len)
 			top->typed[len - 1] = '\0';
@@ -43,13 +43,13 @@ static void top_type(struct top *top, int key)
 static void top_show_table(struct top *top, size_t table)
 {
 	top->table = table;
-	top->first = 0;
+	top->common.first = 0;
 }
 
 static void top_sort(struct top *top, enum sort sort)
 {
 	top->order = (struct order){ .sort = sort };
-	top->first = 0;
+	top->common.first = 0;
 }
 
 static bool top_choose(struct top *top, int key)
@@ -85,69 +85,35 @@ static bool top_choose(struct top *top, int key)
 		top_sort(top, SORT_VALUE);
 		return true;
 	default:
-		return screen_scroll(key, top_room(), top->n_rows, &top->first);
+		return screen_scroll(key, top_room(), top->n_rows,
+				     &top->common.first);
 	}
 }
 
-/* False: quit. */
-static bool top_follow_key(struct top *top, int key)
+static bool top_follow_key(struct output *output, int key)
 {
-	if (top->has_help && key != 'q') {
-		top->has_help = false;
-		return true;
-	}
+	struct top *top = output->state;
+
 	if (top->is_typing) {
 		top_type(top, key);
 		return true;
 	}
-	top->note[0] = '\0';
 	if (top_choose(top, key))
 		return true;
 	switch (key) {
-	case 'q':
-		return false;
-	case 'h':
-	case '?':
-		top->has_help = true;
-		break;
-	case 'p':
-	case ' ':
-		top->is_paused = !top->is_paused;
-		break;
 	case 't':
 		top->since_start = !top->since_start;
-		break;
-	case 'N':
-		if (!names_toggle(&top->names))
-			snprintf(top->note, sizeof(top->note),
-				 "Names cannot be shown.");
-		break;
+		return true;
 	case '/':
 		top->is_typing = true;
 		top->typed[0] = '\0';
-		break;
+		return true;
 	case KEY_ESCAPE:
 		top->search[0] = '\0';
-		break;
+		return true;
 	default:
-		break;
-	}
-	return true;
-}
-
-/* Nothing to be read means that the terminal is gone. */
-static bool top_follow_keys(struct output *output)
-{
-	struct top *top = output->state;
-	int key;
-
-	if (!screen_has_keys())
 		return false;
-	while ((key = getch()) != ERR)
-		if (key != KEY_RESIZE && !top_follow_key(top, key))
-			return false;
-	top_draw(output);
-	return true;
+	}
 }
 
 /* ---- The output ------------------------------------------------------------------ */
@@ -155,7 +121,7 @@ static bool top_follow_keys(struct output *output)
 static void top_free(struct top *top)
 {
 	top_tables_free(&top->tables);
-	names_free(top->names);
+	names_free(top->common.names);
 	free(top);
 }
 
@@ -166,13 +132,15 @@ static int top_open(struct output *output)
 
 	if (!top)
 		return -ENOMEM;
+	top->common.draw = top_draw;
+	top->common.follow_key = top_follow_key;
 	top->order = output->view->order;
 	top->since_start = output->is_file;
 	err = top_tables_init(&top->tables, &output->view->by);
 	if (err == 0 && output->view->want_names)
-		err = names_new(NULL, &top->names);
+		err = names_new(NULL, &top->common.names);
 	if (err == 0)
-		err = screen_start(output, &top->screen);
+		err = screen_start(output, &top->common.screen);
 	if (err < 0) {
 		top_free(top);
 		return err;
@@ -199,45 +167,16 @@ static void top_end_interval(struct output *output)
 		top_end_interval_of_file(top);
 		return;
 	}
-	if (top->is_paused || (!top->drawn_at_s && !top->tables.next_sum.flows))
+	if (top->common.is_paused ||
+	    (!top->common.drawn_at_s && !top->tables.next_sum.flows))
 		return;
 	if (age_ms < MIN_AGE_MS)
 		age_ms = MIN_AGE_MS;
 	if (top_tables_age_ns(&top->tables) < age_ms * NSEC_PER_MSEC)
 		return;
 	top_tables_turn(&top->tables, false);
-	top->drawn_at_s = clock_ns(CLOCK_REALTIME) / NSEC_PER_SEC;
+	top->common.drawn_at_s = clock_ns(CLOCK_REALTIME) / NSEC_PER_SEC;
 	top_draw(output);
-}
-
-static int top_names_fd(const struct output *output)
-{
-	const struct top *top = output->state;
-
-	return names_fd(top->names);
-}
-
-static void top_take_names(struct output *output)
-{
-	const struct top *top = output->state;
-
-	names_clear(top->names);
-	top_draw(output);
-}
-
-static void top_resize(struct output *output)
-{
-	screen_follow_size();
-	top_draw(output);
-}
-
-static bool top_note(struct output *output, const char *message)
-{
-	struct top *top = output->state;
-
-	snprintf(top->note, sizeof(top->note), "%s", message);
-	top_draw(output);
-	return true;
 }
 
 static bool top_close(struct output *output)
@@ -246,7 +185,7 @@ static bool top_close(struct output *output)
 
 	if (!top)
 		return true;
-	screen_end(top->screen);
+	screen_end(top->common.screen);
 	top_free(top);
 	output->state = NULL;
 	return true;
@@ -256,10 +195,10 @@ const struct output_kind output_top = {
 	.open = top_open,
 	.flow = top_add_flow,
 	.interval = top_end_interval,
-	.fd = top_names_fd,
-	.ready = top_take_names,
-	.resize = top_resize,
-	.keys = top_follow_keys,
-	.note = top_note,
+	.fd = screen_names_fd,
+	.ready = screen_take_names,
+	.resize = screen_resize,
+	.keys = screen_follow_keys,
+	.note = screen_note,
 	.close = top_close,
 };

@@ -9,6 +9,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "row.h" /* before term.h, whose macros have names of its members */
+
 #define NCURSES_NOMACROS
 #include <curses.h>
 #include <term.h>
@@ -16,6 +18,7 @@
 #include "base/clock_ms.h"
 #include "human.h"
 #include "keys.h"
+#include "names.h"
 #include "output.h"
 
 enum { ESCAPE_MS = 25 /* until an ESC is no part of another key */ };
@@ -80,22 +83,6 @@ void screen_end(struct screen *screen)
 	keys_farewell("");
 	keys_end();
 	delscreen(screen);
-}
-
-void screen_follow_size(void)
-{
-	struct winsize size;
-
-	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row && size.ws_col)
-		resizeterm(size.ws_row, size.ws_col);
-	clearok(curscr, TRUE); /* terminals differ in what they keep */
-}
-
-bool screen_has_keys(void)
-{
-	int pending = 0;
-
-	return !ioctl(STDIN_FILENO, FIONREAD, &pending) && pending;
 }
 
 void screen_put(int line, unsigned int attributes, const char *text)
@@ -174,5 +161,111 @@ bool screen_scroll(int key, size_t page, size_t n, size_t *ret_first)
 		return false;
 	}
 	*ret_first = first < last ? first : last;
+	return true;
+}
+
+void screen_put_headings(int line, const struct layout *layout)
+{
+	char text[ROW_LINE_MAX];
+	struct cells cells;
+
+	layout_headings(layout, &cells);
+	layout_line(layout, &cells, COLS, text);
+	attrset(A_REVERSE);
+	mvhline(line, 0, ' ', COLS);
+	mvaddstr(line, 0, text);
+	attrset(A_NORMAL);
+}
+
+/* ---- Outputs ------------------------------------------------------------------------ */
+
+int screen_names_fd(const struct output *output)
+{
+	const struct screen_state *state = output->state;
+
+	return names_fd(state->names);
+}
+
+void screen_take_names(struct output *output)
+{
+	const struct screen_state *state = output->state;
+
+	names_clear(state->names);
+	state->draw(output);
+}
+
+void screen_resize(struct output *output)
+{
+	const struct screen_state *state = output->state;
+	struct winsize size;
+
+	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row && size.ws_col)
+		resizeterm(size.ws_row, size.ws_col);
+	clearok(curscr, TRUE); /* terminals differ in what they keep */
+	state->draw(output);
+}
+
+bool screen_note(struct output *output, const char *message)
+{
+	struct screen_state *state = output->state;
+
+	snprintf(state->note, sizeof(state->note), "%s", message);
+	state->draw(output);
+	return true;
+}
+
+/* False: quit. */
+static bool follow_key(struct output *output, int key)
+{
+	struct screen_state *state = output->state;
+
+	if (state->has_help && key != 'q') {
+		state->has_help = false;
+		return true;
+	}
+	state->note[0] = '\0';
+	if (state->follow_key(output, key))
+		return true;
+	switch (key) {
+	case 'q':
+		return false;
+	case 'h':
+	case '?':
+		state->has_help = true;
+		break;
+	case 'p':
+	case ' ':
+		state->is_paused = !state->is_paused;
+		break;
+	case 'N':
+		if (!names_toggle(&state->names))
+			snprintf(state->note, sizeof(state->note),
+				 "Names cannot be shown.");
+		break;
+	default:
+		break;
+	}
+	return true;
+}
+
+/* Standard input that is readable without anything to be read has ended. */
+static bool has_keys(void)
+{
+	int pending = 0;
+
+	return !ioctl(STDIN_FILENO, FIONREAD, &pending) && pending;
+}
+
+bool screen_follow_keys(struct output *output)
+{
+	const struct screen_state *state = output->state;
+	int key;
+
+	if (!has_keys())
+		return false;
+	while ((key = getch()) != ERR)
+		if (key != KEY_RESIZE && !follow_key(output, key))
+			return false;
+	state->draw(output);
 	return true;
 }

@@ -10,11 +10,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct layout;
+struct names;
 struct output;
 struct screen;
 
 enum { KEY_ESCAPE = 27 };
 enum { SCREEN_LOSSES = 1 }; /* number of a colour pair */
+
+/* Comes first in the state of an output that takes the terminal. */
+struct screen_state {
+	struct screen *screen; /* NULL: it does not, or not yet */
+	struct names *names;   /* NULL: not wanted */
+	size_t first;	       /* row that is shown */
+	bool is_paused, has_help;
+	int64_t drawn_at_s; /* time of day of the last interval; 0: none has ended */
+	char note[160];
+
+	void (*draw)(struct output *output);
+	/** @return whether it is a key of this screen, and no common one */
+	bool (*follow_key)(struct output *output, int key);
+};
 
 /** @return 0; -ENOTSUP: this terminal cannot be used, which was logged */
 int screen_start(const struct output *output, struct screen **ret_screen);
@@ -22,11 +38,15 @@ int screen_start(const struct output *output, struct screen **ret_screen);
 /** Put the terminal back. */
 void screen_end(struct screen *screen);
 
-/** The terminal has another size, and what it shows is to be drawn anew. */
-void screen_follow_size(void);
+/* What output_kind has, of outputs whose state begins with a struct screen_state. */
+int screen_names_fd(const struct output *output);
+void screen_take_names(struct output *output);
+void screen_resize(struct output *output);
+bool screen_follow_keys(struct output *output);
+bool screen_note(struct output *output, const char *message);
 
-/** @return whether keys can be read; if standard input is readable and not: it has ended */
-bool screen_has_keys(void);
+/** Put headings of columns, in reverse. */
+void screen_put_headings(int line, const struct layout *layout);
 
 /** Put a line of one byte per column. @line may be below the screen. */
 void screen_put(int line, unsigned int attributes, const char *text);

@@ -4,20 +4,18 @@
 #define NETOBS_CLI_TOP_H
 
 #include "output.h"
+#include "screen.h"
 #include "top_tables.h"
 
 struct top {
+	struct screen_state common;
 	struct top_tables tables;
-	struct names *names; /* NULL: not wanted */
-	struct screen *screen;
-	size_t table, first; /* what is shown, and the first row of it */
+	size_t table; /* that is shown */
 	struct order order;
-	bool since_start, is_paused, is_typing, has_help;
-	int64_t drawn_at_s; /* time of day of the last interval; 0: none has ended */
-	size_t n_rows;	    /* that can be shown */
+	bool since_start, is_typing;
+	size_t n_rows; /* that can be shown */
 	char search[64];
 	char typed[64]; /* what will be searched for */
-	char note[160];
 };
 
 /** Draw all; records of a file that have come are of an interval that has ended. */

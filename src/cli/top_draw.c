@@ -56,9 +56,9 @@ static void top_draw_title(const struct output *output)
 	const struct top *top = output->state;
 	char left[256], right[128];
 
-	screen_subject(output, top->drawn_at_s, left, sizeof(left));
+	screen_subject(output, top->common.drawn_at_s, left, sizeof(left));
 	snprintf(right, sizeof(right), "%s%s by %s%s%s%s",
-		 top->is_paused ? "FROZEN  " : "",
+		 top->common.is_paused ? "FROZEN  " : "",
 		 top->tables.tables[top->table].name, top_sort_name(top),
 		 top->since_start ? ", since the start" : "",
 		 *top->search ? ", with " : "", top->search);
@@ -73,7 +73,7 @@ static void top_draw_sums(const struct output *output)
 	char line[320], sum[160], lasted[16], losses[64];
 	bool is_lossy;
 
-	if (!top->drawn_at_s) {
+	if (!top->common.drawn_at_s) {
 		screen_put(1, A_NORMAL, "Nothing seen yet.");
 		return;
 	}
@@ -104,16 +104,11 @@ static void top_draw_rows(const struct top *top, const struct rows *rows,
 	char line[ROW_LINE_MAX];
 
 	layout_init(&layout, &top->tables.tables[top->table].by, LAYOUT_TOP);
-	layout_fit_rows(&layout, top->names, rows, first, n, ns, COLS);
-	layout_headings(&layout, &cells);
-	layout_line(&layout, &cells, COLS, line);
-	attrset(A_REVERSE);
-	mvhline(HEAD_LINES - 1, 0, ' ', COLS);
-	mvaddstr(HEAD_LINES - 1, 0, line);
-	attrset(A_NORMAL);
+	layout_fit_rows(&layout, top->common.names, rows, first, n, ns, COLS);
+	screen_put_headings(HEAD_LINES - 1, &layout);
 	for (size_t i = 0; i < n; i++) {
-		layout_cells(&layout, top->names, rows_at(rows, first + i), ns,
-			     &cells);
+		layout_cells(&layout, top->common.names,
+			     rows_at(rows, first + i), ns, &cells);
 		layout_line(&layout, &cells, COLS, line);
 		mvaddstr(HEAD_LINES + (int)i, 0, line);
 	}
@@ -126,8 +121,8 @@ static void top_draw_foot(const struct top *top)
 	if (top->is_typing)
 		snprintf(line, sizeof(line), "Rows that contain: %s_",
 			 top->typed);
-	else if (top->note[0])
-		snprintf(line, sizeof(line), "%s", top->note);
+	else if (top->common.note[0])
+		snprintf(line, sizeof(line), "%s", top->common.note);
 	else
 		snprintf(line, sizeof(line),
 			 "1-8 table  b k f s n sort  t since start  / search  "
@@ -142,7 +137,7 @@ static struct top_query top_query(const struct top *top)
 				   .since_start = top->since_start,
 				   .order = top->order,
 				   .search = top->search,
-				   .names = top->names };
+				   .names = top->common.names };
 
 	if (query.order.sort == SORT_SENT && !by->both_ends)
 		query.order.sort = SORT_BYTES;
@@ -167,7 +162,7 @@ static void top_draw_table(struct output *output)
 	size_t n;
 	int r;
 
-	query.most = top->first + top_room();
+	query.most = top->common.first + top_room();
 	if (!query.most)
 		return;
 	r = top_tables_select(&top->tables, &query, &rows);
@@ -177,10 +172,10 @@ static void top_draw_table(struct output *output)
 		return;
 	}
 	top->n_rows = rows.added;
-	if (top->first >= rows.n)
-		top->first = rows.n ? rows.n - 1 : 0;
-	n = rows.n - top->first;
-	top_draw_rows(top, &rows, top->first, n);
+	if (top->common.first >= rows.n)
+		top->common.first = rows.n ? rows.n - 1 : 0;
+	n = rows.n - top->common.first;
+	top_draw_rows(top, &rows, top->common.first, n);
 	if (rows.added > rows.n || r > 0) {
 		view_rest_text(&rows, rows.n, r > 0, "", line, sizeof(line));
 		screen_put(HEAD_LINES + (int)n, A_NORMAL, line);
@@ -194,7 +189,7 @@ void top_end_interval_of_file(struct top *top)
 
 	if (!sum->flows)
 		return;
-	top->drawn_at_s = sum->end_ns / NSEC_PER_SEC;
+	top->common.drawn_at_s = sum->end_ns / NSEC_PER_SEC;
 	top_tables_turn(&top->tables, true);
 }
 
@@ -207,12 +202,12 @@ void top_draw(struct output *output)
 	erase();
 	top_draw_title(output);
 	top_draw_sums(output);
-	if (top->has_help)
+	if (top->common.has_help)
 		screen_put_help(HEAD_LINES, top_help,
 				sizeof(top_help) / sizeof(top_help[0]));
-	else if (top->drawn_at_s)
+	else if (top->common.drawn_at_s)
 		top_draw_table(output);
-	if (!top->has_help)
+	if (!top->common.has_help)
 		top_draw_foot(top);
 	refresh();
 }
