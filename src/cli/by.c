@@ -56,6 +56,14 @@ static bool key_has_part(const struct by_key *key, const char *name)
 	return part && strcspn(part, " ") == strlen(name);
 }
 
+/* With "host", a group of one of these would be there twice, with its own host and the other. */
+static const char *by_hint(const struct by_key *key, const struct by_key *other)
+{
+	return key->addr == BY_ADDR_HOST || other->addr == BY_ADDR_HOST ?
+		       "; 'client,service' and 'src,dst' have both hosts of a flow" :
+		       "";
+}
+
 static int by_add_key(struct by *by, const struct by_key *key, char *why,
 		      size_t size)
 {
@@ -69,8 +77,8 @@ static int by_add_key(struct by *by, const struct by_key *key, char *why,
 		if (!key_has_part(other, key->name) &&
 		    !key_has_part(key, other->name))
 			continue;
-		snprintf(why, size, "'%s' and '%s': one is part of the other",
-			 other->name, key->name);
+		snprintf(why, size, "'%s' and '%s': one is part of the other%s",
+			 other->name, key->name, by_hint(key, other));
 		return -EINVAL;
 	}
 	if (by->n == BY_KEYS ||

@@ -379,9 +379,9 @@ static void json_tunnel(const void *value, struct json *json)
 
 /* ---- Keys ----------------------------------------------------------------------- */
 
-#define ADDR_KEY(name, heading, addr, json)                         \
-	{                                                           \
-		name, heading, 16, "", addr, json, NULL, NULL, NULL \
+#define ADDR_KEY(name, heading, has, addr, json)                     \
+	{                                                            \
+		name, heading, 16, has, addr, json, NULL, NULL, NULL \
 	}
 #define KEY(name, heading, value, has)                                  \
 	{                                                               \
@@ -390,14 +390,14 @@ static void json_tunnel(const void *value, struct json *json)
 	}
 
 const struct by_key by_keys[] = {
-	ADDR_KEY("src", "SOURCE", BY_ADDR_SRC, "SrcAddr"),
-	ADDR_KEY("dst", "DESTINATION", BY_ADDR_DST, "DstAddr"),
-	ADDR_KEY("client", "CLIENT", BY_ADDR_CLIENT, "ClientAddr"),
-	KEY(service, "SERVICE", struct service_value, "port proto"),
-	ADDR_KEY("host", "HOST", BY_ADDR_HOST, "HostAddr"),
+	ADDR_KEY("src", "SOURCE", "host", BY_ADDR_SRC, "SrcAddr"),
+	ADDR_KEY("dst", "DESTINATION", "host", BY_ADDR_DST, "DstAddr"),
+	ADDR_KEY("client", "CLIENT", "host", BY_ADDR_CLIENT, "ClientAddr"),
+	KEY(service, "SERVICE", struct service_value, "host port proto"),
+	ADDR_KEY("host", "HOST", "", BY_ADDR_HOST, "HostAddr"),
 	KEY(tuple, "SOURCE \u2192 DESTINATION", struct flow_tuple,
-	    "src dst port proto"),
-	KEY(pair, "HOSTS", struct pair_value, ""),
+	    "src dst host port proto"),
+	KEY(pair, "HOSTS", struct pair_value, "host"),
 	KEY(port, "PORT", struct port_value, "proto"),
 	KEY(proto, "PROTO", uint8_t, ""),
 	KEY(interface, "INTERFACE", struct interface_value, ""),

@@ -71,7 +71,13 @@ static void keys_that_are_wrong_are_explained(void **state)
 		{ "src,flow", "'flow' stands alone" },
 		{ "service,port", "one is part of the other" },
 		{ "proto,port", "one is part of the other" },
-		{ "src,dst,host,pair,service", "too many keys" },
+		{ "service,host", "'client,service' and 'src,dst' have both" },
+		{ "host,src", "one is part of the other; 'client,service'" },
+		{ "dst,host", "one is part of the other" },
+		{ "host,client", "one is part of the other" },
+		{ "pair,host", "one is part of the other" },
+		{ "host,tuple", "one is part of the other" },
+		{ "src,dst,port,vlan,tunnel", "too many keys" },
 	};
 	char why[256];
 	struct by by;
