@@ -413,11 +413,17 @@ static void describe(struct flows_config *config)
 	char *text = config->subject;
 	size_t used = 0;
 
+	/* First, so that few screens are too narrow for it. */
+	if (config->sampling_interval)
+		used = (size_t)snprintf(text, size, "1 of %u %s of ",
+					config->sampling_interval,
+					human_sampled(config->sampling_mode));
 	for (size_t i = 0; i < config->files.n && used < size; i++)
 		used += (size_t)snprintf(text + used, size - used, "%s%s",
 					 i ? ", " : "", config->files.items[i]);
 	if (!config->files.n && !config->interfaces.n)
-		used = (size_t)snprintf(text, size, "all interfaces");
+		used += (size_t)snprintf(text + used, size - used,
+					 "all interfaces");
 	for (size_t i = 0; i < config->interfaces.n && used < size; i++)
 		used += (size_t)snprintf(text + used, size - used, "%s%s",
 					 i ? ", " : "",
@@ -429,10 +435,6 @@ static void describe(struct flows_config *config)
 	if (config->direction > 0 && used < size)
 		used += (size_t)snprintf(text + used, size - used, " (%s)",
 					 flows_directions[config->direction]);
-	if (config->sampling_interval && used < size)
-		used += (size_t)snprintf(text + used, size - used, ", 1 of %u %s",
-					 config->sampling_interval,
-					 human_sampled(config->sampling_mode));
 	if (config->filter && used < size)
 		snprintf(text + used, size - used, ": %s", config->filter);
 	if (config->rules_path && used < size)

@@ -12,7 +12,10 @@
 #include "row.h"
 #include "screen.h"
 
-enum { HEAD_LINES = 4 }; /* title, two sums, headings */
+enum {
+	HEAD_LINES = 4,	     /* title, two sums, headings */
+	SAMPLING_WIDTH = 33, /* "12:34:56  1 of 4294967295 packets" */
+};
 
 static const char *const top_help[] = {
 	"1 to 8  talkers, flows, hosts, pairs, services, ports, interfaces, protocols",
@@ -30,8 +33,8 @@ static const char *const top_help[] = {
 	"q       quit",
 	"",
 	"FLOWS counts records: one per flow and interval. A flow belongs to the host that",
-	"accepted the connection, as far as that is known. Lost and unparsed packets are",
-	"those since the start.",
+	"accepted the connection, as far as that is known; in the table of hosts, it is in",
+	"the rows of both. Lost and unparsed packets are those since the start.",
 };
 
 static const char *top_sort_name(const struct top *top)
@@ -50,6 +53,15 @@ static const char *top_sort_name(const struct top *top)
 	}
 }
 
+static int top_view_text(const struct top *top, char *buf, size_t size)
+{
+	return snprintf(buf, size, "%s%s by %s%s%s%s",
+			top->common.is_paused ? "FROZEN  " : "",
+			top->tables.tables[top->table].name, top_sort_name(top),
+			top->since_start ? ", since the start" : "",
+			*top->search ? ", with " : "", top->search);
+}
+
 /* "12:34:56  eth0, every 1 s                         talkers by bytes, since the start" */
 static void top_draw_title(const struct output *output)
 {
@@ -57,12 +69,17 @@ static void top_draw_title(const struct output *output)
 	char left[256], right[128];
 
 	screen_subject(output, top->common.drawn_at_s, left, sizeof(left));
-	snprintf(right, sizeof(right), "%s%s by %s%s%s%s",
-		 top->common.is_paused ? "FROZEN  " : "",
-		 top->tables.tables[top->table].name, top_sort_name(top),
-		 top->since_start ? ", since the start" : "",
-		 *top->search ? ", with " : "", top->search);
+	top_view_text(top, right, sizeof(right));
 	screen_put_title(left, right);
+}
+
+/* The sampling that the title names, unless it has no room for it. */
+static uint32_t top_named_sampling(const struct output *output)
+{
+	char right[128];
+	int width = top_view_text(output->state, right, sizeof(right));
+
+	return COLS - width > SAMPLING_WIDTH ? output->sampling : 0;
 }
 
 static void top_draw_sums(const struct output *output)
@@ -95,15 +112,17 @@ static void top_draw_sums(const struct output *output)
 		   line);
 }
 
-static void top_draw_rows(const struct top *top, const struct rows *rows,
+static void top_draw_rows(const struct output *output, const struct rows *rows,
 			  size_t first, size_t n)
 {
+	const struct top *top = output->state;
 	const int64_t ns = top_tables_sum(&top->tables, top->since_start)->ns;
 	struct layout layout;
 	struct cells cells;
 	char line[ROW_LINE_MAX];
 
 	layout_init(&layout, &top->tables.tables[top->table].by, LAYOUT_TOP);
+	layout.sampling = top_named_sampling(output);
 	layout_fit_rows(&layout, top->common.names, rows, first, n, ns, COLS);
 	screen_put_headings(HEAD_LINES - 1, &layout);
 	for (size_t i = 0; i < n; i++) {
@@ -175,7 +194,7 @@ static void top_draw_table(struct output *output)
 	if (top->common.first >= rows.n)
 		top->common.first = rows.n ? rows.n - 1 : 0;
 	n = rows.n - top->common.first;
-	top_draw_rows(top, &rows, top->common.first, n);
+	top_draw_rows(output, &rows, top->common.first, n);
 	if (rows.added > rows.n || r > 0) {
 		view_rest_text(&rows, rows.n, r > 0, "", line, sizeof(line));
 		screen_put(HEAD_LINES + (int)n, A_NORMAL, line);

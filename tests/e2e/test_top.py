@@ -103,6 +103,21 @@ class Top(lab.WiredTest):
             self.note(line)
         self.quit(terminal)
 
+    def test_sampling_is_named_once(self):
+        """In the title, or if that has no room, in each row."""
+        terminal = self.start("--sampling", "2", "icmp")
+        traffic.ping(self.a, "192.0.2.2", 20)
+        terminal.type("t")
+        self.shows(terminal, r"192\.0\.2\.2 ICMP")
+        for columns, is_in_title in (80, True), (40, False):
+            terminal.resize(24, columns)
+            terminal.process.send_signal(signal.SIGWINCH)
+            row = "ICMP  " if is_in_title else r"\(1:2\)"
+            lines = self.shows(terminal, "since the start\n", row)
+            self.assertEqual(is_in_title, "1 of 2 packets of eth0" in lines[TITLE])
+            self.assertEqual(is_in_title, "(1:2)" not in "\n".join(lines))
+        self.quit(terminal)
+
     def test_frozen_it_counts_on(self):
         terminal = self.start("--by", "proto")
         traffic.ping(self.a, "192.0.2.2", 2)
