@@ -212,19 +212,10 @@ static int start(struct netobs *ctx)
 
 int netobs_start(struct netobs *ctx)
 {
-	int err;
-
 	if (!ctx)
 		return -EINVAL;
 	log_expect_error(&ctx->log);
-	err = start(ctx);
-	if (privilege_missing(err, PRIVILEGE_ALL)) {
-		if (!ctx->error.is_new)
-			log_error(&ctx->log, "cannot start: %s%s", strerror(-err),
-				  privilege_hint(err, PRIVILEGE_ALL).text);
-		return -EPERM;
-	}
-	return log_keep_error(&ctx->log, "cannot start", err);
+	return privilege_keep_error(&ctx->log, PRIVILEGE_ALL, start(ctx));
 }
 
 const char *netobs_last_error(const struct netobs *ctx)

@@ -61,3 +61,13 @@ struct privilege_hint privilege_hint(int err, uint64_t wanted)
 		strcat(hint.text, ")");
 	return hint;
 }
+
+int privilege_keep_error(const struct log *log, uint64_t wanted, int err)
+{
+	if (!privilege_missing(err, wanted))
+		return log_keep_error(log, "cannot start", err);
+	if (!log->error->is_new)
+		log_error(log, "cannot start: %s%s", strerror(-err),
+			  privilege_hint(err, wanted).text);
+	return -EPERM;
+}

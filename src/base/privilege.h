@@ -6,6 +6,8 @@
 #include <linux/capability.h>
 #include <stdint.h>
 
+#include "log.h"
+
 /* Capabilities as masks. */
 #define PRIVILEGE_MAPS (1ULL << CAP_BPF)
 #define PRIVILEGE_ATTACH (1ULL << CAP_NET_ADMIN)
@@ -23,5 +25,12 @@ struct privilege_hint {
 };
 
 struct privilege_hint privilege_hint(int err, uint64_t wanted);
+
+/**
+ * Keep the error of a public call that starts something, as log_keep_error() does.
+ *
+ * @return @err; -EPERM if it is for lack of some of @wanted
+ */
+int privilege_keep_error(const struct log *log, uint64_t wanted, int err);
 
 #endif

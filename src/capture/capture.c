@@ -264,20 +264,10 @@ static int start(struct netobs_capture *capture)
 
 int netobs_capture_start(struct netobs_capture *capture)
 {
-	int err;
-
 	if (!capture)
 		return -EINVAL;
 	log_expect_error(&capture->log);
-	err = start(capture);
-	if (privilege_missing(err, PRIVILEGE_ALL)) {
-		if (!capture->error.is_new)
-			log_error(&capture->log, "cannot start: %s%s",
-				  strerror(-err),
-				  privilege_hint(err, PRIVILEGE_ALL).text);
-		return -EPERM;
-	}
-	return log_keep_error(&capture->log, "cannot start", err);
+	return privilege_keep_error(&capture->log, PRIVILEGE_ALL, start(capture));
 }
 
 const char *netobs_capture_last_error(const struct netobs_capture *capture)

@@ -435,20 +435,11 @@ static int start(struct netobs_sessions *sessions)
 
 int netobs_sessions_start(struct netobs_sessions *sessions)
 {
-	int err;
-
 	if (!sessions)
 		return -EINVAL;
 	log_expect_error(&sessions->log);
-	err = start(sessions);
-	if (privilege_missing(err, PRIVILEGE_PROGRAMS)) {
-		if (!sessions->error.is_new)
-			log_error(&sessions->log, "cannot start: %s%s",
-				  strerror(-err),
-				  privilege_hint(err, PRIVILEGE_PROGRAMS).text);
-		return -EPERM;
-	}
-	return log_keep_error(&sessions->log, "cannot start", err);
+	return privilege_keep_error(&sessions->log, PRIVILEGE_PROGRAMS,
+				    start(sessions));
 }
 
 const char *netobs_sessions_last_error(const struct netobs_sessions *sessions)
