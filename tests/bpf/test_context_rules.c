@@ -3,74 +3,25 @@
  * Rules of a context: the first one that matches decides, each counts, and all are replaced
  * while packets come. NETOBS_TEST_RULES replaces them more often.
  */
-#include "lib_context.h"
+#include "lib_rules.h"
 #include "lib_test.h"
 #include "filter_expressions.h"
 #include "base/util.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netobs/probe.h>
-#include <poll.h>
-#include <pthread.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 enum {
-	PORT = 40000,
+	PORT = RULES_PORT,
 	LONG_MS = 60000,
 	PATIENCE_MS = 30000,
 	CROSSINGS = 2, /* of a packet on the loopback */
 	REPLACEMENTS = 30,
-	PORTS = 4,
 	FLOODS = 2,
-	BURST = 16,
 };
-
-static int sinks[PORTS];
-
-static struct sockaddr_in loopback_port(uint16_t port)
-{
-	return (struct sockaddr_in){ .sin_family = AF_INET,
-				     .sin_port = htons(port),
-				     .sin_addr = { htonl(INADDR_LOOPBACK) } };
-}
-
-/* Where nothing listens, ICMP answers. */
-static int setup(void **state)
-{
-	context_setup(state);
-	for (int i = 0; i < PORTS; i++) {
-		struct sockaddr_in to = loopback_port(PORT + i);
-
-		sinks[i] = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-		if (bind(sinks[i], (struct sockaddr *)&to, sizeof(to)))
-			return -1;
-	}
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	for (int i = 0; i < PORTS; i++)
-		close(sinks[i]);
-	return context_teardown(state);
-}
-
-/* Datagrams to @port that have crossed both points: a slow kernel may defer the second. */
-static void send_through(uint16_t port, uint32_t n)
-{
-	struct pollfd ready = { .fd = sinks[port - PORT], .events = POLLIN };
-	char byte;
-
-	lab_send(port, n);
-	for (uint32_t i = 0; i < n; i++) {
-		assert_int_equal(poll(&ready, 1, PATIENCE_MS), 1);
-		assert_int_equal(recv(ready.fd, &byte, 1, 0), 1);
-	}
-}
 
 static struct netobs_rule accept_rule(const char *filter)
 {
@@ -118,7 +69,7 @@ static void first_rule_that_matches_decides(void **state)
 	set_rules(&opts, rules, ARRAY_SIZE(rules), NETOBS_REJECT);
 	context_start_with(f, &opts);
 	for (uint16_t i = 0; i < 4; i++)
-		send_through(PORT + i, 10 + i);
+		rules_send_through(PORT + i, 10 + i);
 	context_stop(f->ctx);
 	assert_int_equal(witness_packets_to(&f->witness, PORT), 10);
 	assert_int_equal(witness_packets_to(&f->witness, PORT + 1), 0);
@@ -139,7 +90,7 @@ static void default_alone_is_a_list(void **state)
 
 	set_rules(&opts, NULL, 0, NETOBS_REJECT);
 	context_start_with(f, &opts);
-	send_through(PORT, 5);
+	rules_send_through(PORT, 5);
 	context_stop(f->ctx);
 	assert_int_equal(f->witness.n_flows, 0);
 	assert_int_equal(counted(f->ctx, 0), CROSSINGS * 5);
@@ -160,19 +111,10 @@ static void rules_with_and_without_vlan_mix(void **state)
 
 	set_rules(&opts, rules, ARRAY_SIZE(rules), NETOBS_REJECT);
 	context_start_with(f, &opts);
-	send_through(PORT, 10);
+	rules_send_through(PORT, 10);
 	context_stop(f->ctx);
 	assert_int_equal(witness_packets_to(&f->witness, PORT), 10);
 	assert_int_equal(counted(f->ctx, 3), CROSSINGS * 10);
-}
-
-static void assert_refused(struct context_fixture *f,
-			   const struct netobs_opts *opts, int err,
-			   const char *words)
-{
-	assert_int_equal(netobs_change(f->ctx, opts), err);
-	if (!strstr(netobs_last_error(f->ctx), words))
-		fail_msg("'%s' lacks '%s'", netobs_last_error(f->ctx), words);
 }
 
 /* Of expressions of all kinds: the kernel's verifier has to bear it. */
@@ -191,7 +133,7 @@ static void list_may_have_64_rules(void **state)
 	context_start_with(f, &opts);
 	rules[n] = rules[n - 1];
 	opts.n_rules++;
-	assert_refused(f, &opts, -E2BIG, "64 are the most");
+	rules_assert_refused(f, &opts, -E2BIG, "64 are the most");
 	context_stop(f->ctx);
 }
 
@@ -216,12 +158,12 @@ static void rules_are_replaced(void **state, uint64_t disable)
 	opts.disable_features = disable;
 	set_rules(&opts, before, ARRAY_SIZE(before), NETOBS_REJECT);
 	context_start_with(f, &opts);
-	send_through(PORT, 3);
-	send_through(PORT + 1, 5);
+	rules_send_through(PORT, 3);
+	rules_send_through(PORT + 1, 5);
 	set_rules(&opts, after, ARRAY_SIZE(after), NETOBS_REJECT);
 	assert_int_equal(netobs_change(f->ctx, &opts), 0);
-	send_through(PORT, 7);
-	send_through(PORT + 1, 11);
+	rules_send_through(PORT, 7);
+	rules_send_through(PORT + 1, 11);
 	context_stop(f->ctx);
 	assert_int_equal(witness_packets_to(&f->witness, PORT), 10);
 	assert_int_equal(witness_packets_to(&f->witness, PORT + 1), 11);
@@ -250,10 +192,10 @@ static void expression_is_replaced(void **state)
 
 	opts.filter = "udp port 40001";
 	context_start_with(f, &opts);
-	send_through(PORT, 3);
+	rules_send_through(PORT, 3);
 	opts.filter = "udp port 40000";
 	assert_int_equal(netobs_change(f->ctx, &opts), 0);
-	send_through(PORT, 7);
+	rules_send_through(PORT, 7);
 	context_stop(f->ctx);
 	assert_int_equal(witness_packets_to(&f->witness, PORT), 7);
 	assert_int_equal(netobs_rule_count_get(f->ctx, 0, &count), -ENOENT);
@@ -284,12 +226,12 @@ static void rules_have_to_fit_the_interfaces_that_are_selected(void **state)
 	set_rules(&opts, &ethernet, 1, NETOBS_REJECT);
 	context_start_with(f, &opts);
 	opts.interfaces = both;
-	assert_refused(f, &opts, -EINVAL, "without Ethernet header");
+	rules_assert_refused(f, &opts, -EINVAL, "without Ethernet header");
 	set_rules(&opts, &any, 1, NETOBS_REJECT);
 	assert_int_equal(netobs_change(f->ctx, &opts), 0);
 	await_interfaces(f->ctx, 2);
 	set_rules(&opts, &ethernet, 1, NETOBS_REJECT);
-	assert_refused(f, &opts, -EINVAL, "without Ethernet header");
+	rules_assert_refused(f, &opts, -EINVAL, "without Ethernet header");
 	assert_int_equal(netobs_change_begin(f->ctx, &opts), 0);
 	assert_int_equal(await_change(f->ctx), -EINVAL);
 	assert_non_null(
@@ -304,38 +246,13 @@ static void rules_have_to_fit_the_interfaces_that_are_selected(void **state)
 	await_interfaces(f->ctx, 1);
 	set_rules(&opts, &ethernet, 1, NETOBS_REJECT);
 	assert_int_equal(netobs_change(f->ctx, &opts), 0);
-	send_through(PORT, 5);
+	rules_send_through(PORT, 5);
 	context_stop(f->ctx);
 	assert_int_equal(witness_packets_to(&f->witness, PORT), 5);
 	context_assert_conserved(f->ctx);
 }
 
 /* ---- Under load -------------------------------------------------------------------- */
-
-struct flood {
-	pthread_t thread;
-	uint16_t port;
-	bool is_over;
-	uint64_t sent;
-};
-
-static void *flood_run(void *arg)
-{
-	struct flood *flood = arg;
-	struct sockaddr_in to = loopback_port(flood->port);
-	char payload[LAB_BYTES - 28] = { 0 };
-	int from = socket(AF_INET, SOCK_DGRAM, 0);
-
-	while (!__atomic_load_n(&flood->is_over, __ATOMIC_RELAXED)) {
-		for (int i = 0; i < BURST; i++)
-			flood->sent += sendto(from, payload, sizeof(payload), 0,
-					      (struct sockaddr *)&to,
-					      sizeof(to)) > 0;
-		usleep(1000);
-	}
-	close(from);
-	return NULL;
-}
 
 /* Each list accepts all, by different rules: no packet may be left to the default. */
 static const struct netobs_rule *choose_rules(uint32_t i,
@@ -353,20 +270,10 @@ static const struct netobs_rule *choose_rules(uint32_t i,
 	return rules;
 }
 
-static uint32_t count_replacements(void)
-{
-	const char *given = getenv("NETOBS_TEST_RULES");
-	const char *less = getenv("NETOBS_TEST_SHRINK");
-
-	return given ? (uint32_t)atoi(given) :
-	       less  ? REPLACEMENTS / (uint32_t)atoi(less) :
-		       REPLACEMENTS;
-}
-
 static void no_packet_is_judged_by_half_a_list(void **state)
 {
-	uint32_t n = count_replacements();
-	struct flood floods[FLOODS] = { { .port = PORT }, { .port = PORT + 1 } };
+	uint32_t n = rules_count_replacements(REPLACEMENTS);
+	struct rules_flood floods[FLOODS];
 	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, 100);
 	struct netobs_stats stats = { .sz = sizeof(stats) };
@@ -377,10 +284,8 @@ static void no_packet_is_judged_by_half_a_list(void **state)
 		NETOBS_DIRECTION_EGRESS; /* an ingress queue may overflow */
 	set_rules(&opts, choose_rules(0, rules), 2, NETOBS_REJECT);
 	context_start_with(f, &opts);
-	for (int i = 0; i < FLOODS; i++)
-		assert_int_equal(pthread_create(&floods[i].thread, NULL,
-						flood_run, &floods[i]),
-				 0);
+	for (uint32_t i = 0; i < FLOODS; i++)
+		rules_begin_flood(&floods[i], i, 1);
 	for (uint32_t i = 1; i <= n; i++) {
 		choose_rules(i, rules);
 		if (i % 2) {
@@ -391,10 +296,9 @@ static void no_packet_is_judged_by_half_a_list(void **state)
 		}
 		assert_true(netobs_poll(f->ctx, 1) >= 0);
 	}
-	for (int i = 0; i < FLOODS; i++) {
-		__atomic_store_n(&floods[i].is_over, true, __ATOMIC_RELAXED);
-		pthread_join(floods[i].thread, NULL);
-		sent += floods[i].sent;
+	for (uint32_t i = 0; i < FLOODS; i++) {
+		rules_end_flood(&floods[i]);
+		sent += floods[i].sent[i];
 	}
 	context_stop(f->ctx);
 	assert_int_equal(f->witness.packets, sent);
@@ -422,14 +326,14 @@ static void wrong_rules_are_refused_and_nothing_changes(void **state)
 	fds = lab_count_fds();
 	opts.n_rules = 2;
 	rules[1].filter = "tcp prt 5";
-	assert_refused(f, &opts, -EINVAL, "rules[1]: ");
+	rules_assert_refused(f, &opts, -EINVAL, "rules[1]: ");
 	rules[1].filter = "ether host 02:00:00:00:00:01";
 	assert_int_equal(netobs_change(f->ctx, &opts), 0);
 	opts.n_rules = 1;
 	assert_int_equal(netobs_change(f->ctx, &opts), 0);
 	set_rules(&opts, NULL, 0, 0);
-	assert_refused(f, &opts, -ENOTSUP, "turned on or off");
-	send_through(PORT, 5);
+	rules_assert_refused(f, &opts, -ENOTSUP, "turned on or off");
+	rules_send_through(PORT, 5);
 	assert_int_equal(lab_count_fds(), fds);
 	context_stop(f->ctx);
 	assert_int_equal(witness_packets_to(&f->witness, PORT), 5);
@@ -464,11 +368,11 @@ static void change_is_made_in_steps(void **state)
 	assert_int_equal(netobs_change_result(f->ctx), -EINPROGRESS);
 	assert_int_equal(netobs_change_begin(f->ctx, &last), -EBUSY);
 	assert_int_equal(netobs_change(f->ctx, &last), -EBUSY);
-	send_through(PORT, 3);
-	send_through(PORT + 1, 5);
+	rules_send_through(PORT, 3);
+	rules_send_through(PORT + 1, 5);
 	assert_int_equal(await_change(f->ctx), 0);
-	send_through(PORT, 7);
-	send_through(PORT + 1, 11);
+	rules_send_through(PORT, 7);
+	rules_send_through(PORT + 1, 11);
 	context_stop(f->ctx);
 	assert_int_equal(witness_packets_to(&f->witness, PORT), 3);
 	assert_int_equal(witness_packets_to(&f->witness, PORT + 1), 11);
@@ -510,7 +414,7 @@ static void thread_compiles_the_deepest_expressions(void **state)
 		rule.filter = deepest[i];
 		assert_int_equal(netobs_change_begin(f->ctx, &opts), 0);
 		assert_int_equal(await_change(f->ctx), 0);
-		send_through(PORT, 1);
+		rules_send_through(PORT, 1);
 	}
 	rule.filter = too_large;
 	assert_int_equal(netobs_change_begin(f->ctx, &opts), 0);
@@ -568,13 +472,14 @@ static void context_without_rules_has_no_counts(void **state)
 	assert_int_equal(netobs_rule_count_get(f->ctx, 0, NULL), -EINVAL);
 	assert_int_equal(netobs_rule_count_get(f->ctx, 0, &count), -ENOENT);
 	opts.filter = "udp";
-	assert_refused(f, &opts, -ENOTSUP, "turned on or off");
+	rules_assert_refused(f, &opts, -ENOTSUP, "turned on or off");
 	context_stop(f->ctx);
 }
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) \
+	cmocka_unit_test_setup_teardown(name, rules_setup, rules_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(first_rule_that_matches_decides),
 		TEST(default_alone_is_a_list),

@@ -5,56 +5,25 @@
  * whether its rate is one of its packets'. NETOBS_TEST_RULES replaces rates more often;
  * NETOBS_TEST_SEED repeats a run.
  */
-#include "lib_context.h"
+#include "lib_rules.h"
 #include "lib_test.h"
 #include "base/util.h"
 #include "bpf/sample.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <math.h>
-#include <poll.h>
-#include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
 enum {
-	PORT = 40000,
+	PORT = RULES_PORT,
 	LONG_MS = 60000,
 	MANY = 10000,
-	CLASSES = 4,
+	CLASSES = RULES_PORTS,
 	REPLACEMENTS = 20,
 	RATE_STEPS = 4, /* rates of a class */
-	BURST = 64,
 };
-
-static int sinks[CLASSES];
-
-static int setup(void **state)
-{
-	context_setup(state);
-	for (int i = 0; i < CLASSES; i++) {
-		struct sockaddr_in to = { .sin_family = AF_INET,
-					  .sin_port = htons(PORT + i),
-					  .sin_addr = { htonl(INADDR_LOOPBACK) } };
-
-		sinks[i] = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-		if (bind(sinks[i], (struct sockaddr *)&to, sizeof(to)))
-			return -1;
-	}
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	for (int i = 0; i < CLASSES; i++)
-		close(sinks[i]);
-	return context_teardown(state);
-}
 
 /* ---- What records say ---------------------------------------------------------------- */
 
@@ -214,59 +183,6 @@ static void each_rule_samples_at_its_own_rate(void **state)
 
 /* ---- Changes ------------------------------------------------------------------------- */
 
-struct flood {
-	pthread_t thread;
-	bool is_over;
-	uint64_t sent[CLASSES];
-};
-
-static void *flood_run(void *arg)
-{
-	struct flood *flood = arg;
-	char payload[LAB_BYTES - 28] = { 0 };
-	int from = socket(AF_INET, SOCK_DGRAM, 0);
-
-	while (!__atomic_load_n(&flood->is_over, __ATOMIC_RELAXED)) {
-		for (int i = 0; i < BURST; i++) {
-			struct sockaddr_in to = {
-				.sin_family = AF_INET,
-				.sin_port = htons(PORT + i % CLASSES),
-				.sin_addr = { htonl(INADDR_LOOPBACK) },
-			};
-
-			flood->sent[i % CLASSES] +=
-				sendto(from, payload, sizeof(payload), 0,
-				       (struct sockaddr *)&to, sizeof(to)) > 0;
-		}
-		usleep(1000);
-	}
-	close(from);
-	return NULL;
-}
-
-static uint32_t count_replacements(void)
-{
-	const char *given = getenv("NETOBS_TEST_RULES");
-	const char *less = getenv("NETOBS_TEST_SHRINK");
-
-	return given ? (uint32_t)atoi(given) :
-	       less  ? REPLACEMENTS / (uint32_t)atoi(less) :
-		       REPLACEMENTS;
-}
-
-static void begin_flood(struct flood *flood)
-{
-	*flood = (struct flood){ 0 };
-	assert_int_equal(pthread_create(&flood->thread, NULL, flood_run, flood),
-			 0);
-}
-
-static void end_flood(struct flood *flood)
-{
-	__atomic_store_n(&flood->is_over, true, __ATOMIC_RELAXED);
-	pthread_join(flood->thread, NULL);
-}
-
 /* Rules in random order, with random rates: some stay, in other places. */
 static void change_at_random(struct netobs *ctx, struct netobs_opts *opts)
 {
@@ -287,13 +203,13 @@ static void change_at_random(struct netobs *ctx, struct netobs_opts *opts)
 
 static void rates_change_in_a_flood(void **state)
 {
-	uint32_t n = count_replacements();
+	uint32_t n = rules_count_replacements(REPLACEMENTS);
 	struct context_fixture *f = *state;
 	struct netobs_opts opts = sampling_options(f, 100);
-	struct flood flood;
+	struct rules_flood flood;
 
 	context_start_with(f, &opts);
-	begin_flood(&flood);
+	rules_begin_flood(&flood, 0, CLASSES);
 	for (uint32_t i = 1; i <= n; i++) {
 		change_at_random(f->ctx, &opts);
 		assert_true(netobs_poll(f->ctx, rand() % 3) >= 0);
@@ -308,7 +224,7 @@ static void rates_change_in_a_flood(void **state)
 			rules[to] = rule;
 		}
 	assert_int_equal(netobs_change(f->ctx, &opts), 0);
-	end_flood(&flood);
+	rules_end_flood(&flood);
 	context_stop(f->ctx);
 	assert_all(f->ctx, flood.sent, 2 + 2 * RATE_STEPS);
 	print_message("%u changes, %llu packets of each class\n", n,
@@ -399,15 +315,6 @@ static void rules_inherit_the_rate_of_the_context(void **state)
 
 /* ---- What is refused ----------------------------------------------------------------- */
 
-static void assert_refused(struct context_fixture *f,
-			   const struct netobs_opts *opts, int err,
-			   const char *words)
-{
-	assert_int_equal(netobs_change(f->ctx, opts), err);
-	if (!strstr(netobs_last_error(f->ctx), words))
-		fail_msg("'%s' lacks '%s'", netobs_last_error(f->ctx), words);
-}
-
 static void wrong_rates_are_refused_and_nothing_changes(void **state)
 {
 	struct netobs_rule many[NETOBS_RATES_MAX + 1];
@@ -417,17 +324,17 @@ static void wrong_rates_are_refused_and_nothing_changes(void **state)
 
 	context_start_with(f, &opts);
 	rules[1].sampling_mode = 7;
-	assert_refused(f, &opts, -EINVAL, "rules[1]: sampling_mode");
+	rules_assert_refused(f, &opts, -EINVAL, "rules[1]: sampling_mode");
 	set_rate(&rules[1], 1, 0);
 	rules[2].action = NETOBS_REJECT;
-	assert_refused(f, &opts, -EINVAL, "rules[2]: sampling");
+	rules_assert_refused(f, &opts, -EINVAL, "rules[2]: sampling");
 	for (uint32_t i = 0; i <= NETOBS_RATES_MAX; i++) {
 		many[i] = rules[0];
 		many[i].sampling = 100 + i;
 	}
 	opts.rules = many;
 	opts.n_rules = NETOBS_RATES_MAX + 1;
-	assert_refused(f, &opts, -E2BIG, "7 are the most");
+	rules_assert_refused(f, &opts, -E2BIG, "7 are the most");
 	assert_int_equal(netobs_rule_sampled_out_get(f->ctx, 6, &count), -ENOENT);
 	assert_int_equal(netobs_rule_sampled_out_get(f->ctx, 0, NULL), -EINVAL);
 	assert_int_equal(netobs_rule_sampled_out_get(NULL, 0, &count), -EINVAL);
@@ -460,7 +367,8 @@ static void all_rates_are_replaced_at_once(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) \
+	cmocka_unit_test_setup_teardown(name, rules_setup, rules_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(each_rule_samples_at_its_own_rate),
 		TEST(rates_change_in_a_flood),
