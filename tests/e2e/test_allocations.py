@@ -46,6 +46,7 @@ class Run:
         if self.is_attached():
             self.sent = traffic.flood(place, a, "eth0", "--flows", FLOWS, "--packets", PACKETS)
             time.sleep(0.15) # a drain
+        self.ends_itself = self.process.poll() is not None or self.has_failed()
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
         self.process.wait(timeout=60)
@@ -57,6 +58,11 @@ class Run:
 
     def is_attached(self):
         return ATTACHED in self.text()
+
+    def has_failed(self):
+        """It has logged an error that ends it; others are warnings."""
+        return any(NO_MEMORY in line and ": warning: " not in line
+                   for line in self.text().splitlines())
 
     def wait_for_start(self):
         lab.wait_for(lambda: self.process.poll() is not None or self.is_attached(), "a start")
@@ -71,16 +77,29 @@ class Run:
 
 
 class Allocations(lab.WiredTest):
+    def check_failed(self, run, what):
+        """It may end between the programs and the outputs, in the flood, or at its end."""
+        text = run.text()
+        self.assertEqual(1, run.code, f"{what}: {text}")
+        self.assertIn(NO_MEMORY, text, what)
+        if '{"seen"' not in text:
+            return "no start"
+        result = run.result()
+        result.check_identity()
+        if run.sent and not run.ends_itself:
+            self.assertEqual((run.sent["packets"], run.sent["bytes"]),
+                             result.total("seen"), f"{what}: {text}")
+            return "failed at the end"
+        seen, sent = result.total("seen")[0], (run.sent or {"packets": 0})["packets"]
+        self.assertLessEqual(seen, sent, f"{what}: {text}")
+        return "failed in the flood" if run.sent else "no start"
+
     def check(self, run, what):
         text = run.text()
         observer.check_sanitizer(text)
         self.assertIn(run.code, (0, 1), f"{what}: {text}")
-        if not run.sent or run.code: # it may end between the programs and the outputs
-            self.assertEqual(1, run.code, f"{what}: {text}")
-            self.assertIn(NO_MEMORY, text, what)
-            if '{"seen"' in text:
-                run.result().check_identity()
-            return "no start"
+        if not run.sent or run.code:
+            return self.check_failed(run, what)
         self.assertIn('{"seen"', text, f"{what}, no statistics: {text}")
         result = run.result()
         result.check_identity()
