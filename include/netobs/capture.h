@@ -152,7 +152,8 @@ NETOBS_API int netobs_capture_dispatch(struct netobs_capture *capture);
 
 /**
  * Ask the capture to stop: call netobs_capture_dispatch() until it returns -ECANCELED.
- * May be called from a signal handler, and from any thread.
+ * May be called from a signal handler, and from any thread. netobs_capture_start() returns 0
+ * then without waiting until all interfaces have programs.
  */
 NETOBS_API void netobs_capture_stop(struct netobs_capture *capture);
 

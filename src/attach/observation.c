@@ -309,6 +309,7 @@ int observation_init(struct observation *observation, struct host *host,
 		.host = host,
 		.listener = { on_netif, on_settled, observation, NULL },
 		.names_timer = -1,
+		.stop_fd = -1,
 	};
 	return selection_init(&observation->selection, interfaces, exclude,
 			      host->log);
@@ -352,17 +353,23 @@ static bool is_named_one_busy(const struct observation *observation)
 	return false;
 }
 
-static void wait_attached(struct observation *observation)
+/* @return whether they are, as far as there was time; false: it is to stop */
+static bool wait_attached(struct observation *observation)
 {
 	int64_t deadline = clock_boot_ns() + START_WAIT_MS * NSEC_PER_MSEC;
-	struct pollfd fd = { .fd = attacher_fd(&observation->attacher),
-			     .events = POLLIN };
+	struct pollfd fds[] = {
+		{ .fd = attacher_fd(&observation->attacher), .events = POLLIN },
+		{ .fd = observation->stop_fd, .events = POLLIN },
+	};
 
 	while (attacher_is_busy(&observation->attacher) &&
 	       (clock_boot_ns() < deadline || is_named_one_busy(observation))) {
-		poll(&fd, 1, 100);
+		poll(fds, ARRAY_SIZE(fds), 100);
 		collect(observation);
+		if (fds[1].revents)
+			return false;
 	}
+	return true;
 }
 
 /* Interfaces that are not observed from the start on. */
@@ -402,7 +409,8 @@ int observation_start(struct observation *observation,
 		return err;
 	if (!is_whole)
 		begin_shift(observation);
-	wait_attached(observation);
+	if (!wait_attached(observation))
+		return 0;
 	warn_of_delay(observation);
 	for (uint32_t i = 0; !err && i < host->n_netns; i++)
 		err = check_attached(observation, &host->netns[i]);

@@ -59,6 +59,7 @@ struct observation {
 	struct shared_fd *pins; /* where links outlive the process; NULL: nowhere */
 	struct loop *loop;
 	int names_timer; /* -1: no namespace has had a name */
+	int stop_fd; /* observation_start() waits no longer once it is readable; -1: none */
 };
 
 /*
@@ -70,7 +71,8 @@ int observation_init(struct observation *observation, struct host *host,
 
 /*
  * Find the interfaces and attach to those that are there; where that takes long,
- * to those that were named. On failure call observation_done().
+ * to those that were named, unless stop_fd is readable before. On failure call
+ * observation_done().
  *
  * @param pins      where links are pinned, and those of an earlier process are taken over
  *                  from; NULL: nowhere

@@ -245,6 +245,7 @@ static int start(struct netobs_capture *capture)
 	err = packets_open(&capture->packets, &options, deliver_packet, capture,
 			   &capture->log);
 	sources_init(&capture->sources, &capture->host, &capture->packets);
+	capture->observation.stop_fd = capture->stop_fd;
 	err = err   ?:
 		      observation_start(
 			      &capture->observation, &programs, &attach, NULL,

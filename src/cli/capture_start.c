@@ -2,10 +2,18 @@
 #include "capture_start.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/util.h"
 #include "base/worker.h"
+
+enum { MESSAGES = 16, MESSAGE_MAX = 512 };
+
+struct message {
+	int level;
+	char text[MESSAGE_MAX];
+};
 
 /* Of one thread; the strings of @opts outlive it. */
 struct work {
@@ -17,7 +25,11 @@ struct work {
 struct capture_start {
 	struct worker *worker;
 	struct work work;
-	bool is_busy;
+	bool is_busy, is_starting; /* a capture that was made before */
+	void (*on_log)(int level, const char *message, void *user);
+	void *user;
+	struct message messages[MESSAGES]; /* of the thread, until it is done */
+	uint32_t n_messages;
 };
 
 static void do_work(void *arg)
@@ -35,15 +47,19 @@ static void leave_work(void *work)
 	(void)work;
 }
 
-int capture_start_new(struct capture_start **ret_start)
+int capture_start_new(void (*on_log)(int level, const char *message, void *user),
+		      void *user, struct capture_start **ret_start)
 {
 	cleanup_free struct capture_start *start = calloc(1, sizeof(*start));
 	int err = start ? worker_new(do_work, leave_work, &start->worker) :
 			  -ENOMEM;
 
-	if (!err)
-		*ret_start = TAKE_PTR(start);
-	return err;
+	if (err)
+		return err;
+	start->on_log = on_log;
+	start->user = user;
+	*ret_start = TAKE_PTR(start);
+	return 0;
 }
 
 void capture_start_free(struct capture_start *start)
@@ -74,13 +90,38 @@ void capture_start_make(struct capture_start *start,
 			const struct netobs_capture_opts *opts)
 {
 	start->work = (struct work){ .opts = *opts };
+	start->is_starting = false;
 	begin(start);
 }
 
 void capture_start_run(struct capture_start *start, struct netobs_capture *capture)
 {
 	start->work = (struct work){ .capture = capture };
+	start->is_starting = true;
 	begin(start);
+}
+
+/* Of more than there is room for, the last one, which says why a start failed. */
+bool capture_start_keep_log(struct capture_start *start, int level,
+			    const char *message)
+{
+	struct message *kept;
+
+	if (!start->is_busy)
+		return false;
+	start->n_messages += start->n_messages < MESSAGES;
+	kept = &start->messages[start->n_messages - 1];
+	kept->level = level;
+	snprintf(kept->text, sizeof(kept->text), "%s", message);
+	return true;
+}
+
+static void hand_on_messages(struct capture_start *start)
+{
+	for (uint32_t i = 0; i < start->n_messages; i++)
+		start->on_log(start->messages[i].level, start->messages[i].text,
+			      start->user);
+	start->n_messages = 0;
 }
 
 bool capture_start_is_busy(const struct capture_start *start)
@@ -96,6 +137,7 @@ bool capture_start_take(struct capture_start *start,
 	if (!work)
 		return false;
 	start->is_busy = false;
+	hand_on_messages(start);
 	if (work->result < 0)
 		netobs_capture_free(TAKE_PTR(work->capture));
 	*ret_capture = TAKE_PTR(work->capture);
@@ -106,6 +148,8 @@ bool capture_start_take(struct capture_start *start,
 bool capture_start_finish(struct capture_start *start,
 			  struct netobs_capture **ret_capture, int *ret_result)
 {
+	if (start->is_busy && start->is_starting)
+		netobs_capture_stop(start->work.capture);
 	if (start->is_busy)
 		worker_wait(start->worker, -1);
 	return capture_start_take(start, ret_capture, ret_result);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * Makes and starts a capture while its readers are served: to compile a filter, and to
- * load and attach programs, may take seconds, which threads wait for.
+ * load and attach programs, may take seconds, which threads wait for. What the library logs
+ * meanwhile is kept until the result is taken, so that only one thread logs.
  */
 #ifndef NETOBS_CLI_CAPTURE_START_H
 #define NETOBS_CLI_CAPTURE_START_H
@@ -11,10 +12,11 @@
 
 struct capture_start;
 
-/* @return 0, or -errno */
-int capture_start_new(struct capture_start **ret_start);
+/* @on_log: as in the options of captures, for the messages that are kept. @return 0, or -errno */
+int capture_start_new(void (*on_log)(int level, const char *message, void *user),
+		      void *user, struct capture_start **ret_start);
 
-/* Wait for what is under way, and free it. NULL is fine. */
+/* End what is under way, and free it. NULL is fine. */
 void capture_start_free(struct capture_start *start);
 
 /* Polls readable when capture_start_take() has something. */
@@ -28,6 +30,14 @@ void capture_start_make(struct capture_start *start,
 void capture_start_run(struct capture_start *start,
 		       struct netobs_capture *capture);
 
+/**
+ * Keep a message of the capture that is made or started, on whatever thread.
+ *
+ * @return false: nothing is under way, and the message is the caller's
+ */
+bool capture_start_keep_log(struct capture_start *start, int level,
+			    const char *message);
+
 /* Whether something was begun that has not been taken. */
 bool capture_start_is_busy(const struct capture_start *start);
 
@@ -40,7 +50,10 @@ bool capture_start_is_busy(const struct capture_start *start);
 bool capture_start_take(struct capture_start *start,
 			struct netobs_capture **ret_capture, int *ret_result);
 
-/* The same, but wait for it. @return false: nothing was begun */
+/*
+ * The same, but wait for it: for a filter that is compiled, or programs that are loaded, and no
+ * longer for interfaces. @return false: nothing was begun
+ */
 bool capture_start_finish(struct capture_start *start,
 			  struct netobs_capture **ret_capture, int *ret_result);
 

@@ -71,7 +71,9 @@ static void on_log(int level, const char *message, void *user)
 	struct session *session = user;
 	char text[512];
 
-	if (level > session->log_level)
+	if (level > session->log_level ||
+	    (session->start &&
+	     capture_start_keep_log(session->start, level, message)))
 		return;
 	snprintf(text, sizeof(text), "%s%s%s", option ? option : "",
 		 option ? ":" : "", option ? rest : message);
@@ -441,10 +443,10 @@ static int capture_for_clients(struct session *session, int64_t deadline_ms)
 	fprintf(stderr, "netobsctl capture: listening on %s\n", text);
 	/* It was made to check the options. */
 	netobs_capture_free(TAKE_PTR(session->capture));
-	r = capture_start_new(&session->start);
+	r = capture_start_new(on_log, session, &session->start);
 	if (r >= 0)
 		r = serve(session, deadline_ms);
-	capture_start_free(session->start);
+	capture_start_free(TAKE_PTR(session->start));
 	capture_listen_close(&session->listener);
 	return r;
 }

@@ -371,6 +371,32 @@ static void packets_of_one_cpu_may_fill_the_buffer(void **state)
 	assert_int_equal(f->unordered, 0);
 }
 
+/* Where each takes a grace period that is not expedited, which is the case with tcx. */
+static void a_start_that_is_to_stop_waits_for_no_more_interfaces(void **state)
+{
+	enum { PAIRS = 32 };
+	struct fixture *f = *state;
+	struct netobs_capture_opts opts = options(f);
+	struct netobs_capture_stats stats = { .sz = sizeof(stats) };
+
+	for (int i = 0; i < PAIRS; i++)
+		lab_run("ip link add v%d type veth peer name w%d", i, i);
+	opts.interfaces = NULL;
+	opts.disable_features = 1 << NETOBS_FEATURE_EXPEDITE;
+	assert_int_equal(netobs_capture_new(&opts, &f->capture), 0);
+	netobs_capture_stop(f->capture);
+	assert_int_equal(netobs_capture_start(f->capture), 0);
+	assert_int_equal(netobs_capture_stats_get(f->capture, &stats), 0);
+	if (lab_has_tcx())
+		assert_in_range(stats.attached, 0, 2 * PAIRS - 1);
+	end(f);
+	assert_int_equal(netobs_capture_stats_get(f->capture, &stats), 0);
+	assert_int_equal(stats.matched, 0);
+	for (int i = 0; !lab_is_bare("v0") && i < POLLS; i++)
+		usleep(10000); /* it may be detached in the background */
+	assert_true(lab_is_bare("v0"));
+}
+
 static void wrong_options_are_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -451,6 +477,9 @@ int main(void)
 			packets_of_several_cpus_are_in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			packets_of_one_cpu_may_fill_the_buffer, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_start_that_is_to_stop_waits_for_no_more_interfaces,
+			setup, teardown),
 		cmocka_unit_test_setup_teardown(wrong_options_are_refused,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(
