@@ -4,6 +4,7 @@
 #include "base/value.h"
 #include "base/util.h"
 #include "cli/rules.h"
+#include "engine/rates.h"
 #include "filter/filter.h"
 
 #include <stdio.h>
@@ -142,6 +143,8 @@ static int make_rules(const struct rules *rules, struct filter **ret_filter,
 		list[i] = (struct filter_rule){
 			.expression = rules->list[i].filter,
 			.accepts = rules->list[i].action == NETOBS_ACCEPT,
+			.rate = rate_of(rules->list[i].sampling,
+					rules->list[i].sampling_mode),
 		};
 	return filter_new_list(
 		&(struct filter_rules){
@@ -150,6 +153,19 @@ static int make_rules(const struct rules *rules, struct filter **ret_filter,
 			.accepts_others = rules->default_action == NETOBS_ACCEPT,
 		},
 		ret_filter, ret_error);
+}
+
+static bool check_rates(const struct filter *filter)
+{
+	struct rate rates[FILTER_RULES_MAX + 1];
+	uint32_t n = filter_rates(filter, rates);
+
+	if (n > NETOBS_RATES_MAX)
+		args_complain(
+			&command,
+			"--rules: they sample at %u different rates; %d are the most",
+			n, NETOBS_RATES_MAX);
+	return n <= NETOBS_RATES_MAX;
 }
 
 static bool parse_rules(struct config *config)
@@ -172,7 +188,7 @@ static bool parse_rules(struct config *config)
 	if (!is_good)
 		args_complain(&command, "--rules: %s", why);
 	rules_clear(&rules);
-	return is_good;
+	return is_good && check_rates(config->filter);
 }
 
 static bool parse_flow_count(const char *text, size_t len, uint32_t *ret_count)

@@ -53,10 +53,11 @@ int engine_fill(struct engine *engine, const struct runner *runner);
  */
 int engine_adapt(struct engine *engine, const struct runner *runner);
 
-/* Packets in flows, and those that the filter rejected, as of the last drain. */
+/* Packets in flows, those that the filter rejected, and those sampled out, as of the last drain. */
 static inline uint64_t engine_packets(const struct engine *engine)
 {
-	return engine->packets + engine->stats.filtered.packets;
+	return engine->packets + engine->stats.filtered.packets +
+	       engine->stats.sampled_out.packets;
 }
 
 /* Packets so far, as of the last drain. */

@@ -48,16 +48,11 @@ static int check_rules(const struct netobs_opts *opts, const struct log *log)
 }
 
 /* Its own, or that of the context. */
-static struct rate rate_of(const struct netobs_opts *opts,
-			   const struct netobs_rule *rule)
+static struct rate rate_of_rule(const struct netobs_opts *opts,
+				const struct netobs_rule *rule)
 {
-	if (!rule->sampling)
-		return context_rate(opts);
-	return (struct rate){
-		.interval = rule->sampling > 1 ? rule->sampling : 0,
-		.mode = rule->sampling > 1 ? (enum sampling)rule->sampling_mode :
-					     0,
-	};
+	return rule->sampling ? rate_of(rule->sampling, rule->sampling_mode) :
+				context_rate(opts);
 }
 
 /* @return why a rule is wrong, or NULL */
@@ -92,7 +87,7 @@ static int copy_rule(const struct netobs_opts *opts, uint32_t i,
 		*ret_rule = (struct filter_rule){
 			.expression = rule.filter,
 			.accepts = rule.action == NETOBS_ACCEPT,
-			.rate = rate_of(opts, &rule),
+			.rate = rate_of_rule(opts, &rule),
 		};
 		return 0;
 	}

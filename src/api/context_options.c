@@ -127,10 +127,7 @@ int context_check_change(const struct netobs *ctx, const struct netobs_opts *to,
 
 struct rate context_rate(const struct netobs_opts *opts)
 {
-	return (struct rate){
-		.interval = opts->sampling,
-		.mode = opts->sampling ? (enum sampling)opts->sampling_mode : 0,
-	};
+	return rate_of(opts->sampling, opts->sampling_mode);
 }
 
 void context_set_times(const struct netobs_opts *opts, struct merge_options *merge)

@@ -23,6 +23,13 @@ struct rates {
 	bool is_sampling; /* some packets are, or were, sampled since rates_init() */
 };
 
+/* Of the public fields sampling and sampling_mode: one of one is all. */
+static inline struct rate rate_of(uint32_t interval, unsigned int mode)
+{
+	return interval > 1 ? (struct rate){ interval, mode } :
+			      (struct rate){ 0 };
+}
+
 void rates_init(struct rates *rates);
 
 /* Take over numbers that an earlier process used. */

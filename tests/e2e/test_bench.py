@@ -132,6 +132,32 @@ class Bench(lab.LabTest):
                     self.assertEqual(result.get("sent"),
                                      result.get("counted", result.get("sent")))
 
+    def write_rules(self, *lines):
+        path = self.lab.path("rules")
+        with open(path, "w", encoding="ascii") as file:
+            file.writelines(f"{line}\n" for line in (*lines, "default accept"))
+        return path
+
+    def test_rules_that_sample(self):
+        """What they sample out is counted as well."""
+        self.need_tcx()
+        path = self.write_rules("accept sample 1:10 ip", "accept sample flow:4 tcp",
+                                "reject udp")
+        found = self.datapath(
+            "--live", "--flows", "60", "--rounds", "1", "--stores", "netobs",
+            "--distribution", "uniform", "--traffic", "udp4,tcp4,udp6,tcp6",
+            "--rules", path)
+        self.assertEqual(4 * ["empty", "netobs", "filtered"],
+                         [r["store"] for r in found["results"]])
+        for result in found["results"]:
+            if result["store"] != "empty":
+                self.assertEqual(result["sent"], result["counted"], result)
+
+    def test_rules_with_too_many_rates(self):
+        rates = [f"accept sample 1:{n} udp port {n}" for n in range(2, 10)]
+        self.refuse(USAGE, ["--rules", "8 different rates", "7"],
+                    "--rules", self.write_rules(*rates))
+
     def check_live(self, found, stores):
         """Every packet that the interface counted, the stores have counted."""
         for result in found["results"]:
