@@ -21,6 +21,7 @@ struct by {
 	const struct by_key *keys[BY_KEYS];
 	size_t size; /* of a value, a multiple of 8, with what by_fill() adds */
 	bool both_ends; /* a flow counts at both of its hosts */
+	bool shows_rtt; /* of TCP, beside what is counted */
 };
 
 /* Addresses that are values by themselves. */

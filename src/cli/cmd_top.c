@@ -20,7 +20,7 @@ static const struct args_option options[] = {
 	{ 0, "by", ARGS_STRING, FIELD(by), "KEY[,KEY]...", NULL,
 	  "group flows by these keys (default client,service)" },
 	{ 0, "sort", ARGS_STRING, FIELD(sort), "COLUMN", NULL,
-	  "order of rows: bytes, packets, flows, sent or a KEY (default bytes)" },
+	  "order of rows: bytes, packets, flows, sent, rtt, retransmits or a KEY (default bytes)" },
 	{ 'n', "rows", ARGS_NUMBER32, FIELD(top), "N", NULL,
 	  "print at most N rows where there is no screen (default 20)" },
 	{ 'N', "names", ARGS_SWITCH, FIELD(want_names), NULL, NULL,
@@ -35,6 +35,8 @@ static const struct args_option options[] = {
 	  "stop after this time" },
 	{ 0, "sampling", ARGS_STRING, FIELD(sampling), "N|flow:N", NULL,
 	  "count one packet of N, at random, or the packets of one flow of N" },
+	{ 0, "rtt", ARGS_SWITCH, FIELD(rtt), NULL, NULL,
+	  "measure and show round-trip times and retransmissions of TCP" },
 	{ 0, "max-flows", ARGS_NUMBER32, FIELD(max_flows), "N", NULL,
 	  "upper bound of flows in an interval (default 1048576)" },
 	{ 0, "max-memory", ARGS_BYTES, FIELD(max_memory), "BYTES", NULL,
@@ -56,7 +58,7 @@ static const struct args_command command = {
 	.operand_list = FIELD(filter_words),
 	.notes =
 		"FILTER selects packets, in the kernel, as tcpdump does: see pcap-filter(7).\n"
-		"Keys: 1 to 8 choose a table, b k f s n sort, t shows sums since the start,\n"
+		"Keys: 1 to 8 choose a table, b k f s r x n sort, t shows sums since the start,\n"
 		"/ searches, p freezes, h explains these and others, q quits.\n"
 		"Without a terminal, a table is printed at the end of each interval.\n"
 		"KEY is one of netobsctl flows. SECONDS may have a fraction or a unit.\n",

@@ -333,6 +333,7 @@ static int parse_by(struct flows_config *config)
 
 	if (config->by && by_parse(config->by, &config->view.by, why, sizeof(why)))
 		return refuse_view(config, "--by", config->by, why);
+	config->view.by.shows_rtt = config->rtt;
 	if (config->view.by.n)
 		return group_outputs(config);
 	if (!config->by && viewer && output_is_screen(viewer))

@@ -14,9 +14,15 @@ enum { FIRST_GROUPS = 256 };
 
 struct tally tally_of(const struct netobs_flow *flow)
 {
+	const uint64_t samples =
+		flow->has & NETOBS_HAS_RTT ? flow->rtt_samples : 0;
+
 	return (struct tally){ .flows = 1,
 			       .packets = flow->packets,
 			       .bytes = flow->bytes,
+			       .rtt_samples = samples,
+			       .rtt_sum_ns = samples * flow->rtt_ns,
+			       .retransmits = flow->retransmits,
 			       .start_ns = flow->start_ns,
 			       .end_ns = flow->end_ns,
 			       .sampling = by_sampling(flow),
@@ -42,6 +48,14 @@ void tally_add(struct tally *tally, const struct tally *more)
 	tally->bytes += more->bytes;
 	tally->sent_packets += more->sent_packets;
 	tally->sent_bytes += more->sent_bytes;
+	tally->rtt_samples += more->rtt_samples;
+	tally->rtt_sum_ns += more->rtt_sum_ns;
+	tally->retransmits += more->retransmits;
+}
+
+uint64_t tally_rtt_ns(const struct tally *tally)
+{
+	return tally->rtt_samples ? tally->rtt_sum_ns / tally->rtt_samples : 0;
 }
 
 static size_t group_stride(const struct groups *groups)

@@ -17,6 +17,9 @@
 struct tally {
 	uint64_t flows, packets, bytes;
 	uint64_t sent_packets, sent_bytes; /* of a host, part of them */
+	/* Of TCP, with --rtt: round-trip times, each flow's smoothed one as often as it has
+	 * samples, and segments that were sent again. */
+	uint64_t rtt_samples, rtt_sum_ns, retransmits;
 	int64_t start_ns, end_ns;
 	uint32_t sampling; /* of the flows, as in their records; 0: these do not name it */
 	uint8_t sampling_mode;
@@ -39,6 +42,9 @@ struct groups {
 };
 
 struct tally tally_of(const struct netobs_flow *flow);
+
+/** @return the mean round-trip time; 0: there are no samples */
+uint64_t tally_rtt_ns(const struct tally *tally);
 
 /** Add up, and widen the time. */
 void tally_add(struct tally *tally, const struct tally *more);

@@ -178,6 +178,12 @@ static void json_add_tally(struct json *json, const struct tally *tally,
 	json_key_u64(json, "Flows", tally->flows);
 	json_key_u64(json, "Packets", tally->packets);
 	json_key_u64(json, "Bytes", tally->bytes);
+	if (tally->rtt_samples) {
+		json_key_u64(json, "TimeFlowRttNs", tally_rtt_ns(tally));
+		json_key_u64(json, "RttSamples", tally->rtt_samples);
+	}
+	if (tally->retransmits)
+		json_key_u64(json, "Retransmits", tally->retransmits);
 	if (!is_host)
 		return;
 	json_key_u64(json, "SentPackets", tally->sent_packets);

@@ -81,6 +81,12 @@ static bool top_choose(struct top *top, int key)
 	case 's':
 		top_sort(top, SORT_SENT);
 		return true;
+	case 'r':
+		top_sort(top, SORT_RTT);
+		return true;
+	case 'x':
+		top_sort(top, SORT_RETRANSMITS);
+		return true;
 	case 'n':
 		top_sort(top, SORT_VALUE);
 		return true;

@@ -19,7 +19,8 @@ enum tables {
 	TABLES_groups = 2,
 	TABLES_hosts = 4,
 	TABLES_all = 7,
-	TABLES_top = 8
+	TABLES_top = 8,
+	TABLES_rtt = 32
 };
 
 #define IS_RIGHT_left false
@@ -63,6 +64,12 @@ static bool put_number(int id, const struct tally *tally, int64_t rate_ns,
 		return true;
 	case COLUMN_SENT:
 		human_bytes(buf, size, tally->sent_bytes);
+		return true;
+	case COLUMN_RTT:
+		human_latency(buf, size, tally_rtt_ns(tally));
+		return true;
+	case COLUMN_RETRANSMITS:
+		human_count(buf, size, tally->retransmits);
 		return true;
 	case COLUMN_RATE:
 		human_rate(buf, size, tally->bytes,
@@ -202,6 +209,7 @@ static void layout_add_keys(struct layout *layout, const struct by *by)
 void layout_init(struct layout *layout, const struct by *by, enum layout_kind kind)
 {
 	const unsigned int table = (kind == LAYOUT_TOP ? TABLES_top : 0) |
+				   (by->shows_rtt ? TABLES_rtt : 0) |
 				   (!by->n	  ? TABLES_flows :
 				    by->both_ends ? TABLES_groups | TABLES_hosts :
 						    TABLES_groups);

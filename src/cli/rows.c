@@ -26,6 +26,10 @@ static int64_t rows_sort_number(enum sort sort, const struct tally *tally)
 		return (int64_t)tally->flows;
 	case SORT_SENT:
 		return (int64_t)tally->sent_bytes;
+	case SORT_RTT:
+		return (int64_t)tally_rtt_ns(tally);
+	case SORT_RETRANSMITS:
+		return (int64_t)tally->retransmits;
 	case SORT_DURATION:
 		return tally->end_ns - tally->start_ns;
 	case SORT_TIME:
@@ -141,6 +145,9 @@ struct tally rows_rest(const struct rows *rows, size_t n)
 		rest.bytes -= shown->bytes;
 		rest.sent_packets -= shown->sent_packets;
 		rest.sent_bytes -= shown->sent_bytes;
+		rest.rtt_samples -= shown->rtt_samples;
+		rest.rtt_sum_ns -= shown->rtt_sum_ns;
+		rest.retransmits -= shown->retransmits;
 	}
 	return rest;
 }

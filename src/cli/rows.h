@@ -25,10 +25,18 @@ enum sort {
 	SORT_PACKETS,
 	SORT_FLOWS,
 	SORT_SENT,
+	SORT_RTT,
+	SORT_RETRANSMITS,
 	SORT_DURATION,
 	SORT_TIME, /* from here on the smallest first */
 	SORT_VALUE,
 };
+
+/* Only rows of TCP have it, where it is measured. */
+static inline bool sort_is_of_rtt(enum sort sort)
+{
+	return sort == SORT_RTT || sort == SORT_RETRANSMITS;
+}
 
 struct order {
 	enum sort sort;

@@ -23,6 +23,7 @@ static const char *const top_help[] = {
 	"",
 	"b k f   sort by bytes, packets, flows",
 	"s n     sort by the bytes that a host sent, by name or number",
+	"r x     sort by round-trip time, by retransmissions; with --rtt",
 	"t       sums and rates since the start, or of the last interval",
 	"p       freeze the screen; counting goes on. Also the space bar",
 	"/       show only rows that contain a text; Escape: all rows",
@@ -46,6 +47,10 @@ static const char *top_sort_name(const struct top *top)
 		return "flows";
 	case SORT_SENT:
 		return "bytes sent";
+	case SORT_RTT:
+		return "round-trip time";
+	case SORT_RETRANSMITS:
+		return "retransmissions";
 	case SORT_VALUE:
 		return "name";
 	default:
@@ -144,7 +149,7 @@ static void top_draw_foot(const struct top *top)
 		snprintf(line, sizeof(line), "%s", top->common.note);
 	else
 		snprintf(line, sizeof(line),
-			 "1-8 table  b k f s n sort  t since start  / search  "
+			 "1-8 table  b k f s r x n sort  t since start  / search  "
 			 "p freeze  h help  q quit");
 	screen_put(LINES - 1, top->is_typing ? A_BOLD : A_DIM, line);
 }
@@ -158,7 +163,8 @@ static struct top_query top_query(const struct top *top)
 				   .search = top->search,
 				   .names = top->common.names };
 
-	if (query.order.sort == SORT_SENT && !by->both_ends)
+	if ((query.order.sort == SORT_SENT && !by->both_ends) ||
+	    (sort_is_of_rtt(query.order.sort) && !by->shows_rtt))
 		query.order.sort = SORT_BYTES;
 	if (query.order.sort == SORT_VALUE && (top->table || !query.order.size))
 		query.order = (struct order){ SORT_VALUE, 0, by->size };

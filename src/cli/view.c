@@ -25,11 +25,14 @@ static const struct {
 	{ "sent", SORT_SENT, false, false, true, true },
 	{ "duration", SORT_DURATION, true, false, false, true },
 	{ "time", SORT_TIME, true, true, true, false },
+	{ "rtt", SORT_RTT, true, true, true, true },
+	{ "retransmits", SORT_RETRANSMITS, true, true, true, true },
 };
 
 static bool has_column(size_t i, const struct by *by, bool is_lines)
 {
-	if (!is_lines && !view_sorts[i].screen)
+	if ((!is_lines && !view_sorts[i].screen) ||
+	    (sort_is_of_rtt(view_sorts[i].sort) && !by->shows_rtt))
 		return false;
 	if (!by->n)
 		return view_sorts[i].flows;

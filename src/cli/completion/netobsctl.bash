@@ -16,8 +16,8 @@ _netobsctl_options()
 		;;
 	top)
 		echo "-h --help -i --interface -x --exclude --direction --by --sort -n --rows -N --names" \
-			"--interval --once -o --output -d --duration --sampling --max-flows --max-memory" \
-			"-r --read --stats -v --verbose"
+			"--interval --once -o --output -d --duration --sampling --rtt --max-flows" \
+			"--max-memory -r --read --stats -v --verbose"
 		;;
 	tcp)
 		echo "-h --help -i --interface -x --exclude --sort -n --rows -N --names --interval --once" \
@@ -140,10 +140,10 @@ _netobsctl_values()
 		echo "table json json: json:unix: json:tcp:// json:tls:// kafka:// http:// https://"
 		;;
 	flows:--sort)
-		echo "bytes packets flows sent duration time"
+		echo "bytes packets flows sent duration time rtt retransmits"
 		;;
 	top:--sort)
-		echo "bytes packets flows sent"
+		echo "bytes packets flows sent rtt retransmits"
 		;;
 	tcp:--sort)
 		echo "rate rtt retransmits app bytes age"

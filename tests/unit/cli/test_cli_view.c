@@ -317,6 +317,7 @@ static void sorts_are_columns_that_are_shown(void **state)
 		{ "src", "sent", false, "no such column" },
 		{ "host", "sent", false, NULL },
 		{ "host", "packet", false, "did you mean 'packets'?" },
+		{ "host", "rtt", false, "no such column" },
 	};
 	char why[192];
 
@@ -331,6 +332,50 @@ static void sorts_are_columns_that_are_shown(void **state)
 		if (cases[i].why && !strstr(why, cases[i].why))
 			fail_msg("%s: %s", cases[i].sort, why);
 	}
+}
+
+/* As if all samples of the group were one flow's, whatever order they come in. */
+static void round_trip_times_of_a_group_are_the_mean_of_samples(void **state)
+{
+	struct view_options options = { .by = parse_by("dst") };
+	const struct {
+		uint8_t dst;
+		uint32_t samples, retransmits;
+		uint64_t rtt_ns;
+	} flows[] = {
+		{ 2, 1, 0, 40 },
+		{ 2, 3, 5, 20 },
+		{ 2, 0, 1, 999 }, /* none of this record */
+		{ 3, 2, 0, 30 },
+	};
+	char why[192];
+	struct view view;
+
+	(void)state;
+	options.by.shows_rtt = true;
+	assert_int_equal(view_parse_sort("rtt", &options.by, false,
+					 &options.order, why, sizeof(why)),
+			 0);
+	assert_int_equal(view_init(&view, &options, 0), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(flows); i++) {
+		struct netobs_flow flow = make_flow(1, 40000, flows[i].dst, 443);
+
+		flow.has |= NETOBS_HAS_TCP_HEALTH;
+		if (flows[i].samples)
+			flow.has |= NETOBS_HAS_RTT;
+		flow.rtt_ns = flows[i].rtt_ns;
+		flow.rtt_samples = flows[i].samples;
+		flow.retransmits = flows[i].retransmits;
+		assert_int_equal(view_add(&view, &flow), 0);
+	}
+	view_turn(&view);
+	assert_int_equal(view.rows.n, 2);
+	assert_int_equal(rows_at(&view.rows, 0)->value[15], 3);
+	assert_int_equal(tally_rtt_ns(&rows_at(&view.rows, 0)->tally), 30);
+	assert_int_equal(tally_rtt_ns(&rows_at(&view.rows, 1)->tally),
+			 (40 + 3 * 20) / 4);
+	assert_int_equal(rows_at(&view.rows, 1)->tally.retransmits, 6);
+	view_free(&view);
 }
 
 /* Not in the order of the whole values, which rows with equal counts have. */
@@ -444,6 +489,8 @@ int main(void)
 		cmocka_unit_test(
 			a_million_groups_take_bounded_memory_and_lose_nothing),
 		cmocka_unit_test(sorts_are_columns_that_are_shown),
+		cmocka_unit_test(
+			round_trip_times_of_a_group_are_the_mean_of_samples),
 		cmocka_unit_test(rows_can_be_sorted_by_a_key),
 		cmocka_unit_test(names_come_later_and_never_block),
 		cmocka_unit_test(
