@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: tcpdump tshark
 """Round-trip times, application latency and retransmissions of TCP, against the kernel's.
 
 The link delays and loses: lib/relay.py. NETOBS_TEST_RTT=N tries N of the 72 combinations, at
 random; NETOBS_TEST_SEED repeats a choice.
 """
 
+import collections
 import itertools
 import json
 import os
@@ -18,6 +20,7 @@ import subprocess
 from lib import bpf
 from lib import lab
 from lib import observer
+from lib import packets
 from lib import relay
 from lib.terminal import Terminal
 
@@ -26,7 +29,13 @@ SECONDS = 3
 TRIES = 3  # what disturbs a measurement on a busy machine is not there each time
 SHARE, LEAST_US = 0.05, 50
 THINK_MS = 50
+CLASS_0_BITS, CLASSES = 14, 16 # netobs_latency.classes
 COUNTS = {"Retransmits", "BytesRetransmitted", "OutOfOrder", "DuplicateAcks", "ZeroWindows"}
+
+
+def latency_class(ns):
+    """The class of a time, as <netobs/connection.h> has them."""
+    return min(max(int(ns).bit_length() - CLASS_0_BITS, 0), CLASSES - 1)
 
 
 class Rtt(lab.LabTest):
@@ -116,6 +125,30 @@ class Rtt(lab.LabTest):
         self.assertLessEqual(abs(way["AppResponses"] - len(found["times"])), 1)
         self.assertLess(way["MinRttNs"], THINK_MS * 1_000_000)
         self.assertLess(abs(way["MinRttNs"] / 1000 - found["min"]), SHARE * found["min"])
+
+    def test_round_trip_times_are_those_of_tshark(self):
+        """Of all answers without a loss, by the packets that tcpdump saw at the same point."""
+        link = relay.Link(self.lab, 4_000)
+        link.serve()
+        path = self.lab.path("rtt.pcap")
+        dump = packets.Tcpdump(self.lab, link.a, "eth0", path, "tcp")
+        _, lines = self.measure(link, "pingpong")
+        dump.stop()
+        theirs = [float(text) * 1e9 for text in lab.run(
+            "tshark", "-r", path, "-Y", f"tcp.srcport == {relay.PORT}", "-T", "fields",
+            "-e", "tcp.analysis.ack_rtt").split()]
+        way = lines[-1]["ToServer"]
+        self.note(f"{way['RttSamples']} samples, {len(theirs)} of tshark; least "
+                  f"{way['MinRttNs']} ns, {min(theirs):.0f}; most {way['MaxRttNs']} ns, "
+                  f"{max(theirs):.0f}")
+        self.assertGreater(len(theirs), 100)
+        self.assertLess(abs(way["RttSamples"] - len(theirs)), SHARE * len(theirs))
+        for name, value in ("MinRttNs", min(theirs)), ("MaxRttNs", max(theirs)):
+            self.assertLess(abs(way[name] - value), LEAST_US * 1000, name)
+        classes = collections.Counter(latency_class(value) for value in theirs)
+        for i, ours in enumerate(way["RttClasses"]):
+            self.assertLessEqual(abs(ours - classes[i]), SHARE * len(theirs),
+                                 (i, way["RttClasses"], classes))
 
     def test_flow_records_have_what_was_measured(self):
         link = relay.Link(self.lab, 4_000, loss_ppm=20_000, seed=7)
