@@ -38,6 +38,7 @@ extern const struct compressor netobs_compressor;
 
 enum {
 	GZIP_HEAD = 20,
+	GZIP_PLAIN_HEAD = 10, /* without an extra field */
 	ZSTD_HEAD = 12,
 	PIECE_HEAD = GZIP_HEAD, /* the longest */
 };
@@ -73,6 +74,24 @@ static inline uint64_t piece_len(const char *head)
 	if (!memcmp(head, zstd_head, sizeof(zstd_head)))
 		return ZSTD_HEAD + (uint64_t)get_le32(head + sizeof(zstd_head));
 	return 0;
+}
+
+/*
+ * Remove the head of a piece, for readers of a whole body: not all of them skip what they
+ * should. Netty 4.1, and so OpenSearch, takes an extra field for compressed data
+ * (JdkZlibDecoder).
+ *
+ * @return how many bytes in front are no longer part of it
+ */
+static inline size_t piece_behead(char *piece)
+{
+	static const char plain[GZIP_PLAIN_HEAD] = { 0x1f, (char)0x8b,
+						     8, [9] = (char)255 };
+
+	if (memcmp(piece, gzip_head, sizeof(gzip_head)))
+		return ZSTD_HEAD;
+	memcpy(piece + GZIP_HEAD - sizeof(plain), plain, sizeof(plain));
+	return GZIP_HEAD - sizeof(plain);
 }
 
 #endif

@@ -92,3 +92,16 @@ ssize_t packer_pack(struct packer *packer, const char *lines, size_t len,
 	*ret_bytes = packer->buf;
 	return packer->compressor->pack(packer->state, lines, len, packer->buf);
 }
+
+ssize_t packer_pack_body(struct packer *packer, const char *text, size_t len,
+			 const char **ret_bytes)
+{
+	ssize_t packed = packer_pack(packer, text, len, ret_bytes);
+	size_t head;
+
+	if (packed < 0 || !packer->compressor)
+		return packed;
+	head = piece_behead(packer->buf);
+	*ret_bytes += head;
+	return packed - (ssize_t)head;
+}

@@ -40,4 +40,8 @@ void packer_close(struct packer *packer);
 ssize_t packer_pack(struct packer *packer, const char *lines, size_t len,
 		    const char **ret_bytes);
 
+/** The same, for a body of a protocol that has its length: a plain member or frame. */
+ssize_t packer_pack_body(struct packer *packer, const char *text, size_t len,
+			 const char **ret_bytes);
+
 #endif

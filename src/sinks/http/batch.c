@@ -97,8 +97,8 @@ static bool join_tried(struct batch *batch, const struct format *format)
 static int pack_body(struct batch *batch, struct packer *packer)
 {
 	const char *bytes;
-	ssize_t len =
-		packer_pack(packer, batch->body.bytes, batch->body.len, &bytes);
+	ssize_t len = packer_pack_body(packer, batch->body.bytes,
+				       batch->body.len, &bytes);
 
 	if (len < 0)
 		return (int)len;

@@ -38,6 +38,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def read_records(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.lab.heads.add(body[:4])
         encoding = self.headers.get("Content-Encoding")
         if encoding == "gzip":
             body = gzip.decompress(body)
@@ -148,6 +149,7 @@ class Collector:
         self.accepted, self.unanswered = collections.Counter(), collections.Counter()
         self.refused = collections.Counter()
         self.requests, self.lines = [], []
+        self.heads = set()  # what bodies begin with
         self.too_many, self.poison = 10**9, 10**9
         self.deed = None  # what becomes of all requests, if it is the same
         self.n_open = self.most_open = 0  # requests that are being answered
