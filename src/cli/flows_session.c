@@ -135,6 +135,7 @@ static void on_flow(const struct netobs_flow *flow, void *user)
 
 	if (!session->left)
 		return;
+	tcp_health_add(&session->metrics_source.health, flow);
 	for (size_t i = 0; i < session->config->n_outputs; i++) {
 		struct output *output = &session->config->outputs[i];
 

@@ -15,6 +15,8 @@
 
 #include <netobs/netobs.h>
 
+#include "tcp_health.h"
+
 struct output;
 struct rules;
 
@@ -37,6 +39,7 @@ struct metrics_source {
 	const struct rules *rules; /* NULL: none */
 	uint32_t sampling;	   /* one packet or flow of so many; 0: all */
 	uint64_t errors, warnings; /* that have been logged */
+	struct tcp_health health;  /* of all records: the caller adds them */
 	void (*on_log)(int level, const char *message, void *user);
 	void *user;
 };

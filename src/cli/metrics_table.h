@@ -38,7 +38,8 @@ struct metric {
 	enum metrics_type type;
 	const char *help;
 	metrics_set *set;
-	size_t offset;	     /* of a uint64_t in what the set returns */
+	/* In what the set returns: of a uint64_t, or of a struct metrics_histogram. */
+	size_t offset;
 	unsigned int digits; /* of it behind the point: 9 of nanoseconds */
 };
 

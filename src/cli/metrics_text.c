@@ -76,22 +76,26 @@ static void write_series(struct text *text, const struct metric *metric)
 	}
 }
 
-/* Classes are of drains; there is no other histogram. */
 static void write_histogram(struct text *text, const struct metric *metric)
 {
-	const struct netobs_engine_stats *engine = &text->values->engine;
+	struct metrics_labels labels = { .len = 0 };
+	const struct metrics_histogram *histogram =
+		(const void *)((const char *)metric->set(text->values, 0, &labels) +
+			       metric->offset);
 	uint64_t sum = 0;
 
-	for (int i = 0; i < NETOBS_DRAIN_TIMES - 1; i++) {
-		sum += engine->drains_by_time[i];
+	for (uint32_t i = 0; i < histogram->n - 1; i++) {
+		const uint64_t us = (uint64_t)histogram->shortest_us << i;
+
+		sum += histogram->by_time[i];
 		fprintf(text->file, "%s_bucket{le=\"%.9g\"} %" PRIu64 "\n",
-			metric->name, (double)(64ULL << i) / 1e6, sum);
+			metric->name, (double)us / 1e6, sum);
 	}
 	fprintf(text->file, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n",
-		metric->name, engine->drains);
+		metric->name, histogram->count);
 	fprintf(text->file, "%s_count %" PRIu64 "\n%s_sum ", metric->name,
-		engine->drains, metric->name);
-	write_value(text, engine->drain_ns, 9);
+		histogram->count, metric->name);
+	write_value(text, histogram->sum_ns, 9);
 }
 
 static void write_all(struct text *text)

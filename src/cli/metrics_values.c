@@ -237,6 +237,32 @@ static bool are_bpf_stats_enabled(void)
 	       *text == '1';
 }
 
+/* ---- Histograms ------------------------------------------------------------------- */
+
+static struct metrics_histogram histogram_of(const struct tcp_times *times)
+{
+	return (struct metrics_histogram){
+		.by_time = times->by_time,
+		.n = TCP_TIMES,
+		.shortest_us = TCP_TIME_SHORTEST_US,
+		.count = times->n,
+		.sum_ns = times->sum_ns,
+	};
+}
+
+static void find_histograms(struct metrics_values *values)
+{
+	values->drains = (struct metrics_histogram){
+		.by_time = values->engine.drains_by_time,
+		.n = NETOBS_DRAIN_TIMES,
+		.shortest_us = 64,
+		.count = values->engine.drains,
+		.sum_ns = values->engine.drain_ns,
+	};
+	values->rtt = histogram_of(&values->health.rtt);
+	values->app_latency = histogram_of(&values->health.app_latency);
+}
+
 /* ---- All -------------------------------------------------------------------------- */
 
 void metrics_collect(const struct metrics_source *source,
@@ -248,6 +274,8 @@ void metrics_collect(const struct metrics_source *source,
 	netobs_engine_stats_get(source->ctx, &values->engine);
 	values->connections.sz = sizeof(values->connections);
 	netobs_connection_stats_get(source->ctx, &values->connections);
+	values->health = source->health;
+	find_histograms(values);
 	values->interfaces = values->stats.interfaces;
 	values->shadowed = values->stats.shadowed;
 	values->programs = values->engine.programs;

@@ -47,10 +47,19 @@ struct metrics_process {
 	uint64_t fds, max_fds;
 };
 
+/* Class i has what took up to 2^i times the shortest, and the last one all that took longer. */
+struct metrics_histogram {
+	const uint64_t *by_time;
+	uint32_t n, shortest_us;
+	uint64_t count, sum_ns;
+};
+
 struct metrics_values {
 	struct netobs_stats stats;
 	struct netobs_engine_stats engine;
 	struct netobs_connection_stats connections; /* all 0 without RTT */
+	struct tcp_health health;
+	struct metrics_histogram drains, rtt, app_latency; /* of the above */
 	struct metrics_process process;
 	uint64_t interfaces, shadowed, programs, sampling, errors, warnings;
 	uint64_t bpf_stats_enabled;

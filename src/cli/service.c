@@ -113,6 +113,7 @@ static void on_flow(const struct netobs_flow *flow, void *user)
 {
 	struct service *service = user;
 
+	tcp_health_add(&service->metrics_source.health, flow);
 	service_sinks_flow(&service->sinks, flow);
 	control_flow(service->control, flow);
 }

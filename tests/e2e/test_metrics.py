@@ -17,6 +17,7 @@ import threading
 import time
 import urllib.parse
 
+from lib import frames
 from lib import lab
 from lib import metrics
 from lib import observer
@@ -25,6 +26,7 @@ from lib.certs import Certificates
 from lib.observer import Observer
 
 USAGE, FAILED = 2, 1
+ACK = 0x10
 PROMETHEUS = 9090 # its port, in a namespace of its own
 SERIES = 128 # interfaces that have series of their own
 MALFORMED = lab.sized(10000)
@@ -81,6 +83,55 @@ class Metrics(Served):
                                              le="+Inf"))
         self.assertGreater(found.value("netobs_drain_duration_seconds_sum"), 0)
         self.assertGreater(found.value("process_resident_memory_bytes"), 1 << 20)
+
+    def talk_in_turn(self):
+        """For several intervals: over a connection that has an answer to each request."""
+        with traffic.make_socket(self.b, socket.SOCK_STREAM, "192.0.2.2", 5001) as listener, \
+                traffic.make_socket(self.a, socket.SOCK_STREAM, "192.0.2.1") as client:
+            listener.listen()
+            client.connect(("192.0.2.2", 5001))
+            server, _ = listener.accept()
+            with server:
+                server.settimeout(20)
+                for _ in range(20):
+                    for sender, receiver in ((client, server), (server, client)):
+                        sender.sendall(bytes(100))
+                        receiver.recv(100, socket.MSG_WAITALL)
+                    time.sleep(0.05)
+
+    def check_times(self, found, name, times):
+        """A histogram of @times, in ns."""
+        self.assertEqual(len(times), found.value(f"{name}_count"))
+        self.assertAlmostEqual(sum(times) / 1e9, found.value(f"{name}_sum"), places=8)
+        for labels, value in found.all_of(f"{name}_bucket").items():
+            limit = float(dict(labels)["le"]) * 1e9
+            self.assertEqual(sum(time <= limit for time in times), value, labels)
+
+    def test_health_of_tcp_is_that_of_the_records(self):
+        path = self.lab.path("textfile")
+        run = self.observe("--rtt", "--metrics-textfile", path)
+        self.talk_in_turn()
+        data = frames.ether(
+            "02:00:00:00:00:03", "02:00:00:00:00:01", frames.IPV4,
+            frames.ipv4("192.0.2.1", "192.0.2.3", frames.TCP,
+                        frames.tcp(1024, 80, ACK, b"again" * 10)))
+        self.a.send_frames("eth0", [data] * 3)
+        records = run.stop().records
+        with open(path, encoding="utf-8") as file:
+            found = metrics.Samples(file.read())
+        for name, key, new in (("rtt", "TimeFlowRttNs", "RttSamples"),
+                               ("app_latency", "AppLatencyNs", "AppResponses")):
+            times = [record[key] for record in records if record.get(new)]
+            self.assertGreater(len(times), 0)
+            self.check_times(found, f"netobs_tcp_{name}_seconds", times)
+        for name, key in (("retransmitted_segments", "Retransmits"),
+                          ("retransmitted_bytes", "BytesRetransmitted"),
+                          ("out_of_order_segments", "OutOfOrder"),
+                          ("duplicate_acks", "DuplicateAcks"),
+                          ("zero_windows", "ZeroWindows")):
+            self.assertEqual(sum(record.get(key, 0) for record in records),
+                             found.value(f"netobs_tcp_{name}_total"), name)
+        self.assertGreaterEqual(found.value("netobs_tcp_retransmitted_segments_total"), 2)
 
     def test_both_formats_are_valid(self):
         run = self.observe()

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "tcp_health.h"
+
+static void add_time(struct tcp_times *times, uint64_t ns)
+{
+	const uint64_t shortest_ns = TCP_TIME_SHORTEST_US * UINT64_C(1000);
+	unsigned int class = 0;
+
+	while (class < TCP_TIMES - 1 && ns > shortest_ns << class)
+		class ++;
+	times->by_time[class]++;
+	times->n++;
+	times->sum_ns += ns;
+}
+
+void tcp_health_add(struct tcp_health *health, const struct netobs_flow *flow)
+{
+	/* The times are those of the connection until they are measured again. */
+	if (flow->has & NETOBS_HAS_RTT && flow->rtt_samples)
+		add_time(&health->rtt, flow->rtt_ns);
+	if (flow->has & NETOBS_HAS_APP_LATENCY && flow->app_responses)
+		add_time(&health->app_latency, flow->app_latency_ns);
+	if (!(flow->has & NETOBS_HAS_TCP_HEALTH))
+		return;
+	health->retransmits += flow->retransmits;
+	health->retransmitted_bytes += flow->retransmitted_bytes;
+	health->out_of_order += flow->out_of_order;
+	health->duplicate_acks += flow->duplicate_acks;
+	health->zero_windows += flow->zero_windows;
+}
