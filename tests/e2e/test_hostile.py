@@ -1,29 +1,34 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
-A service in a hostile world: a full disk, no DNS, and a process that is suspended. It goes on,
-and each packet is counted.
+A service in a hostile world: a full disk, no DNS, a configuration of noise, and a process that is
+suspended. It goes on, and each packet is counted.
 """
 
 import os
+import random
 import signal
+import subprocess
 import time
 
 from lib import lab
 from lib import metrics
+from lib import observer
 from lib import traffic
 from lib.service import ServiceTest
 
 SECONDS = 3  # of a suspended process
 FLOWS = 1000
 PACKETS = lab.sized(300_000)
+NOISE = 1 << 20 # bytes, which a configuration may have
+REFUSED = "the new configuration is not in use"
 
 
 class Hostile(ServiceTest):
-    def observe(self, *parts, **options):
+    def observe(self, *parts, release=False):
         self.metrics = self.lab.path("metrics")
-        self.write(*parts, "[metrics]", f"listen = unix:{self.metrics}", **options)
-        self.start()
+        self.write(*parts, "[metrics]", f"listen = unix:{self.metrics}")
+        self.start(release=release)
         self.sent = 0
 
     def scrape(self):
@@ -90,6 +95,46 @@ class Hostile(ServiceTest):
         self.assertEqual(self.sent, self.exported())
         self.assertEqual(self.sent, self.packets("a"))
         self.assertRegex(self.messages(), r"collector\.invalid")
+
+    def noise(self, good):
+        """Any bytes, printable ones in lines, and a configuration with wrong bytes."""
+        yield self.random.randbytes(NOISE)
+        yield bytes(self.random.choices(b"\n" * 3 + bytes(range(32, 127)), k=NOISE))
+        text = bytearray((good * (NOISE // len(good) + 1))[:NOISE])
+        for at in self.random.choices(range(NOISE), k=NOISE // 100):
+            text[at] = self.random.randrange(256)
+        yield bytes(text)
+
+    def reload_noise(self, good):
+        for text in self.noise(good):
+            with open(self.path, "wb") as file:
+                file.write(text)
+            self.reload(REFUSED)
+            self.flood(FLOWS)
+            done = subprocess.run([observer.netobsctl(), "config", "check", self.path],
+                                  capture_output=True, timeout=60, check=False)
+            observer.check_sanitizer(done.stderr.decode(errors="replace"))
+            self.assertEqual((1, b""), (done.returncode, done.stdout))
+
+    def test_a_configuration_of_noise(self):
+        seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
+        self.note(f"NETOBS_TEST_SEED={seed}")
+        self.random = random.Random(seed)
+        self.observe(release=True)
+        with open(self.path, "rb") as file:
+            good = file.read()
+        self.reload_noise(good)
+        self.await_exported()
+        files, memory = self.open_files(), self.memory()
+        self.reload_noise(good)
+        self.await_exported()
+        self.assertEqual(files, self.open_files())
+        self.assertLess(self.memory() - memory, 2048)
+        with open(self.path, "wb") as file:
+            file.write(good)
+        self.reload("the configuration has been read again")
+        self.end()
+        self.assertEqual(self.sent, self.packets("a"))
 
     def test_a_suspended_process_loses_nothing(self):
         self.observe()

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import threading
@@ -109,6 +110,11 @@ class ServiceTest(ExactTest):
         self.process.wait(timeout=60)
         observer.check_sanitizer(self.messages())
         self.assertEqual(code, self.process.returncode, self.messages())
+
+    def memory(self):
+        """What is the process's own, in KiB."""
+        with open(f"/proc/{self.pid}/status", encoding="ascii") as file:
+            return int(re.search(r"RssAnon:\s+(\d+)", file.read())[1])
 
     def stats(self):
         """The totals, of the last lines."""

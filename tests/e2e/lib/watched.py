@@ -4,9 +4,9 @@
 import os
 import re
 
-from . import lab
-from . import metrics
-from .service import ServiceTest
+from lib import lab
+from lib import metrics
+from lib.service import ServiceTest
 
 
 class WatchedTest(ServiceTest):
@@ -34,11 +34,6 @@ class WatchedTest(ServiceTest):
             except FileNotFoundError:  # closed meanwhile
                 pass
         return sorted(found)
-
-    def memory(self):
-        """What is the process's own, in KiB."""
-        with open(f"/proc/{self.pid}/status", encoding="ascii") as file:
-            return int(re.search(r"RssAnon:\s+(\d+)", file.read())[1])
 
     def await_exported(self, packets):
         lab.wait_for(lambda: self.scrape().value("netobs_exported_packets_total") >= packets,
