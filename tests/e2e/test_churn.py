@@ -7,6 +7,7 @@ at each of them, and keeps nothing.
 
 import json
 import os
+import time
 
 from lib import bpf
 from lib import frames
@@ -19,11 +20,21 @@ PACKETS = 50  # on each of them
 
 
 class Churn(WatchedTest):
+    def setUp(self):
+        super().setUp()
+        self.attaching = 0 # seconds, at most
+
     def create(self, number):
         """A namespace, and a wire to it."""
         ns = self.lab.ns(f"x{number}")
         self.lab.veth(ns, "far0", self.a, f"v{number}", offload=False)
         return ns
+
+    def await_attached(self, numbers):
+        begin = time.monotonic()
+        for number in numbers:
+            lab.wait_for(lambda n=number: bpf.attached(self.a, f"v{n}") == 2, f"v{number}")
+        self.attaching = max(self.attaching, time.monotonic() - begin)
 
     def remove(self, ns):
         lab.run("ip", "netns", "del", ns.name)
@@ -42,9 +53,9 @@ class Churn(WatchedTest):
 
     def cycle(self, numbers):
         made = {number: self.create(number) for number in numbers}
+        self.await_attached(made)
         lab.wait_for(lambda: self.have_unparsed(made, 0), "series of each interface")
         for number, ns in made.items():
-            lab.wait_for(lambda n=number: bpf.attached(self.a, f"v{n}") == 2, f"v{number}")
             packet = frames.ether(
                 "02:00:00:00:00:01", "02:00:00:00:00:02", frames.IPV4,
                 frames.ipv4("10.0.0.1", "10.0.0.2", frames.UDP,
@@ -66,13 +77,16 @@ class Churn(WatchedTest):
         if bpf.has_tcx():
             lab.wait_for(lambda: "bpf_link" in str(self.descriptors()), "descriptors of links")
         open_ones, memory = self.descriptors(), self.memory()
+        begin = time.monotonic()
         for first in range(AT_ONCE, AT_ONCE + INTERFACES, AT_ONCE):
             self.cycle(range(first, first + AT_ONCE))
         lab.wait_for(lambda: self.descriptors() == open_ones, "the descriptors of before")
         count = AT_ONCE + len(range(0, INTERFACES, AT_ONCE)) * AT_ONCE
         self.await_exported(count * PACKETS)
-        self.note(f"{count} interfaces, {len(open_ones)} descriptors, memory of its own "
-                  f"{memory} KiB at first, {self.memory()} at the end")
+        self.note(f"{count - AT_ONCE} interfaces in {time.monotonic() - begin:.0f} s, the last of "
+                  f"{AT_ONCE} attached after {self.attaching:.2f} s at most; {len(open_ones)} "
+                  f"descriptors, memory of its own {memory} KiB at first, {self.memory()} at the "
+                  "end")
         self.assertLess(self.memory() - memory, max(1024, memory / 10))
         self.stop()
         self.assertEqual(count * PACKETS, self.exported())
