@@ -151,6 +151,27 @@ NETOBS_API int netobs_sink_write(struct netobs_sink *sink,
 NETOBS_API int netobs_sink_flush(struct netobs_sink *sink);
 
 /**
+ * The records until now belong to a commit of the program: see netobs_opts.on_commit. A spool on
+ * disk keeps which; nothing changes in others. Once it has been called, or netobs_sink_resume(), such a sink
+ * sends records with their commit, unless its spool is nearly full.
+ *
+ * @param number  greater by 1 than that of the commit before
+ * @return 0; -EINVAL: @p sink is NULL; as netobs_sink_flush(); others: not all records are on
+ *         disk, as of write(2), so that some would be lost with the process
+ */
+NETOBS_API int netobs_sink_commit(struct netobs_sink *sink, uint64_t number);
+
+/**
+ * Go on behind a commit, before the first record: those of a spool on disk that an earlier process
+ * wrote later are removed, because they will come again (netobs_commits()). A spool that knows
+ * nothing of the commit keeps all.
+ *
+ * @param number  of the last commit
+ * @return 0, also of other sinks; -EINVAL: @p sink is NULL; others: records may be sent twice
+ */
+NETOBS_API int netobs_sink_resume(struct netobs_sink *sink, uint64_t number);
+
+/**
  * The file descriptor to wait for, with poll(2) or epoll(7), for reading. Constant
  * over the life of the sink, and the sink's: do not close it.
  */

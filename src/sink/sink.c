@@ -5,6 +5,7 @@
 #include "sink.h"
 #include "base/sized.h"
 #include "base/util.h"
+#include "sink/spool/spool_marks.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -140,7 +141,7 @@ static bool host_has_more(const struct sink_host *host)
 {
 	const struct netobs_sink *sink = sink_of_host(host);
 
-	return position_is_before(sink->spool.read, sink->spool.tail);
+	return spool_has_more(&sink->spool);
 }
 
 static bool host_is_out_of_time(const struct sink_host *host)
@@ -514,6 +515,21 @@ int netobs_sink_flush(struct netobs_sink *sink)
 	return sink_work(sink, true);
 }
 
+int netobs_sink_commit(struct netobs_sink *sink, uint64_t number)
+{
+	int err;
+
+	if (!sink)
+		return -EINVAL;
+	err = spool_mark(&sink->spool, number);
+	return sink_work(sink, true) ?: err;
+}
+
+int netobs_sink_resume(struct netobs_sink *sink, uint64_t number)
+{
+	return sink ? spool_return_to(&sink->spool, number) : -EINVAL;
+}
+
 int netobs_sink_fd(const struct netobs_sink *sink)
 {
 	return sink ? sink->loop.fd : -EINVAL;
@@ -545,6 +561,7 @@ int netobs_sink_drain(struct netobs_sink *sink, int timeout_ms)
 	if (!sink)
 		return -EINVAL;
 	sink->host.is_ending = true; /* until there is another record */
+	spool_lift_limit(&sink->spool);
 	err = netobs_sink_flush(sink);
 	while (!err && spool_pending(&sink->spool).seq) {
 		struct pollfd fd = { .fd = sink->loop.fd, .events = POLLIN };

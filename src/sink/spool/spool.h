@@ -68,6 +68,8 @@ struct spool {
 	struct position acked; /* behind the last record that the reader has finished */
 	struct position durable; /* behind the last record that survives a crash of the host */
 	struct spool_unacked unacked_dropped;
+	struct position marked; /* behind the last record of the last mark */
+	bool is_limited;	/* the reader gets those before it only */
 
 	struct segment *reading; /* NULL: the next one to be added */
 	uint64_t offset;
@@ -182,6 +184,21 @@ static inline bool spool_is_pressed(const struct spool *spool)
 {
 	return spool_has_unacked_dropped(spool) ||
 	       spool->size > spool->options.max_bytes / 4 * 3;
+}
+
+/** @return whether the reader gets that record; a spool that is nearly full gives all */
+static inline bool spool_may_read(const struct spool *spool,
+				  struct position before)
+{
+	return !spool->is_limited || position_is_before(before, spool->marked) ||
+	       spool_is_pressed(spool);
+}
+
+/** @return whether there are records that the reader has not got */
+static inline bool spool_has_more(const struct spool *spool)
+{
+	return position_is_before(spool->read, spool->tail) &&
+	       spool_may_read(spool, spool->read);
 }
 
 /** @return what is neither acknowledged nor dropped */

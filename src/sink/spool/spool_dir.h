@@ -4,6 +4,7 @@
  *
  *   lock                   held by the process that uses it
  *   acked                  how far its records have got: struct spool_progress
+ *   marks                  what belonged to the last commits, see spool_marks.h
  *   0000000000001000.seg   the segment whose first record has that number (hex)
  *   0000000000001000.seg~  the same, while its name is made durable once more
  *   *.bad                  files that could not be used, for people to look at

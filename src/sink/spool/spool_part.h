@@ -20,6 +20,9 @@ void spool_release(struct spool *spool, struct position from,
 /* The result of the last attempt to sync; 0: it succeeded. */
 void spool_note_sync(struct spool *spool, int err);
 
+/* Have all records in files, as far as that can be. @return 0, or -errno */
+int spool_write_out(struct spool *spool);
+
 /* Compute spool->durable from the segments. */
 void spool_find_durable(struct spool *spool);
 

@@ -154,6 +154,8 @@ bool spool_read(struct spool *spool, struct spool_item *ret_item)
 			spool->offset += segment_cost(head->len);
 			continue; /* it was read before a rewind */
 		}
+		if (!spool_may_read(spool, head->before))
+			return false;
 		if (position_is_before(spool->read, head->before) &&
 		    !skip_gap(spool, head->before))
 			return false;
@@ -169,8 +171,7 @@ bool spool_read(struct spool *spool, struct spool_item *ret_item)
 		return true;
 	}
 	/* Also the last ones may be missing. */
-	if (!spool_has_unacked_dropped(spool) &&
-	    position_is_before(spool->read, spool->tail))
+	if (!spool_has_unacked_dropped(spool) && spool_has_more(spool))
 		skip_gap(spool, spool->tail);
 	return false;
 }

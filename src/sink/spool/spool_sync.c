@@ -202,7 +202,7 @@ void spool_find_durable(struct spool *spool)
 /* ---- What is to be done -------------------------------------------------------- */
 
 /* What cannot be written stays in memory; the rest goes its way. */
-static int write_out_all(struct spool *spool)
+int spool_write_out(struct spool *spool)
 {
 	int first = 0;
 
@@ -292,7 +292,7 @@ static int make_work(struct spool *spool, struct sync_work **ret_work)
 {
 	struct spool_dir *dir = spool->dir;
 	struct sync_work *work;
-	int write_err = write_out_all(spool), err;
+	int write_err = spool_write_out(spool), err;
 
 	*ret_work = NULL;
 	if (spool_is_settled(spool))

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* A spool returns to the last commit of its owner, wherever that was killed. */
+#include "sink/spool/spool_marks.h"
+#include "lib_test.h"
+#include "lib_spool.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { KILLS = 150, RUN_MAX_US = 8000 };
+
+/* What the owner commits: numbers, and the record behind the last one of each. */
+struct owner {
+	uint64_t number;
+	uint64_t ends[2];
+	uint64_t delivered; /* at most */
+};
+
+static void commit(struct owner *owner, struct spool *spool)
+{
+	uint64_t number = owner->number + 1;
+
+	if (spool_mark(spool, number))
+		_exit(1);
+	owner->ends[number % 2] = spool->tail.seq;
+	__atomic_store_n(&owner->number, number, __ATOMIC_SEQ_CST);
+}
+
+static void deliver(struct owner *owner, struct spool *spool)
+{
+	struct spool_item item;
+	bool is_any = false;
+
+	for (int i = rand() % 60; i > 0 && spool_read(spool, &item); i--)
+		is_any = true;
+	owner->delivered = spool->read.seq;
+	if (is_any)
+		spool_ack(spool, item.end);
+}
+
+static void be_killed(const struct spool_options *options, struct owner *owner,
+		      unsigned int seed)
+{
+	struct spool spool;
+
+	srand(seed);
+	if (spool_open(&spool, options) || spool_return_to(&spool, owner->number))
+		_exit(1);
+	spool.capacity = 16 << 10; /* files come and go all the time */
+	for (;;) {
+		for (int i = rand() % 80; i >= 0; i--)
+			put(&spool, spool.tail.seq, 0);
+		if (rand() % 3 == 0)
+			spool_start_sync(&spool);
+		spool_finish_sync(&spool);
+		deliver(owner, &spool);
+		if (rand() % 2)
+			commit(owner, &spool);
+	}
+}
+
+static unsigned int choose_seed(void)
+{
+	const char *given = getenv("NETOBS_TEST_SEED");
+	unsigned int seed = given ? (unsigned int)strtoul(given, NULL, 0) :
+				    (unsigned int)getpid();
+
+	print_message("NETOBS_TEST_SEED=%u\n", seed);
+	return seed;
+}
+
+/* What was delivered is part of a commit, and what was committed is there. */
+static void kills_leave_whole_commits(void **state)
+{
+	struct owner *owner = mmap(NULL, sizeof(*owner), PROT_READ | PROT_WRITE,
+				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct spool_fixture *f = *state;
+	unsigned int seed = choose_seed();
+	uint64_t first = 1000;
+
+	use_disk(f, true);
+	f->options.max_bytes = 64 << 20;
+	owner->number = first;
+	for (unsigned int i = 0; i < KILLS; i++) {
+		struct spool_item item;
+		pid_t child = fork();
+		uint64_t end;
+
+		if (!child)
+			be_killed(&f->options, owner, seed + i);
+		usleep((seed + i) * 7919 % RUN_MAX_US);
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+
+		end = owner->ends[owner->number % 2];
+		open_spool(f);
+		assert_int_equal(spool_return_to(&f->spool, owner->number), 0);
+		if (owner->number > first)
+			assert_int_equal(f->spool.tail.seq, end);
+		assert_true(owner->delivered <= f->spool.tail.seq);
+		for (uint64_t n = f->spool.acked.seq; n < f->spool.tail.seq; n++) {
+			assert_true(spool_read(&f->spool, &item));
+			assert_is_record(&item, n);
+		}
+		assert_false(spool_read(&f->spool, &item));
+		assert_int_equal(f->spool.dropped[SPOOL_DAMAGED].seq, 0);
+		assert_identity(&f->spool);
+		spool_close(&f->spool);
+	}
+	assert_true(owner->number > first + KILLS / 10);
+	assert_true(owner->delivered > 1000);
+	munmap(owner, sizeof(*owner));
+}
+
+static void reader_gets_committed_records(void **state)
+{
+	struct spool_fixture *f = *state;
+	struct spool_item item;
+
+	use_disk(f, true);
+	open_spool(f);
+	assert_int_equal(spool_return_to(&f->spool, 7), 0);
+	put_all(&f->spool, 0, 10);
+	assert_false(spool_has_more(&f->spool));
+	assert_false(spool_read(&f->spool, &item));
+	assert_int_equal(spool_mark(&f->spool, 8), 0);
+	put_all(&f->spool, 10, 20);
+	get_all(&f->spool, 0, 10, &item);
+	assert_false(spool_has_more(&f->spool));
+	assert_false(spool_read(&f->spool, &item));
+	spool_ack(&f->spool, item.end);
+	spool_lift_limit(&f->spool);
+	get_all(&f->spool, 10, 20, &item);
+	spool_close(&f->spool);
+}
+
+/* A commit that the spool had noted and its owner had not, and one that it knows nothing of. */
+static void the_owner_decides_what_is_committed(void **state)
+{
+	struct spool_fixture *f = *state;
+
+	use_disk(f, true);
+	open_spool(f);
+	put_all(&f->spool, 0, 100);
+	assert_int_equal(spool_mark(&f->spool, 8), 0);
+	put_all(&f->spool, 100, 200);
+	assert_int_equal(spool_mark(&f->spool, 9), 0);
+	put_all(&f->spool, 200, 300);
+	spool_close(&f->spool);
+	open_spool(f);
+	assert_int_equal(spool_return_to(&f->spool, 12), 0);
+	assert_int_equal(f->spool.tail.seq, 300);
+	assert_int_equal(spool_mark(&f->spool, 13), 0);
+	put_all(&f->spool, 300, 400);
+	assert_int_equal(spool_mark(&f->spool, 14), 0);
+	spool_close(&f->spool);
+	open_spool(f);
+	assert_int_equal(spool_return_to(&f->spool, 13), 0);
+	assert_int_equal(f->spool.tail.seq, 300);
+	put_all(&f->spool, 300, 310);
+	spool_close(&f->spool);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		spool_test(kills_leave_whole_commits),
+		spool_test(reader_gets_committed_records),
+		spool_test(the_owner_decides_what_is_committed),
+	};
+
+	return cmocka_run_group_tests_name("spool_marks", tests, NULL, NULL);
+}
