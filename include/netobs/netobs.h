@@ -215,6 +215,15 @@ struct netobs_opts {
 	 *  on. When all are in use, those that have ended, were never completed or are idle
 	 *  make room. -EINVAL from netobs_new(): more than 16777216. */
 	uint32_t max_connections;
+
+	/** With @p persist, have a drain take effect as a whole: the records since the last call are
+	 *  commit @p number. Until it returns, they do not count as delivered: if the process
+	 *  is killed, the next context delivers those packets again, in other records, so
+	 *  what became of the records before has to be undone (netobs_sink_commit(),
+	 *  netobs_sink_resume()). Flows that an active timeout keeps longer are lost then, and
+	 *  counted. Called behind on_interval. NULL: what a process that is killed has not
+	 *  delivered of a drain is counted as lost. */
+	void (*on_commit)(uint64_t number, void *user);
 };
 
 /** Declare an options struct with its size set and every other field zero. */
@@ -251,6 +260,14 @@ NETOBS_API int netobs_new(const struct netobs_opts *opts,
  *         -EALREADY: started before; others from the kernel
  */
 NETOBS_API int netobs_start(struct netobs *ctx);
+
+/**
+ * The number of the last commit, of any process with this netobs_opts.persist: see
+ * netobs_opts.on_commit. To be asked for after netobs_start(), before the first record.
+ *
+ * @return 0: there are no commits, because nothing is pinned or on_commit is NULL
+ */
+NETOBS_API uint64_t netobs_commits(const struct netobs *ctx);
 
 /**
  * Why the last call that failed did, as a sentence without newline; "" when none

@@ -102,6 +102,7 @@ int context_check_change(const struct netobs *ctx, const struct netobs_opts *to,
 		  from->disable_features != to->disable_features },
 		{ "on_flow", from->on_flow != to->on_flow },
 		{ "on_interval", from->on_interval != to->on_interval },
+		{ "on_commit", from->on_commit != to->on_commit },
 		{ "on_log", from->on_log != to->on_log },
 		{ "user", from->user != to->user },
 		{ "max_memory", from->max_memory != to->max_memory },
@@ -165,6 +166,7 @@ struct pipeline_options context_pipeline_options(struct netobs *ctx)
 			.user = opts->user,
 		},
 		.on_interval = opts->on_interval,
+		.on_commit = opts->on_commit,
 		.user = opts->user,
 	};
 

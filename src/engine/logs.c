@@ -76,10 +76,11 @@ void logs_settle(struct logs *logs, bool has_writers)
 	logs->is_settling = has_writers;
 }
 
-/* Report records from @at on, without turning. Returns the slots that were taken. */
+/* Report records from logs->at on, without turning. Returns the slots that were taken. */
 static size_t read_run(const struct logs *logs, const struct log_slot *slots,
-		       uint64_t at, uint64_t end, bool is_left)
+		       uint64_t end, bool is_left)
 {
+	const uint64_t at = logs->at;
 	const uint64_t n_slots = logs->store->log_slots, mask = n_slots - 1;
 	const struct log_slot *first = &slots[at & mask];
 	uint64_t n = min_u64(end - at, n_slots - (at & mask));
@@ -96,25 +97,26 @@ static bool read_log(struct logs *logs, uint32_t cpu, uint32_t max_slots)
 {
 	struct cpu_state *state = &logs->store->cpus[cpu];
 	const struct log_heads *heads = &logs->heads[cpu];
-	uint64_t at = state->log_tail;
-	uint64_t end = min_u64(heads->readable, at + max_slots);
+	uint64_t end = min_u64(heads->readable, state->log_tail + max_slots);
 	const struct log_slot *slots;
 	size_t n = 1;
 
-	if (at == end)
+	if (state->log_tail == end)
 		return true;
 	slots = store_map_log(logs->store, cpu);
 	if (!slots)
 		return false;
-	while (at < end && n) {
-		bool is_left = at < heads->left;
+	logs->cpu = cpu;
+	logs->at = state->log_tail;
+	while (logs->at < end && n) {
+		bool is_left = logs->at < heads->left;
 
-		n = read_run(logs, slots, at,
+		n = read_run(logs, slots,
 			     is_left ? min_u64(end, heads->left) : end, is_left);
-		at += n;
+		logs->at += n;
 	}
 	store_unmap_log(logs->store, slots);
-	__atomic_store_n(&state->log_tail, at, __ATOMIC_RELEASE);
+	__atomic_store_n(&state->log_tail, logs->at, __ATOMIC_RELEASE);
 	return n;
 }
 

@@ -35,6 +35,9 @@ struct logs {
 		uint64_t left; /* to here, records may be those of a drain before */
 		uint64_t unread; /* to there, the drain that is under way left some */
 	} * heads;
+	/* What on_records gets is in that log, from there on. */
+	uint32_t cpu;
+	uint64_t at;
 	int64_t noted_ns;
 	bool is_settling; /* noted are those of logs_settle() */
 	uint32_t next;	  /* the log to read first */

@@ -6,7 +6,7 @@
  *	state		what the set consists of, and what has been reported of it
  *	namespaces	the network namespaces that keys have numbers of
  *	interfaces	their interfaces, for flows of those that disappear meanwhile
- *	maps/NAME	the maps of the flow programs
+ *	maps/NAME	the maps of the flow programs, and memory of the library
  *	links/NAME	links and jumps, see attach/link_pins.h
  *
  * `state` is removed first and pinned last, so a set with it is complete. The programs are
@@ -25,7 +25,7 @@
  * To be increased when a struct of src/bpf/types.h that maps contain changes, or the meaning
  * of one: the sets of other layouts are not read.
  */
-enum { PINNED_LAYOUT = 3 };
+enum { PINNED_LAYOUT = 4 };
 
 enum {
 	PINNED_NETNS_MAX = 4096,
@@ -44,7 +44,7 @@ struct pinned_state {
 	__u32 seen_at[GENERATIONS]; /* in it: struct count of packets seen */
 	struct count seen_drained; /* of these, packets that processes have drained */
 
-	/* Those of layout 3. */
+	/* Those of layout 4. */
 	__u32 lanes;
 	__u32 l1_buckets;
 	__u32 log_slots;
@@ -63,6 +63,21 @@ struct pinned_state {
 	struct counters drained[GENERATIONS]; /* counters as of the last drain */
 	struct count unclaimed;		      /* likewise */
 	struct count unreported;	      /* drained, but not reported */
+
+	/*
+	 * What a drain has made of the last three. It takes effect by the store of @commits;
+	 * what has to follow that has followed once @settled is the same.
+	 */
+	struct pinned_commit {
+		__u32 generation;
+		__u32 is_complete; /* all of its entries are done with */
+		struct counters drained;
+		struct count seen_drained;
+		struct count unclaimed;
+		struct count unreported;
+	} next;
+	__u64 commits; /* the first one has the time of day, so sets do not share numbers */
+	__u64 settled;
 };
 
 /* Of a network namespace and an interface; the same in all versions. */
@@ -132,6 +147,9 @@ int pinned_get_map(const struct pinned *pinned, const char *name);
 
 /** Pin a map, in the place of one of that name. @return 0, or -errno */
 int pinned_put_map(const struct pinned *pinned, const char *name, int fd);
+
+/* Unpin a map; without one of that name, nothing. */
+void pinned_remove_map(const struct pinned *pinned, const char *name);
 
 /**
  * Have the maps of an object that is not loaded yet be those of the set.

@@ -3,6 +3,7 @@
 
 #include "memory_room.h"
 #include "map.h"
+#include "base/clock_ms.h"
 #include "base/secret.h"
 #include "base/util.h"
 #include "filter/filter.h"
@@ -363,8 +364,21 @@ static int load_adopted(struct store *store, const struct pinned_state *state)
 	return err;
 }
 
+static void apply_commit(struct pinned_state *state)
+{
+	const struct pinned_commit *commit = &state->next;
+
+	state->drained[commit->generation] = commit->drained;
+	state->seen_drained = commit->seen_drained;
+	state->unclaimed = commit->unclaimed;
+	state->unreported = commit->unreported;
+}
+
 static void begin_after(struct store *store, struct pinned_state *state)
 {
+	if (state->settled != state->commits &&
+	    state->next.generation < GENERATIONS)
+		apply_commit(state);
 	memcpy(store->counted_before, state->drained, sizeof(state->drained));
 	store->unclaimed_before = state->unclaimed;
 	store->is_adopted = true;
@@ -440,7 +454,10 @@ static bool adopt_maps(struct store *store)
 /* Or do without. */
 static void publish(struct store *store)
 {
+	const uint64_t first = clock_ns(CLOCK_REALTIME);
 	struct pinned_state state = {
+		.commits = first,
+		.settled = first,
 		.n_cpus = store->n_cpus,
 		.lanes = store->lanes,
 		.l1_buckets = store->l1_buckets,
@@ -468,26 +485,64 @@ static void publish(struct store *store)
 	store->options.pinned = NULL;
 }
 
+static struct pinned_state *state_of(const struct store *store)
+{
+	return store->options.pinned ? store->options.pinned->state : NULL;
+}
+
+static void fill_commit(const struct store *store, uint32_t generation,
+			const struct counters *counted,
+			struct pinned_commit *commit)
+{
+	const struct pinned_state *state = state_of(store);
+	const struct count unclaimed = store_unclaimed(store);
+	const struct count *other = &state->drained[!generation].seen;
+	struct counters drained = *counted;
+
+	add_counters(&drained, &store->counted_before[generation]);
+	*commit = (struct pinned_commit){
+		.generation = generation,
+		.drained = drained,
+		.seen_drained = { drained.seen.packets + other->packets,
+				  drained.seen.bytes + other->bytes },
+		.unclaimed = { unclaimed.packets + store->unclaimed_before.packets,
+			       unclaimed.bytes + store->unclaimed_before.bytes },
+	};
+}
+
+void store_commit(const struct store *store, uint32_t generation,
+		  const struct counters *counted,
+		  const struct count *unreported, bool is_complete)
+{
+	struct pinned_state *state = state_of(store);
+	struct pinned_commit commit;
+
+	fill_commit(store, generation, counted, &commit);
+	commit.unreported = *unreported;
+	commit.is_complete = is_complete;
+	state->next = commit;
+	__atomic_store_n(&state->commits, state->commits + 1, __ATOMIC_SEQ_CST);
+	apply_commit(state);
+}
+
+void store_settle(const struct store *store)
+{
+	struct pinned_state *state = state_of(store);
+
+	__atomic_store_n(&state->settled, state->commits, __ATOMIC_SEQ_CST);
+}
+
 void store_note_drained(const struct store *store, uint32_t generation,
 			const struct counters *counted)
 {
-	struct pinned_state *state =
-		store->options.pinned ? store->options.pinned->state : NULL;
-	struct count unclaimed = store_unclaimed(store), seen = { 0 };
-	struct counters drained = *counted;
+	const struct pinned_state *state = state_of(store);
+	struct count unreported;
 
 	if (!state)
 		return;
-	add_counters(&drained, &store->counted_before[generation]);
-	state->drained[generation] = drained;
-	for (uint32_t g = 0; g < GENERATIONS; g++) {
-		seen.packets += state->drained[g].seen.packets;
-		seen.bytes += state->drained[g].seen.bytes;
-	}
-	state->seen_drained = seen;
-	state->unclaimed.packets =
-		unclaimed.packets + store->unclaimed_before.packets;
-	state->unclaimed.bytes = unclaimed.bytes + store->unclaimed_before.bytes;
+	unreported = state->unreported;
+	store_commit(store, generation, counted, &unreported, false);
+	store_settle(store);
 }
 
 /* ---- Open and close --------------------------------------------------------------- */

@@ -134,4 +134,14 @@ void store_read_counters(const struct store *store, uint32_t generation,
 void store_note_drained(const struct store *store, uint32_t generation,
 			const struct counters *counted);
 
+/*
+ * The same, and what is not reported of it, in one moment: a process that is killed has noted
+ * all of it, or nothing. @is_complete: the caller empties the generation, then calls
+ * store_settle(); if it is killed before that, the next process has to.
+ */
+void store_commit(const struct store *store, uint32_t generation,
+		  const struct counters *counted,
+		  const struct count *unreported, bool is_complete);
+void store_settle(const struct store *store);
+
 #endif

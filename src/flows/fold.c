@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "fold.h"
+#include "fold_part.h"
 
-#include "base/pages.h"
 #include "base/util.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 
 enum {
@@ -14,39 +12,49 @@ enum {
 	INDEX_BITS_MAX = 32 - FOLD_INDEX_BITS,
 	PREFETCH_PROBES = 4,
 	TRIM_CHUNKS = 32, /* a few milliseconds to give back */
-	CHUNK_SHORT = PAGES_HUGE / sizeof(struct short_entry),
-	CHUNK_LONG = PAGES_HUGE / sizeof(struct flow_entry),
-};
-
-struct fold_chunk {
-	union {
-		struct short_entry shorts[CHUNK_SHORT];
-		struct flow_entry longs[CHUNK_LONG];
-		struct fold_chunk *next; /* while it is spare */
-	};
 };
 
 static const uint32_t chunk_entries[FOLD_FORMS] = { CHUNK_SHORT, CHUNK_LONG };
 static const uint32_t entry_bytes[FOLD_FORMS] = { FOLD_SHORT_BYTES,
 						  FOLD_LONG_BYTES };
 
-_Static_assert(sizeof(struct fold_chunk) == PAGES_HUGE, "is one");
-
 /* ---- Memory ------------------------------------------------------------------- */
 
 /* Most hosts have few flows: a first chunk takes small pages, as it fills up. */
-static struct fold_chunk *take_chunk(struct fold *fold, bool is_first)
+static struct fold_chunk *map_chunk(bool is_first)
+{
+	struct fold_chunk *chunk = pages_map(sizeof(*chunk));
+
+	if (chunk && is_first)
+		madvise(chunk, sizeof(*chunk), MADV_NOHUGEPAGE);
+	return chunk;
+}
+
+static struct fold_chunk *take_spare(struct fold *fold)
 {
 	struct fold_chunk *chunk = fold->spare;
 
-	if (chunk) {
-		fold->spare = chunk->next;
-		fold->n_spare--;
-	} else {
-		chunk = pages_map(sizeof(*chunk));
-		if (chunk && is_first)
-			madvise(chunk, sizeof(*chunk), MADV_NOHUGEPAGE);
-	}
+	if (!chunk)
+		return NULL;
+	fold->spare = chunk->next;
+	fold->n_spare--;
+	return chunk;
+}
+
+void fold_put_spare(struct fold *fold, struct fold_chunk *chunk)
+{
+	fold->n_spare++;
+	chunk->next = fold->spare;
+	fold->spare = chunk;
+}
+
+static struct fold_chunk *take_chunk(struct fold *fold, bool is_first)
+{
+	struct fold_chunk *chunk = take_spare(fold);
+
+	if (!chunk)
+		chunk = fold->kept ? fold_kept_make_chunk(fold) :
+				     map_chunk(is_first);
 	if (!chunk)
 		return NULL;
 	fold->n_used++;
@@ -57,19 +65,18 @@ static struct fold_chunk *take_chunk(struct fold *fold, bool is_first)
 static void put_chunk(struct fold *fold, struct fold_chunk *chunk)
 {
 	fold->n_used--;
-	fold->n_spare++;
-	chunk->next = fold->spare;
-	fold->spare = chunk;
+	fold_put_spare(fold, chunk);
 }
 
 static void trim_spare(struct fold *fold, uint32_t most, uint32_t at_once)
 {
 	while (fold->n_spare > most && at_once--) {
-		struct fold_chunk *chunk = fold->spare;
+		struct fold_chunk *chunk = take_spare(fold);
 
-		fold->spare = chunk->next;
-		fold->n_spare--;
-		pages_unmap(chunk, sizeof(*chunk));
+		if (fold->kept)
+			fold_kept_remove_chunk(fold, chunk);
+		else
+			pages_unmap(chunk, sizeof(*chunk));
 	}
 }
 
@@ -155,21 +162,6 @@ static bool index_reserve(struct fold_index *index, uint64_t number)
 
 enum { LIST_MAX = PLACE_LONG - 2 };
 
-static struct short_entry *short_at(const struct fold_generation *g,
-				    uint32_t number)
-{
-	return &g->lists[FOLD_SHORT]
-			.chunks[number / CHUNK_SHORT]
-			->shorts[number % CHUNK_SHORT];
-}
-
-static struct flow_entry *long_at(const struct fold_generation *g, uint32_t number)
-{
-	return &g->lists[FOLD_LONG]
-			.chunks[number / CHUNK_LONG]
-			->longs[number % CHUNK_LONG];
-}
-
 static bool is_long(uint32_t place)
 {
 	return place & PLACE_LONG;
@@ -225,9 +217,9 @@ static bool is_of(const struct fold_generation *g, uint32_t place,
 
 	if (!is_long(place))
 		return !sought->key &&
-		       short_entry_has(short_at(g, number_of(place)),
+		       short_entry_has(fold_short_at(g, number_of(place)),
 				       &sought->short_key);
-	key = &long_at(g, number_of(place))->key;
+	key = &fold_long_at(g, number_of(place))->key;
 	if (sought->key)
 		return are_equal(key, sought->key);
 	return short_key_make(key, &short_key) &&
@@ -286,38 +278,58 @@ static bool has_room(const struct fold_list *list, enum fold_form form)
 	return list->n_entries < list->n_chunks * (uint64_t)chunk_entries[form];
 }
 
-static bool reserve_chunk(struct fold *fold, struct fold_list *list,
-			  enum fold_form form)
+bool fold_reserve_list(struct fold_list *list)
 {
 	uint32_t capacity = list->capacity * 2 ?: 8;
 	struct fold_chunk **chunks;
 
+	if (list->n_chunks < list->capacity)
+		return true;
+	chunks = reallocarray(list->chunks, capacity, sizeof(*chunks));
+	if (!chunks)
+		return false;
+	list->chunks = chunks;
+	list->capacity = capacity;
+	return true;
+}
+
+static bool reserve_chunk(struct fold *fold, struct fold_generation *g,
+			  enum fold_form form)
+{
+	struct fold_list *list = &g->lists[form];
+	struct fold_chunk *chunk;
+
 	if (has_room(list, form))
 		return true;
-	if (list->n_chunks == list->capacity) {
-		chunks = reallocarray(list->chunks, capacity, sizeof(*chunks));
-		if (!chunks)
-			return false;
-		list->chunks = chunks;
-		list->capacity = capacity;
-	}
-	list->chunks[list->n_chunks] = take_chunk(fold, !list->n_chunks);
-	list->n_chunks += list->chunks[list->n_chunks] != NULL;
-	return has_room(list, form);
+	if (!fold_reserve_list(list))
+		return false;
+	chunk = take_chunk(fold, !list->n_chunks);
+	if (!chunk)
+		return false;
+	list->chunks[list->n_chunks++] = chunk;
+	if (fold->kept)
+		fold_kept_note_chunk(fold, g, form);
+	return true;
 }
 
 /* Returns its place; there is room. */
-static uint32_t append(struct fold_generation *g, const struct flow_entry *entry,
+static uint32_t append(const struct fold *fold, struct fold_generation *g,
+		       const struct flow_entry *entry,
 		       const struct short_entry *as_short)
 {
-	if (as_short) {
-		uint32_t number = g->lists[FOLD_SHORT].n_entries++;
+	enum fold_form form = as_short ? FOLD_SHORT : FOLD_LONG;
+	uint32_t number = g->lists[form].n_entries;
 
-		*short_at(g, number) = *as_short;
-		return number + 1;
-	}
-	*long_at(g, g->lists[FOLD_LONG].n_entries) = *entry;
-	return ++g->lists[FOLD_LONG].n_entries | PLACE_LONG;
+	if (fold->kept)
+		fold_begin_addition(fold, g, form, number, NULL);
+	if (as_short)
+		*fold_short_at(g, number) = *as_short;
+	else
+		*fold_long_at(g, number) = *entry;
+	g->lists[form].n_entries++;
+	if (fold->kept)
+		fold_publish_entry(fold, g, form);
+	return (number + 1) | (as_short ? 0 : PLACE_LONG);
 }
 
 /* @known: where the index has an entry of the same key, which is full; or NULL. */
@@ -337,10 +349,10 @@ insert_entry(struct fold *fold, struct fold_generation *g,
 		return -ENOSPC;
 	if (!known && !index_reserve(index, index - g->indexes))
 		return -ENOMEM;
-	if (!reserve_chunk(fold, &g->lists[form], form))
+	if (!reserve_chunk(fold, g, form))
 		return -ENOMEM;
 	slot = (uint64_t)hash << 32 |
-	       append(g, entry, is_short ? &as_short : NULL);
+	       append(fold, g, entry, is_short ? &as_short : NULL);
 	if (known)
 		*known = slot;
 	else
@@ -354,12 +366,23 @@ static uint32_t hash_of(const struct fold *fold, const struct flow_key *key)
 }
 
 /* False: the entry at @place is full. */
-static bool add_to(const struct fold_generation *g, uint32_t place,
-		   const struct flow_tally *tally)
+static inline bool add_to(const struct fold *fold,
+			  const struct fold_generation *g, uint32_t place,
+			  const struct flow_tally *tally)
 {
-	if (!is_long(place))
-		return short_entry_add(short_at(g, number_of(place)), tally);
-	tally_add(&long_at(g, number_of(place))->tally, tally);
+	uint32_t number = number_of(place);
+
+	if (!is_long(place)) {
+		struct short_entry *entry = fold_short_at(g, number);
+
+		if (fold->kept)
+			fold_begin_addition(fold, g, FOLD_SHORT, number, entry);
+		return short_entry_add(entry, tally);
+	}
+	if (fold->kept)
+		fold_begin_addition(fold, g, FOLD_LONG, number,
+				    &fold_long_at(g, number)->tally);
+	tally_add(&fold_long_at(g, number)->tally, tally);
 	return true;
 }
 
@@ -370,10 +393,51 @@ int fold_add_entry(struct fold *fold, uint32_t generation,
 	uint32_t hash = hash_of(fold, &entry->key);
 	struct sought sought = seek_key(&entry->key);
 	uint64_t *known = find_slot(g, &sought, hash);
+	int err = 0;
 
-	if (known && add_to(g, (uint32_t)*known, &entry->tally))
-		return 0;
-	return insert_entry(fold, g, entry, hash, known);
+	fold->step = 1;
+	if (!known || !add_to(fold, g, (uint32_t)*known, &entry->tally))
+		err = insert_entry(fold, g, entry, hash, known);
+	if (!err && fold->kept)
+		fold_complete_addition(fold);
+	return err;
+}
+
+/* Of two entries of a key, the long one was made when the short one was full. */
+static bool index_entry(struct fold *fold, struct fold_generation *g,
+			const struct flow_key *key, uint32_t place)
+{
+	const uint32_t hash = hash_of(fold, key);
+	struct fold_index *index = index_of(g, hash);
+	struct sought sought = seek_key(key);
+	uint64_t *known = find_slot(g, &sought, hash);
+	const uint64_t slot = (uint64_t)hash << 32 | place;
+
+	if (known) {
+		*known = slot;
+		return true;
+	}
+	if (!index_reserve(index, index - g->indexes))
+		return false;
+	index_put(index, slot);
+	return true;
+}
+
+bool fold_index_entries(struct fold *fold, uint32_t generation)
+{
+	struct fold_generation *g = &fold->generations[generation];
+	struct flow_entry entry;
+
+	for (uint32_t i = 0; i < g->lists[FOLD_SHORT].n_entries; i++) {
+		short_entry_read(fold_short_at(g, i), &entry);
+		if (!index_entry(fold, g, &entry.key, i + 1))
+			return false;
+	}
+	for (uint32_t i = 0; i < g->lists[FOLD_LONG].n_entries; i++)
+		if (!index_entry(fold, g, &fold_long_at(g, i)->key,
+				 (i + 1) | PLACE_LONG))
+			return false;
+	return true;
 }
 
 /* ---- Batches ------------------------------------------------------------------ */
@@ -426,11 +490,11 @@ static void prefetch_place(const struct fold_generation *g, uint32_t place)
 	uint32_t number = number_of(place);
 
 	if (!is_long(place)) {
-		__builtin_prefetch(short_at(g, number), 1);
+		__builtin_prefetch(fold_short_at(g, number), 1);
 		return;
 	}
-	__builtin_prefetch(&long_at(g, number)->key);
-	__builtin_prefetch(&long_at(g, number)->tally, 1);
+	__builtin_prefetch(&fold_long_at(g, number)->key);
+	__builtin_prefetch(&fold_long_at(g, number)->tally, 1);
 }
 
 static void prefetch_entry(const struct fold_generation *g, uint32_t hash)
@@ -467,7 +531,7 @@ static int add_record(struct fold *fold, const struct log_slot *slot,
 		log_read_tally(slot, &entry.tally);
 		tally = &entry.tally;
 	}
-	if (known && add_to(g, (uint32_t)*known, tally))
+	if (known && add_to(fold, g, (uint32_t)*known, tally))
 		return 0;
 	log_read(slot, &entry);
 	return insert_entry(fold, g, &entry, hash, known);
@@ -485,9 +549,12 @@ static size_t end_batch(struct fold *fold, const struct batch *batch)
 	for (int i = 0; i < batch->n; i++) {
 		const struct log_slot *slot = batch->records[i];
 
+		fold->step = 1 + is_log_long(slot);
 		if (add_record(fold, slot, batch->hashes[i]))
 			break;
-		used += 1 + is_log_long(slot);
+		if (fold->kept)
+			fold_complete_addition(fold);
+		used += fold->step;
 	}
 	return used;
 }
@@ -521,10 +588,10 @@ uint32_t fold_read(const struct fold *fold, uint32_t generation, uint32_t from,
 
 	for (uint32_t i = 0; i < n_here; i++, from++) {
 		if (from >= n_short) {
-			ret_entries[i] = long_at(g, from - n_short);
+			ret_entries[i] = fold_long_at(g, from - n_short);
 			continue;
 		}
-		short_entry_read(short_at(g, from), &room[i]);
+		short_entry_read(fold_short_at(g, from), &room[i]);
 		ret_entries[i] = &room[i];
 	}
 	return n_here;
@@ -542,15 +609,28 @@ static void release_list(struct fold *fold, struct fold_list *list,
 		put_chunk(fold, list->chunks[list->n_released]);
 }
 
+static void close_generation(struct fold_generation *g)
+{
+	drop_indexes(g);
+	g->is_closed = true;
+}
+
+static void release_lists(struct fold *fold, struct fold_generation *g,
+			  uint32_t before)
+{
+	uint32_t n_short = min_u64(before, g->lists[FOLD_SHORT].n_entries);
+
+	release_list(fold, &g->lists[FOLD_SHORT], FOLD_SHORT, n_short);
+	release_list(fold, &g->lists[FOLD_LONG], FOLD_LONG, before - n_short);
+}
+
 void fold_release(struct fold *fold, uint32_t generation, uint32_t before)
 {
 	struct fold_generation *g = &fold->generations[generation];
-	uint32_t n_short = min_u64(before, g->lists[FOLD_SHORT].n_entries);
 
-	drop_indexes(g);
-	g->is_closed = true;
-	release_list(fold, &g->lists[FOLD_SHORT], FOLD_SHORT, n_short);
-	release_list(fold, &g->lists[FOLD_LONG], FOLD_LONG, before - n_short);
+	close_generation(g);
+	if (!fold->kept)
+		release_lists(fold, g, before);
 }
 
 void fold_reset(struct fold *fold, uint32_t generation)
@@ -558,7 +638,10 @@ void fold_reset(struct fold *fold, uint32_t generation)
 	struct fold_generation *g = &fold->generations[generation];
 	uint32_t most;
 
-	fold_release(fold, generation, UINT32_MAX);
+	close_generation(g);
+	if (fold->kept)
+		fold_kept_reset(fold, generation);
+	release_lists(fold, g, UINT32_MAX);
 	for (enum fold_form form = 0; form < FOLD_FORMS; form++)
 		free(g->lists[form].chunks);
 	*g = (struct fold_generation){ 0 };
@@ -580,8 +663,25 @@ void fold_init(struct fold *fold, const struct hash_secret *secret,
 	};
 }
 
+/* What is kept is closed as it is. */
+static void leave(struct fold *fold)
+{
+	trim_spare(fold, 0, UINT32_MAX);
+	fold_kept_done(fold);
+	for (uint32_t i = 0; i < GENERATIONS; i++) {
+		drop_indexes(&fold->generations[i]);
+		for (enum fold_form form = 0; form < FOLD_FORMS; form++)
+			free(fold->generations[i].lists[form].chunks);
+	}
+	*fold = (struct fold){ 0 };
+}
+
 void fold_done(struct fold *fold)
 {
+	if (fold->kept) {
+		leave(fold);
+		return;
+	}
 	for (uint32_t generation = 0; generation < GENERATIONS; generation++)
 		fold_reset(fold, generation);
 	trim_spare(fold, 0, UINT32_MAX);

@@ -36,6 +36,8 @@ enum {
 enum fold_form { FOLD_SHORT, FOLD_LONG, FOLD_FORMS };
 
 struct fold_chunk;
+struct fold_kept;
+struct fold_memory;
 
 struct fold_generation {
 	struct fold_list {
@@ -63,6 +65,14 @@ struct fold {
 	uint32_t n_used;      /* chunks of both generations */
 	uint32_t used_most;   /* since the last reset, */
 	uint32_t used_before; /* and between that and the one before */
+
+	/* What outlives the process, see fold_kept.h; NULL: nothing does. */
+	struct fold_kept *kept;
+	const struct fold_memory *memory;
+	struct fold_chunk **kept_chunks; /* by their numbers */
+	uint32_t source;		 /* of what is added */
+	uint32_t step; /* of the source, what is being added takes */
+	uint64_t at;   /* position there, before that */
 };
 
 /**
@@ -72,10 +82,13 @@ struct fold {
  */
 void fold_init(struct fold *fold, const struct hash_secret *secret,
 	       uint64_t max_entries, uint64_t max_bytes);
+
+/* Entries that are kept in memory that outlives the process stay there. */
 void fold_done(struct fold *fold);
 
 /**
- * Add the records in @slots, each to its generation.
+ * Add the records in @slots, each to its generation. If the fold is kept, fold_add_from()
+ * has said where they are.
  *
  * @return slots used, all of them but where the last one is the first half of a record;
  *         fewer if a new entry is beyond the limit, memory is refused, or the generation
@@ -84,7 +97,7 @@ void fold_done(struct fold *fold);
 size_t fold_add(struct fold *fold, const struct log_slot *slots, size_t n);
 
 /**
- * Add an entry that was summed up elsewhere.
+ * Add an entry that was summed up elsewhere, from where fold_add_from() has said.
  *
  * @return 0; -ENOSPC: a new one is beyond the limit, or the generation is being read;
  *         -ENOMEM
@@ -106,7 +119,7 @@ uint32_t fold_read(const struct fold *fold, uint32_t generation, uint32_t from,
 
 /**
  * Entries with numbers below @before are no longer needed. What is added from now on is
- * refused, until fold_reset().
+ * refused, until fold_reset(). If the fold is kept, they stay until then.
  */
 void fold_release(struct fold *fold, uint32_t generation, uint32_t before);
 

@@ -103,6 +103,7 @@ static size_t pass_on(struct pipeline *pipeline, const struct log_slot *slots)
 	if (pipeline->phase != PIPELINE_READING || log_generation(slots) != old)
 		return 0;
 	n_slots = log_read(slots, &entry);
+	fold_pass(&pipeline->fold, n_slots);
 	merge_entries(pipeline, old, false, entries, 1);
 	return n_slots;
 }
@@ -129,6 +130,7 @@ static size_t on_records(void *ctx, const struct log_slot *slots, size_t n,
 		n = count_old(pipeline, slots, n);
 	if (!n)
 		return 0;
+	fold_add_from(&pipeline->fold, pipeline->logs.cpu, pipeline->logs.at);
 	n_used = fold_add(&pipeline->fold, slots, n) ?: pass_on(pipeline, slots);
 
 	pipeline->is_refusing |= !n_used;
@@ -200,7 +202,10 @@ int pipeline_init(struct pipeline *pipeline,
 		  options->store.max_flows, pipeline->store.entry_bytes);
 	drain_init(&pipeline->drain, &pipeline->store, &pipeline->fold,
 		   on_entries, pipeline);
-	err = logs_init(&pipeline->logs, &pipeline->store, on_records, pipeline);
+	err = pipeline_keep(pipeline);
+	err = err   ?:
+		      logs_init(&pipeline->logs, &pipeline->store, on_records,
+				pipeline);
 	err = err ?: generation_init(&pipeline->generation, &pipeline->store);
 	if (!err && pipeline->store.is_adopted)
 		pipeline_adopt(pipeline);
@@ -213,8 +218,9 @@ void pipeline_done(struct pipeline *pipeline)
 	logs_done(&pipeline->logs);
 	merge_done(&pipeline->merge);
 	health_done(&pipeline->health);
-	store_close(&pipeline->store);
 	fold_done(&pipeline->fold);
+	pipeline_close_kept(pipeline);
+	store_close(&pipeline->store);
 }
 
 void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
@@ -358,6 +364,15 @@ static struct count missing(struct pipeline *pipeline)
 	};
 }
 
+static void note_drained(struct pipeline *pipeline, uint32_t generation,
+			 const struct counters *drained)
+{
+	if (pipeline_is_exact(pipeline))
+		pipeline->uncommitted = *drained;
+	else
+		store_note_drained(&pipeline->store, generation, drained);
+}
+
 /* What is left in the tables has not been seen yet, also for the next process. */
 static void note_unread(struct pipeline *pipeline, uint32_t generation,
 			const struct count *lack)
@@ -366,7 +381,7 @@ static void note_unread(struct pipeline *pipeline, uint32_t generation,
 
 	drained.seen.packets -= lack->packets;
 	drained.seen.bytes -= lack->bytes;
-	store_note_drained(&pipeline->store, generation, &drained);
+	note_drained(pipeline, generation, &drained);
 	pipeline->unread[generation] = *lack;
 }
 
@@ -394,8 +409,7 @@ static void balance(struct pipeline *pipeline)
 		lack = (struct count){ 0 };
 	}
 	pipeline->is_recovering[generation] = false;
-	store_note_drained(&pipeline->store, generation,
-			   &pipeline->counted[generation]);
+	note_drained(pipeline, generation, &pipeline->counted[generation]);
 	if (is_some(&lack))
 		log_error(pipeline->log,
 			  "the books do not balance: %lld packets, %lld bytes are missing",
@@ -494,6 +508,7 @@ static void step_sweeping(struct pipeline *pipeline)
 	report_outcomes(pipeline);
 	if (pipeline->options.on_interval)
 		pipeline->options.on_interval(pipeline->options.user);
+	pipeline_commit(pipeline);
 }
 
 static void step(struct pipeline *pipeline)

@@ -8,6 +8,7 @@
 #define NETOBS_FLOWS_PIPELINE_H
 
 #include "drain.h"
+#include "fold_kept.h"
 #include "engine/generation.h"
 #include "engine/logs.h"
 #include "health.h"
@@ -17,6 +18,7 @@ struct pipeline_options {
 	struct store_options store;
 	struct merge_options merge;
 	void (*on_interval)(void *user);
+	void (*on_commit)(uint64_t number, void *user); /* see netobs.h */
 	void *user;
 };
 
@@ -28,6 +30,12 @@ struct pipeline {
 	struct generation generation;
 	struct logs logs;
 	struct fold fold;
+	struct kept_parts {
+		struct fold_memory chunks;
+		struct fold_kept *fold; /* mapped; or NULL */
+		size_t fold_bytes;
+		void *batch; /* of overflow tables, likewise */
+	} kept;
 	struct drain drain;
 	struct merge merge;
 	struct health health; /* of connections, if they are measured */
@@ -58,6 +66,7 @@ struct pipeline {
 	struct count seen;    /* as of the last drain */
 	struct count unclaimed;
 	struct count abandoned; /* by an earlier process, which was killed */
+	struct counters uncommitted; /* counted, of the generation of the drain */
 	struct count unread[GENERATIONS]; /* missing of what was counted: no memory */
 	/* Of all interfaces, also those that are gone, as in struct netif. */
 	struct outcomes crossed[2], reported[2];
@@ -135,8 +144,24 @@ static inline bool pipeline_is_idle(const struct pipeline *pipeline)
 
 /* ---- Tables that outlive the process: pipeline_restart.c ----------------------------- */
 
+/*
+ * Have the fold outlive the process if the tables do, and go on with what an earlier one has
+ * left of it; before the logs are read. @return 0, or -errno
+ */
+int pipeline_keep(struct pipeline *pipeline);
+void pipeline_close_kept(struct pipeline *pipeline);
+
 /* As if the drain had begun that reads what the process before may have left of one. */
 void pipeline_adopt(struct pipeline *pipeline);
+
+/*
+ * Whether a drain takes effect as a whole: of a process that is killed in the middle, the next
+ * one does it again.
+ */
+bool pipeline_is_exact(const struct pipeline *pipeline);
+
+/* A drain that was exact so far takes effect. */
+void pipeline_commit(struct pipeline *pipeline);
 
 /* From now on, the process has what it could not report if it were killed. */
 void pipeline_note_reading(const struct pipeline *pipeline);

@@ -3,6 +3,12 @@
 #include "pipeline.h"
 
 #include "base/clock.h"
+#include "base/pages.h"
+#include "engine/kept_memory.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
 static struct pinned_state *pinned_state_of(const struct pipeline *pipeline)
 {
@@ -10,6 +16,140 @@ static struct pinned_state *pinned_state_of(const struct pipeline *pipeline)
 
 	return pinned ? pinned->state : NULL;
 }
+
+/* ---- What outlives the process ------------------------------------------------------- */
+
+enum { NAME_SIZE = 32 };
+
+static const char fold_name[] = "fold";
+static const char batch_name[] = "fold_overflow";
+
+static const char *name_chunk(char name[NAME_SIZE], uint32_t number)
+{
+	snprintf(name, NAME_SIZE, "fold_%u", number);
+	return name;
+}
+
+static void *open_chunk(void *ctx, uint32_t number)
+{
+	char name[NAME_SIZE];
+
+	return kept_memory_find(ctx, name_chunk(name, number), PAGES_HUGE);
+}
+
+static void *make_chunk(void *ctx, uint32_t number)
+{
+	char name[NAME_SIZE];
+
+	return kept_memory_make(ctx, name_chunk(name, number), PAGES_HUGE);
+}
+
+static void close_chunk(void *ctx, void *chunk)
+{
+	(void)ctx;
+	kept_memory_close(chunk, PAGES_HUGE);
+}
+
+static void remove_chunk(void *ctx, uint32_t number, void *chunk)
+{
+	char name[NAME_SIZE];
+
+	kept_memory_remove(ctx, name_chunk(name, number), chunk, PAGES_HUGE);
+}
+
+static void *find_or_make(const struct pinned *pinned, const char *name,
+			  size_t size)
+{
+	return kept_memory_find(pinned, name, size) ?:
+		       kept_memory_make(pinned, name, size);
+}
+
+/* False: without memory, the fold is this process's alone. */
+static bool open_kept(struct pipeline *pipeline, struct pinned *pinned)
+{
+	struct kept_parts *kept = &pipeline->kept;
+
+	kept->chunks = (struct fold_memory){ open_chunk, make_chunk,
+					     close_chunk, remove_chunk, pinned };
+	kept->fold_bytes = fold_kept_bytes(drain_n_sources(&pipeline->store));
+	kept->fold = find_or_make(pinned, fold_name, kept->fold_bytes);
+	kept->batch = find_or_make(pinned, batch_name, overflow_kept_bytes());
+	if (kept->fold && kept->batch)
+		return true;
+	log_warning(pipeline->log,
+		    "persist: no memory for what is counted: %s; of a process that is killed, it is lost",
+		    strerror(errno));
+	pipeline_close_kept(pipeline);
+	pinned_remove_map(pinned, fold_name);
+	return false;
+}
+
+void pipeline_close_kept(struct pipeline *pipeline)
+{
+	struct kept_parts *kept = &pipeline->kept;
+
+	if (kept->fold)
+		kept_memory_close(kept->fold, kept->fold_bytes);
+	if (kept->batch)
+		kept_memory_close(kept->batch, overflow_kept_bytes());
+	*kept = (struct kept_parts){ 0 };
+}
+
+/* The process before may have been killed after it had folded records. */
+static void adopt_tails(const struct pipeline *pipeline)
+{
+	const struct store *store = &pipeline->store;
+
+	for (uint32_t cpu = 0; cpu < store->n_cpus; cpu++) {
+		struct cpu_state *state = &store->cpus[cpu];
+		uint64_t at = fold_position(&pipeline->fold, cpu);
+
+		if (at > state->log_tail &&
+		    at - state->log_tail <= store->log_slots)
+			__atomic_store_n(&state->log_tail, at, __ATOMIC_RELEASE);
+	}
+}
+
+/* An earlier process may have been killed between the two. */
+static void settle(struct pipeline *pipeline, const struct pinned_state *state)
+{
+	if (state->settled != state->commits && state->next.is_complete)
+		fold_reset(&pipeline->fold, state->next.generation);
+	store_settle(&pipeline->store);
+}
+
+int pipeline_keep(struct pipeline *pipeline)
+{
+	struct pinned *pinned = pipeline->store.options.pinned;
+	struct store *store = &pipeline->store;
+	int err;
+
+	if (!pinned || !pinned->state || !open_kept(pipeline, pinned))
+		return 0;
+	overflow_keep(&store->overflow, pipeline->kept.batch);
+	err = fold_keep(&pipeline->fold, pipeline->kept.fold,
+			drain_n_sources(store), &pipeline->kept.chunks);
+	if (err && err != -ESTALE)
+		return err;
+	if (err) {
+		overflow_forget_kept(&store->overflow);
+		log_warning(pipeline->log,
+			    "persist: %s: what an earlier process had counted cannot be read",
+			    pinned->path);
+	}
+	adopt_tails(pipeline);
+	settle(pipeline, pinned->state);
+	pipeline->drain.is_held = pipeline_is_exact(pipeline);
+	pipeline->merge.options.report_young = pipeline->drain.is_held;
+	return drain_recover(&pipeline->drain);
+}
+
+bool pipeline_is_exact(const struct pipeline *pipeline)
+{
+	return pipeline->options.on_commit && pipeline->fold.kept;
+}
+
+/* ---- What does not ---------------------------------------------------------------------- */
 
 void pipeline_abandon(struct pipeline *pipeline, const struct count *count)
 {
@@ -59,16 +199,12 @@ static struct count at_least_none(struct count count)
 	return is_negative ? (struct count){ 0 } : count;
 }
 
-void pipeline_note_unreported(const struct pipeline *pipeline)
+/* Of what was drained; flows that are part of no record yet. */
+static struct count unreported(const struct pipeline *pipeline)
 {
-	struct pinned_state *state = pinned_state_of(pipeline);
 	const struct merge *merge = &pipeline->merge;
 
-	if (!state || pipeline->phase == PIPELINE_SETTLING ||
-	    pipeline->phase == PIPELINE_READING ||
-	    pipeline->phase == PIPELINE_DRAINING)
-		return;
-	state->unreported = at_least_none((struct count){
+	return at_least_none((struct count){
 		pipeline->entered.packets + merge->inferred.packets -
 			merge->exported.packets - merge->small.packets -
 			merge->lost.packets,
@@ -76,6 +212,34 @@ void pipeline_note_unreported(const struct pipeline *pipeline)
 			merge->exported.bytes - merge->small.bytes -
 			merge->lost.bytes,
 	});
+}
+
+void pipeline_commit(struct pipeline *pipeline)
+{
+	const struct pinned_state *state = pinned_state_of(pipeline);
+	const struct drain *drain = &pipeline->drain;
+	const struct count left = unreported(pipeline);
+
+	if (!pipeline_is_exact(pipeline))
+		return;
+	pipeline->options.on_commit(state->commits + 1, pipeline->options.user);
+	store_commit(&pipeline->store, drain->generation,
+		     &pipeline->uncommitted, &left, drain->is_complete);
+	if (drain->is_complete)
+		fold_reset(&pipeline->fold, drain->generation);
+	store_settle(&pipeline->store);
+}
+
+void pipeline_note_unreported(const struct pipeline *pipeline)
+{
+	struct pinned_state *state = pinned_state_of(pipeline);
+
+	if (!state || pipeline->phase == PIPELINE_SETTLING ||
+	    pipeline->phase == PIPELINE_READING ||
+	    pipeline->phase == PIPELINE_DRAINING)
+		return;
+	if (!pipeline_is_exact(pipeline))
+		state->unreported = unreported(pipeline);
 	state->is_left = pipeline->is_leaving && pipeline_is_idle(pipeline) &&
 			 pipeline->mode == MERGE_FINAL;
 }
