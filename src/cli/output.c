@@ -191,6 +191,12 @@ void output_interval(struct output *output)
 	take_error(output);
 }
 
+void output_commit(struct output *output, uint64_t number)
+{
+	if (is_usable(output) && output->kind->commit)
+		output->kind->commit(output, number);
+}
+
 int output_fd(const struct output *output)
 {
 	return is_usable(output) && output->kind->fd ? output->kind->fd(output) :
@@ -327,6 +333,30 @@ int output_check(const struct output *output)
 	return netobs_sink_check(output->spec, &opts);
 }
 
+static void say_commit_failed(const struct output *output, int error)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text),
+		 "%.*s: the spool cannot be written to: %s: after a kill, records may be lost or sent twice",
+		 output_name_len(output), output->spec, strerror(-error));
+	output_say(output, text);
+}
+
+static void resume_sink(const struct output *output)
+{
+	int r = netobs_sink_resume(output->state, output->resume_at);
+
+	if (r < 0)
+		say_commit_failed(output, r);
+}
+
+/* A disk that fails is logged by the library, once. */
+static void commit_sink(struct output *output, uint64_t number)
+{
+	netobs_sink_commit(output->state, number);
+}
+
 /* Its own words were logged, but for those of standard output. */
 static int open_sink(struct output *output)
 {
@@ -336,6 +366,8 @@ static int open_sink(struct output *output)
 
 	if (r == 0)
 		output->state = sink;
+	if (r == 0 && output->resume_at)
+		resume_sink(output);
 	return r;
 }
 
@@ -488,6 +520,7 @@ const struct output_kind output_sink = {
 	.flow = write_sink_flow,
 	.record = write_sink_record,
 	.interval = flush_sink,
+	.commit = commit_sink,
 	.ready = dispatch_sink,
 	.reopen = reopen_sink,
 	.fd = sink_fd,

@@ -25,6 +25,8 @@ struct output_kind {
 	void (*record)(struct output *output, const struct netobs_record *record);
 	/* All records of a drain have come. */
 	void (*interval)(struct output *output);
+	/* All records until now belong to that commit. */
+	void (*commit)(struct output *output, uint64_t number);
 	/* Nothing else comes: send what there is, as interval() does. May be NULL. */
 	void (*finish)(struct output *output);
 	/* What to wait for, for reading, and what to do then. */
@@ -50,7 +52,8 @@ struct output {
 	const struct output_kind *kind;
 	const char *spec;
 	const char *name; /* of a sink of the service; NULL: the command line has none */
-	bool is_idle; /* it gets no records yet, or no more */
+	bool is_idle;	    /* it gets no records yet, or no more */
+	uint64_t resume_at; /* the last commit, when it is opened; 0: there is none */
 	struct stream stream;
 	void *state;	/* the kind's own */
 	bool is_stdout; /* it goes to standard output */
@@ -120,6 +123,7 @@ int output_open(struct output *output);
 void output_flow(struct output *output, const struct netobs_flow *flow);
 void output_record(struct output *output, const struct netobs_record *record);
 void output_interval(struct output *output);
+void output_commit(struct output *output, uint64_t number);
 void output_ready(struct output *output);
 void output_resize(struct output *output);
 void output_pause(struct output *output);

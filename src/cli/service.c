@@ -146,11 +146,27 @@ static void on_interval(void *user)
 	report_status(service);
 }
 
+static void on_commit(uint64_t number, void *user)
+{
+	struct service *service = user;
+
+	service_sinks_note_commit(&service->sinks, number);
+}
+
 static int get_stats(struct netobs_stats *ret_stats, void *user)
 {
 	const struct service *service = user;
 
 	return netobs_stats_get(service->ctx, ret_stats);
+}
+
+/* Other sinks cannot take back what has been sent. */
+static bool has_disks_only(const struct service_config *config)
+{
+	for (size_t i = 0; i < config->n_sinks; i++)
+		if (!output_spec_option(config->sinks[i].text, "spool=disk:"))
+			return false;
+	return config->n_sinks;
 }
 
 static void fill_options(struct service *service,
@@ -162,6 +178,11 @@ static void fill_options(struct service *service,
 		opts->persist = config->persist_dir ?: NETOBS_PERSIST_DIR;
 	opts->on_flow = on_flow;
 	opts->on_interval = on_interval;
+	/* It stays what it is, however sinks are replaced. */
+	if (!service->ctx)
+		service->has_commits = config->persist && has_disks_only(config);
+	if (service->has_commits)
+		opts->on_commit = on_commit;
 	opts->on_log = service_log;
 	opts->user = service;
 }
@@ -416,9 +437,11 @@ int service_observe(struct service *service)
 		return r;
 	/* Sinks may start threads, which would keep more. */
 	privileges_drop(&service->config->flows.interfaces, true, true);
+	service->sinks.pattern.resume_at = netobs_commits(service->ctx);
 	r = service_sinks_prepare(&service->sinks, service->config);
 	if (r == 0)
 		r = service_sinks_commit(&service->sinks, service->config);
+	service->sinks.pattern.resume_at = 0;
 	if (r == 0)
 		notify_send("READY=1");
 	return r;

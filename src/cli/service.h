@@ -45,6 +45,7 @@ struct service {
 	struct conf first; /* of the first configuration: what cannot change is in it */
 	int log_level;
 	bool has_levels; /* of lines on stderr, for the journal */
+	bool has_commits; /* all sinks can undo what a killed process had not committed */
 	bool is_stopping;
 };
 

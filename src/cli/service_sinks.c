@@ -256,6 +256,12 @@ void service_sinks_interval(struct service_sinks *sinks)
 		output_interval(&sinks->outputs[i]);
 }
 
+void service_sinks_note_commit(struct service_sinks *sinks, uint64_t number)
+{
+	for (size_t i = 0; i < sinks->n; i++)
+		output_commit(&sinks->outputs[i], number);
+}
+
 int service_sinks_tend(struct service_sinks *sinks)
 {
 	int result = 0;

@@ -64,6 +64,9 @@ void service_sinks_flow(struct service_sinks *sinks,
 			const struct netobs_flow *flow);
 void service_sinks_interval(struct service_sinks *sinks);
 
+/* Records until now belong to that commit of the library: see netobs_opts.on_commit. */
+void service_sinks_note_commit(struct service_sinks *sinks, uint64_t number);
+
 /** Close those that leave and have delivered all. @return 0; < 0: a sink failed permanently */
 int service_sinks_tend(struct service_sinks *sinks);
 
