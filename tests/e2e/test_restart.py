@@ -17,7 +17,7 @@ from lib import bpf
 from lib import lab
 from lib import observer
 from lib import traffic
-from lib.service import ServiceTest
+from lib.persistent import PersistentTest
 
 RESTARTS = int(os.environ.get("NETOBS_TEST_RESTARTS", "5"))
 RATE = lab.sized(20000)
@@ -25,13 +25,11 @@ OBJ_GET, MAP_UPDATE = 7, 2
 LAYOUT_AT = 8 # in the state
 
 
-class RestartTest(ServiceTest):
+class RestartTest(PersistentTest):
     ATTACH = "auto"
 
     def setUp(self):
         super().setUp()
-        self.bpffs = bpf.mount_bpffs(self.lab)
-        self.set = f"{self.bpffs}/set"
         self.runs = 0
 
     def begin(self, *parts, more="", command=(), **options):
@@ -42,12 +40,11 @@ class RestartTest(ServiceTest):
 
     def rewrite(self, *parts, more="", **options):
         """The configuration of the run."""
-        self.write("persist = yes", f"persist_dir = {self.set}", *parts,
-                   sinks=(f"run{self.runs}",), more=f"attach = {self.ATTACH}\n{more}",
-                   **options)
+        self.write(*self.persist(), *parts, sinks=(f"run{self.runs}",),
+                   more=f"attach = {self.ATTACH}\n{more}", **options)
 
     def fail_to_start(self, *, output, more=""):
-        self.write("persist = yes", f"persist_dir = {self.set}", sinks=(), more=more)
+        self.write(*self.persist(), sinks=(), more=more)
         with open(self.path, "a", encoding="utf-8") as file:
             file.write(f'[sink "none"]\noutput = {output}\n')
         done = subprocess.run(self.a.command(observer.netobsctl(), "run", "-c", self.path),
@@ -74,19 +71,6 @@ class RestartTest(ServiceTest):
     def records(self):
         with open(self.lab.path(f"run{self.runs}"), encoding="utf-8") as file:
             return [json.loads(line) for line in file]
-
-    def kill(self):
-        os.kill(self.pid, signal.SIGKILL)
-        self.process.wait(timeout=60)
-
-    def lost(self):
-        """By the restart; nothing else is."""
-        stats = self.stats()
-        self.assertEqual(stats["lost"]["restart"]["packets"],
-                         sum(part["packets"] for part in stats["lost"].values()))
-        self.assertEqual(stats["seen"]["packets"], stats["exported"]["packets"] +
-                         stats["lost"]["restart"]["packets"])
-        return stats["lost"]["restart"]["packets"]
 
     def ctl(self, verb, *arguments, code=0, command=()):
         done = subprocess.run(
@@ -452,15 +436,14 @@ class Sets(RestartTest):
         self.assertEqual(6 * 4, self.report())
 
     def test_a_failed_start_leaves_things_as_they_were(self):
-        self.write("persist = yes", f"persist_dir = {self.set}", interfaces=("nosuchif",))
+        self.write(*self.persist(), interfaces=("nosuchif",))
         command = self.a.command(observer.netobsctl(), "run", "-c", self.path)
         self.assertEqual(1, subprocess.run(command, check=False, timeout=60,
                                            stderr=subprocess.DEVNULL).returncode)
         self.assertEqual(0, bpf.attached(self.a, "eth0"))
         self.begin()
         self.stop()
-        self.write("persist = yes", f"persist_dir = {self.set}",
-                   interfaces=("eth0", "nosuchif"))
+        self.write(*self.persist(), interfaces=("eth0", "nosuchif"))
         self.assertEqual(1, subprocess.run(command, check=False, timeout=60,
                                            stderr=subprocess.DEVNULL).returncode)
         self.send(4)

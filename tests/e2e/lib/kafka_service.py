@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""A service that is replaced while packets come, and a real broker that has its records."""
+
+import collections
+import json
+import signal
+
+from lib import kafka
+from lib import lab
+from lib import traffic
+from lib.persistent import PersistentTest
+
+FLOWS = 500
+RATE = lab.sized(200_000)
+TOPIC = "flows"
+TUPLE = ("SrcAddr", "DstAddr", "SrcPort", "DstPort", "Proto")
+
+
+class KafkaServiceTest(PersistentTest):
+    """Begin with begin(), then flood(), replace the service as you like, and end with end()."""
+
+    def setUp(self):
+        super().setUp()
+        self.broker = kafka.Broker(self.lab, ns=self.a).start()
+        self.broker.make_topic(TOPIC)
+
+    def configure(self, *parts, options="", more=""):
+        """@options: further ones of the sink; @more: in [capture]."""
+        self.write(*self.persist(), *parts, '[sink "kafka"]',
+                   f"output = kafka://{self.broker.address()}/{TOPIC}?encoding=json{options}",
+                   f"spool = disk:{self.lab.path('spool')}", sinks=(), more=more)
+
+    def begin(self, *parts, **options):
+        self.configure(*parts, **options)
+        self.start(release=True)
+
+    def flood(self):
+        self.flow_generator = traffic.start_flood(
+            self.lab, self.a, "eth0", "--flows", FLOWS, "--rate", RATE, "--dest", self.B4)
+
+    def end(self):
+        """How many packets were sent, in all."""
+        self.flow_generator.send_signal(signal.SIGTERM)
+        sent = json.loads(self.flow_generator.communicate(timeout=60)[0])["packets"]
+        self.stop()
+        self.assertEqual(sent, self.a.counters("eth0")["tx"]["packets"])
+        return sent
+
+    def check_consumed(self, sent):
+        """What a consumer adds up for each flow is what was sent of it, in turn."""
+        consumed = collections.Counter()
+        messages = self.broker.messages(TOPIC)
+        for message in messages:
+            record = json.loads(message.value)
+            consumed[tuple(record[name] for name in TUPLE)] += record["Packets"]
+        self.assertEqual(sent, sum(consumed.values()))
+        self.assertEqual([sent // FLOWS + (at < sent % FLOWS) for at in range(FLOWS)],
+                         sorted(consumed.values(), reverse=True))
+        return len(messages)
