@@ -1,86 +1,16 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Needs: golang-go
-"""flowlogs-pipeline, the consumer of NetObserv's records.
-
-It is built from its Go modules, once, and kept in the user's cache directory. Go has to be
-1.21 or newer; an older one gets that as a module.
-"""
+"""flowlogs-pipeline, the consumer of NetObserv's records."""
 
 import json
-import os
-import platform
-import re
-import shutil
-import stat
 import subprocess
-import tempfile
 
-from lib import lab
+from lib import golang
 
 MODULE, VERSION = "github.com/netobserv/flowlogs-pipeline", "v0.1.11"
-GO_LEAST, GO_MODULE = (1, 21), "v0.0.1-go1.21.13"
-MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
-
-
-def cache_dir():
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return os.path.join(home, "netobs", "go")
-
-
-def download(go, module, version):
-    """Where its source is, which is read-only."""
-    with tempfile.TemporaryDirectory() as nowhere:
-        return json.loads(lab.run(go, "mod", "download", "-json", f"{module}@{version}",
-                                  cwd=nowhere))["Dir"]
-
-
-def is_new(go):
-    found = re.search(r"go(\d+)\.(\d+)", lab.run(go, "env", "GOVERSION"))
-    return found and tuple(map(int, found.groups())) >= GO_LEAST
-
-
-def copy_writable(source, target):
-    shutil.copytree(source, target, symlinks=True)
-    for directory, _, names in os.walk(target):
-        for name in (".", *names):
-            path = os.path.join(directory, name)
-            os.chmod(path, os.stat(path).st_mode | stat.S_IWUSR)
-
-
-def newer_go(go):
-    """Modules have no executables."""
-    root = os.path.join(cache_dir(), GO_MODULE)
-    if not os.path.isdir(root):
-        copy_writable(download(go, "golang.org/toolchain",
-                               f"{GO_MODULE}.linux-{MACHINES[platform.machine()]}"), f"{root}.new")
-        for folder in "bin", "pkg/tool":
-            for directory, _, names in os.walk(f"{root}.new/{folder}"):
-                for name in names:
-                    os.chmod(os.path.join(directory, name), 0o755)
-        os.rename(f"{root}.new", root)
-    return os.path.join(root, "bin", "go")
-
-
-def build(target):
-    go = shutil.which("go")
-    if not go:
-        raise RuntimeError("not installed: go (Debian: golang-go)")
-    if not is_new(go):
-        go = newer_go(go)
-    os.makedirs(cache_dir(), exist_ok=True)
-    with tempfile.TemporaryDirectory() as work:
-        source = f"{work}/source"
-        copy_writable(download(go, MODULE, VERSION), source)
-        lab.run(go, "build", "-mod=mod", "-o", f"{target}.new", "./cmd/flowlogs-pipeline",
-                cwd=source, env=os.environ | {"GOTOOLCHAIN": "local"})
-    os.rename(f"{target}.new", target)
 
 
 def program():
-    target = os.path.join(cache_dir(), f"flowlogs-pipeline-{VERSION}")
-    if not os.path.exists(target):
-        build(target)
-    return target
+    return golang.program("flowlogs-pipeline", MODULE, VERSION)
 
 
 class Pipeline:

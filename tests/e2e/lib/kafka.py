@@ -1,15 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Needs: default-jre-headless kcat maven openssl
-"""A Kafka broker of one node, and what it has.
-
-The broker's jars come from Maven Central, once: they are kept in the user's cache
-directory, so later runs need no network. Needs java, mvn, kcat and openssl.
-"""
+# Needs: default-jre-headless kcat openssl
+"""A Kafka broker of one node, and what it has. Its jars come from Maven Central."""
 
 import base64
 import contextlib
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -18,58 +13,22 @@ import uuid
 
 from lib import certs
 from lib import lab
+from lib import maven
 
 V3, V4 = "3.9.1", "4.1.0"
 LOGGING = {
     V3: ("org.slf4j", "slf4j-reload4j", "1.7.36"),
     V4: ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3"),
 }
-POM = """<project>
-<modelVersion>4.0.0</modelVersion>
-<groupId>netobs</groupId><artifactId>broker</artifactId>
-<version>1</version><packaging>pom</packaging>
-<dependencies>{}</dependencies></project>
-"""
-DEPENDENCY = ("<dependency><groupId>{}</groupId><artifactId>{}</artifactId>"
-              "<version>{}</version></dependency>")
 JAVA = ["java", "-Xms128m", "-Xmx256m", "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1", "-Dlog4j.rootLogger=WARN"]
 LISTENERS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
-def need(*programs):
-    missing = [name for name in programs if not shutil.which(name)]
-    if missing:
-        raise RuntimeError(f"not installed: {', '.join(missing)}")
-
-
-def cache_dir():
-    home = os.environ.get("XDG_CACHE_HOME") or \
-        os.path.expanduser("~/.cache")
-    return os.path.join(home, "netobs", "kafka")
-
-
-def fetch(version, libs):
-    """Ask Maven for the jars; they are there whole, or not at all."""
-    need("mvn")
-    os.makedirs(cache_dir(), exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache_dir()) as work:
-        wanted = [("org.apache.kafka", name, version)
-                  for name in ("kafka_2.13", "kafka-tools")] + [LOGGING[version]]
-        with open(f"{work}/pom.xml", "w", encoding="utf-8") as file:
-            file.write(POM.format("".join(DEPENDENCY.format(*parts)
-                                          for parts in wanted)))
-        lab.run("mvn", "-q", "-B", "dependency:copy-dependencies",
-                f"-DoutputDirectory={work}/libs", cwd=work)
-        with contextlib.suppress(OSError):  # another run was first
-            os.rename(f"{work}/libs", libs)
-
-
 def jars(version):
-    libs = os.path.join(cache_dir(), version)
-    if not os.path.isdir(libs):
-        fetch(version, libs)
-    return os.path.join(libs, "*")
+    return maven.jars("kafka", version, *(("org.apache.kafka", name, version)
+                                          for name in ("kafka_2.13", "kafka-tools")),
+                      LOGGING[version])
 
 
 def free_ports(count):
@@ -121,7 +80,7 @@ class Broker:
     """
 
     def __init__(self, where, version=V3, ns=None, settings=(), users=None):
-        need("java", "kcat", "openssl")
+        maven.need("java", "kcat", "openssl")
         self.where, self.version, self.ns = where, version, ns
         self.settings = dict(settings)
         self.users = dict(users or {})
