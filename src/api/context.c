@@ -290,9 +290,9 @@ static void after_drain(struct netobs *ctx)
 	observation_end_shift(&ctx->observation, ctx->pipeline.flip_ns);
 	sweep_interfaces(ctx);
 	observation_look(&ctx->observation);
-	/* Notices may have come meanwhile, or room. */
+	/* Notices may have come meanwhile, or room: the next call sees to it. */
 	ctx->is_early_wanted = false;
-	relieve(ctx);
+	ctx->is_behind = true;
 }
 
 static bool is_drain_due(const struct netobs *ctx, int64_t now)
@@ -301,11 +301,9 @@ static bool is_drain_due(const struct netobs *ctx, int64_t now)
 	       (ctx->is_early_wanted && now >= ctx->pipeline.rested_ns);
 }
 
-/* A slice of a drain. False: it is over. */
-static bool work(struct netobs *ctx)
+/* A slice of a drain, at least a step until @end_ns. False: it is over. */
+static bool work(struct netobs *ctx, int64_t end_ns)
 {
-	int64_t end_ns = clock_boot_ns() + WORK_MS * NSEC_PER_MSEC;
-
 	while (pipeline_step(&ctx->pipeline))
 		if (pipeline_wait_ms(&ctx->pipeline) || clock_boot_ns() >= end_ns)
 			return true;
@@ -321,7 +319,8 @@ static int on_timer(void *arg, int fd)
 	if (ctx->is_behind)
 		relieve(ctx);
 	if (!pipeline_is_idle(&ctx->pipeline)) {
-		if (!work(ctx) && ctx->state == CONTEXT_RUNNING)
+		if (!work(ctx, now + WORK_MS * NSEC_PER_MSEC) &&
+		    ctx->state == CONTEXT_RUNNING)
 			after_drain(ctx);
 	} else if (ctx->state == CONTEXT_RUNNING && is_drain_due(ctx, now)) {
 		begin_drain(ctx, now);
