@@ -4,6 +4,7 @@
 #include "spool_part.h"
 #include "base/util.h"
 #include "spool_dir.h"
+#include "spool_marks.h"
 #include "base/worker.h"
 
 #include <errno.h>
@@ -241,6 +242,8 @@ void *spool_reserve(struct spool *spool, size_t len, struct position own,
 	void *record;
 	int err;
 
+	if (!spool->is_limited && !spool->is_unmarked)
+		spool_forget_marks(spool);
 	spool->accepted = position_add(spool->accepted, own);
 	if (spool->size + cost > spool->options.max_bytes &&
 	    !make_room(spool, cost)) {

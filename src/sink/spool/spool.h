@@ -70,6 +70,7 @@ struct spool {
 	struct spool_unacked unacked_dropped;
 	struct position marked; /* behind the last record of the last mark */
 	bool is_limited;	/* the reader gets those before it only */
+	bool is_unmarked;	/* no mark of an earlier process is left */
 
 	struct segment *reading; /* NULL: the next one to be added */
 	uint64_t offset;

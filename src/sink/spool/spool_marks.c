@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
+#include <unistd.h>
 
 struct mark {
 	uint64_t number;
@@ -73,6 +74,13 @@ static void limit_reader(struct spool *spool)
 {
 	spool->marked = spool->tail;
 	spool->is_limited = true;
+}
+
+void spool_forget_marks(struct spool *spool)
+{
+	spool->is_unmarked = true;
+	if (spool->dir)
+		unlinkat(spool->dir->fd, "marks", 0);
 }
 
 void spool_lift_limit(struct spool *spool)

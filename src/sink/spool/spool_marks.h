@@ -28,6 +28,12 @@ int spool_mark(struct spool *spool, uint64_t number);
  */
 int spool_return_to(struct spool *spool, uint64_t number);
 
+/*
+ * Before a record of an owner who commits nothing: return to no mark from before it, or the record
+ * would be removed.
+ */
+void spool_forget_marks(struct spool *spool);
+
 /* The reader gets all records again, until the next mark. */
 void spool_lift_limit(struct spool *spool);
 

@@ -164,12 +164,32 @@ static void the_owner_decides_what_is_committed(void **state)
 	spool_close(&f->spool);
 }
 
+/* Those of a run that commits nothing, or of another program. */
+static void records_without_commits_are_kept(void **state)
+{
+	struct spool_fixture *f = *state;
+
+	use_disk(f, true);
+	open_spool(f);
+	put_all(&f->spool, 0, 100);
+	assert_int_equal(spool_mark(&f->spool, 8), 0);
+	spool_close(&f->spool);
+	open_spool(f);
+	put_all(&f->spool, 100, 200);
+	spool_close(&f->spool);
+	open_spool(f);
+	assert_int_equal(spool_return_to(&f->spool, 8), 0);
+	assert_int_equal(f->spool.tail.seq, 200);
+	spool_close(&f->spool);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		spool_test(kills_leave_whole_commits),
 		spool_test(reader_gets_committed_records),
 		spool_test(the_owner_decides_what_is_committed),
+		spool_test(records_without_commits_are_kept),
 	};
 
 	return cmocka_run_group_tests_name("spool_marks", tests, NULL, NULL);
