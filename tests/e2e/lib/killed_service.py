@@ -10,34 +10,28 @@ import random
 import signal
 import time
 
-from lib import bpf
 from lib import lab
 from lib import traffic
-from lib.service import ServiceTest
+from lib.persistent import PersistentTest
 
 RATE = int(os.environ.get("NETOBS_TEST_RATE", lab.sized(20000)))
 SANITIZED_MAX = 50000 # packets a second; a build without sanitizers takes more
 LIFE = 0.7 # seconds, at most
 
 
-class KilledServiceTest(ServiceTest):
+class KilledServiceTest(PersistentTest):
     """Its sink is of the class's kind: output() and lines()."""
 
     def setUp(self):
         super().setUp()
-        self.bpffs = bpf.mount_bpffs(self.lab)
         seed = os.environ.get("NETOBS_TEST_SEED") or str(random.SystemRandom().getrandbits(32))
         self.note(f"NETOBS_TEST_SEED={seed}")
         self.random = random.Random(seed)
 
     def begin(self):
-        self.write("persist = yes", f"persist_dir = {self.bpffs}/set", '[sink "all"]',
+        self.write(*self.persist(), '[sink "all"]',
                    f"output = {self.output()}spool=disk:{self.lab.path('spool')}", sinks=())
         self.start(release=RATE > SANITIZED_MAX)
-
-    def kill(self):
-        os.kill(self.pid, signal.SIGKILL)
-        self.process.wait(timeout=60)
 
     def check_messages(self):
         for words in ("are lost", "do not balance"):
