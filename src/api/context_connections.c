@@ -47,24 +47,24 @@ static struct netobs_latency latency_of(const struct conn_latency *from)
 	return latency;
 }
 
-static uint64_t peak_bytes_per_s(const struct conn_stats *stats)
+static uint64_t peak_bytes_per_s(const struct conn_rate *rate)
 {
 	const uint64_t window_ns = (uint64_t)CONN_RATE_WINDOW << CONN_TICK_SHIFT;
 
-	return stats->peak_bytes * (uint64_t)NSEC_PER_SEC / window_ns;
+	return rate->peak_bytes * (uint64_t)NSEC_PER_SEC / window_ns;
 }
 
 /* What direction @dir has sent. */
 static struct netobs_connection_way way_of(const struct connection *conn, int dir)
 {
-	const struct conn_stats *stats = &conn->stats[dir];
+	const struct conn_stats *stats = &conn->body->stats[dir];
 
 	return (struct netobs_connection_way){
 		.rtt = latency_of(&stats->rtt),
-		.app = latency_of(&conn->stats[!dir].turn),
+		.app = latency_of(&conn->body->stats[!dir].turn),
 		.handshake_rtt_ns = connection_ns(stats->handshake),
 		.data_bytes = conn_data_bytes(conn, dir),
-		.peak_bytes_per_s = peak_bytes_per_s(stats),
+		.peak_bytes_per_s = peak_bytes_per_s(&conn->rates->sides[dir]),
 		.retransmits = stats->retransmitted,
 		.retransmitted_bytes = stats->retransmitted_bytes,
 		.out_of_order = stats->out_of_order,
@@ -77,18 +77,19 @@ static struct netobs_connection_way way_of(const struct connection *conn, int di
 /* The direction that the client sends: of the SYN, else to the lower port. */
 static int client_of(const struct connection *conn)
 {
-	if (conn->opener != CONN_NEITHER)
-		return conn->opener;
-	if ((conn->state[0] ^ conn->state[1]) & CONN_SYN) /* it is a SYN+ACK */
-		return conn->state[0] & CONN_SYN ? 1 : 0;
+	if (conn->head->opener != CONN_NEITHER)
+		return conn->head->opener;
+	if ((conn->head->state[0] ^ conn->head->state[1]) &
+	    CONN_SYN) /* it is a SYN+ACK */
+		return conn->head->state[0] & CONN_SYN ? 1 : 0;
 	return 1;
 }
 
 static enum netobs_connection_state state_of(const struct connection *conn,
 					     int client)
 {
-	const uint8_t all = conn->state[0] | conn->state[1];
-	const uint8_t both = conn->state[0] & conn->state[1];
+	const uint16_t all = conn->head->state[0] | conn->head->state[1];
+	const uint16_t both = conn->head->state[0] & conn->head->state[1];
 
 	if (all & CONN_RST)
 		return NETOBS_CONNECTION_RESET;
@@ -96,12 +97,13 @@ static enum netobs_connection_state state_of(const struct connection *conn,
 		return NETOBS_CONNECTION_CLOSED;
 	if (all & CONN_FIN)
 		return NETOBS_CONNECTION_CLOSING;
-	if (!(conn->state[client] & CONN_SYN))
+	if (!(conn->head->state[client] & CONN_SYN))
 		return NETOBS_CONNECTION_ESTABLISHED;
-	if (!(conn->state[!client] & CONN_SEEN))
+	if (!(conn->head->state[!client] & CONN_SEEN))
 		return NETOBS_CONNECTION_SYN_SENT;
-	return conn->state[client] & CONN_ACKED ? NETOBS_CONNECTION_ESTABLISHED :
-						  NETOBS_CONNECTION_SYN_RECEIVED;
+	return conn->head->state[client] & CONN_ACKED ?
+		       NETOBS_CONNECTION_ESTABLISHED :
+		       NETOBS_CONNECTION_SYN_RECEIVED;
 }
 
 /* Of the newest packet, as exactly as it is known: see conn_side.window_end. */
@@ -111,9 +113,10 @@ static int64_t last_of(const struct connection *conn, int64_t now_ns)
 	int32_t age = INT32_MAX;
 
 	for (int dir = 0; dir < 2; dir++) {
-		const int32_t one = (int32_t)(now - conn->sides[dir].window_end);
+		const int32_t one =
+			(int32_t)(now - conn->head->sides[dir].window_end);
 
-		if (conn->state[dir] && one < age)
+		if (conn->head->state[dir] && one < age)
 			age = one;
 	}
 	if (age == INT32_MAX)
@@ -132,23 +135,25 @@ static void pass(const struct reading *reading, const struct connection *conn)
 	const struct host *host = &reading->ctx->host;
 	const struct clock *clock = &reading->ctx->pipeline.clock;
 	const struct netif *netif =
-		host_find(host, conn->key.netns, conn->key.ifindex);
+		host_find(host, conn->body->key.netns, conn->body->key.ifindex);
 	const int client = client_of(conn);
 	const struct netobs_connection_way ways[] = { way_of(conn, client),
 						      way_of(conn, !client) };
-	const struct ip_addr *ends[] = { &conn->key.src, &conn->key.dst };
-	const uint16_t ports[] = { conn->key.src_port, conn->key.dst_port };
+	const struct ip_addr *ends[] = { &conn->body->key.src,
+					 &conn->body->key.dst };
+	const uint16_t ports[] = { conn->body->key.src_port,
+				   conn->body->key.dst_port };
 	const int64_t last_ns = last_of(conn, reading->now_ns);
 	struct netobs_connection out = {
 		.sz = sizeof(out),
 		.client_port = ports[client],
 		.server_port = ports[!client],
 		.state = state_of(conn, client),
-		.ifindex = conn->key.ifindex,
-		.netns_inode = host->netns[conn->key.netns].inode,
+		.ifindex = conn->body->key.ifindex,
+		.netns_inode = host->netns[conn->body->key.netns].inode,
 		.time_ns = clock_to_wall(clock, reading->now_ns),
 		.interface = netif ? netif->name : "",
-		.start_ns = clock_to_wall(clock, (int64_t)conn->born_ns),
+		.start_ns = clock_to_wall(clock, (int64_t)conn->body->born_ns),
 		.last_ns = clock_to_wall(clock, last_ns),
 		.to_server = &ways[0],
 		.to_client = &ways[1],
@@ -170,7 +175,8 @@ static uint64_t read_slice(const struct reading *reading, uint64_t cursor)
 	const struct connections *table =
 		&reading->ctx->pipeline.store.connections;
 	const int64_t end_ns = clock_boot_ns() + SLICE_MS * NSEC_PER_MSEC;
-	struct connection copy;
+	struct conn_copy copy;
+	const struct connection conn = conn_of(&copy);
 
 	for (; cursor < connections_size(table); cursor++) {
 		if (cursor % ENTRIES_PER_LOOK == ENTRIES_PER_LOOK - 1 &&
@@ -178,7 +184,7 @@ static uint64_t read_slice(const struct reading *reading, uint64_t cursor)
 			break;
 		if (table->buckets[cursor / CONN_WAYS].tags[cursor % CONN_WAYS] &&
 		    connections_read(table, (uint32_t)cursor, &copy))
-			pass(reading, &copy);
+			pass(reading, &conn);
 	}
 	return cursor;
 }

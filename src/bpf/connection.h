@@ -4,18 +4,24 @@
  *
  * There is one entry per connection, interface and tunnel, since another interface sees each
  * segment again. It has both directions. Direction 0 are packets from end 0, which is
- * `key.src`, to end 1; see connection_dir().
+ * `key.src` of its body, to end 1; see connection_dir().
  *
- * The table is two arrays that user space can map, of the same number of buckets:
- * `conn_buckets` (struct conn_bucket), and `connections` (struct connection), of which bucket
- * N has those from N * CONN_WAYS on. Only programs write to either. `conn_counters` has a
- * struct conn_counters per CPU, as cpu_states has.
+ * An entry is in three parts, so that of thousands of connections those which packets need
+ * stay in the cache. Its head is the one cache line that every packet needs. Its rates are
+ * touched when data has come and a window of 100 ms is over, and its body when a segment is
+ * timed, a sample is taken, or something unusual came.
  *
- * Who writes: a packet of direction D writes to `sides[D]`, `state[D]`, and of stats[D] what
- * is said there, so two CPUs with a direction each share no word that both write, but
- * `talker`. A reader copies an entry and checks that `version` was the same before and
- * after, and even, and not 0. All other members grow or are replaced word by word, while they
- * are read.
+ * The table is four arrays that user space can map: `conn_buckets` (struct conn_bucket), and
+ * `conn_heads`, `conn_rates` and `conn_bodies`, of which bucket N has those from N * CONN_WAYS
+ * on. Only
+ * programs write to them. `conn_counters` has a struct conn_counters per CPU, as cpu_states
+ * has.
+ *
+ * Who writes: a packet of direction D writes to `sides[D]`, `state[D]`, `timers[D]`, and of
+ * stats[D] what is said there, so two CPUs with a direction each share no word that both
+ * write, but `talker`. A reader copies an entry and checks that `version` was the same before
+ * and after, and even, and not 0. All other members grow or are replaced word by word, while
+ * they are read.
  */
 #ifndef NETOBS_BPF_CONNECTION_H
 #define NETOBS_BPF_CONNECTION_H
@@ -33,6 +39,7 @@
 enum rtt_mode {
 	RTT_OFF,  /* there is no table: its maps have one entry */
 	RTT_RING, /* timers in the connection's entry, see rtt/timers.h */
+	RTT_LRU, /* for comparison: a table of all segments, see track/expected.h */
 };
 
 enum {
@@ -49,12 +56,14 @@ enum {
 	CONN_LATENCY_SHIFT = 6,
 	/* Times that only idleness and windows are computed from are in units of 2^20 ns. */
 	CONN_TICK_SHIFT = 20,
+	CONN_DUE_SHIFT = 16,
 	CONN_MIN_WINDOW =
 		9537, /* ticks: 10 s, of each bucket of the windowed minimum */
 	CONN_RATE_WINDOW = 95, /* ticks: 99.6 ms, in which the peak rate is */
 	/* When an entry was last seen, in its bucket: units of 2^30 ns, in 14 bits. */
 	CONN_AGE_SHIFT = 30,
 	CONN_AGE_BITS = 14,
+	CONN_EXPECTED = 1 << 17, /* segments that RTT_LRU has at a time */
 };
 
 #define CONN_LATENCY_MAX 0xffffffffU
@@ -67,29 +76,57 @@ enum conn_state {
 	CONN_FIN = 1 << 3,
 	CONN_RST = 1 << 4,
 	CONN_SYNCED = 1 << 5, /* what is above `next` is new: segments may be timed */
-	CONN_SYNCING = 1 << 6, /* the first half of that, see rtt/segments.h */
+	CONN_SYNCING = 1 << 6, /* the first half of that, see rtt/data.h */
 	CONN_CLEAN = 1 << 7, /* its last turn began when all of the other's data was acknowledged */
+	CONN_DATA_TIMED = 1 << 8, /* `data_ns` is that of its newest data */
+	/* It comes in, or goes out; packets at the other hook are not looked at. */
+	CONN_INGRESS = 1 << 9,
+	CONN_EGRESS = 1 << 10,
+	CONN_MOVED = 1 << 11, /* new data came in the current window of the rate */
 };
 
 /* `talker` and `opener` */
 enum { CONN_NEITHER = 2 };
 
-/*
- * Written by packets of its direction, on one cache line: the data that they carry, and what
- * they acknowledge of the other direction's.
- */
+/* Written by packets of its direction: their data, and what they acknowledge of the other's. */
 struct conn_side {
-	__u32 next;   /* the highest sequence number seen, plus 1 */
-	__u32 acked;  /* the highest acknowledgment number seen */
+	__u32 next;  /* the highest sequence number seen, plus 1 */
+	__u32 acked; /* the highest acknowledgment number seen */
+	__u32 awaited; /* acknowledgments below this end no timer of the other direction */
+	__u32 due; /* when another segment may be timed: units of 2^CONN_DUE_SHIFT ns */
+	__u32 window_end; /* ticks: of the window of the rate, in which its last packet came */
 	__u16 window; /* as in the header, unscaled */
 	__u8 head; /* timers armed; the next one is targets[head % CONN_TIMERS] */
 	__u8 tail; /* timers of the other direction that were acknowledged or dropped */
-	__u32 window_end; /* ticks: of the window of the rate, in which its last packet came */
+};
+
+/* What every packet needs of its connection. */
+struct conn_head {
+	__u64 check; /* of the key, see store/conn_places.h */
+	__u16 version; /* 0: never used. Odd: an entry is being made. Else it has one */
+	__u16 state[2]; /* enum conn_state of each direction */
+	__u8 talker;	/* the direction of the newest data, or CONN_NEITHER */
+	__u8 opener; /* the direction of the first SYN, or CONN_NEITHER: no SYN came */
+	struct conn_side sides[2];
+};
+
+_Static_assert(sizeof(struct conn_head) == CACHE_LINE, "one cache line");
+
+/* How much data came in a window. Of direction D, written by its packets. */
+struct conn_rate {
+	__u32 window_next; /* what `next` was when the window began */
+	__u32 peak_bytes;  /* most data in one CONN_RATE_WINDOW */
+};
+
+struct conn_rates {
+	struct conn_rate sides[2];
+};
+
+/* Segments of a direction that are timed. Written by its packets. */
+struct conn_timers {
 	__u32 targets[CONN_TIMERS]; /* acknowledged when `acked` is this or more */
 	__u64 armed_ns[CONN_TIMERS]; /* CLOCK_BOOTTIME */
 };
-
-_Static_assert(sizeof(struct conn_side) == CACHE_LINE, "one cache line");
 
 /* A distribution of durations, in units of 64 ns. All are 0 while n is. */
 struct conn_latency {
@@ -113,6 +150,13 @@ struct conn_gap {
 
 /* Of direction D. Written by packets of direction D, except `rtt` and `handshake`. */
 struct conn_stats {
+	__u64 data_bytes; /* up to `data_next`, see conn_data_bytes() */
+	__u64 data_ns; /* when the newest data came, if the state has CONN_DATA_TIMED */
+	__u32 isn; /* of the SYN, if the state has CONN_SYN */
+	__u32 handshake; /* from D's SYN to the answer; 0: not seen. Also a sample of `rtt` */
+	struct conn_gap gaps[CONN_GAPS];
+	__u32 data_next;     /* below it, data is in `data_bytes` */
+	__u32 retransmitted; /* segments with bytes that were seen here before */
 	/*
 	 * From a segment of direction D to its acknowledgment, both as seen here: the leg from
 	 * here to the end that D leads to, and back. Written by the other direction.
@@ -125,43 +169,38 @@ struct conn_stats {
 	 * an answer begins after all data before it was acknowledged.
 	 */
 	struct conn_latency turn;
-	__u64 data_bytes; /* when the current window began: see conn_data_bytes() */
 	__u64 retransmitted_bytes; /* that were seen here before */
-	__u64 data_ns; /* when the segment before data_end came; 0: not exactly known */
 	__u64 tsval_ns; /* when the segment with timestamp `tsval` came; 0: none is awaited */
-	__u32 data_end; /* of the last segment with PSH or FIN; data_ns is valid if this is `next` */
-	__u32 handshake; /* from D's SYN to the answer; 0: not seen. Also a sample of `rtt` */
-	__u32 retransmitted; /* segments with bytes that were seen here before */
+	__u32 tsval;
 	__u32 out_of_order; /* segments that came late, or again, and fill a gap */
 	__u32 duplicate_acks; /* RFC 5681, 2 */
 	__u32 zero_windows;   /* times that the window became 0 */
 	__u32 syn_retries;
 	__u32 overlaps; /* turns that began before the other side had finished */
-	__u32 peak_bytes;  /* most data in one CONN_RATE_WINDOW */
-	__u32 isn;	   /* of the SYN, if the state has CONN_SYN */
-	__u32 window_next; /* what `next` was when the current window began */
-	__u32 tsval;
-	struct conn_gap gaps[CONN_GAPS];
+	__u32 reserved[4];
 };
 
-struct connection {
+/* What few packets need. */
+struct conn_body {
 	/*
 	 * That of a packet of direction 0, without what may differ by direction: KEY_EGRESS,
 	 * KEY_AGAIN, the number of the rate and outer_hash.
 	 */
 	struct flow_key key;
-	__u16 version; /* 0: never used. Odd: an entry is being made. Else it has one */
-	__u8 hooks[2]; /* 1: the direction comes in; 2: it goes out; packets at the other hook are not looked at */
-	__u8 state[2]; /* enum conn_state of each direction */
-	__u8 talker;   /* the direction of the newest data, or CONN_NEITHER */
-	__u8 opener; /* the direction of the first SYN, or CONN_NEITHER: no SYN came */
-	struct conn_side sides[2];
 	__u64 born_ns; /* the entry was made: CLOCK_BOOTTIME. It identifies the connection */
-	__u64 reserved;
+	struct conn_timers timers[2];
+	__u64 reserved[4];
 	struct conn_stats stats[2];
 };
 
-_Static_assert(sizeof(struct connection) == 13 * CACHE_LINE, "no padding");
+_Static_assert(sizeof(struct conn_body) % CACHE_LINE == 0, "no padding");
+
+/* An entry. The parts are those of the table, or of a copy. */
+struct connection {
+	struct conn_head *head;
+	struct conn_rates *rates;
+	struct conn_body *body;
+};
 
 /* Which connections give their place to others first. */
 enum conn_class {
@@ -237,10 +276,11 @@ static __always_inline struct flow_key connection_key(const struct flow_key *key
 static __always_inline __u64 conn_data_bytes(const struct connection *conn,
 					     int dir)
 {
-	const struct conn_stats *stats = &conn->stats[dir];
-	__u32 next = conn->sides[dir].next - !!(conn->state[dir] & CONN_FIN);
+	const struct conn_stats *stats = &conn->body->stats[dir];
+	__u32 next = conn->head->sides[dir].next -
+		     !!(conn->head->state[dir] & CONN_FIN);
 
-	return stats->data_bytes + (__u32)(next - stats->window_next);
+	return stats->data_bytes + (__u32)(next - stats->data_next);
 }
 
 /* The least sample of the last 10 to 20 s before the newest one; 0: there is none. */

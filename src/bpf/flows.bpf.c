@@ -257,7 +257,7 @@ static __always_inline void observe(struct run *run, struct __sk_buff *skb,
 		asm volatile("" ::"r"(ret));
 	}
 	if (config_rtt && run->scratch->noted.is_there)
-		track_connection(run->cpu_id);
+		track_connection(run);
 }
 
 static __always_inline int hook(struct __sk_buff *skb, __u8 direction)

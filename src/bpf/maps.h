@@ -24,6 +24,7 @@ struct {
 struct noted_segment {
 	struct segment segment;
 	__u64 hash;	/* of its connection */
+	__u64 check;	/* likewise */
 	__u64 timed_at; /* the tick of the clock, in which ... */
 	__u32 timed;	/* ... so many were timed on this CPU */
 	__u32 index;	/* of the first place of its connection */
@@ -124,8 +125,40 @@ struct {
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct connection);
-} connections SEC(".maps");
+	__type(value, struct conn_head);
+} conn_heads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct conn_rates);
+} conn_rates SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct conn_body);
+} conn_bodies SEC(".maps");
+
+/* RTT_LRU: when segments came that are to be acknowledged. */
+struct expected_key {
+	__u64 born_ns; /* of the connection */
+	__u32 index;   /* its place */
+	__u32 ack;
+	__u32 dir; /* of the segment */
+	__u32 reserved;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct expected_key);
+	__type(value, __u64);
+} conn_expected SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

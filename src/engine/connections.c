@@ -14,9 +14,19 @@ static size_t buckets_size(const struct connections *table)
 	return table->n_buckets * sizeof(*table->buckets);
 }
 
-static size_t entries_size(const struct connections *table)
+static size_t heads_size(const struct connections *table)
 {
-	return connections_size(table) * sizeof(*table->entries);
+	return connections_size(table) * sizeof(*table->heads);
+}
+
+static size_t rates_size(const struct connections *table)
+{
+	return connections_size(table) * sizeof(*table->rates);
+}
+
+static size_t bodies_size(const struct connections *table)
+{
+	return connections_size(table) * sizeof(*table->bodies);
 }
 
 static size_t counters_size(const struct connections *table)
@@ -39,8 +49,12 @@ int connections_open(struct connections *table, const struct program_set *maps,
 				       .secret = *secret };
 	table->buckets = map_of(maps, "conn_buckets", buckets_size(table));
 	if (table->buckets)
-		table->entries = map_of(maps, "connections", entries_size(table));
-	if (table->entries)
+		table->heads = map_of(maps, "conn_heads", heads_size(table));
+	if (table->heads)
+		table->rates = map_of(maps, "conn_rates", rates_size(table));
+	if (table->rates)
+		table->bodies = map_of(maps, "conn_bodies", bodies_size(table));
+	if (table->bodies)
 		table->counters =
 			map_of(maps, "conn_counters", counters_size(table));
 	if (!table->counters) {
@@ -56,34 +70,40 @@ void connections_close(struct connections *table)
 {
 	if (table->buckets)
 		map_munmap((void *)table->buckets, buckets_size(table));
-	if (table->entries)
-		map_munmap((void *)table->entries, entries_size(table));
+	if (table->heads)
+		map_munmap((void *)table->heads, heads_size(table));
+	if (table->rates)
+		map_munmap((void *)table->rates, rates_size(table));
+	if (table->bodies)
+		map_munmap((void *)table->bodies, bodies_size(table));
 	if (table->counters)
 		map_munmap((void *)table->counters, counters_size(table));
 	*table = (struct connections){ 0 };
 }
 
 bool connections_read(const struct connections *table, uint32_t index,
-		      struct connection *ret_copy)
+		      struct conn_copy *ret_copy)
 {
-	const struct connection *entry = &table->entries[index];
+	const struct conn_head *head = &table->heads[index];
 
 	for (int i = 0; i < READ_TRIES; i++) {
 		uint16_t version =
-			__atomic_load_n(&entry->version, __ATOMIC_ACQUIRE);
+			__atomic_load_n(&head->version, __ATOMIC_ACQUIRE);
 
 		if (!version || version & 1)
 			return false;
-		memcpy(ret_copy, entry, sizeof(*ret_copy));
+		ret_copy->head = *head;
+		ret_copy->rates = table->rates[index];
+		ret_copy->body = table->bodies[index];
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (__atomic_load_n(&entry->version, __ATOMIC_RELAXED) == version)
+		if (__atomic_load_n(&head->version, __ATOMIC_RELAXED) == version)
 			return true;
 	}
 	return false;
 }
 
 int connections_find(const struct connections *table, const struct flow_key *key,
-		     struct connection *ret_copy, int *ret_dir)
+		     struct conn_copy *ret_copy, int *ret_dir)
 {
 	const struct conn_bucket *bucket;
 	struct conn_key wanted;
@@ -100,7 +120,7 @@ int connections_find(const struct connections *table, const struct flow_key *key
 	for (uint32_t i = 0; i < CONN_WAYS; i++) {
 		if (bucket->tags[i] != conn_tag(hash) ||
 		    !connections_read(table, first + i, ret_copy) ||
-		    !is_connection(ret_copy, &wanted))
+		    !is_connection(&ret_copy->body, &wanted))
 			continue;
 		*ret_dir = dir;
 		return (int)(first + i);

@@ -15,7 +15,9 @@
 /* Zeroes: there is none. */
 struct connections {
 	const struct conn_bucket *buckets;
-	const struct connection *entries; /* CONN_WAYS for each bucket */
+	const struct conn_head *heads;	/* CONN_WAYS for each bucket */
+	const struct conn_rates *rates; /* likewise */
+	const struct conn_body *bodies; /* likewise */
 	const struct conn_counters *counters;
 	uint32_t n_buckets;
 	uint32_t n_cpus; /* those that have counters */
@@ -38,7 +40,9 @@ void connections_close(struct connections *table);
 static inline uint64_t connections_bytes(uint32_t n_buckets)
 {
 	return n_buckets * (sizeof(struct conn_bucket) +
-			    CONN_WAYS * sizeof(struct connection));
+			    CONN_WAYS * (sizeof(struct conn_head) +
+					 sizeof(struct conn_rates) +
+					 sizeof(struct conn_body)));
 }
 
 /** @return how many places there are; 0: there is no table */
@@ -47,13 +51,25 @@ static inline uint32_t connections_size(const struct connections *table)
 	return table->n_buckets * CONN_WAYS;
 }
 
+struct conn_copy {
+	struct conn_head head;
+	struct conn_rates rates;
+	struct conn_body body;
+};
+
+/** @return @copy as an entry; it is used no longer than that */
+static inline struct connection conn_of(struct conn_copy *copy)
+{
+	return (struct connection){ &copy->head, &copy->rates, &copy->body };
+}
+
 /**
  * Copy an entry.
  *
  * @return whether there is one, and it was the same connection all the time
  */
 bool connections_read(const struct connections *table, uint32_t index,
-		      struct connection *ret_copy);
+		      struct conn_copy *ret_copy);
 
 /**
  * Copy the entry of the connection of which @key is a packet's or a flow's, at an interface.
@@ -62,7 +78,7 @@ bool connections_read(const struct connections *table, uint32_t index,
  * @return its index; -ENOENT: there is none
  */
 int connections_find(const struct connections *table, const struct flow_key *key,
-		     struct connection *ret_copy, int *ret_dir);
+		     struct conn_copy *ret_copy, int *ret_dir);
 
 /* The sum of all CPUs. */
 struct conn_counters connections_count(const struct connections *table);

@@ -45,7 +45,12 @@ static int prepare_maps(struct bpf_object *object, void *ctx)
 	err = err   ?:
 		      resize_map(object, "outcome_slots",
 				 knobs->n_cpus * OUTCOME_SLOTS);
-	err = err ?: resize_map(object, "connections", n_buckets * CONN_WAYS);
+	err = err ?: resize_map(object, "conn_heads", n_buckets * CONN_WAYS);
+	err = err ?: resize_map(object, "conn_rates", n_buckets * CONN_WAYS);
+	err = err ?: resize_map(object, "conn_bodies", n_buckets * CONN_WAYS);
+	err = err   ?:
+		      resize_map(object, "conn_expected",
+				 knobs->rtt == RTT_LRU ? CONN_EXPECTED : 1);
 	err = err ?: resize_map(object, "conn_buckets", n_buckets);
 	err = err ?: resize_map(object, "conn_counters", knobs->n_cpus);
 	err = err ?: resize_map(object, "notices", sysconf(_SC_PAGESIZE));

@@ -58,8 +58,8 @@ static struct health_reported *reported_of(const struct health *health,
 {
 	struct health_place *place = &health->places[index];
 
-	if (place->born_ns != conn->born_ns)
-		*place = (struct health_place){ .born_ns = conn->born_ns };
+	if (place->born_ns != conn->body->born_ns)
+		*place = (struct health_place){ .born_ns = conn->body->born_ns };
 	return &place->reported[dir];
 }
 
@@ -120,22 +120,24 @@ void health_fill(struct health *health, const struct connection *conn,
 		 uint32_t index, int dir, struct netobs_flow *record)
 {
 	struct health_reported *reported = reported_of(health, conn, index, dir);
+	const struct conn_stats *stats = conn->body->stats;
 
-	fill_rtt(&conn->stats[dir], reported, record);
-	fill_app(&conn->stats[!dir].turn, reported, record);
-	fill_counts(&conn->stats[dir], reported, record);
+	fill_rtt(&stats[dir], reported, record);
+	fill_app(&stats[!dir].turn, reported, record);
+	fill_counts(&stats[dir], reported, record);
 }
 
 static void fill(void *data, struct netobs_flow *record, void *ctx)
 {
 	const struct place *place = data;
 	struct health *health = ctx;
-	struct connection conn;
+	struct conn_copy copy;
+	struct connection conn = conn_of(&copy);
 	int dir, index;
 
 	if (!place->is_known)
 		return;
-	index = connections_find(health->table, &place->key, &conn, &dir);
+	index = connections_find(health->table, &place->key, &copy, &dir);
 	if (index >= 0)
 		health_fill(health, &conn, (uint32_t)index, dir, record);
 }

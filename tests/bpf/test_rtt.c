@@ -168,13 +168,13 @@ static void exchange(struct prog *prog, struct frame common,
 	CLIENT(.flags = ACK, .seq = 111, .ack = 521, .us = 52020);
 }
 
-static void check_exchange(const struct connection *conn, int client)
+static void check_exchange(struct connection conn, int client)
 {
-	const struct conn_stats *up = &conn->stats[client];
-	const struct conn_stats *down = &conn->stats[!client];
+	const struct conn_stats *up = &conn.body->stats[client];
+	const struct conn_stats *down = &conn.body->stats[!client];
 
-	assert_int_equal(conn->version % 2, 0);
-	assert_int_equal(conn->opener, client);
+	assert_int_equal(conn.head->version % 2, 0);
+	assert_int_equal(conn.head->opener, client);
 	assert_int_equal(up->rtt.n, 2);
 	assert_int_equal(us_of(up->handshake), 300);
 	assert_int_equal(us_of(up->rtt.last), 400);
@@ -186,8 +186,8 @@ static void check_exchange(const struct connection *conn, int client)
 	assert_int_equal(down->turn.n, 1);
 	assert_int_equal(us_of(down->turn.last), 50000);
 	assert_int_equal(up->turn.n, 0);
-	assert_int_equal(conn_data_bytes(conn, client), 10);
-	assert_int_equal(conn_data_bytes(conn, !client), 20);
+	assert_int_equal(conn_data_bytes(&conn, client), 10);
+	assert_int_equal(conn_data_bytes(&conn, !client), 20);
 	assert_int_equal(up->retransmitted + down->retransmitted, 0);
 }
 
@@ -203,12 +203,12 @@ static void check_exchanges(const struct prog_options *with)
 	struct prog *prog = prog_test_open(with);
 
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		const struct connection *conn;
+		struct connection conn;
 		struct flow_key key;
 
 		exchange(prog, kinds[i], &key);
 		conn = prog_connection(prog, &key);
-		assert_non_null(conn);
+		assert_non_null(conn.head);
 		check_exchange(conn, connection_dir(&key));
 	}
 	assert_int_equal(prog_conn_counters(prog).created, ARRAY_SIZE(kinds));
@@ -232,12 +232,12 @@ static void sampling_leaves_no_segment_out(void **state)
 	check_exchanges(&sampled);
 }
 
-static const struct connection *connection_of(struct prog *prog,
-					      const struct flow_key *key)
+static struct connection connection_of(struct prog *prog,
+				       const struct flow_key *key)
 {
-	const struct connection *conn = prog_connection(prog, key);
+	struct connection conn = prog_connection(prog, key);
 
-	assert_non_null(conn);
+	assert_non_null(conn.head);
 	return conn;
 }
 
@@ -245,7 +245,7 @@ static const struct connection *connection_of(struct prog *prog,
 static void a_packet_that_is_seen_twice_counts_once(void **state)
 {
 	struct prog *prog = prog_test_open(&options);
-	const struct connection *conn;
+	struct connection conn;
 	struct flow_key key;
 
 	(void)state;
@@ -269,9 +269,11 @@ static void a_packet_that_is_seen_twice_counts_once(void **state)
 						 .us = 130 + 7 * i });
 	}
 	conn = connection_of(prog, &key);
-	assert_int_equal(conn->stats[0].syn_retries + conn->stats[1].syn_retries,
+	assert_int_equal(conn.body->stats[0].syn_retries +
+				 conn.body->stats[1].syn_retries,
 			 0);
-	assert_int_equal(us_of(conn->stats[!connection_dir(&key)].handshake), 30);
+	assert_int_equal(
+		us_of(conn.body->stats[!connection_dir(&key)].handshake), 30);
 }
 
 static void buffers_have_the_payload_of_all_their_segments(void **state)
@@ -280,7 +282,7 @@ static void buffers_have_the_payload_of_all_their_segments(void **state)
 	struct frame frame = {
 		.port = 5000, .flags = ACK, .seq = 1000, .ack = 1, .len = 1000
 	};
-	const struct connection *conn;
+	struct connection conn;
 	struct flow_key key;
 
 	(void)state;
@@ -294,11 +296,12 @@ static void buffers_have_the_payload_of_all_their_segments(void **state)
 		send(prog, frame);
 		key = send(prog, frame);
 		conn = connection_of(prog, &key);
-		assert_int_equal(conn->sides[connection_dir(&key)].next, 2000);
-		assert_int_equal(conn->stats[connection_dir(&key)].retransmitted,
-				 8);
+		assert_int_equal(conn.head->sides[connection_dir(&key)].next,
+				 2000);
 		assert_int_equal(
-			conn->stats[connection_dir(&key)].retransmitted_bytes,
+			conn.body->stats[connection_dir(&key)].retransmitted, 8);
+		assert_int_equal(
+			conn.body->stats[connection_dir(&key)].retransmitted_bytes,
 			2000);
 	}
 }
@@ -306,24 +309,26 @@ static void buffers_have_the_payload_of_all_their_segments(void **state)
 static void a_tuple_that_is_used_again_begins_anew(void **state)
 {
 	struct prog *prog = prog_test_open(&options);
-	const struct connection *conn;
+	struct connection conn;
 	struct flow_key key;
 	uint64_t born;
 
 	(void)state;
 	exchange(prog, (struct frame){ .port = 1000 }, &key);
 	conn = connection_of(prog, &key);
-	born = conn->born_ns;
+	born = conn.body->born_ns;
 	send(prog, (struct frame){ .port = 1000,
 				   .egress = true,
 				   .flags = SYN,
 				   .seq = 90000,
 				   .us = 5000000 });
-	assert_ptr_equal(connection_of(prog, &key), conn);
-	assert_true(conn->born_ns > born);
-	assert_int_equal(conn->version % 2, 0);
-	assert_int_equal(conn->stats[0].rtt.n + conn->stats[1].rtt.n, 0);
-	assert_int_equal(conn->stats[0].turn.n + conn->stats[1].turn.n, 0);
+	assert_ptr_equal(connection_of(prog, &key).head, conn.head);
+	assert_true(conn.body->born_ns > born);
+	assert_int_equal(conn.head->version % 2, 0);
+	assert_int_equal(conn.body->stats[0].rtt.n + conn.body->stats[1].rtt.n,
+			 0);
+	assert_int_equal(conn.body->stats[0].turn.n + conn.body->stats[1].turn.n,
+			 0);
 	assert_int_equal(prog_conn_counters(prog).created, 1);
 }
 
@@ -340,7 +345,7 @@ static void a_flood_of_syns_pushes_out_no_open_connection(void **state)
 	for (uint32_t i = 0; i < REAL; i++)
 		exchange(prog, (struct frame){ .port = FIRST + i }, &keys[i]);
 	for (uint32_t i = 0; i < REAL; i++)
-		kept += !!prog_connection(prog, &keys[i]);
+		kept += !!prog_connection(prog, &keys[i]).head;
 	assert_true(kept > REAL * 9 / 10);
 	for (uint32_t i = 0; i < FLOOD; i++)
 		send(prog, (struct frame){ .port = 1 + i,
@@ -348,7 +353,7 @@ static void a_flood_of_syns_pushes_out_no_open_connection(void **state)
 					   .seq = i,
 					   .us = 10000000 });
 	for (uint32_t i = 0; i < REAL; i++)
-		kept -= !!prog_connection(prog, &keys[i]);
+		kept -= !!prog_connection(prog, &keys[i]).head;
 	assert_int_equal(kept, 0);
 	counters = prog_conn_counters(prog);
 	assert_true(counters.evicted_half_open > FLOOD / 2);
@@ -370,7 +375,7 @@ static void idle_connections_give_their_place(void **state)
 	for (uint32_t i = 0; i < CONN_WAYS; i++)
 		exchange(prog, (struct frame){ .port = 1000 + i }, &keys[i]);
 	exchange(prog, (struct frame){ .port = 2000 }, &keys[CONN_WAYS]);
-	assert_null(prog_connection(prog, &keys[CONN_WAYS]));
+	assert_null(prog_connection(prog, &keys[CONN_WAYS]).head);
 	assert_true(prog_conn_counters(prog).refused > 0);
 	/* Each a second after the one before, the third one last. */
 	for (uint32_t i = 0; i < CONN_WAYS; i++) {
@@ -388,12 +393,12 @@ static void idle_connections_give_their_place(void **state)
 				   .seq = 1,
 				   .ack = 1,
 				   .us = 64000000 });
-	assert_non_null(prog_connection(prog, &keys[CONN_WAYS]));
+	assert_non_null(prog_connection(prog, &keys[CONN_WAYS]).head);
 	for (uint32_t i = 0; i < CONN_WAYS; i++) {
 		if (i == 2)
-			assert_null(prog_connection(prog, &keys[i]));
+			assert_null(prog_connection(prog, &keys[i]).head);
 		else
-			assert_non_null(prog_connection(prog, &keys[i]));
+			assert_non_null(prog_connection(prog, &keys[i]).head);
 	}
 	assert_int_equal(prog_conn_counters(prog).evicted_idle, 1);
 	send(prog, (struct frame){ .port = 3000,
@@ -414,7 +419,7 @@ static void without_it_nothing_is_kept(void **state)
 
 	(void)state;
 	exchange(prog, (struct frame){ .port = 1000 }, &key);
-	assert_int_equal(prog->connections[0].version, 0);
+	assert_int_equal(prog->conn_heads[0].version, 0);
 	assert_int_equal(prog_conn_counters(prog).created, 0);
 }
 

@@ -145,7 +145,15 @@ static int load(struct prog *prog)
 				       prog->options.conn_buckets ?: 1);
 	err = err   ?:
 		      bpf_map__set_max_entries(
-			      skel->maps.connections,
+			      skel->maps.conn_heads,
+			      CONN_WAYS * (prog->options.conn_buckets ?: 1));
+	err = err   ?:
+		      bpf_map__set_max_entries(
+			      skel->maps.conn_rates,
+			      CONN_WAYS * (prog->options.conn_buckets ?: 1));
+	err = err   ?:
+		      bpf_map__set_max_entries(
+			      skel->maps.conn_bodies,
 			      CONN_WAYS * (prog->options.conn_buckets ?: 1));
 	err = err   ?:
 		      bpf_map__set_max_entries(skel->maps.conn_counters,
@@ -167,11 +175,14 @@ static int map_all(struct prog *prog)
 	prog->cpus = map_array(prog->skel->maps.cpu_states);
 	prog->l1 = map_array(prog->skel->maps.l1_buckets);
 	prog->log = map_array(prog->skel->maps.log_slots);
-	prog->connections = map_array(prog->skel->maps.connections);
+	prog->conn_heads = map_array(prog->skel->maps.conn_heads);
+	prog->conn_rates = map_array(prog->skel->maps.conn_rates);
+	prog->conn_bodies = map_array(prog->skel->maps.conn_bodies);
 	prog->conn_buckets = map_array(prog->skel->maps.conn_buckets);
 	prog->ring = ring_buffer__new(bpf_map__fd(prog->skel->maps.notices),
 				      on_notice, prog, NULL);
-	return prog->cpus && prog->l1 && prog->log && prog->connections &&
+	return prog->cpus && prog->l1 && prog->log && prog->conn_heads &&
+			       prog->conn_rates && prog->conn_bodies &&
 			       prog->conn_buckets && prog->ring ?
 		       0 :
 		       -ENOMEM;
@@ -209,7 +220,9 @@ void prog_close(struct prog *prog)
 		unmap_array(prog->cpus, prog->skel->maps.cpu_states);
 		unmap_array(prog->l1, prog->skel->maps.l1_buckets);
 		unmap_array(prog->log, prog->skel->maps.log_slots);
-		unmap_array(prog->connections, prog->skel->maps.connections);
+		unmap_array(prog->conn_heads, prog->skel->maps.conn_heads);
+		unmap_array(prog->conn_rates, prog->skel->maps.conn_rates);
+		unmap_array(prog->conn_bodies, prog->skel->maps.conn_bodies);
 		unmap_array(prog->conn_buckets, prog->skel->maps.conn_buckets);
 	}
 	for (int i = 0; i < GENERATIONS; i++)
@@ -218,20 +231,21 @@ void prog_close(struct prog *prog)
 	*prog = (struct prog){ .overflows = { -1, -1 } };
 }
 
-const struct connection *prog_connection(const struct prog *prog,
-					 const struct flow_key *key)
+struct connection prog_connection(const struct prog *prog,
+				  const struct flow_key *key)
 {
 	__u32 n = prog->options.conn_buckets * CONN_WAYS;
 	int dir = connection_dir(key);
 	struct flow_key wanted = connection_key(key, dir);
 
 	for (__u32 i = 0; i < n; i++) {
-		const struct connection *conn = &prog->connections[i];
-
-		if (conn->version && !memcmp(&conn->key, &wanted, sizeof(wanted)))
-			return conn;
+		if (prog->conn_heads[i].version &&
+		    !memcmp(&prog->conn_bodies[i].key, &wanted, sizeof(wanted)))
+			return (struct connection){ &prog->conn_heads[i],
+						    &prog->conn_rates[i],
+						    &prog->conn_bodies[i] };
 	}
-	return NULL;
+	return (struct connection){ NULL, NULL, NULL };
 }
 
 struct conn_counters prog_conn_counters(const struct prog *prog)
@@ -276,8 +290,11 @@ int prog_reset(struct prog *prog)
 	}
 	for (__u32 i = 0; i < prog->options.conn_buckets; i++)
 		memset(&prog->conn_buckets[i], 0, sizeof(prog->conn_buckets[i]));
-	for (__u32 i = 0; i < prog->options.conn_buckets * CONN_WAYS; i++)
-		memset(&prog->connections[i], 0, sizeof(prog->connections[i]));
+	for (__u32 i = 0; i < prog->options.conn_buckets * CONN_WAYS; i++) {
+		memset(&prog->conn_heads[i], 0, sizeof(prog->conn_heads[i]));
+		memset(&prog->conn_rates[i], 0, sizeof(prog->conn_rates[i]));
+		memset(&prog->conn_bodies[i], 0, sizeof(prog->conn_bodies[i]));
+	}
 	for (int i = 0; i < GENERATIONS; i++)
 		if (empty_hash(prog->overflows[i], &overflow))
 			return -EIO;

@@ -51,7 +51,9 @@ struct prog {
 	struct cpu_state *cpus;		  /* mapped */
 	struct flow_bucket *l1;		  /* mapped */
 	struct log_slot *log;		  /* mapped */
-	struct connection *connections;	  /* mapped; of conn_buckets */
+	struct conn_head *conn_heads;	  /* mapped; of conn_buckets */
+	struct conn_rates *conn_rates;	  /* likewise */
+	struct conn_body *conn_bodies;	  /* likewise */
 	struct conn_bucket *conn_buckets; /* mapped */
 	struct ring_buffer *ring;
 	unsigned int n_notices;
@@ -86,9 +88,9 @@ int prog_run(struct prog *prog, const struct prog_packet *packet,
 /* Make the programs write to @generation. */
 void prog_set_generation(struct prog *prog, __u32 generation);
 
-/* The entry of a connection, by a packet's key; NULL: there is none. */
-const struct connection *prog_connection(const struct prog *prog,
-					 const struct flow_key *key);
+/* The entry of a connection, by a packet's key; its parts are NULL if there is none. */
+struct connection prog_connection(const struct prog *prog,
+				  const struct flow_key *key);
 
 /* The sum of all CPUs' counters of connections. */
 struct conn_counters prog_conn_counters(const struct prog *prog);

@@ -6,11 +6,11 @@
 #include "timers.h"
 
 /* The time of a segment ended: one of the direction that @dir acknowledges. */
-static __always_inline void ack_sample(struct connection *conn, int dir,
+static __always_inline void ack_sample(const struct connection *conn, int dir,
 				       struct segment *segment, __u64 armed_ns,
 				       bool is_handshake)
 {
-	struct conn_stats *stats = &conn->stats[!dir];
+	struct conn_stats *stats = &conn->body->stats[!dir];
 	__s64 ns = segment_time(segment) - armed_ns;
 	__u32 sample = latency_of(ns);
 
@@ -25,21 +25,21 @@ static __always_inline void ack_sample(struct connection *conn, int dir,
  * The first acknowledgment of this direction. If it answers a SYN, it is for the SYN alone, and
  * where that had no ACK, it has SYN itself: else it belongs to another connection.
  */
-static __always_inline void ack_first(struct connection *conn, int dir,
+static __always_inline void ack_first(const struct connection *conn, int dir,
 				      struct segment *segment)
 {
-	const struct conn_side *other = &conn->sides[!dir];
-	struct conn_side *side = &conn->sides[dir];
+	struct conn_side *side = &conn->head->sides[dir];
 	__u32 ack = segment->ack;
 	__u64 armed_ns;
 
-	conn->state[dir] |= CONN_ACKED;
+	conn->head->state[dir] |= CONN_ACKED;
 	side->acked = ack;
-	if (!(conn->state[!dir] & CONN_SYN))
+	side->awaited = ack;
+	if (!(conn->head->state[!dir] & CONN_SYN))
 		return;
-	armed_ns = timers_end(side, other, ack);
-	if (!armed_ns || ack != conn->stats[!dir].isn + 1 ||
-	    (conn->opener != dir && !(segment->flags & TCP_SYN)))
+	armed_ns = timers_end(conn, dir, ack);
+	if (!armed_ns || ack != conn->body->stats[!dir].isn + 1 ||
+	    (conn->head->opener != dir && !(segment->flags & TCP_SYN)))
 		return;
 	ack_sample(conn, dir, segment, armed_ns, true);
 }
@@ -48,45 +48,46 @@ static __always_inline void ack_first(struct connection *conn, int dir,
 static __always_inline bool is_duplicate(const struct connection *conn, int dir,
 					 const struct segment *segment)
 {
-	const struct conn_side *side = &conn->sides[dir];
+	const struct conn_side *side = &conn->head->sides[dir];
 
 	return !segment->len && !(segment->flags & (TCP_SYN | TCP_FIN)) &&
 	       segment->window == side->window &&
-	       seq_diff(conn->sides[!dir].next, segment->ack) > 0;
+	       seq_diff(conn->head->sides[!dir].next, segment->ack) > 0;
 }
 
-static __always_inline void ack_observe(struct connection *conn, int dir,
+static __always_inline void ack_observe(const struct connection *conn, int dir,
 					struct segment *segment)
 {
-	const struct conn_side *other = &conn->sides[!dir];
-	struct conn_side *side = &conn->sides[dir];
+	const struct conn_side *other = &conn->head->sides[!dir];
+	struct conn_side *side = &conn->head->sides[dir];
 	__s32 newly = seq_diff(segment->ack, side->acked);
 	__u64 armed_ns;
 
-	if (!(conn->state[dir] & CONN_ACKED)) {
+	if (!(conn->head->state[dir] & CONN_ACKED)) {
 		ack_first(conn, dir, segment);
 	} else if (newly > 0) {
 		side->acked = segment->ack;
-		if (timers_armed(other, side) <= 0)
+		if (timers_armed(other, side) <= 0 ||
+		    seq_diff(segment->ack, side->awaited) < 0)
 			return;
-		armed_ns = timers_end(side, other, segment->ack);
+		armed_ns = timers_end(conn, dir, segment->ack);
 		if (armed_ns && seq_diff(segment->ack, other->next) <= 0)
 			ack_sample(conn, dir, segment, armed_ns, false);
 	} else if (!newly && is_duplicate(conn, dir, segment)) {
-		conn->stats[dir].duplicate_acks++;
+		conn->body->stats[dir].duplicate_acks++;
 	}
 }
 
 /* Of all segments but RST, whose window means nothing. */
-static __always_inline void window_observe(struct connection *conn, int dir,
-					   const struct segment *segment)
+static __always_inline void window_observe(const struct connection *conn,
+					   int dir, const struct segment *segment)
 {
-	struct conn_side *side = &conn->sides[dir];
+	struct conn_side *side = &conn->head->sides[dir];
 
 	if (segment->window == side->window)
 		return;
-	if (!segment->window && conn->state[dir] & CONN_SEEN)
-		conn->stats[dir].zero_windows++;
+	if (!segment->window && conn->head->state[dir] & CONN_SEEN)
+		conn->body->stats[dir].zero_windows++;
 	side->window = segment->window;
 }
 

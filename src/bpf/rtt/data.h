@@ -88,11 +88,12 @@ static __always_inline void gaps_forget(struct conn_gap gaps[CONN_GAPS],
 static __always_inline bool is_keepalive(const struct connection *conn, int dir,
 					 const struct segment *segment)
 {
-	const struct conn_side *side = &conn->sides[dir];
+	const struct conn_side *side = &conn->head->sides[dir];
 
 	return segment->len <= 1 && !(segment->flags & (TCP_SYN | TCP_FIN)) &&
-	       segment->seq == side->next - 1 && conn->state[!dir] & CONN_ACKED &&
-	       conn->sides[!dir].acked == side->next;
+	       segment->seq == side->next - 1 &&
+	       conn->head->state[!dir] & CONN_ACKED &&
+	       conn->head->sides[!dir].acked == side->next;
 }
 
 static __always_inline void count_old(struct conn_stats *stats,
@@ -110,27 +111,28 @@ static __always_inline void count_old(struct conn_stats *stats,
 }
 
 /* Below `next`: @old of the sequence numbers, the first ones. */
-static __always_inline void data_again(struct connection *conn, int dir,
+static __always_inline void data_again(const struct connection *conn, int dir,
 				       const struct segment *segment, __u32 old)
 {
-	struct conn_stats *stats = &conn->stats[dir];
-	struct conn_side *side = &conn->sides[dir];
+	struct conn_stats *stats = &conn->body->stats[dir];
+	struct conn_side *side = &conn->head->sides[dir];
 	__u32 end = segment->seq + old;
 	bool has_fin = segment->flags & TCP_FIN && end == side->next &&
-		       conn->state[dir] & CONN_FIN;
+		       conn->head->state[dir] & CONN_FIN;
 	__u32 filled;
 
 	if (!(segment->flags & TCP_SYN)) {
-		if (conn->state[!dir] & CONN_ACKED)
-			gaps_forget(stats->gaps, conn->sides[!dir].acked);
+		if (conn->head->state[!dir] & CONN_ACKED)
+			gaps_forget(stats->gaps, conn->head->sides[!dir].acked);
 		filled = gaps_fill(stats->gaps, segment->seq, end);
 		count_old(stats, segment, old, filled, has_fin);
 	}
-	timers_drop(side, &conn->sides[!dir], segment->seq);
-	stats->data_ns = 0; /* what answers it may have waited for this */
-	if (!(conn->state[dir] & CONN_SYNCED)) {
-		side->targets[0] = side->next;
-		conn->state[dir] &= ~CONN_SYNCING;
+	timers_drop(conn, dir, segment->seq);
+	/* What answers it may have waited for this. */
+	conn->head->state[dir] &= ~CONN_DATA_TIMED;
+	if (!(conn->head->state[dir] & CONN_SYNCED)) {
+		conn->body->timers[dir].targets[0] = side->next;
+		conn->head->state[dir] &= ~CONN_SYNCING;
 	}
 }
 
@@ -140,75 +142,79 @@ static __always_inline void data_again(struct connection *conn, int dir,
 static __always_inline bool is_opening(const struct connection *conn, int dir,
 				       const struct segment *segment)
 {
-	__u8 other = conn->state[!dir];
+	__u16 other = conn->head->state[!dir];
 
 	return segment->flags & TCP_SYN &&
 	       (other & CONN_SYN || !(other & CONN_SEEN));
 }
 
-static __always_inline void data_first(struct connection *conn, int dir,
+static __always_inline void data_first(const struct connection *conn, int dir,
 				       const struct segment *segment)
 {
-	struct conn_stats *stats = &conn->stats[dir];
-	struct conn_side *side = &conn->sides[dir];
+	struct conn_stats *stats = &conn->body->stats[dir];
+	struct conn_side *side = &conn->head->sides[dir];
 	__u32 first = segment->seq;
 
 	side->next = first;
+	side->due = segment->now >> CONN_DUE_SHIFT;
 	side->window_end = segment->tick + CONN_RATE_WINDOW;
-	stats->window_next = first + !!(segment->flags & TCP_SYN);
-	conn->state[dir] |= CONN_SEEN;
+	stats->data_next = first + !!(segment->flags & TCP_SYN);
+	conn->rates->sides[dir].window_next = stats->data_next;
+	conn->head->state[dir] |= CONN_SEEN;
 	if (is_opening(conn, dir, segment)) {
-		conn->state[dir] |= CONN_SYN | CONN_SYNCED;
+		conn->head->state[dir] |= CONN_SYN | CONN_SYNCED;
 		stats->isn = first;
-		if (conn->opener == CONN_NEITHER)
-			conn->opener = segment->flags & TCP_ACK ? !dir : dir;
+		if (conn->head->opener == CONN_NEITHER)
+			conn->head->opener = segment->flags & TCP_ACK ? !dir :
+									dir;
 	} else {
-		side->targets[0] = first + segment_span(segment);
+		conn->body->timers[dir].targets[0] =
+			first + segment_span(segment);
 		stats->gaps[0].start = first - GAP_UNKNOWN;
 		stats->gaps[0].end = first;
 	}
 }
 
-/*
- * Whether what comes now is new. @side->targets[0]: what is to be acknowledged before; @end:
- * of what comes.
- */
-static __always_inline bool data_synchronise(struct connection *conn, int dir,
-					     __u32 end)
+/* Whether what comes now, and ends before @end, is new. Until it is, there are no timers. */
+static __always_inline bool data_synchronise(const struct connection *conn,
+					     int dir, __u32 end)
 {
-	struct conn_side *side = &conn->sides[dir];
-	__u32 acked = conn->sides[!dir].acked;
-	__u8 state = conn->state[dir];
+	struct conn_side *side = &conn->head->sides[dir];
+	/* What is to be acknowledged before. */
+	__u32 *target = &conn->body->timers[dir].targets[0];
+	__u32 acked = conn->head->sides[!dir].acked;
+	__u16 state = conn->head->state[dir];
 
-	if (!(conn->state[!dir] & CONN_ACKED))
+	if (!(conn->head->state[!dir] & CONN_ACKED))
 		return state & CONN_SYNCED;
 	if (seq_diff(acked, side->next) > 0) { /* of data that did not come here */
 		side->next = acked;
-		side->head = conn->sides[!dir].tail;
-		side->targets[0] = end;
-		conn->state[dir] = state & ~(CONN_SYNCED | CONN_SYNCING);
+		side->head = conn->head->sides[!dir].tail;
+		*target = end;
+		conn->head->state[dir] = state & ~(CONN_SYNCED | CONN_SYNCING);
 		return false;
 	}
 	if (state & CONN_SYNCED)
 		return true;
-	if (seq_diff(acked, side->targets[0]) < 0)
+	if (seq_diff(acked, *target) < 0)
 		return false;
-	side->targets[0] = end;
-	conn->state[dir] |= state & CONN_SYNCING ? CONN_SYNCED : CONN_SYNCING;
+	*target = end;
+	conn->head->state[dir] |= state & CONN_SYNCING ? CONN_SYNCED :
+							 CONN_SYNCING;
 	return false;
 }
 
 /* Arm a timer for what ends before @end, if it is time. */
-static __always_inline void data_time(struct connection *conn, int dir,
+static __always_inline void data_time(const struct connection *conn, int dir,
 				      struct segment *segment, __u32 end)
 {
-	struct conn_side *side = &conn->sides[dir];
-	const struct conn_side *acker = &conn->sides[!dir];
+	const struct conn_side *sides = conn->head->sides;
 
-	if ((segment->may_time || segment->flags & TCP_SYN) &&
-	    timers_are_due(side, acker, &conn->stats[dir].rtt, segment->now) &&
+	if (!segment->is_untimed &&
+	    (segment->may_time || segment->flags & TCP_SYN) &&
+	    timers_are_due(&sides[dir], &sides[!dir], segment->now) &&
 	    data_synchronise(conn, dir, end))
-		timers_arm(side, acker, end, segment_time(segment));
+		timers_arm(conn, dir, end, segment_time(segment));
 }
 
 #endif

@@ -16,15 +16,15 @@
 enum { SYN_RETRY_BYTES = 1 << 20 };
 
 /* New data, which may begin behind a gap, or with some that was seen before. */
-static __always_inline void data_observe(struct connection *conn, int dir,
+static __always_inline void data_observe(const struct connection *conn, int dir,
 					 struct segment *segment, __u32 span)
 {
-	struct conn_side *side = &conn->sides[dir];
+	struct conn_side *side = &conn->head->sides[dir];
 	__u32 end = segment->seq + span;
 	__s32 ahead = seq_diff(segment->seq, side->next);
 
 	if (ahead > 0) {
-		gap_add(conn->stats[dir].gaps, side->next, segment->seq);
+		gap_add(conn->body->stats[dir].gaps, side->next, segment->seq);
 	} else if (ahead < 0) {
 		if (is_keepalive(conn, dir, segment))
 			return;
@@ -37,8 +37,8 @@ static __always_inline void data_observe(struct connection *conn, int dir,
 	if (ahead >= 0)
 		data_time(conn, dir, segment, end);
 	side->next = end;
-	if (segment->len)
-		turn_observe(conn, dir, segment, end);
+	conn->head->state[dir] |= CONN_MOVED;
+	turn_observe(conn, dir, segment);
 }
 
 /*
@@ -48,18 +48,18 @@ static __always_inline void data_observe(struct connection *conn, int dir,
 static __always_inline bool is_another(const struct connection *conn, int dir,
 				       const struct segment *segment)
 {
-	__u8 state = conn->state[dir];
-	__u32 since = conn->sides[dir].next - segment->seq;
+	__u16 state = conn->head->state[dir];
+	__u32 since = conn->head->sides[dir].next - segment->seq;
 
 	if (!(segment->flags & TCP_SYN) || !(state & CONN_SEEN))
 		return false;
 	if (state & CONN_SYN)
-		return conn->stats[dir].isn != segment->seq;
+		return conn->body->stats[dir].isn != segment->seq;
 	return since > SYN_RETRY_BYTES;
 }
 
 /* Where both ends open, each sends its SYN again with ACK (RFC 9293, 3.5): that is none. */
-static __always_inline bool is_syn_retry(__u8 before,
+static __always_inline bool is_syn_retry(__u16 before,
 					 const struct segment *segment)
 {
 	return segment->flags & TCP_SYN && before & CONN_SYN &&
@@ -67,39 +67,64 @@ static __always_inline bool is_syn_retry(__u8 before,
 }
 
 /* RFC 5961, 3.2: anyone can send others. */
-static __always_inline void reset_observe(struct connection *conn, int dir,
-					  const struct segment *segment)
+static __always_inline void reset_observe(const struct connection *conn,
+					  int dir, const struct segment *segment)
 {
-	if (!(conn->state[dir] & CONN_SEEN) ||
-	    segment->seq == conn->sides[dir].next)
-		conn->state[dir] |= CONN_RST;
+	if (!(conn->head->state[dir] & CONN_SEEN) ||
+	    segment->seq == conn->head->sides[dir].next)
+		conn->head->state[dir] |= CONN_RST;
 }
 
-/* The window of the rate is over. */
-static __always_inline void rate_observe(struct connection *conn, int dir,
-					 const struct segment *segment)
+/* Numbers wrap: what happens once in 2^28 bytes at the least. */
+static __always_inline void data_advance(const struct connection *conn, int dir,
+					 __u32 next)
 {
-	struct conn_stats *stats = &conn->stats[dir];
-	struct conn_side *side = &conn->sides[dir];
-	__u32 next = side->next - !!(conn->state[dir] & CONN_FIN);
-	__u32 bytes = next - stats->window_next;
+	struct conn_stats *stats = &conn->body->stats[dir];
 
-	for (int i = 0; i < CONN_GAPS; i++) { /* numbers wrap */
+	for (int i = 0; i < CONN_GAPS; i++) {
 		if (next - stats->gaps[i].end > GAP_UNKNOWN)
 			stats->gaps[i].end = stats->gaps[i].start;
 	}
-	stats->data_bytes += bytes;
-	stats->window_next = next;
-	if (bytes > stats->peak_bytes)
-		stats->peak_bytes = bytes;
-	side->window_end = segment->tick + CONN_RATE_WINDOW;
+	stats->data_bytes += (__u32)(next - stats->data_next);
+	stats->data_next = next;
 }
 
-/* The class of the connection, after a segment of @dir. */
+static __always_inline void rate_observe(const struct connection *conn, int dir)
+{
+	__u32 next = conn->head->sides[dir].next -
+		     !!(conn->head->state[dir] & CONN_FIN);
+	struct conn_rate *rate = &conn->rates->sides[dir];
+	__u32 bytes = next - rate->window_next;
+
+	if (bytes > rate->peak_bytes)
+		rate->peak_bytes = bytes;
+	if ((next ^ rate->window_next) >> 28)
+		data_advance(conn, dir, next);
+	rate->window_next = next;
+	conn->head->state[dir] &= ~CONN_MOVED;
+}
+
+/* The window of the rate is over. Returns whether it began in an earlier unit of ages. */
+static __always_inline bool window_end(const struct connection *conn, int dir,
+				       const struct segment *segment)
+{
+	struct conn_side *side = &conn->head->sides[dir];
+	__u32 began = side->window_end - CONN_RATE_WINDOW;
+
+	if (conn->head->state[dir] & CONN_MOVED)
+		rate_observe(conn, dir);
+	side->window_end = segment->tick + CONN_RATE_WINDOW;
+	timers_follow(conn, dir);
+	return (began ^ segment->tick) >> (CONN_AGE_SHIFT - CONN_TICK_SHIFT);
+}
+
+/* What of the states decides about the class. */
+enum { CONN_CLASS = CONN_ACKED | CONN_FIN | CONN_RST };
+
 static __always_inline enum conn_class conn_class(const struct connection *conn)
 {
-	__u8 both = conn->state[0] & conn->state[1];
-	__u8 any = conn->state[0] | conn->state[1];
+	__u16 both = conn->head->state[0] & conn->head->state[1];
+	__u16 any = conn->head->state[0] | conn->head->state[1];
 
 	if (any & CONN_RST || both & CONN_FIN)
 		return CONN_CLOSED;
@@ -107,15 +132,15 @@ static __always_inline enum conn_class conn_class(const struct connection *conn)
 }
 
 /*
- * A segment of a connection that is_another() is false for. Returns true if its class may have
- * changed, or the window of its rate was over.
+ * A segment of a connection that is_another() is false for. Returns whether its class or its
+ * age may have changed.
  */
-static __always_inline bool connection_observe(struct connection *conn, int dir,
-					       struct segment *segment)
+static __always_inline bool connection_observe(const struct connection *conn,
+					       int dir, struct segment *segment)
 {
-	__u8 before = conn->state[dir];
+	__u16 before = conn->head->state[dir];
 	__u32 span = segment_span(segment);
-	bool is_over;
+	bool is_older = false;
 
 	if (segment->flags & TCP_RST) {
 		reset_observe(conn, dir, segment);
@@ -123,19 +148,18 @@ static __always_inline bool connection_observe(struct connection *conn, int dir,
 	}
 	if (!(before & CONN_SEEN))
 		data_first(conn, dir, segment);
-	is_over = seq_diff(segment->tick, conn->sides[dir].window_end) >= 0;
-	if (is_over)
-		rate_observe(conn, dir, segment);
+	if (seq_diff(segment->tick, conn->head->sides[dir].window_end) >= 0)
+		is_older = window_end(conn, dir, segment);
 	if (segment->flags & TCP_ACK)
 		ack_observe(conn, dir, segment);
 	window_observe(conn, dir, segment);
 	if (is_syn_retry(before, segment))
-		conn->stats[dir].syn_retries++;
+		conn->body->stats[dir].syn_retries++;
 	if (span)
 		data_observe(conn, dir, segment, span);
 	if (segment->flags & TCP_FIN)
-		conn->state[dir] |= CONN_FIN;
-	return is_over || conn->state[dir] != before;
+		conn->head->state[dir] |= CONN_FIN;
+	return is_older || (conn->head->state[dir] ^ before) & CONN_CLASS;
 }
 
 #endif

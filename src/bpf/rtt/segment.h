@@ -16,10 +16,10 @@ struct segment {
 	__u32 len; /* of the payload, of all segments on the wire */
 	__u32 mss; /* payload of each of them, but the last one; 0: it is one */
 	__u16 window;
-	__u8 flags; /* enum tcp_flag */
-	__u8 reserved;
-	__u32 tick;	/* of @now */
-	__u32 may_time; /* the clock may be read for it */
+	__u8 flags;	 /* enum tcp_flag */
+	__u8 is_untimed; /* there are no timers: RTT_LRU */
+	__u32 tick;	 /* of @now */
+	__u32 may_time;	 /* the clock may be read for it */
 	__u64 now; /* ns: not after the segment came, and at most a kernel tick before */
 	__u64 exact; /* ns: segment_time(); 0: not read yet */
 };

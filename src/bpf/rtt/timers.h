@@ -6,6 +6,10 @@
  * Packets of the direction arm timers and drop them, and move `head`; those of the other one
  * end them, and move their `tail`. So no number is written by both. If `head` is moved
  * back at the same time as `tail` over it, `tail` is before `head`, and there is no timer.
+ *
+ * Timers are in the body of an entry; `due` and `awaited` in its head tell nearly all packets
+ * that they have nothing to do there. `awaited` is what packets of the other direction found
+ * there last. It may be too low, if timers were dropped and armed since, but never too high.
  */
 #ifndef NETOBS_BPF_RTT_TIMERS_H
 #define NETOBS_BPF_RTT_TIMERS_H
@@ -13,7 +17,11 @@
 #include "latency.h"
 #include "segment.h"
 
-enum { TIMER_INTERVAL_NS = 1000000 };
+enum {
+	TIMER_INTERVAL = 16, /* between two timers at least: 1.05 ms */
+	TIMER_INTERVAL_MAX = /* a quarter of CONN_LATENCY_MAX */
+	1 << (32 + CONN_LATENCY_SHIFT - 2 - CONN_DUE_SHIFT),
+};
 
 static __always_inline __u32 timer_slot(__u8 number)
 {
@@ -33,68 +41,92 @@ static __always_inline int timers_armed(const struct conn_side *sender,
  */
 static __always_inline bool timers_are_due(const struct conn_side *sender,
 					   const struct conn_side *acker,
-					   const struct conn_latency *rtt,
 					   __u64 now)
 {
-	__u64 newest = sender->armed_ns[timer_slot(sender->head - 1)];
-	__s64 since = now - newest;
+	__u32 left = sender->due - (__u32)(now >> CONN_DUE_SHIFT);
 
-	if (newest && since < TIMER_INTERVAL_NS)
+	/* Numbers wrap: what was due a long time ago seems to be in the future. */
+	if (left && left <= TIMER_INTERVAL_MAX)
 		return false;
-	if (timers_armed(sender, acker) >= CONN_TIMERS)
-		return false;
-	return !newest || since >= (__s64)rtt->smoothed
-					   << (CONN_LATENCY_SHIFT - 2);
+	return timers_armed(sender, acker) < CONN_TIMERS;
 }
 
-/* Time a segment that ends before @target. */
-static __always_inline void timers_arm(struct conn_side *sender,
-				       const struct conn_side *acker,
+static __always_inline __u32 timers_next(const struct conn_latency *rtt, __u64 now)
+{
+	__u32 quarter = rtt->smoothed >>
+			(CONN_DUE_SHIFT + 2 - CONN_LATENCY_SHIFT);
+
+	return (now >> CONN_DUE_SHIFT) +
+	       (quarter > TIMER_INTERVAL ? quarter : TIMER_INTERVAL);
+}
+
+/* Time a segment of @dir that ends before @target. */
+static __always_inline void timers_arm(const struct connection *conn, int dir,
 				       __u32 target, __u64 ns)
 {
-	__u8 head = sender->head, tail = acker->tail;
+	struct conn_timers *timers = &conn->body->timers[dir];
+	struct conn_side *sender = &conn->head->sides[dir];
+	__u8 head = sender->head, tail = conn->head->sides[!dir].tail;
 
 	if ((__s8)(head - tail) < 0)
 		head = tail;
-	sender->targets[timer_slot(head)] = target;
-	sender->armed_ns[timer_slot(head)] = ns;
+	timers->targets[timer_slot(head)] = target;
+	timers->armed_ns[timer_slot(head)] = ns;
 	sender->head = head + 1;
+	sender->due = timers_next(&conn->body->stats[dir].rtt, ns);
 }
 
 /*
- * Karn's rule: the segment at @seq was sent again. What acknowledges it, or anything
+ * Karn's rule: the segment of @dir at @seq was sent again. What acknowledges it, or anything
  * after it, may answer either; later segments are acknowledged late, with it.
  */
-static __always_inline void timers_drop(struct conn_side *sender,
-					const struct conn_side *acker, __u32 seq)
+static __always_inline void timers_drop(const struct connection *conn, int dir,
+					__u32 seq)
 {
-	__u8 tail = acker->tail, head = sender->head;
+	const struct conn_timers *timers = &conn->body->timers[dir];
+	struct conn_side *sender = &conn->head->sides[dir];
+	__u8 tail = conn->head->sides[!dir].tail, head = sender->head;
 
 	for (int i = 0; i < CONN_TIMERS; i++) {
 		if ((__s8)(head - tail) <= 0 ||
-		    seq_diff(sender->targets[timer_slot(head - 1)], seq) <= 0)
+		    seq_diff(timers->targets[timer_slot(head - 1)], seq) <= 0)
 			break;
 		head--;
 	}
 	sender->head = head;
 }
 
-/* Returns when the newest segment came that @ack acknowledges, or 0. */
-static __always_inline __u64 timers_end(struct conn_side *acker,
-					const struct conn_side *sender, __u32 ack)
+/* Returns when the newest segment came that @ack, of direction @dir, acknowledges, or 0. */
+static __always_inline __u64 timers_end(const struct connection *conn, int dir,
+					__u32 ack)
 {
-	__u8 tail = acker->tail, head = sender->head;
+	const struct conn_timers *timers = &conn->body->timers[!dir];
+	struct conn_side *acker = &conn->head->sides[dir];
+	__u8 tail = acker->tail, head = conn->head->sides[!dir].head;
 	__u64 newest = 0;
 
+	acker->awaited = ack;
 	for (int i = 0; i < CONN_TIMERS; i++) {
-		if ((__s8)(head - tail) <= 0 ||
-		    seq_diff(ack, sender->targets[timer_slot(tail)]) < 0)
+		if ((__s8)(head - tail) <= 0)
 			break;
-		newest = sender->armed_ns[timer_slot(tail)];
+		if (seq_diff(ack, timers->targets[timer_slot(tail)]) < 0) {
+			acker->awaited = timers->targets[timer_slot(tail)];
+			break;
+		}
+		newest = timers->armed_ns[timer_slot(tail)];
 		tail++;
 	}
 	acker->tail = tail;
 	return newest;
+}
+
+/* While there are none, `awaited` has to stay near what is acknowledged: numbers wrap. */
+static __always_inline void timers_follow(const struct connection *conn, int dir)
+{
+	struct conn_side *acker = &conn->head->sides[dir];
+
+	if (timers_armed(&conn->head->sides[!dir], acker) <= 0)
+		acker->awaited = acker->acked;
 }
 
 #endif

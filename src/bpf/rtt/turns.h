@@ -7,6 +7,7 @@
  *
  * The end of a turn is known exactly if its last segment has PSH or FIN, with which senders
  * mark the end of what they were given (RFC 9293, 3.9.1.2): the clock is not read for all others.
+ * CONN_DATA_TIMED says so.
  */
 #ifndef NETOBS_BPF_RTT_TURNS_H
 #define NETOBS_BPF_RTT_TURNS_H
@@ -14,47 +15,49 @@
 #include "latency.h"
 #include "segment.h"
 
-static __always_inline void turn_begin(struct connection *conn, int dir,
+static __always_inline void turn_begin(const struct connection *conn, int dir,
 				       struct segment *segment)
 {
-	const struct conn_stats *other = &conn->stats[!dir];
-	struct conn_stats *stats = &conn->stats[dir];
-	__u32 end = conn->sides[!dir].next;
-	bool is_clean = conn->state[dir] & CONN_ACKED && segment->ack == end &&
-			segment->flags & TCP_ACK;
-	bool is_first = conn->talker == CONN_NEITHER;
+	struct conn_stats *stats = &conn->body->stats[dir];
+	__u32 end = conn->head->sides[!dir].next;
+	bool is_clean = conn->head->state[dir] & CONN_ACKED &&
+			segment->ack == end && segment->flags & TCP_ACK;
+	bool is_first = conn->head->talker == CONN_NEITHER;
 	__s64 ns;
 
-	conn->talker = dir;
+	conn->head->talker = dir;
 	/* Of a connection that was open before, the first data may have begun earlier. */
 	if (is_first)
-		is_clean = is_clean && conn->state[dir] & CONN_SYN;
+		is_clean = is_clean && conn->head->state[dir] & CONN_SYN;
 	else if (!is_clean)
 		stats->overlaps++;
 	if (!is_clean) {
-		conn->state[dir] &= ~CONN_CLEAN;
+		conn->head->state[dir] &= ~CONN_CLEAN;
 		return;
 	}
-	conn->state[dir] |= CONN_CLEAN;
-	if (is_first || !(conn->state[!dir] & CONN_CLEAN) || !other->data_ns ||
-	    other->data_end != end)
+	conn->head->state[dir] |= CONN_CLEAN;
+	if (is_first ||
+	    (~conn->head->state[!dir] & (CONN_CLEAN | CONN_DATA_TIMED)))
 		return;
-	ns = segment_time(segment) - other->data_ns;
+	ns = segment_time(segment) - conn->body->stats[!dir].data_ns;
 	if (ns >= 0)
 		latency_add(&stats->turn, latency_of(ns), segment->tick);
 }
 
-/* New data that ends before @end. */
-static __always_inline void turn_observe(struct connection *conn, int dir,
-					 struct segment *segment, __u32 end)
+/* New data, or a FIN after all of it. */
+static __always_inline void turn_observe(const struct connection *conn, int dir,
+					 struct segment *segment)
 {
-	struct conn_stats *stats = &conn->stats[dir];
+	__u16 *state = &conn->head->state[dir];
 
-	if (conn->talker != dir)
+	if (segment->len && conn->head->talker != dir)
 		turn_begin(conn, dir, segment);
-	if (segment->flags & (TCP_PSH | TCP_FIN) && segment->may_time) {
-		stats->data_ns = segment_time(segment);
-		stats->data_end = end;
+	if (segment->len && segment->flags & (TCP_PSH | TCP_FIN) &&
+	    segment->may_time) {
+		conn->body->stats[dir].data_ns = segment_time(segment);
+		*state |= CONN_DATA_TIMED;
+	} else if (*state & CONN_DATA_TIMED) {
+		*state &= ~CONN_DATA_TIMED;
 	}
 }
 

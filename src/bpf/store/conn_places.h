@@ -37,30 +37,61 @@ static __always_inline struct conn_key conn_key_of(const struct flow_key *key,
 	};
 }
 
-/* As hash_key(), of connections. */
+/*
+ * Two hashes of a key, as hash_key(). With the second one, each word is added to the secret
+ * of the next pair, as in Toeplitz matrices (UMAC, 2.3), so they are independent of each other.
+ */
+enum { CONN_PAIRS = HASH_FLOW_WORDS / 2 };
+
+#define CONN_PART(secret, n) ((secret) + 2 * ((n) % CONN_PAIRS))
+
+static __always_inline __u64 conn_sum(const struct conn_key *key,
+				      const volatile __u32 *secret, __u32 first)
+{
+	const __u32 *low = key->low->words, *high = key->high->words;
+	__u64 rest = hash_words(key->ports, key->ports >> 32,
+				CONN_PART(secret, first + 4)) +
+		     hash_words(key->rest, key->rest >> 32,
+				CONN_PART(secret, first + 5));
+
+	if (key->rest >> 60)
+		rest += hash_words(key->vni, 0, CONN_PART(secret, first + 6));
+	if (key->rest & (__u64)KEY_IPV6 << 56)
+		return (hash_pair(low, CONN_PART(secret, first)) +
+			hash_pair(low + 2, CONN_PART(secret, first + 1))) +
+		       (hash_pair(high, CONN_PART(secret, first + 2)) +
+			hash_pair(high + 2, CONN_PART(secret, first + 3))) +
+		       rest;
+	return hash_words(low[3], high[3], CONN_PART(secret, first)) + rest;
+}
+
 static __always_inline __u64 conn_hash(const struct conn_key *key,
 				       const volatile struct hash_secret *secret)
 {
-	const volatile __u32 *part = secret->connection;
-	const __u32 *low = key->low->words, *high = key->high->words;
-	__u64 rest = hash_words(key->ports, key->ports >> 32, part + 8) +
-		     hash_words(key->rest, key->rest >> 32, part + 10);
-
-	if (key->rest >> 60)
-		rest += hash_words(key->vni, 0, part + 12);
-	if (key->rest & (__u64)KEY_IPV6 << 56)
-		return hash_finish(
-			(hash_pair(low, part) + hash_pair(low + 2, part + 2)) +
-			(hash_pair(high, part + 4) +
-			 hash_pair(high + 2, part + 6)) +
-			rest);
-	return hash_finish(hash_words(low[3], high[3], part) + rest);
+	return hash_finish(conn_sum(key, secret->connection, 0));
 }
 
-static __always_inline bool is_connection(const struct connection *conn,
+static __always_inline __u32 conn_tag(__u64 hash)
+{
+	return (__u32)hash | 1;
+}
+
+/*
+ * What stands for a key with @hash: it is the same for two that want the same place with
+ * one secret in 2^62 or so. It is never 0.
+ */
+static __always_inline __u64 conn_check(const struct conn_key *key, __u64 hash,
+					const volatile struct hash_secret *secret)
+{
+	__u64 second = hash_finish(conn_sum(key, secret->connection, 1));
+
+	return second >> 32 << 32 | conn_tag(hash);
+}
+
+static __always_inline bool is_connection(const struct conn_body *body,
 					  const struct conn_key *key)
 {
-	const __u64 *lanes = (const __u64 *)&conn->key;
+	const __u64 *lanes = (const __u64 *)&body->key;
 
 	return !((lanes[0] ^ key->low->lanes[0]) |
 		 (lanes[1] ^ key->low->lanes[1]) |
@@ -69,21 +100,16 @@ static __always_inline bool is_connection(const struct connection *conn,
 		 (lanes[5] ^ key->rest) | (lanes[6] ^ key->vni));
 }
 
-static __always_inline void conn_set_key(struct connection *conn,
+static __always_inline void conn_set_key(struct conn_body *body,
 					 const struct conn_key *key)
 {
-	__u64 *lanes = (__u64 *)&conn->key;
+	__u64 *lanes = (__u64 *)&body->key;
 
-	conn->key.src = *key->low;
-	conn->key.dst = *key->high;
+	body->key.src = *key->low;
+	body->key.dst = *key->high;
 	lanes[4] = key->ports;
 	lanes[5] = key->rest;
 	lanes[6] = key->vni;
-}
-
-static __always_inline __u32 conn_tag(__u64 hash)
-{
-	return (__u32)hash | 1;
 }
 
 /* The first place of a connection in its bucket: nearly always it is there. */

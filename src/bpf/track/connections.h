@@ -3,6 +3,7 @@
 #ifndef NETOBS_BPF_TRACK_CONNECTIONS_H
 #define NETOBS_BPF_TRACK_CONNECTIONS_H
 
+#include "expected.h"
 #include "bpf/rtt/observe.h"
 #include "bpf/store/conn_places.h"
 #include "bpf/store/run.h"
@@ -62,9 +63,9 @@ static __always_inline void segment_measure(struct segment *segment,
 	segment->len = size->bytes > headers ? size->bytes - headers : 0;
 }
 
-static __always_inline struct connection *connection_at(__u32 index)
+static __always_inline struct conn_head *head_at(__u32 index)
 {
-	return bpf_map_lookup_elem(&connections, &index);
+	return bpf_map_lookup_elem(&conn_heads, &index);
 }
 
 static __always_inline __u32 bucket_of(__u64 hash)
@@ -72,23 +73,13 @@ static __always_inline __u32 bucket_of(__u64 hash)
 	return scale_hash(hash >> 32, config_conn_buckets);
 }
 
-/* Have a cache line come while other things are done. */
-static __always_inline void prefetch(const void *line)
+/* Have the cache line come while other things are done. */
+static __always_inline void prefetch_head(__u32 index)
 {
-	__u32 word = READ_ONCE(*(const __u32 *)line);
+	const struct conn_head *head = head_at(index);
 
-	asm volatile("" ::"r"(word));
-}
-
-static __always_inline void prefetch_connection(__u32 index)
-{
-	const struct connection *conn = connection_at(index);
-
-	if (!conn)
-		return;
-	prefetch(conn);
-	prefetch(&conn->sides[0]);
-	prefetch(&conn->sides[1]);
+	if (head)
+		asm volatile("" ::"r"(READ_ONCE(head->check)));
 }
 
 /* Keep what of a TCP packet its connection will be shown, and have that come. */
@@ -109,7 +100,7 @@ static __always_inline void note_segment(struct run *run,
 	noted->index =
 		bucket_of(noted->hash) * CONN_WAYS + conn_home(noted->hash);
 	noted->dir = dir;
-	prefetch_connection(noted->index);
+	prefetch_head(noted->index);
 	segment_measure(&noted->segment, skb, pkt, size);
 	noted->segment.now = run->now;
 	noted->segment.tick = run->now >> CONN_TICK_SHIFT;
@@ -118,55 +109,52 @@ static __always_inline void note_segment(struct run *run,
 }
 
 /* All but its key and its version. */
-static __always_inline void connection_clear(struct connection *conn, __u64 now)
+static __always_inline void connection_clear(const struct connection *conn,
+					     __u64 now)
 {
-	conn->hooks[0] = 0;
-	conn->hooks[1] = 0;
-	conn->state[0] = 0;
-	conn->state[1] = 0;
-	conn->talker = CONN_NEITHER;
-	conn->opener = CONN_NEITHER;
-	__builtin_memset(conn->sides, 0,
-			 sizeof(*conn) - offsetof(struct connection, sides));
-	conn->born_ns = now;
+	struct conn_head *head = conn->head;
+	struct conn_body *body = conn->body;
+
+	head->state[0] = 0;
+	head->state[1] = 0;
+	head->talker = CONN_NEITHER;
+	head->opener = CONN_NEITHER;
+	__builtin_memset(head->sides, 0, sizeof(head->sides));
+	__builtin_memset(conn->rates, 0, sizeof(*conn->rates));
+	__builtin_memset(body->timers, 0,
+			 sizeof(*body) - offsetof(struct conn_body, timers));
+	body->born_ns = now;
 }
 
-static __always_inline void
-connection_start(struct connection *conn, const struct conn_key *key, __u64 now)
+static __always_inline void connection_start(const struct connection *conn,
+					     const struct conn_key *key,
+					     __u64 check, __u64 now)
 {
-	__u16 version = conn->version;
+	struct conn_head *head = conn->head;
+	__u16 version = head->version;
 
-	WRITE_ONCE(conn->version, version + 1);
+	WRITE_ONCE(head->version, version + 1);
 	asm volatile("" ::: "memory");
-	conn_set_key(conn, key);
+	head->check = check;
+	conn_set_key(conn->body, key);
 	connection_clear(conn, now);
 	asm volatile("" ::: "memory");
-	WRITE_ONCE(conn->version, version + 2);
+	WRITE_ONCE(head->version, version + 2);
 }
 
-/* A connection that is looked for. */
-struct wanted {
-	struct conn_key key;
-	__u64 hash;
-	__u64 now;
-	volatile struct conn_choice *choice;
-	__u32 bucket;
-	bool is_syn;
-};
-
 /* Returns the way of its entry, or CONN_WAYS. */
-static __always_inline __u32 wanted_find(const struct wanted *wanted,
-					 const struct conn_bucket *bucket)
+static __always_inline __u32 connection_way(struct noted_segment *noted,
+					    const struct conn_bucket *bucket)
 {
-	const struct connection *conn;
+	const struct conn_head *head;
 	__u32 way;
 
-	conn_find(bucket, conn_tag(wanted->hash), wanted->choice);
-	way = wanted->choice->way;
+	conn_find(bucket, conn_tag(noted->hash), &noted->choice);
+	way = READ_ONCE(noted->choice.way);
 	if (way >= CONN_WAYS)
 		return CONN_WAYS;
-	conn = connection_at(wanted->bucket * CONN_WAYS + way);
-	return conn && is_connection(conn, &wanted->key) ? way : CONN_WAYS;
+	head = head_at((noted->index & -CONN_WAYS) + way);
+	return head && head->check == noted->check ? way : CONN_WAYS;
 }
 
 static __always_inline void count_evicted(struct conn_counters *counters,
@@ -186,45 +174,45 @@ static __always_inline void count_evicted(struct conn_counters *counters,
 		counters->evicted_half_open++;
 }
 
+/* False: user space sized the arrays wrongly. */
+static __always_inline bool connection_at(__u32 index, struct connection *ret_conn)
+{
+	ret_conn->head = head_at(index);
+	ret_conn->rates = bpf_map_lookup_elem(&conn_rates, &index);
+	ret_conn->body = bpf_map_lookup_elem(&conn_bodies, &index);
+	return ret_conn->head && ret_conn->rates && ret_conn->body;
+}
+
 /* This program has the bucket. */
-static __always_inline __u32 connection_place(const struct wanted *wanted,
+static __always_inline __u32 connection_place(struct scratch *scratch,
 					      struct conn_bucket *bucket,
 					      struct conn_counters *counters)
 {
-	__u32 way = wanted_find(wanted, bucket);
-	struct connection *conn;
+	struct noted_segment *noted = &scratch->noted;
+	__u32 flags = noted->segment.flags, way = connection_way(noted, bucket);
+	__u64 now = noted->segment.now;
+	struct connection conn;
+	struct conn_key key;
 
 	if (way < CONN_WAYS) /* made by another CPU meanwhile */
 		return way;
-	conn_choose(bucket, conn_home(wanted->hash), wanted->now,
-		    wanted->is_syn, config_conn_idle, wanted->choice);
-	way = wanted->choice->way;
+	conn_choose(bucket, conn_home(noted->hash), now,
+		    (flags & (TCP_SYN | TCP_ACK)) == TCP_SYN, config_conn_idle,
+		    &noted->choice);
+	way = READ_ONCE(noted->choice.way);
 	if (way >= CONN_WAYS) {
 		counters->refused++;
 		return CONN_WAYS;
 	}
 	way &= CONN_WAYS - 1; /* for the verifier */
-	conn = connection_at(wanted->bucket * CONN_WAYS + way);
-	if (!conn)
+	if (!connection_at((noted->index & -CONN_WAYS) + way, &conn))
 		return CONN_WAYS;
 	count_evicted(counters, bucket, way);
-	connection_start(conn, &wanted->key, wanted->now);
-	bucket->ages[way] = conn_age(CONN_HALF_OPEN, wanted->now);
-	WRITE_ONCE(bucket->tags[way], conn_tag(wanted->hash));
+	key = conn_key_of(&scratch->pkt.key, noted->dir);
+	connection_start(&conn, &key, noted->check, now);
+	bucket->ages[way] = conn_age(CONN_HALF_OPEN, now);
+	WRITE_ONCE(bucket->tags[way], conn_tag(noted->hash));
 	return way;
-}
-
-/* The same tuple with another handshake. */
-static __noinline int connection_restart(struct connection *conn, __u64 now)
-{
-	__u16 version = conn->version;
-
-	WRITE_ONCE(conn->version, version + 1);
-	asm volatile("" ::: "memory");
-	connection_clear(conn, now);
-	asm volatile("" ::: "memory");
-	WRITE_ONCE(conn->version, version + 2);
-	return 0;
 }
 
 /*
@@ -233,23 +221,24 @@ static __noinline int connection_restart(struct connection *conn, __u64 now)
  * bucket at the same time one may, or none (see claim() in run.h): then a later packet
  * makes the entry.
  */
-static __always_inline __u32 connection_search(const struct wanted *wanted,
-					       __u32 cpu_id, bool is_end)
+static __always_inline __u32 connection_search(struct scratch *scratch,
+					       __u32 cpu_id)
 {
+	__u32 bucket_index = bucket_of(scratch->noted.hash), way;
+	bool is_end = scratch->noted.segment.flags & (TCP_FIN | TCP_RST);
 	struct conn_bucket *bucket =
-		bpf_map_lookup_elem(&conn_buckets, &wanted->bucket);
+		bpf_map_lookup_elem(&conn_buckets, &bucket_index);
 	struct conn_counters *counters =
 		bpf_map_lookup_elem(&conn_counters, &cpu_id);
-	__u32 way;
 
 	if (!counters || !bucket)
 		return CONN_WAYS;
-	way = wanted_find(wanted, bucket);
+	way = connection_way(&scratch->noted, bucket);
 	if (way < CONN_WAYS || is_end)
 		return way;
 	__sync_fetch_and_add(&bucket->busy, 1);
 	if (READ_ONCE(bucket->busy) == 1)
-		way = connection_place(wanted, bucket, counters);
+		way = connection_place(scratch, bucket, counters);
 	else
 		counters->contended++;
 	__sync_fetch_and_add(&bucket->busy, -1);
@@ -271,19 +260,25 @@ static __always_inline struct scratch *scratch_of(__u32 cpu_id)
 __noinline int connection_find(__u32 cpu_id)
 {
 	struct scratch *scratch = scratch_of(cpu_id);
-	struct wanted wanted;
-	__u32 flags;
 
-	if (!scratch)
-		return CONN_WAYS;
-	flags = scratch->noted.segment.flags;
-	wanted.hash = scratch->noted.hash;
-	wanted.choice = &scratch->noted.choice;
-	wanted.bucket = bucket_of(wanted.hash);
-	wanted.now = scratch->noted.segment.now;
-	wanted.is_syn = (flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
-	wanted.key = conn_key_of(&scratch->pkt.key, scratch->noted.dir);
-	return connection_search(&wanted, cpu_id, flags & (TCP_FIN | TCP_RST));
+	return scratch ? connection_search(scratch, cpu_id) : CONN_WAYS;
+}
+
+/* The same tuple with another handshake. */
+__noinline int connection_restart(__u32 index, __u64 now)
+{
+	struct connection conn;
+	__u16 version;
+
+	if (!connection_at(index, &conn))
+		return 0;
+	version = conn.head->version;
+	WRITE_ONCE(conn.head->version, version + 1);
+	asm volatile("" ::: "memory");
+	connection_clear(&conn, now);
+	asm volatile("" ::: "memory");
+	WRITE_ONCE(conn.head->version, version + 2);
+	return 0;
 }
 
 /* Another class, or another second. */
@@ -312,57 +307,93 @@ static __always_inline bool may_time(struct noted_segment *noted)
 	return noted->timed < TIMED_PER_TICK;
 }
 
-static __always_inline void connection_add(struct connection *conn,
+/* Loopback and hairpins show each segment on its way out and on its way in. */
+static __always_inline bool is_seen_elsewhere(struct conn_head *head, __u32 dir,
+					      __u16 hook)
+{
+	__u16 state = head->state[dir];
+
+	if (!(state & (CONN_INGRESS | CONN_EGRESS)))
+		head->state[dir] = state | hook;
+	else if (!(state & hook))
+		return true;
+	return false;
+}
+
+static __always_inline void connection_add(const struct connection *conn,
 					   struct noted_segment *noted,
-					   __u32 index, __u8 hook)
+					   __u32 index, __u16 hook)
 {
 	struct segment *segment = &noted->segment;
 	__u32 dir = noted->dir & 1;
 
-	if (conn->version & 1)
+	if (conn->head->version & 1)
 		return;
 	if (is_another(conn, dir, segment))
-		connection_restart(conn, segment->now);
-	/* Loopback and hairpins show each segment on its way out and on its way in. */
-	if (conn->hooks[dir] != hook) {
-		if (conn->hooks[dir])
-			return;
-		conn->hooks[dir] = hook;
-	}
+		connection_restart(index, segment->now);
+	if (is_seen_elsewhere(conn->head, dir, hook))
+		return;
 	segment->may_time = may_time(noted);
+	segment->is_untimed = config_rtt == RTT_LRU;
 	if (connection_observe(conn, dir, segment))
 		connection_age(conn, index, segment->now);
 	if (segment->exact)
 		noted->timed++;
 }
 
-/* Show the packet to its connection, after note_segment(). */
-__noinline int track_connection(__u32 cpu_id)
+static __always_inline __u16 hook_of(const struct packet *pkt)
+{
+	return pkt->key.flags & KEY_EGRESS ? CONN_EGRESS : CONN_INGRESS;
+}
+
+__noinline int connection_show(__u32 cpu_id)
 {
 	struct scratch *scratch = scratch_of(cpu_id);
-	struct connection *conn;
-	struct conn_key key;
-	__u32 index, way;
+	struct connection conn;
 
-	if (!scratch)
-		return 0;
-	index = scratch->noted.index;
-	conn = connection_at(index);
-	if (!conn)
-		return 0;
-	key = conn_key_of(&scratch->pkt.key, scratch->noted.dir);
-	if (!is_connection(conn, &key)) {
-		way = connection_find(cpu_id);
-		if (way >= CONN_WAYS)
-			return 0;
-		index = (index & -CONN_WAYS) + way;
-		conn = connection_at(index);
-		if (!conn)
-			return 0;
-	}
-	connection_add(conn, &scratch->noted, index,
-		       scratch->pkt.key.flags & KEY_EGRESS ? 2 : 1);
+	if (scratch && connection_at(scratch->noted.index, &conn))
+		connection_add(&conn, &scratch->noted, scratch->noted.index,
+			       hook_of(&scratch->pkt));
 	return 0;
+}
+
+/* What RTT_LRU does besides, with a segment that was shown to its connection. */
+__noinline int connection_expect(__u32 cpu_id)
+{
+	struct scratch *scratch = scratch_of(cpu_id);
+	struct connection conn;
+	__u32 dir;
+
+	if (!scratch || !connection_at(scratch->noted.index, &conn))
+		return 0;
+	dir = scratch->noted.dir & 1;
+	if (conn.head->state[dir] & hook_of(&scratch->pkt))
+		expected_observe(&conn, scratch->noted.index, dir,
+				 &scratch->noted.segment);
+	return 0;
+}
+
+/* Show the packet to its connection, after note_segment(). */
+static __always_inline void track_connection(const struct run *run)
+{
+	struct noted_segment *noted = &run->scratch->noted;
+	const struct conn_head *head = head_at(noted->index);
+	struct conn_key key = conn_key_of(&run->scratch->pkt.key, noted->dir);
+	__u32 way;
+
+	if (!head)
+		return;
+	/* Not before, where it would take registers from the flow store. */
+	noted->check = conn_check(&key, noted->hash, &config_secret);
+	if (head->check != noted->check) {
+		way = connection_find(run->cpu_id);
+		if (way >= CONN_WAYS)
+			return;
+		noted->index = (noted->index & -CONN_WAYS) + way;
+	}
+	connection_show(run->cpu_id);
+	if (config_rtt == RTT_LRU)
+		connection_expect(run->cpu_id);
 }
 
 #endif

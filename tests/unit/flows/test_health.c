@@ -16,7 +16,9 @@ enum { BUCKETS = 4, ROUNDS = 200 };
 
 struct fixture {
 	struct conn_bucket buckets[BUCKETS];
-	struct connection entries[BUCKETS * CONN_WAYS];
+	struct conn_head heads[BUCKETS * CONN_WAYS];
+	struct conn_rates rates[BUCKETS * CONN_WAYS];
+	struct conn_body bodies[BUCKETS * CONN_WAYS];
 	struct conn_counters counters[2];
 	struct connections table;
 	struct health health;
@@ -28,7 +30,9 @@ static int setup(void **state)
 	struct fixture *f = calloc(1, sizeof(*f));
 
 	f->table = (struct connections){ .buckets = f->buckets,
-					 .entries = f->entries,
+					 .heads = f->heads,
+					 .rates = f->rates,
+					 .bodies = f->bodies,
 					 .counters = f->counters,
 					 .n_buckets = BUCKETS,
 					 .n_cpus = 2 };
@@ -65,20 +69,22 @@ static struct flow_key key_of(uint16_t src, uint16_t dst, uint8_t flags)
 }
 
 /* Make an entry as the programs do, in the first free way of its bucket. */
-static struct connection *add(struct fixture *f, const struct flow_key *key)
+static struct connection add(struct fixture *f, const struct flow_key *key)
 {
 	struct conn_key wanted = conn_key_of(key, connection_dir(key));
 	uint64_t hash = conn_hash(&wanted, &f->table.secret);
 	uint32_t bucket = scale_hash(hash >> 32, BUCKETS), way = 0;
-	struct connection *conn;
+	struct connection conn;
 
 	while (f->buckets[bucket].tags[way])
 		way++;
 	assert_true(way < CONN_WAYS);
-	conn = &f->entries[bucket * CONN_WAYS + way];
+	conn.head = &f->heads[bucket * CONN_WAYS + way];
+	conn.body = &f->bodies[bucket * CONN_WAYS + way];
 	f->buckets[bucket].tags[way] = conn_tag(hash);
-	*conn = (struct connection){ .version = 2, .born_ns = ++f->born_ns };
-	conn_set_key(conn, &wanted);
+	*conn.head = (struct conn_head){ .version = 2 };
+	*conn.body = (struct conn_body){ .born_ns = ++f->born_ns };
+	conn_set_key(conn.body, &wanted);
 	return conn;
 }
 
@@ -102,20 +108,20 @@ static void values_are_those_of_the_flows_direction(void **state)
 			      back = key_of(443, 40000, 0);
 	const int dir = connection_dir(&there);
 	struct fixture *f = *state;
-	struct connection *conn = add(f, &there);
+	struct connection conn = add(f, &there);
 	struct flow_key sampled = there;
 	struct netobs_flow record;
 
 	((uint64_t *)&sampled)[5] |= key_rate_bits(RATES - 1);
-	conn->stats[dir].rtt = (struct conn_latency){
+	conn.body->stats[dir].rtt = (struct conn_latency){
 		.n = 3, .smoothed = 100, .min = 90, .previous_min = 80, .max = 200
 	};
-	conn->stats[dir].handshake = 110;
-	conn->stats[!dir].turn = (struct conn_latency){
+	conn.body->stats[dir].handshake = 110;
+	conn.body->stats[!dir].turn = (struct conn_latency){
 		.n = 2, .smoothed = 5000, .min = 4000, .max = 6000
 	};
-	conn->stats[dir].retransmitted = 4;
-	conn->stats[!dir].zero_windows = 9;
+	conn.body->stats[dir].retransmitted = 4;
+	conn.body->stats[!dir].zero_windows = 9;
 
 	record = record_of(f, &sampled);
 	assert_int_equal(record.has, NETOBS_HAS_RTT | NETOBS_HAS_HANDSHAKE_RTT |
@@ -145,15 +151,15 @@ static void each_count_is_in_one_record(void **state)
 	const struct flow_key key = key_of(1000, 2000, 0);
 	const int dir = connection_dir(&key);
 	struct fixture *f = *state;
-	struct connection *conn = add(f, &key);
+	struct connection conn = add(f, &key);
 	struct netobs_flow sum = { 0 };
 
 	for (int i = 0; i < ROUNDS; i++) {
-		struct conn_stats *stats = &conn->stats[dir];
+		struct conn_stats *stats = &conn.body->stats[dir];
 		struct netobs_flow record;
 
 		stats->rtt.n += (uint32_t)rand() % 3;
-		conn->stats[!dir].turn.n += (uint32_t)rand() % 3;
+		conn.body->stats[!dir].turn.n += (uint32_t)rand() % 3;
 		stats->retransmitted += (uint32_t)rand() % 3;
 		stats->retransmitted_bytes += (uint32_t)rand();
 		stats->out_of_order += (uint32_t)rand() % 3;
@@ -170,7 +176,8 @@ static void each_count_is_in_one_record(void **state)
 		sum.duplicate_acks += record.duplicate_acks;
 		sum.zero_windows += record.zero_windows;
 		assert_int_equal(sum.rtt_samples, stats->rtt.n);
-		assert_int_equal(sum.app_responses, conn->stats[!dir].turn.n);
+		assert_int_equal(sum.app_responses,
+				 conn.body->stats[!dir].turn.n);
 		assert_int_equal(sum.retransmits, stats->retransmitted);
 		assert_int_equal(sum.retransmitted_bytes,
 				 stats->retransmitted_bytes);
@@ -185,12 +192,12 @@ static void another_connection_of_a_place_begins_anew(void **state)
 	const struct flow_key key = key_of(1000, 2000, 0);
 	const int dir = connection_dir(&key);
 	struct fixture *f = *state;
-	struct connection *conn = add(f, &key);
+	struct connection conn = add(f, &key);
 
-	conn->stats[dir].retransmitted = 10;
+	conn.body->stats[dir].retransmitted = 10;
 	assert_int_equal(record_of(f, &key).retransmits, 10);
-	conn->born_ns++;
-	conn->stats[dir].retransmitted = 3;
+	conn.body->born_ns++;
+	conn.body->stats[dir].retransmitted = 3;
 	assert_int_equal(record_of(f, &key).retransmits, 3);
 }
 
@@ -198,33 +205,33 @@ static void entries_that_are_being_made_are_not_read(void **state)
 {
 	const struct flow_key key = key_of(1000, 2000, 0);
 	struct fixture *f = *state;
-	struct connection *conn = add(f, &key);
+	struct connection conn = add(f, &key);
 
 	assert_true(record_of(f, &key).has);
-	conn->version = 3;
+	conn.head->version = 3;
 	assert_false(record_of(f, &key).has);
-	conn->version = 0;
+	conn.head->version = 0;
 	assert_false(record_of(f, &key).has);
-	conn->version = 4;
+	conn.head->version = 4;
 	assert_true(record_of(f, &key).has);
 }
 
 static void connections_are_found_by_their_whole_key(void **state)
 {
 	struct fixture *f = *state;
-	struct connection copy;
+	struct conn_copy copy;
 	int dir;
 
 	for (uint16_t i = 0; i < 6; i++) {
 		const struct flow_key key = key_of(1000 + i, 2000, 0);
 
-		add(f, &key)->stats[0].syn_retries = i;
+		add(f, &key).body->stats[0].syn_retries = i;
 	}
 	for (uint16_t i = 0; i < 6; i++) {
 		struct flow_key key = key_of(2000, 1000 + i, KEY_EGRESS);
 
 		assert_true(connections_find(&f->table, &key, &copy, &dir) >= 0);
-		assert_int_equal(copy.stats[0].syn_retries, i);
+		assert_int_equal(copy.body.stats[0].syn_retries, i);
 		assert_int_equal(dir, connection_dir(&key));
 		key.ifindex++;
 		assert_int_equal(connections_find(&f->table, &key, &copy, &dir),
@@ -242,8 +249,8 @@ static void a_flow_is_measured_where_it_comes_in(void **state)
 	const struct flow_extra *extra = &f->health.extra;
 
 	out.ifindex = 8;
-	add(f, &in)->stats[dir].retransmitted = 1;
-	add(f, &out)->stats[dir].retransmitted = 2;
+	add(f, &in).body->stats[dir].retransmitted = 1;
+	add(f, &out).body->stats[dir].retransmitted = 2;
 	for (int order = 0; order < 2; order++) {
 		const struct flow_entry entries[] = {
 			{ .key = order ? out : in }, { .key = order ? in : out }

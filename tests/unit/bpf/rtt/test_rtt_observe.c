@@ -19,14 +19,19 @@ enum { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16, A = 0, B = 1 };
 #define MS (1000 * US)
 #define S (1000 * MS)
 
-static struct connection conn;
+static struct conn_head head;
+static struct conn_rates rates;
+static struct conn_body body;
+static const struct connection conn = { &head, &rates, &body };
 static uint64_t now;
 
 static void begin(void)
 {
-	memset(&conn, 0, sizeof(conn));
-	conn.talker = CONN_NEITHER;
-	conn.opener = CONN_NEITHER;
+	memset(&head, 0, sizeof(head));
+	memset(&rates, 0, sizeof(rates));
+	memset(&body, 0, sizeof(body));
+	head.talker = CONN_NEITHER;
+	head.opener = CONN_NEITHER;
 	now = 1000 * S;
 }
 
@@ -87,10 +92,10 @@ static void a_handshake_gives_a_sample_for_each_leg(void **state)
 {
 	(void)state;
 	shake_hands();
-	assert_int_equal(conn.opener, A);
-	assert_ns(conn.stats[A].handshake, 10 * MS);
-	assert_ns(conn.stats[B].handshake, 20 * US);
-	assert_int_equal(conn.stats[A].rtt.n, 1);
+	assert_int_equal(head.opener, A);
+	assert_ns(body.stats[A].handshake, 10 * MS);
+	assert_ns(body.stats[B].handshake, 20 * US);
+	assert_int_equal(body.stats[A].rtt.n, 1);
 	assert_int_equal(conn_class(&conn), CONN_OPEN);
 }
 
@@ -103,11 +108,11 @@ static void a_syn_that_is_sent_again_gives_none(void **state)
 	see(10 * MS, B, SYN | ACK, 500, 101, 0);
 	see(1 * S, B, SYN | ACK, 500, 101, 0);
 	see(10 * MS, A, ACK, 101, 501, 0);
-	assert_int_equal(conn.stats[A].syn_retries, 1);
-	assert_int_equal(conn.stats[B].syn_retries, 1);
-	assert_int_equal(conn.stats[A].rtt.n + conn.stats[B].rtt.n, 0);
-	assert_int_equal(conn.stats[A].handshake | conn.stats[B].handshake, 0);
-	assert_int_equal(conn.stats[A].retransmitted, 0);
+	assert_int_equal(body.stats[A].syn_retries, 1);
+	assert_int_equal(body.stats[B].syn_retries, 1);
+	assert_int_equal(body.stats[A].rtt.n + body.stats[B].rtt.n, 0);
+	assert_int_equal(body.stats[A].handshake | body.stats[B].handshake, 0);
+	assert_int_equal(body.stats[A].retransmitted, 0);
 }
 
 static void both_ends_may_open(void **state)
@@ -118,10 +123,10 @@ static void both_ends_may_open(void **state)
 	see(1 * MS, B, SYN, 500, 0, 0);
 	see(10 * MS, A, SYN | ACK, 100, 501, 0);
 	see(1 * MS, B, SYN | ACK, 500, 101, 0);
-	assert_int_equal(conn.stats[A].syn_retries, 0);
-	assert_int_equal(conn.stats[B].syn_retries, 0);
-	assert_ns(conn.stats[B].handshake, 10 * MS);
-	assert_int_equal(conn.stats[A].rtt.n, 0);
+	assert_int_equal(body.stats[A].syn_retries, 0);
+	assert_int_equal(body.stats[B].syn_retries, 0);
+	assert_ns(body.stats[B].handshake, 10 * MS);
+	assert_int_equal(body.stats[A].rtt.n, 0);
 	assert_int_equal(conn_class(&conn), CONN_OPEN);
 }
 
@@ -132,7 +137,7 @@ static void an_answer_to_another_handshake_is_no_sample(void **state)
 	see(0, A, SYN, 100, 0, 0);
 	see(1 * MS, B, ACK, 900, 5000, 0); /* of an old connection */
 	see(9 * MS, B, SYN | ACK, 500, 101, 0);
-	assert_int_equal(conn.stats[A].rtt.n, 0);
+	assert_int_equal(body.stats[A].rtt.n, 0);
 }
 
 static void an_answer_with_another_number_is_no_sample(void **state)
@@ -141,21 +146,21 @@ static void an_answer_with_another_number_is_no_sample(void **state)
 	begin();
 	see(0, A, SYN, 100, 0, 0);
 	see(1 * MS, B, SYN | ACK, 900, 5000, 0); /* of an old connection */
-	assert_int_equal(conn.stats[A].rtt.n, 0);
-	assert_int_equal(conn.stats[A].handshake, 0);
+	assert_int_equal(body.stats[A].rtt.n, 0);
+	assert_int_equal(body.stats[A].handshake, 0);
 
 	begin();
 	see(0, A, SYN, 100, 0, 0);
 	see(1 * MS, B, ACK, 900, 101, 0); /* it has no SYN */
-	assert_int_equal(conn.stats[A].rtt.n, 0);
+	assert_int_equal(body.stats[A].rtt.n, 0);
 
 	begin();
 	see(0, A, SYN, 100, 0, 0);
 	see(10 * MS, B, SYN | ACK, 500, 101, 0);
 	see(1 * MS, B, ACK, 501, 101, 50);
 	see(20 * US, A, ACK, 101, 551, 0); /* the one before it did not come here */
-	assert_int_equal(conn.stats[B].rtt.n, 0);
-	assert_int_equal(conn.stats[B].handshake, 0);
+	assert_int_equal(body.stats[B].rtt.n, 0);
+	assert_int_equal(body.stats[B].handshake, 0);
 }
 
 static void a_reset_closes_only_with_the_next_number(void **state)
@@ -171,7 +176,7 @@ static void a_reset_closes_only_with_the_next_number(void **state)
 	see(0, A, SYN, 100, 0, 0);
 	see(1 * MS, B, RST | ACK, 0, 101, 0);
 	assert_int_equal(conn_class(&conn), CONN_CLOSED);
-	assert_int_equal(conn.stats[A].rtt.n, 0);
+	assert_int_equal(body.stats[A].rtt.n, 0);
 }
 
 static void both_fins_close(void **state)
@@ -212,16 +217,16 @@ static void a_keepalive_is_not_data(void **state)
 		see(10 * S, A, ACK, 100, 501, len);
 		see(10 * MS, B, ACK, 501, 101, 0);
 	}
-	assert_int_equal(conn.stats[A].retransmitted, 0);
-	assert_int_equal(conn.stats[A].rtt.n, 1);
-	assert_int_equal(conn.stats[B].duplicate_acks, 0);
+	assert_int_equal(body.stats[A].retransmitted, 0);
+	assert_int_equal(body.stats[A].rtt.n, 1);
+	assert_int_equal(body.stats[B].duplicate_acks, 0);
 	/* One byte that is not acknowledged is data. */
 	see(1 * S, A, ACK, 101, 501, 1);
 	see(1 * S, A, ACK, 101, 501, 1);
 	see(10 * MS, B, ACK, 501, 102, 0);
-	assert_int_equal(conn.stats[A].retransmitted, 1);
-	assert_int_equal(conn.stats[A].retransmitted_bytes, 1);
-	assert_int_equal(conn.stats[A].rtt.n, 1);
+	assert_int_equal(body.stats[A].retransmitted, 1);
+	assert_int_equal(body.stats[A].retransmitted_bytes, 1);
+	assert_int_equal(body.stats[A].rtt.n, 1);
 }
 
 static void a_probe_of_a_closed_window_gives_no_sample(void **state)
@@ -235,8 +240,8 @@ static void a_probe_of_a_closed_window_gives_no_sample(void **state)
 	see_window(B, 501, 101, 500);
 	see_window(B, 501, 102, 0);
 	see_window(B, 501, 102, 500);
-	assert_int_equal(conn.stats[A].rtt.n, 1);
-	assert_int_equal(conn.stats[B].zero_windows, 2);
+	assert_int_equal(body.stats[A].rtt.n, 1);
+	assert_int_equal(body.stats[B].zero_windows, 2);
 }
 
 static void what_is_after_a_retransmission_gives_no_sample(void **state)
@@ -249,10 +254,10 @@ static void what_is_after_a_retransmission_gives_no_sample(void **state)
 		see(1 * MS, B, ACK, 501, 101, 0);
 	see(1 * MS, A, ACK, 101, 501, 100);
 	see(10 * MS, B, ACK, 501, 301, 0);
-	assert_int_equal(conn.stats[A].rtt.n, 1);
-	assert_int_equal(conn.stats[A].retransmitted, 1);
-	assert_int_equal(conn.stats[A].retransmitted_bytes, 100);
-	assert_int_equal(conn.stats[B].duplicate_acks, 3);
+	assert_int_equal(body.stats[A].rtt.n, 1);
+	assert_int_equal(body.stats[A].retransmitted, 1);
+	assert_int_equal(body.stats[A].retransmitted_bytes, 100);
+	assert_int_equal(body.stats[B].duplicate_acks, 3);
 }
 
 /* Data of A from 1000 on, 100 bytes a segment, each acknowledged 10 ms later. */
@@ -272,27 +277,27 @@ static void a_connection_that_was_open_is_timed_after_two_round_trips(void **sta
 	(void)state;
 	begin();
 	send_hundreds(&at, 3);
-	assert_int_equal(conn.stats[A].rtt.n, 0);
+	assert_int_equal(body.stats[A].rtt.n, 0);
 	send_hundreds(&at, 1);
-	assert_int_equal(conn.stats[A].rtt.n, 1);
+	assert_int_equal(body.stats[A].rtt.n, 1);
 
 	/* A retransmission: what comes next may be one too. */
 	begin();
 	send_hundreds(&at, 2);
 	see(0, A, ACK, at - 100, 500, 100);
 	send_hundreds(&at, 2);
-	assert_int_equal(conn.stats[A].rtt.n, 0);
+	assert_int_equal(body.stats[A].rtt.n, 0);
 	send_hundreds(&at, 1);
-	assert_int_equal(conn.stats[A].rtt.n, 1);
+	assert_int_equal(body.stats[A].rtt.n, 1);
 
 	/* Data that did not come here is acknowledged: it was sent before. */
 	see(1 * S, A, ACK, at, 500, 100);
 	see(10 * MS, B, ACK, 500, at + 1000, 0);
 	at += 1000;
 	send_hundreds(&at, 3);
-	assert_int_equal(conn.stats[A].rtt.n, 1);
+	assert_int_equal(body.stats[A].rtt.n, 1);
 	send_hundreds(&at, 1);
-	assert_int_equal(conn.stats[A].rtt.n, 2);
+	assert_int_equal(body.stats[A].rtt.n, 2);
 }
 
 static void what_was_lost_before_is_out_of_order(void **state)
@@ -302,10 +307,10 @@ static void what_was_lost_before_is_out_of_order(void **state)
 	see(1 * S, A, ACK, 101, 501, 100);
 	see(1 * MS, A, ACK, 301, 501, 100);
 	see(1 * MS, A, ACK, 201, 501, 100);
-	assert_int_equal(conn.stats[A].retransmitted, 0);
-	assert_int_equal(conn.stats[A].out_of_order, 1);
+	assert_int_equal(body.stats[A].retransmitted, 0);
+	assert_int_equal(body.stats[A].out_of_order, 1);
 	see(1 * MS, A, ACK, 201, 501, 100);
-	assert_int_equal(conn.stats[A].retransmitted, 1);
+	assert_int_equal(body.stats[A].retransmitted, 1);
 }
 
 static void an_acknowledgment_may_be_inside_a_buffer(void **state)
@@ -314,10 +319,10 @@ static void an_acknowledgment_may_be_inside_a_buffer(void **state)
 	shake_hands();
 	see(1 * S, A, ACK, 101, 501, 65000);
 	see(10 * MS, B, ACK, 501, 30101, 0);
-	assert_int_equal(conn.stats[A].rtt.n, 1);
+	assert_int_equal(body.stats[A].rtt.n, 1);
 	see(2 * MS, B, ACK, 501, 65101, 0);
-	assert_int_equal(conn.stats[A].rtt.n, 2);
-	assert_ns(conn.stats[A].rtt.last, 12 * MS);
+	assert_int_equal(body.stats[A].rtt.n, 2);
+	assert_ns(body.stats[A].rtt.last, 12 * MS);
 }
 
 static void timers_are_spread_over_a_round_trip(void **state)
@@ -327,11 +332,11 @@ static void timers_are_spread_over_a_round_trip(void **state)
 	now += 1 * S;
 	for (uint32_t i = 0; i < 100; i++)
 		see(100 * US, A, ACK, 101 + 10 * i, 501, 10);
-	assert_int_equal(conn.sides[A].head - conn.sides[B].tail, 4);
+	assert_int_equal(head.sides[A].head - head.sides[B].tail, 4);
 	for (uint32_t i = 0; i < 100; i++)
 		see(100 * US, B, ACK, 501, 111 + 10 * i, 0);
-	assert_int_equal(conn.stats[A].rtt.n, 5);
-	assert_ns(conn.stats[A].rtt.last, 10 * MS);
+	assert_int_equal(body.stats[A].rtt.n, 5);
+	assert_ns(body.stats[A].rtt.last, 10 * MS);
 }
 
 static void ask(uint32_t *at, uint32_t answered)
@@ -355,12 +360,12 @@ static void an_answer_is_timed_from_the_last_byte_of_the_question(void **state)
 		answered += 2000;
 		see(1 * MS, A, ACK, asked, answered, 0);
 	}
-	assert_int_equal(conn.stats[B].turn.n, 10);
-	assert_ns(conn.stats[B].turn.smoothed, 50 * MS);
-	assert_int_equal(conn.stats[B].overlaps, 0);
-	assert_int_equal(conn.stats[A].turn.n, 9);
-	assert_ns(conn.stats[A].turn.last, 101 * MS);
-	assert_ns(conn_min(&conn.stats[A].rtt), 10 * MS);
+	assert_int_equal(body.stats[B].turn.n, 10);
+	assert_ns(body.stats[B].turn.smoothed, 50 * MS);
+	assert_int_equal(body.stats[B].overlaps, 0);
+	assert_int_equal(body.stats[A].turn.n, 9);
+	assert_ns(body.stats[A].turn.last, 101 * MS);
+	assert_ns(conn_min(&body.stats[A].rtt), 10 * MS);
 }
 
 static void streams_and_pipelines_have_no_turns(void **state)
@@ -375,8 +380,8 @@ static void streams_and_pipelines_have_no_turns(void **state)
 		see(1 * MS, B, ACK | PSH, b, a - 100, 100);
 		b += 100;
 	}
-	assert_int_equal(conn.stats[A].turn.n + conn.stats[B].turn.n, 0);
-	assert_true(conn.stats[B].overlaps > 90);
+	assert_int_equal(body.stats[A].turn.n + body.stats[B].turn.n, 0);
+	assert_true(body.stats[B].overlaps > 90);
 }
 
 static void a_question_that_is_repeated_has_no_timed_answer(void **state)
@@ -388,7 +393,7 @@ static void a_question_that_is_repeated_has_no_timed_answer(void **state)
 	ask(&asked, 501);
 	see(300 * MS, A, ACK | PSH, 151, 501, 50);
 	see(10 * MS, B, ACK | PSH, 501, asked, 10);
-	assert_int_equal(conn.stats[B].turn.n, 0);
+	assert_int_equal(body.stats[B].turn.n, 0);
 }
 
 static void the_peak_rate_is_that_of_the_busiest_window(void **state)
@@ -407,7 +412,7 @@ static void the_peak_rate_is_that_of_the_busiest_window(void **state)
 	}
 	see(1 * S, A, ACK, at, 501, 1);
 	assert_int_equal(conn_data_bytes(&conn, A), at + 1 - 101);
-	assert_in_range(conn.stats[A].peak_bytes, 2 * 9000, 4 * 9000 + 200);
+	assert_in_range(rates.sides[A].peak_bytes, 2 * 9000, 4 * 9000 + 200);
 }
 
 static void the_minimum_forgets_and_the_histogram_does_not(void **state)
