@@ -38,7 +38,8 @@ static const struct args_option options[] = {
 	{ 0, "stores", ARGS_STRING, offsetof(struct config, stores), "LIST",
 	  NULL, "datapath: only these stores, such as netobs,percpu_hash" },
 	{ 0, "traffic", ARGS_STRING, offsetof(struct config, traffic), "LIST",
-	  NULL, "datapath: packets of udp4 (default), udp6, tcp4, tcp6" },
+	  NULL,
+	  "datapath: packets of udp4 (default), udp6, tcp4, tcp6, talk4, talk6" },
 	{ 0, "direction", ARGS_STRING, offsetof(struct config, directions),
 	  "LIST", NULL,
 	  "datapath: programs for ingress (default) or egress (default with --live)" },
@@ -299,7 +300,8 @@ static void set_defaults(struct config *config)
 	/* All but those that are asked for by name or by an option. */
 	config->design_mask = ((1U << DESIGNS) - 1) & ~(1U << DESIGN_EMPTY2) &
 			      ~(1U << DESIGN_OVERFLOW) &
-			      ~(1U << DESIGN_FILTERED);
+			      ~(1U << DESIGN_FILTERED) & ~(1U << DESIGN_RTT) &
+			      ~(1U << DESIGN_RTT_LRU);
 	if (config->bench == BENCH_DRAIN)
 		set_flows(config, drain, ARRAY_SIZE(drain));
 	else if (config->bench == BENCH_FOLD)

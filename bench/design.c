@@ -225,6 +225,10 @@ static int open_netobs(struct subject *subject)
 		special.log_slots = STORE_LOG_NONE;
 	if (subject->design == &designs[DESIGN_FILTERED])
 		special.filter = subject->runner->filter;
+	if (subject->design == &designs[DESIGN_RTT])
+		special.rtt = RTT_RING;
+	if (subject->design == &designs[DESIGN_RTT_LRU])
+		special.rtt = RTT_LRU;
 	err = engine_open(engine, subject->runner->spread->room, &special);
 	if (!err)
 		subject->prog_fd = engine->programs.fds[subject->direction];
@@ -315,6 +319,8 @@ const struct design designs[DESIGNS] = {
 	[DESIGN_OVERFLOW] = NETOBS_DESIGN("overflow"),
 	[DESIGN_NETOBS] = NETOBS_DESIGN("netobs"),
 	[DESIGN_FILTERED] = NETOBS_DESIGN("filtered"),
+	[DESIGN_RTT] = NETOBS_DESIGN("rtt"),
+	[DESIGN_RTT_LRU] = NETOBS_DESIGN("rtt_lru"),
 };
 
 uint64_t design_memory(const struct design *design, uint32_t flows,

@@ -7,6 +7,7 @@
 #define BPF_NO_PRESERVE_ACCESS_INDEX
 #include "vmlinux.h"
 
+#include "talk.h"
 #include "bpf/parse/headers.h"
 #include <bpf/bpf_helpers.h>
 
@@ -51,7 +52,7 @@ struct seen {
 	struct flow_id id;
 	__u16 flags;
 	__u16 ethertype;
-	__u32 number; /* of the flow: spread.bpf.c made it the source address */
+	__u32 number; /* of the flow: spread.bpf.c made it an address */
 };
 
 /* ---- The minimal parser: fixed offsets, as published agents have it -------- */
@@ -102,7 +103,7 @@ static __always_inline bool parse_ipv4(const void *l3, const void *end,
 	seen->id.dst.words[2] = prefix;
 	seen->id.dst.words[3] = ip->dst;
 	seen->id.proto = ip->proto;
-	seen->number = ip->src;
+	seen->number = talk_flow(ip->src, ip->dst, false);
 	return parse_transport(ip + 1, end, seen);
 }
 
@@ -110,13 +111,16 @@ static __always_inline bool parse_ipv6(const void *l3, const void *end,
 				       struct seen *seen)
 {
 	const struct ipv6_wire *ip = l3;
+	__be32 src, dst;
 
 	if ((const void *)(ip + 1) > end)
 		return false;
 	__builtin_memcpy(&seen->id.src, ip->src, sizeof(ip->src));
 	__builtin_memcpy(&seen->id.dst, ip->dst, sizeof(ip->dst));
 	seen->id.proto = ip->next;
-	__builtin_memcpy(&seen->number, &ip->src[12], sizeof(seen->number));
+	__builtin_memcpy(&src, &ip->src[12], sizeof(src));
+	__builtin_memcpy(&dst, &ip->dst[12], sizeof(dst));
+	seen->number = talk_flow(src, dst, true);
 	return parse_transport(ip + 1, end, seen);
 }
 

@@ -19,7 +19,8 @@ struct cursor_state {
 	__u32 position;
 	__u32 share; /* 0: as it is; else the flow is base + number % share */
 	__u32 base;
-	__u32 reserved[11];
+	__u32 is_talk; /* packets are those of conversations: talk.h */
+	__u32 reserved[10];
 };
 
 _Static_assert(sizeof(struct cursor_state) == CACHE_LINE, "no false sharing");

@@ -9,6 +9,7 @@
 #include "vmlinux.h"
 
 #include "shared.h"
+#include "talk.h"
 #include "bpf/parse/headers.h"
 #include <bpf/bpf_helpers.h>
 
@@ -32,6 +33,15 @@ struct {
 	__type(key, __u32);
 	__type(value, struct cursor_state);
 } cursors SEC(".maps");
+
+/* Of conversations: how many segments each client has sent. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct number_line);
+} sent SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
@@ -65,6 +75,17 @@ static __always_inline void set_source(struct __sk_buff *skb, __u32 flow)
 	}
 }
 
+static __always_inline void talk(struct __sk_buff *skb, __u32 flow)
+{
+	__u8 *frame = (void *)(long)skb->data;
+	__u32 n = flow / 2 / LINE_NUMBERS;
+	struct number_line *line = bpf_map_lookup_elem(&sent, &n);
+
+	if (line && frame + TALK_REACH <= (__u8 *)(long)skb->data_end)
+		talk_write(frame, skb->protocol == bpf_htons(ETHERTYPE_IPV6),
+			   flow, &line->numbers[flow / 2 % LINE_NUMBERS]);
+}
+
 SEC("tc")
 int spread(struct __sk_buff *skb)
 {
@@ -78,7 +99,10 @@ int spread(struct __sk_buff *skb)
 	flow = *number;
 	if (cursor->share)
 		flow = cursor->base + flow % cursor->share;
-	set_source(skb, flow);
+	if (cursor->is_talk)
+		talk(skb, flow);
+	else
+		set_source(skb, flow);
 	bpf_tail_call(skb, &measured, 0);
 	return VERDICT_NEXT;
 }

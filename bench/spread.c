@@ -2,6 +2,7 @@
 #include "spread.h"
 
 #include "sequence.h"
+#include "talk.h"
 #include "base/util.h"
 #include "bpf/parse/headers.h"
 
@@ -17,12 +18,13 @@
 /* ---- Frames ---------------------------------------------------------------- */
 
 const char *const traffic_names[] = {
-	[TRAFFIC_UDP4] = "udp4", [TRAFFIC_UDP6] = "udp6",
-	[TRAFFIC_TCP4] = "tcp4", [TRAFFIC_TCP6] = "tcp6",
+	[TRAFFIC_UDP4] = "udp4",   [TRAFFIC_UDP6] = "udp6",
+	[TRAFFIC_TCP4] = "tcp4",   [TRAFFIC_TCP6] = "tcp6",
+	[TRAFFIC_TALK4] = "talk4", [TRAFFIC_TALK6] = "talk6",
 	[TRAFFICS] = NULL,
 };
 
-enum { L3 = sizeof(struct ether_wire), PORT_SOURCE = 7, PORT_DEST = 9 };
+enum { L3 = sizeof(struct ether_wire) };
 
 /* To 198.18.0.7. */
 static uint8_t *put_ipv4(uint8_t *frame, uint8_t proto)
@@ -35,7 +37,7 @@ static uint8_t *put_ipv4(uint8_t *frame, uint8_t proto)
 		.total = htons(FRAME - L3),
 		.ttl = 64,
 		.proto = proto,
-		.dst = htonl(0xc6120007),
+		.dst = TALK_SERVER4,
 	};
 	return (uint8_t *)(ip + 1);
 }
@@ -64,27 +66,45 @@ static void put_ports(uint8_t *l4)
 {
 	struct ports_wire *ports = (void *)l4;
 
-	*ports = (struct ports_wire){ htons(PORT_SOURCE), htons(PORT_DEST) };
+	*ports = (struct ports_wire){ htons(TALK_PORT_SOURCE),
+				      htons(TALK_PORT_DEST) };
 }
 
-size_t frame_make(enum traffic traffic, uint8_t ret_frame[FRAME])
+static bool is_ipv6(enum traffic traffic)
 {
-	bool is_ipv6 = traffic == TRAFFIC_UDP6 || traffic == TRAFFIC_TCP6;
-	bool is_tcp = traffic == TRAFFIC_TCP4 || traffic == TRAFFIC_TCP6;
-	uint8_t proto = is_tcp ? IPPROTO_TCP : IPPROTO_UDP, *l4;
+	return traffic == TRAFFIC_UDP6 || traffic == TRAFFIC_TCP6 ||
+	       traffic == TRAFFIC_TALK6;
+}
+
+static bool is_talk(enum traffic traffic)
+{
+	return traffic == TRAFFIC_TALK4 || traffic == TRAFFIC_TALK6;
+}
+
+/* Where the last word of the source address is. */
+static size_t source_end(enum traffic traffic)
+{
+	return is_ipv6(traffic) ?
+		       L3 + offsetof(struct ipv6_wire, dst) - sizeof(uint32_t) :
+		       L3 + offsetof(struct ipv4_wire, src);
+}
+
+void frame_make(enum traffic traffic, uint8_t ret_frame[FRAME])
+{
+	bool is_udp = traffic == TRAFFIC_UDP4 || traffic == TRAFFIC_UDP6;
+	uint8_t proto = is_udp ? IPPROTO_UDP : IPPROTO_TCP, *l4;
 
 	memset(ret_frame, 0, FRAME);
 	ret_frame[0] = 0x02; /* of no interface: the packet ends behind the hook */
-	l4 = is_ipv6 ? put_ipv6(ret_frame, proto) : put_ipv4(ret_frame, proto);
+	l4 = is_ipv6(traffic) ? put_ipv6(ret_frame, proto) :
+				put_ipv4(ret_frame, proto);
 	put_ports(l4);
-	if (is_tcp) {
+	if (is_udp) {
+		l4[5] = FRAME - (l4 - ret_frame); /* the length, RFC 768 */
+	} else {
 		l4[12] = TCP_HEADER_LEN / 4 << 4;
 		l4[13] = TCP_ACK;
-	} else {
-		l4[5] = FRAME - (l4 - ret_frame); /* the length, RFC 768 */
 	}
-	return is_ipv6 ? L3 + offsetof(struct ipv6_wire, dst) - sizeof(uint32_t) :
-			 L3 + offsetof(struct ipv4_wire, src);
 }
 
 /* ---- Flows ----------------------------------------------------------------- */
@@ -118,6 +138,12 @@ static size_t numbers_size(const struct spread *spread)
 	return page_round((size_t)spread->capacity * sizeof(uint32_t));
 }
 
+static size_t sent_size(const struct spread *spread)
+{
+	return page_round(bpf_map__max_entries(spread->skel->maps.sent) *
+			  sizeof(struct number_line));
+}
+
 static size_t cursors_size(const struct spread *spread)
 {
 	return page_round(spread->n_cpus * sizeof(struct cursor_state));
@@ -131,7 +157,8 @@ static void *map_pages(const struct bpf_map *map, size_t size)
 	return pages == MAP_FAILED ? NULL : pages;
 }
 
-static int load(struct spread *spread)
+/* One line more: where CPUs have flows of their own, the last of them may be above all. */
+static int load(struct spread *spread, uint32_t max_flows)
 {
 	struct spread_bpf *skel = spread->skel = spread_bpf__open();
 	int err;
@@ -141,12 +168,16 @@ static int load(struct spread *spread)
 	err = bpf_map__set_max_entries(skel->maps.sequence,
 				       spread->capacity / LINE_NUMBERS);
 	err = err ?: bpf_map__set_max_entries(skel->maps.cursors, spread->n_cpus);
+	err = err   ?:
+		      bpf_map__set_max_entries(skel->maps.sent,
+					       max_flows / 2 / LINE_NUMBERS + 1);
 	err = err ?: spread_bpf__load(skel);
 	if (err)
 		return err;
 	spread->numbers = map_pages(skel->maps.sequence, numbers_size(spread));
 	spread->cursors = map_pages(skel->maps.cursors, cursors_size(spread));
-	return spread->numbers && spread->cursors ? 0 : -errno;
+	spread->sent = map_pages(skel->maps.sent, sent_size(spread));
+	return spread->numbers && spread->cursors && spread->sent ? 0 : -errno;
 }
 
 int spread_open(struct spread *spread, uint32_t max_flows)
@@ -157,7 +188,7 @@ int spread_open(struct spread *spread, uint32_t max_flows)
 	spread->capacity = 2 * length_for(max_flows) + max_flows;
 	spread->capacity = (spread->capacity + LINE_NUMBERS - 1) /
 			   LINE_NUMBERS * LINE_NUMBERS;
-	err = load(spread);
+	err = load(spread, max_flows);
 	if (!err)
 		return 0;
 	fprintf(stderr, "netobsctl bench: cannot load BPF programs: %s%s\n",
@@ -178,6 +209,8 @@ void spread_unmap(struct spread *spread)
 void spread_close(struct spread *spread)
 {
 	spread_unmap(spread);
+	if (spread->sent)
+		munmap(spread->sent, sent_size(spread));
 	if (spread->cursors)
 		munmap(spread->cursors, cursors_size(spread));
 	spread_bpf__destroy(spread->skel);
@@ -233,6 +266,7 @@ void spread_start(struct spread *spread, uint32_t cpu, enum order order)
 		.first = first_of(spread, order),
 		.mask = is_once ? UINT32_MAX : spread->length - 1,
 		.position = is_once ? 0 : cursor->position,
+		.is_talk = is_talk(spread->traffic),
 	};
 }
 
@@ -244,6 +278,15 @@ void spread_start_part(struct spread *spread, uint32_t cpu, enum order order,
 	spread_start(spread, cpu, order);
 	spread->cursors[cpu].share = share;
 	spread->cursors[cpu].base = part * share;
+}
+
+void spread_write(const struct spread *spread, uint8_t *frame, uint32_t flow)
+{
+	if (is_talk(spread->traffic))
+		talk_write(frame, is_ipv6(spread->traffic), flow,
+			   &spread->sent[flow / 2]);
+	else
+		memcpy(frame + source_end(spread->traffic), &flow, sizeof(flow));
 }
 
 void spread_take(const struct spread *spread, uint32_t cpu, uint32_t *ret_flows,

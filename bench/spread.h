@@ -21,17 +21,15 @@ enum traffic {
 	TRAFFIC_UDP6,
 	TRAFFIC_TCP4,
 	TRAFFIC_TCP6,
+	TRAFFIC_TALK4,
+	TRAFFIC_TALK6,
 	TRAFFICS
 };
 
 extern const char *const traffic_names[TRAFFICS + 1];
 
-/**
- * Make a packet between addresses of RFC 2544 or RFC 3849.
- *
- * @return where the number of its flow is to be: the end of the source address
- */
-size_t frame_make(enum traffic traffic, uint8_t ret_frame[FRAME]);
+/* Make a packet between addresses of RFC 2544 or RFC 3849, without the number of its flow. */
+void frame_make(enum traffic traffic, uint8_t ret_frame[FRAME]);
 
 enum order {
 	ORDER_EACH, /* every flow once: to fill a store */
@@ -48,6 +46,7 @@ struct spread {
 	uint32_t length; /* of the uniform and of the Zipf order: a power of two */
 	uint32_t capacity;
 	uint32_t *numbers;	      /* mapped: uniform, Zipf, each */
+	uint32_t *sent;		      /* mapped: by connections, see talk.h */
 	struct cursor_state *cursors; /* mapped */
 };
 
@@ -74,6 +73,9 @@ void spread_start(struct spread *spread, uint32_t cpu, enum order order);
 /* ... with flows of its own, those of the @part-th of @parts. */
 void spread_start_part(struct spread *spread, uint32_t cpu, enum order order,
 		       uint32_t part, uint32_t parts);
+
+/* Make @frame, which frame_make() has made for the same traffic, the next packet of @flow. */
+void spread_write(const struct spread *spread, uint8_t *frame, uint32_t flow);
 
 /* The next @n flows of CPU @cpu, for packets that do not run through the program. */
 void spread_take(const struct spread *spread, uint32_t cpu, uint32_t *ret_flows,

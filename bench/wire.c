@@ -164,7 +164,6 @@ static int build(struct wire *wire)
 struct wire_sender {
 	int fd;
 	enum traffic traffic; /* of the frames */
-	size_t number_at;
 	uint8_t frames[BATCH][FRAME];
 	struct iovec parts[BATCH];
 	struct mmsghdr messages[BATCH];
@@ -194,7 +193,7 @@ static void sender_prepare(struct wire_sender *sender, enum traffic traffic)
 	if (sender->traffic == traffic)
 		return;
 	for (int i = 0; i < BATCH; i++)
-		sender->number_at = frame_make(traffic, sender->frames[i]);
+		frame_make(traffic, sender->frames[i]);
 	sender->traffic = traffic;
 }
 
@@ -230,8 +229,7 @@ int wire_send(const struct wire *wire, uint32_t cpu, uint32_t n, uint32_t *ret_n
 		batch = min_u64(left, BATCH);
 		spread_take(wire->spread, cpu, flows, batch);
 		for (uint32_t i = 0; i < batch; i++)
-			memcpy(&sender->frames[i][sender->number_at], &flows[i],
-			       sizeof(flows[i]));
+			spread_write(wire->spread, sender->frames[i], flows[i]);
 		err = sender_flush(sender, batch);
 	}
 	*ret_ns = (clock_ns(CLOCK_MONOTONIC) - start + n / 2) / n;

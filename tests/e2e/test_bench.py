@@ -191,10 +191,10 @@ class Bench(lab.LabTest):
 
     def test_live_traffic_in_each_direction(self):
         self.need_tcx()
-        stores = ["empty", "hash_spinlock", "array", "overflow", "netobs"]
+        stores = ["empty", "hash_spinlock", "array", "overflow", "netobs", "rtt", "rtt_lru"]
         found = self.datapath(
             "--live", "--flows", "100", "--rounds", "1", "--distribution", "uniform",
-            "--stores", ",".join(stores), "--traffic", "udp4,udp6,tcp4,tcp6",
+            "--stores", ",".join(stores), "--traffic", "udp4,tcp6,talk4,talk6",
             "--direction", "ingress,egress")
         self.check_live(found, stores)
         self.assertEqual(8 * len(stores), len(found["results"]))

@@ -168,10 +168,10 @@ _netobsctl_values()
 		;;
 	bench:--stores)
 		echo "empty empty2 parse ringbuf hash hash_spinlock percpu_hash array" \
-			"percpu_array overflow netobs filtered"
+			"percpu_array overflow netobs filtered rtt rtt_lru"
 		;;
 	bench:--traffic)
-		echo "udp4 udp6 tcp4 tcp6"
+		echo "udp4 udp6 tcp4 tcp6 talk4 talk6"
 		;;
 	bench:--direction)
 		echo "ingress egress"
