@@ -80,10 +80,13 @@ static __always_inline void count_uncounted(void)
 }
 
 /* CPUs that come at the same moment may exceed the limit by a packet each. */
-static __always_inline bool is_limited(struct capture_window *current, __u64 now)
+static __always_inline bool is_limited(struct capture_window *current)
 {
+	__u64 now;
+
 	if (!config_window_packets)
 		return false;
+	now = bpf_ktime_get_boot_ns();
 	/* Another CPU may have begun one after @now. */
 	if ((__s64)(now - current->start_ns) >= (__s64)config_window_ns) {
 		current->start_ns = now;
@@ -136,18 +139,44 @@ static __always_inline __u64 wake_flags(__u64 used, __u32 size)
 		       BPF_RB_NO_WAKEUP;
 }
 
+/* What the program knows of a packet; the rest is in its context. */
+struct captive {
+	__u32 length, captured;
+	__u8 direction;
+};
+
+static __always_inline void describe(struct capture_packet *slot,
+				     const struct __sk_buff *skb,
+				     const struct captive *packet)
+{
+	const bool has_tag = skb->vlan_present;
+
+	slot->ifindex = skb->ifindex;
+	slot->length = packet->length;
+	slot->captured = packet->captured;
+	slot->netns = config_netns;
+	slot->vlan_tci = has_tag ? skb->vlan_tci : 0;
+	slot->vlan_type = has_tag ? skb->vlan_proto : 0;
+	slot->direction = packet->direction;
+	slot->link = config_link;
+	*(__u32 *)slot->reserved = 0;
+}
+
+/*
+ * The clock is read last: meanwhile the memory of the slot arrives, which user space had on
+ * another CPU, and which the submission waits for.
+ */
 static __always_inline bool put(struct __sk_buff *skb,
-				const struct capture_packet *packet,
+				const struct captive *packet,
 				struct place place, const __u32 room)
 {
-	const __u32 size = sizeof(*packet) + room;
+	const __u32 size = sizeof(struct capture_packet) + room;
 	struct capture_packet *slot = bpf_ringbuf_reserve(place.ring, size, 0);
 	__u64 len = packet->captured, least = 1, flags;
 
 	if (!slot)
 		return false;
 	flags = wake_flags(place.used, size);
-	*slot = *packet;
 	/*
 	 * COMPAT(<5.11): the verifier wants both bounds of this very register, and learns
 	 * nothing from a comparison for equality, which the compiler would make.
@@ -158,6 +187,8 @@ static __always_inline bool put(struct __sk_buff *skb,
 		bpf_ringbuf_discard(slot, flags);
 		return false;
 	}
+	describe(slot, skb, packet);
+	slot->time_ns = bpf_ktime_get_boot_ns();
 	bpf_ringbuf_submit(slot, flags);
 	return true;
 }
@@ -186,10 +217,11 @@ static __always_inline __u32 find_room(__u32 len)
 }
 
 static __always_inline bool put_sized(struct __sk_buff *skb,
-				      const struct capture_packet *packet)
+				      const struct captive *packet)
 {
 	__u32 len = packet->captured;
-	struct place place = find_place(sizeof(*packet) + find_room(len));
+	struct place place =
+		find_place(sizeof(struct capture_packet) + find_room(len));
 
 	if (!place.ring)
 		return false;
@@ -205,16 +237,11 @@ static __always_inline int capture_packet(struct __sk_buff *skb,
 					  __u8 direction)
 {
 	struct capture_counters *count = find_counters(skb);
-	struct capture_packet packet = {
-		.time_ns = bpf_ktime_get_boot_ns(),
-		.ifindex = skb->ifindex,
-		.length = skb->len,
-		.captured = skb->len < config_snap ? skb->len : config_snap,
-		.netns = config_netns,
-		.vlan_tci = skb->vlan_present ? skb->vlan_tci : 0,
-		.vlan_type = skb->vlan_present ? skb->vlan_proto : 0,
+	const __u32 length = skb->len;
+	const struct captive packet = {
+		.length = length,
+		.captured = length < config_snap ? length : config_snap,
 		.direction = direction,
-		.link = config_link,
 	};
 
 	if (!count) {
@@ -222,7 +249,7 @@ static __always_inline int capture_packet(struct __sk_buff *skb,
 		return VERDICT_NEXT;
 	}
 	__sync_fetch_and_add(&count->matched, 1);
-	if (is_limited(current, packet.time_ns))
+	if (is_limited(current))
 		__sync_fetch_and_add(&count->limited, 1);
 	else if (!put_sized(skb, &packet))
 		__sync_fetch_and_add(&count->lost, 1);
