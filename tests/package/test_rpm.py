@@ -23,7 +23,8 @@ NAMES = {"libnetobs", "libnetobs-devel", "netobs", "netobs-sink-grpc", "netobs-s
 # What the sonames of their libraries begin with, beside those of all.
 LIBRARIES = {
     "libnetobs": {"libbpf", "libelf", "libz", "libpcap"},
-    "netobs": {"libmicrohttpd", "libgnutls", "libssl", "libcrypto", "libbpf", "libpcap", "libm"},
+    "netobs": {"libmicrohttpd", "libgnutls", "libssl", "libcrypto", "libbpf", "libpcap", "libm",
+               "libncursesw", "libtinfo"},
     "netobs-sink-grpc": {"libnghttp2", "libssl", "libcrypto"},
     "netobs-sink-http": {"libcurl"},
     "netobs-sink-ipfix": {"libfixbuf", "libglib-2.0", "libssl", "libcrypto"},
@@ -60,7 +61,8 @@ class Rpm(unittest.TestCase):
             sonames = {line.split(".so")[0]
                        for line in self.query(name, "--requires") if ".so" in line}
             self.assertLessEqual(sonames, libraries | OWN, name)
-            self.assertLessEqual(libraries - {"libcrypto", "libelf", "libz", "libglib-2.0"},
+            self.assertLessEqual(libraries - {"libcrypto", "libelf", "libz", "libglib-2.0",
+                                              "libtinfo"},
                                  sonames, name)
         self.assertIn("libnetobs.so.0.1(NETOBS_0.1)(64bit)", self.query("netobs", "--requires"))
         for name in NAMES - {"libnetobs"}:
@@ -71,7 +73,7 @@ class Rpm(unittest.TestCase):
 
     def test_from_installation_to_removal(self):
         root = chroot.Chroot(f"{self.path}/root", "systemd", "libbpf1", "libpcap0.8",
-                             "libmicrohttpd12", "libssl3")
+                             "libmicrohttpd12", "libncursesw6", "libssl3")
         self.addCleanup(root.remove)
         Path(root.file("etc/ld.so.conf.d/lib64.conf")).write_text("/usr/lib64\n")
         before = root.find("*netobs*")
