@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <netobs/record.h>
 #include <netobs/version.h>
 
 #ifdef __cplusplus
@@ -98,6 +99,10 @@ struct netobs_connection {
 	int64_t last_ns;       /**< its last packet */
 	const struct netobs_connection_way *to_server; /**< what the client sends */
 	const struct netobs_connection_way *to_client;
+	/** With NETOBS_PROCESSES: whose sockets of this host are at its ends, as of the last
+	 *  drain; NULL: none is known. */
+	const struct netobs_process *client_process;
+	const struct netobs_process *server_process;
 };
 
 /** The table of connections. */
@@ -151,7 +156,7 @@ netobs_connection_stats_get(const struct netobs *ctx,
 NETOBS_API const char *netobs_connection_state_name(unsigned int state);
 
 /** Enough for any connection in JSON. */
-#define NETOBS_CONNECTION_JSON_MAX 4096
+#define NETOBS_CONNECTION_JSON_MAX 12288
 
 /**
  * Write a connection as one JSON object, no newline: netobsctl-tcp(8).

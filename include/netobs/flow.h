@@ -170,6 +170,13 @@ struct netobs_flow {
 	uint32_t out_of_order;
 	uint32_t duplicate_acks;
 	uint32_t zero_windows;
+
+	/*
+	 * With NETOBS_PROCESSES: the processes whose sockets of this host the flow comes from
+	 * and goes to. Valid as long as the record. NULL: none is known.
+	 */
+	const struct netobs_process *src_process;
+	const struct netobs_process *dst_process;
 };
 
 /**
@@ -212,7 +219,7 @@ NETOBS_API void netobs_flow_free(struct netobs_flow *flow);
 NETOBS_API int netobs_addr_str(const uint8_t addr[16], char *buf, size_t size);
 
 /** Enough for any record of up to 16 points in JSON. */
-#define NETOBS_FLOW_JSON_MAX 4096
+#define NETOBS_FLOW_JSON_MAX 12288
 
 /**
  * Write a record as one JSON object with NetObserv's field names, no newline.

@@ -56,7 +56,12 @@ enum netobs_opt_flag {
 	NETOBS_PER_INTERFACE = 1 << 0,
 	/** Read the exact clock for every packet; default: once per timer tick (1
 	 *  to 10 ms, CONFIG_HZ), and when a flow is new unless thousands are active. */
-	NETOBS_TIMESTAMPS_PRECISE = 1 << 1
+	NETOBS_TIMESTAMPS_PRECISE = 1 << 1,
+	/** Find the processes that flows of TCP and UDP come from and go to: those whose
+	 *  sockets of this host, in any network namespace, are at the ends of the flow
+	 *  (netobs_flow.src_process, dst_process). Programs follow sockets, which costs packets
+	 *  nothing. Takes what netobs_sessions_start() takes, or netobs_start() fails. */
+	NETOBS_PROCESSES = 1 << 2
 };
 
 /** Where in the chain of tcx programs ours go; netobs_opts.attach_order. */

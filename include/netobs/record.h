@@ -32,6 +32,24 @@ struct netobs_record {
 	int64_t time_ns; /**< when it began or was made, ns since 1970 UTC */
 };
 
+/**
+ * A process that has a socket, and where it runs. Library-allocated, read-only, grows at the
+ * end.
+ */
+struct netobs_process {
+	size_t sz; /**< sizeof(struct netobs_process) */
+	uint32_t pid; /**< of the process (tgid), as the initial namespace counts */
+	uint32_t uid; /**< real user, as the initial user namespace counts */
+	uint64_t cgroup_id; /**< of cgroup v2 */
+	/** The command of the thread, as /proc/PID/comm; it may not be UTF-8. */
+	char command[16];
+	/** Path of the control group, of cgroup v2, or where that is the root, of the memory
+	 *  controller of v1; "": not known. */
+	char cgroup_path[384];
+	char container_id[72]; /**< that the path has; "": none */
+	char pod_uid[40]; /**< of Kubernetes, if the path has one; "": none */
+};
+
 /** The name of a type: "flow", "stats", "session"; NULL beyond the last. */
 NETOBS_API const char *netobs_record_type_name(unsigned int type);
 

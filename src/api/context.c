@@ -14,7 +14,7 @@
 
 enum { WORK_MS = 4 /* of a drain, in one call */ };
 
-static loop_fn on_timer, on_notice, on_stop;
+static loop_fn on_timer, on_notice, on_sockets, on_stop;
 
 static int open_loop(struct netobs *ctx)
 {
@@ -100,6 +100,16 @@ void netobs_free(struct netobs *ctx)
 	filter_free(ctx->filter);
 	free(ctx->persist);
 	free(ctx);
+}
+
+/* The ring buffer is readable all the time, but wakes only when it fills up. */
+static int listen_to_sockets(struct netobs *ctx)
+{
+	int fd = pipeline_sockets_fd(&ctx->pipeline);
+
+	return fd < 0 ? 0 :
+			loop_watch(&ctx->loop, fd, EPOLLIN | EPOLLET,
+				   on_sockets, ctx);
 }
 
 /* For the next notice. */
@@ -194,6 +204,7 @@ static int start(struct netobs *ctx)
 	err = observation_start(&ctx->observation, &source, &attach,
 				ctx->pinned.links, context_may_expedite(ctx));
 	err = err ?: listen_to_notices(ctx);
+	err = err ?: listen_to_sockets(ctx);
 	err = err ?: observation_watch(&ctx->observation, &ctx->loop);
 	if (err) {
 		context_undo_start(ctx);
@@ -340,6 +351,15 @@ static int on_notice(void *arg, int fd)
 	if (pipeline_is_idle(&ctx->pipeline))
 		arm_timer(ctx);
 	return 0;
+}
+
+static int on_sockets(void *arg, int fd)
+{
+	struct netobs *ctx = arg;
+
+	(void)fd;
+	/* That also asks whether it is readable. */
+	return pipeline_read_sockets(&ctx->pipeline) ? listen_to_sockets(ctx) : 0;
 }
 
 static int on_stop(void *arg, int fd)

@@ -5,6 +5,7 @@
 #include "base/sized.h"
 #include "base/util.h"
 #include "bpf/parse/headers.h"
+#include "host/peers.h"
 
 #include <netobs/connection.h>
 
@@ -130,6 +131,33 @@ static bool has_ended(enum netobs_connection_state state)
 	       state == NETOBS_CONNECTION_RESET;
 }
 
+/* A socket at that end, in the namespace of the interface or in that behind it. */
+static const struct netobs_process *process_of(const struct reading *reading,
+					       const struct connection *conn,
+					       bool is_source,
+					       struct netobs_process *room)
+{
+	const struct host *host = &reading->ctx->host;
+	/* It has a cache. */
+	struct who *who = (struct who *)&reading->ctx->pipeline.who;
+	const struct netns *netns = &host->netns[conn->body->key.netns];
+	const struct netif *netif =
+		host_find(host, conn->body->key.netns, conn->body->key.ifindex);
+	const struct flow_key key = { .src = conn->body->key.src,
+				      .dst = conn->body->key.dst,
+				      .src_port = conn->body->key.src_port,
+				      .dst_port = conn->body->key.dst_port,
+				      .proto = IP_PROTO_TCP };
+	const uint32_t peer = netif ? peers_inode(host, netns, netif) : 0;
+
+	if (!who_is_on(who))
+		return NULL;
+	if (who_find(who, netns->inode, &key, is_source, reading->now_ns, room) ||
+	    (peer && who_find(who, peer, &key, is_source, reading->now_ns, room)))
+		return room;
+	return NULL;
+}
+
 static void pass(const struct reading *reading, const struct connection *conn)
 {
 	const struct host *host = &reading->ctx->host;
@@ -144,6 +172,7 @@ static void pass(const struct reading *reading, const struct connection *conn)
 	const uint16_t ports[] = { conn->body->key.src_port,
 				   conn->body->key.dst_port };
 	const int64_t last_ns = last_of(conn, reading->now_ns);
+	struct netobs_process processes[2];
 	struct netobs_connection out = {
 		.sz = sizeof(out),
 		.client_port = ports[client],
@@ -162,6 +191,8 @@ static void pass(const struct reading *reading, const struct connection *conn)
 	if (reading->now_ns - last_ns >
 	    (has_ended(out.state) ? ENDED_S : IDLE_S) * NSEC_PER_SEC)
 		return;
+	out.client_process = process_of(reading, conn, !client, &processes[0]);
+	out.server_process = process_of(reading, conn, client, &processes[1]);
 	memcpy(out.client, ends[client]->bytes, sizeof(out.client));
 	memcpy(out.server, ends[!client]->bytes, sizeof(out.server));
 	reading->take(&out, reading->user);

@@ -42,7 +42,8 @@ static bool is_direction(unsigned int direction)
 
 int context_check_options(const struct netobs_opts *opts, const struct log *log)
 {
-	const uint32_t flags = NETOBS_PER_INTERFACE | NETOBS_TIMESTAMPS_PRECISE;
+	const uint32_t flags = NETOBS_PER_INTERFACE |
+			       NETOBS_TIMESTAMPS_PRECISE | NETOBS_PROCESSES;
 
 	if (!is_direction(opts->direction)) {
 		log_error(log,
@@ -165,6 +166,8 @@ struct pipeline_options context_pipeline_options(struct netobs *ctx)
 			.on_flow = opts->on_flow,
 			.user = opts->user,
 		},
+		.wants_processes = opts->flags & NETOBS_PROCESSES,
+		.disabled_features = opts->disable_features,
 		.on_interval = opts->on_interval,
 		.on_commit = opts->on_commit,
 		.user = opts->user,

@@ -288,7 +288,7 @@ static const struct probe probes[NETOBS_FEATURES] = {
 	[NETOBS_FEATURE_BTF] = {
 		.name = "btf",
 		.description = "kernel type information (BTF)",
-		.without = "netobsctl sessions cannot run",
+		.without = "netobsctl sessions and --process cannot run",
 		.need = NETOBS_NEED_OPTIONAL,
 		.run = probe_btf,
 	},
@@ -312,8 +312,8 @@ static const struct probe probes[NETOBS_FEATURES] = {
 	[NETOBS_FEATURE_SESSIONS] = {
 		.name = "sessions",
 		.description = "BPF programs that follow TCP sockets",
-		.without = "netobsctl sessions cannot run: Linux 5.12 with BTF "
-			   "is needed",
+		.without = "netobsctl sessions and --process cannot run: Linux "
+			   "5.12 with BTF is needed",
 		.need = NETOBS_NEED_OPTIONAL,
 		.privileges = PRIVILEGE_PROGRAMS,
 		.run = probe_sessions,
@@ -322,7 +322,7 @@ static const struct probe probes[NETOBS_FEATURES] = {
 		.name = "session_io",
 		.description = "tracepoints of sending and receiving",
 		.without = "sockets that change hands belong to the process that "
-			   "opened them",
+			   "opened them, and new ones of UDP to none",
 		.need = NETOBS_NEED_OPTIONAL,
 		.privileges = PRIVILEGE_PROGRAMS,
 		.run = probe_session_io,

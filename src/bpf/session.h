@@ -31,14 +31,16 @@ enum {
 	SESSION_COMM_LEN = 16,
 	SESSION_CGROUP_LEVELS = 10, /* of a path that is known */
 	SESSION_CGROUP_NAME = 128,  /* bytes of a name in it, with its NUL */
-	SESSION_CGROUPS_MAX = 1024, /* whose paths are kept */
-	SESSION_PATHS = 4,	    /* put together on a CPU at a time */
+	SESSION_CGROUPS_MAX =
+		16384,	   /* whose paths are kept, those of sockets first */
+	SESSION_PATHS = 4, /* put together on a CPU at a time */
 };
 
 /* The names in the path of a control group, its own first. */
 struct session_cgroup {
-	__u32 n;
-	__u32 is_cut; /* there are more, or longer ones */
+	__u32 round; /* of session_round, in which a socket had it */
+	__u16 n;
+	__u16 is_cut; /* there are more, or longer ones */
 	char names[SESSION_CGROUP_LEVELS][SESSION_CGROUP_NAME];
 };
 
@@ -70,10 +72,15 @@ struct session_socket {
 	struct session_end end;		/* to be reported */
 	__u8 opened;			/* enum session_opened */
 	__u8 is_shared; /* several processes held it at the start */
-	__u8 reserved[6];
+	__u8 is_kept; /* a copy of what it was at its end is in session_queued */
+	__u8 reserved[1];
+	__u32 ends; /* of UDP: what its addresses and ports were when its owner was reported */
 };
 
-/* A connection, in the ring buffer once it has ended, and in the list of those that live. */
+/*
+ * A connection, in the ring buffer once it has ended, and in the list of those that live. Where
+ * only owners are wanted, the first SESSION_OWNED_SIZE bytes, also of sockets of UDP.
+ */
 struct session_event {
 	__u64 time_ns; /* CLOCK_BOOTTIME */
 	__u64 start_ns;
@@ -81,7 +88,13 @@ struct session_event {
 	struct session_owner owner;
 	__u8 local[16], remote[16]; /* IPv4 as ::ffff:a.b.c.d */
 	__u16 local_port, remote_port;
-	__u32 netns; /* inode */
+	__u32 netns;  /* inode */
+	__u64 cookie; /* of the socket */
+	__u8 opened;  /* enum session_opened */
+	__u8 state;
+	__u8 protocol;
+	__u8 is_dual; /* bound to no address of IPv6, and so to none of IPv4 */
+	__u8 reserved[4];
 	__u64 bytes_acked;
 	__u64 bytes_received;
 	__u64 bytes_sent;
@@ -100,15 +113,19 @@ struct session_event {
 	__u32 mss;
 	/* Ticks of the kernel: with data in flight; of these, limited by either. */
 	__u32 busy_ticks, rwnd_ticks, sndbuf_ticks;
-	__u8 opened; /* enum session_opened */
-	__u8 state;
-	__u8 reserved[2];
+};
+
+enum {
+	SESSION_OWNED_SIZE = __builtin_offsetof(struct session_event, bytes_acked)
 };
 
 /* Connections that ended. */
 struct session_counts {
 	__u64 ended;
-	__u64 lost; /* of these: there was no room in the ring buffer */
+	__u64 lost;	    /* of these: there was no room in the ring buffer */
+	__u64 cgroups;	    /* whose paths were kept */
+	__u64 cgroups_lost; /* there was no room */
+	__u64 owners_lost; /* sockets of UDP whose owner found no room in the ring buffer */
 };
 
 #endif

@@ -2,7 +2,7 @@
 /* The processes that send and receive: sockets change hands by fork(2) and unix(7). */
 #include "vmlinux.h"
 
-#include "bpf/session/owner.h"
+#include "bpf/session/report.h"
 
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
@@ -34,34 +34,89 @@ static __always_inline struct session_socket *socket_of(struct sock *sk)
 	return bpf_sk_storage_get(&session_sockets, sk, NULL, create);
 }
 
-/* @moved: bytes, or -errno: the socket may belong to another process that waits for it. */
-static __always_inline int use(struct sock *sk, int moved)
+/* A change of it shows that the socket was bound, or connected, to something else. */
+static __always_inline __u32 ends_of(const struct sock *sk)
 {
-	struct session_socket *socket;
+	const struct sock_common *common = &sk->__sk_common;
+	__u32 ends = BPF_CORE_READ((struct inet_sock *)sk, inet_sport) ^
+		     common->skc_dport << 16;
+	__be32 last[2];
+
+	if (common->skc_family == AF_INET)
+		return ends ^ common->skc_rcv_saddr ^ common->skc_daddr * 31;
+	BPF_CORE_READ_INTO(&last[0], sk,
+			   __sk_common.skc_v6_rcv_saddr.in6_u.u6_addr32[3]);
+	BPF_CORE_READ_INTO(&last[1], sk,
+			   __sk_common.skc_v6_daddr.in6_u.u6_addr32[3]);
+	return ends ^ last[0] ^ last[1] * 31;
+}
+
+/* Sockets of UDP may be gone before user space lists them. */
+static __always_inline void report_udp(struct sock *sk,
+				       struct session_socket *socket, __u32 ends)
+{
+	struct session_counts *counts =
+		bpf_map_lookup_elem(&session_counts, &(__u32){ 0 });
+	__u64 used = bpf_ringbuf_query(&session_events, BPF_RB_AVAIL_DATA);
+	struct session_event *event =
+		bpf_ringbuf_reserve(&session_events, SESSION_OWNED_SIZE, 0);
+
+	if (!event) {
+		if (counts)
+			__sync_fetch_and_add(&counts->owners_lost, 1);
+		return;
+	}
+	__builtin_memset(event, 0, SESSION_OWNED_SIZE);
+	socket->ends = ends;
+	fill_owned(event, sk, socket);
+	bpf_ringbuf_submit(event, wake_flags(used, SESSION_OWNED_SIZE));
+}
+
+static __always_inline struct session_socket *known_socket(struct sock *sk)
+{
+	if (is_tcp(sk))
+		return socket_of(sk);
+	return config_owners && is_udp(sk) ?
+		       bpf_sk_storage_get(&session_sockets, sk, NULL,
+					  BPF_SK_STORAGE_GET_F_CREATE) :
+		       NULL;
+}
+
+/* @moved: bytes, or -errno: the socket may belong to another process that waits for it. */
+static __always_inline int use(struct sock *sk, int moved, bool is_sending)
+{
+	struct session_socket *socket = moved < 0 ? NULL : known_socket(sk);
 	struct session_owner owner;
 	struct task_struct *task;
+	__u32 ends;
 
-	if (moved < 0 || !is_tcp(sk))
+	if (!socket)
 		return 0;
-	socket = socket_of(sk);
-	if (!socket || is_same(valid_owner(socket)))
+	ends = is_udp(sk) ? ends_of(sk) : 0;
+	if (is_same(valid_owner(socket)) && socket->ends == ends)
 		return 0;
 	task = bpf_get_current_task_btf();
 	if (is_kernel_thread(task))
 		return 0;
 	owner = read_owner(task, SESSION_BY_USING);
-	set_owner(socket, &owner);
+	set_owner(socket, &owner, SESSION_BY_USING);
+	if (!is_udp(sk))
+		return 0;
+	/* One that receives first was there before. */
+	if (is_sending && !socket->ends)
+		socket->start_ns = bpf_ktime_get_boot_ns();
+	report_udp(sk, socket, ends);
 	return 0;
 }
 
 SEC("tp_btf/sock_send_length")
 int BPF_PROG(netobs_sess_snd, struct sock *sk, int moved)
 {
-	return use(sk, moved);
+	return use(sk, moved, true);
 }
 
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(netobs_sess_rcv, struct sock *sk, int moved)
 {
-	return use(sk, moved);
+	return use(sk, moved, false);
 }

@@ -3,28 +3,13 @@
 #include "vmlinux.h"
 
 #include "bpf/session.h"
-#include "bpf/session/owner.h"
+#include "bpf/session/report.h"
 
 #include <bpf/bpf_core_read.h>
-#include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-const volatile __u32 config_wake = 0; /* bytes in the ring buffer that wake */
-
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 20);
-} session_events SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct session_counts);
-} session_counts SEC(".maps");
 
 /* Not 0: the list is the last one, and no other program runs any more. */
 struct {
@@ -34,13 +19,27 @@ struct {
 	__type(value, __u32);
 } session_is_last SEC(".maps");
 
-/* Where an entry of the list is put together. */
+/* Where an entry of the list is put together, and in an interrupt, one of session_queued. */
+enum { ENTRY_OF_LIST, ENTRY_QUEUED, ENTRIES };
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, ENTRIES);
 	__type(key, __u32);
 	__type(value, struct session_event);
 } session_entry SEC(".maps");
+
+/*
+ * What connections were that ended before a process accepted them: if none does, their
+ * listener clears their counters (inet_child_forget()). By cookie.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, __u64);
+	__type(value, struct session_event);
+} session_queued SEC(".maps");
 
 static __always_inline struct session_socket *find_socket(struct sock *sk)
 {
@@ -68,28 +67,6 @@ static __always_inline bool has_flag(const struct sock *sk, enum sock_flags flag
 }
 
 /* ---- A connection as it is now ------------------------------------------------------- */
-
-static __always_inline void copy_ipv4(__u8 to[16], __be32 address)
-{
-	to[10] = to[11] = 0xff;
-	__builtin_memcpy(to + 12, &address, sizeof(address));
-}
-
-static __always_inline void fill_addresses(struct session_event *event,
-					   const struct sock *sk)
-{
-	const struct sock_common *common = &sk->__sk_common;
-
-	if (common->skc_family == AF_INET) {
-		copy_ipv4(event->local, common->skc_rcv_saddr);
-		copy_ipv4(event->remote, common->skc_daddr);
-		return;
-	}
-	BPF_CORE_READ_INTO(&event->local, sk,
-			   __sk_common.skc_v6_rcv_saddr.in6_u.u6_addr8);
-	BPF_CORE_READ_INTO(&event->remote, sk,
-			   __sk_common.skc_v6_daddr.in6_u.u6_addr8);
-}
 
 static __always_inline void fill_counters(struct session_event *event,
 					  const struct tcp_sock *tp)
@@ -146,33 +123,13 @@ static __always_inline void fill_event(struct session_event *event,
 				       struct session_socket *socket)
 {
 	__builtin_memset(event, 0, sizeof(*event));
-	event->time_ns = bpf_ktime_get_boot_ns();
-	event->state = sk->__sk_common.skc_state;
-	event->netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
-	event->local_port = bpf_ntohs(tp->inet_conn.icsk_inet.inet_sport);
-	event->remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
-	fill_addresses(event, sk);
+	fill_owned(event, sk, socket);
 	fill_counters(event, tp);
 	fill_path(event, tp);
 	fill_limits(event, tp);
-	if (!socket)
-		return;
-	event->start_ns = socket->start_ns;
-	event->opened = socket->opened;
-	event->owner = *valid_owner(socket);
 }
 
 /* ---- Reports ------------------------------------------------------------------------- */
-
-/* The first one in an empty ring buffer wakes user space, and the one that fills it half. */
-static __always_inline __u64 wake_flags(__u64 used)
-{
-	__u64 after = used + BPF_RINGBUF_HDR_SZ + sizeof(struct session_event);
-
-	return !used || (used < config_wake && after >= config_wake) ?
-		       BPF_RB_FORCE_WAKEUP :
-		       BPF_RB_NO_WAKEUP;
-}
 
 /* It is that of the next connection of the socket. */
 static __always_inline void clear_remote(struct session_event *event)
@@ -181,29 +138,106 @@ static __always_inline void clear_remote(struct session_event *event)
 	event->remote_port = 0;
 }
 
+/* Where there was no memory for what belongs to the socket. */
+static __always_inline void fill_owner(struct session_event *event,
+				       const struct sock *sk)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (is_of_current(sk) && event->end.error != ECONNABORTED &&
+	    !is_kernel_thread(task))
+		event->owner = read_owner(task, SESSION_BY_CLOSING);
+}
+
+static __always_inline void complete(struct session_event *event,
+				     const struct sock *sk,
+				     struct session_socket *socket,
+				     const struct session_end *end)
+{
+	event->end = *end;
+	if (!socket)
+		fill_owner(event, sk);
+	if (end->is_followed)
+		clear_remote(event);
+}
+
+/* These return false if there is no room. */
+static __always_inline bool report_owned(struct sock *sk,
+					 struct session_socket *socket,
+					 const struct session_end *end)
+{
+	__u64 used = bpf_ringbuf_query(&session_events, BPF_RB_AVAIL_DATA);
+	struct session_event *event =
+		bpf_ringbuf_reserve(&session_events, SESSION_OWNED_SIZE, 0);
+
+	if (!event)
+		return false;
+	__builtin_memset(event, 0, SESSION_OWNED_SIZE);
+	fill_owned(event, sk, socket);
+	complete(event, sk, socket, end);
+	bpf_ringbuf_submit(event, wake_flags(used, SESSION_OWNED_SIZE));
+	return true;
+}
+
+/* As it was when it ended; the process that it belongs to may be known since. */
+static __always_inline bool restore(struct session_event *event, struct sock *sk,
+				    struct session_socket *socket)
+{
+	__u64 cookie = bpf_get_socket_cookie(sk);
+	const struct session_event *kept;
+
+	if (!socket || !socket->is_kept)
+		return false;
+	kept = bpf_map_lookup_elem(&session_queued, &cookie);
+	if (!kept)
+		return false;
+	__builtin_memcpy(event, kept, sizeof(*event));
+	event->owner = *valid_owner(socket);
+	return true;
+}
+
+static __always_inline void forget_kept(struct sock *sk,
+					struct session_socket *socket)
+{
+	__u64 cookie = bpf_get_socket_cookie(sk);
+
+	if (!socket || !socket->is_kept)
+		return;
+	bpf_map_delete_elem(&session_queued, &cookie);
+	socket->is_kept = false;
+}
+
+static __always_inline bool report_all(struct sock *sk, struct tcp_sock *tp,
+				       struct session_socket *socket,
+				       const struct session_end *end)
+{
+	__u64 used = bpf_ringbuf_query(&session_events, BPF_RB_AVAIL_DATA);
+	struct session_event *event =
+		bpf_ringbuf_reserve(&session_events, sizeof(*event), 0);
+
+	if (!event)
+		return false;
+	if (!restore(event, sk, socket))
+		fill_event(event, sk, tp, socket);
+	forget_kept(sk, socket);
+	complete(event, sk, socket, end);
+	bpf_ringbuf_submit(event, wake_flags(used, sizeof(*event)));
+	return true;
+}
+
 static __always_inline void report(struct sock *sk, struct session_socket *socket,
-				   struct session_end end)
+				   const struct session_end *end)
 {
 	struct session_counts *counts =
 		bpf_map_lookup_elem(&session_counts, &(__u32){ 0 });
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
-	struct session_event *event;
-	__u64 used;
 
 	if (!counts || !tp)
 		return;
-	used = bpf_ringbuf_query(&session_events, BPF_RB_AVAIL_DATA);
-	event = bpf_ringbuf_reserve(&session_events, sizeof(*event), 0);
 	__sync_fetch_and_add(&counts->ended, 1);
-	if (!event) {
+	if (config_owners ? !report_owned(sk, socket, end) :
+			    !report_all(sk, tp, socket, end))
 		__sync_fetch_and_add(&counts->lost, 1);
-		return;
-	}
-	fill_event(event, sk, tp, socket);
-	event->end = end;
-	if (end.is_followed)
-		clear_remote(event);
-	bpf_ringbuf_submit(event, wake_flags(used));
 }
 
 /* ---- The life of a connection -------------------------------------------------------- */
@@ -214,7 +248,7 @@ static __always_inline void report_waiting(struct sock *sk,
 {
 	if (!socket->end.time_ns)
 		return;
-	report(sk, socket, socket->end);
+	report(sk, socket, &socket->end);
 	socket->end.time_ns = 0;
 }
 
@@ -266,6 +300,36 @@ static __always_inline bool is_open(const struct sock *sk)
 	return (sk->sk_socket || sk->sk_err) && !has_flag(sk, SOCK_DEAD);
 }
 
+/* A process may accept it yet: keep what its listener would clear. @return whether it is */
+static __always_inline bool keep_queued(struct sock *sk,
+					struct session_socket *socket,
+					const struct session_end *end)
+{
+	__u32 index = ENTRY_QUEUED;
+	struct session_event *event = bpf_map_lookup_elem(&session_entry, &index);
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+
+	if (!event || !tp)
+		return false;
+	fill_event(event, sk, tp, socket);
+	event->end = *end;
+	socket->is_kept = !bpf_map_update_elem(&session_queued, &event->cookie,
+					       event, BPF_ANY);
+	return socket->is_kept;
+}
+
+/* @return whether the one that ended is reported when its process is known */
+static __always_inline bool wait(struct sock *sk, struct session_socket *socket,
+				 const struct session_end *end)
+{
+	if (!socket || valid_owner(socket)->by || !is_open(sk))
+		return false;
+	if (!config_owners && !sk->sk_socket && !keep_queued(sk, socket, end))
+		return false;
+	socket->end = *end;
+	return true;
+}
+
 /*
  * A process that has neither sent nor received is known when it closes the socket: what
  * ended before that is reported then.
@@ -285,10 +349,8 @@ static __always_inline void end(struct sock *sk, int state)
 	/* SOCK_DESTROY of sock_diag(7) is another process's. */
 	if (socket && is_of_current(sk) && end.error != ECONNABORTED)
 		note_current(socket, SESSION_BY_CLOSING);
-	if (socket && !valid_owner(socket)->by && is_open(sk))
-		socket->end = end;
-	else
-		report(sk, socket, end);
+	if (!wait(sk, socket, &end))
+		report(sk, socket, &end);
 }
 
 static __always_inline void take_state(struct sock *sk, int before, int after)
@@ -347,13 +409,22 @@ static __always_inline void note_holder(struct session_socket *socket,
 		owner.by = SESSION_BY_NONE;
 		socket->is_shared = 1;
 	}
-	set_owner(socket, &owner);
+	set_owner(socket, &owner, SESSION_BY_HOLDING);
 }
 
 static __always_inline bool is_connected(const struct sock *sk)
 {
 	return sk->__sk_common.skc_state != TCP_LISTEN &&
 	       sk->__sk_common.skc_state != TCP_CLOSE;
+}
+
+/* One of UDP that has no port sends and receives nothing. */
+static __always_inline bool is_listed(const struct sock *sk)
+{
+	if (is_tcp(sk))
+		return is_connected(sk);
+	return config_owners && is_udp(sk) &&
+	       BPF_CORE_READ((struct inet_sock *)sk, inet_sport);
 }
 
 SEC("iter/task_file")
@@ -371,11 +442,23 @@ int netobs_sess_own(struct bpf_iter__task_file *ctx)
 	if (!of_file)
 		return 0;
 	sk = of_file->sk;
-	if (!sk || !is_tcp(sk) || !is_connected(sk))
+	if (!sk || !is_listed(sk))
 		return 0;
 	socket = add_socket(sk);
 	if (socket)
 		note_holder(socket, task);
+	return 0;
+}
+
+static __always_inline int list_owned(struct seq_file *seq, struct sock *sk,
+				      struct session_socket *socket,
+				      struct session_event *event)
+{
+	if (!is_listed(sk))
+		return 0;
+	__builtin_memset(event, 0, SESSION_OWNED_SIZE);
+	fill_owned(event, sk, socket);
+	bpf_seq_write(seq, event, SESSION_OWNED_SIZE);
 	return 0;
 }
 
@@ -387,7 +470,7 @@ SEC("iter/bpf_sk_storage_map")
 int netobs_sess_ls(struct bpf_iter__bpf_sk_storage_map *ctx)
 {
 	struct session_event *event =
-		bpf_map_lookup_elem(&session_entry, &(__u32){ 0 });
+		bpf_map_lookup_elem(&session_entry, &(__u32){ ENTRY_OF_LIST });
 	const __u32 *is_last =
 		bpf_map_lookup_elem(&session_is_last, &(__u32){ 0 });
 	struct session_socket *socket = ctx->value;
@@ -396,14 +479,37 @@ int netobs_sess_ls(struct bpf_iter__bpf_sk_storage_map *ctx)
 
 	if (!event || !is_last || !socket || !sk)
 		return 0;
+	if (config_owners)
+		return list_owned(ctx->meta->seq, sk, socket, event);
 	if (socket->end.time_ns ? !*is_last : !is_connected(sk))
 		return 0;
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp)
 		return 0;
-	fill_event(event, sk, tp, socket);
+	if (!restore(event, sk, socket))
+		fill_event(event, sk, tp, socket);
 	event->end = socket->end;
-	if (!bpf_seq_write(ctx->meta->seq, event, sizeof(*event)))
-		socket->end.time_ns = 0;
+	if (bpf_seq_write(ctx->meta->seq, event, sizeof(*event)))
+		return 0;
+	socket->end.time_ns = 0;
+	forget_kept(sk, socket);
+	return 0;
+}
+
+/* Control groups that sockets have are not removed from the map. */
+SEC("iter/bpf_sk_storage_map")
+int netobs_sess_mk(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	const __u32 *round = bpf_map_lookup_elem(&session_round, &(__u32){ 0 });
+	struct session_socket *socket = ctx->value;
+	struct session_cgroup_key key;
+	struct session_cgroup *cgroup;
+
+	if (!round || !socket)
+		return 0;
+	key = valid_owner(socket)->cgroup;
+	cgroup = bpf_map_lookup_elem(&session_cgroups, &key);
+	if (cgroup)
+		cgroup->round = *round;
 	return 0;
 }

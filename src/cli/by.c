@@ -89,7 +89,8 @@ static int by_add_key(struct by *by, const struct by_key *key, char *why,
 	}
 	by->keys[by->n++] = key;
 	by->size += aligned_size(key->size);
-	by->both_ends |= key->addr == BY_ADDR_HOST;
+	by->both_ends |= key->addr == BY_ADDR_HOST || key->of_process;
+	by->of_process |= key->of_process;
 	return 0;
 }
 
@@ -141,6 +142,22 @@ uint32_t by_sampling(const struct netobs_flow *flow)
 	return flow->has & NETOBS_HAS_SAMPLING ? flow->sampling : 0;
 }
 
+static const struct netobs_process *process_of(const struct netobs_flow *flow,
+					       enum by_end end)
+{
+	return end == BY_SOURCE ? flow->src_process : flow->dst_process;
+}
+
+/* One of which no process is known counts once. */
+bool by_counts(const struct by *by, const struct netobs_flow *flow,
+	       enum by_end end)
+{
+	if (!by->both_ends)
+		return end == BY_SOURCE;
+	return !by->of_process || process_of(flow, end) ||
+	       (end == BY_SOURCE && !flow->dst_process);
+}
+
 void by_fill(const struct by *by, const struct netobs_flow *flow,
 	     enum by_end server, enum by_end end, uint8_t ret_value[BY_SIZE])
 {
@@ -154,6 +171,7 @@ void by_fill(const struct by *by, const struct netobs_flow *flow,
 			   [BY_ADDR_SERVER] = from_server ? flow->src : flow->dst,
 			   [BY_ADDR_HOST] = end == BY_SOURCE ? flow->src :
 							       flow->dst },
+		.process = process_of(flow, end),
 		.server_port = !(flow->has & NETOBS_HAS_PORTS) ? 0 :
 			       from_server ? flow->src_port :
 					     flow->dst_port,

@@ -14,14 +14,16 @@ struct json;
 struct names;
 struct netobs_flow;
 
-enum { BY_KEYS = 4, BY_SIZE = 104 };
+enum { BY_KEYS = 4, BY_SIZE = 136 };
 
 struct by {
 	size_t n; /* 0: flows, each by itself */
 	const struct by_key *keys[BY_KEYS];
 	size_t size; /* of a value, a multiple of 8, with what by_fill() adds */
-	bool both_ends; /* a flow counts at both of its hosts */
-	bool shows_rtt; /* of TCP, beside what is counted */
+	bool both_ends;	    /* a flow counts at both of its hosts, */
+	bool of_process;    /* or at those of which the process is known */
+	bool shows_process; /* of flows, each by itself */
+	bool shows_rtt;	    /* of TCP, beside what is counted */
 };
 
 /* Addresses that are values by themselves. */
@@ -39,6 +41,7 @@ enum by_addr {
 struct by_part {
 	const struct netobs_flow *flow;
 	const uint8_t *addrs[BY_ADDRS];
+	const struct netobs_process *process; /* of the end that it counts for, or NULL */
 	uint16_t server_port;
 };
 
@@ -46,6 +49,7 @@ struct by_key {
 	const char *name, *heading;
 	size_t size;
 	const char *has; /* other keys that are part of it */
+	bool of_process; /* a flow has a value for each end of which the process is known */
 
 	enum by_addr addr; /* all that is needed of an address, or */
 	const char *json_name;
@@ -91,6 +95,10 @@ uint32_t by_sampling(const struct netobs_flow *flow);
  */
 void by_fill(const struct by *by, const struct netobs_flow *flow,
 	     enum by_end server, enum by_end end, uint8_t ret_value[BY_SIZE]);
+
+/** @return whether the flow counts for that end of it */
+bool by_counts(const struct by *by, const struct netobs_flow *flow,
+	       enum by_end end);
 
 const char *by_heading(const struct by *by, size_t key);
 

@@ -37,6 +37,16 @@ struct vlan_value {
 	uint8_t has_outer, has_inner;
 };
 
+struct process_value {
+	char command[16];
+	uint32_t pid; /* in network byte order */
+	uint32_t is_known;
+};
+
+struct id_value {
+	char text[72];
+};
+
 struct tunnel_value {
 	uint32_t vni;
 	uint8_t type, has_vni;
@@ -377,16 +387,117 @@ static void json_tunnel(const void *value, struct json *json)
 		json_key_u64(json, "Vni", ntohl(tunnel->vni));
 }
 
+/* ---- Processes ------------------------------------------------------------------ */
+
+static void fill_process(const struct by_part *part, void *value)
+{
+	struct process_value *process = value;
+
+	if (!part->process)
+		return;
+	process->is_known = 1;
+	process->pid = htonl(part->process->pid);
+	snprintf(process->command, sizeof(process->command), "%s",
+		 part->process->command);
+}
+
+static void text_process(const void *value, struct names *names, char *buf,
+			 size_t size)
+{
+	const struct process_value *process = value;
+
+	(void)names;
+	if (process->is_known)
+		snprintf(buf, size, "%s[%u]", process->command,
+			 ntohl(process->pid));
+	else
+		snprintf(buf, size, "-");
+	human_clean(buf);
+}
+
+static void json_process(const void *value, struct json *json)
+{
+	const struct process_value *process = value;
+
+	if (!process->is_known)
+		return;
+	json_key_u64(json, "Pid", ntohl(process->pid));
+	json_key(json, "Process");
+	json_string(json, process->command);
+}
+
+static void fill_container(const struct by_part *part, void *value)
+{
+	struct id_value *id = value;
+
+	if (part->process)
+		snprintf(id->text, sizeof(id->text), "%s",
+			 part->process->container_id);
+}
+
+static void fill_pod(const struct by_part *part, void *value)
+{
+	struct id_value *id = value;
+
+	if (part->process)
+		snprintf(id->text, sizeof(id->text), "%s",
+			 part->process->pod_uid);
+}
+
+/* As tools of containers show it. */
+static void text_container(const void *value, struct names *names, char *buf,
+			   size_t size)
+{
+	const struct id_value *id = value;
+
+	(void)names;
+	snprintf(buf, size, "%.12s", *id->text ? id->text : "-");
+}
+
+static void text_pod(const void *value, struct names *names, char *buf,
+		     size_t size)
+{
+	const struct id_value *id = value;
+
+	(void)names;
+	snprintf(buf, size, "%s", *id->text ? id->text : "-");
+}
+
+static void json_container(const void *value, struct json *json)
+{
+	const struct id_value *id = value;
+
+	if (!*id->text)
+		return;
+	json_key(json, "ContainerId");
+	json_string(json, id->text);
+}
+
+static void json_pod(const void *value, struct json *json)
+{
+	const struct id_value *id = value;
+
+	if (!*id->text)
+		return;
+	json_key(json, "PodUid");
+	json_string(json, id->text);
+}
+
 /* ---- Keys ----------------------------------------------------------------------- */
 
-#define ADDR_KEY(name, heading, has, addr, json)                     \
-	{                                                            \
-		name, heading, 16, has, addr, json, NULL, NULL, NULL \
+#define ADDR_KEY(name, heading, has, addr, json)                            \
+	{                                                                   \
+		name, heading, 16, has, false, addr, json, NULL, NULL, NULL \
 	}
-#define KEY(name, heading, value, has)                                  \
-	{                                                               \
-#name, heading, sizeof(value), has, BY_ADDR_NONE, NULL, \
-			fill_##name, text_##name, json_##name           \
+#define KEY(name, heading, value, has)                                         \
+	{                                                                      \
+#name, heading, sizeof(value), has, false, BY_ADDR_NONE, NULL, \
+			fill_##name, text_##name, json_##name                  \
+	}
+#define PROCESS_KEY(name, heading, value)                                    \
+	{                                                                    \
+#name, heading, sizeof(value), "", true, BY_ADDR_NONE, NULL, \
+			fill_##name, text_##name, json_##name                \
 	}
 
 const struct by_key by_keys[] = {
@@ -404,5 +515,8 @@ const struct by_key by_keys[] = {
 	KEY(direction, "DIRECTION", uint8_t, ""),
 	KEY(vlan, "VLAN", struct vlan_value, ""),
 	KEY(tunnel, "TUNNEL", struct tunnel_value, ""),
+	PROCESS_KEY(process, "PROCESS", struct process_value),
+	PROCESS_KEY(container, "CONTAINER", struct id_value),
+	PROCESS_KEY(pod, "POD", struct id_value),
 	{ 0 }
 };

@@ -30,6 +30,8 @@ static const struct args_option options[] = {
 	  "stop after this time" },
 	{ 0, "max-connections", ARGS_NUMBER32, FIELD(max_connections), "N",
 	  NULL, "connections that are measured at a time (default 65536)" },
+	{ 0, "process", ARGS_SWITCH, FIELD(process), NULL, NULL,
+	  "find the processes at the ends of connections" },
 	{ 'v', "verbose", ARGS_REPEAT, FIELD(verbose), NULL, NULL,
 	  "log more to stderr; -vv: still more" },
 	{ 0 }

@@ -37,6 +37,8 @@ static const struct args_option options[] = {
 	  "count one packet of N, at random, or the packets of one flow of N" },
 	{ 0, "rtt", ARGS_SWITCH, FIELD(rtt), NULL, NULL,
 	  "measure and show round-trip times and retransmissions of TCP" },
+	{ 0, "process", ARGS_SWITCH, FIELD(process), NULL, NULL,
+	  "find the processes that flows come from and go to" },
 	{ 0, "max-flows", ARGS_NUMBER32, FIELD(max_flows), "N", NULL,
 	  "upper bound of flows in an interval (default 1048576)" },
 	{ 0, "max-memory", ARGS_BYTES, FIELD(max_memory), "BYTES", NULL,
@@ -58,7 +60,7 @@ static const struct args_command command = {
 	.operand_list = FIELD(filter_words),
 	.notes =
 		"FILTER selects packets, in the kernel, as tcpdump does: see pcap-filter(7).\n"
-		"Keys: 1 to 8 choose a table, b k f s r x n sort, t shows sums since the start,\n"
+		"Keys: 1 to 9 choose a table, b k f s r x n sort, t shows sums since the start,\n"
 		"/ searches, p freezes, h explains these and others, q quits.\n"
 		"Without a terminal, a table is printed at the end of each interval.\n"
 		"KEY is one of netobsctl flows. SECONDS may have a fraction or a unit.\n",

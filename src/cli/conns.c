@@ -104,6 +104,8 @@ void conns_take(const struct netobs_connection *from, void *arg)
 	memcpy(conn->key.server, from->server, sizeof(conn->key.server));
 	snprintf(conn->interface, sizeof(conn->interface), "%s", from->interface);
 	human_clean(conn->interface);
+	human_processes(conn->process, sizeof(conn->process),
+			from->client_process, from->server_process);
 }
 
 /* A connection that was not there before has done all that since then, if it is new. */
@@ -200,6 +202,7 @@ enum conns_column {
 	CONNS_RATE_IN,
 	CONNS_STATE,
 	CONNS_WHERE,
+	CONNS_PROCESS,
 	CONNS_COLUMNS
 };
 
@@ -217,11 +220,13 @@ static const struct column conns_columns[CONNS_COLUMNS] = {
 	{ CONNS_RATE_IN, "\u2190 RATE", true, 5, 0, 9, 0 },
 	{ CONNS_STATE, "STATE", false, 2, 0, 12, 0 },
 	{ CONNS_WHERE, "SEEN AT", false, 1, 0, 7, 0 },
+	{ CONNS_PROCESS, "PROCESS", false, 0, 12, 24, 0 },
 };
 
-void conns_layout(struct layout *layout)
+void conns_layout(struct layout *layout, bool shows_process)
 {
-	*layout = (struct layout){ .n = CONNS_COLUMNS };
+	*layout = (struct layout){ .n = shows_process ? CONNS_COLUMNS :
+							CONNS_PROCESS };
 	memcpy(layout->columns, conns_columns, sizeof(conns_columns));
 }
 
@@ -275,6 +280,9 @@ static void put_cell(enum conns_column column, const struct conns *conns,
 	case CONNS_STATE:
 		snprintf(buf, size, "%s",
 			 netobs_connection_state_name(conn->state) ?: "-");
+		break;
+	case CONNS_PROCESS:
+		snprintf(buf, size, "%s", conn->process);
 		break;
 	default:
 		snprintf(buf, size, "%s", conn->interface);

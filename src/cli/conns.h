@@ -40,6 +40,7 @@ struct conn {
 	int64_t last_ns;
 	uint32_t state;
 	char interface[20];
+	char process[64]; /* of both ends; "": not known */
 	struct conn_way ways[CONN_WAYS];
 };
 
@@ -79,7 +80,7 @@ void conns_free(struct conns *conns);
 
 /* ---- As lines of a table ------------------------------------------------------------- */
 
-void conns_layout(struct layout *layout);
+void conns_layout(struct layout *layout, bool shows_process);
 
 /* @names: or NULL. */
 void conns_cells(const struct layout *layout, const struct conns *conns,

@@ -111,11 +111,41 @@ static void read_points(struct flow_reader *reader, struct json_value record)
 	reader->flow.points = reader->points;
 }
 
+/* ---- Processes ---------------------------------------------------------------------- */
+
+#define READ_PROCESS_number READ_number
+#define READ_PROCESS_count READ_number
+#define READ_PROCESS_text(field, value) json_text(value, field, sizeof(field))
+
+#define FIELD(...)
+#define POINT_FIELD(...)
+#define PROCESS_FIELD(member, type, key, ...)           \
+	snprintf(name, sizeof(name), "%s%s", end, key); \
+	if ((value = json_get(record, name)).at)        \
+		READ_PROCESS_##type(ret_process->member, value);
+
+/* @end: "Src" or "Dst". @return whether there is one */
+static bool read_process(struct json_value record, const char *end,
+			 struct netobs_process *ret_process)
+{
+	struct json_value value;
+	char name[24];
+
+#include "record/fields.def"
+	ret_process->sz = sizeof(*ret_process);
+	return ret_process->pid;
+}
+
 void flow_reader_read(struct flow_reader *reader, struct json_value record)
 {
 	memset(reader->points, 0, sizeof(reader->points));
 	memset(reader->names, 0, sizeof(reader->names));
+	memset(reader->processes, 0, sizeof(reader->processes));
 	reader->flow = (struct netobs_flow){ .sz = sizeof(reader->flow) };
 	read_fields(&reader->flow, record);
 	read_points(reader, record);
+	if (read_process(record, "Src", &reader->processes[0]))
+		reader->flow.src_process = &reader->processes[0];
+	if (read_process(record, "Dst", &reader->processes[1]))
+		reader->flow.dst_process = &reader->processes[1];
 }

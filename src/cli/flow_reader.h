@@ -14,6 +14,7 @@ struct flow_reader {
 	struct netobs_flow flow;
 	struct netobs_point points[FLOW_READER_POINTS];
 	char names[FLOW_READER_POINTS][32];
+	struct netobs_process processes[2]; /* at the source and the destination */
 };
 
 void flow_reader_read(struct flow_reader *reader, struct json_value record);

@@ -65,6 +65,8 @@ static const struct args_option options[] = {
 	  "count one packet of N, at random, or the packets of one flow of N" },
 	{ 0, "rtt", ARGS_SWITCH, FIELD(rtt), NULL, NULL,
 	  "measure round-trip times, application latency and losses of TCP" },
+	{ 0, "process", ARGS_SWITCH, FIELD(process), NULL, NULL,
+	  "find the processes that flows come from and go to" },
 	{ 0, "max-connections", ARGS_NUMBER32, FIELD(max_connections), "N", NULL,
 	  "with --rtt: connections that are measured at a time (default 65536)" },
 	{ 0, "min-bytes", ARGS_BYTES, FIELD(min_bytes), "BYTES", NULL,
@@ -122,7 +124,8 @@ const struct args_command flows_command = {
 		"FILTER selects packets, in the kernel, as tcpdump does: see pcap-filter(7).\n"
 		"Without -i, all interfaces are observed, including new ones.\n"
 		"KEY is src, dst, client, service, host, tuple, pair, port, proto, interface,\n"
-		"direction, vlan or tunnel. The live table groups by client,service without --by.\n"
+		"direction, vlan, tunnel, process, container or pod. The live table groups by\n"
+		"client,service without --by.\n"
 		"Without -o, the output is table on a terminal, json otherwise.\n"
 		"SECONDS may have a fraction, such as 0.5, or a unit, such as 90s or 5m.\n",
 };
@@ -147,6 +150,7 @@ static int check_source(const struct flows_config *config)
 		{ config->interval_ms, true, "--interval" },
 		{ config->sampling, true, "--sampling" },
 		{ config->rtt, true, "--rtt" },
+		{ config->process, false, "--process" },
 		{ config->max_connections, true, "--max-connections" },
 		{ config->min_bytes, true, "--min-bytes" },
 		{ config->active_ms, true, "--active-timeout" },
@@ -334,6 +338,8 @@ static int parse_by(struct flows_config *config)
 	if (config->by && by_parse(config->by, &config->view.by, why, sizeof(why)))
 		return refuse_view(config, "--by", config->by, why);
 	config->view.by.shows_rtt = config->rtt;
+	config->process |= config->view.by.of_process && !config->files.n &&
+			   !config->live;
 	if (config->view.by.n)
 		return group_outputs(config);
 	if (!config->by && viewer && output_is_screen(viewer))
@@ -348,6 +354,7 @@ static int parse_tcp_view(struct flows_config *config)
 
 	config->view.want_names = config->want_names;
 	config->view.top = config->top;
+	config->view.by.shows_process = config->process;
 	output->view = &config->view;
 	output->conns_sort = config->conns_sort;
 	return 0;
@@ -376,6 +383,7 @@ static int parse_view(struct flows_config *config)
 	if (!viewer)
 		return 0;
 	viewer->view = view;
+	view->by.shows_process = config->process;
 	is_lines = !output_is_screen(viewer);
 	view->top = config->top;
 	view->want_names = config->want_names;

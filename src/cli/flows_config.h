@@ -36,6 +36,7 @@ struct flows_config {
 	bool is_top;	 /* in that of top */
 	bool is_tcp;	 /* connections are shown, and no flows */
 	bool rtt;	 /* the health of TCP connections is measured */
+	bool process;	 /* the processes at the ends of flows are found */
 	int conns_sort; /* enum conns_sort, index of the choice; -1: not given */
 	uint32_t max_connections; /* 0: not given */
 	const char *socket; /* of the service, with live; NULL: not given */

@@ -57,6 +57,8 @@ void flows_config_fill(const struct flows_config *config, struct netobs_opts *op
 		opts->direction = NETOBS_DIRECTION_EGRESS;
 	if (config->per_interface)
 		opts->flags |= NETOBS_PER_INTERFACE;
+	if (config->process)
+		opts->flags |= NETOBS_PROCESSES;
 	if (config->timestamps == TIMESTAMPS_PRECISE)
 		opts->flags |= NETOBS_TIMESTAMPS_PRECISE;
 	opts->interval_ms = config->interval_ms;

@@ -357,3 +357,27 @@ uint64_t human_unparsed_packets(const struct netobs_stats *stats)
 	       stats->unparsed[NETOBS_UNPARSED_BAD_HEADER].packets +
 	       stats->unparsed[NETOBS_UNPARSED_TOO_DEEP].packets;
 }
+
+static void put_process(char *buf, size_t size,
+			const struct netobs_process *process)
+{
+	*buf = '\0';
+	if (!process)
+		return;
+	snprintf(buf, size, "%s[%u]", process->command, process->pid);
+	human_clean(buf);
+}
+
+void human_processes(char *buf, size_t size, const struct netobs_process *src,
+		     const struct netobs_process *dst)
+{
+	char from[32], to[32];
+
+	put_process(from, sizeof(from), src);
+	put_process(to, sizeof(to), dst);
+	if (*from || *to)
+		snprintf(buf, size, "%s%s\u2192%s%s", from, *from ? " " : "",
+			 *to ? " " : "", to);
+	else
+		*buf = '\0';
+}

@@ -10,6 +10,7 @@
 #include <netobs/flow.h>
 
 struct netobs_count;
+struct netobs_process;
 struct netobs_stats;
 
 /* "99999", "123k", "1.23M" */
@@ -66,5 +67,9 @@ uint64_t human_unparsed_packets(const struct netobs_stats *stats);
 
 /* Replace whatever could steer a terminal. */
 void human_clean(char *text);
+
+/* "curl[1234] -> nginx[80]", with an arrow; NULL: not known */
+void human_processes(char *buf, size_t size, const struct netobs_process *src,
+		     const struct netobs_process *dst);
 
 #endif

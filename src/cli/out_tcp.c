@@ -27,6 +27,7 @@ struct tcp {
 	struct screen_state common; /* without a screen: lines */
 	struct conns conns;
 	enum conns_sort sort;
+	bool shows_process;
 	bool has_printed;
 };
 
@@ -88,7 +89,7 @@ static void tcp_fit(const struct tcp *tcp, size_t first, size_t n, int width,
 {
 	struct cells cells;
 
-	conns_layout(ret_layout);
+	conns_layout(ret_layout, tcp->shows_process);
 	layout_headings(ret_layout, &cells);
 	layout_widen(ret_layout, &cells);
 	for (size_t i = first; i < first + n; i++) {
@@ -114,6 +115,7 @@ static int tcp_open(struct output *output)
 	if (!tcp)
 		return -ENOMEM;
 	tcp->sort = output->conns_sort;
+	tcp->shows_process = output->view->by.shows_process;
 	tcp->conns.at_ns = clock_ns(CLOCK_MONOTONIC);
 	if (output->view->want_names)
 		err = names_new(NULL, &tcp->common.names);

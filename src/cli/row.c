@@ -20,6 +20,7 @@ enum tables {
 	TABLES_hosts = 4,
 	TABLES_all = 7,
 	TABLES_top = 8,
+	TABLES_process = 16,
 	TABLES_rtt = 32
 };
 
@@ -119,6 +120,8 @@ static const char *put_text(const struct layout *layout, int id,
 		return buf;
 	case COLUMN_WHERE:
 		return row->where;
+	case COLUMN_PROCESS:
+		return row->process;
 	default:
 		by_text(layout->by, (size_t)(id - COLUMN_KEYS), row->value,
 			names, buf, size);
@@ -208,11 +211,13 @@ static void layout_add_keys(struct layout *layout, const struct by *by)
 
 void layout_init(struct layout *layout, const struct by *by, enum layout_kind kind)
 {
-	const unsigned int table = (kind == LAYOUT_TOP ? TABLES_top : 0) |
-				   (by->shows_rtt ? TABLES_rtt : 0) |
-				   (!by->n	  ? TABLES_flows :
-				    by->both_ends ? TABLES_groups | TABLES_hosts :
-						    TABLES_groups);
+	const unsigned int table =
+		(kind == LAYOUT_TOP ? TABLES_top : 0) |
+		(!by->n && by->shows_process ? TABLES_process : 0) |
+		(by->shows_rtt ? TABLES_rtt : 0) |
+		(!by->n	       ? TABLES_flows :
+		 by->both_ends ? TABLES_groups | TABLES_hosts :
+				 TABLES_groups);
 
 	layout->n = 0;
 	layout->sampling = 0;

@@ -16,8 +16,8 @@ struct row {
 		struct flow_tuple flow;
 		uint8_t value[BY_SIZE]; /* of a group */
 	};
-	char info[24],
-		where[128]; /* of a flow; there is no room for them in a group's */
+	char info[24], where[128],
+		process[64]; /* of a flow; there is no room for them in a group's */
 };
 
 enum sort {

@@ -49,6 +49,7 @@ const struct service_key service_keys[] = {
 	{ "capture", "attach_order", "first", true, NULL },
 	{ "capture", "sampling", "1", false, NULL },
 	{ "capture", "rtt", "no", true, NULL },
+	{ "capture", "process", "no", true, NULL },
 	{ "capture", "filter", "", false, NULL },
 	{ "capture", "rules", "", false, NULL },
 	{ "capture", "default_action", "", false, NULL },

@@ -149,7 +149,7 @@ static void top_draw_foot(const struct top *top)
 		snprintf(line, sizeof(line), "%s", top->common.note);
 	else
 		snprintf(line, sizeof(line),
-			 "1-8 table  b k f s r x n sort  t since start  / search  "
+			 "1-9 table  b k f s r x n sort  t since start  / search  "
 			 "p freeze  h help  q quit");
 	screen_put(LINES - 1, top->is_typing ? A_BOLD : A_DIM, line);
 }

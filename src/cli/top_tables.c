@@ -12,7 +12,7 @@
 #include "base/clock_ms.h"
 #include "names.h"
 
-/* In the order of their keys, 1 to 8. Processes will be the ninth. */
+/* In the order of their keys, 1 to 9. */
 static const struct {
 	const char *name, *keys; /* NULL: those of --by */
 } top_kinds[] = {
@@ -24,6 +24,7 @@ static const struct {
 	{ "ports", "port" },
 	{ "interfaces", "interface,direction" },
 	{ "protocols", "proto" },
+	{ "processes", "process" },
 };
 
 static int top_table_init(struct top_table *table, const char *name,
@@ -65,12 +66,16 @@ static void top_table_add(struct top_table *table, const struct netobs_flow *flo
 {
 	_Alignas(uint64_t) uint8_t value[BY_SIZE];
 
-	if (table->by.both_ends) {
+	if (by_counts(&table->by, flow, BY_DESTINATION)) {
 		by_fill(&table->by, flow, server, BY_DESTINATION, value);
 		groups_add(&table->next, value, &tally);
+	}
+	if (table->by.both_ends) {
 		tally.sent_packets = tally.packets;
 		tally.sent_bytes = tally.bytes;
 	}
+	if (!by_counts(&table->by, flow, BY_SOURCE))
+		return;
 	by_fill(&table->by, flow, server, BY_SOURCE, value);
 	groups_add(&table->next, value, &tally);
 }

@@ -117,6 +117,8 @@ static int view_add_flow(struct view *view, const struct netobs_flow *flow,
 	by_fill_tuple(flow, &row.flow);
 	human_info(row.info, sizeof(row.info), flow);
 	human_where(row.where, sizeof(row.where), flow);
+	human_processes(row.process, sizeof(row.process), flow->src_process,
+			flow->dst_process);
 	return rows_add(&view->next, &row);
 }
 
@@ -138,12 +140,14 @@ int view_add(struct view *view, const struct netobs_flow *flow)
 	tally_add(&view->next_sum, &tally);
 	if (!by->n)
 		return view_add_flow(view, flow, &tally);
-	if (by->both_ends) {
+	if (by_counts(by, flow, BY_DESTINATION))
 		view_add_to_group(view, flow, BY_DESTINATION, &tally);
+	if (by->both_ends) {
 		tally.sent_packets = tally.packets;
 		tally.sent_bytes = tally.bytes;
 	}
-	view_add_to_group(view, flow, BY_SOURCE, &tally);
+	if (by_counts(by, flow, BY_SOURCE))
+		view_add_to_group(view, flow, BY_SOURCE, &tally);
 	return 0;
 }
 

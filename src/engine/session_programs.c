@@ -26,6 +26,9 @@ static const struct attach_point socket_points[] = {
 	{ .program = "netobs_sess_ls",
 	  .kind = ATTACH_ITERATOR,
 	  .map = "session_sockets" },
+	{ .program = "netobs_sess_mk",
+	  .kind = ATTACH_ITERATOR,
+	  .map = "session_sockets" },
 };
 
 static const struct attach_point io_points[] = {
@@ -44,7 +47,21 @@ static int prepare_sockets(struct bpf_object *object, void *ctx)
 	if (!rodata || !events)
 		return -ENOENT;
 	rodata->config_wake = knobs->ring_bytes / 2;
+	rodata->config_owners = knobs->wants_owners;
 	return bpf_map__set_max_entries(events, knobs->ring_bytes);
+}
+
+static int prepare_io(struct bpf_object *object, void *ctx)
+{
+	struct session_io_bpf__rodata *rodata =
+		program_set_knobs(object, sizeof(*rodata));
+	const struct session_knobs *knobs = ctx;
+
+	if (!rodata)
+		return -ENOENT;
+	rodata->config_wake = knobs->ring_bytes / 2;
+	rodata->config_owners = knobs->wants_owners;
+	return 0;
 }
 
 static int open_directory(const char *path)
@@ -99,6 +116,8 @@ static void init_sets(struct session_programs *programs, const struct log *log)
 		.base = &programs->sockets,
 		.points = io_points,
 		.n_points = ARRAY_SIZE(io_points),
+		.prepare = prepare_io,
+		.ctx = &programs->knobs,
 	};
 	programs->cgroup_fd = open_cgroup_root();
 	programs->accept_points[0] = (struct attach_point){
@@ -169,10 +188,10 @@ void session_programs_close(struct session_programs *programs)
 	programs->sockets.name = NULL;
 }
 
-int session_programs_find_holders(const struct session_programs *programs)
+/* An iterator that writes nothing. */
+static int run_iterator(const struct session_programs *programs, const char *name)
 {
-	cleanup_fd int fd =
-		program_set_open_iterator(&programs->sockets, "netobs_sess_own");
+	cleanup_fd int fd = program_set_open_iterator(&programs->sockets, name);
 	char none[64];
 	ssize_t n;
 
@@ -184,7 +203,39 @@ int session_programs_find_holders(const struct session_programs *programs)
 	return n < 0 ? -errno : 0;
 }
 
+int session_programs_find_holders(const struct session_programs *programs)
+{
+	return run_iterator(programs, "netobs_sess_own");
+}
+
+int session_programs_mark(const struct session_programs *programs)
+{
+	return run_iterator(programs, "netobs_sess_mk");
+}
+
 int session_programs_list(const struct session_programs *programs)
 {
 	return program_set_open_iterator(&programs->sockets, "netobs_sess_ls");
+}
+
+int session_counts_size(void)
+{
+	const int n_cpus = libbpf_num_possible_cpus();
+
+	return n_cpus < 0 ? n_cpus : n_cpus * (int)sizeof(struct session_counts);
+}
+
+struct session_counts session_counts_sum(int counts_fd, void *room)
+{
+	const int words = (int)(sizeof(struct session_counts) / sizeof(uint64_t));
+	const int n = session_counts_size() / (int)sizeof(uint64_t);
+	struct session_counts sum = { 0 };
+	uint64_t *to = (uint64_t *)&sum;
+	const uint64_t *from = room;
+
+	if (bpf_map_lookup_elem(counts_fd, &(uint32_t){ 0 }, room))
+		return sum;
+	for (int i = 0; i < n; i++)
+		to[i % words] += from[i];
+	return sum;
 }

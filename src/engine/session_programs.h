@@ -8,6 +8,7 @@
 #define NETOBS_ENGINE_SESSION_PROGRAMS_H
 
 #include "base/log.h"
+#include "bpf/session.h"
 #include "program_set.h"
 
 #include <stdbool.h>
@@ -17,6 +18,8 @@ struct session_knobs {
 	uint32_t ring_bytes; /* a power of two, and of pages */
 	bool no_io;	     /* treat the hooks as absent */
 	bool no_accept;
+	/* Report whose sockets are, of UDP too, and no counters: SESSION_OWNED_SIZE bytes. */
+	bool wants_owners;
 };
 
 /* Stays where it is while it is open. */
@@ -54,7 +57,21 @@ void session_programs_close(struct session_programs *programs);
  */
 int session_programs_find_holders(const struct session_programs *programs);
 
+/**
+ * Note the round of session_round with the control groups that sockets have. Blocks for as
+ * long as that takes.
+ *
+ * @return 0, or -errno
+ */
+int session_programs_mark(const struct session_programs *programs);
+
 /** @return a descriptor to read struct session_event from, the caller's; or -errno */
 int session_programs_list(const struct session_programs *programs);
+
+/** @return bytes that session_counts_sum() needs, or -errno */
+int session_counts_size(void);
+
+/** @return the sum of all CPUs, of the map "session_counts"; @room: for those of each */
+struct session_counts session_counts_sum(int counts_fd, void *room);
 
 #endif

@@ -19,6 +19,10 @@ enum {
 	RETRIES = 20,
 	RETRY_MS = 10,
 	FINAL_DRAINS = 3,
+	SOCKETS_MIN = 1 << 16,
+	/* Sockets that ended are known until their packets have arrived: in so many intervals. */
+	KEEP_INTERVALS = 3,
+	KEEP_MIN_S = 30,
 	/* A flow in this process, seen at a few points. */
 	FLOW_BYTES = sizeof(struct flow) + 4 * sizeof(struct point) + 48,
 };
@@ -164,17 +168,37 @@ static void limit_kept(struct pipeline *pipeline)
 	merge->max_flows = min_u64(merge->max_flows, max / 2);
 }
 
+static void add_extra(struct pipeline *pipeline, const struct flow_extra *extra)
+{
+	struct flow_extras *extras = &pipeline->options.merge.extras;
+
+	pipeline->extras[extras->n++] = *extra;
+	extras->list = pipeline->extras;
+}
+
 /* Flows have room for what is measured of connections, if it is. */
 static int add_health(struct pipeline *pipeline)
 {
-	struct health *health = &pipeline->health;
 	int err;
 
 	if (!pipeline->store.connections.n_buckets)
 		return 0;
-	err = health_init(health, &pipeline->store.connections);
-	pipeline->options.merge.extras =
-		(struct flow_extras){ .list = &health->extra, .n = 1 };
+	err = health_init(&pipeline->health, &pipeline->store.connections);
+	add_extra(pipeline, &pipeline->health.extra);
+	return err;
+}
+
+static int add_who(struct pipeline *pipeline, const struct host *host)
+{
+	const struct pipeline_options *options = &pipeline->options;
+	int err;
+
+	if (!options->wants_processes)
+		return 0;
+	err = who_init(&pipeline->who, host, options->disabled_features,
+		       (uint32_t)max_u64(options->merge.max_flows, SOCKETS_MIN),
+		       pipeline->log);
+	add_extra(pipeline, &pipeline->who.extra);
 	return err;
 }
 
@@ -193,6 +217,7 @@ int pipeline_init(struct pipeline *pipeline,
 		store_tunnel_addrs_fd(&pipeline->store);
 	pipeline->options.merge.rates = &pipeline->store.rates;
 	err = add_health(pipeline);
+	err = err ?: add_who(pipeline, host);
 	if (err)
 		return err;
 	limit_kept(pipeline);
@@ -218,6 +243,7 @@ void pipeline_done(struct pipeline *pipeline)
 	logs_done(&pipeline->logs);
 	merge_done(&pipeline->merge);
 	health_done(&pipeline->health);
+	who_done(&pipeline->who);
 	fold_done(&pipeline->fold);
 	pipeline_close_kept(pipeline);
 	store_close(&pipeline->store);
@@ -304,12 +330,42 @@ static void start_reading(struct pipeline *pipeline)
 	pipeline->wait_ms = has_writers ? LOGS_WAIT_MS : 0;
 }
 
+/* A socket that had packets of the generation is listed now, or has ended and was reported. */
+static void begin_listing(struct pipeline *pipeline)
+{
+	const int64_t min_ns = KEEP_MIN_S * NSEC_PER_SEC;
+
+	if (!who_is_on(&pipeline->who)) {
+		start_reading(pipeline);
+		return;
+	}
+	who_begin(&pipeline->who,
+		  KEEP_INTERVALS * pipeline->options.merge.interval_ns + min_ns);
+	pipeline->phase = PIPELINE_LISTING;
+}
+
 static void step_settling(struct pipeline *pipeline)
 {
 	if (generation_settle(&pipeline->generation))
-		start_reading(pipeline);
+		begin_listing(pipeline);
 	else
 		pipeline->wait_ms = GENERATION_WAIT_MS;
+}
+
+static void step_listing(struct pipeline *pipeline)
+{
+	if (!who_step(&pipeline->who))
+		start_reading(pipeline);
+}
+
+int pipeline_sockets_fd(const struct pipeline *pipeline)
+{
+	return who_is_on(&pipeline->who) ? owners_fd(&pipeline->who.owners) : -1;
+}
+
+bool pipeline_read_sockets(struct pipeline *pipeline)
+{
+	return owners_read(&pipeline->who.owners);
 }
 
 static void step_reading(struct pipeline *pipeline)
@@ -516,6 +572,9 @@ static void step(struct pipeline *pipeline)
 	switch (pipeline->phase) {
 	case PIPELINE_SETTLING:
 		step_settling(pipeline);
+		break;
+	case PIPELINE_LISTING:
+		step_listing(pipeline);
 		break;
 	case PIPELINE_READING:
 		step_reading(pipeline);

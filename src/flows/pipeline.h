@@ -13,10 +13,13 @@
 #include "engine/logs.h"
 #include "health.h"
 #include "merge.h"
+#include "who.h"
 
 struct pipeline_options {
 	struct store_options store;
 	struct merge_options merge;
+	bool wants_processes;
+	uint64_t disabled_features; /* as netobs_opts.disable_features */
 	void (*on_interval)(void *user);
 	void (*on_commit)(uint64_t number, void *user); /* see netobs.h */
 	void *user;
@@ -38,10 +41,13 @@ struct pipeline {
 	} kept;
 	struct drain drain;
 	struct merge merge;
-	struct health health; /* of connections, if they are measured */
+	struct health health;	     /* of connections, if they are measured */
+	struct who who;		     /* processes, if they are wanted */
+	struct flow_extra extras[2]; /* of these */
 	enum {
 		PIPELINE_IDLE,
 		PIPELINE_SETTLING,
+		PIPELINE_LISTING, /* sockets */
 		PIPELINE_READING,
 		PIPELINE_DRAINING,
 		PIPELINE_SWEEPING
@@ -105,6 +111,12 @@ enum pipeline_relief {
 };
 
 enum { PIPELINE_BEHIND_MS = 1 };
+
+/** @return a descriptor that is readable when pipeline_read_sockets() is due; -1: none ever is */
+int pipeline_sockets_fd(const struct pipeline *pipeline);
+
+/** Read what programs report about sockets. @return whether there is more */
+bool pipeline_read_sockets(struct pipeline *pipeline);
 
 /* Logs fill up: fold records. */
 enum pipeline_relief pipeline_relieve(struct pipeline *pipeline);

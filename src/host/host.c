@@ -84,8 +84,10 @@ static void update_netif(struct netif *netif, const struct rtnl_link *link)
 {
 	note_former(netif, link);
 	if (netif->link != link->link || netif->link_nsid != link->link_nsid ||
-	    netif->gone_ns)
+	    netif->gone_ns) {
 		netif->is_link_known = false;
+		netif->link_inode = 0;
+	}
 	netif->gone_ns = 0;
 	netif->master = link->master;
 	netif->link = link->link;

@@ -41,6 +41,7 @@ struct netif {
 	int32_t link_nsid;
 	uint16_t link_netns; /* where link is; NETNS_NONE: not observed */
 	bool is_link_known;  /* link_netns has been looked up */
+	uint32_t link_inode; /* of a namespace that is not followed, see peers_learn(); or 0 */
 	enum link_type type;
 	uint16_t hardware; /* ARPHRD_* */
 	uint16_t vlan_id;  /* of a VLAN device */

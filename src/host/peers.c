@@ -115,3 +115,71 @@ void peers_forget(struct host *host, uint16_t netns, bool is_same)
 	}
 	host->netns[netns].n_nsids = 0;
 }
+
+/* ---- Namespaces that are not followed -------------------------------------------------- */
+
+uint32_t peers_inode(const struct host *host, const struct netns *netns,
+		     const struct netif *netif)
+{
+	if (netif->type != LINK_TYPE_PAIR || !netif->link)
+		return 0;
+	if (netif->link_nsid == NSID_SAME)
+		return netns->inode;
+	if (netif->is_link_known && netif->link_netns < host->n_netns)
+		return host->netns[netif->link_netns].inode;
+	return netif->link_inode;
+}
+
+static bool is_wanted(const struct host *host, const struct netns *netns)
+{
+	for (uint32_t i = 0; i < netns->netifs.count; i++) {
+		const struct netif *netif = &netns->netifs.items[i];
+
+		if (netif->type == LINK_TYPE_PAIR && netif->link &&
+		    !netif->gone_ns && !peers_inode(host, netns, netif))
+			return true;
+	}
+	return false;
+}
+
+bool peers_are_wanted(const struct host *host)
+{
+	for (uint32_t i = 0; i < host->n_netns; i++)
+		if (host->netns[i].rtnl_fd >= 0 &&
+		    is_wanted(host, &host->netns[i]))
+			return true;
+	return false;
+}
+
+static bool learn(const struct host *host, struct netns *netns, int ns_fd,
+		  uint32_t inode)
+{
+	cleanup_fd int query = open_query(netns);
+	int nsid = query < 0 ? query : rtnl_nsid(query, ns_fd);
+	bool is_any = false;
+
+	for (uint32_t i = 0; nsid >= 0 && i < netns->netifs.count; i++) {
+		struct netif *netif = &netns->netifs.items[i];
+
+		if (netif->link_nsid != nsid || netif->gone_ns ||
+		    peers_inode(host, netns, netif))
+			continue;
+		netif->link_inode = inode;
+		is_any = true;
+	}
+	return is_any;
+}
+
+bool peers_learn(const struct host *host, int ns_fd, uint32_t inode)
+{
+	bool is_any = false;
+
+	for (uint32_t i = 0; i < host->n_netns; i++) {
+		struct netns *netns = &host->netns[i];
+
+		if (netns->rtnl_fd >= 0 && netns->inode != inode &&
+		    is_wanted(host, netns))
+			is_any |= learn(host, netns, ns_fd, inode);
+	}
+	return is_any;
+}

@@ -20,4 +20,19 @@ void peers_resolve(const struct host *host, struct netns *netns,
  */
 void peers_forget(struct host *host, uint16_t netns, bool is_same);
 
+/*
+ * Pairs also lead to namespaces that are not followed, such as those of containers. These are
+ * known as soon as something has a descriptor of them.
+ */
+
+/** @return the inode of the namespace that the other end of a pair is in; 0: it is not known */
+uint32_t peers_inode(const struct host *host, const struct netns *netns,
+		     const struct netif *netif);
+
+/** @return whether there is a pair of which that is not known */
+bool peers_are_wanted(const struct host *host);
+
+/** Set netif.link_inode of all pairs that lead to the namespace of @ns_fd. @return whether any do */
+bool peers_learn(const struct host *host, int ns_fd, uint32_t inode);
+
 #endif

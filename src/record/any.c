@@ -102,12 +102,34 @@ const struct netobs_point *netobs_flow_point(const struct netobs_flow *flow,
 /* Version 0.1 had only flows, and takes n_points of other types for damage. */
 #define NOT_A_FLOW UINT32_MAX
 
-_Static_assert(PACK_ROOM(struct netobs_flow, PACK_POINTS_MAX) <= PACK_MAX,
+_Static_assert(PACK_ROOM(struct netobs_flow, PACK_POINTS_MAX) +
+			       PACK_PROCESSES_ROOM <=
+		       PACK_MAX,
 	       "a flow fits");
 _Static_assert(PACK_ROOM(union any_record, 0) <= PACK_MAX,
 	       "any other record fits");
 _Static_assert(sizeof(struct packed_head) % PACK_ALIGN == 0,
 	       "the struct is aligned");
+
+static char *align(char *at)
+{
+	return at + (-(uintptr_t)at & (PACK_ALIGN - 1));
+}
+
+/* As this library's struct. Returns behind the copy. */
+static char *copy_process(const struct netobs_process *process, char *at,
+			  const struct netobs_process **ret_copy)
+{
+	struct netobs_process *copy = (struct netobs_process *)at;
+
+	if (!process)
+		return at;
+	*copy = (struct netobs_process){ 0 };
+	memcpy(copy, process, min_u64(process->sz, sizeof(*copy)));
+	copy->sz = sizeof(*copy);
+	*ret_copy = copy;
+	return at + sizeof(*copy);
+}
 
 /* Returns behind the copy. */
 static char *copy_flow(const struct netobs_flow *flow, uint32_t points_max,
@@ -135,7 +157,10 @@ static char *copy_flow(const struct netobs_flow *flow, uint32_t points_max,
 		points[i].name = points[i].name ? name : NULL;
 		name += len + 1;
 	}
-	return name;
+	if (!flow->src_process && !flow->dst_process)
+		return name;
+	name = copy_process(flow->src_process, align(name), &copy->src_process);
+	return copy_process(flow->dst_process, name, &copy->dst_process);
 }
 
 size_t pack_record(const struct netobs_record *record, void *packed)
@@ -167,16 +192,60 @@ static const char *take(void *to, size_t size, const char *from, size_t len)
 	return from + len;
 }
 
-static int take_names(struct unpacked *to, uint32_t n, const char *at,
-		      const char *end)
+/* Returns behind the names; NULL: one has no end. */
+static const char *take_names(struct unpacked *to, uint32_t n, const char *at,
+			      const char *end)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		const char *nul = memchr(at, '\0', (size_t)(end - at));
 
 		if (!nul)
-			return -EBADMSG;
+			return NULL;
 		to->points[i].name = to->points[i].name ? at : NULL;
 		at = nul + 1;
+	}
+	return at;
+}
+
+/* Returns behind it; NULL: it is not there. */
+static const char *take_process(struct netobs_process *to, const char *at,
+				const char *end)
+{
+	size_t size;
+
+	if ((size_t)(end - at) < sizeof(size))
+		return NULL;
+	memcpy(&size, at, sizeof(size));
+	if (size < sizeof(size) || size > (size_t)(end - at) || size % PACK_ALIGN)
+		return NULL;
+	at = take(to, sizeof(*to), at, size);
+	to->sz = sizeof(*to);
+	/* The bytes may be any. */
+	to->command[sizeof(to->command) - 1] = '\0';
+	to->cgroup_path[sizeof(to->cgroup_path) - 1] = '\0';
+	to->container_id[sizeof(to->container_id) - 1] = '\0';
+	to->pod_uid[sizeof(to->pod_uid) - 1] = '\0';
+	return at;
+}
+
+/* @from: where the record began, of which @at is a part. */
+static int take_processes(struct unpacked *to, const char *from, const char *at,
+			  const char *end)
+{
+	struct netobs_flow *flow = &to->any.flow;
+	const struct netobs_process **ends[] = { &flow->src_process,
+						 &flow->dst_process };
+
+	if (!flow->src_process && !flow->dst_process)
+		return 0;
+	at += -(size_t)(at - from) & (PACK_ALIGN - 1);
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+		if (!*ends[i])
+			continue;
+		at = at <= end ? take_process(&to->processes[i], at, end) : NULL;
+		if (!at)
+			return -EBADMSG;
+		*ends[i] = &to->processes[i];
 	}
 	return 0;
 }
@@ -184,6 +253,7 @@ static int take_names(struct unpacked *to, uint32_t n, const char *at,
 static int unpack_flow(const struct packed_head *head, const char *at,
 		       const char *end, struct unpacked *to)
 {
+	const char *from = at - sizeof(*head);
 	struct netobs_flow *flow = &to->any.flow;
 
 	if (head->n_points > PACK_POINTS_MAX ||
@@ -199,7 +269,8 @@ static int unpack_flow(const struct packed_head *head, const char *at,
 	flow->n_points = head->n_points;
 	flow->point_size = sizeof(to->points[0]);
 	flow->points = to->points;
-	return take_names(to, head->n_points, at, end);
+	at = take_names(to, head->n_points, at, end);
+	return at ? take_processes(to, from, at, end) : -EBADMSG;
 }
 
 static int unpack_other(const struct packed_head *head, const char *at,
@@ -262,7 +333,7 @@ int netobs_flow_dup(const struct netobs_flow *flow, struct netobs_flow **ret_flo
 	size = sizeof(*flow) + flow->n_points * sizeof(struct netobs_point);
 	for (uint32_t i = 0; i < flow->n_points; i++)
 		size += strlen(flow_point(flow, i)->name ?: "") + 1;
-	made = malloc(size);
+	made = malloc(size + PACK_PROCESSES_ROOM);
 	if (!made)
 		return -ENOMEM;
 	copy_flow(flow, UINT32_MAX, PTRDIFF_MAX, made);

@@ -80,14 +80,17 @@ enum {
 	PACK_POINTS_MAX = 256,
 	PACK_NAME_MAX = 32,
 	/* As JSON: with as many points as there can be, all names to be escaped. */
-	RECORD_JSON_MAX = 60 << 10,
+	RECORD_JSON_MAX = 68 << 10,
 };
 
 _Static_assert(PACK_POINTS_MAX *(6 * PACK_NAME_MAX + 30) + NETOBS_FLOW_JSON_MAX <=
 		       RECORD_JSON_MAX,
 	       "any record fits");
 
-/* Then the struct. A flow is followed by its points, and the name of each with its NUL. */
+/*
+ * Then the struct. A flow is followed by its points, the name of each with its NUL, and from the
+ * next multiple of PACK_ALIGN on its processes.
+ */
 struct packed_head {
 	uint16_t size;
 	uint16_t point_size;
@@ -98,6 +101,8 @@ struct packed_head {
 	(sizeof(struct packed_head) + sizeof(type) + \
 	 (n_points) * (sizeof(struct netobs_point) + (size_t)PACK_NAME_MAX))
 
+enum { PACK_PROCESSES_ROOM = 2 * sizeof(struct netobs_process) + PACK_ALIGN };
+
 /**
  * @param record  what record_view() returned
  * @return bytes that pack_record() writes at most
@@ -107,7 +112,8 @@ static inline size_t pack_room(const struct netobs_record *record)
 	if (record->type != NETOBS_RECORD_FLOW)
 		return PACK_ROOM(union any_record, 0);
 	return PACK_ROOM(struct netobs_flow,
-			 min_u64(as_flow(record)->n_points, PACK_POINTS_MAX));
+			 min_u64(as_flow(record)->n_points, PACK_POINTS_MAX)) +
+	       PACK_PROCESSES_ROOM;
 }
 
 /**
@@ -128,6 +134,7 @@ static inline const struct netobs_record *packed_record(const void *packed)
 struct unpacked {
 	union any_record any;
 	struct netobs_point points[PACK_POINTS_MAX];
+	struct netobs_process processes[2];
 };
 
 /**

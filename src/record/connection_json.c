@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/util.h"
+#include "process_json.h"
 
 #include <errno.h>
 
@@ -117,6 +118,8 @@ int netobs_connection_json(const struct netobs_connection *connection,
 	json_string(&json, connection->interface);
 	json_key_u64(&json, "IfIndex", connection->ifindex);
 	json_key_u64(&json, "NetnsInode", connection->netns_inode);
+	process_json(&json, connection->client_process,
+		     connection->server_process);
 	add_way(&json, "ToServer", connection->to_server);
 	add_way(&json, "ToClient", connection->to_client);
 	json_close(&json, '}');

@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "fields.h"
+#include "process_json.h"
 
 #include <errno.h>
 #include <string.h>
@@ -184,6 +185,7 @@ int flow_record_json(const struct netobs_record *record, char *buf, size_t size)
 	json_begin(&json, buf, size);
 	json_open(&json, '{');
 	add_fields(&json, flow);
+	process_json(&json, flow->src_process, flow->dst_process);
 	if (flow->n_points)
 		add_points(&json, flow);
 	json_close(&json, '}');

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "cgroup_path.h"
 
+#include "base/util.h"
+
 #include <ctype.h>
 #include <stdbool.h>
 #include <string.h>
@@ -44,27 +46,46 @@ static void cut_suffix(struct part *part, const char *suffix)
 		part->len -= len;
 }
 
-static bool has_word(struct part part, const char *word)
+static bool has_prefix(struct part part, const char *prefix)
 {
-	return memmem(part.at, part.len, word, strlen(word));
+	const size_t len = strlen(prefix);
+
+	return part.len >= len && !memcmp(part.at, prefix, len);
 }
 
-/* "<id>", "docker-<id>.scope", "cri-containerd:<id>"; not the monitor beside it. */
-static void find_container(struct part part, struct cgroup_names *names)
+static bool is_any_of(struct part part, const char *const *words, size_t n)
 {
+	for (size_t i = 0; i < n; i++)
+		if (part.len == strlen(words[i]) && has_prefix(part, words[i]))
+			return true;
+	return false;
+}
+
+/* ---- Containers -------------------------------------------------------------------------- */
+
+/* "<id>", "docker-<id>.scope"; not the monitor beside it. @return whether it is one */
+static bool take_container(struct part part, struct cgroup_names *names)
+{
+	static const char *const prefixes[] = { "",	   "docker-",
+						"libpod-", "cri-containerd-",
+						"crio-",   "nerdctl-" };
+	struct part prefix = part;
 	const char *id;
 
 	cut_suffix(&part, ".scope");
-	if (part.len < CONTAINER_ID_LEN || has_word(part, "conmon"))
-		return;
+	if (part.len < CONTAINER_ID_LEN)
+		return false;
 	id = part.at + part.len - CONTAINER_ID_LEN;
-	if (id > part.at && id[-1] != '-' && id[-1] != ':')
-		return;
-	if (!is_hex(id, CONTAINER_ID_LEN))
-		return;
+	prefix.len = (size_t)(id - part.at);
+	if (!is_hex(id, CONTAINER_ID_LEN) ||
+	    !is_any_of(prefix, prefixes, ARRAY_SIZE(prefixes)))
+		return false;
 	memcpy(names->container_id, id, CONTAINER_ID_LEN);
 	names->container_id[CONTAINER_ID_LEN] = '\0';
+	return true;
 }
+
+/* ---- Pods --------------------------------------------------------------------------------- */
 
 static void take_uid(const char *uid, size_t len, struct cgroup_names *names)
 {
@@ -73,38 +94,90 @@ static void take_uid(const char *uid, size_t len, struct cgroup_names *names)
 	names->pod_uid[len] = '\0';
 }
 
-/* "pod<uid>", "kubepods-burstable-pod<uid>.slice", with ":..." behind it. */
-static void find_pod(struct part part, struct cgroup_names *names)
+/* Behind "pod", which the part begins with, or "-pod". */
+static bool is_behind_pod(struct part part, const char *uid)
 {
-	const char *colon = memchr(part.at, ':', part.len), *uid;
+	return uid - part.at >= 3 && !memcmp(uid - 3, "pod", 3) &&
+	       (uid - part.at == 3 || uid[-4] == '-');
+}
 
-	if (colon)
-		part.len = (size_t)(colon - part.at);
+/* "pod<uid>", "kubepods-burstable-pod<uid>.slice". @return whether it is one */
+static bool take_pod(struct part part, struct cgroup_names *names)
+{
+	const size_t lens[] = { UID_LEN, STATIC_UID_LEN };
+
 	cut_suffix(&part, ".slice");
-	if (part.len >= 3 + UID_LEN) {
-		uid = part.at + part.len - UID_LEN;
-		if (!memcmp(uid - 3, "pod", 3) && is_uid(uid))
-			take_uid(uid, UID_LEN, names);
+	for (size_t i = 0; i < ARRAY_SIZE(lens); i++) {
+		const char *uid = part.at;
+
+		if (part.len < lens[i])
+			continue;
+		uid += part.len - lens[i];
+		if (!is_behind_pod(part, uid) ||
+		    !(lens[i] == UID_LEN ? is_uid(uid) : is_hex(uid, lens[i])))
+			continue;
+		take_uid(uid, lens[i], names);
+		return true;
 	}
-	if (part.len >= 3 + STATIC_UID_LEN) {
-		uid = part.at + part.len - STATIC_UID_LEN;
-		if (!memcmp(uid - 3, "pod", 3) && is_hex(uid, STATIC_UID_LEN))
-			take_uid(uid, STATIC_UID_LEN, names);
-	}
+	return false;
+}
+
+/* "kubepods-burstable-pod<uid>.slice:cri-containerd:<id>", of containerd without systemd. */
+static void take_both(struct part part, struct cgroup_names *names)
+{
+	const char *first = memchr(part.at, ':', part.len);
+	const char *last = memrchr(part.at, ':', part.len);
+	const struct part pod = { part.at, (size_t)(first - part.at) };
+	const struct part container = { last + 1,
+					part.len - (size_t)(last + 1 - part.at) };
+
+	if (take_pod(pod, names))
+		take_container(container, names);
+}
+
+/* ---- Paths -------------------------------------------------------------------------------- */
+
+static bool is_of_kubelet(struct part part)
+{
+	static const char *const words[] = { "kubelet", "kubelet.slice" };
+
+	return is_any_of(part, words, ARRAY_SIZE(words));
+}
+
+static bool is_of_pods(struct part part)
+{
+	static const char *const words[] = { "kubepods", "kubepods.slice",
+					     "kubelet-kubepods.slice" };
+
+	return is_any_of(part, words, ARRAY_SIZE(words));
+}
+
+/* systemd gives it to the user, who may call what is below anything. */
+static bool is_of_user(struct part part)
+{
+	return has_prefix(part, "user@") && part.len > 8 &&
+	       !memcmp(part.at + part.len - 8, ".service", 8);
 }
 
 struct cgroup_names cgroup_names_of(const char *path)
 {
-	const bool is_kubernetes = strstr(path, "kubepods");
+	bool is_top = true, is_pods = false, is_pod = false;
 	struct cgroup_names names = { 0 };
 	struct part part = { .at = path };
 
 	for (; *part.at; part.at += part.len) {
 		part.at += strspn(part.at, "/");
 		part.len = strcspn(part.at, "/");
-		find_container(part, &names);
-		if (is_kubernetes)
-			find_pod(part, &names);
+		if (is_of_user(part) || take_container(part, &names) || is_pod)
+			break;
+		if (has_prefix(part, "kubepods-") &&
+		    memchr(part.at, ':', part.len)) {
+			take_both(part, &names);
+			break;
+		}
+		is_pod = is_pods && take_pod(part, &names);
+		is_pods |= is_top && is_of_pods(part);
+		is_top &= is_of_kubelet(part);
 	}
 	return names;
 }

@@ -2,14 +2,12 @@
 #include "fill.h"
 
 #include "base/util.h"
-#include "cgroup_path.h"
+#include "cgroups.h"
 
-#include <bpf/bpf.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -64,38 +62,18 @@ enum netobs_session_ended session_ended(const struct session_end *end)
 
 /* ---- Control groups --------------------------------------------------------------------- */
 
-/* Its names, its own first. False: the path is longer than what is known of it. */
-static bool join_names(const struct session_cgroup *names, char *path, size_t size)
-{
-	size_t used = 0;
-
-	if (names->is_cut || names->n > SESSION_CGROUP_LEVELS)
-		return false;
-	snprintf(path, size, "/");
-	for (uint32_t i = names->n; i-- && used < size;)
-		used += (size_t)snprintf(path + used, size - used, "/%.*s",
-					 SESSION_CGROUP_NAME, names->names[i]);
-	return used < size;
-}
-
 static void fill_cgroup(const struct session_source *source,
 			const struct session_owner *owner,
 			struct netobs_session *session)
 {
-	struct session_cgroup names;
-	struct cgroup_names found;
+	struct cgroup_info info;
 
-	if (bpf_map_lookup_elem(source->cgroups_fd, &owner->cgroup, &names))
+	if (!cgroups_find(source->cgroups_fd, &owner->cgroup, &info))
 		return;
-	if (!join_names(&names, session->cgroup_path,
-			sizeof(session->cgroup_path))) {
-		session->cgroup_path[0] = '\0';
-		return;
-	}
-	found = cgroup_names_of(session->cgroup_path);
-	memcpy(session->container_id, found.container_id,
+	memcpy(session->cgroup_path, info.path, sizeof(session->cgroup_path));
+	memcpy(session->container_id, info.names.container_id,
 	       sizeof(session->container_id));
-	memcpy(session->pod_uid, found.pod_uid, sizeof(session->pod_uid));
+	memcpy(session->pod_uid, info.names.pod_uid, sizeof(session->pod_uid));
 }
 
 static void fill_process(const struct session_source *source,

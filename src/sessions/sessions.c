@@ -10,6 +10,7 @@
 #include "base/sized.h"
 #include "base/util.h"
 #include "engine/map.h"
+#include "cgroups.h"
 #include "engine/session_programs.h"
 #include "fill.h"
 
@@ -58,8 +59,9 @@ struct netobs_sessions {
 	struct session_programs programs;
 	struct ring_buffer *ring;
 	int counts_fd, cgroups_fd; /* maps, also once the programs are gone */
-	uint64_t *counts_room;	   /* for a struct session_counts of each CPU */
-	int list_fd; /* of those that live; -1: there is no list now */
+	struct cgroups_upkeep upkeep;
+	void *counts_room; /* for session_counts_sum() */
+	int list_fd;	   /* of those that live; -1: there is no list now */
 	struct map_grace *grace;
 	bool is_gathering; /* the timer will read the ring buffer */
 
@@ -258,10 +260,16 @@ static int on_ring_timer(void *ctx, int fd)
 static int on_upkeep(void *ctx, int fd)
 {
 	struct netobs_sessions *sessions = ctx;
+	struct session_counts counts;
 
 	(void)fd;
 	clock_calibrate(&sessions->clock);
-	return sessions->ring ? read_ring(sessions) : 0;
+	if (sessions->state != SESSIONS_RUNNING)
+		return sessions->ring ? read_ring(sessions) : 0;
+	counts = session_counts_sum(sessions->counts_fd, sessions->counts_room);
+	cgroups_look_after(&sessions->upkeep, &sessions->programs,
+			   counts.cgroups, &sessions->log);
+	return read_ring(sessions);
 }
 
 /* ---- Those that live --------------------------------------------------------------------- */
@@ -361,7 +369,7 @@ static int keep_map(const struct session_programs *programs, const char *name)
 static int open_maps(struct netobs_sessions *sessions)
 {
 	const struct session_programs *programs = &sessions->programs;
-	const int n_cpus = libbpf_num_possible_cpus();
+	const int counts_size = session_counts_size();
 	int events;
 
 	sessions->counts_fd = keep_map(programs, "session_counts");
@@ -369,10 +377,12 @@ static int open_maps(struct netobs_sessions *sessions)
 	events = program_set_map_fd(&programs->sockets, "session_events");
 	if (sessions->counts_fd < 0 || sessions->cgroups_fd < 0 || events < 0)
 		return -ENOENT;
-	if (n_cpus < 0)
-		return n_cpus;
-	sessions->counts_room =
-		calloc((size_t)n_cpus, sizeof(struct session_counts));
+	if (counts_size < 0)
+		return counts_size;
+	sessions->upkeep.cgroups_fd = sessions->cgroups_fd;
+	sessions->upkeep.round_fd =
+		program_set_map_fd(&programs->sockets, "session_round");
+	sessions->counts_room = calloc(1, (size_t)counts_size);
 	sessions->ring = ring_buffer__new(events, take_event, sessions, NULL);
 	return sessions->counts_room && sessions->ring ? 0 : -ENOMEM;
 }
@@ -562,18 +572,16 @@ int netobs_sessions_stats_get(const struct netobs_sessions *sessions,
 			      struct netobs_sessions_stats *ret_stats)
 {
 	struct netobs_sessions_stats stats;
-	const struct session_counts *counts;
+	struct session_counts counts;
 
 	if (!sessions || !ret_stats)
 		return -EINVAL;
 	stats = sessions->stats;
-	counts = (const struct session_counts *)sessions->counts_room;
-	if (sessions->counts_fd >= 0 &&
-	    !bpf_map_lookup_elem(sessions->counts_fd, &(uint32_t){ 0 },
-				 sessions->counts_room))
-		for (int i = 0; i < libbpf_num_possible_cpus(); i++) {
-			stats.ended += counts[i].ended;
-			stats.lost += counts[i].lost;
-		}
+	if (sessions->counts_fd >= 0) {
+		counts = session_counts_sum(sessions->counts_fd,
+					    sessions->counts_room);
+		stats.ended += counts.ended;
+		stats.lost += counts.lost;
+	}
 	return sized_fill(ret_stats, &stats, sizeof(stats));
 }

@@ -206,7 +206,10 @@ class Words(unittest.TestCase):
     def test_json_fields(self):
         """The list is made of the catalogue, the rest of the section by hand."""
         catalogue = (ROOT / "src/record/fields.def").read_text()
-        fields = set(re.findall(r'"([A-Z]\w+)"', catalogue)) | {"NetnsInodes"}
+        of_processes = set(re.findall(r'PROCESS_FIELD\(\w+, \w+, "(\w+)"', catalogue))
+        ends = {"Src", "Dst"}
+        fields = set(re.findall(r'"([A-Z]\w+)"', catalogue)) - of_processes - ends
+        fields |= {end + name for end in ends for name in of_processes} | {"NetnsInodes"}
         self.assertLess({"SrcAddr", "Bytes"}, fields)
         self.assertEqual(man_terms("netobsctl-flows.8", "JSON FIELDS"), fields)
         section = man_section("netobsctl-flows.8", "JSON FIELDS")

@@ -14,6 +14,7 @@ enum { RECORDS_MAX = 64, POINTS_MAX = 4 };
 struct sample {
 	struct netobs_flow flow;
 	struct netobs_point points[POINTS_MAX];
+	struct netobs_process processes[2];
 };
 
 static struct sample samples[RECORDS_MAX];
@@ -178,10 +179,13 @@ static unsigned int read_samples(const uint8_t *data, size_t size)
 
 		fill(&data, &size, flow, sizeof(*flow));
 		fill(&data, &size, sample->points, sizeof(sample->points));
+		fill(&data, &size, sample->processes, sizeof(sample->processes));
 		flow->sz = sizeof(*flow);
 		flow->ethertype = flow->ethertype & 1 ? 0x0800 : 0x86dd;
 		flow->n_points %= POINTS_MAX + 1;
 		flow->points = sample->points;
+		flow->src_process = flow->dscp & 1 ? &sample->processes[0] : NULL;
+		flow->dst_process = flow->dscp & 2 ? &sample->processes[1] : NULL;
 	}
 	return n;
 }

@@ -139,12 +139,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static uint8_t buf[PBFLOW_RECORD_MAX];
 	struct netobs_point points[PACK_POINTS_MAX];
 	struct pbflow_options options;
+	struct netobs_process processes[2];
 	struct netobs_flow flow;
 	Pbflow__Record *record;
 	size_t len;
 
 	take(&flow, sizeof(flow), &data, &size);
 	take(&options, sizeof(options), &data, &size);
+	take(processes, sizeof(processes), &data, &size);
+	flow.src_process = flow.dscp & 1 ? &processes[0] : NULL;
+	flow.dst_process = flow.dscp & 2 ? &processes[1] : NULL;
 	make_points(&flow, points, data, size);
 
 	len = pbflow_record(&flow, &options, buf);

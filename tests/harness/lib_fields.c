@@ -77,6 +77,8 @@ static void change(void *record, const struct field *field)
 		*(int64_t *)bytes += 3000000000; /* to be seen in seconds */
 	else if (!strcmp(field->type, "name"))
 		*(const char **)bytes = "eth1";
+	else if (!strcmp(field->type, "text"))
+		bytes[0] ^= 1;
 	else if (!strcmp(field->member, "ethertype"))
 		*(uint16_t *)bytes = 0x86dd;
 	else /* of an address the last byte, of a number the lowest */
@@ -91,4 +93,25 @@ void field_change(struct netobs_flow *flow, const struct field *field)
 void point_field_change(struct netobs_point *changed, const struct field *field)
 {
 	change(changed, field);
+}
+
+struct netobs_process fields_process(void)
+{
+	return (struct netobs_process){
+		.sz = sizeof(struct netobs_process),
+		.pid = 4711,
+		.uid = 1000,
+		.cgroup_id = 123456789012,
+		.command = "a command",
+		.cgroup_path = "/system.slice/a.service",
+		.container_id = "3f4c9a0b1d2e5f60718293a4b5c6d7e8"
+				"f90a1b2c3d4e5f60718293a4b5c6d7e8",
+		.pod_uid = "0f3e9c1a-5b7d-4c2e-8a6f-1d2c3b4a5f60",
+	};
+}
+
+void process_field_change(struct netobs_process *process,
+			  const struct field *field)
+{
+	change(process, field);
 }

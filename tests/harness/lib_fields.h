@@ -47,7 +47,23 @@ static const struct field point_fields[] = {
 #include "record/fields.def"
 };
 
+#define FIELD(...)
+#define POINT_FIELD(...)
+#define PROCESS_FIELD(member, type, json, ...)     \
+	{ #member,                                 \
+	  #type,                                   \
+	  json,                                    \
+	  "PROCESS",                               \
+	  offsetof(struct netobs_process, member), \
+	  FIELD_SIZE(netobs_process, member),      \
+	  FIELD_ALWAYS },
+
+static const struct field process_fields[] = {
+#include "record/fields.def"
+};
+
 enum {
+	N_PROCESS_FIELDS = sizeof(process_fields) / sizeof(process_fields[0]),
 	N_FIELDS = sizeof(fields) / sizeof(fields[0]),
 	N_POINT_FIELDS = sizeof(point_fields) / sizeof(point_fields[0]),
 };
@@ -58,5 +74,10 @@ struct netobs_flow fields_flow(void);
 /* Another value of that field, which every encoding can tell from the first. */
 void field_change(struct netobs_flow *flow, const struct field *field);
 void point_field_change(struct netobs_point *point, const struct field *field);
+
+/* One that has all fields. */
+struct netobs_process fields_process(void);
+void process_field_change(struct netobs_process *process,
+			  const struct field *field);
 
 #endif

@@ -26,12 +26,29 @@ struct {
 	__type(value, struct session_socket);
 } session_sockets SEC(".maps");
 
+/* User space removes those that no socket has any more. */
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, SESSION_CGROUPS_MAX);
 	__type(key, struct session_cgroup_key);
 	__type(value, struct session_cgroup);
 } session_cgroups SEC(".maps");
+
+/* How often user space has looked for those. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} session_round SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct session_counts);
+} session_counts SEC(".maps");
 
 /* Where a path is put together, by one program at a time. */
 struct session_path {
@@ -48,11 +65,22 @@ struct {
 	__type(value, struct session_path);
 } session_paths SEC(".maps");
 
+static __always_inline bool is_ip(const struct sock *sk)
+{
+	return sk->__sk_common.skc_family == AF_INET ||
+	       sk->__sk_common.skc_family == AF_INET6;
+}
+
 static __always_inline bool is_tcp(const struct sock *sk)
 {
-	return sk->sk_protocol == IPPROTO_TCP &&
-	       (sk->__sk_common.skc_family == AF_INET ||
-		sk->__sk_common.skc_family == AF_INET6);
+	return sk->sk_protocol == IPPROTO_TCP && is_ip(sk);
+}
+
+static __always_inline bool is_udp(const struct sock *sk)
+{
+	return (sk->sk_protocol == IPPROTO_UDP ||
+		sk->sk_protocol == IPPROTO_UDPLITE) &&
+	       is_ip(sk);
 }
 
 static __always_inline bool is_kernel_thread(const struct task_struct *task)
@@ -126,15 +154,22 @@ static __always_inline void release_path(struct session_path *path)
 static __always_inline void keep_path(struct cgroup *cgroup,
 				      const struct session_cgroup_key *key)
 {
+	struct session_counts *counts =
+		bpf_map_lookup_elem(&session_counts, &(__u32){ 0 });
+	const __u32 *round = bpf_map_lookup_elem(&session_round, &(__u32){ 0 });
 	struct session_path *path;
 
-	if (bpf_map_lookup_elem(&session_cgroups, key))
+	if (!counts || !round || bpf_map_lookup_elem(&session_cgroups, key))
 		return;
 	path = claim_path();
 	if (!path)
 		return;
 	read_path(cgroup, &path->names);
-	bpf_map_update_elem(&session_cgroups, key, &path->names, BPF_ANY);
+	path->names.round = *round;
+	if (bpf_map_update_elem(&session_cgroups, key, &path->names, BPF_NOEXIST))
+		__sync_fetch_and_add(&counts->cgroups_lost, 1);
+	else
+		__sync_fetch_and_add(&counts->cgroups, 1);
 	release_path(path);
 }
 
@@ -167,16 +202,30 @@ valid_owner(struct session_socket *socket)
 	return socket->valid ? &socket->owners[1] : &socket->owners[0];
 }
 
+enum { CLAIM_TRIES = 16 };
+
+static __always_inline bool claim_owner(struct session_socket *socket)
+{
+	for (int i = 0; i < CLAIM_TRIES; i++)
+		if (!__sync_val_compare_and_swap(&socket->is_written, 0, 1))
+			return true;
+	return false;
+}
+
 /*
  * A socket may be in use on several CPUs, whose programs take no lock: one writes, beside
- * what others read, and they leave it at that.
+ * what others read, and they try again for some tens of nanoseconds. An owner that is known
+ * better than @most stays, also if it became so a moment ago.
  */
 static __always_inline void set_owner(struct session_socket *socket,
-				      const struct session_owner *owner)
+				      const struct session_owner *owner,
+				      enum session_by most)
 {
-	if (__sync_val_compare_and_swap(&socket->is_written, 0, 1))
+	if (!claim_owner(socket))
 		return;
-	if (socket->valid) {
+	if (valid_owner(socket)->by > most) {
+		/* It stays. */
+	} else if (socket->valid) {
 		socket->owners[0] = *owner;
 		(void)__sync_lock_test_and_set(&socket->valid, 0);
 	} else {
@@ -196,7 +245,7 @@ static __always_inline void note_current(struct session_socket *socket,
 	if (valid_owner(socket)->by >= by || is_kernel_thread(task))
 		return;
 	owner = read_owner(task, by);
-	set_owner(socket, &owner);
+	set_owner(socket, &owner, by - 1);
 }
 
 #endif

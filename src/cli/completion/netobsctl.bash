@@ -7,7 +7,7 @@ _netobsctl_options()
 	flows)
 		echo "-h --help -i --interface -x --exclude -D --list-interfaces --direction" \
 			"-o --output --by --sort --top -N --names --rules -d --duration -n --count --interval" \
-			"--sampling --rtt --max-connections --min-bytes" \
+			"--sampling --rtt --process --max-connections --min-bytes" \
 			"--active-timeout --idle-timeout --per-interface" \
 			"--timestamps --max-flows --max-memory --attach --attach-order -r --read --stats" \
 			"--live --socket --metrics --metrics-listen-any --metrics-textfile" \
@@ -16,12 +16,12 @@ _netobsctl_options()
 		;;
 	top)
 		echo "-h --help -i --interface -x --exclude --direction --by --sort -n --rows -N --names" \
-			"--interval --once -o --output -d --duration --sampling --rtt --max-flows" \
+			"--interval --once -o --output -d --duration --sampling --rtt --process --max-flows" \
 			"--max-memory -r --read --stats -v --verbose"
 		;;
 	tcp)
 		echo "-h --help -i --interface -x --exclude --sort -n --rows -N --names --interval --once" \
-			"-o --output -d --duration --max-connections -v --verbose"
+			"-o --output -d --duration --max-connections --process -v --verbose"
 		;;
 	sessions)
 		echo "-h --help -o --output -d --duration -n --count --interval --pid --comm" \
@@ -128,7 +128,7 @@ _netobsctl_values()
 		;;
 	flows:--by | top:--by)
 		keys=(src dst client service host tuple pair port proto interface direction
-			vlan tunnel)
+			vlan tunnel process container pod)
 		if [[ $cur == *,* ]]; then
 			keys=("${keys[@]/#/${cur%,*},}")
 		else

@@ -25,6 +25,7 @@ enum {
 	ANY_PACKETS = 1 << 12, /* one of these two */
 	SOME_FLOWS = 1 << 13,
 	HEALTH = 1 << 14,
+	PROCESS = 1 << 15,
 };
 
 /* ---- Elements of our own: by number ---------------------------------------------- */
@@ -60,6 +61,9 @@ enum {
 #define own_duration own_number
 #define own_netns own_number
 #define own_tunnel own_number
+#define own_text(member, number, name, flags)                     \
+	[number] = FB_IE_INIT_FULL(name, 0, number, FB_IE_VARLEN, \
+				   FB_IE_DEFAULT, 0, 0, FB_STRING, NULL),
 #define own_tunnel_end(member, number, name, flags) \
 	OWN(member, number, name, FB_IE_DEFAULT, FB_IP6_ADDR)
 
@@ -225,15 +229,25 @@ static const struct {
 	[LAYOUT_FLOW4] = FLOW(V4),
 	[LAYOUT_FLOW4_ICMP] = FLOW(V4 | ICMP),
 	[LAYOUT_FLOW4_HEALTH] = FLOW(V4 | HEALTH),
+	[LAYOUT_FLOW4_PROCESS] = FLOW(V4 | PROCESS),
+	[LAYOUT_FLOW4_BOTH] = FLOW(V4 | HEALTH | PROCESS),
 	[LAYOUT_FLOW6] = FLOW(V6),
 	[LAYOUT_FLOW6_ICMP] = FLOW(V6 | ICMP),
 	[LAYOUT_FLOW6_HEALTH] = FLOW(V6 | HEALTH),
+	[LAYOUT_FLOW6_PROCESS] = FLOW(V6 | PROCESS),
+	[LAYOUT_FLOW6_BOTH] = FLOW(V6 | HEALTH | PROCESS),
 	[LAYOUT_SAMPLED + LAYOUT_FLOW4] = FLOW(V4 | SAMPLED),
 	[LAYOUT_SAMPLED + LAYOUT_FLOW4_ICMP] = FLOW(V4 | ICMP | SAMPLED),
 	[LAYOUT_SAMPLED + LAYOUT_FLOW4_HEALTH] = FLOW(V4 | HEALTH | SAMPLED),
+	[LAYOUT_SAMPLED + LAYOUT_FLOW4_PROCESS] = FLOW(V4 | PROCESS | SAMPLED),
+	[LAYOUT_SAMPLED + LAYOUT_FLOW4_BOTH] =
+		FLOW(V4 | HEALTH | PROCESS | SAMPLED),
 	[LAYOUT_SAMPLED + LAYOUT_FLOW6] = FLOW(V6 | SAMPLED),
 	[LAYOUT_SAMPLED + LAYOUT_FLOW6_ICMP] = FLOW(V6 | ICMP | SAMPLED),
 	[LAYOUT_SAMPLED + LAYOUT_FLOW6_HEALTH] = FLOW(V6 | HEALTH | SAMPLED),
+	[LAYOUT_SAMPLED + LAYOUT_FLOW6_PROCESS] = FLOW(V6 | PROCESS | SAMPLED),
+	[LAYOUT_SAMPLED + LAYOUT_FLOW6_BOTH] =
+		FLOW(V6 | HEALTH | PROCESS | SAMPLED),
 	[LAYOUT_SAMPLING] = OTHER(sampling_spec, 1),
 	[LAYOUT_SELECTOR] = OTHER(selector_spec, 1),
 	[LAYOUT_INTERFACE] = OTHER(interface_spec, 1),
@@ -337,7 +351,7 @@ static void add_own_elements(struct layout *layout)
 
 bool layout_is_extended(enum layout_kind kind)
 {
-	return kind == LAYOUT_ELEMENT || kinds[kind].flags & HEALTH;
+	return kind == LAYOUT_ELEMENT || kinds[kind].flags & (HEALTH | PROCESS);
 }
 
 void layout_open(struct layout *layout, const struct layout_options *options)

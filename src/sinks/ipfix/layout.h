@@ -32,12 +32,16 @@ struct layout_options {
 enum layout_kind {
 	LAYOUT_FLOW4,
 	LAYOUT_FLOW4_ICMP,
-	LAYOUT_FLOW4_HEALTH, /* extended, with what was measured of TCP */
+	LAYOUT_FLOW4_HEALTH,  /* extended, with what was measured of TCP */
+	LAYOUT_FLOW4_PROCESS, /* extended, with the processes at its ends */
+	LAYOUT_FLOW4_BOTH,    /* with both */
 	LAYOUT_FLOW6,
 	LAYOUT_FLOW6_ICMP,
 	LAYOUT_FLOW6_HEALTH,
-	LAYOUT_SAMPLED, /* the same six, of sampled flows */
-	LAYOUT_SAMPLED_LAST = LAYOUT_SAMPLED + LAYOUT_FLOW6_HEALTH,
+	LAYOUT_FLOW6_PROCESS,
+	LAYOUT_FLOW6_BOTH,
+	LAYOUT_SAMPLED, /* the same ten, of sampled flows */
+	LAYOUT_SAMPLED_LAST = LAYOUT_SAMPLED + LAYOUT_FLOW6_BOTH,
 	LAYOUT_SAMPLING,       /* samplingInterval, as NetFlow had it */
 	LAYOUT_SELECTOR,       /* the same by RFC 5477; of flows by RFC 7014 */
 	LAYOUT_INTERFACE,      /* name of an ifindex */

@@ -184,6 +184,37 @@ static void add_fields(struct record_flow *record, const struct netobs_flow *flo
 #include "record/fields.def"
 }
 
+#define copy_number(end, member) record->end##_##member = flow->end->member;
+#define copy_count copy_number
+#define copy_text(end, member)                            \
+	memcpy(record->end##_##member, flow->end->member, \
+	       sizeof(record->end##_##member));
+#define COPY_derived(...)
+#define COPY_process(type, end, member) copy_##type(end, member)
+#define COPY(type, end, member, set, ...) COPY_##set(type, end, member)
+#define COPY_EXPANDED(...) COPY(__VA_ARGS__)
+
+#define FIELD(...)
+#define POINT_FIELD(...)
+#define PROCESS_FIELD(member, type, json, proto, ipfix, ...) \
+	COPY_EXPANDED(type, src_process, member, FIELD_ARGUMENTS ipfix)
+
+static void add_source(struct record_flow *record, const struct netobs_flow *flow)
+{
+#include "record/fields.def"
+}
+
+#define FIELD(...)
+#define POINT_FIELD(...)
+#define PROCESS_FIELD(member, type, json, proto, ipfix, ...) \
+	COPY_EXPANDED(type, dst_process, member, FIELD_ARGUMENTS ipfix)
+
+static void add_destination(struct record_flow *record,
+			    const struct netobs_flow *flow)
+{
+#include "record/fields.def"
+}
+
 /* One of these is known. */
 enum {
 	HAS_HEALTH = NETOBS_HAS_RTT | NETOBS_HAS_HANDSHAKE_RTT |
@@ -209,10 +240,17 @@ enum layout_kind record_from_flow(struct record_flow *record,
 		add_vlan(record, flow);
 	if (flow->has & NETOBS_HAS_VNI && flow->tunnel == NETOBS_TUNNEL_VXLAN)
 		record->segment_id = SEGMENT_VXLAN | flow->vni;
+	if (flow->src_process)
+		add_source(record, flow);
+	if (flow->dst_process)
+		add_destination(record, flow);
 	set += record->ip_version == 4 ? LAYOUT_FLOW4 : LAYOUT_FLOW6;
 	if (is_icmp)
 		return set + LAYOUT_FLOW4_ICMP;
-	if (options->is_extended && flow->has & HAS_HEALTH)
-		return set + LAYOUT_FLOW4_HEALTH;
-	return set;
+	if (!options->is_extended)
+		return set;
+	if (flow->src_process || flow->dst_process)
+		return set + (flow->has & HAS_HEALTH ? LAYOUT_FLOW4_BOTH :
+						       LAYOUT_FLOW4_PROCESS);
+	return set + (flow->has & HAS_HEALTH ? LAYOUT_FLOW4_HEALTH : 0);
 }

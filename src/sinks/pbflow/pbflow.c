@@ -166,6 +166,23 @@ static uint8_t *put_text(uint8_t *to, uint32_t number, const char *text)
 	return put_end(contents, contents + len);
 }
 
+static uint8_t *put_long_text(uint8_t *to, uint32_t number, const char *text,
+			      size_t size)
+{
+	char buf[3 * PBFLOW_TEXT_MAX + 1], copy[PBFLOW_TEXT_MAX + 1];
+	const size_t len = strnlen(text, min_u64(size, PBFLOW_TEXT_MAX));
+	const char *repaired;
+
+	if (!len)
+		return to;
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	repaired = utf8_repair(copy, buf);
+	to = put_varint(put_tag(to, number, WIRE_BYTES), strlen(repaired));
+	memcpy(to, repaired, strlen(repaired));
+	return to + strlen(repaired);
+}
+
 inlined uint64_t mac_number(const uint8_t mac[6])
 {
 	uint64_t number = 0;
@@ -294,6 +311,42 @@ inlined uint8_t *put_fields(uint8_t *to, const struct netobs_flow *flow,
 	return to;
 }
 
+/* ---- Processes -------------------------------------------------------------------- */
+
+#define process_number(number, member) \
+	to = put_number(to, number, process->member);
+#define process_count process_number
+#define process_text(number, member)                    \
+	to = put_long_text(to, number, process->member, \
+			   sizeof(process->member));
+#define SOURCE_NUMBER(type, member, source, destination, name) \
+	process_##type(source, member)
+#define DESTINATION_NUMBER(type, member, source, destination, name) \
+	process_##type(destination, member)
+#define PROCESS_NUMBER(which, ...) which(__VA_ARGS__)
+
+#define FIELD(...)
+#define POINT_FIELD(...)
+#define PROCESS_FIELD(member, type, json, proto, ...) \
+	PROCESS_NUMBER(SOURCE_NUMBER, type, member, FIELD_ARGUMENTS proto)
+
+static uint8_t *put_source(uint8_t *to, const struct netobs_process *process)
+{
+#include "record/fields.def"
+	return to;
+}
+
+#define FIELD(...)
+#define POINT_FIELD(...)
+#define PROCESS_FIELD(member, type, json, proto, ...) \
+	PROCESS_NUMBER(DESTINATION_NUMBER, type, member, FIELD_ARGUMENTS proto)
+
+static uint8_t *put_destination(uint8_t *to, const struct netobs_process *process)
+{
+#include "record/fields.def"
+	return to;
+}
+
 inlined uint8_t *put_message(uint8_t *to, const struct netobs_flow *flow,
 			     enum message here)
 {
@@ -306,7 +359,9 @@ size_t pbflow_room(const struct netobs_flow *flow)
 {
 	uint64_t n = max_u64(min_u64(flow->n_points, PACK_POINTS_MAX), 1);
 
-	return PBFLOW_FIELDS_MAX + n * PBFLOW_POINT_MAX;
+	return PBFLOW_FIELDS_MAX + n * PBFLOW_POINT_MAX +
+	       (flow->src_process ? PBFLOW_PROCESS_MAX : 0) +
+	       (flow->dst_process ? PBFLOW_PROCESS_MAX : 0);
 }
 
 size_t pbflow_record(const struct netobs_flow *flow,
@@ -322,6 +377,10 @@ size_t pbflow_record(const struct netobs_flow *flow,
 	if (flow->has & NETOBS_HAS_TUNNEL)
 		to = put_message(to, flow, MESSAGE_tunnel);
 	to = put_points(to, flow);
+	if (flow->src_process)
+		to = put_source(to, flow->src_process);
+	if (flow->dst_process)
+		to = put_destination(to, flow->dst_process);
 	if (!(flow->has & NETOBS_HAS_RTT)) { /* readers need it */
 		to = put_begin(to, RECORD_TIME_FLOW_RTT);
 		to = put_end(to, to);

@@ -216,6 +216,34 @@ static void dialects_change_what_libfixbuf_reads(void **state)
 
 /* ---- Sizes and numbers ------------------------------------------------------------ */
 
+static void each_record_and_template_fits_the_smallest_message(void **state)
+{
+	enum { HEADERS = 16 + 4 };
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		const struct layout_options options = {
+			.timestamps = i & 1 ? TIMESTAMPS_NS : TIMESTAMPS_MS,
+			.wide_tcp_flags = i & 2,
+			.is_extended = i & 4,
+			.pen = 1,
+		};
+		struct encoder *encoder =
+			open_encoder(&options, ENCODER_SIZE_MIN);
+
+		for (int kind = 0; kind < LAYOUT_KINDS; kind++) {
+			const struct layout_template *template =
+				&encoder->layout.templates[kind];
+
+			assert_in_range(template->record_len + HEADERS, 1,
+					ENCODER_SIZE_MIN);
+			assert_in_range(template->template_len + HEADERS, 1,
+					ENCODER_SIZE_MIN);
+		}
+		encoder_free(encoder);
+	}
+}
+
 static void messages_are_full_and_never_too_large(void **state)
 {
 	const struct layout_options options = { .is_extended = true, .pen = 1 };
@@ -370,6 +398,8 @@ int main(void)
 		cmocka_unit_test(interfaces_are_those_of_their_direction),
 		cmocka_unit_test(libfixbuf_reads_what_was_written),
 		cmocka_unit_test(dialects_change_what_libfixbuf_reads),
+		cmocka_unit_test(
+			each_record_and_template_fits_the_smallest_message),
 		cmocka_unit_test(messages_are_full_and_never_too_large),
 		cmocka_unit_test(largest_message_is_allowed),
 		cmocka_unit_test(session_starts_with_the_number_it_is_given),

@@ -6,6 +6,7 @@
 #include "lib_ipfix.h"
 #include "lib_test.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { PEN = 32473 };
@@ -45,7 +46,7 @@ static const char *const names[] = {
 
 struct seen {
 	struct ipfix_template template;
-	uint8_t bytes[512];
+	uint8_t bytes[1024];
 };
 
 static void keep(const struct ipfix_record *record, void *ctx)
@@ -152,6 +153,48 @@ static void records_have_each_field(void **state)
 	encoder_free(encoder);
 }
 
+#define SOURCE_process(src, dst, name, ...) "netobsSource" #name,
+#define SOURCE_derived(...) NULL,
+#define SOURCE(set, ...) SOURCE_##set(__VA_ARGS__)
+#define CALL(macro, ...) macro(__VA_ARGS__)
+#define FIELD(...)
+#define POINT_FIELD(...)
+#define PROCESS_FIELD(member, type, json, proto, ipfix, ...) \
+	CALL(SOURCE, FIELD_ARGUMENTS ipfix)
+
+/* In the order of process_fields[]; those of the destination have another prefix. */
+static const char *const source_names[] = {
+#include "record/fields.def"
+};
+
+static void records_have_each_field_of_processes(void **state)
+{
+	struct encoder *encoder = open_encoder(0);
+
+	(void)state;
+	for (size_t i = 0; i < N_PROCESS_FIELDS; i++) {
+		struct netobs_process process = fields_process(), other = process;
+		struct netobs_flow flow = fields_flow(), changed;
+		char name[64];
+
+		if (!source_names[i])
+			continue;
+		/* One of ICMP has no ports, and so no process. */
+		flow.has &= ~(uint64_t)NETOBS_HAS_ICMP;
+		flow.src_process = flow.dst_process = &process;
+		process_field_change(&other, &process_fields[i]);
+		changed = flow;
+		changed.src_process = &other;
+		assert_differ(encoder, source_names[i], &flow, &changed);
+		snprintf(name, sizeof(name), "netobsDestination%s",
+			 source_names[i] + strlen("netobsSource"));
+		changed = flow;
+		changed.dst_process = &other;
+		assert_differ(encoder, name, &flow, &changed);
+	}
+	encoder_free(encoder);
+}
+
 /* The name is in options records. */
 static void records_have_each_field_of_a_point(void **state)
 {
@@ -206,6 +249,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(records_have_each_field),
 		cmocka_unit_test(records_have_each_field_of_a_point),
+		cmocka_unit_test(records_have_each_field_of_processes),
 		cmocka_unit_test(sampling_is_that_of_the_record),
 	};
 

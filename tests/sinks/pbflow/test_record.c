@@ -51,6 +51,7 @@ static void largest_record_fits(void **state)
 	};
 	static uint8_t buf[PBFLOW_RECORD_MAX];
 	struct pbflow_options every_option;
+	struct netobs_process process;
 	struct netobs_flow flow;
 	struct netobs_point points[PACK_POINTS_MAX];
 
@@ -66,6 +67,8 @@ static void largest_record_fits(void **state)
 		};
 	flow.points = points;
 	flow.n_points = ARRAY_SIZE(points) + 1;
+	memset(&process, 0xff, sizeof(process));
+	flow.src_process = flow.dst_process = &process;
 	assert_in_range(pbflow_record(&flow, &record_options, buf), 1,
 			sizeof(buf));
 	assert_int_equal(pbflow_room(&flow), sizeof(buf));

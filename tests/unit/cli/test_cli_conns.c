@@ -140,7 +140,7 @@ static void lines_fit_and_keep_both_round_trip_times(void **state)
 		struct layout layout;
 		struct cells cells;
 
-		conns_layout(&layout);
+		conns_layout(&layout, false);
 		layout_headings(&layout, &cells);
 		layout_widen(&layout, &cells);
 		conns_cells(&layout, &conns, conns.list, NULL, &cells);

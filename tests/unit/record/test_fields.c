@@ -17,6 +17,7 @@
 #include "cli/server.c"
 #include "cli/view.c"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -45,6 +46,8 @@ static void catalogue_has_each_member_once(void **state)
 	CLAIM(flow, netobs_flow, n_points);
 	CLAIM(flow, netobs_flow, point_size);
 	CLAIM(flow, netobs_flow, points);
+	CLAIM(flow, netobs_flow, src_process);
+	CLAIM(flow, netobs_flow, dst_process);
 	claim(flow, offsetof(struct netobs_flow, points) - 4, 4); /* padding */
 	assert_null(memchr(flow, 0, sizeof(flow)));
 
@@ -52,6 +55,25 @@ static void catalogue_has_each_member_once(void **state)
 		claim(point, point_fields[i].offset, point_fields[i].size);
 	CLAIM(point, netobs_point, reserved);
 	assert_null(memchr(point, 0, sizeof(point)));
+}
+
+/* Both ends of @flow are one process, which outlives it. */
+static struct netobs_flow with_process(struct netobs_flow flow,
+				       const struct netobs_process *process)
+{
+	flow.src_process = flow.dst_process = process;
+	return flow;
+}
+
+static void catalogue_has_each_member_of_a_process_once(void **state)
+{
+	uint8_t process[sizeof(struct netobs_process)] = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < N_PROCESS_FIELDS; i++)
+		claim(process, process_fields[i].offset, process_fields[i].size);
+	CLAIM(process, netobs_process, sz);
+	assert_null(memchr(process, 0, sizeof(process)));
 }
 
 /* ---- JSON ------------------------------------------------------------------------- */
@@ -110,6 +132,27 @@ static void json_has_each_field(void **state)
 	}
 }
 
+static void json_has_each_field_of_a_process(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < N_PROCESS_FIELDS; i++) {
+		struct netobs_process process = fields_process(), other = process;
+		struct netobs_flow flow = with_process(fields_flow(), &process);
+		struct netobs_flow changed = with_process(fields_flow(), &other);
+
+		process_field_change(&other, &process_fields[i]);
+		for (int end = 0; end < 2; end++) {
+			struct field field = process_fields[i];
+			char key[32];
+
+			snprintf(key, sizeof(key), "%s%s", end ? "Dst" : "Src",
+				 field.key);
+			field.key = key;
+			assert_json_has(&field, &flow, &changed);
+		}
+	}
+}
+
 /* ---- Spool ------------------------------------------------------------------------ */
 
 static void spool_has_each_field(void **state)
@@ -133,6 +176,47 @@ static void spool_has_each_field(void **state)
 				 0);
 		assert_memory_equal((char *)record + field->offset,
 				    (char *)&flow + field->offset, field->size);
+	}
+}
+
+/* With one of the ends, the other, or both; and where it is read in place. */
+static void spool_has_processes(void **state)
+{
+	static _Alignas(PACK_ALIGN) char packed[PACK_MAX];
+	static struct unpacked unpacked;
+	const struct netobs_record *record;
+
+	(void)state;
+	for (int ends = 0; ends < 4; ends++) {
+		const struct netobs_process process = fields_process();
+		struct netobs_flow flow = fields_flow();
+		const struct netobs_flow *got;
+		size_t len;
+
+		flow.src_process = ends & 1 ? &process : NULL;
+		flow.dst_process = ends & 2 ? &process : NULL;
+		len = pack_record(&flow.record, packed);
+		assert_true(len <= pack_room(&flow.record));
+		for (int is_moved = 0; is_moved < 2; is_moved++) {
+			record = packed_record(packed);
+			if (is_moved)
+				assert_int_equal(unpack_record(packed, len,
+							       &unpacked, &record),
+						 0);
+			got = (const struct netobs_flow *)record;
+			assert_int_equal(!got->src_process, !flow.src_process);
+			assert_int_equal(!got->dst_process, !flow.dst_process);
+			if (flow.src_process)
+				assert_memory_equal(got->src_process, &process,
+						    sizeof(process));
+			if (flow.dst_process)
+				assert_memory_equal(got->dst_process, &process,
+						    sizeof(process));
+		}
+		while (ends && len-- > sizeof(struct packed_head) + sizeof(flow))
+			assert_int_equal(unpack_record(packed, len, &unpacked,
+						       &record),
+					 -EBADMSG);
 	}
 }
 
@@ -187,8 +271,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(catalogue_has_each_member_once),
+		cmocka_unit_test(catalogue_has_each_member_of_a_process_once),
 		cmocka_unit_test(json_has_each_field),
+		cmocka_unit_test(json_has_each_field_of_a_process),
 		cmocka_unit_test(spool_has_each_field),
+		cmocka_unit_test(spool_has_processes),
 		cmocka_unit_test(table_has_the_fields_that_have_a_column),
 	};
 

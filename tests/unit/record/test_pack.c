@@ -23,6 +23,7 @@ static struct netobs_flow make_flow(const struct netobs_point *points, uint32_t 
 	flow.n_points = n;
 	flow.point_size = sizeof(*points);
 	flow.points = n ? points : NULL;
+	flow.src_process = flow.dst_process = NULL;
 	return flow;
 }
 

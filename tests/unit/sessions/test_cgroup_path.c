@@ -23,7 +23,7 @@ static const struct {
 	{ "/system.slice/docker-" ID ".scope", ID, "" },
 	{ "/user.slice/user-1000.slice/user@1000.service/user.slice/docker-" ID
 	  ".scope",
-	  ID, "" },
+	  "", "" }, /* a user may have called it so */
 	/* Podman, and its monitor, which is not in the container */
 	{ "/machine.slice/libpod-" ID ".scope", ID, "" },
 	{ "/machine.slice/libpod-" ID ".scope/container", ID, "" },
@@ -54,12 +54,28 @@ static const struct {
 	{ "/system.slice/containerd.service/kubepods-burstable-pod" UID_OF_SYSTEMD
 	  ".slice:cri-containerd:" ID,
 	  ID, UID },
-	/* A node in a container: the innermost counts */
+	/* A node in a container: what is below may be called anything */
 	{ "/docker/" OTHER
 	  "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/"
 	  "kubelet-kubepods-burstable-pod" UID_OF_SYSTEMD
 	  ".slice/cri-containerd-" ID ".scope",
+	  OTHER, "" },
+	{ "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/"
+	  "kubelet-kubepods-burstable-pod" UID_OF_SYSTEMD
+	  ".slice/cri-containerd-" ID ".scope",
 	  ID, UID },
+	{ "/kubelet/kubepods/burstable/pod" UID "/" ID, ID, UID },
+	{ "/machine.slice/libpod-" ID ".scope/container/docker-" OTHER ".scope",
+	  ID, "" },
+	{ "/kubepods/burstable/pod" UID "/" ID "/pod" UID_OF_SYSTEMD "/" OTHER,
+	  ID, UID },
+	{ "/kubepods/pod" UID "/x/" ID, "", UID },
+	{ "/system.slice/kubepods/pod" UID "/" ID, ID, "" },
+	{ "/a.service/kubepods.slice/kubepods-pod" UID ".slice/x", "", "" },
+	{ "/user.slice/user-1000.slice/user@1000.service/kubepods/pod" UID "/" ID,
+	  "", "" },
+	{ "/system.slice/mine-" ID ".scope", "", "" },
+	{ "/kubepods/xpod" UID, "", "" },
 	/* ECS */
 	{ "/ecs/0123456789abcdef0123456789abcdef/" ID, ID, "" },
 	/* None */

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* A socket as it is now, and the ring buffer that sockets are reported in. */
+#ifndef NETOBS_BPF_SESSION_REPORT_H
+#define NETOBS_BPF_SESSION_REPORT_H
+
+#include "bpf/session/owner.h"
+
+#include <bpf/bpf_endian.h>
+
+const volatile __u32 config_wake = 0; /* bytes in the ring buffer that wake */
+/* Whose sockets are is all that is wanted, of UDP too; nothing waits for the first report. */
+const volatile bool config_owners = false;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} session_events SEC(".maps");
+
+static __always_inline void copy_ipv4(__u8 to[16], __be32 address)
+{
+	to[10] = to[11] = 0xff;
+	__builtin_memcpy(to + 12, &address, sizeof(address));
+}
+
+/* Not to be bound takes the socket's family: ::, or ::ffff:0.0.0.0. */
+static __always_inline void fill_addresses(struct session_event *event,
+					   const struct sock *sk)
+{
+	const struct sock_common *common = &sk->__sk_common;
+
+	if (common->skc_family == AF_INET) {
+		copy_ipv4(event->local, common->skc_rcv_saddr);
+		copy_ipv4(event->remote, common->skc_daddr);
+		return;
+	}
+	BPF_CORE_READ_INTO(&event->local, sk,
+			   __sk_common.skc_v6_rcv_saddr.in6_u.u6_addr8);
+	BPF_CORE_READ_INTO(&event->remote, sk,
+			   __sk_common.skc_v6_daddr.in6_u.u6_addr8);
+	event->is_dual = !BPF_CORE_READ_BITFIELD_PROBED(common, skc_ipv6only);
+}
+
+/* All that is not the counters of TCP: SESSION_OWNED_SIZE bytes, which are 0. */
+static __always_inline void fill_owned(struct session_event *event,
+				       struct sock *sk,
+				       struct session_socket *socket)
+{
+	event->time_ns = bpf_ktime_get_boot_ns();
+	event->state = sk->__sk_common.skc_state;
+	event->protocol = sk->sk_protocol;
+	event->cookie = bpf_get_socket_cookie(sk);
+	event->netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
+	event->local_port =
+		bpf_ntohs(BPF_CORE_READ((struct inet_sock *)sk, inet_sport));
+	event->remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
+	fill_addresses(event, sk);
+	if (!socket)
+		return;
+	event->start_ns = socket->start_ns;
+	event->opened = socket->opened;
+	event->owner = *valid_owner(socket);
+}
+
+/* The first one in an empty ring buffer wakes user space, and the one that fills it half. */
+static __always_inline __u64 wake_flags(__u64 used, __u32 size)
+{
+	__u64 after = used + BPF_RINGBUF_HDR_SZ + size;
+
+	if (!used && !config_owners)
+		return BPF_RB_FORCE_WAKEUP;
+	return used < config_wake && after >= config_wake ? BPF_RB_FORCE_WAKEUP :
+							    BPF_RB_NO_WAKEUP;
+}
+
+#endif

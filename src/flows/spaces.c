@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "spaces.h"
+
+#include "base/clock.h"
+#include "base/shared_fd.h"
+#include "base/util.h"
+#include "host/netns.h"
+#include "host/peers.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+	SPACES_MAX = 16384, /* more, of which most are gone, are forgotten */
+	ASKED = 1024,	    /* namespaces that are remembered meanwhile */
+	SCAN_S = 10, /* between looks at all processes, which take 3 us each */
+};
+
+static void forget_all(struct spaces *spaces)
+{
+	for (int i = 0; i < SPACE_BUCKETS; i++)
+		while (spaces->buckets[i]) {
+			struct space *space = spaces->buckets[i];
+
+			spaces->buckets[i] = space->next;
+			addresses_done(&space->addresses);
+			free(space);
+		}
+	spaces->count = 0;
+}
+
+void spaces_done(struct spaces *spaces)
+{
+	forget_all(spaces);
+}
+
+/* NULL without memory. */
+static struct space *ensure(struct spaces *spaces, uint32_t inode)
+{
+	struct space **bucket = &spaces->buckets[inode % SPACE_BUCKETS], *space;
+
+	for (space = *bucket; space; space = space->next)
+		if (space->inode == inode)
+			return space;
+	space = calloc(1, sizeof(*space));
+	if (!space)
+		return NULL;
+	space->inode = inode;
+	space->next = *bucket;
+	*bucket = space;
+	spaces->count++;
+	return space;
+}
+
+static void take(const struct owner_entry *entry, void *user)
+{
+	struct spaces *spaces = user;
+	struct space *space;
+
+	if (!entry->owner.by)
+		return;
+	space = ensure(spaces, entry->key.netns);
+	if (space)
+		space->pid = entry->owner.pid_tgid >> 32;
+}
+
+/* Once in a round, when it matters. */
+static void update(struct spaces *spaces)
+{
+	if (spaces->is_current)
+		return;
+	spaces->is_current = true;
+	if (spaces->count > SPACES_MAX)
+		forget_all(spaces);
+	owner_table_each(spaces->sockets, take, spaces);
+}
+
+/* A process may have left the namespace, or be another one. */
+static int open_space(const struct space *space)
+{
+	cleanup_fd int fd = -1;
+	char path[40];
+	uint32_t inode;
+
+	snprintf(path, sizeof(path), "/proc/%u/ns/net", space->pid);
+	fd = netns_open(path);
+	if (fd < 0)
+		return fd;
+	if (netns_inode(fd, &inode) || inode != space->inode)
+		return -ENOENT;
+	return TAKE_FD(fd);
+}
+
+/* Its addresses are read while there is a way to it. */
+static void learn_of(struct spaces *spaces, int fd, uint32_t inode)
+{
+	struct space *space;
+
+	if (!peers_learn(spaces->host, fd, inode))
+		return;
+	space = ensure(spaces, inode);
+	if (space)
+		space->has_addresses |= !addresses_read(&space->addresses, fd);
+}
+
+static void learn_from_owners(struct spaces *spaces)
+{
+	for (int i = 0; i < SPACE_BUCKETS; i++)
+		for (const struct space *space = spaces->buckets[i]; space;
+		     space = space->next) {
+			cleanup_fd int fd = open_space(space);
+
+			if (fd >= 0)
+				learn_of(spaces, fd, space->inode);
+		}
+}
+
+/* @return whether some pairs are still to be known */
+static bool learn_from(struct spaces *spaces, const char *path)
+{
+	cleanup_fd int fd = netns_open(path);
+	uint32_t inode;
+
+	if (fd >= 0 && !netns_inode(fd, &inode))
+		learn_of(spaces, fd, inode);
+	return peers_are_wanted(spaces->host);
+}
+
+static void learn_from_names(struct spaces *spaces)
+{
+	static const char *const directories[] = { "/run/netns",
+						   "/run/docker/netns" };
+	char path[300];
+
+	for (size_t i = 0; i < ARRAY_SIZE(directories); i++) {
+		DIR *dir = opendir(directories[i]);
+		const struct dirent *entry;
+
+		while (dir && (entry = readdir(dir))) {
+			snprintf(path, sizeof(path), "%s/%s", directories[i],
+				 entry->d_name);
+			if (*entry->d_name != '.' && !learn_from(spaces, path))
+				break;
+		}
+		if (dir)
+			closedir(dir);
+	}
+}
+
+/* Most processes are in namespaces of others before them. */
+static bool is_asked(uint32_t inode, uint32_t asked[ASKED])
+{
+	uint32_t *place = &asked[inode % ASKED];
+
+	if (*place == inode)
+		return true;
+	*place = inode;
+	return false;
+}
+
+/* Of each namespace, one process suffices. */
+static void learn_from_processes(struct spaces *spaces)
+{
+	const int64_t now_ns = clock_boot_ns();
+	uint32_t inode, asked[ASKED] = { 0 };
+	const struct dirent *entry;
+	char path[40];
+	DIR *dir;
+
+	if (spaces->scanned_ns &&
+	    now_ns - spaces->scanned_ns < SCAN_S * NSEC_PER_SEC)
+		return;
+	spaces->scanned_ns = now_ns;
+	dir = opendir("/proc");
+	while (dir && (entry = readdir(dir))) {
+		if (!isdigit((unsigned char)*entry->d_name))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%.10s/ns/net", entry->d_name);
+		if (!netns_find(path, &inode) && !is_asked(inode, asked) &&
+		    !learn_from(spaces, path))
+			break;
+	}
+	if (dir)
+		closedir(dir);
+}
+
+void spaces_begin_round(struct spaces *spaces)
+{
+	spaces->round++;
+	spaces->is_current = false;
+	if (!peers_are_wanted(spaces->host))
+		return;
+	update(spaces);
+	learn_from_owners(spaces);
+	if (peers_are_wanted(spaces->host))
+		learn_from_names(spaces);
+	if (peers_are_wanted(spaces->host))
+		learn_from_processes(spaces);
+}
+
+static const struct netns *followed(const struct spaces *spaces, uint32_t inode)
+{
+	for (uint32_t i = 0; i < spaces->host->n_netns; i++) {
+		const struct netns *netns = &spaces->host->netns[i];
+
+		if (netns->inode == inode && netns->rtnl_fd >= 0)
+			return netns;
+	}
+	return NULL;
+}
+
+/* Those of before stay if they cannot be read. */
+static void read_addresses(struct spaces *spaces, struct space *space)
+{
+	const struct netns *netns = followed(spaces, space->inode);
+	cleanup_fd int fd = -1;
+
+	space->round = spaces->round;
+	if (netns) {
+		space->has_addresses |= !addresses_read(
+			&space->addresses,
+			netns->ns ? shared_fd_get(netns->ns) : -1);
+		return;
+	}
+	update(spaces);
+	fd = open_space(space);
+	if (fd >= 0)
+		space->has_addresses |= !addresses_read(&space->addresses, fd);
+}
+
+bool spaces_have(struct spaces *spaces, uint32_t inode, const uint8_t address[16])
+{
+	struct space *space = ensure(spaces, inode);
+
+	if (!space)
+		return false;
+	if (space->round != spaces->round)
+		read_addresses(spaces, space);
+	return space->has_addresses && addresses_have(&space->addresses, address);
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "who.h"
+
+#include "bpf/parse/headers.h"
+#include "host/peers.h"
+
+#include <netobs/flow.h>
+
+#include <string.h>
+
+enum { SOURCE, DESTINATION, ENDS };
+
+/* Beside a flow: the owners of the sockets at its ends. */
+struct end {
+	uint64_t cookie; /* of the socket */
+	struct session_owner owner;
+	bool is_known;
+	bool is_ambiguous; /* there are several */
+};
+
+struct place {
+	struct end ends[ENDS];
+};
+
+/* ---- Sockets ----------------------------------------------------------------------------- */
+
+static struct owner_key owner_key_of(const struct flow_key *key, int end,
+				     uint32_t inode)
+{
+	const bool is_source = end == SOURCE;
+	struct owner_key wanted = {
+		.local_port = is_source ? key->src_port : key->dst_port,
+		.remote_port = is_source ? key->dst_port : key->src_port,
+		.netns = inode,
+		.protocol = key->proto,
+	};
+
+	memcpy(wanted.local, is_source ? key->src.bytes : key->dst.bytes, 16);
+	memcpy(wanted.remote, is_source ? key->dst.bytes : key->src.bytes, 16);
+	return wanted;
+}
+
+/* Of UDP, as the kernel looks for the receiver: udp4_lib_lookup2() of net/ipv4/udp.c. */
+static enum owner_found find_udp(struct who *who, struct owner_key *wanted,
+				 bool is_ipv6, int64_t first_ns, int64_t last_ns,
+				 const struct owner_entry **ret_entry)
+{
+	const struct owner_table *table = &who->owners.table;
+	enum owner_found found;
+	uint8_t address[16];
+
+	memset(wanted->remote, 0, sizeof(wanted->remote));
+	wanted->remote_port = 0;
+	found = owner_table_find(table, wanted, first_ns, last_ns, ret_entry);
+	if (found)
+		return found;
+	memcpy(address, wanted->local, sizeof(address));
+	memset(wanted->local, 0, sizeof(wanted->local));
+	if (!is_ipv6)
+		wanted->local[10] = wanted->local[11] = 0xff;
+	found = owner_table_find(table, wanted, first_ns, last_ns, ret_entry);
+	/* What only passes through the namespace has ports, too. */
+	return found && spaces_have(&who->spaces, wanted->netns, address) ?
+		       found :
+		       OWNER_UNKNOWN;
+}
+
+static enum owner_found find(struct who *who, const struct flow_key *key, int end,
+			     uint32_t inode, int64_t first_ns, int64_t last_ns,
+			     const struct owner_entry **ret_entry)
+{
+	struct owner_key wanted = owner_key_of(key, end, inode);
+	enum owner_found found = owner_table_find(&who->owners.table, &wanted,
+						  first_ns, last_ns, ret_entry);
+
+	if (found || key->proto == IP_PROTO_TCP)
+		return found;
+	return find_udp(who, &wanted, key->flags & KEY_IPV6, first_ns, last_ns,
+			ret_entry);
+}
+
+/* ---- Flows -------------------------------------------------------------------------------- */
+
+static bool is_same(const struct session_owner *a, const struct session_owner *b)
+{
+	return a->pid_tgid >> 32 == b->pid_tgid >> 32;
+}
+
+/* The last one that used a socket is its owner; several sockets are of one process, or of none. */
+static void set_end(struct end *end, uint64_t cookie,
+		    const struct session_owner *owner)
+{
+	if (end->is_known && end->cookie != cookie && !is_same(&end->owner, owner))
+		end->is_ambiguous = true;
+	end->is_known = true;
+	end->cookie = cookie;
+	end->owner = *owner;
+}
+
+static void look(struct who *who, struct place *place,
+		 const struct flow_entry *entry, uint32_t inode, int end)
+{
+	const struct owner_entry *socket;
+
+	switch (find(who, &entry->key, end, inode, entry->tally.first_ns,
+		     entry->tally.last_ns, &socket)) {
+	case OWNER_UNKNOWN:
+		break;
+	case OWNER_FOUND:
+		set_end(&place->ends[end], socket->cookie, &socket->owner);
+		break;
+	case OWNER_SEVERAL:
+		place->ends[end].is_ambiguous = true;
+		break;
+	}
+}
+
+/* Inside of a tunnel are addresses of others. */
+static bool may_have_sockets(const struct flow_key *key)
+{
+	return (key->proto == IP_PROTO_TCP || key->proto == IP_PROTO_UDP ||
+		key->proto == IP_PROTO_UDPLITE) &&
+	       !(key->flags & KEY_NO_TRANSPORT) && !key->tunnel;
+}
+
+static void note(void *data, const struct flow_entry *entry, void *ctx)
+{
+	const struct flow_key *key = &entry->key;
+	const int near = key->flags & KEY_EGRESS ? SOURCE : DESTINATION;
+	struct who *who = ctx;
+	const struct netif *netif;
+	const struct netns *netns;
+	uint32_t peer;
+
+	if (!may_have_sockets(key) || key->netns >= who->host->n_netns)
+		return;
+	netns = &who->host->netns[key->netns];
+	netif = host_find(who->host, key->netns, key->ifindex);
+	look(who, data, entry, netns->inode, near);
+	if (!netif)
+		return;
+	if (netif->type == LINK_TYPE_LOOPBACK)
+		look(who, data, entry, netns->inode, !near);
+	peer = peers_inode(who->host, netns, netif);
+	if (peer)
+		look(who, data, entry, peer, !near);
+}
+
+static void join(void *data, const void *from, void *ctx)
+{
+	const struct place *other = from;
+	struct place *place = data;
+
+	(void)ctx;
+	for (int i = 0; i < ENDS; i++) {
+		place->ends[i].is_ambiguous |= other->ends[i].is_ambiguous;
+		if (other->ends[i].is_known)
+			set_end(&place->ends[i], other->ends[i].cookie,
+				&other->ends[i].owner);
+	}
+}
+
+static void fill(void *data, struct netobs_flow *record, void *ctx)
+{
+	const struct netobs_process **processes[] = { &record->src_process,
+						      &record->dst_process };
+	struct place *place = data;
+	struct who *who = ctx;
+
+	for (int i = 0; i < ENDS; i++) {
+		const struct end *end = &place->ends[i];
+
+		if (!end->is_known || end->is_ambiguous)
+			continue;
+		owners_describe(&who->owners, &end->owner, &who->ends[i]);
+		*processes[i] = &who->ends[i];
+	}
+	*place = (struct place){ 0 };
+}
+
+/* ---- The feature -------------------------------------------------------------------------- */
+
+int who_init(struct who *who, const struct host *host, uint64_t disabled,
+	     uint32_t max, const struct log *log)
+{
+	int err = owners_open(&who->owners, disabled, max, log);
+
+	if (err)
+		return err;
+	who->host = host;
+	who->spaces =
+		(struct spaces){ .host = host, .sockets = &who->owners.table };
+	who->extra = (struct flow_extra){ .size = sizeof(struct place),
+					  .note = note,
+					  .join = join,
+					  .fill = fill,
+					  .ctx = who };
+	return 0;
+}
+
+void who_done(struct who *who)
+{
+	owners_close(&who->owners);
+	spaces_done(&who->spaces);
+	who->host = NULL;
+}
+
+void who_begin(struct who *who, int64_t keep_ns)
+{
+	owners_begin(&who->owners, keep_ns);
+	who->is_updating = true;
+}
+
+bool who_step(struct who *who)
+{
+	if (!who->is_updating)
+		return false;
+	if (owners_step(&who->owners))
+		return true;
+	spaces_begin_round(&who->spaces);
+	who->is_updating = false;
+	return false;
+}
+
+bool who_find(struct who *who, uint32_t inode, const struct flow_key *key,
+	      bool is_source, int64_t now_ns, struct netobs_process *ret_process)
+{
+	const int end = is_source ? SOURCE : DESTINATION;
+	const struct owner_entry *entry;
+
+	if (find(who, key, end, inode, now_ns, now_ns, &entry) != OWNER_FOUND)
+		return false;
+	owners_describe(&who->owners, &entry->owner, ret_process);
+	return true;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The addresses of a network namespace, as its interfaces have them. */
+#ifndef NETOBS_HOST_ADDRESSES_H
+#define NETOBS_HOST_ADDRESSES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct addresses {
+	uint8_t (*list)[16]; /* IPv4 as ::ffff:a.b.c.d */
+	uint32_t n;
+};
+
+/**
+ * Read them in place of those that are there.
+ *
+ * @param ns_fd  -1: the calling thread's namespace
+ * @return 0, or -errno: nothing has changed
+ */
+int addresses_read(struct addresses *addresses, int ns_fd);
+void addresses_done(struct addresses *addresses);
+
+/** @return whether it is one of them, or one of 127.0.0.0/8 */
+bool addresses_have(const struct addresses *addresses, const uint8_t address[16]);
+
+#endif

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "owner_table.h"
+
+#include "base/util.h"
+#include "bpf/store/hash.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum {
+	BUCKETS_MIN = 1024,
+	SWEEP_BUCKETS = 4096,
+	/* The programs read a coarse clock, which is a tick late. */
+	SLACK_MS = 20,
+	/* The handshake comes before the connection of a server. */
+	HANDSHAKE_MS = 5000,
+};
+
+_Static_assert(OWNER_KEY_WORDS % 2 == 0, "words are hashed in pairs");
+
+int owner_table_init(struct owner_table *table, uint32_t max)
+{
+	*table = (struct owner_table){ .n_buckets = BUCKETS_MIN, .max = max };
+	table->buckets = calloc(BUCKETS_MIN, sizeof(*table->buckets));
+	if (!table->buckets)
+		return -ENOMEM;
+	return getrandom(table->secret, sizeof(table->secret), 0) < 0 ? -errno :
+									0;
+}
+
+void owner_table_done(struct owner_table *table)
+{
+	for (uint32_t i = 0; table->buckets && i < table->n_buckets; i++)
+		for (struct owner_entry *entry = table->buckets[i]; entry;) {
+			struct owner_entry *next = entry->next;
+
+			free(entry);
+			entry = next;
+		}
+	free(table->buckets);
+	*table = (struct owner_table){ 0 };
+}
+
+static struct owner_entry **bucket_of(const struct owner_table *table,
+				      const struct owner_key *key)
+{
+	const uint32_t *words = (const uint32_t *)key;
+	uint64_t sum = 0;
+
+	for (int i = 0; i < OWNER_KEY_WORDS; i += 2)
+		sum += hash_pair(words + i, table->secret + i);
+	return &table->buckets[hash_finish(sum) & (table->n_buckets - 1)];
+}
+
+static bool is_key(const struct owner_entry *entry, const struct owner_key *key)
+{
+	return !memcmp(&entry->key, key, sizeof(*key));
+}
+
+/* Without memory, chains are longer. */
+static void grow(struct owner_table *table)
+{
+	struct owner_table before = *table;
+	struct owner_entry **buckets;
+
+	if (table->count < table->n_buckets)
+		return;
+	buckets = calloc((size_t)before.n_buckets * 2, sizeof(*buckets));
+	if (!buckets)
+		return;
+	table->buckets = buckets;
+	table->n_buckets *= 2;
+	for (uint32_t i = 0; i < before.n_buckets; i++)
+		for (struct owner_entry *entry = before.buckets[i]; entry;) {
+			struct owner_entry *next = entry->next;
+			struct owner_entry **bucket =
+				bucket_of(table, &entry->key);
+
+			entry->next = *bucket;
+			*bucket = entry;
+			entry = next;
+		}
+	free(before.buckets);
+}
+
+static struct owner_entry *ensure(struct owner_table *table,
+				  const struct owner_key *key, uint64_t cookie)
+{
+	struct owner_entry **bucket = bucket_of(table, key), *entry;
+
+	for (entry = *bucket; entry; entry = entry->next)
+		if (entry->cookie == cookie && is_key(entry, key))
+			return entry;
+	entry = table->count < table->max ? calloc(1, sizeof(*entry)) : NULL;
+	if (!entry) {
+		table->refused++;
+		return NULL;
+	}
+	entry->key = *key;
+	entry->cookie = cookie;
+	table->count++;
+	grow(table);
+	bucket = bucket_of(table, key);
+	entry->next = *bucket;
+	*bucket = entry;
+	return entry;
+}
+
+static void note(struct owner_table *table, const struct owner_key *key,
+		 const struct session_event *event)
+{
+	struct owner_entry *entry = ensure(table, key, event->cookie);
+
+	if (!entry)
+		return;
+	entry->from_ns = (int64_t)event->start_ns;
+	entry->to_ns = event->end.time_ns ? (int64_t)event->end.time_ns :
+					    INT64_MAX;
+	entry->owner = event->owner;
+	entry->round = table->round;
+}
+
+static bool is_any(const uint8_t address[16])
+{
+	static const uint8_t any[16];
+
+	return !memcmp(address, any, sizeof(any));
+}
+
+/* One that is bound to no address of IPv6 has packets of IPv4, too, unless it has opted out. */
+void owner_table_note(struct owner_table *table, const struct session_event *event)
+{
+	struct owner_key key = { .local_port = event->local_port,
+				 .remote_port = event->remote_port,
+				 .netns = event->netns,
+				 .protocol = event->protocol };
+
+	memcpy(key.local, event->local, sizeof(key.local));
+	if (key.remote_port)
+		memcpy(key.remote, event->remote, sizeof(key.remote));
+	note(table, &key, event);
+	if (!event->is_dual || !is_any(key.local))
+		return;
+	key.local[10] = key.local[11] = 0xff;
+	note(table, &key, event);
+}
+
+void owner_table_begin_round(struct owner_table *table)
+{
+	table->round++;
+}
+
+/* @return whether the entry stays */
+static bool sweep_entry(const struct owner_table *table,
+			struct owner_entry *entry, int64_t now_ns,
+			int64_t before_ns)
+{
+	if (entry->to_ns == INT64_MAX && entry->round != table->round)
+		entry->to_ns = now_ns;
+	return entry->to_ns >= before_ns;
+}
+
+bool owner_table_sweep(struct owner_table *table, uint32_t *cursor,
+		       int64_t now_ns, int64_t before_ns)
+{
+	const uint32_t end =
+		(uint32_t)min_u64(*cursor + SWEEP_BUCKETS, table->n_buckets);
+
+	for (; *cursor < end; (*cursor)++)
+		for (struct owner_entry **at = &table->buckets[*cursor]; *at;) {
+			struct owner_entry *entry = *at;
+
+			if (sweep_entry(table, entry, now_ns, before_ns)) {
+				at = &entry->next;
+				continue;
+			}
+			*at = entry->next;
+			free(entry);
+			table->count--;
+		}
+	return *cursor < table->n_buckets;
+}
+
+static bool was_open(const struct owner_entry *entry, int64_t first_ns,
+		     int64_t last_ns)
+{
+	const int64_t slack_ns = SLACK_MS * NSEC_PER_MSEC;
+
+	return entry->from_ns - slack_ns <= last_ns &&
+	       (entry->to_ns == INT64_MAX || entry->to_ns + slack_ns >= first_ns);
+}
+
+static uint32_t pid_of(const struct owner_entry *entry)
+{
+	return entry->owner.by ? entry->owner.pid_tgid >> 32 : 0;
+}
+
+/* Of those that were not open: the last one before, or the next one behind the packets. */
+static bool is_nearer(const struct owner_entry *a, const struct owner_entry *b,
+		      int64_t last_ns)
+{
+	const bool a_came = a->from_ns <= last_ns, b_came = b->from_ns <= last_ns;
+
+	if (a_came != b_came)
+		return a_came;
+	return a_came ? a->to_ns > b->to_ns : a->from_ns < b->from_ns;
+}
+
+static bool may_be_handshake(const struct owner_entry *entry, int64_t last_ns)
+{
+	return entry->key.protocol == IPPROTO_TCP &&
+	       entry->from_ns - last_ns < HANDSHAKE_MS * NSEC_PER_MSEC;
+}
+
+enum owner_found owner_table_find(const struct owner_table *table,
+				  const struct owner_key *key, int64_t first_ns,
+				  int64_t last_ns,
+				  const struct owner_entry **ret_entry)
+{
+	const struct owner_entry *entry = *bucket_of(table, key);
+	const struct owner_entry *open = NULL, *other = NULL;
+
+	for (; entry; entry = entry->next) {
+		if (!is_key(entry, key))
+			continue;
+		if (!was_open(entry, first_ns, last_ns)) {
+			if (!other || is_nearer(entry, other, last_ns))
+				other = entry;
+			continue;
+		}
+		if (open && pid_of(open) != pid_of(entry))
+			return OWNER_SEVERAL;
+		if (!open || entry->from_ns > open->from_ns)
+			open = entry;
+	}
+	if (!open && other &&
+	    (other->from_ns <= last_ns || may_be_handshake(other, last_ns)))
+		open = other;
+	if (!open || !pid_of(open))
+		return OWNER_UNKNOWN;
+	*ret_entry = open;
+	return OWNER_FOUND;
+}
+
+void owner_table_each(const struct owner_table *table,
+		      void (*take)(const struct owner_entry *entry, void *user),
+		      void *user)
+{
+	for (uint32_t i = 0; i < table->n_buckets; i++)
+		for (const struct owner_entry *entry = table->buckets[i]; entry;
+		     entry = entry->next)
+			take(entry, user);
+}

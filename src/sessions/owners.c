@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "owners.h"
+
+#include "base/clock.h"
+#include "base/util.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <netobs/probe.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	RING_BYTES = 4 << 20,
+	SLICE_MS = 1,
+	BATCH = 64, /* sockets of a list that are read at once */
+};
+
+/* What the programs stamp with: clock_boot_ns() but for a time namespace's offset. */
+static int64_t stamp_ns(void)
+{
+	struct clock clock;
+
+	clock_init(&clock, CLOCK_PRECISE);
+	return clock_to_stamp(&clock, clock_boot_ns());
+}
+
+static bool is_slice_over(const struct owners *owners)
+{
+	return clock_boot_ns() >= owners->slice_end_ns;
+}
+
+static void begin_slice(struct owners *owners)
+{
+	owners->slice_end_ns = clock_boot_ns() + SLICE_MS * NSEC_PER_MSEC;
+}
+
+/* ---- Start and end ----------------------------------------------------------------------- */
+
+static int take_event(void *ctx, void *data, size_t size)
+{
+	struct owners *owners = ctx;
+
+	if (size >= SESSION_OWNED_SIZE)
+		owner_table_note(&owners->table, data);
+	return is_slice_over(owners) ? -EAGAIN : 0;
+}
+
+static int open_maps(struct owners *owners)
+{
+	const struct program_set *set = &owners->programs.sockets;
+	const int size = session_counts_size();
+
+	owners->counts_fd = program_set_map_fd(set, "session_counts");
+	owners->upkeep.cgroups_fd = program_set_map_fd(set, "session_cgroups");
+	owners->upkeep.round_fd = program_set_map_fd(set, "session_round");
+	if (owners->counts_fd < 0 || owners->upkeep.cgroups_fd < 0 || size < 0)
+		return -ENOENT;
+	owners->counts_room = calloc(1, (size_t)size);
+	owners->ring = ring_buffer__new(program_set_map_fd(set, "session_events"),
+					take_event, owners, NULL);
+	return owners->counts_room && owners->ring ? 0 : -ENOMEM;
+}
+
+static void note_absent(const struct owners *owners)
+{
+	const struct session_programs *programs = &owners->programs;
+
+	if (programs->io_error)
+		log_info(owners->log,
+			 "processes of UDP sockets that are made from now on are not known (session_io): %s",
+			 strerror(-programs->io_error));
+	if (programs->accept_error)
+		log_info(owners->log,
+			 "processes that accept are not known (session_accept): %s",
+			 strerror(-programs->accept_error));
+}
+
+int owners_open(struct owners *owners, uint64_t disabled, uint32_t max,
+		const struct log *log)
+{
+	const struct session_knobs knobs = {
+		.ring_bytes = RING_BYTES,
+		.no_io = disabled >> NETOBS_FEATURE_SESSION_IO & 1,
+		.no_accept = disabled >> NETOBS_FEATURE_SESSION_ACCEPT & 1,
+		.wants_owners = true,
+	};
+	int err;
+
+	*owners = (struct owners){ .log = log, .list_fd = -1 };
+	err = owner_table_init(&owners->table, max);
+	err = err ?: session_programs_open(&owners->programs, &knobs, log);
+	err = err ?: open_maps(owners);
+	if (err) {
+		owners_close(owners);
+		return err;
+	}
+	err = session_programs_find_holders(&owners->programs);
+	if (err)
+		log_warning(log, "processes of earlier sockets are not known: %s",
+			    strerror(-err));
+	note_absent(owners);
+	return 0;
+}
+
+void owners_close(struct owners *owners)
+{
+	if (!owners->log)
+		return;
+	close_fd(&owners->list_fd);
+	ring_buffer__free(owners->ring);
+	session_programs_close(&owners->programs);
+	owner_table_done(&owners->table);
+	free(owners->counts_room);
+	*owners = (struct owners){ 0 };
+}
+
+int owners_fd(const struct owners *owners)
+{
+	return ring_buffer__epoll_fd(owners->ring);
+}
+
+/* ---- Sockets ------------------------------------------------------------------------------ */
+
+static bool read_ring(struct owners *owners)
+{
+	return ring_buffer__consume(owners->ring) == -EAGAIN;
+}
+
+bool owners_read(struct owners *owners)
+{
+	begin_slice(owners);
+	return read_ring(owners);
+}
+
+static void end_list(struct owners *owners, int err)
+{
+	if (err)
+		log_warning(owners->log, "cannot list sockets: %s",
+			    strerror(-err));
+	close_fd(&owners->list_fd);
+	owners->is_listed = !err;
+	owners->phase = OWNERS_READING;
+}
+
+static void read_list(struct owners *owners)
+{
+	char batch[BATCH * SESSION_OWNED_SIZE];
+	ssize_t n;
+
+	do {
+		struct session_event event = { 0 };
+
+		n = read(owners->list_fd, batch, sizeof(batch));
+		for (ssize_t at = 0; at + SESSION_OWNED_SIZE <= n;
+		     at += SESSION_OWNED_SIZE) {
+			memcpy(&event, batch + at, SESSION_OWNED_SIZE);
+			owner_table_note(&owners->table, &event);
+		}
+	} while (n > 0 && !is_slice_over(owners));
+	if (!n)
+		end_list(owners, 0);
+	else if (n < 0 && errno != EAGAIN && errno != EINTR)
+		end_list(owners, -errno);
+}
+
+static void note_lost(struct owners *owners, const struct session_counts *counts)
+{
+	const uint64_t lost =
+		counts->lost + counts->owners_lost + owners->table.refused;
+
+	if (lost == owners->lost)
+		return;
+	log_warning(owners->log,
+		    "the processes of %llu sockets are not known: there are too many",
+		    (unsigned long long)(lost - owners->lost));
+	owners->lost = lost;
+}
+
+void owners_begin(struct owners *owners, int64_t keep_ns)
+{
+	int fd;
+
+	if (owners->phase != OWNERS_AT_REST)
+		return;
+	owners->keep_ns = keep_ns;
+	owner_table_begin_round(&owners->table);
+	fd = session_programs_list(&owners->programs);
+	if (fd < 0) {
+		end_list(owners, fd);
+		return;
+	}
+	owners->list_fd = fd;
+	owners->phase = OWNERS_LISTING;
+}
+
+static void end_round(struct owners *owners)
+{
+	struct session_counts counts =
+		session_counts_sum(owners->counts_fd, owners->counts_room);
+
+	note_lost(owners, &counts);
+	cgroups_look_after(&owners->upkeep, &owners->programs, counts.cgroups,
+			   owners->log);
+	owners->phase = OWNERS_AT_REST;
+}
+
+bool owners_step(struct owners *owners)
+{
+	const int64_t now_ns = stamp_ns();
+
+	begin_slice(owners);
+	switch (owners->phase) {
+	case OWNERS_AT_REST:
+		return false;
+	case OWNERS_LISTING:
+		read_list(owners);
+		return true;
+	case OWNERS_READING:
+		if (read_ring(owners))
+			return true;
+		owners->cursor = owners->is_listed ? 0 : owners->table.n_buckets;
+		owners->phase = OWNERS_SWEEPING;
+		return true;
+	case OWNERS_SWEEPING:
+		if (owner_table_sweep(&owners->table, &owners->cursor, now_ns,
+				      now_ns - owners->keep_ns))
+			return true;
+		end_round(owners);
+		return false;
+	}
+	return false;
+}
+
+/* ---- Processes ---------------------------------------------------------------------------- */
+
+/* Most flows are of a few control groups. */
+static const struct cgroup_info *info_of(struct owners *owners,
+					 const struct session_cgroup_key *key)
+{
+	typeof(&owners->cache[0]) cached =
+		&owners->cache[(key->id ^ key->hierarchy) % OWNERS_CACHED];
+
+	if (!cached->is_known || memcmp(&cached->key, key, sizeof(*key))) {
+		cached->key = *key;
+		cached->is_known = cgroups_find(owners->upkeep.cgroups_fd, key,
+						&cached->info);
+	}
+	return cached->is_known ? &cached->info : NULL;
+}
+
+void owners_describe(struct owners *owners, const struct session_owner *owner,
+		     struct netobs_process *ret_process)
+{
+	const struct cgroup_info *info = info_of(owners, &owner->cgroup);
+
+	*ret_process = (struct netobs_process){
+		.sz = sizeof(*ret_process),
+		.pid = owner->pid_tgid >> 32,
+		.uid = owner->uid,
+		.cgroup_id = owner->cgroup_id,
+	};
+	memcpy(ret_process->command, owner->comm,
+	       sizeof(ret_process->command) - 1);
+	if (!info)
+		return;
+	memcpy(ret_process->cgroup_path, info->path,
+	       sizeof(ret_process->cgroup_path));
+	memcpy(ret_process->container_id, info->names.container_id,
+	       sizeof(ret_process->container_id));
+	memcpy(ret_process->pod_uid, info->names.pod_uid,
+	       sizeof(ret_process->pod_uid));
+}

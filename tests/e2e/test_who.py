@@ -1,0 +1,517 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""The processes at the ends of flows, compared with what the processes themselves note.
+
+Who talks to whom, and how, is random; a failure prints its seed, and
+NETOBS_TEST_SEED=SEED repeats it.
+"""
+
+import ipaddress
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import traceback
+import warnings
+
+from lib import lab
+from lib import observer
+
+PR_SET_NAME = 15
+SO_BINDTODEVICE = 25
+PROTOCOLS = {socket.SOCK_STREAM: 6, socket.SOCK_DGRAM: 17}
+ENDS = ("Src", "Dst")
+
+
+def features():
+    report = json.loads(subprocess.run([observer.netobsctl(), "check", "-o", "json"],
+                                       stdout=subprocess.PIPE, check=False).stdout)
+    return {one["name"]: one["available"] for one in report["features"]}
+
+
+def child(work, *arguments, ns=None):
+    """A process that does this, in a namespace, and ends."""
+    pid = os.fork()
+    if pid:
+        return pid
+    status = 1
+    warnings.simplefilter("ignore", ResourceWarning)  # it ends, and closes all
+    try:
+        lab.die_with_parent()
+        if ns:
+            with ns:
+                work(*arguments)
+        else:
+            work(*arguments)
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def join(pids):
+    for pid in pids:
+        status = os.waitpid(pid, 0)[1]
+        assert status == 0, f"process {pid} ended with {status}"
+
+
+def kill(pids):
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def rename(name):
+    lab.LIBC.prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
+
+
+def plain(address):
+    """An IPv4 address as itself, also of a socket of IPv6."""
+    parsed = ipaddress.ip_address(address.split("%")[0])
+    return str(getattr(parsed, "ipv4_mapped", None) or parsed)
+
+
+class Notes:
+    """What processes note of the sockets that they use: lines shorter than PIPE_BUF."""
+
+    def __init__(self):
+        self.file = tempfile.TemporaryFile("a+", encoding="utf-8")
+
+    def add(self, sock, peer=None, local=None):
+        """@peer, @local: of a socket that is not connected, or not bound to an address."""
+        host, port = (peer or sock.getpeername())[:2]
+        here = sock.getsockname()
+        with open("/proc/self/comm", encoding="utf-8") as file:
+            command = file.read().rstrip("\n")
+        line = [PROTOCOLS[sock.type], plain(local or here[0]), here[1], plain(host), port,
+                os.getpid(), command, os.getuid()]
+        os.write(self.file.fileno(), (json.dumps(line) + "\n").encode())
+
+    def read(self):
+        """(protocol, address, port, peer's address, its port) -> (pid, command, user)"""
+        self.file.seek(0)
+        lines = [json.loads(line) for line in self.file]
+        return {tuple(line[:5]): tuple(line[5:]) for line in lines}
+
+
+# ---- Programs that talk -----------------------------------------------------------------
+
+def family(address):
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+def serve_one(sock, notes):
+    """Answer on a connection, or on a socket of UDP."""
+    if sock.type == socket.SOCK_STREAM:
+        sock.recv(5, socket.MSG_WAITALL)
+        sock.sendall(b"world")
+        notes.add(sock)
+        sock.recv(1)
+        sock.close()
+        return
+    peer = sock.recvfrom(100)[1]
+    sock.sendto(b"world", peer)
+    notes.add(sock, peer)
+
+
+def serve_by_fork(sock, notes):
+    join([child(serve_one, sock, notes)])
+
+
+def serve_passed(sock, notes):
+    """By a process that gets the descriptor."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX)
+
+    def take():
+        fds = socket.recv_fds(theirs, 1, 1)[1]
+        serve_one(socket.socket(fileno=fds[0]), notes)
+
+    pid = child(take)
+    socket.send_fds(ours, [b"x"], [sock.fileno()])
+    sock.close()
+    join([pid])
+
+
+def serve_tcp(listener, notes, works):
+    for work in works:
+        sock = listener.accept()[0]
+        work(sock, notes)
+        sock.close()
+
+
+def serve_udp(sock, notes, count):
+    for _ in range(count):
+        serve_one(sock, notes)
+
+
+def ask_tcp(address, port, notes, name):
+    rename(name)
+    sock = socket.create_connection((address, port))
+    sock.sendall(b"hello")
+    sock.recv(5, socket.MSG_WAITALL)
+    notes.add(sock)
+    sock.close()
+
+
+def ask_and_exec(address, port, notes, name):
+    """The program that uses the socket in the end has another name."""
+    rename(name)
+    sock = socket.create_connection((address, port))
+    os.dup2(sock.fileno(), 3)
+    os.dup2(notes.file.fileno(), 4)
+    here, peer = sock.getsockname(), sock.getpeername()
+    line = json.dumps([6, here[0], here[1], peer[0], peer[1]])[:-1]
+    os.execv("/bin/bash", ["bash", "-c", "printf hello >&3; read -N 5 -u 3 answer; "
+                           f"printf '%s, %d, \"bash\", 0]\\n' '{line}' $$ >&4"])
+
+
+def ask_udp(address, port, notes, name, local, is_connected):
+    rename(name)
+    sock = socket.socket(family(address), socket.SOCK_DGRAM)
+    sock.settimeout(20)
+    if is_connected:
+        sock.connect((address, port))
+        sock.send(b"hello")
+    else:
+        sock.sendto(b"hello", (address, port))
+    sock.recv(100)
+    notes.add(sock, (address, port), local)
+    sock.close()
+
+
+class WhoTest(lab.LabTest):
+    CONTAINERS = 3
+
+    def setUp(self):
+        super().setUp()
+        self.seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
+        self.note(f"NETOBS_TEST_SEED={self.seed}")
+        self.random = random.Random(self.seed)
+        self.has_io = features()["session_io"]
+        self.notes = Notes()
+        self.addCleanup(self.notes.file.close)
+        self.host = self.lab.ns("h", ipv6=True)
+        self.containers = [self.lab.ns(f"c{i}", ipv6=True) for i in range(self.CONTAINERS)]
+
+    def wire_all(self):
+        for i, container in enumerate(self.containers):
+            self.lab.wire(self.host, f"v{i}", [f"10.0.{i}.1/24", f"2001:db8:{i}::1/64"],
+                          container, "eth0", [f"10.0.{i}.2/24", f"2001:db8:{i}::2/64"])
+
+    def observe(self, *arguments):
+        count = self.CONTAINERS
+        return observer.Observer(self.lab, self.host, "--process", *arguments).wait_attached(
+            (self.host, "lo"), *((self.host, f"v{i}") for i in range(count)))
+
+    def check(self, records, before=()):
+        """
+        Each end that was noted is the note's in the last record that has it; in earlier ones
+        it may be of a process that had the socket @before. @return how many
+        """
+        notes, last = self.notes.read(), {}
+        for record in records:
+            here = record["SrcAddr"], record.get("SrcPort")
+            there = record["DstAddr"], record.get("DstPort")
+            for end, key in (("Src", (*here, *there)), ("Dst", (*there, *here))):
+                key = record["Proto"], *key
+                if key not in notes:
+                    continue
+                found = tuple(record.get(end + name) for name in ("Pid", "Process", "Uid"))
+                self.assertIn(found[0], (None, notes[key][0], *before), (end, record))
+                last[key, end] = found, record
+        for (key, end), (found, record) in last.items():
+            self.assertEqual(found, notes[key], (end, record))
+        self.assertEqual({key for key, _ in last}, set(notes))
+        return len(last)
+
+
+class Processes(WhoTest):
+    def servers(self, tcp_count, udp_count):
+        """Address and port, and address, port and how to ask, of each question to come."""
+        questions = []
+        hosts = [(None, "127.0.0.1"), (None, "::1"), (self.host, "10.0.0.1"),
+                 (self.host, "2001:db8:0::1")]
+        for i, container in enumerate(self.containers):
+            hosts += [(container, f"10.0.{i}.2"), (container, f"2001:db8:{i}::2")]
+        for ns, address in hosts:
+            with ns or self.host:
+                listener = socket.create_server((address, 0), family=family(address),
+                                                backlog=100)
+                sock = socket.socket(family(address), socket.SOCK_DGRAM)
+                sock.bind((address, 0))
+            works = [self.random.choice((serve_one, serve_by_fork, serve_passed))
+                     for _ in range(tcp_count)]
+            if not self.has_io:
+                works = [serve_one] * tcp_count
+            self.pids.append(child(serve_tcp, listener, self.notes, works,
+                                   ns=ns or self.host))
+            self.pids.append(child(serve_udp, sock, self.notes, udp_count,
+                                   ns=ns or self.host))
+            questions += [(ns, address, listener.getsockname()[1], "tcp")] * tcp_count
+            questions += [(ns, address, sock.getsockname()[1], "udp")] * udp_count
+            listener.close()
+            sock.close()
+        self.random.shuffle(questions)
+        return questions
+
+    def ask(self, ns, address, port, kind, name):
+        """From the host, or to it from a container."""
+        i = self.random.randrange(self.CONTAINERS)
+        if ns is self.host:
+            asker = self.containers[0]
+            local = "10.0.0.2" if "." in address else "2001:db8:0::2"
+        else:
+            asker = self.host
+            local = address if ns is None else address[:-1] + "1"
+        if kind == "udp":
+            return child(ask_udp, address, port, self.notes, name, local, i % 2, ns=asker)
+        work = ask_and_exec if self.has_io and i == 0 else ask_tcp
+        return child(work, address, port, self.notes, name, ns=asker)
+
+    def test_each_end_has_its_process(self):
+        self.wire_all()
+        self.pids = []
+        watch = self.observe("--interval", "1")
+        questions = self.servers(lab.sized(15), lab.sized(10) if self.has_io else 0)
+        askers = []
+        for i, question in enumerate(questions):
+            askers.append(self.ask(*question, f"asker-{i}"))
+            if len(askers) > 8:
+                join([askers.pop(0)])
+        join(askers + self.pids)
+        records = watch.stop().records
+        self.note(f"{len(questions)} questions, {self.check(records, self.pids)} ends")
+
+    def test_sockets_older_than_the_observer(self):
+        self.wire_all()
+        with self.host:
+            listener = socket.create_server(("10.0.0.1", 0))
+            receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            receiver.bind(("0.0.0.0", 5353))
+        go, ready = os.pipe(), os.pipe()
+
+        def ask(name):
+            rename(name)
+            tcp = socket.create_connection(listener.getsockname())
+            udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            udp.connect(("10.0.0.1", 5353))
+            os.write(ready[1], b"x")
+            os.read(go[0], 1)
+            tcp.sendall(b"hello")
+            udp.send(b"hello")
+            self.notes.add(tcp)
+            self.notes.add(udp)
+            tcp.recv(1)
+
+        pids = [child(ask, f"old-{i}", ns=self.containers[0]) for i in range(10)]
+        ends = [listener.accept()[0] for _ in pids]
+        for _ in pids:
+            os.read(ready[0], 1)
+        watch = self.observe("--interval", "60")
+        os.write(go[1], b"x" * len(pids))
+        for end in ends:
+            end.recv(5, socket.MSG_WAITALL)
+            self.notes.add(end)
+            end.close()
+        for _ in pids:
+            peer = receiver.recvfrom(100)[1]
+            self.notes.add(receiver, peer, "10.0.0.1")
+        join(pids)
+        receiver.close()
+        listener.close()
+        self.assertEqual(self.check(watch.stop().records), 6 * len(pids))
+
+    def test_of_several_processes_with_a_socket_none_is_named(self):
+        """SO_REUSEPORT, without a connection: any of them may get a datagram."""
+        if not self.has_io:
+            return
+        self.wire_all()
+        watch = self.observe("--interval", "60")
+
+        def serve(ready, go):
+            sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            sock.bind(("10.0.0.1", 7000))
+            # So that it has been used.
+            sock.sendto(b"x", ("10.0.0.2", 9))
+            os.write(ready, b"x")
+            os.read(go, 1)
+
+        ready, go = os.pipe(), os.pipe()
+        pids = [child(serve, ready[1], go[0], ns=self.host) for _ in range(3)]
+        for _ in pids:
+            os.read(ready[0], 1)
+        with self.containers[0]:
+            for _ in range(20):
+                sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+                sock.sendto(b"hello", ("10.0.0.1", 7000))
+                sock.close()
+        time.sleep(0.1)
+        records = [one for one in watch.stop().records if one.get("DstPort") == 7000]
+        os.write(go[1], b"x" * len(pids))
+        join(pids)
+        self.assertEqual(len(records), 20)
+        for record in records:
+            self.assertNotIn("DstPid", record)
+            self.assertEqual(record["SrcPid"], os.getpid())
+
+    def test_what_is_forwarded_is_not_the_routers(self):
+        """A port that a process of the router has, too, on all its addresses."""
+        if not self.has_io:
+            return
+        self.wire_all()
+        self.host.sysctl("ipv4/ip_forward", 1)
+        for i, container in enumerate(self.containers):
+            container.ip("route", "add", "default", "via", f"10.0.{i}.1")
+        with self.host:
+            router = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            router.bind(("0.0.0.0", 6000))
+            router.sendto(b"x", ("10.0.0.2", 9))
+        with self.containers[1]:
+            receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            receiver.bind(("0.0.0.0", 6000))
+        watch = self.observe("--interval", "60")
+
+        def send():
+            sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            sock.bind(("0.0.0.0", 6000))
+            sock.sendto(b"hello", ("10.0.1.2", 6000))
+            self.notes.add(sock, ("10.0.1.2", 6000), "10.0.0.2")
+
+        join([child(send, ns=self.containers[0])])
+        self.assertEqual(receiver.recvfrom(100)[1], ("10.0.0.2", 6000))
+        self.notes.add(receiver, ("10.0.0.2", 6000), "10.0.1.2")
+        records = [one for one in watch.stop().records if one["SrcAddr"] == "10.0.0.2"]
+        receiver.close()
+        router.close()
+        self.assertEqual(self.check(records), 2)
+
+
+class Twins(WhoTest):
+    """Containers with equal addresses, whose connections have equal ports, too."""
+    CONTAINERS = 2
+
+    def talk(self):
+        """Both containers to a process of the host each, at the same address."""
+        for i, container in enumerate(self.containers):
+            self.lab.wire(self.host, f"v{i}", [], container, "eth0", ["10.9.0.2/24"])
+            self.host.address(f"v{i}", "10.9.0.1/24")
+            container.ip("neigh", "replace", "10.9.0.1", "lladdr",
+                         self.mac_of(self.host, f"v{i}"), "dev", "eth0")
+            self.host.ip("neigh", "replace", "10.9.0.2", "lladdr",
+                         self.mac_of(container, "eth0"), "dev", f"v{i}")
+
+    @staticmethod
+    def mac_of(ns, interface):
+        return json.loads(lab.run(lab.IP, "-n", ns.name, "-j", "link", "show",
+                                  interface))[0]["address"]
+
+    def run_twins(self, *arguments):
+        self.talk()
+        watch = self.observe("--interval", "60", *arguments)
+        pids = {}
+
+        def serve(i, ready):
+            sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            sock.setsockopt(socket.SOL_SOCKET, SO_BINDTODEVICE, f"v{i}".encode())
+            sock.bind(("10.9.0.1", 8000))
+            sock.listen()
+            os.write(ready, b"x")
+            other = sock.accept()[0]
+            other.recv(5, socket.MSG_WAITALL)
+            other.sendall(b"world")
+            other.recv(1)
+
+        def ask():
+            sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            sock.bind(("10.9.0.2", 8001))
+            sock.connect(("10.9.0.1", 8000))
+            sock.sendall(b"hello")
+            sock.recv(5, socket.MSG_WAITALL)
+
+        ready = os.pipe()
+        for i in range(self.CONTAINERS):
+            pids["server", i] = child(serve, i, ready[1], ns=self.host)
+            os.read(ready[0], 1)
+        for i, container in enumerate(self.containers):
+            pids["client", i] = child(ask, ns=container)
+        join(pids.values())
+        return pids, [one for one in watch.stop().records if one["Proto"] == 6]
+
+    def test_each_interface_has_the_process_behind_it(self):
+        pids, records = self.run_twins("--per-interface")
+        self.assertEqual(len(records), 4)
+        for record in records:
+            i = int(record["Interfaces"][0][1])
+            end = "Src" if record["SrcAddr"] == "10.9.0.2" else "Dst"
+            self.assertEqual(record[end + "Pid"], pids["client", i])
+            # Sockets of two processes in one namespace have these addresses and ports.
+            other = ENDS[end == "Src"]
+            self.assertNotIn(other + "Pid", record)
+
+    def test_a_flow_of_both_has_none(self):
+        _, records = self.run_twins()
+        for record in records:
+            for end in ENDS:
+                self.assertNotIn(end + "Pid", record)
+
+
+class Shown(WhoTest):
+    """What commands show of processes."""
+
+    def converse(self):
+        """A client in a container, which lives on."""
+        def serve():
+            rename("a-server")
+            listener = socket.create_server(("10.0.0.1", 8080))
+            os.write(self.ready[1], b"x")
+            sock = listener.accept()[0]
+            while sock.recv(100):
+                sock.sendall(b"world")
+
+        def ask():
+            rename("a-client")
+            sock = socket.create_connection(("10.0.0.1", 8080))
+            while True:
+                sock.sendall(b"hello")
+                sock.recv(100)
+                time.sleep(0.05)
+
+        self.ready = os.pipe()
+        pids = [child(serve, ns=self.host)]
+        os.read(self.ready[0], 1)
+        pids.append(child(ask, ns=self.containers[0]))
+        self.addCleanup(kill, pids)
+        return pids
+
+    def run_in_host(self, *arguments):
+        done = self.host.run(observer.netobsctl(), *arguments)
+        return done if isinstance(done, str) else done.stdout
+
+    def test_groups_tables_and_connections(self):
+        self.wire_all()
+        server, client = self.converse()
+        lines = self.run_in_host("flows", "--by", "process", "-o", "json", "--interval", "1",
+                                 "-d", "3", "port", "8080").splitlines()
+        pids = {line.get("Pid"): line.get("Process") for line in map(json.loads, lines)}
+        self.assertEqual((pids.get(server), pids.get(client)), ("a-server", "a-client"))
+        table = self.run_in_host("flows", "--process", "-o", "table", "--interval", "1", "-d",
+                                 "3", "port", "8080")
+        self.assertIn(f"a-client[{client}] → a-server[{server}]", table)
+        top = self.run_in_host("top", "--by", "process", "--once", "port", "8080")
+        self.assertIn(f"a-client[{client}]", top)
+        tcp = json.loads(self.run_in_host("tcp", "--process", "--once", "-o", "json",
+                                          "port", "8080").splitlines()[0])
+        self.assertEqual((tcp["SrcPid"], tcp["SrcProcess"], tcp["DstPid"], tcp["DstProcess"]),
+                         (client, "a-client", server, "a-server"))
+        tcp = self.run_in_host("tcp", "--process", "--once", "port", "8080")
+        self.assertIn(f"a-client[{client}] → a-server[{server}]", tcp)
+
+
+if __name__ == "__main__":
+    lab.main("TCP sockets that programs follow", lambda: features().get("sessions"))

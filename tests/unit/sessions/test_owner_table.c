@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * Sockets by address and time, compared with a list of all sockets that there were. What
+ * happens is random; NETOBS_TEST_SEED repeats it.
+ */
+#include "lib_test.h"
+
+#include "base/util.h"
+#include "sessions/owner_table.h"
+
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { SOCKETS = 400, ADDRESSES = 12, STEPS = 4000 };
+
+/* Longer than the slack for coarse clocks, so that times are clearly apart. */
+#define STEP_NS (100 * NSEC_PER_MSEC)
+
+struct truth {
+	uint64_t cookie;
+	uint32_t address, pid;
+	int64_t from_ns, to_ns; /* INT64_MAX: open */
+};
+
+static struct owner_key key_of(uint32_t address)
+{
+	struct owner_key key = { .local_port = (uint16_t)(1000 + address),
+				 .remote_port = 80,
+				 .netns = 1 + address % 3,
+				 .protocol = IPPROTO_TCP };
+
+	key.local[15] = (uint8_t)address;
+	key.remote[15] = 9;
+	return key;
+}
+
+static struct session_event event_of(const struct truth *truth)
+{
+	const struct owner_key key = key_of(truth->address);
+	struct session_event event = {
+		.start_ns = (uint64_t)truth->from_ns,
+		.local_port = key.local_port,
+		.remote_port = key.remote_port,
+		.netns = key.netns,
+		.protocol = IPPROTO_TCP,
+		.cookie = truth->cookie,
+		.owner = { .pid_tgid = (uint64_t)truth->pid << 32,
+			   .by = SESSION_BY_USING },
+	};
+
+	memcpy(event.local, key.local, sizeof(event.local));
+	memcpy(event.remote, key.remote, sizeof(event.remote));
+	if (truth->to_ns != INT64_MAX)
+		event.end.time_ns = (uint64_t)truth->to_ns;
+	return event;
+}
+
+static void end_round(struct owner_table *table, int64_t now_ns, int64_t before_ns)
+{
+	uint32_t cursor = 0;
+
+	while (owner_table_sweep(table, &cursor, now_ns, before_ns))
+		;
+}
+
+/* The pid that the sockets say which were open at that moment; 0: none, or several. */
+static uint32_t pid_at(const struct truth *sockets, size_t n, uint32_t address,
+		       int64_t at_ns)
+{
+	uint32_t pid = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (sockets[i].address != address ||
+		    sockets[i].from_ns > at_ns || sockets[i].to_ns < at_ns)
+			continue;
+		if (pid && pid != sockets[i].pid)
+			return 0;
+		pid = sockets[i].pid;
+	}
+	return pid;
+}
+
+static bool was_any_open(const struct truth *sockets, size_t n,
+			 uint32_t address, int64_t at_ns)
+{
+	for (size_t i = 0; i < n; i++)
+		if (sockets[i].address == address &&
+		    sockets[i].from_ns <= at_ns && sockets[i].to_ns >= at_ns)
+			return true;
+	return false;
+}
+
+static void seed(void)
+{
+	const char *text = getenv("NETOBS_TEST_SEED");
+	unsigned int value = text ? (unsigned int)strtoul(text, NULL, 0) :
+				    (unsigned int)time(NULL);
+
+	printf("NETOBS_TEST_SEED=%u\n", value);
+	srand(value);
+}
+
+static void note_open(struct owner_table *table, const struct truth *sockets,
+		      size_t n)
+{
+	owner_table_begin_round(table);
+	for (size_t i = 0; i < n; i++) {
+		struct session_event event = event_of(&sockets[i]);
+
+		if (sockets[i].to_ns == INT64_MAX)
+			owner_table_note(table, &event);
+	}
+}
+
+static void sockets_are_found_by_the_time_of_their_packets(void **state)
+{
+	static struct truth sockets[SOCKETS];
+	struct owner_table table;
+	size_t n = 0;
+	int64_t now_ns = STEP_NS;
+
+	(void)state;
+	seed();
+	assert_int_equal(owner_table_init(&table, 10 * SOCKETS), 0);
+	for (int step = 0; step < STEPS; step++, now_ns += STEP_NS) {
+		struct truth *one = &sockets[(size_t)rand() % SOCKETS];
+		const uint32_t address = (uint32_t)rand() % ADDRESSES;
+		const int64_t at_ns =
+			now_ns - rand() % 40 * STEP_NS - STEP_NS / 2;
+		const struct owner_key key = key_of(address);
+		const struct owner_entry *entry = NULL;
+		enum owner_found found;
+		uint32_t pid;
+
+		if (n < SOCKETS && rand() % 4 == 0) {
+			sockets[n] = (struct truth){
+				.cookie = n + 1,
+				.address = (uint32_t)rand() % ADDRESSES,
+				.pid = 1 + (uint32_t)rand() % 5,
+				.from_ns = now_ns,
+				.to_ns = INT64_MAX,
+			};
+			n++;
+		} else if ((size_t)(one - sockets) < n &&
+			   one->to_ns == INT64_MAX) {
+			struct session_event event;
+
+			one->to_ns = now_ns;
+			event = event_of(one);
+			owner_table_note(&table, &event);
+		}
+		note_open(&table, sockets, n);
+		end_round(&table, now_ns, 0);
+		if (at_ns < 0)
+			continue;
+		found = owner_table_find(&table, &key, at_ns, at_ns, &entry);
+		pid = pid_at(sockets, n, address, at_ns);
+		if (was_any_open(sockets, n, address, at_ns))
+			assert_int_equal(found == OWNER_FOUND ?
+						 entry->owner.pid_tgid >> 32 :
+						 0,
+					 pid);
+	}
+	owner_table_done(&table);
+}
+
+/* Of UDP: no event says that they have ended. */
+static void what_is_in_no_list_any_more_has_ended(void **state)
+{
+	const struct truth was = {
+		.cookie = 1, .pid = 7, .from_ns = STEP_NS, .to_ns = INT64_MAX
+	};
+	const struct truth is = {
+		.cookie = 2, .pid = 8, .from_ns = 9 * STEP_NS, .to_ns = INT64_MAX
+	};
+	const struct owner_key key = key_of(0);
+	const struct owner_entry *entry;
+	struct owner_table table;
+
+	(void)state;
+	assert_int_equal(owner_table_init(&table, 10), 0);
+	note_open(&table, &was, 1);
+	end_round(&table, 2 * STEP_NS, 0);
+	note_open(&table, &is, 1);
+	end_round(&table, 10 * STEP_NS, 0);
+	/* Both may have been open between the lists. */
+	assert_int_equal(owner_table_find(&table, &key, 9 * STEP_NS,
+					  9 * STEP_NS, &entry),
+			 OWNER_SEVERAL);
+	assert_int_equal(owner_table_find(&table, &key, 5 * STEP_NS,
+					  5 * STEP_NS, &entry),
+			 OWNER_FOUND);
+	assert_int_equal(entry->owner.pid_tgid >> 32, 7);
+	assert_int_equal(owner_table_find(&table, &key, 12 * STEP_NS,
+					  12 * STEP_NS, &entry),
+			 OWNER_FOUND);
+	assert_int_equal(entry->owner.pid_tgid >> 32, 8);
+	/* And are forgotten in time. */
+	note_open(&table, &is, 1);
+	end_round(&table, 20 * STEP_NS, 15 * STEP_NS);
+	assert_int_equal(table.count, 1);
+	owner_table_done(&table);
+}
+
+/* The last packets come when a connection has ended, the first ones before it is accepted. */
+static void packets_around_a_connection_are_its_own(void **state)
+{
+	const struct truth one = { .cookie = 1,
+				   .pid = 7,
+				   .from_ns = 10 * STEP_NS,
+				   .to_ns = 20 * STEP_NS };
+	const struct session_event event = event_of(&one);
+	const struct owner_key key = key_of(0);
+	const struct owner_entry *entry;
+	struct owner_table table;
+
+	(void)state;
+	assert_int_equal(owner_table_init(&table, 10), 0);
+	owner_table_note(&table, &event);
+	for (int64_t at_ns = 5 * STEP_NS; at_ns < 40 * STEP_NS; at_ns += STEP_NS)
+		assert_int_equal(owner_table_find(&table, &key, at_ns, at_ns,
+						  &entry),
+				 OWNER_FOUND);
+	assert_int_equal(owner_table_find(&table, &key, -100 * STEP_NS,
+					  -100 * STEP_NS, &entry),
+			 OWNER_UNKNOWN);
+	owner_table_done(&table);
+}
+
+static void dual_sockets_have_both_families(void **state)
+{
+	struct session_event event = { .local_port = 53,
+				       .protocol = IPPROTO_UDP,
+				       .cookie = 1,
+				       .is_dual = 1,
+				       .owner = { .pid_tgid = 7ULL << 32,
+						  .by = SESSION_BY_USING } };
+	struct owner_key key = { .local_port = 53, .protocol = IPPROTO_UDP };
+	const struct owner_entry *entry;
+	struct owner_table table;
+
+	(void)state;
+	assert_int_equal(owner_table_init(&table, 10), 0);
+	owner_table_note(&table, &event);
+	assert_int_equal(owner_table_find(&table, &key, 1, 1, &entry),
+			 OWNER_FOUND);
+	key.local[10] = key.local[11] = 0xff;
+	assert_int_equal(owner_table_find(&table, &key, 1, 1, &entry),
+			 OWNER_FOUND);
+	event.cookie = 2;
+	event.local_port = 54;
+	event.is_dual = 0;
+	owner_table_note(&table, &event);
+	key.local_port = 54;
+	assert_int_equal(owner_table_find(&table, &key, 1, 1, &entry),
+			 OWNER_UNKNOWN);
+	owner_table_done(&table);
+}
+
+static void more_than_there_is_room_for_are_counted(void **state)
+{
+	struct owner_table table;
+
+	(void)state;
+	assert_int_equal(owner_table_init(&table, 5000), 0);
+	for (uint32_t i = 0; i < 6000; i++) {
+		const struct truth one = {
+			.cookie = i, .address = i, .pid = 1, .to_ns = INT64_MAX
+		};
+		const struct session_event event = event_of(&one);
+
+		owner_table_note(&table, &event);
+	}
+	assert_int_equal(table.count, 5000);
+	assert_int_equal(table.refused, 1000);
+	owner_table_done(&table);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sockets_are_found_by_the_time_of_their_packets),
+		cmocka_unit_test(what_is_in_no_list_any_more_has_ended),
+		cmocka_unit_test(packets_around_a_connection_are_its_own),
+		cmocka_unit_test(dual_sockets_have_both_families),
+		cmocka_unit_test(more_than_there_is_room_for_are_counted),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
