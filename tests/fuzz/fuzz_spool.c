@@ -13,6 +13,10 @@
 #include "base/dirs.c"
 #include "sink/spool/spool.c"
 #include "sink/spool/spool_dir.c"
+/* Another function has this name in its own file. */
+#define cut cut_at_mark
+#include "sink/spool/spool_marks.c"
+#undef cut
 #include "sink/spool/spool_read.c"
 #include "sink/spool/spool_recover.c"
 #include "sink/spool/spool_sync.c"
