@@ -214,7 +214,7 @@ static bool close_outputs(struct session *session)
 {
 	bool is_complete = true;
 
-	output_finish_all(session->outputs, session->n_outputs);
+	output_finish_all(session->outputs, session->n_outputs, OUTPUT_FINISH_MS);
 	for (size_t i = 0; i < session->n_outputs; i++) {
 		is_complete &= output_close(&session->outputs[i]);
 		output_done(&session->outputs[i]);

@@ -146,7 +146,7 @@ static void say_failed(int error)
 static int close_output(struct live *live)
 {
 	if (!live->is_passed_on) {
-		output_finish_all(live->output, 1);
+		output_finish_all(live->output, 1, OUTPUT_FINISH_MS);
 		output_close(live->output);
 		return live->output->error;
 	}

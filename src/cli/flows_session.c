@@ -227,7 +227,8 @@ static int close_outputs(struct session *session)
 {
 	int result = 0;
 
-	output_finish_all(session->config->outputs, session->config->n_outputs);
+	output_finish_all(session->config->outputs, session->config->n_outputs,
+			  OUTPUT_FINISH_MS);
 	for (size_t i = 0; i < session->config->n_outputs; i++)
 		if (!output_close(&session->config->outputs[i]))
 			result = -EIO;

@@ -16,8 +16,6 @@
 #include "base/suggest.h"
 #include "human.h"
 
-enum { FINISH_MS = 5000 };
-
 static bool can_refresh(void)
 {
 	const char *term = getenv("TERM");
@@ -256,10 +254,10 @@ static size_t fill_fds(const struct output *outputs, size_t n, struct pollfd *fd
 	return pending;
 }
 
-void output_finish_all(struct output *outputs, size_t n)
+void output_finish_all(struct output *outputs, size_t n, int timeout_ms)
 {
 	struct pollfd *fds = calloc(n, sizeof(*fds));
-	int64_t end = now_ms() + FINISH_MS, left;
+	int64_t end = now_ms() + timeout_ms, left;
 
 	for (size_t i = 0; i < n; i++) {
 		output_interval(&outputs[i]);

@@ -132,11 +132,13 @@ int output_reopen(struct output *output);
 
 bool output_note(struct output *output, const char *message);
 
+enum { OUTPUT_FINISH_MS = 5000 }; /* at the end of a process */
+
 /*
  * At the end: send what is pending to all of @outputs side by side, so that those that
- * are away take up one time together.
+ * are away take up one time together, @timeout_ms at most.
  */
-void output_finish_all(struct output *outputs, size_t n);
+void output_finish_all(struct output *outputs, size_t n, int timeout_ms);
 
 /* Whether some of its records are not where they go yet. */
 bool output_is_pending(const struct output *output);

@@ -8,6 +8,8 @@
 
 #include <netobs/netobs.h>
 
+enum { HAND_OVER_MS = 500 }; /* a collector that is there has answered */
+
 /* ---- One sink -------------------------------------------------------------------- */
 
 static void log_line(const struct service_sinks *sinks, int level,
@@ -164,7 +166,10 @@ static void limit_leaving(struct service_sinks *sinks)
 			close_sink(sinks, i);
 }
 
-/* Memory keeps nothing behind it; a spool on disk hands its records on. */
+/*
+ * Memory keeps nothing behind it; a spool on disk hands its records on, except for those that
+ * are on their way: they would be sent again.
+ */
 static int replace_sink(struct service_sinks *sinks, size_t old,
 			const struct service_item *item)
 {
@@ -172,8 +177,10 @@ static int replace_sink(struct service_sinks *sinks, size_t old,
 	char *spec = strdup(sinks->sinks[old].spec);
 	int r;
 
-	if (!spec || !output_spec_option(spec, "spool=disk"))
-		output_finish_all(&sinks->outputs[old], 1);
+	output_finish_all(&sinks->outputs[old], 1,
+			  spec && output_spec_option(spec, "spool=disk") ?
+				  HAND_OVER_MS :
+				  OUTPUT_FINISH_MS);
 	close_sink(sinks, old);
 	r = open_sink(sinks, item->name, item->text, SERVICE_SINK_IN_USE);
 	if (r < 0 && name && spec &&
@@ -282,7 +289,7 @@ bool service_sinks_close(struct service_sinks *sinks)
 {
 	bool is_complete = true;
 
-	output_finish_all(sinks->outputs, sinks->n);
+	output_finish_all(sinks->outputs, sinks->n, OUTPUT_FINISH_MS);
 	while (sinks->n)
 		is_complete &= close_sink(sinks, sinks->n - 1);
 	return is_complete;
