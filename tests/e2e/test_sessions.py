@@ -442,10 +442,11 @@ class Who(SessionTest):
         self.addCleanup(lab.run, "umount", directory)
         container = "".join(self.random.choice("0123456789abcdef") for _ in range(64))
         uid = "0f3e9c1a-5b7d-4c2e-8a6f-1d2c3b4a5f60"
-        path = [f"nobs-{self.seed}-kubepods.slice",
+        path = ["kubepods.slice", "kubepods-burstable.slice",
                 f"kubepods-burstable-pod{uid.replace('-', '_')}.slice",
                 f"cri-containerd-{container}.scope"]
         made = [os.path.join(directory, *path[:i + 1]) for i in range(len(path))]
+        made = [one for one in made if not os.path.exists(one)]
         for one in made:
             os.mkdir(one)
         group = os.stat(made[-1]).st_ino

@@ -47,7 +47,7 @@ class Soak(WatchedTest):
         rate = int(sent["packets"] / sent["seconds"] / 2)
         for number in range(1, 1 + WARM_UP):
             self.round(number, rate, rate)
-        open_ones = self.descriptors()
+        open_ones = lab.fewest(self.descriptors)
         sizes = []
         for number in range(1 + WARM_UP, 1 + WARM_UP + ROUNDS):
             sizes.append(statistics.median(self.round(number, rate, rate)))
