@@ -78,8 +78,10 @@ class Top(lab.WiredTest):
                 ("f", ("protocols by flows",)),
                 ("n", ("protocols by name", r"(?s)\nICMP .*\nTCP ")),
                 ("s", ("protocols by bytes",)),
+                ("\t", ("processes by", "PROCESS .*SENT")),
                 ("\t", ("talkers by",)),
-                ("\x1b[Z", ("protocols by",)),
+                ("\x1b[Z", ("processes by",)),
+                ("8", ("protocols by",)),
                 ("h", ("b k f   sort by bytes", "q       quit")),
                 ("x", ("protocols by bytes", r"\nTCP "))):
             with self.subTest(key):
