@@ -272,6 +272,18 @@ static __always_inline struct flow_key connection_key(const struct flow_key *key
 	return canonical;
 }
 
+/*
+ * Bytes from `data_next` to @next, which is less where the first packet that was seen came
+ * behind a FIN, and the FIN was sent again.
+ */
+static __always_inline __u32 conn_data_since(const struct conn_stats *stats,
+					     __u32 next)
+{
+	__s32 more = next - stats->data_next;
+
+	return more > 0 ? more : 0;
+}
+
 /* Bytes of data that direction @dir has carried, each counted once. */
 static __always_inline __u64 conn_data_bytes(const struct connection *conn,
 					     int dir)
@@ -280,7 +292,7 @@ static __always_inline __u64 conn_data_bytes(const struct connection *conn,
 	__u32 next = conn->head->sides[dir].next -
 		     !!(conn->head->state[dir] & CONN_FIN);
 
-	return stats->data_bytes + (__u32)(next - stats->data_next);
+	return stats->data_bytes + conn_data_since(stats, next);
 }
 
 /* The least sample of the last 10 to 20 s before the newest one; 0: there is none. */

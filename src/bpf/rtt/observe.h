@@ -85,7 +85,7 @@ static __always_inline void data_advance(const struct connection *conn, int dir,
 		if (next - stats->gaps[i].end > GAP_UNKNOWN)
 			stats->gaps[i].end = stats->gaps[i].start;
 	}
-	stats->data_bytes += (__u32)(next - stats->data_next);
+	stats->data_bytes += conn_data_since(stats, next);
 	stats->data_next = next;
 }
 

@@ -191,6 +191,19 @@ static void both_fins_close(void **state)
 	assert_int_equal(conn_data_bytes(&conn, B), 0);
 }
 
+/* The first packet that is seen is behind the FIN. */
+static void a_fin_that_is_sent_again_is_no_data(void **state)
+{
+	(void)state;
+	begin();
+	see(0, A, ACK, 1000, 501, 0);
+	see(1 * MS, A, FIN | ACK, 999, 501, 0);
+	assert_int_equal(conn_data_bytes(&conn, A), 0);
+	see(1 * S, A, FIN | ACK, 999, 501, 0);
+	assert_int_equal(conn_data_bytes(&conn, A), 0);
+	assert_int_equal(rates.sides[A].peak_bytes, 0);
+}
+
 static void a_syn_with_another_number_is_another_connection(void **state)
 {
 	struct segment segment;
@@ -519,6 +532,7 @@ int main(void)
 		cmocka_unit_test(an_answer_with_another_number_is_no_sample),
 		cmocka_unit_test(a_reset_closes_only_with_the_next_number),
 		cmocka_unit_test(both_fins_close),
+		cmocka_unit_test(a_fin_that_is_sent_again_is_no_data),
 		cmocka_unit_test(a_syn_with_another_number_is_another_connection),
 		cmocka_unit_test(a_keepalive_is_not_data),
 		cmocka_unit_test(a_probe_of_a_closed_window_gives_no_sample),
