@@ -157,10 +157,16 @@ static __always_inline void keep_path(struct cgroup *cgroup,
 	struct session_counts *counts =
 		bpf_map_lookup_elem(&session_counts, &(__u32){ 0 });
 	const __u32 *round = bpf_map_lookup_elem(&session_round, &(__u32){ 0 });
+	struct session_cgroup *known;
 	struct session_path *path;
 
-	if (!counts || !round || bpf_map_lookup_elem(&session_cgroups, key))
+	if (!counts || !round)
 		return;
+	known = bpf_map_lookup_elem(&session_cgroups, key);
+	if (known) {
+		known->round = *round;
+		return;
+	}
 	path = claim_path();
 	if (!path)
 		return;
