@@ -61,15 +61,20 @@ static __always_inline void fill_owned(struct session_event *event,
 	event->owner = *valid_owner(socket);
 }
 
-/* The first one in an empty ring buffer wakes user space, and the one that fills it half. */
+/*
+ * The first one in an empty ring buffer wakes user space, and the one that fills it half; and
+ * as two CPUs may do that at once, and neither see it, any that begins another sixteenth.
+ */
 static __always_inline __u64 wake_flags(__u64 used, __u32 size)
 {
 	__u64 after = used + BPF_RINGBUF_HDR_SZ + size;
+	__u64 step = config_wake / 8;
 
 	if (!used && !config_owners)
 		return BPF_RB_FORCE_WAKEUP;
-	return used < config_wake && after >= config_wake ? BPF_RB_FORCE_WAKEUP :
-							    BPF_RB_NO_WAKEUP;
+	return after >= config_wake && used / step != after / step ?
+		       BPF_RB_FORCE_WAKEUP :
+		       BPF_RB_NO_WAKEUP;
 }
 
 #endif
