@@ -74,7 +74,11 @@ struct session_socket {
 	__u8 is_shared; /* several processes held it at the start */
 	__u8 is_kept; /* a copy of what it was at its end is in session_queued */
 	__u8 reserved[1];
-	__u32 ends; /* of UDP: what its addresses and ports were when its owner was reported */
+	/* Of UDP, when its owner was last reported: */
+	__u32 ends; /* what its addresses and ports were */
+	__u64 reported_ns;
+	__u32 reported_tgid;
+	__u32 reserved2;
 };
 
 /*

@@ -7,15 +7,20 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+/* Between reports that only another process uses the socket. */
+#define REPORT_NS 1000000000ULL
+
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-static __always_inline bool is_same(const struct session_owner *owner)
+/* Of a socket of UDP, that several threads may use in turn, only the process matters. */
+static __always_inline bool is_same(const struct session_owner *owner,
+				    bool any_thread)
 {
 	const __u64 *known = (const __u64 *)owner->comm;
 	__u64 comm[SESSION_COMM_LEN / sizeof(__u64)];
+	__u64 other = owner->pid_tgid ^ bpf_get_current_pid_tgid();
 
-	if (owner->by != SESSION_BY_USING ||
-	    owner->pid_tgid != bpf_get_current_pid_tgid() ||
+	if (owner->by != SESSION_BY_USING || (any_thread ? other >> 32 : other) ||
 	    owner->uid != (__u32)bpf_get_current_uid_gid() ||
 	    owner->cgroup_id != bpf_get_current_cgroup_id() ||
 	    bpf_get_current_comm(comm, sizeof(comm)))
@@ -51,6 +56,19 @@ static __always_inline __u32 ends_of(const struct sock *sk)
 	return ends ^ last[0] ^ last[1] * 31;
 }
 
+/*
+ * Whether user space does not have that yet. If two processes use the socket in turn, it need
+ * not have each change: the list has the last one.
+ */
+static __always_inline bool is_to_report(const struct session_socket *socket,
+					 __u32 tgid, __u32 ends)
+{
+	if (socket->ends != ends || !socket->reported_tgid)
+		return true;
+	return socket->reported_tgid != tgid &&
+	       bpf_ktime_get_boot_ns() - socket->reported_ns >= REPORT_NS;
+}
+
 /* Sockets of UDP may be gone before user space lists them. */
 static __always_inline void report_udp(struct sock *sk,
 				       struct session_socket *socket, __u32 ends)
@@ -68,7 +86,9 @@ static __always_inline void report_udp(struct sock *sk,
 	}
 	__builtin_memset(event, 0, SESSION_OWNED_SIZE);
 	socket->ends = ends;
+	socket->reported_tgid = bpf_get_current_pid_tgid() >> 32;
 	fill_owned(event, sk, socket);
+	socket->reported_ns = event->time_ns;
 	bpf_ringbuf_submit(event, wake_flags(used, SESSION_OWNED_SIZE));
 }
 
@@ -82,30 +102,47 @@ static __always_inline struct session_socket *known_socket(struct sock *sk)
 		       NULL;
 }
 
-/* @moved: bytes, or -errno: the socket may belong to another process that waits for it. */
-static __always_inline int use(struct sock *sk, int moved, bool is_sending)
+/* False: the kernel uses it. */
+static __always_inline bool note_user(struct session_socket *socket,
+				      bool any_thread)
 {
-	struct session_socket *socket = moved < 0 ? NULL : known_socket(sk);
 	struct session_owner owner;
 	struct task_struct *task;
-	__u32 ends;
 
-	if (!socket)
-		return 0;
-	ends = is_udp(sk) ? ends_of(sk) : 0;
-	if (is_same(valid_owner(socket)) && socket->ends == ends)
-		return 0;
+	if (is_same(valid_owner(socket), any_thread))
+		return true;
 	task = bpf_get_current_task_btf();
 	if (is_kernel_thread(task))
-		return 0;
+		return false;
 	owner = read_owner(task, SESSION_BY_USING);
 	set_owner(socket, &owner, SESSION_BY_USING);
-	if (!is_udp(sk))
-		return 0;
+	return true;
+}
+
+static __always_inline void
+use_udp(struct sock *sk, struct session_socket *socket, bool is_sending)
+{
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32, ends = ends_of(sk);
+
+	if (!note_user(socket, true) || !is_to_report(socket, tgid, ends))
+		return;
 	/* One that receives first was there before. */
 	if (is_sending && !socket->ends)
 		socket->start_ns = bpf_ktime_get_boot_ns();
 	report_udp(sk, socket, ends);
+}
+
+/* @moved: bytes, or -errno: the socket may belong to another process that waits for it. */
+static __always_inline int use(struct sock *sk, int moved, bool is_sending)
+{
+	struct session_socket *socket = moved < 0 ? NULL : known_socket(sk);
+
+	if (!socket)
+		return 0;
+	if (is_udp(sk))
+		use_udp(sk, socket, is_sending);
+	else
+		note_user(socket, false);
 	return 0;
 }
 

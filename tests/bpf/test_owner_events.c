@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* When programs report whose a socket of UDP is: not with each datagram. */
+#include "lib_lab.h"
+#include "lib_test.h"
+
+#include "base/clock_ms.h"
+#include "base/util.h"
+#include "engine/session_programs.h"
+
+#include <arpa/inet.h>
+#include <bpf/libbpf.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { TURNS = 300 };
+
+struct fixture {
+	struct lab lab;
+	struct session_programs programs;
+	struct ring_buffer *ring;
+	uint16_t port;
+	int fd, n_events;
+	uint32_t last_pid;
+	pthread_barrier_t barrier;
+};
+
+static int take(void *ctx, void *data, size_t size)
+{
+	const struct session_event *event = data;
+	struct fixture *f = ctx;
+
+	(void)size;
+	if (event->protocol != IPPROTO_UDP || event->local_port != f->port)
+		return 0;
+	f->n_events++;
+	f->last_pid = event->owner.pid_tgid >> 32;
+	return 0;
+}
+
+static int make_socket(uint16_t *ret_port)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(address);
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(fd, (void *)&address, len), 0);
+	assert_int_equal(getsockname(fd, (void *)&address, &len), 0);
+	*ret_port = ntohs(address.sin_port);
+	return fd;
+}
+
+static int set_up(void **state)
+{
+	const struct session_knobs knobs = { .ring_bytes = 1 << 20,
+					     .wants_owners = true };
+	static const struct log silent;
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	lab_enter(&f->lab);
+	*state = f;
+	assert_int_equal(session_programs_open(&f->programs, &knobs, &silent), 0);
+	f->ring = ring_buffer__new(program_set_map_fd(&f->programs.sockets,
+						      "session_events"),
+				   take, f, NULL);
+	assert_non_null(f->ring);
+	f->fd = make_socket(&f->port);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	close(f->fd);
+	ring_buffer__free(f->ring);
+	session_programs_close(&f->programs);
+	lab_leave(&f->lab);
+	free(f);
+	return 0;
+}
+
+/* To itself, so that there is no error. */
+static void send_one(int fd, uint16_t port)
+{
+	const struct sockaddr_in to = { .sin_family = AF_INET,
+					.sin_port = htons(port),
+					.sin_addr.s_addr =
+						htonl(INADDR_LOOPBACK) };
+
+	assert_int_equal(sendto(fd, "x", 1, 0, (const void *)&to, sizeof(to)), 1);
+}
+
+static void *send_in_turn(void *user)
+{
+	struct fixture *f = user;
+
+	for (int i = 0; i < TURNS; i++) {
+		pthread_barrier_wait(&f->barrier);
+		send_one(f->fd, f->port);
+	}
+	return NULL;
+}
+
+static void threads_of_a_process_are_one_user(void **state)
+{
+	struct fixture *f = *state;
+	pthread_t thread;
+
+	if (f->programs.io_error)
+		skip();
+	pthread_barrier_init(&f->barrier, NULL, 2);
+	assert_int_equal(pthread_create(&thread, NULL, send_in_turn, f), 0);
+	send_in_turn(f);
+	pthread_join(thread, NULL);
+	pthread_barrier_destroy(&f->barrier);
+	assert_true(ring_buffer__consume(f->ring) >= 0);
+	assert_in_range(f->n_events, 1, 2); /* both may be the first */
+	assert_int_equal(f->last_pid, getpid());
+}
+
+/* A process that sends when it gets a byte, and answers with one. */
+static pid_t start_sender(const struct fixture *f, const int pair[2])
+{
+	pid_t pid = fork();
+	char byte;
+
+	if (pid)
+		return pid;
+	close(pair[0]);
+	while (read(pair[1], &byte, 1) == 1) {
+		send_one(f->fd, f->port);
+		if (write(pair[1], &byte, 1) != 1)
+			break;
+	}
+	_exit(0);
+}
+
+static void processes_that_take_turns_are_not_reported_each_time(void **state)
+{
+	struct fixture *f = *state;
+	const int64_t start_ms = now_ms();
+	int pair[2], status;
+	char byte = 0;
+	pid_t pid;
+
+	if (f->programs.io_error)
+		skip();
+	assert_int_equal(
+		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	pid = start_sender(f, pair);
+	close(pair[1]);
+	for (int i = 0; i < TURNS; i++) {
+		send_one(f->fd, f->port);
+		assert_int_equal(write(pair[0], &byte, 1), 1);
+		assert_int_equal(read(pair[0], &byte, 1), 1);
+	}
+	close(pair[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_true(ring_buffer__consume(f->ring) >= 0);
+	assert_in_range(f->n_events, 1, 2 + (now_ms() - start_ms) / 1000);
+}
+
+/* As resolvers do: each of them is another one to user space. */
+static void other_ends_are_reported_at_once(void **state)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET };
+	const struct sockaddr_in any = { .sin_family = AF_INET };
+	int receiver = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(to);
+	struct fixture *f = *state;
+
+	if (f->programs.io_error)
+		skip();
+	assert_int_equal(bind(receiver, (const void *)&any, len), 0);
+	assert_int_equal(getsockname(receiver, (void *)&to, &len), 0);
+	for (int i = 0; i < TURNS; i++) {
+		to.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1 + i);
+		assert_int_equal(connect(f->fd, (void *)&to, sizeof(to)), 0);
+		assert_int_equal(send(f->fd, "x", 1, 0), 1);
+	}
+	assert_true(ring_buffer__consume(f->ring) >= 0);
+	assert_int_equal(f->n_events, TURNS);
+	close(receiver);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			threads_of_a_process_are_one_user, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			processes_that_take_turns_are_not_reported_each_time,
+			set_up, tear_down),
+		cmocka_unit_test_setup_teardown(other_ends_are_reported_at_once,
+						set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
