@@ -40,51 +40,75 @@ static struct owner_key owner_key_of(const struct flow_key *key, int end,
 	return wanted;
 }
 
-/* Of UDP, as the kernel looks for the receiver: udp4_lib_lookup2() of net/ipv4/udp.c. */
-static enum owner_found find_udp(struct who *who, struct owner_key *wanted,
-				 bool is_ipv6, int64_t first_ns, int64_t last_ns,
-				 const struct owner_entry **ret_entry)
-{
-	const struct owner_table *table = &who->owners.table;
-	enum owner_found found;
-	uint8_t address[16];
+/* How a socket of UDP may be bound, as udp4_lib_lookup2() of net/ipv4/udp.c prefers it. */
+enum bound { CONNECTED, TO_ADDRESS, TO_PORT, BOUNDS };
 
+static void set_bound(struct owner_key *wanted, enum bound bound, bool is_ipv6)
+{
+	if (bound == CONNECTED)
+		return;
 	memset(wanted->remote, 0, sizeof(wanted->remote));
 	wanted->remote_port = 0;
-	found = owner_table_find(table, wanted, first_ns, last_ns, ret_entry);
-	if (found)
-		return found;
-	memcpy(address, wanted->local, sizeof(address));
+	if (bound == TO_ADDRESS)
+		return;
 	memset(wanted->local, 0, sizeof(wanted->local));
 	if (!is_ipv6)
 		wanted->local[10] = wanted->local[11] = 0xff;
-	found = owner_table_find(table, wanted, first_ns, last_ns, ret_entry);
-	/* What only passes through the namespace has ports, too. */
-	return found && spaces_have(&who->spaces, wanted->netns, address) ?
-		       found :
-		       OWNER_UNKNOWN;
+}
+
+static bool is_same(const struct session_owner *a, const struct session_owner *b)
+{
+	return a->pid_tgid >> 32 == b->pid_tgid >> 32;
+}
+
+/*
+ * One that is preferred has all packets while it is open. Unless that is certain to be as long
+ * as they came, others have some.
+ */
+static enum owner_found find_udp(struct who *who, const struct owner_key *key,
+				 bool is_ipv6, int64_t first_ns, int64_t last_ns,
+				 const struct owner_entry **ret_entry)
+{
+	const struct owner_entry *best = NULL, *entry = NULL;
+	struct owner_key wanted = *key;
+
+	for (enum bound bound = CONNECTED; bound < BOUNDS; bound++) {
+		enum owner_found found;
+
+		set_bound(&wanted, bound, is_ipv6);
+		found = owner_table_find(&who->owners.table, &wanted, first_ns,
+					 last_ns, &entry);
+		/* What only passes through the namespace has ports, too. */
+		if (found == OWNER_NONE ||
+		    (bound == TO_PORT &&
+		     !spaces_have(&who->spaces, key->netns, key->local)))
+			continue;
+		if (found != OWNER_FOUND)
+			return found;
+		if (best && !is_same(&best->owner, &entry->owner))
+			return OWNER_SEVERAL;
+		best = entry;
+		if (owner_was_open_throughout(best, first_ns, last_ns))
+			break;
+	}
+	*ret_entry = best;
+	return best ? OWNER_FOUND : OWNER_NONE;
 }
 
 static enum owner_found find(struct who *who, const struct flow_key *key, int end,
 			     uint32_t inode, int64_t first_ns, int64_t last_ns,
 			     const struct owner_entry **ret_entry)
 {
-	struct owner_key wanted = owner_key_of(key, end, inode);
-	enum owner_found found = owner_table_find(&who->owners.table, &wanted,
-						  first_ns, last_ns, ret_entry);
+	const struct owner_key wanted = owner_key_of(key, end, inode);
 
-	if (found || key->proto == IP_PROTO_TCP)
-		return found;
-	return find_udp(who, &wanted, key->flags & KEY_IPV6, first_ns, last_ns,
-			ret_entry);
+	return key->proto == IP_PROTO_TCP ?
+		       owner_table_find(&who->owners.table, &wanted, first_ns,
+					last_ns, ret_entry) :
+		       find_udp(who, &wanted, key->flags & KEY_IPV6, first_ns,
+				last_ns, ret_entry);
 }
 
 /* ---- Flows -------------------------------------------------------------------------------- */
-
-static bool is_same(const struct session_owner *a, const struct session_owner *b)
-{
-	return a->pid_tgid >> 32 == b->pid_tgid >> 32;
-}
 
 /* The last one that used a socket is its owner; several sockets are of one process, or of none. */
 static void set_end(struct end *end, uint64_t cookie,
@@ -104,6 +128,7 @@ static void look(struct who *who, struct place *place,
 
 	switch (find(who, &entry->key, end, inode, entry->tally.first_ns,
 		     entry->tally.last_ns, &socket)) {
+	case OWNER_NONE:
 	case OWNER_UNKNOWN:
 		break;
 	case OWNER_FOUND:
@@ -188,8 +213,7 @@ int who_init(struct who *who, const struct host *host, uint64_t disabled,
 	if (err)
 		return err;
 	who->host = host;
-	who->spaces =
-		(struct spaces){ .host = host, .sockets = &who->owners.table };
+	who->spaces = (struct spaces){ .host = host, .sockets = &who->owners.table };
 	who->extra = (struct flow_extra){ .size = sizeof(struct place),
 					  .note = note,
 					  .join = join,

@@ -17,6 +17,8 @@ enum {
 	SLACK_MS = 20,
 	/* The handshake comes before the connection of a server. */
 	HANDSHAKE_MS = 5000,
+	/* Sockets with the same addresses and ports that are told apart. */
+	EQUALS_MAX = 64,
 };
 
 _Static_assert(OWNER_KEY_WORDS % 2 == 0, "words are hashed in pairs");
@@ -86,14 +88,37 @@ static void grow(struct owner_table *table)
 	free(before.buckets);
 }
 
+/* Of the socket; or where too many have that key, of the crowd of the others. NULL: none. */
+static struct owner_entry *find_entry(const struct owner_table *table,
+				      const struct owner_key *key,
+				      uint64_t cookie, bool *ret_is_crowded)
+{
+	struct owner_entry *entry = *bucket_of(table, key), *crowd = NULL;
+	int equals = 0;
+
+	for (; entry; entry = entry->next) {
+		if (!is_key(entry, key))
+			continue;
+		if (entry->is_crowd)
+			crowd = entry;
+		else if (entry->cookie == cookie)
+			return entry;
+		else
+			equals++;
+	}
+	*ret_is_crowded = equals >= EQUALS_MAX;
+	return *ret_is_crowded ? crowd : NULL;
+}
+
 static struct owner_entry *ensure(struct owner_table *table,
 				  const struct owner_key *key, uint64_t cookie)
 {
-	struct owner_entry **bucket = bucket_of(table, key), *entry;
+	bool is_crowded = false;
+	struct owner_entry *entry = find_entry(table, key, cookie, &is_crowded),
+			   **bucket;
 
-	for (entry = *bucket; entry; entry = entry->next)
-		if (entry->cookie == cookie && is_key(entry, key))
-			return entry;
+	if (entry)
+		return entry;
 	entry = table->count < table->max ? calloc(1, sizeof(*entry)) : NULL;
 	if (!entry) {
 		table->refused++;
@@ -101,6 +126,7 @@ static struct owner_entry *ensure(struct owner_table *table,
 	}
 	entry->key = *key;
 	entry->cookie = cookie;
+	entry->is_crowd = is_crowded;
 	table->count++;
 	grow(table);
 	bucket = bucket_of(table, key);
@@ -109,18 +135,44 @@ static struct owner_entry *ensure(struct owner_table *table,
 	return entry;
 }
 
+static uint32_t pid_of(const struct owner_entry *entry)
+{
+	return entry->owner.by ? entry->owner.pid_tgid >> 32 : 0;
+}
+
+/* It ends when none of them is seen any more. */
+static void note_in_crowd(struct owner_entry *crowd,
+			  const struct session_event *event)
+{
+	const bool is_first = !crowd->seen_ns;
+
+	if (is_first || (int64_t)event->start_ns < crowd->from_ns)
+		crowd->from_ns = (int64_t)event->start_ns;
+	crowd->seen_ns = (int64_t)event->time_ns;
+	crowd->to_ns = INT64_MAX;
+	if (is_first)
+		crowd->owner = event->owner;
+	else if (pid_of(crowd) != event->owner.pid_tgid >> 32)
+		crowd->owner = (struct session_owner){ 0 };
+}
+
+/* What is in the ring buffer may be older than the list. */
 static void note(struct owner_table *table, const struct owner_key *key,
 		 const struct session_event *event)
 {
 	struct owner_entry *entry = ensure(table, key, event->cookie);
 
-	if (!entry)
+	if (!entry || (int64_t)event->time_ns < entry->seen_ns)
 		return;
+	if (entry->is_crowd) {
+		note_in_crowd(entry, event);
+		return;
+	}
+	entry->seen_ns = (int64_t)event->time_ns;
 	entry->from_ns = (int64_t)event->start_ns;
 	entry->to_ns = event->end.time_ns ? (int64_t)event->end.time_ns :
 					    INT64_MAX;
 	entry->owner = event->owner;
-	entry->round = table->round;
 }
 
 static bool is_any(const uint8_t address[16])
@@ -148,9 +200,9 @@ void owner_table_note(struct owner_table *table, const struct session_event *eve
 	note(table, &key, event);
 }
 
-void owner_table_begin_round(struct owner_table *table)
+void owner_table_begin_round(struct owner_table *table, int64_t now_ns)
 {
-	table->round++;
+	table->begun_ns = now_ns;
 }
 
 /* @return whether the entry stays */
@@ -158,7 +210,7 @@ static bool sweep_entry(const struct owner_table *table,
 			struct owner_entry *entry, int64_t now_ns,
 			int64_t before_ns)
 {
-	if (entry->to_ns == INT64_MAX && entry->round != table->round)
+	if (entry->to_ns == INT64_MAX && entry->seen_ns < table->begun_ns)
 		entry->to_ns = now_ns;
 	return entry->to_ns >= before_ns;
 }
@@ -193,9 +245,13 @@ static bool was_open(const struct owner_entry *entry, int64_t first_ns,
 	       (entry->to_ns == INT64_MAX || entry->to_ns + slack_ns >= first_ns);
 }
 
-static uint32_t pid_of(const struct owner_entry *entry)
+bool owner_was_open_throughout(const struct owner_entry *entry,
+			       int64_t first_ns, int64_t last_ns)
 {
-	return entry->owner.by ? entry->owner.pid_tgid >> 32 : 0;
+	const int64_t slack_ns = SLACK_MS * NSEC_PER_MSEC;
+
+	return entry->from_ns - slack_ns <= first_ns &&
+	       entry->seen_ns + slack_ns >= last_ns;
 }
 
 /* Of those that were not open: the last one before, or the next one behind the packets. */
@@ -211,8 +267,7 @@ static bool is_nearer(const struct owner_entry *a, const struct owner_entry *b,
 
 static bool may_be_handshake(const struct owner_entry *entry, int64_t last_ns)
 {
-	return entry->key.protocol == IPPROTO_TCP &&
-	       entry->from_ns - last_ns < HANDSHAKE_MS * NSEC_PER_MSEC;
+	return entry->from_ns - last_ns < HANDSHAKE_MS * NSEC_PER_MSEC;
 }
 
 enum owner_found owner_table_find(const struct owner_table *table,
@@ -236,10 +291,12 @@ enum owner_found owner_table_find(const struct owner_table *table,
 		if (!open || entry->from_ns > open->from_ns)
 			open = entry;
 	}
-	if (!open && other &&
+	if (!open && other && key->protocol == IPPROTO_TCP &&
 	    (other->from_ns <= last_ns || may_be_handshake(other, last_ns)))
 		open = other;
-	if (!open || !pid_of(open))
+	if (!open)
+		return OWNER_NONE;
+	if (!pid_of(open))
 		return OWNER_UNKNOWN;
 	*ret_entry = open;
 	return OWNER_FOUND;

@@ -4,7 +4,7 @@
  * for a while those that were. Several may have had the same addresses and ports, one after
  * the other or at the same time, so a socket is found by the time of its packets, too.
  *
- * A round is a list of all sockets that are open: one that is not in it has ended.
+ * A round is a list of all sockets that are open: one that was not seen since it began has ended.
  */
 #ifndef NETOBS_SESSIONS_OWNER_TABLE_H
 #define NETOBS_SESSIONS_OWNER_TABLE_H
@@ -28,11 +28,12 @@ struct owner_key {
 struct owner_entry {
 	struct owner_entry *next;
 	struct owner_key key;
-	uint64_t cookie; /* of the socket */
-	int64_t from_ns; /* as the programs stamp; 0: unknown */
-	int64_t to_ns;	 /* INT64_MAX: it is open */
-	struct session_owner owner;
-	uint32_t round; /* the last one that it was in */
+	uint64_t cookie;	    /* of the socket */
+	int64_t from_ns;	    /* as the programs stamp; 0: unknown */
+	int64_t to_ns;		    /* INT64_MAX: it is open */
+	int64_t seen_ns;	    /* it was open, or ended, then */
+	struct session_owner owner; /* of a crowd: that of all of them, or none */
+	bool is_crowd;
 };
 
 enum { OWNER_KEY_WORDS = sizeof(struct owner_key) / sizeof(uint32_t) };
@@ -42,7 +43,7 @@ struct owner_table {
 	uint32_t n_buckets; /* a power of two */
 	uint32_t count, max;
 	uint64_t refused; /* sockets that found no room */
-	uint32_t round;
+	int64_t begun_ns; /* the round */
 	uint32_t secret[OWNER_KEY_WORDS];
 };
 
@@ -54,11 +55,11 @@ void owner_table_done(struct owner_table *table);
 void owner_table_note(struct owner_table *table,
 		      const struct session_event *event);
 
-/** A list begins: sockets that are noted from now on were open meanwhile. */
-void owner_table_begin_round(struct owner_table *table);
+/** A list begins, @now_ns as the programs stamp. */
+void owner_table_begin_round(struct owner_table *table, int64_t now_ns);
 
 /**
- * The list is complete: sockets that were not noted since owner_table_begin_round() have ended,
+ * The list is complete: sockets that were not seen since owner_table_begin_round() have ended,
  * @now_ns at the latest; those that ended before @before_ns are forgotten. A slice of it.
  *
  * @param cursor  0 to begin with
@@ -68,19 +69,24 @@ bool owner_table_sweep(struct owner_table *table, uint32_t *cursor,
 		       int64_t now_ns, int64_t before_ns);
 
 enum owner_found {
-	OWNER_UNKNOWN,
+	OWNER_NONE,    /* no socket */
+	OWNER_UNKNOWN, /* a socket whose process is not known */
 	OWNER_FOUND,
 	OWNER_SEVERAL, /* sockets of several processes had these addresses at that time */
 };
 
 /**
  * Find the socket of packets that came from @first_ns to @last_ns: that which was open then, or
- * else the last one before.
+ * else, of TCP, the last one before.
  */
 enum owner_found owner_table_find(const struct owner_table *table,
 				  const struct owner_key *key, int64_t first_ns,
 				  int64_t last_ns,
 				  const struct owner_entry **ret_entry);
+
+/** @return whether it is certain that the socket was open from @first_ns to @last_ns */
+bool owner_was_open_throughout(const struct owner_entry *entry,
+			       int64_t first_ns, int64_t last_ns);
 
 /** Call @take for each socket that is known. */
 void owner_table_each(const struct owner_table *table,

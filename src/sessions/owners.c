@@ -15,7 +15,8 @@
 enum {
 	RING_BYTES = 4 << 20,
 	SLICE_MS = 1,
-	BATCH = 64, /* sockets of a list that are read at once */
+	/* Of a list, read at once: each read(2) begins its bucket of the kernel's table again. */
+	BATCH = 32768 / SESSION_OWNED_SIZE,
 };
 
 /* What the programs stamp with: clock_boot_ns() but for a time namespace's offset. */
@@ -59,9 +60,10 @@ static int open_maps(struct owners *owners)
 	if (owners->counts_fd < 0 || owners->upkeep.cgroups_fd < 0 || size < 0)
 		return -ENOENT;
 	owners->counts_room = calloc(1, (size_t)size);
+	owners->batch = calloc(BATCH, SESSION_OWNED_SIZE);
 	owners->ring = ring_buffer__new(program_set_map_fd(set, "session_events"),
 					take_event, owners, NULL);
-	return owners->counts_room && owners->ring ? 0 : -ENOMEM;
+	return owners->counts_room && owners->batch && owners->ring ? 0 : -ENOMEM;
 }
 
 static void note_absent(const struct owners *owners)
@@ -114,6 +116,7 @@ void owners_close(struct owners *owners)
 	session_programs_close(&owners->programs);
 	owner_table_done(&owners->table);
 	free(owners->counts_room);
+	free(owners->batch);
 	*owners = (struct owners){ 0 };
 }
 
@@ -145,21 +148,32 @@ static void end_list(struct owners *owners, int err)
 	owners->phase = OWNERS_READING;
 }
 
-static void read_list(struct owners *owners)
+/* @return whether all of the batch is noted */
+static bool note_batch(struct owners *owners)
 {
-	char batch[BATCH * SESSION_OWNED_SIZE];
-	ssize_t n;
-
-	do {
+	while (owners->batch_at + SESSION_OWNED_SIZE <= owners->batch_end) {
 		struct session_event event = { 0 };
 
-		n = read(owners->list_fd, batch, sizeof(batch));
-		for (ssize_t at = 0; at + SESSION_OWNED_SIZE <= n;
-		     at += SESSION_OWNED_SIZE) {
-			memcpy(&event, batch + at, SESSION_OWNED_SIZE);
-			owner_table_note(&owners->table, &event);
-		}
-	} while (n > 0 && !is_slice_over(owners));
+		if (is_slice_over(owners))
+			return false;
+		memcpy(&event, owners->batch + owners->batch_at,
+		       SESSION_OWNED_SIZE);
+		owners->batch_at += SESSION_OWNED_SIZE;
+		owner_table_note(&owners->table, &event);
+	}
+	return true;
+}
+
+static void read_list(struct owners *owners)
+{
+	ssize_t n = 1;
+
+	while (note_batch(owners) && n > 0 && !is_slice_over(owners)) {
+		n = read(owners->list_fd, owners->batch,
+			 (size_t)BATCH * SESSION_OWNED_SIZE);
+		owners->batch_at = 0;
+		owners->batch_end = n > 0 ? (size_t)n : 0;
+	}
 	if (!n)
 		end_list(owners, 0);
 	else if (n < 0 && errno != EAGAIN && errno != EINTR)
@@ -186,7 +200,8 @@ void owners_begin(struct owners *owners, int64_t keep_ns)
 	if (owners->phase != OWNERS_AT_REST)
 		return;
 	owners->keep_ns = keep_ns;
-	owner_table_begin_round(&owners->table);
+	owner_table_begin_round(&owners->table, stamp_ns());
+	owners->batch_at = owners->batch_end = 0;
 	fd = session_programs_list(&owners->programs);
 	if (fd < 0) {
 		end_list(owners, fd);

@@ -34,6 +34,8 @@ struct owners {
 		OWNERS_SWEEPING
 	} phase;
 	int list_fd;
+	char *batch; /* of the list */
+	size_t batch_at, batch_end;
 	bool is_listed; /* all of them were; else none is taken for ended */
 	uint32_t cursor;
 	int64_t keep_ns; /* for how long sockets that ended are known */

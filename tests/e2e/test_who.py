@@ -360,6 +360,47 @@ class Processes(WhoTest):
             self.assertNotIn("DstPid", record)
             self.assertEqual(record["SrcPid"], os.getpid())
 
+    def test_an_open_socket_is_preferred_to_one_that_has_ended(self):
+        """A process answers with a connected socket, and ends; then another without."""
+        if not self.has_io:
+            return
+        self.wire_all()
+        watch = self.observe("--interval", "1")
+        with self.host:
+            other = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            other.bind(("0.0.0.0", 7000))
+        with self.containers[0]:
+            asker = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            asker.bind(("10.0.0.2", 7001))
+        asker.settimeout(20)
+        self.addCleanup(asker.close)
+        self.addCleanup(other.close)
+
+        def serve():
+            sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind(("10.0.0.1", 7000))
+            sock.connect(("10.0.0.2", 7001))
+            sock.send(b"hello")
+            sock.recv(100)
+            time.sleep(2)
+
+        before = child(serve, ns=self.host)
+        asker.sendto(b"world", asker.recvfrom(100)[1])
+        join([before])
+        # Flows of one generation may be of both.
+        time.sleep(3)
+        asker.sendto(b"hello", ("10.0.0.1", 7000))
+        other.sendto(b"world", other.recvfrom(100)[1])
+        asker.recv(100)
+        self.notes.add(asker, ("10.0.0.1", 7000), "10.0.0.2")
+        self.notes.add(other, ("10.0.0.2", 7001), "10.0.0.1")
+        records = watch.stop().records
+        self.assertEqual(self.check(records, [before]), 4)
+        self.assertTrue(any(before in (one.get("SrcPid"), one.get("DstPid"))
+                            for one in records))
+
     def test_what_is_forwarded_is_not_the_routers(self):
         """A port that a process of the router has, too, on all its addresses."""
         if not self.has_io:

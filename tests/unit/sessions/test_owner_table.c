@@ -37,10 +37,11 @@ static struct owner_key key_of(uint32_t address)
 	return key;
 }
 
-static struct session_event event_of(const struct truth *truth)
+static struct session_event event_at(const struct truth *truth, int64_t now_ns)
 {
 	const struct owner_key key = key_of(truth->address);
 	struct session_event event = {
+		.time_ns = (uint64_t)now_ns,
 		.start_ns = (uint64_t)truth->from_ns,
 		.local_port = key.local_port,
 		.remote_port = key.remote_port,
@@ -104,11 +105,11 @@ static void seed(void)
 }
 
 static void note_open(struct owner_table *table, const struct truth *sockets,
-		      size_t n)
+		      size_t n, int64_t now_ns)
 {
-	owner_table_begin_round(table);
+	owner_table_begin_round(table, now_ns);
 	for (size_t i = 0; i < n; i++) {
-		struct session_event event = event_of(&sockets[i]);
+		struct session_event event = event_at(&sockets[i], now_ns);
 
 		if (sockets[i].to_ns == INT64_MAX)
 			owner_table_note(table, &event);
@@ -149,10 +150,10 @@ static void sockets_are_found_by_the_time_of_their_packets(void **state)
 			struct session_event event;
 
 			one->to_ns = now_ns;
-			event = event_of(one);
+			event = event_at(one, now_ns);
 			owner_table_note(&table, &event);
 		}
-		note_open(&table, sockets, n);
+		note_open(&table, sockets, n, now_ns);
 		end_round(&table, now_ns, 0);
 		if (at_ns < 0)
 			continue;
@@ -182,9 +183,9 @@ static void what_is_in_no_list_any_more_has_ended(void **state)
 
 	(void)state;
 	assert_int_equal(owner_table_init(&table, 10), 0);
-	note_open(&table, &was, 1);
+	note_open(&table, &was, 1, 2 * STEP_NS);
 	end_round(&table, 2 * STEP_NS, 0);
-	note_open(&table, &is, 1);
+	note_open(&table, &is, 1, 10 * STEP_NS);
 	end_round(&table, 10 * STEP_NS, 0);
 	/* Both may have been open between the lists. */
 	assert_int_equal(owner_table_find(&table, &key, 9 * STEP_NS,
@@ -199,7 +200,7 @@ static void what_is_in_no_list_any_more_has_ended(void **state)
 			 OWNER_FOUND);
 	assert_int_equal(entry->owner.pid_tgid >> 32, 8);
 	/* And are forgotten in time. */
-	note_open(&table, &is, 1);
+	note_open(&table, &is, 1, 20 * STEP_NS);
 	end_round(&table, 20 * STEP_NS, 15 * STEP_NS);
 	assert_int_equal(table.count, 1);
 	owner_table_done(&table);
@@ -212,7 +213,7 @@ static void packets_around_a_connection_are_its_own(void **state)
 				   .pid = 7,
 				   .from_ns = 10 * STEP_NS,
 				   .to_ns = 20 * STEP_NS };
-	const struct session_event event = event_of(&one);
+	const struct session_event event = event_at(&one, one.to_ns);
 	const struct owner_key key = key_of(0);
 	const struct owner_entry *entry;
 	struct owner_table table;
@@ -226,7 +227,7 @@ static void packets_around_a_connection_are_its_own(void **state)
 				 OWNER_FOUND);
 	assert_int_equal(owner_table_find(&table, &key, -100 * STEP_NS,
 					  -100 * STEP_NS, &entry),
-			 OWNER_UNKNOWN);
+			 OWNER_NONE);
 	owner_table_done(&table);
 }
 
@@ -256,7 +257,105 @@ static void dual_sockets_have_both_families(void **state)
 	owner_table_note(&table, &event);
 	key.local_port = 54;
 	assert_int_equal(owner_table_find(&table, &key, 1, 1, &entry),
-			 OWNER_UNKNOWN);
+			 OWNER_NONE);
+	owner_table_done(&table);
+}
+
+/* An event of the ring buffer may be read in a later round, and behind the list. */
+static void only_what_is_seen_in_a_round_was_open_in_it(void **state)
+{
+	const struct truth one = {
+		.cookie = 1, .pid = 7, .from_ns = STEP_NS, .to_ns = INT64_MAX
+	};
+	struct session_event early = event_at(&one, 2 * STEP_NS),
+			     late = event_at(&one, 5 * STEP_NS);
+	const struct owner_key key = key_of(0);
+	const struct owner_entry *entry = NULL;
+	struct owner_table table;
+
+	(void)state;
+	assert_int_equal(owner_table_init(&table, 10), 0);
+	note_open(&table, NULL, 0, 4 * STEP_NS);
+	owner_table_note(&table, &early);
+	end_round(&table, 6 * STEP_NS, 0);
+	assert_int_equal(owner_table_find(&table, &key, 3 * STEP_NS,
+					  3 * STEP_NS, &entry),
+			 OWNER_FOUND);
+	assert_true(entry->to_ns == 6 * STEP_NS);
+	assert_true(owner_was_open_throughout(entry, STEP_NS, 2 * STEP_NS));
+	assert_false(owner_was_open_throughout(entry, STEP_NS, 3 * STEP_NS));
+	assert_false(owner_was_open_throughout(entry, 0, 2 * STEP_NS));
+	/* Opened while the list is read, or in it. */
+	late.owner.pid_tgid = 8ULL << 32;
+	owner_table_note(&table, &late);
+	owner_table_note(&table, &early);
+	end_round(&table, 6 * STEP_NS, 0);
+	assert_true(entry->to_ns == INT64_MAX);
+	assert_int_equal(entry->owner.pid_tgid >> 32, 8);
+	owner_table_done(&table);
+}
+
+/* The last packet of UDP does not come behind the end of its socket. */
+static void a_closed_socket_of_udp_has_no_more_packets(void **state)
+{
+	const struct truth one = {
+		.cookie = 1, .pid = 7, .from_ns = 10 * STEP_NS, .to_ns = INT64_MAX
+	};
+	struct session_event event = event_at(&one, 10 * STEP_NS);
+	struct owner_key key = key_of(0);
+	const struct owner_entry *entry;
+	struct owner_table table;
+
+	(void)state;
+	key.protocol = event.protocol = IPPROTO_UDP;
+	assert_int_equal(owner_table_init(&table, 10), 0);
+	owner_table_note(&table, &event);
+	note_open(&table, NULL, 0, 20 * STEP_NS);
+	end_round(&table, 21 * STEP_NS, 0);
+	for (int at = 1; at < 40; at++)
+		assert_int_equal(owner_table_find(&table, &key, at * STEP_NS,
+						  at * STEP_NS, &entry),
+				 at >= 10 && at <= 21 ? OWNER_FOUND : OWNER_NONE);
+	owner_table_done(&table);
+}
+
+/* SO_REUSEPORT: the table does not get slow. */
+static void of_a_crowd_few_are_told_apart(void **state)
+{
+	const struct owner_key key = key_of(0);
+	const struct owner_entry *entry = NULL;
+	struct owner_table table;
+
+	(void)state;
+	assert_int_equal(owner_table_init(&table, 100000), 0);
+	for (int round = 1; round <= 3; round++) {
+		owner_table_begin_round(&table, round * STEP_NS);
+		for (uint32_t i = 0; i < 20000; i++) {
+			const struct truth one = {
+				.cookie = i + 1,
+				.pid = round == 3 && i == 19999 ? 8 : 7,
+				.from_ns = STEP_NS,
+				.to_ns = INT64_MAX
+			};
+			const struct session_event event =
+				event_at(&one, round * STEP_NS);
+
+			owner_table_note(&table, &event);
+		}
+		end_round(&table, round * STEP_NS, 0);
+		assert_in_range(table.count, 64, 65);
+		assert_int_equal(owner_table_find(&table, &key, round * STEP_NS,
+						  round * STEP_NS, &entry),
+				 round < 3 ? OWNER_FOUND : OWNER_SEVERAL);
+	}
+	/* It ends, too. */
+	note_open(&table, NULL, 0, 10 * STEP_NS);
+	end_round(&table, 11 * STEP_NS, 0);
+	assert_in_range(table.count, 64, 65);
+	note_open(&table, NULL, 0, 20 * STEP_NS);
+	end_round(&table, 20 * STEP_NS, 19 * STEP_NS);
+	assert_int_equal(table.count, 0);
+	assert_int_equal(table.refused, 0);
 	owner_table_done(&table);
 }
 
@@ -270,7 +369,7 @@ static void more_than_there_is_room_for_are_counted(void **state)
 		const struct truth one = {
 			.cookie = i, .address = i, .pid = 1, .to_ns = INT64_MAX
 		};
-		const struct session_event event = event_of(&one);
+		const struct session_event event = event_at(&one, STEP_NS);
 
 		owner_table_note(&table, &event);
 	}
@@ -286,6 +385,9 @@ int main(void)
 		cmocka_unit_test(what_is_in_no_list_any_more_has_ended),
 		cmocka_unit_test(packets_around_a_connection_are_its_own),
 		cmocka_unit_test(dual_sockets_have_both_families),
+		cmocka_unit_test(only_what_is_seen_in_a_round_was_open_in_it),
+		cmocka_unit_test(a_closed_socket_of_udp_has_no_more_packets),
+		cmocka_unit_test(of_a_crowd_few_are_told_apart),
 		cmocka_unit_test(more_than_there_is_room_for_are_counted),
 	};
 
