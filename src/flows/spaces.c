@@ -12,11 +12,14 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum {
 	SPACES_MAX = 16384, /* more, of which most are gone, are forgotten */
 	ASKED = 1024,	    /* namespaces that are remembered meanwhile */
-	SCAN_S = 10, /* between looks at all processes, which take 3 us each */
+	/* Between searches that find nothing, which look at all processes: 3 us each. */
+	WAIT_MIN_S = 10,
+	WAIT_MAX_S = 300,
 };
 
 static void forget_all(struct spaces *spaces)
@@ -78,15 +81,23 @@ static void update(struct spaces *spaces)
 	owner_table_each(spaces->sockets, take, spaces);
 }
 
+static int open_path(struct spaces *spaces, const char *path)
+{
+	int fd = netns_open(path);
+
+	spaces->is_denied |= fd == -EACCES || fd == -EPERM;
+	return fd;
+}
+
 /* A process may have left the namespace, or be another one. */
-static int open_space(const struct space *space)
+static int open_space(struct spaces *spaces, const struct space *space)
 {
 	cleanup_fd int fd = -1;
 	char path[40];
 	uint32_t inode;
 
 	snprintf(path, sizeof(path), "/proc/%u/ns/net", space->pid);
-	fd = netns_open(path);
+	fd = open_path(spaces, path);
 	if (fd < 0)
 		return fd;
 	if (netns_inode(fd, &inode) || inode != space->inode)
@@ -108,10 +119,10 @@ static void learn_of(struct spaces *spaces, int fd, uint32_t inode)
 
 static void learn_from_owners(struct spaces *spaces)
 {
-	for (int i = 0; i < SPACE_BUCKETS; i++)
+	for (int i = 0; i < SPACE_BUCKETS && peers_wanted(spaces->host, 1); i++)
 		for (const struct space *space = spaces->buckets[i]; space;
 		     space = space->next) {
-			cleanup_fd int fd = open_space(space);
+			cleanup_fd int fd = open_space(spaces, space);
 
 			if (fd >= 0)
 				learn_of(spaces, fd, space->inode);
@@ -121,12 +132,12 @@ static void learn_from_owners(struct spaces *spaces)
 /* @return whether some pairs are still to be known */
 static bool learn_from(struct spaces *spaces, const char *path)
 {
-	cleanup_fd int fd = netns_open(path);
+	cleanup_fd int fd = open_path(spaces, path);
 	uint32_t inode;
 
 	if (fd >= 0 && !netns_inode(fd, &inode))
 		learn_of(spaces, fd, inode);
-	return peers_are_wanted(spaces->host);
+	return peers_wanted(spaces->host, 1);
 }
 
 static void learn_from_names(struct spaces *spaces)
@@ -164,17 +175,11 @@ static bool is_asked(uint32_t inode, uint32_t asked[ASKED])
 /* Of each namespace, one process suffices. */
 static void learn_from_processes(struct spaces *spaces)
 {
-	const int64_t now_ns = clock_boot_ns();
 	uint32_t inode, asked[ASKED] = { 0 };
 	const struct dirent *entry;
+	DIR *dir = opendir("/proc");
 	char path[40];
-	DIR *dir;
 
-	if (spaces->scanned_ns &&
-	    now_ns - spaces->scanned_ns < SCAN_S * NSEC_PER_SEC)
-		return;
-	spaces->scanned_ns = now_ns;
-	dir = opendir("/proc");
 	while (dir && (entry = readdir(dir))) {
 		if (!isdigit((unsigned char)*entry->d_name))
 			continue;
@@ -187,18 +192,61 @@ static void learn_from_processes(struct spaces *spaces)
 		closedir(dir);
 }
 
-void spaces_begin_round(struct spaces *spaces)
+/* A namespace without a socket has none of what is looked for; nor has one that is gone. */
+static void note_denial(struct spaces *spaces)
 {
-	spaces->round++;
-	spaces->is_current = false;
-	if (!peers_are_wanted(spaces->host))
+	const bool is_hidden = access("/proc/1", F_OK);
+
+	if (spaces->is_denial_logged || !(is_hidden || spaces->is_denied))
 		return;
+	spaces->is_denial_logged = true;
+	log_info(spaces->log,
+		 "processes of containers are not known behind some pairs of interfaces: %s",
+		 is_hidden ?
+			 "/proc does not show other processes (ProtectProc=, hidepid=)" :
+			 "namespaces of other processes take CAP_SYS_PTRACE");
+}
+
+static void search(struct spaces *spaces)
+{
 	update(spaces);
 	learn_from_owners(spaces);
-	if (peers_are_wanted(spaces->host))
+	if (peers_wanted(spaces->host, 1))
 		learn_from_names(spaces);
-	if (peers_are_wanted(spaces->host))
+	if (peers_wanted(spaces->host, 1))
 		learn_from_processes(spaces);
+}
+
+/* At once if there are more. */
+static bool is_search_due(const struct spaces *spaces, uint32_t wanted)
+{
+	return wanted > spaces->wanted || clock_boot_ns() - spaces->searched_ns >=
+						  spaces->wait_s * NSEC_PER_SEC;
+}
+
+void spaces_begin_round(struct spaces *spaces)
+{
+	const uint32_t wanted = peers_wanted(spaces->host, UINT32_MAX);
+
+	spaces->round++;
+	spaces->is_current = false;
+	if (!wanted || !is_search_due(spaces, wanted)) {
+		spaces->wanted = wanted;
+		return;
+	}
+	if (wanted > spaces->wanted)
+		spaces->wait_s = 0;
+	search(spaces);
+	spaces->searched_ns = clock_boot_ns();
+	spaces->wanted = peers_wanted(spaces->host, UINT32_MAX);
+	if (spaces->wanted < wanted) {
+		spaces->wait_s = 0;
+		return;
+	}
+	spaces->wait_s = spaces->wait_s ? (uint32_t)min_u64(spaces->wait_s * 2,
+							    WAIT_MAX_S) :
+					  WAIT_MIN_S;
+	note_denial(spaces);
 }
 
 static const struct netns *followed(const struct spaces *spaces, uint32_t inode)
@@ -226,7 +274,7 @@ static void read_addresses(struct spaces *spaces, struct space *space)
 		return;
 	}
 	update(spaces);
-	fd = open_space(space);
+	fd = open_space(spaces, space);
 	if (fd >= 0)
 		space->has_addresses |= !addresses_read(&space->addresses, fd);
 }

@@ -7,6 +7,7 @@
 #ifndef NETOBS_FLOWS_SPACES_H
 #define NETOBS_FLOWS_SPACES_H
 
+#include "base/log.h"
 #include "host/addresses.h"
 #include "host/host.h"
 #include "sessions/owner_table.h"
@@ -25,9 +26,14 @@ enum { SPACE_BUCKETS = 256 };
 struct spaces {
 	const struct host *host;
 	const struct owner_table *sockets;
+	const struct log *log;
 	uint32_t round;
-	bool is_current; /* processes are those of this round */
-	int64_t scanned_ns; /* when all processes were last looked at, CLOCK_BOOTTIME */
+	bool is_current;     /* processes are those of this round */
+	uint32_t wanted;     /* pairs that the last search has not found */
+	uint32_t wait_s;     /* until the next one; 0: it goes on */
+	int64_t searched_ns; /* CLOCK_BOOTTIME */
+	bool is_denied; /* namespaces of other processes are not to be opened */
+	bool is_denial_logged;
 	uint32_t count;
 	struct space *buckets[SPACE_BUCKETS];
 };

@@ -213,7 +213,9 @@ int who_init(struct who *who, const struct host *host, uint64_t disabled,
 	if (err)
 		return err;
 	who->host = host;
-	who->spaces = (struct spaces){ .host = host, .sockets = &who->owners.table };
+	who->spaces = (struct spaces){ .host = host,
+				       .sockets = &who->owners.table,
+				       .log = log };
 	who->extra = (struct flow_extra){ .size = sizeof(struct place),
 					  .note = note,
 					  .join = join,

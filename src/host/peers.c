@@ -130,25 +130,32 @@ uint32_t peers_inode(const struct host *host, const struct netns *netns,
 	return netif->link_inode;
 }
 
-static bool is_wanted(const struct host *host, const struct netns *netns)
+static bool is_wanted(const struct host *host, const struct netns *netns,
+		      const struct netif *netif)
 {
-	for (uint32_t i = 0; i < netns->netifs.count; i++) {
-		const struct netif *netif = &netns->netifs.items[i];
-
-		if (netif->type == LINK_TYPE_PAIR && netif->link &&
-		    !netif->gone_ns && !peers_inode(host, netns, netif))
-			return true;
-	}
-	return false;
+	return netif->type == LINK_TYPE_PAIR && netif->link &&
+	       !netif->gone_ns && !peers_inode(host, netns, netif);
 }
 
-bool peers_are_wanted(const struct host *host)
+/* Up to @max of them. */
+static uint32_t count_wanted(const struct host *host, const struct netns *netns,
+			     uint32_t max)
 {
-	for (uint32_t i = 0; i < host->n_netns; i++)
-		if (host->netns[i].rtnl_fd >= 0 &&
-		    is_wanted(host, &host->netns[i]))
-			return true;
-	return false;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < netns->netifs.count && n < max; i++)
+		n += is_wanted(host, netns, &netns->netifs.items[i]);
+	return n;
+}
+
+uint32_t peers_wanted(const struct host *host, uint32_t max)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < host->n_netns && n < max; i++)
+		if (host->netns[i].rtnl_fd >= 0)
+			n += count_wanted(host, &host->netns[i], max - n);
+	return n;
 }
 
 static bool learn(const struct host *host, struct netns *netns, int ns_fd,
@@ -178,7 +185,7 @@ bool peers_learn(const struct host *host, int ns_fd, uint32_t inode)
 		struct netns *netns = &host->netns[i];
 
 		if (netns->rtnl_fd >= 0 && netns->inode != inode &&
-		    is_wanted(host, netns))
+		    count_wanted(host, netns, 1))
 			is_any |= learn(host, netns, ns_fd, inode);
 	}
 	return is_any;

@@ -29,8 +29,8 @@ void peers_forget(struct host *host, uint16_t netns, bool is_same);
 uint32_t peers_inode(const struct host *host, const struct netns *netns,
 		     const struct netif *netif);
 
-/** @return whether there is a pair of which that is not known */
-bool peers_are_wanted(const struct host *host);
+/** @return the number of pairs of which that is not known, up to @max */
+uint32_t peers_wanted(const struct host *host, uint32_t max);
 
 /** Set netif.link_inode of all pairs that lead to the namespace of @ns_fd. @return whether any do */
 bool peers_learn(const struct host *host, int ns_fd, uint32_t inode);
