@@ -153,11 +153,12 @@ NETOBS_API int netobs_sink_flush(struct netobs_sink *sink);
 /**
  * The records until now belong to a commit of the program: see netobs_opts.on_commit. A spool on
  * disk keeps which; nothing changes in others. Once it has been called, or netobs_sink_resume(), such a sink
- * sends records with their commit, unless its spool is nearly full.
+ * sends records after their commit, unless its spool is nearly full. This call sends nothing, as the
+ * commit takes effect behind it: netobs_sink_fd() polls readable for netobs_sink_dispatch().
  *
  * @param number  greater by 1 than that of the commit before
- * @return 0; -EINVAL: @p sink is NULL; as netobs_sink_flush(); others: not all records are on
- *         disk, as of write(2), so that some would be lost with the process
+ * @return 0; -EINVAL: @p sink is NULL; others, as of write(2): after a kill of the process, records
+ *         may be lost or sent twice, which is logged once until it works again
  */
 NETOBS_API int netobs_sink_commit(struct netobs_sink *sink, uint64_t number);
 

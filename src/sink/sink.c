@@ -496,6 +496,7 @@ static void add_stats(struct netobs_sink *sink)
 	struct netobs_stats_record record = {
 		.record = { .sz = sizeof(record), .type = NETOBS_RECORD_STATS },
 	};
+	const bool is_at_mark = spool_is_at_mark(&sink->spool);
 
 	if (!(sink->host.types & SINK_TYPE(STATS)) ||
 	    !host_get_stats(&sink->host, &record.stats) ||
@@ -504,6 +505,9 @@ static void add_stats(struct netobs_sink *sink)
 	sink->last_stats = record.stats;
 	record.record.time_ns = clock_ms(CLOCK_REALTIME) * NSEC_PER_MSEC;
 	add_record(sink, &record.record);
+	/* The last ones of a process follow its last commit. */
+	if (is_at_mark)
+		spool_extend_mark(&sink->spool);
 }
 
 int netobs_sink_flush(struct netobs_sink *sink)
@@ -515,6 +519,10 @@ int netobs_sink_flush(struct netobs_sink *sink)
 	return sink_work(sink, true);
 }
 
+/*
+ * The next call sends: the commit takes effect when its owner is called back, and a process that
+ * is killed before makes the same packets again.
+ */
 int netobs_sink_commit(struct netobs_sink *sink, uint64_t number)
 {
 	int err;
@@ -522,7 +530,9 @@ int netobs_sink_commit(struct netobs_sink *sink, uint64_t number)
 	if (!sink)
 		return -EINVAL;
 	err = spool_mark(&sink->spool, number);
-	return sink_work(sink, true) ?: err;
+	sink->is_flushing = sink->is_unfinished = true;
+	set_timer(sink);
+	return err;
 }
 
 int netobs_sink_resume(struct netobs_sink *sink, uint64_t number)

@@ -69,8 +69,9 @@ struct spool {
 	struct position durable; /* behind the last record that survives a crash of the host */
 	struct spool_unacked unacked_dropped;
 	struct position marked; /* behind the last record of the last mark */
+	uint64_t marked_number; /* of that mark; 0: there is none */
 	bool is_limited;	/* the reader gets those before it only */
-	bool is_unmarked;	/* no mark of an earlier process is left */
+	bool is_unmarked; /* no mark from before the owner's first one counts */
 
 	struct segment *reading; /* NULL: the next one to be added */
 	uint64_t offset;
@@ -80,7 +81,7 @@ struct spool {
 	struct position recovered; /* found at the start */
 	struct position accepted, delivered, dropped[SPOOL_DROPS];
 	struct spool_writing writing;
-	struct outage unreadable;
+	struct outage unreadable, unmarkable;
 	unsigned int read_attempts; /* in vain */
 	uint64_t searched;	    /* bytes since the last record, in vain */
 	bool is_searching; /* for a record behind damage: not at the end yet */

@@ -70,10 +70,12 @@ static bool read_mark(const struct spool *spool, uint64_t number,
 	return true;
 }
 
-static void limit_reader(struct spool *spool)
+static void limit_reader(struct spool *spool, uint64_t number)
 {
 	spool->marked = spool->tail;
+	spool->marked_number = number;
 	spool->is_limited = true;
+	spool->is_unmarked = true; /* also when the limit is lifted */
 }
 
 void spool_forget_marks(struct spool *spool)
@@ -88,6 +90,20 @@ void spool_lift_limit(struct spool *spool)
 	spool->is_limited = false;
 }
 
+static void note_mark_result(struct spool *spool, int err)
+{
+	const struct log *log = spool->options.log;
+
+	if (err)
+		outage_log(&spool->unmarkable, log, NETOBS_LOG_WARNING, "",
+			   "spool %s: cannot keep a commit: %s; after a kill of the process, records may be lost or sent twice",
+			   spool_name(spool), strerror(-err));
+	else
+		outage_end(&spool->unmarkable, log, NETOBS_LOG_WARNING,
+			   "spool %s: commits are kept again", spool_name(spool));
+}
+
+/* The owner commits, whatever fails here. A kill loses what is not in a file, and nothing else. */
 int spool_mark(struct spool *spool, uint64_t number)
 {
 	int err;
@@ -95,9 +111,20 @@ int spool_mark(struct spool *spool, uint64_t number)
 	if (!spool->dir)
 		return 0;
 	err = spool_write_out(spool);
-	err = err ?: write_mark(spool, number);
-	limit_reader(spool);
+	err = write_mark(spool, number) ?: err;
+	note_mark_result(spool, err);
+	limit_reader(spool, number);
 	return err;
+}
+
+bool spool_is_at_mark(const struct spool *spool)
+{
+	return spool->marked_number && spool->marked.seq == spool->tail.seq;
+}
+
+void spool_extend_mark(struct spool *spool)
+{
+	spool_mark(spool, spool->marked_number);
 }
 
 /* ---- Returning to a mark ------------------------------------------------------------ */
@@ -187,6 +214,6 @@ int spool_return_to(struct spool *spool, uint64_t number)
 		return 0;
 	if (read_mark(spool, number, &mark))
 		err = return_to_mark(spool, &mark);
-	limit_reader(spool);
+	limit_reader(spool, number);
 	return err ?: write_mark(spool, number);
 }

@@ -34,6 +34,12 @@ int spool_return_to(struct spool *spool, uint64_t number);
  */
 void spool_forget_marks(struct spool *spool);
 
+/** @return whether no record follows the last mark */
+bool spool_is_at_mark(const struct spool *spool);
+
+/* The last mark has what followed it, too: no process will make it again. */
+void spool_extend_mark(struct spool *spool);
+
 /* The reader gets all records again, until the next mark. */
 void spool_lift_limit(struct spool *spool);
 

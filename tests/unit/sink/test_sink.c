@@ -289,6 +289,61 @@ static void spool_on_disk_outlives_the_sink(void **state)
 	close(listener);
 }
 
+/* The owner may be killed before a commit takes effect. */
+static void commit_sends_nothing_itself(void **state)
+{
+	struct lines_fixture *f = *state;
+	char spec[3 * PATH_MAX];
+	struct pollfd fd = { .events = POLLIN };
+
+	snprintf(spec, sizeof(spec), "json:%s?spool=disk:%s/spool", f->path,
+		 f->dir);
+	assert_int_equal(try_open_sink(f, spec), 0);
+	fd.fd = netobs_sink_fd(f->sink);
+	assert_int_equal(netobs_sink_resume(f->sink, 7), 0);
+	for (uint64_t i = 0; i < 3; i++) {
+		write_flows(f, i * 1000, i * 1000 + 1000);
+		assert_int_equal(netobs_sink_flush(f->sink), 0);
+		assert_int_equal(netobs_sink_commit(f->sink, 8 + i), 0);
+		assert_file_has(f, 0, i * 1000);
+		assert_int_equal(poll(&fd, 1, 10000), 1);
+		while (poll(&fd, 1, 0) > 0)
+			assert_int_equal(netobs_sink_dispatch(f->sink), 0);
+		assert_file_has(f, 0, i * 1000 + 1000);
+	}
+	assert_sink_identity(f);
+}
+
+static int count_one_packet(struct netobs_stats *ret_stats, void *user)
+{
+	(void)user;
+	ret_stats->seen.packets = 1;
+	return 0;
+}
+
+/* They follow the last commit of a process, and no other process makes them again. */
+static void last_totals_are_kept(void **state)
+{
+	const struct netobs_sink_opts opts = { .sz = sizeof(opts),
+					       .get_stats = count_one_packet };
+	struct lines_fixture *f = *state;
+	char spec[3 * PATH_MAX];
+
+	snprintf(spec, sizeof(spec),
+		 "json:unix:%s?spool=disk:%s/spool&records=flow,stats", f->path,
+		 f->dir);
+	assert_int_equal(netobs_sink_open(spec, &opts, &f->sink), 0);
+	assert_int_equal(netobs_sink_resume(f->sink, 7), 0);
+	write_flows(f, 0, 10);
+	assert_int_equal(netobs_sink_commit(f->sink, 8), 0);
+	assert_int_equal(netobs_sink_drain(f->sink, 0), -ETIMEDOUT);
+	assert_int_equal(sink_stats_of(f).pending.records, 11);
+	netobs_sink_close(f->sink);
+	assert_int_equal(netobs_sink_open(spec, &opts, &f->sink), 0);
+	assert_int_equal(netobs_sink_resume(f->sink, 8), 0);
+	assert_int_equal(sink_stats_of(f).pending.records, 11);
+}
+
 static void records_become_durable_in_time(void **state)
 {
 	struct lines_fixture *f = *state;
@@ -415,6 +470,8 @@ int main(void)
 		lines_test(slow_socket_gets_what_counts_as_delivered),
 		lines_test(reader_that_goes_and_comes_misses_nothing),
 		lines_test(spool_on_disk_outlives_the_sink),
+		lines_test(commit_sends_nothing_itself),
+		lines_test(last_totals_are_kept),
 		lines_test(records_become_durable_in_time),
 		lines_test(null_delivers_all_to_nobody),
 		lines_test(wrong_specs_are_refused),

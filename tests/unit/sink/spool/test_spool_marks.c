@@ -4,13 +4,18 @@
 #include "lib_test.h"
 #include "lib_spool.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { KILLS = 150, RUN_MAX_US = 8000 };
+enum { KILLS = 150, RUN_MAX_US = 8000, LOGGED_MAX = 4096 };
 
 /* What the owner commits: numbers, and the record behind the last one of each. */
 struct owner {
@@ -164,6 +169,94 @@ static void the_owner_decides_what_is_committed(void **state)
 	spool_close(&f->spool);
 }
 
+static void log_line(int level, const char *line, void *user)
+{
+	char *logged = user;
+
+	(void)level;
+	snprintf(logged + strlen(logged), LOGGED_MAX - strlen(logged), "%s\n",
+		 line);
+}
+
+static unsigned int count_in(const char *text, const char *words)
+{
+	unsigned int n = 0;
+
+	for (; (text = strstr(text, words)); text++)
+		n++;
+	return n;
+}
+
+/* A file that may not grow stands for a disk that is full. */
+static void a_commit_is_marked_though_records_cannot_be_written(void **state)
+{
+	const struct rlimit full = { 4096, RLIM_INFINITY },
+			    roomy = { RLIM_INFINITY, RLIM_INFINITY };
+	struct spool_fixture *f = *state;
+	char logged[LOGGED_MAX] = "";
+
+	f->log = (struct log){ log_line, logged, NULL };
+	signal(SIGXFSZ, SIG_IGN);
+	use_disk(f, true);
+	open_spool(f);
+	put_all(&f->spool, 0, 100);
+	setrlimit(RLIMIT_FSIZE, &full);
+	assert_int_equal(spool_mark(&f->spool, 8), -EFBIG);
+	assert_int_equal(spool_mark(&f->spool, 9), -EFBIG);
+	setrlimit(RLIMIT_FSIZE, &roomy);
+	assert_int_equal(count_in(logged, "cannot keep a commit"), 1);
+	put_all(&f->spool, 100, 200);
+	spool_close(&f->spool); /* which writes all */
+	open_spool(f);
+	assert_int_equal(f->spool.tail.seq, 200);
+	assert_int_equal(spool_return_to(&f->spool, 9), 0);
+	assert_int_equal(f->spool.tail.seq, 100);
+	spool_close(&f->spool);
+}
+
+static void failures_to_mark_are_logged_once(void **state)
+{
+	struct spool_fixture *f = *state;
+	char logged[LOGGED_MAX] = "", path[PATH_MAX];
+
+	f->log = (struct log){ log_line, logged, NULL };
+	snprintf(path, sizeof(path), "%s/marks", f->dir);
+	use_disk(f, true);
+	open_spool(f);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(spool_mark(&f->spool, 8), -EISDIR);
+	assert_int_equal(spool_mark(&f->spool, 9), -EISDIR);
+	assert_int_equal(rmdir(path), 0);
+	assert_int_equal(spool_mark(&f->spool, 10), 0);
+	assert_int_equal(spool_mark(&f->spool, 11), 0);
+	assert_int_equal(count_in(logged, "cannot keep a commit"), 1);
+	assert_int_equal(count_in(logged, "commits are kept again"), 1);
+	spool_close(&f->spool);
+}
+
+/* Its owner has delivered what there was, and goes on. */
+static void marks_outlive_a_lifted_limit(void **state)
+{
+	struct spool_fixture *f = *state;
+
+	use_disk(f, true);
+	open_spool(f);
+	assert_int_equal(spool_return_to(&f->spool, 7), 0);
+	put_all(&f->spool, 0, 100);
+	assert_int_equal(spool_mark(&f->spool, 8), 0);
+	assert_true(spool_is_at_mark(&f->spool));
+	put_all(&f->spool, 100, 110);
+	assert_false(spool_is_at_mark(&f->spool));
+	spool_extend_mark(&f->spool);
+	spool_lift_limit(&f->spool);
+	put_all(&f->spool, 110, 200);
+	spool_close(&f->spool);
+	open_spool(f);
+	assert_int_equal(spool_return_to(&f->spool, 8), 0);
+	assert_int_equal(f->spool.tail.seq, 110);
+	spool_close(&f->spool);
+}
+
 /* Those of a run that commits nothing, or of another program. */
 static void records_without_commits_are_kept(void **state)
 {
@@ -189,6 +282,9 @@ int main(void)
 		spool_test(kills_leave_whole_commits),
 		spool_test(reader_gets_committed_records),
 		spool_test(the_owner_decides_what_is_committed),
+		spool_test(a_commit_is_marked_though_records_cannot_be_written),
+		spool_test(failures_to_mark_are_logged_once),
+		spool_test(marks_outlive_a_lifted_limit),
 		spool_test(records_without_commits_are_kept),
 	};
 
