@@ -113,6 +113,7 @@ static void on_flow(const struct netobs_flow *flow, void *user)
 {
 	struct service *service = user;
 
+	service->is_draining = true;
 	tcp_health_add(&service->metrics_source.health, flow);
 	service_sinks_flow(&service->sinks, flow);
 	control_flow(service->control, flow);
@@ -139,6 +140,7 @@ static void on_interval(void *user)
 {
 	struct service *service = user;
 
+	service->is_draining = false;
 	service_sinks_interval(&service->sinks);
 	control_interval(service->control);
 	refresh_metrics(service);
@@ -178,7 +180,7 @@ static void fill_options(struct service *service,
 		opts->persist = config->persist_dir ?: NETOBS_PERSIST_DIR;
 	opts->on_flow = on_flow;
 	opts->on_interval = on_interval;
-	/* It stays what it is, however sinks are replaced. */
+	/* It stays what it is, however sinks are replaced: warn_of_commits(). */
 	if (!service->ctx)
 		service->has_commits = config->persist && has_disks_only(config);
 	if (service->has_commits)
@@ -242,6 +244,24 @@ static void replace_config(struct service *service, struct service_config *confi
 	set_log_level(service);
 }
 
+static void warn_of_commits(struct service *service)
+{
+	const struct service_config *config = service->config;
+
+	if (config->persist && has_disks_only(config) != service->has_commits)
+		log_warning(
+			service->has_commits ?
+				"persist: not all sinks have a spool on disk: others may get records twice if this process is killed; from the next start on, what a killed process was delivering is lost" :
+				"persist: all sinks have a spool on disk: from the next start on, an interval takes effect as a whole",
+			service);
+}
+
+/* Their spools go on behind the last commit, of which all their records are part. */
+static void resume_sinks(struct service *service)
+{
+	service->sinks.pattern.resume_at = netobs_commits(service->ctx);
+}
+
 /* Of the library, which takes a while for filters, so that it is not waited for. */
 static int begin_change(struct service *service)
 {
@@ -250,6 +270,7 @@ static int begin_change(struct service *service)
 	int r;
 
 	service_config_keep(config, service->config, log_warning, service);
+	resume_sinks(service);
 	r = service_sinks_prepare(&service->sinks, config);
 	if (r < 0)
 		return r;
@@ -269,6 +290,8 @@ static int finish_change(struct service *service, int r)
 		return r;
 	}
 	replace_config(service, config);
+	warn_of_commits(service);
+	resume_sinks(service);
 	return service_sinks_commit(&service->sinks, config);
 }
 
@@ -325,10 +348,14 @@ void service_reload(struct service *service)
 	service->is_reload_due = true;
 }
 
+/* Spools of sinks that are replaced between two commits have no record that a later one has. */
 void service_tend(struct service *service)
 {
-	int r = service->next ? netobs_change_result(service->ctx) : 0;
+	int r;
 
+	if (service->has_commits && service->is_draining)
+		return;
+	r = service->next ? netobs_change_result(service->ctx) : 0;
 	if (service->next && r != -EINPROGRESS)
 		end_reload(service, finish_change(service, r));
 	if (service->is_reload_due && !service->next)
@@ -437,11 +464,10 @@ int service_observe(struct service *service)
 		return r;
 	/* Sinks may start threads, which would keep more. */
 	privileges_drop(&service->config->flows.interfaces, true, true);
-	service->sinks.pattern.resume_at = netobs_commits(service->ctx);
+	resume_sinks(service);
 	r = service_sinks_prepare(&service->sinks, service->config);
 	if (r == 0)
 		r = service_sinks_commit(&service->sinks, service->config);
-	service->sinks.pattern.resume_at = 0;
 	if (r == 0)
 		notify_send("READY=1");
 	return r;

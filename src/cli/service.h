@@ -46,6 +46,7 @@ struct service {
 	int log_level;
 	bool has_levels; /* of lines on stderr, for the journal */
 	bool has_commits; /* all sinks can undo what a killed process had not committed */
+	bool is_draining; /* there are records behind the last interval */
 	bool is_stopping;
 };
 

@@ -18,6 +18,7 @@ from lib import lab
 from lib import observer
 from lib import traffic
 from lib.persistent import PersistentTest
+from lib.service import AGAIN
 
 RESTARTS = int(os.environ.get("NETOBS_TEST_RESTARTS", "5"))
 RATE = lab.sized(20000)
@@ -265,6 +266,22 @@ class Restart(RestartTest):
         self.begin("[limits]", "max_flows = 20000", more="attach_order = last")
         self.assertNotIn("max_flows", self.messages())
         self.assertEqual([], self.status()["kept_keys"])
+        self.stop()
+
+    def test_spools_on_disk_come_and_go(self):
+        disk = ['[sink "disk"]', f"output = json:{self.lab.path('disk')}",
+                f"spool = disk:{self.lab.path('spool')}"]
+        self.write(*self.persist(), *disk, sinks=())
+        self.start()
+        self.write(*self.persist(), *disk, sinks=("memory",))
+        self.reload("persist: not all sinks have a spool on disk", AGAIN)
+        self.send(4)
+        self.stop()
+        self.assertEqual(4, self.packets("disk"))
+        self.assertEqual(4, self.packets("memory"))
+        self.start()
+        self.write(*self.persist(), *disk, sinks=())
+        self.reload("persist: all sinks have a spool on disk", AGAIN)
         self.stop()
 
     def test_kills(self):

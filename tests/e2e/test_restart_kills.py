@@ -6,9 +6,11 @@ the records once. NETOBS_TEST_KILLS says how often.
 """
 
 import os
+import time
 
 from lib import lab
 from lib.killed_service import KilledServiceTest
+from lib.service import AGAIN
 
 KILLS = int(os.environ.get("NETOBS_TEST_KILLS", "20"))
 
@@ -24,6 +26,18 @@ class Kills(KilledServiceTest):
         whole = [line for line in lines if line.endswith("}")]
         self.assertLessEqual(len(lines) - len(whole), KILLS)
         return whole
+
+    def reload_and_kill(self):
+        """The sink of another configuration goes on with the spool."""
+        self.write(*self.persist(), '[sink "all"]',
+                   f"output = {self.output()}spool=disk:{self.lab.path('spool')}"
+                   "&spool.max_bytes=900M", sinks=())
+        self.reload(AGAIN)
+        time.sleep(self.random.random())
+        self.kill()
+
+    def test_reloads(self):
+        self.end_and_compare(3000, [self.reload_and_kill] * (KILLS // 2))
 
     def test_known_flows(self):
         self.end_and_compare(3000, [self.kill] * KILLS)

@@ -15,11 +15,10 @@ from lib import lab
 from lib import metrics
 from lib import observer
 from lib import traffic
-from lib.service import ServiceTest
+from lib.service import AGAIN, ServiceTest
 
 RELOADS = int(os.environ.get("NETOBS_TEST_RELOADS", "20"))
 RATE = lab.sized(20000)
-AGAIN = "the configuration has been read again"
 REFUSED = "the new configuration is not in use"
 
 

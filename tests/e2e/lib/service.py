@@ -11,6 +11,8 @@ import threading
 from lib import observer
 from lib.exact import ExactTest
 
+AGAIN = "the configuration has been read again"
+
 
 class Supervisor:
     """What systemd listens with."""
