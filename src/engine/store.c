@@ -430,8 +430,10 @@ static bool adopt_maps(struct store *store)
 	struct store fresh = *store;
 	int err = -ESTALE;
 
-	if (!pinned->state && !pinned->had_links)
+	if (!pinned->state && !pinned->had_links) {
+		pinned_discard(pinned); /* what a killed 'netobsctl detach' left */
 		return false;
+	}
 	if (pinned_is_readable(pinned) && pinned->state->n_cpus == store->n_cpus &&
 	    pinned->state->lanes == store->lanes)
 		err = load_adopted(store, pinned->state);

@@ -247,6 +247,9 @@ int drain_step(struct drain *drain)
 		return ret;
 	if (drain->phase == DRAIN_OVERFLOW)
 		drain->spilled[drain->generation] = UINT64_MAX; /* read it again */
+	/* What it had folded is removed; programs will use its places again. */
+	if (drain->phase == DRAIN_L1)
+		fold_add_from(drain->fold, drain_source_l1(drain->store), 0);
 	drain->phase = DRAIN_IDLE;
 	return ret;
 }

@@ -64,6 +64,17 @@ static void *find_or_make(const struct pinned *pinned, const char *name,
 		       kept_memory_make(pinned, name, size);
 }
 
+/* The next process would read what is out of date by then. */
+static void remove_kept(const struct pinned *pinned)
+{
+	char name[NAME_SIZE];
+
+	pinned_remove_map(pinned, fold_name);
+	pinned_remove_map(pinned, batch_name);
+	for (uint32_t i = 0; i < FOLD_CHUNKS_MAX; i++)
+		pinned_remove_map(pinned, name_chunk(name, i));
+}
+
 /* False: without memory, the fold is this process's alone. */
 static bool open_kept(struct pipeline *pipeline, struct pinned *pinned)
 {
@@ -80,7 +91,7 @@ static bool open_kept(struct pipeline *pipeline, struct pinned *pinned)
 		    "persist: no memory for what is counted: %s; of a process that is killed, it is lost",
 		    strerror(errno));
 	pipeline_close_kept(pipeline);
-	pinned_remove_map(pinned, fold_name);
+	remove_kept(pinned);
 	return false;
 }
 

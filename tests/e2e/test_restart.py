@@ -381,6 +381,19 @@ class Sets(RestartTest):
                 self.assertEqual(4, self.report())
                 self.assertEqual(2, bpf.attached(self.a, "eth0"))
 
+    def test_what_a_killed_detach_left(self):
+        """It removes links, and the state, before other maps."""
+        self.begin()
+        self.send(3)
+        self.kill()
+        for link in os.listdir(f"{self.set}/links"):
+            os.unlink(f"{self.set}/links/{link}")
+        os.unlink(f"{self.set}/state")
+        self.begin()
+        self.send(4)
+        self.stop()
+        self.assertEqual(4, self.report())
+
     def test_one_process_at_a_time(self):
         self.begin()
         with open(self.path, "a", encoding="utf-8") as file:
