@@ -83,6 +83,13 @@ static inline struct bpf_insn code_store(uint8_t size, uint8_t dst, int16_t off,
 	return code_insn(BPF_STX | BPF_MEM | size, dst, src, off, 0);
 }
 
+/* Add to what is there: the verifier does not know the sum. */
+static inline struct bpf_insn code_add_to(uint8_t size, uint8_t dst,
+					  int16_t off, uint8_t src)
+{
+	return code_insn(BPF_STX | BPF_XADD | size, dst, src, off, 0);
+}
+
 static inline struct bpf_insn code_jump32_imm(uint8_t op, uint8_t dst,
 					      uint32_t imm)
 {

@@ -422,17 +422,17 @@ static int add_inner(struct code *code, const struct compiled *inner,
 }
 
 /*
+ * Behind it, what follows is for frames that match; others go to @next.
+ *
  * tcpdump's filter gets frames without the tag that the kernel keeps beside them, and looks
  * for that tag where the expression has "vlan". So do filters here: "udp" matches frames
  * with such a tag as well, and an expression with "vlan" gets frames with the tag inside.
  */
-static int add_rule(struct code *code, const struct rule *rule,
-		    const struct filter_frames *frames)
+static int add_expression(struct code *code, const struct expression *expression,
+			  enum link_kind link, uint32_t next)
 {
-	const enum link_kind link = frames->link;
-	const struct expression *expression = &rule->expression;
 	const struct classic *outer = &expression->outer.programs[link];
-	uint32_t next = code_label(code), judged = code_label(code);
+	uint32_t judged = code_label(code);
 	int err = 0;
 
 	if (link == LINK_ETHERNET && expression->has_vlan) {
@@ -450,6 +450,15 @@ static int add_rule(struct code *code, const struct rule *rule,
 		err = err ?: add_inner(code, &expression->inner, next);
 		code_jump(code, code_jump64_imm(BPF_JEQ, BPF_REG_0, 0), next);
 	}
+	return err;
+}
+
+static int add_rule(struct code *code, const struct rule *rule,
+		    const struct filter_frames *frames)
+{
+	uint32_t next = code_label(code);
+	int err = add_expression(code, &rule->expression, frames->link, next);
+
 	add_judgement(code, judgement_of(rule, frames->rates));
 	code_place(code, next);
 	return err;
@@ -484,8 +493,46 @@ struct largest {
 	uint32_t rule, insns;
 };
 
+/* What the generated function returns. */
+enum judge_kind {
+	JUDGE_FIRST, /* the judgement of the first rule that matches */
+	JUDGE_ALL,   /* a bit for each rule that matches */
+};
+
+/* Where frames of these links cannot be filtered with a rule, it has no code. */
+static int add_bit(struct code *code, const struct rule *rule, uint32_t bit,
+		   enum link_kind link)
+{
+	uint32_t next = code_label(code);
+	int err = 0;
+
+	if (rule->expression.outer.programs[link].n) {
+		err = add_expression(code, &rule->expression, link, next);
+		code_add(code, code_alu64_imm(BPF_MOV, BPF_REG_1, 1));
+		code_add(code, code_alu64_imm(BPF_LSH, BPF_REG_1, (int32_t)bit));
+		code_add(code, code_add_to(BPF_DW, BPF_REG_10, FRAME_MATCHES,
+					   BPF_REG_1));
+	}
+	code_place(code, next);
+	return err;
+}
+
+/* Which rules match stays unknown to the verifier, so that it follows each path once. */
+static void start_bits(struct code *code)
+{
+	code_add(code, code_alu64_imm(BPF_MOV, BPF_REG_1, 0));
+	code_add(code, code_store(BPF_DW, BPF_REG_10, FRAME_MATCHES, BPF_REG_1));
+	code_add(code, code_add_to(BPF_DW, BPF_REG_10, FRAME_MATCHES, BPF_REG_1));
+}
+
+static void end_bits(struct code *code)
+{
+	code_add(code, code_load(BPF_DW, BPF_REG_0, BPF_REG_10, FRAME_MATCHES));
+	code_add(code, code_exit());
+}
+
 static int add_judge(struct code *code, const struct filter *filter,
-		     const struct filter_frames *frames,
+		     const struct filter_frames *frames, enum judge_kind kind,
 		     const struct reach *reach, uint32_t find_carried,
 		     struct largest *ret_largest)
 {
@@ -497,15 +544,22 @@ static int add_judge(struct code *code, const struct filter *filter,
 		    frames->has_wire_len ? offsetof(struct __sk_buff, cb[2]) :
 					   offsetof(struct __sk_buff, len),
 		    reach->has_inner ? &carried : NULL);
+	if (kind == JUDGE_ALL)
+		start_bits(code);
 	for (uint32_t i = 0; !err && i + 1 < filter->n; i++) {
+		const struct rule *rule = &filter->rules[i];
 		uint32_t start = code->n;
 
-		err = add_rule(code, &filter->rules[i], frames);
+		err = kind == JUDGE_ALL ? add_bit(code, rule, i, frames->link) :
+					  add_rule(code, rule, frames);
 		if (code->n - start > ret_largest->insns)
 			*ret_largest = (struct largest){ i, code->n - start };
 	}
-	add_judgement(code, judgement_of(&filter->rules[filter->n - 1],
-					 frames->rates));
+	if (kind == JUDGE_ALL)
+		end_bits(code);
+	else
+		add_judgement(code, judgement_of(&filter->rules[filter->n - 1],
+						 frames->rates));
 	return err;
 }
 
@@ -626,8 +680,9 @@ static void log_too_large(const struct filter *filter,
 		  why);
 }
 
-int filter_load(const struct filter *filter, const struct bpf_program *program,
-		const struct filter_frames *frames, const struct log *log)
+static int load(const struct filter *filter, const struct bpf_program *program,
+		const struct filter_frames *frames, enum judge_kind kind,
+		const struct log *log)
 {
 	__attribute__((cleanup(code_done))) struct code code = { 0 };
 	struct reach reach = find_reach(filter, frames->link);
@@ -635,7 +690,9 @@ int filter_load(const struct filter *filter, const struct bpf_program *program,
 	uint32_t find_carried;
 	int fd = add_program(&code, program, reach.has_inner, &find_carried);
 
-	fd = fd ?: add_judge(&code, filter, frames, &reach, find_carried, &largest);
+	fd = fd	   ?:
+		     add_judge(&code, filter, frames, kind, &reach,
+			       find_carried, &largest);
 	if (fd)
 		return fd;
 	fd = code_link(&code);
@@ -652,4 +709,17 @@ int filter_load(const struct filter *filter, const struct bpf_program *program,
 			"the kernel's verifier follows a million through all programs and branches",
 			log);
 	return fd;
+}
+
+int filter_load(const struct filter *filter, const struct bpf_program *program,
+		const struct filter_frames *frames, const struct log *log)
+{
+	return load(filter, program, frames, JUDGE_FIRST, log);
+}
+
+int filter_load_bits(const struct filter *filter,
+		     const struct bpf_program *program,
+		     const struct filter_frames *frames, const struct log *log)
+{
+	return load(filter, program, frames, JUDGE_ALL, log);
 }

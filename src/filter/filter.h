@@ -108,6 +108,14 @@ uint32_t filter_judge(const struct filter *filter, const void *frame,
 int filter_load(const struct filter *filter, const struct bpf_program *program,
 		const struct filter_frames *frames, const struct log *log);
 
+/**
+ * The same with a judge() that returns a bit for each rule that matches: 1 for the first one.
+ * A rule that frames of these links cannot be filtered with matches none.
+ */
+int filter_load_bits(const struct filter *filter,
+		     const struct bpf_program *program,
+		     const struct filter_frames *frames, const struct log *log);
+
 /* ---- Counters of the rules -------------------------------------------------------- */
 
 /*

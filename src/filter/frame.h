@@ -30,7 +30,8 @@ enum {
 	FRAME_CARRIED_KIND = FRAME_CARRIED_AT + 2,
 	FRAME_CARRIED_END = FRAME_CARRIED_AT + 4,
 	FRAME_CARRIED_LEN = -28, /* as FRAME_LEN */
-	FRAME_STACK = -32,
+	FRAME_MATCHES = -40,	 /* 64 bits for the code between the programs */
+	FRAME_STACK = -40,
 };
 
 /* The position of a tag in a frame. */
