@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <netobs/alert.h>
 #include <netobs/connection.h>
 #include <netobs/flow.h>
 #include <netobs/stats.h>
@@ -229,6 +230,11 @@ struct netobs_opts {
 	 *  counted. Called behind on_interval. NULL: what a process that is killed has not
 	 *  delivered of a drain is counted as lost. */
 	void (*on_commit)(uint64_t number, void *user);
+
+	/** With @p rtt: a connection has broken a rule of netobs_alerts_set(). @p alert is
+	 *  valid during the call only. It takes another 320 bytes of the kernel's memory for each
+	 *  connection, and 1.3 MiB; NULL: there are no rules. */
+	void (*on_alert)(const struct netobs_alert *alert, void *user);
 };
 
 /** Declare an options struct with its size set and every other field zero. */

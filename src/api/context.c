@@ -93,6 +93,7 @@ void netobs_free(struct netobs *ctx)
 		context_leave(ctx);
 	observation_done(&ctx->observation);
 	host_done(&ctx->host);
+	context_close_alerts(ctx);
 	pipeline_done(&ctx->pipeline);
 	pinned_close(&ctx->pinned);
 	loop_close(&ctx->loop);
@@ -193,6 +194,7 @@ static int start(struct netobs *ctx)
 		      pipeline_init(&ctx->pipeline, &pipeline_options,
 				    &ctx->host, &ctx->log);
 	err = err ?: context_adopt_slots(ctx);
+	err = err ?: context_open_alerts(ctx);
 	if (err)
 		return err;
 	/*
@@ -405,6 +407,12 @@ int context_check_running(const struct netobs *ctx)
 		       -EINVAL;
 }
 
+/* Delivered since the start. */
+static uint64_t records_of(const struct netobs *ctx)
+{
+	return ctx->pipeline.merge.records + ctx->alerts.events;
+}
+
 static int dispatch(struct netobs *ctx)
 {
 	int err = context_check_running(ctx);
@@ -412,16 +420,16 @@ static int dispatch(struct netobs *ctx)
 
 	if (err)
 		return err;
-	before = ctx->pipeline.merge.records;
+	before = records_of(ctx);
 	err = loop_dispatch(&ctx->loop);
 	if (err)
 		return err;
 	context_go_on_changing(ctx);
 	if (ctx->state == CONTEXT_STOPPING)
 		go_on_stopping(ctx);
+	context_read_alerts(ctx);
 	/* The last records are returned before -ECANCELED. */
-	return (int)(ctx->pipeline.merge.records - before) ?:
-		       context_check_running(ctx);
+	return (int)(records_of(ctx) - before) ?: context_check_running(ctx);
 }
 
 int netobs_dispatch(struct netobs *ctx)

@@ -3,8 +3,10 @@
 #ifndef NETOBS_API_CONTEXT_H
 #define NETOBS_API_CONTEXT_H
 
+#include "alerts/alert_set.h"
 #include "base/log.h"
 #include "base/loop.h"
+#include "engine/alerts.h"
 #include "filter/filter.h"
 #include "flows/pipeline.h"
 #include "attach/observation.h"
@@ -23,6 +25,9 @@ struct netobs {
 	int change_result;     /* of the last one */
 	struct observation observation;
 	struct pipeline pipeline;
+	struct alerts alerts; /* zeroes until the context starts, and without any */
+	struct alert_set *alert_set; /* NULL: there are no rules */
+	uint32_t alert_epoch;	     /* of their filters */
 	char *persist; /* the directory; NULL: nothing outlives the process */
 	struct pinned pinned;
 	struct host_listener pinned_listener;
@@ -113,6 +118,16 @@ void context_set_interval(struct netobs *ctx, const struct netobs_opts *opts);
 
 /* The caller may free the strings that were copied. */
 void context_forget_callers(struct netobs_opts *opts);
+
+/* ---- Rules about connections (context_alerts.c) ------------------------------------------ */
+
+/* After the pipeline, if there may be rules. @return 0, or -errno, which is logged */
+int context_open_alerts(struct netobs *ctx);
+
+/* Deliver the alerts that are there. */
+void context_read_alerts(struct netobs *ctx);
+
+void context_close_alerts(struct netobs *ctx);
 
 /* ---- What outlives the process (netobs_opts.persist) ------------------------------- */
 

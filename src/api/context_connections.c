@@ -75,17 +75,6 @@ static struct netobs_connection_way way_of(const struct connection *conn, int di
 	};
 }
 
-/* The direction that the client sends: of the SYN, else to the lower port. */
-static int client_of(const struct connection *conn)
-{
-	if (conn->head->opener != CONN_NEITHER)
-		return conn->head->opener;
-	if ((conn->head->state[0] ^ conn->head->state[1]) &
-	    CONN_SYN) /* it is a SYN+ACK */
-		return conn->head->state[0] & CONN_SYN ? 1 : 0;
-	return 1;
-}
-
 static enum netobs_connection_state state_of(const struct connection *conn,
 					     int client)
 {
@@ -164,7 +153,7 @@ static void pass(const struct reading *reading, const struct connection *conn)
 	const struct clock *clock = &reading->ctx->pipeline.clock;
 	const struct netif *netif =
 		host_find(host, conn->body->key.netns, conn->body->key.ifindex);
-	const int client = client_of(conn);
+	const int client = (int)conn_client(conn);
 	const struct netobs_connection_way ways[] = { way_of(conn, client),
 						      way_of(conn, !client) };
 	const struct ip_addr *ends[] = { &conn->body->key.src,

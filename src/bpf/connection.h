@@ -284,6 +284,18 @@ static __always_inline __u32 conn_data_since(const struct conn_stats *stats,
 	return more > 0 ? more : 0;
 }
 
+/* The direction that the client sends: of the SYN, else to the lower port. */
+static __always_inline __u32 conn_client(const struct connection *conn)
+{
+	const struct conn_head *head = conn->head;
+
+	if (head->opener != CONN_NEITHER)
+		return head->opener & 1;
+	if ((head->state[0] ^ head->state[1]) & CONN_SYN) /* it is a SYN+ACK */
+		return !!(head->state[0] & CONN_SYN);
+	return 1;
+}
+
 /* Bytes of data that direction @dir has carried, each counted once. */
 static __always_inline __u64 conn_data_bytes(const struct connection *conn,
 					     int dir)

@@ -10,6 +10,7 @@
 
 #include "bpf/judge.h"
 #include "bpf/sample.h"
+#include "bpf/track/alerts.h"
 #include "bpf/track/connections.h"
 #include "bpf/track/fragments.h"
 #include "bpf/track/origins.h"
@@ -247,6 +248,8 @@ static __always_inline void observe(struct run *run, struct __sk_buff *skb,
 
 	if (config_rtt)
 		run->scratch->noted.is_there = false;
+	if (config_alerts)
+		run->scratch->noted.wants_verdict = false;
 	if (config_link == LINK_ETHERNET &&
 	    parse_plain(&c, pkt, &arrival, tunnels())) {
 		observe_packet(run, skb, &arrival, pkt, PARSE_PLAIN, judgement);
@@ -256,8 +259,11 @@ static __always_inline void observe(struct run *run, struct __sk_buff *skb,
 
 		asm volatile("" ::"r"(ret));
 	}
-	if (config_rtt && run->scratch->noted.is_there)
+	if (config_rtt && run->scratch->noted.is_there) {
 		track_connection(run);
+		if (config_alerts && run->scratch->noted.segment.taken)
+			alert_look(run->cpu_id);
+	}
 }
 
 static __always_inline int hook(struct __sk_buff *skb, __u8 direction)
@@ -266,6 +272,9 @@ static __always_inline int hook(struct __sk_buff *skb, __u8 direction)
 
 	if (run_enter(&run)) {
 		observe(&run, skb, direction);
+		if (config_rtt && config_alerts &&
+		    run.scratch->noted.wants_verdict)
+			bpf_tail_call(skb, &alert_filters, config_link);
 		run_exit(&run);
 	} else if (config_lanes > 1 && !run.cpu) {
 		count_unclaimed(skb);

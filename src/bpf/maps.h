@@ -6,6 +6,7 @@
 #ifndef NETOBS_BPF_MAPS_H
 #define NETOBS_BPF_MAPS_H
 
+#include "bpf/alert.h"
 #include "bpf/connection.h"
 #include "bpf/parse/packet.h"
 #include "bpf/rtt/segment.h"
@@ -21,6 +22,17 @@ struct {
 	__type(value, struct cpu_state);
 } cpu_states SEC(".maps");
 
+/* The sample that rules are compared with. */
+struct alert_sample {
+	__u32 value;
+	__u32 baseline; /* as in struct alert_event, and the next three */
+	__u32 hits;
+	__u8 metric;
+	__u8 dir;
+	__u8 is_ratio; /* rules are those with a multiple of the baseline */
+	__u8 reserved;
+};
+
 struct noted_segment {
 	struct segment segment;
 	__u64 hash;	/* of its connection */
@@ -31,6 +43,8 @@ struct noted_segment {
 	__u32 dir;
 	__u32 is_there;
 	struct conn_choice choice;
+	__u32 wants_verdict; /* filters of alerts are to be asked about the packet */
+	struct alert_sample sample;
 };
 
 /*
@@ -175,6 +189,60 @@ struct {
 	__type(key, __u32);
 	__type(value, struct conn_counters);
 } conn_counters SEC(".maps");
+
+/* Rules about connections, and what belongs to them: see alert.h. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct alert_tables);
+} alert_tables SEC(".maps");
+
+/* By slot. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, ALERT_SLOTS);
+	__type(key, __u32);
+	__type(value, struct alert_limit);
+} alert_limits SEC(".maps");
+
+/* [CPU], then ALERT_SLOTS of them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct alert_count);
+} alert_counts SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct alert_hold_bucket);
+} alert_holds SEC(".maps");
+
+/* Of the connections, by their index. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct alert_state);
+} alert_states SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 65536);
+} alert_events SEC(".maps");
+
+/* By enum link_kind: the program that asks the filters of rules, see alerts.bpf.c. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, __u32);
+	__type(value, __u32);
+} alert_filters SEC(".maps");
 
 /* By origin_slot(). */
 struct {

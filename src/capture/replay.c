@@ -156,6 +156,7 @@ static int replay_frame(struct replay *replay, struct source *source)
 			  source->file.path,
 			  (unsigned long long)source->file.packets,
 			  strerror(-err));
+	context_read_alerts(replay->ctx);
 	return err;
 }
 
@@ -221,6 +222,7 @@ static int start(struct replay *replay)
 	options.merge.hide_link = hides_link(replay);
 	err = pipeline_init(replay->pipeline, &options, &replay->nowhere,
 			    &replay->ctx->log);
+	err = err ?: context_open_alerts(replay->ctx);
 	if (err)
 		return err;
 	return store_load_programs(&replay->pipeline->store,

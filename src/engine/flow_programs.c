@@ -25,6 +25,22 @@ static int resize_map(const struct bpf_object *object, const char *name,
 	return map ? bpf_map__set_max_entries(map, entries) : -ENOENT;
 }
 
+/* What rules about connections need. */
+static int size_alerts(const struct bpf_object *object,
+		       const struct flow_knobs *knobs, uint32_t connections)
+{
+	const bool has = knobs->has_alerts;
+	uint32_t counts = has ? knobs->n_cpus * ALERT_SLOTS : 1;
+	uint32_t ring = has ? ALERT_RING_BYTES : sysconf(_SC_PAGESIZE);
+	int err = resize_map(object, "alert_counts", counts);
+
+	err = err ?: resize_map(object, "alert_events", ring);
+	err = err   ?:
+		      resize_map(object, "alert_holds",
+				 has ? ALERT_HOLD_BUCKETS : 1);
+	return err ?: resize_map(object, "alert_states", has ? connections : 1);
+}
+
 static int prepare_maps(struct bpf_object *object, void *ctx)
 {
 	const struct flow_knobs *knobs = ctx;
@@ -54,6 +70,7 @@ static int prepare_maps(struct bpf_object *object, void *ctx)
 	err = err ?: resize_map(object, "conn_buckets", n_buckets);
 	err = err ?: resize_map(object, "conn_counters", knobs->n_cpus);
 	err = err ?: resize_map(object, "notices", sysconf(_SC_PAGESIZE));
+	err = err ?: size_alerts(object, knobs, n_buckets * CONN_WAYS);
 	return err || !knobs->adopted ?
 		       err :
 		       pinned_reuse_maps(knobs->adopted, object);
@@ -95,6 +112,7 @@ static int prepare_programs(struct bpf_object *object, void *ctx)
 	rodata->config_rtt = knobs->conn_buckets ? knobs->rtt : RTT_OFF;
 	rodata->config_conn_buckets = max_u64(knobs->conn_buckets, 1);
 	rodata->config_conn_idle = knobs->conn_idle;
+	rodata->config_alerts = knobs->conn_buckets && knobs->has_alerts;
 	rodata->config_secret = knobs->secret;
 	return 0;
 }

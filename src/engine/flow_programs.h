@@ -6,6 +6,7 @@
 #ifndef NETOBS_ENGINE_FLOW_PROGRAMS_H
 #define NETOBS_ENGINE_FLOW_PROGRAMS_H
 
+#include "bpf/alert.h"
 #include "bpf/connection.h"
 #include "bpf/store/hash.h"
 #include "pinned.h"
@@ -28,6 +29,7 @@ struct flow_knobs {
 	struct rate rate; /* at which packets are sampled without a filter */
 	enum rtt_mode rtt;
 	uint32_t conn_buckets; /* of CONN_WAYS connections; 0 if there is no rtt */
+	bool has_alerts;       /* there may be rules about connections */
 	uint32_t conn_idle; /* seconds after which a new connection may take the place */
 	const struct pinned *adopted; /* whose maps are used; NULL: new ones are made */
 };

@@ -341,11 +341,16 @@ static bool is_alike(const struct bpf_map *map, int fd)
 	       info.max_entries == bpf_map__max_entries(map);
 }
 
-/* Connections are measured anew by each process: their table may have another size. */
+/*
+ * Connections are measured anew by each process, with what belongs to them: their table may
+ * have another size.
+ */
 static bool outlives_process(const struct bpf_map *map)
 {
-	return !bpf_map__is_internal(map) &&
-	       strncmp(bpf_map__name(map), "conn", 4) != 0;
+	const char *name = bpf_map__name(map);
+
+	return !bpf_map__is_internal(map) && strncmp(name, "conn", 4) != 0 &&
+	       strncmp(name, "alert", 5) != 0;
 }
 
 int pinned_reuse_maps(const struct pinned *pinned, const struct bpf_object *object)

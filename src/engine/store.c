@@ -152,6 +152,7 @@ static struct flow_knobs knobs_of(const struct store *store)
 		.rate = store->options.rate,
 		.rtt = store->options.rtt,
 		.conn_buckets = store->conn_buckets,
+		.has_alerts = store->options.has_alerts,
 		.conn_idle = CONN_IDLE_SECONDS,
 	};
 }

@@ -31,6 +31,7 @@ struct store_options {
 	struct rate rate; /* at which packets are sampled if there is no filter */
 	enum rtt_mode rtt;
 	uint32_t connections; /* places for them; 0: what memory allows */
+	bool has_alerts; /* with rtt: there may be rules about connections */
 	struct pinned *pinned; /* where the maps outlive the process; NULL: nowhere */
 	uint32_t attach_order; /* both for the state in there */
 	uint32_t attach_kinds;

@@ -18,6 +18,8 @@ static const struct {
 				  stats_record_json },
 	[NETOBS_RECORD_SESSION] = { "session", sizeof(struct netobs_session),
 				    session_record_json },
+	[NETOBS_RECORD_ALERT] = { "alert", sizeof(struct netobs_alert),
+				  alert_record_json },
 };
 
 const char *netobs_record_type_name(unsigned int type)

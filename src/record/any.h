@@ -8,6 +8,7 @@
 
 #include "base/util.h"
 
+#include <netobs/alert.h>
 #include <netobs/flow.h>
 #include <netobs/session.h>
 #include <netobs/stats.h>
@@ -19,6 +20,7 @@ union any_record {
 	struct netobs_flow flow;
 	struct netobs_stats_record stats;
 	struct netobs_session session;
+	struct netobs_alert alert;
 };
 
 /**
@@ -66,6 +68,7 @@ int flow_record_json(const struct netobs_record *record, char *buf, size_t size)
 int stats_record_json(const struct netobs_record *record, char *buf, size_t size);
 int session_record_json(const struct netobs_record *record, char *buf,
 			size_t size);
+int alert_record_json(const struct netobs_record *record, char *buf, size_t size);
 
 /* ---- Packed: a record with all that it points to, as one piece ------------------ */
 

@@ -241,6 +241,39 @@ static void follow_sessions(void)
 	netobs_sessions_free(sessions);
 }
 
+#ifdef NEWER /* older programs have no callback for them */
+static void on_alert(const struct netobs_alert *alert, void *user)
+{
+	(void)alert;
+	(void)user;
+}
+
+static void set_alerts(void)
+{
+	struct netobs_alert_counts *counts = guarded(sizeof(*counts));
+	struct netobs_alert_rule rules[2] = {
+		{ .sz = sizeof(*rules), .rule = "rtt > 1ms" },
+		{ .sz = sizeof(*rules), .rule = "rate > 1Gbit" },
+	};
+	struct netobs *ctx = NULL;
+	NETOBS_OPTS(opts);
+
+	opts.rtt = NETOBS_RTT_RING;
+	opts.on_alert = on_alert;
+	CHECK(netobs_new(&opts, &ctx) == 0);
+	CHECK(netobs_alerts_set(ctx, rules, 2) == 0);
+	SET_LATER(&rules[1]);
+	if (!IS_LATER_ZERO(&rules[1]))
+		CHECK(netobs_alerts_set(ctx, rules, 2) == -EINVAL);
+	counts->sz = sizeof(*counts);
+	CHECK(netobs_alert_counts_get(ctx, 1, counts) == 0);
+	check_guard(counts, sizeof(*counts));
+	CHECK(counts->sz <= sizeof(*counts) && IS_LATER_ZERO(counts));
+	free(counts);
+	netobs_free(ctx);
+}
+#endif
+
 static void probe(void)
 {
 	const size_t size = sizeof(struct netobs_feature);
@@ -263,6 +296,7 @@ int main(int argc, char **argv)
 	capture_packets();
 	follow_sessions();
 #ifdef NEWER
+	set_alerts();
 	take_rules();
 #endif
 	snprintf(spec, sizeof(spec), "json:%s", argv[2]);

@@ -19,6 +19,7 @@ LABEL = 0xbeef5
 
 # Those that a program allocates, or reads from an array of its own.
 GROWING = {
+    "alert.h": ["netobs_alert_counts", "netobs_alert_rule"],
     "capture.h": ["netobs_capture_opts", "netobs_capture_stats"],
     "connection.h": ["netobs_connection_stats"],
     "flow.h": ["netobs_flow", "netobs_point"],
@@ -32,7 +33,7 @@ GROWING = {
 # Newest members that have no size of their own: they fill what was padding without.
 FILLED = {"netobs_flow": 1}
 # Version 0.1 has all of it: there is no older one to cut it to.
-WHOLE = {"netobs_point", "netobs_rule"}
+WHOLE = {"netobs_alert_rule", "netobs_point", "netobs_rule"}
 
 
 def run(*command, code=0, **options):

@@ -89,6 +89,17 @@ static int on_notice(void *ctx, void *data, size_t size)
 	return size == sizeof(__u64) ? 0 : -EINVAL;
 }
 
+static int take_alert(void *ctx, void *data, size_t size)
+{
+	struct prog *prog = ctx;
+
+	if (size < sizeof(struct alert_event))
+		return -EINVAL;
+	if (prog->on_alert)
+		prog->on_alert(prog->on_alert_ctx, data);
+	return 0;
+}
+
 static int make_tables(struct prog *prog)
 {
 	for (int i = 0; i < GENERATIONS; i++) {
@@ -117,6 +128,24 @@ static void set_rate(struct flows_bpf *skel, const struct prog_options *options)
 	skel->rodata->config_rates[PROG_RATE].interval =
 		options->sampling_interval;
 	skel->rodata->config_rates[PROG_RATE].mode = options->sampling;
+}
+
+static int size_alerts(struct flows_bpf *skel, const struct prog *prog)
+{
+	__u32 connections = CONN_WAYS * prog->options.conn_buckets;
+	int err;
+
+	if (!prog->options.has_alerts)
+		return 0;
+	skel->rodata->config_alerts = true;
+	err = bpf_map__set_max_entries(skel->maps.alert_counts,
+				       prog->n_cpus * ALERT_SLOTS);
+	err = err   ?:
+		      bpf_map__set_max_entries(skel->maps.alert_holds,
+					       ALERT_HOLD_BUCKETS);
+	return err   ?:
+		       bpf_map__set_max_entries(skel->maps.alert_states,
+						connections);
 }
 
 static int load(struct prog *prog)
@@ -167,6 +196,7 @@ static int load(struct prog *prog)
 		      bpf_map__set_max_entries(
 			      skel->maps.log_slots,
 			      prog->n_cpus * prog->options.log_slots ?: 1);
+	err = err ?: size_alerts(skel, prog);
 	return err ?: flows_bpf__load(skel);
 }
 
@@ -181,9 +211,14 @@ static int map_all(struct prog *prog)
 	prog->conn_buckets = map_array(prog->skel->maps.conn_buckets);
 	prog->ring = ring_buffer__new(bpf_map__fd(prog->skel->maps.notices),
 				      on_notice, prog, NULL);
+	prog->alert_tables = map_array(prog->skel->maps.alert_tables);
+	prog->alert_ring =
+		ring_buffer__new(bpf_map__fd(prog->skel->maps.alert_events),
+				 take_alert, prog, NULL);
 	return prog->cpus && prog->l1 && prog->log && prog->conn_heads &&
 			       prog->conn_rates && prog->conn_bodies &&
-			       prog->conn_buckets && prog->ring ?
+			       prog->conn_buckets && prog->alert_tables &&
+			       prog->alert_ring && prog->ring ?
 		       0 :
 		       -ENOMEM;
 }
@@ -216,7 +251,9 @@ int prog_open(struct prog *prog, const struct prog_options *options)
 void prog_close(struct prog *prog)
 {
 	ring_buffer__free(prog->ring);
+	ring_buffer__free(prog->alert_ring);
 	if (prog->skel) {
+		unmap_array(prog->alert_tables, prog->skel->maps.alert_tables);
 		unmap_array(prog->cpus, prog->skel->maps.cpu_states);
 		unmap_array(prog->l1, prog->skel->maps.l1_buckets);
 		unmap_array(prog->log, prog->skel->maps.log_slots);
@@ -259,6 +296,54 @@ struct conn_counters prog_conn_counters(const struct prog *prog)
 			return (struct conn_counters){ 0 };
 		for (size_t i = 0; i < sizeof(one) / sizeof(*from); i++)
 			to[i] += from[i];
+	}
+	return sum;
+}
+
+/* All of an array's values. */
+static int zero_array(const struct bpf_map *map)
+{
+	static const char zeroes[sizeof(struct alert_state) * 4];
+
+	if (bpf_map__value_size(map) > sizeof(zeroes))
+		return -EINVAL;
+	for (__u32 i = 0; i < bpf_map__max_entries(map); i++)
+		if (bpf_map_update_elem(bpf_map__fd(map), &i, zeroes, BPF_ANY))
+			return -errno;
+	return 0;
+}
+
+int prog_reset_alerts(struct prog *prog)
+{
+	int err = zero_array(prog->skel->maps.alert_counts);
+
+	prog->on_alert = NULL;
+	prog_read_alerts(prog);
+	memset(prog->alert_tables, 0, sizeof(*prog->alert_tables));
+	err = err ?: zero_array(prog->skel->maps.alert_limits);
+	err = err ?: zero_array(prog->skel->maps.alert_holds);
+	return err ?: zero_array(prog->skel->maps.alert_states);
+}
+
+void prog_read_alerts(struct prog *prog)
+{
+	ring_buffer__consume(prog->alert_ring);
+}
+
+struct alert_count prog_alert_count(const struct prog *prog, __u32 slot)
+{
+	struct alert_count sum = { 0 }, one;
+
+	for (__u32 cpu = 0; cpu < prog->n_cpus; cpu++) {
+		__u32 index = cpu * ALERT_SLOTS + slot;
+
+		if (bpf_map_lookup_elem(bpf_map__fd(prog->skel->maps.alert_counts),
+					&index, &one))
+			break;
+		sum.fired += one.fired;
+		sum.held += one.held;
+		sum.limited += one.limited;
+		sum.lost += one.lost;
 	}
 	return sum;
 }

@@ -6,6 +6,7 @@
 #ifndef HARNESS_PROG_H
 #define HARNESS_PROG_H
 
+#include "bpf/alert.h"
 #include "bpf/connection.h"
 #include "bpf/store/hash.h"
 #include "bpf/types.h"
@@ -35,6 +36,7 @@ struct prog_options {
 	__u32 sampling_interval; /* all packets */
 	__u32 has_egress;	 /* the program for that is loaded, too */
 	__u32 conn_buckets;	 /* round-trip times are measured; none */
+	__u32 has_alerts;	 /* there may be rules about connections */
 };
 
 /* Entries of one generation, one per key. */
@@ -47,15 +49,19 @@ struct prog {
 	struct flows_bpf *skel;
 	struct prog_options options;
 	__u32 n_cpus;
-	int overflows[GENERATIONS];	  /* file descriptors */
-	struct cpu_state *cpus;		  /* mapped */
-	struct flow_bucket *l1;		  /* mapped */
-	struct log_slot *log;		  /* mapped */
-	struct conn_head *conn_heads;	  /* mapped; of conn_buckets */
-	struct conn_rates *conn_rates;	  /* likewise */
-	struct conn_body *conn_bodies;	  /* likewise */
-	struct conn_bucket *conn_buckets; /* mapped */
+	int overflows[GENERATIONS];	   /* file descriptors */
+	struct cpu_state *cpus;		   /* mapped */
+	struct flow_bucket *l1;		   /* mapped */
+	struct log_slot *log;		   /* mapped */
+	struct conn_head *conn_heads;	   /* mapped; of conn_buckets */
+	struct conn_rates *conn_rates;	   /* likewise */
+	struct conn_body *conn_bodies;	   /* likewise */
+	struct conn_bucket *conn_buckets;  /* mapped */
+	struct alert_tables *alert_tables; /* mapped */
 	struct ring_buffer *ring;
+	struct ring_buffer *alert_ring;
+	void (*on_alert)(void *ctx, const struct alert_event *event); /* or NULL */
+	void *on_alert_ctx;
 	unsigned int n_notices;
 	bool lacks_table; /* a test has removed one */
 };
@@ -94,6 +100,15 @@ struct connection prog_connection(const struct prog *prog,
 
 /* The sum of all CPUs' counters of connections. */
 struct conn_counters prog_conn_counters(const struct prog *prog);
+
+/* Forget rules, and what they have counted and are silent about. */
+int prog_reset_alerts(struct prog *prog);
+
+/* Read the alerts that there are: prog.on_alert. */
+void prog_read_alerts(struct prog *prog);
+
+/* What rules have counted on all CPUs, by slot. */
+struct alert_count prog_alert_count(const struct prog *prog, __u32 slot);
 
 /* How many of L1's entries are taken on all CPUs. */
 size_t prog_l1_used(const struct prog *prog, __u32 generation);

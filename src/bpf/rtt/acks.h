@@ -19,6 +19,7 @@ static __always_inline void ack_sample(const struct connection *conn, int dir,
 	if (is_handshake)
 		stats->handshake = sample;
 	latency_add(&stats->rtt, sample, segment->tick);
+	segment->taken |= TAKEN_RTT;
 }
 
 /*

@@ -89,7 +89,8 @@ static __always_inline void data_advance(const struct connection *conn, int dir,
 	stats->data_next = next;
 }
 
-static __always_inline void rate_observe(const struct connection *conn, int dir)
+/* Returns the bytes of data of a window. */
+static __always_inline __u32 rate_observe(const struct connection *conn, int dir)
 {
 	__u32 next = conn->head->sides[dir].next -
 		     !!(conn->head->state[dir] & CONN_FIN);
@@ -102,17 +103,20 @@ static __always_inline void rate_observe(const struct connection *conn, int dir)
 		data_advance(conn, dir, next);
 	rate->window_next = next;
 	conn->head->state[dir] &= ~CONN_MOVED;
+	return bytes;
 }
 
 /* The window of the rate is over. Returns whether it began in an earlier unit of ages. */
 static __always_inline bool window_end(const struct connection *conn, int dir,
-				       const struct segment *segment)
+				       struct segment *segment)
 {
 	struct conn_side *side = &conn->head->sides[dir];
 	__u32 began = side->window_end - CONN_RATE_WINDOW;
 
+	segment->taken |= TAKEN_WINDOW;
+	segment->window_bytes = 0;
 	if (conn->head->state[dir] & CONN_MOVED)
-		rate_observe(conn, dir);
+		segment->window_bytes = rate_observe(conn, dir);
 	side->window_end = segment->tick + CONN_RATE_WINDOW;
 	timers_follow(conn, dir);
 	return (began ^ segment->tick) >> (CONN_AGE_SHIFT - CONN_TICK_SHIFT);
@@ -146,8 +150,10 @@ static __always_inline bool connection_observe(const struct connection *conn,
 		reset_observe(conn, dir, segment);
 		return true;
 	}
-	if (!(before & CONN_SEEN))
+	if (!(before & CONN_SEEN)) {
 		data_first(conn, dir, segment);
+		segment->taken |= TAKEN_FIRST;
+	}
 	if (seq_diff(segment->tick, conn->head->sides[dir].window_end) >= 0)
 		is_older = window_end(conn, dir, segment);
 	if (segment->flags & TCP_ACK)

@@ -10,16 +10,26 @@ enum { TCP_PSH = 0x08 };
 
 enum { TIMED_PER_TICK = 64 };
 
+/* What a segment gave rise to, for rules about connections: segment.taken. */
+enum segment_taken {
+	TAKEN_FIRST = 1 << 0, /* it is the first one of its direction */
+	TAKEN_RTT = 1 << 1, /* a sample of the direction that it acknowledges */
+	TAKEN_TURN = 1 << 2,   /* its own direction answers */
+	TAKEN_WINDOW = 1 << 3, /* the window of the rate before it is over */
+};
+
 struct segment {
 	__u32 seq;
 	__u32 ack;
 	__u32 len; /* of the payload, of all segments on the wire */
 	__u32 mss; /* payload of each of them, but the last one; 0: it is one */
 	__u16 window;
-	__u8 flags;	 /* enum tcp_flag */
-	__u8 is_untimed; /* there are no timers: RTT_LRU */
-	__u32 tick;	 /* of @now */
-	__u32 may_time;	 /* the clock may be read for it */
+	__u8 flags;	    /* enum tcp_flag */
+	__u8 taken;	    /* enum segment_taken */
+	__u32 tick;	    /* of @now */
+	__u16 may_time;	    /* the clock may be read for it */
+	__u16 is_untimed;   /* there are no timers: RTT_LRU */
+	__u32 window_bytes; /* of data, in the window that is over */
 	__u64 now; /* ns: not after the segment came, and at most a kernel tick before */
 	__u64 exact; /* ns: segment_time(); 0: not read yet */
 };

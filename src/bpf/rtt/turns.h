@@ -40,8 +40,10 @@ static __always_inline void turn_begin(const struct connection *conn, int dir,
 	    (~conn->head->state[!dir] & (CONN_CLEAN | CONN_DATA_TIMED)))
 		return;
 	ns = segment_time(segment) - conn->body->stats[!dir].data_ns;
-	if (ns >= 0)
-		latency_add(&stats->turn, latency_of(ns), segment->tick);
+	if (ns < 0)
+		return;
+	latency_add(&stats->turn, latency_of(ns), segment->tick);
+	segment->taken |= TAKEN_TURN;
 }
 
 /* New data, or a FIN after all of it. */

@@ -105,6 +105,7 @@ static __always_inline void note_segment(struct run *run,
 	noted->segment.now = run->now;
 	noted->segment.tick = run->now >> CONN_TICK_SHIFT;
 	noted->segment.exact = 0;
+	noted->segment.taken = 0;
 	noted->is_there = true;
 }
 

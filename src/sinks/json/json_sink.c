@@ -132,7 +132,8 @@ static int json_reopen(void *arg)
 const struct sink_module sink_json = {
 	.version = NETOBS_VERSION,
 	.kind = "json",
-	.types = SINK_TYPE(FLOW) | SINK_TYPE(STATS) | SINK_TYPE(SESSION),
+	.types = SINK_TYPE(FLOW) | SINK_TYPE(STATS) | SINK_TYPE(SESSION) |
+		 SINK_TYPE(ALERT),
 	.open = json_open_sink,
 	.work = json_work,
 	.close = json_close_sink,

@@ -365,7 +365,8 @@ __attribute__((visibility("default")))
 const struct sink_module netobs_sink_module = {
 	.version = NETOBS_VERSION,
 	.kind = "kafka",
-	.types = SINK_TYPE(FLOW) | SINK_TYPE(STATS) | SINK_TYPE(SESSION), /* JSON */
+	.types = SINK_TYPE(FLOW) | SINK_TYPE(STATS) | SINK_TYPE(SESSION) |
+		 SINK_TYPE(ALERT), /* JSON */
 	.open = kafka_open,
 	.work = kafka_work,
 	.close = kafka_close,

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/**
+ * @file alert.h
+ * Rules about the health of TCP connections, and alerts: records of connections that break
+ * them. The kernel compares each sample with the rules when it is taken, so an alert is
+ * there within a millisecond, whatever the interval of flows is.
+ *
+ * A context needs netobs_opts.rtt and netobs_opts.on_alert. Rules may be replaced at any
+ * time; nothing of what is counted or measured is touched by that.
+ *
+ * A rule is text, see netobsctl-alerts(8):
+ *
+ *	rtt > 50ms for 3 of 5
+ *	rtt > 3 * baseline hold 1m
+ *	app_latency > 200ms limit 10/m where port 443
+ *	retransmits > 1%
+ *	rate > 1Gbit
+ */
+#ifndef NETOBS_ALERT_H
+#define NETOBS_ALERT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <netobs/record.h>
+#include <netobs/version.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct netobs;
+
+/** The most rules of a context. */
+#define NETOBS_ALERT_RULES_MAX 128
+
+/** What a rule is about; netobs_alert.metric. */
+enum netobs_alert_metric {
+	/** A round-trip time: netobs_connection_way.rtt. Nanoseconds. */
+	NETOBS_ALERT_RTT = 0,
+	/** The time of an answer: netobs_connection_way.app. Nanoseconds. */
+	NETOBS_ALERT_APP_LATENCY = 1,
+	/** The share of bytes that were sent again, in about a second, in which data were
+	 *  sent. Parts per million. */
+	NETOBS_ALERT_RETRANSMITS = 2,
+	/** Data in a window of 100 ms, without headers, each byte once. Bits per second. */
+	NETOBS_ALERT_RATE = 3,
+	NETOBS_ALERT_METRICS
+};
+
+/** Which way of the connection an alert is about; netobs_alert.way. */
+enum netobs_alert_way {
+	NETOBS_ALERT_TO_SERVER = 0, /**< netobs_connection.to_server */
+	NETOBS_ALERT_TO_CLIENT = 1  /**< netobs_connection.to_client */
+};
+
+/** Bits of netobs_alert.record.has. */
+enum netobs_alert_field {
+	NETOBS_ALERT_HAS_BASELINE = 1 << 0, /**< baseline */
+	/** pid, process; later libraries may know them */
+	NETOBS_ALERT_HAS_PROCESS = 1 << 1
+};
+
+/** A sample of a connection has broken a rule: NETOBS_RECORD_ALERT. */
+struct netobs_alert {
+	struct netobs_record record; /**< its time is that of the sample */
+
+	/** The ends, as in struct netobs_connection. */
+	uint8_t client[16];
+	uint8_t server[16];
+	uint16_t client_port;
+	uint16_t server_port;
+	uint8_t protocol; /**< 6: TCP */
+	uint8_t metric;	  /**< enum netobs_alert_metric */
+	uint8_t way;	  /**< enum netobs_alert_way */
+	uint8_t reserved; /**< 0 */
+
+	uint64_t value; /**< the sample, in the unit of the metric */
+	uint64_t threshold; /**< that it is over; of a multiple, with this baseline */
+	uint64_t baseline; /**< the least sample of the last 10 to 20 seconds with any */
+	uint32_t hits; /**< of the newest samples, so many were over the threshold; */
+	uint32_t among; /**< of so many, as the rule says */
+
+	uint32_t ifindex; /**< where it was seen, in its network namespace */
+	uint32_t netns_inode;
+	int64_t start_ns; /**< when the connection was first seen, ns since 1970 UTC */
+
+	uint32_t pid;	    /**< of the process of the local end */
+	char process[16];   /**< its command; it may not be UTF-8 */
+	uint32_t reserved2; /**< 0 */
+
+	char interface[16]; /**< its name; "": it is gone */
+	char name[64];	    /**< of the rule; "": it has none */
+	char rule[512];	    /**< its text */
+};
+
+/** An element of the rules of netobs_alerts_set(). */
+struct netobs_alert_rule {
+	size_t sz; /**< sizeof(struct netobs_alert_rule), in all elements alike */
+	const char *name; /**< up to 63 bytes, for records; NULL: none */
+	const char *rule; /**< netobsctl-alerts(8); up to 511 bytes */
+};
+
+/** What a rule has done since it is in use. */
+struct netobs_alert_counts {
+	size_t sz; /**< sizeof(struct netobs_alert_counts), set by the caller */
+	uint64_t fired; /**< alerts that were reported */
+	/** Samples that broke the rule and were not reported: the connection had an alert of
+	 *  this rule less than "hold" before; */
+	uint64_t held;
+	uint64_t limited; /**< there were more of this rule than "limit" allows; */
+	uint64_t lost;	  /**< the process did not read fast enough. */
+};
+
+/**
+ * Replace all rules. Rules of before that are in the new list with the same name and text go
+ * on, with their counts. Takes milliseconds, and with new expressions behind "where" as
+ * long as these take to compile: tens of milliseconds, or more where names of hosts have to
+ * be resolved.
+ *
+ * @param ctx    with netobs_opts.rtt and on_alert; before or after netobs_start()
+ * @param rules  copied; NULL if there are none
+ * @param n      how many
+ * @return 0; -EINVAL: an argument or a rule is wrong, and the error text names it
+ *         ("alerts[2]: column 7: ..."); -E2BIG: more than NETOBS_ALERT_RULES_MAX, more than 64
+ *         different expressions, or too large ones; -ENOTSUP: the context has no alerts, or
+ *         the kernel has PREEMPT_RT and a rule an expression; -ECANCELED: stopped;
+ *         -ENOMEM; others from the kernel. Then the rules of before stay in use.
+ */
+NETOBS_API int netobs_alerts_set(struct netobs *ctx,
+				 const struct netobs_alert_rule *rules,
+				 uint32_t n);
+
+/**
+ * Check a rule, without a context and without privileges.
+ *
+ * @param size  of @p error, which gets "column 7: ..."; may be 0
+ * @return 0; -EINVAL: it is wrong, or an argument is NULL; -ENOMEM
+ */
+NETOBS_API int netobs_alert_rule_check(const char *rule, char *error,
+				       size_t size);
+
+/**
+ * Read what a rule has done.
+ *
+ * @param rule        its number in the list of netobs_alerts_set()
+ * @param ret_counts  as for netobs_stats_get()
+ * @return 0; -EINVAL: an argument is NULL, or sz is too small; -ENOENT: there are not so many
+ *         rules
+ */
+NETOBS_API int netobs_alert_counts_get(const struct netobs *ctx, uint32_t rule,
+				       struct netobs_alert_counts *ret_counts);
+
+/** The name of a metric, as in rules: "app_latency"; NULL beyond the last. */
+NETOBS_API const char *netobs_alert_metric_name(unsigned int metric);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "alert_set.h"
+
+#include "base/util.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(ALERT_SLOTS >= 2 * ALERT_RULES_MAX,
+	       "rules and those that replace them have all theirs");
+_Static_assert((int)ALERT_FILTERS_MAX <= (int)FILTER_RULES_MAX,
+	       "they are the rules of a filter");
+
+/* ---- Making it -------------------------------------------------------------------- */
+
+static void free_set(struct alert_set **set)
+{
+	alert_set_free(*set);
+}
+
+void alert_set_free(struct alert_set *set)
+{
+	if (!set)
+		return;
+	filter_free(set->filter);
+	free(set);
+}
+
+/* @return 0; -E2BIG: there are too many; others, with the error, of the expression */
+static int add_expression(struct alert_set *set, struct alert_entry *entry,
+			  char (*ret_error)[FILTER_ERROR_MAX])
+{
+	const char *expression = entry->spec.filter;
+	struct filter *filter;
+	int err;
+
+	for (uint32_t i = 0; i < set->n_filters; i++) {
+		if (strcmp(set->expressions[i], expression) == 0) {
+			entry->filter = i + 1;
+			return 0;
+		}
+	}
+	err = filter_new(expression, &filter, ret_error);
+	if (err)
+		return err;
+	filter_free(filter);
+	if (set->n_filters == ALERT_FILTERS_MAX) {
+		snprintf(*ret_error, sizeof(*ret_error),
+			 "there are more than %d different expressions",
+			 ALERT_FILTERS_MAX);
+		return -E2BIG;
+	}
+	set->expressions[set->n_filters++] = expression;
+	entry->filter = set->n_filters;
+	return 0;
+}
+
+/* @ret_why: of ALERT_ERROR_MAX */
+static int add_entry(struct alert_set *set, const struct alert_source *rule,
+		     char *ret_why)
+{
+	struct alert_entry *entry = &set->entries[set->n];
+	char error[FILTER_ERROR_MAX] = "";
+	int err;
+
+	if (rule->name && strlen(rule->name) >= sizeof(entry->name)) {
+		snprintf(ret_why, ALERT_ERROR_MAX,
+			 "the name has more than %zu bytes",
+			 sizeof(entry->name) - 1);
+		return -EINVAL;
+	}
+	err = alert_rule_parse(rule->text, &entry->spec, ret_why,
+			       ALERT_ERROR_MAX);
+	if (err)
+		return err;
+	snprintf(entry->name, sizeof(entry->name), "%s", rule->name ?: "");
+	snprintf(entry->text, sizeof(entry->text), "%s", rule->text);
+	if (entry->spec.filter)
+		entry->spec.filter =
+			entry->text + (entry->spec.filter - rule->text);
+	err = entry->spec.filter ? add_expression(set, entry, &error) : 0;
+	if (err)
+		snprintf(ret_why, ALERT_ERROR_MAX, "column %zu: %s",
+			 (size_t)(entry->spec.filter - entry->text) + 1,
+			 *error ? error : strerror(-err));
+	else
+		set->n++;
+	return err;
+}
+
+static int compile_filters(struct alert_set *set, char *ret_why)
+{
+	struct filter_rule rules[ALERT_FILTERS_MAX];
+	const struct filter_rules list = { .rules = rules, .n = set->n_filters };
+	char error[FILTER_ERROR_MAX] = "";
+	int err;
+
+	if (!set->n_filters)
+		return 0;
+	for (uint32_t i = 0; i < set->n_filters; i++)
+		rules[i] = (struct filter_rule){
+			.expression = set->expressions[i],
+			.accepts = true,
+		};
+	err = filter_new_list(&list, &set->filter, &error);
+	if (err)
+		snprintf(ret_why, ALERT_ERROR_MAX, "%s", error);
+	return err;
+}
+
+int alert_set_new(const struct alert_source *rules, uint32_t n,
+		  struct alert_set **ret_set, char (*ret_error)[ALERT_ERROR_MAX])
+{
+	__attribute__((cleanup(free_set))) struct alert_set *set = NULL;
+	char why[ALERT_ERROR_MAX] = "";
+	int err = 0;
+
+	**ret_error = '\0';
+	if (n > ALERT_RULES_MAX) {
+		snprintf(*ret_error, sizeof(*ret_error),
+			 "alerts: there are %u rules; %d are the most", n,
+			 ALERT_RULES_MAX);
+		return -E2BIG;
+	}
+	set = calloc(1, sizeof(*set) + n * sizeof(*set->entries));
+	if (!set)
+		return -ENOMEM;
+	for (uint32_t i = 0; !err && i < n; i++)
+		err = add_entry(set, &rules[i], why);
+	if (err)
+		snprintf(*ret_error, sizeof(*ret_error), "alerts[%u]: %.600s",
+			 set->n, why);
+	else
+		err = compile_filters(set, *ret_error);
+	if (!err)
+		*ret_set = TAKE_PTR(set);
+	return err;
+}
+
+/* ---- Slots ------------------------------------------------------------------------ */
+
+static bool is_same_entry(const struct alert_entry *one,
+			  const struct alert_entry *other)
+{
+	return !strcmp(one->name, other->name) && !strcmp(one->text, other->text);
+}
+
+/* The rule of @before that goes on as @entry; NULL: it is new. */
+static const struct alert_entry *find_same(const struct alert_set *before,
+					   const struct alert_entry *entry,
+					   const bool is_taken[ALERT_SLOTS])
+{
+	for (uint32_t i = 0; before && i < before->n; i++)
+		if (!is_taken[before->entries[i].slot] &&
+		    is_same_entry(&before->entries[i], entry))
+			return &before->entries[i];
+	return NULL;
+}
+
+/* There is one: two sets do not have them all. */
+static uint32_t take_slot(struct alert_set *set, const bool is_used[ALERT_SLOTS])
+{
+	uint32_t slot;
+
+	do {
+		slot = set->next_slot++ % ALERT_SLOTS;
+	} while (is_used[slot]);
+	return slot;
+}
+
+void alert_set_succeed(struct alert_set *set, const struct alert_set *before,
+		       const struct alert_count totals[ALERT_SLOTS])
+{
+	bool is_used[ALERT_SLOTS] = { false }, is_taken[ALERT_SLOTS] = { false };
+
+	for (uint32_t i = 0; before && i < before->n; i++)
+		is_used[before->entries[i].slot] = true;
+	set->next_slot = before ? before->next_slot : 0;
+	for (uint32_t i = 0; i < set->n; i++) {
+		struct alert_entry *entry = &set->entries[i];
+		const struct alert_entry *same =
+			find_same(before, entry, is_taken);
+
+		if (same) {
+			entry->slot = same->slot;
+			entry->before = same->before;
+			is_taken[entry->slot] = true;
+			continue;
+		}
+		entry->slot = take_slot(set, is_used);
+		entry->before = totals[entry->slot];
+		is_used[entry->slot] = true;
+	}
+}
+
+const struct alert_entry *alert_set_find(const struct alert_set *set,
+					 uint32_t slot)
+{
+	for (uint32_t i = 0; set && i < set->n; i++)
+		if (set->entries[i].slot == slot)
+			return &set->entries[i];
+	return NULL;
+}
+
+struct alert_count alert_set_count(const struct alert_entry *entry,
+				   const struct alert_count totals[ALERT_SLOTS])
+{
+	const struct alert_count *now = &totals[entry->slot];
+	const struct alert_count *before = &entry->before;
+
+	return (struct alert_count){
+		.fired = now->fired - before->fired,
+		.held = now->held - before->held,
+		.limited = now->limited - before->limited,
+		.lost = now->lost - before->lost,
+	};
+}
+
+bool alert_set_has_same_filters(const struct alert_set *one,
+				const struct alert_set *other)
+{
+	return filter_is_same(one ? one->filter : NULL,
+			      other ? other->filter : NULL);
+}
+
+/* ---- As programs read them ---------------------------------------------------------- */
+
+static uint32_t kind_of(const struct alert_entry *entry)
+{
+	return 2 * entry->spec.metric + entry->spec.is_ratio;
+}
+
+struct sorted {
+	uint32_t kind;
+	struct alert_rule rule;
+};
+
+static int compare_rules(const void *one, const void *other)
+{
+	const struct sorted *a = one, *b = other;
+
+	if (a->kind != b->kind)
+		return a->kind < b->kind ? -1 : 1;
+	if (a->rule.threshold != b->rule.threshold)
+		return a->rule.threshold < b->rule.threshold ? -1 : 1;
+	return a->rule.slot < b->rule.slot ? -1 : 1;
+}
+
+void alert_set_compile(const struct alert_set *set, uint32_t epoch,
+		       struct alert_table *ret_table)
+{
+	struct sorted sorted[ALERT_RULES_MAX];
+	uint32_t n = 0;
+
+	*ret_table = (struct alert_table){
+		.n = set->n,
+		.n_filters = set->n_filters,
+		.epoch = epoch,
+	};
+	for (uint32_t i = 0; i < set->n; i++) {
+		const struct alert_entry *entry = &set->entries[i];
+
+		sorted[i].kind = kind_of(entry);
+		sorted[i].rule = alert_rule_compile(&entry->spec);
+		sorted[i].rule.slot = (uint16_t)entry->slot;
+		sorted[i].rule.filter = (uint8_t)entry->filter;
+		if (entry->spec.among > 1)
+			ret_table->history |= 1U << entry->spec.metric;
+	}
+	qsort(sorted, set->n, sizeof(*sorted), compare_rules);
+	for (uint32_t kind = 0; kind < ARRAY_SIZE(ret_table->first); kind++) {
+		ret_table->first[kind] = (uint16_t)n;
+		for (; n < set->n && sorted[n].kind == kind; n++)
+			ret_table->rules[n] = sorted[n].rule;
+	}
+}

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* The rules of a context about connections, and the alerts that they lead to. */
+#include "context.h"
+
+#include "base/sized.h"
+#include "base/util.h"
+
+#include <netobs/alert.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+_Static_assert((int)NETOBS_ALERT_RULES_MAX == (int)ALERT_RULES_MAX,
+	       "as the public header says");
+_Static_assert((int)NETOBS_ALERT_METRICS == (int)ALERT_METRICS &&
+		       (int)NETOBS_ALERT_RATE == (int)ALERT_RATE,
+	       "the same metrics");
+_Static_assert(sizeof(((struct netobs_alert *)NULL)->name) == ALERT_NAME_MAX &&
+		       sizeof(((struct netobs_alert *)NULL)->rule) ==
+			       ALERT_TEXT_MAX,
+	       "records have room");
+
+/* ---- Alerts ------------------------------------------------------------------------- */
+
+/* What the sample was over. */
+static uint64_t threshold_of(const struct alert_spec *spec,
+			     const struct alert_event *event)
+{
+	uint64_t baseline = alert_value(spec->metric, event->baseline);
+
+	if (!spec->is_ratio)
+		return spec->threshold;
+	return (uint64_t)((__uint128_t)baseline * spec->threshold >>
+			  ALERT_RATIO_SHIFT);
+}
+
+static void fill_rule(const struct alert_entry *entry,
+		      const struct alert_event *event, struct netobs_alert *alert)
+{
+	alert->threshold = threshold_of(&entry->spec, event);
+	alert->hits = event->hits;
+	alert->among = entry->spec.among;
+	memcpy(alert->name, entry->name, sizeof(alert->name));
+	memcpy(alert->rule, entry->text, sizeof(alert->rule));
+}
+
+static void fill_connection(const struct netobs *ctx,
+			    const struct alert_event *event,
+			    struct netobs_alert *alert)
+{
+	const struct flow_key *key = &event->key;
+	const struct netif *netif =
+		host_find(&ctx->host, key->netns, key->ifindex);
+	const struct ip_addr *ends[] = { &key->src, &key->dst };
+	const uint16_t ports[] = { key->src_port, key->dst_port };
+	const int client = event->client & 1;
+
+	memcpy(alert->client, ends[client]->bytes, sizeof(alert->client));
+	memcpy(alert->server, ends[!client]->bytes, sizeof(alert->server));
+	alert->client_port = ports[client];
+	alert->server_port = ports[!client];
+	alert->protocol = key->proto;
+	alert->way = event->dir == client ? NETOBS_ALERT_TO_SERVER :
+					    NETOBS_ALERT_TO_CLIENT;
+	alert->start_ns =
+		clock_to_wall(&ctx->pipeline.clock, (int64_t)event->born_ns);
+	if (!netif) /* of a file: interfaces are none of this host */
+		return;
+	alert->ifindex = key->ifindex;
+	alert->netns_inode = ctx->host.netns[key->netns].inode;
+	snprintf(alert->interface, sizeof(alert->interface), "%s", netif->name);
+}
+
+static void on_event(void *arg, const struct alert_event *event)
+{
+	struct netobs *ctx = arg;
+	const struct alert_entry *entry =
+		alert_set_find(ctx->alert_set, event->slot);
+	struct netobs_alert alert = {
+		.record = { .sz = sizeof(alert),
+			    .type = NETOBS_RECORD_ALERT,
+			    .time_ns = clock_to_wall(&ctx->pipeline.clock,
+						     (int64_t)event->time_ns) },
+		.metric = event->metric,
+		.value = alert_value((enum alert_metric)event->metric,
+				     event->value),
+		.baseline = alert_value((enum alert_metric)event->metric,
+					event->baseline),
+	};
+
+	if (!entry) /* of a rule that was removed meanwhile */
+		return;
+	if (event->baseline)
+		alert.record.has |= NETOBS_ALERT_HAS_BASELINE;
+	else
+		alert.baseline = 0;
+	fill_rule(entry, event, &alert);
+	fill_connection(ctx, event, &alert);
+	ctx->opts.on_alert(&alert, ctx->opts.user);
+}
+
+void context_read_alerts(struct netobs *ctx)
+{
+	alerts_read(&ctx->alerts);
+}
+
+/* ---- Rules -------------------------------------------------------------------------- */
+
+/* Filters before the rules that refer to them; programs take verdicts of no other epoch. */
+static int install(struct netobs *ctx, const struct alert_set *set)
+{
+	struct alert_table table;
+	int err = 0;
+
+	if (!alert_set_has_same_filters(set, ctx->alert_set) ||
+	    !ctx->alert_epoch) {
+		ctx->alert_epoch++;
+		if (set->filter)
+			err = alerts_set_filter(&ctx->alerts, set->filter,
+						ctx->alert_epoch);
+	}
+	if (err)
+		return err;
+	alert_set_compile(set, ctx->alert_epoch, &table);
+	alerts_set_table(&ctx->alerts, &table);
+	return 0;
+}
+
+int context_open_alerts(struct netobs *ctx)
+{
+	struct store *store = &ctx->pipeline.store;
+	int err;
+
+	if (!store->options.has_alerts || !store->conn_buckets)
+		return 0;
+	err = alerts_open(&ctx->alerts, store, on_event, ctx, &ctx->log);
+	if (!err)
+		err = loop_watch(&ctx->loop, alerts_fd(&ctx->alerts), EPOLLIN,
+				 NULL, NULL); /* each dispatch reads them */
+	if (!err && ctx->alert_set)
+		err = install(ctx, ctx->alert_set);
+	return err;
+}
+
+void context_close_alerts(struct netobs *ctx)
+{
+	alerts_close(&ctx->alerts);
+	alert_set_free(TAKE_PTR(ctx->alert_set));
+}
+
+/* All elements have the size of the caller's struct. */
+static int copy_sources(const struct netobs_alert_rule *rules, uint32_t n,
+			const struct log *log, struct alert_source *ret_sources)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const void *at = (const char *)rules + i * rules->sz;
+		struct netobs_alert_rule rule = { 0 };
+		int err = sized_check(at, sizeof(rule), log);
+
+		if (err)
+			return err;
+		memcpy(&rule, at, min_u64(rules->sz, sizeof(rule)));
+		if (rule.sz != rules->sz || !rule.rule) {
+			log_error(log, "alerts[%u]: %s", i,
+				  rule.rule ?
+					  "its size is not that of the others" :
+					  "rule is NULL");
+			return -EINVAL;
+		}
+		ret_sources[i] = (struct alert_source){ rule.name, rule.rule };
+	}
+	return 0;
+}
+
+static int make_set(const struct netobs *ctx,
+		    const struct netobs_alert_rule *rules, uint32_t n,
+		    struct alert_set **ret_set)
+{
+	struct alert_source sources[ALERT_RULES_MAX];
+	char error[ALERT_ERROR_MAX] = "";
+	int err;
+
+	if (n > ALERT_RULES_MAX) {
+		log_error(&ctx->log,
+			  "alerts: there are %u rules; %d are the most", n,
+			  ALERT_RULES_MAX);
+		return -E2BIG;
+	}
+	err = copy_sources(rules, n, &ctx->log, sources);
+	if (err)
+		return err;
+	err = alert_set_new(sources, n, ret_set, &error);
+	if (err)
+		log_error(&ctx->log, "%s", *error ? error : strerror(-err));
+	return err;
+}
+
+static void free_set(struct alert_set **set)
+{
+	alert_set_free(*set);
+}
+
+static int set_alerts(struct netobs *ctx, const struct netobs_alert_rule *rules,
+		      uint32_t n)
+{
+	__attribute__((cleanup(free_set))) struct alert_set *set = NULL;
+	struct alert_count totals[ALERT_SLOTS];
+	int err;
+
+	if (ctx->state != CONTEXT_NEW && ctx->state != CONTEXT_RUNNING)
+		return ctx->state == CONTEXT_FAILED ? -EINVAL : -ECANCELED;
+	if (!ctx->opts.rtt || !ctx->opts.on_alert) {
+		log_error(&ctx->log, "alerts: they need rtt and on_alert");
+		return -ENOTSUP;
+	}
+	err = make_set(ctx, rules, n, &set);
+	if (err)
+		return err;
+	/* Those of a rule that goes are still its own. */
+	context_read_alerts(ctx);
+	alerts_count(&ctx->alerts, totals);
+	alert_set_succeed(set, ctx->alert_set, totals);
+	if (ctx->alerts.tables)
+		err = install(ctx, set);
+	if (err)
+		return err;
+	alert_set_free(ctx->alert_set);
+	ctx->alert_set = TAKE_PTR(set);
+	return 0;
+}
+
+int netobs_alerts_set(struct netobs *ctx, const struct netobs_alert_rule *rules,
+		      uint32_t n)
+{
+	if (!ctx || (n && !rules))
+		return -EINVAL;
+	log_expect_error(&ctx->log);
+	return log_keep_error(&ctx->log, "cannot set alerts",
+			      set_alerts(ctx, rules, n));
+}
+
+int netobs_alert_rule_check(const char *rule, char *error, size_t size)
+{
+	const struct alert_source source = { NULL, rule };
+	char text[ALERT_ERROR_MAX] = "";
+	struct alert_set *set;
+	const char *why;
+	int err;
+
+	if (!rule || (size && !error))
+		return -EINVAL;
+	err = alert_set_new(&source, 1, &set, &text);
+	if (!err) {
+		alert_set_free(set);
+		return 0;
+	}
+	why = strchr(text, ' ');
+	if (size)
+		snprintf(error, size, "%s", why ? why + 1 : strerror(-err));
+	return err == -ENOMEM ? err : -EINVAL;
+}
+
+int netobs_alert_counts_get(const struct netobs *ctx, uint32_t rule,
+			    struct netobs_alert_counts *ret_counts)
+{
+	struct netobs_alert_counts counts = { 0 };
+	struct alert_count totals[ALERT_SLOTS], of;
+
+	if (!ctx || !ret_counts)
+		return -EINVAL;
+	if (!ctx->alert_set || rule >= ctx->alert_set->n)
+		return -ENOENT;
+	alerts_count(&ctx->alerts, totals);
+	of = alert_set_count(&ctx->alert_set->entries[rule], totals);
+	counts.fired = of.fired;
+	counts.held = of.held;
+	counts.limited = of.limited;
+	counts.lost = of.lost;
+	return sized_fill(ret_counts, &counts, sizeof(counts));
+}
+
+const char *netobs_alert_metric_name(unsigned int metric)
+{
+	return alert_metric_name(metric);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Rules about what is measured of connections, and alerts: what the programs evaluate when a
+ * sample is taken, and what they report. src/alerts makes rules of text.
+ *
+ * Rules are in two tables, of which the programs read one while user space writes the other.
+ * A rule counts, and limits its alerts, in a slot of its own, which it keeps when rules
+ * beside it change.
+ */
+#ifndef NETOBS_BPF_ALERT_H
+#define NETOBS_BPF_ALERT_H
+
+#include "bpf/types.h"
+
+/* What samples are of, and their units. */
+enum alert_metric {
+	ALERT_RTT,	   /* of 64 ns, as all durations of connections */
+	ALERT_APP_LATENCY, /* the same */
+	ALERT_RETRANSMITS, /* parts per million of the bytes in about a second */
+	ALERT_RATE,	   /* bytes of data in a CONN_RATE_WINDOW */
+	ALERT_METRICS,
+};
+
+enum {
+	ALERT_RULES_MAX = 128,
+	ALERT_SLOTS = 256,
+	ALERT_FILTERS_MAX = 64,
+	ALERT_SAMPLES_MAX = 8, /* M of "for N of M" */
+	ALERT_RATIO_SHIFT = 8, /* of a threshold that is a multiple of the baseline */
+	ALERT_LOSS_WINDOW =
+		954, /* ticks: 1 s, in which retransmissions are summed up */
+	ALERT_HOLD_WAYS = 8,
+	ALERT_HOLD_BUCKETS = 8192,
+	ALERT_RING_BYTES = 256 << 10,
+};
+
+struct alert_rule {
+	__u64 period_ns; /* between alerts that go on and on; 0: no limit */
+	__u64 burst_ns;	 /* how far ahead of that alerts may be */
+	__u32 hold; /* ticks without further alerts of the same connection */
+	__u32 threshold; /* samples are over it; or a ratio, in 1 / 2^ALERT_RATIO_SHIFT */
+	__u16 slot;
+	__u8 needed; /* of ... */
+	__u8 among;  /* ... the newest samples, these are over it */
+	__u8 filter; /* bit of the verdict, plus 1; 0: it is for all connections */
+	__u8 reserved[3];
+};
+
+/*
+ * Those of a metric one after the other, with increasing thresholds: first the ones that are
+ * numbers, then multiples of the baseline. first[2 * metric] is where they begin.
+ */
+struct alert_table {
+	__u32 n;
+	__u32 n_filters;
+	__u32 epoch; /* of the filters: verdicts of other epochs are void */
+	__u32 history; /* metrics of which samples are kept: 1 << enum alert_metric */
+	__u16 first[2 * ALERT_METRICS + 2];
+	__u32 reserved;
+	struct alert_rule rules[ALERT_RULES_MAX];
+};
+
+/* One of these in the map. */
+struct alert_tables {
+	__u32 active; /* the table that programs read */
+	__u32 reserved;
+	struct alert_table tables[2];
+};
+
+/* Of a slot; one of all CPUs. Two that pass at the same moment may count as one. */
+struct alert_limit {
+	__u64 next_ns; /* when the next alert would be due */
+	__u64 reserved[7];
+};
+
+/* Of a slot on a CPU. */
+struct alert_count {
+	__u64 fired; /* alerts that were reported */
+	/* Those that were not: the connection had one of this rule already, there were too
+	 * many of this rule, or the reader was late. */
+	__u64 held;
+	__u64 limited;
+	__u64 lost;
+};
+
+/* A rule that is silent for a connection. */
+struct alert_hold {
+	__u64 id;    /* of both: alert_hold_id() */
+	__u32 until; /* ticks */
+	__u32 reserved;
+};
+
+struct alert_hold_bucket {
+	struct alert_hold holds[ALERT_HOLD_WAYS];
+};
+
+/* Samples before the newest one, of one metric and direction. */
+struct alert_history {
+	__u32 samples[ALERT_SAMPLES_MAX]; /* a ring */
+};
+
+/* Of a direction: where its window of retransmissions began. */
+struct alert_loss {
+	__u32 start; /* ticks; 0: none has begun */
+	__u32 bytes; /* conn_data_bytes(), the lower half */
+	__u32 again; /* conn_stats.retransmitted_bytes */
+};
+
+/* Beside a connection, of the same index; void unless it is of the same birth. */
+struct alert_state {
+	__u64 born_ns;
+	__u64 verdict; /* filters that its first packet matches */
+	__u32 epoch;   /* of the verdict; 0: there is none */
+	__u32 reserved[3];
+	__u8 kept[2][ALERT_METRICS]; /* of histories: the next place, see alert_remember() */
+	struct alert_loss loss[2];
+	struct alert_history histories[2][ALERT_METRICS];
+};
+
+_Static_assert(sizeof(struct alert_state) == 5 * CACHE_LINE, "no padding");
+
+/* What the ring buffer has. */
+struct alert_event {
+	struct flow_key key; /* of the connection */
+	__u64 time_ns;	     /* of the sample, by the programs' clock */
+	__u64 born_ns;	     /* of the connection */
+	__u32 value;	     /* the sample */
+	__u32 baseline; /* of durations: the least of the last 10 to 20 s; else 0 */
+	__u32 hits;	/* of the rule's newest samples, so many were over it */
+	__u16 slot;
+	__u8 metric;
+	__u8 dir;    /* the direction whose data it is about */
+	__u8 client; /* the direction that the client sends */
+	__u8 reserved[3];
+	__u32 reserved2;
+};
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* When a rule is broken, and whether it may say so. Pure: the same header builds for the host. */
+#ifndef NETOBS_BPF_RTT_ALERT_H
+#define NETOBS_BPF_RTT_ALERT_H
+
+#include "bpf/alert.h"
+#include "bpf/connection.h"
+#include "segment.h"
+
+/* ---- Samples ---------------------------------------------------------------------- */
+
+/* @baseline: 0: there is none, and nothing is over a multiple of it. */
+static __always_inline bool alert_is_over(__u32 sample, __u32 threshold,
+					  __u32 baseline, bool is_ratio)
+{
+	if (is_ratio)
+		return baseline && (__u64)sample << ALERT_RATIO_SHIFT >
+					   (__u64)threshold * baseline;
+	return sample > threshold;
+}
+
+static __always_inline void alert_remember(struct alert_state *state, __u32 dir,
+					   __u32 metric, __u32 sample)
+{
+	__u32 n = state->kept[dir & 1][metric & (ALERT_METRICS - 1)];
+
+	state->histories[dir & 1][metric & (ALERT_METRICS - 1)]
+		.samples[n & (ALERT_SAMPLES_MAX - 1)] = sample;
+	n++;
+	if (n > 0xff) /* the same place, and as many as are ever asked for */
+		n -= ALERT_SAMPLES_MAX;
+	state->kept[dir & 1][metric & (ALERT_METRICS - 1)] = n;
+}
+
+/* How many of the newest @among samples are over it: the newest one is. */
+static __always_inline __u32 alert_hits(const struct alert_state *state,
+					__u32 dir, __u32 metric, __u32 among,
+					__u32 threshold, __u32 baseline,
+					bool is_ratio)
+{
+	const struct alert_history *history =
+		&state->histories[dir & 1][metric & (ALERT_METRICS - 1)];
+	__u32 n = state->kept[dir & 1][metric & (ALERT_METRICS - 1)];
+	__u32 hits = 1;
+
+	for (__u32 i = 1; i < ALERT_SAMPLES_MAX; i++) {
+		if (i >= among || i > n)
+			break;
+		hits += alert_is_over(
+			history->samples[(n - i) & (ALERT_SAMPLES_MAX - 1)],
+			threshold, baseline, is_ratio);
+	}
+	return hits;
+}
+
+/*
+ * The share of bytes that were sent again, in parts per million, once a window is over. False:
+ * it is not, or nothing was sent.
+ */
+static __always_inline bool alert_loss_sample(struct alert_loss *loss,
+					      const struct connection *conn,
+					      int dir, __u32 tick,
+					      __u32 *ret_share)
+{
+	__u32 all_bytes = conn_data_bytes(conn, dir);
+	__u32 all_again = conn->body->stats[dir].retransmitted_bytes;
+	__u32 bytes = all_bytes - loss->bytes, again = all_again - loss->again;
+	bool has_begun = loss->start;
+
+	if (has_begun && tick - loss->start < ALERT_LOSS_WINDOW)
+		return false;
+	loss->start = tick ? tick : 1;
+	loss->bytes = all_bytes;
+	loss->again = all_again;
+	if (!has_begun || !(bytes | again))
+		return false;
+	*ret_share = (__u64)again * 1000000 / ((__u64)bytes + again);
+	return true;
+}
+
+/* ---- What keeps a rule silent ------------------------------------------------------ */
+
+/* The places of connections have up to 24 bits. */
+static __always_inline __u64 alert_hold_id(__u32 index, __u64 born_ns, __u32 slot)
+{
+	return (born_ns >> 10) << 32 | (__u64)index << 8 | slot;
+}
+
+static __always_inline __u32 alert_hold_bucket_of(__u32 index, __u32 slot)
+{
+	return ((index << 8 | slot) * 0x9e3779b1U) >> 19 &
+	       (ALERT_HOLD_BUCKETS - 1);
+}
+
+/* Ticks that it still lasts; <= 0: none. */
+static __always_inline __s32 alert_hold_left(const struct alert_hold *hold,
+					     __u32 tick)
+{
+	return hold->id ? (__s32)(hold->until - tick) : 0;
+}
+
+/*
+ * "Generic cell rate algorithm" (ITU-T I.371, Annex A). Returns false: there are too many.
+ * Where CPUs come to this at the same moment, one alert too many may pass.
+ */
+static __always_inline bool alert_limit_pass(struct alert_limit *limit,
+					     __u64 period_ns, __u64 burst_ns,
+					     __u64 now)
+{
+	__u64 next_ns = limit->next_ns;
+
+	if (!period_ns)
+		return true;
+	if (next_ns > now + burst_ns)
+		return false;
+	limit->next_ns = (next_ns > now ? next_ns : now) + period_ns;
+	return true;
+}
+
+#endif

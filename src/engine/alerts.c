@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "alerts.h"
+
+#include "base/clock.h"
+#include "base/util.h"
+#include "bpf/parse/tunnel.h" /* a knob of the skeleton */
+#include "alerts.skel.h"
+#include "map.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+	SLICE_MS = 4,
+	SETTLE_MS = 100, /* that is waited for programs, at most */
+	SETTLE_STEP_US = 50,
+};
+
+static size_t counts_size(const struct alerts *alerts)
+{
+	return alerts->store->n_cpus * ALERT_SLOTS * sizeof(*alerts->counts);
+}
+
+/* ---- Open and close ----------------------------------------------------------------- */
+
+static int take_event(void *ctx, void *data, size_t size)
+{
+	struct alerts *alerts = ctx;
+
+	if (size < sizeof(struct alert_event))
+		return 0;
+	alerts->events++;
+	alerts->on_event(alerts->ctx, data);
+	return clock_boot_ns() < alerts->slice_end_ns ? 0 : -EAGAIN;
+}
+
+static int open_maps(struct alerts *alerts)
+{
+	const struct program_set *maps = &alerts->store->maps;
+
+	alerts->entered = calloc(alerts->store->n_cpus, sizeof(*alerts->entered));
+	if (!alerts->entered)
+		return -ENOMEM;
+	alerts->tables = map_mmap(program_set_map_fd(maps, "alert_tables"), 0,
+				  sizeof(*alerts->tables));
+	if (!alerts->tables)
+		return -errno;
+	alerts->counts = map_mmap(program_set_map_fd(maps, "alert_counts"), 0,
+				  counts_size(alerts));
+	if (!alerts->counts)
+		return -errno;
+	log_borrow_libbpf(alerts->log);
+	alerts->ring = ring_buffer__new(program_set_map_fd(maps, "alert_events"),
+					take_event, alerts, NULL);
+	log_return_libbpf();
+	return alerts->ring ? 0 : -errno;
+}
+
+int alerts_open(struct alerts *alerts, struct store *store,
+		void (*on_event)(void *ctx, const struct alert_event *event),
+		void *ctx, const struct log *log)
+{
+	int err;
+
+	*alerts = (struct alerts){
+		.log = log,
+		.store = store,
+		.on_event = on_event,
+		.ctx = ctx,
+	};
+	err = open_maps(alerts);
+	if (!err)
+		return 0;
+	log_error(log, "cannot make BPF maps for alerts: %s", strerror(-err));
+	alerts_close(alerts);
+	return err;
+}
+
+void alerts_close(struct alerts *alerts)
+{
+	if (alerts->tables)
+		map_munmap(alerts->tables, sizeof(*alerts->tables));
+	if (alerts->counts)
+		map_munmap((void *)alerts->counts, counts_size(alerts));
+	ring_buffer__free(alerts->ring);
+	free(alerts->entered);
+	*alerts = (struct alerts){ 0 };
+}
+
+/* ---- Alerts ------------------------------------------------------------------------- */
+
+int alerts_fd(const struct alerts *alerts)
+{
+	return alerts->ring ? ring_buffer__epoll_fd(alerts->ring) : -EBADF;
+}
+
+void alerts_read(struct alerts *alerts)
+{
+	if (!alerts->ring)
+		return;
+	alerts->slice_end_ns = clock_boot_ns() + SLICE_MS * NSEC_PER_MSEC;
+	ring_buffer__consume(alerts->ring);
+}
+
+void alerts_count(const struct alerts *alerts,
+		  struct alert_count ret_totals[ALERT_SLOTS])
+{
+	uint64_t *to = (uint64_t *)ret_totals;
+	const size_t n = ALERT_SLOTS * sizeof(*ret_totals) / sizeof(*to);
+
+	memset(ret_totals, 0, ALERT_SLOTS * sizeof(*ret_totals));
+	for (uint32_t cpu = 0; alerts->counts && cpu < alerts->store->n_cpus;
+	     cpu++) {
+		const uint64_t *from =
+			(const uint64_t *)&alerts->counts[cpu * ALERT_SLOTS];
+
+		for (size_t i = 0; i < n; i++)
+			to[i] += __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+	}
+}
+
+/* ---- Rules -------------------------------------------------------------------------- */
+
+/* Programs that began before the table was replaced may still read the other one. */
+static bool is_read(const struct alerts *alerts)
+{
+	const struct store *store = alerts->store;
+
+	for (uint32_t cpu = 0; cpu < store->n_cpus; cpu++) {
+		const struct cpu_state *state = &store->cpus[cpu];
+
+		if (__atomic_load_n(&state->exited, __ATOMIC_ACQUIRE) <
+		    alerts->entered[cpu])
+			return true;
+	}
+	return false;
+}
+
+static void wait_for_readers(const struct alerts *alerts)
+{
+	const struct timespec step = { .tv_nsec = SETTLE_STEP_US * 1000 };
+	const int64_t end_ns = clock_boot_ns() + SETTLE_MS * NSEC_PER_MSEC;
+
+	while (is_read(alerts) && clock_boot_ns() < end_ns)
+		nanosleep(&step, NULL);
+}
+
+void alerts_set_table(struct alerts *alerts, const struct alert_table *table)
+{
+	struct alert_tables *tables = alerts->tables;
+	uint32_t next = !tables->active;
+
+	wait_for_readers(alerts);
+	tables->tables[next] = *table;
+	__atomic_store_n(&tables->active, next, __ATOMIC_SEQ_CST);
+	for (uint32_t cpu = 0; cpu < alerts->store->n_cpus; cpu++)
+		alerts->entered[cpu] = __atomic_load_n(
+			&alerts->store->cpus[cpu].entered, __ATOMIC_ACQUIRE);
+}
+
+/* ---- Filters ------------------------------------------------------------------------ */
+
+struct knobs {
+	enum link_kind link;
+	uint32_t epoch;
+};
+
+static int prepare(struct bpf_object *object, void *ctx)
+{
+	struct alerts_bpf__rodata *rodata =
+		program_set_knobs(object, sizeof(*rodata));
+	const struct knobs *knobs = ctx;
+
+	if (!rodata)
+		return -ENOENT;
+	rodata->config_link = knobs->link;
+	rodata->config_is_filtered = true;
+	rodata->config_epoch = knobs->epoch;
+	return 0;
+}
+
+static int load_filter(struct alerts *alerts, const struct filter *filter,
+		       struct knobs *knobs)
+{
+	struct program_set set = {
+		.name = "alerts_bpf",
+		.elf = alerts_bpf__elf_bytes,
+		.doing = "load a BPF program for alerts",
+		.log = alerts->log,
+		.base = &alerts->store->maps,
+		.prepare = prepare,
+		.ctx = knobs,
+	};
+	const struct filter_frames frames = {
+		.link = knobs->link,
+		.has_wire_len = alerts->store->options.clock == CLOCK_PACKET,
+	};
+	const struct bpf_program *program;
+	int fd = program_set_ref(&set);
+
+	if (fd)
+		return fd;
+	program = bpf_object__find_program_by_name(set.object, "netobs_alert");
+	fd = program ? filter_load_bits(filter, program, &frames, alerts->log) :
+		       -ENOENT;
+	program_set_unref(&set);
+	if (fd < 0 && fd != -E2BIG)
+		log_error(alerts->log, "cannot load a BPF program for alerts: %s",
+			  strerror(-fd));
+	return fd;
+}
+
+int alerts_set_filter(struct alerts *alerts, const struct filter *filter,
+		      uint32_t epoch)
+{
+	int array = program_set_map_fd(&alerts->store->maps, "alert_filters");
+
+	if (alerts->store->lanes > 1) {
+		log_error(alerts->log,
+			  "alerts: kernels with PREEMPT_RT have no rules with 'where'");
+		return -ENOTSUP;
+	}
+	for (uint32_t link = LINK_ETHERNET; link <= LINK_NONE; link++) {
+		struct knobs knobs = { (enum link_kind)link, epoch };
+		cleanup_fd int fd = load_filter(alerts, filter, &knobs);
+
+		if (fd < 0)
+			return TAKE_FD(fd);
+		if (bpf_map_update_elem(array, &link, &fd, BPF_ANY))
+			return -errno;
+	}
+	return 0;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * The kernel side of rules about connections: tables of rules, filters, counters, and the ring
+ * buffer that alerts come through.
+ */
+#ifndef NETOBS_ENGINE_ALERTS_H
+#define NETOBS_ENGINE_ALERTS_H
+
+#include "bpf/alert.h"
+#include "store.h"
+
+/* Zeroes: there are none. */
+struct alerts {
+	const struct log *log;
+	struct store *store;
+	struct alert_tables *tables;	  /* mapped */
+	const struct alert_count *counts; /* mapped, ALERT_SLOTS for each CPU */
+	struct ring_buffer *ring;
+	void (*on_event)(void *ctx, const struct alert_event *event);
+	void *ctx;
+	uint64_t *entered; /* of each CPU, when the table was replaced */
+	uint64_t events;
+	int64_t slice_end_ns;
+};
+
+/**
+ * @param store     opened with options.alerts
+ * @param on_event  called by alerts_read()
+ * @return 0, or -errno, which is logged
+ */
+int alerts_open(struct alerts *alerts, struct store *store,
+		void (*on_event)(void *ctx, const struct alert_event *event),
+		void *ctx, const struct log *log);
+
+void alerts_close(struct alerts *alerts);
+
+/** @return a descriptor that polls readable when there are alerts; -EBADF: there are none */
+int alerts_fd(const struct alerts *alerts);
+
+/* Pass on alerts, for some milliseconds. */
+void alerts_read(struct alerts *alerts);
+
+/**
+ * Have the filters be asked about connections from now on.
+ *
+ * @param filter  a list; the first rule has bit 0 of verdicts
+ * @param epoch   never used before
+ * @return 0; -E2BIG: they are too large, -ENOTSUP: there are lanes; both are logged; others
+ *         from the kernel
+ */
+int alerts_set_filter(struct alerts *alerts, const struct filter *filter,
+		      uint32_t epoch);
+
+/* Have the programs read these rules from now on. */
+void alerts_set_table(struct alerts *alerts, const struct alert_table *table);
+
+/* The sums of all CPUs. */
+void alerts_count(const struct alerts *alerts,
+		  struct alert_count ret_totals[ALERT_SLOTS]);
+
+#endif

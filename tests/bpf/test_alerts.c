@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * Rules about connections in the kernel: random rules and random samples, compared with a model
+ * that keeps all samples. Frames go through the real programs, at times that the test
+ * chooses. NETOBS_TEST_SEED repeats a run.
+ */
+#include "lib_test.h"
+
+#include "alerts/alert_set.h"
+#include "base/util.h"
+#include "host.h"
+#include "prog_test.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+	PSH = 8,
+	SYN = 2,
+	ACK = 16,
+	CONNECTIONS = 6,
+	RULES = 60,
+	STEPS = 400,
+	ROUNDS = 6,
+	SERVER_PORT = 80,
+	TICK_NS = 1 << 20,
+};
+
+static const struct prog_options options = {
+	.clock = CLOCK_PACKET,
+	.has_egress = 1,
+	.conn_buckets = 64,
+	.has_alerts = 1,
+};
+
+static unsigned int seed;
+
+static uint32_t below(uint32_t n)
+{
+	return (uint32_t)rand_r(&seed) % n;
+}
+
+/* ---- Frames ------------------------------------------------------------------------- */
+
+struct client {
+	uint16_t port;
+	uint32_t seq, ack; /* the next ones of the client, and of the server */
+	uint64_t answered_ns; /* 0: not yet */
+};
+
+static void poke32(struct layer **at, uint32_t offset, uint32_t value)
+{
+	for (int i = 0; i < 4; i++)
+		*(*at)++ = (struct layer)POKE(offset + i,
+					      value >> (24 - 8 * i) & 0xff);
+}
+
+/* The client's segments go out. */
+static void send(struct prog *prog, const struct client *client, bool is_answer,
+		 uint8_t flags, uint32_t len, uint64_t ns)
+{
+	uint32_t port = client->port;
+	struct layer layers[PACKET_LAYERS] = { ETH, IP4, TCP(flags) },
+		     *at = layers + 3;
+	struct packet_bytes bytes;
+	struct prog_packet packet = { .bytes = bytes.bytes,
+				      .egress = !is_answer,
+				      .time_ns = ns };
+
+	poke32(&at, 0,
+	       is_answer ? SERVER_PORT << 16 | port : port << 16 | SERVER_PORT);
+	poke32(&at, 4, is_answer ? client->ack : client->seq);
+	poke32(&at, 8, flags & ACK ? (is_answer ? client->seq : client->ack) : 0);
+	*at++ = (struct layer)POKE(14, 0x10);
+	if (len)
+		*at++ = (struct layer)DATA(len);
+	packet_build(layers, &bytes);
+	if (is_answer) {
+		uint8_t kept[4];
+
+		memcpy(kept, bytes.bytes + 26, 4);
+		memcpy(bytes.bytes + 26, bytes.bytes + 30, 4);
+		memcpy(bytes.bytes + 30, kept, 4);
+	}
+	packet.len = bytes.len;
+	assert_int_equal(prog_run(prog, &packet, NULL), 0);
+}
+
+/* ---- The model ---------------------------------------------------------------------- */
+
+/* A sample as the programs store it: in units of 64 ns. */
+struct sample {
+	int connection, metric, way; /* 0: to the server */
+	uint64_t ns, at_ns;
+};
+
+struct rule {
+	char text[128];
+	int metric;
+	bool is_ratio;
+	uint64_t threshold_ns; /* or the ratio */
+	uint32_t needed, among;
+	uint64_t hold_ticks;
+	uint32_t limit; /* in a second; 0: none */
+	uint64_t level_ns, level_at_ns;
+	uint64_t held_until[CONNECTIONS]; /* tick */
+	uint64_t fired, held, limited;
+};
+
+struct model {
+	struct rule rules[RULES];
+	uint32_t n_rules;
+	struct sample samples[CONNECTIONS * STEPS * 4];
+	size_t n;
+	/* What came: the rule's slot is its number. */
+	uint64_t fired[RULES];
+	struct alert_event last;
+};
+
+static struct model model;
+
+static bool is_over(const struct rule *rule, uint64_t ns, uint64_t least)
+{
+	return rule->is_ratio ? ns > rule->threshold_ns * least :
+				ns > rule->threshold_ns;
+}
+
+/* Those of the same connection, metric and way, from the newest on. */
+static uint32_t count_over(const struct rule *rule, size_t newest, uint64_t least)
+{
+	const struct sample *of = &model.samples[newest];
+	uint32_t over = 0, looked = 0;
+
+	for (size_t i = newest + 1; i-- && looked < rule->among;) {
+		const struct sample *one = &model.samples[i];
+
+		if (one->connection != of->connection ||
+		    one->metric != of->metric || one->way != of->way)
+			continue;
+		looked++;
+		over += is_over(rule, one->ns, least);
+	}
+	return over;
+}
+
+/* A bucket that fills with time, and of which each alert takes its share. */
+static bool take_token(struct rule *rule, uint64_t now_ns)
+{
+	uint64_t share = rule->limit ? 1000000000 / rule->limit : 0;
+	uint64_t most = share * rule->limit;
+
+	if (!rule->limit)
+		return true;
+	rule->level_ns += now_ns - rule->level_at_ns;
+	if (rule->level_ns > most)
+		rule->level_ns = most;
+	rule->level_at_ns = now_ns;
+	if (rule->level_ns < share)
+		return false;
+	rule->level_ns -= share;
+	return true;
+}
+
+static void judge_sample(size_t newest)
+{
+	const struct sample *sample = &model.samples[newest];
+	uint64_t tick = sample->at_ns / TICK_NS, least = UINT64_MAX;
+
+	/* All are less than 10 s old, so the least is that of all. */
+	for (size_t i = 0; i <= newest; i++) {
+		const struct sample *one = &model.samples[i];
+
+		if (one->connection == sample->connection &&
+		    one->metric == sample->metric && one->way == sample->way &&
+		    one->ns < least)
+			least = one->ns;
+	}
+	for (uint32_t i = 0; i < model.n_rules; i++) {
+		struct rule *rule = &model.rules[i];
+
+		if (rule->metric != sample->metric ||
+		    !is_over(rule, sample->ns, least) ||
+		    count_over(rule, newest, least) < rule->needed)
+			continue;
+		if (rule->held_until[sample->connection] > tick) {
+			rule->held++;
+		} else if (!take_token(rule, sample->at_ns)) {
+			rule->limited++;
+		} else {
+			rule->fired++;
+			rule->held_until[sample->connection] =
+				tick + rule->hold_ticks;
+		}
+	}
+}
+
+static void add_sample(int connection, int metric, int way, uint64_t ns,
+		       uint64_t at_ns)
+{
+	model.samples[model.n] =
+		(struct sample){ connection, metric, way, ns / 64 * 64, at_ns };
+	judge_sample(model.n++);
+}
+
+/* ---- Rules -------------------------------------------------------------------------- */
+
+static void make_rule(struct rule *rule)
+{
+	uint32_t hold_ms = below(3) ? below(2000) : 0;
+
+	*rule = (struct rule){
+		.metric = below(2) ? ALERT_RTT : ALERT_APP_LATENCY,
+		.is_ratio = below(4) == 0,
+		.among = 1 + below(ALERT_SAMPLES_MAX),
+		.limit = below(2) ? 1 + below(20) : 0,
+		.hold_ticks = hold_ms ? hold_ms * 1000000ULL / TICK_NS ?: 1 : 0,
+	};
+	if (below(2))
+		rule->among = 1;
+	rule->needed = 1 + below(rule->among);
+	/* Of whole units, so that only the comparison matters. */
+	rule->threshold_ns = rule->is_ratio ? 1 + below(6) :
+					      below(4000) * 6400ULL;
+	rule->level_ns =
+		rule->limit ? 1000000000ULL / rule->limit * rule->limit : 0;
+	snprintf(rule->text, sizeof(rule->text),
+		 "%s > %llu%s for %u of %u hold %ums limit %u/s",
+		 alert_metric_name(rule->metric),
+		 (unsigned long long)rule->threshold_ns,
+		 rule->is_ratio ? " * baseline" : "ns", rule->needed,
+		 rule->among, hold_ms, rule->limit);
+	if (!rule->limit)
+		strcpy(strstr(rule->text, "limit"), "limit none");
+}
+
+static void use_rules(struct prog *prog)
+{
+	const struct alert_count totals[ALERT_SLOTS] = { { 0 } };
+	struct alert_source sources[RULES];
+	char error[ALERT_ERROR_MAX] = "";
+	struct alert_set *set = NULL;
+
+	for (uint32_t i = 0; i < model.n_rules; i++)
+		sources[i] = (struct alert_source){ NULL, model.rules[i].text };
+	if (alert_set_new(sources, model.n_rules, &set, &error))
+		fail_msg("%s", error);
+	alert_set_succeed(set, NULL, totals);
+	alert_set_compile(set, 1, &prog->alert_tables->tables[0]);
+	prog->alert_tables->active = 0;
+	alert_set_free(set);
+}
+
+static void on_alert(void *ctx, const struct alert_event *event)
+{
+	(void)ctx;
+	assert_true(event->slot < RULES);
+	assert_int_equal(event->metric, model.rules[event->slot].metric);
+	model.fired[event->slot]++;
+	model.last = *event;
+}
+
+/* ---- Tests -------------------------------------------------------------------------- */
+
+static void open_connection(struct prog *prog, struct client *client,
+			    int number, uint64_t ns)
+{
+	*client = (struct client){ .port = 1000 + number, .seq = 100, .ack = 500 };
+	send(prog, client, false, SYN, 0, ns);
+	client->seq++;
+	send(prog, client, true, SYN | ACK, 0, ns + 300000);
+	add_sample(number, ALERT_RTT, 0, 300000, ns + 300000);
+	client->ack++;
+	send(prog, client, false, ACK, 0, ns + 310000);
+	add_sample(number, ALERT_RTT, 1, 10000, ns + 310000);
+}
+
+/* A request, its acknowledgment, the answer, and its acknowledgment. */
+static void exchange(struct prog *prog, struct client *client, int number,
+		     uint64_t ns)
+{
+	uint64_t rtt = 64 * (1 + below(300000)), back = 64 * (1 + below(1000));
+	uint64_t think = rtt + 64 * (1 + below(100000));
+
+	send(prog, client, false, ACK | PSH, 10, ns);
+	if (client->answered_ns) /* the client has thought */
+		add_sample(number, ALERT_APP_LATENCY, 1,
+			   ns - client->answered_ns, ns);
+	client->answered_ns = ns + think;
+	client->seq += 10;
+	send(prog, client, true, ACK, 0, ns + rtt);
+	add_sample(number, ALERT_RTT, 0, rtt, ns + rtt);
+	send(prog, client, true, ACK | PSH, 20, ns + think);
+	add_sample(number, ALERT_APP_LATENCY, 0, think, ns + think);
+	client->ack += 20;
+	send(prog, client, false, ACK, 0, ns + think + back);
+	add_sample(number, ALERT_RTT, 1, back, ns + think + back);
+}
+
+static void compare(const struct prog *prog)
+{
+	for (uint32_t i = 0; i < model.n_rules; i++) {
+		const struct rule *rule = &model.rules[i];
+		struct alert_count count = prog_alert_count(prog, i);
+
+		if (count.fired != rule->fired || count.held != rule->held ||
+		    count.limited != rule->limited || count.lost ||
+		    model.fired[i] != rule->fired)
+			fail_msg("%s: fired %llu (%llu came), held %llu, limited %llu, lost %llu, and not %llu, %llu, %llu",
+				 rule->text, (unsigned long long)count.fired,
+				 (unsigned long long)model.fired[i],
+				 (unsigned long long)count.held,
+				 (unsigned long long)count.limited,
+				 (unsigned long long)count.lost,
+				 (unsigned long long)rule->fired,
+				 (unsigned long long)rule->held,
+				 (unsigned long long)rule->limited);
+	}
+}
+
+static void forget(struct prog *prog)
+{
+	memset(&model, 0, sizeof(model));
+	assert_int_equal(prog_reset_alerts(prog), 0);
+	prog->on_alert = on_alert;
+}
+
+/* Each exchange takes less than 32 ms; all of them together less than the 10 s of a baseline. */
+static void random_rules_fire_as_those_of_the_model(void **state)
+{
+	(void)state;
+	for (int round = 0; round < ROUNDS; round++) {
+		struct prog *prog = prog_test_open(&options);
+		struct client clients[CONNECTIONS];
+		uint64_t ns = 1000000000000 + round * 100000000000;
+
+		forget(prog);
+		model.n_rules = RULES;
+		for (int i = 0; i < RULES; i++)
+			make_rule(&model.rules[i]);
+		use_rules(prog);
+		for (int i = 0; i < CONNECTIONS; i++)
+			open_connection(prog, &clients[i], i, ns += 1000000);
+		for (int i = 0; i < STEPS / 2; i++) {
+			int number = (int)below(CONNECTIONS);
+
+			ns += 32000000 + below(10) * 1000000;
+			exchange(prog, &clients[number], number, ns);
+			prog_read_alerts(prog);
+		}
+		compare(prog);
+	}
+}
+
+static void use_rule(struct prog *prog, const char *text)
+{
+	model.n_rules = 1;
+	snprintf(model.rules[0].text, sizeof(model.rules[0].text), "%s", text);
+	use_rules(prog);
+}
+
+/* 1,000,000 bytes in 99.6 ms are 80.3 Mbit/s. */
+static void the_rate_is_that_of_a_window(void **state)
+{
+	struct prog *prog = prog_test_open(&options);
+	struct client client = { .port = 5000, .seq = 1000, .ack = 1 };
+	uint64_t ns = 1000000000000;
+
+	(void)state;
+	forget(prog);
+	use_rule(prog, "rate > 80Mbit hold 0s");
+	model.rules[0].metric = ALERT_RATE;
+	for (int i = 0; i < 2100; i++) {
+		send(prog, &client, false, ACK, 1000, ns);
+		client.seq += 1000;
+		/* 99 Mbit/s in the first window, and half of that later. */
+		ns += i < 1300 ? 80000 : 160000;
+		prog_read_alerts(prog);
+	}
+	assert_int_equal(model.fired[0], 1);
+	assert_true(model.last.value > 1200000 && model.last.value < 1300000);
+}
+
+/* One of 20 segments is sent twice, for some seconds: 4.8 %. */
+static void retransmissions_are_a_share_of_bytes(void **state)
+{
+	struct prog *prog = prog_test_open(&options);
+	struct client client = { .port = 6000, .seq = 1000, .ack = 1 };
+	uint64_t ns = 1000000000000;
+
+	(void)state;
+	forget(prog);
+	use_rule(prog, "retransmits > 4% hold 0s");
+	model.rules[0].metric = ALERT_RETRANSMITS;
+	for (int i = 0; i < 4000; i++) {
+		send(prog, &client, false, ACK, 1000, ns);
+		if (i >= 2000 && i % 20 == 0)
+			send(prog, &client, false, ACK, 1000, ns + 1000);
+		client.seq += 1000;
+		ns += 1000000;
+		prog_read_alerts(prog);
+	}
+	assert_in_range(model.fired[0], 1, 2);
+	assert_in_range(model.last.value, 40001, 50000);
+}
+
+static void without_rules_nothing_is_counted(void **state)
+{
+	struct prog *prog = prog_test_open(&options);
+	struct client client;
+
+	(void)state;
+	forget(prog);
+	open_connection(prog, &client, 0, 1000000000000);
+	for (int i = 1; i < 20; i++)
+		exchange(prog, &client, 0, 1000000000000 + i * 100000000ULL);
+	prog_read_alerts(prog);
+	assert_int_equal(model.fired[0], 0);
+	assert_int_equal(prog_alert_count(prog, 0).fired, 0);
+}
+
+int main(void)
+{
+	const char *given = getenv("NETOBS_TEST_SEED");
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(random_rules_fire_as_those_of_the_model),
+		cmocka_unit_test(the_rate_is_that_of_a_window),
+		cmocka_unit_test(retransmissions_are_a_share_of_bytes),
+		cmocka_unit_test(without_rules_nothing_is_counted),
+	};
+
+	seed = given ? (unsigned int)strtoul(given, NULL, 10) :
+		       (unsigned int)time(NULL);
+	print_message("NETOBS_TEST_SEED=%u\n", seed);
+	return cmocka_run_group_tests_name("alerts", tests, NULL,
+					   prog_test_teardown);
+}
