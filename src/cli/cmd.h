@@ -8,6 +8,7 @@ struct flows_config;
 int cmd_flows(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
+int cmd_alerts(int argc, char **argv);
 int cmd_sessions(int argc, char **argv);
 int cmd_capture(int argc, char **argv);
 int cmd_config(int argc, char **argv);

@@ -66,7 +66,6 @@ struct session {
 	struct sessions_config config;
 	struct netobs_sessions *sessions;
 	struct output *outputs;
-	char **specs; /* of outputs */
 	size_t n_outputs;
 	uint64_t left; /* records still to be printed */
 	int log_level; /* the least severe that is shown */
@@ -140,19 +139,6 @@ static void on_session(const struct netobs_session *record, void *user)
 
 /* ---- Outputs ---------------------------------------------------------------------------- */
 
-/* A sink takes flows unless its spec says otherwise. */
-static char *with_sessions(const char *spec)
-{
-	const char *query = strchr(spec, '?');
-	char *whole;
-
-	if (query && strstr(query, "records="))
-		return strdup(spec);
-	if (asprintf(&whole, "%s%crecords=session", spec, query ? '&' : '?') < 0)
-		return NULL;
-	return whole;
-}
-
 static enum args_result add_output(struct session *session, const char *spec)
 {
 	struct output *output = &session->outputs[session->n_outputs];
@@ -163,11 +149,9 @@ static enum args_result add_output(struct session *session, const char *spec)
 		return ARGS_WRONG;
 	}
 	*output = output_of(spec, false);
-	if (output_is_for_people(output)) {
-		output->kind = &output_sessions;
-	} else {
-		session->specs[session->n_outputs] = with_sessions(output->spec);
-		output->spec = session->specs[session->n_outputs] ?: output->spec;
+	if (output_take_records(output, "session", &output_sessions) < 0) {
+		args_complain(&command, "%s", strerror(ENOMEM));
+		return ARGS_WRONG;
 	}
 	output->on_log = on_log;
 	output->user = session;
@@ -182,8 +166,7 @@ static enum args_result add_outputs(struct session *session)
 	enum args_result result = ARGS_RUN;
 
 	session->outputs = calloc(n, sizeof(*session->outputs));
-	session->specs = calloc(n, sizeof(*session->specs));
-	if (!session->outputs || !session->specs) {
+	if (!session->outputs) {
 		args_complain(&command, "%s", strerror(ENOMEM));
 		return ARGS_WRONG;
 	}
@@ -215,19 +198,16 @@ static bool close_outputs(struct session *session)
 	bool is_complete = true;
 
 	output_finish_all(session->outputs, session->n_outputs, OUTPUT_FINISH_MS);
-	for (size_t i = 0; i < session->n_outputs; i++) {
+	for (size_t i = 0; i < session->n_outputs; i++)
 		is_complete &= output_close(&session->outputs[i]);
-		output_done(&session->outputs[i]);
-	}
 	return is_complete;
 }
 
 static void free_outputs(struct session *session)
 {
-	for (size_t i = 0; session->specs && i < session->n_outputs; i++)
-		free(session->specs[i]);
+	for (size_t i = 0; i < session->n_outputs; i++)
+		output_done(&session->outputs[i]);
 	free(session->outputs);
-	free(session->specs);
 }
 
 /* ---- The run ------------------------------------------------------------------------------ */

@@ -284,6 +284,11 @@ static int parse_outputs(struct flows_config *config)
 		else if (output->kind == &output_live && config->is_top)
 			output->kind = &output_top;
 		on_stdout += output->is_stdout;
+		if (config->is_alerts &&
+		    output_take_records(output, "alert", &output_alerts) < 0) {
+			args_complain(config->command, "out of memory");
+			return -1;
+		}
 	}
 	if (on_stdout > 1) {
 		args_complain(config->command,
@@ -369,6 +374,8 @@ static int parse_view(struct flows_config *config)
 
 	if (config->is_tcp)
 		return parse_tcp_view(config);
+	if (config->is_alerts)
+		return 0;
 	if (parse_by(config) < 0)
 		return -1;
 	viewer = find_viewer(config);
@@ -594,6 +601,8 @@ void flows_config_clear(struct flows_config *config)
 	args_list_clear(&config->files);
 	args_list_clear(&config->output_specs);
 	args_list_clear(&config->filter_words);
+	args_list_clear(&config->alert_specs);
+	alert_rules_clear(&config->alerts);
 	free(config->filter);
 	config->filter = NULL;
 	rules_clear(&config->rules);

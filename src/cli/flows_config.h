@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "alert_rules.h"
 #include "args.h"
 #include "conns.h"
 #include "metrics.h"
@@ -35,6 +36,7 @@ struct flows_config {
 	bool has_screen; /* a table on a terminal is refreshed in place */
 	bool is_top;	 /* in that of top */
 	bool is_tcp;	 /* connections are shown, and no flows */
+	bool is_alerts;	 /* alerts are reported, and no flows */
 	bool rtt;	 /* the health of TCP connections is measured */
 	bool process;	 /* the processes at the ends of flows are found */
 	int conns_sort; /* enum conns_sort, index of the choice; -1: not given */
@@ -47,6 +49,8 @@ struct flows_config {
 	char *filter;		/* of filter_words; NULL: none */
 	const char *rules_path; /* NULL: not given */
 	struct rules rules;
+	struct args_list alert_specs;
+	struct alert_rules alerts; /* of these */
 	struct metrics_config metrics;
 
 	struct view_options view; /* of the output that can show one */
@@ -120,6 +124,10 @@ struct netobs;
 /* On stderr: for people beside tables, for programs beside anything else. */
 void flows_print_stats(const struct flows_config *config,
 		       const struct netobs *ctx);
+
+/* The same of alerts: what each rule has done, or with less said, whether some were lost. */
+void flows_print_alerts(const struct flows_config *config,
+			const struct netobs *ctx);
 
 /* Everything but the callbacks; borrows from @config. */
 void flows_config_fill(const struct flows_config *config,

@@ -30,6 +30,7 @@ struct session {
 	bool wrong_spec;   /* of an output */
 	volatile sig_atomic_t stopping;
 	bool are_rules_due; /* their file is to be read again */
+	bool has_alerts;    /* that were written since the last flush */
 	bool is_replacing;  /* rules: with these, which messages are about */
 	struct rules next;
 	struct metrics_source metrics_source;
@@ -145,6 +146,40 @@ static void on_flow(const struct netobs_flow *flow, void *user)
 	}
 	if (--session->left == 0)
 		stop(session);
+}
+
+/* Flows of a session of alerts. */
+static void ignore_flow(const struct netobs_flow *flow, void *user)
+{
+	(void)flow;
+	(void)user;
+}
+
+static void on_alert(const struct netobs_alert *alert, void *user)
+{
+	struct session *session = user;
+
+	if (!session->left)
+		return;
+	for (size_t i = 0; i < session->config->n_outputs; i++)
+		output_record(&session->config->outputs[i], &alert->record);
+	session->has_alerts = true;
+	if (--session->left == 0)
+		stop(session);
+}
+
+/* They are for now, and not for the end of the interval. */
+static void flush_alerts(struct session *session)
+{
+	for (size_t i = 0;
+	     session->has_alerts && i < session->config->n_outputs; i++) {
+		struct output *output = &session->config->outputs[i];
+
+		output_interval(output);
+		if (output->error)
+			stop(session);
+	}
+	session->has_alerts = false;
 }
 
 static void on_interval(void *user)
@@ -264,7 +299,9 @@ static void take_keys(struct session *session)
 static void fill_options(struct session *session, struct netobs_opts *opts)
 {
 	flows_config_fill(session->config, opts);
-	opts->on_flow = on_flow;
+	opts->on_flow = session->config->is_alerts ? ignore_flow : on_flow;
+	if (session->config->is_alerts)
+		opts->on_alert = on_alert;
 	opts->on_interval = on_interval;
 	opts->on_log = on_log;
 	opts->user = session;
@@ -400,6 +437,7 @@ static int loop(struct session *session, struct pollfd *fds)
 			redraw(session);
 		session->are_rules_due |= signals_take_hangup();
 		r = netobs_dispatch(session->ctx);
+		flush_alerts(session);
 		tend_rules(session);
 		if (r < 0 && r != -EINTR)
 			return r == -ECANCELED ? 0 : r;
@@ -506,7 +544,11 @@ static int run_session(struct session *session)
 		return EXIT_USAGE;
 	fill_options(session, &opts);
 	r = netobs_new(&opts, &session->ctx);
+	if (r == 0 && session->config->is_alerts)
+		r = netobs_alerts_set(session->ctx, session->config->alerts.list,
+				      session->config->alerts.n);
 	if (r < 0) {
+		netobs_free(session->ctx);
 		report_error(session, "use these options", r);
 		return r == -EINVAL || r == -E2BIG ? EXIT_USAGE : EXIT_FAILED;
 	}
@@ -523,7 +565,9 @@ static int run_session(struct session *session)
 	metrics_close(session->metrics);
 	closed = close_outputs(session);
 	repeat_notes(session);
-	if (session->config->stats)
+	if (session->config->is_alerts)
+		flows_print_alerts(session->config, session->ctx);
+	else if (session->config->stats)
 		flows_print_stats(session->config, session->ctx);
 	signals_release();
 	netobs_free(session->ctx);

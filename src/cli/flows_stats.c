@@ -133,3 +133,32 @@ void flows_print_stats(const struct flows_config *config, const struct netobs *c
 	else
 		print_stats_json(config, ctx, &stats);
 }
+
+void flows_print_alerts(const struct flows_config *config,
+			const struct netobs *ctx)
+{
+	char text[NETOBS_ALERT_RULES_MAX * 1024];
+	uint64_t lost = 0;
+	struct json json;
+
+	for (uint32_t i = 0; i < config->alerts.n; i++) {
+		struct netobs_alert_counts counts = { .sz = sizeof(counts) };
+
+		if (netobs_alert_counts_get(ctx, i, &counts) == 0)
+			lost += counts.lost;
+	}
+	if (lost)
+		fprintf(stderr,
+			"netobsctl alerts: %" PRIu64
+			" alerts were lost, because they were not read fast enough\n",
+			lost);
+	if (!config->stats)
+		return;
+	json_begin(&json, text, sizeof(text));
+	json_open(&json, '{');
+	json_key(&json, "alerts");
+	alert_rules_json(&config->alerts, ctx, &json);
+	json_close(&json, '}');
+	if (json_end(&json) > 0)
+		fprintf(stderr, "%s\n", text);
+}

@@ -24,6 +24,8 @@ static const struct verb {
 	{ "tcp", "show round-trip times and losses of TCP connections, live",
 	  cmd_tcp },
 	{ "sessions", "show TCP connections and their processes", cmd_sessions },
+	{ "alerts", "report TCP connections that break rules, at once",
+	  cmd_alerts },
 	{ "capture", "write packets to a file", cmd_capture },
 	{ "run", "observe flows as a service, by a configuration", cmd_run },
 	{ "status", "show what the running service does", cmd_status },

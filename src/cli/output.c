@@ -95,6 +95,26 @@ bool output_take_groups(struct output *output)
 	return true;
 }
 
+int output_take_records(struct output *output, const char *type,
+			const struct output_kind *table)
+{
+	const char *query = strchr(output->spec, '?');
+
+	if (output_is_for_people(output)) {
+		output->kind = table;
+		return 0;
+	}
+	if (query && strstr(query, "records="))
+		return 0;
+	if (asprintf(&output->own_spec, "%s%crecords=%s", output->spec,
+		     query ? '&' : '?', type) < 0) {
+		output->own_spec = NULL;
+		return -ENOMEM;
+	}
+	output->spec = output->own_spec;
+	return 0;
+}
+
 void output_say(const struct output *output, const char *message)
 {
 	if (output->on_log)
@@ -304,6 +324,8 @@ void output_done(struct output *output)
 {
 	free(output->stats);
 	output->stats = NULL;
+	free(output->own_spec);
+	output->own_spec = NULL;
 }
 
 /* ---- Whatever the library can send records to -------------------------------------- */

@@ -51,6 +51,7 @@ struct output_kind {
 struct output {
 	const struct output_kind *kind;
 	const char *spec;
+	char *own_spec; /* what it is if it is not the user's; NULL */
 	const char *name; /* of a sink of the service; NULL: the command line has none */
 	bool is_idle;	    /* it gets no records yet, or no more */
 	uint64_t resume_at; /* the last commit, when it is opened; 0: there is none */
@@ -82,6 +83,7 @@ extern const struct output_kind output_table;  /* lines */
 extern const struct output_kind output_groups; /* lines of JSON */
 extern const struct output_kind output_live;   /* a screen that is refreshed */
 extern const struct output_kind output_sessions; /* lines of sessions */
+extern const struct output_kind output_alerts;	 /* lines of alerts */
 extern const struct output_kind output_top; /* one that takes the whole terminal */
 extern const struct output_kind output_tcp; /* the same, with connections */
 extern const struct output_kind output_tcp_lines; /* these as a table, or as JSON */
@@ -97,6 +99,13 @@ struct output output_of(const char *spec, bool refresh);
 
 /* Let it take groups of flows instead of flows. False: it cannot. */
 bool output_take_groups(struct output *output);
+
+/*
+ * Let it take records of @type, "session": a table of @table, and a sink of these unless its spec
+ * says otherwise. @return 0, or -ENOMEM
+ */
+int output_take_records(struct output *output, const char *type,
+			const struct output_kind *table);
 
 /* It is a table. */
 bool output_is_for_people(const struct output *output);

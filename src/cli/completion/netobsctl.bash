@@ -23,6 +23,10 @@ _netobsctl_options()
 		echo "-h --help -i --interface -x --exclude --sort -n --rows -N --names --interval --once" \
 			"-o --output -d --duration --max-connections --process -v --verbose"
 		;;
+	alerts)
+		echo "-h --help --rule -i --interface -x --exclude -o --output -d --duration -n --count" \
+			"-r --read --max-connections --stats -v --verbose"
+		;;
 	sessions)
 		echo "-h --help -o --output -d --duration -n --count --interval --pid --comm" \
 			"-B --buffer --stats -v --verbose"
@@ -136,7 +140,7 @@ _netobsctl_values()
 		fi
 		printf '%s\n' "${keys[@]}"
 		;;
-	sessions:-o | sessions:--output)
+	sessions:-o | sessions:--output | alerts:-o | alerts:--output)
 		echo "table json json: json:unix: json:tcp:// json:tls:// kafka:// http:// https://"
 		;;
 	flows:--sort)
@@ -191,6 +195,8 @@ _netobsctl_values()
 		;;
 	sessions:-d | sessions:--duration | sessions:-n | sessions:--count | sessions:--interval | \
 		sessions:--pid | sessions:--comm | sessions:-B | sessions:--buffer) ;;
+	alerts:--rule | alerts:-d | alerts:--duration | alerts:-n | alerts:--count | \
+		alerts:--max-connections) ;;
 	capture:--rotate | capture:--keep | capture:-s | capture:--snap-length | capture:-c | \
 		capture:--count | capture:-d | capture:--duration | capture:--rate | capture:-B | \
 		capture:--buffer)
@@ -208,12 +214,12 @@ _netobsctl()
 
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		words="flows top tcp sessions capture run status reload reopen log detach config check bench help $(_netobsctl_options "")"
+		words="flows top tcp sessions alerts capture run status reload reopen log detach config check bench help $(_netobsctl_options "")"
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 		return
 	fi
 	if [[ $verb == help ]]; then
-		((COMP_CWORD == 2)) && mapfile -t COMPREPLY < <(compgen -W "flows top tcp sessions capture run status reload reopen log detach config check bench help" -- "$cur")
+		((COMP_CWORD == 2)) && mapfile -t COMPREPLY < <(compgen -W "flows top tcp sessions alerts capture run status reload reopen log detach config check bench help" -- "$cur")
 		return
 	fi
 

@@ -1,0 +1,148 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""Alerts of TCP connections that break rules, over a link that delays: lib/relay.py."""
+
+import json
+import os
+import signal
+import statistics
+import subprocess
+import threading
+import time
+
+from lib import bpf
+from lib import lab
+from lib import observer
+from lib import relay
+
+DELAY_MS = 20
+THINK_MS = 50
+SECONDS = 2
+
+
+class Alerts(lab.LabTest):
+    def start(self, link, *arguments):
+        """netobsctl alerts in a, and a thread that notes when each alert came."""
+        process = self.lab.spawn(observer.netobsctl(), "alerts", "-i", "eth0", "-o", "json",
+                                 *arguments, ns=link.a, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True)
+        process.alerts = []
+
+        def read():
+            for line in process.stdout:
+                process.alerts.append((time.time_ns(), json.loads(line)))
+        process.reader = threading.Thread(target=read)
+        process.reader.start()
+        lab.wait_for(lambda: bpf.attached(link.a, "eth0") == 2, "netobsctl")
+        return process
+
+    def finish(self, process, stop=True):
+        if stop:
+            process.send_signal(signal.SIGINT)
+        process.wait(timeout=60)
+        process.reader.join()
+        errors = process.stderr.read()
+        observer.check_sanitizer(errors)
+        self.assertEqual(0, process.returncode, errors)
+        return [alert for _, alert in process.alerts], errors
+
+    def counts(self, errors):
+        return {rule["rule"]: rule for rule in json.loads(errors.splitlines()[-1])["alerts"]}
+
+    def test_a_slow_path_and_a_slow_server_are_told_apart(self):
+        link = relay.Link(self.lab, DELAY_MS * 1000)
+        link.serve(think_ms=THINK_MS)
+        rules = {"path": f"rtt > {DELAY_MS - 5}ms for 2 of 3 hold 1h",
+                 "server": f"app_latency > {THINK_MS - 5}ms hold 1h where dst port {relay.PORT}",
+                 "slower": f"rtt > {THINK_MS + DELAY_MS}ms",
+                 "elsewhere": "rtt > 0ns where port 22",
+                 "grown": "rtt > 100000 * baseline",
+                 "rate": "rate > 100Gbit",
+                 "lossy": "retransmits > 90%"}
+        process = self.start(link, "--stats", *(f"--rule={name}={rule}"
+                                                for name, rule in rules.items()))
+        found = link.talk("pingpong", SECONDS)
+        alerts, errors = self.finish(process)
+        self.assertEqual(["path", "server"], sorted(alert["Alert"] for alert in alerts))
+        for alert in alerts:
+            self.assertEqual(rules[alert["Alert"]], alert["Rule"])
+            self.assertEqual(("alert", "192.0.2.1", "192.0.2.2", found["port"], relay.PORT, 6,
+                              "eth0", "to_server"),
+                             tuple(alert[key] for key in
+                                   ("type", "SrcAddr", "DstAddr", "SrcPort", "DstPort", "Proto",
+                                    "Interface", "Way")))
+            self.assertGreater(alert["Value"], alert["Threshold"])
+        counts = self.counts(errors)
+        for name, rule in rules.items():
+            fired = name in ("path", "server")
+            self.assertEqual(fired, counts[rule]["fired"], rule)
+            self.assertEqual(fired, counts[rule]["held"] > 0, rule)
+            self.assertEqual((0, 0), (counts[rule]["limited"], counts[rule]["lost"]))
+
+    def test_an_alert_comes_with_its_sample(self):
+        link = relay.Link(self.lab, 2_000)
+        link.serve()
+        process = self.start(link, "--rule", "rtt > 0ns hold 0s limit none")
+        link.talk("pingpong", SECONDS)
+        self.finish(process)
+        late = [(came - alert["TimeNs"]) / 1e6 for came, alert in process.alerts]
+        self.assertGreater(len(late), 50)
+        self.note(f"{len(late)} alerts, {statistics.median(late):.2f} ms after their samples, "
+                  f"{max(late):.2f} at most")
+
+    def test_limits_and_holds_are_counted(self):
+        link = relay.Link(self.lab, 2_000)
+        link.serve()
+        rules = ("rtt > 0ns hold 0s limit none", "rtt > 1ns hold 0s limit 5/h",
+                 "rtt > 2ns hold 1h limit none")
+        process = self.start(link, "--stats", *(f"--rule={rule}" for rule in rules))
+        link.talk("pingpong", SECONDS)
+        alerts, errors = self.finish(process)
+        every, limited, held = (self.counts(errors)[rule] for rule in rules)
+        self.assertEqual(every["fired"], limited["fired"] + limited["limited"])
+        self.assertEqual(every["fired"], held["fired"] + held["held"])
+        self.assertEqual((5, 1), (limited["fired"], held["fired"]))
+        self.assertEqual(every["fired"] + 6, len(alerts))
+
+    def test_it_ends_with_the_count_and_with_its_reader(self):
+        link = relay.Link(self.lab, 0)
+        link.serve()
+        rule = ("--rule", "rtt > 0ns hold 0s limit none")
+        process = self.start(link, *rule, "-n", "3")
+        link.talk("pingpong", 0.5)
+        self.assertEqual(3, len(self.finish(process, stop=False)[0]))
+        reads, writes = os.pipe()
+        process = self.lab.spawn(observer.netobsctl(), "alerts", "-i", "eth0", *rule,
+                                 ns=link.a, stdout=writes)
+        os.close(writes)
+        lab.wait_for(lambda: bpf.attached(link.a, "eth0") == 2, "netobsctl")
+        os.close(reads)
+        self.assertEqual(0, process.wait(timeout=60))
+
+    def test_a_table_has_a_line_for_each(self):
+        link = relay.Link(self.lab, 2_000)
+        link.serve()
+        process = self.lab.spawn(observer.netobsctl(), "alerts", "-i", "eth0", "-o", "table",
+                                 "--rule", "slow=rtt > 1ms", "-n", "1", ns=link.a,
+                                 stdout=subprocess.PIPE, text=True)
+        lab.wait_for(lambda: bpf.attached(link.a, "eth0") == 2, "netobsctl")
+        link.talk("pingpong", 0.5)
+        out, _ = process.communicate(timeout=60)
+        heading, row = out.splitlines()
+        self.assertRegex(heading, "^TIME +CLIENT +SERVER +WAY +METRIC +VALUE +OVER +SEEN AT +RULE")
+        self.assertRegex(row, r"192\.0\.2\.1:\d+ +192\.0\.2\.2:7000 +to server +rtt +[\d.]+ ms +"
+                              r"1\.00 ms +eth0 +slow: rtt > 1ms$")
+
+    def test_wrong_rules_are_refused(self):
+        for rule, why in (("rt > 5ms", "column 1: there is no metric 'rt'; did you mean 'rtt'?"),
+                          ("rtt > 5ms where prt 22", "column 17: "),
+                          (None, "--rule: at least one is needed")):
+            done = subprocess.run([observer.netobsctl(), "alerts",
+                                   *(["--rule", rule] if rule else [])],
+                                  stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+            self.assertEqual(2, done.returncode)
+            self.assertIn(why, done.stderr)
+
+
+if __name__ == "__main__":
+    lab.main()
