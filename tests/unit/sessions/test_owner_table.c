@@ -48,7 +48,7 @@ static struct session_event event_at(const struct truth *truth, int64_t now_ns)
 		.netns = key.netns,
 		.protocol = IPPROTO_TCP,
 		.cookie = truth->cookie,
-		.owner = { .pid_tgid = (uint64_t)truth->pid << 32,
+		.owner = { .pid_tgid = truth->pid * (UINT64_C(1) << 32),
 			   .by = SESSION_BY_USING },
 	};
 
