@@ -15,9 +15,9 @@ from lib import traffic
 from lib.watched import WatchedTest
 
 ROUNDS = int(os.environ.get("NETOBS_TEST_SOAK", "6"))  # of about a second
-WARM_UP = 6
+WARM_UP = 12  # until then the most flows that an interval ends with are met
 DRIFT_MAX = 0.01
-DRIFT_MIN_KIB = 2048  # a chunk of flows more or less is no growth
+DRIFT_MIN_KIB = 3072  # chunks of flows more or less are no growth: 26 octets per flow are
 FLOWS = lab.sized(20000)  # in a round; each round has others
 
 

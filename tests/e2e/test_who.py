@@ -162,12 +162,13 @@ def ask_and_exec(address, port, notes, name):
     """The program that uses the socket in the end has another name."""
     rename(name)
     sock = socket.create_connection((address, port))
-    os.dup2(sock.fileno(), 3)
-    os.dup2(notes.file.fileno(), 4)
+    for fd in (sock, notes.file):
+        os.set_inheritable(fd.fileno(), True)
     here, peer = sock.getsockname(), sock.getpeername()
     line = json.dumps([6, here[0], here[1], peer[0], peer[1]])[:-1]
-    os.execv("/bin/bash", ["bash", "-c", "printf hello >&3; read -N 5 -u 3 answer; "
-                           f"printf '%s, %d, \"bash\", 0]\\n' '{line}' $$ >&4"])
+    os.execv("/bin/bash", ["bash", "-c", "printf hello >&$0; read -N 5 -u $0 answer; "
+                           "printf '%s, %d, \"bash\", 0]\\n' \"$2\" $$ >&$1",
+                           str(sock.fileno()), str(notes.file.fileno()), line])
 
 
 def ask_udp(address, port, notes, name, local, is_connected):
