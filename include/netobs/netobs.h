@@ -218,8 +218,8 @@ struct netobs_opts {
 	/** With @p rtt: connections that are measured at a time, each at each interface. It is
 	 *  rounded up to a power of two. Default: 65536, and less where max_memory or the memory
 	 *  control group is small. Each takes 920 bytes of the kernel's memory, from the start
-	 *  on. When all are in use, those that have ended, were never completed or are idle
-	 *  make room. -EINVAL from netobs_new(): more than 16777216. */
+	 *  on. When all are in use, those that have ended, were never completed or have been idle
+	 *  for 10 seconds make room. -EINVAL from netobs_new(): more than 16777216. */
 	uint32_t max_connections;
 
 	/** With @p persist, have a drain take effect as a whole: the records since the last call are

@@ -202,11 +202,12 @@ struct connection {
 	struct conn_body *body;
 };
 
-/* Which connections give their place to others first. */
+/* Which connections give their place to others first: store/conn_places.h. */
 enum conn_class {
-	CONN_HALF_OPEN, /* the ends have not both acknowledged something yet */
-	CONN_OPEN,
+	CONN_HALF_OPEN, /* nothing but SYN and SYN+ACK came, which anyone can cause */
+	CONN_OPEN,   /* both ends have acknowledged something */
 	CONN_CLOSED, /* both have sent FIN, or one RST */
+	CONN_UNANSWERED, /* more than a handshake came, but only one has acknowledged */
 };
 
 /*
@@ -228,6 +229,7 @@ struct conn_counters {
 	/*
 	 * Entries whose place another connection took: of handshakes that were not completed,
 	 * or data that was not answered; of connections that were closed; of idle ones.
+	 * A place that was given is never free again, so `created` minus these are in use.
 	 */
 	__u64 evicted_half_open;
 	__u64 evicted_closed;

@@ -133,8 +133,11 @@ static int count_cpus(struct store *store)
 	return 0;
 }
 
-/* Longer than between the keep-alives of most programs; the kernel's are hours apart. */
-enum { CONN_IDLE_SECONDS = 60 };
+/*
+ * Connections take turns if more are open than there is room for, and each is measured for as
+ * long as this. As long as those that have ended are shown.
+ */
+enum { CONN_IDLE_SECONDS = 10 };
 
 static struct flow_knobs knobs_of(const struct store *store)
 {

@@ -125,6 +125,16 @@ static __always_inline bool window_end(const struct connection *conn, int dir,
 /* What of the states decides about the class. */
 enum { CONN_CLASS = CONN_ACKED | CONN_FIN | CONN_RST };
 
+/* It has sent more than SYN, or SYN+ACK: of the client, that is what acknowledges. */
+static __always_inline bool is_past_syn(const struct connection *conn, int dir)
+{
+	__u16 state = conn->head->state[dir];
+
+	if (!(state & CONN_SYN))
+		return state & CONN_SEEN;
+	return state & CONN_ACKED && conn->head->opener == dir;
+}
+
 static __always_inline enum conn_class conn_class(const struct connection *conn)
 {
 	__u16 both = conn->head->state[0] & conn->head->state[1];
@@ -132,7 +142,21 @@ static __always_inline enum conn_class conn_class(const struct connection *conn)
 
 	if (any & CONN_RST || both & CONN_FIN)
 		return CONN_CLOSED;
-	return both & CONN_ACKED ? CONN_OPEN : CONN_HALF_OPEN;
+	if (both & CONN_ACKED)
+		return CONN_OPEN;
+	return is_past_syn(conn, 0) || is_past_syn(conn, 1) ? CONN_UNANSWERED :
+							      CONN_HALF_OPEN;
+}
+
+/*
+ * Of a segment that is_another() is true for: anyone can send a SYN with the addresses of an open
+ * connection, and its receiver then asks whether the other end is still there (RFC 5961, 4). If
+ * it is not, a RST or a SYN+ACK follows.
+ */
+static __always_inline bool is_stray(const struct connection *conn,
+				     const struct segment *segment)
+{
+	return !(segment->flags & TCP_ACK) && conn_class(conn) == CONN_OPEN;
 }
 
 /*

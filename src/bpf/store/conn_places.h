@@ -143,39 +143,120 @@ static __always_inline void conn_find(const struct conn_bucket *bucket,
 	}
 }
 
-/* What nothing has, above all of these. */
-#define CONN_FREE (1U << 17)
-#define CONN_FREE_HOME (1U << 18)
+/* How readily a place is given away, before how long it was idle. 0: it is not. */
+enum conn_rank {
+	CONN_RANK_UNANSWERED = 1,
+	CONN_RANK_IDLE,
+	CONN_RANK_UNANSWERED_CROWD,
+	CONN_RANK_HALF_OPEN,
+	CONN_RANK_CLOSED,
+	CONN_RANK_HALF_OPEN_CROWD,
+	CONN_RANK_LONG_CLOSED,
+	CONN_RANK_STALE, /* half-open for longer than handshakes take */
+	CONN_RANK_FREE,
+	CONN_RANK_FREE_HOME,
+};
 
-/*
- * How readily a connection gives its place to another: 0, not at all. Those of which one side
- * has shown nothing, and closed ones, before idle ones, and the oldest first. A SYN takes the
- * place of no other, so that a flood of them does not push out what is real.
- */
-static __always_inline __u32 conn_dispensable(__u16 age, __u64 now, bool is_syn,
-					      __u32 idle)
+enum {
+	CONN_STALE = 2, /* units of 2^CONN_AGE_SHIFT ns */
+	CONN_CROWD = 2, /* connections of a bucket that are about to open */
+};
+
+static __always_inline __u32 conn_weight(enum conn_rank rank, __u32 since)
+{
+	return (__u32)rank << CONN_AGE_BITS | since;
+}
+
+/* How long it was idle. The clock of another CPU, which saw it, may be ahead. */
+static __always_inline __u32 conn_since(__u16 age, __u64 now)
 {
 	__u32 since = ((now >> CONN_AGE_SHIFT) - age) & CONN_AGE_MASK;
 
-	if (age >> CONN_AGE_BITS != CONN_OPEN)
-		return 1U << 16 | since;
-	return !is_syn && since >= idle ? since : 0;
+	return since == CONN_AGE_MASK ? 0 : since;
+}
+
+/* Whether so many of a bucket, which is full, are half-open or unanswered that it may be a flood. */
+static __always_inline bool conn_is_crowded(const struct conn_bucket *bucket)
+{
+	__u32 n = 0;
+
+	for (__u32 way = 0; way < CONN_WAYS; way++) {
+		__u32 class = bucket->ages[way] >> CONN_AGE_BITS;
+
+		n += class == CONN_HALF_OPEN || class == CONN_UNANSWERED;
+	}
+	return n >= CONN_CROWD;
+}
+
+/* What a new connection finds in its bucket. */
+struct conn_newcomer {
+	__u64 now;
+	__u32 idle;	 /* what was idle for so long may go */
+	bool has_syn;	 /* its first packet has */
+	bool is_crowded; /* the bucket */
+};
+
+/*
+ * How readily a connection gives its place to another: 0, not at all. Of those alike, the one
+ * that was idle for longest.
+ *
+ * A flood of SYNs makes half-open entries, also where they are answered, and the next ones take
+ * the places of these. So a packet with SYN takes the place of none that is open, or that sent
+ * more than a handshake; and one that has ended keeps its place while its counters are to be
+ * reported. Where the flood takes the place of a handshake that is real, the packet behind the
+ * handshake, which has no SYN, makes an entry that the flood does not take.
+ */
+static __always_inline __u32 conn_dispensable(__u16 age,
+					      const struct conn_newcomer *newcomer)
+{
+	__u32 since = conn_since(age, newcomer->now);
+	bool is_idle = since >= newcomer->idle;
+	enum conn_rank rank = 0;
+
+	switch (age >> CONN_AGE_BITS) {
+	case CONN_HALF_OPEN:
+		rank = newcomer->is_crowded ? CONN_RANK_HALF_OPEN_CROWD :
+					      CONN_RANK_HALF_OPEN;
+		if (since >= CONN_STALE)
+			rank = CONN_RANK_STALE;
+		break;
+	case CONN_CLOSED:
+		rank = is_idle ? CONN_RANK_LONG_CLOSED : CONN_RANK_CLOSED;
+		break;
+	case CONN_UNANSWERED:
+		if (!newcomer->has_syn || is_idle)
+			rank = newcomer->is_crowded ? CONN_RANK_UNANSWERED_CROWD :
+						      CONN_RANK_UNANSWERED;
+		break;
+	case CONN_OPEN:
+		if (!newcomer->has_syn && is_idle)
+			rank = CONN_RANK_IDLE;
+		break;
+	}
+	return rank ? conn_weight(rank, since) : 0;
 }
 
 /* The way that a new connection gets. */
 static __always_inline void conn_choose(const struct conn_bucket *bucket,
-					__u32 home, __u64 now, bool is_syn,
+					__u32 home, __u64 now, bool has_syn,
 					__u32 idle,
 					volatile struct conn_choice *ret)
 {
+	const struct conn_newcomer newcomer = {
+		.now = now,
+		.idle = idle,
+		.has_syn = has_syn,
+		.is_crowded = conn_is_crowded(bucket),
+	};
+
 	ret->way = CONN_WAYS;
 	ret->weight = 0;
 	for (__u32 way = 0; way < CONN_WAYS; way++) {
-		__u32 weight = way == home ? CONN_FREE_HOME : CONN_FREE;
+		__u32 weight = conn_weight(
+			way == home ? CONN_RANK_FREE_HOME : CONN_RANK_FREE, 0);
 
 		if (bucket->tags[way])
-			weight = conn_dispensable(bucket->ages[way], now,
-						  is_syn, idle);
+			weight = conn_dispensable(bucket->ages[way], &newcomer);
 		if (weight > ret->weight) {
 			ret->weight = weight;
 			ret->way = way;

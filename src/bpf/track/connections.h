@@ -197,9 +197,8 @@ static __always_inline __u32 connection_place(struct scratch *scratch,
 
 	if (way < CONN_WAYS) /* made by another CPU meanwhile */
 		return way;
-	conn_choose(bucket, conn_home(noted->hash), now,
-		    (flags & (TCP_SYN | TCP_ACK)) == TCP_SYN, config_conn_idle,
-		    &noted->choice);
+	conn_choose(bucket, conn_home(noted->hash), now, flags & TCP_SYN,
+		    config_conn_idle, &noted->choice);
 	way = READ_ONCE(noted->choice.way);
 	if (way >= CONN_WAYS) {
 		counters->refused++;
@@ -330,8 +329,11 @@ static __always_inline void connection_add(const struct connection *conn,
 
 	if (conn->head->version & 1)
 		return;
-	if (is_another(conn, dir, segment))
+	if (is_another(conn, dir, segment)) {
+		if (is_stray(conn, segment))
+			return;
 		connection_restart(index, segment->now);
+	}
 	if (is_seen_elsewhere(conn->head, dir, hook))
 		return;
 	segment->may_time = may_time(noted);

@@ -214,12 +214,54 @@ static void a_syn_with_another_number_is_another_connection(void **state)
 	assert_false(is_another(&conn, A, &segment));
 	segment = make(SYN, 101, 0, 0);
 	assert_true(is_another(&conn, A, &segment));
+	assert_true(is_stray(&conn, &segment)); /* it is open */
+	segment = make(SYN | ACK, 900, 102, 0);
+	assert_true(is_another(&conn, B, &segment));
+	assert_false(is_stray(&conn, &segment));
+	see(0, A, FIN | ACK, 101, 501, 0);
+	see(0, B, FIN | ACK, 501, 102, 0);
+	segment = make(SYN, 101, 0, 0);
+	assert_true(is_another(&conn, A, &segment));
+	assert_false(is_stray(&conn, &segment));
 	begin();
 	see(0, A, ACK, 5000, 1, 0); /* found open */
 	segment = make(SYN, 4999, 0, 0);
 	assert_false(is_another(&conn, A, &segment));
 	segment = make(SYN, 5001, 0, 0);
 	assert_true(is_another(&conn, A, &segment));
+	assert_false(is_stray(&conn, &segment));
+}
+
+/* What a flood with forged addresses can cause, and what it cannot. */
+static void more_than_a_handshake_is_no_longer_half_open(void **state)
+{
+	(void)state;
+	begin();
+	see(0, A, SYN, 100, 0, 0);
+	assert_int_equal(conn_class(&conn), CONN_HALF_OPEN);
+	see(1 * S, A, SYN, 100, 0, 0);
+	assert_int_equal(conn_class(&conn), CONN_HALF_OPEN);
+	see(10 * MS, B, SYN | ACK, 500, 101, 0);
+	assert_int_equal(conn_class(&conn), CONN_HALF_OPEN);
+	see(10 * MS, A, ACK, 101, 501, 0);
+	assert_int_equal(conn_class(&conn), CONN_OPEN);
+
+	begin(); /* the SYN found no place */
+	see(0, B, SYN | ACK, 500, 101, 0);
+	assert_int_equal(conn_class(&conn), CONN_HALF_OPEN);
+	see(10 * MS, A, ACK, 101, 501, 0);
+	assert_int_equal(conn_class(&conn), CONN_OPEN);
+
+	begin(); /* nor did the SYN+ACK */
+	see(0, A, ACK, 101, 501, 0);
+	assert_int_equal(conn_class(&conn), CONN_UNANSWERED);
+	see(10 * MS, B, ACK, 501, 111, 0);
+	assert_int_equal(conn_class(&conn), CONN_OPEN);
+
+	begin(); /* the other direction takes another way */
+	see(0, A, SYN, 100, 0, 0);
+	see(10 * MS, A, ACK, 101, 501, 0);
+	assert_int_equal(conn_class(&conn), CONN_UNANSWERED);
 }
 
 static void a_keepalive_is_not_data(void **state)
@@ -455,35 +497,125 @@ static void the_minimum_forgets_and_the_histogram_does_not(void **state)
 	assert_int_equal(latency_of(~0ULL), CONN_LATENCY_MAX);
 }
 
-static uint32_t choose(const struct conn_bucket *bucket, uint64_t at, bool is_syn)
+enum { IDLE = 60 };
+
+static uint32_t choose(const struct conn_bucket *bucket, uint64_t at, bool has_syn)
 {
 	struct conn_choice choice;
 
-	conn_choose(bucket, 3, at, is_syn, 60, &choice);
+	conn_choose(bucket, 3, at, has_syn, IDLE, &choice);
 	return choice.way;
 }
 
-static void places_are_taken_from_half_open_then_old_ones(void **state)
+static void a_place_that_is_free_is_taken_first(void **state)
 {
-	const uint64_t second = 1ULL << CONN_AGE_SHIFT, at = 5000 * second;
 	struct conn_bucket bucket = { 0 };
 
 	(void)state;
-	assert_int_equal(choose(&bucket, at, true), 3);
+	assert_int_equal(choose(&bucket, 0, true), 3);
+	for (uint32_t way = 0; way < CONN_WAYS; way++)
+		bucket.tags[way] = 1;
+	bucket.tags[6] = 0;
+	assert_int_equal(choose(&bucket, 0, true), 6);
+}
+
+/*
+ * What can be in a bucket. The one with the higher rank gives its place first; a crowd is of two
+ * that are half-open or unanswered. 0: it gives it to none.
+ */
+struct occupant {
+	enum conn_class class;
+	uint32_t since;
+	int rank, crowd_rank;
+	bool is_taken_by_syn;
+};
+
+static const struct occupant occupants[] = {
+	{ CONN_HALF_OPEN, 900, 99, 99, true },
+	{ CONN_HALF_OPEN, 2, 98, 98, true },
+	{ CONN_CLOSED, 900, 97, 97, true },
+	{ CONN_CLOSED, IDLE, 96, 96, true },
+	{ CONN_HALF_OPEN, 1, 85, 95, true },
+	{ CONN_HALF_OPEN, 0, 84, 94, true },
+	{ CONN_CLOSED, IDLE - 1, 93, 93, true },
+	{ CONN_CLOSED, 0, 92, 92, true },
+	{ CONN_UNANSWERED, 900, 75, 83, true },
+	{ CONN_UNANSWERED, IDLE, 74, 82, true },
+	{ CONN_UNANSWERED, IDLE - 1, 73, 81, false },
+	{ CONN_UNANSWERED, 0, 72, 80, false },
+	{ CONN_OPEN, 16000, 79, 79, false },
+	{ CONN_OPEN, IDLE, 78, 78, false },
+};
+
+static bool is_about_to_open(const struct occupant *one)
+{
+	return one->class == CONN_HALF_OPEN || one->class == CONN_UNANSWERED;
+}
+
+static uint16_t age_of(const struct occupant *one, uint64_t at)
+{
+	return conn_age(one->class,
+			at - ((uint64_t)one->since << CONN_AGE_SHIFT));
+}
+
+/* Which of both gives its place; NULL: none. */
+static const struct occupant *expect(const struct occupant *a,
+				     const struct occupant *b, bool has_syn)
+{
+	const bool is_crowd = is_about_to_open(a) && is_about_to_open(b);
+	const int rank_a = is_crowd ? a->crowd_rank : a->rank;
+	const int rank_b = is_crowd ? b->crowd_rank : b->rank;
+
+	if (has_syn && !a->is_taken_by_syn)
+		return b->is_taken_by_syn ? b : NULL;
+	if (has_syn && !b->is_taken_by_syn)
+		return a;
+	return rank_a > rank_b ? a : b;
+}
+
+/* Each two of them beside open ones, which give their place to no other. */
+static void places_are_taken_from_half_open_and_ended_then_idle_ones(void **state)
+{
+	const uint64_t second = 1ULL << CONN_AGE_SHIFT, at = 20000 * second;
+	const size_t n = ARRAY_SIZE(occupants);
+
+	(void)state;
+	for (size_t i = 0; i < n * n; i++) {
+		const struct occupant *a = &occupants[i / n];
+		const struct occupant *b = &occupants[i % n];
+		struct conn_bucket bucket;
+
+		if (a == b)
+			continue;
+		for (uint32_t way = 0; way < CONN_WAYS; way++) {
+			bucket.tags[way] = 1;
+			bucket.ages[way] = conn_age(CONN_OPEN, at - way * second);
+		}
+		bucket.ages[5] = age_of(a, at);
+		bucket.ages[7] = age_of(b, at);
+		for (int has_syn = 0; has_syn < 2; has_syn++) {
+			const struct occupant *gone = expect(a, b, has_syn);
+
+			assert_int_equal(choose(&bucket, at, has_syn),
+					 !gone	   ? CONN_WAYS :
+					 gone == a ? 5 :
+						     7);
+		}
+	}
+}
+
+/* Each CPU has its own. */
+static void a_clock_that_is_behind_makes_nothing_idle(void **state)
+{
+	const uint64_t second = 1ULL << CONN_AGE_SHIFT, at = 20000 * second;
+	struct conn_bucket bucket;
+
+	(void)state;
 	for (uint32_t way = 0; way < CONN_WAYS; way++) {
 		bucket.tags[way] = 1;
-		bucket.ages[way] = conn_age(CONN_OPEN, at - (50 + way) * second);
+		bucket.ages[way] = conn_age(CONN_OPEN, at + second);
 	}
-	bucket.tags[6] = 0;
-	assert_int_equal(choose(&bucket, at, true), 6);
-	bucket.tags[6] = 1;
 	assert_int_equal(choose(&bucket, at, false), CONN_WAYS);
-	assert_int_equal(choose(&bucket, at + 9 * second, false), 7);
-	assert_int_equal(choose(&bucket, at + 900 * second, true), CONN_WAYS);
-	bucket.ages[2] = conn_age(CONN_HALF_OPEN, at);
-	assert_int_equal(choose(&bucket, at, true), 2);
-	bucket.ages[4] = conn_age(CONN_CLOSED, at - 3 * second);
-	assert_int_equal(choose(&bucket, at + 900 * second, true), 4);
 }
 
 static void both_directions_have_one_key(void **state)
@@ -534,6 +666,7 @@ int main(void)
 		cmocka_unit_test(both_fins_close),
 		cmocka_unit_test(a_fin_that_is_sent_again_is_no_data),
 		cmocka_unit_test(a_syn_with_another_number_is_another_connection),
+		cmocka_unit_test(more_than_a_handshake_is_no_longer_half_open),
 		cmocka_unit_test(a_keepalive_is_not_data),
 		cmocka_unit_test(a_probe_of_a_closed_window_gives_no_sample),
 		cmocka_unit_test(what_is_after_a_retransmission_gives_no_sample),
@@ -548,7 +681,10 @@ int main(void)
 		cmocka_unit_test(a_question_that_is_repeated_has_no_timed_answer),
 		cmocka_unit_test(the_peak_rate_is_that_of_the_busiest_window),
 		cmocka_unit_test(the_minimum_forgets_and_the_histogram_does_not),
-		cmocka_unit_test(places_are_taken_from_half_open_then_old_ones),
+		cmocka_unit_test(a_place_that_is_free_is_taken_first),
+		cmocka_unit_test(
+			places_are_taken_from_half_open_and_ended_then_idle_ones),
+		cmocka_unit_test(a_clock_that_is_behind_makes_nothing_idle),
 		cmocka_unit_test(both_directions_have_one_key),
 	};
 

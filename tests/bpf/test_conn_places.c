@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * Which connections have a place in the table, when there are more than it has, or a flood:
+ * frames go through the real programs, at times that the test chooses. NETOBS_TEST_SEED
+ * repeats a run.
+ */
+#include "lib_test.h"
+
+#include "base/util.h"
+#include "bpf/store/conn_places.h"
+#include "host.h"
+#include "prog_test.h"
+#include "tcp_frames.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+static const struct prog_options options = {
+	.clock = CLOCK_PACKET,
+	.has_egress = 1,
+	.conn_buckets = 64,
+};
+
+static struct connection connection_of(struct prog *prog,
+				       const struct flow_key *key)
+{
+	struct connection conn = prog_connection(prog, key);
+
+	assert_non_null(conn.head);
+	return conn;
+}
+
+/* As a server answers them that has room for none of them. */
+static void send_syns(struct prog *prog, uint32_t n, uint64_t us)
+{
+	struct tcp_frame frame = { .egress = true, .us = us };
+
+	for (uint32_t i = 0; i < n; i++) {
+		frame.port = 1 + i;
+		frame.is_answer = false;
+		frame.egress = true;
+		frame.flags = SYN;
+		frame.seq = i;
+		tcp_send(prog, frame);
+		frame.is_answer = true;
+		frame.egress = false;
+		frame.flags = SYN | ACK;
+		frame.ack = i + 1;
+		tcp_send(prog, frame);
+	}
+}
+
+static uint32_t count_known(struct prog *prog, const struct flow_key *keys,
+			    uint32_t n)
+{
+	uint32_t known = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		known += !!prog_connection(prog, &keys[i]).head;
+	return known;
+}
+
+enum { REAL = 400, FLOOD = 20000, FIRST_REAL = 40000 };
+
+/*
+ * More of them than there are places, and than those of the bucket; many of the open ones are
+ * in a bucket that has no other place, and have been idle for an hour.
+ */
+static void a_flood_of_syns_pushes_out_no_open_connection(void **state)
+{
+	struct prog *prog = prog_test_open(&options);
+	static struct flow_key keys[REAL];
+	struct conn_counters counters;
+	uint32_t kept;
+
+	(void)state;
+	for (uint32_t i = 0; i < REAL; i++)
+		tcp_exchange(prog, (struct tcp_frame){ .port = FIRST_REAL + i },
+			     &keys[i]);
+	kept = count_known(prog, keys, REAL);
+	assert_true(kept > REAL * 3 / 4);
+	send_syns(prog, FLOOD, 3600000000);
+	assert_int_equal(count_known(prog, keys, REAL), kept);
+	counters = prog_conn_counters(prog);
+	assert_true(counters.evicted_half_open > FLOOD / 4);
+	assert_int_equal(counters.evicted_idle, 0);
+}
+
+/* What it takes the place of, what it leaves, and who gets in. */
+static void a_flood_of_syns_keeps_no_connection_out(void **state)
+{
+	enum { FEW = 100 };
+	struct prog *prog = prog_test_open(&options);
+	static struct flow_key ended[FEW], keys[FEW];
+
+	(void)state;
+	for (uint32_t i = 0; i < FEW; i++) {
+		tcp_exchange(prog, (struct tcp_frame){ .port = FIRST_REAL + i },
+			     &ended[i]);
+		tcp_send(prog, (struct tcp_frame){ .port = FIRST_REAL + i,
+						   .egress = true,
+						   .flags = RST,
+						   .seq = 111,
+						   .us = 60000 });
+	}
+	send_syns(prog, FLOOD, 200000);
+	assert_int_equal(count_known(prog, ended, FEW), FEW);
+	/* Each SYN finds its entry taken before the answer comes, and that one, too. */
+	for (uint32_t i = 0; i < FEW; i++) {
+		const struct tcp_frame client = { .port = FIRST_REAL + 1000 + i,
+						  .egress = true,
+						  .flags = ACK | PSH,
+						  .seq = 101,
+						  .ack = 501,
+						  .len = 10,
+						  .us = 300000 };
+
+		keys[i] = tcp_send(prog, client);
+	}
+	send_syns(prog, FLOOD, 300000);
+	for (uint32_t i = 0; i < FEW; i++)
+		tcp_send(prog, (struct tcp_frame){ .port = FIRST_REAL + 1000 + i,
+						   .is_answer = true,
+						   .flags = ACK,
+						   .seq = 501,
+						   .ack = 111,
+						   .us = 350000 });
+	send_syns(prog, FLOOD, 350000);
+	assert_int_equal(count_known(prog, keys, FEW), FEW);
+	assert_int_equal(prog_conn_counters(prog).evicted_idle, 0);
+	for (uint32_t i = 0; i < FEW; i++)
+		assert_true(connection_of(prog, &keys[i]).head->state[0] &
+			    connection_of(prog, &keys[i]).head->state[1] &
+			    CONN_ACKED);
+}
+
+/* The oldest ones of a bucket; and nothing is made for what only ends. */
+static void idle_connections_give_their_place(void **state)
+{
+	static const struct prog_options one_bucket = {
+		.clock = CLOCK_PACKET,
+		.has_egress = 1,
+		.conn_buckets = 1,
+	};
+	struct prog *prog = prog_test_open(&one_bucket);
+	struct flow_key keys[CONN_WAYS + 1];
+
+	(void)state;
+	for (uint32_t i = 0; i < CONN_WAYS; i++)
+		tcp_exchange(prog, (struct tcp_frame){ .port = 1000 + i },
+			     &keys[i]);
+	tcp_exchange(prog, (struct tcp_frame){ .port = 2000 }, &keys[CONN_WAYS]);
+	assert_null(prog_connection(prog, &keys[CONN_WAYS]).head);
+	assert_true(prog_conn_counters(prog).refused > 0);
+	/* Each a second after the one before, the third one last. */
+	for (uint32_t i = 0; i < CONN_WAYS; i++) {
+		if (i != 2)
+			tcp_send(prog, (struct tcp_frame){ .port = 1000 + i,
+							   .egress = true,
+							   .flags = ACK,
+							   .seq = 111,
+							   .ack = 521,
+							   .us = (10 + 2 * i) *
+								 1000000 });
+	}
+	tcp_send(prog, (struct tcp_frame){ .port = 2000,
+					   .flags = ACK,
+					   .seq = 1,
+					   .ack = 1,
+					   .us = 64000000 });
+	assert_non_null(prog_connection(prog, &keys[CONN_WAYS]).head);
+	for (uint32_t i = 0; i < CONN_WAYS; i++) {
+		if (i == 2)
+			assert_null(prog_connection(prog, &keys[i]).head);
+		else
+			assert_non_null(prog_connection(prog, &keys[i]).head);
+	}
+	assert_int_equal(prog_conn_counters(prog).evicted_idle, 1);
+	tcp_send(prog, (struct tcp_frame){ .port = 3000,
+					   .flags = FIN | ACK,
+					   .seq = 1,
+					   .ack = 1,
+					   .us = 300000000 });
+	assert_int_equal(prog_conn_counters(prog).evicted_idle, 1);
+}
+
+/* ---- The oldest ones first ------------------------------------------------------------- */
+
+enum {
+	KNOWN = 3000,
+	STEPS = 9000,
+	IDLE_S = 60, /* config_conn_idle */
+	FIRST_PORT = 20000,
+	EXCHANGE_US = 60000, /* more than tcp_exchange() takes */
+};
+
+/* So that a connection has a packet about once in IDLE_S. */
+static const struct prog_options few_places = {
+	.clock = CLOCK_PACKET,
+	.has_egress = 1,
+	.conn_buckets = 4,
+};
+
+/* A connection that was there, and what is expected of it. */
+struct known {
+	struct flow_key key;
+	uint32_t bucket;
+	uint64_t seen; /* in units of 2^CONN_AGE_SHIFT ns */
+	bool has_place;
+};
+
+struct model {
+	struct prog *prog;
+	struct known known[KNOWN];
+	uint32_t n;
+	uint64_t us;
+	uint64_t evicted, refused;
+};
+
+/* Where it may be. */
+static uint32_t bucket_of(const struct model *model, const struct flow_key *key)
+{
+	const struct conn_key of = conn_key_of(key, connection_dir(key));
+
+	return scale_hash(conn_hash(&of, &host_secret) >> 32,
+			  model->prog->options.conn_buckets);
+}
+
+/* As tcp_send() stamps. */
+static uint64_t unit_of(uint64_t us)
+{
+	return (1000000 + us) * 1000 >> CONN_AGE_SHIFT;
+}
+
+/* Of a bucket: how many there are, and since when the oldest one is idle. */
+static uint32_t look_at(const struct model *model, uint32_t bucket,
+			uint64_t *ret_oldest)
+{
+	uint32_t n = 0;
+
+	*ret_oldest = UINT64_MAX;
+	for (uint32_t i = 0; i < model->n; i++) {
+		const struct known *one = &model->known[i];
+
+		if (!one->has_place || one->bucket != bucket)
+			continue;
+		n++;
+		if (one->seen < *ret_oldest)
+			*ret_oldest = one->seen;
+	}
+	return n;
+}
+
+/* One has gone: of those that are alike, any. */
+static void expect_gone(struct model *model, uint32_t bucket, uint64_t oldest)
+{
+	uint32_t gone = 0;
+
+	for (uint32_t i = 0; i < model->n; i++) {
+		struct known *one = &model->known[i];
+
+		if (!one->has_place || one->bucket != bucket ||
+		    prog_connection(model->prog, &one->key).head)
+			continue;
+		assert_int_equal(one->seen, oldest);
+		one->has_place = false;
+		gone++;
+	}
+	assert_int_equal(gone, 1);
+	model->evicted++;
+}
+
+static void open_one(struct model *model)
+{
+	struct known *one = &model->known[model->n];
+	uint64_t oldest;
+	uint32_t n;
+
+	tcp_exchange(model->prog,
+		     (struct tcp_frame){ .port = FIRST_PORT + model->n,
+					 .us = model->us },
+		     &one->key);
+	one->bucket = bucket_of(model, &one->key);
+	one->seen = unit_of(model->us);
+	n = look_at(model, one->bucket, &oldest);
+	one->has_place = n < CONN_WAYS || oldest + IDLE_S <= one->seen;
+	assert_int_equal(!!prog_connection(model->prog, &one->key).head,
+			 one->has_place);
+	if (n == CONN_WAYS && one->has_place)
+		expect_gone(model, one->bucket, oldest);
+	model->refused += !one->has_place;
+	model->n++;
+}
+
+/* One that has a place. */
+static void touch_one(struct model *model)
+{
+	uint32_t i = (uint32_t)rand() % model->n;
+	struct known *one;
+
+	while (!model->known[i].has_place)
+		i = (i + 1) % model->n;
+	one = &model->known[i];
+	tcp_send(model->prog, (struct tcp_frame){ .port = FIRST_PORT + i,
+						  .egress = true,
+						  .flags = ACK,
+						  .seq = 111,
+						  .ack = 521,
+						  .us = model->us });
+	one->seen = unit_of(model->us);
+}
+
+static uint32_t count_places(const struct model *model)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < model->n; i++)
+		n += model->known[i].has_place;
+	return n;
+}
+
+/* Those that were looked at when another one came are right; here are all. */
+static void check_all(const struct model *model)
+{
+	for (uint32_t i = 0; i < model->n; i++)
+		assert_int_equal(
+			!!prog_connection(model->prog, &model->known[i].key).head,
+			model->known[i].has_place);
+}
+
+static void the_oldest_idle_ones_give_their_place(void **state)
+{
+	static struct model model;
+	const char *given = getenv("NETOBS_TEST_SEED");
+	const unsigned int seed = given ? (unsigned int)strtoul(given, NULL, 0) :
+					  (unsigned int)time(NULL);
+	struct conn_counters counters;
+
+	(void)state;
+	print_message("NETOBS_TEST_SEED=%u\n", seed);
+	srand(seed);
+	model.prog = prog_test_open(&few_places);
+	for (uint32_t i = 0; i < STEPS; i++) {
+		/* Another unit each time, all of whose packets are in one. */
+		model.us += 1200000 + (uint64_t)(rand() % 100000);
+		while (unit_of(model.us) != unit_of(model.us + EXCHANGE_US))
+			model.us += EXCHANGE_US;
+		if (model.n < KNOWN && (!model.n || !(rand() % 3)))
+			open_one(&model);
+		else
+			touch_one(&model);
+	}
+	check_all(&model);
+	counters = prog_conn_counters(model.prog);
+	print_message("%u connections: %llu evicted, %llu without a place\n",
+		      model.n, (unsigned long long)model.evicted,
+		      (unsigned long long)model.refused);
+	assert_true(model.evicted > 100 && model.refused > 100);
+	assert_int_equal(counters.evicted_idle, model.evicted);
+	assert_int_equal(counters.evicted_half_open + counters.evicted_closed, 0);
+	assert_int_equal(counters.created - counters.evicted_idle,
+			 count_places(&model));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_flood_of_syns_pushes_out_no_open_connection),
+		cmocka_unit_test(a_flood_of_syns_keeps_no_connection_out),
+		cmocka_unit_test(idle_connections_give_their_place),
+		cmocka_unit_test(the_oldest_idle_ones_give_their_place),
+	};
+
+	return cmocka_run_group_tests_name("conn_places", tests, NULL,
+					   prog_test_teardown);
+}

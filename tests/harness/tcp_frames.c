@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "lib_test.h"
+
+#include "tcp_frames.h"
+
+#include "base/util.h"
+#include "host.h"
+#include "prog_test.h"
+
+#include <string.h>
+
+enum { SERVER_PORT = 80, LAYERS_MAX = 32 };
+
+static void poke32(struct layer **at, uint32_t offset, uint32_t value)
+{
+	for (int i = 0; i < 4; i++)
+		*(*at)++ = (struct layer)POKE(offset + i,
+					      value >> (24 - 8 * i) & 0xff);
+}
+
+/* The transport header, with ports, numbers and a window. */
+static void put_tcp(struct layer **at, const struct tcp_frame *frame)
+{
+	uint32_t client = frame->port, server = SERVER_PORT;
+
+	*(*at)++ = (struct layer)TCP(frame->flags);
+	poke32(at, 0,
+	       frame->is_answer ? server << 16 | client : client << 16 | server);
+	poke32(at, 4, frame->seq);
+	poke32(at, 8, frame->ack);
+	*(*at)++ = (struct layer)POKE(14, 0x10);
+	if (frame->len)
+		*(*at)++ = (struct layer)DATA(frame->len);
+}
+
+static void swap_bytes(uint8_t *a, uint8_t *b, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint8_t kept = a[i];
+
+		a[i] = b[i];
+		b[i] = kept;
+	}
+}
+
+/* The other way: the addresses of the IP header at @offset. */
+static void answer(uint8_t *bytes, size_t offset, bool is_ipv6)
+{
+	uint8_t *src = bytes + offset + (is_ipv6 ? 8 : 12);
+
+	swap_bytes(src, src + (is_ipv6 ? 16 : 4), is_ipv6 ? 16 : 4);
+}
+
+static void build(const struct tcp_frame *frame, struct packet_bytes *ret_bytes)
+{
+	const struct layer vxlan[] = { ETH, IP4, VXLAN(7) };
+	struct layer layers[LAYERS_MAX], *at = layers;
+	size_t offset = 14;
+
+	memset(layers, 0, sizeof(layers));
+	if (frame->is_vxlan) {
+		memcpy(at, vxlan, sizeof(vxlan));
+		at += ARRAY_SIZE(vxlan);
+		offset += 20 + 8 + 8 + 14;
+	}
+	*at++ = (struct layer)ETH;
+	*at++ = frame->is_ipv6 ? (struct layer)IP6 : (struct layer)IP4;
+	put_tcp(&at, frame);
+	packet_build(layers, ret_bytes);
+	if (frame->is_answer) {
+		answer(ret_bytes->bytes, offset, frame->is_ipv6);
+		if (frame->is_vxlan)
+			answer(ret_bytes->bytes, 14, false);
+	}
+}
+
+struct flow_key tcp_send(struct prog *prog, struct tcp_frame frame)
+{
+	struct packet_bytes bytes;
+	struct prog_packet packet = { .bytes = bytes.bytes };
+	struct outcome parsed;
+
+	build(&frame, &bytes);
+	packet.len = bytes.len;
+	packet.egress = frame.egress;
+	packet.time_ns = (1000000 + frame.us) * 1000;
+	packet.gso_segs = frame.segments;
+	if (frame.segments)
+		packet.gso_size =
+			(frame.len + frame.segments - 1) / frame.segments;
+	assert_int_equal(prog_run(prog, &packet, NULL), 0);
+	parsed = host_parse(LINK_ETHERNET, bytes.bytes, bytes.len);
+	parsed.pkt.key.ifindex = 1; /* where the kernel says test runs are */
+	return parsed.pkt.key;
+}
+
+/* What comes when, in microseconds, where the client's numbers begin at 100, the server's at 500. */
+static const struct tcp_frame steps[] = {
+	{ .flags = SYN, .seq = 100, .us = 0 },
+	{ .is_answer = true, .flags = SYN | ACK, .seq = 500, .ack = 101, .us = 300 },
+	{ .flags = ACK, .seq = 101, .ack = 501, .us = 310 },
+	{ .flags = ACK | PSH, .seq = 101, .ack = 501, .len = 10, .us = 2000 },
+	{ .is_answer = true, .flags = ACK, .seq = 501, .ack = 111, .us = 2400 },
+	{ .is_answer = true,
+	  .flags = ACK | PSH,
+	  .seq = 501,
+	  .ack = 111,
+	  .len = 20,
+	  .us = 52000 },
+	{ .flags = ACK, .seq = 111, .ack = 521, .us = 52020 },
+};
+
+void tcp_exchange(struct prog *prog, struct tcp_frame common,
+		  struct flow_key *ret_key)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+		struct tcp_frame frame = steps[i];
+		struct flow_key key;
+
+		frame.is_ipv6 = common.is_ipv6;
+		frame.is_vxlan = common.is_vxlan;
+		frame.port = common.port;
+		frame.egress = common.egress == frame.is_answer;
+		frame.us += common.us;
+		key = tcp_send(prog, frame);
+		if (!i)
+			*ret_key = key;
+	}
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Segments of TCP connections that go through the flow programs at times that a test chooses. */
+#ifndef HARNESS_TCP_FRAMES_H
+#define HARNESS_TCP_FRAMES_H
+
+#include "prog.h"
+
+enum { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16 };
+
+/* A segment from or to a client. */
+struct tcp_frame {
+	bool is_ipv6;
+	bool is_vxlan;
+	bool is_answer; /* from the server */
+	bool egress;
+	uint16_t port; /* of the client */
+	uint8_t flags;
+	uint32_t seq, ack;
+	uint32_t len;
+	uint64_t us;
+	uint16_t segments; /* GSO or GRO; 0: one */
+};
+
+/* @return its key, as the programs have it */
+struct flow_key tcp_send(struct prog *prog, struct tcp_frame frame);
+
+/*
+ * Observed at the client: its segments go out. The handshake takes 300 us, the server 50 ms,
+ * and its data is acknowledged after 20 us. All of it begins at @common.us.
+ */
+void tcp_exchange(struct prog *prog, struct tcp_frame common,
+		  struct flow_key *ret_key);
+
+#endif
