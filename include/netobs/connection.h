@@ -121,6 +121,7 @@ struct netobs_connection_stats {
 	uint64_t refused_packets;
 	/** Packets that were not measured, because another CPU was giving a place away. */
 	uint64_t contended_packets;
+	uint64_t used; /**< places that connections have, also those that have ended */
 };
 
 /**

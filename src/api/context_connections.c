@@ -255,6 +255,7 @@ int netobs_connection_stats_get(const struct netobs *ctx,
 		.evicted_idle = counters.evicted_idle,
 		.refused_packets = counters.refused,
 		.contended_packets = counters.contended,
+		.used = connections_used(&counters),
 	};
 	return sized_fill(ret_stats, &stats, sizeof(stats));
 }

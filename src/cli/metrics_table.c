@@ -360,6 +360,8 @@ const struct metric metrics_table[] = {
 	{ "netobs_connections_limit", GAUGE,
 	  "TCP connections that are measured at a time; 0: none are",
 	  ONE(connections.capacity) },
+	{ "netobs_connections", GAUGE,
+	  "Places of the table that TCP connections have", ONE(connections.used) },
 	{ "netobs_connections_memory_bytes", GAUGE,
 	  "Memory of the table of TCP connections", ONE(connections.memory) },
 	{ "netobs_connections_created", COUNTER,

@@ -217,6 +217,24 @@ static void print_kept(struct json_value status)
 		printf("\n");
 }
 
+static void print_connections(struct json_value status)
+{
+	struct json_value connections = json_get(status, "connections");
+
+	if (!connections.at)
+		return;
+	printf("Connections: %" PRIu64 " of %" PRIu64 " places used",
+	       get_number(connections, "used"), get_number(connections, "max"));
+	print_bytes(", ", get_number(connections, "memory"));
+	printf("; %" PRIu64 " half-open, %" PRIu64 " closed and %" PRIu64
+	       " idle ones gave theirs to others; %" PRIu64
+	       " packets without a place\n",
+	       get_number(connections, "evicted.half_open"),
+	       get_number(connections, "evicted.closed"),
+	       get_number(connections, "evicted.idle"),
+	       get_number(connections, "refused_packets"));
+}
+
 static void print_tables(struct json_value status)
 {
 	struct json_value tables = json_get(status, "tables");
@@ -228,6 +246,7 @@ static void print_tables(struct json_value status)
 	print_bytes(" in the process, ", get_number(tables, "kernel_memory"));
 	printf(" in the kernel; %" PRIu64 " packets through overflow tables\n",
 	       get_number(tables, "spilled.packets"));
+	print_connections(status);
 	print_kept(status);
 	printf("Drains: %" PRIu64 ", %" PRIu64 " ahead of time",
 	       get_number(drains, "total"), get_number(drains, "early"));

@@ -83,6 +83,13 @@ int connections_find(const struct connections *table, const struct flow_key *key
 /* The sum of all CPUs. */
 struct conn_counters connections_count(const struct connections *table);
 
+/** @return how many places connections have, of which one is never free again */
+static inline uint64_t connections_used(const struct conn_counters *counters)
+{
+	return counters->created - counters->evicted_half_open -
+	       counters->evicted_closed - counters->evicted_idle;
+}
+
 /* Of a duration in an entry. */
 static inline uint64_t connection_ns(uint64_t duration)
 {

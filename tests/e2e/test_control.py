@@ -115,6 +115,19 @@ class Control(ControlTest):
         self.stop()
         self.assertFalse(os.path.exists(self.control))
 
+    def test_connections_that_have_a_place(self):
+        self.write(more="rtt = yes\n[limits]\nmax_connections = 1024")
+        self.start()
+        for port in range(5001, 5008):
+            traffic.tcp(self.a, self.A4, self.b, self.B4, 1000, port=port)
+        table = self.status()["connections"]
+        self.assertEqual((7, 1024, 7, 0, 0), tuple(table[name] for name in (
+            "used", "max", "created", "refused_packets", "contended_packets")))
+        self.assertEqual({"half_open": 0, "closed": 0, "idle": 0}, table["evicted"])
+        self.assertGreater(table["memory"], 1024 * 500)
+        self.assertIn("Connections: 7 of 1024 places used", self.ask("status").stdout)
+        self.stop()
+
     def test_outage_of_a_sink(self):
         where = self.lab.path("metrics")
         self.write('[sink "far"]', "output = json:tcp://127.0.0.1:9",
