@@ -124,12 +124,13 @@ static __always_inline __u16 conn_age(enum conn_class class, __u64 now)
 }
 
 /*
- * A way that was chosen. In memory that the verifier knows nothing about, so that it does not
- * follow what comes after once for each of them.
+ * A way that was chosen, and what that depends on. In memory that the verifier knows nothing
+ * about, so that it does not follow what comes after once for each value.
  */
 struct conn_choice {
 	__u32 way; /* CONN_WAYS: none */
 	__u32 weight;
+	__u64 ranks; /* of connections, see conn_ranks() */
 };
 
 /* The way that has the tag. */
@@ -143,7 +144,7 @@ static __always_inline void conn_find(const struct conn_bucket *bucket,
 	}
 }
 
-/* How readily a place is given away, before how long it was idle. 0: it is not. */
+/* How readily a place is given away, before how long it was idle. 0: it is not. In 4 bits. */
 enum conn_rank {
 	CONN_RANK_UNANSWERED = 1,
 	CONN_RANK_IDLE,
@@ -158,21 +159,64 @@ enum conn_rank {
 };
 
 enum {
+	CONN_RANK_BITS = 4,
 	CONN_STALE = 2, /* units of 2^CONN_AGE_SHIFT ns */
 	CONN_CROWD = 2, /* connections of a bucket that are about to open */
 };
 
-static __always_inline __u32 conn_weight(enum conn_rank rank, __u32 since)
+/* Where the rank of what is in that state is in conn_choice.ranks. */
+#define CONN_RANK_AT(class, is_stale, is_idle) \
+	(((class) | (is_stale) << 2 | (is_idle) << 3) * CONN_RANK_BITS)
+
+/* Of a class: of what was seen just now, what is stale, and what is idle. */
+#define CONN_RANKS_OF(class, fresh, stale, idle)       \
+	((__u64)(fresh) << CONN_RANK_AT(class, 0, 0) | \
+	 (__u64)(stale) << CONN_RANK_AT(class, 1, 0) | \
+	 (__u64)(idle) << CONN_RANK_AT(class, 0, 1) |  \
+	 (__u64)(idle) << CONN_RANK_AT(class, 1, 1))
+
+#define CONN_RANKS(half_open, unanswered, unanswered_idle, open_idle)              \
+	(CONN_RANKS_OF(CONN_HALF_OPEN, half_open, CONN_RANK_STALE,                 \
+		       CONN_RANK_STALE) |                                          \
+	 CONN_RANKS_OF(CONN_CLOSED, CONN_RANK_CLOSED, CONN_RANK_CLOSED,            \
+		       CONN_RANK_LONG_CLOSED) |                                    \
+	 CONN_RANKS_OF(CONN_UNANSWERED, unanswered, unanswered, unanswered_idle) | \
+	 CONN_RANKS_OF(CONN_OPEN, 0, 0, open_idle))
+
+/*
+ * How readily connections give their places to a new one. Of those alike, the one that was idle
+ * for longest does.
+ *
+ * A flood of SYNs makes half-open entries, also where they are answered, and the next ones take
+ * the places of these. So a packet with SYN takes the place of none that is open, or that sent
+ * more than a handshake; and one that has ended keeps its place while its counters are to be
+ * reported. Where the flood takes the place of a handshake that is real, the packet behind the
+ * handshake, which has no SYN, makes an entry that the flood does not take.
+ */
+static __always_inline __u64 conn_ranks(bool has_syn, bool is_crowded)
 {
-	return (__u32)rank << CONN_AGE_BITS | since;
+	if (is_crowded)
+		return has_syn ? CONN_RANKS(CONN_RANK_HALF_OPEN_CROWD, 0,
+					    CONN_RANK_UNANSWERED_CROWD, 0) :
+				 CONN_RANKS(CONN_RANK_HALF_OPEN_CROWD,
+					    CONN_RANK_UNANSWERED_CROWD,
+					    CONN_RANK_UNANSWERED_CROWD,
+					    CONN_RANK_IDLE);
+	return has_syn ? CONN_RANKS(CONN_RANK_HALF_OPEN, 0,
+				    CONN_RANK_UNANSWERED, 0) :
+			 CONN_RANKS(CONN_RANK_HALF_OPEN, CONN_RANK_UNANSWERED,
+				    CONN_RANK_UNANSWERED, CONN_RANK_IDLE);
 }
 
-/* How long it was idle. The clock of another CPU, which saw it, may be ahead. */
-static __always_inline __u32 conn_since(__u16 age, __u64 now)
-{
-	__u32 since = ((now >> CONN_AGE_SHIFT) - age) & CONN_AGE_MASK;
+/*
+ * What follows has no branches that depend on an entry, since the verifier would follow all
+ * combinations of eight of them.
+ */
 
-	return since == CONN_AGE_MASK ? 0 : since;
+/* 1: @value is @least or more. Both are below 2^31. */
+static __always_inline __u32 conn_reaches(__u32 value, __u32 least)
+{
+	return (least - 1 - value) >> 31;
 }
 
 /* Whether so many of a bucket, which is full, are half-open or unanswered that it may be a flood. */
@@ -183,57 +227,32 @@ static __always_inline bool conn_is_crowded(const struct conn_bucket *bucket)
 	for (__u32 way = 0; way < CONN_WAYS; way++) {
 		__u32 class = bucket->ages[way] >> CONN_AGE_BITS;
 
-		n += class == CONN_HALF_OPEN || class == CONN_UNANSWERED;
+		/* Both bits of their numbers are the same. */
+		n += ~(class ^ class >> 1) & 1;
 	}
 	return n >= CONN_CROWD;
 }
 
-/* What a new connection finds in its bucket. */
-struct conn_newcomer {
-	__u64 now;
-	__u32 idle;	 /* what was idle for so long may go */
-	bool has_syn;	 /* its first packet has */
-	bool is_crowded; /* the bucket */
-};
+_Static_assert(CONN_HALF_OPEN == 0 && CONN_UNANSWERED == 3, "conn_is_crowded()");
 
-/*
- * How readily a connection gives its place to another: 0, not at all. Of those alike, the one
- * that was idle for longest.
- *
- * A flood of SYNs makes half-open entries, also where they are answered, and the next ones take
- * the places of these. So a packet with SYN takes the place of none that is open, or that sent
- * more than a handshake; and one that has ended keeps its place while its counters are to be
- * reported. Where the flood takes the place of a handshake that is real, the packet behind the
- * handshake, which has no SYN, makes an entry that the flood does not take.
- */
-static __always_inline __u32 conn_dispensable(__u16 age,
-					      const struct conn_newcomer *newcomer)
+/* Below 2^CONN_AGE_BITS: its place is not given away. */
+static __always_inline __u32 conn_weight(const struct conn_bucket *bucket,
+					 __u32 way, __u32 home, __u64 now,
+					 __u32 idle, __u64 ranks)
 {
-	__u32 since = conn_since(age, newcomer->now);
-	bool is_idle = since >= newcomer->idle;
-	enum conn_rank rank = 0;
+	__u32 age = bucket->ages[way], is_used = bucket->tags[way] & 1;
+	__u32 is_home = ((way ^ home) - 1) >> 31;
+	/* Plus 1: the clock of another CPU, which saw it, may be ahead. */
+	__u32 since = ((now >> CONN_AGE_SHIFT) + 1 - age) & CONN_AGE_MASK;
+	__u32 at = CONN_RANK_AT(age >> CONN_AGE_BITS,
+				conn_reaches(since, CONN_STALE + 1),
+				conn_reaches(since, idle + 1));
+	__u32 used = (ranks >> at & ((1 << CONN_RANK_BITS) - 1))
+			     << CONN_AGE_BITS |
+		     since;
+	__u32 unused = (CONN_RANK_FREE + is_home) << CONN_AGE_BITS;
 
-	switch (age >> CONN_AGE_BITS) {
-	case CONN_HALF_OPEN:
-		rank = newcomer->is_crowded ? CONN_RANK_HALF_OPEN_CROWD :
-					      CONN_RANK_HALF_OPEN;
-		if (since >= CONN_STALE)
-			rank = CONN_RANK_STALE;
-		break;
-	case CONN_CLOSED:
-		rank = is_idle ? CONN_RANK_LONG_CLOSED : CONN_RANK_CLOSED;
-		break;
-	case CONN_UNANSWERED:
-		if (!newcomer->has_syn || is_idle)
-			rank = newcomer->is_crowded ? CONN_RANK_UNANSWERED_CROWD :
-						      CONN_RANK_UNANSWERED;
-		break;
-	case CONN_OPEN:
-		if (!newcomer->has_syn && is_idle)
-			rank = CONN_RANK_IDLE;
-		break;
-	}
-	return rank ? conn_weight(rank, since) : 0;
+	return (used & -is_used) | (unused & (is_used - 1));
 }
 
 /* The way that a new connection gets. */
@@ -242,21 +261,13 @@ static __always_inline void conn_choose(const struct conn_bucket *bucket,
 					__u32 idle,
 					volatile struct conn_choice *ret)
 {
-	const struct conn_newcomer newcomer = {
-		.now = now,
-		.idle = idle,
-		.has_syn = has_syn,
-		.is_crowded = conn_is_crowded(bucket),
-	};
-
 	ret->way = CONN_WAYS;
-	ret->weight = 0;
+	ret->weight = CONN_AGE_MASK;
+	ret->ranks = conn_ranks(has_syn, conn_is_crowded(bucket));
 	for (__u32 way = 0; way < CONN_WAYS; way++) {
-		__u32 weight = conn_weight(
-			way == home ? CONN_RANK_FREE_HOME : CONN_RANK_FREE, 0);
+		__u32 weight =
+			conn_weight(bucket, way, home, now, idle, ret->ranks);
 
-		if (bucket->tags[way])
-			weight = conn_dispensable(bucket->ages[way], &newcomer);
 		if (weight > ret->weight) {
 			ret->weight = weight;
 			ret->way = way;
