@@ -38,10 +38,16 @@ enum {
 
 /* The names in the path of a control group, its own first. */
 struct session_cgroup {
-	__u32 round; /* of session_round, in which a socket had it */
+	__u32 round; /* session_round.number, in which a socket had it */
 	__u16 n;
 	__u16 is_cut; /* there are more, or longer ones */
 	char names[SESSION_CGROUP_LEVELS][SESSION_CGROUP_NAME];
+};
+
+/* How often user space has looked for those that no socket has. */
+struct session_round {
+	__u32 number;
+	__u32 left; /* sockets that a read of the iterator that marks may still visit */
 };
 
 struct session_owner {

@@ -450,15 +450,27 @@ int netobs_sess_own(struct bpf_iter__task_file *ctx)
 	return 0;
 }
 
-static __always_inline int list_owned(struct seq_file *seq, struct sock *sk,
-				      struct session_socket *socket,
-				      struct session_event *event)
+/*
+ * Into the ring buffer, as each read(2) of a list walks from the beginning of a bucket of the
+ * kernel's table, of which there are few, to where it goes on, and takes 32 KiB at most. There is
+ * room left for what is reported meanwhile. @return 1: this read ends, the next one goes on here
+ */
+static __always_inline int list_owned(struct sock *sk,
+				      struct session_socket *socket)
 {
+	struct session_event *event;
+
 	if (!is_listed(sk))
 		return 0;
+	if (bpf_ringbuf_query(&session_events, BPF_RB_AVAIL_DATA) >=
+	    config_wake / 4)
+		return 1;
+	event = bpf_ringbuf_reserve(&session_events, SESSION_OWNED_SIZE, 0);
+	if (!event)
+		return 1;
 	__builtin_memset(event, 0, SESSION_OWNED_SIZE);
 	fill_owned(event, sk, socket);
-	bpf_seq_write(seq, event, SESSION_OWNED_SIZE);
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 	return 0;
 }
 
@@ -480,7 +492,7 @@ int netobs_sess_ls(struct bpf_iter__bpf_sk_storage_map *ctx)
 	if (!event || !is_last || !socket || !sk)
 		return 0;
 	if (config_owners)
-		return list_owned(ctx->meta->seq, sk, socket, event);
+		return list_owned(sk, socket);
 	if (socket->end.time_ns ? !*is_last : !is_connected(sk))
 		return 0;
 	tp = bpf_skc_to_tcp_sock(sk);
@@ -496,20 +508,24 @@ int netobs_sess_ls(struct bpf_iter__bpf_sk_storage_map *ctx)
 	return 0;
 }
 
-/* Control groups that sockets have are not removed from the map. */
+/* Control groups that sockets have are not removed from the map. As many as one read may visit. */
 SEC("iter/bpf_sk_storage_map")
 int netobs_sess_mk(struct bpf_iter__bpf_sk_storage_map *ctx)
 {
-	const __u32 *round = bpf_map_lookup_elem(&session_round, &(__u32){ 0 });
+	struct session_round *round =
+		bpf_map_lookup_elem(&session_round, &(__u32){ 0 });
 	struct session_socket *socket = ctx->value;
 	struct session_cgroup_key key;
 	struct session_cgroup *cgroup;
 
 	if (!round || !socket)
 		return 0;
+	if (!round->left)
+		return 1;
+	round->left--;
 	key = valid_owner(socket)->cgroup;
 	cgroup = bpf_map_lookup_elem(&session_cgroups, &key);
 	if (cgroup)
-		cgroup->round = *round;
+		cgroup->round = round->number;
 	return 0;
 }

@@ -210,7 +210,7 @@ int session_programs_find_holders(const struct session_programs *programs)
 
 int session_programs_mark(const struct session_programs *programs)
 {
-	return run_iterator(programs, "netobs_sess_mk");
+	return program_set_open_iterator(&programs->sockets, "netobs_sess_mk");
 }
 
 int session_programs_list(const struct session_programs *programs)

@@ -58,14 +58,19 @@ void session_programs_close(struct session_programs *programs);
 int session_programs_find_holders(const struct session_programs *programs);
 
 /**
- * Note the round of session_round with the control groups that sockets have. Blocks for as
- * long as that takes.
- *
- * @return 0, or -errno
+ * @return a descriptor, the caller's, or -errno. Reads of it note session_round.number with the
+ *         control groups that sockets have. They return EAGAIN after session_round.left
+ *         sockets, and 0 after the last one.
  */
 int session_programs_mark(const struct session_programs *programs);
 
-/** @return a descriptor to read struct session_event from, the caller's; or -errno */
+/**
+ * List the sockets that live.
+ *
+ * @return a descriptor to read struct session_event from, the caller's; or -errno. With
+ *         session_knobs.wants_owners, reads fill the ring buffer instead, and return EAGAIN
+ *         when it is an eighth full, and 0 after the last socket.
+ */
 int session_programs_list(const struct session_programs *programs);
 
 /** @return bytes that session_counts_sum() needs, or -errno */

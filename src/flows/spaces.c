@@ -8,15 +8,15 @@
 #include "host/peers.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum {
 	SPACES_MAX = 16384, /* more, of which most are gone, are forgotten */
-	ASKED = 1024,	    /* namespaces that are remembered meanwhile */
+	SLICE_MS = 1,	    /* of a search */
 	/* Between searches that find nothing, which look at all processes: 3 us each. */
 	WAIT_MIN_S = 10,
 	WAIT_MAX_S = 300,
@@ -35,8 +35,16 @@ static void forget_all(struct spaces *spaces)
 	spaces->count = 0;
 }
 
+static void close_dir(struct spaces *spaces)
+{
+	if (spaces->dir)
+		closedir(spaces->dir);
+	spaces->dir = NULL;
+}
+
 void spaces_done(struct spaces *spaces)
 {
+	close_dir(spaces);
 	forget_all(spaces);
 }
 
@@ -58,7 +66,7 @@ static struct space *ensure(struct spaces *spaces, uint32_t inode)
 	return space;
 }
 
-static void take(const struct owner_entry *entry, void *user)
+void spaces_note(const struct owner_entry *entry, void *user)
 {
 	struct spaces *spaces = user;
 	struct space *space;
@@ -70,15 +78,11 @@ static void take(const struct owner_entry *entry, void *user)
 		space->pid = entry->owner.pid_tgid >> 32;
 }
 
-/* Once in a round, when it matters. */
-static void update(struct spaces *spaces)
+void spaces_begin_round(struct spaces *spaces)
 {
-	if (spaces->is_current)
-		return;
-	spaces->is_current = true;
+	spaces->round++;
 	if (spaces->count > SPACES_MAX)
 		forget_all(spaces);
-	owner_table_each(spaces->sockets, take, spaces);
 }
 
 static int open_path(struct spaces *spaces, const char *path)
@@ -117,54 +121,55 @@ static void learn_of(struct spaces *spaces, int fd, uint32_t inode)
 		space->has_addresses |= !addresses_read(&space->addresses, fd);
 }
 
-static void learn_from_owners(struct spaces *spaces)
+/* @return whether there are more */
+static bool learn_from_owners(struct spaces *spaces)
 {
-	for (int i = 0; i < SPACE_BUCKETS && peers_wanted(spaces->host, 1); i++)
-		for (const struct space *space = spaces->buckets[i]; space;
-		     space = space->next) {
-			cleanup_fd int fd = open_space(spaces, space);
+	const struct space *space = spaces->buckets[spaces->cursor];
 
-			if (fd >= 0)
-				learn_of(spaces, fd, space->inode);
-		}
+	for (; space; space = space->next) {
+		cleanup_fd int fd = open_space(spaces, space);
+
+		if (fd >= 0)
+			learn_of(spaces, fd, space->inode);
+	}
+	return ++spaces->cursor < SPACE_BUCKETS;
 }
 
-/* @return whether some pairs are still to be known */
-static bool learn_from(struct spaces *spaces, const char *path)
+static void learn_from(struct spaces *spaces, const char *path)
 {
 	cleanup_fd int fd = open_path(spaces, path);
 	uint32_t inode;
 
 	if (fd >= 0 && !netns_inode(fd, &inode))
 		learn_of(spaces, fd, inode);
-	return peers_wanted(spaces->host, 1);
 }
 
-static void learn_from_names(struct spaces *spaces)
+/* @return whether there are more */
+static bool learn_from_names(struct spaces *spaces)
 {
 	static const char *const directories[] = { "/run/netns",
 						   "/run/docker/netns" };
+	const char *directory = directories[spaces->cursor];
+	const struct dirent *entry;
 	char path[300];
 
-	for (size_t i = 0; i < ARRAY_SIZE(directories); i++) {
-		DIR *dir = opendir(directories[i]);
-		const struct dirent *entry;
-
-		while (dir && (entry = readdir(dir))) {
-			snprintf(path, sizeof(path), "%s/%s", directories[i],
-				 entry->d_name);
-			if (*entry->d_name != '.' && !learn_from(spaces, path))
-				break;
-		}
-		if (dir)
-			closedir(dir);
+	if (!spaces->dir)
+		spaces->dir = opendir(directory);
+	entry = spaces->dir ? readdir(spaces->dir) : NULL;
+	if (!entry) {
+		close_dir(spaces);
+		return ++spaces->cursor < ARRAY_SIZE(directories);
 	}
+	snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name);
+	if (*entry->d_name != '.')
+		learn_from(spaces, path);
+	return true;
 }
 
 /* Most processes are in namespaces of others before them. */
-static bool is_asked(uint32_t inode, uint32_t asked[ASKED])
+static bool is_asked(struct spaces *spaces, uint32_t inode)
 {
-	uint32_t *place = &asked[inode % ASKED];
+	uint32_t *place = &spaces->asked[inode % SPACES_ASKED];
 
 	if (*place == inode)
 		return true;
@@ -172,24 +177,24 @@ static bool is_asked(uint32_t inode, uint32_t asked[ASKED])
 	return false;
 }
 
-/* Of each namespace, one process suffices. */
-static void learn_from_processes(struct spaces *spaces)
+/* Of each namespace, one process suffices. @return whether there are more */
+static bool learn_from_processes(struct spaces *spaces)
 {
-	uint32_t inode, asked[ASKED] = { 0 };
 	const struct dirent *entry;
-	DIR *dir = opendir("/proc");
+	uint32_t inode;
 	char path[40];
 
-	while (dir && (entry = readdir(dir))) {
-		if (!isdigit((unsigned char)*entry->d_name))
-			continue;
-		snprintf(path, sizeof(path), "/proc/%.10s/ns/net", entry->d_name);
-		if (!netns_find(path, &inode) && !is_asked(inode, asked) &&
-		    !learn_from(spaces, path))
-			break;
-	}
-	if (dir)
-		closedir(dir);
+	if (!spaces->dir)
+		spaces->dir = opendir("/proc");
+	entry = spaces->dir ? readdir(spaces->dir) : NULL;
+	if (!entry)
+		return false;
+	if (!isdigit((unsigned char)*entry->d_name))
+		return true;
+	snprintf(path, sizeof(path), "/proc/%.10s/ns/net", entry->d_name);
+	if (!netns_find(path, &inode) && !is_asked(spaces, inode))
+		learn_from(spaces, path);
+	return true;
 }
 
 /* A namespace without a socket has none of what is looked for; nor has one that is gone. */
@@ -207,16 +212,6 @@ static void note_denial(struct spaces *spaces)
 			 "namespaces of other processes take CAP_SYS_PTRACE");
 }
 
-static void search(struct spaces *spaces)
-{
-	update(spaces);
-	learn_from_owners(spaces);
-	if (peers_wanted(spaces->host, 1))
-		learn_from_names(spaces);
-	if (peers_wanted(spaces->host, 1))
-		learn_from_processes(spaces);
-}
-
 /* At once if there are more. */
 static bool is_search_due(const struct spaces *spaces, uint32_t wanted)
 {
@@ -224,22 +219,30 @@ static bool is_search_due(const struct spaces *spaces, uint32_t wanted)
 						  spaces->wait_s * NSEC_PER_SEC;
 }
 
-void spaces_begin_round(struct spaces *spaces)
+void spaces_begin_search(struct spaces *spaces)
 {
 	const uint32_t wanted = peers_wanted(spaces->host, UINT32_MAX);
 
-	spaces->round++;
-	spaces->is_current = false;
 	if (!wanted || !is_search_due(spaces, wanted)) {
 		spaces->wanted = wanted;
 		return;
 	}
 	if (wanted > spaces->wanted)
 		spaces->wait_s = 0;
-	search(spaces);
+	spaces->before = wanted;
+	spaces->cursor = 0;
+	memset(spaces->asked, 0, sizeof(spaces->asked));
+	spaces->phase = SPACES_OWNERS;
+}
+
+/* Those that find nothing come less and less often. */
+static void end_search(struct spaces *spaces)
+{
+	close_dir(spaces);
+	spaces->phase = SPACES_AT_REST;
 	spaces->searched_ns = clock_boot_ns();
 	spaces->wanted = peers_wanted(spaces->host, UINT32_MAX);
-	if (spaces->wanted < wanted) {
+	if (spaces->wanted < spaces->before) {
 		spaces->wait_s = 0;
 		return;
 	}
@@ -247,6 +250,41 @@ void spaces_begin_round(struct spaces *spaces)
 							    WAIT_MAX_S) :
 					  WAIT_MIN_S;
 	note_denial(spaces);
+}
+
+/* A part of a phase. @return whether it has more */
+static bool search(struct spaces *spaces)
+{
+	switch (spaces->phase) {
+	case SPACES_OWNERS:
+		return learn_from_owners(spaces);
+	case SPACES_NAMES:
+		return learn_from_names(spaces);
+	case SPACES_PROCESSES:
+		return learn_from_processes(spaces);
+	case SPACES_AT_REST:
+		break;
+	}
+	return false;
+}
+
+static void next_phase(struct spaces *spaces)
+{
+	spaces->cursor = 0;
+	if (spaces->phase == SPACES_PROCESSES || !peers_wanted(spaces->host, 1))
+		end_search(spaces);
+	else
+		spaces->phase++;
+}
+
+bool spaces_step(struct spaces *spaces)
+{
+	const int64_t end_ns = clock_boot_ns() + SLICE_MS * NSEC_PER_MSEC;
+
+	while (spaces->phase != SPACES_AT_REST && clock_boot_ns() < end_ns)
+		if (!search(spaces) || !peers_wanted(spaces->host, 1))
+			next_phase(spaces);
+	return spaces->phase != SPACES_AT_REST;
 }
 
 static const struct netns *followed(const struct spaces *spaces, uint32_t inode)
@@ -273,7 +311,6 @@ static void read_addresses(struct spaces *spaces, struct space *space)
 			netns->ns ? shared_fd_get(netns->ns) : -1);
 		return;
 	}
-	update(spaces);
 	fd = open_space(spaces, space);
 	if (fd >= 0)
 		space->has_addresses |= !addresses_read(&space->addresses, fd);

@@ -12,6 +12,8 @@
 #include "host/host.h"
 #include "sessions/owner_table.h"
 
+#include <dirent.h>
+
 struct space {
 	struct space *next;
 	uint32_t inode;
@@ -21,14 +23,26 @@ struct space {
 	struct addresses addresses;
 };
 
-enum { SPACE_BUCKETS = 256 };
+enum {
+	SPACE_BUCKETS = 256,
+	SPACES_ASKED = 1024, /* namespaces that a search remembers */
+};
 
 struct spaces {
 	const struct host *host;
-	const struct owner_table *sockets;
 	const struct log *log;
 	uint32_t round;
-	bool is_current;     /* processes are those of this round */
+	/* A search, and how far it is. */
+	enum {
+		SPACES_AT_REST,
+		SPACES_OWNERS,
+		SPACES_NAMES,
+		SPACES_PROCESSES
+	} phase;
+	uint32_t cursor; /* a bucket, or a directory of names */
+	DIR *dir;	 /* of names, or /proc; NULL: none is open */
+	uint32_t before; /* pairs that it is for */
+	uint32_t asked[SPACES_ASKED];
 	uint32_t wanted;     /* pairs that the last search has not found */
 	uint32_t wait_s;     /* until the next one; 0: it goes on */
 	int64_t searched_ns; /* CLOCK_BOOTTIME */
@@ -40,8 +54,17 @@ struct spaces {
 
 void spaces_done(struct spaces *spaces);
 
-/** The table of sockets is up to date: find namespaces that pairs of the host lead to. */
+/** The table of sockets is about to be brought up to date. */
 void spaces_begin_round(struct spaces *spaces);
+
+/** One of these sockets. An owner_visit_fn. */
+void spaces_note(const struct owner_entry *entry, void *spaces);
+
+/** They are up to date: begin to find namespaces that pairs of the host lead to. */
+void spaces_begin_search(struct spaces *spaces);
+
+/** Work on that for about a millisecond. @return false: it is done */
+bool spaces_step(struct spaces *spaces);
 
 /** @return whether an interface of that namespace has the address, as far as is known */
 bool spaces_have(struct spaces *spaces, uint32_t inode,

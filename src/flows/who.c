@@ -208,14 +208,13 @@ static void fill(void *data, struct netobs_flow *record, void *ctx)
 int who_init(struct who *who, const struct host *host, uint64_t disabled,
 	     uint32_t max, const struct log *log)
 {
-	int err = owners_open(&who->owners, disabled, max, log);
+	int err = owners_open(&who->owners, disabled, max, spaces_note,
+			      &who->spaces, log);
 
 	if (err)
 		return err;
 	who->host = host;
-	who->spaces = (struct spaces){ .host = host,
-				       .sockets = &who->owners.table,
-				       .log = log };
+	who->spaces = (struct spaces){ .host = host, .log = log };
 	who->extra = (struct flow_extra){ .size = sizeof(struct place),
 					  .note = note,
 					  .join = join,
@@ -233,18 +232,28 @@ void who_done(struct who *who)
 
 void who_begin(struct who *who, int64_t keep_ns)
 {
+	spaces_begin_round(&who->spaces);
 	owners_begin(&who->owners, keep_ns);
-	who->is_updating = true;
+	who->phase = WHO_SOCKETS;
 }
 
 bool who_step(struct who *who)
 {
-	if (!who->is_updating)
-		return false;
-	if (owners_step(&who->owners))
+	switch (who->phase) {
+	case WHO_SOCKETS:
+		if (owners_step(&who->owners))
+			return true;
+		spaces_begin_search(&who->spaces);
+		who->phase = WHO_SPACES;
 		return true;
-	spaces_begin_round(&who->spaces);
-	who->is_updating = false;
+	case WHO_SPACES:
+		if (spaces_step(&who->spaces))
+			return true;
+		who->phase = WHO_AT_REST;
+		return false;
+	case WHO_AT_REST:
+		break;
+	}
 	return false;
 }
 

@@ -16,7 +16,7 @@ struct who {
 	const struct host *host;
 	struct owners owners;
 	struct spaces spaces;
-	bool is_updating;
+	enum { WHO_AT_REST, WHO_SOCKETS, WHO_SPACES } phase;
 	struct netobs_process ends[2]; /* of the record that is being filled */
 	struct flow_extra extra;       /* for merge_options.extras */
 };

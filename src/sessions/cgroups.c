@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "cgroups.h"
 
+#include "base/util.h"
 #include "engine/session_programs.h"
 
 #include <bpf/bpf.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-/* Groups that were added since; two times as many may be there without a socket. */
-enum { LOOK_AFTER = SESSION_CGROUPS_MAX / 4 };
+enum {
+	/* Groups that were added since; two times as many may be there without a socket. */
+	LOOK_AFTER = SESSION_CGROUPS_MAX / 4,
+	/* About a millisecond's work. */
+	MARK_AT_ONCE = 8192,
+	REMOVE_AT_ONCE = 512,
+};
 
 /* Its names, its own first. False: the path is longer than what is known of it. */
 static bool join_names(const struct session_cgroup *names, char *path, size_t size)
@@ -38,39 +46,96 @@ bool cgroups_find(int cgroups_fd, const struct session_cgroup_key *key,
 	return true;
 }
 
-/* The next key is that of the element behind it, so it is read before its removal. */
-static void remove_old(const struct cgroups_upkeep *upkeep)
+static void end_upkeep(struct cgroups_upkeep *upkeep, int err,
+		       const struct log *log)
 {
-	struct session_cgroup_key key, next;
-	struct session_cgroup names;
-	int err = bpf_map_get_next_key(upkeep->cgroups_fd, NULL, &next);
+	close_fd(&upkeep->mark_fd);
+	upkeep->phase = CGROUPS_AT_REST;
+	if (err)
+		log_warning(log, "cannot find the control groups of sockets: %s",
+			    strerror(-err));
+}
 
-	while (!err) {
-		key = next;
-		err = bpf_map_get_next_key(upkeep->cgroups_fd, &key, &next);
-		if (!bpf_map_lookup_elem(upkeep->cgroups_fd, &key, &names) &&
-		    upkeep->round - names.round > 1)
-			bpf_map_delete_elem(upkeep->cgroups_fd, &key);
-	}
+static int write_round(struct cgroups_upkeep *upkeep)
+{
+	const uint32_t first = 0;
+
+	upkeep->round.left = MARK_AT_ONCE;
+	return bpf_map_update_elem(upkeep->round_fd, &first, &upkeep->round,
+				   BPF_ANY);
 }
 
 void cgroups_look_after(struct cgroups_upkeep *upkeep,
 			const struct session_programs *programs, uint64_t kept,
 			const struct log *log)
 {
-	const uint32_t first = 0;
 	int err;
 
-	if (kept - upkeep->kept_then < LOOK_AFTER)
+	if (upkeep->phase != CGROUPS_AT_REST ||
+	    kept - upkeep->kept_then < LOOK_AFTER)
 		return;
 	upkeep->kept_then = kept;
-	upkeep->round++;
-	err = bpf_map_update_elem(upkeep->round_fd, &first, &upkeep->round,
-				  BPF_ANY);
-	err = err ?: session_programs_mark(programs);
+	upkeep->round.number++;
+	err = write_round(upkeep);
+	if (!err) {
+		upkeep->mark_fd = session_programs_mark(programs);
+		err = upkeep->mark_fd < 0 ? upkeep->mark_fd : 0;
+	}
 	if (err)
-		log_warning(log, "cannot find the control groups of sockets: %s",
-			    strerror(-err));
+		end_upkeep(upkeep, err, log);
 	else
-		remove_old(upkeep);
+		upkeep->phase = CGROUPS_MARKING;
+}
+
+void cgroups_done(struct cgroups_upkeep *upkeep)
+{
+	close_fd(&upkeep->mark_fd);
+}
+
+/* Those that no socket has now have the number of an earlier round. */
+static void mark_some(struct cgroups_upkeep *upkeep, const struct log *log)
+{
+	char none;
+	ssize_t n = read(upkeep->mark_fd, &none, sizeof(none));
+	int err = n < 0 ? -errno : 0;
+
+	if (!n) {
+		close_fd(&upkeep->mark_fd);
+		err = bpf_map_get_next_key(upkeep->cgroups_fd, NULL,
+					   &upkeep->next);
+		upkeep->phase = err ? CGROUPS_AT_REST : CGROUPS_REMOVING;
+		return;
+	}
+	if (err == -EAGAIN || err == -EINTR)
+		err = write_round(upkeep);
+	if (err)
+		end_upkeep(upkeep, err, log);
+}
+
+/* The next key is that of the element behind it, so it is read before its removal. */
+static void remove_some(struct cgroups_upkeep *upkeep)
+{
+	struct session_cgroup names;
+	int err = 0;
+
+	for (int i = 0; !err && i < REMOVE_AT_ONCE; i++) {
+		const struct session_cgroup_key key = upkeep->next;
+
+		err = bpf_map_get_next_key(upkeep->cgroups_fd, &key,
+					   &upkeep->next);
+		if (!bpf_map_lookup_elem(upkeep->cgroups_fd, &key, &names) &&
+		    upkeep->round.number - names.round > 1)
+			bpf_map_delete_elem(upkeep->cgroups_fd, &key);
+	}
+	if (err)
+		upkeep->phase = CGROUPS_AT_REST;
+}
+
+bool cgroups_step(struct cgroups_upkeep *upkeep, const struct log *log)
+{
+	if (upkeep->phase == CGROUPS_MARKING)
+		mark_some(upkeep, log);
+	else if (upkeep->phase == CGROUPS_REMOVING)
+		remove_some(upkeep);
+	return upkeep->phase != CGROUPS_AT_REST;
 }

@@ -20,21 +20,33 @@ struct cgroup_info {
 bool cgroups_find(int cgroups_fd, const struct session_cgroup_key *key,
 		  struct cgroup_info *ret_info);
 
-/* When groups that no socket has any more were last removed. */
+/* Groups that no socket has any more, and when they were last removed. */
 struct cgroups_upkeep {
 	int cgroups_fd, round_fd; /* the maps; the caller's */
-	uint32_t round;
+	struct session_round round;
 	uint64_t kept_then; /* session_counts.cgroups */
+	enum {
+		CGROUPS_AT_REST,
+		CGROUPS_MARKING, /* those that sockets have */
+		CGROUPS_REMOVING
+	} phase;
+	int mark_fd;			/* -1: none */
+	struct session_cgroup_key next; /* to be looked at */
 };
 
 /**
- * Remove them if many were added since. The sockets of what was removed were gone the last time,
- * too, so a record of them that is still to be made has their names.
+ * Begin to remove them if many were added since. The sockets of what will be removed were gone the
+ * last time, too, so a record of them that is still to be made has their names.
  *
  * @param kept  session_counts.cgroups, the sum of all CPUs
  */
 void cgroups_look_after(struct cgroups_upkeep *upkeep,
 			const struct session_programs *programs, uint64_t kept,
 			const struct log *log);
+
+/** Work on that for about a millisecond. @return false: it is done */
+bool cgroups_step(struct cgroups_upkeep *upkeep, const struct log *log);
+
+void cgroups_done(struct cgroups_upkeep *upkeep);
 
 #endif

@@ -25,8 +25,10 @@ _Static_assert(OWNER_KEY_WORDS % 2 == 0, "words are hashed in pairs");
 
 int owner_table_init(struct owner_table *table, uint32_t max)
 {
-	*table = (struct owner_table){ .n_buckets = BUCKETS_MIN, .max = max };
-	table->buckets = calloc(BUCKETS_MIN, sizeof(*table->buckets));
+	*table = (struct owner_table){ .n_buckets = BUCKETS_MIN,
+				       .level = BUCKETS_MIN,
+				       .max = max };
+	table->buckets = calloc(2 * BUCKETS_MIN, sizeof(*table->buckets));
 	if (!table->buckets)
 		return -ENOMEM;
 	return getrandom(table->secret, sizeof(table->secret), 0) < 0 ? -errno :
@@ -46,15 +48,26 @@ void owner_table_done(struct owner_table *table)
 	*table = (struct owner_table){ 0 };
 }
 
-static struct owner_entry **bucket_of(const struct owner_table *table,
-				      const struct owner_key *key)
+static uint64_t hash_of(const struct owner_table *table,
+			const struct owner_key *key)
 {
 	const uint32_t *words = (const uint32_t *)key;
 	uint64_t sum = 0;
 
 	for (int i = 0; i < OWNER_KEY_WORDS; i += 2)
 		sum += hash_pair(words + i, table->secret + i);
-	return &table->buckets[hash_finish(sum) & (table->n_buckets - 1)];
+	return hash_finish(sum);
+}
+
+static struct owner_entry **bucket_of(const struct owner_table *table,
+				      const struct owner_key *key)
+{
+	const uint64_t hash = hash_of(table, key);
+	uint64_t i = hash & (2 * (uint64_t)table->level - 1);
+
+	if (i >= table->n_buckets)
+		i = hash & (table->level - 1);
+	return &table->buckets[i];
 }
 
 static bool is_key(const struct owner_entry *entry, const struct owner_key *key)
@@ -62,30 +75,42 @@ static bool is_key(const struct owner_entry *entry, const struct owner_key *key)
 	return !memcmp(&entry->key, key, sizeof(*key));
 }
 
-/* Without memory, chains are longer. */
-static void grow(struct owner_table *table)
+/* Room for as many buckets again. Pages of large tables are moved, not copied. */
+static bool make_room(struct owner_table *table)
 {
-	struct owner_table before = *table;
 	struct owner_entry **buckets;
 
-	if (table->count < table->n_buckets)
-		return;
-	buckets = calloc((size_t)before.n_buckets * 2, sizeof(*buckets));
+	if (table->n_buckets < 2 * table->level)
+		return true;
+	buckets = realloc(table->buckets,
+			  4 * (size_t)table->level * sizeof(*buckets));
 	if (!buckets)
-		return;
+		return false;
 	table->buckets = buckets;
-	table->n_buckets *= 2;
-	for (uint32_t i = 0; i < before.n_buckets; i++)
-		for (struct owner_entry *entry = before.buckets[i]; entry;) {
-			struct owner_entry *next = entry->next;
-			struct owner_entry **bucket =
-				bucket_of(table, &entry->key);
+	table->level *= 2;
+	return true;
+}
 
-			entry->next = *bucket;
-			*bucket = entry;
-			entry = next;
-		}
-	free(before.buckets);
+/* Split the next bucket. Without memory, chains are longer. */
+static void grow(struct owner_table *table)
+{
+	struct owner_entry *entry;
+	uint32_t from;
+
+	if (table->count < table->n_buckets || !make_room(table))
+		return;
+	from = table->n_buckets - table->level;
+	entry = table->buckets[from];
+	table->buckets[from] = table->buckets[table->n_buckets] = NULL;
+	table->n_buckets++;
+	while (entry) {
+		struct owner_entry *next = entry->next;
+		struct owner_entry **bucket = bucket_of(table, &entry->key);
+
+		entry->next = *bucket;
+		*bucket = entry;
+		entry = next;
+	}
 }
 
 /* Of the socket; or where too many have that key, of the crowd of the others. NULL: none. */
@@ -216,7 +241,8 @@ static bool sweep_entry(const struct owner_table *table,
 }
 
 bool owner_table_sweep(struct owner_table *table, uint32_t *cursor,
-		       int64_t now_ns, int64_t before_ns)
+		       int64_t now_ns, int64_t before_ns, owner_visit_fn *visit,
+		       void *user)
 {
 	const uint32_t end =
 		(uint32_t)min_u64(*cursor + SWEEP_BUCKETS, table->n_buckets);
@@ -226,6 +252,8 @@ bool owner_table_sweep(struct owner_table *table, uint32_t *cursor,
 			struct owner_entry *entry = *at;
 
 			if (sweep_entry(table, entry, now_ns, before_ns)) {
+				if (visit)
+					visit(entry, user);
 				at = &entry->next;
 				continue;
 			}
@@ -300,14 +328,4 @@ enum owner_found owner_table_find(const struct owner_table *table,
 		return OWNER_UNKNOWN;
 	*ret_entry = open;
 	return OWNER_FOUND;
-}
-
-void owner_table_each(const struct owner_table *table,
-		      void (*take)(const struct owner_entry *entry, void *user),
-		      void *user)
-{
-	for (uint32_t i = 0; i < table->n_buckets; i++)
-		for (const struct owner_entry *entry = table->buckets[i]; entry;
-		     entry = entry->next)
-			take(entry, user);
 }

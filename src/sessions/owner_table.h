@@ -36,11 +36,14 @@ struct owner_entry {
 	bool is_crowd;
 };
 
+typedef void owner_visit_fn(const struct owner_entry *entry, void *user);
+
 enum { OWNER_KEY_WORDS = sizeof(struct owner_key) / sizeof(uint32_t) };
 
+/* Buckets grow one by one: of @level, a power of two, those below n_buckets - level are split. */
 struct owner_table {
 	struct owner_entry **buckets;
-	uint32_t n_buckets; /* a power of two */
+	uint32_t n_buckets, level;
 	uint32_t count, max;
 	uint64_t refused; /* sockets that found no room */
 	int64_t begun_ns; /* the round */
@@ -63,10 +66,12 @@ void owner_table_begin_round(struct owner_table *table, int64_t now_ns);
  * @now_ns at the latest; those that ended before @before_ns are forgotten. A slice of it.
  *
  * @param cursor  0 to begin with
+ * @param visit   called with @user for each socket that stays; NULL: not
  * @return false: that was all
  */
 bool owner_table_sweep(struct owner_table *table, uint32_t *cursor,
-		       int64_t now_ns, int64_t before_ns);
+		       int64_t now_ns, int64_t before_ns, owner_visit_fn *visit,
+		       void *user);
 
 enum owner_found {
 	OWNER_NONE,    /* no socket */
@@ -87,10 +92,5 @@ enum owner_found owner_table_find(const struct owner_table *table,
 /** @return whether it is certain that the socket was open from @first_ns to @last_ns */
 bool owner_was_open_throughout(const struct owner_entry *entry,
 			       int64_t first_ns, int64_t last_ns);
-
-/** Call @take for each socket that is known. */
-void owner_table_each(const struct owner_table *table,
-		      void (*take)(const struct owner_entry *entry, void *user),
-		      void *user);
 
 #endif

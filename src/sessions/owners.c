@@ -15,8 +15,6 @@
 enum {
 	RING_BYTES = 4 << 20,
 	SLICE_MS = 1,
-	/* Of a list, read at once: each read(2) begins its bucket of the kernel's table again. */
-	BATCH = 32768 / SESSION_OWNED_SIZE,
 };
 
 /* What the programs stamp with: clock_boot_ns() but for a time namespace's offset. */
@@ -60,10 +58,9 @@ static int open_maps(struct owners *owners)
 	if (owners->counts_fd < 0 || owners->upkeep.cgroups_fd < 0 || size < 0)
 		return -ENOENT;
 	owners->counts_room = calloc(1, (size_t)size);
-	owners->batch = calloc(BATCH, SESSION_OWNED_SIZE);
 	owners->ring = ring_buffer__new(program_set_map_fd(set, "session_events"),
 					take_event, owners, NULL);
-	return owners->counts_room && owners->batch && owners->ring ? 0 : -ENOMEM;
+	return owners->counts_room && owners->ring ? 0 : -ENOMEM;
 }
 
 static void note_absent(const struct owners *owners)
@@ -81,7 +78,7 @@ static void note_absent(const struct owners *owners)
 }
 
 int owners_open(struct owners *owners, uint64_t disabled, uint32_t max,
-		const struct log *log)
+		owner_visit_fn *visit, void *visitor, const struct log *log)
 {
 	const struct session_knobs knobs = {
 		.ring_bytes = RING_BYTES,
@@ -91,7 +88,11 @@ int owners_open(struct owners *owners, uint64_t disabled, uint32_t max,
 	};
 	int err;
 
-	*owners = (struct owners){ .log = log, .list_fd = -1 };
+	*owners = (struct owners){ .log = log,
+				   .list_fd = -1,
+				   .upkeep = { .mark_fd = -1 },
+				   .visit = visit,
+				   .visitor = visitor };
 	err = owner_table_init(&owners->table, max);
 	err = err ?: session_programs_open(&owners->programs, &knobs, log);
 	err = err ?: open_maps(owners);
@@ -112,11 +113,11 @@ void owners_close(struct owners *owners)
 	if (!owners->log)
 		return;
 	close_fd(&owners->list_fd);
+	cgroups_done(&owners->upkeep);
 	ring_buffer__free(owners->ring);
 	session_programs_close(&owners->programs);
 	owner_table_done(&owners->table);
 	free(owners->counts_room);
-	free(owners->batch);
 	*owners = (struct owners){ 0 };
 }
 
@@ -148,36 +149,21 @@ static void end_list(struct owners *owners, int err)
 	owners->phase = OWNERS_READING;
 }
 
-/* @return whether all of the batch is noted */
-static bool note_batch(struct owners *owners)
-{
-	while (owners->batch_at + SESSION_OWNED_SIZE <= owners->batch_end) {
-		struct session_event event = { 0 };
-
-		if (is_slice_over(owners))
-			return false;
-		memcpy(&event, owners->batch + owners->batch_at,
-		       SESSION_OWNED_SIZE);
-		owners->batch_at += SESSION_OWNED_SIZE;
-		owner_table_note(&owners->table, &event);
-	}
-	return true;
-}
-
+/* Those that live are in the ring buffer, too. */
 static void read_list(struct owners *owners)
 {
-	ssize_t n = 1;
+	char none;
+	ssize_t n;
 
-	while (note_batch(owners) && n > 0 && !is_slice_over(owners)) {
-		n = read(owners->list_fd, owners->batch,
-			 (size_t)BATCH * SESSION_OWNED_SIZE);
-		owners->batch_at = 0;
-		owners->batch_end = n > 0 ? (size_t)n : 0;
-	}
-	if (!n)
-		end_list(owners, 0);
-	else if (n < 0 && errno != EAGAIN && errno != EINTR)
-		end_list(owners, -errno);
+	do {
+		if (read_ring(owners))
+			return;
+		n = read(owners->list_fd, &none, sizeof(none));
+		if (!n)
+			end_list(owners, 0);
+		else if (n < 0 && errno != EAGAIN && errno != EINTR)
+			end_list(owners, -errno);
+	} while (owners->phase == OWNERS_LISTING && !is_slice_over(owners));
 }
 
 static void note_lost(struct owners *owners, const struct session_counts *counts)
@@ -201,7 +187,6 @@ void owners_begin(struct owners *owners, int64_t keep_ns)
 		return;
 	owners->keep_ns = keep_ns;
 	owner_table_begin_round(&owners->table, stamp_ns());
-	owners->batch_at = owners->batch_end = 0;
 	fd = session_programs_list(&owners->programs);
 	if (fd < 0) {
 		end_list(owners, fd);
@@ -211,7 +196,7 @@ void owners_begin(struct owners *owners, int64_t keep_ns)
 	owners->phase = OWNERS_LISTING;
 }
 
-static void end_round(struct owners *owners)
+static void end_sweep(struct owners *owners)
 {
 	struct session_counts counts =
 		session_counts_sum(owners->counts_fd, owners->counts_room);
@@ -219,7 +204,7 @@ static void end_round(struct owners *owners)
 	note_lost(owners, &counts);
 	cgroups_look_after(&owners->upkeep, &owners->programs, counts.cgroups,
 			   owners->log);
-	owners->phase = OWNERS_AT_REST;
+	owners->phase = OWNERS_TIDYING;
 }
 
 bool owners_step(struct owners *owners)
@@ -241,9 +226,15 @@ bool owners_step(struct owners *owners)
 		return true;
 	case OWNERS_SWEEPING:
 		if (owner_table_sweep(&owners->table, &owners->cursor, now_ns,
-				      now_ns - owners->keep_ns))
+				      now_ns - owners->keep_ns, owners->visit,
+				      owners->visitor))
 			return true;
-		end_round(owners);
+		end_sweep(owners);
+		return true;
+	case OWNERS_TIDYING:
+		if (cgroups_step(&owners->upkeep, owners->log))
+			return true;
+		owners->phase = OWNERS_AT_REST;
 		return false;
 	}
 	return false;

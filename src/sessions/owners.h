@@ -31,15 +31,16 @@ struct owners {
 		OWNERS_AT_REST,
 		OWNERS_LISTING,
 		OWNERS_READING, /* those that ended during the list */
-		OWNERS_SWEEPING
+		OWNERS_SWEEPING,
+		OWNERS_TIDYING /* control groups */
 	} phase;
 	int list_fd;
-	char *batch; /* of the list */
-	size_t batch_at, batch_end;
 	bool is_listed; /* all of them were; else none is taken for ended */
 	uint32_t cursor;
 	int64_t keep_ns; /* for how long sockets that ended are known */
 	int64_t slice_end_ns;
+	owner_visit_fn *visit; /* of each socket, once in a round */
+	void *visitor;
 	struct {
 		struct session_cgroup_key key;
 		bool is_known;
@@ -53,10 +54,12 @@ struct owners {
  *
  * @param disabled  as netobs_opts.disable_features
  * @param max       sockets that are known at a time
+ * @param visit     called by owners_step(), with @visitor, for each socket that is known, once in
+ *                  a round in which all could be listed
  * @return 0, or -errno, which is logged: there is nothing to close
  */
 int owners_open(struct owners *owners, uint64_t disabled, uint32_t max,
-		const struct log *log);
+		owner_visit_fn *visit, void *visitor, const struct log *log);
 
 /** Does nothing to what is zeroed. */
 void owners_close(struct owners *owners);

@@ -148,6 +148,7 @@ int netobs_sessions_new(const struct netobs_sessions_opts *opts,
 		return -ENOMEM;
 	sessions->loop.fd = sessions->stop_fd = sessions->list_fd = -1;
 	sessions->counts_fd = sessions->cgroups_fd = -1;
+	sessions->upkeep.mark_fd = -1;
 	memcpy(&sessions->opts, opts, min_u64(opts->sz, sizeof(*opts)));
 	sessions->opts.buffer_bytes = sessions->opts.buffer_bytes ?:
 					      BUFFER_DEFAULT;
@@ -171,6 +172,7 @@ void netobs_sessions_free(struct netobs_sessions *sessions)
 	if (!sessions)
 		return;
 	close_fd(&sessions->list_fd);
+	cgroups_done(&sessions->upkeep);
 	session_programs_close(&sessions->programs);
 	map_grace_abandon(sessions->grace);
 	ring_buffer__free(sessions->ring);
@@ -269,6 +271,10 @@ static int on_upkeep(void *ctx, int fd)
 	counts = session_counts_sum(sessions->counts_fd, sessions->counts_room);
 	cgroups_look_after(&sessions->upkeep, &sessions->programs,
 			   counts.cgroups, &sessions->log);
+	begin_slice(sessions);
+	while (cgroups_step(&sessions->upkeep, &sessions->log) &&
+	       clock_boot_ns() < sessions->slice_end_ns)
+		;
 	return read_ring(sessions);
 }
 

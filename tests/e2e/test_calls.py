@@ -11,6 +11,9 @@ CPU meanwhile is not the library's doing.
 
 import json
 import math
+import resource
+import subprocess
+import sys
 import time
 
 from lib import lab
@@ -23,6 +26,21 @@ DRAIN_S = 0.5 # to drain FLOWS, several times what it takes
 INTERVAL_MS = 4000
 REPLACEMENTS = 2 # of rules
 PENDING = lab.sized(300_000) # flows that a stop has to deliver
+SOCKETS = lab.sized(160_000)
+DRAINS = 3
+
+
+# Binds UDP sockets, one to each port of an address, and keeps them until its input ends.
+HOLDER = """
+import resource, socket, sys
+first, end = map(int, sys.argv[1:])
+resource.setrlimit(resource.RLIMIT_NOFILE, 2 * resource.getrlimit(resource.RLIMIT_NOFILE)[1:])
+kept = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(first, end)]
+for i, one in zip(range(first, end), kept):
+    one.bind((f"127.1.0.{i // 50000}", 1024 + i % 50000))
+print("ready", flush=True)
+sys.stdin.read()
+"""
 
 
 class Calls(lab.WiredTest):
@@ -156,6 +174,43 @@ class Calls(lab.WiredTest):
         lists = [[" or ".join(f"tcp port {at}" for at in range(first, first + 200))]
                  for first in (1000, 2000)]
         self.assert_short(self.replace_rules, lists)
+
+    def open_sockets(self, count):
+        """As many processes as it takes."""
+        each = min(count, resource.getrlimit(resource.RLIMIT_NOFILE)[1] - 100, 50000)
+        holders = [self.lab.spawn(sys.executable, "-c", HOLDER, first, min(first + each, count),
+                                  ns=self.a, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                   for first in range(0, count, each)]
+        for one in holders:
+            self.assertEqual(b"ready\n", one.stdout.readline())
+        return holders
+
+    def list_sockets(self, count):
+        """The longest call, and CPU time per drain, each of which lists them."""
+        holders = self.open_sockets(count)
+        context = self.start(interval_ms=500, flags=library.PROCESSES)
+        while context.engine_stats().drains < DRAINS:
+            self.dispatch(context)
+        stats = context.engine_stats()
+        self.check(context.stats(), f"{count} sockets, "
+                   f"{stats.drain_cpu_ns / stats.drains / 1e6:.1f} ms of the CPU per drain")
+        self.assertNotIn("cannot list", str(context.messages))
+        self.measure(context.free)
+        for one in holders:
+            one.communicate()
+        return self.longest, stats.drain_cpu_ns / stats.drains
+
+    def test_sockets_that_are_listed(self):
+        """Of all namespaces, with each drain. Four times as many take four times as long."""
+        took = {SOCKETS // 4: [], SOCKETS: []}
+
+        def measure(count):
+            longest, per_drain = self.list_sockets(count)
+            took[count].append(per_drain)
+            return longest
+        for count in took:
+            self.assert_short(measure, count)
+        self.assertLess(min(took[SOCKETS]) / min(took[SOCKETS // 4]), 8)
 
     def stop_after_flood(self, **options):
         context = self.start(**options)

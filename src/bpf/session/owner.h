@@ -35,12 +35,11 @@ struct {
 	__type(value, struct session_cgroup);
 } session_cgroups SEC(".maps");
 
-/* How often user space has looked for those. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, __u32);
+	__type(value, struct session_round);
 } session_round SEC(".maps");
 
 struct {
@@ -156,7 +155,8 @@ static __always_inline void keep_path(struct cgroup *cgroup,
 {
 	struct session_counts *counts =
 		bpf_map_lookup_elem(&session_counts, &(__u32){ 0 });
-	const __u32 *round = bpf_map_lookup_elem(&session_round, &(__u32){ 0 });
+	const struct session_round *round =
+		bpf_map_lookup_elem(&session_round, &(__u32){ 0 });
 	struct session_cgroup *known;
 	struct session_path *path;
 
@@ -164,14 +164,14 @@ static __always_inline void keep_path(struct cgroup *cgroup,
 		return;
 	known = bpf_map_lookup_elem(&session_cgroups, key);
 	if (known) {
-		known->round = *round;
+		known->round = round->number;
 		return;
 	}
 	path = claim_path();
 	if (!path)
 		return;
 	read_path(cgroup, &path->names);
-	path->names.round = *round;
+	path->names.round = round->number;
 	if (bpf_map_update_elem(&session_cgroups, key, &path->names, BPF_NOEXIST))
 		__sync_fetch_and_add(&counts->cgroups_lost, 1);
 	else

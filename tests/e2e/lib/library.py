@@ -10,6 +10,7 @@ DRAIN_TIMES = 22 # NETOBS_DRAIN_TIMES
 CANCELED = -125 # ECANCELED, of every Linux
 IN_PROGRESS = -115 # EINPROGRESS
 ACCEPT = 1 # NETOBS_ACCEPT
+PROCESSES = 1 << 2 # NETOBS_PROCESSES
 LOG = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
 
 

@@ -59,12 +59,21 @@ static struct session_event event_at(const struct truth *truth, int64_t now_ns)
 	return event;
 }
 
+static void count(const struct owner_entry *entry, void *user)
+{
+	uint32_t *n = user;
+
+	(void)entry;
+	++*n;
+}
+
 static void end_round(struct owner_table *table, int64_t now_ns, int64_t before_ns)
 {
-	uint32_t cursor = 0;
+	uint32_t cursor = 0, n = 0;
 
-	while (owner_table_sweep(table, &cursor, now_ns, before_ns))
+	while (owner_table_sweep(table, &cursor, now_ns, before_ns, count, &n))
 		;
+	assert_int_equal(n, table->count);
 }
 
 /* The pid that the sockets say which were open at that moment; 0: none, or several. */
@@ -378,6 +387,46 @@ static void more_than_there_is_room_for_are_counted(void **state)
 	owner_table_done(&table);
 }
 
+/* A key of its own for each. */
+static struct session_event event_of(uint32_t number, int64_t now_ns)
+{
+	const struct truth one = { .cookie = number,
+				   .pid = 1 + number,
+				   .to_ns = INT64_MAX };
+	struct session_event event = event_at(&one, now_ns);
+
+	event.netns = number;
+	return event;
+}
+
+/* Buckets are split one by one, while there are more and more of them, and in between. */
+static void all_are_found_while_the_table_grows(void **state)
+{
+	enum { MANY = 20000 };
+	const struct owner_entry *entry = NULL;
+	struct owner_table table;
+
+	(void)state;
+	assert_int_equal(owner_table_init(&table, MANY), 0);
+	for (uint32_t i = 0; i < MANY; i++) {
+		const struct session_event event = event_of(i, STEP_NS);
+		struct owner_key key = key_of(0);
+
+		owner_table_note(&table, &event);
+		assert_in_range(table.n_buckets, i + 1 < 1024 ? 1024 : i + 1,
+				i + 2 < 1024 ? 1024 : i + 2);
+		key.netns = (uint32_t)rand() % (i + 1);
+		assert_int_equal(owner_table_find(&table, &key, STEP_NS,
+						  STEP_NS, &entry),
+				 OWNER_FOUND);
+		assert_int_equal(entry->owner.pid_tgid >> 32, 1 + key.netns);
+	}
+	assert_int_equal(table.count, MANY);
+	end_round(&table, STEP_NS, 0);
+	assert_int_equal(table.count, MANY);
+	owner_table_done(&table);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -389,6 +438,7 @@ int main(void)
 		cmocka_unit_test(a_closed_socket_of_udp_has_no_more_packets),
 		cmocka_unit_test(of_a_crowd_few_are_told_apart),
 		cmocka_unit_test(more_than_there_is_room_for_are_counted),
+		cmocka_unit_test(all_are_found_while_the_table_grows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Control groups that no socket has any more are removed, a part at a time. */
+#include "lib_lab.h"
+#include "lib_test.h"
+
+#include "base/util.h"
+#include "engine/session_programs.h"
+#include "sessions/cgroups.h"
+
+#include <arpa/inet.h>
+#include <bpf/bpf.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <netobs/probe.h>
+
+enum {
+	GONE = 6000,
+	ENOUGH = SESSION_CGROUPS_MAX, /* that were added: more than it waits for */
+	STEPS_LEAST = 10,
+};
+
+#define FIRST_GONE (1ULL << 40)
+
+struct fixture {
+	struct lab lab;
+	struct session_programs programs;
+	struct cgroups_upkeep upkeep;
+	uint64_t kept;
+	int fds[2];
+};
+
+static const struct log silent;
+
+static bool is_lacking(void)
+{
+	struct netobs_feature features[NETOBS_FEATURES];
+
+	netobs_probe(0, features, NETOBS_FEATURES, sizeof(features[0]));
+	return !features[NETOBS_FEATURE_SESSIONS].available;
+}
+
+/* A connection, whose ends are of this process. */
+static void connect_to_itself(int ret_fds[2])
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(address);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(listener, (void *)&address, len), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (void *)&address, &len), 0);
+	ret_fds[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(ret_fds[0], (void *)&address, len), 0);
+	ret_fds[1] = accept(listener, NULL, NULL);
+	assert_true(ret_fds[1] >= 0);
+	close(listener);
+}
+
+static void add_those_that_are_gone(const struct fixture *f)
+{
+	const struct session_cgroup names = { 0 };
+
+	for (uint64_t i = 0; i < GONE; i++) {
+		const struct session_cgroup_key key = { .id = FIRST_GONE + i };
+
+		assert_int_equal(bpf_map_update_elem(f->upkeep.cgroups_fd, &key,
+						     &names, BPF_NOEXIST),
+				 0);
+	}
+}
+
+/* How many there are of those, and of others. */
+static void count(const struct fixture *f, uint32_t ret_n[2])
+{
+	struct session_cgroup_key key, *before = NULL;
+
+	ret_n[0] = ret_n[1] = 0;
+	while (!bpf_map_get_next_key(f->upkeep.cgroups_fd, before, &key)) {
+		ret_n[key.id >= FIRST_GONE]++;
+		before = &key;
+	}
+}
+
+/* @return in how many parts */
+static uint32_t look_after(struct fixture *f)
+{
+	uint32_t steps = 1;
+
+	f->kept += ENOUGH;
+	cgroups_look_after(&f->upkeep, &f->programs, f->kept, &silent);
+	while (cgroups_step(&f->upkeep, &silent))
+		steps++;
+	assert_int_equal(f->upkeep.mark_fd, -1);
+	return steps;
+}
+
+static void those_without_a_socket_are_removed_in_parts(void **state)
+{
+	const struct session_knobs knobs = { .ring_bytes = 1 << 20 };
+	struct fixture *f = *state;
+	uint32_t n[2];
+
+	if (is_lacking()) {
+		assert_true(session_programs_open(&f->programs, &knobs,
+						  &silent) < 0);
+		return;
+	}
+	assert_int_equal(session_programs_open(&f->programs, &knobs, &silent), 0);
+	f->upkeep.cgroups_fd =
+		program_set_map_fd(&f->programs.sockets, "session_cgroups");
+	f->upkeep.round_fd =
+		program_set_map_fd(&f->programs.sockets, "session_round");
+	connect_to_itself(f->fds);
+	add_those_that_are_gone(f);
+	count(f, n);
+	assert_true(n[0] > 0);
+	assert_int_equal(n[1], GONE);
+	/* Too few were added since. */
+	cgroups_look_after(&f->upkeep, &f->programs, 1, &silent);
+	assert_false(cgroups_step(&f->upkeep, &silent));
+
+	/* A record of one that has just gone may still be made. */
+	assert_true(look_after(f) > STEPS_LEAST);
+	count(f, n);
+	assert_int_equal(n[1], GONE);
+	look_after(f);
+	count(f, n);
+	assert_true(n[0] > 0);
+	assert_int_equal(n[1], 0);
+}
+
+static int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	lab_enter(&f->lab);
+	f->upkeep.mark_fd = f->fds[0] = f->fds[1] = -1;
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	close_fd(&f->fds[0]);
+	close_fd(&f->fds[1]);
+	cgroups_done(&f->upkeep);
+	session_programs_close(&f->programs);
+	lab_leave(&f->lab);
+	free(f);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			those_without_a_socket_are_removed_in_parts, set_up,
+			tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
