@@ -39,23 +39,6 @@ static __always_inline struct session_socket *socket_of(struct sock *sk)
 	return bpf_sk_storage_get(&session_sockets, sk, NULL, create);
 }
 
-/* A change of it shows that the socket was bound, or connected, to something else. */
-static __always_inline __u32 ends_of(const struct sock *sk)
-{
-	const struct sock_common *common = &sk->__sk_common;
-	__u32 ends = BPF_CORE_READ((struct inet_sock *)sk, inet_sport) ^
-		     common->skc_dport << 16;
-	__be32 last[2];
-
-	if (common->skc_family == AF_INET)
-		return ends ^ common->skc_rcv_saddr ^ common->skc_daddr * 31;
-	BPF_CORE_READ_INTO(&last[0], sk,
-			   __sk_common.skc_v6_rcv_saddr.in6_u.u6_addr32[3]);
-	BPF_CORE_READ_INTO(&last[1], sk,
-			   __sk_common.skc_v6_daddr.in6_u.u6_addr32[3]);
-	return ends ^ last[0] ^ last[1] * 31;
-}
-
 /*
  * Whether user space does not have that yet. If two processes use the socket in turn, it need
  * not have each change: the list has the last one.
@@ -119,6 +102,14 @@ static __always_inline bool note_user(struct session_socket *socket,
 	return true;
 }
 
+/* One that receives first has had its addresses before, but not those that were reported. */
+static __always_inline void note_start(struct session_socket *socket,
+				       bool is_sending)
+{
+	socket->start_ns = is_sending ? bpf_ktime_get_boot_ns() :
+					socket->reported_ns;
+}
+
 static __always_inline void
 use_udp(struct sock *sk, struct session_socket *socket, bool is_sending)
 {
@@ -126,9 +117,8 @@ use_udp(struct sock *sk, struct session_socket *socket, bool is_sending)
 
 	if (!note_user(socket, true) || !is_to_report(socket, tgid, ends))
 		return;
-	/* One that receives first was there before. */
-	if (is_sending && !socket->ends)
-		socket->start_ns = bpf_ktime_get_boot_ns();
+	if (socket->ends != ends)
+		note_start(socket, is_sending);
 	report_udp(sk, socket, ends);
 }
 

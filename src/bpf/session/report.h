@@ -8,7 +8,10 @@
 #include <bpf/bpf_endian.h>
 
 const volatile __u32 config_wake = 0; /* bytes in the ring buffer that wake */
-/* Whose sockets are is all that is wanted, of UDP too; nothing waits for the first report. */
+/*
+ * Whose sockets are is all that is wanted, of UDP too, and the list of those that live is in the
+ * ring buffer; nothing waits for the first report.
+ */
 const volatile bool config_owners = false;
 
 struct {
@@ -40,6 +43,31 @@ static __always_inline void fill_addresses(struct session_event *event,
 	event->is_dual = !BPF_CORE_READ_BITFIELD_PROBED(common, skc_ipv6only);
 }
 
+/* A change of it shows that the socket was bound, or connected, to something else. */
+static __always_inline __u32 ends_of(const struct sock *sk)
+{
+	const struct sock_common *common = &sk->__sk_common;
+	__u32 ends = BPF_CORE_READ((struct inet_sock *)sk, inet_sport) ^
+		     common->skc_dport << 16;
+	__be32 last[2];
+
+	if (common->skc_family == AF_INET)
+		return ends ^ common->skc_rcv_saddr ^ common->skc_daddr * 31;
+	BPF_CORE_READ_INTO(&last[0], sk,
+			   __sk_common.skc_v6_rcv_saddr.in6_u.u6_addr32[3]);
+	BPF_CORE_READ_INTO(&last[1], sk,
+			   __sk_common.skc_v6_daddr.in6_u.u6_addr32[3]);
+	return ends ^ last[0] ^ last[1] * 31;
+}
+
+/* One of UDP that has other addresses than when it was reported has had them since, at most. */
+static __always_inline __u64 start_of(const struct sock *sk,
+				      const struct session_socket *socket)
+{
+	return socket->ends && socket->ends != ends_of(sk) ? socket->reported_ns :
+							     socket->start_ns;
+}
+
 /* All that is not the counters of TCP: SESSION_OWNED_SIZE bytes, which are 0. */
 static __always_inline void fill_owned(struct session_event *event,
 				       struct sock *sk,
@@ -56,7 +84,7 @@ static __always_inline void fill_owned(struct session_event *event,
 	fill_addresses(event, sk);
 	if (!socket)
 		return;
-	event->start_ns = socket->start_ns;
+	event->start_ns = start_of(sk, socket);
 	event->opened = socket->opened;
 	event->owner = *valid_owner(socket);
 }
