@@ -350,6 +350,41 @@ def become_shell(_name, port, notes, _uid):
     os.execv("/bin/bash", ["bash", "-c", SHELL, "talk", str(port)])
 
 
+# ---- Containers -------------------------------------------------------------------------
+
+CLONES = 0x40000000 | 0x20000000 | 0x08000000 | 0x04000000 | 0x00020000 # net pid ipc uts mnt
+
+
+def host_pid():
+    """That of the namespace whose /proc this is, and not of its own one."""
+    return int(os.readlink("/proc/self"))
+
+
+def answer_some(name, listener, notes, count):
+    rename(name)
+    for _ in range(count):
+        answer(listener.accept()[0], notes, Pid=host_pid())
+
+
+def ask_inside(name, port, notes):
+    rename(name)
+    ask(socket.create_connection(("127.0.0.1", port)), notes, Pid=host_pid())
+
+
+def run_inside(name, notes, clients):
+    """The first process of a container."""
+    lab.run(lab.IP, "link", "set", "lo", "up")
+    listener = socket.create_server(("127.0.0.1", 0), backlog=100)
+    port = listener.getsockname()[1]
+    join([child(answer_some, f"{name}-s", listener, notes, clients),
+          *(child(ask_inside, f"{name}-{i}", port, notes) for i in range(clients))])
+
+
+def contain(name, notes, clients):
+    lab.check_errno(lab.LIBC.unshare(CLONES), "unshare")
+    join([child(run_inside, name, notes, clients)])
+
+
 class Who(SessionTest):
     CLIENTS = (connect_and_ask, connect_and_ask, connect_and_pass, connect_and_fork,
                become_shell)
@@ -376,11 +411,22 @@ class Who(SessionTest):
         self.assertEqual(totals["lost"], 0)
         self.check_notes(records, 2 * count)
 
+    def test_processes_of_containers(self):
+        """Their numbers are the host's, and their ports those of all others."""
+        containers, clients = lab.sized(40), 4
+        sessions = Sessions(self)
+        for first in range(0, containers, 10):
+            join([child(contain, f"box-{i}", self.notes, clients)
+                  for i in range(first, min(first + 10, containers))])
+        records, totals = sessions.stop()
+        self.assertEqual(totals["lost"], 0)
+        self.check_notes(records, 2 * clients * containers)
+
     def test_sockets_older_than_the_observer(self):
         with self.netns:
             listener = socket.create_server(("127.0.0.1", 0), backlog=1000)
             pids = []
-            for i in range(20):
+            for i in range(lab.sized(200)):
                 pids.append(child(self.hold, f"old-{i}", listener.getsockname()[1]))
             ends = [listener.accept()[0] for _ in pids]
             sessions = Sessions(self, "--interval", "0.2")
