@@ -356,7 +356,8 @@ class Processes(WhoTest):
         records = [one for one in watch.stop().records if one.get("DstPort") == 7000]
         os.write(go[1], b"x" * len(pids))
         join(pids)
-        self.assertEqual(len(records), 20)
+        # Two sockets may have had the same port.
+        self.assertEqual(sum(one["Packets"] for one in records), 20)
         for record in records:
             self.assertNotIn("DstPid", record)
             self.assertEqual(record["SrcPid"], os.getpid())
