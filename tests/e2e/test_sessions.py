@@ -390,7 +390,7 @@ class Who(SessionTest):
                become_shell)
 
     def test_each_end_has_its_process(self):
-        count = lab.sized(320)
+        count = lab.sized(400)
         with self.netns:
             servers = Servers(self.notes)
             self.addCleanup(servers.stop)
@@ -405,7 +405,9 @@ class Who(SessionTest):
                     join(pids[:1])
                     del pids[:1]
             join(pids)
-        self.note(f"{dict(kinds)}")
+        processes = {note["Pid"] for note in self.notes.read()}
+        self.note(f"{dict(kinds)}, {len(processes)} processes")
+        self.assertGreaterEqual(len(processes), 500 if not lab.is_shrunk() else 50)
         lab.wait_for(lambda: len(self.here(sessions.records())) == 2 * count, "records")
         records, totals = sessions.stop()
         self.assertEqual(totals["lost"], 0)
