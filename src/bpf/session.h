@@ -88,7 +88,7 @@ struct session_socket {
 };
 
 /*
- * A connection, in the ring buffer once it has ended, and in the list of those that live. Where
+ * A connection, in the ring buffer once it has ended, and when those that live are listed. Where
  * only owners are wanted, the first SESSION_OWNED_SIZE bytes, also of sockets of UDP.
  */
 struct session_event {

@@ -19,12 +19,10 @@ struct {
 	__type(value, __u32);
 } session_is_last SEC(".maps");
 
-/* Where an entry of the list is put together, and in an interrupt, one of session_queued. */
-enum { ENTRY_OF_LIST, ENTRY_QUEUED, ENTRIES };
-
+/* Where one of session_queued is put together. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, ENTRIES);
+	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct session_event);
 } session_entry SEC(".maps");
@@ -305,8 +303,8 @@ static __always_inline bool keep_queued(struct sock *sk,
 					struct session_socket *socket,
 					const struct session_end *end)
 {
-	__u32 index = ENTRY_QUEUED;
-	struct session_event *event = bpf_map_lookup_elem(&session_entry, &index);
+	struct session_event *event =
+		bpf_map_lookup_elem(&session_entry, &(__u32){ 0 });
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
 
 	if (!event || !tp)
@@ -451,10 +449,19 @@ int netobs_sess_own(struct bpf_iter__task_file *ctx)
 }
 
 /*
- * Into the ring buffer, as each read(2) of a list walks from the beginning of a bucket of the
- * kernel's table, of which there are few, to where it goes on, and takes 32 KiB at most. There is
- * room left for what is reported meanwhile. @return 1: this read ends, the next one goes on here
+ * The list goes into the ring buffer, as each read(2) of it walks from the beginning of a bucket of
+ * the kernel's table, of which there are few, to where it goes on, and takes 32 KiB at most. There
+ * is room left for what is reported meanwhile. NULL: this read ends, the next one goes on here.
  */
+static __always_inline struct session_event *list_entry(__u32 size)
+{
+	if (bpf_ringbuf_query(&session_events, BPF_RB_AVAIL_DATA) >=
+	    config_wake / 4)
+		return NULL;
+	return bpf_ringbuf_reserve(&session_events, size, 0);
+}
+
+/* These return 1 if there is no room. */
 static __always_inline int list_owned(struct sock *sk,
 				      struct session_socket *socket)
 {
@@ -462,10 +469,7 @@ static __always_inline int list_owned(struct sock *sk,
 
 	if (!is_listed(sk))
 		return 0;
-	if (bpf_ringbuf_query(&session_events, BPF_RB_AVAIL_DATA) >=
-	    config_wake / 4)
-		return 1;
-	event = bpf_ringbuf_reserve(&session_events, SESSION_OWNED_SIZE, 0);
+	event = list_entry(SESSION_OWNED_SIZE);
 	if (!event)
 		return 1;
 	__builtin_memset(event, 0, SESSION_OWNED_SIZE);
@@ -474,38 +478,47 @@ static __always_inline int list_owned(struct sock *sk,
 	return 0;
 }
 
+static __always_inline int list_all(struct sock *sk, struct tcp_sock *tp,
+				    struct session_socket *socket)
+{
+	struct session_counts *counts =
+		bpf_map_lookup_elem(&session_counts, &(__u32){ 0 });
+	struct session_event *event = list_entry(sizeof(*event));
+
+	if (!event)
+		return 1;
+	if (!restore(event, sk, socket))
+		fill_event(event, sk, tp, socket);
+	event->end = socket->end;
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+	if (socket->end.time_ns && counts)
+		__sync_fetch_and_add(&counts->ended, 1);
+	socket->end.time_ns = 0;
+	forget_kept(sk, socket);
+	return 0;
+}
+
 /*
  * One that ended and waits for its process is in the last list only. It is there once, though
- * the kernel may visit a socket twice, and again if there was no room.
+ * the kernel may visit a socket twice.
  */
 SEC("iter/bpf_sk_storage_map")
 int netobs_sess_ls(struct bpf_iter__bpf_sk_storage_map *ctx)
 {
-	struct session_event *event =
-		bpf_map_lookup_elem(&session_entry, &(__u32){ ENTRY_OF_LIST });
 	const __u32 *is_last =
 		bpf_map_lookup_elem(&session_is_last, &(__u32){ 0 });
 	struct session_socket *socket = ctx->value;
 	struct sock *sk = ctx->sk;
 	struct tcp_sock *tp;
 
-	if (!event || !is_last || !socket || !sk)
+	if (!is_last || !socket || !sk)
 		return 0;
 	if (config_owners)
 		return list_owned(sk, socket);
 	if (socket->end.time_ns ? !*is_last : !is_connected(sk))
 		return 0;
 	tp = bpf_skc_to_tcp_sock(sk);
-	if (!tp)
-		return 0;
-	if (!restore(event, sk, socket))
-		fill_event(event, sk, tp, socket);
-	event->end = socket->end;
-	if (bpf_seq_write(ctx->meta->seq, event, sizeof(*event)))
-		return 0;
-	socket->end.time_ns = 0;
-	forget_kept(sk, socket);
-	return 0;
+	return tp ? list_all(sk, tp, socket) : 0;
 }
 
 /* Control groups that sockets have are not removed from the map. As many as one read may visit. */

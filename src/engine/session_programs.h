@@ -65,11 +65,10 @@ int session_programs_find_holders(const struct session_programs *programs);
 int session_programs_mark(const struct session_programs *programs);
 
 /**
- * List the sockets that live.
+ * List the sockets that live, into the ring buffer.
  *
- * @return a descriptor to read struct session_event from, the caller's; or -errno. With
- *         session_knobs.wants_owners, reads fill the ring buffer instead, and return EAGAIN
- *         when it is an eighth full, and 0 after the last socket.
+ * @return a descriptor, the caller's, or -errno. Reads of it return EAGAIN when the ring buffer is
+ *         an eighth full, and 0 after the last socket.
  */
 int session_programs_list(const struct session_programs *programs);
 

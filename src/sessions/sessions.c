@@ -32,7 +32,6 @@ enum {
 	UPKEEP_MS = 500,
 	GLANCE = 16, /* sessions between looks at the clock */
 	INTERVAL_MIN_MS = 100,
-	LIST_BATCH = 64,
 	BUFFER_MIN = 64 << 10,
 	BUFFER_DEFAULT = 4 << 20,
 	BUFFER_MAX = 1 << 30,
@@ -70,7 +69,6 @@ struct netobs_sessions {
 	struct netobs_sessions_stats stats;
 	int delivered;	      /* in this netobs_sessions_dispatch() */
 	int64_t slice_end_ns; /* when it is to return */
-	struct session_event batch[LIST_BATCH];
 };
 
 static loop_fn on_ring, on_ring_timer, on_list_timer, on_upkeep, on_stop;
@@ -215,10 +213,13 @@ static void deliver(struct netobs_sessions *sessions,
 
 static int take_event(void *ctx, void *data, size_t size)
 {
+	const struct session_event *event = data;
 	struct netobs_sessions *sessions = ctx;
 
 	(void)size;
-	deliver(sessions, data);
+	/* The last list has those whose sockets are not closed yet. */
+	if (event->end.time_ns || sessions->opts.interval_ms)
+		deliver(sessions, event);
 	return is_slice_over(sessions) ? -EAGAIN : 0;
 }
 
@@ -289,32 +290,22 @@ static void end_list(struct netobs_sessions *sessions)
 							 NSEC_PER_MSEC);
 }
 
-static void deliver_batch(struct netobs_sessions *sessions, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		const struct session_event *event = &sessions->batch[i];
-
-		/* The last list has those whose sockets are not closed yet. */
-		sessions->stats.ended += event->end.time_ns != 0;
-		if (event->end.time_ns || sessions->opts.interval_ms)
-			deliver(sessions, event);
-	}
-}
-
 /* A part of the list; the next call goes on. */
 static int read_list(struct netobs_sessions *sessions)
 {
 	const int64_t at_once = 1;
+	char none;
 	ssize_t n;
+	int r;
 
 	begin_slice(sessions);
 	do {
-		n = read(sessions->list_fd, sessions->batch,
-			 sizeof(sessions->batch));
-		if (n > 0)
-			deliver_batch(sessions,
-				      (size_t)n / sizeof(sessions->batch[0]));
-	} while (n > 0 && clock_boot_ns() < sessions->slice_end_ns);
+		r = ring_buffer__consume(sessions->ring);
+		if (r < 0 && r != -EAGAIN)
+			return r;
+		n = r < 0 ? 1 : read(sessions->list_fd, &none, sizeof(none));
+	} while (n < 0 && (errno == EAGAIN || errno == EINTR) &&
+		 clock_boot_ns() < sessions->slice_end_ns);
 	if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) {
 		loop_set_timer(sessions->list_timer, at_once);
 		return 0;
@@ -323,7 +314,7 @@ static int read_list(struct netobs_sessions *sessions)
 		log_warning(&sessions->log, "cannot list sessions: %s",
 			    strerror(errno));
 	end_list(sessions);
-	return 0;
+	return read_ring(sessions);
 }
 
 static int begin_list(struct netobs_sessions *sessions)

@@ -7,11 +7,8 @@
 
 #include <bpf/bpf_endian.h>
 
-const volatile __u32 config_wake = 0; /* bytes in the ring buffer that wake */
-/*
- * Whose sockets are is all that is wanted, of UDP too, and the list of those that live is in the
- * ring buffer; nothing waits for the first report.
- */
+const volatile __u32 config_wake = 1 << 19; /* bytes in the ring buffer that wake */
+/* Whose sockets are is all that is wanted, of UDP too; nothing waits for the first report. */
 const volatile bool config_owners = false;
 
 struct {
