@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Programs with a judge() that is generated from rules. */
+#include "base/util.h"
+#include "rule.h"
+#include "splice.h"
+#include "translate.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+
+/*
+ * Return the judgement, which the verifier must not know: it would follow the caller's
+ * code for each rule. To the verifier, two loads of a field are two unknown numbers.
+ */
+static void add_judgement(struct code *code, uint32_t judgement)
+{
+	const int16_t field = offsetof(struct __sk_buff, len);
+
+	code_add(code, code_load(BPF_W, BPF_REG_0, FRAME_CONTEXT, field));
+	code_add(code, code_load(BPF_W, BPF_REG_1, FRAME_CONTEXT, field));
+	code_add(code, code_alu32_reg(BPF_XOR, BPF_REG_0, BPF_REG_1));
+	code_add(code, code_alu32_imm(BPF_XOR, BPF_REG_0, judgement));
+	code_add(code, code_exit());
+}
+
+/* Behind it, R0 has the result of the expression for what a tunnel carries; or go to @next. */
+static int add_inner(struct code *code, const struct compiled *inner,
+		     uint32_t next)
+{
+	const struct classic *ethernet = &inner->programs[LINK_ETHERNET];
+	const struct classic *none = &inner->programs[LINK_NONE];
+	uint32_t ip = code_label(code), judged = code_label(code);
+	int err = 0;
+
+	frame_choose_carried(code, next, none->n ? ip : next);
+	if (ethernet->n)
+		err = translate(ethernet, FRAME_CARRIED, code);
+	code_jump(code, code_jump_always(), ethernet->n ? judged : next);
+	code_place(code, ip);
+	if (none->n)
+		err = err ?: translate(none, FRAME_CARRIED, code);
+	code_place(code, judged);
+	return err;
+}
+
+/*
+ * Behind it, what follows is for frames that match; others go to @next.
+ *
+ * tcpdump's filter gets frames without the tag that the kernel keeps beside them, and looks
+ * for that tag where the expression has "vlan". So do filters here: "udp" matches frames
+ * with such a tag as well, and an expression with "vlan" gets frames with the tag inside.
+ */
+static int add_expression(struct code *code, const struct expression *expression,
+			  enum link_kind link, uint32_t next)
+{
+	const struct classic *outer = &expression->outer.programs[link];
+	uint32_t judged = code_label(code);
+	int err = 0;
+
+	if (link == LINK_ETHERNET && expression->has_vlan) {
+		uint32_t untagged = frame_start_tagged(code);
+
+		err = translate(outer, FRAME_TAGGED, code);
+		frame_end_tagged(code);
+		code_jump(code, code_jump_always(), judged);
+		code_place(code, untagged);
+	}
+	err = err ?: translate(outer, FRAME_BUFFER, code);
+	code_place(code, judged);
+	code_jump(code, code_jump64_imm(BPF_JEQ, BPF_REG_0, 0), next);
+	if (expression->has_inner) {
+		err = err ?: add_inner(code, &expression->inner, next);
+		code_jump(code, code_jump64_imm(BPF_JEQ, BPF_REG_0, 0), next);
+	}
+	return err;
+}
+
+static int add_rule(struct code *code, const struct rule *rule,
+		    const struct filter_frames *frames)
+{
+	uint32_t next = code_label(code);
+	int err = add_expression(code, &rule->expression, frames->link, next);
+
+	add_judgement(code, rule_judgement(rule, frames->rates));
+	code_place(code, next);
+	return err;
+}
+
+/* The bytes that expressions reach. */
+struct reach {
+	uint32_t outer, inner;
+	bool has_inner;
+};
+
+static struct reach find_reach(const struct filter *filter, enum link_kind link)
+{
+	struct reach reach = { 0 };
+
+	for (uint32_t i = 0; i + 1 < filter->n; i++) {
+		const struct expression *of = &filter->rules[i].expression;
+		const struct classic *inner = of->inner.programs;
+
+		reach.has_inner |= of->has_inner;
+		reach.outer = max_u64(reach.outer,
+				      classic_reach(&of->outer.programs[link]));
+		for (int kind = 0; kind < LINKS; kind++)
+			reach.inner = max_u64(reach.inner,
+					      classic_reach(&inner[kind]));
+	}
+	return reach;
+}
+
+/* The rule with the largest code, for messages. */
+struct largest {
+	uint32_t rule, insns;
+};
+
+/* What the generated function returns. */
+enum judge_kind {
+	JUDGE_FIRST, /* the judgement of the first rule that matches */
+	JUDGE_ALL,   /* a bit for each rule that matches */
+};
+
+/* Where frames of these links cannot be filtered with a rule, it has no code. */
+static int add_bit(struct code *code, const struct rule *rule, uint32_t bit,
+		   enum link_kind link)
+{
+	uint32_t next = code_label(code);
+	int err = 0;
+
+	if (rule->expression.outer.programs[link].n) {
+		err = add_expression(code, &rule->expression, link, next);
+		code_add(code, code_alu64_imm(BPF_MOV, BPF_REG_1, 1));
+		code_add(code, code_alu64_imm(BPF_LSH, BPF_REG_1, (int32_t)bit));
+		code_add(code, code_add_to(BPF_DW, BPF_REG_10, FRAME_MATCHES,
+					   BPF_REG_1));
+	}
+	code_place(code, next);
+	return err;
+}
+
+/* Which rules match stays unknown to the verifier, so that it follows each path once. */
+static void start_bits(struct code *code)
+{
+	code_add(code, code_alu64_imm(BPF_MOV, BPF_REG_1, 0));
+	code_add(code, code_store(BPF_DW, BPF_REG_10, FRAME_MATCHES, BPF_REG_1));
+	code_add(code, code_add_to(BPF_DW, BPF_REG_10, FRAME_MATCHES, BPF_REG_1));
+}
+
+static void end_bits(struct code *code)
+{
+	code_add(code, code_load(BPF_DW, BPF_REG_0, BPF_REG_10, FRAME_MATCHES));
+	code_add(code, code_exit());
+}
+
+static int add_judge(struct code *code, const struct filter *filter,
+		     const struct filter_frames *frames, enum judge_kind kind,
+		     const struct reach *reach, uint32_t find_carried,
+		     struct largest *ret_largest)
+{
+	const struct frame_carried carried = { find_carried, reach->inner };
+	int err = 0;
+
+	*ret_largest = (struct largest){ 0 };
+	frame_start(code, reach->outer,
+		    frames->has_wire_len ? offsetof(struct __sk_buff, cb[2]) :
+					   offsetof(struct __sk_buff, len),
+		    reach->has_inner ? &carried : NULL);
+	if (kind == JUDGE_ALL)
+		start_bits(code);
+	for (uint32_t i = 0; !err && i + 1 < filter->n; i++) {
+		const struct rule *rule = &filter->rules[i];
+		uint32_t start = code->n;
+
+		err = kind == JUDGE_ALL ? add_bit(code, rule, i, frames->link) :
+					  add_rule(code, rule, frames);
+		if (code->n - start > ret_largest->insns)
+			*ret_largest = (struct largest){ i, code->n - start };
+	}
+	if (kind == JUDGE_ALL)
+		end_bits(code);
+	else
+		add_judgement(code, rule_judgement(&filter->rules[filter->n - 1],
+						   frames->rates));
+	return err;
+}
+
+static void log_too_large(const struct filter *filter,
+			  const struct largest *largest, const char *why,
+			  const struct log *log)
+{
+	char number[16] = "";
+
+	if (filter->is_list)
+		snprintf(number, sizeof(number), "[%u]", largest->rule);
+	log_error(log,
+		  "%s%s: the expression is too large: its code has %u instructions, and %s",
+		  filter->is_list ? "rules" : "filter", number, largest->insns,
+		  why);
+}
+
+static int load(const struct filter *filter, const struct bpf_program *program,
+		const struct filter_frames *frames, enum judge_kind kind,
+		const struct log *log)
+{
+	__attribute__((cleanup(code_done))) struct code code = { 0 };
+	struct reach reach = find_reach(filter, frames->link);
+	struct largest largest = { 0 };
+	uint32_t find_carried;
+	int fd = splice_program(&code, program, reach.has_inner, &find_carried);
+
+	fd = fd	   ?:
+		     add_judge(&code, filter, frames, kind, &reach,
+			       find_carried, &largest);
+	if (fd)
+		return fd;
+	fd = code_link(&code);
+	if (fd == -E2BIG)
+		log_too_large(filter, &largest,
+			      "jumps reach over 32767 of them", log);
+	if (fd)
+		return fd;
+	fd = bpf_prog_load(bpf_program__type(program), bpf_program__name(program),
+			   "Dual BSD/GPL", code.insns, code.n, NULL);
+	if (fd == -E2BIG)
+		log_too_large(
+			filter, &largest,
+			"the kernel's verifier follows a million through all programs and branches",
+			log);
+	return fd;
+}
+
+int filter_load(const struct filter *filter, const struct bpf_program *program,
+		const struct filter_frames *frames, const struct log *log)
+{
+	return load(filter, program, frames, JUDGE_FIRST, log);
+}
+
+int filter_load_bits(const struct filter *filter,
+		     const struct bpf_program *program,
+		     const struct filter_frames *frames, const struct log *log)
+{
+	return load(filter, program, frames, JUDGE_ALL, log);
+}
