@@ -52,6 +52,16 @@ static void top_sort(struct top *top, enum sort sort)
 	top->common.first = 0;
 }
 
+/* All tables show them, or none does. */
+static void top_sort_measured(struct top *top, enum sort sort)
+{
+	if (top->tables.tables[top->table].by.shows_rtt)
+		top_sort(top, sort);
+	else
+		snprintf(top->common.note, sizeof(top->common.note),
+			 "Round-trip times and retransmissions are measured with --rtt.");
+}
+
 static bool top_choose(struct top *top, int key)
 {
 	const size_t n = top->tables.n;
@@ -82,10 +92,10 @@ static bool top_choose(struct top *top, int key)
 		top_sort(top, SORT_SENT);
 		return true;
 	case 'r':
-		top_sort(top, SORT_RTT);
+		top_sort_measured(top, SORT_RTT);
 		return true;
 	case 'x':
-		top_sort(top, SORT_RETRANSMITS);
+		top_sort_measured(top, SORT_RETRANSMITS);
 		return true;
 	case 'n':
 		top_sort(top, SORT_VALUE);

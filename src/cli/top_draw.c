@@ -18,7 +18,8 @@ enum {
 };
 
 static const char *const top_help[] = {
-	"1 to 8  talkers, flows, hosts, pairs, services, ports, interfaces, protocols",
+	"1 to 9  talkers, flows, hosts, pairs, services, ports, interfaces, protocols,",
+	"        processes",
 	"Tab     the next of these tables; arrow keys: the next or the previous one",
 	"",
 	"b k f   sort by bytes, packets, flows",
@@ -38,9 +39,27 @@ static const char *const top_help[] = {
 	"the rows of both. Lost and unparsed packets are those since the start.",
 };
 
+/* What the table has no column for, it is not sorted by. */
+static struct top_query top_query(const struct top *top)
+{
+	const struct by *by = &top->tables.tables[top->table].by;
+	struct top_query query = { .table = top->table,
+				   .since_start = top->since_start,
+				   .order = top->order,
+				   .search = top->search,
+				   .names = top->common.names };
+
+	if ((query.order.sort == SORT_SENT && !by->both_ends) ||
+	    (sort_is_of_rtt(query.order.sort) && !by->shows_rtt))
+		query.order.sort = SORT_BYTES;
+	if (query.order.sort == SORT_VALUE && (top->table || !query.order.size))
+		query.order = (struct order){ SORT_VALUE, 0, by->size };
+	return query;
+}
+
 static const char *top_sort_name(const struct top *top)
 {
-	switch (top->order.sort) {
+	switch (top_query(top).order.sort) {
 	case SORT_PACKETS:
 		return "packets";
 	case SORT_FLOWS:
@@ -152,23 +171,6 @@ static void top_draw_foot(const struct top *top)
 			 "1-9 table  b k f s r x n sort  t since start  / search  "
 			 "p freeze  h help  q quit");
 	screen_put(LINES - 1, top->is_typing ? A_BOLD : A_DIM, line);
-}
-
-static struct top_query top_query(const struct top *top)
-{
-	const struct by *by = &top->tables.tables[top->table].by;
-	struct top_query query = { .table = top->table,
-				   .since_start = top->since_start,
-				   .order = top->order,
-				   .search = top->search,
-				   .names = top->common.names };
-
-	if ((query.order.sort == SORT_SENT && !by->both_ends) ||
-	    (sort_is_of_rtt(query.order.sort) && !by->shows_rtt))
-		query.order.sort = SORT_BYTES;
-	if (query.order.sort == SORT_VALUE && (top->table || !query.order.size))
-		query.order = (struct order){ SORT_VALUE, 0, by->size };
-	return query;
 }
 
 size_t top_room(void)
