@@ -38,7 +38,7 @@ NOT_HERE = r"^e2e\.(kafka|ipfix|grpc|json_net|http|flowlogs|loki|opensearch|metr
 
 
 # A topology that failed is looked for under another kernel.
-PASSED_ON = ("NETOBS_TEST_SEED", "NETOBS_TEST_TOPOLOGIES")
+PASSED_ON = ("NETOBS_TEST_SEED", "NETOBS_TEST_TOPOLOGIES", "NETOBS_TEST_PROGRAMS")
 
 
 def passed_on():
