@@ -6,204 +6,21 @@ Who talks to whom, and how, is random; a failure prints its seed, and
 NETOBS_TEST_SEED=SEED repeats it.
 """
 
-import ipaddress
 import json
 import os
-import random
-import signal
 import socket
-import subprocess
-import tempfile
 import time
-import traceback
-import warnings
 
 from lib import lab
 from lib import observer
+from lib import talkers
+from lib.talkers import child, join, rename
 
-PR_SET_NAME = 15
 SO_BINDTODEVICE = 25
-PROTOCOLS = {socket.SOCK_STREAM: 6, socket.SOCK_DGRAM: 17}
 ENDS = ("Src", "Dst")
 
 
-def features():
-    report = json.loads(subprocess.run([observer.netobsctl(), "check", "-o", "json"],
-                                       stdout=subprocess.PIPE, check=False).stdout)
-    return {one["name"]: one["available"] for one in report["features"]}
-
-
-def child(work, *arguments, ns=None):
-    """A process that does this, in a namespace, and ends."""
-    pid = os.fork()
-    if pid:
-        return pid
-    status = 1
-    warnings.simplefilter("ignore", ResourceWarning)  # it ends, and closes all
-    try:
-        lab.die_with_parent()
-        if ns:
-            with ns:
-                work(*arguments)
-        else:
-            work(*arguments)
-        status = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        os._exit(status)
-
-
-def join(pids):
-    for pid in pids:
-        status = os.waitpid(pid, 0)[1]
-        assert status == 0, f"process {pid} ended with {status}"
-
-
-def kill(pids):
-    for pid in pids:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-
-
-def rename(name):
-    lab.LIBC.prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
-
-
-def plain(address):
-    """An IPv4 address as itself, also of a socket of IPv6."""
-    parsed = ipaddress.ip_address(address.split("%")[0])
-    return str(getattr(parsed, "ipv4_mapped", None) or parsed)
-
-
-class Notes:
-    """What processes note of the sockets that they use: lines shorter than PIPE_BUF."""
-
-    def __init__(self):
-        self.file = tempfile.TemporaryFile("a+", encoding="utf-8")
-
-    def add(self, sock, peer=None, local=None):
-        """@peer, @local: of a socket that is not connected, or not bound to an address."""
-        host, port = (peer or sock.getpeername())[:2]
-        here = sock.getsockname()
-        with open("/proc/self/comm", encoding="utf-8") as file:
-            command = file.read().rstrip("\n")
-        line = [PROTOCOLS[sock.type], plain(local or here[0]), here[1], plain(host), port,
-                os.getpid(), command, os.getuid()]
-        os.write(self.file.fileno(), (json.dumps(line) + "\n").encode())
-
-    def read(self):
-        """(protocol, address, port, peer's address, its port) -> (pid, command, user)"""
-        self.file.seek(0)
-        lines = [json.loads(line) for line in self.file]
-        return {tuple(line[:5]): tuple(line[5:]) for line in lines}
-
-
-# ---- Programs that talk -----------------------------------------------------------------
-
-def family(address):
-    return socket.AF_INET6 if ":" in address else socket.AF_INET
-
-
-def serve_one(sock, notes):
-    """Answer on a connection, or on a socket of UDP."""
-    if sock.type == socket.SOCK_STREAM:
-        sock.recv(5, socket.MSG_WAITALL)
-        sock.sendall(b"world")
-        notes.add(sock)
-        sock.recv(1)
-        sock.close()
-        return
-    peer = sock.recvfrom(100)[1]
-    sock.sendto(b"world", peer)
-    notes.add(sock, peer)
-
-
-def serve_by_fork(sock, notes):
-    join([child(serve_one, sock, notes)])
-
-
-def serve_passed(sock, notes):
-    """By a process that gets the descriptor."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX)
-
-    def take():
-        fds = socket.recv_fds(theirs, 1, 1)[1]
-        serve_one(socket.socket(fileno=fds[0]), notes)
-
-    pid = child(take)
-    socket.send_fds(ours, [b"x"], [sock.fileno()])
-    sock.close()
-    join([pid])
-
-
-def serve_tcp(listener, notes, works):
-    for work in works:
-        sock = listener.accept()[0]
-        work(sock, notes)
-        sock.close()
-
-
-def serve_udp(sock, notes, count):
-    for _ in range(count):
-        serve_one(sock, notes)
-
-
-def ask_tcp(address, port, notes, name):
-    rename(name)
-    sock = socket.create_connection((address, port))
-    sock.sendall(b"hello")
-    sock.recv(5, socket.MSG_WAITALL)
-    notes.add(sock)
-    sock.close()
-
-
-def ask_and_exec(address, port, notes, name):
-    """The program that uses the socket in the end has another name."""
-    rename(name)
-    sock = socket.create_connection((address, port))
-    for fd in (sock, notes.file):
-        os.set_inheritable(fd.fileno(), True)
-    here, peer = sock.getsockname(), sock.getpeername()
-    line = json.dumps([6, here[0], here[1], peer[0], peer[1]])[:-1]
-    os.execv("/bin/bash", ["bash", "-c", "printf hello >&$0; read -N 5 -u $0 answer; "
-                           "printf '%s, %d, \"bash\", 0]\\n' \"$2\" $$ >&$1",
-                           str(sock.fileno()), str(notes.file.fileno()), line])
-
-
-def ask_udp(address, port, notes, name, local, is_connected):
-    rename(name)
-    sock = socket.socket(family(address), socket.SOCK_DGRAM)
-    sock.settimeout(20)
-    if is_connected:
-        sock.connect((address, port))
-        sock.send(b"hello")
-    else:
-        sock.sendto(b"hello", (address, port))
-    sock.recv(100)
-    notes.add(sock, (address, port), local)
-    sock.close()
-
-
-class WhoTest(lab.LabTest):
-    CONTAINERS = 3
-
-    def setUp(self):
-        super().setUp()
-        self.seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
-        self.note(f"NETOBS_TEST_SEED={self.seed}")
-        self.random = random.Random(self.seed)
-        self.has_io = features()["session_io"]
-        self.notes = Notes()
-        self.addCleanup(self.notes.file.close)
-        self.host = self.lab.ns("h", ipv6=True)
-        self.containers = [self.lab.ns(f"c{i}", ipv6=True) for i in range(self.CONTAINERS)]
-
-    def wire_all(self):
-        for i, container in enumerate(self.containers):
-            self.lab.wire(self.host, f"v{i}", [f"10.0.{i}.1/24", f"2001:db8:{i}::1/64"],
-                          container, "eth0", [f"10.0.{i}.2/24", f"2001:db8:{i}::2/64"])
-
+class WhoTest(talkers.TalkTest):
     def observe(self, *arguments):
         count = self.CONTAINERS
         return observer.Observer(self.lab, self.host, "--process", *arguments).wait_attached(
@@ -232,61 +49,12 @@ class WhoTest(lab.LabTest):
 
 
 class Processes(WhoTest):
-    def servers(self, tcp_count, udp_count):
-        """Address and port, and address, port and how to ask, of each question to come."""
-        questions = []
-        hosts = [(None, "127.0.0.1"), (None, "::1"), (self.host, "10.0.0.1"),
-                 (self.host, "2001:db8:0::1")]
-        for i, container in enumerate(self.containers):
-            hosts += [(container, f"10.0.{i}.2"), (container, f"2001:db8:{i}::2")]
-        for ns, address in hosts:
-            with ns or self.host:
-                listener = socket.create_server((address, 0), family=family(address),
-                                                backlog=100)
-                sock = socket.socket(family(address), socket.SOCK_DGRAM)
-                sock.bind((address, 0))
-            works = [self.random.choice((serve_one, serve_by_fork, serve_passed))
-                     for _ in range(tcp_count)]
-            if not self.has_io:
-                works = [serve_one] * tcp_count
-            self.pids.append(child(serve_tcp, listener, self.notes, works,
-                                   ns=ns or self.host))
-            self.pids.append(child(serve_udp, sock, self.notes, udp_count,
-                                   ns=ns or self.host))
-            questions += [(ns, address, listener.getsockname()[1], "tcp")] * tcp_count
-            questions += [(ns, address, sock.getsockname()[1], "udp")] * udp_count
-            listener.close()
-            sock.close()
-        self.random.shuffle(questions)
-        return questions
-
-    def ask(self, ns, address, port, kind, name):
-        """From the host, or to it from a container."""
-        i = self.random.randrange(self.CONTAINERS)
-        if ns is self.host:
-            asker = self.containers[0]
-            local = "10.0.0.2" if "." in address else "2001:db8:0::2"
-        else:
-            asker = self.host
-            local = address if ns is None else address[:-1] + "1"
-        if kind == "udp":
-            return child(ask_udp, address, port, self.notes, name, local, i % 2, ns=asker)
-        work = ask_and_exec if self.has_io and i == 0 else ask_tcp
-        return child(work, address, port, self.notes, name, ns=asker)
-
     def test_each_end_has_its_process(self):
         self.wire_all()
-        self.pids = []
         watch = self.observe("--interval", "1")
-        questions = self.servers(lab.sized(15), lab.sized(10) if self.has_io else 0)
-        askers = []
-        for i, question in enumerate(questions):
-            askers.append(self.ask(*question, f"asker-{i}"))
-            if len(askers) > 8:
-                join([askers.pop(0)])
-        join(askers + self.pids)
+        count = self.talk_at_random()
         records = watch.stop().records
-        self.note(f"{len(questions)} questions, {self.check(records, self.pids)} ends")
+        self.note(f"{count} questions, {self.check(records, self.pids)} ends")
 
     def test_sockets_older_than_the_observer(self):
         self.wire_all()
@@ -529,7 +297,7 @@ class Shown(WhoTest):
         pids = [child(serve, ns=self.host)]
         os.read(self.ready[0], 1)
         pids.append(child(ask, ns=self.containers[0]))
-        self.addCleanup(kill, pids)
+        self.addCleanup(talkers.kill, pids)
         return pids
 
     def run_in_host(self, *arguments):
@@ -557,4 +325,4 @@ class Shown(WhoTest):
 
 
 if __name__ == "__main__":
-    lab.main("TCP sockets that programs follow", lambda: features().get("sessions"))
+    lab.main("TCP sockets that programs follow", lambda: talkers.features().get("sessions"))
