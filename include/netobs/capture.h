@@ -42,6 +42,19 @@ struct netobs_packet {
 	uint32_t interface; /**< for netobs_capture_interface() */
 	uint8_t direction;  /**< enum netobs_direction */
 	uint8_t reserved[3];
+	/** Processes that it comes from and goes to, with NETOBS_CAPTURE_PROCESSES; NULL:
+	 *  not known. */
+	const struct netobs_process *src_process, *dst_process;
+};
+
+/** netobs_capture_opts.flags */
+enum netobs_capture_flag {
+	/** Find the processes whose sockets of this host, in any network namespace, packets
+	 *  of TCP and UDP come from and go to, as NETOBS_PROCESSES does for flows. Packets
+	 *  wait in the kernel until sockets are listed, which takes up to a fifth of the
+	 *  time: some 20 ms, and longer with many thousands of sockets. Takes what
+	 *  netobs_sessions_start() takes, or netobs_capture_start() fails. */
+	NETOBS_CAPTURE_PROCESSES = 1 << 0
 };
 
 /** Options for netobs_capture_new(). Zero means "default" for every field. */
@@ -77,6 +90,8 @@ struct netobs_capture_opts {
 	/** Packets to capture, an expression of pcap-filter(7), as in struct
 	 *  netobs_opts; NULL: all. Others are not counted. */
 	const char *filter;
+
+	uint64_t flags; /**< enum netobs_capture_flag */
 };
 
 /** An interface that packets came from. */
@@ -214,7 +229,8 @@ netobs_packet_writer_new(const struct netobs_packet_writer_opts *opts,
 			 struct netobs_packet_writer **ret_writer);
 
 /**
- * Write a packet, and before it the interface that it is of, unless that is known.
+ * Write a packet, and before it the interface that it is of, unless that is known. In pcapng
+ * its processes are comments, and the number of the one that it comes from an option.
  *
  * @return 0; -EPROTONOSUPPORT: pcap, and another link type than that of the packets
  *         before; -ENOMEM; what write() returned

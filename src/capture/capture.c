@@ -6,8 +6,11 @@
 #include "base/sized.h"
 #include "base/util.h"
 #include "engine/map.h"
+#include "options.h"
 #include "packets.h"
+#include "processes.h"
 #include "sources.h"
+#include "tag.h"
 
 #include <errno.h>
 #include <netobs/capture.h>
@@ -22,11 +25,7 @@ enum {
 	UPKEEP_MS = 1000,
 	/* Names of interfaces that are gone, for the packets that are on their way. */
 	GONE_MS = 10000,
-	BUFFER_DEFAULT = 16 << 20,
-	BUFFER_MIN = 1 << 20,
-	BUFFER_MAX = 1 << 30,
-	TAG_AT = 12, /* in a frame, behind the addresses */
-	TAG_LEN = 4,
+	AT_ONCE = 1, /* of a timer */
 };
 
 struct netobs_capture {
@@ -55,54 +54,13 @@ struct netobs_capture {
 	bool has_read;		 /* in this one */
 
 	struct sources sources;
+	struct processes processes;
 	uint8_t *frame; /* with its tag in place */
 };
 
-static loop_fn on_ring, on_timer, on_upkeep, on_stop;
+static loop_fn on_ring, on_timer, on_upkeep, on_sockets, on_stop;
 
-/* ---- Options ----------------------------------------------------------------------- */
-
-static void copy_options(const struct netobs_capture_opts *opts,
-			 struct netobs_capture_opts *ret_opts)
-{
-	struct netobs_capture_opts copy = { 0 };
-
-	memcpy(&copy, opts, min_u64(opts->sz, sizeof(copy)));
-	copy.sz = sizeof(copy);
-	copy.snap_length = copy.snap_length ?: CAPTURE_SNAP_MAX;
-	copy.buffer_bytes = copy.buffer_bytes ?: BUFFER_DEFAULT;
-	*ret_opts = copy;
-}
-
-static int check_options(const struct netobs_capture_opts *opts,
-			 const struct log *log)
-{
-	const struct {
-		const char *name, *why;
-		bool is_wrong;
-	} checks[] = {
-		{ "on_packet", "it is not set", !opts->on_packet },
-		{ "direction", "it is none of enum netobs_direction_option",
-		  opts->direction != NETOBS_DIRECTION_BOTH &&
-			  opts->direction != NETOBS_DIRECTION_INGRESS &&
-			  opts->direction != NETOBS_DIRECTION_EGRESS },
-		{ "attach_order", "it is none of enum netobs_attach_order",
-		  opts->attach_order > NETOBS_ATTACH_LAST },
-		{ "snap_length", "it is more than 262144",
-		  opts->snap_length > CAPTURE_SNAP_MAX },
-		{ "buffer_bytes", "it is not from 1 MiB to 1 GiB",
-		  opts->buffer_bytes < BUFFER_MIN ||
-			  opts->buffer_bytes > BUFFER_MAX },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(checks); i++) {
-		if (!checks[i].is_wrong)
-			continue;
-		log_error(log, "%s: %s", checks[i].name, checks[i].why);
-		return -EINVAL;
-	}
-	return 0;
-}
+/* ---- New and free -------------------------------------------------------------------- */
 
 static int open_loop(struct netobs_capture *capture)
 {
@@ -128,7 +86,7 @@ static int init(struct netobs_capture *capture,
 {
 	int err = sized_check(opts, sizeof(*opts), &capture->log);
 
-	err = err ?: check_options(&capture->opts, &capture->log);
+	err = err ?: capture_options_check(&capture->opts, &capture->log);
 	err = err   ?:
 		      context_compile_filter(capture->opts.filter,
 					     &capture->log, &capture->filter);
@@ -159,7 +117,7 @@ int netobs_capture_new(const struct netobs_capture_opts *opts,
 	if (!capture)
 		return -ENOMEM;
 	capture->loop.fd = capture->stop_fd = -1;
-	copy_options(opts, &capture->opts);
+	capture_options_copy(opts, &capture->opts);
 	capture->log = (struct log){ capture->opts.on_log, capture->opts.user,
 				     &capture->error };
 	err = log_keep_error(&capture->log, "cannot make a capture",
@@ -179,6 +137,7 @@ void netobs_capture_free(struct netobs_capture *capture)
 	if (!capture)
 		return;
 	observation_done(&capture->observation);
+	processes_close(&capture->processes);
 	host_done(&capture->host);
 	map_grace_abandon(capture->grace);
 	packets_close(&capture->packets);
@@ -194,7 +153,7 @@ void netobs_capture_free(struct netobs_capture *capture)
 
 static uint32_t power_of_two(uint64_t bytes)
 {
-	uint32_t power = BUFFER_MIN;
+	uint32_t power = CAPTURE_BUFFER_MIN;
 
 	while (power < bytes)
 		power *= 2;
@@ -218,6 +177,25 @@ static int watch_rings(struct netobs_capture *capture)
 		err = loop_watch(&capture->loop, capture->packets.rings[i].fd,
 				 EPOLLIN | EPOLLET, on_ring, capture);
 	return err;
+}
+
+static int open_processes(struct netobs_capture *capture)
+{
+	const struct netobs_capture_opts *opts = &capture->opts;
+
+	if (!(opts->flags & NETOBS_CAPTURE_PROCESSES))
+		return 0;
+	return processes_open(&capture->processes, &capture->host,
+			      opts->disable_features, &capture->log);
+}
+
+static int watch_sockets(struct netobs_capture *capture)
+{
+	const int fd = processes_fd(&capture->processes);
+
+	return fd < 0 ? 0 :
+			loop_watch(&capture->loop, fd, EPOLLIN, on_sockets,
+				   capture);
 }
 
 static int start(struct netobs_capture *capture)
@@ -246,16 +224,19 @@ static int start(struct netobs_capture *capture)
 			   &capture->log);
 	sources_init(&capture->sources, &capture->host, &capture->packets);
 	capture->observation.stop_fd = capture->stop_fd;
+	err = err ?: open_processes(capture);
 	err = err   ?:
 		      observation_start(
 			      &capture->observation, &programs, &attach, NULL,
 			      !(disable & 1 << NETOBS_FEATURE_EXPEDITE));
 	err = err ?: observation_watch(&capture->observation, &capture->loop);
 	err = err ?: watch_rings(capture);
+	err = err ?: watch_sockets(capture);
 	if (err) {
 		observation_done(&capture->observation);
 		return err;
 	}
+	processes_list(&capture->processes);
 	capture->state = CAPTURE_RUNNING;
 	loop_repeat_timer(capture->upkeep_timer, UPKEEP_MS);
 	log_info(&capture->log, "capturing at %u interfaces",
@@ -283,25 +264,6 @@ int netobs_capture_fd(const struct netobs_capture *capture)
 
 /* ---- Packets ----------------------------------------------------------------------- */
 
-/* Put the tag where it was before the kernel took it out. Returns the bytes captured. */
-static uint32_t insert_tag(struct netobs_capture *capture,
-			   const struct capture_packet *packet)
-{
-	const uint8_t *bytes = (const uint8_t *)(packet + 1);
-	uint8_t *tag = capture->frame + TAG_AT;
-
-	if (packet->captured < TAG_AT) {
-		memcpy(capture->frame, bytes, packet->captured);
-		return packet->captured;
-	}
-	memcpy(capture->frame, bytes, TAG_AT);
-	memcpy(tag, &packet->vlan_type, sizeof(packet->vlan_type));
-	tag[2] = packet->vlan_tci >> 8;
-	tag[3] = packet->vlan_tci;
-	memcpy(tag + TAG_LEN, bytes + TAG_AT, packet->captured - TAG_AT);
-	return min_u64(packet->captured + TAG_LEN, capture->opts.snap_length);
-}
-
 static int deliver_packet(void *ctx, const struct capture_packet *packet)
 {
 	struct netobs_capture *capture = ctx;
@@ -318,20 +280,41 @@ static int deliver_packet(void *ctx, const struct capture_packet *packet)
 	if (source < 0)
 		return source;
 	if (packet->vlan_type && packet->link == LINK_ETHERNET) {
-		out.captured = insert_tag(capture, packet);
+		out.captured = tag_insert(capture->frame, packet,
+					  capture->opts.snap_length);
 		out.bytes = capture->frame;
 		out.length += TAG_LEN;
 	}
 	out.interface = source;
+	processes_find(&capture->processes, packet, &out);
 	capture->sources.list[source].captured++;
 	capture->delivered++;
 	return capture->opts.on_packet(&out, capture->opts.user);
 }
 
-/* @ret of packets_read(): there may be more, or on_packet() ended it. */
+/* @return as packets_read(); -EBUSY: packets wait for their processes until *@ret_at_ns */
+static int read_ready(struct netobs_capture *capture, int64_t *ret_at_ns)
+{
+	int64_t until_ns;
+	int ret;
+
+	*ret_at_ns = processes_prepare(&capture->processes,
+				       packets_are_many(&capture->packets),
+				       &until_ns);
+	if (*ret_at_ns)
+		return -EBUSY;
+	ret = packets_read(&capture->packets, until_ns);
+	if (ret >= 0)
+		processes_done_reading(&capture->processes);
+	*ret_at_ns = ret < 0 ? AT_ONCE :
+			       clock_boot_ns() + GATHER_MS * NSEC_PER_MSEC;
+	return ret;
+}
+
+/* @ret of read_ready(): there may be more, or on_packet() ended it. */
 static int read_result(const struct netobs_capture *capture, int ret)
 {
-	if (ret >= 0 || ret == -EAGAIN)
+	if (ret >= 0 || ret == -EAGAIN || ret == -EBUSY)
 		return 0;
 	return ret == -ECANCELED ? capture->packets.result : ret;
 }
@@ -339,22 +322,19 @@ static int read_result(const struct netobs_capture *capture, int ret)
 /* The next call reads the remaining packets at once, or those that arrive meanwhile. */
 static int read_packets(struct netobs_capture *capture)
 {
-	const int64_t at_once = 1;
+	int64_t at_ns = AT_ONCE;
 	int ret;
 
 	/* Several rings may ask for it: a dispatch takes some milliseconds. */
 	if (capture->has_read) {
-		loop_set_timer(capture->timer, at_once);
+		loop_set_timer(capture->timer, at_ns);
 		return 0;
 	}
 	capture->has_read = true;
-	ret = packets_read(&capture->packets);
+	ret = read_ready(capture, &at_ns);
 	capture->is_gathering = ret;
 	if (ret)
-		loop_set_timer(capture->timer,
-			       ret < 0 ? at_once :
-					 clock_boot_ns() +
-						 GATHER_MS * NSEC_PER_MSEC);
+		loop_set_timer(capture->timer, at_ns);
 	return read_result(capture, ret);
 }
 
@@ -382,6 +362,15 @@ static int on_timer(void *ctx, int fd)
 {
 	(void)fd;
 	return read_packets(ctx);
+}
+
+static int on_sockets(void *ctx, int fd)
+{
+	struct netobs_capture *capture = ctx;
+
+	(void)fd;
+	processes_read(&capture->processes);
+	return 0;
 }
 
 /*
@@ -448,6 +437,7 @@ static bool is_quiet(struct netobs_capture *capture)
 /* Read the remaining packets once no program captures any more. */
 static int go_on_stopping(struct netobs_capture *capture)
 {
+	int64_t at_ns;
 	int ret;
 
 	if (!is_quiet(capture)) {
@@ -455,11 +445,12 @@ static int go_on_stopping(struct netobs_capture *capture)
 			       clock_boot_ns() + GATHER_MS * NSEC_PER_MSEC);
 		return 0;
 	}
-	ret = packets_read(&capture->packets);
-	if (ret)
-		loop_set_timer(capture->timer, 1);
-	else
+	if (packets_are_none(&capture->packets)) {
 		capture->state = CAPTURE_STOPPED;
+		return 0;
+	}
+	ret = read_ready(capture, &at_ns);
+	loop_set_timer(capture->timer, ret == -EBUSY ? at_ns : AT_ONCE);
 	return read_result(capture, ret);
 }
 

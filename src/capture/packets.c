@@ -265,7 +265,7 @@ static int read_batch(struct packets *packets, uint64_t last_ns)
 	return n;
 }
 
-static bool are_empty(const struct packets *packets)
+bool packets_are_none(const struct packets *packets)
 {
 	for (uint32_t i = 0; i < packets->n_rings; i++)
 		if (ring_used(&packets->rings[i]))
@@ -274,21 +274,23 @@ static bool are_empty(const struct packets *packets)
 }
 
 /* What is there up to a moment ago is complete, and can be put in order. */
-int packets_read(struct packets *packets)
+int packets_read(struct packets *packets, int64_t until_ns)
 {
 	const int64_t now = clock_boot_ns();
+	const int64_t last_ns = until_ns < now - ORDER_NS ? until_ns :
+							    now - ORDER_NS;
 	bool were_any = false;
 	int n;
 
 	for (uint32_t i = 0; i < packets->n_rings; i++)
 		ring_look(&packets->rings[i]);
 	do {
-		n = read_batch(packets, now - ORDER_NS);
+		n = read_batch(packets, last_ns);
 		if (packets->result)
 			return -ECANCELED;
 		were_any |= n > 0;
 		if (n < LOOK_PACKETS)
-			return were_any || !are_empty(packets);
+			return were_any || !packets_are_none(packets);
 	} while (clock_boot_ns() < now + WORK_MS * NSEC_PER_MSEC);
 	return -EAGAIN;
 }

@@ -47,14 +47,18 @@ int packets_load_programs(struct packets *packets, uint16_t netns,
 /* Whether enough packets wait to read them now, and not together with later ones. */
 bool packets_are_many(const struct packets *packets);
 
+/* Whether no packet waits to be read. */
+bool packets_are_none(const struct packets *packets);
+
 /**
  * Hand over packets in the order of their times, for some milliseconds.
  *
+ * @param until_ns  CLOCK_BOOTTIME: later ones stay where they are
  * @return 0: there were none and are none; 1: there were some, or some came just now;
  *         -EAGAIN: the time is over, and there may be more; -ECANCELED: so may there,
  *         and `result` is what on_packet returned
  */
-int packets_read(struct packets *packets);
+int packets_read(struct packets *packets, int64_t until_ns);
 
 /**
  * Have programs count and capture nothing any more, however long they stay attached.

@@ -4,7 +4,9 @@
  * (draft-ietf-opsawg-pcap), both in this machine's byte order.
  */
 #include "base/sized.h"
+#include "base/utf8.h"
 #include "base/util.h"
+#include "block.h"
 
 #include <errno.h>
 #include <netobs/capture.h>
@@ -27,6 +29,7 @@ enum block_type {
 
 enum option {
 	OPTION_END = 0,
+	OPTION_COMMENT = 1,
 	SECTION_OS = 3,
 	SECTION_APPLICATION = 4,
 	INTERFACE_NAME = 2,
@@ -36,6 +39,7 @@ enum option {
 	PACKET_FLAGS = 2,
 	PACKET_INBOUND = 1,
 	PACKET_OUTBOUND = 2,
+	PACKET_PROCESS = 8,
 	STATISTICS_START = 2,
 	STATISTICS_END = 3,
 	STATISTICS_RECEIVED = 4,
@@ -62,95 +66,24 @@ struct netobs_packet_writer {
 	uint32_t n_described;
 	uint32_t link_type; /* pcap: of all packets; 0: none came yet */
 	int64_t start_ns;
-	uint8_t *block; /* that is being formed */
-	size_t len, size;
-	bool is_short; /* of memory */
+	struct block block; /* that is being formed */
 };
 
 /* ---- Blocks ------------------------------------------------------------------------ */
 
-static void put_bytes(struct netobs_packet_writer *writer, const void *bytes,
-		      size_t len)
-{
-	size_t size = writer->size ?: 4096;
-	uint8_t *block = writer->block;
-
-	while (size < writer->len + len)
-		size *= 2;
-	if (size != writer->size) {
-		block = realloc(writer->block, size);
-		writer->is_short |= !block;
-		if (!block)
-			return;
-		writer->block = block;
-		writer->size = size;
-	}
-	if (len)
-		memcpy(block + writer->len, bytes, len);
-	writer->len += len;
-}
-
-static void put_u16(struct netobs_packet_writer *writer, uint16_t value)
-{
-	put_bytes(writer, &value, sizeof(value));
-}
-
-static void put_u32(struct netobs_packet_writer *writer, uint32_t value)
-{
-	put_bytes(writer, &value, sizeof(value));
-}
-
-static void put_padding(struct netobs_packet_writer *writer, size_t len)
-{
-	static const uint8_t zeros[4];
-
-	put_bytes(writer, zeros, -len & 3);
-}
-
-static void put_option(struct netobs_packet_writer *writer, enum option code,
-		       const void *value, size_t len)
-{
-	put_u16(writer, code);
-	put_u16(writer, len);
-	put_bytes(writer, value, len);
-	put_padding(writer, len);
-}
-
-static void put_text(struct netobs_packet_writer *writer, enum option code,
-		     const char *text)
-{
-	put_option(writer, code, text, strlen(text));
-}
-
-/* Times are two words, the upper one first, in either byte order. */
-static void put_time(struct netobs_packet_writer *writer, int64_t ns)
-{
-	put_u32(writer, (uint64_t)ns >> 32);
-	put_u32(writer, ns);
-}
-
-static void begin_block(struct netobs_packet_writer *writer, enum block_type type)
-{
-	writer->len = 0;
-	writer->is_short = false;
-	put_u32(writer, type);
-	put_u32(writer, 0); /* its length: end_block() */
-}
-
 static int write_block(struct netobs_packet_writer *writer)
 {
-	if (writer->is_short)
+	const struct block *block = &writer->block;
+
+	if (block->is_short)
 		return -ENOMEM;
-	return writer->opts.write(writer->block, writer->len, writer->opts.user);
+	return writer->opts.write(block->bytes, block->len, writer->opts.user);
 }
 
+/* Complete it before. */
 static int end_block(struct netobs_packet_writer *writer)
 {
-	uint32_t total = writer->len + sizeof(total);
-
-	put_u32(writer, total);
-	if (!writer->is_short)
-		memcpy(writer->block + sizeof(uint32_t), &total, sizeof(total));
+	block_end(&writer->block);
 	return write_block(writer);
 }
 
@@ -162,18 +95,19 @@ static int write_section(struct netobs_packet_writer *writer)
 	struct utsname system;
 	char text[160];
 
-	begin_block(writer, BLOCK_SECTION);
-	put_u32(writer, BYTE_ORDER_MAGIC);
-	put_u16(writer, 1); /* version 1.0 */
-	put_u16(writer, 0);
-	put_bytes(writer, &unknown_length, sizeof(unknown_length));
+	block_begin(&writer->block, BLOCK_SECTION);
+	block_put_u32(&writer->block, BYTE_ORDER_MAGIC);
+	block_put_u16(&writer->block, 1); /* version 1.0 */
+	block_put_u16(&writer->block, 0);
+	block_put(&writer->block, &unknown_length, sizeof(unknown_length));
 	if (!uname(&system)) {
 		snprintf(text, sizeof(text), "%s %s", system.sysname,
 			 system.release);
-		put_text(writer, SECTION_OS, text);
+		block_put_text(&writer->block, SECTION_OS, text);
 	}
-	put_text(writer, SECTION_APPLICATION, "netobs " NETOBS_VERSION);
-	put_option(writer, OPTION_END, NULL, 0);
+	block_put_text(&writer->block, SECTION_APPLICATION,
+		       "netobs " NETOBS_VERSION);
+	block_put_option(&writer->block, OPTION_END, NULL, 0);
 	return end_block(writer);
 }
 
@@ -183,11 +117,11 @@ static void put_filter(struct netobs_packet_writer *writer, const char *filter)
 	const uint8_t is_expression = 0;
 	size_t len = strlen(filter) + sizeof(is_expression);
 
-	put_u16(writer, INTERFACE_FILTER);
-	put_u16(writer, len);
-	put_bytes(writer, &is_expression, sizeof(is_expression));
-	put_bytes(writer, filter, strlen(filter));
-	put_padding(writer, len);
+	block_put_u16(&writer->block, INTERFACE_FILTER);
+	block_put_u16(&writer->block, len);
+	block_put(&writer->block, &is_expression, sizeof(is_expression));
+	block_put(&writer->block, filter, strlen(filter));
+	block_put_padding(&writer->block, len);
 }
 
 static int write_interface(struct netobs_packet_writer *writer,
@@ -196,21 +130,22 @@ static int write_interface(struct netobs_packet_writer *writer,
 	const uint8_t nanoseconds = 9;
 	char description[256];
 
-	begin_block(writer, BLOCK_INTERFACE);
-	put_u16(writer, interface->link_type);
-	put_u16(writer, 0);
-	put_u32(writer, interface->snap_length);
-	put_text(writer, INTERFACE_NAME, interface->name);
+	block_begin(&writer->block, BLOCK_INTERFACE);
+	block_put_u16(&writer->block, interface->link_type);
+	block_put_u16(&writer->block, 0);
+	block_put_u32(&writer->block, interface->snap_length);
+	block_put_text(&writer->block, INTERFACE_NAME, interface->name);
 	if (interface->netns) {
 		snprintf(description, sizeof(description), "netns:%s/%s",
 			 interface->netns, interface->name);
-		put_text(writer, INTERFACE_DESCRIPTION, description);
+		block_put_text(&writer->block, INTERFACE_DESCRIPTION,
+			       description);
 	}
-	put_option(writer, INTERFACE_RESOLUTION, &nanoseconds,
-		   sizeof(nanoseconds));
+	block_put_option(&writer->block, INTERFACE_RESOLUTION, &nanoseconds,
+			 sizeof(nanoseconds));
 	if (interface->filter)
 		put_filter(writer, interface->filter);
-	put_option(writer, OPTION_END, NULL, 0);
+	block_put_option(&writer->block, OPTION_END, NULL, 0);
 	return end_block(writer);
 }
 
@@ -230,35 +165,93 @@ struct packet_tail {
 	uint32_t total;
 };
 
-static int write_packet(struct netobs_packet_writer *writer, uint32_t number,
-			const struct netobs_packet *packet)
+static struct packet_head head_of(const struct netobs_packet *packet,
+				  uint32_t number)
 {
-	const uint32_t padding = -packet->captured & 3;
-	struct packet_head head = {
+	return (struct packet_head){
 		.type = BLOCK_PACKET,
-		.total = sizeof(head) + packet->captured + padding +
-			 sizeof(struct packet_tail),
 		.number = number,
 		.time_high = (uint64_t)packet->time_ns >> 32,
 		.time_low = packet->time_ns,
 		.captured = packet->captured,
 		.length = packet->length,
 	};
-	const struct packet_tail tail = {
+}
+
+static uint32_t flags_of(const struct netobs_packet *packet)
+{
+	return packet->direction == NETOBS_EGRESS ? PACKET_OUTBOUND :
+						    PACKET_INBOUND;
+}
+
+static void put_packet(struct netobs_packet_writer *writer,
+		       const struct packet_head *head,
+		       const struct netobs_packet *packet)
+{
+	block_clear(&writer->block);
+	block_put(&writer->block, head, sizeof(*head));
+	block_put(&writer->block, packet->bytes, packet->captured);
+	block_put_padding(&writer->block, packet->captured);
+}
+
+static int write_packet(struct netobs_packet_writer *writer, uint32_t number,
+			const struct netobs_packet *packet)
+{
+	struct packet_head head = head_of(packet, number);
+	struct packet_tail tail = {
 		.code = PACKET_FLAGS,
 		.len = sizeof(tail.flags),
-		.flags = packet->direction == NETOBS_EGRESS ? PACKET_OUTBOUND :
-							      PACKET_INBOUND,
-		.total = head.total,
+		.flags = flags_of(packet),
 	};
 
-	writer->len = 0;
-	writer->is_short = false;
-	put_bytes(writer, &head, sizeof(head));
-	put_bytes(writer, packet->bytes, packet->captured);
-	put_padding(writer, packet->captured);
-	put_bytes(writer, &tail, sizeof(tail));
+	head.total = tail.total = sizeof(head) + packet->captured +
+				  (-packet->captured & 3) + sizeof(tail);
+	put_packet(writer, &head, packet);
+	block_put(&writer->block, &tail, sizeof(tail));
 	return write_block(writer);
+}
+
+/* A comment, which all programs show. No format has a place for the name of a process. */
+static void put_process(struct netobs_packet_writer *writer, const char *end,
+			const struct netobs_process *process)
+{
+	char name[3 * sizeof(process->command)], text[192];
+
+	if (!process)
+		return;
+	snprintf(text, sizeof(text), "%s process: %s[%u]%s%s", end,
+		 utf8_repair(process->command, name), process->pid,
+		 *process->container_id ? ", container " : "",
+		 process->container_id);
+	block_put_text(&writer->block, OPTION_COMMENT, text);
+}
+
+static int write_packet_of_process(struct netobs_packet_writer *writer,
+				   uint32_t number,
+				   const struct netobs_packet *packet)
+{
+	const struct packet_head head = head_of(packet, number);
+	const uint32_t flags = flags_of(packet);
+
+	put_packet(writer, &head, packet);
+	block_put_option(&writer->block, PACKET_FLAGS, &flags, sizeof(flags));
+	put_process(writer, "source", packet->src_process);
+	put_process(writer, "destination", packet->dst_process);
+	if (packet->src_process) {
+		const uint32_t process[] = { packet->src_process->pid, 0 };
+
+		block_put_option(&writer->block, PACKET_PROCESS, process,
+				 sizeof(process));
+	}
+	block_put_option(&writer->block, OPTION_END, NULL, 0);
+	return end_block(writer);
+}
+
+/* A program may have made the packet for an earlier library. */
+static bool has_process(const struct netobs_packet *packet)
+{
+	return packet->sz >= sizeof(*packet) &&
+	       (packet->src_process || packet->dst_process);
 }
 
 static int64_t now_ns(void)
@@ -272,9 +265,9 @@ static int64_t now_ns(void)
 static void put_time_option(struct netobs_packet_writer *writer,
 			    enum option code, int64_t ns)
 {
-	put_u16(writer, code);
-	put_u16(writer, sizeof(ns));
-	put_time(writer, ns);
+	block_put_u16(&writer->block, code);
+	block_put_u16(&writer->block, sizeof(ns));
+	block_put_time(&writer->block, ns);
 }
 
 static int write_statistics(struct netobs_packet_writer *writer,
@@ -289,17 +282,20 @@ static int write_statistics(struct netobs_packet_writer *writer,
 
 	known->lost = interface->lost;
 	known->limited = interface->limited;
-	begin_block(writer, BLOCK_STATISTICS);
-	put_u32(writer, known->number);
-	put_time(writer, now);
+	block_begin(&writer->block, BLOCK_STATISTICS);
+	block_put_u32(&writer->block, known->number);
+	block_put_time(&writer->block, now);
 	put_time_option(writer, STATISTICS_START, writer->start_ns);
 	put_time_option(writer, STATISTICS_END, now);
-	put_option(writer, STATISTICS_RECEIVED, &received, sizeof(received));
-	put_option(writer, STATISTICS_DROPPED, &dropped, sizeof(dropped));
-	put_option(writer, STATISTICS_OS_DROPPED, &lost, sizeof(lost));
-	put_option(writer, STATISTICS_DELIVERED, &known->written,
-		   sizeof(known->written));
-	put_option(writer, OPTION_END, NULL, 0);
+	block_put_option(&writer->block, STATISTICS_RECEIVED, &received,
+			 sizeof(received));
+	block_put_option(&writer->block, STATISTICS_DROPPED, &dropped,
+			 sizeof(dropped));
+	block_put_option(&writer->block, STATISTICS_OS_DROPPED, &lost,
+			 sizeof(lost));
+	block_put_option(&writer->block, STATISTICS_DELIVERED, &known->written,
+			 sizeof(known->written));
+	block_put_option(&writer->block, OPTION_END, NULL, 0);
 	return end_block(writer);
 }
 
@@ -308,15 +304,14 @@ static int write_statistics(struct netobs_packet_writer *writer,
 static int write_pcap_header(struct netobs_packet_writer *writer,
 			     const struct netobs_capture_interface *interface)
 {
-	writer->len = 0;
-	writer->is_short = false;
-	put_u32(writer, PCAP_NANOSECONDS);
-	put_u16(writer, 2); /* version 2.4 */
-	put_u16(writer, 4);
-	put_u32(writer, 0);
-	put_u32(writer, 0);
-	put_u32(writer, interface->snap_length);
-	put_u32(writer, interface->link_type);
+	block_clear(&writer->block);
+	block_put_u32(&writer->block, PCAP_NANOSECONDS);
+	block_put_u16(&writer->block, 2); /* version 2.4 */
+	block_put_u16(&writer->block, 4);
+	block_put_u32(&writer->block, 0);
+	block_put_u32(&writer->block, 0);
+	block_put_u32(&writer->block, interface->snap_length);
+	block_put_u32(&writer->block, interface->link_type);
 	writer->link_type = interface->link_type;
 	return write_block(writer);
 }
@@ -335,13 +330,12 @@ static int ensure_pcap_header(struct netobs_packet_writer *writer)
 static int write_pcap_packet(struct netobs_packet_writer *writer,
 			     const struct netobs_packet *packet)
 {
-	writer->len = 0;
-	writer->is_short = false;
-	put_u32(writer, packet->time_ns / NSEC_PER_SEC);
-	put_u32(writer, packet->time_ns % NSEC_PER_SEC);
-	put_u32(writer, packet->captured);
-	put_u32(writer, packet->length);
-	put_bytes(writer, packet->bytes, packet->captured);
+	block_clear(&writer->block);
+	block_put_u32(&writer->block, packet->time_ns / NSEC_PER_SEC);
+	block_put_u32(&writer->block, packet->time_ns % NSEC_PER_SEC);
+	block_put_u32(&writer->block, packet->captured);
+	block_put_u32(&writer->block, packet->length);
+	block_put(&writer->block, packet->bytes, packet->captured);
 	return write_block(writer);
 }
 
@@ -465,10 +459,12 @@ int netobs_packet_writer_add(struct netobs_packet_writer *writer,
 	err = known ? describe(writer, known, packet->interface) : -ENOMEM;
 	if (err)
 		return err;
-	if (writer->opts.format == NETOBS_PCAPNG)
-		err = write_packet(writer, known->number, packet);
-	else
+	if (writer->opts.format != NETOBS_PCAPNG)
 		err = write_pcap_packet(writer, packet);
+	else if (has_process(packet))
+		err = write_packet_of_process(writer, known->number, packet);
+	else
+		err = write_packet(writer, known->number, packet);
 	known->written += !err;
 	return err;
 }
@@ -534,6 +530,6 @@ void netobs_packet_writer_free(struct netobs_packet_writer *writer)
 	if (!writer)
 		return;
 	free(writer->interfaces);
-	free(writer->block);
+	block_done(&writer->block);
 	free(writer);
 }

@@ -51,6 +51,8 @@ static const struct args_option options[] = {
 	  "begin a new file after this size, such as 100M" },
 	{ 0, "keep", ARGS_NUMBER32, FIELD(keep), "N", NULL,
 	  "with --rotate: remove the oldest files beyond N" },
+	{ 0, "process", ARGS_SWITCH, FIELD(process), NULL, NULL,
+	  "name the processes that packets come from and go to, in pcapng" },
 	{ 's', "snap-length", ARGS_NUMBER32, FIELD(snap_length), "BYTES", NULL,
 	  "capture so many bytes of each packet (default 262144)" },
 	{ 'c', "count", ARGS_NUMBER, FIELD(count), "COUNT", NULL,
@@ -161,6 +163,16 @@ static int check_target(struct capture_config *config)
 	return 0;
 }
 
+/* Of the format, which is known now. */
+static int check_process(const struct capture_config *config)
+{
+	if (!config->process || config->format != FORMAT_PCAP)
+		return 0;
+	args_complain(&command, "--process: pcap has no place for names of "
+				"processes; use --format pcapng");
+	return -1;
+}
+
 enum args_result capture_config_parse(struct capture_config *config, int argc,
 				      char **argv)
 {
@@ -172,7 +184,7 @@ enum args_result capture_config_parse(struct capture_config *config, int argc,
 	result = args_parse(&command, argc, argv, config);
 	if (result != ARGS_RUN)
 		return result;
-	if (check_target(config) < 0 ||
+	if (check_target(config) < 0 || check_process(config) < 0 ||
 	    flows_join_filter(&command, &config->filter_words, &config->filter) <
 		    0)
 		return ARGS_WRONG;
@@ -211,5 +223,6 @@ void capture_config_fill(const struct capture_config *config,
 	opts->disable_features = flows_attachment_disables(config->attach);
 	opts->snap_length = config->snap_length;
 	opts->rate = config->rate;
+	opts->flags = config->process ? NETOBS_CAPTURE_PROCESSES : 0;
 	opts->buffer_bytes = config->buffer_bytes;
 }

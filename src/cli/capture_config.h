@@ -15,7 +15,7 @@ struct capture_config {
 	char *filter; /* of filter_words; NULL: none */
 	uint32_t snap_length, duration_ms, rate, keep, verbose;
 	uint64_t count, rotate_bytes, buffer_bytes;
-	bool stats;
+	bool stats, process;
 
 	struct capture_out_options out;
 	struct capture_listen_options listen;

@@ -221,7 +221,7 @@ static int capture_to_file(struct session *session, int64_t deadline_ms)
 	}
 	capture_out_start(&session->out);
 	privileges_drop(&session->config.interfaces,
-			session->config.rotate_bytes, false);
+			session->config.rotate_bytes, session->config.process);
 	r = write_file(session, deadline_ms);
 	if (r < 0)
 		report_error(session, "go on", r);
@@ -436,7 +436,8 @@ static int capture_for_clients(struct session *session, int64_t deadline_ms)
 			session->listener.reason);
 		return r;
 	}
-	privileges_drop(&session->config.interfaces, false, false);
+	privileges_drop(&session->config.interfaces, false,
+			session->config.process);
 	capture_listen_check(&session->listener);
 	log_fault(session);
 	listen_where(&session->listener.socket, text, sizeof(text));

@@ -10,7 +10,7 @@
 /*
  * Drop the privileges that are not needed once programs are attached. Kept is what it
  * takes to follow @interfaces and, if true, to write @files to any directory and to name
- * the @programs of others. Without privileges to begin with, nothing happens.
+ * the @programs of others, or processes in other namespaces. Without privileges to begin with, nothing happens.
  */
 void privileges_drop(const struct args_list *interfaces, bool files,
 		     bool programs);

@@ -268,3 +268,19 @@ bool who_find(struct who *who, uint32_t inode, const struct flow_key *key,
 	owners_describe(&who->owners, &entry->owner, ret_process);
 	return true;
 }
+
+bool who_find_packet(struct who *who, uint32_t inode,
+		     const struct flow_key *key, bool is_source,
+		     int64_t time_ns, struct netobs_process *ret_process)
+{
+	const int end = is_source ? SOURCE : DESTINATION;
+	const struct owner_entry *entry;
+
+	if (!may_have_sockets(key) ||
+	    find(who, key, end, inode, time_ns, time_ns, &entry) != OWNER_FOUND)
+		return false;
+	if (time_ns > who->owners.table.begun_ns && entry->to_ns < time_ns)
+		return false;
+	owners_describe(&who->owners, &entry->owner, ret_process);
+	return true;
+}

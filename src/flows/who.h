@@ -55,4 +55,12 @@ bool who_step(struct who *who);
 bool who_find(struct who *who, uint32_t inode, const struct flow_key *key,
 	      bool is_source, int64_t now_ns, struct netobs_process *ret_process);
 
+/**
+ * The process of the socket of one packet, as who_find(). Of packets that came since the latest
+ * who_begin(), it may be a socket that is not known yet: one that had ended before is not taken.
+ */
+bool who_find_packet(struct who *who, uint32_t inode,
+		     const struct flow_key *key, bool is_source,
+		     int64_t time_ns, struct netobs_process *ret_process);
+
 #endif

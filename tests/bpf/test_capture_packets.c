@@ -28,6 +28,7 @@ struct fixture {
 	struct netobs_packet_writer *writer;
 	uint32_t packets[2]; /* by direction */
 	uint32_t wrong;	     /* of another length */
+	uint32_t named, misnamed;
 	uint32_t unordered;
 	int64_t last_ns;
 	int result;	 /* of on_packet() */
@@ -37,10 +38,21 @@ struct fixture {
 	char error[NETOBS_ERROR_MAX];
 };
 
+static void count_process(struct fixture *f, const struct netobs_packet *packet)
+{
+	const struct netobs_process *process = packet->src_process;
+
+	/* Where nothing listens, nothing receives. */
+	f->misnamed += packet->dst_process != NULL ||
+		       (process && process->pid != (uint32_t)getpid());
+	f->named += process != NULL;
+}
+
 static int on_packet(const struct netobs_packet *packet, void *user)
 {
 	struct fixture *f = user;
 
+	count_process(f, packet);
 	f->packets[packet->direction]++;
 	f->unordered += packet->time_ns < f->last_ns;
 	f->last_ns = packet->time_ns;
@@ -172,6 +184,42 @@ static void packets_are_delivered_and_counted(void **state)
 	assert_int_equal(netobs_capture_interface(f->capture, 1, &interface),
 			 -ENOENT);
 	assert_true(lab_is_bare("lo"));
+}
+
+static void assert_named(struct fixture *f, uint32_t named)
+{
+	lab_send(PORT, PACKETS);
+	end(f);
+	assert_int_equal(f->packets[NETOBS_INGRESS], PACKETS);
+	assert_int_equal(f->packets[NETOBS_EGRESS], PACKETS);
+	assert_int_equal(f->misnamed, 0);
+	assert_int_equal(f->named, named);
+	assert_true(lab_is_bare("lo"));
+}
+
+static void packets_have_no_process_unless_it_is_wanted(void **state)
+{
+	start(*state);
+	assert_named(*state, 0);
+}
+
+/* The socket is closed when they are delivered. */
+static void packets_have_the_process_that_sent_them(void **state)
+{
+	struct netobs_feature features[NETOBS_FEATURES];
+	struct fixture *f = *state;
+	struct netobs_capture_opts opts = options(f);
+
+	netobs_probe(0, features, NETOBS_FEATURES, sizeof(features[0]));
+	if (!features[NETOBS_FEATURE_SESSIONS].available ||
+	    !features[NETOBS_FEATURE_SESSION_IO].available) {
+		print_message("the kernel does not say who sends\n");
+		return;
+	}
+	opts.flags = NETOBS_CAPTURE_PROCESSES;
+	assert_int_equal(netobs_capture_new(&opts, &f->capture), 0);
+	assert_int_equal(netobs_capture_start(f->capture), 0);
+	assert_named(f, 2 * PACKETS);
 }
 
 static void a_callback_ends_the_call(void **state)
@@ -411,6 +459,7 @@ static void wrong_options_are_refused(void **state)
 		{ "snap_length",
 		  { .on_packet = on_packet, .snap_length = 262145 } },
 		{ "buffer_bytes", { .on_packet = on_packet, .buffer_bytes = 1 } },
+		{ "flags", { .on_packet = on_packet, .flags = 2 } },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -462,6 +511,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			packets_are_delivered_and_counted, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			packets_have_no_process_unless_it_is_wanted, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			packets_have_the_process_that_sent_them, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_callback_ends_the_call, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(

@@ -34,7 +34,7 @@ _netobsctl_options()
 	capture)
 		echo "-h --help -i --interface -x --exclude --direction -w --write --listen" \
 			"--listen-any --tls-cert --tls-key --tls-ca --format --rotate --keep -s --snap-length -c --count -d --duration --rate" \
-			"-B --buffer --attach --attach-order --stats -v --verbose"
+			"--process -B --buffer --attach --attach-order --stats -v --verbose"
 		;;
 	run)
 		echo "-h --help -c --config"

@@ -18,7 +18,8 @@ SECTION, INTERFACE, STATISTICS, PACKET = 0x0a0d0d0a, 1, 5, 6
 NAMES = {2: "name", 3: "description"}
 COUNTS = {4: "received", 5: "dropped", 7: "os_dropped", 8: "delivered"}
 
-Packet = collections.namedtuple("Packet", "ns data length interface out")
+Packet = collections.namedtuple("Packet", "ns data length interface out comment process",
+                                defaults=("", None))
 Interface = collections.namedtuple("Interface", "link snap options")
 Contents = collections.namedtuple("Contents", "packets interfaces stats")
 
@@ -49,10 +50,12 @@ def _pcap(data, magic):
 
 
 def _options(data):
+    """Those that are there twice are joined."""
     options, at = {}, 0
     while at + 4 <= len(data):
         code, length = struct.unpack_from("<HH", data, at)
-        options[code] = data[at + 4:at + 4 + length]
+        value = data[at + 4:at + 4 + length]
+        options[code] = options[code] + b"; " + value if code in options else value
         at += 4 + (length + 3) // 4 * 4
     return options
 
@@ -74,7 +77,8 @@ def _packet(body):
     options = _options(body[20 + (kept + 3) // 4 * 4:])
     flags = struct.unpack("<I", options[2])[0]
     return Packet(high << 32 | low, body[20:20 + kept], length, number,
-                  {1: False, 2: True}[flags & 3])
+                  {1: False, 2: True}[flags & 3], options.get(1, b"").decode(),
+                  options.get(8))
 
 
 def _pcapng(data):

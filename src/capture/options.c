@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "options.h"
+
+#include "base/util.h"
+#include "bpf/capture.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+enum {
+	BUFFER_DEFAULT = 16 << 20,
+	BUFFER_MAX = 1 << 30,
+};
+
+void capture_options_copy(const struct netobs_capture_opts *opts,
+			  struct netobs_capture_opts *ret_opts)
+{
+	struct netobs_capture_opts copy = { 0 };
+
+	memcpy(&copy, opts, min_u64(opts->sz, sizeof(copy)));
+	copy.sz = sizeof(copy);
+	copy.snap_length = copy.snap_length ?: CAPTURE_SNAP_MAX;
+	copy.buffer_bytes = copy.buffer_bytes ?: BUFFER_DEFAULT;
+	*ret_opts = copy;
+}
+
+int capture_options_check(const struct netobs_capture_opts *opts,
+			  const struct log *log)
+{
+	const struct {
+		const char *name, *why;
+		bool is_wrong;
+	} checks[] = {
+		{ "on_packet", "it is not set", !opts->on_packet },
+		{ "direction", "it is none of enum netobs_direction_option",
+		  opts->direction != NETOBS_DIRECTION_BOTH &&
+			  opts->direction != NETOBS_DIRECTION_INGRESS &&
+			  opts->direction != NETOBS_DIRECTION_EGRESS },
+		{ "attach_order", "it is none of enum netobs_attach_order",
+		  opts->attach_order > NETOBS_ATTACH_LAST },
+		{ "flags", "one is not in enum netobs_capture_flag",
+		  opts->flags & ~(uint64_t)NETOBS_CAPTURE_PROCESSES },
+		{ "snap_length", "it is more than 262144",
+		  opts->snap_length > CAPTURE_SNAP_MAX },
+		{ "buffer_bytes", "it is not from 1 MiB to 1 GiB",
+		  opts->buffer_bytes < CAPTURE_BUFFER_MIN ||
+			  opts->buffer_bytes > BUFFER_MAX },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(checks); i++) {
+		if (!checks[i].is_wrong)
+			continue;
+		log_error(log, "%s: %s", checks[i].name, checks[i].why);
+		return -EINVAL;
+	}
+	return 0;
+}
