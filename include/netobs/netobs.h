@@ -146,10 +146,10 @@ struct netobs_opts {
 
 	/** Upper bound of the memory of all BPF maps, and of flows in the process
 	 *  until their interval ends, in bytes; default: what max_flows need. Where
-	 *  it is near, flows are reported before the interval ends. Limits of the process's memory control groups,
-	 *  where these are mounted, make it less: a third of what they leave,
-	 *  and flows beyond the rest are lost (memory). From netobs_start()
-	 *  -EINVAL: too little; -ENOMEM: the groups leave too little. */
+	 *  it is near, flows are reported before the interval ends. Limits of the
+	 *  process's memory control groups, where these are mounted, make it less: a
+	 *  third of what they leave, and flows beyond the rest are lost (memory). From
+	 *  netobs_start() -EINVAL: too little; -ENOMEM: the groups leave too little. */
 	uint64_t max_memory;
 
 	/** Where netobs_new() writes why it failed; NULL: nowhere. Later errors
@@ -298,10 +298,11 @@ NETOBS_API int netobs_fd(const struct netobs *ctx);
  * Process everything that is ready, without blocking for more to come. Long
  * drains are cut into slices: the descriptor stays readable until all is done.
  *
- * Callbacks run on the calling thread; they may call netobs_stop(),
- * netobs_stats_get() and netobs_last_error(), and nothing else of this context.
+ * Callbacks run on the calling thread; they may call netobs_stop() and what takes a
+ * const context, such as netobs_stats_get() and netobs_connections(), and nothing else
+ * of this context.
  *
- * @return number of flow records delivered (0 is normal);
+ * @return number of records delivered, alerts included (0 is normal);
  *         -ECANCELED: stopped by netobs_stop(): all that the programs saw has been
  *         delivered, they are detached (see there), nothing more will come;
  *         -EINVAL: not started
@@ -326,7 +327,8 @@ NETOBS_API int netobs_poll(struct netobs *ctx, int timeout_ms);
  * With @p persist nothing is detached: the same calls deliver the packets counted until
  * then, and those that pass later are the next context's.
  *
- * The only function that may be called from a signal handler, and from any thread.
+ * The only function of a context that may be called from a signal handler, and from any
+ * thread.
  */
 NETOBS_API void netobs_stop(struct netobs *ctx);
 
@@ -334,7 +336,8 @@ NETOBS_API void netobs_stop(struct netobs *ctx);
  * Drain now, without waiting for the interval: deliver everything seen so far.
  * Blocks for a few milliseconds, until no program writes to the tables that are read.
  *
- * @return number of flow records delivered; -EINVAL: not started
+ * @return number of flow records delivered; -EINVAL: not started; -ECANCELED: it has
+ *         stopped
  */
 NETOBS_API int netobs_drain(struct netobs *ctx);
 
@@ -343,8 +346,8 @@ NETOBS_API int netobs_drain(struct netobs *ctx);
  * netobs_new() would be given. @p interfaces, @p exclude, @p interval_ms, @p
  * active_timeout_ms, @p idle_timeout_ms, @p sampling and @p sampling_mode may differ, and so
  * may @p filter, @p rules and @p default_action, if there was a filter or rules before; all else
- * has to be as before, but for @p error, which is not used. Options that are wrong or cannot be applied are
- * refused, and nothing changes. Interfaces and namespaces that are named must exist,
+ * has to be as before, but for @p error, which is not used. Options that are wrong or cannot be
+ * applied are refused, and nothing changes. Interfaces and namespaces that are named must exist,
  * unless they were named before.
  *
  * Interfaces that stay selected are not touched: each of their packets is counted,

@@ -152,9 +152,10 @@ NETOBS_API int netobs_sink_flush(struct netobs_sink *sink);
 
 /**
  * The records until now belong to a commit of the program: see netobs_opts.on_commit. A spool on
- * disk keeps which; nothing changes in others. Once it has been called, or netobs_sink_resume(), such a sink
- * sends records after their commit, unless its spool is nearly full. This call sends nothing, as the
- * commit takes effect behind it: netobs_sink_fd() polls readable for netobs_sink_dispatch().
+ * disk notes that; other sinks are not affected. Once this function or netobs_sink_resume() has
+ * been called, such a sink sends records after their commit, unless its spool is nearly full.
+ * This call sends nothing, as the commit takes effect after it: netobs_sink_fd() polls readable
+ * for netobs_sink_dispatch().
  *
  * @param number  greater by 1 than that of the commit before
  * @return 0; -EINVAL: @p sink is NULL; others, as of write(2): after a kill of the process, records
@@ -237,7 +238,8 @@ NETOBS_API int netobs_sink_stats_json(const struct netobs_sink *sink, char *buf,
 /**
  * Send pending records, for as long as @p timeout_ms, without freeing anything, and end
  * a session in order where its end shows what has arrived (IPFIX over TCP); it may go
- * on with netobs_sink_dispatch(), until another record is written. To be followed by netobs_sink_stats_get() and netobs_sink_close().
+ * on with netobs_sink_dispatch(), until another record is written. To be followed by
+ * netobs_sink_stats_get() and netobs_sink_close().
  *
  * @param timeout_ms  milliseconds; -1: no limit
  * @return 0: nothing is pending; -ETIMEDOUT: something is; others: as

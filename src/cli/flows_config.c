@@ -48,7 +48,7 @@ static const struct args_option options[] = {
 	{ 0, "by", ARGS_STRING, FIELD(by), "KEY[,KEY]...", NULL,
 	  "group flows by these keys; flow: do not group" },
 	{ 0, "sort", ARGS_STRING, FIELD(sort), "COLUMN", NULL,
-	  "order of rows: bytes, packets, flows, sent, duration, time or a KEY" },
+	  "order of rows: bytes, packets, flows, sent, duration, time, rtt, retransmits or a KEY" },
 	{ 0, "top", ARGS_NUMBER32, FIELD(top), "N", NULL,
 	  "show at most N rows per interval, and the sum of the others" },
 	{ 'N', "names", ARGS_SWITCH, FIELD(want_names), NULL, NULL,

@@ -203,6 +203,29 @@ class Words(unittest.TestCase):
         self.assertNotIn("--stores", complete("bench", "drain", "--"))
         self.assertIn("kafka://", complete("bench", "export", ""))
 
+    def test_functions(self):
+        """Each is in NAME and SYNOPSIS of one page, and no page has others."""
+        declared = {name for header in (ROOT / "include/netobs").glob("*.h")
+                    for name in re.findall(r"\b(netobs_\w+)\(", re.sub(
+                        r"/\*.*?\*/", "", header.read_text(), flags=re.S))}
+        self.assertLess({"netobs_new", "netobs_version"}, declared)
+        pages = [path.name.removesuffix(".in").removesuffix(".scd")
+                 for path in (ROOT / "man").glob("*.3.scd*") if path.suffix != ".lists"]
+        for section, expression in (("NAME", r"\b(netobs_\w+)"),
+                                    ("SYNOPSIS", r"\b(netobs_\w+)\(")):
+            found = [name for page in pages for name in
+                     set(re.findall(expression, man_section(page, section)))
+                     if name in declared or section == "SYNOPSIS"]
+            self.assertEqual(sorted(declared), sorted(found))
+
+    def test_options_of_a_context(self):
+        header = (ROOT / "include/netobs/netobs.h").read_text()
+        struct = re.sub(r"/\*.*?\*/", "", header.split("struct netobs_opts {")[1]
+                        .split("\n};")[0], flags=re.S)
+        members = set(re.findall(r"(\w+)(?:\)(?:\(.*?\)|\[\w+\]))?;", re.sub(r"\s+", " ", struct)))
+        self.assertLess({"sz", "on_flow", "error"}, members)
+        self.assertEqual(members - {"reserved"}, man_terms("netobs_new.3", "OPTIONS"))
+
     def test_json_fields(self):
         """The list is made of the catalogue, the rest of the section by hand."""
         catalogue = (ROOT / "src/record/fields.def").read_text()
