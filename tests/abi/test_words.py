@@ -123,6 +123,16 @@ class Words(unittest.TestCase):
                 self.assertEqual(man_flags(f"netobsctl-{verb}.8"), flags)
                 self.assertEqual(complete(verb, "-"), flags)
 
+    def test_values_are_completed_with_values(self):
+        """Where there is no list of them, with files or nothing: never with options."""
+        for verb in self.verbs - WITHOUT_PAGE:
+            for line in help_lines(verb):
+                match = re.fullmatch(r"(.*--[\w-]+) \S.*", line)
+                for flag in FLAG.findall(match[1]) if match else ():
+                    with self.subTest(verb=verb, flag=flag):
+                        self.assertFalse({word for word in complete(verb, flag, "")
+                                          if word.startswith("-")})
+
     def test_help_is_what_help_prints(self):
         for verb in self.verbs - WITHOUT_PAGE:
             self.assertEqual(run("help", verb), run(verb, "-h"))

@@ -117,6 +117,7 @@ _netobsctl_values()
 	flows:-i | flows:--interface | flows:-x | flows:--exclude | \
 		top:-i | top:--interface | top:-x | top:--exclude | \
 		tcp:-i | tcp:--interface | tcp:-x | tcp:--exclude | \
+		alerts:-i | alerts:--interface | alerts:-x | alerts:--exclude | \
 		capture:-i | capture:--interface | capture:-x | capture:--exclude)
 		_netobsctl_interfaces
 		;;
@@ -195,8 +196,8 @@ _netobsctl_values()
 		;;
 	sessions:-d | sessions:--duration | sessions:-n | sessions:--count | sessions:--interval | \
 		sessions:--pid | sessions:--comm | sessions:-B | sessions:--buffer) ;;
-	alerts:--rule | alerts:-d | alerts:--duration | alerts:-n | alerts:--count | \
-		alerts:--max-connections) ;;
+	flows:--min-bytes | alerts:--rule | alerts:-d | alerts:--duration | alerts:-n | \
+		alerts:--count | alerts:--max-connections) ;;
 	capture:--rotate | capture:--keep | capture:-s | capture:--snap-length | capture:-c | \
 		capture:--count | capture:-d | capture:--duration | capture:--rate | capture:-B | \
 		capture:--buffer)
@@ -238,8 +239,9 @@ _netobsctl()
 		mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "$words" -- "$cur")
 		compopt -o nospace 2>/dev/null
 	elif [[ $option == : || $option == -r || $option == --read || $option == --rules ||
-		$option == -w || $option == --write || $option == --tls-* || $option == --metrics-tls-* || $option == --csv ||
-		$option == --plot || $option == --socket || $option == -s && $verb != capture || $verb:$option == run:-c || $verb:$option == run:--config ||
+		$option == -w || $option == --write || $option == --tls-* || $option == --metrics-t* ||
+		$option == --csv || $option == --plot || $option == --socket || $option == --persist-dir ||
+		$option == -s && $verb != capture || $verb:$option == run:-c || $verb:$option == run:--config ||
 		$verb:$option == config:check || $verb:$option == config:show ]]; then
 		compopt -o filenames 2>/dev/null
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
@@ -252,7 +254,7 @@ _netobsctl()
 		[[ $verb == config ]] && ((COMP_CWORD == 2)) && words+=" check show import-env"
 		[[ $verb == bench ]] && ((COMP_CWORD == 2)) && words+=" datapath drain fold export"
 		[[ $verb:${COMP_WORDS[2]} == bench:export && $cur != -* ]] &&
-			words="json: ipfix:udp:// ipfix:tcp:// ipfix:file: kafka:// grpc://"
+			words="json: json:tcp:// ipfix:udp:// ipfix:tcp:// ipfix:file: kafka:// grpc:// http://"
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 	fi
 }
