@@ -17,7 +17,12 @@ from lib import lab
 from lib import observer
 
 SOURCES = ("README.md", "man/netobsctl-flows.8.scd.in", "man/netobs-sinks.7.scd.in",
-           "docs/recipes.md")
+           "docs/recipes.md", "man/netobsctl.8.scd") + tuple(
+               f"man/netobsctl-{verb}.8.scd"
+               for verb in ("top", "tcp", "sessions", "alerts", "capture", "check"))
+VERBS = re.compile(r"^netobsctl (flows|top|tcp|sessions|alerts|capture|check)\b", re.M)
+# What needs a reader, or another host: test_capture_listen.py, test_capture_tls.py.
+ELSEWHERE = re.compile(r"--listen")
 FENCE = re.compile(r"^```\w*\n(.*?)\n```$", re.M | re.S)
 # All that may go wrong where nobody listens.
 AWAY = re.compile(r"cannot (connect|send) to \S+: Connection refused; trying again$|"
@@ -40,7 +45,10 @@ echo '127.0.0.1 localhost collector.example broker.example flp.example
 mkdir bin
 cat >bin/netobsctl <<END
 #!/bin/sh
-case "\$*" in *' -r '*) exec $NETOBSCTL "\$@" ;; esac
+case "\$*" in
+*' -r '* | check*) exec $NETOBSCTL "\$@" ;;
+*--once*) exec $NETOBSCTL "\$@" --interval 2 ;;
+esac
 ping -q -c 1000 -i 0.1 192.0.2.2 >ping.log &
 $NETOBSCTL "\$@" -d 3
 status=\$?
@@ -61,8 +69,8 @@ def recipes():
         path = os.path.join(os.environ["NETOBS_SOURCE"], source)
         with open(path, encoding="utf-8") as file:
             blocks = FENCE.findall(file.read().replace("\\_", "_"))
-        yield from (block for block in blocks
-                    if re.search(r"^netobsctl flows", block, re.M))
+        yield from (block.replace("/proc/1234/", "/proc/self/") for block in blocks
+                    if VERBS.search(block) and not ELSEWHERE.search(block))
 
 
 class Run:
@@ -125,7 +133,7 @@ class Recipes(lab.LabTest):
 
     def check(self, run, out):
         errors = [line for line in out.splitlines()
-                  if re.match(r"netobsctl|bash|\S*/bin/", line)]
+                  if re.match(r"netobsctl( \w+)?: |bash|\S*/bin/", line)]
         self.assertEqual([], [line for line in errors if not AWAY.search(line)],
                          out)
         for word, check in (("nfdump -R", self.check_nfdump),
