@@ -224,7 +224,7 @@ static int capture_to_file(struct session *session, int64_t deadline_ms)
 			session->config.rotate_bytes, session->config.process);
 	r = write_file(session, deadline_ms);
 	if (r < 0)
-		report_error(session, "go on", r);
+		report_error(session, "continue", r);
 	capture_out_stats(&session->out);
 	return r;
 }

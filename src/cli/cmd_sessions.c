@@ -301,7 +301,7 @@ static int observe(struct session *session)
 	if (r == 0) {
 		r = loop(session, fds);
 		if (r < 0)
-			report_error(session, "go on", r);
+			report_error(session, "continue", r);
 	}
 	free(fds);
 	return r;

@@ -493,7 +493,7 @@ static int observe(struct session *session)
 				      session->config->n_outputs))
 			keys_end();
 		if (r < 0)
-			report_error(session, "go on", r);
+			report_error(session, "continue", r);
 	}
 	free(fds);
 	return r;

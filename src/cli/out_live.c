@@ -85,7 +85,7 @@ static void live_print_line(struct output *output, const struct screen *screen,
 static void live_draw_title(struct output *output, const struct screen *screen)
 {
 	const struct live *live = output->state;
-	const char *hint = live->is_paused ? "PAUSED, p goes on" : KEYS_HINT;
+	const char *hint = live->is_paused ? "PAUSED, p continues" : KEYS_HINT;
 	char line[ROW_LINE_MAX], time[24] = "Observing";
 	int len, room;
 
