@@ -18,6 +18,7 @@ int cmd_status(int argc, char **argv);
 int cmd_reload(int argc, char **argv);
 int cmd_reopen(int argc, char **argv);
 int cmd_log(int argc, char **argv);
+int cmd_metrics(int argc, char **argv);
 int cmd_tcp(int argc, char **argv);
 int cmd_top(int argc, char **argv);
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* The verbs that ask a running service: status, reload, reopen, log. */
+/* The verbs that ask a running service: status, metrics, reload, reopen, log. */
 #include "cmd.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "args.h"
+#include "base/util.h"
 #include "base/value.h"
 #include "control_request.h"
 #include "human.h"
@@ -15,6 +18,12 @@ enum { OUTPUT_TABLE, OUTPUT_JSON };
 
 static const char *const outputs[] = {
 	[OUTPUT_TABLE] = "table", [OUTPUT_JSON] = "json", NULL
+};
+
+enum { METRICS_AS_TEXT, METRICS_AS_JSON };
+
+static const char *const metrics_outputs[] = {
+	[METRICS_AS_TEXT] = "prometheus", [METRICS_AS_JSON] = "json", NULL
 };
 
 struct options {
@@ -37,6 +46,14 @@ static const struct args_option status_options[] = {
 	{ 0 }
 };
 
+static const struct args_option metrics_options[] = {
+	{ 'o', "output", ARGS_CHOICE, offsetof(struct options, output),
+	  "prometheus|json", metrics_outputs,
+	  "how to print them (default prometheus)" },
+	SOCKET_OPTION,
+	{ 0 }
+};
+
 static const struct args_option common_options[] = { SOCKET_OPTION, { 0 } };
 
 static const struct args_command status_command = {
@@ -44,6 +61,14 @@ static const struct args_command status_command = {
 	.summary = "Show what the running service does",
 	.options = status_options,
 	.positional = "status has no operands",
+};
+
+static const struct args_command metrics_command = {
+	.name = "metrics",
+	.summary = "Print the metrics of the running service",
+	.options = metrics_options,
+	.positional = "metrics has no operands",
+	.notes = "They are those that [metrics] of its configuration serves, whether it does or not.\n",
 };
 
 static const struct args_command reload_command = {
@@ -85,15 +110,68 @@ static void print_messages(struct json_value answer)
 	}
 }
 
-static void print_json(struct json_value answer)
+/* @return 0; < 0: it failed, which was reported */
+typedef int print_answer(const struct options *wanted, struct json_value answer);
+
+static int print_status(const struct options *wanted, struct json_value answer)
 {
 	struct json_value status = json_get(answer, "status");
 
-	printf("%.*s\n", (int)json_length(status), status.at);
+	if (wanted->output == OUTPUT_JSON)
+		printf("%.*s\n", (int)json_length(status), status.at);
+	else
+		status_print(answer);
+	return 0;
 }
 
-/* @return an exit status */
-static int ask(const char *verb, const struct options *wanted, const char *request)
+/* @series: NAME{LABELS} */
+static void print_member(const char *series, const char *value, const char *before)
+{
+	printf("%s\n\"", before);
+	for (; *series; series++)
+		printf("%s%c", *series == '"' || *series == '\\' ? "\\" : "",
+		       *series);
+	printf("\":%s", value);
+}
+
+static void print_metrics_json(char *text)
+{
+	const char *before = "";
+	char *line, *space;
+
+	putchar('{');
+	while ((line = strsep(&text, "\n"))) {
+		space = strrchr(line, ' ');
+		if (*line == '#' || !space)
+			continue;
+		*space = '\0';
+		print_member(line, space + 1, before);
+		before = ",";
+	}
+	puts("\n}");
+}
+
+static int print_metrics(const struct options *wanted, struct json_value answer)
+{
+	struct json_value metrics = json_get(answer, "metrics");
+	const size_t size = metrics.at ? json_length(metrics) : 1;
+	cleanup_free char *text = malloc(size);
+
+	if (!text) {
+		fprintf(stderr, "netobsctl metrics: out of memory\n");
+		return -ENOMEM;
+	}
+	json_text(metrics, text, size);
+	if (wanted->output == METRICS_AS_JSON)
+		print_metrics_json(text);
+	else
+		fputs(text, stdout);
+	return 0;
+}
+
+/* @print: NULL: nothing is printed. @return an exit status */
+static int ask(const char *verb, const struct options *wanted,
+	       const char *request, print_answer *print)
 {
 	struct control_connection connection;
 	struct json_value answer = { NULL };
@@ -101,37 +179,41 @@ static int ask(const char *verb, const struct options *wanted, const char *reque
 
 	r = r ?: control_answer(&connection, &answer);
 	print_messages(answer);
-	if (r == 0 && !strcmp(verb, "status") && wanted->output == OUTPUT_JSON)
-		print_json(answer);
-	else if (r == 0 && !strcmp(verb, "status"))
-		status_print(answer);
+	if (r == 0 && print)
+		r = print(wanted, answer);
 	control_disconnect(&connection);
 	return r < 0 ? EXIT_FAILED : EXIT_FINE;
 }
 
-static int parse_and_ask(const struct args_command *command, int argc, char **argv)
+static int parse_and_ask(const struct args_command *command,
+			 print_answer *print, int argc, char **argv)
 {
 	struct options wanted = { .output = OUTPUT_TABLE };
 	enum args_result result = args_parse(command, argc, argv, &wanted);
 
 	if (result != ARGS_RUN)
 		return result == ARGS_WRONG ? EXIT_USAGE : EXIT_FINE;
-	return ask(command->name, &wanted, command->name);
+	return ask(command->name, &wanted, command->name, print);
 }
 
 int cmd_status(int argc, char **argv)
 {
-	return parse_and_ask(&status_command, argc, argv);
+	return parse_and_ask(&status_command, print_status, argc, argv);
+}
+
+int cmd_metrics(int argc, char **argv)
+{
+	return parse_and_ask(&metrics_command, print_metrics, argc, argv);
 }
 
 int cmd_reload(int argc, char **argv)
 {
-	return parse_and_ask(&reload_command, argc, argv);
+	return parse_and_ask(&reload_command, NULL, argc, argv);
 }
 
 int cmd_reopen(int argc, char **argv)
 {
-	return parse_and_ask(&reopen_command, argc, argv);
+	return parse_and_ask(&reopen_command, NULL, argc, argv);
 }
 
 static int set_level(const struct options *wanted)
@@ -150,7 +232,7 @@ static int set_level(const struct options *wanted)
 		return EXIT_USAGE;
 	}
 	snprintf(request, sizeof(request), "log %s", operands->items[0]);
-	return ask("log", wanted, request);
+	return ask("log", wanted, request, NULL);
 }
 
 int cmd_log(int argc, char **argv)

@@ -33,6 +33,7 @@ struct control {
 
 	char *status; /* NULL: not made yet */
 	int64_t status_ms;
+	const char *metrics; /* while they are written into an answer */
 
 	unsigned int n_noting;	     /* requests that are being handled */
 	char messages[MESSAGES_MAX]; /* a line each: E or W, and the text */
@@ -127,6 +128,24 @@ static void answer_status(struct control *control, struct control_client *client
 	}
 	control_client_answer(client,
 			      control->status ? strdup(control->status) : NULL);
+}
+
+static void add_metrics(struct json *json, const struct control *control)
+{
+	json_key(json, "metrics");
+	json_string(json, control->metrics);
+}
+
+static void answer_metrics(struct control *control, struct control_client *client)
+{
+	static const struct answer answer = { .add = add_metrics };
+
+	control->metrics = control->ops->metrics(control->user);
+	if (control->metrics)
+		control_client_answer(client, answer_make(control, &answer));
+	else
+		answer_refusal(control, client, "failed", "out of memory");
+	control->metrics = NULL;
 }
 
 static void forget_status(struct control *control)
@@ -264,6 +283,8 @@ static void handle_command(struct control *control, struct control_client *clien
 			       "there is more than a command");
 	else if (!strcmp(command, "status"))
 		answer_status(control, client);
+	else if (!strcmp(command, "metrics"))
+		answer_metrics(control, client);
 	else if (!strcmp(command, "flows"))
 		answer_flows(control, client);
 	else if (!strcmp(command, "reload"))
@@ -273,8 +294,8 @@ static void handle_command(struct control *control, struct control_client *clien
 			    "not all files could be opened again");
 	else
 		answer_refusal(control, client, "request",
-			       "there is no such command: there are status, flows, "
-			       "reload, reopen and log LEVEL");
+			       "there is no such command: there are status, metrics, "
+			       "flows, reload, reopen and log LEVEL");
 }
 
 /* @return the number of words, at most @max; the others are NULL */

@@ -34,6 +34,8 @@ struct control_config {
 struct control_ops {
 	/** Add the members of the status to an open object. */
 	void (*add_status)(struct json *json, void *user);
+	/** @return all metrics as text, valid until the next call; NULL: out of memory */
+	const char *(*metrics)(void *user);
 	/** Soon, control_begin_reload() and control_end_reload() follow. */
 	void (*request_reload)(void *user);
 	/** @return 0; < 0: why was logged, which control_note() got */

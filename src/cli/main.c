@@ -29,6 +29,7 @@ static const struct verb {
 	{ "capture", "write packets to a file", cmd_capture },
 	{ "run", "observe flows as a service, by a configuration", cmd_run },
 	{ "status", "show what the running service does", cmd_status },
+	{ "metrics", "print the metrics of the running service", cmd_metrics },
 	{ "reload", "have the running service read its configuration again",
 	  cmd_reload },
 	{ "reopen", "have the running service open its files anew", cmd_reopen },

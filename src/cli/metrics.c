@@ -65,6 +65,13 @@ static int find_text(struct metrics *metrics, enum metrics_format format)
 						       &metrics->lens[format]);
 }
 
+const char *metrics_text(struct metrics *metrics)
+{
+	return find_text(metrics, METRICS_PROMETHEUS) < 0 ?
+		       NULL :
+		       metrics->texts[METRICS_PROMETHEUS];
+}
+
 /* ---- HTTP ------------------------------------------------------------------------- */
 
 static unsigned int answer(void *user, const struct httpd_request *request,
@@ -322,8 +329,6 @@ int metrics_open(const struct metrics_config *config,
 	int err = 0;
 
 	*ret_metrics = NULL;
-	if (!config->listen && !config->textfile)
-		return 0;
 	metrics = calloc(1, sizeof(*metrics));
 	if (!metrics) {
 		snprintf(why, why_size, "%s", strerror(ENOMEM));

@@ -54,15 +54,18 @@ bool metrics_check(const struct metrics_config *config, const char *any_option,
 		   char *ret_why, size_t size);
 
 /**
- * Listen; nothing is read from @source yet.
+ * Listen, if @config has an address; nothing is read from @source yet.
  *
  * @param config       copied, but for its strings
- * @param ret_metrics  yours: metrics_close(); NULL if there is nothing to be done
+ * @param ret_metrics  yours: metrics_close()
  * @return 0, or -errno: @why says what failed
  */
 int metrics_open(const struct metrics_config *config,
 		 const struct metrics_source *source,
 		 struct metrics **ret_metrics, char *why, size_t why_size);
+
+/** @return all metrics for Prometheus, valid until the next call; NULL: out of memory */
+const char *metrics_text(struct metrics *metrics);
 
 /* For all below, NULL is fine: there are no metrics. */
 

@@ -369,6 +369,14 @@ static void on_reload(void *user)
 	service_reload(user);
 }
 
+static const char *on_metrics(void *user)
+{
+	struct service *service = user;
+
+	refresh_metrics(service);
+	return metrics_text(service->metrics);
+}
+
 static int on_reopen(void *user)
 {
 	struct service *service = user;
@@ -391,6 +399,7 @@ static int open_control(struct service *service)
 {
 	static const struct control_ops ops = {
 		.add_status = service_status_add,
+		.metrics = on_metrics,
 		.request_reload = on_reload,
 		.reopen = on_reopen,
 		.set_level = on_level,

@@ -128,6 +128,27 @@ class Control(ControlTest):
         self.assertIn("Connections: 7 of 1024 places used", self.ask("status").stdout)
         self.stop()
 
+    def test_metrics(self):
+        """Those that are served, also if none are."""
+        self.write()
+        self.start()
+        self.send(10)
+        self.await_packets(10)
+        samples = metrics.Samples(self.ask("metrics").stdout)
+        samples.check_identity()
+        self.assertEqual(10, samples.value("netobs_seen_packets_total"))
+        members = json.loads(self.ask("metrics", "-o", "json").stdout)
+        self.assertEqual(10, members["netobs_seen_packets_total"])
+        self.assertEqual(len(samples.series), len(members))
+        self.stop()
+        where = self.lab.path("metrics")
+        self.write("[metrics]", f"listen = unix:{where}")
+        self.start()
+        served = metrics.Samples(metrics.get(where)[1])
+        self.assertEqual(served.series.keys(),
+                         metrics.Samples(self.ask("metrics").stdout).series.keys())
+        self.stop()
+
     def test_outage_of_a_sink(self):
         where = self.lab.path("metrics")
         self.write('[sink "far"]', "output = json:tcp://127.0.0.1:9",

@@ -39,7 +39,7 @@ _netobsctl_options()
 	run)
 		echo "-h --help -c --config"
 		;;
-	status)
+	status | metrics)
 		echo "-h --help -o --output -s --socket"
 		;;
 	reload | reopen | log)
@@ -171,6 +171,9 @@ _netobsctl_values()
 	top:-o | top:--output | tcp:-o | tcp:--output | check:-o | check:--output | config:-o | config:--output | status:-o | status:--output | bench:-o | bench:--output)
 		echo "table json"
 		;;
+	metrics:-o | metrics:--output)
+		echo "prometheus json"
+		;;
 	bench:--stores)
 		echo "empty empty2 parse ringbuf hash hash_spinlock percpu_hash array" \
 			"percpu_array overflow netobs filtered rtt rtt_lru"
@@ -215,12 +218,12 @@ _netobsctl()
 
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		words="flows top tcp sessions alerts capture run status reload reopen log detach config check bench help $(_netobsctl_options "")"
+		words="flows top tcp sessions alerts capture run status metrics reload reopen log detach config check bench help $(_netobsctl_options "")"
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 		return
 	fi
 	if [[ $verb == help ]]; then
-		((COMP_CWORD == 2)) && mapfile -t COMPREPLY < <(compgen -W "flows top tcp sessions alerts capture run status reload reopen log detach config check bench help" -- "$cur")
+		((COMP_CWORD == 2)) && mapfile -t COMPREPLY < <(compgen -W "flows top tcp sessions alerts capture run status metrics reload reopen log detach config check bench help" -- "$cur")
 		return
 	fi
 
