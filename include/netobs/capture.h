@@ -136,8 +136,10 @@ NETOBS_API int netobs_capture_new(const struct netobs_capture_opts *opts,
 				  struct netobs_capture **ret_capture);
 
 /**
- * Load the BPF programs and attach them. Privileges and errors are those of
- * netobs_start(). On failure nothing stays attached, and the capture can only be freed.
+ * Load the BPF programs and attach them. On failure nothing stays attached, and the
+ * capture can only be freed.
+ *
+ * @return as netobs_start(), which needs the same privileges
  */
 NETOBS_API int netobs_capture_start(struct netobs_capture *capture);
 
@@ -145,7 +147,11 @@ NETOBS_API int netobs_capture_start(struct netobs_capture *capture);
 NETOBS_API const char *
 netobs_capture_last_error(const struct netobs_capture *capture);
 
-/** The descriptor to wait for, for reading. It is the capture's. */
+/**
+ * The descriptor to wait for, for reading. It is the capture's.
+ *
+ * @return it; -EINVAL: @p capture is NULL
+ */
 NETOBS_API int netobs_capture_fd(const struct netobs_capture *capture);
 
 /**
@@ -238,7 +244,11 @@ netobs_packet_writer_new(const struct netobs_packet_writer_opts *opts,
 NETOBS_API int netobs_packet_writer_add(struct netobs_packet_writer *writer,
 					const struct netobs_packet *packet);
 
-/** Count a packet as one that this file misses, as its reader was too slow. */
+/**
+ * Count a packet as one that this file misses, as its reader was too slow.
+ *
+ * @return 0; -EINVAL: an argument is NULL; -ENOMEM
+ */
 NETOBS_API int netobs_packet_writer_miss(struct netobs_packet_writer *writer,
 					 const struct netobs_packet *packet);
 

@@ -291,6 +291,8 @@ NETOBS_API const char *netobs_last_error(const struct netobs *ctx);
 /**
  * The file descriptor to wait for, with poll(2) or epoll(7), for reading.
  * Constant over the life of the context, and the context's: do not close it.
+ *
+ * @return it; -EINVAL: @p ctx is NULL
  */
 NETOBS_API int netobs_fd(const struct netobs *ctx);
 

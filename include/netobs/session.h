@@ -191,7 +191,11 @@ NETOBS_API int netobs_sessions_start(struct netobs_sessions *sessions);
 NETOBS_API const char *
 netobs_sessions_last_error(const struct netobs_sessions *sessions);
 
-/** The descriptor to wait for, for reading. It is the observer's. */
+/**
+ * The descriptor to wait for, for reading. It is the observer's.
+ *
+ * @return it; -EINVAL: @p sessions is NULL
+ */
 NETOBS_API int netobs_sessions_fd(const struct netobs_sessions *sessions);
 
 /**

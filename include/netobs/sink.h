@@ -176,6 +176,8 @@ NETOBS_API int netobs_sink_resume(struct netobs_sink *sink, uint64_t number);
 /**
  * The file descriptor to wait for, with poll(2) or epoll(7), for reading. Constant
  * over the life of the sink, and the sink's: do not close it.
+ *
+ * @return it; -EINVAL: @p sink is NULL
  */
 NETOBS_API int netobs_sink_fd(const struct netobs_sink *sink);
 

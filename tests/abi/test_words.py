@@ -228,6 +228,15 @@ class Words(unittest.TestCase):
                      if name in declared or section == "SYNOPSIS"]
             self.assertEqual(sorted(declared), sorted(found))
 
+    def test_results(self):
+        """Each function that returns an int says what."""
+        for header in (ROOT / "include/netobs").glob("*.h"):
+            for comment, name in re.findall(
+                    r"/\*\*((?:(?!\*/).)*)\*/\s*NETOBS_API int\s+(netobs_\w+)\(",
+                    header.read_text(), re.S):
+                with self.subTest(name):
+                    self.assertIn("@return", comment)
+
     def test_options_of_a_context(self):
         header = (ROOT / "include/netobs/netobs.h").read_text()
         struct = re.sub(r"/\*.*?\*/", "", header.split("struct netobs_opts {")[1]
