@@ -75,13 +75,25 @@ static const struct args_command command = {
 	.notes =
 		"datapath  ns per packet, for netobs and other designs of a flow store:\n"
 		"          empty, parse, ringbuf, hash, hash_spinlock, percpu_hash, array,\n"
-		"          percpu_array, log, netobs. This is the default. With --live, the rate\n"
+		"          percpu_array, log, netobs. This is the default. With --live, the rate of\n"
 		"          a flood between two namespaces, as a ratio to that of empty.\n"
 		"drain     ns per flow from the kernel's table to records, and memory use\n"
 		"fold      ns per entry or log record to add it to the flows of an interval\n"
 		"export    records/s through sinks, such as 'json:/dev/null' or\n"
 		"          'kafka://HOST/TOPIC'; by default those that need no collector\n",
 };
+
+static void refuse_name(const char *option, const char *name, size_t len,
+			const char *const *names)
+{
+	char all[256] = "";
+
+	for (size_t used = 0; *names && used < sizeof(all); names++)
+		used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%s",
+					 used ? ", " : "", *names);
+	args_complain(&command, "%s: '%.*s' is none of %s", option, (int)len,
+		      name, all);
+}
 
 /* Names separated by commas, as a mask; unless @list is NULL. */
 static bool parse_names(const char *option, const char *list,
@@ -97,8 +109,7 @@ static bool parse_names(const char *option, const char *list,
 		       (strlen(names[i]) != len || memcmp(names[i], list, len)))
 			i++;
 		if (!names[i]) {
-			args_complain(&command, "%s: unknown '%.*s'", option,
-				      (int)len, list);
+			refuse_name(option, list, len, names);
 			return false;
 		}
 		*mask |= 1U << i;

@@ -170,6 +170,9 @@ class Words(unittest.TestCase):
         table = source.split("by_keys[] = {")[1].split("};")[0]
         self.assertEqual(set(re.findall(r'KEY\("?(\w+)', table)), keys)
 
+    def test_stores(self):
+        self.assertEqual(complete("bench", "--stores", ""), man_terms("netobsctl-bench.8", "STORES"))
+
     def test_outputs(self):
         outputs = {"table", "json", "json:", "json:unix:", "json:tcp://", "json:tls://",
                    "ipfix:udp://", "ipfix:tcp://", "ipfix:tls://", "ipfix:file:", "kafka://",

@@ -176,7 +176,7 @@ _netobsctl_values()
 		;;
 	bench:--stores)
 		echo "empty empty2 parse ringbuf hash hash_spinlock percpu_hash array" \
-			"percpu_array overflow netobs filtered rtt rtt_lru"
+			"percpu_array log overflow netobs filtered rtt rtt_lru"
 		;;
 	bench:--traffic)
 		echo "udp4 udp6 tcp4 tcp6 talk4 talk6"
