@@ -188,6 +188,9 @@ static int check_combinations(const struct flows_config *config)
 			      "-r: standard input can be read only once");
 	else if (config->socket && !config->live)
 		args_complain(config->command, "--socket: it is for --live");
+	else if (config->max_connections && !config->rtt && !config->live)
+		args_complain(config->command,
+			      "--max-connections: it is for --rtt");
 	else if (config->files.n && config->duration_ms)
 		args_complain(
 			config->command,
@@ -342,9 +345,12 @@ static int parse_by(struct flows_config *config)
 
 	if (config->by && by_parse(config->by, &config->view.by, why, sizeof(why)))
 		return refuse_view(config, "--by", config->by, why);
+	if (config->view.by.of_process && config->files.n)
+		return refuse_view(
+			config, "--by", config->by,
+			"a file does not have the processes of its packets");
 	config->view.by.shows_rtt = config->rtt;
-	config->process |= config->view.by.of_process && !config->files.n &&
-			   !config->live;
+	config->process |= config->view.by.of_process && !config->live;
 	if (config->view.by.n)
 		return group_outputs(config);
 	if (!config->by && viewer && output_is_screen(viewer))

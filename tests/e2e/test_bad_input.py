@@ -89,6 +89,8 @@ class BadInput(lab.WiredTest):
                 (["--min-bytes", "1.5"], ["--min-bytes", "1.5"]),
                 (["-r", "x.pcap", "-i", "eth0"], ["-r", "-i"]),
                 (["-r", "-", "-r", "-"], ["-r", "only once"]),
+                (["-r", "x.pcap", "--by", "process"], ["--by", "'process'", "file"]),
+                (["--max-connections", "9"], ["--max-connections", "--rtt"]),
                 (["-r", "x.pcap", "-d", "5"], ["-r", "-d"])):
             with self.subTest(arguments):
                 self.refuse(USAGE, words, *arguments)
