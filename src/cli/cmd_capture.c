@@ -540,7 +540,8 @@ static int run(struct session *session)
 	signals_release();
 	end_capture(session);
 	is_fine = is_out_fine(session);
-	if (r >= 0 || session->total.matched)
+	if (session->total.matched ||
+	    (r >= 0 && (is_fine || session->config.stats)))
 		print_summary(session);
 	return r < 0 || !is_fine ? EXIT_FAILED : EXIT_FINE;
 }

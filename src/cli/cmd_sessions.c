@@ -163,6 +163,7 @@ static enum args_result add_outputs(struct session *session)
 {
 	const struct args_list *specs = &session->config.outputs;
 	const size_t n = specs->n ?: 1;
+	size_t on_stdout = 0;
 	enum args_result result = ARGS_RUN;
 
 	session->outputs = calloc(n, sizeof(*session->outputs));
@@ -170,9 +171,14 @@ static enum args_result add_outputs(struct session *session)
 		args_complain(&command, "%s", strerror(ENOMEM));
 		return ARGS_WRONG;
 	}
-	for (size_t i = 0; result == ARGS_RUN && i < n; i++)
+	for (size_t i = 0; result == ARGS_RUN && i < n; i++) {
 		result = add_output(session, specs->n ? specs->items[i] : NULL);
-	return result;
+		on_stdout += session->outputs[i].is_stdout;
+	}
+	if (on_stdout <= 1)
+		return result;
+	args_complain(&command, "%s", OUTPUT_STDOUT_TWICE);
+	return ARGS_WRONG;
 }
 
 static int open_outputs(struct session *session)

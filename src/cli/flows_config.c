@@ -294,9 +294,7 @@ static int parse_outputs(struct flows_config *config)
 		}
 	}
 	if (on_stdout > 1) {
-		args_complain(config->command,
-			      "-o: only one output can go to standard output; "
-			      "give the others a file, such as json:PATH");
+		args_complain(config->command, "%s", OUTPUT_STDOUT_TWICE);
 		return -1;
 	}
 	return 0;

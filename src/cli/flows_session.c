@@ -206,8 +206,8 @@ static int get_stats(struct netobs_stats *ret_stats, void *user)
 static void report_wrong_spec(struct session *session, const struct output *output)
 {
 	session->wrong_spec = true;
-	fprintf(stderr, "netobsctl %s: -o '%s': see netobs-sinks(7)\n",
-		verb_of(session), output->spec);
+	fprintf(stderr, "netobsctl %s: -o '%.*s': see netobs-sinks(7)\n",
+		verb_of(session), output_name_len(output), output->spec);
 }
 
 /* Before anything is observed. False: one is wrong. */

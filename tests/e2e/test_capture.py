@@ -523,6 +523,7 @@ class BadInput(lab.WiredTest):
         got, errors = packets.refuse(self.lab, *arguments, ns=self.a)
         self.assertEqual(code, got, errors)
         self.assertIn(word, errors)
+        self.assertNotIn("packets captured", errors)
         self.assertEqual(0, bpf.attached(self.a, "eth0"))
         self.note(errors.splitlines()[0])
 

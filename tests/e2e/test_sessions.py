@@ -717,6 +717,7 @@ class Options(SessionTest):
         for arguments, why in ((("--interval", "0.01"), "interval"),
                                (("-o", "tabel"), "did you mean 'table'"),
                                (("-o", "json?records=flows"), "records"),
+                               (("-o", "table", "-o", "json"), "only one output"),
                                (("-B", "1K"), "buffer"), (("tcp",), "operands")):
             with self.subTest(arguments=arguments):
                 self.assertIn(why, self.run_sessions(*arguments, code=2).stderr)
