@@ -225,8 +225,11 @@ def observe(topology, rng):
             topology.ways = (rng.choice([IN, OUT]),)
     if has_gaps(topology):
         topology.observed, topology.ways = whole, (IN, OUT)
-    add_returns(topology)
-    add_sources(topology)
+    before = None
+    while before != topology.observed: # what one adds may be new to the other
+        before = set(topology.observed)
+        add_returns(topology)
+        add_sources(topology)
 
 
 def has_gaps(topology):
