@@ -18,7 +18,7 @@ RELOADS = int(os.environ.get("NETOBS_TEST_RELOADS", "20"))
 ACCEPT = ('[filter "all"]', "match = ip or not ip", "action = accept")
 
 
-class KafkaRestart(KafkaServiceTest):
+class ReloadKafka(KafkaServiceTest):
     def setUp(self):
         super().setUp()
         self.seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
