@@ -5,11 +5,13 @@
 import atexit
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -22,6 +24,8 @@ PREFIX = "nobs-"
 ABSENT = 77 # the exit status of a test whose subject this kernel does not have
 CLONE_NEWNET = 0x40000000
 PR_SET_PDEATHSIG = 1
+SIOCGIFFLAGS, SIOCSIFFLAGS = 0x8913, 0x8914
+IFF_UP = 1
 LIBC = ctypes.CDLL(None, use_errno=True)
 IP = shutil.which("ip") or "/sbin/ip"
 
@@ -103,7 +107,7 @@ class Namespace:
         self.sysctl("ipv6/conf/default/accept_dad", 0)
         self.sysctl("ipv6/conf/default/router_solicitations", 0)
         self.sysctl("ipv6/conf/default/disable_ipv6", 1)
-        self.ip("link", "set", "lo", "up")
+        self.up("lo")
 
     def __enter__(self):
         self.outside.append(os.open("/proc/self/ns/net", os.O_RDONLY))
@@ -126,6 +130,14 @@ class Namespace:
 
     def ip(self, *arguments):
         return run(IP, "-n", self.name, *arguments)
+
+    def up(self, *interfaces):
+        with self, socket.socket() as any_socket:
+            for name in interfaces:
+                request = struct.pack("16sH22x", name.encode(), 0)
+                flags, = struct.unpack_from("H", fcntl.ioctl(any_socket, SIOCGIFFLAGS, request), 16)
+                fcntl.ioctl(any_socket, SIOCSIFFLAGS,
+                            struct.pack("16sH22x", name.encode(), flags | IFF_UP))
 
     def tc(self, *arguments, check=True):
         return run("tc", "-n", self.name, *arguments, check=check)
@@ -234,7 +246,7 @@ class Lab:
             mac_b, "type", "veth", "peer", "name", name_a, "netns", ns_a.name,
             "address", mac_a)
         for ns, name in ((ns_a, name_a), (ns_b, name_b)):
-            ns.ip("link", "set", name, "up")
+            ns.up(name)
             if not offload:
                 ns.offload(name, "tso", "gso", "gro", on=False)
         return mac_a, mac_b
