@@ -12,8 +12,9 @@
 #include <poll.h>
 
 enum {
-	/* Fewer jobs wait for their grace periods: a quarter of a second in all. */
-	EXPEDITE_MIN = 8,
+	/* Jobs wait for their grace periods for so long, in all. */
+	EXPEDITE_AFTER_MS = 150,
+	JOB_MS = 30, /* that a job takes where the host is idle */
 	/* While a batch is under way, nothing else is begun. */
 	BATCH_MAX = 4096,
 	BATCH_SLOW_MAX = 16, /* when grace periods are not expedited */
@@ -25,6 +26,7 @@ struct batch {
 	bool can_expedite;
 	struct hook_job *jobs;
 	uint32_t n_jobs;
+	int64_t job_ns; /* that one took last, without being expedited */
 };
 
 /* Threads do not log: the callback is the caller's thread's. */
@@ -172,23 +174,38 @@ static void run_job(const struct batch *batch, struct hook_job *job,
 	}
 }
 
+/* @begun_ns: when the batch was; @n: jobs that it still has */
+static bool is_slow(const struct batch *batch, int64_t begun_ns, uint32_t n)
+{
+	return clock_boot_ns() - begun_ns + n * batch->job_ns >
+	       EXPEDITE_AFTER_MS * NSEC_PER_MSEC;
+}
+
 static void run_batch(void *work)
 {
-	const struct batch *batch = work;
-	bool is_many = batch->can_expedite && batch->n_jobs >= EXPEDITE_MIN;
+	struct batch *batch = work;
 	struct visit where = { .own_fd = -1 };
-	bool has_links = false;
+	bool has_links = false, is_expedited = false;
+	const int64_t begun_ns = clock_boot_ns();
+	uint32_t left = batch->n_jobs;
 
-	for (struct hook_job *job = batch->jobs; job; job = job->next) {
+	for (struct hook_job *job = batch->jobs; job; job = job->next, left--) {
+		const int64_t start_ns = clock_boot_ns();
+
 		/* Filters do not wait; the first job shows what the kernel has. */
 		has_links |= has_link(&job->attachment);
-		if (is_many && has_links)
+		if (batch->can_expedite && has_links && !is_expedited &&
+		    left > 1 && is_slow(batch, begun_ns, left)) {
 			expedite_begin();
+			is_expedited = true;
+		}
 		run_job(batch, job, &where);
 		has_links |= has_link(&job->attachment);
+		if (!is_expedited && job->work == HOOK_ATTACH)
+			batch->job_ns = clock_boot_ns() - start_ns;
 	}
 	leave(&where);
-	if (is_many && has_links)
+	if (is_expedited)
 		expedite_end();
 }
 
@@ -218,6 +235,7 @@ int attacher_init(struct attacher *attacher,
 	*attacher = (struct attacher){
 		.options = *options,
 		.can_expedite = expedite && !expedite_probe(),
+		.job_ns = JOB_MS * NSEC_PER_MSEC,
 	};
 	attacher->options.log = &silent;
 	if (attacher->can_expedite)
@@ -317,6 +335,7 @@ static void start_batch(struct attacher *attacher, uint32_t max)
 		return; /* it is tried again with the next job */
 	batch->options = attacher->options;
 	batch->can_expedite = attacher->can_expedite;
+	batch->job_ns = attacher->job_ns;
 	fill_batch(attacher, batch, max);
 	attacher->is_running = true;
 	worker_start_or_run(attacher->worker, batch);
@@ -339,6 +358,7 @@ static void collect(struct attacher *attacher,
 	if (!batch)
 		return;
 	attacher->is_running = false;
+	attacher->job_ns = batch->job_ns;
 	while ((job = batch->jobs)) {
 		batch->jobs = job->next;
 		job->next = NULL;
