@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "memory_room.h"
 
+#include "base/cgroup_mount.h"
 #include "base/util.h"
 
 #include <inttypes.h>
@@ -22,8 +23,7 @@ static const uint64_t unlimited = 1ULL << 60;
 
 /* One of the two kinds of hierarchies, and its files. */
 struct version {
-	const char *fs_type;
-	const char *mount_option; /* of the mount that has the memory controller */
+	struct cgroup_kind kind;
 	const char *limits[2];
 	const char *usage;
 	const char *caches[2]; /* in memory.stat */
@@ -31,14 +31,13 @@ struct version {
 
 static const struct version versions[] = {
 	{
-		.fs_type = "cgroup2",
+		.kind = { .fs_type = "cgroup2" },
 		.limits = { "memory.max", "memory.high" },
 		.usage = "memory.current",
 		.caches = { "inactive_file", "active_file" },
 	},
 	{
-		.fs_type = "cgroup",
-		.mount_option = "memory",
+		.kind = { .fs_type = "cgroup", .controller = "memory" },
 		.limits = { "memory.limit_in_bytes" },
 		.usage = "memory.usage_in_bytes",
 		.caches = { "total_inactive_file", "total_active_file" },
@@ -104,51 +103,6 @@ static uint64_t room_of_group(const char *directory, const struct version *versi
 	return limit - min_u64(limit, used);
 }
 
-/* Whether a list with commas contains @word. */
-static bool has_word(const char *list, const char *word)
-{
-	size_t len = strlen(word);
-
-	for (const char *at = list; (at = strstr(at, word)); at += len)
-		if ((at == list || at[-1] == ',') &&
-		    (!at[len] || at[len] == ',' || at[len] == '\n'))
-			return true;
-	return false;
-}
-
-struct mount {
-	char root[LINE]; /* the group that is seen there */
-	char point[LINE];
-};
-
-/* proc_pid_mountinfo(5) */
-static bool parse_mount(const char *line, const struct version *version,
-			struct mount *ret_mount)
-{
-	const char *rest = strstr(line, " - ");
-	char fs_type[32], options[LINE];
-
-	if (!rest || sscanf(rest, " - %31s %*s %4095s", fs_type, options) != 2 ||
-	    strcmp(fs_type, version->fs_type))
-		return false;
-	if (version->mount_option && !has_word(options, version->mount_option))
-		return false;
-	return sscanf(line, "%*s %*s %*s %4095s %4095s", ret_mount->root,
-		      ret_mount->point) == 2;
-}
-
-static bool find_mount(const char *root, const struct version *version,
-		       struct mount *ret_mount)
-{
-	cleanup_file FILE *file = open_in(root, "proc/self/mountinfo");
-	char line[2 * LINE];
-
-	while (file && fgets(line, sizeof(line), file))
-		if (parse_mount(line, version, ret_mount))
-			return true;
-	return false;
-}
-
 /* cgroups(7): ID:controllers:path, of version 2 without controllers. */
 static bool parse_group(char *line, const struct version *version,
 			const char **ret_path)
@@ -160,8 +114,7 @@ static bool parse_group(char *line, const struct version *version,
 		return false;
 	*controllers++ = '\0';
 	*path++ = '\0';
-	if (version->mount_option ? !has_word(controllers, version->mount_option) :
-				    *controllers)
+	if (!cgroup_kind_has(&version->kind, controllers))
 		return false;
 	path[strcspn(path, "\n")] = '\0';
 	*ret_path = path;
@@ -169,7 +122,7 @@ static bool parse_group(char *line, const struct version *version,
 }
 
 /* Where the process's group is below the mount; "": that is all that is seen. */
-static const char *relative_to(const char *path, const struct mount *mount)
+static const char *relative_to(const char *path, const struct cgroup_mount *mount)
 {
 	size_t len = strcmp(mount->root, "/") ? strlen(mount->root) : 0;
 
@@ -196,11 +149,11 @@ static uint64_t room_of_version(const char *root, const struct version *version)
 {
 	cleanup_file FILE *file = open_in(root, "proc/self/cgroup");
 	char line[LINE], directory[PATH_MAX];
-	struct mount mount;
+	struct cgroup_mount mount;
 	const char *path;
 	int top;
 
-	if (!find_mount(root, version, &mount))
+	if (!cgroup_mount_find(root, &version->kind, &mount))
 		return UINT64_MAX;
 	top = snprintf(NULL, 0, "%s%s", root, mount.point);
 	while (file && fgets(line, sizeof(line), file)) {

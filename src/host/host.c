@@ -315,19 +315,8 @@ struct netif *host_restore_netif(struct host *host, uint16_t netns,
 
 static int open_rtnl(struct netns *netns)
 {
-	int back, fd, err;
-
-	if (!netns->ns) {
-		netns->rtnl_fd = rtnl_open(RTMGRP_LINK);
-		return netns->rtnl_fd < 0 ? netns->rtnl_fd : 0;
-	}
-	err = netns_enter(shared_fd_get(netns->ns), &back);
-	if (err)
-		return err;
-	fd = rtnl_open(RTMGRP_LINK);
-	netns_leave(back);
-	netns->rtnl_fd = fd;
-	return fd < 0 ? fd : 0;
+	netns->rtnl_fd = rtnl_open_in(shared_fd_get(netns->ns), RTMGRP_LINK);
+	return netns->rtnl_fd < 0 ? netns->rtnl_fd : 0;
 }
 
 static int open_ns(struct netns *netns)

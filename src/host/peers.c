@@ -11,16 +11,7 @@ enum { NSID_UNASKED = -1, NSID_NONE = -2 };
 
 static int open_query(const struct netns *netns)
 {
-	int back, fd, err;
-
-	if (!netns->ns)
-		return rtnl_open(0);
-	err = netns_enter(shared_fd_get(netns->ns), &back);
-	if (err)
-		return err;
-	fd = rtnl_open(0);
-	netns_leave(back);
-	return fd;
+	return rtnl_open_in(shared_fd_get(netns->ns), 0);
 }
 
 static int32_t ask_nsid(int query_fd, const struct netns *netns)

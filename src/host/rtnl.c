@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "rtnl.h"
 
+#include "netns.h"
 #include "base/util.h"
 
 #include <errno.h>
@@ -31,6 +32,20 @@ int rtnl_open(uint32_t groups)
 	if (bind(fd, (struct sockaddr *)&address, sizeof(address)))
 		return -errno;
 	return TAKE_FD(fd);
+}
+
+int rtnl_open_in(int ns_fd, uint32_t groups)
+{
+	int back, fd, err;
+
+	if (ns_fd < 0)
+		return rtnl_open(groups);
+	err = netns_enter(ns_fd, &back);
+	if (err)
+		return err;
+	fd = rtnl_open(groups);
+	netns_leave(back);
+	return fd;
 }
 
 static int request(int fd, uint16_t type, uint16_t flags, const void *header,
@@ -254,16 +269,17 @@ static void note_nsid(void *ctx, const struct nlmsghdr *message)
 			*nsid = (int32_t)attr_u32(attr);
 }
 
-int rtnl_nsid(int fd, int ns_fd)
+/* @type: NETNSA_FD, NETNSA_PID */
+static int ask_nsid(int fd, uint16_t type, uint32_t value)
 {
 	const struct {
 		struct rtgenmsg header;
 		struct rtattr attr __attribute__((aligned(RTA_ALIGNTO)));
-		uint32_t ns_fd;
+		uint32_t value;
 	} request = {
 		.attr = { .rta_len = RTA_LENGTH(sizeof(uint32_t)),
-			  .rta_type = NETNSA_FD },
-		.ns_fd = ns_fd,
+			  .rta_type = type },
+		.value = value,
 	};
 	int nsid = NETNSA_NSID_NOT_ASSIGNED;
 	int err = rtnl_ask(fd, RTM_GETNSID, &request, sizeof(request),
@@ -272,4 +288,14 @@ int rtnl_nsid(int fd, int ns_fd)
 	if (err)
 		return err;
 	return nsid == NETNSA_NSID_NOT_ASSIGNED ? -ENOENT : nsid;
+}
+
+int rtnl_nsid(int fd, int ns_fd)
+{
+	return ask_nsid(fd, NETNSA_FD, (uint32_t)ns_fd);
+}
+
+int rtnl_nsid_of_process(int fd, uint32_t pid)
+{
+	return ask_nsid(fd, NETNSA_PID, pid);
 }

@@ -41,6 +41,9 @@ typedef void (*rtnl_message_fn)(void *ctx, const struct nlmsghdr *message);
 /* A socket in the calling thread's network namespace; @groups RTMGRP_*. */
 int rtnl_open(uint32_t groups);
 
+/* The same in the namespace of @ns_fd; -1: in the calling thread's. */
+int rtnl_open_in(int ns_fd, uint32_t groups);
+
 /* Ask for a dump: RTM_GETLINK, RTM_GETTFILTER ... with its fixed header. */
 int rtnl_request_dump(int fd, uint16_t type, const void *header, uint32_t len);
 
@@ -65,6 +68,9 @@ int rtnl_ask(int fd, uint16_t type, const void *header, uint32_t len,
  * in IFLA_LINK_NETNSID; -ENOENT: it has none.
  */
 int rtnl_nsid(int fd, int ns_fd);
+
+/* The same for the namespace of a process; -ESRCH: there is none. It takes no privileges. */
+int rtnl_nsid_of_process(int fd, uint32_t pid);
 
 /* False when the message is not about a link. */
 bool rtnl_parse_link(const struct nlmsghdr *message, struct rtnl_link *ret_link);
