@@ -62,7 +62,13 @@ enum netobs_opt_flag {
 	 *  sockets of this host, in any network namespace, are at the ends of the flow
 	 *  (netobs_flow.src_process, dst_process). Programs follow sockets, which costs packets
 	 *  nothing. Takes what netobs_sessions_start() takes, or netobs_start() fails. */
-	NETOBS_PROCESSES = 1 << 2
+	NETOBS_PROCESSES = 1 << 2,
+	/** Find the containers at the other ends of veth and netkit pairs: those whose
+	 *  processes are in its network namespace, by the paths of their control groups
+	 *  (netobs_interface.container_id, pod_uid). A thread looks at all control groups of
+	 *  this host when pairs come or go, and every 5 minutes. It takes no privileges, but
+	 *  processes of other PID namespaces have to be visible. */
+	NETOBS_CONTAINERS = 1 << 3
 };
 
 /** Where in the chain of tcx programs ours go; netobs_opts.attach_order. */

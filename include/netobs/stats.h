@@ -182,6 +182,12 @@ struct netobs_interface {
 	uint32_t netns_inode; /**< that identifies its network namespace */
 	/** As of the last drain; index: enum netobs_direction. */
 	struct netobs_crossings crossed[2];
+	/** With NETOBS_CONTAINERS, of a veth or netkit pair: the container whose processes are
+	 *  in the namespace of the other end, as far as is known. NULL: none, or several */
+	const char *container_id;
+	/** The UID of the Kubernetes pod that has that namespace, whose containers share it:
+	 *  @p container_id is NULL then. NULL: none */
+	const char *pod_uid;
 };
 
 /**

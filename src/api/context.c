@@ -14,7 +14,7 @@
 
 enum { WORK_MS = 4 /* of a drain, in one call */ };
 
-static loop_fn on_timer, on_notice, on_sockets, on_stop;
+static loop_fn on_timer, on_notice, on_sockets, on_containers, on_stop;
 
 static int open_loop(struct netobs *ctx)
 {
@@ -92,6 +92,7 @@ void netobs_free(struct netobs *ctx)
 	if (context_leaves(ctx))
 		context_leave(ctx);
 	observation_done(&ctx->observation);
+	containers_done(&ctx->containers);
 	host_done(&ctx->host);
 	context_close_alerts(ctx);
 	pipeline_done(&ctx->pipeline);
@@ -111,6 +112,18 @@ static int listen_to_sockets(struct netobs *ctx)
 	return fd < 0 ? 0 :
 			loop_watch(&ctx->loop, fd, EPOLLIN | EPOLLET,
 				   on_sockets, ctx);
+}
+
+static int open_containers(struct netobs *ctx)
+{
+	int err;
+
+	if (!(ctx->opts.flags & NETOBS_CONTAINERS))
+		return 0;
+	err = containers_init(&ctx->containers, &ctx->host);
+	return err   ?:
+		       loop_watch(&ctx->loop, containers_fd(&ctx->containers),
+				  EPOLLIN, on_containers, ctx);
 }
 
 /* For the next notice. */
@@ -207,6 +220,7 @@ static int start(struct netobs *ctx)
 				ctx->pinned.links, context_may_expedite(ctx));
 	err = err ?: listen_to_notices(ctx);
 	err = err ?: listen_to_sockets(ctx);
+	err = err ?: open_containers(ctx);
 	err = err ?: observation_watch(&ctx->observation, &ctx->loop);
 	if (err) {
 		context_undo_start(ctx);
@@ -303,6 +317,7 @@ static void after_drain(struct netobs *ctx)
 	observation_end_shift(&ctx->observation, ctx->pipeline.flip_ns);
 	sweep_interfaces(ctx);
 	observation_look(&ctx->observation);
+	containers_look(&ctx->containers);
 	/* Notices may have come meanwhile, or room: the next call sees to it. */
 	ctx->is_early_wanted = false;
 	ctx->is_behind = true;
@@ -362,6 +377,15 @@ static int on_sockets(void *arg, int fd)
 	(void)fd;
 	/* That also asks whether it is readable. */
 	return pipeline_read_sockets(&ctx->pipeline) ? listen_to_sockets(ctx) : 0;
+}
+
+static int on_containers(void *arg, int fd)
+{
+	struct netobs *ctx = arg;
+
+	(void)fd;
+	containers_collect(&ctx->containers);
+	return 0;
 }
 
 static int on_stop(void *arg, int fd)

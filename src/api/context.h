@@ -8,6 +8,7 @@
 #include "base/loop.h"
 #include "engine/alerts.h"
 #include "filter/filter.h"
+#include "flows/containers.h"
 #include "flows/pipeline.h"
 #include "attach/observation.h"
 
@@ -25,6 +26,7 @@ struct netobs {
 	int change_result;     /* of the last one */
 	struct observation observation;
 	struct pipeline pipeline;
+	struct containers containers; /* zeroes, unless they are wanted */
 	struct alerts alerts; /* zeroes until the context starts, and without any */
 	struct alert_set *alert_set; /* NULL: there are no rules */
 	uint32_t alert_epoch;	     /* of their filters */

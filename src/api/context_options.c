@@ -42,8 +42,8 @@ static bool is_direction(unsigned int direction)
 
 int context_check_options(const struct netobs_opts *opts, const struct log *log)
 {
-	const uint32_t flags = NETOBS_PER_INTERFACE |
-			       NETOBS_TIMESTAMPS_PRECISE | NETOBS_PROCESSES;
+	const uint32_t flags = NETOBS_PER_INTERFACE | NETOBS_TIMESTAMPS_PRECISE |
+			       NETOBS_PROCESSES | NETOBS_CONTAINERS;
 
 	if (!is_direction(opts->direction)) {
 		log_error(log,

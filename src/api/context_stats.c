@@ -61,6 +61,35 @@ static struct netobs_crossings crossings_of(const struct outcomes *outcomes)
 	return crossings;
 }
 
+/* NULL: that is not known. */
+static const char *known(const char *name)
+{
+	return *name ? name : NULL;
+}
+
+static void report(const struct netobs *ctx, const struct netns *netns,
+		   const struct netif *netif,
+		   void (*take)(const struct netobs_interface *interface,
+				void *user),
+		   void *user)
+{
+	const struct cgroup_names *container =
+		containers_find(&ctx->containers, netns, netif);
+	const struct netobs_interface interface = {
+		.sz = sizeof(interface),
+		.name = netif->name,
+		.netns = netns->name,
+		.ifindex = netif->ifindex,
+		.netns_inode = netns->inode,
+		.crossed = { crossings_of(&netif->reported[0]),
+			     crossings_of(&netif->reported[1]) },
+		.container_id = container ? known(container->container_id) : NULL,
+		.pod_uid = container ? known(container->pod_uid) : NULL,
+	};
+
+	take(&interface, user);
+}
+
 static bool is_observed(const struct netif *netif)
 {
 	return netif->hooks && netif->hooks->is_attached && !netif->gone_ns;
@@ -80,18 +109,9 @@ int netobs_interfaces(const struct netobs *ctx,
 		for (uint32_t k = 0; k < host->netns[i].netifs.count; k++) {
 			const struct netif *netif =
 				&host->netns[i].netifs.items[k];
-			const struct netobs_interface interface = {
-				.sz = sizeof(interface),
-				.name = netif->name,
-				.netns = host->netns[i].name,
-				.ifindex = netif->ifindex,
-				.netns_inode = host->netns[i].inode,
-				.crossed = { crossings_of(&netif->reported[0]),
-					     crossings_of(&netif->reported[1]) },
-			};
 
 			if (is_observed(netif))
-				take(&interface, user);
+				report(ctx, &host->netns[i], netif, take, user);
 		}
 	for (int d = 0; ret_all && d < 2; d++)
 		ret_all[d] = crossings_of(&ctx->pipeline.reported[d]);

@@ -120,6 +120,26 @@ static const void *set_interface(const struct metrics_values *values, size_t i,
 	return are_others ? &values->others[i % 2] : &series->crossed[i % 2];
 }
 
+/* Of metrics that have all that they say in labels. */
+static const uint64_t one = 1;
+
+/* Interfaces with a container or a pod at their other end. */
+static const void *set_container(const struct metrics_values *values, size_t i,
+				 struct metrics_labels *labels)
+{
+	const struct metrics_interface *series = values->by_interface + i;
+
+	if (i == METRICS_INTERFACES)
+		return NULL;
+	if (!series->is_used || !(*series->container_id || *series->pod_uid))
+		return METRICS_SKIP;
+	add_label(labels, "interface", series->name);
+	add_label(labels, "netns", series->netns ?: "");
+	add_label(labels, "container_id", series->container_id);
+	add_label(labels, "pod_uid", series->pod_uid);
+	return &one;
+}
+
 static void add_sink(struct metrics_labels *labels,
 		     const struct metrics_sink *sink)
 {
@@ -244,8 +264,6 @@ static const void *set_log_level(const struct metrics_values *values, size_t i,
 static const void *set_build(const struct metrics_values *values, size_t i,
 			     struct metrics_labels *labels)
 {
-	static const uint64_t one = 1;
-
 	(void)values;
 	if (!i)
 		add_label(labels, "version", NETOBS_VERSION);
@@ -339,6 +357,9 @@ const struct metric metrics_table[] = {
 			 unparsed),
 	INTERFACE_COUNTS("netobs_interface_lost",
 			 "Packets lost in the kernel, at each interface", lost),
+	{ "netobs_interface_container_info", GAUGE,
+	  "Container or pod at the other end of a pair of interfaces",
+	  .set = set_container },
 	{ "netobs_interfaces", GAUGE, "Interfaces observed now", ONE(interfaces) },
 	{ "netobs_shadowed_directions", GAUGE,
 	  "Directions of interfaces where another program may hide packets",

@@ -63,6 +63,10 @@ static void list_interface(const struct netobs_interface *interface, void *user)
 		return;
 	series->is_there = true;
 	snprintf(series->name, sizeof(series->name), "%s", interface->name);
+	snprintf(series->container_id, sizeof(series->container_id), "%s",
+		 interface->container_id ?: "");
+	snprintf(series->pod_uid, sizeof(series->pod_uid), "%s",
+		 interface->pod_uid ?: "");
 	for (int d = 0; d < 2; d++) {
 		series->crossed[d] = interface->crossed[d];
 		crossings_subtract(&series->crossed[d], &series->before[d]);

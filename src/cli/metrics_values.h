@@ -17,7 +17,8 @@ struct metrics_interface {
 	bool is_used, is_there;
 	uint32_t ifindex, netns_inode;
 	char name[IF_NAMESIZE];
-	char *netns; /* NULL: the context's own */
+	char *netns;			    /* NULL: the context's own */
+	char container_id[72], pod_uid[40]; /* at its other end; "": not known */
 	/* What it had counted when it got its series: that is among the others'. */
 	struct netobs_crossings before[2];
 	struct netobs_crossings crossed[2];

@@ -178,6 +178,7 @@ static void fill_options(struct service *service,
 	flows_config_fill(&config->flows, opts);
 	if (config->persist)
 		opts->persist = config->persist_dir ?: NETOBS_PERSIST_DIR;
+	opts->flags |= NETOBS_CONTAINERS;
 	opts->on_flow = on_flow;
 	opts->on_interval = on_interval;
 	/* It stays what it is, however sinks are replaced: warn_of_commits(). */

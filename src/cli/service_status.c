@@ -165,6 +165,10 @@ static void add_interface(const struct netobs_interface *interface, void *user)
 		add_string(json, "netns", interface->netns);
 	json_key_u64(json, "ifindex", interface->ifindex);
 	json_key_u64(json, "netns_inode", interface->netns_inode);
+	if (interface->container_id)
+		add_string(json, "container_id", interface->container_id);
+	if (interface->pod_uid)
+		add_string(json, "pod_uid", interface->pod_uid);
 	add_crossings(json, "ingress", &interface->crossed[NETOBS_INGRESS]);
 	add_crossings(json, "egress", &interface->crossed[NETOBS_EGRESS]);
 	json_close(json, '}');

@@ -126,6 +126,17 @@ static void print_packets(struct json_value status)
 		printf("  All packets are accounted for.\n");
 }
 
+/* The container or pod at the other end of a pair. */
+static void print_container(struct json_value interface)
+{
+	char id[TEXT_MAX], uid[TEXT_MAX];
+
+	if (*get_text(interface, "container_id", &id))
+		printf("    to container %s\n", id);
+	if (*get_text(interface, "pod_uid", &uid))
+		printf("    to pod %s\n", uid);
+}
+
 /* What was seen, and below it what is in no flow. */
 static void print_crossings(const char *name, struct json_value crossings)
 {
@@ -164,6 +175,7 @@ static void print_interfaces(struct json_value status)
 			 *netns ? "/" : "", interface);
 		print_crossings(name, json_get(item.value, "ingress"));
 		print_crossings("  out", json_get(item.value, "egress"));
+		print_container(item.value);
 	}
 }
 

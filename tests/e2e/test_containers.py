@@ -1,0 +1,212 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""
+Interfaces that lead to containers have these in the metrics and in the status of a service, which
+runs with the rights of the unit only.
+
+Which containers there are, by which runtimes, is random; NETOBS_TEST_SEED repeats it.
+"""
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import subprocess
+import tempfile
+import time
+
+from lib import bpf
+from lib import lab
+from lib import metrics
+from lib import observer
+from lib.service import ServiceTest
+
+NOBODY = 65534
+RIGHTS = "-all,+bpf,+perfmon,+net_admin"
+UID = "0f3e9c1a-5b7d-4c2e-8a6f-1d2c3b4a5f60"
+POD = f"kubepods.slice/kubepods-pod{UID.replace('-', '_')}.slice"
+ID = "0123456789abcdef"
+
+# Where runtimes have the group of a container.
+RUNTIMES = ("docker/{}", "system.slice/docker-{}.scope", "machine.slice/libpod-{}.scope",
+            "system.slice/nerdctl-{}.scope")
+POD_RUNTIMES = (POD + "/cri-containerd-{}.scope", POD + "/crio-{}.scope")
+OTHERS = ("user.slice/user-0.slice/user@0.service/docker-{}.scope", "nobs-none")
+
+
+class Hierarchy:
+    """Control groups, of version 2, or of version 1 where its controller memory is in use."""
+
+    def __init__(self, test, kind, options):
+        self.directory, self.made = tempfile.mkdtemp(prefix="nobs-cgroup-"), []
+        test.addCleanup(shutil.rmtree, self.directory)
+        lab.run("mount", "-t", kind, *options, "none", self.directory)
+        test.addCleanup(lab.run, "umount", self.directory)
+        test.addCleanup(self.remove)
+
+    def add(self, path, pid):
+        """A process to a group, which is made."""
+        directory = self.directory
+        for part in path.split("/"):
+            directory = os.path.join(directory, part)
+            if not os.path.exists(directory):
+                os.mkdir(directory)
+                self.made.append(directory)
+        with open(f"{directory}/cgroup.procs", "w", encoding="ascii") as file:
+            file.write(str(pid))
+
+    def remove(self):
+        for directory in reversed(self.made):
+            lab.wait_for(lambda one=directory: self.is_removed(one), "an empty group")
+
+    @staticmethod
+    def is_removed(directory):
+        with contextlib.suppress(OSError):
+            os.rmdir(directory)
+        return not os.path.exists(directory)
+
+
+class Containers(ServiceTest):
+    def setUp(self):
+        super().setUp()
+        seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
+        self.note(f"NETOBS_TEST_SEED={seed}")
+        self.random = random.Random(seed)
+        self.hierarchies = [Hierarchy(self, "cgroup2", ())]
+        if os.path.isdir("/sys/fs/cgroup/memory"):
+            self.hierarchies.append(Hierarchy(self, "cgroup", ("-o", "memory")))
+        self.processes = {}
+        self.addCleanup(lambda: self.end(*list(self.processes)))
+        self.count = 0
+
+    def begin(self, *before):
+        bpf.unlock_memory()
+        directory = self.lab.path("run")
+        os.mkdir(directory)
+        os.chown(directory, NOBODY, NOBODY)
+        self.control, self.metrics = f"{directory}/control", f"{directory}/metrics"
+        self.write("[metrics]", f"listen = unix:{self.metrics}", '[sink "a"]',
+                   f"output = json:{directory}/a", sinks=(), interfaces=("/^(eth0$|v)/",))
+        self.start(*before, "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
+                   f"--bounding-set={RIGHTS}", f"--inh-caps={RIGHTS}", f"--ambient-caps={RIGHTS}",
+                   "--no-new-privs", program=observer.program_for_all(self.lab))
+        self.processes["service"] = [self.process]
+
+    # ---- Containers
+
+    def namespace(self):
+        """Another one, and the interface that leads there."""
+        number, self.count = self.count, self.count + 1
+        ns = self.lab.ns(f"c{number}")
+        self.lab.veth(self.a, f"v{number}", ns, "eth0")
+        return number, ns
+
+    def run_in(self, number, ns, path, is_in_all=False):
+        """A process in a namespace, and in a group."""
+        process = self.lab.spawn("sleep", "1000", ns=ns)
+        self.processes.setdefault(number, []).append(process)
+        for hierarchy in self.hierarchies if is_in_all else [self.random.choice(self.hierarchies)]:
+            hierarchy.add(path, process.pid)
+
+    def end(self, *numbers):
+        for number in numbers:
+            for process in self.processes.pop(number, ()):
+                process.kill()
+                process.wait()
+
+    def name(self):
+        return "".join(self.random.choices(ID, k=64))
+
+    def container(self):
+        """What its interface has."""
+        number, ns = self.namespace()
+        name = self.name()
+        self.run_in(number, ns, self.random.choice(RUNTIMES).format(name))
+        return {f"v{number}": (name, "")}
+
+    def pod(self):
+        """Two of its containers."""
+        number, ns = self.namespace()
+        for _ in range(2):
+            self.run_in(number, ns, self.random.choice(POD_RUNTIMES).format(self.name()))
+        return {f"v{number}": ("", UID)}
+
+    def shared(self):
+        """Containers that share a namespace without being a pod."""
+        number, ns = self.namespace()
+        for path in RUNTIMES[:2]:
+            self.run_in(number, ns, path.format(self.name()))
+        return {}
+
+    def other(self):
+        """Groups that are called so by others, and processes in none."""
+        number, ns = self.namespace()
+        self.run_in(number, ns, self.random.choice(OTHERS).format(self.name()))
+        return {}
+
+    def nested(self):
+        """Containers in a container, of which the outer one has the interface."""
+        number, ns = self.namespace()
+        name, path = self.name(), self.random.choice(RUNTIMES)
+        self.run_in(number, ns, path.format(name) + "/init")
+        self.run_in(number, self.lab.ns(f"n{number}"),
+                    path.format(name) + f"/docker/{self.name()}")
+        return {f"v{number}": (name, "")}
+
+    # ---- What the service reports
+
+    def of_status(self):
+        done = subprocess.run(self.a.command(observer.netobsctl(), "status", "-o", "json", "-s",
+                                             self.control), capture_output=True, check=True)
+        interfaces = json.loads(done.stdout)["interfaces"]
+        return {one["name"]: (one.get("container_id", ""), one.get("pod_uid", ""))
+                for one in interfaces if "container_id" in one or "pod_uid" in one}
+
+    def of_metrics(self):
+        found = {}
+        for labels, value in metrics.scrape(self.metrics).all_of(
+                "netobs_interface_container_info").items():
+            labels = dict(labels)
+            self.assertEqual((1, ""), (value, labels["netns"]))
+            found[labels["interface"]] = labels["container_id"], labels["pod_uid"]
+        return found
+
+    def await_containers(self, expected):
+        lab.wait_for(lambda: self.of_status() == expected, f"{expected}")
+        lab.wait_for(lambda: self.of_metrics() == expected, f"{expected} in metrics")
+
+    def test_seen_from_a_group_of_its_own(self):
+        """As in a container with the groups of the host: those are above its own."""
+        group = f"{self.hierarchies[0].directory}/nobs-own/service"
+        self.run_in(-1, self.a, "nobs-own/service", True)
+        expected = self.container() | self.pod()
+        self.begin("sh", "-c", f'echo 0 >{group}/cgroup.procs && exec unshare -C "$@"', "sh")
+        self.await_containers(expected)
+        self.stop()
+
+    def test_they_are_those_at_the_other_end(self):
+        self.run_in(-1, self.a, RUNTIMES[0].format(self.name())) # it shares the host's namespace
+        kinds = [self.container, self.pod, self.shared, self.other, self.nested]
+        expected = {}
+        for make in self.random.sample(kinds * 2, k=2 * len(kinds)):
+            expected.update(make())
+        self.begin()
+        self.await_containers(expected)
+        number, ns = self.namespace() # its process comes later
+        time.sleep(2 * self.random.random())
+        name = self.name()
+        self.run_in(number, ns, RUNTIMES[1].format(name))
+        self.await_containers(expected | {f"v{number}": (name, "")})
+        text = subprocess.run(self.a.command(observer.netobsctl(), "status", "-s", self.control),
+                              capture_output=True, text=True, check=True).stdout
+        self.assertIn(f"    to container {name}", text)
+        self.assertIn(f"    to pod {UID}", text)
+        self.end(number)
+        self.a.ip("link", "del", f"v{number}")
+        self.await_containers(expected)
+        self.stop()
+
+
+if __name__ == "__main__":
+    lab.main()
