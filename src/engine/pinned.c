@@ -38,11 +38,12 @@ _Static_assert(sizeof(struct cpu_state) == 3136 &&
 
 /* ---- Files ----------------------------------------------------------------------- */
 
+/* By the descriptor: another directory may have taken the place of the one that was checked. */
 static int path_of(const struct pinned *pinned, const char *folder,
 		   const char *name, char path[PINNED_PATH_MAX])
 {
-	int len = snprintf(path, PINNED_PATH_MAX, "%s/%s%s", pinned->path,
-			   folder, name);
+	int len = snprintf(path, PINNED_PATH_MAX, "/proc/self/fd/%d/%s%s",
+			   pinned->dir_fd, folder, name);
 
 	return len < PINNED_PATH_MAX ? 0 : -ENAMETOOLONG;
 }
@@ -513,6 +514,7 @@ struct count pinned_count_waiting(const struct pinned *pinned)
 
 	copy.state = pinned->state;
 	copy.path = pinned->path;
+	copy.dir_fd = pinned->dir_fd;
 	keep_former(&copy);
 	count = pinned_count_former(&copy);
 	if (copy.former_cpus)

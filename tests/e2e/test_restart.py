@@ -23,6 +23,7 @@ from lib.service import AGAIN
 RESTARTS = int(os.environ.get("NETOBS_TEST_RESTARTS", "5"))
 RATE = lab.sized(20000)
 OBJ_GET, MAP_UPDATE = 7, 2
+FLOWS = lab.sized(100000) # whose entries take several maps
 LAYOUT_AT = 8 # in the state
 
 
@@ -464,6 +465,24 @@ class Sets(RestartTest):
         self.stop()
         # The set has counted them all the time.
         self.assertEqual(6 * 4, self.report())
+
+    def test_another_directory_in_the_place_of_its_own(self):
+        self.begin()
+        moved = f"{self.set}-moved"
+        os.rename(self.set, moved)
+        os.makedirs(f"{self.set}/maps")
+        sent = traffic.flood(self.lab, self.a, "eth0", "--flows", FLOWS, "--packets", FLOWS,
+                             "--dest", self.B4)["packets"]
+        self.stop()
+        self.assertEqual(sent, self.report())
+        self.assertEqual([], os.listdir(f"{self.set}/maps"))
+        for part in "/maps", "":
+            os.rmdir(self.set + part)
+        os.rename(moved, self.set)
+        self.send(4)
+        self.begin()
+        self.stop()
+        self.assertEqual(4, self.report())
 
     def test_a_failed_start_leaves_things_as_they_were(self):
         self.write(*self.persist(), interfaces=("nosuchif",))
