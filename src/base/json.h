@@ -6,9 +6,12 @@
 #ifndef NETOBS_BASE_JSON_H
 #define NETOBS_BASE_JSON_H
 
+#include "text.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct json {
 	char *start, *pos, *end; /* [start, end): one byte is kept for the NUL */
@@ -20,21 +23,6 @@ void json_begin(struct json *json, char *buf, size_t size);
 
 /* Length without the NUL; -ENOBUFS when something did not fit. */
 int json_end(struct json *json);
-
-void json_open(struct json *json, char bracket);
-void json_close(struct json *json, char bracket);
-
-/* @key is printed as it is: only for names that need no escapes. */
-void json_key(struct json *json, const char *key);
-
-void json_u64(struct json *json, uint64_t value);
-void json_i64(struct json *json, int64_t value);
-
-/* @value * 10 ^ -@decimals: 1234 with 2 decimals is 12.34. */
-void json_decimal(struct json *json, int64_t value, unsigned int decimals);
-
-/* Escapes what JSON wants escaped; bytes that are not UTF-8 become U+FFFD. */
-void json_string(struct json *json, const char *string);
 
 static inline bool json_has_room(const struct json *json, size_t len)
 {
@@ -50,13 +38,89 @@ static inline char *json_room(const struct json *json, size_t len)
 	return json_has_room(json, len) ? json->pos : NULL;
 }
 
-/* Text that is JSON already, without the comma before it. */
-void json_members(struct json *json, const char *members, size_t len);
+/*
+ * What records consist of, inline: half of a line is keys, which are constants, so their copy
+ * is a few instructions.
+ */
+
+/* All of @len bytes or none, so that a cut never leaves half a token. */
+static inline void json_put(struct json *json, const char *bytes, size_t len)
+{
+	if (!json_has_room(json, len)) {
+		json->overflow = true;
+		return;
+	}
+	memcpy(json->pos, bytes, len);
+	json->pos += len;
+}
+
+static inline void json_separate(struct json *json)
+{
+	if (json->comma)
+		json_put(json, ",", 1);
+	json->comma = true;
+}
+
+static inline void json_open(struct json *json, char bracket)
+{
+	json_separate(json);
+	json_put(json, &bracket, 1);
+	json->comma = false;
+}
+
+static inline void json_close(struct json *json, char bracket)
+{
+	json_put(json, &bracket, 1);
+	json->comma = true;
+}
+
+/* @key is printed as it is: only for names that need no escapes. */
+static inline void json_key(struct json *json, const char *key)
+{
+	size_t len = strlen(key);
+	char *to = json->pos;
+
+	if (!json_has_room(json, len + 4)) {
+		json->overflow = true;
+		return;
+	}
+	if (json->comma)
+		*to++ = ',';
+	*to++ = '"';
+	memcpy(to, key, len);
+	to += len;
+	*to++ = '"';
+	*to++ = ':';
+	json->pos = to;
+	json->comma = false;
+}
+
+static inline void json_u64(struct json *json, uint64_t value)
+{
+	char text[TEXT_U64_MAX + TEXT_SPARE];
+
+	json_separate(json);
+	if (json_has_room(json, sizeof(text)))
+		json->pos = text_u64(json->pos, value);
+	else
+		json_put(json, text, (size_t)(text_u64(text, value) - text));
+}
 
 static inline void json_key_u64(struct json *json, const char *key, uint64_t value)
 {
 	json_key(json, key);
 	json_u64(json, value);
 }
+
+void json_i64(struct json *json, int64_t value);
+
+/* @value * 10 ^ -@decimals: 1234 with 2 decimals is 12.34. */
+void json_decimal(struct json *json, int64_t value, unsigned int decimals);
+
+/* Escapes what JSON wants escaped; bytes that are not UTF-8 become U+FFFD. */
+void json_string(struct json *json, const char *string);
+
+/* Text that is JSON already, without the comma before it. */
+void json_members(struct json *json, const char *members, size_t len);
 
 #endif

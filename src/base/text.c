@@ -76,18 +76,27 @@ char *text_mac(char *to, const uint8_t mac[6])
 	return to + TEXT_MAC_MAX;
 }
 
+#define TEN_OCTETS(tens)                                                  \
+	tens "0.", tens "1.", tens "2.", tens "3.", tens "4.", tens "5.", \
+		tens "6.", tens "7.", tens "8.", tens "9."
+
+/* Octets of IPv4 with the dot behind them. */
+static const char octets[256][5] = {
+	TEN_OCTETS(""),	  TEN_OCTETS("1"),  TEN_OCTETS("2"),  TEN_OCTETS("3"),
+	TEN_OCTETS("4"),  TEN_OCTETS("5"),  TEN_OCTETS("6"),  TEN_OCTETS("7"),
+	TEN_OCTETS("8"),  TEN_OCTETS("9"),  TEN_OCTETS("10"), TEN_OCTETS("11"),
+	TEN_OCTETS("12"), TEN_OCTETS("13"), TEN_OCTETS("14"), TEN_OCTETS("15"),
+	TEN_OCTETS("16"), TEN_OCTETS("17"), TEN_OCTETS("18"), TEN_OCTETS("19"),
+	TEN_OCTETS("20"), TEN_OCTETS("21"), TEN_OCTETS("22"), TEN_OCTETS("23"),
+	TEN_OCTETS("24"), "250.",	    "251.",	      "252.",
+	"253.",		  "254.",	    "255.",
+};
+
 static char *put_ipv4(char *to, const uint8_t ip[4])
 {
 	for (int i = 0; i < 4; i++) {
-		uint32_t octet = ip[i];
-		uint32_t digits = octet / 100 | octet / 10 % 10 << 8 |
-				  octet % 10 << 16;
-		unsigned int zeros = (octet < 100) + (octet < 10);
-		/* "000." and the digits */
-		uint32_t text = htole32((digits + 0x2e303030) >> zeros * 8);
-
-		memcpy(to, &text, sizeof(text));
-		to += 4 - zeros;
+		memcpy(to, octets[ip[i]], 4);
+		to += 2 + (ip[i] >= 10) + (ip[i] >= 100);
 	}
 	return to - 1;
 }
