@@ -125,7 +125,8 @@ void flow_table_done(struct flow_table *table)
 	for (uint32_t i = 0; i < table->n_buckets; i++) {
 		struct flow *next;
 
-		for (struct flow *flow = table->buckets[i]; flow; flow = next) {
+		for (struct flow *flow = table->buckets[i].first; flow;
+		     flow = next) {
 			next = flow->next;
 			free_flow(flow);
 		}
@@ -144,15 +145,9 @@ uint64_t flow_table_hash(const struct flow_table *table,
 	return hash_key(&untagged, &table->secret);
 }
 
-static struct flow **bucket_of(const struct flow_table *table,
-			       const struct flow_key *key)
-{
-	return flow_table_bucket(table, flow_table_hash(table, key));
-}
-
 static bool reserve(struct flow_table *table, uint32_t capacity)
 {
-	struct flow **buckets =
+	struct flow_chain *buckets =
 		reallocarray(table->buckets, capacity, sizeof(*table->buckets));
 
 	if (!buckets)
@@ -172,26 +167,33 @@ static bool begin(struct flow_table *table)
 	return true;
 }
 
+static void put_first(struct flow_chain *chain, struct flow *flow, uint64_t hash)
+{
+	flow->next = chain->first;
+	chain->first = flow;
+	chain->marks |= flow_table_marks(hash);
+}
+
 /* One bucket more: it takes over its part of the flows of another one. */
 static bool split(struct flow_table *table)
 {
 	uint32_t added = table->n_buckets;
-	struct flow *flow, *next, **bucket;
+	struct flow *flow, *next;
+	struct flow_chain *from;
 
 	if (added == table->capacity && !reserve(table, added * 2))
 		return false;
 	table->n_buckets++;
 	if (added > table->mask)
 		table->mask = table->mask << 1 | 1;
-	bucket = &table->buckets[added & table->mask >> 1];
-	flow = *bucket;
-	*bucket = NULL;
-	table->buckets[added] = NULL;
+	from = &table->buckets[added & table->mask >> 1];
+	flow = from->first;
+	*from = table->buckets[added] = (struct flow_chain){ 0 };
 	for (; flow; flow = next) {
+		uint64_t hash = flow_table_hash(table, &flow->key);
+
 		next = flow->next;
-		bucket = bucket_of(table, &flow->key);
-		flow->next = *bucket;
-		*bucket = flow;
+		put_first(flow_table_bucket(table, hash), flow, hash);
 	}
 	return true;
 }
@@ -199,12 +201,15 @@ static bool split(struct flow_table *table)
 /* One bucket less. */
 static void join(struct flow_table *table)
 {
-	uint32_t removed = --table->n_buckets;
-	struct flow **link = &table->buckets[removed & table->mask >> 1];
+	const struct flow_chain *removed = &table->buckets[--table->n_buckets];
+	struct flow_chain *to =
+		&table->buckets[table->n_buckets & table->mask >> 1];
+	struct flow **link = &to->first;
 
 	while (*link)
 		link = &(*link)->next;
-	*link = table->buckets[removed];
+	*link = removed->first;
+	to->marks |= removed->marks;
 	if (table->n_buckets == (table->mask >> 1) + 1)
 		table->mask >>= 1;
 }
@@ -238,14 +243,14 @@ struct flow *flow_table_next(const struct flow *flow)
 struct flow *flow_table_first(const struct flow_table *table,
 			      const struct flow_key *key)
 {
-	return table->n_buckets ? find_alike(*bucket_of(table, key), key) : NULL;
+	return find_alike(
+		flow_table_candidate(table, flow_table_hash(table, key)), key);
 }
 
 struct flow *flow_table_find(const struct flow_table *table,
 			     const struct flow_key *key, uint64_t hash)
 {
-	struct flow *alike = NULL,
-		    *flow = table->count ? *flow_table_bucket(table, hash) : NULL;
+	struct flow *alike = NULL, *flow = flow_table_candidate(table, hash);
 
 	for (; flow; flow = flow->next) {
 		if (!are_alike(&flow->key, key))
@@ -268,16 +273,28 @@ static void drop_flow(struct flow_table *table, struct flow *flow)
 static struct flow **link_to(const struct flow_table *table,
 			     const struct flow *flow, uint64_t hash)
 {
-	struct flow **link = flow_table_bucket(table, hash);
+	struct flow **link = &flow_table_bucket(table, hash)->first;
 
 	while (*link != flow)
 		link = &(*link)->next;
 	return link;
 }
 
+/* A flow has left the chain. */
+static void renew_marks(const struct flow_table *table, struct flow_chain *chain)
+{
+	chain->marks = 0;
+	for (const struct flow *flow = chain->first; flow; flow = flow->next)
+		chain->marks |=
+			flow_table_marks(flow_table_hash(table, &flow->key));
+}
+
 void flow_table_remove(struct flow_table *table, struct flow *flow)
 {
-	*link_to(table, flow, flow_table_hash(table, &flow->key)) = flow->next;
+	const uint64_t hash = flow_table_hash(table, &flow->key);
+
+	*link_to(table, flow, hash) = flow->next;
+	renew_marks(table, flow_table_bucket(table, hash));
 	drop_flow(table, flow);
 }
 
@@ -301,10 +318,7 @@ static bool may_add(struct flow_table *table)
 
 static void add(struct flow_table *table, struct flow *flow, uint64_t hash)
 {
-	struct flow **bucket = flow_table_bucket(table, hash);
-
-	flow->next = *bucket;
-	*bucket = flow;
+	put_first(flow_table_bucket(table, hash), flow, hash);
 	table->count++;
 	table->n_by_rate[flow_key_rate_id(&flow->key)]++;
 }
@@ -386,7 +400,9 @@ bool flow_table_walk(struct flow_table *table, uint32_t *cursor,
 	uint32_t end = min_u64((uint64_t)*cursor + n_buckets, table->n_buckets);
 
 	for (; *cursor < end; (*cursor)++) {
-		struct flow **link = &table->buckets[*cursor];
+		struct flow_chain *chain = &table->buckets[*cursor];
+		struct flow **link = &chain->first;
+		uint32_t count = table->count;
 
 		while (*link) {
 			struct flow *flow = *link;
@@ -400,6 +416,8 @@ bool flow_table_walk(struct flow_table *table, uint32_t *cursor,
 			*link = flow->next;
 			drop_flow(table, flow);
 		}
+		if (table->count < count)
+			renew_marks(table, chain);
 	}
 	return *cursor < table->n_buckets;
 }

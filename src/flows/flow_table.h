@@ -55,11 +55,21 @@ struct flow {
 };
 
 /*
+ * A bucket. @marks has two bits by the hash of each of its flows: most flows that are looked
+ * for are not there, and are found missing without a look at others, which are anywhere in
+ * memory.
+ */
+struct flow_chain {
+	struct flow *first;
+	uint64_t marks;
+};
+
+/*
  * Grows and shrinks by a bucket at a time ("linear hashing"): to rehash a million
  * flows at once would take a tenth of a second.
  */
 struct flow_table {
-	struct flow **buckets;
+	struct flow_chain *buckets;
 	uint32_t n_buckets;
 	uint32_t capacity; /* of `buckets` */
 	uint32_t mask;	   /* 2^n - 1, the least that has n_buckets - 1 */
@@ -153,8 +163,8 @@ bool flow_table_walk(struct flow_table *table, uint32_t *cursor,
  */
 bool flow_table_shrink(struct flow_table *table, uint32_t n_buckets);
 
-static inline struct flow **flow_table_bucket(const struct flow_table *table,
-					      uint64_t hash)
+static inline struct flow_chain *flow_table_bucket(const struct flow_table *table,
+						   uint64_t hash)
 {
 	uint32_t index = hash & table->mask;
 
@@ -162,6 +172,25 @@ static inline struct flow **flow_table_bucket(const struct flow_table *table,
 	if (index >= table->n_buckets)
 		index &= table->mask >> 1;
 	return &table->buckets[index];
+}
+
+/* Of bits that do not choose the bucket. */
+static inline uint64_t flow_table_marks(uint64_t hash)
+{
+	return 1ULL << (hash >> 58) | 1ULL << (hash >> 52 & 63);
+}
+
+/* NULL: none of the bucket's flows has that hash. */
+static inline struct flow *flow_table_candidate(const struct flow_table *table,
+						uint64_t hash)
+{
+	const uint64_t marks = flow_table_marks(hash);
+	const struct flow_chain *chain;
+
+	if (!table->count)
+		return NULL;
+	chain = flow_table_bucket(table, hash);
+	return (chain->marks & marks) == marks ? chain->first : NULL;
 }
 
 /*
@@ -178,8 +207,7 @@ static inline void flow_table_prefetch(const struct flow_table *table,
 static inline void flow_table_prefetch_flow(const struct flow_table *table,
 					    uint64_t hash)
 {
-	const char *flow =
-		table->count ? (char *)*flow_table_bucket(table, hash) : NULL;
+	const char *flow = (char *)flow_table_candidate(table, hash);
 
 	for (size_t i = 0; flow && i < sizeof(struct flow); i += CACHE_LINE)
 		__builtin_prefetch(flow + i, 1);

@@ -7,6 +7,8 @@
 #include "host/netif.h"
 
 #include <stddef.h>
+#include <stdlib.h>
+#include <time.h>
 
 enum { MANY = 5000 };
 
@@ -86,6 +88,66 @@ static void table_grows_and_keeps_all(void **state)
 	assert_holds(&table, 0, MANY);
 	flow_table_done(&table);
 	assert_int_equal(table.count, 0);
+}
+
+/* A mark that is missing hides a flow; one too many costs a look at flows. */
+static void assert_marked(const struct flow_table *table)
+{
+	for (uint32_t i = 0; i < table->n_buckets; i++) {
+		const struct flow_chain *chain = &table->buckets[i];
+		uint64_t marks = 0;
+
+		for (const struct flow *flow = chain->first; flow;
+		     flow = flow->next)
+			marks |= flow_table_marks(
+				flow_table_hash(table, &flow->key));
+		assert_int_equal(chain->marks, marks);
+	}
+}
+
+/* About a third stays. */
+static bool keep_some(void *ctx, struct flow *flow)
+{
+	(void)ctx;
+	(void)flow;
+	return lrand48() % 3 == 0;
+}
+
+static void buckets_are_marked_by_their_flows_alone(void **state)
+{
+	const char *given = getenv("NETOBS_TEST_SEED");
+	long seed = given ? strtol(given, NULL, 0) : time(NULL);
+	struct flow_table table;
+	bool is_larger;
+
+	(void)state;
+	print_message("NETOBS_TEST_SEED=%ld\n", seed);
+	srand48(seed);
+	flow_table_init(&table);
+	for (int round = 0; round < 20; round++) {
+		uint32_t cursor = 0;
+
+		for (uint32_t n = (uint32_t)lrand48() % MANY; n; n--)
+			fill_one(&table, (uint32_t)lrand48() % MANY);
+		assert_marked(&table);
+		for (uint32_t i = 0; i < MANY; i += 1 + lrand48() % 20) {
+			struct flow_key key = key_of(i);
+			struct flow *flow = find(&table, &key);
+
+			if (flow)
+				flow_table_remove(&table, flow);
+			assert_null(find(&table, &key));
+		}
+		assert_marked(&table);
+		while (flow_table_walk(&table, &cursor, 100, keep_some, NULL))
+			;
+		assert_marked(&table);
+		do
+			is_larger = flow_table_shrink(&table, 100);
+		while (is_larger && lrand48() % 4);
+		assert_marked(&table);
+	}
+	flow_table_done(&table);
 }
 
 /* Above the tags are the bits of the rate. */
@@ -421,6 +483,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(table_that_is_empty_finds_nothing),
 		cmocka_unit_test(table_grows_and_keeps_all),
+		cmocka_unit_test(buckets_are_marked_by_their_flows_alone),
 		cmocka_unit_test(table_tells_keys_apart_in_every_bit_but_tags),
 		cmocka_unit_test(table_frozen_takes_more_in_the_same_buckets),
 		cmocka_unit_test(walk_visits_each_once_and_removes),

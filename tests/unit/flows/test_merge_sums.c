@@ -475,7 +475,7 @@ static uint32_t count_brief(const struct flow_table *table)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < table->n_buckets; i++)
-		for (const struct flow *flow = table->buckets[i]; flow;
+		for (const struct flow *flow = table->buckets[i].first; flow;
 		     flow = flow->next)
 			n += flow->is_brief;
 	return n;
