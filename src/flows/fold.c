@@ -264,12 +264,16 @@ static uint64_t kept_bytes(const struct fold *fold)
 	return sum;
 }
 
-/* A quarter is left for the flows that come until the drain begins. */
-bool fold_is_filling(const struct fold *fold, uint32_t generation)
+/*
+ * Room is left for the flows that come until the drain begins, but no more than necessary: a
+ * drain ahead of time costs a record of each flow.
+ */
+bool fold_is_filling(const struct fold *fold, uint32_t generation, uint64_t coming)
 {
+	uint64_t room = min_u64(fold->max_entries / 4, coming);
 	uint32_t n = fold_count(fold, generation);
 
-	return n && (n >= fold->max_entries - fold->max_entries / 4 ||
+	return n && (n >= fold->max_entries - room ||
 		     kept_bytes(fold) >= fold->max_bytes - fold->max_bytes / 4);
 }
 

@@ -138,10 +138,12 @@ static inline uint32_t fold_count(const struct fold *fold, uint32_t generation)
 }
 
 /**
+ * @param coming  entries that may come until a drain begins; a quarter of the fold is enough
  * @return whether so few more entries are possible in @generation that it should be
  *         drained
  */
-bool fold_is_filling(const struct fold *fold, uint32_t generation);
+bool fold_is_filling(const struct fold *fold, uint32_t generation,
+		     uint64_t coming);
 
 /** @return memory, in bytes */
 uint64_t fold_bytes(const struct fold *fold);

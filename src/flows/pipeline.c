@@ -276,6 +276,12 @@ bool pipeline_has_read(const struct pipeline *pipeline, int64_t since_ns)
 	       !is_some(&pipeline->unread[0]) && !is_some(&pipeline->unread[1]);
 }
 
+/* What logs hold is more than comes between two looks at them. */
+static uint64_t slots_of_logs(const struct store *store)
+{
+	return (uint64_t)store->n_cpus * store->log_slots;
+}
+
 enum pipeline_relief pipeline_relieve(struct pipeline *pipeline)
 {
 	bool is_behind;
@@ -285,7 +291,8 @@ enum pipeline_relief pipeline_relieve(struct pipeline *pipeline)
 	pipeline->is_refusing = false;
 	is_behind = logs_read(&pipeline->logs, RELIEF_SLOTS);
 	if (pipeline->is_refusing ||
-	    fold_is_filling(&pipeline->fold, pipeline->generation.current))
+	    fold_is_filling(&pipeline->fold, pipeline->generation.current,
+			    slots_of_logs(&pipeline->store)))
 		return PIPELINE_FULL;
 	return is_behind ? PIPELINE_BEHIND : PIPELINE_RELIEVED;
 }

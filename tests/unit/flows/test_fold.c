@@ -440,7 +440,8 @@ static void each_generation_has_a_cap_of_its_own(void **state)
 	fold_init(&fold, &secret, 100, 0);
 	for (uint32_t i = 0; i < 100; i++)
 		for (uint32_t g = 0; g < GENERATIONS; g++) {
-			assert_int_equal(fold_is_filling(&fold, g), i >= 75);
+			assert_int_equal(fold_is_filling(&fold, g, UINT64_MAX),
+					 i >= 75);
 			entry.key.src.words[3] = i;
 			assert_int_equal(fold_add_entry(&fold, g, &entry), 0);
 		}
@@ -449,8 +450,28 @@ static void each_generation_has_a_cap_of_its_own(void **state)
 	entry.key.src.words[3] = 99;
 	assert_int_equal(fold_add_entry(&fold, 0, &entry), 0);
 	fold_reset(&fold, 0);
-	assert_false(fold_is_filling(&fold, 0));
-	assert_true(fold_is_filling(&fold, 1));
+	assert_false(fold_is_filling(&fold, 0, UINT64_MAX));
+	assert_true(fold_is_filling(&fold, 1, UINT64_MAX));
+	fold_done(&fold);
+}
+
+static void drain_is_wanted_while_there_is_room_for_what_comes(void **state)
+{
+	enum { CAP = 10000, COMING = 1000 };
+	struct flow_entry entry = { .key.ifindex = 1 };
+	struct fold fold;
+
+	(void)state;
+	secret_init(&secret);
+	fold_init(&fold, &secret, CAP, 0);
+	for (uint32_t i = 0; i < CAP - COMING; i++) {
+		assert_false(fold_is_filling(&fold, 0, COMING));
+		assert_int_equal(fold_is_filling(&fold, 0, CAP),
+				 i >= CAP - CAP / 4);
+		entry.key.src.words[3] = i;
+		assert_int_equal(fold_add_entry(&fold, 0, &entry), 0);
+	}
+	assert_true(fold_is_filling(&fold, 0, COMING));
 	fold_done(&fold);
 }
 
@@ -516,6 +537,8 @@ int main(void)
 		cmocka_unit_test(generations_share_memory_and_give_it_back),
 		cmocka_unit_test(cap_refuses_new_flows_alone),
 		cmocka_unit_test(each_generation_has_a_cap_of_its_own),
+		cmocka_unit_test(
+			drain_is_wanted_while_there_is_room_for_what_comes),
 		cmocka_unit_test(what_is_read_takes_no_more),
 		cmocka_unit_test(refused_memory_loses_no_record),
 	};
