@@ -194,40 +194,35 @@ class BadInput(lab.WiredTest):
         self.assertEqual("exit 0\n", errors)
         self.assert_nothing_left()
 
-    def hidden(self, path, *arguments):
-        """netobsctl where an empty directory covers @path."""
-        script = f'mount -t tmpfs none {path} && exec "$@"'
-        return self.lab.spawn(
-            "unshare", "-m", "sh", "-c", script, "sh", observer.netobsctl(),
-            "flows", "-v", "-i", "eth0", "-o", "json", *arguments, ns=self.a,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    def observe_without(self, path):
+        """An empty directory covers @path."""
+        program = self.save("without", f'''#!/bin/sh
+exec unshare -m sh -c 'mount -t tmpfs none {path} && exec {observer.netobsctl()} "$@"' sh "$@"
+'''.encode())
+        os.chmod(program, 0o755)
+        return observer.Observer(self.lab, self.a, "-i", "eth0", program=program)
 
-    def run_hidden(self, path):
-        process = self.hidden(path, "-d", "2")
-        lab.wait_for(lambda: bpf.attached(self.a, "eth0") or
-                     process.poll() is not None, "netobsctl")
-        if process.poll() is None:
-            traffic.ping(self.a, "192.0.2.2", 10)
-        out, errors = process.communicate(timeout=30)
-        observer.check_sanitizer(errors)
-        self.assert_nothing_left()
-        packets = sum(observer.json.loads(line)["Packets"]
-                      for line in out.split("\n") if line)
-        return process.returncode, packets, errors
+    def assert_pings_are_seen(self, run):
+        traffic.ping(self.a, "192.0.2.2", 10)
+        result = run.stop()
+        result.check_conservation()
+        self.assertEqual(20, result.exported()[0])
 
     def test_without_bpf_file_system(self):
-        code, packets, errors = self.run_hidden("/sys/fs/bpf")
-        self.assertEqual((0, 20), (code, packets), errors)
+        run = self.observe_without("/sys/fs/bpf").wait_attached((self.a, "eth0"))
+        self.assert_pings_are_seen(run)
+        self.assert_nothing_left()
 
     def test_without_btf(self):
-        code, packets, errors = self.run_hidden("/sys/kernel/btf")
-        if code:
-            self.assertEqual(FAILED, code)
-            self.assertIn("BTF", errors)
+        run = self.observe_without("/sys/kernel/btf")
+        try:
+            run.wait_attached((self.a, "eth0"))
+        except RuntimeError: # it ended
+            self.assertIn("BTF", run.finish(FAILED).errors)
         else:
             # Nothing in the programs depended on it: then all must be right.
-            self.assertEqual(20, packets)
-        self.note(f"exit {code}, {packets} packets seen")
+            self.assert_pings_are_seen(run)
+        self.assert_nothing_left()
 
 
 if __name__ == "__main__":
