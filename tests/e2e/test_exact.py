@@ -70,7 +70,7 @@ class Exact(ExactTest):
         def send():
             sent.update(traffic.flood(
                 self.lab, self.a, "eth0", "--flows", FLOWS, "--packets", 6 * FLOWS,
-                "--rate", 30000, "--cpus", "0,1", "--payload", 100))
+                "--rate", 30000, "--cpus", traffic.two_cpus(), "--payload", 100))
         result, real = self.compare(send, "--interval", "0.2",
                                     ipv6=False)
         self.assertEqual(FLOWS, len(real))

@@ -30,8 +30,8 @@ class Pressure(lab.WiredTest):
                         **options).wait_attached((self.a, "eth0"))
 
     def flood(self, *arguments):
-        return traffic.flood(self.lab, self.a, "eth0", "--cpus", cpus(),
-                             *arguments)
+        return traffic.flood(self.lab, self.a, "eth0", "--cpus",
+                             traffic.two_cpus(), *arguments)
 
     def assert_sent_is_seen(self, sent, result):
         self.assertEqual((sent["packets"], sent["bytes"]),
@@ -125,8 +125,8 @@ class Pressure(lab.WiredTest):
         progress = self.lab.path("progress")
         observer = self.observe()
         flood = traffic.start_flood(
-            self.lab, self.a, "eth0", "--cpus", cpus(), "--flows", 50000,
-            "--progress", progress)
+            self.lab, self.a, "eth0", "--cpus", traffic.two_cpus(), "--flows",
+            50000, "--progress", progress)
         time.sleep(1)
         before = read_progress(progress)
         result = observer.stop(signal.SIGTERM)
@@ -143,11 +143,6 @@ class Pressure(lab.WiredTest):
         self.assertEqual(packets * 46, octets)
         self.note(f"{before} sent before SIGTERM, {packets} exported, {after} "
                   "sent when the observer had gone")
-
-
-def cpus():
-    """Two CPUs send, so that they contend; one if there is only one."""
-    return ",".join(str(cpu) for cpu in sorted(os.sched_getaffinity(0))[:2])
 
 
 def read_progress(path):

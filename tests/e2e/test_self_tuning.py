@@ -25,10 +25,6 @@ QUIET_SECONDS = 0.2
 QUIET_FLOW_MEMORY = 5 * MIB  # a chunk for each generation, and its indexes
 
 
-def cpus():
-    return ",".join(str(cpu) for cpu in sorted(os.sched_getaffinity(0))[:2])
-
-
 class SelfTuning(lab.WiredTest):
     def setUp(self):
         super().setUp()
@@ -53,7 +49,7 @@ class SelfTuning(lab.WiredTest):
 
     def flood(self, *arguments):
         """flowgen to its end, while the context does its work."""
-        flood = traffic.start_flood(self.lab, self.a, "eth0", "--cpus", cpus(),
+        flood = traffic.start_flood(self.lab, self.a, "eth0", "--cpus", traffic.two_cpus(),
                                     *arguments)
         self.poll_until(lambda: flood.poll() is not None)
         out, _ = flood.communicate()

@@ -107,6 +107,11 @@ class Tun:
         os.write(self.fd, packet)
 
 
+def two_cpus():
+    """That contend as senders, for flowgen; one if there is only one."""
+    return ",".join(str(cpu) for cpu in sorted(os.sched_getaffinity(0))[:2])
+
+
 def start_flood(where, ns, interface, *arguments, **options):
     return where.spawn(lab.tool("flowgen"), "--interface", interface,
                        *arguments, ns=ns, stdout=subprocess.PIPE, **options)
