@@ -89,8 +89,8 @@ endfunction()
 # Programs that include lib_disk.h, or declare __wrap_CALL, get these calls instead of the
 # C library's.
 function(netobs_wrap_calls target source)
-	file(STRINGS ${source} calls REGEX "__wrap_[a-z]+\\(")
-	list(TRANSFORM calls REPLACE ".*__wrap_([a-z]+)\\(.*" "\\1")
+	file(STRINGS ${source} calls REGEX "__wrap_[a-z_]+\\(")
+	list(TRANSFORM calls REPLACE ".*__wrap_([a-z_]+)\\(.*" "\\1")
 	list(REMOVE_DUPLICATES calls)
 	file(STRINGS ${source} includes REGEX "lib_disk\\.h|lib_crash\\.h")
 	if(includes)
