@@ -34,29 +34,43 @@ struct fixture {
 	struct netobs *ctx;
 };
 
-static int setup(void **state)
+/* Once: it takes seconds in an emulated machine. */
+static int load(void **state)
 {
 	const struct store_options options = { .max_flows = 1000 };
 	static struct fixture f;
 	int err;
 
-	memset(&f, 0, sizeof(f));
 	*state = &f;
 	f.log = witness_log(&f.witness);
-	lab_enter(&f.lab);
 	err = store_open(&f.store, &options, &f.log);
 	return err   ?:
 		       store_load_programs(&f.store, NULL, &all_packets, 0,
 					   LINK_ETHERNET, &f.programs);
 }
 
+static int unload(void **state)
+{
+	struct fixture *f = *state;
+
+	programs_close(&f->programs);
+	store_close(&f->store);
+	return 0;
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = *state;
+
+	lab_enter(&f->lab);
+	return 0;
+}
+
 static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
-	netobs_free(f->ctx);
-	programs_close(&f->programs);
-	store_close(&f->store);
+	netobs_free(TAKE_PTR(f->ctx));
 	witness_clear(&f->witness);
 	lab_leave(&f->lab);
 	return 0;
@@ -314,15 +328,15 @@ static void all_interfaces_are_followed(void **state)
 /* Whether they all are there in time depends on the kernel, and its load. */
 static void interfaces_that_follow_later_are_announced(void **state)
 {
-	enum { PAIRS = 60, ALL = 2 * PAIRS + 1 };
+	const uint32_t pairs = 60 / lab_shrink(), all = 2 * pairs + 1;
 	struct fixture *f = *state;
 
-	for (int i = 0; i < PAIRS; i++)
-		lab_run("ip link add v%d type veth peer name w%d", i, i);
+	for (uint32_t i = 0; i < pairs; i++)
+		lab_run("ip link add v%u type veth peer name w%u", i, i);
 	observe(f, NULL, NULL, 1 << NETOBS_FEATURE_EXPEDITE);
 	assert_int_equal(witness_read(&f->witness, "in the background"),
-			 n_observed(f) < ALL);
-	await_observed(f, ALL);
+			 n_observed(f) < all);
+	await_observed(f, all);
 }
 
 /* A tun device that claims to be of @hardware, until its descriptor is closed. */
@@ -562,5 +576,5 @@ int main(void)
 		each(ports_that_change_bridges_follow),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, load, unload);
 }

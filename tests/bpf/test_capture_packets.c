@@ -422,12 +422,13 @@ static void packets_of_one_cpu_may_fill_the_buffer(void **state)
 /* Where each takes a grace period that is not expedited, which is the case with tcx. */
 static void a_start_that_is_to_stop_waits_for_no_more_interfaces(void **state)
 {
-	enum { PAIRS = 32 };
+	/* COMPAT(<6.6): filters do not wait. */
+	const int pairs = !lab_has_tcx() ? 1 : lab_shrink() > 1 ? 8 : 32;
 	struct fixture *f = *state;
 	struct netobs_capture_opts opts = options(f);
 	struct netobs_capture_stats stats = { .sz = sizeof(stats) };
 
-	for (int i = 0; i < PAIRS; i++)
+	for (int i = 0; i < pairs; i++)
 		lab_run("ip link add v%d type veth peer name w%d", i, i);
 	opts.interfaces = NULL;
 	opts.disable_features = 1 << NETOBS_FEATURE_EXPEDITE;
@@ -436,12 +437,12 @@ static void a_start_that_is_to_stop_waits_for_no_more_interfaces(void **state)
 	assert_int_equal(netobs_capture_start(f->capture), 0);
 	assert_int_equal(netobs_capture_stats_get(f->capture, &stats), 0);
 	if (lab_has_tcx())
-		assert_in_range(stats.attached, 0, 2 * PAIRS - 1);
+		assert_in_range(stats.attached, 0, 2 * pairs - 1);
 	end(f);
 	assert_int_equal(netobs_capture_stats_get(f->capture, &stats), 0);
 	assert_int_equal(stats.matched, 0);
 	/* It may be detached in the background, one interface after the other. */
-	for (int i = 0; !lab_is_bare("v0") && i < PAIRS * POLLS / 4; i++)
+	for (int i = 0; !lab_is_bare("v0") && i < pairs * POLLS / 4; i++)
 		usleep(10000);
 	assert_true(lab_is_bare("v0"));
 }

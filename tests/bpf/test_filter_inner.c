@@ -4,6 +4,7 @@
  * packet in a tunnel what libpcap's interpreter says of the bytes that were put into it.
  * Expressions of every kind, for each kind of tunnel; NETOBS_TEST_INNER=1 is for all of them.
  */
+#include "lib_lab.h"
 #include "lib_test.h"
 
 #include "base/util.h"
@@ -249,12 +250,9 @@ static uint32_t compare(const char *outer, const char *inner)
 static size_t stride(void)
 {
 	const char *given = getenv("NETOBS_TEST_INNER");
-	const char *less = getenv("NETOBS_TEST_SHRINK");
 	int stride = given ? atoi(given) : STRIDE;
 
-	if (less && atoi(less) > 1)
-		stride *= atoi(less);
-	return stride > 1 ? (size_t)stride : 1;
+	return stride > 1 ? (size_t)stride * lab_shrink() : lab_shrink();
 }
 
 static void every_primitive_is_libpcaps(void **state)

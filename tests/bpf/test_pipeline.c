@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* A drain from end to end: what programs count is reported, and to the packet. */
 #include "lib_inject.h"
+#include "lib_lab.h"
 #include "lib_test.h"
 #include "lib_witness.h"
 #include "lib_world.h"
@@ -202,7 +203,7 @@ static void drain_of_many_flows_loses_nothing(void **state)
 /* Memory grows while flows come, and is given back when they do not. */
 static void memory_follows_the_load(void **state)
 {
-	enum { FLOWS = 200000 };
+	const uint32_t flows = lab_shrink() > 1 ? 50000 : 200000;
 	uint32_t drains = 0;
 	struct fixture f;
 	uint64_t idle, most;
@@ -210,15 +211,15 @@ static void memory_follows_the_load(void **state)
 	(void)state;
 	open_with(&f, 1 << 20);
 	idle = bytes_of(&f);
-	for (uint32_t flow = 0; flow < FLOWS; flow++) {
+	for (uint32_t flow = 0; flow < flows; flow++) {
 		inject_flow(&f.programs, flow, 1);
 		relieve(&f);
 	}
 	most = bytes_of(&f);
-	assert_true(most - idle > FLOWS * sizeof(struct short_entry));
-	assert_true(most - idle < 2 * FLOWS * sizeof(struct short_entry));
+	assert_true(most - idle > flows * sizeof(struct short_entry));
+	assert_true(most - idle < 2 * flows * sizeof(struct short_entry));
 	drain(&f, MERGE_INTERVAL);
-	assert_conserved(&f, FLOWS, false);
+	assert_conserved(&f, flows, false);
 	assert_int_equal(stats_of(&f).spilled.packets, 0);
 
 	while (bytes_of(&f) > idle * 4 / 3) {
@@ -227,7 +228,7 @@ static void memory_follows_the_load(void **state)
 		usleep(10000); /* the kernel replaces tables in its own time */
 		assert_in_range(++drains, 1, 200);
 	}
-	assert_conserved(&f, FLOWS + drains, false);
+	assert_conserved(&f, flows + drains, false);
 	done(&f);
 }
 
@@ -250,14 +251,14 @@ static uint64_t limit_memory(struct fixture *f, uint64_t room)
 
 static void memory_stays_below_its_cap(void **state)
 {
-	enum { FLOWS = 200000 };
+	const uint32_t flows = lab_shrink() > 1 ? 100000 : 200000;
 	struct fixture f;
 	uint64_t cap;
 
 	(void)state;
 	open_with(&f, 1 << 20);
 	cap = limit_memory(&f, 10 << 20);
-	for (uint32_t flow = 0; flow < FLOWS; flow++) {
+	for (uint32_t flow = 0; flow < flows; flow++) {
 		inject_flow(&f.programs, flow, 1);
 		if (logs_are_filling(&f.pipeline.logs) &&
 		    !pipeline_relieve_now(&f.pipeline))
@@ -266,14 +267,14 @@ static void memory_stays_below_its_cap(void **state)
 	}
 	drain(&f, MERGE_FINAL);
 	assert_true(stats_of(&f).early_drains > 0);
-	assert_conserved(&f, FLOWS, false);
+	assert_conserved(&f, flows, false);
 	done(&f);
 }
 
 /* Nothing reads the logs, so packets overflow, which the reader learns at the drain. */
 static void late_reader_loses_nothing(void **state)
 {
-	enum { FLOWS = 50000, MORE = 3000 };
+	enum { FLOWS = 20000, MORE = 3000 };
 	struct fixture f;
 
 	(void)state;
@@ -614,7 +615,7 @@ static void books_that_do_not_balance_are_an_error(void **state)
 static void pipeline_may_be_given_up_at_any_step(void **state)
 {
 	(void)state;
-	for (int steps = 0; steps < 12; steps++) {
+	for (int steps = 0; steps<12; steps += lab_shrink()> 1 ? 3 : 1) {
 		struct fixture f;
 
 		open_with(&f, 1000);

@@ -91,6 +91,14 @@ bool lab_is_bare(const char *interface)
 	       !lab_count_tcx(interface, true);
 }
 
+uint32_t lab_shrink(void)
+{
+	const char *given = getenv("NETOBS_TEST_SHRINK");
+	const int shrink = given ? atoi(given) : 1;
+
+	return shrink > 1 ? (uint32_t)shrink : 1;
+}
+
 void lab_send(uint16_t port, uint32_t n)
 {
 	const struct sockaddr_in to = {

@@ -35,6 +35,9 @@ uint32_t lab_count_tcx(const char *interface, bool egress);
 /* Neither tcx links nor a clsact qdisc are there. */
 bool lab_is_bare(const char *interface);
 
+/* What work is divided by where an emulated machine would take minutes; else 1. */
+uint32_t lab_shrink(void);
+
 /* @n UDP datagrams of 100 bytes to @port of the loopback, one flow. */
 void lab_send(uint16_t port, uint32_t n);
 

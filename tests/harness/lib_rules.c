@@ -95,11 +95,8 @@ void rules_end_flood(struct rules_flood *flood)
 uint32_t rules_count_replacements(uint32_t usual)
 {
 	const char *given = getenv("NETOBS_TEST_RULES");
-	const char *less = getenv("NETOBS_TEST_SHRINK");
 
-	return given ? (uint32_t)atoi(given) :
-	       less  ? usual / (uint32_t)atoi(less) :
-		       usual;
+	return given ? (uint32_t)atoi(given) : usual / lab_shrink();
 }
 
 void rules_assert_refused(struct context_fixture *f,
