@@ -24,7 +24,7 @@ LIBRARIES = ("libc6-dev", "libbpf-dev", "libelf-dev", "zlib1g-dev", "libzstd-dev
 # Of the guest, and of the tests that vm.py --quick selects.
 PROGRAMS = ("base-files", "base-passwd", "bash", "busybox-static", "cmake", "coreutils",
             "dash", "ethtool", "iproute2", "iputils-ping", "kmod", "mount", "python3",
-            "tcpdump", "tshark")
+            "tcpdump")
 TARGETS = ("netobs", "netobsctl", "netobs_sink_gzip", "netobs_sink_zstd", "verifier")
 TESTS = ("unit_", "bpf_", "tool_") # beginnings of their targets
 LEFT_OUT = r"^unit\.sink_records$"  # opens ipfix, whose libraries are not fetched

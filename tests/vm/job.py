@@ -10,6 +10,8 @@ from boot import SOURCE
 
 # An emulated machine is some twenty times slower than a real one.
 SHRINK = 10
+# Where a guest puts what tshark is to read, in the directory that it may write to.
+TSHARK = "tshark"
 
 
 def clang(build):
@@ -51,7 +53,8 @@ def ctest(build, cpus, tests, without):
     command = ["ctest", "--test-dir", build, "-V", "-j", str(min(cpus, 2)),
                "-L", "^(bpf|e2e|guest)$", "-R", tests,
                "-E", f"{NOT_HERE}|{without}" if without else NOT_HERE]
-    return [f"export NETOBS_TEST_SHRINK={SHRINK}", *passed_on(), shlex.join(command)]
+    return [f"export NETOBS_TEST_SHRINK={SHRINK}",
+            f'export NETOBS_TEST_TSHARK="$out/{TSHARK}"', *passed_on(), shlex.join(command)]
 
 
 def shell():

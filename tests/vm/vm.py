@@ -15,6 +15,7 @@ import sys
 from dataclasses import dataclass
 
 import boot
+import dissect
 import fetch
 import job
 import kernels
@@ -100,7 +101,8 @@ def start(run, lines, limit_s, **options):
     shutil.rmtree(run.out, ignore_errors=True)
     os.makedirs(run.out)
     job.write(run.out, run.kernel, lines)
-    return boot.boot(run.kernel, run.out, run.cpus, limit_s, **options)
+    with dissect.answering(os.path.join(run.out, job.TSHARK)):
+        return boot.boot(run.kernel, run.out, run.cpus, limit_s, **options)
 
 
 def together(action, runs, jobs):

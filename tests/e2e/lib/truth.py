@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Needs: tcpdump tshark
+# Needs: tcpdump
 """
 What really went over an interface: a tcpdump capture taken at the same point,
 dissected by tshark, summed per flow.
@@ -18,7 +18,7 @@ import subprocess
 import time
 from collections import defaultdict
 
-from lib import lab
+from lib import tshark
 
 FIELDS = (
     "frame.len", "frame.protocols", "eth.src", "eth.dst", "vlan.id",
@@ -35,7 +35,6 @@ FIELDS = (
 )
 PROTOCOLS = {"icmp": 1, "tcp": 6, "udp": 17, "icmpv6": 58, "sctp": 132}
 VXLAN_PORT = "4789"
-ABSENT = "/nonexistent"
 # Multicast listener reports and router solicitations come when the kernel
 # likes; a test that starts and stops things around its traffic leaves them out.
 NOISE = {130, 131, 132, 133, 134, 143}
@@ -88,19 +87,7 @@ def split(text):
 
 def dissect(file):
     """tshark's view of each packet, reassembling nothing: {field: [values]}."""
-    command = ["tshark", "-r", "-", "-n", "-T", "fields", "-E",
-               "occurrence=a", "-E", "separator=/t",
-               "-o", "ip.defragment:FALSE", "-o", "ipv6.defragment:FALSE",
-               "-o", "tcp.desegment_tcp_streams:FALSE",
-               "-o", "tcp.analyze_sequence_numbers:FALSE"]
-    for field in FIELDS:
-        command += ["-e", field]
-    # It starts in half the time without its tables of names, but not for root.
-    environment = {**os.environ, "HOME": ABSENT, "WIRESHARK_DATA_DIR": ABSENT}
-    with open(file, "rb") as packets:
-        text = lab.run(*command, stdin=packets, env=environment, user="nobody",
-                       group="nogroup", extra_groups=[])
-    for line in text.split("\n"):
+    for line in tshark.dissect(file, FIELDS).split("\n"):
         if line:
             yield dict(zip(FIELDS, map(split, line.split("\t"))))
 
