@@ -117,6 +117,24 @@ void lab_send(uint16_t port, uint32_t n)
 	close(fd);
 }
 
+void lab_deliver(uint16_t port, uint32_t n)
+{
+	const struct sockaddr_in at = {
+		.sin_family = AF_INET,
+		.sin_port = htons(port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	char data[LAB_BYTES];
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (const struct sockaddr *)&at, sizeof(at)), 0);
+	lab_send(port, n);
+	for (uint32_t i = 0; i < n; i++)
+		assert_true(recv(fd, data, sizeof(data), 0) > 0);
+	close(fd);
+}
+
 int lab_count_fds(void)
 {
 	DIR *dir = opendir("/proc/self/fd");

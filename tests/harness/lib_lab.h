@@ -41,6 +41,9 @@ uint32_t lab_shrink(void);
 /* @n UDP datagrams of 100 bytes to @port of the loopback, one flow. */
 void lab_send(uint16_t port, uint32_t n);
 
+/** lab_send(), and wait until all packets have come in: on a loaded machine, some time later. */
+void lab_deliver(uint16_t port, uint32_t n);
+
 enum { LAB_BYTES = 128 }; /* of each, from the IP header on */
 
 #endif
