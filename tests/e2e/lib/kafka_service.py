@@ -36,12 +36,15 @@ class KafkaServiceTest(PersistentTest):
 
     def flood(self):
         self.flow_generator = traffic.start_flood(
-            self.lab, self.a, "eth0", "--flows", FLOWS, "--rate", RATE, "--dest", self.B4)
+            self.lab, self.a, "eth0", "--flows", FLOWS, "--rate", RATE, "--dest", self.B4,
+            enter=traffic.hurry)
 
     def end(self):
         """How many packets were sent, in all."""
         self.flow_generator.send_signal(signal.SIGTERM)
-        sent = json.loads(self.flow_generator.communicate(timeout=60)[0])["packets"]
+        done = json.loads(self.flow_generator.communicate(timeout=60)[0])
+        sent = done["packets"]
+        self.note(f"{sent / done['seconds']:.0f} packets each second")
         self.stop()
         self.assertEqual(sent, self.a.counters("eth0")["tx"]["packets"])
         return sent

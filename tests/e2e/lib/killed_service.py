@@ -41,14 +41,16 @@ class KilledServiceTest(PersistentTest):
         """@ends: what ends each process. The packets that were sent."""
         self.begin()
         flood = traffic.start_flood(self.lab, self.a, "eth0", "--flows", flows, "--rate", RATE,
-                                    "--dest", self.B4)
+                                    "--dest", self.B4, "--cpus", traffic.two_cpus(),
+                                    enter=traffic.hurry)
         for end in ends:
             time.sleep(self.random.random() * LIFE)
             end()
             self.check_messages()
             self.begin()
         flood.send_signal(signal.SIGTERM)
-        sent = json.loads(flood.communicate(timeout=60)[0])["packets"]
+        done = json.loads(flood.communicate(timeout=60)[0])
+        sent, self.seconds = done["packets"], done["seconds"]
         self.assertEqual(sent, self.a.counters("eth0")["tx"]["packets"])
         return sent
 
@@ -57,7 +59,8 @@ class KilledServiceTest(PersistentTest):
         lines = self.lines()
         whole = set(lines)
         packets = sum(json.loads(line)["Packets"] for line in whole)
-        self.note(f"{sent} packets in {len(whole)} records, {len(lines) - len(whole)} sent again")
+        self.note(f"{sent} packets, {sent / self.seconds:.0f} each second, in {len(whole)} records, "
+                  f"{len(lines) - len(whole)} sent again")
         self.assertEqual(sent, packets)
 
     def end_and_compare(self, flows, ends):
