@@ -270,23 +270,21 @@ static struct flow *flow_of(struct merge *merge, const struct sighting *sighting
 }
 
 /* Counted as lost by the amount that is certain, or that may have been. */
-static void lose(struct merge *merge, const struct flow_entry *entry,
-		 enum sight sight)
+static void lose(struct merge *merge, const struct volume *volume, bool is_first)
 {
-	struct volume volume = volume_of(&entry->tally);
-
-	volume_add(&merge->lost, &volume);
-	if (sight != SIGHT_FIRST)
-		volume_add(&merge->inferred_gone, &volume);
+	volume_add(&merge->lost, volume);
+	if (!is_first)
+		volume_add(&merge->inferred_gone, volume);
 }
 
 void merge_keep(struct merge *merge, const struct flow_entry *entry,
 		const struct sighting *sighting)
 {
+	const struct volume volume = volume_of(&entry->tally);
 	struct flow *flow = flow_of(merge, sighting);
 
 	if (!flow || !add_entry(merge, flow, entry, sighting->sight))
-		lose(merge, entry, sighting->sight);
+		lose(merge, &volume, sighting->sight == SIGHT_FIRST);
 }
 
 /* Why the flow is to be reported now; 0: it is not. */
@@ -496,8 +494,10 @@ static struct flow *owner_of(const struct merge *merge, const struct flow *stray
 	return owner;
 }
 
+/* Points for which there is no memory are not listed, and count as lost. */
 static void absorb(struct merge *merge, struct flow *owner, struct flow *stray)
 {
+	struct volume missed = { 0 };
 	const struct flow_tally tally = {
 		.first_ns = stray->first_ns,
 		.last_ns = stray->last_ns,
@@ -509,11 +509,15 @@ static void absorb(struct merge *merge, struct flow *owner, struct flow *stray)
 		struct point *to = flow_ensure_point(
 			owner, from->netns, from->ifindex, from->egress);
 
-		if (!to) /* the record will not list it */
+		if (!to) {
+			volume_max(&missed, &from->seen);
 			continue;
+		}
 		volume_add(&to->seen, &from->seen);
 		to->sights |= from->sights;
 	}
+	missed = volume_less(missed, &stray->exported);
+	lose(merge, &missed, false);
 	if (stray->fresh)
 		add_attrs(owner, &tally);
 	volume_add(&owner->exported, &stray->exported);
