@@ -65,8 +65,8 @@ struct pinned_state {
 	struct count unreported;	      /* drained, but not reported */
 
 	/*
-	 * What a drain has made of the last three. It takes effect by the store of @commits;
-	 * what has to follow that has followed once @settled is the same.
+	 * What a drain has made of the last three. It takes effect once @settled differs from
+	 * @commits; what has to follow that has followed once both are the same again.
 	 */
 	struct pinned_commit {
 		__u32 generation;

@@ -538,16 +538,23 @@ void store_settle(const struct store *store)
 	__atomic_store_n(&state->settled, state->commits, __ATOMIC_SEQ_CST);
 }
 
+/*
+ * It takes effect by the store of @settled, and has no number: spools would look for the marks of
+ * one that they know nothing of.
+ */
 void store_note_drained(const struct store *store, uint32_t generation,
 			const struct counters *counted)
 {
-	const struct pinned_state *state = state_of(store);
-	struct count unreported;
+	struct pinned_state *state = state_of(store);
+	struct pinned_commit commit;
 
 	if (!state)
 		return;
-	unreported = state->unreported;
-	store_commit(store, generation, counted, &unreported, false);
+	fill_commit(store, generation, counted, &commit);
+	commit.unreported = state->unreported;
+	state->next = commit;
+	__atomic_store_n(&state->settled, state->commits - 1, __ATOMIC_SEQ_CST);
+	apply_commit(state);
 	store_settle(store);
 }
 

@@ -5,6 +5,7 @@ netobsctl run with persist = yes and a spool on disk is killed in a flood: each 
 the records once. NETOBS_TEST_KILLS says how often.
 """
 
+import json
 import os
 import time
 
@@ -16,8 +17,22 @@ KILLS = int(os.environ.get("NETOBS_TEST_KILLS", "20"))
 
 
 class Kills(KilledServiceTest):
+    alternates, is_plain = False, True # between a spool on disk, and none
+
     def output(self):
         return f"json:{self.lab.path('out')}?"
+
+    def begin(self):
+        if not self.alternates:
+            super().begin()
+            return
+        self.is_plain = not self.is_plain
+        if not self.is_plain:
+            super().begin()
+            return
+        self.write(*self.persist(), '[sink "plain"]', f"output = json:{self.lab.path('plain')}",
+                   sinks=())
+        self.start()
 
     def lines(self):
         """But for those in which a process was killed: they are sent again."""
@@ -38,6 +53,17 @@ class Kills(KilledServiceTest):
 
     def test_reloads(self):
         self.end_and_compare(3000, [self.reload_and_kill] * (KILLS // 2))
+
+    def test_processes_without_a_spool_in_between(self):
+        """They report what a killed one had not committed."""
+        self.alternates = True
+        sent = self.end_in_a_flood(3000, [self.kill, self.stop] * (KILLS // 4))
+        self.stop()
+        with open(self.lab.path("plain"), encoding="utf-8") as file:
+            plain = [json.loads(line)["Packets"] for line in file]
+        spooled = [json.loads(line)["Packets"] for line in set(self.lines())]
+        self.note(f"{sent} packets, {sum(spooled)} by a spool, {sum(plain)} without")
+        self.assertEqual(sent, sum(spooled) + sum(plain))
 
     def test_known_flows(self):
         self.end_and_compare(3000, [self.kill] * KILLS)
