@@ -11,6 +11,8 @@
 #include <netobs/flow.h>
 #include <netobs/stats.h>
 
+#include "base/text.h"
+
 enum {
 	NS_PER_MS = 1000000,
 	NS_PER_S = 1000000000,
@@ -131,6 +133,15 @@ void human_endpoint(char *buf, size_t size, const char *host, const char *port)
 	if (snprintf(buf, size, "%s%s%s:%s", has_colon ? "[" : "", host,
 		     has_colon ? "]" : "", port) < 0)
 		*buf = '\0';
+}
+
+void human_address(char *buf, size_t size, const uint8_t ip[16], uint16_t port)
+{
+	char host[NETOBS_ADDR_STR_MAX + TEXT_SPARE], number[8];
+
+	*text_ip(host, ip) = '\0';
+	snprintf(number, sizeof(number), "%u", port);
+	human_endpoint(buf, size, host, number);
 }
 
 void human_clean(char *text)

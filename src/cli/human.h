@@ -43,6 +43,9 @@ const char *human_tunnel_name(uint8_t type);
 /* "10.0.0.1:80", "[fe80::1]:53" */
 void human_endpoint(char *buf, size_t size, const char *host, const char *port);
 
+/* The same of an address. */
+void human_address(char *buf, size_t size, const uint8_t ip[16], uint16_t port);
+
 /* TCP flags as letters, ICMP types by name; empty for other protocols. */
 void human_info(char *buf, size_t size, const struct netobs_flow *flow);
 

@@ -5,7 +5,6 @@
  * within it only, so that nothing has to be restored however the program ends.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,29 +55,11 @@ static struct screen screen_size(void)
 	return (struct screen){ size.ws_row, size.ws_col };
 }
 
-__attribute__((format(printf, 2, 3))) static void
-live_print(struct output *output, const char *format, ...)
-{
-	char *text = stream_room(&output->stream, ROW_LINE_MAX);
-	va_list args;
-	int len;
-
-	if (!text)
-		return;
-	va_start(args, format);
-	len = vsnprintf(text, ROW_LINE_MAX, format, args);
-	va_end(args);
-	if (len > 0)
-		stream_advance(&output->stream, len < ROW_LINE_MAX ?
-							(size_t)len :
-							ROW_LINE_MAX - 1);
-}
-
 /* The line is cleared first: after its last column that would take a letter. */
 static void live_print_line(struct output *output, const struct screen *screen,
 			    const char *text)
 {
-	live_print(output, CLEAR_LINE "%.*s\n", screen->columns, text);
+	stream_print(&output->stream, CLEAR_LINE "%.*s\n", screen->columns, text);
 }
 
 /* "12:34:56  all interfaces, every 5 s            q quits, p pauses" */
@@ -121,8 +102,8 @@ static void live_draw_sum(struct output *output, const struct screen *screen)
 	snprintf(line, sizeof(line), "%s%s%s", is_lossy ? losses : sum,
 		 *losses ? "; " : "", is_lossy ? sum : losses);
 	if (is_lossy && output_want_colour())
-		live_print(output, CLEAR_LINE RED "%.*s" NORMAL "\n",
-			   screen->columns, line);
+		stream_print(&output->stream, CLEAR_LINE RED "%.*s" NORMAL "\n",
+			     screen->columns, line);
 	else
 		live_print_line(output, screen, line);
 }
@@ -143,12 +124,12 @@ static void live_draw_rows(struct output *output, const struct screen *screen,
 
 	layout_headings(&layout, &cells);
 	layout_line(&layout, &cells, screen->columns, line);
-	live_print(output, CLEAR_LINE BOLD "%s" NORMAL "\n", line);
+	stream_print(&output->stream, CLEAR_LINE BOLD "%s" NORMAL "\n", line);
 	for (size_t i = 0; i < n; i++) {
 		layout_cells(&layout, view->names, rows_at(&view->rows, i),
 			     view->took_ns, &cells);
 		layout_line(&layout, &cells, screen->columns, line);
-		live_print(output, CLEAR_LINE "%s\n", line);
+		stream_print(&output->stream, CLEAR_LINE "%s\n", line);
 	}
 }
 
@@ -193,7 +174,7 @@ static void live_draw(struct output *output)
 	const size_t room = live_count_room(live, &screen);
 	const size_t n = live_count_rows(&live->view, room);
 
-	live_print(output, HIDE_CURSOR GO_HOME);
+	stream_print(&output->stream, HIDE_CURSOR GO_HOME);
 	live_draw_title(output, &screen);
 	if (screen.rows > 2)
 		live_draw_sum(output, &screen);
@@ -203,7 +184,7 @@ static void live_draw(struct output *output)
 		live_draw_more(output, &screen, n);
 	if (live->note[0] && screen.rows > TITLE_LINES + 1)
 		live_print_line(output, &screen, live->note);
-	live_print(output, CLEAR_BELOW SHOW_CURSOR);
+	stream_print(&output->stream, CLEAR_BELOW SHOW_CURSOR);
 	stream_flush(&output->stream);
 }
 
@@ -221,7 +202,7 @@ static int live_open(struct output *output)
 
 	/* Scroll what is there out of the way rather than erase it. */
 	for (int i = 1; i < screen.rows; i++)
-		live_print(output, "\n");
+		stream_print(&output->stream, "\n");
 	live_draw(output);
 	return 0;
 }

@@ -1,53 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Sessions as a table: a line each. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <netobs/session.h>
 
-#include "base/text.h"
 #include "human.h"
 #include "output.h"
 
-enum { LINE_MAX_LEN = 512, CELL = 64, NSEC_PER_USEC = 1000 };
+enum { CELL = 64, NSEC_PER_USEC = 1000 };
 
 #define COLUMNS "%-12s  %-*s  %-*s  %7s  %-16s  %9s  %9s  %9s  %5s  %9s  %-7s\n"
 
 /* Addresses of IPv4 with their ports; longer ones take the room that they need. */
 enum { ENDPOINT_WIDTH = 21 };
 
-__attribute__((format(printf, 2, 3))) static void
-add_line(struct output *output, const char *format, ...)
-{
-	char *line = stream_room(&output->stream, LINE_MAX_LEN);
-	va_list args;
-	int len;
-
-	if (!line)
-		return;
-	va_start(args, format);
-	len = vsnprintf(line, LINE_MAX_LEN, format, args);
-	va_end(args);
-	if (len < LINE_MAX_LEN)
-		stream_advance(&output->stream, (size_t)len);
-}
-
 static int open_table(struct output *output)
 {
-	add_line(output, COLUMNS, "TIME", ENDPOINT_WIDTH, "LOCAL",
-		 ENDPOINT_WIDTH, "REMOTE", "PID", "PROCESS", "DURATION", "SENT",
-		 "RECEIVED", "RETR", "RTT", "ENDED");
+	stream_print(&output->stream, COLUMNS, "TIME", ENDPOINT_WIDTH, "LOCAL",
+		     ENDPOINT_WIDTH, "REMOTE", "PID", "PROCESS", "DURATION",
+		     "SENT", "RECEIVED", "RETR", "RTT", "ENDED");
 	return 0;
-}
-
-static void endpoint(char *buf, size_t size, const uint8_t ip[16], uint16_t port)
-{
-	char host[NETOBS_ADDR_STR_MAX + TEXT_SPARE], number[8];
-
-	*text_ip(host, ip) = '\0';
-	snprintf(number, sizeof(number), "%u", port);
-	human_endpoint(buf, size, host, number);
 }
 
 static void round_trip(char *buf, size_t size,
@@ -84,9 +57,10 @@ static void write_row(struct output *output, const struct netobs_record *record)
 	char rtt[CELL];
 
 	human_time(time, sizeof(time), session->end_ns);
-	endpoint(local, sizeof(local), session->local_addr, session->local_port);
-	endpoint(remote, sizeof(remote), session->remote_addr,
-		 session->remote_port);
+	human_address(local, sizeof(local), session->local_addr,
+		      session->local_port);
+	human_address(remote, sizeof(remote), session->remote_addr,
+		      session->remote_port);
 	process(session, pid, name);
 	if (record->has & NETOBS_SESSION_HAS_START)
 		human_duration(duration, sizeof(duration),
@@ -95,9 +69,10 @@ static void write_row(struct output *output, const struct netobs_record *record)
 	human_bytes(received, sizeof(received), session->bytes_received);
 	human_count(retransmits, sizeof(retransmits), session->retransmits);
 	round_trip(rtt, sizeof(rtt), session);
-	add_line(output, COLUMNS, time, ENDPOINT_WIDTH, local, ENDPOINT_WIDTH,
-		 remote, pid, name, duration, sent, received, retransmits, rtt,
-		 netobs_session_ended_name(session->ended) ?: "-");
+	stream_print(&output->stream, COLUMNS, time, ENDPOINT_WIDTH, local,
+		     ENDPOINT_WIDTH, remote, pid, name, duration, sent,
+		     received, retransmits, rtt,
+		     netobs_session_ended_name(session->ended) ?: "-");
 }
 
 const struct output_kind output_sessions = {

@@ -5,7 +5,6 @@
  * capture file, all groups are those of one interval.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,22 +71,6 @@ static void table_add_flow(struct output *output, const struct netobs_flow *flow
 
 /* ---- A table -------------------------------------------------------------------- */
 
-/* One line of text, across all columns. */
-__attribute__((format(printf, 2, 3))) static void
-table_write_text(struct output *output, const char *format, ...)
-{
-	char *line = stream_room(&output->stream, ROW_LINE_MAX);
-	va_list args;
-	int len;
-
-	if (!line)
-		return;
-	va_start(args, format);
-	len = vsnprintf(line, ROW_LINE_MAX, format, args);
-	va_end(args);
-	stream_advance(&output->stream, (size_t)len);
-}
-
 /* Which columns there are is decided by the first lines, and what they hold. */
 static void table_write_heading(struct output *output)
 {
@@ -95,9 +78,9 @@ static void table_write_heading(struct output *output)
 	struct cells headings;
 
 	if (output->sampling)
-		table_write_text(output, "Sampled: 1 of %u %s\n",
-				 output->sampling,
-				 human_sampled(output->sampling_mode));
+		stream_print(&output->stream, "Sampled: 1 of %u %s\n",
+			     output->sampling,
+			     human_sampled(output->sampling_mode));
 	layout_headings(&table->layout, &headings);
 	layout_widen(&table->layout, &headings);
 	if (table->width)
@@ -157,9 +140,9 @@ static void table_write_total(struct output *output)
 	human_count(packets, sizeof(packets), total->packets);
 	human_bytes(bytes, sizeof(bytes), total->bytes);
 	human_duration(lasted, sizeof(lasted), total->end_ns - total->start_ns);
-	table_write_text(output, "%llu flows, %s packets, %s, in %s%s\n",
-			 (unsigned long long)total->flows, packets, bytes,
-			 lasted, view_mixed_text(total));
+	stream_print(&output->stream, "%llu flows, %s packets, %s, in %s%s\n",
+		     (unsigned long long)total->flows, packets, bytes, lasted,
+		     view_mixed_text(total));
 }
 
 /* ---- JSON ----------------------------------------------------------------------- */

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -75,6 +77,24 @@ void stream_advance(struct stream *stream, size_t len)
 {
 	assert(len <= stream->size - stream->used);
 	stream->used += len;
+}
+
+void stream_print(struct stream *stream, const char *format, ...)
+{
+	va_list args, again;
+	char *text;
+	int len;
+
+	va_start(args, format);
+	va_copy(again, args);
+	len = vsnprintf(NULL, 0, format, args);
+	text = len < 0 ? NULL : stream_room(stream, (size_t)len + 1);
+	if (text) {
+		vsnprintf(text, (size_t)len + 1, format, again);
+		stream_advance(stream, (size_t)len);
+	}
+	va_end(again);
+	va_end(args);
 }
 
 void stream_close(struct stream *stream)

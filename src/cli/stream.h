@@ -25,6 +25,9 @@ char *stream_room(struct stream *stream, size_t len);
 /* Take over @len bytes that were written where stream_room() said. */
 void stream_advance(struct stream *stream, size_t len);
 
+__attribute__((format(printf, 2, 3))) void stream_print(struct stream *stream,
+							const char *format, ...);
+
 void stream_flush(struct stream *stream);
 
 /* Flushes and frees; the error remains to be read. */
