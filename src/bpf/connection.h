@@ -255,25 +255,6 @@ static __always_inline int connection_dir(const struct flow_key *key)
 	return src[0] != dst[0] ? src[0] > dst[0] : -1;
 }
 
-/* The key of the connection that packets with @key belong to. */
-static __always_inline struct flow_key connection_key(const struct flow_key *key,
-						      int dir)
-{
-	struct flow_key canonical = *key;
-
-	if (dir) {
-		canonical.src = key->dst;
-		canonical.dst = key->src;
-		canonical.src_port = key->dst_port;
-		canonical.dst_port = key->src_port;
-	}
-	canonical.flags = key->flags & ~(KEY_EGRESS | KEY_AGAIN);
-	canonical.vlan = key->vlan & ((1 << KEY_RATE_SHIFT) - 1);
-	canonical.rate_high = 0;
-	canonical.outer_hash = 0;
-	return canonical;
-}
-
 /*
  * Bytes from `data_next` to @next, which is less where the first packet that was seen came
  * behind a FIN, and the FIN was sent again.

@@ -237,14 +237,6 @@ int program_set_map_fd(const struct program_set *set, const char *map)
 			     -ENOENT;
 }
 
-int program_set_program_fd(const struct program_set *set, const char *program)
-{
-	const struct bpf_program *found =
-		bpf_object__find_program_by_name(set->object, program);
-
-	return found ? bpf_program__fd(found) : -ENOENT;
-}
-
 int program_set_open_iterator(const struct program_set *set, const char *program)
 {
 	for (size_t i = 0; i < set->n_points; i++)

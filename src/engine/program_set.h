@@ -78,7 +78,6 @@ void program_set_detach(struct program_set *set, const char *program);
 
 /** @return the file descriptor, which stays the set's, or -ENOENT */
 int program_set_map_fd(const struct program_set *set, const char *map);
-int program_set_program_fd(const struct program_set *set, const char *program);
 
 /**
  * Start an iterator. Reading the descriptor runs the program for each object.

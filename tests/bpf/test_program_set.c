@@ -100,13 +100,13 @@ static uint64_t runs_of(const struct program_set *set)
 
 static int run_once(const struct program_set *set, const char *program)
 {
+	const struct bpf_program *found =
+		bpf_object__find_program_by_name(set->object, program);
 	uint8_t frame[64] = { 0 };
 	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame,
 		    .data_size_in = sizeof(frame), .repeat = 1);
 
-	assert_int_equal(bpf_prog_test_run_opts(
-				 program_set_program_fd(set, program), &run),
-			 0);
+	assert_int_equal(bpf_prog_test_run_opts(bpf_program__fd(found), &run), 0);
 	return (int)run.retval;
 }
 

@@ -2,6 +2,7 @@
 #include "prog.h"
 
 #include "base/util.h"
+#include "bpf/store/conn_places.h"
 #include "bpf/store/log.h"
 #include "bpf/store/tally.h"
 #include "bpf/parse/tunnel.h" /* a knob of the skeleton */
@@ -273,11 +274,11 @@ struct connection prog_connection(const struct prog *prog,
 {
 	__u32 n = prog->options.conn_buckets * CONN_WAYS;
 	int dir = connection_dir(key);
-	struct flow_key wanted = connection_key(key, dir);
+	struct conn_key wanted = conn_key_of(key, dir);
 
 	for (__u32 i = 0; i < n; i++) {
 		if (prog->conn_heads[i].version &&
-		    !memcmp(&prog->conn_bodies[i].key, &wanted, sizeof(wanted)))
+		    is_connection(&prog->conn_bodies[i], &wanted))
 			return (struct connection){ &prog->conn_heads[i],
 						    &prog->conn_rates[i],
 						    &prog->conn_bodies[i] };

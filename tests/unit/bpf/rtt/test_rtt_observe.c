@@ -627,7 +627,8 @@ static void both_directions_have_one_key(void **state)
 				.tunnel = 1,
 				.outer_hash = 77,
 				.flags = KEY_EGRESS };
-	struct flow_key back, there, answer;
+	struct conn_key there, answer;
+	struct flow_key back;
 
 	(void)state;
 	key.src.lanes[1] = 11;
@@ -643,9 +644,12 @@ static void both_directions_have_one_key(void **state)
 	((uint64_t *)&back)[5] |= key_rate_bits(RATES - 1);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(connection_dir(&key), !connection_dir(&back));
-		there = connection_key(&key, connection_dir(&key));
-		answer = connection_key(&back, connection_dir(&back));
-		assert_memory_equal(&there, &answer, sizeof(there));
+		there = conn_key_of(&key, connection_dir(&key));
+		answer = conn_key_of(&back, connection_dir(&back));
+		conn_set_key(&body, &there);
+		assert_true(is_connection(&body, &answer));
+		body.key.dst_port++;
+		assert_false(is_connection(&body, &answer));
 		key.src_port = key.dst_port = back.src_port = back.dst_port = 1;
 		if (i == 1)
 			key.src.lanes[0] = back.dst.lanes[0] = ~0ULL;
