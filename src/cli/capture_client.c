@@ -41,7 +41,7 @@ static void watch_peer(int fd)
 
 static bool has_vanished(int fd)
 {
-	struct tcp_info info;
+	struct tcp_info info = { 0 };
 	socklen_t len = sizeof(info);
 
 	return !getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) &&
