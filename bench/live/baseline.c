@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * baseline empty|v0 INTERFACE: one of the programs of baseline.bpf.c on both
- * directions, where netobs would be. Says "ready" when it is attached; v0 says on
- * SIGINT what it counted, as JSON.
+ * baseline empty|v0|host-int INTERFACE: one of the programs of baseline.bpf.c on both
+ * directions, where netobs would be. Says "ready" when it is attached; those that send
+ * records say on SIGINT what they counted, as JSON.
  */
 #include "attach/attach.h"
 #include "flow_sums.h"
+#include "round_trips.h"
 #include "base/util.h"
 
 #include <bpf/bpf.h>
@@ -29,11 +30,41 @@ static void on_signal(int number)
 	stopped = 1;
 }
 
+/* What is computed from records. */
+struct sums {
+	struct flow_sums flows;
+	struct round_trips trips;
+};
+
 static int on_sample(void *user, void *data, size_t size)
 {
+	struct sums *sums = user;
+
 	(void)size;
-	return flow_sums_add(user, data);
+	return flow_sums_add(&sums->flows, data);
 }
+
+static int on_report(void *user, void *data, size_t size)
+{
+	const struct packet_report *report = data;
+	struct sums *sums = user;
+
+	(void)size;
+	round_trips_add(&sums->trips, report);
+	return flow_sums_add(&sums->flows, &report->sample);
+}
+
+struct kind {
+	const char *name;
+	const char *program;
+	ring_buffer_sample_fn on_record; /* NULL: it sends none */
+};
+
+static const struct kind kinds[] = {
+	{ "empty", "baseline_empty", NULL },
+	{ "v0", "baseline_v0", on_sample },
+	{ "host-int", "baseline_report", on_report },
+};
 
 static void print_log(int level, const char *message, void *user)
 {
@@ -96,51 +127,77 @@ static int observe(const char *interface, const struct bpf_program *program,
 	return err < 0 ? err : 0;
 }
 
-static int run_empty(const char *interface, struct baseline_bpf *skel)
+static void print_sums(const struct sums *sums, uint64_t lost)
 {
-	int err;
+	const struct round_trips *trips = &sums->trips;
 
-	bpf_map__set_autocreate(skel->maps.samples, false);
-	bpf_program__set_autoload(skel->progs.baseline_v0, false);
-	err = baseline_bpf__load(skel);
-	if (err)
-		return err;
-	return observe(interface, skel->progs.baseline_empty, NULL);
+	printf("{\"packets\": %ju, \"bytes\": %ju, \"flows\": %ju, \"lost\": %ju, "
+	       "\"rtt_samples\": %ju, \"rtt_mean_ns\": %ju}\n",
+	       (uintmax_t)sums->flows.packets, (uintmax_t)sums->flows.bytes,
+	       (uintmax_t)sums->flows.n_flows, (uintmax_t)lost,
+	       (uintmax_t)trips->samples,
+	       (uintmax_t)(trips->samples ? trips->sum_ns / trips->samples : 0));
 }
 
-static int run_v0(const char *interface, struct baseline_bpf *skel)
+static int run_reader(const char *interface, const struct kind *kind,
+		      const struct bpf_program *program,
+		      const struct baseline_bpf *skel)
 {
-	struct ring_buffer *ring;
-	struct flow_sums sums;
+	struct ring_buffer *ring = NULL;
+	struct sums sums = { 0 };
+	int err = flow_sums_init(&sums.flows);
+
+	err = err ?: round_trips_init(&sums.trips);
+	if (!err) {
+		ring = ring_buffer__new(bpf_map__fd(skel->maps.samples),
+					kind->on_record, &sums, NULL);
+		err = ring ? observe(interface, program, ring) : -errno;
+	}
+	if (!err)
+		print_sums(&sums, skel->bss->overflows);
+	ring_buffer__free(ring);
+	flow_sums_free(&sums.flows);
+	round_trips_free(&sums.trips);
+	return err;
+}
+
+static int run(const char *interface, const struct kind *kind,
+	       struct baseline_bpf *skel)
+{
+	struct bpf_program *program, *chosen = NULL;
 	int err;
 
+	bpf_object__for_each_program(program, skel->obj) {
+		bool is_it = !strcmp(bpf_program__name(program), kind->program);
+
+		bpf_program__set_autoload(program, is_it);
+		chosen = is_it ? program : chosen;
+	}
+	bpf_map__set_autocreate(skel->maps.samples, kind->on_record);
 	err = baseline_bpf__load(skel);
 	if (err)
 		return err;
-	err = flow_sums_init(&sums);
-	if (err)
-		return err;
-	ring = ring_buffer__new(bpf_map__fd(skel->maps.samples), on_sample,
-				&sums, NULL);
-	err = ring ? observe(interface, skel->progs.baseline_v0, ring) : -errno;
-	if (!err)
-		printf("{\"packets\": %ju, \"bytes\": %ju, \"flows\": %ju, "
-		       "\"lost\": %ju}\n",
-		       (uintmax_t)sums.packets, (uintmax_t)sums.bytes,
-		       (uintmax_t)sums.n_flows, (uintmax_t)skel->bss->overflows);
-	ring_buffer__free(ring);
-	flow_sums_free(&sums);
-	return err;
+	return kind->on_record ? run_reader(interface, kind, chosen, skel) :
+				 observe(interface, chosen, NULL);
+}
+
+static const struct kind *find_kind(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (!strcmp(kinds[i].name, name))
+			return &kinds[i];
+	return NULL;
 }
 
 int main(int argc, char **argv)
 {
 	struct sigaction action = { .sa_handler = on_signal };
+	const struct kind *kind = argc == 3 ? find_kind(argv[1]) : NULL;
 	struct baseline_bpf *skel;
 	int err;
 
-	if (argc != 3 || (strcmp(argv[1], "empty") && strcmp(argv[1], "v0"))) {
-		fprintf(stderr, "Usage: baseline empty|v0 INTERFACE\n");
+	if (!kind) {
+		fprintf(stderr, "Usage: baseline empty|v0|host-int INTERFACE\n");
 		return 2;
 	}
 	sigaction(SIGINT, &action, NULL);
@@ -150,8 +207,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "baseline: %s\n", strerror(errno));
 		return 1;
 	}
-	err = strcmp(argv[1], "v0") ? run_empty(argv[2], skel) :
-				      run_v0(argv[2], skel);
+	err = run(argv[2], kind, skel);
 	baseline_bpf__destroy(skel);
 	if (err)
 		fprintf(stderr, "baseline: %s\n", strerror(-err));

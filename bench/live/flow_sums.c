@@ -7,7 +7,7 @@
 
 enum { FIRST_PLACES = 4096 };
 
-static uint64_t hash(const struct packet_tuple *tuple)
+uint64_t packet_tuple_hash(const struct packet_tuple *tuple)
 {
 	uint64_t words[2], mixed;
 
@@ -21,7 +21,7 @@ static uint64_t hash(const struct packet_tuple *tuple)
 static struct flow_sum *find(const struct flow_sums *sums,
 			     const struct packet_tuple *tuple)
 {
-	uint64_t i = hash(tuple);
+	uint64_t i = packet_tuple_hash(tuple);
 
 	for (;; i++) {
 		struct flow_sum *sum = &sums->places[i & (sums->n_places - 1)];

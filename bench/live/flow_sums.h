@@ -24,6 +24,8 @@ struct flow_sums {
 	uint64_t bytes;
 };
 
+uint64_t packet_tuple_hash(const struct packet_tuple *tuple);
+
 int flow_sums_init(struct flow_sums *sums);
 void flow_sums_free(struct flow_sums *sums);
 

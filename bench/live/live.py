@@ -21,6 +21,8 @@ import load
 import measure
 import summary
 import table
+import agents
+import scenarios
 from agents import AGENTS, DEFAULT
 from agents.netobs import Before
 from scenarios import QUICK, SCENARIOS
@@ -43,9 +45,13 @@ def arguments():
                              f"{len(QUICK)} scenarios")
     parser.add_argument("--rounds", type=positive, metavar="N",
                         help=f"rounds (default {ROUNDS})")
+    parser.add_argument("--rtt", action="store_true",
+                        help="what round-trip times cost: agents " +
+                             ", ".join(agents.RTT) + "; scenarios " +
+                             ", ".join(scenarios.RTT))
     parser.add_argument("--scenario", action="append", choices=SCENARIOS,
                         metavar="S", help="one of: " + ", ".join(SCENARIOS) +
-                        "; repeatable (default all)")
+                        "; repeatable (default all at full speed)")
     parser.add_argument("--agent", action="append", choices=NAMES,
                         metavar="A", help="one of: " + ", ".join(NAMES) +
                         f"; repeatable (default {', '.join(DEFAULT)}); none "
@@ -60,13 +66,13 @@ def arguments():
                              "directory)")
     options = parser.parse_args()
     options.json = options.json or default_file(options)
-    options.scenario = options.scenario or (QUICK if options.quick
-                                            else SCENARIOS)
+    options.scenario = options.scenario or default_scenarios(options)
     options.rounds = options.rounds or (QUICK_ROUNDS if options.quick
                                         else ROUNDS)
     options.seconds = options.seconds or (QUICK_SECONDS if options.quick
                                           else SECONDS)
-    wanted = {"none", "empty", *(options.agent or DEFAULT)}
+    wanted = {"none", "empty", *(options.agent or
+                                 (agents.RTT if options.rtt else DEFAULT))}
     if options.before:
         Before.program = os.path.abspath(options.before)
         wanted.add(Before.name)
@@ -74,12 +80,19 @@ def arguments():
     return options
 
 
+def default_scenarios(options):
+    if options.rtt:
+        return scenarios.RTT
+    return QUICK if options.quick else scenarios.DEFAULT
+
+
 def default_file(options):
-    """`./dev bench report` takes live.json: a part must not replace it."""
+    """`./dev bench report` takes live.json and rtt.json: a part must not replace them."""
     is_whole = not (options.quick or options.scenario or options.agent or
                     options.before)
+    whole = "rtt.json" if options.rtt else "live.json"
     return os.path.join(os.environ["NETOBS_RESULTS"],
-                        "live.json" if is_whole else "part.json")
+                        whole if is_whole else "part.json")
 
 
 def positive(text):
@@ -129,9 +142,9 @@ def run_all(options, traffic_cpu, agent_cpu):
     for number in range(options.rounds):
         for name in options.scenario:
             scenario = SCENARIOS[name]
-            agents = [agent for agent in options.agent
-                      if scenario.protocol in AGENTS[agent].protocols]
-            for agent in rotated(agents, number):
+            names = [agent for agent in options.agent
+                     if scenario.protocol in AGENTS[agent].protocols]
+            for agent in rotated(names, number):
                 where = lab.Lab()
                 try:
                     wire = load.Wire(where, traffic_cpu)

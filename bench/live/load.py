@@ -73,19 +73,23 @@ class Wire:
         return {"packets": packets, "seconds": sent["seconds"],
                 "throughput": packets / sent["seconds"], "unit": "packet/s"}
 
-    def tcp(self, _scenario, seconds):
+    def tcp(self, scenario, seconds):
         server = self.iperf3(self.host, "-s", "-1", "-B", HOST)
         lab.wait_for(lambda: self.is_listening(server), "iperf3")
         # It takes whole seconds, and 0 for ever.
         client = self.iperf3(self.peer, "-c", HOST, "-P", TCP_STREAMS, "-t",
-                             max(1, math.ceil(seconds)), "-J")
+                             max(1, math.ceil(seconds)), "-J", "-b",
+                             scenario.rate // TCP_STREAMS)
         out, _ = client.communicate(timeout=seconds + 60)
         server.communicate(timeout=60)
         if client.returncode:
             raise RuntimeError(f"iperf3: {out}")
-        end = json.loads(out)["end"]["sum_received"]
-        return {"seconds": end["seconds"],
-                "throughput": end["bits_per_second"], "unit": "bit/s"}
+        end = json.loads(out)["end"]
+        received, cpu = end["sum_received"], end["cpu_utilization_percent"]
+        return {"seconds": received["seconds"],
+                "throughput": received["bits_per_second"], "unit": "bit/s",
+                "ends_cpu_seconds": (cpu["host_total"] + cpu["remote_total"]) / 100 *
+                                    received["seconds"]}
 
     def iperf3(self, ns, *arguments):
         return self.where.spawn(

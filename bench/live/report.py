@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 report.py RESULTS DOCS: puts results into DOCS/performance.md, between its
-markers, and draws its chart. What has no results stays as it is.
+markers, and draws its charts. What has no results stays as it is.
 """
 
 import json
@@ -11,9 +11,12 @@ import re
 import sys
 
 import chart
+import rtt_chart
 import table
+from scenarios import RTT
 
-DOCUMENT, CHART = "performance.md", "performance.svg"
+DOCUMENT = "performance.md"
+CHARTS = {"live": (chart, "performance.svg"), "rtt": (rtt_chart, "rtt.svg")}
 
 
 def where_and_when(results):
@@ -31,21 +34,44 @@ def versions(results):
                      sorted(results["versions"].items()))
 
 
-def live(results):
-    lines = results["results"]
-    parts = [where_and_when(results) + f" {versions(results)}."]
+def live_head(results):
+    text = where_and_when(results) + f" {versions(results)}."
     if results["disturbance"] is not None:
-        parts[0] += (f" Others used {results['disturbance']:.1%} of the "
-                     "agents' CPU meanwhile.")
-    for label, rows in table.groups(lines):
+        text += (f" Others used {results['disturbance']:.1%} of the "
+                 "agents' CPU meanwhile.")
+    return text
+
+
+def targets(results):
+    """A list of one table, or empty."""
+    return [table.markdown(
+        ("target of netobs", "least", "is", ""),
+        [(f"{one['scenario']}: {one['what']}", f"{one['target']:g}",
+          table.rate(one["is"]), "met" if one["met"] else "not met")
+         for one in results["targets"]])] if results["targets"] else []
+
+
+def live(results):
+    parts = [live_head(results)]
+    for label, rows in table.groups(results["results"]):
         parts += [f"**{label}**", table.markdown(table.HEAD, rows)]
-    if results["targets"]:
-        parts.append(table.markdown(
-            ("target of netobs", "least", "is", ""),
-            [(f"{one['scenario']}: {one['what']}", f"{one['target']:g}",
-              table.rate(one["is"]), "met" if one["met"] else "not met")
-             for one in results["targets"]]))
-    return "\n\n".join(parts)
+    return "\n\n".join(parts + targets(results))
+
+
+def rtt(results):
+    """Both scenarios in one table."""
+    rows = {name: {row["agent"]: row for row in results["results"]
+                   if row["scenario"] == name} for name in RTT}
+    fast, paced = (rows[name] for name in RTT)
+    head = ("agent", "throughput", "of none", "of netobs", "monitored", "CPU when paced",
+            "beyond none", "agent CPU")
+    picture = "![What round-trip times cost, of throughput and of CPU](rtt.svg)"
+    return "\n\n".join([picture, live_head(results), table.markdown(head, [
+        (agent, table.throughput(row), table.ratio(row["of_none"]),
+         table.ratio(row["of_netobs"]), table.rate(row["monitoring_rate"]),
+         table.share(paced[agent]["used_cpus"]), table.share(paced[agent]["more_cpus"]),
+         table.seconds(paced[agent]["agent_cpu_seconds_per_million"]))
+        for agent, row in fast.items()]), *targets(results)])
 
 
 def pivot(results, column, value, rows_by):
@@ -110,7 +136,7 @@ def export(results):
         ("sink", "records/s", "CPU ns/record", "over null"), rows)
 
 
-SECTIONS = {"live": live, "datapath": datapath, "alternating": alternating,
+SECTIONS = {"live": live, "rtt": rtt, "datapath": datapath, "alternating": alternating,
             "drain": drain, "drain-json": drain, "export": export, "broker": export}
 
 
@@ -148,8 +174,9 @@ def main():
         if results:
             document = fill(document, name, section(results))
             made.append(name)
-            if name == "live":
-                chart.draw(results, os.path.join(docs, CHART))
+            if name in CHARTS:
+                drawn, file = CHARTS[name]
+                drawn.draw(results, os.path.join(docs, file))
     if not made:
         sys.exit(f"no results in {directory}: run ./dev bench first")
     with open(path, "w", encoding="utf-8") as file:

@@ -13,11 +13,12 @@ class Scenario:
     direction: str # as the agent's host sees it
     flows: int
     label: str # for people
+    rate: int = 0 # bits per second, of all flows; 0: as many as possible
 
     @property
     def name(self):
         if self.protocol == "tcp":
-            return "tcp"
+            return "tcp-paced" if self.rate else "tcp"
         return f"udp-{self.direction}-{short(self.flows)}"
 
     def seconds(self, unit):
@@ -39,6 +40,8 @@ def udp(direction, flows):
 
 
 TCP_STREAMS = 16
+# What the slowest agent can follow, so that only what it takes is different.
+PACED_RATE = 1_000_000_000
 FLOWS = (1, 1000, 100_000, 1_000_000)
 
 SCENARIOS = {scenario.name: scenario for scenario in (
@@ -46,5 +49,11 @@ SCENARIOS = {scenario.name: scenario for scenario in (
     *(udp("ingress", flows) for flows in FLOWS),
     Scenario("tcp", "ingress", TCP_STREAMS,
              f"TCP ingress, {TCP_STREAMS} connections"),
+    Scenario("tcp", "ingress", TCP_STREAMS,
+             f"TCP ingress, {TCP_STREAMS} connections, "
+             f"{PACED_RATE / 1e9:g} Gbit/s", PACED_RATE),
 )}
+DEFAULT = [name for name, scenario in SCENARIOS.items() if not scenario.rate]
 QUICK = ("udp-egress-1k", "udp-egress-1M", "udp-ingress-1k", "tcp")
+# What round-trip times cost: throughput at full speed, CPU at the same rate.
+RTT = ("tcp", "tcp-paced")

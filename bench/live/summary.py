@@ -17,6 +17,12 @@ def spread(values):
             "max": max(values)}
 
 
+def spread_known(values):
+    """The same of those that are not None; None where all are."""
+    known = [value for value in values if value is not None]
+    return spread(known) if known else None
+
+
 def by_round(cells, scenario, agent):
     return {cell["round"]: cell for cell in cells
             if (cell["scenario"], cell["agent"]) == (scenario, agent)}
@@ -30,6 +36,23 @@ def ratios(cells, reference):
     pairs = [cell["throughput"] / reference[number]["throughput"]
              for number, cell in cells.items() if number in reference]
     return spread(pairs) if pairs else None
+
+
+def used_cpus(cell):
+    """
+    How many CPUs the sender, the receiver, with what programs at their packets take, and
+    the agent used; not others, which may run at the same time. None: not known of the ends.
+    """
+    if cell.get("ends_cpu_seconds") is None:
+        return None
+    return (cell["ends_cpu_seconds"] + (cell["agent_cpu_seconds"] or 0)) / cell["seconds"]
+
+
+def more_cpus(cells, reference):
+    """CPUs that were used beyond those of @reference, pair by pair as above."""
+    return spread_known(
+        None if used_cpus(cell) is None or number not in reference else
+        used_cpus(cell) - used_cpus(reference[number]) for number, cell in cells.items())
 
 
 def per_million(cells, field):
@@ -60,6 +83,8 @@ def line(cells, scenario, agent):
         "scenario": scenario, "agent": agent, "rounds": len(ours),
         "throughput": spread([c["throughput"] for c in ours.values()]),
         "unit": next(iter(ours.values()))["unit"], **of,
+        "used_cpus": spread_known(used_cpus(c) for c in ours.values()),
+        "more_cpus": more_cpus(ours, by_round(cells, scenario, "none")),
         "monitoring_rate": worst_rate(ours),
         **{f"{field}_per_million": per_million(ours, field)
            for field in PER_MILLION},
@@ -95,7 +120,7 @@ def check(lines, scenarios):
                 least = next(least for flows, least in TARGETS
                              if scenario.flows <= flows)
                 found += ratio_verdict(row, "empty", "throughput of empty", least)
-        if row["agent"] == "netobs-rtt":
+        if row["agent"] == "netobs-rtt" and not scenario.rate:
             found += ratio_verdict(row, "netobs", "throughput of netobs, with --rtt",
                                    RTT_TARGET)
     return found

@@ -32,6 +32,11 @@ def seconds(value):
     return "-" if value is None else f"{value:.2f}"
 
 
+def share(spread):
+    """Of one CPU."""
+    return "-" if spread is None else f"{100 * spread['median']:.1f} %"
+
+
 def mebibytes(value):
     return "-" if value is None else f"{value / (1 << 20):.1f} MiB"
 

@@ -15,6 +15,7 @@ from lib import lab
 import load
 import measure
 import report
+import rtt_chart
 import summary
 import table
 from agents import AGENTS
@@ -90,6 +91,24 @@ class Sums(unittest.TestCase):
                          what(cell(1, "netobs", 100), cell(1, "netobs-rtt", 99)))
         self.assertEqual([], what(cell(1, "netobs-rtt", 97)))
 
+    def test_cpu_beyond_no_agent_is_of_neighbours_in_a_round(self):
+        """The ends take more in round 2; the agent takes a quarter of a CPU."""
+        rows = self.summarize(
+            cell(1, "none", 100, ends_cpu_seconds=0.5),
+            cell(1, "netobs", 100, ends_cpu_seconds=0.625, agent_cpu_seconds=0.125),
+            cell(2, "none", 100, ends_cpu_seconds=3.0, seconds=2.0),
+            cell(2, "netobs", 100, ends_cpu_seconds=3.0, agent_cpu_seconds=0.5, seconds=2.0))
+        self.assertEqual({"median": 0.25, "min": 0.25, "max": 0.25},
+                         rows["netobs"]["more_cpus"])
+        self.assertEqual({"median": 1.0, "min": 0.5, "max": 1.5}, rows["none"]["used_cpus"])
+        self.assertIsNone(self.summarize(cell(1, "netobs", 100))["netobs"]["more_cpus"])
+
+    def test_a_rate_that_is_given_is_no_target(self):
+        cells = [{**cell(1, agent, 100, reported=1000), "scenario": "tcp-paced"}
+                 for agent in ("empty", "netobs", "netobs-rtt")]
+        self.assertEqual(["monitoring rate"], [
+            one["what"] for one in summary.check(summary.summarize(cells), SCENARIOS)])
+
     def test_one_lost_packet_is_not_met(self):
         lines = summary.summarize([
             cell(1, "netobs", 96, packets=10 ** 9, reported=10 ** 9 - 1)])
@@ -132,6 +151,27 @@ class Words(unittest.TestCase):
                       report.live(results))
         self.assertIn("UDP egress, 1k flows", table.text(lines))
         self.assertIn("'1k' 1", chart.script(results, "x.svg"))
+
+    def test_round_trip_times(self):
+        cells = [{**cell(1, agent, throughput, unit="bit/s", reported=reported,
+                         ends_cpu_seconds=used), "scenario": scenario}
+                 for scenario in ("tcp", "tcp-paced")
+                 for agent, throughput, used, reported in
+                 (("none", 5e9, 1.0, None), ("empty", 5e9, 1.0, None),
+                  ("netobs", 4e9, 1.01, 1000), ("netobs-rtt", 3.96e9, 1.03, 1000),
+                  ("host-int", 3e9, 1.4, 990))]
+        lines = summary.summarize(cells)
+        results = {"kernel": "6.1", "cpu": "a CPU", "cpus": 2, "rounds": 1,
+                   "versions": {"iperf3": "3"}, "results": lines, "disturbance": None,
+                   "targets": summary.check(lines, SCENARIOS)}
+        text = report.rtt(results)
+        self.assertIn("| netobs-rtt | 3.96 Gbit/s | 0.792 | 0.990 | 1 | 103.0 % | 3.0 % |", text)
+        self.assertIn("| host-int | 3.00 Gbit/s | 0.600 | 0.750 | 0.9900 | 140.0 % | 40.0 % |",
+                      text)
+        self.assertIn("with --rtt | 0.98 | 0.9900 | met |", text)
+        script = rtt_chart.script(results, "x.svg")
+        self.assertEqual(2, script.count("plot "))
+        self.assertIn("\n1 40.000 40.000 40.000 ", script)
 
     def test_datapath_and_drain(self):
         host = {"kernel": "6.1", "cpu": "a CPU", "rounds": 1}
