@@ -57,7 +57,7 @@ enum netobs_alert_way {
 /** Bits of netobs_alert.record.has. */
 enum netobs_alert_field {
 	NETOBS_ALERT_HAS_BASELINE = 1 << 0, /**< baseline */
-	/** pid, process; later libraries may know them */
+	/** pid, process: with NETOBS_PROCESSES, if it is known */
 	NETOBS_ALERT_HAS_PROCESS = 1 << 1
 };
 
@@ -85,7 +85,9 @@ struct netobs_alert {
 	uint32_t netns_inode;
 	int64_t start_ns; /**< when the connection was first seen, ns since 1970 UTC */
 
-	uint32_t pid;	    /**< of the process of the local end */
+	/** Of the process of the local end; where both ends are sockets of this host, of the
+	 *  server. */
+	uint32_t pid;
 	char process[16];   /**< its command; it may not be UTF-8 */
 	uint32_t reserved2; /**< 0 */
 
@@ -101,15 +103,24 @@ struct netobs_alert_rule {
 	const char *rule; /**< netobsctl-alerts(8); up to 511 bytes */
 };
 
-/** What a rule has done since it is in use. */
+/**
+ * What a rule has done since it is in use:
+ *
+ *	broken = fired + held + limited + lost
+ *
+ * Programs count while this is read, so it may differ by what they are about to count.
+ */
 struct netobs_alert_counts {
 	size_t sz; /**< sizeof(struct netobs_alert_counts), set by the caller */
-	uint64_t fired; /**< alerts that were reported */
+	uint64_t fired; /**< alerts that the programs reported */
 	/** Samples that broke the rule and were not reported: the connection had an alert of
 	 *  this rule less than "hold" before; */
 	uint64_t held;
 	uint64_t limited; /**< there were more of this rule than "limit" allows; */
 	uint64_t lost;	  /**< the process did not read fast enough. */
+	uint64_t broken; /**< samples that broke the rule */
+	/** Of fired: those that on_alert got. The others wait for netobs_dispatch(). */
+	uint64_t delivered;
 };
 
 /**
@@ -143,7 +154,8 @@ NETOBS_API int netobs_alert_rule_check(const char *rule, char *error,
 /**
  * Read what a rule has done.
  *
- * @param rule        its number in the list of netobs_alerts_set()
+ * @param rule        its number in the list of netobs_alerts_set(); behind the last one: all
+ *                    rules that were replaced
  * @param ret_counts  as for netobs_stats_get()
  * @return 0; -EINVAL: an argument is NULL, or sz is too small; -ENOENT: there are not so many
  *         rules

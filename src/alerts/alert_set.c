@@ -186,6 +186,7 @@ void alert_set_succeed(struct alert_set *set, const struct alert_set *before,
 		if (same) {
 			entry->slot = same->slot;
 			entry->before = same->before;
+			entry->delivered = same->delivered;
 			is_taken[entry->slot] = true;
 			continue;
 		}
@@ -195,8 +196,7 @@ void alert_set_succeed(struct alert_set *set, const struct alert_set *before,
 	}
 }
 
-const struct alert_entry *alert_set_find(const struct alert_set *set,
-					 uint32_t slot)
+struct alert_entry *alert_set_find(struct alert_set *set, uint32_t slot)
 {
 	for (uint32_t i = 0; set && i < set->n; i++)
 		if (set->entries[i].slot == slot)
@@ -204,18 +204,49 @@ const struct alert_entry *alert_set_find(const struct alert_set *set,
 	return NULL;
 }
 
+static void count_add(struct alert_count *to, const struct alert_count *more)
+{
+	to->broken += more->broken;
+	to->fired += more->fired;
+	to->held += more->held;
+	to->limited += more->limited;
+	to->lost += more->lost;
+}
+
+static void count_subtract(struct alert_count *from,
+			   const struct alert_count *less)
+{
+	from->broken -= less->broken;
+	from->fired -= less->fired;
+	from->held -= less->held;
+	from->limited -= less->limited;
+	from->lost -= less->lost;
+}
+
 struct alert_count alert_set_count(const struct alert_entry *entry,
 				   const struct alert_count totals[ALERT_SLOTS])
 {
-	const struct alert_count *now = &totals[entry->slot];
-	const struct alert_count *before = &entry->before;
+	struct alert_count count = totals[entry->slot];
 
-	return (struct alert_count){
-		.fired = now->fired - before->fired,
-		.held = now->held - before->held,
-		.limited = now->limited - before->limited,
-		.lost = now->lost - before->lost,
-	};
+	count_subtract(&count, &entry->before);
+	return count;
+}
+
+struct alert_count
+alert_set_count_others(const struct alert_set *set,
+		       const struct alert_count totals[ALERT_SLOTS])
+{
+	struct alert_count others = { 0 };
+
+	for (uint32_t slot = 0; slot < ALERT_SLOTS; slot++)
+		count_add(&others, &totals[slot]);
+	for (uint32_t i = 0; set && i < set->n; i++) {
+		const struct alert_count count =
+			alert_set_count(&set->entries[i], totals);
+
+		count_subtract(&others, &count);
+	}
+	return others;
 }
 
 bool alert_set_has_same_filters(const struct alert_set *one,
@@ -229,7 +260,8 @@ bool alert_set_has_same_filters(const struct alert_set *one,
 
 static uint32_t kind_of(const struct alert_entry *entry)
 {
-	return 2 * entry->spec.metric + entry->spec.is_ratio;
+	return alert_kind(entry->spec.metric, entry->spec.is_ratio,
+			  !entry->filter && entry->spec.among <= 1);
 }
 
 struct sorted {
@@ -272,7 +304,9 @@ void alert_set_compile(const struct alert_set *set, uint32_t epoch,
 	qsort(sorted, set->n, sizeof(*sorted), compare_rules);
 	for (uint32_t kind = 0; kind < ARRAY_SIZE(ret_table->first); kind++) {
 		ret_table->first[kind] = (uint16_t)n;
-		for (; n < set->n && sorted[n].kind == kind; n++)
+		for (; n < set->n && sorted[n].kind == kind; n++) {
 			ret_table->rules[n] = sorted[n].rule;
+			ret_table->thresholds[n] = sorted[n].rule.threshold;
+		}
 	}
 }

@@ -18,6 +18,7 @@ struct alert_entry {
 	uint32_t filter;	/* number of the expression, plus 1; 0: none */
 	uint32_t slot;
 	struct alert_count before; /* in the slot, by rules that had it earlier */
+	uint64_t delivered;
 };
 
 struct alert_set {
@@ -60,11 +61,15 @@ void alert_set_compile(const struct alert_set *set, uint32_t epoch,
 		       struct alert_table *ret_table);
 
 /** @return the rule that has a slot; NULL: none of this set */
-const struct alert_entry *alert_set_find(const struct alert_set *set,
-					 uint32_t slot);
+struct alert_entry *alert_set_find(struct alert_set *set, uint32_t slot);
 
 /** @return what the rule has counted */
 struct alert_count alert_set_count(const struct alert_entry *entry,
 				   const struct alert_count totals[ALERT_SLOTS]);
+
+/** @return the same of all rules that are not in @set any more; @set may be NULL */
+struct alert_count
+alert_set_count_others(const struct alert_set *set,
+		       const struct alert_count totals[ALERT_SLOTS]);
 
 #endif

@@ -29,7 +29,10 @@ struct netobs {
 	struct containers containers; /* zeroes, unless they are wanted */
 	struct alerts alerts; /* zeroes until the context starts, and without any */
 	struct alert_set *alert_set; /* NULL: there are no rules */
-	uint32_t alert_epoch;	     /* of their filters */
+	/* Those before, of which alerts may come yet; NULL: there were none. */
+	struct alert_set *alert_set_before;
+	uint64_t alerts_delivered; /* of rules that are in neither */
+	uint32_t alert_epoch;	   /* of their filters */
 	char *persist; /* the directory; NULL: nothing outlives the process */
 	struct pinned pinned;
 	struct host_listener pinned_listener;

@@ -72,11 +72,17 @@ static void fill_connection(const struct netobs *ctx,
 	snprintf(alert->interface, sizeof(alert->interface), "%s", netif->name);
 }
 
+/* Of the rules in use, or of those that were replaced while this was on its way. */
+static struct alert_entry *find_entry(const struct netobs *ctx, uint32_t slot)
+{
+	return alert_set_find(ctx->alert_set, slot) ?:
+		       alert_set_find(ctx->alert_set_before, slot);
+}
+
 static void on_event(void *arg, const struct alert_event *event)
 {
 	struct netobs *ctx = arg;
-	const struct alert_entry *entry =
-		alert_set_find(ctx->alert_set, event->slot);
+	struct alert_entry *entry = find_entry(ctx, event->slot);
 	struct netobs_alert alert = {
 		.record = { .sz = sizeof(alert),
 			    .type = NETOBS_RECORD_ALERT,
@@ -89,8 +95,10 @@ static void on_event(void *arg, const struct alert_event *event)
 					event->baseline),
 	};
 
-	if (!entry) /* of a rule that was removed meanwhile */
+	if (!entry) /* there is none: set_alerts() has read those of earlier rules */
 		return;
+	entry->delivered++;
+	ctx->alerts_delivered++;
 	if (event->baseline)
 		alert.record.has |= NETOBS_ALERT_HAS_BASELINE;
 	else
@@ -147,6 +155,7 @@ void context_close_alerts(struct netobs *ctx)
 {
 	alerts_close(&ctx->alerts);
 	alert_set_free(TAKE_PTR(ctx->alert_set));
+	alert_set_free(TAKE_PTR(ctx->alert_set_before));
 }
 
 /* All elements have the size of the caller's struct. */
@@ -217,15 +226,16 @@ static int set_alerts(struct netobs *ctx, const struct netobs_alert_rule *rules,
 	err = make_set(ctx, rules, n, &set);
 	if (err)
 		return err;
-	/* Those of a rule that goes are still its own. */
-	context_read_alerts(ctx);
+	/* Slots of the rules before may be given to others now. */
+	alerts_read_all(&ctx->alerts);
 	alerts_count(&ctx->alerts, totals);
 	alert_set_succeed(set, ctx->alert_set, totals);
 	if (ctx->alerts.tables)
 		err = install(ctx, set);
 	if (err)
 		return err;
-	alert_set_free(ctx->alert_set);
+	alert_set_free(ctx->alert_set_before);
+	ctx->alert_set_before = ctx->alert_set;
 	ctx->alert_set = TAKE_PTR(set);
 	return 0;
 }
@@ -261,22 +271,39 @@ int netobs_alert_rule_check(const char *rule, char *error, size_t size)
 	return err == -ENOMEM ? err : -EINVAL;
 }
 
+/* Of all rules that are in the list no more. */
+static uint64_t delivered_of_others(const struct netobs *ctx)
+{
+	const struct alert_set *set = ctx->alert_set;
+	uint64_t delivered = ctx->alerts_delivered;
+
+	for (uint32_t i = 0; set && i < set->n; i++)
+		delivered -= set->entries[i].delivered;
+	return delivered;
+}
+
 int netobs_alert_counts_get(const struct netobs *ctx, uint32_t rule,
 			    struct netobs_alert_counts *ret_counts)
 {
 	struct netobs_alert_counts counts = { 0 };
 	struct alert_count totals[ALERT_SLOTS], of;
+	uint32_t n;
 
 	if (!ctx || !ret_counts)
 		return -EINVAL;
-	if (!ctx->alert_set || rule >= ctx->alert_set->n)
+	n = ctx->alert_set ? ctx->alert_set->n : 0;
+	if (rule > n)
 		return -ENOENT;
 	alerts_count(&ctx->alerts, totals);
-	of = alert_set_count(&ctx->alert_set->entries[rule], totals);
+	of = rule < n ? alert_set_count(&ctx->alert_set->entries[rule], totals) :
+			alert_set_count_others(ctx->alert_set, totals);
 	counts.fired = of.fired;
 	counts.held = of.held;
 	counts.limited = of.limited;
 	counts.lost = of.lost;
+	counts.broken = of.broken;
+	counts.delivered = rule < n ? ctx->alert_set->entries[rule].delivered :
+				      delivered_of_others(ctx);
 	return sized_fill(ret_counts, &counts, sizeof(counts));
 }
 

@@ -26,6 +26,8 @@ enum {
 	ALERT_SLOTS = 256,
 	ALERT_FILTERS_MAX = 64,
 	ALERT_SAMPLES_MAX = 8, /* M of "for N of M" */
+	/* Of rules: by metric, whether thresholds are multiples, and whether they are plain. */
+	ALERT_KINDS = 4 * ALERT_METRICS,
 	ALERT_RATIO_SHIFT = 8, /* of a threshold that is a multiple of the baseline */
 	ALERT_LOSS_WINDOW =
 		954, /* ticks: 1 s, in which retransmissions are summed up */
@@ -47,18 +49,28 @@ struct alert_rule {
 };
 
 /*
- * Those of a metric one after the other, with increasing thresholds: first the ones that are
- * numbers, then multiples of the baseline. first[2 * metric] is where they begin.
+ * Those of a kind one after the other, with increasing thresholds, so that a sample breaks the first
+ * ones of a kind; first[alert_kind()] is where they begin. A sample that breaks a plain rule needs to
+ * know nothing else of its connection: neither earlier samples nor a filter.
  */
 struct alert_table {
 	__u32 n;
 	__u32 n_filters;
 	__u32 epoch; /* of the filters: verdicts of other epochs are void */
 	__u32 history; /* metrics of which samples are kept: 1 << enum alert_metric */
-	__u16 first[2 * ALERT_METRICS + 2];
-	__u32 reserved;
+	__u16 first[ALERT_KINDS + 1];
+	__u16 serial; /* another one with each table, never 0 */
+	__u32 number; /* its own: 0 or 1 */
+	__u32 thresholds[ALERT_RULES_MAX]; /* of the rules */
 	struct alert_rule rules[ALERT_RULES_MAX];
 };
+
+/* @is_ratio, @is_plain: 0 or 1 */
+static __always_inline __u32 alert_kind(__u32 metric, __u32 is_ratio,
+					__u32 is_plain)
+{
+	return 4 * metric + 2 * is_ratio + is_plain;
+}
 
 /* One of these in the map. */
 struct alert_tables {
@@ -75,12 +87,37 @@ struct alert_limit {
 
 /* Of a slot on a CPU. */
 struct alert_count {
-	__u64 fired; /* alerts that were reported */
+	__u64 broken; /* samples that broke the rule: the sum of all below */
+	__u64 fired;  /* alerts that were reported */
 	/* Those that were not: the connection had one of this rule already, there were too
 	 * many of this rule, or the reader was late. */
 	__u64 held;
 	__u64 limited;
 	__u64 lost;
+	__u64 reserved[3];
+};
+
+_Static_assert(sizeof(struct alert_count) == CACHE_LINE, "a rule has its own");
+
+/*
+ * Of a plain rule in a table, on a CPU: samples that broke it and all plain rules before it of its
+ * kind, but none behind it. That is one count for any number of rules.
+ */
+struct alert_prefix {
+	__u64 broken;
+	/* Of these: all of the rules were silent for the connection, or had reached their limit. */
+	__u64 held;
+	__u64 limited;
+	__u64 reserved;
+};
+
+/* Of plain rules of a kind, on a CPU: up to which one all have reached their limit, and until when. */
+struct alert_exhausted {
+	__u64 until_ns;
+	__u16 last;   /* number of the rule */
+	__u16 serial; /* of the table; 0: they have not */
+	__u32 reserved;
+	__u64 soonest_ns; /* of the sample at hand: when the first one of its rules may report */
 };
 
 /* A rule that is silent for a connection. */
@@ -111,13 +148,27 @@ struct alert_state {
 	__u64 born_ns;
 	__u64 verdict; /* filters that its first packet matches */
 	__u32 epoch;   /* of the verdict; 0: there is none */
-	__u32 reserved[3];
+	__u32 alerted; /* metrics that there was an alert of: so rules may be silent */
+	__u32 reserved[2];
 	__u8 kept[2][ALERT_METRICS]; /* of histories: the next place, see alert_remember() */
 	struct alert_loss loss[2];
+	__u64 quiet[2 * ALERT_METRICS]; /* of plain rules: struct alert_quiet */
 	struct alert_history histories[2][ALERT_METRICS];
 };
 
-_Static_assert(sizeof(struct alert_state) == 5 * CACHE_LINE, "no padding");
+_Static_assert(sizeof(struct alert_state) == 6 * CACHE_LINE, "no padding");
+
+/* Up to which plain rule of a kind all are silent for a connection, and until when: in one word. */
+struct alert_quiet {
+	__u32 until;  /* ticks */
+	__u16 last;   /* number of the rule */
+	__u16 serial; /* of the table; 0: they are not */
+};
+
+union alert_quiet_word {
+	struct alert_quiet quiet;
+	__u64 word;
+};
 
 /* What the ring buffer has. */
 struct alert_event {

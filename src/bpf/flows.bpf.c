@@ -262,7 +262,7 @@ static __always_inline void observe(struct run *run, struct __sk_buff *skb,
 	if (config_rtt && run->scratch->noted.is_there) {
 		track_connection(run);
 		if (config_alerts && run->scratch->noted.segment.taken)
-			alert_look(run->cpu_id);
+			alert_observe(run->cpu_id);
 	}
 }
 

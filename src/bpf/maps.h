@@ -30,7 +30,7 @@ struct alert_sample {
 	__u8 metric;
 	__u8 dir;
 	__u8 is_ratio; /* rules are those with a multiple of the baseline */
-	__u8 reserved;
+	__u8 may_hold; /* the connection has had alerts of the metric */
 };
 
 /* On cache lines of its own, and so is what is behind it: 6 ns of a packet of many connections. */
@@ -216,6 +216,23 @@ struct {
 	__type(key, __u32);
 	__type(value, struct alert_count);
 } alert_counts SEC(".maps");
+
+/* [CPU][table], then ALERT_RULES_MAX of them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct alert_prefix);
+} alert_prefixes SEC(".maps");
+
+/* [CPU], then those of each kind of plain rules. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct alert_exhausted);
+} alert_exhausted SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

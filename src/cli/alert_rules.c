@@ -46,6 +46,13 @@ void alert_rules_clear(struct alert_rules *rules)
 	rules->n = 0;
 }
 
+void alert_rules_move(struct alert_rules *to, struct alert_rules *from)
+{
+	alert_rules_clear(to);
+	*to = *from;
+	from->n = 0;
+}
+
 int alert_rules_place(const struct alert_rules *rules, const char *message,
 		      const char **ret_rest)
 {
@@ -59,26 +66,45 @@ int alert_rules_place(const struct alert_rules *rules, const char *message,
 	return (int)rule;
 }
 
+static void add_counts(struct json *json, const struct netobs_alert_counts *counts)
+{
+	json_key_u64(json, "broken", counts->broken);
+	json_key_u64(json, "fired", counts->fired);
+	json_key_u64(json, "held", counts->held);
+	json_key_u64(json, "limited", counts->limited);
+	json_key_u64(json, "lost", counts->lost);
+	json_key_u64(json, "delivered", counts->delivered);
+}
+
+static void add_rule(struct json *json, const struct netobs_alert_rule *rule,
+		     const struct netobs_alert_counts *counts)
+{
+	json_open(json, '{');
+	if (*rule->name) {
+		json_key(json, "name");
+		json_string(json, rule->name);
+	}
+	json_key(json, "rule");
+	json_string(json, rule->rule);
+	add_counts(json, counts);
+	json_close(json, '}');
+}
+
 void alert_rules_json(const struct alert_rules *rules, const struct netobs *ctx,
 		      struct json *json)
 {
-	json_open(json, '[');
-	for (uint32_t i = 0; i < rules->n; i++) {
-		struct netobs_alert_counts counts = { .sz = sizeof(counts) };
+	struct netobs_alert_counts counts = { .sz = sizeof(counts) };
 
-		if (netobs_alert_counts_get(ctx, i, &counts) < 0)
-			break;
+	json_open(json, '[');
+	for (uint32_t i = 0; i < rules->n; i++)
+		if (netobs_alert_counts_get(ctx, i, &counts) == 0)
+			add_rule(json, &rules->list[i], &counts);
+	if (netobs_alert_counts_get(ctx, rules->n, &counts) == 0 &&
+	    counts.broken) {
 		json_open(json, '{');
-		if (*rules->list[i].name) {
-			json_key(json, "name");
-			json_string(json, rules->list[i].name);
-		}
 		json_key(json, "rule");
-		json_string(json, rules->list[i].rule);
-		json_key_u64(json, "fired", counts.fired);
-		json_key_u64(json, "held", counts.held);
-		json_key_u64(json, "limited", counts.limited);
-		json_key_u64(json, "lost", counts.lost);
+		json_string(json, "replaced");
+		add_counts(json, &counts);
 		json_close(json, '}');
 	}
 	json_close(json, ']');

@@ -29,11 +29,14 @@ int alert_rules_add(struct alert_rules *rules, const char *name,
 
 void alert_rules_clear(struct alert_rules *rules);
 
+/** Give @to the rules of @from, in place of its own. */
+void alert_rules_move(struct alert_rules *to, struct alert_rules *from);
+
 /** @return the number of the rule that "alerts[N]: ..." is about; -1: none. *@ret_rest: "..." */
 int alert_rules_place(const struct alert_rules *rules, const char *message,
 		      const char **ret_rest);
 
-/* What each rule has done, as an array. */
+/* What each rule has done, as an array; then those that were replaced, if they did anything. */
 void alert_rules_json(const struct alert_rules *rules, const struct netobs *ctx,
 		      struct json *json);
 

@@ -16,6 +16,7 @@
 
 enum {
 	SLICE_MS = 4,
+	ALL_MS = 100,	 /* so long alerts that go on coming are read at most */
 	SETTLE_MS = 100, /* that is waited for programs, at most */
 	SETTLE_STEP_US = 50,
 };
@@ -23,6 +24,12 @@ enum {
 static size_t counts_size(const struct alerts *alerts)
 {
 	return alerts->store->n_cpus * ALERT_SLOTS * sizeof(*alerts->counts);
+}
+
+static size_t prefixes_size(const struct alerts *alerts)
+{
+	return alerts->store->n_cpus * 2 * ALERT_RULES_MAX *
+	       sizeof(*alerts->prefixes);
 }
 
 /* ---- Open and close ----------------------------------------------------------------- */
@@ -52,6 +59,10 @@ static int open_maps(struct alerts *alerts)
 	alerts->counts = map_mmap(program_set_map_fd(maps, "alert_counts"), 0,
 				  counts_size(alerts));
 	if (!alerts->counts)
+		return -errno;
+	alerts->prefixes = map_mmap(program_set_map_fd(maps, "alert_prefixes"),
+				    0, prefixes_size(alerts));
+	if (!alerts->prefixes)
 		return -errno;
 	log_borrow_libbpf(alerts->log);
 	alerts->ring = ring_buffer__new(program_set_map_fd(maps, "alert_events"),
@@ -86,6 +97,8 @@ void alerts_close(struct alerts *alerts)
 		map_munmap(alerts->tables, sizeof(*alerts->tables));
 	if (alerts->counts)
 		map_munmap((void *)alerts->counts, counts_size(alerts));
+	if (alerts->prefixes)
+		map_munmap(alerts->prefixes, prefixes_size(alerts));
 	ring_buffer__free(alerts->ring);
 	free(alerts->entered);
 	*alerts = (struct alerts){ 0 };
@@ -98,12 +111,90 @@ int alerts_fd(const struct alerts *alerts)
 	return alerts->ring ? ring_buffer__epoll_fd(alerts->ring) : -EBADF;
 }
 
-void alerts_read(struct alerts *alerts)
+static void read_events(struct alerts *alerts, int64_t ms)
 {
 	if (!alerts->ring)
 		return;
-	alerts->slice_end_ns = clock_boot_ns() + SLICE_MS * NSEC_PER_MSEC;
+	alerts->slice_end_ns = clock_boot_ns() + ms * NSEC_PER_MSEC;
 	ring_buffer__consume(alerts->ring);
+}
+
+void alerts_read(struct alerts *alerts)
+{
+	read_events(alerts, SLICE_MS);
+}
+
+/* Those of a rule in a table, on a CPU. */
+static struct alert_prefix *prefix_at(const struct alerts *alerts, uint32_t cpu,
+				      uint32_t table, uint32_t rule)
+{
+	return &alerts->prefixes[(cpu * 2 + table) * ALERT_RULES_MAX + rule];
+}
+
+static struct alert_prefix sum_prefixes(const struct alerts *alerts,
+					uint32_t table, uint32_t rule)
+{
+	struct alert_prefix sum = { 0 };
+
+	for (uint32_t cpu = 0; cpu < alerts->store->n_cpus; cpu++) {
+		const struct alert_prefix *one =
+			prefix_at(alerts, cpu, table, rule);
+
+		sum.broken += __atomic_load_n(&one->broken, __ATOMIC_RELAXED);
+		sum.held += __atomic_load_n(&one->held, __ATOMIC_RELAXED);
+		sum.limited += __atomic_load_n(&one->limited, __ATOMIC_RELAXED);
+	}
+	return sum;
+}
+
+/* A sample that broke a plain rule broke all before it of its kind. */
+static void add_prefixes(const struct alerts *alerts, uint32_t number,
+			 struct alert_prefix totals[ALERT_SLOTS])
+{
+	const struct alert_table *table = &alerts->tables->tables[number];
+
+	for (uint32_t kind = 0; kind < ALERT_KINDS; kind++) {
+		struct alert_prefix sum = { 0 };
+
+		for (uint32_t i = table->first[kind + 1];
+		     i > table->first[kind]; i--) {
+			const struct alert_prefix more =
+				sum_prefixes(alerts, number, i - 1);
+			struct alert_prefix *to =
+				&totals[table->rules[i - 1].slot];
+
+			sum.broken += more.broken;
+			sum.held += more.held;
+			sum.limited += more.limited;
+			to->broken += sum.broken;
+			to->held += sum.held;
+			to->limited += sum.limited;
+		}
+	}
+}
+
+static void add_all_prefixes(const struct alerts *alerts,
+			     struct alert_count totals[ALERT_SLOTS])
+{
+	struct alert_prefix prefixes[ALERT_SLOTS];
+
+	memcpy(prefixes, alerts->before, sizeof(prefixes));
+	for (uint32_t number = 0; number < 2; number++)
+		add_prefixes(alerts, number, prefixes);
+	for (uint32_t slot = 0; slot < ALERT_SLOTS; slot++) {
+		totals[slot].broken += prefixes[slot].broken;
+		totals[slot].held += prefixes[slot].held;
+		totals[slot].limited += prefixes[slot].limited;
+	}
+}
+
+/* No program reads the table. */
+static void keep_prefixes(struct alerts *alerts, uint32_t number)
+{
+	add_prefixes(alerts, number, alerts->before);
+	for (uint32_t cpu = 0; cpu < alerts->store->n_cpus; cpu++)
+		memset(prefix_at(alerts, cpu, number, 0), 0,
+		       ALERT_RULES_MAX * sizeof(*alerts->prefixes));
 }
 
 void alerts_count(const struct alerts *alerts,
@@ -121,6 +212,8 @@ void alerts_count(const struct alerts *alerts,
 		for (size_t i = 0; i < n; i++)
 			to[i] += __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 	}
+	if (alerts->prefixes)
+		add_all_prefixes(alerts, ret_totals);
 }
 
 /* ---- Rules -------------------------------------------------------------------------- */
@@ -149,13 +242,45 @@ static void wait_for_readers(const struct alerts *alerts)
 		nanosleep(&step, NULL);
 }
 
+void alerts_read_all(struct alerts *alerts)
+{
+	if (alerts->tables)
+		wait_for_readers(alerts);
+	read_events(alerts, ALL_MS);
+}
+
+/* Of slots that rules did not have before: others may have left their limits there. */
+static void reset_limits(const struct alerts *alerts,
+			 const struct alert_table *before,
+			 const struct alert_table *table)
+{
+	const int limits =
+		program_set_map_fd(&alerts->store->maps, "alert_limits");
+	static const struct alert_limit none;
+	bool is_kept[ALERT_SLOTS] = { false };
+
+	for (uint32_t i = 0; i < before->n; i++)
+		is_kept[before->rules[i].slot] = true;
+	for (uint32_t i = 0; i < table->n; i++) {
+		const uint32_t slot = table->rules[i].slot;
+
+		if (!is_kept[slot])
+			bpf_map_update_elem(limits, &slot, &none, BPF_ANY);
+	}
+}
+
 void alerts_set_table(struct alerts *alerts, const struct alert_table *table)
 {
 	struct alert_tables *tables = alerts->tables;
 	uint32_t next = !tables->active;
 
 	wait_for_readers(alerts);
+	keep_prefixes(alerts, next);
+	reset_limits(alerts, &tables->tables[!next], table);
+	alerts->serial += alerts->serial == UINT16_MAX ? 2 : 1;
 	tables->tables[next] = *table;
+	tables->tables[next].number = next;
+	tables->tables[next].serial = alerts->serial;
 	__atomic_store_n(&tables->active, next, __ATOMIC_SEQ_CST);
 	for (uint32_t cpu = 0; cpu < alerts->store->n_cpus; cpu++)
 		alerts->entered[cpu] = __atomic_load_n(

@@ -15,6 +15,10 @@ struct alerts {
 	struct store *store;
 	struct alert_tables *tables;	  /* mapped */
 	const struct alert_count *counts; /* mapped, ALERT_SLOTS for each CPU */
+	struct alert_prefix *prefixes; /* mapped, two tables of them for each CPU */
+	/* Of slots: what prefixes counted in earlier tables. */
+	struct alert_prefix before[ALERT_SLOTS];
+	uint16_t serial; /* of the last table */
 	struct ring_buffer *ring;
 	void (*on_event)(void *ctx, const struct alert_event *event);
 	void *ctx;
@@ -39,6 +43,9 @@ int alerts_fd(const struct alerts *alerts);
 
 /* Pass on alerts, for some milliseconds. */
 void alerts_read(struct alerts *alerts);
+
+/* Pass on all alerts of rules from before the last alerts_set_table(). */
+void alerts_read_all(struct alerts *alerts);
 
 /**
  * Have the filters be asked about connections from now on.

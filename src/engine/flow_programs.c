@@ -32,8 +32,13 @@ static int size_alerts(const struct bpf_object *object,
 	const bool has = knobs->has_alerts;
 	uint32_t counts = has ? knobs->n_cpus * ALERT_SLOTS : 1;
 	uint32_t ring = has ? ALERT_RING_BYTES : sysconf(_SC_PAGESIZE);
+	uint32_t prefixes = has ? knobs->n_cpus * 2 * ALERT_RULES_MAX : 1;
 	int err = resize_map(object, "alert_counts", counts);
 
+	err = err ?: resize_map(object, "alert_prefixes", prefixes);
+	err = err   ?:
+		      resize_map(object, "alert_exhausted",
+				 has ? knobs->n_cpus * 2 * ALERT_METRICS : 1);
 	err = err ?: resize_map(object, "alert_events", ring);
 	err = err   ?:
 		      resize_map(object, "alert_holds",

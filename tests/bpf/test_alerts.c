@@ -22,7 +22,8 @@ enum {
 	SYN = 2,
 	ACK = 16,
 	CONNECTIONS = 6,
-	RULES = 60,
+	RULES = 60, /* of the model */
+	MANY = 100,
 	STEPS = 400,
 	ROUNDS = 6,
 	SERVER_PORT = 80,
@@ -111,12 +112,12 @@ struct rule {
 };
 
 struct model {
-	struct rule rules[RULES];
+	struct rule rules[MANY];
 	uint32_t n_rules;
 	struct sample samples[CONNECTIONS * STEPS * 4];
 	size_t n;
 	/* What came: the rule's slot is its number. */
-	uint64_t fired[RULES];
+	uint64_t fired[MANY];
 	struct alert_event last;
 };
 
@@ -239,7 +240,7 @@ static void make_rule(struct rule *rule)
 static void use_rules(struct prog *prog)
 {
 	const struct alert_count totals[ALERT_SLOTS] = { { 0 } };
-	struct alert_source sources[RULES];
+	struct alert_source sources[MANY];
 	char error[ALERT_ERROR_MAX] = "";
 	struct alert_set *set = NULL;
 
@@ -249,6 +250,7 @@ static void use_rules(struct prog *prog)
 		fail_msg("%s", error);
 	alert_set_succeed(set, NULL, totals);
 	alert_set_compile(set, 1, &prog->alert_tables->tables[0]);
+	prog->alert_tables->tables[0].serial = 1;
 	prog->alert_tables->active = 0;
 	alert_set_free(set);
 }
@@ -256,7 +258,7 @@ static void use_rules(struct prog *prog)
 static void on_alert(void *ctx, const struct alert_event *event)
 {
 	(void)ctx;
-	assert_true(event->slot < RULES);
+	assert_true(event->slot < MANY);
 	assert_int_equal(event->metric, model.rules[event->slot].metric);
 	model.fired[event->slot]++;
 	model.last = *event;
@@ -307,6 +309,7 @@ static void compare(const struct prog *prog)
 
 		if (count.fired != rule->fired || count.held != rule->held ||
 		    count.limited != rule->limited || count.lost ||
+		    count.broken != rule->fired + rule->held + rule->limited ||
 		    model.fired[i] != rule->fired)
 			fail_msg("%s: fired %llu (%llu came), held %llu, limited %llu, lost %llu, and not %llu, %llu, %llu",
 				 rule->text, (unsigned long long)count.fired,
@@ -406,6 +409,77 @@ static void retransmissions_are_a_share_of_bytes(void **state)
 	assert_in_range(model.last.value, 40001, 50000);
 }
 
+/* ---- What it costs -------------------------------------------------------------------- */
+
+enum { COST_SAMPLES = 4001 };
+
+static int compare_times(const void *one, const void *other)
+{
+	const uint32_t a = *(const uint32_t *)one, b = *(const uint32_t *)other;
+
+	return a < b ? -1 : a > b;
+}
+
+/* @format: of rules with a threshold each; NULL: none */
+static void use_many(struct prog *prog, const char *format)
+{
+	forget(prog);
+	prog->on_alert = NULL;
+	model.n_rules = 0;
+	for (uint32_t i = 0; format && i < MANY; i++)
+		snprintf(model.rules[model.n_rules++].text,
+			 sizeof(model.rules[0].text), format, i + 1);
+	use_rules(prog);
+}
+
+/* The median time of acknowledgments, of which each gives a sample. */
+static uint32_t time_samples(struct prog *prog)
+{
+	static uint32_t took[COST_SAMPLES];
+	static struct client client = { .port = 7000, .seq = 100, .ack = 500 };
+	static uint64_t ns = 1000000000000;
+
+	for (int i = 0; i < COST_SAMPLES; i++, ns += 20000000) {
+		send(prog, &client, false, ACK | PSH, 10, ns);
+		client.seq += 10;
+		send(prog, &client, true, ACK, 0, ns + 3000000);
+		took[i] = prog->took_ns;
+		prog_read_alerts(prog);
+	}
+	qsort(took, COST_SAMPLES, sizeof(*took), compare_times);
+	return took[COST_SAMPLES / 2];
+}
+
+/* It is measured, and not asserted. */
+static void what_rules_cost_a_sample_is_noted(void **state)
+{
+	static const struct {
+		const char *what, *format;
+	} cases[] = {
+		{ "no sample breaks one", "rtt > %u.5s" },
+		{ "each breaks all, which are silent", "rtt > %u0ns hold 24h" },
+		{ "each breaks all, which are at their limit",
+		  "rtt > %u0ns hold 0s limit 1/h" },
+		{ "each breaks all, for 1 of 2",
+		  "rtt > %u0ns for 1 of 2 hold 24h" },
+		{ "each breaks all, and all are reported",
+		  "rtt > %u0ns hold 0s limit none" },
+	};
+	struct prog *prog = prog_test_open(&options);
+	uint32_t none;
+
+	(void)state;
+	use_many(prog, NULL);
+	none = time_samples(prog);
+	print_message("a segment with a sample takes %u ns without rules\n",
+		      none);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		use_many(prog, cases[i].format);
+		print_message("with %d rules, %s: %d ns more\n", MANY,
+			      cases[i].what, (int)(time_samples(prog) - none));
+	}
+}
+
 static void without_rules_nothing_is_counted(void **state)
 {
 	struct prog *prog = prog_test_open(&options);
@@ -429,6 +503,7 @@ int main(void)
 		cmocka_unit_test(the_rate_is_that_of_a_window),
 		cmocka_unit_test(retransmissions_are_a_share_of_bytes),
 		cmocka_unit_test(without_rules_nothing_is_counted),
+		cmocka_unit_test(what_rules_cost_a_sample_is_noted),
 	};
 
 	seed = given ? (unsigned int)strtoul(given, NULL, 10) :

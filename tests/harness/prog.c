@@ -142,6 +142,12 @@ static int size_alerts(struct flows_bpf *skel, const struct prog *prog)
 	err = bpf_map__set_max_entries(skel->maps.alert_counts,
 				       prog->n_cpus * ALERT_SLOTS);
 	err = err   ?:
+		      bpf_map__set_max_entries(skel->maps.alert_prefixes,
+					       prog->n_cpus * 2 * ALERT_RULES_MAX);
+	err = err   ?:
+		      bpf_map__set_max_entries(skel->maps.alert_exhausted,
+					       prog->n_cpus * 2 * ALERT_METRICS);
+	err = err   ?:
 		      bpf_map__set_max_entries(skel->maps.alert_holds,
 					       ALERT_HOLD_BUCKETS);
 	return err   ?:
@@ -318,6 +324,8 @@ int prog_reset_alerts(struct prog *prog)
 {
 	int err = zero_array(prog->skel->maps.alert_counts);
 
+	err = err ?: zero_array(prog->skel->maps.alert_prefixes);
+	err = err ?: zero_array(prog->skel->maps.alert_exhausted);
 	prog->on_alert = NULL;
 	prog_read_alerts(prog);
 	memset(prog->alert_tables, 0, sizeof(*prog->alert_tables));
@@ -331,6 +339,31 @@ void prog_read_alerts(struct prog *prog)
 	ring_buffer__consume(prog->alert_ring);
 }
 
+/* Samples that broke this rule and others behind it of its kind. */
+static void add_prefixes(const struct prog *prog, __u32 number,
+			 struct alert_count *sum)
+{
+	const struct alert_table *table = &prog->alert_tables->tables[0];
+	struct alert_prefix one;
+	__u32 end = 0;
+
+	for (__u32 kind = 0; end <= number; kind++)
+		end = table->first[kind + 1];
+	for (; number < end; number++) {
+		for (__u32 cpu = 0; cpu < prog->n_cpus; cpu++) {
+			__u32 index = cpu * 2 * ALERT_RULES_MAX + number;
+
+			if (bpf_map_lookup_elem(
+				    bpf_map__fd(prog->skel->maps.alert_prefixes),
+				    &index, &one))
+				return;
+			sum->broken += one.broken;
+			sum->held += one.held;
+			sum->limited += one.limited;
+		}
+	}
+}
+
 struct alert_count prog_alert_count(const struct prog *prog, __u32 slot)
 {
 	struct alert_count sum = { 0 }, one;
@@ -341,11 +374,15 @@ struct alert_count prog_alert_count(const struct prog *prog, __u32 slot)
 		if (bpf_map_lookup_elem(bpf_map__fd(prog->skel->maps.alert_counts),
 					&index, &one))
 			break;
+		sum.broken += one.broken;
 		sum.fired += one.fired;
 		sum.held += one.held;
 		sum.limited += one.limited;
 		sum.lost += one.lost;
 	}
+	for (__u32 i = 0; i < prog->alert_tables->tables[0].n; i++)
+		if (prog->alert_tables->tables[0].rules[i].slot == slot)
+			add_prefixes(prog, i, &sum);
 	return sum;
 }
 
@@ -417,6 +454,7 @@ int prog_run(struct prog *prog, const struct prog_packet *packet,
 		    .ctx_size_in = sizeof(ctx), .repeat = packet->repeat);
 	int err = bpf_prog_test_run_opts(bpf_program__fd(program), &opts);
 
+	prog->took_ns = opts.duration;
 	if (!err && ret_verdict)
 		*ret_verdict = opts.retval;
 	return err;

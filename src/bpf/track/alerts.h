@@ -26,14 +26,16 @@ static __always_inline struct noted_segment *noted_of(__u32 cpu_id)
 }
 
 /* NULL: there is none, since user space sized the array wrongly. */
-static __always_inline struct alert_state *
-alert_state_of(__u32 index, const struct connection *conn)
+static __always_inline struct alert_state *alert_state_of(__u32 index)
 {
+	const struct conn_body *body = bpf_map_lookup_elem(&conn_bodies, &index);
 	struct alert_state *state = bpf_map_lookup_elem(&alert_states, &index);
 
-	if (state && state->born_ns != conn->body->born_ns) {
+	if (!body || !state)
+		return NULL;
+	if (state->born_ns != body->born_ns) {
 		__builtin_memset(state, 0, sizeof(*state));
-		state->born_ns = conn->body->born_ns;
+		state->born_ns = body->born_ns;
 	}
 	return state;
 }
@@ -41,9 +43,9 @@ alert_state_of(__u32 index, const struct connection *conn)
 /* ---- A rule that is broken -------------------------------------------------------- */
 
 /* Where the hold of a rule is, or a new one would be: what ends first. */
-static __always_inline void hold_find(const struct alert_hold_bucket *bucket,
-				      __u64 id, __u32 tick,
-				      volatile struct conn_choice *ret)
+static __always_inline void hold_choose(const struct alert_hold_bucket *bucket,
+					__u64 id, __u32 tick,
+					volatile struct conn_choice *ret)
 {
 	ret->way = 0;
 	ret->weight = 0;
@@ -60,22 +62,18 @@ static __always_inline void hold_find(const struct alert_hold_bucket *bucket,
 	}
 }
 
-/* NULL: the rule is silent for the connection. */
+/* Of a rule and the connection, or which it may take; NULL: user space sized the array wrongly. */
 static __always_inline struct alert_hold *
-hold_free(struct noted_segment *noted, __u64 born_ns, __u32 slot, __u64 *ret_id)
+hold_find(struct noted_segment *noted, __u64 born_ns, __u32 slot, __u64 *ret_id)
 {
 	__u32 at = alert_hold_bucket_of(noted->index, slot);
 	struct alert_hold_bucket *bucket = bpf_map_lookup_elem(&alert_holds, &at);
-	__u32 tick = noted->segment.tick;
-	struct alert_hold *hold;
 
 	*ret_id = alert_hold_id(noted->index, born_ns, slot);
 	if (!bucket)
 		return NULL;
-	hold_find(bucket, *ret_id, tick, &noted->choice);
-	hold = &bucket->holds[noted->choice.way & (ALERT_HOLD_WAYS - 1)];
-	return hold->id == *ret_id && alert_hold_left(hold, tick) > 0 ? NULL :
-									hold;
+	hold_choose(bucket, *ret_id, noted->segment.tick, &noted->choice);
+	return &bucket->holds[noted->choice.way & (ALERT_HOLD_WAYS - 1)];
 }
 
 static __always_inline struct alert_count *alert_count_of(__u32 cpu_id, __u32 slot)
@@ -114,21 +112,19 @@ static __always_inline bool alert_report(const struct noted_segment *noted,
 
 static __always_inline bool is_rule_for(const struct alert_rule *rule,
 					const struct alert_table *table,
-					__u32 index,
-					const struct connection *conn)
+					__u32 index)
 {
 	const struct alert_state *state;
 
 	if (!rule->filter)
 		return true;
-	state = alert_state_of(index, conn);
+	state = alert_state_of(index);
 	return state && state->epoch == table->epoch &&
 	       state->verdict >> ((rule->filter - 1) & 63) & 1;
 }
 
 static __always_inline bool is_rule_broken(const struct alert_rule *rule,
-					   struct noted_segment *noted,
-					   const struct connection *conn)
+					   struct noted_segment *noted)
 {
 	const struct alert_sample *sample = &noted->sample;
 	const struct alert_state *state;
@@ -136,7 +132,7 @@ static __always_inline bool is_rule_broken(const struct alert_rule *rule,
 	noted->sample.hits = 1;
 	if (rule->among <= 1)
 		return true;
-	state = alert_state_of(noted->index, conn);
+	state = alert_state_of(noted->index);
 	if (!state)
 		return false;
 	noted->sample.hits = alert_hits(state, sample->dir, sample->metric,
@@ -145,7 +141,100 @@ static __always_inline bool is_rule_broken(const struct alert_rule *rule,
 	return noted->sample.hits >= rule->needed;
 }
 
-/* The newest sample, noted->sample, is over the threshold of that rule. */
+/* The rule has reported the connection. */
+static __always_inline void alert_silence(struct noted_segment *noted,
+					  const struct connection *conn,
+					  const struct alert_rule *rule)
+{
+	struct alert_state *state = alert_state_of(noted->index);
+	struct alert_hold *hold;
+	__u64 id;
+
+	hold = hold_find(noted, conn->body->born_ns,
+			 rule->slot & (ALERT_SLOTS - 1), &id);
+	if (!hold || !state)
+		return;
+	hold->until = noted->segment.tick + rule->hold;
+	hold->id = id;
+	state->alerted |= 1U << (noted->sample.metric & (ALERT_METRICS - 1));
+}
+
+/* Ticks for which the rule is silent for the connection; 0: it is not. */
+static __always_inline __s32 alert_silent(struct noted_segment *noted,
+					  const struct connection *conn,
+					  const struct alert_rule *rule)
+{
+	const struct alert_hold *hold;
+	__s32 left;
+	__u64 id;
+
+	if (!rule->hold || !noted->sample.may_hold)
+		return 0;
+	hold = hold_find(noted, conn->body->born_ns,
+			 rule->slot & (ALERT_SLOTS - 1), &id);
+	if (!hold || hold->id != id)
+		return 0;
+	left = alert_hold_left(hold, noted->segment.tick);
+	return left > 0 ? left : 0;
+}
+
+enum { RULE_LIMITED = -1 };
+
+/* NULL: user space sized the array wrongly. */
+static __always_inline struct alert_exhausted *
+alert_exhausted_of(__u32 cpu_id, const struct alert_sample *sample)
+{
+	__u32 kind = (sample->metric & (ALERT_METRICS - 1)) * 2 +
+		     (sample->is_ratio & 1);
+	__u32 index = cpu_id * 2 * ALERT_METRICS + kind;
+
+	return bpf_map_lookup_elem(&alert_exhausted, &index);
+}
+
+static __always_inline void
+note_limited(__u32 cpu_id, const struct noted_segment *noted, __u64 until_ns)
+{
+	struct alert_exhausted *exhausted =
+		alert_exhausted_of(cpu_id, &noted->sample);
+
+	if (exhausted && until_ns < exhausted->soonest_ns)
+		exhausted->soonest_ns = until_ns;
+}
+
+/* What becomes of a sample that broke the rule: as alert_consider() returns it. */
+static __always_inline __s32 rule_broken(__u32 cpu_id,
+					 struct noted_segment *noted,
+					 const struct connection *conn,
+					 const struct alert_rule *rule,
+					 struct alert_limit *limit,
+					 struct alert_count *count)
+{
+	__s32 left = alert_silent(noted, conn, rule);
+
+	if (left) {
+		count->held++;
+		return left;
+	}
+	if (!alert_limit_pass(limit, rule->period_ns, rule->burst_ns,
+			      noted->segment.now)) {
+		count->limited++;
+		note_limited(cpu_id, noted, limit->next_ns - rule->burst_ns);
+		return RULE_LIMITED;
+	}
+	if (!alert_report(noted, conn, rule)) {
+		count->lost++;
+		return 0;
+	}
+	count->fired++;
+	if (rule->hold)
+		alert_silence(noted, conn, rule);
+	return rule->hold;
+}
+
+/*
+ * The newest sample, noted->sample, is over the threshold of that rule. Returns the ticks for which
+ * the rule is silent for the connection from now on; RULE_LIMITED: it has reached its limit.
+ */
 __noinline int alert_consider(__u32 cpu_id, __u32 number)
 {
 	struct noted_segment *noted = noted_of(cpu_id);
@@ -154,138 +243,285 @@ __noinline int alert_consider(__u32 cpu_id, __u32 number)
 	const struct alert_rule *rule;
 	struct alert_count *count;
 	struct alert_limit *limit;
-	struct alert_hold *hold;
-	__u32 index, slot;
-	__u64 now, id;
+	__u32 slot;
 
 	if (!noted || !table)
 		return 0;
 	rule = &table->rules[number & (ALERT_RULES_MAX - 1)];
-	index = noted->index;
 	slot = rule->slot & (ALERT_SLOTS - 1);
 	count = alert_count_of(cpu_id, slot);
 	limit = bpf_map_lookup_elem(&alert_limits, &slot);
-	if (!connection_at(index, &conn) || !count || !limit)
+	if (!connection_at(noted->index, &conn) || !count || !limit)
 		return 0;
-	if (!is_rule_for(rule, table, index, &conn) ||
-	    !is_rule_broken(rule, noted, &conn))
-		return 0;
-	hold = hold_free(noted, conn.body->born_ns, slot, &id);
-	if (!hold) {
-		count->held++;
-		return 0;
+	if (rule->among > 1 || rule->filter) {
+		if (!is_rule_for(rule, table, noted->index) ||
+		    !is_rule_broken(rule, noted))
+			return 0;
+		count->broken++;
+	} else {
+		noted->sample.hits = 1;
 	}
-	now = noted->segment.now;
-	if (!alert_limit_pass(limit, rule->period_ns, rule->burst_ns, now)) {
-		count->limited++;
-		return 0;
-	}
-	if (!alert_report(noted, &conn, rule)) {
-		count->lost++;
-		return 0;
-	}
-	count->fired++;
-	hold->until = noted->segment.tick + rule->hold;
-	hold->id = rule->hold ? id : 0;
-	return 0;
+	return rule_broken(cpu_id, noted, &conn, rule, limit, count);
 }
 
 /* ---- Samples ---------------------------------------------------------------------- */
 
-/* All rules of a kind that the sample may break. */
-static __always_inline void alert_compare(__u32 cpu_id,
-					  const struct alert_table *table,
-					  struct noted_segment *noted, __u32 kind)
+/* Of the rules from @first to @end, the first one that the sample is not over. */
+static __always_inline __u32 alert_search(const struct alert_table *table,
+					  const struct alert_sample *sample,
+					  __u32 first, __u32 end)
 {
-	__u32 sample = noted->sample.value, baseline = noted->sample.baseline;
-	bool is_ratio = noted->sample.is_ratio;
-	__u32 first = table->first[kind & (2 * ALERT_METRICS - 1)];
-	__u32 end = table->first[(kind & (2 * ALERT_METRICS - 1)) + 1];
+	for (__u32 i = 0; i < 8; i++) { /* 2^7 of them are the most */
+		__u32 middle = (first + end) / 2;
 
-	for (__u32 i = 0; i < ALERT_RULES_MAX; i++) {
-		__u32 number = first + i;
-
-		if (number >= end ||
-		    !alert_is_over(
-			    sample,
-			    table->rules[number & (ALERT_RULES_MAX - 1)].threshold,
-			    baseline, is_ratio))
+		if (first >= end)
 			break;
-		alert_consider(cpu_id, number);
+		if (alert_is_over(sample->value,
+				  table->thresholds[middle & (ALERT_RULES_MAX - 1)],
+				  sample->baseline, sample->is_ratio))
+			first = middle + 1;
+		else
+			end = middle;
 	}
+	return first;
 }
 
-/* Compare noted->sample with all rules of its metric, then keep it if one needs that. */
-__noinline int alert_sample(__u32 cpu_id)
+/* Where the rules of a kind begin, and where those end that the sample is over. */
+struct alert_range {
+	__u32 first, end;
+};
+
+static __always_inline struct alert_range
+alert_range_of(const struct alert_table *table,
+	       const struct alert_sample *sample, __u32 kind)
+{
+	__u32 first = table->first[kind & (ALERT_KINDS - 1)];
+	__u32 end = table->first[(kind & (ALERT_KINDS - 1)) + 1];
+
+	if (first < end)
+		end = alert_search(table, sample, first, end);
+	return (struct alert_range){ first, end };
+}
+
+/* Whether the sample breaks the first rule of a kind. */
+static __always_inline bool is_any_over(const struct alert_table *table,
+					const struct alert_sample *sample,
+					__u32 kind)
+{
+	__u32 first = table->first[kind & (ALERT_KINDS - 1)];
+
+	return first < table->first[(kind & (ALERT_KINDS - 1)) + 1] &&
+	       alert_is_over(sample->value,
+			     table->thresholds[first & (ALERT_RULES_MAX - 1)],
+			     sample->baseline, sample->is_ratio);
+}
+
+static __always_inline void note_state(struct noted_segment *noted,
+				       const struct alert_state *state)
+{
+	noted->sample.may_hold =
+		state->alerted >> (noted->sample.metric & (ALERT_METRICS - 1)) &
+		1;
+}
+
+/* Rules that need more of a connection than the sample. */
+__noinline int alert_compare(__u32 cpu_id, __u32 kind)
 {
 	struct noted_segment *noted = noted_of(cpu_id);
 	const struct alert_table *table = alert_table();
-	struct connection conn;
-	struct alert_state *state;
-	__u32 metric, index;
+	const struct alert_state *state;
+	struct alert_range range;
 
 	if (!noted || !table)
 		return 0;
-	metric = noted->sample.metric & (ALERT_METRICS - 1);
-	noted->sample.is_ratio = false;
-	alert_compare(cpu_id, table, noted, 2 * metric);
-	noted->sample.is_ratio = true;
-	if (noted->sample.baseline)
-		alert_compare(cpu_id, table, noted, 2 * metric + 1);
-	if (!(table->history >> metric & 1))
+	range = alert_range_of(table, &noted->sample, kind);
+	if (range.first >= range.end)
 		return 0;
-	index = noted->index;
-	state = connection_at(index, &conn) ? alert_state_of(index, &conn) : NULL;
+	state = alert_state_of(noted->index);
+	if (!state)
+		return 0;
+	note_state(noted, state);
+	for (__u32 i = 0; i < ALERT_RULES_MAX; i++) {
+		if (range.first + i >= range.end)
+			break;
+		alert_consider(cpu_id, range.first + i);
+	}
+	return 0;
+}
+
+/* Whether all rules up to @last are silent for the connection. */
+static __always_inline bool is_quiet(union alert_quiet_word known,
+				     const struct alert_table *table,
+				     __u32 last, __u32 tick)
+{
+	return known.quiet.serial == table->serial &&
+	       known.quiet.last >= last && (__s32)(known.quiet.until - tick) > 0;
+}
+
+/* Whether all rules up to @last have reached their limit, and none of them is silent before. */
+static __always_inline bool is_exhausted(const struct alert_exhausted *known,
+					 const struct alert_table *table,
+					 const struct noted_segment *noted,
+					 __u32 last)
+{
+	return !noted->sample.may_hold && known->serial == table->serial &&
+	       known->last >= last && noted->segment.now < known->until_ns;
+}
+
+/* Returns the least of what alert_consider() does; RULE_LIMITED: all of them do. */
+static __always_inline __s32 alert_consider_all(__u32 cpu_id,
+						struct alert_range range)
+{
+	__s32 least = 0x7fffffff, most = RULE_LIMITED;
+
+	for (__u32 i = 0; i < ALERT_RULES_MAX; i++) {
+		__s32 one;
+
+		if (range.first + i >= range.end)
+			break;
+		one = alert_consider(cpu_id, range.first + i);
+		if (one < least)
+			least = one;
+		if (one > most)
+			most = one;
+	}
+	return least < 0 && most >= 0 ? 0 : least;
+}
+
+/*
+ * Plain rules. As long as all that a sample breaks are silent for its connection, or have reached
+ * their limits, a look at one place shows that, and one count stands for all of them.
+ */
+__noinline int alert_compare_plain(__u32 cpu_id, __u32 kind)
+{
+	struct noted_segment *noted = noted_of(cpu_id);
+	const struct alert_table *table = alert_table();
+	struct alert_exhausted *exhausted;
+	union alert_quiet_word quiet;
+	struct alert_prefix *prefix;
+	struct alert_state *state;
+	struct alert_range range;
+	__u32 index, last;
+	__s32 left;
+
+	if (!noted || !table)
+		return 0;
+	range = alert_range_of(table, &noted->sample, kind);
+	if (range.first >= range.end)
+		return 0;
+	last = range.end - 1;
+	index = (cpu_id * 2 + (table->number & 1)) * ALERT_RULES_MAX + last;
+	prefix = bpf_map_lookup_elem(&alert_prefixes, &index);
+	kind = kind / 2 & (2 * ALERT_METRICS - 1);
+	exhausted = alert_exhausted_of(cpu_id, &noted->sample);
+	state = alert_state_of(noted->index);
+	if (!prefix || !exhausted || !state)
+		return 0;
+	prefix->broken++;
+	quiet.word = READ_ONCE(state->quiet[kind]);
+	if (is_quiet(quiet, table, last, noted->segment.tick)) {
+		prefix->held++;
+		return 0;
+	}
+	note_state(noted, state);
+	if (is_exhausted(exhausted, table, noted, last)) {
+		prefix->limited++;
+		return 0;
+	}
+	exhausted->soonest_ns = ~0ULL;
+	left = alert_consider_all(cpu_id, range);
+	if (left == RULE_LIMITED) {
+		exhausted->until_ns = exhausted->soonest_ns;
+		exhausted->last = last;
+		exhausted->serial = table->serial;
+		return 0;
+	}
+	quiet.quiet = (struct alert_quiet){
+		.until = noted->segment.tick + left,
+		.last = last,
+		.serial = left > 0 ? table->serial : 0,
+	};
+	WRITE_ONCE(state->quiet[kind], quiet.word);
+	return 0;
+}
+
+/* Compare noted->sample with all rules of its metric, then keep it if one needs that. */
+static __always_inline void alert_sample(__u32 cpu_id,
+					 struct noted_segment *noted,
+					 const struct alert_table *table)
+{
+	__u32 metric = noted->sample.metric & (ALERT_METRICS - 1), kind;
+	struct alert_state *state;
+
+	for (__u32 ratio = 0; ratio < 2; ratio++) {
+		if (ratio && !noted->sample.baseline)
+			break;
+		noted->sample.is_ratio = ratio;
+		kind = alert_kind(metric, ratio, false);
+		if (is_any_over(table, &noted->sample, kind))
+			alert_compare(cpu_id, kind);
+		kind = alert_kind(metric, ratio, true);
+		if (is_any_over(table, &noted->sample, kind))
+			alert_compare_plain(cpu_id, kind);
+	}
+	if (!(table->history >> metric & 1))
+		return;
+	state = alert_state_of(noted->index);
 	if (state)
 		alert_remember(state, noted->sample.dir, metric,
 			       noted->sample.value);
-	return 0;
 }
 
 /* Whether there are rules of the metric. */
 static __always_inline bool alert_has(const struct alert_table *table,
 				      enum alert_metric metric)
 {
-	return table->first[2 * metric] != table->first[2 * metric + 2];
+	return table->first[alert_kind(metric, false, false)] !=
+	       table->first[alert_kind(metric + 1, false, false)];
 }
 
-static __always_inline void alert_take(__u32 cpu_id, struct noted_segment *noted,
-				       enum alert_metric metric, __u32 dir,
-				       __u32 value, __u32 baseline)
+/* The value of a sample. False: there is none. */
+static __always_inline bool take_value(struct noted_segment *noted,
+				       const struct connection *conn,
+				       __u32 metric)
 {
-	noted->sample.metric = metric;
-	noted->sample.dir = dir;
-	noted->sample.value = value;
-	noted->sample.baseline = baseline;
-	alert_sample(cpu_id);
-}
-
-static __always_inline void alert_latency(__u32 cpu_id,
-					  struct noted_segment *noted,
-					  enum alert_metric metric, __u32 dir,
-					  const struct conn_latency *latency)
-{
-	alert_take(cpu_id, noted, metric, dir, latency->last, conn_min(latency));
-}
-
-/* A window of the rate is over. */
-static __always_inline void alert_window(__u32 cpu_id,
-					 const struct alert_table *table,
-					 struct noted_segment *noted,
-					 const struct connection *conn)
-{
-	__u32 dir = noted->dir & 1, share = 0;
+	struct alert_sample *sample = &noted->sample;
+	const struct conn_stats *stats = conn->body->stats;
+	__u32 dir = noted->dir & 1;
 	struct alert_state *state;
 
-	if (alert_has(table, ALERT_RATE) && noted->segment.window_bytes)
-		alert_take(cpu_id, noted, ALERT_RATE, dir,
-			   noted->segment.window_bytes, 0);
-	if (!alert_has(table, ALERT_RETRANSMITS))
-		return;
-	state = alert_state_of(noted->index, conn);
-	if (state && alert_loss_sample(&state->loss[dir], conn, dir,
-				       noted->segment.tick, &share))
-		alert_take(cpu_id, noted, ALERT_RETRANSMITS, dir, share, 0);
+	sample->metric = metric;
+	sample->dir =
+		metric == ALERT_RTT || metric == ALERT_APP_LATENCY ? !dir : dir;
+	sample->baseline = 0;
+	if (metric == ALERT_RTT) {
+		sample->value = stats[!dir].rtt.last;
+		sample->baseline = conn_min(&stats[!dir].rtt);
+	} else if (metric == ALERT_APP_LATENCY) {
+		sample->value = stats[dir].turn.last;
+		sample->baseline = conn_min(&stats[dir].turn);
+	} else if (metric == ALERT_RATE) {
+		sample->value = noted->segment.window_bytes;
+	} else {
+		state = alert_state_of(noted->index);
+		return state &&
+		       alert_loss_sample(&state->loss[dir], conn, dir,
+					 noted->segment.tick, &sample->value);
+	}
+	return true;
+}
+
+/* Take a sample of a metric, as alert_look() says. */
+__noinline int alert_take(__u32 cpu_id, __u32 metric)
+{
+	struct noted_segment *noted = noted_of(cpu_id);
+	const struct alert_table *table = alert_table();
+	struct connection conn;
+
+	if (noted && table && connection_at(noted->index, &conn) &&
+	    take_value(noted, &conn, metric))
+		alert_sample(cpu_id, noted, table);
+	return 0;
 }
 
 /*
@@ -300,35 +536,52 @@ static __always_inline bool lacks_verdict(const struct alert_table *table,
 
 	if (!table->n_filters || (noted->dir & 1) != conn_client(conn))
 		return false;
-	state = alert_state_of(noted->index, conn);
+	state = alert_state_of(noted->index);
 	return state && state->epoch != table->epoch;
 }
 
-/* What the segment at hand gave rise to: noted->segment.taken, of the connection at its index. */
+/*
+ * Which metrics there are rules of, and the segment at hand gave rise to samples of, by
+ * noted->segment.taken: 1 << enum alert_metric.
+ */
 __noinline int alert_look(__u32 cpu_id)
 {
 	struct noted_segment *noted = noted_of(cpu_id);
 	const struct alert_table *table = alert_table();
 	struct connection conn;
-	__u32 index, taken, dir;
+	__u32 taken, metrics = 0;
 
 	if (!noted || !table || !table->n)
 		return 0;
-	index = noted->index;
-	if (!connection_at(index, &conn))
-		return 0;
+	if (table->n_filters && connection_at(noted->index, &conn))
+		noted->wants_verdict = lacks_verdict(table, noted, &conn);
 	taken = noted->segment.taken;
-	dir = noted->dir & 1;
-	noted->wants_verdict = lacks_verdict(table, noted, &conn);
 	if (taken & TAKEN_RTT && alert_has(table, ALERT_RTT))
-		alert_latency(cpu_id, noted, ALERT_RTT, !dir,
-			      &conn.body->stats[!dir].rtt);
+		metrics |= 1 << ALERT_RTT;
 	if (taken & TAKEN_TURN && alert_has(table, ALERT_APP_LATENCY))
-		alert_latency(cpu_id, noted, ALERT_APP_LATENCY, !dir,
-			      &conn.body->stats[dir].turn);
-	if (taken & TAKEN_WINDOW)
-		alert_window(cpu_id, table, noted, &conn);
-	return 0;
+		metrics |= 1 << ALERT_APP_LATENCY;
+	if (!(taken & TAKEN_WINDOW))
+		return metrics;
+	if (noted->segment.window_bytes && alert_has(table, ALERT_RATE))
+		metrics |= 1 << ALERT_RATE;
+	if (alert_has(table, ALERT_RETRANSMITS))
+		metrics |= 1 << ALERT_RETRANSMITS;
+	return metrics;
+}
+
+/* Not from within a function: the stack of five in a row is too large. */
+static __always_inline void alert_observe(__u32 cpu_id)
+{
+	int metrics = alert_look(cpu_id);
+
+	if (metrics & 1 << ALERT_RTT)
+		alert_take(cpu_id, ALERT_RTT);
+	if (metrics & 1 << ALERT_APP_LATENCY)
+		alert_take(cpu_id, ALERT_APP_LATENCY);
+	if (metrics & 1 << ALERT_RATE)
+		alert_take(cpu_id, ALERT_RATE);
+	if (metrics & 1 << ALERT_RETRANSMITS)
+		alert_take(cpu_id, ALERT_RETRANSMITS);
 }
 
 #endif

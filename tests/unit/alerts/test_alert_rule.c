@@ -285,16 +285,18 @@ static void rules_are_sorted_by_metric_and_threshold(void **state)
 	alert_set_succeed(set, NULL, totals);
 	alert_set_compile(set, 1, &table);
 	assert_int_equal(table.n, ALERT_RULES_MAX);
-	assert_int_equal(table.first[2 * ALERT_METRICS], ALERT_RULES_MAX);
-	for (uint32_t kind = 0; kind < 2 * ALERT_METRICS; kind++) {
+	assert_int_equal(table.first[ALERT_KINDS], ALERT_RULES_MAX);
+	for (uint32_t kind = 0; kind < ALERT_KINDS; kind++) {
 		for (uint32_t i = table.first[kind]; i < table.first[kind + 1];
 		     i++) {
 			const struct alert_entry *entry =
 				alert_set_find(set, table.rules[i].slot);
 
 			assert_non_null(entry);
-			assert_int_equal(entry->spec.metric, kind / 2);
-			assert_int_equal(entry->spec.is_ratio, kind % 2);
+			assert_int_equal(entry->spec.metric, kind / 4);
+			assert_int_equal(entry->spec.is_ratio, kind / 2 % 2);
+			assert_int_equal(table.thresholds[i],
+					 table.rules[i].threshold);
 			if (i > table.first[kind])
 				assert_true(table.rules[i - 1].threshold <=
 					    table.rules[i].threshold);
