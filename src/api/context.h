@@ -124,6 +124,14 @@ void context_set_interval(struct netobs *ctx, const struct netobs_opts *opts);
 /* The caller may free the strings that were copied. */
 void context_forget_callers(struct netobs_opts *opts);
 
+/*
+ * The process of a socket at an end of a connection, in the namespace of the interface that it was
+ * seen at, or in that behind it; false: it is not known.
+ */
+bool context_find_process(const struct netobs *ctx, const struct flow_key *at,
+			  bool is_source, int64_t now_ns,
+			  struct netobs_process *ret_process);
+
 /* ---- Rules about connections (context_alerts.c) ------------------------------------------ */
 
 /* After the pipeline, if there may be rules. @return 0, or -errno, which is logged */

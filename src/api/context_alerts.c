@@ -45,6 +45,39 @@ static void fill_rule(const struct alert_entry *entry,
 	memcpy(alert->rule, entry->text, sizeof(alert->rule));
 }
 
+/* Where both ends are sockets of this host, that of the server, which answers. */
+static bool find_process(const struct netobs *ctx,
+			 const struct alert_event *event,
+			 struct netobs_process *ret_process)
+{
+	const int64_t now_ns =
+		clock_to_stamp(&ctx->pipeline.clock, clock_boot_ns());
+	const bool is_server_source = event->client & 1;
+
+	return context_find_process(ctx, &event->key, is_server_source, now_ns,
+				    ret_process) ||
+	       context_find_process(ctx, &event->key, !is_server_source, now_ns,
+				    ret_process);
+}
+
+static void fill_process(struct netobs *ctx, const struct alert_event *event,
+			 struct netobs_alert *alert)
+{
+	struct who *who = &ctx->pipeline.who;
+	struct netobs_process process;
+
+	if (!who_is_on(who))
+		return;
+	if (!find_process(ctx, event, &process)) {
+		who_glance(who);
+		if (!find_process(ctx, event, &process))
+			return;
+	}
+	alert->record.has |= NETOBS_ALERT_HAS_PROCESS;
+	alert->pid = process.pid;
+	memcpy(alert->process, process.command, sizeof(alert->process));
+}
+
 static void fill_connection(const struct netobs *ctx,
 			    const struct alert_event *event,
 			    struct netobs_alert *alert)
@@ -105,6 +138,7 @@ static void on_event(void *arg, const struct alert_event *event)
 		alert.baseline = 0;
 	fill_rule(entry, event, &alert);
 	fill_connection(ctx, event, &alert);
+	fill_process(ctx, event, &alert);
 	ctx->opts.on_alert(&alert, ctx->opts.user);
 }
 

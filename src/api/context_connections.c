@@ -120,31 +120,37 @@ static bool has_ended(enum netobs_connection_state state)
 	       state == NETOBS_CONNECTION_RESET;
 }
 
-/* A socket at that end, in the namespace of the interface or in that behind it. */
+bool context_find_process(const struct netobs *ctx, const struct flow_key *at,
+			  bool is_source, int64_t now_ns,
+			  struct netobs_process *ret_process)
+{
+	const struct host *host = &ctx->host;
+	/* It has a cache. */
+	struct who *who = (struct who *)&ctx->pipeline.who;
+	const struct netns *netns = &host->netns[at->netns];
+	const struct netif *netif = host_find(host, at->netns, at->ifindex);
+	const struct flow_key key = { .src = at->src,
+				      .dst = at->dst,
+				      .src_port = at->src_port,
+				      .dst_port = at->dst_port,
+				      .proto = IP_PROTO_TCP };
+	const uint32_t peer = netif ? peers_inode(host, netns, netif) : 0;
+
+	if (!who_is_on(who))
+		return false;
+	return who_find(who, netns->inode, &key, is_source, now_ns, ret_process) ||
+	       (peer && who_find(who, peer, &key, is_source, now_ns, ret_process));
+}
+
 static const struct netobs_process *process_of(const struct reading *reading,
 					       const struct connection *conn,
 					       bool is_source,
 					       struct netobs_process *room)
 {
-	const struct host *host = &reading->ctx->host;
-	/* It has a cache. */
-	struct who *who = (struct who *)&reading->ctx->pipeline.who;
-	const struct netns *netns = &host->netns[conn->body->key.netns];
-	const struct netif *netif =
-		host_find(host, conn->body->key.netns, conn->body->key.ifindex);
-	const struct flow_key key = { .src = conn->body->key.src,
-				      .dst = conn->body->key.dst,
-				      .src_port = conn->body->key.src_port,
-				      .dst_port = conn->body->key.dst_port,
-				      .proto = IP_PROTO_TCP };
-	const uint32_t peer = netif ? peers_inode(host, netns, netif) : 0;
-
-	if (!who_is_on(who))
-		return NULL;
-	if (who_find(who, netns->inode, &key, is_source, reading->now_ns, room) ||
-	    (peer && who_find(who, peer, &key, is_source, reading->now_ns, room)))
-		return room;
-	return NULL;
+	return context_find_process(reading->ctx, &conn->body->key, is_source,
+				    reading->now_ns, room) ?
+		       room :
+		       NULL;
 }
 
 static void pass(const struct reading *reading, const struct connection *conn)

@@ -27,6 +27,8 @@ static const struct args_option options[] = {
 	  "read packets from a pcap or pcapng file (- for stdin); repeatable" },
 	{ 0, "max-connections", ARGS_NUMBER32, FIELD(max_connections), "N",
 	  NULL, "connections that are measured at a time (default 65536)" },
+	{ 0, "process", ARGS_SWITCH, FIELD(process), NULL, NULL,
+	  "find the process of the local end" },
 	{ 0, "stats", ARGS_SWITCH, FIELD(stats), NULL, NULL,
 	  "at the end, print what each rule has done as JSON on stderr" },
 	{ 'v', "verbose", ARGS_REPEAT, FIELD(verbose), NULL, NULL,

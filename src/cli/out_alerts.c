@@ -12,7 +12,7 @@
 
 enum { LINE_MAX_LEN = 1024, CELL = 64 };
 
-#define COLUMNS "%-12s  %-*s  %-*s  %-9s  %-11s  %9s  %9s  %-15s  %s\n"
+#define COLUMNS "%-12s  %-*s  %-*s  %-9s  %-11s  %9s  %9s  %-15s  %s%s\n"
 
 /* Addresses of IPv4 with their ports; longer ones take the room that they need. */
 enum { ENDPOINT_WIDTH = 21 };
@@ -37,7 +37,7 @@ static int open_table(struct output *output)
 {
 	add_line(output, COLUMNS, "TIME", ENDPOINT_WIDTH, "CLIENT",
 		 ENDPOINT_WIDTH, "SERVER", "WAY", "METRIC", "VALUE", "OVER",
-		 "SEEN AT", "RULE");
+		 "SEEN AT", "RULE", "");
 	stream_flush(&output->stream);
 	return 0;
 }
@@ -76,6 +76,7 @@ static void write_row(struct output *output, const struct netobs_record *record)
 	const struct netobs_alert *alert = (const void *)record;
 	char time[CELL], client[CELL], server[CELL], value[CELL], over[CELL];
 	char rule[sizeof(alert->name) + sizeof(alert->rule) + 4];
+	char process[CELL] = "";
 
 	human_time(time, sizeof(time), record->time_ns);
 	endpoint(client, sizeof(client), alert->client, alert->client_port);
@@ -85,11 +86,15 @@ static void write_row(struct output *output, const struct netobs_record *record)
 	snprintf(rule, sizeof(rule), "%s%s%s", alert->name,
 		 *alert->name ? ": " : "", alert->rule);
 	human_clean(rule);
+	if (alert->record.has & NETOBS_ALERT_HAS_PROCESS)
+		snprintf(process, sizeof(process), "  [%.15s %u]",
+			 alert->process, alert->pid);
+	human_clean(process);
 	add_line(output, COLUMNS, time, ENDPOINT_WIDTH, client, ENDPOINT_WIDTH,
 		 server,
 		 alert->way == NETOBS_ALERT_TO_SERVER ? "to server" : "to client",
 		 netobs_alert_metric_name(alert->metric) ?: "-", value, over,
-		 *alert->interface ? alert->interface : "-", rule);
+		 *alert->interface ? alert->interface : "-", rule, process);
 }
 
 const struct output_kind output_alerts = {

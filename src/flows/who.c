@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "who.h"
 
+#include "base/clock.h"
 #include "bpf/parse/headers.h"
 #include "host/peers.h"
 
@@ -9,6 +10,8 @@
 #include <string.h>
 
 enum { SOURCE, DESTINATION, ENDS };
+
+enum { GLANCE_NS = 2000000, GLANCE_SHARE = 20 };
 
 /* Beside a flow: the owners of the sockets at its ends. */
 struct end {
@@ -255,6 +258,18 @@ bool who_step(struct who *who)
 		break;
 	}
 	return false;
+}
+
+void who_glance(struct who *who)
+{
+	const int64_t begin_ns = clock_boot_ns();
+	int64_t end_ns;
+
+	if (begin_ns < who->glance_due_ns)
+		return;
+	owners_glance(&who->owners, GLANCE_NS);
+	end_ns = clock_boot_ns();
+	who->glance_due_ns = end_ns + GLANCE_SHARE * (end_ns - begin_ns);
 }
 
 bool who_find(struct who *who, uint32_t inode, const struct flow_key *key,

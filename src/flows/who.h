@@ -17,6 +17,7 @@ struct who {
 	struct owners owners;
 	struct spaces spaces;
 	enum { WHO_AT_REST, WHO_SOCKETS, WHO_SPACES } phase;
+	int64_t glance_due_ns;	       /* when who_glance() may look again */
 	struct netobs_process ends[2]; /* of the record that is being filled */
 	struct flow_extra extra;       /* for merge_options.extras */
 };
@@ -44,6 +45,12 @@ void who_begin(struct who *who, int64_t keep_ns);
 
 /** Work on that for a millisecond. @return false: it is done */
 bool who_step(struct who *who);
+
+/**
+ * Look for sockets that were opened since the last generation ended. Takes 2 ms at most, and a
+ * twentieth of the time, however often it is called.
+ */
+void who_glance(struct who *who);
 
 /**
  * The process of a socket as of now.

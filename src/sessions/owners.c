@@ -196,6 +196,25 @@ void owners_begin(struct owners *owners, int64_t keep_ns)
 	owners->phase = OWNERS_LISTING;
 }
 
+void owners_glance(struct owners *owners, int64_t budget_ns)
+{
+	cleanup_fd int fd = -1;
+	ssize_t n = 1;
+	char none;
+
+	if (owners->phase != OWNERS_AT_REST)
+		return;
+	owners->slice_end_ns = clock_boot_ns() + budget_ns;
+	fd = session_programs_list(&owners->programs);
+	while (fd >= 0 && !read_ring(owners) && !is_slice_over(owners)) {
+		if (!n)
+			return;
+		n = read(fd, &none, sizeof(none));
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			return;
+	}
+}
+
 static void end_sweep(struct owners *owners)
 {
 	struct session_counts counts =

@@ -80,6 +80,12 @@ void owners_begin(struct owners *owners, int64_t keep_ns);
 /** Work on that for a millisecond. @return false: the table has all sockets */
 bool owners_step(struct owners *owners);
 
+/**
+ * Note the sockets that are open now, for a time at most. Does nothing while the table is brought
+ * up to date.
+ */
+void owners_glance(struct owners *owners, int64_t budget_ns);
+
 /** Fill @ret_process from the owner of a socket. */
 void owners_describe(struct owners *owners, const struct session_owner *owner,
 		     struct netobs_process *ret_process);

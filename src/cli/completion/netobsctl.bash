@@ -25,7 +25,7 @@ _netobsctl_options()
 		;;
 	alerts)
 		echo "-h --help --rule -i --interface -x --exclude -o --output -d --duration -n --count" \
-			"-r --read --max-connections --stats -v --verbose"
+			"-r --read --max-connections --process --stats -v --verbose"
 		;;
 	sessions)
 		echo "-h --help -o --output -d --duration -n --count --interval --pid --comm" \
