@@ -176,6 +176,17 @@ int encoder_add_flow(struct encoder *encoder, const struct netobs_flow *flow)
 	return encoder_add(encoder, kind, &record, sizeof(record));
 }
 
+int encoder_add_alert(struct encoder *encoder, const struct netobs_alert *alert)
+{
+	struct record_alert record;
+	enum layout_kind kind =
+		record_from_alert(&record, alert, &encoder->layout.options);
+
+	/* They are on the wire as they are here. */
+	return encoder_add(encoder, kind, &record,
+			   encoder->layout.templates[kind].record_len);
+}
+
 int encoder_take(struct encoder *encoder, struct encoder_message *ret_message)
 {
 	uint32_t sequence = htobe32(encoder->sequence);

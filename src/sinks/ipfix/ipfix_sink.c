@@ -57,7 +57,7 @@ static bool is_used(const struct ipfix *ipfix, enum layout_kind kind)
 {
 	const struct layout *layout = &ipfix->encoder->layout;
 
-	if (layout_is_extended(kind) && !layout->options.is_extended)
+	if (!layout_uses(&layout->options, kind))
 		return false;
 	return ipfix->config.has_options || !layout->templates[kind].n_scope;
 }
@@ -114,6 +114,14 @@ static int add_flow(struct ipfix *ipfix, const struct netobs_flow *flow)
 	return added ? encoder_add_flow(ipfix->encoder, flow) : 0;
 }
 
+/* 0: there is no room. */
+static int add_record(struct ipfix *ipfix, const struct netobs_record *record)
+{
+	return record->type == NETOBS_RECORD_ALERT ?
+		       encoder_add_alert(ipfix->encoder, (const void *)record) :
+		       add_flow(ipfix, as_flow(record));
+}
+
 /*
  * True: a message is full. The record that found no room is at once the first of the
  * next message, since it cannot be kept.
@@ -121,15 +129,15 @@ static int add_flow(struct ipfix *ipfix, const struct netobs_flow *flow)
 static bool take_item(struct ipfix *ipfix, const struct sink_item *item)
 {
 	bool was_empty = encoder_is_empty(ipfix->encoder), is_full;
-	const struct netobs_flow *flow = as_flow(item->record);
-	int added = add_flow(ipfix, flow);
+	const bool is_flow = item->record->type == NETOBS_RECORD_FLOW;
+	int added = add_record(ipfix, item->record);
 
 	is_full = !added && take_message(ipfix);
 	if (is_full) {
-		added = add_flow(ipfix, flow);
+		added = add_record(ipfix, item->record);
 		was_empty = true;
 	}
-	if (item->end.seq > ipfix->furthest && added == 1)
+	if (is_flow && item->end.seq > ipfix->furthest && added == 1)
 		ipfix->output->counts.flows++;
 	ipfix->furthest = max_u64(ipfix->furthest, item->end.seq);
 	ipfix->gathered = position_add(ipfix->gathered, item->own);
@@ -139,7 +147,7 @@ static bool take_item(struct ipfix *ipfix, const struct sink_item *item)
 	return is_full;
 }
 
-static bool add_flows(struct ipfix *ipfix)
+static bool add_records(struct ipfix *ipfix)
 {
 	struct sink_item item;
 
@@ -175,7 +183,7 @@ static bool make_message(struct ipfix *ipfix)
 		ipfix->options_due_ms = now + (int64_t)ipfix->config.options_ms;
 		reports_begin(&ipfix->reports);
 	}
-	if (add_reports(ipfix) || add_flows(ipfix))
+	if (add_reports(ipfix) || add_records(ipfix))
 		return true;
 	if (encoder_is_empty(ipfix->encoder)) {
 		ipfix->is_flushing = false;
@@ -306,6 +314,9 @@ static int open_all(struct ipfix *ipfix, struct spec *spec)
 	err = err ?: spec_finish(spec);
 	ipfix->config.layout.sampling = ipfix->host->sampling;
 	ipfix->config.layout.sampling_mode = ipfix->host->sampling_mode;
+	ipfix->config.layout.has_no_flows =
+		!(ipfix->host->types & SINK_TYPE(FLOW));
+	ipfix->config.layout.has_alerts = ipfix->host->types & SINK_TYPE(ALERT);
 	err = err   ?:
 		      encoder_open(ipfix->config.domain, &ipfix->config.layout,
 				   &ipfix->encoder);
@@ -379,7 +390,7 @@ __attribute__((visibility("default")))
 const struct sink_module netobs_sink_module = {
 	.version = NETOBS_VERSION,
 	.kind = "ipfix",
-	.types = SINK_TYPE(FLOW),
+	.types = SINK_TYPE(FLOW) | SINK_TYPE(ALERT),
 	.open = ipfix_open,
 	.work = ipfix_work,
 	.close = ipfix_close,

@@ -72,9 +72,32 @@ enum {
 #define OWN_ELEMENT(type, member, merge, unit, number, name) \
 	own_##type(member, number, #name, SEMANTICS_##merge | UNITS_##unit)
 
+/* Of alerts, from ALERT_FIRST on: record.h has their members. */
+enum { ALERT_FIRST = 80 };
+
+#define ALERT_NUMBER(number, name, octets, flags)                            \
+	[number] = FB_IE_INIT_FULL(                                          \
+		name, 0, number, octets,                                     \
+		(flags) | ((octets) > 1 ? FB_IE_F_ENDIAN : FB_IE_F_NONE), 0, \
+		0, FB_UINT_8 + __builtin_ctz(octets), NULL)
+#define ALERT_TEXT(number, name)                                  \
+	[number] = FB_IE_INIT_FULL(name, 0, number, FB_IE_VARLEN, \
+				   FB_IE_DEFAULT, 0, 0, FB_STRING, NULL)
+
 /* The numbers up to 17 are spoken for: loss, and what processes are concerned. */
 static const fbInfoElement_t own_elements[] = {
 #include "elements.def"
+	ALERT_TEXT(80, "netobsAlertName"),
+	ALERT_TEXT(81, "netobsAlertRule"),
+	ALERT_NUMBER(82, "netobsAlertMetric", 1, FB_IE_IDENTIFIER),
+	ALERT_NUMBER(83, "netobsAlertWay", 1, FB_IE_IDENTIFIER),
+	ALERT_NUMBER(84, "netobsAlertValue", 8, FB_IE_QUANTITY),
+	ALERT_NUMBER(85, "netobsAlertThreshold", 8, FB_IE_QUANTITY),
+	ALERT_NUMBER(86, "netobsAlertBaseline", 8, FB_IE_QUANTITY),
+	ALERT_NUMBER(87, "netobsAlertHits", 1, FB_IE_QUANTITY),
+	ALERT_NUMBER(88, "netobsAlertAmong", 1, FB_IE_QUANTITY),
+	ALERT_NUMBER(89, "netobsAlertProcessId", 4, FB_IE_IDENTIFIER),
+	ALERT_TEXT(90, "netobsAlertProcessName"),
 };
 
 const fbInfoElement_t *layout_own_element(unsigned int i)
@@ -203,6 +226,40 @@ static const struct line element_spec[] = {
 	{ "informationElementName", RECORD_ELEMENT_NAME_SIZE, 0 },
 };
 
+/*
+ * The source is the client. Texts have a fixed length, as above: so collectors that read no
+ * other records read the flows beside these.
+ */
+static const struct line alert_spec[] = {
+	{ "observationTimeMilliseconds", 8, MS },
+	{ "observationTimeMicroseconds", 8, US },
+	{ "observationTimeNanoseconds", 8, NS },
+	{ "flowStartMilliseconds", 8, MS },
+	{ "flowStartMicroseconds", 8, US },
+	{ "flowStartNanoseconds", 8, NS },
+	{ "netobsAlertValue", 8, 0 },
+	{ "netobsAlertThreshold", 8, 0 },
+	{ "netobsAlertBaseline", 8, 0 },
+	{ "observationPointId", 8, 0 },
+	{ "netobsNetnsInode", 8, 0 },
+	{ "netobsAlertProcessId", 4, 0 },
+	{ "sourceTransportPort", 2, 0 },
+	{ "destinationTransportPort", 2, 0 },
+	{ "protocolIdentifier", 1, 0 },
+	{ "netobsAlertMetric", 1, 0 },
+	{ "netobsAlertWay", 1, 0 },
+	{ "netobsAlertHits", 1, 0 },
+	{ "netobsAlertAmong", 1, 0 },
+	{ "interfaceName", RECORD_NAME_SIZE, 0 },
+	{ "netobsAlertProcessName", RECORD_NAME_SIZE, 0 },
+	{ "netobsAlertName", RECORD_ALERT_NAME_SIZE, 0 },
+	{ "netobsAlertRule", RECORD_ALERT_RULE_SIZE, 0 },
+	{ "sourceIPv4Address", 4, V4 },
+	{ "destinationIPv4Address", 4, V4 },
+	{ "sourceIPv6Address", 16, V6 },
+	{ "destinationIPv6Address", 16, V6 },
+};
+
 struct lines {
 	const struct line *lines;
 	size_t n;
@@ -215,6 +272,10 @@ struct lines {
 #define FLOW(flags)                                            \
 	{                                                      \
 		LINES(flow_struct), LINES(flow_wire), flags, 0 \
+	}
+#define ALERT(flags)                                           \
+	{                                                      \
+		LINES(alert_spec), LINES(alert_spec), flags, 0 \
 	}
 #define OTHER(array, n_scope)                          \
 	{                                              \
@@ -248,6 +309,8 @@ static const struct {
 	[LAYOUT_SAMPLED + LAYOUT_FLOW6_PROCESS] = FLOW(V6 | PROCESS | SAMPLED),
 	[LAYOUT_SAMPLED + LAYOUT_FLOW6_BOTH] =
 		FLOW(V6 | HEALTH | PROCESS | SAMPLED),
+	[LAYOUT_ALERT4] = ALERT(V4),
+	[LAYOUT_ALERT6] = ALERT(V6),
 	[LAYOUT_SAMPLING] = OTHER(sampling_spec, 1),
 	[LAYOUT_SELECTOR] = OTHER(selector_spec, 1),
 	[LAYOUT_INTERFACE] = OTHER(interface_spec, 1),
@@ -310,7 +373,7 @@ static uint16_t first_id(const struct layout_options *options)
 
 	for (int kind = 0; kind < LAYOUT_KINDS; kind++)
 		hash = mix_template(hash, kind, flags_of(options, kind));
-	if (options->is_extended)
+	if (options->is_extended || options->has_alerts)
 		hash = fnv_mix(hash, &options->pen, sizeof(options->pen));
 	return (uint16_t)(FIRST_ID + hash % LAYOUTS * IDS_PER_LAYOUT);
 }
@@ -349,9 +412,29 @@ static void add_own_elements(struct layout *layout)
 	fbInfoModelAddElementArray(layout->model, own);
 }
 
-bool layout_is_extended(enum layout_kind kind)
+bool layout_uses_element(const struct layout_options *options,
+			 const fbInfoElement_t *element)
 {
-	return kind == LAYOUT_ELEMENT || kinds[kind].flags & (HEALTH | PROCESS);
+	static const char *const shared = "netobsNetnsInode";
+	const bool is_of_alerts = element->num >= ALERT_FIRST ||
+				  !strcmp(element->ref.name, shared);
+	const bool is_of_flows = element->num < ALERT_FIRST;
+
+	return (options->has_alerts && is_of_alerts) ||
+	       (options->is_extended && !options->has_no_flows && is_of_flows);
+}
+
+bool layout_uses(const struct layout_options *options, enum layout_kind kind)
+{
+	if (kind == LAYOUT_ALERT4 || kind == LAYOUT_ALERT6)
+		return options->has_alerts;
+	if (kind == LAYOUT_ELEMENT)
+		return options->has_alerts || options->is_extended;
+	if (kinds[kind].n_scope)
+		return true;
+	if (options->has_no_flows)
+		return false;
+	return options->is_extended || !(kinds[kind].flags & (HEALTH | PROCESS));
 }
 
 void layout_open(struct layout *layout, const struct layout_options *options)

@@ -26,7 +26,9 @@ struct layout_options {
 	bool is_extended;
 	uint32_t sampling; /* of the selector; records have their own */
 	enum netobs_sampling sampling_mode;
-	uint32_t pen; /* private enterprise number of our elements */
+	uint32_t pen;	   /* private enterprise number of our elements */
+	bool has_no_flows; /* types of records that are sent */
+	bool has_alerts;
 };
 
 enum layout_kind {
@@ -42,6 +44,8 @@ enum layout_kind {
 	LAYOUT_FLOW6_BOTH,
 	LAYOUT_SAMPLED, /* the same ten, of sampled flows */
 	LAYOUT_SAMPLED_LAST = LAYOUT_SAMPLED + LAYOUT_FLOW6_BOTH,
+	LAYOUT_ALERT4,
+	LAYOUT_ALERT6,
 	LAYOUT_SAMPLING,       /* samplingInterval, as NetFlow had it */
 	LAYOUT_SELECTOR,       /* the same by RFC 5477; of flows by RFC 7014 */
 	LAYOUT_INTERFACE,      /* name of an ifindex */
@@ -69,8 +73,12 @@ struct layout {
 /* One of our own elements; NULL behind the last. */
 const fbInfoElement_t *layout_own_element(unsigned int i);
 
-/* Whether only extended records need it. */
-bool layout_is_extended(enum layout_kind kind);
+/* Whether records with these options may have it. */
+bool layout_uses_element(const struct layout_options *options,
+			 const fbInfoElement_t *element);
+
+/* The same of a template. */
+bool layout_uses(const struct layout_options *options, enum layout_kind kind);
 
 /* Aborts without memory, as GLib does. */
 void layout_open(struct layout *layout, const struct layout_options *options);

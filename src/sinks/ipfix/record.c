@@ -254,3 +254,60 @@ enum layout_kind record_from_flow(struct record_flow *record,
 						       LAYOUT_FLOW4_PROCESS);
 	return set + (flow->has & HAS_HEALTH ? LAYOUT_FLOW4_HEALTH : 0);
 }
+
+/* ---- Alerts -------------------------------------------------------------------- */
+
+/* Addresses of IPv4 are ::ffff:a.b.c.d. */
+static bool is_ipv4(const uint8_t address[16])
+{
+	static const uint8_t prefix[12] = { [10] = 0xff, 0xff };
+
+	return !memcmp(address, prefix, sizeof(prefix));
+}
+
+static void add_ends(struct record_alert *record, const struct netobs_alert *alert)
+{
+	memcpy(record->v6.client, alert->client, sizeof(record->v6.client));
+	memcpy(record->v6.server, alert->server, sizeof(record->v6.server));
+}
+
+_Static_assert(sizeof(((struct netobs_alert *)NULL)->name) ==
+			       RECORD_ALERT_NAME_SIZE &&
+		       sizeof(((struct netobs_alert *)NULL)->rule) >=
+			       RECORD_ALERT_RULE_SIZE,
+	       "they are copied from there");
+
+enum layout_kind record_from_alert(struct record_alert *record,
+				   const struct netobs_alert *alert,
+				   const struct layout_options *options)
+{
+	*record = (struct record_alert){
+		.time = record_time(alert->record.time_ns, options->timestamps),
+		.start = record_time(alert->start_ns, options->timestamps),
+		.value = alert->value,
+		.threshold = alert->threshold,
+		.baseline = alert->baseline,
+		.point = alert->ifindex,
+		.netns_inode = alert->netns_inode,
+		.pid = alert->pid,
+		.client_port = alert->client_port,
+		.server_port = alert->server_port,
+		.protocol = alert->protocol,
+		.metric = alert->metric,
+		.way = alert->way,
+		.hits = (uint8_t)alert->hits,
+		.among = (uint8_t)alert->among,
+	};
+	memcpy(record->interface, alert->interface, sizeof(record->interface));
+	memcpy(record->process, alert->process, sizeof(record->process));
+	memcpy(record->name, alert->name, sizeof(record->name));
+	memcpy(record->rule, alert->rule,
+	       strnlen(alert->rule, sizeof(record->rule)));
+	if (!is_ipv4(alert->client) || !is_ipv4(alert->server)) {
+		add_ends(record, alert);
+		return LAYOUT_ALERT6;
+	}
+	record->v4.client = address4(alert->client);
+	record->v4.server = address4(alert->server);
+	return LAYOUT_ALERT4;
+}

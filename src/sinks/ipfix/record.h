@@ -6,9 +6,15 @@
 #include "layout.h"
 #include "record/fields.h"
 
+#include <netobs/alert.h>
 #include <netobs/flow.h>
 
-enum { RECORD_NAME_SIZE = 16, RECORD_ELEMENT_NAME_SIZE = 32 };
+enum {
+	RECORD_NAME_SIZE = 16,
+	RECORD_ELEMENT_NAME_SIZE = 32,
+	RECORD_ALERT_NAME_SIZE = 64,
+	RECORD_ALERT_RULE_SIZE = 256, /* longer ones are cut */
+};
 
 #define slot_number(member) typeof(((struct netobs_flow *)0)->member) member;
 #define slot_id slot_number
@@ -34,6 +40,29 @@ enum { RECORD_NAME_SIZE = 16, RECORD_ELEMENT_NAME_SIZE = 32 };
 /* The elements of all templates of flows. */
 struct record_flow {
 #include "elements.def"
+} __attribute__((packed));
+
+/* Both templates of alerts; what follows the addresses of one is not read. */
+struct record_alert {
+	uint64_t time, start; /* as the layout's timestamps */
+	uint64_t value, threshold, baseline;
+	uint64_t point; /* ifindex */
+	uint64_t netns_inode;
+	uint32_t pid;
+	uint16_t client_port, server_port;
+	uint8_t protocol, metric, way, hits, among;
+	char interface[RECORD_NAME_SIZE];
+	char process[RECORD_NAME_SIZE];
+	char name[RECORD_ALERT_NAME_SIZE];
+	char rule[RECORD_ALERT_RULE_SIZE];
+	union {
+		struct {
+			uint32_t client, server;
+		} v4;
+		struct {
+			uint8_t client[16], server[16];
+		} v6;
+	};
 } __attribute__((packed));
 
 struct record_sampling {
@@ -94,6 +123,11 @@ const struct netobs_point *record_egress(const struct netobs_flow *flow);
 enum layout_kind record_from_flow(struct record_flow *record,
 				  const struct netobs_flow *flow,
 				  const struct layout_options *options);
+
+/** @return the kind of template that the record fits */
+enum layout_kind record_from_alert(struct record_alert *record,
+				   const struct netobs_alert *alert,
+				   const struct layout_options *options);
 
 /** @return @ns since 1970 in the format of RFC 7011, 6.1.7 to 6.1.10 */
 uint64_t record_time(int64_t ns, enum layout_timestamps timestamps);

@@ -251,7 +251,8 @@ static int add_report(const struct round *round, unsigned int i)
 	i -= FIXED;
 	if (i < ELEMENTS_MAX) {
 		element = layout_own_element(i);
-		if (!element || !round->reports->config->layout.is_extended)
+		if (!element ||
+		    !layout_uses_element(&round->reports->config->layout, element))
 			return 1;
 		return add_element(round, element);
 	}
