@@ -155,7 +155,8 @@ NETOBS_API int netobs_sink_flush(struct netobs_sink *sink);
  * disk notes that; other sinks are not affected. Once this function or netobs_sink_resume() has
  * been called, such a sink sends records after their commit, unless its spool is nearly full.
  * This call sends nothing, as the commit takes effect after it: netobs_sink_fd() polls readable
- * for netobs_sink_dispatch().
+ * for netobs_sink_dispatch(). Commits are of flows: a sink that takes none (records=alert) sends its
+ * records at once.
  *
  * @param number  greater by 1 than that of the commit before
  * @return 0; -EINVAL: @p sink is NULL; others, as of write(2): after a kill of the process, records

@@ -519,6 +519,12 @@ int netobs_sink_flush(struct netobs_sink *sink)
 	return sink_work(sink, true);
 }
 
+/* Commits are of flows: other records are not made again, and do not wait for one. */
+static bool has_commits(const struct netobs_sink *sink)
+{
+	return sink->host.types & SINK_TYPE(FLOW);
+}
+
 /*
  * The next call sends: the commit takes effect when its owner is called back, and a process that
  * is killed before makes the same packets again.
@@ -529,6 +535,8 @@ int netobs_sink_commit(struct netobs_sink *sink, uint64_t number)
 
 	if (!sink)
 		return -EINVAL;
+	if (!has_commits(sink))
+		return 0;
 	err = spool_mark(&sink->spool, number);
 	sink->is_flushing = sink->is_unfinished = true;
 	set_timer(sink);
@@ -537,7 +545,9 @@ int netobs_sink_commit(struct netobs_sink *sink, uint64_t number)
 
 int netobs_sink_resume(struct netobs_sink *sink, uint64_t number)
 {
-	return sink ? spool_return_to(&sink->spool, number) : -EINVAL;
+	if (!sink)
+		return -EINVAL;
+	return has_commits(sink) ? spool_return_to(&sink->spool, number) : 0;
 }
 
 int netobs_sink_fd(const struct netobs_sink *sink)
