@@ -189,6 +189,8 @@ static int run(struct alternation *alternation)
 	struct results *results = alternation->results;
 	int err = runner_init(&alternation->runner, &alternation->spread);
 
+	if (alternation->config->timestamps == 1)
+		alternation->runner.clock = CLOCK_PRECISE;
 	alternation->runner.filter = alternation->config->filter;
 	err = err ?: plan_make(alternation->config, &alternation->runner, results);
 	err = err ?: wire_open(&alternation->wire, &alternation->spread);

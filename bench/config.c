@@ -12,6 +12,7 @@
 
 static const char *const outputs[] = { "table", "json", NULL };
 static const char *const distributions[] = { "uniform", "zipf", NULL };
+static const char *const timestamps[] = { "coarse", "precise", NULL };
 static const char *const cpu_choices[] = { "1", "all", NULL };
 
 static const char *const direction_names[] = {
@@ -54,6 +55,9 @@ static const struct args_option options[] = {
 	{ 0, "distribution", ARGS_CHOICE, offsetof(struct config, distribution),
 	  "uniform|zipf", distributions,
 	  "datapath: only this distribution of packets over flows" },
+	{ 0, "timestamps", ARGS_CHOICE, offsetof(struct config, timestamps),
+	  "coarse|precise", timestamps,
+	  "datapath: of netobs, as netobsctl flows has them (default coarse)" },
 	{ 0, "cpus", ARGS_CHOICE, offsetof(struct config, cpus), "1|all",
 	  cpu_choices,
 	  "datapath: only one CPU (default with --live), or only all CPUs at once" },
@@ -266,6 +270,7 @@ static const char *find_foreign(const struct config *config)
 		{ "--distribution", config->distribution != CHOICE_ALL,
 		  is_datapath },
 		{ "--cpus", config->cpus != CHOICE_ALL, is_datapath },
+		{ "--timestamps", config->timestamps != CHOICE_ALL, is_datapath },
 		{ "--csv", config->csv_path, is_datapath && !config->is_live },
 		{ "--plot", config->plot_path, is_datapath && !config->is_live },
 	};
@@ -311,8 +316,8 @@ static void set_defaults(struct config *config)
 	/* All but those that are asked for by name or by an option. */
 	config->design_mask = ((1U << DESIGNS) - 1) & ~(1U << DESIGN_EMPTY2) &
 			      ~(1U << DESIGN_OVERFLOW) &
-			      ~(1U << DESIGN_FILTERED) & ~(1U << DESIGN_RTT) &
-			      ~(1U << DESIGN_RTT_LRU);
+			      ~(1U << DESIGN_FILTERED) &
+			      ((1U << DESIGN_RTT) - 1);
 	if (config->bench == BENCH_DRAIN)
 		set_flows(config, drain, ARRAY_SIZE(drain));
 	else if (config->bench == BENCH_FOLD)
@@ -356,7 +361,9 @@ static bool config_complete(struct config *config)
 
 enum args_result config_parse(int argc, char **argv, struct config *ret_config)
 {
-	struct config config = { .distribution = CHOICE_ALL, .cpus = CHOICE_ALL };
+	struct config config = { .distribution = CHOICE_ALL,
+				 .cpus = CHOICE_ALL,
+				 .timestamps = CHOICE_ALL };
 	int bench = argc > 1 ? value_choice(benches, argv[1]) : -1;
 	bool is_named = bench >= 0;
 	enum args_result result;

@@ -18,6 +18,7 @@ struct config {
 	int output;
 	int distribution; /* 0 uniform, 1 Zipf */
 	int cpus;	  /* 0 one, 1 all */
+	int timestamps;	  /* 0 coarse, 1 precise */
 	const char *stores;
 	const char *traffic;
 	const char *directions;

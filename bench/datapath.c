@@ -187,6 +187,8 @@ static int run(struct bench *bench)
 {
 	int err = runner_init(&bench->runner, &bench->spread);
 
+	if (bench->config->timestamps == 1)
+		bench->runner.clock = CLOCK_PRECISE;
 	bench->runner.filter = bench->config->filter;
 	err = err ?: plan_make(bench->config, &bench->runner, bench->results);
 	if (err)

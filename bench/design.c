@@ -6,6 +6,7 @@
 #include "design.h"
 
 #include "engine.h"
+#include "rules.h"
 #include "base/util.h"
 
 #include "designs.skel.h"
@@ -212,10 +213,19 @@ static void close_ringbuf(struct subject *subject)
 
 /* ---- netobs: the library's programs -------------------------------------------- */
 
+static bool has_rules(const struct design *design, enum rules_kind *ret_kind)
+{
+	if (design < &designs[DESIGN_ALERTS_NONE])
+		return false;
+	*ret_kind = (enum rules_kind)(design - &designs[DESIGN_ALERTS_NONE]);
+	return true;
+}
+
 static int open_netobs(struct subject *subject)
 {
 	struct engine *engine = malloc(sizeof(*engine));
-	struct store_options special = { 0 };
+	struct store_options special = { .clock = subject->runner->clock };
+	enum rules_kind rules = RULES_NONE;
 	int err;
 
 	if (!engine)
@@ -229,9 +239,15 @@ static int open_netobs(struct subject *subject)
 		special.rtt = RTT_RING;
 	if (subject->design == &designs[DESIGN_RTT_LRU])
 		special.rtt = RTT_LRU;
+	special.has_alerts = has_rules(subject->design, &rules);
+	if (special.has_alerts)
+		special.rtt = RTT_RING;
 	err = engine_open(engine, subject->runner->spread->room, &special);
 	if (!err)
 		subject->prog_fd = engine->programs.fds[subject->direction];
+	if (!err && special.has_alerts)
+		err = rules_open(&engine->alerts, &engine->pipeline.store,
+				 rules, &engine->log);
 	subject->load = (struct load){ .burst = ENGINE_BURST,
 				       .pause = engine_tend,
 				       .attend = engine_attend,
@@ -321,6 +337,10 @@ const struct design designs[DESIGNS] = {
 	[DESIGN_FILTERED] = NETOBS_DESIGN("filtered"),
 	[DESIGN_RTT] = NETOBS_DESIGN("rtt"),
 	[DESIGN_RTT_LRU] = NETOBS_DESIGN("rtt_lru"),
+	[DESIGN_ALERTS_NONE + RULES_NONE] = NETOBS_DESIGN("alerts_none"),
+	[DESIGN_ALERTS_NONE + RULES_KEPT] = NETOBS_DESIGN("alerts"),
+	[DESIGN_ALERTS_NONE + RULES_HELD] = NETOBS_DESIGN("alerts_held"),
+	[DESIGN_ALERTS_NONE + RULES_STORM] = NETOBS_DESIGN("alerts_storm"),
 };
 
 uint64_t design_memory(const struct design *design, uint32_t flows,

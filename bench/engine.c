@@ -75,7 +75,8 @@ int engine_open(struct engine *engine, uint32_t flows,
 	int err;
 
 	options.store.max_flows = max_flows;
-	options.store.clock = CLOCK_COARSE;
+	if (options.store.clock != CLOCK_PRECISE)
+		options.store.clock = CLOCK_COARSE;
 	*engine = (struct engine){
 		.log = { .write = print_log },
 		.programs = { { -1, -1 } },
@@ -96,6 +97,7 @@ int engine_open(struct engine *engine, uint32_t flows,
 void engine_close(struct engine *engine)
 {
 	programs_close(&engine->programs);
+	alerts_close(&engine->alerts);
 	pipeline_done(&engine->pipeline);
 	host_done(&engine->host);
 }
@@ -142,6 +144,7 @@ void engine_tend(void *user)
 
 	pthread_mutex_lock(&engine->lock);
 	pipeline_relieve_now(&engine->pipeline);
+	alerts_read(&engine->alerts);
 	pthread_mutex_unlock(&engine->lock);
 }
 

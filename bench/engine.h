@@ -5,6 +5,7 @@
 
 #include "runner.h"
 
+#include "engine/alerts.h"
 #include "flows/pipeline.h"
 #include "host/host.h"
 
@@ -21,6 +22,7 @@ struct engine {
 	uint64_t flows;		     /* reported so far */
 	uint64_t packets;	     /* in them */
 	uint64_t packets_before;     /* the user's */
+	struct alerts alerts;	     /* of designs with rules; or zeroes */
 	struct netobs_sink *sink;    /* the user's, for the records; or NULL */
 	void (*on_step)(void *user); /* during a drain; or NULL */
 	void *user;

@@ -8,6 +8,8 @@
 
 #include "wire.h"
 
+#include "bpf/types.h"
+
 #include <sched.h>
 
 struct filter;
@@ -21,6 +23,7 @@ struct runner {
 	struct spread *spread;
 	const struct filter *filter; /* of DESIGN_FILTERED */
 	const struct wire *wire;     /* NULL: BPF_PROG_TEST_RUN */
+	enum clock_kind clock;	     /* of netobs */
 	uint32_t n_cpus;	     /* that this process may use */
 	int cpus[CPU_SETSIZE];
 };

@@ -68,7 +68,7 @@ _netobsctl_options()
 		*)
 			echo "-h --help -o --output --flows --records --rounds --quick" \
 				"--stores --traffic --direction --live --filter --rules" \
-				"--distribution --cpus --csv --plot --sink"
+				"--distribution --cpus --timestamps --csv --plot --sink"
 			;;
 		esac
 		;;
@@ -153,7 +153,7 @@ _netobsctl_values()
 	tcp:--sort)
 		echo "rate rtt retransmits app bytes age"
 		;;
-	flows:--timestamps)
+	flows:--timestamps | bench:--timestamps)
 		echo "coarse precise"
 		;;
 	capture:--listen | flows:--metrics)
@@ -176,7 +176,8 @@ _netobsctl_values()
 		;;
 	bench:--stores)
 		echo "empty empty2 parse ringbuf hash hash_spinlock percpu_hash array" \
-			"percpu_array log overflow netobs filtered rtt rtt_lru"
+			"percpu_array log overflow netobs filtered rtt rtt_lru" \
+			"alerts alerts_none alerts_held alerts_storm"
 		;;
 	bench:--traffic)
 		echo "udp4 udp6 tcp4 tcp6 talk4 talk6"
