@@ -110,6 +110,7 @@ static int serve(struct loop *loop)
 		if (r < 0)
 			return r;
 		r = netobs_dispatch(service->ctx);
+		service_send_alerts(service);
 		service_tend(service);
 		if (r < 0 && r != -EINTR)
 			return r == -ECANCELED ? 0 : r;

@@ -17,6 +17,7 @@
 
 #include "tcp_health.h"
 
+struct alert_rules;
 struct output;
 struct rules;
 
@@ -36,7 +37,8 @@ struct metrics_source {
 	const struct netobs *ctx;
 	const struct output *outputs;
 	size_t n_outputs;
-	const struct rules *rules; /* NULL: none */
+	const struct rules *rules;	  /* NULL: none */
+	const struct alert_rules *alerts; /* NULL: none */
 	uint32_t sampling;	   /* one packet or flow of so many; 0: all */
 	uint64_t errors, warnings; /* that have been logged */
 	struct tcp_health health;  /* of all records: the caller adds them */

@@ -233,6 +233,29 @@ static const void *set_rule_sampled_out(const struct metrics_values *values,
 	return rule ? &rule->sampled_out : NULL;
 }
 
+static const void *set_alert(const struct metrics_values *values, size_t i,
+			     struct metrics_labels *labels)
+{
+	if (i == values->n_alerts)
+		return NULL;
+	add_label(labels, "alert", values->alerts[i].name);
+	return &values->alerts[i].counts;
+}
+
+static const void *set_suppressed(const struct metrics_values *values, size_t i,
+				  struct metrics_labels *labels)
+{
+	static const char *const reasons[] = { "hold", "limit" };
+	const struct netobs_alert_counts *counts =
+		set_alert(values, i / ARRAY_SIZE(reasons), labels);
+	const size_t reason = i % ARRAY_SIZE(reasons);
+
+	if (!counts)
+		return NULL;
+	add_label(labels, "reason", reasons[reason]);
+	return reason ? &counts->limited : &counts->held;
+}
+
 static const void *set_evicted(const struct metrics_values *values, size_t i,
 			       struct metrics_labels *labels)
 {
@@ -411,6 +434,18 @@ const struct metric metrics_table[] = {
 	  "Packets that repeated an acknowledgement", ONE(health.duplicate_acks) },
 	{ "netobs_tcp_zero_windows", COUNTER,
 	  "How often a receive window became 0", ONE(health.zero_windows) },
+
+	{ "netobs_alert_samples", COUNTER,
+	  "Samples of TCP connections that broke the rule of an alert",
+	  OF(set_alert, netobs_alert_counts, broken) },
+	{ "netobs_alerts_fired", COUNTER, "Alerts that were reported",
+	  OF(set_alert, netobs_alert_counts, fired) },
+	{ "netobs_alerts_suppressed", COUNTER,
+	  "Samples that broke the rule and were not reported, by reason",
+	  .set = set_suppressed },
+	{ "netobs_alerts_lost", COUNTER,
+	  "Alerts lost because the process was late",
+	  OF(set_alert, netobs_alert_counts, lost) },
 
 	{ "netobs_drain_duration_seconds", HISTOGRAM,
 	  "Time that drains took, from their begin to their last record",

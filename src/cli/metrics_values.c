@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "alert_rules.h"
 #include "base/clock_ms.h"
 #include "crossings.h"
 #include "output.h"
@@ -172,6 +173,24 @@ static void collect_rules(const struct metrics_source *source,
 	}
 }
 
+/* Then those that were replaced. */
+static void collect_alerts(const struct metrics_source *source,
+			   struct metrics_values *values)
+{
+	const struct alert_rules *rules = source->alerts;
+
+	values->n_alerts = 0;
+	for (uint32_t i = 0; rules && rules->n && i <= rules->n; i++) {
+		struct metrics_alert *alert = &values->alerts[values->n_alerts];
+
+		alert->counts.sz = sizeof(alert->counts);
+		if (netobs_alert_counts_get(source->ctx, i, &alert->counts))
+			return;
+		alert->name = i < rules->n ? rules->list[i].name : "";
+		values->n_alerts++;
+	}
+}
+
 /* ---- The process ------------------------------------------------------------------ */
 
 static uint64_t count_fds(void)
@@ -291,6 +310,7 @@ void metrics_collect(const struct metrics_source *source,
 	collect_interfaces(source->ctx, values);
 	collect_sinks(source, values);
 	collect_rules(source, values);
+	collect_alerts(source, values);
 }
 
 void metrics_values_done(struct metrics_values *values)

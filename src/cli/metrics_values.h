@@ -5,6 +5,7 @@
 
 #include <net/if.h>
 
+#include <netobs/alert.h>
 #include <netobs/netobs.h>
 #include <netobs/sink.h>
 
@@ -42,6 +43,11 @@ struct metrics_rule {
 	struct netobs_count count, sampled_out;
 };
 
+struct metrics_alert {
+	const char *name; /* "": all that were replaced */
+	struct netobs_alert_counts counts;
+};
+
 struct metrics_process {
 	uint64_t cpu_ms, start_ms; /* since 1970 */
 	uint64_t resident_bytes, virtual_bytes;
@@ -71,6 +77,8 @@ struct metrics_values {
 	size_t n_sinks;
 	struct metrics_rule rules[NETOBS_RULES_MAX + 2];
 	size_t n_rules;
+	struct metrics_alert alerts[NETOBS_ALERT_RULES_MAX + 1];
+	size_t n_alerts;
 };
 
 /* @values are those of before, or all zero. Without memory, sinks are missing. */

@@ -448,6 +448,22 @@ const char *output_spec_option(const char *spec, const char *start)
 	return at ? at + 1 : NULL;
 }
 
+bool output_spec_takes(const char *spec, const char *type)
+{
+	const char *types = output_spec_option(spec, "records=");
+	const size_t len = strlen(type);
+	size_t word;
+
+	types = types ? types + strlen("records=") : "flow";
+	for (;; types += word + 1) {
+		word = strcspn(types, ",&");
+		if (word == len && !memcmp(types, type, len))
+			return true;
+		if (types[word] != ',')
+			return false;
+	}
+}
+
 int output_name_len(const struct output *output)
 {
 	return (int)strcspn(output->spec, "?");

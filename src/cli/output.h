@@ -165,6 +165,9 @@ const struct netobs_sink *output_as_sink(const struct output *output);
 /** @return the option of @spec that begins so; NULL: it has none */
 const char *output_spec_option(const char *spec, const char *start);
 
+/** @return whether a sink of @spec takes records of @type, "alert": its option "records" */
+bool output_spec_takes(const char *spec, const char *type);
+
 /* The length of its spec without options, which may be secret. */
 int output_name_len(const struct output *output);
 

@@ -119,6 +119,13 @@ static void on_flow(const struct netobs_flow *flow, void *user)
 	control_flow(service->control, flow);
 }
 
+static void on_alert(const struct netobs_alert *alert, void *user)
+{
+	struct service *service = user;
+
+	service_sinks_alert(&service->sinks, alert);
+}
+
 /* The sinks and rules of this moment. */
 static void refresh_metrics(struct service *service)
 {
@@ -128,6 +135,7 @@ static void refresh_metrics(struct service *service)
 	service->metrics_source.sampling =
 		service->config->flows.sampling_interval;
 	service->metrics_source.rules = rules->default_action ? rules : NULL;
+	service->metrics_source.alerts = &service->config->flows.alerts;
 }
 
 void service_serve_metrics(struct service *service)
@@ -162,13 +170,21 @@ static int get_stats(struct netobs_stats *ret_stats, void *user)
 	return netobs_stats_get(service->ctx, ret_stats);
 }
 
-/* Other sinks cannot take back what has been sent. */
+/* Other sinks cannot take back what has been sent. Alerts are part of no commit. */
 static bool has_disks_only(const struct service_config *config)
 {
-	for (size_t i = 0; i < config->n_sinks; i++)
-		if (!output_spec_option(config->sinks[i].text, "spool=disk:"))
+	size_t n = 0;
+
+	for (size_t i = 0; i < config->n_sinks; i++) {
+		const char *spec = config->sinks[i].text;
+
+		if (!output_spec_takes(spec, "flow"))
+			continue;
+		if (!output_spec_option(spec, "spool=disk:"))
 			return false;
-	return config->n_sinks;
+		n++;
+	}
+	return n;
 }
 
 static void fill_options(struct service *service,
@@ -180,6 +196,8 @@ static void fill_options(struct service *service,
 		opts->persist = config->persist_dir ?: NETOBS_PERSIST_DIR;
 	opts->flags |= NETOBS_CONTAINERS;
 	opts->on_flow = on_flow;
+	if (config->flows.rtt)
+		opts->on_alert = on_alert;
 	opts->on_interval = on_interval;
 	/* It stays what it is, however sinks are replaced: warn_of_commits(). */
 	if (!service->ctx)
@@ -257,6 +275,41 @@ static void warn_of_commits(struct service *service)
 			service);
 }
 
+static void warn_of_alerts(struct service *service)
+{
+	const struct service_config *config = service->config;
+
+	for (size_t i = 0; i < config->n_sinks; i++)
+		if (output_spec_takes(config->sinks[i].text, "alert"))
+			return;
+	if (config->flows.alerts.n)
+		log_warning("alerts are counted, and sent to no sink: one takes them with 'records = alert' or 'records = flow,alert'",
+			    service);
+}
+
+static int set_alerts(struct service *service, const struct service_config *config)
+{
+	const struct alert_rules *alerts = &config->flows.alerts;
+
+	return config->flows.rtt ?
+		       netobs_alerts_set(service->ctx, alerts->list, alerts->n) :
+		       0;
+}
+
+/* Before messages about the next configuration end. Those of before stay if it fails. */
+static int replace_alerts(struct service *service)
+{
+	struct service_config *next = service->next;
+	int r = set_alerts(service, next);
+
+	if (r < 0) {
+		alert_rules_move(&next->flows.alerts,
+				 &service->config->flows.alerts);
+		next->n_alerts = 0;
+	}
+	return r;
+}
+
 /* Their spools go on behind the last commit, of which all their records are part. */
 static void resume_sinks(struct service *service)
 {
@@ -282,6 +335,7 @@ static int begin_change(struct service *service)
 /* @r: the result of the library */
 static int finish_change(struct service *service, int r)
 {
+	int alerts = r < 0 ? 0 : replace_alerts(service);
 	struct service_config *config = TAKE_PTR(service->next);
 
 	if (r < 0) {
@@ -292,8 +346,10 @@ static int finish_change(struct service *service, int r)
 	}
 	replace_config(service, config);
 	warn_of_commits(service);
+	warn_of_alerts(service);
 	resume_sinks(service);
-	return service_sinks_commit(&service->sinks, config);
+	r = service_sinks_commit(&service->sinks, config);
+	return r < 0 ? r : alerts;
 }
 
 /* Certificates are renewed without a change of the configuration. */
@@ -347,6 +403,11 @@ static void begin_reload(struct service *service)
 void service_reload(struct service *service)
 {
 	service->is_reload_due = true;
+}
+
+void service_send_alerts(struct service *service)
+{
+	service_sinks_flush_alerts(&service->sinks);
 }
 
 /* Spools of sinks that are replaced between two commits have no record that a later one has. */
@@ -436,6 +497,9 @@ int service_start(struct service *service)
 	set_pattern(service);
 	fill_options(service, service->config, &opts);
 	r = netobs_new(&opts, &service->ctx);
+	if (r == 0)
+		r = set_alerts(service, service->config);
+	warn_of_alerts(service);
 	return r < 0 ? EXIT_FAILED : EXIT_FINE; /* which was logged */
 }
 

@@ -69,6 +69,9 @@ void service_reload(struct service *service);
 /** Continue with a reload, if there is one: after each netobs_dispatch(). */
 void service_tend(struct service *service);
 
+/** Have sinks send the alerts of the last netobs_dispatch(): they are not for the interval. */
+void service_send_alerts(struct service *service);
+
 /** Serve those who ask for metrics; when metrics_fd() polls readable. */
 void service_serve_metrics(struct service *service);
 

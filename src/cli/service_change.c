@@ -92,6 +92,12 @@ void service_config_keep(struct service_config *config,
 		if (key->is_fixed &&
 		    keep_field(config, running, service_key_option(key)))
 			report_kept(key, on_kept, user);
+	if (config->n_alerts && !config->flows.rtt) {
+		alert_rules_clear(&config->flows.alerts);
+		config->n_alerts = 0;
+		on_kept("alerts take effect after a restart, as 'rtt' does",
+			user);
+	}
 }
 
 /* ---- Messages of the library ----------------------------------------------------- */
@@ -130,8 +136,9 @@ bool service_config_place(const struct service_config *config,
 	} names[] = { { "interfaces:", "interface" },
 		      { "exclude:", "exclude" },
 		      { "filter:", "filter" } };
+	const char *rest;
 	unsigned int rule;
-	int len = 0;
+	int len = 0, alert;
 
 	if (sscanf(message, "rules[%u]:%n", &rule, &len) == 1 && len &&
 	    rule < config->n_filters) {
@@ -141,13 +148,18 @@ bool service_config_place(const struct service_config *config,
 	}
 	if (rules_place(&config->flows.rules, message, ret_text, size))
 		return true;
+	alert = alert_rules_place(&config->flows.alerts, message, &rest);
+	if (alert >= 0 && (size_t)alert < config->n_alerts) {
+		write_place(&config->alerts[alert].place, rest, ret_text, size);
+		return true;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		const char *rest = message + strlen(names[i].library);
 		const struct conf_entry *entry;
 		struct conf_place place;
 
 		if (strncmp(message, names[i].library, strlen(names[i].library)))
 			continue;
+		rest = message + strlen(names[i].library);
 		entry = find_entry(&config->conf, names[i].key, rest);
 		if (!entry)
 			return false;

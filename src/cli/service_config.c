@@ -167,6 +167,58 @@ static void take_filters(struct service_config *config)
 	flows->filter = strdup(config->filter);
 }
 
+/* ---- Alerts ---------------------------------------------------------------------- */
+
+static void check_rule(struct conf *conf, const struct conf_entry *entry)
+{
+	const struct conf_place place = conf_value_place(entry);
+	char why[640];
+
+	if (netobs_alert_rule_check(entry->value, why, sizeof(why)) < 0)
+		conf_complain(conf, &place, "rule: %s", why);
+}
+
+static void add_alert(struct service_config *config,
+		      const struct conf_entry *header)
+{
+	const char *name = header->name;
+	const struct conf_entry *rule =
+		conf_find(&config->conf, "alert", name, "rule");
+	int r;
+
+	if (!rule) {
+		conf_complain(&config->conf, &header->place,
+			      "[alert \"%s\"] needs 'rule'", name);
+		return;
+	}
+	if (!*rule->value)
+		return; /* a drop-in has removed it */
+	if (strlen(name) >= sizeof(((struct netobs_alert *)NULL)->name)) {
+		conf_complain(&config->conf, &header->place,
+			      "its name has more than 63 bytes");
+		return;
+	}
+	check_rule(&config->conf, rule);
+	r = alert_rules_add(&config->flows.alerts, name, rule->value);
+	if (r == -E2BIG)
+		conf_complain(&config->conf, &header->place,
+			      "there are more than %d alerts",
+			      NETOBS_ALERT_RULES_MAX);
+	else if (r < 0)
+		conf_complain(&config->conf, &header->place, "out of memory");
+	else
+		config->alerts[config->n_alerts++] =
+			(struct service_item){ .name = name,
+					       .place = conf_value_place(rule) };
+}
+
+static void check_alerts(struct service_config *config)
+{
+	if (config->n_alerts && !config->flows.rtt)
+		conf_complain(&config->conf, &config->alerts[0].place,
+			      "alerts need 'rtt = yes' in [capture]");
+}
+
 /* ---- Sinks ----------------------------------------------------------------------- */
 
 /* What means nothing in a spec; all else is written as %XX. */
@@ -351,9 +403,40 @@ static void take_items(struct service_config *config)
 			continue;
 		if (!strcmp(entry->section, "filter"))
 			add_filter(config, entry);
+		else if (!strcmp(entry->section, "alert"))
+			add_alert(config, entry);
 		else if (!strcmp(entry->section, "sink"))
 			add_sink(config, entry);
 	}
+}
+
+/* Rules of a context that is never started. */
+static void ignore_alert(const struct netobs_alert *alert, void *user)
+{
+	(void)alert;
+	(void)user;
+}
+
+/* @return whether the library takes all of it; if not, @error says why */
+static bool try_whole(const struct flows_config *flows,
+		      char (*error)[NETOBS_ERROR_MAX])
+{
+	struct netobs *ctx;
+	NETOBS_OPTS(opts);
+	int r;
+
+	flows_config_fill(flows, &opts);
+	opts.on_alert = ignore_alert;
+	opts.error = error;
+	if (netobs_new(&opts, &ctx) < 0)
+		return false;
+	r = flows->alerts.n ?
+		    netobs_alerts_set(ctx, flows->alerts.list, flows->alerts.n) :
+		    0;
+	if (r < 0)
+		snprintf(*error, sizeof(*error), "%s", netobs_last_error(ctx));
+	netobs_free(ctx);
+	return r == 0;
 }
 
 /* What the library refuses for reasons of its own, such as a regular expression. */
@@ -361,14 +444,10 @@ static void check_whole(struct service_config *config, const char *file)
 {
 	const struct conf_place place = { .file = file };
 	char error[NETOBS_ERROR_MAX], text[1024];
-	struct netobs *ctx;
-	NETOBS_OPTS(opts);
 
-	flows_config_fill(&config->flows, &opts);
-	opts.error = &error;
-	if (netobs_new(&opts, &ctx) == 0) {
-		netobs_free(ctx);
-	} else if (service_config_place(config, error, text, sizeof(text))) {
+	if (try_whole(&config->flows, &error))
+		return;
+	if (service_config_place(config, error, text, sizeof(text))) {
 		config->conf.n_errors++;
 		config->conf.on_error(text, config->conf.user);
 	} else {
@@ -414,6 +493,7 @@ static unsigned int interpret(struct service_config *config, const char *file)
 		service_keys_take(config, &conf->entries[i]);
 	take_items(config);
 	take_filters(config);
+	check_alerts(config);
 	check_metrics(config);
 	check_control(config);
 	if (!conf->n_errors && !config->n_sinks &&

@@ -13,10 +13,10 @@
 
 enum { SERVICE_SINKS_MAX = 32 };
 
-/* A [sink "NAME"] or [filter "NAME"]. */
+/* A [sink "NAME"], [filter "NAME"] or [alert "NAME"]. */
 struct service_item {
 	const char *name;
-	char *text; /* the sink's spec, or the filter's expression */
+	char *text; /* the sink's spec */
 	struct conf_place place;
 };
 
@@ -31,6 +31,8 @@ struct service_config {
 	size_t n_sinks;
 	struct service_item filters[NETOBS_RULES_MAX]; /* flows.rules has them, too */
 	size_t n_filters;
+	struct service_item alerts[NETOBS_ALERT_RULES_MAX]; /* as flows.alerts */
+	size_t n_alerts;
 	bool leaves_filters; /* they are checked when they are used */
 	struct conf conf;    /* the strings are its own */
 };

@@ -78,11 +78,23 @@ const struct service_key service_keys[] = {
 	{ 0 }
 };
 
-static const char *const filter_keys[] = { "match", "action", "sample", NULL };
+/* Sections with a name, and their keys; a sink has those of its kind. */
+static const struct named_section {
+	const char *section;
+	const char *const *keys; /* NULL: any */
+} named_sections[] = {
+	{ "filter", (const char *const[]){ "match", "action", "sample", NULL } },
+	{ "alert", (const char *const[]){ "rule", NULL } },
+	{ "sink", NULL },
+};
 
-static bool is_named_section(const char *section)
+/* @return NULL: sections of that kind have no name */
+static const struct named_section *find_named(const char *section)
 {
-	return !strcmp(section, "filter") || !strcmp(section, "sink");
+	for (size_t i = 0; i < ARRAY_SIZE(named_sections); i++)
+		if (!strcmp(section, named_sections[i].section))
+			return &named_sections[i];
+	return NULL;
 }
 
 const struct args_option *service_key_option(const struct service_key *key)
@@ -126,23 +138,23 @@ static bool check_section(struct conf *conf, const struct conf_entry *entry)
 {
 	const char *word = entry->section;
 	struct suggestion suggestion = suggestion_for(word, strlen(word));
-	bool is_known = is_named_section(word);
+	const bool is_named = find_named(word);
+	bool is_known = is_named;
 
-	suggestion_offer(&suggestion, "filter");
-	suggestion_offer(&suggestion, "sink");
+	for (size_t i = 0; i < ARRAY_SIZE(named_sections); i++)
+		suggestion_offer(&suggestion, named_sections[i].section);
 	for (const struct service_key *key = service_keys; key->name; key++) {
 		is_known |= !strcmp(word, key->section);
 		suggestion_offer(&suggestion, key->section);
 	}
 	if (entry->key) /* its header has been reported */
-		return is_known &&
-		       is_named_section(word) == (*entry->name != '\0');
+		return is_known && is_named == (*entry->name != '\0');
 	if (!is_known)
 		complain_word(conf, &entry->place, "section", &suggestion);
-	else if (is_named_section(word) && !*entry->name)
+	else if (is_named && !*entry->name)
 		conf_complain(conf, &entry->place,
 			      "it needs a name: [%s \"NAME\"]", word);
-	else if (!is_named_section(word) && *entry->name)
+	else if (!is_named && *entry->name)
 		conf_complain(conf, &entry->place, "[%s] has no name", word);
 	else
 		return true;
@@ -154,6 +166,7 @@ static void complain_key(struct conf *conf, const struct conf_entry *entry)
 	struct suggestion suggestion =
 		suggestion_for(entry->key, strlen(entry->key));
 	const struct service_key *elsewhere = find_key(NULL, entry->key);
+	const struct named_section *named = find_named(entry->section);
 
 	if (elsewhere) {
 		conf_complain(conf, &entry->place, "'%s' belongs to [%s]",
@@ -163,9 +176,9 @@ static void complain_key(struct conf *conf, const struct conf_entry *entry)
 	for (const struct service_key *key = service_keys; key->name; key++)
 		if (!strcmp(key->section, entry->section))
 			suggestion_offer(&suggestion, key->name);
-	if (!strcmp(entry->section, "filter"))
-		for (const char *const *key = filter_keys; *key; key++)
-			suggestion_offer(&suggestion, *key);
+	for (const char *const *key = named ? named->keys : NULL; key && *key;
+	     key++)
+		suggestion_offer(&suggestion, *key);
 	complain_word(conf, &entry->place, "key", &suggestion);
 }
 
@@ -270,22 +283,24 @@ static void store_value(struct service_config *config,
 		conf_complain(&config->conf, &place, "%s: %s", key->name, why);
 }
 
-static bool is_filter_key(const char *name)
+/* Those of named sections are read with their section. */
+static bool is_key_of(const struct named_section *named, const char *name)
 {
-	return value_choice(filter_keys, name) >= 0;
+	return !named->keys || value_choice(named->keys, name) >= 0;
 }
 
 void service_keys_take(struct service_config *config,
 		       const struct conf_entry *entry)
 {
+	const struct named_section *named = find_named(entry->section);
 	const struct service_key *key;
 
 	if (!check_section(&config->conf, entry) || !entry->key ||
-	    !strcmp(entry->section, "sink"))
+	    (named && is_key_of(named, entry->key)))
 		return;
 	key = find_key(entry->section, entry->key);
 	if (key)
 		store_value(config, key, entry);
-	else if (strcmp(entry->section, "filter") || !is_filter_key(entry->key))
+	else
 		complain_key(&config->conf, entry);
 }

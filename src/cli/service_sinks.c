@@ -53,7 +53,12 @@ static int open_sink(struct service_sinks *sinks, const char *name,
 	struct output *output = &sinks->outputs[sinks->n], chosen;
 	int r;
 
-	*sink = (struct service_sink){ strdup(name), strdup(spec), state };
+	*sink = (struct service_sink){
+		.name = strdup(name),
+		.spec = strdup(spec),
+		.state = state,
+		.takes_alerts = output_spec_takes(spec, "alert"),
+	};
 	if (!sink->name || !sink->spec) {
 		free(sink->name);
 		free(sink->spec);
@@ -240,6 +245,29 @@ void service_sinks_flow(struct service_sinks *sinks,
 	for (size_t i = 0; i < sinks->n; i++)
 		if (sinks->sinks[i].state == SERVICE_SINK_IN_USE)
 			output_flow(&sinks->outputs[i], flow);
+}
+
+void service_sinks_alert(struct service_sinks *sinks,
+			 const struct netobs_alert *alert)
+{
+	for (size_t i = 0; i < sinks->n; i++) {
+		struct service_sink *sink = &sinks->sinks[i];
+
+		if (sink->state != SERVICE_SINK_IN_USE || !sink->takes_alerts)
+			continue;
+		output_record(&sinks->outputs[i], &alert->record);
+		sink->has_alerts = true;
+	}
+}
+
+void service_sinks_flush_alerts(struct service_sinks *sinks)
+{
+	for (size_t i = 0; i < sinks->n; i++) {
+		if (!sinks->sinks[i].has_alerts)
+			continue;
+		output_interval(&sinks->outputs[i]);
+		sinks->sinks[i].has_alerts = false;
+	}
 }
 
 int service_sinks_reopen(struct service_sinks *sinks)

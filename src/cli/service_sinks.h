@@ -6,6 +6,8 @@
 #ifndef NETOBS_CLI_SERVICE_SINKS_H
 #define NETOBS_CLI_SERVICE_SINKS_H
 
+#include <netobs/alert.h>
+
 #include "output.h"
 #include "service_config.h"
 
@@ -24,6 +26,8 @@ enum service_sink_state {
 struct service_sink {
 	char *name, *spec;
 	enum service_sink_state state;
+	bool takes_alerts;
+	bool has_alerts; /* that are to be sent now */
 };
 
 struct service_sinks {
@@ -62,6 +66,12 @@ int service_sinks_reopen(struct service_sinks *sinks);
 
 void service_sinks_flow(struct service_sinks *sinks,
 			const struct netobs_flow *flow);
+
+/* To those that take alerts, which send it when service_sinks_flush_alerts() is called. */
+void service_sinks_alert(struct service_sinks *sinks,
+			 const struct netobs_alert *alert);
+void service_sinks_flush_alerts(struct service_sinks *sinks);
+
 void service_sinks_interval(struct service_sinks *sinks);
 
 /* Records until now belong to that commit of the library: see netobs_opts.on_commit. */

@@ -239,6 +239,17 @@ static void add_rules(struct json *json, const struct service *service)
 	json_close(json, ']');
 }
 
+/* What rules about connections have done. */
+static void add_alerts(struct json *json, const struct service *service)
+{
+	const struct alert_rules *alerts = &service->config->flows.alerts;
+
+	if (!service->config->flows.rtt)
+		return;
+	json_key(json, "alerts");
+	alert_rules_json(alerts, service->ctx, json);
+}
+
 /* ---- The work --------------------------------------------------------------------- */
 
 static void add_tables(struct json *json, const struct netobs_stats *stats,
@@ -442,6 +453,7 @@ void service_status_add(struct json *json, void *user)
 	json_key_u64(json, "shadowed_directions", stats.shadowed);
 	add_interfaces(json, service);
 	add_rules(json, service);
+	add_alerts(json, service);
 	add_tables(json, &stats, &engine);
 	add_connections(json, service);
 	add_kept(json, &engine);

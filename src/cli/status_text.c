@@ -203,6 +203,32 @@ static void print_rules(struct json_value status)
 		print_rule(item.value);
 }
 
+static void print_alert(struct json_value alert)
+{
+	char name[TEXT_MAX], rule[TEXT_MAX];
+
+	get_text(alert, "name", &name);
+	printf("  %s%s%s\n    %" PRIu64 " alerts; %" PRIu64
+	       " not sent because of hold, %" PRIu64
+	       " because of limit; %" PRIu64 " lost\n",
+	       name, *name ? ": " : "", get_text(alert, "rule", &rule),
+	       get_number(alert, "fired"), get_number(alert, "held"),
+	       get_number(alert, "limited"), get_number(alert, "lost"));
+}
+
+static void print_alerts(struct json_value status)
+{
+	struct json_item item = { 0 };
+	bool is_first = true;
+
+	while (json_next(json_get(status, "alerts"), &item)) {
+		if (is_first)
+			printf("\nAlerts\n");
+		is_first = false;
+		print_alert(item.value);
+	}
+}
+
 static void print_drain_time(struct json_value drains, const char *label,
 			     const char *path)
 {
@@ -327,6 +353,7 @@ void status_print(struct json_value answer)
 	print_packets(status);
 	print_interfaces(status);
 	print_rules(status);
+	print_alerts(status);
 	print_tables(status);
 	print_sinks(status);
 	print_log(status);
