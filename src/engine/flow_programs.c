@@ -2,6 +2,7 @@
 #include "flow_programs.h"
 
 #include "base/util.h"
+#include "bpf/apart.h"
 #include "bpf/parse/tunnel.h" /* a knob of the skeleton */
 #include "filter/filter.h"
 #include "flows.skel.h"
@@ -140,6 +141,15 @@ int flow_maps_load(struct program_set *maps, const struct flow_knobs *knobs,
 	return err;
 }
 
+/* As prepare_programs() sets the knobs. */
+static uint32_t features_of(const struct flow_knobs *knobs)
+{
+	const bool has_rtt = knobs->conn_buckets && knobs->rtt != RTT_OFF;
+
+	return 1U << APART_ALWAYS | (uint32_t)has_rtt << APART_RTT |
+	       (uint32_t)(has_rtt && knobs->has_alerts) << APART_ALERTS;
+}
+
 int flow_programs_load(struct program_set *maps, const struct flow_knobs *knobs,
 		       const struct log *log, struct programs *ret_programs)
 {
@@ -157,6 +167,7 @@ int flow_programs_load(struct program_set *maps, const struct flow_knobs *knobs,
 		.link = knobs->link,
 		.has_wire_len = knobs->clock == CLOCK_PACKET,
 		.rates = knobs->rates,
+		.features = features_of(knobs),
 	};
 
 	return programs_load(&set, names, knobs->filter, &frames, ret_programs);

@@ -41,6 +41,7 @@ struct filter_frames {
 	enum link_kind link;
 	bool has_wire_len; /* their length on the wire is in skb->cb[2], as in replay */
 	const struct rate *rates; /* RATES of them, by number; NULL: nothing is sampled */
+	uint32_t features; /* of the program that are on: 1 << enum apart_feature */
 };
 
 /**

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Programs with a judge() that is generated from rules. */
 #include "base/util.h"
+#include "functions.h"
 #include "rule.h"
 #include "splice.h"
 #include "translate.h"
@@ -201,6 +202,21 @@ static void log_too_large(const struct filter *filter,
 		  why);
 }
 
+static int load_code(const struct code *code, uint32_t features,
+		     const struct bpf_program *program)
+{
+	__attribute__((cleanup(functions_done))) struct functions functions;
+	LIBBPF_OPTS(bpf_prog_load_opts, opts);
+	int err = functions_describe(code, features, &functions);
+
+	if (err)
+		return err;
+	functions_set(&functions, &opts);
+	return bpf_prog_load(bpf_program__type(program),
+			     bpf_program__name(program), "Dual BSD/GPL",
+			     code->insns, code->n, &opts);
+}
+
 static int load(const struct filter *filter, const struct bpf_program *program,
 		const struct filter_frames *frames, enum judge_kind kind,
 		const struct log *log)
@@ -222,8 +238,7 @@ static int load(const struct filter *filter, const struct bpf_program *program,
 			      "jumps reach over 32767 of them", log);
 	if (fd)
 		return fd;
-	fd = bpf_prog_load(bpf_program__type(program), bpf_program__name(program),
-			   "Dual BSD/GPL", code.insns, code.n, NULL);
+	fd = load_code(&code, frames->features, program);
 	if (fd == -E2BIG)
 		log_too_large(
 			filter, &largest,

@@ -2,18 +2,10 @@
 #include "splice.h"
 
 #include "base/util.h"
+#include "functions.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>
-
-/* Where a function begins that the instruction calls; 0: it does not call one. */
-static size_t called_function(const struct bpf_insn *insns, size_t i)
-{
-	bool calls = insns[i].code == (BPF_JMP | BPF_CALL) &&
-		     insns[i].src_reg == BPF_PSEUDO_CALL;
-
-	return calls ? i + 1 + insns[i].imm : 0;
-}
 
 /* Instructions of a program. */
 struct range {
@@ -28,9 +20,9 @@ static struct range find_called(const struct bpf_insn *insns, size_t n,
 	struct range found = { .end = n };
 
 	for (size_t i = caller.start; !found.start && i < caller.end; i++)
-		found.start = called_function(insns, i);
+		found.start = functions_called(insns, i);
 	for (size_t i = 0; i < n; i++) {
-		size_t function = called_function(insns, i);
+		size_t function = functions_called(insns, i);
 
 		if (function > found.start && function < found.end)
 			found.end = function;
@@ -95,7 +87,7 @@ int splice_program(struct code *code, const struct bpf_program *program,
 	if (!parts.judge.start || (has_inner && !parts.find_carried.start))
 		return -EINVAL;
 	for (size_t i = 0; i < n; i++) {
-		size_t function = called_function(insns, i);
+		size_t function = functions_called(insns, i);
 		struct bpf_insn insn = insns[i];
 
 		if (function)

@@ -107,6 +107,20 @@ class Alerts(lab.LabTest):
         self.assertEqual((5, 1), (limited["fired"], held["fired"]))
         self.assertEqual(every["fired"] + 6, len(alerts))
 
+    def test_a_filter_selects_the_connections(self):
+        """The verifier has to bear the programs with alerts and an expression of any size."""
+        link = relay.Link(self.lab, 2_000)
+        link.serve()
+        rule = ("--rule", "rtt > 0ns hold 0s limit none", "--stats")
+        terms = [f"(host 10.0.{i}.1 and (tcp port {i + 1} or udp))" for i in range(60)]
+        for expression, is_seen in (("tcp", True), (f"not port {relay.PORT}", False),
+                                    (f"tcp port {relay.PORT} or " + " or ".join(terms), True)):
+            process = self.start(link, expression, *rule)
+            link.talk("pingpong", 0.5)
+            alerts, errors = self.finish(process)
+            self.assertEqual(is_seen, bool(alerts), expression)
+            self.assertEqual(len(alerts), self.counts(errors)[rule[1]]["fired"])
+
     def test_it_ends_with_the_count_and_with_its_reader(self):
         link = relay.Link(self.lab, 0)
         link.serve()

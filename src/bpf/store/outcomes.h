@@ -9,6 +9,7 @@
 #define NETOBS_BPF_STORE_OUTCOMES_H
 
 #include "run.h"
+#include "bpf/apart.h"
 
 /* The slot of @origin; the last one, which is no interface's, where others have all places. */
 static __always_inline struct outcome_slot *outcome_find(__u32 cpu_id,
@@ -40,6 +41,7 @@ __noinline int outcome_add(__u32 cpu_id, __u64 origin, __u32 place,
 	struct outcome_slot *slot = outcome_find(cpu_id, origin);
 	struct count *counted;
 
+	VERIFIED_APART(APART_ALWAYS, 5);
 	if (!slot)
 		return 0;
 	counted = &slot->counts[place & (OUTCOME_COUNTS - 1)];

@@ -9,6 +9,7 @@
 
 #include "run.h"
 #include "tally.h"
+#include "bpf/apart.h"
 
 enum { TABLE_IS_FULL = -7 }; /* -E2BIG */
 
@@ -127,6 +128,7 @@ __noinline int overflow_add(__u32 generation, __u32 cpu_id)
 	struct count *fate;
 	int err = -1;
 
+	VERIFIED_APART(APART_ALWAYS, 2);
 	if (!cpu || generation >= GENERATIONS)
 		return 0; /* never so, as the verifier does not know */
 	counters = &cpu->counters[generation];

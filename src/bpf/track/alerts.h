@@ -7,6 +7,7 @@
 #define NETOBS_BPF_TRACK_ALERTS_H
 
 #include "connections.h"
+#include "bpf/apart.h"
 #include "bpf/rtt/alert.h"
 
 static __always_inline const struct alert_table *alert_table(void)
@@ -245,6 +246,7 @@ __noinline int alert_consider(__u32 cpu_id, __u32 number)
 	struct alert_limit *limit;
 	__u32 slot;
 
+	VERIFIED_APART(APART_ALERTS, 2);
 	if (!noted || !table)
 		return 0;
 	rule = &table->rules[number & (ALERT_RULES_MAX - 1)];
@@ -334,6 +336,7 @@ __noinline int alert_compare(__u32 cpu_id, __u32 kind)
 
 	if (!noted || !table)
 		return 0;
+	VERIFIED_APART(APART_ALERTS, 2);
 	range = alert_range_of(table, &noted->sample, kind);
 	if (range.first >= range.end)
 		return 0;
@@ -406,6 +409,7 @@ __noinline int alert_compare_plain(__u32 cpu_id, __u32 kind)
 
 	if (!noted || !table)
 		return 0;
+	VERIFIED_APART(APART_ALERTS, 2);
 	range = alert_range_of(table, &noted->sample, kind);
 	if (range.first >= range.end)
 		return 0;
@@ -518,6 +522,7 @@ __noinline int alert_take(__u32 cpu_id, __u32 metric)
 	const struct alert_table *table = alert_table();
 	struct connection conn;
 
+	VERIFIED_APART(APART_ALERTS, 2);
 	if (noted && table && connection_at(noted->index, &conn) &&
 	    take_value(noted, &conn, metric))
 		alert_sample(cpu_id, noted, table);
@@ -551,6 +556,7 @@ __noinline int alert_look(__u32 cpu_id)
 	struct connection conn;
 	__u32 taken, metrics = 0;
 
+	VERIFIED_APART(APART_ALERTS, 1);
 	if (!noted || !table || !table->n)
 		return 0;
 	if (table->n_filters && connection_at(noted->index, &conn))

@@ -4,6 +4,7 @@
 #define NETOBS_BPF_TRACK_CONNECTIONS_H
 
 #include "expected.h"
+#include "bpf/apart.h"
 #include "bpf/rtt/observe.h"
 #include "bpf/store/conn_places.h"
 #include "bpf/store/run.h"
@@ -261,6 +262,7 @@ __noinline int connection_find(__u32 cpu_id)
 {
 	struct scratch *scratch = scratch_of(cpu_id);
 
+	VERIFIED_APART(APART_RTT, 1);
 	return scratch ? connection_search(scratch, cpu_id) : CONN_WAYS;
 }
 
@@ -270,6 +272,7 @@ __noinline int connection_restart(__u32 index, __u64 now)
 	struct connection conn;
 	__u16 version;
 
+	VERIFIED_APART(APART_RTT, 2);
 	if (!connection_at(index, &conn))
 		return 0;
 	version = conn.head->version;
@@ -354,6 +357,7 @@ __noinline int connection_show(__u32 cpu_id)
 	struct scratch *scratch = scratch_of(cpu_id);
 	struct connection conn;
 
+	VERIFIED_APART(APART_RTT, 1);
 	if (scratch && connection_at(scratch->noted.index, &conn))
 		connection_add(&conn, &scratch->noted, scratch->noted.index,
 			       hook_of(&scratch->pkt));
@@ -367,6 +371,7 @@ __noinline int connection_expect(__u32 cpu_id)
 	struct connection conn;
 	__u32 dir;
 
+	VERIFIED_APART(APART_RTT, 1);
 	if (!scratch || !connection_at(scratch->noted.index, &conn))
 		return 0;
 	dir = scratch->noted.dir & 1;

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Which functions of a program the kernel's verifier follows apart from it: bpf/apart.h. */
+#ifndef NETOBS_FILTER_FUNCTIONS_H
+#define NETOBS_FILTER_FUNCTIONS_H
+
+#include "code.h"
+
+#include <stddef.h>
+
+struct bpf_prog_load_opts;
+struct btf;
+
+struct functions {
+	struct btf *btf;
+	struct bpf_func_info *infos;
+	uint32_t n;
+};
+
+/** @return the index of the function that the instruction calls; 0: it calls none */
+size_t functions_called(const struct bpf_insn *insns, size_t i);
+
+/**
+ * Describe the functions of @code, whose jumps are linked, to the kernel.
+ *
+ * @param features  that are on: 1 << enum apart_feature
+ * @param ret       to be released with functions_done(), also if this fails
+ * @return 0; others, as of bpf(2)
+ */
+int functions_describe(const struct code *code, uint32_t features,
+		       struct functions *ret);
+
+/* Add them to what a program is loaded with. @functions has to outlive @opts. */
+void functions_set(const struct functions *functions,
+		   struct bpf_prog_load_opts *opts);
+
+void functions_done(struct functions *functions);
+
+#endif

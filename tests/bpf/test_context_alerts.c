@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * Alerts of a context beside all that its programs do for other options: the kernel's verifier
+ * has to bear filters of every size with them, and rules are about what the filter accepts.
+ */
+#include "lib_context.h"
+#include "lib_test.h"
+#include "filter_expressions.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+	INTERVAL_MS = 1000,
+	PATIENCE_MS = 30000,
+	PORT = 40000,
+	TERMS = 60, /* of the large expression */
+	EXPRESSION_MAX = 4096,
+};
+
+static uint32_t n_alerts;
+
+static void on_alert(const struct netobs_alert *alert, void *user)
+{
+	(void)user;
+	assert_int_equal(alert->server_port, PORT);
+	n_alerts++;
+}
+
+/* ---- A connection ------------------------------------------------------------------- */
+
+static int make_socket(struct sockaddr_in *address)
+{
+	*address = (struct sockaddr_in){
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+		.sin_port = htons(PORT),
+	};
+	return socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+}
+
+/* The server's answer acknowledges the SYN, which is a sample. */
+static void connect_once(void)
+{
+	struct sockaddr_in address;
+	int server = make_socket(&address), client = make_socket(&address);
+	const int yes = 1;
+
+	setsockopt(server, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+	assert_int_equal(
+		bind(server, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(server, 1), 0);
+	assert_int_equal(
+		connect(client, (struct sockaddr *)&address, sizeof(address)), 0);
+	close(client);
+	close(server);
+}
+
+/* ---- Options ------------------------------------------------------------------------ */
+
+static struct netobs_opts alert_options(struct context_fixture *f)
+{
+	struct netobs_opts opts = context_options(&f->witness, INTERVAL_MS);
+
+	opts.rtt = NETOBS_RTT_RING;
+	opts.on_alert = on_alert;
+	return opts;
+}
+
+static void assert_alert_comes(struct context_fixture *f,
+			       const struct netobs_opts *opts)
+{
+	const struct netobs_alert_rule rule = {
+		.sz = sizeof(rule),
+		.rule = "rtt > 0ns where tcp",
+	};
+	int n = 0;
+
+	n_alerts = 0;
+	assert_int_equal(netobs_new(opts, &f->ctx), 0);
+	assert_int_equal(netobs_alerts_set(f->ctx, &rule, 1), 0);
+	if (netobs_start(f->ctx))
+		fail_msg("%s", netobs_last_error(f->ctx));
+	connect_once();
+	while (n >= 0 && !n_alerts)
+		n = netobs_poll(f->ctx, PATIENCE_MS);
+	assert_true(n_alerts > 0);
+	netobs_free(f->ctx);
+	f->ctx = NULL;
+}
+
+static void alerts_come_with_filters_of_every_size(void **state)
+{
+	struct context_fixture *f = *state;
+	struct netobs_opts opts = alert_options(f);
+	char large[EXPRESSION_MAX];
+	int len = snprintf(large, sizeof(large), "tcp port %d", PORT);
+	for (int i = 0; i < TERMS; i++)
+		len += snprintf(large + len, sizeof(large) - (size_t)len,
+				" or (host 10.0.%d.1 and (tcp port %d or udp))",
+				i, PORT + 1 + i);
+	assert_true(len < (int)sizeof(large));
+	opts.filter = large;
+	opts.sampling = 10;
+	opts.sampling_mode = NETOBS_SAMPLE_FLOWS;
+	assert_alert_comes(f, &opts);
+	if (lab_shrink() > 1)
+		return;
+	opts.sampling_mode = NETOBS_SAMPLE_PACKETS;
+	assert_alert_comes(f, &opts);
+	opts.filter = "tcp";
+	assert_alert_comes(f, &opts);
+}
+
+/* Of expressions of all kinds. */
+static void alerts_come_with_64_rules(void **state)
+{
+	struct netobs_rule rules[NETOBS_RULES_MAX];
+	struct context_fixture *f = *state;
+	struct netobs_opts opts = alert_options(f);
+	uint32_t n = 0;
+
+	for (size_t i = 0; n < NETOBS_RULES_MAX; i++) {
+		const char *filter = n ? filter_expressions[i * 4 + 1] :
+					 "tcp port 40000";
+
+		if (!strstr(filter, "protochain"))
+			rules[n++] = (struct netobs_rule){
+				.sz = sizeof(rules[0]),
+				.filter = filter,
+				.action = NETOBS_ACCEPT,
+				.sampling = 2 + i % 5,
+			};
+	}
+	opts.rules = rules;
+	opts.n_rules = n;
+	opts.default_action = NETOBS_REJECT;
+	assert_alert_comes(f, &opts);
+}
+
+static void rules_are_about_what_the_filter_accepts(void **state)
+{
+	const struct netobs_alert_rule rule = {
+		.sz = sizeof(rule),
+		.rule = "rtt > 0ns",
+	};
+	struct netobs_alert_counts counts = { .sz = sizeof(counts) };
+	struct context_fixture *f = *state;
+	struct netobs_opts opts = alert_options(f);
+
+	opts.filter = "not tcp port 40000";
+	assert_int_equal(netobs_new(&opts, &f->ctx), 0);
+	assert_int_equal(netobs_alerts_set(f->ctx, &rule, 1), 0);
+	assert_int_equal(netobs_start(f->ctx), 0);
+	connect_once();
+	assert_int_equal(netobs_alert_counts_get(f->ctx, 0, &counts), 0);
+	assert_int_equal(counts.broken, 0);
+}
+
+int main(void)
+{
+#define TEST(name) \
+	cmocka_unit_test_setup_teardown(name, context_setup, context_teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(alerts_come_with_filters_of_every_size),
+		TEST(alerts_come_with_64_rules),
+		TEST(rules_are_about_what_the_filter_accepts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
