@@ -1,54 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Alerts as a table: a line each. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <netobs/alert.h>
 
-#include "base/text.h"
 #include "human.h"
 #include "output.h"
 
-enum { LINE_MAX_LEN = 1024, CELL = 64 };
+enum { CELL = 64 };
 
 #define COLUMNS "%-12s  %-*s  %-*s  %-9s  %-11s  %9s  %9s  %-15s  %s%s\n"
 
 /* Addresses of IPv4 with their ports; longer ones take the room that they need. */
 enum { ENDPOINT_WIDTH = 21 };
 
-__attribute__((format(printf, 2, 3))) static void
-add_line(struct output *output, const char *format, ...)
-{
-	char *line = stream_room(&output->stream, LINE_MAX_LEN);
-	va_list args;
-	int len;
-
-	if (!line)
-		return;
-	va_start(args, format);
-	len = vsnprintf(line, LINE_MAX_LEN, format, args);
-	va_end(args);
-	if (len < LINE_MAX_LEN)
-		stream_advance(&output->stream, (size_t)len);
-}
-
 static int open_table(struct output *output)
 {
-	add_line(output, COLUMNS, "TIME", ENDPOINT_WIDTH, "CLIENT",
-		 ENDPOINT_WIDTH, "SERVER", "WAY", "METRIC", "VALUE", "OVER",
-		 "SEEN AT", "RULE", "");
+	stream_print(&output->stream, COLUMNS, "TIME", ENDPOINT_WIDTH, "CLIENT",
+		     ENDPOINT_WIDTH, "SERVER", "WAY", "METRIC", "VALUE", "OVER",
+		     "SEEN AT", "RULE", "");
 	stream_flush(&output->stream);
 	return 0;
-}
-
-static void endpoint(char *buf, size_t size, const uint8_t ip[16], uint16_t port)
-{
-	char host[NETOBS_ADDR_STR_MAX + TEXT_SPARE], number[8];
-
-	*text_ip(host, ip) = '\0';
-	snprintf(number, sizeof(number), "%u", port);
-	human_endpoint(buf, size, host, number);
 }
 
 /* In the unit of the metric. */
@@ -79,8 +52,8 @@ static void write_row(struct output *output, const struct netobs_record *record)
 	char process[CELL] = "";
 
 	human_time(time, sizeof(time), record->time_ns);
-	endpoint(client, sizeof(client), alert->client, alert->client_port);
-	endpoint(server, sizeof(server), alert->server, alert->server_port);
+	human_address(client, sizeof(client), alert->client, alert->client_port);
+	human_address(server, sizeof(server), alert->server, alert->server_port);
 	amount(value, sizeof(value), alert->metric, alert->value);
 	amount(over, sizeof(over), alert->metric, alert->threshold);
 	snprintf(rule, sizeof(rule), "%s%s%s", alert->name,
@@ -90,11 +63,12 @@ static void write_row(struct output *output, const struct netobs_record *record)
 		snprintf(process, sizeof(process), "  [%.15s %u]",
 			 alert->process, alert->pid);
 	human_clean(process);
-	add_line(output, COLUMNS, time, ENDPOINT_WIDTH, client, ENDPOINT_WIDTH,
-		 server,
-		 alert->way == NETOBS_ALERT_TO_SERVER ? "to server" : "to client",
-		 netobs_alert_metric_name(alert->metric) ?: "-", value, over,
-		 *alert->interface ? alert->interface : "-", rule, process);
+	stream_print(&output->stream, COLUMNS, time, ENDPOINT_WIDTH, client,
+		     ENDPOINT_WIDTH, server,
+		     alert->way == NETOBS_ALERT_TO_SERVER ? "to server" :
+							    "to client",
+		     netobs_alert_metric_name(alert->metric) ?: "-", value, over,
+		     *alert->interface ? alert->interface : "-", rule, process);
 }
 
 const struct output_kind output_alerts = {
