@@ -83,6 +83,11 @@ enum conn_state {
 	CONN_INGRESS = 1 << 9,
 	CONN_EGRESS = 1 << 10,
 	CONN_MOVED = 1 << 11, /* new data came in the current window of the rate */
+	CONN_REPEATS = 1 << 12, /* its last acknowledgment was a duplicate */
+	/* See rtt/stamps.h. */
+	CONN_RESENT = 1 << 13, /* data up to `resent_end` was sent again, and is not acknowledged */
+	CONN_STAMPS_SEEN = 1 << 14, /* `tsval_newest` is known */
+	CONN_STAMPED = 1 << 15, /* a segment is timed by its timestamp: `tsval` */
 };
 
 /* `talker` and `opener` */
@@ -170,14 +175,17 @@ struct conn_stats {
 	 */
 	struct conn_latency turn;
 	__u64 retransmitted_bytes; /* that were seen here before */
-	__u64 tsval_ns; /* when the segment with timestamp `tsval` came; 0: none is awaited */
+	__u64 tsval_ns; /* when the segment with timestamp `tsval` came */
 	__u32 tsval;
+	__u32 tsval_end; /* where the segment ends */
+	__u32 tsval_newest;
+	__u32 resent_end;
 	__u32 out_of_order; /* segments that came late, or again, and fill a gap */
 	__u32 duplicate_acks; /* RFC 5681, 2 */
 	__u32 zero_windows;   /* times that the window became 0 */
 	__u32 syn_retries;
 	__u32 overlaps; /* turns that began before the other side had finished */
-	__u32 reserved[4];
+	__u32 reserved;
 };
 
 /* What few packets need. */

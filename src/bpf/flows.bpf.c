@@ -260,7 +260,7 @@ static __always_inline void observe(struct run *run, struct __sk_buff *skb,
 		asm volatile("" ::"r"(ret));
 	}
 	if (config_rtt && run->scratch->noted.is_there) {
-		track_connection(run);
+		track_connection(run, skb);
 		if (config_alerts && run->scratch->noted.segment.taken)
 			alert_observe(run->cpu_id);
 	}

@@ -41,10 +41,10 @@ struct noted_segment {
 	__u64 timed_at; /* the tick of the clock, in which ... */
 	__u32 timed;	/* ... so many were timed on this CPU */
 	__u32 index;	/* of the first place of its connection */
-	__u32 dir;
-	__u32 is_there;
-	struct conn_choice choice;
+	__u16 dir;
+	__u16 is_there;
 	__u32 wants_verdict; /* filters of alerts are to be asked about the packet */
+	struct conn_choice choice;
 	struct alert_sample sample;
 } __attribute__((aligned(CACHE_LINE)));
 

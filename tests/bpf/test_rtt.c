@@ -94,6 +94,77 @@ static struct connection connection_of(struct prog *prog,
 	return conn;
 }
 
+/*
+ * The client sends data three times, each with a timestamp of its own, and the server acknowledges
+ * it 400 us after the last time, with @tsecr. Returns the client's direction.
+ */
+static struct conn_stats *resend(struct prog *prog, struct tcp_frame common,
+				 uint32_t tsecr)
+{
+	struct tcp_frame syn = common, data, ack = common;
+	struct flow_key key;
+
+	syn.egress = true;
+	syn.flags = SYN;
+	syn.seq = 100;
+	tcp_send(prog, syn);
+	ack.is_answer = true;
+	ack.flags = SYN | ACK;
+	ack.seq = 500;
+	ack.ack = 101;
+	ack.us = 300;
+	tcp_send(prog, ack);
+	data = syn;
+	data.flags = ACK | PSH;
+	data.seq = 101;
+	data.ack = 501;
+	data.len = 10;
+	for (uint32_t i = 0; i < 3; i++) {
+		data.tsval = 0xfffffffe + i; /* it wraps */
+		data.us = 2000 + 250000 * i;
+		key = tcp_send(prog, data);
+	}
+	ack.flags = ACK;
+	ack.seq = 501;
+	ack.ack = 111;
+	ack.tsecr = tsecr;
+	ack.us = data.us + 400;
+	tcp_send(prog, ack);
+	return &prog_connection(prog, &key).body->stats[connection_dir(&key)];
+}
+
+/* The last of the three is known to be the only one with its timestamp. */
+static void what_was_sent_again_is_timed_by_its_timestamp(void **state)
+{
+	static const struct {
+		enum tcp_stamps stamps;
+		uint32_t tsecr;
+		bool is_sample;
+	} cases[] = {
+		{ STAMPS_FIRST, 0, true },  { STAMPS_FIRST, 0xffffffff, false },
+		{ STAMPS_FIRST, 1, false }, { STAMPS_SHIFTED, 0, false },
+		{ STAMPS_NONE, 0, false },
+	};
+	struct prog *prog = prog_test_open(&options);
+	struct tcp_frame frame = { .port = 1000 };
+
+	(void)state;
+	for (size_t i = 0; i < 4 * ARRAY_SIZE(cases); i++) {
+		const struct conn_stats *stats;
+
+		frame.port++;
+		frame.is_ipv6 = i & 1;
+		frame.is_vxlan = i & 2;
+		frame.stamps = cases[i / 4].stamps;
+		stats = resend(prog, frame, cases[i / 4].tsecr);
+		assert_int_equal(stats->retransmitted, 2);
+		assert_int_equal(stats->retransmitted_bytes, 20);
+		assert_int_equal(stats->rtt.n, 1 + cases[i / 4].is_sample);
+		assert_int_equal(us_of(stats->rtt.last),
+				 cases[i / 4].is_sample ? 400 : 300);
+	}
+}
+
 /* As loopback and hairpins do: out and in, each with a time of its own. */
 static void a_packet_that_is_seen_twice_counts_once(void **state)
 {
@@ -243,6 +314,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(both_legs_and_the_servers_time_are_measured),
 		cmocka_unit_test(sampling_leaves_no_segment_out),
+		cmocka_unit_test(what_was_sent_again_is_timed_by_its_timestamp),
 		cmocka_unit_test(a_packet_that_is_seen_twice_counts_once),
 		cmocka_unit_test(buffers_have_the_payload_of_all_their_segments),
 		cmocka_unit_test(a_tuple_that_is_used_again_begins_anew),

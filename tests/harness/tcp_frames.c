@@ -7,9 +7,10 @@
 #include "host.h"
 #include "prog_test.h"
 
+#include <endian.h>
 #include <string.h>
 
-enum { SERVER_PORT = 80, LAYERS_MAX = 32 };
+enum { SERVER_PORT = 80, LAYERS_MAX = 32, STAMPS_SIZE = 12 };
 
 static void poke32(struct layer **at, uint32_t offset, uint32_t value)
 {
@@ -23,7 +24,8 @@ static void put_tcp(struct layer **at, const struct tcp_frame *frame)
 {
 	uint32_t client = frame->port, server = SERVER_PORT;
 
-	*(*at)++ = (struct layer)TCP(frame->flags);
+	*(*at)++ = (struct layer)TCP_OPTIONS(frame->flags,
+					     frame->stamps ? STAMPS_SIZE : 0);
 	poke32(at, 0,
 	       frame->is_answer ? server << 16 | client : client << 16 | server);
 	poke32(at, 4, frame->seq);
@@ -31,6 +33,21 @@ static void put_tcp(struct layer **at, const struct tcp_frame *frame)
 	*(*at)++ = (struct layer)POKE(14, 0x10);
 	if (frame->len)
 		*(*at)++ = (struct layer)DATA(frame->len);
+}
+
+static void put_stamps(uint8_t *at, const struct tcp_frame *frame)
+{
+	const uint32_t words[] = { htobe32(frame->tsval), htobe32(frame->tsecr) };
+	const uint8_t nops[] = { 1, 1 }, kind[] = { 8, 10 };
+
+	if (frame->stamps == STAMPS_FIRST) {
+		memcpy(at, nops, sizeof(nops));
+		at += sizeof(nops);
+	}
+	memcpy(at, kind, sizeof(kind));
+	memcpy(at + sizeof(kind), words, sizeof(words));
+	if (frame->stamps == STAMPS_SHIFTED)
+		memcpy(at + sizeof(kind) + sizeof(words), nops, sizeof(nops));
 }
 
 static void swap_bytes(uint8_t *a, uint8_t *b, size_t n)
@@ -67,6 +84,9 @@ static void build(const struct tcp_frame *frame, struct packet_bytes *ret_bytes)
 	*at++ = frame->is_ipv6 ? (struct layer)IP6 : (struct layer)IP4;
 	put_tcp(&at, frame);
 	packet_build(layers, ret_bytes);
+	if (frame->stamps)
+		put_stamps(ret_bytes->bytes + ret_bytes->headers - STAMPS_SIZE,
+			   frame);
 	if (frame->is_answer) {
 		answer(ret_bytes->bytes, offset, frame->is_ipv6);
 		if (frame->is_vxlan)

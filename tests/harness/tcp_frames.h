@@ -7,6 +7,13 @@
 
 enum { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16 };
 
+/* Timestamps (RFC 7323), with two NOPs. */
+enum tcp_stamps {
+	STAMPS_NONE,
+	STAMPS_FIRST,	/* as appendix A has them */
+	STAMPS_SHIFTED, /* the NOPs are behind */
+};
+
 /* A segment from or to a client. */
 struct tcp_frame {
 	bool is_ipv6;
@@ -19,6 +26,8 @@ struct tcp_frame {
 	uint32_t len;
 	uint64_t us;
 	uint16_t segments; /* GSO or GRO; 0: one */
+	enum tcp_stamps stamps;
+	uint32_t tsval, tsecr;
 };
 
 /* @return its key, as the programs have it */

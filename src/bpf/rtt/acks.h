@@ -3,6 +3,7 @@
 #ifndef NETOBS_BPF_RTT_ACKS_H
 #define NETOBS_BPF_RTT_ACKS_H
 
+#include "stamps.h"
 #include "timers.h"
 
 /* The time of a segment ended: one of the direction that @dir acknowledges. */
@@ -61,21 +62,25 @@ static __always_inline void ack_observe(const struct connection *conn, int dir,
 {
 	const struct conn_side *other = &conn->head->sides[!dir];
 	struct conn_side *side = &conn->head->sides[dir];
-	__s32 newly = seq_diff(segment->ack, side->acked);
-	__u64 armed_ns;
+	__u32 before = side->acked;
+	__s32 newly = seq_diff(segment->ack, before);
+	__u64 armed_ns = 0;
 
 	if (!(conn->head->state[dir] & CONN_ACKED)) {
 		ack_first(conn, dir, segment);
 	} else if (newly > 0) {
 		side->acked = segment->ack;
-		if (timers_armed(other, side) <= 0 ||
-		    seq_diff(segment->ack, side->awaited) < 0)
-			return;
-		armed_ns = timers_end(conn, dir, segment->ack);
+		conn->head->state[dir] &= ~CONN_REPEATS;
+		if (timers_armed(other, side) > 0 &&
+		    seq_diff(segment->ack, side->awaited) >= 0)
+			armed_ns = timers_end(conn, dir, segment->ack);
+		if (!armed_ns)
+			armed_ns = stamps_end(conn, dir, segment, before);
 		if (armed_ns && seq_diff(segment->ack, other->next) <= 0)
 			ack_sample(conn, dir, segment, armed_ns, false);
 	} else if (!newly && is_duplicate(conn, dir, segment)) {
 		conn->body->stats[dir].duplicate_acks++;
+		conn->head->state[dir] |= CONN_REPEATS;
 	}
 }
 

@@ -14,6 +14,7 @@
 #ifndef NETOBS_BPF_RTT_DATA_H
 #define NETOBS_BPF_RTT_DATA_H
 
+#include "stamps.h"
 #include "timers.h"
 
 /* Of a connection that was open before: so much before its first segment is unknown. */
@@ -128,6 +129,7 @@ static __always_inline void data_again(const struct connection *conn, int dir,
 		count_old(stats, segment, old, filled, has_fin);
 	}
 	timers_drop(conn, dir, segment->seq);
+	stamps_watch(conn, dir, side->next);
 	/* What answers it may have waited for this. */
 	conn->head->state[dir] &= ~CONN_DATA_TIMED;
 	if (!(conn->head->state[dir] & CONN_SYNCED)) {

@@ -189,6 +189,8 @@ static __always_inline bool connection_observe(const struct connection *conn,
 		data_observe(conn, dir, segment, span);
 	if (segment->flags & TCP_FIN)
 		conn->head->state[dir] |= CONN_FIN;
+	if (stamps_matter(conn->head, dir))
+		stamps_follow(conn, dir, segment, segment->seq + span);
 	return is_older || (conn->head->state[dir] ^ before) & CONN_CLASS;
 }
 

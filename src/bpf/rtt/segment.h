@@ -27,9 +27,13 @@ struct segment {
 	__u8 flags;	    /* enum tcp_flag */
 	__u8 taken;	    /* enum segment_taken */
 	__u32 tick;	    /* of @now */
-	__u16 may_time;	    /* the clock may be read for it */
-	__u16 is_untimed;   /* there are no timers: RTT_LRU */
+	__u8 may_time;	    /* the clock may be read for it */
+	__u8 is_untimed;    /* there are no timers: RTT_LRU */
+	__u8 header;	    /* length of the TCP header, in words */
+	__u8 has_stamps;    /* RFC 7323, and stamps_are_needed(): */
 	__u32 window_bytes; /* of data, in the window that is over */
+	__u32 tsval;
+	__u32 tsecr;
 	__u64 now; /* ns: not after the segment came, and at most a kernel tick before */
 	__u64 exact; /* ns: segment_time(); 0: not read yet */
 };

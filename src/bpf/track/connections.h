@@ -46,6 +46,7 @@ static __always_inline bool segment_read(struct segment *segment,
 	segment->ack = bpf_ntohl(tcp->ack);
 	segment->window = bpf_ntohs(tcp->window);
 	segment->flags = tcp->flags;
+	segment->header = tcp->offset >> 4;
 	return true;
 }
 
@@ -107,6 +108,7 @@ static __always_inline void note_segment(struct run *run,
 	noted->segment.tick = run->now >> CONN_TICK_SHIFT;
 	noted->segment.exact = 0;
 	noted->segment.taken = 0;
+	noted->segment.has_stamps = false;
 	noted->is_there = true;
 }
 
@@ -381,8 +383,47 @@ __noinline int connection_expect(__u32 cpu_id)
 	return 0;
 }
 
+/* Options where the sender puts timestamps first (RFC 7323, appendix A). */
+struct stamps_wire {
+	__be32 kind; /* two NOPs, 8, 10 */
+	__be32 tsval;
+	__be32 tsecr;
+};
+
+enum {
+	STAMPS_KIND = 0x0101080a,
+	STAMPS_OFFSET = 5,
+	STAMPS_END = 8 /* words */
+};
+
+/* Only few segments need them: see stamps_are_needed(). */
+__noinline int connection_stamps(struct __sk_buff *skb, __u32 cpu_id)
+{
+	struct scratch *scratch = scratch_of(cpu_id);
+	const struct stamps_wire *stamps;
+	struct segment *segment;
+	__u32 words, offset;
+
+	if (!scratch)
+		return 0;
+	segment = &scratch->noted.segment;
+	words = segment->header;
+	if (words < STAMPS_END)
+		return 0;
+	offset = scratch->pkt.header_end - 4 * (words - STAMPS_OFFSET);
+	stamps = (void *)(long)skb->data + (offset & CURSOR_MASK);
+	if ((void *)(stamps + 1) > (void *)(long)skb->data_end ||
+	    stamps->kind != bpf_htonl(STAMPS_KIND))
+		return 0;
+	segment->tsval = bpf_ntohl(stamps->tsval);
+	segment->tsecr = bpf_ntohl(stamps->tsecr);
+	segment->has_stamps = true;
+	return 0;
+}
+
 /* Show the packet to its connection, after note_segment(). */
-static __always_inline void track_connection(const struct run *run)
+static __always_inline void track_connection(const struct run *run,
+					     struct __sk_buff *skb)
 {
 	struct noted_segment *noted = &run->scratch->noted;
 	const struct conn_head *head = head_at(noted->index);
@@ -398,7 +439,12 @@ static __always_inline void track_connection(const struct run *run)
 		if (way >= CONN_WAYS)
 			return;
 		noted->index = (noted->index & -CONN_WAYS) + way;
+		head = head_at(noted->index);
+		if (!head)
+			return;
 	}
+	if (stamps_are_needed(head, noted->dir & 1, &noted->segment))
+		connection_stamps(skb, run->cpu_id);
 	connection_show(run->cpu_id);
 	if (config_rtt == RTT_LRU)
 		connection_expect(run->cpu_id);

@@ -46,6 +46,8 @@ struct packet_seen {
 	uint8_t flags;
 	bool has_ack;
 	bool is_keepalive;
+	uint32_t tsval, tsecr;
+	int echoes;  /* 1 + which packet of the log had `tsecr` */
 	uint64_t at; /* when it passed the point */
 };
 
@@ -87,6 +89,9 @@ struct end {
 	uint32_t wants;	 /* of the other's data, before it answers */
 	uint64_t answer; /* bytes of an answer */
 	bool is_done, has_sent_fin;
+	uint32_t clock; /* of its timestamps */
+	uint32_t ts_recent, last_ack_sent;
+	int recent_index; /* 1 + which packet of the log brought ts_recent */
 	uint16_t window;
 	int index_of_byte[BYTES_MAX]; /* 1 + which packet of the log brought it first */
 };
@@ -103,6 +108,8 @@ struct model {
 	uint64_t think[2], delack;
 	uint32_t exchanges;
 	uint32_t skip; /* packets that pass before we look */
+	bool has_stamps;
+	uint64_t stamp_tick; /* of the ends' clocks */
 
 	uint64_t now;
 	struct end ends[2];
@@ -119,7 +126,7 @@ struct model {
 	uint8_t seen[2][BYTES_MAX]; /* bytes that passed the point */
 	uint32_t highest[2];
 	uint64_t retransmitted_bytes[2], out_of_order[2];
-	uint32_t samples, turns;
+	uint32_t samples, echoes, turns;
 	bool has_many_gaps;
 };
 
@@ -158,6 +165,11 @@ static uint64_t way(const struct model *m, int end)
 	return m->delay[end] + (m->jitter ? between(0, m->jitter) : 0);
 }
 
+static uint32_t stamp_of(const struct model *m, int end)
+{
+	return m->ends[end].clock + (uint32_t)(m->now / m->stamp_tick);
+}
+
 /* Send, from the end's side: loss and delay up to the point. */
 static void transmit(struct model *m, int end, uint32_t off, uint32_t len,
 		     uint8_t flags)
@@ -179,7 +191,11 @@ static void transmit(struct model *m, int end, uint32_t off, uint32_t len,
 		.mss = len > m->mss ? m->mss : 0,
 		.window = e->window,
 		.flags = flags | (e->has_received ? ACK : 0),
+		.tsval = stamp_of(m, end),
+		.tsecr = e->ts_recent,
+		.echoes = e->recent_index,
 	};
+	e->last_ack_sent = e->received;
 }
 
 static void send_ack(struct model *m, int end)
@@ -327,11 +343,29 @@ static void arrive_ack(struct model *m, int end, const struct packet_seen *p)
 	}
 }
 
+/* RFC 7323, 4.3 and 5.3. False: it is older than what was received. */
+static bool take_stamp(struct end *e, const struct event *event)
+{
+	const struct packet_seen *p = &event->packet;
+
+	if (e->recent_index && (int32_t)(p->tsval - e->ts_recent) < 0)
+		return false;
+	if (p->off <= e->last_ack_sent) {
+		e->ts_recent = p->tsval;
+		e->recent_index = 1 + event->index;
+	}
+	return true;
+}
+
 static void arrive(struct model *m, const struct event *event)
 {
 	const struct packet_seen *p = &event->packet;
 	int end = !p->dir;
 
+	if (!take_stamp(&m->ends[end], event)) {
+		send_ack(m, end);
+		return;
+	}
 	if (p->is_keepalive) {
 		send_ack(m, end);
 		return;
@@ -487,6 +521,9 @@ static void keep_alive(struct model *m, int end)
 		.window = e->window,
 		.flags = ACK,
 		.is_keepalive = true,
+		.tsval = stamp_of(m, end),
+		.tsecr = e->ts_recent,
+		.echoes = e->recent_index,
 	};
 }
 
@@ -517,6 +554,10 @@ static void draw(struct model *m)
 	m->starts_slowly = chance() < 0.5;
 	m->is_hasty = chance() < 0.2;
 	m->exchanges = between(1, 20);
+	m->has_stamps = chance() < 0.7;
+	m->stamp_tick = chance() < 0.6 ? 1 * MS :
+			chance() < 0.5 ? 10 * MS :
+					 100 * US;
 	m->first = chance() < 0.3 ? (int)between(1, 40) : 0;
 	for (int i = 0; i < 2; i++) {
 		struct end *e = &m->ends[i];
@@ -528,6 +569,7 @@ static void draw(struct model *m)
 		if (m->is_hasty)
 			e->rto = e->rto / 4 * chance() + 100 * US;
 		e->window = between(1, 65535);
+		e->clock = (uint32_t)mrand48();
 		e->limit = 1;
 	}
 	m->now = 1000 * MS + between(0, 1000 * MS);
