@@ -30,7 +30,11 @@ struct netobs;
 enum netobs_rtt {
 	NETOBS_RTT_OFF = 0,
 	/** Four timers per direction, which cumulative acknowledgements end; Karn's rule. */
-	NETOBS_RTT_RING = 1
+	NETOBS_RTT_RING = 1,
+	/** To compare with: an LRU table of 131,072 segments, as published eBPF monitors have it.
+	 *  Only an acknowledgement of just the end of a segment is a sample, also of one that was
+	 *  sent again. It costs several times as much, and is less accurate under loss. */
+	NETOBS_RTT_LRU = 2
 };
 
 /** What is known of the life of a connection, from its packets. */

@@ -13,7 +13,9 @@
 #include <string.h>
 
 _Static_assert((int)NETOBS_LATENCY_CLASSES == (int)CONN_HIST, "the same classes");
-_Static_assert((int)NETOBS_RTT_RING == (int)RTT_RING, "the same modes");
+_Static_assert((int)NETOBS_RTT_RING == (int)RTT_RING &&
+		       (int)NETOBS_RTT_LRU == (int)RTT_LRU,
+	       "the same modes");
 
 enum {
 	SLICE_MS = 4,

@@ -70,7 +70,7 @@ int context_check_options(const struct netobs_opts *opts, const struct log *log)
 		log_error(log, "flags: 0x%x is not known", opts->flags & ~flags);
 		return -EINVAL;
 	}
-	if (opts->rtt > NETOBS_RTT_RING) {
+	if (opts->rtt > NETOBS_RTT_LRU) {
 		log_error(log, "rtt: %u is none of enum netobs_rtt", opts->rtt);
 		return -EINVAL;
 	}

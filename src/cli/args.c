@@ -36,13 +36,15 @@ void args_list_clear(struct args_list *list)
 	*list = (struct args_list){ 0 };
 }
 
-/* no_argument or required_argument of getopt_long(). */
+/* no_argument, required_argument or optional_argument of getopt_long(). */
 static int takes_argument(const struct args_option *option)
 {
 	switch (option->type) {
 	case ARGS_SWITCH:
 	case ARGS_REPEAT:
 		return no_argument;
+	case ARGS_MODE:
+		return optional_argument;
 	default:
 		return required_argument;
 	}
@@ -54,7 +56,9 @@ static void print_option(const struct args_option *option)
 				     printf("      ");
 
 	width += printf("--%s", option->name);
-	if (takes_argument(option))
+	if (option->type == ARGS_MODE)
+		width += printf("[=%s]", option->metavar);
+	else if (takes_argument(option))
 		width += printf(" %s", option->metavar);
 	if (width >= HELP_COLUMN) {
 		putchar('\n');
@@ -138,6 +142,12 @@ int args_store(const struct args_option *option, const char *text, void *config)
 			return choice;
 		*(int *)field = choice;
 		return 0;
+	case ARGS_MODE:
+		choice = text ? value_choice(option->choices, text) : 1;
+		if (choice < 1)
+			return -EINVAL;
+		*(int *)field = choice;
+		return 0;
 	default:
 		return store_number(option, text, field);
 	}
@@ -155,6 +165,7 @@ const char *args_expectation(const struct args_option *option)
 	case ARGS_BYTES:
 		return "a number of bytes, such as 64M (K, M and G are powers of 1024)";
 	case ARGS_CHOICE:
+	case ARGS_MODE:
 		return option->metavar;
 	default:
 		return "a name";

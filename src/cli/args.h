@@ -23,6 +23,7 @@ enum args_type {
 	ARGS_NUMBER32, /* at least 1; uint32_t */
 	ARGS_BYTES,    /* with K, M or G; uint64_t */
 	ARGS_CHOICE,   /* one of choices; int, its index */
+	ARGS_MODE, /* none, or =one of choices from 1 on; int: 1, or its index */
 };
 
 /* NULL-terminated; the strings are those of argv. */

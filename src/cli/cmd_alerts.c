@@ -25,6 +25,8 @@ static const struct args_option options[] = {
 	  "stop after so many alerts" },
 	{ 'r', "read", ARGS_LIST, FIELD(files), "FILE", NULL,
 	  "read packets from a pcap or pcapng file (- for stdin); repeatable" },
+	{ 0, "rtt", ARGS_MODE, FIELD(rtt), "timers|lru", flows_rtt_modes,
+	  "how round-trip times are measured (default timers)" },
 	{ 0, "max-connections", ARGS_NUMBER32, FIELD(max_connections), "N",
 	  NULL, "connections that are measured at a time (default 65536)" },
 	{ 0, "process", ARGS_SWITCH, FIELD(process), NULL, NULL,
@@ -86,7 +88,8 @@ static enum args_result parse(struct flows_config *config, int argc, char **argv
 
 	if (result != ARGS_RUN)
 		return result;
-	config->rtt = true;
+	if (!config->rtt)
+		config->rtt = NETOBS_RTT_RING;
 	config->is_alerts = true;
 	result = take_rules(config);
 	return result == ARGS_RUN ? flows_config_finish(config) : result;

@@ -28,6 +28,8 @@ static const struct args_option options[] = {
 	  "rows as a table, or as JSON lines instead of a screen" },
 	{ 'd', "duration", ARGS_SECONDS, FIELD(duration_ms), "SECONDS", NULL,
 	  "stop after this time" },
+	{ 0, "rtt", ARGS_MODE, FIELD(rtt), "timers|lru", flows_rtt_modes,
+	  "how round-trip times are measured (default timers)" },
 	{ 0, "max-connections", ARGS_NUMBER32, FIELD(max_connections), "N",
 	  NULL, "connections that are measured at a time (default 65536)" },
 	{ 0, "process", ARGS_SWITCH, FIELD(process), NULL, NULL,
@@ -54,7 +56,8 @@ static void prepare(struct flows_config *config)
 {
 	if (config->conns_sort < 0)
 		config->conns_sort = CONNS_BY_RATE;
-	config->rtt = true;
+	if (!config->rtt)
+		config->rtt = NETOBS_RTT_RING;
 	config->is_tcp = true;
 }
 

@@ -35,7 +35,7 @@ static const struct args_option options[] = {
 	  "stop after this time" },
 	{ 0, "sampling", ARGS_STRING, FIELD(sampling), "N|flow:N", NULL,
 	  "count one packet of N, at random, or the packets of one flow of N" },
-	{ 0, "rtt", ARGS_SWITCH, FIELD(rtt), NULL, NULL,
+	{ 0, "rtt", ARGS_MODE, FIELD(rtt), "timers|lru", flows_rtt_modes,
 	  "measure and show round-trip times and retransmissions of TCP" },
 	{ 0, "process", ARGS_SWITCH, FIELD(process), NULL, NULL,
 	  "find the processes that flows come from and go to" },

@@ -27,6 +27,10 @@ const char *const flows_attachments[] = {
 	[ATTACH_AUTO] = "auto", [ATTACH_TCX] = "tcx", [ATTACH_CLSACT] = "clsact", NULL
 };
 
+const char *const flows_rtt_modes[] = {
+	[NETOBS_RTT_OFF] = "off", [NETOBS_RTT_RING] = "timers", [NETOBS_RTT_LRU] = "lru", NULL
+};
+
 static const char *const attach_orders[] = {
 	[NETOBS_ATTACH_FIRST] = "first", [NETOBS_ATTACH_LAST] = "last", NULL
 };
@@ -63,7 +67,7 @@ static const struct args_option options[] = {
 	  "time between reports (default 5)" },
 	{ 0, "sampling", ARGS_STRING, FIELD(sampling), "N|flow:N", NULL,
 	  "count one packet of N, at random, or the packets of one flow of N" },
-	{ 0, "rtt", ARGS_SWITCH, FIELD(rtt), NULL, NULL,
+	{ 0, "rtt", ARGS_MODE, FIELD(rtt), "timers|lru", flows_rtt_modes,
 	  "measure round-trip times, application latency and losses of TCP" },
 	{ 0, "process", ARGS_SWITCH, FIELD(process), NULL, NULL,
 	  "find the processes that flows come from and go to" },

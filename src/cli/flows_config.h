@@ -37,8 +37,8 @@ struct flows_config {
 	bool is_top;	 /* in that of top */
 	bool is_tcp;	 /* connections are shown, and no flows */
 	bool is_alerts;	 /* alerts are reported, and no flows */
-	bool rtt;	 /* the health of TCP connections is measured */
-	bool process;	 /* the processes at the ends of flows are found */
+	int rtt; /* the health of TCP connections is measured: enum netobs_rtt */
+	bool process;	/* the processes at the ends of flows are found */
 	int conns_sort; /* enum conns_sort, index of the choice; -1: not given */
 	uint32_t max_connections; /* 0: not given */
 	const char *socket; /* of the service, with live; NULL: not given */
@@ -64,6 +64,9 @@ extern const char *const flows_directions[];
 
 /* What --attach may be, and the features that are not to be used then. */
 extern const char *const flows_attachments[];
+
+/* By enum netobs_rtt. */
+extern const char *const flows_rtt_modes[];
 uint64_t flows_attachment_disables(int attachment);
 
 /* The words as one expression, which the caller frees; none without words. */

@@ -69,8 +69,7 @@ void flows_config_fill(const struct flows_config *config, struct netobs_opts *op
 	opts->sampling = config->sampling_interval;
 	opts->sampling_mode = config->sampling_mode;
 	opts->min_bytes = config->min_bytes;
-	if (config->rtt)
-		opts->rtt = NETOBS_RTT_RING;
+	opts->rtt = (enum netobs_rtt)config->rtt;
 	opts->max_connections = config->max_connections;
 	if (config->attach_order == NETOBS_ATTACH_LAST)
 		opts->attach_order = NETOBS_ATTACH_LAST;

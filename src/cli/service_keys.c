@@ -227,16 +227,21 @@ static void reset_field(struct service_config *config,
 	       service_key_size(option->type));
 }
 
-static int store_switch(bool *field, const char *value)
+static int store_switch(const struct args_option *option, const char *value,
+			void *field)
 {
 	static const char *const words[] = { "no",   "yes", "false",
 					     "true", "off", "on",
 					     "0",    "1",   NULL };
 	int choice = value_choice(words, value);
 
-	if (choice >= 0)
-		*field = choice % 2;
-	return choice < 0 ? choice : 0;
+	if (choice < 0)
+		return choice;
+	if (option->type == ARGS_MODE)
+		*(int *)field = choice % 2;
+	else
+		*(bool *)field = choice % 2;
+	return 0;
 }
 
 /* What an option's type does not say. @return whether it is right */
@@ -259,6 +264,8 @@ static void store_value(struct service_config *config,
 			const struct conf_entry *entry)
 {
 	const struct args_option *option = service_key_option(key);
+	const bool is_switch = option->type == ARGS_SWITCH ||
+			       option->type == ARGS_MODE;
 	const struct conf_place place = conf_value_place(entry);
 	char why[320];
 	int r;
@@ -267,18 +274,15 @@ static void store_value(struct service_config *config,
 		reset_field(config, option);
 		return;
 	}
-	r = option->type == ARGS_SWITCH ?
-		    store_switch((bool *)((char *)config + option->offset),
-				 entry->value) :
-		    args_store(option, entry->value, config);
+	r = is_switch ? store_switch(option, entry->value,
+				     (char *)config + option->offset) :
+			args_store(option, entry->value, config);
 	if (r == -ENOMEM)
 		conf_complain(&config->conf, &place, "out of memory");
 	else if (r < 0)
 		conf_complain(&config->conf, &place, "%s: '%s' is not %s",
 			      key->name, entry->value,
-			      option->type == ARGS_SWITCH ?
-				      "yes or no" :
-				      args_expectation(option));
+			      is_switch ? "yes or no" : args_expectation(option));
 	else if (!check_value(config, key, entry->value, why, sizeof(why)))
 		conf_complain(&config->conf, &place, "%s: %s", key->name, why);
 }

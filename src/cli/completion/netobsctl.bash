@@ -21,11 +21,11 @@ _netobsctl_options()
 		;;
 	tcp)
 		echo "-h --help -i --interface -x --exclude --sort -n --rows -N --names --interval --once" \
-			"-o --output -d --duration --max-connections --process -v --verbose"
+			"-o --output -d --duration --rtt --max-connections --process -v --verbose"
 		;;
 	alerts)
 		echo "-h --help --rule -i --interface -x --exclude -o --output -d --duration -n --count" \
-			"-r --read --max-connections --process --stats -v --verbose"
+			"-r --read --rtt --max-connections --process --stats -v --verbose"
 		;;
 	sessions)
 		echo "-h --help -o --output -d --duration -n --count --interval --pid --comm" \
@@ -150,6 +150,9 @@ _netobsctl_values()
 	top:--sort)
 		echo "bytes packets flows sent rtt retransmits"
 		;;
+	flows:--rtt= | top:--rtt= | tcp:--rtt= | alerts:--rtt=) # without "=", it has no value
+		echo "timers lru"
+		;;
 	tcp:--sort)
 		echo "rate rtt retransmits app bytes age"
 		;;
@@ -231,10 +234,12 @@ _netobsctl()
 	# bash makes words of their own of "=" and ":".
 	if [[ $cur == [=:] ]]; then
 		option=${COMP_WORDS[COMP_CWORD - 1]}
+		[[ $cur == = && $option == --rtt ]] && option=--rtt=
 		[[ $cur == : ]] && option=: kind=${COMP_WORDS[COMP_CWORD - 1]}
 		cur=
 	elif [[ $option == = ]]; then
 		option=${COMP_WORDS[COMP_CWORD - 2]}
+		[[ $option == --rtt ]] && option=--rtt=
 	elif [[ $option == : ]]; then
 		kind=${COMP_WORDS[COMP_CWORD - 2]}
 	fi

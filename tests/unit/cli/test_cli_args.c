@@ -16,12 +16,13 @@ struct config {
 	struct args_list names;
 	uint32_t wait_ms, small, repeated;
 	uint64_t count;
-	int mode;
+	int mode, how;
 	bool on;
 	const char *file;
 };
 
 static const char *const modes[] = { "slow", "fast", NULL };
+static const char *const hows[] = { "off", "slow", "fast", NULL };
 
 static const struct args_option test_options[] = {
 	{ 'i', "name", ARGS_LIST, offsetof(struct config, names), "NAME", NULL,
@@ -34,6 +35,8 @@ static const struct args_option test_options[] = {
 	  "small" },
 	{ 0, "mode", ARGS_CHOICE, offsetof(struct config, mode), "slow|fast",
 	  modes, "mode" },
+	{ 0, "how", ARGS_MODE, offsetof(struct config, how), "slow|fast", hows,
+	  "how" },
 	{ 0, "on", ARGS_SWITCH, offsetof(struct config, on), NULL, NULL, "on" },
 	{ 'v', "verbose", ARGS_REPEAT, offsetof(struct config, repeated), NULL,
 	  NULL, "more" },
@@ -97,7 +100,21 @@ static void nothing_given_leaves_everything_as_it_was(void **state)
 	assert_int_equal(parse("", &config), ARGS_RUN);
 	assert_null(config.names.items);
 	assert_int_equal(config.mode, -1);
+	assert_int_equal(config.how, 0);
 	assert_false(config.on);
+}
+
+static void a_mode_needs_no_value(void **state)
+{
+	struct config config;
+
+	(void)state;
+	assert_int_equal(parse("--how", &config), ARGS_RUN);
+	assert_int_equal(config.how, 1);
+	assert_int_equal(parse("--how=slow", &config), ARGS_RUN);
+	assert_int_equal(config.how, 1);
+	assert_int_equal(parse("--how=fast", &config), ARGS_RUN);
+	assert_int_equal(config.how, 2);
 }
 
 static void wrong_lines_are_refused(void **state)
@@ -120,6 +137,10 @@ static void wrong_lines_are_refused(void **state)
 		"--mode",
 		"--mode fas",
 		"--mode=",
+		"--how fast", /* an operand */
+		"--how=",
+		"--how=off",
+		"--how=fas",
 		"--file=",
 		"--name=",
 		"-w 0",
@@ -197,6 +218,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_type_is_stored_in_its_field),
 		cmocka_unit_test(nothing_given_leaves_everything_as_it_was),
+		cmocka_unit_test(a_mode_needs_no_value),
 		cmocka_unit_test(wrong_lines_are_refused),
 		cmocka_unit_test(suggestions_are_close),
 		cmocka_unit_test(help_wins_over_what_follows),
