@@ -15,7 +15,7 @@ function(netobs_catalogue_text template output)
 		DEPENDS ${template}.in ${template}.lists
 			${PROJECT_SOURCE_DIR}/src/record/fields.def
 			${PROJECT_SOURCE_DIR}/src/record/fields.h
-			${PROJECT_SOURCE_DIR}/src/cli/columns.def
+			${PROJECT_SOURCE_DIR}/src/cli/view/columns.def
 			${PROJECT_SOURCE_DIR}/cmake/catalogue.cmake
 		BYPRODUCTS ${lists} VERBATIM)
 endfunction()

@@ -3,8 +3,6 @@
 #ifndef NETOBS_CLI_CMD_H
 #define NETOBS_CLI_CMD_H
 
-struct flows_config;
-
 int cmd_flows(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
@@ -21,8 +19,5 @@ int cmd_log(int argc, char **argv);
 int cmd_metrics(int argc, char **argv);
 int cmd_tcp(int argc, char **argv);
 int cmd_top(int argc, char **argv);
-
-/* Observe, or read files, as "flows" and "top" do. */
-int flows_session(struct flows_config *config);
 
 #endif

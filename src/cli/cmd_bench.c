@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "args.h"
+#include "cli/common/args.h"
 
 #define PROGRAM "netobs-bench"
 

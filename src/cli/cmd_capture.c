@@ -13,12 +13,12 @@
 
 #include "base/clock_ms.h"
 #include "base/util.h"
-#include "capture_config.h"
-#include "capture_start.h"
-#include "flows_config.h"
-#include "human.h"
-#include "privileges.h"
-#include "signals.h"
+#include "cli/capture/capture_config.h"
+#include "cli/capture/capture_start.h"
+#include "cli/flows/flows_config.h"
+#include "cli/common/human.h"
+#include "cli/common/privileges.h"
+#include "cli/common/signals.h"
 
 enum {
 	STATS_MS = 5000,   /* how often losses are written to files */

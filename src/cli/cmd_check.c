@@ -13,10 +13,10 @@
 #include <netobs/probe.h>
 #include <netobs/version.h>
 
-#include "args.h"
+#include "cli/common/args.h"
 #include "base/capability.h"
-#include "flows_config.h"
-#include "human.h"
+#include "cli/flows/flows_config.h"
+#include "cli/common/human.h"
 
 struct check_config {
 	int output, attach; /* index of the choice */

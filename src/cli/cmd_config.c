@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "args.h"
+#include "cli/common/args.h"
 #include "base/suggest.h"
-#include "config_import.h"
-#include "service_config.h"
+#include "cli/service/config_import.h"
+#include "cli/service/service_config.h"
 
 enum { OUTPUT_TABLE, OUTPUT_JSON };
 

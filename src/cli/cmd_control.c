@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "args.h"
+#include "cli/common/args.h"
 #include "base/util.h"
 #include "base/value.h"
-#include "control_request.h"
-#include "human.h"
-#include "service_keys.h"
+#include "cli/control/control_request.h"
+#include "cli/common/human.h"
+#include "cli/service/service_keys.h"
 
 enum { OUTPUT_TABLE, OUTPUT_JSON };
 

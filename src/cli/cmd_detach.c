@@ -8,7 +8,7 @@
 
 #include <netobs/persist.h>
 
-#include "args.h"
+#include "cli/common/args.h"
 
 struct options {
 	const char *persist_dir;

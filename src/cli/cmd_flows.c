@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "flows_config.h"
-#include "interfaces.h"
+#include "cli/flows/flows_config.h"
+#include "cli/common/interfaces.h"
 
 static int list_interfaces(void)
 {

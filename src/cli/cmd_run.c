@@ -8,12 +8,12 @@
 
 #include <netobs/netobs.h>
 
-#include "args.h"
+#include "cli/common/args.h"
 #include "base/clock_ms.h"
-#include "control.h"
-#include "notify.h"
-#include "service.h"
-#include "signals.h"
+#include "cli/control/control.h"
+#include "cli/control/notify.h"
+#include "cli/service/service.h"
+#include "cli/common/signals.h"
 
 struct options {
 	const char *path;

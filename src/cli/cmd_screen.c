@@ -2,7 +2,7 @@
 #include "cmd_screen.h"
 
 #include "cmd.h"
-#include "flows_config.h"
+#include "cli/flows/flows_config.h"
 
 enum { DEFAULT_INTERVAL_MS = 1000, DEFAULT_ROWS = 20 };
 

@@ -11,13 +11,13 @@
 
 #include <netobs/session.h>
 
-#include "args.h"
+#include "cli/common/args.h"
 #include "base/clock_ms.h"
 #include "base/util.h"
-#include "human.h"
-#include "output.h"
-#include "privileges.h"
-#include "signals.h"
+#include "cli/common/human.h"
+#include "cli/view/output.h"
+#include "cli/common/privileges.h"
+#include "cli/common/signals.h"
 
 struct sessions_config {
 	struct args_list outputs;

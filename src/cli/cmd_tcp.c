@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 #include "cmd_screen.h"
-#include "flows_config.h"
+#include "cli/flows/flows_config.h"
 
 #define FIELD(name) offsetof(struct flows_config, name)
 

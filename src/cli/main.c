@@ -9,7 +9,7 @@
 
 #include <netobs/version.h>
 
-#include "args.h"
+#include "cli/common/args.h"
 #include "cmd.h"
 #include "base/suggest.h"
 

@@ -166,7 +166,7 @@ class Words(unittest.TestCase):
         self.assertEqual(complete("flows", "--by", "src,tun"), {"src,tunnel"})
         listed = re.search(r"KEY is (.*?)\.", run("flows", "-h"), re.S)[1]
         self.assertEqual(set(re.findall(r"\w+", listed)) - {"or"}, keys)
-        source = (ROOT / "src/cli/by_keys.c").read_text()
+        source = (ROOT / "src/cli/view/by_keys.c").read_text()
         table = source.split("by_keys[] = {")[1].split("};")[0]
         self.assertEqual(set(re.findall(r'KEY\("?(\w+)', table)), keys)
 

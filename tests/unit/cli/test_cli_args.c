@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 /* The command's parts are in no library: compiled in here. */
-#include "cli/args.c"
+#include "cli/common/args.c"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 /* The command's parts are in no library: compiled in here. */
-#include "cli/capture_out.c"
+#include "cli/capture/capture_out.c"
 
 enum { SIZE = 100 };
 

@@ -2,7 +2,7 @@
 /* Files of a configuration, with the places of what is wrong. */
 #include "lib_test.h"
 
-#include "cli/conf.c"
+#include "cli/service/conf.c"
 
 struct fixture {
 	char dir[64];

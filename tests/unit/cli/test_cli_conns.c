@@ -5,15 +5,15 @@
 #include "base/clock_ms.h"
 
 /* The command's parts are in no library: compiled in here. */
-#include "cli/by.c"
-#include "cli/by_keys.c"
-#include "cli/conns.c"
-#include "cli/group.c"
-#include "cli/human.c"
-#include "cli/names.c"
-#include "cli/row.c"
-#include "cli/rows.c"
-#include "cli/server.c"
+#include "cli/view/by.c"
+#include "cli/view/by_keys.c"
+#include "cli/view/conns.c"
+#include "cli/view/group.c"
+#include "cli/common/human.c"
+#include "cli/view/names.c"
+#include "cli/view/row.c"
+#include "cli/view/rows.c"
+#include "cli/view/server.c"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include "lib_test.h"
 
 /* The command's parts are in no library: compiled in here. */
-#include "cli/control_client.c"
+#include "cli/control/control_client.c"
 
 struct fixture {
 	struct control_clients all;

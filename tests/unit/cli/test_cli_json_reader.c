@@ -3,7 +3,7 @@
 #include "lib_test.h"
 
 #include "base/util.h"
-#include "cli/json_reader.c"
+#include "cli/common/json_reader.c"
 
 static void values_are_found_by_their_path(void **state)
 {

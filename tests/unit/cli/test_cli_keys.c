@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 /* The command's parts are in no library: compiled in here. */
-#include "cli/keys.c"
+#include "cli/common/keys.c"
 
 enum { QUIT = 42, LEFT_RAW = 43, NO_KEYS = 44 };
 

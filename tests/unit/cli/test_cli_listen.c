@@ -8,9 +8,9 @@
 #include <cmocka.h>
 
 /* The command's parts are in no library: compiled in here. */
-#include "cli/capture_client.c"
-#include "cli/capture_listen.c"
-#include "cli/listen.c"
+#include "cli/capture/capture_client.c"
+#include "cli/capture/capture_listen.c"
+#include "cli/common/listen.c"
 
 enum { READERS = 20, STEP_US = 1000 * HANDSHAKES_MS };
 

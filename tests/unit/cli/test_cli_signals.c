@@ -3,7 +3,7 @@
 #include "lib_test.h"
 
 /* The command's parts are in no library: compiled in here. */
-#include "cli/signals.c"
+#include "cli/common/signals.c"
 
 /* Of the terminal, which no test here has. */
 void keys_end(void)

@@ -7,15 +7,15 @@
 #include <cmocka.h>
 
 /* The command's parts are in no library: compiled in here. */
-#include "cli/by.c"
-#include "cli/by_keys.c"
-#include "cli/group.c"
-#include "cli/human.c"
-#include "cli/names.c"
-#include "cli/row.c"
-#include "cli/rows.c"
-#include "cli/server.c"
-#include "cli/view.c"
+#include "cli/view/by.c"
+#include "cli/view/by_keys.c"
+#include "cli/view/group.c"
+#include "cli/common/human.c"
+#include "cli/view/names.c"
+#include "cli/view/row.c"
+#include "cli/view/rows.c"
+#include "cli/view/server.c"
+#include "cli/view/view.c"
 
 #define LENGTH ARRAY_SIZE
 #define SECOND INT64_C(1000000000)

@@ -8,14 +8,14 @@
 #include <cmocka.h>
 
 /* The command's parts are in no library: compiled in here. */
-#include "cli/by.c"
-#include "cli/by_keys.c"
-#include "cli/group.c"
-#include "cli/human.c"
-#include "cli/names.c"
-#include "cli/rows.c"
-#include "cli/server.c"
-#include "cli/view.c"
+#include "cli/view/by.c"
+#include "cli/view/by_keys.c"
+#include "cli/view/group.c"
+#include "cli/common/human.c"
+#include "cli/view/names.c"
+#include "cli/view/rows.c"
+#include "cli/view/server.c"
+#include "cli/view/view.c"
 
 enum { SYN = 0x02, ACK = 0x10 };
 

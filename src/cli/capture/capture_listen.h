@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * A socket that readers of packets connect to, such as tshark. Each gets a capture file of
+ * its own, from the moment of its connection on.
+ */
+#ifndef NETOBS_CLI_CAPTURE_LISTEN_H
+#define NETOBS_CLI_CAPTURE_LISTEN_H
+
+#include <netobs/capture.h>
+#include <poll.h>
+#include <stdbool.h>
+
+#include "capture_client.h"
+#include "cli/common/listen.h"
+
+enum {
+	CAPTURE_CLIENTS = 64,
+	CAPTURE_HANDSHAKES = 64, /* at the same time, of TLS */
+	CAPTURE_ACCEPTS = 4,	 /* in one call */
+	CAPTURE_CONNECTIONS =
+		CAPTURE_CLIENTS + CAPTURE_HANDSHAKES + CAPTURE_ACCEPTS,
+	CAPTURE_LISTEN_FDS = 1 + CAPTURE_CONNECTIONS, /* to wait for */
+};
+
+struct capture_listen_options {
+	const char *spec; /* ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH */
+	bool is_any;	  /* not only a loopback address */
+	/* All paths, or all NULL: without TLS. */
+	const char *tls_ca, *tls_cert, *tls_key;
+	enum netobs_packet_format format;
+};
+
+struct capture_listen {
+	struct listen socket;
+	struct capture_tls tls;
+	enum netobs_packet_format format;
+	struct capture_client *clients[CAPTURE_CONNECTIONS];
+	size_t n_clients;
+	uint64_t missed;  /* packets, by clients that read too slowly */
+	uint64_t refused; /* clients */
+	char reason[640]; /* of the last failure, or of the last client refused */
+};
+
+/* Why options->spec cannot be listened on; NULL: it can. */
+const char *capture_listen_refuse(const struct capture_listen_options *options);
+
+/* @return 0 or -errno: listener->reason says why */
+int capture_listen_open(struct capture_listen *listener,
+			const struct capture_listen_options *options);
+
+/* Once privileges are dropped: whether renewed TLS files could be read. */
+void capture_listen_check(struct capture_listen *listener);
+
+/* Why the files of TLS cannot be read again, so that earlier ones are used; "": they can. */
+const char *capture_listen_fault(const struct capture_listen *listener);
+
+/* What to wait for: CAPTURE_LISTEN_FDS at most. Returns how many. */
+size_t capture_listen_fds(const struct capture_listen *listener,
+			  struct pollfd *fds);
+
+/* When to be called again at the latest, as poll(2) has it. */
+int capture_listen_wait_ms(const struct capture_listen *listener);
+
+/* Handle what poll(2) found: new clients come, others take packets or go. */
+void capture_listen_ready(struct capture_listen *listener,
+			  const struct pollfd *fds, size_t n_fds);
+
+/* Begin a file for each client that has none yet. */
+void capture_listen_begin(struct capture_listen *listener,
+			  struct netobs_capture *capture);
+
+void capture_listen_add(struct capture_listen *listener,
+			const struct netobs_packet *packet);
+
+/* Write statistics to the clients that have room for them. */
+void capture_listen_stats(struct capture_listen *listener);
+
+/* Send what clients take now. */
+void capture_listen_flush(struct capture_listen *listener);
+
+/* Drop clients that are gone. Returns whether any is left that may have packets. */
+bool capture_listen_has_clients(struct capture_listen *listener);
+
+/* Close all clients. */
+void capture_listen_drop(struct capture_listen *listener);
+
+/* Give clients a moment to read their queues, and close all. */
+void capture_listen_close(struct capture_listen *listener);
+
+#endif

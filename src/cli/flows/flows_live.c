@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* netobsctl flows --live: the records of a running service. */
+#include "flows_config.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <netobs/netobs.h>
+
+#include "base/clock_ms.h"
+#include "base/util.h"
+#include "cli/control/control_request.h"
+#include "flow_reader.h"
+#include "cli/common/signals.h"
+
+struct live {
+	struct control_connection connection;
+	struct output *output;
+	struct stream stream; /* of lines that are passed on as they are */
+	bool is_passed_on;
+	uint64_t left;	 /* records still to be shown */
+	uint64_t missed; /* which the service said */
+	struct flow_reader reader;
+};
+
+/* Also in a signal handler: what waits for the service finds the end. */
+static void live_stop(void *arg)
+{
+	const struct live *live = arg;
+
+	shutdown(live->connection.fd, SHUT_RDWR);
+}
+
+static void live_report(const struct live *live, const char *what)
+{
+	fprintf(stderr,
+		"netobsctl flows: %s: %llu records are missing, which came faster than they were read\n",
+		what, (unsigned long long)live->missed);
+}
+
+/* ---- Records ------------------------------------------------------------------------ */
+
+static void pass_on(struct live *live, const char *line)
+{
+	const size_t len = strlen(line);
+	char *room = stream_room(&live->stream, len + 1);
+
+	if (!room)
+		return;
+	memcpy(room, line, len);
+	room[len] = '\n';
+	stream_advance(&live->stream, len + 1);
+}
+
+/* Of what writes to standard output: 0, or why it cannot. */
+static int *output_error(struct live *live)
+{
+	return live->is_passed_on ? &live->stream.error : &live->output->error;
+}
+
+/* Without traffic, there is no write to notice that the reader has gone. */
+static void check_reader(struct live *live)
+{
+	struct pollfd fd = { .fd = STDOUT_FILENO };
+
+	if (poll(&fd, 1, 0) > 0 && fd.revents & (POLLERR | POLLHUP) &&
+	    !*output_error(live))
+		*output_error(live) = -EPIPE;
+}
+
+static void take_interval(struct live *live, struct json_value interval)
+{
+	const uint64_t missed = json_number(json_get(interval, "missed"));
+
+	if (live->is_passed_on)
+		stream_flush(&live->stream);
+	else
+		output_interval(live->output);
+	check_reader(live);
+	if (missed && !live->missed) {
+		live->missed = missed;
+		live_report(live, "warning");
+	}
+	live->missed = missed;
+}
+
+static int take_line(struct live *live, const char *line)
+{
+	struct json_value value = json_parse(line), interval;
+
+	if (!value.at)
+		return -EBADMSG;
+	interval = json_get(value, "interval");
+	if (interval.at) {
+		take_interval(live, interval);
+	} else if (live->is_passed_on) {
+		live->left--;
+		pass_on(live, line);
+	} else {
+		live->left--;
+		flow_reader_read(&live->reader, value);
+		output_flow(live->output, &live->reader.flow);
+	}
+	return *output_error(live);
+}
+
+/* @return 0: there are as many records, or the time is over; < 0: why it ended */
+static int follow(struct live *live, uint32_t duration_ms)
+{
+	const int64_t end_ms = now_ms() + duration_ms;
+	int err = 0;
+	char *line;
+
+	while (live->left && !err && (!duration_ms || left_ms(end_ms))) {
+		err = control_receive(&live->connection,
+				      duration_ms ? left_ms(end_ms) : -1, &line);
+		if (err == -EINTR)
+			err = 0;
+		else if (!err)
+			err = take_line(live, line);
+	}
+	return err == -EAGAIN ? 0 : err;
+}
+
+/* ---- All ---------------------------------------------------------------------------- */
+
+static int open_output(struct live *live)
+{
+	if (!live->is_passed_on)
+		return output_open(live->output);
+	return stream_open_stdout(&live->stream);
+}
+
+static void say_failed(int error)
+{
+	fprintf(stderr, "netobsctl flows: cannot write to standard output: %s\n",
+		strerror(-error));
+}
+
+/* @return 0, or why not all was written, which is reported unless it is -EPIPE */
+static int close_output(struct live *live)
+{
+	if (!live->is_passed_on) {
+		output_finish_all(live->output, 1, OUTPUT_FINISH_MS);
+		output_close(live->output);
+		return live->output->error;
+	}
+	stream_close(&live->stream);
+	if (live->stream.error && live->stream.error != -EPIPE)
+		say_failed(live->stream.error);
+	return live->stream.error;
+}
+
+static void on_log(int level, const char *message, void *user)
+{
+	(void)level;
+	(void)user;
+	fprintf(stderr, "netobsctl flows: %s\n", message);
+}
+
+/* @return an exit status */
+static int live_run(struct live *live, const struct flows_config *config)
+{
+	struct json_value answer;
+	int r = control_connect(&live->connection, "flows", config->socket,
+				"flows");
+	int failed;
+
+	r = r ?: control_answer(&live->connection, &answer);
+	if (r < 0)
+		return EXIT_FAILED;
+	r = open_output(live);
+	if (r < 0) {
+		say_failed(r);
+		return EXIT_FAILED;
+	}
+	signals_catch(live_stop, live);
+	r = follow(live, config->duration_ms);
+	failed = close_output(live);
+	if (failed)
+		r = failed;
+	else if (r == -EPIPE && !signals_are_stopping() && live->left)
+		fprintf(stderr, "netobsctl flows: the service has ended\n");
+	else if (r < 0 && r != -EPIPE)
+		fprintf(stderr, "netobsctl flows: %s\n", strerror(-r));
+	signals_release();
+	if (live->missed)
+		live_report(live, "in all");
+	return live->missed || (r < 0 && r != -EPIPE) ? EXIT_FAILED : EXIT_FINE;
+}
+
+int flows_live(const struct flows_config *config)
+{
+	struct live *live = calloc(1, sizeof(*live));
+	int status;
+
+	if (!live)
+		return EXIT_FAILED;
+	live->output = config->outputs;
+	live->output->on_log = on_log;
+	live->is_passed_on = live->output->kind == &output_sink;
+	live->left = config->count ?: UINT64_MAX;
+	live->connection.fd = -1;
+	status = live_run(live, config);
+	control_disconnect(&live->connection);
+	free(live);
+	return status;
+}

@@ -1,0 +1,590 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <netobs/netobs.h>
+
+#include "base/clock_ms.h"
+#include "flows_config.h"
+#include "cli/common/human.h"
+#include "cli/common/keys.h"
+#include "cli/metrics/metrics.h"
+#include "cli/common/privileges.h"
+#include "cli/common/signals.h"
+
+enum { MAX_NOTES = 100 };
+
+struct session {
+	struct flows_config *config;
+	struct netobs *ctx;
+	uint64_t left;	   /* records still to be printed */
+	int log_level;	   /* the least severe that is shown */
+	bool error_logged; /* the library said what is wrong */
+	bool wrong_spec;   /* of an output */
+	volatile sig_atomic_t stopping;
+	bool are_rules_due; /* their file is to be read again */
+	bool has_alerts;    /* that were written since the last flush */
+	bool is_replacing;  /* rules: with these, which messages are about */
+	struct rules next;
+	struct metrics_source metrics_source;
+	struct metrics *metrics;
+	char *notes[MAX_NOTES]; /* shown on a screen, to be said at its end */
+	unsigned int n_notes;	/* also those that there was no room for */
+};
+
+/* Once is enough: this may be asked for with every record, or by a signal. */
+static void stop(struct session *session)
+{
+	if (!session->stopping)
+		netobs_stop(session->ctx);
+	session->stopping = true;
+}
+
+static void stop_by_signal(void *session)
+{
+	stop(session);
+}
+
+static const char *verb_of(const struct session *session)
+{
+	return session->config->command->name;
+}
+
+static void report(const struct session *session, const char *severity,
+		   const char *message)
+{
+	fprintf(stderr, "netobsctl %s: %s%s\n", verb_of(session), severity,
+		message);
+}
+
+/* The library's own words are better than those for the errno value. */
+static void report_error(const struct session *session, const char *doing,
+			 int error)
+{
+	if (!session->error_logged)
+		fprintf(stderr, "netobsctl %s: cannot %s: %s\n",
+			verb_of(session), doing, strerror(-error));
+	if (error == -EPERM)
+		fprintf(stderr,
+			"Run it as root, or see 'netobsctl check' for what is missing.\n");
+}
+
+static void keep_note(struct session *session, const char *text)
+{
+	if (session->n_notes < MAX_NOTES)
+		session->notes[session->n_notes] = strdup(text);
+	session->n_notes++;
+}
+
+/* The screen has shown them for a moment only. */
+static void repeat_notes(struct session *session)
+{
+	for (unsigned int i = 0; i < session->n_notes && i < MAX_NOTES; i++) {
+		if (session->notes[i])
+			report(session, "", session->notes[i]);
+		free(session->notes[i]);
+	}
+	if (session->n_notes > MAX_NOTES)
+		fprintf(stderr, "netobsctl %s: and %u more messages\n",
+			verb_of(session), session->n_notes - MAX_NOTES);
+	session->n_notes = 0;
+}
+
+static void on_log(int level, const char *message, void *user)
+{
+	const char *rest, *option = flows_config_option(message, &rest);
+	struct session *session = user;
+	char text[512];
+
+	session->metrics_source.errors += level <= NETOBS_LOG_ERROR;
+	session->metrics_source.warnings += level == NETOBS_LOG_WARNING;
+	if (level > session->log_level)
+		return;
+	if (!rules_place(session->is_replacing ? &session->next :
+						 &session->config->rules,
+			 message, text, sizeof(text)))
+		snprintf(text, sizeof(text), "%s%s%s", option ?: "",
+			 option ? ":" : "", option ? rest : message);
+	human_clean(text);
+	if (level <= NETOBS_LOG_ERROR)
+		session->error_logged = true;
+
+	/* A line in the middle of a screen would be gone at the next refresh. */
+	for (size_t i = 0; i < session->config->n_outputs; i++) {
+		const struct output_kind *kind = session->config->outputs[i].kind;
+
+		if ((level > NETOBS_LOG_ERROR || kind->keys) &&
+		    isatty(STDERR_FILENO) &&
+		    output_note(&session->config->outputs[i], text)) {
+			keep_note(session, text);
+			return;
+		}
+	}
+	report(session, level == NETOBS_LOG_WARNING ? "warning: " : "", text);
+}
+
+static void on_flow(const struct netobs_flow *flow, void *user)
+{
+	struct session *session = user;
+
+	if (!session->left)
+		return;
+	tcp_health_add(&session->metrics_source.health, flow);
+	for (size_t i = 0; i < session->config->n_outputs; i++) {
+		struct output *output = &session->config->outputs[i];
+
+		output_flow(output, flow);
+		if (output->error)
+			stop(session);
+	}
+	if (--session->left == 0)
+		stop(session);
+}
+
+/* Flows of a session of alerts. */
+static void ignore_flow(const struct netobs_flow *flow, void *user)
+{
+	(void)flow;
+	(void)user;
+}
+
+static void on_alert(const struct netobs_alert *alert, void *user)
+{
+	struct session *session = user;
+
+	if (!session->left)
+		return;
+	for (size_t i = 0; i < session->config->n_outputs; i++)
+		output_record(&session->config->outputs[i], &alert->record);
+	session->has_alerts = true;
+	if (--session->left == 0)
+		stop(session);
+}
+
+/* They are for now, and not for the end of the interval. */
+static void flush_alerts(struct session *session)
+{
+	for (size_t i = 0;
+	     session->has_alerts && i < session->config->n_outputs; i++) {
+		struct output *output = &session->config->outputs[i];
+
+		output_interval(output);
+		if (output->error)
+			stop(session);
+	}
+	session->has_alerts = false;
+}
+
+static void on_interval(void *user)
+{
+	struct session *session = user;
+
+	for (size_t i = 0; i < session->config->n_outputs; i++) {
+		struct output *output = &session->config->outputs[i];
+
+		output_interval(output);
+		if (output->error)
+			stop(session);
+	}
+	metrics_write(session->metrics, false);
+}
+
+static int get_stats(struct netobs_stats *ret_stats, void *user)
+{
+	const struct session *session = user;
+
+	return netobs_stats_get(session->ctx, ret_stats);
+}
+
+static void report_wrong_spec(struct session *session, const struct output *output)
+{
+	session->wrong_spec = true;
+	fprintf(stderr, "netobsctl %s: -o '%.*s': see netobs-sinks(7)\n",
+		verb_of(session), output_name_len(output), output->spec);
+}
+
+/* Before anything is observed. False: one is wrong. */
+static bool check_outputs(struct session *session)
+{
+	for (size_t i = 0; i < session->config->n_outputs; i++) {
+		struct output *output = &session->config->outputs[i];
+
+		output->on_log = on_log;
+		output->user = session;
+		if (output_check(output) < 0) {
+			report_wrong_spec(session, output);
+			return false;
+		}
+	}
+	return true;
+}
+
+static int each_connection(void (*take)(const struct netobs_connection *, void *),
+			   void *arg, void *user)
+{
+	const struct session *session = user;
+	uint64_t cursor = 0;
+	int r;
+
+	while ((r = netobs_connections(session->ctx, &cursor, take, arg)) > 0)
+		;
+	return r;
+}
+
+static int open_outputs(struct session *session)
+{
+	for (size_t i = 0; i < session->config->n_outputs; i++) {
+		struct output *output = &session->config->outputs[i];
+		int r;
+
+		output->get_stats = get_stats;
+		output->each_connection = each_connection;
+		r = output_open(output);
+		if (r == -EINVAL)
+			report_wrong_spec(session, output);
+		if (r == -ENOMEM)
+			fprintf(stderr, "netobsctl %s: -o '%s': %s\n",
+				verb_of(session), output->spec, strerror(-r));
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int close_outputs(struct session *session)
+{
+	int result = 0;
+
+	output_finish_all(session->config->outputs, session->config->n_outputs,
+			  OUTPUT_FINISH_MS);
+	for (size_t i = 0; i < session->config->n_outputs; i++)
+		if (!output_close(&session->config->outputs[i]))
+			result = -EIO;
+	return result;
+}
+
+static void pause_screens(const struct session *session)
+{
+	for (size_t i = 0; i < session->config->n_outputs; i++)
+		output_pause(&session->config->outputs[i]);
+}
+
+static void take_keys(struct session *session)
+{
+	unsigned int keys;
+
+	for (size_t i = 0; i < session->config->n_outputs; i++) {
+		struct output *output = &session->config->outputs[i];
+
+		if (!output->kind->keys)
+			continue;
+		if (!output->kind->keys(output))
+			stop(session);
+		return;
+	}
+	keys = keys_read();
+	if (keys & KEY_QUIT)
+		stop(session);
+	if (keys & KEY_PAUSE)
+		pause_screens(session);
+}
+
+static void fill_options(struct session *session, struct netobs_opts *opts)
+{
+	flows_config_fill(session->config, opts);
+	opts->on_flow = session->config->is_alerts ? ignore_flow : on_flow;
+	if (session->config->is_alerts)
+		opts->on_alert = on_alert;
+	opts->on_interval = on_interval;
+	opts->on_log = on_log;
+	opts->user = session;
+}
+
+static void end_rules(struct session *session, int r)
+{
+	struct rules *rules = &session->config->rules;
+	char text[512];
+
+	session->is_replacing = false;
+	if (r < 0) {
+		rules_clear(&session->next);
+		if (r != -ECANCELED)
+			on_log(NETOBS_LOG_WARNING,
+			       "the rules of before stay in use", session);
+		return;
+	}
+	rules_clear(rules);
+	*rules = session->next;
+	session->next = (struct rules){ 0 };
+	metrics_forget(session->metrics);
+	snprintf(text, sizeof(text), "%s: %u rules are in use",
+		 session->config->rules_path, rules->n);
+	on_log(NETOBS_LOG_INFO, text, session);
+}
+
+/* Those of before stay in use until the library has loaded programs with the new ones. */
+static void begin_rules(struct session *session)
+{
+	struct rules *rules = &session->config->rules, before = *rules;
+	char text[512];
+	NETOBS_OPTS(opts);
+	int r;
+
+	session->are_rules_due = false;
+	if (!rules_read(session->config->rules_path, false, &session->next,
+			text, sizeof(text))) {
+		on_log(NETOBS_LOG_ERROR, text, session);
+		return;
+	}
+	session->is_replacing = true;
+	*rules = session->next;
+	fill_options(session, &opts); /* it points to these */
+	r = netobs_change_begin(session->ctx, &opts);
+	*rules = before;
+	if (r < 0)
+		end_rules(session, r);
+}
+
+static void tend_rules(struct session *session)
+{
+	int r = session->is_replacing ? netobs_change_result(session->ctx) :
+					-EINPROGRESS;
+
+	if (r != -EINPROGRESS)
+		end_rules(session, r);
+	if (session->are_rules_due && !session->is_replacing)
+		begin_rules(session);
+}
+
+static void redraw(const struct session *session)
+{
+	for (size_t i = 0; i < session->config->n_outputs; i++)
+		output_resize(&session->config->outputs[i]);
+}
+
+/*
+ * What to wait for: the context, keys, what outputs wait for, and standard output, as
+ * with no traffic there is no write to notice that its reader has gone.
+ */
+enum { FD_CONTEXT, FD_STDOUT, FD_KEYS, FD_METRICS, FD_OUTPUTS };
+
+static void fill_fds(const struct session *session, struct pollfd *fds)
+{
+	const struct flows_config *config = session->config;
+
+	fds[FD_CONTEXT] = (struct pollfd){ .fd = netobs_fd(session->ctx),
+					   .events = POLLIN };
+	fds[FD_STDOUT].fd = -1;
+	fds[FD_KEYS] = (struct pollfd){ .fd = keys_fd(), .events = POLLIN };
+	fds[FD_METRICS] = (struct pollfd){ .fd = metrics_fd(session->metrics),
+					   .events = POLLIN };
+	for (size_t i = 0; i < config->n_outputs; i++) {
+		const struct output *output = &config->outputs[i];
+
+		fds[FD_OUTPUTS + i] = (struct pollfd){ .fd = output_fd(output),
+						       .events = POLLIN };
+		if (output->is_stdout && !output->error)
+			fds[FD_STDOUT] = (struct pollfd){ .fd = STDOUT_FILENO };
+	}
+}
+
+static void look_at_outputs(struct session *session, const struct pollfd *fds)
+{
+	if (fds[FD_KEYS].revents)
+		take_keys(session);
+	if (fds[FD_METRICS].revents)
+		metrics_dispatch(session->metrics);
+	for (size_t i = 0; i < session->config->n_outputs; i++) {
+		struct output *output = &session->config->outputs[i];
+
+		if (output->is_stdout && !output->error &&
+		    fds[FD_STDOUT].revents & (POLLERR | POLLHUP))
+			output->error = -EPIPE;
+		if (fds[FD_OUTPUTS + i].revents)
+			output_ready(output);
+		if (output->error)
+			stop(session);
+	}
+}
+
+/* Until the context has stopped, by a signal or by itself. */
+static int loop(struct session *session, struct pollfd *fds)
+{
+	const uint32_t duration_ms = session->config->duration_ms;
+	const int64_t deadline = now_ms() + duration_ms;
+	bool expired = !duration_ms;
+
+	for (;;) {
+		int64_t left = expired ? -1 : deadline - now_ms();
+		int r;
+
+		if (!expired && left <= 0) {
+			expired = true;
+			stop(session);
+		}
+		fill_fds(session, fds);
+		if (signals_poll(fds, FD_OUTPUTS + session->config->n_outputs,
+				 (int)(expired ? -1 : left)) > 0)
+			look_at_outputs(session, fds);
+		if (signals_take_resize())
+			redraw(session);
+		session->are_rules_due |= signals_take_hangup();
+		r = netobs_dispatch(session->ctx);
+		flush_alerts(session);
+		tend_rules(session);
+		if (r < 0 && r != -EINTR)
+			return r == -ECANCELED ? 0 : r;
+	}
+}
+
+/* An address that is in use is reported before programs are attached. */
+static int open_metrics(struct session *session)
+{
+	const struct flows_config *config = session->config;
+	char text[640];
+	int r;
+
+	session->metrics_source = (struct metrics_source){
+		.ctx = session->ctx,
+		.outputs = config->outputs,
+		.n_outputs = config->n_outputs,
+		.rules = config->rules_path ? &config->rules : NULL,
+		.sampling = config->sampling_interval,
+		.on_log = on_log,
+		.user = session,
+	};
+	r = metrics_open(&config->metrics, &session->metrics_source,
+			 &session->metrics, text, sizeof(text));
+	if (r < 0)
+		fprintf(stderr, "netobsctl %s: --metrics: %s\n",
+			verb_of(session), text);
+	else if (metrics_where(session->metrics, text, sizeof(text)))
+		fprintf(stderr, "netobsctl %s: serving metrics at %s\n",
+			verb_of(session), text);
+	return r;
+}
+
+static int observe(struct session *session)
+{
+	struct pollfd *fds =
+		calloc(FD_OUTPUTS + session->config->n_outputs, sizeof(*fds));
+	int r = fds ? netobs_start(session->ctx) : -ENOMEM;
+
+	if (r < 0) {
+		report_error(session, "start", r);
+	} else {
+		/* Outputs may start threads, which would keep more. */
+		privileges_drop(&session->config->interfaces, true, true);
+		r = open_outputs(session);
+	}
+	if (r == 0) {
+		if (output_has_screen(session->config->outputs,
+				      session->config->n_outputs))
+			keys_start();
+		r = loop(session, fds);
+		if (output_has_screen(session->config->outputs,
+				      session->config->n_outputs))
+			keys_end();
+		if (r < 0)
+			report_error(session, "continue", r);
+	}
+	free(fds);
+	return r;
+}
+
+/* The file has been read: its flows are shown until the user has seen enough. */
+static void show(struct session *session)
+{
+	struct pollfd *fds =
+		calloc(FD_OUTPUTS + session->config->n_outputs, sizeof(*fds));
+
+	while (fds && !session->stopping) {
+		redraw(session);
+		fill_fds(session, fds);
+		fds[FD_CONTEXT].fd = -1;
+		if (signals_poll(fds, FD_OUTPUTS + session->config->n_outputs,
+				 -1) > 0)
+			look_at_outputs(session, fds);
+		signals_take_resize();
+	}
+	free(fds);
+}
+
+static int replay(struct session *session)
+{
+	int r = open_outputs(session);
+
+	if (r < 0)
+		return r;
+	r = netobs_replay_files(session->ctx, session->config->files.items,
+				session->config->files.n);
+	if (r < 0 && r != -ECANCELED) {
+		report_error(session, "read the file", r);
+		return r;
+	}
+	for (size_t i = 0; i < session->config->n_outputs; i++)
+		if (session->config->outputs[i].kind->keys)
+			show(session);
+	return 0;
+}
+
+static int run_session(struct session *session)
+{
+	NETOBS_OPTS(opts);
+	int r, closed;
+
+	if (!check_outputs(session))
+		return EXIT_USAGE;
+	fill_options(session, &opts);
+	r = netobs_new(&opts, &session->ctx);
+	if (r == 0 && session->config->is_alerts)
+		r = netobs_alerts_set(session->ctx, session->config->alerts.list,
+				      session->config->alerts.n);
+	if (r < 0) {
+		netobs_free(session->ctx);
+		report_error(session, "use these options", r);
+		return r == -EINVAL || r == -E2BIG ? EXIT_USAGE : EXIT_FAILED;
+	}
+
+	signals_catch(stop_by_signal, session);
+	if (session->config->rules_path && !session->config->files.n) {
+		signals_catch_hangup();
+		signals_hold(SIGHUP);
+	}
+	r = session->config->files.n ? replay(session) : open_metrics(session);
+	if (r == 0 && !session->config->files.n)
+		r = observe(session);
+	metrics_write(session->metrics, true);
+	metrics_close(session->metrics);
+	closed = close_outputs(session);
+	repeat_notes(session);
+	if (session->config->is_alerts)
+		flows_print_alerts(session->config, session->ctx);
+	else if (session->config->stats)
+		flows_print_stats(session->config, session->ctx);
+	signals_release();
+	netobs_free(session->ctx);
+	rules_clear(&session->next);
+	if (session->wrong_spec)
+		return EXIT_USAGE;
+	return r < 0 || closed < 0 ? EXIT_FAILED : EXIT_FINE;
+}
+
+int flows_session(struct flows_config *config)
+{
+	struct session session = {
+		.config = config,
+		.left = config->count ? config->count : UINT64_MAX,
+		.log_level = config->verbose > 1  ? NETOBS_LOG_DEBUG :
+			     config->verbose == 1 ? NETOBS_LOG_INFO :
+						    NETOBS_LOG_WARNING,
+	};
+
+	return run_session(&session);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "flows_config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include <netobs/netobs.h>
+
+#include "base/json.h"
+#include "cli/common/human.h"
+
+enum { RULE_JSON_MAX = 6 * 4096 + 256 }; /* all of an expression escaped */
+
+/* @rule: NULL: the default */
+static void print_rule_json(const char *before, const char *action,
+			    const struct netobs_rule *rule,
+			    const struct netobs_count *count,
+			    const struct netobs_count *sampled_out)
+{
+	char text[RULE_JSON_MAX], sample[32];
+	struct json json;
+
+	json_begin(&json, text, sizeof(text));
+	json_open(&json, '{');
+	json_key(&json, "action");
+	json_string(&json, action);
+	if (rule) {
+		json_key(&json, "filter");
+		json_string(&json, rule->filter);
+	}
+	if (rule && rule->sampling) {
+		rules_sample_text(rule, sample, sizeof(sample));
+		json_key(&json, "sample");
+		json_string(&json, sample);
+	}
+	json_key_u64(&json, "packets", count->packets);
+	json_key_u64(&json, "bytes", count->bytes);
+	json_key(&json, "sampled_out");
+	json_open(&json, '{');
+	json_key_u64(&json, "packets", sampled_out->packets);
+	json_key_u64(&json, "bytes", sampled_out->bytes);
+	json_close(&json, '}');
+	json_close(&json, '}');
+	if (json_end(&json) > 0)
+		fprintf(stderr, "%s%s", before, text);
+}
+
+/* In the order of the file, the default last. */
+static void print_rules_json(const struct flows_config *config,
+			     const struct netobs *ctx)
+{
+	const struct rules *rules = &config->rules;
+	struct netobs_count count, out;
+
+	fputs(",\"rules\":[", stderr);
+	for (uint32_t i = 0; i <= rules->n; i++)
+		if (!netobs_rule_count_get(ctx, i, &count) &&
+		    !netobs_rule_sampled_out_get(ctx, i, &out))
+			print_rule_json(
+				i ? "," : "",
+				rules_action(i < rules->n ?
+						     rules->list[i].action :
+						     rules->default_action),
+				i < rules->n ? &rules->list[i] : NULL, &count,
+				&out);
+	fputs("]", stderr);
+	if (!netobs_rule_count_get(ctx, rules->n + 1, &count) && count.packets)
+		fprintf(stderr,
+			",\"replaced_rules\":{\"packets\":%" PRIu64
+			",\"bytes\":%" PRIu64 "}",
+			count.packets, count.bytes);
+}
+
+static void print_stats_text(const struct flows_config *config,
+			     const struct netobs *ctx,
+			     const struct netobs_stats *stats)
+{
+	const struct rules *rules = &config->rules;
+	struct netobs_count count, out;
+
+	human_stats(stderr, stats);
+	for (uint32_t i = 0;
+	     rules->default_action && !netobs_rule_count_get(ctx, i, &count) &&
+	     !netobs_rule_sampled_out_get(ctx, i, &out);
+	     i++) {
+		if (i < rules->n)
+			human_rule(stderr, rules_action(rules->list[i].action),
+				   rules->list[i].filter, &count, &out);
+		else if (i == rules->n)
+			human_rule(stderr, rules_action(rules->default_action),
+				   "by default", &count, &out);
+		else if (count.packets)
+			human_rule(stderr, "rules", "that were replaced",
+				   &count, &out);
+	}
+}
+
+/* The library's object, and in it more members: what became of the records, and the rules. */
+static void print_stats_json(const struct flows_config *config,
+			     const struct netobs *ctx,
+			     const struct netobs_stats *stats)
+{
+	const char *before = "";
+	char text[4096];
+	int len = netobs_stats_json(stats, text, sizeof(text));
+
+	if (len <= 0)
+		return;
+	fprintf(stderr, "%.*s,\"sinks\":[", len - 1, text);
+	for (size_t i = 0; i < config->n_outputs; i++) {
+		if (!config->outputs[i].stats)
+			continue;
+		fprintf(stderr, "%s%s", before, config->outputs[i].stats);
+		before = ",";
+	}
+	fputs("]", stderr);
+	if (config->rules_path)
+		print_rules_json(config, ctx);
+	fputs("}\n", stderr);
+}
+
+void flows_print_stats(const struct flows_config *config, const struct netobs *ctx)
+{
+	struct netobs_stats stats = { .sz = sizeof(stats) };
+	bool is_for_people = true;
+
+	if (netobs_stats_get(ctx, &stats) < 0)
+		return;
+	for (size_t i = 0; i < config->n_outputs; i++)
+		is_for_people &= output_is_for_people(&config->outputs[i]);
+	if (is_for_people)
+		print_stats_text(config, ctx, &stats);
+	else
+		print_stats_json(config, ctx, &stats);
+}
+
+void flows_print_alerts(const struct flows_config *config,
+			const struct netobs *ctx)
+{
+	char text[NETOBS_ALERT_RULES_MAX * 1024];
+	uint64_t lost = 0;
+	struct json json;
+
+	for (uint32_t i = 0; i < config->alerts.n; i++) {
+		struct netobs_alert_counts counts = { .sz = sizeof(counts) };
+
+		if (netobs_alert_counts_get(ctx, i, &counts) == 0)
+			lost += counts.lost;
+	}
+	if (lost)
+		fprintf(stderr,
+			"netobsctl alerts: %" PRIu64
+			" alerts were lost, because they were not read fast enough\n",
+			lost);
+	if (!config->stats)
+		return;
+	json_begin(&json, text, sizeof(text));
+	json_open(&json, '{');
+	json_key(&json, "alerts");
+	alert_rules_json(&config->alerts, ctx, &json);
+	json_close(&json, '}');
+	if (json_end(&json) > 0)
+		fprintf(stderr, "%s\n", text);
+}

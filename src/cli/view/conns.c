@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "conns.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <netobs/connection.h>
+
+#include "base/clock_ms.h"
+#include "by.h"
+#include "cli/common/human.h"
+#include "names.h"
+
+enum { FIRST_CONNS = 256 };
+
+const char *const conns_sort_names[] = { [CONNS_BY_RATE] = "rate",
+					 [CONNS_BY_RTT] = "rtt",
+					 [CONNS_BY_RETRANSMITS] = "retransmits",
+					 [CONNS_BY_APP] = "app",
+					 [CONNS_BY_BYTES] = "bytes",
+					 [CONNS_BY_AGE] = "age",
+					 NULL };
+
+/* ---- Collecting ---------------------------------------------------------------------- */
+
+static int compare_keys(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct conn_key));
+}
+
+void conns_begin(struct conns *conns)
+{
+	const int64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	free(conns->before);
+	conns->before = conns->list;
+	conns->n_before = conns->n;
+	if (conns->n)
+		qsort(conns->before, conns->n, sizeof(*conns->before),
+		      compare_keys);
+	conns->list = NULL;
+	conns->n = conns->size = 0;
+	conns->took_ns = now - conns->at_ns;
+	conns->at_ns = now;
+	conns->error = 0;
+}
+
+static struct conn_latency latency_of(const struct netobs_latency *from)
+{
+	if (!from->samples)
+		return (struct conn_latency){ 0 };
+	return (struct conn_latency){ from->smoothed_ns, from->min_ns,
+				      from->max_ns };
+}
+
+static struct conn_way way_of(const struct netobs_connection_way *from)
+{
+	return (struct conn_way){
+		.rtt = latency_of(&from->rtt),
+		.app = latency_of(&from->app),
+		.bytes = from->data_bytes,
+		.retransmits = from->retransmits,
+	};
+}
+
+static struct conn *conns_room(struct conns *conns)
+{
+	const size_t size = conns->size ? 2 * conns->size : FIRST_CONNS;
+	struct conn *list;
+
+	if (conns->n < conns->size)
+		return &conns->list[conns->n++];
+	list = reallocarray(conns->list, size, sizeof(*list));
+	if (!list) {
+		conns->error = -ENOMEM;
+		return NULL;
+	}
+	conns->list = list;
+	conns->size = size;
+	return &conns->list[conns->n++];
+}
+
+void conns_take(const struct netobs_connection *from, void *arg)
+{
+	struct conn *conn = conns_room(arg);
+
+	if (!conn)
+		return;
+	*conn = (struct conn){
+		.key = { .client_port = from->client_port,
+			 .server_port = from->server_port,
+			 .ifindex = from->ifindex,
+			 .netns_inode = from->netns_inode,
+			 .start_ns = from->start_ns },
+		.last_ns = from->last_ns,
+		.state = from->state,
+		.ways = { way_of(from->to_server), way_of(from->to_client) },
+	};
+	memcpy(conn->key.client, from->client, sizeof(conn->key.client));
+	memcpy(conn->key.server, from->server, sizeof(conn->key.server));
+	snprintf(conn->interface, sizeof(conn->interface), "%s", from->interface);
+	human_clean(conn->interface);
+	human_processes(conn->process, sizeof(conn->process),
+			from->client_process, from->server_process);
+}
+
+/* A connection that was not there before has done all that since then, if it is new. */
+static void compare(const struct conns *conns, struct conn *conn)
+{
+	const struct conn *before =
+		conns->n_before ? bsearch(conn, conns->before, conns->n_before,
+					  sizeof(*conns->before), compare_keys) :
+				  NULL;
+
+	for (int i = 0; i < CONN_WAYS; i++) {
+		struct conn_way *way = &conn->ways[i];
+
+		way->recent_bytes =
+			way->bytes - (before ? before->ways[i].bytes : 0);
+		way->recent_retransmits =
+			way->retransmits -
+			(before ? before->ways[i].retransmits : 0);
+	}
+}
+
+void conns_end(struct conns *conns, enum conns_sort sort)
+{
+	for (size_t i = 0; i < conns->n; i++)
+		compare(conns, &conns->list[i]);
+	conns_sort(conns, sort);
+}
+
+void conns_free(struct conns *conns)
+{
+	free(conns->list);
+	free(conns->before);
+	*conns = (struct conns){ 0 };
+}
+
+/* ---- Order --------------------------------------------------------------------------- */
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* What the largest of comes first. */
+static uint64_t weight(const struct conn *conn, enum conns_sort sort)
+{
+	const struct conn_way *out = &conn->ways[CONN_TO_SERVER],
+			      *in = &conn->ways[CONN_TO_CLIENT];
+
+	switch (sort) {
+	case CONNS_BY_RTT:
+		return larger(out->rtt.smoothed, in->rtt.smoothed);
+	case CONNS_BY_RETRANSMITS:
+		return out->retransmits + in->retransmits;
+	case CONNS_BY_APP:
+		return larger(out->app.smoothed, in->app.smoothed);
+	case CONNS_BY_BYTES:
+		return out->bytes + in->bytes;
+	case CONNS_BY_AGE:
+		return INT64_MAX - (uint64_t)conn->key.start_ns;
+	default:
+		return out->recent_bytes + in->recent_bytes;
+	}
+}
+
+static int compare_weights(const void *a, const void *b, void *arg)
+{
+	const enum conns_sort sort = *(const enum conns_sort *)arg;
+	const uint64_t left = weight(a, sort), right = weight(b, sort);
+
+	if (left != right)
+		return left < right ? 1 : -1;
+	return compare_keys(a, b);
+}
+
+void conns_sort(struct conns *conns, enum conns_sort sort)
+{
+	if (conns->n)
+		qsort_r(conns->list, conns->n, sizeof(*conns->list),
+			compare_weights, &sort);
+}
+
+/* ---- Lines --------------------------------------------------------------------------- */
+
+enum conns_column {
+	CONNS_ENDPOINTS,
+	CONNS_RTT_OUT,
+	CONNS_MIN_OUT,
+	CONNS_MAX_OUT,
+	CONNS_RTT_IN,
+	CONNS_MIN_IN,
+	CONNS_APP,
+	CONNS_RETRANSMITS,
+	CONNS_RATE_OUT,
+	CONNS_RATE_IN,
+	CONNS_STATE,
+	CONNS_WHERE,
+	CONNS_PROCESS,
+	CONNS_COLUMNS
+};
+
+/* Widths suffice for common values. @leave_at: as in columns.def. */
+static const struct column conns_columns[CONNS_COLUMNS] = {
+	{ CONNS_ENDPOINTS, "CLIENT \u2192 SERVER", false, 0, 20, 35, 0 },
+	{ CONNS_RTT_OUT, "RTT \u2192", true, 0, 0, 7, 0 },
+	{ CONNS_MIN_OUT, "MIN", true, 4, 0, 7, 0 },
+	{ CONNS_MAX_OUT, "MAX", true, 3, 0, 7, 0 },
+	{ CONNS_RTT_IN, "\u2190 RTT", true, 0, 0, 7, 0 },
+	{ CONNS_MIN_IN, "MIN", true, 3, 0, 7, 0 },
+	{ CONNS_APP, "APP", true, 0, 0, 7, 0 },
+	{ CONNS_RETRANSMITS, "RETRANS", true, 0, 0, 7, 0 },
+	{ CONNS_RATE_OUT, "RATE \u2192", true, 5, 0, 9, 0 },
+	{ CONNS_RATE_IN, "\u2190 RATE", true, 5, 0, 9, 0 },
+	{ CONNS_STATE, "STATE", false, 2, 0, 12, 0 },
+	{ CONNS_WHERE, "SEEN AT", false, 1, 0, 7, 0 },
+	{ CONNS_PROCESS, "PROCESS", false, 0, 12, 24, 0 },
+};
+
+void conns_layout(struct layout *layout, bool shows_process)
+{
+	*layout = (struct layout){ .n = shows_process ? CONNS_COLUMNS :
+							CONNS_PROCESS };
+	memcpy(layout->columns, conns_columns, sizeof(conns_columns));
+}
+
+static void put_endpoints(const struct conn *conn, struct names *names,
+			  char *buf, size_t size)
+{
+	struct flow_tuple tuple = { .src_port = conn->key.client_port,
+				    .dst_port = conn->key.server_port,
+				    .proto = IPPROTO_TCP,
+				    .has_ports = 1 };
+
+	memcpy(tuple.src, conn->key.client, sizeof(tuple.src));
+	memcpy(tuple.dst, conn->key.server, sizeof(tuple.dst));
+	by_tuple_text(&tuple, names, buf, size);
+}
+
+static void put_cell(enum conns_column column, const struct conns *conns,
+		     const struct conn *conn, char *buf, size_t size)
+{
+	const struct conn_way *out = &conn->ways[CONN_TO_SERVER],
+			      *in = &conn->ways[CONN_TO_CLIENT];
+
+	switch (column) {
+	case CONNS_RTT_OUT:
+		human_latency(buf, size, out->rtt.smoothed);
+		break;
+	case CONNS_MIN_OUT:
+		human_latency(buf, size, out->rtt.min);
+		break;
+	case CONNS_MAX_OUT:
+		human_latency(buf, size, out->rtt.max);
+		break;
+	case CONNS_RTT_IN:
+		human_latency(buf, size, in->rtt.smoothed);
+		break;
+	case CONNS_MIN_IN:
+		human_latency(buf, size, in->rtt.min);
+		break;
+	case CONNS_APP: /* of the end that answers requests, nearly always the server */
+		human_latency(buf, size, out->app.smoothed ?: in->app.smoothed);
+		break;
+	case CONNS_RETRANSMITS:
+		human_count(buf, size, out->retransmits + in->retransmits);
+		break;
+	case CONNS_RATE_OUT:
+		human_rate(buf, size, out->recent_bytes, conns->took_ns);
+		break;
+	case CONNS_RATE_IN:
+		human_rate(buf, size, in->recent_bytes, conns->took_ns);
+		break;
+	case CONNS_STATE:
+		snprintf(buf, size, "%s",
+			 netobs_connection_state_name(conn->state) ?: "-");
+		break;
+	case CONNS_PROCESS:
+		snprintf(buf, size, "%s", conn->process);
+		break;
+	default:
+		snprintf(buf, size, "%s", conn->interface);
+	}
+}
+
+void conns_cells(const struct layout *layout, const struct conns *conns,
+		 const struct conn *conn, struct names *names,
+		 struct cells *ret_cells)
+{
+	for (size_t i = 0; i < layout->n; i++) {
+		char *buf = ret_cells->buf[i];
+		const size_t size = sizeof(ret_cells->buf[i]);
+
+		ret_cells->text[i] = buf;
+		if (layout->columns[i].id == CONNS_ENDPOINTS)
+			put_endpoints(conn, names, buf, size);
+		else
+			put_cell(layout->columns[i].id, conns, conn, buf, size);
+	}
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * The first rows of each interval on a terminal, in place. A refresh is one
+ * write that starts at the top and clears what is left; the cursor is hidden
+ * within it only, so that nothing has to be restored however the program ends.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock_ms.h"
+#include "cli/common/human.h"
+#include "names.h"
+#include "output.h"
+#include "row.h"
+
+#define HIDE_CURSOR "\033[?25l"
+#define SHOW_CURSOR "\033[?25h"
+#define GO_HOME "\033[H"
+#define CLEAR_LINE "\033[K"
+#define CLEAR_BELOW "\033[J"
+#define BOLD "\033[1m"
+#define RED "\033[1;31m"
+#define NORMAL "\033[0m"
+#define KEYS_HINT "q quits, p pauses"
+
+enum {
+	MAX_ROWS = 256,
+	MIN_REFRESH_MS = 200, /* early drains may come much faster */
+	TITLE_LINES = 3,
+};
+
+struct screen {
+	int rows, columns;
+};
+
+struct live {
+	struct view view;
+	int64_t drawn_at_s; /* time of day; 0: nothing has come yet */
+	bool is_paused;
+	char note[160];
+};
+
+static struct screen screen_size(void)
+{
+	struct winsize size;
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || !size.ws_row ||
+	    !size.ws_col)
+		return (struct screen){ 24, 80 };
+	return (struct screen){ size.ws_row, size.ws_col };
+}
+
+/* The line is cleared first: after its last column that would take a letter. */
+static void live_print_line(struct output *output, const struct screen *screen,
+			    const char *text)
+{
+	stream_print(&output->stream, CLEAR_LINE "%.*s\n", screen->columns, text);
+}
+
+/* "12:34:56  all interfaces, every 5 s            q quits, p pauses" */
+static void live_draw_title(struct output *output, const struct screen *screen)
+{
+	const struct live *live = output->state;
+	const char *hint = live->is_paused ? "PAUSED, p continues" : KEYS_HINT;
+	char line[ROW_LINE_MAX], time[24] = "Observing";
+	int len, room;
+
+	if (live->drawn_at_s) {
+		human_time(time, sizeof(time), live->drawn_at_s * NSEC_PER_SEC);
+		time[sizeof("12:34:56") - 1] = ' ';
+		time[sizeof("12:34:56")] = '\0';
+	}
+	len = snprintf(line, sizeof(line), "%s %s, every %g s", time,
+		       output->subject, output->interval_ms / 1000.0);
+	room = screen->columns - len;
+	if (room > (int)strlen(hint) + 1)
+		snprintf(line + len, sizeof(line) - (size_t)len, "%*s", room,
+			 hint);
+	else if (live->is_paused)
+		snprintf(line, sizeof(line), "%s", hint);
+	live_print_line(output, screen, line);
+}
+
+static void live_draw_sum(struct output *output, const struct screen *screen)
+{
+	const struct live *live = output->state;
+	char line[ROW_LINE_MAX], sum[160], losses[64];
+	bool is_lossy;
+
+	if (!live->drawn_at_s) {
+		live_print_line(output, screen, "Nothing seen yet.");
+		return;
+	}
+	view_sum_text(&live->view.sum, "flows", live->view.took_ns, sum,
+		      sizeof(sum));
+	is_lossy = output_losses(output, losses, sizeof(losses));
+	snprintf(line, sizeof(line), "%s%s%s", is_lossy ? losses : sum,
+		 *losses ? "; " : "", is_lossy ? sum : losses);
+	if (is_lossy && output_want_colour())
+		stream_print(&output->stream, CLEAR_LINE RED "%.*s" NORMAL "\n",
+			     screen->columns, line);
+	else
+		live_print_line(output, screen, line);
+}
+
+static void live_draw_rows(struct output *output, const struct screen *screen,
+			   size_t n)
+{
+	const struct live *live = output->state;
+	const struct view *view = &live->view;
+	struct cells cells;
+	struct layout layout;
+	char line[ROW_LINE_MAX];
+
+	layout_init(&layout, &view->options->by, LAYOUT_LIVE);
+	layout.sampling = output->sampling;
+	layout_fit_rows(&layout, view->names, &view->rows, 0, n, view->took_ns,
+			screen->columns);
+
+	layout_headings(&layout, &cells);
+	layout_line(&layout, &cells, screen->columns, line);
+	stream_print(&output->stream, CLEAR_LINE BOLD "%s" NORMAL "\n", line);
+	for (size_t i = 0; i < n; i++) {
+		layout_cells(&layout, view->names, rows_at(&view->rows, i),
+			     view->took_ns, &cells);
+		layout_line(&layout, &cells, screen->columns, line);
+		stream_print(&output->stream, CLEAR_LINE "%s\n", line);
+	}
+}
+
+/* The sum of what the first @n rows leave out. */
+static void live_draw_more(struct output *output, const struct screen *screen,
+			   size_t n)
+{
+	const struct view *view = &((struct live *)output->state)->view;
+	char line[ROW_LINE_MAX];
+
+	view_rest_text(&view->rows, n, view->has_others,
+		       view->options->by.n ? "" : " flows", line, sizeof(line));
+	live_print_line(output, screen, line);
+}
+
+/* Lines for rows and the rest. The last line of the screen is the cursor's. */
+static size_t live_count_room(const struct live *live, const struct screen *screen)
+{
+	int room = screen->rows - 1 - TITLE_LINES - (live->note[0] != '\0');
+
+	return room > 0 ? (size_t)room : 0;
+}
+
+static bool live_is_complete(const struct view *view, size_t n)
+{
+	return view->rows.added == n && !view->has_others;
+}
+
+static size_t live_count_rows(const struct view *view, size_t room)
+{
+	if (!room)
+		return 0;
+	if (view->rows.n <= room && live_is_complete(view, view->rows.n))
+		return view->rows.n;
+	return min_u64(view->rows.n, room - 1);
+}
+
+static void live_draw(struct output *output)
+{
+	const struct live *live = output->state;
+	const struct screen screen = screen_size();
+	const size_t room = live_count_room(live, &screen);
+	const size_t n = live_count_rows(&live->view, room);
+
+	stream_print(&output->stream, HIDE_CURSOR GO_HOME);
+	live_draw_title(output, &screen);
+	if (screen.rows > 2)
+		live_draw_sum(output, &screen);
+	if (live->drawn_at_s && screen.rows > TITLE_LINES)
+		live_draw_rows(output, &screen, n);
+	if (live->drawn_at_s && room && !live_is_complete(&live->view, n))
+		live_draw_more(output, &screen, n);
+	if (live->note[0] && screen.rows > TITLE_LINES + 1)
+		live_print_line(output, &screen, live->note);
+	stream_print(&output->stream, CLEAR_BELOW SHOW_CURSOR);
+	stream_flush(&output->stream);
+}
+
+static int live_open(struct output *output)
+{
+	struct live *live = calloc(1, sizeof(*live));
+	const struct screen screen = screen_size();
+	int err = live ? view_init(&live->view, output->view, MAX_ROWS) : -ENOMEM;
+
+	if (err < 0) {
+		free(live);
+		return err;
+	}
+	output->state = live;
+
+	/* Scroll what is there out of the way rather than erase it. */
+	for (int i = 1; i < screen.rows; i++)
+		stream_print(&output->stream, "\n");
+	live_draw(output);
+	return 0;
+}
+
+static void live_add_flow(struct output *output, const struct netobs_flow *flow)
+{
+	struct live *live = output->state;
+	int err = view_add(&live->view, flow);
+
+	if (err < 0)
+		output->stream.error = err;
+}
+
+static void live_turn_over(struct output *output)
+{
+	struct live *live = output->state;
+	int err = view_turn(&live->view);
+
+	if (err < 0)
+		output->stream.error = err;
+	live->drawn_at_s = clock_ns(CLOCK_REALTIME) / NSEC_PER_SEC;
+	live_draw(output);
+}
+
+static void live_end_interval(struct output *output)
+{
+	const struct live *live = output->state;
+	int64_t refresh_ms = output->interval_ms * 3 / 4;
+
+	if (live->is_paused || (!live->drawn_at_s && !live->view.next_sum.flows))
+		return;
+	if (refresh_ms < MIN_REFRESH_MS)
+		refresh_ms = MIN_REFRESH_MS;
+	if (view_age_ns(&live->view) >= refresh_ms * NSEC_PER_MSEC)
+		live_turn_over(output);
+}
+
+/* What comes in a pause is on the first screen after it. */
+static void live_toggle_pause(struct output *output)
+{
+	struct live *live = output->state;
+
+	live->is_paused = !live->is_paused;
+	live_draw(output);
+}
+
+static bool live_show_note(struct output *output, const char *message)
+{
+	struct live *live = output->state;
+
+	snprintf(live->note, sizeof(live->note), "%s", message);
+	live_draw(output);
+	return true;
+}
+
+static int live_names_fd(const struct output *output)
+{
+	const struct live *live = output->state;
+
+	return names_fd(live->view.names);
+}
+
+static void live_take_names(struct output *output)
+{
+	const struct live *live = output->state;
+
+	names_clear(live->view.names);
+	live_draw(output);
+}
+
+/* The last screen stays, unless most of another interval has come since. */
+static bool live_close(struct output *output)
+{
+	struct live *live = output->state;
+
+	if (!live)
+		return true;
+	live->is_paused = false;
+	if (live->view.next_sum.flows && !output->stream.error &&
+	    (!live->drawn_at_s ||
+	     view_age_ns(&live->view) >= output->interval_ms * INT64_C(500000)))
+		live_turn_over(output);
+	view_free(&live->view);
+	free(live);
+	output->state = NULL;
+	return true;
+}
+
+const struct output_kind output_live = {
+	.has_stream = true,
+	.open = live_open,
+	.flow = live_add_flow,
+	.interval = live_end_interval,
+	.fd = live_names_fd,
+	.ready = live_take_names,
+	.resize = live_draw,
+	.pause = live_toggle_pause,
+	.note = live_show_note,
+	.close = live_close,
+};

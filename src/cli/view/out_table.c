@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Lines for a pipe, a file, or the flows of a capture file, where nothing is erased: a table,
+ * with the heading once; groups also as JSON. The rows of an interval are sorted; of a
+ * capture file, all groups are those of one interval.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <netobs/flow.h>
+
+#include "base/clock_ms.h"
+#include "base/json.h"
+#include "cli/common/human.h"
+#include "names.h"
+#include "output.h"
+#include "row.h"
+
+/* At the end of a file, so that its rows have names. */
+enum { NAMES_WAIT_MS = 3000 };
+
+struct table {
+	struct view view;
+	struct layout layout;
+	int width; /* of the terminal; 0: no limit */
+	bool has_heading;
+	struct tally total;
+};
+
+static void table_write_line(struct output *output, const struct cells *cells)
+{
+	const struct table *table = output->state;
+	char *line = stream_room(&output->stream, ROW_LINE_MAX + 1);
+	size_t len;
+
+	if (!line)
+		return;
+	len = layout_line(&table->layout, cells, table->width, line);
+	line[len] = '\n';
+	stream_advance(&output->stream, len + 1);
+}
+
+static int table_open(struct output *output)
+{
+	struct table *table = calloc(1, sizeof(*table));
+	int err = table ? view_init(&table->view, output->view, 0) : -ENOMEM;
+
+	if (err < 0) {
+		free(table);
+		return err;
+	}
+	output->state = table;
+	table->width = row_line_width();
+	layout_init(&table->layout, &output->view->by, LAYOUT_LINES);
+	table->layout.sampling = output->sampling;
+	return 0;
+}
+
+static void table_add_flow(struct output *output, const struct netobs_flow *flow)
+{
+	struct table *table = output->state;
+	int err = view_add(&table->view, flow);
+
+	if (err < 0)
+		output->stream.error = err;
+}
+
+/* ---- A table -------------------------------------------------------------------- */
+
+/* Which columns there are is decided by the first lines, and what they hold. */
+static void table_write_heading(struct output *output)
+{
+	struct table *table = output->state;
+	struct cells headings;
+
+	if (output->sampling)
+		stream_print(&output->stream, "Sampled: 1 of %u %s\n",
+			     output->sampling,
+			     human_sampled(output->sampling_mode));
+	layout_headings(&table->layout, &headings);
+	layout_widen(&table->layout, &headings);
+	if (table->width)
+		layout_fit(&table->layout, table->width);
+	table_write_line(output, &headings);
+	table->has_heading = true;
+}
+
+/* What rates of groups are an average over; flows have their own duration. */
+static int64_t table_rate_ns(const struct output *output)
+{
+	const struct table *table = output->state;
+	const struct tally *sum = &table->view.sum;
+
+	if (!output->view->by.n)
+		return 0;
+	return output->is_file ? sum->end_ns - sum->start_ns :
+				 table->view.took_ns;
+}
+
+/* Columns only grow, so that IPv6 widens them once, not by turns. */
+static void table_write_rows(struct output *output)
+{
+	struct table *table = output->state;
+	const struct rows *rows = &table->view.rows;
+	const struct tally rest = rows_rest(rows, rows->n);
+	const int64_t rate_ns = table_rate_ns(output);
+	struct cells cells;
+
+	for (size_t i = 0; i < rows->n; i++) {
+		layout_cells(&table->layout, table->view.names,
+			     rows_at(rows, i), rate_ns, &cells);
+		if (!table->has_heading || !table->width)
+			layout_widen(&table->layout, &cells);
+	}
+	if (!table->has_heading)
+		table_write_heading(output);
+	for (size_t i = 0; i < rows->n; i++) {
+		layout_cells(&table->layout, table->view.names,
+			     rows_at(rows, i), rate_ns, &cells);
+		table_write_line(output, &cells);
+	}
+	if (!rest.flows)
+		return;
+	layout_cells_sum(&table->layout,
+			 rest.is_mixed ? "(others, sampled at different rates)" :
+					 "(others)",
+			 &rest, rate_ns, &cells);
+	table_write_line(output, &cells);
+}
+
+static void table_write_total(struct output *output)
+{
+	const struct tally *total = &((struct table *)output->state)->total;
+	char packets[16], bytes[16], lasted[16];
+
+	human_count(packets, sizeof(packets), total->packets);
+	human_bytes(bytes, sizeof(bytes), total->bytes);
+	human_duration(lasted, sizeof(lasted), total->end_ns - total->start_ns);
+	stream_print(&output->stream, "%llu flows, %s packets, %s, in %s%s\n",
+		     (unsigned long long)total->flows, packets, bytes, lasted,
+		     view_mixed_text(total));
+}
+
+/* ---- JSON ----------------------------------------------------------------------- */
+
+static void json_key_ms(struct json *json, const char *key, int64_t ns)
+{
+	json_key(json, key);
+	json_i64(json, ns / NSEC_PER_MSEC - (ns % NSEC_PER_MSEC < 0));
+}
+
+static void json_add_tally(struct json *json, const struct tally *tally,
+			   bool is_host)
+{
+	json_key_ms(json, "TimeFlowStartMs", tally->start_ns);
+	json_key_ms(json, "TimeFlowEndMs", tally->end_ns);
+	json_key_u64(json, "Flows", tally->flows);
+	json_key_u64(json, "Packets", tally->packets);
+	json_key_u64(json, "Bytes", tally->bytes);
+	if (tally->rtt_samples) {
+		json_key_u64(json, "TimeFlowRttNs", tally_rtt_ns(tally));
+		json_key_u64(json, "RttSamples", tally->rtt_samples);
+	}
+	if (tally->retransmits)
+		json_key_u64(json, "Retransmits", tally->retransmits);
+	if (!is_host)
+		return;
+	json_key_u64(json, "SentPackets", tally->sent_packets);
+	json_key_u64(json, "SentBytes", tally->sent_bytes);
+}
+
+/* @value: NULL: all others. */
+static void groups_write_object(struct output *output, const uint8_t *value,
+				const struct tally *tally, int64_t at_ns)
+{
+	const struct by *by = &output->view->by;
+	char *line = stream_room(&output->stream, ROW_LINE_MAX + 1);
+	struct json json;
+	int len;
+
+	if (!line)
+		return;
+	json_begin(&json, line, ROW_LINE_MAX);
+	json_open(&json, '{');
+	json_key(&json, "type");
+	json_string(&json, value ? "group" : "others");
+	json_key_ms(&json, "TimeMs", at_ns);
+	if (value)
+		by_json(by, value, &json);
+	json_add_tally(&json, tally, by->both_ends);
+	if (tally->is_mixed) {
+		json_key_u64(&json, "SamplingMixed", 1);
+	} else if (tally->sampling) {
+		json_key_u64(&json, "Sampling", tally->sampling);
+		json_key_u64(&json, "SamplingMode", tally->sampling_mode);
+	}
+	json_close(&json, '}');
+	len = json_end(&json);
+	if (len < 0) {
+		output->stream.error = len;
+		return;
+	}
+	line[len] = '\n';
+	stream_advance(&output->stream, (size_t)len + 1);
+}
+
+static void groups_write_all(struct output *output)
+{
+	const struct view *view = &((struct table *)output->state)->view;
+	const struct rows *rows = &view->rows;
+	const struct tally rest = rows_rest(rows, rows->n);
+	const int64_t at_ns = output->is_file ? view->sum.end_ns :
+						clock_ns(CLOCK_REALTIME);
+
+	for (size_t i = 0; i < rows->n; i++)
+		groups_write_object(output, rows_at(rows, i)->value,
+				    &rows_at(rows, i)->tally, at_ns);
+	if (rest.flows)
+		groups_write_object(output, NULL, &rest, at_ns);
+}
+
+/* ---- Both ----------------------------------------------------------------------- */
+
+static bool is_table(const struct output *output)
+{
+	return output->kind == &output_table;
+}
+
+/*
+ * The first look at the rows asks for their names. Few at a time, since those beyond the
+ * queue are not looked up.
+ */
+static void table_wait_for_names(const struct output *output)
+{
+	enum { ROWS_AT_ONCE = 16 };
+	const int64_t end = now_ms() + NAMES_WAIT_MS;
+	const struct table *table = output->state;
+	struct cells cells;
+
+	if (!output->is_file || !table->view.names)
+		return;
+	for (size_t i = 0; i < table->view.rows.n; i++) {
+		layout_cells(&table->layout, table->view.names,
+			     rows_at(&table->view.rows, i), 0, &cells);
+		/* One that takes long leaves time for the others. */
+		if (i % ROWS_AT_ONCE == ROWS_AT_ONCE - 1)
+			names_wait(table->view.names, left_ms(end) / 2);
+	}
+	names_wait(table->view.names, left_ms(end));
+}
+
+static void table_write_interval(struct output *output)
+{
+	struct table *table = output->state;
+	int err = view_turn(&table->view);
+
+	if (err < 0) {
+		output->stream.error = err;
+		return;
+	}
+	tally_add(&table->total, &table->view.sum);
+	if (!is_table(output)) {
+		groups_write_all(output);
+		return;
+	}
+	table_wait_for_names(output);
+	table_write_rows(output);
+}
+
+/* Early drains are of the same interval, as far as groups are concerned. */
+static void table_end_interval(struct output *output)
+{
+	const struct table *table = output->state;
+	const bool are_groups = output->view->by.n;
+	const int64_t least_ms = output->interval_ms * 3 / 4;
+
+	if (output->is_file && (are_groups || !table->view.next_sum.flows))
+		return;
+	if (!are_groups || view_age_ns(&table->view) >= least_ms * NSEC_PER_MSEC)
+		table_write_interval(output);
+}
+
+static bool table_close(struct output *output)
+{
+	struct table *table = output->state;
+
+	if (!table)
+		return true;
+	if (table->view.next_sum.flows || !table->has_heading)
+		table_write_interval(output);
+	if (is_table(output) && output->is_file && table->total.flows)
+		table_write_total(output);
+	view_free(&table->view);
+	free(table);
+	output->state = NULL;
+	return true;
+}
+
+const struct output_kind output_table = {
+	.has_stream = true,
+	.open = table_open,
+	.flow = table_add_flow,
+	.interval = table_end_interval,
+	.close = table_close,
+};
+
+const struct output_kind output_groups = {
+	.has_stream = true,
+	.open = table_open,
+	.flow = table_add_flow,
+	.interval = table_end_interval,
+	.close = table_close,
+};

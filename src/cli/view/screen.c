@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "screen.h"
+
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "row.h" /* before term.h, whose macros have names of its members */
+
+#define NCURSES_NOMACROS
+#include <curses.h>
+#include <term.h>
+
+#include "base/clock_ms.h"
+#include "cli/common/human.h"
+#include "cli/common/keys.h"
+#include "names.h"
+#include "output.h"
+
+enum { ESCAPE_MS = 25 /* until an ESC is no part of another key */ };
+
+/* What puts the terminal back when there is no time for ncurses to do so. */
+static void prepare_farewell(void)
+{
+	static const char *const names[] = { "rmkx", "sgr0", "cnorm", "rmcup" };
+	char text[64] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *capability = tigetstr(names[i]);
+
+		if (capability && capability != (char *)-1 &&
+		    used + strlen(capability) < sizeof(text))
+			used += (size_t)sprintf(text + used, "%s", capability);
+	}
+	keys_farewell(text);
+}
+
+/* Arrows are drawn in any locale, as in the other tables. */
+static void set_locale(void)
+{
+	setlocale(LC_CTYPE, "");
+	if (strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
+		setlocale(LC_CTYPE, "C.UTF-8");
+}
+
+int screen_start(const struct output *output, struct screen **ret_screen)
+{
+	struct screen *screen;
+
+	keys_start();
+	set_locale();
+	screen = newterm(NULL, stdout, stdin);
+	if (!screen) {
+		keys_end();
+		output_say(output,
+			   "this terminal cannot be used (TERM); try --once");
+		return -ENOTSUP;
+	}
+	prepare_farewell();
+	cbreak();
+	noecho();
+	nodelay(stdscr, TRUE);
+	keypad(stdscr, TRUE);
+	set_escdelay(ESCAPE_MS);
+	curs_set(0);
+	if (has_colors()) {
+		start_color();
+		use_default_colors();
+		init_pair(SCREEN_LOSSES, COLOR_RED, -1);
+	}
+	*ret_screen = screen;
+	return 0;
+}
+
+void screen_end(struct screen *screen)
+{
+	endwin();
+	keys_farewell("");
+	keys_end();
+	delscreen(screen);
+}
+
+void screen_put(int line, unsigned int attributes, const char *text)
+{
+	if (line >= LINES)
+		return;
+	attrset(attributes);
+	mvaddnstr(line, 0, text, COLS);
+	attrset(A_NORMAL);
+}
+
+void screen_put_title(const char *left, const char *right)
+{
+	int room = COLS - (int)strlen(right);
+
+	screen_put(0, A_BOLD, left);
+	if (room < 0)
+		room = 0;
+	attrset(A_BOLD);
+	mvaddnstr(0, room ? room - 1 : 0, room ? " " : "", 1);
+	mvaddnstr(0, room, right, COLS - room);
+	attrset(A_NORMAL);
+}
+
+void screen_subject(const struct output *output, int64_t drawn_at_s, char *buf,
+		    size_t size)
+{
+	char time[24] = "Observing";
+
+	if (drawn_at_s) {
+		human_time(time, sizeof(time), drawn_at_s * NSEC_PER_SEC);
+		time[sizeof("12:34:56") - 1] = ' ';
+		time[sizeof("12:34:56")] = '\0';
+	}
+	if (output->is_file)
+		snprintf(buf, size, "%s", output->subject);
+	else
+		snprintf(buf, size, "%s %s, every %g s", time, output->subject,
+			 output->interval_ms / 1000.0);
+}
+
+void screen_put_help(int line, const char *const *texts, size_t n)
+{
+	for (size_t i = 0; i < n && line + (int)i < LINES - 1; i++) {
+		attrset(A_NORMAL);
+		mvaddstr(line + (int)i, 0, texts[i]);
+	}
+	screen_put(LINES - 1, A_DIM, "any key goes back");
+}
+
+bool screen_scroll(int key, size_t page, size_t n, size_t *ret_first)
+{
+	const size_t last = n ? n - 1 : 0;
+	size_t first = *ret_first;
+
+	switch (key) {
+	case KEY_UP:
+		first -= !!first;
+		break;
+	case KEY_DOWN:
+		first++;
+		break;
+	case KEY_PPAGE:
+		first = first > page ? first - page : 0;
+		break;
+	case KEY_NPAGE:
+		first += page;
+		break;
+	case KEY_HOME:
+		first = 0;
+		break;
+	case KEY_END:
+		first = last >= page ? last - page + 1 : 0;
+		break;
+	default:
+		return false;
+	}
+	*ret_first = first < last ? first : last;
+	return true;
+}
+
+void screen_put_headings(int line, const struct layout *layout)
+{
+	char text[ROW_LINE_MAX];
+	struct cells cells;
+
+	layout_headings(layout, &cells);
+	layout_line(layout, &cells, COLS, text);
+	attrset(A_REVERSE);
+	mvhline(line, 0, ' ', COLS);
+	mvaddstr(line, 0, text);
+	attrset(A_NORMAL);
+}
+
+/* ---- Outputs ------------------------------------------------------------------------ */
+
+int screen_names_fd(const struct output *output)
+{
+	const struct screen_state *state = output->state;
+
+	return names_fd(state->names);
+}
+
+void screen_take_names(struct output *output)
+{
+	const struct screen_state *state = output->state;
+
+	names_clear(state->names);
+	state->draw(output);
+}
+
+void screen_resize(struct output *output)
+{
+	const struct screen_state *state = output->state;
+	struct winsize size;
+
+	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row && size.ws_col)
+		resizeterm(size.ws_row, size.ws_col);
+	clearok(curscr, TRUE); /* terminals differ in what they keep */
+	state->draw(output);
+}
+
+bool screen_note(struct output *output, const char *message)
+{
+	struct screen_state *state = output->state;
+
+	snprintf(state->note, sizeof(state->note), "%s", message);
+	state->draw(output);
+	return true;
+}
+
+/* False: quit. */
+static bool follow_key(struct output *output, int key)
+{
+	struct screen_state *state = output->state;
+
+	if (state->has_help && key != 'q') {
+		state->has_help = false;
+		return true;
+	}
+	state->note[0] = '\0';
+	if (state->follow_key(output, key))
+		return true;
+	switch (key) {
+	case 'q':
+		return false;
+	case 'h':
+	case '?':
+		state->has_help = true;
+		break;
+	case 'p':
+	case ' ':
+		state->is_paused = !state->is_paused;
+		break;
+	case 'N':
+		if (!names_toggle(&state->names))
+			snprintf(state->note, sizeof(state->note),
+				 "Names cannot be shown.");
+		break;
+	default:
+		break;
+	}
+	return true;
+}
+
+/* Standard input that is readable without anything to be read has ended. */
+static bool has_keys(void)
+{
+	int pending = 0;
+
+	return !ioctl(STDIN_FILENO, FIONREAD, &pending) && pending;
+}
+
+bool screen_follow_keys(struct output *output)
+{
+	const struct screen_state *state = output->state;
+	int key;
+
+	if (!has_keys())
+		return false;
+	while ((key = getch()) != ERR)
+		if (key != KEY_RESIZE && !follow_key(output, key))
+			return false;
+	state->draw(output);
+	return true;
+}
