@@ -117,9 +117,13 @@ void *worker_take(struct worker *worker)
 {
 	eventfd_t count;
 
+	/*
+	 * First, and whatever the state is: the thread writes after it is DONE, so the work may
+	 * have been taken before, and nothing else makes the descriptor unreadable then.
+	 */
+	eventfd_read(worker->fd, &count);
 	if (atomic_load(&worker->state) != DONE)
 		return NULL;
-	eventfd_read(worker->fd, &count);
 	atomic_store(&worker->state, IDLE);
 	return TAKE_PTR(worker->work);
 }

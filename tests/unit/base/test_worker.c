@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "base/worker.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* How often the thread may run a piece of work, and may report one. */
+static sem_t may_run, may_write, written;
+
+/* In place of that of the C library, to hold it up. */
+int eventfd_write(int fd, eventfd_t value)
+{
+	ssize_t len;
+
+	sem_wait(&may_write);
+	len = write(fd, &value, sizeof(value));
+	sem_post(&written);
+	return len == sizeof(value) ? 0 : -1;
+}
+
+static void run(void *work)
+{
+	sem_wait(&may_run);
+	++*(int *)work;
+}
+
+static void keep(void *work)
+{
+	(void)work;
+}
+
+static int set_up(void **state)
+{
+	struct worker *worker;
+
+	assert_int_equal(sem_init(&may_run, 0, 0), 0);
+	assert_int_equal(sem_init(&may_write, 0, 0), 0);
+	assert_int_equal(sem_init(&written, 0, 0), 0);
+	assert_int_equal(worker_new(run, keep, &worker), 0);
+	*state = worker;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	worker_free(*state);
+	return 0;
+}
+
+static bool is_readable(const struct worker *worker, int timeout_ms)
+{
+	struct pollfd fd = { .fd = worker_fd(worker), .events = POLLIN };
+
+	return poll(&fd, 1, timeout_ms) == 1;
+}
+
+static void *take_when_done(struct worker *worker)
+{
+	void *work;
+
+	while (!(work = worker_take(worker)))
+		sched_yield();
+	return work;
+}
+
+static void work_is_taken_once(void **state)
+{
+	struct worker *worker = *state;
+	int n = 0;
+
+	sem_post(&may_write);
+	assert_false(worker_is_busy(worker));
+	assert_int_equal(worker_start(worker, &n), 0);
+	assert_null(worker_take(worker));
+	assert_false(is_readable(worker, 0));
+	sem_post(&may_run);
+	assert_true(is_readable(worker, -1));
+	assert_ptr_equal(worker_take(worker), &n);
+	assert_int_equal(n, 1);
+	assert_null(worker_take(worker));
+	assert_false(is_readable(worker, 0));
+	sem_wait(&written);
+}
+
+/* Work is taken between the end of it and the report. */
+static void late_report_does_not_stay(void **state)
+{
+	struct worker *worker = *state;
+	int first = 0, second = 0;
+
+	sem_post(&may_run);
+	assert_int_equal(worker_start(worker, &first), 0);
+	assert_ptr_equal(take_when_done(worker), &first);
+	assert_false(is_readable(worker, 0));
+	sem_post(&may_write);
+	assert_true(is_readable(worker, -1));
+	assert_null(worker_take(worker));
+	assert_false(is_readable(worker, 0));
+
+	/* Nor does it hide that of what was begun meanwhile. */
+	sem_wait(&written);
+	sem_post(&may_run);
+	assert_int_equal(worker_start(worker, &first), 0);
+	assert_ptr_equal(take_when_done(worker), &first);
+	assert_int_equal(worker_start(worker, &second), 0);
+	sem_post(&may_write);
+	sem_wait(&written);
+	assert_null(worker_take(worker));
+	assert_false(is_readable(worker, 0));
+	sem_post(&may_run);
+	sem_post(&may_write);
+	assert_true(is_readable(worker, -1));
+	assert_ptr_equal(worker_take(worker), &second);
+	sem_wait(&written);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(work_is_taken_once, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(late_report_does_not_stay,
+						set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
