@@ -101,7 +101,7 @@ void worker_start_or_run(struct worker *worker, void *work)
 
 bool worker_is_busy(const struct worker *worker)
 {
-	return atomic_load(&worker->state) == BUSY;
+	return atomic_load(&worker->state) != IDLE;
 }
 
 void worker_wait(const struct worker *worker, int timeout_ms)
@@ -109,7 +109,8 @@ void worker_wait(const struct worker *worker, int timeout_ms)
 	struct pollfd fd = { .fd = worker->fd, .events = POLLIN };
 	int64_t end_ms = now_ms() + timeout_ms;
 
-	while (worker_is_busy(worker) && (timeout_ms < 0 || now_ms() < end_ms))
+	while (atomic_load(&worker->state) == BUSY &&
+	       (timeout_ms < 0 || now_ms() < end_ms))
 		poll(&fd, 1, timeout_ms < 0 ? -1 : left_ms(end_ms));
 }
 

@@ -20,7 +20,7 @@ void worker_free(struct worker *worker);
 /* Polls readable when there is something to be taken. */
 int worker_fd(const struct worker *worker);
 
-/* Takes @work over. Errors: as pthread_create(3), then it remains the caller's. */
+/* Takes @work over; not while it is busy. Errors: as pthread_create(3), then it remains the caller's. */
 int worker_start(struct worker *worker, void *work);
 
 /* The same, but without a thread the caller runs it. */
@@ -29,9 +29,10 @@ void worker_start_or_run(struct worker *worker, void *work);
 /* @work needs no thread: it is done already, and can be taken. */
 void worker_put_done(struct worker *worker, void *work);
 
+/* It has work, which is under way, or is done and not taken yet. */
 bool worker_is_busy(const struct worker *worker);
 
-/* Wait until it is not, for @timeout_ms at most; -1: for as long as it takes. */
+/* Wait until no work is under way, for @timeout_ms at most; -1: for as long as it takes. */
 void worker_wait(const struct worker *worker, int timeout_ms);
 
 /* The work that is done, the caller's again; NULL: none is. */

@@ -92,6 +92,22 @@ static void work_is_taken_once(void **state)
 	sem_wait(&written);
 }
 
+static void worker_is_busy_until_work_is_taken(void **state)
+{
+	struct worker *worker = *state;
+	int n = 0;
+
+	sem_post(&may_write);
+	assert_int_equal(worker_start(worker, &n), 0);
+	assert_true(worker_is_busy(worker));
+	sem_post(&may_run);
+	worker_wait(worker, -1);
+	assert_true(worker_is_busy(worker));
+	assert_ptr_equal(worker_take(worker), &n);
+	assert_false(worker_is_busy(worker));
+	sem_wait(&written);
+}
+
 /* Work is taken between the end of it and the report. */
 static void late_report_does_not_stay(void **state)
 {
@@ -129,6 +145,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(work_is_taken_once, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(
+			worker_is_busy_until_work_is_taken, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(late_report_does_not_stay,
 						set_up, tear_down),
 	};
