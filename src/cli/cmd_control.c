@@ -124,13 +124,18 @@ static int print_status(const struct options *wanted, struct json_value answer)
 	return 0;
 }
 
-/* @series: NAME{LABELS} */
+/* @series: NAME{LABELS}, in which values of labels may have any characters but line breaks */
 static void print_member(const char *series, const char *value, const char *before)
 {
 	printf("%s\n\"", before);
-	for (; *series; series++)
-		printf("%s%c", *series == '"' || *series == '\\' ? "\\" : "",
-		       *series);
+	for (; *series; series++) {
+		const unsigned char c = (unsigned char)*series;
+
+		if (c < ' ')
+			printf("\\u%04x", c);
+		else
+			printf("%s%c", c == '"' || c == '\\' ? "\\" : "", c);
+	}
 	printf("\":%s", value);
 }
 

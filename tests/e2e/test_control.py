@@ -149,6 +149,19 @@ class Control(ControlTest):
                          metrics.Samples(self.ask("metrics").stdout).series.keys())
         self.stop()
 
+    def test_metrics_of_a_filter_with_control_characters(self):
+        """JSON has them escaped; expressions may have any white space."""
+        self.write('[filter "tab"]', "match = udp\tport 5002", "action = accept",
+                   more="default_action = reject")
+        self.start()
+        samples = metrics.Samples(self.ask("metrics").stdout)
+        members = json.loads(self.ask("metrics", "-o", "json").stdout)
+        self.assertEqual(len(samples.series), len(members))
+        self.assertTrue([name for name in members
+                         if name.startswith("netobs_rule_packets_total{")
+                         and 'filter="udp\tport 5002"' in name], members)
+        self.stop()
+
     def test_outage_of_a_sink(self):
         where = self.lab.path("metrics")
         self.write('[sink "far"]', "output = json:tcp://127.0.0.1:9",
