@@ -223,9 +223,9 @@ struct netobs_opts {
 	enum netobs_rtt rtt;
 	/** With @p rtt: connections that are measured at a time, each at each interface. It is
 	 *  rounded up to a power of two. Default: 65536, and less where max_memory or the memory
-	 *  control group is small. Each takes 920 bytes of the kernel's memory, from the start
-	 *  on. When all are in use, those that have ended, were never completed or have been idle
-	 *  for 10 seconds make room. -EINVAL from netobs_new(): more than 16777216. */
+	 *  control group is small. Each takes 920 bytes of the kernel's memory, with
+	 *  @p on_alert 1304, from the start on. When all are in use, those that have ended, were
+	 *  never completed or have been idle for 10 seconds make room. -EINVAL from netobs_new(): more than 16777216. */
 	uint32_t max_connections;
 
 	/** With @p persist, have a drain take effect as a whole: the records since the last call are
@@ -238,7 +238,7 @@ struct netobs_opts {
 	void (*on_commit)(uint64_t number, void *user);
 
 	/** With @p rtt: a connection has broken a rule of netobs_alerts_set(). @p alert is
-	 *  valid during the call only. It takes another 320 bytes of the kernel's memory for each
+	 *  valid during the call only. It takes another 384 bytes of the kernel's memory for each
 	 *  connection, and 1.3 MiB; NULL: there are no rules. */
 	void (*on_alert)(const struct netobs_alert *alert, void *user);
 };

@@ -6,6 +6,7 @@
 #ifndef NETOBS_ENGINE_CONNECTIONS_H
 #define NETOBS_ENGINE_CONNECTIONS_H
 
+#include "bpf/alert.h"
 #include "bpf/connection.h"
 #include "bpf/store/hash.h"
 #include "program_set.h"
@@ -36,13 +37,18 @@ int connections_open(struct connections *table, const struct program_set *maps,
 
 void connections_close(struct connections *table);
 
-/** @return what a table of @n_buckets takes in the kernel, without its counters */
-static inline uint64_t connections_bytes(uint32_t n_buckets)
+/**
+ * @param has_alerts  what rules know about each connection is part of it
+ * @return what a table of @n_buckets takes in the kernel, without its counters
+ */
+static inline uint64_t connections_bytes(uint32_t n_buckets, bool has_alerts)
 {
-	return n_buckets * (sizeof(struct conn_bucket) +
-			    CONN_WAYS * (sizeof(struct conn_head) +
-					 sizeof(struct conn_rates) +
-					 sizeof(struct conn_body)));
+	const uint64_t place = sizeof(struct conn_head) +
+			       sizeof(struct conn_rates) +
+			       sizeof(struct conn_body) +
+			       (has_alerts ? sizeof(struct alert_state) : 0);
+
+	return n_buckets * (sizeof(struct conn_bucket) + CONN_WAYS * place);
 }
 
 /** @return how many places there are; 0: there is no table */

@@ -68,7 +68,7 @@ static uint32_t choose_conn_buckets(const struct store_options *options)
 	if (options->rtt == RTT_OFF)
 		return 0;
 	while (n < (max ?: CONNECTIONS_DEFAULT) &&
-	       (max || connections_bytes(2 * n / CONN_WAYS) <=
+	       (max || connections_bytes(2 * n / CONN_WAYS, options->has_alerts) <=
 			       room / CONNECTIONS_PART))
 		n *= 2;
 	return n / CONN_WAYS;
