@@ -219,12 +219,14 @@ class Sinks(AlertsTest):
 
 class Commits(PersistentTest, AlertsTest):
     def test_alerts_wait_for_no_commit(self):
-        """Flows do, which a process that is killed would deliver again."""
+        """Flows do, which a process that is killed would deliver again, and all that is in a
+        spool with flows."""
         def spooled(name, *more):
             return sink_section(name, f"json:{self.lab.path(name)}",
                                 f"spool = disk:{self.lab.path(f'spool-{name}')}", *more)
         self.configure(*self.persist(), *alert_section("each", EACH), *spooled("flows"),
-                       *spooled("alerts", "records = alert"), "[flows]", "interval = 1h",
+                       *spooled("alerts", "records = alert"),
+                       *spooled("both", "records = flow,alert"), "[flows]", "interval = 1h",
                        sinks=())
         self.start()
         self.end_talk(self.talk(1))
@@ -232,6 +234,7 @@ class Commits(PersistentTest, AlertsTest):
         self.assertGreater(fired, 0)
         lab.wait_for(lambda: len(self.alerts("alerts")) == fired, "the alerts")
         self.assertEqual([], self.records("flows"))
+        self.assertEqual([], self.records("both"))
         self.kill()
         self.start()
         self.stop()
