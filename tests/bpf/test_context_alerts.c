@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
  * Alerts of a context beside all that its programs do for other options: the kernel's verifier
- * has to bear filters of every size with them, and rules are about what the filter accepts.
+ * has to bear filters of every size with them, and rules are about what the filter accepts. And
+ * what replacing rules delivers, and what connections with rules take.
  */
 #include "lib_context.h"
 #include "lib_test.h"
 #include "filter_expressions.h"
+
+#include <netobs/connection.h>
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -161,6 +164,49 @@ static void rules_are_about_what_the_filter_accepts(void **state)
 	assert_int_equal(counts.broken, 0);
 }
 
+/* From the call itself, to the rules of before. */
+static void waiting_alerts_come_when_rules_are_replaced(void **state)
+{
+	struct context_fixture *f = *state;
+	struct netobs_opts opts = alert_options(f);
+	const struct netobs_alert_rule rule = {
+		.sz = sizeof(rule),
+		.rule = "rtt > 0ns",
+	};
+
+	n_alerts = 0;
+	assert_int_equal(netobs_new(&opts, &f->ctx), 0);
+	assert_int_equal(netobs_alerts_set(f->ctx, &rule, 1), 0);
+	if (netobs_start(f->ctx))
+		fail_msg("%s", netobs_last_error(f->ctx));
+	connect_once();
+	assert_int_equal(n_alerts, 0);
+	assert_int_equal(netobs_alerts_set(f->ctx, NULL, 0), 0);
+	assert_true(n_alerts > 0);
+}
+
+/* As netobs_opts.max_connections says. */
+static void memory_of_connections_is_as_documented(void **state)
+{
+	struct context_fixture *f = *state;
+	struct netobs_connection_stats stats = { .sz = sizeof(stats) };
+	struct netobs_opts opts = alert_options(f);
+
+	opts.max_connections = 4096;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(netobs_new(&opts, &f->ctx), 0);
+		if (netobs_start(f->ctx))
+			fail_msg("%s", netobs_last_error(f->ctx));
+		assert_int_equal(netobs_connection_stats_get(f->ctx, &stats), 0);
+		assert_int_equal(stats.capacity, 4096);
+		assert_int_equal(stats.memory,
+				 opts.on_alert ? 4096 * 1304 : 4096 * 920);
+		netobs_free(f->ctx);
+		f->ctx = NULL;
+		opts.on_alert = NULL;
+	}
+}
+
 int main(void)
 {
 #define TEST(name) \
@@ -169,6 +215,8 @@ int main(void)
 		TEST(alerts_come_with_filters_of_every_size),
 		TEST(alerts_come_with_64_rules),
 		TEST(rules_are_about_what_the_filter_accepts),
+		TEST(waiting_alerts_come_when_rules_are_replaced),
+		TEST(memory_of_connections_is_as_documented),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
