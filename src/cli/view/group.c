@@ -131,6 +131,12 @@ static int groups_resize(struct groups *groups, size_t size)
 	return 0;
 }
 
+static int groups_grow(struct groups *groups)
+{
+	return groups_resize(groups,
+			     groups->size ? 2 * groups->size : FIRST_GROUPS);
+}
+
 static int group_compare_bytes(const void *a, const void *b)
 {
 	const struct group *left = a, *right = b;
@@ -157,7 +163,7 @@ int groups_init(struct groups *groups, size_t value_size, size_t most)
 	*groups = (struct groups){ .value_size = value_size, .most = most };
 	if (getrandom(groups->secret, sizeof(groups->secret), 0) < 0)
 		return -errno;
-	return groups_resize(groups, FIRST_GROUPS);
+	return groups_grow(groups);
 }
 
 void groups_add(struct groups *groups, const uint8_t value[BY_SIZE],
@@ -171,8 +177,7 @@ void groups_add(struct groups *groups, const uint8_t value[BY_SIZE],
 		return;
 	}
 	if (groups->n == groups->most ||
-	    (groups->n == groups->size &&
-	     groups_resize(groups, 2 * groups->size) < 0))
+	    (groups->n == groups->size && groups_grow(groups) < 0))
 		groups_drop_small(groups);
 	group = group_at(groups, groups->n++);
 	memcpy(group->value, value, groups->value_size);

@@ -319,6 +319,7 @@ size_t layout_line(const struct layout *layout, const struct cells *cells,
 {
 	size_t used = 0;
 
+	*buf = '\0';
 	for (size_t i = 0; i < layout->n; i++) {
 		const struct column *column = &layout->columns[i];
 		const char *text = cells->text[i];
