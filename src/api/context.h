@@ -32,7 +32,8 @@ struct netobs {
 	/* Those before, of which alerts may come yet; NULL: there were none. */
 	struct alert_set *alert_set_before;
 	uint64_t alerts_delivered; /* of rules that are in neither */
-	uint32_t alert_epoch;	   /* of their filters */
+	uint32_t alert_epoch;	   /* of their filters; 0: not known */
+	uint32_t alert_epochs;	   /* that there have been */
 	char *persist; /* the directory; NULL: nothing outlives the process */
 	struct pinned pinned;
 	struct host_listener pinned_listener;

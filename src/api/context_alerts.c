@@ -149,21 +149,27 @@ void context_read_alerts(struct netobs *ctx)
 
 /* ---- Rules -------------------------------------------------------------------------- */
 
-/* Filters before the rules that refer to them; programs take verdicts of no other epoch. */
+/*
+ * Filters before the rules that refer to them; programs take verdicts of no other epoch. After a
+ * failure, which filters the kernel has is not known: the next rules bring theirs in any case.
+ */
 static int install(struct netobs *ctx, const struct alert_set *set)
 {
 	struct alert_table table;
-	int err = 0;
 
 	if (!alert_set_has_same_filters(set, ctx->alert_set) ||
 	    !ctx->alert_epoch) {
-		ctx->alert_epoch++;
-		if (set->filter)
-			err = alerts_set_filter(&ctx->alerts, set->filter,
-						ctx->alert_epoch);
+		uint32_t epoch = ++ctx->alert_epochs;
+		int err;
+
+		ctx->alert_epoch = 0;
+		err = set->filter ? alerts_set_filter(&ctx->alerts, set->filter,
+						      epoch) :
+				    0;
+		if (err)
+			return err;
+		ctx->alert_epoch = epoch;
 	}
-	if (err)
-		return err;
 	alert_set_compile(set, ctx->alert_epoch, &table);
 	alerts_set_table(&ctx->alerts, &table);
 	return 0;

@@ -343,20 +343,24 @@ int alerts_set_filter(struct alerts *alerts, const struct filter *filter,
 		      uint32_t epoch)
 {
 	int array = program_set_map_fd(&alerts->store->maps, "alert_filters");
+	int fds[] = { [LINK_ETHERNET] = -1, [LINK_NONE] = -1 };
+	int err = 0;
 
 	if (alerts->store->lanes > 1) {
 		log_error(alerts->log,
 			  "alerts: kernels with PREEMPT_RT have no rules with 'where'");
 		return -ENOTSUP;
 	}
-	for (uint32_t link = LINK_ETHERNET; link <= LINK_NONE; link++) {
+	for (uint32_t link = LINK_ETHERNET; !err && link <= LINK_NONE; link++) {
 		struct knobs knobs = { (enum link_kind)link, epoch };
-		cleanup_fd int fd = load_filter(alerts, filter, &knobs);
 
-		if (fd < 0)
-			return TAKE_FD(fd);
-		if (bpf_map_update_elem(array, &link, &fd, BPF_ANY))
-			return -errno;
+		fds[link] = load_filter(alerts, filter, &knobs);
+		err = fds[link] < 0 ? fds[link] : 0;
 	}
-	return 0;
+	for (uint32_t link = LINK_ETHERNET; !err && link <= LINK_NONE; link++)
+		if (bpf_map_update_elem(array, &link, &fds[link], BPF_ANY))
+			err = -errno;
+	for (uint32_t link = LINK_ETHERNET; link <= LINK_NONE; link++)
+		close_fd(&fds[link]);
+	return err;
 }

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -74,24 +75,38 @@ static struct netobs_opts alert_options(struct context_fixture *f)
 	return opts;
 }
 
-static void assert_alert_comes(struct context_fixture *f,
-			       const struct netobs_opts *opts)
+static int set_rule(struct context_fixture *f, const char *text)
 {
-	const struct netobs_alert_rule rule = {
-		.sz = sizeof(rule),
-		.rule = "rtt > 0ns where tcp",
-	};
+	const struct netobs_alert_rule rule = { .sz = sizeof(rule), .rule = text };
+
+	return netobs_alerts_set(f->ctx, &rule, 1);
+}
+
+static void start_with(struct context_fixture *f,
+		       const struct netobs_opts *opts, const char *rule)
+{
+	assert_int_equal(netobs_new(opts, &f->ctx), 0);
+	assert_int_equal(set_rule(f, rule), 0);
+	if (netobs_start(f->ctx))
+		fail_msg("%s", netobs_last_error(f->ctx));
+}
+
+static void assert_connection_alerts(struct context_fixture *f)
+{
 	int n = 0;
 
 	n_alerts = 0;
-	assert_int_equal(netobs_new(opts, &f->ctx), 0);
-	assert_int_equal(netobs_alerts_set(f->ctx, &rule, 1), 0);
-	if (netobs_start(f->ctx))
-		fail_msg("%s", netobs_last_error(f->ctx));
 	connect_once();
 	while (n >= 0 && !n_alerts)
 		n = netobs_poll(f->ctx, PATIENCE_MS);
 	assert_true(n_alerts > 0);
+}
+
+static void assert_alert_comes(struct context_fixture *f,
+			       const struct netobs_opts *opts)
+{
+	start_with(f, opts, "rtt > 0ns where tcp");
+	assert_connection_alerts(f);
 	netobs_free(f->ctx);
 	f->ctx = NULL;
 }
@@ -147,18 +162,12 @@ static void alerts_come_with_64_rules(void **state)
 
 static void rules_are_about_what_the_filter_accepts(void **state)
 {
-	const struct netobs_alert_rule rule = {
-		.sz = sizeof(rule),
-		.rule = "rtt > 0ns",
-	};
 	struct netobs_alert_counts counts = { .sz = sizeof(counts) };
 	struct context_fixture *f = *state;
 	struct netobs_opts opts = alert_options(f);
 
 	opts.filter = "not tcp port 40000";
-	assert_int_equal(netobs_new(&opts, &f->ctx), 0);
-	assert_int_equal(netobs_alerts_set(f->ctx, &rule, 1), 0);
-	assert_int_equal(netobs_start(f->ctx), 0);
+	start_with(f, &opts, "rtt > 0ns");
 	connect_once();
 	assert_int_equal(netobs_alert_counts_get(f->ctx, 0, &counts), 0);
 	assert_int_equal(counts.broken, 0);
@@ -169,16 +178,9 @@ static void waiting_alerts_come_when_rules_are_replaced(void **state)
 {
 	struct context_fixture *f = *state;
 	struct netobs_opts opts = alert_options(f);
-	const struct netobs_alert_rule rule = {
-		.sz = sizeof(rule),
-		.rule = "rtt > 0ns",
-	};
 
 	n_alerts = 0;
-	assert_int_equal(netobs_new(&opts, &f->ctx), 0);
-	assert_int_equal(netobs_alerts_set(f->ctx, &rule, 1), 0);
-	if (netobs_start(f->ctx))
-		fail_msg("%s", netobs_last_error(f->ctx));
+	start_with(f, &opts, "rtt > 0ns");
 	connect_once();
 	assert_int_equal(n_alerts, 0);
 	assert_int_equal(netobs_alerts_set(f->ctx, NULL, 0), 0);
@@ -207,6 +209,37 @@ static void memory_of_connections_is_as_documented(void **state)
 	}
 }
 
+/* No descriptor is left for the programs of new filters. */
+static int set_rule_without_descriptors(struct context_fixture *f,
+					const char *rule)
+{
+	struct rlimit before, limit;
+	int next = dup(STDERR_FILENO), err;
+
+	assert_true(next >= 0);
+	close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	limit = before;
+	limit.rlim_cur = (rlim_t)next;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	err = set_rule(f, rule);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	return err;
+}
+
+/* Also once they have been set again, with the same filters. */
+static void rules_of_before_stay_where_others_are_refused(void **state)
+{
+	struct context_fixture *f = *state;
+	struct netobs_opts opts = alert_options(f);
+
+	start_with(f, &opts, "rtt > 0ns where tcp");
+	assert_true(set_rule_without_descriptors(f, "rtt > 0ns where udp") < 0);
+	assert_connection_alerts(f);
+	assert_int_equal(set_rule(f, "rtt > 0ns hold 1s where tcp"), 0);
+	assert_connection_alerts(f);
+}
+
 int main(void)
 {
 #define TEST(name) \
@@ -217,6 +250,7 @@ int main(void)
 		TEST(rules_are_about_what_the_filter_accepts),
 		TEST(waiting_alerts_come_when_rules_are_replaced),
 		TEST(memory_of_connections_is_as_documented),
+		TEST(rules_of_before_stay_where_others_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
