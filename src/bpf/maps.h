@@ -43,7 +43,8 @@ struct noted_segment {
 	__u32 index;	/* of the first place of its connection */
 	__u16 dir;
 	__u16 is_there;
-	__u32 wants_verdict; /* filters of alerts are to be asked about the packet */
+	__u16 wants_verdict; /* filters of alerts are to be asked about the packet */
+	__u16 rules; /* of the tables of rules, the one that it is compared with */
 	struct conn_choice choice;
 	struct alert_sample sample;
 } __attribute__((aligned(CACHE_LINE)));

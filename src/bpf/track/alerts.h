@@ -10,20 +10,27 @@
 #include "bpf/apart.h"
 #include "bpf/rtt/alert.h"
 
-static __always_inline const struct alert_table *alert_table(void)
-{
-	__u32 first = 0;
-	const struct alert_tables *all =
-		bpf_map_lookup_elem(&alert_tables, &first);
-
-	return all ? &all->tables[READ_ONCE(all->active) & 1] : NULL;
-}
-
 static __always_inline struct noted_segment *noted_of(__u32 cpu_id)
 {
 	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &cpu_id);
 
 	return cpu ? &((struct scratch *)cpu->scratch)->noted : NULL;
+}
+
+static __always_inline const struct alert_tables *alert_tables_of_all(void)
+{
+	__u32 first = 0;
+
+	return bpf_map_lookup_elem(&alert_tables, &first);
+}
+
+/* That alert_look() has chosen: other rules may be in use since. */
+static __always_inline const struct alert_table *
+alert_table(const struct noted_segment *noted)
+{
+	const struct alert_tables *all = alert_tables_of_all();
+
+	return noted && all ? &all->tables[noted->rules & 1] : NULL;
 }
 
 /* NULL: there is none, since user space sized the array wrongly. */
@@ -239,7 +246,7 @@ static __always_inline __s32 rule_broken(__u32 cpu_id,
 __noinline int alert_consider(__u32 cpu_id, __u32 number)
 {
 	struct noted_segment *noted = noted_of(cpu_id);
-	const struct alert_table *table = alert_table();
+	const struct alert_table *table = alert_table(noted);
 	struct connection conn;
 	const struct alert_rule *rule;
 	struct alert_count *count;
@@ -330,7 +337,7 @@ static __always_inline void note_state(struct noted_segment *noted,
 __noinline int alert_compare(__u32 cpu_id, __u32 kind)
 {
 	struct noted_segment *noted = noted_of(cpu_id);
-	const struct alert_table *table = alert_table();
+	const struct alert_table *table = alert_table(noted);
 	const struct alert_state *state;
 	struct alert_range range;
 
@@ -398,7 +405,7 @@ static __always_inline __s32 alert_consider_all(__u32 cpu_id,
 __noinline int alert_compare_plain(__u32 cpu_id, __u32 kind)
 {
 	struct noted_segment *noted = noted_of(cpu_id);
-	const struct alert_table *table = alert_table();
+	const struct alert_table *table = alert_table(noted);
 	struct alert_exhausted *exhausted;
 	union alert_quiet_word quiet;
 	struct alert_prefix *prefix;
@@ -519,7 +526,7 @@ static __always_inline bool take_value(struct noted_segment *noted,
 __noinline int alert_take(__u32 cpu_id, __u32 metric)
 {
 	struct noted_segment *noted = noted_of(cpu_id);
-	const struct alert_table *table = alert_table();
+	const struct alert_table *table = alert_table(noted);
 	struct connection conn;
 
 	VERIFIED_APART(APART_ALERTS, 2);
@@ -552,12 +559,17 @@ static __always_inline bool lacks_verdict(const struct alert_table *table,
 __noinline int alert_look(__u32 cpu_id)
 {
 	struct noted_segment *noted = noted_of(cpu_id);
-	const struct alert_table *table = alert_table();
+	const struct alert_tables *all = alert_tables_of_all();
+	const struct alert_table *table;
 	struct connection conn;
 	__u32 taken, metrics = 0;
 
 	VERIFIED_APART(APART_ALERTS, 1);
-	if (!noted || !table || !table->n)
+	if (!noted || !all)
+		return 0;
+	noted->rules = READ_ONCE(all->active) & 1;
+	table = &all->tables[noted->rules & 1];
+	if (!table->n)
 		return 0;
 	if (table->n_filters && connection_at(noted->index, &conn))
 		noted->wants_verdict = lacks_verdict(table, noted, &conn);
