@@ -188,6 +188,9 @@ struct conn_stats {
 	__u32 reserved;
 };
 
+/* Between two connections in one place at least; alert_hold_id() leaves smaller parts out. */
+enum { CONN_BORN_STEP_NS = 1 << 10 };
+
 /* What few packets need. */
 struct conn_body {
 	/*

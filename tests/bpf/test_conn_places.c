@@ -362,6 +362,32 @@ static void the_oldest_idle_ones_give_their_place(void **state)
 			 count_places(&model));
 }
 
+/* With the clock standing still, in a table that is too small for them. */
+static void connections_in_one_place_have_different_times(void **state)
+{
+	enum { SYNS = 4000 };
+	static uint64_t born[64 * CONN_WAYS];
+	struct prog *prog = prog_test_open(&options);
+	uint32_t again = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < SYNS; i++) {
+		const struct flow_key key =
+			tcp_send(prog, (struct tcp_frame){ .port = 1 + i,
+							   .egress = true,
+							   .flags = SYN,
+							   .us = 1000000 });
+		struct conn_body *body = connection_of(prog, &key).body;
+		uint64_t *before = &born[body - prog->conn_bodies];
+
+		again += *before > 0;
+		assert_true(body->born_ns / CONN_BORN_STEP_NS >
+			    *before / CONN_BORN_STEP_NS);
+		*before = body->born_ns;
+	}
+	assert_true(again > SYNS / 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -369,6 +395,7 @@ int main(void)
 		cmocka_unit_test(a_flood_of_syns_keeps_no_connection_out),
 		cmocka_unit_test(idle_connections_give_their_place),
 		cmocka_unit_test(the_oldest_idle_ones_give_their_place),
+		cmocka_unit_test(connections_in_one_place_have_different_times),
 	};
 
 	return cmocka_run_group_tests_name("conn_places", tests, NULL,

@@ -83,7 +83,7 @@ static __always_inline bool alert_loss_sample(struct alert_loss *loss,
 /* The places of connections have up to 24 bits. */
 static __always_inline __u64 alert_hold_id(__u32 index, __u64 born_ns, __u32 slot)
 {
-	return (born_ns >> 10) << 32 | (__u64)index << 8 | slot;
+	return born_ns / CONN_BORN_STEP_NS << 32 | (__u64)index << 8 | slot;
 }
 
 static __always_inline __u32 alert_hold_bucket_of(__u32 index, __u32 slot)
