@@ -174,8 +174,9 @@ static int load(struct prog *prog)
 	skel->rodata->config_secret = host_secret;
 	bpf_program__set_autoload(skel->progs.netobs_egress,
 				  prog->options.has_egress);
-	skel->rodata->config_rtt = prog->options.conn_buckets ? RTT_RING :
-								RTT_OFF;
+	if (prog->options.conn_buckets)
+		skel->rodata->config_rtt = prog->options.is_rtt_lru ? RTT_LRU :
+								      RTT_RING;
 	skel->rodata->config_conn_buckets = prog->options.conn_buckets ?: 1;
 	err = bpf_map__set_max_entries(skel->maps.conn_buckets,
 				       prog->options.conn_buckets ?: 1);
@@ -183,6 +184,10 @@ static int load(struct prog *prog)
 		      bpf_map__set_max_entries(
 			      skel->maps.conn_heads,
 			      CONN_WAYS * (prog->options.conn_buckets ?: 1));
+	if (prog->options.is_rtt_lru)
+		err = err   ?:
+			      bpf_map__set_max_entries(skel->maps.conn_expected,
+						       CONN_EXPECTED);
 	err = err   ?:
 		      bpf_map__set_max_entries(
 			      skel->maps.conn_rates,
