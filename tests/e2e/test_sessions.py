@@ -149,6 +149,8 @@ class SessionTest(lab.LabTest):
         self.random = random.Random(self.seed)
         self.features = features()
         self.netns = self.lab.ns("a", ipv6=True)
+        # Ports say which connection a record is of: none is used twice within a minute.
+        self.netns.sysctl("ipv4/tcp_tw_reuse", 0)
         self.notes = Notes()
         self.addCleanup(self.notes.file.close)
 
