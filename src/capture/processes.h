@@ -33,7 +33,7 @@ int processes_open(struct processes *processes, const struct host *host,
 /* List sockets, which blocks, and find the namespaces behind interfaces that are followed now. */
 void processes_list(struct processes *processes);
 
-/* Does nothing to what is zeroed. */
+/* A struct of zeroes stays as it is. */
 void processes_close(struct processes *processes);
 
 /* @return a descriptor that is readable when processes_read() is due; -1: none is wanted */

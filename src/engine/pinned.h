@@ -66,7 +66,7 @@ struct pinned_state {
 
 	/*
 	 * What a drain has made of the last three. It takes effect once @settled differs from
-	 * @commits; what has to follow that has followed once both are the same again.
+	 * @commits, and is carried out once both are the same again.
 	 */
 	struct pinned_commit {
 		__u32 generation;

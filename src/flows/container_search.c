@@ -177,7 +177,7 @@ static void walk(struct container_search *search, int group_fd, char *path,
 	closedir(dir);
 }
 
-/* "/", or as a control group namespace calls what is above it: "/../..". */
+/* "/", or "/../..": a control group above the root of this namespace. */
 static void cut_root(char *root)
 {
 	char *rest = root;

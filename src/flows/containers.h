@@ -29,7 +29,7 @@ struct containers {
 /** @return 0; -ENOMEM, -errno */
 int containers_init(struct containers *containers, const struct host *host);
 
-/** Waits for no search. Does nothing to what is zeroed. */
+/** Does not wait for a search. A struct of zeroes stays as it is. */
 void containers_done(struct containers *containers);
 
 /** @return a descriptor that is readable when containers_collect() is due; -1: it is off */

@@ -32,7 +32,7 @@ struct who {
 int who_init(struct who *who, const struct host *host, uint64_t disabled,
 	     uint32_t max, const struct log *log);
 
-/** Does nothing to what is zeroed. */
+/** A struct of zeroes stays as it is. */
 void who_done(struct who *who);
 
 static inline bool who_is_on(const struct who *who)

@@ -38,7 +38,7 @@ int owner_table_init(struct owner_table *table, uint32_t max)
 									0;
 }
 
-static size_t list_all(const struct owner_table *table, struct owner_entry **ret)
+static void list_all(const struct owner_table *table, struct owner_entry **ret)
 {
 	size_t n = 0;
 
@@ -49,7 +49,6 @@ static size_t list_all(const struct owner_table *table, struct owner_entry **ret
 		     entry = entry->next)
 			ret[n++] = entry;
 	}
-	return n;
 }
 
 /* By the part of the heap that they are in. */
@@ -74,29 +73,36 @@ static void sort_by_place(struct owner_entry *const *all, size_t n,
 		ret[ends[((uintptr_t)all[i] - low) >> shift]++] = all[i];
 }
 
-/*
- * free() joins neighbours, so entries take a quarter less time in the order of their places than
- * in that of buckets, which is random: a program waits for this. Without memory, in the latter.
- */
-void owner_table_done(struct owner_table *table)
+static void free_chains(struct owner_table *table)
 {
-	struct owner_entry **all =
-		calloc(2 * (size_t)table->count, sizeof(struct owner_entry *));
-	struct owner_entry **sorted = all ? all + table->count : NULL;
-	size_t n = all && table->buckets ? list_all(table, all) : 0;
-
-	if (n)
-		sort_by_place(all, n, sorted);
-	for (size_t i = 0; i < n; i++)
-		free(sorted[i]);
-	for (uint32_t i = 0; !n && table->buckets && i < table->n_buckets; i++)
+	for (uint32_t i = 0; i < table->n_buckets; i++)
 		for (struct owner_entry *entry = table->buckets[i]; entry;) {
 			struct owner_entry *next = entry->next;
 
 			free(entry);
 			entry = next;
 		}
-	free(all);
+}
+
+/*
+ * free() joins neighbours. A program waits for this, and entries take a quarter less time in the
+ * order of their places than in that of chains, which is random.
+ */
+void owner_table_done(struct owner_table *table)
+{
+	const size_t n = table->count;
+	struct owner_entry **all =
+		n ? calloc(2 * n, sizeof(struct owner_entry *)) : NULL;
+
+	if (all) {
+		list_all(table, all);
+		sort_by_place(all, n, all + n);
+		for (size_t i = 0; i < n; i++)
+			free(all[n + i]);
+		free(all);
+	} else if (n) {
+		free_chains(table);
+	}
 	free(table->buckets);
 	*table = (struct owner_table){ 0 };
 }

@@ -61,7 +61,7 @@ struct owners {
 int owners_open(struct owners *owners, uint64_t disabled, uint32_t max,
 		owner_visit_fn *visit, void *visitor, const struct log *log);
 
-/** Does nothing to what is zeroed. */
+/** A struct of zeroes stays as it is. */
 void owners_close(struct owners *owners);
 
 /** @return a descriptor that is readable when owners_read() is due */

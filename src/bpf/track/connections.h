@@ -127,7 +127,7 @@ static __always_inline void connection_clear(const struct connection *conn,
 	__builtin_memset(conn->rates, 0, sizeof(*conn->rates));
 	__builtin_memset(body->timers, 0,
 			 sizeof(*body) - offsetof(struct conn_body, timers));
-	/* Of two in one place, the time is what tells them apart, and the clock has ticks. */
+	/* Only the time distinguishes connections in one place, and the clock has ticks. */
 	body->born_ns = now > body->born_ns ? now :
 					      body->born_ns + CONN_BORN_STEP_NS;
 }

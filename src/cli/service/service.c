@@ -170,7 +170,7 @@ static int get_stats(struct netobs_stats *ret_stats, void *user)
 	return netobs_stats_get(service->ctx, ret_stats);
 }
 
-/* Other sinks cannot take back what has been sent. Alerts are part of no commit. */
+/* Other sinks cannot take back records that they have sent. No commit contains alerts. */
 static bool has_disks_only(const struct service_config *config)
 {
 	size_t n = 0;

@@ -60,10 +60,8 @@ static void agent_address_is_of_the_default_route(void **state)
 	struct lab lab;
 
 	(void)state;
-	if (geteuid()) {
-		print_message("needs root: makes a network namespace\n");
-		skip();
-	}
+	if (geteuid())
+		fail_msg("needs root: makes a network namespace");
 	lab_enter(&lab);
 	lab_run("ip link add m0 type veth peer name m1");
 	lab_run("ip link add u0 type veth peer name u1");
