@@ -23,7 +23,7 @@ OUTCOMES = "flows", "filtered", "unparsed", "sampled_out", "lost"
 
 def datagram(rng, port):
     return f.IPV4, f.ipv4(f"198.18.0.{rng.randrange(256)}", "198.18.1.1", f.UDP, f.udp(
-        rng.randrange(1024, 65536), port, bytes(rng.randrange(200))))
+        rng.randrange(1024, ACCEPTED), port, bytes(rng.randrange(200))))
 
 
 KINDS = {
