@@ -28,7 +28,7 @@ enum netobs_feature_id {
 	NETOBS_FEATURE_TEST_RUN = 8, /**< BPF_PROG_TEST_RUN: replay */
 	NETOBS_FEATURE_BTF = 9,	     /**< /sys/kernel/btf/vmlinux */
 	NETOBS_FEATURE_NETNS = 10,   /**< entering other network namespaces */
-	/** Grace periods can be expedited while many tcx links change. */
+	/** Grace periods can be expedited while tcx links change. */
 	NETOBS_FEATURE_EXPEDITE = 11,
 	NETOBS_FEATURE_SESSIONS = 12, /**< TCP sockets are followed (5.12) */
 	NETOBS_FEATURE_SESSION_IO = 13, /**< processes that send and receive (6.3) */

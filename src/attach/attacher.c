@@ -12,9 +12,6 @@
 #include <poll.h>
 
 enum {
-	/* Jobs wait for their grace periods for so long, in all. */
-	EXPEDITE_AFTER_MS = 150,
-	JOB_MS = 30, /* that a job takes where the host is idle */
 	/* While a batch is under way, nothing else is begun. */
 	BATCH_MAX = 4096,
 	BATCH_SLOW_MAX = 16, /* when grace periods are not expedited */
@@ -26,7 +23,7 @@ struct batch {
 	bool can_expedite;
 	struct hook_job *jobs;
 	uint32_t n_jobs;
-	int64_t job_ns; /* that one took last, without being expedited */
+	bool makes_links; /* else filters */
 };
 
 /* Threads do not log: the callback is the caller's thread's. */
@@ -174,35 +171,32 @@ static void run_job(const struct batch *batch, struct hook_job *job,
 	}
 }
 
-/* @begun_ns: when the batch was; @n: jobs that it still has */
-static bool is_slow(const struct batch *batch, int64_t begun_ns, uint32_t n)
+/*
+ * Whether it waits for grace periods; filters do not. Links of an interface that is gone are
+ * closed without one, but behind the lock that the kernel holds while it waits for two per
+ * interface that goes with it.
+ */
+static bool is_slow(const struct batch *batch, const struct hook_job *job)
 {
-	return clock_boot_ns() - begun_ns + n * batch->job_ns >
-	       EXPEDITE_AFTER_MS * NSEC_PER_MSEC;
+	return has_link(&job->attachment) ||
+	       (job->work == HOOK_ATTACH && batch->makes_links);
 }
 
 static void run_batch(void *work)
 {
 	struct batch *batch = work;
 	struct visit where = { .own_fd = -1 };
-	bool has_links = false, is_expedited = false;
-	const int64_t begun_ns = clock_boot_ns();
-	uint32_t left = batch->n_jobs;
+	bool is_expedited = false;
 
-	for (struct hook_job *job = batch->jobs; job; job = job->next, left--) {
-		const int64_t start_ns = clock_boot_ns();
-
-		/* Filters do not wait; the first job shows what the kernel has. */
-		has_links |= has_link(&job->attachment);
-		if (batch->can_expedite && has_links && !is_expedited &&
-		    left > 1 && is_slow(batch, begun_ns, left)) {
+	for (struct hook_job *job = batch->jobs; job; job = job->next) {
+		/* Each time: another process may have taken it back for itself. */
+		if (batch->can_expedite && is_slow(batch, job)) {
 			expedite_begin();
 			is_expedited = true;
 		}
 		run_job(batch, job, &where);
-		has_links |= has_link(&job->attachment);
-		if (!is_expedited && job->work == HOOK_ATTACH)
-			batch->job_ns = clock_boot_ns() - start_ns;
+		if (is_attached(&job->attachment))
+			batch->makes_links = has_link(&job->attachment);
 	}
 	leave(&where);
 	if (is_expedited)
@@ -235,7 +229,7 @@ int attacher_init(struct attacher *attacher,
 	*attacher = (struct attacher){
 		.options = *options,
 		.can_expedite = expedite && !expedite_probe(),
-		.job_ns = JOB_MS * NSEC_PER_MSEC,
+		.makes_links = options->use_tcx,
 	};
 	attacher->options.log = &silent;
 	if (attacher->can_expedite)
@@ -335,7 +329,7 @@ static void start_batch(struct attacher *attacher, uint32_t max)
 		return; /* it is tried again with the next job */
 	batch->options = attacher->options;
 	batch->can_expedite = attacher->can_expedite;
-	batch->job_ns = attacher->job_ns;
+	batch->makes_links = attacher->makes_links;
 	fill_batch(attacher, batch, max);
 	attacher->is_running = true;
 	worker_start_or_run(attacher->worker, batch);
@@ -358,7 +352,7 @@ static void collect(struct attacher *attacher,
 	if (!batch)
 		return;
 	attacher->is_running = false;
-	attacher->job_ns = batch->job_ns;
+	attacher->makes_links = batch->makes_links;
 	while ((job = batch->jobs)) {
 		batch->jobs = job->next;
 		job->next = NULL;

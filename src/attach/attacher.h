@@ -46,7 +46,7 @@ struct worker;
 struct attacher {
 	struct attach_options options;
 	bool can_expedite;
-	int64_t job_ns;	 /* that a job takes, unless it is expedited */
+	bool makes_links; /* the kernel has them, as far as is known; else filters */
 	bool is_running; /* a batch is */
 	bool is_leaving; /* nothing is attached any more */
 	bool keeps;	 /* nothing is detached, either: it is pinned */

@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: strace
 """
 Interfaces and namespaces are created and removed while a service runs: it counts each packet
 at each of them, and keeps nothing.
 """
 
+import concurrent.futures
 import json
 import os
 import re
@@ -20,7 +22,14 @@ from lib.watched import WatchedTest
 INTERFACES = int(os.environ.get("NETOBS_TEST_CHURN", "40" if lab.is_shrunk() else "100"))
 AT_ONCE = 50  # interfaces
 PACKETS = 50  # on each of them
+KNOB = "/sys/kernel/rcu_expedited"
+MARK = "1852793459" # what netobs writes there
 OBSERVING = re.compile(r"\bv(\d+): observing$", re.MULTILINE)
+
+
+def read_knob():
+    with open(KNOB, encoding="ascii") as file:
+        return file.read().strip()
 
 
 class Watch:
@@ -51,11 +60,11 @@ class Churn(WatchedTest):
         super().setUp()
         self.created = {} # when, by number
 
-    def create(self, number):
+    def create(self, number, index=None):
         """A namespace, and a wire to it."""
         ns = self.lab.ns(f"x{number}")
         self.created[number] = time.monotonic()
-        self.lab.veth(ns, "far0", self.a, f"v{number}")
+        self.lab.veth(ns, "far0", self.a, f"v{number}", index_b=index)
         return ns
 
     def remove(self, namespaces):
@@ -65,6 +74,26 @@ class Churn(WatchedTest):
         lab.run("ip", "-batch", path)
         for ns in namespaces:
             self.lab.namespaces.remove(ns)
+
+    @staticmethod
+    def can_send(ns):
+        """Until the kernel has followed the carrier, what is sent is dropped."""
+        return json.loads(ns.ip("-j", "link", "show", "far0"))[0]["qdisc"] != "noop"
+
+    def send(self, number, ns):
+        lab.wait_for(lambda: self.can_send(ns), "its carrier")
+        packet = frames.ether(
+            "02:00:00:00:00:01", "02:00:00:00:00:02", frames.IPV4,
+            frames.ipv4("10.0.0.1", "10.0.0.2", frames.UDP,
+                        frames.udp(1024 + number, 9, b"?" * 100)))
+        arp = frames.ether("ff:ff:ff:ff:ff:ff", "02:00:00:00:00:02", frames.ARP,
+                           frames.arp("02:00:00:00:00:02", "10.0.0.2", "10.0.0.3"))
+        ns.send_frames("far0", [packet] * PACKETS + [arp])
+
+    def send_to_all(self, made):
+        """Together: the kernel waits for a grace period when a packet socket is closed."""
+        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(self.send, made.keys(), made.values()))
 
     def have_received(self, numbers):
         """An interface that is removed drops what waits for it."""
@@ -83,14 +112,7 @@ class Churn(WatchedTest):
         made = {number: self.create(number) for number in numbers}
         lab.wait_for(lambda: made.keys() <= self.watch.observing.keys(), "all to be observed")
         lab.wait_for(lambda: self.have_unparsed(made, 0), "series of each interface")
-        for number, ns in made.items():
-            packet = frames.ether(
-                "02:00:00:00:00:01", "02:00:00:00:00:02", frames.IPV4,
-                frames.ipv4("10.0.0.1", "10.0.0.2", frames.UDP,
-                            frames.udp(1024 + number, 9, b"?" * 100)))
-            arp = frames.ether("ff:ff:ff:ff:ff:ff", "02:00:00:00:00:02", frames.ARP,
-                               frames.arp("02:00:00:00:00:02", "10.0.0.2", "10.0.0.3"))
-            ns.send_frames("far0", [packet] * PACKETS + [arp])
+        self.send_to_all(made)
         lab.wait_for(lambda: self.have_unparsed(made, 1), "the packets of each interface")
         lab.wait_for(lambda: self.have_received(made), "the packets of each interface")
         self.remove(made.values())
@@ -125,6 +147,32 @@ class Churn(WatchedTest):
                 name, = record["Interfaces"]
                 per_interface[name] = per_interface.get(name, 0) + record["Packets"]
         self.assertEqual({f"v{number}": PACKETS for number in range(count)}, per_interface)
+
+    def marks(self, trace):
+        with open(trace, encoding="utf-8") as file:
+            return file.read().count(f'"{MARK}"')
+
+    def test_a_single_interface_is_expedited(self):
+        """Also one that goes, since the kernel may be about to remove others, too."""
+        trace = self.lab.path("trace")
+        self.write(interfaces=("/^(eth|v)/",))
+        self.start("strace", "-f", "-qq", "-o", trace, "-P", KNOB, "-e", "trace=pwrite64",
+                   release=True)
+        self.watch = Watch(self.lab.path("messages"))
+        self.addCleanup(self.watch.stop)
+        for number in range(3):
+            before = self.marks(trace)
+            ns = self.create(number)
+            lab.wait_for(lambda n=number: n in self.watch.observing, "it to be observed")
+            came = self.marks(trace)
+            self.remove([ns])
+            if not bpf.has_tcx():
+                self.assertEqual(before, came)
+                continue
+            self.assertGreater(came, before)
+            lab.wait_for(lambda count=came: self.marks(trace) > count, "it to be expedited")
+        self.stop()
+        lab.wait_for(lambda: read_knob() != MARK, "the knob to be taken back")
 
 
 if __name__ == "__main__":
