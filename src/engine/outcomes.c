@@ -22,11 +22,11 @@ static void take_slot(struct outcome_slot *slot, uint32_t generation,
 	struct count(*counts)[OUTCOMES_COUNTED] =
 		(void *)&slot->counts[outcome_index(generation, 0, 0)];
 	const uint64_t origin = __atomic_load_n(&slot->origin, __ATOMIC_RELAXED);
-	bool is_known = take(ctx, (uint16_t)(origin >> 32), (uint32_t)origin,
+	bool is_there = take(ctx, (uint16_t)(origin >> 32), (uint32_t)origin,
 			     (void *)counts);
 
 	memset(counts, 0, 2 * sizeof(*counts));
-	if (!is_known && is_empty(slot))
+	if (!is_there && is_empty(slot))
 		__atomic_store_n(&slot->origin, 0, __ATOMIC_RELEASE);
 }
 

@@ -499,7 +499,7 @@ static bool on_outcomes(void *ctx, uint16_t netns, uint32_t ifindex,
 	add_outcomes(pipeline->crossed, counts);
 	if (netif)
 		add_outcomes(netif->crossed, counts);
-	return netif;
+	return netif && !netif->gone_ns;
 }
 
 /* At the end of a drain, so that all interfaces, and their sums, are of the same moment. */

@@ -22,6 +22,7 @@ from lib.watched import WatchedTest
 INTERFACES = int(os.environ.get("NETOBS_TEST_CHURN", "40" if lab.is_shrunk() else "100"))
 AT_ONCE = 50  # interfaces
 PACKETS = 50  # on each of them
+PLACES, LOOKS = 512, 8 # OUTCOME_PLACES, OUTCOME_LOOKS
 KNOB = "/sys/kernel/rcu_expedited"
 MARK = "1852793459" # what netobs writes there
 OBSERVING = re.compile(r"\bv(\d+): observing$", re.MULTILINE)
@@ -147,6 +148,25 @@ class Churn(WatchedTest):
                 name, = record["Interfaces"]
                 per_interface[name] = per_interface.get(name, 0) + record["Packets"]
         self.assertEqual({f"v{number}": PACKETS for number in range(count)}, per_interface)
+
+    def test_those_that_are_gone_leave_their_places(self):
+        """Which are few on a CPU for interfaces whose indices are the same modulo their number."""
+        before = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {min(before)})
+        self.addCleanup(os.sched_setaffinity, 0, before)
+        self.observe(interfaces=("/^(eth|v)/",))
+        self.watch = Watch(self.lab.path("messages"))
+        self.addCleanup(self.watch.stop)
+        for number in range(1 + LOOKS):
+            ns = self.create(number, 1000 + number * PLACES)
+            lab.wait_for(lambda n=number: n in self.watch.observing, "it to be observed")
+            lab.wait_for(lambda n=number: self.have_unparsed((n,), 0), "its series")
+            self.send(number, ns)
+            lab.wait_for(lambda n=number: self.have_unparsed((n,), 1),
+                         "its packet")
+            self.remove([ns])
+            lab.wait_for(lambda: self.scrape().value("netobs_interfaces") == 1, "it to be gone")
+        self.stop()
 
     def marks(self, trace):
         with open(trace, encoding="utf-8") as file:
