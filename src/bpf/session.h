@@ -79,7 +79,7 @@ struct session_socket {
 	__u8 opened;			/* enum session_opened */
 	__u8 is_shared; /* several processes held it at the start */
 	__u8 is_kept; /* a copy of what it was at its end is in session_queued */
-	__u8 reserved[1];
+	__u8 state; /* last seen of a connection whose end was not seen; or 0 */
 	/* Of UDP, when its owner was last reported: */
 	__u32 ends; /* what its addresses and ports were */
 	__u64 reported_ns;

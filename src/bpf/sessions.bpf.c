@@ -250,6 +250,28 @@ static __always_inline void report_waiting(struct sock *sk,
 	socket->end.time_ns = 0;
 }
 
+/*
+ * An interrupt that ends a connection while its CPU is in netobs_sess_set is not seen by it: the
+ * kernel lets no tracing program interrupt itself (__bpf_trace_run() of kernel/trace/bpf_trace.c).
+ * @return whether that happened to this one, whose end is now in @socket
+ */
+static __always_inline bool take_unseen_end(struct sock *sk,
+					    struct session_socket *socket)
+{
+	const struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+
+	if (!socket->state || !tp)
+		return false;
+	socket->end.time_ns = bpf_ktime_get_boot_ns();
+	socket->end.error = sk->sk_err;
+	socket->end.state = socket->state == TCP_FIN_WAIT1 &&
+					    tp->snd_una == tp->write_seq ?
+				    TCP_FIN_WAIT2 :
+				    socket->state;
+	socket->state = 0;
+	return true;
+}
+
 /* The socket may have had another connection before. */
 static __always_inline void begin_active(struct sock *sk)
 {
@@ -257,9 +279,11 @@ static __always_inline void begin_active(struct sock *sk)
 
 	if (!socket)
 		return;
+	take_unseen_end(sk, socket);
 	socket->end.is_followed = 1;
 	report_waiting(sk, socket);
 	__builtin_memset(socket, 0, sizeof(*socket));
+	socket->state = TCP_SYN_SENT;
 	socket->start_ns = bpf_ktime_get_boot_ns();
 	socket->opened = SESSION_OPENED_ACTIVE;
 	if (is_of_current(sk))
@@ -271,7 +295,10 @@ static __always_inline void establish(struct sock *sk, int before)
 {
 	struct session_socket *socket = add_socket(sk);
 
-	if (!socket || socket->opened)
+	if (!socket)
+		return;
+	socket->state = TCP_ESTABLISHED;
+	if (socket->opened)
 		return;
 	if (before == TCP_SYN_SENT) {
 		socket->opened = SESSION_OPENED_ACTIVE;
@@ -281,11 +308,15 @@ static __always_inline void establish(struct sock *sk, int before)
 	socket->opened = SESSION_OPENED_PASSIVE;
 }
 
-static __always_inline void note_closing(struct sock *sk)
+static __always_inline void note_closing(struct sock *sk, int state)
 {
 	struct session_socket *socket = find_socket(sk);
 
-	if (socket && is_of_current(sk))
+	if (!socket)
+		return;
+	if (socket->state)
+		socket->state = state;
+	if (is_of_current(sk))
 		note_current(socket, SESSION_BY_CLOSING);
 }
 
@@ -347,6 +378,8 @@ static __always_inline void end(struct sock *sk, int state)
 	/* SOCK_DESTROY of sock_diag(7) is another process's. */
 	if (socket && is_of_current(sk) && end.error != ECONNABORTED)
 		note_current(socket, SESSION_BY_CLOSING);
+	if (socket)
+		socket->state = 0;
 	if (!wait(sk, socket, &end))
 		report(sk, socket, &end);
 }
@@ -362,7 +395,7 @@ static __always_inline void take_state(struct sock *sk, int before, int after)
 		break;
 	case TCP_FIN_WAIT1:
 	case TCP_LAST_ACK:
-		note_closing(sk);
+		note_closing(sk, after);
 		break;
 	case TCP_CLOSE:
 		if (before != TCP_LISTEN && before != TCP_CLOSE)
@@ -383,7 +416,7 @@ int BPF_PROG(netobs_sess_end, struct sock *sk)
 {
 	struct session_socket *socket = find_socket(sk);
 
-	if (!socket || !socket->end.time_ns)
+	if (!socket || (!socket->end.time_ns && !take_unseen_end(sk, socket)))
 		return 0;
 	if (is_of_current(sk))
 		note_current(socket, SESSION_BY_CLOSING);
@@ -515,6 +548,8 @@ int netobs_sess_ls(struct bpf_iter__bpf_sk_storage_map *ctx)
 		return 0;
 	if (config_owners)
 		return list_owned(sk, socket);
+	if (*is_last && !socket->end.time_ns && !is_connected(sk))
+		take_unseen_end(sk, socket);
 	if (socket->end.time_ns ? !*is_last : !is_connected(sk))
 		return 0;
 	tp = bpf_skc_to_tcp_sock(sk);

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * Connections whose last change of state no program saw, as happens where an interrupt makes
+ * it while the same program runs: here the program is detached before.
+ */
+#include "lib_lab.h"
+#include "lib_test.h"
+
+#include "base/util.h"
+#include "engine/session_programs.h"
+#include "sessions/fill.h"
+
+#include <arpa/inet.h>
+#include <bpf/libbpf.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <netobs/probe.h>
+
+enum { CONNECTED, ACCEPTED };
+
+struct fixture {
+	struct lab lab;
+	struct session_programs programs;
+	struct ring_buffer *ring;
+	uint16_t port; /* of the listener */
+	int listener, fds[2];
+	uint64_t cookies[2];
+	int n_ends[2];
+	struct session_event ends[2];
+	bool is_lacking;
+};
+
+/* By cookie: a socket that reset its connection has no ports when it goes. */
+static int take(void *ctx, void *data, size_t size)
+{
+	const struct session_event *event = data;
+	struct fixture *f = ctx;
+
+	(void)size;
+	for (int i = 0; i < 2; i++)
+		if (event->cookie == f->cookies[i]) {
+			f->ends[i] = *event;
+			f->n_ends[i]++;
+		}
+	return 0;
+}
+
+static void make_listener(struct fixture *f)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(address);
+
+	f->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(f->listener, (void *)&address, len), 0);
+	assert_int_equal(listen(f->listener, 1), 0);
+	assert_int_equal(getsockname(f->listener, (void *)&address, &len), 0);
+	f->port = ntohs(address.sin_port);
+}
+
+static void connect_fds(struct fixture *f)
+{
+	const struct sockaddr_in address = { .sin_family = AF_INET,
+					     .sin_addr.s_addr =
+						     htonl(INADDR_LOOPBACK),
+					     .sin_port = htons(f->port) };
+
+	f->fds[CONNECTED] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(f->fds[CONNECTED], (const void *)&address,
+				 sizeof(address)),
+			 0);
+	f->fds[ACCEPTED] = accept4(f->listener, NULL, NULL, SOCK_CLOEXEC);
+	assert_true(f->fds[ACCEPTED] >= 0);
+	for (int i = 0; i < 2; i++) {
+		socklen_t len = sizeof(f->cookies[i]);
+
+		assert_int_equal(getsockopt(f->fds[i], SOL_SOCKET, SO_COOKIE,
+					    &f->cookies[i], &len),
+				 0);
+	}
+}
+
+static bool is_lacking(void)
+{
+	struct netobs_feature features[NETOBS_FEATURES];
+
+	netobs_probe(0, features, NETOBS_FEATURES, sizeof(features[0]));
+	return !features[NETOBS_FEATURE_SESSIONS].available;
+}
+
+static int set_up(void **state)
+{
+	const struct session_knobs knobs = { .ring_bytes = 1 << 20 };
+	static const struct log silent;
+	struct fixture *f = calloc(1, sizeof(*f));
+	int r;
+
+	lab_enter(&f->lab);
+	*state = f;
+	make_listener(f);
+	f->is_lacking = is_lacking();
+	r = session_programs_open(&f->programs, &knobs, &silent);
+	if (f->is_lacking) {
+		assert_true(r < 0);
+		return 0;
+	}
+	assert_int_equal(r, 0);
+	f->ring = ring_buffer__new(program_set_map_fd(&f->programs.sockets,
+						      "session_events"),
+				   take, f, NULL);
+	assert_non_null(f->ring);
+	connect_fds(f);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	if (!f->is_lacking)
+		ring_buffer__free(f->ring);
+	session_programs_close(&f->programs);
+	close(f->listener);
+	lab_leave(&f->lab);
+	free(f);
+	return 0;
+}
+
+static void see_no_more_states(struct fixture *f)
+{
+	program_set_detach(&f->programs.sockets, "netobs_sess_set");
+}
+
+static void close_with_reset(int fd)
+{
+	const struct linger at_once = { .l_onoff = 1 };
+
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once,
+				    sizeof(at_once)),
+			 0);
+	close(fd);
+}
+
+static void assert_each_ended_once(struct fixture *f)
+{
+	assert_true(ring_buffer__consume(f->ring) >= 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(f->n_ends[i], 1);
+		assert_int_not_equal(f->ends[i].end.time_ns, 0);
+	}
+}
+
+static void a_reset_is_reported_by_closing(void **state)
+{
+	struct fixture *f = *state;
+
+	if (f->is_lacking)
+		return;
+	see_no_more_states(f);
+	close_with_reset(f->fds[CONNECTED]);
+	close(f->fds[ACCEPTED]);
+	assert_each_ended_once(f);
+	assert_int_equal(f->ends[ACCEPTED].owner.pid_tgid >> 32, getpid());
+	assert_int_equal(session_ended(&f->ends[ACCEPTED].end),
+			 NETOBS_SESSION_RESET);
+}
+
+static void an_end_by_fin_is_one(void **state)
+{
+	struct fixture *f = *state;
+
+	if (f->is_lacking)
+		return;
+	assert_int_equal(shutdown(f->fds[CONNECTED], SHUT_WR), 0);
+	see_no_more_states(f);
+	close(f->fds[ACCEPTED]);
+	close(f->fds[CONNECTED]);
+	assert_each_ended_once(f);
+	assert_int_equal(session_ended(&f->ends[CONNECTED].end),
+			 NETOBS_SESSION_FIN);
+}
+
+/* No process closes it before the end of the observer. */
+static void one_that_is_left_is_in_the_last_list(void **state)
+{
+	struct fixture *f = *state;
+	char room[64];
+	int fd;
+
+	if (f->is_lacking)
+		return;
+	see_no_more_states(f);
+	close_with_reset(f->fds[CONNECTED]);
+	session_programs_detach(&f->programs);
+	fd = session_programs_list(&f->programs);
+	assert_true(fd >= 0);
+	while (read(fd, room, sizeof(room)) > 0)
+		;
+	close(fd);
+	close(f->fds[ACCEPTED]);
+	assert_each_ended_once(f);
+}
+
+static void one_that_was_seen_is_not_reported_again(void **state)
+{
+	struct fixture *f = *state;
+
+	if (f->is_lacking)
+		return;
+	close_with_reset(f->fds[CONNECTED]);
+	see_no_more_states(f);
+	close(f->fds[ACCEPTED]);
+	assert_each_ended_once(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_reset_is_reported_by_closing,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_end_by_fin_is_one, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(
+			one_that_is_left_is_in_the_last_list, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			one_that_was_seen_is_not_reported_again, set_up,
+			tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
