@@ -128,7 +128,7 @@ class Rtt(lab.LabTest):
 
     def test_round_trip_times_are_those_of_tshark(self):
         """Of all answers without a loss, by the packets that tcpdump saw at the same point."""
-        link = relay.Link(self.lab, 4_000)
+        link = relay.Link(self.lab, 5_000) # in the middle of a class: 4.19 to 8.39 ms
         link.serve()
         path = self.lab.path("rtt.pcap")
         dump = packets.Tcpdump(self.lab, link.a, "eth0", path, "tcp")
