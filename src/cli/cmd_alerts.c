@@ -67,15 +67,19 @@ static enum args_result take_rules(struct flows_config *config)
 		const struct netobs_alert_rule *rule;
 		char why[640];
 
+		if (r == -ENOMEM)
+			args_out_of_memory(&command);
 		if (r < 0) {
-			args_complain(&command, "--rule: %s",
-				      r == -E2BIG ? "there are more than 128" :
-						    strerror(-r));
+			args_complain(&command,
+				      "--rule: there are more than 128");
 			return ARGS_WRONG;
 		}
 		rule = &config->alerts.list[i];
-		if (netobs_alert_rule_check(rule->rule, why, sizeof(why)) == 0)
+		r = netobs_alert_rule_check(rule->rule, why, sizeof(why));
+		if (r == 0)
 			continue;
+		if (r == -ENOMEM)
+			args_out_of_memory(&command);
 		args_complain(&command, "--rule '%s': %s", rule->rule, why);
 		return ARGS_WRONG;
 	}

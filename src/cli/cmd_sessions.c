@@ -149,10 +149,8 @@ static enum args_result add_output(struct session *session, const char *spec)
 		return ARGS_WRONG;
 	}
 	*output = output_of(spec, false);
-	if (output_take_records(output, "session", &output_sessions) < 0) {
-		args_complain(&command, "%s", strerror(ENOMEM));
-		return ARGS_WRONG;
-	}
+	if (output_take_records(output, "session", &output_sessions) < 0)
+		args_out_of_memory(&command);
 	output->on_log = on_log;
 	output->user = session;
 	session->n_outputs++;
@@ -167,10 +165,8 @@ static enum args_result add_outputs(struct session *session)
 	enum args_result result = ARGS_RUN;
 
 	session->outputs = calloc(n, sizeof(*session->outputs));
-	if (!session->outputs) {
-		args_complain(&command, "%s", strerror(ENOMEM));
-		return ARGS_WRONG;
-	}
+	if (!session->outputs)
+		args_out_of_memory(&command);
 	for (size_t i = 0; result == ARGS_RUN && i < n; i++) {
 		result = add_output(session, specs->n ? specs->items[i] : NULL);
 		on_stdout += session->outputs[i].is_stdout;

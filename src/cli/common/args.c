@@ -30,6 +30,12 @@ void args_complain(const struct args_command *command, const char *format, ...)
 	fprintf(stderr, "\nTry 'netobsctl %s -h'.\n", command->name);
 }
 
+void args_out_of_memory(const struct args_command *command)
+{
+	fprintf(stderr, "netobsctl %s: out of memory\n", command->name);
+	exit(EXIT_FAILURE);
+}
+
 void args_list_clear(struct args_list *list)
 {
 	free(list->items);
@@ -181,8 +187,8 @@ static enum args_result apply(const struct args_command *command,
 	if (r == 0)
 		return ARGS_RUN;
 	if (r == -ENOMEM)
-		args_complain(command, "--%s: %s", option->name, strerror(-r));
-	else if (option->letter)
+		args_out_of_memory(command);
+	if (option->letter)
 		args_complain(command, "-%c, --%s: '%s' is not %s",
 			      option->letter, option->name, text,
 			      args_expectation(option));
@@ -301,11 +307,9 @@ static enum args_result take_operands(const struct args_command *command,
 
 		if (!err)
 			continue;
-		if (err == -EINVAL)
-			refuse_operand(command, argv[i]);
-		else
-			args_complain(command, "'%s': %s", argv[i],
-				      strerror(-err));
+		if (err == -ENOMEM)
+			args_out_of_memory(command);
+		refuse_operand(command, argv[i]);
 		return ARGS_WRONG;
 	}
 	return ARGS_RUN;

@@ -78,4 +78,7 @@ const char *args_expectation(const struct args_option *option);
 void args_complain(const struct args_command *command, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* End the process, which has not begun anything: the options are not at fault. */
+_Noreturn void args_out_of_memory(const struct args_command *command);
+
 #endif

@@ -273,10 +273,8 @@ static int parse_outputs(struct flows_config *config)
 		n = config->output_specs.n;
 	}
 	config->outputs = calloc(n, sizeof(*config->outputs));
-	if (!config->outputs) {
-		args_complain(config->command, "out of memory");
-		return -1;
-	}
+	if (!config->outputs)
+		args_out_of_memory(config->command);
 	for (; config->n_outputs < n; config->n_outputs++) {
 		struct output *output = &config->outputs[config->n_outputs];
 
@@ -292,10 +290,8 @@ static int parse_outputs(struct flows_config *config)
 			output->kind = &output_top;
 		on_stdout += output->is_stdout;
 		if (config->is_alerts &&
-		    output_take_records(output, "alert", &output_alerts) < 0) {
-			args_complain(config->command, "out of memory");
-			return -1;
-		}
+		    output_take_records(output, "alert", &output_alerts) < 0)
+			args_out_of_memory(config->command);
 	}
 	if (on_stdout > 1) {
 		args_complain(config->command, "%s", OUTPUT_STDOUT_TWICE);
@@ -484,10 +480,8 @@ int flows_join_filter(const struct args_command *for_command,
 	for (size_t i = 0; i < words->n; i++)
 		size += strlen(words->items[i]) + 1;
 	end = malloc(size);
-	if (!end) {
-		args_complain(for_command, "out of memory");
-		return -1;
-	}
+	if (!end)
+		args_out_of_memory(for_command);
 	*ret_filter = end;
 	for (size_t i = 0; i < words->n; i++)
 		end += sprintf(end, "%s%s", i ? " " : "", words->items[i]);
@@ -561,10 +555,8 @@ enum args_result flows_config_one_output(struct flows_config *config)
 	if (specs->n)
 		return ARGS_RUN;
 	config->output_specs.items = calloc(2, sizeof(*specs->items));
-	if (!config->output_specs.items) {
-		args_complain(config->command, "out of memory");
-		return ARGS_WRONG;
-	}
+	if (!config->output_specs.items)
+		args_out_of_memory(config->command);
 	config->output_specs.items[0] = table;
 	config->output_specs.n = 1;
 	return ARGS_RUN;
