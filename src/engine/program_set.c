@@ -88,8 +88,8 @@ static int load_set(struct program_set *set)
 	int err;
 
 	set->object = bpf_object__open_mem(elf, size, &opts);
-	if (!set->object)
-		return -errno;
+	if (!set->object) /* libelf refuses an object of ours only for want of memory */
+		return errno == LIBBPF_ERRNO__LIBELF ? -ENOMEM : -errno;
 	err = share_maps(set);
 	err = err ?: set_netfilter_types(set);
 	if (!err && set->prepare)
