@@ -153,8 +153,12 @@ struct netobs_flow {
 	uint32_t sampling;
 
 	/*
-	 * With netobs_opts.rtt, of TCP: connection.h says how each is measured. Times are in
-	 * nanoseconds. Counts are, as packets are, those since the flow's previous record.
+	 * With netobs_opts.rtt, of TCP: connection.h says how each is measured. Of echo requests
+	 * (ICMP, ICMPv6), rtt_ns, rtt_min_ns, rtt_max_ns and rtt_samples: a sample is from a
+	 * request to the reply with its identifier and sequence number. Between two addresses,
+	 * four requests of a direction are timed at a time; one that is not answered is
+	 * awaited for 10 s. Times are in nanoseconds. Counts are, as packets are, those since
+	 * the flow's previous record.
 	 */
 	uint64_t rtt_ns; /**< from the first of the points to dst and back; smoothed */
 	uint64_t rtt_min_ns;

@@ -216,16 +216,18 @@ struct netobs_opts {
 	const char *persist;
 
 	/** Measure the health of TCP connections: flow records have round-trip times, application
-	 *  latency and retransmissions, and netobs_connections() has them live. All packets
-	 *  that the filter accepts are measured, also those that sampling leaves out; a filter
-	 *  has to accept both directions. Connections that are there when the context starts
-	 *  are measured from then on. */
+	 *  latency and retransmissions, and netobs_connections() has them live. Records of echo
+	 *  requests (ICMP, ICMPv6) have round-trip times, too. All packets that the filter
+	 *  accepts are measured, also those that sampling leaves out; a filter has to accept
+	 *  both directions. Connections that are there when the context starts are measured
+	 *  from then on. */
 	enum netobs_rtt rtt;
 	/** With @p rtt: connections that are measured at a time, each at each interface. It is
 	 *  rounded up to a power of two. Default: 65536, and less where max_memory or the memory
 	 *  control group is small. Each takes 920 bytes of the kernel's memory, with
 	 *  @p on_alert 1304, from the start on. When all are in use, those that have ended, were
-	 *  never completed or have been idle for 10 seconds make room. -EINVAL from netobs_new(): more than 16777216. */
+	 *  never completed or have been idle for 10 seconds make room. Echo requests between two
+	 *  addresses are one that is never completed. -EINVAL from netobs_new(): more than 16777216. */
 	uint32_t max_connections;
 
 	/** With @p persist, have a drain take effect as a whole: the records since the last call are

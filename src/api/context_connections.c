@@ -211,7 +211,8 @@ static uint64_t read_slice(const struct reading *reading, uint64_t cursor)
 		    clock_boot_ns() >= end_ns)
 			break;
 		if (table->buckets[cursor / CONN_WAYS].tags[cursor % CONN_WAYS] &&
-		    connections_read(table, (uint32_t)cursor, &copy))
+		    connections_read(table, (uint32_t)cursor, &copy) &&
+		    copy.body.key.proto == IP_PROTO_TCP)
 			pass(reading, &conn);
 	}
 	return cursor;

@@ -2,6 +2,9 @@
 /*
  * The table of TCP connections: what the programs measure of each, and what user space reads.
  *
+ * Echo requests and replies between two addresses (ICMP, ICMPv6) are a connection without ports, of
+ * which only the round-trip times are measured.
+ *
  * There is one entry per connection, interface and tunnel, since another interface sees each
  * segment again. It has both directions. Direction 0 are packets from end 0, which is
  * `key.src` of its body, to end 1; see connection_dir().
@@ -127,7 +130,7 @@ struct conn_rates {
 	struct conn_rate sides[2];
 };
 
-/* Segments of a direction that are timed. Written by its packets. */
+/* Segments of a direction that are timed. Written by its packets. Of echoes: see rtt/echoes.h. */
 struct conn_timers {
 	__u32 targets[CONN_TIMERS]; /* acknowledged when `acked` is this or more */
 	__u64 armed_ns[CONN_TIMERS]; /* CLOCK_BOOTTIME */
@@ -215,7 +218,7 @@ struct connection {
 
 /* Which connections give their place to others first: store/conn_places.h. */
 enum conn_class {
-	CONN_HALF_OPEN, /* nothing but SYN and SYN+ACK came, which anyone can cause */
+	CONN_HALF_OPEN, /* nothing but SYN and SYN+ACK came, or echoes, which anyone can cause */
 	CONN_OPEN,   /* both ends have acknowledged something */
 	CONN_CLOSED, /* both have sent FIN, or one RST */
 	CONN_UNANSWERED, /* more than a handshake came, but only one has acknowledged */
@@ -250,6 +253,16 @@ struct conn_counters {
 	__u64 reserved[2];
 };
 
+/* Of what has no ports. */
+static __always_inline int addresses_dir(const struct flow_key *key)
+{
+	const __u64 *src = key->src.lanes, *dst = key->dst.lanes;
+
+	if (src[1] != dst[1])
+		return src[1] > dst[1];
+	return src[0] != dst[0] ? src[0] > dst[0] : -1;
+}
+
 /*
  * Whether packets with @key are of direction 0 or 1: end 0 has the lower port; with equal
  * ports, the lower address, as two little-endian words, the second of them first. < 0: both
@@ -257,13 +270,9 @@ struct conn_counters {
  */
 static __always_inline int connection_dir(const struct flow_key *key)
 {
-	const __u64 *src = key->src.lanes, *dst = key->dst.lanes;
-
 	if (key->src_port != key->dst_port)
 		return key->src_port > key->dst_port;
-	if (src[1] != dst[1])
-		return src[1] > dst[1];
-	return src[0] != dst[0] ? src[0] > dst[0] : -1;
+	return addresses_dir(key);
 }
 
 /*

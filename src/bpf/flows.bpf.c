@@ -208,6 +208,8 @@ static __always_inline void observe_packet(struct run *run, struct __sk_buff *sk
 		run->now = clock_now(run->cpu, skb);
 		if (is_segment(pkt, parsed))
 			note_segment(run, skb, pkt, &size, parsed == PARSE_PLAIN);
+		else if (!parsed && pkt->fragment == FRAGMENT_NONE)
+			note_echo(run, skb, pkt);
 	}
 	if (config_is_sampled && !sample(run, pkt, rule, judgement, &size))
 		return;

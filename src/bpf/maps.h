@@ -41,7 +41,8 @@ struct noted_segment {
 	__u64 timed_at; /* the tick of the clock, in which ... */
 	__u32 timed;	/* ... so many were timed on this CPU */
 	__u32 index;	/* of the first place of its connection */
-	__u16 dir;
+	__u8 dir;
+	__u8 echo; /* enum echo_kind: it is no segment of TCP */
 	__u16 is_there;
 	__u16 wants_verdict; /* filters of alerts are to be asked about the packet */
 	__u16 rules; /* of the tables of rules, the one that it is compared with */

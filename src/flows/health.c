@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "health.h"
 
+#include "bpf/parse/echo.h"
 #include "bpf/parse/headers.h"
 
 #include <netobs/flow.h>
@@ -30,11 +31,14 @@ static void note(void *data, const struct flow_entry *entry, void *ctx)
 	struct place *place = data;
 
 	(void)ctx;
-	if (entry->key.proto != IP_PROTO_TCP)
+	if (entry->key.proto != IP_PROTO_TCP &&
+	    echo_kind(&entry->key) != ECHO_REQUEST)
 		return;
 	if (place->is_known && !is_earlier(&entry->key, &place->key))
 		return;
 	place->key = entry->key;
+	if (entry->key.proto != IP_PROTO_TCP)
+		place->key.dst_port = 0; /* as in the table */
 	place->is_known = true;
 }
 
@@ -123,6 +127,8 @@ void health_fill(struct health *health, const struct connection *conn,
 	const struct conn_stats *stats = conn->body->stats;
 
 	fill_rtt(&stats[dir], reported, record);
+	if (conn->body->key.proto != IP_PROTO_TCP)
+		return;
 	fill_app(&stats[!dir].turn, reported, record);
 	fill_counts(&stats[dir], reported, record);
 }

@@ -86,6 +86,38 @@ static void a_flood_of_syns_pushes_out_no_open_connection(void **state)
 	assert_int_equal(counters.evicted_idle, 0);
 }
 
+/* Anyone can send echo requests, from any address, and the host answers each. */
+static void a_flood_of_echoes_pushes_out_no_connection(void **state)
+{
+	struct prog *prog = prog_test_open(&options);
+	static struct flow_key keys[REAL + 1];
+	uint32_t kept;
+
+	(void)state;
+	for (uint32_t i = 0; i < REAL; i++)
+		tcp_exchange(prog, (struct tcp_frame){ .port = FIRST_REAL + i },
+			     &keys[i]);
+	kept = count_known(prog, keys, REAL);
+	for (uint32_t i = 0; i < FLOOD; i++) {
+		struct tcp_frame echo = { .port = 1 + i / 2, .us = 3600000000 };
+
+		echo_send(prog, echo, i);
+		echo.is_answer = true;
+		echo.egress = true;
+		echo_send(prog, echo, i);
+	}
+	assert_int_equal(count_known(prog, keys, REAL), kept);
+	assert_true(prog_conn_counters(prog).created > FLOOD / 8);
+	assert_int_equal(prog_conn_counters(prog).evicted_idle, 0);
+	for (uint32_t i = 0; i < REAL / 4; i++) {
+		tcp_exchange(prog,
+			     (struct tcp_frame){ .port = FIRST_REAL + REAL + i,
+						 .us = 3600000000 },
+			     &keys[REAL]);
+		assert_non_null(prog_connection(prog, &keys[REAL]).head);
+	}
+}
+
 /* What it takes the place of, what it leaves, and who gets in. */
 static void a_flood_of_syns_keeps_no_connection_out(void **state)
 {
@@ -392,6 +424,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_flood_of_syns_pushes_out_no_open_connection),
+		cmocka_unit_test(a_flood_of_echoes_pushes_out_no_connection),
 		cmocka_unit_test(a_flood_of_syns_keeps_no_connection_out),
 		cmocka_unit_test(idle_connections_give_their_place),
 		cmocka_unit_test(the_oldest_idle_ones_give_their_place),

@@ -201,6 +201,71 @@ static void the_lru_times_each_segment(void **state)
 	assert_int_equal(us_of(stats->rtt.last), 400);
 }
 
+/* ---- Echoes ------------------------------------------------------------------------ */
+
+/* Returns the key of its connection in the table. */
+static struct flow_key send_echo(struct prog *prog, struct tcp_frame frame,
+				 uint32_t number)
+{
+	struct flow_key key = echo_send(prog, frame, number);
+
+	key.dst_port = 0;
+	return key;
+}
+
+static void echoes_are_timed_by_their_numbers(void **state)
+{
+	struct prog *prog = prog_test_open(&options);
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct tcp_frame request = { .port = i,
+					     .is_ipv6 = i & 1,
+					     .is_vxlan = i & 2,
+					     .egress = true };
+		struct tcp_frame reply = request;
+		const struct conn_stats *stats;
+		struct connection conn;
+		struct flow_key key;
+
+		reply.is_answer = true;
+		reply.egress = false;
+		for (uint32_t n = 0; n < 3; n++) {
+			request.us = 100 * n;
+			send_echo(prog, request, 7 << 16 | n);
+		}
+		reply.us = 1000;
+		send_echo(prog, reply, 7 << 16 | 1);
+		send_echo(prog, reply, 7 << 16 | 9);
+		reply.us = 2000;
+		send_echo(prog, reply, 7 << 16 | 0);
+		key = send_echo(prog, reply, 7 << 16 | 0);
+		conn = prog_connection(prog, &key);
+		assert_non_null(conn.head);
+		/* The way of the replies is that of @key. */
+		stats = &conn.body->stats[!connection_dir(&key)];
+		assert_int_equal(stats->rtt.n, 2);
+		assert_int_equal(us_of(stats->rtt.min), 900);
+		assert_int_equal(us_of(stats->rtt.max), 2000);
+		assert_int_equal(conn.body->stats[connection_dir(&key)].rtt.n, 0);
+	}
+	assert_int_equal(prog_conn_counters(prog).created, 4);
+}
+
+/* A reply makes no entry, nor do other messages. */
+static void without_a_request_there_is_no_entry(void **state)
+{
+	struct prog *prog = prog_test_open(&options);
+
+	(void)state;
+	send_echo(prog, (struct tcp_frame){ .is_answer = true }, 1);
+	send_echo(prog,
+		  (struct tcp_frame){ .is_answer = true, .is_ipv6 = true }, 1);
+	assert_int_equal(prog_conn_counters(prog).created, 0);
+}
+
+/* ---- What else there is ------------------------------------------------------------- */
+
 /* As loopback and hairpins do: out and in, each with a time of its own. */
 static void a_packet_that_is_seen_twice_counts_once(void **state)
 {
@@ -352,6 +417,8 @@ int main(void)
 		cmocka_unit_test(sampling_leaves_no_segment_out),
 		cmocka_unit_test(what_was_sent_again_is_timed_by_its_timestamp),
 		cmocka_unit_test(the_lru_times_each_segment),
+		cmocka_unit_test(echoes_are_timed_by_their_numbers),
+		cmocka_unit_test(without_a_request_there_is_no_entry),
 		cmocka_unit_test(a_packet_that_is_seen_twice_counts_once),
 		cmocka_unit_test(buffers_have_the_payload_of_all_their_segments),
 		cmocka_unit_test(a_tuple_that_is_used_again_begins_anew),

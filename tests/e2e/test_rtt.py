@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Needs: tcpdump tshark
+# Needs: iputils-ping tcpdump tshark
 """Round-trip times, application latency and retransmissions of TCP, against the kernel's.
 
 The link delays and loses: lib/relay.py. NETOBS_TEST_RTT=N tries N of the 72 combinations, at
@@ -176,6 +176,26 @@ class Rtt(lab.LabTest):
                                 if "TimeFlowRttNs" in record) / 1000
         self.note(f"round trip {rtt:.0f} us, the kernel's "
                   f"{statistics.median(found['rtts']):.0f}")
+
+    def test_echo_requests_have_round_trip_times(self):
+        link = relay.Link(self.lab, 20_000)
+        process = self.start(link, "flows", "--rtt", "--interval", "60")
+        pings = {family: self.lab.spawn("ping", "-q", "-n", "-i", "0.2", "-c", 10, target,
+                                        ns=link.a, stdout=subprocess.PIPE, text=True)
+                 for family, (_, target) in relay.ADDRESSES.items()}
+        said = {family: ping.communicate(timeout=60)[0] for family, ping in pings.items()}
+        flows = {(record["Proto"], record.get("IcmpType")): record
+                 for record in self.finish(process)}
+        for family, proto, request, reply in (4, 1, 8, 0), (6, 58, 128, 129):
+            there, back = flows[proto, request], flows[proto, reply]
+            ours = there["MinRttNs"] / 1e6
+            pings_least = float(re.search(r"= ([\d.]+)/", said[family])[1])
+            self.note(f"IPv{family}: {ours:.3f} ms, ping says {pings_least:.3f}")
+            self.assertEqual(10, there["RttSamples"])
+            self.assertLess(abs(ours - pings_least), SHARE * pings_least)
+            self.assertNotIn("RttSamples", back)
+            for record in there, back:
+                self.assertNotIn("Retransmits", record)
 
     def test_without_the_option_records_have_nothing_of_it(self):
         link = relay.Link(self.lab, 0)

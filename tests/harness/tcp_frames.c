@@ -68,50 +68,87 @@ static void answer(uint8_t *bytes, size_t offset, bool is_ipv6)
 	swap_bytes(src, src + (is_ipv6 ? 16 : 4), is_ipv6 ? 16 : 4);
 }
 
-static void build(const struct tcp_frame *frame, struct packet_bytes *ret_bytes)
+/* All but the transport header. Returns where that goes. */
+static struct layer *put_network(struct layer layers[static LAYERS_MAX],
+				 const struct tcp_frame *frame)
 {
 	const struct layer vxlan[] = { ETH, IP4, VXLAN(7) };
-	struct layer layers[LAYERS_MAX], *at = layers;
-	size_t offset = 14;
+	struct layer *at = layers;
 
-	memset(layers, 0, sizeof(layers));
+	memset(layers, 0, LAYERS_MAX * sizeof(*layers));
 	if (frame->is_vxlan) {
 		memcpy(at, vxlan, sizeof(vxlan));
 		at += ARRAY_SIZE(vxlan);
-		offset += 20 + 8 + 8 + 14;
 	}
 	*at++ = (struct layer)ETH;
 	*at++ = frame->is_ipv6 ? (struct layer)IP6 : (struct layer)IP4;
-	put_tcp(&at, frame);
-	packet_build(layers, ret_bytes);
-	if (frame->stamps)
-		put_stamps(ret_bytes->bytes + ret_bytes->headers - STAMPS_SIZE,
-			   frame);
-	if (frame->is_answer) {
-		answer(ret_bytes->bytes, offset, frame->is_ipv6);
-		if (frame->is_vxlan)
-			answer(ret_bytes->bytes, 14, false);
+	return at;
+}
+
+/* Have it go the way that it goes. */
+static void direct(const struct tcp_frame *frame, uint8_t *bytes)
+{
+	size_t offset = 14;
+
+	if (!frame->is_answer)
+		return;
+	if (frame->is_vxlan) {
+		answer(bytes, offset, false);
+		offset += 20 + 8 + 8 + 14;
 	}
+	answer(bytes, offset, frame->is_ipv6);
+}
+
+static struct flow_key send(struct prog *prog, const struct tcp_frame *frame,
+			    const struct packet_bytes *bytes)
+{
+	struct prog_packet packet = { .bytes = bytes->bytes };
+	struct outcome parsed;
+
+	packet.len = bytes->len;
+	packet.egress = frame->egress;
+	packet.time_ns = (1000000 + frame->us) * 1000;
+	packet.gso_segs = frame->segments;
+	if (frame->segments)
+		packet.gso_size =
+			(frame->len + frame->segments - 1) / frame->segments;
+	assert_int_equal(prog_run(prog, &packet, NULL), 0);
+	parsed = host_parse(LINK_ETHERNET, bytes->bytes, bytes->len);
+	parsed.pkt.key.ifindex = 1; /* where the kernel says test runs are */
+	return parsed.pkt.key;
 }
 
 struct flow_key tcp_send(struct prog *prog, struct tcp_frame frame)
 {
+	struct layer layers[LAYERS_MAX], *at = put_network(layers, &frame);
 	struct packet_bytes bytes;
-	struct prog_packet packet = { .bytes = bytes.bytes };
-	struct outcome parsed;
 
-	build(&frame, &bytes);
-	packet.len = bytes.len;
-	packet.egress = frame.egress;
-	packet.time_ns = (1000000 + frame.us) * 1000;
-	packet.gso_segs = frame.segments;
-	if (frame.segments)
-		packet.gso_size =
-			(frame.len + frame.segments - 1) / frame.segments;
-	assert_int_equal(prog_run(prog, &packet, NULL), 0);
-	parsed = host_parse(LINK_ETHERNET, bytes.bytes, bytes.len);
-	parsed.pkt.key.ifindex = 1; /* where the kernel says test runs are */
-	return parsed.pkt.key;
+	put_tcp(&at, &frame);
+	packet_build(layers, &bytes);
+	if (frame.stamps)
+		put_stamps(bytes.bytes + bytes.headers - STAMPS_SIZE, &frame);
+	direct(&frame, bytes.bytes);
+	return send(prog, &frame, &bytes);
+}
+
+struct flow_key echo_send(struct prog *prog, struct tcp_frame frame,
+			  uint32_t number)
+{
+	struct layer layers[LAYERS_MAX], *at = put_network(layers, &frame);
+	uint8_t type = frame.is_ipv6 ? 128 + frame.is_answer :
+				       8 * !frame.is_answer;
+	uint32_t wire = htobe32(number);
+	struct packet_bytes bytes;
+
+	*at++ = (struct layer)POKE(frame.is_ipv6 ? 22 : 14, frame.port >> 8);
+	*at++ = (struct layer)POKE(frame.is_ipv6 ? 23 : 15, frame.port & 0xff);
+	*at++ = frame.is_ipv6 ? (struct layer)ICMP6(type, 0) :
+				(struct layer)ICMP(type, 0);
+	*at++ = (struct layer)DATA(56);
+	packet_build(layers, &bytes);
+	memcpy(bytes.bytes + bytes.headers, &wire, sizeof(wire));
+	direct(&frame, bytes.bytes);
+	return send(prog, &frame, &bytes);
 }
 
 /* What comes when, in microseconds, where the client's numbers begin at 100, the server's at 500. */

@@ -34,6 +34,13 @@ struct tcp_frame {
 struct flow_key tcp_send(struct prog *prog, struct tcp_frame frame);
 
 /*
+ * An echo request, or the reply to it, with an identifier and a sequence number: @number. What of
+ * @frame is the client's port is the end of the client's address here.
+ */
+struct flow_key echo_send(struct prog *prog, struct tcp_frame frame,
+			  uint32_t number);
+
+/*
  * Observed at the client: its segments go out. The handshake takes 300 us, the server 50 ms,
  * and its data is acknowledged after 20 us. All of it begins at @common.us.
  */

@@ -16,10 +16,8 @@
 #ifndef NETOBS_BPF_STORE_HASH_H
 #define NETOBS_BPF_STORE_HASH_H
 
+#include "bpf/once.h"
 #include "bpf/parse/cursor.h"
-
-#define READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
-#define WRITE_ONCE(x, v) (*(volatile typeof(x) *)&(x) = (v))
 
 enum {
 	HASH_FLOW_WORDS = sizeof(struct flow_key) / sizeof(__u32),

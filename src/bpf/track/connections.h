@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The connections that TCP packets belong to: see connection.h. */
+/* The connections that packets of TCP and echoes belong to: see connection.h. */
 #ifndef NETOBS_BPF_TRACK_CONNECTIONS_H
 #define NETOBS_BPF_TRACK_CONNECTIONS_H
 
 #include "expected.h"
 #include "bpf/apart.h"
+#include "bpf/rtt/echoes.h"
 #include "bpf/rtt/observe.h"
 #include "bpf/store/conn_places.h"
 #include "bpf/store/run.h"
@@ -84,6 +85,39 @@ static __always_inline void prefetch_head(__u32 index)
 		asm volatile("" ::"r"(READ_ONCE(head->check)));
 }
 
+/* Of the packet in the scratch, once its direction and whether it is an echo are noted. */
+static __always_inline struct conn_key
+noted_key(const struct packet *pkt, const struct noted_segment *noted)
+{
+	struct conn_key key = conn_key_of(&pkt->key, noted->dir);
+
+	if (noted->echo)
+		key.ports = (__u32)key.ports;
+	return key;
+}
+
+/* Have what it will be shown to come. */
+static __always_inline void note_place(struct noted_segment *noted,
+				       const struct packet *pkt)
+{
+	struct conn_key key = noted_key(pkt, noted);
+
+	noted->hash = conn_hash(&key, &config_secret);
+	noted->index =
+		bucket_of(noted->hash) * CONN_WAYS + conn_home(noted->hash);
+	prefetch_head(noted->index);
+}
+
+static __always_inline void note_time(struct noted_segment *noted, __u64 now)
+{
+	noted->segment.now = now;
+	noted->segment.tick = now >> CONN_TICK_SHIFT;
+	noted->segment.exact = 0;
+	noted->segment.taken = 0;
+	noted->segment.has_stamps = false;
+	noted->is_there = true;
+}
+
 /* Keep what of a TCP packet its connection will be shown, and have that come. */
 static __always_inline void note_segment(struct run *run,
 					 const struct __sk_buff *skb,
@@ -93,23 +127,37 @@ static __always_inline void note_segment(struct run *run,
 {
 	struct noted_segment *noted = &run->scratch->noted;
 	int dir = connection_dir(&pkt->key);
-	struct conn_key key;
 
 	if (dir < 0 || !segment_read(&noted->segment, skb, pkt, is_plain))
 		return;
-	key = conn_key_of(&pkt->key, dir);
-	noted->hash = conn_hash(&key, &config_secret);
-	noted->index =
-		bucket_of(noted->hash) * CONN_WAYS + conn_home(noted->hash);
 	noted->dir = dir;
-	prefetch_head(noted->index);
+	noted->echo = ECHO_NONE;
+	note_place(noted, pkt);
 	segment_measure(&noted->segment, skb, pkt, size);
-	noted->segment.now = run->now;
-	noted->segment.tick = run->now >> CONN_TICK_SHIFT;
-	noted->segment.exact = 0;
-	noted->segment.taken = 0;
-	noted->segment.has_stamps = false;
-	noted->is_there = true;
+	note_time(noted, run->now);
+}
+
+/* The same of an echo: its flags are those of a segment that makes an entry, or makes none. */
+static __always_inline void note_echo(struct run *run,
+				      const struct __sk_buff *skb,
+				      const struct packet *pkt)
+{
+	const __be32 *number =
+		(void *)(long)skb->data + (pkt->header_end & CURSOR_MASK);
+	struct noted_segment *noted = &run->scratch->noted;
+	enum echo_kind kind = echo_kind(&pkt->key);
+	int dir = addresses_dir(&pkt->key);
+
+	if (kind == ECHO_NONE || dir < 0 ||
+	    (void *)(number + 1) > (void *)(long)skb->data_end)
+		return;
+	noted->dir = dir;
+	noted->echo = kind;
+	noted->segment.seq = bpf_ntohl(*number);
+	noted->segment.header = 0;
+	noted->segment.flags = kind == ECHO_REQUEST ? TCP_SYN : TCP_FIN;
+	note_place(noted, pkt);
+	note_time(noted, run->now);
 }
 
 /* All but its key and its version. */
@@ -213,7 +261,7 @@ static __always_inline __u32 connection_place(struct scratch *scratch,
 	if (!connection_at((noted->index & -CONN_WAYS) + way, &conn))
 		return CONN_WAYS;
 	count_evicted(counters, bucket, way);
-	key = conn_key_of(&scratch->pkt.key, noted->dir);
+	key = noted_key(&scratch->pkt, noted);
 	connection_start(&conn, &key, noted->check, now);
 	bucket->ages[way] = conn_age(CONN_HALF_OPEN, now);
 	WRITE_ONCE(bucket->tags[way], conn_tag(noted->hash));
@@ -327,6 +375,15 @@ static __always_inline bool is_seen_elsewhere(struct conn_head *head, __u32 dir,
 	return false;
 }
 
+/* Rules are about TCP. Returns that its age may have changed. */
+static __always_inline bool echo_observed(const struct connection *conn,
+					  __u32 dir, struct noted_segment *noted)
+{
+	echo_observe(conn, dir, &noted->segment, noted->echo);
+	noted->segment.taken = 0;
+	return true;
+}
+
 static __always_inline void connection_add(const struct connection *conn,
 					   struct noted_segment *noted,
 					   __u32 index, __u16 hook)
@@ -336,7 +393,7 @@ static __always_inline void connection_add(const struct connection *conn,
 
 	if (conn->head->version & 1)
 		return;
-	if (is_another(conn, dir, segment)) {
+	if (!noted->echo && is_another(conn, dir, segment)) {
 		if (is_stray(conn, segment))
 			return;
 		connection_restart(index, segment->now);
@@ -345,7 +402,8 @@ static __always_inline void connection_add(const struct connection *conn,
 		return;
 	segment->may_time = may_time(noted);
 	segment->is_untimed = config_rtt == RTT_LRU;
-	if (connection_observe(conn, dir, segment))
+	if (noted->echo ? echo_observed(conn, dir, noted) :
+			  connection_observe(conn, dir, segment))
 		connection_age(conn, index, segment->now);
 	if (segment->exact)
 		noted->timed++;
@@ -429,7 +487,7 @@ static __always_inline void track_connection(const struct run *run,
 {
 	struct noted_segment *noted = &run->scratch->noted;
 	const struct conn_head *head = head_at(noted->index);
-	struct conn_key key = conn_key_of(&run->scratch->pkt.key, noted->dir);
+	struct conn_key key = noted_key(&run->scratch->pkt, noted);
 	__u32 way;
 
 	if (!head)
@@ -448,7 +506,7 @@ static __always_inline void track_connection(const struct run *run,
 	if (stamps_are_needed(head, noted->dir & 1, &noted->segment))
 		connection_stamps(skb, run->cpu_id);
 	connection_show(run->cpu_id);
-	if (config_rtt == RTT_LRU)
+	if (config_rtt == RTT_LRU && !noted->echo)
 		connection_expect(run->cpu_id);
 }
 

@@ -15,13 +15,13 @@ static void add_time(struct tcp_times *times, uint64_t ns)
 
 void tcp_health_add(struct tcp_health *health, const struct netobs_flow *flow)
 {
+	if (!(flow->has & NETOBS_HAS_TCP_HEALTH))
+		return;
 	/* The times are those of the connection until they are measured again. */
 	if (flow->has & NETOBS_HAS_RTT && flow->rtt_samples)
 		add_time(&health->rtt, flow->rtt_ns);
 	if (flow->has & NETOBS_HAS_APP_LATENCY && flow->app_responses)
 		add_time(&health->app_latency, flow->app_latency_ns);
-	if (!(flow->has & NETOBS_HAS_TCP_HEALTH))
-		return;
 	health->retransmits += flow->retransmits;
 	health->retransmitted_bytes += flow->retransmitted_bytes;
 	health->out_of_order += flow->out_of_order;
