@@ -164,6 +164,8 @@ struct netobs_sessions_stats {
 	uint64_t reported; /**< of these, delivered to on_session */
 	uint64_t lost;	  /**< of these, the process did not read fast enough */
 	uint64_t updates; /**< delivered of connections that were open */
+	/** Connections now: begun since the start, and not ended. 0 once stopped. */
+	uint64_t open;
 };
 
 /**
@@ -218,6 +220,16 @@ NETOBS_API int netobs_sessions_dispatch(struct netobs_sessions *sessions);
  * signal handler, and from any thread.
  */
 NETOBS_API void netobs_sessions_stop(struct netobs_sessions *sessions);
+
+/**
+ * Change the time between reports of sessions that live: the next one comes after @p interval_ms.
+ * What has been counted stays.
+ *
+ * @param interval_ms  0: they are reported when they end only; else at least 100
+ * @return 0; -EINVAL: @p sessions is NULL, or @p interval_ms is wrong
+ */
+NETOBS_API int netobs_sessions_interval_set(struct netobs_sessions *sessions,
+					    uint32_t interval_ms);
 
 /**
  * Read the totals. Sessions that wait in the kernel are ended, and not reported yet.

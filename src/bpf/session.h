@@ -129,8 +129,9 @@ enum {
 	SESSION_OWNED_SIZE = __builtin_offsetof(struct session_event, bytes_acked)
 };
 
-/* Connections that ended. */
+/* Of connections; only the sums over all CPUs mean something. */
 struct session_counts {
+	__u64 open; /* that have a start and have not ended */
 	__u64 ended;
 	__u64 lost;	    /* of these: there was no room in the ring buffer */
 	__u64 cgroups;	    /* whose paths were kept */

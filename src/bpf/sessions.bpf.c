@@ -240,6 +240,28 @@ static __always_inline void report(struct sock *sk, struct session_socket *socke
 
 /* ---- The life of a connection -------------------------------------------------------- */
 
+static __always_inline void begin(struct session_socket *socket,
+				  enum session_opened opened)
+{
+	struct session_counts *counts =
+		bpf_map_lookup_elem(&session_counts, &(__u32){ 0 });
+
+	socket->start_ns = bpf_ktime_get_boot_ns();
+	socket->opened = opened;
+	if (counts)
+		__sync_fetch_and_add(&counts->open, 1);
+}
+
+/* Older ones were not counted. */
+static __always_inline void count_end(const struct session_socket *socket)
+{
+	struct session_counts *counts =
+		bpf_map_lookup_elem(&session_counts, &(__u32){ 0 });
+
+	if (counts && socket && socket->start_ns)
+		__sync_fetch_and_add(&counts->open, -1);
+}
+
 /* It has ended before. */
 static __always_inline void report_waiting(struct sock *sk,
 					   struct session_socket *socket)
@@ -262,6 +284,7 @@ static __always_inline bool take_unseen_end(struct sock *sk,
 
 	if (!socket->state || !tp)
 		return false;
+	count_end(socket);
 	socket->end.time_ns = bpf_ktime_get_boot_ns();
 	socket->end.error = sk->sk_err;
 	socket->end.state = socket->state == TCP_FIN_WAIT1 &&
@@ -284,8 +307,7 @@ static __always_inline void begin_active(struct sock *sk)
 	report_waiting(sk, socket);
 	__builtin_memset(socket, 0, sizeof(*socket));
 	socket->state = TCP_SYN_SENT;
-	socket->start_ns = bpf_ktime_get_boot_ns();
-	socket->opened = SESSION_OPENED_ACTIVE;
+	begin(socket, SESSION_OPENED_ACTIVE);
 	if (is_of_current(sk))
 		note_current(socket, SESSION_BY_OPENING);
 }
@@ -304,8 +326,7 @@ static __always_inline void establish(struct sock *sk, int before)
 		socket->opened = SESSION_OPENED_ACTIVE;
 		return;
 	}
-	socket->start_ns = bpf_ktime_get_boot_ns();
-	socket->opened = SESSION_OPENED_PASSIVE;
+	begin(socket, SESSION_OPENED_PASSIVE);
 }
 
 static __always_inline void note_closing(struct sock *sk, int state)
@@ -375,6 +396,7 @@ static __always_inline void end(struct sock *sk, int state)
 	if (state == TCP_SYN_RECV &&
 	    (!socket || socket->opened != SESSION_OPENED_ACTIVE))
 		return; /* the handshake was not completed */
+	count_end(socket);
 	/* SOCK_DESTROY of sock_diag(7) is another process's. */
 	if (socket && is_of_current(sk) && end.error != ECONNABORTED)
 		note_current(socket, SESSION_BY_CLOSING);

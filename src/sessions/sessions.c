@@ -75,6 +75,11 @@ static loop_fn on_ring, on_ring_timer, on_list_timer, on_upkeep, on_stop;
 
 /* ---- Options --------------------------------------------------------------------------- */
 
+static bool is_interval(uint32_t interval_ms)
+{
+	return !interval_ms || interval_ms >= INTERVAL_MIN_MS;
+}
+
 static int check_options(const struct netobs_sessions_opts *opts,
 			 const struct log *log)
 {
@@ -84,7 +89,7 @@ static int check_options(const struct netobs_sessions_opts *opts,
 	} checks[] = {
 		{ "on_session", "it is not set", !opts->on_session },
 		{ "interval_ms", "it is less than 100",
-		  opts->interval_ms && opts->interval_ms < INTERVAL_MIN_MS },
+		  !is_interval(opts->interval_ms) },
 		{ "buffer_bytes", "it is not from 64 KiB to 1 GiB",
 		  opts->buffer_bytes < BUFFER_MIN ||
 			  opts->buffer_bytes > BUFFER_MAX },
@@ -281,13 +286,19 @@ static int on_upkeep(void *ctx, int fd)
 
 /* ---- Those that live --------------------------------------------------------------------- */
 
+static void set_list_timer(struct netobs_sessions *sessions)
+{
+	const int64_t interval_ns = sessions->opts.interval_ms * NSEC_PER_MSEC;
+
+	loop_set_timer(sessions->list_timer,
+		       interval_ns ? clock_boot_ns() + interval_ns : 0);
+}
+
 static void end_list(struct netobs_sessions *sessions)
 {
 	close_fd(&sessions->list_fd);
-	if (sessions->state == SESSIONS_RUNNING && sessions->opts.interval_ms)
-		loop_set_timer(sessions->list_timer,
-			       clock_boot_ns() + sessions->opts.interval_ms *
-							 NSEC_PER_MSEC);
+	if (sessions->state == SESSIONS_RUNNING)
+		set_list_timer(sessions);
 }
 
 /* A part of the list; the next call goes on. */
@@ -339,6 +350,24 @@ static int on_list_timer(void *ctx, int fd)
 	if (sessions->list_fd >= 0)
 		return read_list(sessions);
 	return sessions->state == SESSIONS_RUNNING ? begin_list(sessions) : 0;
+}
+
+int netobs_sessions_interval_set(struct netobs_sessions *sessions,
+				 uint32_t interval_ms)
+{
+	if (!sessions)
+		return -EINVAL;
+	log_expect_error(&sessions->log);
+	if (!is_interval(interval_ms)) {
+		log_error(&sessions->log, "interval_ms: it is less than %d",
+			  INTERVAL_MIN_MS);
+		return -EINVAL;
+	}
+	sessions->opts.interval_ms = interval_ms;
+	/* A list that is being read sets the timer at its end. */
+	if (sessions->state == SESSIONS_RUNNING && sessions->list_fd < 0)
+		set_list_timer(sessions);
+	return 0;
 }
 
 /* ---- Start ------------------------------------------------------------------------------- */
@@ -579,6 +608,8 @@ int netobs_sessions_stats_get(const struct netobs_sessions *sessions,
 					    sessions->counts_room);
 		stats.ended += counts.ended;
 		stats.lost += counts.lost;
+		if (sessions->state == SESSIONS_RUNNING)
+			stats.open = counts.open;
 	}
 	return sized_fill(ret_stats, &stats, sizeof(stats));
 }

@@ -25,6 +25,7 @@ struct fixture {
 	struct netobs_sessions *sessions;
 	struct netobs_session ends[2];
 	int n_ended[2]; /* records that say so */
+	int n_open[2];	/* and others */
 	uint16_t port;
 };
 
@@ -38,7 +39,10 @@ static void on_session(const struct netobs_session *session, void *user)
 	if (i && session->remote_port != f->port)
 		return;
 	f->ends[i] = *session;
-	f->n_ended[i] += session->ended != NETOBS_SESSION_OPEN;
+	if (session->ended)
+		f->n_ended[i]++;
+	else
+		f->n_open[i]++;
 }
 
 /* Once: it loads all programs, which takes seconds in an emulated machine. */
@@ -359,6 +363,49 @@ static void open_ones_are_reported_at_the_end_if_at_all(void **state)
 	}
 }
 
+/* Until there are so many reports of it at each end, or for a while. */
+static void await_open(struct fixture *f, int n, int64_t ms)
+{
+	const int64_t deadline = now_ms() + ms;
+	struct pollfd fd = { .fd = netobs_sessions_fd(f->sessions),
+			     .events = POLLIN };
+
+	while ((f->n_open[0] < n || f->n_open[1] < n) && now_ms() < deadline) {
+		poll(&fd, 1, 100);
+		assert_true(netobs_sessions_dispatch(f->sessions) >= 0);
+	}
+}
+
+static void the_interval_changes_while_sessions_are_followed(void **state)
+{
+	struct fixture *f = *state;
+	int fds[2];
+
+	if (!start(f, 0, 0))
+		return;
+	make_connection(f, true, fds);
+	assert_int_equal(netobs_sessions_interval_set(f->sessions, 99), -EINVAL);
+	assert_non_null(
+		strstr(netobs_sessions_last_error(f->sessions), "interval_ms"));
+	assert_int_equal(netobs_sessions_interval_set(NULL, 100), -EINVAL);
+	await_open(f, 1, 300);
+	assert_int_equal(f->n_open[0] + f->n_open[1], 0);
+
+	assert_int_equal(netobs_sessions_interval_set(f->sessions, 100), 0);
+	await_open(f, 3, PATIENCE_MS);
+	assert_in_range(f->n_open[0], 3, 4);
+
+	/* From now on there is one of a list that had begun, at most. */
+	assert_int_equal(netobs_sessions_interval_set(f->sessions, 0), 0);
+	memset(f->n_open, 0, sizeof(f->n_open));
+	await_open(f, 2, 500);
+	assert_in_range(f->n_open[0], 0, 1);
+	close_both(fds);
+	stop(f);
+	assert_int_equal(f->n_ended[0], 1);
+	assert_int_equal(f->n_ended[1], 1);
+}
+
 /* ---- Options and order of calls ----------------------------------------------------------- */
 
 static void wrong_options_are_named(void **state)
@@ -416,6 +463,7 @@ int main(void)
 		TEST(one_that_is_reset_and_not_closed_is_reported_at_the_stop),
 		TEST(a_listener_that_closes_ends_those_it_has_not_accepted),
 		TEST(open_ones_are_reported_at_the_end_if_at_all),
+		TEST(the_interval_changes_while_sessions_are_followed),
 		TEST(wrong_options_are_named),
 		TEST(nothing_is_delivered_before_the_start),
 	};
