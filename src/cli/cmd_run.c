@@ -34,7 +34,7 @@ static const struct args_command command = {
 		 "ends the service. netobs.conf(5) describes the configuration.\n",
 };
 
-enum { FD_CONTEXT, FD_METRICS, FD_CONTROL, FD_SINKS };
+enum { FD_CONTEXT, FD_SESSIONS, FD_METRICS, FD_CONTROL, FD_SINKS };
 
 struct loop {
 	struct service *service;
@@ -43,17 +43,22 @@ struct loop {
 	int64_t watchdog_at;
 };
 
-static void stop_context(void *ctx)
+static void stop_service(void *service)
 {
-	netobs_stop(ctx);
+	service_stop(service);
 }
 
 static nfds_t fill_fds(struct loop *loop)
 {
-	const struct service_sinks *sinks = &loop->service->sinks;
+	const struct service *service = loop->service;
+	const struct service_sinks *sinks = &service->sinks;
 
-	loop->fds[FD_CONTEXT] =
-		(struct pollfd){ .fd = netobs_fd(loop->service->ctx),
+	loop->fds[FD_CONTEXT] = (struct pollfd){
+		.fd = service->is_stopped ? -1 : netobs_fd(service->ctx),
+		.events = POLLIN,
+	};
+	loop->fds[FD_SESSIONS] =
+		(struct pollfd){ .fd = service_sessions_fd(&service->sessions),
 				 .events = POLLIN };
 	loop->fds[FD_METRICS] =
 		(struct pollfd){ .fd = metrics_fd(loop->service->metrics),
@@ -109,10 +114,9 @@ static int serve(struct loop *loop)
 		r = service_sinks_tend(&service->sinks);
 		if (r < 0)
 			return r;
-		r = netobs_dispatch(service->ctx);
-		service_send_alerts(service);
+		r = service_dispatch(service);
 		service_tend(service);
-		if (r < 0 && r != -EINTR)
+		if (r < 0)
 			return r == -ECANCELED ? 0 : r;
 	}
 }
@@ -140,7 +144,7 @@ static int run(struct service *service)
 
 	if (status != EXIT_FINE)
 		return status;
-	signals_catch(stop_context, service->ctx);
+	signals_catch(stop_service, service);
 	signals_catch_hangup();
 	if (observe(service) < 0)
 		status = EXIT_FAILED;

@@ -17,15 +17,14 @@
 #include "cli/common/human.h"
 #include "cli/view/output.h"
 #include "cli/common/privileges.h"
+#include "cli/common/session_choice.h"
 #include "cli/common/signals.h"
 
 struct sessions_config {
 	struct args_list outputs;
-	uint32_t duration_ms, interval_ms;
+	uint32_t duration_ms;
 	uint64_t count;
-	uint64_t buffer_bytes;
-	uint32_t pid;
-	const char *comm;
+	struct session_choice choice;
 	bool stats;
 	uint32_t verbose;
 };
@@ -40,13 +39,13 @@ static const struct args_option options[] = {
 	  "stop after this time" },
 	{ 'n', "count", ARGS_NUMBER, FIELD(count), "COUNT", NULL,
 	  "stop after so many records" },
-	{ 0, "interval", ARGS_SECONDS, FIELD(interval_ms), "SECONDS", NULL,
+	{ 0, "interval", ARGS_SECONDS, FIELD(choice.interval_ms), "SECONDS", NULL,
 	  "report open sessions this often, too (default: at their end only)" },
-	{ 0, "pid", ARGS_NUMBER32, FIELD(pid), "PID", NULL,
+	{ 0, "pid", ARGS_NUMBER32, FIELD(choice.pid), "PID", NULL,
 	  "of this process only" },
-	{ 0, "comm", ARGS_STRING, FIELD(comm), "NAME", NULL,
+	{ 0, "comm", ARGS_STRING, FIELD(choice.comm), "NAME", NULL,
 	  "of processes with this command name only" },
-	{ 'B', "buffer", ARGS_BYTES, FIELD(buffer_bytes), "BYTES", NULL,
+	{ 'B', "buffer", ARGS_BYTES, FIELD(choice.buffer_bytes), "BYTES", NULL,
 	  "kernel memory for sessions that wait to be read (default 4M)" },
 	{ 0, "stats", ARGS_SWITCH, FIELD(stats), NULL, NULL,
 	  "at the end, print totals as JSON on stderr" },
@@ -111,25 +110,12 @@ static void report_error(const struct session *session, const char *doing,
 
 /* ---- Records --------------------------------------------------------------------------- */
 
-static bool is_wanted(const struct sessions_config *config,
-		      const struct netobs_session *session)
-{
-	const bool is_known = session->record.has & NETOBS_SESSION_HAS_PROCESS;
-
-	/* The kernel cuts names that are longer. */
-	const size_t max = sizeof(session->process) - 1;
-
-	if (config->pid && (!is_known || session->pid != config->pid))
-		return false;
-	return !config->comm ||
-	       (is_known && !strncmp(session->process, config->comm, max));
-}
-
 static void on_session(const struct netobs_session *record, void *user)
 {
 	struct session *session = user;
 
-	if (!session->left || !is_wanted(&session->config, record))
+	if (!session->left ||
+	    !session_choice_takes(&session->config.choice, record))
 		return;
 	for (size_t i = 0; i < session->n_outputs; i++)
 		output_record(&session->outputs[i], &record->record);
@@ -326,17 +312,17 @@ static void print_stats(const struct session *session)
 
 static int run(struct session *session)
 {
-	const struct netobs_sessions_opts opts = {
+	struct netobs_sessions_opts opts = {
 		.sz = sizeof(opts),
-		.interval_ms = session->config.interval_ms,
-		.buffer_bytes = session->config.buffer_bytes,
 		.on_session = on_session,
 		.on_log = on_log,
 		.user = session,
 	};
 	bool is_complete;
-	int r = netobs_sessions_new(&opts, &session->sessions);
+	int r;
 
+	session_choice_fill(&session->config.choice, &opts);
+	r = netobs_sessions_new(&opts, &session->sessions);
 	if (r < 0) {
 		report_error(session, "use these options", r);
 		return r == -EINVAL ? EXIT_USAGE : EXIT_FAILED;

@@ -6,20 +6,18 @@
 import collections
 import json
 import os
-import socket
 import subprocess
 import sys
-import threading
 import time
 
 from lib import collectors
-from lib import http_lab
 from lib import ipfix
 from lib import lab
 from lib import metrics
 from lib import observer
 from lib import relay
 from lib.persistent import PersistentTest
+from lib.record_sinks import Http, Lines, sink_section
 from lib.service import AGAIN, ServiceTest
 
 EACH = "rtt > 0ns hold 0s limit none" # sample is an alert
@@ -27,23 +25,6 @@ SECONDS = 2
 STATUS_S = 0.3 # a status is made anew after less
 PEN = 4711
 METRICS = ("rtt", "app_latency", "retransmits", "rate")
-
-
-class Lines(threading.Thread):
-    """A collector of JSON lines over TCP."""
-
-    def __init__(self, ns):
-        super().__init__(daemon=True)
-        with ns:
-            self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        self.found = []
-        self.start()
-
-    def run(self):
-        peer, _ = self.listener.accept()
-        with peer, peer.makefile("rb") as lines:
-            self.found += map(json.loads, lines)
 
 
 class Flows(collectors.NfCapd):
@@ -54,21 +35,8 @@ class Flows(collectors.NfCapd):
         return flow
 
 
-class Http(http_lab.Collector):
-    """It takes any records."""
-
-    def take(self, records, is_unanswered):
-        with self.lock:
-            self.lines += records
-        return http_lab.Answer(204)
-
-
 def alert_section(name, rule):
     return [f'[alert "{name}"]', f"rule = {rule}"]
-
-
-def sink_section(name, output, *more):
-    return [f'[sink "{name}"]', f"output = {output}", *more]
 
 
 class AlertsTest(ServiceTest):

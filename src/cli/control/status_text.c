@@ -229,6 +229,20 @@ static void print_alerts(struct json_value status)
 	}
 }
 
+static void print_sessions(struct json_value status)
+{
+	struct json_value sessions = json_get(status, "sessions");
+
+	if (!sessions.at)
+		return;
+	printf("\nSessions\n  %" PRIu64 " open; %" PRIu64 " ended: %" PRIu64
+	       " reported, %" PRIu64 " of other processes, %" PRIu64
+	       " lost; %" PRIu64 " reports of open ones\n",
+	       get_number(sessions, "open"), get_number(sessions, "ended"),
+	       get_number(sessions, "reported"), get_number(sessions, "left_out"),
+	       get_number(sessions, "lost"), get_number(sessions, "updates"));
+}
+
 static void print_drain_time(struct json_value drains, const char *label,
 			     const char *path)
 {
@@ -354,6 +368,7 @@ void status_print(struct json_value answer)
 	print_interfaces(status);
 	print_rules(status);
 	print_alerts(status);
+	print_sessions(status);
 	print_tables(status);
 	print_sinks(status);
 	print_log(status);

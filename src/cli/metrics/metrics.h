@@ -15,10 +15,12 @@
 
 #include <netobs/netobs.h>
 
+#include "cli/common/session_choice.h"
 #include "tcp_health.h"
 
 struct alert_rules;
 struct output;
+struct rtt_check;
 struct rules;
 
 enum { METRICS_AGE_MS = 100, METRICS_INTERFACES = 128 /* that have series */ };
@@ -42,6 +44,8 @@ struct metrics_source {
 	uint32_t sampling;	   /* one packet or flow of so many; 0: all */
 	uint64_t errors, warnings; /* that have been logged */
 	struct tcp_health health;  /* of all records: the caller adds them */
+	struct session_totals sessions;
+	const struct rtt_check *rtt_check; /* NULL: none */
 	void (*on_log)(int level, const char *message, void *user);
 	void *user;
 };

@@ -273,6 +273,17 @@ static const void *set_evicted(const struct metrics_values *values, size_t i,
 	return all[i].count;
 }
 
+static const void *set_session_ending(const struct metrics_values *values,
+				      size_t i, struct metrics_labels *labels)
+{
+	if (i == NETOBS_SESSION_OPEN)
+		return METRICS_SKIP; /* those are updates */
+	if (i == NETOBS_SESSION_ENDINGS)
+		return NULL;
+	add_label(labels, "ended", netobs_session_ended_name(i));
+	return &values->sessions.reported[i];
+}
+
 static const void *set_log_level(const struct metrics_values *values, size_t i,
 				 struct metrics_labels *labels)
 {
@@ -446,6 +457,25 @@ const struct metric metrics_table[] = {
 	{ "netobs_alerts_lost", COUNTER,
 	  "Alerts lost because the process was late",
 	  OF(set_alert, netobs_alert_counts, lost) },
+
+	{ "netobs_sessions", GAUGE,
+	  "Open TCP connections of local sockets that began while they were observed",
+	  ONE(sessions.open) },
+	{ "netobs_sessions_ended", COUNTER,
+	  "TCP connections of local sockets that ended", ONE(sessions.ended) },
+	{ "netobs_sessions_reported", COUNTER,
+	  "Of these, records, by how they ended", .set = set_session_ending },
+	{ "netobs_sessions_left_out", COUNTER,
+	  "Of these, connections of other processes than was chosen",
+	  ONE(sessions.left_out) },
+	{ "netobs_sessions_lost", COUNTER,
+	  "Of these, connections lost because the process was late",
+	  ONE(sessions.lost) },
+	{ "netobs_sessions_updates", COUNTER, "Records of open connections",
+	  ONE(sessions.updates) },
+	{ "netobs_tcp_rtt_difference_seconds", HISTOGRAM,
+	  "Difference between the smallest round-trip times of a connection in its packets and in the kernel",
+	  ONE(rtt_difference) },
 
 	{ "netobs_drain_duration_seconds", HISTOGRAM,
 	  "Time that drains took, from their begin to their last record",

@@ -12,6 +12,7 @@
 #include "cli/common/alert_rules.h"
 #include "base/clock_ms.h"
 #include "crossings.h"
+#include "rtt_check.h"
 #include "cli/view/output.h"
 #include "cli/common/rules.h"
 
@@ -284,6 +285,7 @@ static void find_histograms(struct metrics_values *values)
 	};
 	values->rtt = histogram_of(&values->health.rtt);
 	values->app_latency = histogram_of(&values->health.app_latency);
+	values->rtt_difference = histogram_of(&values->rtt_differences);
 }
 
 /* ---- All -------------------------------------------------------------------------- */
@@ -298,6 +300,9 @@ void metrics_collect(const struct metrics_source *source,
 	values->connections.sz = sizeof(values->connections);
 	netobs_connection_stats_get(source->ctx, &values->connections);
 	values->health = source->health;
+	if (source->rtt_check)
+		values->rtt_differences = source->rtt_check->differences;
+	values->sessions = source->sessions;
 	find_histograms(values);
 	values->interfaces = values->stats.interfaces;
 	values->shadowed = values->stats.shadowed;

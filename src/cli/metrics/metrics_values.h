@@ -66,7 +66,10 @@ struct metrics_values {
 	struct netobs_engine_stats engine;
 	struct netobs_connection_stats connections; /* all 0 without RTT */
 	struct tcp_health health;
-	struct metrics_histogram drains, rtt, app_latency; /* of the above */
+	struct tcp_times rtt_differences;
+	struct metrics_histogram drains, rtt, app_latency,
+		rtt_difference; /* of the above */
+	struct session_totals sessions;
 	struct metrics_process process;
 	uint64_t interfaces, shadowed, programs, sampling, errors, warnings;
 	uint64_t bpf_stats_enabled;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "tcp_health.h"
 
-static void add_time(struct tcp_times *times, uint64_t ns)
+void tcp_times_add(struct tcp_times *times, uint64_t ns)
 {
 	const uint64_t shortest_ns = TCP_TIME_SHORTEST_US * UINT64_C(1000);
 	unsigned int class = 0;
@@ -19,9 +19,9 @@ void tcp_health_add(struct tcp_health *health, const struct netobs_flow *flow)
 		return;
 	/* The times are those of the connection until they are measured again. */
 	if (flow->has & NETOBS_HAS_RTT && flow->rtt_samples)
-		add_time(&health->rtt, flow->rtt_ns);
+		tcp_times_add(&health->rtt, flow->rtt_ns);
 	if (flow->has & NETOBS_HAS_APP_LATENCY && flow->app_responses)
-		add_time(&health->app_latency, flow->app_latency_ns);
+		tcp_times_add(&health->app_latency, flow->app_latency_ns);
 	health->retransmits += flow->retransmits;
 	health->retransmitted_bytes += flow->retransmitted_bytes;
 	health->out_of_order += flow->out_of_order;

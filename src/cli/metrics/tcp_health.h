@@ -18,6 +18,8 @@ struct tcp_times {
 	uint64_t n, sum_ns;
 };
 
+void tcp_times_add(struct tcp_times *times, uint64_t ns);
+
 struct tcp_health {
 	struct tcp_times rtt, app_latency; /* of records with new samples */
 	uint64_t retransmits, retransmitted_bytes;

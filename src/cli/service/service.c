@@ -115,6 +115,7 @@ static void on_flow(const struct netobs_flow *flow, void *user)
 
 	service->is_draining = true;
 	tcp_health_add(&service->metrics_source.health, flow);
+	rtt_check_flow(&service->rtt_check, flow);
 	service_sinks_flow(&service->sinks, flow);
 	control_flow(service->control, flow);
 }
@@ -123,7 +124,16 @@ static void on_alert(const struct netobs_alert *alert, void *user)
 {
 	struct service *service = user;
 
-	service_sinks_alert(&service->sinks, alert);
+	service_sinks_record(&service->sinks, &alert->record);
+}
+
+static void on_session(const struct netobs_session *session, void *user)
+{
+	struct service *service = user;
+
+	if (service->config->flows.rtt)
+		rtt_check_session(&service->rtt_check, session);
+	service_sinks_record(&service->sinks, &session->record);
 }
 
 /* The sinks and rules of this moment. */
@@ -136,6 +146,8 @@ static void refresh_metrics(struct service *service)
 		service->config->flows.sampling_interval;
 	service->metrics_source.rules = rules->default_action ? rules : NULL;
 	service->metrics_source.alerts = &service->config->flows.alerts;
+	service->metrics_source.sessions =
+		service_sessions_totals(&service->sessions);
 }
 
 void service_serve_metrics(struct service *service)
@@ -208,8 +220,11 @@ static void fill_options(struct service *service,
 	opts->user = service;
 }
 
-static void set_pattern(struct service *service)
+static void set_callbacks(struct service *service)
 {
+	service->sessions.on_session = on_session;
+	service->sessions.on_log = service_log;
+	service->sessions.user = service;
 	service->sinks.pattern = (struct output){
 		.on_log = service_log,
 		.get_stats = get_stats,
@@ -275,15 +290,23 @@ static void warn_of_commits(struct service *service)
 			service);
 }
 
-static void warn_of_alerts(struct service *service)
+static bool has_sink_of(const struct service_config *config, const char *type)
+{
+	for (size_t i = 0; i < config->n_sinks; i++)
+		if (output_spec_takes(config->sinks[i].text, type))
+			return true;
+	return false;
+}
+
+static void warn_of_missing_sinks(struct service *service)
 {
 	const struct service_config *config = service->config;
 
-	for (size_t i = 0; i < config->n_sinks; i++)
-		if (output_spec_takes(config->sinks[i].text, "alert"))
-			return;
-	if (config->flows.alerts.n)
+	if (config->flows.alerts.n && !has_sink_of(config, "alert"))
 		log_warning("alerts are counted, and sent to no sink: one takes them with 'records = alert' or 'records = flow,alert'",
+			    service);
+	if (config->wants_sessions && !has_sink_of(config, "session"))
+		log_warning("sessions are counted, and sent to no sink: one takes them with 'records = session' or 'records = flow,session'",
 			    service);
 }
 
@@ -326,6 +349,7 @@ static int begin_change(struct service *service)
 	service_config_keep(config, service->config, log_warning, service);
 	resume_sinks(service);
 	r = service_sinks_prepare(&service->sinks, config);
+	r = r ?: service_sessions_prepare(&service->sessions, config);
 	if (r < 0)
 		return r;
 	fill_options(service, config, &opts);
@@ -340,15 +364,17 @@ static int finish_change(struct service *service, int r)
 
 	if (r < 0) {
 		service_sinks_abandon(&service->sinks);
+		service_sessions_abandon(&service->sessions);
 		metrics_forget(service->metrics);
 		free_config(config);
 		return r;
 	}
 	replace_config(service, config);
 	warn_of_commits(service);
-	warn_of_alerts(service);
+	warn_of_missing_sinks(service);
 	resume_sinks(service);
 	r = service_sinks_commit(&service->sinks, config);
+	service_sessions_commit(&service->sessions, config);
 	return r < 0 ? r : alerts;
 }
 
@@ -405,9 +431,30 @@ void service_reload(struct service *service)
 	service->is_reload_due = true;
 }
 
-void service_send_alerts(struct service *service)
+/* Alerts and sessions are not for the end of the interval. */
+int service_dispatch(struct service *service)
 {
-	service_sinks_flush_alerts(&service->sinks);
+	int r = service->is_stopped ? -ECANCELED : netobs_dispatch(service->ctx);
+	int sessions = service_sessions_dispatch(&service->sessions);
+
+	service_sinks_flush_prompt(&service->sinks);
+	if (r == -ECANCELED) {
+		/* The observer may be of a reload that comes too late. */
+		service_sessions_abandon(&service->sessions);
+		service_sessions_stop(&service->sessions);
+		service->is_stopped = true;
+	}
+	if (r < 0 && r != -ECANCELED && r != -EINTR)
+		return r;
+	if (sessions < 0 && sessions != -ECANCELED)
+		return sessions;
+	return r == -ECANCELED && sessions == -ECANCELED ? r : 0;
+}
+
+void service_stop(struct service *service)
+{
+	netobs_stop(service->ctx);
+	service_sessions_stop(&service->sessions);
 }
 
 /* Spools of sinks that are replaced between two commits have no record that a later one has. */
@@ -420,7 +467,9 @@ void service_tend(struct service *service)
 	r = service->next ? netobs_change_result(service->ctx) : 0;
 	if (service->next && r != -EINPROGRESS)
 		end_reload(service, finish_change(service, r));
-	if (service->is_reload_due && !service->next)
+	/* Two observers would both report the same sessions. */
+	if (service->is_reload_due && !service->next && !service->is_stopped &&
+	    !service->sessions.is_leaving)
 		begin_reload(service);
 }
 
@@ -494,12 +543,12 @@ int service_start(struct service *service)
 	if (!service->config)
 		return EXIT_USAGE;
 	set_log_level(service);
-	set_pattern(service);
+	set_callbacks(service);
 	fill_options(service, service->config, &opts);
 	r = netobs_new(&opts, &service->ctx);
 	if (r == 0)
 		r = set_alerts(service, service->config);
-	warn_of_alerts(service);
+	warn_of_missing_sinks(service);
 	return r < 0 ? EXIT_FAILED : EXIT_FINE; /* which was logged */
 }
 
@@ -512,6 +561,7 @@ static int open_metrics(struct service *service)
 	service->metrics_source = (struct metrics_source){
 		.ctx = service->ctx,
 		.outputs = service->sinks.outputs,
+		.rtt_check = &service->rtt_check,
 		.sampling = service->config->flows.sampling_interval,
 		.on_log = service_log,
 		.user = service,
@@ -534,6 +584,7 @@ int service_observe(struct service *service)
 
 	r = r ?: open_control(service);
 	r = r ?: netobs_start(service->ctx);
+	r = r ?: service_sessions_prepare(&service->sessions, service->config);
 	if (r < 0)
 		return r;
 	/* Sinks may start threads, which would keep more. */
@@ -542,6 +593,7 @@ int service_observe(struct service *service)
 	r = service_sinks_prepare(&service->sinks, service->config);
 	if (r == 0)
 		r = service_sinks_commit(&service->sinks, service->config);
+	service_sessions_commit(&service->sessions, service->config);
 	if (r == 0)
 		notify_send("READY=1");
 	return r;
@@ -574,6 +626,7 @@ int service_end(struct service *service)
 
 void service_clear(struct service *service)
 {
+	service_sessions_done(&service->sessions);
 	netobs_free(service->ctx);
 	free_config(service->next);
 	free_config(service->config);

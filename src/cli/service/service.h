@@ -3,7 +3,9 @@
 #ifndef NETOBS_CLI_SERVICE_H
 #define NETOBS_CLI_SERVICE_H
 
+#include "cli/metrics/rtt_check.h"
 #include "service_config.h"
+#include "service_sessions.h"
 #include "service_sinks.h"
 
 struct netobs;
@@ -36,8 +38,10 @@ struct service {
 	bool is_reload_due;
 	struct netobs *ctx;
 	struct service_sinks sinks;
+	struct service_sessions sessions;
 	struct metrics *metrics;
 	struct metrics_source metrics_source;
+	struct rtt_check rtt_check;
 	struct control *control;
 	struct service_log log;
 	struct service_reloads reloads;
@@ -47,7 +51,7 @@ struct service {
 	bool has_levels; /* of lines on stderr, for the journal */
 	bool has_commits; /* all sinks can undo what a killed process had not committed */
 	bool is_draining; /* there are records behind the last interval */
-	bool is_stopping;
+	bool is_stopped;  /* its context is */
 };
 
 /**
@@ -66,11 +70,18 @@ int service_observe(struct service *service);
  */
 void service_reload(struct service *service);
 
-/** Continue with a reload, if there is one: after each netobs_dispatch(). */
+/** Continue with a reload, if there is one: after each service_dispatch(). */
 void service_tend(struct service *service);
 
-/** Have sinks send the alerts of the last netobs_dispatch(): they are not for the interval. */
-void service_send_alerts(struct service *service);
+/**
+ * Deliver what has been observed, for some milliseconds.
+ *
+ * @return 0; -ECANCELED: it was stopped, and all is delivered; < 0: it failed
+ */
+int service_dispatch(struct service *service);
+
+/** Have it stop; in a signal handler, too. */
+void service_stop(struct service *service);
 
 /** Serve those who ask for metrics; when metrics_fd() polls readable. */
 void service_serve_metrics(struct service *service);

@@ -79,6 +79,19 @@ static bool keep_filters(struct service_config *config,
 	return true;
 }
 
+/* An observer has its buffer from the start on. */
+static bool keep_buffer(struct service_config *config,
+			const struct service_config *running)
+{
+	const uint64_t buffer = running->sessions.buffer_bytes;
+
+	if (!config->wants_sessions || !running->wants_sessions ||
+	    config->sessions.buffer_bytes == buffer)
+		return false;
+	config->sessions.buffer_bytes = buffer;
+	return true;
+}
+
 void service_config_keep(struct service_config *config,
 			 const struct service_config *running,
 			 void (*on_kept)(const char *line, void *user),
@@ -92,6 +105,9 @@ void service_config_keep(struct service_config *config,
 		if (key->is_fixed &&
 		    keep_field(config, running, service_key_option(key)))
 			report_kept(key, on_kept, user);
+	if (keep_buffer(config, running))
+		on_kept("[sessions] buffer: the new value takes effect after a restart",
+			user);
 	if (config->n_alerts && !config->flows.rtt) {
 		alert_rules_clear(&config->flows.alerts);
 		config->n_alerts = 0;

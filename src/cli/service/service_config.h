@@ -6,6 +6,7 @@
 #include <netobs/netobs.h>
 
 #include "conf.h"
+#include "cli/common/session_choice.h"
 #include "cli/control/control.h"
 #include "cli/flows/flows_config.h"
 
@@ -26,6 +27,8 @@ struct service_config {
 	bool persist;
 	const char *persist_dir; /* NULL: NETOBS_PERSIST_DIR */
 	const char *filter;
+	bool wants_sessions;
+	struct session_choice sessions;
 	struct control_config control;
 	struct service_item sinks[SERVICE_SINKS_MAX];
 	size_t n_sinks;

@@ -32,6 +32,13 @@ static const struct args_option own_options[] = {
 	  NULL },
 	{ 0, "log-level", ARGS_CHOICE, FIELD(log_level),
 	  "error|warning|info|debug", service_log_levels, NULL },
+	{ 0, "enabled", ARGS_SWITCH, FIELD(wants_sessions), NULL, NULL, NULL },
+	{ 0, "sessions-interval", ARGS_SECONDS, FIELD(sessions.interval_ms),
+	  "SECONDS", NULL, NULL },
+	{ 0, "pid", ARGS_NUMBER32, FIELD(sessions.pid), "PID", NULL, NULL },
+	{ 0, "comm", ARGS_STRING, FIELD(sessions.comm), "NAME", NULL, NULL },
+	{ 0, "buffer", ARGS_BYTES, FIELD(sessions.buffer_bytes), "BYTES", NULL,
+	  NULL },
 	{ 0, "path", ARGS_STRING, FIELD(control.path), "PATH", NULL, NULL },
 	{ 0, "group", ARGS_STRING, FIELD(control.group), "GROUP", NULL, NULL },
 	{ 0, "mode", ARGS_STRING, FIELD(control.mode), "MODE", NULL, NULL },
@@ -59,6 +66,11 @@ const struct service_key service_keys[] = {
 	{ "flows", "per_interface", "no", true, NULL },
 	{ "flows", "timestamps", "coarse", true, NULL },
 	{ "flows", "min_bytes", "", true, NULL },
+	{ "sessions", "enabled", "no", false, NULL },
+	{ "sessions", "interval", "", false, "sessions-interval" },
+	{ "sessions", "pid", "", false, NULL },
+	{ "sessions", "comm", "", false, NULL },
+	{ "sessions", "buffer", "4M", false, NULL },
 	{ "limits", "max_flows", "1048576", true, NULL },
 	{ "limits", "max_memory", "", true, NULL },
 	{ "limits", "max_connections", "65536", true, NULL },
@@ -102,9 +114,7 @@ const struct args_option *service_key_option(const struct service_key *key)
 	const struct args_option *own = own_options;
 	char name[32];
 
-	if (key->option)
-		return flows_config_find(key->option);
-	snprintf(name, sizeof(name), "%s", key->name);
+	snprintf(name, sizeof(name), "%s", key->option ?: key->name);
 	for (char *at = name; (at = strchr(at, '_'));)
 		*at = '-';
 	while (own->name && strcmp(own->name, name))
@@ -208,6 +218,7 @@ void service_keys_default(struct service_config *config)
 			   .attach_order = -1,
 			   .conns_sort = -1 },
 		.default_action = -1,
+		.sessions.buffer_bytes = 4 << 20, /* the library's default */
 		.log_level = -1,
 	};
 }
@@ -249,6 +260,8 @@ static bool check_value(struct service_config *config,
 			const struct service_key *key, const char *value,
 			char *ret_why, size_t size)
 {
+	if (!strcmp(key->section, "sessions"))
+		return session_choice_check(&config->sessions, ret_why, size);
 	if (!strcmp(key->name, "interface") || !strcmp(key->name, "exclude"))
 		return flows_check_interface(value, ret_why, size);
 	if (!strcmp(key->name, "interval"))

@@ -46,6 +46,16 @@ static bool close_sink(struct service_sinks *sinks, size_t at)
 	return is_complete;
 }
 
+static uint32_t types_of(const char *spec)
+{
+	uint32_t types = 0;
+	const char *name;
+
+	for (unsigned int i = 0; (name = netobs_record_type_name(i)); i++)
+		types |= (uint32_t)output_spec_takes(spec, name) << i;
+	return types;
+}
+
 static int open_sink(struct service_sinks *sinks, const char *name,
 		     const char *spec, enum service_sink_state state)
 {
@@ -57,7 +67,7 @@ static int open_sink(struct service_sinks *sinks, const char *name,
 		.name = strdup(name),
 		.spec = strdup(spec),
 		.state = state,
-		.takes_alerts = output_spec_takes(spec, "alert"),
+		.types = types_of(spec),
 	};
 	if (!sink->name || !sink->spec) {
 		free(sink->name);
@@ -247,26 +257,27 @@ void service_sinks_flow(struct service_sinks *sinks,
 			output_flow(&sinks->outputs[i], flow);
 }
 
-void service_sinks_alert(struct service_sinks *sinks,
-			 const struct netobs_alert *alert)
+void service_sinks_record(struct service_sinks *sinks,
+			  const struct netobs_record *record)
 {
 	for (size_t i = 0; i < sinks->n; i++) {
 		struct service_sink *sink = &sinks->sinks[i];
 
-		if (sink->state != SERVICE_SINK_IN_USE || !sink->takes_alerts)
+		if (sink->state != SERVICE_SINK_IN_USE ||
+		    !(sink->types >> record->type & 1))
 			continue;
-		output_record(&sinks->outputs[i], &alert->record);
-		sink->has_alerts = true;
+		output_record(&sinks->outputs[i], record);
+		sink->has_prompt = true;
 	}
 }
 
-void service_sinks_flush_alerts(struct service_sinks *sinks)
+void service_sinks_flush_prompt(struct service_sinks *sinks)
 {
 	for (size_t i = 0; i < sinks->n; i++) {
-		if (!sinks->sinks[i].has_alerts)
+		if (!sinks->sinks[i].has_prompt)
 			continue;
 		output_interval(&sinks->outputs[i]);
-		sinks->sinks[i].has_alerts = false;
+		sinks->sinks[i].has_prompt = false;
 	}
 }
 

@@ -6,7 +6,7 @@
 #ifndef NETOBS_CLI_SERVICE_SINKS_H
 #define NETOBS_CLI_SERVICE_SINKS_H
 
-#include <netobs/alert.h>
+#include <netobs/record.h>
 
 #include "cli/view/output.h"
 #include "service_config.h"
@@ -26,8 +26,8 @@ enum service_sink_state {
 struct service_sink {
 	char *name, *spec;
 	enum service_sink_state state;
-	bool takes_alerts;
-	bool has_alerts; /* that are to be sent now */
+	uint32_t types; /* of records that it takes: bits by enum netobs_record_type */
+	bool has_prompt; /* records that are to be sent now */
 };
 
 struct service_sinks {
@@ -67,10 +67,10 @@ int service_sinks_reopen(struct service_sinks *sinks);
 void service_sinks_flow(struct service_sinks *sinks,
 			const struct netobs_flow *flow);
 
-/* To those that take alerts, which send it when service_sinks_flush_alerts() is called. */
-void service_sinks_alert(struct service_sinks *sinks,
-			 const struct netobs_alert *alert);
-void service_sinks_flush_alerts(struct service_sinks *sinks);
+/* Of another type, to those that take it, which send it with service_sinks_flush_prompt(). */
+void service_sinks_record(struct service_sinks *sinks,
+			  const struct netobs_record *record);
+void service_sinks_flush_prompt(struct service_sinks *sinks);
 
 void service_sinks_interval(struct service_sinks *sinks);
 

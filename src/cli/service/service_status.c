@@ -250,6 +250,24 @@ static void add_alerts(struct json *json, const struct service *service)
 	alert_rules_json(alerts, service->ctx, json);
 }
 
+static void add_sessions(struct json *json, const struct service *service)
+{
+	const struct session_totals totals =
+		service_sessions_totals(&service->sessions);
+
+	if (!service->config->wants_sessions)
+		return;
+	json_key(json, "sessions");
+	json_open(json, '{');
+	json_key_u64(json, "open", totals.open);
+	json_key_u64(json, "ended", totals.ended);
+	json_key_u64(json, "reported", session_totals_reported(&totals));
+	json_key_u64(json, "left_out", totals.left_out);
+	json_key_u64(json, "lost", totals.lost);
+	json_key_u64(json, "updates", totals.updates);
+	json_close(json, '}');
+}
+
 /* ---- The work --------------------------------------------------------------------- */
 
 static void add_tables(struct json *json, const struct netobs_stats *stats,
@@ -454,6 +472,7 @@ void service_status_add(struct json *json, void *user)
 	add_interfaces(json, service);
 	add_rules(json, service);
 	add_alerts(json, service);
+	add_sessions(json, service);
 	add_tables(json, &stats, &engine);
 	add_connections(json, service);
 	add_kept(json, &engine);

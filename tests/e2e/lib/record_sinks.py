@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""Sinks of a service that take records of any type, and their collectors."""
+
+import json
+import socket
+import threading
+
+from lib import http_lab
+
+
+class Lines(threading.Thread):
+    """A collector of JSON lines over TCP."""
+
+    def __init__(self, ns):
+        super().__init__(daemon=True)
+        with ns:
+            self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.found = []
+        self.start()
+
+    def run(self):
+        peer, _ = self.listener.accept()
+        with peer, peer.makefile("rb") as lines:
+            self.found += map(json.loads, lines)
+
+
+class Http(http_lab.Collector):
+    """It takes any records."""
+
+    def take(self, records, is_unanswered):
+        with self.lock:
+            self.lines += records
+        return http_lab.Answer(204)
+
+
+def sink_section(name, output, *more):
+    return [f'[sink "{name}"]', f"output = {output}", *more]

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""Runs `netobsctl sessions` and reads what it says."""
+
+import json
+import signal
+import struct
+import subprocess
+import tempfile
+
+from lib import observer
+
+RESET = struct.pack("ii", 1, 0)  # SO_LINGER
+
+
+class Sessions:
+    """netobsctl sessions, for all namespaces."""
+
+    def __init__(self, test, *arguments):
+        self.test = test
+        self.out = tempfile.TemporaryFile("w+", encoding="utf-8")
+        test.addCleanup(self.out.close)
+        self.process = test.lab.spawn(
+            observer.netobsctl(), "sessions", "-o", "json", "--stats", "-v", *arguments,
+            stdout=self.out, stderr=subprocess.PIPE, text=True)
+        line = self.process.stderr.readline()
+        while "following the TCP sockets" not in line:
+            assert line, "netobsctl ended"
+            line = self.process.stderr.readline()
+
+    def records(self):
+        self.out.seek(0)
+        return [json.loads(line) for line in self.out.read().splitlines()]
+
+    def stop(self):
+        """The records, and the totals."""
+        self.process.send_signal(signal.SIGTERM)
+        errors = self.process.communicate(timeout=60)[1]
+        self.test.assertEqual(self.process.returncode, 0, errors)
+        observer.check_sanitizer(errors)
+        totals = json.loads(errors.splitlines()[-1])
+        self.test.assertEqual(totals["ended"], totals["reported"] + totals["lost"])
+        return self.records(), totals

@@ -1,0 +1,431 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""Sessions of the service: [sessions] that changes while it runs, and the sinks that they go to.
+
+How connections talk and end is random; a failure prints its seed, and NETOBS_TEST_SEED=SEED
+repeats it.
+"""
+
+import collections
+import json
+import os
+import random
+import socket
+import subprocess
+import threading
+
+from lib import lab
+from lib import metrics
+from lib import observer
+from lib.persistent import PersistentTest
+from lib.record_sinks import Http, Lines, sink_section
+from lib.service import AGAIN, ServiceTest
+from lib.sessions import RESET, Sessions
+
+PR_SET_NAME = 15
+CONNECTIONS = 60
+# What two observers read from their own clocks.
+TIMES = ("TimeMs", "TimeFlowStartMs", "TimeFlowEndMs", "DurationMs", "BusyUs",
+         "WindowLimitedUs", "BufferLimitedUs")
+
+
+def rename(name):
+    """This thread."""
+    lab.LIBC.prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
+
+
+def command():
+    with open("/proc/self/comm", encoding="utf-8") as file:
+        return file.read().rstrip("\n")
+
+
+class SessionsTest(ServiceTest):
+    def setUp(self):
+        super().setUp()
+        seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
+        self.note(f"NETOBS_TEST_SEED={seed}")
+        self.random = random.Random(seed)
+        # Ports say which connection a record is of: none is used twice within a minute.
+        self.a.sysctl("ipv4/tcp_tw_reuse", 0)
+        self.addCleanup(rename, command())
+
+    def configure(self, *parts, sessions=("enabled = yes",), **options):
+        self.metrics = self.lab.path("metrics")
+        self.write(*parts, "[sessions]", *sessions, "[metrics]",
+                   f"listen = unix:{self.metrics}", **options)
+
+    def to_file(self, *sessions):
+        self.configure(*sink_section("sessions", f"json:{self.lab.path('sessions')}",
+                                     "records = session"), sessions=sessions)
+
+    def connect(self, ports=(0, 0)):
+        """@ports: of a and b; 0: any"""
+        with self.b:
+            listener = socket.create_server((self.B4, ports[1]))
+        with self.a:
+            sock = socket.create_connection(listener.getsockname(),
+                                            source_address=(self.A4, ports[0]))
+        other = listener.accept()[0]
+        listener.close()
+        return sock, other
+
+    def end(self, sock, other):
+        """@return what a record is known by, of each end"""
+        keys = [(self.a.inode, sock.getsockname()[1], other.getsockname()[1]),
+                (self.b.inode, other.getsockname()[1], sock.getsockname()[1])]
+        for _ in range(self.random.randrange(3)):
+            for a, b in ((sock, other), (other, sock)):
+                size = self.random.randrange(1, 30000)
+                a.sendall(bytes(size))
+                while size:
+                    size -= len(b.recv(size))
+        first, second = self.random.sample((sock, other), 2)
+        if self.random.randrange(2):
+            first.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        first.close()
+        second.close()
+        return keys
+
+    def talk(self, count=CONNECTIONS):
+        return [key for _ in range(count) for key in self.end(*self.connect())]
+
+    def records(self, name):
+        with open(self.lab.path(name), encoding="utf-8") as file:
+            return [json.loads(line) for line in file if line.endswith("\n")]
+
+    def of_lab(self, records):
+        """Those of connections that this test has made; sinks have others."""
+        here = {(self.a.inode, self.A4), (self.b.inode, self.B4)}
+        return [one for one in records if one.get("type") == "session" and
+                (one["NetnsInode"], one["SrcAddr"]) in here]
+
+    def sessions(self, name="sessions"):
+        return self.of_lab(self.records(name))
+
+    @staticmethod
+    def keys(records):
+        """How many records of each that has ended."""
+        return collections.Counter((one["NetnsInode"], one["SrcPort"], one["DstPort"])
+                                   for one in records if one["Ended"] != "open")
+
+    def await_keys(self, wanted, name="sessions"):
+        """All of them have a record, and no more than one."""
+        wanted = collections.Counter(wanted)
+        lab.wait_for(lambda: self.keys(self.sessions(name)) >= wanted, "the sessions")
+        self.assertEqual(wanted, self.keys(self.sessions(name)))
+
+    def status(self):
+        done = subprocess.run([observer.netobsctl(), "status", "-s", self.control, "-o", "json"],
+                              text=True, capture_output=True, timeout=60, check=True)
+        return json.loads(done.stdout)
+
+    def config(self, *arguments):
+        done = subprocess.run([observer.netobsctl(), "config", *arguments], text=True,
+                              capture_output=True, timeout=60, check=False)
+        observer.check_sanitizer(done.stderr)
+        return done.returncode, done.stdout, done.stderr
+
+
+def timeless(records):
+    """What each says, but for times."""
+    return collections.Counter(
+        json.dumps({key: value for key, value in one.items() if key not in TIMES}, sort_keys=True)
+        for one in records)
+
+
+class Sinks(SessionsTest):
+    def test_every_sink_gets_what_the_verb_reports(self):
+        lines, http = Lines(self.a), Http(self.a)
+        self.addCleanup(http.stop)
+        self.configure(
+            *sink_section("file", f"json:{self.lab.path('file')}", "records = flow,session"),
+            *sink_section("tcp", f"json:tcp://127.0.0.1:{lines.port}", "records = session"),
+            *sink_section("http", f"http://127.0.0.1:{http.port}/", "records = session"))
+        verb = Sessions(self)
+        self.start()
+        keys = self.talk()
+        self.await_keys(keys, "file")
+        self.stop()
+        truth = self.of_lab(verb.stop()[0])
+        found = self.sessions("file")
+        self.assertEqual(collections.Counter(keys), self.keys(truth))
+        self.assertEqual(timeless(truth), timeless(found))
+        for records in lines.found, http.lines:
+            self.assertEqual(sorted(map(str, found)), sorted(map(str, self.of_lab(records))))
+        # Flows are counted beside them, as ever; other sinks get no sessions.
+        self.assertEqual(self.exported(), sum(one["Packets"] for one in self.records("file")
+                                              if "type" not in one))
+        self.assertEqual(self.exported(), self.packets("a"))
+
+    def test_those_that_cannot_represent_them_say_so(self):
+        for output, why in (("kafka://b/t", "protobuf can represent flow only"),
+                            ("grpc://b:1", "a sink of kind grpc cannot represent session")):
+            self.configure(*sink_section("s", output, "records = flow,session"))
+            code, _, errors = self.config("check", self.path)
+            self.assertEqual(1, code)
+            self.assertIn(why, errors)
+        self.configure(*sink_section("s", "kafka://b/t", "encoding = json",
+                                     "records = flow,session"))
+        self.assertEqual((0, ""), self.config("check", self.path)[::2])
+
+    def test_a_sink_that_takes_them_is_missed(self):
+        self.configure()
+        self.start()
+        self.assertIn("sessions are counted, and sent to no sink", self.messages())
+        self.stop()
+
+
+class Reload(SessionsTest):
+    def test_they_are_switched_on_and_off(self):
+        self.to_file("enabled = no")
+        self.start()
+        wanted = []
+        for _ in range(3):
+            self.talk(5)
+            old = self.connect()
+            self.to_file("enabled = yes")
+            self.reload(AGAIN)
+            wanted += self.end(*old) + self.talk(20)
+            self.to_file("enabled = no")
+            self.reload(AGAIN)
+        self.talk(5)
+        self.await_keys(wanted)
+        self.stop()
+        self.assertEqual(collections.Counter(wanted), self.keys(self.sessions()))
+
+    def test_none_is_missing_or_twice_while_they_change(self):
+        """The buffer stays what it is."""
+        self.to_file("enabled = yes")
+        self.start()
+        wanted, is_over = [], threading.Event()
+        def go_on():
+            while not is_over.is_set():
+                wanted.extend(self.talk(1))
+        thread = threading.Thread(target=go_on)
+        thread.start()
+        try:
+            for more in ("interval = 0.1", "interval = 0.2", "buffer = 1M", "interval = 1h",
+                         "interval ="):
+                self.to_file("enabled = yes", more)
+                self.reload(AGAIN)
+        finally:
+            is_over.set()
+            thread.join()
+        self.assertIn("[sessions] buffer: the new value takes effect after a restart",
+                      self.messages())
+        self.stop()
+        self.assertEqual(collections.Counter(wanted), self.keys(self.sessions()))
+        self.note(f"{len(wanted)} sessions")
+
+    def test_open_ones_are_reported_each_interval(self):
+        self.to_file("enabled = yes")
+        self.start()
+        ends = self.connect()
+        def updates():
+            return [one for one in self.sessions() if one["Ended"] == "open"]
+        self.assertEqual([], updates())
+        self.to_file("enabled = yes", "interval = 0.1")
+        self.reload(AGAIN)
+        lab.wait_for(lambda: len(updates()) >= 6, "three lists")
+        self.to_file("enabled = yes")
+        self.reload(AGAIN)
+        count = len(updates())
+        keys = self.end(*ends)
+        self.await_keys(keys)
+        self.stop()
+        self.assertIn(len(updates()) - count, (0, 1, 2))  # of a list on its way
+        self.assertEqual({"active", "passive"}, {one["Opened"] for one in updates()})
+
+    def test_processes_are_chosen(self):
+        self.to_file("enabled = yes", "comm = picked")
+        self.start()
+        def talk_as(name, count):
+            rename(name)
+            return self.talk(count)
+        wanted = talk_as("picked", 10)
+        left_out = talk_as("other", 7)
+        self.await_keys(wanted)
+        self.to_file("enabled = yes", f"pid = {os.getpid()}")
+        self.reload(AGAIN)
+        wanted += talk_as("other", 8)
+        self.await_keys(wanted)
+        self.to_file("enabled = yes", f"pid = {os.getpid()}", "comm = picked")
+        self.reload(AGAIN)
+        left_out += talk_as("other", 3)
+        self.await_keys(wanted)
+        self.stop()
+        self.assertEqual(collections.Counter(wanted), self.keys(self.sessions()))
+        self.assertEqual(20, len(left_out))
+
+    def test_status_counts_them(self):
+        self.to_file("enabled = yes", "comm = picked")
+        self.start()
+        rename("picked")
+        held = [self.connect() for _ in range(50)]
+        lab.wait_for(lambda: self.status()["sessions"]["open"] >= 100, "the open ones")
+        keys = [key for ends in held for key in self.end(*ends)]
+        self.await_keys(keys)
+        lab.wait_for(lambda: self.status()["sessions"]["open"] < 100, "their ends")
+        rename("other")
+        self.talk(10)
+        found = lab.wait_for(lambda: self.counted(self.status()["sessions"], len(keys), 20),
+                             "the counts")
+        text = subprocess.run([observer.netobsctl(), "status", "-s", self.control], text=True,
+                              capture_output=True, timeout=60, check=True).stdout
+        self.assertIn(f"{found['reported']} reported, ", text)
+        self.to_file("enabled = no")
+        self.reload(AGAIN)
+        self.assertNotIn("sessions", self.status())
+        self.stop()
+
+    @staticmethod
+    def counted(found, reported, left_out):
+        """Others of this host, which are left out, may end meanwhile."""
+        is_right = found["reported"] == reported and found["left_out"] >= left_out and \
+            found["ended"] == reported + found["left_out"] and found["lost"] == 0
+        return found if is_right else None
+
+    def test_wrong_ones_change_nothing(self):
+        self.to_file("enabled = yes")
+        self.start()
+        self.to_file("enabled = yes", "interval = 10ms")
+        self.reload("interval: it is less than 100", "the new configuration is not in use")
+        self.await_keys(self.talk(5))
+        self.stop()
+
+
+class Metrics(SessionsTest):
+    FIRST_PORT = 20000  # which no other connection gets
+
+    def begin(self, *sessions):
+        self.configure(*sink_section("both", f"json:{self.lab.path('both')}",
+                                     "records = flow,session"),
+                       sessions=("enabled = yes", *sessions), more="rtt = yes")
+        self.start()
+
+    def samples(self):
+        return metrics.Samples(metrics.get(self.metrics)[1])
+
+    def compared(self):
+        """How many sessions have a later flow record, and the sum of the differences in ns: from
+        the file, whose records have the order in which the service took them."""
+        waiting, count, total = {}, 0, 0
+        for one in self.records("both"):
+            if one["Proto"] != 6:
+                continue
+            key = one["SrcAddr"], one["SrcPort"], one["DstAddr"], one["DstPort"]
+            if "type" in one:
+                if one["NetnsInode"] == self.a.inode and "MinRttNs" in one:
+                    waiting[key] = one["MinRttNs"]
+                continue
+            ours = [one[name] for name in ("MinRttNs", "HandshakeRttNs") if name in one]
+            if key in waiting and ours and observer.EGRESS in one["IfDirections"]:
+                count += 1
+                total += abs(min(ours) - waiting.pop(key))
+        return count, total
+
+    def test_round_trip_times_are_compared_with_the_kernel_s(self):
+        self.begin(f"pid = {os.getpid()}")  # others would take the places of these
+        ports = range(self.FIRST_PORT, self.FIRST_PORT + CONNECTIONS)
+        keys = [key for port in ports
+                for key in self.end(*self.connect((port, self.FIRST_PORT - 1)))]
+        self.await_keys(keys, "both")
+        def check():
+            found, name = self.samples(), "netobs_tcp_rtt_difference_seconds"
+            count, total = self.compared()
+            is_right = found.value(f"{name}_count") == count and \
+                round(found.value(f"{name}_sum") * 1e9) == total
+            return (count, total) if is_right and count > CONNECTIONS / 2 else None
+        count, total = lab.wait_for(check, "the comparisons")
+        self.note(f"{count} comparisons, a difference of {total / count / 1000:.1f} us on average")
+        self.stop()
+
+    def test_they_are_those_of_the_records(self):
+        self.begin()
+        self.await_keys(self.talk(), "both")
+        def check():
+            found = self.samples()
+            truth = collections.Counter(one["Ended"] for one in self.records("both")
+                                        if one.get("type") == "session")
+            counted = {dict(labels)["ended"]: value for labels, value in
+                       found.all_of("netobs_sessions_reported_total").items() if value}
+            return counted == truth and \
+                found.value("netobs_sessions_ended_total") == truth.total() and \
+                all(found.value(f"netobs_sessions_{name}_total") == 0
+                    for name in ("left_out", "lost", "updates"))
+        lab.wait_for(check, "the metrics")
+        held = [self.connect() for _ in range(50)]
+        lab.wait_for(lambda: self.samples().value("netobs_sessions") >= 100, "the open ones")
+        for ends in held:
+            self.end(*ends)
+        lab.wait_for(lambda: self.samples().value("netobs_sessions") < 100, "their ends")
+        self.stop()
+
+
+class Restart(PersistentTest, SessionsTest):
+    def configured(self):
+        self.configure(*self.persist(),
+                       *sink_section("sessions", f"json:{self.lab.path('sessions')}",
+                                     "records = session",
+                                     f"spool = disk:{self.lab.path('spool')}"))
+
+    def test_those_that_end_while_there_is_no_service_are_not_reported(self):
+        """What had ended before is, once; those that are open then have no start."""
+        self.configured()
+        self.start()
+        gone, stays = self.connect(), self.connect()
+        wanted = self.talk(20)
+        self.await_keys(wanted)
+        self.kill()
+        self.end(*gone)
+        self.start()
+        wanted += self.end(*stays)
+        self.await_keys(wanted)
+        self.stop()
+        self.assertEqual(collections.Counter(wanted), self.keys(self.sessions()))
+        self.assertEqual([False, False],
+                         ["TimeFlowStartMs" in one for one in self.sessions()[-2:]])
+
+    def test_the_last_ones_are_delivered(self):
+        self.configured()
+        self.start()
+        wanted = []
+        for _ in range(2):
+            wanted += self.talk(20)
+            self.stop()
+            self.assertEqual(collections.Counter(wanted), self.keys(self.sessions()))
+            self.start()
+        self.stop()
+
+
+class Config(SessionsTest):
+    def test_each_error_has_its_place(self):
+        cases = (
+            ("[session]\n", "1:1: there is no section 'session'; did you mean 'sessions'?"),
+            ('[sessions "x"]\n', "1:1: [sessions] has no name"),
+            ("[sessions]\nenable = yes", "2:1: there is no key 'enable'; did you mean 'enabled'?"),
+            ("[sessions]\nenabled = maybe", "2:11: enabled: 'maybe' is not yes or no"),
+            ("[sessions]\ninterval = 50ms", "2:12: interval: it is less than 100"),
+            ("[sessions]\npid = 0", "2:7: pid: '0' is not a whole number from 1 to 4294967295"),
+            ("[sessions]\nbuffer = 1K", "2:10: buffer: it is not from 64 KiB to 1 GiB"),
+            ("[sessions]\nrtt = yes", "2:1: 'rtt' belongs to [capture]"),
+        )
+        for text, error in cases:
+            with self.subTest(error), open(self.path, "w", encoding="utf-8") as file:
+                file.write(text + '\n[sink "n"]\noutput = null\n')
+                file.flush()
+                code, _, errors = self.config("check", self.path)
+                self.assertEqual(1, code)
+                self.assertIn(f"{self.path}:{error}", errors)
+
+    def test_show_has_all_keys(self):
+        self.to_file("enabled = yes", "comm = nginx", "interval = 1m")
+        values = {one["key"]: one["value"]
+                  for one in json.loads(self.config("show", "-o", "json", self.path)[1])
+                  if one["section"] == "sessions"}
+        self.assertEqual({"enabled": "yes", "interval": "1m", "pid": "", "comm": "nginx",
+                          "buffer": "4M"}, values)
+
+
+if __name__ == "__main__":
+    lab.main()
