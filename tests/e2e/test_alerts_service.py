@@ -10,14 +10,13 @@ import subprocess
 import sys
 import time
 
-from lib import collectors
 from lib import ipfix
 from lib import lab
 from lib import metrics
 from lib import observer
 from lib import relay
 from lib.persistent import PersistentTest
-from lib.record_sinks import Http, Lines, sink_section
+from lib.record_sinks import Flows, Http, Lines, sink_section
 from lib.service import AGAIN, ServiceTest
 
 EACH = "rtt > 0ns hold 0s limit none" # sample is an alert
@@ -25,14 +24,6 @@ SECONDS = 2
 STATUS_S = 0.3 # a status is made anew after less
 PEN = 4711
 METRICS = ("rtt", "app_latency", "retransmits", "rate")
-
-
-class Flows(collectors.NfCapd):
-    """All that nfdump prints, also what it takes for flows."""
-
-    @staticmethod
-    def row(flow):
-        return flow
 
 
 def alert_section(name, rule):

@@ -694,7 +694,7 @@ class Options(SessionTest):
             with self.subTest(arguments=arguments):
                 self.assertIn(why, self.run_sessions(*arguments, code=2).stderr)
         self.assertIn("cannot represent session", self.run_sessions(
-            "-o", "ipfix:udp://127.0.0.1:4739", code=2).stderr)
+            "-o", "grpc://127.0.0.1:4739", code=2).stderr)
 
     def test_it_ends_with_its_reader_though_nothing_happens(self):
         process = self.lab.spawn(

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: nfdump libfixbuf-tools
 """Sessions of the service: [sessions] that changes while it runs, and the sinks that they go to.
 
 How connections talk and end is random; a failure prints its seed, and NETOBS_TEST_SEED=SEED
@@ -7,6 +8,7 @@ repeats it.
 """
 
 import collections
+import ipaddress
 import json
 import os
 import random
@@ -14,16 +16,34 @@ import socket
 import subprocess
 import threading
 
+from lib import ipfix
 from lib import lab
 from lib import metrics
 from lib import observer
 from lib.persistent import PersistentTest
-from lib.record_sinks import Http, Lines, sink_section
+from lib.record_sinks import Flows, Http, Lines, sink_section
 from lib.service import AGAIN, ServiceTest
 from lib.sessions import RESET, Sessions
 
 PR_SET_NAME = 15
 CONNECTIONS = 60
+PEN = 4711
+# Elements of ours: what they are in JSON, and the names whose index is sent.
+NUMBERS = dict(zip(range(103, 131), (
+    "Errno", "BytesAcked", "BytesReceived", "BytesSent", "BytesRetransmitted", "SegmentsSent",
+    "SegmentsReceived", "DataSegmentsSent", "DataSegmentsReceived", "Retransmits", "Lost",
+    "Reordering", "Reordered", "Delivered", "DeliveredCe", "Duplicates", "Cwnd", "Mss",
+    "TimeFlowRttNs", "RttVariationNs", "MinRttNs", "BusyUs", "WindowLimitedUs",
+    "BufferLimitedUs", "Pid", "Tid", "Uid", "CgroupId")))
+TEXTS = {131: ("Process", 16), 132: ("CgroupPath", 256), 133: ("ContainerId", 72),
+         134: ("PodUid", 40)}
+NAMES = {100: ("Opened", (None, "active", "passive")),
+         101: ("Ended", ("open", "fin", "reset", "aborted", "timeout", "refused", "failed")),
+         102: ("ProcessBy", (None, "holding", "closing", "opening", "using"))}
+STANDARD = {7: "SrcPort", 11: "DstPort", 4: "Proto", (PEN, 12): "NetnsInode"}
+# In milliseconds, and in units of a fraction of a second.
+STAMPS = ({323: "TimeMs", 152: "TimeFlowStartMs", 153: "TimeFlowEndMs"},
+          {325: "TimeMs", 156: "TimeFlowStartMs", 157: "TimeFlowEndMs"})
 # What two observers read from their own clocks.
 TIMES = ("TimeMs", "TimeFlowStartMs", "TimeFlowEndMs", "DurationMs", "BusyUs",
          "WindowLimitedUs", "BufferLimitedUs")
@@ -95,7 +115,7 @@ class SessionsTest(ServiceTest):
 
     def of_lab(self, records):
         """Those of connections that this test has made; sinks have others."""
-        here = {(self.a.inode, self.A4), (self.b.inode, self.B4)}
+        here = {(self.a.inode, self.A4), (self.b.inode, self.B4), (self.a.inode, "::1")}
         return [one for one in records if one.get("type") == "session" and
                 (one["NetnsInode"], one["SrcAddr"]) in here]
 
@@ -133,17 +153,69 @@ def timeless(records):
         for one in records)
 
 
+def of_json(one):
+    """What IPFIX has of it."""
+    found = {number: one.get(key, 0) for number, key in NUMBERS.items()}
+    found |= {number: one.get(key, "")[:size] for number, (key, size) in TEXTS.items()}
+    found |= {number: names.index(one.get(key)) for number, (key, names) in NAMES.items()}
+    found |= {key: one.get(key, 0) for key in STANDARD.values()}
+    found |= {key: one.get(key, 0) for key in STAMPS[0].values()}
+    return str(sorted((found | {"src": one["SrcAddr"], "dst": one["DstAddr"]}).items(), key=str))
+
+
+def of_ipfix(fields, is_fine):
+    """The same of a record."""
+    found = {n: ipfix.number(fields[PEN, n]) for n in (*NUMBERS, *NAMES)}
+    found |= {n: ipfix.text(fields[PEN, n]) for n in TEXTS}
+    found |= {key: ipfix.number(fields[n]) for n, key in STANDARD.items()}
+    for element, key in STAMPS[is_fine].items():
+        stamp = ipfix.number(fields[element])
+        if is_fine and stamp:
+            stamp = ((stamp >> 32) - 2208988800) * 1000 + ((stamp & 0xffffffff) * 1000 >> 32)
+        found[key] = stamp
+    for name, elements in ("src", (8, 27)), ("dst", (12, 28)):
+        raw = next(fields[n] for n in elements if n in fields)
+        found[name] = str(ipaddress.ip_address(raw))
+    return str(sorted(found.items(), key=str))
+
+
+def ipfix_sessions(records, is_fine):
+    return collections.Counter(of_ipfix(one.fields, is_fine) for one in records
+                               if (PEN, 101) in one.fields)
+
+
 class Sinks(SessionsTest):
+    def talk_v6(self, count):
+        keys = []
+        self.a.sysctl("ipv6/conf/lo/disable_ipv6", 0)
+        for _ in range(count):
+            with self.a:
+                listener = socket.create_server(("::1", 0), family=socket.AF_INET6)
+                sock = socket.create_connection(listener.getsockname()[:2])
+            other = listener.accept()[0]
+            listener.close()
+            ports = sock.getsockname()[1], other.getsockname()[1]
+            keys += [(self.a.inode, *ports), (self.a.inode, *ports[::-1])]
+            self.end(sock, other)
+        return keys
+
     def test_every_sink_gets_what_the_verb_reports(self):
         lines, http = Lines(self.a), Http(self.a)
-        self.addCleanup(http.stop)
+        with self.a:
+            udp = ipfix.Receiver()
+        for stop in http.stop, udp.close:
+            self.addCleanup(stop)
         self.configure(
+            *sink_section("udp", f"ipfix:udp://127.0.0.1:{udp.port}", "records = session",
+                          f"pen = {PEN}", "timestamps = ns", "mtu = 704"),
+            *sink_section("ipfix", f"ipfix:file:{self.lab.path('ipfix')}",
+                          "records = flow,session", f"pen = {PEN}"),
             *sink_section("file", f"json:{self.lab.path('file')}", "records = flow,session"),
             *sink_section("tcp", f"json:tcp://127.0.0.1:{lines.port}", "records = session"),
             *sink_section("http", f"http://127.0.0.1:{http.port}/", "records = session"))
         verb = Sessions(self)
         self.start()
-        keys = self.talk()
+        keys = self.talk() + self.talk_v6(10)
         self.await_keys(keys, "file")
         self.stop()
         truth = self.of_lab(verb.stop()[0])
@@ -152,10 +224,32 @@ class Sinks(SessionsTest):
         self.assertEqual(timeless(truth), timeless(found))
         for records in lines.found, http.lines:
             self.assertEqual(sorted(map(str, found)), sorted(map(str, self.of_lab(records))))
+        wanted = collections.Counter(map(of_json, (one for one in self.records("file")
+                                                   if "type" in one)))
+        self.assertEqual(wanted, ipfix_sessions(udp.records(), True))
+        with open(self.lab.path("ipfix"), "rb") as file:
+            session = ipfix.Session()
+            records = [record for message in ipfix.split(file.read())
+                       for record in session.follow(session.read(message))]
+        self.assertEqual(wanted, ipfix_sessions(records, False))
+        self.assertEqual(self.exported(), sum(ipfix.number(one.fields[2])
+                                              for one in filter(ipfix.is_flow, records)))
+        text = lab.run("ipfixDump", "--rfc5610", "--in", self.lab.path("ipfix"))
+        for name in "netobsSessionOpened", "netobsSessionPodUid", "netobsNetnsInode":
+            self.assertTrue(name in text, name)
         # Flows are counted beside them, as ever; other sinks get no sessions.
         self.assertEqual(self.exported(), sum(one["Packets"] for one in self.records("file")
                                               if "type" not in one))
         self.assertEqual(self.exported(), self.packets("a"))
+
+    def test_collectors_of_flows_lose_none_beside_sessions(self):
+        nfcapd = Flows(self.lab, self.a, 9995)
+        self.configure(*sink_section("nfcapd", "ipfix:udp://127.0.0.1:9995",
+                                     "records = flow,session"))
+        self.start()
+        self.talk()
+        self.stop()
+        self.assertEqual(self.exported(), sum(row.get("in_packets", 0) for row in nfcapd.rows()))
 
     def test_those_that_cannot_represent_them_say_so(self):
         for output, why in (("kafka://b/t", "protobuf can represent flow only"),

@@ -187,6 +187,17 @@ int encoder_add_alert(struct encoder *encoder, const struct netobs_alert *alert)
 			   encoder->layout.templates[kind].record_len);
 }
 
+int encoder_add_session(struct encoder *encoder,
+			const struct netobs_session *session)
+{
+	struct record_session record;
+	enum layout_kind kind =
+		record_from_session(&record, session, &encoder->layout.options);
+
+	return encoder_add(encoder, kind, &record,
+			   encoder->layout.templates[kind].record_len);
+}
+
 int encoder_take(struct encoder *encoder, struct encoder_message *ret_message)
 {
 	uint32_t sequence = htobe32(encoder->sequence);

@@ -117,9 +117,14 @@ static int add_flow(struct ipfix *ipfix, const struct netobs_flow *flow)
 /* 0: there is no room. */
 static int add_record(struct ipfix *ipfix, const struct netobs_record *record)
 {
-	return record->type == NETOBS_RECORD_ALERT ?
-		       encoder_add_alert(ipfix->encoder, (const void *)record) :
-		       add_flow(ipfix, as_flow(record));
+	switch (record->type) {
+	case NETOBS_RECORD_ALERT:
+		return encoder_add_alert(ipfix->encoder, (const void *)record);
+	case NETOBS_RECORD_SESSION:
+		return encoder_add_session(ipfix->encoder, (const void *)record);
+	default:
+		return add_flow(ipfix, as_flow(record));
+	}
 }
 
 /*
@@ -317,6 +322,8 @@ static int open_all(struct ipfix *ipfix, struct spec *spec)
 	ipfix->config.layout.has_no_flows =
 		!(ipfix->host->types & SINK_TYPE(FLOW));
 	ipfix->config.layout.has_alerts = ipfix->host->types & SINK_TYPE(ALERT);
+	ipfix->config.layout.has_sessions = ipfix->host->types &
+					    SINK_TYPE(SESSION);
 	err = err   ?:
 		      encoder_open(ipfix->config.domain, &ipfix->config.layout,
 				   &ipfix->encoder);
@@ -390,7 +397,7 @@ __attribute__((visibility("default")))
 const struct sink_module netobs_sink_module = {
 	.version = NETOBS_VERSION,
 	.kind = "ipfix",
-	.types = SINK_TYPE(FLOW) | SINK_TYPE(ALERT),
+	.types = SINK_TYPE(FLOW) | SINK_TYPE(SESSION) | SINK_TYPE(ALERT),
 	.open = ipfix_open,
 	.work = ipfix_work,
 	.close = ipfix_close,

@@ -72,32 +72,36 @@ enum {
 #define OWN_ELEMENT(type, member, merge, unit, number, name) \
 	own_##type(member, number, #name, SEMANTICS_##merge | UNITS_##unit)
 
-/* Of alerts, from ALERT_FIRST on: record.h has their members. */
-enum { ALERT_FIRST = 80 };
+/* Of alerts, from ALERT_FIRST on: record.h has their members; then those of sessions. */
+enum { ALERT_FIRST = 80, SESSION_FIRST = 100 };
 
-#define ALERT_NUMBER(number, name, octets, flags)                            \
+#define RECORD_NUMBER(number, name, octets, flags)                           \
 	[number] = FB_IE_INIT_FULL(                                          \
 		name, 0, number, octets,                                     \
 		(flags) | ((octets) > 1 ? FB_IE_F_ENDIAN : FB_IE_F_NONE), 0, \
 		0, FB_UINT_8 + __builtin_ctz(octets), NULL)
-#define ALERT_TEXT(number, name)                                  \
+#define RECORD_TEXT(number, name)                                 \
 	[number] = FB_IE_INIT_FULL(name, 0, number, FB_IE_VARLEN, \
 				   FB_IE_DEFAULT, 0, 0, FB_STRING, NULL)
 
 /* The numbers up to 17 are spoken for: loss, and what processes are concerned. */
 static const fbInfoElement_t own_elements[] = {
 #include "elements.def"
-	ALERT_TEXT(80, "netobsAlertName"),
-	ALERT_TEXT(81, "netobsAlertRule"),
-	ALERT_NUMBER(82, "netobsAlertMetric", 1, FB_IE_IDENTIFIER),
-	ALERT_NUMBER(83, "netobsAlertWay", 1, FB_IE_IDENTIFIER),
-	ALERT_NUMBER(84, "netobsAlertValue", 8, FB_IE_QUANTITY),
-	ALERT_NUMBER(85, "netobsAlertThreshold", 8, FB_IE_QUANTITY),
-	ALERT_NUMBER(86, "netobsAlertBaseline", 8, FB_IE_QUANTITY),
-	ALERT_NUMBER(87, "netobsAlertHits", 1, FB_IE_QUANTITY),
-	ALERT_NUMBER(88, "netobsAlertAmong", 1, FB_IE_QUANTITY),
-	ALERT_NUMBER(89, "netobsAlertProcessId", 4, FB_IE_IDENTIFIER),
-	ALERT_TEXT(90, "netobsAlertProcessName"),
+	RECORD_TEXT(80, "netobsAlertName"),
+	RECORD_TEXT(81, "netobsAlertRule"),
+	RECORD_NUMBER(82, "netobsAlertMetric", 1, FB_IE_IDENTIFIER),
+	RECORD_NUMBER(83, "netobsAlertWay", 1, FB_IE_IDENTIFIER),
+	RECORD_NUMBER(84, "netobsAlertValue", 8, FB_IE_QUANTITY),
+	RECORD_NUMBER(85, "netobsAlertThreshold", 8, FB_IE_QUANTITY),
+	RECORD_NUMBER(86, "netobsAlertBaseline", 8, FB_IE_QUANTITY),
+	RECORD_NUMBER(87, "netobsAlertHits", 1, FB_IE_QUANTITY),
+	RECORD_NUMBER(88, "netobsAlertAmong", 1, FB_IE_QUANTITY),
+	RECORD_NUMBER(89, "netobsAlertProcessId", 4, FB_IE_IDENTIFIER),
+	RECORD_TEXT(90, "netobsAlertProcessName"),
+#define SESSION_NUMBER(number, type, member, name, flags) \
+	RECORD_NUMBER(number, name, sizeof(type), flags),
+#define SESSION_TEXT(number, octets, member, name) RECORD_TEXT(number, name),
+#include "sessions.def"
 };
 
 const fbInfoElement_t *layout_own_element(unsigned int i)
@@ -260,6 +264,31 @@ static const struct line alert_spec[] = {
 	{ "destinationIPv6Address", 16, V6 },
 };
 
+/* The source is the local end, and texts are as above. */
+static const struct line session_spec[] = {
+	{ "observationTimeMilliseconds", 8, MS },
+	{ "observationTimeMicroseconds", 8, US },
+	{ "observationTimeNanoseconds", 8, NS },
+	{ "flowStartMilliseconds", 8, MS },
+	{ "flowStartMicroseconds", 8, US },
+	{ "flowStartNanoseconds", 8, NS },
+	{ "flowEndMilliseconds", 8, MS },
+	{ "flowEndMicroseconds", 8, US },
+	{ "flowEndNanoseconds", 8, NS },
+	{ "netobsNetnsInode", 8, 0 },
+	{ "sourceTransportPort", 2, 0 },
+	{ "destinationTransportPort", 2, 0 },
+	{ "protocolIdentifier", 1, 0 },
+#define SESSION_NUMBER(number, type, member, name, flags) \
+	{ name, sizeof(type), 0 },
+#define SESSION_TEXT(number, octets, member, name) { name, octets, 0 },
+#include "sessions.def"
+	{ "sourceIPv4Address", 4, V4 },
+	{ "destinationIPv4Address", 4, V4 },
+	{ "sourceIPv6Address", 16, V6 },
+	{ "destinationIPv6Address", 16, V6 },
+};
+
 struct lines {
 	const struct line *lines;
 	size_t n;
@@ -273,9 +302,9 @@ struct lines {
 	{                                                      \
 		LINES(flow_struct), LINES(flow_wire), flags, 0 \
 	}
-#define ALERT(flags)                                           \
-	{                                                      \
-		LINES(alert_spec), LINES(alert_spec), flags, 0 \
+#define RECORD(array, flags)                         \
+	{                                            \
+		LINES(array), LINES(array), flags, 0 \
 	}
 #define OTHER(array, n_scope)                          \
 	{                                              \
@@ -309,8 +338,10 @@ static const struct {
 	[LAYOUT_SAMPLED + LAYOUT_FLOW6_PROCESS] = FLOW(V6 | PROCESS | SAMPLED),
 	[LAYOUT_SAMPLED + LAYOUT_FLOW6_BOTH] =
 		FLOW(V6 | HEALTH | PROCESS | SAMPLED),
-	[LAYOUT_ALERT4] = ALERT(V4),
-	[LAYOUT_ALERT6] = ALERT(V6),
+	[LAYOUT_ALERT4] = RECORD(alert_spec, V4),
+	[LAYOUT_ALERT6] = RECORD(alert_spec, V6),
+	[LAYOUT_SESSION4] = RECORD(session_spec, V4),
+	[LAYOUT_SESSION6] = RECORD(session_spec, V6),
 	[LAYOUT_SAMPLING] = OTHER(sampling_spec, 1),
 	[LAYOUT_SELECTOR] = OTHER(selector_spec, 1),
 	[LAYOUT_INTERFACE] = OTHER(interface_spec, 1),
@@ -373,7 +404,7 @@ static uint16_t first_id(const struct layout_options *options)
 
 	for (int kind = 0; kind < LAYOUT_KINDS; kind++)
 		hash = mix_template(hash, kind, flags_of(options, kind));
-	if (options->is_extended || options->has_alerts)
+	if (options->is_extended || options->has_alerts || options->has_sessions)
 		hash = fnv_mix(hash, &options->pen, sizeof(options->pen));
 	return (uint16_t)(FIRST_ID + hash % LAYOUTS * IDS_PER_LAYOUT);
 }
@@ -416,20 +447,27 @@ bool layout_uses_element(const struct layout_options *options,
 			 const fbInfoElement_t *element)
 {
 	static const char *const shared = "netobsNetnsInode";
-	const bool is_of_alerts = element->num >= ALERT_FIRST ||
-				  !strcmp(element->ref.name, shared);
+	const bool is_shared = !strcmp(element->ref.name, shared);
 	const bool is_of_flows = element->num < ALERT_FIRST;
+	const bool is_of_sessions = element->num >= SESSION_FIRST;
 
-	return (options->has_alerts && is_of_alerts) ||
-	       (options->is_extended && !options->has_no_flows && is_of_flows);
+	if (options->has_sessions && (is_of_sessions || is_shared))
+		return true;
+	if (options->has_alerts &&
+	    ((!is_of_flows && !is_of_sessions) || is_shared))
+		return true;
+	return options->is_extended && !options->has_no_flows && is_of_flows;
 }
 
 bool layout_uses(const struct layout_options *options, enum layout_kind kind)
 {
 	if (kind == LAYOUT_ALERT4 || kind == LAYOUT_ALERT6)
 		return options->has_alerts;
+	if (kind == LAYOUT_SESSION4 || kind == LAYOUT_SESSION6)
+		return options->has_sessions;
 	if (kind == LAYOUT_ELEMENT)
-		return options->has_alerts || options->is_extended;
+		return options->has_alerts || options->has_sessions ||
+		       options->is_extended;
 	if (kinds[kind].n_scope)
 		return true;
 	if (options->has_no_flows)

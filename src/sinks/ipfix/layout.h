@@ -28,7 +28,7 @@ struct layout_options {
 	enum netobs_sampling sampling_mode;
 	uint32_t pen;	   /* private enterprise number of our elements */
 	bool has_no_flows; /* types of records that are sent */
-	bool has_alerts;
+	bool has_alerts, has_sessions;
 };
 
 enum layout_kind {
@@ -46,6 +46,8 @@ enum layout_kind {
 	LAYOUT_SAMPLED_LAST = LAYOUT_SAMPLED + LAYOUT_FLOW6_BOTH,
 	LAYOUT_ALERT4,
 	LAYOUT_ALERT6,
+	LAYOUT_SESSION4,
+	LAYOUT_SESSION6,
 	LAYOUT_SAMPLING,       /* samplingInterval, as NetFlow had it */
 	LAYOUT_SELECTOR,       /* the same by RFC 5477; of flows by RFC 7014 */
 	LAYOUT_INTERFACE,      /* name of an ifindex */

@@ -311,3 +311,47 @@ enum layout_kind record_from_alert(struct record_alert *record,
 	record->v4.server = address4(alert->server);
 	return LAYOUT_ALERT4;
 }
+
+/* ---- Sessions ------------------------------------------------------------------ */
+
+#define SESSION_NUMBER(number, type, member, ...) \
+	record->member = session->member;
+#define SESSION_TEXT(number, octets, member, ...)              \
+	_Static_assert(sizeof(session->member) >= octets, ""); \
+	memcpy(record->member, session->member,                \
+	       strnlen(session->member, octets));
+
+static void add_session_fields(struct record_session *record,
+			       const struct netobs_session *session)
+{
+#include "sessions.def"
+}
+
+enum layout_kind record_from_session(struct record_session *record,
+				     const struct netobs_session *session,
+				     const struct layout_options *options)
+{
+	const enum layout_timestamps timestamps = options->timestamps;
+
+	*record = (struct record_session){
+		.time = record_time(session->record.time_ns, timestamps),
+		.end = record_time(session->end_ns, timestamps),
+		.netns_inode = session->netns_inode,
+		.local_port = session->local_port,
+		.remote_port = session->remote_port,
+		.protocol = session->protocol,
+	};
+	if (session->record.has & NETOBS_SESSION_HAS_START)
+		record->start = record_time(session->start_ns, timestamps);
+	add_session_fields(record, session);
+	if (!is_ipv4(session->remote_addr)) {
+		memcpy(record->v6.local, session->local_addr,
+		       sizeof(record->v6.local));
+		memcpy(record->v6.remote, session->remote_addr,
+		       sizeof(record->v6.remote));
+		return LAYOUT_SESSION6;
+	}
+	record->v4.local = address4(session->local_addr);
+	record->v4.remote = address4(session->remote_addr);
+	return LAYOUT_SESSION4;
+}

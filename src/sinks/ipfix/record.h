@@ -8,6 +8,7 @@
 
 #include <netobs/alert.h>
 #include <netobs/flow.h>
+#include <netobs/session.h>
 
 enum {
 	RECORD_NAME_SIZE = 16,
@@ -61,6 +62,25 @@ struct record_alert {
 		} v4;
 		struct {
 			uint8_t client[16], server[16];
+		} v6;
+	};
+} __attribute__((packed));
+
+/* The same of sessions. */
+struct record_session {
+	uint64_t time, start, end; /* as the layout's timestamps */
+	uint64_t netns_inode;
+	uint16_t local_port, remote_port;
+	uint8_t protocol;
+#define SESSION_NUMBER(number, type, member, ...) type member;
+#define SESSION_TEXT(number, octets, member, ...) char member[octets];
+#include "sessions.def"
+	union {
+		struct {
+			uint32_t local, remote;
+		} v4;
+		struct {
+			uint8_t local[16], remote[16];
 		} v6;
 	};
 } __attribute__((packed));
@@ -128,6 +148,11 @@ enum layout_kind record_from_flow(struct record_flow *record,
 enum layout_kind record_from_alert(struct record_alert *record,
 				   const struct netobs_alert *alert,
 				   const struct layout_options *options);
+
+/** @return the kind of template that the record fits */
+enum layout_kind record_from_session(struct record_session *record,
+				     const struct netobs_session *session,
+				     const struct layout_options *options);
 
 /** @return @ns since 1970 in the format of RFC 7011, 6.1.7 to 6.1.10 */
 uint64_t record_time(int64_t ns, enum layout_timestamps timestamps);

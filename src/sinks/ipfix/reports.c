@@ -236,7 +236,7 @@ static add_fn *const reports_of_round[] = {
 
 enum {
 	FIXED = ARRAY_SIZE(reports_of_round),
-	ELEMENTS_MAX = 64,
+	ELEMENTS_MAX = 128,
 	ALL = FIXED + ELEMENTS_MAX + NAMES_SLOTS,
 };
 

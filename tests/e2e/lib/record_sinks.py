@@ -5,6 +5,7 @@ import json
 import socket
 import threading
 
+from lib import collectors
 from lib import http_lab
 
 
@@ -23,6 +24,14 @@ class Lines(threading.Thread):
         peer, _ = self.listener.accept()
         with peer, peer.makefile("rb") as lines:
             self.found += map(json.loads, lines)
+
+
+class Flows(collectors.NfCapd):
+    """All that nfdump prints, also what it takes for flows."""
+
+    @staticmethod
+    def row(flow):
+        return flow
 
 
 class Http(http_lab.Collector):
