@@ -179,6 +179,22 @@ static __always_inline bool is_segment(const struct packet *pkt, int parsed)
 		(parsed != PARSE_CUT && pkt->fragment == FRAGMENT_NONE));
 }
 
+/* Of a plain segment only what the frame does not show: track_plain() does the rest. */
+static __always_inline void note_packet(struct run *run,
+					const struct __sk_buff *skb,
+					const struct packet *pkt, int parsed,
+					const struct wire_size *size)
+{
+	if (is_segment(pkt, parsed))
+		segment_measure(&run->scratch->noted.segment, skb, pkt, size);
+	if (parsed == PARSE_PLAIN)
+		return;
+	if (is_segment(pkt, parsed))
+		note_segment(run, skb, pkt);
+	else if (!parsed && pkt->fragment == FRAGMENT_NONE)
+		note_echo(run, skb, pkt);
+}
+
 /* @parsed: what the parser returned. */
 static __always_inline void observe_packet(struct run *run, struct __sk_buff *skb,
 					   const struct arrival *arrival,
@@ -206,10 +222,7 @@ static __always_inline void observe_packet(struct run *run, struct __sk_buff *sk
 		track_fragment(pkt);
 	if (config_rtt) { /* all segments, whatever is sampled */
 		run->now = clock_now(run->cpu, skb);
-		if (is_segment(pkt, parsed))
-			note_segment(run, skb, pkt, &size, parsed == PARSE_PLAIN);
-		else if (!parsed && pkt->fragment == FRAGMENT_NONE)
-			note_echo(run, skb, pkt);
+		note_packet(run, skb, pkt, parsed, &size);
 	}
 	if (config_is_sampled && !sample(run, pkt, rule, judgement, &size))
 		return;
@@ -255,6 +268,9 @@ static __always_inline void observe(struct run *run, struct __sk_buff *skb,
 	if (config_link == LINK_ETHERNET &&
 	    parse_plain(&c, pkt, &arrival, tunnels())) {
 		observe_packet(run, skb, &arrival, pkt, PARSE_PLAIN, judgement);
+		if (config_rtt && judgement & JUDGED_ACCEPT &&
+		    is_segment(pkt, PARSE_PLAIN))
+			track_plain(skb, run->scratch, run->now);
 	} else {
 		struct run other = *run; /* the address of @run stays unknown */
 		int ret = observe_other(&other, skb, direction, judgement);

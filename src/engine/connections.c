@@ -114,7 +114,7 @@ int connections_find(const struct connections *table, const struct flow_key *key
 	if (dir < 0 || !table->n_buckets)
 		return -ENOENT;
 	wanted = conn_key_of(key, dir);
-	hash = conn_hash(&wanted, &table->secret);
+	hash = conn_hash(&wanted, &table->secret).place;
 	first = scale_hash(hash >> 32, table->n_buckets) * CONN_WAYS;
 	bucket = &table->buckets[first / CONN_WAYS];
 	for (uint32_t i = 0; i < CONN_WAYS; i++) {

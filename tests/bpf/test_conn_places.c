@@ -254,7 +254,7 @@ static uint32_t bucket_of(const struct model *model, const struct flow_key *key)
 {
 	const struct conn_key of = conn_key_of(key, connection_dir(key));
 
-	return scale_hash(conn_hash(&of, &host_secret) >> 32,
+	return scale_hash(conn_hash(&of, &host_secret).place >> 32,
 			  model->prog->options.conn_buckets);
 }
 

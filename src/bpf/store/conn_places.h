@@ -23,14 +23,16 @@ struct conn_key {
 static __always_inline struct conn_key conn_key_of(const struct flow_key *key,
 						   int dir)
 {
+	const struct ip_addr *ends = (const struct ip_addr *)key;
 	const __u64 *lanes = (const __u64 *)key;
-	__u32 ports = lanes[4] >> 32;
+	__u64 ports = lanes[4] >> 32, twice = ports << 32 | ports;
+	/* Without branches: which direction comes next is hard to predict. */
+	__u32 low = dir & 1, high = low ^ 1;
 
 	return (struct conn_key){
-		.low = dir ? &key->dst : &key->src,
-		.high = dir ? &key->src : &key->dst,
-		.ports = (__u32)lanes[4] |
-			 (__u64)(dir ? ports << 16 | ports >> 16 : ports) << 32,
+		.low = ends + low,
+		.high = ends + high,
+		.ports = (__u32)lanes[4] | twice >> 16 * low << 32,
 		.rest = lanes[5] & ~((__u64)(KEY_EGRESS | KEY_AGAIN) << 56 |
 				     key_rate_bits(RATES - 1)),
 		.vni = (__u32)lanes[6],
@@ -45,30 +47,38 @@ enum { CONN_PAIRS = HASH_FLOW_WORDS / 2 };
 
 #define CONN_PART(secret, n) ((secret) + 2 * ((n) % CONN_PAIRS))
 
-static __always_inline __u64 conn_sum(const struct conn_key *key,
-				      const volatile __u32 *secret, __u32 first)
-{
-	const __u32 *low = key->low->words, *high = key->high->words;
-	__u64 rest = hash_words(key->ports, key->ports >> 32,
-				CONN_PART(secret, first + 4)) +
-		     hash_words(key->rest, key->rest >> 32,
-				CONN_PART(secret, first + 5));
+struct conn_sums {
+	__u64 first;
+	__u64 second;
+};
 
-	if (key->rest >> 60)
-		rest += hash_words(key->vni, 0, CONN_PART(secret, first + 6));
-	if (key->rest & (__u64)KEY_IPV6 << 56)
-		return (hash_pair(low, CONN_PART(secret, first)) +
-			hash_pair(low + 2, CONN_PART(secret, first + 1))) +
-		       (hash_pair(high, CONN_PART(secret, first + 2)) +
-			hash_pair(high + 2, CONN_PART(secret, first + 3))) +
-		       rest;
-	return hash_words(low[3], high[3], CONN_PART(secret, first)) + rest;
+/* Of part @n of a key. */
+static __always_inline void conn_add(struct conn_sums *sums, __u32 a, __u32 b,
+				     const volatile __u32 *secret, __u32 n)
+{
+	sums->first += hash_words(a, b, CONN_PART(secret, n));
+	sums->second += hash_words(a, b, CONN_PART(secret, n + 1));
 }
 
-static __always_inline __u64 conn_hash(const struct conn_key *key,
-				       const volatile struct hash_secret *secret)
+static __always_inline struct conn_sums conn_sums(const struct conn_key *key,
+						  const volatile __u32 *secret)
 {
-	return hash_finish(conn_sum(key, secret->connection, 0));
+	const __u32 *low = key->low->words, *high = key->high->words;
+	struct conn_sums sums = { 0, 0 };
+
+	conn_add(&sums, key->ports, key->ports >> 32, secret, 4);
+	conn_add(&sums, key->rest, key->rest >> 32, secret, 5);
+	if (key->rest >> 60)
+		conn_add(&sums, key->vni, 0, secret, 6);
+	if (key->rest & (__u64)KEY_IPV6 << 56) {
+		conn_add(&sums, low[0], low[1], secret, 0);
+		conn_add(&sums, low[2], low[3], secret, 1);
+		conn_add(&sums, high[0], high[1], secret, 2);
+		conn_add(&sums, high[2], high[3], secret, 3);
+	} else {
+		conn_add(&sums, low[3], high[3], secret, 0);
+	}
+	return sums;
 }
 
 static __always_inline __u32 conn_tag(__u64 hash)
@@ -76,16 +86,25 @@ static __always_inline __u32 conn_tag(__u64 hash)
 	return (__u32)hash | 1;
 }
 
-/*
- * What stands for a key with @hash: it is the same for two that want the same place with
- * one secret in 2^62 or so. It is never 0.
- */
-static __always_inline __u64 conn_check(const struct conn_key *key, __u64 hash,
-					const volatile struct hash_secret *secret)
-{
-	__u64 second = hash_finish(conn_sum(key, secret->connection, 1));
+struct conn_hash {
+	__u64 place; /* chooses the bucket, and the place and the tag in it */
+	/*
+	 * What stands for the key: it is the same for two that want the same place with
+	 * one secret in 2^62 or so. It is never 0.
+	 */
+	__u64 check;
+};
 
-	return second >> 32 << 32 | conn_tag(hash);
+static __always_inline struct conn_hash
+conn_hash(const struct conn_key *key, const volatile struct hash_secret *secret)
+{
+	struct conn_sums sums = conn_sums(key, secret->connection);
+	__u64 place = hash_finish(sums.first);
+
+	return (struct conn_hash){
+		.place = place,
+		.check = hash_finish(sums.second) >> 32 << 32 | conn_tag(place),
+	};
 }
 
 static __always_inline bool is_connection(const struct conn_body *body,

@@ -7,6 +7,7 @@
 #include "bpf/apart.h"
 #include "bpf/rtt/echoes.h"
 #include "bpf/rtt/observe.h"
+#include "bpf/rtt/usual.h"
 #include "bpf/store/conn_places.h"
 #include "bpf/store/run.h"
 
@@ -76,15 +77,6 @@ static __always_inline __u32 bucket_of(__u64 hash)
 	return scale_hash(hash >> 32, config_conn_buckets);
 }
 
-/* Have the cache line come while other things are done. */
-static __always_inline void prefetch_head(__u32 index)
-{
-	const struct conn_head *head = head_at(index);
-
-	if (head)
-		asm volatile("" ::"r"(READ_ONCE(head->check)));
-}
-
 /* Of the packet in the scratch, once its direction and whether it is an echo are noted. */
 static __always_inline struct conn_key
 noted_key(const struct packet *pkt, const struct noted_segment *noted)
@@ -96,45 +88,119 @@ noted_key(const struct packet *pkt, const struct noted_segment *noted)
 	return key;
 }
 
-/* Have what it will be shown to come. */
-static __always_inline void note_place(struct noted_segment *noted,
-				       const struct packet *pkt)
+/* Its first place. */
+static __always_inline __u32 index_of(const struct conn_hash *hash)
 {
-	struct conn_key key = noted_key(pkt, noted);
-
-	noted->hash = conn_hash(&key, &config_secret);
-	noted->index =
-		bucket_of(noted->hash) * CONN_WAYS + conn_home(noted->hash);
-	prefetch_head(noted->index);
+	return bucket_of(hash->place) * CONN_WAYS + conn_home(hash->place);
 }
 
-static __always_inline void note_time(struct noted_segment *noted, __u64 now)
+static __always_inline __u16 hook_of(const struct packet *pkt)
 {
-	noted->segment.now = now;
-	noted->segment.tick = now >> CONN_TICK_SHIFT;
+	return pkt->key.flags & KEY_EGRESS ? CONN_EGRESS : CONN_INGRESS;
+}
+
+/*
+ * A busy CPU does not time more than TIMED_PER_TICK segments in a tick of its clock, so that
+ * many connections cost not much more than one.
+ */
+static __always_inline bool may_time(const struct noted_segment *noted, __u64 now)
+{
+	return noted->timed_at != now || noted->timed < TIMED_PER_TICK;
+}
+
+static __always_inline void note_timed(struct noted_segment *noted)
+{
+	if (noted->timed_at != noted->segment.now) {
+		noted->timed_at = noted->segment.now;
+		noted->timed = 0;
+	}
+	noted->timed++;
+}
+
+/* What is not in its header. */
+static __always_inline void segment_set_time(struct segment *segment,
+					     const struct noted_segment *noted,
+					     __u64 now)
+{
+	segment->now = now;
+	segment->tick = now >> CONN_TICK_SHIFT;
+	segment->may_time = may_time(noted, now);
+}
+
+/* Keep what of a packet its connection will be shown, once its segment is noted. */
+static __always_inline void note(struct noted_segment *noted, int dir,
+				 enum echo_kind echo,
+				 const struct conn_hash *hash, __u64 now)
+{
+	segment_set_time(&noted->segment, noted, now);
+	noted->segment.is_untimed = config_rtt == RTT_LRU;
 	noted->segment.exact = 0;
 	noted->segment.taken = 0;
 	noted->segment.has_stamps = false;
+	noted->hash = hash->place;
+	noted->check = hash->check;
+	noted->index = index_of(hash);
+	noted->dir = dir;
+	noted->echo = echo;
 	noted->is_there = true;
 }
 
-/* Keep what of a TCP packet its connection will be shown, and have that come. */
+/* Of a TCP packet that is not plain, after segment_measure(). */
 static __always_inline void note_segment(struct run *run,
 					 const struct __sk_buff *skb,
-					 const struct packet *pkt,
-					 const struct wire_size *size,
-					 bool is_plain)
+					 const struct packet *pkt)
 {
 	struct noted_segment *noted = &run->scratch->noted;
 	int dir = connection_dir(&pkt->key);
+	struct conn_key key;
+	struct conn_hash hash;
 
-	if (dir < 0 || !segment_read(&noted->segment, skb, pkt, is_plain))
+	if (dir < 0 || !segment_read(&noted->segment, skb, pkt, false))
 		return;
-	noted->dir = dir;
-	noted->echo = ECHO_NONE;
-	note_place(noted, pkt);
-	segment_measure(&noted->segment, skb, pkt, size);
-	note_time(noted, run->now);
+	key = conn_key_of(&pkt->key, dir);
+	hash = conn_hash(&key, &config_secret);
+	note(noted, dir, ECHO_NONE, &hash, run->now);
+}
+
+/* False: it is not usual, or not at its first place. */
+static __always_inline bool show_usual(const struct noted_segment *noted,
+				       const struct __sk_buff *skb,
+				       const struct packet *pkt, int dir,
+				       const struct conn_hash *hash, __u64 now)
+{
+	struct segment segment = { .len = noted->segment.len };
+	struct conn_head *head = head_at(index_of(hash));
+
+	if (!head || head->check != hash->check ||
+	    !segment_read(&segment, skb, pkt, true))
+		return false;
+	segment_set_time(&segment, noted, now);
+	return usual_observe(head, dir, &segment, hook_of(pkt));
+}
+
+/*
+ * Show a plain TCP packet to its connection, after segment_measure(), or note it for
+ * track_connection(). A function that is called has all registers for itself.
+ */
+static __noinline int track_plain(struct __sk_buff *skb,
+				  struct scratch *scratch, __u64 now)
+{
+	struct noted_segment *noted = &scratch->noted;
+	const struct packet *pkt = &scratch->pkt;
+	int dir = connection_dir(&pkt->key);
+	struct conn_key key;
+	struct conn_hash hash;
+
+	if (dir < 0)
+		return 0;
+	key = conn_key_of(&pkt->key, dir);
+	key.rest &= ~0ULL >> 4; /* known: no tunnel */
+	hash = conn_hash(&key, &config_secret);
+	if (config_rtt == RTT_RING && show_usual(noted, skb, pkt, dir, &hash, now))
+		return 0;
+	if (segment_read(&noted->segment, skb, pkt, true))
+		note(noted, dir, ECHO_NONE, &hash, now);
+	return 0;
 }
 
 /* The same of an echo: its flags are those of a segment that makes an entry, or makes none. */
@@ -147,17 +213,20 @@ static __always_inline void note_echo(struct run *run,
 	struct noted_segment *noted = &run->scratch->noted;
 	enum echo_kind kind = echo_kind(&pkt->key);
 	int dir = addresses_dir(&pkt->key);
+	struct conn_key key;
+	struct conn_hash hash;
 
 	if (kind == ECHO_NONE || dir < 0 ||
 	    (void *)(number + 1) > (void *)(long)skb->data_end)
 		return;
-	noted->dir = dir;
-	noted->echo = kind;
 	noted->segment.seq = bpf_ntohl(*number);
 	noted->segment.header = 0;
 	noted->segment.flags = kind == ECHO_REQUEST ? TCP_SYN : TCP_FIN;
-	note_place(noted, pkt);
-	note_time(noted, run->now);
+	noted->dir = dir;
+	noted->echo = kind;
+	key = noted_key(pkt, noted);
+	hash = conn_hash(&key, &config_secret);
+	note(noted, dir, kind, &hash, run->now);
 }
 
 /* All but its key and its version. */
@@ -349,19 +418,6 @@ static __always_inline void connection_age(const struct connection *conn,
 			conn_age(conn_class(conn), now);
 }
 
-/*
- * A busy CPU does not time more than TIMED_PER_TICK segments in a tick of its clock, so that
- * many connections cost not much more than one.
- */
-static __always_inline bool may_time(struct noted_segment *noted)
-{
-	if (noted->timed_at != noted->segment.now) {
-		noted->timed_at = noted->segment.now;
-		noted->timed = 0;
-	}
-	return noted->timed < TIMED_PER_TICK;
-}
-
 /* Loopback and hairpins show each segment on its way out and on its way in. */
 static __always_inline bool is_seen_elsewhere(struct conn_head *head, __u32 dir,
 					      __u16 hook)
@@ -400,18 +456,11 @@ static __always_inline void connection_add(const struct connection *conn,
 	}
 	if (is_seen_elsewhere(conn->head, dir, hook))
 		return;
-	segment->may_time = may_time(noted);
-	segment->is_untimed = config_rtt == RTT_LRU;
 	if (noted->echo ? echo_observed(conn, dir, noted) :
 			  connection_observe(conn, dir, segment))
 		connection_age(conn, index, segment->now);
 	if (segment->exact)
-		noted->timed++;
-}
-
-static __always_inline __u16 hook_of(const struct packet *pkt)
-{
-	return pkt->key.flags & KEY_EGRESS ? CONN_EGRESS : CONN_INGRESS;
+		note_timed(noted);
 }
 
 __noinline int connection_show(__u32 cpu_id)
@@ -487,13 +536,10 @@ static __always_inline void track_connection(const struct run *run,
 {
 	struct noted_segment *noted = &run->scratch->noted;
 	const struct conn_head *head = head_at(noted->index);
-	struct conn_key key = noted_key(&run->scratch->pkt, noted);
 	__u32 way;
 
 	if (!head)
 		return;
-	/* Not before, where it would take registers from the flow store. */
-	noted->check = conn_check(&key, noted->hash, &config_secret);
 	if (head->check != noted->check) {
 		way = connection_find(run->cpu_id);
 		if (way >= CONN_WAYS)

@@ -72,7 +72,7 @@ static struct flow_key key_of(uint16_t src, uint16_t dst, uint8_t flags)
 static struct connection add(struct fixture *f, const struct flow_key *key)
 {
 	struct conn_key wanted = conn_key_of(key, connection_dir(key));
-	uint64_t hash = conn_hash(&wanted, &f->table.secret);
+	uint64_t hash = conn_hash(&wanted, &f->table.secret).place;
 	uint32_t bucket = scale_hash(hash >> 32, BUCKETS), way = 0;
 	struct connection conn;
 

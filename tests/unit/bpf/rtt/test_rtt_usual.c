@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * Usual segments: whatever the state of a connection and the segment are, usual_observe() leaves
+ * it alone, or does what connection_observe() does.
+ */
+#include "lib_test.h"
+
+#include "base/util.h"
+#include "bpf/rtt/observe.h"
+#include "bpf/rtt/usual.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static __u64 read_exact_clock(const struct segment *segment)
+{
+	return segment->now + 1;
+}
+
+enum { CASES = 50000, CHANCES = 16 };
+
+struct entry {
+	struct conn_head head;
+	struct conn_rates rates;
+	struct conn_body body;
+};
+
+static uint32_t below(uint32_t n)
+{
+	return (uint32_t)lrand48() % n;
+}
+
+static bool rarely(void)
+{
+	return !below(CHANCES);
+}
+
+/* @usual, or a number near it, or rarely any. */
+static uint32_t near(uint32_t usual)
+{
+	if (rarely())
+		return (uint32_t)mrand48();
+	return below(4) ? usual : usual + below(5) - 2;
+}
+
+static uint16_t draw_state(void)
+{
+	uint16_t state = CONN_SEEN | CONN_ACKED | CONN_SYNCED | CONN_INGRESS;
+
+	if (rarely())
+		return (uint16_t)mrand48();
+	if (rarely())
+		state ^= 1 << below(16);
+	return below(2) ? state : state | CONN_MOVED | CONN_DATA_TIMED;
+}
+
+static void fill(void *to, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		((uint8_t *)to)[i] = (uint8_t)mrand48();
+}
+
+static void draw_side(struct conn_side *side, uint32_t next, uint32_t acked,
+		      uint64_t now)
+{
+	side->next = near(next);
+	side->acked = near(acked);
+	side->awaited = near(acked + 2);
+	side->due = near((uint32_t)(now >> CONN_DUE_SHIFT) + below(3));
+	side->window_end = near((uint32_t)(now >> CONN_TICK_SHIFT) + 3);
+	side->window = below(3);
+	side->head = below(4) ? 5 : (uint8_t)(3 + below(5));
+	side->tail = 5;
+}
+
+/* Both sides have sent up to some number, and acknowledged all of it, or nearly. */
+static void draw_entry(struct entry *entry, const uint32_t next[2], uint64_t now)
+{
+	fill(entry, sizeof(*entry));
+	entry->head.version = below(CHANCES) ? 2 : 3;
+	entry->head.talker = below(CONN_NEITHER + 1);
+	entry->head.opener = below(CONN_NEITHER + 1);
+	for (int dir = 0; dir < 2; dir++) {
+		entry->head.state[dir] = draw_state();
+		draw_side(&entry->head.sides[dir], next[dir], next[!dir], now);
+	}
+}
+
+static struct segment draw_segment(uint32_t seq, uint32_t ack, uint64_t now)
+{
+	struct segment segment = {
+		.seq = near(seq),
+		.ack = near(ack),
+		.len = below(3) ? below(3000) : 0,
+		.window = below(3),
+		.flags = TCP_ACK | (below(2) ? TCP_PSH : 0),
+		.tick = (uint32_t)(now >> CONN_TICK_SHIFT),
+		.now = now,
+		.may_time = below(2),
+		.is_untimed = rarely(),
+	};
+
+	if (rarely())
+		segment.flags = (uint8_t)mrand48();
+	if (rarely())
+		segment.mss = 1 + below(1500);
+	return segment;
+}
+
+static struct connection connection_of(struct entry *entry)
+{
+	return (struct connection){ &entry->head, &entry->rates, &entry->body };
+}
+
+/* Nothing of it but what it changed may be different from what the other one does. */
+static void compare(struct entry *usual, const struct entry *before, int dir,
+		    const struct segment *segment)
+{
+	struct entry whole = *before;
+	const struct connection conn = connection_of(&whole);
+	struct segment shown = *segment;
+
+	assert_false(is_another(&conn, dir, segment));
+	assert_false(stamps_are_needed(&before->head, dir, segment) &&
+		     segment->len);
+	assert_false(connection_observe(&conn, dir, &shown));
+	assert_memory_equal(usual, &whole, sizeof(whole));
+	assert_int_equal(shown.taken, 0);
+	assert_int_equal(shown.exact, 0);
+	assert_true(before->head.state[dir] & CONN_INGRESS);
+	assert_false(before->head.version & 1);
+}
+
+static void seed(void)
+{
+	const char *given = getenv("NETOBS_TEST_SEED");
+	struct timespec now;
+	long number;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	number = given ? strtol(given, NULL, 0) : now.tv_nsec + now.tv_sec;
+	print_message("NETOBS_TEST_SEED=%ld\n", number);
+	srand48(number);
+}
+
+static void a_usual_segment_does_what_any_does(void **state)
+{
+	uint32_t usual = 0, with_data = 0;
+
+	(void)state;
+	seed();
+	for (int i = 0; i < CASES; i++) {
+		uint64_t now = (uint64_t)mrand48() << 20 & ~0ULL >> 1;
+		uint32_t next[2] = { (uint32_t)mrand48(), (uint32_t)mrand48() };
+		int dir = (int)below(2);
+		struct segment segment = draw_segment(next[dir], next[!dir], now);
+		struct entry entry, before;
+
+		draw_entry(&entry, next, now);
+		before = entry;
+		if (!usual_observe(&entry.head, dir, &segment, CONN_INGRESS)) {
+			assert_memory_equal(&entry, &before, sizeof(entry));
+			continue;
+		}
+		compare(&entry, &before, dir, &segment);
+		usual++;
+		with_data += segment.len > 0;
+	}
+	print_message("%u of %d were usual, %u had data\n", usual, CASES,
+		      with_data);
+	assert_true(with_data > CASES / 200);
+	assert_true(usual - with_data > CASES / 200);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_usual_segment_does_what_any_does),
+	};
+
+	return cmocka_run_group_tests_name("rtt_usual", tests, NULL, NULL);
+}
