@@ -65,7 +65,8 @@ struct netobs_latency {
 
 /** What one end of a connection has sent, since the connection was first seen. */
 struct netobs_connection_way {
-	/** From data at the interface to their acknowledgement by the other end. */
+	/** From data at the interface to their acknowledgement by the other end; of a buffer
+	 *  of several segments (GSO, GRO), that of the first one. */
 	struct netobs_latency rtt;
 	/** From the last byte of a request of this end to the first byte of the answer, as
 	 *  both pass the interface. Only where the ends speak in turn: an answer begins

@@ -206,17 +206,23 @@ static __always_inline bool data_synchronise(const struct connection *conn,
 	return false;
 }
 
-/* Arm a timer for what ends before @end, if it is time. */
+/*
+ * Arm a timer for what ends before @end, if it is time. Segments of a buffer go on one after the
+ * other, and the time is that of the first one.
+ */
 static __always_inline void data_time(const struct connection *conn, int dir,
 				      struct segment *segment, __u32 end)
 {
 	const struct conn_side *sides = conn->head->sides;
+	__u32 first = segment->mss && segment->mss < segment->len ?
+			      segment->seq + segment->mss :
+			      end;
 
 	if (!segment->is_untimed &&
 	    (segment->may_time || segment->flags & TCP_SYN) &&
 	    timers_are_due(&sides[dir], &sides[!dir], segment->now) &&
 	    data_synchronise(conn, dir, end))
-		timers_arm(conn, dir, end, segment_time(segment));
+		timers_arm(conn, dir, first, segment_time(segment));
 }
 
 #endif

@@ -52,6 +52,12 @@ static bool was_seen_before(const struct model *m, int index)
 	return false;
 }
 
+/* Of a buffer, the first segment is timed. */
+static uint32_t first_end_of(const struct packet_seen *p)
+{
+	return p->mss ? p->off + p->mss : end_of(p);
+}
+
 /*
  * Whether a byte of the packet was received with it for the first time: if so, its end was not
  * acknowledged before it arrived (RFC 9293, 3.4), whether its last byte was held already or not.
@@ -60,7 +66,7 @@ static bool is_awaited(const struct model *m, int index)
 {
 	const struct packet_seen *p = &m->log[index];
 
-	for (uint32_t i = p->off; i < end_of(p); i++) {
+	for (uint32_t i = p->off; i < first_end_of(p); i++) {
 		if (m->ends[!p->dir].index_of_byte[i] == 1 + index)
 			return true;
 	}
@@ -77,7 +83,7 @@ static bool is_true_sample(const struct model *m, uint32_t sample)
 
 	for (int i = m->first; i < ack; i++) {
 		const struct packet_seen *p = &m->log[i];
-		uint32_t stop = end_of(p);
+		uint32_t stop = first_end_of(p);
 
 		if (p->dir != dir || stop == p->off || p->is_keepalive ||
 		    latency_of(m->log[ack].at - p->at) != sample ||

@@ -380,6 +380,41 @@ static void an_acknowledgment_may_be_inside_a_buffer(void **state)
 	assert_ns(body.stats[A].rtt.last, 12 * MS);
 }
 
+/* Of five segments of @len / 5 bytes, which go on one after the other. */
+static void see_buffer(uint64_t after, int dir, uint32_t seq, uint32_t ack,
+		       uint32_t len)
+{
+	struct segment segment;
+
+	now += after;
+	segment = make(ACK, seq, ack, len);
+	segment.mss = len / 5;
+	connection_observe(&conn, dir, &segment);
+}
+
+static void the_first_segment_of_a_buffer_is_timed(void **state)
+{
+	(void)state;
+	shake_hands();
+	see_buffer(1 * S, A, 101, 501, 5000);
+	see(10 * MS, B, ACK, 501, 1100, 0);
+	assert_int_equal(body.stats[A].rtt.n, 1);
+	see(1 * MS, B, ACK, 501, 2101, 0);
+	assert_int_equal(body.stats[A].rtt.n, 2);
+	assert_ns(body.stats[A].rtt.last, 11 * MS);
+	see(40 * MS, B, ACK, 501, 5101, 0);
+	assert_int_equal(body.stats[A].rtt.n, 2);
+	/* Others of it are sent again: that says nothing about this one. */
+	see_buffer(1 * S, A, 5101, 501, 5000);
+	see(1 * MS, A, ACK, 6101, 501, 1000);
+	see(9 * MS, B, ACK, 501, 6101, 0);
+	assert_int_equal(body.stats[A].rtt.n, 3);
+	see_buffer(1 * S, A, 10101, 501, 5000);
+	see(1 * MS, A, ACK, 10101, 501, 1000);
+	see(9 * MS, B, ACK, 501, 11101, 0);
+	assert_int_equal(body.stats[A].rtt.n, 3);
+}
+
 static void timers_are_spread_over_a_round_trip(void **state)
 {
 	(void)state;
@@ -678,6 +713,7 @@ int main(void)
 			a_connection_that_was_open_is_timed_after_two_round_trips),
 		cmocka_unit_test(what_was_lost_before_is_out_of_order),
 		cmocka_unit_test(an_acknowledgment_may_be_inside_a_buffer),
+		cmocka_unit_test(the_first_segment_of_a_buffer_is_timed),
 		cmocka_unit_test(timers_are_spread_over_a_round_trip),
 		cmocka_unit_test(
 			an_answer_is_timed_from_the_last_byte_of_the_question),
