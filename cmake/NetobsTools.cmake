@@ -4,6 +4,7 @@
 find_package(Threads REQUIRED)
 
 file(GLOB tool_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/tools/*.c)
+list(FILTER tool_sources EXCLUDE REGEX "\\.bpf\\.c$")
 foreach(source ${tool_sources})
 	get_filename_component(name ${source} NAME_WE)
 	add_executable(tool_${name} ${source})
@@ -12,6 +13,12 @@ foreach(source ${tool_sources})
 	set_target_properties(tool_${name} PROPERTIES OUTPUT_NAME ${name}
 		RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tools)
 	netobs_target_language(tool_${name})
+	if(EXISTS ${PROJECT_SOURCE_DIR}/tests/tools/${name}.bpf.c)
+		netobs_bpf_skeleton(${PROJECT_SOURCE_DIR}/tests/tools/${name}.bpf.c ${name})
+		target_sources(tool_${name} PRIVATE ${NETOBS_SKELETON_DIR}/${name}.skel.h)
+		target_include_directories(tool_${name} PRIVATE ${NETOBS_SKELETON_DIR})
+		target_link_libraries(tool_${name} PRIVATE PkgConfig::LIBBPF)
+	endif()
 	file(STRINGS ${source} uses_library REGEX "include <netobs/")
 	if(uses_library) # it is built as that is
 		target_link_libraries(tool_${name} PRIVATE netobs)

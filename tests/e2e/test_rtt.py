@@ -3,11 +3,13 @@
 # Needs: iputils-ping tcpdump tshark
 """Round-trip times, application latency and retransmissions of TCP, against the kernel's.
 
-The link delays and loses: lib/relay.py. NETOBS_TEST_RTT=N tries N of the 72 combinations, at
-random; NETOBS_TEST_SEED repeats a choice.
+The link delays and loses: lib/relay.py. NETOBS_TEST_RTT=N tries N of the 192 combinations, at
+random; NETOBS_TEST_SEED repeats a choice. NETOBS_TEST_RTT_TABLE=FILE: put what was found into that
+file, see lib/rtt_table.py.
 """
 
 import collections
+import concurrent.futures
 import itertools
 import json
 import os
@@ -22,11 +24,17 @@ from lib import lab
 from lib import observer
 from lib import packets
 from lib import relay
+from lib import rtt_cases
+from lib import rtt_table
 from lib.terminal import Terminal
 
 CASES = int(os.environ.get("NETOBS_TEST_RTT", "4"))
 SECONDS = 3
-TRIES = 3  # what disturbs a measurement on a busy machine is not there each time
+TABLE = os.environ.get("NETOBS_TEST_RTT_TABLE")
+MODES = ("timers", "lru") if TABLE else ("timers",)
+CASE_SECONDS = 2
+TRIES = 5  # what disturbs a measurement on a busy machine is not there each time
+AT_ONCE, QUIET_MS = 2, 10  # links with at least this delay do not disturb each other
 SHARE, LEAST_US = 0.05, 50
 THINK_MS = 50
 CLASS_0_BITS, CLASSES = 14, 16 # netobs_latency.classes
@@ -36,6 +44,67 @@ COUNTS = {"Retransmits", "BytesRetransmitted", "OutOfOrder", "DuplicateAcks", "Z
 def latency_class(ns):
     """The class of a time, as <netobs/connection.h> has them."""
     return min(max(int(ns).bit_length() - CLASS_0_BITS, 0), CLASSES - 1)
+
+
+def wrong(found, is_coarse):
+    """What is not as the kernel has it; empty: nothing."""
+    far = abs(found.median - found.kernels_median)
+    if far > max(SHARE * found.kernels_median, LEAST_US):
+        yield f"the median is {found.median:.0f} us, the kernel's {found.kernels_median:.0f}"
+    # After a loss the kernel measures by timestamps of milliseconds (RFC 7323), cut off.
+    if abs(found.least - found.kernels_least) > LEAST_US + 1000 * is_coarse:
+        yield f"the least is {found.least:.0f} us, the kernel's {found.kernels_least}"
+    if found.largest and max(found.samples) > found.largest + LEAST_US:
+        yield f"a sample is {max(found.samples):.0f} us, the largest true one {found.largest:.0f}"
+
+
+class Accuracy(lab.LabTest):
+    """Of each sample. Those of the LRU table are for documentation."""
+
+    def check_case(self, watched, case):
+        """What was found, and what of it is wrong each time."""
+        for _ in range(TRIES):
+            found = watched.measure(case, CASE_SECONDS)
+            is_coarse = case.timestamps and found.retransmits and \
+                not found.kernels_least % 1000
+            why = list(wrong(found, is_coarse)) if watched.mode == "timers" else []
+            self.note(f"{watched.mode}, {' '.join(map(str, case))}: median {found.median:.0f} us, "
+                      f"the kernel's {found.kernels_median:.0f}; least {found.least:.0f}, "
+                      f"{found.kernels_least}; {len(found.samples)} samples, "
+                      f"{found.kernels_samples}; {found.retransmits} retransmits"
+                      f"{'; ' if why else ''}{', '.join(why)}")
+            if not why:
+                break
+        return found, why
+
+    def check_link(self, watched, cases):
+        results = [self.check_case(watched, case) for case in cases]
+        watched.watcher.stop()
+        return results
+
+    def check_links(self, links, at_once):
+        with concurrent.futures.ThreadPoolExecutor(at_once * len(MODES)) as pool:
+            return sum(pool.map(lambda link: self.check_link(*link), links), [])
+
+    def test_round_trip_times_are_the_kernels(self):
+        seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
+        print(f"    seed {seed}", flush=True)
+        cases = [rtt_cases.Case(*case) for case in itertools.product(
+            (0, 1, 10, 100), (0, 0.005), ("pingpong", "bulk", "think"), (1, 0), (1, 0), (4, 6))]
+        chosen = random.Random(seed).sample(cases, min(CASES, len(cases)))
+        by_link = collections.defaultdict(list)
+        for case in sorted(chosen, key=cases.index):
+            by_link[case.delay_ms, case.loss].append(case)
+        links = [(rtt_cases.Watched(self.lab, *link, seed, mode), of_link)
+                 for link, of_link in by_link.items() for mode in MODES]
+        results = self.check_links([link for link in links if link[1][0].delay_ms < QUIET_MS], 1)
+        results += self.check_links([link for link in links if link[1][0].delay_ms >= QUIET_MS],
+                                    AT_ONCE)
+        if TABLE:
+            rtt_table.write(TABLE, [found for found, _ in results])
+        for found, why in results:
+            with self.subTest(case=found.case, seed=seed):
+                self.assertEqual([], why)
 
 
 class Rtt(lab.LabTest):
@@ -64,51 +133,6 @@ class Rtt(lab.LabTest):
                          {(line["type"], (line["SrcAddr"], line["DstAddr"]),
                            line["DstPort"], line["Interface"]) for line in lines})
         return found, lines
-
-    def compare(self, found, lines, timestamps):
-        """What is wrong with the round-trip times; and them, in microseconds."""
-        ways = [line["ToServer"] for line in lines if "TimeFlowRttNs" in line["ToServer"]]
-        ours = statistics.median(way["TimeFlowRttNs"] for way in ways) / 1000
-        kernels = statistics.median(found["rtts"])
-        least = ways[-1]["MinRttNs"] / 1000
-        values = (f"median {ours:.0f} us, the kernel's {kernels:.0f}; least {least:.0f} us, "
-                  f"the kernel's {found['min']}")
-        # After a loss the kernel measures by timestamps of milliseconds (RFC 7323), cut off.
-        is_coarse = timestamps and found["retransmits"] and not found["min"] % 1000
-        coarse = 1000 if is_coarse else 0
-        if abs(ours - kernels) > max(SHARE * kernels, LEAST_US) + coarse:
-            return "the median differs", values
-        if abs(least - found["min"]) > max(LEAST_US, SHARE * found["min"] / 5) + coarse:
-            return "the least differs", values
-        return "", values
-
-    def check_case(self, case, seed):
-        delay_ms, loss, kind, timestamps, family = case
-        wrong = []
-        for _ in range(TRIES):
-            link = relay.Link(self.lab, delay_ms * 1000, int(loss * 1_000_000), seed,
-                              timestamps)
-            link.serve(family, 30 if kind == "think" else 0)
-            found, lines = self.measure(link, "bulk" if kind == "bulk" else "pingpong",
-                                        family)
-            why, values = self.compare(found, lines, timestamps)
-            last = lines[-1]["ToServer"]
-            self.note(f"{delay_ms} ms, loss {loss:.1%}, {kind}, timestamps {timestamps}, "
-                      f"IPv{family}: {values}; {last['Retransmits']} retransmits, "
-                      f"the kernel's {found['retransmits']}")
-            if not why:
-                return
-            wrong.append(f"{why}: {values}")
-        self.fail("\n".join(wrong))
-
-    def test_round_trip_times_are_the_kernels(self):
-        seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
-        print(f"    seed {seed}", flush=True)
-        cases = list(itertools.product((1, 10, 100), (0, 0.005), ("pingpong", "bulk", "think"),
-                                       (0, 1), (4, 6)))
-        for case in random.Random(seed).sample(cases, min(CASES, len(cases))):
-            with self.subTest(case=case, seed=seed):
-                self.check_case(case, seed)
 
     def test_a_slow_server_is_no_slow_path(self):
         link = relay.Link(self.lab, 10_000)

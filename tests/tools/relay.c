@@ -2,12 +2,12 @@
 /*
  * A link with delay and loss, for kernels without netem:
  *
- *   relay [-d DELAY_US] [-l LOSS_PPM] [-s SEED] NETNS_A NETNS_B INTERFACE
+ *   relay [-d DELAY_US] [-l LOSS_PPM] [-s SEED] [-w FILE] NETNS_A NETNS_B INTERFACE
  *
  * makes a TAP device of that name in both namespaces (names of ip-netns(8)), and passes each
  * frame from one to the other after DELAY_US, the same in both directions. LOSS_PPM of a
- * million frames are dropped. It prints "ready" when both devices are up, and runs until
- * it is killed, which removes them.
+ * million frames are dropped, and written to FILE, as pcap. It prints "ready" when both devices
+ * are up, and runs until it is killed, which removes them.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -48,6 +48,7 @@ struct way {
 static int64_t delay_ns;
 static uint32_t loss_ppm;
 static uint64_t random_state;
+static FILE *dropped; /* NULL: they are not written */
 
 static void fail(const char *what)
 {
@@ -71,6 +72,39 @@ static uint64_t next_random(void)
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
 	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
 	return z ^ z >> 31;
+}
+
+static void write_words(FILE *file, const uint32_t *words, size_t n)
+{
+	if (fwrite(words, sizeof(*words), n, file) != n)
+		fail("cannot write");
+}
+
+static FILE *open_pcap(const char *path)
+{
+	/* Nanoseconds, version 2.4, UTC, whole frames, Ethernet */
+	const uint32_t header[] = { 0xa1b23c4d, 4 << 16 | 2, 0, 0, FRAME_MAX, 1 };
+	FILE *file = fopen(path, "we");
+
+	if (!file)
+		fail(path);
+	write_words(file, header, sizeof(header) / sizeof(*header));
+	if (fflush(file)) /* it is read while this runs */
+		fail("cannot write");
+	return file;
+}
+
+static void write_dropped(const uint8_t *bytes, size_t len)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	const uint32_t header[] = { (uint32_t)now.tv_sec, (uint32_t)now.tv_nsec,
+				    (uint32_t)len, (uint32_t)len };
+
+	write_words(dropped, header, sizeof(header) / sizeof(*header));
+	if (fwrite(bytes, 1, len, dropped) != len || fflush(dropped))
+		fail("cannot write");
 }
 
 static void enter_netns(const char *name)
@@ -116,6 +150,8 @@ static void take_frames(struct way *way)
 				      -1;
 
 		if (len <= 0 || next_random() % 1000000 < loss_ppm) {
+			if (len > 0 && dropped)
+				write_dropped(frame->bytes, (size_t)len);
 			free(frame);
 			if (len <= 0)
 				return;
@@ -182,7 +218,7 @@ int main(int argc, char **argv)
 {
 	int option, a, b;
 
-	while ((option = getopt(argc, argv, "d:l:s:")) >= 0) {
+	while ((option = getopt(argc, argv, "d:l:s:w:")) >= 0) {
 		long long value = optarg ? atoll(optarg) : 0;
 
 		if (option == 'd')
@@ -191,6 +227,8 @@ int main(int argc, char **argv)
 			loss_ppm = (uint32_t)value;
 		else if (option == 's')
 			random_state = (uint64_t)value;
+		else if (option == 'w')
+			dropped = open_pcap(optarg);
 		else
 			return 2;
 	}

@@ -97,6 +97,8 @@ def client(kind, address, port, seconds):
     with socket.create_connection((address, port), PATIENCE_S) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         info = Info(connection)
+        # netobs times no segment for a millisecond after the SYN, but the kernel does.
+        time.sleep(PAUSE_S)
         times = {"pingpong": pingpong, "bulk": bulk}[kind](
             connection, info, time.monotonic() + seconds)
         # What is under way is acknowledged meanwhile.

@@ -87,6 +87,11 @@ def die_with_parent():
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
+def run_first():
+    """For spawn(): have a process run before those of other tests, whose load it would measure."""
+    os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+
+
 def check_errno(result, what):
     if result < 0:
         error = ctypes.get_errno()

@@ -17,14 +17,14 @@ PORT = 7000
 class Link:
     """Namespaces a and b, each with an interface eth0 that leads to the other."""
 
-    def __init__(self, where, delay_us, loss_ppm=0, seed=0, timestamps=1):
+    def __init__(self, where, delay_us, loss_ppm=0, seed=0):
         self.lab = where
         self.a, self.b = (where.ns(tag, ipv6=True) for tag in "ab")
-        for ns in self.a, self.b:
-            ns.sysctl("ipv4/tcp_timestamps", timestamps)
+        self.dropped = where.path(f"dropped-{self.a.name}")  # frames, as pcap
         relay = where.spawn(lab.tool("relay"), "-d", delay_us // 2, "-l", loss_ppm,
-                            "-s", seed, self.a.name, self.b.name, "eth0",
-                            stdout=subprocess.PIPE, text=True)
+                            "-s", seed, "-w", self.dropped, self.a.name, self.b.name,
+                            "eth0", stdout=subprocess.PIPE, text=True,
+                            enter=lab.run_first)
         if relay.stdout.readline() != "ready\n":
             raise RuntimeError("the relay did not start")
         for side, ns in enumerate((self.a, self.b)):
@@ -38,17 +38,26 @@ class Link:
             ns.neighbour("eth0", ns.mac, *(ADDRESSES[family][1 - side]
                                            for family in ADDRESSES))
 
-    def serve(self, family=4, think_ms=0):
+    def configure(self, timestamps, gso):
+        """Of connections from now on."""
+        for ns in self.a, self.b:
+            ns.sysctl("ipv4/tcp_timestamps", int(timestamps))
+            ns.offload("eth0", "gso", on=gso)
+
+    def serve(self, family=4, think_ms=0, port=PORT):
         """A server in b that answers what is no bulk."""
-        server = self.lab.spawn(sys.executable, CHAT, "serve", ADDRESSES[family][1], PORT,
-                                think_ms, ns=self.b, stdout=subprocess.PIPE, text=True)
+        server = self.lab.spawn(sys.executable, CHAT, "serve", ADDRESSES[family][1], port,
+                                think_ms, ns=self.b, stdout=subprocess.PIPE, text=True,
+                                enter=lab.run_first)
         if server.stdout.readline() != "ready\n":
             raise RuntimeError("the server did not start")
 
-    def talk(self, kind, seconds, family=4):
-        """A client in a; what it and its kernel measured, see chat.py."""
-        client = self.lab.spawn(sys.executable, CHAT, kind, ADDRESSES[family][1], PORT,
-                                seconds, ns=self.a, stdout=subprocess.PIPE, text=True)
+    def talk(self, kind, seconds, family=4, port=PORT, under=()):
+        """A client in a; what it and its kernel measured, see chat.py. @under: a command
+        that runs it."""
+        client = self.lab.spawn(*under, sys.executable, CHAT, kind, ADDRESSES[family][1],
+                                port, seconds, ns=self.a, stdout=subprocess.PIPE, text=True,
+                                enter=lab.run_first)
         out, _ = client.communicate(timeout=120)
         if client.returncode:
             raise RuntimeError(f"the client ended with {client.returncode}")
