@@ -288,7 +288,8 @@ static const struct probe probes[NETOBS_FEATURES] = {
 	[NETOBS_FEATURE_BTF] = {
 		.name = "btf",
 		.description = "kernel type information (BTF)",
-		.without = "netobsctl sessions and --process cannot run",
+		.without = "netobsctl sessions, [sessions] of the service and "
+			   "--process cannot run",
 		.need = NETOBS_NEED_OPTIONAL,
 		.run = probe_btf,
 	},
@@ -312,8 +313,8 @@ static const struct probe probes[NETOBS_FEATURES] = {
 	[NETOBS_FEATURE_SESSIONS] = {
 		.name = "sessions",
 		.description = "BPF programs that follow TCP sockets",
-		.without = "netobsctl sessions and --process cannot run: Linux "
-			   "5.12 with BTF is needed",
+		.without = "netobsctl sessions, [sessions] of the service and "
+			   "--process cannot run: Linux 5.12 with BTF is needed",
 		.need = NETOBS_NEED_OPTIONAL,
 		.privileges = PRIVILEGE_PROGRAMS,
 		.run = probe_sessions,

@@ -3,8 +3,10 @@
 # Needs: strace systemd util-linux
 """netobs.service: an unprivileged user with the unit's capabilities does the whole job."""
 
+import json
 import os
 import re
+import socket
 import stat
 import subprocess
 
@@ -107,6 +109,27 @@ class Job(ServiceTest):
                             for name in files), files)
         self.assertEqual(14, self.packets(*(set(files) - {"logs/more"})))
         self.assertGreaterEqual(self.packets("logs/more"), 5) # some of the 9 come later
+
+    def test_sessions_are_switched_on(self):
+        self.start_as_user()
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write("[sessions]\nenabled = yes\n"
+                       f'[sink "sessions"]\noutput = json:{self.logs}/sessions\n'
+                       "records = session\n")
+        self.reload()
+        with self.b:
+            listener = socket.create_server((self.B4, 0))
+        with listener, self.a, socket.create_connection(listener.getsockname()) as sock:
+            other = listener.accept()[0]
+            sock.sendall(b"x")
+            other.recv(1)
+            other.close()
+        self.stop()
+        here = self.a.inode, self.b.inode
+        with open(f"{self.logs}/sessions", encoding="utf-8") as file:
+            records = [one for one in map(json.loads, file) if one["NetnsInode"] in here]
+        self.assertEqual(2, len(records))
+        self.assertEqual({os.getpid()}, {one["Pid"] for one in records})
 
     def test_its_programs_outlive_it(self):
         for count in 9, 5:
