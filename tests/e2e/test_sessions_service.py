@@ -15,6 +15,7 @@ import random
 import socket
 import subprocess
 import threading
+import time
 
 from lib import ipfix
 from lib import lab
@@ -212,8 +213,10 @@ class Sinks(SessionsTest):
                           "records = flow,session", f"pen = {PEN}"),
             *sink_section("file", f"json:{self.lab.path('file')}", "records = flow,session"),
             *sink_section("tcp", f"json:tcp://127.0.0.1:{lines.port}", "records = session"),
-            *sink_section("http", f"http://127.0.0.1:{http.port}/", "records = session"))
-        verb = Sessions(self)
+            *sink_section("http", f"http://127.0.0.1:{http.port}/", "records = session"),
+            # However much others of this host talk.
+            sessions=("enabled = yes", f"pid = {os.getpid()}", "buffer = 64M"))
+        verb = Sessions(self, "--buffer", "64M")
         self.start()
         keys = self.talk() + self.talk_v6(10)
         self.await_keys(keys, "file")
@@ -323,8 +326,11 @@ class Reload(SessionsTest):
         lab.wait_for(lambda: len(updates()) >= 6, "three lists")
         self.to_file("enabled = yes")
         self.reload(AGAIN)
+        keys = self.talk(1)
+        self.await_keys(keys)  # and all that was reported before
         count = len(updates())
-        keys = self.end(*ends)
+        time.sleep(0.5)
+        keys += self.end(*ends)
         self.await_keys(keys)
         self.stop()
         self.assertIn(len(updates()) - count, (0, 1, 2))  # of a list on its way
