@@ -30,12 +30,13 @@ PATIENCE_S = 60
 def answer(connection, think_s):
     """Bulk is read, and each request gets an answer of its size."""
     pending = 0
-    while data := connection.recv(1 << 16):
-        pending += data.count(REQUEST[:1])
-        while pending >= len(REQUEST):
-            pending -= len(REQUEST)
-            time.sleep(think_s)
-            connection.sendall(b"!" * len(REQUEST))
+    with connection: # its end acknowledges that of the client, without delay
+        while data := connection.recv(1 << 16):
+            pending += data.count(REQUEST[:1])
+            while pending >= len(REQUEST):
+                pending -= len(REQUEST)
+                time.sleep(think_s)
+                connection.sendall(b"!" * len(REQUEST))
 
 
 def serve(address, port, think_ms):
