@@ -104,14 +104,29 @@ bool worker_is_busy(const struct worker *worker)
 	return atomic_load(&worker->state) != IDLE;
 }
 
-void worker_wait(const struct worker *worker, int timeout_ms)
+/*
+ * A late report of work that was taken before would end each wait at once, so it is read. That of
+ * this work may be read with it, and is written again.
+ */
+static void await_report(const struct worker *worker, int timeout_ms)
 {
 	struct pollfd fd = { .fd = worker->fd, .events = POLLIN };
+	eventfd_t count;
+
+	if (poll(&fd, 1, timeout_ms) <= 0 || atomic_load(&worker->state) != BUSY)
+		return;
+	eventfd_read(worker->fd, &count);
+	if (atomic_load(&worker->state) != BUSY)
+		eventfd_write(worker->fd, 1);
+}
+
+void worker_wait(const struct worker *worker, int timeout_ms)
+{
 	int64_t end_ms = now_ms() + timeout_ms;
 
 	while (atomic_load(&worker->state) == BUSY &&
 	       (timeout_ms < 0 || now_ms() < end_ms))
-		poll(&fd, 1, timeout_ms < 0 ? -1 : left_ms(end_ms));
+		await_report(worker, timeout_ms < 0 ? -1 : left_ms(end_ms));
 }
 
 void *worker_take(struct worker *worker)

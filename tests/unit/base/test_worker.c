@@ -140,6 +140,29 @@ static void late_report_does_not_stay(void **state)
 	sem_wait(&written);
 }
 
+/* Else a wait for it would not sleep. */
+static void late_report_ends_no_later_wait(void **state)
+{
+	struct worker *worker = *state;
+	int first = 0, second = 0;
+
+	sem_post(&may_run);
+	assert_int_equal(worker_start(worker, &first), 0);
+	assert_ptr_equal(take_when_done(worker), &first);
+	assert_int_equal(worker_start(worker, &second), 0);
+	sem_post(&may_write);
+	sem_wait(&written);
+	assert_true(is_readable(worker, 0));
+	worker_wait(worker, 1);
+	assert_false(is_readable(worker, 0));
+	sem_post(&may_run);
+	sem_post(&may_write);
+	worker_wait(worker, -1);
+	assert_true(is_readable(worker, -1));
+	assert_ptr_equal(worker_take(worker), &second);
+	sem_wait(&written);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -148,6 +171,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			worker_is_busy_until_work_is_taken, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(late_report_does_not_stay,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(late_report_ends_no_later_wait,
 						set_up, tear_down),
 	};
 
