@@ -204,17 +204,22 @@ static bool hides_link(const struct replay *replay)
 	return false;
 }
 
+/* Frames of other links have an Ethernet header made for them: capture_file.h. */
+static int check_filter(const struct replay *replay, const struct filter *filter)
+{
+	if (!filter || !hides_link(replay))
+		return 0;
+	return filter_check(filter, LINK_NONE, "files without Ethernet headers",
+			    &replay->ctx->log);
+}
+
 static int start(struct replay *replay)
 {
 	struct pipeline_options options = context_pipeline_options(replay->ctx);
-	const struct filter *filter = replay->ctx->filter;
-	int err = 0;
+	const struct alert_set *alerts = replay->ctx->alert_set;
+	int err = check_filter(replay, replay->ctx->filter);
 
-	/* Frames of other links have an Ethernet header made for them: capture_file.h. */
-	if (filter && hides_link(replay))
-		err = filter_check(filter, LINK_NONE,
-				   "files without Ethernet headers",
-				   &replay->ctx->log);
+	err = err ?: check_filter(replay, alerts ? alerts->filter : NULL);
 	if (err)
 		return err;
 	options.store.clock = CLOCK_PACKET;
@@ -255,6 +260,7 @@ static int run(struct netobs *ctx, const char *const *paths, size_t n)
 	err = replay_frames(&replay);
 	drain(&replay, MERGE_FINAL, replay.due_ns);
 	ctx->state = CONTEXT_STOPPED;
+	context_read_alerts(ctx);
 	return err ?: (int)ctx->pipeline.merge.records;
 }
 

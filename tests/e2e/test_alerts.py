@@ -12,6 +12,8 @@ import threading
 import time
 
 from lib import bpf
+from lib import capfile
+from lib import frames
 from lib import lab
 from lib import observer
 from lib import relay
@@ -185,6 +187,20 @@ class Alerts(lab.LabTest):
                                   stderr=subprocess.PIPE, text=True, timeout=60, check=False)
             self.assertEqual(2, done.returncode)
             self.assertIn(why, done.stderr)
+
+    def test_filters_need_the_headers_that_files_have(self):
+        path = self.lab.path("raw.pcap")
+        packet = frames.ipv4("192.0.2.1", "192.0.2.2", frames.TCP, bytes(20))
+        with open(path, "wb") as file:
+            file.write(capfile.pcap(capfile.RAW, [(0, capfile.link(
+                capfile.RAW, frames.ether("02:00:00:00:00:01", "02:00:00:00:00:02",
+                                          frames.IPV4, packet)))]))
+        for words, code in (("ether host 02:00:00:00:00:01", 1), ("tcp port 0", 0)):
+            done = subprocess.run(
+                [observer.netobsctl(), "alerts", "-r", path, "--rule", f"rtt > 0ns where {words}"],
+                stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+            self.assertEqual(code, done.returncode, done.stderr)
+            self.assertEqual(bool(code), "without Ethernet header" in done.stderr, done.stderr)
 
 
 if __name__ == "__main__":
