@@ -119,8 +119,8 @@ struct netobs_alert_counts {
 	uint64_t limited; /**< there were more of this rule than "limit" allows; */
 	uint64_t lost;	  /**< the process did not read fast enough. */
 	uint64_t broken; /**< samples that broke the rule */
-	/** Of fired: those that on_alert got. The others wait for netobs_dispatch() or
-	 *  netobs_alerts_set(). */
+	/** Of fired: those that on_alert got. The others wait for netobs_dispatch(), which
+	 *  delivers all before it returns -ECANCELED, or netobs_alerts_set(). */
 	uint64_t delivered;
 };
 
@@ -128,7 +128,7 @@ struct netobs_alert_counts {
  * Replace all rules. Rules of before that are in the new list with the same name and text go
  * on, with their counts. Takes milliseconds, and with new expressions behind "where" as
  * long as these take to compile: tens of milliseconds, or more where names of hosts have to
- * be resolved. Alerts that wait for netobs_dispatch() are delivered first: on_alert is called
+ * be resolved. Alerts that wait for netobs_dispatch() are all delivered first: on_alert is called
  * from here, so the caller must not hold a lock that it takes.
  *
  * @param ctx    with netobs_opts.rtt and on_alert; before or after netobs_start()

@@ -138,7 +138,7 @@ bool context_find_process(const struct netobs *ctx, const struct flow_key *at,
 /* After the pipeline, if there may be rules. @return 0, or -errno, which is logged */
 int context_open_alerts(struct netobs *ctx);
 
-/* Deliver the alerts that are there. */
+/* Deliver alerts that are there: for some milliseconds, or all once the context has stopped. */
 void context_read_alerts(struct netobs *ctx);
 
 void context_close_alerts(struct netobs *ctx);

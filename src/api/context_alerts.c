@@ -144,7 +144,10 @@ static void on_event(void *arg, const struct alert_event *event)
 
 void context_read_alerts(struct netobs *ctx)
 {
-	alerts_read(&ctx->alerts);
+	if (ctx->state == CONTEXT_STOPPED)
+		alerts_read_all(&ctx->alerts);
+	else
+		alerts_read(&ctx->alerts);
 }
 
 /* ---- Rules -------------------------------------------------------------------------- */

@@ -16,7 +16,8 @@
 
 enum {
 	SLICE_MS = 4,
-	ALL_MS = 100,	 /* so long alerts that go on coming are read at most */
+	/* That have room in the ring, each behind a header of 8 bytes (ring buffer's docs). */
+	EVENTS_MAX = ALERT_RING_BYTES / (sizeof(struct alert_event) + 8),
 	SETTLE_MS = 100, /* that is waited for programs, at most */
 	SETTLE_STEP_US = 50,
 };
@@ -42,6 +43,8 @@ static int take_event(void *ctx, void *data, size_t size)
 		return 0;
 	alerts->events++;
 	alerts->on_event(alerts->ctx, data);
+	if (alerts->slice_events)
+		return --alerts->slice_events ? 0 : -EAGAIN;
 	return clock_boot_ns() < alerts->slice_end_ns ? 0 : -EAGAIN;
 }
 
@@ -111,17 +114,12 @@ int alerts_fd(const struct alerts *alerts)
 	return alerts->ring ? ring_buffer__epoll_fd(alerts->ring) : -EBADF;
 }
 
-static void read_events(struct alerts *alerts, int64_t ms)
+void alerts_read(struct alerts *alerts)
 {
 	if (!alerts->ring)
 		return;
-	alerts->slice_end_ns = clock_boot_ns() + ms * NSEC_PER_MSEC;
+	alerts->slice_end_ns = clock_boot_ns() + SLICE_MS * NSEC_PER_MSEC;
 	ring_buffer__consume(alerts->ring);
-}
-
-void alerts_read(struct alerts *alerts)
-{
-	read_events(alerts, SLICE_MS);
 }
 
 /* Those of a rule in a table, on a CPU. */
@@ -233,6 +231,15 @@ static bool is_read(const struct alerts *alerts)
 	return false;
 }
 
+static void note_readers(struct alerts *alerts)
+{
+	const struct store *store = alerts->store;
+
+	for (uint32_t cpu = 0; cpu < store->n_cpus; cpu++)
+		alerts->entered[cpu] = __atomic_load_n(&store->cpus[cpu].entered,
+						       __ATOMIC_ACQUIRE);
+}
+
 static void wait_for_readers(const struct alerts *alerts)
 {
 	const struct timespec step = { .tv_nsec = SETTLE_STEP_US * 1000 };
@@ -242,11 +249,16 @@ static void wait_for_readers(const struct alerts *alerts)
 		nanosleep(&step, NULL);
 }
 
+/* After as many as there is room for, only younger ones are left. */
 void alerts_read_all(struct alerts *alerts)
 {
-	if (alerts->tables)
-		wait_for_readers(alerts);
-	read_events(alerts, ALL_MS);
+	if (!alerts->ring)
+		return;
+	note_readers(alerts); /* what they have reserved ends what can be read */
+	wait_for_readers(alerts);
+	alerts->slice_events = EVENTS_MAX;
+	ring_buffer__consume(alerts->ring);
+	alerts->slice_events = 0;
 }
 
 /* Of slots that rules did not have before: others may have left their limits there. */
@@ -282,9 +294,7 @@ void alerts_set_table(struct alerts *alerts, const struct alert_table *table)
 	tables->tables[next].number = next;
 	tables->tables[next].serial = alerts->serial;
 	__atomic_store_n(&tables->active, next, __ATOMIC_SEQ_CST);
-	for (uint32_t cpu = 0; cpu < alerts->store->n_cpus; cpu++)
-		alerts->entered[cpu] = __atomic_load_n(
-			&alerts->store->cpus[cpu].entered, __ATOMIC_ACQUIRE);
+	note_readers(alerts);
 }
 
 /* ---- Filters ------------------------------------------------------------------------ */

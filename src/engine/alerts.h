@@ -25,6 +25,7 @@ struct alerts {
 	uint64_t *entered; /* of each CPU, when the table was replaced */
 	uint64_t events;
 	int64_t slice_end_ns;
+	uint32_t slice_events; /* that are read at most; 0: the time says it */
 };
 
 /**
@@ -44,7 +45,7 @@ int alerts_fd(const struct alerts *alerts);
 /* Pass on alerts, for some milliseconds. */
 void alerts_read(struct alerts *alerts);
 
-/* Pass on all alerts of rules from before the last alerts_set_table(). */
+/* Pass on all alerts that there are, however long that takes. */
 void alerts_read_all(struct alerts *alerts);
 
 /**

@@ -24,15 +24,19 @@ enum {
 	PORT = 40000,
 	TERMS = 60, /* of the large expression */
 	EXPRESSION_MAX = 4096,
+	WAITING = 20, /* alerts at least, which take longer than any slice of time */
+	CALLBACK_US = 20000,
 };
 
 static uint32_t n_alerts;
+static useconds_t callback_us; /* that on_alert() takes */
 
 static void on_alert(const struct netobs_alert *alert, void *user)
 {
 	(void)user;
 	assert_int_equal(alert->server_port, PORT);
 	n_alerts++;
+	usleep(callback_us);
 }
 
 /* ---- A connection ------------------------------------------------------------------- */
@@ -187,6 +191,63 @@ static void waiting_alerts_come_when_rules_are_replaced(void **state)
 	assert_true(n_alerts > 0);
 }
 
+/* @rule: netobs_alert_counts_get() */
+static struct netobs_alert_counts counts_of(struct context_fixture *f,
+					    uint32_t rule)
+{
+	struct netobs_alert_counts counts = { .sz = sizeof(counts) };
+
+	assert_int_equal(netobs_alert_counts_get(f->ctx, rule, &counts), 0);
+	return counts;
+}
+
+static void make_alerts_wait(struct context_fixture *f)
+{
+	struct netobs_opts opts = alert_options(f);
+
+	start_with(f, &opts, "rtt > 0ns hold 0s limit none");
+	for (int i = 0; i < WAITING; i++)
+		connect_once();
+	n_alerts = 0;
+	callback_us = CALLBACK_US;
+	assert_true(counts_of(f, 0).fired >= WAITING);
+}
+
+/* However long the callback takes, before their slots are given to others. */
+static void all_alerts_come_when_rules_are_replaced_twice(void **state)
+{
+	struct context_fixture *f = *state;
+	struct netobs_alert_counts counts;
+
+	make_alerts_wait(f);
+	assert_int_equal(set_rule(f, "rtt > 10s"), 0);
+	assert_int_equal(set_rule(f, "rtt > 20s"), 0);
+	callback_us = 0;
+	while (netobs_poll(f->ctx, 0) > 0)
+		;
+	counts = counts_of(f, 1);
+	assert_int_equal(counts.delivered, counts.fired);
+	assert_int_equal(n_alerts, counts.fired);
+}
+
+static void all_alerts_come_before_the_end(void **state)
+{
+	struct context_fixture *f = *state;
+	struct netobs_alert_counts counts;
+	int n;
+
+	make_alerts_wait(f);
+	netobs_stop(f->ctx);
+	do
+		n = netobs_poll(f->ctx, PATIENCE_MS);
+	while (n >= 0);
+	callback_us = 0;
+	assert_int_equal(n, -ECANCELED);
+	counts = counts_of(f, 0);
+	assert_int_equal(counts.delivered, counts.fired);
+	assert_int_equal(n_alerts, counts.fired);
+}
+
 /* As netobs_opts.max_connections says. */
 static void memory_of_connections_is_as_documented(void **state)
 {
@@ -249,6 +310,8 @@ int main(void)
 		TEST(alerts_come_with_64_rules),
 		TEST(rules_are_about_what_the_filter_accepts),
 		TEST(waiting_alerts_come_when_rules_are_replaced),
+		TEST(all_alerts_come_when_rules_are_replaced_twice),
+		TEST(all_alerts_come_before_the_end),
 		TEST(memory_of_connections_is_as_documented),
 		TEST(rules_of_before_stay_where_others_are_refused),
 	};
