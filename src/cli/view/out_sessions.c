@@ -6,21 +6,43 @@
 #include <netobs/session.h>
 
 #include "cli/common/human.h"
-#include "output.h"
+#include "row_table.h"
 
 enum { CELL = 64, NSEC_PER_USEC = 1000 };
 
-#define COLUMNS "%-12s  %-*s  %-*s  %7s  %-16s  %9s  %9s  %9s  %5s  %9s  %-7s\n"
+enum {
+	SESSIONS_TIME,
+	SESSIONS_LOCAL,
+	SESSIONS_REMOTE,
+	SESSIONS_PID,
+	SESSIONS_PROCESS,
+	SESSIONS_DURATION,
+	SESSIONS_SENT,
+	SESSIONS_RECEIVED,
+	SESSIONS_RETRANSMITS,
+	SESSIONS_RTT,
+	SESSIONS_ENDED,
+	SESSIONS_COLUMNS
+};
 
-/* Addresses of IPv4 with their ports; longer ones take the room that they need. */
-enum { ENDPOINT_WIDTH = 21 };
+/* Ends with ports have the width of IPv4. @leave_at: as in columns.def. */
+static const struct column sessions_columns[SESSIONS_COLUMNS] = {
+	{ SESSIONS_TIME, "TIME", false, 0, 0, 12, 0 },
+	{ SESSIONS_LOCAL, "LOCAL", false, 4, 12, 21, 0 },
+	{ SESSIONS_REMOTE, "REMOTE", false, 0, 12, 21, 0 },
+	{ SESSIONS_PID, "PID", true, 0, 0, 7, 0 },
+	{ SESSIONS_PROCESS, "PROCESS", false, 0, 8, 16, 0 },
+	{ SESSIONS_DURATION, "DURATION", true, 3, 0, 9, 0 },
+	{ SESSIONS_SENT, "SENT", true, 0, 0, 9, 0 },
+	{ SESSIONS_RECEIVED, "RECEIVED", true, 0, 0, 9, 0 },
+	{ SESSIONS_RETRANSMITS, "RETR", true, 1, 0, 5, 0 },
+	{ SESSIONS_RTT, "RTT", true, 2, 0, 9, 0 },
+	{ SESSIONS_ENDED, "ENDED", false, 0, 0, 7, 0 },
+};
 
 static int open_table(struct output *output)
 {
-	stream_print(&output->stream, COLUMNS, "TIME", ENDPOINT_WIDTH, "LOCAL",
-		     ENDPOINT_WIDTH, "REMOTE", "PID", "PROCESS", "DURATION",
-		     "SENT", "RECEIVED", "RETR", "RTT", "ENDED");
-	return 0;
+	return row_table_open(output, sessions_columns, SESSIONS_COLUMNS);
 }
 
 static void round_trip(char *buf, size_t size,
@@ -36,8 +58,7 @@ static void round_trip(char *buf, size_t size,
 			 (unsigned long long)us % 1000);
 }
 
-static void process(const struct netobs_session *session, char pid[CELL],
-		    char name[CELL])
+static void process(const struct netobs_session *session, char *pid, char *name)
 {
 	snprintf(pid, CELL, "-");
 	snprintf(name, CELL, "-");
@@ -52,31 +73,32 @@ static void process(const struct netobs_session *session, char pid[CELL],
 static void write_row(struct output *output, const struct netobs_record *record)
 {
 	const struct netobs_session *session = (const void *)record;
-	char time[CELL], local[CELL], remote[CELL], pid[CELL], name[CELL];
-	char duration[CELL] = "-", sent[CELL], received[CELL], retransmits[CELL];
-	char rtt[CELL];
+	struct cells cells;
 
-	human_time(time, sizeof(time), session->end_ns);
-	human_address(local, sizeof(local), session->local_addr,
+	for (size_t i = 0; i < SESSIONS_COLUMNS; i++)
+		cells.text[i] = cells.buf[i];
+	human_time(cells.buf[SESSIONS_TIME], CELL, session->end_ns);
+	human_address(cells.buf[SESSIONS_LOCAL], CELL, session->local_addr,
 		      session->local_port);
-	human_address(remote, sizeof(remote), session->remote_addr,
+	human_address(cells.buf[SESSIONS_REMOTE], CELL, session->remote_addr,
 		      session->remote_port);
-	process(session, pid, name);
+	process(session, cells.buf[SESSIONS_PID], cells.buf[SESSIONS_PROCESS]);
+	snprintf(cells.buf[SESSIONS_DURATION], CELL, "-");
 	if (record->has & NETOBS_SESSION_HAS_START)
-		human_duration(duration, sizeof(duration),
+		human_duration(cells.buf[SESSIONS_DURATION], CELL,
 			       session->end_ns - session->start_ns);
-	human_bytes(sent, sizeof(sent), session->bytes_acked);
-	human_bytes(received, sizeof(received), session->bytes_received);
-	human_count(retransmits, sizeof(retransmits), session->retransmits);
-	round_trip(rtt, sizeof(rtt), session);
-	stream_print(&output->stream, COLUMNS, time, ENDPOINT_WIDTH, local,
-		     ENDPOINT_WIDTH, remote, pid, name, duration, sent,
-		     received, retransmits, rtt,
-		     netobs_session_ended_name(session->ended) ?: "-");
+	human_bytes(cells.buf[SESSIONS_SENT], CELL, session->bytes_acked);
+	human_bytes(cells.buf[SESSIONS_RECEIVED], CELL, session->bytes_received);
+	human_count(cells.buf[SESSIONS_RETRANSMITS], CELL, session->retransmits);
+	round_trip(cells.buf[SESSIONS_RTT], CELL, session);
+	snprintf(cells.buf[SESSIONS_ENDED], CELL, "%s",
+		 netobs_session_ended_name(session->ended) ?: "-");
+	row_table_write(output, &cells);
 }
 
 const struct output_kind output_sessions = {
 	.has_stream = true,
 	.open = open_table,
 	.record = write_row,
+	.close = row_table_close,
 };

@@ -247,7 +247,7 @@ void layout_widen(struct layout *layout, const struct cells *cells)
 	}
 }
 
-static int layout_width(const struct layout *layout)
+int layout_width(const struct layout *layout)
 {
 	int total = -GAP;
 
@@ -256,6 +256,14 @@ static int layout_width(const struct layout *layout)
 			total += layout->columns[i].width + GAP;
 	}
 	return total;
+}
+
+void layout_fill(struct layout *layout, int screen)
+{
+	const int spare = screen - layout_width(layout);
+
+	if (spare > 0)
+		layout->columns[layout->n - 1].width += spare;
 }
 
 static void layout_leave_out(struct layout *layout, int step)

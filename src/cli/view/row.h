@@ -78,6 +78,12 @@ void layout_fit_rows(struct layout *layout, struct names *names,
 		     const struct rows *rows, size_t first, size_t n,
 		     int64_t rate_ns, int screen);
 
+/* @return columns that a line takes */
+int layout_width(const struct layout *layout);
+
+/* Give the last column, which is shown, what @screen columns leave. */
+void layout_fill(struct layout *layout, int screen);
+
 /*
  * Write one line, without newline, cut to @screen columns; 0: not cut.
  * @buf has ROW_LINE_MAX bytes. Returns the length in bytes.

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "row_table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct row_table {
+	struct layout layout;
+	int width; /* of the terminal; 0: no limit */
+};
+
+static void write_line(struct output *output, const struct cells *cells)
+{
+	const struct row_table *table = output->state;
+	struct layout layout = table->layout;
+	char *line = stream_room(&output->stream, ROW_LINE_MAX + 1);
+	size_t len;
+
+	if (!line)
+		return;
+	layout_fill(&layout, table->width ?: ROW_LINE_MAX);
+	len = layout_line(&layout, cells, table->width, line);
+	line[len] = '\n';
+	stream_advance(&output->stream, len + 1);
+}
+
+/* As far as there is room, but for the last column, which gets the rest. */
+static void widen(struct row_table *table, const struct cells *cells)
+{
+	struct layout layout = table->layout;
+
+	layout.n--;
+	layout_widen(&layout, cells);
+	layout.n++;
+	if (!table->width || layout_width(&layout) <= table->width)
+		table->layout = layout;
+}
+
+int row_table_open(struct output *output, const struct column *columns, size_t n)
+{
+	struct row_table *table = calloc(1, sizeof(*table));
+	struct cells headings;
+
+	if (!table)
+		return -ENOMEM;
+	output->state = table;
+	table->layout.n = n;
+	memcpy(table->layout.columns, columns, n * sizeof(*columns));
+	for (size_t i = 0; i < n; i++)
+		table->layout.columns[i].widest = columns[i].width;
+	table->width = row_line_width();
+	layout_headings(&table->layout, &headings);
+	if (table->width)
+		layout_fit(&table->layout, table->width);
+	write_line(output, &headings);
+	stream_flush(&output->stream);
+	return 0;
+}
+
+void row_table_write(struct output *output, const struct cells *cells)
+{
+	widen(output->state, cells);
+	write_line(output, cells);
+}
+
+bool row_table_close(struct output *output)
+{
+	free(output->state);
+	output->state = NULL;
+	return true;
+}
