@@ -34,6 +34,8 @@ static const struct args_option options[] = {
 	  NULL, "connections that are measured at a time (default 65536)" },
 	{ 0, "process", ARGS_SWITCH, FIELD(process), NULL, NULL,
 	  "find the processes at the ends of connections" },
+	{ 0, "stats", ARGS_SWITCH, FIELD(stats), NULL, NULL,
+	  "at the end, print totals and what the table of connections holds on stderr" },
 	{ 'v', "verbose", ARGS_REPEAT, FIELD(verbose), NULL, NULL,
 	  "log more to stderr; -vv: still more" },
 	{ 0 }

@@ -269,6 +269,27 @@ class Rtt(lab.LabTest):
         self.assertEqual([], others)
         client.kill()
 
+    def test_statistics_have_the_places_of_connections(self):
+        link = relay.Link(self.lab, 0)
+        link.serve()
+        for verb, output in ("tcp", "json"), ("flows", "json"), ("flows", "table"):
+            process = self.lab.spawn(
+                observer.netobsctl(), verb, "--rtt", "--stats", "--max-connections", 1000, "-i",
+                "eth0", "-o", output, ns=link.a, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                text=True)
+            lab.wait_for(lambda: bpf.attached(link.a, "eth0") == 2, "netobsctl")
+            link.talk("pingpong", 0.3)
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=60)
+            observer.check_sanitizer(errors)
+            if output == "table":
+                self.assertRegex(errors, r"connections +[1-9]\d* of 1024 places")
+                continue
+            found = json.loads(errors.splitlines()[-1])["connections"]
+            self.assertEqual(1024, found["max"])
+            self.assertGreater(found["used"], 0)
+            self.assertEqual(found["created"], found["used"])
+
 
 if __name__ == "__main__":
     lab.main()

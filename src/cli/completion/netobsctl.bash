@@ -21,7 +21,7 @@ _netobsctl_options()
 		;;
 	tcp)
 		echo "-h --help -i --interface -x --exclude --sort -n --rows -N --names --interval --once" \
-			"-o --output -d --duration --rtt --max-connections --process -v --verbose"
+			"-o --output -d --duration --rtt --max-connections --process --stats -v --verbose"
 		;;
 	alerts)
 		echo "-h --help --rule -i --interface -x --exclude -o --output -d --duration -n --count" \

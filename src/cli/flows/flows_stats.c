@@ -3,10 +3,12 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <netobs/netobs.h>
 
 #include "base/json.h"
+#include "cli/common/conn_stats.h"
 #include "cli/common/human.h"
 
 enum { RULE_JSON_MAX = 6 * 4096 + 256 }; /* all of an expression escaped */
@@ -71,6 +73,21 @@ static void print_rules_json(const struct flows_config *config,
 			count.packets, count.bytes);
 }
 
+static void print_connections_json(const struct netobs *ctx)
+{
+	char text[1024];
+	struct json json;
+	int len;
+
+	json_begin(&json, text, sizeof(text));
+	json_open(&json, '{');
+	conn_stats_json(&json, ctx);
+	json_close(&json, '}');
+	len = json_end(&json);
+	if (len > (int)strlen("{}"))
+		fprintf(stderr, ",%.*s", len - 2, text + 1);
+}
+
 static void print_stats_text(const struct flows_config *config,
 			     const struct netobs *ctx,
 			     const struct netobs_stats *stats)
@@ -79,6 +96,7 @@ static void print_stats_text(const struct flows_config *config,
 	struct netobs_count count, out;
 
 	human_stats(stderr, stats);
+	conn_stats_print(stderr, ctx);
 	for (uint32_t i = 0;
 	     rules->default_action && !netobs_rule_count_get(ctx, i, &count) &&
 	     !netobs_rule_sampled_out_get(ctx, i, &out);
@@ -116,6 +134,7 @@ static void print_stats_json(const struct flows_config *config,
 	fputs("]", stderr);
 	if (config->rules_path)
 		print_rules_json(config, ctx);
+	print_connections_json(ctx);
 	fputs("}\n", stderr);
 }
 

@@ -6,13 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <netobs/connection.h>
 #include <netobs/netobs.h>
 #include <netobs/sink.h>
 
 #include "base/clock_ms.h"
 #include "base/json.h"
 #include "base/util.h"
+#include "cli/common/conn_stats.h"
 #include "cli/metrics/crossings.h"
 #include "service.h"
 
@@ -283,30 +283,6 @@ static void add_tables(struct json *json, const struct netobs_stats *stats,
 	json_close(json, '}');
 }
 
-/* With rtt. */
-static void add_connections(struct json *json, const struct service *service)
-{
-	struct netobs_connection_stats stats = { .sz = sizeof(stats) };
-
-	if (netobs_connection_stats_get(service->ctx, &stats))
-		return;
-	json_key(json, "connections");
-	json_open(json, '{');
-	json_key_u64(json, "used", stats.used);
-	json_key_u64(json, "max", stats.capacity);
-	json_key_u64(json, "memory", stats.memory);
-	json_key_u64(json, "created", stats.created);
-	json_key(json, "evicted");
-	json_open(json, '{');
-	json_key_u64(json, "half_open", stats.evicted_half_open);
-	json_key_u64(json, "closed", stats.evicted_closed);
-	json_key_u64(json, "idle", stats.evicted_idle);
-	json_close(json, '}');
-	json_key_u64(json, "refused_packets", stats.refused_packets);
-	json_key_u64(json, "contended_packets", stats.contended_packets);
-	json_close(json, '}');
-}
-
 /* @return the upper end of the class that has the drain at @permille; 0: it has none */
 static uint64_t quantile_us(const struct netobs_engine_stats *engine,
 			    uint64_t permille)
@@ -474,7 +450,7 @@ void service_status_add(struct json *json, void *user)
 	add_alerts(json, service);
 	add_sessions(json, service);
 	add_tables(json, &stats, &engine);
-	add_connections(json, service);
+	conn_stats_json(json, service->ctx);
 	add_kept(json, &engine);
 	add_drains(json, &stats, &engine);
 	add_sinks(json, &service->sinks);

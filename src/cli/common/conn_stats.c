@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "conn_stats.h"
+
+#include <inttypes.h>
+
+#include <netobs/connection.h>
+
+void conn_stats_json(struct json *json, const struct netobs *ctx)
+{
+	struct netobs_connection_stats stats = { .sz = sizeof(stats) };
+
+	if (netobs_connection_stats_get(ctx, &stats))
+		return;
+	json_key(json, "connections");
+	json_open(json, '{');
+	json_key_u64(json, "used", stats.used);
+	json_key_u64(json, "max", stats.capacity);
+	json_key_u64(json, "memory", stats.memory);
+	json_key_u64(json, "created", stats.created);
+	json_key(json, "evicted");
+	json_open(json, '{');
+	json_key_u64(json, "half_open", stats.evicted_half_open);
+	json_key_u64(json, "closed", stats.evicted_closed);
+	json_key_u64(json, "idle", stats.evicted_idle);
+	json_close(json, '}');
+	json_key_u64(json, "refused_packets", stats.refused_packets);
+	json_key_u64(json, "contended_packets", stats.contended_packets);
+	json_close(json, '}');
+}
+
+static void print_some(FILE *file, const char *what, uint64_t n, const char *unit)
+{
+	if (n)
+		fprintf(file, "%-22s %12" PRIu64 " %s\n", what, n, unit);
+}
+
+void conn_stats_print(FILE *file, const struct netobs *ctx)
+{
+	struct netobs_connection_stats stats = { .sz = sizeof(stats) };
+
+	if (netobs_connection_stats_get(ctx, &stats))
+		return;
+	fprintf(file, "%-22s %12" PRIu64 " of %" PRIu64 " places\n",
+		"connections", stats.used, stats.capacity);
+	print_some(file, "  made room: half-open", stats.evicted_half_open,
+		   "connections");
+	print_some(file, "  made room: closed", stats.evicted_closed,
+		   "connections");
+	print_some(file, "  made room: idle", stats.evicted_idle, "connections");
+	print_some(file, "  not measured: full", stats.refused_packets,
+		   "packets");
+	print_some(file, "  not measured: busy", stats.contended_packets,
+		   "packets");
+}
