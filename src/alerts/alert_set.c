@@ -170,6 +170,34 @@ static uint32_t take_slot(struct alert_set *set, const bool is_used[ALERT_SLOTS]
 	return slot;
 }
 
+enum { NEEDS_SAMPLES = 1, NEEDS_EARLIER_ONES = 2 };
+
+static unsigned int needs_of(const struct alert_set *set, enum alert_metric metric)
+{
+	unsigned int needs = 0;
+
+	for (uint32_t i = 0; set && i < set->n; i++) {
+		const struct alert_spec *spec = &set->entries[i].spec;
+
+		if (spec->metric == metric)
+			needs |= NEEDS_SAMPLES |
+				 (spec->among > 1 ? NEEDS_EARLIER_ONES : 0);
+	}
+	return needs;
+}
+
+/* What is needed and was not before has not been kept for a while. */
+static void renew_metrics(struct alert_set *set, const struct alert_set *before)
+{
+	for (uint32_t metric = 0; metric < ALERT_METRICS; metric++) {
+		uint8_t life = before ? before->lives[metric] : 0;
+
+		if (needs_of(set, metric) & ~needs_of(before, metric))
+			life += life == UINT8_MAX ? 2 : 1;
+		set->lives[metric] = life;
+	}
+}
+
 void alert_set_succeed(struct alert_set *set, const struct alert_set *before,
 		       const struct alert_count totals[ALERT_SLOTS])
 {
@@ -178,6 +206,8 @@ void alert_set_succeed(struct alert_set *set, const struct alert_set *before,
 	for (uint32_t i = 0; before && i < before->n; i++)
 		is_used[before->entries[i].slot] = true;
 	set->next_slot = before ? before->next_slot : 0;
+	set->next_life = before ? before->next_life : 0;
+	renew_metrics(set, before);
 	for (uint32_t i = 0; i < set->n; i++) {
 		struct alert_entry *entry = &set->entries[i];
 		const struct alert_entry *same =
@@ -185,21 +215,24 @@ void alert_set_succeed(struct alert_set *set, const struct alert_set *before,
 
 		if (same) {
 			entry->slot = same->slot;
+			entry->life = same->life;
 			entry->before = same->before;
 			entry->delivered = same->delivered;
 			is_taken[entry->slot] = true;
 			continue;
 		}
 		entry->slot = take_slot(set, is_used);
+		entry->life = set->next_life++;
 		entry->before = totals[entry->slot];
 		is_used[entry->slot] = true;
 	}
 }
 
-struct alert_entry *alert_set_find(struct alert_set *set, uint32_t slot)
+struct alert_entry *alert_set_find(struct alert_set *set, uint32_t slot,
+				   uint32_t life)
 {
 	for (uint32_t i = 0; set && i < set->n; i++)
-		if (set->entries[i].slot == slot)
+		if (set->entries[i].slot == slot && set->entries[i].life == life)
 			return &set->entries[i];
 	return NULL;
 }
@@ -296,11 +329,13 @@ void alert_set_compile(const struct alert_set *set, uint32_t epoch,
 
 		sorted[i].kind = kind_of(entry);
 		sorted[i].rule = alert_rule_compile(&entry->spec);
-		sorted[i].rule.slot = (uint16_t)entry->slot;
+		sorted[i].rule.slot = (uint8_t)entry->slot;
+		sorted[i].rule.life = entry->life;
 		sorted[i].rule.filter = (uint8_t)entry->filter;
 		if (entry->spec.among > 1)
 			ret_table->history |= 1U << entry->spec.metric;
 	}
+	memcpy(ret_table->lives, set->lives, sizeof(ret_table->lives));
 	qsort(sorted, set->n, sizeof(*sorted), compare_rules);
 	for (uint32_t kind = 0; kind < ARRAY_SIZE(ret_table->first); kind++) {
 		ret_table->first[kind] = (uint16_t)n;

@@ -17,6 +17,7 @@ struct alert_entry {
 	struct alert_spec spec; /* its filter points into the text */
 	uint32_t filter;	/* number of the expression, plus 1; 0: none */
 	uint32_t slot;
+	uint32_t life; /* differs from those of rules that had the slot earlier */
 	struct alert_count before; /* in the slot, by rules that had it earlier */
 	uint64_t delivered;
 };
@@ -24,6 +25,8 @@ struct alert_entry {
 struct alert_set {
 	uint32_t n;
 	uint32_t next_slot;
+	uint32_t next_life;
+	uint8_t lives[ALERT_METRICS];		    /* alert_table.lives */
 	uint32_t n_filters;			    /* different expressions */
 	const char *expressions[ALERT_FILTERS_MAX]; /* of entries */
 	struct filter *filter; /* of these; NULL: there are none */
@@ -60,8 +63,9 @@ bool alert_set_has_same_filters(const struct alert_set *one,
 void alert_set_compile(const struct alert_set *set, uint32_t epoch,
 		       struct alert_table *ret_table);
 
-/** @return the rule that has a slot; NULL: none of this set */
-struct alert_entry *alert_set_find(struct alert_set *set, uint32_t slot);
+/** @return the rule that has a slot, in that life of it; NULL: none of this set */
+struct alert_entry *alert_set_find(struct alert_set *set, uint32_t slot,
+				   uint32_t life);
 
 /** @return what the rule has counted */
 struct alert_count alert_set_count(const struct alert_entry *entry,

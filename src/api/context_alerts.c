@@ -106,16 +106,18 @@ static void fill_connection(const struct netobs *ctx,
 }
 
 /* Of the rules in use, or of those that were replaced while this was on its way. */
-static struct alert_entry *find_entry(const struct netobs *ctx, uint32_t slot)
+static struct alert_entry *find_entry(const struct netobs *ctx,
+				      const struct alert_event *event)
 {
-	return alert_set_find(ctx->alert_set, slot) ?:
-		       alert_set_find(ctx->alert_set_before, slot);
+	return alert_set_find(ctx->alert_set, event->slot, event->life) ?:
+		       alert_set_find(ctx->alert_set_before, event->slot,
+				      event->life);
 }
 
 static void on_event(void *arg, const struct alert_event *event)
 {
 	struct netobs *ctx = arg;
-	struct alert_entry *entry = find_entry(ctx, event->slot);
+	struct alert_entry *entry = find_entry(ctx, event);
 	struct netobs_alert alert = {
 		.record = { .sz = sizeof(alert),
 			    .type = NETOBS_RECORD_ALERT,

@@ -41,12 +41,14 @@ struct alert_rule {
 	__u64 burst_ns;	 /* how far ahead of that alerts may be */
 	__u32 hold; /* ticks without further alerts of the same connection */
 	__u32 threshold; /* samples are over it; or a ratio, in 1 / 2^ALERT_RATIO_SHIFT */
-	__u16 slot;
+	__u32 life; /* another one for each rule that has had the slot */
+	__u8 slot;
 	__u8 needed; /* of ... */
 	__u8 among;  /* ... the newest samples, these are over it */
 	__u8 filter; /* bit of the verdict, plus 1; 0: it is for all connections */
-	__u8 reserved[3];
 };
+
+_Static_assert(ALERT_SLOTS <= 1 << 8, "a byte is enough");
 
 /*
  * Those of a kind one after the other, with increasing thresholds, so that a sample breaks the first
@@ -61,6 +63,8 @@ struct alert_table {
 	__u16 first[ALERT_KINDS + 1];
 	__u16 serial; /* another one with each table, never 0 */
 	__u32 number; /* its own: 0 or 1 */
+	/* Of metrics: another one, never 0, when rules need samples again of which none were kept. */
+	__u8 lives[ALERT_METRICS];
 	__u32 thresholds[ALERT_RULES_MAX]; /* of the rules */
 	struct alert_rule rules[ALERT_RULES_MAX];
 };
@@ -124,7 +128,7 @@ struct alert_exhausted {
 struct alert_hold {
 	__u64 id;    /* of both: alert_hold_id() */
 	__u32 until; /* ticks */
-	__u32 reserved;
+	__u32 life;  /* of the rule */
 };
 
 struct alert_hold_bucket {
@@ -148,8 +152,9 @@ struct alert_state {
 	__u64 born_ns;
 	__u64 verdict; /* filters that its first packet matches */
 	__u32 epoch;   /* of the verdict; 0: there is none */
-	__u32 alerted; /* metrics that there was an alert of: so rules may be silent */
-	__u32 reserved[2];
+	/* Bytes, as the two directions may come to this on two CPUs. */
+	__u8 alerted[ALERT_METRICS]; /* there was an alert of it: so rules may be silent */
+	__u8 lives[2][ALERT_METRICS]; /* of what is kept below, see alert_renew() */
 	__u8 kept[2][ALERT_METRICS]; /* of histories: the next place, see alert_remember() */
 	struct alert_loss loss[2];
 	__u64 quiet[2 * ALERT_METRICS]; /* of plain rules: struct alert_quiet */
@@ -183,7 +188,7 @@ struct alert_event {
 	__u8 dir;    /* the direction whose data it is about */
 	__u8 client; /* the direction that the client sends */
 	__u8 reserved[3];
-	__u32 reserved2;
+	__u32 life; /* of the rule that has the slot */
 };
 
 #endif

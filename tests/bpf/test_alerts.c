@@ -237,10 +237,14 @@ static void make_rule(struct rule *rule)
 		strcpy(strstr(rule->text, "limit"), "limit none");
 }
 
+/* Which the next one succeeds, as in a context. */
+static struct alert_set *in_use;
+
 static void use_rules(struct prog *prog)
 {
 	const struct alert_count totals[ALERT_SLOTS] = { { 0 } };
 	struct alert_source sources[MANY];
+	static uint16_t serial;
 	char error[ALERT_ERROR_MAX] = "";
 	struct alert_set *set = NULL;
 
@@ -248,11 +252,12 @@ static void use_rules(struct prog *prog)
 		sources[i] = (struct alert_source){ NULL, model.rules[i].text };
 	if (alert_set_new(sources, model.n_rules, &set, &error))
 		fail_msg("%s", error);
-	alert_set_succeed(set, NULL, totals);
+	alert_set_succeed(set, in_use, totals);
 	alert_set_compile(set, 1, &prog->alert_tables->tables[0]);
-	prog->alert_tables->tables[0].serial = 1;
+	prog->alert_tables->tables[0].serial = ++serial;
 	prog->alert_tables->active = 0;
-	alert_set_free(set);
+	alert_set_free(in_use);
+	in_use = set;
 }
 
 static void on_alert(void *ctx, const struct alert_event *event)
@@ -261,6 +266,14 @@ static void on_alert(void *ctx, const struct alert_event *event)
 	assert_true(event->slot < MANY);
 	assert_int_equal(event->metric, model.rules[event->slot].metric);
 	model.fired[event->slot]++;
+	model.last = *event;
+}
+
+/* Of any slot. */
+static void count_alert(void *ctx, const struct alert_event *event)
+{
+	(void)ctx;
+	assert_int_equal(event->life, in_use->entries[0].life);
 	model.last = *event;
 }
 
@@ -325,6 +338,7 @@ static void compare(const struct prog *prog)
 
 static void forget(struct prog *prog)
 {
+	alert_set_free(TAKE_PTR(in_use));
 	memset(&model, 0, sizeof(model));
 	assert_int_equal(prog_reset_alerts(prog), 0);
 	prog->on_alert = on_alert;
@@ -407,6 +421,82 @@ static void retransmissions_are_a_share_of_bytes(void **state)
 	}
 	assert_in_range(model.fired[0], 1, 2);
 	assert_in_range(model.last.value, 40001, 50000);
+}
+
+/* ---- Rules that come and go ------------------------------------------------------------ */
+
+/* The client's samples take 1 ms each: @n of them. */
+static void add_times(struct prog *prog, struct client *client, int n,
+		      uint64_t *ns)
+{
+	for (int i = 0; i < n; i++) {
+		send(prog, client, false, ACK | PSH, 10, *ns += 50000000);
+		client->seq += 10;
+		send(prog, client, true, ACK, 0, *ns += 1000000);
+		prog_read_alerts(prog);
+	}
+}
+
+static uint64_t fired_of(const struct prog *prog)
+{
+	return prog_alert_count(prog, in_use->entries[0].slot).fired;
+}
+
+/* It is in a slot again that had a rule which was silent about the connection. */
+static void a_new_rule_is_not_silent_for_an_earlier_one(void **state)
+{
+	struct prog *prog = prog_test_open(&options);
+	struct client client;
+	uint64_t ns = 1000000000000, fired;
+	uint32_t slot;
+
+	(void)state;
+	forget(prog);
+	prog->on_alert = count_alert;
+	open_connection(prog, &client, 0, ns);
+	use_rule(prog, "rtt > 500us hold 1h");
+	slot = in_use->entries[0].slot;
+	add_times(prog, &client, 3, &ns);
+	assert_int_equal(fired_of(prog), 1);
+	do {
+		char text[64];
+
+		snprintf(text, sizeof(text), "rtt > %uus hold 1h",
+			 600 + below(300));
+		use_rule(prog, text);
+	} while (in_use->entries[0].slot != slot || in_use->entries[0].life == 0);
+	fired = fired_of(prog);
+	add_times(prog, &client, 3, &ns);
+	assert_int_equal(fired_of(prog), fired + 1);
+}
+
+/* Samples were not kept while there was none: those of before are not the newest. */
+static void a_new_rule_has_seen_no_samples(void **state)
+{
+	struct prog *prog = prog_test_open(&options);
+	struct client client;
+	uint64_t ns = 1000000000000;
+
+	(void)state;
+	forget(prog);
+	prog->on_alert = count_alert;
+	open_connection(prog, &client, 0, ns);
+	for (int i = 0; i < 300; i++) {
+		uint32_t needed = 2 + below(4);
+		char text[64];
+		uint64_t fired;
+
+		snprintf(text, sizeof(text), "rtt > 500us for %u of 6 hold 0s",
+			 needed);
+		use_rule(prog, text);
+		fired = fired_of(prog);
+		add_times(prog, &client, (int)needed - 1, &ns);
+		assert_int_equal(fired_of(prog), fired);
+		add_times(prog, &client, 1, &ns);
+		assert_int_equal(fired_of(prog), fired + 1);
+		use_rule(prog, "rate > 1Gbit");
+		add_times(prog, &client, (int)below(3), &ns);
+	}
 }
 
 /* ---- What it costs -------------------------------------------------------------------- */
@@ -502,6 +592,8 @@ int main(void)
 		cmocka_unit_test(random_rules_fire_as_those_of_the_model),
 		cmocka_unit_test(the_rate_is_that_of_a_window),
 		cmocka_unit_test(retransmissions_are_a_share_of_bytes),
+		cmocka_unit_test(a_new_rule_is_not_silent_for_an_earlier_one),
+		cmocka_unit_test(a_new_rule_has_seen_no_samples),
 		cmocka_unit_test(without_rules_nothing_is_counted),
 		cmocka_unit_test(what_rules_cost_a_sample_is_noted),
 	};

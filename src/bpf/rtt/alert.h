@@ -19,6 +19,22 @@ static __always_inline bool alert_is_over(__u32 sample, __u32 threshold,
 	return sample > threshold;
 }
 
+/* Forget what was kept of a metric before rules needed it again: what came in between was not. */
+static __always_inline void alert_renew(struct alert_state *state,
+					const struct alert_table *table,
+					__u32 dir, __u32 metric)
+{
+	__u8 life = table->lives[metric & (ALERT_METRICS - 1)];
+	__u8 *own = &state->lives[dir & 1][metric & (ALERT_METRICS - 1)];
+
+	if (*own == life)
+		return;
+	*own = life;
+	state->kept[dir & 1][metric & (ALERT_METRICS - 1)] = 0;
+	if (metric == ALERT_RETRANSMITS)
+		state->loss[dir & 1].start = 0;
+}
+
 static __always_inline void alert_remember(struct alert_state *state, __u32 dir,
 					   __u32 metric, __u32 sample)
 {

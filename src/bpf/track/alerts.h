@@ -113,7 +113,7 @@ static __always_inline bool alert_report(const struct noted_segment *noted,
 	event->dir = noted->sample.dir;
 	event->client = conn_client(conn);
 	__builtin_memset(event->reserved, 0, sizeof(event->reserved));
-	event->reserved2 = 0;
+	event->life = rule->life;
 	bpf_ringbuf_submit(event, 0);
 	return true;
 }
@@ -163,8 +163,9 @@ static __always_inline void alert_silence(struct noted_segment *noted,
 	if (!hold || !state)
 		return;
 	hold->until = noted->segment.tick + rule->hold;
+	hold->life = rule->life;
 	hold->id = id;
-	state->alerted |= 1U << (noted->sample.metric & (ALERT_METRICS - 1));
+	WRITE_ONCE(state->alerted[noted->sample.metric & (ALERT_METRICS - 1)], 1);
 }
 
 /* Ticks for which the rule is silent for the connection; 0: it is not. */
@@ -180,7 +181,7 @@ static __always_inline __s32 alert_silent(struct noted_segment *noted,
 		return 0;
 	hold = hold_find(noted, conn->body->born_ns,
 			 rule->slot & (ALERT_SLOTS - 1), &id);
-	if (!hold || hold->id != id)
+	if (!hold || hold->id != id || hold->life != rule->life)
 		return 0;
 	left = alert_hold_left(hold, noted->segment.tick);
 	return left > 0 ? left : 0;
@@ -329,8 +330,7 @@ static __always_inline void note_state(struct noted_segment *noted,
 				       const struct alert_state *state)
 {
 	noted->sample.may_hold =
-		state->alerted >> (noted->sample.metric & (ALERT_METRICS - 1)) &
-		1;
+		state->alerted[noted->sample.metric & (ALERT_METRICS - 1)];
 }
 
 /* Rules that need more of a connection than the sample. */
@@ -338,7 +338,7 @@ __noinline int alert_compare(__u32 cpu_id, __u32 kind)
 {
 	struct noted_segment *noted = noted_of(cpu_id);
 	const struct alert_table *table = alert_table(noted);
-	const struct alert_state *state;
+	struct alert_state *state;
 	struct alert_range range;
 
 	if (!noted || !table)
@@ -350,6 +350,7 @@ __noinline int alert_compare(__u32 cpu_id, __u32 kind)
 	state = alert_state_of(noted->index);
 	if (!state)
 		return 0;
+	alert_renew(state, table, noted->sample.dir, noted->sample.metric);
 	note_state(noted, state);
 	for (__u32 i = 0; i < ALERT_RULES_MAX; i++) {
 		if (range.first + i >= range.end)
@@ -478,9 +479,10 @@ static __always_inline void alert_sample(__u32 cpu_id,
 	if (!(table->history >> metric & 1))
 		return;
 	state = alert_state_of(noted->index);
-	if (state)
-		alert_remember(state, noted->sample.dir, metric,
-			       noted->sample.value);
+	if (!state)
+		return;
+	alert_renew(state, table, noted->sample.dir, metric);
+	alert_remember(state, noted->sample.dir, metric, noted->sample.value);
 }
 
 /* Whether there are rules of the metric. */
@@ -493,6 +495,7 @@ static __always_inline bool alert_has(const struct alert_table *table,
 
 /* The value of a sample. False: there is none. */
 static __always_inline bool take_value(struct noted_segment *noted,
+				       const struct alert_table *table,
 				       const struct connection *conn,
 				       __u32 metric)
 {
@@ -515,8 +518,10 @@ static __always_inline bool take_value(struct noted_segment *noted,
 		sample->value = noted->segment.window_bytes;
 	} else {
 		state = alert_state_of(noted->index);
-		return state &&
-		       alert_loss_sample(&state->loss[dir], conn, dir,
+		if (!state)
+			return false;
+		alert_renew(state, table, dir, metric);
+		return alert_loss_sample(&state->loss[dir], conn, dir,
 					 noted->segment.tick, &sample->value);
 	}
 	return true;
@@ -531,7 +536,7 @@ __noinline int alert_take(__u32 cpu_id, __u32 metric)
 
 	VERIFIED_APART(APART_ALERTS, 2);
 	if (noted && table && connection_at(noted->index, &conn) &&
-	    take_value(noted, &conn, metric))
+	    take_value(noted, table, &conn, metric))
 		alert_sample(cpu_id, noted, table);
 	return 0;
 }

@@ -289,8 +289,8 @@ static void rules_are_sorted_by_metric_and_threshold(void **state)
 	for (uint32_t kind = 0; kind < ALERT_KINDS; kind++) {
 		for (uint32_t i = table.first[kind]; i < table.first[kind + 1];
 		     i++) {
-			const struct alert_entry *entry =
-				alert_set_find(set, table.rules[i].slot);
+			const struct alert_entry *entry = alert_set_find(
+				set, table.rules[i].slot, table.rules[i].life);
 
 			assert_non_null(entry);
 			assert_int_equal(entry->spec.metric, kind / 4);
