@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,14 @@ enum { POLL_MS = 50, EXIT_UNABLE = 125 };
 
 static char group_name[32];
 static int hierarchy = -1; /* the root of cgroup v2, wherever it is mounted */
+
+static volatile sig_atomic_t is_ended;
+
+static void end(int signal)
+{
+	(void)signal;
+	is_ended = 1;
+}
 
 static void fail(const char *what)
 {
@@ -95,8 +104,11 @@ static int follow(pid_t pid, struct kernelrtt_bpf *skel, FILE *file)
 
 	if (!ring)
 		fail("ring buffer");
-	while (!waitpid(pid, &status, WNOHANG))
+	while (!waitpid(pid, &status, WNOHANG)) {
+		if (is_ended) /* the group can be removed behind it */
+			kill(pid, SIGKILL);
 		ring_buffer__poll(ring, POLL_MS);
+	}
 	ring_buffer__consume(ring);
 	ring_buffer__free(ring);
 	if (skel->bss->lost) {
@@ -117,6 +129,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "kernelrtt: see the head of kernelrtt.c\n");
 		return 2;
 	}
+	signal(SIGTERM, end);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	file = fopen(argv[1], "we");
 	if (!file)
