@@ -159,10 +159,10 @@ class Rtt(lab.LabTest):
         _, lines = self.measure(link, "pingpong")
         dump.stop()
         way = lines[-1]["ToServer"]
-        # Of data: tshark has a time for SYN and FIN, too.
+        # Of SYN and data: tshark has a time for FIN, too.
         theirs = [float(text) * 1e9 for text in lab.run(
             "tshark", "-r", path, "-Y", f"tcp.srcport == {relay.PORT} && "
-            f"tcp.ack > 1 && tcp.ack <= {way['DataBytes'] + 1}", "-T", "fields",
+            f"tcp.ack >= 1 && tcp.ack <= {way['DataBytes'] + 1}", "-T", "fields",
             "-e", "tcp.analysis.ack_rtt").split()]
         self.note(f"{way['RttSamples']} samples, {len(theirs)} of tshark; least "
                   f"{way['MinRttNs']} ns, {min(theirs):.0f}; most {way['MaxRttNs']} ns, "
