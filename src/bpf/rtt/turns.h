@@ -46,16 +46,25 @@ static __always_inline void turn_begin(const struct connection *conn, int dir,
 	segment->taken |= TAKEN_TURN;
 }
 
+/* Its acknowledgment was seen before it: the application has it from an earlier segment. */
+static __always_inline bool is_answered(const struct connection *conn, int dir,
+					const struct segment *segment)
+{
+	return conn->head->state[!dir] & CONN_ACKED &&
+	       seq_diff(conn->head->sides[!dir].acked,
+			segment->seq + segment->len) >= 0;
+}
+
 /* New data, or a FIN after all of it. */
 static __always_inline void turn_observe(const struct connection *conn, int dir,
 					 struct segment *segment)
 {
+	bool is_new = segment->len && !is_answered(conn, dir, segment);
 	__u16 *state = &conn->head->state[dir];
 
-	if (segment->len && conn->head->talker != dir)
+	if (is_new && conn->head->talker != dir)
 		turn_begin(conn, dir, segment);
-	if (segment->len && segment->flags & (TCP_PSH | TCP_FIN) &&
-	    segment->may_time) {
+	if (is_new && segment->flags & (TCP_PSH | TCP_FIN) && segment->may_time) {
 		conn->body->stats[dir].data_ns = segment_time(segment);
 		*state |= CONN_DATA_TIMED;
 	} else if (*state & CONN_DATA_TIMED) {
