@@ -120,7 +120,7 @@ static struct conn_stats *resend(struct prog *prog, struct tcp_frame common,
 	data.ack = 501;
 	data.len = 10;
 	for (uint32_t i = 0; i < 3; i++) {
-		data.tsval = 0xfffffffe + i; /* it wraps */
+		data.tsval = 0xfffffe70 + 250 * i; /* it wraps */
 		data.us = 2000 + 250000 * i;
 		key = tcp_send(prog, data);
 	}
@@ -141,9 +141,11 @@ static void what_was_sent_again_is_timed_by_its_timestamp(void **state)
 		uint32_t tsecr;
 		bool is_sample;
 	} cases[] = {
-		{ STAMPS_FIRST, 0, true },  { STAMPS_FIRST, 0xffffffff, false },
-		{ STAMPS_FIRST, 1, false }, { STAMPS_SHIFTED, 0, false },
-		{ STAMPS_NONE, 0, false },
+		{ STAMPS_FIRST, 100, true },
+		{ STAMPS_FIRST, 0xffffff6a, false },
+		{ STAMPS_FIRST, 101, false },
+		{ STAMPS_SHIFTED, 100, false },
+		{ STAMPS_NONE, 100, false },
 	};
 	struct prog *prog = prog_test_open(&options);
 	struct tcp_frame frame = { .port = 1000 };

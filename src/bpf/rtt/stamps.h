@@ -6,13 +6,17 @@
  *
  * Several segments have the same timestamp, which is a sender's clock in milliseconds or so.
  * A segment is timed if its timestamp is newer than those of all segments of its direction
- * since the trouble began, and not if another one with the same follows. The sample is of the
- * acknowledgment that is the first to cover it.
+ * since the trouble began, and not if another one with the same follows. Nor if one before the
+ * trouble may have had it: that is not newer than new data, but may be newer than what is sent
+ * again and was overtaken. The sample is of the acknowledgment that is the first to cover it.
  */
 #ifndef NETOBS_BPF_RTT_STAMPS_H
 #define NETOBS_BPF_RTT_STAMPS_H
 
 #include "segment.h"
+
+/* By how much what was overtaken may be older, in milliseconds: less than the least time-out. */
+enum { STAMPS_OVERTAKEN = 100 };
 
 /* Of direction @dir: an acknowledgment came twice, or not all that was sent again is acknowledged. */
 static __always_inline bool stamps_are_watched(const struct conn_head *head,
@@ -61,6 +65,15 @@ static __always_inline bool stamps_are_due(const struct connection *conn,
 	       seq_diff(end, head->sides[!dir].acked) > 0;
 }
 
+/* It has what had not come before. If the last data came again, that was noted: stamps_watch(). */
+static __always_inline bool has_new_data(const struct connection *conn, int dir,
+					 const struct segment *segment, __u32 end)
+{
+	return end != segment->seq && end == conn->head->sides[dir].next &&
+	       (!(conn->head->state[dir] & CONN_RESENT) ||
+		end != conn->body->stats[dir].resent_end);
+}
+
 /* Any segment of @dir, which ends before @end, after all else was done. */
 static __always_inline void stamps_follow(const struct connection *conn, int dir,
 					  struct segment *segment, __u32 end)
@@ -87,7 +100,11 @@ static __always_inline void stamps_follow(const struct connection *conn, int dir
 		stats->tsval_ns = segment_time(segment);
 		*state |= CONN_STAMPED;
 	}
-	if (!(*state & CONN_STAMPS_SEEN) || newer > 0)
+	if (!(*state & CONN_STAMPS_SEEN))
+		stats->tsval_newest = has_new_data(conn, dir, segment, end) ?
+					      segment->tsval :
+					      segment->tsval + STAMPS_OVERTAKEN;
+	else if (newer > 0)
 		stats->tsval_newest = segment->tsval;
 	*state |= CONN_STAMPS_SEEN;
 }
