@@ -121,7 +121,8 @@ class Churn(WatchedTest):
                      "the interfaces to be gone")
 
     def test_interfaces_and_namespaces_come_and_go(self):
-        self.observe(interfaces=("/^(eth|v)/",))
+        # Names are kept until no flow can be of them.
+        self.observe(interfaces=("/^(eth|v)/",), more="[flows]\nidle_timeout = 1s")
         self.watch = Watch(self.lab.path("messages"))
         self.addCleanup(self.watch.stop)
         self.cycle(range(AT_ONCE))
