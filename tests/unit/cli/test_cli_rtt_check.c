@@ -69,81 +69,95 @@ static struct netobs_flow a_flow(const struct netobs_point *point)
 	return flow;
 }
 
+enum { SESSION_FAULTS = 5, FLOW_FAULTS = 13 };
+
+static void spoil_session(struct netobs_session *session, int fault)
+{
+	switch (fault) {
+	case 1:
+		session->ended = NETOBS_SESSION_OPEN;
+		break;
+	case 2:
+		session->record.has &= ~NETOBS_SESSION_HAS_START;
+		break;
+	case 3:
+		session->record.has &= ~NETOBS_SESSION_HAS_MIN_RTT;
+		break;
+	case 4:
+		session->min_rtt_ns = 0;
+		break;
+	case SESSION_FAULTS:
+		session->start_ns = session->end_ns - 10 * S - 1;
+		break;
+	}
+}
+
+/* The flow is of the session that a_session() makes. */
+static void spoil_flow(struct netobs_flow *flow, struct netobs_point *point,
+		       int fault)
+{
+	switch (fault) {
+	case 1:
+		flow->proto = 17;
+		break;
+	case 2:
+		flow->has = 0;
+		break;
+	case 3:
+		flow->src[15] = 1;
+		break;
+	case 4:
+		flow->dst[15] = 1;
+		break;
+	case 5:
+		flow->src_port++;
+		break;
+	case 6:
+		flow->dst_port++;
+		break;
+	case 7:
+		flow->end_ns = 100 * S - S - 1;
+		break;
+	case 8:
+		flow->end_ns = 101 * S + S + 1;
+		break;
+	case 9:
+		point->netns_inode++;
+		break;
+	case 10:
+		point->direction = NETOBS_INGRESS;
+		break;
+	case 11:
+		flow->n_points = 0;
+		break;
+	case 12:
+		flow->src_port = SERVER_PORT;
+		flow->dst_port = FIRST_PORT;
+		break;
+	case FLOW_FAULTS:
+		flow->rtt_min_ns = 0;
+		break;
+	}
+}
+
 static void each_condition_matters(void **state)
 {
-	enum { CASES = 18 };
-
 	(void)state;
-	for (int i = 0; i <= CASES; i++) {
+	for (int fault = 0; fault <= SESSION_FAULTS + FLOW_FAULTS; fault++) {
 		struct netobs_session session = a_session();
 		struct netobs_point point = a_point();
 		struct netobs_flow flow = a_flow(&point);
 		struct rtt_check *check = calloc(1, sizeof(*check));
 
-		switch (i) {
-		case 1:
-			session.ended = NETOBS_SESSION_OPEN;
-			break;
-		case 2:
-			session.record.has &= ~NETOBS_SESSION_HAS_START;
-			break;
-		case 3:
-			session.record.has &= ~NETOBS_SESSION_HAS_MIN_RTT;
-			break;
-		case 4:
-			session.min_rtt_ns = 0;
-			break;
-		case 5:
-			session.start_ns = session.end_ns - 10 * S - 1;
-			break;
-		case 6:
-			flow.proto = 17;
-			break;
-		case 7:
-			flow.has = 0;
-			break;
-		case 8:
-			flow.src[15] = 1;
-			break;
-		case 9:
-			flow.dst[15] = 1;
-			break;
-		case 10:
-			flow.src_port++;
-			break;
-		case 11:
-			flow.dst_port++;
-			break;
-		case 12:
-			flow.end_ns = session.start_ns - S - 1;
-			break;
-		case 13:
-			flow.end_ns = session.end_ns + S + 1;
-			break;
-		case 14:
-			point.netns_inode++;
-			break;
-		case 15:
-			point.direction = NETOBS_INGRESS;
-			break;
-		case 16:
-			flow.n_points = 0;
-			break;
-		case 17:
-			flow.src_port = SERVER_PORT;
-			flow.dst_port = FIRST_PORT;
-			break;
-		case 18:
-			flow.rtt_min_ns = 0;
-			break;
-		}
+		spoil_session(&session, fault);
+		spoil_flow(&flow, &point, fault - SESSION_FAULTS);
 		rtt_check_session(check, &session);
 		rtt_check_flow(check, &flow);
-		assert_int_equal(check->differences.n, i == 0);
-		assert_int_equal(check->differences.sum_ns, i ? 0 : 400);
+		assert_int_equal(check->differences.n, fault == 0);
+		assert_int_equal(check->differences.sum_ns, fault ? 0 : 400);
 		/* Once. */
 		rtt_check_flow(check, &flow);
-		assert_int_equal(check->differences.n, i == 0);
+		assert_int_equal(check->differences.n, fault == 0);
 		free(check);
 	}
 }
