@@ -4,6 +4,7 @@
  * that keeps all samples. Frames go through the real programs, at times that the test
  * chooses. NETOBS_TEST_SEED repeats a run.
  */
+#include "lib_seed.h"
 #include "lib_test.h"
 
 #include "alerts/alert_set.h"
@@ -15,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
 	PSH = 8,
@@ -587,7 +587,6 @@ static void without_rules_nothing_is_counted(void **state)
 
 int main(void)
 {
-	const char *given = getenv("NETOBS_TEST_SEED");
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_rules_fire_as_those_of_the_model),
 		cmocka_unit_test(the_rate_is_that_of_a_window),
@@ -598,9 +597,7 @@ int main(void)
 		cmocka_unit_test(what_rules_cost_a_sample_is_noted),
 	};
 
-	seed = given ? (unsigned int)strtoul(given, NULL, 10) :
-		       (unsigned int)time(NULL);
-	print_message("NETOBS_TEST_SEED=%u\n", seed);
+	seed = test_seed();
 	return cmocka_run_group_tests_name("alerts", tests, NULL,
 					   prog_test_teardown);
 }

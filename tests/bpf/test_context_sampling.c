@@ -6,6 +6,7 @@
  * NETOBS_TEST_SEED repeats a run.
  */
 #include "lib_rules.h"
+#include "lib_seed.h"
 #include "lib_test.h"
 #include "base/util.h"
 #include "bpf/sample.h"
@@ -14,7 +15,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
 	PORT = RULES_PORT,
@@ -175,8 +175,8 @@ static void each_rule_samples_at_its_own_rate(void **state)
 	struct netobs_opts opts = sampling_options(f, LONG_MS);
 
 	context_start_with(f, &opts);
-	for (uint16_t i = 0; i < CLASSES; i++)
-		lab_send(PORT + i, MANY);
+	for (int i = 0; i < CLASSES; i++)
+		lab_send((uint16_t)(PORT + i), MANY);
 	context_stop(f->ctx);
 	assert_all(f->ctx, sent, 2);
 }
@@ -291,12 +291,12 @@ static void rules_inherit_the_rate_of_the_context(void **state)
 	opts.sampling = 4;
 	opts.on_flow = witness_on_flow;
 	context_start_with(f, &opts);
-	for (uint16_t i = 0; i < CLASSES; i++)
-		lab_send(PORT + i, MANY);
+	for (int i = 0; i < CLASSES; i++)
+		lab_send((uint16_t)(PORT + i), MANY);
 	opts.sampling = 0;
 	assert_int_equal(netobs_change(f->ctx, &opts), 0);
-	for (uint16_t i = 0; i < CLASSES; i++)
-		lab_send(PORT + i, MANY);
+	for (int i = 0; i < CLASSES; i++)
+		lab_send((uint16_t)(PORT + i), MANY);
 	context_stop(f->ctx);
 	for (uint32_t i = 0; i < CLASSES; i++) {
 		assert_int_equal(netobs_rule_sampled_out_get(f->ctx, i, &out), 0);
@@ -378,11 +378,7 @@ int main(void)
 		TEST(wrong_rates_are_refused_and_nothing_changes),
 		TEST(all_rates_are_replaced_at_once),
 	};
-	const char *given = getenv("NETOBS_TEST_SEED");
-	unsigned int seed = given ? (unsigned int)strtoul(given, NULL, 0) :
-				    (unsigned int)time(NULL);
 
-	print_message("NETOBS_TEST_SEED=%u\n", seed);
-	srand(seed);
+	srand(test_seed());
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

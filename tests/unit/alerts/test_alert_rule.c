@@ -3,6 +3,7 @@
  * Rules as text: random ones mean what they were made of, and errors name the place. In sets,
  * rules keep their slots. NETOBS_TEST_SEED repeats a run.
  */
+#include "lib_seed.h"
 #include "lib_test.h"
 
 #include "alerts/alert_set.h"
@@ -10,9 +11,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { ROUNDS = 20000, MILLION = 1000000 };
 
@@ -356,7 +355,6 @@ static void rules_keep_their_counts_through_random_changes(void **state)
 
 int main(void)
 {
-	const char *given = getenv("NETOBS_TEST_SEED");
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults_are_those_of_the_manual),
 		cmocka_unit_test(random_rules_mean_what_they_were_made_of),
@@ -366,8 +364,6 @@ int main(void)
 		cmocka_unit_test(rules_keep_their_counts_through_random_changes),
 	};
 
-	seed = given ? (unsigned int)strtoul(given, NULL, 10) :
-		       (unsigned int)time(NULL);
-	print_message("NETOBS_TEST_SEED=%u\n", seed);
+	seed = test_seed();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

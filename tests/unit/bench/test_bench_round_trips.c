@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* What ./dev bench rtt compares netobs with has the round-trip times that there were. */
+#include "lib_seed.h"
 #include "lib_test.h"
 
 /* Part of a program, not of the library: compiled in here. */
 #include "../../../bench/live/flow_sums.c"
 #include "../../../bench/live/round_trips.c"
 
-#include <time.h>
-
 enum { FLOWS = 1000, STEPS = 20000, NEVER_SENT = 1 << 20 };
-
-static void seed(void)
-{
-	const char *given = getenv("NETOBS_TEST_SEED");
-	long number = given ? strtol(given, NULL, 0) : time(NULL);
-
-	print_message("NETOBS_TEST_SEED=%ld\n", number);
-	srand48(number);
-}
 
 static struct packet_tuple tuple_of(uint32_t flow)
 {
@@ -61,7 +51,7 @@ static void each_segment_that_is_acknowledged_is_a_sample(void **state)
 	struct round_trips trips;
 
 	(void)state;
-	seed();
+	srand48(test_seed());
 	assert_int_equal(round_trips_init(&trips), 0);
 	for (uint32_t i = 1; i <= STEPS; i++) {
 		struct packet_tuple tuple = tuple_of((uint32_t)lrand48() % FLOWS);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* The conversations that benchmarks make up are those of TCP, in whatever order flows come. */
 #include "host.h"
+#include "lib_seed.h"
 #include "lib_test.h"
 
 /* Part of a program, not of the library: compiled in here. */
@@ -9,18 +10,8 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { FLOWS = 64, PACKETS = 20000, FRAME = 128, IPV4 = 20, IPV6 = 40 };
-
-static void seed(void)
-{
-	const char *given = getenv("NETOBS_TEST_SEED");
-	long number = given ? strtol(given, NULL, 0) : time(NULL);
-
-	print_message("NETOBS_TEST_SEED=%ld\n", number);
-	srand48(number);
-}
 
 static void frame_begin(uint8_t *frame, bool is_ipv6)
 {
@@ -81,7 +72,7 @@ static void data_follows_data_and_is_acknowledged(void **state)
 	uint8_t frame[FRAME];
 
 	(void)state;
-	seed();
+	srand48(test_seed());
 	for (int is_ipv6 = 0; is_ipv6 < 2; is_ipv6++) {
 		frame_begin(frame, is_ipv6);
 		memset(sent, 0, sizeof(sent));

@@ -8,11 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <cmocka.h>
 
 /* The command's parts are in no library: compiled in here. */
+#include "lib_seed.h"
 #include "cli/view/by.c"
 #include "cli/view/by_keys.c"
 #include "cli/view/group.c"
@@ -139,15 +139,12 @@ static void room_is_used(void **state)
 
 int main(void)
 {
-	const char *given = getenv("NETOBS_TEST_SEED");
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lines_fit_the_terminal),
 		cmocka_unit_test(nothing_is_cut_elsewhere),
 		cmocka_unit_test(room_is_used),
 	};
 
-	seed = given ? (unsigned int)strtoul(given, NULL, 10) :
-		       (unsigned int)time(NULL);
-	print_message("NETOBS_TEST_SEED=%u\n", seed);
+	seed = test_seed();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * Which sessions and flows are compared: random ones, and a model without hashes. NETOBS_TEST_SEED
  * repeats them.
  */
+#include "lib_seed.h"
 #include "lib_test.h"
 
 /* The command's parts are in no library: compiled in here. */
@@ -11,7 +12,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define S 1000000000LL
 
@@ -262,16 +262,6 @@ static void random_ones_are_those_of_the_model(void **state)
 	free(check);
 }
 
-static void seed(void)
-{
-	const char *text = getenv("NETOBS_TEST_SEED");
-	unsigned int value = text ? (unsigned int)strtoul(text, NULL, 0) :
-				    (unsigned int)time(NULL);
-
-	printf("NETOBS_TEST_SEED=%u\n", value);
-	srand(value);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -281,6 +271,6 @@ int main(void)
 		cmocka_unit_test(random_ones_are_those_of_the_model),
 	};
 
-	seed();
+	srand(test_seed());
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * Numbers and identifiers of rates, in a random sequence of lists and flows, compared with a
  * list of what may still be in use. NETOBS_TEST_SEED repeats a run.
  */
+#include "lib_seed.h"
 #include "lib_test.h"
 
 #include "engine/rates.h"
@@ -11,7 +12,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { ROUNDS = 20000, LIST = 7, INTERVALS = 50, FLOWS = 300 };
 
@@ -76,11 +76,12 @@ static void a_rate_keeps_its_number_while_it_is_in_use(void **state)
 	rates_init(&rates);
 	n_flows[0] = FLOWS;
 	for (uint32_t round = 0; round < ROUNDS; round++) {
-		uint32_t n = 1 + (uint32_t)rand() % LIST;
+		uint32_t n = 0, more = (uint32_t)rand() % LIST;
 		int err;
 
-		for (uint32_t i = 0; i < n; i++)
-			list[i] = random_rate();
+		do
+			list[n++] = random_rate();
+		while (n <= more);
 		err = rates_take(&rates, list, n, n_flows, &new);
 		assert_meanings(&rates);
 		if (err) {
@@ -179,11 +180,7 @@ int main(void)
 		cmocka_unit_test(numbers_of_an_earlier_process_stay_what_they_were),
 		cmocka_unit_test(key_has_room_for_each_number_and_identifier),
 	};
-	const char *given = getenv("NETOBS_TEST_SEED");
-	unsigned int seed = given ? (unsigned int)strtoul(given, NULL, 0) :
-				    (unsigned int)time(NULL);
 
-	print_message("NETOBS_TEST_SEED=%u\n", seed);
-	srand(seed);
+	srand(test_seed());
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

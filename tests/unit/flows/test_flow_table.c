@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* The table of flows, and the points of a flow. */
 #include "flows/flow_table.h"
+#include "lib_seed.h"
 #include "lib_test.h"
 #include "lib_world.h"
 #include "base/util.h"
@@ -8,7 +9,6 @@
 
 #include <stddef.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { MANY = 5000 };
 
@@ -115,14 +115,11 @@ static bool keep_some(void *ctx, struct flow *flow)
 
 static void buckets_are_marked_by_their_flows_alone(void **state)
 {
-	const char *given = getenv("NETOBS_TEST_SEED");
-	long seed = given ? strtol(given, NULL, 0) : time(NULL);
 	struct flow_table table;
 	bool is_larger;
 
 	(void)state;
-	print_message("NETOBS_TEST_SEED=%ld\n", seed);
-	srand48(seed);
+	srand48(test_seed());
 	flow_table_init(&table);
 	for (int round = 0; round < 20; round++) {
 		uint32_t cursor = 0;

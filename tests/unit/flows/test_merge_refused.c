@@ -4,12 +4,11 @@
  * NETOBS_TEST_SEED repeats a run.
  */
 #include "lib_merger.h"
+#include "lib_seed.h"
 #include "lib_test.h"
 #include "base/util.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
 	ROUNDS = 60,
@@ -148,13 +147,10 @@ static bool try(uint32_t seed, int refused)
 
 static void packets_are_reported_or_lost(void **state)
 {
-	const char *given = getenv("NETOBS_TEST_SEED");
-	const uint32_t seed = given ? (uint32_t)strtoul(given, NULL, 0) :
-				      (uint32_t)time(NULL);
+	const uint32_t seed = test_seed();
 	int most = 0;
 
 	(void)state;
-	print_message("NETOBS_TEST_SEED=%u\n", seed);
 	for (uint32_t round = 0; round < ROUNDS; round++) {
 		int refused = 0;
 

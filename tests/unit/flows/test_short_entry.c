@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Random entries: their short forms say the same, or there are none. */
 #include "flows/short_entry.h"
+#include "lib_seed.h"
 #include "lib_test.h"
 #include "bpf/store/tally.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { ENTRIES = 200000 };
 
@@ -195,11 +195,7 @@ int main(void)
 		cmocka_unit_test(sum_is_exact_or_refused),
 		cmocka_unit_test(keys_that_differ_are_distinguished),
 	};
-	const char *given = getenv("NETOBS_TEST_SEED");
-	unsigned int seed = given ? (unsigned int)strtoul(given, NULL, 0) :
-				    (unsigned int)time(NULL);
 
-	print_message("NETOBS_TEST_SEED=%u\n", seed);
-	srand(seed);
+	srand(test_seed());
 	return cmocka_run_group_tests_name("short_entry", tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * Sockets by address and time, compared with a list of all sockets that there were. What
  * happens is random; NETOBS_TEST_SEED repeats it.
  */
+#include "lib_seed.h"
 #include "lib_test.h"
 
 #include "base/util.h"
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { SOCKETS = 400, ADDRESSES = 12, STEPS = 4000 };
 
@@ -103,16 +103,6 @@ static bool was_any_open(const struct truth *sockets, size_t n,
 	return false;
 }
 
-static void seed(void)
-{
-	const char *text = getenv("NETOBS_TEST_SEED");
-	unsigned int value = text ? (unsigned int)strtoul(text, NULL, 0) :
-				    (unsigned int)time(NULL);
-
-	printf("NETOBS_TEST_SEED=%u\n", value);
-	srand(value);
-}
-
 static void note_open(struct owner_table *table, const struct truth *sockets,
 		      size_t n, int64_t now_ns)
 {
@@ -133,7 +123,7 @@ static void sockets_are_found_by_the_time_of_their_packets(void **state)
 	int64_t now_ns = STEP_NS;
 
 	(void)state;
-	seed();
+	srand(test_seed());
 	assert_int_equal(owner_table_init(&table, 10 * SOCKETS), 0);
 	for (int step = 0; step < STEPS; step++, now_ns += STEP_NS) {
 		struct truth *one = &sockets[(size_t)rand() % SOCKETS];

@@ -4,6 +4,7 @@
  * the other: random delays, loss, order and copies. A sample is the time from the request that its
  * reply answers, or there is none; and none is missing where nothing is ambiguous.
  */
+#include "lib_seed.h"
 #include "lib_test.h"
 
 #include "base/util.h"
@@ -11,7 +12,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static __u64 read_exact_clock(const struct segment *segment)
 {
@@ -156,22 +156,13 @@ static bool is_plain(const struct model *m)
 	       m->round_trip + m->jitter < (CONN_TIMERS - 1) * m->interval;
 }
 
-static long seed(void)
-{
-	const char *given = getenv("NETOBS_TEST_SEED");
-	long chosen = given ? atol(given) : (long)time(NULL);
-
-	print_message("seed %ld\n", chosen);
-	return chosen;
-}
-
 static void samples_are_of_the_request_that_is_answered(void **state)
 {
 	static struct model m;
 	uint64_t samples = 0, requests = 0, plain = 0;
 
 	(void)state;
-	srand48(seed());
+	srand48(test_seed());
 	for (int i = 0; i < CONVERSATIONS; i++) {
 		draw(&m);
 		for (uint32_t e = 0; e < m.n; e++)

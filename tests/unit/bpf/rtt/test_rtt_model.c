@@ -4,9 +4,8 @@
  * what the model knows: who received which transmission of a byte, and what passed the point
  * before. NETOBS_TEST_SEED repeats a run.
  */
+#include "lib_seed.h"
 #include "tcp_model.h"
-
-#include <time.h>
 
 enum { CONVERSATIONS = 400 };
 
@@ -260,25 +259,13 @@ static void is_calm(const struct model *m)
 
 /* ---- Tests ------------------------------------------------------------------------ */
 
-static long seed(void)
-{
-	const char *given = getenv("NETOBS_TEST_SEED");
-	struct timespec now;
-	long number;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	number = given ? strtol(given, NULL, 0) : now.tv_nsec + now.tv_sec;
-	print_message("NETOBS_TEST_SEED=%ld\n", number);
-	return number;
-}
-
 static void what_is_measured_is_true(void **state)
 {
 	static struct model m;
 	uint64_t samples = 0, echoes = 0, turns = 0, packets = 0, compared = 0;
 
 	(void)state;
-	srand48(seed());
+	srand48(test_seed());
 	for (int i = 0; i < CONVERSATIONS; i++) {
 		draw(&m);
 		restart(&m);

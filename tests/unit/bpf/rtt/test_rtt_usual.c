@@ -3,6 +3,7 @@
  * Usual segments: whatever the state of a connection and the segment are, usual_observe() leaves
  * it alone, or does what connection_observe() does.
  */
+#include "lib_seed.h"
 #include "lib_test.h"
 
 #include "base/util.h"
@@ -11,7 +12,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static __u64 read_exact_clock(const struct segment *segment)
 {
@@ -132,24 +132,12 @@ static void compare(struct entry *usual, const struct entry *before, int dir,
 	assert_false(before->head.version & 1);
 }
 
-static void seed(void)
-{
-	const char *given = getenv("NETOBS_TEST_SEED");
-	struct timespec now;
-	long number;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	number = given ? strtol(given, NULL, 0) : now.tv_nsec + now.tv_sec;
-	print_message("NETOBS_TEST_SEED=%ld\n", number);
-	srand48(number);
-}
-
 static void a_usual_segment_does_what_any_does(void **state)
 {
 	uint32_t usual = 0, with_data = 0;
 
 	(void)state;
-	seed();
+	srand48(test_seed());
 	for (int i = 0; i < CASES; i++) {
 		uint64_t now = (uint64_t)mrand48() << 20 & ~0ULL >> 1;
 		uint32_t next[2] = { (uint32_t)mrand48(), (uint32_t)mrand48() };

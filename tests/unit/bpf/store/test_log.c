@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* The log against a model: random appends, flips, reads and overflows. */
+#include "lib_seed.h"
 #include "host.h"
 #include "lib_test.h"
 
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { SLOTS = 64, STEPS = 200000, MODEL = SLOTS + 1 };
 
@@ -181,13 +181,10 @@ static void read_one(struct fixture *f)
 /* Phases in which more is written than read, and the other way round. */
 static void log_gives_back_what_it_took(void **state)
 {
-	const char *from = getenv("NETOBS_TEST_SEED");
-	long seed = from ? atol(from) : time(NULL);
 	static struct fixture f;
 
 	(void)state;
-	printf("NETOBS_TEST_SEED=%ld\n", seed);
-	srand48(seed);
+	srand48(test_seed());
 	for (uint32_t step = 0; step < STEPS; step++) {
 		uint32_t readers = step / 1000 % 2 ? 3 : 7;
 		uint32_t choice = random64() % 10;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* A spool returns to the last commit of its owner, wherever that was killed. */
+#include "lib_seed.h"
 #include "sink/spool/spool_marks.h"
 #include "lib_test.h"
 #include "lib_spool.h"
@@ -67,23 +68,13 @@ static void be_killed(const struct spool_options *options, struct owner *owner,
 	}
 }
 
-static unsigned int choose_seed(void)
-{
-	const char *given = getenv("NETOBS_TEST_SEED");
-	unsigned int seed = given ? (unsigned int)strtoul(given, NULL, 0) :
-				    (unsigned int)getpid();
-
-	print_message("NETOBS_TEST_SEED=%u\n", seed);
-	return seed;
-}
-
 /* What was delivered is part of a commit, and what was committed is there. */
 static void kills_leave_whole_commits(void **state)
 {
 	struct owner *owner = mmap(NULL, sizeof(*owner), PROT_READ | PROT_WRITE,
 				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct spool_fixture *f = *state;
-	unsigned int seed = choose_seed();
+	unsigned int seed = test_seed();
 	uint64_t first = 1000;
 
 	use_disk(f, true);
