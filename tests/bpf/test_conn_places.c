@@ -4,6 +4,7 @@
  * frames go through the real programs, at times that the test chooses. NETOBS_TEST_SEED
  * repeats a run.
  */
+#include "lib_seed.h"
 #include "lib_test.h"
 
 #include "base/util.h"
@@ -13,7 +14,6 @@
 #include "tcp_frames.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 static const struct prog_options options = {
 	.clock = CLOCK_PACKET,
@@ -62,6 +62,15 @@ static uint32_t count_known(struct prog *prog, const struct flow_key *keys,
 
 enum { REAL = 400, FLOOD = 20000, FIRST_REAL = 40000 };
 
+/* @return how many of them have a place */
+static uint32_t open_real(struct prog *prog, struct flow_key keys[REAL])
+{
+	for (uint32_t i = 0; i < REAL; i++)
+		tcp_exchange(prog, (struct tcp_frame){ .port = FIRST_REAL + i },
+			     &keys[i]);
+	return count_known(prog, keys, REAL);
+}
+
 /*
  * More of them than there are places, and than those of the bucket; many of the open ones are
  * in a bucket that has no other place, and have been idle for an hour.
@@ -74,10 +83,7 @@ static void a_flood_of_syns_pushes_out_no_open_connection(void **state)
 	uint32_t kept;
 
 	(void)state;
-	for (uint32_t i = 0; i < REAL; i++)
-		tcp_exchange(prog, (struct tcp_frame){ .port = FIRST_REAL + i },
-			     &keys[i]);
-	kept = count_known(prog, keys, REAL);
+	kept = open_real(prog, keys);
 	assert_true(kept > REAL * 3 / 4);
 	send_syns(prog, FLOOD, 3600000000);
 	assert_int_equal(count_known(prog, keys, REAL), kept);
@@ -94,10 +100,7 @@ static void a_flood_of_echoes_pushes_out_no_connection(void **state)
 	uint32_t kept;
 
 	(void)state;
-	for (uint32_t i = 0; i < REAL; i++)
-		tcp_exchange(prog, (struct tcp_frame){ .port = FIRST_REAL + i },
-			     &keys[i]);
-	kept = count_known(prog, keys, REAL);
+	kept = open_real(prog, keys);
 	for (uint32_t i = 0; i < FLOOD; i++) {
 		struct tcp_frame echo = { .port = 1 + i / 2, .us = 3600000000 };
 
@@ -363,14 +366,10 @@ static void check_all(const struct model *model)
 static void the_oldest_idle_ones_give_their_place(void **state)
 {
 	static struct model model;
-	const char *given = getenv("NETOBS_TEST_SEED");
-	const unsigned int seed = given ? (unsigned int)strtoul(given, NULL, 0) :
-					  (unsigned int)time(NULL);
 	struct conn_counters counters;
 
 	(void)state;
-	print_message("NETOBS_TEST_SEED=%u\n", seed);
-	srand(seed);
+	srand(test_seed());
 	model.prog = prog_test_open(&few_places);
 	for (uint32_t i = 0; i < STEPS; i++) {
 		/* Another unit each time, all of whose packets are in one. */

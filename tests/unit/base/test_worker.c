@@ -108,6 +108,17 @@ static void worker_is_busy_until_work_is_taken(void **state)
 	sem_wait(&written);
 }
 
+/* The second work begins before the first is reported, which is then. */
+static void begin_before_report(struct worker *worker, int *first, int *second)
+{
+	sem_post(&may_run);
+	assert_int_equal(worker_start(worker, first), 0);
+	assert_ptr_equal(take_when_done(worker), first);
+	assert_int_equal(worker_start(worker, second), 0);
+	sem_post(&may_write);
+	sem_wait(&written);
+}
+
 /* Work is taken between the end of it and the report. */
 static void late_report_does_not_stay(void **state)
 {
@@ -125,12 +136,7 @@ static void late_report_does_not_stay(void **state)
 
 	/* Nor does it hide that of what was begun meanwhile. */
 	sem_wait(&written);
-	sem_post(&may_run);
-	assert_int_equal(worker_start(worker, &first), 0);
-	assert_ptr_equal(take_when_done(worker), &first);
-	assert_int_equal(worker_start(worker, &second), 0);
-	sem_post(&may_write);
-	sem_wait(&written);
+	begin_before_report(worker, &first, &second);
 	assert_null(worker_take(worker));
 	assert_false(is_readable(worker, 0));
 	sem_post(&may_run);
@@ -146,12 +152,7 @@ static void late_report_ends_no_later_wait(void **state)
 	struct worker *worker = *state;
 	int first = 0, second = 0;
 
-	sem_post(&may_run);
-	assert_int_equal(worker_start(worker, &first), 0);
-	assert_ptr_equal(take_when_done(worker), &first);
-	assert_int_equal(worker_start(worker, &second), 0);
-	sem_post(&may_write);
-	sem_wait(&written);
+	begin_before_report(worker, &first, &second);
 	assert_true(is_readable(worker, 0));
 	worker_wait(worker, 1);
 	assert_false(is_readable(worker, 0));
