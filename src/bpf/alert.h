@@ -154,7 +154,7 @@ struct alert_state {
 	__u32 epoch;   /* of the verdict; 0: there is none */
 	/* Bytes, as the two directions may come to this on two CPUs. */
 	__u8 alerted[ALERT_METRICS]; /* there was an alert of it: so rules may be silent */
-	__u8 lives[2][ALERT_METRICS]; /* of what is kept below, see alert_renew() */
+	__u8 lives[2][ALERT_METRICS]; /* see alert_renew() */
 	__u8 kept[2][ALERT_METRICS]; /* of histories: the next place, see alert_remember() */
 	struct alert_loss loss[2];
 	__u64 quiet[2 * ALERT_METRICS]; /* of plain rules: struct alert_quiet */

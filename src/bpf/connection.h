@@ -253,7 +253,7 @@ struct conn_counters {
 	__u64 reserved[2];
 };
 
-/* Of what has no ports. */
+/* Of two addresses: echoes have no ports. */
 static __always_inline int addresses_dir(const struct flow_key *key)
 {
 	const __u64 *src = key->src.lanes, *dst = key->dst.lanes;

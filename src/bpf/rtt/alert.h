@@ -19,7 +19,7 @@ static __always_inline bool alert_is_over(__u32 sample, __u32 threshold,
 	return sample > threshold;
 }
 
-/* Forget what was kept of a metric before rules needed it again: what came in between was not. */
+/* If no rule needed the metric for a while, nothing was kept then: forget the older samples. */
 static __always_inline void alert_renew(struct alert_state *state,
 					const struct alert_table *table,
 					__u32 dir, __u32 metric)

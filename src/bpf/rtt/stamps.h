@@ -6,16 +6,17 @@
  *
  * Several segments have the same timestamp, which is a sender's clock in milliseconds or so.
  * A segment is timed if its timestamp is newer than those of all segments of its direction
- * since the trouble began, and not if another one with the same follows. Nor if one before the
- * trouble may have had it: that is not newer than new data, but may be newer than what is sent
- * again and was overtaken. The sample is of the acknowledgment that is the first to cover it.
+ * since the trouble began, and not if another one with the same follows. Segments from before the
+ * trouble have no newer timestamp than new data has, but they may have overtaken a segment that
+ * was sent again: then only a much newer timestamp counts (STAMPS_OVERTAKEN). The sample is of
+ * the acknowledgment that is the first to cover it.
  */
 #ifndef NETOBS_BPF_RTT_STAMPS_H
 #define NETOBS_BPF_RTT_STAMPS_H
 
 #include "segment.h"
 
-/* By how much what was overtaken may be older, in milliseconds: less than the least time-out. */
+/* In ticks of the sender's clock, mostly milliseconds. Linux retransmits after 200 ms at least. */
 enum { STAMPS_OVERTAKEN = 100 };
 
 /* Of direction @dir: an acknowledgment came twice, or not all that was sent again is acknowledged. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Nearly all segments: of an open connection, in order, when nothing is to be timed. They change
- * the head of its entry alone, as connection_observe() would, in half of the time. Pure: the same
- * header builds for the host.
+ * Nearly all segments belong to an open connection, come in order, and neither begin nor end a
+ * timer. They change the head of its entry alone. usual_observe() does the same as
+ * connection_observe() would, in half of the time. Pure: the same header builds for the host.
  */
 #ifndef NETOBS_BPF_RTT_USUAL_H
 #define NETOBS_BPF_RTT_USUAL_H
@@ -47,7 +47,7 @@ static __always_inline bool is_usual_ack(const struct conn_side *side,
 	       newly || segment->window != side->window;
 }
 
-/* It follows what came before, in the same turn, and is not timed. */
+/* The data continues the turn without a gap, and no timer begins. */
 static __always_inline bool is_usual_data(const struct conn_head *head, int dir,
 					  const struct segment *segment)
 {

@@ -3,10 +3,10 @@
  * A test of round-trip times by themselves: the smallest one of a connection as packets show it,
  * compared with what the kernel's TCP says of the same connection when it ends.
  *
- * Compared are connections of a local socket whose flow is first seen where the socket's namespace
- * sends it. Both observers forget what is older than some seconds or minutes, so only short ones are
- * compared. A session waits for the next record of its flow, which reads the connection's times
- * after its end; where many wait, those that came last.
+ * The test compares connections of a local socket whose flow is first seen where the socket's
+ * namespace sends it. Both observers forget minima after some seconds or minutes, so it takes short
+ * connections only. A session waits for the next record of its flow, which has the connection's times
+ * after its end. If too many wait, the oldest are dropped.
  */
 #ifndef NETOBS_CLI_RTT_CHECK_H
 #define NETOBS_CLI_RTT_CHECK_H

@@ -74,7 +74,7 @@ void service_reload(struct service *service);
 void service_tend(struct service *service);
 
 /**
- * Deliver what has been observed, for some milliseconds.
+ * Deliver the records that wait, for some milliseconds.
  *
  * @return 0; -ECANCELED: it was stopped, and all is delivered; < 0: it failed
  */
