@@ -44,9 +44,11 @@ class Guest:
     problem: str = ""
 
     @property
-    def failed(self):
-        return bool(self.problem) or not self.tests or any(
-            outcome.failed for outcome in self.tests.values())
+    def failures(self):
+        """What failed, in words; empty: nothing."""
+        return [self.problem] * bool(self.problem) + [
+            f"{name} {outcome.status}" for name, outcome in self.tests.items()
+            if outcome.failed]
 
 
 def read(directory, name):

@@ -122,8 +122,8 @@ def test(arguments, runs):
         lines = job.look(arguments.build) + job.ctest(
             arguments.build, run.cpus, arguments.tests, arguments.without)
         guest = results.collect(run.out, run.title, start(run, lines, arguments.limit))
-        print(f"{run.title}: {'FAILED' if guest.failed else 'passed'}",
-              flush=True)
+        print(f"{run.title}: {'FAILED: ' * bool(guest.failures)}"
+              f"{', '.join(guest.failures) or 'passed'}", flush=True)
         return guest
 
     guests = together(one, runs, arguments.jobs)
@@ -134,10 +134,10 @@ def test(arguments, runs):
     for run in runs:
         print("".join(cost.line() for cost in costs(arguments, run)), end="")
     for run, guest in zip(runs, guests):
-        if guest.failed:
+        if guest.failures:
             console = results.read(run.out, "console.log")
             print(f"\n{report.failure(guest, console)}\nMore in {run.out}")
-    return not any(guest.failed for guest in guests)
+    return not any(guest.failures for guest in guests)
 
 
 def costs(arguments, run):
