@@ -298,12 +298,6 @@ class Rules(AlertsTest):
 
 
 class Config(AlertsTest):
-    def config(self, *arguments):
-        done = subprocess.run([observer.netobsctl(), "config", *arguments], text=True,
-                              capture_output=True, timeout=60, check=False)
-        observer.check_sanitizer(done.stderr)
-        return done.returncode, done.stdout, done.stderr
-
     def test_each_error_has_its_place(self):
         rtt = "[capture]\nrtt = yes\n"
         cases = (
@@ -319,13 +313,7 @@ class Config(AlertsTest):
             (rtt + "".join(f'[alert "{n}"]\nrule = rtt > 1ms where port {n + 1}\n'
                            for n in range(65)), f"{4 + 2 * 64}:8: column "),
         )
-        for text, error in cases:
-            with self.subTest(error), open(self.path, "w", encoding="utf-8") as file:
-                file.write(text + '\n[sink "n"]\noutput = null\n')
-                file.flush()
-                code, _, errors = self.config("check", self.path)
-                self.assertEqual(1, code)
-                self.assertIn(f"{self.path}:{error}", errors)
+        self.check_errors(cases)
 
     def test_show_is_a_configuration_with_the_same_effect(self):
         self.configure(*alert_section("one", EACH), *alert_section("two", "rate > 1Gbit"))

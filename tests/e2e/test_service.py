@@ -15,6 +15,7 @@ from lib import lab
 from lib import metrics
 from lib import observer
 from lib import traffic
+from lib.configuration import Configured
 from lib.service import AGAIN, ServiceTest
 
 RELOADS = int(os.environ.get("NETOBS_TEST_RELOADS", "20"))
@@ -22,7 +23,7 @@ RATE = lab.sized(20000)
 REFUSED = "the new configuration is not in use"
 
 
-class Config(lab.LabTest):
+class Config(Configured, lab.LabTest):
     """netobsctl config: it needs no privileges and opens nothing."""
 
     def setUp(self):
@@ -32,12 +33,6 @@ class Config(lab.LabTest):
     def write(self, text, path=None):
         with open(path or self.path, "w", encoding="utf-8") as file:
             file.write(text)
-
-    def config(self, *arguments):
-        done = subprocess.run([observer.netobsctl(), "config", *arguments], text=True,
-                              capture_output=True, timeout=60, check=False)
-        observer.check_sanitizer(done.stderr)
-        return done.returncode, done.stdout, done.stderr
 
     def check(self, text):
         self.write(text)

@@ -19,14 +19,12 @@ import struct
 import subprocess
 import tempfile
 import time
-import traceback
-import warnings
 
 from lib import lab
 from lib import observer
 from lib.sessions import RESET, Sessions
+from lib.talkers import child, command, features, join, kill, rename
 
-PR_SET_NAME = 15
 # linux/tcp.h, struct tcp_info: name in the record -> format, offset
 INFO = {
     "Retransmits": ("I", 100), "BytesAcked": ("Q", 120), "BytesReceived": ("Q", 128),
@@ -38,50 +36,6 @@ INFO = {
 }
 IN_MICROSECONDS = ("MinRttNs", "TimeFlowRttNs", "RttVariationNs")
 FOREIGN_MAC = "02:00:00:00:0f:0f"  # whose owner never answers
-
-
-def features():
-    report = json.loads(subprocess.run([observer.netobsctl(), "check", "-o", "json"],
-                                       stdout=subprocess.PIPE, check=False).stdout)
-    return {one["name"]: one["available"] for one in report["features"]}
-
-
-def child(work, *arguments):
-    """A process that does this and ends."""
-    pid = os.fork()
-    if pid:
-        return pid
-    status = 1
-    warnings.simplefilter("ignore", ResourceWarning)  # it ends, and closes all
-    try:
-        lab.die_with_parent()
-        work(*arguments)
-        status = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        os._exit(status)
-
-
-def join(pids):
-    for pid in pids:
-        status = os.waitpid(pid, 0)[1]
-        assert status == 0, f"process {pid} ended with {status}"
-
-
-def kill(pids):
-    for pid in pids:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-
-
-def rename(name):
-    lab.LIBC.prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
-
-
-def command():
-    with open("/proc/self/comm", encoding="utf-8") as file:
-        return file.read().rstrip("\n")
 
 
 def key(sock):

@@ -25,8 +25,8 @@ from lib.persistent import PersistentTest
 from lib.record_sinks import Flows, Http, Lines, sink_section
 from lib.service import AGAIN, ServiceTest
 from lib.sessions import RESET, Sessions
+from lib.talkers import command, rename
 
-PR_SET_NAME = 15
 CONNECTIONS = 60
 PEN = 4711
 # Elements of ours: what they are in JSON, and the names whose index is sent.
@@ -48,16 +48,6 @@ STAMPS = ({323: "TimeMs", 152: "TimeFlowStartMs", 153: "TimeFlowEndMs"},
 # What two observers read from their own clocks.
 TIMES = ("TimeMs", "TimeFlowStartMs", "TimeFlowEndMs", "DurationMs", "BusyUs",
          "WindowLimitedUs", "BufferLimitedUs")
-
-
-def rename(name):
-    """This thread."""
-    lab.LIBC.prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
-
-
-def command():
-    with open("/proc/self/comm", encoding="utf-8") as file:
-        return file.read().rstrip("\n")
 
 
 class SessionsTest(ServiceTest):
@@ -140,11 +130,6 @@ class SessionsTest(ServiceTest):
                               text=True, capture_output=True, timeout=60, check=True)
         return json.loads(done.stdout)
 
-    def config(self, *arguments):
-        done = subprocess.run([observer.netobsctl(), "config", *arguments], text=True,
-                              capture_output=True, timeout=60, check=False)
-        observer.check_sanitizer(done.stderr)
-        return done.returncode, done.stdout, done.stderr
 
 
 def timeless(records):
@@ -510,13 +495,7 @@ class Config(SessionsTest):
             ("[sessions]\nbuffer = 1K", "2:10: buffer: it is not from 64 KiB to 1 GiB"),
             ("[sessions]\nrtt = yes", "2:1: 'rtt' belongs to [capture]"),
         )
-        for text, error in cases:
-            with self.subTest(error), open(self.path, "w", encoding="utf-8") as file:
-                file.write(text + '\n[sink "n"]\noutput = null\n')
-                file.flush()
-                code, _, errors = self.config("check", self.path)
-                self.assertEqual(1, code)
-                self.assertIn(f"{self.path}:{error}", errors)
+        self.check_errors(cases)
 
     def test_show_has_all_keys(self):
         self.to_file("enabled = yes", "comm = nginx", "interval = 1m")

@@ -9,6 +9,7 @@ import socket
 import threading
 
 from lib import observer
+from lib.configuration import Configured
 from lib.exact import ExactTest
 
 AGAIN = "the configuration has been read again"
@@ -56,7 +57,7 @@ class Supervisor:
         self.socket.close()
 
 
-class ServiceTest(ExactTest):
+class ServiceTest(Configured, ExactTest):
     """A service in namespace a, and its configuration."""
 
     def setUp(self):

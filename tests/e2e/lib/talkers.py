@@ -59,7 +59,14 @@ def kill(pids):
 
 
 def rename(name):
+    """This thread."""
     lab.LIBC.prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
+
+
+def command():
+    """The name of this process."""
+    with open("/proc/self/comm", encoding="utf-8") as file:
+        return file.read().rstrip("\n")
 
 
 def plain(address):
