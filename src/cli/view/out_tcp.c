@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define NCURSES_NOMACROS
 #include <curses.h>
@@ -189,7 +188,7 @@ static void tcp_print(struct output *output)
 	int r;
 
 	tcp->has_printed = true;
-	if (strcmp(output->spec, "json") != 0) {
+	if (output_is_for_people(output)) {
 		r = tcp_collect(output);
 		tcp_write_table(output);
 	} else {

@@ -59,7 +59,7 @@ bool output_refuse(const char *spec, char *ret_why, size_t size)
 
 bool output_is_for_people(const struct output *output)
 {
-	return output->kind == &output_table || output_is_screen(output);
+	return !strcmp(output->spec, "table");
 }
 
 bool output_is_screen(const struct output *output)
