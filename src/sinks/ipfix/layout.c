@@ -178,6 +178,17 @@ static const struct line flow_wire[] = {
 /* ---- Other templates -------------------------------------------------------------- */
 
 /* They are on the wire as they are in their structs. */
+#define TIME(name)                                                      \
+	{ name "Milliseconds", 8, MS }, { name "Microseconds", 8, US }, \
+	{                                                               \
+		name "Nanoseconds", 8, NS                               \
+	}
+#define ADDRESS(name)                      \
+	{ name "IPv4Address", 4, V4 },     \
+	{                                  \
+		name "IPv6Address", 16, V6 \
+	}
+
 static const struct line sampling_spec[] = {
 	{ "observationDomainId", 4, 0 },
 	{ "samplingInterval", 4, 0 },
@@ -235,12 +246,8 @@ static const struct line element_spec[] = {
  * other records read the flows beside these.
  */
 static const struct line alert_spec[] = {
-	{ "observationTimeMilliseconds", 8, MS },
-	{ "observationTimeMicroseconds", 8, US },
-	{ "observationTimeNanoseconds", 8, NS },
-	{ "flowStartMilliseconds", 8, MS },
-	{ "flowStartMicroseconds", 8, US },
-	{ "flowStartNanoseconds", 8, NS },
+	TIME("observationTime"),
+	TIME("flowStart"),
 	{ "netobsAlertValue", 8, 0 },
 	{ "netobsAlertThreshold", 8, 0 },
 	{ "netobsAlertBaseline", 8, 0 },
@@ -258,23 +265,15 @@ static const struct line alert_spec[] = {
 	{ "netobsAlertProcessName", RECORD_NAME_SIZE, 0 },
 	{ "netobsAlertName", RECORD_ALERT_NAME_SIZE, 0 },
 	{ "netobsAlertRule", RECORD_ALERT_RULE_SIZE, 0 },
-	{ "sourceIPv4Address", 4, V4 },
-	{ "destinationIPv4Address", 4, V4 },
-	{ "sourceIPv6Address", 16, V6 },
-	{ "destinationIPv6Address", 16, V6 },
+	ADDRESS("source"),
+	ADDRESS("destination"),
 };
 
 /* The source is the local end, and texts are as above. */
 static const struct line session_spec[] = {
-	{ "observationTimeMilliseconds", 8, MS },
-	{ "observationTimeMicroseconds", 8, US },
-	{ "observationTimeNanoseconds", 8, NS },
-	{ "flowStartMilliseconds", 8, MS },
-	{ "flowStartMicroseconds", 8, US },
-	{ "flowStartNanoseconds", 8, NS },
-	{ "flowEndMilliseconds", 8, MS },
-	{ "flowEndMicroseconds", 8, US },
-	{ "flowEndNanoseconds", 8, NS },
+	TIME("observationTime"),
+	TIME("flowStart"),
+	TIME("flowEnd"),
 	{ "netobsNetnsInode", 8, 0 },
 	{ "sourceTransportPort", 2, 0 },
 	{ "destinationTransportPort", 2, 0 },
@@ -283,10 +282,8 @@ static const struct line session_spec[] = {
 	{ name, sizeof(type), 0 },
 #define SESSION_TEXT(number, octets, member, name) { name, octets, 0 },
 #include "sessions.def"
-	{ "sourceIPv4Address", 4, V4 },
-	{ "destinationIPv4Address", 4, V4 },
-	{ "sourceIPv6Address", 16, V6 },
-	{ "destinationIPv6Address", 16, V6 },
+	ADDRESS("source"),
+	ADDRESS("destination"),
 };
 
 struct lines {
