@@ -80,24 +80,27 @@ static const void *set_one(const struct metrics_values *values, size_t i,
 	return i ? NULL : values;
 }
 
+/* @reason: NULL: there are no more. */
+static const void *set_reason(const char *reason, const void *value,
+			      struct metrics_labels *labels)
+{
+	if (!reason)
+		return NULL;
+	add_label(labels, "reason", reason);
+	return value;
+}
+
 static const void *set_unparsed(const struct metrics_values *values, size_t i,
 				struct metrics_labels *labels)
 {
-	const char *name = netobs_unparsed_name(i);
-
-	if (name)
-		add_label(labels, "reason", name);
-	return name ? &values->stats.unparsed[i] : NULL;
+	return set_reason(netobs_unparsed_name(i), &values->stats.unparsed[i],
+			  labels);
 }
 
 static const void *set_lost(const struct metrics_values *values, size_t i,
 			    struct metrics_labels *labels)
 {
-	const char *name = netobs_lost_name(i);
-
-	if (name)
-		add_label(labels, "reason", name);
-	return name ? &values->stats.lost[i] : NULL;
+	return set_reason(netobs_lost_name(i), &values->stats.lost[i], labels);
 }
 
 /* Each has two directions. All without series of their own come last. */
