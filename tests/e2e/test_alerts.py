@@ -17,6 +17,7 @@ from lib import frames
 from lib import lab
 from lib import observer
 from lib import relay
+from lib import talkers
 
 # More than the processes of a busy machine wait for a CPU.
 DELAY_MS = 200
@@ -154,7 +155,7 @@ class Alerts(lab.LabTest):
 
     def test_the_process_of_the_local_end_is_known(self):
         """Of a connection that is younger than an interval."""
-        if not self.has_sessions():
+        if not talkers.features()["sessions"]:
             self.skipTest("the kernel does not let programs follow TCP sockets")
         link = relay.Link(self.lab, 2_000)
         link.serve()
@@ -171,12 +172,6 @@ class Alerts(lab.LabTest):
                          {(alert["Process"], alert["Pid"]) for alert in known})
         self.assertGreater(len(known), len(alerts) / 2)
         self.note(f"{len(known)} of {len(alerts)} alerts have the process")
-
-    @staticmethod
-    def has_sessions():
-        report = json.loads(subprocess.run([observer.netobsctl(), "check", "-o", "json"],
-                                           stdout=subprocess.PIPE, check=False).stdout)
-        return {one["name"]: one["available"] for one in report["features"]}.get("sessions")
 
     def test_wrong_rules_are_refused(self):
         for rule, why in (("rt > 5ms", "column 1: there is no metric 'rt'; did you mean 'rtt'?"),

@@ -25,7 +25,7 @@ from lib.persistent import PersistentTest
 from lib.record_sinks import Flows, Http, Lines, sink_section
 from lib.service import AGAIN, ServiceTest
 from lib.sessions import RESET, Sessions
-from lib.talkers import command, rename
+from lib.talkers import command, features, rename
 
 CONNECTIONS = 60
 PEN = 4711
@@ -507,4 +507,4 @@ class Config(SessionsTest):
 
 
 if __name__ == "__main__":
-    lab.main()
+    lab.main("TCP sockets that programs follow", lambda: features().get("sessions"))
