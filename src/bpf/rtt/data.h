@@ -128,7 +128,7 @@ static __always_inline void data_again(const struct connection *conn, int dir,
 		filled = gaps_fill(stats->gaps, segment->seq, end);
 		count_old(stats, segment, old, filled, has_fin);
 	}
-	timers_drop(conn, dir, segment->seq);
+	timers_drop(conn, dir);
 	stamps_watch(conn, dir, side->next);
 	/* What answers it may have waited for this. */
 	conn->head->state[dir] &= ~CONN_DATA_TIMED;

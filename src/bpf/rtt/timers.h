@@ -77,23 +77,17 @@ static __always_inline void timers_arm(const struct connection *conn, int dir,
 }
 
 /*
- * Karn's rule: the segment of @dir at @seq was sent again. What acknowledges it, or anything
- * after it, may answer either; later segments are acknowledged late, with it.
+ * Karn's rule: data of @dir was sent again. What acknowledges it, or anything after it, may answer
+ * either; later segments are acknowledged late, with it, and so are earlier ones whose own
+ * acknowledgment was lost.
  */
-static __always_inline void timers_drop(const struct connection *conn, int dir,
-					__u32 seq)
+static __always_inline void timers_drop(const struct connection *conn, int dir)
 {
-	const struct conn_timers *timers = &conn->body->timers[dir];
 	struct conn_side *sender = &conn->head->sides[dir];
-	__u8 tail = conn->head->sides[!dir].tail, head = sender->head;
+	__u8 tail = conn->head->sides[!dir].tail;
 
-	for (int i = 0; i < CONN_TIMERS; i++) {
-		if ((__s8)(head - tail) <= 0 ||
-		    seq_diff(timers->targets[timer_slot(head - 1)], seq) <= 0)
-			break;
-		head--;
-	}
-	sender->head = head;
+	if ((__s8)(sender->head - tail) > 0)
+		sender->head = tail;
 }
 
 /* Returns when the newest segment came that @ack, of direction @dir, acknowledges, or 0. */

@@ -11,16 +11,24 @@ enum { CONVERSATIONS = 400 };
 
 /* ---- The truth --------------------------------------------------------------------- */
 
-/* Whether anything below @off passed the point again between two packets of the log. */
-static bool is_repeated(const struct model *m, int dir, uint32_t off, int from,
-			int to)
+/*
+ * Whether data that the newest packet acknowledges was sent again, after the packet of the log at
+ * @from: then the answer may be to that, as the acknowledgments before it may be lost.
+ */
+static bool is_ambiguous(const struct model *m, int dir, int from)
 {
-	for (int i = from + 1; i < to; i++) {
+	const int ack = m->n_log - 1;
+	uint32_t highest = end_of(&m->log[from]);
+
+	for (int i = from + 1; i < ack; i++) {
 		const struct packet_seen *p = &m->log[i];
 
-		if (p->dir == dir && p->off < off && end_of(p) > p->off &&
-		    !p->is_keepalive)
+		if (p->dir != dir || end_of(p) == p->off || p->is_keepalive)
+			continue;
+		if (p->off < highest && p->off < m->log[ack].ack)
 			return true;
+		if (end_of(p) > highest)
+			highest = end_of(p);
 	}
 	return false;
 }
@@ -74,7 +82,7 @@ static bool is_awaited(const struct model *m, int index)
 
 /*
  * The newest packet of the log acknowledges one that passed @sample before, which its receiver
- * waited for, and nothing below it passed since.
+ * waited for, and nothing else that it may answer passed again since.
  */
 static bool is_true_sample(const struct model *m, uint32_t sample)
 {
@@ -89,7 +97,7 @@ static bool is_true_sample(const struct model *m, uint32_t sample)
 		    m->log[ack].ack < stop)
 			continue;
 		if (is_awaited(m, i) && !was_seen_before(m, i) &&
-		    !is_repeated(m, dir, stop, i, ack) &&
+		    !is_ambiguous(m, dir, i) &&
 		    !is_acked_before(m, dir, stop, i, ack))
 			return true;
 	}

@@ -316,6 +316,23 @@ static void what_is_after_a_retransmission_gives_no_sample(void **state)
 }
 
 /* Data of A from 1000 on, 100 bytes a segment, each acknowledged 10 ms later. */
+/* Its acknowledgment was lost, and so was what followed it; the kernel takes no sample, either. */
+static void what_is_before_a_retransmission_gives_no_sample(void **state)
+{
+	(void)state;
+	shake_hands();
+	see(1 * MS, A, ACK | PSH, 101, 501, 100);
+	see(1 * MS, A, ACK | PSH, 201, 501, 100);
+	see(200 * MS, A, ACK | PSH, 201, 501, 100);
+	see(10 * MS, B, ACK, 501, 301, 0);
+	assert_int_equal(body.stats[A].rtt.n, 1); /* of the handshake */
+	assert_int_equal(body.stats[A].retransmitted, 1);
+	see(1 * MS, A, ACK | PSH, 301, 501, 100);
+	see(10 * MS, B, ACK, 501, 401, 0);
+	assert_int_equal(body.stats[A].rtt.n, 2);
+	assert_ns(body.stats[A].rtt.last, 10 * MS);
+}
+
 static void send_hundreds(uint32_t *at, int segments)
 {
 	for (int i = 0; i < segments; i++) {
@@ -404,11 +421,13 @@ static void the_first_segment_of_a_buffer_is_timed(void **state)
 	assert_ns(body.stats[A].rtt.last, 11 * MS);
 	see(40 * MS, B, ACK, 501, 5101, 0);
 	assert_int_equal(body.stats[A].rtt.n, 2);
-	/* Others of it are sent again: that says nothing about this one. */
+	/* Others of it are sent again, after its acknowledgment. */
 	see_buffer(1 * S, A, 5101, 501, 5000);
+	see(10 * MS, B, ACK, 501, 6101, 0);
 	see(1 * MS, A, ACK, 6101, 501, 1000);
-	see(9 * MS, B, ACK, 501, 6101, 0);
+	see(10 * MS, B, ACK, 501, 10101, 0);
 	assert_int_equal(body.stats[A].rtt.n, 3);
+	assert_ns(body.stats[A].rtt.last, 10 * MS);
 	see_buffer(1 * S, A, 10101, 501, 5000);
 	see(1 * MS, A, ACK, 10101, 501, 1000);
 	see(9 * MS, B, ACK, 501, 11101, 0);
@@ -709,6 +728,7 @@ int main(void)
 		cmocka_unit_test(a_keepalive_is_not_data),
 		cmocka_unit_test(a_probe_of_a_closed_window_gives_no_sample),
 		cmocka_unit_test(what_is_after_a_retransmission_gives_no_sample),
+		cmocka_unit_test(what_is_before_a_retransmission_gives_no_sample),
 		cmocka_unit_test(
 			a_connection_that_was_open_is_timed_after_two_round_trips),
 		cmocka_unit_test(what_was_lost_before_is_out_of_order),
