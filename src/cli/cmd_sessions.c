@@ -163,6 +163,27 @@ static enum args_result add_outputs(struct session *session)
 	return ARGS_WRONG;
 }
 
+/* By the names that they have here. */
+static enum args_result check_choice(const struct session_choice *choice)
+{
+	const struct {
+		const char *option;
+		struct session_choice choice;
+	} parts[] = {
+		{ "--interval", { .interval_ms = choice->interval_ms } },
+		{ "-B, --buffer", { .buffer_bytes = choice->buffer_bytes } },
+	};
+	char why[160];
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		if (session_choice_check(&parts[i].choice, why, sizeof(why)))
+			continue;
+		args_complain(&command, "%s: %s", parts[i].option, why);
+		return ARGS_WRONG;
+	}
+	return ARGS_RUN;
+}
+
 static int open_outputs(struct session *session)
 {
 	for (size_t i = 0; i < session->n_outputs; i++) {
@@ -349,6 +370,8 @@ int cmd_sessions(int argc, char **argv)
 	session.log_level = config->verbose > 1	 ? NETOBS_LOG_DEBUG :
 			    config->verbose == 1 ? NETOBS_LOG_INFO :
 						   NETOBS_LOG_WARNING;
+	if (result == ARGS_RUN)
+		result = check_choice(&config->choice);
 	if (result == ARGS_RUN && add_outputs(&session) == ARGS_RUN)
 		status = run(&session);
 	free_outputs(&session);

@@ -88,7 +88,7 @@ static int check_options(const struct netobs_sessions_opts *opts,
 		bool is_wrong;
 	} checks[] = {
 		{ "on_session", "it is not set", !opts->on_session },
-		{ "interval_ms", "it is less than 100",
+		{ "interval_ms", "it is less than 100 ms",
 		  !is_interval(opts->interval_ms) },
 		{ "buffer_bytes", "it is not from 64 KiB to 1 GiB",
 		  opts->buffer_bytes < BUFFER_MIN ||
@@ -359,7 +359,7 @@ int netobs_sessions_interval_set(struct netobs_sessions *sessions,
 		return -EINVAL;
 	log_expect_error(&sessions->log);
 	if (!is_interval(interval_ms)) {
-		log_error(&sessions->log, "interval_ms: it is less than %d",
+		log_error(&sessions->log, "interval_ms: it is less than %d ms",
 			  INTERVAL_MIN_MS);
 		return -EINVAL;
 	}

@@ -648,11 +648,12 @@ class Options(SessionTest):
         return done
 
     def test_wrong_ones_are_refused(self):
-        for arguments, why in ((("--interval", "0.01"), "interval"),
+        for arguments, why in ((("--interval", "0.01"), "--interval: it is less than 100 ms"),
                                (("-o", "tabel"), "did you mean 'table'"),
                                (("-o", "json?records=flows"), "records"),
                                (("-o", "table", "-o", "json"), "only one output"),
-                               (("-B", "1K"), "buffer"), (("tcp",), "operands")):
+                               (("-B", "1K"), "-B, --buffer: it is not from 64 KiB to 1 GiB"),
+                               (("tcp",), "operands")):
             with self.subTest(arguments=arguments):
                 self.assertIn(why, self.run_sessions(*arguments, code=2).stderr)
         self.assertIn("cannot represent session", self.run_sessions(

@@ -497,6 +497,13 @@ class Config(SessionsTest):
         )
         self.check_errors(cases)
 
+    def test_one_that_is_wrong_leaves_others_right(self):
+        with open(self.path, "w", encoding="utf-8") as file:
+            file.write('[sink "n"]\noutput = null\n[sessions]\nbuffer = 1K\ninterval = 1s\n')
+        code, _, errors = self.config("check", self.path)
+        self.assertEqual(1, code)
+        self.assertEqual(1, errors.count(f"{self.path}:"), errors)
+
     def test_show_has_all_keys(self):
         self.to_file("enabled = yes", "comm = nginx", "interval = 1m")
         values = {one["key"]: one["value"]

@@ -255,13 +255,26 @@ static int store_switch(const struct args_option *option, const char *value,
 	return 0;
 }
 
+/* Without the other keys, which have places of their own. */
+static bool check_sessions(const struct service_config *config,
+			   const char *name, char *ret_why, size_t size)
+{
+	struct session_choice choice = { 0 };
+
+	if (!strcmp(name, "interval"))
+		choice.interval_ms = config->sessions.interval_ms;
+	else if (!strcmp(name, "buffer"))
+		choice.buffer_bytes = config->sessions.buffer_bytes;
+	return session_choice_check(&choice, ret_why, size);
+}
+
 /* What an option's type does not say. @return whether it is right */
 static bool check_value(struct service_config *config,
 			const struct service_key *key, const char *value,
 			char *ret_why, size_t size)
 {
 	if (!strcmp(key->section, "sessions"))
-		return session_choice_check(&config->sessions, ret_why, size);
+		return check_sessions(config, key->name, ret_why, size);
 	if (!strcmp(key->name, "interface") || !strcmp(key->name, "exclude"))
 		return flows_check_interface(value, ret_why, size);
 	if (!strcmp(key->name, "interval"))
