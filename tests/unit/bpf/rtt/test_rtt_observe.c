@@ -315,7 +315,6 @@ static void what_is_after_a_retransmission_gives_no_sample(void **state)
 	assert_int_equal(body.stats[B].duplicate_acks, 3);
 }
 
-/* Data of A from 1000 on, 100 bytes a segment, each acknowledged 10 ms later. */
 /* Its acknowledgment was lost, and so was what followed it; the kernel takes no sample, either. */
 static void what_is_before_a_retransmission_gives_no_sample(void **state)
 {
@@ -333,6 +332,7 @@ static void what_is_before_a_retransmission_gives_no_sample(void **state)
 	assert_ns(body.stats[A].rtt.last, 10 * MS);
 }
 
+/* Data of A from 1000 on, 100 bytes a segment, each acknowledged 10 ms later. */
 static void send_hundreds(uint32_t *at, int segments)
 {
 	for (int i = 0; i < segments; i++) {
