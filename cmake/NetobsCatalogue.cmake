@@ -4,7 +4,7 @@
 # TEMPLATE.in has @NAME@ where a list belongs. TEMPLATE.lists is C for the preprocessor
 # alone: "@NAME =", then string literals, which make up that list, up to the next "@".
 
-# @template without .in -> @output
+# @template without .in -> @output; further arguments: other files of which it is made
 function(netobs_catalogue_text template output)
 	set(lists ${output}.lists)
 	add_custom_command(OUTPUT ${output}
@@ -16,6 +16,6 @@ function(netobs_catalogue_text template output)
 			${PROJECT_SOURCE_DIR}/src/record/fields.def
 			${PROJECT_SOURCE_DIR}/src/record/fields.h
 			${PROJECT_SOURCE_DIR}/src/cli/view/columns.def
-			${PROJECT_SOURCE_DIR}/cmake/catalogue.cmake
+			${PROJECT_SOURCE_DIR}/cmake/catalogue.cmake ${ARGN}
 		BYPRODUCTS ${lists} VERBATIM)
 endfunction()

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
  * Any record through protobuf and back. The input is a flow, the options, and a
- * byte for each of the points it was seen at: direction and length of the name.
- * Where it ends early, the rest is zero.
+ * byte for each of the points it was seen at: direction and length of the name. The same
+ * bytes are a session, and an alert. Where it ends early, the rest is zero.
  *
  * One file, so that nothing but this has to be compiled by the fuzzer's compiler.
  */
 #include "sinks/pbflow/pbflow.c"
+#include "sinks/pbflow/pbnetobs.c"
 
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Weverything"
 #include "flow.pb-c.c"
+#include "netobs.pb-c.c"
 #pragma clang diagnostic pop
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -134,7 +136,30 @@ static void take(void *to, size_t len, const uint8_t **data, size_t *size)
 	*size -= n;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+/* Of any values: the unit test compares them. */
+static void test_other(enum netobs_record_type type, const uint8_t *data,
+		       size_t size)
+{
+	static uint8_t buf[2 * PBNETOBS_ENTRY_MAX];
+	struct pbflow_options options;
+	union any_record any;
+	Netobs__Records *records;
+	size_t one, two;
+
+	take(&options, sizeof(options), &data, &size);
+	take(&any, sizeof(any), &data, &size);
+	any.record.type = type;
+	one = pbnetobs_entry(&any.record, &options, buf);
+	check(one <= PBNETOBS_ENTRY_MAX);
+	two = pbnetobs_entry(&any.record, &options, buf + one);
+	records = netobs__records__unpack(NULL, one + two, buf);
+	check(one == two && records && records->n_entries == 2);
+	check(netobs__records__get_packed_size(records) == one + two);
+	check(!records->entries[0]->base.n_unknown_fields);
+	netobs__records__free_unpacked(records, NULL);
+}
+
+static void test_flow(const uint8_t *data, size_t size)
 {
 	static uint8_t buf[PBFLOW_RECORD_MAX];
 	struct netobs_point points[PACK_POINTS_MAX];
@@ -158,5 +183,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_same(record, &flow);
 	pbflow__record__free_unpacked(record, NULL);
 	check_entry(&flow, &options, buf, len);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	test_flow(data, size);
+	test_other(NETOBS_RECORD_SESSION, data, size);
+	test_other(NETOBS_RECORD_ALERT, data, size);
 	return 0;
 }

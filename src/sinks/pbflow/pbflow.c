@@ -7,7 +7,7 @@
 #include "pbflow.h"
 
 #include "record/fields.h"
-#include "base/utf8.h"
+#include "wire.h"
 #include "base/util.h"
 
 #include <assert.h>
@@ -42,8 +42,6 @@ enum {
 
 	TIMESTAMP_SECONDS = 1,
 	TIMESTAMP_NANOS = 2,
-	IP_IPV4 = 1,
-	IP_IPV6 = 2,
 };
 
 /* The messages that the catalogue names; their numbers in Record. */
@@ -55,52 +53,6 @@ enum message {
 	MESSAGE_transport = 7,
 	MESSAGE_tunnel = 1008,
 };
-
-static const uint8_t nowhere[16];
-
-/* ---- The encoding: developers.google.com/protocol-buffers/docs/encoding ------------ */
-
-enum wire { WIRE_VARINT = 0, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
-
-#define inlined static inline __attribute__((always_inline))
-
-/* Seven bits a byte, the low ones first. */
-inlined uint8_t *put_varint(uint8_t *to, uint64_t value)
-{
-	for (; value >= 0x80; value >>= 7)
-		*to++ = (uint8_t)(value | 0x80);
-	*to++ = (uint8_t)value;
-	return to;
-}
-
-inlined uint8_t *put_tag(uint8_t *to, uint32_t number, enum wire wire)
-{
-	return put_varint(to, number << 3 | wire);
-}
-
-/* Also if it is 0, which readers take for the value of what is absent. */
-inlined uint8_t *put_any_number(uint8_t *to, uint32_t number, uint64_t value)
-{
-	return put_varint(put_tag(to, number, WIRE_VARINT), value);
-}
-
-inlined uint8_t *put_number(uint8_t *to, uint32_t number, uint64_t value)
-{
-	return value ? put_any_number(to, number, value) : to;
-}
-
-/* Returns where its contents begin, for put_end(): at most 127 bytes. */
-inlined uint8_t *put_begin(uint8_t *to, uint32_t number)
-{
-	return put_tag(to, number, WIRE_BYTES) + 1;
-}
-
-inlined uint8_t *put_end(uint8_t *contents, uint8_t *to)
-{
-	assert(to - contents < 0x80);
-	contents[-1] = (uint8_t)(to - contents);
-	return to;
-}
 
 /* ---- Values ------------------------------------------------------------------------ */
 
@@ -123,31 +75,6 @@ static uint8_t *put_duration(uint8_t *to, uint32_t number, uint64_t ns)
 	return put_time(to, number, (int64_t)min_u64(ns, INT64_MAX));
 }
 
-static uint8_t *put_ip(uint8_t *to, uint32_t number, const uint8_t address[16],
-		       bool is_v4)
-{
-	uint8_t *contents = put_begin(to, number);
-
-	if (is_v4) {
-		to = put_tag(contents, IP_IPV4, WIRE_FIXED32);
-		for (int i = 15; i >= 12; i--) /* little endian */
-			*to++ = address[i];
-	} else {
-		to = put_begin(contents, IP_IPV6);
-		memcpy(to, address, 16);
-		to = put_end(to, to + 16);
-	}
-	return put_end(contents, to);
-}
-
-/* An address of a tunnel says itself whether it is of IPv4. */
-inlined bool is_v4_mapped(const uint8_t address[16])
-{
-	static const uint8_t v4[12] = { [10] = 0xff, 0xff };
-
-	return !memcmp(address, v4, sizeof(v4));
-}
-
 /* Readers refuse the whole message if a string in it is not UTF-8. */
 static uint8_t *put_text(uint8_t *to, uint32_t number, const char *text)
 {
@@ -164,23 +91,6 @@ static uint8_t *put_text(uint8_t *to, uint32_t number, const char *text)
 	if (repaired == text)
 		memcpy(contents, text, len);
 	return put_end(contents, contents + len);
-}
-
-static uint8_t *put_long_text(uint8_t *to, uint32_t number, const char *text,
-			      size_t size)
-{
-	char buf[3 * PBFLOW_TEXT_MAX + 1], copy[PBFLOW_TEXT_MAX + 1];
-	const size_t len = strnlen(text, min_u64(size, PBFLOW_TEXT_MAX));
-	const char *repaired;
-
-	if (!len)
-		return to;
-	memcpy(copy, text, len);
-	copy[len] = '\0';
-	repaired = utf8_repair(copy, buf);
-	to = put_varint(put_tag(to, number, WIRE_BYTES), strlen(repaired));
-	memcpy(to, repaired, strlen(repaired));
-	return to + strlen(repaired);
 }
 
 inlined uint64_t mac_number(const uint8_t mac[6])
@@ -316,9 +226,8 @@ inlined uint8_t *put_fields(uint8_t *to, const struct netobs_flow *flow,
 #define process_number(number, member) \
 	to = put_number(to, number, process->member);
 #define process_count process_number
-#define process_text(number, member)                    \
-	to = put_long_text(to, number, process->member, \
-			   sizeof(process->member));
+#define process_text(number, member) \
+	to = put_array(to, number, process->member, sizeof(process->member));
 #define SOURCE_NUMBER(type, member, source, destination, name) \
 	process_##type(source, member)
 #define DESTINATION_NUMBER(type, member, source, destination, name) \
@@ -385,20 +294,15 @@ size_t pbflow_record(const struct netobs_flow *flow,
 		to = put_begin(to, RECORD_TIME_FLOW_RTT);
 		to = put_end(to, to);
 	}
-	if (memcmp(options->agent_ip, nowhere, sizeof(nowhere)))
-		to = put_ip(to, RECORD_AGENT_IP, options->agent_ip,
-			    is_v4_mapped(options->agent_ip));
+	to = put_agent(to, RECORD_AGENT_IP, options->agent_ip);
 	return (size_t)(to - buf);
 }
 
 size_t pbflow_entry(const struct netobs_flow *flow,
 		    const struct pbflow_options *options, uint8_t *buf)
 {
-	uint8_t *record = buf + PBFLOW_ENTRY_MAX - PBFLOW_RECORD_MAX, *to;
+	uint8_t *record = buf + PBFLOW_ENTRY_MAX - PBFLOW_RECORD_MAX;
 	size_t len = pbflow_record(flow, options, record);
 
-	_Static_assert(PBFLOW_RECORD_MAX < 1 << 21, "three bytes of length");
-	to = put_varint(put_tag(buf, RECORDS_ENTRIES, WIRE_BYTES), len);
-	memmove(to, record, len);
-	return (size_t)(to - buf) + len;
+	return (size_t)(put_moved(buf, RECORDS_ENTRIES, record, len) - buf);
 }

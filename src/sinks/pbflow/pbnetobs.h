@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Sessions and alerts as netobs.proto has them, which is made of netobs.proto.in and
+ * netobs.def. NetObserv's schema has no message for them.
+ */
+#ifndef NETOBS_SINKS_PBFLOW_PBNETOBS_H
+#define NETOBS_SINKS_PBFLOW_PBNETOBS_H
+
+#include "pbflow.h"
+
+/* The types of records that are Records of netobs.proto. */
+#define PBNETOBS_TYPES (SINK_TYPE(SESSION) | SINK_TYPE(ALERT))
+
+enum {
+	PBNETOBS_RECORD_MAX =
+		2560, /* bytes; each text may grow to three times its length */
+	PBNETOBS_ENTRY_MAX = PBNETOBS_RECORD_MAX + 4, /* a record among Records */
+};
+
+_Static_assert((int)PBNETOBS_ENTRY_MAX <= (int)PBFLOW_ENTRY_MAX,
+	       "room for a flow is room for any");
+
+/** @return whether @record is a session or an alert, and not a flow */
+static inline bool pbnetobs_has(const struct netobs_record *record)
+{
+	return PBNETOBS_TYPES & 1U << record->type;
+}
+
+/**
+ * Write a Record.
+ *
+ * @param record  for which pbnetobs_has()
+ * @param buf     has PBNETOBS_RECORD_MAX bytes
+ * @return its length
+ */
+size_t pbnetobs_record(const struct netobs_record *record,
+		       const struct pbflow_options *options, uint8_t *buf);
+
+/*
+ * The same as one more entry of Records: entries one after the other are a message.
+ * @buf has PBNETOBS_ENTRY_MAX bytes.
+ */
+size_t pbnetobs_entry(const struct netobs_record *record,
+		      const struct pbflow_options *options, uint8_t *buf);
+
+#endif

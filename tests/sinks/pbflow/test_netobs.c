@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * Sessions and alerts as protobuf-c reads them, which has only netobs.proto: each field of
+ * random records has the member that the list here gives it. NETOBS_TEST_SEED repeats a run.
+ */
+#include "lib_seed.h"
+#include "lib_test.h"
+
+#include "sinks/pbflow/pbnetobs.h"
+
+#include "netobs.pb-c.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUNDS = 2000 };
+
+static const struct pbflow_options options = {
+	.agent_ip = { [10] = 0xff, 0xff, 192, 0, 2, 9 },
+};
+
+enum kind { NUMBER, NS, MS, TEXT, ADDRESS };
+
+/* A field, and the member that it has. */
+struct row {
+	const char *name;
+	size_t offset, size;
+	enum kind kind;
+	uint32_t has;
+};
+
+#define ROW(type, field, kind, has, member)                              \
+	{                                                                \
+#field, offsetof(struct type, member),                   \
+			sizeof(((struct type *)NULL)->member), kind, has \
+	}
+#define SESSION(...) ROW(netobs_session, __VA_ARGS__)
+#define ALERT(...) ROW(netobs_alert, __VA_ARGS__)
+
+enum {
+	START = NETOBS_SESSION_HAS_START,
+	RTT = NETOBS_SESSION_HAS_RTT,
+	MIN_RTT = NETOBS_SESSION_HAS_MIN_RTT,
+	PROCESS = NETOBS_SESSION_HAS_PROCESS,
+	BASELINE = NETOBS_ALERT_HAS_BASELINE,
+	ALERT_PROCESS = NETOBS_ALERT_HAS_PROCESS,
+};
+
+static const struct row session_rows[] = {
+	SESSION(time_ms, MS, 0, record.time_ns),
+	SESSION(src_addr, ADDRESS, 0, local_addr),
+	SESSION(dst_addr, ADDRESS, 0, remote_addr),
+	SESSION(src_port, NUMBER, 0, local_port),
+	SESSION(dst_port, NUMBER, 0, remote_port),
+	SESSION(proto, NUMBER, 0, protocol),
+	SESSION(time_flow_start_ms, MS, START, start_ns),
+	SESSION(time_flow_end_ms, MS, 0, end_ns),
+	SESSION(opened, NUMBER, 0, opened),
+	SESSION(ended, NUMBER, 0, ended),
+	SESSION(error, NUMBER, 0, error),
+	SESSION(bytes_acked, NUMBER, 0, bytes_acked),
+	SESSION(bytes_received, NUMBER, 0, bytes_received),
+	SESSION(bytes_sent, NUMBER, 0, bytes_sent),
+	SESSION(bytes_retransmitted, NUMBER, 0, bytes_retransmitted),
+	SESSION(segments_sent, NUMBER, 0, segments_sent),
+	SESSION(segments_received, NUMBER, 0, segments_received),
+	SESSION(data_segments_sent, NUMBER, 0, data_segments_sent),
+	SESSION(data_segments_received, NUMBER, 0, data_segments_received),
+	SESSION(retransmits, NUMBER, 0, retransmits),
+	SESSION(lost, NUMBER, 0, lost),
+	SESSION(reordering, NUMBER, 0, reordering),
+	SESSION(reordered, NUMBER, 0, reordered),
+	SESSION(delivered, NUMBER, 0, delivered),
+	SESSION(delivered_ce, NUMBER, 0, delivered_ce),
+	SESSION(duplicates, NUMBER, 0, duplicates),
+	SESSION(cwnd, NUMBER, 0, cwnd),
+	SESSION(mss, NUMBER, 0, mss),
+	SESSION(time_flow_rtt_ns, NUMBER, RTT, rtt_ns),
+	SESSION(rtt_variation_ns, NUMBER, RTT, rtt_variation_ns),
+	SESSION(min_rtt_ns, NUMBER, MIN_RTT, min_rtt_ns),
+	SESSION(busy_us, NUMBER, 0, busy_us),
+	SESSION(window_limited_us, NUMBER, 0, window_limited_us),
+	SESSION(buffer_limited_us, NUMBER, 0, buffer_limited_us),
+	SESSION(netns_inode, NUMBER, 0, netns_inode),
+	SESSION(process_by, NUMBER, PROCESS, process_by),
+	SESSION(process, TEXT, PROCESS, process),
+	SESSION(pid, NUMBER, PROCESS, pid),
+	SESSION(tid, NUMBER, PROCESS, tid),
+	SESSION(uid, NUMBER, PROCESS, uid),
+	SESSION(cgroup_id, NUMBER, PROCESS, cgroup_id),
+	SESSION(cgroup_path, TEXT, PROCESS, cgroup_path),
+	SESSION(container_id, TEXT, PROCESS, container_id),
+	SESSION(pod_uid, TEXT, PROCESS, pod_uid),
+};
+
+static const struct row alert_rows[] = {
+	ALERT(time_ms, MS, 0, record.time_ns),
+	ALERT(time_ns, NS, 0, record.time_ns),
+	ALERT(alert, TEXT, 0, name),
+	ALERT(rule, TEXT, 0, rule),
+	ALERT(metric, NUMBER, 0, metric),
+	ALERT(value, NUMBER, 0, value),
+	ALERT(threshold, NUMBER, 0, threshold),
+	ALERT(baseline, NUMBER, BASELINE, baseline),
+	ALERT(hits, NUMBER, 0, hits),
+	ALERT(among, NUMBER, 0, among),
+	ALERT(way, NUMBER, 0, way),
+	ALERT(src_addr, ADDRESS, 0, client),
+	ALERT(dst_addr, ADDRESS, 0, server),
+	ALERT(src_port, NUMBER, 0, client_port),
+	ALERT(dst_port, NUMBER, 0, server_port),
+	ALERT(proto, NUMBER, 0, protocol),
+	ALERT(time_flow_start_ms, MS, 0, start_ns),
+	ALERT(interface, TEXT, 0, interface),
+	ALERT(if_index, NUMBER, 0, ifindex),
+	ALERT(netns_inode, NUMBER, 0, netns_inode),
+	ALERT(process, TEXT, ALERT_PROCESS, process),
+	ALERT(pid, NUMBER, ALERT_PROCESS, pid),
+};
+
+/* ---- Random records ---------------------------------------------------------------- */
+
+static int seed_once(void **state)
+{
+	(void)state;
+	srand(test_seed());
+	return 0;
+}
+
+/* Of any size: small ones take another number of bytes. */
+static void make_number(uint8_t *to, size_t size)
+{
+	size_t n = (size_t)rand() % (size + 1);
+
+	memset(to, 0, size);
+	for (size_t i = 0; i < n; i++)
+		to[i] = (uint8_t)rand();
+}
+
+/* Letters, up to all of the array. */
+static void make_text(uint8_t *to, size_t size)
+{
+	size_t len = (size_t)rand() % (size + 1);
+
+	memset(to, 0, size);
+	for (size_t i = 0; i < len; i++)
+		to[i] = (uint8_t)('a' + rand() % 26);
+}
+
+static void make_address(uint8_t *to)
+{
+	make_number(to, 16);
+	if (rand() % 2) {
+		memset(to, 0, 10);
+		memset(to + 10, 0xff, 2);
+	}
+}
+
+static void make_member(uint8_t *record, const struct row *row)
+{
+	uint8_t *to = record + row->offset;
+
+	if (row->kind == TEXT)
+		make_text(to, row->size);
+	else if (row->kind == ADDRESS)
+		make_address(to);
+	else
+		make_number(to, row->size);
+	if (row->kind == MS || row->kind == NS)
+		to[row->size - 1] &= 0x7f; /* after 1970 */
+}
+
+static void make_record(struct netobs_record *record, const struct row *rows,
+			size_t n, enum netobs_record_type type)
+{
+	for (size_t i = 0; i < n; i++)
+		make_member((uint8_t *)record, &rows[i]);
+	record->has = (uint32_t)rand() & 15;
+	record->type = type;
+}
+
+/* ---- What a reader gets ------------------------------------------------------------ */
+
+static const ProtobufCFieldDescriptor *field_of(const ProtobufCMessage *message,
+						const char *name)
+{
+	const ProtobufCFieldDescriptor *field =
+		protobuf_c_message_descriptor_get_field_by_name(
+			message->descriptor, name);
+
+	if (!field)
+		fail_msg("netobs.proto has no %s", name);
+	return field;
+}
+
+/* Of an integer of @size bytes; little endian, as the tests' machines are. */
+static uint64_t read_number(const void *at, size_t size)
+{
+	uint64_t number = 0;
+
+	memcpy(&number, at, size);
+	return number;
+}
+
+static size_t size_of(const ProtobufCFieldDescriptor *field)
+{
+	return field->type == PROTOBUF_C_TYPE_UINT64 ||
+			       field->type == PROTOBUF_C_TYPE_INT64 ?
+		       8 :
+		       4;
+}
+
+static void check_address(const Netobs__IP *ip, const uint8_t expected[16])
+{
+	static const uint8_t v4[12] = { [10] = 0xff, 0xff };
+
+	assert_non_null(ip);
+	if (memcmp(expected, v4, sizeof(v4))) {
+		assert_int_equal(ip->ip_family_case, NETOBS__IP__IP_FAMILY_IPV6);
+		assert_int_equal(ip->ipv6.len, 16);
+		assert_memory_equal(ip->ipv6.data, expected, 16);
+	} else {
+		uint32_t number = htonl(ip->ipv4);
+
+		assert_int_equal(ip->ip_family_case, NETOBS__IP__IP_FAMILY_IPV4);
+		assert_memory_equal(&number, expected + 12, 4);
+	}
+}
+
+static void check_text(const char *text, const char *expected, size_t size,
+		       bool is_known)
+{
+	size_t len = is_known ? strnlen(expected, size) : 0;
+
+	assert_int_equal(strlen(text), len);
+	assert_memory_equal(text, expected, len);
+}
+
+static void check_number(const ProtobufCMessage *message,
+			 const ProtobufCFieldDescriptor *field,
+			 const struct row *row, uint64_t expected, bool is_known)
+{
+	const char *base = (const char *)message;
+	const char *value = base + field->offset;
+
+	if (row->kind == MS)
+		expected /= NSEC_PER_MSEC;
+	if (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF)
+		assert_int_equal(read_number(base + field->quantifier_offset, 4),
+				 is_known ? field->id : 0);
+	if (read_number(value, size_of(field)) != (is_known ? expected : 0))
+		fail_msg("%s is %llu and not %llu", row->name,
+			 (unsigned long long)read_number(value, size_of(field)),
+			 (unsigned long long)expected);
+}
+
+static void check_row(const ProtobufCMessage *message, const struct row *row,
+		      const struct netobs_record *record)
+{
+	const ProtobufCFieldDescriptor *field = field_of(message, row->name);
+	const void *value = (const char *)message + field->offset;
+	const void *member = (const char *)record + row->offset;
+	bool is_known = !row->has || record->has & row->has;
+
+	if (row->kind == ADDRESS)
+		check_address(*(Netobs__IP *const *)value, member);
+	else if (row->kind == TEXT)
+		check_text(*(char *const *)value, member, row->size, is_known);
+	else
+		check_number(message, field, row,
+			     read_number(member, row->size), is_known);
+}
+
+static Netobs__Record *through(const struct netobs_record *record)
+{
+	uint8_t buf[PBNETOBS_RECORD_MAX];
+	size_t len = pbnetobs_record(record, &options, buf);
+	Netobs__Record *found = netobs__record__unpack(NULL, len, buf);
+
+	assert_in_range(len, 1, sizeof(buf));
+	assert_non_null(found);
+	/* Nothing is written twice, no default, and nothing that netobs.proto lacks. */
+	assert_int_equal(netobs__record__get_packed_size(found), len);
+	return found;
+}
+
+static void check_rows(const ProtobufCMessage *message, const struct row *rows,
+		       size_t n, const struct netobs_record *record)
+{
+	assert_int_equal(message->n_unknown_fields, 0);
+	for (size_t i = 0; i < n; i++)
+		check_row(message, &rows[i], record);
+}
+
+static void random_sessions_are_read_as_they_are(void **state)
+{
+	const size_t n = ARRAY_SIZE(session_rows);
+
+	(void)state;
+	/* The others: duration_ms and agent_ip. */
+	assert_int_equal(netobs__session__descriptor.n_fields, n + 2);
+	for (int i = 0; i < ROUNDS; i++) {
+		struct netobs_session session = { 0 };
+		const Netobs__Session *found;
+		Netobs__Record *record;
+
+		make_record(&session.record, session_rows, n,
+			    NETOBS_RECORD_SESSION);
+		record = through(&session.record);
+		assert_int_equal(record->record_case,
+				 NETOBS__RECORD__RECORD_SESSION);
+		found = record->session;
+		check_rows(&found->base, session_rows, n, &session.record);
+		check_address(found->agent_ip, options.agent_ip);
+		if (session.record.has & START &&
+		    session.end_ns >= session.start_ns)
+			assert_int_equal(found->duration_ms,
+					 (session.end_ns - session.start_ns) /
+						 NSEC_PER_MSEC);
+		netobs__record__free_unpacked(record, NULL);
+	}
+}
+
+static void random_alerts_are_read_as_they_are(void **state)
+{
+	const size_t n = ARRAY_SIZE(alert_rows);
+
+	(void)state;
+	assert_int_equal(netobs__alert__descriptor.n_fields, n + 1); /* agent_ip */
+	for (int i = 0; i < ROUNDS; i++) {
+		struct netobs_alert alert = { 0 };
+		Netobs__Record *record;
+
+		make_record(&alert.record, alert_rows, n, NETOBS_RECORD_ALERT);
+		record = through(&alert.record);
+		assert_int_equal(record->record_case,
+				 NETOBS__RECORD__RECORD_ALERT);
+		check_rows(&record->alert->base, alert_rows, n, &alert.record);
+		check_address(record->alert->agent_ip, options.agent_ip);
+		netobs__record__free_unpacked(record, NULL);
+	}
+}
+
+/* ---- Ends of what there can be ----------------------------------------------------- */
+
+/* Where each byte of all texts has to be replaced, too. */
+static void largest_records_fit(void **state)
+{
+	static const struct pbflow_options v6 = { .agent_ip = { 0x20, 0x01 } };
+	static uint8_t buf[PBNETOBS_ENTRY_MAX];
+	union any_record any;
+
+	(void)state;
+	memset(&any, 0xff, sizeof(any));
+	for (int type = NETOBS_RECORD_SESSION; type <= NETOBS_RECORD_ALERT;
+	     type++) {
+		Netobs__Records *records;
+		size_t len;
+
+		any.record.type = (uint32_t)type;
+		len = pbnetobs_entry(&any.record, &v6, buf);
+		assert_in_range(len, PBNETOBS_RECORD_MAX / 2, sizeof(buf));
+		records = netobs__records__unpack(NULL, len, buf);
+		assert_non_null(records);
+		netobs__records__free_unpacked(records, NULL);
+	}
+}
+
+static void entries_are_records_in_their_order(void **state)
+{
+	static uint8_t buf[4 * PBNETOBS_ENTRY_MAX];
+	struct netobs_session session = { .record.type = NETOBS_RECORD_SESSION };
+	struct netobs_alert alert = { .record.type = NETOBS_RECORD_ALERT };
+	const struct netobs_record *given[] = { &alert.record, &session.record,
+						&session.record, &alert.record };
+	Netobs__Records *records;
+	size_t len = 0;
+
+	(void)state;
+	memset(session.cgroup_path, 'x', sizeof(session.cgroup_path));
+	session.record.has = PROCESS;
+	for (size_t i = 0; i < ARRAY_SIZE(given); i++)
+		len += pbnetobs_entry(given[i], &options, buf + len);
+	records = netobs__records__unpack(NULL, len, buf);
+	assert_non_null(records);
+	assert_int_equal(records->n_entries, ARRAY_SIZE(given));
+	for (size_t i = 0; i < ARRAY_SIZE(given); i++)
+		assert_int_equal(records->entries[i]->record_case,
+				 given[i]->type == NETOBS_RECORD_SESSION ?
+					 NETOBS__RECORD__RECORD_SESSION :
+					 NETOBS__RECORD__RECORD_ALERT);
+	netobs__records__free_unpacked(records, NULL);
+}
+
+static void an_unknown_agent_is_left_out(void **state)
+{
+	static const struct pbflow_options unknown;
+	const struct netobs_alert alert = { .record.type = NETOBS_RECORD_ALERT };
+	uint8_t buf[PBNETOBS_RECORD_MAX];
+	Netobs__Record *record = netobs__record__unpack(
+		NULL, pbnetobs_record(&alert.record, &unknown, buf), buf);
+
+	(void)state;
+	assert_non_null(record);
+	assert_null(record->alert->agent_ip);
+	netobs__record__free_unpacked(record, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(random_sessions_are_read_as_they_are),
+		cmocka_unit_test(random_alerts_are_read_as_they_are),
+		cmocka_unit_test(largest_records_fit),
+		cmocka_unit_test(entries_are_records_in_their_order),
+		cmocka_unit_test(an_unknown_agent_is_left_out),
+	};
+
+	return cmocka_run_group_tests(tests, seed_once, NULL);
+}
