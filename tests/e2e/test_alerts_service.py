@@ -6,13 +6,16 @@
 import collections
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 
+from lib import grpc_lab
 from lib import ipfix
 from lib import lab
 from lib import metrics
+from lib import netobs_proto
 from lib import observer
 from lib import relay
 from lib.persistent import PersistentTest
@@ -23,6 +26,7 @@ EACH = "rtt > 0ns hold 0s limit none" # sample is an alert
 SECONDS = 2
 STATUS_S = 0.3 # a status is made anew after less
 PEN = 4711
+AGENT = f"agent_ip = {netobs_proto.AGENT}"
 METRICS = ("rtt", "app_latency", "retransmits", "rate")
 
 
@@ -79,6 +83,7 @@ class AlertsTest(ServiceTest):
 class Sinks(AlertsTest):
     def test_every_sink_gets_each_alert(self):
         lines, http = Lines(self.a), Http(self.a)
+        grpc = grpc_lab.Collector(self.lab, "--netobs", ns=self.a).start()
         with self.a:
             udp = ipfix.Receiver()
         for collector in udp.close, http.stop:
@@ -89,6 +94,7 @@ class Sinks(AlertsTest):
             *sink_section("file", f"json:{self.lab.path('file')}", "records = flow,alert"),
             *sink_section("tcp", f"json:tcp://127.0.0.1:{lines.port}", "records = alert"),
             *sink_section("http", f"http://127.0.0.1:{http.port}/", "records = alert"),
+            *sink_section("grpc", grpc.spec(), "records = alert", AGENT),
             *sink_section("udp", f"ipfix:udp://127.0.0.1:{udp.port}", "records = alert", own,
                           "timestamps = ns"),
             *sink_section("ipfix", f"ipfix:file:{self.lab.path('ipfix')}",
@@ -104,6 +110,8 @@ class Sinks(AlertsTest):
                          alert["Metric"], alert["Proto"]) for alert in alerts})
         self.assertEqual(alerts, lines.found)
         self.assertEqual(sorted(map(str, alerts)), sorted(map(str, http.lines)))
+        self.assertEqual(netobs_proto.lines(alerts), netobs_proto.lines(grpc.others()))
+        self.assertEqual([], grpc.messages())
         self.assertEqual([], self.alerts("a"))
         # Flows are counted beside them, as ever.
         self.assertEqual(self.exported(), sum(record["Packets"] for record in self.records("file")
@@ -166,14 +174,37 @@ class Sinks(AlertsTest):
         self.stop()
         self.assertEqual(self.exported(), sum(row.get("in_packets", 0) for row in nfcapd.rows()))
 
-    def test_sinks_of_protobuf_refuse_them(self):
-        for output, why in (("kafka://b/t", "protobuf can represent flow only"),
-                            ("grpc://b:1", "a sink of kind grpc cannot represent alert")):
-            self.configure(*sink_section("s", output, "records = flow,alert"))
-            done = subprocess.run([observer.netobsctl(), "config", "check", self.path], text=True,
-                                  capture_output=True, timeout=60, check=False)
-            self.assertEqual(1, done.returncode)
-            self.assertIn(why, done.stderr)
+    def test_collector_of_netobserv_takes_flows_and_keeps_alerts_waiting(self):
+        """It lacks their service until its next version."""
+        grpc = grpc_lab.Collector(self.lab, ns=self.a).start()
+        self.configure(*alert_section("each", EACH),
+                       *sink_section("flows", grpc.spec(), AGENT),
+                       *sink_section("alerts", grpc.spec(), "records = alert", AGENT),
+                       *sink_section("file", f"json:{self.lab.path('file')}", "records = alert"))
+        self.start()
+        self.end_talk(self.talk())
+        fired = self.at_rest()["each"]["fired"]
+        self.assertGreater(fired, 50)
+        lab.wait_for(lambda: f"127.0.0.1:{grpc.port} does not implement /netobs.Collector/Send: "
+                     "UNIMPLEMENTED: " in self.messages(), "the message")
+        lab.wait_for(grpc.records, "flows")
+        status = self.sink_status()
+        self.assertEqual(fired, status["alerts"]["pending"]["records"])
+        self.assertEqual(0, status["alerts"]["delivered"]["records"])
+        grpc.end(signal.SIGTERM)
+        grpc.options = ("--netobs",)
+        grpc.start()
+        lab.wait_for(lambda: len(grpc.others()) == fired, "the alerts")
+        self.stop()
+        self.assertEqual(netobs_proto.lines(self.alerts("file")),
+                         netobs_proto.lines(grpc.others()))
+        self.assertEqual(self.exported(), sum(record.packets for record in grpc.records()))
+        self.assertEqual(1, self.messages().count("does not implement"))
+
+    def sink_status(self):
+        done = subprocess.run([observer.netobsctl(), "status", "-s", self.control, "-o", "json"],
+                              text=True, capture_output=True, timeout=60, check=True)
+        return {sink["name"]: sink for sink in json.loads(done.stdout)["sinks"]}
 
 
 class Commits(PersistentTest, AlertsTest):

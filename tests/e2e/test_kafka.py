@@ -72,7 +72,9 @@ class Spec(unittest.TestCase):
         "kafka://broker/a/b": "cannot be a topic",
         "kafka://broker/flows?encoding=xml": "protobuf|json",
         "kafka://broker/flows?records=flow,stats":
-            "protobuf can represent flow only",
+            "protobuf cannot represent stats",
+        "kafka://broker/flows?records=flow,alert":
+            "flow needs a topic and a sink of its own",
         "kafka://broker/flows?key=none&nokey=1": "unknown option 'nokey'",
         "kafka://broker/flows?key=5": "addresses|flow|host|none",
         "kafka://broker/flows?agent_ip=me": "not an IP address",

@@ -17,9 +17,11 @@ import subprocess
 import threading
 import time
 
+from lib import grpc_lab
 from lib import ipfix
 from lib import lab
 from lib import metrics
+from lib import netobs_proto
 from lib import observer
 from lib.persistent import PersistentTest
 from lib.record_sinks import Flows, Http, Lines, sink_section
@@ -187,6 +189,7 @@ class Sinks(SessionsTest):
 
     def test_every_sink_gets_what_the_verb_reports(self):
         lines, http = Lines(self.a), Http(self.a)
+        grpc = grpc_lab.Collector(self.lab, "--netobs", ns=self.a).start()
         with self.a:
             udp = ipfix.Receiver()
         for stop in http.stop, udp.close:
@@ -199,6 +202,8 @@ class Sinks(SessionsTest):
             *sink_section("file", f"json:{self.lab.path('file')}", "records = flow,session"),
             *sink_section("tcp", f"json:tcp://127.0.0.1:{lines.port}", "records = session"),
             *sink_section("http", f"http://127.0.0.1:{http.port}/", "records = session"),
+            *sink_section("grpc", grpc.spec(), "records = session,alert",
+                          f"agent_ip = {netobs_proto.AGENT}"),
             # However much others of this host talk.
             sessions=("enabled = yes", f"pid = {os.getpid()}", "buffer = 64M"))
         verb = Sessions(self, "--buffer", "64M")
@@ -212,6 +217,8 @@ class Sinks(SessionsTest):
         self.assertEqual(timeless(truth), timeless(found))
         for records in lines.found, http.lines:
             self.assertEqual(sorted(map(str, found)), sorted(map(str, self.of_lab(records))))
+        self.assertEqual(netobs_proto.lines(found),
+                         netobs_proto.lines(self.of_lab(grpc.others())))
         wanted = collections.Counter(map(of_json, (one for one in self.records("file")
                                                    if "type" in one)))
         self.assertEqual(wanted, ipfix_sessions(udp.records(), True))
@@ -239,16 +246,18 @@ class Sinks(SessionsTest):
         self.stop()
         self.assertEqual(self.exported(), sum(row.get("in_packets", 0) for row in nfcapd.rows()))
 
-    def test_those_that_cannot_represent_them_say_so(self):
-        for output, why in (("kafka://b/t", "protobuf can represent flow only"),
-                            ("grpc://b:1", "a sink of kind grpc cannot represent session")):
+    def test_those_that_cannot_have_them_beside_flows_say_so(self):
+        for output, why in (("kafka://b/t", "flow needs a topic and a sink of its own"),
+                            ("grpc://b:1", "give flow a sink of its own")):
             self.configure(*sink_section("s", output, "records = flow,session"))
             code, _, errors = self.config("check", self.path)
             self.assertEqual(1, code)
             self.assertIn(why, errors)
-        self.configure(*sink_section("s", "kafka://b/t", "encoding = json",
-                                     "records = flow,session"))
-        self.assertEqual((0, ""), self.config("check", self.path)[::2])
+        for output, *more in (("kafka://b/t", "encoding = json", "records = flow,session"),
+                              ("kafka://b/t", "records = session,alert"),
+                              ("grpc://b:1", "records = session,alert")):
+            self.configure(*sink_section("s", output, *more))
+            self.assertEqual((0, ""), self.config("check", self.path)[::2])
 
     def test_a_sink_that_takes_them_is_missed(self):
         self.configure()

@@ -36,11 +36,13 @@ static bool next(struct sink_host *arg, struct sink_item *ret_item)
 		return false;
 	if (host->part && host->calls++ % host->part < 2)
 		return false;
-	host->make(host->next++, &host->flow);
+	if (!host->make_other)
+		host->make(host->next, &host->flow);
 	*ret_item = (struct sink_item){
-		.record = &host->flow.record,
+		.record = host->make_other ? host->make_other(host->next) :
+					     &host->flow.record,
 		.own = { 1, host->flow.packets, host->flow.bytes },
-		.end = { .seq = host->next },
+		.end = { .seq = ++host->next },
 	};
 	return true;
 }

@@ -20,6 +20,8 @@ struct test_host {
 
 	/* Records 0 to n - 1, as make() has them. */
 	void (*make)(uint64_t n, struct netobs_flow *ret_flow);
+	/* The same of another type, if it is set. */
+	const struct netobs_record *(*make_other)(uint64_t n);
 	struct netobs_flow flow;
 	uint64_t n_records;
 	uint64_t part, calls; /* two of so many calls get no record; 0: none */

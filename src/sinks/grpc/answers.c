@@ -25,13 +25,18 @@ void answers_start_over(struct grpc_state *state)
 
 /* ---- Reports --------------------------------------------------------------------- */
 
+/* A collector that lacks the service may get it with its next version. */
 static void report_failure(struct grpc_state *state, const struct call *call)
 {
+	const struct session_options *session = &state->options.session;
+	const bool is_unknown = call->status == STATUS_UNIMPLEMENTED;
 	const char *name = status_name(call->status);
 
 	outage_log(&state->outage, state->host->log, NETOBS_LOG_ERROR, name,
-		   "%s does not accept records: %s%s%s; trying again",
-		   state->options.session.stream.address.name, name,
+		   "%s does not %s%s: %s%s%s; trying again",
+		   session->stream.address.name,
+		   is_unknown ? "implement " : "accept records",
+		   is_unknown ? session->path : "", name,
 		   *call->message ? ": " : "", call->message);
 }
 

@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <net/ethernet.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -34,42 +35,114 @@ bool batch_has_room(struct batch *batch, size_t max_bytes)
 	return needed <= batch->size || grow_batch(batch, needed);
 }
 
-static void put_end(const struct netobs_flow *flow, const uint8_t address[16],
-		    uint16_t port, char text[static 64])
+/* ---- The first one, for the log -------------------------------------------------- */
+
+struct end {
+	const uint8_t *address;
+	uint16_t port;
+};
+
+/* What a record of any type is about. */
+struct subject {
+	struct end from, to;
+	uint8_t proto;
+	bool is_v4, has_ports;
+};
+
+static struct subject subject_of_flow(const struct netobs_flow *flow)
 {
-	bool is_v4 = flow->ethertype != ETHERTYPE_IPV6;
+	return (struct subject){
+		.from = { flow->src, flow->src_port },
+		.to = { flow->dst, flow->dst_port },
+		.proto = flow->proto,
+		.is_v4 = flow->ethertype != ETHERTYPE_IPV6,
+		.has_ports = flow->has & NETOBS_HAS_PORTS,
+	};
+}
+
+static bool is_v4(const uint8_t address[16])
+{
+	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)address);
+}
+
+static struct subject subject_of_session(const struct netobs_session *session)
+{
+	return (struct subject){
+		.from = { session->local_addr, session->local_port },
+		.to = { session->remote_addr, session->remote_port },
+		.proto = session->protocol,
+		.is_v4 = is_v4(session->remote_addr),
+		.has_ports = true,
+	};
+}
+
+static struct subject subject_of_alert(const struct netobs_alert *alert)
+{
+	return (struct subject){
+		.from = { alert->client, alert->client_port },
+		.to = { alert->server, alert->server_port },
+		.proto = alert->protocol,
+		.is_v4 = is_v4(alert->server),
+		.has_ports = true,
+	};
+}
+
+static struct subject subject_of(const struct netobs_record *record)
+{
+	switch (record->type) {
+	case NETOBS_RECORD_SESSION:
+		return subject_of_session((const void *)record);
+	case NETOBS_RECORD_ALERT:
+		return subject_of_alert((const void *)record);
+	default:
+		return subject_of_flow(as_flow(record));
+	}
+}
+
+static void put_end(const struct subject *subject, const struct end *end,
+		    char text[static 64])
+{
+	const bool is_v4 = subject->is_v4;
 	char ip[INET6_ADDRSTRLEN] = "";
 
-	inet_ntop(is_v4 ? AF_INET : AF_INET6, address + (is_v4 ? 12 : 0), ip,
-		  sizeof(ip));
-	if (flow->has & NETOBS_HAS_PORTS)
-		snprintf(text, 64, is_v4 ? "%s:%u" : "[%s]:%u", ip, port);
+	inet_ntop(is_v4 ? AF_INET : AF_INET6, end->address + (is_v4 ? 12 : 0),
+		  ip, sizeof(ip));
+	if (subject->has_ports)
+		snprintf(text, 64, is_v4 ? "%s:%u" : "[%s]:%u", ip, end->port);
 	else
 		snprintf(text, 64, "%s", ip);
 }
 
-static void describe_record(const struct netobs_flow *flow, char *text,
+static void describe_record(const struct netobs_record *record, char *text,
 			    size_t size)
 {
-	char src[64], dst[64];
+	const struct subject subject = subject_of(record);
+	char from[64], to[64];
 
-	put_end(flow, flow->src, flow->src_port, src);
-	put_end(flow, flow->dst, flow->dst_port, dst);
-	snprintf(text, size, "protocol %u from %s to %s", flow->proto, src, dst);
+	put_end(&subject, &subject.from, from);
+	put_end(&subject, &subject.to, to);
+	snprintf(text, size, "%s of protocol %u from %s to %s",
+		 netobs_record_type_name(record->type), subject.proto, from, to);
 }
+
+/* ---- Adding ---------------------------------------------------------------------- */
 
 void batch_add(struct batch *batch, const struct sink_item *item,
 	       const struct pbflow_options *options)
 {
-	const struct netobs_flow *flow = as_flow(item->record);
+	const struct netobs_record *record = item->record;
+	uint8_t *to;
 
 	if (!batch->len)
 		batch->len = SESSION_PREFIX;
 	if (!batch->n_records) {
 		batch->from = item->end.seq - 1;
-		describe_record(flow, batch->first, sizeof(batch->first));
+		describe_record(record, batch->first, sizeof(batch->first));
 	}
-	batch->len += pbflow_entry(flow, options, batch->bytes + batch->len);
+	to = batch->bytes + batch->len;
+	batch->len += pbnetobs_has(record) ?
+			      pbnetobs_entry(record, options, to) :
+			      pbflow_entry(as_flow(record), options, to);
 	batch->end = batch->settled = item->end;
 	batch->n_records++;
 }

@@ -6,14 +6,14 @@
 #include "session.h"
 
 #include "sink/position.h"
-#include "sinks/pbflow/pbflow.h"
+#include "sinks/pbflow/pbnetobs.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct batch {
-	uint8_t *bytes; /* behind SESSION_PREFIX: a message pbflow.Records */
+	uint8_t *bytes; /* behind SESSION_PREFIX: a message Records */
 	size_t len, size;
 	uint32_t n_records;
 	uint64_t from;	     /* records before the first of them */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * Records to a collector, by gRPC: /pbflow.Collector/Send takes a batch, and its
- * answer is that the collector has it. A few calls may be open at a time.
+ * Records to a collector, by gRPC: /pbflow.Collector/Send takes a batch of flows, or
+ * /netobs.Collector/Send one of sessions and alerts, and its answer is that the collector
+ * has it. A few calls may be open at a time.
  */
 #include "grpc.h"
 
@@ -38,7 +39,7 @@ static int grpc_open(struct spec *spec, struct sink_host *host, void **ret_state
 	if (!state)
 		return -ENOMEM;
 	state->host = host;
-	err = grpc_options_read(&state->options, spec, &state->tls);
+	err = grpc_options_read(&state->options, spec, host->types, &state->tls);
 	if (err) {
 		tls_context_close(&state->tls);
 		free(state);
@@ -252,7 +253,7 @@ __attribute__((visibility("default")))
 const struct sink_module netobs_sink_module = {
 	.version = NETOBS_VERSION,
 	.kind = "grpc",
-	.types = SINK_TYPE(FLOW),
+	.types = SINK_TYPE(FLOW) | PBNETOBS_TYPES,
 	.open = grpc_open,
 	.work = grpc_work,
 	.close = grpc_close,

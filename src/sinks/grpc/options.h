@@ -5,7 +5,7 @@
 
 #include "session.h"
 
-#include "sinks/pbflow/pbflow.h"
+#include "sinks/pbflow/pbnetobs.h"
 
 enum { GRPC_CALLS_MAX = 16 };
 
@@ -19,10 +19,10 @@ struct grpc_options {
 };
 
 /*
- * @context: zeroed; to be closed, also after a failure. -EINVAL: something is wrong,
- * which was logged.
+ * @types: of the sink. @context: zeroed; to be closed, also after a failure. -EINVAL:
+ * something is wrong, which was logged.
  */
 int grpc_options_read(struct grpc_options *options, struct spec *spec,
-		      struct tls_context *context);
+		      uint32_t types, struct tls_context *context);
 
 #endif

@@ -69,6 +69,16 @@ static size_t make_key(uint8_t *key, const struct message_format *format,
 	return len;
 }
 
+/* Bytes that suffice for the value. */
+static size_t value_room(const struct message_format *format,
+			 const struct netobs_record *record)
+{
+	if (format->encoding == MESSAGE_JSON)
+		return RECORD_JSON_MAX;
+	return pbnetobs_has(record) ? PBNETOBS_RECORD_MAX :
+				      pbflow_room(as_flow(record));
+}
+
 static size_t make_json(uint8_t *value, const struct netobs_record *record)
 {
 	int len = netobs_record_json(record, (char *)value, RECORD_JSON_MAX);
@@ -77,19 +87,25 @@ static size_t make_json(uint8_t *value, const struct netobs_record *record)
 	return (size_t)len;
 }
 
+static size_t make_value(uint8_t *value, const struct message_format *format,
+			 const struct netobs_record *record)
+{
+	if (format->encoding == MESSAGE_JSON)
+		return make_json(value, record);
+	if (pbnetobs_has(record))
+		return pbnetobs_record(record, &format->pbflow, value);
+	return pbflow_record(as_flow(record), &format->pbflow, value);
+}
+
 int message_make(struct message *message, const struct message_format *format,
 		 const struct netobs_record *record)
 {
-	bool is_json = format->encoding == MESSAGE_JSON;
-	uint8_t *value =
-		malloc(is_json ? RECORD_JSON_MAX : pbflow_room(as_flow(record)));
+	uint8_t *value = malloc(value_room(format, record));
 
 	if (!value)
 		return -ENOMEM;
 	message->key_len = make_key(message->key, format, record);
-	message->value_len =
-		is_json ? make_json(value, record) :
-			  pbflow_record(as_flow(record), &format->pbflow, value);
+	message->value_len = make_value(value, format, record);
 	/* Many may wait in librdkafka for long. */
 	message->value = realloc(value, message->value_len) ?: value;
 	return 0;
@@ -365,8 +381,7 @@ __attribute__((visibility("default")))
 const struct sink_module netobs_sink_module = {
 	.version = NETOBS_VERSION,
 	.kind = "kafka",
-	.types = SINK_TYPE(FLOW) | SINK_TYPE(STATS) | SINK_TYPE(SESSION) |
-		 SINK_TYPE(ALERT), /* JSON */
+	.types = SINK_TYPE(FLOW) | SINK_TYPE(STATS) /* JSON */ | PBNETOBS_TYPES,
 	.open = kafka_open,
 	.work = kafka_work,
 	.close = kafka_close,

@@ -89,6 +89,21 @@ static void read_target(struct settings *settings, struct spec *spec)
 
 /* ---- Messages -------------------------------------------------------------------- */
 
+/* Consumers of protobuf read messages of one type from a topic. */
+static void read_protobuf(struct message_format *format, struct spec *spec,
+			  uint32_t types)
+{
+	pbflow_read_options(spec, &format->pbflow);
+	if (types & SINK_TYPE(STATS))
+		spec_refuse(
+			spec,
+			"option records: protobuf cannot represent stats; encoding=json does");
+	if (types & SINK_TYPE(FLOW) && types & PBNETOBS_TYPES)
+		spec_refuse(
+			spec,
+			"option records: in protobuf, flow needs a topic and a sink of its own; encoding=json has all types in one");
+}
+
 static void read_format(struct message_format *format, struct spec *spec,
 			const struct sink_host *host)
 {
@@ -102,11 +117,7 @@ static void read_format(struct message_format *format, struct spec *spec,
 	format->key = (enum message_key)spec_choice(spec, "key", keys,
 						    MESSAGE_KEY_ADDRESSES);
 	if (format->encoding == MESSAGE_PROTOBUF)
-		pbflow_read_options(spec, &format->pbflow);
-	if (format->encoding == MESSAGE_PROTOBUF && host->types & ~SINK_TYPE(FLOW))
-		spec_refuse(
-			spec,
-			"option records: protobuf can represent flow only; encoding=json has the others");
+		read_protobuf(format, spec, host->types);
 	if (uname(&system))
 		return;
 	snprintf(format->host, sizeof(format->host), "%.*s", MESSAGE_KEY_MAX,

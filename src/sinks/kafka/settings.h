@@ -4,7 +4,7 @@
 #define NETOBS_SINKS_KAFKA_SETTINGS_H
 
 #include "base/spec.h"
-#include "sinks/pbflow/pbflow.h"
+#include "sinks/pbflow/pbnetobs.h"
 
 #include <librdkafka/rdkafka.h>
 

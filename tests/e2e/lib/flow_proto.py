@@ -14,17 +14,18 @@ from lib import lab
 PROTO = os.path.join(os.path.dirname(os.environ["NETOBS_TOOLS"]), "pbflow")
 
 
-def load(where):
-    """The module that protoc makes of flow.proto; it is in @where.dir."""
+def load(where, schema="flow"):
+    """The module that protoc makes of @schema.proto; it is in @where.dir."""
+    module = f"{schema}_pb2"
     if not shutil.which("protoc"):
         raise RuntimeError("protoc was not found (Debian: protobuf-compiler)")
     lab.run("protoc", f"--proto_path={PROTO}", f"--python_out={where.dir}",
-            "flow.proto")
-    if "flow_pb2" not in sys.modules:
+            f"{schema}.proto")
+    if module not in sys.modules:
         sys.path.insert(0, where.dir)
-        importlib.import_module("flow_pb2")
+        importlib.import_module(module)
         sys.path.remove(where.dir)
-    return sys.modules["flow_pb2"]
+    return sys.modules[module]
 
 
 def load_netobserv(where):

@@ -14,6 +14,7 @@ import time
 
 from lib import flow_proto
 from lib import lab
+from lib import netobs_proto
 from lib import observer
 
 SERVER = os.path.join(os.path.dirname(os.path.abspath(__file__)),
@@ -65,12 +66,12 @@ class Collector:
         return f"grpc://{host or self.address}:{self.port}" + \
             (f"?{text}" if text else "")
 
-    def messages(self):
+    def messages(self, service=""):
         """Those that were accepted, as bytes."""
         found = []
-        if not os.path.exists(self.out):
+        if not os.path.exists(self.out + service):
             return found
-        with open(self.out, "rb") as file:
+        with open(self.out + service, "rb") as file:
             data = file.read()
         at = 0
         while at + 4 <= len(data):
@@ -82,6 +83,12 @@ class Collector:
     def records(self):
         return [record for message in self.messages()
                 for record in self.flow.Records.FromString(message).entries]
+
+    def others(self):
+        """Sessions and alerts, as JSON has them."""
+        schema = netobs_proto.load(self.lab)
+        return [netobs_proto.decoded(record) for message in self.messages(".netobs")
+                for record in schema.Records.FromString(message).entries]
 
     def has_any(self):
         return os.path.exists(self.out) and os.path.getsize(self.out)

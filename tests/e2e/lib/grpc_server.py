@@ -3,7 +3,9 @@
 # Needs: python3-grpcio
 """A collector for the tests, of Debian's python3-grpcio, in a process of its own.
 
-Each message that it accepts is in OUT, behind its length, before it is answered.
+Each message that it accepts is in OUT, behind its length, before it is answered; those
+of netobs.Collector, with --netobs, are in OUT.netobs. Without, it implements only
+pbflow.Collector, as NetObserv's collectors do.
 The file MODE says what it does with a call, and may change at any time:
 
     ok                 accept it
@@ -50,9 +52,18 @@ class Collector:
         self.entries = entries
         self.lock = threading.Lock()
         self.out = open(options.out, "ab", buffering=0)
+        self.others = open(f"{options.out}.netobs", "ab", buffering=0)
 
     def mode(self):
         return read(self.options.mode).decode().split(maxsplit=1) or ["ok"]
+
+    def send_others(self, request, _):
+        self.keep(self.others, request)
+        return b""
+
+    def keep(self, out, request):
+        with self.lock:
+            out.write(struct.pack(">I", len(request)) + request)
 
     def send(self, request, context):
         mode, *words = self.mode()
@@ -70,8 +81,7 @@ class Collector:
                 raise ValueError("poison")
         elif mode != "ok":
             context.abort(grpc.StatusCode[mode], " ".join(words))
-        with self.lock:
-            self.out.write(struct.pack(">I", len(request)) + request)
+        self.keep(self.out, request)
         return b""
 
 
@@ -93,6 +103,8 @@ def parse():
     parser.add_argument("--max-age-ms", type=int,
                         help="send GOAWAY to connections that are older")
     parser.add_argument("--proto", help="directory of flow_pb2.py")
+    parser.add_argument("--netobs", action="store_true",
+                        help="implement netobs.Collector, too")
     return parser.parse_args()
 
 
@@ -118,9 +130,13 @@ def main():
     collector = Collector(options, entries)
     server = grpc.server(concurrent.futures.ThreadPoolExecutor(16),
                          options=server_options(options))
-    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(
-        "pbflow.Collector",
-        {"Send": grpc.unary_unary_rpc_method_handler(collector.send)})])
+    services = {"pbflow.Collector": collector.send}
+    if options.netobs:
+        services["netobs.Collector"] = collector.send_others
+    server.add_generic_rpc_handlers([
+        grpc.method_handlers_generic_handler(
+            name, {"Send": grpc.unary_unary_rpc_method_handler(take)})
+        for name, take in services.items()])
     if options.cert:
         port = server.add_secure_port(options.address, credentials(options))
     else:

@@ -13,6 +13,7 @@ import time
 
 from lib import kafka
 from lib import lab
+from lib import netobs_proto
 from lib import observer
 from lib import pbflow
 from lib import traffic
@@ -191,6 +192,40 @@ class KafkaTests:
                          {m.partition for m in found["-host"]})
         self.assertEqual({None}, {m.key for m in found["-none"]})
         self.note(f"{len(lines)} records in 5 topics")
+
+    def watch(self, verb, *arguments):
+        """What the verb reports of connections: lines of a file, and messages."""
+        path = self.lab.path(verb)
+        spec = self.spec(self.topic(f"-{verb}"), agent_ip=netobs_proto.AGENT)
+        process = self.lab.spawn(
+            observer.netobsctl(), verb, *arguments, "-v", "-o", f"json:{path}", "-o", spec,
+            ns=self.ns, stderr=subprocess.PIPE, text=True)
+        errors = process.stderr.readline()
+        while not re.search("following|observing 1", errors.rsplit("\n", 2)[-2]):
+            line = process.stderr.readline()
+            self.assertTrue(line, errors)
+            errors += line
+        for port in range(5001, 5005):
+            traffic.tcp(self.ns, "192.0.2.1", self.peer, "192.0.2.2", 1 << 16, answer=1000,
+                        port=port)
+        process.send_signal(signal.SIGINT)
+        errors += process.communicate(timeout=60)[1]
+        observer.check_sanitizer(errors)
+        self.assertEqual(0, process.returncode, errors)
+        schema = netobs_proto.load(self.lab)
+        with open(path, encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file]
+        return lines, [netobs_proto.decoded(schema.Record.FromString(message.value))
+                       for message in self.broker.messages(self.topic(f"-{verb}"))]
+
+    def test_sessions_and_alerts_are_the_records_of_a_file(self):
+        for verb, *arguments in (
+                ("sessions",),
+                ("alerts", "-i", "eth0", "--rule", "each=rtt > 0ns hold 0s limit none")):
+            lines, found = self.watch(verb, *arguments)
+            self.assertGreater(len(lines), 1, verb)
+            self.assertEqual(netobs_proto.lines(lines), netobs_proto.lines(found))
+            self.assertEqual({verb.rstrip("s")}, {one["type"] for one in found})
 
     @staticmethod
     def in_order(records):

@@ -2,6 +2,7 @@
 #include "lib_collector.h"
 
 #include "flow.pb-c.h"
+#include "netobs.pb-c.h"
 #include "lib_test.h"
 #include "base/clock_ms.h"
 #include "base/util.h"
@@ -31,6 +32,17 @@ static Pbflow__Records *unpack(const struct rpc *rpc)
 	records = pbflow__records__unpack(NULL, rpc->len - 5, rpc->body + 5);
 	assert_non_null(records);
 	return records;
+}
+
+/* Sessions and alerts have no numbers. */
+static void take_others(struct collector *c, const struct rpc *rpc)
+{
+	Netobs__Records *records =
+		netobs__records__unpack(NULL, rpc->len - 5, rpc->body + 5);
+
+	assert_non_null(records);
+	c->n_taken += records->n_entries;
+	netobs__records__free_unpacked(records, NULL);
 }
 
 /* Records are numbered by their bytes, and come in order unless that is said. */
@@ -119,7 +131,9 @@ void collector_answer(struct collector *c, const struct rpc *rpc)
 	case ANSWER_OK:
 	case ANSWER_PICKY:
 	case ANSWER_STATUS:
-		if (!is_bad)
+		if (!is_bad && !strcmp(rpc->path, "/netobs.Collector/Send"))
+			take_others(c, rpc);
+		else if (!is_bad)
 			take_records(c, rpc);
 		nghttp2_submit_response(c->h2, rpc->id, fine, 4, NULL);
 		break;

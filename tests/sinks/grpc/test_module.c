@@ -30,6 +30,50 @@ static void call_is_what_grpc_wants(void **state)
 	assert_string_equal(f->host.logged, "");
 }
 
+static const struct netobs_record *make_other(uint64_t n)
+{
+	static const struct netobs_session session = {
+		.record = { .sz = sizeof(session), .type = NETOBS_RECORD_SESSION },
+	};
+	static const struct netobs_alert alert = {
+		.record = { .sz = sizeof(alert), .type = NETOBS_RECORD_ALERT },
+	};
+
+	return n % 3 ? &session.record : &alert.record;
+}
+
+static void give_others(struct module_fixture *f)
+{
+	f->host.make_other = make_other;
+	f->host.host.types = SINK_TYPE(SESSION) | SINK_TYPE(ALERT);
+}
+
+static void sessions_and_alerts_have_a_service_of_their_own(void **state)
+{
+	struct module_fixture *f = *state;
+
+	give_others(f);
+	module_open(f, "");
+	f->host.n_records = 1000;
+	module_work_until_done(f);
+	assert_string_equal(f->collector.rpcs->path, "/netobs.Collector/Send");
+	assert_int_equal(f->collector.n_taken, 1000);
+	assert_string_equal(f->host.logged, "");
+}
+
+static void collector_without_that_service_is_told(void **state)
+{
+	struct module_fixture *f = *state;
+
+	give_others(f);
+	f->collector.answer = ANSWER_STATUS;
+	f->collector.status = "12";
+	f->collector.message = "Method not found!";
+	module_fail_then_recover(
+		f, " does not implement /netobs.Collector/Send: UNIMPLEMENTED: "
+		   "Method not found!; trying again");
+}
+
 static void batches_are_no_larger_than_allowed(void **state)
 {
 	struct module_fixture *f = *state;
@@ -252,6 +296,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		module_test(call_is_what_grpc_wants),
+		module_test(sessions_and_alerts_have_a_service_of_their_own),
+		module_test(collector_without_that_service_is_told),
 		module_test(batches_are_no_larger_than_allowed),
 		module_test(windows_of_the_collector_are_kept),
 		module_test(batch_waits_until_it_is_due),

@@ -150,6 +150,34 @@ static void statistics_have_the_host_as_key(void **state)
 	}
 }
 
+static void sessions_and_alerts_are_those_of_their_schema(void **state)
+{
+	const struct netobs_session session = {
+		.record = { .sz = sizeof(session), .type = NETOBS_RECORD_SESSION },
+		.bytes_sent = 1 << 20,
+	};
+	const struct netobs_alert alert = {
+		.record = { .sz = sizeof(alert), .type = NETOBS_RECORD_ALERT },
+		.rule = "rtt > 50ms",
+	};
+	const struct netobs_record *const records[] = { &session.record,
+							&alert.record };
+	const struct message_format format = { .encoding = MESSAGE_PROTOBUF,
+					       .host = "gateway" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(records) / sizeof(records[0]); i++) {
+		uint8_t expected[PBNETOBS_RECORD_MAX];
+		size_t len =
+			pbnetobs_record(records[i], &format.pbflow, expected);
+
+		make_message(&format, records[i]);
+		assert_int_equal(message.value_len, len);
+		assert_memory_equal(message.value, expected, len);
+		assert_int_equal(message.key_len, 7);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -159,6 +187,7 @@ int main(void)
 		cmocka_unit_test(host_and_none),
 		cmocka_unit_test(json_is_that_of_a_line),
 		cmocka_unit_test(statistics_have_the_host_as_key),
+		cmocka_unit_test(sessions_and_alerts_are_those_of_their_schema),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, free_message);

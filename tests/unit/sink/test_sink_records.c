@@ -153,7 +153,11 @@ static void types_that_cannot_be_are_refused_at_the_start(void **state)
 		{ "grpc://127.0.0.1:1?records=stats",
 		  "grpc cannot represent stats" },
 		{ "kafka://127.0.0.1/flows?records=stats",
-		  "protobuf can represent flow only" },
+		  "protobuf cannot represent stats" },
+		{ "kafka://127.0.0.1/flows?records=flow,session",
+		  "flow needs a topic and a sink of its own" },
+		{ "grpc://127.0.0.1:1?records=alert,flow",
+		  "give flow a sink of its own" },
 	};
 	struct lines_fixture *f = *state;
 

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""Sessions and alerts as protobuf, read by Python's library and held against JSON."""
+
+import json
+
+from lib import flow_proto
+
+AGENT = "192.0.2.77"
+UNITS = {"rtt": "ns", "app_latency": "ns", "retransmits": "ppm", "rate": "bit/s"}
+# What a session whose value is 0 has not in JSON.
+OPTIONAL = {"Opened": "unknown", "Errno": 0, "ProcessBy": "none", "IfIndex": 0,
+            "Process": "", "CgroupPath": "", "ContainerId": "", "PodUid": "",
+            "Alert": "", "Interface": ""}
+
+
+def lines(records):
+    """Each as a line, in an order that does not depend on theirs."""
+    return sorted(json.dumps(record, sort_keys=True) for record in records)
+
+
+def load(where):
+    return flow_proto.load(where, "netobs")
+
+
+def value_of(message, field):
+    value = getattr(message, field.name)
+    if field.enum_type:
+        return field.enum_type.values_by_number[value].name.lower()
+    return flow_proto.ip(value) if field.message_type else value
+
+
+def is_known(message, field):
+    return message.HasField(field.name) if field.containing_oneof else \
+        value_of(message, field) != OPTIONAL.get(field.json_name)
+
+
+def decoded(record):
+    """What a Record says, by the names of JSON; its agent must be AGENT."""
+    kind = record.WhichOneof("record")
+    message = getattr(record, kind)
+    found = {field.json_name: value_of(message, field)
+             for field in message.DESCRIPTOR.fields if is_known(message, field)}
+    assert found.pop("AgentIP") == AGENT, found
+    if kind == "alert":
+        found["Unit"] = UNITS[found["Metric"]]
+    return {"type": kind, **found}
