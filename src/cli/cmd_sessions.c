@@ -306,6 +306,8 @@ static int observe(struct session *session)
 		/* Outputs may start threads, which would keep more. */
 		privileges_drop(&none, true, false);
 		r = open_outputs(session);
+		if (r < 0 && !session->wrong_spec)
+			report_error(session, "open the output", r);
 	}
 	if (r == 0) {
 		r = loop(session, fds);

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/mount.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -218,7 +219,8 @@ int session_programs_list(const struct session_programs *programs)
 	return program_set_open_iterator(&programs->sockets, "netobs_sess_ls");
 }
 
-int session_counts_size(void)
+/* Of all CPUs, in bytes. */
+static int session_counts_size(void)
 {
 	const int n_cpus = libbpf_num_possible_cpus();
 
@@ -238,4 +240,43 @@ struct session_counts session_counts_sum(int counts_fd, void *room)
 	for (int i = 0; i < n; i++)
 		to[i % words] += from[i];
 	return sum;
+}
+
+static int open_ring(const struct session_programs *programs,
+		     ring_buffer_sample_fn on_event, void *ctx,
+		     struct ring_buffer **ret_ring, void **ret_room)
+{
+	const int size = session_counts_size();
+	struct ring_buffer *ring;
+
+	if (size < 0)
+		return size;
+	ring = ring_buffer__new(program_set_map_fd(&programs->sockets,
+						   "session_events"),
+				on_event, ctx, NULL);
+	if (!ring)
+		return -errno;
+	*ret_room = calloc(1, (size_t)size);
+	if (!*ret_room) {
+		ring_buffer__free(ring);
+		return -ENOMEM;
+	}
+	*ret_ring = ring;
+	return 0;
+}
+
+int session_programs_read(const struct session_programs *programs,
+			  ring_buffer_sample_fn on_event, void *ctx,
+			  struct ring_buffer **ret_ring, void **ret_room)
+{
+	const struct log *log = programs->sockets.log;
+	int err;
+
+	log_borrow_libbpf(log);
+	err = open_ring(programs, on_event, ctx, ret_ring, ret_room);
+	log_return_libbpf();
+	if (err)
+		log_error(log, "cannot read BPF maps of sessions: %s",
+			  strerror(-err));
+	return err;
 }

@@ -11,6 +11,7 @@
 #include "bpf/session.h"
 #include "program_set.h"
 
+#include <bpf/libbpf.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -72,8 +73,15 @@ int session_programs_mark(const struct session_programs *programs);
  */
 int session_programs_list(const struct session_programs *programs);
 
-/** @return bytes that session_counts_sum() needs, or -errno */
-int session_counts_size(void);
+/**
+ * Open the ring buffer of sessions, with a callback for each, and room for session_counts_sum().
+ *
+ * @param ret_room  the caller's, to free()
+ * @return 0, or -errno, which is logged
+ */
+int session_programs_read(const struct session_programs *programs,
+			  ring_buffer_sample_fn on_event, void *ctx,
+			  struct ring_buffer **ret_ring, void **ret_room);
 
 /** @return the sum of all CPUs, of the map "session_counts"; @room: for those of each */
 struct session_counts session_counts_sum(int counts_fd, void *room);

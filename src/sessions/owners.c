@@ -50,17 +50,14 @@ static int take_event(void *ctx, void *data, size_t size)
 static int open_maps(struct owners *owners)
 {
 	const struct program_set *set = &owners->programs.sockets;
-	const int size = session_counts_size();
 
 	owners->counts_fd = program_set_map_fd(set, "session_counts");
 	owners->upkeep.cgroups_fd = program_set_map_fd(set, "session_cgroups");
 	owners->upkeep.round_fd = program_set_map_fd(set, "session_round");
-	if (owners->counts_fd < 0 || owners->upkeep.cgroups_fd < 0 || size < 0)
+	if (owners->counts_fd < 0 || owners->upkeep.cgroups_fd < 0)
 		return -ENOENT;
-	owners->counts_room = calloc(1, (size_t)size);
-	owners->ring = ring_buffer__new(program_set_map_fd(set, "session_events"),
-					take_event, owners, NULL);
-	return owners->counts_room && owners->ring ? 0 : -ENOMEM;
+	return session_programs_read(&owners->programs, take_event, owners,
+				     &owners->ring, &owners->counts_room);
 }
 
 static void note_absent(const struct owners *owners)

@@ -382,35 +382,36 @@ static uint32_t ring_size(uint64_t bytes)
 	return (uint32_t)size;
 }
 
-static int keep_map(const struct session_programs *programs, const char *name)
+static int keep_map(const struct netobs_sessions *sessions, const char *name,
+		    int *ret_fd)
 {
-	int fd = program_set_map_fd(&programs->sockets, name);
+	int fd = program_set_map_fd(&sessions->programs.sockets, name);
 
 	if (fd < 0)
 		return fd;
-	fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	return fd < 0 ? -errno : fd;
+	*ret_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (*ret_fd >= 0)
+		return 0;
+	fd = -errno;
+	log_error(&sessions->log, "cannot keep BPF maps of sessions: %s",
+		  strerror(-fd));
+	return fd;
 }
 
 static int open_maps(struct netobs_sessions *sessions)
 {
 	const struct session_programs *programs = &sessions->programs;
-	const int counts_size = session_counts_size();
-	int events;
+	int err;
 
-	sessions->counts_fd = keep_map(programs, "session_counts");
-	sessions->cgroups_fd = keep_map(programs, "session_cgroups");
-	events = program_set_map_fd(&programs->sockets, "session_events");
-	if (sessions->counts_fd < 0 || sessions->cgroups_fd < 0 || events < 0)
-		return -ENOENT;
-	if (counts_size < 0)
-		return counts_size;
+	err = keep_map(sessions, "session_counts", &sessions->counts_fd);
+	err = err ?: keep_map(sessions, "session_cgroups", &sessions->cgroups_fd);
+	if (err)
+		return err;
 	sessions->upkeep.cgroups_fd = sessions->cgroups_fd;
 	sessions->upkeep.round_fd =
 		program_set_map_fd(&programs->sockets, "session_round");
-	sessions->counts_room = calloc(1, (size_t)counts_size);
-	sessions->ring = ring_buffer__new(events, take_event, sessions, NULL);
-	return sessions->counts_room && sessions->ring ? 0 : -ENOMEM;
+	return session_programs_read(programs, take_event, sessions,
+				     &sessions->ring, &sessions->counts_room);
 }
 
 static void note_absent(const struct netobs_sessions *sessions)

@@ -10,7 +10,9 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <netobs/probe.h>
 #include <netobs/session.h>
@@ -450,6 +452,55 @@ static void nothing_is_delivered_before_the_start(void **state)
 	assert_string_not_equal(netobs_sessions_last_error(f->sessions), "");
 }
 
+/* ---- Want of descriptors ------------------------------------------------------------- */
+
+static void count_errors(int level, const char *message, void *user)
+{
+	(void)message;
+	*(int *)user += level <= NETOBS_LOG_ERROR;
+}
+
+/* @return what became of it, of which the log has the reason */
+static int start_with_descriptors(rlim_t max)
+{
+	int errors = 0, err;
+	const struct netobs_sessions_opts opts = {
+		.sz = sizeof(opts),
+		.on_session = on_session,
+		.on_log = count_errors,
+		.user = &errors,
+	};
+	struct netobs_sessions *sessions;
+	struct rlimit before, limit;
+
+	assert_int_equal(netobs_sessions_new(&opts, &sessions), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	limit = before;
+	limit.rlim_cur = max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	err = netobs_sessions_start(sessions);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(errors > 0, err < 0);
+	netobs_sessions_free(sessions);
+	return err;
+}
+
+/* libbpf names some wants of descriptors otherwise, but they are none of memory, or of files. */
+static void a_want_of_descriptors_is_named(void **state)
+{
+	rlim_t max = (rlim_t)dup(STDERR_FILENO);
+	int err;
+
+	(void)state;
+	close((int)max);
+	if (lacks(WITHOUT(SESSIONS)))
+		return;
+	while ((err = start_with_descriptors(max++))) {
+		assert_int_not_equal(err, -ENOMEM);
+		assert_int_not_equal(err, -ENOENT);
+	}
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -466,6 +517,7 @@ int main(void)
 		TEST(the_interval_changes_while_sessions_are_followed),
 		TEST(wrong_options_are_named),
 		TEST(nothing_is_delivered_before_the_start),
+		TEST(a_want_of_descriptors_is_named),
 	};
 
 	return cmocka_run_group_tests(tests, find_features, NULL);
