@@ -3,6 +3,7 @@
 #include "context.h"
 
 #include "attach/link_pins.h"
+#include "base/count.h"
 #include "base/sized.h"
 #include "base/util.h"
 #include "host/netns.h"
@@ -198,12 +199,6 @@ int context_open_pinned(struct netobs *ctx)
 	return err;
 }
 
-static void add_count(struct count *to, const struct count *count)
-{
-	to->packets += count->packets;
-	to->bytes += count->bytes;
-}
-
 int context_adopt_slots(struct netobs *ctx)
 {
 	struct pinned_state *state = ctx->pinned.state;
@@ -223,8 +218,8 @@ int context_adopt_slots(struct netobs *ctx)
 	if (err)
 		return err;
 	for (int i = 0; i < RULE_SLOTS; i++) {
-		add_count(&reported.decided, &totals[i].decided);
-		add_count(&reported.sampled_out, &totals[i].sampled_out);
+		count_add(&reported.decided, &totals[i].decided);
+		count_add(&reported.sampled_out, &totals[i].sampled_out);
 	}
 	if (state->has_rules)
 		reported.decided = state->seen_drained;

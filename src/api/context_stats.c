@@ -3,6 +3,7 @@
 #include "context.h"
 
 #include "attach/hooks.h"
+#include "base/count.h"
 #include "base/sized.h"
 
 #include <errno.h>
@@ -54,10 +55,8 @@ static struct netobs_crossings crossings_of(const struct outcomes *outcomes)
 		.lost = count_of(&counts[OUTCOME_LOST]),
 	};
 
-	for (int i = 0; i < OUTCOMES; i++) {
-		crossings.seen.packets += counts[i].packets;
-		crossings.seen.bytes += counts[i].bytes;
-	}
+	for (int i = 0; i < OUTCOMES; i++)
+		count_add(&crossings.seen, &counts[i]);
 	return crossings;
 }
 

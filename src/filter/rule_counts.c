@@ -2,6 +2,8 @@
 /* The slots that rules count in: the last part of filter.h. */
 #include "rule.h"
 
+#include "base/count.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -102,10 +104,8 @@ static struct rule_count sum_of(const struct rule_count totals[RULE_SLOTS])
 	struct rule_count sum = { 0 };
 
 	for (uint32_t i = 0; i < RULE_SLOTS; i++) {
-		sum.decided.packets += totals[i].decided.packets;
-		sum.decided.bytes += totals[i].decided.bytes;
-		sum.sampled_out.packets += totals[i].sampled_out.packets;
-		sum.sampled_out.bytes += totals[i].sampled_out.bytes;
+		count_add(&sum.decided, &totals[i].decided);
+		count_add(&sum.sampled_out, &totals[i].sampled_out);
 	}
 	return sum;
 }

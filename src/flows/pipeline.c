@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "pipeline.h"
 
+#include "base/count.h"
 #include "base/util.h"
 #include "bpf/store/log.h"
 #include "engine/outcomes.h"
@@ -38,12 +39,6 @@ static bool is_some(const struct count *count)
 	return count->packets || count->bytes;
 }
 
-static void add_tally(struct count *to, const struct flow_tally *tally)
-{
-	to->packets += tally->packets;
-	to->bytes += tally->bytes;
-}
-
 static void count_crossing(struct pipeline *pipeline,
 			   const struct flow_entry *entry)
 {
@@ -53,10 +48,10 @@ static void count_crossing(struct pipeline *pipeline,
 	enum netobs_direction direction =
 		key->flags & KEY_EGRESS ? NETOBS_EGRESS : NETOBS_INGRESS;
 
-	add_tally(&pipeline->crossed[direction].counts[OUTCOME_FLOW],
+	count_add(&pipeline->crossed[direction].counts[OUTCOME_FLOW],
 		  &entry->tally);
 	if (netif)
-		add_tally(&netif->crossed[direction].counts[OUTCOME_FLOW],
+		count_add(&netif->crossed[direction].counts[OUTCOME_FLOW],
 			  &entry->tally);
 }
 
@@ -69,10 +64,10 @@ static void note_arrivals(struct pipeline *pipeline, uint32_t generation,
 	for (int i = 0; i < n; i++) {
 		const struct flow_tally *tally = &entries[i]->tally;
 
-		add_tally(&pipeline->arrived[generation], tally);
+		count_add(&pipeline->arrived[generation], tally);
 		count_crossing(pipeline, entries[i]);
 		if (ret_sightings[i].sight == SIGHT_FIRST)
-			add_tally(&pipeline->entered, tally);
+			count_add(&pipeline->entered, tally);
 	}
 }
 
@@ -397,16 +392,11 @@ static struct count count_others(const struct counters *counters)
 {
 	struct count sum = counters->filtered;
 
-	sum.packets += counters->sampled_out.packets;
-	sum.bytes += counters->sampled_out.bytes;
-	for (int i = 0; i < UNPARSED_MAX; i++) {
-		sum.packets += counters->unparsed[i].packets;
-		sum.bytes += counters->unparsed[i].bytes;
-	}
-	for (int i = 0; i < LOST_MAX; i++) {
-		sum.packets += counters->lost[i].packets;
-		sum.bytes += counters->lost[i].bytes;
-	}
+	count_add(&sum, &counters->sampled_out);
+	for (int i = 0; i < UNPARSED_MAX; i++)
+		count_add(&sum, &counters->unparsed[i]);
+	for (int i = 0; i < LOST_MAX; i++)
+		count_add(&sum, &counters->lost[i]);
 	return sum;
 }
 
@@ -467,8 +457,7 @@ static void balance(struct pipeline *pipeline)
 	}
 	if (pipeline->is_recovering[generation] && (int64_t)lack.packets >= 0) {
 		pipeline_abandon(pipeline, &lack);
-		arrived->packets += lack.packets;
-		arrived->bytes += lack.bytes;
+		count_add(arrived, &lack);
 		lack = (struct count){ 0 };
 	}
 	pipeline->is_recovering[generation] = false;
@@ -483,10 +472,8 @@ static void add_outcomes(struct outcomes to[2],
 			 const struct count from[2][OUTCOMES_COUNTED])
 {
 	for (int d = 0; d < 2; d++)
-		for (int i = 0; i < OUTCOMES_COUNTED; i++) {
-			to[d].counts[i].packets += from[d][i].packets;
-			to[d].counts[i].bytes += from[d][i].bytes;
-		}
+		for (int i = 0; i < OUTCOMES_COUNTED; i++)
+			count_add(&to[d].counts[i], &from[d][i]);
 }
 
 static bool on_outcomes(void *ctx, uint16_t netns, uint32_t ifindex,
@@ -546,14 +533,12 @@ static void step_draining(struct pipeline *pipeline)
  */
 static void sum_up_seen(struct pipeline *pipeline)
 {
-	const struct volume *inferred = &pipeline->merge.inferred;
 	struct count *seen = &pipeline->seen;
 
 	*seen = pipeline->entered;
-	seen->packets += inferred->packets + pipeline->unclaimed.packets +
-			 pipeline->abandoned.packets;
-	seen->bytes += inferred->bytes + pipeline->unclaimed.bytes +
-		       pipeline->abandoned.bytes;
+	count_add(seen, &pipeline->merge.inferred);
+	count_add(seen, &pipeline->unclaimed);
+	count_add(seen, &pipeline->abandoned);
 	for (int g = 0; g < GENERATIONS; g++) {
 		const struct count *counted = &pipeline->counted[g].seen;
 
@@ -677,12 +662,6 @@ void pipeline_finish(struct pipeline *pipeline)
 	} while (pipeline_step(pipeline));
 }
 
-static void add_count(struct netobs_count *to, const struct count *from)
-{
-	to->packets += from->packets;
-	to->bytes += from->bytes;
-}
-
 static struct netobs_count to_count(const struct volume *volume)
 {
 	return (struct netobs_count){ volume->packets, volume->bytes };
@@ -710,26 +689,25 @@ static struct netobs_stats sum_up_stats(const struct pipeline *pipeline)
 	for (int g = 0; g < GENERATIONS; g++) {
 		const struct counters *counted = &pipeline->counted[g];
 
-		add_count(&stats.observed, &counted->seen);
-		add_count(&stats.filtered, &counted->filtered);
-		add_count(&stats.sampled_out, &counted->sampled_out);
-		add_count(&stats.spilled, &counted->spilled);
+		count_add(&stats.observed, &counted->seen);
+		count_add(&stats.filtered, &counted->filtered);
+		count_add(&stats.sampled_out, &counted->sampled_out);
+		count_add(&stats.spilled, &counted->spilled);
 		for (int i = 0; i < UNPARSED_MAX; i++)
-			add_count(&stats.unparsed[i], &counted->unparsed[i]);
+			count_add(&stats.unparsed[i], &counted->unparsed[i]);
 		for (int i = 0; i < LOST_MAX; i++)
-			add_count(&stats.lost[i], &counted->lost[i]);
+			count_add(&stats.lost[i], &counted->lost[i]);
 	}
-	add_count(&stats.observed, &pipeline->unclaimed);
-	add_count(&stats.lost[NETOBS_LOST_KERNEL_MEMORY], &pipeline->unclaimed);
+	count_add(&stats.observed, &pipeline->unclaimed);
+	count_add(&stats.lost[NETOBS_LOST_KERNEL_MEMORY], &pipeline->unclaimed);
 	stats.lost[NETOBS_LOST_MEMORY] = to_count(&merge->lost);
-	add_count(&stats.lost[NETOBS_LOST_RESTART], &pipeline->abandoned);
+	count_add(&stats.lost[NETOBS_LOST_RESTART], &pipeline->abandoned);
 	rest = is_over ? &stats.lost[NETOBS_LOST_MEMORY] : &stats.pending;
-	rest->packets += merge->pending.packets;
-	rest->bytes += merge->pending.bytes;
+	count_add(rest, &merge->pending);
 	for (int g = 0; g < GENERATIONS; g++)
-		add_count(rest, &pipeline->unread[g]);
+		count_add(rest, &pipeline->unread[g]);
 	stats.inferred = to_count(&merge->inferred);
-	add_count(&stats.seen, &pipeline->seen);
+	count_add(&stats.seen, &pipeline->seen);
 	return stats;
 }
 

@@ -3,6 +3,7 @@
 #include "pipeline.h"
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/pages.h"
 #include "engine/kept_memory.h"
 
@@ -166,8 +167,7 @@ void pipeline_abandon(struct pipeline *pipeline, const struct count *count)
 {
 	if (!count->packets && !count->bytes)
 		return;
-	pipeline->abandoned.packets += count->packets;
-	pipeline->abandoned.bytes += count->bytes;
+	count_add(&pipeline->abandoned, count);
 	log_warning(pipeline->log,
 		    "persist: %llu packets, which an earlier process had not reported, are lost",
 		    (unsigned long long)count->packets);

@@ -10,6 +10,7 @@
 #include <netobs/sink.h>
 
 #include "base/clock_ms.h"
+#include "base/count.h"
 #include "base/json.h"
 #include "base/util.h"
 #include "cli/common/conn_stats.h"
@@ -83,10 +84,8 @@ static struct netobs_count sum_of(const struct netobs_count *counts)
 {
 	struct netobs_count sum = { 0 };
 
-	for (unsigned int i = 0; i < NETOBS_REASONS_MAX; i++) {
-		sum.packets += counts[i].packets;
-		sum.bytes += counts[i].bytes;
-	}
+	for (unsigned int i = 0; i < NETOBS_REASONS_MAX; i++)
+		count_add(&sum, &counts[i]);
 	return sum;
 }
 

@@ -2,6 +2,7 @@
 #include "reports.h"
 
 #include "base/clock_ms.h"
+#include "base/count.h"
 
 #include <errno.h>
 #include <string.h>
@@ -158,14 +159,10 @@ static struct netobs_count sum_ignored(const struct netobs_stats *stats)
 	};
 	struct netobs_count sum = { 0 };
 
-	for (size_t i = 0; i < ARRAY_SIZE(broken); i++) {
-		sum.packets += stats->unparsed[broken[i]].packets;
-		sum.bytes += stats->unparsed[broken[i]].bytes;
-	}
-	for (int i = 0; i < NETOBS_LOST_REASONS; i++) {
-		sum.packets += stats->lost[i].packets;
-		sum.bytes += stats->lost[i].bytes;
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(broken); i++)
+		count_add(&sum, &stats->unparsed[broken[i]]);
+	for (int i = 0; i < NETOBS_LOST_REASONS; i++)
+		count_add(&sum, &stats->lost[i]);
 	return sum;
 }
 
