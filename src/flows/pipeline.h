@@ -133,12 +133,6 @@ bool pipeline_step(struct pipeline *pipeline);
 /* Complete the drain that is under way, if any. Waits, where a context steps. */
 void pipeline_finish(struct pipeline *pipeline);
 
-/**
- * @return whether all has been read that programs wrote before @since_ns (CLOCK_BOOTTIME), or,
- *         of those that ran then, after it
- */
-bool pipeline_has_read(const struct pipeline *pipeline, int64_t since_ns);
-
 static inline bool pipeline_is_settling(const struct pipeline *pipeline)
 {
 	return pipeline->phase == PIPELINE_SETTLING;
@@ -181,7 +175,25 @@ void pipeline_note_reading(const struct pipeline *pipeline);
 /* After each step: what is lost if the process is killed. */
 void pipeline_note_unreported(const struct pipeline *pipeline);
 
-/* ---- Statistics ---------------------------------------------------------------------- */
+/* ---- What was counted, and what arrived: pipeline_books.c ---------------------------- */
+
+/* Of a generation that has been read, all that was counted must have arrived: check, and log. */
+void pipeline_balance(struct pipeline *pipeline);
+
+/* At the end of a drain: what was seen, and what interfaces counted, is reported as of now. */
+void pipeline_sum_up(struct pipeline *pipeline);
+
+/*
+ * Whether the generation after that of the last drain has something that was left before, or
+ * flows were not reported for want of memory.
+ */
+bool pipeline_has_left(const struct pipeline *pipeline);
+
+/**
+ * @return whether all has been read that programs wrote before @since_ns (CLOCK_BOOTTIME), or,
+ *         of those that ran then, after it
+ */
+bool pipeline_has_read(const struct pipeline *pipeline, int64_t since_ns);
 
 /* As of the last drain; `interfaces` and `shadowed` are left alone. */
 void pipeline_stats(const struct pipeline *pipeline,
