@@ -33,6 +33,8 @@ enum {
 		954, /* ticks: 1 s, in which retransmissions are summed up */
 	ALERT_HOLD_WAYS = 8,
 	ALERT_HOLD_BUCKETS = 8192,
+	/* Ticks: 25 h, for up to 24 h by the clock of a CPU that is ahead. */
+	ALERT_HOLD_MAX = 82 << 20,
 	ALERT_RING_BYTES = 256 << 10,
 };
 

@@ -470,6 +470,33 @@ static void a_new_rule_is_not_silent_for_an_earlier_one(void **state)
 	assert_int_equal(fired_of(prog), fired + 1);
 }
 
+/* Ticks are of 32 bits: after 25 days, what has ended is in their future. */
+static void a_hold_that_has_ended_does_not_begin_again(void **state)
+{
+	const uint64_t day_ns = 24ULL * 3600 * NSEC_PER_SEC;
+	struct prog *prog = prog_test_open(&options);
+	struct client client;
+	uint64_t ns = 1000000000000;
+
+	(void)state;
+	forget(prog);
+	prog->on_alert = count_alert;
+	open_connection(prog, &client, 0, ns);
+	use_rule(prog, "rtt > 500us hold 1h");
+	add_times(prog, &client, 3, &ns);
+	assert_int_equal(fired_of(prog), 1);
+	ns += 30 * day_ns;
+	add_times(prog, &client, 3, &ns);
+	assert_int_equal(fired_of(prog), 2);
+	/* Also of a rule that is not plain. */
+	use_rule(prog, "rtt > 500us for 1 of 2 hold 1h");
+	add_times(prog, &client, 3, &ns);
+	assert_int_equal(fired_of(prog), 1);
+	ns += 30 * day_ns;
+	add_times(prog, &client, 3, &ns);
+	assert_int_equal(fired_of(prog), 2);
+}
+
 /* Samples were not kept while there was none: those of before are not the newest. */
 static void a_new_rule_has_seen_no_samples(void **state)
 {
@@ -592,6 +619,7 @@ int main(void)
 		cmocka_unit_test(the_rate_is_that_of_a_window),
 		cmocka_unit_test(retransmissions_are_a_share_of_bytes),
 		cmocka_unit_test(a_new_rule_is_not_silent_for_an_earlier_one),
+		cmocka_unit_test(a_hold_that_has_ended_does_not_begin_again),
 		cmocka_unit_test(a_new_rule_has_seen_no_samples),
 		cmocka_unit_test(without_rules_nothing_is_counted),
 		cmocka_unit_test(what_rules_cost_a_sample_is_noted),

@@ -108,11 +108,21 @@ static __always_inline __u32 alert_hold_bucket_of(__u32 index, __u32 slot)
 	       (ALERT_HOLD_BUCKETS - 1);
 }
 
-/* Ticks that it still lasts; <= 0: none. */
-static __always_inline __s32 alert_hold_left(const struct alert_hold *hold,
+/*
+ * Ticks from @tick to @until; 0: none. Numbers wrap: what ended weeks ago seems to be in the future,
+ * but further than any rule is silent.
+ */
+static __always_inline __u32 alert_ticks_left(__u32 until, __u32 tick)
+{
+	__u32 left = until - tick;
+
+	return left <= ALERT_HOLD_MAX ? left : 0;
+}
+
+static __always_inline __u32 alert_hold_left(const struct alert_hold *hold,
 					     __u32 tick)
 {
-	return hold->id ? (__s32)(hold->until - tick) : 0;
+	return hold->id ? alert_ticks_left(hold->until, tick) : 0;
 }
 
 /*

@@ -58,8 +58,8 @@ static __always_inline void hold_choose(const struct alert_hold_bucket *bucket,
 	ret->way = 0;
 	ret->weight = 0;
 	for (__u32 way = 0; way < ALERT_HOLD_WAYS; way++) {
-		__s32 left = alert_hold_left(&bucket->holds[way], tick);
-		__u32 weight = left > 0 ? ~0U - (__u32)left : ~0U - 1;
+		__u32 left = alert_hold_left(&bucket->holds[way], tick);
+		__u32 weight = left ? ~0U - left : ~0U - 1;
 
 		if (bucket->holds[way].id == id)
 			weight = ~0U;
@@ -174,7 +174,6 @@ static __always_inline __s32 alert_silent(struct noted_segment *noted,
 					  const struct alert_rule *rule)
 {
 	const struct alert_hold *hold;
-	__s32 left;
 	__u64 id;
 
 	if (!rule->hold || !noted->sample.may_hold)
@@ -183,8 +182,7 @@ static __always_inline __s32 alert_silent(struct noted_segment *noted,
 			 rule->slot & (ALERT_SLOTS - 1), &id);
 	if (!hold || hold->id != id || hold->life != rule->life)
 		return 0;
-	left = alert_hold_left(hold, noted->segment.tick);
-	return left > 0 ? left : 0;
+	return alert_hold_left(hold, noted->segment.tick);
 }
 
 enum { RULE_LIMITED = -1 };
@@ -365,8 +363,8 @@ static __always_inline bool is_quiet(union alert_quiet_word known,
 				     const struct alert_table *table,
 				     __u32 last, __u32 tick)
 {
-	return known.quiet.serial == table->serial &&
-	       known.quiet.last >= last && (__s32)(known.quiet.until - tick) > 0;
+	return known.quiet.serial == table->serial && known.quiet.last >= last &&
+	       alert_ticks_left(known.quiet.until, tick);
 }
 
 /* Whether all rules up to @last have reached their limit, and none of them is silent before. */
