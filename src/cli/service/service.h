@@ -86,9 +86,6 @@ void service_stop(struct service *service);
 /** Serve those who ask for metrics; when metrics_fd() polls readable. */
 void service_serve_metrics(struct service *service);
 
-/** @return "error", "warning", "info" or "debug" */
-const char *service_level_name(int level);
-
 void service_log(int level, const char *message, void *service);
 
 /** Add the members of the status to an open object: docs/control.md. @user: the service */

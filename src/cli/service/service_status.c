@@ -394,7 +394,7 @@ static void add_sinks(struct json *json, const struct service_sinks *sinks)
 
 /* ---- Messages --------------------------------------------------------------------- */
 
-const char *service_level_name(int level)
+static const char *level_name(int level)
 {
 	return level <= NETOBS_LOG_ERROR   ? "error" :
 	       level == NETOBS_LOG_WARNING ? "warning" :
@@ -417,7 +417,7 @@ static void add_log(struct json *json, const struct service *service)
 		json_open(json, '{');
 		json_key(json, "time_ms");
 		json_i64(json, line->time_ms);
-		add_string(json, "level", service_level_name(line->level));
+		add_string(json, "level", level_name(line->level));
 		add_string(json, "text", line->text);
 		json_close(json, '}');
 	}
@@ -438,7 +438,7 @@ void service_status_add(struct json *json, void *user)
 	json_key(json, "started_ms");
 	json_i64(json, service->started_ms);
 	add_configuration(json, service);
-	add_string(json, "log_level", service_level_name(service->log_level));
+	add_string(json, "log_level", level_name(service->log_level));
 	json_key_u64(json, "errors", service->metrics_source.errors);
 	json_key_u64(json, "warnings", service->metrics_source.warnings);
 	add_stats(json, &stats);
