@@ -17,7 +17,7 @@ static const struct args_option options[] = {
 	{ 'x', "exclude", ARGS_LIST, FIELD(exclude), "IF", NULL,
 	  "do not observe IF: a name or /REGEX/; repeatable" },
 	{ 'o', "output", ARGS_LIST, FIELD(output_specs), "OUTPUT", NULL,
-	  "table, json, json:PATH, ipfix:..., kafka://..., http://...; repeatable "
+	  "table, json, json:PATH, ipfix:..., kafka://..., grpc://..., http://...; repeatable "
 	  "(default table on a terminal, else json)" },
 	{ 'd', "duration", ARGS_SECONDS, FIELD(duration_ms), "SECONDS", NULL,
 	  "stop after this time" },

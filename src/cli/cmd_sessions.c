@@ -33,7 +33,7 @@ struct sessions_config {
 
 static const struct args_option options[] = {
 	{ 'o', "output", ARGS_LIST, FIELD(outputs), "OUTPUT", NULL,
-	  "table, json, json:PATH, ipfix:..., kafka://..., http://...; repeatable "
+	  "table, json, json:PATH, ipfix:..., kafka://..., grpc://..., http://...; repeatable "
 	  "(default table on a terminal, else json)" },
 	{ 'd', "duration", ARGS_SECONDS, FIELD(duration_ms), "SECONDS", NULL,
 	  "stop after this time" },

@@ -142,7 +142,7 @@ _netobsctl_values()
 		printf '%s\n' "${keys[@]}"
 		;;
 	sessions:-o | sessions:--output | alerts:-o | alerts:--output)
-		echo "table json json: json:unix: json:tcp:// json:tls:// ipfix:udp:// ipfix:tcp:// ipfix:tls:// ipfix:file: kafka:// http:// https://"
+		echo "table json json: json:unix: json:tcp:// json:tls:// ipfix:udp:// ipfix:tcp:// ipfix:tls:// ipfix:file: kafka:// grpc:// http:// https://"
 		;;
 	flows:--sort)
 		echo "bytes packets flows sent duration time rtt retransmits"
