@@ -261,6 +261,7 @@ static __always_inline void observe(struct run *run, struct __sk_buff *skb,
 	struct cursor c = cursor_of(skb);
 	struct packet *pkt = &run->scratch->pkt;
 
+	run->known = NULL;
 	if (config_rtt)
 		run->scratch->noted.is_there = false;
 	if (config_alerts)
@@ -270,7 +271,7 @@ static __always_inline void observe(struct run *run, struct __sk_buff *skb,
 		observe_packet(run, skb, &arrival, pkt, PARSE_PLAIN, judgement);
 		if (config_rtt && judgement & JUDGED_ACCEPT &&
 		    is_segment(pkt, PARSE_PLAIN))
-			track_plain(skb, run->scratch, run->now);
+			track_segment(run, skb);
 	} else {
 		struct run other = *run; /* the address of @run stays unknown */
 		int ret = observe_other(&other, skb, direction, judgement);

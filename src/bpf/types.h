@@ -134,9 +134,14 @@ struct flow_tally {
 
 struct flow_entry {
 	struct flow_key key;
-	__u16 outer_src_port; /* these three: when key.tunnel */
-	__u16 outer_dst_port;
-	__u32 outer_check; /* with key.outer_hash the key of outer addresses */
+	union {
+		struct { /* when key.tunnel */
+			__u16 outer_src_port;
+			__u16 outer_dst_port;
+			__u32 outer_check; /* with key.outer_hash the key of outer addresses */
+		};
+		__u64 hint; /* else, in L1: see conn_hint() */
+	};
 	struct flow_tally tally;
 };
 

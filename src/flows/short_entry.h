@@ -179,8 +179,8 @@ static inline bool short_entry_write(struct short_entry *entry,
 {
 	struct short_key key;
 
-	if (from->outer_src_port || from->outer_dst_port || from->outer_check ||
-	    !short_tally_fits(&from->tally) || !short_key_make(&from->key, &key))
+	if (from->key.tunnel || !short_tally_fits(&from->tally) ||
+	    !short_key_make(&from->key, &key))
 		return false;
 	*entry = (struct short_entry){ 0 };
 	memcpy(entry->words, key.words, sizeof(key));

@@ -14,6 +14,7 @@
 #include "tcp_frames.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const struct prog_options options = {
 	.clock = CLOCK_PACKET,
@@ -393,6 +394,107 @@ static void the_oldest_idle_ones_give_their_place(void **state)
 			 count_places(&model));
 }
 
+/* ---- Hints ----------------------------------------------------------------------------- */
+
+enum { SENDERS = 12, SEGMENTS = 20000, SEGMENT = 10 };
+
+/* One bucket, and an L1 that has all flows, and in it where their connections were last. */
+static const struct prog_options hinting = {
+	.clock = CLOCK_PACKET,
+	.has_egress = 1,
+	.conn_buckets = 1,
+	.l1_buckets = 8,
+};
+
+/* NULL: it is not in L1. @connection: the key, without what only flows have. */
+static const struct flow_entry *find_in_l1(const struct prog *prog,
+					   const struct flow_key *connection,
+					   bool egress)
+{
+	struct flow_key key = *connection;
+
+	key.flags |= egress ? KEY_EGRESS : 0;
+	for (uint32_t i = 0; i < prog->n_cpus * hinting.l1_buckets; i++) {
+		const struct flow_bucket *bucket = &prog->l1[i];
+
+		for (uint32_t way = 0; way < BUCKET_SLOTS; way++) {
+			if (bucket->tags[way] &&
+			    !memcmp(&bucket->entries[way].key, &key, sizeof(key)))
+				return &bucket->entries[way];
+		}
+	}
+	return NULL;
+}
+
+/* Data of a client, or what acknowledges it; after a pause in which all become idle, at times. */
+static struct tcp_frame any_segment(uint32_t *sent, uint64_t *us)
+{
+	uint32_t sender = (uint32_t)rand() % SENDERS;
+	struct tcp_frame frame = { .port = 1000 + sender,
+				   .flags = ACK,
+				   .is_answer = rand() % 2 };
+
+	*us += rand() % 200 ? 100 : (2ULL * IDLE_S) * 1000000;
+	frame.us = *us;
+	frame.egress = !frame.is_answer;
+	frame.seq = frame.is_answer ? 1 : sent[sender];
+	frame.ack = frame.is_answer ? sent[sender] : 1;
+	frame.len = frame.is_answer ? 0 : SEGMENT;
+	sent[sender] += frame.len;
+	return frame;
+}
+
+/* @return whether its flow knows the place of @conn */
+static bool check_hint(const struct prog *prog, const struct flow_key *key,
+		       bool egress, const struct connection *conn)
+{
+	const struct flow_entry *entry = find_in_l1(prog, key, egress);
+
+	if (!entry || !entry->hint)
+		return false;
+	assert_int_equal(entry->hint,
+			 conn_hint(conn->head->check, conn->head->version,
+				   (uint32_t)(conn->head - prog->conn_heads),
+				   (uint32_t)connection_dir(key)));
+	return true;
+}
+
+static void a_segment_changes_no_connection_but_its_own(void **state)
+{
+	struct prog *prog = prog_test_open(&hinting);
+	struct conn_head before[CONN_WAYS];
+	uint32_t sent[SENDERS] = { 0 }, hinted = 0;
+	uint64_t us = 0;
+
+	(void)state;
+	srand(test_seed());
+	for (uint32_t i = 0; i < SEGMENTS; i++) {
+		const struct tcp_frame frame = any_segment(sent, &us);
+		struct connection conn;
+		struct flow_key key;
+
+		memcpy(before, prog->conn_heads, sizeof(before));
+		key = tcp_send(prog, frame);
+		conn = prog_connection(prog, &key);
+		for (uint32_t way = 0; way < CONN_WAYS; way++) {
+			if (conn.head != &prog->conn_heads[way])
+				assert_memory_equal(&prog->conn_heads[way],
+						    &before[way],
+						    sizeof(*before));
+		}
+		if (!conn.head)
+			continue;
+		assert_int_equal(conn.head->sides[connection_dir(&key)].next,
+				 frame.seq + frame.len);
+		hinted += check_hint(prog, &key, frame.egress, &conn);
+	}
+	print_message("%u of %u segments with a hint, %llu connections gone\n",
+		      hinted, SEGMENTS,
+		      (unsigned long long)prog_conn_counters(prog).evicted_idle);
+	assert_true(hinted > SEGMENTS / 2);
+	assert_true(prog_conn_counters(prog).evicted_idle > 100);
+}
+
 /* With the clock standing still, in a table that is too small for them. */
 static void connections_in_one_place_have_different_times(void **state)
 {
@@ -427,6 +529,7 @@ int main(void)
 		cmocka_unit_test(a_flood_of_syns_keeps_no_connection_out),
 		cmocka_unit_test(idle_connections_give_their_place),
 		cmocka_unit_test(the_oldest_idle_ones_give_their_place),
+		cmocka_unit_test(a_segment_changes_no_connection_but_its_own),
 		cmocka_unit_test(connections_in_one_place_have_different_times),
 	};
 

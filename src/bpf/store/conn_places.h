@@ -143,6 +143,36 @@ static __always_inline __u16 conn_age(enum conn_class class, __u64 now)
 }
 
 /*
+ * Where the connection of a flow is: kept beside the flow, so that its packets need no hash of
+ * their keys. Beside the index and the direction it has the version of the entry and a part of
+ * the check, so it is of no use once another connection has taken the place. It is made of the
+ * flow's own check, since that may happen at any time. Never 0 if the entry has been used.
+ */
+enum {
+	CONN_HINT_INDEX = 24,		      /* bits */
+	CONN_HINT_DIR = CONN_HINT_INDEX + 16, /* behind the version */
+	CONN_HINT_CHECK,		      /* the rest */
+};
+
+static __always_inline __u64 conn_hint(__u64 check, __u16 version, __u32 index,
+				       __u32 dir)
+{
+	return check >> CONN_HINT_CHECK << CONN_HINT_CHECK |
+	       (__u64)dir << CONN_HINT_DIR | (__u64)version << CONN_HINT_INDEX |
+	       index;
+}
+
+static __always_inline __u32 conn_hint_index(__u64 hint)
+{
+	return hint & ((1 << CONN_HINT_INDEX) - 1);
+}
+
+static __always_inline __u32 conn_hint_dir(__u64 hint)
+{
+	return hint >> CONN_HINT_DIR & 1;
+}
+
+/*
  * A way that was chosen, and what that depends on. In memory that the verifier knows nothing
  * about, so that it does not follow what comes after once for each value.
  */

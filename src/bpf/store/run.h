@@ -18,7 +18,8 @@ struct run {
 	struct scratch *scratch;
 	__u32 cpu_id;
 	__u32 generation;
-	__u64 now; /* ns, as config_clock says */
+	__u64 now;		  /* ns, as config_clock says */
+	struct flow_entry *known; /* of L1, that the packet was added to; or NULL */
 };
 
 static __always_inline void run_exit(struct run *run)

@@ -53,6 +53,7 @@ static __always_inline void entry_start(struct flow_entry *entry,
 	tally->attrs = pkt->attrs;
 	if (pkt->attrs.has_mac)
 		entry_set_macs(tally, skb);
+	entry->hint = 0;
 	if (pkt->key.tunnel)
 		entry_set_outer(entry, pkt);
 }
@@ -239,6 +240,7 @@ static __always_inline bool store_hit(struct run *run, struct flow_bucket *bucke
 		return false;
 	bucket->tags[way] = tag << TAG_SHIFT | CREDIT_HIT;
 	entry_add(entry, pkt, size, run->now);
+	run->known = entry;
 	return true;
 }
 

@@ -162,45 +162,106 @@ static __always_inline void note_segment(struct run *run,
 	note(noted, dir, ECHO_NONE, &hash, run->now);
 }
 
-/* False: it is not usual, or not at its first place. */
-static __always_inline bool show_usual(const struct noted_segment *noted,
+/* False: it is not usual. */
+static __always_inline bool show_usual(struct conn_head *head,
+				       const struct noted_segment *noted,
 				       const struct __sk_buff *skb,
-				       const struct packet *pkt, int dir,
-				       const struct conn_hash *hash, __u64 now)
+				       const struct packet *pkt, __u32 dir,
+				       __u64 now)
 {
 	struct segment segment = { .len = noted->segment.len };
-	struct conn_head *head = head_at(index_of(hash));
 
-	if (!head || head->check != hash->check ||
-	    !segment_read(&segment, skb, pkt, true))
+	if (!segment_read(&segment, skb, pkt, true))
 		return false;
 	segment_set_time(&segment, noted, now);
 	return usual_observe(head, dir, &segment, hook_of(pkt));
 }
 
+static __always_inline struct conn_hash plain_hash(const struct packet *pkt,
+						   int dir)
+{
+	struct conn_key key = conn_key_of(&pkt->key, dir);
+
+	key.rest &= ~0ULL >> 4; /* known: no tunnel */
+	return conn_hash(&key, &config_secret);
+}
+
+/* NULL: there is no hint, or another connection is there now. */
+static __always_inline struct conn_head *hinted_head(__u64 hint)
+{
+	__u32 index = conn_hint_index(hint);
+	struct conn_head *head = head_at(index);
+
+	if (!hint || !head ||
+	    hint != conn_hint(head->check, head->version, index,
+			      conn_hint_dir(hint)))
+		return NULL;
+	return head;
+}
+
+/*
+ * NULL: it is not at its first place, and there is no hint. The version is read before the check:
+ * if another connection takes the place meanwhile, it is too old.
+ */
+static __always_inline struct conn_head *first_head(const struct conn_hash *hash,
+						    __u32 dir, __u64 *ret_hint)
+{
+	__u32 index = index_of(hash);
+	struct conn_head *head = head_at(index);
+	__u16 version;
+
+	*ret_hint = 0;
+	if (!head)
+		return NULL;
+	version = READ_ONCE(head->version);
+	if (READ_ONCE(head->check) != hash->check)
+		return NULL;
+	*ret_hint = conn_hint(hash->check, version, index, dir);
+	return head;
+}
+
 /*
  * Show a plain TCP packet to its connection, after segment_measure(), or note it for
- * track_connection(). A function that is called has all registers for itself.
+ * track_connection(). Returns the hint of its flow. A function that is called has all registers
+ * for itself.
  */
-static __noinline int track_plain(struct __sk_buff *skb,
-				  struct scratch *scratch, __u64 now)
+static __noinline __u64 track_plain(struct __sk_buff *skb,
+				    struct scratch *scratch, __u64 now,
+				    __u64 hint)
 {
 	struct noted_segment *noted = &scratch->noted;
 	const struct packet *pkt = &scratch->pkt;
-	int dir = connection_dir(&pkt->key);
-	struct conn_key key;
-	struct conn_hash hash;
+	struct conn_head *head = hinted_head(hint);
+	struct conn_hash hash = { 0, 0 };
+	int dir = conn_hint_dir(hint);
+	bool is_hinted = head;
 
-	if (dir < 0)
-		return 0;
-	key = conn_key_of(&pkt->key, dir);
-	key.rest &= ~0ULL >> 4; /* known: no tunnel */
-	hash = conn_hash(&key, &config_secret);
-	if (config_rtt == RTT_RING && show_usual(noted, skb, pkt, dir, &hash, now))
-		return 0;
+	if (!is_hinted) {
+		dir = connection_dir(&pkt->key);
+		if (dir < 0)
+			return 0;
+		hash = plain_hash(pkt, dir);
+		head = first_head(&hash, dir & 1, &hint);
+	}
+	if (config_rtt == RTT_RING && head &&
+	    show_usual(head, noted, skb, pkt, dir & 1, now))
+		return hint;
+	if (is_hinted)
+		hash = plain_hash(pkt, dir);
 	if (segment_read(&noted->segment, skb, pkt, true))
 		note(noted, dir, ECHO_NONE, &hash, now);
-	return 0;
+	return hint;
+}
+
+/* The same, with what the flow in L1 knows of its connection, and will know. */
+static __always_inline void track_segment(struct run *run, struct __sk_buff *skb)
+{
+	struct flow_entry *entry = run->known;
+	__u64 hint = entry ? entry->hint : 0, found;
+
+	found = track_plain(skb, run->scratch, run->now, hint);
+	if (entry && found != hint)
+		entry->hint = found;
 }
 
 /* The same of an echo: its flags are those of a segment that makes an entry, or makes none. */
@@ -552,6 +613,10 @@ static __always_inline void track_connection(const struct run *run,
 	if (stamps_are_needed(head, noted->dir & 1, &noted->segment))
 		connection_stamps(skb, run->cpu_id);
 	connection_show(run->cpu_id);
+	if (run->known) /* it may not be at its first place */
+		run->known->hint = conn_hint(noted->check,
+					     READ_ONCE(head->version),
+					     noted->index, noted->dir & 1);
 	if (config_rtt == RTT_LRU && !noted->echo)
 		connection_expect(run->cpu_id);
 }
