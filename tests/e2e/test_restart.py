@@ -97,10 +97,21 @@ class RestartTest(PersistentTest):
         bpf.bpf(MAP_UPDATE, names)
         os.close(fd)
 
+    def flood(self, flows):
+        """Which has begun, however busy this host is."""
+        before = self.sent()
+        flood = traffic.start_flood(self.lab, self.a, "eth0", "--flows", flows,
+                                    "--rate", RATE, "--dest", self.B4)
+        lab.wait_for(lambda: self.sent() > before + 100, "the flood")
+        return flood
+
+    def sent(self):
+        link, = json.loads(self.a.ip("-j", "-s", "link", "show", "dev", "eth0"))
+        return link["stats64"]["tx"]["packets"]
+
     def restart_in_a_flood(self, *parts, **options):
         self.begin(*parts, **options)
-        flood = traffic.start_flood(self.lab, self.a, "eth0", "--flows", 5000,
-                                    "--rate", RATE, "--dest", self.B4)
+        flood = self.flood(5000)
         reported = 0
         for i in range(RESTARTS):
             self.stop()
@@ -310,8 +321,7 @@ class Restart(RestartTest):
 
     def test_kills_in_a_flood(self):
         self.begin()
-        flood = traffic.start_flood(self.lab, self.a, "eth0", "--flows", 5000,
-                                    "--rate", RATE, "--dest", self.B4)
+        flood = self.flood(5000)
         for _ in range(2):
             self.supervisor.wait("STATUS=")
             self.kill()
@@ -351,8 +361,7 @@ class Sets(RestartTest):
     def test_another_layout_in_a_flood(self):
         """Each packet is either reported or counted as lost."""
         self.begin()
-        flood = traffic.start_flood(self.lab, self.a, "eth0", "--flows", 500,
-                                    "--rate", RATE, "--dest", self.B4)
+        flood = self.flood(500)
         self.stop()
         total = self.report()
         self.change_layout()
