@@ -93,6 +93,30 @@ static void a_flood_of_syns_pushes_out_no_open_connection(void **state)
 	assert_int_equal(counters.evicted_idle, 0);
 }
 
+/* 16 bits of them wrap, but 0 is that of a place that was never used. */
+static void versions_begin_again(void **state)
+{
+	struct prog *prog = prog_test_open(&options);
+	struct tcp_frame frame = { .port = 1, .flags = SYN, .egress = true };
+	const uint32_t places = options.conn_buckets * CONN_WAYS;
+	struct flow_key key;
+
+	(void)state;
+	for (uint32_t i = 0; i < places; i++)
+		prog->conn_heads[i].version = UINT16_MAX - 1;
+	key = tcp_send(prog, frame);
+	assert_int_equal(connection_of(prog, &key).head->version, 2);
+	/* With another handshake. */
+	connection_of(prog, &key).head->version = UINT16_MAX - 1;
+	frame.flags = RST;
+	tcp_send(prog, frame);
+	frame.flags = SYN;
+	frame.seq = 1000000;
+	frame.us = 1000000;
+	tcp_send(prog, frame);
+	assert_int_equal(connection_of(prog, &key).head->version, 2);
+}
+
 /* Anyone can send echo requests, from any address, and the host answers each. */
 static void a_flood_of_echoes_pushes_out_no_connection(void **state)
 {
@@ -525,6 +549,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_flood_of_syns_pushes_out_no_open_connection),
+		cmocka_unit_test(versions_begin_again),
 		cmocka_unit_test(a_flood_of_echoes_pushes_out_no_connection),
 		cmocka_unit_test(a_flood_of_syns_keeps_no_connection_out),
 		cmocka_unit_test(idle_connections_give_their_place),

@@ -310,6 +310,13 @@ static __always_inline void connection_clear(const struct connection *conn,
 					      body->born_ns + CONN_BORN_STEP_NS;
 }
 
+/* That of the entry once it is made; 0 says that there is none. */
+static __always_inline __u16 version_after(__u16 version)
+{
+	version += 2;
+	return version ? version : 2;
+}
+
 static __always_inline void connection_start(const struct connection *conn,
 					     const struct conn_key *key,
 					     __u64 check, __u64 now)
@@ -323,7 +330,7 @@ static __always_inline void connection_start(const struct connection *conn,
 	conn_set_key(conn->body, key);
 	connection_clear(conn, now);
 	asm volatile("" ::: "memory");
-	WRITE_ONCE(head->version, version + 2);
+	WRITE_ONCE(head->version, version_after(version));
 }
 
 /* Returns the way of its entry, or CONN_WAYS. */
@@ -462,7 +469,7 @@ __noinline int connection_restart(__u32 index, __u64 now)
 	asm volatile("" ::: "memory");
 	connection_clear(&conn, now);
 	asm volatile("" ::: "memory");
-	WRITE_ONCE(conn.head->version, version + 2);
+	WRITE_ONCE(conn.head->version, version_after(version));
 	return 0;
 }
 
