@@ -59,10 +59,10 @@ class Named(talkers.TalkTest):
         return packets.Capture(self.lab, self.host, "--process", "-w", self.path,
                                *arguments).wait_attached()
 
-    def check_end(self, key, found, notes):
+    def check_end(self, key, found, users):
         """@found is a process that had the socket, or none."""
-        if key in notes and found:
-            self.assertIn(found[0], (notes[key][0], *self.pids), (key, found, notes[key]))
+        if key in users and found:
+            self.assertIn(found[0], (*users[key], *self.pids), (key, found))
 
     def test_packets_have_the_processes_of_their_sockets(self):
         capture = self.capture()
@@ -70,10 +70,11 @@ class Named(talkers.TalkTest):
         stats = capture.stop()
         self.assertEqual(0, stats["lost"])
         notes, last, ends, sent, named = self.notes.read(), {}, 0, 0, 0
+        users = self.notes.users()
         for packet in dissect_all(self.path):
             source = packet.ends.get("source")
-            self.check_end(packet.source, source, notes)
-            self.check_end(packet.destination, packet.ends.get("destination"), notes)
+            self.check_end(packet.source, source, users)
+            self.check_end(packet.destination, packet.ends.get("destination"), users)
             ends += len(packet.ends)
             if packet.source in notes and (packet.payload or packet.source[0] == UDP):
                 last[packet.source] = source

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """Processes that talk with each other, and note which sockets they use."""
 
+import collections
 import ipaddress
 import json
 import os
@@ -91,11 +92,25 @@ class Notes:
                 os.getpid(), command, os.getuid()]
         os.write(self.file.fileno(), (json.dumps(line) + "\n").encode())
 
+    def lines(self):
+        self.file.seek(0)
+        return [json.loads(line) for line in self.file]
+
     def read(self):
         """(protocol, address, port, peer's address, its port) -> (pid, command, user)"""
-        self.file.seek(0)
-        lines = [json.loads(line) for line in self.file]
-        return {tuple(line[:5]): tuple(line[5:]) for line in lines}
+        return {tuple(line[:5]): tuple(line[5:]) for line in self.lines()}
+
+    def users(self):
+        """(protocol, address, port, peer's address, its port) -> {pid}
+
+        Of a TCP connection, the last one. The kernel may give a port of UDP to several, one soon
+        after the other.
+        """
+        ports = collections.defaultdict(set)
+        for protocol, _, port, _, _, pid, *_ in self.lines():
+            ports[protocol, port].add(pid)
+        return {key: {user[0]} if key[0] == socket.IPPROTO_TCP else ports[key[0], key[2]]
+                for key, user in self.read().items()}
 
 
 # ---- Programs that talk -----------------------------------------------------------------
