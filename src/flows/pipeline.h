@@ -180,7 +180,7 @@ void pipeline_note_unreported(const struct pipeline *pipeline);
 /* Of a generation that has been read, all that was counted must have arrived: check, and log. */
 void pipeline_balance(struct pipeline *pipeline);
 
-/* At the end of a drain: what was seen, and what interfaces counted, is reported as of now. */
+/* At the end of a drain: report the packets that were seen, and the counts of interfaces. */
 void pipeline_sum_up(struct pipeline *pipeline);
 
 /*

@@ -166,9 +166,9 @@ static void report_outcomes(struct pipeline *pipeline)
 }
 
 /*
- * What never became an entry, first sights, and what was counted without one. That
- * this is what was exported, is pending or lost is a check of all that lies
- * between the programs and the records.
+ * Packets that never became an entry, first sights, and packets that were counted without an
+ * entry. This sum must equal the packets that were exported, are pending or were lost: that
+ * checks all code between the programs and the records.
  */
 static void sum_up_seen(struct pipeline *pipeline)
 {
@@ -199,7 +199,7 @@ static struct netobs_count to_count(const struct volume *volume)
 
 static struct netobs_stats sum_up_stats(const struct pipeline *pipeline)
 {
-	/* Else a later drain reads what was left, or the next process. */
+	/* Else a later drain, or the next process, reads the rest. */
 	const bool is_over =
 		pipeline->mode == MERGE_FINAL && pipeline_is_idle(pipeline) &&
 		!pipeline->is_leaving && !pipeline_has_left(pipeline);

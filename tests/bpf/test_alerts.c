@@ -442,6 +442,14 @@ static uint64_t fired_of(const struct prog *prog)
 	return prog_alert_count(prog, in_use->entries[0].slot).fired;
 }
 
+/* A connection whose alerts are counted, and nothing of earlier tests. */
+static void open_counted(struct prog *prog, struct client *client, uint64_t ns)
+{
+	forget(prog);
+	prog->on_alert = count_alert;
+	open_connection(prog, client, 0, ns);
+}
+
 /* It is in a slot again that had a rule which was silent about the connection. */
 static void a_new_rule_is_not_silent_for_an_earlier_one(void **state)
 {
@@ -451,9 +459,7 @@ static void a_new_rule_is_not_silent_for_an_earlier_one(void **state)
 	uint32_t slot;
 
 	(void)state;
-	forget(prog);
-	prog->on_alert = count_alert;
-	open_connection(prog, &client, 0, ns);
+	open_counted(prog, &client, ns);
 	use_rule(prog, "rtt > 500us hold 1h");
 	slot = in_use->entries[0].slot;
 	add_times(prog, &client, 3, &ns);
@@ -479,9 +485,7 @@ static void a_hold_that_has_ended_does_not_begin_again(void **state)
 	uint64_t ns = 1000000000000;
 
 	(void)state;
-	forget(prog);
-	prog->on_alert = count_alert;
-	open_connection(prog, &client, 0, ns);
+	open_counted(prog, &client, ns);
 	use_rule(prog, "rtt > 500us hold 1h");
 	add_times(prog, &client, 3, &ns);
 	assert_int_equal(fired_of(prog), 1);
@@ -505,9 +509,7 @@ static void a_new_rule_has_seen_no_samples(void **state)
 	uint64_t ns = 1000000000000;
 
 	(void)state;
-	forget(prog);
-	prog->on_alert = count_alert;
-	open_connection(prog, &client, 0, ns);
+	open_counted(prog, &client, ns);
 	for (int i = 0; i < 300; i++) {
 		uint32_t needed = 2 + below(4);
 		char text[64];

@@ -43,7 +43,7 @@ inlined uint8_t *put_tag(uint8_t *to, uint32_t number, enum wire wire)
 	return put_varint(to, number << 3 | wire);
 }
 
-/* Also if it is 0, which readers take for the value of what is absent. */
+/* Writes 0, too. Readers take 0 for the value of an absent field, so others leave it out. */
 inlined uint8_t *put_any_number(uint8_t *to, uint32_t number, uint64_t value)
 {
 	return put_varint(put_tag(to, number, WIRE_VARINT), value);
