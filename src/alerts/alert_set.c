@@ -313,6 +313,16 @@ static int compare_rules(const void *one, const void *other)
 	return a->rule.slot < b->rule.slot ? -1 : 1;
 }
 
+/* @end: of the rules of the kind */
+static void fill_thresholds(struct alert_table *table, uint32_t kind, uint32_t end)
+{
+	const uint32_t first = table->first[kind];
+
+	for (uint32_t i = 0; first < end && i < ALERT_RULES_MAX; i++)
+		table->thresholds[kind][i] =
+			table->rules[first + i < end ? first + i : end - 1].threshold;
+}
+
 void alert_set_compile(const struct alert_set *set, uint32_t epoch,
 		       struct alert_table *ret_table)
 {
@@ -334,14 +344,16 @@ void alert_set_compile(const struct alert_set *set, uint32_t epoch,
 		sorted[i].rule.filter = (uint8_t)entry->filter;
 		if (entry->spec.among > 1)
 			ret_table->history |= 1U << entry->spec.metric;
+		ret_table->metrics |= 1U << entry->spec.metric;
+		ret_table->kinds |= (uint16_t)(1U << sorted[i].kind);
 	}
 	memcpy(ret_table->lives, set->lives, sizeof(ret_table->lives));
 	qsort(sorted, set->n, sizeof(*sorted), compare_rules);
-	for (uint32_t kind = 0; kind < ARRAY_SIZE(ret_table->first); kind++) {
+	for (uint32_t kind = 0; kind < ALERT_KINDS; kind++) {
 		ret_table->first[kind] = (uint16_t)n;
-		for (; n < set->n && sorted[n].kind == kind; n++) {
+		for (; n < set->n && sorted[n].kind == kind; n++)
 			ret_table->rules[n] = sorted[n].rule;
-			ret_table->thresholds[n] = sorted[n].rule.threshold;
-		}
+		fill_thresholds(ret_table, kind, n);
 	}
+	ret_table->first[ALERT_KINDS] = (uint16_t)n;
 }

@@ -62,12 +62,15 @@ struct alert_table {
 	__u32 n_filters;
 	__u32 epoch; /* of the filters: verdicts of other epochs are void */
 	__u32 history; /* metrics of which samples are kept: 1 << enum alert_metric */
-	__u16 first[ALERT_KINDS + 1];
-	__u16 serial; /* another one with each table, never 0 */
-	__u32 number; /* its own: 0 or 1 */
+	__u32 metrics; /* that there are rules about: 1 << enum alert_metric */
+	__u16 kinds;   /* of which there are rules: 1 << alert_kind() */
+	__u16 serial;  /* another one with each table, never 0 */
+	__u32 number;  /* its own: 0 or 1 */
 	/* Of metrics: another one, never 0, when rules need samples again of which none were kept. */
 	__u8 lives[ALERT_METRICS];
-	__u32 thresholds[ALERT_RULES_MAX]; /* of the rules */
+	__u16 first[ALERT_KINDS + 1];
+	/* Of the rules of each kind, and then that of the last one again. */
+	__u32 thresholds[ALERT_KINDS][ALERT_RULES_MAX];
 	struct alert_rule rules[ALERT_RULES_MAX];
 };
 

@@ -44,7 +44,8 @@ struct noted_segment {
 	__u8 dir;
 	__u8 echo; /* enum echo_kind: it is no segment of TCP */
 	__u16 is_there;
-	__u16 wants_verdict; /* filters of alerts are to be asked about the packet */
+	__u8 wants_verdict; /* filters of alerts are to be asked about the packet */
+	__u8 metrics; /* of which samples are to be taken yet: 1 << enum alert_metric */
 	__u16 rules; /* of the tables of rules, the one that it is compared with */
 	struct conn_choice choice;
 	struct alert_sample sample;

@@ -22,10 +22,10 @@ enum {
 	SYN = 2,
 	ACK = 16,
 	CONNECTIONS = 6,
-	RULES = 60, /* of the model */
+	RULES = 60, /* of the model, at most */
 	MANY = 100,
 	STEPS = 400,
-	ROUNDS = 6,
+	ROUNDS = 16,
 	SERVER_PORT = 80,
 	TICK_NS = 1 << 20,
 };
@@ -208,9 +208,10 @@ static void add_sample(int connection, int metric, int way, uint64_t ns,
 
 /* ---- Rules -------------------------------------------------------------------------- */
 
-static void make_rule(struct rule *rule)
+/* @is_plain: it needs no earlier samples */
+static void make_rule(struct rule *rule, bool is_plain)
 {
-	uint32_t hold_ms = below(3) ? below(2000) : 0;
+	uint32_t hold_ms = below(is_plain ? 9 : 3) ? below(2000) : 0;
 
 	*rule = (struct rule){
 		.metric = below(2) ? ALERT_RTT : ALERT_APP_LATENCY,
@@ -219,7 +220,7 @@ static void make_rule(struct rule *rule)
 		.limit = below(2) ? 1 + below(20) : 0,
 		.hold_ticks = hold_ms ? hold_ms * 1000000ULL / TICK_NS ?: 1 : 0,
 	};
-	if (below(2))
+	if (is_plain || below(2))
 		rule->among = 1;
 	rule->needed = 1 + below(rule->among);
 	/* Of whole units, so that only the comparison matters. */
@@ -349,14 +350,15 @@ static void random_rules_fire_as_those_of_the_model(void **state)
 {
 	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
+		const bool are_plain = round & 1;
 		struct prog *prog = prog_test_open(&options);
 		struct client clients[CONNECTIONS];
 		uint64_t ns = 1000000000000 + round * 100000000000;
 
 		forget(prog);
-		model.n_rules = RULES;
-		for (int i = 0; i < RULES; i++)
-			make_rule(&model.rules[i]);
+		model.n_rules = 1 + below(round & 2 ? RULES : RULES / 10);
+		for (uint32_t i = 0; i < model.n_rules; i++)
+			make_rule(&model.rules[i], are_plain);
 		use_rules(prog);
 		for (int i = 0; i < CONNECTIONS; i++)
 			open_connection(prog, &clients[i], i, ns += 1000000);
@@ -551,17 +553,19 @@ static void use_many(struct prog *prog, const char *format)
 	use_rules(prog);
 }
 
-/* The median time of acknowledgments, of which each gives a sample. */
-static uint32_t time_samples(struct prog *prog)
+/* The median time of acknowledgments, of which each gives a sample: of 3 ms, or of up to 10 ms. */
+static uint32_t time_samples(struct prog *prog, bool is_random)
 {
 	static uint32_t took[COST_SAMPLES];
 	static struct client client = { .port = 7000, .seq = 100, .ack = 500 };
 	static uint64_t ns = 1000000000000;
 
 	for (int i = 0; i < COST_SAMPLES; i++, ns += 20000000) {
+		uint64_t rtt = is_random ? 100 * (1 + below(100000)) : 3000000;
+
 		send(prog, &client, false, ACK | PSH, 10, ns);
 		client.seq += 10;
-		send(prog, &client, true, ACK, 0, ns + 3000000);
+		send(prog, &client, true, ACK, 0, ns + rtt);
 		took[i] = prog->took_ns;
 		prog_read_alerts(prog);
 	}
@@ -574,28 +578,36 @@ static void what_rules_cost_a_sample_is_noted(void **state)
 {
 	static const struct {
 		const char *what, *format;
+		bool is_random;
 	} cases[] = {
-		{ "no sample breaks one", "rtt > %u.5s" },
-		{ "each breaks all, which are silent", "rtt > %u0ns hold 24h" },
+		{ "no sample breaks one", "rtt > %u.5s", false },
+		{ "each breaks all, which are silent", "rtt > %u0ns hold 24h",
+		  false },
 		{ "each breaks all, which are at their limit",
-		  "rtt > %u0ns hold 0s limit 1/h" },
+		  "rtt > %u0ns hold 0s limit 1/h", false },
+		{ "each breaks others than the one before, which are silent",
+		  "rtt > %u00us hold 24h", true },
 		{ "each breaks all, for 1 of 2",
-		  "rtt > %u0ns for 1 of 2 hold 24h" },
+		  "rtt > %u0ns for 1 of 2 hold 24h", false },
 		{ "each breaks all, and all are reported",
-		  "rtt > %u0ns hold 0s limit none" },
+		  "rtt > %u0ns hold 0s limit none", false },
 	};
 	struct prog *prog = prog_test_open(&options);
-	uint32_t none;
+	uint32_t none[2];
 
 	(void)state;
 	use_many(prog, NULL);
-	none = time_samples(prog);
+	none[false] = time_samples(prog, false);
+	none[true] = time_samples(prog, true);
 	print_message("a segment with a sample takes %u ns without rules\n",
-		      none);
+		      none[false]);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const bool is_random = cases[i].is_random;
+
 		use_many(prog, cases[i].format);
-		print_message("with %d rules, %s: %d ns more\n", MANY,
-			      cases[i].what, (int)(time_samples(prog) - none));
+		print_message(
+			"with %d rules, %s: %d ns more\n", MANY, cases[i].what,
+			(int)(time_samples(prog, is_random) - none[is_random]));
 	}
 }
 

@@ -5,7 +5,8 @@
 
 #include "bpf/alert.h"
 #include "bpf/connection.h"
-#include "segment.h"
+
+_Static_assert(ALERT_RULES_MAX == 128, "alert_count_over()");
 
 /* ---- Samples ---------------------------------------------------------------------- */
 
@@ -17,6 +18,44 @@ static __always_inline bool alert_is_over(__u32 sample, __u32 threshold,
 		return baseline && (__u64)sample << ALERT_RATIO_SHIFT >
 					   (__u64)threshold * baseline;
 	return sample > threshold;
+}
+
+/* 0 or 1: whether @a is less than @b; both are less than 2^63. */
+static __always_inline __u64 alert_less(__u64 a, __u64 b)
+{
+	__u64 difference = a - b;
+
+#ifdef __bpf__ /* the compiler would make a branch of it */
+	asm volatile("" : "+r"(difference));
+#endif
+	return difference >> 63;
+}
+
+/*
+ * How many of the increasing @thresholds, which are ALERT_RULES_MAX, the sample is over; ratios are
+ * less than 2^31. No branch depends on the sample: which way a search goes cannot be predicted. The
+ * comparisons of a step do not wait for each other.
+ */
+static __always_inline __u32 alert_count_over(const __u32 *thresholds,
+					      __u32 sample, __u32 baseline,
+					      bool is_ratio)
+{
+	const __u64 value = (__u64)sample << (is_ratio ? ALERT_RATIO_SHIFT : 0);
+	const __u64 times = is_ratio ? baseline : 1;
+	__u64 n = 0, more = 0;
+
+	if (!times)
+		return 0;
+	for (__u32 i = 31; i < 127; i += 32)
+		n += alert_less(thresholds[i] * times, value);
+	n *= 32;
+	for (__u32 i = 7; i < 31; i += 8)
+		more += alert_less(thresholds[n + i] * times, value);
+	n += 8 * more;
+	more = 0;
+	for (__u32 i = 0; i < 8; i++)
+		more += alert_less(thresholds[n + i] * times, value);
+	return n + more;
 }
 
 /* If no rule needed the metric for a while, nothing was kept then: forget the older samples. */

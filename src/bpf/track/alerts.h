@@ -33,19 +33,36 @@ alert_table(const struct noted_segment *noted)
 	return noted && all ? &all->tables[noted->rules & 1] : NULL;
 }
 
+/* Another connection has the place: forget what belongs to the one before. */
+__noinline int alert_begin(__u32 index, __u64 born_ns)
+{
+	struct alert_state *state = bpf_map_lookup_elem(&alert_states, &index);
+
+	VERIFIED_APART(APART_ALERTS, 2);
+	if (!state)
+		return 0;
+	__builtin_memset(state, 0, sizeof(*state));
+	state->born_ns = born_ns;
+	return 0;
+}
+
 /* NULL: there is none, since user space sized the array wrongly. */
+static __always_inline struct alert_state *alert_state_at(__u32 index,
+							  __u64 born_ns)
+{
+	struct alert_state *state = bpf_map_lookup_elem(&alert_states, &index);
+
+	if (state && state->born_ns != born_ns)
+		alert_begin(index, born_ns);
+	return state;
+}
+
+/* Likewise. */
 static __always_inline struct alert_state *alert_state_of(__u32 index)
 {
 	const struct conn_body *body = bpf_map_lookup_elem(&conn_bodies, &index);
-	struct alert_state *state = bpf_map_lookup_elem(&alert_states, &index);
 
-	if (!body || !state)
-		return NULL;
-	if (state->born_ns != body->born_ns) {
-		__builtin_memset(state, 0, sizeof(*state));
-		state->born_ns = body->born_ns;
-	}
-	return state;
+	return body ? alert_state_at(index, body->born_ns) : NULL;
 }
 
 /* ---- A rule that is broken -------------------------------------------------------- */
@@ -93,25 +110,26 @@ static __always_inline struct alert_count *alert_count_of(__u32 cpu_id, __u32 sl
 
 /* False: the reader is late. */
 static __always_inline bool alert_report(const struct noted_segment *noted,
-					 const struct connection *conn,
+					 const struct conn_body *body,
 					 const struct alert_rule *rule)
 {
 	struct alert_event *event =
 		bpf_ringbuf_reserve(&alert_events, sizeof(*event), 0);
+	struct connection conn = { .head = head_at(noted->index) };
 
 	if (!event)
 		return false;
-	event->key = conn->body->key;
+	event->key = body->key;
 	event->time_ns = noted->segment.exact ? noted->segment.exact :
 						noted->segment.now;
-	event->born_ns = conn->body->born_ns;
+	event->born_ns = body->born_ns;
 	event->value = noted->sample.value;
 	event->baseline = noted->sample.baseline;
 	event->hits = noted->sample.hits;
 	event->slot = rule->slot;
 	event->metric = noted->sample.metric;
 	event->dir = noted->sample.dir;
-	event->client = conn_client(conn);
+	event->client = conn.head ? conn_client(&conn) : 0;
 	__builtin_memset(event->reserved, 0, sizeof(event->reserved));
 	event->life = rule->life;
 	bpf_ringbuf_submit(event, 0);
@@ -120,29 +138,20 @@ static __always_inline bool alert_report(const struct noted_segment *noted,
 
 static __always_inline bool is_rule_for(const struct alert_rule *rule,
 					const struct alert_table *table,
-					__u32 index)
+					const struct alert_state *state)
 {
-	const struct alert_state *state;
-
-	if (!rule->filter)
-		return true;
-	state = alert_state_of(index);
-	return state && state->epoch == table->epoch &&
-	       state->verdict >> ((rule->filter - 1) & 63) & 1;
+	return !rule->filter || (state->epoch == table->epoch &&
+				 state->verdict >> ((rule->filter - 1) & 63) & 1);
 }
 
 static __always_inline bool is_rule_broken(const struct alert_rule *rule,
+					   const struct alert_state *state,
 					   struct noted_segment *noted)
 {
 	const struct alert_sample *sample = &noted->sample;
-	const struct alert_state *state;
 
-	noted->sample.hits = 1;
 	if (rule->among <= 1)
 		return true;
-	state = alert_state_of(noted->index);
-	if (!state)
-		return false;
 	noted->sample.hits = alert_hits(state, sample->dir, sample->metric,
 					rule->among, rule->threshold,
 					sample->baseline, sample->is_ratio);
@@ -151,16 +160,15 @@ static __always_inline bool is_rule_broken(const struct alert_rule *rule,
 
 /* The rule has reported the connection. */
 static __always_inline void alert_silence(struct noted_segment *noted,
-					  const struct connection *conn,
+					  struct alert_state *state,
 					  const struct alert_rule *rule)
 {
-	struct alert_state *state = alert_state_of(noted->index);
 	struct alert_hold *hold;
 	__u64 id;
 
-	hold = hold_find(noted, conn->body->born_ns,
-			 rule->slot & (ALERT_SLOTS - 1), &id);
-	if (!hold || !state)
+	hold = hold_find(noted, state->born_ns, rule->slot & (ALERT_SLOTS - 1),
+			 &id);
+	if (!hold)
 		return;
 	hold->until = noted->segment.tick + rule->hold;
 	hold->life = rule->life;
@@ -170,7 +178,7 @@ static __always_inline void alert_silence(struct noted_segment *noted,
 
 /* Ticks for which the rule is silent for the connection; 0: it is not. */
 static __always_inline __s32 alert_silent(struct noted_segment *noted,
-					  const struct connection *conn,
+					  const struct alert_state *state,
 					  const struct alert_rule *rule)
 {
 	const struct alert_hold *hold;
@@ -178,8 +186,8 @@ static __always_inline __s32 alert_silent(struct noted_segment *noted,
 
 	if (!rule->hold || !noted->sample.may_hold)
 		return 0;
-	hold = hold_find(noted, conn->body->born_ns,
-			 rule->slot & (ALERT_SLOTS - 1), &id);
+	hold = hold_find(noted, state->born_ns, rule->slot & (ALERT_SLOTS - 1),
+			 &id);
 	if (!hold || hold->id != id || hold->life != rule->life)
 		return 0;
 	return alert_hold_left(hold, noted->segment.tick);
@@ -209,14 +217,12 @@ note_limited(__u32 cpu_id, const struct noted_segment *noted, __u64 until_ns)
 }
 
 /* What becomes of a sample that broke the rule: as alert_consider() returns it. */
-static __always_inline __s32 rule_broken(__u32 cpu_id,
-					 struct noted_segment *noted,
-					 const struct connection *conn,
-					 const struct alert_rule *rule,
-					 struct alert_limit *limit,
-					 struct alert_count *count)
+static __always_inline __s32 rule_broken(
+	__u32 cpu_id, struct noted_segment *noted, const struct conn_body *body,
+	struct alert_state *state, const struct alert_rule *rule,
+	struct alert_limit *limit, struct alert_count *count)
 {
-	__s32 left = alert_silent(noted, conn, rule);
+	__s32 left = alert_silent(noted, state, rule);
 
 	if (left) {
 		count->held++;
@@ -228,29 +234,31 @@ static __always_inline __s32 rule_broken(__u32 cpu_id,
 		note_limited(cpu_id, noted, limit->next_ns - rule->burst_ns);
 		return RULE_LIMITED;
 	}
-	if (!alert_report(noted, conn, rule)) {
+	if (!alert_report(noted, body, rule)) {
 		count->lost++;
 		return 0;
 	}
 	count->fired++;
 	if (rule->hold)
-		alert_silence(noted, conn, rule);
+		alert_silence(noted, state, rule);
 	return rule->hold;
 }
 
 /*
- * The newest sample, noted->sample, is over the threshold of that rule. Returns the ticks for which
- * the rule is silent for the connection from now on; RULE_LIMITED: it has reached its limit.
+ * The newest sample, noted->sample, is over the threshold of that rule, and the state of the
+ * connection is its own. Returns the ticks for which the rule is silent for the connection from now
+ * on; RULE_LIMITED: it has reached its limit.
  */
 __noinline int alert_consider(__u32 cpu_id, __u32 number)
 {
 	struct noted_segment *noted = noted_of(cpu_id);
 	const struct alert_table *table = alert_table(noted);
-	struct connection conn;
 	const struct alert_rule *rule;
+	const struct conn_body *body;
+	struct alert_state *state;
 	struct alert_count *count;
 	struct alert_limit *limit;
-	__u32 slot;
+	__u32 slot, index;
 
 	VERIFIED_APART(APART_ALERTS, 2);
 	if (!noted || !table)
@@ -259,69 +267,41 @@ __noinline int alert_consider(__u32 cpu_id, __u32 number)
 	slot = rule->slot & (ALERT_SLOTS - 1);
 	count = alert_count_of(cpu_id, slot);
 	limit = bpf_map_lookup_elem(&alert_limits, &slot);
-	if (!connection_at(noted->index, &conn) || !count || !limit)
+	index = noted->index;
+	body = bpf_map_lookup_elem(&conn_bodies, &index);
+	state = bpf_map_lookup_elem(&alert_states, &index);
+	if (!body || !state || !count || !limit)
 		return 0;
+	noted->sample.hits = 1;
 	if (rule->among > 1 || rule->filter) {
-		if (!is_rule_for(rule, table, noted->index) ||
-		    !is_rule_broken(rule, noted))
+		if (!is_rule_for(rule, table, state) ||
+		    !is_rule_broken(rule, state, noted))
 			return 0;
 		count->broken++;
-	} else {
-		noted->sample.hits = 1;
 	}
-	return rule_broken(cpu_id, noted, &conn, rule, limit, count);
+	return rule_broken(cpu_id, noted, body, state, rule, limit, count);
 }
 
-/* ---- Samples ---------------------------------------------------------------------- */
+/* ---- Rules of a kind --------------------------------------------------------------- */
 
-/* Of the rules from @first to @end, the first one that the sample is not over. */
-static __always_inline __u32 alert_search(const struct alert_table *table,
-					  const struct alert_sample *sample,
-					  __u32 first, __u32 end)
+/* The number of the first one of a kind. */
+static __always_inline __u32 alert_first(const struct alert_table *table,
+					 __u32 kind)
 {
-	for (__u32 i = 0; i < 8; i++) { /* 2^7 of them are the most */
-		__u32 middle = (first + end) / 2;
-
-		if (first >= end)
-			break;
-		if (alert_is_over(sample->value,
-				  table->thresholds[middle & (ALERT_RULES_MAX - 1)],
-				  sample->baseline, sample->is_ratio))
-			first = middle + 1;
-		else
-			end = middle;
-	}
-	return first;
+	return kind <= ALERT_KINDS ? table->first[kind] : 0;
 }
 
-/* Where the rules of a kind begin, and where those end that the sample is over. */
-struct alert_range {
-	__u32 first, end;
-};
-
-static __always_inline struct alert_range
-alert_range_of(const struct alert_table *table,
-	       const struct alert_sample *sample, __u32 kind)
-{
-	__u32 first = table->first[kind & (ALERT_KINDS - 1)];
-	__u32 end = table->first[(kind & (ALERT_KINDS - 1)) + 1];
-
-	if (first < end)
-		end = alert_search(table, sample, first, end);
-	return (struct alert_range){ first, end };
-}
-
-/* Whether the sample breaks the first rule of a kind. */
-static __always_inline bool is_any_over(const struct alert_table *table,
+/* How many rules of the kind the sample is over: those that come first. */
+static __always_inline __u32 alert_over(const struct alert_table *table,
 					const struct alert_sample *sample,
 					__u32 kind)
 {
-	__u32 first = table->first[kind & (ALERT_KINDS - 1)];
+	__u32 rules = alert_first(table, kind + 1) - alert_first(table, kind);
+	__u32 over =
+		alert_count_over(table->thresholds[kind & (ALERT_KINDS - 1)],
+				 sample->value, sample->baseline, kind >> 1 & 1);
 
-	return first < table->first[(kind & (ALERT_KINDS - 1)) + 1] &&
-	       alert_is_over(sample->value,
-			     table->thresholds[first & (ALERT_RULES_MAX - 1)],
-			     sample->baseline, sample->is_ratio);
+	return over < rules ? over : rules;
 }
 
 static __always_inline void note_state(struct noted_segment *noted,
@@ -332,28 +312,27 @@ static __always_inline void note_state(struct noted_segment *noted,
 }
 
 /* Rules that need more of a connection than the sample. */
-__noinline int alert_compare(__u32 cpu_id, __u32 kind)
+__noinline int alert_compare_others(__u32 cpu_id, __u32 kind)
 {
 	struct noted_segment *noted = noted_of(cpu_id);
 	const struct alert_table *table = alert_table(noted);
 	struct alert_state *state;
-	struct alert_range range;
+	__u32 first, over;
 
+	VERIFIED_APART(APART_ALERTS, 2);
 	if (!noted || !table)
 		return 0;
-	VERIFIED_APART(APART_ALERTS, 2);
-	range = alert_range_of(table, &noted->sample, kind);
-	if (range.first >= range.end)
-		return 0;
+	over = alert_over(table, &noted->sample, kind);
 	state = alert_state_of(noted->index);
-	if (!state)
+	if (!over || !state)
 		return 0;
 	alert_renew(state, table, noted->sample.dir, noted->sample.metric);
 	note_state(noted, state);
+	first = alert_first(table, kind);
 	for (__u32 i = 0; i < ALERT_RULES_MAX; i++) {
-		if (range.first + i >= range.end)
+		if (i >= over)
 			break;
-		alert_consider(cpu_id, range.first + i);
+		alert_consider(cpu_id, first + i);
 	}
 	return 0;
 }
@@ -377,18 +356,27 @@ static __always_inline bool is_exhausted(const struct alert_exhausted *known,
 	       known->last >= last && noted->segment.now < known->until_ns;
 }
 
+/* NULL: user space sized the array wrongly. */
+static __always_inline struct alert_prefix *
+alert_prefix_of(__u32 cpu_id, const struct alert_table *table, __u32 last)
+{
+	__u32 index = (cpu_id * 2 + (table->number & 1)) * ALERT_RULES_MAX +
+		      (last & (ALERT_RULES_MAX - 1));
+
+	return bpf_map_lookup_elem(&alert_prefixes, &index);
+}
+
 /* Returns the least of what alert_consider() does; RULE_LIMITED: all of them do. */
-static __always_inline __s32 alert_consider_all(__u32 cpu_id,
-						struct alert_range range)
+static __always_inline __s32 alert_consider_all(__u32 cpu_id, __u32 first, __u32 n)
 {
 	__s32 least = 0x7fffffff, most = RULE_LIMITED;
 
 	for (__u32 i = 0; i < ALERT_RULES_MAX; i++) {
 		__s32 one;
 
-		if (range.first + i >= range.end)
+		if (i >= n)
 			break;
-		one = alert_consider(cpu_id, range.first + i);
+		one = alert_consider(cpu_id, first + i);
 		if (one < least)
 			least = one;
 		if (one > most)
@@ -397,10 +385,42 @@ static __always_inline __s32 alert_consider_all(__u32 cpu_id,
 	return least < 0 && most >= 0 ? 0 : least;
 }
 
+/* In an alert_state. */
+static __always_inline __u32 quiet_index(__u32 kind)
+{
+	return kind / 2 & (2 * ALERT_METRICS - 1);
+}
+
 /*
- * Plain rules. As long as all that a sample breaks are silent for its connection, or have reached
- * their limits, a look at one place shows that, and one count stands for all of them.
+ * The sample is over all plain rules of a kind up to one. As long as all of them are silent for its
+ * connection, or have reached their limits, a look at one place shows that, and one count stands for
+ * all. Returns false, and counts nothing: they are to be considered one by one.
  */
+static __always_inline bool count_plain(__u32 cpu_id, struct noted_segment *noted,
+					const struct alert_table *table,
+					const struct alert_state *state,
+					union alert_quiet_word quiet, __u32 last)
+{
+	struct alert_prefix *prefix = alert_prefix_of(cpu_id, table, last);
+	const struct alert_exhausted *exhausted =
+		alert_exhausted_of(cpu_id, &noted->sample);
+
+	if (!prefix || !exhausted)
+		return false;
+	if (is_quiet(quiet, table, last, noted->segment.tick)) {
+		prefix->broken++;
+		prefix->held++;
+		return true;
+	}
+	note_state(noted, state);
+	if (!is_exhausted(exhausted, table, noted, last))
+		return false;
+	prefix->broken++;
+	prefix->limited++;
+	return true;
+}
+
+/* Plain rules. */
 __noinline int alert_compare_plain(__u32 cpu_id, __u32 kind)
 {
 	struct noted_segment *noted = noted_of(cpu_id);
@@ -409,37 +429,28 @@ __noinline int alert_compare_plain(__u32 cpu_id, __u32 kind)
 	union alert_quiet_word quiet;
 	struct alert_prefix *prefix;
 	struct alert_state *state;
-	struct alert_range range;
-	__u32 index, last;
+	__u32 first, over, last;
 	__s32 left;
 
+	VERIFIED_APART(APART_ALERTS, 2);
 	if (!noted || !table)
 		return 0;
-	VERIFIED_APART(APART_ALERTS, 2);
-	range = alert_range_of(table, &noted->sample, kind);
-	if (range.first >= range.end)
+	over = alert_over(table, &noted->sample, kind);
+	if (!over)
 		return 0;
-	last = range.end - 1;
-	index = (cpu_id * 2 + (table->number & 1)) * ALERT_RULES_MAX + last;
-	prefix = bpf_map_lookup_elem(&alert_prefixes, &index);
-	kind = kind / 2 & (2 * ALERT_METRICS - 1);
+	first = alert_first(table, kind);
+	last = first + over - 1;
+	prefix = alert_prefix_of(cpu_id, table, last);
 	exhausted = alert_exhausted_of(cpu_id, &noted->sample);
 	state = alert_state_of(noted->index);
 	if (!prefix || !exhausted || !state)
 		return 0;
+	quiet.word = READ_ONCE(state->quiet[quiet_index(kind)]);
+	if (count_plain(cpu_id, noted, table, state, quiet, last))
+		return 0;
 	prefix->broken++;
-	quiet.word = READ_ONCE(state->quiet[kind]);
-	if (is_quiet(quiet, table, last, noted->segment.tick)) {
-		prefix->held++;
-		return 0;
-	}
-	note_state(noted, state);
-	if (is_exhausted(exhausted, table, noted, last)) {
-		prefix->limited++;
-		return 0;
-	}
 	exhausted->soonest_ns = ~0ULL;
-	left = alert_consider_all(cpu_id, range);
+	left = alert_consider_all(cpu_id, first, over);
 	if (left == RULE_LIMITED) {
 		exhausted->until_ns = exhausted->soonest_ns;
 		exhausted->last = last;
@@ -451,56 +462,82 @@ __noinline int alert_compare_plain(__u32 cpu_id, __u32 kind)
 		.last = last,
 		.serial = left > 0 ? table->serial : 0,
 	};
-	WRITE_ONCE(state->quiet[kind], quiet.word);
+	WRITE_ONCE(state->quiet[quiet_index(kind)], quiet.word);
 	return 0;
 }
 
-/* Compare noted->sample with all rules of its metric, then keep it if one needs that. */
-static __always_inline void alert_sample(__u32 cpu_id,
-					 struct noted_segment *noted,
-					 const struct alert_table *table)
+/* ---- Samples ---------------------------------------------------------------------- */
+
+/* Keep the sample if a rule needs that. */
+static __always_inline void keep_sample(const struct noted_segment *noted,
+					const struct alert_table *table,
+					__u64 born_ns)
 {
-	__u32 metric = noted->sample.metric & (ALERT_METRICS - 1), kind;
+	__u32 metric = noted->sample.metric & (ALERT_METRICS - 1);
 	struct alert_state *state;
 
-	for (__u32 ratio = 0; ratio < 2; ratio++) {
-		if (ratio && !noted->sample.baseline)
-			break;
-		noted->sample.is_ratio = ratio;
-		kind = alert_kind(metric, ratio, false);
-		if (is_any_over(table, &noted->sample, kind))
-			alert_compare(cpu_id, kind);
-		kind = alert_kind(metric, ratio, true);
-		if (is_any_over(table, &noted->sample, kind))
-			alert_compare_plain(cpu_id, kind);
-	}
 	if (!(table->history >> metric & 1))
 		return;
-	state = alert_state_of(noted->index);
+	state = alert_state_at(noted->index, born_ns);
 	if (!state)
 		return;
 	alert_renew(state, table, noted->sample.dir, metric);
 	alert_remember(state, noted->sample.dir, metric, noted->sample.value);
 }
 
-/* Whether there are rules of the metric. */
-static __always_inline bool alert_has(const struct alert_table *table,
-				      enum alert_metric metric)
+/* Compare the sample that alert_take() has left with all rules of its metric. */
+__noinline int alert_compare(__u32 cpu_id)
 {
-	return table->first[alert_kind(metric, false, false)] !=
-	       table->first[alert_kind(metric + 1, false, false)];
+	struct noted_segment *noted = noted_of(cpu_id);
+	const struct alert_table *table = alert_table(noted);
+	const struct conn_body *body;
+	__u32 index, kind;
+
+	VERIFIED_APART(APART_ALERTS, 1);
+	if (!noted || !table)
+		return 0;
+	for (__u32 ratio = 0; ratio < 2; ratio++) {
+		noted->sample.is_ratio = ratio;
+		kind = alert_kind(noted->sample.metric & (ALERT_METRICS - 1),
+				  ratio, false);
+		if (table->kinds >> kind & 1)
+			alert_compare_others(cpu_id, kind);
+		if (table->kinds >> kind & 2)
+			alert_compare_plain(cpu_id, kind + 1);
+	}
+	index = noted->index;
+	body = bpf_map_lookup_elem(&conn_bodies, &index);
+	if (body)
+		keep_sample(noted, table, body->born_ns);
+	return 0;
+}
+
+/* Retransmissions in the window that is over, if that is one of theirs as well. */
+static __always_inline bool take_loss(struct noted_segment *noted,
+				      const struct alert_table *table)
+{
+	__u32 dir = noted->sample.dir & 1;
+	struct connection conn;
+	struct alert_state *state;
+
+	if (!connection_at(noted->index, &conn))
+		return false;
+	state = alert_state_at(noted->index, conn.body->born_ns);
+	if (!state)
+		return false;
+	alert_renew(state, table, dir, ALERT_RETRANSMITS);
+	return alert_loss_sample(&state->loss[dir], &conn, dir,
+				 noted->segment.tick, &noted->sample.value);
 }
 
 /* The value of a sample. False: there is none. */
 static __always_inline bool take_value(struct noted_segment *noted,
 				       const struct alert_table *table,
-				       const struct connection *conn,
-				       __u32 metric)
+				       const struct conn_body *body, __u32 metric)
 {
 	struct alert_sample *sample = &noted->sample;
-	const struct conn_stats *stats = conn->body->stats;
+	const struct conn_stats *stats = body->stats;
 	__u32 dir = noted->dir & 1;
-	struct alert_state *state;
 
 	sample->metric = metric;
 	sample->dir =
@@ -515,28 +552,59 @@ static __always_inline bool take_value(struct noted_segment *noted,
 	} else if (metric == ALERT_RATE) {
 		sample->value = noted->segment.window_bytes;
 	} else {
-		state = alert_state_of(noted->index);
-		if (!state)
-			return false;
-		alert_renew(state, table, dir, metric);
-		return alert_loss_sample(&state->loss[dir], conn, dir,
-					 noted->segment.tick, &sample->value);
+		return take_loss(noted, table);
 	}
 	return true;
 }
 
-/* Take a sample of a metric, as alert_look() says. */
-__noinline int alert_take(__u32 cpu_id, __u32 metric)
+/* Whether the sample is over a rule of the kind. */
+static __always_inline bool is_over_any(const struct alert_table *table,
+					const struct alert_sample *sample,
+					__u32 kind)
 {
-	struct noted_segment *noted = noted_of(cpu_id);
-	const struct alert_table *table = alert_table(noted);
-	struct connection conn;
+	return table->kinds >> kind & 1 &&
+	       alert_is_over(sample->value,
+			     table->thresholds[kind & (ALERT_KINDS - 1)][0],
+			     sample->baseline, kind >> 1 & 1);
+}
 
-	VERIFIED_APART(APART_ALERTS, 2);
-	if (noted && table && connection_at(noted->index, &conn) &&
-	    take_value(noted, table, &conn, metric))
-		alert_sample(cpu_id, noted, table);
-	return 0;
+/* The sample is over plain rules. Returns as count_plain() does. */
+static __always_inline bool count_quickly(__u32 cpu_id,
+					  struct noted_segment *noted,
+					  const struct alert_table *table,
+					  __u32 kind, __u64 born_ns)
+{
+	struct alert_state *state = alert_state_at(noted->index, born_ns);
+	union alert_quiet_word quiet;
+	__u32 last;
+
+	if (!state)
+		return true;
+	noted->sample.is_ratio = kind >> 1 & 1;
+	quiet.word = READ_ONCE(state->quiet[quiet_index(kind)]);
+	last = alert_first(table, kind) - 1 +
+	       alert_over(table, &noted->sample, kind);
+	return count_plain(cpu_id, noted, table, state, quiet, last);
+}
+
+/* Whether the sample is over no rule, or over such that could be counted together. */
+static __always_inline bool is_settled(__u32 cpu_id, struct noted_segment *noted,
+				       const struct alert_table *table,
+				       __u32 metric, __u64 born_ns)
+{
+	__u32 plain = alert_kind(metric, false, true);
+
+	if (is_over_any(table, &noted->sample, alert_kind(metric, false, false)) ||
+	    is_over_any(table, &noted->sample, alert_kind(metric, true, false)))
+		return false;
+	if (is_over_any(table, &noted->sample, alert_kind(metric, true, true))) {
+		if (is_over_any(table, &noted->sample, plain))
+			return false;
+		plain = alert_kind(metric, true, true);
+	} else if (!is_over_any(table, &noted->sample, plain)) {
+		return true;
+	}
+	return count_quickly(cpu_id, noted, table, plain, born_ns);
 }
 
 /*
@@ -544,65 +612,96 @@ __noinline int alert_take(__u32 cpu_id, __u32 metric)
  * these filters.
  */
 static __always_inline bool lacks_verdict(const struct alert_table *table,
-					  const struct noted_segment *noted,
-					  const struct connection *conn)
+					  const struct noted_segment *noted)
 {
 	const struct alert_state *state;
+	struct connection conn;
 
-	if (!table->n_filters || (noted->dir & 1) != conn_client(conn))
+	if (!connection_at(noted->index, &conn) ||
+	    (noted->dir & 1) != conn_client(&conn))
 		return false;
-	state = alert_state_of(noted->index);
+	state = alert_state_at(noted->index, conn.body->born_ns);
 	return state && state->epoch != table->epoch;
 }
 
+/* Of which metrics the segment at hand gave rise to samples: 1 << enum alert_metric. */
+static __always_inline __u32 metrics_of(const struct segment *segment)
+{
+	__u32 taken = segment->taken, metrics = 0;
+
+	if (taken & TAKEN_RTT)
+		metrics |= 1 << ALERT_RTT;
+	if (taken & TAKEN_TURN)
+		metrics |= 1 << ALERT_APP_LATENCY;
+	if (taken & TAKEN_WINDOW)
+		metrics |= 1 << ALERT_RETRANSMITS;
+	if (taken & TAKEN_WINDOW && segment->window_bytes)
+		metrics |= 1 << ALERT_RATE;
+	return metrics;
+}
+
+/* Choose the rules, and the metrics that they are about. */
+static __always_inline void alert_begin_segment(struct noted_segment *noted,
+						const struct alert_tables *all)
+{
+	const struct alert_table *table;
+
+	noted->rules = READ_ONCE(all->active) & 1;
+	table = &all->tables[noted->rules & 1];
+	if (table->n_filters)
+		noted->wants_verdict = lacks_verdict(table, noted);
+	noted->metrics = metrics_of(&noted->segment) & table->metrics;
+}
+
 /*
- * Which metrics there are rules of, and the segment at hand gave rise to samples of, by
- * noted->segment.taken: 1 << enum alert_metric.
+ * Take the samples that the segment at hand gave rise to, by noted->segment.taken, of metrics that
+ * there are rules about. @is_first: none was taken yet. Returns whether noted->sample is one that
+ * alert_compare() is to see before others are taken; false: that was all.
  */
-__noinline int alert_look(__u32 cpu_id)
+__noinline int alert_take(__u32 cpu_id, __u32 is_first)
 {
 	struct noted_segment *noted = noted_of(cpu_id);
 	const struct alert_tables *all = alert_tables_of_all();
 	const struct alert_table *table;
-	struct connection conn;
-	__u32 taken, metrics = 0;
+	const struct conn_body *body;
+	__u32 index;
 
-	VERIFIED_APART(APART_ALERTS, 1);
+	VERIFIED_APART(APART_ALERTS, 2);
 	if (!noted || !all)
-		return 0;
-	noted->rules = READ_ONCE(all->active) & 1;
+		return false;
+	if (is_first)
+		alert_begin_segment(noted, all);
 	table = &all->tables[noted->rules & 1];
-	if (!table->n)
-		return 0;
-	if (table->n_filters && connection_at(noted->index, &conn))
-		noted->wants_verdict = lacks_verdict(table, noted, &conn);
-	taken = noted->segment.taken;
-	if (taken & TAKEN_RTT && alert_has(table, ALERT_RTT))
-		metrics |= 1 << ALERT_RTT;
-	if (taken & TAKEN_TURN && alert_has(table, ALERT_APP_LATENCY))
-		metrics |= 1 << ALERT_APP_LATENCY;
-	if (!(taken & TAKEN_WINDOW))
-		return metrics;
-	if (noted->segment.window_bytes && alert_has(table, ALERT_RATE))
-		metrics |= 1 << ALERT_RATE;
-	if (alert_has(table, ALERT_RETRANSMITS))
-		metrics |= 1 << ALERT_RETRANSMITS;
-	return metrics;
+	index = noted->index;
+	body = bpf_map_lookup_elem(&conn_bodies, &index);
+	if (!body)
+		return false;
+#pragma clang loop unroll(disable)
+	for (__u32 metric = 0; metric < ALERT_METRICS; metric++) {
+		__u32 metrics = noted->metrics;
+
+		if (!(metrics >> metric))
+			break;
+		if (!(metrics >> metric & 1))
+			continue;
+		noted->metrics = metrics & ~(1 << metric);
+		if (!take_value(noted, table, body, metric))
+			continue;
+		if (!is_settled(cpu_id, noted, table, metric, body->born_ns))
+			return true;
+		keep_sample(noted, table, body->born_ns);
+	}
+	return false;
 }
 
 /* Not from within a function: the stack of five in a row is too large. */
 static __always_inline void alert_observe(__u32 cpu_id)
 {
-	int metrics = alert_look(cpu_id);
-
-	if (metrics & 1 << ALERT_RTT)
-		alert_take(cpu_id, ALERT_RTT);
-	if (metrics & 1 << ALERT_APP_LATENCY)
-		alert_take(cpu_id, ALERT_APP_LATENCY);
-	if (metrics & 1 << ALERT_RATE)
-		alert_take(cpu_id, ALERT_RATE);
-	if (metrics & 1 << ALERT_RETRANSMITS)
-		alert_take(cpu_id, ALERT_RETRANSMITS);
+	for (__u32 metric = 0; metric < ALERT_METRICS; metric++) {
+		if (!alert_take(cpu_id, !metric))
+			break;
+		alert_compare(cpu_id);
+	}
 }
 
 #endif

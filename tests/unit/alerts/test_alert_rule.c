@@ -8,6 +8,7 @@
 
 #include "alerts/alert_set.h"
 #include "base/util.h"
+#include "bpf/rtt/alert.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,6 +21,14 @@ static unsigned int seed;
 static uint32_t below(uint32_t n)
 {
 	return (uint32_t)rand_r(&seed) % n;
+}
+
+/* Of any magnitude. */
+static uint32_t random_bits(void)
+{
+	uint64_t bits = (uint64_t)rand_r(&seed) << 16 ^ (uint32_t)rand_r(&seed);
+
+	return (uint32_t)((bits & UINT32_MAX) >> below(33) % 32);
 }
 
 static struct alert_spec parse(const char *text)
@@ -294,14 +303,48 @@ static void rules_are_sorted_by_metric_and_threshold(void **state)
 			assert_non_null(entry);
 			assert_int_equal(entry->spec.metric, kind / 4);
 			assert_int_equal(entry->spec.is_ratio, kind / 2 % 2);
-			assert_int_equal(table.thresholds[i],
-					 table.rules[i].threshold);
+			assert_int_equal(
+				table.thresholds[kind][i - table.first[kind]],
+				table.rules[i].threshold);
 			if (i > table.first[kind])
 				assert_true(table.rules[i - 1].threshold <=
 					    table.rules[i].threshold);
 		}
 	}
 	alert_set_free(set);
+}
+
+/* Of all lengths, with equal thresholds among them, and samples beside those. */
+static void thresholds_are_counted_as_one_by_one(void **state)
+{
+	(void)state;
+	for (int round = 0; round < ROUNDS; round++) {
+		const bool is_ratio = below(2);
+		const uint32_t most = is_ratio ? INT32_MAX : UINT32_MAX;
+		const uint32_t baseline = random_bits(), step = random_bits();
+		uint32_t thresholds[ALERT_RULES_MAX], sample = random_bits();
+		uint32_t n = 0;
+
+		for (uint32_t i = 0; i < ALERT_RULES_MAX; i++) {
+			uint32_t before = i ? thresholds[i - 1] : 0;
+			uint32_t more = below(3) ? below(step % 65536 + 1) : 0;
+
+			thresholds[i] = more < most - before ? before + more :
+							       most;
+		}
+		if (!is_ratio && below(2))
+			sample = thresholds[below(ALERT_RULES_MAX)] + below(2);
+		for (uint32_t i = 0; i < ALERT_RULES_MAX; i++)
+			n += is_ratio ?
+				     baseline &&
+					     sample * 256.0L >
+						     thresholds[i] *
+							     (long double)baseline :
+				     sample > thresholds[i];
+		assert_int_equal(alert_count_over(thresholds, sample, baseline,
+						  is_ratio),
+				 n);
+	}
 }
 
 /* Each count belongs to the rule that was there when it was counted. */
@@ -361,6 +404,7 @@ int main(void)
 		cmocka_unit_test(errors_name_the_place_and_the_word_that_was_meant),
 		cmocka_unit_test(a_wrong_rule_of_a_set_is_named),
 		cmocka_unit_test(rules_are_sorted_by_metric_and_threshold),
+		cmocka_unit_test(thresholds_are_counted_as_one_by_one),
 		cmocka_unit_test(rules_keep_their_counts_through_random_changes),
 	};
 
