@@ -11,6 +11,7 @@
 
 #include "acks.h"
 #include "data.h"
+#include "rate.h"
 #include "turns.h"
 
 enum { SYN_RETRY_BYTES = 1 << 20 };
@@ -89,37 +90,20 @@ static __always_inline void data_advance(const struct connection *conn, int dir,
 	stats->data_next = next;
 }
 
-/* Returns the bytes of data of a window. */
-static __always_inline __u32 rate_observe(const struct connection *conn, int dir)
-{
-	__u32 next = conn->head->sides[dir].next -
-		     !!(conn->head->state[dir] & CONN_FIN);
-	struct conn_rate *rate = &conn->rates->sides[dir];
-	__u32 bytes = next - rate->window_next;
-
-	if (bytes > rate->peak_bytes)
-		rate->peak_bytes = bytes;
-	if ((next ^ rate->window_next) >> 28)
-		data_advance(conn, dir, next);
-	rate->window_next = next;
-	conn->head->state[dir] &= ~CONN_MOVED;
-	return bytes;
-}
-
 /* The window of the rate is over. Returns whether it began in an earlier unit of ages. */
 static __always_inline bool window_end(const struct connection *conn, int dir,
 				       struct segment *segment)
 {
-	struct conn_side *side = &conn->head->sides[dir];
-	__u32 began = side->window_end - CONN_RATE_WINDOW;
+	struct conn_rate *rate = &conn->rates->sides[dir];
 
 	segment->taken |= TAKEN_WINDOW;
 	segment->window_bytes = 0;
-	if (conn->head->state[dir] & CONN_MOVED)
-		segment->window_bytes = rate_observe(conn, dir);
-	side->window_end = segment->tick + CONN_RATE_WINDOW;
-	timers_follow(conn, dir);
-	return (began ^ segment->tick) >> (CONN_AGE_SHIFT - CONN_TICK_SHIFT);
+	if (conn->head->state[dir] & CONN_MOVED) {
+		if (is_data_far(conn->head, rate, dir))
+			data_advance(conn, dir, data_end(conn->head, dir));
+		segment->window_bytes = rate_observe(conn->head, rate, dir);
+	}
+	return window_begin(conn->head, dir, segment->tick);
 }
 
 /* What of the states decides about the class. */
@@ -178,7 +162,7 @@ static __always_inline bool connection_observe(const struct connection *conn,
 		data_first(conn, dir, segment);
 		segment->taken |= TAKEN_FIRST;
 	}
-	if (seq_diff(segment->tick, conn->head->sides[dir].window_end) >= 0)
+	if (is_window_over(&conn->head->sides[dir], segment->tick))
 		is_older = window_end(conn, dir, segment);
 	if (segment->flags & TCP_ACK)
 		ack_observe(conn, dir, segment);

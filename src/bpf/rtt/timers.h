@@ -115,11 +115,11 @@ static __always_inline __u64 timers_end(const struct connection *conn, int dir,
 }
 
 /* While there are none, `awaited` has to stay near what is acknowledged: numbers wrap. */
-static __always_inline void timers_follow(const struct connection *conn, int dir)
+static __always_inline void timers_follow(struct conn_head *head, int dir)
 {
-	struct conn_side *acker = &conn->head->sides[dir];
+	struct conn_side *acker = &head->sides[dir];
 
-	if (timers_armed(&conn->head->sides[!dir], acker) <= 0)
+	if (timers_armed(&head->sides[!dir], acker) <= 0)
 		acker->awaited = acker->acked;
 }
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Nearly all segments belong to an open connection, come in order, and neither begin nor end a
- * timer. They change the head of its entry alone. usual_observe() does the same as
- * connection_observe() would, in half of the time. Pure: the same header builds for the host.
+ * timer. They change the head of its entry alone, and its rate once a window of that is over.
+ * usual_observe() does the same as connection_observe() would, in half of the time. Pure: the
+ * same header builds for the host.
  */
 #ifndef NETOBS_BPF_RTT_USUAL_H
 #define NETOBS_BPF_RTT_USUAL_H
 
 #include "acks.h"
+#include "rate.h"
 
 enum {
 	USUAL_FLAGS = TCP_FIN | TCP_SYN | TCP_RST | TCP_ACK,
@@ -61,30 +63,58 @@ static __always_inline bool is_usual_data(const struct conn_head *head, int dir,
 		  timers_are_due(side, &head->sides[!dir], segment->now)));
 }
 
-/* @hook: of enum conn_state, where it came. False: nothing has changed. */
-static __always_inline bool usual_observe(struct conn_head *head, int dir,
-					  const struct segment *segment,
-					  __u16 hook)
+enum usual {
+	UNUSUAL, /* nothing has changed */
+	USUAL,
+	USUAL_AGED, /* and its age may be another one */
+};
+
+/* @rate: of the direction, if the window is over. False: its end changes more than that. */
+static __always_inline bool is_usual_window(const struct conn_head *head,
+					    int dir, const struct conn_rate *rate)
+{
+	return !rate || !(head->state[dir] & CONN_MOVED) ||
+	       !is_data_far(head, rate, dir);
+}
+
+static __always_inline bool usual_window_end(struct conn_head *head, int dir,
+					     struct conn_rate *rate, __u32 tick)
+{
+	if (head->state[dir] & CONN_MOVED)
+		rate_observe(head, rate, dir);
+	return window_begin(head, dir, tick);
+}
+
+/*
+ * @rate: of the direction, if the window is over; else NULL. @hook: of enum conn_state, where the
+ * segment came.
+ */
+static __always_inline enum usual usual_observe(struct conn_head *head,
+						struct conn_rate *rate, int dir,
+						const struct segment *segment,
+						__u16 hook)
 {
 	struct conn_side *side = &head->sides[dir];
+	bool is_aged = false;
 
 	/* Computed once, and not again for each member. */
 	asm volatile("" : "+r"(side));
 	if (!is_usual_state(head, dir, segment, hook) ||
 	    (!segment->window && side->window) ||
-	    seq_diff(segment->tick, side->window_end) >= 0 ||
-	    !is_usual_ack(side, &head->sides[!dir], segment))
-		return false;
+	    !is_usual_ack(side, &head->sides[!dir], segment) ||
+	    (segment->len && !is_usual_data(head, dir, segment)) ||
+	    !is_usual_window(head, dir, rate))
+		return UNUSUAL;
+	if (rate)
+		is_aged = usual_window_end(head, dir, rate, segment->tick);
 	if (segment->len) {
-		if (!is_usual_data(head, dir, segment))
-			return false;
 		side->next = segment->seq + segment->len;
 		head->state[dir] = (head->state[dir] | CONN_MOVED) &
 				   ~CONN_DATA_TIMED;
 	}
 	side->acked = segment->ack;
 	side->window = segment->window;
-	return true;
+	return is_aged ? USUAL_AGED : USUAL;
 }
 
 #endif

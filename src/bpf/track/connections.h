@@ -162,19 +162,46 @@ static __always_inline void note_segment(struct run *run,
 	note(noted, dir, ECHO_NONE, &hash, run->now);
 }
 
-/* False: it is not usual. */
-static __always_inline bool show_usual(struct conn_head *head,
+/* Another class, or another second. */
+static __always_inline void connection_age(const struct connection *conn,
+					   __u32 index, __u64 now)
+{
+	__u32 bucket_index = index / CONN_WAYS;
+	struct conn_bucket *bucket =
+		bpf_map_lookup_elem(&conn_buckets, &bucket_index);
+
+	if (bucket)
+		bucket->ages[index & (CONN_WAYS - 1)] =
+			conn_age(conn_class(conn), now);
+}
+
+/* @hint: where the head is, and the direction. False: the segment is not usual. */
+static __always_inline bool show_usual(struct conn_head *head, __u64 hint,
 				       const struct noted_segment *noted,
 				       const struct __sk_buff *skb,
-				       const struct packet *pkt, __u32 dir,
-				       __u64 now)
+				       const struct packet *pkt, __u64 now)
 {
 	struct segment segment = { .len = noted->segment.len };
+	__u32 index = conn_hint_index(hint), dir = conn_hint_dir(hint);
+	const struct connection conn = { .head = head };
+	struct conn_rate *rate = NULL;
+	enum usual usual;
 
 	if (!segment_read(&segment, skb, pkt, true))
 		return false;
 	segment_set_time(&segment, noted, now);
-	return usual_observe(head, dir, &segment, hook_of(pkt));
+	if (is_window_over(&head->sides[dir], segment.tick)) {
+		struct conn_rates *rates =
+			bpf_map_lookup_elem(&conn_rates, &index);
+
+		if (config_alerts || !rates) /* rules are about what came in it */
+			return false;
+		rate = &rates->sides[dir];
+	}
+	usual = usual_observe(head, rate, dir, &segment, hook_of(pkt));
+	if (usual == USUAL_AGED)
+		connection_age(&conn, index, now);
+	return usual != UNUSUAL;
 }
 
 static __always_inline struct conn_hash plain_hash(const struct packet *pkt,
@@ -200,13 +227,12 @@ static __always_inline struct conn_head *hinted_head(__u64 hint)
 }
 
 /*
- * NULL: it is not at its first place, and there is no hint. The version is read before the check:
- * if another connection takes the place meanwhile, it is too old.
+ * NULL: it is not at that place, and there is no hint. The version is read before the check: if
+ * another connection takes the place meanwhile, it is too old.
  */
-static __always_inline struct conn_head *first_head(const struct conn_hash *hash,
-						    __u32 dir, __u64 *ret_hint)
+static __always_inline struct conn_head *
+head_of(const struct conn_hash *hash, __u32 index, __u32 dir, __u64 *ret_hint)
 {
-	__u32 index = index_of(hash);
 	struct conn_head *head = head_at(index);
 	__u16 version;
 
@@ -218,6 +244,27 @@ static __always_inline struct conn_head *first_head(const struct conn_hash *hash
 		return NULL;
 	*ret_hint = conn_hint(hash->check, version, index, dir);
 	return head;
+}
+
+/* NULL: it is nowhere in its bucket. */
+static __always_inline struct conn_head *find_head(const struct conn_hash *hash,
+						   __u32 dir, __u64 *ret_hint,
+						   struct conn_choice *choice)
+{
+	__u32 bucket_index = bucket_of(hash->place), way;
+	struct conn_head *head = head_of(hash, index_of(hash), dir, ret_hint);
+	const struct conn_bucket *bucket;
+
+	if (head)
+		return head;
+	bucket = bpf_map_lookup_elem(&conn_buckets, &bucket_index);
+	if (!bucket)
+		return NULL;
+	conn_find(bucket, conn_tag(hash->place), choice);
+	way = READ_ONCE(choice->way);
+	return way < CONN_WAYS ? head_of(hash, bucket_index * CONN_WAYS + way,
+					 dir, ret_hint) :
+				 NULL;
 }
 
 /*
@@ -241,15 +288,18 @@ static __noinline __u64 track_plain(struct __sk_buff *skb,
 		if (dir < 0)
 			return 0;
 		hash = plain_hash(pkt, dir);
-		head = first_head(&hash, dir & 1, &hint);
+		head = find_head(&hash, dir & 1, &hint, &noted->choice);
 	}
 	if (config_rtt == RTT_RING && head &&
-	    show_usual(head, noted, skb, pkt, dir & 1, now))
+	    show_usual(head, hint, noted, skb, pkt, now))
 		return hint;
 	if (is_hinted)
 		hash = plain_hash(pkt, dir);
-	if (segment_read(&noted->segment, skb, pkt, true))
+	if (segment_read(&noted->segment, skb, pkt, true)) {
 		note(noted, dir, ECHO_NONE, &hash, now);
+		if (head)
+			noted->index = conn_hint_index(hint);
+	}
 	return hint;
 }
 
@@ -471,19 +521,6 @@ __noinline int connection_restart(__u32 index, __u64 now)
 	asm volatile("" ::: "memory");
 	WRITE_ONCE(conn.head->version, version_after(version));
 	return 0;
-}
-
-/* Another class, or another second. */
-static __always_inline void connection_age(const struct connection *conn,
-					   __u32 index, __u64 now)
-{
-	__u32 bucket_index = index / CONN_WAYS;
-	struct conn_bucket *bucket =
-		bpf_map_lookup_elem(&conn_buckets, &bucket_index);
-
-	if (bucket)
-		bucket->ages[index & (CONN_WAYS - 1)] =
-			conn_age(conn_class(conn), now);
 }
 
 /* Loopback and hairpins show each segment on its way out and on its way in. */

@@ -68,7 +68,8 @@ static void draw_side(struct conn_side *side, uint32_t next, uint32_t acked,
 	side->acked = near(acked);
 	side->awaited = near(acked + 2);
 	side->due = near((uint32_t)(now >> CONN_DUE_SHIFT) + below(3));
-	side->window_end = near((uint32_t)(now >> CONN_TICK_SHIFT) + 3);
+	side->window_end = near((uint32_t)(now >> CONN_TICK_SHIFT)) +
+			   below(CONN_RATE_WINDOW) - below(3 * CONN_RATE_WINDOW);
 	side->window = below(3);
 	side->head = below(4) ? 5 : (uint8_t)(3 + below(5));
 	side->tail = 5;
@@ -83,6 +84,7 @@ static void draw_entry(struct entry *entry, const uint32_t next[2], uint64_t now
 	entry->head.opener = below(CONN_NEITHER + 1);
 	for (int dir = 0; dir < 2; dir++) {
 		entry->head.state[dir] = draw_state();
+		entry->rates.sides[dir].window_next = near(next[dir]);
 		draw_side(&entry->head.sides[dir], next[dir], next[!dir], now);
 	}
 }
@@ -115,7 +117,7 @@ static struct connection connection_of(struct entry *entry)
 
 /* Nothing of it but what it changed may be different from what the other one does. */
 static void compare(struct entry *usual, const struct entry *before, int dir,
-		    const struct segment *segment)
+		    const struct segment *segment, bool is_aged)
 {
 	struct entry whole = *before;
 	const struct connection conn = connection_of(&whole);
@@ -124,17 +126,27 @@ static void compare(struct entry *usual, const struct entry *before, int dir,
 	assert_false(is_another(&conn, dir, segment));
 	assert_false(stamps_are_needed(&before->head, dir, segment) &&
 		     segment->len);
-	assert_false(connection_observe(&conn, dir, &shown));
+	assert_int_equal(connection_observe(&conn, dir, &shown), is_aged);
 	assert_memory_equal(usual, &whole, sizeof(whole));
-	assert_int_equal(shown.taken, 0);
+	assert_int_equal(shown.taken & ~TAKEN_WINDOW, 0);
 	assert_int_equal(shown.exact, 0);
 	assert_true(before->head.state[dir] & CONN_INGRESS);
 	assert_false(before->head.version & 1);
 }
 
+static enum usual observe(struct entry *entry, int dir,
+			  const struct segment *segment)
+{
+	struct conn_rate *rate = &entry->rates.sides[dir];
+
+	if (!is_window_over(&entry->head.sides[dir], segment->tick))
+		rate = NULL;
+	return usual_observe(&entry->head, rate, dir, segment, CONN_INGRESS);
+}
+
 static void a_usual_segment_does_what_any_does(void **state)
 {
-	uint32_t usual = 0, with_data = 0;
+	uint32_t usual = 0, with_data = 0, windows = 0, aged = 0;
 
 	(void)state;
 	srand48(test_seed());
@@ -144,21 +156,28 @@ static void a_usual_segment_does_what_any_does(void **state)
 		int dir = (int)below(2);
 		struct segment segment = draw_segment(next[dir], next[!dir], now);
 		struct entry entry, before;
+		enum usual outcome;
 
 		draw_entry(&entry, next, now);
 		before = entry;
-		if (!usual_observe(&entry.head, dir, &segment, CONN_INGRESS)) {
+		outcome = observe(&entry, dir, &segment);
+		if (outcome == UNUSUAL) {
 			assert_memory_equal(&entry, &before, sizeof(entry));
 			continue;
 		}
-		compare(&entry, &before, dir, &segment);
+		compare(&entry, &before, dir, &segment, outcome == USUAL_AGED);
 		usual++;
 		with_data += segment.len > 0;
+		windows += is_window_over(&before.head.sides[dir], segment.tick);
+		aged += outcome == USUAL_AGED;
 	}
-	print_message("%u of %d were usual, %u had data\n", usual, CASES,
-		      with_data);
+	print_message("%u of %d were usual: %u had data, %u ended a window, "
+		      "%u changed the age\n",
+		      usual, CASES, with_data, windows, aged);
 	assert_true(with_data > CASES / 200);
 	assert_true(usual - with_data > CASES / 200);
+	assert_true(windows > CASES / 200);
+	assert_true(aged > CASES / 2000);
 }
 
 int main(void)
