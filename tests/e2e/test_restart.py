@@ -98,16 +98,8 @@ class RestartTest(PersistentTest):
         os.close(fd)
 
     def flood(self, flows):
-        """Which has begun, however busy this host is."""
-        before = self.sent()
-        flood = traffic.start_flood(self.lab, self.a, "eth0", "--flows", flows,
-                                    "--rate", RATE, "--dest", self.B4)
-        lab.wait_for(lambda: self.sent() > before + 100, "the flood")
-        return flood
-
-    def sent(self):
-        link, = json.loads(self.a.ip("-j", "-s", "link", "show", "dev", "eth0"))
-        return link["stats64"]["tx"]["packets"]
+        return traffic.begin_flood(self.lab, self.a, "eth0", "--flows", flows,
+                                   "--rate", RATE, "--dest", self.B4)
 
     def restart_in_a_flood(self, *parts, **options):
         self.begin(*parts, **options)

@@ -119,7 +119,7 @@ class Rules(ExactTest):
                  ("accept not udp", "accept udp", "default reject"))
         self.write(*lists[0])
         run = self.observe(*arguments)
-        flood = traffic.start_flood(self.lab, self.a, "eth0", "--flows", 5000,
+        flood = traffic.begin_flood(self.lab, self.a, "eth0", "--flows", 5000,
                                     "--rate", RATE, "--dest", self.B4)
         for i in range(1, REPLACEMENTS + 1):
             self.replace(run, *lists[i % 2])

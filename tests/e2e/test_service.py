@@ -327,7 +327,7 @@ class Service(ServiceTest):
         )
         shapes[0]()
         self.start()
-        flood = traffic.start_flood(self.lab, self.a, "eth0", "--flows", 5000,
+        flood = traffic.begin_flood(self.lab, self.a, "eth0", "--flows", 5000,
                                     "--rate", RATE, "--dest", self.B4)
         for i in range(1, RELOADS + 1):
             shapes[i % len(shapes)]()

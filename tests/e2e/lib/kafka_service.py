@@ -35,7 +35,7 @@ class KafkaServiceTest(PersistentTest):
         self.start(release=True)
 
     def flood(self):
-        self.flow_generator = traffic.start_flood(
+        self.flow_generator = traffic.begin_flood(
             self.lab, self.a, "eth0", "--flows", FLOWS, "--rate", RATE, "--dest", self.B4,
             enter=traffic.hurry)
 

@@ -40,7 +40,7 @@ class KilledServiceTest(PersistentTest):
     def end_in_a_flood(self, flows, ends):
         """@ends: what ends each process. The packets that were sent."""
         self.begin()
-        flood = traffic.start_flood(self.lab, self.a, "eth0", "--flows", flows, "--rate", RATE,
+        flood = traffic.begin_flood(self.lab, self.a, "eth0", "--flows", flows, "--rate", RATE,
                                     "--dest", self.B4, "--cpus", traffic.two_cpus(),
                                     enter=traffic.hurry)
         for end in ends:

@@ -122,6 +122,17 @@ def start_flood(where, ns, interface, *arguments, **options):
                        *arguments, ns=ns, stdout=subprocess.PIPE, **options)
 
 
+def begin_flood(where, ns, interface, *arguments, **options):
+    """start_flood(), of which packets are sent, however busy this host is."""
+    def sent():
+        return ns.counters(interface)["tx"]["packets"]
+
+    before = sent()
+    process = start_flood(where, ns, interface, *arguments, **options)
+    lab.wait_for(lambda: sent() > before + 100, "the flood")
+    return process
+
+
 def flood(where, ns, interface, *arguments):
     """flowgen to its end; what it sent."""
     process = start_flood(where, ns, interface, *arguments)
