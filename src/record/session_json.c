@@ -80,6 +80,17 @@ static void add_ms(struct json *json, const char *key, int64_t ns)
 	json_i64(json, ns / NSEC_PER_MSEC);
 }
 
+/* A record from elsewhere may have any times: the longest duration there is, if it does not fit. */
+static int64_t lasted_ns(const struct netobs_session *session)
+{
+	int64_t ns;
+
+	if (__builtin_sub_overflow(session->end_ns, session->start_ns, &ns))
+		return session->end_ns < session->start_ns ? INT64_MIN :
+							     INT64_MAX;
+	return ns;
+}
+
 static void add_connection(struct json *json, const struct netobs_session *session)
 {
 	add_address(json, "SrcAddr", session->local_addr);
@@ -89,7 +100,7 @@ static void add_connection(struct json *json, const struct netobs_session *sessi
 	json_key_u64(json, "Proto", session->protocol);
 	if (session->record.has & NETOBS_SESSION_HAS_START) {
 		add_ms(json, "TimeFlowStartMs", session->start_ns);
-		add_ms(json, "DurationMs", session->end_ns - session->start_ns);
+		add_ms(json, "DurationMs", lasted_ns(session));
 	}
 	add_ms(json, "TimeFlowEndMs", session->end_ns);
 	if (session->opened < ARRAY_SIZE(opened_names))

@@ -2,9 +2,11 @@
 /* Sessions as JSON, and packed. */
 #include "lib_test.h"
 
+#include "base/util.h"
 #include "record/any.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct netobs_session make_session(void)
@@ -82,6 +84,35 @@ static void values_without_a_name_are_left_out(void **state)
 	assert_non_null(strstr(text, "\"Pid\":0"));
 }
 
+/* Of records from elsewhere, as from a spool or a caller. */
+static void durations_of_any_times_fit(void **state)
+{
+	static const int64_t times[] = {
+		INT64_MIN, INT64_MIN + 1,	-2000000,      -1,	  0,
+		1999999,   1700000000123456789, INT64_MAX - 1, INT64_MAX,
+	};
+	struct netobs_session session = make_session();
+	char text[2048], wanted[64];
+
+	(void)state;
+	session.record.has = NETOBS_SESSION_HAS_START;
+	for (size_t i = 0; i < ARRAY_SIZE(times) * ARRAY_SIZE(times); i++) {
+		__int128 ns;
+
+		session.start_ns = times[i / ARRAY_SIZE(times)];
+		session.end_ns = times[i % ARRAY_SIZE(times)];
+		ns = (__int128)session.end_ns - session.start_ns;
+		ns = ns > INT64_MAX ? INT64_MAX :
+		     ns < INT64_MIN ? INT64_MIN :
+				      ns;
+		snprintf(wanted, sizeof(wanted), "\"DurationMs\":%lld,",
+			 (long long)(ns / 1000000));
+		assert_true(netobs_record_json(&session.record, text,
+					       sizeof(text)) > 0);
+		assert_non_null(strstr(text, wanted));
+	}
+}
+
 static void it_is_unpacked_as_it_was_packed(void **state)
 {
 	struct netobs_session session = make_session();
@@ -104,6 +135,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_known_is_left_out),
 		cmocka_unit_test(the_longest_one_fits),
 		cmocka_unit_test(values_without_a_name_are_left_out),
+		cmocka_unit_test(durations_of_any_times_fit),
 		cmocka_unit_test(it_is_unpacked_as_it_was_packed),
 	};
 
