@@ -356,7 +356,7 @@ static inline __u32 outcome_index(__u32 generation, __u32 is_egress,
 
 /* Of a CPU and an interface. */
 struct outcome_slot {
-	__u64 origin; /* 0: free */
+	__u64 origin; /* 0: free. With OUTCOME_LEAVING, no program finds it any more */
 	struct count counts[OUTCOME_COUNTS];
 };
 
@@ -365,6 +365,9 @@ struct outcome_slot {
  * them is a slot for all that find none.
  */
 enum { OUTCOME_PLACES = 512, OUTCOME_SLOTS, OUTCOME_LOOKS = 8 };
+
+/* The interface was gone when a generation was taken: a bit for each of the two. */
+#define OUTCOME_LEAVING (1ULL << 62)
 
 static inline __u32 outcome_place(__u64 origin, __u32 look)
 {

@@ -15,6 +15,17 @@ static bool is_empty(const struct outcome_slot *slot)
 	return !memcmp(slot->counts, zeroes, sizeof(zeroes));
 }
 
+/*
+ * The interface is gone, and the slot is empty. Programs that have found it may still count in it, in
+ * the other generation: so it is given up first, and is free once that has been taken.
+ */
+static uint64_t next_origin(uint64_t origin, uint32_t generation)
+{
+	if (origin & OUTCOME_LEAVING << !generation)
+		return 0;
+	return origin | OUTCOME_LEAVING << generation;
+}
+
 /* Programs write to the other generation meanwhile, and take slots that are free. */
 static void take_slot(struct outcome_slot *slot, uint32_t generation,
 		      outcomes_fn *take, void *ctx)
@@ -26,8 +37,9 @@ static void take_slot(struct outcome_slot *slot, uint32_t generation,
 			     (void *)counts);
 
 	memset(counts, 0, 2 * sizeof(*counts));
-	if (!is_there && is_empty(slot))
-		__atomic_store_n(&slot->origin, 0, __ATOMIC_RELEASE);
+	if (origin && (!is_there || origin >= OUTCOME_LEAVING) && is_empty(slot))
+		__atomic_store_n(&slot->origin, next_origin(origin, generation),
+				 __ATOMIC_RELEASE);
 }
 
 int outcomes_take(const struct store *store, uint32_t generation,

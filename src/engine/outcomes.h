@@ -10,7 +10,7 @@
  *
  * @param ifindex  0: of interfaces that found no slot
  * @param counts   [enum netobs_direction][enum outcome_kind, those that programs count]
- * @return whether the interface is there; else its slot is another's once it is empty
+ * @return whether the interface is there; else its slot is another's later
  */
 typedef bool outcomes_fn(void *ctx, uint16_t netns, uint32_t ifindex,
 			 const struct count counts[2][OUTCOMES_COUNTED]);
