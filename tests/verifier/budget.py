@@ -31,7 +31,7 @@ class Cost:
 
     def line(self):
         kernel = ".".join(map(str, self.kernel))
-        return (f"{kernel:<6} {self.clang:<3} {self.program:<22} "
+        return (f"{kernel:<6} {self.clang:<3} {self.program:<24} "
                 f"{self.instructions:>7} {self.stack:>4}\n")
 
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * verifier OBJECT...: what the kernel's verifier says of each program, a line
- * each: OBJECT/PROGRAM, instructions that it walked, bytes of stack.
+ * each: OBJECT/PROGRAM, instructions that it walked, bytes of stack. Those with
+ * features that are off at first follow once more, with these, as OBJECT+all.
  */
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <libgen.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,18 +42,75 @@ static long stack_depth(const char *log)
 	return sum;
 }
 
-static bool report(const char *object, const struct bpf_program *program,
-		   const char *log)
+/* ---- Features -------------------------------------------------------------------- */
+
+/*
+ * The verifier does not follow what these turn off. Not config_is_filtered: the code of filters is
+ * generated, and what stands in for it rejects all packets.
+ */
+static const struct knob {
+	const char *name;
+	uint8_t value;
+} knobs[] = {
+	{ "config_has_rules", 1 }, { "config_is_sampled", 1 },
+	{ "config_lanes", 4 },	   { "config_rtt", 1 },
+	{ "config_alerts", 1 },
+};
+
+static bool set_knob(const struct btf *btf, const struct btf_type *constants,
+		     uint8_t *bytes, const struct knob *knob)
+{
+	const struct btf_var_secinfo *variable = btf_var_secinfos(constants);
+
+	for (int i = 0; i < btf_vlen(constants); i++, variable++) {
+		const struct btf_type *type =
+			btf__type_by_id(btf, variable->type);
+
+		if (strcmp(btf__name_by_offset(btf, type->name_off), knob->name))
+			continue;
+		memset(bytes + variable->offset, 0, variable->size);
+		memcpy(bytes + variable->offset, &knob->value, 1);
+		return true;
+	}
+	return false;
+}
+
+/* Returns whether it has all of them; else none is set, or it is not to be loaded. */
+static bool set_knobs(struct bpf_object *object)
+{
+	const struct btf *btf = bpf_object__btf(object);
+	struct bpf_map *map = bpf_object__find_map_by_name(object, ".rodata");
+	int id = btf ? btf__find_by_name_kind(btf, ".rodata", BTF_KIND_DATASEC) :
+		       -1;
+	uint8_t *bytes;
+	size_t size;
+
+	bytes = map ? (void *)bpf_map__initial_value(map, &size) : NULL;
+	if (!bytes || id < 0)
+		return false;
+	for (size_t i = 0; i < sizeof(knobs) / sizeof(*knobs); i++)
+		if (!set_knob(btf, btf__type_by_id(btf, (uint32_t)id), bytes,
+			      &knobs[i]))
+			return false;
+	return true;
+}
+
+/* ---- What it says ---------------------------------------------------------------- */
+
+/* @name: of the object's file */
+static bool report(const char *name, bool has_all,
+		   const struct bpf_program *program, const char *log)
 {
 	long instructions = processed(log);
 	long stack = stack_depth(log);
 
 	if (instructions < 0 || stack < 0) {
-		fprintf(stderr, "%s: the kernel did not say: %s\n", object, log);
+		fprintf(stderr, "%s: the kernel did not say: %s\n", name, log);
 		return false;
 	}
-	printf("%.*s/%s %ld %ld\n", (int)strcspn(object, "."), object,
-	       bpf_program__name(program), instructions, stack);
+	printf("%.*s%s/%s %ld %ld\n", (int)strcspn(name, "."), name,
+	       has_all ? "+all" : "", bpf_program__name(program), instructions,
+	       stack);
 	return true;
 }
 
@@ -61,18 +121,18 @@ static bool is_optional(const char *name)
 }
 
 /* libbpf prints what the verifier says about programs that have no log of their own. */
-static void explain_refusal(const char *path)
+static void explain_refusal(const char *path, bool has_all)
 {
 	struct bpf_object *object = bpf_object__open_file(path, NULL);
 
-	if (object)
+	if (object && (!has_all || set_knobs(object)))
 		bpf_object__load(object);
 	bpf_object__close(object);
 }
 
 /* Each program has a log of its own: @logs holds LOG_SIZE bytes for each. */
 static bool load_object(struct bpf_object *object, const char *path,
-			const char *name, char *logs)
+			bool has_all, const char *name, char *logs)
 {
 	struct bpf_program *program;
 	bool good = true;
@@ -84,19 +144,20 @@ static bool load_object(struct bpf_object *object, const char *path,
 		log += LOG_SIZE;
 	}
 	if (bpf_object__load(object) < 0) {
-		fprintf(stderr, "%s: the kernel refuses it\n", name);
-		explain_refusal(path);
+		fprintf(stderr, "%s: the kernel refuses it%s\n", name,
+			has_all ? " with all features" : "");
+		explain_refusal(path, has_all);
 		return is_optional(name);
 	}
 	log = logs;
 	bpf_object__for_each_program(program, object) {
-		good = report(name, program, log) && good;
+		good = report(name, has_all, program, log) && good;
 		log += LOG_SIZE;
 	}
 	return good;
 }
 
-static bool load(char *path)
+static bool load(char *path, bool has_all)
 {
 	struct bpf_object *object = bpf_object__open_file(path, NULL);
 	struct bpf_program *program;
@@ -106,10 +167,14 @@ static bool load(char *path)
 
 	if (!object)
 		return false;
+	if (has_all && !set_knobs(object)) {
+		bpf_object__close(object);
+		return true;
+	}
 	bpf_object__for_each_program(program, object)
 		n++;
 	logs = calloc(n + 1, LOG_SIZE);
-	good = logs && load_object(object, path, basename(path), logs);
+	good = logs && load_object(object, path, has_all, basename(path), logs);
 	bpf_object__close(object);
 	free(logs);
 	return good;
@@ -120,6 +185,6 @@ int main(int argc, char **argv)
 	bool good = argc > 1;
 
 	for (int i = 1; i < argc; i++)
-		good = load(argv[i]) && good;
+		good = load(argv[i], false) && load(argv[i], true) && good;
 	return good ? 0 : 1;
 }
