@@ -65,6 +65,7 @@ class JsonNet(kills.KillsTest):
         self.feed(self.spec(), "--rate", 20_000, "--records", 20_000,
                   "--drain", 100)
         stats = self.end()
+        server.read_all()
         self.assertEqual(20_000, stats["delivered"]["records"])
         self.assertEqual({n: 1 for n in range(20_000)}, server.numbers())
 

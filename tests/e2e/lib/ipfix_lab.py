@@ -76,7 +76,7 @@ class Server:
         self.reads = threading.Event()
         if reads:
             self.reads.set()
-        self.streams, self.sockets = [], []
+        self.streams, self.sockets, self.readers = [], [], []
         with ns:
             self.listener = socket.socket()
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -97,8 +97,9 @@ class Server:
                 peer, _ = self.listener.accept()
             except OSError:
                 return
-            threading.Thread(target=self.serve, args=(peer,),
-                             daemon=True).start()
+            self.readers.append(threading.Thread(target=self.serve, args=(peer,),
+                                                 daemon=True))
+            self.readers[-1].start()
 
     def serve(self, peer):
         try:
@@ -117,6 +118,12 @@ class Server:
             if not data:
                 break
             stream += data
+
+    def read_all(self):
+        """The other end of all connections has closed them: read what is in their buffers."""
+        for reader in list(self.readers):
+            reader.join(60)
+            assert not reader.is_alive(), "a connection does not end"
 
     def stop(self):
         """As if it was killed: connections end, nobody listens."""

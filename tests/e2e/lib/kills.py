@@ -95,6 +95,7 @@ class KillsTest(ipfix_lab.IpfixTest):
         lab.wait_for(lambda: server.kills <= 0, "the kills", SECONDS)
         self.process.terminate()
         stats = self.end()
+        server.read_all()
         taken = stats["taken"]["records"]
         self.assertEqual(taken, stats["delivered"]["records"])
         got = server.numbers()
