@@ -332,13 +332,15 @@ static bool was_open(const struct owner_entry *entry, int64_t first_ns,
 	       (entry->to_ns == INT64_MAX || entry->to_ns + slack_ns >= first_ns);
 }
 
+/* A socket that has ended may leave its addresses to another one at once. */
 bool owner_was_open_throughout(const struct owner_entry *entry,
 			       int64_t first_ns, int64_t last_ns)
 {
 	const int64_t slack_ns = SLACK_MS * NSEC_PER_MSEC;
+	const int64_t after_ns = entry->to_ns == INT64_MAX ? -slack_ns : slack_ns;
 
 	return entry->from_ns - slack_ns <= first_ns &&
-	       entry->seen_ns + slack_ns >= last_ns;
+	       entry->seen_ns >= last_ns + after_ns;
 }
 
 /* Of those that were not open: the last one before, or the next one behind the packets. */

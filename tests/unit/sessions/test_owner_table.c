@@ -281,9 +281,9 @@ static void only_what_is_seen_in_a_round_was_open_in_it(void **state)
 					  3 * STEP_NS, &entry),
 			 OWNER_FOUND);
 	assert_true(entry->to_ns == 6 * STEP_NS);
-	assert_true(owner_was_open_throughout(entry, STEP_NS, 2 * STEP_NS));
+	assert_true(owner_was_open_throughout(entry, STEP_NS, STEP_NS));
 	assert_false(owner_was_open_throughout(entry, STEP_NS, 3 * STEP_NS));
-	assert_false(owner_was_open_throughout(entry, 0, 2 * STEP_NS));
+	assert_false(owner_was_open_throughout(entry, 0, STEP_NS));
 	/* Opened while the list is read, or in it. */
 	late.owner.pid_tgid = 8ULL << 32;
 	owner_table_note(&table, &late);
@@ -291,6 +291,37 @@ static void only_what_is_seen_in_a_round_was_open_in_it(void **state)
 	end_round(&table, 6 * STEP_NS, 0);
 	assert_true(entry->to_ns == INT64_MAX);
 	assert_int_equal(entry->owner.pid_tgid >> 32, 8);
+	owner_table_done(&table);
+}
+
+/* Packets are stamped up to a tick early: those around the end may be of the next socket. */
+static void at_its_end_a_socket_is_not_certain(void **state)
+{
+	struct truth one = {
+		.cookie = 1, .pid = 7, .from_ns = STEP_NS, .to_ns = INT64_MAX
+	};
+	struct session_event event = event_at(&one, 3 * STEP_NS);
+	const struct owner_key key = key_of(0);
+	const struct owner_entry *entry = NULL;
+	struct owner_table table;
+
+	(void)state;
+	assert_int_equal(owner_table_init(&table, 10), 0);
+	owner_table_note(&table, &event);
+	for (int has_ended = 0; has_ended < 2; has_ended++) {
+		event.end.time_ns = has_ended ? event.time_ns : 0;
+		owner_table_note(&table, &event);
+		assert_int_equal(owner_table_find(&table, &key, 2 * STEP_NS,
+						  2 * STEP_NS, &entry),
+				 OWNER_FOUND);
+		assert_true(
+			owner_was_open_throughout(entry, STEP_NS, 2 * STEP_NS));
+		for (int ms = -10; ms <= 10; ms += 5)
+			assert_int_equal(owner_was_open_throughout(
+						 entry, STEP_NS,
+						 3 * STEP_NS + ms * NSEC_PER_MSEC),
+					 !has_ended);
+	}
 	owner_table_done(&table);
 }
 
@@ -425,6 +456,7 @@ int main(void)
 		cmocka_unit_test(packets_around_a_connection_are_its_own),
 		cmocka_unit_test(dual_sockets_have_both_families),
 		cmocka_unit_test(only_what_is_seen_in_a_round_was_open_in_it),
+		cmocka_unit_test(at_its_end_a_socket_is_not_certain),
 		cmocka_unit_test(a_closed_socket_of_udp_has_no_more_packets),
 		cmocka_unit_test(of_a_crowd_few_are_told_apart),
 		cmocka_unit_test(more_than_there_is_room_for_are_counted),
