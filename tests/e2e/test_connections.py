@@ -215,8 +215,9 @@ class Connections(lab.LabTest):
         self.note(f"{CONNECTIONS} in {sent['seconds']:.1f} s, {OPEN} at once: {used:.0f} of "
                   f"{self.places} places used, evicted {evicted}, {refused:.0f} packets without "
                   "a place")
-        # Where all eight of a bucket were open, or opened.
-        self.assertLess(evicted["half_open"] + evicted["idle"], CONNECTIONS / 1000)
+        # Where all eight of a bucket were open, or opened: of 2 on average, that is one bucket in
+        # 1,100 (Poisson), and it varies with the secret of the hash.
+        self.assertLess(evicted["half_open"] + evicted["idle"], CONNECTIONS / 300)
         # Eight places for those of a hash: of 0.39 times as many, one in 600 finds none.
         self.assertLess(refused, sent["connections"] * (CLIENT_PACKETS + SERVER_PACKETS) / 200)
         records = self.stop(CONNECTIONS, real)
