@@ -299,15 +299,20 @@ static __always_inline __u32 conn_client(const struct connection *conn)
 	return 1;
 }
 
+/* Where the data of a direction ends: a FIN has a number, too. */
+static __always_inline __u32 conn_data_end(const struct conn_head *head, int dir)
+{
+	return head->sides[dir].next - !!(head->state[dir] & CONN_FIN);
+}
+
 /* Bytes of data that direction @dir has carried, each counted once. */
 static __always_inline __u64 conn_data_bytes(const struct connection *conn,
 					     int dir)
 {
 	const struct conn_stats *stats = &conn->body->stats[dir];
-	__u32 next = conn->head->sides[dir].next -
-		     !!(conn->head->state[dir] & CONN_FIN);
 
-	return stats->data_bytes + conn_data_since(stats, next);
+	return stats->data_bytes +
+	       conn_data_since(stats, conn_data_end(conn->head, dir));
 }
 
 /* The least sample of the last 10 to 20 s before the newest one; 0: there is none. */

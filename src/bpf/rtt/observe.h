@@ -100,7 +100,7 @@ static __always_inline bool window_end(const struct connection *conn, int dir,
 	segment->window_bytes = 0;
 	if (conn->head->state[dir] & CONN_MOVED) {
 		if (is_data_far(conn->head, rate, dir))
-			data_advance(conn, dir, data_end(conn->head, dir));
+			data_advance(conn, dir, conn_data_end(conn->head, dir));
 		segment->window_bytes = rate_observe(conn->head, rate, dir);
 	}
 	return window_begin(conn->head, dir, segment->tick);

@@ -11,24 +11,18 @@ static __always_inline bool is_window_over(const struct conn_side *side,
 	return seq_diff(tick, side->window_end) >= 0;
 }
 
-/* Where the data of a direction ends: a FIN has a number, too. */
-static __always_inline __u32 data_end(const struct conn_head *head, int dir)
-{
-	return head->sides[dir].next - !!(head->state[dir] & CONN_FIN);
-}
-
 /* Numbers wrap: bytes are added up once in 2^28 at the least, see data_advance(). */
 static __always_inline bool is_data_far(const struct conn_head *head,
 					const struct conn_rate *rate, int dir)
 {
-	return (data_end(head, dir) ^ rate->window_next) >> 28;
+	return (conn_data_end(head, dir) ^ rate->window_next) >> 28;
 }
 
 /* A window that data came in is over. Returns the bytes. */
 static __always_inline __u32 rate_observe(struct conn_head *head,
 					  struct conn_rate *rate, int dir)
 {
-	__u32 next = data_end(head, dir), bytes = next - rate->window_next;
+	__u32 next = conn_data_end(head, dir), bytes = next - rate->window_next;
 
 	if (bytes > rate->peak_bytes)
 		rate->peak_bytes = bytes;

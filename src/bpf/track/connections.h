@@ -191,10 +191,12 @@ static __always_inline bool show_usual(struct conn_head *head, __u64 hint,
 		return false;
 	segment_set_time(&segment, noted, now);
 	if (is_window_over(&head->sides[dir], segment.tick)) {
-		struct conn_rates *rates =
-			bpf_map_lookup_elem(&conn_rates, &index);
+		struct conn_rates *rates;
 
-		if (config_alerts || !rates) /* rules are about what came in it */
+		if (config_alerts) /* rules compare the bytes of the window */
+			return false;
+		rates = bpf_map_lookup_elem(&conn_rates, &index);
+		if (!rates)
 			return false;
 		rate = &rates->sides[dir];
 	}
