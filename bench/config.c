@@ -3,7 +3,7 @@
 
 #include "base/value.h"
 #include "base/util.h"
-#include "cli/common/rules.h"
+#include "service/options/rules.h"
 #include "engine/rates.h"
 #include "filter/filter.h"
 

@@ -3,7 +3,7 @@
 #ifndef NETOBS_BENCH_CONFIG_H
 #define NETOBS_BENCH_CONFIG_H
 
-#include "cli/common/args.h"
+#include "service/options/args.h"
 #include "design.h"
 
 enum { FLOW_COUNTS_MAX = 16, FLOWS_MAX = 1 << 22 };

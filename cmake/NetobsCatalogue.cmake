@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Texts with lists of fields, which are made of the catalogue, src/record/fields.def.
+# Texts with lists of fields, which are made of the catalogue, src/catalogue/fields.def.
 #
 # TEMPLATE.in has @NAME@ where a list belongs. TEMPLATE.lists is C for the preprocessor
 # alone: "@NAME =", then string literals, which make up that list, up to the next "@".
@@ -13,9 +13,9 @@ function(netobs_catalogue_text template output)
 		COMMAND ${CMAKE_COMMAND} -DTEMPLATE=${template}.in -DLISTS=${lists}
 			-DOUTPUT=${output} -P ${PROJECT_SOURCE_DIR}/cmake/catalogue.cmake
 		DEPENDS ${template}.in ${template}.lists
-			${PROJECT_SOURCE_DIR}/src/record/fields.def
-			${PROJECT_SOURCE_DIR}/src/record/fields.h
-			${PROJECT_SOURCE_DIR}/src/cli/view/columns.def
+			${PROJECT_SOURCE_DIR}/src/catalogue/fields.def
+			${PROJECT_SOURCE_DIR}/src/catalogue/fields.h
+			${PROJECT_SOURCE_DIR}/src/catalogue/columns.def
 			${PROJECT_SOURCE_DIR}/cmake/catalogue.cmake ${ARGN}
 		BYPRODUCTS ${lists} VERBATIM)
 endfunction()

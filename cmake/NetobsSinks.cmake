@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Kinds of sinks that are loaded when one is asked for: src/sinks/KIND becomes
+# Kinds of sinks that are loaded when one is asked for: src/lib/sinks/KIND becomes
 # ${libdir}/netobs/KIND.so, so that what they need is nobody else's burden.
 
-set(NETOBS_SINKS "ipfix;kafka;grpc;json_net;http" CACHE STRING "Kinds of sinks to build, of those in src/sinks")
+set(NETOBS_SINKS "ipfix;kafka;grpc;json_net;http" CACHE STRING "Kinds of sinks to build, of those in src/lib/sinks")
 
 # What the modules have in common with the library, each a copy of its own.
 add_library(netobs_sink_support OBJECT
-	src/base/backoff.c src/base/detached.c src/base/io.c src/base/log.c src/base/outage.c
-	src/base/password.c src/base/spec.c src/base/suggest.c
-	src/base/value.c src/base/worker.c)
-target_include_directories(netobs_sink_support PUBLIC include src)
+	src/lib/base/backoff.c src/lib/base/detached.c src/lib/base/io.c src/lib/base/log.c src/lib/base/outage.c
+	src/lib/base/password.c src/lib/base/spec.c src/lib/base/suggest.c
+	src/lib/base/value.c src/lib/base/worker.c)
+target_include_directories(netobs_sink_support PUBLIC include src src/lib)
 target_link_libraries(netobs_sink_support PUBLIC Threads::Threads)
 set_target_properties(netobs_sink_support PROPERTIES POSITION_INDEPENDENT_CODE ON)
 netobs_target_flags(netobs_sink_support)
 
-# netobs_sink(KIND [SOURCES files, else those of src/sinks/KIND] [LIBRARIES targets]).
+# netobs_sink(KIND [SOURCES files, else those of src/lib/sinks/KIND or src/service/KIND] [LIBRARIES targets]).
 # The objects are a target of their own, for tests to link.
 function(netobs_sink kind)
 	cmake_parse_arguments(SINK "" "" "SOURCES;LIBRARIES" ${ARGN})
 	if(SINK_SOURCES)
 		set(sources ${SINK_SOURCES})
 	else()
-		file(GLOB sources CONFIGURE_DEPENDS src/sinks/${kind}/*.c)
+		file(GLOB sources CONFIGURE_DEPENDS src/lib/sinks/${kind}/*.c src/service/${kind}/*.c)
 	endif()
 	set(objects netobs_sink_${kind}_objects)
 	add_library(${objects} OBJECT ${sources})
@@ -43,16 +43,16 @@ function(netobs_sink kind)
 endfunction()
 
 foreach(kind ${NETOBS_SINKS})
-	include(${PROJECT_SOURCE_DIR}/src/sinks/${kind}/sink.cmake OPTIONAL)
+	include(${PROJECT_SOURCE_DIR}/src/lib/sinks/${kind}/sink.cmake OPTIONAL)
 endforeach()
-include(${PROJECT_SOURCE_DIR}/src/sinks/compress/compress.cmake)
+include(${PROJECT_SOURCE_DIR}/src/lib/sinks/compress/compress.cmake)
 
 option(NETOBS_TLS "Build what netobsctl capture needs to listen beyond this host" ON)
 if(NETOBS_TLS)
-	include(${PROJECT_SOURCE_DIR}/src/sinks/tls/tls.cmake)
+	include(${PROJECT_SOURCE_DIR}/src/service/tls/tls.cmake)
 endif()
 
 option(NETOBS_HTTPD "Build what netobsctl needs to serve metrics over HTTP" ON)
 if(NETOBS_HTTPD)
-	include(${PROJECT_SOURCE_DIR}/src/sinks/httpd/httpd.cmake)
+	include(${PROJECT_SOURCE_DIR}/src/service/httpd/httpd.cmake)
 endif()

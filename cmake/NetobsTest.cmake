@@ -47,10 +47,14 @@ macro(netobs_test_sources ret_sources pattern)
 	file(GLOB_RECURSE ${ret_sources} CONFIGURE_DEPENDS ${tests_dir}/${pattern})
 endmacro()
 
-# tests/unit/base/test_json.c -> json
+# tests/unit/lib/base/test_json.c -> json; tests/unit/cli/view/test_row.c -> cli_row, and so for
+# the other parts that are no library.
 function(netobs_test_stem source ret_stem)
 	get_filename_component(stem ${source} NAME_WE)
 	string(REGEX REPLACE "^(test|fuzz)_" "" stem ${stem})
+	if(source MATCHES "/unit/(cli|service|bench)/")
+		string(PREPEND stem ${CMAKE_MATCH_1}_)
+	endif()
 	set(${ret_stem} ${stem} PARENT_SCOPE)
 endfunction()
 
@@ -63,7 +67,7 @@ function(netobs_test_harness)
 		add_library(harness STATIC ${sources})
 		set(scope PUBLIC)
 		target_include_directories(harness PRIVATE
-			${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+			${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/src/lib)
 		target_include_directories(harness SYSTEM PRIVATE ${NETOBS_SKELETON_DIR})
 		add_dependencies(harness bpf_skeletons)
 		netobs_target_flags(harness)
@@ -160,6 +164,7 @@ function(netobs_fuzz_tests)
 			COMMAND ${NETOBS_BPF_CLANG} -std=gnu11 -fno-strict-aliasing -D_GNU_SOURCE= -g -O1 ${NETOBS_WARNINGS}
 				-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
 				-I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src
+				-I${PROJECT_SOURCE_DIR}/src/lib
 				-I${tests_dir}/harness
 				-MD -MF ${fuzzer}.d -MT ${fuzzer} ${source} -o ${fuzzer}
 				${NETOBS_FUZZ_FLAGS_${stem}}

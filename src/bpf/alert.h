@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Rules about what is measured of connections, and alerts: what the programs evaluate when a
- * sample is taken, and what they report. src/alerts makes rules of text.
+ * sample is taken, and what they report. src/lib/alerts makes rules of text.
  *
  * Rules are in two tables, of which the programs read one while user space writes the other.
  * A rule counts, and limits its alerts, in a slot of its own, which it keeps when rules

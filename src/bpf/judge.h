@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The decision whether a packet is observed. Programs that are loaded with a filter call
- * judge(), whose code is generated (src/filter/filter.h), and may call find_carried().
+ * judge(), whose code is generated (src/lib/filter/filter.h), and may call find_carried().
  */
 #ifndef NETOBS_BPF_JUDGE_H
 #define NETOBS_BPF_JUDGE_H

@@ -109,7 +109,7 @@ enum flow_mark {
 };
 
 /*
- * What a packet shows beside its key and its size, and a flow as src/record/fields.def
+ * What a packet shows beside its key and its size, and a flow as src/catalogue/fields.def
  * says: those of its ATTR_FIELDs have the rules by which packets become one flow.
  */
 struct flow_attrs {

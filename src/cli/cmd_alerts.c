@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "cli/flows/flows_config.h"
+#include "service/observe/flows_config.h"
 
 #define FIELD(name) offsetof(struct flows_config, name)
 

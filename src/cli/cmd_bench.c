@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/common/args.h"
+#include "service/options/args.h"
 
 #define PROGRAM "netobs-bench"
 

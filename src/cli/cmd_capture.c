@@ -15,10 +15,10 @@
 #include "base/util.h"
 #include "cli/capture/capture_config.h"
 #include "cli/capture/capture_start.h"
-#include "cli/flows/flows_config.h"
-#include "cli/common/human.h"
-#include "cli/common/privileges.h"
-#include "cli/common/signals.h"
+#include "service/observe/flows_config.h"
+#include "service/text/human.h"
+#include "service/options/privileges.h"
+#include "service/signals.h"
 
 enum {
 	STATS_MS = 5000,   /* how often losses are written to files */

@@ -13,10 +13,10 @@
 #include <netobs/probe.h>
 #include <netobs/version.h>
 
-#include "cli/common/args.h"
+#include "service/options/args.h"
 #include "base/capability.h"
-#include "cli/flows/flows_config.h"
-#include "cli/common/human.h"
+#include "service/observe/flows_config.h"
+#include "service/text/human.h"
 
 struct check_config {
 	int output, attach; /* index of the choice */

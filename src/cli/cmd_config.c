@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/common/args.h"
+#include "service/options/args.h"
 #include "base/suggest.h"
-#include "cli/service/config_import.h"
-#include "cli/service/service_config.h"
+#include "service/config_import.h"
+#include "service/service_config.h"
 
 enum { OUTPUT_TABLE, OUTPUT_JSON };
 

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/common/args.h"
+#include "service/options/args.h"
 #include "base/util.h"
 #include "base/value.h"
-#include "cli/control/control_request.h"
-#include "cli/common/human.h"
-#include "cli/service/service_keys.h"
+#include "service/client/control_request.h"
+#include "service/text/human.h"
+#include "service/service_keys.h"
 
 enum { OUTPUT_TABLE, OUTPUT_JSON };
 

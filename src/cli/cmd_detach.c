@@ -8,7 +8,7 @@
 
 #include <netobs/persist.h>
 
-#include "cli/common/args.h"
+#include "service/options/args.h"
 
 struct options {
 	const char *persist_dir;

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/flows/flows_config.h"
-#include "cli/common/interfaces.h"
+#include "service/observe/flows_config.h"
+#include "service/options/interfaces.h"
 
 static int list_interfaces(void)
 {

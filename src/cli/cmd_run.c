@@ -8,12 +8,12 @@
 
 #include <netobs/netobs.h>
 
-#include "cli/common/args.h"
+#include "service/options/args.h"
 #include "base/clock_ms.h"
-#include "cli/control/control.h"
-#include "cli/control/notify.h"
-#include "cli/service/service.h"
-#include "cli/common/signals.h"
+#include "service/control/control.h"
+#include "service/control/notify.h"
+#include "service/service.h"
+#include "service/signals.h"
 
 struct options {
 	const char *path;

@@ -2,7 +2,7 @@
 #include "cmd_screen.h"
 
 #include "cmd.h"
-#include "cli/flows/flows_config.h"
+#include "service/observe/flows_config.h"
 
 enum { DEFAULT_INTERVAL_MS = 1000, DEFAULT_ROWS = 20 };
 

@@ -11,14 +11,14 @@
 
 #include <netobs/session.h>
 
-#include "cli/common/args.h"
+#include "service/options/args.h"
 #include "base/clock_ms.h"
 #include "base/util.h"
-#include "cli/common/human.h"
-#include "cli/view/output.h"
-#include "cli/common/privileges.h"
-#include "cli/common/session_choice.h"
-#include "cli/common/signals.h"
+#include "service/text/human.h"
+#include "service/outputs/output.h"
+#include "service/options/privileges.h"
+#include "service/options/session_choice.h"
+#include "service/signals.h"
 
 struct sessions_config {
 	struct args_list outputs;

@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 #include "cmd_screen.h"
-#include "cli/flows/flows_config.h"
+#include "service/observe/flows_config.h"
 
 #define FIELD(name) offsetof(struct flows_config, name)
 

@@ -9,7 +9,7 @@
 
 #include <netobs/version.h>
 
-#include "cli/common/args.h"
+#include "service/options/args.h"
 #include "cmd.h"
 #include "base/suggest.h"
 

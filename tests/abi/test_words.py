@@ -166,7 +166,7 @@ class Words(unittest.TestCase):
         self.assertEqual(complete("flows", "--by", "src,tun"), {"src,tunnel"})
         listed = re.search(r"KEY is (.*?)\.", run("flows", "-h"), re.S)[1]
         self.assertEqual(set(re.findall(r"\w+", listed)) - {"or"}, keys)
-        source = (ROOT / "src/cli/view/by_keys.c").read_text()
+        source = (ROOT / "src/lib/group/key_table.c").read_text()
         table = source.split("by_keys[] = {")[1].split("};")[0]
         self.assertEqual(set(re.findall(r'KEY\("?(\w+)', table)), keys)
 
@@ -250,7 +250,7 @@ class Words(unittest.TestCase):
 
     def test_json_fields(self):
         """The list is made of the catalogue, the rest of the section by hand."""
-        catalogue = (ROOT / "src/record/fields.def").read_text()
+        catalogue = (ROOT / "src/catalogue/fields.def").read_text()
         of_processes = set(re.findall(r'PROCESS_FIELD\(\w+, \w+, "(\w+)"', catalogue))
         ends = {"Src", "Dst"}
         fields = set(re.findall(r'"([A-Z]\w+)"', catalogue)) - of_processes - ends
@@ -261,7 +261,7 @@ class Words(unittest.TestCase):
         self.assertLessEqual(set(re.findall(r"\*(\w+)\*", section)), fields)
 
     def test_reasons(self):
-        source = (ROOT / "src/record/stats_json.c").read_text()
+        source = (ROOT / "src/lib/record/stats_json.c").read_text()
         reasons = set(re.findall(r'\[NETOBS_\w+\] = "(\w+)"', source))
         self.assertLess({"arp", "memory"}, reasons)
         library = set(re.findall(r"\*(\w+)\*: ", man_section("netobs_stats.3", "FIELDS")))

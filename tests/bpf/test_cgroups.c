@@ -5,7 +5,7 @@
 
 #include "base/util.h"
 #include "engine/session_programs.h"
-#include "sessions/cgroups.h"
+#include "who/cgroups.h"
 
 #include <arpa/inet.h>
 #include <bpf/bpf.h>

@@ -173,7 +173,7 @@ class Once(OnceTest):
                       "balance-rr")
         except RuntimeError as error:
             self.assertIn("Unknown device type", str(error))
-            self.note("this kernel has no bonding; tests/unit/flows/test_observe.c "
+            self.note("this kernel has no bonding; tests/unit/lib/flows/test_observe.c "
                       "holds the rule for bonds")
             return
         mac_a, mac_b = self.lab.mac(), self.lab.mac()

@@ -4,7 +4,7 @@
  *
  * One file, so that nothing but this has to be compiled by the fuzzer's compiler.
  */
-#include "cli/service/conf.c"
+#include "service/conf.c"
 
 #include <stdint.h>
 

@@ -3,7 +3,7 @@
 #ifndef HARNESS_LIB_FIELDS_H
 #define HARNESS_LIB_FIELDS_H
 
-#include "record/fields.h"
+#include "catalogue/fields.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -30,7 +30,7 @@ struct field {
 	  bit },
 
 static const struct field fields[] = {
-#include "record/fields.def"
+#include "catalogue/fields.def"
 };
 
 #define FIELD(...)
@@ -44,7 +44,7 @@ static const struct field fields[] = {
 	  FIELD_ALWAYS },
 
 static const struct field point_fields[] = {
-#include "record/fields.def"
+#include "catalogue/fields.def"
 };
 
 #define FIELD(...)
@@ -59,7 +59,7 @@ static const struct field point_fields[] = {
 	  FIELD_ALWAYS },
 
 static const struct field process_fields[] = {
-#include "record/fields.def"
+#include "catalogue/fields.def"
 };
 
 enum {

@@ -41,7 +41,7 @@ static __always_inline void attrs_merge(struct flow_attrs *to,
 					const struct flow_attrs *from,
 					bool is_earlier, bool is_later)
 {
-#include "record/fields.def"
+#include "catalogue/fields.def"
 }
 
 static __always_inline void tally_add(struct flow_tally *to,

@@ -9,7 +9,7 @@
 #include <netobs/capture.h>
 #include <stdbool.h>
 
-#include "sinks/tls/tls_module.h"
+#include "service/tls/tls_module.h"
 
 /* TLS of a socket that clients connect to; its module is NULL: there is none. */
 struct capture_tls {

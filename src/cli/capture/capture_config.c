@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "cli/flows/flows_config.h"
+#include "service/observe/flows_config.h"
 
 enum format { FORMAT_PCAPNG, FORMAT_PCAP };
 enum direction { DIRECTION_BOTH, DIRECTION_INGRESS, DIRECTION_EGRESS };

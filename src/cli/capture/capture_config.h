@@ -3,7 +3,7 @@
 #ifndef NETOBS_CLI_CAPTURE_CONFIG_H
 #define NETOBS_CLI_CAPTURE_CONFIG_H
 
-#include "cli/common/args.h"
+#include "service/options/args.h"
 #include "capture_listen.h"
 #include "capture_out.h"
 

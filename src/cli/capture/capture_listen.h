@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #include "capture_client.h"
-#include "cli/common/listen.h"
+#include "service/socket/listen.h"
 
 enum {
 	CAPTURE_CLIENTS = 64,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* netobsctl flows --live: the records of a running service. */
-#include "flows_config.h"
+#include "service/observe/flows_config.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -14,9 +14,9 @@
 
 #include "base/clock_ms.h"
 #include "base/util.h"
-#include "cli/control/control_request.h"
-#include "flow_reader.h"
-#include "cli/common/signals.h"
+#include "service/client/control_request.h"
+#include "service/client/flow_reader.h"
+#include "service/signals.h"
 
 struct live {
 	struct control_connection connection;

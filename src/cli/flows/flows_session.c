@@ -11,12 +11,12 @@
 #include <netobs/netobs.h>
 
 #include "base/clock_ms.h"
-#include "flows_config.h"
-#include "cli/common/human.h"
-#include "cli/common/keys.h"
-#include "cli/metrics/metrics.h"
-#include "cli/common/privileges.h"
-#include "cli/common/signals.h"
+#include "service/observe/flows_config.h"
+#include "service/text/human.h"
+#include "cli/view/keys.h"
+#include "service/metrics/metrics.h"
+#include "service/options/privileges.h"
+#include "service/signals.h"
 
 enum { MAX_NOTES = 100 };
 

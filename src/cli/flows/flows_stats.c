@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "flows_config.h"
+#include "service/observe/flows_config.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 #include <netobs/netobs.h>
 
 #include "base/json.h"
-#include "cli/common/conn_stats.h"
-#include "cli/common/human.h"
+#include "service/options/conn_stats.h"
+#include "service/text/human.h"
 
 enum { RULE_JSON_MAX = 6 * 4096 + 256 }; /* all of an expression escaped */
 

@@ -8,8 +8,8 @@
 #include <netobs/flow.h>
 
 #include "base/json.h"
-#include "cli/common/human.h"
-#include "names.h"
+#include "service/text/human.h"
+#include "group/names.h"
 #include "base/suggest.h"
 
 /* Behind the values of keys. */

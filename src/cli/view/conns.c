@@ -12,8 +12,8 @@
 
 #include "base/clock_ms.h"
 #include "by.h"
-#include "cli/common/human.h"
-#include "names.h"
+#include "service/text/human.h"
+#include "group/names.h"
 
 enum { FIRST_CONNS = 256 };
 

@@ -5,7 +5,7 @@
 
 #include <netobs/alert.h>
 
-#include "cli/common/human.h"
+#include "service/text/human.h"
 #include "row_table.h"
 
 enum { CELL = 64 };

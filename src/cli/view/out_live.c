@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "base/clock_ms.h"
-#include "cli/common/human.h"
-#include "names.h"
-#include "output.h"
+#include "service/text/human.h"
+#include "group/names.h"
+#include "service/outputs/output.h"
 #include "row.h"
 
 #define HIDE_CURSOR "\033[?25l"

@@ -5,7 +5,7 @@
 
 #include <netobs/session.h>
 
-#include "cli/common/human.h"
+#include "service/text/human.h"
 #include "row_table.h"
 
 enum { CELL = 64, NSEC_PER_USEC = 1000 };

@@ -15,9 +15,9 @@
 
 #include "base/clock_ms.h"
 #include "base/json.h"
-#include "cli/common/human.h"
-#include "names.h"
-#include "output.h"
+#include "service/text/human.h"
+#include "group/names.h"
+#include "service/outputs/output.h"
 #include "row.h"
 
 /* At the end of a file, so that its rows have names. */

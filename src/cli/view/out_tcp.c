@@ -15,8 +15,8 @@
 #include "base/clock_ms.h"
 #include "base/util.h"
 #include "conns.h"
-#include "names.h"
-#include "output.h"
+#include "group/names.h"
+#include "service/outputs/output.h"
 #include "screen.h"
 #include "view.h"
 

@@ -11,7 +11,7 @@
 #include <curses.h>
 
 #include "base/clock_ms.h"
-#include "names.h"
+#include "group/names.h"
 #include "screen.h"
 #include "top.h"
 #include "view.h"

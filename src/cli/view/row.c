@@ -7,8 +7,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "cli/common/human.h"
-#include "names.h"
+#include "service/text/human.h"
+#include "group/names.h"
 
 #define ELLIPSIS "\u2026"
 
@@ -34,7 +34,7 @@ static const struct {
 	enum tables tables;
 	struct column column;
 } columns[COLUMN_KEYS] = {
-#include "columns.def"
+#include "catalogue/columns.def"
 };
 
 enum { LEAVE_STEPS = 6 };

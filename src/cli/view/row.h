@@ -7,13 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "names.h"
+#include "group/names.h"
 #include "view.h"
 
 #define COLUMN(name, ...) COLUMN_##name,
 
 enum column_id {
-#include "columns.def"
+#include "catalogue/columns.def"
 	COLUMN_KEYS, /* the first key of --by, and behind it the others */
 };
 

@@ -7,7 +7,7 @@
 #ifndef NETOBS_CLI_ROW_TABLE_H
 #define NETOBS_CLI_ROW_TABLE_H
 
-#include "output.h"
+#include "service/outputs/output.h"
 #include "row.h"
 
 /**

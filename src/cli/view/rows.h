@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "group.h"
+#include "group/group.h"
 
 /* A flow, or a group of them; outlives the record. */
 struct row {

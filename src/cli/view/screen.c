@@ -16,10 +16,10 @@
 #include <term.h>
 
 #include "base/clock_ms.h"
-#include "cli/common/human.h"
-#include "cli/common/keys.h"
-#include "names.h"
-#include "output.h"
+#include "service/text/human.h"
+#include "keys.h"
+#include "group/names.h"
+#include "service/outputs/output.h"
 
 enum { ESCAPE_MS = 25 /* until an ESC is no part of another key */ };
 

@@ -3,7 +3,7 @@
 #ifndef NETOBS_CLI_TOP_H
 #define NETOBS_CLI_TOP_H
 
-#include "output.h"
+#include "service/outputs/output.h"
 #include "screen.h"
 #include "top_tables.h"
 

@@ -8,7 +8,7 @@
 #include <curses.h>
 
 #include "base/clock_ms.h"
-#include "cli/common/human.h"
+#include "service/text/human.h"
 #include "row.h"
 #include "screen.h"
 

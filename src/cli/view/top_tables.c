@@ -10,7 +10,7 @@
 #include <netobs/flow.h>
 
 #include "base/clock_ms.h"
-#include "names.h"
+#include "group/names.h"
 
 /* In the order of their keys, 1 to 9. */
 static const struct {

@@ -8,9 +8,9 @@
 #define NETOBS_CLI_TOP_TABLES_H
 
 #include "by.h"
-#include "group.h"
+#include "group/group.h"
 #include "rows.h"
-#include "server.h"
+#include "group/server.h"
 
 struct names;
 

@@ -9,8 +9,8 @@
 #include <netobs/flow.h>
 
 #include "base/clock_ms.h"
-#include "cli/common/human.h"
-#include "names.h"
+#include "service/text/human.h"
+#include "group/names.h"
 #include "base/suggest.h"
 
 /* Of what --sort is, beside the keys of --by. */

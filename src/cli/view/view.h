@@ -8,7 +8,7 @@
 
 #include "by.h"
 #include "rows.h"
-#include "server.h"
+#include "group/server.h"
 
 struct names;
 

@@ -160,7 +160,7 @@ class GrpcTest(lab.LabTest):
     def check_told_once(self, feed, *texts):
         """
         Each of @texts is in one line, and there are no others but of drops as
-        such, which are logged for all kinds of sinks (tests/unit/sink/test_drop_log.c).
+        such, which are logged for all kinds of sinks (tests/unit/lib/sink/test_drop_log.c).
         """
         lines = [line for line in feed.messages()
                  if "records are dropped: " not in line and

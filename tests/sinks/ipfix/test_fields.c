@@ -41,7 +41,7 @@ enum { PEN = 32473 };
 
 /* In the order of fields[], then of point_fields[]. */
 static const char *const names[] = {
-#include "record/fields.def"
+#include "catalogue/fields.def"
 };
 
 struct seen {
@@ -164,7 +164,7 @@ static void records_have_each_field(void **state)
 
 /* In the order of process_fields[]; those of the destination have another prefix. */
 static const char *const source_names[] = {
-#include "record/fields.def"
+#include "catalogue/fields.def"
 };
 
 static void records_have_each_field_of_processes(void **state)

@@ -21,7 +21,7 @@ static const struct {
 	uint32_t number;
 	const char *name;
 } names[] = {
-#include "record/fields.def"
+#include "catalogue/fields.def"
 };
 
 #define FIELD(...)
@@ -33,7 +33,7 @@ static const struct {
 	uint32_t number;
 	const char *name;
 } point_names[] = {
-#include "record/fields.def"
+#include "catalogue/fields.def"
 };
 
 static Pbflow__Record *through(const struct netobs_flow *flow)

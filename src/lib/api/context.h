@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* A context: what netobs_new() makes. */
+#ifndef NETOBS_API_CONTEXT_H
+#define NETOBS_API_CONTEXT_H
+
+#include "alerts/alert_set.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "engine/alerts.h"
+#include "filter/filter.h"
+#include "who/containers.h"
+#include "flows/pipeline.h"
+#include "attach/observation.h"
+
+struct netobs {
+	struct netobs_opts opts;
+	struct log log;
+	struct log_error error;
+	struct host host;
+	struct filter *filter;		  /* NULL: all packets */
+	const struct filter *next_filter; /* during a change, if it is another */
+	struct rate next_rate; /* likewise, at which packets are sampled without a filter */
+	bool is_replacing; /* likewise: it needs other programs */
+	int64_t replaced_ns; /* when programs were last replaced, CLOCK_BOOTTIME */
+	struct change *change; /* that was begun; NULL: none */
+	int change_result;     /* of the last one */
+	struct observation observation;
+	struct pipeline pipeline;
+	struct containers containers; /* zeroes, unless they are wanted */
+	struct alerts alerts; /* zeroes until the context starts, and without any */
+	struct alert_set *alert_set; /* NULL: there are no rules */
+	/* Those before, of which alerts may come yet; NULL: there were none. */
+	struct alert_set *alert_set_before;
+	uint64_t alerts_delivered; /* of rules that are in neither */
+	uint32_t alert_epoch;	   /* of their filters; 0: not known */
+	uint32_t alert_epochs;	   /* that there have been */
+	char *persist; /* the directory; NULL: nothing outlives the process */
+	struct pinned pinned;
+	struct host_listener pinned_listener;
+	enum {
+		CONTEXT_NEW,
+		CONTEXT_RUNNING,
+		CONTEXT_STOPPING,
+		CONTEXT_STOPPED,
+		CONTEXT_FAILED
+	} state;
+	bool is_stopping; /* netobs_stop() was called; any thread */
+
+	struct loop loop;
+	int stop_fd;
+	int timer;
+	int64_t due_ns; /* the end of the interval, CLOCK_BOOTTIME */
+	bool is_early_wanted;
+	bool is_behind; /* notices are not listened to meanwhile */
+};
+
+/* What the caller's headers knew; the rest keeps its defaults. */
+void context_copy_options(const struct netobs_opts *opts,
+			  struct netobs_opts *ret_opts);
+
+/* -EINVAL, logged, if one of them makes no sense. */
+int context_check_options(const struct netobs_opts *opts, const struct log *log);
+
+/*
+ * Without an expression (NULL), *@ret_filter stays NULL. -EINVAL, logged, if it is not
+ * one.
+ */
+int context_compile_filter(const char *expression, const struct log *log,
+			   struct filter **ret_filter);
+
+/* What a filter is made of: an expression or rules, or neither. */
+struct filter_source {
+	const char *expression; /* or NULL */
+	bool is_list;
+	bool accepts_others;
+	struct rate rate; /* of the expression, or of packets that no rule matches */
+	uint32_t n_rules;
+	struct filter_rule rules[FILTER_RULES_MAX];
+};
+
+/* Check the options for it; the strings stay the caller's. -EINVAL, -E2BIG: logged */
+int context_read_filter(const struct netobs_opts *opts, const struct log *log,
+			struct filter_source *ret_source);
+
+/* As context_compile_filter(). May take seconds, and uses nothing but its parameters. */
+int context_compile_source(const struct filter_source *source,
+			   const struct log *log, struct filter **ret_filter);
+
+/* Both, of the options. */
+int context_make_filter(const struct netobs_opts *opts, const struct log *log,
+			struct filter **ret_filter);
+
+/*
+ * Have @filter, or the sampling of @opts, replace that of the context with the next change
+ * of the observation, unless they are the same: ctx->is_replacing. May complete drains.
+ *
+ * @return 0; -ENOTSUP: one filter of both is NULL; -EBUSY: see filter_succeed() and
+ *         rates_take(); both are logged
+ */
+int context_set_next(struct netobs *ctx, struct filter *filter,
+		     const struct netobs_opts *opts);
+
+/* -ENOTSUP, logged, if they differ in what cannot change while the context runs. */
+int context_check_change(const struct netobs *ctx, const struct netobs_opts *to,
+			 const struct log *log);
+
+/* ---- Changes (context_change.c) ------------------------------------------------------ */
+
+/* Take the programs that were loaded for a change that was begun. @return whether there were */
+bool context_take_loaded(const struct netobs *ctx, uint16_t netns,
+			 enum link_kind link, struct programs *ret_programs);
+
+/* The error that calls of a context that does not run end with. */
+int context_check_running(const struct netobs *ctx);
+
+/* Apply the change that was begun, if it is prepared and no drain is under way. */
+void context_go_on_changing(struct netobs *ctx);
+
+/* Free the change that was begun; waits while programs are loaded for it. */
+void context_abandon_change(struct netobs *ctx);
+
+/* The end of the interval that is under way is another one. */
+void context_set_interval(struct netobs *ctx, const struct netobs_opts *opts);
+
+/* The caller may free the strings that were copied. */
+void context_forget_callers(struct netobs_opts *opts);
+
+/*
+ * The process of a socket at an end of a connection, in the namespace of the interface that it was
+ * seen at, or in that behind it; false: it is not known.
+ */
+bool context_find_process(const struct netobs *ctx, const struct flow_key *at,
+			  bool is_source, int64_t now_ns,
+			  struct netobs_process *ret_process);
+
+/* ---- Rules about connections (context_alerts.c) ------------------------------------------ */
+
+/* After the pipeline, if there may be rules. @return 0, or -errno, which is logged */
+int context_open_alerts(struct netobs *ctx);
+
+/* Deliver alerts that are there: for some milliseconds, or all once the context has stopped. */
+void context_read_alerts(struct netobs *ctx);
+
+void context_close_alerts(struct netobs *ctx);
+
+/* ---- What outlives the process (netobs_opts.persist) ------------------------------- */
+
+/* -EINVAL: too long a path; -ENOMEM */
+int context_keep_persist(const struct netobs_opts *opts, char **ret_path);
+
+/*
+ * Find what an earlier process has left. Where nothing can be pinned, this is logged, and the
+ * context goes on without.
+ *
+ * @return 0; -EBUSY: another process uses it; -ENOMEM
+ */
+int context_open_pinned(struct netobs *ctx);
+
+/* The slots of the context's rules, before the first programs are loaded. @return 0, or -errno */
+int context_adopt_slots(struct netobs *ctx);
+void context_note_slots(struct netobs *ctx, const struct filter *filter);
+
+/* Programs are attached: note the namespaces and interfaces from now on. */
+void context_list_pinned(struct netobs *ctx);
+
+/* Detach, unless programs of an earlier process are attached, which go on. */
+void context_undo_start(struct netobs *ctx);
+
+/* Whether what is pinned goes on counting without the context. */
+bool context_leaves(const struct netobs *ctx);
+
+/* Note what interfaces are called that flows left behind may have passed. */
+void context_leave(struct netobs *ctx);
+
+/* At which packets are sampled if no rule says otherwise. */
+struct rate context_rate(const struct netobs_opts *opts);
+
+/* The options of the context's parts, from those of the context. */
+void context_set_times(const struct netobs_opts *opts,
+		       struct merge_options *merge);
+struct pipeline_options context_pipeline_options(struct netobs *ctx);
+struct attach_options context_attach_options(const struct netobs *ctx);
+bool context_may_expedite(const struct netobs *ctx);
+
+#endif

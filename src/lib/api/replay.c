@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Capture files through the BPF programs, on the file's own time. */
+#include "bpf/parse/headers.h"
+#include "capture/capture_file.h"
+#include "context.h"
+#include "base/util.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* A file, and the packet of it that comes next. */
+struct source {
+	struct capture_file file;
+	struct frame frame;
+	bool has_frame;
+};
+
+struct replay {
+	struct netobs *ctx;
+	struct pipeline *pipeline;
+	struct source *sources;
+	size_t n_sources;
+	struct programs programs;
+	struct host nowhere;
+	int64_t due_ns; /* file time of the next drain; 0: not known yet */
+	int error;	/* of a file that others may go on after; the first */
+};
+
+/*
+ * BPF_PROG_TEST_RUN refuses frames without all of an IP header. The programs
+ * would find them too short, so that is what they are counted as. In replay
+ * this thread is the only one to write counters.
+ */
+static bool is_refused(const struct frame *frame)
+{
+	uint32_t len = sizeof(struct ether_wire);
+	uint16_t type;
+
+	if (frame->len <= len)
+		return true;
+	type = frame->bytes[12] << 8 | frame->bytes[13];
+	if (type == ETHERTYPE_IPV4)
+		len += sizeof(struct ipv4_wire);
+	else if (type == ETHERTYPE_IPV6)
+		len += sizeof(struct ipv6_wire);
+	return frame->len < len;
+}
+
+static void count_short(const struct replay *replay, const struct frame *frame)
+{
+	const struct pipeline *pipeline = replay->pipeline;
+	struct counters *counters =
+		&pipeline->store.cpus[0].counters[pipeline->generation.current];
+	uint64_t bytes = frame->wire_len -
+			 min_u64(frame->wire_len, sizeof(struct ether_wire));
+
+	const struct filter *filter = replay->ctx->filter;
+	struct count *fate = &counters->unparsed[UNPARSED_SHORT];
+
+	counters->seen.packets++;
+	counters->seen.bytes += bytes;
+	if (filter) {
+		uint32_t judgement = filter_judge(filter, frame->bytes,
+						  frame->len, frame->wire_len);
+
+		flow_rules_add(&pipeline->store.maps, judgement,
+			       &(struct count){ 1, bytes });
+		if (!(judgement & JUDGED_ACCEPT))
+			fate = &counters->filtered;
+	}
+	fate->packets++;
+	fate->bytes += bytes;
+}
+
+static int run_program(const struct replay *replay, const struct frame *frame)
+{
+	const struct test_packet packet = {
+		.bytes = frame->bytes,
+		.len = frame->len,
+		.wire_len = frame->wire_len,
+		.ns = frame->ns,
+	};
+
+	return programs_test_run(replay->programs.fds[NETOBS_INGRESS], &packet);
+}
+
+static void drain(struct replay *replay, enum merge_mode mode, int64_t ns)
+{
+	pipeline_begin(replay->pipeline, mode, ns);
+	pipeline_finish(replay->pipeline);
+}
+
+static bool is_stopping(const struct replay *replay)
+{
+	return __atomic_load_n(&replay->ctx->is_stopping, __ATOMIC_RELAXED);
+}
+
+/* Drain when the file's time says so. */
+static void drain_until(struct replay *replay, int64_t ns)
+{
+	int64_t interval_ns = replay->pipeline->options.merge.interval_ns;
+	const struct merge *merge = &replay->pipeline->merge;
+
+	if (!replay->due_ns)
+		replay->due_ns = ns + interval_ns;
+	if (logs_are_filling(&replay->pipeline->logs) &&
+	    !pipeline_relieve_now(replay->pipeline))
+		drain(replay, MERGE_EARLY, min_u64(ns, replay->due_ns));
+	while (ns >= replay->due_ns && !is_stopping(replay)) {
+		drain(replay, MERGE_INTERVAL, replay->due_ns);
+		replay->due_ns += interval_ns;
+		/* Nothing waits for a timeout: on to the interval of @ns. */
+		if (!merge->pending.packets && replay->due_ns <= ns)
+			replay->due_ns += (ns - replay->due_ns) / interval_ns *
+						  interval_ns +
+					  interval_ns;
+	}
+}
+
+static void read_frame(struct replay *replay, struct source *source)
+{
+	int ret = capture_file_next(&source->file, &source->frame);
+
+	source->has_frame = ret == 1;
+	if (ret < 0 && !replay->error)
+		replay->error = ret;
+}
+
+/* Whose packet is the next of all; NULL at the end. */
+static struct source *earliest(const struct replay *replay)
+{
+	struct source *first = NULL;
+
+	for (size_t i = 0; i < replay->n_sources; i++) {
+		struct source *source = &replay->sources[i];
+
+		if (source->has_frame &&
+		    (!first || source->frame.ns < first->frame.ns))
+			first = source;
+	}
+	return first;
+}
+
+static int replay_frame(struct replay *replay, struct source *source)
+{
+	int err;
+
+	drain_until(replay, source->frame.ns);
+	if (is_refused(&source->frame)) {
+		count_short(replay, &source->frame);
+		return 0;
+	}
+	err = run_program(replay, &source->frame);
+	if (err)
+		log_error(&replay->ctx->log, "%s: packet %llu: %s",
+			  source->file.path,
+			  (unsigned long long)source->file.packets,
+			  strerror(-err));
+	context_read_alerts(replay->ctx);
+	return err;
+}
+
+/* In the order of time. 0 at the end of all files. */
+static int replay_frames(struct replay *replay)
+{
+	struct source *source;
+
+	for (size_t i = 0; i < replay->n_sources; i++)
+		read_frame(replay, &replay->sources[i]);
+	while ((source = earliest(replay))) {
+		int err;
+
+		if (is_stopping(replay))
+			return -ECANCELED;
+		err = replay_frame(replay, source);
+		if (err)
+			return err;
+		read_frame(replay, source);
+	}
+	return replay->error;
+}
+
+static int open_sources(struct replay *replay, const char *const *paths, size_t n)
+{
+	replay->sources = calloc(n, sizeof(*replay->sources));
+	if (!replay->sources)
+		return -ENOMEM;
+	for (; replay->n_sources < n; replay->n_sources++) {
+		size_t i = replay->n_sources;
+		int err = capture_file_open(&replay->sources[i].file, paths[i],
+					    &replay->ctx->log);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static bool hides_link(const struct replay *replay)
+{
+	for (size_t i = 0; i < replay->n_sources; i++)
+		if (capture_file_hides_link(&replay->sources[i].file))
+			return true;
+	return false;
+}
+
+/* Frames of other links have an Ethernet header made for them: capture_file.h. */
+static int check_filter(const struct replay *replay, const struct filter *filter)
+{
+	if (!filter || !hides_link(replay))
+		return 0;
+	return filter_check(filter, LINK_NONE, "files without Ethernet headers",
+			    &replay->ctx->log);
+}
+
+static int start(struct replay *replay)
+{
+	struct pipeline_options options = context_pipeline_options(replay->ctx);
+	const struct alert_set *alerts = replay->ctx->alert_set;
+	int err = check_filter(replay, replay->ctx->filter);
+
+	err = err ?: check_filter(replay, alerts ? alerts->filter : NULL);
+	if (err)
+		return err;
+	options.store.clock = CLOCK_PACKET;
+	options.merge.single_point = true;
+	options.merge.hide_link = hides_link(replay);
+	err = pipeline_init(replay->pipeline, &options, &replay->nowhere,
+			    &replay->ctx->log);
+	err = err ?: context_open_alerts(replay->ctx);
+	if (err)
+		return err;
+	return store_load_programs(&replay->pipeline->store,
+				   options.store.filter, &options.store.rate, 0,
+				   LINK_ETHERNET, &replay->programs);
+}
+
+static void replay_done(struct replay *replay)
+{
+	for (size_t i = 0; i < replay->n_sources; i++)
+		capture_file_close(&replay->sources[i].file);
+	free(replay->sources);
+	programs_close(&replay->programs);
+	/* The context keeps the pipeline for its statistics, but not this. */
+	replay->pipeline->merge.host = &replay->ctx->host;
+}
+
+static int run(struct netobs *ctx, const char *const *paths, size_t n)
+{
+	__attribute__((cleanup(replay_done))) struct replay replay = {
+		.ctx = ctx,
+		.pipeline = &ctx->pipeline,
+		.programs = { { -1, -1 } },
+	};
+	int err = open_sources(&replay, paths, n);
+
+	err = err ?: start(&replay);
+	if (err)
+		return err;
+	err = replay_frames(&replay);
+	drain(&replay, MERGE_FINAL, replay.due_ns);
+	ctx->state = CONTEXT_STOPPED;
+	context_read_alerts(ctx);
+	return err ?: (int)ctx->pipeline.merge.records;
+}
+
+int netobs_replay_files(struct netobs *ctx, const char *const *paths, size_t n)
+{
+	size_t n_stdin = 0;
+
+	if (!ctx || !paths || !n || ctx->state != CONTEXT_NEW)
+		return -EINVAL;
+	for (size_t i = 0; i < n; i++) {
+		if (!paths[i])
+			return -EINVAL;
+		n_stdin += !strcmp(paths[i], "-");
+	}
+	if (n_stdin > 1)
+		return -EINVAL;
+	ctx->state = CONTEXT_FAILED;
+	log_expect_error(&ctx->log);
+	return log_keep_error(&ctx->log, paths[0], run(ctx, paths, n));
+}
+
+int netobs_replay(struct netobs *ctx, const char *path)
+{
+	return netobs_replay_files(ctx, &path, 1);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Program sets: BPF programs that are loaded, attached and unloaded together, and
+ * their maps. The first reference loads a set, the last one unloads it: a feature
+ * that is not in use has no programs, no maps and no links.
+ *
+ * A set may share the maps of another one, its base, which it references while it is
+ * loaded. While a base is loaded, sets of several threads may share it. Programs of interfaces
+ * have no attach point here: src/lib/attach attaches them.
+ */
+#ifndef NETOBS_ENGINE_PROGRAM_SET_H
+#define NETOBS_ENGINE_PROGRAM_SET_H
+
+#include "base/log.h"
+#include "filter/filter.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct bpf_link;
+struct bpf_object;
+
+enum attach_kind {
+	ATTACH_SECTION,	 /* what its section names: a tracepoint, a function */
+	ATTACH_CGROUP,	 /* sock_ops, cgroup_skb and others of a cgroup */
+	ATTACH_ITERATOR, /* see program_set_open_iterator() */
+	ATTACH_NETFILTER,
+};
+
+struct attach_point {
+	const char *program;
+	enum attach_kind kind;
+	const char *map; /* ATTACH_ITERATOR: whose elements it visits; or NULL */
+	int cgroup_fd;	 /* ATTACH_CGROUP; stays the caller's */
+	uint32_t family; /* ATTACH_NETFILTER, these three: NFPROTO_... */
+	uint32_t hook;	 /* NF_INET_... */
+	int32_t priority;
+};
+
+enum { PROGRAM_SET_POINTS_MAX = 16 };
+
+struct program_set {
+	/* The owner sets these before the first reference, and then leaves them. */
+	const char *name;		      /* of the object */
+	const void *(*elf)(size_t *ret_size); /* NAME__elf_bytes of its skeleton */
+	const char *doing; /* for the log: "load BPF programs" */
+	const struct log *log;
+	struct program_set *base; /* or NULL */
+	const struct attach_point *points;
+	size_t n_points;
+	/*
+	 * Called between open and load: sets knobs and the sizes of maps, puts
+	 * generated code in place, leaves out programs (bpf_program__set_autoload) and
+	 * maps (bpf_map__set_autocreate) of features that are off. Or NULL.
+	 */
+	int (*prepare)(struct bpf_object *object, void *ctx);
+	void *ctx;
+
+	unsigned int refs;
+	struct bpf_object *object; /* NULL: not loaded */
+	struct bpf_link *links[PROGRAM_SET_POINTS_MAX];
+	int link_fds[PROGRAM_SET_POINTS_MAX]; /* of what libbpf has no links for */
+};
+
+/**
+ * Load and attach the set, unless it is loaded. An error is logged, and leaves
+ * nothing loaded or attached.
+ *
+ * @return 0, or -errno
+ */
+int program_set_ref(struct program_set *set);
+
+/** Detach and unload the set with its last reference; without any, do nothing. */
+void program_set_unref(struct program_set *set);
+
+/** Detach that program, which stays loaded. It may still run on another CPU. */
+void program_set_detach(struct program_set *set, const char *program);
+
+/** @return the file descriptor, which stays the set's, or -ENOENT */
+int program_set_map_fd(const struct program_set *set, const char *map);
+
+/**
+ * Start an iterator. Reading the descriptor runs the program for each object.
+ *
+ * @return a file descriptor that the caller closes, or -errno
+ */
+int program_set_open_iterator(const struct program_set *set, const char *program);
+
+/** @return about how many bytes the set's maps take, those of its base apart */
+uint64_t program_set_bytes(const struct program_set *set);
+
+/* Programs for interfaces, one for each direction; both or none. */
+struct programs {
+	int fds[2]; /* indexed by enum netobs_direction */
+};
+
+/**
+ * Load @set, which nothing else refers to, for the programs called @names. They stay
+ * loaded, with the maps that they use, without libbpf's copies of all.
+ *
+ * @param filter  for the packets, whose kind @frames is; NULL: the programs do not call
+ *                judge()
+ * @return 0, or -errno, which is logged; -EINVAL: the filter is not one for these frames
+ */
+int programs_load(struct program_set *set, const char *const names[2],
+		  const struct filter *filter, const struct filter_frames *frames,
+		  struct programs *ret_programs);
+
+void programs_close(struct programs *programs);
+
+/**
+ * For `prepare`: the object's `const volatile` variables.
+ *
+ * @param size  of the skeleton's struct for them
+ * @return NULL if the object has none, or others
+ */
+void *program_set_knobs(const struct bpf_object *object, size_t size);
+
+#endif

@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "cli/view/by.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <netobs/flow.h>
+
+#include "base/json.h"
+#include "service/text/human.h"
+#include "names.h"
+
+/* Ports are in network byte order, so that values sort as numbers do. */
+struct port_value {
+	uint16_t port;
+	uint8_t proto;
+	uint8_t has_port;
+};
+
+struct service_value {
+	uint8_t addr[16];
+	struct port_value port;
+};
+
+struct pair_value {
+	uint8_t addrs[2][16];
+};
+
+struct interface_value {
+	char name[16];
+	uint32_t ifindex, netns_inode;
+};
+
+struct vlan_value {
+	uint16_t outer, inner;
+	uint8_t has_outer, has_inner;
+};
+
+struct process_value {
+	char command[16];
+	uint32_t pid; /* in network byte order */
+	uint32_t is_known;
+};
+
+struct id_value {
+	char text[72];
+};
+
+struct tunnel_value {
+	uint32_t vni;
+	uint8_t type, has_vni;
+};
+
+/* ---- Addresses ------------------------------------------------------------------ */
+
+static void fill_pair(const struct by_part *part, void *value)
+{
+	const uint8_t *src = part->flow->src, *dst = part->flow->dst;
+	struct pair_value *pair = value;
+	bool swap = memcmp(src, dst, sizeof(pair->addrs[0])) > 0;
+
+	memcpy(pair->addrs[swap], src, sizeof(pair->addrs[0]));
+	memcpy(pair->addrs[!swap], dst, sizeof(pair->addrs[0]));
+}
+
+static void text_pair(const void *value, struct names *names, char *buf,
+		      size_t size)
+{
+	const struct pair_value *pair = value;
+	char low[NAMES_MAX], high[NAMES_MAX];
+
+	names_host(names, pair->addrs[0], low, sizeof(low));
+	names_host(names, pair->addrs[1], high, sizeof(high));
+	snprintf(buf, size, "%s \u2194 %s", low, high);
+}
+
+void by_json_addr(struct json *json, const uint8_t addr[16])
+{
+	char text[NETOBS_ADDR_STR_MAX];
+
+	netobs_addr_str(addr, text, sizeof(text));
+	json_string(json, text);
+}
+
+static void json_pair(const void *value, struct json *json)
+{
+	const struct pair_value *pair = value;
+
+	json_key(json, "HostAddrs");
+	json_open(json, '[');
+	by_json_addr(json, pair->addrs[0]);
+	by_json_addr(json, pair->addrs[1]);
+	json_close(json, ']');
+}
+
+/* ---- Flows ---------------------------------------------------------------------- */
+
+void by_fill_tuple(const struct netobs_flow *flow, struct flow_tuple *ret_tuple)
+{
+	memcpy(ret_tuple->src, flow->src, sizeof(ret_tuple->src));
+	memcpy(ret_tuple->dst, flow->dst, sizeof(ret_tuple->dst));
+	ret_tuple->has_ports = !!(flow->has & NETOBS_HAS_PORTS);
+	ret_tuple->src_port = flow->src_port;
+	ret_tuple->dst_port = flow->dst_port;
+	ret_tuple->proto = flow->proto;
+}
+
+void by_tuple_text(const struct flow_tuple *tuple, struct names *names,
+		   char *buf, size_t size)
+{
+	const uint16_t ports[] = { tuple->src_port, tuple->dst_port };
+	const uint8_t *addrs[] = { tuple->src, tuple->dst };
+	char hosts[2][NAMES_MAX], ends[2][2 * NAMES_MAX], port[NAMES_MAX];
+
+	for (int i = 0; i < 2; i++) {
+		names_host(names, addrs[i], hosts[i], sizeof(hosts[i]));
+		names_port(tuple->has_ports ? names : NULL, ports[i],
+			   tuple->proto, port, sizeof(port));
+		human_endpoint(ends[i], sizeof(ends[i]), hosts[i], port);
+	}
+	snprintf(buf, size, "%s \u2192 %s", tuple->has_ports ? ends[0] : hosts[0],
+		 tuple->has_ports ? ends[1] : hosts[1]);
+}
+
+static void fill_tuple(const struct by_part *part, void *value)
+{
+	by_fill_tuple(part->flow, value);
+}
+
+static void text_tuple(const void *value, struct names *names, char *buf,
+		       size_t size)
+{
+	const struct flow_tuple *tuple = value;
+	char proto[16];
+	size_t used;
+
+	by_tuple_text(tuple, names, buf, size);
+	human_protocol(proto, sizeof(proto), tuple->proto);
+	used = strlen(buf);
+	snprintf(buf + used, size - used, "%s%s", tuple->has_ports ? "/" : " ",
+		 proto);
+}
+
+static void json_tuple(const void *value, struct json *json)
+{
+	const struct flow_tuple *tuple = value;
+
+	json_key(json, "SrcAddr");
+	by_json_addr(json, tuple->src);
+	json_key(json, "DstAddr");
+	by_json_addr(json, tuple->dst);
+	if (tuple->has_ports) {
+		json_key_u64(json, "SrcPort", tuple->src_port);
+		json_key_u64(json, "DstPort", tuple->dst_port);
+	}
+	json_key_u64(json, "Proto", tuple->proto);
+}
+
+/* ---- Services ------------------------------------------------------------------- */
+
+static void fill_port(const struct by_part *part, void *value)
+{
+	struct port_value *port = value;
+
+	port->proto = part->flow->proto;
+	port->has_port = !!(part->flow->has & NETOBS_HAS_PORTS);
+	port->port = htons(part->server_port);
+}
+
+static void fill_service(const struct by_part *part, void *value)
+{
+	struct service_value *service = value;
+
+	memcpy(service->addr, part->addrs[BY_ADDR_SERVER], sizeof(service->addr));
+	fill_port(part, &service->port);
+}
+
+static void fill_proto(const struct by_part *part, void *value)
+{
+	*(uint8_t *)value = part->flow->proto;
+}
+
+static void text_proto(const void *value, struct names *names, char *buf,
+		       size_t size)
+{
+	(void)names;
+	human_protocol(buf, size, *(const uint8_t *)value);
+}
+
+static void text_port(const void *value, struct names *names, char *buf,
+		      size_t size)
+{
+	const struct port_value *port = value;
+	char number[NAMES_MAX], proto[16];
+
+	human_protocol(proto, sizeof(proto), port->proto);
+	names_port(port->has_port ? names : NULL, ntohs(port->port),
+		   port->proto, number, sizeof(number));
+	snprintf(buf, size, "%s%s%s", port->has_port ? number : "",
+		 port->has_port ? "/" : "", proto);
+}
+
+static void text_service(const void *value, struct names *names, char *buf,
+			 size_t size)
+{
+	const struct service_value *service = value;
+	char host[NAMES_MAX], port[NAMES_MAX + 16];
+
+	names_host(names, service->addr, host, sizeof(host));
+	text_port(&service->port, names, port, sizeof(port));
+	if (service->port.has_port)
+		human_endpoint(buf, size, host, port);
+	else
+		snprintf(buf, size, "%s %s", host, port);
+}
+
+static void json_proto(const void *value, struct json *json)
+{
+	json_key_u64(json, "Proto", *(const uint8_t *)value);
+}
+
+static void json_port(const void *value, struct json *json)
+{
+	const struct port_value *port = value;
+
+	if (port->has_port)
+		json_key_u64(json, "ServerPort", ntohs(port->port));
+	json_proto(&port->proto, json);
+}
+
+static void json_service(const void *value, struct json *json)
+{
+	const struct service_value *service = value;
+
+	json_key(json, "ServerAddr");
+	by_json_addr(json, service->addr);
+	json_port(&service->port, json);
+}
+
+/* ---- Places --------------------------------------------------------------------- */
+
+static void fill_interface(const struct by_part *part, void *value)
+{
+	const struct netobs_point *point = netobs_flow_point(part->flow, 0);
+	struct interface_value *interface = value;
+
+	if (!point)
+		return;
+	interface->ifindex = point->ifindex;
+	interface->netns_inode = point->netns_inode;
+	snprintf(interface->name, sizeof(interface->name), "%s",
+		 point->name ? point->name : "unknown");
+}
+
+static void fill_direction(const struct by_part *part, void *value)
+{
+	const struct netobs_point *point = netobs_flow_point(part->flow, 0);
+
+	*(uint8_t *)value = point ? point->direction + 1 : 0;
+}
+
+static void fill_vlan(const struct by_part *part, void *value)
+{
+	const struct netobs_flow *flow = part->flow;
+	struct vlan_value *vlan = value;
+
+	vlan->has_inner = !!(flow->has & NETOBS_HAS_VLAN);
+	vlan->has_outer = !!(flow->has & NETOBS_HAS_OUTER_VLAN);
+	if (vlan->has_inner)
+		vlan->inner = htons(flow->vlan_id);
+	if (vlan->has_outer)
+		vlan->outer = htons(flow->outer_vlan_id);
+}
+
+static void fill_tunnel(const struct by_part *part, void *value)
+{
+	const struct netobs_flow *flow = part->flow;
+	struct tunnel_value *tunnel = value;
+
+	if (!(flow->has & NETOBS_HAS_TUNNEL))
+		return;
+	tunnel->type = flow->tunnel;
+	tunnel->has_vni = !!(flow->has & NETOBS_HAS_VNI);
+	if (tunnel->has_vni)
+		tunnel->vni = htonl(flow->vni);
+}
+
+static void text_interface(const void *value, struct names *names, char *buf,
+			   size_t size)
+{
+	const struct interface_value *interface = value;
+
+	(void)names;
+	snprintf(buf, size, "%s", *interface->name ? interface->name : "-");
+	human_clean(buf);
+}
+
+static void text_direction(const void *value, struct names *names, char *buf,
+			   size_t size)
+{
+	static const char *const words[] = { "-", "in", "out" };
+
+	(void)names;
+	snprintf(buf, size, "%s", words[*(const uint8_t *)value]);
+}
+
+static void text_vlan(const void *value, struct names *names, char *buf,
+		      size_t size)
+{
+	const struct vlan_value *vlan = value;
+
+	(void)names;
+	if (vlan->has_outer && vlan->has_inner)
+		snprintf(buf, size, "%u.%u", ntohs(vlan->outer),
+			 ntohs(vlan->inner));
+	else if (vlan->has_outer || vlan->has_inner)
+		snprintf(buf, size, "%u",
+			 ntohs(vlan->has_outer ? vlan->outer : vlan->inner));
+	else
+		snprintf(buf, size, "-");
+}
+
+static void text_tunnel(const void *value, struct names *names, char *buf,
+			size_t size)
+{
+	const struct tunnel_value *tunnel = value;
+
+	(void)names;
+	if (tunnel->has_vni)
+		snprintf(buf, size, "%s %u", human_tunnel_name(tunnel->type),
+			 ntohl(tunnel->vni));
+	else
+		snprintf(buf, size, "%s",
+			 tunnel->type ? human_tunnel_name(tunnel->type) : "-");
+}
+
+static void json_interface(const void *value, struct json *json)
+{
+	const struct interface_value *interface = value;
+
+	if (!*interface->name)
+		return;
+	json_key(json, "Interfaces");
+	json_open(json, '[');
+	json_string(json, interface->name);
+	json_close(json, ']');
+	json_key(json, "IfIndexes");
+	json_open(json, '[');
+	json_u64(json, interface->ifindex);
+	json_close(json, ']');
+	if (interface->netns_inode)
+		json_key_u64(json, "NetnsInode", interface->netns_inode);
+}
+
+static void json_direction(const void *value, struct json *json)
+{
+	const uint8_t direction = *(const uint8_t *)value;
+
+	if (!direction)
+		return;
+	json_key(json, "IfDirections");
+	json_open(json, '[');
+	json_u64(json, direction - 1U);
+	json_close(json, ']');
+}
+
+static void json_vlan(const void *value, struct json *json)
+{
+	const struct vlan_value *vlan = value;
+
+	if (vlan->has_inner)
+		json_key_u64(json, "VlanId", ntohs(vlan->inner));
+	if (vlan->has_outer)
+		json_key_u64(json, "OuterVlanId", ntohs(vlan->outer));
+}
+
+static void json_tunnel(const void *value, struct json *json)
+{
+	const struct tunnel_value *tunnel = value;
+
+	if (!tunnel->type)
+		return;
+	json_key(json, "TunnelType");
+	json_string(json, human_tunnel_name(tunnel->type));
+	if (tunnel->has_vni)
+		json_key_u64(json, "Vni", ntohl(tunnel->vni));
+}
+
+/* ---- Processes ------------------------------------------------------------------ */
+
+static void fill_process(const struct by_part *part, void *value)
+{
+	struct process_value *process = value;
+
+	if (!part->process)
+		return;
+	process->is_known = 1;
+	process->pid = htonl(part->process->pid);
+	snprintf(process->command, sizeof(process->command), "%s",
+		 part->process->command);
+}
+
+static void text_process(const void *value, struct names *names, char *buf,
+			 size_t size)
+{
+	const struct process_value *process = value;
+
+	(void)names;
+	if (process->is_known)
+		snprintf(buf, size, "%s[%u]", process->command,
+			 ntohl(process->pid));
+	else
+		snprintf(buf, size, "-");
+	human_clean(buf);
+}
+
+static void json_process(const void *value, struct json *json)
+{
+	const struct process_value *process = value;
+
+	if (!process->is_known)
+		return;
+	json_key_u64(json, "Pid", ntohl(process->pid));
+	json_key(json, "Process");
+	json_string(json, process->command);
+}
+
+static void fill_container(const struct by_part *part, void *value)
+{
+	struct id_value *id = value;
+
+	if (part->process)
+		snprintf(id->text, sizeof(id->text), "%s",
+			 part->process->container_id);
+}
+
+static void fill_pod(const struct by_part *part, void *value)
+{
+	struct id_value *id = value;
+
+	if (part->process)
+		snprintf(id->text, sizeof(id->text), "%s",
+			 part->process->pod_uid);
+}
+
+/* As tools of containers show it. */
+static void text_container(const void *value, struct names *names, char *buf,
+			   size_t size)
+{
+	const struct id_value *id = value;
+
+	(void)names;
+	snprintf(buf, size, "%.12s", *id->text ? id->text : "-");
+}
+
+static void text_pod(const void *value, struct names *names, char *buf,
+		     size_t size)
+{
+	const struct id_value *id = value;
+
+	(void)names;
+	snprintf(buf, size, "%s", *id->text ? id->text : "-");
+}
+
+static void json_container(const void *value, struct json *json)
+{
+	const struct id_value *id = value;
+
+	if (!*id->text)
+		return;
+	json_key(json, "ContainerId");
+	json_string(json, id->text);
+}
+
+static void json_pod(const void *value, struct json *json)
+{
+	const struct id_value *id = value;
+
+	if (!*id->text)
+		return;
+	json_key(json, "PodUid");
+	json_string(json, id->text);
+}
+
+/* ---- Keys ----------------------------------------------------------------------- */
+
+#define ADDR_KEY(name, heading, has, addr, json)                            \
+	{                                                                   \
+		name, heading, 16, has, false, addr, json, NULL, NULL, NULL \
+	}
+#define KEY(name, heading, value, has)                                         \
+	{                                                                      \
+#name, heading, sizeof(value), has, false, BY_ADDR_NONE, NULL, \
+			fill_##name, text_##name, json_##name                  \
+	}
+#define PROCESS_KEY(name, heading, value)                                    \
+	{                                                                    \
+#name, heading, sizeof(value), "", true, BY_ADDR_NONE, NULL, \
+			fill_##name, text_##name, json_##name                \
+	}
+
+const struct by_key by_keys[] = {
+	ADDR_KEY("src", "SOURCE", "host", BY_ADDR_SRC, "SrcAddr"),
+	ADDR_KEY("dst", "DESTINATION", "host", BY_ADDR_DST, "DstAddr"),
+	ADDR_KEY("client", "CLIENT", "host", BY_ADDR_CLIENT, "ClientAddr"),
+	KEY(service, "SERVICE", struct service_value, "host port proto"),
+	ADDR_KEY("host", "HOST", "", BY_ADDR_HOST, "HostAddr"),
+	KEY(tuple, "SOURCE \u2192 DESTINATION", struct flow_tuple,
+	    "src dst host port proto"),
+	KEY(pair, "HOSTS", struct pair_value, "host"),
+	KEY(port, "PORT", struct port_value, "proto"),
+	KEY(proto, "PROTO", uint8_t, ""),
+	KEY(interface, "INTERFACE", struct interface_value, ""),
+	KEY(direction, "DIRECTION", uint8_t, ""),
+	KEY(vlan, "VLAN", struct vlan_value, ""),
+	KEY(tunnel, "TUNNEL", struct tunnel_value, ""),
+	PROCESS_KEY(process, "PROCESS", struct process_value),
+	PROCESS_KEY(container, "CONTAINER", struct id_value),
+	PROCESS_KEY(pod, "POD", struct id_value),
+	{ 0 }
+};

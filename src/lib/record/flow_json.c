@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "any.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "catalogue/fields.h"
+#include "process_json.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const char *const tunnel_names[] = {
+	[NETOBS_TUNNEL_VXLAN] = "vxlan",
+	[NETOBS_TUNNEL_GENEVE] = "geneve",
+	[NETOBS_TUNNEL_GRE] = "gre",
+	[NETOBS_TUNNEL_IPIP] = "ipip",
+};
+
+enum { TUNNEL_NAMES = sizeof(tunnel_names) / sizeof(tunnel_names[0]) };
+
+/* Down to whole milliseconds, also before 1970. */
+static int64_t ms_floor(int64_t ns)
+{
+	return ns / 1000000 - (ns % 1000000 < 0);
+}
+
+/* ---- A field, by its type: a comma, its key, which is a constant, and its value -------- */
+
+enum { VALUE_MAX = NETOBS_ADDR_STR_MAX + 2 };
+
+static inline char *put_text(char *to, const char *text, size_t len)
+{
+	memcpy(to, text, len);
+	return to + len;
+}
+
+/* A copy of constant length is a few instructions. */
+#define put_key(to, key) \
+	put_text(to, ",\"" key "\":", sizeof(",\"" key "\":") - 1)
+
+static char *put_time(char *to, int64_t ns)
+{
+	int64_t ms = ms_floor(ns);
+
+	if (ms >= 0)
+		return text_u64(to, (uint64_t)ms);
+	*to++ = '-';
+	return text_u64(to, -(uint64_t)ms);
+}
+
+static char *put_address(char *to, const uint8_t ip[16])
+{
+	*to++ = '"';
+	to = text_ip(to, ip);
+	*to++ = '"';
+	return to;
+}
+
+static char *put_mac(char *to, const uint8_t mac[6])
+{
+	*to++ = '"';
+	to = text_mac(to, mac);
+	*to++ = '"';
+	return to;
+}
+
+#define put_number text_u64
+#define put_id text_u64
+#define put_count text_u64
+#define put_duration text_u64
+#define put_tcp_flags text_u64
+#define put_dscp text_u64
+#define put_tunnel_end put_address
+
+static bool has_tunnel_name(const struct netobs_flow *flow)
+{
+	return flow->tunnel < TUNNEL_NAMES && tunnel_names[flow->tunnel];
+}
+
+static char *put_tunnel(char *to, uint8_t tunnel)
+{
+	*to++ = '"';
+	to = put_text(to, tunnel_names[tunnel], strlen(tunnel_names[tunnel]));
+	*to++ = '"';
+	return to;
+}
+
+/* Types of which a value may have no JSON. NetObserv's bits are in its protobuf alone. */
+#define UNLESS_tunnel ~, has_tunnel_name(flow)
+#define UNLESS_tcp_combined ~, false
+#define put_tcp_combined(to, value) (to)
+
+#define POINT_FIELD(...)
+#define FIELD(member, type, bit, merge, key, ...)                             \
+	if (field_is_known(flow, bit) && FIELD_CHOOSE(UNLESS_##type, true)) { \
+		to = put_key(to, key);                                        \
+		to = put_##type(to, flow->member);                            \
+	}
+
+/* All of them, without checks for room. */
+static char *put_fields(char *to, const struct netobs_flow *flow)
+{
+#include "catalogue/fields.def"
+	return to;
+}
+
+#define POINT_FIELD(...)
+#define FIELD(member, type, bit, merge, key, ...) \
+	+sizeof(",\"" key "\":") + VALUE_MAX
+
+enum {
+	FIELDS_MAX =
+#include "catalogue/fields.def"
+		+TEXT_SPARE
+};
+
+/* What put_fields() writes begins with a comma, here where the bracket is. */
+static void add_fields(struct json *json, const struct netobs_flow *flow)
+{
+	char text[FIELDS_MAX], *end, *start = json_room(json, FIELDS_MAX);
+
+	if (start) {
+		json->pos = put_fields(start - 1, flow);
+		json->comma = true;
+		start[-1] = '{';
+		return;
+	}
+	end = put_fields(text, flow);
+	json_members(json, text + 1, (size_t)(end - text) - 1);
+}
+
+/* ---- Points ---------------------------------------------------------------------- */
+
+static void put_name(struct json *json, const char *name)
+{
+	json_string(json, name ? name : "unknown");
+}
+
+#define LIST(key, put, member)                          \
+	json_key(json, key);                            \
+	json_open(json, '[');                           \
+	for (uint32_t i = 0; i < flow->n_points; i++)   \
+		put(json, flow_point(flow, i)->member); \
+	json_close(json, ']');
+
+/* One number when all points share the namespace, else one per point. */
+static void add_netns(struct json *json, const struct netobs_flow *flow,
+		      const char *key, const char *plural)
+{
+	const uint32_t first = flow_point(flow, 0)->netns_inode;
+	bool shared = true, known = first;
+
+	for (uint32_t i = 1; i < flow->n_points; i++) {
+		uint32_t inode = flow_point(flow, i)->netns_inode;
+
+		shared &= inode == first;
+		known |= inode != 0;
+	}
+	if (!known)
+		return;
+	if (shared) {
+		json_key_u64(json, key, first);
+		return;
+	}
+	LIST(plural, json_u64, netns_inode)
+}
+
+#define list_name(key, member) LIST(key, put_name, member)
+#define list_number(key, member) LIST(key, json_u64, member)
+#define list_direction list_number
+#define list_netns(key, member) add_netns(json, flow, key, key "s");
+
+#define FIELD(...)
+#define POINT_FIELD(member, type, key, ...) list_##type(key, member)
+
+static void add_points(struct json *json, const struct netobs_flow *flow)
+{
+#include "catalogue/fields.def"
+}
+
+int flow_record_json(const struct netobs_record *record, char *buf, size_t size)
+{
+	const struct netobs_flow *flow = as_flow(record);
+	struct json json;
+
+	json_begin(&json, buf, size);
+	json_open(&json, '{');
+	add_fields(&json, flow);
+	process_json(&json, flow->src_process, flow->dst_process);
+	if (flow->n_points)
+		add_points(&json, flow);
+	json_close(&json, '}');
+	return json_end(&json);
+}
+
+int netobs_flow_json(const struct netobs_flow *flow, char *buf, size_t size)
+{
+	union any_record copy;
+
+	if (!flow || !buf)
+		return -EINVAL;
+	flow = flow_view(flow, &copy);
+	return flow ? flow_record_json(&flow->record, buf, size) : -EINVAL;
+}

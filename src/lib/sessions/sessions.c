@@ -1,0 +1,616 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * An observer of sessions: reads the ring buffer of those that ended, and each interval the
+ * list of those that live, in slices of some milliseconds.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/privilege.h"
+#include "base/sized.h"
+#include "base/util.h"
+#include "engine/map.h"
+#include "who/cgroups.h"
+#include "engine/session_programs.h"
+#include "fill.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netobs/probe.h>
+#include <netobs/session.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum {
+	GATHER_MS = 20, /* for which the first session waits for others */
+	SLICE_MS = 4,	/* of a call, for sessions */
+	UPKEEP_MS = 500,
+	GLANCE = 16, /* sessions between looks at the clock */
+	INTERVAL_MIN_MS = 100,
+	BUFFER_MIN = 64 << 10,
+	BUFFER_DEFAULT = 4 << 20,
+	BUFFER_MAX = 1 << 30,
+};
+
+enum state {
+	SESSIONS_NEW,
+	SESSIONS_FAILED,
+	SESSIONS_RUNNING,
+	SESSIONS_DETACHING, /* stopping: programs may still report some */
+	SESSIONS_LISTING,   /* those that live are reported once more */
+	SESSIONS_STOPPED,
+};
+
+struct netobs_sessions {
+	struct netobs_sessions_opts opts;
+	struct log log;
+	struct log_error error;
+	enum state state;
+	struct loop loop;
+	int stop_fd;
+	int ring_timer, list_timer, upkeep_timer;
+
+	struct session_programs programs;
+	struct ring_buffer *ring;
+	int counts_fd, cgroups_fd; /* maps, also once the programs are gone */
+	struct cgroups_upkeep upkeep;
+	void *counts_room; /* for session_counts_sum() */
+	int list_fd;	   /* of those that live; -1: there is no list now */
+	struct map_grace *grace;
+	bool is_gathering; /* the timer will read the ring buffer */
+
+	struct clock clock;
+	struct session_source source;
+	struct netobs_sessions_stats stats;
+	int delivered;	      /* in this netobs_sessions_dispatch() */
+	int64_t slice_end_ns; /* when it is to return */
+};
+
+static loop_fn on_ring, on_ring_timer, on_list_timer, on_upkeep, on_stop;
+
+/* ---- Options --------------------------------------------------------------------------- */
+
+static bool is_interval(uint32_t interval_ms)
+{
+	return !interval_ms || interval_ms >= INTERVAL_MIN_MS;
+}
+
+static int check_options(const struct netobs_sessions_opts *opts,
+			 const struct log *log)
+{
+	const struct {
+		const char *name, *why;
+		bool is_wrong;
+	} checks[] = {
+		{ "on_session", "it is not set", !opts->on_session },
+		{ "interval_ms", "it is less than 100 ms",
+		  !is_interval(opts->interval_ms) },
+		{ "buffer_bytes", "it is not from 64 KiB to 1 GiB",
+		  opts->buffer_bytes < BUFFER_MIN ||
+			  opts->buffer_bytes > BUFFER_MAX },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(checks); i++) {
+		if (!checks[i].is_wrong)
+			continue;
+		log_error(log, "%s: %s", checks[i].name, checks[i].why);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int open_loop(struct netobs_sessions *sessions)
+{
+	struct loop *loop = &sessions->loop;
+	const struct {
+		loop_fn *fn;
+		int *timer;
+	} timers[] = {
+		{ on_ring_timer, &sessions->ring_timer },
+		{ on_list_timer, &sessions->list_timer },
+		{ on_upkeep, &sessions->upkeep_timer },
+	};
+	int err = loop_open(loop);
+
+	if (err)
+		return err;
+	sessions->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (sessions->stop_fd < 0)
+		return -errno;
+	err = loop_watch(loop, sessions->stop_fd, EPOLLIN, on_stop, sessions);
+	for (size_t i = 0; !err && i < ARRAY_SIZE(timers); i++)
+		err = loop_add_timer(loop, CLOCK_BOOTTIME, timers[i].fn,
+				     sessions, timers[i].timer);
+	return err;
+}
+
+static int init(struct netobs_sessions *sessions,
+		const struct netobs_sessions_opts *opts)
+{
+	int err = sized_check(opts, sizeof(*opts), &sessions->log);
+
+	err = err ?: check_options(&sessions->opts, &sessions->log);
+	return err ?: open_loop(sessions);
+}
+
+int netobs_sessions_new(const struct netobs_sessions_opts *opts,
+			struct netobs_sessions **ret_sessions)
+{
+	struct netobs_sessions *sessions;
+	int err;
+
+	if (!opts || !ret_sessions)
+		return -EINVAL;
+	sessions = calloc(1, sizeof(*sessions));
+	if (!sessions)
+		return -ENOMEM;
+	sessions->loop.fd = sessions->stop_fd = sessions->list_fd = -1;
+	sessions->counts_fd = sessions->cgroups_fd = -1;
+	sessions->upkeep.mark_fd = -1;
+	memcpy(&sessions->opts, opts, min_u64(opts->sz, sizeof(*opts)));
+	sessions->opts.buffer_bytes = sessions->opts.buffer_bytes ?:
+					      BUFFER_DEFAULT;
+	sessions->log = (struct log){ sessions->opts.on_log,
+				      sessions->opts.user, &sessions->error };
+	err = log_keep_error(&sessions->log,
+			     "cannot make an observer of sessions",
+			     init(sessions, opts));
+	if (err) {
+		log_copy_error(&sessions->log, sessions->opts.error);
+		netobs_sessions_free(sessions);
+		return err;
+	}
+	sessions->opts.error = NULL;
+	*ret_sessions = sessions;
+	return 0;
+}
+
+void netobs_sessions_free(struct netobs_sessions *sessions)
+{
+	if (!sessions)
+		return;
+	close_fd(&sessions->list_fd);
+	cgroups_done(&sessions->upkeep);
+	session_programs_close(&sessions->programs);
+	map_grace_abandon(sessions->grace);
+	ring_buffer__free(sessions->ring);
+	close_fd(&sessions->counts_fd);
+	close_fd(&sessions->cgroups_fd);
+	loop_close(&sessions->loop);
+	close_fd(&sessions->stop_fd);
+	free(sessions->counts_room);
+	free(sessions);
+}
+
+/* ---- Delivery --------------------------------------------------------------------------- */
+
+static void begin_slice(struct netobs_sessions *sessions)
+{
+	sessions->slice_end_ns = clock_boot_ns() + SLICE_MS * NSEC_PER_MSEC;
+}
+
+static bool is_slice_over(const struct netobs_sessions *sessions)
+{
+	return sessions->delivered % GLANCE == 0 &&
+	       clock_boot_ns() >= sessions->slice_end_ns;
+}
+
+static void deliver(struct netobs_sessions *sessions,
+		    const struct session_event *event)
+{
+	struct netobs_session session;
+
+	session_fill(&sessions->source, event, &session);
+	if (session.ended)
+		sessions->stats.reported++;
+	else
+		sessions->stats.updates++;
+	sessions->delivered++;
+	sessions->opts.on_session(&session, sessions->opts.user);
+}
+
+/* ---- Those that ended -------------------------------------------------------------------- */
+
+static int take_event(void *ctx, void *data, size_t size)
+{
+	const struct session_event *event = data;
+	struct netobs_sessions *sessions = ctx;
+
+	(void)size;
+	/* The last list has those whose sockets are not closed yet. */
+	if (event->end.time_ns || sessions->opts.interval_ms)
+		deliver(sessions, event);
+	return is_slice_over(sessions) ? -EAGAIN : 0;
+}
+
+/* The next call reads the rest at once. */
+static int read_ring(struct netobs_sessions *sessions)
+{
+	const int64_t at_once = 1;
+	int r;
+
+	begin_slice(sessions);
+	r = ring_buffer__consume(sessions->ring);
+	sessions->is_gathering = r == -EAGAIN;
+	if (r == -EAGAIN)
+		loop_set_timer(sessions->ring_timer, at_once);
+	return r == -EAGAIN || r > 0 ? 0 : r;
+}
+
+/* The first one waits for others, so a flood causes 50 wake-ups per second. */
+static int on_ring(void *ctx, int fd)
+{
+	struct netobs_sessions *sessions = ctx;
+
+	(void)fd;
+	if (!sessions->is_gathering)
+		loop_set_timer(sessions->ring_timer,
+			       clock_boot_ns() + GATHER_MS * NSEC_PER_MSEC);
+	sessions->is_gathering = true;
+	return 0;
+}
+
+static int on_ring_timer(void *ctx, int fd)
+{
+	(void)fd;
+	return read_ring(ctx);
+}
+
+/*
+ * The wall clock may have been stepped, and drifts. No wake-up may come for a session that
+ * was written while the ring buffer was read.
+ */
+static int on_upkeep(void *ctx, int fd)
+{
+	struct netobs_sessions *sessions = ctx;
+	struct session_counts counts;
+
+	(void)fd;
+	clock_calibrate(&sessions->clock);
+	if (sessions->state != SESSIONS_RUNNING)
+		return sessions->ring ? read_ring(sessions) : 0;
+	counts = session_counts_sum(sessions->counts_fd, sessions->counts_room);
+	cgroups_look_after(&sessions->upkeep, &sessions->programs,
+			   counts.cgroups, &sessions->log);
+	begin_slice(sessions);
+	while (cgroups_step(&sessions->upkeep, &sessions->log) &&
+	       clock_boot_ns() < sessions->slice_end_ns)
+		;
+	return read_ring(sessions);
+}
+
+/* ---- Those that live --------------------------------------------------------------------- */
+
+static void set_list_timer(struct netobs_sessions *sessions)
+{
+	const int64_t interval_ns = sessions->opts.interval_ms * NSEC_PER_MSEC;
+
+	loop_set_timer(sessions->list_timer,
+		       interval_ns ? clock_boot_ns() + interval_ns : 0);
+}
+
+static void end_list(struct netobs_sessions *sessions)
+{
+	close_fd(&sessions->list_fd);
+	if (sessions->state == SESSIONS_RUNNING)
+		set_list_timer(sessions);
+}
+
+/* A part of the list; the next call goes on. */
+static int read_list(struct netobs_sessions *sessions)
+{
+	const int64_t at_once = 1;
+	char none;
+	ssize_t n;
+	int r;
+
+	begin_slice(sessions);
+	do {
+		r = ring_buffer__consume(sessions->ring);
+		if (r < 0 && r != -EAGAIN)
+			return r;
+		n = r < 0 ? 1 : read(sessions->list_fd, &none, sizeof(none));
+	} while (n < 0 && (errno == EAGAIN || errno == EINTR) &&
+		 clock_boot_ns() < sessions->slice_end_ns);
+	if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) {
+		loop_set_timer(sessions->list_timer, at_once);
+		return 0;
+	}
+	if (n < 0)
+		log_warning(&sessions->log, "cannot list sessions: %s",
+			    strerror(errno));
+	end_list(sessions);
+	return read_ring(sessions);
+}
+
+static int begin_list(struct netobs_sessions *sessions)
+{
+	int fd = session_programs_list(&sessions->programs);
+
+	if (fd < 0) {
+		log_warning(&sessions->log, "cannot list sessions: %s",
+			    strerror(-fd));
+		end_list(sessions);
+		return 0;
+	}
+	sessions->list_fd = fd;
+	return read_list(sessions);
+}
+
+static int on_list_timer(void *ctx, int fd)
+{
+	struct netobs_sessions *sessions = ctx;
+
+	(void)fd;
+	if (sessions->list_fd >= 0)
+		return read_list(sessions);
+	return sessions->state == SESSIONS_RUNNING ? begin_list(sessions) : 0;
+}
+
+int netobs_sessions_interval_set(struct netobs_sessions *sessions,
+				 uint32_t interval_ms)
+{
+	if (!sessions)
+		return -EINVAL;
+	log_expect_error(&sessions->log);
+	if (!is_interval(interval_ms)) {
+		log_error(&sessions->log, "interval_ms: it is less than %d ms",
+			  INTERVAL_MIN_MS);
+		return -EINVAL;
+	}
+	sessions->opts.interval_ms = interval_ms;
+	/* A list that is being read sets the timer at its end. */
+	if (sessions->state == SESSIONS_RUNNING && sessions->list_fd < 0)
+		set_list_timer(sessions);
+	return 0;
+}
+
+/* ---- Start ------------------------------------------------------------------------------- */
+
+static uint32_t ring_size(uint64_t bytes)
+{
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t size = BUFFER_MIN;
+
+	while (size < bytes || size < page)
+		size *= 2;
+	return (uint32_t)size;
+}
+
+static int keep_map(const struct netobs_sessions *sessions, const char *name,
+		    int *ret_fd)
+{
+	int fd = program_set_map_fd(&sessions->programs.sockets, name);
+
+	if (fd < 0)
+		return fd;
+	*ret_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (*ret_fd >= 0)
+		return 0;
+	fd = -errno;
+	log_error(&sessions->log, "cannot keep BPF maps of sessions: %s",
+		  strerror(-fd));
+	return fd;
+}
+
+static int open_maps(struct netobs_sessions *sessions)
+{
+	const struct session_programs *programs = &sessions->programs;
+	int err;
+
+	err = keep_map(sessions, "session_counts", &sessions->counts_fd);
+	err = err ?: keep_map(sessions, "session_cgroups", &sessions->cgroups_fd);
+	if (err)
+		return err;
+	sessions->upkeep.cgroups_fd = sessions->cgroups_fd;
+	sessions->upkeep.round_fd =
+		program_set_map_fd(&programs->sockets, "session_round");
+	return session_programs_read(programs, take_event, sessions,
+				     &sessions->ring, &sessions->counts_room);
+}
+
+static void note_absent(const struct netobs_sessions *sessions)
+{
+	const struct session_programs *programs = &sessions->programs;
+
+	if (programs->io_error)
+		log_info(&sessions->log,
+			 "processes that send and receive are not known (session_io): %s",
+			 strerror(-programs->io_error));
+	if (programs->accept_error)
+		log_info(&sessions->log,
+			 "processes that accept are not known (session_accept): %s",
+			 strerror(-programs->accept_error));
+}
+
+static int start(struct netobs_sessions *sessions)
+{
+	const uint64_t disabled = sessions->opts.disable_features;
+	const struct session_knobs knobs = {
+		.ring_bytes = ring_size(sessions->opts.buffer_bytes),
+		.no_io = disabled >> NETOBS_FEATURE_SESSION_IO & 1,
+		.no_accept = disabled >> NETOBS_FEATURE_SESSION_ACCEPT & 1,
+	};
+	int err;
+
+	if (sessions->state != SESSIONS_NEW)
+		return -EALREADY;
+	sessions->state = SESSIONS_FAILED;
+	clock_init(&sessions->clock, CLOCK_PRECISE);
+	err = session_programs_open(&sessions->programs, &knobs, &sessions->log);
+	err = err ?: open_maps(sessions);
+	err = err   ?:
+		      loop_watch(&sessions->loop,
+				 ring_buffer__epoll_fd(sessions->ring),
+				 EPOLLIN | EPOLLET, on_ring, sessions);
+	if (err) {
+		session_programs_close(&sessions->programs);
+		return err;
+	}
+	sessions->source = (struct session_source){
+		.clock = &sessions->clock,
+		.cgroups_fd = sessions->cgroups_fd,
+		.tick_ns = session_tick_ns(),
+	};
+	err = session_programs_find_holders(&sessions->programs);
+	if (err)
+		log_warning(&sessions->log,
+			    "processes of earlier connections are not known: %s",
+			    strerror(-err));
+	log_info(&sessions->log, "following the TCP sockets of this host");
+	note_absent(sessions);
+	sessions->state = SESSIONS_RUNNING;
+	loop_repeat_timer(sessions->upkeep_timer, UPKEEP_MS);
+	end_list(sessions);
+	return 0;
+}
+
+int netobs_sessions_start(struct netobs_sessions *sessions)
+{
+	if (!sessions)
+		return -EINVAL;
+	log_expect_error(&sessions->log);
+	return privilege_keep_error(&sessions->log, PRIVILEGE_PROGRAMS,
+				    start(sessions));
+}
+
+const char *netobs_sessions_last_error(const struct netobs_sessions *sessions)
+{
+	return sessions ? sessions->error.text : "";
+}
+
+int netobs_sessions_fd(const struct netobs_sessions *sessions)
+{
+	return sessions ? sessions->loop.fd : -EINVAL;
+}
+
+/* ---- Stop -------------------------------------------------------------------------------- */
+
+void netobs_sessions_stop(struct netobs_sessions *sessions)
+{
+	const uint64_t one = 1;
+	int saved = errno;
+
+	if (!sessions)
+		return;
+	/* Fails only when the descriptor is as readable as can be. */
+	(void)!write(sessions->stop_fd, &one, sizeof(one));
+	errno = saved;
+}
+
+static void note_unsettled(const struct netobs_sessions *sessions, int err)
+{
+	if (err)
+		log_warning(&sessions->log,
+			    "the last sessions may not be reported: %s",
+			    strerror(-err));
+}
+
+/* A program that runs on another CPU may still report. */
+static int on_stop(void *ctx, int fd)
+{
+	struct netobs_sessions *sessions = ctx;
+	eventfd_t times;
+
+	eventfd_read(fd, &times);
+	if (sessions->state != SESSIONS_RUNNING)
+		return 0;
+	close_fd(&sessions->list_fd); /* of an interval */
+	session_programs_detach(&sessions->programs);
+	note_unsettled(sessions, map_grace_begin(&sessions->grace));
+	sessions->state = SESSIONS_DETACHING;
+	return 0;
+}
+
+static bool is_quiet(struct netobs_sessions *sessions)
+{
+	int err = sessions->grace ? map_grace_result(&sessions->grace) : 0;
+
+	if (err != -EAGAIN)
+		note_unsettled(sessions, err);
+	return err != -EAGAIN;
+}
+
+/* The list may still be read in parts. */
+static int list_last(struct netobs_sessions *sessions)
+{
+	if (!is_quiet(sessions)) {
+		loop_set_timer(sessions->ring_timer,
+			       clock_boot_ns() + GATHER_MS * NSEC_PER_MSEC);
+		return 0;
+	}
+	sessions->state = SESSIONS_LISTING;
+	return begin_list(sessions);
+}
+
+static int go_on_stopping(struct netobs_sessions *sessions)
+{
+	const int64_t at_once = 1;
+	int err = sessions->state == SESSIONS_DETACHING ? list_last(sessions) : 0;
+
+	if (err || sessions->state != SESSIONS_LISTING || sessions->list_fd >= 0)
+		return err;
+	err = read_ring(sessions);
+	if (!err && !sessions->is_gathering) {
+		session_programs_close(&sessions->programs);
+		sessions->state = SESSIONS_STOPPED;
+	}
+	loop_set_timer(sessions->ring_timer, at_once);
+	return err;
+}
+
+static int check_running(const struct netobs_sessions *sessions)
+{
+	if (sessions->state == SESSIONS_STOPPED)
+		return -ECANCELED;
+	return sessions->state < SESSIONS_RUNNING ? -EINVAL : 0;
+}
+
+static int dispatch(struct netobs_sessions *sessions)
+{
+	int err = check_running(sessions);
+
+	if (err)
+		return err;
+	sessions->delivered = 0;
+	err = loop_dispatch(&sessions->loop);
+	if (!err && sessions->state > SESSIONS_RUNNING)
+		err = go_on_stopping(sessions);
+	return err ?: sessions->delivered ?: check_running(sessions);
+}
+
+int netobs_sessions_dispatch(struct netobs_sessions *sessions)
+{
+	if (!sessions)
+		return -EINVAL;
+	log_expect_error(&sessions->log);
+	return log_keep_error(&sessions->log, "cannot dispatch",
+			      dispatch(sessions));
+}
+
+/* ---- Statistics -------------------------------------------------------------------------- */
+
+int netobs_sessions_stats_get(const struct netobs_sessions *sessions,
+			      struct netobs_sessions_stats *ret_stats)
+{
+	struct netobs_sessions_stats stats;
+	struct session_counts counts;
+
+	if (!sessions || !ret_stats)
+		return -EINVAL;
+	stats = sessions->stats;
+	if (sessions->counts_fd >= 0) {
+		counts = session_counts_sum(sessions->counts_fd,
+					    sessions->counts_room);
+		stats.ended += counts.ended;
+		stats.lost += counts.lost;
+		if (sessions->state == SESSIONS_RUNNING)
+			stats.open = counts.open;
+	}
+	return sized_fill(ret_stats, &stats, sizeof(stats));
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Compresses records that are text, if a compressor is chosen. */
+#ifndef NETOBS_SINK_FILE_PACKER_H
+#define NETOBS_SINK_FILE_PACKER_H
+
+#include "compressor.h"
+#include "base/spec.h"
+
+struct packer_options {
+	const char *kind;   /* of the sink, for messages; the spec's */
+	const char *name;   /* of the compressor; NULL: there is none */
+	const char *suffix; /* of compressed files */
+	int level;	    /* 0: the usual */
+};
+
+struct packer {
+	const struct compressor *compressor; /* NULL: there is none */
+	void *state;
+	char *buf;
+	size_t room;
+};
+
+/** @return whether @spec has any of the options */
+bool packer_parse(struct spec *spec, struct packer_options *ret_options);
+
+/**
+ * @return 0; -ENOENT: it cannot be loaded; -EINVAL: it has no such level, both are logged;
+ *         -ENOMEM
+ */
+int packer_open(struct packer *packer, const struct packer_options *options,
+		const struct log *log);
+void packer_close(struct packer *packer);
+
+/**
+ * Compress @lines.
+ *
+ * @param ret_bytes  to be written; valid until the next call
+ * @return their number, or -errno
+ */
+ssize_t packer_pack(struct packer *packer, const char *lines, size_t len,
+		    const char **ret_bytes);
+
+/** The same, for a body of a protocol that has its length: a plain member or frame. */
+ssize_t packer_pack_body(struct packer *packer, const char *text, size_t len,
+			 const char **ret_bytes);
+
+#endif

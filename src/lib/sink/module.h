@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * The implementation of a kind of sink. A module reads records from the spool of its sink,
+ * sends them, and acknowledges those that arrived. It never waits: it registers the events
+ * at which it is called again.
+ *
+ * A module that is loaded has this in a shared object of its own, and is built from
+ * the same sources as the library: what they share may change with any version.
+ */
+#ifndef NETOBS_SINK_MODULE_H
+#define NETOBS_SINK_MODULE_H
+
+#include "sink/spool/position.h"
+#include "base/spec.h"
+
+#include "record/any.h"
+#include <netobs/version.h>
+
+struct outage;
+struct sink_host;
+
+/* A record, valid until the next call that gets one. */
+struct sink_item {
+	const struct netobs_record *record; /* of one of the sink's types */
+	struct position own;		    /* what it counts */
+	struct position end;		    /* behind it: to be acknowledged */
+};
+
+struct sink_host_ops {
+	/* The next record; false: there is none, or the time of this call is over. */
+	bool (*next)(struct sink_host *host, struct sink_item *ret_item);
+	/* There are records for next(). */
+	bool (*has_more)(const struct sink_host *host);
+	/* The time of this call is over: next() returns no record until work() is called again. */
+	bool (*is_out_of_time)(const struct sink_host *host);
+	/* The consumer has all records before @end. */
+	void (*ack)(struct sink_host *host, struct position end);
+	/* It will never take those between the last acknowledged or refused one and @end. */
+	void (*refuse)(struct sink_host *host, struct position end);
+	/* Read again all that are neither acknowledged nor refused. */
+	void (*rewind)(struct sink_host *host);
+	/* Call work() when @fd has @events (epoll); 0: no more. */
+	int (*watch)(struct sink_host *host, int fd, uint32_t events);
+	/* Call work() in @ms, at the latest; -1: no need. */
+	void (*wake_in)(struct sink_host *host, int ms);
+	/* The spool is nearly full: records have to be acknowledged soon. */
+	bool (*is_pressed)(const struct sink_host *host);
+	/* Of the acknowledged records, @count may never have been read. */
+	void (*note_unconfirmed)(struct sink_host *host, struct position count);
+	/* The outcome of the packets; false: unknown. */
+	bool (*get_stats)(struct sink_host *host, struct netobs_stats *ret_stats);
+};
+
+struct sink_host {
+	const struct sink_host_ops *ops;
+	const struct log *log;
+	uint32_t types;	   /* of records: SINK_TYPE(), or-ed */
+	uint32_t sampling; /* one packet or flow of so many was counted */
+	enum netobs_sampling sampling_mode;
+	bool is_ending; /* netobs_sink_drain(): sessions may end in order */
+};
+
+/* A type of records among others. */
+#define SINK_TYPE(type) (1U << NETOBS_RECORD_##type)
+
+/* Takes one of a module's counters. */
+typedef void sink_counter_fn(void *ctx, const char *name, uint64_t value);
+
+struct sink_module {
+	const char *version; /* NETOBS_VERSION */
+	const char *kind;
+	uint32_t types; /* of records that it can represent: SINK_TYPE(), or-ed */
+	/* Read the options in @spec, without waiting for anything. */
+	int (*open)(struct spec *spec, struct sink_host *host, void **ret_state);
+	/*
+	 * Called when there may be records, or room for them, or a watched event.
+	 * @flush: send partly filled messages now. -EPIPE: the consumer is gone
+	 * permanently.
+	 */
+	int (*work)(void *state, bool flush);
+	void (*close)(void *state);
+	/* Counters since the start: "messages", "reconnects" ... May be NULL. */
+	void (*counters)(const void *state, sink_counter_fn *take, void *ctx);
+	/* The outages of the other side. May be NULL. */
+	const struct outage *(*outage)(const void *state);
+	/*
+	 * Write to a file by its name anew, which may be that of another file now. 0; < 0: it
+	 * cannot be opened, which is logged once. May be NULL.
+	 */
+	int (*reopen)(void *state);
+};
+
+extern const struct sink_module sink_json;
+extern const struct sink_module sink_null;
+
+/* The name of the module in a shared object. */
+#define SINK_MODULE_SYMBOL "netobs_sink_module"
+extern const struct sink_module netobs_sink_module;
+
+#endif

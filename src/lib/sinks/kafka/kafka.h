@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* A sink: its messages, those in flight, and what reports mean for them and its producer. */
+#ifndef NETOBS_SINKS_KAFKA_KAFKA_H
+#define NETOBS_SINKS_KAFKA_KAFKA_H
+
+#include "base/backoff.h"
+#include "base/outage.h"
+#include "producer.h"
+#include "sink/spool/position.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- What a record is in Kafka: a value, and the key that chooses its partition --- */
+
+struct message {
+	size_t key_len; /* 0: none */
+	size_t value_len;
+	uint8_t key[MESSAGE_KEY_MAX];
+	uint8_t *value; /* of malloc(3); NULL: there is none */
+};
+
+/**
+ * @return 0; -ENOMEM, without a change
+ */
+int message_make(struct message *message, const struct message_format *format,
+		 const struct netobs_record *record);
+
+/* ---- The window: reports.c ---------------------------------------------------------- */
+
+/*
+ * Records that were read from the spool and are not acknowledged yet, in their order.
+ * Partitions acknowledge in any order; a spool needs the acknowledgement of all records
+ * before a position. So the window has the state of each record, and settles them from the
+ * front.
+ *
+ * After a rewind the same records are read again. Those that were delivered, or are still
+ * on their way, are found here and not sent again.
+ */
+
+enum window_state {
+	WINDOW_UNSENT,
+	WINDOW_SENT,
+	WINDOW_DELIVERED,
+	WINDOW_REFUSED,
+};
+
+struct window_entry {
+	struct position end;
+	enum window_state state;
+	bool is_suspect; /* its batch was refused: it is sent alone */
+};
+
+struct window {
+	struct window_entry *entries; /* a ring */
+	size_t size;		      /* a power of two */
+	uint64_t first, next, end;    /* numbers of entries: [first, end) */
+};
+
+void window_free(struct window *window);
+
+/**
+ * Find the entry of a record that was read from the spool: a new one, or the one it had
+ * before a rewind.
+ *
+ * @param end         behind the record
+ * @param ret_number  of the entry
+ * @return 0 or -ENOMEM
+ */
+int window_place(struct window *window, struct position end,
+		 uint64_t *ret_number);
+
+static inline struct window_entry *window_entry(const struct window *window,
+						uint64_t number)
+{
+	return &window->entries[number & (window->size - 1)];
+}
+
+static inline bool window_is_empty(const struct window *window)
+{
+	return window->first == window->end;
+}
+
+/* The spool is read from the front again. */
+static inline void window_rewind(struct window *window)
+{
+	window->next = window->first;
+}
+
+/* Records that were sent are not on their way any more. */
+void window_unsend(struct window *window);
+
+/**
+ * Remove settled entries of one state from the front.
+ *
+ * @param ret_end  behind the last of them
+ * @return false: the first entry is not settled, or has to be read again before
+ */
+bool window_settle(struct window *window, enum window_state *ret_state,
+		   struct position *ret_end);
+
+/* ---- The sink ----------------------------------------------------------------------- */
+
+struct kafka {
+	struct sink_host *host;
+	struct settings settings;
+	struct producer producer;
+	/* Batches of one record, for those that were in a batch that was refused:
+	 * librdkafka 2.0 does not report which of them was the cause. NULL until needed. */
+	struct producer single;
+	struct outage outage;
+	bool has_worked;	   /* records have arrived */
+	rd_kafka_resp_err_t noted; /* a failure that is not logged yet */
+	char noted_text[256];	   /* "": there is none */
+	struct window window;
+	int event_fd;
+
+	struct message message; /* the next one to be sent, if it has a value */
+	uint64_t held;		/* its number */
+
+	bool is_single;	       /* batches are of one record */
+	struct backoff resend; /* of failed records; due_ms 0: there are none */
+	struct backoff replace; /* of a failed producer; the same */
+	int64_t progress_ms; /* the last acknowledgement, or since when one is due */
+
+	uint64_t delivered, delivered_bytes, refused, retried, full, producers;
+};
+
+/* ---- What librdkafka reports: reports.c --------------------------------------------- */
+
+/** Take reports until @end_ms. @return false: there are more */
+bool reports_take(struct kafka *kafka, int64_t end_ms);
+
+/* A record was refused. @is_alone: no other record of its batch can be the cause. */
+void reports_fail(struct kafka *kafka, struct window_entry *entry,
+		  rd_kafka_resp_err_t err, bool is_alone);
+
+/* Send failed records again after a pause. */
+void reports_send_again(struct kafka *kafka);
+
+/* Log a failure that is retried, unless it was logged in this outage. */
+void reports_log(struct kafka *kafka, rd_kafka_resp_err_t err, const char *text);
+
+/** @return whether there is a failure that is logged only if no record arrives */
+bool reports_have_noted(const struct kafka *kafka);
+void reports_log_noted(struct kafka *kafka);
+
+/* Records arrive: end an outage. */
+void reports_recover(struct kafka *kafka);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * The network namespaces that sockets are in, by inode. Ways into those that the host does not
+ * follow are a process with a socket there, their names, as ip-netns(8), Docker and CNI have
+ * them, and any other process.
+ */
+#ifndef NETOBS_WHO_SPACES_H
+#define NETOBS_WHO_SPACES_H
+
+#include "base/log.h"
+#include "host/addresses.h"
+#include "host/host.h"
+#include "owner_table.h"
+
+#include <dirent.h>
+
+struct space {
+	struct space *next;
+	uint32_t inode;
+	uint32_t pid;	/* of a process with a socket there */
+	uint32_t round; /* in which the addresses were read, or could not be */
+	bool has_addresses;
+	struct addresses addresses;
+};
+
+enum {
+	SPACE_BUCKETS = 256,
+	SPACES_ASKED = 1024, /* namespaces that a search remembers */
+};
+
+struct spaces {
+	const struct host *host;
+	const struct log *log;
+	uint32_t round;
+	/* A search, and how far it is. */
+	enum {
+		SPACES_AT_REST,
+		SPACES_OWNERS,
+		SPACES_NAMES,
+		SPACES_PROCESSES
+	} phase;
+	uint32_t cursor; /* a bucket, or a directory of names */
+	DIR *dir;	 /* of names, or /proc; NULL: none is open */
+	uint32_t before; /* pairs that it is for */
+	uint32_t asked[SPACES_ASKED];
+	uint32_t wanted;     /* pairs that the last search has not found */
+	uint32_t wait_s;     /* until the next one; 0: it goes on */
+	int64_t searched_ns; /* CLOCK_BOOTTIME */
+	bool is_denied; /* namespaces of other processes are not to be opened */
+	bool is_denial_logged;
+	uint32_t count;
+	struct space *buckets[SPACE_BUCKETS];
+};
+
+void spaces_done(struct spaces *spaces);
+
+/** The table of sockets is about to be brought up to date. */
+void spaces_begin_round(struct spaces *spaces);
+
+/** One of these sockets. An owner_visit_fn. */
+void spaces_note(const struct owner_entry *entry, void *spaces);
+
+/** They are up to date: begin to find namespaces that pairs of the host lead to. */
+void spaces_begin_search(struct spaces *spaces);
+
+/** Work on that for about a millisecond. @return false: it is done */
+bool spaces_step(struct spaces *spaces);
+
+/** @return whether an interface of that namespace has the address, as far as is known */
+bool spaces_have(struct spaces *spaces, uint32_t inode,
+		 const uint8_t address[16]);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * The processes at the ends of flows. A packet that leaves a namespace comes from a socket in it,
+ * or was forwarded; one that comes in goes to a socket in it, or is forwarded. The other end of
+ * a pair is an interface of another namespace, whose sockets are looked at, too: so packets
+ * of containers are attributed on the host.
+ */
+#ifndef NETOBS_WHO_WHO_H
+#define NETOBS_WHO_WHO_H
+
+#include "flows/flow_extra.h"
+#include "owners.h"
+#include "spaces.h"
+
+struct who {
+	const struct host *host;
+	struct owners owners;
+	struct spaces spaces;
+	enum { WHO_AT_REST, WHO_SOCKETS, WHO_SPACES } phase;
+	int64_t glance_due_ns;	       /* when who_glance() may look again */
+	struct netobs_process ends[2]; /* of the record that is being filled */
+	struct flow_extra extra;       /* for merge_options.extras */
+};
+
+/**
+ * Load and attach the programs.
+ *
+ * @param disabled  as netobs_opts.disable_features
+ * @param max       sockets that are known at a time
+ * @return 0, or -errno, which is logged
+ */
+int who_init(struct who *who, const struct host *host, uint64_t disabled,
+	     uint32_t max, const struct log *log);
+
+/** A struct of zeroes stays as it is. */
+void who_done(struct who *who);
+
+static inline bool who_is_on(const struct who *who)
+{
+	return who->host;
+}
+
+/** Packets of the generation that ended are to be attributed; see owners_begin(). */
+void who_begin(struct who *who, int64_t keep_ns);
+
+/** Work on that for a millisecond. @return false: it is done */
+bool who_step(struct who *who);
+
+/**
+ * Look for sockets that were opened since the last generation ended. Takes 2 ms at most, and a
+ * twentieth of the time, however often it is called.
+ */
+void who_glance(struct who *who);
+
+/**
+ * The process of a socket as of now.
+ *
+ * @param inode      its network namespace
+ * @param is_source  it sends packets with that key; else it receives them
+ * @return whether it is known
+ */
+bool who_find(struct who *who, uint32_t inode, const struct flow_key *key,
+	      bool is_source, int64_t now_ns, struct netobs_process *ret_process);
+
+/**
+ * The process of the socket of one packet, as who_find(). Of packets that came since the latest
+ * who_begin(), it may be a socket that is not known yet: one that had ended before is not taken.
+ */
+bool who_find_packet(struct who *who, uint32_t inode,
+		     const struct flow_key *key, bool is_source,
+		     int64_t time_ns, struct netobs_process *ret_process);
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "flow_reader.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "catalogue/fields.h"
+
+/* ---- A field, by its type ----------------------------------------------------------- */
+
+static void read_address(struct json_value value, uint8_t ret_ip[16])
+{
+	static const uint8_t v4_prefix[12] = { [10] = 0xff, [11] = 0xff };
+	char text[NETOBS_ADDR_STR_MAX];
+
+	json_text(value, text, sizeof(text));
+	if (inet_pton(AF_INET, text, ret_ip + sizeof(v4_prefix)) == 1)
+		memcpy(ret_ip, v4_prefix, sizeof(v4_prefix));
+	else if (inet_pton(AF_INET6, text, ret_ip) != 1)
+		memset(ret_ip, 0, 16);
+}
+
+static void read_mac(struct json_value value, uint8_t ret_mac[6])
+{
+	char text[24];
+
+	json_text(value, text, sizeof(text));
+	sscanf(text, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", &ret_mac[0], &ret_mac[1],
+	       &ret_mac[2], &ret_mac[3], &ret_mac[4], &ret_mac[5]);
+}
+
+static uint8_t read_tunnel_name(struct json_value value)
+{
+	static const char *const names[] = {
+		[NETOBS_TUNNEL_VXLAN] = "vxlan",
+		[NETOBS_TUNNEL_GENEVE] = "geneve",
+		[NETOBS_TUNNEL_GRE] = "gre",
+		[NETOBS_TUNNEL_IPIP] = "ipip",
+	};
+	char text[16];
+
+	json_text(value, text, sizeof(text));
+	for (size_t i = 1; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(text, names[i]))
+			return (uint8_t)i;
+	return NETOBS_TUNNEL_NONE;
+}
+
+#define READ_number(field, value) \
+	((field) = (__typeof__(field))json_number(value))
+#define READ_id READ_number
+#define READ_count READ_number
+#define READ_duration READ_number
+#define READ_tcp_flags READ_number
+#define READ_tcp_combined READ_number
+#define READ_dscp READ_number
+#define READ_time(field, value) ((field) = json_signed(value) * NSEC_PER_MSEC)
+#define READ_address(field, value) read_address(value, field)
+#define READ_tunnel_end READ_address
+#define READ_mac(field, value) read_mac(value, field)
+#define READ_tunnel(field, value) ((field) = read_tunnel_name(value))
+
+#define POINT_FIELD(...)
+#define FIELD(member, type, bit, merge, key, ...)           \
+	if (*(key) && (value = json_get(record, key)).at) { \
+		READ_##type(flow->member, value);           \
+		flow->has |= (bit);                         \
+	}
+
+static void read_fields(struct netobs_flow *flow, struct json_value record)
+{
+	struct json_value value;
+
+#include "catalogue/fields.def"
+}
+
+/* ---- Points ------------------------------------------------------------------------- */
+
+#define READ_name(i, value) \
+	json_text(value, reader->names[i], sizeof(reader->names[i]))
+#define READ_POINT_number(i, member, value) \
+	(reader->points[i].member =         \
+		 (__typeof__(reader->points[i].member))json_number(value))
+#define READ_POINT_direction READ_POINT_number
+#define READ_POINT_netns READ_POINT_number
+#define READ_POINT_name(i, member, value) READ_name(i, value)
+
+#define FIELD(...)
+#define POINT_FIELD(member, type, key, ...)                                     \
+	item = (struct json_item){ 0 };                                         \
+	for (uint32_t i = 0;                                                    \
+	     i < FLOW_READER_POINTS && json_next(json_get(record, key), &item); \
+	     i++) {                                                             \
+		READ_POINT_##type(i, member, item.value);                       \
+		n = i + 1 > n ? i + 1 : n;                                      \
+	}
+
+/* One namespace of all points is no list: nothing that is shown has it. */
+static void read_points(struct flow_reader *reader, struct json_value record)
+{
+	struct json_item item;
+	uint32_t n = 0;
+
+#include "catalogue/fields.def"
+	for (uint32_t i = 0; i < n; i++)
+		reader->points[i].name = reader->names[i];
+	reader->flow.n_points = n;
+	reader->flow.point_size = sizeof(*reader->points);
+	reader->flow.points = reader->points;
+}
+
+/* ---- Processes ---------------------------------------------------------------------- */
+
+#define READ_PROCESS_number READ_number
+#define READ_PROCESS_count READ_number
+#define READ_PROCESS_text(field, value) json_text(value, field, sizeof(field))
+
+#define FIELD(...)
+#define POINT_FIELD(...)
+#define PROCESS_FIELD(member, type, key, ...)           \
+	snprintf(name, sizeof(name), "%s%s", end, key); \
+	if ((value = json_get(record, name)).at)        \
+		READ_PROCESS_##type(ret_process->member, value);
+
+/* @end: "Src" or "Dst". @return whether there is one */
+static bool read_process(struct json_value record, const char *end,
+			 struct netobs_process *ret_process)
+{
+	struct json_value value;
+	char name[24];
+
+#include "catalogue/fields.def"
+	ret_process->sz = sizeof(*ret_process);
+	return ret_process->pid;
+}
+
+void flow_reader_read(struct flow_reader *reader, struct json_value record)
+{
+	memset(reader->points, 0, sizeof(reader->points));
+	memset(reader->names, 0, sizeof(reader->names));
+	memset(reader->processes, 0, sizeof(reader->processes));
+	reader->flow = (struct netobs_flow){ .sz = sizeof(reader->flow) };
+	read_fields(&reader->flow, record);
+	read_points(reader, record);
+	if (read_process(record, "Src", &reader->processes[0]))
+		reader->flow.src_process = &reader->processes[0];
+	if (read_process(record, "Dst", &reader->processes[1]))
+		reader->flow.dst_process = &reader->processes[1];
+}

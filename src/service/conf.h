@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Configuration files as netobs.conf(5) describes them: sections, keys and values, each with
+ * its place, of a file and its drop-ins. What they mean is service_config.h.
+ *
+ * An own parser: inih as Debian has it cuts names of sections at 49 bytes and lines at 200
+ * without an error, has no columns, and takes " ;" in a value for a comment.
+ */
+#ifndef NETOBS_SERVICE_CONF_H
+#define NETOBS_SERVICE_CONF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum {
+	CONF_FILE_MAX = 1 << 20,
+	CONF_ENTRIES_MAX = 4096,
+	CONF_ERRORS_MAX = 100, /* that are reported; the others are counted */
+};
+
+struct conf_place {
+	const char *file;
+	unsigned int line, column; /* from 1; 0: the whole file */
+};
+
+struct conf_entry {
+	const char *section, *name; /* [section "name"]; name is "" without one */
+	const char *key;	    /* NULL: the header of the section */
+	const char *value;	    /* "": the key is reset */
+	struct conf_place place;    /* of the key, or the header */
+	unsigned int value_column;
+};
+
+struct conf {
+	struct conf_entry *entries; /* in the order in which they take effect */
+	size_t n, room;
+	char **texts; /* that entries point into, and names of files */
+	size_t n_texts;
+	/* An error, as FILE:LINE:COLUMN: MESSAGE. */
+	void (*on_error)(const char *line, void *user);
+	void *user;
+	unsigned int n_errors;
+	bool is_out_of_memory;
+};
+
+/* Where drop-ins are: files *.conf, in the order of their names. */
+struct conf_paths {
+	const char *const *files; /* the first that exists is read */
+	const char *const *directories; /* a name in an earlier one hides later ones */
+};
+
+/**
+ * Read a file, which must exist, and its drop-ins. Errors are reported and counted.
+ *
+ * @param paths  both lists end with NULL
+ */
+void conf_read(struct conf *conf, const struct conf_paths *paths);
+
+/**
+ * Add the entries of a text.
+ *
+ * @param text  @len bytes and a NUL, on the heap; taken over
+ */
+void conf_parse(struct conf *conf, const char *file, char *text, size_t len);
+
+void conf_clear(struct conf *conf);
+
+/** Report an error at a place. */
+void conf_complain(struct conf *conf, const struct conf_place *place,
+		   const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/** @return the place of the value of @entry */
+struct conf_place conf_value_place(const struct conf_entry *entry);
+
+/** @return the entry that counts: the last one; NULL: there is none */
+const struct conf_entry *conf_find(const struct conf *conf, const char *section,
+				   const char *name, const char *key);
+
+#endif

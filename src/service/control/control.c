@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "control.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <netobs/netobs.h>
+
+#include "base/clock_ms.h"
+#include "base/json.h"
+#include "base/util.h"
+#include "control_client.h"
+#include "service/socket/listen.h"
+
+enum {
+	STATUS_MS = 100, /* how long a status is used again */
+	PAUSE_MS = 500,	 /* without accepting, where a connection cannot be */
+	FLOW_MAX = 64 << 10, /* bytes of a record as JSON */
+	MESSAGES_MAX = 32 << 10,
+};
+
+struct control {
+	const struct control_ops *ops;
+	void *user;
+	struct listen listener;
+	struct control_clients clients;
+	int timer; /* of a pause */
+
+	char *status; /* NULL: not made yet */
+	int64_t status_ms;
+	const char *metrics; /* while they are written into an answer */
+
+	unsigned int n_noting;	     /* requests that are being handled */
+	char messages[MESSAGES_MAX]; /* a line each: E or W, and the text */
+	size_t messages_len;
+	char flow[FLOW_MAX];
+};
+
+/* ---- Answers ---------------------------------------------------------------------- */
+
+/* What an answer has beside what all of them have. */
+struct answer {
+	const char *error, *message; /* NULL: there is none */
+	void (*add)(struct json *json, const struct control *control);
+};
+
+static int answer_write(const struct control *control,
+			const struct answer *answer, char *text, size_t size)
+{
+	const char *ok = answer->error ? "false" : "true";
+	struct json json;
+
+	json_begin(&json, text, size);
+	json_open(&json, '{');
+	json_key_u64(&json, "protocol", CONTROL_PROTOCOL);
+	json_key(&json, "version");
+	json_string(&json, netobs_version());
+	json_key(&json, "ok");
+	json_members(&json, ok, strlen(ok));
+	if (answer->error) {
+		json_key(&json, "error");
+		json_string(&json, answer->error);
+		json_key(&json, "message");
+		json_string(&json, answer->message);
+	}
+	if (answer->add)
+		answer->add(&json, control);
+	json_close(&json, '}');
+	return json_end(&json);
+}
+
+/* @return a line, the caller's; NULL: there is no memory */
+static char *answer_make(const struct control *control,
+			 const struct answer *answer)
+{
+	for (size_t size = 16 << 10; size <= CONTROL_ANSWER_MAX; size *= 4) {
+		char *text = malloc(size);
+		int len = text ? answer_write(control, answer, text, size - 1) :
+				 -ENOMEM;
+
+		if (len >= 0) {
+			memcpy(text + len, "\n", 2);
+			return text;
+		}
+		free(text);
+		if (len != -ENOBUFS)
+			return NULL;
+	}
+	return NULL;
+}
+
+static void answer_refusal(const struct control *control,
+			   struct control_client *client, const char *error,
+			   const char *message)
+{
+	const struct answer answer = { .error = error, .message = message };
+
+	control_client_answer(client, answer_make(control, &answer));
+}
+
+static void add_status(struct json *json, const struct control *control)
+{
+	json_key(json, "status");
+	json_open(json, '{');
+	control->ops->add_status(json, control->user);
+	json_key(json, "clients");
+	json_open(json, '{');
+	json_key_u64(json, "connected", control->clients.n);
+	json_key_u64(json, "live", control->clients.n_live);
+	json_close(json, '}');
+	json_close(json, '}');
+}
+
+/* However many ask, and however often, it is made a few times per second. */
+static void answer_status(struct control *control, struct control_client *client)
+{
+	static const struct answer answer = { .add = add_status };
+
+	if (!control->status || now_ms() - control->status_ms >= STATUS_MS) {
+		free(control->status);
+		control->status = answer_make(control, &answer);
+		control->status_ms = now_ms();
+	}
+	control_client_answer(client,
+			      control->status ? strdup(control->status) : NULL);
+}
+
+static void add_metrics(struct json *json, const struct control *control)
+{
+	json_key(json, "metrics");
+	json_string(json, control->metrics);
+}
+
+static void answer_metrics(struct control *control, struct control_client *client)
+{
+	static const struct answer answer = { .add = add_metrics };
+
+	control->metrics = control->ops->metrics(control->user);
+	if (control->metrics)
+		control_client_answer(client, answer_make(control, &answer));
+	else
+		answer_refusal(control, client, "failed", "out of memory");
+	control->metrics = NULL;
+}
+
+static void forget_status(struct control *control)
+{
+	free(TAKE_PTR(control->status));
+}
+
+static void add_messages(struct json *json, const struct control *control)
+{
+	cleanup_free char *text =
+		strndup(control->messages, control->messages_len);
+	char *rest = text, *line;
+
+	json_key(json, "messages");
+	json_open(json, '[');
+	while (rest && (line = strsep(&rest, "\n"))) {
+		if (!*line)
+			continue;
+		json_open(json, '{');
+		json_key(json, "level");
+		json_string(json, *line == 'E' ? "error" : "warning");
+		json_key(json, "text");
+		json_string(json, line + 1);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
+static void begin_noting(struct control *control)
+{
+	if (!control->n_noting++)
+		control->messages_len = 0;
+}
+
+/* The outcome of what the service was asked to do, and what it logged meanwhile. */
+static void answer_work(struct control *control, struct control_client *client,
+			int (*work)(void *user), const char *failure)
+{
+	struct answer answer = { .add = add_messages };
+
+	begin_noting(control);
+	if (work(control->user) < 0) {
+		answer.error = "failed";
+		answer.message = failure;
+	}
+	control->n_noting--;
+	forget_status(control);
+	control_client_answer(client, answer_make(control, &answer));
+}
+
+/* It waits for the service to read its configuration once more. */
+static void answer_reload(struct control *control, struct control_client *client)
+{
+	control->ops->request_reload(control->user);
+	control_client_wait(client);
+}
+
+void control_begin_reload(struct control *control)
+{
+	if (!control)
+		return;
+	begin_noting(control);
+	control_clients_claim(&control->clients);
+}
+
+void control_end_reload(struct control *control, bool is_fine)
+{
+	const struct answer answer = {
+		.add = add_messages,
+		.error = is_fine ? NULL : "failed",
+		.message = "the new configuration is not in use, or not all of it",
+	};
+	cleanup_free char *text = NULL;
+
+	if (!control)
+		return;
+	control->n_noting--;
+	forget_status(control);
+	if (!control_clients_are_claimed(&control->clients))
+		return;
+	text = answer_make(control, &answer);
+	control_clients_answer(&control->clients, text);
+}
+
+static void answer_log(struct control *control, struct control_client *client,
+		       const char *level)
+{
+	static const struct answer answer = { 0 };
+
+	if (!level || control->ops->set_level(level, control->user) < 0) {
+		answer_refusal(control, client, "request",
+			       "log: it needs error, warning, info or debug");
+		return;
+	}
+	forget_status(control);
+	control_client_answer(client, answer_make(control, &answer));
+}
+
+static void answer_flows(struct control *control, struct control_client *client)
+{
+	static const struct answer answer = { 0 };
+	cleanup_free char *text = NULL;
+
+	if (!control_clients_find_place(&control->clients)) {
+		answer_refusal(control, client, "busy",
+			       "too many clients follow the records");
+		return;
+	}
+	text = answer_make(control, &answer);
+	if (text)
+		control_client_follow(client, text);
+	else
+		control_client_answer(client, NULL);
+}
+
+/* ---- Requests --------------------------------------------------------------------- */
+
+static bool is_change(const char *command)
+{
+	return !strcmp(command, "reload") || !strcmp(command, "reopen") ||
+	       !strcmp(command, "log");
+}
+
+static void handle_command(struct control *control, struct control_client *client,
+			   const char *command, const char *argument)
+{
+	if (is_change(command) && !client->may_change)
+		answer_refusal(control, client, "permission",
+			       "only root and the user of the service may do that, "
+			       "unless [control] has group_may_change = yes");
+	else if (!strcmp(command, "log"))
+		answer_log(control, client, argument);
+	else if (argument)
+		answer_refusal(control, client, "request",
+			       "there is more than a command");
+	else if (!strcmp(command, "status"))
+		answer_status(control, client);
+	else if (!strcmp(command, "metrics"))
+		answer_metrics(control, client);
+	else if (!strcmp(command, "flows"))
+		answer_flows(control, client);
+	else if (!strcmp(command, "reload"))
+		answer_reload(control, client);
+	else if (!strcmp(command, "reopen"))
+		answer_work(control, client, control->ops->reopen,
+			    "not all files could be opened again");
+	else
+		answer_refusal(control, client, "request",
+			       "there is no such command: there are status, metrics, "
+			       "flows, reload, reopen and log LEVEL");
+}
+
+/* @return the number of words, at most @max; the others are NULL */
+static size_t split_words(char *text, const char **ret_words, size_t max)
+{
+	size_t n = 0;
+
+	for (char *word; n < max && (word = strsep(&text, " \t\r"));)
+		if (*word)
+			ret_words[n++] = word;
+	for (size_t i = n; i < max; i++)
+		ret_words[i] = NULL;
+	return n;
+}
+
+/* [PROTOCOL] COMMAND [ARGUMENT] */
+static void on_request(struct control_client *client, void *user)
+{
+	struct control *control = user;
+	const char *words[4], **command = words;
+	size_t n = split_words(client->request, words, ARRAY_SIZE(words));
+	bool has_protocol = n &&
+			    strspn(words[0], "0123456789") == strlen(words[0]);
+
+	if (client->asked == CONTROL_REQUEST_MAX) {
+		answer_refusal(control, client, "request", "it is too long");
+		return;
+	}
+	if (has_protocol && strcmp(words[0], "1") != 0) {
+		answer_refusal(control, client, "protocol",
+			       "the service has protocol 1");
+		return;
+	}
+	command += has_protocol;
+	n -= has_protocol;
+	if (!n || n > 2)
+		answer_refusal(control, client, "request",
+			       "it is not a line: COMMAND [ARGUMENT]");
+	else
+		handle_command(control, client, command[0], command[1]);
+}
+
+_Static_assert(CONTROL_PROTOCOL == 1, "so say on_request() and the manual");
+
+/* ---- Connections ------------------------------------------------------------------ */
+
+static int on_resume(void *arg, int fd);
+
+/* Without memory or descriptors, the listening socket would stay readable. */
+static void pause_accepting(struct control *control)
+{
+	loop_watch(&control->clients.loop, control->listener.fd, 0, NULL, NULL);
+	loop_set_timer(control->timer, (now_ms() + PAUSE_MS) * NSEC_PER_MSEC);
+}
+
+static int on_connection(void *arg, int fd)
+{
+	struct control *control = arg;
+	struct control_client *client;
+	char address[64];
+	int accepted =
+		listen_accept(&control->listener, address, sizeof(address));
+
+	(void)fd;
+	if (accepted < 0) {
+		if (accepted != -EAGAIN && accepted != -ECONNABORTED)
+			pause_accepting(control);
+		return 0;
+	}
+	client = control_client_add(&control->clients, accepted);
+	if (!client)
+		return 0;
+	if (control_client_is_admitted(client))
+		control_client_listen(client);
+	else
+		answer_refusal(control, client, "permission",
+			       "only root, the user of the service and members of "
+			       "its group may connect");
+	return 0;
+}
+
+static int accept_connections(struct control *control)
+{
+	return loop_watch(&control->clients.loop, control->listener.fd, EPOLLIN,
+			  on_connection, control);
+}
+
+static int on_resume(void *arg, int fd)
+{
+	(void)fd;
+	if (accept_connections(arg))
+		pause_accepting(arg);
+	return 0;
+}
+
+/* ---- Opening ---------------------------------------------------------------------- */
+
+static bool parse_mode(const char *text, mode_t *ret_mode)
+{
+	char *end;
+	unsigned long mode = strtoul(text, &end, 8);
+
+	if (*text < '0' || *text > '7' || *end || mode > 0777)
+		return false;
+	*ret_mode = (mode_t)mode;
+	return true;
+}
+
+static bool is_off(const struct control_config *config)
+{
+	return config->path && !strcmp(config->path, "none");
+}
+
+const char *control_refuse(const struct control_config *config)
+{
+	char spec[512];
+	mode_t mode;
+
+	if (config->mode && !parse_mode(config->mode, &mode))
+		return "mode: it is not an octal number up to 0777";
+	if (!config->path || is_off(config))
+		return NULL;
+	if (*config->path != '/')
+		return "path: it is neither an absolute path nor 'none'";
+	snprintf(spec, sizeof(spec), "unix:%s", config->path);
+	return listen_refuse(spec) ? "path: it is too long for a socket" : NULL;
+}
+
+/* The default group need not exist: then the socket is its owner's alone. */
+static int hand_over(struct control *control, const struct control_config *config,
+		     const char *path, char *why, size_t why_size)
+{
+	const char *name = config->group ?: CONTROL_GROUP;
+	const struct group *group = getgrnam(name);
+	mode_t mode = 0660;
+
+	if (!group || chown(path, (uid_t)-1, group->gr_gid)) {
+		if (!config->group)
+			return 0;
+		snprintf(why, why_size, "group '%s': %s", name,
+			 group ? strerror(errno) : "it does not exist");
+		return -EINVAL;
+	}
+	control->clients.group = group->gr_gid;
+	if (config->mode)
+		parse_mode(config->mode, &mode);
+	return chmod(path, mode) ? -errno : 0;
+}
+
+/* As systemd and tmpfiles.d make it. */
+static void make_default_directory(void)
+{
+	cleanup_free char *path = strdup(CONTROL_SOCKET);
+
+	if (!path)
+		return;
+	*strrchr(path, '/') = '\0';
+	if (!mkdir(path, 0755))
+		chmod(path, 0755); /* whatever the umask is */
+}
+
+static int start_listening(struct control *control,
+			   const struct control_config *config, char *why,
+			   size_t why_size)
+{
+	const char *path = config->path ?: CONTROL_SOCKET;
+	char spec[512];
+	int err;
+
+	if (!config->path)
+		make_default_directory();
+	snprintf(spec, sizeof(spec), "unix:%s", path);
+	err = control_clients_open(&control->clients);
+	err = err ?: listen_open(&control->listener, spec);
+	err = err ?: hand_over(control, config, path, why, why_size);
+	err = err   ?:
+		      loop_add_timer(&control->clients.loop, CLOCK_MONOTONIC,
+				     on_resume, control, &control->timer);
+	return err ?: accept_connections(control);
+}
+
+int control_open(const struct control_config *config,
+		 const struct control_ops *ops, void *user,
+		 struct control **ret_control, char *why, size_t why_size)
+{
+	struct control *control;
+	int err;
+
+	*ret_control = NULL;
+	if (is_off(config))
+		return 0;
+	control = calloc(1, sizeof(*control));
+	if (!control) {
+		snprintf(why, why_size, "%s", strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	control->ops = ops;
+	control->user = user;
+	control->listener.fd = control->clients.loop.fd = -1;
+	control->clients.group = (gid_t)-1;
+	control->clients.group_may_change = config->group_may_change;
+	control->clients.on_request = on_request;
+	control->clients.user = control;
+	*why = '\0';
+	err = start_listening(control, config, why, why_size);
+	if (!err) {
+		*ret_control = control;
+		return 0;
+	}
+	if (!*why)
+		snprintf(why, why_size, "%s", strerror(-err));
+	control_close(control);
+	return err;
+}
+
+/* ---- Use -------------------------------------------------------------------------- */
+
+int control_fd(const struct control *control)
+{
+	return control ? control->clients.loop.fd : -1;
+}
+
+void control_dispatch(struct control *control)
+{
+	if (control)
+		loop_dispatch(&control->clients.loop);
+}
+
+void control_flow(struct control *control, const struct netobs_flow *flow)
+{
+	int len;
+
+	if (!control || !control->clients.n_live)
+		return;
+	len = netobs_flow_json(flow, control->flow, sizeof(control->flow) - 1);
+	if (len > 0)
+		control->flow[len++] = '\n';
+	control_clients_flow(&control->clients, control->flow,
+			     len > 0 ? (size_t)len : 0);
+}
+
+void control_interval(struct control *control)
+{
+	if (control)
+		control_clients_mark(&control->clients);
+}
+
+void control_note(struct control *control, int level, const char *text)
+{
+	const size_t len = strlen(text);
+
+	if (!control || !control->n_noting || level > NETOBS_LOG_WARNING ||
+	    MESSAGES_MAX - control->messages_len < len + 2)
+		return;
+	control->messages[control->messages_len++] =
+		level == NETOBS_LOG_WARNING ? 'W' : 'E';
+	memcpy(control->messages + control->messages_len, text, len);
+	control->messages_len += len;
+	control->messages[control->messages_len++] = '\n';
+}
+
+void control_close(struct control *control)
+{
+	if (!control)
+		return;
+	listen_close(&control->listener);
+	control_clients_close(&control->clients);
+	forget_status(control);
+	free(control);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * The control socket of the service, as docs/control.md describes it: a request is a line, the
+ * answer a line of JSON, or a stream of records. It never waits for a client, and neither
+ * many clients nor slow ones keep others from being served, or take more than a bounded amount
+ * of memory.
+ */
+#ifndef NETOBS_SERVICE_CONTROL_CONTROL_H
+#define NETOBS_SERVICE_CONTROL_CONTROL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define CONTROL_SOCKET "/run/netobs/control.sock"
+#define CONTROL_GROUP "netobs"
+
+enum {
+	CONTROL_PROTOCOL = 1,
+	CONTROL_REQUEST_MAX = 4096, /* bytes of a request, with its newline */
+	CONTROL_ANSWER_MAX = 8 << 20,
+};
+
+struct json;
+struct netobs_flow;
+
+struct control_config {
+	const char *path; /* NULL: CONTROL_SOCKET; "none": there is no socket */
+	const char *group; /* whose members may connect; NULL: CONTROL_GROUP */
+	const char *mode;  /* of the socket, octal; NULL: 0660 */
+	bool group_may_change;
+};
+
+/* What the service does for its clients. */
+struct control_ops {
+	/** Add the members of the status to an open object. */
+	void (*add_status)(struct json *json, void *user);
+	/** @return all metrics as text, valid until the next call; NULL: out of memory */
+	const char *(*metrics)(void *user);
+	/** Soon, control_begin_reload() and control_end_reload() follow. */
+	void (*request_reload)(void *user);
+	/** @return 0; < 0: why was logged, which control_note() got */
+	int (*reopen)(void *user);
+	/** @return 0; -EINVAL: there is no such level */
+	int (*set_level)(const char *level, void *user);
+};
+
+struct control;
+
+/** @return why @config makes no sense; NULL: it does */
+const char *control_refuse(const struct control_config *config);
+
+/**
+ * Listen. With the default path, its directory is made if it is missing.
+ *
+ * @param ret_control  yours: control_close(); NULL if there is to be no socket
+ * @return 0, or -errno: @why says what failed
+ */
+int control_open(const struct control_config *config,
+		 const struct control_ops *ops, void *user,
+		 struct control **ret_control, char *why, size_t why_size);
+
+/* For all below, NULL is fine: there is no socket. */
+
+/** @return what to wait for, for reading; -1: nothing */
+int control_fd(const struct control *control);
+
+/** Serve the clients; to be called when control_fd() polls readable. */
+void control_dispatch(struct control *control);
+
+/** Send a record to the clients that follow them. */
+void control_flow(struct control *control, const struct netobs_flow *flow);
+
+/** All records of an interval have been sent. */
+void control_interval(struct control *control);
+
+/** A message was logged: it is part of the answer if a request is why. */
+void control_note(struct control *control, int level, const char *text);
+
+/** What clients have asked for begins: the configuration is read again, and applied. */
+void control_begin_reload(struct control *control);
+
+/** It is over: answer them with the outcome, and with what was logged meanwhile. */
+void control_end_reload(struct control *control, bool is_fine);
+
+/** Send what is queued, as far as clients take it, and close all. */
+void control_close(struct control *control);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * A web server for texts, in a shared object, so that netobsctl needs libmicrohttpd only
+ * for that. It works on its caller's thread and never waits: neither many clients nor slow
+ * ones keep the caller from other work, or others from being served.
+ */
+#ifndef NETOBS_SERVICE_HTTPD_HTTPD_MODULE_H
+#define NETOBS_SERVICE_HTTPD_HTTPD_MODULE_H
+
+#include "base/shared_object.h"
+
+#include <stddef.h>
+
+#define HTTPD_MODULE_SYMBOL "netobs_httpd"
+extern const struct httpd_module netobs_httpd;
+
+struct httpd;
+
+/* What a request asks for. */
+struct httpd_request {
+	const char *path;   /* without a query */
+	const char *accept; /* the header field; "" without one */
+};
+
+struct httpd_answer {
+	const char *type; /* of the body: its media type */
+	const char *body; /* copied */
+	size_t len;
+};
+
+/**
+ * Answer a GET or HEAD request.
+ *
+ * @return the status code, such as 200
+ */
+typedef unsigned int httpd_answer_fn(void *user,
+				     const struct httpd_request *request,
+				     struct httpd_answer *ret_answer);
+
+/* PEM texts, copied. */
+struct httpd_tls {
+	char *cert, *key;
+	char *ca; /* of authorities that clients must have a certificate of; NULL: none */
+};
+
+struct httpd_module {
+	struct loaded loaded;
+
+	/**
+	 * Serve the clients that connect to @listen_fd.
+	 *
+	 * @param listen_fd  the server's on success: close() closes it
+	 * @param tls        NULL: plain HTTP
+	 * @return 0 or -errno; -EINVAL: @why says what is wrong with @tls
+	 */
+	int (*open)(int listen_fd, const struct httpd_tls *tls,
+		    httpd_answer_fn *answer, void *user,
+		    struct httpd **ret_httpd, char *why, size_t why_size);
+
+	/** @return what polls readable when run() has work, the server's */
+	int (*fd)(const struct httpd *httpd);
+
+	/**
+	 * Serve what is there.
+	 *
+	 * @return in how many milliseconds to call again at the latest; -1: no need
+	 */
+	int (*run)(struct httpd *httpd);
+
+	void (*close)(struct httpd *httpd); /* NULL is fine */
+};
+
+#endif

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "metrics.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock_ms.h"
+#include "base/io.h"
+#include "base/loop.h"
+#include "service/socket/listen.h"
+#include "metrics_values.h"
+#include "service/httpd/httpd_module.h"
+
+enum {
+	WRITE_MS = 1000,
+	PEM_MAX = 1 << 20, /* bytes of a file of certificates */
+};
+
+struct metrics {
+	struct metrics_config config;
+	const struct metrics_source *source;
+	struct metrics_values values;
+	int64_t collected_ms;	      /* 0: never */
+	char *texts[METRICS_FORMATS]; /* of these values; NULL: not formatted */
+	size_t lens[METRICS_FORMATS];
+	int64_t written_ms;
+	bool is_stale; /* the file could not be written, which was logged */
+
+	struct listen listener;
+	const struct httpd_module *module; /* NULL: nothing is served */
+	struct httpd *httpd;
+	struct loop loop;
+	int timer;
+};
+
+/* ---- The text --------------------------------------------------------------------- */
+
+static void forget_texts(struct metrics *metrics)
+{
+	for (int i = 0; i < METRICS_FORMATS; i++)
+		free(TAKE_PTR(metrics->texts[i]));
+}
+
+static void collect(struct metrics *metrics)
+{
+	forget_texts(metrics);
+	metrics_collect(metrics->source, &metrics->values);
+	metrics->collected_ms = now_ms();
+}
+
+/* However many ask, and however often, the text is made a few times per second. */
+static int find_text(struct metrics *metrics, enum metrics_format format)
+{
+	if (!metrics->collected_ms ||
+	    now_ms() - metrics->collected_ms >= METRICS_AGE_MS)
+		collect(metrics);
+	return metrics->texts[format] ? 0 :
+					metrics_format(&metrics->values, format,
+						       &metrics->texts[format],
+						       &metrics->lens[format]);
+}
+
+const char *metrics_text(struct metrics *metrics)
+{
+	return find_text(metrics, METRICS_PROMETHEUS) < 0 ?
+		       NULL :
+		       metrics->texts[METRICS_PROMETHEUS];
+}
+
+/* ---- HTTP ------------------------------------------------------------------------- */
+
+static unsigned int answer(void *user, const struct httpd_request *request,
+			   struct httpd_answer *ret_answer)
+{
+	static const char elsewhere[] = "The metrics are at /metrics\n";
+	static const char *const types[] = {
+		[METRICS_PROMETHEUS] = "text/plain; version=0.0.4; charset=utf-8",
+		[METRICS_OPENMETRICS] =
+			"application/openmetrics-text; version=1.0.0; charset=utf-8",
+	};
+	enum metrics_format format =
+		strstr(request->accept, "application/openmetrics-text") ?
+			METRICS_OPENMETRICS :
+			METRICS_PROMETHEUS;
+	struct metrics *metrics = user;
+
+	*ret_answer = (struct httpd_answer){ "text/plain", elsewhere,
+					     strlen(elsewhere) };
+	if (strcmp(request->path, "/metrics") != 0)
+		return strcmp(request->path, "/") ? 404 : 200;
+	if (find_text(metrics, format) < 0)
+		return 503;
+	*ret_answer = (struct httpd_answer){ types[format],
+					     metrics->texts[format],
+					     metrics->lens[format] };
+	return 200;
+}
+
+static void serve(struct metrics *metrics)
+{
+	int wait_ms = metrics->module->run(metrics->httpd);
+	int64_t at = wait_ms < 0 ?
+			     0 :
+			     clock_ns(CLOCK_MONOTONIC) + wait_ms * NSEC_PER_MSEC;
+
+	loop_set_timer(metrics->timer, at);
+}
+
+static int on_clients(void *arg, int fd)
+{
+	(void)fd;
+	serve(arg);
+	return 0;
+}
+
+/* @return a text, the caller's; NULL: errno says why */
+static char *read_pem(const char *path)
+{
+	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	cleanup_free char *text = malloc(PEM_MAX);
+	ssize_t n = 0;
+	size_t len = 0;
+
+	if (fd < 0 || !text)
+		return NULL;
+	while (len < PEM_MAX - 1 &&
+	       (n = read(fd, text + len, PEM_MAX - 1 - len)) > 0)
+		len += (size_t)n;
+	if (n < 0)
+		return NULL;
+	text[len] = '\0';
+	return TAKE_PTR(text);
+}
+
+static int read_file(const char *path, char **ret_text, char *why, size_t why_size)
+{
+	int err;
+
+	if (!path)
+		return 0;
+	*ret_text = read_pem(path);
+	if (*ret_text)
+		return 0;
+	err = -errno;
+	snprintf(why, why_size, "%s: %s", path, strerror(-err));
+	return err;
+}
+
+static void clear_tls(struct httpd_tls *tls)
+{
+	free(tls->cert);
+	if (tls->key)
+		explicit_bzero(tls->key, strlen(tls->key));
+	free(tls->key);
+	free(tls->ca);
+}
+
+/* Its listening socket is a copy, so that another server can follow. */
+static int open_httpd(struct metrics *metrics, struct httpd **ret_httpd,
+		      char *why, size_t why_size)
+{
+	const struct metrics_config *config = &metrics->config;
+	__attribute__((cleanup(clear_tls))) struct httpd_tls tls = { 0 };
+	cleanup_fd int fd = fcntl(metrics->listener.fd, F_DUPFD_CLOEXEC, 0);
+	int err = fd < 0 ? -errno : 0;
+
+	err = err ?: read_file(config->tls_cert, &tls.cert, why, why_size);
+	err = err ?: read_file(config->tls_key, &tls.key, why, why_size);
+	err = err ?: read_file(config->tls_ca, &tls.ca, why, why_size);
+	err = err   ?:
+		      metrics->module->open(fd, config->tls_cert ? &tls : NULL,
+					    answer, metrics, ret_httpd, why,
+					    why_size);
+	if (!err)
+		(void)TAKE_FD(fd); /* the server closes it */
+	return err;
+}
+
+static int watch_httpd(struct metrics *metrics)
+{
+	return loop_watch(&metrics->loop, metrics->module->fd(metrics->httpd),
+			  EPOLLIN, on_clients, metrics);
+}
+
+static int open_server(struct metrics *metrics, char *why, size_t why_size)
+{
+	const char *spec = metrics->config.listen;
+	int err;
+
+	metrics->module =
+		shared_object_find("httpd", HTTPD_MODULE_SYMBOL, why, why_size);
+	if (!metrics->module)
+		return -ENOENT;
+	*why = '\0';
+	err = listen_open(&metrics->listener, spec);
+	err = err ?: open_httpd(metrics, &metrics->httpd, why, why_size);
+	err = err ?: loop_open(&metrics->loop);
+	err = err   ?:
+		      loop_add_timer(&metrics->loop, CLOCK_MONOTONIC,
+				     on_clients, metrics, &metrics->timer);
+	err = err ?: watch_httpd(metrics);
+	if (err && !*why)
+		snprintf(why, why_size, "%s: %s", spec, strerror(-err));
+	return err;
+}
+
+int metrics_renew(struct metrics *metrics, char *why, size_t why_size)
+{
+	struct httpd *next;
+	int err;
+
+	if (!metrics || !metrics->httpd || !metrics->config.tls_cert)
+		return 0;
+	snprintf(why, why_size, "out of memory");
+	err = open_httpd(metrics, &next, why, why_size);
+	if (err)
+		return err;
+	loop_watch(&metrics->loop, metrics->module->fd(metrics->httpd), 0, NULL,
+		   NULL);
+	metrics->module->close(metrics->httpd);
+	metrics->httpd = next;
+	return watch_httpd(metrics);
+}
+
+/* ---- The file --------------------------------------------------------------------- */
+
+/* A reader finds a whole text: the file is made beside, and takes the other's place. */
+static int replace_file(const char *path, const char *text, size_t len)
+{
+	cleanup_free char *beside = NULL;
+	cleanup_fd int fd = -1;
+	size_t at = 0;
+	int err;
+
+	if (asprintf(&beside, "%s.%ld.new", path, (long)getpid()) < 0) {
+		beside = NULL;
+		return -ENOMEM;
+	}
+	/* Of an earlier process, or of another user: it may be a pipe, which would block. */
+	unlink(beside);
+	fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return -errno;
+	err = io_write(fd, text, len, &at);
+	if (!err && fchmod(fd, 0644)) /* node_exporter has a user of its own */
+		err = -errno;
+	if (!err && rename(beside, path))
+		err = -errno;
+	if (err)
+		unlink(beside);
+	return err;
+}
+
+static int write_file(struct metrics *metrics)
+{
+	int err;
+
+	collect(metrics);
+	err = find_text(metrics, METRICS_PROMETHEUS);
+	return err   ?:
+		       replace_file(metrics->config.textfile,
+				    metrics->texts[METRICS_PROMETHEUS],
+				    metrics->lens[METRICS_PROMETHEUS]);
+}
+
+static void note_written(struct metrics *metrics, int err)
+{
+	const struct metrics_source *source = metrics->source;
+	char text[512];
+
+	if (err && !metrics->is_stale) {
+		snprintf(text, sizeof(text), "metrics: cannot write '%s': %s",
+			 metrics->config.textfile, strerror(-err));
+		source->on_log(NETOBS_LOG_WARNING, text, source->user);
+	}
+	metrics->is_stale = err;
+}
+
+void metrics_write(struct metrics *metrics, bool is_last)
+{
+	if (!metrics || !metrics->config.textfile)
+		return;
+	if (!is_last && metrics->written_ms &&
+	    now_ms() - metrics->written_ms < WRITE_MS)
+		return;
+	metrics->written_ms = now_ms();
+	note_written(metrics, write_file(metrics));
+}
+
+/* ---- All -------------------------------------------------------------------------- */
+
+bool metrics_check(const struct metrics_config *config, const char *any_option,
+		   char *ret_why, size_t size)
+{
+	const char *spec = config->listen;
+	const char *wrong = spec ? listen_refuse(spec) : NULL;
+
+	if (wrong)
+		snprintf(ret_why, size, "'%s': %s", spec, wrong);
+	else if (spec && !config->listen_any && !listen_is_local(spec))
+		snprintf(ret_why, size,
+			 "'%s': it is not a loopback address: needs %s", spec,
+			 any_option);
+	else if (!spec && config->listen_any)
+		snprintf(ret_why, size, "%s needs an address", any_option);
+	else if (!config->tls_cert != !config->tls_key)
+		snprintf(ret_why, size, "TLS needs a certificate and its key");
+	else if (config->tls_ca && !config->tls_cert)
+		snprintf(ret_why, size,
+			 "certificates of clients need one of the server");
+	else if (config->tls_cert && (!spec || listen_is_unix(spec)))
+		snprintf(ret_why, size,
+			 "TLS is for an address that is listened at, not for unix sockets");
+	else
+		return true;
+	return false;
+}
+
+int metrics_open(const struct metrics_config *config,
+		 const struct metrics_source *source,
+		 struct metrics **ret_metrics, char *why, size_t why_size)
+{
+	struct metrics *metrics;
+	int err = 0;
+
+	*ret_metrics = NULL;
+	metrics = calloc(1, sizeof(*metrics));
+	if (!metrics) {
+		snprintf(why, why_size, "%s", strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	metrics->config = *config;
+	metrics->source = source;
+	metrics->listener.fd = metrics->loop.fd = -1;
+	if (config->listen)
+		err = open_server(metrics, why, why_size);
+	if (err)
+		metrics_close(metrics);
+	else
+		*ret_metrics = metrics;
+	return err;
+}
+
+int metrics_fd(const struct metrics *metrics)
+{
+	return metrics ? metrics->loop.fd : -1;
+}
+
+void metrics_dispatch(struct metrics *metrics)
+{
+	if (metrics && metrics->httpd)
+		loop_dispatch(&metrics->loop);
+}
+
+bool metrics_where(const struct metrics *metrics, char *text, size_t size)
+{
+	if (!metrics || !metrics->httpd)
+		return false;
+	listen_where(&metrics->listener, text, size);
+	return true;
+}
+
+void metrics_forget(struct metrics *metrics)
+{
+	if (metrics)
+		metrics->collected_ms = 0;
+}
+
+void metrics_close(struct metrics *metrics)
+{
+	if (!metrics)
+		return;
+	if (metrics->httpd)
+		metrics->module->close(metrics->httpd);
+	listen_close(&metrics->listener);
+	loop_close(&metrics->loop);
+	forget_texts(metrics);
+	metrics_values_done(&metrics->values);
+	free(metrics);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Metrics of a process that observes flows, as Prometheus text and OpenMetrics: served over
+ * HTTP, written to a file, or both. docs/metrics.md lists them.
+ *
+ * A context, its outputs and its rules are read when the metrics are asked for, at most each
+ * METRICS_AGE_MS, and nothing here waits: neither for clients nor for the context.
+ */
+#ifndef NETOBS_SERVICE_METRICS_METRICS_H
+#define NETOBS_SERVICE_METRICS_METRICS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <netobs/netobs.h>
+
+#include "service/options/session_choice.h"
+#include "tcp_health.h"
+
+struct alert_rules;
+struct output;
+struct rtt_check;
+struct rules;
+
+enum { METRICS_AGE_MS = 100, METRICS_INTERFACES = 128 /* that have series */ };
+
+struct metrics_config {
+	const char *listen; /* ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH; NULL */
+	bool listen_any;    /* not only a loopback address */
+	/* Files in PEM format, for HTTPS; NULL: plain HTTP. */
+	const char *tls_cert, *tls_key;
+	const char *tls_ca;   /* clients need a certificate of it; NULL: none */
+	const char *textfile; /* replaced once per interval; NULL: none */
+};
+
+/* What there are metrics of. It stays the caller's, which may change it. */
+struct metrics_source {
+	const struct netobs *ctx;
+	const struct output *outputs;
+	size_t n_outputs;
+	const struct rules *rules;	  /* NULL: none */
+	const struct alert_rules *alerts; /* NULL: none */
+	uint32_t sampling;	   /* one packet or flow of so many; 0: all */
+	uint64_t errors, warnings; /* that have been logged */
+	struct tcp_health health;  /* of all records: the caller adds them */
+	struct session_totals sessions;
+	const struct rtt_check *rtt_check; /* NULL: none */
+	void (*on_log)(int level, const char *message, void *user);
+	void *user;
+};
+
+struct metrics;
+
+/**
+ * @param any_option  the name of @listen_any where users set it
+ * @return whether @config makes sense; if not, @ret_why says why
+ */
+bool metrics_check(const struct metrics_config *config, const char *any_option,
+		   char *ret_why, size_t size);
+
+/**
+ * Listen, if @config has an address; nothing is read from @source yet.
+ *
+ * @param config       copied, but for its strings
+ * @param ret_metrics  yours: metrics_close()
+ * @return 0, or -errno: @why says what failed
+ */
+int metrics_open(const struct metrics_config *config,
+		 const struct metrics_source *source,
+		 struct metrics **ret_metrics, char *why, size_t why_size);
+
+/** @return all metrics for Prometheus, valid until the next call; NULL: out of memory */
+const char *metrics_text(struct metrics *metrics);
+
+/* For all below, NULL is fine: there are no metrics. */
+
+/* What to wait for, for reading; -1: nothing. */
+int metrics_fd(const struct metrics *metrics);
+
+/** Serve those who ask; to be called when metrics_fd() polls readable. */
+void metrics_dispatch(struct metrics *metrics);
+
+/*
+ * Write the file, at most once per second unless @is_last. To be called at the end of an
+ * interval. What fails is logged once, and tried again the next time.
+ */
+void metrics_write(struct metrics *metrics, bool is_last);
+
+/* Where the metrics are served, with the port that the kernel chose for 0; false: nowhere. */
+bool metrics_where(const struct metrics *metrics, char *text, size_t size);
+
+/**
+ * Read the certificates again, which may have been renewed, for new connections.
+ *
+ * @return 0; < 0: they cannot be used, as @why says, and those of before are in use
+ */
+int metrics_renew(struct metrics *metrics, char *why, size_t why_size);
+
+/* Rules of the source have been freed, which values that were collected before refer to. */
+void metrics_forget(struct metrics *metrics);
+
+void metrics_close(struct metrics *metrics);
+
+#endif

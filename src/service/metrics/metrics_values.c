@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "metrics_values.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "service/options/alert_rules.h"
+#include "base/clock_ms.h"
+#include "crossings.h"
+#include "rtt_check.h"
+#include "service/outputs/output.h"
+#include "service/options/rules.h"
+
+/* ---- Interfaces ------------------------------------------------------------------- */
+
+struct listing {
+	struct metrics_values *values;
+};
+
+static bool is_same(const struct metrics_interface *known,
+		    const struct netobs_interface *interface)
+{
+	return known->is_used && known->ifindex == interface->ifindex &&
+	       known->netns_inode == interface->netns_inode;
+}
+
+/* Its own series, or a free one; NULL: there is none left. */
+static struct metrics_interface *
+find_series(struct listing *listing, const struct netobs_interface *interface)
+{
+	struct metrics_interface *all = listing->values->by_interface,
+				 *free = NULL;
+
+	for (size_t i = 0; i < METRICS_INTERFACES; i++) {
+		if (is_same(&all[i], interface))
+			return &all[i];
+		if (!all[i].is_used && !free)
+			free = &all[i];
+	}
+	if (!free)
+		return NULL;
+	*free = (struct metrics_interface){
+		.is_used = true,
+		.ifindex = interface->ifindex,
+		.netns_inode = interface->netns_inode,
+		.netns = interface->netns ? strdup(interface->netns) : NULL,
+	};
+	/* What it had before is in the series of all others, as it was one of those or had gone. */
+	if (listing->values->is_collected)
+		memcpy(free->before, interface->crossed, sizeof(free->before));
+	return free;
+}
+
+static void list_interface(const struct netobs_interface *interface, void *user)
+{
+	struct listing *listing = user;
+	struct metrics_interface *series = find_series(listing, interface);
+
+	if (!series)
+		return;
+	series->is_there = true;
+	snprintf(series->name, sizeof(series->name), "%s", interface->name);
+	snprintf(series->container_id, sizeof(series->container_id), "%s",
+		 interface->container_id ?: "");
+	snprintf(series->pod_uid, sizeof(series->pod_uid), "%s",
+		 interface->pod_uid ?: "");
+	for (int d = 0; d < 2; d++) {
+		series->crossed[d] = interface->crossed[d];
+		crossings_subtract(&series->crossed[d], &series->before[d]);
+	}
+}
+
+static void free_series(struct metrics_interface *series)
+{
+	free(series->netns);
+	*series = (struct metrics_interface){ 0 };
+}
+
+/* Of those without series of their own, and of those that are gone: it only grows. */
+static void sum_up_others(struct metrics_values *values)
+{
+	for (size_t i = 0; i < METRICS_INTERFACES; i++)
+		for (int d = 0; d < 2; d++)
+			crossings_subtract(&values->others[d],
+					   &values->by_interface[i].crossed[d]);
+}
+
+static void collect_interfaces(const struct netobs *ctx,
+			       struct metrics_values *values)
+{
+	struct listing listing = { values };
+
+	for (size_t i = 0; i < METRICS_INTERFACES; i++)
+		values->by_interface[i].is_there = false;
+	netobs_interfaces(ctx, list_interface, &listing, values->others);
+	for (size_t i = 0; i < METRICS_INTERFACES; i++)
+		if (!values->by_interface[i].is_there)
+			free_series(&values->by_interface[i]);
+	values->is_collected = true;
+	sum_up_others(values);
+}
+
+/* ---- Sinks and rules -------------------------------------------------------------- */
+
+static void take_counter(void *user, const char *name, uint64_t value)
+{
+	struct metrics_sink *sink = user;
+
+	if (sink->n_counters == METRICS_COUNTERS)
+		return;
+	sink->counters[sink->n_counters].name = name;
+	sink->counters[sink->n_counters++].value = value;
+}
+
+static void collect_sinks(const struct metrics_source *source,
+			  struct metrics_values *values)
+{
+	values->n_sinks = 0;
+	free(values->sinks);
+	values->sinks = calloc(source->n_outputs ?: 1, sizeof(*values->sinks));
+	for (size_t i = 0; values->sinks && i < source->n_outputs; i++) {
+		const struct output *output = &source->outputs[i];
+		const struct netobs_sink *from = output_as_sink(output);
+		struct metrics_sink *sink = &values->sinks[values->n_sinks];
+
+		if (!from || output->is_idle)
+			continue;
+		values->n_sinks++;
+		if (output->name)
+			snprintf(sink->output, sizeof(sink->output), "%s",
+				 output->name);
+		else
+			snprintf(sink->output, sizeof(sink->output), "%zu", i);
+		snprintf(sink->name, sizeof(sink->name), "%.*s",
+			 output_name_len(output), output->spec);
+		sink->stats.sz = sizeof(sink->stats);
+		netobs_sink_stats_get(from, &sink->stats);
+		sink->is_connected = !sink->stats.outage_ns;
+		netobs_sink_counters(from, take_counter, sink);
+	}
+}
+
+/* In the order of the file, then the default, then those that were replaced. */
+static void collect_rules(const struct metrics_source *source,
+			  struct metrics_values *values)
+{
+	const struct rules *rules = source->rules;
+	struct netobs_count count;
+
+	values->n_rules = 0;
+	for (uint32_t i = 0; rules && i < rules->n + 2; i++) {
+		struct metrics_rule *rule = &values->rules[values->n_rules];
+
+		if (netobs_rule_count_get(source->ctx, i, &count))
+			return;
+		*rule = (struct metrics_rule){ .index = i, .count = count };
+		netobs_rule_sampled_out_get(source->ctx, i, &rule->sampled_out);
+		if (i < rules->n) {
+			rule->action = rules_action(rules->list[i].action);
+			rule->filter = rules->list[i].filter;
+		} else {
+			rule->action =
+				i == rules->n ?
+					rules_action(rules->default_action) :
+					"";
+			rule->filter = i == rules->n ? "default" : "replaced";
+		}
+		values->n_rules++;
+	}
+}
+
+/* Then those that were replaced. */
+static void collect_alerts(const struct metrics_source *source,
+			   struct metrics_values *values)
+{
+	const struct alert_rules *rules = source->alerts;
+
+	values->n_alerts = 0;
+	for (uint32_t i = 0; rules && rules->n && i <= rules->n; i++) {
+		struct metrics_alert *alert = &values->alerts[values->n_alerts];
+
+		alert->counts.sz = sizeof(alert->counts);
+		if (netobs_alert_counts_get(source->ctx, i, &alert->counts))
+			return;
+		alert->name = i < rules->n ? rules->list[i].name : "";
+		values->n_alerts++;
+	}
+}
+
+/* ---- The process ------------------------------------------------------------------ */
+
+static uint64_t count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	uint64_t n = 0;
+
+	if (!dir)
+		return 0;
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n - 3; /* ".", ".." and the directory's own */
+}
+
+/* @return the length of @path's contents; 0: it cannot be read */
+static size_t read_text(const char *path, char *text, size_t size)
+{
+	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? -1 : read(fd, text, size - 1);
+
+	text[len > 0 ? len : 0] = '\0';
+	return len > 0 ? len : 0;
+}
+
+/* proc_pid_stat(5): the name of the process, which is in parentheses, may be anything. */
+static void read_process_stat(struct metrics_process *process)
+{
+	const uint64_t tick_ms = 1000 / sysconf(_SC_CLK_TCK);
+	unsigned long long user, system, start, size;
+	long resident;
+	char text[1024];
+	const char *rest;
+
+	read_text("/proc/self/stat", text, sizeof(text));
+	rest = strrchr(text, ')');
+	if (!rest ||
+	    sscanf(rest,
+		   ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu "
+		   "%*d %*d %*d %*d %*d %*d %llu %llu %ld",
+		   &user, &system, &start, &size, &resident) != 5)
+		return;
+	process->cpu_ms = (user + system) * tick_ms;
+	if (!process->start_ms) /* clocks are set */
+		process->start_ms = clock_ms(CLOCK_REALTIME) -
+				    clock_ms(CLOCK_BOOTTIME) + start * tick_ms;
+	process->virtual_bytes = size;
+	process->resident_bytes = (uint64_t)resident * sysconf(_SC_PAGESIZE);
+}
+
+static void collect_process(struct metrics_process *process)
+{
+	struct rlimit limit;
+
+	read_process_stat(process);
+	process->fds = count_fds();
+	if (!getrlimit(RLIMIT_NOFILE, &limit))
+		process->max_fds = limit.rlim_cur;
+}
+
+static bool are_bpf_stats_enabled(void)
+{
+	char text[16];
+
+	return read_text("/proc/sys/kernel/bpf_stats_enabled", text,
+			 sizeof(text)) &&
+	       *text == '1';
+}
+
+/* ---- Histograms ------------------------------------------------------------------- */
+
+static struct metrics_histogram histogram_of(const struct tcp_times *times)
+{
+	return (struct metrics_histogram){
+		.by_time = times->by_time,
+		.n = TCP_TIMES,
+		.shortest_us = TCP_TIME_SHORTEST_US,
+		.count = times->n,
+		.sum_ns = times->sum_ns,
+	};
+}
+
+static void find_histograms(struct metrics_values *values)
+{
+	values->drains = (struct metrics_histogram){
+		.by_time = values->engine.drains_by_time,
+		.n = NETOBS_DRAIN_TIMES,
+		.shortest_us = 64,
+		.count = values->engine.drains,
+		.sum_ns = values->engine.drain_ns,
+	};
+	values->rtt = histogram_of(&values->health.rtt);
+	values->app_latency = histogram_of(&values->health.app_latency);
+	values->rtt_difference = histogram_of(&values->rtt_differences);
+}
+
+/* ---- All -------------------------------------------------------------------------- */
+
+void metrics_collect(const struct metrics_source *source,
+		     struct metrics_values *values)
+{
+	values->stats.sz = sizeof(values->stats);
+	netobs_stats_get(source->ctx, &values->stats);
+	values->engine.sz = sizeof(values->engine);
+	netobs_engine_stats_get(source->ctx, &values->engine);
+	values->connections.sz = sizeof(values->connections);
+	netobs_connection_stats_get(source->ctx, &values->connections);
+	values->health = source->health;
+	if (source->rtt_check)
+		values->rtt_differences = source->rtt_check->differences;
+	values->sessions = source->sessions;
+	find_histograms(values);
+	values->interfaces = values->stats.interfaces;
+	values->shadowed = values->stats.shadowed;
+	values->programs = values->engine.programs;
+	values->sampling = source->sampling ?: 1;
+	values->errors = source->errors;
+	values->warnings = source->warnings;
+	values->bpf_stats_enabled = are_bpf_stats_enabled();
+	collect_process(&values->process);
+	collect_interfaces(source->ctx, values);
+	collect_sinks(source, values);
+	collect_rules(source, values);
+	collect_alerts(source, values);
+}
+
+void metrics_values_done(struct metrics_values *values)
+{
+	for (size_t i = 0; i < METRICS_INTERFACES; i++)
+		free_series(&values->by_interface[i]);
+	free(values->sinks);
+	values->sinks = NULL;
+	values->n_sinks = 0;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The values of all metrics at one moment. */
+#ifndef NETOBS_SERVICE_METRICS_METRICS_VALUES_H
+#define NETOBS_SERVICE_METRICS_METRICS_VALUES_H
+
+#include <net/if.h>
+
+#include <netobs/alert.h>
+#include <netobs/netobs.h>
+#include <netobs/sink.h>
+
+#include "metrics.h"
+
+enum { METRICS_COUNTERS = 16 /* of a sink's kind */ };
+
+/* An interface that has series, for as long as it is observed. */
+struct metrics_interface {
+	bool is_used, is_there;
+	uint32_t ifindex, netns_inode;
+	char name[IF_NAMESIZE];
+	char *netns;			    /* NULL: the context's own */
+	char container_id[72], pod_uid[40]; /* at its other end; "": not known */
+	/* What it had counted when it got its series: that is among the others'. */
+	struct netobs_crossings before[2];
+	struct netobs_crossings crossed[2];
+};
+
+struct metrics_sink {
+	char output[64]; /* its name, or index */
+	char name[256];
+	struct netobs_sink_stats stats;
+	uint64_t is_connected; /* no outage is known */
+	struct {
+		const char *name;
+		uint64_t value;
+	} counters[METRICS_COUNTERS];
+	size_t n_counters;
+};
+
+struct metrics_rule {
+	size_t index;
+	const char *action, *filter;
+	struct netobs_count count, sampled_out;
+};
+
+struct metrics_alert {
+	const char *name; /* "": all that were replaced */
+	struct netobs_alert_counts counts;
+};
+
+struct metrics_process {
+	uint64_t cpu_ms, start_ms; /* since 1970 */
+	uint64_t resident_bytes, virtual_bytes;
+	uint64_t fds, max_fds;
+};
+
+/* Class i has what took up to 2^i times the shortest, and the last one all that took longer. */
+struct metrics_histogram {
+	const uint64_t *by_time;
+	uint32_t n, shortest_us;
+	uint64_t count, sum_ns;
+};
+
+struct metrics_values {
+	struct netobs_stats stats;
+	struct netobs_engine_stats engine;
+	struct netobs_connection_stats connections; /* all 0 without RTT */
+	struct tcp_health health;
+	struct tcp_times rtt_differences;
+	struct metrics_histogram drains, rtt, app_latency,
+		rtt_difference; /* of the above */
+	struct session_totals sessions;
+	struct metrics_process process;
+	uint64_t interfaces, shadowed, programs, sampling, errors, warnings;
+	uint64_t bpf_stats_enabled;
+	struct metrics_interface by_interface[METRICS_INTERFACES];
+	bool is_collected; /* at least once */
+	struct netobs_crossings others[2];
+	struct metrics_sink *sinks;
+	size_t n_sinks;
+	struct metrics_rule rules[NETOBS_RULES_MAX + 2];
+	size_t n_rules;
+	struct metrics_alert alerts[NETOBS_ALERT_RULES_MAX + 1];
+	size_t n_alerts;
+};
+
+/* @values are those of before, or all zero. Without memory, sinks are missing. */
+void metrics_collect(const struct metrics_source *source,
+		     struct metrics_values *values);
+
+void metrics_values_done(struct metrics_values *values);
+
+enum metrics_format {
+	METRICS_PROMETHEUS,
+	METRICS_OPENMETRICS,
+	METRICS_FORMATS
+};
+
+/**
+ * Format all metrics.
+ *
+ * @param ret_text  the caller's, to be freed
+ * @return 0 or -ENOMEM
+ */
+int metrics_format(const struct metrics_values *values,
+		   enum metrics_format format, char **ret_text, size_t *ret_len);
+
+#endif

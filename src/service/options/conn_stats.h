@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The table of connections: what it holds, and what found no place. Nothing of it without rtt. */
+#ifndef NETOBS_SERVICE_OPTIONS_CONN_STATS_H
+#define NETOBS_SERVICE_OPTIONS_CONN_STATS_H
+
+#include <stdio.h>
+
+#include <netobs/netobs.h>
+
+#include "base/json.h"
+
+/* As the member "connections" of an object. */
+void conn_stats_json(struct json *json, const struct netobs *ctx);
+
+/* As lines below those of human_stats(). */
+void conn_stats_print(FILE *file, const struct netobs *ctx);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Which sessions are wanted, and how often, for netobsctl sessions and the service; and what became
+ * of them in the service.
+ */
+#ifndef NETOBS_SERVICE_OPTIONS_SESSION_CHOICE_H
+#define NETOBS_SERVICE_OPTIONS_SESSION_CHOICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <netobs/session.h>
+
+/* 0 and NULL: not given. */
+struct session_choice {
+	uint32_t interval_ms;
+	uint32_t pid;
+	const char *comm;
+	uint64_t buffer_bytes;
+};
+
+/*
+ * Since the start: ended = the sum of reported + left_out + lost, once all are delivered. Those left
+ * out are of other processes than was chosen.
+ */
+struct session_totals {
+	uint64_t ended, left_out, lost;
+	uint64_t reported[NETOBS_SESSION_ENDINGS]; /* by how they ended */
+	uint64_t updates;			   /* reports of open ones */
+	uint64_t open; /* now, of those that began since the observer did */
+};
+
+uint64_t session_totals_reported(const struct session_totals *totals);
+
+/** @return whether a record is of the process that was chosen; without one, all are */
+bool session_choice_takes(const struct session_choice *choice,
+			  const struct netobs_session *session);
+
+/* Those that the library knows; callbacks are the caller's. */
+void session_choice_fill(const struct session_choice *choice,
+			 struct netobs_sessions_opts *opts);
+
+/** @return whether the library takes it; if not, @ret_why says why */
+bool session_choice_check(const struct session_choice *choice, char *ret_why,
+			  size_t size);
+
+#endif

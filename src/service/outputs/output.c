@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "output.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <netobs/netobs.h>
+#include <netobs/sink.h>
+#include <netobs/stats.h>
+
+#include "base/clock_ms.h"
+#include "base/suggest.h"
+#include "service/text/human.h"
+
+static bool can_refresh(void)
+{
+	const char *term = getenv("TERM");
+
+	return isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb");
+}
+
+/* JSON without a target, as in netobs-sinks(7). */
+static bool is_json_to_stdout(const char *spec)
+{
+	return !strncmp(spec, "json", 4) && (!spec[4] || spec[4] == '?');
+}
+
+bool output_refuse(const char *spec, char *ret_why, size_t size)
+{
+	static const char *const kinds[] = { "table", "json", "ipfix",
+					     "kafka", "grpc", "http",
+					     "https", "null", NULL };
+	const size_t len = strcspn(spec, ":?");
+	struct suggestion suggestion = suggestion_for(spec, len);
+	const char *best;
+
+	if (!strncmp(spec, "table", 5) && (spec[5] == ':' || spec[5] == '?')) {
+		snprintf(ret_why, size,
+			 "a table goes to standard output and has no options");
+		return true;
+	}
+	for (const char *const *kind = kinds; *kind; kind++) {
+		if (strlen(*kind) == len && !strncmp(spec, *kind, len))
+			return false;
+		suggestion_offer(&suggestion, *kind);
+	}
+	best = suggestion_best(&suggestion);
+	snprintf(ret_why, size,
+		 "there is no such kind of output; there are table, json, "
+		 "ipfix, kafka, grpc, http, https and null%s%s%s",
+		 best ? "; did you mean '" : "", best ? best : "",
+		 best ? "'?" : "");
+	return true;
+}
+
+bool output_is_for_people(const struct output *output)
+{
+	return !strcmp(output->spec, "table");
+}
+
+bool output_is_screen(const struct output *output)
+{
+	return output->kind == &output_live || output->kind == &output_top ||
+	       output->kind == &output_tcp;
+}
+
+struct output output_of(const char *spec, bool refresh)
+{
+	struct output output = { .kind = &output_sink };
+
+	if (!spec)
+		spec = isatty(STDOUT_FILENO) ? "table" : "json";
+	output.spec = spec;
+	if (!strcmp(spec, "table")) {
+		output.kind = refresh && can_refresh() ? &output_live :
+							 &output_table;
+		output.is_stdout = true;
+	} else {
+		output.is_stdout = is_json_to_stdout(spec);
+	}
+	return output;
+}
+
+bool output_take_groups(struct output *output)
+{
+	if (output_is_for_people(output))
+		return true;
+	if (strcmp(output->spec, "json") != 0)
+		return false;
+	output->kind = &output_groups;
+	return true;
+}
+
+int output_take_records(struct output *output, const char *type,
+			const struct output_kind *table)
+{
+	const char *query = strchr(output->spec, '?');
+
+	if (output_is_for_people(output)) {
+		output->kind = table;
+		return 0;
+	}
+	if (query && strstr(query, "records="))
+		return 0;
+	if (asprintf(&output->own_spec, "%s%crecords=%s", output->spec,
+		     query ? '&' : '?', type) < 0) {
+		output->own_spec = NULL;
+		return -ENOMEM;
+	}
+	output->spec = output->own_spec;
+	return 0;
+}
+
+void output_say(const struct output *output, const char *message)
+{
+	if (output->on_log)
+		output->on_log(NETOBS_LOG_ERROR, message, output->user);
+}
+
+bool output_want_colour(void)
+{
+	const char *text = getenv("NO_COLOR");
+
+	return !text || !*text;
+}
+
+bool output_losses(const struct output *output, char *ret_text, size_t size)
+{
+	struct netobs_stats stats = { .sz = sizeof(stats) };
+	char lost[16], unparsed[16];
+	size_t used;
+
+	*ret_text = '\0';
+	if (!output->get_stats || output->get_stats(&stats, output->user) < 0)
+		return false;
+	human_count(lost, sizeof(lost), human_lost_packets(&stats));
+	human_count(unparsed, sizeof(unparsed), human_unparsed_packets(&stats));
+	used = (size_t)snprintf(ret_text, size, "%s lost", lost);
+	if (human_unparsed_packets(&stats))
+		snprintf(ret_text + used, size - used, ", %s unparsed", unparsed);
+	return human_lost_packets(&stats);
+}
+
+/* Of standard output: the library logs those of the others. */
+static void say_failed(const struct output *output, int error)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "cannot write to standard output: %s",
+		 strerror(-error));
+	output_say(output, text);
+}
+
+int output_open(struct output *output)
+{
+	int r = 0;
+
+	if (output->kind->has_stream) {
+		r = stream_open_stdout(&output->stream);
+		if (r < 0)
+			say_failed(output, r);
+	}
+	if (r == 0 && output->kind->open)
+		r = output->kind->open(output);
+	output->is_open = r == 0;
+	return r;
+}
+
+static bool is_usable(const struct output *output)
+{
+	return output->is_open && !output->error;
+}
+
+static void take_error(struct output *output)
+{
+	if (output->kind->has_stream && !output->error)
+		output->error = output->stream.error;
+}
+
+void output_flow(struct output *output, const struct netobs_flow *flow)
+{
+	if (!output->is_open || output->error)
+		return;
+	output->kind->flow(output, flow);
+	if (output->kind->has_stream)
+		take_error(output);
+}
+
+void output_record(struct output *output, const struct netobs_record *record)
+{
+	if (!is_usable(output))
+		return;
+	output->kind->record(output, record);
+	take_error(output);
+}
+
+void output_interval(struct output *output)
+{
+	if (!is_usable(output))
+		return;
+	if (output->kind->interval)
+		output->kind->interval(output);
+	if (output->kind->has_stream)
+		stream_flush(&output->stream);
+	take_error(output);
+}
+
+void output_commit(struct output *output, uint64_t number)
+{
+	if (is_usable(output) && output->kind->commit)
+		output->kind->commit(output, number);
+}
+
+int output_fd(const struct output *output)
+{
+	return is_usable(output) && output->kind->fd ? output->kind->fd(output) :
+						       -1;
+}
+
+void output_ready(struct output *output)
+{
+	if (is_usable(output) && output->kind->ready)
+		output->kind->ready(output);
+}
+
+void output_resize(struct output *output)
+{
+	if (is_usable(output) && output->kind->resize)
+		output->kind->resize(output);
+}
+
+void output_pause(struct output *output)
+{
+	if (is_usable(output) && output->kind->pause)
+		output->kind->pause(output);
+}
+
+bool output_note(struct output *output, const char *message)
+{
+	return is_usable(output) && output->kind->note &&
+	       output->kind->note(output, message);
+}
+
+int output_reopen(struct output *output)
+{
+	return is_usable(output) && output->kind->reopen ?
+		       output->kind->reopen(output) :
+		       0;
+}
+
+bool output_is_pending(const struct output *output)
+{
+	return is_usable(output) && output->kind->is_pending &&
+	       output->kind->is_pending(output);
+}
+
+/* How many of them have something pending. */
+static size_t fill_fds(const struct output *outputs, size_t n, struct pollfd *fds)
+{
+	size_t pending = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		bool is_any = output_is_pending(&outputs[i]);
+
+		fds[i] = (struct pollfd){ .fd = is_any ? output_fd(&outputs[i]) :
+							 -1,
+					  .events = POLLIN };
+		pending += is_any;
+	}
+	return pending;
+}
+
+void output_finish_all(struct output *outputs, size_t n, int timeout_ms)
+{
+	struct pollfd *fds = calloc(n, sizeof(*fds));
+	int64_t end = now_ms() + timeout_ms, left;
+
+	for (size_t i = 0; i < n; i++) {
+		output_interval(&outputs[i]);
+		if (is_usable(&outputs[i]) && outputs[i].kind->finish)
+			outputs[i].kind->finish(&outputs[i]);
+	}
+	while (fds && fill_fds(outputs, n, fds) && (left = end - now_ms()) > 0) {
+		poll(fds, n, (int)left);
+		for (size_t i = 0; i < n; i++)
+			if (fds[i].revents)
+				output_ready(&outputs[i]);
+	}
+	free(fds);
+}
+
+/* Who closes the pipe has seen enough: that is no failure. */
+bool output_close(struct output *output)
+{
+	bool is_complete = true;
+
+	if (!output->is_open)
+		return true;
+	if (output->kind->close)
+		is_complete = output->kind->close(output);
+	if (output->kind->has_stream)
+		stream_close(&output->stream);
+	take_error(output);
+	output->is_open = false;
+	if (!output->error || output->error == -EPIPE)
+		return is_complete;
+	say_failed(output, output->error);
+	return false;
+}
+
+bool output_has_screen(const struct output *outputs, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (outputs[i].kind == &output_live && outputs[i].is_open)
+			return true;
+	return false;
+}
+
+void output_done(struct output *output)
+{
+	free(output->stats);
+	output->stats = NULL;
+	free(output->own_spec);
+	output->own_spec = NULL;
+}
+
+/* ---- Whatever the library can send records to -------------------------------------- */
+
+static struct netobs_sink_opts sink_opts(const struct output *output)
+{
+	return (struct netobs_sink_opts){
+		.sz = sizeof(struct netobs_sink_opts),
+		.on_log = output->on_log,
+		.user = output->user,
+		.get_stats = output->get_stats,
+		.sampling = output->sampling,
+		.sampling_mode = output->sampling_mode,
+	};
+}
+
+/* What else may be wrong is found, and logged, when it is opened. */
+int output_check(const struct output *output)
+{
+	const struct netobs_sink_opts opts = sink_opts(output);
+
+	if (output->kind != &output_sink ||
+	    netobs_sink_check(output->spec, NULL) != -EINVAL)
+		return 0;
+	return netobs_sink_check(output->spec, &opts);
+}
+
+static void say_commit_failed(const struct output *output, int error)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text),
+		 "%.*s: the spool cannot be written to: %s: after a kill, records may be lost or sent twice",
+		 output_name_len(output), output->spec, strerror(-error));
+	output_say(output, text);
+}
+
+static void resume_sink(const struct output *output)
+{
+	int r = netobs_sink_resume(output->state, output->resume_at);
+
+	if (r < 0)
+		say_commit_failed(output, r);
+}
+
+/* A disk that fails is logged by the library, once. */
+static void commit_sink(struct output *output, uint64_t number)
+{
+	netobs_sink_commit(output->state, number);
+}
+
+/* Its own words were logged, but for those of standard output. */
+static int open_sink(struct output *output)
+{
+	const struct netobs_sink_opts opts = sink_opts(output);
+	struct netobs_sink *sink;
+	int r = netobs_sink_open(output->spec, &opts, &sink);
+
+	if (r == 0)
+		output->state = sink;
+	if (r == 0 && output->resume_at)
+		resume_sink(output);
+	return r;
+}
+
+static void write_sink_flow(struct output *output, const struct netobs_flow *flow)
+{
+	netobs_sink_write(output->state,
+			  &flow->record); /* what is dropped is counted */
+}
+
+static void write_sink_record(struct output *output,
+			      const struct netobs_record *record)
+{
+	netobs_sink_write(output->state, record);
+}
+
+static void flush_sink(struct output *output)
+{
+	output->error = netobs_sink_flush(output->state);
+}
+
+/* Sessions that end in order show what has arrived; others wait as well. */
+static void finish_sink(struct output *output)
+{
+	int r = netobs_sink_drain(output->state, 0);
+
+	output->error = r == -ETIMEDOUT ? 0 : r;
+}
+
+static void dispatch_sink(struct output *output)
+{
+	output->error = netobs_sink_dispatch(output->state);
+}
+
+static int reopen_sink(struct output *output)
+{
+	return netobs_sink_reopen(output->state);
+}
+
+static int sink_fd(const struct output *output)
+{
+	return netobs_sink_fd(output->state);
+}
+
+static bool has_pending_records(const struct output *output)
+{
+	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
+
+	netobs_sink_stats_get(output->state, &stats);
+	return stats.pending.records;
+}
+
+const char *output_spec_option(const char *spec, const char *start)
+{
+	const char *at = strchr(spec, '?');
+
+	while (at && strncmp(at + 1, start, strlen(start)))
+		at = strchr(at + 1, '&');
+	return at ? at + 1 : NULL;
+}
+
+bool output_spec_takes(const char *spec, const char *type)
+{
+	const char *types = output_spec_option(spec, "records=");
+	const size_t len = strlen(type);
+	size_t word;
+
+	types = types ? types + strlen("records=") : "flow";
+	for (;; types += word + 1) {
+		word = strcspn(types, ",&");
+		if (word == len && !memcmp(types, type, len))
+			return true;
+		if (types[word] != ',')
+			return false;
+	}
+}
+
+int output_name_len(const struct output *output)
+{
+	return (int)strcspn(output->spec, "?");
+}
+
+const struct netobs_sink *output_as_sink(const struct output *output)
+{
+	return output->kind == &output_sink && output->is_open ? output->state :
+								 NULL;
+}
+
+static void report_records(const struct output *output, uint64_t records,
+			   const char *what, const char *why)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "%.*s: %llu records %s%s",
+		 output_name_len(output), output->spec,
+		 (unsigned long long)records, what, why);
+	output_say(output, text);
+}
+
+/* So that what is pending waits for the next run; what the disk refused was dropped. */
+static bool is_on_disk(const struct output *output)
+{
+	return output_spec_option(output->spec, "spool=disk:");
+}
+
+/* Records that did not get to where they should. */
+static bool report_undelivered(const struct output *output)
+{
+	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
+	bool is_complete = true;
+
+	netobs_sink_stats_get(output->state, &stats);
+	for (unsigned int i = 0; i < NETOBS_SINK_DROPS; i++) {
+		if (!stats.dropped[i].records)
+			continue;
+		is_complete = false;
+		report_records(output, stats.dropped[i].records,
+			       "were dropped: ", netobs_sink_drop_name(i));
+	}
+	if (stats.unconfirmed.records)
+		report_records(
+			output, stats.unconfirmed.records, "may have been lost: ",
+			"the connection ended before they were known to be read");
+	if (!stats.pending.records)
+		return is_complete;
+	if (is_on_disk(output)) {
+		report_records(output, stats.pending.records,
+			       "wait in the spool", " for the next start");
+		return is_complete;
+	}
+	report_records(output, stats.pending.records, "were not delivered", "");
+	return false;
+}
+
+/* What became of the records, for --stats. */
+static void keep_sink_stats(struct output *output)
+{
+	const size_t size = 8192;
+
+	output->stats = malloc(size);
+	if (!output->stats ||
+	    netobs_sink_stats_json(output->state, output->stats, size) >= 0)
+		return;
+	free(output->stats);
+	output->stats = NULL;
+}
+
+/* A permanent failure is not retried. */
+static bool close_sink(struct output *output)
+{
+	bool is_complete = true;
+
+	if (!output->error) {
+		int r = netobs_sink_drain(output->state, 0);
+
+		output->error = r == -ETIMEDOUT ? 0 : r;
+		is_complete = output->error || report_undelivered(output);
+	}
+	keep_sink_stats(output);
+	netobs_sink_close(output->state);
+	output->state = NULL;
+	return is_complete;
+}
+
+const struct output_kind output_sink = {
+	.open = open_sink,
+	.flow = write_sink_flow,
+	.record = write_sink_record,
+	.interval = flush_sink,
+	.commit = commit_sink,
+	.ready = dispatch_sink,
+	.reopen = reopen_sink,
+	.fd = sink_fd,
+	.finish = finish_sink,
+	.is_pending = has_pending_records,
+	.close = close_sink,
+};

@@ -1,0 +1,634 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "service.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <netobs/netobs.h>
+#include <netobs/persist.h>
+
+#include "service/options/args.h"
+#include "base/clock_ms.h"
+#include "base/util.h"
+#include "base/value.h"
+#include "service/control/control.h"
+#include "service/text/human.h"
+#include "service/control/notify.h"
+#include "service/options/privileges.h"
+#include "service_keys.h"
+
+/* ---- Messages -------------------------------------------------------------------- */
+
+/* The journal reads the level of a line from "<N>": sd-daemon(3). */
+static bool is_journal(int fd)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	unsigned long long device, inode;
+	struct stat found;
+
+	return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+	       fstat(fd, &found) == 0 && found.st_dev == device &&
+	       found.st_ino == inode;
+}
+
+static void keep_line(struct service_log *log, int level, const char *text)
+{
+	struct service_log_line *line;
+
+	if (level > NETOBS_LOG_INFO)
+		return;
+	line = &log->lines[log->n++ % SERVICE_LOG_LINES];
+	line->time_ms = clock_ms(CLOCK_REALTIME);
+	line->level = level;
+	snprintf(line->text, sizeof(line->text), "%.*s",
+		 (int)sizeof(line->text) - 1, text);
+}
+
+void service_log(int level, const char *message, void *user)
+{
+	struct service *service = user;
+	const struct service_config *config = service->next ?: service->config;
+	char text[4096], prefix[16] = "";
+
+	service->metrics_source.errors += level <= NETOBS_LOG_ERROR;
+	service->metrics_source.warnings += level == NETOBS_LOG_WARNING;
+	if (level > service->log_level && level > NETOBS_LOG_INFO)
+		return;
+	if (!config || !service_config_place(config, message, text, sizeof(text)))
+		snprintf(text, sizeof(text), "%s", message);
+	human_clean(text);
+	keep_line(&service->log, level, text);
+	control_note(service->control, level, text);
+	if (level > service->log_level)
+		return;
+	if (service->has_levels)
+		snprintf(prefix, sizeof(prefix), "<%d>", level);
+	fprintf(stderr, "%snetobsctl run: %s%s\n", prefix,
+		level == NETOBS_LOG_WARNING ? "warning: " : "", text);
+}
+
+static void log_error(const char *line, void *service)
+{
+	service_log(NETOBS_LOG_ERROR, line, service);
+}
+
+static void log_warning(const char *line, void *service)
+{
+	service_log(NETOBS_LOG_WARNING, line, service);
+}
+
+static void report_status(const struct service *service)
+{
+	struct netobs_stats stats = { .sz = sizeof(stats) };
+	uint64_t lost = 0;
+
+	if (netobs_stats_get(service->ctx, &stats) < 0)
+		return;
+	for (unsigned int i = 0; i < NETOBS_REASONS_MAX; i++)
+		lost += stats.lost[i].packets;
+	notify_now("STATUS=Observing %" PRIu32 " interfaces: %" PRIu64
+		   " packets, %" PRIu64 " lost",
+		   stats.interfaces, stats.seen.packets, lost);
+}
+
+/* Of service_log_levels. */
+static const int log_levels[] = { NETOBS_LOG_ERROR, NETOBS_LOG_WARNING,
+				  NETOBS_LOG_INFO, NETOBS_LOG_DEBUG };
+
+static void set_log_level(struct service *service)
+{
+	const int chosen = service->config->log_level;
+
+	service->log_level = chosen < 0 ? NETOBS_LOG_WARNING : log_levels[chosen];
+}
+
+/* ---- Callbacks ------------------------------------------------------------------- */
+
+static void on_flow(const struct netobs_flow *flow, void *user)
+{
+	struct service *service = user;
+
+	service->is_draining = true;
+	tcp_health_add(&service->metrics_source.health, flow);
+	rtt_check_flow(&service->rtt_check, flow);
+	service_sinks_flow(&service->sinks, flow);
+	control_flow(service->control, flow);
+}
+
+static void on_alert(const struct netobs_alert *alert, void *user)
+{
+	struct service *service = user;
+
+	service_sinks_record(&service->sinks, &alert->record);
+}
+
+static void on_session(const struct netobs_session *session, void *user)
+{
+	struct service *service = user;
+
+	if (service->config->flows.rtt)
+		rtt_check_session(&service->rtt_check, session);
+	service_sinks_record(&service->sinks, &session->record);
+}
+
+/* The sinks and rules of this moment. */
+static void refresh_metrics(struct service *service)
+{
+	const struct rules *rules = &service->config->flows.rules;
+
+	service->metrics_source.n_outputs = service->sinks.n;
+	service->metrics_source.sampling =
+		service->config->flows.sampling_interval;
+	service->metrics_source.rules = rules->default_action ? rules : NULL;
+	service->metrics_source.alerts = &service->config->flows.alerts;
+	service->metrics_source.sessions =
+		service_sessions_totals(&service->sessions);
+}
+
+void service_serve_metrics(struct service *service)
+{
+	refresh_metrics(service);
+	metrics_dispatch(service->metrics);
+}
+
+static void on_interval(void *user)
+{
+	struct service *service = user;
+
+	service->is_draining = false;
+	service_sinks_interval(&service->sinks);
+	control_interval(service->control);
+	refresh_metrics(service);
+	metrics_write(service->metrics, false);
+	report_status(service);
+}
+
+static void on_commit(uint64_t number, void *user)
+{
+	struct service *service = user;
+
+	service_sinks_note_commit(&service->sinks, number);
+}
+
+static int get_stats(struct netobs_stats *ret_stats, void *user)
+{
+	const struct service *service = user;
+
+	return netobs_stats_get(service->ctx, ret_stats);
+}
+
+/* Other sinks cannot take back records that they have sent. No commit contains alerts. */
+static bool has_disks_only(const struct service_config *config)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < config->n_sinks; i++) {
+		const char *spec = config->sinks[i].text;
+
+		if (!output_spec_takes(spec, "flow"))
+			continue;
+		if (!output_spec_option(spec, "spool=disk:"))
+			return false;
+		n++;
+	}
+	return n;
+}
+
+static void fill_options(struct service *service,
+			 const struct service_config *config,
+			 struct netobs_opts *opts)
+{
+	flows_config_fill(&config->flows, opts);
+	if (config->persist)
+		opts->persist = config->persist_dir ?: NETOBS_PERSIST_DIR;
+	opts->flags |= NETOBS_CONTAINERS;
+	opts->on_flow = on_flow;
+	if (config->flows.rtt)
+		opts->on_alert = on_alert;
+	opts->on_interval = on_interval;
+	/* It stays what it is, however sinks are replaced: warn_of_commits(). */
+	if (!service->ctx)
+		service->has_commits = config->persist && has_disks_only(config);
+	if (service->has_commits)
+		opts->on_commit = on_commit;
+	opts->on_log = service_log;
+	opts->user = service;
+}
+
+static void set_callbacks(struct service *service)
+{
+	service->sessions.on_session = on_session;
+	service->sessions.on_log = service_log;
+	service->sessions.user = service;
+	service->sinks.pattern = (struct output){
+		.on_log = service_log,
+		.get_stats = get_stats,
+		.user = service,
+	};
+}
+
+/* ---- Configurations -------------------------------------------------------------- */
+
+/* @return NULL: it is wrong, which was logged */
+static struct service_config *read_config(struct service *service,
+					  bool leaves_filters)
+{
+	struct service_config *config = malloc(sizeof(*config));
+	unsigned int errors;
+	char text[64];
+
+	if (!config)
+		return NULL;
+	errors = service_config_read(config, service->path, leaves_filters,
+				     log_error, service);
+	if (!errors)
+		return config;
+	if (errors > CONF_ERRORS_MAX) {
+		snprintf(text, sizeof(text), "and %u more errors",
+			 errors - CONF_ERRORS_MAX);
+		log_error(text, service);
+	}
+	service_config_clear(config);
+	free(config);
+	return NULL;
+}
+
+static void free_config(struct service_config *config)
+{
+	if (config)
+		service_config_clear(config);
+	free(config);
+}
+
+/* Metrics and others go on to use strings of the first one. */
+static void replace_config(struct service *service, struct service_config *config)
+{
+	if (!service->first.n_texts) {
+		service->first = service->config->conf;
+		service->config->conf = (struct conf){ 0 };
+	}
+	free_config(service->config);
+	service->config = config;
+	metrics_forget(service->metrics);
+	set_log_level(service);
+}
+
+static void warn_of_commits(struct service *service)
+{
+	const struct service_config *config = service->config;
+
+	if (config->persist && has_disks_only(config) != service->has_commits)
+		log_warning(
+			service->has_commits ?
+				"persist: not all sinks have a spool on disk: others may get records twice if this process is killed; from the next start on, what a killed process was delivering is lost" :
+				"persist: all sinks have a spool on disk: from the next start on, an interval takes effect as a whole",
+			service);
+}
+
+static bool has_sink_of(const struct service_config *config, const char *type)
+{
+	for (size_t i = 0; i < config->n_sinks; i++)
+		if (output_spec_takes(config->sinks[i].text, type))
+			return true;
+	return false;
+}
+
+static void warn_of_missing_sinks(struct service *service)
+{
+	const struct service_config *config = service->config;
+
+	if (config->flows.alerts.n && !has_sink_of(config, "alert"))
+		log_warning("alerts are counted, and sent to no sink: one takes them with 'records = alert' or 'records = flow,alert'",
+			    service);
+	if (config->wants_sessions && !has_sink_of(config, "session"))
+		log_warning("sessions are counted, and sent to no sink: one takes them with 'records = session' or 'records = flow,session'",
+			    service);
+}
+
+static int set_alerts(struct service *service, const struct service_config *config)
+{
+	const struct alert_rules *alerts = &config->flows.alerts;
+
+	return config->flows.rtt ?
+		       netobs_alerts_set(service->ctx, alerts->list, alerts->n) :
+		       0;
+}
+
+/* Before messages about the next configuration end. Those of before stay if it fails. */
+static int replace_alerts(struct service *service)
+{
+	struct service_config *next = service->next;
+	int r = set_alerts(service, next);
+
+	if (r < 0) {
+		alert_rules_move(&next->flows.alerts,
+				 &service->config->flows.alerts);
+		next->n_alerts = 0;
+	}
+	return r;
+}
+
+/* Their spools go on behind the last commit, of which all their records are part. */
+static void resume_sinks(struct service *service)
+{
+	service->sinks.pattern.resume_at = netobs_commits(service->ctx);
+}
+
+/* Of the library, which takes a while for filters, so that it is not waited for. */
+static int begin_change(struct service *service)
+{
+	struct service_config *config = service->next;
+	NETOBS_OPTS(opts);
+	int r;
+
+	service_config_keep(config, service->config, log_warning, service);
+	resume_sinks(service);
+	r = service_sinks_prepare(&service->sinks, config);
+	r = r ?: service_sessions_prepare(&service->sessions, config);
+	if (r < 0)
+		return r;
+	fill_options(service, config, &opts);
+	return netobs_change_begin(service->ctx, &opts);
+}
+
+/* @r: the result of the library */
+static int finish_change(struct service *service, int r)
+{
+	int alerts = r < 0 ? 0 : replace_alerts(service);
+	struct service_config *config = TAKE_PTR(service->next);
+
+	if (r < 0) {
+		service_sinks_abandon(&service->sinks);
+		service_sessions_abandon(&service->sessions);
+		metrics_forget(service->metrics);
+		free_config(config);
+		return r;
+	}
+	replace_config(service, config);
+	warn_of_commits(service);
+	warn_of_missing_sinks(service);
+	resume_sinks(service);
+	r = service_sinks_commit(&service->sinks, config);
+	service_sessions_commit(&service->sessions, config);
+	return r < 0 ? r : alerts;
+}
+
+/* Certificates are renewed without a change of the configuration. */
+static void renew_metrics(struct service *service)
+{
+	char why[512], text[640];
+
+	if (metrics_renew(service->metrics, why, sizeof(why)) == 0)
+		return;
+	snprintf(text, sizeof(text),
+		 "metrics: the certificates of before stay in use: %s", why);
+	log_warning(text, service);
+}
+
+static void end_reload(struct service *service, int r)
+{
+	service->reloads.total++;
+	service->reloads.failed += r != 0;
+	service->reloads.is_last_fine = r == 0;
+	service->reloads.last_ms = clock_ms(CLOCK_REALTIME);
+	if (r == 0)
+		service_log(NETOBS_LOG_INFO,
+			    "the configuration has been read again", service);
+	else if (r != -ECANCELED)
+		service_log(NETOBS_LOG_ERROR,
+			    "the new configuration is not in use, or not all of it",
+			    service);
+	renew_metrics(service);
+	control_end_reload(service->control, r == 0);
+	notify_send("READY=1");
+	report_status(service);
+}
+
+static void begin_reload(struct service *service)
+{
+	int r = -EINVAL;
+
+	service->is_reload_due = false;
+	control_begin_reload(service->control);
+	notify_reloading();
+	service->next = read_config(service, true);
+	if (service->next) {
+		r = begin_change(service);
+		if (r == 0)
+			return;
+		r = finish_change(service, r);
+	}
+	end_reload(service, r);
+}
+
+void service_reload(struct service *service)
+{
+	service->is_reload_due = true;
+}
+
+/* Alerts and sessions are not for the end of the interval. */
+int service_dispatch(struct service *service)
+{
+	int r = service->is_stopped ? -ECANCELED : netobs_dispatch(service->ctx);
+	int sessions = service_sessions_dispatch(&service->sessions);
+
+	service_sinks_flush_prompt(&service->sinks);
+	if (r == -ECANCELED) {
+		/* The observer may be of a reload that comes too late. */
+		service_sessions_abandon(&service->sessions);
+		service_sessions_stop(&service->sessions);
+		service->is_stopped = true;
+	}
+	if (r < 0 && r != -ECANCELED && r != -EINTR)
+		return r;
+	if (sessions < 0 && sessions != -ECANCELED)
+		return sessions;
+	return r == -ECANCELED && sessions == -ECANCELED ? r : 0;
+}
+
+void service_stop(struct service *service)
+{
+	netobs_stop(service->ctx);
+	service_sessions_stop(&service->sessions);
+}
+
+/* Spools of sinks that are replaced between two commits have no record that a later one has. */
+void service_tend(struct service *service)
+{
+	int r;
+
+	if (service->has_commits && service->is_draining)
+		return;
+	r = service->next ? netobs_change_result(service->ctx) : 0;
+	if (service->next && r != -EINPROGRESS)
+		end_reload(service, finish_change(service, r));
+	/* Two observers would both report the same sessions. */
+	if (service->is_reload_due && !service->next && !service->is_stopped &&
+	    !service->sessions.is_leaving)
+		begin_reload(service);
+}
+
+/* ---- Control --------------------------------------------------------------------- */
+
+static void on_reload(void *user)
+{
+	service_reload(user);
+}
+
+static const char *on_metrics(void *user)
+{
+	struct service *service = user;
+
+	refresh_metrics(service);
+	return metrics_text(service->metrics);
+}
+
+static int on_reopen(void *user)
+{
+	struct service *service = user;
+
+	return service_sinks_reopen(&service->sinks);
+}
+
+static int on_level(const char *level, void *user)
+{
+	struct service *service = user;
+	int choice = value_choice(service_log_levels, level);
+
+	if (choice >= 0)
+		service->log_level = log_levels[choice];
+	return choice < 0 ? choice : 0;
+}
+
+/* A service without configuration of the socket works without it, beside another service. */
+static int open_control(struct service *service)
+{
+	static const struct control_ops ops = {
+		.add_status = service_status_add,
+		.metrics = on_metrics,
+		.request_reload = on_reload,
+		.reopen = on_reopen,
+		.set_level = on_level,
+	};
+	const struct control_config *config = &service->config->control;
+	char why[256], text[640];
+	int r = control_open(config, &ops, service, &service->control, why,
+			     sizeof(why));
+
+	if (r == 0)
+		return 0;
+	snprintf(text, sizeof(text), "there is no control socket %s: %s",
+		 config->path ?: CONTROL_SOCKET, why);
+	service_log(config->path ? NETOBS_LOG_ERROR : NETOBS_LOG_WARNING, text,
+		    service);
+	return config->path ? r : 0;
+}
+
+/* ---- Start and end --------------------------------------------------------------- */
+
+int service_start(struct service *service)
+{
+	NETOBS_OPTS(opts);
+	int r;
+
+	service->has_levels = is_journal(STDERR_FILENO);
+	service->log_level = NETOBS_LOG_WARNING;
+	service->started_ms = clock_ms(CLOCK_REALTIME);
+	service->config = read_config(service, false);
+	if (!service->config)
+		return EXIT_USAGE;
+	set_log_level(service);
+	set_callbacks(service);
+	fill_options(service, service->config, &opts);
+	r = netobs_new(&opts, &service->ctx);
+	if (r == 0)
+		r = set_alerts(service, service->config);
+	warn_of_missing_sinks(service);
+	return r < 0 ? EXIT_FAILED : EXIT_FINE; /* which was logged */
+}
+
+/* An address that is in use is reported before programs are attached. */
+static int open_metrics(struct service *service)
+{
+	char text[640], where[512];
+	int r;
+
+	service->metrics_source = (struct metrics_source){
+		.ctx = service->ctx,
+		.outputs = service->sinks.outputs,
+		.rtt_check = &service->rtt_check,
+		.sampling = service->config->flows.sampling_interval,
+		.on_log = service_log,
+		.user = service,
+	};
+	r = metrics_open(&service->config->flows.metrics,
+			 &service->metrics_source, &service->metrics, text,
+			 sizeof(text));
+	if (r < 0) {
+		log_error(text, service);
+	} else if (metrics_where(service->metrics, where, sizeof(where))) {
+		snprintf(text, sizeof(text), "serving metrics at %s", where);
+		service_log(NETOBS_LOG_INFO, text, service);
+	}
+	return r;
+}
+
+int service_observe(struct service *service)
+{
+	int r = open_metrics(service);
+
+	r = r ?: open_control(service);
+	r = r ?: netobs_start(service->ctx);
+	r = r ?: service_sessions_prepare(&service->sessions, service->config);
+	if (r < 0)
+		return r;
+	/* Sinks may start threads, which would keep more. */
+	privileges_drop(&service->config->flows.interfaces, true, true);
+	resume_sinks(service);
+	r = service_sinks_prepare(&service->sinks, service->config);
+	if (r == 0)
+		r = service_sinks_commit(&service->sinks, service->config);
+	service_sessions_commit(&service->sessions, service->config);
+	if (r == 0)
+		notify_send("READY=1");
+	return r;
+}
+
+static void log_stats(struct service *service)
+{
+	struct netobs_stats stats = { .sz = sizeof(stats) };
+	char text[4096];
+
+	if (netobs_stats_get(service->ctx, &stats) == 0 &&
+	    netobs_stats_json(&stats, text, sizeof(text)) > 0)
+		service_log(NETOBS_LOG_INFO, text, service);
+}
+
+int service_end(struct service *service)
+{
+	bool is_complete;
+
+	refresh_metrics(service);
+	metrics_write(service->metrics, true);
+	metrics_close(TAKE_PTR(service->metrics));
+	control_close(TAKE_PTR(service->control));
+	is_complete = service_sinks_close(&service->sinks);
+
+	if (service->ctx)
+		log_stats(service);
+	return is_complete ? EXIT_FINE : EXIT_FAILED;
+}
+
+void service_clear(struct service *service)
+{
+	service_sessions_done(&service->sessions);
+	netobs_free(service->ctx);
+	free_config(service->next);
+	free_config(service->config);
+	conf_clear(&service->first);
+}

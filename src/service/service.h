@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What netobsctl run does: a context and its sinks, by a configuration that may change. */
+#ifndef NETOBS_SERVICE_SERVICE_H
+#define NETOBS_SERVICE_SERVICE_H
+
+#include "service/metrics/rtt_check.h"
+#include "service_config.h"
+#include "service_sessions.h"
+#include "service_sinks.h"
+
+struct netobs;
+struct control;
+struct json;
+
+enum { SERVICE_LOG_LINES = 32 };
+
+/* The latest messages, for the status; debugging is not among them. */
+struct service_log {
+	struct service_log_line {
+		int64_t time_ms;
+		int level;
+		char text[256];
+	} lines[SERVICE_LOG_LINES]; /* a ring */
+	uint64_t n;
+};
+
+struct service_reloads {
+	uint64_t total, failed;
+	int64_t last_ms;
+	bool is_last_fine;
+};
+
+struct service {
+	const char *path; /* of the configuration; NULL: the default */
+	struct service_config *config; /* in use */
+	/* That is about to be in use, and which messages are about; NULL: none. */
+	struct service_config *next;
+	bool is_reload_due;
+	struct netobs *ctx;
+	struct service_sinks sinks;
+	struct service_sessions sessions;
+	struct metrics *metrics;
+	struct metrics_source metrics_source;
+	struct rtt_check rtt_check;
+	struct control *control;
+	struct service_log log;
+	struct service_reloads reloads;
+	int64_t started_ms;
+	struct conf first; /* of the first configuration: what cannot change is in it */
+	int log_level;
+	bool has_levels; /* of lines on stderr, for the journal */
+	bool has_commits; /* all sinks can undo what a killed process had not committed */
+	bool is_draining; /* there are records behind the last interval */
+	bool is_stopped;  /* its context is */
+};
+
+/**
+ * Read the configuration and make a context by it.
+ *
+ * @return an exit status, which is EXIT_FINE if there is one
+ */
+int service_start(struct service *service);
+
+/** Attach, and open the sinks. @return 0; < 0: which was logged */
+int service_observe(struct service *service);
+
+/**
+ * Read the configuration again, once an earlier reload is over, and apply it. That of before
+ * stays in use if it cannot be. Nothing waits for that: service_tend() does it in steps.
+ */
+void service_reload(struct service *service);
+
+/** Continue with a reload, if there is one: after each service_dispatch(). */
+void service_tend(struct service *service);
+
+/**
+ * Deliver the records that wait, for some milliseconds.
+ *
+ * @return 0; -ECANCELED: it was stopped, and all is delivered; < 0: it failed
+ */
+int service_dispatch(struct service *service);
+
+/** Have it stop; in a signal handler, too. */
+void service_stop(struct service *service);
+
+/** Serve those who ask for metrics; when metrics_fd() polls readable. */
+void service_serve_metrics(struct service *service);
+
+void service_log(int level, const char *message, void *service);
+
+/** Add the members of the status to an open object: docs/control.md. @user: the service */
+void service_status_add(struct json *json, void *user);
+
+/** Deliver what is there. @return an exit status */
+int service_end(struct service *service);
+
+void service_clear(struct service *service);
+
+#endif

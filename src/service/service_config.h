@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The configuration of the service, as netobs.conf(5) describes it: netobsctl flows, by a file. */
+#ifndef NETOBS_SERVICE_SERVICE_CONFIG_H
+#define NETOBS_SERVICE_SERVICE_CONFIG_H
+
+#include <netobs/netobs.h>
+
+#include "conf.h"
+#include "service/options/session_choice.h"
+#include "service/control/control.h"
+#include "service/observe/flows_config.h"
+
+#define SERVICE_CONFIG_FILE NETOBS_CONFIG_DIR "/netobs.conf"
+
+enum { SERVICE_SINKS_MAX = 32 };
+
+/* A [sink "NAME"], [filter "NAME"] or [alert "NAME"]. */
+struct service_item {
+	const char *name;
+	char *text; /* the sink's spec */
+	struct conf_place place;
+};
+
+struct service_config {
+	struct flows_config flows; /* first: options have offsets into it */
+	int default_action, log_level;
+	bool persist;
+	const char *persist_dir; /* NULL: NETOBS_PERSIST_DIR */
+	const char *filter;
+	bool wants_sessions;
+	struct session_choice sessions;
+	struct control_config control;
+	struct service_item sinks[SERVICE_SINKS_MAX];
+	size_t n_sinks;
+	struct service_item filters[NETOBS_RULES_MAX]; /* flows.rules has them, too */
+	size_t n_filters;
+	struct service_item alerts[NETOBS_ALERT_RULES_MAX]; /* as flows.alerts */
+	size_t n_alerts;
+	bool leaves_filters; /* they are checked when they are used */
+	struct conf conf;    /* the strings are its own */
+};
+
+/**
+ * Read the configuration and check it.
+ *
+ * @param path        of the file; NULL: SERVICE_CONFIG_FILE, or else that of the vendor
+ * @param leaves_filters  to compile filters takes a while: netobs_change_begin() does it
+ * @param on_error    gets each error, as FILE:LINE:COLUMN: MESSAGE
+ * @param ret_config  to be cleared in any case
+ * @return the number of errors
+ */
+unsigned int service_config_read(struct service_config *ret_config,
+				 const char *path, bool leaves_filters,
+				 void (*on_error)(const char *line, void *user),
+				 void *user);
+
+void service_config_clear(struct service_config *config);
+
+/**
+ * Keep what cannot change while the service runs as it is in @running.
+ *
+ * @param on_kept  is called with a line for each key whose change takes a restart
+ */
+void service_config_keep(struct service_config *config,
+			 const struct service_config *running,
+			 void (*on_kept)(const char *line, void *user),
+			 void *user);
+
+/**
+ * Put the place of what a message of the library is about in front of it.
+ *
+ * @param ret_text  unchanged if the message is another one
+ * @return whether it is
+ */
+bool service_config_place(const struct service_config *config,
+			  const char *message, char *ret_text, size_t size);
+
+/** Print each key with its value and where that comes from. */
+int service_config_print(const struct service_config *config, bool is_json);
+
+/** @return whether both are to have a file or a spool that only one sink may have */
+bool service_specs_collide(const char *a, const char *b);
+
+#endif

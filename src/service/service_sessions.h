@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * The observer of sessions of a service, which a reload may start and end. One that ends delivers
+ * what it has, and the next one starts after that, so no session is in two records.
+ */
+#ifndef NETOBS_SERVICE_SERVICE_SESSIONS_H
+#define NETOBS_SERVICE_SERVICE_SESSIONS_H
+
+#include <netobs/session.h>
+
+#include "service_config.h"
+
+struct service_sessions {
+	struct netobs_sessions *observer; /* NULL: there is none */
+	bool is_new;	 /* it delivers nothing until a reload is in effect */
+	bool is_leaving; /* it delivers what it has, and is freed */
+	struct session_choice choice;
+	struct session_totals past; /* without those that the observer counts */
+	/* Gets a session that was chosen. */
+	void (*on_session)(const struct netobs_session *session, void *user);
+	void (*on_log)(int level, const char *message, void *user);
+	void *user;
+};
+
+/**
+ * Start the observer that @config wants, if there is none. It blocks while the kernel looks at all
+ * open files.
+ *
+ * @return 0; < 0: it cannot be started, which was logged
+ */
+int service_sessions_prepare(struct service_sessions *sessions,
+			     const struct service_config *config);
+
+/** End what has been prepared. */
+void service_sessions_abandon(struct service_sessions *sessions);
+
+/*
+ * Do as @config says from now on; it goes on to be used for its strings. May deliver sessions of an
+ * observer that ends.
+ */
+void service_sessions_commit(struct service_sessions *sessions,
+			     const struct service_config *config);
+
+/** What to wait for, for reading; -1: nothing. */
+int service_sessions_fd(const struct service_sessions *sessions);
+
+/**
+ * Deliver sessions, for some milliseconds.
+ *
+ * @return 0; -ECANCELED: there is no observer, or not any more; < 0: it failed, which was logged
+ */
+int service_sessions_dispatch(struct service_sessions *sessions);
+
+/* Have the observer end; in a signal handler, too. */
+void service_sessions_stop(struct service_sessions *sessions);
+
+struct session_totals
+service_sessions_totals(const struct service_sessions *sessions);
+
+void service_sessions_done(struct service_sessions *sessions);
+
+#endif

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The status of a service as JSON: docs/control.md has its members. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <netobs/netobs.h>
+#include <netobs/sink.h>
+
+#include "base/clock_ms.h"
+#include "base/count.h"
+#include "base/json.h"
+#include "base/util.h"
+#include "service/options/conn_stats.h"
+#include "service/metrics/crossings.h"
+#include "service.h"
+
+enum {
+	INTERFACES = 1024, /* with counters of their own; the others are summed up */
+	SINK_JSON_MAX = 8192,
+	STATS_JSON_MAX = 4096,
+};
+
+static void add_string(struct json *json, const char *key, const char *value)
+{
+	json_key(json, key);
+	json_string(json, value);
+}
+
+static void add_bool(struct json *json, const char *key, bool value)
+{
+	json_key(json, key);
+	json_members(json, value ? "true" : "false", value ? 4 : 5);
+}
+
+static void add_count(struct json *json, const char *key,
+		      const struct netobs_count *count)
+{
+	json_key(json, key);
+	json_open(json, '{');
+	json_key_u64(json, "packets", count->packets);
+	json_key_u64(json, "bytes", count->bytes);
+	json_close(json, '}');
+}
+
+/* ---- Configuration ---------------------------------------------------------------- */
+
+static bool is_first_of_file(const struct conf *conf, size_t at)
+{
+	for (size_t i = 0; i < at; i++)
+		if (conf->entries[i].place.file == conf->entries[at].place.file)
+			return false;
+	return true;
+}
+
+static void add_configuration(struct json *json, const struct service *service)
+{
+	const struct conf *conf = &service->config->conf;
+	const struct service_reloads *reloads = &service->reloads;
+
+	json_key(json, "configuration");
+	json_open(json, '{');
+	json_key(json, "files");
+	json_open(json, '[');
+	for (size_t i = 0; i < conf->n; i++)
+		if (is_first_of_file(conf, i))
+			json_string(json, conf->entries[i].place.file);
+	json_close(json, ']');
+	json_key_u64(json, "reloads", reloads->total);
+	json_key_u64(json, "failed_reloads", reloads->failed);
+	if (reloads->total) {
+		json_key(json, "last_reload_ms");
+		json_i64(json, reloads->last_ms);
+		add_bool(json, "last_reload_ok", reloads->is_last_fine);
+	}
+	json_close(json, '}');
+}
+
+/* ---- Packets ---------------------------------------------------------------------- */
+
+static struct netobs_count sum_of(const struct netobs_count *counts)
+{
+	struct netobs_count sum = { 0 };
+
+	for (unsigned int i = 0; i < NETOBS_REASONS_MAX; i++)
+		count_add(&sum, &counts[i]);
+	return sum;
+}
+
+/* What the identity leaves: 0 if it holds, whatever went wrong. */
+static void add_difference(struct json *json, const struct netobs_stats *stats)
+{
+	const struct netobs_count unparsed = sum_of(stats->unparsed);
+	const struct netobs_count lost = sum_of(stats->lost);
+
+	json_key(json, "difference");
+	json_open(json, '{');
+	json_key(json, "packets");
+	json_i64(json, (int64_t)(stats->seen.packets - stats->exported.packets -
+				 stats->pending.packets - stats->filtered.packets -
+				 stats->sampled_out.packets - unparsed.packets -
+				 lost.packets));
+	json_key(json, "bytes");
+	json_i64(json, (int64_t)(stats->seen.bytes - stats->exported.bytes -
+				 stats->pending.bytes - stats->filtered.bytes -
+				 stats->sampled_out.bytes - unparsed.bytes -
+				 lost.bytes));
+	json_close(json, '}');
+}
+
+static void add_stats(struct json *json, const struct netobs_stats *stats)
+{
+	char text[STATS_JSON_MAX];
+	int len = netobs_stats_json(stats, text, sizeof(text));
+
+	json_key(json, "packets");
+	json_members(json, len > 0 ? text : "{}", len > 0 ? (size_t)len : 2);
+	add_difference(json, stats);
+}
+
+struct listing {
+	struct json *json;
+	unsigned int n;
+	struct netobs_crossings listed[2]; /* the sum */
+};
+
+static void add_outcome(struct json *json, const char *key,
+			const struct netobs_count *count)
+{
+	if (count->packets || count->bytes)
+		add_count(json, key, count);
+}
+
+/* What became of packets in one direction; what did not occur is left out. */
+static void add_crossings(struct json *json, const char *key,
+			  const struct netobs_crossings *crossings)
+{
+	json_key(json, key);
+	json_open(json, '{');
+	add_count(json, "seen", &crossings->seen);
+	add_outcome(json, "flows", &crossings->flows);
+	add_outcome(json, "filtered", &crossings->filtered);
+	add_outcome(json, "sampled_out", &crossings->sampled_out);
+	add_outcome(json, "unparsed", &crossings->unparsed);
+	add_outcome(json, "lost", &crossings->lost);
+	json_close(json, '}');
+}
+
+static void add_interface(const struct netobs_interface *interface, void *user)
+{
+	struct listing *listing = user;
+	struct json *json = listing->json;
+
+	if (listing->n == INTERFACES)
+		return;
+	listing->n++;
+	for (int d = 0; d < 2; d++)
+		crossings_add(&listing->listed[d], &interface->crossed[d]);
+	json_open(json, '{');
+	add_string(json, "name", interface->name);
+	if (interface->netns)
+		add_string(json, "netns", interface->netns);
+	json_key_u64(json, "ifindex", interface->ifindex);
+	json_key_u64(json, "netns_inode", interface->netns_inode);
+	if (interface->container_id)
+		add_string(json, "container_id", interface->container_id);
+	if (interface->pod_uid)
+		add_string(json, "pod_uid", interface->pod_uid);
+	add_crossings(json, "ingress", &interface->crossed[NETOBS_INGRESS]);
+	add_crossings(json, "egress", &interface->crossed[NETOBS_EGRESS]);
+	json_close(json, '}');
+}
+
+/* Those that are gone are among the others, so that the sum is what was observed. */
+static void add_interfaces(struct json *json, const struct service *service)
+{
+	struct listing listing = { .json = json };
+	struct netobs_crossings all[2] = { 0 };
+
+	json_key(json, "interfaces");
+	json_open(json, '[');
+	netobs_interfaces(service->ctx, add_interface, &listing, all);
+	json_close(json, ']');
+	for (int d = 0; d < 2; d++)
+		crossings_subtract(&all[d], &listing.listed[d]);
+	json_key(json, "other_interfaces");
+	json_open(json, '{');
+	add_crossings(json, "ingress", &all[NETOBS_INGRESS]);
+	add_crossings(json, "egress", &all[NETOBS_EGRESS]);
+	json_close(json, '}');
+}
+
+/* @sample: "": the rule has none of its own */
+static void add_rule(struct json *json, const char *action, const char *filter,
+		     const char *sample, const struct netobs_count *count,
+		     const struct netobs_count *sampled_out)
+{
+	json_open(json, '{');
+	if (action)
+		add_string(json, "action", action);
+	add_string(json, "filter", filter);
+	if (*sample)
+		add_string(json, "sample", sample);
+	json_key_u64(json, "packets", count->packets);
+	json_key_u64(json, "bytes", count->bytes);
+	add_count(json, "sampled_out", sampled_out);
+	json_close(json, '}');
+}
+
+/* In the order of the configuration, then the default, then those that were replaced. */
+static void add_rules(struct json *json, const struct service *service)
+{
+	const struct rules *rules = &service->config->flows.rules;
+	struct netobs_count count, out;
+	char sample[32] = "";
+
+	if (!rules->default_action)
+		return;
+	json_key(json, "rules");
+	json_open(json, '[');
+	for (uint32_t i = 0; !netobs_rule_count_get(service->ctx, i, &count) &&
+			     !netobs_rule_sampled_out_get(service->ctx, i, &out);
+	     i++) {
+		if (i < rules->n) {
+			rules_sample_text(&rules->list[i], sample,
+					  sizeof(sample));
+			add_rule(json, rules_action(rules->list[i].action),
+				 rules->list[i].filter, sample, &count, &out);
+		} else if (i == rules->n) {
+			add_rule(json, rules_action(rules->default_action),
+				 "default", "", &count, &out);
+		} else {
+			add_rule(json, NULL, "replaced", "", &count, &out);
+		}
+	}
+	json_close(json, ']');
+}
+
+/* What rules about connections have done. */
+static void add_alerts(struct json *json, const struct service *service)
+{
+	const struct alert_rules *alerts = &service->config->flows.alerts;
+
+	if (!service->config->flows.rtt)
+		return;
+	json_key(json, "alerts");
+	alert_rules_json(alerts, service->ctx, json);
+}
+
+static void add_sessions(struct json *json, const struct service *service)
+{
+	const struct session_totals totals =
+		service_sessions_totals(&service->sessions);
+
+	if (!service->config->wants_sessions)
+		return;
+	json_key(json, "sessions");
+	json_open(json, '{');
+	json_key_u64(json, "open", totals.open);
+	json_key_u64(json, "ended", totals.ended);
+	json_key_u64(json, "reported", session_totals_reported(&totals));
+	json_key_u64(json, "left_out", totals.left_out);
+	json_key_u64(json, "lost", totals.lost);
+	json_key_u64(json, "updates", totals.updates);
+	json_close(json, '}');
+}
+
+/* ---- The work --------------------------------------------------------------------- */
+
+static void add_tables(struct json *json, const struct netobs_stats *stats,
+		       const struct netobs_engine_stats *engine)
+{
+	json_key(json, "tables");
+	json_open(json, '{');
+	json_key_u64(json, "flows", stats->table_entries);
+	json_key_u64(json, "max_flows", engine->max_flows);
+	json_key_u64(json, "flow_memory", stats->flow_memory);
+	json_key_u64(json, "kernel_memory", stats->kernel_memory);
+	add_count(json, "spilled", &stats->spilled);
+	json_close(json, '}');
+}
+
+/* @return the upper end of the class that has the drain at @permille; 0: it has none */
+static uint64_t quantile_us(const struct netobs_engine_stats *engine,
+			    uint64_t permille)
+{
+	const uint64_t wanted = (engine->drains * permille + 999) / 1000;
+	uint64_t sum = 0;
+
+	for (unsigned int i = 0; i < NETOBS_DRAIN_TIMES - 1; i++) {
+		sum += engine->drains_by_time[i];
+		if (sum && sum >= wanted)
+			return UINT64_C(64) << i;
+	}
+	return 0;
+}
+
+static void add_quantile(struct json *json, const char *key,
+			 const struct netobs_engine_stats *engine,
+			 uint64_t permille)
+{
+	const uint64_t us = quantile_us(engine, permille);
+
+	if (us)
+		json_key_u64(json, key, us);
+}
+
+/* Keys of the configuration that take effect after netobsctl detach. */
+static void add_kept(struct json *json, const struct netobs_engine_stats *engine)
+{
+	static const struct {
+		uint32_t bit;
+		const char *key;
+	} kept[] = {
+		{ NETOBS_KEPT_MAX_FLOWS, "max_flows" },
+		{ NETOBS_KEPT_MAX_MEMORY, "max_memory" },
+		{ NETOBS_KEPT_ATTACH, "attach" },
+		{ NETOBS_KEPT_ATTACH_ORDER, "attach_order" },
+	};
+
+	json_key(json, "kept_keys");
+	json_open(json, '[');
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+		if (engine->kept & kept[i].bit)
+			json_string(json, kept[i].key);
+	json_close(json, ']');
+}
+
+static void add_drains(struct json *json, const struct netobs_stats *stats,
+		       const struct netobs_engine_stats *engine)
+{
+	json_key(json, "drains");
+	json_open(json, '{');
+	json_key_u64(json, "total", engine->drains);
+	json_key_u64(json, "early", stats->early_drains);
+	json_key_u64(json, "time_us", engine->drain_ns / 1000);
+	json_key_u64(json, "cpu_us", engine->drain_cpu_ns / 1000);
+	add_quantile(json, "median_us", engine, 500);
+	add_quantile(json, "p99_us", engine, 990);
+	add_quantile(json, "max_us", engine, 1000);
+	json_close(json, '}');
+}
+
+/* ---- Sinks ------------------------------------------------------------------------ */
+
+static const char *state_of(const struct service_sink *sink,
+			    const struct netobs_sink_stats *stats)
+{
+	if (sink->state == SERVICE_SINK_LEAVING)
+		return "leaving";
+	return stats->outage_ns ? "outage" : "connected";
+}
+
+/* The library's object, and before its members those of the service. */
+static void add_sink(struct json *json, const struct output *output,
+		     const struct service_sink *sink)
+{
+	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
+	const struct netobs_sink *from = output_as_sink(output);
+	char text[SINK_JSON_MAX];
+	int len = from ? netobs_sink_stats_json(from, text, sizeof(text)) : -1;
+
+	if (len <= 0)
+		return;
+	netobs_sink_stats_get(from, &stats);
+	json_open(json, '{');
+	add_string(json, "name", sink->name);
+	add_string(json, "state", state_of(sink, &stats));
+	if (stats.outage_ns) {
+		json_key(json, "outage_since_ms");
+		json_i64(json, stats.outage_ns / NSEC_PER_MSEC);
+	}
+	json_key_u64(json, "pending_ms", stats.pending_ms);
+	json_key_u64(json, "spool_bytes", stats.spool_bytes);
+	json_key_u64(json, "spool_max_bytes", stats.spool_max_bytes);
+	if (stats.delivered_ns) {
+		json_key(json, "delivered_ms");
+		json_i64(json, stats.delivered_ns / NSEC_PER_MSEC);
+	}
+	json_members(json, text + 1, (size_t)len - 2);
+	json_close(json, '}');
+}
+
+static void add_sinks(struct json *json, const struct service_sinks *sinks)
+{
+	json_key(json, "sinks");
+	json_open(json, '[');
+	for (size_t i = 0; i < sinks->n; i++)
+		add_sink(json, &sinks->outputs[i], &sinks->sinks[i]);
+	json_close(json, ']');
+}
+
+/* ---- Messages --------------------------------------------------------------------- */
+
+static const char *level_name(int level)
+{
+	return level <= NETOBS_LOG_ERROR   ? "error" :
+	       level == NETOBS_LOG_WARNING ? "warning" :
+	       level == NETOBS_LOG_INFO	   ? "info" :
+					     "debug";
+}
+
+static void add_log(struct json *json, const struct service *service)
+{
+	const struct service_log *log = &service->log;
+	const uint64_t first =
+		log->n > SERVICE_LOG_LINES ? log->n - SERVICE_LOG_LINES : 0;
+
+	json_key(json, "log");
+	json_open(json, '[');
+	for (uint64_t i = first; i < log->n; i++) {
+		const struct service_log_line *line =
+			&log->lines[i % SERVICE_LOG_LINES];
+
+		json_open(json, '{');
+		json_key(json, "time_ms");
+		json_i64(json, line->time_ms);
+		add_string(json, "level", level_name(line->level));
+		add_string(json, "text", line->text);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
+void service_status_add(struct json *json, void *user)
+{
+	const struct service *service = user;
+	struct netobs_stats stats = { .sz = sizeof(stats) };
+	struct netobs_engine_stats engine = { .sz = sizeof(engine) };
+
+	netobs_stats_get(service->ctx, &stats);
+	netobs_engine_stats_get(service->ctx, &engine);
+	json_key_u64(json, "pid", (uint64_t)getpid());
+	json_key(json, "time_ms");
+	json_i64(json, clock_ms(CLOCK_REALTIME));
+	json_key(json, "started_ms");
+	json_i64(json, service->started_ms);
+	add_configuration(json, service);
+	add_string(json, "log_level", level_name(service->log_level));
+	json_key_u64(json, "errors", service->metrics_source.errors);
+	json_key_u64(json, "warnings", service->metrics_source.warnings);
+	add_stats(json, &stats);
+	json_key_u64(json, "observed_interfaces", stats.interfaces);
+	json_key_u64(json, "shadowed_directions", stats.shadowed);
+	add_interfaces(json, service);
+	add_rules(json, service);
+	add_alerts(json, service);
+	add_sessions(json, service);
+	add_tables(json, &stats, &engine);
+	conn_stats_json(json, service->ctx);
+	add_kept(json, &engine);
+	add_drains(json, &stats, &engine);
+	add_sinks(json, &service->sinks);
+	add_log(json, service);
+}

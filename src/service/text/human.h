@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Numbers and names in the form that people read. */
+#ifndef NETOBS_SERVICE_TEXT_HUMAN_H
+#define NETOBS_SERVICE_TEXT_HUMAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <netobs/flow.h>
+
+struct netobs_count;
+struct netobs_process;
+struct netobs_stats;
+
+/* "99999", "123k", "1.23M" */
+void human_count(char *buf, size_t size, uint64_t count);
+
+/* "999 B", "1.23 kB": powers of 1000 */
+void human_bytes(char *buf, size_t size, uint64_t bytes);
+
+/* "1.23 Mb/s"; "-" in less than 100 ms, of which a rate would say nothing */
+void human_rate(char *buf, size_t size, uint64_t bytes, int64_t ns);
+
+/* "1234": packets per second; "-" as for a rate */
+void human_pace(char *buf, size_t size, uint64_t packets, int64_t ns);
+
+/* "45.6 us", "1.23 ms", "999 s"; "-": 0, which is not known */
+void human_latency(char *buf, size_t size, uint64_t ns);
+
+/* "3 ms", "4.2 s", "5m06s", "7h08m"; "-" for a single moment */
+void human_duration(char *buf, size_t size, int64_t ns);
+
+/* "12:34:56.789" in local time; on another day "2020-03-01 12:34:56" */
+void human_time(char *buf, size_t size, int64_t ns);
+
+/* "TCP", "proto-123" */
+void human_protocol(char *buf, size_t size, uint8_t proto);
+
+/* "vxlan" */
+const char *human_tunnel_name(uint8_t type);
+
+/* "10.0.0.1:80", "[fe80::1]:53" */
+void human_endpoint(char *buf, size_t size, const char *host, const char *port);
+
+/* The same of an address. */
+void human_address(char *buf, size_t size, const uint8_t ip[16], uint16_t port);
+
+/* TCP flags as letters, ICMP types by name; empty for other protocols. */
+void human_info(char *buf, size_t size, const struct netobs_flow *flow);
+
+/* "eth0 in, eth1 out, vlan 10, vxlan 42" */
+void human_where(char *buf, size_t size, const struct netobs_flow *flow);
+
+/* What --sampling counts some of. */
+const char *human_sampled(enum netobs_sampling mode);
+
+/* What became of the packets: a line for each term of the sum that is not zero. */
+void human_stats(FILE *file, const struct netobs_stats *stats);
+
+/* What a rule has decided about, what it left out by sampling, and the first words of it. */
+void human_rule(FILE *file, const char *action, const char *filter,
+		const struct netobs_count *count,
+		const struct netobs_count *sampled_out);
+
+uint64_t human_lost_packets(const struct netobs_stats *stats);
+
+/* Of IP: there is nothing wrong with ARP and other protocols. */
+uint64_t human_unparsed_packets(const struct netobs_stats *stats);
+
+/* Replace whatever could steer a terminal. */
+void human_clean(char *text);
+
+/* "curl[1234] -> nginx[80]", with an arrow; NULL: not known */
+void human_processes(char *buf, size_t size, const struct netobs_process *src,
+		     const struct netobs_process *dst);
+
+#endif

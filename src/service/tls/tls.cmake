@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# What netobsctl loads to listen beyond this host.
+include(${PROJECT_SOURCE_DIR}/src/lib/sinks/net/net.cmake)
+
+netobs_sink(tls LIBRARIES netobs_net)

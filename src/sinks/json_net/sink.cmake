@@ -1,3 +1,0 @@
-# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-include(${PROJECT_SOURCE_DIR}/src/sinks/net/net.cmake)
-netobs_sink(json_net LIBRARIES netobs_net)

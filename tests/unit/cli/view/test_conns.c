@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Rows of netobsctl tcp: what connections did since the moment before, and their order. */
+#include "lib_test.h"
+
+#include "base/clock_ms.h"
+
+/* The command's parts are in no library: compiled in here. */
+#include "cli/view/by.c"
+#include "group/key_table.c"
+#include "cli/view/conns.c"
+#include "group/group.c"
+#include "service/text/human.c"
+#include "group/names.c"
+#include "cli/view/row.c"
+#include "cli/view/rows.c"
+#include "group/server.c"
+
+#include <string.h>
+
+static void latencies_have_three_digits(void **state)
+{
+	static const struct {
+		uint64_t ns;
+		const char *text;
+	} cases[] = {
+		{ 0, "-" },
+		{ 1, "0.00 us" },
+		{ 9990, "9.99 us" },
+		{ 45600, "45.6 us" },
+		{ 123456, "123 us" },
+		{ 999499, "999 us" },
+		{ 999500, "1.00 ms" },
+		{ 10260000, "10.3 ms" },
+		{ 999500000, "1.00 s" },
+		{ 274000000000, "274 s" },
+	};
+	char text[16];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		human_latency(text, sizeof(text), cases[i].ns);
+		assert_string_equal(text, cases[i].text);
+	}
+}
+
+/* Number @i of those that follow, which has sent so much. */
+static void take(struct conns *conns, uint16_t i, uint64_t bytes,
+		 uint64_t rtt_ns, uint64_t retransmits)
+{
+	const struct netobs_connection_way out = { .data_bytes = bytes,
+						   .retransmits = retransmits,
+						   .rtt = { .samples = 1,
+							    .smoothed_ns =
+								    rtt_ns } },
+					   in = { .data_bytes = 1 };
+	const struct netobs_connection connection = {
+		.sz = sizeof(connection),
+		.client = { [10] = 0xff, 0xff, 192, 0, 2, 1 },
+		.server = { [10] = 0xff, 0xff, 192, 0, 2, 2 },
+		.client_port = 40000 + i,
+		.server_port = 443,
+		.state = NETOBS_CONNECTION_ESTABLISHED,
+		.interface = "eth0",
+		.start_ns = 1000 - i,
+		.to_server = &out,
+		.to_client = &in,
+	};
+
+	conns_take(&connection, conns);
+}
+
+static void assert_order(const struct conns *conns, uint16_t first,
+			 uint16_t second, uint16_t third)
+{
+	const uint16_t wanted[] = { first, second, third };
+
+	assert_int_equal(conns->n, 3);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(conns->list[i].key.client_port,
+				 40000 + wanted[i]);
+}
+
+static void rows_have_what_came_since_the_moment_before(void **state)
+{
+	struct conns conns = { .at_ns = clock_ns(CLOCK_MONOTONIC) };
+
+	(void)state;
+	conns_begin(&conns);
+	take(&conns, 0, 500, 10, 7);
+	take(&conns, 1, 400, 30, 0);
+	take(&conns, 2, 300, 20, 9);
+	conns_end(&conns, CONNS_BY_RATE);
+	assert_order(&conns, 0, 1, 2);
+	assert_int_equal(conns.list[0].ways[CONN_TO_SERVER].recent_bytes, 500);
+
+	conns_begin(&conns);
+	take(&conns, 2, 400, 20, 9);
+	take(&conns, 3, 50, 20, 0); /* a new one */
+	take(&conns, 0, 510, 10, 8);
+	conns_end(&conns, CONNS_BY_RATE);
+	assert_order(&conns, 2, 3, 0);
+	assert_int_equal(conns.list[0].ways[CONN_TO_SERVER].recent_bytes, 100);
+	assert_int_equal(conns.list[1].ways[CONN_TO_SERVER].recent_bytes, 50);
+	assert_int_equal(conns.list[2].ways[CONN_TO_SERVER].recent_retransmits,
+			 1);
+	conns_free(&conns);
+}
+
+static void rows_are_sorted_by_each_column(void **state)
+{
+	struct conns conns = { .at_ns = clock_ns(CLOCK_MONOTONIC) };
+
+	(void)state;
+	conns_begin(&conns);
+	take(&conns, 0, 500, 10, 7);
+	take(&conns, 1, 400, 30, 0);
+	take(&conns, 2, 300, 20, 9);
+	conns_end(&conns, CONNS_BY_RTT);
+	assert_order(&conns, 1, 2, 0);
+	conns_sort(&conns, CONNS_BY_RETRANSMITS);
+	assert_order(&conns, 2, 0, 1);
+	conns_sort(&conns, CONNS_BY_BYTES);
+	assert_order(&conns, 0, 1, 2);
+	conns_sort(&conns, CONNS_BY_AGE);
+	assert_order(&conns, 2, 1, 0);
+	conns_free(&conns);
+}
+
+/* At any width, and of any address. */
+static void lines_fit_and_keep_both_round_trip_times(void **state)
+{
+	struct conns conns = { .at_ns = clock_ns(CLOCK_MONOTONIC) };
+
+	(void)state;
+	conns_begin(&conns);
+	take(&conns, 0, 500, 123456789, 70000);
+	conns_end(&conns, CONNS_BY_RATE);
+	for (int width = 66; width < 200; width++) {
+		char line[ROW_LINE_MAX];
+		struct layout layout;
+		struct cells cells;
+
+		conns_layout(&layout, false);
+		layout_headings(&layout, &cells);
+		layout_widen(&layout, &cells);
+		conns_cells(&layout, &conns, conns.list, NULL, &cells);
+		layout_widen(&layout, &cells);
+		layout_fit(&layout, width);
+		layout_line(&layout, &cells, width, line);
+		assert_true(display_width(line) <= width);
+		assert_non_null(strstr(line, "192.0.2.1:40"));
+		assert_non_null(strstr(line, "123 ms"));
+		assert_non_null(strstr(line, "70000"));
+	}
+	conns_free(&conns);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(latencies_have_three_digits),
+		cmocka_unit_test(rows_have_what_came_since_the_moment_before),
+		cmocka_unit_test(rows_are_sorted_by_each_column),
+		cmocka_unit_test(lines_fit_and_keep_both_round_trip_times),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* A table as lines: their order, their width, and the end of a file's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+/* The command's parts are in no library: compiled in here. */
+#include "cli/view/by.c"
+#include "group/key_table.c"
+#include "group/group.c"
+#include "service/text/human.c"
+#include "group/names.c"
+#include "cli/view/out_table.c"
+#include "cli/view/row.c"
+#include "cli/view/rows.c"
+#include "group/server.c"
+#include "service/outputs/stream.c"
+#include "cli/view/view.c"
+
+#define SECOND INT64_C(1000000000)
+
+/* Of 2020. */
+enum { START_S = 1583100000 };
+
+static struct netobs_flow flow_at(int seconds)
+{
+	return (struct netobs_flow){
+		.sz = sizeof(struct netobs_flow),
+		.has = NETOBS_HAS_PORTS,
+		.start_ns = (START_S + seconds) * SECOND,
+		.end_ns = (START_S + seconds) * SECOND + SECOND / 2,
+		.packets = 10,
+		.bytes = 1000,
+		.src = { 0x20, 1, 0xd, 0xb8, [8] = 1, 2, 3, 4, 5, 6, 7, 8 },
+		.dst = { 0x20, 1, 0xd, 0xb8, [8] = 8, 7, 6, 5, 4, 3, 2, 1 },
+		.src_port = 40000,
+		.dst_port = (uint16_t)(1000 + seconds),
+		.proto = 17,
+	};
+}
+
+static const struct view_options by_time = { .order.sort = SORT_TIME };
+
+/* What is written of two intervals, in @width columns, if that is not NULL. */
+static char *table_of(bool is_file, const char *width)
+{
+	static const int starts[2][3] = { { 2, 0, 1 }, { 5, 4, 3 } };
+	static char text[8192];
+	struct output output = { .kind = &output_table,
+				 .is_file = is_file,
+				 .view = &by_time };
+	int fds[2], saved = dup(STDOUT_FILENO);
+	ssize_t len;
+
+	fflush(stdout);
+	assert_int_equal(pipe(fds), 0);
+	assert_int_equal(dup2(fds[1], STDOUT_FILENO), STDOUT_FILENO);
+	close(fds[1]);
+	setenv("TZ", "UTC", 1);
+	if (width)
+		setenv("COLUMNS", width, 1);
+	else
+		unsetenv("COLUMNS");
+	assert_int_equal(stream_open_stdout(&output.stream), 0);
+	assert_int_equal(output_table.open(&output), 0);
+	for (int i = 0; i < 2; i++) {
+		for (int k = 0; k < 3; k++) {
+			const struct netobs_flow flow = flow_at(starts[i][k]);
+
+			output_table.flow(&output, &flow);
+		}
+		output_table.interval(&output);
+	}
+	output_table.close(&output);
+	stream_close(&output.stream);
+	assert_int_equal(dup2(saved, STDOUT_FILENO), STDOUT_FILENO);
+	close(saved);
+	len = read(fds[0], text, sizeof(text) - 1);
+	assert_true(len > 0);
+	text[len] = '\0';
+	close(fds[0]);
+	return text;
+}
+
+static void lines_are_in_the_order_of_time_with_the_date(void **state)
+{
+	const char *text = table_of(false, NULL), *line = text;
+
+	(void)state;
+	for (int i = 0; i < 6; i++) {
+		char expected[32];
+
+		line = strchr(line, '\n') + 1;
+		snprintf(expected, sizeof(expected), "2020-03-01 22:00:0%d", i);
+		assert_memory_equal(line, expected, strlen(expected));
+	}
+	assert_string_equal(strchr(line, '\n'), "\n");
+	assert_non_null(strstr(text, "16.0 kb/s"));
+}
+
+static void lines_fit_the_width(void **state)
+{
+	static const char *const widths[] = { "40", "80", "100", "132" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
+		char *text = table_of(false, widths[i]), *rest = NULL;
+
+		for (char *line = strtok_r(text, "\n", &rest); line;
+		     line = strtok_r(NULL, "\n", &rest))
+			assert_true(display_width(line) <= atoi(widths[i]));
+	}
+	assert_non_null(strstr(table_of(false, "110"), "2020-03-01 22:00:05"));
+	assert_non_null(strstr(table_of(false, "40"), ELLIPSIS));
+	assert_null(strstr(table_of(false, "nonsense"), ELLIPSIS));
+}
+
+static void files_end_with_a_sum(void **state)
+{
+	(void)state;
+	assert_non_null(strstr(table_of(true, NULL),
+			       "\n6 flows, 60 packets, 6.00 kB, in 5.5 s\n"));
+	assert_null(strstr(table_of(false, NULL), "6 flows"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lines_are_in_the_order_of_time_with_the_date),
+		cmocka_unit_test(lines_fit_the_width),
+		cmocka_unit_test(files_end_with_a_sum),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Tables of records that come one by one: with random texts, in terminals of all widths.
+ * NETOBS_TEST_SEED repeats a run.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+/* The command's parts are in no library: compiled in here. */
+#include "lib_seed.h"
+#include "cli/view/by.c"
+#include "group/key_table.c"
+#include "group/group.c"
+#include "service/text/human.c"
+#include "group/names.c"
+#include "cli/view/row_table.c" /* row.c has a table named columns */
+#include "cli/view/row.c"
+#include "cli/view/rows.c"
+#include "group/server.c"
+#include "service/outputs/stream.c"
+#include "cli/view/view.c"
+
+enum { COLUMNS = 4, LINES = 6, TEXT_MAX = 60 };
+
+static const struct column some_columns[COLUMNS] = {
+	{ 0, "NAME", false, 0, 8, 12, 0 },
+	{ 1, "NUMBER", true, 1, 0, 9, 0 },
+	{ 2, "PLACE", false, 0, 8, 21, 0 },
+	{ 3, "REST", false, 0, 4, 16, 0 },
+};
+
+static unsigned int seed;
+static char texts[LINES][COLUMNS][TEXT_MAX + 1];
+
+static void make_texts(void)
+{
+	for (int line = 0; line < LINES; line++)
+		for (int i = 0; i < COLUMNS; i++) {
+			char *text = texts[line][i];
+			const int len = 1 + rand_r(&seed) % TEXT_MAX;
+
+			for (int k = 0; k < len; k++)
+				text[k] = (char)('a' + rand_r(&seed) % 26);
+			text[len] = '\0';
+		}
+}
+
+/* The table of these, @width columns wide; NULL: as wide as it gets. */
+static char *table_of(const char *width)
+{
+	static char text[8192];
+	struct output output = { 0 };
+	int fds[2], saved = dup(STDOUT_FILENO);
+	ssize_t len;
+
+	fflush(stdout);
+	assert_int_equal(pipe(fds), 0);
+	assert_int_equal(dup2(fds[1], STDOUT_FILENO), STDOUT_FILENO);
+	close(fds[1]);
+	if (width)
+		setenv("COLUMNS", width, 1);
+	else
+		unsetenv("COLUMNS");
+	assert_int_equal(stream_open_stdout(&output.stream), 0);
+	assert_int_equal(row_table_open(&output, some_columns, COLUMNS), 0);
+	for (int line = 0; line < LINES; line++) {
+		struct cells cells;
+
+		for (int i = 0; i < COLUMNS; i++)
+			cells.text[i] = texts[line][i];
+		row_table_write(&output, &cells);
+	}
+	assert_true(row_table_close(&output));
+	stream_close(&output.stream);
+	assert_int_equal(dup2(saved, STDOUT_FILENO), STDOUT_FILENO);
+	close(saved);
+	len = read(fds[0], text, sizeof(text) - 1);
+	assert_true(len > 0);
+	text[len] = '\0';
+	close(fds[0]);
+	return text;
+}
+
+static void lines_fit_the_terminal(void **state)
+{
+	(void)state;
+	for (int width = 24; width < 250; width++) {
+		char number[16], *rest = NULL;
+		int n = 0;
+
+		make_texts();
+		snprintf(number, sizeof(number), "%d", width);
+		for (char *line = strtok_r(table_of(number), "\n", &rest); line;
+		     line = strtok_r(NULL, "\n", &rest)) {
+			assert_true(display_width(line) <= width);
+			n++;
+		}
+		assert_int_equal(n, 1 + LINES);
+	}
+}
+
+static void nothing_is_cut_elsewhere(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 50; round++) {
+		char *rest = NULL, *line;
+
+		make_texts();
+		line = strtok_r(table_of(NULL), "\n", &rest);
+		assert_non_null(strstr(line, "REST"));
+		for (int i = 0; i < LINES; i++) {
+			line = strtok_r(NULL, "\n", &rest);
+			assert_non_null(line);
+			for (int k = 0; k < COLUMNS; k++)
+				assert_non_null(strstr(line, texts[i][k]));
+		}
+	}
+}
+
+/* A text that is longer than the common ones has the room that there is. */
+static void room_is_used(void **state)
+{
+	const char *address = "[2001:db8:1:2:3:4:5:6]:65535";
+
+	(void)state;
+	make_texts();
+	for (int line = 0; line < LINES; line++)
+		for (int i = 0; i < COLUMNS; i++)
+			snprintf(texts[line][i], TEXT_MAX, "%s",
+				 i == 2 && line ? address : "short");
+	assert_non_null(strstr(table_of("80"), address));
+	assert_null(strstr(table_of("50"), address));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lines_fit_the_terminal),
+		cmocka_unit_test(nothing_is_cut_elsewhere),
+		cmocka_unit_test(room_is_used),
+	};
+
+	seed = test_seed();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Values of JSON texts, and texts that are none. */
+#include "lib_test.h"
+
+#include "base/util.h"
+#include "service/client/json_reader.c"
+
+static void values_are_found_by_their_path(void **state)
+{
+	struct json_value value = json_parse(
+		" {\"a\":{\"b\":[1,-2,{\"c\":3}],\"b2\":true},\n"
+		"  \"n\" : 18446744073709551615, \"e\":{}, \"s\":\"x\"} ");
+	char text[8];
+
+	(void)state;
+	assert_non_null(value.at);
+	assert_true(json_number(json_get(value, "n")) == UINT64_MAX);
+	assert_true(json_is_true(json_get(value, "a.b2")));
+	assert_string_equal(json_get_text(value, "s", text, sizeof(text)), "x");
+	assert_int_equal(json_length(json_get(value, "e")), 2);
+	assert_null(json_get(value, "a.x").at);
+	assert_null(json_get(value, "n.x").at);
+	assert_null(json_get(value, "a.b.c").at);
+	assert_int_equal(json_number(json_get(value, "s")), 0);
+	assert_string_equal(json_get_text(value, "n", text, sizeof(text)), "");
+}
+
+static void items_come_in_their_order(void **state)
+{
+	struct json_value value =
+		json_parse("{\"x\":[1, -2,[3 ],4],\"y\":{\"k\":5 , \"l\":6}}");
+	struct json_item item = { 0 };
+	char key[8];
+	int64_t sum = 0;
+	int n = 0;
+
+	(void)state;
+	for (; json_next(json_get(value, "x"), &item); n++)
+		sum += json_signed(item.value);
+	assert_int_equal(n, 4);
+	assert_int_equal(sum, 1 - 2 + 4);
+	item = (struct json_item){ 0 };
+	assert_true(json_next(json_get(value, "y"), &item));
+	assert_true(json_next(json_get(value, "y"), &item));
+	assert_string_equal(json_text(item.key, key, sizeof(key)), "l");
+	assert_int_equal(json_number(item.value), 6);
+	assert_false(json_next(json_get(value, "y"), &item));
+	item = (struct json_item){ 0 };
+	assert_false(json_next(json_get(value, "z"), &item));
+	assert_false(json_next(json_get(value, "x.k"), &item));
+}
+
+static void strings_are_unescaped(void **state)
+{
+	static const struct {
+		const char *json, *text;
+	} cases[] = {
+		{ "\"\"", "" },
+		{ "\"a\\\"\\\\\\/b\"", "a\"\\/b" },
+		{ "\"\\b\\f\\n\\r\\t\"", "\b\f\n\r\t" },
+		{ "\"\\u0041\\u00e4\\u20AC\"", "A\u00e4\u20ac" },
+		{ "\"\\ud83d\\ude00\"", "\U0001f600" },
+		{ "\"\\ud83dx\"", "\ufffdx" },
+		{ "\"\\ud83d\\u0041\"", "\ufffdA" },
+		{ "\"\\ude00\"", "\ufffd" },
+		{ "\"0123456789abcdef\"", "0123456789abcde" },	   /* cut */
+		{ "\"0123456789abcd\\u20ac\"", "0123456789abcd" }, /* not inside */
+	};
+	char text[16];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct json_value value = json_parse(cases[i].json);
+
+		assert_non_null(value.at);
+		assert_string_equal(json_text(value, text, sizeof(text)),
+				    cases[i].text);
+	}
+}
+
+static void what_is_no_json_is_refused(void **state)
+{
+	static const char *const texts[] = {
+		"",	 " ",	    "{",	   "}",	      "[1,]",
+		"[1 2]", "{\"a\"}", "{\"a\":}",	   "{a:1}",   "{\"a\":1,}",
+		"\"",	 "\"\\x\"", "\"\\u12g4\"", "\"\\u12", "\"\n\"",
+		"01",	 "-",	    "1.",	   "1e",      "+1",
+		"tru",	 "nullx",   "1 2",	   "[1]]",    "\"\\",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		/* Of its own size, so that reading beyond its end is noticed. */
+		char *text = strdup(texts[i]);
+
+		assert_null(json_parse(text).at);
+		free(text);
+	}
+	assert_non_null(json_parse("-0.5e+10").at);
+	assert_non_null(json_parse("null").at);
+}
+
+static void nesting_is_limited(void **state)
+{
+	char text[2 * DEPTH_MAX + 3] = "";
+
+	(void)state;
+	memset(text, '[', DEPTH_MAX);
+	memset(text + DEPTH_MAX, ']', DEPTH_MAX);
+	assert_non_null(json_parse(text).at);
+	memset(text, '[', DEPTH_MAX + 1);
+	memset(text + DEPTH_MAX + 1, ']', DEPTH_MAX + 1);
+	assert_null(json_parse(text).at);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(values_are_found_by_their_path),
+		cmocka_unit_test(items_come_in_their_order),
+		cmocka_unit_test(strings_are_unescaped),
+		cmocka_unit_test(what_is_no_json_is_refused),
+		cmocka_unit_test(nesting_is_limited),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

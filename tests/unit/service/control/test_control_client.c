@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Clients of the control socket that do not read, and those that ask too late. */
+#include "lib_test.h"
+
+/* The command's parts are in no library: compiled in here. */
+#include "service/control/control_client.c"
+
+struct fixture {
+	struct control_clients all;
+	int peers[CONTROL_LIVE_CLIENTS + 1];
+	size_t n_peers;
+	unsigned int n_requests;
+};
+
+static void count_request(struct control_client *client, void *user)
+{
+	struct fixture *f = user;
+
+	f->n_requests++;
+	client_close(client);
+}
+
+static int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	f->all.on_request = count_request;
+	f->all.user = f;
+	*state = f;
+	return control_clients_open(&f->all);
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	control_clients_close(&f->all);
+	for (size_t i = 0; i < f->n_peers; i++)
+		close(f->peers[i]);
+	free(f);
+	return 0;
+}
+
+static struct control_client *connect_client(struct fixture *f)
+{
+	struct control_client *client;
+	int fds[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	f->peers[f->n_peers++] = fds[1];
+	client = control_client_add(&f->all, fds[0]);
+	assert_non_null(client);
+	control_client_listen(client);
+	return client;
+}
+
+/* Records until each client that follows them has some that wait. */
+static void fill_queues(struct fixture *f)
+{
+	static char line[LIVE_BATCH];
+
+	for (int i = 0; i < LIVE_QUEUE / LIVE_BATCH / 2; i++)
+		control_clients_flow(&f->all, line, sizeof(line));
+	for (size_t i = 0; i < f->all.n; i++)
+		if (f->all.list[i]->state == CLIENT_LIVE)
+			assert_true(f->all.list[i]->start < f->all.list[i]->end);
+}
+
+static void one_that_takes_nothing_makes_room(void **state)
+{
+	struct fixture *f = *state;
+
+	while (f->all.n < CONTROL_LIVE_CLIENTS)
+		control_client_follow(connect_client(f), "{}\n");
+	f->all.list[5]->taken_ms -= STALL_MS;
+	assert_false(control_clients_find_place(&f->all)); /* nothing waits */
+	fill_queues(f);
+	f->all.list[5]->taken_ms = now_ms();
+	assert_false(control_clients_find_place(&f->all));
+	f->all.list[5]->taken_ms -= STALL_MS;
+	assert_true(control_clients_find_place(&f->all));
+	assert_int_equal(f->all.n_live, CONTROL_LIVE_CLIENTS - 1);
+	assert_true(control_clients_find_place(&f->all));
+	assert_int_equal(f->all.n_live, CONTROL_LIVE_CLIENTS - 1);
+}
+
+static void no_request_is_taken_at_the_end(void **state)
+{
+	struct fixture *f = *state;
+
+	control_client_follow(connect_client(f), "{}\n");
+	fill_queues(f);
+	connect_client(f);
+	assert_int_equal(send(f->peers[1], "reload\n", 7, 0), 7);
+	control_clients_close(&f->all);
+	assert_int_equal(f->n_requests, 0);
+	assert_int_equal(control_clients_open(&f->all), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			one_that_takes_nothing_makes_room, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(no_request_is_taken_at_the_end,
+						set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

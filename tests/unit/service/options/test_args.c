@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+/* The command's parts are in no library: compiled in here. */
+#include "service/options/args.c"
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+struct config {
+	struct args_list names;
+	uint32_t wait_ms, small, repeated;
+	uint64_t count;
+	int mode, how;
+	bool on;
+	const char *file;
+};
+
+static const char *const modes[] = { "slow", "fast", NULL };
+static const char *const hows[] = { "off", "slow", "fast", NULL };
+
+static const struct args_option test_options[] = {
+	{ 'i', "name", ARGS_LIST, offsetof(struct config, names), "NAME", NULL,
+	  "names" },
+	{ 'w', "wait", ARGS_SECONDS, offsetof(struct config, wait_ms),
+	  "SECONDS", NULL, "wait" },
+	{ 'n', "count", ARGS_NUMBER, offsetof(struct config, count), "N", NULL,
+	  "count" },
+	{ 0, "small", ARGS_NUMBER32, offsetof(struct config, small), "N", NULL,
+	  "small" },
+	{ 0, "mode", ARGS_CHOICE, offsetof(struct config, mode), "slow|fast",
+	  modes, "mode" },
+	{ 0, "how", ARGS_MODE, offsetof(struct config, how), "slow|fast", hows,
+	  "how" },
+	{ 0, "on", ARGS_SWITCH, offsetof(struct config, on), NULL, NULL, "on" },
+	{ 'v', "verbose", ARGS_REPEAT, offsetof(struct config, repeated), NULL,
+	  NULL, "more" },
+	{ 'f', "file", ARGS_STRING, offsetof(struct config, file), "FILE", NULL,
+	  "file" },
+	{ 0 }
+};
+
+static const struct args_command test_command = {
+	.name = "test",
+	.summary = "Test",
+	.options = test_options,
+	.positional = "not taken",
+};
+
+/* Parse a line of words separated by blanks. */
+static enum args_result parse(const char *line, struct config *config)
+{
+	static char words[256];
+	char *argv[16] = { (char[]){ "test" } }, *state = NULL;
+	int argc = 1;
+
+	snprintf(words, sizeof(words), "%s", line);
+	for (char *w = strtok_r(words, " ", &state); w;
+	     w = strtok_r(NULL, " ", &state))
+		argv[argc++] = w;
+	*config = (struct config){ .mode = -1 };
+	return args_parse(&test_command, argc, argv, config);
+}
+
+static void each_type_is_stored_in_its_field(void **state)
+{
+	struct config config;
+
+	(void)state;
+	assert_int_equal(
+		parse("-i a --name b -w 1.5 -n 18446744073709551615 --small=4294967295 "
+		      "--mode fast --on -vv --file -",
+		      &config),
+		ARGS_RUN);
+	assert_int_equal(config.names.n, 2);
+	assert_string_equal(config.names.items[0], "a");
+	assert_string_equal(config.names.items[1], "b");
+	assert_null(config.names.items[2]);
+	assert_int_equal(config.wait_ms, 1500);
+	assert_true(config.count == UINT64_MAX);
+	assert_int_equal(config.small, UINT32_MAX);
+	assert_int_equal(config.mode, 1);
+	assert_true(config.on);
+	assert_int_equal(config.repeated, 2);
+	assert_string_equal(config.file, "-");
+	args_list_clear(&config.names);
+	assert_null(config.names.items);
+}
+
+static void nothing_given_leaves_everything_as_it_was(void **state)
+{
+	struct config config;
+
+	(void)state;
+	assert_int_equal(parse("", &config), ARGS_RUN);
+	assert_null(config.names.items);
+	assert_int_equal(config.mode, -1);
+	assert_int_equal(config.how, 0);
+	assert_false(config.on);
+}
+
+static void a_mode_needs_no_value(void **state)
+{
+	struct config config;
+
+	(void)state;
+	assert_int_equal(parse("--how", &config), ARGS_RUN);
+	assert_int_equal(config.how, 1);
+	assert_int_equal(parse("--how=slow", &config), ARGS_RUN);
+	assert_int_equal(config.how, 1);
+	assert_int_equal(parse("--how=fast", &config), ARGS_RUN);
+	assert_int_equal(config.how, 2);
+}
+
+static void wrong_lines_are_refused(void **state)
+{
+	static const char *const lines[] = {
+		"operand",
+		"--on operand",
+		"-z",
+		"--nope",
+		"--nope=1",
+		"-n",
+		"--count",
+		"--on=1",
+		"--help=1",
+		"-n x",
+		"-n 0",
+		"-n -1",
+		"-n 18446744073709551616",
+		"--small 4294967296",
+		"--mode",
+		"--mode fas",
+		"--mode=",
+		"--how fast", /* an operand */
+		"--how=",
+		"--how=off",
+		"--how=fas",
+		"--file=",
+		"--name=",
+		"-w 0",
+		"-w 0.0",
+		"-w .",
+		"-w 1x",
+		"-w s",
+		"-w 25d",
+		"-w 1 s",
+		"-w 0.0ms",
+		"-w -1",
+		"-w 1e3",
+		"-w inf",
+		"-w 2147484",
+		"-w 1.2.3",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(lines); i++) {
+		struct config config;
+
+		if (parse(lines[i], &config) != ARGS_WRONG)
+			fail_msg("'%s' was taken", lines[i]);
+		args_list_clear(&config.names);
+	}
+}
+
+static void suggestions_are_close(void **state)
+{
+	static const struct {
+		const char *typed, *best;
+	} cases[] = {
+		{ "flow", "flows" },
+		{ "flwos", "flows" },
+		{ "chekc", "check" },
+		{ "bnch", "bench" },
+		{ "flows", "flows" },
+		{ "fl", NULL },
+		{ "x", NULL },
+		{ "", NULL },
+		{ "capture", NULL },
+		{ "flooows", "flows" },
+		{ "floooows", NULL },
+		{ "much-longer-than-any-word-that-there-is", NULL },
+	};
+	static const char *const words[] = { "flows", "check", "bench" };
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(cases); i++) {
+		const char *typed = cases[i].typed, *best;
+		struct suggestion suggestion =
+			suggestion_for(typed, strlen(typed));
+
+		for (size_t w = 0; w < LENGTH(words); w++)
+			suggestion_offer(&suggestion, words[w]);
+		best = suggestion_best(&suggestion);
+		if (cases[i].best)
+			assert_string_equal(best, cases[i].best);
+		else
+			assert_null(best);
+	}
+}
+
+static void help_wins_over_what_follows(void **state)
+{
+	struct config config;
+
+	(void)state;
+	assert_int_equal(parse("-h --nope", &config), ARGS_HELP);
+	assert_int_equal(parse("--on --help", &config), ARGS_HELP);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_type_is_stored_in_its_field),
+		cmocka_unit_test(nothing_given_leaves_everything_as_it_was),
+		cmocka_unit_test(a_mode_needs_no_value),
+		cmocka_unit_test(wrong_lines_are_refused),
+		cmocka_unit_test(suggestions_are_close),
+		cmocka_unit_test(help_wins_over_what_follows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
