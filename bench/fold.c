@@ -158,7 +158,7 @@ static int measure_flows(const struct config *config, uint32_t flows,
 		return err;
 	bench->flows = flows;
 	bench->order = calloc(flows, sizeof(*bench->order));
-	secret_init(&bench->secret);
+	secret_fill(&bench->secret, sizeof(bench->secret));
 	fold_init(&bench->fold, &bench->secret, UINT32_MAX, 0);
 	if (bench->order) {
 		shuffle(bench->order, flows);

@@ -10,7 +10,7 @@
 #include "base/detached.c"
 #include "base/outage.c"
 #include "sink/spool/segment.c"
-#include "base/dirs.c"
+#include "base/io.c"
 #include "sink/spool/spool.c"
 #include "sink/spool/spool_dir.c"
 /* Another function has this name in its own file. */

@@ -42,7 +42,7 @@ update_fast(uint32_t crc, const uint8_t *p, size_t len)
 	return crc;
 }
 
-static uint32_t update(uint32_t crc, const uint8_t *p, size_t len)
+static uint32_t update_crc(uint32_t crc, const uint8_t *p, size_t len)
 {
 	return __builtin_cpu_supports("sse4.2") ? update_fast(crc, p, len) :
 						  update_slowly(crc, p, len);
@@ -56,5 +56,5 @@ static uint32_t update(uint32_t crc, const uint8_t *p, size_t len)
 
 uint32_t crc32c(uint32_t crc, const void *data, size_t len)
 {
-	return ~update(~crc, data, len);
+	return ~update_crc(~crc, data, len);
 }

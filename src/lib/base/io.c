@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "io.h"
 
+#include "util.h"
+
 #include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int io_write(int fd, const void *bytes, size_t len, size_t *at)
@@ -15,4 +20,46 @@ int io_write(int fd, const void *bytes, size_t len, size_t *at)
 			return -errno;
 	}
 	return 0;
+}
+
+/* Behind the directory that is never made: "/usr", or none. */
+static char *skip_first(char *path)
+{
+	if (*path != '/')
+		return path;
+	path += strspn(path, "/");
+	return path + strcspn(path, "/");
+}
+
+int io_make_parents(const char *path)
+{
+	cleanup_free char *copy = strdup(path);
+	char *slash;
+
+	if (!copy)
+		return -ENOMEM;
+	slash = skip_first(copy);
+	slash += strspn(slash, "/");
+	while ((slash = strchr(slash, '/'))) {
+		*slash = '\0';
+		if (mkdir(copy, 0750) && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+		slash += strspn(slash, "/");
+	}
+	return 0;
+}
+
+int io_read_password(const char *path, char *text, size_t size)
+{
+	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t len = fd < 0 ? -1 : read(fd, text, size - 1);
+
+	if (len < 0)
+		return -errno;
+	text[len] = '\0';
+	if ((size_t)len == size - 1 && !strpbrk(text, "\r\n"))
+		return -ENAMETOOLONG;
+	text[strcspn(text, "\r\n")] = '\0';
+	return *text ? 0 : -ENODATA;
 }

@@ -14,7 +14,8 @@ static const struct log *libbpf_log;
 static libbpf_print_fn_t libbpf_hosts;
 
 /* One message may have many lines: the verifier's log is one. */
-static int print(enum libbpf_print_level level, const char *format, va_list args)
+static int print_libbpf(enum libbpf_print_level level, const char *format,
+			va_list args)
 {
 	char *text, *rest, *line;
 
@@ -32,7 +33,7 @@ void log_borrow_libbpf(const struct log *log)
 {
 	pthread_mutex_lock(&libbpf_lock);
 	libbpf_log = log;
-	libbpf_hosts = libbpf_set_print(print);
+	libbpf_hosts = libbpf_set_print(print_libbpf);
 }
 
 void log_return_libbpf(void)

@@ -13,7 +13,7 @@ struct log_line {
 };
 
 /* Without memory, the line is missing. */
-static void keep(int level, const char *message, void *arg)
+static void append_line(int level, const char *message, void *arg)
 {
 	struct log_lines *lines = arg;
 	size_t size = strlen(message) + 1;
@@ -30,7 +30,7 @@ static void keep(int level, const char *message, void *arg)
 
 struct log log_lines_log(struct log_lines *lines)
 {
-	return (struct log){ .write = keep, .user = lines };
+	return (struct log){ .write = append_line, .user = lines };
 }
 
 void log_lines_pass_on(struct log_lines *lines, const struct log *log)

@@ -9,7 +9,7 @@
 
 enum { LOOP_EVENTS = 16 };
 
-/* Found by its descriptor: one that was removed since the event is not called. */
+/* Events name the descriptor, not the source, which may have been removed since. */
 struct loop_source {
 	int fd;
 	bool is_timer;

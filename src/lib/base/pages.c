@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-static void *map(size_t size)
+static void *map_anonymous(size_t size)
 {
 	void *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -15,7 +15,7 @@ static void *map(size_t size)
 /* The kernel gives no huge page where less than one is aligned. */
 static void *map_aligned(size_t size)
 {
-	char *bytes = map(2 * size);
+	char *bytes = map_anonymous(2 * size);
 	size_t before;
 
 	if (!bytes)
@@ -32,7 +32,7 @@ void *pages_map(size_t size)
 	void *bytes;
 
 	if (size < PAGES_HUGE)
-		return map(size);
+		return map_anonymous(size);
 	bytes = map_aligned(size);
 	if (bytes)
 		madvise(bytes, size, MADV_HUGEPAGE);

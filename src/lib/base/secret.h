@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* A secret for the hashes, random each time. */
+/* Secrets for hashes, random each time. */
 #ifndef NETOBS_BASE_SECRET_H
 #define NETOBS_BASE_SECRET_H
 
-#include "bpf/store/hash.h"
+#include <stddef.h>
 
-void secret_init(struct hash_secret *secret);
+/* Fill @secret, whose size @len is a multiple of 4, with random bytes. */
+void secret_fill(void *secret, size_t len);
 
 #endif

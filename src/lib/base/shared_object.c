@@ -42,7 +42,7 @@ static bool find_own_dir(char dir[PATH_MAX])
 }
 
 /* Beside this library, as in a build directory or a package; else as configured. */
-static void *load(const char *name)
+static void *load_object(const char *name)
 {
 	char dir[PATH_MAX], path[PATH_MAX + 64];
 
@@ -59,7 +59,7 @@ static void *load(const char *name)
 const void *shared_object_find(const char *name, const char *symbol, char *why,
 			       size_t why_size)
 {
-	void *library = load(name);
+	void *library = load_object(name);
 	const struct loaded *loaded = library ? dlsym(library, symbol) : NULL;
 
 	if (!loaded) {

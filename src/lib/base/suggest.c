@@ -6,7 +6,7 @@
 
 enum { MAX_LENGTH = 32 };
 
-static unsigned int min3(unsigned int a, unsigned int b, unsigned int c)
+static unsigned int find_least(unsigned int a, unsigned int b, unsigned int c)
 {
 	unsigned int least = a < b ? a : b;
 
@@ -17,7 +17,7 @@ static unsigned int min3(unsigned int a, unsigned int b, unsigned int c)
  * Letters to insert, delete, replace or swap with the next one. A row of the usual
  * table has the distances of all beginnings of @b from a beginning of @a.
  */
-static unsigned int distance(const char *a, size_t a_len, const char *b)
+static unsigned int edit_distance(const char *a, size_t a_len, const char *b)
 {
 	unsigned int rows[3][MAX_LENGTH + 1];
 	size_t b_len = strlen(b);
@@ -34,8 +34,8 @@ static unsigned int distance(const char *a, size_t a_len, const char *b)
 		for (unsigned int j = 1; j <= b_len; j++) {
 			unsigned int differ = a[i - 1] != b[j - 1];
 
-			row[j] = min3(above[j] + 1, row[j - 1] + 1,
-				      above[j - 1] + differ);
+			row[j] = find_least(above[j] + 1, row[j - 1] + 1,
+					    above[j - 1] + differ);
 			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
 			    a[i - 2] == b[j - 1] && higher[j - 2] + 1 < row[j])
 				row[j] = higher[j - 2] + 1;
@@ -51,7 +51,7 @@ struct suggestion suggestion_for(const char *typed, size_t len)
 
 void suggestion_offer(struct suggestion *suggestion, const char *word)
 {
-	unsigned int d = distance(suggestion->typed, suggestion->len, word);
+	unsigned int d = edit_distance(suggestion->typed, suggestion->len, word);
 
 	if (d >= suggestion->distance)
 		return;

@@ -580,7 +580,7 @@ int store_open(struct store *store, const struct store_options *options,
 		.options = *options,
 		.lanes = options->lanes ?: lanes_needed(),
 	};
-	secret_init(&store->secret);
+	secret_fill(&store->secret, sizeof(store->secret));
 
 	err = count_cpus(store);
 	if (err)

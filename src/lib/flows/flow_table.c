@@ -117,7 +117,7 @@ static void free_flow(struct flow *flow)
 void flow_table_init(struct flow_table *table)
 {
 	*table = (struct flow_table){ 0 };
-	secret_init(&table->secret);
+	secret_fill(&table->secret, sizeof(table->secret));
 }
 
 void flow_table_done(struct flow_table *table)

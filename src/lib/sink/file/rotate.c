@@ -2,7 +2,6 @@
 #include "rotate.h"
 
 #include "base/clock_ms.h"
-#include "base/dirs.h"
 #include "base/io.h"
 #include "base/backoff.h"
 #include "base/outage.h"
@@ -267,7 +266,7 @@ static int set_up(struct rotated *rotated, const char *path)
 {
 	int err = rotate_names_init(&rotated->names, path);
 
-	err = err ?: dirs_make_parents(path);
+	err = err ?: io_make_parents(path);
 	if (err)
 		return err;
 	rotated->path = strdup(path);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "spool_dir.h"
 
-#include "base/dirs.h"
+#include "base/io.h"
 #include "base/crc32c.h"
 #include "base/util.h"
 
@@ -180,7 +180,7 @@ int spool_dir_open(const char *path, const struct log *log,
 	if (!dir)
 		return -ENOMEM;
 	*dir = (struct spool_dir){ .fd = -1, .lock_fd = -1 };
-	err = dirs_make_parents(path);
+	err = io_make_parents(path);
 	err = err ?: open_files(dir, path, &why);
 	if (!err && dir->is_new)
 		err = spool_dir_sync_parent(dir->fd);

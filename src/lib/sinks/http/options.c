@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "options.h"
 
-#include "base/password.h"
+#include "base/io.h"
 #include "base/util.h"
 
 #include <arpa/inet.h>
@@ -183,7 +183,7 @@ static bool read_secret(struct spec *spec, const char *name,
 			char text[SECRET_MAX])
 {
 	const char *path = spec_string(spec, name, NULL);
-	int err = path ? password_read(path, text, SECRET_MAX) : -ENOENT;
+	int err = path ? io_read_password(path, text, SECRET_MAX) : -ENOENT;
 
 	if (path && err)
 		spec_refuse(spec, "option %s: %s: %s", name, path,

@@ -2,7 +2,7 @@
 #include "line_out.h"
 
 #include "base/clock_ms.h"
-#include "base/dirs.h"
+#include "base/io.h"
 #include "base/util.h"
 
 #include <errno.h>
@@ -102,7 +102,7 @@ static int open_path(struct line_out *out, bool truncates)
 		out->is_pipe = true;
 		return 0;
 	}
-	return dirs_make_parents(out->path) ?:
+	return io_make_parents(out->path) ?:
 		       open_file(out, truncates ? O_TRUNC : 0);
 }
 

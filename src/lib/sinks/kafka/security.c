@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "settings.h"
 
-#include "base/password.h"
+#include "base/io.h"
 #include "base/util.h"
 
 #include <errno.h>
@@ -67,7 +67,7 @@ static void set_password(struct spec *spec, rd_kafka_conf_t *conf)
 		spec_refuse(spec, "option sasl: it needs password_file");
 		return;
 	}
-	err = password_read(path, text, sizeof(text));
+	err = io_read_password(path, text, sizeof(text));
 	if (err)
 		spec_refuse(spec, "option password_file: %s: %s", path,
 			    strerror(-err));

@@ -2,6 +2,7 @@
 #include "lib_test.h"
 #include "base/secret.h"
 #include "base/util.h"
+#include "bpf/store/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@ static void secrets_share_no_word(void **state)
 	for (int i = 0; i < 2; i++) {
 		struct hash_secret secret = { 0 };
 
-		secret_init(&secret);
+		secret_fill(&secret, sizeof(secret));
 		memcpy(words + i * WORDS, &secret, sizeof(secret));
 	}
 	qsort(words, ARRAY_SIZE(words), sizeof(words[0]), compare_u32);

@@ -115,7 +115,7 @@ static size_t write_record(struct log_slot *slots, uint32_t n, uint32_t i,
 
 static void open_fold(struct fold *fold, uint64_t max_bytes)
 {
-	secret_init(&secret);
+	secret_fill(&secret, sizeof(secret));
 	fold_init(fold, &secret, UINT32_MAX, max_bytes);
 }
 
@@ -436,7 +436,7 @@ static void each_generation_has_a_cap_of_its_own(void **state)
 	struct fold fold;
 
 	(void)state;
-	secret_init(&secret);
+	secret_fill(&secret, sizeof(secret));
 	fold_init(&fold, &secret, 100, 0);
 	for (uint32_t i = 0; i < 100; i++)
 		for (uint32_t g = 0; g < GENERATIONS; g++) {
@@ -462,7 +462,7 @@ static void drain_is_wanted_while_there_is_room_for_what_comes(void **state)
 	struct fold fold;
 
 	(void)state;
-	secret_init(&secret);
+	secret_fill(&secret, sizeof(secret));
 	fold_init(&fold, &secret, CAP, 0);
 	for (uint32_t i = 0; i < CAP - COMING; i++) {
 		assert_false(fold_is_filling(&fold, 0, COMING));
@@ -504,7 +504,7 @@ static void refused_memory_loses_no_record(void **state)
 	size_t n = 0;
 
 	(void)state;
-	secret_init(&secret);
+	secret_fill(&secret, sizeof(secret));
 	for (uint32_t i = 0; i < MANY; i++)
 		n += write_record(&slots[n], i, 1, i & 1);
 	for (int refused = 0;; refused++) {

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* The states of an object that runs: what each of its calls returns in them. */
+#include "base/life.h"
+#include "base/util.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include <cmocka.h>
+
+struct owner {
+	struct life life;
+	int start_err, step_err;
+	int delivers; /* in each step */
+	unsigned int steps, stops;
+};
+
+static int start_owner(void *arg)
+{
+	struct owner *owner = arg;
+
+	if (!owner->start_err)
+		owner->life.state = LIFE_RUNNING;
+	return owner->start_err;
+}
+
+static void stop_owner(void *arg)
+{
+	struct owner *owner = arg;
+
+	owner->stops++;
+}
+
+static int step_owner(void *arg)
+{
+	struct owner *owner = arg;
+
+	owner->steps++;
+	owner->life.delivered = owner->delivers;
+	if (owner->life.state == LIFE_STOPPING)
+		owner->life.state = LIFE_STOPPED;
+	return owner->step_err;
+}
+
+static const struct life_ops ops = {
+	.start = start_owner,
+	.stop = stop_owner,
+	.step = step_owner,
+};
+
+static int set_up(void **state)
+{
+	struct owner *owner = calloc(1, sizeof(*owner));
+
+	life_init(&owner->life, &ops, owner, NULL, NULL);
+	assert_int_equal(life_open(&owner->life), 0);
+	*state = owner;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct owner *owner = *state;
+
+	life_close(&owner->life);
+	free(owner);
+	return 0;
+}
+
+static void only_a_started_object_is_dispatched(void **state)
+{
+	struct owner *owner = *state;
+
+	assert_int_equal(life_dispatch(&owner->life), -EINVAL);
+	assert_int_equal(life_start(&owner->life), 0);
+	assert_int_equal(life_start(&owner->life), -EALREADY);
+	assert_int_equal(life_dispatch(&owner->life), 0);
+	assert_int_equal(owner->steps, 1);
+}
+
+static void a_failed_start_is_final(void **state)
+{
+	struct owner *owner = *state;
+
+	owner->start_err = -ENODEV;
+	assert_int_equal(life_start(&owner->life), -ENODEV);
+	assert_int_equal(owner->life.state, LIFE_FAILED);
+	owner->start_err = 0;
+	assert_int_equal(life_start(&owner->life), -EALREADY);
+	assert_int_equal(life_dispatch(&owner->life), -EINVAL);
+	assert_int_equal(owner->steps, 0);
+}
+
+static void the_last_delivery_comes_before_the_end(void **state)
+{
+	struct owner *owner = *state;
+
+	assert_int_equal(life_start(&owner->life), 0);
+	owner->delivers = 3;
+	assert_int_equal(life_dispatch(&owner->life), 3);
+	life_stop(&owner->life);
+	life_stop(&owner->life);
+	assert_true(owner->life.is_stopping);
+	assert_int_equal(owner->life.state, LIFE_RUNNING);
+	assert_int_equal(life_dispatch(&owner->life), 3);
+	assert_int_equal(owner->stops, 1);
+	assert_int_equal(owner->life.state, LIFE_STOPPED);
+	assert_int_equal(life_dispatch(&owner->life), -ECANCELED);
+	assert_int_equal(owner->steps, 2);
+}
+
+static int fail_once(void *arg, int fd)
+{
+	eventfd_t count;
+
+	(void)arg;
+	eventfd_read(fd, &count);
+	return -EIO;
+}
+
+static void errors_of_the_loop_and_of_a_step_are_returned(void **state)
+{
+	struct owner *owner = *state;
+	cleanup_fd int fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+
+	assert_int_equal(life_start(&owner->life), 0);
+	owner->delivers = 3;
+	assert_int_equal(
+		loop_watch(&owner->life.loop, fd, EPOLLIN, fail_once, NULL), 0);
+	assert_int_equal(life_dispatch(&owner->life), -EIO);
+	assert_int_equal(owner->steps, 0);
+	assert_int_equal(life_dispatch(&owner->life), 3);
+	owner->step_err = -ENOSPC;
+	assert_int_equal(life_dispatch(&owner->life), -ENOSPC);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			only_a_started_object_is_dispatched, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_failed_start_is_final, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(
+			the_last_delivery_comes_before_the_end, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			errors_of_the_loop_and_of_a_step_are_returned, set_up,
+			tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
