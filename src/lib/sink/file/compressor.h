@@ -16,6 +16,7 @@
 
 #include <netobs/version.h>
 
+#include <endian.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -53,17 +54,16 @@ static const unsigned char zstd_head[ZSTD_HEAD - 4] = { 0x50, 0x2a, 0x4d, 0x18,
 
 static inline void put_le32(char *to, uint32_t value)
 {
-	for (int i = 0; i < 4; i++)
-		to[i] = (char)(value >> 8 * i);
+	value = htole32(value);
+	memcpy(to, &value, sizeof(value));
 }
 
 static inline uint32_t get_le32(const char *from)
 {
-	uint32_t value = 0;
+	uint32_t value;
 
-	for (int i = 3; i >= 0; i--)
-		value = value << 8 | (unsigned char)from[i];
-	return value;
+	memcpy(&value, from, sizeof(value));
+	return le32toh(value);
 }
 
 /* The length of the piece that starts with these PIECE_HEAD bytes; 0: none does. */

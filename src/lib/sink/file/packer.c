@@ -21,47 +21,32 @@ bool packer_parse(struct spec *spec, struct packer_options *ret_options)
 	return choice || ret_options->level;
 }
 
-static int find_compressor(struct packer *packer,
-			   const struct packer_options *options,
-			   const struct log *log)
-{
-	const char *name = options->name;
-	const struct compressor *compressor;
-	int level = options->level;
-	char why[512];
-
-	compressor =
-		shared_object_find(name, COMPRESSOR_SYMBOL, why, sizeof(why));
-	if (!compressor) {
-		log_error(log, "%s: compress=%s %s", options->kind, name, why);
-		return -ENOENT;
-	}
-	if (level &&
-	    (level < compressor->level_min || level > compressor->level_max)) {
-		log_error(log,
-			  "%s: option compress.level: %d is not from %d to %d",
-			  options->kind, level, compressor->level_min,
-			  compressor->level_max);
-		return -EINVAL;
-	}
-	packer->compressor = compressor;
-	return 0;
-}
-
 int packer_open(struct packer *packer, const struct packer_options *options,
 		const struct log *log)
 {
-	int err;
+	const struct compressor *found;
+	int level = options->level;
+	char why[512];
 
 	*packer = (struct packer){ 0 };
 	if (!options->name)
 		return 0;
-	err = find_compressor(packer, options, log);
-	if (err)
-		return err;
-	return packer->compressor->open(options->level ?:
-						packer->compressor->level_usual,
-					&packer->state);
+	found = shared_object_find(options->name, COMPRESSOR_SYMBOL, why,
+				   sizeof(why));
+	if (!found) {
+		log_error(log, "%s: compress=%s %s", options->kind,
+			  options->name, why);
+		return -ENOENT;
+	}
+	if (level && (level < found->level_min || level > found->level_max)) {
+		log_error(log,
+			  "%s: option compress.level: %d is not from %d to %d",
+			  options->kind, level, found->level_min,
+			  found->level_max);
+		return -EINVAL;
+	}
+	packer->compressor = found;
+	return found->open(level ?: found->level_usual, &packer->state);
 }
 
 void packer_close(struct packer *packer)

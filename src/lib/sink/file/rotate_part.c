@@ -2,7 +2,6 @@
 #include "rotate_part.h"
 
 #include "base/util.h"
-#include "compressor.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -110,132 +109,19 @@ void rotate_names_number(const struct rotate_names *names, const char *name,
 bool rotate_names_match(const struct rotate_names *names, const char *name,
 			const char *tail)
 {
-	static const char *const suffixes[] = { "", ".gz", ".zst" };
 	const char *at = behind_stamp(names, name);
 	size_t len = strlen(names->extension);
 
-	if (!at)
-		return false;
-	at = behind_number(at);
-	if (strncmp(at, names->extension, len))
+	if (at)
+		at = behind_number(at);
+	if (!at || strncmp(at, names->extension, len))
 		return false;
 	at += len;
-	for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
-		size_t suffix = strlen(suffixes[i]);
-
-		if (!strncmp(at, suffixes[i], suffix) &&
-		    !strcmp(at + suffix, tail))
-			return true;
-	}
-	return false;
-}
-
-/* ---- Contents -------------------------------------------------------------------- */
-
-enum {
-	CHUNK = 8 << 10,
-	MESSAGE_HEAD = 16,
-};
-
-/* RFC 7011, 3.1: what a message of IPFIX begins with. */
-static const char message_version[] = { 0, 10 };
-
-enum content { LINES, GZIP_PIECES, ZSTD_PIECES, MESSAGES };
-
-static enum content content_of(int fd)
-{
-	char head[4] = "";
-
-	if (pread(fd, head, sizeof(head), 0) < 0)
-		return LINES;
-	if (!memcmp(head, gzip_head, sizeof(head)))
-		return GZIP_PIECES;
-	if (!memcmp(head, zstd_head, sizeof(head)))
-		return ZSTD_PIECES;
-	return memcmp(head, message_version, sizeof(message_version)) ? LINES :
-									MESSAGES;
-}
-
-const char *rotate_suffix(int fd)
-{
-	static const char *const suffixes[] = {
-		[LINES] = "", [GZIP_PIECES] = ".gz", [ZSTD_PIECES] = ".zst", [MESSAGES] = ""
-	};
-
-	return suffixes[content_of(fd)];
-}
-
-/* The same as piece_len(), for a message. */
-static uint64_t message_len(const char *head)
-{
-	const unsigned char *at = (const unsigned char *)head;
-	uint64_t len = (uint64_t)at[2] << 8 | at[3];
-
-	if (memcmp(head, message_version, sizeof(message_version)))
-		return 0;
-	return len < MESSAGE_HEAD ? 0 : len;
-}
-
-/* The end of the last whole piece, of those that begin with their length. */
-static int end_of_pieces(int fd, uint64_t size, uint64_t *ret_end)
-{
-	uint64_t at = 0;
-
-	for (;;) {
-		char head[PIECE_HEAD] = { 0 };
-		uint64_t len;
-
-		if (pread(fd, head, sizeof(head), (off_t)at) < 0)
-			return -errno;
-		len = piece_len(head) ?: message_len(head);
-		if (!len || len > size - at)
-			break;
-		at += len;
-	}
-	*ret_end = at;
-	return 0;
-}
-
-/* The end of the last whole line. */
-static int end_of_lines(int fd, uint64_t size, uint64_t *ret_end)
-{
-	char chunk[CHUNK];
-
-	for (uint64_t end = size; end;) {
-		uint64_t start = (end - 1) / CHUNK * CHUNK;
-		ssize_t n = pread(fd, chunk, end - start, (off_t)start);
-		const char *newline;
-
-		if (n < 0)
-			return -errno;
-		newline = memrchr(chunk, '\n', (size_t)n);
-		if (newline) {
-			*ret_end = start + (uint64_t)(newline + 1 - chunk);
-			return 0;
-		}
-		end = start;
-	}
-	*ret_end = 0;
-	return 0;
-}
-
-int rotate_cut(int fd, uint64_t *ret_size)
-{
-	struct stat info;
-	uint64_t size, end;
-	int err;
-
-	if (fstat(fd, &info))
-		return -errno;
-	size = end = (uint64_t)info.st_size;
-	err = content_of(fd) == LINES ? end_of_lines(fd, size, &end) :
-					end_of_pieces(fd, size, &end);
-	if (err)
-		return err;
-	if (end < size && ftruncate(fd, (off_t)end))
-		return -errno;
-	*ret_size = end;
-	return 0;
+	if (!strncmp(at, ".gz", 3))
+		at += 3;
+	else if (!strncmp(at, ".zst", 4))
+		at += 4;
+	return !strcmp(at, tail);
 }
 
 /* ---- The part --------------------------------------------------------------- */
@@ -345,53 +231,33 @@ static int try_open(const struct rotate_names *names, mode_t mode, int *ret_fd)
 	return err;
 }
 
-int rotate_part_open(struct rotate_part *part, const struct rotate_names *names,
-		     mode_t mode)
+int rotate_part_open(const struct rotate_names *names, mode_t mode, int *ret_fd)
 {
-	struct stat info;
-	int fd = -1, err;
+	int err = try_open(names, mode, ret_fd);
 
-	err = try_open(names, mode, &fd);
-	if (err == -EAGAIN)
-		err = try_open(names, mode, &fd);
-	if (err)
-		return err;
-	if (fstat(fd, &info)) {
-		err = -errno;
-		close(fd);
-		return err;
-	}
-	*part = (struct rotate_part){ .fd = fd,
-				      .dev = info.st_dev,
-				      .ino = info.st_ino };
-	return 0;
+	return err == -EAGAIN ? try_open(names, mode, ret_fd) : err;
 }
 
-static int stat_part(const struct rotate_names *names, struct stat *ret_info)
+static bool is_part_in(int dir_fd, int fd, const struct rotate_names *names)
+{
+	struct stat own, found;
+
+	return !fstat(fd, &own) &&
+	       !fstatat(dir_fd, names->part, &found, AT_SYMLINK_NOFOLLOW) &&
+	       found.st_dev == own.st_dev && found.st_ino == own.st_ino;
+}
+
+bool rotate_part_is_there(int fd, const struct rotate_names *names)
 {
 	cleanup_fd int dir_fd = open_dir(names);
 
-	if (dir_fd < 0)
-		return dir_fd;
-	return fstatat(dir_fd, names->part, ret_info, AT_SYMLINK_NOFOLLOW) ?
-		       -errno :
-		       0;
+	return dir_fd >= 0 && is_part_in(dir_fd, fd, names);
 }
 
-bool rotate_part_is_there(const struct rotate_part *part,
-			  const struct rotate_names *names)
-{
-	struct stat info;
-
-	return !stat_part(names, &info) && info.st_dev == part->dev &&
-	       info.st_ino == part->ino;
-}
-
-void rotate_part_remove(struct rotate_part *part, const struct rotate_names *names)
+void rotate_part_remove(int fd, const struct rotate_names *names)
 {
 	cleanup_fd int dir_fd = open_dir(names);
 
-	if (dir_fd >= 0 && rotate_part_is_there(part, names))
+	if (dir_fd >= 0 && is_part_in(dir_fd, fd, names))
 		unlinkat(dir_fd, names->part, 0);
-	close_fd(&part->fd);
 }

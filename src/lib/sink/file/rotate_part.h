@@ -47,42 +47,16 @@ bool rotate_names_match(const struct rotate_names *names, const char *name,
 /* Move a file within its directory, but not over another. */
 int rotate_move(int dir_fd, const char *from, const char *to);
 
-/* ---- Contents: lines, compressed pieces of them, or IPFIX messages ------------- */
-
-/* How it is compressed: ".gz", ".zst" or "". */
-const char *rotate_suffix(int fd);
-
-/* Cut off what a crash has torn at its end. Errors: as pread(2), ftruncate(2). */
-int rotate_cut(int fd, uint64_t *ret_size);
-
-/*
- * When a file was created. In a file of its own, apart from sys/stat.h, which declares
- * struct statx in some C libraries only (musl since 1.2.5).
- * @return 0, -EOPNOTSUPP if the file system does not know, or -errno
- */
-int rotate_birth_time(int fd, time_t *ret_time);
-
-/* ---- The file that is being written -------------------------------------------- */
-
-struct rotate_part {
-	int fd; /* -1: it is not open */
-	dev_t dev;
-	ino_t ino;
-	uint64_t size;	/* what was written */
-	uint64_t whole; /* of that, up to the end of a line */
-	int64_t start_ms;
-};
+/* ---- The file that is being written: rotate_part.c ------------------------------ */
 
 /*
  * Make it, and keep others from it; what a crash has left gets another name, for
- * rotate_work to finish. Errors: as open(2); -EBUSY: another process has it.
+ * rotate_work_do() to finish. Errors: as open(2); -EBUSY: another process has it.
  */
-int rotate_part_open(struct rotate_part *part, const struct rotate_names *names,
-		     mode_t mode);
+int rotate_part_open(const struct rotate_names *names, mode_t mode, int *ret_fd);
 
 /* Whether it still has its name. */
-bool rotate_part_is_there(const struct rotate_part *part,
-			  const struct rotate_names *names);
+bool rotate_part_is_there(int fd, const struct rotate_names *names);
 
 /* What the last file was called. */
 struct rotate_last {
@@ -99,7 +73,46 @@ int rotate_part_rename(const struct rotate_names *names, time_t start,
 		       rotate_name ret_name);
 
 /* It is empty, or another process has removed it. */
-void rotate_part_remove(struct rotate_part *part,
-			const struct rotate_names *names);
+void rotate_part_remove(int fd, const struct rotate_names *names);
+
+/*
+ * When a file was created. In a file of its own, apart from sys/stat.h, which declares
+ * struct statx in some C libraries only (musl since 1.2.5).
+ * @return 0, -EOPNOTSUPP if the file system does not know, or -errno
+ */
+int rotate_birth_time(int fd, time_t *ret_time);
+
+/* ---- What waits for the disk: rotate_work.c ------------------------------------- */
+
+/* How lines, pieces of them or IPFIX messages are compressed: ".gz", ".zst" or "". */
+const char *rotate_suffix(int fd);
+
+/* Cut off what a crash has torn at its end. Errors: as pread(2), ftruncate(2). */
+int rotate_cut(int fd, uint64_t *ret_size);
+
+enum {
+	ROTATE_WAITING_MAX = 64
+}; /* files to be finished, each with a descriptor */
+
+/* What a worker does: sync files, give them their names, remove the oldest. */
+struct rotate_work {
+	const struct rotate_names *names;
+	uint32_t keep; /* files; 0: all */
+	bool recovers; /* look for files that crashes have left; false once done */
+	int part_fd; /* to be synced; -1: none */
+	size_t n_files;
+	struct {
+		int fd;
+		rotate_name name;	 /* the intended final one */
+	} files[ROTATE_WAITING_MAX + 1]; /* complete, NAME.part; failed ones stay */
+
+	/* The results. */
+	int err;
+	bool is_synced; /* the records of all these files are on the disk */
+	bool is_lost;	/* some records in part_fd may not be */
+	uint64_t finished, removed; /* files */
+};
+
+void rotate_work_do(void *work);
 
 #endif

@@ -72,7 +72,8 @@ void segment_renew(struct segment *segment, struct position first, int64_t made_
 	};
 }
 
-static int write_all(int fd, const void *bytes, size_t len, uint64_t offset)
+static int write_segment_bytes(int fd, const void *bytes, size_t len,
+			       uint64_t offset)
 {
 	const char *p = bytes;
 
@@ -100,7 +101,7 @@ int segment_write_head(int fd, struct position first, int64_t made_ms)
 
 	memcpy(head.magic, magic, sizeof(magic));
 	head.crc = crc_of_head(&head);
-	return write_all(fd, &head, sizeof(head), 0);
+	return write_segment_bytes(fd, &head, sizeof(head), 0);
 }
 
 int segment_attach(struct segment *segment, int fd)
@@ -191,8 +192,8 @@ int segment_write_out(struct segment *segment)
 
 	if (segment->fd < 0 || !len)
 		return 0;
-	err = write_all(segment->fd, segment->buf, len,
-			sizeof(struct segment_head) + segment->written);
+	err = write_segment_bytes(segment->fd, segment->buf, len,
+				  sizeof(struct segment_head) + segment->written);
 	if (err)
 		return err;
 	segment->written = segment->size;
@@ -282,7 +283,7 @@ static int rewrite_head(int fd)
 	struct segment_head head;
 
 	return segment_read_head(fd, &head) ?:
-		       write_all(fd, &head, sizeof(head), 0);
+		       write_segment_bytes(fd, &head, sizeof(head), 0);
 }
 
 int segment_rewrite(int fd, uint64_t from, uint64_t to, bool is_damaged)
@@ -306,7 +307,7 @@ int segment_rewrite(int fd, uint64_t from, uint64_t to, bool is_damaged)
 					SEGMENT_WORD);
 			continue;
 		}
-		err = write_all(fd, buf, (size_t)whole, offset);
+		err = write_segment_bytes(fd, buf, (size_t)whole, offset);
 		from += (uint64_t)whole;
 	}
 	return err;
@@ -324,7 +325,7 @@ int segment_copy(int from_fd, int to_fd, uint64_t size)
 
 		if (n <= 0)
 			return n ? -errno : -EIO;
-		err = write_all(to_fd, buf, (size_t)n, at);
+		err = write_segment_bytes(to_fd, buf, (size_t)n, at);
 		at += (uint64_t)n;
 	}
 	return err;

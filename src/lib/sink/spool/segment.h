@@ -66,7 +66,7 @@ struct segment {
 struct segment *segment_new(struct position first, int64_t made_ms,
 			    size_t capacity);
 
-/* Empty one that was only in memory, for another use. */
+/* Empty a segment that was in memory only, to use it again. */
 void segment_renew(struct segment *segment, struct position first,
 		   int64_t made_ms);
 

@@ -185,7 +185,7 @@ void spool_note_sync(struct spool *spool, int err)
 /* ---- Adding -------------------------------------------------------------------- */
 
 /* Room for a record within the limit; false: there is none. */
-static bool make_room(struct spool *spool, uint64_t cost)
+static bool make_spool_room(struct spool *spool, uint64_t cost)
 {
 	while (spool->size + cost > spool->options.max_bytes) {
 		if (!spool->oldest || spool->options.keep_oldest)
@@ -246,7 +246,7 @@ void *spool_reserve(struct spool *spool, size_t len, struct position own,
 		spool_forget_marks(spool);
 	spool->accepted = position_add(spool->accepted, own);
 	if (spool->size + cost > spool->options.max_bytes &&
-	    !make_room(spool, cost)) {
+	    !make_spool_room(spool, cost)) {
 		spool_drop(spool, SPOOL_FULL, own);
 		return NULL;
 	}
@@ -296,7 +296,7 @@ void spool_expire(struct spool *spool, int64_t now_ms)
 		drop_oldest(spool, SPOOL_TOO_OLD);
 }
 
-static size_t clamp(uint64_t size, size_t min, size_t max)
+static size_t clamp_size(uint64_t size, size_t min, size_t max)
 {
 	return min_u64(max_u64(size, min), max);
 }
@@ -305,8 +305,8 @@ static size_t clamp(uint64_t size, size_t min, size_t max)
  * Take over the segments of a directory. Records that were there once, and are not any
  * more, are found to be missing when the reader gets there.
  */
-static void adopt(struct spool *spool, struct segment *segments,
-		  struct spool_progress progress)
+static void adopt_segments(struct spool *spool, struct segment *segments,
+			   struct spool_progress progress)
 {
 	struct position at = progress.acked;
 
@@ -342,8 +342,8 @@ int spool_open(struct spool *spool, const struct spool_options *options)
 	*spool = (struct spool){
 		.options = *options,
 		.capacity = options->dir ?
-				    clamp(part, FILE_MIN, SEGMENT_FILE_MAX) :
-				    clamp(part, MEMORY_MIN, MEMORY_MAX),
+				    clamp_size(part, FILE_MIN, SEGMENT_FILE_MAX) :
+				    clamp_size(part, MEMORY_MIN, MEMORY_MAX),
 	};
 	spool->options.dir = NULL; /* it is the caller's */
 	if (!options->dir)
@@ -352,8 +352,8 @@ int spool_open(struct spool *spool, const struct spool_options *options)
 	err = spool->path ?
 		      worker_new(sync_work_do, sync_work_free, &spool->syncer) :
 		      -ENOMEM;
-	err = err   ?:
-		      spool_dir_open(options->dir, options->log, &spool->dir,
+	if (!err)
+		err = spool_dir_open(options->dir, options->log, &spool->dir,
 				     &segments, &progress);
 	if (err) {
 		worker_free(spool->syncer);
@@ -361,7 +361,7 @@ int spool_open(struct spool *spool, const struct spool_options *options)
 		*spool = (struct spool){ 0 };
 		return err;
 	}
-	adopt(spool, segments, progress);
+	adopt_segments(spool, segments, progress);
 	return 0;
 }
 

@@ -32,7 +32,7 @@ int spool_dir_sync_parent(int dir_fd)
 }
 
 /* NULL: its files are safe from others. */
-static const char *danger(const struct stat *info)
+static const char *find_danger(const struct stat *info)
 {
 	if (info->st_uid && info->st_uid != geteuid())
 		return "it belongs to another user; use a directory of your own, or change its owner (chown)";
@@ -58,7 +58,7 @@ static int open_dir(const char *path, const char **ret_why, bool *ret_is_new,
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &info))
 		return -errno;
-	*ret_why = danger(&info);
+	*ret_why = find_danger(&info);
 	if (*ret_why)
 		return -EPERM;
 	*ret_is_new = is_new;
@@ -66,7 +66,7 @@ static int open_dir(const char *path, const char **ret_why, bool *ret_is_new,
 	return 0;
 }
 
-static int lock(int fd)
+static int lock_spool_dir(int fd)
 {
 	if (!flock(fd, LOCK_EX | LOCK_NB))
 		return 0;
@@ -80,7 +80,7 @@ static int lock(int fd)
  */
 static int lock_dir(struct spool_dir *dir)
 {
-	int err = lock(dir->fd), file_err;
+	int err = lock_spool_dir(dir->fd), file_err;
 
 	if (err == -EBUSY)
 		return err;
@@ -88,7 +88,7 @@ static int lock_dir(struct spool_dir *dir)
 			      O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK |
 				      O_NOCTTY | O_CLOEXEC,
 			      0600);
-	file_err = dir->lock_fd < 0 ? -errno : lock(dir->lock_fd);
+	file_err = dir->lock_fd < 0 ? -errno : lock_spool_dir(dir->lock_fd);
 	if (file_err == -EBUSY || file_err == -EMFILE || file_err == -ENFILE)
 		return file_err;
 	return err && file_err ? err : 0;
@@ -110,7 +110,7 @@ static int open_files(struct spool_dir *dir, const char *path,
 	return 0;
 }
 
-/* What is in the way of a file, such as a directory of its name. */
+/* Move away whatever has the name of the file, such as a directory. */
 static void clear_way(const struct spool_dir *dir, const struct log *log,
 		      const char *path, const char *name)
 {
@@ -336,8 +336,8 @@ static uint32_t crc_of_acked(const struct acked_file *file)
 	return crc32c(0, file, offsetof(struct acked_file, crc));
 }
 
-static int write_file(int dir_fd, const char *name, int flags,
-		      const struct acked_file *file)
+static int write_acked_file(int dir_fd, const char *name, int flags,
+			    const struct acked_file *file)
 {
 	cleanup_fd int fd = openat(
 		dir_fd, name,
@@ -363,7 +363,7 @@ int spool_dir_write_progress(int dir_fd, const struct spool_progress *progress)
 	memcpy(file.magic, acked_magic, sizeof(acked_magic));
 	file.crc = crc_of_acked(&file);
 	unlinkat(dir_fd, "acked.new", 0); /* that of a crash, or anything else */
-	err = write_file(dir_fd, "acked.new", O_CREAT | O_EXCL, &file);
+	err = write_acked_file(dir_fd, "acked.new", O_CREAT | O_EXCL, &file);
 	if (!err)
 		return renameat(dir_fd, "acked.new", dir_fd, "acked") ||
 				       fsync(dir_fd) ?
@@ -371,7 +371,7 @@ int spool_dir_write_progress(int dir_fd, const struct spool_progress *progress)
 			       0;
 	unlinkat(dir_fd, "acked.new", 0);
 	return err == -ENOSPC || err == -EDQUOT ?
-		       write_file(dir_fd, "acked", 0, &file) :
+		       write_acked_file(dir_fd, "acked", 0, &file) :
 		       err;
 }
 

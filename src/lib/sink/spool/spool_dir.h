@@ -94,8 +94,8 @@ void spool_dir_rename_back(int dir_fd);
 /* ---- What a crash has left: spool_recover.c ---------------------------------- */
 
 /*
- * The segments, in order. What was being written when the process died is cut off
- * the last one. A file that is no segment, or cannot be used, is renamed to *.bad, or
+ * Open the segments, in order. A record that was torn when the process died is cut off the
+ * last one. A file that is no segment, or cannot be used, is renamed to *.bad, or
  * else passed over. Only the last segment and those that are not before @durable are
  * read: what is damaged in others is found when they are sent. Nothing here needs
  * room on the disk, and memory for no more than a window of a file.

@@ -162,7 +162,7 @@ static int cut_segment(struct spool *spool, struct position end)
 	return err;
 }
 
-static int cut(struct spool *spool, struct position end)
+static int cut_spool(struct spool *spool, struct position end)
 {
 	int err;
 
@@ -195,11 +195,11 @@ static int return_to_mark(struct spool *spool, const struct mark *mark)
 	struct position end = mark->end;
 	int err = 0;
 
-	/* What was sent without a limit will be sent once more. */
+	/* Records behind the mark that a full spool has sent nevertheless are sent once more. */
 	if (position_is_before(end, spool->acked))
 		end = spool->acked;
 	if (position_is_before(end, spool->tail))
-		err = cut(spool, end);
+		err = cut_spool(spool, end);
 	take_acked(spool, mark->acked);
 	spool_rewind(spool);
 	return err;

@@ -228,7 +228,7 @@ void spool_discard(struct spool *spool, struct position end, enum spool_drop why
 	pass_records(spool, end, &spool->dropped[why]);
 }
 
-/* What is acknowledged of the segment is passed over when it is read. */
+/* Read from the oldest segment on; its acknowledged records are skipped then. */
 void spool_rewind(struct spool *spool)
 {
 	struct segment *segment = spool->oldest;

@@ -178,7 +178,7 @@ static int read_head(struct recovery *recovery, struct candidate *candidate)
 }
 
 /* NULL: it is a file that a segment may be in. */
-static const char *refusal(const struct stat *info)
+static const char *explain_refusal(const struct stat *info)
 {
 	if (!S_ISREG(info->st_mode))
 		return "is no file";
@@ -188,7 +188,8 @@ static const char *refusal(const struct stat *info)
 }
 
 /* 0: look at candidate->probe.fd; it is -1 where there is no segment. */
-static int open_file(const struct recovery *recovery, struct candidate *candidate)
+static int open_candidate(const struct recovery *recovery,
+			  struct candidate *candidate)
 {
 	struct segment *probe = &candidate->probe;
 	struct stat info;
@@ -203,7 +204,7 @@ static int open_file(const struct recovery *recovery, struct candidate *candidat
 		set_aside(recovery, candidate, strerror(errno));
 		return 0;
 	}
-	why = refusal(&info);
+	why = explain_refusal(&info);
 	if (why) {
 		set_aside(recovery, candidate, why);
 		return 0;
@@ -221,7 +222,7 @@ static int open_file(const struct recovery *recovery, struct candidate *candidat
 
 static int look_at(struct recovery *recovery, struct candidate *candidate)
 {
-	int err = open_file(recovery, candidate);
+	int err = open_candidate(recovery, candidate);
 	bool is_empty;
 
 	if (err || candidate->probe.fd < 0)
@@ -240,7 +241,8 @@ static int look_at(struct recovery *recovery, struct candidate *candidate)
 /* ---- Segments -------------------------------------------------------------------- */
 
 /* Where it cannot be cut, nothing more is added. */
-static void cut(const struct recovery *recovery, struct candidate *candidate)
+static void cut_candidate(const struct recovery *recovery,
+			  struct candidate *candidate)
 {
 	struct segment_found *found = &candidate->found;
 
@@ -255,8 +257,9 @@ static void cut(const struct recovery *recovery, struct candidate *candidate)
 }
 
 /* @next: the first of the segment behind it; NULL: there is none. */
-static void measure(struct recovery *recovery, struct candidate *candidate,
-		    const struct position *next)
+static void measure_candidate(struct recovery *recovery,
+			      struct candidate *candidate,
+			      const struct position *next)
 {
 	struct segment_found *found = &candidate->found;
 
@@ -267,7 +270,7 @@ static void measure(struct recovery *recovery, struct candidate *candidate,
 	}
 	read_through(recovery, candidate);
 	if (!next && found->size)
-		cut(recovery, candidate);
+		cut_candidate(recovery, candidate);
 	if (!next)
 		return;
 	found->end = *next;
@@ -276,7 +279,8 @@ static void measure(struct recovery *recovery, struct candidate *candidate,
 }
 
 /* It has not one record. */
-static void dismiss(const struct recovery *recovery, struct candidate *candidate)
+static void dismiss_candidate(const struct recovery *recovery,
+			      struct candidate *candidate)
 {
 	if (position_is_before(candidate->found.head.first, recovery->durable))
 		set_aside(recovery, candidate, "contains no complete record");
@@ -296,9 +300,10 @@ static int link_all(struct recovery *recovery, struct candidate *candidates,
 
 		if (candidate->probe.fd < 0)
 			continue;
-		measure(recovery, candidate, segments ? &segments->first : NULL);
+		measure_candidate(recovery, candidate,
+				  segments ? &segments->first : NULL);
 		if (!candidate->found.size) {
-			dismiss(recovery, candidate);
+			dismiss_candidate(recovery, candidate);
 			continue;
 		}
 		segment = segment_reopen(candidate->probe.fd, &candidate->found);

@@ -264,8 +264,8 @@ static int add_unsynced(const struct spool *spool, struct sync_work *work)
 }
 
 /*
- * What is durable is noted a segment at a time, and at the end: what is behind it is
- * written again by the next process, which knows of no sync.
+ * The durable position is noted a segment at a time, and at the end. The next process writes
+ * everything behind it again, because it does not know of later syncs.
  */
 static bool is_progress_due(const struct spool *spool)
 {
@@ -343,8 +343,8 @@ static bool take_copy(struct sync_file *file, int names_err,
 	return true;
 }
 
-static void take_result(struct sync_file *file, int names_err,
-			struct segment *segment)
+static void take_sync_result(struct sync_file *file, int names_err,
+			     struct segment *segment)
 {
 	if (segment->is_lost && !take_copy(file, names_err, segment))
 		return;
@@ -367,7 +367,7 @@ static void give_back(struct spool *spool, struct sync_work *work)
 	sync_work_free(work);
 }
 
-/* What it did need not be done again; what it could not do, has to be. */
+/* Take the results of the work, and keep the parts that failed for the next one. */
 static int finish_work(struct spool *spool, struct sync_work *work)
 {
 	int err = work->write_err ?: work->err;
@@ -377,7 +377,7 @@ static int finish_work(struct spool *spool, struct sync_work *work)
 		struct segment *segment = find_segment(spool, file->first_seq);
 
 		if (segment)
-			take_result(file, work->names_err, segment);
+			take_sync_result(file, work->names_err, segment);
 	}
 	if (work->n_files)
 		spool->dir->are_names_in_doubt = work->names_err;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * What became of calls. The first that fails takes all behind it along, but for those
- * that were answered: what they had is sent again, after a while.
+ * The results of calls. After a call has failed, all later calls without an answer are cancelled,
+ * and their records are sent again, after a while.
  */
 #include "grpc.h"
 
@@ -172,7 +172,10 @@ void answers_take(struct grpc_state *state)
 	answers_start_over(state);
 }
 
-/* What ended with the connection has not failed by itself, but by its time. */
+/*
+ * The connection ended, and all calls with it. That is no failure of theirs, unless the oldest
+ * one was late.
+ */
 void answers_take_loss(struct grpc_state *state)
 {
 	const struct batch *oldest;

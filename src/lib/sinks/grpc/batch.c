@@ -9,30 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { FIRST_SIZE = 64 << 10 };
-
-/* Twice as large each time: few hosts have as many flows as would fill it. */
-static bool grow_batch(struct batch *batch, size_t size)
-{
-	uint8_t *bytes;
-
-	size = max_u64(size, max_u64(2 * batch->size, FIRST_SIZE));
-	bytes = realloc(batch->bytes, size);
-	if (!bytes)
-		return false;
-	batch->bytes = bytes;
-	batch->size = size;
-	return true;
-}
-
 bool batch_has_room(struct batch *batch, size_t max_bytes)
 {
-	size_t used = max_u64(batch->len, SESSION_PREFIX);
-	size_t needed = used + PBFLOW_ENTRY_MAX;
-
-	if (needed > SESSION_PREFIX + max_bytes)
-		return false;
-	return needed <= batch->size || grow_batch(batch, needed);
+	/* Room for the prefix is there first. */
+	batch->message.len = max_u64(batch->message.len, SESSION_PREFIX);
+	return batch->message.len + PBFLOW_ENTRY_MAX <=
+		       SESSION_PREFIX + max_bytes &&
+	       buffer_reserve(&batch->message, PBFLOW_ENTRY_MAX);
 }
 
 /* ---- The first one, for the log -------------------------------------------------- */
@@ -87,15 +70,22 @@ static struct subject subject_of_alert(const struct netobs_alert *alert)
 	};
 }
 
-static struct subject subject_of(const struct netobs_record *record)
+/* Returns false if it has none that is known here. */
+static bool find_subject(const struct netobs_record *record,
+			 struct subject *ret_subject)
 {
 	switch (record->type) {
+	case NETOBS_RECORD_FLOW:
+		*ret_subject = subject_of_flow(as_flow(record));
+		return true;
 	case NETOBS_RECORD_SESSION:
-		return subject_of_session((const void *)record);
+		*ret_subject = subject_of_session((const void *)record);
+		return true;
 	case NETOBS_RECORD_ALERT:
-		return subject_of_alert((const void *)record);
+		*ret_subject = subject_of_alert((const void *)record);
+		return true;
 	default:
-		return subject_of_flow(as_flow(record));
+		return false;
 	}
 }
 
@@ -116,13 +106,18 @@ static void put_end(const struct subject *subject, const struct end *end,
 static void describe_record(const struct netobs_record *record, char *text,
 			    size_t size)
 {
-	const struct subject subject = subject_of(record);
+	const char *type = netobs_record_type_name(record->type);
+	struct subject subject;
 	char from[64], to[64];
 
+	if (!find_subject(record, &subject)) {
+		snprintf(text, size, "%s", type);
+		return;
+	}
 	put_end(&subject, &subject.from, from);
 	put_end(&subject, &subject.to, to);
-	snprintf(text, size, "%s of protocol %u from %s to %s",
-		 netobs_record_type_name(record->type), subject.proto, from, to);
+	snprintf(text, size, "%s of protocol %u from %s to %s", type,
+		 subject.proto, from, to);
 }
 
 /* ---- Adding ---------------------------------------------------------------------- */
@@ -133,29 +128,27 @@ void batch_add(struct batch *batch, const struct sink_item *item,
 	const struct netobs_record *record = item->record;
 	uint8_t *to;
 
-	if (!batch->len)
-		batch->len = SESSION_PREFIX;
 	if (!batch->n_records) {
 		batch->from = item->end.seq - 1;
 		describe_record(record, batch->first, sizeof(batch->first));
 	}
-	to = batch->bytes + batch->len;
-	batch->len += pbnetobs_has(record) ?
-			      pbnetobs_entry(record, options, to) :
-			      pbflow_entry(as_flow(record), options, to);
+	to = (uint8_t *)batch->message.bytes + batch->message.len;
+	batch->message.len += pbnetobs_has(record) ?
+				      pbnetobs_entry(record, options, to) :
+				      pbflow_entry(as_flow(record), options, to);
 	batch->end = batch->settled = item->end;
 	batch->n_records++;
 }
 
 void batch_clear(struct batch *batch)
 {
-	batch->len = 0;
+	batch->message.len = 0;
 	batch->n_records = 0;
 	batch->call = (struct call){ 0 };
 }
 
 void batch_free(struct batch *batch)
 {
-	free(batch->bytes);
+	buffer_free(&batch->message);
 	*batch = (struct batch){ 0 };
 }

@@ -5,6 +5,7 @@
 
 #include "session.h"
 
+#include "base/buffer.h"
 #include "sink/spool/position.h"
 #include "sinks/pbflow/pbnetobs.h"
 
@@ -13,8 +14,7 @@
 #include <stdint.h>
 
 struct batch {
-	uint8_t *bytes; /* behind SESSION_PREFIX: a message Records */
-	size_t len, size;
+	struct buffer message; /* behind SESSION_PREFIX: a message Records */
 	uint32_t n_records;
 	uint64_t from;	     /* records before the first of them */
 	struct position end; /* behind the last of them */

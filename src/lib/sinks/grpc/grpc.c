@@ -85,7 +85,7 @@ static void take_further(struct grpc_state *state, struct batch *batch,
 }
 
 /* False: there is none, now. */
-static bool take_next(struct grpc_state *state, struct batch *batch)
+static bool take_next_batch(struct grpc_state *state, struct batch *batch)
 {
 	struct sink_item item;
 
@@ -105,15 +105,15 @@ static bool take_next(struct grpc_state *state, struct batch *batch)
 enum filling { FILLING_EMPTY, FILLING_ON, FILLING_FULL };
 
 /* FILLING_ON: the time is over. */
-static enum filling fill_batch(struct grpc_state *state, struct batch *batch,
-			       int64_t end_ms)
+static enum filling fill_grpc_batch(struct grpc_state *state,
+				    struct batch *batch, int64_t end_ms)
 {
 	uint32_t most = batch_limit(state);
 
 	for (uint32_t i = 1; batch->n_records < most; i++) {
 		if (!batch_has_room(batch, state->options.batch_bytes))
 			return batch->n_records ? FILLING_FULL : FILLING_EMPTY;
-		if (!take_next(state, batch))
+		if (!take_next_batch(state, batch))
 			return FILLING_EMPTY;
 		if (i % STRIDE == 0 && now_ms() >= end_ms)
 			return FILLING_ON;
@@ -150,7 +150,7 @@ static int send_batch(struct grpc_state *state, int64_t end_ms)
 
 	if (!may_send(state))
 		return 0;
-	filling = fill_batch(state, batch, end_ms);
+	filling = fill_grpc_batch(state, batch, end_ms);
 	if (filling == FILLING_ON)
 		return -EAGAIN;
 	if (filling == FILLING_EMPTY && state->retry.distance &&
@@ -161,8 +161,9 @@ static int send_batch(struct grpc_state *state, int64_t end_ms)
 	}
 	if (filling == FILLING_EMPTY && !is_due(state, batch))
 		return 0;
-	if (session_call(&state->session, &batch->call, batch->bytes,
-			 batch->len, state->pace.deadline_ms))
+	if (session_call(&state->session, &batch->call,
+			 (uint8_t *)batch->message.bytes, batch->message.len,
+			 state->pace.deadline_ms))
 		return 0;
 	state->calls++;
 	state->n_sent++;

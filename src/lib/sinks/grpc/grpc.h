@@ -1,13 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* A gRPC sink, and the answers to its calls. */
+/* A gRPC sink, its options, and the answers to its calls. */
 #ifndef NETOBS_SINKS_GRPC_GRPC_H
 #define NETOBS_SINKS_GRPC_GRPC_H
 
 #include "base/outage.h"
 #include "batch.h"
-#include "options.h"
 #include "pace.h"
 #include "retry.h"
+
+enum { GRPC_CALLS_MAX = 16 };
+
+/* What a spec says of a collector: see netobs-sinks(7). */
+struct grpc_options {
+	struct session_options session;
+	struct pbflow_options pbflow;
+	size_t batch_bytes;
+	uint32_t batch_delay_ms;
+	uint32_t calls;	      /* at a time */
+	uint32_t deadline_ms; /* that they begin with */
+};
 
 struct grpc_state {
 	struct sink_host *host;
@@ -33,6 +44,13 @@ static inline struct batch *batch_at(struct grpc_state *state, uint32_t i)
 {
 	return &state->batches[(state->first + i) % GRPC_CALLS_MAX];
 }
+
+/*
+ * @types: of the sink. @context: zeroed; to be closed, also after a failure. -EINVAL:
+ * something is wrong, which was logged.
+ */
+int grpc_options_read(struct grpc_options *options, struct spec *spec,
+		      uint32_t types, struct tls_context *context);
 
 /* Send all records again that are not acknowledged. */
 void answers_start_over(struct grpc_state *state);

@@ -23,7 +23,8 @@ void retry_renew(struct retry *retry)
 	backoff_reset(&retry->backoff);
 }
 
-static void wait_to_retry(struct retry *retry, int64_t begun_ms, uint32_t failures)
+static void wait_to_resend(struct retry *retry, int64_t begun_ms,
+			   uint32_t failures)
 {
 	retry->backoff.due_ms =
 		begun_ms + backoff_delay_ms(&retry->backoff, failures);
@@ -74,11 +75,11 @@ bool retry_refused(struct retry *retry, const struct refusal *refusal)
 {
 	retry->refusals++;
 	if (retry_is_hopeless(retry))
-		wait_to_retry(retry, refusal->begun_ms,
-			      retry->refusals - REFUSALS_MAX - 1);
+		wait_to_resend(retry, refusal->begun_ms,
+			       retry->refusals - REFUSALS_MAX - 1);
 	if (refusal->action == STATUS_SUSPECT && retry->refusals == 1 &&
 	    !retry->is_picky) {
-		wait_to_retry(retry, refusal->begun_ms, 0);
+		wait_to_resend(retry, refusal->begun_ms, 0);
 		return false;
 	}
 	if (refusal->n_records <= 1)

@@ -65,7 +65,7 @@ static int break_off(struct session *session)
 }
 
 /* It goes away, and nothing is left to be answered. */
-static bool is_over(const struct session *session)
+static bool is_session_over(const struct session *session)
 {
 	return session->is_draining && !session->n_open;
 }
@@ -78,7 +78,7 @@ static int receive_frames(struct session *session)
 	int pieces = 0;
 
 	session->stream.is_idle = !session->n_open;
-	while (!is_over(session) && pieces++ < PIECES &&
+	while (!is_session_over(session) && pieces++ < PIECES &&
 	       (n = stream_read(&session->stream, buf, sizeof(buf))) > 0) {
 		session->heard_ms = now_ms();
 		if (nghttp2_session_mem_recv(session->h2, buf, (size_t)n) < 0)
@@ -127,7 +127,7 @@ static int exchange_frames(struct session *session)
 {
 	int err = receive_frames(session);
 
-	if (err || is_over(session))
+	if (err || is_session_over(session))
 		return err;
 	err = send_all(session);
 	if (err)
@@ -178,7 +178,7 @@ enum peer_state session_run(struct session *session)
 	}
 	if (exchange_frames(session))
 		return lose_session(session);
-	if (!is_over(session))
+	if (!is_session_over(session))
 		return PEER_READY;
 	say_goodbye(session);
 	return lose_session(session);

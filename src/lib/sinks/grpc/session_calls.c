@@ -19,7 +19,7 @@
 
 /* ---- The request ----------------------------------------------------------------- */
 
-static nghttp2_nv header(const char *name, const char *value)
+static nghttp2_nv make_header(const char *name, const char *value)
 {
 	return (nghttp2_nv){ .name = (uint8_t *)name,
 			     .namelen = strlen(name),
@@ -55,7 +55,7 @@ static void write_prefix(uint8_t *bytes, size_t len)
 	memcpy(bytes + 1, &length, sizeof(length));
 }
 
-static int32_t submit(struct session *session, struct call *call)
+static int32_t submit_call(struct session *session, struct call *call)
 {
 	const nghttp2_data_provider body = { .read_callback = give_body };
 	const struct session_options *options = &session->options;
@@ -65,14 +65,14 @@ static int32_t submit(struct session *session, struct call *call)
 		 (unsigned long long)(call->end_ms - call->begun_ms));
 
 	const nghttp2_nv headers[] = {
-		header(":method", "POST"),
-		header(":scheme", options->stream.tls ? "https" : "http"),
-		header(":path", options->path),
-		header(":authority", options->authority),
-		header("te", "trailers"),
-		header("grpc-timeout", timeout),
-		header("content-type", "application/grpc"),
-		header("user-agent", "netobs/" NETOBS_VERSION),
+		make_header(":method", "POST"),
+		make_header(":scheme", options->stream.tls ? "https" : "http"),
+		make_header(":path", options->path),
+		make_header(":authority", options->authority),
+		make_header("te", "trailers"),
+		make_header("grpc-timeout", timeout),
+		make_header("content-type", "application/grpc"),
+		make_header("user-agent", "netobs/" NETOBS_VERSION),
 	};
 
 	return nghttp2_submit_request(session->h2, NULL, headers,
@@ -98,7 +98,7 @@ int session_call(struct session *session, struct call *call, uint8_t *bytes,
 			       .bytes = bytes,
 			       .len = len,
 			       .status = -1 };
-	id = submit(session, call);
+	id = submit_call(session, call);
 	if (id < 0)
 		return id == NGHTTP2_ERR_NOMEM ? -ENOMEM : -EPROTO;
 	call->id = id;
@@ -230,7 +230,7 @@ static int take_frame(nghttp2_session *h2, const nghttp2_frame *frame, void *use
 }
 
 /* A proxy answered, or there was no answer. */
-static void explain(struct call *call, uint32_t error)
+static void explain_error(struct call *call, uint32_t error)
 {
 	if (call->status == STATUS_OK && call->http_status == 200)
 		set_status(call, STATUS_UNAVAILABLE,
@@ -260,7 +260,7 @@ static int take_close(nghttp2_session *h2, int32_t id, uint32_t error, void *use
 	if (!call)
 		return 0;
 	if (!is_answered(call)) {
-		explain(call, error);
+		explain_error(call, error);
 		call->is_untouched = error == NGHTTP2_REFUSED_STREAM;
 	}
 	end_call(user, call);

@@ -12,44 +12,9 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-/* ---- Buffers -------------------------------------------------------------------- */
-
-enum { BUFFER_MIN = 4096 };
-
-bool buffer_reserve(struct buffer *buffer, size_t len)
-{
-	size_t size = max_u64(BUFFER_MIN,
-			      max_u64(buffer->len + len, 2 * buffer->size));
-	char *bytes;
-
-	if (buffer->len + len <= buffer->size)
-		return true;
-	bytes = realloc(buffer->bytes, size);
-	if (!bytes)
-		return false;
-	buffer->bytes = bytes;
-	buffer->size = size;
-	return true;
-}
-
-bool buffer_add(struct buffer *buffer, const void *bytes, size_t len)
-{
-	if (!buffer_reserve(buffer, len))
-		return false;
-	memcpy(buffer->bytes + buffer->len, bytes, len);
-	buffer->len += len;
-	return true;
-}
-
 static bool buffer_put(struct buffer *buffer, const char *string)
 {
 	return buffer_add(buffer, string, strlen(string));
-}
-
-void buffer_free(struct buffer *buffer)
-{
-	free(buffer->bytes);
-	*buffer = (struct buffer){ 0 };
 }
 
 /* ---- Labels --------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 #ifndef NETOBS_SINKS_HTTP_FORMAT_H
 #define NETOBS_SINKS_HTTP_FORMAT_H
 
+#include "base/buffer.h"
 #include "base/spec.h"
 #include "record/any.h"
 
@@ -25,17 +26,6 @@ struct format {
 	char *labels; /* of Loki, the same for all records, as members of JSON */
 	unsigned int fields; /* whose values are labels, too: bits */
 };
-
-/* Text that grows. */
-struct buffer {
-	char *bytes;
-	size_t len, size;
-};
-
-/** @return false: no memory */
-bool buffer_reserve(struct buffer *buffer, size_t len);
-bool buffer_add(struct buffer *buffer, const void *bytes, size_t len);
-void buffer_free(struct buffer *buffer);
 
 /** Read encoding, label.NAME and labels. 0 or -ENOMEM; what is wrong is refused. */
 int format_read(struct format *format, struct spec *spec);

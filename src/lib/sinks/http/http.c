@@ -87,8 +87,8 @@ static int open_all(struct http *http, struct spec *spec)
 	http->is_global = !err;
 	err = err ?: http_options_read(&http->options, spec);
 	/* A trial, which ends in spec_finish(), sees whether there is the compressor. */
-	err = err   ?:
-		      packer_open(&http->packer, &http->options.packer,
+	if (!err)
+		err = packer_open(&http->packer, &http->options.packer,
 				  http->host->log);
 	http->batch_bytes = http->options.batch_bytes;
 	return err ?: spec_finish(spec) ?: open_requests(http);
@@ -113,7 +113,7 @@ static int http_open(struct spec *spec, struct sink_host *host, void **ret_state
 
 /* ---- Answers -------------------------------------------------------------------- */
 
-/* What has the same @cause is logged once. */
+/* Failures of the same @cause are logged once. */
 static void report_failure(struct http *http, const char *cause,
 			   const char *reason, const char *answer)
 {
@@ -141,7 +141,8 @@ static void describe_status(const struct request *request, char text[32])
 }
 
 /* Requests that fail at the same time are one failure. */
-static void wait_to_retry(struct http *http, struct batch *batch, int64_t least_ms)
+static void wait_to_repeat(struct http *http, struct batch *batch,
+			   int64_t least_ms)
 {
 	http->failed_requests++;
 	if (backoff_is_due(&http->backoff))
@@ -225,7 +226,7 @@ static void take_failure(struct http *http, struct batch *batch)
 		make_smaller(http, batch);
 	if (request->is_cut)
 		batch->limit = (batch->n_tried + 1) / 2;
-	wait_to_retry(http, batch, request->retry_ms);
+	wait_to_repeat(http, batch, request->retry_ms);
 	if (!request->status) {
 		report_failure(http, request->cause, request->error, "");
 		return;
@@ -238,7 +239,7 @@ static void take_failure(struct http *http, struct batch *batch)
 static void take_bulk(struct http *http, struct batch *batch)
 {
 	if (!batch->bulk.is_answer) {
-		wait_to_retry(http, batch, 0);
+		wait_to_repeat(http, batch, 0);
 		report_failure(http, "format", "the answer is not that of _bulk",
 			       batch->request.answer);
 		return;
@@ -252,7 +253,7 @@ static void take_bulk(struct http *http, struct batch *batch)
 		note_accepted(http, batch);
 		return;
 	}
-	wait_to_retry(http, batch, batch->request.retry_ms);
+	wait_to_repeat(http, batch, batch->request.retry_ms);
 	report_failure(http, "items", "items of _bulk", batch->reason);
 }
 
@@ -313,11 +314,11 @@ static bool start_request(struct http *http, struct batch *batch)
 {
 	int err = batch_make_body(batch, &http->options.format, &http->packer);
 
-	err = err   ?:
-		      request_start(&batch->request, &http->transfer,
+	if (!err)
+		err = request_start(&batch->request, &http->transfer,
 				    batch->body.bytes, batch->body.len);
 	if (err) {
-		wait_to_retry(http, batch, 0);
+		wait_to_repeat(http, batch, 0);
 		report_failure(http, "memory", strerror(-err), "");
 		return false;
 	}
@@ -336,7 +337,7 @@ static struct batch *find_rest(struct http *http)
 	return NULL;
 }
 
-/* What is left of a batch: one at a time while it may well fail. */
+/* Send the rest of a batch again; one batch at a time while it is likely to fail. */
 static bool send_again(struct http *http)
 {
 	struct batch *batch = find_rest(http);
@@ -380,13 +381,13 @@ static bool has_memory(struct http *http)
 	if (batch_reserve(batch, FORMAT_ROOM) &&
 	    batch_reserve(batch_at(http, http->n_sent + 1), FORMAT_ROOM))
 		return true;
-	wait_to_retry(http, batch, 0);
+	wait_to_repeat(http, batch, 0);
 	report_failure(http, "memory", strerror(ENOMEM), "");
 	return false;
 }
 
 /* The batch is to be sent now. */
-static bool fill_batch(struct http *http, struct batch *batch)
+static bool fill_http_batch(struct http *http, struct batch *batch)
 {
 	struct sink_host *host = http->host;
 	struct sink_item item;
@@ -408,7 +409,7 @@ static bool send_new(struct http *http)
 {
 	struct batch *batch = batch_at(http, http->n_sent);
 
-	if (!may_send_new(http) || !fill_batch(http, batch))
+	if (!may_send_new(http) || !fill_http_batch(http, batch))
 		return false;
 	http->n_sent++;
 	http->fill_ms = now_ms();
@@ -469,8 +470,7 @@ __attribute__((visibility("default")))
 const struct sink_module netobs_sink_module = {
 	.version = NETOBS_VERSION,
 	.kind = "http",
-	.types = SINK_TYPE(FLOW) | SINK_TYPE(STATS) | SINK_TYPE(SESSION) |
-		 SINK_TYPE(ALERT),
+	.types = SINK_TYPES_ALL,
 	.open = http_open,
 	.work = http_work,
 	.close = http_close,

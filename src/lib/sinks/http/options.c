@@ -242,7 +242,7 @@ static char *copy_option(struct spec *spec, const char *name)
 	return text ? strdup(text) : NULL;
 }
 
-static void read_tls(struct http_options *options, struct spec *spec)
+static void read_http_tls(struct http_options *options, struct spec *spec)
 {
 	char **const files[] = { &options->ca, &options->cert, &options->key };
 	static const char *const names[] = { "ca", "cert", "key_file" };
@@ -308,7 +308,7 @@ int http_options_read(struct http_options *options, struct spec *spec)
 	read_header_file(options, spec);
 	read_authentication(options, spec);
 	add_content_headers(options);
-	read_tls(options, spec);
+	read_http_tls(options, spec);
 	read_source(options, spec);
 	options->proxy = copy_option(spec, "proxy");
 	return 0;

@@ -2,6 +2,7 @@
 #include "transfer.h"
 
 #include "base/clock_ms.h"
+#include "base/util.h"
 
 #include <errno.h>
 #include <netobs/version.h>
@@ -13,56 +14,30 @@ enum {
 	CONNECT_MS = 5000,
 	ROUNDS = 8, /* of work for one call: each does what is possible at once */
 	RETRY_AFTER_MAX_S = 300,
+	EVENTS = 64, /* of sockets, at a time */
 };
 
 /* ---- Sockets and timers ----------------------------------------------------------- */
 
-static struct pollfd *find_socket(struct transfer *transfer, int fd)
-{
-	for (unsigned int i = 0; i < transfer->n_sockets; i++)
-		if (transfer->sockets[i].fd == fd)
-			return &transfer->sockets[i];
-	return NULL;
-}
-
-static void forget_socket(struct transfer *transfer, int fd)
-{
-	struct pollfd *found = find_socket(transfer, fd);
-
-	transfer->host->ops->watch(transfer->host, fd, 0);
-	if (found)
-		*found = transfer->sockets[--transfer->n_sockets];
-}
-
-static void watch_socket(struct transfer *transfer, int fd, short events)
-{
-	struct pollfd *found = find_socket(transfer, fd);
-
-	if (!found && transfer->n_sockets < TRANSFER_SOCKETS_MAX)
-		found = &transfer->sockets[transfer->n_sockets++];
-	if (found)
-		*found = (struct pollfd){ .fd = fd, .events = events };
-	transfer->host->ops->watch(transfer->host, fd,
-				   (events & POLLIN ? EPOLLIN : 0U) |
-					   (events & POLLOUT ? EPOLLOUT : 0U));
-}
-
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *own)
 {
-	struct transfer *transfer = arg;
+	const struct transfer *transfer = arg;
+	struct epoll_event event = {
+		.events = (what & CURL_POLL_IN ? EPOLLIN : 0U) |
+			  (what & CURL_POLL_OUT ? EPOLLOUT : 0U),
+		.data.fd = fd,
+	};
 
 	(void)easy;
 	(void)own;
 	if (what == CURL_POLL_REMOVE)
-		forget_socket(transfer, fd);
-	else
-		watch_socket(transfer, fd,
-			     (short)((what & CURL_POLL_IN ? POLLIN : 0) |
-				     (what & CURL_POLL_OUT ? POLLOUT : 0)));
+		epoll_ctl(transfer->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+	else if (epoll_ctl(transfer->epoll_fd, EPOLL_CTL_MOD, fd, &event))
+		epoll_ctl(transfer->epoll_fd, EPOLL_CTL_ADD, fd, &event);
 	return 0;
 }
 
-static int on_timer(CURLM *multi, long ms, void *arg)
+static int on_curl_timer(CURLM *multi, long ms, void *arg)
 {
 	struct transfer *transfer = arg;
 
@@ -73,21 +48,29 @@ static int on_timer(CURLM *multi, long ms, void *arg)
 
 int transfer_open(struct transfer *transfer, struct sink_host *host)
 {
-	*transfer = (struct transfer){ .host = host, .multi = curl_multi_init() };
+	cleanup_fd int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+
+	*transfer = (struct transfer){ .host = host };
+	if (epoll_fd < 0)
+		return -errno;
+	transfer->multi = curl_multi_init();
 	if (!transfer->multi)
 		return -ENOMEM;
+	transfer->epoll_fd = TAKE_FD(epoll_fd);
 	curl_multi_setopt(transfer->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
 	curl_multi_setopt(transfer->multi, CURLMOPT_SOCKETDATA, transfer);
-	curl_multi_setopt(transfer->multi, CURLMOPT_TIMERFUNCTION, on_timer);
+	curl_multi_setopt(transfer->multi, CURLMOPT_TIMERFUNCTION, on_curl_timer);
 	curl_multi_setopt(transfer->multi, CURLMOPT_TIMERDATA, transfer);
-	return 0;
+	return host->ops->watch(host, transfer->epoll_fd, EPOLLIN);
 }
 
 void transfer_close(struct transfer *transfer)
 {
-	if (transfer->multi)
-		curl_multi_cleanup(transfer->multi);
-	transfer->multi = NULL;
+	if (!transfer->multi)
+		return;
+	curl_multi_cleanup(TAKE_PTR(transfer->multi));
+	transfer->host->ops->watch(transfer->host, transfer->epoll_fd, 0);
+	close_fd(&transfer->epoll_fd);
 }
 
 int transfer_rest(const struct transfer *transfer)
@@ -111,27 +94,21 @@ static void run_timer(struct transfer *transfer)
 /* True: there was something to do. */
 static bool run_sockets(struct transfer *transfer)
 {
-	struct pollfd ready[TRANSFER_SOCKETS_MAX];
-	unsigned int n = transfer->n_sockets;
-	int running;
+	struct epoll_event ready[EVENTS];
+	int n = epoll_wait(transfer->epoll_fd, ready, EVENTS, 0), running;
 
-	memcpy(ready, transfer->sockets, n * sizeof(ready[0]));
-	if (poll(ready, n, 0) <= 0)
-		return false;
-	for (unsigned int i = 0; i < n; i++) {
-		short events = ready[i].revents;
+	for (int i = 0; i < n; i++) {
+		uint32_t events = ready[i].events;
 
-		if (events && find_socket(transfer, ready[i].fd))
-			curl_multi_socket_action(
-				transfer->multi, ready[i].fd,
-				(events & POLLIN ? CURL_CSELECT_IN : 0) |
-					(events & POLLOUT ? CURL_CSELECT_OUT : 0) |
-					(events & (POLLERR | POLLHUP) ?
-						 CURL_CSELECT_ERR :
-						 0),
-				&running);
+		curl_multi_socket_action(
+			transfer->multi, ready[i].data.fd,
+			(events & EPOLLIN ? CURL_CSELECT_IN : 0) |
+				(events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
+				(events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR :
+								  0),
+			&running);
 	}
-	return true;
+	return n > 0;
 }
 
 /* What a server asks for is done within limits. */
@@ -243,14 +220,14 @@ static CURLcode set_target(CURL *easy, const struct http_options *options)
 	code = code ?: curl_easy_setopt(easy, CURLOPT_NOPROXY, "");
 	code = code ?: curl_easy_setopt(easy, CURLOPT_INTERFACE, options->source);
 	code = code ?: curl_easy_setopt(easy, CURLOPT_HTTPHEADER, options->headers);
-	code = code  ?:
-		       curl_easy_setopt(easy, CURLOPT_USERAGENT,
+	if (!code)
+		code = curl_easy_setopt(easy, CURLOPT_USERAGENT,
 					"netobs/" NETOBS_VERSION);
-	code = code  ?:
-		       curl_easy_setopt(easy, CURLOPT_USERPWD,
+	if (!code)
+		code = curl_easy_setopt(easy, CURLOPT_USERPWD,
 					options->credentials);
-	code = code  ?:
-		       curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
+	if (!code)
+		code = curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
 					(long)CURL_HTTP_VERSION_1_1);
 	return code ?: set_tls(easy, options);
 }
@@ -264,11 +241,11 @@ static CURLcode set_behaviour(struct request *request,
 	code = code ?: curl_easy_setopt(easy, CURLOPT_POST, 1L);
 	/* A name that is still being looked up is not waited for. */
 	code = code ?: curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
-	code = code  ?:
-		       curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
+	if (!code)
+		code = curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
 					(long)CONNECT_MS);
-	code = code  ?:
-		       curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS,
+	if (!code)
+		code = curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS,
 					(long)options->timeout_ms);
 	code = code ?: curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_answer);
 	code = code ?: curl_easy_setopt(easy, CURLOPT_WRITEDATA, request);

@@ -10,18 +10,12 @@
 #include "options.h"
 #include "sink/module.h"
 
-#include <poll.h>
-
-enum {
-	TRANSFER_SOCKETS_MAX = 64, /* that libcurl has at a time */
-	REQUEST_ANSWER_MAX = 256,  /* bytes of an answer that are kept */
-};
+enum { REQUEST_ANSWER_MAX = 256 }; /* bytes of an answer that are kept */
 
 struct transfer {
 	struct sink_host *host;
 	CURLM *multi;
-	struct pollfd sockets[TRANSFER_SOCKETS_MAX];
-	unsigned int n_sockets;
+	int epoll_fd;	  /* has libcurl's sockets */
 	int64_t timer_ms; /* when libcurl is to be called; 0: no need */
 };
 
@@ -43,7 +37,7 @@ struct request {
 	size_t answer_len;
 };
 
-/** @return 0 or -ENOMEM */
+/** @return 0, or as epoll_create1(2) */
 int transfer_open(struct transfer *transfer, struct sink_host *host);
 
 /** After all its requests. NULL members are fine. */

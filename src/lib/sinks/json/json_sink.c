@@ -132,8 +132,7 @@ static int json_reopen(void *arg)
 const struct sink_module sink_json = {
 	.version = NETOBS_VERSION,
 	.kind = "json",
-	.types = SINK_TYPE(FLOW) | SINK_TYPE(STATS) | SINK_TYPE(SESSION) |
-		 SINK_TYPE(ALERT),
+	.types = SINK_TYPES_ALL,
 	.open = json_open_sink,
 	.work = json_work,
 	.close = json_close_sink,

@@ -62,7 +62,7 @@ static int open_stdout(struct line_out *out)
 	return 0;
 }
 
-/* What was there may end in a line that was torn: it stays one of its own. */
+/* The file may end in a torn line: end that line, so that no record continues it. */
 static void end_last_line(struct line_out *out, off_t size)
 {
 	cleanup_fd int fd = open(out->path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
@@ -72,7 +72,7 @@ static void end_last_line(struct line_out *out, off_t size)
 		out->is_midway = write(out->fd, "\n", 1) != 1;
 }
 
-static int open_file(struct line_out *out, int flags)
+static int open_out_file(struct line_out *out, int flags)
 {
 	struct stat info;
 
@@ -93,7 +93,7 @@ static int open_file(struct line_out *out, int flags)
 }
 
 /* A named pipe is opened when it has a reader. */
-static int open_path(struct line_out *out, bool truncates)
+static int open_out_path(struct line_out *out, bool truncates)
 {
 	struct stat info;
 
@@ -103,7 +103,7 @@ static int open_path(struct line_out *out, bool truncates)
 		return 0;
 	}
 	return io_make_parents(out->path) ?:
-		       open_file(out, truncates ? O_TRUNC : 0);
+		       open_out_file(out, truncates ? O_TRUNC : 0);
 }
 
 static int check_socket_path(const struct line_out *out)
@@ -130,7 +130,7 @@ static int open_kind(struct line_out *out, const char *target, bool truncates)
 	out->path = strdup(target);
 	if (!out->path)
 		return -ENOMEM;
-	return out->kind == LINE_OUT_FILE ? open_path(out, truncates) :
+	return out->kind == LINE_OUT_FILE ? open_out_path(out, truncates) :
 					    check_socket_path(out);
 }
 
@@ -227,8 +227,8 @@ static int open_rotated(struct line_out *out, const char *path,
 			   -ENOMEM;
 }
 
-static int open_output(struct line_out *out, const struct spec *spec,
-		       const struct line_options *options)
+static int open_line_output(struct line_out *out, const struct spec *spec,
+			    const struct line_options *options)
 {
 	if (options->rotates)
 		return open_rotated(out, spec->target, &options->rotation);
@@ -249,7 +249,7 @@ int line_out_open(struct line_out *out, struct spec *spec, struct sink_host *hos
 	};
 	/* A trial, which ends in spec_finish(), sees whether there is the compressor. */
 	err = packer_open(&out->packer, &options.packer, host->log);
-	err = err ?: spec_finish(spec) ?: open_output(out, spec, &options);
+	err = err ?: spec_finish(spec) ?: open_line_output(out, spec, &options);
 	if (err)
 		line_out_close(out);
 	return err;
@@ -331,7 +331,7 @@ static enum peer_state prepare_file(struct line_out *out)
 	if (!is_lost(out))
 		return PEER_READY;
 	line_out_close_target(out);
-	err = open_file(out, 0);
+	err = open_out_file(out, 0);
 	if (!err) {
 		line_out_watch(out);
 		return PEER_NEW;

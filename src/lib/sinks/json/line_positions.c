@@ -19,7 +19,8 @@ void line_positions_clear(struct line_positions *positions)
 	positions->end = 0;
 }
 
-static struct line_position *at(const struct line_positions *positions, size_t n)
+static struct line_position *find_position(const struct line_positions *positions,
+					   size_t n)
 {
 	return &positions->ring[(positions->first + n) % positions->size];
 }
@@ -32,7 +33,7 @@ static int grow_positions(struct line_positions *positions)
 	if (!ring)
 		return -ENOMEM;
 	for (size_t i = 0; i < positions->n; i++)
-		ring[i] = *at(positions, i);
+		ring[i] = *find_position(positions, i);
 	free(positions->ring);
 	positions->ring = ring;
 	positions->size = size;
@@ -49,7 +50,7 @@ int line_positions_add(struct line_positions *positions, size_t len,
 	err = positions->n == positions->size ? grow_positions(positions) : 0;
 	if (err)
 		return err;
-	*at(positions, positions->n++) =
+	*find_position(positions, positions->n++) =
 		(struct line_position){ positions->end, position };
 	return 0;
 }
@@ -59,8 +60,8 @@ bool line_positions_take(struct line_positions *positions, uint64_t bytes,
 {
 	bool is_any = false;
 
-	while (positions->n && at(positions, 0)->end <= bytes) {
-		*ret_position = at(positions, 0)->position;
+	while (positions->n && find_position(positions, 0)->end <= bytes) {
+		*ret_position = find_position(positions, 0)->position;
 		positions->first = (positions->first + 1) % positions->size;
 		positions->n--;
 		is_any = true;

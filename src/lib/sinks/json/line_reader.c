@@ -20,7 +20,7 @@ bool line_reader_is_used(const struct line_out *out)
 	return out->kind == LINE_OUT_SOCKET || out->kind == LINE_OUT_FIFO;
 }
 
-static void acknowledge(struct line_out *out, uint64_t taken)
+static void acknowledge_lines(struct line_out *out, uint64_t taken)
 {
 	struct position end;
 
@@ -69,9 +69,9 @@ void line_reader_lose(struct line_out *out, int err)
 	bool is_gone = line_reader_has_hung_up(out);
 
 	if (out->kind == LINE_OUT_FIFO)
-		acknowledge(out, out->sent - count_unread(out));
+		acknowledge_lines(out, out->sent - count_unread(out));
 	else if (is_gone && !was_reset(out, err))
-		acknowledge(out, out->sent);
+		acknowledge_lines(out, out->sent);
 	line_out_close_target(out);
 	line_out_note(out, err);
 }
@@ -87,7 +87,7 @@ static void look_at_reader(struct line_out *out)
 	if (line_reader_has_hung_up(out))
 		line_reader_lose(out, -EPIPE);
 	else
-		acknowledge(out, out->sent - unread);
+		acknowledge_lines(out, out->sent - unread);
 }
 
 static int connect_socket(struct line_out *out)

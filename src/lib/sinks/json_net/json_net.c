@@ -147,8 +147,7 @@ __attribute__((visibility("default")))
 const struct sink_module netobs_sink_module = {
 	.version = NETOBS_VERSION,
 	.kind = "json",
-	.types = SINK_TYPE(FLOW) | SINK_TYPE(STATS) | SINK_TYPE(SESSION) |
-		 SINK_TYPE(ALERT),
+	.types = SINK_TYPES_ALL,
 	.open = json_net_open,
 	.work = json_net_work,
 	.close = json_net_close,

@@ -381,7 +381,7 @@ __attribute__((visibility("default")))
 const struct sink_module netobs_sink_module = {
 	.version = NETOBS_VERSION,
 	.kind = "kafka",
-	.types = SINK_TYPE(FLOW) | SINK_TYPE(STATS) /* JSON */ | PBNETOBS_TYPES,
+	.types = SINK_TYPES_ALL, /* in JSON */
 	.open = kafka_open,
 	.work = kafka_work,
 	.close = kafka_close,

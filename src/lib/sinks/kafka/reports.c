@@ -295,7 +295,7 @@ static void take_report(struct kafka *kafka, const rd_kafka_message_t *message)
 	kafka->delivered_bytes += message->len;
 }
 
-static void take_error(struct kafka *kafka, rd_kafka_event_t *event)
+static void take_kafka_error(struct kafka *kafka, rd_kafka_event_t *event)
 {
 	const char *text = rd_kafka_event_error_string(event);
 
@@ -316,7 +316,7 @@ static void take_log(struct kafka *kafka, rd_kafka_event_t *event)
 		log_debug(kafka->host->log, "kafka: %s: %s", facility, text);
 }
 
-static void take_event(struct kafka *kafka, rd_kafka_event_t *event)
+static void take_kafka_event(struct kafka *kafka, rd_kafka_event_t *event)
 {
 	const rd_kafka_message_t *message;
 
@@ -326,7 +326,7 @@ static void take_event(struct kafka *kafka, rd_kafka_event_t *event)
 			take_report(kafka, message);
 		break;
 	case RD_KAFKA_EVENT_ERROR:
-		take_error(kafka, event);
+		take_kafka_error(kafka, event);
 		break;
 	case RD_KAFKA_EVENT_LOG:
 		take_log(kafka, event);
@@ -335,8 +335,8 @@ static void take_event(struct kafka *kafka, rd_kafka_event_t *event)
 	rd_kafka_event_destroy(event);
 }
 
-static bool take_all(struct kafka *kafka, const struct producer *producer,
-		     int64_t end_ms)
+static bool take_reports(struct kafka *kafka, const struct producer *producer,
+			 int64_t end_ms)
 {
 	rd_kafka_event_t *event;
 
@@ -346,13 +346,13 @@ static bool take_all(struct kafka *kafka, const struct producer *producer,
 		event = rd_kafka_queue_poll(producer->queue, 0);
 		if (!event)
 			break;
-		take_event(kafka, event);
+		take_kafka_event(kafka, event);
 	}
 	return true;
 }
 
 bool reports_take(struct kafka *kafka, int64_t end_ms)
 {
-	return take_all(kafka, &kafka->producer, end_ms) &&
-	       take_all(kafka, &kafka->single, end_ms);
+	return take_reports(kafka, &kafka->producer, end_ms) &&
+	       take_reports(kafka, &kafka->single, end_ms);
 }

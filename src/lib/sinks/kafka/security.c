@@ -34,7 +34,7 @@ static void read_file_option(struct spec *spec, rd_kafka_conf_t *conf,
 		settings_set(spec, conf, property, path);
 }
 
-static bool read_tls(struct spec *spec, rd_kafka_conf_t *conf)
+static bool read_kafka_tls(struct spec *spec, rd_kafka_conf_t *conf)
 {
 	static const char *const choices[] = { "no", "yes", "unverified", NULL };
 	int tls = spec_choice(spec, "tls", choices, TLS_NO);
@@ -127,7 +127,7 @@ void security_read(struct spec *spec, rd_kafka_conf_t *conf)
 		{ "plaintext", "ssl" },
 		{ "sasl_plaintext", "sasl_ssl" },
 	};
-	bool tls = read_tls(spec, conf);
+	bool tls = read_kafka_tls(spec, conf);
 	bool sasl = read_sasl(spec, conf, tls);
 
 	settings_set(spec, conf, "security.protocol", protocols[sasl][tls]);

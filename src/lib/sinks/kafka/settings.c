@@ -93,11 +93,14 @@ static void read_target(struct settings *settings, struct spec *spec)
 static void read_protobuf(struct message_format *format, struct spec *spec,
 			  uint32_t types)
 {
+	const uint32_t others = types & ~(SINK_TYPE(FLOW) | PBNETOBS_TYPES);
+
 	pbflow_read_options(spec, &format->pbflow);
-	if (types & SINK_TYPE(STATS))
-		spec_refuse(
-			spec,
-			"option records: protobuf cannot represent stats; encoding=json does");
+	if (others)
+		spec_refuse(spec,
+			    "option records: protobuf cannot represent %s; encoding=json does",
+			    netobs_record_type_name(
+				    (unsigned int)__builtin_ctz(others)));
 	if (types & SINK_TYPE(FLOW) && types & PBNETOBS_TYPES)
 		spec_refuse(
 			spec,

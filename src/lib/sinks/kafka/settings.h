@@ -41,7 +41,7 @@ int settings_read(struct settings *settings, struct spec *spec,
 void settings_set(struct spec *spec, rd_kafka_conf_t *conf, const char *name,
 		  const char *value);
 
-/* TLS and SASL, by the names that our options have. What is wrong is refused. */
+/* Read the options of TLS and SASL. An invalid one is refused. */
 void security_read(struct spec *spec, rd_kafka_conf_t *conf);
 
 void settings_free(struct settings *settings);

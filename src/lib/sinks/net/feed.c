@@ -96,8 +96,8 @@ static void take_confirmed(struct feed *feed)
 /* ---- Sessions ----------------------------------------------------------------- */
 
 /*
- * The connection is gone. What was confirmed at the end is not looked at: it may have
- * come to a collector that was about to end.
+ * The connection is gone. Confirmations of its end do not count: the data may have reached a
+ * collector that was about to exit.
  */
 static void note_broken(struct feed *feed)
 {
@@ -128,7 +128,7 @@ static enum peer_state start_over(struct feed *feed)
 
 /* ---- Use ---------------------------------------------------------------------- */
 
-static void write_unsent(struct feed *feed)
+static void write_feed_unsent(struct feed *feed)
 {
 	while (feed->n_unsent) {
 		ssize_t n = stream_write(&feed->stream, feed->unsent,
@@ -142,7 +142,7 @@ static void write_unsent(struct feed *feed)
 	}
 }
 
-/* A collector says nothing; but its end is seen here. One that says much has to wait. */
+/* Collectors send nothing, but the end of a connection is seen here. Read a little of other data. */
 static void read_some(struct feed *feed)
 {
 	char ignored[4096];
@@ -187,13 +187,13 @@ static void proceed_session(struct feed *feed)
 		return;
 	}
 	read_some(feed);
-	write_unsent(feed);
+	write_feed_unsent(feed);
 	if (feed->stream.phase == STREAM_READY)
 		take_confirmed(feed);
 }
 
 /* All is delivered, and nothing new has come: no connection is needed. */
-static bool is_over(const struct feed *feed)
+static bool is_feed_over(const struct feed *feed)
 {
 	return feed->has_ended && feed->host->is_ending;
 }
@@ -202,7 +202,7 @@ enum peer_state feed_prepare(struct feed *feed)
 {
 	enum peer_state state;
 
-	if (is_over(feed))
+	if (is_feed_over(feed))
 		return PEER_AWAY;
 	state = stream_prepare(&feed->stream);
 	if (state == PEER_READY)
@@ -227,7 +227,7 @@ void feed_send(struct feed *feed, const void *bytes, size_t len)
 	assert(!feed->n_unsent && feed->written + len == feed->marked);
 	feed->unsent = bytes;
 	feed->n_unsent = len;
-	write_unsent(feed);
+	write_feed_unsent(feed);
 }
 
 void feed_finish(struct feed *feed)
@@ -244,7 +244,7 @@ int feed_rest(struct feed *feed)
 {
 	int ms;
 
-	if (is_over(feed))
+	if (is_feed_over(feed))
 		return -1;
 	ms = stream_rest(&feed->stream);
 	if (!feed->is_up || !feed->transit.n)

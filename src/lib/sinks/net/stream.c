@@ -71,11 +71,11 @@ void stream_close(struct stream *stream)
 /* ---- Failures ------------------------------------------------------------------ */
 
 /* An attempt that took its time was a delay as well. */
-static void wait_to_retry(struct stream *stream)
+static void wait_to_reconnect(struct stream *stream)
 {
 	backoff_wait(&stream->backoff,
 		     stream->is_good ? now_ms() : stream->began_ms);
-	/* One that takes connections and then is of no use comes last. */
+	/* An address that accepts connections, but no data, comes last. */
 	if (stream->phase == STREAM_READY && !stream->is_good)
 		stream->first++;
 	stream_release_socket(stream);
@@ -101,14 +101,14 @@ void stream_fail(struct stream *stream, const char *format, ...)
 	vsnprintf(stream->reason, sizeof(stream->reason), format, args);
 	va_end(args);
 	log_failure(stream, "lost the connection to");
-	wait_to_retry(stream);
+	wait_to_reconnect(stream);
 }
 
 void stream_restart(struct stream *stream)
 {
 	bool was_good = stream->is_good;
 
-	wait_to_retry(stream);
+	wait_to_reconnect(stream);
 	if (!was_good)
 		return;
 	backoff_reset(&stream->backoff);
@@ -126,7 +126,7 @@ void stream_is_good(struct stream *stream)
 void stream_fail_attempt(struct stream *stream)
 {
 	log_failure(stream, "cannot connect to");
-	wait_to_retry(stream);
+	wait_to_reconnect(stream);
 }
 
 /* ---- Use ----------------------------------------------------------------------- */

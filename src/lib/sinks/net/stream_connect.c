@@ -124,7 +124,7 @@ static bool is_late(struct stream *stream)
 	return true;
 }
 
-/* What was begun with an address failed. */
+/* The attempt with the present address failed. */
 static bool try_next(struct stream *stream)
 {
 	connect_next(stream);

@@ -123,7 +123,7 @@ uint64_t stream_largest_buffer(const struct stream *stream)
 	return peer.largest_buffer;
 }
 
-/* What comes is of no use any more, so TLS need not understand it. */
+/* Data that arrives is dropped, so TLS need not decrypt it. */
 int stream_end(struct stream *stream)
 {
 	ssize_t n = 1;

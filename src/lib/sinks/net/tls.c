@@ -85,7 +85,7 @@ static bool misses_certificate(const struct tls *tls, unsigned long error)
 	       reason == SSL_R_UNEXPECTED_EOF_WHILE_READING;
 }
 
-static void say(struct tls *tls, unsigned long error)
+static void say_error(struct tls *tls, unsigned long error)
 {
 	int reason = ERR_GET_REASON(error);
 	const char *text = ERR_reason_error_string(error) ?: "TLS failed";
@@ -116,7 +116,7 @@ static int error_code(const struct tls *tls)
 }
 
 /* -EAGAIN, 0: the other side has closed it, or what failed. */
-static int take_error(struct tls *tls, int result)
+static int take_tls_error(struct tls *tls, int result)
 {
 	int error = SSL_get_error(tls->ssl, result);
 
@@ -125,11 +125,11 @@ static int take_error(struct tls *tls, int result)
 		return -EAGAIN;
 	}
 	if (error == SSL_ERROR_ZERO_RETURN) {
-		say(tls, 0);
+		say_error(tls, 0);
 		return 0;
 	}
 	tls->is_broken = true;
-	say(tls, ERR_peek_error());
+	say_error(tls, ERR_peek_error());
 	ERR_clear_error();
 	return error_code(tls);
 }
@@ -144,7 +144,7 @@ static void prepare_call(struct tls *tls)
 /* ---- A connection ---------------------------------------------------------------- */
 
 /* Notes which certificate it is that is wrong. */
-static int verify(int is_fine, X509_STORE_CTX *store)
+static int verify_peer(int is_fine, X509_STORE_CTX *store)
 {
 	SSL *ssl = X509_STORE_CTX_get_ex_data(
 		store, SSL_get_ex_data_X509_STORE_CTX_idx());
@@ -185,11 +185,11 @@ static bool set_role(SSL *ssl, const struct tls_context *context)
 	const int required = SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
 
 	if (context->is_server) {
-		SSL_set_verify(ssl, required, verify);
+		SSL_set_verify(ssl, required, verify_peer);
 		SSL_set_accept_state(ssl);
 		return true;
 	}
-	SSL_set_verify(ssl, SSL_VERIFY_PEER, verify);
+	SSL_set_verify(ssl, SSL_VERIFY_PEER, verify_peer);
 	SSL_set_connect_state(ssl);
 	return set_name(ssl, context);
 }
@@ -223,7 +223,7 @@ int tls_handshake(struct tls *tls, const struct tls_context *context)
 	result = SSL_do_handshake(tls->ssl);
 	if (result == 1)
 		return 0;
-	err = take_error(tls, result);
+	err = take_tls_error(tls, result);
 	if (err == -EAGAIN)
 		return err;
 	if (SSL_get_verify_result(tls->ssl) != X509_V_OK)
@@ -240,7 +240,7 @@ ssize_t tls_read(struct tls *tls, void *to, size_t len)
 	prepare_call(tls);
 	result = SSL_read(tls->ssl, to, (int)min_u64(len, INT_MAX));
 	if (result <= 0)
-		return take_error(tls, result);
+		return take_tls_error(tls, result);
 	tls->has_read = true;
 	return result;
 }
@@ -255,7 +255,7 @@ ssize_t tls_write(struct tls *tls, const void *from, size_t len)
 	result = SSL_write(tls->ssl, from, (int)min_u64(len, INT_MAX));
 	if (result > 0)
 		return result;
-	err = take_error(tls, result);
+	err = take_tls_error(tls, result);
 	return err ?: -EPIPE;
 }
 
@@ -274,7 +274,7 @@ void tls_break(struct tls *tls, int error)
 {
 	tls->is_broken = true;
 	tls->error = error;
-	say(tls, 0);
+	say_error(tls, 0);
 }
 
 void tls_stop(struct tls *tls)

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-static int take_result(BIO *bio, struct tls *tls, ssize_t n, int retry)
+static int take_io_result(BIO *bio, struct tls *tls, ssize_t n, int retry)
 {
 	if (n >= 0)
 		return (int)n;
@@ -28,7 +28,7 @@ static int write_bytes(BIO *bio, const char *from, int len)
 	do {
 		n = send(tls->fd, from, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL);
 	} while (n < 0 && errno == EINTR);
-	return take_result(bio, tls, n, BIO_FLAGS_WRITE);
+	return take_io_result(bio, tls, n, BIO_FLAGS_WRITE);
 }
 
 static int read_bytes(BIO *bio, char *to, int len)
@@ -40,11 +40,11 @@ static int read_bytes(BIO *bio, char *to, int len)
 	do {
 		n = recv(tls->fd, to, (size_t)len, MSG_DONTWAIT);
 	} while (n < 0 && errno == EINTR);
-	return take_result(bio, tls, n, BIO_FLAGS_READ);
+	return take_io_result(bio, tls, n, BIO_FLAGS_READ);
 }
 
 /* Nothing is kept back, so there is nothing to flush. */
-static long control(BIO *bio, int command, long number, void *pointer)
+static long control_bio(BIO *bio, int command, long number, void *pointer)
 {
 	(void)bio;
 	(void)number;
@@ -60,7 +60,7 @@ BIO_METHOD *tls_bio_method(void)
 		return NULL;
 	BIO_meth_set_write(method, write_bytes);
 	BIO_meth_set_read(method, read_bytes);
-	BIO_meth_set_ctrl(method, control);
+	BIO_meth_set_ctrl(method, control_bio);
 	return method;
 }
 

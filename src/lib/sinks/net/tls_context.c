@@ -43,7 +43,7 @@ bool tls_has_options(struct spec *spec)
 /* ---- Files --------------------------------------------------------------------- */
 
 __attribute__((format(printf, 2, 3))) static bool
-refuse(const struct tls_context *context, const char *format, ...)
+refuse_context(const struct tls_context *context, const char *format, ...)
 {
 	va_list args;
 
@@ -61,8 +61,9 @@ static bool refuse_file(const struct tls_context *context, const char *option,
 	const char *reason = ERR_reason_error_string(ERR_peek_error());
 
 	if (!reason)
-		return refuse(context, "%s: %s: %s", option, path, what);
-	return refuse(context, "%s: %s: %s (%s)", option, path, what, reason);
+		return refuse_context(context, "%s: %s: %s", option, path, what);
+	return refuse_context(context, "%s: %s: %s (%s)", option, path, what,
+			      reason);
 }
 
 /* What OpenSSL says of a file that is not there is not for people. */
@@ -80,7 +81,8 @@ static bool is_readable(const struct tls_context *context, const char *option,
 	if (fd >= 0)
 		close(fd);
 	if (err)
-		refuse(context, "%s: %s: %s", option, path, strerror(err));
+		refuse_context(context, "%s: %s: %s", option, path,
+			       strerror(err));
 	return !err;
 }
 
@@ -102,8 +104,8 @@ static bool load_ca(const struct tls_context *context, SSL_CTX *ctx)
 
 	if (!path)
 		return SSL_CTX_set_default_verify_paths(ctx) ||
-		       refuse(context,
-			      "the system's certificates cannot be read");
+		       refuse_context(context,
+				      "the system's certificates cannot be read");
 	return is_readable(context, context->names->ca, path) &&
 	       (SSL_CTX_load_verify_file(ctx, path) ||
 		refuse_file(context, context->names->ca, path,
@@ -122,15 +124,17 @@ static bool load_key(const struct tls_context *context, SSL_CTX *ctx)
 	SSL_CTX_set_default_passwd_cb_userdata(ctx, NULL);
 	SSL_CTX_set_default_passwd_cb(ctx, NULL);
 	if (was_asked)
-		return refuse(context,
-			      "%s: %s: keys with a passphrase are not supported",
-			      option, key);
+		return refuse_context(
+			context,
+			"%s: %s: keys with a passphrase are not supported",
+			option, key);
 	if (is_loaded && SSL_CTX_check_private_key(ctx))
 		return true;
 	if (is_loaded ||
 	    ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH)
-		return refuse(context, "%s: %s is not for the certificate in %s",
-			      option, key, context->cert);
+		return refuse_context(context,
+				      "%s: %s is not for the certificate in %s",
+				      option, key, context->cert);
 	return refuse_file(context, option, key, "there is no private key in it");
 }
 
@@ -163,7 +167,8 @@ static bool set_alpn(SSL_CTX *ctx, const char *alpn)
 }
 
 /*
- * Each connection shows a certificate: a ticket would do instead of one that has expired.
+ * Each connection has to show a certificate. With tickets, a client could go on when its
+ * certificate has expired.
  * The names of the authorities help a client to choose.
  */
 static void require_clients(const struct tls_context *context, SSL_CTX *ctx)
@@ -188,12 +193,12 @@ static bool set_up(const struct tls_context *context, SSL_CTX *ctx)
 }
 
 /* In the place of what is there, unless it fails. */
-static bool load(const struct tls_context *context)
+static bool load_files(const struct tls_context *context)
 {
 	SSL_CTX *ctx;
 
 	ERR_clear_error();
-	refuse(context, "TLS is not available");
+	refuse_context(context, "TLS is not available");
 	ctx = SSL_CTX_new(context->is_server ? TLS_server_method() :
 					       TLS_client_method());
 	if (!ctx || !set_up(context, ctx)) {
@@ -209,7 +214,7 @@ static bool load(const struct tls_context *context)
 }
 
 /* Another number when one of the files is another one, or has changed. */
-static uint64_t stamp(const struct tls_context *context)
+static uint64_t stamp_files(const struct tls_context *context)
 {
 	const char *paths[] = { context->ca, context->cert, context->key };
 	uint64_t sum = 0;
@@ -229,12 +234,12 @@ static uint64_t stamp(const struct tls_context *context)
 
 int tls_context_refresh(const struct tls_context *context)
 {
-	uint64_t now = stamp(context);
+	uint64_t now = stamp_files(context);
 
 	if (context->files->ctx && now == context->files->stamp)
 		return 0;
 	context->files->stamp = now;
-	return load(context) ? 0 : -EINVAL;
+	return load_files(context) ? 0 : -EINVAL;
 }
 
 /* ---- Opening ------------------------------------------------------------------- */
@@ -242,8 +247,8 @@ int tls_context_refresh(const struct tls_context *context)
 static bool set_name(struct tls_context *context, const char *name)
 {
 	if (!*name || strlen(name) >= sizeof(context->name))
-		return refuse(context, "option server_name: '%s' is not a name",
-			      name);
+		return refuse_context(
+			context, "option server_name: '%s' is not a name", name);
 	strcpy(context->name, name);
 	context->is_address = address_is_numeric(name, NULL);
 	if (context->is_address) /* certificates have no interfaces */
@@ -251,7 +256,7 @@ static bool set_name(struct tls_context *context, const char *name)
 	return true;
 }
 
-static char *copy(const char *text)
+static char *copy_text(const char *text)
 {
 	return text ? strdup(text) : NULL;
 }
@@ -259,16 +264,16 @@ static char *copy(const char *text)
 static bool read_options(struct tls_context *context, struct spec *spec,
 			 const char *host)
 {
-	context->ca = copy(spec_string(spec, "ca", NULL));
-	context->cert = copy(spec_string(spec, "cert", NULL));
-	context->key = copy(spec_string(spec, "key_file", NULL));
+	context->ca = copy_text(spec_string(spec, "ca", NULL));
+	context->cert = copy_text(spec_string(spec, "cert", NULL));
+	context->key = copy_text(spec_string(spec, "key_file", NULL));
 	if (!context->cert != !context->key)
-		return refuse(context,
-			      "options cert and key_file need each other");
+		return refuse_context(
+			context, "options cert and key_file need each other");
 	return set_name(context, spec_string(spec, "server_name", host));
 }
 
-static int init(struct tls_context *context)
+static int init_context(struct tls_context *context)
 {
 	context->method = tls_bio_method();
 	context->files = calloc(1, sizeof(*context->files));
@@ -284,7 +289,7 @@ int tls_context_open(struct tls_context *context, struct spec *spec,
 	int err;
 
 	*context = (struct tls_context){ .names = &client_names, .alpn = alpn };
-	err = init(context);
+	err = init_context(context);
 	if (err)
 		return err;
 	if (read_options(context, spec, host) && !tls_context_refresh(context))
@@ -301,12 +306,12 @@ int tls_context_listen(struct tls_context *context, const char *ca,
 
 	*context = (struct tls_context){ .names = &server_names,
 					 .is_server = true };
-	err = init(context);
+	err = init_context(context);
 	if (err)
 		return err;
-	context->ca = copy(ca);
-	context->cert = copy(cert);
-	context->key = copy(key);
+	context->ca = copy_text(ca);
+	context->cert = copy_text(cert);
+	context->key = copy_text(key);
 	return context->ca && context->cert && context->key ?
 		       tls_context_refresh(context) :
 		       -ENOMEM;

@@ -5,12 +5,12 @@
 
 enum { FIRST_STEP = 2048 };
 
-static struct transit_message *get(struct transit *transit, unsigned int i)
+static struct transit_message *get_message(struct transit *transit, unsigned int i)
 {
 	return &transit->ring[(transit->first + i) % TRANSIT_MAX];
 }
 
-static void deliver(struct transit *transit, struct position end)
+static void deliver_messages(struct transit *transit, struct position end)
 {
 	if (position_is_before(transit->delivered, end))
 		transit->delivered = end;
@@ -34,14 +34,14 @@ static bool may_merge(const struct transit *transit, unsigned int i,
 }
 
 /* What is not longer than a step becomes one message, if it is in one state. */
-static void merge(struct transit *transit)
+static void merge_messages(struct transit *transit)
 {
 	unsigned int n = 0, n_confirmed = 0, n_taken = 0;
 
 	for (unsigned int i = 0; i < transit->n; i++) {
-		struct transit_message message = *get(transit, i), *next;
+		struct transit_message message = *get_message(transit, i), *next;
 
-		next = i + 1 < transit->n ? get(transit, i + 1) : NULL;
+		next = i + 1 < transit->n ? get_message(transit, i + 1) : NULL;
 		if (next && may_merge(transit, i, message.from, next->at)) {
 			next->from = message.from;
 			next->count = position_add(next->count, message.count);
@@ -49,7 +49,7 @@ static void merge(struct transit *transit)
 		}
 		n_confirmed += i < transit->n_confirmed;
 		n_taken += i < transit->n_taken;
-		*get(transit, n++) = message;
+		*get_message(transit, n++) = message;
 	}
 	transit->n = n;
 	transit->n_confirmed = n_confirmed;
@@ -57,11 +57,11 @@ static void merge(struct transit *transit)
 }
 
 /* As few places are known as must be, at about equal distances. */
-static void make_room(struct transit *transit)
+static void make_transit_room(struct transit *transit)
 {
 	do {
 		transit->step = transit->step ? 2 * transit->step : FIRST_STEP;
-		merge(transit);
+		merge_messages(transit);
 	} while (transit->n > TRANSIT_MAX / 2 + 2);
 }
 
@@ -69,8 +69,8 @@ void transit_add(struct transit *transit, uint64_t at, struct position count,
 		 struct position end)
 {
 	if (transit->n == TRANSIT_MAX)
-		make_room(transit);
-	*get(transit, transit->n++) = (struct transit_message){
+		make_transit_room(transit);
+	*get_message(transit, transit->n++) = (struct transit_message){
 		.from = transit->sent, .at = at, .count = count, .end = end
 	};
 	transit->sent = at;
@@ -79,7 +79,8 @@ void transit_add(struct transit *transit, uint64_t at, struct position count,
 void transit_confirm(struct transit *transit, uint64_t bytes, int64_t now_ms)
 {
 	for (; transit->n_confirmed < transit->n; transit->n_confirmed++) {
-		struct transit_message *next = get(transit, transit->n_confirmed);
+		struct transit_message *next =
+			get_message(transit, transit->n_confirmed);
 
 		if (next->at > bytes)
 			break;
@@ -90,8 +91,8 @@ void transit_confirm(struct transit *transit, uint64_t bytes, int64_t now_ms)
 static void drop_first(struct transit *transit)
 {
 	if (transit->n_taken) {
-		transit->unsure =
-			position_sub(transit->unsure, get(transit, 0)->count);
+		transit->unsure = position_sub(transit->unsure,
+					       get_message(transit, 0)->count);
 		transit->n_taken--;
 	}
 	transit->first = (transit->first + 1) % TRANSIT_MAX;
@@ -103,27 +104,28 @@ bool transit_read(struct transit *transit, uint64_t bytes)
 {
 	bool has_more = false;
 
-	while (transit->n_confirmed && get(transit, 0)->at <= bytes) {
-		deliver(transit, get(transit, 0)->end);
+	while (transit->n_confirmed && get_message(transit, 0)->at <= bytes) {
+		deliver_messages(transit, get_message(transit, 0)->end);
 		drop_first(transit);
 		has_more = true;
 	}
 	return has_more;
 }
 
-static void take_next(struct transit *transit)
+static void take_next_message(struct transit *transit)
 {
-	const struct transit_message *next = get(transit, transit->n_taken++);
+	const struct transit_message *next =
+		get_message(transit, transit->n_taken++);
 
 	transit->unsure = position_add(transit->unsure, next->count);
-	deliver(transit, next->end);
+	deliver_messages(transit, next->end);
 }
 
 void transit_take(struct transit *transit, int64_t until_ms)
 {
 	while (transit->n_taken < transit->n_confirmed &&
-	       get(transit, transit->n_taken)->confirmed_ms <= until_ms)
-		take_next(transit);
+	       get_message(transit, transit->n_taken)->confirmed_ms <= until_ms)
+		take_next_message(transit);
 }
 
 void transit_take_half(struct transit *transit)
@@ -131,5 +133,5 @@ void transit_take_half(struct transit *transit)
 	unsigned int left = (transit->n_confirmed - transit->n_taken) / 2;
 
 	while (transit->n_confirmed - transit->n_taken > left)
-		take_next(transit);
+		take_next_message(transit);
 }

@@ -472,6 +472,29 @@ static void directory_may_go_and_come(void **state)
 	free(text);
 }
 
+/* What cannot be removed is tried again; files that are complete are not. */
+static void complete_files_are_finished_once(void **state)
+{
+	struct lines_fixture *f = *state;
+	char path[PATH_MAX + 32], *text;
+	uint64_t first;
+
+	snprintf(path, sizeof(path), "%s-20200101T000000Z", f->path);
+	assert_int_equal(mkdir(path, 0700), 0);
+	open_rotated(f, "rotate.bytes=1M&rotate.keep=2&sync=100ms");
+	write_flows(f, 0, RECORDS);
+	assert_int_equal(netobs_sink_drain(f->sink, 10000), 0);
+	assert_int_equal(sink_stats_of(f).delivered.records, RECORDS);
+	assert_told_once(f, "Is a directory");
+	assert_int_equal(rmdir(path), 0);
+	close_sink(f);
+	assert_int_equal(count(f->dir, FINAL, NULL), 2);
+	text = read_all(f, "", "cat");
+	assert_int_equal(sscanf(text, "{\"TimeFlowStartMs\":%lu", &first), 1);
+	assert_int_equal(check_lines(text, first), RECORDS);
+	free(text);
+}
+
 /* ---- Wrong specs ----------------------------------------------------------------- */
 
 static void wrong_specs_are_refused(void **state)
@@ -511,6 +534,7 @@ int main(void)
 		lines_test(file_is_one_processs_own),
 		lines_test(full_disk_costs_nothing),
 		lines_test(directory_may_go_and_come),
+		lines_test(complete_files_are_finished_once),
 		lines_test(wrong_specs_are_refused),
 	};
 
