@@ -16,7 +16,7 @@ static const char *const timestamps[] = { "coarse", "precise", NULL };
 static const char *const cpu_choices[] = { "1", "all", NULL };
 
 static const char *const direction_names[] = {
-	[NETOBS_INGRESS] = "ingress", [NETOBS_EGRESS] = "egress", NULL
+	[INGRESS] = "ingress", [EGRESS] = "egress", NULL
 };
 
 static const char *const benches[] = { "datapath", "drain", "fold", "export",
@@ -294,7 +294,7 @@ static void set_live_defaults(struct config *config)
 
 	config->design_mask = 1U << DESIGN_EMPTY | 1U << DESIGN_EMPTY2 |
 			      1U << DESIGN_PERCPU_HASH | 1U << DESIGN_NETOBS;
-	config->direction_mask = 1U << NETOBS_EGRESS;
+	config->direction_mask = 1U << EGRESS;
 	if (config->quick)
 		set_flows(config, quick, ARRAY_SIZE(quick));
 	else
@@ -312,7 +312,7 @@ static void set_defaults(struct config *config)
 	static const uint32_t fold[] = { 1000, 16384, 100000, 1000000 };
 
 	config->traffic_mask = 1U << TRAFFIC_UDP4;
-	config->direction_mask = 1U << NETOBS_INGRESS;
+	config->direction_mask = 1U << INGRESS;
 	/* All but those that are asked for by name or by an option. */
 	config->design_mask = ((1U << DESIGNS) - 1) & ~(1U << DESIGN_EMPTY2) &
 			      ~(1U << DESIGN_OVERFLOW) &

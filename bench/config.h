@@ -38,7 +38,7 @@ struct config {
 	struct filter *filter; /* NULL: none */
 	uint32_t design_mask;
 	uint32_t traffic_mask;	 /* of enum traffic */
-	uint32_t direction_mask; /* of enum netobs_direction */
+	uint32_t direction_mask; /* of enum direction */
 	uint32_t n_flow_counts;
 	uint32_t flow_counts[FLOW_COUNTS_MAX];
 };

@@ -360,7 +360,7 @@ int subject_fill(struct subject *subject)
 }
 
 int subject_open(struct subject *subject, const struct design *design,
-		 const struct runner *runner, enum netobs_direction direction)
+		 const struct runner *runner, enum direction direction)
 {
 	int err;
 

@@ -4,6 +4,7 @@
 #define NETOBS_BENCH_DESIGN_H
 
 #include "runner.h"
+#include "catalogue/direction.h"
 
 #include <stddef.h>
 
@@ -60,7 +61,7 @@ uint64_t design_memory(const struct design *design, uint32_t flows,
 struct subject {
 	const struct design *design;
 	const struct runner *runner;
-	enum netobs_direction direction;
+	enum direction direction;
 	int prog_fd;	  /* owned by what opened it */
 	struct load load; /* burst, pause, attend and user are the design's */
 	struct designs_bpf *skel;
@@ -69,7 +70,7 @@ struct subject {
 
 /* Open it for what the runner's spread is prepared for, and give it its size. */
 int subject_open(struct subject *subject, const struct design *design,
-		 const struct runner *runner, enum netobs_direction direction);
+		 const struct runner *runner, enum direction direction);
 
 /* A packet of each flow. */
 int subject_fill(struct subject *subject);

@@ -247,7 +247,7 @@ static int measure(struct bench *bench, struct drain_result *result)
 	err = engine_open(&bench->engine, bench->spread.flows, &defaults);
 	if (!err)
 		err = spread_aim(&bench->spread,
-				 bench->engine.programs.fds[NETOBS_INGRESS]);
+				 bench->engine.programs.fds[INGRESS]);
 	err = err ?: engine_adapt(&bench->engine, &bench->runner);
 	err = err ?: open_sink(bench);
 	err = err ?: measure_rounds(bench, result);

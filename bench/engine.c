@@ -54,7 +54,7 @@ static int make_host(struct host *host)
 	if (!netif)
 		return -ENOMEM;
 	memcpy(netif->name, "eth0", sizeof("eth0"));
-	netif->observed = 1 << NETOBS_INGRESS | 1 << NETOBS_EGRESS;
+	netif->observed = 1 << INGRESS | 1 << EGRESS;
 	host->netns[own].inode =
 		4026531840; /* the initial one, PROC_NET_INIT_INO */
 	return topology_update(host);

@@ -79,8 +79,7 @@ void results_sum_up(struct results *results)
 		cell->shared = cell->sharing == SHARING_SAME ? "same" :
 							       "disjoint";
 		cell->traffic_name = traffic_names[cell->traffic];
-		cell->way = cell->direction == NETOBS_EGRESS ? "egress" :
-							       "ingress";
+		cell->way = cell->direction == EGRESS ? "egress" : "ingress";
 	}
 	for (uint32_t i = 0; i < results->n_cells; i++) {
 		struct cell *cell = &results->cells[i];

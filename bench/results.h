@@ -11,7 +11,7 @@ struct cell {
 	int design;
 	uint32_t flows;
 	enum traffic traffic;
-	enum netobs_direction direction;
+	enum direction direction;
 	enum order order;
 	enum sharing sharing;
 	uint32_t n_cpus;

@@ -52,18 +52,21 @@ static void request_close(const struct wire_request *request, struct rtattr *att
 			(const char *)attr;
 }
 
+/* About a link that is up. */
 static struct wire_request request_new(uint16_t flags)
 {
 	return (struct wire_request){
 		.header = { .nlmsg_len = NLMSG_LENGTH(sizeof(struct ifinfomsg)),
 			    .nlmsg_type = RTM_NEWLINK,
 			    .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | flags },
+		.link = { .ifi_flags = IFF_UP, .ifi_change = IFF_UP },
 	};
 }
 
-static int request_send(const struct wire_request *request)
+/* On a socket of rtnl_open(), which it closes; or returns the error that is in its place. */
+static int request_send(const struct wire_request *request, int socket_fd)
 {
-	cleanup_fd int fd = rtnl_open(0);
+	cleanup_fd int fd = socket_fd;
 	struct {
 		struct nlmsghdr header;
 		struct nlmsgerr body;
@@ -78,7 +81,7 @@ static int request_send(const struct wire_request *request)
 	return answer.body.error;
 }
 
-/* A veth pair: one end here, the other in namespace @receiver. */
+/* A veth pair: one end here, the other in namespace @receiver, where it is not up yet. */
 static int make_pair(int receiver)
 {
 	struct wire_request request = request_new(NLM_F_CREATE | NLM_F_EXCL);
@@ -95,16 +98,15 @@ static int make_pair(int receiver)
 	request_close(&request, peer);
 	request_close(&request, data);
 	request_close(&request, info);
-	return request_send(&request);
+	return request_send(&request, rtnl_open(0));
 }
 
-static int set_up(const char *name)
+static int set_far_end_up(int receiver)
 {
 	struct wire_request request = request_new(0);
 
-	request.link.ifi_index = if_nametoindex(name);
-	request.link.ifi_flags = request.link.ifi_change = IFF_UP;
-	return request_send(&request);
+	request_add(&request, IFLA_IFNAME, FAR_END, sizeof(FAR_END));
+	return request_send(&request, rtnl_open_in(receiver, 0));
 }
 
 /* ---- Namespaces -------------------------------------------------------------- */
@@ -121,7 +123,7 @@ static void disable_ipv6(void)
 }
 
 /* Move this thread into a new namespace. */
-static int enter_new(void)
+static int enter_new_netns(void)
 {
 	if (unshare(CLONE_NEWNET))
 		return -errno;
@@ -129,34 +131,22 @@ static int enter_new(void)
 	return 0;
 }
 
-static int set_far_end_up(const struct wire *wire)
-{
-	int back, err = netns_enter(wire->receiver, &back);
-
-	if (err)
-		return err;
-	err = set_up(FAR_END);
-	netns_leave(back);
-	return err;
-}
-
-static int build(struct wire *wire)
+static int build_wire(struct wire *wire)
 {
 	int err;
 
 	wire->outside = netns_open_own();
 	if (wire->outside < 0)
 		return wire->outside;
-	err = enter_new();
+	err = enter_new_netns();
 	if (err)
 		return err;
 	wire->receiver = netns_open_own();
 	if (wire->receiver < 0)
 		return wire->receiver;
-	err = enter_new();
+	err = enter_new_netns();
 	err = err ?: make_pair(wire->receiver);
-	err = err ?: set_up(NEAR_END);
-	return err ?: set_far_end_up(wire);
+	return err ?: set_far_end_up(wire->receiver);
 }
 
 /* ---- Senders ----------------------------------------------------------------- */
@@ -267,7 +257,7 @@ int wire_open(struct wire *wire, const struct spread *spread)
 	*wire = (struct wire){
 		.spread = spread, .outside = -1, .receiver = -1, .link_fd = -1
 	};
-	err = build(wire);
+	err = build_wire(wire);
 	err = err ?: open_senders(wire);
 	if (err) {
 		fprintf(stderr, "netobsctl bench: cannot make a veth pair: %s\n",
@@ -292,13 +282,13 @@ static int link_far_end(const struct wire *wire, int prog_fd)
 
 	if (err)
 		return err;
-	link = tcx_link(prog_fd, if_nametoindex(FAR_END), NETOBS_INGRESS,
+	link = tcx_link(prog_fd, if_nametoindex(FAR_END), INGRESS,
 			NETOBS_ATTACH_FIRST);
 	netns_leave(back);
 	return link;
 }
 
-int wire_attach(struct wire *wire, enum netobs_direction direction, int prog_fd)
+int wire_attach(struct wire *wire, enum direction direction, int prog_fd)
 {
 	int err = 0;
 
@@ -307,7 +297,7 @@ int wire_attach(struct wire *wire, enum netobs_direction direction, int prog_fd)
 	if (wire->link_fd >= 0) {
 		err = bpf_link_update(wire->link_fd, prog_fd, NULL);
 	} else {
-		int link = direction == NETOBS_INGRESS ?
+		int link = direction == INGRESS ?
 				   link_far_end(wire, prog_fd) :
 				   tcx_link(prog_fd, if_nametoindex(NEAR_END),
 					    direction, NETOBS_ATTACH_FIRST);
@@ -335,7 +325,7 @@ uint64_t wire_sent(const struct wire *wire)
 	char line[512];
 
 	/* The queue between the ends is worked off meanwhile. */
-	if (wire->direction == NETOBS_INGRESS)
+	if (wire->direction == INGRESS)
 		usleep(1000 * SETTLE_MS);
 	file = fopen("/proc/thread-self/net/dev", "re");
 	if (!file)
@@ -347,7 +337,7 @@ uint64_t wire_sent(const struct wire *wire)
 			   &sent, &dropped) != 2)
 			continue;
 		/* What the other end refused has passed the sender's hook only. */
-		found = sent + (wire->direction == NETOBS_EGRESS ? dropped : 0);
+		found = sent + (wire->direction == EGRESS ? dropped : 0);
 	}
 	fclose(file);
 	return found;

@@ -9,7 +9,7 @@
 
 #include "spread.h"
 
-#include <netobs/flow.h>
+#include "catalogue/direction.h"
 
 struct wire_sender;
 
@@ -18,7 +18,7 @@ struct wire {
 	int outside;  /* the namespace that this thread came from */
 	int receiver; /* that of the other end */
 	int link_fd;  /* of the program; -1: none */
-	enum netobs_direction direction;
+	enum direction direction;
 	struct wire_sender *senders; /* by CPU, as many as the spread has */
 };
 
@@ -38,7 +38,7 @@ void wire_close(struct wire *wire);
  *
  * @return 0, or -errno, which is reported
  */
-int wire_attach(struct wire *wire, enum netobs_direction direction, int prog_fd);
+int wire_attach(struct wire *wire, enum direction direction, int prog_fd);
 void wire_detach(struct wire *wire);
 
 /**

@@ -89,7 +89,7 @@ static int attach_both(const char *interface, uint32_t ifindex,
 
 	if (!ifindex)
 		return -ENODEV;
-	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++)
+	for (int d = INGRESS; d <= EGRESS; d++)
 		programs.fds[d] = bpf_program__fd(program);
 	return attach(&options, ifindex, interface, &programs, attachment);
 }

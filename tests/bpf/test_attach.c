@@ -464,7 +464,7 @@ static void programs_before_ours_are_counted(void **state)
 	assert_true(program >= 0);
 	if (!lab_has_tcx()) /* COMPAT(<6.6): then there is none that could be */
 		return assert_shadowed(f, &opts, 0);
-	link = tcx_link(program, LO, NETOBS_EGRESS, NETOBS_ATTACH_FIRST);
+	link = tcx_link(program, LO, EGRESS, NETOBS_ATTACH_FIRST);
 	assert_true(link >= 0);
 	opts.attach_order = NETOBS_ATTACH_FIRST;
 	assert_shadowed(f, &opts, 0);

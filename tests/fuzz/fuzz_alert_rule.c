@@ -25,7 +25,7 @@ static void check_spec(const char *text, const struct alert_spec *spec)
 	check(spec->metric < ALERT_METRICS);
 	check(spec->needed >= 1 && spec->needed <= spec->among);
 	check(spec->among <= ALERT_SAMPLES_MAX);
-	check(spec->hold_ns <= HOLD_MAX_S * NSEC_PER_SEC);
+	check(spec->hold_ns <= ALERT_HOLD_MAX_S * NSEC_PER_SEC);
 	check(!spec->limit || rule.period_ns);
 	check(rule.burst_ns < (uint64_t)3600 * NSEC_PER_SEC);
 	check(!spec->hold_ns || rule.hold);

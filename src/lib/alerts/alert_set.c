@@ -58,8 +58,8 @@ static int add_expression(struct alert_set *set, struct alert_entry *entry,
 }
 
 /* @ret_why: of ALERT_ERROR_MAX */
-static int add_entry(struct alert_set *set, const struct alert_source *rule,
-		     char *ret_why)
+static int add_alert_entry(struct alert_set *set,
+			   const struct alert_source *rule, char *ret_why)
 {
 	struct alert_entry *entry = &set->entries[set->n];
 	char error[FILTER_ERROR_MAX] = "";
@@ -128,7 +128,7 @@ int alert_set_new(const struct alert_source *rules, uint32_t n,
 	if (!set)
 		return -ENOMEM;
 	for (uint32_t i = 0; !err && i < n; i++)
-		err = add_entry(set, &rules[i], why);
+		err = add_alert_entry(set, &rules[i], why);
 	if (err)
 		snprintf(*ret_error, sizeof(*ret_error), "alerts[%u]: %.600s",
 			 set->n, why);
@@ -148,9 +148,9 @@ static bool is_same_entry(const struct alert_entry *one,
 }
 
 /* The rule of @before that goes on as @entry; NULL: it is new. */
-static const struct alert_entry *find_same(const struct alert_set *before,
-					   const struct alert_entry *entry,
-					   const bool is_taken[ALERT_SLOTS])
+static const struct alert_entry *find_same_alert(const struct alert_set *before,
+						 const struct alert_entry *entry,
+						 const bool is_taken[ALERT_SLOTS])
 {
 	for (uint32_t i = 0; before && i < before->n; i++)
 		if (!is_taken[before->entries[i].slot] &&
@@ -160,7 +160,8 @@ static const struct alert_entry *find_same(const struct alert_set *before,
 }
 
 /* There is one: two sets do not have them all. */
-static uint32_t take_slot(struct alert_set *set, const bool is_used[ALERT_SLOTS])
+static uint32_t take_alert_slot(struct alert_set *set,
+				const bool is_used[ALERT_SLOTS])
 {
 	uint32_t slot;
 
@@ -186,7 +187,7 @@ static unsigned int needs_of(const struct alert_set *set, enum alert_metric metr
 	return needs;
 }
 
-/* What is needed and was not before has not been kept for a while. */
+/* A metric that rules need again has old samples, if any: give it another life. */
 static void renew_metrics(struct alert_set *set, const struct alert_set *before)
 {
 	for (uint32_t metric = 0; metric < ALERT_METRICS; metric++) {
@@ -211,7 +212,7 @@ void alert_set_succeed(struct alert_set *set, const struct alert_set *before,
 	for (uint32_t i = 0; i < set->n; i++) {
 		struct alert_entry *entry = &set->entries[i];
 		const struct alert_entry *same =
-			find_same(before, entry, is_taken);
+			find_same_alert(before, entry, is_taken);
 
 		if (same) {
 			entry->slot = same->slot;
@@ -221,7 +222,7 @@ void alert_set_succeed(struct alert_set *set, const struct alert_set *before,
 			is_taken[entry->slot] = true;
 			continue;
 		}
-		entry->slot = take_slot(set, is_used);
+		entry->slot = take_alert_slot(set, is_used);
 		entry->life = set->next_life++;
 		entry->before = totals[entry->slot];
 		is_used[entry->slot] = true;

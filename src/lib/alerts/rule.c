@@ -14,7 +14,6 @@
 
 enum {
 	HOLD_DEFAULT_S = 10,
-	HOLD_MAX_S = 24 * 3600,
 	LIMIT_DEFAULT = 10, /* a second */
 	LIMIT_MAX = 1000000,
 	MILLION = 1000000,
@@ -85,7 +84,7 @@ struct reader {
 
 /* About what begins at @at. */
 __attribute__((format(printf, 3, 4))) static int
-complain(const struct reader *reader, const char *at, const char *format, ...)
+refuse_rule(const struct reader *reader, const char *at, const char *format, ...)
 {
 	int len = snprintf(reader->why, reader->why_size,
 			   "column %zu: ", (size_t)(at - reader->text) + 1);
@@ -155,10 +154,11 @@ static int complain_instead(const struct reader *reader, const char *at,
 			    const char *expected)
 {
 	if (!*at)
-		return complain(reader, at,
-				"the rule ends where %s is expected", expected);
-	return complain(reader, at, "'%.*s' is there, and %s is expected",
-			shown_len(at), at, expected);
+		return refuse_rule(reader, at,
+				   "the rule ends where %s is expected",
+				   expected);
+	return refuse_rule(reader, at, "'%.*s' is there, and %s is expected",
+			   shown_len(at), at, expected);
 }
 
 /* @kind: "metric" */
@@ -168,17 +168,17 @@ static int complain_word(const struct reader *reader,
 {
 	const char *best = suggestion_best(suggestion);
 
-	return complain(reader, at, "there is no %s '%.*s'%s%s%s", kind,
-			(int)min_u64(suggestion->len, 32), at,
-			best ? "; did you mean '" : "", best ?: "",
-			best ? "'?" : "");
+	return refuse_rule(reader, at, "there is no %s '%.*s'%s%s%s", kind,
+			   (int)min_u64(suggestion->len, 32), at,
+			   best ? "; did you mean '" : "", best ?: "",
+			   best ? "'?" : "");
 }
 
 /* ---- Numbers ---------------------------------------------------------------------- */
 
 /* Decimal, in millionths. */
-static int read_number(struct reader *reader, const char *expected,
-		       uint64_t *ret_millionths)
+static int read_rule_number(struct reader *reader, const char *expected,
+			    uint64_t *ret_millionths)
 {
 	uint64_t value = 0, unit = MILLION;
 	const char *at;
@@ -193,8 +193,9 @@ static int read_number(struct reader *reader, const char *expected,
 	if (!n)
 		return complain_instead(reader, at, expected);
 	if (n > INTEGER_DIGITS)
-		return complain(reader, at, "the number has more than %d digits",
-				INTEGER_DIGITS);
+		return refuse_rule(reader, at,
+				   "the number has more than %d digits",
+				   INTEGER_DIGITS);
 	value *= MILLION;
 	if (*reader->pos == '.') {
 		reader->pos++;
@@ -205,9 +206,9 @@ static int read_number(struct reader *reader, const char *expected,
 		if (!n)
 			return complain_instead(reader, reader->pos, "a digit");
 		if (n > FRACTION_DIGITS)
-			return complain(reader, at,
-					"the number has more than %d decimals",
-					FRACTION_DIGITS);
+			return refuse_rule(reader, at,
+					   "the number has more than %d decimals",
+					   FRACTION_DIGITS);
 	}
 	*ret_millionths = value;
 	return 0;
@@ -222,20 +223,20 @@ static int read_whole(struct reader *reader, uint64_t least, uint64_t most,
 
 	skip_blanks(reader);
 	at = reader->pos;
-	err = read_number(reader, "a number", &value);
+	err = read_rule_number(reader, "a number", &value);
 	if (err)
 		return err;
 	if (value % MILLION || value / MILLION < least || value / MILLION > most)
-		return complain(reader, at,
-				"the number has to be from %llu to %llu",
-				(unsigned long long)least,
-				(unsigned long long)most);
+		return refuse_rule(reader, at,
+				   "the number has to be from %llu to %llu",
+				   (unsigned long long)least,
+				   (unsigned long long)most);
 	*ret_number = (uint32_t)(value / MILLION);
 	return 0;
 }
 
 /* @return 0, or -EINVAL: it does not fit */
-static int scale(uint64_t millionths, uint64_t scale, uint64_t *ret_value)
+static int scale_value(uint64_t millionths, uint64_t scale, uint64_t *ret_value)
 {
 	uint64_t whole;
 
@@ -286,7 +287,7 @@ static int read_amount(struct reader *reader, const struct unit *units,
 
 	skip_blanks(reader);
 	at = reader->pos;
-	err = read_number(reader, kind, &millionths);
+	err = read_rule_number(reader, kind, &millionths);
 	if (err)
 		return err;
 	unit = read_unit(reader, units);
@@ -297,8 +298,8 @@ static int read_amount(struct reader *reader, const struct unit *units,
 		if (!take_sign(reader, 's'))
 			return complain_instead(reader, reader->pos, "s");
 	}
-	if (scale(millionths, unit->scale, ret_value) || *ret_value > max)
-		return complain(reader, at, "the most is %s", max_text);
+	if (scale_value(millionths, unit->scale, ret_value) || *ret_value > max)
+		return refuse_rule(reader, at, "the most is %s", max_text);
 	return 0;
 }
 
@@ -341,10 +342,11 @@ static int read_baseline(struct reader *reader, const char *at,
 			     complain_instead(reader, word, "baseline");
 	}
 	if (!metric->has_baseline)
-		return complain(reader, word, "%s has no baseline", metric->name);
+		return refuse_rule(reader, word, "%s has no baseline",
+				   metric->name);
 	if (millionths < MILLION || millionths / MILLION > RATIO_MAX)
-		return complain(reader, at, "a multiple is from 1 to %d",
-				RATIO_MAX);
+		return refuse_rule(reader, at, "a multiple is from 1 to %d",
+				   RATIO_MAX);
 	spec->is_ratio = true;
 	spec->threshold = (millionths << ALERT_RATIO_SHIFT) / MILLION;
 	return 0;
@@ -361,7 +363,7 @@ static int read_threshold(struct reader *reader, struct alert_spec *spec)
 		return complain_instead(reader, reader->pos, "'>'");
 	skip_blanks(reader);
 	at = reader->pos;
-	err = read_number(reader, metric->kind, &millionths);
+	err = read_rule_number(reader, metric->kind, &millionths);
 	if (err)
 		return err;
 	if (take_sign(reader, '*'))
@@ -387,15 +389,16 @@ static int read_for(struct reader *reader, struct alert_spec *spec)
 		return complain_instead(reader, word, "'of'");
 	err = read_whole(reader, 1, ALERT_SAMPLES_MAX, &spec->among);
 	if (!err && spec->needed > spec->among)
-		return complain(reader, at, "%u of %u cannot be", spec->needed,
-				spec->among);
+		return refuse_rule(reader, at, "%u of %u cannot be",
+				   spec->needed, spec->among);
 	return err;
 }
 
 static int read_hold(struct reader *reader, struct alert_spec *spec)
 {
 	return read_amount(reader, times, "a time, such as 30s",
-			   HOLD_MAX_S * NSEC_PER_SEC, "24h", &spec->hold_ns);
+			   ALERT_HOLD_MAX_S * NSEC_PER_SEC, "24h",
+			   &spec->hold_ns);
 }
 
 static int read_limit(struct reader *reader, struct alert_spec *spec)
@@ -469,8 +472,8 @@ static int read_options(struct reader *reader, struct alert_spec *spec)
 				     complain_instead(reader, word,
 						      "for, hold, limit or where");
 		if (is_given[i])
-			return complain(reader, word, "'%s' is there twice",
-					options[i].name);
+			return refuse_rule(reader, word, "'%s' is there twice",
+					   options[i].name);
 		is_given[i] = true;
 		err = options[i].read(reader, spec);
 		if (err)
@@ -492,8 +495,9 @@ int alert_rule_parse(const char *text, struct alert_spec *ret_spec,
 	int err;
 
 	if (strlen(text) >= ALERT_TEXT_MAX)
-		return complain(&reader, text, "the rule is longer than %d bytes",
-				ALERT_TEXT_MAX - 1);
+		return refuse_rule(&reader, text,
+				   "the rule is longer than %d bytes",
+				   ALERT_TEXT_MAX - 1);
 	err = read_metric(&reader, &spec);
 	err = err ?: read_threshold(&reader, &spec);
 	err = err ?: read_options(&reader, &spec);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * A rule about connections as text: "rtt > 50ms for 3 of 5 hold 30s limit 10/m where port 443".
- * netobsctl-alerts(8) has the grammar.
+ * netobs-alert-rules(7) has the grammar.
  */
 #ifndef NETOBS_ALERTS_RULE_H
 #define NETOBS_ALERTS_RULE_H
@@ -12,7 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ALERT_TEXT_MAX = 512 }; /* with the NUL */
+enum {
+	ALERT_TEXT_MAX = 512, /* with the NUL */
+	ALERT_HOLD_MAX_S = 24 * 3600,
+};
 
 struct alert_spec {
 	enum alert_metric metric;

@@ -19,8 +19,8 @@ struct attach_options attach_options_of(const struct log *log, uint64_t disable,
 		.use_clsact = !(disable & 1 << NETOBS_FEATURE_CLSACT),
 		.order = order,
 		.directions = {
-			[NETOBS_INGRESS] = direction != NETOBS_DIRECTION_EGRESS,
-			[NETOBS_EGRESS] = direction != NETOBS_DIRECTION_INGRESS,
+			[INGRESS] = direction != NETOBS_DIRECTION_EGRESS,
+			[EGRESS] = direction != NETOBS_DIRECTION_INGRESS,
 		},
 	};
 }
@@ -32,14 +32,14 @@ static bool is_hooked(const struct hook *hook)
 
 bool is_attached(const struct attachment *attachment)
 {
-	return is_hooked(&attachment->hooks[NETOBS_INGRESS]) ||
-	       is_hooked(&attachment->hooks[NETOBS_EGRESS]);
+	return is_hooked(&attachment->hooks[INGRESS]) ||
+	       is_hooked(&attachment->hooks[EGRESS]);
 }
 
 bool has_link(const struct attachment *attachment)
 {
-	return attachment->hooks[NETOBS_INGRESS].link_fd >= 0 ||
-	       attachment->hooks[NETOBS_EGRESS].link_fd >= 0;
+	return attachment->hooks[INGRESS].link_fd >= 0 ||
+	       attachment->hooks[EGRESS].link_fd >= 0;
 }
 
 /* The kernel has no tcx, as opposed to: it has, and something else is wrong. */
@@ -49,8 +49,7 @@ static bool is_unsupported(int err)
 }
 
 static int add_hook(const struct attach_options *options, uint32_t ifindex,
-		    enum netobs_direction direction, int program_fd,
-		    struct hook *hook)
+		    enum direction direction, int program_fd, struct hook *hook)
 {
 	int fd = -EOPNOTSUPP;
 
@@ -73,7 +72,7 @@ static int add_hooks(const struct attach_options *options, uint32_t ifindex,
 		     const struct programs *programs,
 		     struct attachment *attachment)
 {
-	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {
+	for (int d = INGRESS; d <= EGRESS; d++) {
 		int err;
 
 		if (!options->directions[d] || is_hooked(&attachment->hooks[d]))
@@ -116,14 +115,14 @@ int attachment_replace(const struct attachment *attachment,
 {
 	int err = 0;
 
-	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++)
+	for (int d = INGRESS; d <= EGRESS; d++)
 		err = err ?: hook_replace(&attachment->hooks[d], programs->fds[d]);
 	return err;
 }
 
 void attachment_verify(struct attachment *attachment, uint32_t ifindex)
 {
-	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {
+	for (int d = INGRESS; d <= EGRESS; d++) {
 		struct hook *hook = &attachment->hooks[d];
 
 		if (hook->link_fd >= 0 &&
@@ -137,14 +136,14 @@ void attachment_verify(struct attachment *attachment, uint32_t ifindex)
 
 void attachment_forget_filters(struct attachment *attachment)
 {
-	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++)
+	for (int d = INGRESS; d <= EGRESS; d++)
 		close_fd(&attachment->hooks[d].filter.jump_fd);
 }
 
 void attachment_drop(struct attachment *attachment)
 {
 	attachment_forget_filters(attachment);
-	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++)
+	for (int d = INGRESS; d <= EGRESS; d++)
 		close_fd(&attachment->hooks[d].link_fd);
 }
 
@@ -161,7 +160,7 @@ static void detach_link(struct hook *hook)
 
 void detach(const struct log *log, struct attachment *attachment, uint32_t ifindex)
 {
-	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {
+	for (int d = INGRESS; d <= EGRESS; d++) {
 		detach_link(&attachment->hooks[d]);
 		if (attachment->hooks[d].filter.jump_fd < 0)
 			continue;

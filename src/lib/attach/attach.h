@@ -18,7 +18,7 @@ struct hook {
 };
 
 struct attachment {
-	struct hook hooks[2]; /* indexed by enum netobs_direction */
+	struct hook hooks[2]; /* indexed by enum direction */
 };
 
 #define HOOK_NONE ((struct hook){ .link_fd = -1, .filter = CLSACT_FILTER_NONE })
@@ -29,7 +29,7 @@ struct attach_options {
 	bool use_tcx;
 	bool use_clsact;
 	enum netobs_attach_order order; /* of tcx links */
-	bool directions[2];		/* indexed by enum netobs_direction */
+	bool directions[2];		/* indexed by enum direction */
 };
 
 /* What the options of the public API mean; @disable: 1 << enum netobs_feature_id. */

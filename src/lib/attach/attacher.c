@@ -35,7 +35,7 @@ struct visit {
 	const struct shared_fd *ns; /* NULL: its own */
 };
 
-static int visit(struct visit *visit, const struct shared_fd *ns)
+static int visit_netns(struct visit *visit, const struct shared_fd *ns)
 {
 	int err;
 
@@ -51,7 +51,7 @@ static int visit(struct visit *visit, const struct shared_fd *ns)
 	return err;
 }
 
-static void leave(struct visit *visit)
+static void leave_netns(struct visit *visit)
 {
 	if (visit->ns)
 		netns_leave(TAKE_FD(visit->own_fd));
@@ -73,7 +73,7 @@ struct hook_job *hook_job_new(enum hook_work work, uint32_t ifindex,
 	return job;
 }
 
-/* What is attached stays so, if it is pinned. */
+/* Free a job whose pinned links and filters stay attached. */
 static void hook_job_drop(struct hook_job *job)
 {
 	attachment_drop(&job->attachment);
@@ -88,15 +88,15 @@ void hook_job_free(struct hook_job *job)
 		return;
 	if (is_attached(&job->attachment)) {
 		/* Elsewhere, filters of another interface could be hit. */
-		if (!visit(&where, job->ns))
+		if (!visit_netns(&where, job->ns))
 			detach(&silent, &job->attachment, job->ifindex);
 		attachment_drop(&job->attachment);
-		leave(&where);
+		leave_netns(&where);
 	}
 	shared_fd_unref(job->ns);
 	shared_fd_unref(job->pins);
-	shared_fd_unref(job->programs[NETOBS_INGRESS]);
-	shared_fd_unref(job->programs[NETOBS_EGRESS]);
+	shared_fd_unref(job->programs[INGRESS]);
+	shared_fd_unref(job->programs[EGRESS]);
 	free(job);
 }
 
@@ -111,7 +111,7 @@ static uint32_t program_id(const struct shared_fd *program)
 
 static void run_look(const struct batch *batch, struct hook_job *job)
 {
-	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {
+	for (int d = INGRESS; d <= EGRESS; d++) {
 		const struct shadow_subject subject = {
 			.ifindex = job->ifindex,
 			.direction = d,
@@ -127,8 +127,8 @@ static void run_look(const struct batch *batch, struct hook_job *job)
 static void run_attach(const struct batch *batch, struct hook_job *job)
 {
 	const struct programs programs = { {
-		shared_fd_get(job->programs[NETOBS_INGRESS]),
-		shared_fd_get(job->programs[NETOBS_EGRESS]),
+		shared_fd_get(job->programs[INGRESS]),
+		shared_fd_get(job->programs[EGRESS]),
 	} };
 
 	const struct attachment before = job->attachment;
@@ -146,7 +146,7 @@ static void run_attach(const struct batch *batch, struct hook_job *job)
 	else
 		job->pin_err = link_pins_add(job->pins, job->netns,
 					     job->ifindex, &job->attachment);
-	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++)
+	for (int d = INGRESS; d <= EGRESS; d++)
 		job->priorities[d] = job->attachment.hooks[d].filter.priority;
 	if (!job->err)
 		run_look(batch, job);
@@ -155,7 +155,7 @@ static void run_attach(const struct batch *batch, struct hook_job *job)
 static void run_job(const struct batch *batch, struct hook_job *job,
 		    struct visit *where)
 {
-	int err = visit(where, job->ns);
+	int err = visit_netns(where, job->ns);
 
 	if (err) {
 		job->err = err;
@@ -198,7 +198,7 @@ static void run_batch(void *work)
 		if (is_attached(&job->attachment))
 			batch->makes_links = has_link(&job->attachment);
 	}
-	leave(&where);
+	leave_netns(&where);
 	if (is_expedited)
 		expedite_end();
 }
@@ -300,17 +300,18 @@ bool attacher_is_busy(const struct attacher *attacher)
 }
 
 /* Detaching is first, so that no packet passes old and new programs. */
-static void fill_batch(struct attacher *attacher, struct batch *batch,
-		       uint32_t max)
+static void fill_job_batch(struct attacher *attacher, struct batch *batch,
+			   uint32_t max)
 {
 	struct hook_queue jobs = { 0 };
 
 	for (; batch->n_jobs < max; batch->n_jobs++) {
-		struct hook_job *job =
-			queue_pop(&attacher->queues[HOOK_DETACH])	  ?:
-				queue_pop(&attacher->queues[HOOK_ATTACH]) ?:
-				queue_pop(&attacher->queues[HOOK_LOOK]);
+		struct hook_job *job = queue_pop(&attacher->queues[HOOK_DETACH]);
 
+		if (!job)
+			job = queue_pop(&attacher->queues[HOOK_ATTACH]);
+		if (!job)
+			job = queue_pop(&attacher->queues[HOOK_LOOK]);
 		if (!job)
 			break;
 		queue_push(&jobs, job);
@@ -330,7 +331,7 @@ static void start_batch(struct attacher *attacher, uint32_t max)
 	batch->options = attacher->options;
 	batch->can_expedite = attacher->can_expedite;
 	batch->makes_links = attacher->makes_links;
-	fill_batch(attacher, batch, max);
+	fill_job_batch(attacher, batch, max);
 	attacher->is_running = true;
 	worker_start_or_run(attacher->worker, batch);
 }
@@ -343,8 +344,9 @@ void attacher_go(struct attacher *attacher)
 						       BATCH_SLOW_MAX);
 }
 
-static void collect(struct attacher *attacher,
-		    void (*on_done)(void *ctx, struct hook_job *job), void *ctx)
+static void collect_jobs(struct attacher *attacher,
+			 void (*on_done)(void *ctx, struct hook_job *job),
+			 void *ctx)
 {
 	struct batch *batch = worker_take(attacher->worker);
 	struct hook_job *job;
@@ -364,7 +366,7 @@ static void collect(struct attacher *attacher,
 void attacher_collect(struct attacher *attacher,
 		      void (*on_done)(void *ctx, struct hook_job *job), void *ctx)
 {
-	collect(attacher, on_done, ctx);
+	collect_jobs(attacher, on_done, ctx);
 	attacher_go(attacher);
 }
 

@@ -27,7 +27,7 @@ struct hook_job {
 	struct shared_fd *pins; /* where links outlive the process, see link_pins.h; or NULL */
 	uint64_t incarnation;		 /* of the interface, for the caller */
 	struct shared_fd *ns;		 /* NULL: the caller's namespace */
-	struct shared_fd *programs[2];	 /* indexed by enum netobs_direction */
+	struct shared_fd *programs[2];	 /* indexed by enum direction */
 	struct attachment attachment;	 /* before and after */
 	uint32_t priorities[2];		 /* of our filters; 0: there is none */
 	struct netobs_shadow shadows[2]; /* but for HOOK_DETACH */

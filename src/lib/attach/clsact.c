@@ -32,9 +32,9 @@ static void hook_init(struct bpf_tc_hook *hook, uint32_t ifindex,
 	hook->attach_point = point;
 }
 
-static enum bpf_tc_attach_point point_of(enum netobs_direction direction)
+static enum bpf_tc_attach_point point_of(enum direction direction)
 {
-	return direction == NETOBS_EGRESS ? BPF_TC_EGRESS : BPF_TC_INGRESS;
+	return direction == EGRESS ? BPF_TC_EGRESS : BPF_TC_INGRESS;
 }
 
 /* What filters one direction has. */
@@ -196,8 +196,8 @@ static bool owns_qdisc(const struct filters *filters)
 	return false;
 }
 
-static int put_filter(uint32_t ifindex, enum netobs_direction direction,
-		      bool created, int stub_fd, struct clsact_filter *filter)
+static int put_filter(uint32_t ifindex, enum direction direction, bool created,
+		      int stub_fd, struct clsact_filter *filter)
 {
 	struct filters filters, others;
 	struct bpf_tc_hook hook;
@@ -242,8 +242,8 @@ static int load_stub(int program_fd, struct stub_bpf **ret_stub,
 	return err ?: set_jump(bpf_map__fd(stub->maps.jump), program_fd);
 }
 
-int clsact_add(uint32_t ifindex, enum netobs_direction direction,
-	       int program_fd, struct clsact_filter *ret_filter)
+int clsact_add(uint32_t ifindex, enum direction direction, int program_fd,
+	       struct clsact_filter *ret_filter)
 {
 	__attribute__((cleanup(destroy_stub))) struct stub_bpf *stub = NULL;
 	struct clsact_filter filter = CLSACT_FILTER_NONE;
@@ -275,7 +275,7 @@ int clsact_replace(const struct clsact_filter *filter, int program_fd)
 	return set_jump(filter->jump_fd, program_fd);
 }
 
-void clsact_delete(uint32_t ifindex, enum netobs_direction direction,
+void clsact_delete(uint32_t ifindex, enum direction direction,
 		   struct clsact_filter *filter)
 {
 	struct bpf_tc_hook hook;
@@ -289,7 +289,7 @@ void clsact_delete(uint32_t ifindex, enum netobs_direction direction,
 		remove_unused_qdisc(ifindex);
 }
 
-bool clsact_is_there(uint32_t ifindex, enum netobs_direction direction,
+bool clsact_is_there(uint32_t ifindex, enum direction direction,
 		     const struct clsact_filter *filter)
 {
 	uint32_t i = filter->priority - CLSACT_PRIORITY_FIRST;

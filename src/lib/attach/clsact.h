@@ -6,6 +6,7 @@
 #ifndef NETOBS_ATTACH_CLSACT_H
 #define NETOBS_ATTACH_CLSACT_H
 
+#include "catalogue/direction.h"
 #include "base/log.h"
 
 #include <stdbool.h>
@@ -36,8 +37,8 @@ struct clsact_filter {
  * Make sure the qdisc is there and put the stub (src/bpf/stub.bpf.c) in front of
  * @program_fd, as a filter. Stubs of processes that are gone are removed.
  */
-int clsact_add(uint32_t ifindex, enum netobs_direction direction,
-	       int program_fd, struct clsact_filter *ret_filter);
+int clsact_add(uint32_t ifindex, enum direction direction, int program_fd,
+	       struct clsact_filter *ret_filter);
 
 /* Put @program_fd in the place of its program, at once. @return 0, or -errno */
 int clsact_replace(const struct clsact_filter *filter, int program_fd);
@@ -46,11 +47,11 @@ int clsact_replace(const struct clsact_filter *filter, int program_fd);
  * Remove the filter, and the qdisc when it was made for it or another of ours,
  * and no filters are left there.
  */
-void clsact_delete(uint32_t ifindex, enum netobs_direction direction,
+void clsact_delete(uint32_t ifindex, enum direction direction,
 		   struct clsact_filter *filter);
 
 /* False once the filter has disappeared with its interface, or another one has its place. */
-bool clsact_is_there(uint32_t ifindex, enum netobs_direction direction,
+bool clsact_is_there(uint32_t ifindex, enum direction direction,
 		     const struct clsact_filter *filter);
 
 #endif

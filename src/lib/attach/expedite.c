@@ -24,7 +24,7 @@ int expedite_probe(void)
 	return fd < 0 ? -errno : 0;
 }
 
-static void replace(const char *from, const char *to)
+static void replace_text(const char *from, const char *to)
 {
 	cleanup_fd int fd = open_knob();
 	char now[16] = "";
@@ -42,10 +42,10 @@ static void replace(const char *from, const char *to)
 
 void expedite_begin(void)
 {
-	replace("0", mark);
+	replace_text("0", mark);
 }
 
 void expedite_end(void)
 {
-	replace(mark, "0");
+	replace_text(mark, "0");
 }

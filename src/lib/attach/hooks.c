@@ -38,9 +38,9 @@ static int ensure_netns(struct observation *observation, uint16_t index)
 	return err;
 }
 
-static int load_programs(const struct observation *observation, uint16_t index,
-			 enum link_kind link, bool is_next,
-			 struct shared_fd *shared[2])
+static int load_link_programs(const struct observation *observation,
+			      uint16_t index, enum link_kind link, bool is_next,
+			      struct shared_fd *shared[2])
 {
 	const struct program_source *source = &observation->source;
 	struct programs programs;
@@ -48,11 +48,11 @@ static int load_programs(const struct observation *observation, uint16_t index,
 
 	if (err)
 		return err;
-	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {
+	for (int d = INGRESS; d <= EGRESS; d++) {
 		shared_fd_unref(shared[d]);
 		shared[d] = shared_fd_new(programs.fds[d]);
 	}
-	return shared[NETOBS_INGRESS] && shared[NETOBS_EGRESS] ? 0 : -ENOMEM;
+	return shared[INGRESS] && shared[EGRESS] ? 0 : -ENOMEM;
 }
 
 int hooks_ensure_programs(struct observation *observation, uint16_t index,
@@ -65,9 +65,9 @@ int hooks_ensure_programs(struct observation *observation, uint16_t index,
 		return err;
 	shared = (is_next ? observation->next : observation->netns)[index]
 			 .programs[link];
-	if (shared[NETOBS_INGRESS] && shared[NETOBS_EGRESS])
+	if (shared[INGRESS] && shared[EGRESS])
 		return 0;
-	return load_programs(observation, index, link, is_next, shared);
+	return load_link_programs(observation, index, link, is_next, shared);
 }
 
 static int for_each_next_of(const struct selection *selection,
@@ -125,9 +125,8 @@ find_programs(const struct observation *observation, const struct netns *netns,
 static bool has_programs(const struct hook_job *job,
 			 struct shared_fd *const programs[2])
 {
-	return programs &&
-	       job->programs[NETOBS_INGRESS] == programs[NETOBS_INGRESS] &&
-	       job->programs[NETOBS_EGRESS] == programs[NETOBS_EGRESS];
+	return programs && job->programs[INGRESS] == programs[INGRESS] &&
+	       job->programs[EGRESS] == programs[EGRESS];
 }
 
 static void add_job(struct observation *observation, struct hook_job *job)
@@ -183,7 +182,7 @@ struct program_runs hooks_all_runs(const struct observation *observation)
 void hooks_programs_done(struct netns_programs *netns)
 {
 	for (int i = 0; i < LINK_KINDS; i++)
-		for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++)
+		for (int d = INGRESS; d <= EGRESS; d++)
 			shared_fd_unref(netns->programs[i][d]);
 }
 
@@ -226,18 +225,17 @@ static void drop_hooks(struct observation *observation, struct netif *netif)
 	free(TAKE_PTR(netif->hooks));
 }
 
-/* As bits 1 << enum netobs_direction. */
+/* As bits 1 << enum direction. */
 static uint8_t observed_directions(const struct observation *observation)
 {
 	const bool *directions = observation->attach.directions;
 
-	return directions[NETOBS_INGRESS] << NETOBS_INGRESS |
-	       directions[NETOBS_EGRESS] << NETOBS_EGRESS;
+	return directions[INGRESS] << INGRESS | directions[EGRESS] << EGRESS;
 }
 
 /* Messages about an interface come often: once is enough. */
-static void refuse(const struct observation *observation,
-		   const struct netif *netif, const char *why)
+static void refuse_netif(const struct observation *observation,
+			 const struct netif *netif, const char *why)
 {
 	struct hooks *hooks = netif->hooks;
 
@@ -258,14 +256,14 @@ int hooks_put_on(struct observation *observation, const struct netns *netns,
 	if (!hooks)
 		return -ENOMEM;
 	if (link < 0) {
-		refuse(observation, netif, "is not supported");
+		refuse_netif(observation, netif, "is not supported");
 		return link;
 	}
 	if (hooks->is_refused && hooks->hardware == netif->hardware)
 		return -EINVAL;
 	err = hooks_ensure_programs(observation, netns->index, link, false);
 	if (err == -EINVAL)
-		refuse(observation, netif, "has no programs");
+		refuse_netif(observation, netif, "has no programs");
 	if (err)
 		return err;
 	job = hook_job_new(HOOK_ATTACH, netif->ifindex, netns->ns);
@@ -273,7 +271,7 @@ int hooks_put_on(struct observation *observation, const struct netns *netns,
 		return -ENOMEM;
 	job->netns = netns->index;
 	job->incarnation = hooks->incarnation;
-	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++)
+	for (int d = INGRESS; d <= EGRESS; d++)
 		job->programs[d] = shared_fd_ref(
 			observation->netns[netns->index].programs[link][d]);
 	job->attachment = hooks->attachment;
@@ -336,9 +334,9 @@ void hooks_replace(struct observation *observation, const struct netns *netns,
 	if (!netif->hooks || !is_attached(&netif->hooks->attachment))
 		return;
 	shared = find_programs(observation, netns, netif);
-	if (!shared || !shared[NETOBS_INGRESS])
+	if (!shared || !shared[INGRESS])
 		return;
-	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++)
+	for (int d = INGRESS; d <= EGRESS; d++)
 		programs.fds[d] = shared_fd_get(shared[d]);
 	err = attachment_replace(&netif->hooks->attachment, &programs);
 	if (!err)
@@ -379,7 +377,7 @@ bool hooks_apply_selection(struct observation *observation,
 }
 
 bool hooks_adopt(struct observation *observation, struct netif *netif,
-		 enum netobs_direction direction, struct hook *hook)
+		 enum direction direction, struct hook *hook)
 {
 	struct hooks *hooks = ensure_hooks(observation, netif);
 
@@ -391,7 +389,7 @@ bool hooks_adopt(struct observation *observation, struct netif *netif,
 }
 
 void hooks_remove(struct observation *observation, const struct netns *netns,
-		  const struct netif *netif, enum netobs_direction direction,
+		  const struct netif *netif, enum direction direction,
 		  struct hook *hook)
 {
 	struct hook_job *job = NULL;
@@ -456,7 +454,7 @@ void hooks_look(struct observation *observation, const struct netns *netns,
 		return;
 	job->netns = netns->index;
 	job->incarnation = netif->hooks->incarnation;
-	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {
+	for (int d = INGRESS; d <= EGRESS; d++) {
 		job->programs[d] = shared_fd_ref(programs[d]);
 		job->priorities[d] =
 			netif->hooks->attachment.hooks[d].filter.priority;
@@ -474,7 +472,7 @@ static void note_shadows(const struct observation *observation,
 	int level = is_asked_for ? NETOBS_LOG_INFO : NETOBS_LOG_WARNING;
 	struct netobs_shadow *shadows = netif->hooks->shadows;
 
-	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {
+	for (int d = INGRESS; d <= EGRESS; d++) {
 		if (!observation->attach.directions[d] ||
 		    shadow_is_same(&shadows[d], &job->shadows[d]))
 			continue;
@@ -483,8 +481,9 @@ static void note_shadows(const struct observation *observation,
 	}
 }
 
-static void keep(struct observation *observation, const struct netif *netif,
-		 struct attachment *attachment)
+static void keep_attachment(struct observation *observation,
+			    const struct netif *netif,
+			    struct attachment *attachment)
 {
 	struct hooks *hooks = netif->hooks;
 
@@ -507,7 +506,7 @@ static void settle_attach(struct observation *observation, struct netif *netif,
 			    "%s: cannot pin: %s; after this process, packets pass uncounted",
 			    netif->name, strerror(-job->pin_err));
 	if (!job->err) {
-		keep(observation, netif, &job->attachment);
+		keep_attachment(observation, netif, &job->attachment);
 		return;
 	}
 	drop_hooks(observation, netif);

@@ -3,7 +3,7 @@
 #ifndef NETOBS_ATTACH_HOOKS_H
 #define NETOBS_ATTACH_HOOKS_H
 
-#include "observation.h"
+#include "observed.h"
 
 /* The programs of a selected interface, attached or being attached. */
 struct hooks {
@@ -78,11 +78,11 @@ bool hooks_apply_selection(struct observation *observation,
  * @return whether there was memory for that
  */
 bool hooks_adopt(struct observation *observation, struct netif *netif,
-		 enum netobs_direction direction, struct hook *hook);
+		 enum direction direction, struct hook *hook);
 
 /* Queue a job that detaches the link or filter of an earlier process. */
 void hooks_remove(struct observation *observation, const struct netns *netns,
-		  const struct netif *netif, enum netobs_direction direction,
+		  const struct netif *netif, enum direction direction,
 		  struct hook *hook);
 
 /* Close all links and filters, which are pinned. */

@@ -2,7 +2,6 @@
 #include "link_pins.h"
 
 #include "base/util.h"
-#include "hooks.h"
 
 #include <bpf/bpf.h>
 #include <dirent.h>
@@ -15,9 +14,7 @@ enum { NAME_MAX_BYTES = 80, PATH_MAX_BYTES = 128 };
 
 /* ---- Names ----------------------------------------------------------------------- */
 
-static const char *const ways[] = {
-	[NETOBS_INGRESS] = "in", [NETOBS_EGRESS] = "out"
-};
+static const char *const ways[] = { [INGRESS] = "in", [EGRESS] = "out" };
 
 static void format_name(const struct link_pin *pin, char name[NAME_MAX_BYTES])
 {
@@ -42,8 +39,7 @@ static bool parse_name(const char *name, struct link_pin *ret_pin)
 
 	if (n != 3 && n != 6)
 		return false;
-	pin.direction = !strcmp(way, ways[NETOBS_EGRESS]) ? NETOBS_EGRESS :
-							    NETOBS_INGRESS;
+	pin.direction = !strcmp(way, ways[EGRESS]) ? EGRESS : INGRESS;
 	*ret_pin = pin;
 	return true;
 }
@@ -84,7 +80,7 @@ static int pin_hook(const struct shared_fd *pins, const struct link_pin *pin)
 	return err == -EEXIST ? 0 : err;
 }
 
-static void unpin_hook(const struct shared_fd *pins, const struct link_pin *pin)
+void link_pins_remove_one(const struct shared_fd *pins, const struct link_pin *pin)
 {
 	char name[NAME_MAX_BYTES];
 
@@ -97,7 +93,7 @@ int link_pins_add(const struct shared_fd *pins, uint16_t netns,
 {
 	int err = 0;
 
-	for (int d = NETOBS_INGRESS; pins && d <= NETOBS_EGRESS; d++) {
+	for (int d = INGRESS; pins && d <= EGRESS; d++) {
 		struct link_pin pin =
 			pin_of(netns, ifindex, d, &attachment->hooks[d]);
 
@@ -119,12 +115,12 @@ void link_pins_remove_others(const struct shared_fd *pins, uint16_t netns,
 			     uint32_t ifindex, const struct attachment *before,
 			     const struct attachment *now)
 {
-	for (int d = NETOBS_INGRESS; pins && d <= NETOBS_EGRESS; d++) {
+	for (int d = INGRESS; pins && d <= EGRESS; d++) {
 		struct link_pin pin =
 			pin_of(netns, ifindex, d, &before->hooks[d]);
 
 		if (is_hooked(&pin.hook) && !is_hooked(&now->hooks[d]))
-			unpin_hook(pins, &pin);
+			link_pins_remove_one(pins, &pin);
 	}
 }
 
@@ -177,81 +173,4 @@ int link_pins_each(const struct shared_fd *pins,
 	}
 	closedir(dir);
 	return denied ?: n;
-}
-
-/* ---- After a restart ------------------------------------------------------------- */
-
-struct adoption {
-	struct observation *observation;
-	const struct selection *selection;
-	int n_adopted, n_removed;
-};
-
-static bool is_selected(const struct adoption *adoption,
-			const struct netns *netns, const struct netif *netif,
-			int direction)
-{
-	const struct selected *selected =
-		netns->is_retired ?
-			NULL :
-			selection_find(adoption->selection, netns->name);
-
-	return selected && adoption->observation->attach.directions[direction] &&
-	       selection_has(adoption->selection, selected, netif->name);
-}
-
-static void adopt_pin(void *ctx, struct link_pin *pin)
-{
-	struct adoption *adoption = ctx;
-	struct observation *observation = adoption->observation;
-	struct netif *netif =
-		host_find(observation->host, pin->netns, pin->ifindex);
-	const struct netns *netns;
-
-	if (!netif || netif->gone_ns) {
-		if (netif) /* for the flows that it is in */
-			netif->observed |= 1 << pin->direction;
-		unpin_hook(observation->pins, pin);
-		return;
-	}
-	netns = &observation->host->netns[pin->netns];
-	if (is_selected(adoption, netns, netif, pin->direction) &&
-	    hooks_adopt(observation, netif, pin->direction, &pin->hook)) {
-		adoption->n_adopted++;
-		return;
-	}
-	unpin_hook(observation->pins, pin);
-	hooks_remove(observation, netns, netif, pin->direction, &pin->hook);
-	adoption->n_removed++;
-}
-
-/* Links that there are if all selected interfaces are observed. */
-static int count_wanted(const struct adoption *adoption)
-{
-	const struct host *host = adoption->observation->host;
-	int n = 0;
-
-	for (uint32_t i = 0; i < host->n_netns; i++) {
-		const struct netns *netns = &host->netns[i];
-
-		for (uint32_t k = 0; k < netns->netifs.count; k++)
-			for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++)
-				n += !netns->netifs.items[k].gone_ns &&
-				     is_selected(adoption, netns,
-						 &netns->netifs.items[k], d);
-	}
-	return n;
-}
-
-bool link_pins_adopt(struct observation *observation,
-		     const struct selection *selection)
-{
-	struct adoption adoption = { observation, selection, 0, 0 };
-
-	if (!observation->pins)
-		return true;
-	link_pins_each(observation->pins, adopt_pin, &adoption);
-	return !adoption.n_removed &&
-	       (!adoption.n_adopted ||
-		adoption.n_adopted == count_wanted(&adoption));
 }

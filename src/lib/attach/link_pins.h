@@ -4,8 +4,8 @@
  * (engine/pinned.h), by the numbers of their namespace and interface. Of a filter it is the
  * program array that is pinned, and its name has what the filter is known by.
  *
- * All but link_pins_adopt() may be called by any thread, and with NULL for @pins, the
- * directory: then nothing is pinned.
+ * Any thread may call these. @pins is the directory. link_pins_add() and those that remove the
+ * pins of an attachment take NULL, too, and do nothing then.
  */
 #ifndef NETOBS_ATTACH_LINK_PINS_H
 #define NETOBS_ATTACH_LINK_PINS_H
@@ -21,15 +21,19 @@ struct link_pin {
 	struct hook hook; /* open only in link_pins_each() */
 };
 
-/** Pin what is attached, unless it is. @return 0, or -errno */
+/** Pin what is attached, unless it is pinned. @return 0, or -errno */
 int link_pins_add(const struct shared_fd *pins, uint16_t netns,
 		  uint32_t ifindex, const struct attachment *attachment);
 
-/** Remove the pins of what is attached, which stays so. */
+/** Remove the pins of what is attached, and leave it attached. */
 void link_pins_remove(const struct shared_fd *pins, uint16_t netns,
 		      uint32_t ifindex, const struct attachment *attachment);
 
-/** The same of what was attached @before, and is not @now. */
+/** Remove the pin of one link or filter. */
+void link_pins_remove_one(const struct shared_fd *pins,
+			  const struct link_pin *pin);
+
+/** link_pins_remove() of what was attached @before, but is not attached @now. */
 void link_pins_remove_others(const struct shared_fd *pins, uint16_t netns,
 			     uint32_t ifindex, const struct attachment *before,
 			     const struct attachment *now);
@@ -44,18 +48,5 @@ void link_pins_remove_others(const struct shared_fd *pins, uint16_t netns,
  */
 int link_pins_each(const struct shared_fd *pins,
 		   void (*on_pin)(void *ctx, struct link_pin *pin), void *ctx);
-
-struct observation;
-struct selection;
-
-/**
- * Take over the links of an earlier process: those of interfaces that are selected are
- * theirs from now on, all others are removed. Call it when all namespaces are followed.
- *
- * @return false: other interfaces begin or end to be observed, while these have been all
- *         the time
- */
-bool link_pins_adopt(struct observation *observation,
-		     const struct selection *selection);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "observation.h"
 
+#include "adopt.h"
 #include "base/clock.h"
 #include "base/util.h"
 #include "hooks.h"
-#include "link_pins.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -22,12 +22,12 @@ enum {
 	NAMES_CHECK_MS = 250,
 };
 
-static void on_netif(void *ctx, struct netns *netns, struct netif *netif,
-		     enum host_event event)
+static void on_observed_netif(void *ctx, struct netns *netns,
+			      struct netif *netif, enum host_event event)
 {
 	struct observation *observation = ctx;
 
-	/* What is attached stays so: it is the next process's. */
+	/* Programs stay attached, for the next process. */
 	if (observation->attacher.keeps && event != HOST_GONE)
 		return;
 	switch (event) {
@@ -55,7 +55,7 @@ static void put_origins(struct origins *origins, const struct netns *netns)
 }
 
 /* Before attaching: all packets that come in through an origin will be counted. */
-static void on_settled(void *ctx)
+static void on_host_settled(void *ctx)
 {
 	struct observation *observation = ctx;
 	const struct host *host = observation->host;
@@ -86,7 +86,7 @@ static void retire_unselected(struct observation *observation)
 	}
 }
 
-static void collect(struct observation *observation)
+static void collect_jobs(struct observation *observation)
 {
 	attacher_collect(&observation->attacher, hooks_on_job, observation);
 	observation->shifted_ns = clock_boot_ns();
@@ -146,7 +146,7 @@ static void drop_programs(const struct observation *observation,
 }
 
 /* @return the programs of before, which are attached until replace_attached() */
-static struct netns_programs *take_next(struct observation *observation)
+static struct netns_programs *take_next_netns(struct observation *observation)
 {
 	const struct host *host = observation->host;
 	struct netns_programs *before = observation->netns;
@@ -185,7 +185,7 @@ int observation_apply(struct observation *observation, struct selection *selecti
 	int err;
 
 	if (observation->next)
-		before = take_next(observation);
+		before = take_next_netns(observation);
 	/* Interfaces that are not selected any more may have no next programs. */
 	err = apply_selection(observation, selection, &changes);
 	if (before)
@@ -224,7 +224,7 @@ static loop_fn on_hooks, on_names, on_links;
 static int on_hooks(void *ctx, int fd)
 {
 	(void)fd;
-	collect(ctx);
+	collect_jobs(ctx);
 	return 0;
 }
 
@@ -307,7 +307,8 @@ int observation_init(struct observation *observation, struct host *host,
 	*observation = (struct observation){
 		.log = host->log,
 		.host = host,
-		.listener = { on_netif, on_settled, observation, NULL },
+		.listener = { on_observed_netif, on_host_settled, observation,
+			      NULL },
 		.names_timer = -1,
 		.stop_fd = -1,
 	};
@@ -365,7 +366,7 @@ static bool wait_attached(struct observation *observation)
 	while (attacher_is_busy(&observation->attacher) &&
 	       (clock_boot_ns() < deadline || is_named_one_busy(observation))) {
 		poll(fds, ARRAY_SIZE(fds), 100);
-		collect(observation);
+		collect_jobs(observation);
 		if (fds[1].revents)
 			return false;
 	}
@@ -402,7 +403,7 @@ int observation_start(struct observation *observation,
 	host_subscribe(host, &observation->listener);
 	err = err ?: observation_prepare(observation, &selection, false);
 	if (!err)
-		is_whole = link_pins_adopt(observation, &selection);
+		is_whole = adopt_links(observation, &selection);
 	err = err ?: apply_selection(observation, &selection, &changes);
 	selection_done(&selection);
 	if (err)
@@ -507,8 +508,8 @@ uint32_t observation_count_shadowed(const struct observation *observation)
 		for (uint32_t k = 0; k < netifs->count; k++) {
 			const struct hooks *hooks = netifs->items[k].hooks;
 
-			n += hooks && hooks->shadows[NETOBS_INGRESS].kind;
-			n += hooks && hooks->shadows[NETOBS_EGRESS].kind;
+			n += hooks && hooks->shadows[INGRESS].kind;
+			n += hooks && hooks->shadows[EGRESS].kind;
 		}
 	}
 	return n;

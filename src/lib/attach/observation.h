@@ -6,61 +6,8 @@
 #ifndef NETOBS_ATTACH_OBSERVATION_H
 #define NETOBS_ATTACH_OBSERVATION_H
 
-#include "attacher.h"
-#include "base/loop.h"
-#include "engine/origins.h"
-#include "host/host.h"
-#include "host/selection.h"
-
-enum { LINK_KINDS = 2 };
-
-/* The programs and jobs of a namespace. */
-struct netns_programs {
-	/* Both directions; NULL until needed. */
-	struct shared_fd *programs[LINK_KINDS][2];
-	uint32_t n_jobs;
-};
-
-/* What the kernel has counted of programs, if it does. */
-struct program_runs {
-	uint32_t programs;
-	uint64_t runs, ns;
-};
-
-/* Where the programs come from that are put on interfaces. */
-struct program_source {
-	/* @is_next: with the filter that is about to replace the present one */
-	int (*load)(void *ctx, uint16_t netns, enum link_kind link,
-		    bool is_next, struct programs *ret_programs);
-	void *ctx;
-	struct origins *origins; /* that the programs use; NULL: none */
-};
-
-struct observation {
-	const struct log *log;
-	struct host *host;
-	struct host_listener listener;
-	struct program_source source;
-	struct attach_options attach;
-	struct attacher attacher;
-	struct selection selection;
-	struct netns_programs *netns; /* indexed like host.netns */
-	struct netns_programs *next; /* likewise, to replace those; NULL: none */
-	uint32_t n_netns;
-	struct program_runs replaced; /* programs that are not used any more */
-	uint32_t n_attached;	      /* interfaces */
-	uint32_t n_looking;	      /* jobs that look for shadows */
-	int64_t looked_ns;
-	uint64_t incarnations; /* of struct hooks, so far */
-	int attach_error;      /* the last one */
-	bool is_changed;       /* host_settle() is due */
-	int64_t shifted_ns;    /* when programs were last put on or off */
-	int64_t leave_ns; /* programs are to be off by then; 0: they are put on */
-	struct shared_fd *pins; /* where links outlive the process; NULL: nowhere */
-	struct loop *loop;
-	int names_timer; /* -1: no namespace has had a name */
-	int stop_fd; /* observation_start() waits no longer once it is readable; -1: none */
-};
+#include "observed.h"
+#include "prepare.h"
 
 /*
  * Take over the options @interfaces and @exclude, NULL-terminated lists or
@@ -89,18 +36,6 @@ int observation_start(struct observation *observation,
  * bring namespaces.
  */
 int observation_watch(struct observation *observation, struct loop *loop);
-
-/*
- * Check that @selection can be applied, and follow its namespaces. Programs are neither
- * attached nor detached; observation_apply() or observation_refuse() has to follow.
- *
- * @param replaces  the filter is to be replaced, too: load programs with the next one for all
- *                  interfaces
- * @return 0, or -errno, which was logged: a named interface or a namespace does not
- *         exist, or it cannot be observed
- */
-int observation_prepare(struct observation *observation,
-			struct selection *selection, bool replaces);
 
 /*
  * Take over @selection; programs are attached and detached in the background. Programs that

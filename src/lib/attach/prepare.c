@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Whether a selection can be applied, and what has to be there first. */
-#include "observation.h"
+#include "prepare.h"
 
 #include "hooks.h"
 
@@ -23,8 +22,8 @@ static int prepare_netns(struct observation *observation,
 		return 0;
 	err = host_ensure_netns(host, name, &index);
 	/* Before the attaching itself, so that a load error is reported as one. */
-	err = err   ?:
-		      hooks_ensure_programs(observation, index, LINK_ETHERNET,
+	if (!err)
+		err = hooks_ensure_programs(observation, index, LINK_ETHERNET,
 					    observation->next);
 	err = err ?: host_open(host, index, &found);
 	return err ?: selection_rename(selection, i, host->netns[found].name);

@@ -13,8 +13,7 @@
 /* There is no interface 0. A kernel without tcx does not get as far as to look. */
 int probe_attach_tcx(int program_fd)
 {
-	cleanup_fd int fd =
-		tcx_link(program_fd, 0, NETOBS_INGRESS, NETOBS_ATTACH_FIRST);
+	cleanup_fd int fd = tcx_link(program_fd, 0, INGRESS, NETOBS_ATTACH_FIRST);
 
 	return fd == -ENODEV ? 0 : fd < 0 ? fd : -EINVAL;
 }
@@ -33,7 +32,7 @@ struct bad_qdisc {
 	uint32_t zero;
 };
 
-static int ask(int fd, const struct bad_qdisc *request)
+static int request_qdisc(int fd, const struct bad_qdisc *request)
 {
 	struct {
 		struct nlmsghdr header;
@@ -67,6 +66,6 @@ int probe_attach_qdisc(const char *kind)
 	int err;
 
 	memcpy(request.name, kind, strnlen(kind, sizeof(request.name) - 1));
-	err = fd < 0 ? fd : ask(fd, &request);
+	err = fd < 0 ? fd : request_qdisc(fd, &request);
 	return err == -EINVAL || err == -EEXIST ? 0 : err ?: -EPROTO;
 }

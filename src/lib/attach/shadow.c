@@ -15,8 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static void add(struct netobs_shadow *shadow, enum netobs_shadow_kind kind,
-		uint32_t program_id, uint32_t priority, const char *name)
+static void add_shadow(struct netobs_shadow *shadow, enum netobs_shadow_kind kind,
+		       uint32_t program_id, uint32_t priority, const char *name)
 {
 	if (shadow->kind) {
 		shadow->others++;
@@ -76,8 +76,8 @@ static void find_tcx(const struct shadow_subject *subject,
 	chain.n = count_before(subject, &chain);
 	for (int i = 0; i < chain.n; i++)
 		if (!is_ours(chain.names[i]))
-			add(shadow, NETOBS_SHADOW_TCX, chain.ids[i], 0,
-			    chain.names[i]);
+			add_shadow(shadow, NETOBS_SHADOW_TCX, chain.ids[i], 0,
+				   chain.names[i]);
 }
 
 struct search {
@@ -100,7 +100,7 @@ static const struct rtattr *find_inside(const struct rtattr *outer, uint16_t typ
 		       NULL;
 }
 
-static uint32_t read_number(const struct rtattr *attr)
+static uint32_t read_attr_number(const struct rtattr *attr)
 {
 	uint32_t value = 0;
 
@@ -130,13 +130,14 @@ static void on_filter(void *ctx, const struct nlmsghdr *message)
 	if (name)
 		snprintf(text, sizeof(text), "%.*s", (int)RTA_PAYLOAD(name),
 			 (const char *)RTA_DATA(name));
-	add(search->shadow, NETOBS_SHADOW_CLSACT,
-	    read_number(find_inside(options, TCA_BPF_ID)), priority, text);
+	add_shadow(search->shadow, NETOBS_SHADOW_CLSACT,
+		   read_attr_number(find_inside(options, TCA_BPF_ID)), priority,
+		   text);
 }
 
 static void find_clsact(struct search *search)
 {
-	bool is_egress = search->subject->direction == NETOBS_EGRESS;
+	bool is_egress = search->subject->direction == EGRESS;
 	struct tcmsg header = {
 		.tcm_family = AF_UNSPEC,
 		.tcm_ifindex = search->subject->ifindex,
@@ -163,11 +164,11 @@ static void on_link(void *ctx, const struct nlmsghdr *message)
 	if (message->nlmsg_type != RTM_NEWLINK)
 		return;
 	xdp = find_attr(IFLA_RTA(info), len, IFLA_XDP);
-	if (!read_number(find_inside(xdp, IFLA_XDP_ATTACHED)))
+	if (!read_attr_number(find_inside(xdp, IFLA_XDP_ATTACHED)))
 		return;
-	id = read_number(find_inside(xdp, IFLA_XDP_PROG_ID));
+	id = read_attr_number(find_inside(xdp, IFLA_XDP_PROG_ID));
 	read_name(id, name);
-	add(search->shadow, NETOBS_SHADOW_XDP, id, 0, name);
+	add_shadow(search->shadow, NETOBS_SHADOW_XDP, id, 0, name);
 }
 
 static void find_xdp(struct search *search)
@@ -184,10 +185,11 @@ void shadow_find(const struct shadow_subject *subject,
 		 struct netobs_shadow *ret_shadow)
 {
 	struct netobs_shadow shadow = { .ifindex = subject->ifindex,
-					.direction = subject->direction };
+					.direction = direction_of_index(
+						subject->direction) };
 	struct search search = { subject, &shadow };
 
-	if (subject->direction == NETOBS_INGRESS)
+	if (subject->direction == INGRESS)
 		find_xdp(&search);
 	find_tcx(subject, &shadow);
 	if (subject->priority)
@@ -195,7 +197,8 @@ void shadow_find(const struct shadow_subject *subject,
 	*ret_shadow = shadow;
 }
 
-static void describe(const struct netobs_shadow *shadow, char *text, size_t size)
+static void describe_shadow(const struct netobs_shadow *shadow, char *text,
+			    size_t size)
 {
 	if (shadow->kind == NETOBS_SHADOW_CLSACT)
 		snprintf(text, size, "clsact filter '%s' of priority %u",
@@ -218,7 +221,7 @@ void shadow_log(const struct log *log, int level, const char *interface,
 			 interface, way);
 		return;
 	}
-	describe(shadow, what, sizeof(what));
+	describe_shadow(shadow, what, sizeof(what));
 	if (shadow->others)
 		snprintf(more, sizeof(more), " and %u more", shadow->others);
 	log_write(log, level,
@@ -237,7 +240,7 @@ static uint32_t expected_priority(uint32_t ifindex, bool use_tcx)
 {
 	uint32_t ids[TCX_PROGRAMS_MAX];
 
-	use_tcx &= tcx_programs(ifindex, NETOBS_INGRESS, ids) >= 0;
+	use_tcx &= tcx_programs(ifindex, INGRESS, ids) >= 0;
 	return use_tcx ? 0 : CLSACT_PRIORITY_FIRST;
 }
 
@@ -256,7 +259,7 @@ int netobs_shadows(uint64_t disable,
 	if (!interfaces)
 		return -errno;
 	for (const struct if_nameindex *it = interfaces; it->if_index; it++) {
-		for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {
+		for (int d = INGRESS; d <= EGRESS; d++) {
 			const struct shadow_subject subject = {
 				.ifindex = it->if_index,
 				.direction = d,

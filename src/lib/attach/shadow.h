@@ -3,6 +3,7 @@
 #ifndef NETOBS_ATTACH_SHADOW_H
 #define NETOBS_ATTACH_SHADOW_H
 
+#include "catalogue/direction.h"
 #include "base/log.h"
 
 #include <netobs/flow.h>
@@ -12,7 +13,7 @@
 /* One direction of an interface of the calling thread's namespace. */
 struct shadow_subject {
 	uint32_t ifindex;
-	enum netobs_direction direction;
+	enum direction direction;
 	uint32_t program_id; /* ours, by a tcx link; 0: not known */
 	uint32_t priority;   /* of our clsact filter; 0: there is none */
 };

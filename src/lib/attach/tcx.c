@@ -10,12 +10,12 @@
 /* enum bpf_attach_type and BPF_F_BEFORE of Linux 6.6's include/uapi/linux/bpf.h. */
 enum { TCX_INGRESS = 46, TCX_EGRESS = 47, LINK_BEFORE = 1 << 3 };
 
-static uint32_t hook_of(enum netobs_direction direction)
+static uint32_t hook_of(enum direction direction)
 {
-	return direction == NETOBS_EGRESS ? TCX_EGRESS : TCX_INGRESS;
+	return direction == EGRESS ? TCX_EGRESS : TCX_INGRESS;
 }
 
-int tcx_link(int program_fd, uint32_t ifindex, enum netobs_direction direction,
+int tcx_link(int program_fd, uint32_t ifindex, enum direction direction,
 	     enum netobs_attach_order order)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, opts,
@@ -54,7 +54,7 @@ struct tcx_query {
 	uint32_t more[9];
 };
 
-int tcx_programs(uint32_t ifindex, enum netobs_direction direction,
+int tcx_programs(uint32_t ifindex, enum direction direction,
 		 uint32_t ret_ids[TCX_PROGRAMS_MAX])
 {
 	struct tcx_query query = {

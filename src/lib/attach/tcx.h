@@ -3,6 +3,8 @@
 #ifndef NETOBS_ATTACH_TCX_H
 #define NETOBS_ATTACH_TCX_H
 
+#include "catalogue/direction.h"
+
 #include <netobs/netobs.h>
 #include <stdint.h>
 
@@ -12,7 +14,7 @@
  *
  * @return a file descriptor, or -errno
  */
-int tcx_link(int program_fd, uint32_t ifindex, enum netobs_direction direction,
+int tcx_link(int program_fd, uint32_t ifindex, enum direction direction,
 	     enum netobs_attach_order order);
 
 /* @return the interface of a link; 0: it has disappeared, and the link does nothing */
@@ -25,7 +27,7 @@ enum { TCX_PROGRAMS_MAX = 64 }; /* the kernel's BPF_MPROG_MAX */
  *
  * @return how many; -EINVAL: the kernel has no tcx; other -errno
  */
-int tcx_programs(uint32_t ifindex, enum netobs_direction direction,
+int tcx_programs(uint32_t ifindex, enum direction direction,
 		 uint32_t ret_ids[TCX_PROGRAMS_MAX]);
 
 #endif

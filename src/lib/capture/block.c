@@ -34,7 +34,7 @@ void block_end(struct block *block)
 		memcpy(block->bytes + sizeof(uint32_t), &total, sizeof(total));
 }
 
-static void grow(struct block *block, size_t len)
+static void grow_block(struct block *block, size_t len)
 {
 	size_t size = block->size ?: SIZE_FIRST;
 	uint8_t *bytes;
@@ -52,7 +52,7 @@ static void grow(struct block *block, size_t len)
 void block_put(struct block *block, const void *bytes, size_t len)
 {
 	if (block->len + len > block->size)
-		grow(block, block->len + len);
+		grow_block(block, block->len + len);
 	if (block->is_short)
 		return;
 	if (len)

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* The public life of a capture of packets. */
-#include "api/context.h"
+#include "attach/observation.h"
 #include "base/clock.h"
+#include "base/life.h"
 #include "base/privilege.h"
 #include "base/sized.h"
 #include "base/util.h"
+#include "catalogue/direction.h"
 #include "engine/map.h"
+#include "filter/filter.h"
 #include "options.h"
 #include "packets.h"
 #include "processes.h"
@@ -17,7 +20,6 @@
 #include <netobs/probe.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/eventfd.h>
 
 enum {
 	/* Packets that come soon after another one are read together with it. */
@@ -30,69 +32,53 @@ enum {
 
 struct netobs_capture {
 	struct netobs_capture_opts opts;
-	struct log log;
-	struct log_error error;
+	struct life life;
 	struct host host;
 	struct filter *filter; /* NULL: all packets */
 	struct observation observation;
 	struct packets packets;
 	struct clock clock;
-	enum {
-		CAPTURE_NEW,
-		CAPTURE_RUNNING,
-		CAPTURE_STOPPING,
-		CAPTURE_STOPPED,
-		CAPTURE_FAILED
-	} state;
-	struct loop loop;
-	int stop_fd;
 	int timer; /* for packets that gather */
 	int upkeep_timer;
 	bool is_gathering;
 	struct map_grace *grace; /* of programs that run when it stops; or NULL */
-	int delivered;		 /* in this netobs_capture_dispatch() */
-	bool has_read;		 /* in this one */
+	bool has_read;		 /* in this netobs_capture_dispatch() */
 
 	struct sources sources;
 	struct processes processes;
 	uint8_t *frame; /* with its tag in place */
 };
 
-static loop_fn on_ring, on_timer, on_upkeep, on_sockets, on_stop;
+static loop_fn on_ring, on_capture_timer, on_upkeep, on_sockets;
+static const struct life_ops life_ops;
 
 /* ---- New and free -------------------------------------------------------------------- */
 
-static int open_loop(struct netobs_capture *capture)
+static int open_capture_loop(struct netobs_capture *capture)
 {
-	struct loop *loop = &capture->loop;
-	int err = loop_open(loop);
+	struct loop *loop = &capture->life.loop;
+	int err = life_open(&capture->life);
 
-	if (err)
-		return err;
-	capture->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (capture->stop_fd < 0)
-		return -errno;
-	err = loop_watch(loop, capture->stop_fd, EPOLLIN, on_stop, capture);
-	err = err   ?:
-		      loop_add_timer(loop, CLOCK_BOOTTIME, on_timer, capture,
-				     &capture->timer);
-	return err   ?:
-		       loop_add_timer(loop, CLOCK_BOOTTIME, on_upkeep, capture,
-				      &capture->upkeep_timer);
+	if (!err)
+		err = loop_add_timer(loop, CLOCK_BOOTTIME, on_capture_timer,
+				     capture, &capture->timer);
+	return err ? err :
+		     loop_add_timer(loop, CLOCK_BOOTTIME, on_upkeep, capture,
+				    &capture->upkeep_timer);
 }
 
-static int init(struct netobs_capture *capture,
-		const struct netobs_capture_opts *opts)
+static int init_capture(struct netobs_capture *capture,
+			const struct netobs_capture_opts *opts)
 {
-	int err = sized_check(opts, sizeof(*opts), &capture->log);
+	int err = sized_check(opts, sizeof(*opts), &capture->life.log);
 
-	err = err ?: capture_options_check(&capture->opts, &capture->log);
-	err = err   ?:
-		      context_compile_filter(capture->opts.filter,
-					     &capture->log, &capture->filter);
-	host_init(&capture->host, &capture->log);
-	err = err   ?:
-		      observation_init(&capture->observation, &capture->host,
+	err = err ?: capture_options_check(&capture->opts, &capture->life.log);
+	if (!err)
+		err = filter_compile(capture->opts.filter, &capture->life.log,
+				     &capture->filter);
+	host_init(&capture->host, &capture->life.log);
+	if (!err)
+		err = observation_init(&capture->observation, &capture->host,
 				       capture->opts.interfaces,
 				       capture->opts.exclude);
 	if (err)
@@ -102,7 +88,7 @@ static int init(struct netobs_capture *capture,
 	capture->opts.filter =
 		capture->filter ? filter_expression(capture->filter) : NULL;
 	capture->frame = malloc(CAPTURE_SNAP_MAX + TAG_LEN);
-	return capture->frame ? open_loop(capture) : -ENOMEM;
+	return capture->frame ? open_capture_loop(capture) : -ENOMEM;
 }
 
 int netobs_capture_new(const struct netobs_capture_opts *opts,
@@ -116,14 +102,13 @@ int netobs_capture_new(const struct netobs_capture_opts *opts,
 	capture = calloc(1, sizeof(*capture));
 	if (!capture)
 		return -ENOMEM;
-	capture->loop.fd = capture->stop_fd = -1;
 	capture_options_copy(opts, &capture->opts);
-	capture->log = (struct log){ capture->opts.on_log, capture->opts.user,
-				     &capture->error };
-	err = log_keep_error(&capture->log, "cannot make a capture",
-			     init(capture, opts));
+	life_init(&capture->life, &life_ops, capture, capture->opts.on_log,
+		  capture->opts.user);
+	err = log_keep_error(&capture->life.log, "cannot make a capture",
+			     init_capture(capture, opts));
 	if (err) {
-		log_copy_error(&capture->log, capture->opts.error);
+		log_copy_error(&capture->life.log, capture->opts.error);
 		netobs_capture_free(capture);
 		return err;
 	}
@@ -141,8 +126,7 @@ void netobs_capture_free(struct netobs_capture *capture)
 	host_done(&capture->host);
 	map_grace_abandon(capture->grace);
 	packets_close(&capture->packets);
-	loop_close(&capture->loop);
-	close_fd(&capture->stop_fd);
+	life_close(&capture->life);
 	filter_free(capture->filter);
 	sources_done(&capture->sources);
 	free(capture->frame);
@@ -160,8 +144,9 @@ static uint32_t power_of_two(uint64_t bytes)
 	return power;
 }
 
-static int load_programs(void *packets, uint16_t netns, enum link_kind link,
-			 bool is_next, struct programs *ret_programs)
+static int load_capture_programs(void *packets, uint16_t netns,
+				 enum link_kind link, bool is_next,
+				 struct programs *ret_programs)
 {
 	(void)is_next; /* a capture's filter is never replaced */
 	return packets_load_programs(packets, netns, link, ret_programs);
@@ -174,7 +159,8 @@ static int watch_rings(struct netobs_capture *capture)
 	int err = 0;
 
 	for (uint32_t i = 0; !err && i < capture->packets.n_rings; i++)
-		err = loop_watch(&capture->loop, capture->packets.rings[i].fd,
+		err = loop_watch(&capture->life.loop,
+				 capture->packets.rings[i].fd,
 				 EPOLLIN | EPOLLET, on_ring, capture);
 	return err;
 }
@@ -186,7 +172,7 @@ static int open_processes(struct netobs_capture *capture)
 	if (!(opts->flags & NETOBS_CAPTURE_PROCESSES))
 		return 0;
 	return processes_open(&capture->processes, &capture->host,
-			      opts->disable_features, &capture->log);
+			      opts->disable_features, &capture->life.log);
 }
 
 static int watch_sockets(struct netobs_capture *capture)
@@ -194,12 +180,13 @@ static int watch_sockets(struct netobs_capture *capture)
 	const int fd = processes_fd(&capture->processes);
 
 	return fd < 0 ? 0 :
-			loop_watch(&capture->loop, fd, EPOLLIN, on_sockets,
+			loop_watch(&capture->life.loop, fd, EPOLLIN, on_sockets,
 				   capture);
 }
 
-static int start(struct netobs_capture *capture)
+static int start_capture(void *owner)
 {
+	struct netobs_capture *capture = owner;
 	const struct netobs_capture_opts *opts = &capture->opts;
 	const uint64_t disable = opts->disable_features;
 	const struct packets_options options = {
@@ -209,27 +196,25 @@ static int start(struct netobs_capture *capture)
 		.filter = capture->filter,
 	};
 	const struct program_source programs = {
-		.load = load_programs,
+		.load = load_capture_programs,
 		.ctx = &capture->packets,
 	};
-	const struct attach_options attach = attach_options_of(
-		&capture->log, disable, opts->direction, opts->attach_order);
+	const struct attach_options attach =
+		attach_options_of(&capture->life.log, disable, opts->direction,
+				  opts->attach_order);
 	int err;
 
-	if (capture->state != CAPTURE_NEW)
-		return -EALREADY;
-	capture->state = CAPTURE_FAILED;
 	clock_init(&capture->clock, CLOCK_PRECISE);
 	err = packets_open(&capture->packets, &options, deliver_packet, capture,
-			   &capture->log);
+			   &capture->life.log);
 	sources_init(&capture->sources, &capture->host, &capture->packets);
-	capture->observation.stop_fd = capture->stop_fd;
+	capture->observation.stop_fd = capture->life.stop_fd;
 	err = err ?: open_processes(capture);
-	err = err   ?:
-		      observation_start(
-			      &capture->observation, &programs, &attach, NULL,
-			      !(disable & 1 << NETOBS_FEATURE_EXPEDITE));
-	err = err ?: observation_watch(&capture->observation, &capture->loop);
+	if (!err)
+		err = observation_start(
+			&capture->observation, &programs, &attach, NULL,
+			!(disable & 1 << NETOBS_FEATURE_EXPEDITE));
+	err = err ?: observation_watch(&capture->observation, &capture->life.loop);
 	err = err ?: watch_rings(capture);
 	err = err ?: watch_sockets(capture);
 	if (err) {
@@ -237,29 +222,11 @@ static int start(struct netobs_capture *capture)
 		return err;
 	}
 	processes_list(&capture->processes);
-	capture->state = CAPTURE_RUNNING;
+	capture->life.state = LIFE_RUNNING;
 	loop_repeat_timer(capture->upkeep_timer, UPKEEP_MS);
-	log_info(&capture->log, "capturing at %u interfaces",
+	log_info(&capture->life.log, "capturing at %u interfaces",
 		 capture->observation.n_attached);
 	return 0;
-}
-
-int netobs_capture_start(struct netobs_capture *capture)
-{
-	if (!capture)
-		return -EINVAL;
-	log_expect_error(&capture->log);
-	return privilege_keep_error(&capture->log, PRIVILEGE_ALL, start(capture));
-}
-
-const char *netobs_capture_last_error(const struct netobs_capture *capture)
-{
-	return capture ? capture->error.text : "";
-}
-
-int netobs_capture_fd(const struct netobs_capture *capture)
-{
-	return capture ? capture->loop.fd : -EINVAL;
 }
 
 /* ---- Packets ----------------------------------------------------------------------- */
@@ -273,7 +240,7 @@ static int deliver_packet(void *ctx, const struct capture_packet *packet)
 		.bytes = (const uint8_t *)(packet + 1),
 		.captured = packet->captured,
 		.length = packet->length,
-		.direction = packet->direction,
+		.direction = direction_of_index(packet->direction),
 	};
 	int source = sources_ensure(&capture->sources, packet);
 
@@ -288,7 +255,7 @@ static int deliver_packet(void *ctx, const struct capture_packet *packet)
 	out.interface = source;
 	processes_find(&capture->processes, packet, &out);
 	capture->sources.list[source].captured++;
-	capture->delivered++;
+	capture->life.delivered++;
 	return capture->opts.on_packet(&out, capture->opts.user);
 }
 
@@ -358,7 +325,7 @@ static int on_ring(void *ctx, int fd)
 	return 0;
 }
 
-static int on_timer(void *ctx, int fd)
+static int on_capture_timer(void *ctx, int fd)
 {
 	(void)fd;
 	return read_packets(ctx);
@@ -389,18 +356,6 @@ static int on_upkeep(void *ctx, int fd)
 
 /* ---- Stop --------------------------------------------------------------------------- */
 
-void netobs_capture_stop(struct netobs_capture *capture)
-{
-	const uint64_t one = 1;
-	int saved = errno;
-
-	if (!capture)
-		return;
-	/* Fails only when the descriptor is as readable as can be. */
-	(void)!write(capture->stop_fd, &one, sizeof(one));
-	errno = saved;
-}
-
 /* They capture no more, however long it takes to detach them. */
 static void stop_programs(struct netobs_capture *capture)
 {
@@ -408,26 +363,20 @@ static void stop_programs(struct netobs_capture *capture)
 			  map_grace_begin(&capture->grace);
 
 	if (err)
-		log_warning(&capture->log,
+		log_warning(&capture->life.log,
 			    "programs may count a little longer: %s",
 			    strerror(-err));
 }
 
-static int on_stop(void *ctx, int fd)
+static void stop_capture(void *owner)
 {
-	struct netobs_capture *capture = ctx;
-	eventfd_t times;
+	struct netobs_capture *capture = owner;
 
-	eventfd_read(fd, &times);
-	if (capture->state != CAPTURE_RUNNING)
-		return 0;
 	stop_programs(capture);
 	observation_detach(&capture->observation);
-	capture->state = CAPTURE_STOPPING;
-	return 0;
 }
 
-static bool is_quiet(struct netobs_capture *capture)
+static bool is_capture_quiet(struct netobs_capture *capture)
 {
 	if (capture->grace && map_grace_result(&capture->grace) == -EAGAIN)
 		return false;
@@ -440,13 +389,13 @@ static int go_on_stopping(struct netobs_capture *capture)
 	int64_t at_ns;
 	int ret;
 
-	if (!is_quiet(capture)) {
+	if (!is_capture_quiet(capture)) {
 		loop_set_timer(capture->timer,
 			       clock_boot_ns() + GATHER_MS * NSEC_PER_MSEC);
 		return 0;
 	}
 	if (packets_are_none(&capture->packets)) {
-		capture->state = CAPTURE_STOPPED;
+		capture->life.state = LIFE_STOPPED;
 		return 0;
 	}
 	ret = read_ready(capture, &at_ns);
@@ -454,39 +403,50 @@ static int go_on_stopping(struct netobs_capture *capture)
 	return read_result(capture, ret);
 }
 
-static int check_running(const struct netobs_capture *capture)
+static int step_capture(void *owner)
 {
-	if (capture->state == CAPTURE_STOPPED)
-		return -ECANCELED;
-	return capture->state == CAPTURE_RUNNING ||
-			       capture->state == CAPTURE_STOPPING ?
-		       0 :
-		       -EINVAL;
+	struct netobs_capture *capture = owner;
+
+	return capture->life.state == LIFE_STOPPING ? go_on_stopping(capture) : 0;
 }
 
-static int dispatch(struct netobs_capture *capture)
-{
-	int err = check_running(capture);
+/* ---- The public life --------------------------------------------------------------- */
 
-	if (err)
-		return err;
-	capture->delivered = 0;
-	capture->has_read = false;
-	err = loop_dispatch(&capture->loop);
-	if (!err && capture->state == CAPTURE_STOPPING)
-		err = go_on_stopping(capture);
-	return err ?: capture->delivered ?: check_running(capture);
+static const struct life_ops life_ops = {
+	.start = start_capture,
+	.stop = stop_capture,
+	.step = step_capture,
+	.privileges = PRIVILEGE_ALL,
+};
+
+int netobs_capture_start(struct netobs_capture *capture)
+{
+	return capture ? life_start(&capture->life) : -EINVAL;
+}
+
+int netobs_capture_fd(const struct netobs_capture *capture)
+{
+	return capture ? capture->life.loop.fd : -EINVAL;
 }
 
 int netobs_capture_dispatch(struct netobs_capture *capture)
 {
 	if (!capture)
 		return -EINVAL;
-	log_expect_error(&capture->log);
-	return log_keep_error(&capture->log, "cannot dispatch",
-			      dispatch(capture));
+	capture->has_read = false;
+	return life_dispatch(&capture->life);
 }
 
+void netobs_capture_stop(struct netobs_capture *capture)
+{
+	if (capture)
+		life_stop(&capture->life);
+}
+
+const char *netobs_capture_last_error(const struct netobs_capture *capture)
+{
+	return capture ? capture->life.error.text : "";
+}
 /* ---- Statistics ---------------------------------------------------------------------- */
 
 static void sum_counters(struct netobs_capture *capture,

@@ -26,7 +26,7 @@ struct frame {
 	uint8_t bytes[FRAME_MAX];
 };
 
-/* "-" is standard input. -EBADMSG, -EPROTONOSUPPORT: see netobs_replay(). */
+/* "-" is standard input. -EBADMSG, -EPROTONOSUPPORT: see netobs_replay_files(). */
 int capture_file_open(struct capture_file *file, const char *path,
 		      const struct log *log);
 void capture_file_close(struct capture_file *file);

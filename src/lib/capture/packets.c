@@ -122,7 +122,7 @@ static int open_rings(struct packets *packets)
 			  fds, n);
 }
 
-static int open_maps(struct packets *packets)
+static int open_packet_maps(struct packets *packets)
 {
 	packets->n_cpus = libbpf_num_possible_cpus();
 	if (packets->n_cpus < 0)
@@ -157,7 +157,7 @@ int packets_open(struct packets *packets, const struct packets_options *options,
 	err = program_set_ref(&packets->maps);
 	if (err)
 		return err;
-	err = open_maps(packets);
+	err = open_packet_maps(packets);
 	if (err)
 		log_error(log, "cannot make ring buffers: %s", strerror(-err));
 	return err;
@@ -273,7 +273,7 @@ bool packets_are_none(const struct packets *packets)
 	return true;
 }
 
-/* What is there up to a moment ago is complete, and can be put in order. */
+/* All packets up to ORDER_NS ago are in the rings, so they can be put in order. */
 int packets_read(struct packets *packets, int64_t until_ns)
 {
 	const int64_t now = clock_boot_ns();

@@ -212,8 +212,8 @@ static int write_packet(struct netobs_packet_writer *writer, uint32_t number,
 }
 
 /* A comment, which all programs show. No format has a place for the name of a process. */
-static void put_process(struct netobs_packet_writer *writer, const char *end,
-			const struct netobs_process *process)
+static void put_owner(struct netobs_packet_writer *writer, const char *end,
+		      const struct netobs_process *process)
 {
 	char name[3 * sizeof(process->command)], text[192];
 
@@ -235,8 +235,8 @@ static int write_packet_of_process(struct netobs_packet_writer *writer,
 
 	put_packet(writer, &head, packet);
 	block_put_option(&writer->block, PACKET_FLAGS, &flags, sizeof(flags));
-	put_process(writer, "source", packet->src_process);
-	put_process(writer, "destination", packet->dst_process);
+	put_owner(writer, "source", packet->src_process);
+	put_owner(writer, "destination", packet->dst_process);
 	if (packet->src_process) {
 		const uint32_t process[] = { packet->src_process->pid, 0 };
 
@@ -368,8 +368,8 @@ ensure_interface(struct netobs_packet_writer *writer, uint32_t index)
 	return &grown[index];
 }
 
-static int describe(struct netobs_packet_writer *writer,
-		    struct section_interface *known, uint32_t index)
+static int describe_interface(struct netobs_packet_writer *writer,
+			      struct section_interface *known, uint32_t index)
 {
 	struct netobs_capture_interface interface;
 	int err;
@@ -417,7 +417,7 @@ static int begin_file(struct netobs_packet_writer *writer)
 	return writer->opts.format == NETOBS_PCAPNG ? write_section(writer) : 0;
 }
 
-static int check_options(const struct netobs_packet_writer_opts *opts)
+static int check_writer_options(const struct netobs_packet_writer_opts *opts)
 {
 	if (opts->format != NETOBS_PCAPNG && opts->format != NETOBS_PCAP)
 		return -EINVAL;
@@ -437,7 +437,7 @@ int netobs_packet_writer_new(const struct netobs_packet_writer_opts *opts,
 	if (!writer)
 		return -ENOMEM;
 	memcpy(&writer->opts, opts, min_u64(opts->sz, sizeof(*opts)));
-	err = check_options(&writer->opts) ?: note_losses(writer);
+	err = check_writer_options(&writer->opts) ?: note_losses(writer);
 	err = err ?: begin_file(writer);
 	if (err) {
 		netobs_packet_writer_free(writer);
@@ -456,7 +456,8 @@ int netobs_packet_writer_add(struct netobs_packet_writer *writer,
 	if (!writer || !packet)
 		return -EINVAL;
 	known = ensure_interface(writer, packet->interface);
-	err = known ? describe(writer, known, packet->interface) : -ENOMEM;
+	err = known ? describe_interface(writer, known, packet->interface) :
+		      -ENOMEM;
 	if (err)
 		return err;
 	if (writer->opts.format != NETOBS_PCAPNG)
@@ -497,7 +498,7 @@ int netobs_packet_writer_stats(struct netobs_packet_writer *writer)
 		struct section_interface *known = ensure_interface(writer, i);
 		struct netobs_capture_interface interface;
 
-		err = known ? describe(writer, known, i) : -ENOMEM;
+		err = known ? describe_interface(writer, known, i) : -ENOMEM;
 		if (err)
 			break;
 		interface = read_interface(writer, i);

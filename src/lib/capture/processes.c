@@ -145,7 +145,7 @@ struct sides {
 static struct sides find_sides(const struct host *host,
 			       const struct capture_packet *packet)
 {
-	const bool is_out = packet->direction == NETOBS_EGRESS;
+	const bool is_out = packet->direction == EGRESS;
 	const struct netns *netns = &host->netns[packet->netns];
 	const struct netif *netif =
 		host_find(host, packet->netns, packet->ifindex);

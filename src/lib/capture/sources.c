@@ -40,8 +40,8 @@ static void end_source(const struct sources *sources, struct source *source,
 	source->end = packets_counters(sources->packets, source->key);
 }
 
-static int add_source(struct sources *sources, struct capture_interface_key key,
-		      int link)
+static int add_capture_source(struct sources *sources,
+			      struct capture_interface_key key, int link)
 {
 	const struct host *host = sources->host;
 	const struct netif *netif = host_find(host, key.netns, key.ifindex);
@@ -103,7 +103,7 @@ int sources_ensure(struct sources *sources, const struct capture_packet *packet)
 	last = find_last(sources, key);
 	if (last && is_current(last)) /* it has another link type now */
 		end_source(sources, last, time_ns);
-	i = add_source(sources, key, packet->link);
+	i = add_capture_source(sources, key, packet->link);
 	if (i >= 0)
 		sources->latest = i;
 	return i;
@@ -136,7 +136,7 @@ static void add_if_counted(struct sources *sources,
 	if (last && is_current(last))
 		return;
 	if (packets_counters(sources->packets, key).matched != before)
-		add_source(sources, key, LINK_ANY);
+		add_capture_source(sources, key, LINK_ANY);
 }
 
 void sources_add_counted(struct sources *sources)
@@ -170,8 +170,8 @@ static bool is_renamed(const struct sources *sources,
 	return last && strcmp(last->name, name) != 0;
 }
 
-static void on_netif(void *ctx, struct netns *netns, struct netif *netif,
-		     enum host_event event)
+static void on_capture_netif(void *ctx, struct netns *netns,
+			     struct netif *netif, enum host_event event)
 {
 	const struct capture_interface_key key = { netif->ifindex, netns->index };
 	struct sources *sources = ctx;
@@ -192,7 +192,7 @@ static void on_netif(void *ctx, struct netns *netns, struct netif *netif,
 	}
 }
 
-static void on_settled(void *ctx)
+static void on_sources_settled(void *ctx)
 {
 	(void)ctx;
 }
@@ -203,8 +203,8 @@ void sources_init(struct sources *sources, struct host *host,
 	*sources = (struct sources){
 		.host = host,
 		.packets = packets,
-		.listener = { .on_netif = on_netif,
-			      .on_settled = on_settled,
+		.listener = { .on_netif = on_capture_netif,
+			      .on_settled = on_sources_settled,
 			      .ctx = sources },
 	};
 	host_subscribe(host, &sources->listener);

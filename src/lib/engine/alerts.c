@@ -35,7 +35,7 @@ static size_t prefixes_size(const struct alerts *alerts)
 
 /* ---- Open and close ----------------------------------------------------------------- */
 
-static int take_event(void *ctx, void *data, size_t size)
+static int take_alert_event(void *ctx, void *data, size_t size)
 {
 	struct alerts *alerts = ctx;
 
@@ -48,7 +48,7 @@ static int take_event(void *ctx, void *data, size_t size)
 	return clock_boot_ns() < alerts->slice_end_ns ? 0 : -EAGAIN;
 }
 
-static int open_maps(struct alerts *alerts)
+static int open_alert_maps(struct alerts *alerts)
 {
 	const struct program_set *maps = &alerts->store->maps;
 
@@ -69,7 +69,7 @@ static int open_maps(struct alerts *alerts)
 		return -errno;
 	log_borrow_libbpf(alerts->log);
 	alerts->ring = ring_buffer__new(program_set_map_fd(maps, "alert_events"),
-					take_event, alerts, NULL);
+					take_alert_event, alerts, NULL);
 	log_return_libbpf();
 	return alerts->ring ? 0 : -errno;
 }
@@ -86,7 +86,7 @@ int alerts_open(struct alerts *alerts, struct store *store,
 		.on_event = on_event,
 		.ctx = ctx,
 	};
-	err = open_maps(alerts);
+	err = open_alert_maps(alerts);
 	if (!err)
 		return 0;
 	log_error(log, "cannot make BPF maps for alerts: %s", strerror(-err));
@@ -304,7 +304,7 @@ struct knobs {
 	uint32_t epoch;
 };
 
-static int prepare(struct bpf_object *object, void *ctx)
+static int prepare_alerts(struct bpf_object *object, void *ctx)
 {
 	struct alerts_bpf__rodata *rodata =
 		program_set_knobs(object, sizeof(*rodata));
@@ -327,7 +327,7 @@ static int load_filter(struct alerts *alerts, const struct filter *filter,
 		.doing = "load a BPF program for alerts",
 		.log = alerts->log,
 		.base = &alerts->store->maps,
-		.prepare = prepare,
+		.prepare = prepare_alerts,
 		.ctx = knobs,
 	};
 	const struct filter_frames frames = {

@@ -37,12 +37,12 @@ static int size_alerts(const struct bpf_object *object,
 	int err = resize_map(object, "alert_counts", counts);
 
 	err = err ?: resize_map(object, "alert_prefixes", prefixes);
-	err = err   ?:
-		      resize_map(object, "alert_exhausted",
+	if (!err)
+		err = resize_map(object, "alert_exhausted",
 				 has ? knobs->n_cpus * 2 * ALERT_METRICS : 1);
 	err = err ?: resize_map(object, "alert_events", ring);
-	err = err   ?:
-		      resize_map(object, "alert_holds",
+	if (!err)
+		err = resize_map(object, "alert_holds",
 				 has ? ALERT_HOLD_BUCKETS : 1);
 	return err ?: resize_map(object, "alert_states", has ? connections : 1);
 }
@@ -64,14 +64,14 @@ static int prepare_maps(struct bpf_object *object, void *ctx)
 	err = err ?: resize_map(object, "l1_buckets", l1_total);
 	err = err ?: resize_map(object, RULE_COUNTS, rules_total);
 	err = err ?: resize_map(object, "log_slots", log_total);
-	err = err   ?:
-		      resize_map(object, "outcome_slots",
+	if (!err)
+		err = resize_map(object, "outcome_slots",
 				 knobs->n_cpus * OUTCOME_SLOTS);
 	err = err ?: resize_map(object, "conn_heads", n_buckets * CONN_WAYS);
 	err = err ?: resize_map(object, "conn_rates", n_buckets * CONN_WAYS);
 	err = err ?: resize_map(object, "conn_bodies", n_buckets * CONN_WAYS);
-	err = err   ?:
-		      resize_map(object, "conn_expected",
+	if (!err)
+		err = resize_map(object, "conn_expected",
 				 knobs->rtt == RTT_LRU ? CONN_EXPECTED : 1);
 	err = err ?: resize_map(object, "conn_buckets", n_buckets);
 	err = err ?: resize_map(object, "conn_counters", knobs->n_cpus);
@@ -174,7 +174,7 @@ int flow_programs_load(struct program_set *maps, const struct flow_knobs *knobs,
 }
 
 /* @count: programs may add to it. */
-static void add_count(struct count *to, const struct count *count)
+static void add_program_count(struct count *to, const struct count *count)
 {
 	to->packets += __atomic_load_n(&count->packets, __ATOMIC_RELAXED);
 	to->bytes += __atomic_load_n(&count->bytes, __ATOMIC_RELAXED);
@@ -193,8 +193,8 @@ int flow_rules_read(const struct program_set *maps, uint32_t n_cpus,
 	for (uint32_t i = 0; i < n_cpus * RULE_SLOTS; i++) {
 		struct rule_count *total = &ret_totals[i % RULE_SLOTS];
 
-		add_count(&total->decided, &counts[i].decided);
-		add_count(&total->sampled_out, &counts[i].sampled_out);
+		add_program_count(&total->decided, &counts[i].decided);
+		add_program_count(&total->sampled_out, &counts[i].sampled_out);
 	}
 	map_munmap(counts, size);
 	return 0;
@@ -209,7 +209,7 @@ void flow_rules_add(const struct program_set *maps, uint32_t judgement,
 
 	if (bpf_map_lookup_elem(fd, &slot, &sum))
 		return;
-	add_count(&sum.decided, count);
+	add_program_count(&sum.decided, count);
 	bpf_map_update_elem(fd, &slot, &sum, BPF_ANY);
 }
 

@@ -27,7 +27,7 @@ static void set_generation(struct generation *generation, uint32_t current)
 }
 
 /* The process before may have been killed after it had switched some CPUs. */
-static void adopt(struct generation *generation)
+static void adopt_generation(struct generation *generation)
 {
 	set_generation(generation, generation->store->cpus[0].generation &
 					   (GENERATIONS - 1));
@@ -40,7 +40,7 @@ int generation_init(struct generation *generation, const struct store *store)
 	if (!generation->runs)
 		return -ENOMEM;
 	if (store->is_adopted)
-		adopt(generation);
+		adopt_generation(generation);
 	return 0;
 }
 
@@ -57,13 +57,13 @@ void generation_flip(struct generation *generation)
 	set_generation(generation, !generation->current);
 }
 
-static uint64_t entered(const struct generation *generation, uint32_t cpu)
+static uint64_t read_entered(const struct generation *generation, uint32_t cpu)
 {
 	return __atomic_load_n(&generation->store->cpus[cpu].entered,
 			       __ATOMIC_ACQUIRE);
 }
 
-static uint64_t exited(const struct generation *generation, uint32_t cpu)
+static uint64_t read_exited(const struct generation *generation, uint32_t cpu)
 {
 	return __atomic_load_n(&generation->store->cpus[cpu].exited,
 			       __ATOMIC_ACQUIRE) +
@@ -72,7 +72,7 @@ static uint64_t exited(const struct generation *generation, uint32_t cpu)
 
 static bool has_exited(const struct generation *generation, uint32_t cpu)
 {
-	return exited(generation, cpu) >= generation->runs[cpu].entered;
+	return read_exited(generation, cpu) >= generation->runs[cpu].entered;
 }
 
 static bool have_exited(const struct generation *generation)
@@ -89,21 +89,21 @@ static bool note_entered(struct generation *generation)
 	bool is_sound = true;
 
 	for (uint32_t cpu = 0; cpu < generation->store->n_cpus; cpu++) {
-		uint64_t before = exited(generation, cpu);
+		uint64_t before = read_exited(generation, cpu);
 
-		generation->runs[cpu].entered = entered(generation, cpu);
+		generation->runs[cpu].entered = read_entered(generation, cpu);
 		is_sound &= before <= generation->runs[cpu].entered;
 	}
 	return is_sound;
 }
 
-static void doubt(struct generation *generation)
+static void doubt_generation(struct generation *generation)
 {
 	generation->phase = IN_DOUBT;
 	map_grace_begin(&generation->grace); /* a failure is found below */
 }
 
-static void report(struct generation *generation, uint32_t cpu)
+static void report_cpu(struct generation *generation, uint32_t cpu)
 {
 	struct cpu_runs *runs = &generation->runs[cpu];
 
@@ -119,16 +119,16 @@ static void report(struct generation *generation, uint32_t cpu)
  * All that had entered have ended. Where none has entered since, what differs is
  * what was missed; elsewhere it is not known, and left for the next time.
  */
-static void correct(struct generation *generation)
+static void correct_entered(struct generation *generation)
 {
 	for (uint32_t cpu = 0; cpu < generation->store->n_cpus; cpu++) {
 		struct cpu_runs *runs = &generation->runs[cpu];
-		uint64_t out = exited(generation, cpu);
-		bool is_quiet = entered(generation, cpu) == runs->entered;
+		uint64_t out = read_exited(generation, cpu);
+		bool is_quiet = read_entered(generation, cpu) == runs->entered;
 
 		if (out == runs->entered || (!is_quiet && out > runs->entered))
 			continue;
-		report(generation, cpu);
+		report_cpu(generation, cpu);
 		if (is_quiet)
 			runs->missed += runs->entered - out;
 	}
@@ -143,10 +143,10 @@ static bool is_doubt_over(struct generation *generation)
 	if (err == -EAGAIN)
 		return false;
 	if (err) {
-		doubt(generation); /* without memory: try again */
+		doubt_generation(generation); /* without memory: try again */
 		return false;
 	}
-	correct(generation);
+	correct_entered(generation);
 	return true;
 }
 
@@ -158,13 +158,13 @@ bool generation_settle(struct generation *generation)
 		generation->doubt_ns =
 			clock_boot_ns() + GENERATION_DOUBT_MS * NSEC_PER_MSEC;
 		if (!note_entered(generation))
-			doubt(generation);
+			doubt_generation(generation);
 		return false;
 	case ENTERED_NOTED:
 		if (have_exited(generation))
 			generation->phase = ALL_EXITED;
 		else if (clock_boot_ns() >= generation->doubt_ns)
-			doubt(generation);
+			doubt_generation(generation);
 		return false;
 	case IN_DOUBT:
 		if (is_doubt_over(generation))

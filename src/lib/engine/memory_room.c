@@ -63,8 +63,8 @@ static FILE *open_in(const char *directory, const char *name)
 }
 
 /* A number on its own; "max", or no such file: @otherwise. */
-static uint64_t read_number(const char *directory, const char *name,
-			    uint64_t otherwise)
+static uint64_t read_group_number(const char *directory, const char *name,
+				  uint64_t otherwise)
 {
 	cleanup_file FILE *file = open_in(directory, name);
 	uint64_t number;
@@ -93,12 +93,13 @@ static uint64_t room_of_group(const char *directory, const struct version *versi
 
 	for (size_t i = 0; i < ARRAY_SIZE(version->limits); i++)
 		if (version->limits[i])
-			limit = min_u64(limit, read_number(directory,
-							   version->limits[i],
-							   UINT64_MAX));
+			limit = min_u64(limit,
+					read_group_number(directory,
+							  version->limits[i],
+							  UINT64_MAX));
 	if (limit >= unlimited)
 		return UINT64_MAX;
-	used = read_number(directory, version->usage, 0);
+	used = read_group_number(directory, version->usage, 0);
 	used -= min_u64(used, read_caches(directory, version));
 	return limit - min_u64(limit, used);
 }

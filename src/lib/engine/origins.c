@@ -84,7 +84,7 @@ void origins_put(struct origins *origins, uint16_t netns, uint32_t ifindex)
 		*slot |= ORIGIN_MORE;
 }
 
-static bool has(const uint64_t *list, uint32_t n, uint64_t origin)
+static bool has_origin(const uint64_t *list, uint32_t n, uint64_t origin)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (list[i] == origin)
@@ -106,7 +106,8 @@ void origins_end(struct origins *origins)
 			__atomic_store_n(&origins->slots[i], origins->wanted[i],
 					 __ATOMIC_RELEASE);
 	for (uint32_t i = 0; i < origins->n_more; i++)
-		if (!has(wanted_more, origins->n_wanted_more, origins->more[i]))
+		if (!has_origin(wanted_more, origins->n_wanted_more,
+				origins->more[i]))
 			bpf_map_delete_elem(origins->more_fd, &origins->more[i]);
 	if (origins->n_wanted_more)
 		memmove(origins->more, wanted_more,

@@ -27,8 +27,8 @@ static uint64_t next_origin(uint64_t origin, uint32_t generation)
 }
 
 /* Programs write to the other generation meanwhile, and take slots that are free. */
-static void take_slot(struct outcome_slot *slot, uint32_t generation,
-		      outcomes_fn *take, void *ctx)
+static void take_outcome_slot(struct outcome_slot *slot, uint32_t generation,
+			      outcomes_fn *take, void *ctx)
 {
 	struct count(*counts)[OUTCOMES_COUNTED] =
 		(void *)&slot->counts[outcome_index(generation, 0, 0)];
@@ -55,7 +55,8 @@ int outcomes_take(const struct store *store, uint32_t generation,
 			return -errno;
 		for (uint32_t i = 0; i < OUTCOME_SLOTS; i++)
 			if (slots[i].origin || i == OUTCOME_PLACES)
-				take_slot(&slots[i], generation, take, ctx);
+				take_outcome_slot(&slots[i], generation, take,
+						  ctx);
 		map_munmap(slots, CPU_BYTES);
 	}
 	return 0;

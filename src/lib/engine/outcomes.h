@@ -9,7 +9,7 @@
  * Receives what a generation has counted on one CPU.
  *
  * @param ifindex  0: of interfaces that found no slot
- * @param counts   [enum netobs_direction][enum outcome_kind, those that programs count]
+ * @param counts   [enum direction][enum outcome_kind, those that programs count]
  * @return whether the interface is there; else its slot is another's later
  */
 typedef bool outcomes_fn(void *ctx, uint16_t netns, uint32_t ifindex,

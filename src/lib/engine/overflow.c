@@ -133,7 +133,7 @@ void overflow_forget_kept(const struct overflow *overflow)
 		overflow->batch->n = 0;
 }
 
-/* What is read is at rest, so nothing is added between its reading and its removal. */
+/* The generation is at rest, so nothing is added between reading and removing a batch. */
 static int take_batch(struct overflow *overflow, int fd, uint32_t *ret_n)
 {
 	struct overflow_batch *batch = overflow->batch;
@@ -154,8 +154,8 @@ static int take_batch(struct overflow *overflow, int fd, uint32_t *ret_n)
 	return err == -ENOENT ? 0 : err;
 }
 
-static void report(const struct overflow_batch *batch, uint32_t n,
-		   overflow_entry_fn *on_entry, void *ctx)
+static void report_batch(const struct overflow_batch *batch, uint32_t n,
+			 overflow_entry_fn *on_entry, void *ctx)
 {
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t k = 0; k < batch->pages[i].n; k++)
@@ -163,8 +163,8 @@ static void report(const struct overflow_batch *batch, uint32_t n,
 				 batch->from + i * OVERFLOW_FLOWS + k);
 }
 
-static int take(struct overflow *overflow, uint32_t generation,
-		overflow_entry_fn *on_entry, void *ctx)
+static int take_overflow(struct overflow *overflow, uint32_t generation,
+			 overflow_entry_fn *on_entry, void *ctx)
 {
 	uint32_t n = 0;
 	int ret;
@@ -176,7 +176,7 @@ static int take(struct overflow *overflow, uint32_t generation,
 	ret = take_batch(overflow, overflow->fds[generation], &n);
 	/* Without memory in the middle, the kernel has removed those before. */
 	if (ret >= 0 || ret == -ENOMEM)
-		report(overflow->batch, n, on_entry, ctx);
+		report_batch(overflow->batch, n, on_entry, ctx);
 	if (!ret)
 		free(TAKE_PTR(overflow->batch));
 	return ret;
@@ -191,7 +191,7 @@ static void report_kept(struct overflow *overflow, overflow_entry_fn *on_entry,
 	for (uint32_t i = 0; i < batch->n; i++)
 		bpf_map_delete_elem(overflow->fds[batch->generation],
 				    &batch->keys[i]);
-	report(batch, batch->n, on_entry, ctx);
+	report_batch(batch, batch->n, on_entry, ctx);
 	__atomic_store_n(&batch->n, 0, __ATOMIC_SEQ_CST);
 }
 
@@ -219,7 +219,7 @@ int overflow_take(struct overflow *overflow, uint32_t generation,
 {
 	int ret = overflow->is_kept ?
 			  take_kept(overflow, generation, on_entry, ctx) :
-			  take(overflow, generation, on_entry, ctx);
+			  take_overflow(overflow, generation, on_entry, ctx);
 
 	if (ret <= 0)
 		overflow->position = 0;

@@ -38,7 +38,7 @@ _Static_assert(sizeof(struct cpu_state) == 3136 &&
 
 /* ---- Files ----------------------------------------------------------------------- */
 
-/* By the descriptor: another directory may have taken the place of the one that was checked. */
+/* By the descriptor, since another directory may have replaced the checked one. */
 static int path_of(const struct pinned *pinned, const char *folder,
 		   const char *name, char path[PINNED_PATH_MAX])
 {
@@ -94,7 +94,7 @@ static int open_folder(const struct pinned *pinned, const char *folder)
 	return fd < 0 ? -errno : fd;
 }
 
-static int remove_file(int dir_fd, const char *name, int flags)
+static int remove_pinned_file(int dir_fd, const char *name, int flags)
 {
 	return unlinkat(dir_fd, name, flags) && errno != ENOENT ? -errno : 0;
 }
@@ -112,7 +112,8 @@ static int remove_files(const struct pinned *pinned, const char *folder)
 	}
 	while ((entry = readdir(dir)))
 		if (entry->d_name[0] != '.')
-			err = remove_file(dirfd(dir), entry->d_name, 0) ?: err;
+			err = remove_pinned_file(dirfd(dir), entry->d_name, 0) ?:
+				      err;
 	closedir(dir);
 	return err;
 }
@@ -428,8 +429,8 @@ int pinned_publish(struct pinned *pinned, const struct pinned_state *state)
 	err = put_list(pinned, "namespaces", sizeof(uint32_t),
 		       sizeof(struct pinned_netns), PINNED_NETNS_MAX,
 		       &pinned->netns_fd);
-	err = err   ?:
-		      put_list(pinned, "interfaces",
+	if (!err)
+		err = put_list(pinned, "interfaces",
 			       sizeof(struct pinned_netif_key),
 			       sizeof(struct pinned_netif), PINNED_NETIFS_MAX,
 			       &pinned->netifs_fd);
@@ -438,9 +439,11 @@ int pinned_publish(struct pinned *pinned, const struct pinned_state *state)
 
 static int remove_maps(struct pinned *pinned)
 {
-	return remove_file(pinned->dir_fd, "state", 0)		    ?:
-		       remove_file(pinned->dir_fd, "interfaces", 0) ?:
-		       remove_files(pinned, "maps");
+	int err = remove_pinned_file(pinned->dir_fd, "state", 0);
+
+	if (!err)
+		err = remove_pinned_file(pinned->dir_fd, "interfaces", 0);
+	return err ?: remove_files(pinned, "maps");
 }
 
 /* Its programs go on counting in it until they are replaced. */
@@ -476,10 +479,10 @@ int pinned_remove(struct pinned *pinned)
 {
 	int err = remove_maps(pinned);
 
-	err = err ?: remove_file(pinned->dir_fd, "namespaces", 0);
+	err = err ?: remove_pinned_file(pinned->dir_fd, "namespaces", 0);
 	close_state(pinned);
-	err = err ?: remove_file(pinned->dir_fd, "maps", AT_REMOVEDIR);
-	return err ?: remove_file(pinned->dir_fd, "links", AT_REMOVEDIR);
+	err = err ?: remove_pinned_file(pinned->dir_fd, "maps", AT_REMOVEDIR);
+	return err ?: remove_pinned_file(pinned->dir_fd, "links", AT_REMOVEDIR);
 }
 
 static struct count count_seen(const struct pinned_state *state, const void *cpus)

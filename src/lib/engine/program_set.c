@@ -268,7 +268,7 @@ static int take_programs(const struct program_set *set,
 {
 	struct programs programs = { { -1, -1 } };
 
-	for (int d = NETOBS_INGRESS; d <= NETOBS_EGRESS; d++) {
+	for (int d = INGRESS; d <= EGRESS; d++) {
 		int fd = take_program(set, names[d], filter, frames);
 
 		if (fd < 0) {
@@ -308,8 +308,8 @@ int programs_load(struct program_set *set, const char *const names[2],
 
 void programs_close(struct programs *programs)
 {
-	close_fd(&programs->fds[NETOBS_INGRESS]);
-	close_fd(&programs->fds[NETOBS_EGRESS]);
+	close_fd(&programs->fds[INGRESS]);
+	close_fd(&programs->fds[EGRESS]);
 }
 
 static uint64_t map_bytes(const struct bpf_map *map)

@@ -11,6 +11,7 @@
 #ifndef NETOBS_ENGINE_PROGRAM_SET_H
 #define NETOBS_ENGINE_PROGRAM_SET_H
 
+#include "catalogue/direction.h"
 #include "base/log.h"
 #include "filter/filter.h"
 
@@ -91,7 +92,7 @@ uint64_t program_set_bytes(const struct program_set *set);
 
 /* Programs for interfaces, one for each direction; both or none. */
 struct programs {
-	int fds[2]; /* indexed by enum netobs_direction */
+	int fds[2]; /* indexed by enum direction */
 };
 
 /**

@@ -11,24 +11,25 @@ void rates_init(struct rates *rates)
 	*rates = (struct rates){ 0 };
 }
 
-static bool is_same(const struct rate *one, const struct rate *other)
+static bool is_same_rate(const struct rate *one, const struct rate *other)
 {
 	return one->interval == other->interval &&
 	       (!one->interval || one->mode == other->mode);
 }
 
-static uint32_t find(const struct rate *table, uint32_t n, const struct rate *rate)
+static uint32_t find_rate(const struct rate *table, uint32_t n,
+			  const struct rate *rate)
 {
 	uint32_t i = 0;
 
-	while (rate->interval && i < n && !is_same(&table[i], rate))
+	while (rate->interval && i < n && !is_same_rate(&table[i], rate))
 		i++;
 	return i;
 }
 
 uint32_t rates_number(const struct rate numbers[RATES], const struct rate *rate)
 {
-	return find(numbers, RATES, rate);
+	return find_rate(numbers, RATES, rate);
 }
 
 static bool has_number(const struct rates *rates, uint32_t id)
@@ -43,7 +44,7 @@ static bool has_number(const struct rates *rates, uint32_t id)
 static uint32_t take_id(struct rates *rates, const struct rate *rate,
 			const uint32_t *n_flows)
 {
-	uint32_t id = find(rates->ids, RATE_IDS, rate);
+	uint32_t id = find_rate(rates->ids, RATE_IDS, rate);
 
 	if (id < RATE_IDS)
 		return id;
@@ -110,6 +111,6 @@ int rates_take(struct rates *rates, const struct rate *list, uint32_t n,
 void rates_keep(struct rates *rates, const struct rate *list, uint32_t n)
 {
 	for (uint32_t i = 1; i < RATES; i++)
-		if (find(list, n, &rates->numbers[i]) == n)
+		if (find_rate(list, n, &rates->numbers[i]) == n)
 			rates->numbers[i] = (struct rate){ 0 };
 }

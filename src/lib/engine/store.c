@@ -244,7 +244,7 @@ static int open_notices(struct store *store)
 	return store->notices ? 0 : -errno;
 }
 
-static int open_maps(struct store *store)
+static int open_store_maps(struct store *store)
 {
 	const struct program_set *maps = &store->maps;
 	int err;
@@ -258,8 +258,8 @@ static int open_maps(struct store *store)
 		err = connections_open(&store->connections, maps,
 				       store->conn_buckets, store->n_cpus,
 				       &store->secret);
-	err = err   ?:
-		      origins_init(&store->origins,
+	if (!err)
+		err = origins_init(&store->origins,
 				   program_set_map_fd(maps, "origins"),
 				   program_set_map_fd(maps, "more_origins"));
 	if (err)
@@ -458,7 +458,7 @@ static bool adopt_maps(struct store *store)
 }
 
 /* Or do without. */
-static void publish(struct store *store)
+static void publish_store(struct store *store)
 {
 	const uint64_t first = clock_ns(CLOCK_REALTIME);
 	struct pinned_state state = {
@@ -491,7 +491,7 @@ static void publish(struct store *store)
 	store->options.pinned = NULL;
 }
 
-static struct pinned_state *state_of(const struct store *store)
+static struct pinned_state *find_pinned_state(const struct store *store)
 {
 	return store->options.pinned ? store->options.pinned->state : NULL;
 }
@@ -500,7 +500,7 @@ static void fill_commit(const struct store *store, uint32_t generation,
 			const struct counters *counted,
 			struct pinned_commit *commit)
 {
-	const struct pinned_state *state = state_of(store);
+	const struct pinned_state *state = find_pinned_state(store);
 	const struct count unclaimed = store_unclaimed(store);
 	const struct count *other = &state->drained[!generation].seen;
 	struct counters drained = *counted;
@@ -520,7 +520,7 @@ void store_commit(const struct store *store, uint32_t generation,
 		  const struct counters *counted,
 		  const struct count *unreported, bool is_complete)
 {
-	struct pinned_state *state = state_of(store);
+	struct pinned_state *state = find_pinned_state(store);
 	struct pinned_commit commit;
 
 	fill_commit(store, generation, counted, &commit);
@@ -533,7 +533,7 @@ void store_commit(const struct store *store, uint32_t generation,
 
 void store_settle(const struct store *store)
 {
-	struct pinned_state *state = state_of(store);
+	struct pinned_state *state = find_pinned_state(store);
 
 	__atomic_store_n(&state->settled, state->commits, __ATOMIC_SEQ_CST);
 }
@@ -545,7 +545,7 @@ void store_settle(const struct store *store)
 void store_note_drained(const struct store *store, uint32_t generation,
 			const struct counters *counted)
 {
-	struct pinned_state *state = state_of(store);
+	struct pinned_state *state = find_pinned_state(store);
 	struct pinned_commit commit;
 
 	if (!state)
@@ -588,14 +588,14 @@ int store_open(struct store *store, const struct store_options *options,
 	err = load_maps(store);
 	if (err)
 		return err;
-	err = open_maps(store);
+	err = open_store_maps(store);
 	err = err ?: store_take_rates(store, options->filter, &options->rate, NULL);
 	err = err ?: limit_memory(store);
 	if (store->is_adopted)
 		return err ?: (note_kept(store), 0);
 	err = err ?: open_overflow(store);
 	if (!err && options->pinned)
-		publish(store);
+		publish_store(store);
 	return err;
 }
 

@@ -68,6 +68,17 @@ int filter_new(const char *expression, struct filter **ret_filter,
 	return compile_list(&list, ret_filter, &wrong, ret_error);
 }
 
+int filter_compile(const char *expression, const struct log *log,
+		   struct filter **ret_filter)
+{
+	char error[FILTER_ERROR_MAX] = "";
+	int err = expression ? filter_new(expression, ret_filter, &error) : 0;
+
+	if (err)
+		log_error(log, "filter: %s", *error ? error : strerror(-err));
+	return err;
+}
+
 void filter_sample(struct filter *filter, const struct rate *rate)
 {
 	assert(!filter->is_list);
@@ -192,7 +203,7 @@ int filter_check(const struct filter *filter, enum link_kind link,
 }
 
 /* 0 if packets of the rule are not sampled. */
-static uint32_t number_of(const struct rule *rule, const struct rate *rates)
+static uint32_t find_rate_number(const struct rule *rule, const struct rate *rates)
 {
 	uint32_t number = 0;
 
@@ -207,7 +218,7 @@ static uint32_t number_of(const struct rule *rule, const struct rate *rates)
 
 uint32_t rule_judgement(const struct rule *rule, const struct rate *rates)
 {
-	return number_of(rule, rates) << JUDGED_RATE_SHIFT |
+	return find_rate_number(rule, rates) << JUDGED_RATE_SHIFT |
 	       rule->slot << JUDGED_SLOT_SHIFT |
 	       (rule->accepts ? JUDGED_ACCEPT : 0);
 }

@@ -55,6 +55,13 @@ struct filter_frames {
 int filter_new(const char *expression, struct filter **ret_filter,
 	       char (*ret_error)[FILTER_ERROR_MAX]);
 
+/**
+ * filter_new() of an option `filter`, whose errors are logged. Without an expression (NULL),
+ * *@ret_filter stays as it is.
+ */
+int filter_compile(const char *expression, const struct log *log,
+		   struct filter **ret_filter);
+
 /* Sample packets that the expression of filter_new() accepts. */
 void filter_sample(struct filter *filter, const struct rate *rate);
 

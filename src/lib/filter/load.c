@@ -78,8 +78,8 @@ static int add_expression(struct code *code, const struct expression *expression
 	return err;
 }
 
-static int add_rule(struct code *code, const struct rule *rule,
-		    const struct filter_frames *frames)
+static int add_rule_code(struct code *code, const struct rule *rule,
+			 const struct filter_frames *frames)
 {
 	uint32_t next = code_label(code);
 	int err = add_expression(code, &rule->expression, frames->link, next);
@@ -176,7 +176,7 @@ static int add_judge(struct code *code, const struct filter *filter,
 		uint32_t start = code->n;
 
 		err = kind == JUDGE_ALL ? add_bit(code, rule, i, frames->link) :
-					  add_rule(code, rule, frames);
+					  add_rule_code(code, rule, frames);
 		if (code->n - start > ret_largest->insns)
 			*ret_largest = (struct largest){ i, code->n - start };
 	}
@@ -217,9 +217,10 @@ static int load_code(const struct code *code, uint32_t features,
 			     code->insns, code->n, &opts);
 }
 
-static int load(const struct filter *filter, const struct bpf_program *program,
-		const struct filter_frames *frames, enum judge_kind kind,
-		const struct log *log)
+static int load_judge(const struct filter *filter,
+		      const struct bpf_program *program,
+		      const struct filter_frames *frames, enum judge_kind kind,
+		      const struct log *log)
 {
 	__attribute__((cleanup(code_done))) struct code code = { 0 };
 	struct reach reach = find_reach(filter, frames->link);
@@ -227,8 +228,8 @@ static int load(const struct filter *filter, const struct bpf_program *program,
 	uint32_t find_carried;
 	int fd = splice_program(&code, program, reach.has_inner, &find_carried);
 
-	fd = fd	   ?:
-		     add_judge(&code, filter, frames, kind, &reach,
+	if (!fd)
+		fd = add_judge(&code, filter, frames, kind, &reach,
 			       find_carried, &largest);
 	if (fd)
 		return fd;
@@ -250,12 +251,12 @@ static int load(const struct filter *filter, const struct bpf_program *program,
 int filter_load(const struct filter *filter, const struct bpf_program *program,
 		const struct filter_frames *frames, const struct log *log)
 {
-	return load(filter, program, frames, JUDGE_FIRST, log);
+	return load_judge(filter, program, frames, JUDGE_FIRST, log);
 }
 
 int filter_load_bits(const struct filter *filter,
 		     const struct bpf_program *program,
 		     const struct filter_frames *frames, const struct log *log)
 {
-	return load(filter, program, frames, JUDGE_ALL, log);
+	return load_judge(filter, program, frames, JUDGE_ALL, log);
 }

@@ -11,9 +11,9 @@ _Static_assert(RULE_SLOTS >= 2 * (FILTER_RULES_MAX + 1),
 	       "a filter and the one that replaces it have all theirs");
 
 /* The rule of @before that goes on as @rule; NULL: it is new. */
-static const struct rule *find_same(const struct filter *before,
-				    const struct rule *rule,
-				    const bool is_taken[RULE_SLOTS])
+static const struct rule *find_same_rule(const struct filter *before,
+					 const struct rule *rule,
+					 const bool is_taken[RULE_SLOTS])
 {
 	for (uint32_t i = 0; i < before->n; i++)
 		if (!is_taken[before->rules[i].slot] &&
@@ -23,7 +23,8 @@ static const struct rule *find_same(const struct filter *before,
 }
 
 /* @return a slot that is not in use, RULE_SLOTS: there is none */
-static uint32_t take_slot(struct filter *filter, const bool is_used[RULE_SLOTS])
+static uint32_t take_rule_slot(struct filter *filter,
+			       const bool is_used[RULE_SLOTS])
 {
 	for (uint32_t i = 0; i < RULE_SLOTS; i++) {
 		uint32_t slot = filter->next_slot++ % RULE_SLOTS;
@@ -50,7 +51,7 @@ int filter_succeed(struct filter *filter, const struct filter *before,
 	filter->reported = before->reported;
 	for (uint32_t i = 0; i < filter->n; i++) {
 		struct rule *rule = &filter->rules[i];
-		const struct rule *same = find_same(before, rule, is_taken);
+		const struct rule *same = find_same_rule(before, rule, is_taken);
 
 		if (same) {
 			rule->slot = same->slot;
@@ -58,7 +59,7 @@ int filter_succeed(struct filter *filter, const struct filter *before,
 			is_taken[same->slot] = true;
 			continue;
 		}
-		rule->slot = take_slot(filter, is_used);
+		rule->slot = take_rule_slot(filter, is_used);
 		if (rule->slot == RULE_SLOTS)
 			return -EBUSY;
 		rule->before = totals[rule->slot];
@@ -86,17 +87,18 @@ uint32_t filter_next_slot(const struct filter *filter)
 	return filter->next_slot % RULE_SLOTS;
 }
 
-static struct count less(struct count from, struct count part)
+static struct count subtract_count(struct count from, struct count part)
 {
 	return (struct count){ from.packets - part.packets,
 			       from.bytes - part.bytes };
 }
 
-static struct rule_count difference(const struct rule_count *from,
-				    const struct rule_count *to)
+static struct rule_count subtract_counts(const struct rule_count *from,
+					 const struct rule_count *to)
 {
-	return (struct rule_count){ less(to->decided, from->decided),
-				    less(to->sampled_out, from->sampled_out) };
+	return (struct rule_count){ subtract_count(to->decided, from->decided),
+				    subtract_count(to->sampled_out,
+						   from->sampled_out) };
 }
 
 static struct rule_count sum_of(const struct rule_count totals[RULE_SLOTS])
@@ -121,16 +123,16 @@ int filter_count(const struct filter *filter, uint32_t rule,
 	if (rule < filter->n) {
 		const struct rule *of = &filter->rules[rule];
 
-		*ret_count = difference(&of->before, &totals[of->slot]);
+		*ret_count = subtract_counts(&of->before, &totals[of->slot]);
 		return 0;
 	}
 	others = sum_of(totals);
 	for (uint32_t i = 0; i < filter->n; i++) {
 		const struct rule *of = &filter->rules[i];
 
-		own = difference(&of->before, &totals[of->slot]);
-		others = difference(&own, &others);
+		own = subtract_counts(&of->before, &totals[of->slot]);
+		others = subtract_counts(&own, &others);
 	}
-	*ret_count = difference(&filter->reported, &others);
+	*ret_count = subtract_counts(&filter->reported, &others);
 	return 0;
 }

@@ -64,7 +64,7 @@ static bool is_gone(const struct parts *parts, size_t i)
 }
 
 /* Where an instruction is once parts are gone and judge() is at the end. */
-static size_t moved(const struct parts *parts, size_t i)
+static size_t find_moved(const struct parts *parts, size_t i)
 {
 	size_t to = i;
 
@@ -91,11 +91,11 @@ int splice_program(struct code *code, const struct bpf_program *program,
 		struct bpf_insn insn = insns[i];
 
 		if (function)
-			insn.imm = (int)(moved(&parts, function) -
-					 moved(&parts, i) - 1);
+			insn.imm = (int)(find_moved(&parts, function) -
+					 find_moved(&parts, i) - 1);
 		if (!is_gone(&parts, i))
 			code_add(code, insn);
 	}
-	*ret_find_carried = moved(&parts, parts.find_carried.start);
+	*ret_find_carried = find_moved(&parts, parts.find_carried.start);
 	return 0;
 }

@@ -51,12 +51,12 @@ struct translator {
 	bool rejects; /* something jumps there: the verifier refuses dead code */
 };
 
-static void add(struct translator *t, struct bpf_insn insn)
+static void emit_insn(struct translator *t, struct bpf_insn insn)
 {
 	code_add(t->code, insn);
 }
 
-static void jump(struct translator *t, struct bpf_insn insn, uint32_t label)
+static void emit_jump(struct translator *t, struct bpf_insn insn, uint32_t label)
 {
 	code_jump(t->code, insn, label);
 	t->rejects |= label == t->reject;
@@ -68,8 +68,8 @@ static void jump(struct translator *t, struct bpf_insn insn, uint32_t label)
 static void add_swap(struct translator *t, uint8_t dst, uint32_t size)
 {
 	if (size > 1)
-		add(t, code_insn(BPF_ALU | BPF_END | BPF_TO_BE, dst, 0, 0,
-				 (int32_t)size * 8));
+		emit_insn(t, code_insn(BPF_ALU | BPF_END | BPF_TO_BE, dst, 0, 0,
+				       (int32_t)size * 8));
 }
 
 static uint8_t width_of(uint32_t size)
@@ -80,8 +80,8 @@ static uint8_t width_of(uint32_t size)
 /* Behind what a tunnel carries, there may be padding. */
 static void add_carried_check(struct translator *t, uint8_t end)
 {
-	add(t, code_load(BPF_W, BPF_REG_3, FP, FRAME_CARRIED_LEN));
-	jump(t, code_jump64_reg(BPF_JGT, end, BPF_REG_3), t->reject);
+	emit_insn(t, code_load(BPF_W, BPF_REG_3, FP, FRAME_CARRIED_LEN));
+	emit_jump(t, code_jump64_reg(BPF_JGT, end, BPF_REG_3), t->reject);
 }
 
 /* Reject frames of fewer than @end bytes, unless that has been done. */
@@ -91,20 +91,20 @@ static void add_check(struct translator *t, uint32_t *checked, uint32_t end)
 		return;
 	*checked = end;
 	if (t->view == FRAME_CARRIED) {
-		add(t, code_alu64_imm(BPF_MOV, BPF_REG_2, (int32_t)end));
+		emit_insn(t, code_alu64_imm(BPF_MOV, BPF_REG_2, (int32_t)end));
 		add_carried_check(t, BPF_REG_2);
 	}
-	add(t, code_load(BPF_DW, BPF_REG_2, FP, FRAME_DATA_END));
-	add(t, code_alu64_reg(BPF_MOV, BPF_REG_1, DATA));
-	add(t, code_alu64_imm(BPF_ADD, BPF_REG_1, (int32_t)end));
-	jump(t, code_jump64_reg(BPF_JGT, BPF_REG_1, BPF_REG_2), t->reject);
+	emit_insn(t, code_load(BPF_DW, BPF_REG_2, FP, FRAME_DATA_END));
+	emit_insn(t, code_alu64_reg(BPF_MOV, BPF_REG_1, DATA));
+	emit_insn(t, code_alu64_imm(BPF_ADD, BPF_REG_1, (int32_t)end));
+	emit_jump(t, code_jump64_reg(BPF_JGT, BPF_REG_1, BPF_REG_2), t->reject);
 }
 
 /* Bytes of the buffer itself. */
 static void add_direct(struct translator *t, uint8_t dst, uint32_t off,
 		       uint32_t size)
 {
-	add(t, code_load(width_of(size), dst, DATA, (int16_t)off));
+	emit_insn(t, code_load(width_of(size), dst, DATA, (int16_t)off));
 	add_swap(t, dst, size);
 }
 
@@ -124,21 +124,23 @@ static void add_from_tag(struct translator *t, uint32_t *checked, uint8_t dst,
 		add_check(t, checked, buffer_offset(last) + 1);
 	else if (off < FRAME_TAG_START)
 		add_check(t, checked, FRAME_TAG_START);
-	add(t, code_load(BPF_W, BPF_REG_3, FP, FRAME_TAG));
-	add(t, code_alu32_imm(BPF_MOV, dst, 0));
+	emit_insn(t, code_load(BPF_W, BPF_REG_3, FP, FRAME_TAG));
+	emit_insn(t, code_alu32_imm(BPF_MOV, dst, 0));
 	for (uint32_t at = off; at <= last; at++) {
 		bool is_tag = at >= FRAME_TAG_START && at < FRAME_TAG_END;
 
 		if (is_tag) {
-			add(t, code_alu32_reg(BPF_MOV, BPF_REG_2, BPF_REG_3));
-			add(t, code_alu32_imm(BPF_RSH, BPF_REG_2,
-					      8 * (FRAME_TAG_END - 1 - at)));
-			add(t, code_alu32_imm(BPF_AND, BPF_REG_2, 0xff));
+			emit_insn(t,
+				  code_alu32_reg(BPF_MOV, BPF_REG_2, BPF_REG_3));
+			emit_insn(t,
+				  code_alu32_imm(BPF_RSH, BPF_REG_2,
+						 8 * (FRAME_TAG_END - 1 - at)));
+			emit_insn(t, code_alu32_imm(BPF_AND, BPF_REG_2, 0xff));
 		} else {
 			add_direct(t, BPF_REG_2, buffer_offset(at), 1);
 		}
-		add(t, code_alu32_imm(BPF_LSH, dst, 8));
-		add(t, code_alu32_reg(BPF_OR, dst, BPF_REG_2));
+		emit_insn(t, code_alu32_imm(BPF_LSH, dst, 8));
+		emit_insn(t, code_alu32_reg(BPF_OR, dst, BPF_REG_2));
 	}
 }
 
@@ -165,27 +167,28 @@ static void add_carried_bound(struct translator *t, uint32_t size)
 {
 	if (t->view != FRAME_CARRIED)
 		return;
-	add(t, code_alu64_reg(BPF_MOV, BPF_REG_2, BPF_REG_1));
-	add(t, code_alu64_imm(BPF_ADD, BPF_REG_2, (int32_t)size));
+	emit_insn(t, code_alu64_reg(BPF_MOV, BPF_REG_2, BPF_REG_1));
+	emit_insn(t, code_alu64_imm(BPF_ADD, BPF_REG_2, (int32_t)size));
 	add_carried_check(t, BPF_REG_2);
 }
 
 /* Load by a helper, beyond the linear part or the frame. The offset is in R1. */
 static void add_far(struct translator *t, uint8_t dst, uint32_t size)
 {
-	jump(t, code_jump64_imm(BPF_JGT, BPF_REG_1, INT32_MAX), t->reject);
-	add(t, code_alu64_reg(BPF_MOV, BPF_REG_2, BPF_REG_1));
+	emit_jump(t, code_jump64_imm(BPF_JGT, BPF_REG_1, INT32_MAX), t->reject);
+	emit_insn(t, code_alu64_reg(BPF_MOV, BPF_REG_2, BPF_REG_1));
 	if (t->view == FRAME_CARRIED) {
-		add(t, code_load(BPF_H, BPF_REG_1, FP, FRAME_CARRIED_OFFSET));
-		add(t, code_alu64_reg(BPF_ADD, BPF_REG_2, BPF_REG_1));
+		emit_insn(t,
+			  code_load(BPF_H, BPF_REG_1, FP, FRAME_CARRIED_OFFSET));
+		emit_insn(t, code_alu64_reg(BPF_ADD, BPF_REG_2, BPF_REG_1));
 	}
-	add(t, code_alu64_reg(BPF_MOV, BPF_REG_1, CTX));
-	add(t, code_alu64_reg(BPF_MOV, BPF_REG_3, FP));
-	add(t, code_alu64_imm(BPF_ADD, BPF_REG_3, BUFFER));
-	add(t, code_alu64_imm(BPF_MOV, BPF_REG_4, (int32_t)size));
-	add(t, code_call(BPF_FUNC_skb_load_bytes));
-	jump(t, code_jump64_imm(BPF_JNE, BPF_REG_0, 0), t->reject);
-	add(t, code_load(width_of(size), dst, FP, BUFFER));
+	emit_insn(t, code_alu64_reg(BPF_MOV, BPF_REG_1, CTX));
+	emit_insn(t, code_alu64_reg(BPF_MOV, BPF_REG_3, FP));
+	emit_insn(t, code_alu64_imm(BPF_ADD, BPF_REG_3, BUFFER));
+	emit_insn(t, code_alu64_imm(BPF_MOV, BPF_REG_4, (int32_t)size));
+	emit_insn(t, code_call(BPF_FUNC_skb_load_bytes));
+	emit_jump(t, code_jump64_imm(BPF_JNE, BPF_REG_0, 0), t->reject);
+	emit_insn(t, code_load(width_of(size), dst, FP, BUFFER));
 	add_swap(t, dst, size);
 }
 
@@ -194,21 +197,22 @@ static void add_at(struct translator *t, uint32_t size)
 {
 	uint32_t far = code_label(t->code), done = code_label(t->code);
 
-	jump(t, code_jump64_imm(BPF_JGT, BPF_REG_1, CLASSIC_DIRECT_MAX), far);
+	emit_jump(t, code_jump64_imm(BPF_JGT, BPF_REG_1, CLASSIC_DIRECT_MAX),
+		  far);
 	/*
 	 * Changes no value. The verifier of 5.10 may know bits of R1 that contradict the
 	 * jump, does not see that this is dead code, and takes the sum for no pointer.
 	 */
-	add(t, code_alu64_imm(BPF_AND, BPF_REG_1, DIRECT_MASK));
-	add(t, code_alu64_reg(BPF_MOV, BPF_REG_2, DATA));
-	add(t, code_alu64_reg(BPF_ADD, BPF_REG_2, BPF_REG_1));
-	add(t, code_alu64_reg(BPF_MOV, BPF_REG_3, BPF_REG_2));
-	add(t, code_alu64_imm(BPF_ADD, BPF_REG_3, (int32_t)size));
-	add(t, code_load(BPF_DW, BPF_REG_4, FP, FRAME_DATA_END));
-	jump(t, code_jump64_reg(BPF_JGT, BPF_REG_3, BPF_REG_4), far);
-	add(t, code_load(width_of(size), A, BPF_REG_2, 0));
+	emit_insn(t, code_alu64_imm(BPF_AND, BPF_REG_1, DIRECT_MASK));
+	emit_insn(t, code_alu64_reg(BPF_MOV, BPF_REG_2, DATA));
+	emit_insn(t, code_alu64_reg(BPF_ADD, BPF_REG_2, BPF_REG_1));
+	emit_insn(t, code_alu64_reg(BPF_MOV, BPF_REG_3, BPF_REG_2));
+	emit_insn(t, code_alu64_imm(BPF_ADD, BPF_REG_3, (int32_t)size));
+	emit_insn(t, code_load(BPF_DW, BPF_REG_4, FP, FRAME_DATA_END));
+	emit_jump(t, code_jump64_reg(BPF_JGT, BPF_REG_3, BPF_REG_4), far);
+	emit_insn(t, code_load(width_of(size), A, BPF_REG_2, 0));
 	add_swap(t, A, size);
-	jump(t, code_jump_always(), done);
+	emit_jump(t, code_jump_always(), done);
 	code_place(t->code, far);
 	add_far(t, A, size);
 	code_place(t->code, done);
@@ -220,22 +224,24 @@ static void add_at_tagged(struct translator *t, uint32_t checked, uint32_t size)
 	uint32_t before = code_label(t->code), behind = code_label(t->code),
 		 done = code_label(t->code);
 
-	jump(t, code_jump64_imm(BPF_JGE, BPF_REG_1, FRAME_TAG_END), behind);
-	jump(t,
-	     code_jump64_imm(BPF_JLE, BPF_REG_1, FRAME_TAG_START - (int32_t)size),
-	     before);
+	emit_jump(t, code_jump64_imm(BPF_JGE, BPF_REG_1, FRAME_TAG_END), behind);
+	emit_jump(t,
+		  code_jump64_imm(BPF_JLE, BPF_REG_1,
+				  FRAME_TAG_START - (int32_t)size),
+		  before);
 	for (uint32_t off = FRAME_TAG_START - size + 1; off < FRAME_TAG_END;
 	     off++) {
 		uint32_t next = code_label(t->code), known = checked;
 
-		jump(t, code_jump64_imm(BPF_JNE, BPF_REG_1, (int32_t)off), next);
+		emit_jump(t, code_jump64_imm(BPF_JNE, BPF_REG_1, (int32_t)off),
+			  next);
 		add_from_tag(t, &known, A, off, size);
-		jump(t, code_jump_always(), done);
+		emit_jump(t, code_jump_always(), done);
 		code_place(t->code, next);
 	}
-	jump(t, code_jump_always(), t->reject); /* for the verifier */
+	emit_jump(t, code_jump_always(), t->reject); /* for the verifier */
 	code_place(t->code, behind);
-	add(t, code_alu64_imm(BPF_SUB, BPF_REG_1, FRAME_TAG_LEN));
+	emit_insn(t, code_alu64_imm(BPF_SUB, BPF_REG_1, FRAME_TAG_LEN));
 	code_place(t->code, before);
 	add_at(t, size);
 	code_place(t->code, done);
@@ -254,11 +260,11 @@ static void add_indirect(struct translator *t, uint32_t checked,
 	uint32_t size = classic_load_size(insn->code);
 
 	if (is_beyond_all(insn)) {
-		jump(t, code_jump_always(), t->reject);
+		emit_jump(t, code_jump_always(), t->reject);
 		return;
 	}
-	add(t, code_alu64_reg(BPF_MOV, BPF_REG_1, X));
-	add(t, code_alu64_imm(BPF_ADD, BPF_REG_1, (int32_t)insn->k));
+	emit_insn(t, code_alu64_reg(BPF_MOV, BPF_REG_1, X));
+	emit_insn(t, code_alu64_imm(BPF_ADD, BPF_REG_1, (int32_t)insn->k));
 	add_carried_bound(t, size);
 	if (t->view == FRAME_TAGGED)
 		add_at_tagged(t, checked, size);
@@ -278,15 +284,16 @@ static void add_constant_load(struct translator *t, uint32_t *checked,
 	} else {
 		bool is_tagged = t->view == FRAME_TAGGED;
 
-		add(t, code_alu32_imm(BPF_MOV, BPF_REG_1,
-				      insn->k - (is_tagged ? FRAME_TAG_LEN : 0)));
+		emit_insn(t, code_alu32_imm(
+				     BPF_MOV, BPF_REG_1,
+				     insn->k - (is_tagged ? FRAME_TAG_LEN : 0)));
 		add_carried_bound(t, size);
 		add_far(t, dst, size);
 	}
 	if (!is_header_len)
 		return;
-	add(t, code_alu32_imm(BPF_AND, X, 0xf));
-	add(t, code_alu32_imm(BPF_LSH, X, 2));
+	emit_insn(t, code_alu32_imm(BPF_AND, X, 0xf));
+	emit_insn(t, code_alu32_imm(BPF_LSH, X, 2));
 }
 
 /* ---- The other instructions -------------------------------------------------------- */
@@ -303,15 +310,16 @@ static void add_load(struct translator *t, uint32_t *checked,
 
 	switch (BPF_MODE(insn->code)) {
 	case BPF_IMM:
-		add(t, code_alu32_imm(BPF_MOV, dst, insn->k));
+		emit_insn(t, code_alu32_imm(BPF_MOV, dst, insn->k));
 		break;
 	case BPF_LEN:
-		add(t, code_load(BPF_W, dst, FP,
-				 t->view == FRAME_CARRIED ? FRAME_CARRIED_LEN :
-							    FRAME_LEN));
+		emit_insn(t, code_load(BPF_W, dst, FP,
+				       t->view == FRAME_CARRIED ?
+					       FRAME_CARRIED_LEN :
+					       FRAME_LEN));
 		break;
 	case BPF_MEM:
-		add(t, code_load(BPF_W, dst, FP, memory_slot(insn)));
+		emit_insn(t, code_load(BPF_W, dst, FP, memory_slot(insn)));
 		break;
 	case BPF_IND:
 		add_indirect(t, *checked, insn);
@@ -328,33 +336,33 @@ static void add_alu(struct translator *t, const struct classic_insn *insn)
 	bool is_shift = op == BPF_LSH || op == BPF_RSH;
 
 	if (op == BPF_NEG) {
-		add(t, code_insn(BPF_ALU | BPF_NEG, A, 0, 0, 0));
+		emit_insn(t, code_insn(BPF_ALU | BPF_NEG, A, 0, 0, 0));
 	} else if (insn->code & BPF_X) {
 		uint32_t clear = code_label(t->code), done = code_label(t->code);
 
 		if (op == BPF_DIV || op == BPF_MOD)
-			jump(t, code_jump32_imm(BPF_JEQ, X, 0), t->reject);
+			emit_jump(t, code_jump32_imm(BPF_JEQ, X, 0), t->reject);
 		if (is_shift)
-			jump(t, code_jump32_imm(BPF_JGT, X, 31), clear);
-		add(t, code_alu32_reg(op, A, X));
+			emit_jump(t, code_jump32_imm(BPF_JGT, X, 31), clear);
+		emit_insn(t, code_alu32_reg(op, A, X));
 		if (is_shift)
-			jump(t, code_jump_always(), done);
+			emit_jump(t, code_jump_always(), done);
 		code_place(t->code, clear);
 		if (is_shift)
-			add(t, code_alu32_imm(BPF_MOV, A, 0));
+			emit_insn(t, code_alu32_imm(BPF_MOV, A, 0));
 		code_place(t->code, done);
 	} else {
-		add(t, code_alu32_imm(op, A, insn->k));
+		emit_insn(t, code_alu32_imm(op, A, insn->k));
 	}
 }
 
 /* The verifier accepts a loop that is counted. */
 static void add_loop_limit(struct translator *t)
 {
-	add(t, code_load(BPF_DW, BPF_REG_1, FP, LOOPS));
-	add(t, code_alu64_imm(BPF_ADD, BPF_REG_1, 1));
-	jump(t, code_jump64_imm(BPF_JGT, BPF_REG_1, LOOPS_MAX), t->reject);
-	add(t, code_store(BPF_DW, FP, LOOPS, BPF_REG_1));
+	emit_insn(t, code_load(BPF_DW, BPF_REG_1, FP, LOOPS));
+	emit_insn(t, code_alu64_imm(BPF_ADD, BPF_REG_1, 1));
+	emit_jump(t, code_jump64_imm(BPF_JGT, BPF_REG_1, LOOPS_MAX), t->reject);
+	emit_insn(t, code_store(BPF_DW, FP, LOOPS, BPF_REG_1));
 }
 
 static void add_jump(struct translator *t, uint32_t i)
@@ -365,25 +373,25 @@ static void add_jump(struct translator *t, uint32_t i)
 	if (op == BPF_JA) {
 		if (classic_is_jump_back(i, insn))
 			add_loop_limit(t);
-		jump(t, code_jump_always(),
-		     t->labels[classic_jump_target(i, insn)]);
+		emit_jump(t, code_jump_always(),
+			  t->labels[classic_jump_target(i, insn)]);
 		return;
 	}
-	jump(t,
-	     insn->code & BPF_X ? code_jump32_reg(op, A, X) :
-				  code_jump32_imm(op, A, insn->k),
-	     t->labels[i + 1 + insn->jt]);
+	emit_jump(t,
+		  insn->code & BPF_X ? code_jump32_reg(op, A, X) :
+				       code_jump32_imm(op, A, insn->k),
+		  t->labels[i + 1 + insn->jt]);
 	if (insn->jf)
-		jump(t, code_jump_always(), t->labels[i + 1 + insn->jf]);
+		emit_jump(t, code_jump_always(), t->labels[i + 1 + insn->jf]);
 }
 
 static void add_return(struct translator *t, const struct classic_insn *insn)
 {
 	if (BPF_RVAL(insn->code) == BPF_A)
-		add(t, code_alu32_reg(BPF_MOV, BPF_REG_0, A));
+		emit_insn(t, code_alu32_reg(BPF_MOV, BPF_REG_0, A));
 	else
-		add(t, code_alu32_imm(BPF_MOV, BPF_REG_0, insn->k));
-	jump(t, code_jump_always(), t->end);
+		emit_insn(t, code_alu32_imm(BPF_MOV, BPF_REG_0, insn->k));
+	emit_jump(t, code_jump_always(), t->end);
 }
 
 static void add_insn(struct translator *t, uint32_t i, uint32_t *checked)
@@ -396,10 +404,10 @@ static void add_insn(struct translator *t, uint32_t i, uint32_t *checked)
 		add_load(t, checked, insn);
 		break;
 	case BPF_ST:
-		add(t, code_store(BPF_W, FP, memory_slot(insn), A));
+		emit_insn(t, code_store(BPF_W, FP, memory_slot(insn), A));
 		break;
 	case BPF_STX:
-		add(t, code_store(BPF_W, FP, memory_slot(insn), X));
+		emit_insn(t, code_store(BPF_W, FP, memory_slot(insn), X));
 		break;
 	case BPF_ALU:
 		add_alu(t, insn);
@@ -412,9 +420,9 @@ static void add_insn(struct translator *t, uint32_t i, uint32_t *checked)
 		break;
 	default:
 		if (BPF_MISCOP(insn->code) == BPF_TAX)
-			add(t, code_alu32_reg(BPF_MOV, X, A));
+			emit_insn(t, code_alu32_reg(BPF_MOV, X, A));
 		else
-			add(t, code_alu32_reg(BPF_MOV, A, X));
+			emit_insn(t, code_alu32_reg(BPF_MOV, A, X));
 	}
 }
 
@@ -474,7 +482,7 @@ static void add_insns(struct translator *t)
 
 static void add_zero(struct translator *t, int16_t off)
 {
-	add(t, code_insn(BPF_ST | BPF_MEM | BPF_DW, FP, 0, off, 0));
+	emit_insn(t, code_insn(BPF_ST | BPF_MEM | BPF_DW, FP, 0, off, 0));
 }
 
 /*
@@ -485,12 +493,13 @@ static void add_state(struct translator *t)
 {
 	frame_load_field(t->code, DATA, offsetof(struct __sk_buff, data));
 	if (t->view == FRAME_CARRIED) {
-		add(t, code_load(BPF_H, BPF_REG_1, FP, FRAME_CARRIED_OFFSET));
-		add(t, code_alu64_imm(BPF_AND, BPF_REG_1, CURSOR_MASK));
-		add(t, code_alu64_reg(BPF_ADD, DATA, BPF_REG_1));
+		emit_insn(t,
+			  code_load(BPF_H, BPF_REG_1, FP, FRAME_CARRIED_OFFSET));
+		emit_insn(t, code_alu64_imm(BPF_AND, BPF_REG_1, CURSOR_MASK));
+		emit_insn(t, code_alu64_reg(BPF_ADD, DATA, BPF_REG_1));
 	}
-	add(t, code_alu32_imm(BPF_MOV, A, 0));
-	add(t, code_alu32_imm(BPF_MOV, X, 0));
+	emit_insn(t, code_alu32_imm(BPF_MOV, A, 0));
+	emit_insn(t, code_alu32_imm(BPF_MOV, X, 0));
 	if (classic_has_loop(t->classic))
 		add_zero(t, LOOPS);
 	if (!classic_uses_memory(t->classic))
@@ -524,7 +533,7 @@ int translate(const struct classic *classic, enum frame_view view,
 	add_insns(&t);
 	code_place(code, t.reject);
 	if (t.rejects)
-		add(&t, code_alu32_imm(BPF_MOV, BPF_REG_0, 0));
+		emit_insn(&t, code_alu32_imm(BPF_MOV, BPF_REG_0, 0));
 	code_place(code, t.end);
 	return code->err;
 }

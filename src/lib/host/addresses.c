@@ -13,7 +13,7 @@
 static const uint8_t v4_prefix[12] = { [10] = 0xff, [11] = 0xff };
 
 /* @return false: it is of another family */
-static bool take(const struct sockaddr *from, uint8_t ret_address[16])
+static bool take_address(const struct sockaddr *from, uint8_t ret_address[16])
 {
 	if (from && from->sa_family == AF_INET) {
 		memcpy(ret_address, v4_prefix, sizeof(v4_prefix));
@@ -27,7 +27,8 @@ static bool take(const struct sockaddr *from, uint8_t ret_address[16])
 	return true;
 }
 
-static int take_all(struct addresses *addresses, const struct ifaddrs *first)
+static int take_interfaces(struct addresses *addresses,
+			   const struct ifaddrs *first)
 {
 	uint8_t(*list)[16];
 	uint32_t n = 0;
@@ -39,7 +40,7 @@ static int take_all(struct addresses *addresses, const struct ifaddrs *first)
 		return -ENOMEM;
 	n = 0;
 	for (const struct ifaddrs *one = first; one; one = one->ifa_next)
-		n += take(one->ifa_addr, list[n]);
+		n += take_address(one->ifa_addr, list[n]);
 	free(addresses->list);
 	*addresses = (struct addresses){ list, n };
 	return 0;
@@ -52,7 +53,7 @@ static int read_here(struct addresses *addresses)
 
 	if (getifaddrs(&first))
 		return -errno;
-	err = take_all(addresses, first);
+	err = take_interfaces(addresses, first);
 	freeifaddrs(first);
 	return err;
 }

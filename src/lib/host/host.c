@@ -47,8 +47,8 @@ void host_subscribe(struct host *host, struct host_listener *listener)
 	host->listeners = listener;
 }
 
-static void report(struct host *host, struct netns *netns, struct netif *netif,
-		   enum host_event event)
+static void report_netif(struct host *host, struct netns *netns,
+			 struct netif *netif, enum host_event event)
 {
 	for (struct host_listener *l = host->listeners; l; l = l->next)
 		l->on_netif(l->ctx, netns, netif, event);
@@ -66,7 +66,7 @@ int host_settle(struct host *host)
 static void lose_netif(struct host *host, struct netns *netns, struct netif *netif)
 {
 	netif->gone_ns = clock_boot_ns();
-	report(host, netns, netif, HOST_GONE);
+	report_netif(host, netns, netif, HOST_GONE);
 }
 
 /* ---- Interfaces of a namespace -------------------------------------------------- */
@@ -127,7 +127,7 @@ static void on_link(void *ctx, const struct nlmsghdr *message)
 	came = netif->gone_ns || !netif->listing;
 	netif->listing = update->netns->listings;
 	update_netif(netif, &link);
-	report(host, update->netns, netif, came ? HOST_CAME : HOST_CHANGED);
+	report_netif(host, update->netns, netif, came ? HOST_CAME : HOST_CHANGED);
 }
 
 static int request_links(const struct netns *netns)
@@ -160,7 +160,7 @@ static int end_listing(struct host *host, struct netns *netns)
 		if (!netif->gone_ns && netif->listing != netns->listings)
 			lose_netif(host, netns, netif);
 		else if (!netif->gone_ns && netns->listings > 1)
-			report(host, netns, netif, HOST_UNSURE);
+			report_netif(host, netns, netif, HOST_UNSURE);
 	}
 	return netns->is_overrun ? start_listing(netns) : 0;
 }
@@ -172,7 +172,7 @@ static int note_overrun(const struct host *host, struct netns *netns)
 	return netns->is_listing ? 0 : start_listing(netns);
 }
 
-static int receive(struct host *host, struct netns *netns, bool wait)
+static int receive_messages(struct host *host, struct netns *netns, bool wait)
 {
 	struct update update = { host, netns };
 	int ret = rtnl_receive(netns->rtnl_fd, wait, on_link, &update);
@@ -190,7 +190,7 @@ int host_update(struct host *host, struct netns *netns)
 
 	if (netns->rtnl_fd < 0)
 		return 0;
-	err = receive(host, netns, false);
+	err = receive_messages(host, netns, false);
 	host_settle(host);
 	return err;
 }
@@ -364,8 +364,9 @@ static void close_netns(struct host *host, struct netns *netns)
 }
 
 /* The entry beside @netns that follows the namespace @inode. */
-static const struct netns *find_same(const struct host *host,
-				     const struct netns *netns, uint32_t inode)
+static const struct netns *find_same_netns(const struct host *host,
+					   const struct netns *netns,
+					   uint32_t inode)
 {
 	for (uint32_t i = 0; i < host->n_netns; i++) {
 		const struct netns *other = &host->netns[i];
@@ -401,14 +402,14 @@ int host_open(struct host *host, uint16_t index, uint16_t *ret_index)
 		log_open_error(host, netns, err);
 		return err;
 	}
-	same = find_same(host, netns, netns->inode);
+	same = find_same_netns(host, netns, netns->inode);
 	if (same) {
 		*ret_index = same->index;
 		host_retire(host, index);
 		return 0;
 	}
 	while (!err && netns->is_listing)
-		err = receive(host, netns, true);
+		err = receive_messages(host, netns, true);
 	return err;
 }
 
@@ -489,7 +490,7 @@ static bool follow_again(struct host *host, struct netns *netns)
 
 	if (!may_return(netns) || netns_find(netns->name, &inode))
 		return false;
-	same = find_same(host, netns, inode);
+	same = find_same_netns(host, netns, inode);
 	if (same && !netns->is_alias)
 		log_alias(host, netns, same);
 	netns->is_alias = same;

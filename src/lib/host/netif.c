@@ -49,7 +49,7 @@ struct netif *netifs_search(struct netifs *netifs, uint32_t ifindex)
 	return &netifs->items[i];
 }
 
-static bool reserve(struct netifs *netifs)
+static bool reserve_netifs(struct netifs *netifs)
 {
 	uint32_t capacity = netifs->capacity ? netifs->capacity * 2 : 16;
 	struct netif *items;
@@ -71,7 +71,7 @@ struct netif *netifs_ensure(struct netifs *netifs, uint32_t ifindex)
 
 	if (found)
 		return found;
-	if (!reserve(netifs))
+	if (!reserve_netifs(netifs))
 		return NULL;
 	i = netifs_index(netifs, ifindex);
 	memmove(&netifs->items[i + 1], &netifs->items[i],
@@ -151,7 +151,7 @@ static struct netif *root_of(struct netifs *netifs, struct netif *netif)
 	return netif;
 }
 
-static void join(struct netifs *netifs, struct netif *a, struct netif *b)
+static void join_netifs(struct netifs *netifs, struct netif *a, struct netif *b)
 {
 	a = root_of(netifs, a);
 	b = root_of(netifs, b);
@@ -167,7 +167,7 @@ static bool stack_on(struct netifs *netifs, struct netif *upper,
 {
 	if (!upper || !lower)
 		return false;
-	join(netifs, upper, lower);
+	join_netifs(netifs, upper, lower);
 	if (upper->level > lower->level || lower->level >= LEVELS_MAX)
 		return false;
 	upper->level = lower->level + 1;

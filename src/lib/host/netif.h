@@ -5,6 +5,7 @@
 
 #include "bpf/types.h"
 #include "rtnl.h"
+#include "catalogue/direction.h"
 
 #include <net/if.h>
 #include <stdbool.h>
@@ -57,11 +58,11 @@ struct netif {
 
 	uint32_t listing; /* the latest that named it */
 
-	/* Bits 1 << enum netobs_direction, by src/lib/attach; they stay when it disappears. */
+	/* Bits 1 << enum direction, by src/lib/attach; they stay when it disappears. */
 	uint8_t observed;
 	struct hooks *hooks; /* of src/lib/attach; NULL: nothing is attached */
 
-	/* Of src/lib/flows, by enum netobs_direction: what is known, and as of the last drain. */
+	/* Of src/lib/flows, by enum direction: what is known, and as of the last drain. */
 	struct outcomes crossed[2], reported[2];
 
 	uint8_t uppers;	      /* see topology.c */

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-static int open_path(const char *path)
+static int open_netns(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
@@ -22,7 +22,7 @@ static int open_path(const char *path)
 
 int netns_open_own(void)
 {
-	return open_path("/proc/thread-self/ns/net");
+	return open_netns("/proc/thread-self/ns/net");
 }
 
 /* 0; -ENAMETOOLONG */
@@ -38,7 +38,7 @@ int netns_open(const char *name)
 {
 	char path[PATH_MAX];
 
-	return path_of(name, path, sizeof(path)) ?: open_path(path);
+	return path_of(name, path, sizeof(path)) ?: open_netns(path);
 }
 
 int netns_inode(int fd, uint32_t *ret_inode)

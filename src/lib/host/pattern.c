@@ -7,8 +7,8 @@
 #include <net/if.h>
 #include <string.h>
 
-static int compile(struct pattern *pattern, const char *option,
-		   const struct log *log)
+static int compile_pattern(struct pattern *pattern, const char *option,
+			   const struct log *log)
 {
 	char reason[128];
 	int err = regcomp(&pattern->regex, pattern->text,
@@ -23,8 +23,8 @@ static int compile(struct pattern *pattern, const char *option,
 }
 
 /* NUL-terminated copy without the slashes around it. */
-static int parse(const char *text, struct pattern *pattern, const char *option,
-		 const struct log *log)
+static int parse_pattern(const char *text, struct pattern *pattern,
+			 const char *option, const struct log *log)
 {
 	size_t len = strlen(text);
 
@@ -40,14 +40,14 @@ static int parse(const char *text, struct pattern *pattern, const char *option,
 					    strdup(text);
 	if (!pattern->text)
 		return -ENOMEM;
-	return pattern->is_regex ? compile(pattern, option, log) : 0;
+	return pattern->is_regex ? compile_pattern(pattern, option, log) : 0;
 }
 
 int patterns_add(struct patterns *patterns, const char *text,
 		 const char *option, const struct log *log)
 {
 	struct pattern pattern = { 0 }, *items;
-	int err = parse(text, &pattern, option, log);
+	int err = parse_pattern(text, &pattern, option, log);
 
 	if (err) {
 		free(pattern.text);
@@ -94,7 +94,7 @@ void patterns_done(struct patterns *patterns)
 	*patterns = (struct patterns){ 0 };
 }
 
-static bool matches(const struct pattern *pattern, const char *name)
+static bool matches_pattern(const struct pattern *pattern, const char *name)
 {
 	return pattern->is_regex ? !regexec(&pattern->regex, name, 0, NULL, 0) :
 				   !strcmp(pattern->text, name);
@@ -103,7 +103,7 @@ static bool matches(const struct pattern *pattern, const char *name)
 bool patterns_match(const struct patterns *patterns, const char *name)
 {
 	for (uint32_t i = 0; i < patterns->count; i++)
-		if (matches(&patterns->items[i], name))
+		if (matches_pattern(&patterns->items[i], name))
 			return true;
 	return false;
 }

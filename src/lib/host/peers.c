@@ -81,7 +81,7 @@ void peers_resolve(const struct host *host, struct netns *netns,
 		netif->link_netns = find_netns(host, netns, netif->link_nsid);
 }
 
-/* One that led nowhere, or to a namespace that is not followed any more, may lead there. */
+/* Links to @netns, to nowhere, and to namespaces that are not followed may lead elsewhere now. */
 static void forget_links(const struct host *host, struct netifs *netifs,
 			 uint16_t netns)
 {
@@ -121,8 +121,8 @@ uint32_t peers_inode(const struct host *host, const struct netns *netns,
 	return netif->link_inode;
 }
 
-static bool is_wanted(const struct host *host, const struct netns *netns,
-		      const struct netif *netif)
+static bool is_peer_wanted(const struct host *host, const struct netns *netns,
+			   const struct netif *netif)
 {
 	return netif->type == LINK_TYPE_PAIR && netif->link &&
 	       !netif->gone_ns && !peers_inode(host, netns, netif);
@@ -135,7 +135,7 @@ static uint32_t count_wanted(const struct host *host, const struct netns *netns,
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < netns->netifs.count && n < max; i++)
-		n += is_wanted(host, netns, &netns->netifs.items[i]);
+		n += is_peer_wanted(host, netns, &netns->netifs.items[i]);
 	return n;
 }
 
@@ -149,8 +149,8 @@ uint32_t peers_wanted(const struct host *host, uint32_t max)
 	return n;
 }
 
-static bool learn(const struct host *host, struct netns *netns, int ns_fd,
-		  uint32_t inode)
+static bool learn_peer(const struct host *host, struct netns *netns, int ns_fd,
+		       uint32_t inode)
 {
 	cleanup_fd int query = open_query(netns);
 	int nsid = query < 0 ? query : rtnl_nsid(query, ns_fd);
@@ -177,7 +177,7 @@ bool peers_learn(const struct host *host, int ns_fd, uint32_t inode)
 
 		if (netns->rtnl_fd >= 0 && netns->inode != inode &&
 		    count_wanted(host, netns, 1))
-			is_any |= learn(host, netns, ns_fd, inode);
+			is_any |= learn_peer(host, netns, ns_fd, inode);
 	}
 	return is_any;
 }

@@ -48,8 +48,8 @@ int rtnl_open_in(int ns_fd, uint32_t groups)
 	return fd;
 }
 
-static int request(int fd, uint16_t type, uint16_t flags, const void *header,
-		   uint32_t len)
+static int send_request(int fd, uint16_t type, uint16_t flags,
+			const void *header, uint32_t len)
 {
 	struct {
 		struct nlmsghdr message;
@@ -72,12 +72,12 @@ static int request(int fd, uint16_t type, uint16_t flags, const void *header,
 
 int rtnl_request_dump(int fd, uint16_t type, const void *header, uint32_t len)
 {
-	return request(fd, type, NLM_F_DUMP, header, len);
+	return send_request(fd, type, NLM_F_DUMP, header, len);
 }
 
 /* > 0: the end of a dump was reached. */
-static int walk(const char *buf, ssize_t len, rtnl_message_fn on_message,
-		void *ctx)
+static int walk_messages(const char *buf, ssize_t len,
+			 rtnl_message_fn on_message, void *ctx)
 {
 	const struct nlmsghdr *message = (const struct nlmsghdr *)buf;
 	int done = 0;
@@ -96,7 +96,7 @@ static int walk(const char *buf, ssize_t len, rtnl_message_fn on_message,
 int rtnl_ask(int fd, uint16_t type, const void *header, uint32_t len,
 	     rtnl_message_fn on_message, void *ctx)
 {
-	int err = request(fd, type, 0, header, len);
+	int err = send_request(fd, type, 0, header, len);
 	cleanup_free char *buf = malloc(RECEIVE_SIZE);
 	ssize_t got;
 
@@ -105,7 +105,7 @@ int rtnl_ask(int fd, uint16_t type, const void *header, uint32_t len,
 	do
 		got = recv(fd, buf, RECEIVE_SIZE, 0);
 	while (got < 0 && errno == EINTR);
-	return got < 0 ? -errno : walk(buf, got, on_message, ctx);
+	return got < 0 ? -errno : walk_messages(buf, got, on_message, ctx);
 }
 
 int rtnl_receive(int fd, bool wait, rtnl_message_fn on_message, void *ctx)
@@ -123,7 +123,7 @@ int rtnl_receive(int fd, bool wait, rtnl_message_fn on_message, void *ctx)
 			continue;
 		if (len < 0)
 			return errno == EAGAIN ? 0 : -errno;
-		done = walk(buf, len, on_message, ctx);
+		done = walk_messages(buf, len, on_message, ctx);
 	}
 	return done;
 }

@@ -43,17 +43,17 @@ static struct netifs *netifs_of(const struct host *host, uint16_t netns)
 	return &host->netns[netns].netifs;
 }
 
-static bool is_observed(const struct netif *netif, enum netobs_direction direction)
+static bool is_observed(const struct netif *netif, enum direction direction)
 {
 	/* A packet that comes in through a VRF passes no hook of its device. */
-	if (netif->type == LINK_TYPE_VRF && direction == NETOBS_INGRESS)
+	if (netif->type == LINK_TYPE_VRF && direction == INGRESS)
 		return false;
 	return netif->observed & 1 << direction;
 }
 
 /* ---- Links and ports ------------------------------------------------------ */
 
-static struct spot linked(const struct host *host, const struct netif *netif)
+static struct spot find_linked(const struct host *host, const struct netif *netif)
 {
 	struct spot spot = { netif->link_netns, NULL };
 
@@ -66,7 +66,7 @@ static struct spot linked(const struct host *host, const struct netif *netif)
 const struct netif *topology_linked(const struct host *host,
 				    const struct netif *netif)
 {
-	return linked(host, netif).netif;
+	return find_linked(host, netif).netif;
 }
 
 static int compare_ports(const void *left, const void *right)
@@ -127,8 +127,8 @@ static enum sight sight_in(const struct survey *survey, struct spot spot);
 /* Of a packet that has passed the interface on its way in. */
 static enum sight sight_behind(const struct survey *survey, struct spot spot)
 {
-	return is_observed(spot.netif, NETOBS_INGRESS) ? SIGHT_AGAIN :
-							 sight_in(survey, spot);
+	return is_observed(spot.netif, INGRESS) ? SIGHT_AGAIN :
+						  sight_in(survey, spot);
 }
 
 static enum sight sight_of_ports(const struct survey *survey, struct spot spot)
@@ -150,8 +150,7 @@ static enum sight sight_of_peer(struct spot peer)
 {
 	if (!peer.netif)
 		return SIGHT_FIRST;
-	return is_observed(peer.netif, NETOBS_EGRESS) ? SIGHT_AGAIN :
-							SIGHT_BEYOND;
+	return is_observed(peer.netif, EGRESS) ? SIGHT_AGAIN : SIGHT_BEYOND;
 }
 
 /* It comes from the lower interface, or from another one on that. */
@@ -165,14 +164,14 @@ static enum sight sight_of_ipvlan(const struct survey *survey, struct spot lower
 
 static enum sight find_sight_in(const struct survey *survey, struct spot spot)
 {
-	struct spot link = linked(survey->host, spot.netif);
+	struct spot link = find_linked(survey->host, spot.netif);
 
 	if (netif_has_lower(spot.netif) && !link.netif)
 		return SIGHT_FIRST;
 	switch (spot.netif->type) {
 	case LINK_TYPE_LOOPBACK:
-		return is_observed(spot.netif, NETOBS_EGRESS) ? SIGHT_AGAIN :
-								SIGHT_FIRST;
+		return is_observed(spot.netif, EGRESS) ? SIGHT_AGAIN :
+							 SIGHT_FIRST;
 	case LINK_TYPE_PAIR:
 		return sight_of_peer(link);
 	case LINK_TYPE_VLAN:
@@ -210,7 +209,8 @@ static enum sight sight_in(const struct survey *survey, struct spot spot)
 static void mark_below(const struct survey *survey, struct spot spot,
 		       uint8_t uppers);
 
-static void mark(const struct survey *survey, struct spot spot, uint8_t uppers)
+static void mark_spot(const struct survey *survey, struct spot spot,
+		      uint8_t uppers)
 {
 	if (!spot.netif || (spot.netif->uppers & uppers) == uppers)
 		return;
@@ -221,10 +221,10 @@ static void mark(const struct survey *survey, struct spot spot, uint8_t uppers)
 /* A macvlan that may send, unseen, packets that were seen coming in elsewhere. */
 static bool forwards_unseen(const struct survey *survey, struct spot spot)
 {
-	uint32_t itself = is_observed(spot.netif, NETOBS_INGRESS);
+	uint32_t itself = is_observed(spot.netif, INGRESS);
 
 	return spot.netif->type == LINK_TYPE_MACVLAN &&
-	       !is_observed(spot.netif, NETOBS_EGRESS) &&
+	       !is_observed(spot.netif, EGRESS) &&
 	       survey->host->netns[spot.netns].n_arrivals > itself;
 }
 
@@ -252,16 +252,16 @@ static void mark_below(const struct survey *survey, struct spot spot,
 		       uint8_t uppers)
 {
 	uint32_t at = first_port(&survey->ports[spot.netns], spot.netif->ifindex);
-	struct spot lower = linked(survey->host, spot.netif);
+	struct spot lower = find_linked(survey->host, spot.netif);
 	struct netif *port;
 
 	if (netif_has_lower(spot.netif) && lower.netns != spot.netns)
 		uppers |= UPPER_FOREIGN;
 	uppers = uppers_below(survey, spot, uppers);
 	if (netif_has_lower(spot.netif))
-		mark(survey, lower, uppers);
+		mark_spot(survey, lower, uppers);
 	while ((port = next_port(survey, spot, &at)))
-		mark(survey, (struct spot){ spot.netns, port }, uppers);
+		mark_spot(survey, (struct spot){ spot.netns, port }, uppers);
 }
 
 /* All that leaves by the interface comes from its master. */
@@ -270,7 +270,7 @@ static bool is_fed_by_master(const struct survey *survey, struct spot spot)
 	const struct netif *master = netifs_find(
 		netifs_of(survey->host, spot.netns), spot.netif->master);
 
-	if (!master || !is_observed(master, NETOBS_EGRESS))
+	if (!master || !is_observed(master, EGRESS))
 		return false;
 	/* Or from another port of a bridge; then the packet itself says so. */
 	return master->type == LINK_TYPE_BOND ||
@@ -316,7 +316,7 @@ static void join_netns(const struct host *host, uint16_t a, uint16_t b)
 	host->netns[a > b ? a : b].domain = a > b ? b : a;
 }
 
-static void reset(const struct survey *survey, struct spot spot)
+static void reset_spot(const struct survey *survey, struct spot spot)
 {
 	struct host *host = survey->host;
 	bool joins;
@@ -324,7 +324,7 @@ static void reset(const struct survey *survey, struct spot spot)
 	peers_resolve(host, &host->netns[spot.netns], spot.netif);
 	spot.netif->uppers = 0;
 	spot.netif->sights[WAY_IN] = SIGHT_UNKNOWN;
-	if (is_observed(spot.netif, NETOBS_INGRESS) &&
+	if (is_observed(spot.netif, INGRESS) &&
 	    spot.netif->type != LINK_TYPE_LOOPBACK)
 		host->netns[spot.netns].n_arrivals++;
 	joins = spot.netif->type == LINK_TYPE_PAIR || netif_has_lower(spot.netif);
@@ -336,8 +336,7 @@ static void mark_uppers(const struct survey *survey, struct spot spot)
 {
 	if (forwards_unseen(survey, spot))
 		survey->host->netns[spot.netns].forwards_unseen = true;
-	mark_below(survey, spot,
-		   is_observed(spot.netif, NETOBS_EGRESS) ? UPPER_ANY : 0);
+	mark_below(survey, spot, is_observed(spot.netif, EGRESS) ? UPPER_ANY : 0);
 }
 
 static void look_in(const struct survey *survey, struct spot spot)
@@ -353,8 +352,7 @@ static void look_in(const struct survey *survey, struct spot spot)
 		return;
 	if (behind == SIGHT_EITHER || behind == SIGHT_BEYOND)
 		netns->has_unclear_arrivals = true;
-	if (spot.netif->type != LINK_TYPE_VRF &&
-	    !is_observed(spot.netif, NETOBS_INGRESS))
+	if (spot.netif->type != LINK_TYPE_VRF && !is_observed(spot.netif, INGRESS))
 		netns->sees_all_arrivals = false;
 }
 
@@ -376,7 +374,7 @@ static void survey_all(const struct survey *survey)
 		host->netns[i].n_arrivals = 0;
 		host->netns[i].forwards_unseen = false;
 	}
-	visit_all(survey, reset);
+	visit_all(survey, reset_spot);
 	for (uint32_t i = 0; i < host->n_netns; i++)
 		host->netns[i].domain = root_domain(host, i);
 	visit_all(survey, mark_uppers);
@@ -411,7 +409,7 @@ bool topology_forwards_unseen(const struct host *host, uint16_t netns,
 		const struct netif *netif = &netifs->items[i];
 
 		if (netif->type == LINK_TYPE_MACVLAN &&
-		    !is_observed(netif, NETOBS_EGRESS) &&
+		    !is_observed(netif, EGRESS) &&
 		    topology_linked(host, netif) == lower)
 			return true;
 	}
