@@ -160,7 +160,7 @@ static int read_l1(struct drain *drain)
 	return 1;
 }
 
-static int finish(struct drain *drain)
+static int finish_drain(struct drain *drain)
 {
 	drain->is_complete = true;
 	if (!drain->is_held)
@@ -219,13 +219,13 @@ static int step_folded(struct drain *drain)
 	if (has_more)
 		return 1;
 	if (drain->phase != DRAIN_ANNOUNCE)
-		return finish(drain);
+		return finish_drain(drain);
 	drain->phase = DRAIN_DELIVER;
 	drain->next = fold_first(drain->fold, drain->generation);
 	return 1;
 }
 
-static int step(struct drain *drain)
+static int step_drain(struct drain *drain)
 {
 	switch (drain->phase) {
 	case DRAIN_IDLE:
@@ -241,13 +241,13 @@ static int step(struct drain *drain)
 
 int drain_step(struct drain *drain)
 {
-	int ret = step(drain);
+	int ret = step_drain(drain);
 
 	if (ret >= 0)
 		return ret;
 	if (drain->phase == DRAIN_OVERFLOW)
 		drain->spilled[drain->generation] = UINT64_MAX; /* read it again */
-	/* What it had folded is removed; programs will use its places again. */
+	/* The folded entries of L1 are removed; programs will use their places again. */
 	if (drain->phase == DRAIN_L1)
 		fold_add_from(drain->fold, drain_source_l1(drain->store), 0);
 	drain->phase = DRAIN_IDLE;

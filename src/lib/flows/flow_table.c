@@ -145,7 +145,7 @@ uint64_t flow_table_hash(const struct flow_table *table,
 	return hash_key(&untagged, &table->secret);
 }
 
-static bool reserve(struct flow_table *table, uint32_t capacity)
+static bool reserve_flows(struct flow_table *table, uint32_t capacity)
 {
 	struct flow_chain *buckets =
 		reallocarray(table->buckets, capacity, sizeof(*table->buckets));
@@ -157,9 +157,9 @@ static bool reserve(struct flow_table *table, uint32_t capacity)
 	return true;
 }
 
-static bool begin(struct flow_table *table)
+static bool begin_table(struct flow_table *table)
 {
-	if (!reserve(table, BUCKETS_MIN))
+	if (!reserve_flows(table, BUCKETS_MIN))
 		return false;
 	memset(table->buckets, 0, BUCKETS_MIN * sizeof(*table->buckets));
 	table->n_buckets = BUCKETS_MIN;
@@ -175,13 +175,13 @@ static void put_first(struct flow_chain *chain, struct flow *flow, uint64_t hash
 }
 
 /* One bucket more: it takes over its part of the flows of another one. */
-static bool split(struct flow_table *table)
+static bool split_bucket(struct flow_table *table)
 {
 	uint32_t added = table->n_buckets;
 	struct flow *flow, *next;
 	struct flow_chain *from;
 
-	if (added == table->capacity && !reserve(table, added * 2))
+	if (added == table->capacity && !reserve_flows(table, added * 2))
 		return false;
 	table->n_buckets++;
 	if (added > table->mask)
@@ -199,7 +199,7 @@ static bool split(struct flow_table *table)
 }
 
 /* One bucket less. */
-static void join(struct flow_table *table)
+static void join_buckets(struct flow_table *table)
 {
 	const struct flow_chain *removed = &table->buckets[--table->n_buckets];
 	struct flow_chain *to =
@@ -262,7 +262,7 @@ struct flow *flow_table_find(const struct flow_table *table,
 	return alike;
 }
 
-/* One that is out of its bucket. */
+/* Free a flow that is in no bucket any more. */
 static void drop_flow(struct flow_table *table, struct flow *flow)
 {
 	table->count--;
@@ -299,12 +299,12 @@ void flow_table_remove(struct flow_table *table, struct flow *flow)
 }
 
 /* A full table works, only slower: growing may fail or have to wait. */
-static bool make_room(struct flow_table *table)
+static bool make_flow_room(struct flow_table *table)
 {
 	if (!table->n_buckets)
-		return begin(table);
+		return begin_table(table);
 	for (int i = 0; i < SPLITS && table->count >= table->n_buckets; i++)
-		if (table->frozen || !split(table))
+		if (table->frozen || !split_bucket(table))
 			break;
 	return true;
 }
@@ -313,10 +313,10 @@ static bool may_add(struct flow_table *table)
 {
 	if (table->max && table->count >= table->max)
 		return false;
-	return table->count < table->n_buckets || make_room(table);
+	return table->count < table->n_buckets || make_flow_room(table);
 }
 
-static void add(struct flow_table *table, struct flow *flow, uint64_t hash)
+static void add_flow(struct flow_table *table, struct flow *flow, uint64_t hash)
 {
 	put_first(flow_table_bucket(table, hash), flow, hash);
 	table->count++;
@@ -324,8 +324,8 @@ static void add(struct flow_table *table, struct flow *flow, uint64_t hash)
 }
 
 /* Not inline, or compilers object to a struct of which there is only the first part. */
-static __attribute__((noinline)) struct flow *resize(struct flow *flow,
-						     size_t size)
+static __attribute__((noinline)) struct flow *resize_flow(struct flow *flow,
+							  size_t size)
 {
 	return realloc(flow, size);
 }
@@ -347,7 +347,7 @@ struct flow *flow_table_add(struct flow_table *table,
 	if (!flow)
 		return NULL;
 	flow_init(flow, key);
-	add(table, flow, hash);
+	add_flow(table, flow, hash);
 	return flow;
 }
 
@@ -355,7 +355,7 @@ struct flow *flow_table_add_brief(struct flow_table *table,
 				  const struct flow *flow, uint64_t hash)
 {
 	struct flow *brief = !table->extra_size && may_add(table) ?
-				     resize(NULL, BRIEF_BYTES) :
+				     resize_flow(NULL, BRIEF_BYTES) :
 				     NULL;
 
 	if (!brief)
@@ -363,7 +363,7 @@ struct flow *flow_table_add_brief(struct flow_table *table,
 	memcpy(brief, flow, BRIEF_BYTES);
 	brief->fresh = false;
 	brief->is_brief = true;
-	add(table, brief, hash);
+	add_flow(table, brief, hash);
 	return brief;
 }
 
@@ -383,9 +383,9 @@ struct flow *flow_table_expand(struct flow_table *table, struct flow *brief,
 }
 
 /* Returns what takes its place, which may be itself. */
-static struct flow *shorten(struct flow *flow)
+static struct flow *shorten_flow(struct flow *flow)
 {
-	struct flow *brief = resize(flow, BRIEF_BYTES);
+	struct flow *brief = resize_flow(flow, BRIEF_BYTES);
 
 	if (!brief)
 		return flow;
@@ -409,7 +409,7 @@ bool flow_table_walk(struct flow_table *table, uint32_t *cursor,
 
 			if (keep(ctx, flow)) {
 				if (!table->extra_size && flow_can_be_brief(flow))
-					*link = shorten(flow);
+					*link = shorten_flow(flow);
 				link = &(*link)->next;
 				continue;
 			}
@@ -429,10 +429,10 @@ bool flow_table_shrink(struct flow_table *table, uint32_t n_buckets)
 
 	end = max_u64(end, least);
 	while (table->n_buckets > end)
-		join(table);
+		join_buckets(table);
 	if (table->n_buckets > least)
 		return true;
 	if (!table->n_buckets || table->capacity / 4 < table->n_buckets)
 		return false;
-	return reserve(table, table->capacity / 2);
+	return reserve_flows(table, table->capacity / 2);
 }

@@ -145,7 +145,7 @@ struct flow *flow_table_add(struct flow_table *table,
 struct flow *flow_table_add_brief(struct flow_table *table,
 				  const struct flow *flow, uint64_t hash);
 
-/* Of a brief flow in the table, the full one that takes its place. NULL: no memory. */
+/* Replace a brief flow in the table by a full one. NULL: no memory. */
 struct flow *flow_table_expand(struct flow_table *table, struct flow *brief,
 			       uint64_t hash);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "fold_part.h"
+#include "fold.h"
 
 #include "base/util.h"
+#include "fold_kept.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -167,7 +168,7 @@ static bool is_long(uint32_t place)
 	return place & PLACE_LONG;
 }
 
-static uint32_t number_of(uint32_t place)
+static uint32_t find_chunk_number(uint32_t place)
 {
 	return (place & ~PLACE_LONG) - 1;
 }
@@ -217,9 +218,9 @@ static bool is_of(const struct fold_generation *g, uint32_t place,
 
 	if (!is_long(place))
 		return !sought->key &&
-		       short_entry_has(fold_short_at(g, number_of(place)),
+		       short_entry_has(fold_short_at(g, find_chunk_number(place)),
 				       &sought->short_key);
-	key = &fold_long_at(g, number_of(place))->key;
+	key = &fold_long_at(g, find_chunk_number(place))->key;
 	if (sought->key)
 		return are_equal(key, sought->key);
 	return short_key_make(key, &short_key) &&
@@ -317,9 +318,9 @@ static bool reserve_chunk(struct fold *fold, struct fold_generation *g,
 }
 
 /* Returns its place; there is room. */
-static uint32_t append(const struct fold *fold, struct fold_generation *g,
-		       const struct flow_entry *entry,
-		       const struct short_entry *as_short)
+static uint32_t append_entry(const struct fold *fold, struct fold_generation *g,
+			     const struct flow_entry *entry,
+			     const struct short_entry *as_short)
 {
 	enum fold_form form = as_short ? FOLD_SHORT : FOLD_LONG;
 	uint32_t number = g->lists[form].n_entries;
@@ -356,7 +357,7 @@ insert_entry(struct fold *fold, struct fold_generation *g,
 	if (!reserve_chunk(fold, g, form))
 		return -ENOMEM;
 	slot = (uint64_t)hash << 32 |
-	       append(fold, g, entry, is_short ? &as_short : NULL);
+	       append_entry(fold, g, entry, is_short ? &as_short : NULL);
 	if (known)
 		*known = slot;
 	else
@@ -374,7 +375,7 @@ static inline bool add_to(const struct fold *fold,
 			  const struct fold_generation *g, uint32_t place,
 			  const struct flow_tally *tally)
 {
-	uint32_t number = number_of(place);
+	uint32_t number = find_chunk_number(place);
 
 	if (!is_long(place)) {
 		struct short_entry *entry = fold_short_at(g, number);
@@ -430,7 +431,7 @@ static bool index_entry(struct fold *fold, struct fold_generation *g,
 bool fold_index_entries(struct fold *fold, uint32_t generation)
 {
 	struct fold_generation *g = &fold->generations[generation];
-	struct flow_entry entry;
+	struct flow_entry entry = { 0 };
 
 	for (uint32_t i = 0; i < g->lists[FOLD_SHORT].n_entries; i++) {
 		short_entry_read(fold_short_at(g, i), &entry);
@@ -491,7 +492,7 @@ static size_t begin_batch(const struct fold *fold, struct batch *batch,
 
 static void prefetch_place(const struct fold_generation *g, uint32_t place)
 {
-	uint32_t number = number_of(place);
+	uint32_t number = find_chunk_number(place);
 
 	if (!is_long(place)) {
 		__builtin_prefetch(fold_short_at(g, number), 1);
@@ -522,8 +523,8 @@ static void prefetch_entry(const struct fold_generation *g, uint32_t hash)
 }
 
 /* The record of a known flow is added without making it an entry. */
-static int add_record(struct fold *fold, const struct log_slot *slot,
-		      uint32_t hash)
+static int fold_record(struct fold *fold, const struct log_slot *slot,
+		       uint32_t hash)
 {
 	struct fold_generation *g = &fold->generations[log_generation(slot)];
 	struct flow_entry entry;
@@ -554,7 +555,7 @@ static size_t end_batch(struct fold *fold, const struct batch *batch)
 		const struct log_slot *slot = batch->records[i];
 
 		fold->step = 1 + is_log_long(slot);
-		if (add_record(fold, slot, batch->hashes[i]))
+		if (fold_record(fold, slot, batch->hashes[i]))
 			break;
 		if (fold->kept)
 			fold_complete_addition(fold);
@@ -667,8 +668,8 @@ void fold_init(struct fold *fold, const struct hash_secret *secret,
 	};
 }
 
-/* What is kept is closed as it is. */
-static void leave(struct fold *fold)
+/* Free the fold, and leave its kept memory as it is. */
+static void leave_fold(struct fold *fold)
 {
 	trim_spare(fold, 0, UINT32_MAX);
 	fold_kept_done(fold);
@@ -683,7 +684,7 @@ static void leave(struct fold *fold)
 void fold_done(struct fold *fold)
 {
 	if (fold->kept) {
-		leave(fold);
+		leave_fold(fold);
 		return;
 	}
 	for (uint32_t generation = 0; generation < GENERATIONS; generation++)

@@ -1,79 +1,32 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Folds records of the logs into entries: one per flow, interface and direction, of all
- * CPUs. Each generation has its own entries. Most flows of a busy host are here until
- * their interval ends.
+ * Folds the records of all logs into entries: one per flow, interface and direction, with the
+ * sum of its packets. Most flows of a busy host are here until their interval ends.
  *
- * A record costs a cache miss or two if its entry is not cached, so records are read in
- * batches: their places are prefetched together before the first one is added. Entries
- * are dense, in chunks of a huge page, the short ones apart from others; indexes apart have
- * their places and 32 bits of their hashes. Each index has a part of the hashes and grows
- * alone, so that no call takes long, and entries stay where they are. Where the sum in a
- * short entry has no short form, a long one of the same key follows.
+ * Each generation has two lists of entries, short ones (short_entry.h) and long ones. A list
+ * only grows, so an entry never moves, and its number is its place: entry i is in chunk i / n,
+ * at i % n. Indexes lead from keys to places. They are hash tables of 8-byte slots with 32 bits
+ * of a hash and a place, 16 for each generation, by the upper bits of the hash: each doubles by
+ * itself, so no call takes long.
  *
- * Generations share the chunks: those that the old one no longer needs hold the flows of
- * the new one, without new pages from the kernel.
+ * Say a log has records of the flows A, B and A again, none of which has an entry yet. A gets
+ * short entry 0, and a slot for it; B gets short entry 1; the second record of A finds the slot
+ * and is added to entry 0. Were the sum too large for a short entry, A would get a long entry,
+ * 0 of its list, with this record and all later ones. Both entries are read then, and their
+ * receiver adds them up.
+ *
+ * A record that finds neither its slot nor its entry in the caches waits for memory twice. So
+ * records are added in batches of 16: first all slots are prefetched, then all entries that
+ * these lead to, and then the records are added.
+ *
+ * A drain reads a generation by numbers, releases the chunks that it has read, and resets it.
+ * Released chunks hold the entries of the other generation next, so a fold that has grown to
+ * the size of the traffic needs no new pages from the kernel.
  */
 #ifndef NETOBS_FLOWS_FOLD_H
 #define NETOBS_FLOWS_FOLD_H
 
-#include "bpf/store/hash.h"
-#include "short_entry.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-enum {
-	FOLD_INDEX_BITS = 4,
-	FOLD_INDEXES = 1 << FOLD_INDEX_BITS,
-	/* An entry, and its part of the index when that was just resized. */
-	FOLD_INDEX_BYTES = 6 * sizeof(uint64_t),
-	FOLD_SHORT_BYTES = sizeof(struct short_entry) + FOLD_INDEX_BYTES,
-	FOLD_LONG_BYTES = sizeof(struct flow_entry) + FOLD_INDEX_BYTES,
-};
-
-enum fold_form { FOLD_SHORT, FOLD_LONG, FOLD_FORMS };
-
-struct fold_chunk;
-struct fold_kept;
-struct fold_memory;
-
-struct fold_generation {
-	struct fold_list {
-		struct fold_chunk **chunks;
-		uint32_t n_chunks;   /* entries are in */
-		uint32_t n_released; /* of these, the first ones */
-		uint32_t capacity;   /* of `chunks` */
-		uint32_t n_entries;
-	} lists[FOLD_FORMS];
-	bool is_closed; /* from its first release to its reset */
-	struct fold_index {
-		uint64_t *slots; /* hash << 32 | place; 0: free */
-		uint32_t bits;	 /* log2 of how many there are */
-		uint32_t n_used;
-	} indexes[FOLD_INDEXES]; /* by the upper bits of the hash */
-};
-
-struct fold {
-	const struct hash_secret *secret;
-	uint64_t max_entries; /* of a generation */
-	uint64_t max_bytes;   /* of both, without those that were released */
-	struct fold_generation generations[GENERATIONS];
-	struct fold_chunk *spare; /* a list */
-	uint32_t n_spare;
-	uint32_t n_used;      /* chunks of both generations */
-	uint32_t used_most;   /* since the last reset, */
-	uint32_t used_before; /* and between that and the one before */
-
-	/* What outlives the process, see fold_kept.h; NULL: nothing does. */
-	struct fold_kept *kept;
-	const struct fold_memory *memory;
-	struct fold_chunk **kept_chunks; /* by their numbers */
-	uint32_t source;		 /* of what is added */
-	uint32_t step; /* of the source, what is being added takes */
-	uint64_t at;   /* position there, before that */
-};
+#include "fold_state.h"
 
 /**
  * @param secret       that the hashes in records are of; stays the caller's
@@ -83,7 +36,7 @@ struct fold {
 void fold_init(struct fold *fold, const struct hash_secret *secret,
 	       uint64_t max_entries, uint64_t max_bytes);
 
-/* Entries that are kept in memory that outlives the process stay there. */
+/* Frees the fold, except the entries in memory that outlives the process. */
 void fold_done(struct fold *fold);
 
 /**
@@ -147,5 +100,16 @@ bool fold_is_filling(const struct fold *fold, uint32_t generation,
 
 /** @return memory, in bytes */
 uint64_t fold_bytes(const struct fold *fold);
+
+/* ---- For fold_recover.c ------------------------------------------------------------- */
+
+/* Make room for one more chunk in a list. False: no memory. */
+bool fold_reserve_list(struct fold_list *list);
+
+/* Return an unlisted chunk to the spare ones, which lists take first. */
+void fold_put_spare(struct fold *fold, struct fold_chunk *chunk);
+
+/* Fill the indexes of a generation with its entries. False: no memory. */
+bool fold_index_entries(struct fold *fold, uint32_t generation);
 
 #endif

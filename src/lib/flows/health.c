@@ -26,7 +26,7 @@ static bool is_earlier(const struct flow_key *a, const struct flow_key *b)
 	return (a->flags & KEY_EGRESS) < (b->flags & KEY_EGRESS);
 }
 
-static void note(void *data, const struct flow_entry *entry, void *ctx)
+static void note_health(void *data, const struct flow_entry *entry, void *ctx)
 {
 	struct place *place = data;
 
@@ -42,7 +42,7 @@ static void note(void *data, const struct flow_entry *entry, void *ctx)
 	place->is_known = true;
 }
 
-static void join(void *data, const void *from, void *ctx)
+static void join_health(void *data, const void *from, void *ctx)
 {
 	const struct place *other = from;
 	struct place *place = data;
@@ -133,7 +133,7 @@ void health_fill(struct health *health, const struct connection *conn,
 	fill_counts(&stats[dir], reported, record);
 }
 
-static void fill(void *data, struct netobs_flow *record, void *ctx)
+static void fill_health(void *data, struct netobs_flow *record, void *ctx)
 {
 	const struct place *place = data;
 	struct health *health = ctx;
@@ -155,9 +155,9 @@ int health_init(struct health *health, const struct connections *table)
 		.table = table,
 		.places = calloc(connections_size(table), sizeof(*health->places)),
 		.extra = { .size = sizeof(struct place),
-			   .note = note,
-			   .join = join,
-			   .fill = fill,
+			   .note = note_health,
+			   .join = join_health,
+			   .fill = fill_health,
 			   .ctx = health },
 	};
 	return health->places ? 0 : -ENOMEM;

@@ -181,8 +181,8 @@ static void add_attrs(struct flow *flow, const struct flow_tally *tally)
 }
 
 /* False without memory. */
-static bool add_entry(struct merge *merge, struct flow *flow,
-		      const struct flow_entry *entry, enum sight sight)
+static bool merge_entry(struct merge *merge, struct flow *flow,
+			const struct flow_entry *entry, enum sight sight)
 {
 	const struct flow_tally *tally = &entry->tally;
 	struct volume volume = volume_of(tally);
@@ -270,7 +270,8 @@ static struct flow *flow_of(struct merge *merge, const struct sighting *sighting
 }
 
 /* Counted as lost by the amount that is certain, or that may have been. */
-static void lose(struct merge *merge, const struct volume *volume, bool is_first)
+static void lose_volume(struct merge *merge, const struct volume *volume,
+			bool is_first)
 {
 	volume_add(&merge->lost, volume);
 	if (!is_first)
@@ -283,8 +284,8 @@ void merge_keep(struct merge *merge, const struct flow_entry *entry,
 	const struct volume volume = volume_of(&entry->tally);
 	struct flow *flow = flow_of(merge, sighting);
 
-	if (!flow || !add_entry(merge, flow, entry, sighting->sight))
-		lose(merge, &volume, sighting->sight == SIGHT_FIRST);
+	if (!flow || !merge_entry(merge, flow, entry, sighting->sight))
+		lose_volume(merge, &volume, sighting->sight == SIGHT_FIRST);
 }
 
 /* Why the flow is to be reported now; 0: it is not. */
@@ -327,8 +328,9 @@ static void set_sampling(struct merge *merge, const struct flow *flow)
 }
 
 /* False without memory. */
-static bool deliver(struct merge *merge, struct flow *flow,
-		    const struct volume *delta, enum netobs_end_reason reason)
+static bool deliver_flow(struct merge *merge, struct flow *flow,
+			 const struct volume *delta,
+			 enum netobs_end_reason reason)
 {
 	set_sampling(merge, flow);
 	if (record_fill(&merge->record, flow, delta, reason, merge->host,
@@ -345,12 +347,13 @@ static bool deliver(struct merge *merge, struct flow *flow,
 }
 
 /* False without memory: next time. */
-static bool report(struct merge *merge, struct flow *flow,
-		   const struct volume *delta, enum netobs_end_reason reason)
+static bool report_delta(struct merge *merge, struct flow *flow,
+			 const struct volume *delta,
+			 enum netobs_end_reason reason)
 {
 	if (delta->packets && delta->bytes < merge->options.min_bytes)
 		volume_add(&merge->small, delta);
-	else if (delta->packets && !deliver(merge, flow, delta, reason))
+	else if (delta->packets && !deliver_flow(merge, flow, delta, reason))
 		return false;
 	volume_add(&flow->exported, delta);
 	flow->fresh = false;
@@ -394,7 +397,7 @@ static bool goes_on(const struct flow *known, const struct flow_entry *entry,
 }
 
 /* A brief flow that has been reported again. */
-static void update(struct flow *brief, const struct flow *flow)
+static void update_brief(struct flow *brief, const struct flow *flow)
 {
 	brief->first_ns = flow->first_ns;
 	brief->last_ns = flow->last_ns;
@@ -418,7 +421,7 @@ static bool deliver_new(struct merge *merge, struct flow *flow,
 		if (!brief)
 			return false;
 	}
-	if (!report(merge, flow, &flow->point.seen, reason)) {
+	if (!report_delta(merge, flow, &flow->point.seen, reason)) {
 		if (brief)
 			flow_table_remove(&merge->table, brief);
 		return false;
@@ -449,15 +452,15 @@ static bool deliver_entry(struct merge *merge, const struct flow_entry *entry,
 		flow->is_random = sighting->is_random;
 	}
 	memset(passing.room, 0, merge->table.extra_size);
-	add_entry(merge, flow, entry, sighting->sight);
+	merge_entry(merge, flow, entry, sighting->sight);
 	reason = why_report(merge, flow);
 	if (!reason)
 		return false;
 	if (!known)
 		return deliver_new(merge, flow, sighting, reason);
-	if (!report(merge, flow, &volume, reason))
+	if (!report_delta(merge, flow, &volume, reason))
 		return false;
-	update(known, flow);
+	update_brief(known, flow);
 	return true;
 }
 
@@ -487,7 +490,7 @@ static struct flow *owner_of(const struct merge *merge, const struct flow *stray
 	struct flow *flow = flow_table_first(&merge->table, &stray->key);
 	struct flow *owner = NULL;
 
-	/* One that is brief had no memory to become full. */
+	/* A flow is still brief if there was no memory to make it full. */
 	for (; flow; flow = flow_table_next(flow))
 		if (!flow->is_brief && (!owner || is_nearer_to_entry(flow, owner)))
 			owner = flow;
@@ -495,7 +498,8 @@ static struct flow *owner_of(const struct merge *merge, const struct flow *stray
 }
 
 /* Points for which there is no memory are not listed, and count as lost. */
-static void absorb(struct merge *merge, struct flow *owner, struct flow *stray)
+static void absorb_stray(struct merge *merge, struct flow *owner,
+			 struct flow *stray)
 {
 	struct volume missed = { 0 };
 	const struct flow_tally tally = {
@@ -517,7 +521,7 @@ static void absorb(struct merge *merge, struct flow *owner, struct flow *stray)
 		to->sights |= from->sights;
 	}
 	missed = volume_less(missed, &stray->exported);
-	lose(merge, &missed, false);
+	lose_volume(merge, &missed, false);
 	if (stray->fresh)
 		add_attrs(owner, &tally);
 	volume_add(&owner->exported, &stray->exported);
@@ -534,7 +538,7 @@ static bool resolve_strays(struct merge *merge)
 
 		stray->is_stray = false;
 		if (owner != stray && !stray->entered.packets)
-			absorb(merge, owner, stray);
+			absorb_stray(merge, owner, stray);
 	}
 	return merge->n_strays;
 }
@@ -558,7 +562,7 @@ static bool sweep_flow(void *ctx, struct flow *flow)
 	volume_max(&total, &flow->exported);
 	part = volume_less(total, &flow->exported);
 	if (reason)
-		report(merge, flow, &part, reason);
+		report_delta(merge, flow, &part, reason);
 	if (flow->fresh || may_return(merge, flow)) {
 		part = volume_less(total, &flow->exported);
 		volume_add(&merge->unreported, &part);
@@ -571,7 +575,7 @@ static bool sweep_flow(void *ctx, struct flow *flow)
 	return false;
 }
 
-static void sum_up(struct merge *merge)
+static void sum_up_merge(struct merge *merge)
 {
 	merge->pending = merge->unreported;
 	merge->inferred = merge->inferred_gone;
@@ -593,6 +597,6 @@ bool merge_sweep(struct merge *merge)
 	merge->table.frozen = false;
 	if (flow_table_shrink(&merge->table, SHRINK_BUCKETS))
 		return true;
-	sum_up(merge);
+	sum_up_merge(merge);
 	return false;
 }

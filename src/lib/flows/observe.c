@@ -29,7 +29,8 @@ static bool is_group_copy(const struct flow *flow, bool is_egress)
 				    flow->has_mac ? flow->macs : NULL);
 }
 
-static void combine(struct volume *sum, const struct volume *part, bool is_copy)
+static void combine_volumes(struct volume *sum, const struct volume *part,
+			    bool is_copy)
 {
 	if (is_copy)
 		volume_max(sum, part);
@@ -146,7 +147,7 @@ static struct volume seen_first(const struct flow *flow, const struct host *host
 	struct volume first = point->seen;
 	uint16_t netns = point->netns;
 
-	/* What is not observed below has the same packets on their way in. */
+	/* Interfaces below that are not observed pass the same packets on their way in. */
 	for (int i = 0; netif && first.packets && i < NESTING_MAX; i++) {
 		leave_out_above(flow, host, netns, netif, &first);
 		if (netif->type == LINK_TYPE_PAIR &&
@@ -160,8 +161,8 @@ static struct volume seen_first(const struct flow *flow, const struct host *host
 }
 
 /* Of a point of SIGHT_BEYOND, the part of what it saw that was seen there first. */
-static struct volume beyond(const struct flow *flow, const struct host *host,
-			    const struct point *point)
+static struct volume find_beyond(const struct flow *flow, const struct host *host,
+				 const struct point *point)
 {
 	if (!point->egress)
 		return seen_first(flow, host, point);
@@ -179,8 +180,8 @@ static uint8_t sights_of(const struct flow *flow, const struct host *host,
 {
 	if (!is_beyond(point))
 		return point->sights;
-	return beyond(flow, host, point).packets ? 1 << SIGHT_FIRST :
-						   1 << SIGHT_AGAIN;
+	return find_beyond(flow, host, point).packets ? 1 << SIGHT_FIRST :
+							1 << SIGHT_AGAIN;
 }
 
 static bool is_left_out(const struct side *side, const struct point *point)
@@ -209,7 +210,8 @@ static struct volume stack_total(const struct side *side, uint32_t stack)
 
 		if (!is_left_out(side, point) &&
 		    stack_of(side, point, &level) == stack)
-			combine(&levels[level], &point->seen, side->are_copies);
+			combine_volumes(&levels[level], &point->seen,
+					side->are_copies);
 	}
 	for (level = 0; level < LEVELS; level++) {
 		if (side->points->egress && levels[level].packets)
@@ -244,7 +246,7 @@ static struct volume side_total(const struct side *side)
 		    !is_first_of_stack(side, i, stack))
 			continue;
 		part = stack_total(side, stack);
-		combine(&total, &part, side->are_copies);
+		combine_volumes(&total, &part, side->are_copies);
 	}
 	return total;
 }
@@ -300,8 +302,8 @@ static struct side side_at(const struct flow *flow, const struct host *host,
 }
 
 /* The points of @netns on the way in. */
-static struct volume arrived(const struct flow *flow, const struct host *host,
-			     uint16_t netns)
+static struct volume sum_arrived(const struct flow *flow,
+				 const struct host *host, uint16_t netns)
 {
 	struct volume total = { 0 };
 
@@ -332,7 +334,7 @@ static struct volume changed_in(const struct side *side)
 
 	if (!side->points->egress || !host->netns[netns].sees_all_arrivals)
 		return out;
-	in = arrived(flow, host, netns);
+	in = sum_arrived(flow, host, netns);
 	if (in.packets && !host->is_filtered)
 		return out;
 	forwarded.with = 1 << SIGHT_FORWARDED;
@@ -342,7 +344,7 @@ static struct volume changed_in(const struct side *side)
 	return volume_less(out, &in);
 }
 
-static struct volume changed(const struct flow *flow, const struct host *host)
+static struct volume sum_changed(const struct flow *flow, const struct host *host)
 {
 	struct volume total = { 0 };
 
@@ -357,8 +359,8 @@ static struct volume changed(const struct flow *flow, const struct host *host)
 }
 
 /* The largest of all sides, where nothing says how they follow each other. */
-static struct volume largest(const struct flow *flow, const struct host *host,
-			     uint8_t sights)
+static struct volume find_largest(const struct flow *flow,
+				  const struct host *host, uint8_t sights)
 {
 	struct volume total = { 0 };
 
@@ -400,16 +402,16 @@ void observe_total(const struct flow *flow, const struct host *host,
 			all_sights |= point->sights;
 			continue;
 		}
-		part = beyond(flow, host, point);
+		part = find_beyond(flow, host, point);
 		volume_add(&total, &part);
 		all_sights |= 1 << (part.packets ? SIGHT_FIRST : SIGHT_AGAIN);
 	}
 	if (all_sights & 1 << SIGHT_FORWARDED && !flow->is_random) {
-		part = changed(flow, host);
+		part = sum_changed(flow, host);
 		volume_add(&total, &part);
 	}
 	if (all_sights & ~(1 << SIGHT_FIRST | again)) {
-		part = largest(flow, host, ~again);
+		part = find_largest(flow, host, ~again);
 		volume_max(&total, &part);
 	}
 	/* Seen nowhere first: a packet passes a point once. */

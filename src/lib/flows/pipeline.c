@@ -4,6 +4,8 @@
 #include "base/count.h"
 #include "base/util.h"
 #include "bpf/store/log.h"
+#include "catalogue/direction.h"
+#include "fold_kept.h"
 #include "host/host.h"
 
 #include <assert.h>
@@ -32,8 +34,7 @@ static void count_crossing(struct pipeline *pipeline,
 	const struct flow_key *key = &entry->key;
 	struct netif *netif =
 		host_find(pipeline->merge.host, key->netns, key->ifindex);
-	enum netobs_direction direction =
-		key->flags & KEY_EGRESS ? NETOBS_EGRESS : NETOBS_INGRESS;
+	enum direction direction = key->flags & KEY_EGRESS ? EGRESS : INGRESS;
 
 	count_add(&pipeline->crossed[direction].counts[OUTCOME_FLOW],
 		  &entry->tally);
@@ -79,7 +80,7 @@ static void merge_entries(struct pipeline *pipeline, uint32_t generation,
  * A record that the fold has no room for: of the generation that is read, it goes on at
  * once; others stay in the log until a drain has made room.
  */
-static size_t pass_on(struct pipeline *pipeline, const struct log_slot *slots)
+static size_t pass_slots(struct pipeline *pipeline, const struct log_slot *slots)
 {
 	uint32_t old = generation_old(&pipeline->generation);
 	struct flow_entry entry;
@@ -117,7 +118,8 @@ static size_t on_records(void *ctx, const struct log_slot *slots, size_t n,
 	if (!n)
 		return 0;
 	fold_add_from(&pipeline->fold, pipeline->logs.cpu, pipeline->logs.at);
-	n_used = fold_add(&pipeline->fold, slots, n) ?: pass_on(pipeline, slots);
+	n_used = fold_add(&pipeline->fold, slots, n) ?:
+			 pass_slots(pipeline, slots);
 
 	pipeline->is_refusing |= !n_used;
 	return n_used;
@@ -173,6 +175,11 @@ static int add_health(struct pipeline *pipeline)
 static int add_who(struct pipeline *pipeline, const struct host *host)
 {
 	const struct pipeline_options *options = &pipeline->options;
+	const struct flow_extra extra = { .size = sizeof(struct who_ends),
+					  .note = who_note,
+					  .join = who_join,
+					  .fill = who_fill,
+					  .ctx = &pipeline->who };
 	int err;
 
 	if (!options->wants_processes)
@@ -180,7 +187,7 @@ static int add_who(struct pipeline *pipeline, const struct host *host)
 	err = who_init(&pipeline->who, host, options->disabled_features,
 		       (uint32_t)max_u64(options->merge.max_flows, SOCKETS_MIN),
 		       pipeline->log);
-	add_extra(pipeline, &pipeline->who.extra);
+	add_extra(pipeline, &extra);
 	return err;
 }
 
@@ -210,8 +217,8 @@ int pipeline_init(struct pipeline *pipeline,
 	drain_init(&pipeline->drain, &pipeline->store, &pipeline->fold,
 		   on_entries, pipeline);
 	err = pipeline_keep(pipeline);
-	err = err   ?:
-		      logs_init(&pipeline->logs, &pipeline->store, on_records,
+	if (!err)
+		err = logs_init(&pipeline->logs, &pipeline->store, on_records,
 				pipeline);
 	err = err ?: generation_init(&pipeline->generation, &pipeline->store);
 	if (!err && pipeline->store.is_adopted)
@@ -393,7 +400,7 @@ static void step_sweeping(struct pipeline *pipeline)
 	pipeline_commit(pipeline);
 }
 
-static void step(struct pipeline *pipeline)
+static void step_pipeline(struct pipeline *pipeline)
 {
 	switch (pipeline->phase) {
 	case PIPELINE_SETTLING:
@@ -420,7 +427,7 @@ static void step(struct pipeline *pipeline)
  * Flows cost what they cost, whenever they are drained; what more drains cost is
  * bounded by resting as long as the last one took of a CPU.
  */
-static void rest(struct pipeline *pipeline)
+static void rest_pipeline(struct pipeline *pipeline)
 {
 	pipeline->rested_ns =
 		clock_boot_ns() +
@@ -442,7 +449,7 @@ static void count_drain(struct pipeline *pipeline)
 	stats->drains_by_time[class]++;
 }
 
-/* What was left may be read or reported now, and no drain is to come. */
+/* No drain would follow a final one, so read and report now what it had to leave. */
 static void begin_another(struct pipeline *pipeline)
 {
 	bool is_replay = pipeline->clock.kind == CLOCK_PACKET;
@@ -460,13 +467,13 @@ bool pipeline_step(struct pipeline *pipeline)
 	pipeline->wait_ms = 0;
 	pipeline_note_reading(pipeline);
 	logs_read(&pipeline->logs, STEP_SLOTS);
-	step(pipeline);
+	step_pipeline(pipeline);
 	pipeline_note_unreported(pipeline);
 	pipeline->cost_ns += clock_thread_ns() - start_ns;
 	if (!pipeline_is_idle(pipeline))
 		return true;
 	count_drain(pipeline);
-	rest(pipeline);
+	rest_pipeline(pipeline);
 	if (!pipeline_has_left(pipeline))
 		return false;
 	begin_another(pipeline);

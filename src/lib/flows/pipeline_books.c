@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What programs have counted and what arrived: do both agree, and what became of it. */
-#include "pipeline.h"
+#include "pipeline_books.h"
 
 #include "base/count.h"
 #include "engine/outcomes.h"
@@ -49,7 +48,7 @@ static struct count count_others(const struct counters *counters)
 }
 
 /* What a generation at rest has counted and what did not arrive. */
-static struct count missing(struct pipeline *pipeline)
+static struct count count_missing(struct pipeline *pipeline)
 {
 	uint32_t generation = pipeline->drain.generation;
 	struct counters *counted = &pipeline->counted[generation];
@@ -74,7 +73,7 @@ static void note_drained(struct pipeline *pipeline, uint32_t generation,
 		store_note_drained(&pipeline->store, generation, drained);
 }
 
-/* What is left in the tables has not been seen yet, also for the next process. */
+/* Packets left in the tables do not count as seen yet, neither here nor for the next process. */
 static void note_unread(struct pipeline *pipeline, uint32_t generation,
 			const struct count *lack)
 {
@@ -86,15 +85,25 @@ static void note_unread(struct pipeline *pipeline, uint32_t generation,
 	pipeline->unread[generation] = *lack;
 }
 
+void pipeline_abandon(struct pipeline *pipeline, const struct count *count)
+{
+	if (!count->packets && !count->bytes)
+		return;
+	count_add(&pipeline->abandoned, count);
+	log_warning(pipeline->log,
+		    "persist: %llu packets, which an earlier process had not reported, are lost",
+		    (unsigned long long)count->packets);
+}
+
 /*
  * All that was counted must have arrived, but for what could not be read, or what another
  * process had read.
  */
-static void balance(struct pipeline *pipeline)
+static void balance_books(struct pipeline *pipeline)
 {
 	uint32_t generation = pipeline->drain.generation;
 	struct count *arrived = &pipeline->arrived[generation];
-	struct count lack = missing(pipeline);
+	struct count lack = count_missing(pipeline);
 
 	pipeline->unread[generation] = (struct count){ 0 };
 	if (pipeline->read_err && is_some(&lack)) {
@@ -141,7 +150,7 @@ void pipeline_balance(struct pipeline *pipeline)
 {
 	int ret;
 
-	balance(pipeline);
+	balance_books(pipeline);
 	ret = outcomes_take(&pipeline->store, pipeline->drain.generation,
 			    on_outcomes, pipeline);
 	if (ret < 0)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What a process notes about its drains for the next one, and what that makes of it. */
-#include "pipeline.h"
+#include "pipeline_restart.h"
 
 #include "base/clock.h"
-#include "base/count.h"
 #include "base/pages.h"
 #include "engine/kept_memory.h"
+#include "fold_kept.h"
+#include "fold_recover.h"
+#include "pipeline_books.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -123,7 +124,8 @@ static void adopt_tails(const struct pipeline *pipeline)
 }
 
 /* An earlier process may have been killed between the two. */
-static void settle(struct pipeline *pipeline, const struct pinned_state *state)
+static void settle_state(struct pipeline *pipeline,
+			 const struct pinned_state *state)
 {
 	if (state->settled != state->commits && state->next.is_complete)
 		fold_reset(&pipeline->fold, state->next.generation);
@@ -150,28 +152,13 @@ int pipeline_keep(struct pipeline *pipeline)
 			    pinned->path);
 	}
 	adopt_tails(pipeline);
-	settle(pipeline, pinned->state);
+	settle_state(pipeline, pinned->state);
 	pipeline->drain.is_held = pipeline_is_exact(pipeline);
 	pipeline->merge.options.report_young = pipeline->drain.is_held;
 	return drain_recover(&pipeline->drain);
 }
 
-bool pipeline_is_exact(const struct pipeline *pipeline)
-{
-	return pipeline->options.on_commit && pipeline->fold.kept;
-}
-
 /* ---- What does not ---------------------------------------------------------------------- */
-
-void pipeline_abandon(struct pipeline *pipeline, const struct count *count)
-{
-	if (!count->packets && !count->bytes)
-		return;
-	count_add(&pipeline->abandoned, count);
-	log_warning(pipeline->log,
-		    "persist: %llu packets, which an earlier process had not reported, are lost",
-		    (unsigned long long)count->packets);
-}
 
 void pipeline_adopt(struct pipeline *pipeline)
 {
@@ -211,7 +198,7 @@ static struct count at_least_none(struct count count)
 }
 
 /* Of what was drained; flows that are part of no record yet. */
-static struct count unreported(const struct pipeline *pipeline)
+static struct count count_unreported(const struct pipeline *pipeline)
 {
 	const struct merge *merge = &pipeline->merge;
 
@@ -229,11 +216,12 @@ void pipeline_commit(struct pipeline *pipeline)
 {
 	const struct pinned_state *state = pinned_state_of(pipeline);
 	const struct drain *drain = &pipeline->drain;
-	const struct count left = unreported(pipeline);
+	const struct count left = count_unreported(pipeline);
 
 	if (!pipeline_is_exact(pipeline))
 		return;
-	pipeline->options.on_commit(state->commits + 1, pipeline->options.user);
+	pipeline->options.on_commit(state->commits + 1,
+				    pipeline->options.commit_user);
 	store_commit(&pipeline->store, drain->generation,
 		     &pipeline->uncommitted, &left, drain->is_complete);
 	if (drain->is_complete)
@@ -251,7 +239,7 @@ void pipeline_note_unreported(const struct pipeline *pipeline)
 	    pipeline->phase == PIPELINE_DRAINING)
 		return;
 	if (!pipeline_is_exact(pipeline))
-		state->unreported = unreported(pipeline);
+		state->unreported = count_unreported(pipeline);
 	state->is_left = pipeline->is_leaving && pipeline_is_idle(pipeline) &&
 			 pipeline->mode == MERGE_FINAL;
 }

@@ -76,9 +76,9 @@ static void fill_cgroup(const struct session_source *source,
 	memcpy(session->pod_uid, info.names.pod_uid, sizeof(session->pod_uid));
 }
 
-static void fill_process(const struct session_source *source,
-			 const struct session_owner *owner,
-			 struct netobs_session *session)
+static void fill_session_process(const struct session_source *source,
+				 const struct session_owner *owner,
+				 struct netobs_session *session)
 {
 	if (!owner->by)
 		return;
@@ -172,5 +172,5 @@ void session_fill(const struct session_source *source,
 	fill_connection(source, event, ret_session);
 	fill_counters(event, ret_session);
 	fill_times(source->tick_ns, event, ret_session);
-	fill_process(source, &event->owner, ret_session);
+	fill_session_process(source, &event->owner, ret_session);
 }

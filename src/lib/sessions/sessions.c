@@ -4,8 +4,7 @@
  * list of those that live, in slices of some milliseconds.
  */
 #include "base/clock.h"
-#include "base/log.h"
-#include "base/loop.h"
+#include "base/life.h"
 #include "base/privilege.h"
 #include "base/sized.h"
 #include "base/util.h"
@@ -23,7 +22,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 enum {
@@ -37,22 +35,9 @@ enum {
 	BUFFER_MAX = 1 << 30,
 };
 
-enum state {
-	SESSIONS_NEW,
-	SESSIONS_FAILED,
-	SESSIONS_RUNNING,
-	SESSIONS_DETACHING, /* stopping: programs may still report some */
-	SESSIONS_LISTING,   /* those that live are reported once more */
-	SESSIONS_STOPPED,
-};
-
 struct netobs_sessions {
 	struct netobs_sessions_opts opts;
-	struct log log;
-	struct log_error error;
-	enum state state;
-	struct loop loop;
-	int stop_fd;
+	struct life life;
 	int ring_timer, list_timer, upkeep_timer;
 
 	struct session_programs programs;
@@ -63,15 +48,16 @@ struct netobs_sessions {
 	int list_fd;	   /* of those that live; -1: there is no list now */
 	struct map_grace *grace;
 	bool is_gathering; /* the timer will read the ring buffer */
+	bool is_last_list; /* programs have reported all: those that live come once more */
 
 	struct clock clock;
 	struct session_source source;
 	struct netobs_sessions_stats stats;
-	int delivered;	      /* in this netobs_sessions_dispatch() */
 	int64_t slice_end_ns; /* when it is to return */
 };
 
-static loop_fn on_ring, on_ring_timer, on_list_timer, on_upkeep, on_stop;
+static loop_fn on_ring, on_ring_timer, on_list_timer, on_upkeep;
+static const struct life_ops life_ops;
 
 /* ---- Options --------------------------------------------------------------------------- */
 
@@ -80,8 +66,8 @@ static bool is_interval(uint32_t interval_ms)
 	return !interval_ms || interval_ms >= INTERVAL_MIN_MS;
 }
 
-static int check_options(const struct netobs_sessions_opts *opts,
-			 const struct log *log)
+static int check_session_options(const struct netobs_sessions_opts *opts,
+				 const struct log *log)
 {
 	const struct {
 		const char *name, *why;
@@ -104,9 +90,8 @@ static int check_options(const struct netobs_sessions_opts *opts,
 	return 0;
 }
 
-static int open_loop(struct netobs_sessions *sessions)
+static int open_sessions_loop(struct netobs_sessions *sessions)
 {
-	struct loop *loop = &sessions->loop;
 	const struct {
 		loop_fn *fn;
 		int *timer;
@@ -115,27 +100,21 @@ static int open_loop(struct netobs_sessions *sessions)
 		{ on_list_timer, &sessions->list_timer },
 		{ on_upkeep, &sessions->upkeep_timer },
 	};
-	int err = loop_open(loop);
+	int err = life_open(&sessions->life);
 
-	if (err)
-		return err;
-	sessions->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (sessions->stop_fd < 0)
-		return -errno;
-	err = loop_watch(loop, sessions->stop_fd, EPOLLIN, on_stop, sessions);
 	for (size_t i = 0; !err && i < ARRAY_SIZE(timers); i++)
-		err = loop_add_timer(loop, CLOCK_BOOTTIME, timers[i].fn,
-				     sessions, timers[i].timer);
+		err = loop_add_timer(&sessions->life.loop, CLOCK_BOOTTIME,
+				     timers[i].fn, sessions, timers[i].timer);
 	return err;
 }
 
-static int init(struct netobs_sessions *sessions,
-		const struct netobs_sessions_opts *opts)
+static int init_sessions(struct netobs_sessions *sessions,
+			 const struct netobs_sessions_opts *opts)
 {
-	int err = sized_check(opts, sizeof(*opts), &sessions->log);
+	int err = sized_check(opts, sizeof(*opts), &sessions->life.log);
 
-	err = err ?: check_options(&sessions->opts, &sessions->log);
-	return err ?: open_loop(sessions);
+	err = err ?: check_session_options(&sessions->opts, &sessions->life.log);
+	return err ?: open_sessions_loop(sessions);
 }
 
 int netobs_sessions_new(const struct netobs_sessions_opts *opts,
@@ -149,19 +128,18 @@ int netobs_sessions_new(const struct netobs_sessions_opts *opts,
 	sessions = calloc(1, sizeof(*sessions));
 	if (!sessions)
 		return -ENOMEM;
-	sessions->loop.fd = sessions->stop_fd = sessions->list_fd = -1;
-	sessions->counts_fd = sessions->cgroups_fd = -1;
+	sessions->list_fd = sessions->counts_fd = sessions->cgroups_fd = -1;
 	sessions->upkeep.mark_fd = -1;
 	memcpy(&sessions->opts, opts, min_u64(opts->sz, sizeof(*opts)));
 	sessions->opts.buffer_bytes = sessions->opts.buffer_bytes ?:
 					      BUFFER_DEFAULT;
-	sessions->log = (struct log){ sessions->opts.on_log,
-				      sessions->opts.user, &sessions->error };
-	err = log_keep_error(&sessions->log,
+	life_init(&sessions->life, &life_ops, sessions, sessions->opts.on_log,
+		  sessions->opts.user);
+	err = log_keep_error(&sessions->life.log,
 			     "cannot make an observer of sessions",
-			     init(sessions, opts));
+			     init_sessions(sessions, opts));
 	if (err) {
-		log_copy_error(&sessions->log, sessions->opts.error);
+		log_copy_error(&sessions->life.log, sessions->opts.error);
 		netobs_sessions_free(sessions);
 		return err;
 	}
@@ -181,8 +159,7 @@ void netobs_sessions_free(struct netobs_sessions *sessions)
 	ring_buffer__free(sessions->ring);
 	close_fd(&sessions->counts_fd);
 	close_fd(&sessions->cgroups_fd);
-	loop_close(&sessions->loop);
-	close_fd(&sessions->stop_fd);
+	life_close(&sessions->life);
 	free(sessions->counts_room);
 	free(sessions);
 }
@@ -196,12 +173,12 @@ static void begin_slice(struct netobs_sessions *sessions)
 
 static bool is_slice_over(const struct netobs_sessions *sessions)
 {
-	return sessions->delivered % GLANCE == 0 &&
+	return sessions->life.delivered % GLANCE == 0 &&
 	       clock_boot_ns() >= sessions->slice_end_ns;
 }
 
-static void deliver(struct netobs_sessions *sessions,
-		    const struct session_event *event)
+static void deliver_session(struct netobs_sessions *sessions,
+			    const struct session_event *event)
 {
 	struct netobs_session session;
 
@@ -210,13 +187,13 @@ static void deliver(struct netobs_sessions *sessions,
 		sessions->stats.reported++;
 	else
 		sessions->stats.updates++;
-	sessions->delivered++;
+	sessions->life.delivered++;
 	sessions->opts.on_session(&session, sessions->opts.user);
 }
 
 /* ---- Those that ended -------------------------------------------------------------------- */
 
-static int take_event(void *ctx, void *data, size_t size)
+static int take_session_event(void *ctx, void *data, size_t size)
 {
 	const struct session_event *event = data;
 	struct netobs_sessions *sessions = ctx;
@@ -224,7 +201,7 @@ static int take_event(void *ctx, void *data, size_t size)
 	(void)size;
 	/* The last list has those whose sockets are not closed yet. */
 	if (event->end.time_ns || sessions->opts.interval_ms)
-		deliver(sessions, event);
+		deliver_session(sessions, event);
 	return is_slice_over(sessions) ? -EAGAIN : 0;
 }
 
@@ -272,13 +249,13 @@ static int on_upkeep(void *ctx, int fd)
 
 	(void)fd;
 	clock_calibrate(&sessions->clock);
-	if (sessions->state != SESSIONS_RUNNING)
+	if (sessions->life.state != LIFE_RUNNING)
 		return sessions->ring ? read_ring(sessions) : 0;
 	counts = session_counts_sum(sessions->counts_fd, sessions->counts_room);
 	cgroups_look_after(&sessions->upkeep, &sessions->programs,
-			   counts.cgroups, &sessions->log);
+			   counts.cgroups, &sessions->life.log);
 	begin_slice(sessions);
-	while (cgroups_step(&sessions->upkeep, &sessions->log) &&
+	while (cgroups_step(&sessions->upkeep, &sessions->life.log) &&
 	       clock_boot_ns() < sessions->slice_end_ns)
 		;
 	return read_ring(sessions);
@@ -297,7 +274,7 @@ static void set_list_timer(struct netobs_sessions *sessions)
 static void end_list(struct netobs_sessions *sessions)
 {
 	close_fd(&sessions->list_fd);
-	if (sessions->state == SESSIONS_RUNNING)
+	if (sessions->life.state == LIFE_RUNNING)
 		set_list_timer(sessions);
 }
 
@@ -322,7 +299,7 @@ static int read_list(struct netobs_sessions *sessions)
 		return 0;
 	}
 	if (n < 0)
-		log_warning(&sessions->log, "cannot list sessions: %s",
+		log_warning(&sessions->life.log, "cannot list sessions: %s",
 			    strerror(errno));
 	end_list(sessions);
 	return read_ring(sessions);
@@ -333,7 +310,7 @@ static int begin_list(struct netobs_sessions *sessions)
 	int fd = session_programs_list(&sessions->programs);
 
 	if (fd < 0) {
-		log_warning(&sessions->log, "cannot list sessions: %s",
+		log_warning(&sessions->life.log, "cannot list sessions: %s",
 			    strerror(-fd));
 		end_list(sessions);
 		return 0;
@@ -349,7 +326,7 @@ static int on_list_timer(void *ctx, int fd)
 	(void)fd;
 	if (sessions->list_fd >= 0)
 		return read_list(sessions);
-	return sessions->state == SESSIONS_RUNNING ? begin_list(sessions) : 0;
+	return sessions->life.state == LIFE_RUNNING ? begin_list(sessions) : 0;
 }
 
 int netobs_sessions_interval_set(struct netobs_sessions *sessions,
@@ -357,15 +334,15 @@ int netobs_sessions_interval_set(struct netobs_sessions *sessions,
 {
 	if (!sessions)
 		return -EINVAL;
-	log_expect_error(&sessions->log);
+	log_expect_error(&sessions->life.log);
 	if (!is_interval(interval_ms)) {
-		log_error(&sessions->log, "interval_ms: it is less than %d ms",
-			  INTERVAL_MIN_MS);
+		log_error(&sessions->life.log,
+			  "interval_ms: it is less than %d ms", INTERVAL_MIN_MS);
 		return -EINVAL;
 	}
 	sessions->opts.interval_ms = interval_ms;
 	/* A list that is being read sets the timer at its end. */
-	if (sessions->state == SESSIONS_RUNNING && sessions->list_fd < 0)
+	if (sessions->life.state == LIFE_RUNNING && sessions->list_fd < 0)
 		set_list_timer(sessions);
 	return 0;
 }
@@ -393,12 +370,12 @@ static int keep_map(const struct netobs_sessions *sessions, const char *name,
 	if (*ret_fd >= 0)
 		return 0;
 	fd = -errno;
-	log_error(&sessions->log, "cannot keep BPF maps of sessions: %s",
+	log_error(&sessions->life.log, "cannot keep BPF maps of sessions: %s",
 		  strerror(-fd));
 	return fd;
 }
 
-static int open_maps(struct netobs_sessions *sessions)
+static int open_session_maps(struct netobs_sessions *sessions)
 {
 	const struct session_programs *programs = &sessions->programs;
 	int err;
@@ -410,7 +387,7 @@ static int open_maps(struct netobs_sessions *sessions)
 	sessions->upkeep.cgroups_fd = sessions->cgroups_fd;
 	sessions->upkeep.round_fd =
 		program_set_map_fd(&programs->sockets, "session_round");
-	return session_programs_read(programs, take_event, sessions,
+	return session_programs_read(programs, take_session_event, sessions,
 				     &sessions->ring, &sessions->counts_room);
 }
 
@@ -419,17 +396,18 @@ static void note_absent(const struct netobs_sessions *sessions)
 	const struct session_programs *programs = &sessions->programs;
 
 	if (programs->io_error)
-		log_info(&sessions->log,
+		log_info(&sessions->life.log,
 			 "processes that send and receive are not known (session_io): %s",
 			 strerror(-programs->io_error));
 	if (programs->accept_error)
-		log_info(&sessions->log,
+		log_info(&sessions->life.log,
 			 "processes that accept are not known (session_accept): %s",
 			 strerror(-programs->accept_error));
 }
 
-static int start(struct netobs_sessions *sessions)
+static int start_sessions(void *owner)
 {
+	struct netobs_sessions *sessions = owner;
 	const uint64_t disabled = sessions->opts.disable_features;
 	const struct session_knobs knobs = {
 		.ring_bytes = ring_size(sessions->opts.buffer_bytes),
@@ -438,14 +416,12 @@ static int start(struct netobs_sessions *sessions)
 	};
 	int err;
 
-	if (sessions->state != SESSIONS_NEW)
-		return -EALREADY;
-	sessions->state = SESSIONS_FAILED;
 	clock_init(&sessions->clock, CLOCK_PRECISE);
-	err = session_programs_open(&sessions->programs, &knobs, &sessions->log);
-	err = err ?: open_maps(sessions);
-	err = err   ?:
-		      loop_watch(&sessions->loop,
+	err = session_programs_open(&sessions->programs, &knobs,
+				    &sessions->life.log);
+	err = err ?: open_session_maps(sessions);
+	if (!err)
+		err = loop_watch(&sessions->life.loop,
 				 ring_buffer__epoll_fd(sessions->ring),
 				 EPOLLIN | EPOLLET, on_ring, sessions);
 	if (err) {
@@ -459,75 +435,38 @@ static int start(struct netobs_sessions *sessions)
 	};
 	err = session_programs_find_holders(&sessions->programs);
 	if (err)
-		log_warning(&sessions->log,
+		log_warning(&sessions->life.log,
 			    "processes of earlier connections are not known: %s",
 			    strerror(-err));
-	log_info(&sessions->log, "following the TCP sockets of this host");
+	log_info(&sessions->life.log, "following the TCP sockets of this host");
 	note_absent(sessions);
-	sessions->state = SESSIONS_RUNNING;
+	sessions->life.state = LIFE_RUNNING;
 	loop_repeat_timer(sessions->upkeep_timer, UPKEEP_MS);
 	end_list(sessions);
 	return 0;
 }
 
-int netobs_sessions_start(struct netobs_sessions *sessions)
-{
-	if (!sessions)
-		return -EINVAL;
-	log_expect_error(&sessions->log);
-	return privilege_keep_error(&sessions->log, PRIVILEGE_PROGRAMS,
-				    start(sessions));
-}
-
-const char *netobs_sessions_last_error(const struct netobs_sessions *sessions)
-{
-	return sessions ? sessions->error.text : "";
-}
-
-int netobs_sessions_fd(const struct netobs_sessions *sessions)
-{
-	return sessions ? sessions->loop.fd : -EINVAL;
-}
-
 /* ---- Stop -------------------------------------------------------------------------------- */
-
-void netobs_sessions_stop(struct netobs_sessions *sessions)
-{
-	const uint64_t one = 1;
-	int saved = errno;
-
-	if (!sessions)
-		return;
-	/* Fails only when the descriptor is as readable as can be. */
-	(void)!write(sessions->stop_fd, &one, sizeof(one));
-	errno = saved;
-}
 
 static void note_unsettled(const struct netobs_sessions *sessions, int err)
 {
 	if (err)
-		log_warning(&sessions->log,
+		log_warning(&sessions->life.log,
 			    "the last sessions may not be reported: %s",
 			    strerror(-err));
 }
 
 /* A program that runs on another CPU may still report. */
-static int on_stop(void *ctx, int fd)
+static void stop_sessions(void *owner)
 {
-	struct netobs_sessions *sessions = ctx;
-	eventfd_t times;
+	struct netobs_sessions *sessions = owner;
 
-	eventfd_read(fd, &times);
-	if (sessions->state != SESSIONS_RUNNING)
-		return 0;
 	close_fd(&sessions->list_fd); /* of an interval */
 	session_programs_detach(&sessions->programs);
 	note_unsettled(sessions, map_grace_begin(&sessions->grace));
-	sessions->state = SESSIONS_DETACHING;
-	return 0;
 }
 
-static bool is_quiet(struct netobs_sessions *sessions)
+static bool is_observer_quiet(struct netobs_sessions *sessions)
 {
 	int err = sessions->grace ? map_grace_result(&sessions->grace) : 0;
 
@@ -539,60 +478,69 @@ static bool is_quiet(struct netobs_sessions *sessions)
 /* The list may still be read in parts. */
 static int list_last(struct netobs_sessions *sessions)
 {
-	if (!is_quiet(sessions)) {
+	if (!is_observer_quiet(sessions)) {
 		loop_set_timer(sessions->ring_timer,
 			       clock_boot_ns() + GATHER_MS * NSEC_PER_MSEC);
 		return 0;
 	}
-	sessions->state = SESSIONS_LISTING;
+	sessions->is_last_list = true;
 	return begin_list(sessions);
 }
 
-static int go_on_stopping(struct netobs_sessions *sessions)
+static int step_sessions(void *owner)
 {
+	struct netobs_sessions *sessions = owner;
 	const int64_t at_once = 1;
-	int err = sessions->state == SESSIONS_DETACHING ? list_last(sessions) : 0;
+	int err;
 
-	if (err || sessions->state != SESSIONS_LISTING || sessions->list_fd >= 0)
+	if (sessions->life.state != LIFE_STOPPING)
+		return 0;
+	err = sessions->is_last_list ? 0 : list_last(sessions);
+	if (err || !sessions->is_last_list || sessions->list_fd >= 0)
 		return err;
 	err = read_ring(sessions);
 	if (!err && !sessions->is_gathering) {
 		session_programs_close(&sessions->programs);
-		sessions->state = SESSIONS_STOPPED;
+		sessions->life.state = LIFE_STOPPED;
 	}
 	loop_set_timer(sessions->ring_timer, at_once);
 	return err;
 }
 
-static int check_running(const struct netobs_sessions *sessions)
+/* ---- The public life --------------------------------------------------------------------- */
+
+static const struct life_ops life_ops = {
+	.start = start_sessions,
+	.stop = stop_sessions,
+	.step = step_sessions,
+	.privileges = PRIVILEGE_PROGRAMS,
+};
+
+int netobs_sessions_start(struct netobs_sessions *sessions)
 {
-	if (sessions->state == SESSIONS_STOPPED)
-		return -ECANCELED;
-	return sessions->state < SESSIONS_RUNNING ? -EINVAL : 0;
+	return sessions ? life_start(&sessions->life) : -EINVAL;
 }
 
-static int dispatch(struct netobs_sessions *sessions)
+int netobs_sessions_fd(const struct netobs_sessions *sessions)
 {
-	int err = check_running(sessions);
-
-	if (err)
-		return err;
-	sessions->delivered = 0;
-	err = loop_dispatch(&sessions->loop);
-	if (!err && sessions->state > SESSIONS_RUNNING)
-		err = go_on_stopping(sessions);
-	return err ?: sessions->delivered ?: check_running(sessions);
+	return sessions ? sessions->life.loop.fd : -EINVAL;
 }
 
 int netobs_sessions_dispatch(struct netobs_sessions *sessions)
 {
-	if (!sessions)
-		return -EINVAL;
-	log_expect_error(&sessions->log);
-	return log_keep_error(&sessions->log, "cannot dispatch",
-			      dispatch(sessions));
+	return sessions ? life_dispatch(&sessions->life) : -EINVAL;
 }
 
+void netobs_sessions_stop(struct netobs_sessions *sessions)
+{
+	if (sessions)
+		life_stop(&sessions->life);
+}
+
+const char *netobs_sessions_last_error(const struct netobs_sessions *sessions)
+{
+	return sessions ? sessions->life.error.text : "";
+}
 /* ---- Statistics -------------------------------------------------------------------------- */
 
 int netobs_sessions_stats_get(const struct netobs_sessions *sessions,
@@ -609,7 +557,7 @@ int netobs_sessions_stats_get(const struct netobs_sessions *sessions,
 					    sessions->counts_room);
 		stats.ended += counts.ended;
 		stats.lost += counts.lost;
-		if (sessions->state == SESSIONS_RUNNING)
+		if (sessions->life.state == LIFE_RUNNING)
 			stats.open = counts.open;
 	}
 	return sized_fill(ret_stats, &stats, sizeof(stats));

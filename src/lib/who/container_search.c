@@ -57,8 +57,8 @@ void container_search_add(struct container_search *search, uint16_t netns,
 
 /* ---- What is found -------------------------------------------------------------------- */
 
-static struct container_found *find(const struct container_search *search,
-				    uint16_t netns, int32_t nsid)
+static struct container_found *find_found(const struct container_search *search,
+					  uint16_t netns, int32_t nsid)
 {
 	for (uint32_t i = 0; i < search->n_found; i++)
 		if (search->found[i].netns == netns &&
@@ -68,7 +68,7 @@ static struct container_found *find(const struct container_search *search,
 }
 
 /* NULL without memory. */
-static struct container_found *add(struct container_search *search)
+static struct container_found *add_found(struct container_search *search)
 {
 	uint32_t capacity = search->capacity ? 2 * search->capacity : 64;
 	struct container_found *found = search->found;
@@ -84,16 +84,16 @@ static struct container_found *add(struct container_search *search)
 }
 
 /* Containers may share a namespace: those of a pod do, others have none then. */
-static void note(struct container_search *search, uint16_t netns, int32_t nsid,
-		 const struct cgroup_names *names)
+static void note_netns(struct container_search *search, uint16_t netns,
+		       int32_t nsid, const struct cgroup_names *names)
 {
-	struct container_found *found = find(search, netns, nsid);
+	struct container_found *found = find_found(search, netns, nsid);
 	struct cgroup_names noted = *names;
 
 	if (*noted.pod_uid)
 		*noted.container_id = '\0';
 	if (!found) {
-		found = add(search);
+		found = add_found(search);
 		if (found)
 			*found = (struct container_found){ netns, nsid, noted };
 		return;
@@ -107,7 +107,7 @@ const struct cgroup_names *
 container_search_find(const struct container_search *search, uint16_t netns,
 		      int32_t nsid)
 {
-	const struct container_found *found = find(search, netns, nsid);
+	const struct container_found *found = find_found(search, netns, nsid);
 
 	return found && (*found->names.container_id || *found->names.pod_uid) ?
 		       &found->names :
@@ -129,8 +129,8 @@ static uint32_t first_process(int group_fd)
 }
 
 /* The process may have ended meanwhile, and its number be another one's. */
-static void ask(struct container_search *search, int group_fd,
-		const struct cgroup_names *names)
+static void ask_group(struct container_search *search, int group_fd,
+		      const struct cgroup_names *names)
 {
 	const uint32_t pid = first_process(group_fd);
 
@@ -141,13 +141,13 @@ static void ask(struct container_search *search, int group_fd,
 
 		if (nsid >= 0 && nsid != asked->own_nsid &&
 		    first_process(group_fd) == pid)
-			note(search, asked->netns, nsid, names);
+			note_netns(search, asked->netns, nsid, names);
 	}
 }
 
 /* Takes @group_fd over. @path: of the group, @len of CGROUP_PATH_MAX bytes */
-static void walk(struct container_search *search, int group_fd, char *path,
-		 size_t len, int depth)
+static void walk_groups(struct container_search *search, int group_fd,
+			char *path, size_t len, int depth)
 {
 	const struct cgroup_names names = cgroup_names_of(path);
 	DIR *dir = fdopendir(group_fd);
@@ -158,7 +158,7 @@ static void walk(struct container_search *search, int group_fd, char *path,
 		return;
 	}
 	if (*names.container_id || *names.pod_uid)
-		ask(search, group_fd, &names);
+		ask_group(search, group_fd, &names);
 	while (depth < DEPTH_MAX && (entry = readdir(dir))) {
 		size_t used = strlen(entry->d_name) + 1;
 		int fd;
@@ -171,7 +171,7 @@ static void walk(struct container_search *search, int group_fd, char *path,
 		if (fd < 0)
 			continue;
 		snprintf(path + len, CGROUP_PATH_MAX - len, "/%s", entry->d_name);
-		walk(search, fd, path, len + used, depth + 1);
+		walk_groups(search, fd, path, len + used, depth + 1);
 		path[len] = '\0';
 	}
 	closedir(dir);
@@ -201,7 +201,7 @@ static void walk_hierarchy(struct container_search *search,
 	if (fd < 0)
 		return;
 	cut_root(mount.root);
-	walk(search, fd, mount.root, strlen(mount.root), 0);
+	walk_groups(search, fd, mount.root, strlen(mount.root), 0);
 }
 
 /* A link to the namespace that this process is in leads to no container, but to the host. */

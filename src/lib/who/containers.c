@@ -51,7 +51,7 @@ static bool is_asked_for(const struct netif *netif)
 }
 
 /* FNV-1a, of words. */
-static uint64_t mix(uint64_t hash, uint64_t word)
+static uint64_t mix_hash(uint64_t hash, uint64_t word)
 {
 	return (hash ^ word) * 0x100000001b3;
 }
@@ -65,8 +65,8 @@ static uint64_t pairs_of(const struct netns *netns)
 		const struct netif *netif = &netns->netifs.items[i];
 
 		if (is_asked_for(netif))
-			hash = mix(mix(hash + 1, netif->ifindex),
-				   (uint32_t)netif->link_nsid);
+			hash = mix_hash(mix_hash(hash + 1, netif->ifindex),
+					(uint32_t)netif->link_nsid);
 	}
 	return hash;
 }
@@ -76,7 +76,7 @@ static uint64_t all_pairs(const struct host *host)
 	uint64_t hash = 0;
 
 	for (uint32_t i = 0; i < host->n_netns; i++)
-		hash = mix(hash, pairs_of(&host->netns[i]));
+		hash = mix_hash(hash, pairs_of(&host->netns[i]));
 	return hash;
 }
 

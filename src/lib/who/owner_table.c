@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "owner_table.h"
 
+#include "base/hash.h"
 #include "base/util.h"
-#include "bpf/store/hash.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -110,12 +110,7 @@ void owner_table_done(struct owner_table *table)
 static uint64_t hash_of(const struct owner_table *table,
 			const struct owner_key *key)
 {
-	const uint32_t *words = (const uint32_t *)key;
-	uint64_t sum = 0;
-
-	for (int i = 0; i < OWNER_KEY_WORDS; i += 2)
-		sum += hash_pair(words + i, table->secret + i);
-	return hash_finish(sum);
+	return hash_bytes(key, sizeof(*key), table->secret);
 }
 
 static struct owner_entry **bucket_of(const struct owner_table *table,
@@ -135,7 +130,7 @@ static bool is_key(const struct owner_entry *entry, const struct owner_key *key)
 }
 
 /* Room for as many buckets again. Pages of large tables are moved, not copied. */
-static bool make_room(struct owner_table *table)
+static bool make_owner_room(struct owner_table *table)
 {
 	struct owner_entry **buckets;
 
@@ -151,12 +146,12 @@ static bool make_room(struct owner_table *table)
 }
 
 /* Split the next bucket. Without memory, chains are longer. */
-static void grow(struct owner_table *table)
+static void grow_table(struct owner_table *table)
 {
 	struct owner_entry *entry;
 	uint32_t from;
 
-	if (table->count < table->n_buckets || !make_room(table))
+	if (table->count < table->n_buckets || !make_owner_room(table))
 		return;
 	from = table->n_buckets - table->level;
 	entry = table->buckets[from];
@@ -173,9 +168,9 @@ static void grow(struct owner_table *table)
 }
 
 /* Of the socket; or where too many have that key, of the crowd of the others. NULL: none. */
-static struct owner_entry *find_entry(const struct owner_table *table,
-				      const struct owner_key *key,
-				      uint64_t cookie, bool *ret_is_crowded)
+static struct owner_entry *find_owner_entry(const struct owner_table *table,
+					    const struct owner_key *key,
+					    uint64_t cookie, bool *ret_is_crowded)
 {
 	struct owner_entry *entry = *bucket_of(table, key), *crowd = NULL;
 	int equals = 0;
@@ -194,11 +189,13 @@ static struct owner_entry *find_entry(const struct owner_table *table,
 	return *ret_is_crowded ? crowd : NULL;
 }
 
-static struct owner_entry *ensure(struct owner_table *table,
-				  const struct owner_key *key, uint64_t cookie)
+static struct owner_entry *ensure_entry(struct owner_table *table,
+					const struct owner_key *key,
+					uint64_t cookie)
 {
 	bool is_crowded = false;
-	struct owner_entry *entry = find_entry(table, key, cookie, &is_crowded),
+	struct owner_entry *entry = find_owner_entry(table, key, cookie,
+						     &is_crowded),
 			   **bucket;
 
 	if (entry)
@@ -212,7 +209,7 @@ static struct owner_entry *ensure(struct owner_table *table,
 	entry->cookie = cookie;
 	entry->is_crowd = is_crowded;
 	table->count++;
-	grow(table);
+	grow_table(table);
 	bucket = bucket_of(table, key);
 	entry->next = *bucket;
 	*bucket = entry;
@@ -240,11 +237,11 @@ static void note_in_crowd(struct owner_entry *crowd,
 		crowd->owner = (struct session_owner){ 0 };
 }
 
-/* What is in the ring buffer may be older than the list. */
-static void note(struct owner_table *table, const struct owner_key *key,
-		 const struct session_event *event)
+/* Add what an event says, which may be older than the list of sockets. */
+static void note_owner(struct owner_table *table, const struct owner_key *key,
+		       const struct session_event *event)
 {
-	struct owner_entry *entry = ensure(table, key, event->cookie);
+	struct owner_entry *entry = ensure_entry(table, key, event->cookie);
 
 	if (!entry || (int64_t)event->time_ns < entry->seen_ns)
 		return;
@@ -266,7 +263,7 @@ static bool is_any(const uint8_t address[16])
 	return !memcmp(address, any, sizeof(any));
 }
 
-/* One that is bound to no address of IPv6 has packets of IPv4, too, unless it has opted out. */
+/* An IPv6 socket without an address receives IPv4 packets, too, unless it is IPv6-only. */
 void owner_table_note(struct owner_table *table, const struct session_event *event)
 {
 	struct owner_key key = { .local_port = event->local_port,
@@ -277,11 +274,11 @@ void owner_table_note(struct owner_table *table, const struct session_event *eve
 	memcpy(key.local, event->local, sizeof(key.local));
 	if (key.remote_port)
 		memcpy(key.remote, event->remote, sizeof(key.remote));
-	note(table, &key, event);
+	note_owner(table, &key, event);
 	if (!event->is_dual || !is_any(key.local))
 		return;
 	key.local[10] = key.local[11] = 0xff;
-	note(table, &key, event);
+	note_owner(table, &key, event);
 }
 
 void owner_table_begin_round(struct owner_table *table, int64_t now_ns)

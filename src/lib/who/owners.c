@@ -38,7 +38,7 @@ static void begin_slice(struct owners *owners)
 
 /* ---- Start and end ----------------------------------------------------------------------- */
 
-static int take_event(void *ctx, void *data, size_t size)
+static int take_owner_event(void *ctx, void *data, size_t size)
 {
 	struct owners *owners = ctx;
 
@@ -47,7 +47,7 @@ static int take_event(void *ctx, void *data, size_t size)
 	return is_slice_over(owners) ? -EAGAIN : 0;
 }
 
-static int open_maps(struct owners *owners)
+static int open_owner_maps(struct owners *owners)
 {
 	const struct program_set *set = &owners->programs.sockets;
 
@@ -56,7 +56,7 @@ static int open_maps(struct owners *owners)
 	owners->upkeep.round_fd = program_set_map_fd(set, "session_round");
 	if (owners->counts_fd < 0 || owners->upkeep.cgroups_fd < 0)
 		return -ENOENT;
-	return session_programs_read(&owners->programs, take_event, owners,
+	return session_programs_read(&owners->programs, take_owner_event, owners,
 				     &owners->ring, &owners->counts_room);
 }
 
@@ -92,7 +92,7 @@ int owners_open(struct owners *owners, uint64_t disabled, uint32_t max,
 				   .visitor = visitor };
 	err = owner_table_init(&owners->table, max);
 	err = err ?: session_programs_open(&owners->programs, &knobs, log);
-	err = err ?: open_maps(owners);
+	err = err ?: open_owner_maps(owners);
 	if (err) {
 		owners_close(owners);
 		return err;

@@ -49,7 +49,7 @@ void spaces_done(struct spaces *spaces)
 }
 
 /* NULL without memory. */
-static struct space *ensure(struct spaces *spaces, uint32_t inode)
+static struct space *ensure_space(struct spaces *spaces, uint32_t inode)
 {
 	struct space **bucket = &spaces->buckets[inode % SPACE_BUCKETS], *space;
 
@@ -73,7 +73,7 @@ void spaces_note(const struct owner_entry *entry, void *user)
 
 	if (!entry->owner.by)
 		return;
-	space = ensure(spaces, entry->key.netns);
+	space = ensure_space(spaces, entry->key.netns);
 	if (space)
 		space->pid = entry->owner.pid_tgid >> 32;
 }
@@ -85,7 +85,7 @@ void spaces_begin_round(struct spaces *spaces)
 		forget_all(spaces);
 }
 
-static int open_path(struct spaces *spaces, const char *path)
+static int open_space_path(struct spaces *spaces, const char *path)
 {
 	int fd = netns_open(path);
 
@@ -101,7 +101,7 @@ static int open_space(struct spaces *spaces, const struct space *space)
 	uint32_t inode;
 
 	snprintf(path, sizeof(path), "/proc/%u/ns/net", space->pid);
-	fd = open_path(spaces, path);
+	fd = open_space_path(spaces, path);
 	if (fd < 0)
 		return fd;
 	if (netns_inode(fd, &inode) || inode != space->inode)
@@ -116,7 +116,7 @@ static void learn_of(struct spaces *spaces, int fd, uint32_t inode)
 
 	if (!peers_learn(spaces->host, fd, inode))
 		return;
-	space = ensure(spaces, inode);
+	space = ensure_space(spaces, inode);
 	if (space)
 		space->has_addresses |= !addresses_read(&space->addresses, fd);
 }
@@ -137,7 +137,7 @@ static bool learn_from_owners(struct spaces *spaces)
 
 static void learn_from(struct spaces *spaces, const char *path)
 {
-	cleanup_fd int fd = open_path(spaces, path);
+	cleanup_fd int fd = open_space_path(spaces, path);
 	uint32_t inode;
 
 	if (fd >= 0 && !netns_inode(fd, &inode))
@@ -197,7 +197,7 @@ static bool learn_from_processes(struct spaces *spaces)
 	return true;
 }
 
-/* A namespace without a socket has none of what is looked for; nor has one that is gone. */
+/* Log once why processes are unknown. That a namespace has no sockets, or is gone, is no reason. */
 static void note_denial(struct spaces *spaces)
 {
 	const bool is_hidden = access("/proc/1", F_OK);
@@ -253,7 +253,7 @@ static void end_search(struct spaces *spaces)
 }
 
 /* A part of a phase. @return whether it has more */
-static bool search(struct spaces *spaces)
+static bool search_spaces(struct spaces *spaces)
 {
 	switch (spaces->phase) {
 	case SPACES_OWNERS:
@@ -282,12 +282,13 @@ bool spaces_step(struct spaces *spaces)
 	const int64_t end_ns = clock_boot_ns() + SLICE_MS * NSEC_PER_MSEC;
 
 	while (spaces->phase != SPACES_AT_REST && clock_boot_ns() < end_ns)
-		if (!search(spaces) || !peers_wanted(spaces->host, 1))
+		if (!search_spaces(spaces) || !peers_wanted(spaces->host, 1))
 			next_phase(spaces);
 	return spaces->phase != SPACES_AT_REST;
 }
 
-static const struct netns *followed(const struct spaces *spaces, uint32_t inode)
+static const struct netns *find_followed(const struct spaces *spaces,
+					 uint32_t inode)
 {
 	for (uint32_t i = 0; i < spaces->host->n_netns; i++) {
 		const struct netns *netns = &spaces->host->netns[i];
@@ -298,10 +299,10 @@ static const struct netns *followed(const struct spaces *spaces, uint32_t inode)
 	return NULL;
 }
 
-/* Those of before stay if they cannot be read. */
+/* If addresses cannot be read, the space keeps those that it had. */
 static void read_addresses(struct spaces *spaces, struct space *space)
 {
-	const struct netns *netns = followed(spaces, space->inode);
+	const struct netns *netns = find_followed(spaces, space->inode);
 	cleanup_fd int fd = -1;
 
 	space->round = spaces->round;
@@ -318,7 +319,7 @@ static void read_addresses(struct spaces *spaces, struct space *space)
 
 bool spaces_have(struct spaces *spaces, uint32_t inode, const uint8_t address[16])
 {
-	struct space *space = ensure(spaces, inode);
+	struct space *space = ensure_space(spaces, inode);
 
 	if (!space)
 		return false;

@@ -1,4 +1,25 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * From the entries of a flow to the processes at its ends. An entry says at which interface the
+ * packets passed, and in which direction; so it says which network namespaces may have sockets
+ * for them, where the table of owners (owner_table.h) is asked. Each entry is looked up when it
+ * arrives (who_note()), for three cases:
+ *
+ *  - The near end, in the namespace of the interface: the source of packets that leave it, the
+ *    destination of those that enter.
+ *  - At a loopback interface, the other end, in the same namespace.
+ *  - At an interface whose peer is in another namespace, the other end, in that one.
+ *
+ * Say curl in a container, at 10.0.0.2, asks 192.0.2.1, and the host sees the packets at the veth
+ * interface of the container and then at eth0. They enter by the veth interface: the host has no
+ * socket for their destination, 192.0.2.1, because it forwards them; but the namespace of the
+ * container, behind the pair, has the socket of their source. They leave by eth0: the host has
+ * no socket for their source, 10.0.0.2. So the flow has a source process, curl, and no
+ * destination process.
+ *
+ * A flow keeps what its entries have found (struct who_ends). If two entries found different
+ * processes for an end, the record names none.
+ */
 #include "who.h"
 
 #include "base/clock.h"
@@ -12,18 +33,6 @@
 enum { SOURCE, DESTINATION, ENDS };
 
 enum { GLANCE_NS = 2000000, GLANCE_SHARE = 20 };
-
-/* Beside a flow: the owners of the sockets at its ends. */
-struct end {
-	uint64_t cookie; /* of the socket */
-	struct session_owner owner;
-	bool is_known;
-	bool is_ambiguous; /* there are several */
-};
-
-struct place {
-	struct end ends[ENDS];
-};
 
 /* ---- Sockets ----------------------------------------------------------------------------- */
 
@@ -59,14 +68,15 @@ static void set_bound(struct owner_key *wanted, enum bound bound, bool is_ipv6)
 		wanted->local[10] = wanted->local[11] = 0xff;
 }
 
-static bool is_same(const struct session_owner *a, const struct session_owner *b)
+static bool is_same_owner(const struct session_owner *a,
+			  const struct session_owner *b)
 {
 	return a->pid_tgid >> 32 == b->pid_tgid >> 32;
 }
 
 /*
- * One that is preferred has all packets while it is open. Unless that is certain to be as long
- * as they came, others have some.
+ * The best-matching socket receives every packet while it is open. If it was not open for the
+ * whole time, a less specific socket may have received some.
  */
 static enum owner_found find_udp(struct who *who, const struct owner_key *key,
 				 bool is_ipv6, int64_t first_ns, int64_t last_ns,
@@ -81,14 +91,14 @@ static enum owner_found find_udp(struct who *who, const struct owner_key *key,
 		set_bound(&wanted, bound, is_ipv6);
 		found = owner_table_find(&who->owners.table, &wanted, first_ns,
 					 last_ns, &entry);
-		/* What only passes through the namespace has ports, too. */
+		/* Packets that the namespace forwards have ports, too. */
 		if (found == OWNER_NONE ||
 		    (bound == TO_PORT &&
 		     !spaces_have(&who->spaces, key->netns, key->local)))
 			continue;
 		if (found != OWNER_FOUND)
 			return found;
-		if (best && !is_same(&best->owner, &entry->owner))
+		if (best && !is_same_owner(&best->owner, &entry->owner))
 			return OWNER_SEVERAL;
 		best = entry;
 		if (owner_was_open_throughout(best, first_ns, last_ns))
@@ -98,9 +108,10 @@ static enum owner_found find_udp(struct who *who, const struct owner_key *key,
 	return best ? OWNER_FOUND : OWNER_NONE;
 }
 
-static enum owner_found find(struct who *who, const struct flow_key *key, int end,
-			     uint32_t inode, int64_t first_ns, int64_t last_ns,
-			     const struct owner_entry **ret_entry)
+static enum owner_found find_end(struct who *who, const struct flow_key *key,
+				 int end, uint32_t inode, int64_t first_ns,
+				 int64_t last_ns,
+				 const struct owner_entry **ret_entry)
 {
 	const struct owner_key wanted = owner_key_of(key, end, inode);
 
@@ -113,37 +124,38 @@ static enum owner_found find(struct who *who, const struct flow_key *key, int en
 
 /* ---- Flows -------------------------------------------------------------------------------- */
 
-/* The last one that used a socket is its owner; several sockets are of one process, or of none. */
-static void set_end(struct end *end, uint64_t cookie,
+/* The owner of a socket is the last process that used it. Owners that differ make none. */
+static void set_end(struct who_end *end, uint64_t cookie,
 		    const struct session_owner *owner)
 {
-	if (end->is_known && end->cookie != cookie && !is_same(&end->owner, owner))
+	if (end->is_known && end->cookie != cookie &&
+	    !is_same_owner(&end->owner, owner))
 		end->is_ambiguous = true;
 	end->is_known = true;
 	end->cookie = cookie;
 	end->owner = *owner;
 }
 
-static void look(struct who *who, struct place *place,
-		 const struct flow_entry *entry, uint32_t inode, int end)
+static void look_for_end(struct who *who, struct who_ends *ends,
+			 const struct flow_entry *entry, uint32_t inode, int end)
 {
 	const struct owner_entry *socket;
 
-	switch (find(who, &entry->key, end, inode, entry->tally.first_ns,
-		     entry->tally.last_ns, &socket)) {
+	switch (find_end(who, &entry->key, end, inode, entry->tally.first_ns,
+			 entry->tally.last_ns, &socket)) {
 	case OWNER_NONE:
 	case OWNER_UNKNOWN:
 		break;
 	case OWNER_FOUND:
-		set_end(&place->ends[end], socket->cookie, &socket->owner);
+		set_end(&ends->ends[end], socket->cookie, &socket->owner);
 		break;
 	case OWNER_SEVERAL:
-		place->ends[end].is_ambiguous = true;
+		ends->ends[end].is_ambiguous = true;
 		break;
 	}
 }
 
-/* Inside of a tunnel are addresses of others. */
+/* A key inside a tunnel has addresses of other hosts. */
 static bool may_have_sockets(const struct flow_key *key)
 {
 	return (key->proto == IP_PROTO_TCP || key->proto == IP_PROTO_UDP ||
@@ -151,7 +163,7 @@ static bool may_have_sockets(const struct flow_key *key)
 	       !(key->flags & KEY_NO_TRANSPORT) && !key->tunnel;
 }
 
-static void note(void *data, const struct flow_entry *entry, void *ctx)
+void who_note(void *data, const struct flow_entry *entry, void *ctx)
 {
 	const struct flow_key *key = &entry->key;
 	const int near = key->flags & KEY_EGRESS ? SOURCE : DESTINATION;
@@ -164,46 +176,46 @@ static void note(void *data, const struct flow_entry *entry, void *ctx)
 		return;
 	netns = &who->host->netns[key->netns];
 	netif = host_find(who->host, key->netns, key->ifindex);
-	look(who, data, entry, netns->inode, near);
+	look_for_end(who, data, entry, netns->inode, near);
 	if (!netif)
 		return;
 	if (netif->type == LINK_TYPE_LOOPBACK)
-		look(who, data, entry, netns->inode, !near);
+		look_for_end(who, data, entry, netns->inode, !near);
 	peer = peers_inode(who->host, netns, netif);
 	if (peer)
-		look(who, data, entry, peer, !near);
+		look_for_end(who, data, entry, peer, !near);
 }
 
-static void join(void *data, const void *from, void *ctx)
+void who_join(void *data, const void *from, void *ctx)
 {
-	const struct place *other = from;
-	struct place *place = data;
+	const struct who_ends *other = from;
+	struct who_ends *ends = data;
 
 	(void)ctx;
 	for (int i = 0; i < ENDS; i++) {
-		place->ends[i].is_ambiguous |= other->ends[i].is_ambiguous;
+		ends->ends[i].is_ambiguous |= other->ends[i].is_ambiguous;
 		if (other->ends[i].is_known)
-			set_end(&place->ends[i], other->ends[i].cookie,
+			set_end(&ends->ends[i], other->ends[i].cookie,
 				&other->ends[i].owner);
 	}
 }
 
-static void fill(void *data, struct netobs_flow *record, void *ctx)
+void who_fill(void *data, struct netobs_flow *record, void *ctx)
 {
 	const struct netobs_process **processes[] = { &record->src_process,
 						      &record->dst_process };
-	struct place *place = data;
+	struct who_ends *ends = data;
 	struct who *who = ctx;
 
 	for (int i = 0; i < ENDS; i++) {
-		const struct end *end = &place->ends[i];
+		const struct who_end *end = &ends->ends[i];
 
 		if (!end->is_known || end->is_ambiguous)
 			continue;
 		owners_describe(&who->owners, &end->owner, &who->ends[i]);
 		*processes[i] = &who->ends[i];
 	}
-	*place = (struct place){ 0 };
+	*ends = (struct who_ends){ 0 };
 }
 
 /* ---- The feature -------------------------------------------------------------------------- */
@@ -218,11 +230,6 @@ int who_init(struct who *who, const struct host *host, uint64_t disabled,
 		return err;
 	who->host = host;
 	who->spaces = (struct spaces){ .host = host, .log = log };
-	who->extra = (struct flow_extra){ .size = sizeof(struct place),
-					  .note = note,
-					  .join = join,
-					  .fill = fill,
-					  .ctx = who };
 	return 0;
 }
 
@@ -278,7 +285,7 @@ bool who_find(struct who *who, uint32_t inode, const struct flow_key *key,
 	const int end = is_source ? SOURCE : DESTINATION;
 	const struct owner_entry *entry;
 
-	if (find(who, key, end, inode, now_ns, now_ns, &entry) != OWNER_FOUND)
+	if (find_end(who, key, end, inode, now_ns, now_ns, &entry) != OWNER_FOUND)
 		return false;
 	owners_describe(&who->owners, &entry->owner, ret_process);
 	return true;
@@ -291,8 +298,8 @@ bool who_find_packet(struct who *who, uint32_t inode,
 	const int end = is_source ? SOURCE : DESTINATION;
 	const struct owner_entry *entry;
 
-	if (!may_have_sockets(key) ||
-	    find(who, key, end, inode, time_ns, time_ns, &entry) != OWNER_FOUND)
+	if (!may_have_sockets(key) || find_end(who, key, end, inode, time_ns,
+					       time_ns, &entry) != OWNER_FOUND)
 		return false;
 	if (time_ns > who->owners.table.begun_ns && entry->to_ns < time_ns)
 		return false;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * The processes at the ends of flows. A packet that leaves a namespace comes from a socket in it,
- * or was forwarded; one that comes in goes to a socket in it, or is forwarded. The other end of
- * a pair is an interface of another namespace, whose sockets are looked at, too: so packets
- * of containers are attributed on the host.
+ * or was forwarded; a packet that enters goes to a socket in it, or will be forwarded. Behind a
+ * veth interface, or another pair, is another namespace, whose sockets are looked at, too: so the
+ * host attributes packets of its containers. who.c has an example.
  */
 #ifndef NETOBS_WHO_WHO_H
 #define NETOBS_WHO_WHO_H
 
-#include "flows/flow_extra.h"
+#include "bpf/types.h"
 #include "owners.h"
 #include "spaces.h"
 
@@ -19,7 +19,16 @@ struct who {
 	enum { WHO_AT_REST, WHO_SOCKETS, WHO_SPACES } phase;
 	int64_t glance_due_ns;	       /* when who_glance() may look again */
 	struct netobs_process ends[2]; /* of the record that is being filled */
-	struct flow_extra extra;       /* for merge_options.extras */
+};
+
+/* Beside a flow: the owners of the sockets at its ends. Zeroes in a new flow. */
+struct who_ends {
+	struct who_end {
+		uint64_t cookie; /* of the socket */
+		struct session_owner owner;
+		bool is_known;
+		bool is_ambiguous; /* several processes had one */
+	} ends[2];		   /* source, destination */
 };
 
 /**
@@ -51,6 +60,11 @@ bool who_step(struct who *who);
  * twentieth of the time, however often it is called.
  */
 void who_glance(struct who *who);
+
+/* The callbacks of a struct flow_extra, with struct who_ends as data and struct who as context. */
+void who_note(void *ends, const struct flow_entry *entry, void *who);
+void who_join(void *ends, const void *from, void *who);
+void who_fill(void *ends, struct netobs_flow *record, void *who);
 
 /**
  * The process of a socket as of now.

@@ -4,7 +4,9 @@
  * the sum of all that the sources say was added, against a model that knows nothing of
  * folds. NETOBS_TEST_SEED repeats a run, as far as the scheduler does.
  */
+#include "flows/fold.h"
 #include "flows/fold_kept.h"
+#include "flows/fold_recover.h"
 #include "lib_test.h"
 #include "base/pages.h"
 #include "base/util.h"
