@@ -143,7 +143,44 @@ endfunction()
 
 # ---- Fuzzing: libFuzzer is clang's, whatever compiles the rest -------------
 
-# NETOBS_FUZZ_FLAGS_X and NETOBS_FUZZ_DEPENDS_X: what fuzz_X.c needs beside.
+# What fuzz_X.c drives, from the top of the tree or where it was made; sinks add their own:
+# NETOBS_FUZZ_SOURCES_X, NETOBS_FUZZ_FLAGS_X and NETOBS_FUZZ_LIBRARIES_X.
+file(GLOB spool_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} src/lib/sink/spool/*.c)
+set(NETOBS_FUZZ_SOURCES_alert_rule src/lib/alerts/rule.c src/lib/base/suggest.c)
+set(NETOBS_FUZZ_SOURCES_bulk_answer src/lib/sinks/http/bulk_answer.c)
+set(NETOBS_FUZZ_SOURCES_conf src/service/conf.c)
+set(NETOBS_FUZZ_SOURCES_parse tests/harness/host.c tests/harness/packet.c tests/harness/samples.c)
+set(NETOBS_FUZZ_SOURCES_spool ${spool_sources} src/lib/base/crc32c.c src/lib/base/detached.c
+	src/lib/base/io.c src/lib/base/outage.c src/lib/base/worker.c)
+
+set(fuzz_sanitizers -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all)
+
+function(netobs_fuzzer stem fuzzer)
+	set(objects)
+	foreach(source tests/fuzz/fuzz_${stem}.c ${NETOBS_FUZZ_SOURCES_${stem}})
+		get_filename_component(name ${source} NAME_WE)
+		set(object ${PROJECT_BINARY_DIR}/fuzz/objects/${stem}/${name}.o)
+		set(warnings ${NETOBS_WARNINGS})
+		if(IS_ABSOLUTE ${source})
+			set(warnings -w) # another program wrote it
+		endif()
+		get_filename_component(source ${source} ABSOLUTE BASE_DIR ${PROJECT_SOURCE_DIR})
+		add_custom_command(OUTPUT ${object}
+			COMMAND ${NETOBS_BPF_CLANG} -std=gnu11 -fno-strict-aliasing -D_GNU_SOURCE= -g -O1
+				${warnings} ${fuzz_sanitizers}
+				-I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src
+				-I${PROJECT_SOURCE_DIR}/src/lib -I${tests_dir}/harness ${NETOBS_FUZZ_FLAGS_${stem}}
+				-MD -MF ${object}.d -MT ${object} -c ${source} -o ${object}
+			DEPENDS ${source} ${NETOBS_FUZZ_DEPENDS_${stem}} DEPFILE ${object}.d VERBATIM)
+		list(APPEND objects ${object})
+	endforeach()
+	file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz/objects/${stem})
+	add_custom_command(OUTPUT ${fuzzer}
+		COMMAND ${NETOBS_BPF_CLANG} ${fuzz_sanitizers} ${objects} -o ${fuzzer} ${NETOBS_FUZZ_LIBRARIES_${stem}}
+		DEPENDS ${objects} VERBATIM)
+	add_custom_target(fuzz_${stem} ALL DEPENDS ${fuzzer})
+endfunction()
+
 function(netobs_fuzz_tests)
 	math(EXPR timeout "${NETOBS_FUZZ_SECONDS} + 90")
 	netobs_test_sources(sources fuzz/fuzz_*.c)
@@ -160,16 +197,7 @@ function(netobs_fuzz_tests)
 		if(NOT EXISTS ${seeds})
 			set(seeds)
 		endif()
-		add_custom_command(OUTPUT ${fuzzer}
-			COMMAND ${NETOBS_BPF_CLANG} -std=gnu11 -fno-strict-aliasing -D_GNU_SOURCE= -g -O1 ${NETOBS_WARNINGS}
-				-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
-				-I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src
-				-I${PROJECT_SOURCE_DIR}/src/lib
-				-I${tests_dir}/harness
-				-MD -MF ${fuzzer}.d -MT ${fuzzer} ${source} -o ${fuzzer}
-				${NETOBS_FUZZ_FLAGS_${stem}}
-			DEPENDS ${source} ${NETOBS_FUZZ_DEPENDS_${stem}} DEPFILE ${fuzzer}.d VERBATIM)
-		add_custom_target(fuzz_${stem} ALL DEPENDS ${fuzzer})
+		netobs_fuzzer(${stem} ${fuzzer})
 		# Its usual exit code for a crash, 77, would count as a test that is skipped.
 		netobs_test(fuzz.${stem} fuzz ${timeout} ${fuzzer}
 			-max_total_time=${NETOBS_FUZZ_SECONDS} -timeout=10

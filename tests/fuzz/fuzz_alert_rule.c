@@ -2,13 +2,13 @@
 /*
  * Rules of alerts of any bytes: one that is right is within its bounds, and one that is wrong is
  * so at a place in it.
- *
- * One file, so that nothing but this has to be compiled by the fuzzer's compiler.
  */
-#include "alerts/rule.c"
-#include "base/suggest.c"
-
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "alerts/rule.h"
+#include "base/util.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,11 +3,11 @@
  * Any record in, its fields out of the messages. The input says what dialect, how
  * large a message may be, and has the bytes of records.
  */
-#include "sinks/ipfix/encoder.c"
-#include "sinks/ipfix/layout.c"
-#include "sinks/ipfix/record.c"
-
 #include "lib_ipfix.h"
+
+#include "base/util.h"
+#include "sinks/ipfix/encoder.h"
+#include "sinks/ipfix/layout.h"
 
 enum { RECORDS_MAX = 64, POINTS_MAX = 4 };
 
@@ -109,7 +109,7 @@ static void check_points(const struct ipfix_record *record,
 	ipfix_must(ipfix_value(record, 0, 10) == in);
 	ipfix_must(ipfix_value(record, 0, 14) == out);
 	ipfix_must(ipfix_value(record, 0, 61) ==
-		   (flow->n_points ? flow->points[0].direction : 0));
+		   (flow->n_points && flow->points[0].direction == NETOBS_EGRESS));
 }
 
 static void check_extended(const struct ipfix_record *record,

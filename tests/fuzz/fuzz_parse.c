@@ -2,12 +2,12 @@
 /*
  * The parsers on arbitrary bytes. The first byte of the input chooses the link,
  * the direction, and whether a tag was beside the frame; the frame follows.
- *
- * One file, so that nothing but this has to be compiled by the fuzzer's compiler.
  */
-#include "host.c"
-#include "packet.c"
-#include "samples.c"
+#include "host.h"
+#include "packet.h"
+#include "samples.h"
+
+#include <string.h>
 
 #include "bpf/parse/wire.h"
 

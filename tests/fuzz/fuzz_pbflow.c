@@ -3,17 +3,19 @@
  * Any record through protobuf and back. The input is a flow, the options, and a
  * byte for each of the points it was seen at: direction and length of the name. The same
  * bytes are a session, and an alert. Where it ends early, the rest is zero.
- *
- * One file, so that nothing but this has to be compiled by the fuzzer's compiler.
  */
-#include "sinks/pbflow/pbflow.c"
-#include "sinks/pbflow/pbnetobs.c"
+#include "flow.pb-c.h"
+#include "netobs.pb-c.h"
 
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Weverything"
-#include "flow.pb-c.c"
-#include "netobs.pb-c.c"
-#pragma clang diagnostic pop
+#include <arpa/inet.h>
+#include <net/ethernet.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "record/any.h"
+#include "sinks/pbflow/pbflow.h"
+#include "sinks/pbflow/pbnetobs.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -35,6 +37,15 @@ static void make_points(struct netobs_flow *flow, struct netobs_point *points,
 			.direction = data[i] & 3,
 			.name = data[i] & 4 ? longest + (data[i] >> 3) : NULL,
 		};
+}
+
+static uint64_t number_of_mac(const uint8_t mac[6])
+{
+	uint64_t number = 0;
+
+	for (int i = 0; i < 6; i++)
+		number = number << 8 | mac[i];
+	return number;
 }
 
 static int64_t ns_of(const Pbflow__Timestamp *time)
@@ -65,7 +76,8 @@ static void check_points(const Pbflow__Record *record,
 	for (uint32_t i = 0; i < flow->n_points; i++) {
 		const struct netobs_point *point = &flow->points[i];
 
-		check((uint8_t)record->dup_list[i]->direction == point->direction);
+		check(record->dup_list[i]->direction ==
+		      (point->direction == NETOBS_EGRESS));
 		check(!strcmp(record->dup_list[i]->interface,
 			      point->name ?: "unknown"));
 	}
@@ -102,7 +114,7 @@ static void check_same(const Pbflow__Record *record,
 	check(record->icmp_type == (has_icmp ? flow->icmp_type : 0));
 	check(record->icmp_code == (has_icmp ? flow->icmp_code : 0));
 	check(record->data_link->src_mac ==
-	      (has_mac ? mac_number(flow->src_mac) : 0));
+	      (has_mac ? number_of_mac(flow->src_mac) : 0));
 	check(record->sampling == (is_sampled ? flow->sampling : 0));
 	check(record->time_flow_rtt != NULL);
 	check_points(record, flow);

@@ -3,24 +3,17 @@
  * A spool's directory after anything may have happened to its file. The input says
  * how many records there were, where the file was cut, and which of its bytes
  * changed: threes of an offset's two bytes and of what is flipped there.
- *
- * One file, so that nothing but this has to be compiled by the fuzzer's compiler.
  */
-#include "base/crc32c.c"
-#include "base/detached.c"
-#include "base/outage.c"
-#include "sink/spool/segment.c"
-#include "base/io.c"
-#include "sink/spool/spool.c"
-#include "sink/spool/spool_dir.c"
-/* Another function has this name in its own file. */
-#define cut cut_at_mark
-#include "sink/spool/spool_marks.c"
-#undef cut
-#include "sink/spool/spool_read.c"
-#include "sink/spool/spool_recover.c"
-#include "sink/spool/spool_sync.c"
-#include "base/worker.c"
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/log.h"
+#include "sink/spool/spool.h"
 
 enum { RECORDS_MAX = 64, FILE_SIZE_MAX = 1 << 16 };
 

@@ -11,7 +11,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-static const struct netobs_point eth0 = { .ifindex = 2, .name = "eth0" };
+static const struct netobs_point eth0 = { .ifindex = 2,
+					  .direction = NETOBS_INGRESS,
+					  .name = "eth0" };
 
 static void make_record(uint64_t n, struct netobs_flow *ret_flow)
 {

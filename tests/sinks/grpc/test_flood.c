@@ -113,7 +113,9 @@ static int64_t cpu_us(void)
 
 static void make_record(uint64_t n, struct netobs_flow *ret_flow)
 {
-	static const struct netobs_point eth0 = { .ifindex = 2, .name = "eth0" };
+	static const struct netobs_point eth0 = { .ifindex = 2,
+						  .direction = NETOBS_INGRESS,
+						  .name = "eth0" };
 
 	*ret_flow = (struct netobs_flow){ .sz = sizeof(*ret_flow),
 					  .ethertype = 0x0800,

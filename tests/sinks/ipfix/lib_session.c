@@ -9,7 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static const struct netobs_point point = { .ifindex = 3, .name = "eth0" };
+static const struct netobs_point point = { .ifindex = 3,
+					   .direction = NETOBS_INGRESS,
+					   .name = "eth0" };
 
 static void make_flow(uint64_t n, struct netobs_flow *flow)
 {

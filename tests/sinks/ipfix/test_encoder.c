@@ -183,9 +183,9 @@ static void libfixbuf_reads_what_was_written(void **state)
 	assert_int_equal(seen.octets, 5ULL << 32);
 	assert_int_equal(seen.packets, 3);
 	assert_int_equal(seen.source, 0xc0000201);
-	assert_int_equal(seen.ingress, 5); /* the first one */
-	assert_int_equal(seen.egress, 8);  /* the last one */
-	assert_int_equal(seen.direction, NETOBS_INGRESS);
+	assert_int_equal(seen.ingress, 5);   /* the first one */
+	assert_int_equal(seen.egress, 8);    /* the last one */
+	assert_int_equal(seen.direction, 0); /* RFC 5102 5.11.2 */
 	assert_int_equal(seen.sport, 40000);
 	assert_int_equal(seen.dport, 443);
 	assert_int_equal(seen.flags, 0x1b);

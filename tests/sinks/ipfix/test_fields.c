@@ -22,8 +22,8 @@ enum { PEN = 32473 };
 #define name_mac name_number
 #define name_direction name_number
 #define name_netns name_number
-#define name_time(name) #name "Milliseconds"
-#define name_address(name) #name "IPv4Address"
+#define name_time(name) (#name "Milliseconds")
+#define name_address(name) (#name "IPv4Address")
 
 #define NAME_derived(type, ...) NULL,
 #define NAME_all(type, position, name, ...) name_##type(name),

@@ -40,7 +40,8 @@ if(NETOBS_TESTS)
 	target_include_directories(netobs_pbflow_reader SYSTEM PUBLIC ${pbflow_generated})
 	target_link_libraries(netobs_pbflow_reader PUBLIC PkgConfig::PROTOBUF_C)
 
-	# A fuzzer is one file, which includes the generated ones.
-	set(NETOBS_FUZZ_FLAGS_pbflow -isystem ${pbflow_generated} ${PROTOBUF_C_CFLAGS} ${PROTOBUF_C_LDFLAGS})
+	set(NETOBS_FUZZ_SOURCES_pbflow src/lib/sinks/pbflow/pbflow.c src/lib/sinks/pbflow/pbnetobs.c ${pbflow_reader})
+	set(NETOBS_FUZZ_FLAGS_pbflow -isystem ${pbflow_generated} ${PROTOBUF_C_CFLAGS})
+	set(NETOBS_FUZZ_LIBRARIES_pbflow ${PROTOBUF_C_LDFLAGS})
 	set(NETOBS_FUZZ_DEPENDS_pbflow ${pbflow_reader})
 endif()
