@@ -261,8 +261,9 @@ class Words(unittest.TestCase):
         self.assertLessEqual(set(re.findall(r"\*(\w+)\*", section)), fields)
 
     def test_reasons(self):
-        source = (ROOT / "src/lib/record/stats_json.c").read_text()
-        reasons = set(re.findall(r'\[NETOBS_\w+\] = "(\w+)"', source))
+        source = (ROOT / "src/catalogue/records.def").read_text()
+        lists = re.findall(r"\nOBJECT_ENUM\((?:Unparsed|LostBy), .*?ENUM_END", source, flags=re.S)
+        reasons = set(re.findall(r'VALUE\(\w+, \d+, \w+, "(\w+)"', "".join(lists)))
         self.assertLess({"arp", "memory"}, reasons)
         library = set(re.findall(r"\*(\w+)\*: ", man_section("netobs_stats.3", "FIELDS")))
         self.assertEqual(library, reasons)

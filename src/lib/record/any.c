@@ -2,7 +2,7 @@
 #include "any.h"
 
 #include "base/util.h"
-#include "catalogue/fields.h"
+#include "catalogue/records.h"
 
 #include <errno.h>
 #include <string.h>
@@ -10,16 +10,10 @@
 static const struct {
 	const char *name;
 	size_t size;
-	int (*json)(const struct netobs_record *record, char *buf, size_t size);
 } types[NETOBS_RECORD_TYPES] = {
-	[NETOBS_RECORD_FLOW] = { "flow", sizeof(struct netobs_flow),
-				 flow_record_json },
-	[NETOBS_RECORD_STATS] = { "stats", sizeof(struct netobs_stats_record),
-				  stats_record_json },
-	[NETOBS_RECORD_SESSION] = { "session", sizeof(struct netobs_session),
-				    session_record_json },
-	[NETOBS_RECORD_ALERT] = { "alert", sizeof(struct netobs_alert),
-				  alert_record_json },
+#define RECORD(TYPE, kind, name, ...) \
+	[NETOBS_RECORD_##TYPE] = { name, sizeof(struct netobs_##kind) },
+#include "catalogue/records.def"
 };
 
 const char *netobs_record_type_name(unsigned int type)
@@ -78,11 +72,6 @@ const struct netobs_record *record_view(const struct netobs_record *record,
 	return &copy->record;
 }
 
-int record_json(const struct netobs_record *record, char *buf, size_t size)
-{
-	return types[record->type].json(record, buf, size);
-}
-
 int netobs_record_json(const struct netobs_record *record, char *buf, size_t size)
 {
 	union any_record copy;
@@ -113,7 +102,7 @@ _Static_assert(PACK_ROOM(union any_record, 0) <= PACK_MAX,
 _Static_assert(sizeof(struct packed_head) % PACK_ALIGN == 0,
 	       "the struct is aligned");
 
-static char *align(char *at)
+static char *align_up(char *at)
 {
 	return at + (-(uintptr_t)at & (PACK_ALIGN - 1));
 }
@@ -161,7 +150,8 @@ static char *copy_flow(const struct netobs_flow *flow, uint32_t points_max,
 	}
 	if (!flow->src_process && !flow->dst_process)
 		return name;
-	name = copy_process(flow->src_process, align(name), &copy->src_process);
+	name = copy_process(flow->src_process, align_up(name),
+			    &copy->src_process);
 	return copy_process(flow->dst_process, name, &copy->dst_process);
 }
 
@@ -187,7 +177,7 @@ size_t pack_record(const struct netobs_record *record, void *packed)
 }
 
 /* Members that the other struct lacks are zero; those that this one lacks are left out. */
-static const char *take(void *to, size_t size, const char *from, size_t len)
+static const char *take_bytes(void *to, size_t size, const char *from, size_t len)
 {
 	memset(to, 0, size);
 	memcpy(to, from, min_u64(size, len));
@@ -220,7 +210,7 @@ static const char *take_process(struct netobs_process *to, const char *at,
 	memcpy(&size, at, sizeof(size));
 	if (size < sizeof(size) || size > (size_t)(end - at) || size % PACK_ALIGN)
 		return NULL;
-	at = take(to, sizeof(*to), at, size);
+	at = take_bytes(to, sizeof(*to), at, size);
 	to->sz = sizeof(*to);
 	/* The bytes may be any. */
 	to->command[sizeof(to->command) - 1] = '\0';
@@ -262,10 +252,10 @@ static int unpack_flow(const struct packed_head *head, const char *at,
 	    (size_t)(end - at) <
 		    head->size + (size_t)head->n_points * head->point_size)
 		return -EBADMSG;
-	at = take(flow, sizeof(*flow), at, head->size);
+	at = take_bytes(flow, sizeof(*flow), at, head->size);
 	for (uint32_t i = 0; i < head->n_points; i++)
-		at = take(&to->points[i], sizeof(to->points[i]), at,
-			  head->point_size);
+		at = take_bytes(&to->points[i], sizeof(to->points[i]), at,
+				head->point_size);
 	flow->sz = sizeof(*flow);
 	flow->type = NETOBS_RECORD_FLOW;
 	flow->n_points = head->n_points;
@@ -294,7 +284,7 @@ static int unpack_other(const struct packed_head *head, const char *at,
 	if (head->size == size && record.sz == size &&
 	    (uintptr_t)at % PACK_ALIGN == 0)
 		return 0;
-	take(&to->any, size, at, head->size);
+	take_bytes(&to->any, size, at, head->size);
 	to->any.record.sz = size;
 	*ret_record = &to->any.record;
 	return 0;

@@ -17,10 +17,8 @@
 
 union any_record {
 	struct netobs_record record;
-	struct netobs_flow flow;
-	struct netobs_stats_record stats;
-	struct netobs_session session;
-	struct netobs_alert alert;
+#define RECORD(TYPE, kind, ...) struct netobs_##kind kind;
+#include "catalogue/records.def"
 };
 
 /**
@@ -61,14 +59,10 @@ flow_point(const struct netobs_flow *flow, uint32_t i)
 }
 
 /**
- * As netobs_record_json(), of what record_view() returned: of any type, and of each.
+ * As netobs_record_json(), of what record_view() returned: of any type, and of flows.
  */
 int record_json(const struct netobs_record *record, char *buf, size_t size);
 int flow_record_json(const struct netobs_record *record, char *buf, size_t size);
-int stats_record_json(const struct netobs_record *record, char *buf, size_t size);
-int session_record_json(const struct netobs_record *record, char *buf,
-			size_t size);
-int alert_record_json(const struct netobs_record *record, char *buf, size_t size);
 
 /* ---- Packed: a record with all that it points to, as one piece ------------------ */
 

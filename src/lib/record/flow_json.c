@@ -2,6 +2,7 @@
 #include "any.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "catalogue/direction.h"
 #include "catalogue/fields.h"
 #include "process_json.h"
 
@@ -27,7 +28,7 @@ static int64_t ms_floor(int64_t ns)
 
 enum { VALUE_MAX = NETOBS_ADDR_STR_MAX + 2 };
 
-static inline char *put_text(char *to, const char *text, size_t len)
+static inline char *put_json_text(char *to, const char *text, size_t len)
 {
 	memcpy(to, text, len);
 	return to + len;
@@ -35,7 +36,7 @@ static inline char *put_text(char *to, const char *text, size_t len)
 
 /* A copy of constant length is a few instructions. */
 #define put_key(to, key) \
-	put_text(to, ",\"" key "\":", sizeof(",\"" key "\":") - 1)
+	put_json_text(to, ",\"" key "\":", sizeof(",\"" key "\":") - 1)
 
 static char *put_time(char *to, int64_t ns)
 {
@@ -79,7 +80,8 @@ static bool has_tunnel_name(const struct netobs_flow *flow)
 static char *put_tunnel(char *to, uint8_t tunnel)
 {
 	*to++ = '"';
-	to = put_text(to, tunnel_names[tunnel], strlen(tunnel_names[tunnel]));
+	to = put_json_text(to, tunnel_names[tunnel],
+			   strlen(tunnel_names[tunnel]));
 	*to++ = '"';
 	return to;
 }
@@ -114,7 +116,7 @@ enum {
 };
 
 /* What put_fields() writes begins with a comma, here where the bracket is. */
-static void add_fields(struct json *json, const struct netobs_flow *flow)
+static void add_flow_fields(struct json *json, const struct netobs_flow *flow)
 {
 	char text[FIELDS_MAX], *end, *start = json_room(json, FIELDS_MAX);
 
@@ -164,9 +166,14 @@ static void add_netns(struct json *json, const struct netobs_flow *flow,
 	LIST(plural, json_u64, netns_inode)
 }
 
+static void put_direction(struct json *json, uint8_t direction)
+{
+	json_u64(json, direction_index(direction));
+}
+
 #define list_name(key, member) LIST(key, put_name, member)
 #define list_number(key, member) LIST(key, json_u64, member)
-#define list_direction list_number
+#define list_direction(key, member) LIST(key, put_direction, member)
 #define list_netns(key, member) add_netns(json, flow, key, key "s");
 
 #define FIELD(...)
@@ -184,7 +191,7 @@ int flow_record_json(const struct netobs_record *record, char *buf, size_t size)
 
 	json_begin(&json, buf, size);
 	json_open(&json, '{');
-	add_fields(&json, flow);
+	add_flow_fields(&json, flow);
 	process_json(&json, flow->src_process, flow->dst_process);
 	if (flow->n_points)
 		add_points(&json, flow);

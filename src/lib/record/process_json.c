@@ -20,7 +20,8 @@ static void add_text(struct json *json, const char *key, const char *text)
 #define PROCESS_FIELD(member, type, key, ...) \
 	add_##type(json, "Src" key, process->member);
 
-static void add_source(struct json *json, const struct netobs_process *process)
+static void add_process_source(struct json *json,
+			       const struct netobs_process *process)
 {
 #include "catalogue/fields.def"
 }
@@ -40,7 +41,7 @@ void process_json(struct json *json, const struct netobs_process *src,
 		  const struct netobs_process *dst)
 {
 	if (src)
-		add_source(json, src);
+		add_process_source(json, src);
 	if (dst)
 		add_destination(json, dst);
 }

@@ -20,7 +20,7 @@ enum {
  * What libfixbuf refuses is a mistake of ours: how much room there is, it is never
  * asked, since it may leave a set without records where there is too little.
  */
-static int refused(GError **error)
+static int clear_refusal(GError **error)
 {
 	g_clear_error(error);
 	return -EIO;
@@ -122,7 +122,7 @@ static bool append_template(fbSession_t *session, uint16_t id, GError **error)
 	       (is_passing(error) && fbSessionExportTemplate(session, id, error));
 }
 
-static bool append(fBuf_t *fbuf, void *record, size_t len, GError **error)
+static bool append_record(fBuf_t *fbuf, void *record, size_t len, GError **error)
 {
 	return fBufAppend(fbuf, record, len, error) ||
 	       (is_passing(error) && fBufAppend(fbuf, record, len, error));
@@ -144,7 +144,7 @@ int encoder_add_template(struct encoder *encoder, enum layout_kind kind)
 	    !has_room(encoder, set, template->template_len))
 		return 0;
 	if (!append_template(fBufGetSession(encoder->fbuf), template->id, &error))
-		return refused(&error);
+		return clear_refusal(&error);
 	note_added(encoder, set, template->template_len);
 	return 1;
 }
@@ -160,8 +160,8 @@ int encoder_add(struct encoder *encoder, enum layout_kind kind, void *record,
 		return 0;
 	if (!fBufSetInternalTemplate(fbuf, template->internal_id, &error) ||
 	    !fBufSetExportTemplate(fbuf, template->id, &error) ||
-	    !append(fbuf, record, len, &error))
-		return refused(&error);
+	    !append_record(fbuf, record, len, &error))
+		return clear_refusal(&error);
 	note_added(encoder, template->id, template->record_len);
 	encoder->records++;
 	return 1;
@@ -176,25 +176,13 @@ int encoder_add_flow(struct encoder *encoder, const struct netobs_flow *flow)
 	return encoder_add(encoder, kind, &record, sizeof(record));
 }
 
-int encoder_add_alert(struct encoder *encoder, const struct netobs_alert *alert)
+int encoder_add_other(struct encoder *encoder, const struct netobs_record *record)
 {
-	struct record_alert record;
+	uint8_t bytes[RECORD_OTHER_SIZE];
 	enum layout_kind kind =
-		record_from_alert(&record, alert, &encoder->layout.options);
+		record_from_other(bytes, record, &encoder->layout.options);
 
-	/* They are on the wire as they are here. */
-	return encoder_add(encoder, kind, &record,
-			   encoder->layout.templates[kind].record_len);
-}
-
-int encoder_add_session(struct encoder *encoder,
-			const struct netobs_session *session)
-{
-	struct record_session record;
-	enum layout_kind kind =
-		record_from_session(&record, session, &encoder->layout.options);
-
-	return encoder_add(encoder, kind, &record,
+	return encoder_add(encoder, kind, bytes,
 			   encoder->layout.templates[kind].record_len);
 }
 
@@ -204,7 +192,7 @@ int encoder_take(struct encoder *encoder, struct encoder_message *ret_message)
 	GError *error = NULL;
 
 	if (!fBufEmit(encoder->fbuf, &error))
-		return refused(&error);
+		return clear_refusal(&error);
 	/* Ours, because what is sent a second time has the number it had. */
 	memcpy(encoder->bytes + SEQUENCE_AT, &sequence, sizeof(sequence));
 	*ret_message = (struct encoder_message){

@@ -45,9 +45,9 @@ int encoder_start(struct encoder *encoder, size_t size, uint32_t sequence);
  */
 int encoder_add_template(struct encoder *encoder, enum layout_kind kind);
 int encoder_add_flow(struct encoder *encoder, const struct netobs_flow *flow);
-int encoder_add_alert(struct encoder *encoder, const struct netobs_alert *alert);
-int encoder_add_session(struct encoder *encoder,
-			const struct netobs_session *session);
+/* Of the other types that have templates. */
+int encoder_add_other(struct encoder *encoder,
+		      const struct netobs_record *record);
 
 /* @record: the struct of that kind. */
 int encoder_add(struct encoder *encoder, enum layout_kind kind, void *record,

@@ -92,7 +92,7 @@ static bool add_reports(struct ipfix *ipfix)
 	return !added && take_message(ipfix);
 }
 
-/* What is between two records that come one after the other was dropped. */
+/* Records between two that follow each other here were dropped. */
 static void count_not_sent(struct ipfix *ipfix, const struct sink_item *item)
 {
 	struct position start = position_sub(item->end, item->own);
@@ -115,16 +115,11 @@ static int add_flow(struct ipfix *ipfix, const struct netobs_flow *flow)
 }
 
 /* 0: there is no room. */
-static int add_record(struct ipfix *ipfix, const struct netobs_record *record)
+static int encode_record(struct ipfix *ipfix, const struct netobs_record *record)
 {
-	switch (record->type) {
-	case NETOBS_RECORD_ALERT:
-		return encoder_add_alert(ipfix->encoder, (const void *)record);
-	case NETOBS_RECORD_SESSION:
-		return encoder_add_session(ipfix->encoder, (const void *)record);
-	default:
-		return add_flow(ipfix, as_flow(record));
-	}
+	return record->type == NETOBS_RECORD_FLOW ?
+		       add_flow(ipfix, as_flow(record)) :
+		       encoder_add_other(ipfix->encoder, record);
 }
 
 /*
@@ -135,11 +130,11 @@ static bool take_item(struct ipfix *ipfix, const struct sink_item *item)
 {
 	bool was_empty = encoder_is_empty(ipfix->encoder), is_full;
 	const bool is_flow = item->record->type == NETOBS_RECORD_FLOW;
-	int added = add_record(ipfix, item->record);
+	int added = encode_record(ipfix, item->record);
 
 	is_full = !added && take_message(ipfix);
 	if (is_full) {
-		added = add_record(ipfix, item->record);
+		added = encode_record(ipfix, item->record);
 		was_empty = true;
 	}
 	if (is_flow && item->end.seq > ipfix->furthest && added == 1)
@@ -295,7 +290,7 @@ static void ipfix_close(void *arg)
 	free(ipfix);
 }
 
-static int open_output(struct ipfix *ipfix)
+static int open_ipfix_output(struct ipfix *ipfix)
 {
 	const struct config *config = &ipfix->config;
 	struct sink_host *host = ipfix->host;
@@ -321,17 +316,15 @@ static int open_all(struct ipfix *ipfix, struct spec *spec)
 	ipfix->config.layout.sampling_mode = ipfix->host->sampling_mode;
 	ipfix->config.layout.has_no_flows =
 		!(ipfix->host->types & SINK_TYPE(FLOW));
-	ipfix->config.layout.has_alerts = ipfix->host->types & SINK_TYPE(ALERT);
-	ipfix->config.layout.has_sessions = ipfix->host->types &
-					    SINK_TYPE(SESSION);
-	err = err   ?:
-		      encoder_open(ipfix->config.domain, &ipfix->config.layout,
+	ipfix->config.layout.types = ipfix->host->types & ~SINK_TYPE(FLOW);
+	if (!err)
+		err = encoder_open(ipfix->config.domain, &ipfix->config.layout,
 				   &ipfix->encoder);
 	if (!err)
 		ipfix->encoder->one_set = ipfix->config.one_set;
 	if (err == -EIO)
 		spec_refuse(spec, "libfixbuf does not know what is needed");
-	err = err ?: open_output(ipfix);
+	err = err ?: open_ipfix_output(ipfix);
 	if (err)
 		return err;
 	ipfix->next_template = LAYOUT_KINDS;
@@ -382,7 +375,7 @@ static const struct outage *ipfix_outage(const void *arg)
 {
 	const struct ipfix *ipfix = arg;
 
-	return ipfix->output->ops->outage(ipfix->output);
+	return ipfix->output->outage;
 }
 
 static int ipfix_reopen(void *arg)
@@ -397,7 +390,13 @@ __attribute__((visibility("default")))
 const struct sink_module netobs_sink_module = {
 	.version = NETOBS_VERSION,
 	.kind = "ipfix",
-	.types = SINK_TYPE(FLOW) | SINK_TYPE(SESSION) | SINK_TYPE(ALERT),
+	.types = SINK_TYPE(FLOW)
+#define TYPES_none(TYPE)
+#define TYPES_templates(TYPE) | SINK_TYPE(TYPE)
+#define RECORD(TYPE, kind, name, number, Message, templates, ...) \
+	TYPES_##templates(TYPE)
+#include "catalogue/records.def"
+		,
 	.open = ipfix_open,
 	.work = ipfix_work,
 	.close = ipfix_close,

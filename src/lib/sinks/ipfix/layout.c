@@ -4,6 +4,7 @@
 #include "fnv.h"
 #include "record.h"
 #include "base/util.h"
+#include "catalogue/records.h"
 
 #include <errno.h>
 #include <string.h>
@@ -72,37 +73,35 @@ enum {
 #define OWN_ELEMENT(type, member, merge, unit, number, name) \
 	own_##type(member, number, #name, SEMANTICS_##merge | UNITS_##unit)
 
-/* Of alerts, from ALERT_FIRST on: record.h has their members; then those of sessions. */
-enum { ALERT_FIRST = 80, SESSION_FIRST = 100 };
+#define SEMANTICS_identifier FB_IE_IDENTIFIER
+#define SEMANTICS_quantity FB_IE_QUANTITY
+#define SEMANTICS_total FB_IE_TOTALCOUNTER
+#define UNITS_us FB_UNITS_MICROSECONDS
 
-#define RECORD_NUMBER(number, name, octets, flags)                           \
-	[number] = FB_IE_INIT_FULL(                                          \
-		name, 0, number, octets,                                     \
-		(flags) | ((octets) > 1 ? FB_IE_F_ENDIAN : FB_IE_F_NONE), 0, \
-		0, FB_UINT_8 + __builtin_ctz(octets), NULL)
-#define RECORD_TEXT(number, name)                                 \
-	[number] = FB_IE_INIT_FULL(name, 0, number, FB_IE_VARLEN, \
-				   FB_IE_DEFAULT, 0, 0, FB_STRING, NULL)
+#define OWN_none(...)
+#define OWN_all(...)
+#define OWN_time(...)
+#define OWN_address(...)
+#define OWN_own(unit, at, octets, name, number, semantics)              \
+	[number] = FB_IE_INIT_FULL(                                     \
+		#name, 0, number, octets,                               \
+		SEMANTICS_##semantics | UNITS_##unit |                  \
+			((octets) > 1 ? FB_IE_F_ENDIAN : FB_IE_F_NONE), \
+		0, 0, FB_UINT_8 + __builtin_ctz(octets), NULL),
+#define OWN_text(unit, at, octets, name, number) \
+	own_text(, number, #name, FB_IE_DEFAULT)
+#define OWN_OF(unit, set, ...) OWN_##set(unit, __VA_ARGS__)
+#define OWN_EXPANDED(...) OWN_OF(__VA_ARGS__)
 
 /* The numbers up to 17 are spoken for: loss, and what processes are concerned. */
 static const fbInfoElement_t own_elements[] = {
 #include "elements.def"
-	RECORD_TEXT(80, "netobsAlertName"),
-	RECORD_TEXT(81, "netobsAlertRule"),
-	RECORD_NUMBER(82, "netobsAlertMetric", 1, FB_IE_IDENTIFIER),
-	RECORD_NUMBER(83, "netobsAlertWay", 1, FB_IE_IDENTIFIER),
-	RECORD_NUMBER(84, "netobsAlertValue", 8, FB_IE_QUANTITY),
-	RECORD_NUMBER(85, "netobsAlertThreshold", 8, FB_IE_QUANTITY),
-	RECORD_NUMBER(86, "netobsAlertBaseline", 8, FB_IE_QUANTITY),
-	RECORD_NUMBER(87, "netobsAlertHits", 1, FB_IE_QUANTITY),
-	RECORD_NUMBER(88, "netobsAlertAmong", 1, FB_IE_QUANTITY),
-	RECORD_NUMBER(89, "netobsAlertProcessId", 4, FB_IE_IDENTIFIER),
-	RECORD_TEXT(90, "netobsAlertProcessName"),
-#define SESSION_NUMBER(number, type, member, name, flags) \
-	RECORD_NUMBER(number, name, sizeof(type), flags),
-#define SESSION_TEXT(number, octets, member, name) RECORD_TEXT(number, name),
-#include "sessions.def"
+#define FIELD(kind, member, type, has, key, proto, ipfix, unit, ...) \
+	OWN_EXPANDED(unit, FIELD_ARGUMENTS ipfix)
+#include "catalogue/records.def"
 };
+
+enum { FLOWS_END = 80 }; /* numbers of flows' elements are below */
 
 const fbInfoElement_t *layout_own_element(unsigned int i)
 {
@@ -178,22 +177,6 @@ static const struct line flow_wire[] = {
 /* ---- Other templates -------------------------------------------------------------- */
 
 /* They are on the wire as they are in their structs. */
-#define TIME(name)                                                      \
-	{ name "Milliseconds", 8, MS }, { name "Microseconds", 8, US }, \
-	{                                                               \
-		name "Nanoseconds", 8, NS                               \
-	}
-#define ADDRESS(name)                      \
-	{ name "IPv4Address", 4, V4 },     \
-	{                                  \
-		name "IPv6Address", 16, V6 \
-	}
-
-static const struct line sampling_spec[] = {
-	{ "observationDomainId", 4, 0 },
-	{ "samplingInterval", 4, 0 },
-};
-
 static const struct line selector_spec[] = {
 	{ "selectorId", 8, 0 },
 	{ "samplingPacketInterval", 4, ALL_PACKETS },
@@ -205,86 +188,43 @@ static const struct line selector_spec[] = {
 	{ "flowSelectorAlgorithm", 2, SOME_FLOWS },
 };
 
-/* Of a fixed length: nfcapd drops what varies. */
-static const struct line interface_spec[] = {
-	{ "ingressInterface", 4, 0 },
-	{ "interfaceName", RECORD_NAME_SIZE, 0 },
-};
-
-static const struct line metering_spec[] = {
-	{ "observationDomainId", 4, 0 },
-	{ "exportedMessageTotalCount", 8, 0 },
-	{ "exportedFlowRecordTotalCount", 8, 0 },
-	{ "exportedOctetTotalCount", 8, 0 },
-	{ "observedFlowTotalCount", 8, 0 },
-};
-
-static const struct line metering_loss_spec[] = {
-	{ "observationDomainId", 4, 0 },    { "ignoredPacketTotalCount", 8, 0 },
-	{ "ignoredOctetTotalCount", 8, 0 }, { "flowStartMilliseconds", 8, 0 },
-	{ "flowEndMilliseconds", 8, 0 },
-};
-
-static const struct line exporting_loss_spec[] = {
-	{ "exportingProcessId", 4, 0 },	     { "notSentFlowTotalCount", 8, 0 },
-	{ "notSentPacketTotalCount", 8, 0 }, { "notSentOctetTotalCount", 8, 0 },
-	{ "flowStartMilliseconds", 8, 0 },   { "flowEndMilliseconds", 8, 0 },
-};
-
-/* Of a fixed length, as above. */
-static const struct line element_spec[] = {
-	{ "privateEnterpriseNumber", 4, 0 },
-	{ "informationElementId", 2, 0 },
-	{ "informationElementDataType", 1, 0 },
-	{ "informationElementSemantics", 1, 0 },
-	{ "informationElementUnits", 2, 0 },
-	{ "informationElementName", RECORD_ELEMENT_NAME_SIZE, 0 },
-};
+#define OPTIONS(KIND, name, n_scope) \
+	static const struct line lines_of_##name[] = {
+#define OPTION(type, member, element) { #element, sizeof(type), 0 },
+#define OPTIONS_END \
+	}           \
+	;
+#include "options.def"
 
 /*
- * The source is the client. Texts have a fixed length, as above: so collectors that read no
- * other records read the flows beside these.
+ * Of the other types. Texts have a fixed length, as those of options have: so collectors that read no other
+ * records read the flows beside these.
  */
-static const struct line alert_spec[] = {
-	TIME("observationTime"),
-	TIME("flowStart"),
-	{ "netobsAlertValue", 8, 0 },
-	{ "netobsAlertThreshold", 8, 0 },
-	{ "netobsAlertBaseline", 8, 0 },
-	{ "observationPointId", 8, 0 },
-	{ "netobsNetnsInode", 8, 0 },
-	{ "netobsAlertProcessId", 4, 0 },
-	{ "sourceTransportPort", 2, 0 },
-	{ "destinationTransportPort", 2, 0 },
-	{ "protocolIdentifier", 1, 0 },
-	{ "netobsAlertMetric", 1, 0 },
-	{ "netobsAlertWay", 1, 0 },
-	{ "netobsAlertHits", 1, 0 },
-	{ "netobsAlertAmong", 1, 0 },
-	{ "interfaceName", RECORD_NAME_SIZE, 0 },
-	{ "netobsAlertProcessName", RECORD_NAME_SIZE, 0 },
-	{ "netobsAlertName", RECORD_ALERT_NAME_SIZE, 0 },
-	{ "netobsAlertRule", RECORD_ALERT_RULE_SIZE, 0 },
-	ADDRESS("source"),
-	ADDRESS("destination"),
-};
+enum { LINES_MAX = 192 };
 
-/* The source is the local end, and texts are as above. */
-static const struct line session_spec[] = {
-	TIME("observationTime"),
-	TIME("flowStart"),
-	TIME("flowEnd"),
-	{ "netobsNetnsInode", 8, 0 },
-	{ "sourceTransportPort", 2, 0 },
-	{ "destinationTransportPort", 2, 0 },
-	{ "protocolIdentifier", 1, 0 },
-#define SESSION_NUMBER(number, type, member, name, flags) \
-	{ name, sizeof(type), 0 },
-#define SESSION_TEXT(number, octets, member, name) { name, octets, 0 },
-#include "sessions.def"
-	ADDRESS("source"),
-	ADDRESS("destination"),
-};
+#define LINES_none(...)
+#define LINES_all(at, octets, name) [3 * (at)] = { #name, octets, 0 },
+#define LINES_own(at, octets, name, ...) LINES_all(at, octets, name)
+#define LINES_text LINES_own
+#define LINES_time(at, name)                                   \
+	[3 * (at)] = { #name "Milliseconds", 8, MS },          \
+	     [3 * (at) + 1] = { #name "Microseconds", 8, US }, \
+	     [3 * (at) + 2] = { #name "Nanoseconds", 8, NS },
+#define LINES_address(at, name)                      \
+	[3 * (at)] = { #name "IPv4Address", 4, V4 }, \
+	     [3 * (at) + 1] = { #name "IPv6Address", 16, V6 },
+#define LINES_OF(set, ...) LINES_##set(__VA_ARGS__)
+#define LINES_EXPANDED(...) LINES_OF(__VA_ARGS__)
+
+#define RECORD(TYPE, kind, ...)                             \
+	static const struct line lines_of_##kind[LINES_MAX] \
+		__attribute__((unused)) = {
+#define FIELD(kind, member, type, has, key, proto, ipfix, ...) \
+	LINES_EXPANDED(FIELD_ARGUMENTS ipfix)
+#define RECORD_END(...) \
+	}               \
+	;
+#include "catalogue/records.def"
 
 struct lines {
 	const struct line *lines;
@@ -295,57 +235,46 @@ struct lines {
 	{                                \
 		array, ARRAY_SIZE(array) \
 	}
-#define FLOW(flags)                                            \
-	{                                                      \
-		LINES(flow_struct), LINES(flow_wire), flags, 0 \
+#define FLOW(flags)                                             \
+	{                                                       \
+		LINES(flow_struct), LINES(flow_wire), flags, 0, \
+			NETOBS_RECORD_FLOW                      \
 	}
-#define RECORD(array, flags)                         \
-	{                                            \
-		LINES(array), LINES(array), flags, 0 \
+#define OTHER(array, n_scope)                                               \
+	{                                                                   \
+		LINES(array), LINES(array), 0, n_scope, NETOBS_RECORD_TYPES \
 	}
-#define OTHER(array, n_scope)                          \
-	{                                              \
-		LINES(array), LINES(array), 0, n_scope \
-	}
+
+/* In the order of LAYOUT_FLOW4 to LAYOUT_FLOW4_BOTH. */
+#define FLOWS(first, flags)                                          \
+	[first] = FLOW(flags), [(first) + 1] = FLOW((flags) | ICMP), \
+	[(first) + 2] = FLOW((flags) | HEALTH),                      \
+	[(first) + 3] = FLOW((flags) | PROCESS),                     \
+	[(first) + 4] = FLOW((flags) | HEALTH | PROCESS)
 
 static const struct {
 	struct lines in_struct, on_wire;
 	uint32_t flags;
 	uint16_t n_scope;
+	uint16_t type; /* of records */
 } kinds[LAYOUT_KINDS] = {
-	[LAYOUT_FLOW4] = FLOW(V4),
-	[LAYOUT_FLOW4_ICMP] = FLOW(V4 | ICMP),
-	[LAYOUT_FLOW4_HEALTH] = FLOW(V4 | HEALTH),
-	[LAYOUT_FLOW4_PROCESS] = FLOW(V4 | PROCESS),
-	[LAYOUT_FLOW4_BOTH] = FLOW(V4 | HEALTH | PROCESS),
-	[LAYOUT_FLOW6] = FLOW(V6),
-	[LAYOUT_FLOW6_ICMP] = FLOW(V6 | ICMP),
-	[LAYOUT_FLOW6_HEALTH] = FLOW(V6 | HEALTH),
-	[LAYOUT_FLOW6_PROCESS] = FLOW(V6 | PROCESS),
-	[LAYOUT_FLOW6_BOTH] = FLOW(V6 | HEALTH | PROCESS),
-	[LAYOUT_SAMPLED + LAYOUT_FLOW4] = FLOW(V4 | SAMPLED),
-	[LAYOUT_SAMPLED + LAYOUT_FLOW4_ICMP] = FLOW(V4 | ICMP | SAMPLED),
-	[LAYOUT_SAMPLED + LAYOUT_FLOW4_HEALTH] = FLOW(V4 | HEALTH | SAMPLED),
-	[LAYOUT_SAMPLED + LAYOUT_FLOW4_PROCESS] = FLOW(V4 | PROCESS | SAMPLED),
-	[LAYOUT_SAMPLED + LAYOUT_FLOW4_BOTH] =
-		FLOW(V4 | HEALTH | PROCESS | SAMPLED),
-	[LAYOUT_SAMPLED + LAYOUT_FLOW6] = FLOW(V6 | SAMPLED),
-	[LAYOUT_SAMPLED + LAYOUT_FLOW6_ICMP] = FLOW(V6 | ICMP | SAMPLED),
-	[LAYOUT_SAMPLED + LAYOUT_FLOW6_HEALTH] = FLOW(V6 | HEALTH | SAMPLED),
-	[LAYOUT_SAMPLED + LAYOUT_FLOW6_PROCESS] = FLOW(V6 | PROCESS | SAMPLED),
-	[LAYOUT_SAMPLED + LAYOUT_FLOW6_BOTH] =
-		FLOW(V6 | HEALTH | PROCESS | SAMPLED),
-	[LAYOUT_ALERT4] = RECORD(alert_spec, V4),
-	[LAYOUT_ALERT6] = RECORD(alert_spec, V6),
-	[LAYOUT_SESSION4] = RECORD(session_spec, V4),
-	[LAYOUT_SESSION6] = RECORD(session_spec, V6),
-	[LAYOUT_SAMPLING] = OTHER(sampling_spec, 1),
+	FLOWS(LAYOUT_FLOW4, V4),
+	FLOWS(LAYOUT_FLOW6, V6),
+	FLOWS(LAYOUT_SAMPLED + LAYOUT_FLOW4, V4 | SAMPLED),
+	FLOWS(LAYOUT_SAMPLED + LAYOUT_FLOW6, V6 | SAMPLED),
+#define KIND(TYPE, kind, version)                                           \
+	[LAYOUT_##TYPE##version] = { LINES(lines_of_##kind),                \
+				     LINES(lines_of_##kind), V##version, 0, \
+				     NETOBS_RECORD_##TYPE },
+#define KIND_none(...)
+#define KIND_templates(TYPE, kind) KIND(TYPE, kind, 4) KIND(TYPE, kind, 6)
+#define RECORD(TYPE, kind, name, number, Message, templates, ...) \
+	KIND_##templates(TYPE, kind)
+#include "catalogue/records.def"
 	[LAYOUT_SELECTOR] = OTHER(selector_spec, 1),
-	[LAYOUT_INTERFACE] = OTHER(interface_spec, 1),
-	[LAYOUT_METERING] = OTHER(metering_spec, 1),
-	[LAYOUT_METERING_LOSS] = OTHER(metering_loss_spec, 1),
-	[LAYOUT_EXPORTING_LOSS] = OTHER(exporting_loss_spec, 1),
-	[LAYOUT_ELEMENT] = OTHER(element_spec, 2),
+#define OPTIONS(KIND, name, n_scope) \
+	[LAYOUT_##KIND] = OTHER(lines_of_##name, n_scope),
+#include "options.def"
 };
 
 enum {
@@ -401,7 +330,7 @@ static uint16_t first_id(const struct layout_options *options)
 
 	for (int kind = 0; kind < LAYOUT_KINDS; kind++)
 		hash = mix_template(hash, kind, flags_of(options, kind));
-	if (options->is_extended || options->has_alerts || options->has_sessions)
+	if (options->is_extended || options->types)
 		hash = fnv_mix(hash, &options->pen, sizeof(options->pen));
 	return (uint16_t)(FIRST_ID + hash % LAYOUTS * IDS_PER_LAYOUT);
 }
@@ -411,8 +340,8 @@ static bool is_own(const char *name)
 	return !strncmp(name, "netobs", 6);
 }
 
-static void measure(struct layout_template *template, enum layout_kind kind,
-		    uint32_t flags)
+static void measure_template(struct layout_template *template,
+			     enum layout_kind kind, uint32_t flags)
 {
 	const struct lines *wire = &kinds[kind].on_wire;
 
@@ -440,36 +369,43 @@ static void add_own_elements(struct layout *layout)
 	fbInfoModelAddElementArray(layout->model, own);
 }
 
+static bool has_element(const struct lines *lines, const char *name)
+{
+	for (size_t i = 0; i < lines->n; i++)
+		if (lines->lines[i].name && !strcmp(lines->lines[i].name, name))
+			return true;
+	return false;
+}
+
+static bool is_sent(const struct layout_options *options, enum layout_kind kind)
+{
+	return kinds[kind].type == NETOBS_RECORD_FLOW ?
+		       !options->has_no_flows :
+		       options->types & 1U << kinds[kind].type;
+}
+
 bool layout_uses_element(const struct layout_options *options,
 			 const fbInfoElement_t *element)
 {
-	static const char *const shared = "netobsNetnsInode";
-	const bool is_shared = !strcmp(element->ref.name, shared);
-	const bool is_of_flows = element->num < ALERT_FIRST;
-	const bool is_of_sessions = element->num >= SESSION_FIRST;
-
-	if (options->has_sessions && (is_of_sessions || is_shared))
+	if (element->num < FLOWS_END && options->is_extended &&
+	    !options->has_no_flows)
 		return true;
-	if (options->has_alerts &&
-	    ((!is_of_flows && !is_of_sessions) || is_shared))
-		return true;
-	return options->is_extended && !options->has_no_flows && is_of_flows;
+	for (int kind = LAYOUT_SAMPLED_LAST + 1; kind < LAYOUT_SAMPLING; kind++)
+		if (is_sent(options, kind) &&
+		    has_element(&kinds[kind].on_wire, element->ref.name))
+			return true;
+	return false;
 }
 
 bool layout_uses(const struct layout_options *options, enum layout_kind kind)
 {
-	if (kind == LAYOUT_ALERT4 || kind == LAYOUT_ALERT6)
-		return options->has_alerts;
-	if (kind == LAYOUT_SESSION4 || kind == LAYOUT_SESSION6)
-		return options->has_sessions;
 	if (kind == LAYOUT_ELEMENT)
-		return options->has_alerts || options->has_sessions ||
-		       options->is_extended;
+		return options->types || options->is_extended;
 	if (kinds[kind].n_scope)
 		return true;
-	if (options->has_no_flows)
-		return false;
-	return options->is_extended || !(kinds[kind].flags & (HEALTH | PROCESS));
+	return is_sent(options, kind) &&
+	       (options->is_extended ||
+		!(kinds[kind].flags & (HEALTH | PROCESS)));
 }
 
 void layout_open(struct layout *layout, const struct layout_options *options)
@@ -484,7 +420,7 @@ void layout_open(struct layout *layout, const struct layout_options *options)
 
 		template->id = id + (uint16_t)kind;
 		template->internal_id = FIRST_ID + (uint16_t)kind;
-		measure(template, kind, flags_of(options, kind));
+		measure_template(template, kind, flags_of(options, kind));
 	}
 }
 
@@ -542,8 +478,8 @@ int layout_add_to(const struct layout *layout, fbSession_t *session)
 
 		err = add_template(layout->model, session, &kinds[kind].in_struct,
 				   flags, template->internal_id, true, 0);
-		err = err   ?:
-			      add_template(layout->model, session,
+		if (!err)
+			err = add_template(layout->model, session,
 					   &kinds[kind].on_wire, flags,
 					   template->id, false,
 					   template->n_scope);

@@ -26,9 +26,9 @@ struct layout_options {
 	bool is_extended;
 	uint32_t sampling; /* of the selector; records have their own */
 	enum netobs_sampling sampling_mode;
-	uint32_t pen;	   /* private enterprise number of our elements */
-	bool has_no_flows; /* types of records that are sent */
-	bool has_alerts, has_sessions;
+	uint32_t pen; /* private enterprise number of our elements */
+	bool has_no_flows;
+	uint32_t types; /* of records beside flows that are sent: bits */
 };
 
 enum layout_kind {
@@ -44,10 +44,12 @@ enum layout_kind {
 	LAYOUT_FLOW6_BOTH,
 	LAYOUT_SAMPLED, /* the same ten, of sampled flows */
 	LAYOUT_SAMPLED_LAST = LAYOUT_SAMPLED + LAYOUT_FLOW6_BOTH,
-	LAYOUT_ALERT4,
-	LAYOUT_ALERT6,
-	LAYOUT_SESSION4,
-	LAYOUT_SESSION6,
+/* LAYOUT_TYPE4 and LAYOUT_TYPE6 of each other type that has templates */
+#define KINDS_none(TYPE)
+#define KINDS_templates(TYPE) LAYOUT_##TYPE##4, LAYOUT_##TYPE##6,
+#define RECORD(TYPE, kind, name, number, Message, templates, ...) \
+	KINDS_##templates(TYPE)
+#include "catalogue/records.def"
 	LAYOUT_SAMPLING,       /* samplingInterval, as NetFlow had it */
 	LAYOUT_SELECTOR,       /* the same by RFC 5477; of flows by RFC 7014 */
 	LAYOUT_INTERFACE,      /* name of an ifindex */

@@ -12,6 +12,7 @@
 #include "sink/module.h"
 #include "sink/peer_state.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { OUTPUT_FILE_SIZE = 32768 }; /* of a message in a file */
@@ -36,7 +37,6 @@ struct output_ops {
 	/* May be NULL. */
 	void (*counters)(const struct output *output, sink_counter_fn *take,
 			 void *ctx);
-	const struct outage *(*outage)(const struct output *output);
 	/* As in struct sink_module. May be NULL. */
 	int (*reopen)(struct output *output);
 	void (*close)(struct output *output);
@@ -53,6 +53,7 @@ struct output_counts {
 
 struct output {
 	const struct output_ops *ops;
+	const struct outage *outage;
 	struct sink_host *host;
 	const struct config *config;
 	size_t size;	   /* of a message, in this session */
@@ -60,6 +61,21 @@ struct output {
 	struct position acked;
 	struct output_counts counts;
 };
+
+/* @size: of the output's struct, which begins with it. NULL: no memory. */
+static inline void *output_new(size_t size, const struct output_ops *ops,
+			       const struct config *config,
+			       struct sink_host *host, size_t message_size)
+{
+	struct output *output = calloc(1, size);
+
+	if (output)
+		*output = (struct output){ .ops = ops,
+					   .host = host,
+					   .config = config,
+					   .size = config->mtu ?: message_size };
+	return output;
+}
 
 /* -errno: the file cannot be written to, which is logged; -ENOMEM. */
 int output_open_udp(const struct config *config, struct sink_host *host,

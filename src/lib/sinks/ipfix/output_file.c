@@ -26,13 +26,13 @@ struct file_output {
 	struct unsent unsent;
 };
 
-static struct file_output *of_output(struct output *output)
+static struct file_output *file_of_output(struct output *output)
 {
 	return (struct file_output *)output;
 }
 
 /* Bytes of an unfinished message stay, to be continued when the disk has room. */
-static void write_unsent(struct file_output *out)
+static void write_file_unsent(struct file_output *out)
 {
 	struct unsent *unsent = &out->unsent;
 	int err = io_write(out->fd, unsent->bytes, unsent->len, &unsent->at);
@@ -49,12 +49,12 @@ static void write_unsent(struct file_output *out)
 
 static enum peer_state file_prepare(struct output *output)
 {
-	struct file_output *out = of_output(output);
+	struct file_output *out = file_of_output(output);
 
 	if (!backoff_is_due(&out->retry))
 		return PEER_AWAY;
 	if (!unsent_is_empty(&out->unsent))
-		write_unsent(out);
+		write_file_unsent(out);
 	if (!unsent_is_empty(&out->unsent))
 		return PEER_AWAY;
 	if (!out->is_new)
@@ -65,22 +65,22 @@ static enum peer_state file_prepare(struct output *output)
 
 static int file_send(struct output *output, const struct output_message *message)
 {
-	struct file_output *out = of_output(output);
+	struct file_output *out = file_of_output(output);
 
 	if (!output_take(output, &out->unsent, message))
 		return -EAGAIN;
-	write_unsent(out);
+	write_file_unsent(out);
 	return 0;
 }
 
 static int file_rest(struct output *output)
 {
-	return backoff_left_ms(&of_output(output)->retry);
+	return backoff_left_ms(&file_of_output(output)->retry);
 }
 
 static void file_close(struct output *output)
 {
-	struct file_output *out = of_output(output);
+	struct file_output *out = file_of_output(output);
 
 	close_fd(&out->fd);
 	free(out);
@@ -124,7 +124,7 @@ static int cut_torn_message(int fd)
 }
 
 /* Open to be read as well, which no pipe has to wait for. */
-static int open_file(const char *path, unsigned int mode, int *ret_fd)
+static int open_output_file(const char *path, unsigned int mode, int *ret_fd)
 {
 	const int flags = O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 	cleanup_fd int fd = open(path, O_RDWR | flags, mode);
@@ -147,11 +147,6 @@ static int log_open_error(const struct output *output, int err)
 	return err;
 }
 
-static const struct outage *file_outage(const struct output *output)
-{
-	return &((const struct file_output *)output)->outage;
-}
-
 /* A pipe stays what it is. */
 static bool has_moved(const struct file_output *out)
 {
@@ -166,17 +161,17 @@ static bool has_moved(const struct file_output *out)
 /* A message that the old file has a part of is completed there first. */
 static int file_reopen(struct output *output)
 {
-	struct file_output *out = of_output(output);
+	struct file_output *out = file_of_output(output);
 	const struct config *config = output->config;
 	int fd = -1, err;
 
 	if (!has_moved(out))
 		return 0;
 	if (!unsent_is_empty(&out->unsent))
-		write_unsent(out);
+		write_file_unsent(out);
 	if (!unsent_is_empty(&out->unsent))
 		return -EAGAIN;
-	err = open_file(config->path, config->rotation.mode ?: MODE, &fd);
+	err = open_output_file(config->path, config->rotation.mode ?: MODE, &fd);
 	if (err)
 		return log_open_error(output, err);
 	close_fd(&out->fd);
@@ -190,7 +185,6 @@ static const struct output_ops file_ops = {
 	.prepare = file_prepare,
 	.send = file_send,
 	.rest = file_rest,
-	.outage = file_outage,
 	.reopen = file_reopen,
 	.close = file_close,
 };
@@ -198,18 +192,17 @@ static const struct output_ops file_ops = {
 int output_open_file(const struct config *config, struct sink_host *host,
 		     struct output **ret_output)
 {
-	struct file_output *out = calloc(1, sizeof(*out));
+	struct file_output *out = output_new(sizeof(*out), &file_ops, config,
+					     host, OUTPUT_FILE_SIZE);
 	int err;
 
 	if (!out)
 		return -ENOMEM;
-	out->output = (struct output){ .ops = &file_ops,
-				       .host = host,
-				       .config = config,
-				       .size = config->mtu ?: OUTPUT_FILE_SIZE,
-				       .counts.sessions = 1 };
+	out->output.outage = &out->outage;
+	out->output.counts.sessions = 1;
 	out->is_new = true;
-	err = open_file(config->path, config->rotation.mode ?: MODE, &out->fd);
+	err = open_output_file(config->path, config->rotation.mode ?: MODE,
+			       &out->fd);
 	if (err) {
 		log_open_error(&out->output, err);
 		free(out);

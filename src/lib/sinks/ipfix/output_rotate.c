@@ -14,13 +14,13 @@ struct rotated_output {
 	struct unsent unsent; /* what the rotated has begun to write */
 };
 
-static struct rotated_output *of_output(struct output *output)
+static struct rotated_output *rotated_of_output(struct output *output)
 {
 	return (struct rotated_output *)output;
 }
 
 /* False: not all of it. */
-static bool write_unsent(struct rotated_output *out)
+static bool write_rotated_unsent(struct rotated_output *out)
 {
 	struct unsent *unsent = &out->unsent;
 
@@ -39,7 +39,7 @@ static bool write_unsent(struct rotated_output *out)
 
 static enum peer_state rotated_output_prepare(struct output *output)
 {
-	struct rotated_output *out = of_output(output);
+	struct rotated_output *out = rotated_of_output(output);
 
 	enum peer_state state = rotate_prepare(out->rotated);
 
@@ -47,7 +47,8 @@ static enum peer_state rotated_output_prepare(struct output *output)
 		return state;
 	if (state == PEER_NEW)
 		out->unsent.at = out->unsent.len = 0;
-	if (!write_unsent(out) || rotate_make_room(out->rotated, output->size))
+	if (!write_rotated_unsent(out) ||
+	    rotate_make_room(out->rotated, output->size))
 		return PEER_AWAY;
 	if (out->begun == rotate_begun(out->rotated))
 		return PEER_READY;
@@ -59,17 +60,17 @@ static enum peer_state rotated_output_prepare(struct output *output)
 static int rotated_output_send(struct output *output,
 			       const struct output_message *message)
 {
-	struct rotated_output *out = of_output(output);
+	struct rotated_output *out = rotated_of_output(output);
 
 	if (!output_take(output, &out->unsent, message))
 		return -EAGAIN;
-	write_unsent(out);
+	write_rotated_unsent(out);
 	return 0;
 }
 
 static int rotated_output_rest(struct output *output)
 {
-	return rotate_wait_ms(of_output(output)->rotated);
+	return rotate_wait_ms(rotated_of_output(output)->rotated);
 }
 
 static void rotated_output_counters(const struct output *output,
@@ -80,14 +81,9 @@ static void rotated_output_counters(const struct output *output,
 	rotate_counters(out->rotated, take, ctx);
 }
 
-static const struct outage *rotated_output_outage(const struct output *output)
-{
-	return rotate_outage(((const struct rotated_output *)output)->rotated);
-}
-
 static void rotated_output_close(struct output *output)
 {
-	struct rotated_output *out = of_output(output);
+	struct rotated_output *out = rotated_of_output(output);
 
 	rotate_close(out->rotated);
 	free(out);
@@ -98,27 +94,24 @@ static const struct output_ops rotated_output_ops = {
 	.send = rotated_output_send,
 	.rest = rotated_output_rest,
 	.counters = rotated_output_counters,
-	.outage = rotated_output_outage,
 	.close = rotated_output_close,
 };
 
 int output_open_rotated(const struct config *config, struct sink_host *host,
 			struct output **ret_output)
 {
-	struct rotated_output *out = calloc(1, sizeof(*out));
+	struct rotated_output *out = output_new(sizeof(*out), &rotated_output_ops,
+						config, host, OUTPUT_FILE_SIZE);
 	int err;
 
 	if (!out)
 		return -ENOMEM;
-	out->output = (struct output){ .ops = &rotated_output_ops,
-				       .host = host,
-				       .config = config,
-				       .size = config->mtu ?: OUTPUT_FILE_SIZE };
 	err = rotate_open(config->path, &config->rotation, host, &out->rotated);
 	if (err) {
 		free(out);
 		return err;
 	}
+	out->output.outage = rotate_outage(out->rotated);
 	*ret_output = &out->output;
 	return 0;
 }

@@ -4,7 +4,6 @@
 #include "sinks/net/feed.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 enum { SIZE = 8192 };
 
@@ -14,14 +13,14 @@ struct stream_output {
 	uint8_t message[ENCODER_SIZE_MAX]; /* that the feed is sending */
 };
 
-static struct stream_output *of_output(struct output *output)
+static struct stream_output *stream_of_output(struct output *output)
 {
 	return (struct stream_output *)output;
 }
 
 static enum peer_state stream_output_prepare(struct output *output)
 {
-	struct feed *feed = &of_output(output)->feed;
+	struct feed *feed = &stream_of_output(output)->feed;
 	enum peer_state state = feed_prepare(feed);
 
 	output->acked = feed->acked;
@@ -32,7 +31,7 @@ static enum peer_state stream_output_prepare(struct output *output)
 static int stream_output_send(struct output *output,
 			      const struct output_message *message)
 {
-	struct stream_output *out = of_output(output);
+	struct stream_output *out = stream_of_output(output);
 	size_t len = message->encoded.len;
 
 	if (feed_is_busy(&out->feed))
@@ -46,12 +45,12 @@ static int stream_output_send(struct output *output,
 
 static void stream_output_finish(struct output *output)
 {
-	feed_finish(&of_output(output)->feed);
+	feed_finish(&stream_of_output(output)->feed);
 }
 
 static int stream_output_rest(struct output *output)
 {
-	return feed_rest(&of_output(output)->feed);
+	return feed_rest(&stream_of_output(output)->feed);
 }
 
 static void stream_output_counters(const struct output *output,
@@ -62,14 +61,9 @@ static void stream_output_counters(const struct output *output,
 	take(ctx, "broken_sessions", out->feed.broken_sessions);
 }
 
-static const struct outage *stream_output_outage(const struct output *output)
-{
-	return &((const struct stream_output *)output)->feed.stream.outage;
-}
-
 static void stream_output_close(struct output *output)
 {
-	struct stream_output *out = of_output(output);
+	struct stream_output *out = stream_of_output(output);
 
 	feed_close(&out->feed);
 	free(out);
@@ -81,7 +75,6 @@ static const struct output_ops stream_output_ops = {
 	.finish = stream_output_finish,
 	.rest = stream_output_rest,
 	.counters = stream_output_counters,
-	.outage = stream_output_outage,
 	.close = stream_output_close,
 };
 
@@ -93,14 +86,12 @@ int output_open_stream(const struct config *config, struct sink_host *host,
 		.source = config->source,
 		.tls = config->transport == CONFIG_TLS ? &config->tls : NULL,
 	};
-	struct stream_output *out = calloc(1, sizeof(*out));
+	struct stream_output *out =
+		output_new(sizeof(*out), &stream_output_ops, config, host, SIZE);
 
 	if (!out)
 		return -ENOMEM;
-	out->output = (struct output){ .ops = &stream_output_ops,
-				       .host = host,
-				       .config = config,
-				       .size = config->mtu ?: SIZE };
+	out->output.outage = &out->feed.stream.outage;
 	feed_open(&out->feed, &options, config->resend, host);
 	*ret_output = &out->output;
 	return 0;

@@ -96,7 +96,7 @@ struct udp {
 	struct outage outage;
 };
 
-static struct udp *of_output(struct output *output)
+static struct udp *udp_of_output(struct output *output)
 {
 	return (struct udp *)output;
 }
@@ -132,7 +132,7 @@ static void close_socket(struct udp *udp)
 	udp->held.n = 0;
 }
 
-static void wait_to_retry(struct udp *udp, const char *reason)
+static void wait_to_resolve(struct udp *udp, const char *reason)
 {
 	log_failure(udp, reason);
 	close_socket(udp);
@@ -140,7 +140,7 @@ static void wait_to_retry(struct udp *udp, const char *reason)
 	backoff_wait(&udp->retry, now_ms());
 }
 
-/* A smaller message may pass. False: it is no smaller than it was. */
+/* After EMSGSIZE: have smaller messages made. False: they cannot be smaller. */
 static bool shrink_message(struct udp *udp)
 {
 	size_t room = udp_socket_room(udp->fd);
@@ -208,7 +208,7 @@ static unsigned int find_refused(struct udp *udp, const struct udp_error *error)
 	return udp->held.n - 1;
 }
 
-/* What came back. True: something was refused. */
+/* Take errors that ICMP reported. True: the collector refused a message. */
 static bool take_errors(struct udp *udp)
 {
 	unsigned int first = udp->held.n;
@@ -252,7 +252,7 @@ static bool look_up(struct udp *udp)
 		udp->output.host->ops->watch(udp->output.host,
 					     resolve_fd(udp->resolve), EPOLLIN);
 	else if (udp->phase == UDP_WAITING)
-		wait_to_retry(udp, strerror(-err));
+		wait_to_resolve(udp, strerror(-err));
 	return !err;
 }
 
@@ -272,8 +272,8 @@ static void forget_addresses(struct udp *udp)
 	udp->current = NULL;
 }
 
-static const struct addrinfo *after(const struct udp *udp,
-				    const struct addrinfo *address)
+static const struct addrinfo *find_next_address(const struct udp *udp,
+						const struct addrinfo *address)
 {
 	return address->ai_next ?: udp->addresses;
 }
@@ -285,12 +285,12 @@ static void open_socket(struct udp *udp, const struct addrinfo *from)
 	int fd = udp_socket_open(at, &udp->output.config->source);
 
 	close_socket(udp);
-	while (fd < 0 && after(udp, at) != from) {
-		at = after(udp, at);
+	while (fd < 0 && find_next_address(udp, at) != from) {
+		at = find_next_address(udp, at);
 		fd = udp_socket_open(at, &udp->output.config->source);
 	}
 	if (fd < 0) {
-		wait_to_retry(udp, strerror(-fd));
+		wait_to_resolve(udp, strerror(-fd));
 		return;
 	}
 	udp->fd = fd;
@@ -338,7 +338,7 @@ static void finish_resolving(struct udp *udp)
 	if (!err)
 		take_addresses(udp, list);
 	else if (udp->phase == UDP_RESOLVING)
-		wait_to_retry(udp, resolve_error(udp->resolve));
+		wait_to_resolve(udp, resolve_error(udp->resolve));
 	stop_resolving(udp);
 }
 
@@ -381,14 +381,14 @@ static enum peer_state proceed_open(struct udp *udp)
 	return PEER_NEW;
 }
 
-/* What was refused is sent again: to the next address, if there are several. */
+/* Send refused messages again: to the next address, if there are several. */
 static void leave_refused(struct udp *udp)
 {
 	take_errors(udp); /* about what is sent again anyway */
 	if (!backoff_is_due(&udp->retry))
 		return;
 	if (udp->is_moving && udp->addresses->ai_next) {
-		open_socket(udp, after(udp, udp->current));
+		open_socket(udp, find_next_address(udp, udp->current));
 		return;
 	}
 	udp->phase = UDP_OPEN;
@@ -397,7 +397,7 @@ static void leave_refused(struct udp *udp)
 
 static enum peer_state udp_prepare(struct output *output)
 {
-	struct udp *udp = of_output(output);
+	struct udp *udp = udp_of_output(output);
 
 	if (udp->phase == UDP_WAITING && backoff_is_due(&udp->retry) &&
 	    !udp->resolve && look_up(udp))
@@ -456,7 +456,7 @@ static bool take_allowance(struct udp *udp)
 static int udp_send(struct output *output, const struct output_message *message)
 {
 	const struct encoder_message *encoded = &message->encoded;
-	struct udp *udp = of_output(output);
+	struct udp *udp = udp_of_output(output);
 	struct held_message held = { .at = (uint64_t)now_ms(),
 				     .sequence = encoded->sequence,
 				     .records = encoded->records,
@@ -480,7 +480,7 @@ static int udp_send(struct output *output, const struct output_message *message)
 
 static int udp_rest(struct output *output)
 {
-	struct udp *udp = of_output(output);
+	struct udp *udp = udp_of_output(output);
 
 	udp->has_looked = false;
 	watch_socket(udp, udp->is_full ? EPOLLOUT : EPOLLERR);
@@ -495,7 +495,7 @@ static int udp_rest(struct output *output)
 
 static void udp_close(struct output *output)
 {
-	struct udp *udp = of_output(output);
+	struct udp *udp = udp_of_output(output);
 
 	close_socket(udp);
 	stop_resolving(udp);
@@ -503,28 +503,21 @@ static void udp_close(struct output *output)
 	free(udp);
 }
 
-static const struct outage *udp_outage(const struct output *output)
-{
-	return &((const struct udp *)output)->outage;
-}
-
 static const struct output_ops udp_ops = {
 	.prepare = udp_prepare,
 	.send = udp_send,
 	.rest = udp_rest,
-	.outage = udp_outage,
 	.close = udp_close,
 };
 
 int output_open_udp(const struct config *config, struct sink_host *host,
 		    struct output **ret_output)
 {
-	struct udp *udp = calloc(1, sizeof(*udp));
+	struct udp *udp = output_new(sizeof(*udp), &udp_ops, config, host, 0);
 
 	if (!udp)
 		return -ENOMEM;
-	udp->output =
-		(struct output){ .ops = &udp_ops, .host = host, .config = config };
+	udp->output.outage = &udp->outage;
 	udp->fd = -1;
 	/* Steadily: an address that refuses costs little, and may come back soon. */
 	udp->retry.most_ms = BACKOFF_FIRST_MS;

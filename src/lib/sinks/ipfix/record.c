@@ -2,6 +2,8 @@
 #include "record.h"
 
 #include "base/util.h"
+#include "catalogue/direction.h"
+#include "catalogue/records.h"
 
 #include <endian.h>
 #include <string.h>
@@ -43,7 +45,7 @@ uint64_t record_time(int64_t ns, enum layout_timestamps timestamps)
 
 /* ---- Flows --------------------------------------------------------------------- */
 
-static uint64_t mix(uint64_t hash, uint64_t value)
+static uint64_t mix_value(uint64_t hash, uint64_t value)
 {
 	hash = (hash ^ value) * 0x9fb21c651e98df25ULL;
 	return hash ^ hash >> 32;
@@ -54,7 +56,7 @@ static uint64_t mix_address(uint64_t hash, const uint8_t address[16])
 	uint64_t half[2];
 
 	memcpy(half, address, sizeof(half));
-	return mix(mix(hash, le64toh(half[0])), le64toh(half[1]));
+	return mix_value(mix_value(hash, le64toh(half[0])), le64toh(half[1]));
 }
 
 /* The same for each record of a flow. */
@@ -67,13 +69,13 @@ static uint64_t flow_id(const struct netobs_flow *flow)
 	uint64_t hash = mix_address(1, flow->src);
 
 	hash = mix_address(hash, flow->dst);
-	hash = mix(hash, rest);
+	hash = mix_value(hash, rest);
 	if (flow->has & (NETOBS_HAS_VLAN | NETOBS_HAS_VNI))
-		hash = mix(hash, (uint64_t)flow->vlan_id << 32 | flow->vni);
+		hash = mix_value(hash, (uint64_t)flow->vlan_id << 32 | flow->vni);
 	return hash;
 }
 
-static uint32_t address4(const uint8_t address[16])
+static uint32_t read_address4(const uint8_t address[16])
 {
 	uint32_t value;
 
@@ -98,7 +100,8 @@ const struct netobs_point *record_egress(const struct netobs_flow *flow)
 }
 
 #define point_number(member) record->member = flow->points[0].member;
-#define point_direction point_number
+#define point_direction(member) \
+	record->member = direction_index(flow->points[0].member);
 #define point_netns point_number
 
 #define POINT_derived(...)
@@ -154,10 +157,10 @@ static void add_icmp(struct record_flow *record, const struct netobs_flow *flow)
 	memcpy(record->member, flow->member, sizeof(record->member));
 #define fill_mac fill_bytes
 #define fill_tunnel_end fill_bytes
-#define fill_address(member)                                  \
-	if (record->ip_version == 4)                          \
-		record->member##_v4 = address4(flow->member); \
-	else                                                  \
+#define fill_address(member)                                       \
+	if (record->ip_version == 4)                               \
+		record->member##_v4 = read_address4(flow->member); \
+	else                                                       \
 		memcpy(record->member##_v6, flow->member, 16);
 
 #define FILL_derived(...)
@@ -178,8 +181,9 @@ static void add_icmp(struct record_flow *record, const struct netobs_flow *flow)
 #define FIELD(member, type, bit, merge, json, proto, ipfix, ...) \
 	FILL_EXPANDED(type, member, bit, FIELD_ARGUMENTS ipfix)
 
-static void add_fields(struct record_flow *record, const struct netobs_flow *flow,
-		       enum layout_timestamps timestamps)
+static void add_record_fields(struct record_flow *record,
+			      const struct netobs_flow *flow,
+			      enum layout_timestamps timestamps)
 {
 #include "catalogue/fields.def"
 }
@@ -199,7 +203,8 @@ static void add_fields(struct record_flow *record, const struct netobs_flow *flo
 #define PROCESS_FIELD(member, type, json, proto, ipfix, ...) \
 	COPY_EXPANDED(type, src_process, member, FIELD_ARGUMENTS ipfix)
 
-static void add_source(struct record_flow *record, const struct netobs_flow *flow)
+static void add_record_source(struct record_flow *record,
+			      const struct netobs_flow *flow)
 {
 #include "catalogue/fields.def"
 }
@@ -232,7 +237,7 @@ enum layout_kind record_from_flow(struct record_flow *record,
 		.flow_id = flow_id(flow),
 		.ip_version = flow->ethertype == 0x0800 ? 4 : 6,
 	};
-	add_fields(record, flow, options->timestamps);
+	add_record_fields(record, flow, options->timestamps);
 	add_points(record, flow);
 	if (is_icmp)
 		add_icmp(record, flow);
@@ -241,7 +246,7 @@ enum layout_kind record_from_flow(struct record_flow *record,
 	if (flow->has & NETOBS_HAS_VNI && flow->tunnel == NETOBS_TUNNEL_VXLAN)
 		record->segment_id = SEGMENT_VXLAN | flow->vni;
 	if (flow->src_process)
-		add_source(record, flow);
+		add_record_source(record, flow);
 	if (flow->dst_process)
 		add_destination(record, flow);
 	set += record->ip_version == 4 ? LAYOUT_FLOW4 : LAYOUT_FLOW6;
@@ -255,103 +260,121 @@ enum layout_kind record_from_flow(struct record_flow *record,
 	return set + (flow->has & HAS_HEALTH ? LAYOUT_FLOW4_HEALTH : 0);
 }
 
-/* ---- Alerts -------------------------------------------------------------------- */
+/* ---- Records of other types ------------------------------------------------------- */
 
-/* Addresses of IPv4 are ::ffff:a.b.c.d. */
-static bool is_ipv4(const uint8_t address[16])
+/* A field at its position in the template; 0 octets: there is none. */
+struct slot {
+	struct record_field field;
+	uint16_t octets; /* of an address: of IPv6 */
+};
+
+enum { SLOTS_MAX = 64 };
+
+#define SLOT_none(...)
+#define SLOT_all(kind, member, type, has, at, octets, ...) \
+	[at] = { RECORD_FIELD(kind, member, type, has), octets },
+#define SLOT_own SLOT_all
+#define SLOT_text SLOT_all
+#define SLOT_time(kind, member, type, has, at, ...) \
+	SLOT_all(kind, member, type, has, at, 8)
+#define SLOT_address(kind, member, type, has, at, ...) \
+	SLOT_all(kind, member, type, has, at, 16)
+#define SLOT_OF(kind, member, type, has, set, ...) \
+	SLOT_##set(kind, member, type, has, __VA_ARGS__)
+#define SLOT_EXPANDED(...) SLOT_OF(__VA_ARGS__)
+
+#define RECORD(TYPE, kind, ...) \
+	static const struct slot slots_of_##kind[SLOTS_MAX] = {
+#define FIELD(kind, member, type, has, key, proto, ipfix, ...) \
+	SLOT_EXPANDED(kind, member, type, has, FIELD_ARGUMENTS ipfix)
+#define RECORD_END(...) \
+	}               \
+	;
+#include "catalogue/records.def"
+
+#define LAYOUT4_none(TYPE) LAYOUT_KINDS
+#define LAYOUT4_templates(TYPE) LAYOUT_##TYPE##4
+
+static const struct {
+	const struct slot *slots;
+	enum layout_kind layout4; /* that of IPv6 is the next one */
+} types[NETOBS_RECORD_TYPES] = {
+#define RECORD(TYPE, kind, name, number, Message, templates, ...) \
+	[NETOBS_RECORD_##TYPE] = { slots_of_##kind, LAYOUT4_##templates(TYPE) },
+#include "catalogue/records.def"
+};
+
+/* All addresses but those of ends that may have none yet are ::ffff:a.b.c.d. */
+static bool is_ipv4(const struct slot *slots, const struct netobs_record *record)
 {
 	static const uint8_t prefix[12] = { [10] = 0xff, 0xff };
 
-	return !memcmp(address, prefix, sizeof(prefix));
+	for (int i = 0; i < SLOTS_MAX; i++)
+		if (slots[i].octets && slots[i].field.type == RECORD_address &&
+		    memcmp(record_at(&slots[i].field, record), prefix,
+			   sizeof(prefix)) != 0)
+			return false;
+	return true;
 }
 
-static void add_ends(struct record_alert *record, const struct netobs_alert *alert)
+static void put_number(uint8_t *to, uint64_t value, size_t octets)
 {
-	memcpy(record->v6.client, alert->client, sizeof(record->v6.client));
-	memcpy(record->v6.server, alert->server, sizeof(record->v6.server));
+	const uint8_t u8 = (uint8_t)value;
+	const uint16_t u16 = (uint16_t)value;
+	const uint32_t u32 = (uint32_t)value;
+
+	memcpy(to,
+	       octets == 1 ? (const void *)&u8 :
+	       octets == 2 ? (const void *)&u16 :
+	       octets == 4 ? (const void *)&u32 :
+			     &value,
+	       octets);
 }
 
-_Static_assert(sizeof(((struct netobs_alert *)NULL)->name) ==
-			       RECORD_ALERT_NAME_SIZE &&
-		       sizeof(((struct netobs_alert *)NULL)->rule) >=
-			       RECORD_ALERT_RULE_SIZE,
-	       "they are copied from there");
+static void put_slot(uint8_t *to, const struct slot *slot, size_t octets,
+		     const struct netobs_record *record,
+		     enum layout_timestamps timestamps)
+{
+	const void *at = record_at(&slot->field, record);
+	uint64_t number;
 
-enum layout_kind record_from_alert(struct record_alert *record,
-				   const struct netobs_alert *alert,
+	switch (slot->field.type) {
+	case RECORD_array:
+		memcpy(to, at, strnlen(at, min_u64(octets, slot->field.size)));
+		break;
+	case RECORD_address:
+	case RECORD_local:
+		if (octets == 4)
+			put_number(to, read_address4(at), octets);
+		else
+			memcpy(to, at, octets);
+		break;
+	default:
+		number = record_number(&slot->field, record);
+		if (slot->field.type == RECORD_ms)
+			number = record_time((int64_t)number, timestamps);
+		put_number(to, number, octets);
+	}
+}
+
+enum layout_kind record_from_other(uint8_t *to,
+				   const struct netobs_record *record,
 				   const struct layout_options *options)
 {
-	*record = (struct record_alert){
-		.time = record_time(alert->record.time_ns, options->timestamps),
-		.start = record_time(alert->start_ns, options->timestamps),
-		.value = alert->value,
-		.threshold = alert->threshold,
-		.baseline = alert->baseline,
-		.point = alert->ifindex,
-		.netns_inode = alert->netns_inode,
-		.pid = alert->pid,
-		.client_port = alert->client_port,
-		.server_port = alert->server_port,
-		.protocol = alert->protocol,
-		.metric = alert->metric,
-		.way = alert->way,
-		.hits = (uint8_t)alert->hits,
-		.among = (uint8_t)alert->among,
-	};
-	memcpy(record->interface, alert->interface, sizeof(record->interface));
-	memcpy(record->process, alert->process, sizeof(record->process));
-	memcpy(record->name, alert->name, sizeof(record->name));
-	memcpy(record->rule, alert->rule,
-	       strnlen(alert->rule, sizeof(record->rule)));
-	if (!is_ipv4(alert->client) || !is_ipv4(alert->server)) {
-		add_ends(record, alert);
-		return LAYOUT_ALERT6;
+	const struct slot *slots = types[record->type].slots;
+	const bool is_v4 = is_ipv4(slots, record);
+
+	memset(to, 0, RECORD_OTHER_SIZE);
+	for (int i = 0; i < SLOTS_MAX; i++) {
+		const struct slot *slot = &slots[i];
+		const bool is_address = slot->field.type == RECORD_address ||
+					slot->field.type == RECORD_local;
+		const size_t octets = is_address && is_v4 ? slot->octets / 4 :
+							    slot->octets;
+
+		if (octets && record_is_known(&slot->field, record))
+			put_slot(to, slot, octets, record, options->timestamps);
+		to += octets;
 	}
-	record->v4.client = address4(alert->client);
-	record->v4.server = address4(alert->server);
-	return LAYOUT_ALERT4;
-}
-
-/* ---- Sessions ------------------------------------------------------------------ */
-
-#define SESSION_NUMBER(number, type, member, ...) \
-	record->member = session->member;
-#define SESSION_TEXT(number, octets, member, ...)              \
-	_Static_assert(sizeof(session->member) >= octets, ""); \
-	memcpy(record->member, session->member,                \
-	       strnlen(session->member, octets));
-
-static void add_session_fields(struct record_session *record,
-			       const struct netobs_session *session)
-{
-#include "sessions.def"
-}
-
-enum layout_kind record_from_session(struct record_session *record,
-				     const struct netobs_session *session,
-				     const struct layout_options *options)
-{
-	const enum layout_timestamps timestamps = options->timestamps;
-
-	*record = (struct record_session){
-		.time = record_time(session->record.time_ns, timestamps),
-		.end = record_time(session->end_ns, timestamps),
-		.netns_inode = session->netns_inode,
-		.local_port = session->local_port,
-		.remote_port = session->remote_port,
-		.protocol = session->protocol,
-	};
-	if (session->record.has & NETOBS_SESSION_HAS_START)
-		record->start = record_time(session->start_ns, timestamps);
-	add_session_fields(record, session);
-	if (!is_ipv4(session->remote_addr)) {
-		memcpy(record->v6.local, session->local_addr,
-		       sizeof(record->v6.local));
-		memcpy(record->v6.remote, session->remote_addr,
-		       sizeof(record->v6.remote));
-		return LAYOUT_SESSION6;
-	}
-	record->v4.local = address4(session->local_addr);
-	record->v4.remote = address4(session->remote_addr);
-	return LAYOUT_SESSION4;
+	return types[record->type].layout4 + !is_v4;
 }

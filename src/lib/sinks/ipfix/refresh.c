@@ -7,7 +7,7 @@
 
 enum { MESSAGES_MAX = 4096 };
 
-/* Soon at first: the message that has them may be one that got lost. */
+/* Soon at first: the first message with the templates may be lost. */
 static const unsigned int first_ms[] = { 1000, 4000 };
 
 void refresh_start(struct refresh *refresh, int64_t now_ms)

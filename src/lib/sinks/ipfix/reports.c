@@ -97,7 +97,7 @@ struct round {
 /* As encoder_add(); 1 also where there is nothing to report. */
 typedef int add_fn(const struct round *round);
 
-static int add_sampling(const struct round *round)
+static int add_sampling_report(const struct round *round)
 {
 	struct record_sampling record = {
 		.domain = round->reports->config->domain,
@@ -227,8 +227,8 @@ static int add_element(const struct round *round, const fbInfoElement_t *element
 /* ---- All ----------------------------------------------------------------------- */
 
 static add_fn *const reports_of_round[] = {
-	add_sampling,	   add_selector,       add_metering,
-	add_metering_loss, add_exporting_loss,
+	add_sampling_report, add_selector,	 add_metering,
+	add_metering_loss,   add_exporting_loss,
 };
 
 enum {

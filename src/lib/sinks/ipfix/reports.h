@@ -12,7 +12,7 @@ enum { NAMES_SLOTS = 4096 };
 struct name {
 	uint32_t ifindex; /* 0: no name is here */
 	uint32_t netns_inode;
-	char text[RECORD_NAME_SIZE];
+	char text[sizeof(((struct record_interface *)NULL)->name)];
 };
 
 /* Those that the collector has received. */

@@ -6,6 +6,7 @@
  */
 #include "pbflow.h"
 
+#include "catalogue/direction.h"
 #include "catalogue/fields.h"
 #include "wire.h"
 #include "base/util.h"
@@ -76,7 +77,7 @@ static uint8_t *put_duration(uint8_t *to, uint32_t number, uint64_t ns)
 }
 
 /* Readers refuse the whole message if a string in it is not UTF-8. */
-static uint8_t *put_text(uint8_t *to, uint32_t number, const char *text)
+static uint8_t *put_pb_text(uint8_t *to, uint32_t number, const char *text)
 {
 	uint8_t *contents = put_begin(to, number);
 	const char *repaired;
@@ -146,10 +147,11 @@ static uint32_t tcp_flags(const struct netobs_flow *flow)
 
 #define point_number(member, message, number, name) \
 	to = put_number(to, number, point->member);
-#define point_direction point_number
+#define point_direction(member, message, number, name) \
+	to = put_number(to, number, direction_index(point->member));
 #define point_netns point_number
 #define point_name(member, message, number, name) \
-	to = put_text(to, number, point->member);
+	to = put_pb_text(to, number, point->member);
 
 #define FIELD(...)
 #define POINT_FIELD(member, type, json, proto, ...) \
@@ -163,7 +165,7 @@ static uint8_t *put_points(uint8_t *to, const struct netobs_flow *flow)
 							    &unknown;
 	uint64_t n = max_u64(min_u64(flow->n_points, PACK_POINTS_MAX), 1);
 
-	to = put_number(to, RECORD_DIRECTION, point->direction);
+	to = put_number(to, RECORD_DIRECTION, direction_index(point->direction));
 	for (const struct netobs_point *end = point + n; point < end; point++) {
 		uint8_t *contents = put_begin(to, RECORD_DUP_LIST);
 

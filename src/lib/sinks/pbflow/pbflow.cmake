@@ -17,8 +17,7 @@ netobs_target_flags(netobs_pbflow)
 # For those who read what is sent.
 set(pbflow_schemas ${pbflow_generated}/flow.proto ${pbflow_generated}/netobs.proto)
 netobs_catalogue_text(${pbflow_dir}/flow.proto ${pbflow_generated}/flow.proto)
-netobs_catalogue_text(${pbflow_dir}/netobs.proto ${pbflow_generated}/netobs.proto
-	${pbflow_dir}/netobs.def)
+netobs_catalogue_text(${pbflow_dir}/netobs.proto ${pbflow_generated}/netobs.proto)
 add_custom_target(pbflow_schemas ALL DEPENDS ${pbflow_schemas})
 install(FILES ${pbflow_schemas} DESTINATION ${CMAKE_INSTALL_DATADIR}/netobs)
 

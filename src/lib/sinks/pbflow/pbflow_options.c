@@ -18,7 +18,7 @@ static void set_v4(uint8_t ip[16], const struct in_addr *address)
 	memcpy(ip + 12, address, sizeof(*address));
 }
 
-static bool parse(const char *text, uint8_t ip[16])
+static bool parse_address(const char *text, uint8_t ip[16])
 {
 	struct in_addr v4;
 
@@ -58,7 +58,7 @@ static bool find_source(int family, const char *text, uint8_t ip[16])
 
 /* ---- Any address ------------------------------------------------------------------ */
 
-/* One that others may know this host by. */
+/* Whether other hosts may know this one by the address. */
 static bool is_of_host(const struct ifaddrs *entry)
 {
 	const struct sockaddr *address = entry->ifa_addr;
@@ -101,7 +101,7 @@ static void find_any(uint8_t ip[16])
  * Of the interface of the default route, where there is one. NetObserv's agent asks for
  * the way to these same hosts.
  */
-static void find(uint8_t ip[16])
+static void find_address(uint8_t ip[16])
 {
 	if (!find_source(AF_INET, "8.8.8.8", ip) &&
 	    !find_source(AF_INET6, "2001:4860:4860::8888", ip))
@@ -114,8 +114,8 @@ void pbflow_read_options(struct spec *spec, struct pbflow_options *options)
 
 	*options = (struct pbflow_options){ 0 };
 	if (!text)
-		find(options->agent_ip);
-	else if (!parse(text, options->agent_ip))
+		find_address(options->agent_ip);
+	else if (!parse_address(text, options->agent_ip))
 		spec_refuse(spec, "option agent_ip: '%s' is not an IP address",
 			    text);
 }

@@ -1,80 +1,105 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* Written straight from netobs.def, as flows are from the catalogue: see pbflow.c. */
+/* Written as a table of records.def says, which netobs.proto is made of as well. */
 #include "pbnetobs.h"
 
-#include "catalogue/fields.h"
+#include "catalogue/records.h"
 #include "wire.h"
 
-/* Numbers in netobs.proto.in that netobs.def does not have. */
-enum { RECORDS_ENTRY = 1, RECORD_SESSION = 1, RECORD_ALERT = 2 };
+enum { RECORDS_ENTRY = 1 }; /* its number in netobs.proto.in */
 
-enum { ALWAYS = 0 };
+struct pb_field {
+	struct record_field field;
+	const char *key; /* NULL: the end of the table */
+	uint32_t number;
+};
 
-/* ---- Values ------------------------------------------------------------------------ */
+#define FIRST(number, ...) number
+#define FIRST_OF(...) FIRST(__VA_ARGS__)
 
-/* @has: the bit that says whether it is known, if there is one: so 0 is a value, too. */
-inlined uint8_t *put_value(uint8_t *to, uint32_t number, uint64_t value,
-			   uint32_t has)
+#define RECORD(TYPE, kind, ...) \
+	static const struct pb_field fields_of_##kind[] = {
+#define FIELD(kind, member, type, has, key, proto, ...) \
+	{ RECORD_FIELD(kind, member, type, has), key,   \
+	  FIRST_OF(FIELD_ARGUMENTS proto) },
+#define RECORD_END(...)     \
+	{ { 0 }, NULL, 0 }, \
+	}                   \
+	;
+#include "catalogue/records.def"
+
+static const struct {
+	uint32_t number;
+	const struct pb_field *fields;
+} messages[NETOBS_RECORD_TYPES] = {
+#define RECORD(TYPE, kind, name, number, ...) \
+	[NETOBS_RECORD_##TYPE] = { number, fields_of_##kind },
+#include "catalogue/records.def"
+};
+
+/* ---- A field ------------------------------------------------------------------------ */
+
+/* A number with a bit of its own may be 0. */
+static uint8_t *put_record_value(uint8_t *to, const struct pb_field *field,
+				 uint64_t value)
 {
-	return has ? put_any_number(to, number, value) :
-		     put_number(to, number, value);
+	return field->field.known_size && !record_is_enum(&field->field) ?
+		       put_any_number(to, field->number, value) :
+		       put_number(to, field->number, value);
 }
 
-/* Down to whole ones. */
-static inline uint64_t whole_ms(int64_t ns)
+/* A record from elsewhere may have any times. */
+static int64_t record_lasted_ns(const int64_t *start)
 {
-	return (uint64_t)(ns / NSEC_PER_MSEC - (ns % NSEC_PER_MSEC < 0));
+	return (int64_t)((uint64_t)start[1] - (uint64_t)start[0]);
 }
 
-#define PUT_number(number, has, value) put_value(to, number, value, has)
-#define PUT_count PUT_number
-#define PUT_ns(number, has, value) put_value(to, number, (uint64_t)(value), has)
-#define PUT_ms(number, has, value) put_value(to, number, whole_ms(value), has)
-#define PUT_address(number, has, value) \
-	put_ip(to, number, value, is_v4_mapped(value))
-#define PUT_agent(number, has, value) put_agent(to, number, options->agent_ip)
-#define PUT_array(number, has, value) \
-	put_array(to, number, value, sizeof(value))
-#define PUT_Opened(number, has, value) put_number(to, number, value)
-#define PUT_Ended PUT_Opened
-#define PUT_By PUT_Opened
-#define PUT_Metric PUT_Opened
-#define PUT_Way PUT_Opened
+static uint8_t *put_record_field(uint8_t *to, const struct pb_field *field,
+				 const void *it,
+				 const struct pbflow_options *options)
+{
+	const void *at = record_at(&field->field, it);
 
-#define PUT_FIELD(number, type, name, json, bit, value, text) \
-	if (!(bit) || it->record.has & (bit))                 \
-		to = PUT_##type(number, bit, value);
+	switch (field->field.type) {
+	case RECORD_agent:
+		return put_agent(to, field->number, options->agent_ip);
+	case RECORD_address:
+	case RECORD_local:
+		return put_ip(to, field->number, at, is_v4_mapped(at));
+	case RECORD_array:
+		return put_array(to, field->number, at, field->field.size);
+	case RECORD_ms:
+		return put_record_value(
+			to, field, (uint64_t)record_ms(*(const int64_t *)at));
+	case RECORD_lasted:
+		return put_record_value(
+			to, field, (uint64_t)record_ms(record_lasted_ns(at)));
+	default:
+		return put_record_value(to, field,
+					record_number(&field->field, it));
+	}
+}
 
 /* ---- Messages ---------------------------------------------------------------------- */
 
-static uint8_t *put_session(uint8_t *to, const struct netobs_session *it,
-			    const struct pbflow_options *options)
+static uint8_t *put_record_fields(uint8_t *to, const struct netobs_record *record,
+				  const struct pbflow_options *options)
 {
-#define SESSION_FIELD PUT_FIELD
-#include "netobs.def"
-	return to;
-}
-
-static uint8_t *put_alert(uint8_t *to, const struct netobs_alert *it,
-			  const struct pbflow_options *options)
-{
-#define ALERT_FIELD PUT_FIELD
-#include "netobs.def"
+	for (const struct pb_field *field = messages[record->type].fields;
+	     field->key; field++)
+		if (field->number && record_is_known(&field->field, record))
+			to = put_record_field(to, field, record, options);
 	return to;
 }
 
 size_t pbnetobs_record(const struct netobs_record *record,
 		       const struct pbflow_options *options, uint8_t *buf)
 {
-	const bool is_session = record->type == NETOBS_RECORD_SESSION;
 	uint8_t *message = buf + WIRE_HEAD_MAX;
-	const uint8_t *end =
-		is_session ? put_session(message, (const void *)record, options) :
-			     put_alert(message, (const void *)record, options);
+	const uint8_t *end = put_record_fields(message, record, options);
 
 	assert(pbnetobs_has(record));
-	end = put_moved(buf, is_session ? RECORD_SESSION : RECORD_ALERT,
-			message, (size_t)(end - message));
+	end = put_moved(buf, messages[record->type].number, message,
+			(size_t)(end - message));
 	return (size_t)(end - buf);
 }
 

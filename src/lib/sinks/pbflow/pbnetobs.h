@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Sessions and alerts as netobs.proto has them, which is made of netobs.proto.in and
- * netobs.def. NetObserv's schema has no message for them.
+ * Sessions and alerts as netobs.proto has them, which is made of netobs.proto.in and the
+ * catalogue. NetObserv's schema has no message for them.
  */
 #ifndef NETOBS_SINKS_PBFLOW_PBNETOBS_H
 #define NETOBS_SINKS_PBFLOW_PBNETOBS_H
@@ -9,9 +9,12 @@
 #include "pbflow.h"
 
 /* The types of records that are Records of netobs.proto. */
-#define PBNETOBS_TYPES (SINK_TYPE(SESSION) | SINK_TYPE(ALERT))
-
 enum {
+	PBNETOBS_TYPES = 0
+#define RECORD(TYPE, kind, name, number, ...) \
+	| ((number) ? SINK_TYPE(TYPE) : 0U)
+#include "catalogue/records.def"
+	,
 	PBNETOBS_RECORD_MAX =
 		2560, /* bytes; each text may grow to three times its length */
 	PBNETOBS_ENTRY_MAX = PBNETOBS_RECORD_MAX + 4, /* a record among Records */

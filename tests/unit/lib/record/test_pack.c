@@ -234,7 +234,7 @@ static void statistics_of_other_versions_are_understood(void **state)
 		pack_stats();
 		memcpy(packed, &sizes[i], sizeof(sizes[i]));
 		assert_int_equal(unpack(packed, sizes[i] + 8U), 0);
-		assert_memory_equal(&unpacked.any.stats, &expected,
+		assert_memory_equal(&unpacked.any.stats_record, &expected,
 				    sizeof(expected));
 	}
 }

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * How records.def is read: an encoder makes a table of each list, of struct record_field and
+ * what it needs beside that, and walks it. So a new type of record needs no code of its own.
+ */
+#ifndef NETOBS_CATALOGUE_RECORDS_H
+#define NETOBS_CATALOGUE_RECORDS_H
+
+#include "fields.h"
+
+#include <netobs/alert.h>
+#include <netobs/connection.h>
+#include <netobs/session.h>
+#include <netobs/stats.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum record_field_type {
+	RECORD_number,
+	RECORD_count,
+	RECORD_ns,
+	RECORD_ms,
+	RECORD_lasted,
+	RECORD_address,
+	RECORD_local,
+	RECORD_array,
+	RECORD_agent,
+	RECORD_Unit,
+	RECORD_stats,
+	RECORD_string,
+	RECORD_tcp,
+	RECORD_classes,
+	RECORD_total,
+	RECORD_part,
+	RECORD_source,
+	RECORD_destination,
+	RECORD_way,
+	RECORD_LAST_PLAIN = RECORD_way,
+#define ENUM(type, ...) RECORD_##type,
+#include "records.def"
+};
+
+struct record_field {
+	uint16_t offset, size; /* in its struct */
+	uint16_t type;
+	/* It is known if the number there has one of these bits; size 0: always. */
+	uint16_t known_offset, known_size;
+	uint64_t known_bits;
+};
+
+#define RECORD_OFFSET(kind, member) offsetof(struct netobs_##kind, member)
+#define RECORD_SIZE(kind, member) sizeof(((struct netobs_##kind *)NULL)->member)
+
+#define KNOWN_ALWAYS(kind, member) ~, (0, 0, 0)
+#define KNOWN_NONZERO(kind, member) \
+	~, (RECORD_OFFSET(kind, member), RECORD_SIZE(kind, member), UINT64_MAX)
+#define KNOWN_RTT(kind, member) \
+	~, (RECORD_OFFSET(kind, rtt.samples), sizeof(uint64_t), UINT64_MAX)
+#define KNOWN_APP(kind, member) \
+	~, (RECORD_OFFSET(kind, app.samples), sizeof(uint64_t), UINT64_MAX)
+#define KNOWN_BIT(bit) \
+	(offsetof(struct netobs_record, has), sizeof(uint32_t), bit)
+
+#define RECORD_FIELD(kind, member, type, has)                              \
+	{                                                                  \
+		RECORD_OFFSET(kind, member), RECORD_SIZE(kind, member),    \
+			RECORD_##type,                                     \
+			FIELD_CALL(RECORD_KNOWN, ,                         \
+				   FIELD_CHOOSE(KNOWN_##has(kind, member), \
+						KNOWN_BIT(has)))           \
+	}
+#define RECORD_KNOWN(empty, offset, size, bits) offset, size, bits
+
+/* Of 1, 2, 4 or 8 bytes; of more, the first 8. */
+static inline uint64_t record_read(const void *at, size_t size)
+{
+	uint64_t u64;
+	uint32_t u32;
+	uint16_t u16;
+
+	switch (size) {
+	case 1:
+		return *(const uint8_t *)at;
+	case 2:
+		return memcpy(&u16, at, sizeof(u16)), u16;
+	case 4:
+		return memcpy(&u32, at, sizeof(u32)), u32;
+	default:
+		return memcpy(&u64, at, sizeof(u64)), u64;
+	}
+}
+
+static inline const void *record_at(const struct record_field *field,
+				    const void *it)
+{
+	return (const char *)it + field->offset;
+}
+
+static inline uint64_t record_number(const struct record_field *field,
+				     const void *it)
+{
+	return record_read(record_at(field, it), field->size);
+}
+
+/* Whether it is the name of a number, or a list of counts with a name each. */
+static inline bool record_is_enum(const struct record_field *field)
+{
+	return field->type > RECORD_LAST_PLAIN;
+}
+
+static inline bool record_is_known(const struct record_field *field,
+				   const void *it)
+{
+	return !field->known_size ||
+	       record_read((const char *)it + field->known_offset,
+			   field->known_size) &
+		       field->known_bits;
+}
+
+/* Down to whole milliseconds, also before 1970. */
+static inline int64_t record_ms(int64_t ns)
+{
+	return ns / 1000000 - (ns % 1000000 < 0);
+}
+
+#endif

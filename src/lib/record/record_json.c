@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * Records other than flows as JSON, and connections, which are no records: made of records.def.
+ * Names are those that flow records have for the same things.
+ */
+#include "any.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "base/util.h"
+#include "catalogue/records.h"
+#include "process_json.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+/* ---- Values that have names --------------------------------------------------------- */
+
+#define ENUM(type, other) static const char *const names_of_##type[] = {
+#define ENUM_VALUE(type, number, NAME, name, ...) [number] = name,
+#define ENUM_END(type) \
+	}              \
+	;
+#include "catalogue/records.def"
+
+static const struct names {
+	const char *const *names;
+	size_t n;
+	const char *other;
+} names_of_types[] = {
+#define ENUM(type, other)                                                 \
+	[RECORD_##type] = { names_of_##type, ARRAY_SIZE(names_of_##type), \
+			    other },
+#include "catalogue/records.def"
+};
+
+#define NAME_OF(type, value) \
+	((value) < ARRAY_SIZE(names_of_##type) ? names_of_##type[value] : NULL)
+
+const char *netobs_session_ended_name(unsigned int ended)
+{
+	return NAME_OF(Ended, ended);
+}
+
+const char *netobs_session_by_name(unsigned int by)
+{
+	return NAME_OF(By, by);
+}
+
+const char *netobs_connection_state_name(unsigned int state)
+{
+	return NAME_OF(State, state);
+}
+
+const char *netobs_unparsed_name(unsigned int reason)
+{
+	return NAME_OF(Unparsed, reason);
+}
+
+const char *netobs_lost_name(unsigned int reason)
+{
+	return NAME_OF(LostBy, reason);
+}
+
+_Static_assert(ARRAY_SIZE(names_of_Ended) == NETOBS_SESSION_ENDINGS &&
+		       ARRAY_SIZE(names_of_By) == NETOBS_SESSION_BY_KINDS &&
+		       ARRAY_SIZE(names_of_Metric) == NETOBS_ALERT_METRICS &&
+		       ARRAY_SIZE(names_of_Unparsed) == NETOBS_UNPARSED_REASONS &&
+		       ARRAY_SIZE(names_of_LostBy) == NETOBS_LOST_REASONS,
+	       "each value has a name");
+_Static_assert(NETOBS_UNPARSED_REASONS <= NETOBS_REASONS_MAX &&
+		       NETOBS_LOST_REASONS <= NETOBS_REASONS_MAX,
+	       "there is room");
+
+/* ---- Tables ------------------------------------------------------------------------- */
+
+struct json_field {
+	struct record_field field;
+	const char *key; /* NULL: the end of the table */
+};
+
+#define RECORD(TYPE, kind, ...) OBJECT(kind)
+#define RECORD_END OBJECT_END
+#define FIELD(kind, member, type, has, key, ...) \
+	OBJECT_FIELD(kind, member, type, has, key, )
+#define OBJECT(kind) static const struct json_field fields_of_##kind[] = {
+#define OBJECT_FIELD(kind, member, type, has, key, ...) \
+	{ RECORD_FIELD(kind, member, type, has), key },
+#define OBJECT_END(...)  \
+	{ { 0 }, NULL }, \
+	}                \
+	;
+#include "catalogue/records.def"
+
+static const struct json_field *const fields_of_types[NETOBS_RECORD_TYPES] = {
+#define RECORD(TYPE, kind, ...) [NETOBS_RECORD_##TYPE] = fields_of_##kind,
+#include "catalogue/records.def"
+};
+
+/* ---- A field, by its type ----------------------------------------------------------- */
+
+static void add_json_fields(struct json *json, const struct json_field *fields,
+			    const void *it);
+
+static void add_number(struct json *json, const struct json_field *field,
+		       const void *it)
+{
+	json_key_u64(json, field->key, record_number(&field->field, it));
+}
+
+static void add_ns(struct json *json, const struct json_field *field,
+		   const void *it)
+{
+	json_key(json, field->key);
+	json_i64(json, (int64_t)record_number(&field->field, it));
+}
+
+static void add_ms(struct json *json, const struct json_field *field,
+		   const void *it)
+{
+	json_key(json, field->key);
+	json_i64(json, record_ms((int64_t)record_number(&field->field, it)));
+}
+
+/* A record from elsewhere may have any times: the longest duration there is, if it does not fit. */
+static void add_lasted(struct json *json, const struct json_field *field,
+		       const void *it)
+{
+	const int64_t *start = record_at(&field->field, it), *end = start + 1;
+	int64_t ns;
+
+	if (__builtin_sub_overflow(*end, *start, &ns))
+		ns = *end < *start ? INT64_MIN : INT64_MAX;
+	json_key(json, field->key);
+	json_i64(json, ns / NSEC_PER_MSEC);
+}
+
+static void add_string(struct json *json, const char *key, const char *text)
+{
+	if (!text)
+		return;
+	json_key(json, key);
+	json_string(json, text);
+}
+
+static void add_address(struct json *json, const struct json_field *field,
+			const void *it)
+{
+	char text[NETOBS_ADDR_STR_MAX + TEXT_SPARE];
+
+	*text_ip(text, record_at(&field->field, it)) = '\0';
+	add_string(json, field->key, text);
+}
+
+/* The text may fill all of its array. */
+static void add_array(struct json *json, const struct json_field *field,
+		      const void *it)
+{
+	char copy[sizeof(((struct netobs_alert *)NULL)->rule) + 1];
+	const char *text = record_at(&field->field, it);
+	size_t len = strnlen(text, min_u64(field->field.size, sizeof(copy) - 1));
+
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	add_string(json, field->key, len ? copy : NULL);
+}
+
+static void add_pointed_string(struct json *json,
+			       const struct json_field *field, const void *it)
+{
+	const char *text;
+
+	memcpy(&text, record_at(&field->field, it), sizeof(text));
+	add_string(json, field->key, text);
+}
+
+static void add_unit(struct json *json, const struct json_field *field,
+		     const void *it)
+{
+	static const char *const units[NETOBS_ALERT_METRICS] = {
+		[NETOBS_ALERT_RTT] = "ns",
+		[NETOBS_ALERT_APP_LATENCY] = "ns",
+		[NETOBS_ALERT_RETRANSMITS] = "ppm",
+		[NETOBS_ALERT_RATE] = "bit/s",
+	};
+	uint64_t metric = record_number(&field->field, it);
+
+	add_string(json, field->key,
+		   metric < ARRAY_SIZE(units) ? units[metric] : NULL);
+}
+
+static void add_tcp(struct json *json, const struct json_field *field,
+		    const void *it)
+{
+	enum { PROTO_TCP = 6 };
+
+	(void)it;
+	json_key_u64(json, field->key, PROTO_TCP);
+}
+
+static void add_classes(struct json *json, const struct json_field *field,
+			const void *it)
+{
+	const uint64_t *classes = record_at(&field->field, it);
+
+	json_key(json, field->key);
+	json_open(json, '[');
+	for (size_t i = 0; i < field->field.size / sizeof(*classes); i++)
+		json_u64(json, classes[i]);
+	json_close(json, ']');
+}
+
+/* ---- Objects in a record ------------------------------------------------------------ */
+
+static void add_json_count(struct json *json, const char *key,
+			   const struct netobs_count *count)
+{
+	json_key(json, key);
+	json_open(json, '{');
+	json_key_u64(json, "packets", count->packets);
+	json_key_u64(json, "bytes", count->bytes);
+}
+
+static void add_part(struct json *json, const char *key,
+		     const struct netobs_count *count)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "%s_packets", key);
+	json_key_u64(json, name, count->packets);
+	snprintf(name, sizeof(name), "%s_bytes", key);
+	json_key_u64(json, name, count->bytes);
+}
+
+/* With the parts that follow it. */
+static void add_total(struct json *json, const struct json_field *field,
+		      const void *it)
+{
+	add_json_count(json, field->key, record_at(&field->field, it));
+	for (field++; field->field.type == RECORD_part; field++)
+		if (record_is_known(&field->field, it))
+			add_part(json, field->key, record_at(&field->field, it));
+	json_close(json, '}');
+}
+
+static void add_reasons(struct json *json, const struct json_field *field,
+			const void *it, const struct names *names)
+{
+	const struct netobs_count *counts = record_at(&field->field, it);
+
+	json_key(json, field->key);
+	json_open(json, '{');
+	for (size_t i = 0; i < names->n; i++) {
+		add_json_count(json, names->names[i], &counts[i]);
+		json_close(json, '}');
+	}
+	json_close(json, '}');
+}
+
+/* A record from elsewhere may have a value that has no name. */
+static void add_enum(struct json *json, const struct json_field *field,
+		     const void *it)
+{
+	const struct names *names = &names_of_types[field->field.type];
+	uint64_t value;
+
+	if (field->field.size > sizeof(value)) {
+		add_reasons(json, field, it, names);
+		return;
+	}
+	value = record_number(&field->field, it);
+	add_string(json, field->key,
+		   (value < names->n ? names->names[value] : NULL) ?:
+			   names->other);
+}
+
+static void add_json_stats(struct json *json, const struct json_field *field,
+			   const void *it)
+{
+	add_json_fields(json, fields_of_stats, record_at(&field->field, it));
+}
+
+static void add_way(struct json *json, const struct json_field *field,
+		    const void *it)
+{
+	const struct netobs_connection_way *way;
+
+	memcpy(&way, record_at(&field->field, it), sizeof(way));
+	json_key(json, field->key);
+	json_open(json, '{');
+	add_json_fields(json, fields_of_connection_way, way);
+	json_close(json, '}');
+}
+
+static void add_process(struct json *json, const struct json_field *field,
+			const void *it)
+{
+	const struct netobs_process *process;
+
+	memcpy(&process, record_at(&field->field, it), sizeof(process));
+	if (field->field.type == RECORD_source)
+		process_json(json, process, NULL);
+	else
+		process_json(json, NULL, process);
+}
+
+/* ---- All of them -------------------------------------------------------------------- */
+
+typedef void add_fn(struct json *json, const struct json_field *field,
+		    const void *it);
+
+/* Nothing for what belongs to the field before, or is in protobuf alone. */
+static add_fn *const adds[RECORD_LAST_PLAIN + 1] = {
+	[RECORD_number] = add_number,
+	[RECORD_count] = add_number,
+	[RECORD_ns] = add_ns,
+	[RECORD_ms] = add_ms,
+	[RECORD_lasted] = add_lasted,
+	[RECORD_address] = add_address,
+	[RECORD_local] = add_address,
+	[RECORD_array] = add_array,
+	[RECORD_Unit] = add_unit,
+	[RECORD_stats] = add_json_stats,
+	[RECORD_string] = add_pointed_string,
+	[RECORD_tcp] = add_tcp,
+	[RECORD_classes] = add_classes,
+	[RECORD_total] = add_total,
+	[RECORD_source] = add_process,
+	[RECORD_destination] = add_process,
+	[RECORD_way] = add_way,
+};
+
+static void add_json_fields(struct json *json, const struct json_field *fields,
+			    const void *it)
+{
+	for (; fields->key; fields++) {
+		add_fn *add = record_is_enum(&fields->field) ?
+				      add_enum :
+				      adds[fields->field.type];
+
+		if (add && record_is_known(&fields->field, it))
+			add(json, fields, it);
+	}
+}
+
+/* @type: NULL: the object has no such member. */
+static int write_object(const char *type, const struct json_field *fields,
+			const void *it, char *buf, size_t size)
+{
+	struct json json;
+
+	json_begin(&json, buf, size);
+	json_open(&json, '{');
+	add_string(&json, "type", type);
+	add_json_fields(&json, fields, it);
+	json_close(&json, '}');
+	return json_end(&json);
+}
+
+int record_json(const struct netobs_record *record, char *buf, size_t size)
+{
+	if (record->type == NETOBS_RECORD_FLOW)
+		return flow_record_json(record, buf, size);
+	return write_object(netobs_record_type_name(record->type),
+			    fields_of_types[record->type], record, buf, size);
+}
+
+int netobs_stats_json(const struct netobs_stats *stats, char *buf, size_t size)
+{
+	struct netobs_stats known = { 0 };
+
+	if (!stats || !buf || stats->sz < sizeof(stats->sz))
+		return -EINVAL;
+	memcpy(&known, stats, min_u64(stats->sz, sizeof(known)));
+	return write_object(NULL, fields_of_stats, &known, buf, size);
+}
+
+int netobs_connection_json(const struct netobs_connection *connection,
+			   char *buf, size_t size)
+{
+	if (!connection || !buf)
+		return -EINVAL;
+	return write_object("connection", fields_of_connection, connection, buf,
+			    size);
+}
