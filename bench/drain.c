@@ -116,7 +116,7 @@ static void dispatch_sink(void *user)
 static int finish_sink(struct netobs_sink *sink)
 {
 	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
-	int err = netobs_sink_drain(sink, REST_MS);
+	int err = netobs_sink_wait(sink, REST_MS);
 
 	netobs_sink_stats_get(sink, &stats);
 	for (int i = 0; i < NETOBS_SINK_DROPS && !err; i++)

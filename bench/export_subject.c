@@ -268,12 +268,12 @@ static int measure_sink(struct netobs_sink *sink, const struct export_load *load
 	int err;
 
 	netobs_sink_write(sink, &load->flows->record);
-	err = netobs_sink_drain(sink, WAIT_MS);
+	err = netobs_sink_wait(sink, WAIT_MS);
 	if (err)
 		return err;
 	start = start_stopwatch();
 	err = write_all(sink, load, &start, &records);
-	err = err ?: netobs_sink_drain(sink, REST_MS);
+	err = err ?: netobs_sink_wait(sink, REST_MS);
 	if (err)
 		return err;
 	if (count_dropped(sink))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # man/PAGE.SECTION.scd -> man/PAGE.SECTION, with scdoc. A .scd.in has lists of the
-# catalogue's, and becomes a .scd first.
+# catalogue's, and becomes a .scd first. Pages of section 3 have lists of the headers' members,
+# which members.awk makes.
 
 file(GLOB man_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/man/*.scd)
 file(GLOB man_templates CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/man/*.scd.in)
@@ -15,6 +16,8 @@ if(NOT NETOBS_SCDOC)
 endif()
 
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/man)
+file(GLOB man_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/netobs/*.h)
+set(man_members ${PROJECT_SOURCE_DIR}/cmake/members.awk)
 foreach(template ${man_templates})
 	string(REGEX REPLACE "\\.in$" "" template ${template})
 	get_filename_component(name ${template} NAME)
@@ -25,10 +28,17 @@ foreach(source ${man_sources})
 	get_filename_component(page ${source} NAME_WLE)
 	string(REGEX MATCH "[0-9]$" section ${page})
 	set(output ${PROJECT_BINARY_DIR}/man/${page})
+	set(complete ${source})
+	if(section EQUAL 3)
+		set(complete ${output}.text)
+		add_custom_command(OUTPUT ${complete}
+			COMMAND awk -f ${man_members} ${man_headers} ${source} > ${complete}
+			DEPENDS ${source} ${man_members} ${man_headers} VERBATIM)
+	endif()
 	add_custom_command(OUTPUT ${output}
 		COMMAND sh -c "\"$0\" <\"$1\" >\"$2.new\" && mv \"$2.new\" \"$2\""
-			${NETOBS_SCDOC} ${source} ${output}
-		DEPENDS ${source} VERBATIM)
+			${NETOBS_SCDOC} ${complete} ${output}
+		DEPENDS ${complete} VERBATIM)
 	list(APPEND man_pages ${output})
 	install(FILES ${output} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
 endforeach()

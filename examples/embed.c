@@ -31,7 +31,7 @@ int main(int argc, char **argv)
 	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT };
 	struct netobs *netobs = NULL;
 	sigset_t mask;
-	NETOBS_OPTS(opts);
+	NETOBS_OPTS(netobs_opts, opts);
 
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGINT);

@@ -31,7 +31,7 @@ static void print_flow(const netobs_flow *flow, void *user)
 int main(int argc, char **argv)
 try {
 	uint64_t flows = 0, ticks;
-	NETOBS_OPTS(opts);
+	NETOBS_OPTS(netobs_opts, opts);
 	opts.interfaces = argc > 1 ? argv + 1 : nullptr;
 	opts.on_flow = print_flow;
 	opts.user = &flows;

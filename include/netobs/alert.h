@@ -8,7 +8,7 @@
  * A context needs netobs_opts.rtt and netobs_opts.on_alert. Rules may be replaced at any
  * time; nothing of what is counted or measured is touched by that.
  *
- * A rule is text, see netobsctl-alerts(8):
+ * A rule is text: netobs-alert-rules(7).
  *
  *	rtt > 50ms for 3 of 5
  *	rtt > 3 * baseline hold 1m
@@ -76,10 +76,10 @@ struct netobs_alert {
 	uint8_t reserved; /**< 0 */
 
 	uint64_t value; /**< the sample, in the unit of the metric */
-	uint64_t threshold; /**< that it is over; of a multiple, with this baseline */
+	uint64_t threshold; /**< the sample is over it; for a multiple: that of `baseline` */
 	uint64_t baseline; /**< the least sample of the last 10 to 20 seconds with any */
-	uint32_t hits; /**< of the newest samples, so many were over the threshold; */
-	uint32_t among; /**< of so many, as the rule says */
+	uint32_t hits; /**< how many of the newest `among` samples were over the threshold */
+	uint32_t among; /**< M of the rule's "for N of M"; 1 without */
 
 	uint32_t ifindex; /**< where it was seen, in its network namespace */
 	uint32_t netns_inode;
@@ -100,7 +100,7 @@ struct netobs_alert {
 struct netobs_alert_rule {
 	size_t sz; /**< sizeof(struct netobs_alert_rule), in all elements alike */
 	const char *name; /**< up to 63 bytes, for records; NULL: none */
-	const char *rule; /**< netobsctl-alerts(8); up to 511 bytes */
+	const char *rule; /**< netobs-alert-rules(7); up to 511 bytes */
 };
 
 /**

@@ -40,7 +40,7 @@ struct netobs_packet {
 	uint32_t captured; /**< how many bytes */
 	uint32_t length; /**< of the frame; of a GSO buffer, before it is segmented */
 	uint32_t interface; /**< for netobs_capture_interface() */
-	uint8_t direction;  /**< enum netobs_direction */
+	uint8_t direction;  /**< NETOBS_INGRESS or NETOBS_EGRESS */
 	uint8_t reserved[3];
 	/** Processes that it comes from and goes to, with NETOBS_CAPTURE_PROCESSES; NULL:
 	 *  not known. */
@@ -61,13 +61,17 @@ enum netobs_capture_flag {
 struct netobs_capture_opts {
 	size_t sz; /**< sizeof(struct netobs_capture_opts) */
 
-	/** As in struct netobs_opts, these five. */
+	/* ---- What is captured ---- */
+
+	/** As in struct netobs_opts, these four. */
 	const char *const *interfaces;
 	const char *const *exclude;
-	uint64_t disable_features;
-	enum netobs_direction_option direction;
+	enum netobs_direction direction;
 	enum netobs_attach_order attach_order;
-
+	/** Packets to capture, an expression of pcap-filter(7), as in struct
+	 *  netobs_opts; NULL: all. Others are not counted. */
+	const char *filter;
+	uint64_t flags; /**< enum netobs_capture_flag */
 	/** Bytes of each packet to capture; default and maximum 262144. */
 	uint32_t snap_length;
 	/** Packets per second, of all interfaces; default: no limit. Those beyond
@@ -78,20 +82,19 @@ struct netobs_capture_opts {
 	 *  the CPUs, which take the share of another one when their own is full. */
 	uint64_t buffer_bytes;
 
+	/* ---- Callbacks ---- */
+
 	/** Takes a packet; a result other than 0 ends netobs_capture_dispatch(). */
 	int (*on_packet)(const struct netobs_packet *packet, void *user);
 	/** A log line, without newline; NULL: nothing is logged. */
 	void (*on_log)(int level, const char *message, void *user);
 	void *user; /**< passed back to every callback */
 
+	/* ---- Errors and tests ---- */
+
 	/** Where netobs_capture_new() writes why it failed; NULL: nowhere. */
 	char (*error)[NETOBS_ERROR_MAX];
-
-	/** Packets to capture, an expression of pcap-filter(7), as in struct
-	 *  netobs_opts; NULL: all. Others are not counted. */
-	const char *filter;
-
-	uint64_t flags; /**< enum netobs_capture_flag */
+	uint64_t disable_features; /**< as in struct netobs_opts */
 };
 
 /** An interface that packets came from. */
@@ -101,7 +104,7 @@ struct netobs_capture_interface {
 	 *  netobs_capture_dispatch(), and so is netns. */
 	const char *name;
 	const char *netns; /**< as in the options; NULL: where the capture started */
-	uint32_t ifindex;
+	uint32_t ifindex;     /**< in its network namespace */
 	uint32_t link_type;   /**< enum netobs_link_type */
 	uint32_t snap_length; /**< of the options */
 	uint32_t reserved;    /**< 0 */
@@ -115,6 +118,7 @@ struct netobs_capture_interface {
 /** Totals since the start of the capture, in packets. */
 struct netobs_capture_stats {
 	size_t sz; /**< sizeof(struct netobs_capture_stats), set by the caller */
+	/** As in struct netobs_capture_interface, of all interfaces. */
 	uint64_t matched;
 	uint64_t captured;
 	uint64_t limited;
@@ -219,9 +223,9 @@ struct netobs_packet_writer_opts {
 	/** Take bytes of the file, a whole number of its blocks each time. An
 	 *  error is what the call of the writer returns then. */
 	int (*write)(const void *bytes, size_t len, void *user);
-	void *user; /**< passed back */
-	enum netobs_packet_format format;
-	uint32_t reserved; /**< 0 */
+	void *user;			  /**< passed back */
+	enum netobs_packet_format format; /**< of the file */
+	uint32_t reserved;		  /**< 0 */
 };
 
 /**

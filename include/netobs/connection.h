@@ -41,10 +41,10 @@ enum netobs_rtt {
 enum netobs_connection_state {
 	NETOBS_CONNECTION_SYN_SENT = 1,	    /**< a SYN, and no answer */
 	NETOBS_CONNECTION_SYN_RECEIVED = 2, /**< SYN+ACK, and no ACK of it */
-	NETOBS_CONNECTION_ESTABLISHED = 3,
-	NETOBS_CONNECTION_CLOSING = 4, /**< one end has sent FIN */
-	NETOBS_CONNECTION_CLOSED = 5,  /**< both ends have */
-	NETOBS_CONNECTION_RESET = 6    /**< one end has sent RST */
+	NETOBS_CONNECTION_ESTABLISHED = 3,  /**< the handshake was completed */
+	NETOBS_CONNECTION_CLOSING = 4,	    /**< one end has sent FIN */
+	NETOBS_CONNECTION_CLOSED = 5,	    /**< both ends have */
+	NETOBS_CONNECTION_RESET = 6	    /**< one end has sent RST */
 };
 
 /** Classes of netobs_latency.classes. */
@@ -52,12 +52,12 @@ enum netobs_connection_state {
 
 /** Times of one kind, in nanoseconds, of a resolution of 64. All is 0 without samples. */
 struct netobs_latency {
-	uint64_t samples;
-	uint64_t sum_ns; /**< of all samples: their mean is sum_ns / samples */
-	uint64_t last_ns;
+	uint64_t samples; /**< how many */
+	uint64_t sum_ns;  /**< of all samples: their mean is sum_ns / samples */
+	uint64_t last_ns; /**< the newest sample */
 	uint64_t smoothed_ns; /**< each sample is an eighth: RFC 6298, 2.3 */
 	uint64_t min_ns; /**< of the last 10 to 20 seconds in which there were any */
-	uint64_t max_ns;
+	uint64_t max_ns; /**< the largest sample */
 	/** Samples below 2^14 ns (16 us) in the first class, below 2^(14 + i) ns in class i,
 	 *  and all longer ones in the last. */
 	uint64_t classes[NETOBS_LATENCY_CLASSES];
@@ -97,13 +97,13 @@ struct netobs_connection {
 	uint16_t server_port;
 	uint32_t state;	  /**< enum netobs_connection_state */
 	uint32_t ifindex; /**< where it was seen, in its network namespace */
-	uint32_t netns_inode;
-	int64_t time_ns;       /**< when it was read, ns since 1970 UTC */
+	uint32_t netns_inode; /**< of that namespace */
+	int64_t time_ns;      /**< when it was read, ns since 1970 UTC */
 	const char *interface; /**< its name; valid during the call, as all of it */
 	int64_t start_ns;      /**< when it was first seen, ns since 1970 UTC */
 	int64_t last_ns;       /**< its last packet */
 	const struct netobs_connection_way *to_server; /**< what the client sends */
-	const struct netobs_connection_way *to_client;
+	const struct netobs_connection_way *to_client; /**< what the server sends */
 	/** With NETOBS_PROCESSES: whose sockets of this host are at its ends, as of the last
 	 *  drain; NULL: none is known. */
 	const struct netobs_process *client_process;

@@ -26,8 +26,16 @@ enum netobs_end_reason {
 	NETOBS_END_RESOURCES = 5 /**< the flow had to make room */
 };
 
-/** Directions at an observation point: IPFIX flowDirection, RFC 5102 5.11.2. */
-enum netobs_direction { NETOBS_INGRESS = 0, NETOBS_EGRESS = 1 };
+/**
+ * Directions at an interface. Options may be both; a record's point is one of the others. In
+ * JSON, protobuf and IPFIX (flowDirection, RFC 5102 5.11.2), 0 is ingress and 1 egress.
+ */
+enum netobs_direction {
+	NETOBS_BOTH = 0,
+	NETOBS_INGRESS = 1, /**< received by the interface */
+	NETOBS_EGRESS = 2,  /**< sent by the interface */
+	NETOBS_DIRECTIONS
+};
 
 /** Encapsulation that the flow was found in. */
 enum netobs_tunnel {
@@ -81,7 +89,7 @@ enum netobs_flow_field {
 struct netobs_point {
 	uint32_t ifindex;     /**< in its network namespace */
 	uint32_t netns_inode; /**< of the namespace: /proc/PID/ns/net */
-	uint8_t direction;    /**< enum netobs_direction */
+	uint8_t direction;    /**< NETOBS_INGRESS or NETOBS_EGRESS */
 	uint8_t reserved[7];
 	const char *name; /**< of the interface; its last one when it is gone */
 };
@@ -94,9 +102,9 @@ struct netobs_point {
  */
 struct netobs_flow {
 	/** The header that all records have, and its members by their names here. */
-	__extension__ union {
+	NETOBS_UNNAMED union {
 		struct netobs_record record;
-		__extension__ struct {
+		NETOBS_UNNAMED struct {
 			size_t sz;	  /**< sizeof(struct netobs_flow) */
 			uint32_t has;	  /**< enum netobs_flow_field, or-ed */
 			uint32_t type;	  /**< NETOBS_RECORD_FLOW, which is 0 */

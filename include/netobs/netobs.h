@@ -40,17 +40,6 @@ enum netobs_log_level {
 	NETOBS_LOG_DEBUG = 7
 };
 
-/**
- * Which way packets must go to be observed; netobs_opts.direction. Not to be
- * confused with enum netobs_direction, which records have: the numbers differ, and
- * compilers warn (-Wenum-conversion) or, in C++, refuse.
- */
-enum netobs_direction_option {
-	NETOBS_DIRECTION_BOTH = 0,
-	NETOBS_DIRECTION_INGRESS = 0x10, /**< received by the interface */
-	NETOBS_DIRECTION_EGRESS = 0x20	 /**< sent by the interface */
-};
-
 /** netobs_opts.flags */
 enum netobs_opt_flag {
 	/** One record per interface and direction; default: a flow is counted once. */
@@ -68,7 +57,11 @@ enum netobs_opt_flag {
 	 *  (netobs_interface.container_id, pod_uid). A thread looks at all control groups of
 	 *  this host when pairs come or go, and every 5 minutes. It takes no privileges, but
 	 *  processes of other PID namespaces have to be visible. */
-	NETOBS_CONTAINERS = 1 << 3
+	NETOBS_CONTAINERS = 1 << 3,
+	/** With netobs_opts.persist, have a drain take effect as a whole, as with
+	 *  netobs_opts.on_commit: for sinks with a spool on disk that are opened for the context
+	 *  (netobs_sink_opts.context). Others cannot take back what they have sent. */
+	NETOBS_COMMITS = 1 << 4
 };
 
 /** Where in the chain of tcx programs ours go; netobs_opts.attach_order. */
@@ -97,7 +90,7 @@ struct netobs_rule {
 	size_t sz; /**< sizeof(struct netobs_rule), in all elements alike */
 	/** The packets that it is for: an expression as in netobs_opts.filter. */
 	const char *filter;
-	enum netobs_action action;
+	enum netobs_action action; /**< what becomes of them */
 	/** Of an accepting rule: count one packet or flow of so many, of those that it
 	 *  accepts; 1: all; 0: as netobs_opts.sampling and sampling_mode say. */
 	uint32_t sampling;
@@ -108,6 +101,8 @@ struct netobs_rule {
 /** Options for netobs_new(). Zero means "default" for every field. */
 struct netobs_opts {
 	size_t sz; /**< sizeof(struct netobs_opts) */
+
+	/* ---- What is observed ---- */
 
 	/** Interfaces to observe; NULL-terminated, NULL: all, as they come and
 	 *  go. An entry is a name, a POSIX extended regular expression between
@@ -121,51 +116,10 @@ struct netobs_opts {
 	const char *const *interfaces;
 	/** Interfaces not to observe: names or `/regex/`; NULL-terminated. */
 	const char *const *exclude;
-
-	enum netobs_direction_option direction;
-	uint32_t flags;	      /**< enum netobs_opt_flag, or-ed */
-	uint32_t interval_ms; /**< time between drains; default 5000, at least 10 */
-
-	/** A flow with traffic is reported this often (RFC 5102 5.11.3, reason 2);
-	 *  default: every interval. */
-	uint32_t active_timeout_ms;
-	/** A flow without traffic for this long has ended (reason 1); default
-	 *  15000. Matters when active_timeout_ms is longer than an interval. */
-	uint32_t idle_timeout_ms;
-
-	/** Upper bound of flows per interval, for each interface and direction that
-	 *  they are seen at; default 1048576. Where it is near, flows are reported
-	 *  before the interval ends. A cap, not a size: memory follows the flows. */
-	uint32_t max_flows;
-
-	/** Features to treat as absent, so that the path for older kernels is
-	 *  taken: bits are 1 << enum netobs_feature_id (probe.h). */
-	uint64_t disable_features;
-
-	/** A flow record. @p flow is valid during the call only. */
-	void (*on_flow)(const struct netobs_flow *flow, void *user);
-	/** All records of a drain have been delivered. */
-	void (*on_interval)(void *user);
-	/** A log line, without newline; NULL: nothing is logged. */
-	void (*on_log)(int level, const char *message, void *user);
-	void *user; /**< passed back to every callback */
-
-	/** Upper bound of the memory of all BPF maps, and of flows in the process
-	 *  until their interval ends, in bytes; default: what max_flows need. Where
-	 *  it is near, flows are reported before the interval ends. Limits of the
-	 *  process's memory control groups, where these are mounted, make it less: a
-	 *  third of what they leave, and flows beyond the rest are lost (memory). From
-	 *  netobs_start() -EINVAL: too little; -ENOMEM: the groups leave too little. */
-	uint64_t max_memory;
-
-	/** Where netobs_new() writes why it failed; NULL: nowhere. Later errors
-	 *  are the context's: netobs_last_error(). */
-	char (*error)[NETOBS_ERROR_MAX];
-
-	/** In both directions; filters of a clsact qdisc always come late. */
+	/** Which way packets must go to be observed. */
+	enum netobs_direction direction;
+	/** Filters of a clsact qdisc always come late. */
 	enum netobs_attach_order attach_order;
-	uint32_t reserved; /**< 0 */
-
 	/** Packets to observe: a pcap-filter(7) expression of up to 4096 bytes, which the
 	 *  kernel evaluates on what tcpdump(8) would show at the same point: the outer
 	 *  headers of a tunnel, and the frame without the VLAN tag that the kernel keeps
@@ -177,7 +131,13 @@ struct netobs_opts {
 	 *  match at one point of its way and not at another; netobsctl-flows(8) describes
 	 *  where it counts. */
 	const char *filter;
-
+	/** Packets to observe, by an ordered list: the first rule that matches a packet at a
+	 *  point decides about it there, and default_action, which has to be set then, where
+	 *  none does. What they reject is counted as filtered. netobs_rule_count_get() has the
+	 *  packets that each rule decided about. Not together with @p filter. */
+	const struct netobs_rule *rules;
+	uint32_t n_rules;		   /**< NETOBS_RULES_MAX at most */
+	enum netobs_action default_action; /**< 0: there are no rules */
 	/** Count one packet or flow of so many, of those that the filter accepts, or a rule
 	 *  without a sampling of its own; 0 and 1:
 	 *  all. Records and statistics count the sampled packets, without scaling, and
@@ -192,18 +152,50 @@ struct netobs_opts {
 	 *  (netobsctl-flows(8)). */
 	enum netobs_sampling sampling_mode;
 
+	/* ---- How it is measured and reported ---- */
+
+	uint64_t flags;	      /**< enum netobs_opt_flag, or-ed */
+	uint32_t interval_ms; /**< time between drains; default 5000, at least 10 */
+	/** A flow with traffic is reported this often (RFC 5102 5.11.3, reason 2);
+	 *  default: every interval. */
+	uint32_t active_timeout_ms;
+	/** A flow without traffic for this long has ended (reason 1); default
+	 *  15000. Matters when active_timeout_ms is longer than an interval. */
+	uint32_t idle_timeout_ms;
+	/** Measure the health of TCP connections: flow records have round-trip times, application
+	 *  latency and retransmissions, and netobs_connections() has them live. Records of echo
+	 *  requests (ICMP, ICMPv6) have round-trip times, too. All packets that the filter
+	 *  accepts are measured, also those that sampling leaves out; a filter has to accept
+	 *  both directions. Connections that are there when the context starts are measured
+	 *  from then on. */
+	enum netobs_rtt rtt;
 	/** Records with fewer bytes are not delivered; their packets are counted as
 	 *  filtered (netobs_stats.small). With more than max_flows flows in an interval,
 	 *  a flow may have several records in it. */
 	uint64_t min_bytes;
 
-	/** Packets to observe, by an ordered list: the first rule that matches a packet at a
-	 *  point decides about it there, and default_action, which has to be set then, where
-	 *  none does. What they reject is counted as filtered. netobs_rule_count_get() has the
-	 *  packets that each rule decided about. Not together with @p filter. */
-	const struct netobs_rule *rules;
-	uint32_t n_rules;		   /**< NETOBS_RULES_MAX at most */
-	enum netobs_action default_action; /**< 0: there are no rules */
+	/* ---- Memory ---- */
+
+	/** Upper bound of the memory of all BPF maps, and of flows in the process
+	 *  until their interval ends, in bytes; default: what max_flows need. Where
+	 *  it is near, flows are reported before the interval ends. Limits of the
+	 *  process's memory control groups, where these are mounted, make it less: a
+	 *  third of what they leave, and flows beyond the rest are lost (memory). From
+	 *  netobs_start() -EINVAL: too little; -ENOMEM: the groups leave too little. */
+	uint64_t max_memory;
+	/** Upper bound of flows per interval, for each interface and direction that
+	 *  they are seen at; default 1048576. Where it is near, flows are reported
+	 *  before the interval ends. A cap, not a size: memory follows the flows. */
+	uint32_t max_flows;
+	/** With @p rtt: connections that are measured at a time, each at each interface. It is
+	 *  rounded up to a power of two. Default: 65536, and less where max_memory or the memory
+	 *  control group is small. Each takes 920 bytes of the kernel's memory, with
+	 *  @p on_alert 1304, from the start on. When all are in use, those that have ended, were
+	 *  never completed or have been idle for 10 seconds make room. Echo requests between two
+	 *  addresses are one that is never completed. -EINVAL from netobs_new(): more than 16777216. */
+	uint32_t max_connections;
+
+	/* ---- What outlives the context ---- */
 
 	/** Have programs, links and tables outlive the context: they are pinned below this
 	 *  directory of a BPF file system, which is made if only its last part is missing, and
@@ -215,21 +207,12 @@ struct netobs_opts {
 	 *  attached. */
 	const char *persist;
 
-	/** Measure the health of TCP connections: flow records have round-trip times, application
-	 *  latency and retransmissions, and netobs_connections() has them live. Records of echo
-	 *  requests (ICMP, ICMPv6) have round-trip times, too. All packets that the filter
-	 *  accepts are measured, also those that sampling leaves out; a filter has to accept
-	 *  both directions. Connections that are there when the context starts are measured
-	 *  from then on. */
-	enum netobs_rtt rtt;
-	/** With @p rtt: connections that are measured at a time, each at each interface. It is
-	 *  rounded up to a power of two. Default: 65536, and less where max_memory or the memory
-	 *  control group is small. Each takes 920 bytes of the kernel's memory, with
-	 *  @p on_alert 1304, from the start on. When all are in use, those that have ended, were
-	 *  never completed or have been idle for 10 seconds make room. Echo requests between two
-	 *  addresses are one that is never completed. -EINVAL from netobs_new(): more than 16777216. */
-	uint32_t max_connections;
+	/* ---- Callbacks, which run on the calling thread; those that are NULL are not called ---- */
 
+	/** A flow record. @p flow is valid during the call only. */
+	void (*on_flow)(const struct netobs_flow *flow, void *user);
+	/** All records of a drain have been delivered. */
+	void (*on_interval)(void *user);
 	/** With @p persist, have a drain take effect as a whole: the records since the last call are
 	 *  commit @p number. Until it returns, they do not count as delivered: if the process
 	 *  is killed, the next context delivers those packets again, in other records, so
@@ -238,21 +221,23 @@ struct netobs_opts {
 	 *  counted. Called behind on_interval. NULL: what a process that is killed has not
 	 *  delivered of a drain is counted as lost. */
 	void (*on_commit)(uint64_t number, void *user);
-
 	/** With @p rtt: a connection has broken a rule of netobs_alerts_set(). @p alert is
 	 *  valid during the call only. It takes another 384 bytes of the kernel's memory for each
 	 *  connection, and 1.3 MiB; NULL: there are no rules. */
 	void (*on_alert)(const struct netobs_alert *alert, void *user);
-};
+	/** A log line, without newline; NULL: nothing is logged. */
+	void (*on_log)(int level, const char *message, void *user);
+	void *user; /**< passed back to every callback */
 
-/** Declare an options struct with its size set and every other field zero. */
-#ifdef __cplusplus
-#define NETOBS_OPTS(name)             \
-	struct netobs_opts name = {}; \
-	name.sz = sizeof(name)
-#else
-#define NETOBS_OPTS(name) struct netobs_opts name = { .sz = sizeof(name) }
-#endif
+	/* ---- Errors and tests ---- */
+
+	/** Where netobs_new() writes why it failed; NULL: nowhere. Later errors
+	 *  are the context's: netobs_last_error(). */
+	char (*error)[NETOBS_ERROR_MAX];
+	/** Features to treat as absent, so that the path for older kernels is
+	 *  taken: bits are 1 << enum netobs_feature_id (probe.h). */
+	uint64_t disable_features;
+};
 
 /**
  * Make a context. Checks the options; touches nothing in the kernel.
@@ -284,7 +269,7 @@ NETOBS_API int netobs_start(struct netobs *ctx);
  * The number of the last commit, of any process with this netobs_opts.persist: see
  * netobs_opts.on_commit. To be asked for after netobs_start(), before the first record.
  *
- * @return 0: there are no commits, because nothing is pinned or on_commit is NULL
+ * @return 0: there are no commits, because nothing is pinned, or nothing asks for them
  */
 NETOBS_API uint64_t netobs_commits(const struct netobs *ctx);
 
@@ -352,63 +337,53 @@ NETOBS_API void netobs_stop(struct netobs *ctx);
 NETOBS_API int netobs_drain(struct netobs *ctx);
 
 /**
- * Change the options of a started context, without a restart: @p opts is what
- * netobs_new() would be given. @p interfaces, @p exclude, @p interval_ms, @p
- * active_timeout_ms, @p idle_timeout_ms, @p sampling and @p sampling_mode may differ, and so
- * may @p filter, @p rules and @p default_action, if there was a filter or rules before; all else
- * has to be as before, but for @p error, which is not used. Options that are wrong or cannot be
- * applied are refused, and nothing changes. Interfaces and namespaces that are named must exist,
- * unless they were named before.
+ * Begin to change the options of a started context, without a restart: @p opts is what
+ * netobs_new() would be given. These may differ: @p interfaces, @p exclude, @p interval_ms,
+ * @p active_timeout_ms, @p idle_timeout_ms, @p sampling and @p sampling_mode; @p filter,
+ * @p rules and @p default_action, if there was a filter or rules before; and @p error, which is
+ * not used. All else has to be as before. Options that are wrong or cannot be applied are
+ * refused, and nothing changes. Interfaces and namespaces that are named must exist, unless
+ * they were named before.
  *
- * Interfaces that stay selected are not touched: each of their packets is counted,
- * once. Programs are put on others and taken off in the background, as when
- * interfaces come and go; netobs_stats.interfaces says how many they are on. A
- * namespace is followed while an interface of it is asked for.
+ * A thread compiles the rules and loads programs with them, while everything goes on as before.
+ * netobs_dispatch() applies the change once that is done and no drain is under way; it blocks
+ * only for programs of namespaces and kinds of link that are new, some milliseconds each.
+ * netobs_free() waits while programs are being loaded. To wait for the change, call
+ * netobs_poll() while netobs_change_result() returns -EINPROGRESS.
  *
- * Rules are replaced while they are in use: every packet is judged by all rules of before
- * or by all new ones, at each interface from a moment of its own on. Rules that are in both
- * lists go on with their counts. For other rules, or another sampling, the programs are loaded
- * anew, which blocks for some 200 milliseconds per namespace and kind of link, and to compile long
- * expressions takes seconds: netobs_change_begin() does not block for that.
+ * Interfaces that stay selected are not touched: each of their packets is counted, once.
+ * Programs are attached to others and detached in the background, as when interfaces come and
+ * go; netobs_stats.interfaces is the number that has them. A namespace is followed while an
+ * interface of it is selected.
  *
- * Sampling changes in the same way, with nothing lost: every packet is sampled as before or as
- * from then on, and records name the sampling of their packets. A flow has records of both then.
- * A packet that passes one interface before and another one after the change may be in both.
- * Now and then, two drains have to be made for a new sampling, which may deliver flow records.
+ * Rules are replaced while they are in use. At each interface, every packet is judged by the
+ * old rules or by the new ones, as a whole; the moment differs from interface to interface.
+ * Rules that are in both lists keep their counts.
  *
- * The interval that is under way ends when its new length is over; time-outs hold from
- * the next drain on. A drain that is under way is completed first, which may deliver
- * flow records, and for a namespace that is new, programs are loaded: that blocks for
- * some milliseconds.
+ * A new sampling replaces the old one in the same way, and no packet is lost: records name
+ * the sampling of their packets, so a flow may have records of both. A packet that passes one
+ * interface before the change and another after it may be in both. A new sampling sometimes
+ * takes two drains, which may deliver flow records.
  *
- * @param opts  copied; NULL: all defaults
- * @return 0; -EINVAL: an option is wrong, or the context was not started; -ENOTSUP:
- *         an option cannot change, the error text names it; -EBUSY: programs with
- *         earlier rules are still being attached, earlier samplings are still in use, or a
- *         change that was begun is under way; -ENODEV: a named interface
- *         does not exist; -EOPNOTSUPP: its kind is not supported; -ECANCELED: it was
- *         stopped; -ENOMEM; others as from netobs_start()
- */
-NETOBS_API int netobs_change(struct netobs *ctx, const struct netobs_opts *opts);
-
-/**
- * Begin netobs_change(): check the options, and leave it to a thread to compile the rules and
- * to load programs with them, while everything goes on as before. netobs_dispatch() applies the
- * change once that is done and no drain is under way, all at once as netobs_change() does; it
- * blocks for programs only that are needed for namespaces and kinds of link that are new.
- * Messages come from these calls. netobs_free() waits while programs are being loaded.
+ * The current interval ends when its new length is over; time-outs apply from the next drain on.
  *
  * @param opts  copied; NULL: all defaults
- * @return 0: netobs_change_result() has the result some time later; -EBUSY: an earlier one is
- *         under way; others as netobs_change(), and nothing changes
+ * @return 0: netobs_change_result() has the result later; -EINVAL: an option is wrong, or the
+ *         context was not started; -ENOTSUP: an option cannot change, the error text names it;
+ *         -EBUSY: a change is under way; -ECANCELED: it was stopped; -ENOMEM. Nothing changes
+ *         then.
  */
 NETOBS_API int netobs_change_begin(struct netobs *ctx,
 				   const struct netobs_opts *opts);
 
 /**
- * @return what the last change that was begun has come to, as netobs_change() returns it; 0:
- *         none was; -EINPROGRESS: it is under way; -ECANCELED: the context was stopped before
- *         its end; -EINVAL: @p ctx is NULL
+ * The result of the last change that was begun.
+ *
+ * @return 0: it was applied, or there was none; -EINPROGRESS: it is under way; -ECANCELED: the
+ *         context was stopped first; -EINVAL: @p ctx is NULL, or an option is wrong; -EBUSY:
+ *         programs with earlier rules are still being attached, or earlier samplings are still
+ *         in use; -ENODEV: a named interface does not exist; -EOPNOTSUPP: its kind is not
+ *         supported; -ENOTSUP, -ENOMEM; others as from netobs_start()
  */
 NETOBS_API int netobs_change_result(const struct netobs *ctx);
 
@@ -418,7 +393,7 @@ NETOBS_API int netobs_change_result(const struct netobs *ctx);
  * of netobs_stats. Of all rules together they are the packets observed, filtered and unparsed.
  *
  * @param rule  in the order of netobs_opts.rules; then the default action; then all rules
- *              that netobs_change() has replaced
+ *              that changes have replaced
  * @return 0; -ENOENT: a number beyond these, or the context has no rules, or was not
  *         started; -EINVAL: an argument is NULL; others from the kernel
  */
@@ -438,31 +413,22 @@ NETOBS_API int netobs_rule_sampled_out_get(const struct netobs *ctx,
 					   struct netobs_count *ret_count);
 
 /**
- * Run the packets of a capture file through the same BPF programs, and deliver
- * the flows with the file's own times. For a context that was not started;
- * blocks until the file's end or netobs_stop().
+ * Run the packets of capture files through the same BPF programs, merged in the order of time,
+ * and deliver the flows with the files' own times. For a context that was not started;
+ * blocks until the end of all files or netobs_stop(). After an error in one file, the others
+ * are read to their ends all the same. A flow that is in several files is one flow; none has
+ * MAC addresses unless all files have Ethernet headers.
  *
  * Files: pcap and pcapng, of link types Ethernet, raw IP, Linux cooked v1 and
  * v2, BSD null and loop. Needs the privileges of netobs_start() but attaches
  * nothing.
  *
- * @param path  the file, or "-" for standard input
+ * @param paths  the files; one of them may be "-", standard input
+ * @param n      how many
  * @return number of flow records delivered; -ENOENT, -EACCES: cannot open;
  *         -EBADMSG: not a capture file, or it ends in mid-packet (the flows up
  *         to there have been delivered); -EPROTONOSUPPORT: link type;
- *         -ECANCELED: stopped
- */
-NETOBS_API int netobs_replay(struct netobs *ctx, const char *path);
-
-/**
- * The same of several files at once: their packets are merged in the order of time.
- * After an error in one file, the others are read to their ends all the same. A
- * flow that is in several files is one flow; none has MAC addresses unless all
- * files have Ethernet headers.
- *
- * @param paths  the files; one of them may be "-"
- * @param n      how many
- * @return as netobs_replay(); -EINVAL: no path, or "-" more than once
+ *         -ECANCELED: stopped; -EINVAL: no path, or "-" more than once
  */
 NETOBS_API int netobs_replay_files(struct netobs *ctx, const char *const *paths,
 				   size_t n);

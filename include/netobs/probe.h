@@ -90,7 +90,7 @@ enum netobs_shadow_kind {
  */
 struct netobs_shadow {
 	uint32_t ifindex;
-	uint8_t direction;   /**< enum netobs_direction */
+	uint8_t direction;   /**< NETOBS_INGRESS or NETOBS_EGRESS */
 	uint8_t kind;	     /**< enum netobs_shadow_kind */
 	uint16_t others;     /**< more of them, after this one */
 	uint32_t program_id; /**< 0: not a BPF program */

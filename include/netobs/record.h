@@ -3,6 +3,9 @@
  * @file record.h
  * What all types of records begin with. A pointer to a record is a pointer to this
  * header; its type determines the struct.
+ *
+ * Records have their text in arrays, so that a program keeps one by assigning it. Flows alone
+ * point to text and processes that many of them share: netobs_flow_dup() copies those.
  */
 #ifndef NETOBS_RECORD_H
 #define NETOBS_RECORD_H

@@ -28,24 +28,35 @@
 extern "C" {
 #endif
 
+struct netobs;
 struct netobs_sink;
 
 /** Options for netobs_sink_open(). Zero means "default" for every field. */
 struct netobs_sink_opts {
 	size_t sz; /**< sizeof(struct netobs_sink_opts) */
 
-	/** A log line, without newline: level as enum netobs_log_level. */
-	void (*on_log)(int level, const char *message, void *user);
-	void *user; /**< passed back to it, and to get_stats */
+	/**
+	 * The context whose records this sink gets. It gives the sink its statistics and its
+	 * sampling, which @p get_stats and @p sampling are for without one, and its commits
+	 * (NETOBS_COMMITS): netobs_sink_resume() when both are there and the context has
+	 * started, and netobs_sink_commit() for each. The sink then belongs to the thread of
+	 * the context. Either may be freed first. NULL: the program does that, as far as it is
+	 * needed.
+	 */
+	struct netobs *context;
+
+	/** One packet or flow of so many was counted, for reports as below, and for flow
+	 *  records written without NETOBS_HAS_SAMPLING; 0: as @p context says, or each */
+	uint32_t sampling;
+	enum netobs_sampling sampling_mode;
 
 	/** What became of the packets, for sinks that send such reports along
 	 *  (IPFIX options records) and for the option records=flow,stats: as
-	 *  netobs_stats_get(), which it may call. */
+	 *  netobs_stats_get(), which it may call. NULL: those of @p context. */
 	int (*get_stats)(struct netobs_stats *ret_stats, void *user);
-	/** One packet or flow of so many was counted, for reports as above, and for flow
-	 *  records written without NETOBS_HAS_SAMPLING; 0: each */
-	uint32_t sampling;
-	enum netobs_sampling sampling_mode;
+	/** A log line, without newline: level as enum netobs_log_level. */
+	void (*on_log)(int level, const char *message, void *user);
+	void *user; /**< passed back to every callback */
 
 	/** Where netobs_sink_open() writes why it failed; NULL: nowhere. */
 	char (*error)[NETOBS_ERROR_MAX];
@@ -77,9 +88,9 @@ struct netobs_sink_stats {
 
 	struct netobs_sink_count taken;	    /**< from netobs_sink_write() */
 	struct netobs_sink_count recovered; /**< of an earlier run, from disk */
-	struct netobs_sink_count delivered;
-	struct netobs_sink_count pending;
-	struct netobs_sink_count dropped[NETOBS_REASONS_MAX];
+	struct netobs_sink_count delivered; /**< to the other side */
+	struct netobs_sink_count pending;   /**< still to be delivered */
+	struct netobs_sink_count dropped[NETOBS_REASONS_MAX]; /**< index: enum netobs_sink_drop */
 	uint64_t spool_bytes; /**< that the spool takes */
 	/** Records that are on disk, so that a crash of the host leaves them;
 	 *  counted from the spool's beginning. */
@@ -248,7 +259,7 @@ NETOBS_API int netobs_sink_stats_json(const struct netobs_sink *sink, char *buf,
  * @return 0: nothing is pending; -ETIMEDOUT: something is; others: as
  *         netobs_sink_flush()
  */
-NETOBS_API int netobs_sink_drain(struct netobs_sink *sink, int timeout_ms);
+NETOBS_API int netobs_sink_wait(struct netobs_sink *sink, int timeout_ms);
 
 /**
  * Free. Pending records stay in a spool on disk, and are dropped from a spool in

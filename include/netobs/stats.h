@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <netobs/flow.h>
 #include <netobs/record.h>
 #include <netobs/version.h>
 
@@ -33,8 +34,8 @@ enum netobs_unparsed_reason {
 	NETOBS_UNPARSED_SHORT, /**< the frame, as captured, ends before the ports */
 	NETOBS_UNPARSED_BAD_HEADER, /**< a header contradicts itself */
 	NETOBS_UNPARSED_TOO_DEEP,   /**< more nested headers than are walked */
-	NETOBS_UNPARSED_ARP,
-	NETOBS_UNPARSED_NOT_IP,
+	NETOBS_UNPARSED_ARP,	    /**< ARP */
+	NETOBS_UNPARSED_NOT_IP,	    /**< a protocol other than IP */
 	NETOBS_UNPARSED_REASONS
 };
 
@@ -178,10 +179,10 @@ struct netobs_interface {
 	size_t sz;	  /**< of the struct, as the library knows it */
 	const char *name; /**< valid during the call, as all of it */
 	const char *netns; /**< as in netobs_opts.interfaces; NULL: the context's own */
-	uint32_t ifindex;
+	uint32_t ifindex;     /**< in its network namespace */
 	uint32_t netns_inode; /**< that identifies its network namespace */
 	/** As of the last drain; index: enum netobs_direction. */
-	struct netobs_crossings crossed[2];
+	struct netobs_crossings crossed[NETOBS_DIRECTIONS];
 	/** With NETOBS_CONTAINERS, of a veth or netkit pair: the container whose processes are
 	 *  in the namespace of the other end, as far as is known. NULL: none, or several */
 	const char *container_id;
@@ -197,7 +198,7 @@ struct netobs_interface {
  * there, with hundreds of such interfaces, is counted in @p ret_all only.
  *
  * @param ret_all  the sums of all interfaces, also of those that are gone; index as above;
- *                 NULL: not wanted. The sum of both directions' seen is netobs_stats.observed,
+ *                 NULL: not wanted. Seen in both directions is netobs_stats.observed,
  *                 but for packets lost by netobs_lost_reason RESTART, by PREEMPT_RT's
  *                 interruptions, or with a log that could not be mapped
  * @return 0; -EINVAL: @p ctx or @p take is NULL
@@ -205,7 +206,7 @@ struct netobs_interface {
 NETOBS_API int netobs_interfaces(
 	const struct netobs *ctx,
 	void (*take)(const struct netobs_interface *interface, void *user),
-	void *user, struct netobs_crossings ret_all[2]);
+	void *user, struct netobs_crossings ret_all[NETOBS_DIRECTIONS]);
 
 /**
  * The name of a reason: "short", "table_full" ...; NULL beyond the last. A loop

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Directions of an interface as indices of arrays, which enum netobs_direction has as well. */
+/* Directions of an interface as indices of arrays; those of the API begin with both. */
 #ifndef NETOBS_CATALOGUE_DIRECTION_H
 #define NETOBS_CATALOGUE_DIRECTION_H
 

@@ -343,7 +343,7 @@ static void resume_sinks(struct service *service)
 static int begin_change(struct service *service)
 {
 	struct service_config *config = service->next;
-	NETOBS_OPTS(opts);
+	NETOBS_OPTS(netobs_opts, opts);
 	int r;
 
 	service_config_keep(config, service->config, log_warning, service);
@@ -533,7 +533,7 @@ static int open_control(struct service *service)
 
 int service_start(struct service *service)
 {
-	NETOBS_OPTS(opts);
+	NETOBS_OPTS(netobs_opts, opts);
 	int r;
 
 	service->has_levels = is_journal(STDERR_FILENO);

@@ -22,7 +22,7 @@
 static const char *refuse_expression(const char *expression,
 				     char (*error)[NETOBS_ERROR_MAX])
 {
-	NETOBS_OPTS(opts);
+	NETOBS_OPTS(netobs_opts, opts);
 	struct netobs *ctx;
 	int r;
 
@@ -422,7 +422,7 @@ static bool try_whole(const struct flows_config *flows,
 		      char (*error)[NETOBS_ERROR_MAX])
 {
 	struct netobs *ctx;
-	NETOBS_OPTS(opts);
+	NETOBS_OPTS(netobs_opts, opts);
 	int r;
 
 	flows_config_fill(flows, &opts);

@@ -123,7 +123,7 @@ static void add_stats(struct json *json, const struct netobs_stats *stats)
 struct listing {
 	struct json *json;
 	unsigned int n;
-	struct netobs_crossings listed[2]; /* the sum */
+	struct netobs_crossings listed[NETOBS_DIRECTIONS]; /* the sum */
 };
 
 static void add_outcome(struct json *json, const char *key,
@@ -156,7 +156,7 @@ static void add_interface(const struct netobs_interface *interface, void *user)
 	if (listing->n == INTERFACES)
 		return;
 	listing->n++;
-	for (int d = 0; d < 2; d++)
+	for (int d = 0; d < NETOBS_DIRECTIONS; d++)
 		crossings_add(&listing->listed[d], &interface->crossed[d]);
 	json_open(json, '{');
 	add_string(json, "name", interface->name);
@@ -177,13 +177,13 @@ static void add_interface(const struct netobs_interface *interface, void *user)
 static void add_interfaces(struct json *json, const struct service *service)
 {
 	struct listing listing = { .json = json };
-	struct netobs_crossings all[2] = { 0 };
+	struct netobs_crossings all[NETOBS_DIRECTIONS] = { 0 };
 
 	json_key(json, "interfaces");
 	json_open(json, '[');
 	netobs_interfaces(service->ctx, add_interface, &listing, all);
 	json_close(json, ']');
-	for (int d = 0; d < 2; d++)
+	for (int d = 0; d < NETOBS_DIRECTIONS; d++)
 		crossings_subtract(&all[d], &listing.listed[d]);
 	json_key(json, "other_interfaces");
 	json_open(json, '{');

@@ -92,7 +92,7 @@ static void take_rules(void)
 {
 	struct netobs_rule rules[2] = { { .sz = sizeof(rules[0]) } };
 	struct netobs *ctx = NULL;
-	NETOBS_OPTS(opts);
+	NETOBS_OPTS(netobs_opts, opts);
 
 	rules[0].filter = "udp";
 	rules[0].action = NETOBS_REJECT;
@@ -125,7 +125,7 @@ static void replay(const char *path, struct netobs_sink *sink)
 	struct netobs_engine_stats *engine = guarded(sizeof(*engine));
 	struct netobs_stats *stats = guarded(sizeof(*stats));
 	struct netobs *ctx = NULL;
-	NETOBS_OPTS(opts);
+	NETOBS_OPTS(netobs_opts, opts);
 
 	opts.on_flow = on_flow;
 	opts.user = sink;
@@ -137,7 +137,7 @@ static void replay(const char *path, struct netobs_sink *sink)
 		memset((char *)&opts + sizeof(opts) - 8, 0, 8);
 	}
 	CHECK(netobs_new(&opts, &ctx) == 0);
-	CHECK(netobs_replay(ctx, path) > 0);
+	CHECK(netobs_replay_files(ctx, &path, 1) > 0);
 
 	stats->sz = sizeof(*stats);
 	CHECK(netobs_stats_get(ctx, stats) == 0);
@@ -159,7 +159,7 @@ static void replay(const char *path, struct netobs_sink *sink)
 
 static struct netobs_sink *open_sink(const char *spec)
 {
-	struct netobs_sink_opts opts = { .sz = sizeof(opts) };
+	NETOBS_OPTS(netobs_sink_opts, opts);
 	struct netobs_sink *sink = NULL;
 
 	SET_LATER(&opts);
@@ -175,7 +175,7 @@ static void close_sink(struct netobs_sink *sink)
 {
 	struct netobs_sink_stats *stats = guarded(sizeof(*stats));
 
-	CHECK(netobs_sink_drain(sink, 10000) == 0);
+	CHECK(netobs_sink_wait(sink, 10000) == 0);
 	stats->sz = sizeof(*stats);
 	CHECK(netobs_sink_stats_get(sink, stats) == 0);
 	check_guard(stats, sizeof(*stats));
@@ -196,7 +196,7 @@ static int on_packet(const struct netobs_packet *packet, void *user)
 static void capture_packets(void)
 {
 	struct netobs_capture_stats *stats = guarded(sizeof(*stats));
-	struct netobs_capture_opts opts = { .sz = sizeof(opts) };
+	NETOBS_OPTS(netobs_capture_opts, opts);
 	struct netobs_capture *capture = NULL;
 
 	opts.on_packet = on_packet;
@@ -223,7 +223,7 @@ static void on_session(const struct netobs_session *session, void *user)
 static void follow_sessions(void)
 {
 	struct netobs_sessions_stats *stats = guarded(sizeof(*stats));
-	struct netobs_sessions_opts opts = { .sz = sizeof(opts) };
+	NETOBS_OPTS(netobs_sessions_opts, opts);
 	struct netobs_sessions *sessions = NULL;
 
 	opts.on_session = on_session;
@@ -256,7 +256,7 @@ static void set_alerts(void)
 		{ .sz = sizeof(*rules), .rule = "rate > 1Gbit" },
 	};
 	struct netobs *ctx = NULL;
-	NETOBS_OPTS(opts);
+	NETOBS_OPTS(netobs_opts, opts);
 
 	opts.rtt = NETOBS_RTT_RING;
 	opts.on_alert = on_alert;

@@ -148,17 +148,17 @@ class Soname(Directory):
         return self.root / "main"
 
     def test_today_s_is_found(self):
-        run(self.link("libnetobs.so.0.1", "NETOBS_0.1", "netobs_version"),
+        run(self.link("libnetobs.so.0.2", "NETOBS_0.2", "netobs_version"),
             env=self.environment)
 
     def test_another_minor_release_is_refused(self):
-        for soname in "libnetobs.so.0", "libnetobs.so.0.2", "libnetobs.so.1":
-            out = run(self.link(soname, "NETOBS_0.1", "netobs_version"), code=127,
+        for soname in "libnetobs.so.0", "libnetobs.so.0.9", "libnetobs.so.1":
+            out = run(self.link(soname, "NETOBS_0.2", "netobs_version"), code=127,
                       env=self.environment)
             self.assertIn(f"{soname}: cannot open shared object file", out)
 
     def test_functions_of_a_later_release_are_refused(self):
-        out = run(self.link("libnetobs.so.0.1", "NETOBS_0.9", "netobs_later"), code=1,
+        out = run(self.link("libnetobs.so.0.2", "NETOBS_0.9", "netobs_later"), code=1,
                   env=self.environment)
         self.assertIn("version `NETOBS_0.9' not found", out)
 

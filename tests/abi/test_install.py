@@ -26,7 +26,7 @@ DIRECT = {"libc.so.6", "libbpf.so.1", "libelf.so.1", "libz.so.1", "libpcap.so.0.
 PROJECT = """
 cmake_minimum_required(VERSION 3.20)
 project(embed LANGUAGES C CXX)
-find_package(netobs 0.1 REQUIRED)
+find_package(netobs 0.2 REQUIRED)
 add_executable(embed {examples}/embed.c)
 add_executable(embed-cpp {examples}/embed.cpp)
 target_compile_features(embed-cpp PRIVATE cxx_std_17)
@@ -72,7 +72,7 @@ static const char *(*volatile version)(void) = netobs_version;
 
 int main(int argc, char **argv)
 {
-	const struct netobs_sink_opts opts = { .sz = sizeof(opts), .on_log = on_log };
+	const NETOBS_OPTS(netobs_sink_opts, opts, .on_log = on_log);
 	struct netobs_sink *sink;
 
 	if (argc != 2 || netobs_sink_open(argv[1], &opts, &sink))
@@ -233,13 +233,13 @@ class Install(unittest.TestCase):
 
     def test_command_needs_the_library_libc_and_ncurses(self):
         command = self.prefix / "sbin/netobsctl"
-        self.assertEqual({"libnetobs.so.0.1", "libc.so.6", "libncursesw.so.6",
+        self.assertEqual({"libnetobs.so.0.2", "libc.so.6", "libncursesw.so.6",
                           "libtinfo.so.6"}, needed(command))
 
     def test_benchmarks_are_found_where_they_are_installed(self):
         command = self.prefix / "sbin/netobsctl"
         program = self.prefix / "libexec/netobs/netobs-bench"
-        self.assertNotIn("libnetobs.so.0.1", needed(program))
+        self.assertNotIn("libnetobs.so.0.2", needed(program))
         self.assertIn("--quick", run(command, "bench", "-h", env=self.environment))
         self.assertTrue(os.access(program.with_name("netobs-chart"), os.X_OK))
         hidden = program.with_name("hidden")

@@ -22,7 +22,7 @@ MACROS = {"_bindir": "usr/bin", "_datadir": "usr/share", "_docdir": "usr/share/d
           "_includedir": "usr/include", "_libdir": "usr/lib", "_libexecdir": "usr/libexec",
           "_mandir": "usr/share/man", "_sbindir": "usr/sbin", "_sysconfdir": "etc",
           "_sysusersdir": "usr/lib/sysusers.d", "_tmpfilesdir": "usr/lib/tmpfiles.d",
-          "_unitdir": "usr/lib/systemd/system", "soversion": "0.1"}
+          "_unitdir": "usr/lib/systemd/system", "soversion": "0.2"}
 
 
 def version():

@@ -67,12 +67,13 @@ def man_section(name, section):
 
 
 def man_terms(name, section):
-    """What a section defines: the bold words of lines before indented text."""
+    """What a section defines: the bold words, or the callback, of lines before indented text."""
     terms = set()
     lines = man_section(name, section).splitlines()
     for line, after in zip(lines, lines[1:]):
         if line.startswith("*") and after.startswith("\t"):
-            terms.update(re.findall(r"\*([^*]+)\*", line))
+            callback = re.findall(r"\(\*(\w+)\)\(", line)
+            terms.update(callback or re.findall(r"\*([^*]+)\*", line))
     return terms
 
 

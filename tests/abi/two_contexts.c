@@ -32,10 +32,10 @@ static struct netobs *start(const char *interface, uint64_t *packets)
 {
 	const char *interfaces[] = { interface, NULL };
 	struct netobs *ctx = NULL;
-	NETOBS_OPTS(opts);
+	NETOBS_OPTS(netobs_opts, opts);
 
 	opts.interfaces = interfaces;
-	opts.direction = NETOBS_DIRECTION_EGRESS;
+	opts.direction = NETOBS_EGRESS;
 	opts.on_flow = count_flow;
 	opts.on_log = print_log;
 	opts.user = packets;

@@ -44,9 +44,9 @@ static int load(void **state)
 	*state = &f;
 	f.log = witness_log(&f.witness);
 	err = store_open(&f.store, &options, &f.log);
-	return err   ?:
-		       store_load_programs(&f.store, NULL, &all_packets, 0,
-					   LINK_ETHERNET, &f.programs);
+	return err ? err :
+		     store_load_programs(&f.store, NULL, &all_packets, 0,
+					 LINK_ETHERNET, &f.programs);
 }
 
 static int unload(void **state)
@@ -253,7 +253,7 @@ static void dropped_attachment_of_a_vanished_interface(void **state)
 static void observe(struct fixture *f, const char *const *interfaces,
 		    const char *const *exclude, uint64_t disable)
 {
-	NETOBS_OPTS(opts);
+	NETOBS_OPTS(netobs_opts, opts);
 
 	opts.interfaces = interfaces;
 	opts.exclude = exclude;
@@ -459,7 +459,7 @@ static void programs_before_ours_are_counted(void **state)
 {
 	cleanup_fd int program = load_foreign(), link = -1;
 	struct fixture *f = *state;
-	NETOBS_OPTS(opts);
+	NETOBS_OPTS(netobs_opts, opts);
 
 	assert_true(program >= 0);
 	if (!lab_has_tcx()) /* COMPAT(<6.6): then there is none that could be */
@@ -476,7 +476,7 @@ static void filters_before_ours_are_counted(void **state)
 {
 	cleanup_fd int program = load_foreign();
 	struct fixture *f = *state;
-	NETOBS_OPTS(opts);
+	NETOBS_OPTS(netobs_opts, opts);
 
 	assert_true(program >= 0);
 	opts.disable_features = 1 << NETOBS_FEATURE_TCX;

@@ -26,8 +26,8 @@ struct fixture {
 	struct lab lab;
 	struct netobs_capture *capture;
 	struct netobs_packet_writer *writer;
-	uint32_t packets[2]; /* by direction */
-	uint32_t wrong;	     /* of another length */
+	uint32_t packets[NETOBS_DIRECTIONS]; /* [NETOBS_BOTH]: all */
+	uint32_t wrong;			     /* of another length */
 	uint32_t named, misnamed;
 	uint32_t unordered;
 	int64_t last_ns;
@@ -54,15 +54,14 @@ static int on_packet(const struct netobs_packet *packet, void *user)
 
 	count_process(f, packet);
 	f->packets[packet->direction]++;
+	f->packets[NETOBS_BOTH]++;
 	f->unordered += packet->time_ns < f->last_ns;
 	f->last_ns = packet->time_ns;
 	f->wrong += packet->length != FRAME || packet->captured != FRAME ||
 		    packet->bytes[12] != 0x08;
 	if (f->writer && netobs_packet_writer_add(f->writer, packet))
 		return -EIO;
-	return !f->ending || f->packets[0] + f->packets[1] == f->ending ?
-		       f->result :
-		       0;
+	return !f->ending || f->packets[NETOBS_BOTH] == f->ending ? f->result : 0;
 }
 
 /* The option of a statistics block that has the packets that the kernel lost. */
@@ -233,10 +232,10 @@ static void a_callback_ends_the_call(void **state)
 	for (int i = 0; !ret && i < POLLS; i++)
 		ret = dispatch(f);
 	assert_int_equal(ret, -EDOM);
-	assert_int_equal(f->packets[0] + f->packets[1], 1);
+	assert_int_equal(f->packets[NETOBS_BOTH], 1);
 	f->result = 0;
 	end(f);
-	assert_int_equal(f->packets[0] + f->packets[1], 2 * PACKETS);
+	assert_int_equal(f->packets[NETOBS_BOTH], 2 * PACKETS);
 }
 
 /* Those that come while programs are taken away are captured and counted, or neither. */
@@ -256,7 +255,7 @@ static void stops_amid_packets_with_all_accounted_for(void **state)
 		for (;;)
 			lab_send(PORT, PACKETS);
 	}
-	for (int i = 0; !f->packets[0] && i < POLLS; i++)
+	for (int i = 0; !f->packets[NETOBS_BOTH] && i < POLLS; i++)
 		dispatch(f);
 	end(f);
 	assert_int_equal(netobs_capture_stats_get(f->capture, &stats), 0);
@@ -278,7 +277,7 @@ static void a_result_ends_reading_in_the_middle(void **state)
 
 	start(f);
 	for (size_t i = 0; i < ARRAY_SIZE(results); i++) {
-		uint32_t before = f->packets[0] + f->packets[1];
+		uint32_t before = f->packets[NETOBS_BOTH];
 		int ret = 0;
 
 		f->ending = before + PACKETS / 2;
@@ -287,14 +286,12 @@ static void a_result_ends_reading_in_the_middle(void **state)
 		for (int n = 0; ret != results[i] && n < POLLS; n++)
 			ret = dispatch(f);
 		assert_int_equal(ret, results[i]);
-		assert_int_equal(f->packets[0] + f->packets[1], f->ending);
+		assert_int_equal(f->packets[NETOBS_BOTH], f->ending);
 		for (int n = 0;
-		     f->packets[0] + f->packets[1] < before + 2 * PACKETS &&
-		     n < POLLS;
+		     f->packets[NETOBS_BOTH] < before + 2 * PACKETS && n < POLLS;
 		     n++)
 			assert_true(dispatch(f) >= 0);
-		assert_int_equal(f->packets[0] + f->packets[1],
-				 before + 2 * PACKETS);
+		assert_int_equal(f->packets[NETOBS_BOTH], before + 2 * PACKETS);
 	}
 	end(f);
 }
@@ -302,11 +299,8 @@ static void a_result_ends_reading_in_the_middle(void **state)
 static void a_file_is_written_in_whole_blocks(void **state)
 {
 	struct fixture *f = *state;
-	struct netobs_packet_writer_opts opts = {
-		.sz = sizeof(opts),
-		.write = take_bytes,
-		.user = f,
-	};
+	NETOBS_OPTS(netobs_packet_writer_opts, opts, .write = take_bytes,
+		    .user = f);
 	size_t before;
 
 	assert_int_equal(netobs_packet_writer_new(&opts, &f->writer), -EINVAL);
@@ -332,11 +326,8 @@ static void losses_between_two_files_are_in_the_second(void **state)
 {
 	struct fixture *f = *state;
 	struct netobs_capture_opts opts = options(f);
-	struct netobs_packet_writer_opts writer = {
-		.sz = sizeof(writer),
-		.write = take_bytes,
-		.user = f,
-	};
+	NETOBS_OPTS(netobs_packet_writer_opts, writer, .write = take_bytes,
+		    .user = f);
 	struct netobs_capture_stats stats = { .sz = sizeof(stats) };
 	uint64_t before;
 
@@ -386,7 +377,7 @@ static void packets_of_several_cpus_are_in_order(void **state)
 	}
 	sched_setaffinity(0, sizeof(all), &all);
 	end(f);
-	assert_int_equal(f->packets[0] + f->packets[1], 2 * PACKETS);
+	assert_int_equal(f->packets[NETOBS_BOTH], 2 * PACKETS);
 	assert_int_equal(f->unordered, 0);
 }
 
@@ -455,7 +446,8 @@ static void wrong_options_are_refused(void **state)
 		struct netobs_capture_opts opts;
 	} cases[] = {
 		{ "on_packet", { .on_packet = NULL } },
-		{ "direction", { .on_packet = on_packet, .direction = 1 } },
+		{ "direction",
+		  { .on_packet = on_packet, .direction = NETOBS_DIRECTIONS } },
 		{ "attach_order", { .on_packet = on_packet, .attach_order = 2 } },
 		{ "snap_length",
 		  { .on_packet = on_packet, .snap_length = 262145 } },

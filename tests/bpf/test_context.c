@@ -14,6 +14,11 @@
 
 enum { PORT = 40000, LONG_MS = 60000, PATIENCE_MS = 30000 };
 
+static int replay_file(struct netobs *ctx, const char *path)
+{
+	return netobs_replay_files(ctx, &path, 1);
+}
+
 static void descriptor_is_constant_and_becomes_readable(void **state)
 {
 	struct context_fixture *f = *state;
@@ -107,7 +112,7 @@ static void start_twice_is_refused(void **state)
 
 	context_start(f, LONG_MS);
 	assert_int_equal(netobs_start(f->ctx), -EALREADY);
-	assert_int_equal(netobs_replay(f->ctx, "x.pcap"), -EINVAL);
+	assert_int_equal(replay_file(f->ctx, "x.pcap"), -EINVAL);
 	lab_send(PORT, 5);
 	context_stop(f->ctx);
 	assert_int_equal(netobs_start(f->ctx), -EALREADY);
@@ -121,7 +126,7 @@ static void two_contexts_do_not_disturb_each_other(void **state)
 	struct netobs_opts opts = context_options(&witness, 50);
 	struct netobs *other;
 
-	opts.direction = NETOBS_DIRECTION_EGRESS;
+	opts.direction = NETOBS_EGRESS;
 	opts.flags = NETOBS_PER_INTERFACE | NETOBS_TIMESTAMPS_PRECISE;
 	opts.max_flows = 100;
 	context_start(f, LONG_MS);
@@ -169,14 +174,14 @@ static void drains_and_what_crosses_interfaces_are_counted(void **state)
 	struct context_fixture *f = *state;
 	struct netobs_engine_stats stats = { .sz = sizeof(stats) };
 	struct netobs_interface lo = { 0 };
-	struct netobs_crossings all[2];
+	struct netobs_crossings all[NETOBS_DIRECTIONS];
 	uint64_t sum = 0;
 
 	context_start(f, LONG_MS);
 	lab_deliver(PORT, 10);
 	netobs_drain(f->ctx);
 	assert_int_equal(netobs_interfaces(f->ctx, take_interface, &lo, all), 0);
-	for (int direction = 0; direction < 2; direction++) {
+	for (int direction = 0; direction < NETOBS_DIRECTIONS; direction++) {
 		assert_true(lo.crossed[direction].flows.packets >= 10);
 		assert_memory_equal(&lo.crossed[direction], &all[direction],
 				    sizeof(all[0]));

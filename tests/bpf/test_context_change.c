@@ -43,19 +43,19 @@ static void interfaces_are_added_and_removed(void **state)
 	context_start_with(f, &opts);
 	lab_send(PORT, 10);
 	opts.interfaces = both;
-	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	assert_int_equal(context_change(f->ctx, &opts), 0);
 	await_observed(f->ctx, 3);
 	lab_send(PORT, 20);
 	opts.interfaces = one;
-	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	assert_int_equal(context_change(f->ctx, &opts), 0);
 	assert_int_equal(n_observed(f->ctx), 1);
 	await_bare(f->ctx, "lo");
 	lab_send(PORT, 40);
 	opts.interfaces = none;
-	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	assert_int_equal(context_change(f->ctx, &opts), 0);
 	await_bare(f->ctx, "v0");
 	opts.interfaces = NULL;
-	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	assert_int_equal(context_change(f->ctx, &opts), 0);
 	await_observed(f->ctx, 3);
 	lab_send(PORT, 80);
 	context_stop(f->ctx);
@@ -80,16 +80,16 @@ static void namespaces_are_added_and_removed(void **state)
 	context_start_with(f, &opts);
 	/* Another name of the same namespace adds nothing. */
 	opts.interfaces = both;
-	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	assert_int_equal(context_change(f->ctx, &opts), 0);
 	lab_send(PORT, 5);
 	fds = lab_count_fds();
 	for (int i = 0; i < 3; i++) {
 		opts.interfaces = other;
-		assert_int_equal(netobs_change(f->ctx, &opts), 0);
+		assert_int_equal(context_change(f->ctx, &opts), 0);
 		opts.interfaces = own;
-		assert_int_equal(netobs_change(f->ctx, &opts), 0);
+		assert_int_equal(context_change(f->ctx, &opts), 0);
 	}
-	assert_int_equal(lab_count_fds(), fds);
+	context_await_fds(f->ctx, fds);
 	assert_int_equal(n_observed(f->ctx), 1);
 	lab_send(PORT, 5);
 	context_stop(f->ctx);
@@ -108,17 +108,17 @@ static void interval_and_timeouts_change(void **state)
 	assert_int_equal(netobs_poll(f->ctx, 100), 0);
 	assert_int_equal(f->witness.n_intervals, 0);
 	opts.interval_ms = 20;
-	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	assert_int_equal(context_change(f->ctx, &opts), 0);
 	while (f->witness.n_intervals < 5)
 		assert_true(netobs_poll(f->ctx, PATIENCE_MS) >= 0);
 	assert_int_equal(f->witness.n_flows, 0);
 	opts.active_timeout_ms = 0;
-	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	assert_int_equal(context_change(f->ctx, &opts), 0);
 	while (!f->witness.n_flows)
 		assert_true(netobs_poll(f->ctx, PATIENCE_MS) >= 0);
 	assert_int_equal(witness_packets_to(&f->witness, PORT), 10);
 	opts.interval_ms = LONG_MS;
-	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	assert_int_equal(context_change(f->ctx, &opts), 0);
 	f->witness.n_intervals = 0;
 	assert_int_equal(netobs_poll(f->ctx, 100), 0);
 	assert_true(f->witness.n_intervals <= 1); /* that was under way */
@@ -130,7 +130,7 @@ static void assert_refused(struct context_fixture *f,
 			   const struct netobs_opts *opts, int err,
 			   const char *words)
 {
-	assert_int_equal(netobs_change(f->ctx, opts), err);
+	assert_int_equal(context_change(f->ctx, opts), err);
 	if (!strstr(netobs_last_error(f->ctx), words))
 		fail_msg("'%s' lacks '%s'", netobs_last_error(f->ctx), words);
 }
@@ -147,7 +147,7 @@ static void what_cannot_change_is_refused_and_nothing_changes(void **state)
 	lab_run("ip link add v0 type veth peer name v1");
 	context_start_with(f, &good);
 	opts.interval_ms = 10;
-	opts.direction = NETOBS_DIRECTION_INGRESS;
+	opts.direction = NETOBS_INGRESS;
 	assert_refused(f, &opts, -ENOTSUP, "direction");
 	opts.direction = good.direction;
 	opts.flags = NETOBS_PER_INTERFACE;
@@ -195,7 +195,7 @@ static void interface_that_is_away_may_stay_named(void **state)
 	lab_run("ip link del v0");
 	await_observed(f->ctx, 1);
 	opts.idle_timeout_ms = 1000;
-	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	assert_int_equal(context_change(f->ctx, &opts), 0);
 	lab_run("ip link add v0 type veth peer name v1");
 	await_observed(f->ctx, 2);
 	context_stop(f->ctx);
@@ -206,13 +206,13 @@ static void only_a_context_that_runs_changes(void **state)
 	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
 
-	assert_int_equal(netobs_change(NULL, &opts), -EINVAL);
+	assert_int_equal(context_change(NULL, &opts), -EINVAL);
 	assert_int_equal(netobs_new(&opts, &f->ctx), 0);
-	assert_int_equal(netobs_change(f->ctx, &opts), -EINVAL);
+	assert_int_equal(context_change(f->ctx, &opts), -EINVAL);
 	assert_int_equal(netobs_start(f->ctx), 0);
-	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	assert_int_equal(context_change(f->ctx, &opts), 0);
 	context_stop(f->ctx);
-	assert_int_equal(netobs_change(f->ctx, &opts), -ECANCELED);
+	assert_int_equal(context_change(f->ctx, &opts), -ECANCELED);
 }
 
 int main(void)

@@ -161,7 +161,7 @@ static void rules_are_replaced(void **state, uint64_t disable)
 	rules_send_through(PORT, 3);
 	rules_send_through(PORT + 1, 5);
 	set_rules(&opts, after, ARRAY_SIZE(after), NETOBS_REJECT);
-	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	assert_int_equal(context_change(f->ctx, &opts), 0);
 	rules_send_through(PORT, 7);
 	rules_send_through(PORT + 1, 11);
 	context_stop(f->ctx);
@@ -194,7 +194,7 @@ static void expression_is_replaced(void **state)
 	context_start_with(f, &opts);
 	rules_send_through(PORT, 3);
 	opts.filter = "udp port 40000";
-	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	assert_int_equal(context_change(f->ctx, &opts), 0);
 	rules_send_through(PORT, 7);
 	context_stop(f->ctx);
 	assert_int_equal(witness_packets_to(&f->witness, PORT), 7);
@@ -228,7 +228,7 @@ static void rules_have_to_fit_the_interfaces_that_are_selected(void **state)
 	opts.interfaces = both;
 	rules_assert_refused(f, &opts, -EINVAL, "without Ethernet header");
 	set_rules(&opts, &any, 1, NETOBS_REJECT);
-	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	assert_int_equal(context_change(f->ctx, &opts), 0);
 	await_interfaces(f->ctx, 2);
 	set_rules(&opts, &ethernet, 1, NETOBS_REJECT);
 	rules_assert_refused(f, &opts, -EINVAL, "without Ethernet header");
@@ -237,15 +237,15 @@ static void rules_have_to_fit_the_interfaces_that_are_selected(void **state)
 	assert_non_null(
 		strstr(netobs_last_error(f->ctx), "without Ethernet header"));
 	opts.interfaces = lo;
-	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	assert_int_equal(context_change(f->ctx, &opts), 0);
 	set_rules(&opts, &any, 1, NETOBS_REJECT);
 	opts.interfaces = NULL;
-	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	assert_int_equal(context_change(f->ctx, &opts), 0);
 	await_interfaces(f->ctx, 2);
 	lab_run("ip link del tun0");
 	await_interfaces(f->ctx, 1);
 	set_rules(&opts, &ethernet, 1, NETOBS_REJECT);
-	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	assert_int_equal(context_change(f->ctx, &opts), 0);
 	rules_send_through(PORT, 5);
 	context_stop(f->ctx);
 	assert_int_equal(witness_packets_to(&f->witness, PORT), 5);
@@ -280,8 +280,7 @@ static void no_packet_is_judged_by_half_a_list(void **state)
 	struct netobs_rule rules[2];
 	uint64_t sent = 0;
 
-	opts.direction =
-		NETOBS_DIRECTION_EGRESS; /* an ingress queue may overflow */
+	opts.direction = NETOBS_EGRESS; /* an ingress queue may overflow */
 	set_rules(&opts, choose_rules(0, rules), 2, NETOBS_REJECT);
 	context_start_with(f, &opts);
 	for (uint32_t i = 0; i < FLOODS; i++)
@@ -289,7 +288,7 @@ static void no_packet_is_judged_by_half_a_list(void **state)
 	for (uint32_t i = 1; i <= n; i++) {
 		choose_rules(i, rules);
 		if (i % 2) {
-			assert_int_equal(netobs_change(f->ctx, &opts), 0);
+			assert_int_equal(context_change(f->ctx, &opts), 0);
 		} else {
 			assert_int_equal(netobs_change_begin(f->ctx, &opts), 0);
 			assert_int_equal(await_change(f->ctx), 0);
@@ -328,13 +327,13 @@ static void wrong_rules_are_refused_and_nothing_changes(void **state)
 	rules[1].filter = "tcp prt 5";
 	rules_assert_refused(f, &opts, -EINVAL, "rules[1]: ");
 	rules[1].filter = "ether host 02:00:00:00:00:01";
-	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	assert_int_equal(context_change(f->ctx, &opts), 0);
 	opts.n_rules = 1;
-	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	assert_int_equal(context_change(f->ctx, &opts), 0);
 	set_rules(&opts, NULL, 0, 0);
 	rules_assert_refused(f, &opts, -ENOTSUP, "turned on or off");
 	rules_send_through(PORT, 5);
-	assert_int_equal(lab_count_fds(), fds);
+	context_await_fds(f->ctx, fds);
 	context_stop(f->ctx);
 	assert_int_equal(witness_packets_to(&f->witness, PORT), 5);
 }
@@ -367,7 +366,7 @@ static void change_is_made_in_steps(void **state)
 	last.n_rules = 0;
 	assert_int_equal(netobs_change_result(f->ctx), -EINPROGRESS);
 	assert_int_equal(netobs_change_begin(f->ctx, &last), -EBUSY);
-	assert_int_equal(netobs_change(f->ctx, &last), -EBUSY);
+	assert_int_equal(context_change(f->ctx, &last), -EBUSY);
 	rules_send_through(PORT, 3);
 	rules_send_through(PORT + 1, 5);
 	assert_int_equal(await_change(f->ctx), 0);

@@ -117,8 +117,7 @@ static struct netobs_opts sampling_options(struct context_fixture *f,
 	opts.rules = rules;
 	opts.n_rules = CLASSES;
 	opts.default_action = NETOBS_REJECT;
-	opts.direction =
-		NETOBS_DIRECTION_EGRESS; /* an ingress queue may overflow */
+	opts.direction = NETOBS_EGRESS; /* an ingress queue may overflow */
 	return opts;
 }
 
@@ -196,7 +195,7 @@ static void change_at_random(struct netobs *ctx, struct netobs_opts *opts)
 		if (rand() % 2)
 			set_rate(&rules[i], rules[i].filter[13] - '0',
 				 (uint32_t)rand() % RATE_STEPS);
-	err = netobs_change(ctx, opts);
+	err = context_change(ctx, opts);
 	if (err)
 		fail_msg("%s", netobs_last_error(ctx));
 }
@@ -223,7 +222,7 @@ static void rates_change_in_a_flood(void **state)
 			rules[i] = rules[to];
 			rules[to] = rule;
 		}
-	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	assert_int_equal(context_change(f->ctx, &opts), 0);
 	rules_end_flood(&flood);
 	context_stop(f->ctx);
 	assert_all(f->ctx, flood.sent, 2 + 2 * RATE_STEPS);
@@ -242,7 +241,7 @@ static void assert_context_rate_changes(struct context_fixture *f,
 	memset(&seen, 0, sizeof(seen));
 	opts.on_flow = on_flow;
 	opts.filter = expression;
-	opts.direction = NETOBS_DIRECTION_EGRESS;
+	opts.direction = NETOBS_EGRESS;
 	for (uint32_t i = 0; i < 2 * CLASSES; i++) {
 		struct netobs_rule rate = { 0 };
 
@@ -250,7 +249,7 @@ static void assert_context_rate_changes(struct context_fixture *f,
 		opts.sampling = rate.sampling;
 		opts.sampling_mode = rate.sampling_mode;
 		if (i)
-			assert_int_equal(netobs_change(f->ctx, &opts), 0);
+			assert_int_equal(context_change(f->ctx, &opts), 0);
 		else
 			context_start_with(f, &opts);
 		lab_send((uint16_t)(PORT + i % CLASSES), MANY);
@@ -294,7 +293,7 @@ static void rules_inherit_the_rate_of_the_context(void **state)
 	for (int i = 0; i < CLASSES; i++)
 		lab_send((uint16_t)(PORT + i), MANY);
 	opts.sampling = 0;
-	assert_int_equal(netobs_change(f->ctx, &opts), 0);
+	assert_int_equal(context_change(f->ctx, &opts), 0);
 	for (int i = 0; i < CLASSES; i++)
 		lab_send((uint16_t)(PORT + i), MANY);
 	context_stop(f->ctx);
@@ -358,7 +357,7 @@ static void all_rates_are_replaced_at_once(void **state)
 			many[i].sampling = 1000 + round * NETOBS_RATES_MAX + i;
 		}
 		if (round)
-			assert_int_equal(netobs_change(f->ctx, &opts), 0);
+			assert_int_equal(context_change(f->ctx, &opts), 0);
 		else
 			context_start_with(f, &opts);
 	}

@@ -228,10 +228,10 @@ static int generate_match(struct bpf_object *object, void *ctx)
 	};
 	int err = prepare(object, ctx);
 
-	return err   ?:
-		       bpf_program__set_insns(bpf_object__find_program_by_name(
-						      object, "match_packets"),
-					      insns, ARRAY_SIZE(insns));
+	return err ? err :
+		     bpf_program__set_insns(bpf_object__find_program_by_name(
+						    object, "match_packets"),
+					    insns, ARRAY_SIZE(insns));
 }
 
 static void code_can_be_generated_before_a_set_is_loaded(void **state)

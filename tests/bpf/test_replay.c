@@ -18,9 +18,14 @@ struct fixture {
 	struct netobs *ctx;
 };
 
+static int replay_file(struct netobs *ctx, const char *path)
+{
+	return netobs_replay_files(ctx, &path, 1);
+}
+
 static void create_of(struct fixture *f, uint32_t link)
 {
-	NETOBS_OPTS(opts);
+	NETOBS_OPTS(netobs_opts, opts);
 
 	memset(f, 0, sizeof(*f));
 	f->opts = opts;
@@ -45,7 +50,7 @@ static void add(struct fixture *f, uint32_t flow, uint32_t seconds, uint32_t us)
 static int replay(struct fixture *f)
 {
 	assert_int_equal(netobs_new(&f->opts, &f->ctx), 0);
-	return netobs_replay(f->ctx, f->capture.path);
+	return replay_file(f->ctx, f->capture.path);
 }
 
 static void done(struct fixture *f)
@@ -246,7 +251,7 @@ static void file_that_is_not_there_is_an_error(void **state)
 	(void)state;
 	create(&f);
 	assert_int_equal(netobs_new(&f.opts, &f.ctx), 0);
-	assert_int_equal(netobs_replay(f.ctx, "/tmp/no/such.pcap"), -ENOENT);
+	assert_int_equal(replay_file(f.ctx, "/tmp/no/such.pcap"), -ENOENT);
 	assert_int_equal(f.witness.errors, 1);
 	done(&f);
 }
@@ -271,7 +276,7 @@ static void replay_can_be_stopped(void **state)
 		add(&f, 1, i, 0);
 	assert_int_equal(netobs_new(&f.opts, &f.ctx), 0);
 	stopped_by_its_flows = f.ctx;
-	assert_int_equal(netobs_replay(f.ctx, f.capture.path), -ECANCELED);
+	assert_int_equal(replay_file(f.ctx, f.capture.path), -ECANCELED);
 	assert_in_range(f.witness.packets, 1, 3);
 	done(&f);
 }
@@ -284,7 +289,7 @@ static void context_replays_once(void **state)
 	create(&f);
 	add(&f, 1, 0, 0);
 	assert_int_equal(replay(&f), 1);
-	assert_int_equal(netobs_replay(f.ctx, f.capture.path), -EINVAL);
+	assert_int_equal(replay_file(f.ctx, f.capture.path), -EINVAL);
 	assert_int_equal(netobs_start(f.ctx), -EALREADY);
 	assert_int_equal(f.witness.n_flows, 1);
 	done(&f);

@@ -87,13 +87,10 @@ static bool lacks(uint64_t features)
 /* False: this kernel does not have what it takes, and the start says so. */
 static bool start(struct fixture *f, uint64_t disabled, uint32_t interval_ms)
 {
-	const struct netobs_sessions_opts opts = {
-		.sz = sizeof(opts),
-		.disable_features = disabled,
-		.interval_ms = interval_ms,
-		.on_session = on_session,
-		.user = f,
-	};
+	const NETOBS_OPTS(netobs_sessions_opts, opts,
+			  .disable_features = disabled,
+			  .interval_ms = interval_ms, .on_session = on_session,
+			  .user = f);
 
 	assert_int_equal(netobs_sessions_new(&opts, &f->sessions), 0);
 	if (lacks(WITHOUT(SESSIONS))) {
@@ -443,8 +440,7 @@ static void wrong_options_are_named(void **state)
 static void nothing_is_delivered_before_the_start(void **state)
 {
 	struct fixture *f = *state;
-	const struct netobs_sessions_opts opts = { .sz = sizeof(opts),
-						   .on_session = on_session };
+	const NETOBS_OPTS(netobs_sessions_opts, opts, .on_session = on_session);
 
 	assert_int_equal(netobs_sessions_new(&opts, &f->sessions), 0);
 	assert_int_equal(netobs_sessions_dispatch(f->sessions), -EINVAL);
@@ -464,12 +460,8 @@ static void count_errors(int level, const char *message, void *user)
 static int start_with_descriptors(rlim_t max)
 {
 	int errors = 0, err;
-	const struct netobs_sessions_opts opts = {
-		.sz = sizeof(opts),
-		.on_session = on_session,
-		.on_log = count_errors,
-		.user = &errors,
-	};
+	const NETOBS_OPTS(netobs_sessions_opts, opts, .on_session = on_session,
+			  .on_log = count_errors, .user = &errors);
 	struct netobs_sessions *sessions;
 	struct rlimit before, limit;
 

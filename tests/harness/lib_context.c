@@ -32,7 +32,7 @@ int context_teardown(void **state)
 
 struct netobs_opts context_options(struct witness *witness, uint32_t interval_ms)
 {
-	NETOBS_OPTS(opts);
+	NETOBS_OPTS(netobs_opts, opts);
 
 	opts.interfaces = loopback;
 	opts.interval_ms = interval_ms;
@@ -52,6 +52,22 @@ void context_start(struct context_fixture *f, uint32_t interval_ms)
 	struct netobs_opts opts = context_options(&f->witness, interval_ms);
 
 	context_start_with(f, &opts);
+}
+
+int context_change(struct netobs *ctx, const struct netobs_opts *opts)
+{
+	int ret = netobs_change_begin(ctx, opts);
+
+	while (ret >= 0 && netobs_change_result(ctx) == -EINPROGRESS)
+		ret = netobs_poll(ctx, PATIENCE_MS);
+	return ret < 0 ? ret : netobs_change_result(ctx);
+}
+
+void context_await_fds(struct netobs *ctx, int most)
+{
+	for (int i = 0; i < 100 && lab_count_fds() > most; i++)
+		assert_true(netobs_poll(ctx, 100) >= 0);
+	assert_in_range(lab_count_fds(), 1, most);
 }
 
 uint32_t context_await_stop(struct netobs *ctx)

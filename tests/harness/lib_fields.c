@@ -79,6 +79,8 @@ static void change(void *record, const struct field *field)
 		*(const char **)bytes = "eth1";
 	else if (!strcmp(field->type, "text"))
 		bytes[0] ^= 1;
+	else if (!strcmp(field->type, "direction"))
+		*bytes ^= NETOBS_INGRESS ^ NETOBS_EGRESS;
 	else if (!strcmp(field->member, "ethertype"))
 		*(uint16_t *)bytes = 0x86dd;
 	else /* of an address the last byte, of a number the lowest */

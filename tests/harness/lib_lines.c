@@ -48,9 +48,8 @@ int lines_tear_down(void **state)
 
 int try_open_sink(struct lines_fixture *f, const char *spec)
 {
-	const struct netobs_sink_opts opts = { .sz = sizeof(opts),
-					       .on_log = keep_lines,
-					       .user = f };
+	const NETOBS_OPTS(netobs_sink_opts, opts, .on_log = keep_lines,
+			  .user = f);
 
 	f->logged[0] = '\0';
 	return netobs_sink_open(spec, &opts, &f->sink);

@@ -103,7 +103,7 @@ void rules_assert_refused(struct context_fixture *f,
 			  const struct netobs_opts *opts, int err,
 			  const char *words)
 {
-	assert_int_equal(netobs_change(f->ctx, opts), err);
+	assert_int_equal(context_change(f->ctx, opts), err);
 	if (!strstr(netobs_last_error(f->ctx), words))
 		fail_msg("'%s' lacks '%s'", netobs_last_error(f->ctx), words);
 }

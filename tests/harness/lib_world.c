@@ -40,8 +40,7 @@ static void add_link(struct host *host, const struct world_link *link,
 	netif->type = type_of(link, all);
 	netif->vlan_id = link->vlan;
 	if (!link->unobserved)
-		netif->observed = 1 << NETOBS_INGRESS |
-				  !link->unobserved_out << NETOBS_EGRESS;
+		netif->observed = 1 << INGRESS | !link->unobserved_out << EGRESS;
 	snprintf(netif->name, sizeof(netif->name), "if%u", link->ifindex);
 }
 

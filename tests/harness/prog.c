@@ -141,18 +141,18 @@ static int size_alerts(struct flows_bpf *skel, const struct prog *prog)
 	skel->rodata->config_alerts = true;
 	err = bpf_map__set_max_entries(skel->maps.alert_counts,
 				       prog->n_cpus * ALERT_SLOTS);
-	err = err   ?:
-		      bpf_map__set_max_entries(skel->maps.alert_prefixes,
+	if (!err)
+		err = bpf_map__set_max_entries(skel->maps.alert_prefixes,
 					       prog->n_cpus * 2 * ALERT_RULES_MAX);
-	err = err   ?:
-		      bpf_map__set_max_entries(skel->maps.alert_exhausted,
+	if (!err)
+		err = bpf_map__set_max_entries(skel->maps.alert_exhausted,
 					       prog->n_cpus * 2 * ALERT_METRICS);
-	err = err   ?:
-		      bpf_map__set_max_entries(skel->maps.alert_holds,
+	if (!err)
+		err = bpf_map__set_max_entries(skel->maps.alert_holds,
 					       ALERT_HOLD_BUCKETS);
-	return err   ?:
-		       bpf_map__set_max_entries(skel->maps.alert_states,
-						connections);
+	return err ? err :
+		     bpf_map__set_max_entries(skel->maps.alert_states,
+					      connections);
 }
 
 static int load(struct prog *prog)
@@ -180,34 +180,33 @@ static int load(struct prog *prog)
 	skel->rodata->config_conn_buckets = prog->options.conn_buckets ?: 1;
 	err = bpf_map__set_max_entries(skel->maps.conn_buckets,
 				       prog->options.conn_buckets ?: 1);
-	err = err   ?:
-		      bpf_map__set_max_entries(
-			      skel->maps.conn_heads,
-			      CONN_WAYS * (prog->options.conn_buckets ?: 1));
-	if (prog->options.is_rtt_lru)
-		err = err   ?:
-			      bpf_map__set_max_entries(skel->maps.conn_expected,
-						       CONN_EXPECTED);
-	err = err   ?:
-		      bpf_map__set_max_entries(
-			      skel->maps.conn_rates,
-			      CONN_WAYS * (prog->options.conn_buckets ?: 1));
-	err = err   ?:
-		      bpf_map__set_max_entries(
-			      skel->maps.conn_bodies,
-			      CONN_WAYS * (prog->options.conn_buckets ?: 1));
-	err = err   ?:
-		      bpf_map__set_max_entries(skel->maps.conn_counters,
+	if (!err)
+		err = bpf_map__set_max_entries(
+			skel->maps.conn_heads,
+			CONN_WAYS * (prog->options.conn_buckets ?: 1));
+	if (!err && prog->options.is_rtt_lru)
+		err = bpf_map__set_max_entries(skel->maps.conn_expected,
+					       CONN_EXPECTED);
+	if (!err)
+		err = bpf_map__set_max_entries(
+			skel->maps.conn_rates,
+			CONN_WAYS * (prog->options.conn_buckets ?: 1));
+	if (!err)
+		err = bpf_map__set_max_entries(
+			skel->maps.conn_bodies,
+			CONN_WAYS * (prog->options.conn_buckets ?: 1));
+	if (!err)
+		err = bpf_map__set_max_entries(skel->maps.conn_counters,
 					       prog->n_cpus);
 	err = err ?: bpf_map__set_max_entries(skel->maps.cpu_states, prog->n_cpus);
-	err = err   ?:
-		      bpf_map__set_max_entries(skel->maps.l1_buckets,
+	if (!err)
+		err = bpf_map__set_max_entries(skel->maps.l1_buckets,
 					       GENERATIONS * l1_buckets(prog));
 	skel->rodata->config_log_slots = prog->options.log_slots;
-	err = err   ?:
-		      bpf_map__set_max_entries(
-			      skel->maps.log_slots,
-			      prog->n_cpus * prog->options.log_slots ?: 1);
+	if (!err)
+		err = bpf_map__set_max_entries(
+			skel->maps.log_slots,
+			prog->n_cpus * prog->options.log_slots ?: 1);
 	err = err ?: size_alerts(skel, prog);
 	return err ?: flows_bpf__load(skel);
 }

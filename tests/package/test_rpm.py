@@ -64,7 +64,7 @@ class Rpm(unittest.TestCase):
             self.assertLessEqual(libraries - {"libcrypto", "libelf", "libz", "libglib-2.0",
                                               "libtinfo"},
                                  sonames, name)
-        self.assertIn("libnetobs.so.0.1(NETOBS_0.1)(64bit)", self.query("netobs", "--requires"))
+        self.assertIn("libnetobs.so.0.2(NETOBS_0.2)(64bit)", self.query("netobs", "--requires"))
         for name in NAMES - {"libnetobs"}:
             self.assertTrue(any(re.match(r"libnetobs\(\S+\) = ", line)
                                 for line in self.query(name, "--requires")), name)

@@ -135,7 +135,7 @@ static int run(struct netobs *ctx, double seconds)
 int main(int argc, char **argv)
 {
 	struct netobs *ctx;
-	NETOBS_OPTS(opts);
+	NETOBS_OPTS(netobs_opts, opts);
 	int err;
 
 	if (argc != 2)

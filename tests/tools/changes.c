@@ -70,7 +70,7 @@ static int pick(struct plan *plan, int below)
 static struct netobs_opts make_options(struct plan *plan,
 				       const char *interfaces[OPTIONAL_MAX + 2])
 {
-	NETOBS_OPTS(opts);
+	NETOBS_OPTS(netobs_opts, opts);
 	int n = 0;
 
 	interfaces[n++] = plan->interfaces[0];
@@ -90,11 +90,18 @@ static int change(struct plan *plan)
 {
 	const char *interfaces[OPTIONAL_MAX + 2];
 	struct netobs_opts opts = make_options(plan, interfaces);
-	int err = netobs_change(context, &opts);
+	int ret = netobs_change_begin(context, &opts);
 
-	if (!err && !--plan->changes)
+	while (ret >= 0 && netobs_change_result(context) == -EINPROGRESS) {
+		ret = netobs_poll(context, 20);
+		if (ret == -EINTR)
+			ret = 0;
+	}
+	if (ret >= 0)
+		ret = netobs_change_result(context);
+	if (!ret && !--plan->changes)
 		fprintf(stderr, "changed\n");
-	return err;
+	return ret;
 }
 
 static int run(struct plan *plan)

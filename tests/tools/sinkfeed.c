@@ -69,7 +69,9 @@ static void print_line(int level, const char *message, void *user)
 
 /* ---- Records --------------------------------------------------------------------- */
 
-static const struct netobs_point eth0 = { .ifindex = 2, .name = "eth0" };
+static const struct netobs_point eth0 = { .ifindex = 2,
+					  .direction = NETOBS_INGRESS,
+					  .name = "eth0" };
 
 static void set_address(uint8_t address[16], uint8_t first, uint32_t rest)
 {
@@ -176,13 +178,13 @@ static void flush(struct feed *feed)
 	end_call(feed);
 }
 
-/* What netobs_sink_drain() begins is gone on with a call at a time. */
+/* What netobs_sink_wait() begins is gone on with a call at a time. */
 static int drain(struct feed *feed)
 {
 	double end = now() + feed->drain;
 
 	begin_call(feed);
-	netobs_sink_drain(feed->sink, 0);
+	netobs_sink_wait(feed->sink, 0);
 	end_call(feed);
 	while (pending(feed) && now() < end) {
 		struct pollfd fd = { .fd = netobs_sink_fd(feed->sink),
@@ -292,8 +294,7 @@ static bool parse(int argc, char **argv, struct feed *feed)
 
 int main(int argc, char **argv)
 {
-	const struct netobs_sink_opts opts = { .sz = sizeof(opts),
-					       .on_log = print_line };
+	const NETOBS_OPTS(netobs_sink_opts, opts, .on_log = print_line);
 	struct feed feed = { .seconds = 1e9, .drain = 60, .records = UINT64_MAX };
 	static char stats[STATS_SIZE];
 	double start = now(), opened, fed;

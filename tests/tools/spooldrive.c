@@ -61,7 +61,9 @@ static void took(struct drive *drive, int64_t since)
 
 static void write_next(struct drive *drive)
 {
-	static const struct netobs_point point = { .ifindex = 2, .name = "eth0" };
+	static const struct netobs_point point = { .ifindex = 2,
+						   .direction = NETOBS_INGRESS,
+						   .name = "eth0" };
 	const struct netobs_flow flow = {
 		.sz = sizeof(flow),
 		.has = NETOBS_HAS_PORTS,
@@ -141,8 +143,7 @@ static void run(struct drive *drive)
 
 int main(int argc, char **argv)
 {
-	const struct netobs_sink_opts opts = { .sz = sizeof(opts),
-					       .on_log = print_line };
+	const NETOBS_OPTS(netobs_sink_opts, opts, .on_log = print_line);
 	struct drive drive = { .rate = argc == 3 ? atoll(argv[2]) : 0 };
 	char stats[8192];
 
@@ -150,7 +151,7 @@ int main(int argc, char **argv)
 		return 2;
 	signal(SIGTERM, end);
 	run(&drive);
-	netobs_sink_drain(drive.sink, DRAIN_MS);
+	netobs_sink_wait(drive.sink, DRAIN_MS);
 	netobs_sink_stats_json(drive.sink, stats, sizeof(stats));
 	printf("%s\n", stats);
 	netobs_sink_close(drive.sink);

@@ -215,9 +215,9 @@ void capture_config_fill(const struct capture_config *config,
 	opts->exclude = config->exclude.items;
 	opts->filter = config->filter;
 	if (config->direction == DIRECTION_INGRESS)
-		opts->direction = NETOBS_DIRECTION_INGRESS;
+		opts->direction = NETOBS_INGRESS;
 	else if (config->direction == DIRECTION_EGRESS)
-		opts->direction = NETOBS_DIRECTION_EGRESS;
+		opts->direction = NETOBS_EGRESS;
 	if (config->attach_order == NETOBS_ATTACH_LAST)
 		opts->attach_order = NETOBS_ATTACH_LAST;
 	opts->disable_features = flows_attachment_disables(config->attach);

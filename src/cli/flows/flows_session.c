@@ -333,7 +333,7 @@ static void begin_rules(struct session *session)
 {
 	struct rules *rules = &session->config->rules, before = *rules;
 	char text[512];
-	NETOBS_OPTS(opts);
+	NETOBS_OPTS(netobs_opts, opts);
 	int r;
 
 	session->are_rules_due = false;
@@ -536,7 +536,7 @@ static int replay(struct session *session)
 
 static int run_session(struct session *session)
 {
-	NETOBS_OPTS(opts);
+	NETOBS_OPTS(netobs_opts, opts);
 	int r, closed;
 
 	if (!check_outputs(session))

@@ -10,24 +10,20 @@
 #include <netobs/probe.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/eventfd.h>
 
 enum { WORK_MS = 4 /* of a drain, in one call */ };
 
-static loop_fn on_timer, on_notice, on_sockets, on_containers, on_stop;
+static loop_fn on_drain_timer, on_notice, on_sockets, on_containers;
+static const struct life_ops life_ops;
 
-static int open_loop(struct netobs *ctx)
+static int open_context_loop(struct netobs *ctx)
 {
-	int err = loop_open(&ctx->loop);
+	int err = life_open(&ctx->life);
 
-	ctx->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (ctx->stop_fd < 0)
-		return -errno;
-	err = err ?: loop_watch(&ctx->loop, ctx->stop_fd, EPOLLIN, on_stop, ctx);
 	/* The clock of the flows' times: a suspended host drains on waking up. */
-	return err   ?:
-		       loop_add_timer(&ctx->loop, CLOCK_BOOTTIME, on_timer, ctx,
-				      &ctx->timer);
+	return err ? err :
+		     loop_add_timer(&ctx->life.loop, CLOCK_BOOTTIME,
+				    on_drain_timer, ctx, &ctx->timer);
 }
 
 static void free_context(struct netobs **ctx)
@@ -35,19 +31,19 @@ static void free_context(struct netobs **ctx)
 	netobs_free(*ctx);
 }
 
-static int init(struct netobs *ctx, const struct netobs_opts *opts)
+static int init_context(struct netobs *ctx, const struct netobs_opts *opts)
 {
-	int err = opts ? sized_check(opts, sizeof(*opts), &ctx->log) : 0;
+	int err = opts ? sized_check(opts, sizeof(*opts), &ctx->life.log) : 0;
 
-	err = err ?: context_check_options(&ctx->opts, &ctx->log);
-	host_init(&ctx->host, &ctx->log);
-	err = err ?: context_make_filter(&ctx->opts, &ctx->log, &ctx->filter);
+	err = err ?: context_check_options(&ctx->opts, &ctx->life.log);
+	host_init(&ctx->host, &ctx->life.log);
+	err = err ?: context_make_filter(&ctx->opts, &ctx->life.log, &ctx->filter);
 	err = err ?: context_keep_persist(&ctx->opts, &ctx->persist);
 	ctx->host.is_filtered = ctx->filter;
 	if (!err)
 		err = observation_init(&ctx->observation, &ctx->host,
 				       ctx->opts.interfaces, ctx->opts.exclude);
-	return err ?: open_loop(ctx);
+	return err ?: open_context_loop(ctx);
 }
 
 void context_forget_callers(struct netobs_opts *opts)
@@ -70,13 +66,14 @@ int netobs_new(const struct netobs_opts *opts, struct netobs **ret_ctx)
 	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
 		return -ENOMEM;
-	ctx->loop.fd = ctx->stop_fd = -1;
 	ctx->pinned = PINNED_NONE;
 	context_copy_options(opts, &ctx->opts);
-	ctx->log = (struct log){ ctx->opts.on_log, ctx->opts.user, &ctx->error };
-	err = log_keep_error(&ctx->log, "cannot make a context", init(ctx, opts));
+	context_set_sampling(ctx, &ctx->opts);
+	life_init(&ctx->life, &life_ops, ctx, ctx->opts.on_log, ctx->opts.user);
+	err = log_keep_error(&ctx->life.log, "cannot make a context",
+			     init_context(ctx, opts));
 	if (err) {
-		log_copy_error(&ctx->log, ctx->opts.error);
+		log_copy_error(&ctx->life.log, ctx->opts.error);
 		return err;
 	}
 	context_forget_callers(&ctx->opts);
@@ -88,6 +85,7 @@ void netobs_free(struct netobs *ctx)
 {
 	if (!ctx)
 		return;
+	sink_source_release(&ctx->source);
 	context_abandon_change(ctx);
 	if (context_leaves(ctx))
 		context_leave(ctx);
@@ -97,8 +95,7 @@ void netobs_free(struct netobs *ctx)
 	context_close_alerts(ctx);
 	pipeline_done(&ctx->pipeline);
 	pinned_close(&ctx->pinned);
-	loop_close(&ctx->loop);
-	close_fd(&ctx->stop_fd);
+	life_close(&ctx->life);
 	filter_free(ctx->filter);
 	free(ctx->persist);
 	free(ctx);
@@ -110,7 +107,7 @@ static int listen_to_sockets(struct netobs *ctx)
 	int fd = pipeline_sockets_fd(&ctx->pipeline);
 
 	return fd < 0 ? 0 :
-			loop_watch(&ctx->loop, fd, EPOLLIN | EPOLLET,
+			loop_watch(&ctx->life.loop, fd, EPOLLIN | EPOLLET,
 				   on_sockets, ctx);
 }
 
@@ -121,15 +118,15 @@ static int open_containers(struct netobs *ctx)
 	if (!(ctx->opts.flags & NETOBS_CONTAINERS))
 		return 0;
 	err = containers_init(&ctx->containers, &ctx->host);
-	return err   ?:
-		       loop_watch(&ctx->loop, containers_fd(&ctx->containers),
-				  EPOLLIN, on_containers, ctx);
+	return err ? err :
+		     loop_watch(&ctx->life.loop, containers_fd(&ctx->containers),
+				EPOLLIN, on_containers, ctx);
 }
 
-/* For the next notice. */
+/* Watch for one notice of the programs: each time anew (EPOLLONESHOT). */
 static int listen_to_notices(struct netobs *ctx)
 {
-	return loop_watch(&ctx->loop, store_notices_fd(&ctx->pipeline.store),
+	return loop_watch(&ctx->life.loop, store_notices_fd(&ctx->pipeline.store),
 			  EPOLLIN | EPOLLONESHOT, on_notice, ctx);
 }
 
@@ -150,7 +147,7 @@ static int64_t next_ns(const struct netobs *ctx)
 		return clock_boot_ns() + wait_ms * NSEC_PER_MSEC;
 	if (!pipeline_is_idle(&ctx->pipeline))
 		return at_once;
-	if (ctx->state != CONTEXT_RUNNING)
+	if (ctx->life.state != LIFE_RUNNING)
 		return observation_is_detached(&ctx->observation) ?
 			       at_once :
 			       ctx->observation.leave_ns;
@@ -166,8 +163,8 @@ static void arm_timer(const struct netobs *ctx)
 	loop_set_timer(ctx->timer, next_ns(ctx));
 }
 
-static int load_programs(void *arg, uint16_t netns, enum link_kind link,
-			 bool is_next, struct programs *ret_programs)
+static int load_flow_programs(void *arg, uint16_t netns, enum link_kind link,
+			      bool is_next, struct programs *ret_programs)
 {
 	struct netobs *ctx = arg;
 	const struct rate rate = context_rate(&ctx->opts);
@@ -180,10 +177,11 @@ static int load_programs(void *arg, uint16_t netns, enum link_kind link,
 				   link, ret_programs);
 }
 
-static int start(struct netobs *ctx)
+static int start_context(void *owner)
 {
+	struct netobs *ctx = owner;
 	const struct program_source source = {
-		.load = load_programs,
+		.load = load_flow_programs,
 		.ctx = ctx,
 		.origins = &ctx->pipeline.store.origins,
 	};
@@ -191,21 +189,18 @@ static int start(struct netobs *ctx)
 	struct attach_options attach;
 	int err;
 
-	if (ctx->state != CONTEXT_NEW)
-		return -EALREADY;
-	ctx->state = CONTEXT_FAILED;
 	attach = context_attach_options(ctx);
 	if (!attach.use_tcx && !attach.use_clsact) {
-		log_error(&ctx->log,
+		log_error(&ctx->life.log,
 			  "tcx and clsact are both disabled: there is no way to attach");
 		return -ENOTSUP;
 	}
 
 	err = context_open_pinned(ctx);
 	pipeline_options = context_pipeline_options(ctx);
-	err = err   ?:
-		      pipeline_init(&ctx->pipeline, &pipeline_options,
-				    &ctx->host, &ctx->log);
+	if (!err)
+		err = pipeline_init(&ctx->pipeline, &pipeline_options,
+				    &ctx->host, &ctx->life.log);
 	err = err ?: context_adopt_slots(ctx);
 	err = err ?: context_open_alerts(ctx);
 	if (err)
@@ -221,51 +216,21 @@ static int start(struct netobs *ctx)
 	err = err ?: listen_to_notices(ctx);
 	err = err ?: listen_to_sockets(ctx);
 	err = err ?: open_containers(ctx);
-	err = err ?: observation_watch(&ctx->observation, &ctx->loop);
+	err = err ?: observation_watch(&ctx->observation, &ctx->life.loop);
 	if (err) {
 		context_undo_start(ctx);
 		return err;
 	}
 	store_pause(&ctx->pipeline.store, false);
 	context_list_pinned(ctx);
-	ctx->state = CONTEXT_RUNNING;
+	ctx->life.state = LIFE_RUNNING;
+	sink_source_resume(&ctx->source);
 	ctx->due_ns = clock_boot_ns() + interval_ns(ctx);
 	arm_timer(ctx);
-	log_info(&ctx->log, "observing %u interface%s",
+	log_info(&ctx->life.log, "observing %u interface%s",
 		 ctx->observation.n_attached,
 		 ctx->observation.n_attached == 1 ? "" : "s");
 	return 0;
-}
-
-int netobs_start(struct netobs *ctx)
-{
-	if (!ctx)
-		return -EINVAL;
-	log_expect_error(&ctx->log);
-	return privilege_keep_error(&ctx->log, PRIVILEGE_ALL, start(ctx));
-}
-
-const char *netobs_last_error(const struct netobs *ctx)
-{
-	return ctx ? ctx->error.text : "";
-}
-
-int netobs_fd(const struct netobs *ctx)
-{
-	return ctx ? ctx->loop.fd : -EINVAL;
-}
-
-void netobs_stop(struct netobs *ctx)
-{
-	const uint64_t one = 1;
-	int saved = errno;
-
-	if (!ctx)
-		return;
-	__atomic_store_n(&ctx->is_stopping, true, __ATOMIC_RELAXED);
-	/* Fails only when the descriptor is as readable as can be. */
-	(void)!write(ctx->stop_fd, &one, sizeof(one));
-	errno = saved;
 }
 
 /* Names outlive their interfaces until no flow can refer to them. */
@@ -295,7 +260,7 @@ static void begin_drain(struct netobs *ctx, int64_t now)
 }
 
 /* It may take several calls. */
-static void relieve(struct netobs *ctx)
+static void relieve_context(struct netobs *ctx)
 {
 	enum pipeline_relief relief = pipeline_relieve(&ctx->pipeline);
 
@@ -330,7 +295,7 @@ static bool is_drain_due(const struct netobs *ctx, int64_t now)
 }
 
 /* A slice of a drain, at least a step until @end_ns. False: it is over. */
-static bool work(struct netobs *ctx, int64_t end_ns)
+static bool work_until(struct netobs *ctx, int64_t end_ns)
 {
 	while (pipeline_step(&ctx->pipeline))
 		if (pipeline_wait_ms(&ctx->pipeline) || clock_boot_ns() >= end_ns)
@@ -338,19 +303,19 @@ static bool work(struct netobs *ctx, int64_t end_ns)
 	return false;
 }
 
-static int on_timer(void *arg, int fd)
+static int on_drain_timer(void *arg, int fd)
 {
 	struct netobs *ctx = arg;
 	int64_t now = clock_boot_ns();
 
 	(void)fd;
 	if (ctx->is_behind)
-		relieve(ctx);
+		relieve_context(ctx);
 	if (!pipeline_is_idle(&ctx->pipeline)) {
-		if (!work(ctx, now + WORK_MS * NSEC_PER_MSEC) &&
-		    ctx->state == CONTEXT_RUNNING)
+		if (!work_until(ctx, now + WORK_MS * NSEC_PER_MSEC) &&
+		    ctx->life.state == LIFE_RUNNING)
 			after_drain(ctx);
-	} else if (ctx->state == CONTEXT_RUNNING && is_drain_due(ctx, now)) {
+	} else if (ctx->life.state == LIFE_RUNNING && is_drain_due(ctx, now)) {
 		begin_drain(ctx, now);
 	}
 	arm_timer(ctx);
@@ -362,9 +327,9 @@ static int on_notice(void *arg, int fd)
 	struct netobs *ctx = arg;
 
 	(void)fd;
-	if (ctx->state != CONTEXT_RUNNING) /* the last drain reads the rest */
+	if (ctx->life.state != LIFE_RUNNING) /* the last drain reads the rest */
 		return 0;
-	relieve(ctx);
+	relieve_context(ctx);
 	if (pipeline_is_idle(&ctx->pipeline))
 		arm_timer(ctx);
 	return 0;
@@ -388,14 +353,10 @@ static int on_containers(void *arg, int fd)
 	return 0;
 }
 
-static int on_stop(void *arg, int fd)
+static void stop_context(void *owner)
 {
-	struct netobs *ctx = arg;
-	eventfd_t times;
+	struct netobs *ctx = owner;
 
-	eventfd_read(fd, &times);
-	if (ctx->state != CONTEXT_RUNNING)
-		return 0;
 	if (context_leaves(ctx)) {
 		pipeline_leave(&ctx->pipeline);
 		context_leave(ctx);
@@ -404,8 +365,6 @@ static int on_stop(void *arg, int fd)
 		observation_detach(&ctx->observation);
 	}
 	ctx->is_behind = false;
-	ctx->state = CONTEXT_STOPPING;
-	return 0;
 }
 
 /* Complete the drain that is under way, then do the last one. */
@@ -416,19 +375,8 @@ static void go_on_stopping(struct netobs *ctx)
 	if (ctx->pipeline.mode != MERGE_FINAL)
 		pipeline_begin(&ctx->pipeline, MERGE_FINAL, clock_boot_ns());
 	else if (observation_is_detached(&ctx->observation))
-		ctx->state = CONTEXT_STOPPED;
+		ctx->life.state = LIFE_STOPPED;
 	arm_timer(ctx);
-}
-
-int context_check_running(const struct netobs *ctx)
-{
-	if (!ctx)
-		return -EINVAL;
-	if (ctx->state == CONTEXT_STOPPED)
-		return -ECANCELED;
-	return ctx->state == CONTEXT_RUNNING || ctx->state == CONTEXT_STOPPING ?
-		       0 :
-		       -EINVAL;
 }
 
 /* Delivered since the start. */
@@ -437,31 +385,59 @@ static uint64_t records_of(const struct netobs *ctx)
 	return ctx->pipeline.merge.records + ctx->alerts.events;
 }
 
-static int dispatch(struct netobs *ctx)
+static int step_context(void *owner)
 {
-	int err = context_check_running(ctx);
-	uint64_t before;
+	struct netobs *ctx = owner;
 
-	if (err)
-		return err;
-	before = records_of(ctx);
-	err = loop_dispatch(&ctx->loop);
-	if (err)
-		return err;
 	context_go_on_changing(ctx);
-	if (ctx->state == CONTEXT_STOPPING)
+	if (ctx->life.state == LIFE_STOPPING)
 		go_on_stopping(ctx);
 	context_read_alerts(ctx);
-	/* The last records are returned before -ECANCELED. */
-	return (int)(records_of(ctx) - before) ?: context_check_running(ctx);
+	ctx->life.delivered = (int)(records_of(ctx) - ctx->records);
+	return 0;
+}
+
+/* ---- The public life ----------------------------------------------------------------- */
+
+static const struct life_ops life_ops = {
+	.start = start_context,
+	.stop = stop_context,
+	.step = step_context,
+	.privileges = PRIVILEGE_ALL,
+};
+
+int context_check_running(const struct netobs *ctx)
+{
+	return ctx ? life_check(&ctx->life) : -EINVAL;
+}
+
+int netobs_start(struct netobs *ctx)
+{
+	return ctx ? life_start(&ctx->life) : -EINVAL;
+}
+
+int netobs_fd(const struct netobs *ctx)
+{
+	return ctx ? ctx->life.loop.fd : -EINVAL;
 }
 
 int netobs_dispatch(struct netobs *ctx)
 {
 	if (!ctx)
 		return -EINVAL;
-	log_expect_error(&ctx->log);
-	return log_keep_error(&ctx->log, "cannot dispatch", dispatch(ctx));
+	ctx->records = records_of(ctx);
+	return life_dispatch(&ctx->life);
+}
+
+void netobs_stop(struct netobs *ctx)
+{
+	if (ctx)
+		life_stop(&ctx->life);
+}
+
+const char *netobs_last_error(const struct netobs *ctx)
+{
+	return ctx ? ctx->life.error.text : "";
 }
 
 int netobs_poll(struct netobs *ctx, int timeout_ms)
@@ -470,7 +446,7 @@ int netobs_poll(struct netobs *ctx, int timeout_ms)
 
 	if (context_check_running(ctx))
 		return netobs_dispatch(ctx); /* for its error */
-	fd = (struct pollfd){ .fd = ctx->loop.fd, .events = POLLIN };
+	fd = (struct pollfd){ .fd = ctx->life.loop.fd, .events = POLLIN };
 	if (poll(&fd, 1, timeout_ms) < 0)
 		return -errno;
 	return netobs_dispatch(ctx);
@@ -486,13 +462,13 @@ int netobs_drain(struct netobs *ctx)
 	before = ctx->pipeline.merge.records;
 	pipeline_finish(&ctx->pipeline);
 	pipeline_begin(&ctx->pipeline,
-		       ctx->state == CONTEXT_RUNNING ? MERGE_ALL : MERGE_FINAL,
+		       ctx->life.state == LIFE_RUNNING ? MERGE_ALL : MERGE_FINAL,
 		       clock_boot_ns());
 	ctx->is_early_wanted = false;
 	pipeline_finish(&ctx->pipeline);
 	listen_to_notices(ctx);
-	if (ctx->state == CONTEXT_RUNNING) /* as in after_drain() */
-		relieve(ctx);
+	if (ctx->life.state == LIFE_RUNNING) /* as in after_drain() */
+		relieve_context(ctx);
 	arm_timer(ctx);
 	return ctx->pipeline.merge.records - before;
 }

@@ -4,18 +4,18 @@
 #define NETOBS_API_CONTEXT_H
 
 #include "alerts/alert_set.h"
-#include "base/log.h"
-#include "base/loop.h"
+#include "base/life.h"
 #include "engine/alerts.h"
 #include "filter/filter.h"
 #include "who/containers.h"
 #include "flows/pipeline.h"
+#include "sink/source.h"
 #include "attach/observation.h"
 
 struct netobs {
+	struct sink_source source; /* first: sinks see nothing else */
 	struct netobs_opts opts;
-	struct log log;
-	struct log_error error;
+	struct life life;
 	struct host host;
 	struct filter *filter;		  /* NULL: all packets */
 	const struct filter *next_filter; /* during a change, if it is another */
@@ -37,19 +37,9 @@ struct netobs {
 	char *persist; /* the directory; NULL: nothing outlives the process */
 	struct pinned pinned;
 	struct host_listener pinned_listener;
-	enum {
-		CONTEXT_NEW,
-		CONTEXT_RUNNING,
-		CONTEXT_STOPPING,
-		CONTEXT_STOPPED,
-		CONTEXT_FAILED
-	} state;
-	bool is_stopping; /* netobs_stop() was called; any thread */
-
-	struct loop loop;
-	int stop_fd;
 	int timer;
 	int64_t due_ns; /* the end of the interval, CLOCK_BOOTTIME */
+	uint64_t records; /* that had been delivered before this netobs_dispatch() */
 	bool is_early_wanted;
 	bool is_behind; /* notices are not listened to meanwhile */
 };
@@ -60,13 +50,6 @@ void context_copy_options(const struct netobs_opts *opts,
 
 /* -EINVAL, logged, if one of them makes no sense. */
 int context_check_options(const struct netobs_opts *opts, const struct log *log);
-
-/*
- * Without an expression (NULL), *@ret_filter stays NULL. -EINVAL, logged, if it is not
- * one.
- */
-int context_compile_filter(const char *expression, const struct log *log,
-			   struct filter **ret_filter);
 
 /* What a filter is made of: an expression or rules, or neither. */
 struct filter_source {
@@ -82,7 +65,7 @@ struct filter_source {
 int context_read_filter(const struct netobs_opts *opts, const struct log *log,
 			struct filter_source *ret_source);
 
-/* As context_compile_filter(). May take seconds, and uses nothing but its parameters. */
+/* As filter_compile(). May take seconds, and uses nothing but its parameters. */
 int context_compile_source(const struct filter_source *source,
 			   const struct log *log, struct filter **ret_filter);
 
@@ -99,6 +82,9 @@ int context_make_filter(const struct netobs_opts *opts, const struct log *log,
  */
 int context_set_next(struct netobs *ctx, struct filter *filter,
 		     const struct netobs_opts *opts);
+
+/* Also that of sinks that are opened for the context from now on. */
+void context_set_sampling(struct netobs *ctx, const struct netobs_opts *opts);
 
 /* -ENOTSUP, logged, if they differ in what cannot change while the context runs. */
 int context_check_change(const struct netobs *ctx, const struct netobs_opts *to,

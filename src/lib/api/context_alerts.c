@@ -60,8 +60,9 @@ static bool find_process(const struct netobs *ctx,
 				    ret_process);
 }
 
-static void fill_process(struct netobs *ctx, const struct alert_event *event,
-			 struct netobs_alert *alert)
+static void fill_alert_process(struct netobs *ctx,
+			       const struct alert_event *event,
+			       struct netobs_alert *alert)
 {
 	struct who *who = &ctx->pipeline.who;
 	struct netobs_process process;
@@ -106,8 +107,8 @@ static void fill_connection(const struct netobs *ctx,
 }
 
 /* Of the rules in use, or of those that were replaced while this was on its way. */
-static struct alert_entry *find_entry(const struct netobs *ctx,
-				      const struct alert_event *event)
+static struct alert_entry *find_alert_entry(const struct netobs *ctx,
+					    const struct alert_event *event)
 {
 	return alert_set_find(ctx->alert_set, event->slot, event->life) ?:
 		       alert_set_find(ctx->alert_set_before, event->slot,
@@ -117,7 +118,7 @@ static struct alert_entry *find_entry(const struct netobs *ctx,
 static void on_event(void *arg, const struct alert_event *event)
 {
 	struct netobs *ctx = arg;
-	struct alert_entry *entry = find_entry(ctx, event);
+	struct alert_entry *entry = find_alert_entry(ctx, event);
 	struct netobs_alert alert = {
 		.record = { .sz = sizeof(alert),
 			    .type = NETOBS_RECORD_ALERT,
@@ -140,13 +141,13 @@ static void on_event(void *arg, const struct alert_event *event)
 		alert.baseline = 0;
 	fill_rule(entry, event, &alert);
 	fill_connection(ctx, event, &alert);
-	fill_process(ctx, event, &alert);
+	fill_alert_process(ctx, event, &alert);
 	ctx->opts.on_alert(&alert, ctx->opts.user);
 }
 
 void context_read_alerts(struct netobs *ctx)
 {
-	if (ctx->state == CONTEXT_STOPPED)
+	if (ctx->life.state == LIFE_STOPPED)
 		alerts_read_all(&ctx->alerts);
 	else
 		alerts_read(&ctx->alerts);
@@ -158,7 +159,7 @@ void context_read_alerts(struct netobs *ctx)
  * Filters before the rules that refer to them; programs take verdicts of no other epoch. After a
  * failure, which filters the kernel has is not known: the next rules bring theirs in any case.
  */
-static int install(struct netobs *ctx, const struct alert_set *set)
+static int install_alerts(struct netobs *ctx, const struct alert_set *set)
 {
 	struct alert_table table;
 
@@ -187,12 +188,13 @@ int context_open_alerts(struct netobs *ctx)
 
 	if (!store->options.has_alerts || !store->conn_buckets)
 		return 0;
-	err = alerts_open(&ctx->alerts, store, on_event, ctx, &ctx->log);
+	err = alerts_open(&ctx->alerts, store, on_event, ctx, &ctx->life.log);
 	if (!err)
-		err = loop_watch(&ctx->loop, alerts_fd(&ctx->alerts), EPOLLIN,
-				 NULL, NULL); /* each dispatch reads them */
+		err = loop_watch(&ctx->life.loop, alerts_fd(&ctx->alerts),
+				 EPOLLIN, NULL,
+				 NULL); /* each dispatch reads them */
 	if (!err && ctx->alert_set)
-		err = install(ctx, ctx->alert_set);
+		err = install_alerts(ctx, ctx->alert_set);
 	return err;
 }
 
@@ -236,17 +238,17 @@ static int make_set(const struct netobs *ctx,
 	int err;
 
 	if (n > ALERT_RULES_MAX) {
-		log_error(&ctx->log,
+		log_error(&ctx->life.log,
 			  "alerts: there are %u rules; %d are the most", n,
 			  ALERT_RULES_MAX);
 		return -E2BIG;
 	}
-	err = copy_sources(rules, n, &ctx->log, sources);
+	err = copy_sources(rules, n, &ctx->life.log, sources);
 	if (err)
 		return err;
 	err = alert_set_new(sources, n, ret_set, &error);
 	if (err)
-		log_error(&ctx->log, "%s", *error ? error : strerror(-err));
+		log_error(&ctx->life.log, "%s", *error ? error : strerror(-err));
 	return err;
 }
 
@@ -262,10 +264,10 @@ static int set_alerts(struct netobs *ctx, const struct netobs_alert_rule *rules,
 	struct alert_count totals[ALERT_SLOTS];
 	int err;
 
-	if (ctx->state != CONTEXT_NEW && ctx->state != CONTEXT_RUNNING)
-		return ctx->state == CONTEXT_FAILED ? -EINVAL : -ECANCELED;
+	if (ctx->life.state != LIFE_NEW && ctx->life.state != LIFE_RUNNING)
+		return ctx->life.state == LIFE_FAILED ? -EINVAL : -ECANCELED;
 	if (!ctx->opts.rtt || !ctx->opts.on_alert) {
-		log_error(&ctx->log, "alerts: they need rtt and on_alert");
+		log_error(&ctx->life.log, "alerts: they need rtt and on_alert");
 		return -ENOTSUP;
 	}
 	err = make_set(ctx, rules, n, &set);
@@ -276,7 +278,7 @@ static int set_alerts(struct netobs *ctx, const struct netobs_alert_rule *rules,
 	alerts_count(&ctx->alerts, totals);
 	alert_set_succeed(set, ctx->alert_set, totals);
 	if (ctx->alerts.tables)
-		err = install(ctx, set);
+		err = install_alerts(ctx, set);
 	if (err)
 		return err;
 	alert_set_free(ctx->alert_set_before);
@@ -290,8 +292,8 @@ int netobs_alerts_set(struct netobs *ctx, const struct netobs_alert_rule *rules,
 {
 	if (!ctx || (n && !rules))
 		return -EINVAL;
-	log_expect_error(&ctx->log);
-	return log_keep_error(&ctx->log, "cannot set alerts",
+	log_expect_error(&ctx->life.log);
+	return log_keep_error(&ctx->life.log, "cannot set alerts",
 			      set_alerts(ctx, rules, n));
 }
 

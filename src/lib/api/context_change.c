@@ -2,7 +2,7 @@
 /*
  * Changes of the options while a context runs. What takes long is to compile rules and to
  * load programs that contain them: netobs_change_begin() leaves that to threads, and applies
- * the change once all is there. netobs_change() does all at once.
+ * the change once all is there.
  */
 #include "context.h"
 
@@ -148,7 +148,7 @@ bool context_take_loaded(const struct netobs *ctx, uint16_t netns,
 			find_loaded(ctx->change->work, netns, link) :
 			NULL;
 
-	if (!loaded || loaded->programs.fds[NETOBS_INGRESS] < 0)
+	if (!loaded || loaded->programs.fds[INGRESS] < 0)
 		return false;
 	*ret_programs = loaded->programs;
 	loaded->programs = (struct programs){ { -1, -1 } };
@@ -161,8 +161,7 @@ bool context_take_loaded(const struct netobs *ctx, uint16_t netns,
 static void apply_change(struct netobs *ctx, const struct netobs_opts *opts,
 			 struct selection *selection, struct filter **filter)
 {
-	ctx->opts.sampling = opts->sampling;
-	ctx->opts.sampling_mode = opts->sampling_mode;
+	context_set_sampling(ctx, opts);
 	if (ctx->next_filter) {
 		filter_free(ctx->filter);
 		ctx->filter = TAKE_PTR(*filter);
@@ -179,7 +178,7 @@ static int change_packets(struct netobs *ctx, const struct netobs_opts *opts,
 	int err = observation_prepare(&ctx->observation, selection,
 				      ctx->is_replacing);
 
-	err = err ?: observation_watch(&ctx->observation, &ctx->loop);
+	err = err ?: observation_watch(&ctx->observation, &ctx->life.loop);
 	if (!err)
 		apply_change(ctx, opts, selection, filter);
 	else
@@ -187,66 +186,27 @@ static int change_packets(struct netobs *ctx, const struct netobs_opts *opts,
 	return err;
 }
 
-static void free_filter(struct filter **filter)
-{
-	filter_free(*filter);
-}
-
 /* Options that can be used but for what they name, and *@ret_wanted, which is all of them. */
-static int check_options(struct netobs *ctx, const struct netobs_opts *opts,
-			 struct netobs_opts *ret_wanted)
+static int check_changed_options(struct netobs *ctx,
+				 const struct netobs_opts *opts,
+				 struct netobs_opts *ret_wanted)
 {
 	int err = context_check_running(ctx);
 
 	if (err)
 		return err;
-	if (ctx->state != CONTEXT_RUNNING)
+	if (ctx->life.state != LIFE_RUNNING)
 		return -ECANCELED;
 	if (ctx->change) {
-		log_error(&ctx->log, "an earlier change is under way");
+		log_error(&ctx->life.log, "an earlier change is under way");
 		return -EBUSY;
 	}
-	err = opts ? sized_check(opts, sizeof(*opts), &ctx->log) : 0;
+	err = opts ? sized_check(opts, sizeof(*opts), &ctx->life.log) : 0;
 	if (err)
 		return err;
 	context_copy_options(opts, ret_wanted);
-	err = context_check_options(ret_wanted, &ctx->log);
-	return err ?: context_check_change(ctx, ret_wanted, &ctx->log);
-}
-
-static int change(struct netobs *ctx, const struct netobs_opts *opts)
-{
-	__attribute__((cleanup(free_filter))) struct filter *filter = NULL;
-	struct selection selection = { 0 };
-	struct netobs_opts wanted;
-	int err = check_options(ctx, opts, &wanted);
-
-	err = err ?: context_make_filter(&wanted, &ctx->log, &filter);
-	err = err   ?:
-		      selection_init(&selection, wanted.interfaces,
-				     wanted.exclude, &ctx->log);
-	if (err)
-		return err;
-	pipeline_finish(&ctx->pipeline);
-	err = context_set_next(ctx, filter, &wanted);
-	err = err ?: change_packets(ctx, &wanted, &selection, &filter);
-	ctx->next_filter = NULL;
-	ctx->is_replacing = false;
-	selection_done(&selection);
-	if (err)
-		return err;
-	context_forget_callers(&wanted);
-	context_set_interval(ctx, &wanted);
-	ctx->change_result = 0;
-	return 0;
-}
-
-int netobs_change(struct netobs *ctx, const struct netobs_opts *opts)
-{
-	if (!ctx)
-		return -EINVAL;
-	log_expect_error(&ctx->log);
-	return log_keep_error(&ctx->log, "cannot change", change(ctx, opts));
+	err = context_check_options(ret_wanted, &ctx->life.log);
+	return err ?: context_check_change(ctx, ret_wanted, &ctx->life.log);
 }
 
 /* ---- In steps ------------------------------------------------------------------------ */
@@ -272,9 +232,10 @@ void context_abandon_change(struct netobs *ctx)
 
 static void end_change(struct netobs *ctx, int err)
 {
-	ctx->change_result = log_keep_error(&ctx->log, "cannot change", err);
+	ctx->change_result = log_keep_error(&ctx->life.log, "cannot change", err);
 	/* The thread may be about to end, with its reference to the descriptor. */
-	loop_watch(&ctx->loop, worker_fd(ctx->change->worker), 0, NULL, NULL);
+	loop_watch(&ctx->life.loop, worker_fd(ctx->change->worker), 0, NULL,
+		   NULL);
 	context_abandon_change(ctx);
 }
 
@@ -285,7 +246,7 @@ void context_go_on_changing(struct netobs *ctx)
 
 	if (!change || !change->is_ready || !pipeline_is_idle(&ctx->pipeline))
 		return;
-	if (ctx->state != CONTEXT_RUNNING) {
+	if (ctx->life.state != LIFE_RUNNING) {
 		end_change(ctx, -ECANCELED);
 		return;
 	}
@@ -296,7 +257,7 @@ void context_go_on_changing(struct netobs *ctx)
 	end_change(ctx, err);
 }
 
-/* The filter is compiled: load programs with it, unless it is that of before. */
+/* The filter is compiled: load programs with it, unless it has not changed. */
 static int load_next(struct netobs *ctx, struct change *change)
 {
 	struct work *work = change->work;
@@ -326,9 +287,9 @@ static int on_work(void *arg, int fd)
 	if (!change->work)
 		return 0;
 	change->is_loading = false;
-	log_lines_pass_on(&change->work->lines, &ctx->log);
+	log_lines_pass_on(&change->work->lines, &ctx->life.log);
 	err = change->work->err;
-	if (!err && ctx->state != CONTEXT_RUNNING)
+	if (!err && ctx->life.state != LIFE_RUNNING)
 		err = -ECANCELED;
 	if (!err && change->work->store)
 		change->is_ready = true;
@@ -339,7 +300,7 @@ static int on_work(void *arg, int fd)
 	return 0; /* the context goes on */
 }
 
-static int begin(struct netobs *ctx, const struct netobs_opts *opts)
+static int begin_change(struct netobs *ctx, const struct netobs_opts *opts)
 {
 	__attribute__((cleanup(free_change))) struct change *change =
 		calloc(1, sizeof(*change));
@@ -348,20 +309,20 @@ static int begin(struct netobs *ctx, const struct netobs_opts *opts)
 
 	if (!change)
 		return -ENOMEM;
-	err = check_options(ctx, opts, &change->opts);
-	err = err ?: context_read_filter(&change->opts, &ctx->log, &source);
-	err = err   ?:
-		      selection_init(&change->selection, change->opts.interfaces,
-				     change->opts.exclude, &ctx->log);
+	err = check_changed_options(ctx, opts, &change->opts);
+	err = err ?: context_read_filter(&change->opts, &ctx->life.log, &source);
+	if (!err)
+		err = selection_init(&change->selection, change->opts.interfaces,
+				     change->opts.exclude, &ctx->life.log);
 	if (err)
 		return err;
 	context_forget_callers(&change->opts);
 	change->work = calloc(1, sizeof(*change->work));
 	err = change->work ? keep_source(change->work, &source) : -ENOMEM;
 	err = err ?: worker_new(do_work, free_work, &change->worker);
-	err = err   ?:
-		      loop_watch(&ctx->loop, worker_fd(change->worker), EPOLLIN,
-				 on_work, ctx);
+	if (!err)
+		err = loop_watch(&ctx->life.loop, worker_fd(change->worker),
+				 EPOLLIN, on_work, ctx);
 	if (err)
 		return err;
 	ctx->change = TAKE_PTR(change);
@@ -373,8 +334,9 @@ int netobs_change_begin(struct netobs *ctx, const struct netobs_opts *opts)
 {
 	if (!ctx)
 		return -EINVAL;
-	log_expect_error(&ctx->log);
-	return log_keep_error(&ctx->log, "cannot change", begin(ctx, opts));
+	log_expect_error(&ctx->life.log);
+	return log_keep_error(&ctx->life.log, "cannot change",
+			      begin_change(ctx, opts));
 }
 
 int netobs_change_result(const struct netobs *ctx)
@@ -383,5 +345,5 @@ int netobs_change_result(const struct netobs *ctx)
 		return -EINVAL;
 	if (!ctx->change)
 		return ctx->change_result;
-	return ctx->state == CONTEXT_RUNNING ? -EINPROGRESS : -ECANCELED;
+	return ctx->life.state == LIFE_RUNNING ? -EINPROGRESS : -ECANCELED;
 }

@@ -77,8 +77,8 @@ static struct netobs_connection_way way_of(const struct connection *conn, int di
 	};
 }
 
-static enum netobs_connection_state state_of(const struct connection *conn,
-					     int client)
+static enum netobs_connection_state
+find_connection_state(const struct connection *conn, int client)
 {
 	const uint16_t all = conn->head->state[0] | conn->head->state[1];
 	const uint16_t both = conn->head->state[0] & conn->head->state[1];
@@ -155,7 +155,8 @@ static const struct netobs_process *process_of(const struct reading *reading,
 		       NULL;
 }
 
-static void pass(const struct reading *reading, const struct connection *conn)
+static void pass_connection(const struct reading *reading,
+			    const struct connection *conn)
 {
 	const struct host *host = &reading->ctx->host;
 	const struct clock *clock = &reading->ctx->pipeline.clock;
@@ -174,7 +175,7 @@ static void pass(const struct reading *reading, const struct connection *conn)
 		.sz = sizeof(out),
 		.client_port = ports[client],
 		.server_port = ports[!client],
-		.state = state_of(conn, client),
+		.state = find_connection_state(conn, client),
 		.ifindex = conn->body->key.ifindex,
 		.netns_inode = host->netns[conn->body->key.netns].inode,
 		.time_ns = clock_to_wall(clock, reading->now_ns),
@@ -213,7 +214,7 @@ static uint64_t read_slice(const struct reading *reading, uint64_t cursor)
 		if (table->buckets[cursor / CONN_WAYS].tags[cursor % CONN_WAYS] &&
 		    connections_read(table, (uint32_t)cursor, &copy) &&
 		    copy.body.key.proto == IP_PROTO_TCP)
-			pass(reading, &conn);
+			pass_connection(reading, &conn);
 	}
 	return cursor;
 }
@@ -226,8 +227,8 @@ int netobs_connections(const struct netobs *ctx, uint64_t *cursor,
 	const struct connections *table;
 	struct reading reading;
 
-	if (!ctx || !cursor || !take || ctx->state == CONTEXT_NEW ||
-	    ctx->state == CONTEXT_FAILED)
+	if (!ctx || !cursor || !take || ctx->life.state == LIFE_NEW ||
+	    ctx->life.state == LIFE_FAILED)
 		return -EINVAL;
 	table = &ctx->pipeline.store.connections;
 	if (!table->n_buckets)

@@ -11,17 +11,6 @@
 _Static_assert(FILTER_RULES_MAX == NETOBS_RULES_MAX, "as the public header says");
 _Static_assert(2 * NETOBS_RATES_MAX < RATES, "rules can be replaced by others");
 
-int context_compile_filter(const char *expression, const struct log *log,
-			   struct filter **ret_filter)
-{
-	char error[FILTER_ERROR_MAX] = "";
-	int err = expression ? filter_new(expression, ret_filter, &error) : 0;
-
-	if (err)
-		log_error(log, "filter: %s", *error ? error : strerror(-err));
-	return err;
-}
-
 static bool is_action(unsigned int action)
 {
 	return action == NETOBS_ACCEPT || action == NETOBS_REJECT;
@@ -134,7 +123,7 @@ static int check_rates(const struct filter *filter, const struct log *log)
 static int compile_expression(const struct filter_source *source,
 			      const struct log *log, struct filter **ret_filter)
 {
-	int err = context_compile_filter(source->expression, log, ret_filter);
+	int err = filter_compile(source->expression, log, ret_filter);
 
 	if (!err && *ret_filter)
 		filter_sample(*ret_filter, &source->rate);
@@ -181,13 +170,13 @@ static int succeed_filter(const struct netobs *ctx, struct filter *filter)
 	err = filter_succeed(filter, ctx->filter,
 			     observation_is_settled(&ctx->observation), totals);
 	if (err)
-		log_error(&ctx->log,
+		log_error(&ctx->life.log,
 			  "rules: programs with earlier ones are still being attached; try again");
 	return err;
 }
 
 /* Whether only programs of now run, and no entry of earlier ones waits to be read. */
-static bool is_quiet(const struct netobs *ctx)
+static bool is_filter_quiet(const struct netobs *ctx)
 {
 	return observation_is_settled(&ctx->observation) &&
 	       pipeline_has_read(&ctx->pipeline,
@@ -218,18 +207,18 @@ static int ensure_rates(struct netobs *ctx, const struct filter *filter,
 {
 	const struct rate now = context_rate(&ctx->opts);
 
-	if (is_quiet(ctx))
+	if (is_filter_quiet(ctx))
 		store_keep_rates(&ctx->pipeline.store, ctx->filter, &now);
 	if (!take_rates(ctx, filter, rate))
 		return 0;
 	if (observation_is_settled(&ctx->observation)) {
 		drain_twice(ctx);
-		if (is_quiet(ctx))
+		if (is_filter_quiet(ctx))
 			store_keep_rates(&ctx->pipeline.store, ctx->filter, &now);
 		if (!take_rates(ctx, filter, rate))
 			return 0;
 	}
-	log_error(&ctx->log,
+	log_error(&ctx->life.log,
 		  "sampling: earlier rates are still in use; try again");
 	return -EBUSY;
 }
@@ -248,7 +237,7 @@ int context_set_next(struct netobs *ctx, struct filter *filter,
 	if (!ctx->is_replacing)
 		return 0;
 	if (!filter != !ctx->filter) {
-		log_error(&ctx->log,
+		log_error(&ctx->life.log,
 			  "filter, rules: cannot be turned on or off while observing, only replaced");
 		return -ENOTSUP;
 	}

@@ -20,7 +20,7 @@ enum {
 void context_copy_options(const struct netobs_opts *opts,
 			  struct netobs_opts *ret_opts)
 {
-	NETOBS_OPTS(copy);
+	NETOBS_OPTS(netobs_opts, copy);
 
 	if (opts)
 		memcpy(&copy, opts, min_u64(opts->sz, sizeof(copy)));
@@ -33,21 +33,14 @@ void context_copy_options(const struct netobs_opts *opts,
 	*ret_opts = copy;
 }
 
-static bool is_direction(unsigned int direction)
-{
-	return direction == NETOBS_DIRECTION_BOTH ||
-	       direction == NETOBS_DIRECTION_INGRESS ||
-	       direction == NETOBS_DIRECTION_EGRESS;
-}
-
 int context_check_options(const struct netobs_opts *opts, const struct log *log)
 {
-	const uint32_t flags = NETOBS_PER_INTERFACE | NETOBS_TIMESTAMPS_PRECISE |
-			       NETOBS_PROCESSES | NETOBS_CONTAINERS;
+	const uint64_t flags = NETOBS_PER_INTERFACE |
+			       NETOBS_TIMESTAMPS_PRECISE | NETOBS_PROCESSES |
+			       NETOBS_CONTAINERS | NETOBS_COMMITS;
 
-	if (!is_direction(opts->direction)) {
-		log_error(log,
-			  "direction: %u is none of enum netobs_direction_option",
+	if ((unsigned int)opts->direction >= NETOBS_DIRECTIONS) {
+		log_error(log, "direction: %u is none of enum netobs_direction",
 			  opts->direction);
 		return -EINVAL;
 	}
@@ -62,12 +55,9 @@ int context_check_options(const struct netobs_opts *opts, const struct log *log)
 			  opts->sampling_mode);
 		return -EINVAL;
 	}
-	if (opts->reserved) {
-		log_error(log, "reserved: %u is not 0", opts->reserved);
-		return -EINVAL;
-	}
 	if (opts->flags & ~flags) {
-		log_error(log, "flags: 0x%x is not known", opts->flags & ~flags);
+		log_error(log, "flags: 0x%llx is not known",
+			  (unsigned long long)(opts->flags & ~flags));
 		return -EINVAL;
 	}
 	if (opts->rtt > NETOBS_RTT_LRU) {
@@ -140,6 +130,21 @@ void context_set_times(const struct netobs_opts *opts, struct merge_options *mer
 	merge->idle_timeout_ns = opts->idle_timeout_ms * NSEC_PER_MSEC;
 }
 
+void context_set_sampling(struct netobs *ctx, const struct netobs_opts *opts)
+{
+	ctx->opts.sampling = ctx->source.sampling = opts->sampling;
+	ctx->opts.sampling_mode = ctx->source.sampling_mode = opts->sampling_mode;
+}
+
+static void commit_option(uint64_t number, void *user)
+{
+	struct netobs *ctx = user;
+
+	sink_source_commit(&ctx->source, number);
+	if (ctx->opts.on_commit)
+		ctx->opts.on_commit(number, ctx->opts.user);
+}
+
 struct pipeline_options context_pipeline_options(struct netobs *ctx)
 {
 	const struct netobs_opts *opts = &ctx->opts;
@@ -171,9 +176,13 @@ struct pipeline_options context_pipeline_options(struct netobs *ctx)
 		.wants_processes = opts->flags & NETOBS_PROCESSES,
 		.disabled_features = opts->disable_features,
 		.on_interval = opts->on_interval,
-		.on_commit = opts->on_commit,
 		.user = opts->user,
 	};
+
+	if (opts->on_commit || opts->flags & NETOBS_COMMITS) {
+		options.on_commit = commit_option;
+		options.commit_user = ctx;
+	}
 
 	context_set_times(opts, &options.merge);
 	return options;
@@ -183,7 +192,7 @@ struct attach_options context_attach_options(const struct netobs *ctx)
 {
 	const struct netobs_opts *opts = &ctx->opts;
 
-	return attach_options_of(&ctx->log, opts->disable_features,
+	return attach_options_of(&ctx->life.log, opts->disable_features,
 				 opts->direction, opts->attach_order);
 }
 

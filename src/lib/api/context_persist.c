@@ -136,8 +136,8 @@ static void put_netif(const struct pinned *pinned, const struct netns *netns,
 	bpf_map_update_elem(pinned->netifs_fd, &key, &value, BPF_ANY);
 }
 
-static void on_netif(void *arg, struct netns *netns, struct netif *netif,
-		     enum host_event event)
+static void on_persisted_netif(void *arg, struct netns *netns,
+			       struct netif *netif, enum host_event event)
 {
 	const struct pinned_netif_key key = { netns->index, netif->ifindex };
 	const struct netobs *ctx = arg;
@@ -151,7 +151,7 @@ static void on_netif(void *arg, struct netns *netns, struct netif *netif,
 	put_netif(&ctx->pinned, netns, netif);
 }
 
-static void on_settled(void *ctx)
+static void on_persist_settled(void *ctx)
 {
 	(void)ctx;
 }
@@ -170,10 +170,10 @@ static void put_netifs(const struct netobs *ctx, bool with_gone)
 
 /* ---- The context ----------------------------------------------------------------- */
 
-static void warn(const struct netobs *ctx, int err)
+static void warn_not_persisted(const struct netobs *ctx, int err)
 {
 	log_warning(
-		&ctx->log,
+		&ctx->life.log,
 		"persist: %s: %s; packets that pass between two runs will not be counted",
 		ctx->persist,
 		err == -ENOTSUP ? "not in a BPF file system (mount -t bpf)" :
@@ -187,11 +187,11 @@ int context_open_pinned(struct netobs *ctx)
 
 	if (!ctx->persist)
 		return 0;
-	err = pinned_open(&ctx->pinned, ctx->persist, &ctx->log);
+	err = pinned_open(&ctx->pinned, ctx->persist, &ctx->life.log);
 	if (err == -EBUSY || err == -ENOMEM)
 		return err;
 	if (err) {
-		warn(ctx, err);
+		warn_not_persisted(ctx, err);
 		return 0;
 	}
 	err = restore_netns(ctx);
@@ -244,8 +244,9 @@ void context_list_pinned(struct netobs *ctx)
 		if (!ctx->host.netns[i].is_retired)
 			put_netns(&ctx->pinned, &ctx->host.netns[i]);
 	put_netifs(ctx, false);
-	ctx->pinned_listener =
-		(struct host_listener){ on_netif, on_settled, ctx, NULL };
+	ctx->pinned_listener = (struct host_listener){ on_persisted_netif,
+						       on_persist_settled, ctx,
+						       NULL };
 	host_subscribe(&ctx->host, &ctx->pinned_listener);
 	former = pinned_count_former(&ctx->pinned);
 	pipeline_abandon(&ctx->pipeline, &former);
@@ -254,7 +255,7 @@ void context_list_pinned(struct netobs *ctx)
 bool context_leaves(const struct netobs *ctx)
 {
 	return ctx->pinned.dir_fd >= 0 &&
-	       (ctx->state != CONTEXT_FAILED || ctx->pinned.had_links);
+	       (ctx->life.state != LIFE_FAILED || ctx->pinned.had_links);
 }
 
 void context_leave(struct netobs *ctx)
@@ -305,8 +306,8 @@ static void count_waiting(const struct pinned *pinned,
 }
 
 /* @return 1: a process uses it; 0; or -errno */
-static int look(const char *path, struct pinned *pinned,
-		struct netobs_persisted *ret_persisted)
+static int look_at_pin(const char *path, struct pinned *pinned,
+		       struct netobs_persisted *ret_persisted)
 {
 	struct netobs_persisted persisted = { 0 };
 	bool is_locked;
@@ -337,7 +338,7 @@ int netobs_persisted_get(const char *path, struct netobs_persisted *ret_persiste
 
 	if (!ret_persisted)
 		return -EINVAL;
-	r = look(path, &pinned, &persisted);
+	r = look_at_pin(path, &pinned, &persisted);
 	pinned_close(&pinned);
 	return r < 0 ? r :
 		       sized_fill(ret_persisted, &persisted, sizeof(persisted));
@@ -427,7 +428,7 @@ int netobs_persisted_remove(const char *path,
 
 	if (ret_persisted && ret_persisted->sz < sizeof(ret_persisted->sz))
 		return -EINVAL;
-	r = look(path, &pinned, &persisted);
+	r = look_at_pin(path, &pinned, &persisted);
 	if (r == 0)
 		r = remove_set(&pinned, &persisted);
 	pinned_close(&pinned);

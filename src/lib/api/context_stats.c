@@ -60,32 +60,45 @@ static struct netobs_crossings crossings_of(const struct outcomes *outcomes)
 	return crossings;
 }
 
+static void set_crossings(const struct outcomes reported[2],
+			  struct netobs_crossings ret_crossings[NETOBS_DIRECTIONS])
+{
+	struct outcomes both = reported[INGRESS];
+
+	for (int i = 0; i < OUTCOMES; i++)
+		count_add(&both.counts[i], &reported[EGRESS].counts[i]);
+	ret_crossings[NETOBS_BOTH] = crossings_of(&both);
+	ret_crossings[NETOBS_INGRESS] = crossings_of(&reported[INGRESS]);
+	ret_crossings[NETOBS_EGRESS] = crossings_of(&reported[EGRESS]);
+}
+
 /* NULL: that is not known. */
-static const char *known(const char *name)
+static const char *find_known_name(const char *name)
 {
 	return *name ? name : NULL;
 }
 
-static void report(const struct netobs *ctx, const struct netns *netns,
-		   const struct netif *netif,
-		   void (*take)(const struct netobs_interface *interface,
-				void *user),
-		   void *user)
+static void report_interface(const struct netobs *ctx, const struct netns *netns,
+			     const struct netif *netif,
+			     void (*take)(const struct netobs_interface *interface,
+					  void *user),
+			     void *user)
 {
 	const struct cgroup_names *container =
 		containers_find(&ctx->containers, netns, netif);
-	const struct netobs_interface interface = {
+	struct netobs_interface interface = {
 		.sz = sizeof(interface),
 		.name = netif->name,
 		.netns = netns->name,
 		.ifindex = netif->ifindex,
 		.netns_inode = netns->inode,
-		.crossed = { crossings_of(&netif->reported[0]),
-			     crossings_of(&netif->reported[1]) },
-		.container_id = container ? known(container->container_id) : NULL,
-		.pod_uid = container ? known(container->pod_uid) : NULL,
+		.container_id = container ?
+					find_known_name(container->container_id) :
+					NULL,
+		.pod_uid = container ? find_known_name(container->pod_uid) : NULL,
 	};
 
+	set_crossings(netif->reported, interface.crossed);
 	take(&interface, user);
 }
 
@@ -97,7 +110,8 @@ static bool is_observed(const struct netif *netif)
 int netobs_interfaces(const struct netobs *ctx,
 		      void (*take)(const struct netobs_interface *interface,
 				   void *user),
-		      void *user, struct netobs_crossings ret_all[2])
+		      void *user,
+		      struct netobs_crossings ret_all[NETOBS_DIRECTIONS])
 {
 	const struct host *host;
 
@@ -110,9 +124,10 @@ int netobs_interfaces(const struct netobs *ctx,
 				&host->netns[i].netifs.items[k];
 
 			if (is_observed(netif))
-				report(ctx, &host->netns[i], netif, take, user);
+				report_interface(ctx, &host->netns[i], netif,
+						 take, user);
 		}
-	for (int d = 0; ret_all && d < 2; d++)
-		ret_all[d] = crossings_of(&ctx->pipeline.reported[d]);
+	if (ret_all)
+		set_crossings(ctx->pipeline.reported, ret_all);
 	return 0;
 }

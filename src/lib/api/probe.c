@@ -32,7 +32,7 @@ struct trial {
 	struct programs programs;
 	int store_error;
 	int programs_error;
-	int sessions_error, session_io_error, session_accept_error;
+	int errors[NETOBS_FEATURES]; /* of those that are tried together */
 };
 
 static int probe_bpf(struct trial *trial)
@@ -186,158 +186,66 @@ static int probe_expedite(struct trial *trial)
 	return expedite_probe();
 }
 
-static int probe_sessions(struct trial *trial)
-{
-	return trial->sessions_error;
-}
-
-static int probe_session_io(struct trial *trial)
-{
-	return trial->session_io_error;
-}
-
-static int probe_session_accept(struct trial *trial)
-{
-	return trial->session_accept_error;
-}
-
 struct probe {
 	const char *name;
 	const char *description;
 	const char *without;
 	enum netobs_feature_need need;
 	uint64_t privileges;
-	int (*run)(struct trial *trial);
+	int (*run)(struct trial *trial); /* NULL: trial->errors has the outcome */
 };
 
+#define PROBE(FEATURE, name, need, privileges, run, description, without) \
+	[NETOBS_FEATURE_##FEATURE] = { name,	   description,           \
+				       without,	   NETOBS_NEED_##need,    \
+				       privileges, run }
+
 static const struct probe probes[NETOBS_FEATURES] = {
-	[NETOBS_FEATURE_BPF] = {
-		.name = "bpf",
-		.description = "BPF maps and programs",
-		.without = "nothing works",
-		.need = NETOBS_NEED_REQUIRED,
-		.privileges = PRIVILEGE_MAPS,
-		.run = probe_bpf,
-	},
-	[NETOBS_FEATURE_MMAP_ARRAY] = {
-		.name = "mmap_array",
-		.description = "BPF arrays mapped into user space",
-		.without = "flows cannot be read: Linux 5.10 is needed",
-		.need = NETOBS_NEED_REQUIRED,
-		.privileges = PRIVILEGE_MAPS,
-		.run = probe_mmap_array,
-	},
-	[NETOBS_FEATURE_MAP_IN_MAP] = {
-		.name = "map_in_map",
-		.description = "BPF maps inside maps",
-		.without = "overflow tables cannot be used: Linux 5.10 is needed",
-		.need = NETOBS_NEED_REQUIRED,
-		.privileges = PRIVILEGE_MAPS,
-		.run = probe_map_in_map,
-	},
-	[NETOBS_FEATURE_RINGBUF] = {
-		.name = "ringbuf",
-		.description = "BPF ring buffer",
-		.without = "a full log cannot be detected: Linux 5.10 is needed",
-		.need = NETOBS_NEED_REQUIRED,
-		.privileges = PRIVILEGE_MAPS,
-		.run = probe_ringbuf,
-	},
-	[NETOBS_FEATURE_INNER_SIZES] = {
-		.name = "inner_sizes",
-		.description = "BPF maps of any size inside maps",
-		.without = "overflow tables cannot be made: Linux 5.10 is needed",
-		.need = NETOBS_NEED_REQUIRED,
-		.privileges = PRIVILEGE_MAPS,
-		.run = probe_inner_sizes,
-	},
-	[NETOBS_FEATURE_PROGRAMS] = {
-		.name = "programs",
-		.description = "flow programs that the kernel accepts",
-		.without = "nothing can be observed; the debug log has the "
-			   "verifier's reason",
-		.need = NETOBS_NEED_REQUIRED,
-		.privileges = PRIVILEGE_PROGRAMS,
-		.run = probe_programs,
-	},
-	[NETOBS_FEATURE_TCX] = {
-		.name = "tcx",
-		.description = "tcx links",
-		.without = "clsact filters are used: after kill -9 an inert "
-			   "stub stays attached",
-		.need = NETOBS_NEED_EITHER,
-		.privileges = PRIVILEGE_PROGRAMS,
-		.run = probe_tcx,
-	},
-	[NETOBS_FEATURE_CLSACT] = {
-		.name = "clsact",
-		.description = "clsact qdisc with BPF filters",
-		.without = "there is no way to attach if tcx is missing, too",
-		.need = NETOBS_NEED_EITHER,
-		.privileges = PRIVILEGE_PROGRAMS,
-		.run = probe_clsact,
-	},
-	[NETOBS_FEATURE_TEST_RUN] = {
-		.name = "test_run",
-		.description = "BPF_PROG_TEST_RUN with a context",
-		.without = "capture files cannot be replayed",
-		.need = NETOBS_NEED_OPTIONAL,
-		.privileges = PRIVILEGE_PROGRAMS,
-		.run = probe_test_run,
-	},
-	[NETOBS_FEATURE_BTF] = {
-		.name = "btf",
-		.description = "kernel type information (BTF)",
-		.without = "netobsctl sessions, [sessions] of the service and "
-			   "--process cannot run",
-		.need = NETOBS_NEED_OPTIONAL,
-		.run = probe_btf,
-	},
-	[NETOBS_FEATURE_NETNS] = {
-		.name = "netns",
-		.description = "access to other network namespaces",
-		.without = "interfaces in other namespaces (netns:...) cannot "
-			   "be observed",
-		.need = NETOBS_NEED_OPTIONAL,
-		.privileges = PRIVILEGE_NETNS,
-		.run = probe_netns,
-	},
-	[NETOBS_FEATURE_EXPEDITE] = {
-		.name = "expedite",
-		.description = "expedited grace periods (/sys/kernel/rcu_expedited)",
-		.without = "attaching to 1,000 interfaces takes half a minute "
-			   "instead of a second, unless by clsact",
-		.need = NETOBS_NEED_OPTIONAL,
-		.run = probe_expedite,
-	},
-	[NETOBS_FEATURE_SESSIONS] = {
-		.name = "sessions",
-		.description = "BPF programs that follow TCP sockets",
-		.without = "netobsctl sessions, [sessions] of the service and "
-			   "--process cannot run: Linux 5.12 with BTF is needed",
-		.need = NETOBS_NEED_OPTIONAL,
-		.privileges = PRIVILEGE_PROGRAMS,
-		.run = probe_sessions,
-	},
-	[NETOBS_FEATURE_SESSION_IO] = {
-		.name = "session_io",
-		.description = "tracepoints of sending and receiving",
-		.without = "sockets that change hands belong to the process that "
-			   "opened them, and new ones of UDP to none",
-		.need = NETOBS_NEED_OPTIONAL,
-		.privileges = PRIVILEGE_PROGRAMS,
-		.run = probe_session_io,
-	},
-	[NETOBS_FEATURE_SESSION_ACCEPT] = {
-		.name = "session_accept",
-		.description = "cgroup v2 hook of accepted connections",
-		.without = "a server's process is known once it sends, receives "
-			   "or closes",
-		.need = NETOBS_NEED_OPTIONAL,
-		.privileges = PRIVILEGE_PROGRAMS,
-		.run = probe_session_accept,
-	},
+	PROBE(BPF, "bpf", REQUIRED, PRIVILEGE_MAPS, probe_bpf,
+	      "BPF maps and programs", "nothing works"),
+	PROBE(MMAP_ARRAY, "mmap_array", REQUIRED, PRIVILEGE_MAPS,
+	      probe_mmap_array, "BPF arrays mapped into user space",
+	      "flows cannot be read: Linux 5.10 is needed"),
+	PROBE(MAP_IN_MAP, "map_in_map", REQUIRED, PRIVILEGE_MAPS,
+	      probe_map_in_map, "BPF maps inside maps",
+	      "overflow tables cannot be used: Linux 5.10 is needed"),
+	PROBE(RINGBUF, "ringbuf", REQUIRED, PRIVILEGE_MAPS, probe_ringbuf,
+	      "BPF ring buffer",
+	      "a full log cannot be detected: Linux 5.10 is needed"),
+	PROBE(INNER_SIZES, "inner_sizes", REQUIRED, PRIVILEGE_MAPS,
+	      probe_inner_sizes, "BPF maps of any size inside maps",
+	      "overflow tables cannot be made: Linux 5.10 is needed"),
+	PROBE(PROGRAMS, "programs", REQUIRED, PRIVILEGE_PROGRAMS,
+	      probe_programs, "flow programs that the kernel accepts",
+	      "nothing can be observed; the debug log has the verifier's reason"),
+	PROBE(TCX, "tcx", EITHER, PRIVILEGE_PROGRAMS, probe_tcx, "tcx links",
+	      "clsact filters are used: after kill -9 an inert stub stays attached"),
+	PROBE(CLSACT, "clsact", EITHER, PRIVILEGE_PROGRAMS, probe_clsact,
+	      "clsact qdisc with BPF filters",
+	      "there is no way to attach if tcx is missing, too"),
+	PROBE(TEST_RUN, "test_run", OPTIONAL, PRIVILEGE_PROGRAMS,
+	      probe_test_run, "BPF_PROG_TEST_RUN with a context",
+	      "capture files cannot be replayed"),
+	PROBE(BTF, "btf", OPTIONAL, 0, probe_btf, "kernel type information (BTF)",
+	      "netobsctl sessions, [sessions] of the service and --process cannot run"),
+	PROBE(NETNS, "netns", OPTIONAL, PRIVILEGE_NETNS, probe_netns,
+	      "access to other network namespaces",
+	      "interfaces in other namespaces (netns:...) cannot be observed"),
+	PROBE(EXPEDITE, "expedite", OPTIONAL, 0, probe_expedite,
+	      "expedited grace periods (/sys/kernel/rcu_expedited)",
+	      "attaching to 1,000 interfaces takes half a minute instead of a second, unless by clsact"),
+	PROBE(SESSIONS, "sessions", OPTIONAL, PRIVILEGE_PROGRAMS, NULL,
+	      "BPF programs that follow TCP sockets",
+	      "netobsctl sessions, [sessions] of the service and --process cannot run: Linux 5.12 with BTF is needed"),
+	PROBE(SESSION_IO, "session_io", OPTIONAL, PRIVILEGE_PROGRAMS, NULL,
+	      "tracepoints of sending and receiving",
+	      "sockets that change hands belong to the process that opened them, and new ones of UDP to none"),
+	PROBE(SESSION_ACCEPT, "session_accept", OPTIONAL, PRIVILEGE_PROGRAMS,
+	      NULL, "cgroup v2 hook of accepted connections",
+	      "a server's process is known once it sends, receives or closes"),
 };
+
+#undef PROBE
 
 /* They are attached for a moment, and report to no one. */
 static void try_sessions(struct trial *trial)
@@ -346,9 +254,10 @@ static void try_sessions(struct trial *trial)
 	struct session_programs programs;
 	int err = session_programs_open(&programs, &knobs, &trial->silent);
 
-	trial->sessions_error = err;
-	trial->session_io_error = err ?: programs.io_error;
-	trial->session_accept_error = err ?: programs.accept_error;
+	trial->errors[NETOBS_FEATURE_SESSIONS] = err;
+	trial->errors[NETOBS_FEATURE_SESSION_IO] = err ?: programs.io_error;
+	trial->errors[NETOBS_FEATURE_SESSION_ACCEPT] =
+		err ?: programs.accept_error;
 	session_programs_close(&programs);
 }
 
@@ -391,8 +300,10 @@ static struct netobs_feature probe_feature(struct trial *trial, int i,
 					   bool is_disabled)
 {
 	const struct probe *probe = &probes[i];
-	int err = is_disabled ? -ENOTSUP : probe->run(trial);
+	int err = is_disabled ? -ENOTSUP : trial->errors[i];
 
+	if (!is_disabled && probe->run)
+		err = probe->run(trial);
 	return (struct netobs_feature){
 		.name = probe->name,
 		.description = probe->description,

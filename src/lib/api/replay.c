@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Capture files through the BPF programs, on the file's own time. */
+#include "context.h"
+
+#include "base/util.h"
 #include "bpf/parse/headers.h"
 #include "capture/capture_file.h"
-#include "context.h"
-#include "base/util.h"
 
 #include <errno.h>
 #include <string.h>
@@ -81,10 +82,10 @@ static int run_program(const struct replay *replay, const struct frame *frame)
 		.ns = frame->ns,
 	};
 
-	return programs_test_run(replay->programs.fds[NETOBS_INGRESS], &packet);
+	return programs_test_run(replay->programs.fds[INGRESS], &packet);
 }
 
-static void drain(struct replay *replay, enum merge_mode mode, int64_t ns)
+static void drain_replay(struct replay *replay, enum merge_mode mode, int64_t ns)
 {
 	pipeline_begin(replay->pipeline, mode, ns);
 	pipeline_finish(replay->pipeline);
@@ -92,7 +93,7 @@ static void drain(struct replay *replay, enum merge_mode mode, int64_t ns)
 
 static bool is_stopping(const struct replay *replay)
 {
-	return __atomic_load_n(&replay->ctx->is_stopping, __ATOMIC_RELAXED);
+	return __atomic_load_n(&replay->ctx->life.is_stopping, __ATOMIC_RELAXED);
 }
 
 /* Drain when the file's time says so. */
@@ -105,9 +106,9 @@ static void drain_until(struct replay *replay, int64_t ns)
 		replay->due_ns = ns + interval_ns;
 	if (logs_are_filling(&replay->pipeline->logs) &&
 	    !pipeline_relieve_now(replay->pipeline))
-		drain(replay, MERGE_EARLY, min_u64(ns, replay->due_ns));
+		drain_replay(replay, MERGE_EARLY, min_u64(ns, replay->due_ns));
 	while (ns >= replay->due_ns && !is_stopping(replay)) {
-		drain(replay, MERGE_INTERVAL, replay->due_ns);
+		drain_replay(replay, MERGE_INTERVAL, replay->due_ns);
 		replay->due_ns += interval_ns;
 		/* Nothing waits for a timeout: on to the interval of @ns. */
 		if (!merge->pending.packets && replay->due_ns <= ns)
@@ -127,7 +128,7 @@ static void read_frame(struct replay *replay, struct source *source)
 }
 
 /* Whose packet is the next of all; NULL at the end. */
-static struct source *earliest(const struct replay *replay)
+static struct source *find_earliest(const struct replay *replay)
 {
 	struct source *first = NULL;
 
@@ -152,7 +153,7 @@ static int replay_frame(struct replay *replay, struct source *source)
 	}
 	err = run_program(replay, &source->frame);
 	if (err)
-		log_error(&replay->ctx->log, "%s: packet %llu: %s",
+		log_error(&replay->ctx->life.log, "%s: packet %llu: %s",
 			  source->file.path,
 			  (unsigned long long)source->file.packets,
 			  strerror(-err));
@@ -167,7 +168,7 @@ static int replay_frames(struct replay *replay)
 
 	for (size_t i = 0; i < replay->n_sources; i++)
 		read_frame(replay, &replay->sources[i]);
-	while ((source = earliest(replay))) {
+	while ((source = find_earliest(replay))) {
 		int err;
 
 		if (is_stopping(replay))
@@ -188,7 +189,7 @@ static int open_sources(struct replay *replay, const char *const *paths, size_t 
 	for (; replay->n_sources < n; replay->n_sources++) {
 		size_t i = replay->n_sources;
 		int err = capture_file_open(&replay->sources[i].file, paths[i],
-					    &replay->ctx->log);
+					    &replay->ctx->life.log);
 
 		if (err)
 			return err;
@@ -210,10 +211,10 @@ static int check_filter(const struct replay *replay, const struct filter *filter
 	if (!filter || !hides_link(replay))
 		return 0;
 	return filter_check(filter, LINK_NONE, "files without Ethernet headers",
-			    &replay->ctx->log);
+			    &replay->ctx->life.log);
 }
 
-static int start(struct replay *replay)
+static int start_replay(struct replay *replay)
 {
 	struct pipeline_options options = context_pipeline_options(replay->ctx);
 	const struct alert_set *alerts = replay->ctx->alert_set;
@@ -226,7 +227,7 @@ static int start(struct replay *replay)
 	options.merge.single_point = true;
 	options.merge.hide_link = hides_link(replay);
 	err = pipeline_init(replay->pipeline, &options, &replay->nowhere,
-			    &replay->ctx->log);
+			    &replay->ctx->life.log);
 	err = err ?: context_open_alerts(replay->ctx);
 	if (err)
 		return err;
@@ -245,7 +246,7 @@ static void replay_done(struct replay *replay)
 	replay->pipeline->merge.host = &replay->ctx->host;
 }
 
-static int run(struct netobs *ctx, const char *const *paths, size_t n)
+static int run_replay(struct netobs *ctx, const char *const *paths, size_t n)
 {
 	__attribute__((cleanup(replay_done))) struct replay replay = {
 		.ctx = ctx,
@@ -254,12 +255,12 @@ static int run(struct netobs *ctx, const char *const *paths, size_t n)
 	};
 	int err = open_sources(&replay, paths, n);
 
-	err = err ?: start(&replay);
+	err = err ?: start_replay(&replay);
 	if (err)
 		return err;
 	err = replay_frames(&replay);
-	drain(&replay, MERGE_FINAL, replay.due_ns);
-	ctx->state = CONTEXT_STOPPED;
+	drain_replay(&replay, MERGE_FINAL, replay.due_ns);
+	ctx->life.state = LIFE_STOPPED;
 	context_read_alerts(ctx);
 	return err ?: (int)ctx->pipeline.merge.records;
 }
@@ -268,7 +269,7 @@ int netobs_replay_files(struct netobs *ctx, const char *const *paths, size_t n)
 {
 	size_t n_stdin = 0;
 
-	if (!ctx || !paths || !n || ctx->state != CONTEXT_NEW)
+	if (!ctx || !paths || !n || ctx->life.state != LIFE_NEW)
 		return -EINVAL;
 	for (size_t i = 0; i < n; i++) {
 		if (!paths[i])
@@ -277,12 +278,8 @@ int netobs_replay_files(struct netobs *ctx, const char *const *paths, size_t n)
 	}
 	if (n_stdin > 1)
 		return -EINVAL;
-	ctx->state = CONTEXT_FAILED;
-	log_expect_error(&ctx->log);
-	return log_keep_error(&ctx->log, paths[0], run(ctx, paths, n));
-}
-
-int netobs_replay(struct netobs *ctx, const char *path)
-{
-	return netobs_replay_files(ctx, &path, 1);
+	ctx->life.state = LIFE_FAILED;
+	log_expect_error(&ctx->life.log);
+	return log_keep_error(&ctx->life.log, paths[0],
+			      run_replay(ctx, paths, n));
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 struct attach_options attach_options_of(const struct log *log, uint64_t disable,
-					enum netobs_direction_option direction,
+					enum netobs_direction direction,
 					enum netobs_attach_order order)
 {
 	return (struct attach_options){
@@ -19,8 +19,8 @@ struct attach_options attach_options_of(const struct log *log, uint64_t disable,
 		.use_clsact = !(disable & 1 << NETOBS_FEATURE_CLSACT),
 		.order = order,
 		.directions = {
-			[INGRESS] = direction != NETOBS_DIRECTION_EGRESS,
-			[EGRESS] = direction != NETOBS_DIRECTION_INGRESS,
+			[INGRESS] = direction != NETOBS_EGRESS,
+			[EGRESS] = direction != NETOBS_INGRESS,
 		},
 	};
 }

@@ -34,7 +34,7 @@ struct attach_options {
 
 /* What the options of the public API mean; @disable: 1 << enum netobs_feature_id. */
 struct attach_options attach_options_of(const struct log *log, uint64_t disable,
-					enum netobs_direction_option direction,
+					enum netobs_direction direction,
 					enum netobs_attach_order order);
 
 /*

@@ -33,10 +33,8 @@ int capture_options_check(const struct netobs_capture_opts *opts,
 		bool is_wrong;
 	} checks[] = {
 		{ "on_packet", "it is not set", !opts->on_packet },
-		{ "direction", "it is none of enum netobs_direction_option",
-		  opts->direction != NETOBS_DIRECTION_BOTH &&
-			  opts->direction != NETOBS_DIRECTION_INGRESS &&
-			  opts->direction != NETOBS_DIRECTION_EGRESS },
+		{ "direction", "it is none of enum netobs_direction",
+		  (unsigned int)opts->direction >= NETOBS_DIRECTIONS },
 		{ "attach_order", "it is none of enum netobs_attach_order",
 		  opts->attach_order > NETOBS_ATTACH_LAST },
 		{ "flags", "one is not in enum netobs_capture_flag",

@@ -8,6 +8,7 @@
 #include <netobs/flow.h>
 
 #include "base/json.h"
+#include "catalogue/direction.h"
 #include "service/text/human.h"
 #include "names.h"
 
@@ -257,7 +258,7 @@ static void fill_direction(const struct by_part *part, void *value)
 {
 	const struct netobs_point *point = netobs_flow_point(part->flow, 0);
 
-	*(uint8_t *)value = point ? point->direction + 1 : 0;
+	*(uint8_t *)value = point ? point->direction : NETOBS_BOTH;
 }
 
 static void fill_vlan(const struct by_part *part, void *value)
@@ -361,7 +362,7 @@ static void json_direction(const void *value, struct json *json)
 		return;
 	json_key(json, "IfDirections");
 	json_open(json, '[');
-	json_u64(json, direction - 1U);
+	json_u64(json, direction_index(direction));
 	json_close(json, ']');
 }
 

@@ -2,6 +2,7 @@
 #include "any.h"
 
 #include "base/util.h"
+#include "catalogue/direction.h"
 #include "catalogue/records.h"
 
 #include <errno.h>
@@ -90,6 +91,9 @@ const struct netobs_point *netobs_flow_point(const struct netobs_flow *flow,
 
 /* ---- Packed ------------------------------------------------------------------------ */
 
+/* Added to packed_head.point_size, where version 0.1 had indices as directions of points. */
+enum { HAS_DIRECTIONS = 1 };
+
 /* Version 0.1 had only flows, and takes n_points of other types for damage. */
 #define NOT_A_FLOW UINT32_MAX
 
@@ -99,6 +103,8 @@ _Static_assert(PACK_ROOM(struct netobs_flow, PACK_POINTS_MAX) +
 	       "a flow fits");
 _Static_assert(PACK_ROOM(union any_record, 0) <= PACK_MAX,
 	       "any other record fits");
+_Static_assert(!(sizeof(struct netobs_point) & HAS_DIRECTIONS),
+	       "a size of points has room for it");
 _Static_assert(sizeof(struct packed_head) % PACK_ALIGN == 0,
 	       "the struct is aligned");
 
@@ -171,7 +177,8 @@ size_t pack_record(const struct netobs_record *record, void *packed)
 		return sizeof(*head) + size;
 	}
 	end = copy_flow(as_flow(record), PACK_POINTS_MAX, PACK_NAME_MAX, flow);
-	*head = (struct packed_head){ sizeof(*flow), sizeof(struct netobs_point),
+	*head = (struct packed_head){ sizeof(*flow),
+				      sizeof(struct netobs_point) | HAS_DIRECTIONS,
 				      flow->n_points };
 	return (size_t)(end - (char *)packed);
 }
@@ -246,16 +253,20 @@ static int unpack_flow(const struct packed_head *head, const char *at,
 		       const char *end, struct unpacked *to)
 {
 	const char *from = at - sizeof(*head);
+	const size_t point_size = head->point_size & ~HAS_DIRECTIONS;
 	struct netobs_flow *flow = &to->any.flow;
 
 	if (head->n_points > PACK_POINTS_MAX ||
-	    (size_t)(end - at) <
-		    head->size + (size_t)head->n_points * head->point_size)
+	    (size_t)(end - at) < head->size + (size_t)head->n_points * point_size)
 		return -EBADMSG;
 	at = take_bytes(flow, sizeof(*flow), at, head->size);
-	for (uint32_t i = 0; i < head->n_points; i++)
+	for (uint32_t i = 0; i < head->n_points; i++) {
 		at = take_bytes(&to->points[i], sizeof(to->points[i]), at,
-				head->point_size);
+				point_size);
+		if (!(head->point_size & HAS_DIRECTIONS))
+			to->points[i].direction =
+				direction_of_index(to->points[i].direction);
+	}
 	flow->sz = sizeof(*flow);
 	flow->type = NETOBS_RECORD_FLOW;
 	flow->n_points = head->n_points;

@@ -57,7 +57,7 @@ struct sink_host {
 	uint32_t types;	   /* of records: SINK_TYPE(), or-ed */
 	uint32_t sampling; /* one packet or flow of so many was counted */
 	enum netobs_sampling sampling_mode;
-	bool is_ending; /* netobs_sink_drain(): sessions may end in order */
+	bool is_ending; /* netobs_sink_wait(): sessions may end in order */
 };
 
 /* A type of records among others. */

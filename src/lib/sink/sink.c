@@ -198,10 +198,12 @@ static bool host_get_stats(struct sink_host *host, struct netobs_stats *ret_stat
 {
 	const struct netobs_sink *sink = sink_of_host(host);
 
-	if (!sink->get_stats)
-		return false;
 	*ret_stats = (struct netobs_stats){ .sz = sizeof(*ret_stats) };
-	return !sink->get_stats(ret_stats, sink->log.user);
+	if (sink->get_stats)
+		return !sink->get_stats(ret_stats, sink->log.user);
+	return sink->link.source &&
+	       !netobs_stats_get(sink_source_context(sink->link.source),
+				 ret_stats);
 }
 
 static const struct sink_host_ops host_ops = {
@@ -281,7 +283,7 @@ static void parse_spool(struct spec *spec, struct spool_options *options)
 	options->keep_oldest = spec_choice(spec, "spool.full", policies, 0) == 1;
 }
 
-static int open_loop(struct netobs_sink *sink)
+static int open_sink_loop(struct netobs_sink *sink)
 {
 	return loop_open(&sink->loop) ?:
 		       loop_add_timer(&sink->loop, CLOCK_MONOTONIC,
@@ -302,10 +304,10 @@ static int open_spool(struct netobs_sink *sink, struct spool_options *options)
 }
 
 /* The module reads its options first: a typing error makes no directory. */
-static int open_sink(struct netobs_sink *sink, struct spec *spec)
+static int open_module(struct netobs_sink *sink, struct spec *spec)
 {
 	struct spool_options options = { .log = &sink->log };
-	int err = open_loop(sink);
+	int err = open_sink_loop(sink);
 
 	if (err)
 		return err;
@@ -320,8 +322,8 @@ static int open_sink(struct netobs_sink *sink, struct spec *spec)
 	return spec->is_wrong ? -EINVAL : open_spool(sink, &options);
 }
 
-static int check_options(const struct netobs_sink_opts *opts,
-			 const struct log *log)
+static int check_sink_options(const struct netobs_sink_opts *opts,
+			      const struct log *log)
 {
 	int err = sized_check(opts, sizeof(*opts), log);
 
@@ -342,7 +344,7 @@ static int open_spec(struct netobs_sink *sink, const char *text, bool is_trial)
 		return err;
 	spec.is_trial = is_trial;
 	sink->name = strndup(text, strcspn(text, "?"));
-	err = open_sink(sink, &spec);
+	err = open_module(sink, &spec);
 	spec_free(&spec);
 	return err;
 }
@@ -350,6 +352,7 @@ static int open_spec(struct netobs_sink *sink, const char *text, bool is_trial)
 static int open_or_try(const char *text, const struct netobs_sink_opts *opts,
 		       bool is_trial, struct netobs_sink **ret_sink)
 {
+	const struct sink_source *source;
 	struct netobs_sink_opts known = { 0 };
 	struct netobs_sink *sink;
 	int err;
@@ -359,6 +362,11 @@ static int open_or_try(const char *text, const struct netobs_sink_opts *opts,
 	sink = calloc(1, sizeof(*sink));
 	if (!sink)
 		return -ENOMEM;
+	if (known.context && !known.sampling) {
+		source = sink_source_of(known.context);
+		known.sampling = source->sampling;
+		known.sampling_mode = source->sampling_mode;
+	}
 	sink->log = (struct log){ known.on_log, known.user, &sink->error };
 	sink->host = (struct sink_host){
 		.ops = &host_ops,
@@ -367,9 +375,11 @@ static int open_or_try(const char *text, const struct netobs_sink_opts *opts,
 		.sampling_mode = known.sampling_mode,
 	};
 	sink->get_stats = known.get_stats;
+	sink->link.sink = sink;
+	sink->link.log = &sink->log;
 	sink->loop.fd = -1;
 
-	err = opts ? check_options(opts, &sink->log) : 0;
+	err = opts ? check_sink_options(opts, &sink->log) : 0;
 	err = log_keep_error(&sink->log, text,
 			     err ?: open_spec(sink, text, is_trial));
 	if (err) {
@@ -377,6 +387,8 @@ static int open_or_try(const char *text, const struct netobs_sink_opts *opts,
 		netobs_sink_close(sink);
 		return err;
 	}
+	if (known.context)
+		sink_source_add(sink_source_of(known.context), &sink->link);
 	if (spool_pending(&sink->spool).seq)
 		host_wake_in(&sink->host, 0);
 	*ret_sink = sink;
@@ -402,6 +414,7 @@ void netobs_sink_close(struct netobs_sink *sink)
 {
 	if (!sink)
 		return;
+	sink_source_remove(&sink->link);
 	if (sink->state)
 		sink->module->close(sink->state);
 	spool_close(&sink->spool);
@@ -430,8 +443,8 @@ static int sink_work(struct netobs_sink *sink, bool flush)
 }
 
 /* False: it was dropped, and counted. */
-static bool add_record(struct netobs_sink *sink,
-		       const struct netobs_record *record)
+static bool pass_record(struct netobs_sink *sink,
+			const struct netobs_record *record)
 {
 	struct position own = { .seq = 1 };
 	void *place;
@@ -453,7 +466,7 @@ static bool add_record(struct netobs_sink *sink,
 }
 
 /* A record may be sent by another run, so it has to have its sampling itself. */
-static const struct netobs_record *add_sampling(const struct netobs_sink *sink,
+static const struct netobs_record *set_sampling(const struct netobs_sink *sink,
 						const struct netobs_record *record,
 						union any_record *copy)
 {
@@ -482,8 +495,8 @@ int netobs_sink_write(struct netobs_sink *sink, const struct netobs_record *reco
 	if (!(sink->host.types & 1U << record->type))
 		return 0;
 	if (sink->host.sampling > 1)
-		record = add_sampling(sink, record, &copy);
-	is_kept = add_record(sink, record);
+		record = set_sampling(sink, record, &copy);
+	is_kept = pass_record(sink, record);
 	sink->host.is_ending = false;
 	if (++sink->unflushed >= BATCH && !sink->is_unfinished)
 		sink_work(sink, false); /* a permanent failure is reported again */
@@ -491,7 +504,7 @@ int netobs_sink_write(struct netobs_sink *sink, const struct netobs_record *reco
 }
 
 /* Totals that have changed, as a record of their own. */
-static void add_stats(struct netobs_sink *sink)
+static void add_sink_stats(struct netobs_sink *sink)
 {
 	struct netobs_stats_record record = {
 		.record = { .sz = sizeof(record), .type = NETOBS_RECORD_STATS },
@@ -504,7 +517,7 @@ static void add_stats(struct netobs_sink *sink)
 		return;
 	sink->last_stats = record.stats;
 	record.record.time_ns = clock_ms(CLOCK_REALTIME) * NSEC_PER_MSEC;
-	add_record(sink, &record.record);
+	pass_record(sink, &record.record);
 	/* The last ones of a process follow its last commit. */
 	if (is_at_mark)
 		spool_extend_mark(&sink->spool);
@@ -515,7 +528,7 @@ int netobs_sink_flush(struct netobs_sink *sink)
 	if (!sink)
 		return -EINVAL;
 	start_ticking(sink);
-	add_stats(sink);
+	add_sink_stats(sink);
 	return sink_work(sink, true);
 }
 
@@ -573,7 +586,7 @@ int netobs_sink_reopen(struct netobs_sink *sink)
 	return r < 0 ? r : sink_work(sink, false);
 }
 
-int netobs_sink_drain(struct netobs_sink *sink, int timeout_ms)
+int netobs_sink_wait(struct netobs_sink *sink, int timeout_ms)
 {
 	int64_t end = now_ms() + timeout_ms;
 	int err;

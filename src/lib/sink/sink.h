@@ -9,12 +9,14 @@
 #include "module.h"
 #include "record/any.h"
 #include "sink/spool/spool.h"
+#include "source.h"
 
 struct netobs_sink {
 	struct sink_host host; /* first: modules see nothing else */
 	struct log log;
 	struct log_error error;
 	int (*get_stats)(struct netobs_stats *ret_stats, void *user);
+	struct sink_link link; /* to its context, if it has one */
 	char *name; /* the spec without options, which may be secret; or NULL */
 	const struct sink_module *module;
 	void *state; /* the module's */

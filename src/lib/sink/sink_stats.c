@@ -94,8 +94,8 @@ int netobs_sink_stats_get(const struct netobs_sink *sink,
 	return sized_fill(ret_stats, &stats, sizeof(stats));
 }
 
-static void add_count(struct json *json, const char *key,
-		      const struct netobs_sink_count *count)
+static void add_sink_count(struct json *json, const char *key,
+			   const struct netobs_sink_count *count)
 {
 	json_key(json, key);
 	json_open(json, '{');
@@ -134,15 +134,15 @@ int netobs_sink_stats_json(const struct netobs_sink *sink, char *buf, size_t siz
 	json_open(&json, '{');
 	json_key(&json, "sink");
 	json_string(&json, sink->name ?: "");
-	add_count(&json, "taken", &stats.taken);
-	add_count(&json, "recovered", &stats.recovered);
-	add_count(&json, "delivered", &stats.delivered);
-	add_count(&json, "unconfirmed", &stats.unconfirmed);
-	add_count(&json, "pending", &stats.pending);
+	add_sink_count(&json, "taken", &stats.taken);
+	add_sink_count(&json, "recovered", &stats.recovered);
+	add_sink_count(&json, "delivered", &stats.delivered);
+	add_sink_count(&json, "unconfirmed", &stats.unconfirmed);
+	add_sink_count(&json, "pending", &stats.pending);
 	json_key(&json, "dropped");
 	json_open(&json, '{');
 	for (int i = 0; i < NETOBS_SINK_DROPS; i++)
-		add_count(&json, drop_names[i], &stats.dropped[i]);
+		add_sink_count(&json, drop_names[i], &stats.dropped[i]);
 	json_close(&json, '}');
 	if (sink->module->counters) {
 		json_key(&json, "counters");

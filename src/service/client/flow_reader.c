@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "catalogue/direction.h"
 #include "catalogue/fields.h"
 
 /* ---- A field, by its type ----------------------------------------------------------- */
@@ -83,7 +84,8 @@ static void read_fields(struct netobs_flow *flow, struct json_value record)
 #define READ_POINT_number(i, member, value) \
 	(reader->points[i].member =         \
 		 (__typeof__(reader->points[i].member))json_number(value))
-#define READ_POINT_direction READ_POINT_number
+#define READ_POINT_direction(i, member, value) \
+	(reader->points[i].member = direction_of_index((int)json_number(value)))
 #define READ_POINT_netns READ_POINT_number
 #define READ_POINT_name(i, member, value) READ_name(i, value)
 

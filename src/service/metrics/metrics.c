@@ -46,7 +46,7 @@ static void forget_texts(struct metrics *metrics)
 		free(TAKE_PTR(metrics->texts[i]));
 }
 
-static void collect(struct metrics *metrics)
+static void collect_metrics(struct metrics *metrics)
 {
 	forget_texts(metrics);
 	metrics_collect(metrics->source, &metrics->values);
@@ -58,7 +58,7 @@ static int find_text(struct metrics *metrics, enum metrics_format format)
 {
 	if (!metrics->collected_ms ||
 	    now_ms() - metrics->collected_ms >= METRICS_AGE_MS)
-		collect(metrics);
+		collect_metrics(metrics);
 	return metrics->texts[format] ? 0 :
 					metrics_format(&metrics->values, format,
 						       &metrics->texts[format],
@@ -74,8 +74,9 @@ const char *metrics_text(struct metrics *metrics)
 
 /* ---- HTTP ------------------------------------------------------------------------- */
 
-static unsigned int answer(void *user, const struct httpd_request *request,
-			   struct httpd_answer *ret_answer)
+static unsigned int answer_request(void *user,
+				   const struct httpd_request *request,
+				   struct httpd_answer *ret_answer)
 {
 	static const char elsewhere[] = "The metrics are at /metrics\n";
 	static const char *const types[] = {
@@ -101,7 +102,7 @@ static unsigned int answer(void *user, const struct httpd_request *request,
 	return 200;
 }
 
-static void serve(struct metrics *metrics)
+static void serve_metrics(struct metrics *metrics)
 {
 	int wait_ms = metrics->module->run(metrics->httpd);
 	int64_t at = wait_ms < 0 ?
@@ -114,7 +115,7 @@ static void serve(struct metrics *metrics)
 static int on_clients(void *arg, int fd)
 {
 	(void)fd;
-	serve(arg);
+	serve_metrics(arg);
 	return 0;
 }
 
@@ -172,10 +173,10 @@ static int open_httpd(struct metrics *metrics, struct httpd **ret_httpd,
 	err = err ?: read_file(config->tls_cert, &tls.cert, why, why_size);
 	err = err ?: read_file(config->tls_key, &tls.key, why, why_size);
 	err = err ?: read_file(config->tls_ca, &tls.ca, why, why_size);
-	err = err   ?:
-		      metrics->module->open(fd, config->tls_cert ? &tls : NULL,
-					    answer, metrics, ret_httpd, why,
-					    why_size);
+	if (!err)
+		err = metrics->module->open(fd, config->tls_cert ? &tls : NULL,
+					    answer_request, metrics, ret_httpd,
+					    why, why_size);
 	if (!err)
 		(void)TAKE_FD(fd); /* the server closes it */
 	return err;
@@ -200,8 +201,8 @@ static int open_server(struct metrics *metrics, char *why, size_t why_size)
 	err = listen_open(&metrics->listener, spec);
 	err = err ?: open_httpd(metrics, &metrics->httpd, why, why_size);
 	err = err ?: loop_open(&metrics->loop);
-	err = err   ?:
-		      loop_add_timer(&metrics->loop, CLOCK_MONOTONIC,
+	if (!err)
+		err = loop_add_timer(&metrics->loop, CLOCK_MONOTONIC,
 				     on_clients, metrics, &metrics->timer);
 	err = err ?: watch_httpd(metrics);
 	if (err && !*why)
@@ -256,16 +257,16 @@ static int replace_file(const char *path, const char *text, size_t len)
 	return err;
 }
 
-static int write_file(struct metrics *metrics)
+static int write_textfile(struct metrics *metrics)
 {
 	int err;
 
-	collect(metrics);
+	collect_metrics(metrics);
 	err = find_text(metrics, METRICS_PROMETHEUS);
-	return err   ?:
-		       replace_file(metrics->config.textfile,
-				    metrics->texts[METRICS_PROMETHEUS],
-				    metrics->lens[METRICS_PROMETHEUS]);
+	return err ? err :
+		     replace_file(metrics->config.textfile,
+				  metrics->texts[METRICS_PROMETHEUS],
+				  metrics->lens[METRICS_PROMETHEUS]);
 }
 
 static void note_written(struct metrics *metrics, int err)
@@ -289,7 +290,7 @@ void metrics_write(struct metrics *metrics, bool is_last)
 	    now_ms() - metrics->written_ms < WRITE_MS)
 		return;
 	metrics->written_ms = now_ms();
-	note_written(metrics, write_file(metrics));
+	note_written(metrics, write_textfile(metrics));
 }
 
 /* ---- All -------------------------------------------------------------------------- */

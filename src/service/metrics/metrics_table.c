@@ -17,7 +17,7 @@ const char metrics_skip;
 
 /* ---- Labels ----------------------------------------------------------------------- */
 
-static void put(struct metrics_labels *labels, const void *bytes, size_t len)
+static void put_bytes(struct metrics_labels *labels, const void *bytes, size_t len)
 {
 	if (len > sizeof(labels->text) - labels->len)
 		return;
@@ -25,9 +25,9 @@ static void put(struct metrics_labels *labels, const void *bytes, size_t len)
 	labels->len += len;
 }
 
-static void put_text(struct metrics_labels *labels, const char *string)
+static void put_label_text(struct metrics_labels *labels, const char *string)
 {
-	put(labels, string, strlen(string));
+	put_bytes(labels, string, strlen(string));
 }
 
 /* UTF-8, escaped as both formats have it. */
@@ -39,27 +39,27 @@ static void put_value(struct metrics_labels *labels, const char *value)
 	for (; *s && s - begin < VALUE_MAX; s += len ?: 1) {
 		len = utf8_length(s);
 		if (*s == '\n')
-			put_text(labels, "\\n");
+			put_label_text(labels, "\\n");
 		else if (!len)
-			put_text(labels, UTF8_REPLACEMENT);
+			put_label_text(labels, UTF8_REPLACEMENT);
 		else {
 			if (*s == '"' || *s == '\\')
-				put_text(labels, "\\");
-			put(labels, s, len);
+				put_label_text(labels, "\\");
+			put_bytes(labels, s, len);
 		}
 	}
 	if (*s)
-		put_text(labels, "...");
+		put_label_text(labels, "...");
 }
 
 static void add_label(struct metrics_labels *labels, const char *name,
 		      const char *value)
 {
-	put_text(labels, labels->len ? "," : "");
-	put_text(labels, name);
-	put_text(labels, "=\"");
+	put_label_text(labels, labels->len ? "," : "");
+	put_label_text(labels, name);
+	put_label_text(labels, "=\"");
 	put_value(labels, value);
-	put_text(labels, "\"");
+	put_label_text(labels, "\"");
 }
 
 static void add_index(struct metrics_labels *labels, const char *name,
@@ -120,7 +120,8 @@ static const void *set_interface(const struct metrics_values *values, size_t i,
 	add_label(labels, "interface", are_others ? "all others" : series->name);
 	add_label(labels, "netns", are_others ? "" : series->netns ?: "");
 	add_label(labels, "direction", directions[i % 2]);
-	return are_others ? &values->others[i % 2] : &series->crossed[i % 2];
+	return (are_others ? values->others : series->crossed) +
+	       NETOBS_INGRESS + i % 2;
 }
 
 /* Of metrics that have all that they say in labels. */
@@ -143,8 +144,8 @@ static const void *set_container(const struct metrics_values *values, size_t i,
 	return &one;
 }
 
-static void add_sink(struct metrics_labels *labels,
-		     const struct metrics_sink *sink)
+static void add_sink_labels(struct metrics_labels *labels,
+			    const struct metrics_sink *sink)
 {
 	add_label(labels, "sink", sink->name);
 	add_label(labels, "output", sink->output);
@@ -157,7 +158,7 @@ static const void *set_sink(const struct metrics_values *values, size_t i,
 
 	if (i == values->n_sinks)
 		return NULL;
-	add_sink(labels, sink);
+	add_sink_labels(labels, sink);
 	return &sink->stats;
 }
 
@@ -186,7 +187,7 @@ static const void *set_sink_drop(const struct metrics_values *values, size_t i,
 
 	if (i / NETOBS_SINK_DROPS == values->n_sinks)
 		return NULL;
-	add_sink(labels, sink);
+	add_sink_labels(labels, sink);
 	add_label(labels, "reason", netobs_sink_drop_name(reason));
 	return &sink->stats.dropped[reason];
 }
@@ -201,7 +202,7 @@ static const void *set_sink_counter(const struct metrics_values *values,
 	i %= METRICS_COUNTERS;
 	if (i >= sink->n_counters)
 		return METRICS_SKIP;
-	add_sink(labels, sink);
+	add_sink_labels(labels, sink);
 	add_label(labels, "counter", sink->counters[i].name);
 	return &sink->counters[i].value;
 }

@@ -98,7 +98,7 @@ static void write_histogram(struct text *text, const struct metric *metric)
 	write_value(text, histogram->sum_ns, 9);
 }
 
-static void write_all(struct text *text)
+static void write_metrics(struct text *text)
 {
 	for (size_t i = 0; i < metrics_table_size; i++) {
 		const struct metric *metric = &metrics_table[i];
@@ -124,7 +124,7 @@ int metrics_format(const struct metrics_values *values,
 	text.file = open_memstream(&buf, &size);
 	if (!text.file)
 		return -ENOMEM;
-	write_all(&text);
+	write_metrics(&text);
 	has_failed = ferror(text.file);
 	if (fclose(text.file) || has_failed) {
 		free(buf);

@@ -22,8 +22,8 @@ struct listing {
 	struct metrics_values *values;
 };
 
-static bool is_same(const struct metrics_interface *known,
-		    const struct netobs_interface *interface)
+static bool is_same_interface(const struct metrics_interface *known,
+			      const struct netobs_interface *interface)
 {
 	return known->is_used && known->ifindex == interface->ifindex &&
 	       known->netns_inode == interface->netns_inode;
@@ -37,7 +37,7 @@ find_series(struct listing *listing, const struct netobs_interface *interface)
 				 *free = NULL;
 
 	for (size_t i = 0; i < METRICS_INTERFACES; i++) {
-		if (is_same(&all[i], interface))
+		if (is_same_interface(&all[i], interface))
 			return &all[i];
 		if (!all[i].is_used && !free)
 			free = &all[i];
@@ -50,7 +50,7 @@ find_series(struct listing *listing, const struct netobs_interface *interface)
 		.netns_inode = interface->netns_inode,
 		.netns = interface->netns ? strdup(interface->netns) : NULL,
 	};
-	/* What it had before is in the series of all others, as it was one of those or had gone. */
+	/* Until now, the series of all other interfaces has counted its packets. */
 	if (listing->values->is_collected)
 		memcpy(free->before, interface->crossed, sizeof(free->before));
 	return free;
@@ -69,7 +69,7 @@ static void list_interface(const struct netobs_interface *interface, void *user)
 		 interface->container_id ?: "");
 	snprintf(series->pod_uid, sizeof(series->pod_uid), "%s",
 		 interface->pod_uid ?: "");
-	for (int d = 0; d < 2; d++) {
+	for (int d = 0; d < NETOBS_DIRECTIONS; d++) {
 		series->crossed[d] = interface->crossed[d];
 		crossings_subtract(&series->crossed[d], &series->before[d]);
 	}
@@ -85,7 +85,7 @@ static void free_series(struct metrics_interface *series)
 static void sum_up_others(struct metrics_values *values)
 {
 	for (size_t i = 0; i < METRICS_INTERFACES; i++)
-		for (int d = 0; d < 2; d++)
+		for (int d = 0; d < NETOBS_DIRECTIONS; d++)
 			crossings_subtract(&values->others[d],
 					   &values->by_interface[i].crossed[d]);
 }

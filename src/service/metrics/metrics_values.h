@@ -20,9 +20,9 @@ struct metrics_interface {
 	char name[IF_NAMESIZE];
 	char *netns;			    /* NULL: the context's own */
 	char container_id[72], pod_uid[40]; /* at its other end; "": not known */
-	/* What it had counted when it got its series: that is among the others'. */
-	struct netobs_crossings before[2];
-	struct netobs_crossings crossed[2];
+	/* Its counts when it got its series: the series of all others has those. */
+	struct netobs_crossings before[NETOBS_DIRECTIONS];
+	struct netobs_crossings crossed[NETOBS_DIRECTIONS];
 };
 
 struct metrics_sink {
@@ -75,7 +75,7 @@ struct metrics_values {
 	uint64_t bpf_stats_enabled;
 	struct metrics_interface by_interface[METRICS_INTERFACES];
 	bool is_collected; /* at least once */
-	struct netobs_crossings others[2];
+	struct netobs_crossings others[NETOBS_DIRECTIONS];
 	struct metrics_sink *sinks;
 	size_t n_sinks;
 	struct metrics_rule rules[NETOBS_RULES_MAX + 2];

@@ -27,8 +27,8 @@ static bool is_comparable(const struct netobs_session *session)
 		       RTT_CHECK_LONGEST_MS * NSEC_PER_MSEC;
 }
 
-static bool is_same(const struct rtt_check_session *a,
-		    const struct rtt_check_session *b)
+static bool is_same_session(const struct rtt_check_session *a,
+			    const struct rtt_check_session *b)
 {
 	return a->min_rtt_ns && a->local_port == b->local_port &&
 	       a->remote_port == b->remote_port &&
@@ -45,7 +45,7 @@ choose_place(struct rtt_check_session *bucket,
 	struct rtt_check_session *best = bucket;
 
 	for (unsigned int i = 0; i < RTT_CHECK_WAYS; i++) {
-		if (is_same(&bucket[i], session))
+		if (is_same_session(&bucket[i], session))
 			return &bucket[i];
 		if (best->min_rtt_ns &&
 		    (!bucket[i].min_rtt_ns || bucket[i].end_ns < best->end_ns))
@@ -79,7 +79,7 @@ void rtt_check_session(struct rtt_check *check,
 	*place = waiting;
 }
 
-static bool leaves(const struct netobs_flow *flow, uint32_t netns_inode)
+static bool leaves_netns(const struct netobs_flow *flow, uint32_t netns_inode)
 {
 	for (uint32_t i = 0; i < flow->n_points; i++) {
 		const struct netobs_point *point = netobs_flow_point(flow, i);
@@ -102,7 +102,7 @@ static bool is_of(const struct rtt_check_session *session,
 	       !memcmp(session->remote_addr, flow->dst, sizeof(flow->dst)) &&
 	       flow->end_ns >= session->start_ns - slack_ns &&
 	       flow->end_ns <= session->end_ns + slack_ns &&
-	       leaves(flow, session->netns_inode);
+	       leaves_netns(flow, session->netns_inode);
 }
 
 /* The kernel's minimum has the handshake's, too. @return 0: there is none */

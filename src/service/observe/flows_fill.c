@@ -52,9 +52,9 @@ void flows_config_fill(const struct flows_config *config, struct netobs_opts *op
 	opts->n_rules = config->rules.n;
 	opts->default_action = config->rules.default_action;
 	if (config->direction == FLOWS_INGRESS)
-		opts->direction = NETOBS_DIRECTION_INGRESS;
+		opts->direction = NETOBS_INGRESS;
 	else if (config->direction == FLOWS_EGRESS)
-		opts->direction = NETOBS_DIRECTION_EGRESS;
+		opts->direction = NETOBS_EGRESS;
 	if (config->per_interface)
 		opts->flags |= NETOBS_PER_INTERFACE;
 	if (config->process)

@@ -411,7 +411,7 @@ static void flush_sink(struct output *output)
 /* Sessions that end in order show what has arrived; others wait as well. */
 static void finish_sink(struct output *output)
 {
-	int r = netobs_sink_drain(output->state, 0);
+	int r = netobs_sink_wait(output->state, 0);
 
 	output->error = r == -ETIMEDOUT ? 0 : r;
 }
@@ -540,7 +540,7 @@ static bool close_sink(struct output *output)
 	bool is_complete = true;
 
 	if (!output->error) {
-		int r = netobs_sink_drain(output->state, 0);
+		int r = netobs_sink_wait(output->state, 0);
 
 		output->error = r == -ETIMEDOUT ? 0 : r;
 		is_complete = output->error || report_undelivered(output);

@@ -93,7 +93,9 @@ static void keys_that_are_wrong_are_explained(void **state)
 
 static void values_are_named_as_in_flows(void **state)
 {
-	struct netobs_point point = { .ifindex = 2, .name = "et\nh0" };
+	struct netobs_point point = { .ifindex = 2,
+				      .direction = NETOBS_INGRESS,
+				      .name = "et\nh0" };
 	struct netobs_flow flow = make_flow(1, 40000, 2, 443);
 
 	(void)state;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "lib_test.h"
 
+#include "catalogue/direction.h"
 #include "record/any.h"
 
 #include <errno.h>
@@ -54,9 +55,14 @@ static void assert_same_flow(const struct netobs_flow *flow)
 static void record_comes_back_with_its_points(void **state)
 {
 	struct netobs_point points[3] = {
-		{ .ifindex = 1, .netns_inode = 5, .direction = 1, .name = "eth0" },
-		{ .ifindex = 70000, .name = NULL },
-		{ .ifindex = 3, .name = "a-name-as-long-as-they-are" },
+		{ .ifindex = 1,
+		  .netns_inode = 5,
+		  .direction = NETOBS_EGRESS,
+		  .name = "eth0" },
+		{ .ifindex = 70000, .direction = NETOBS_INGRESS, .name = NULL },
+		{ .ifindex = 3,
+		  .direction = NETOBS_INGRESS,
+		  .name = "a-name-as-long-as-they-are" },
 	};
 
 	(void)state;
@@ -153,6 +159,21 @@ static void other_versions_are_understood(void **state)
 	assert_string_equal(unpacked.points[0].name, "eth9");
 }
 
+/* It had indices as directions, and its size of points was even. */
+static void directions_of_version_0_1_are_understood(void **state)
+{
+	struct netobs_point points[2] = { { .direction = INGRESS },
+					  { .direction = EGRESS } };
+	struct netobs_flow flow = make_flow(points, 2);
+	size_t len = pack(&flow);
+
+	(void)state;
+	((struct packed_head *)packed)->point_size = sizeof(points[0]);
+	assert_int_equal(unpack(packed, len), 0);
+	assert_int_equal(unpacked.points[0].direction, NETOBS_INGRESS);
+	assert_int_equal(unpacked.points[1].direction, NETOBS_EGRESS);
+}
+
 /* In a buffer of just that size, so that the sanitizer sees who reads beyond. */
 static void what_is_cut_off_anywhere_is_none(void **state)
 {
@@ -192,7 +213,9 @@ static size_t pack_stats(void)
 static void record_is_read_where_it_was_written(void **state)
 {
 	char name[] = "eth0";
-	struct netobs_point point = { .ifindex = 1, .name = name };
+	struct netobs_point point = { .ifindex = 1,
+				      .direction = NETOBS_EGRESS,
+				      .name = name };
 	struct netobs_flow flow = make_flow(&point, 1);
 	const struct netobs_flow *got = as_flow(packed_record(packed));
 
@@ -202,6 +225,7 @@ static void record_is_read_where_it_was_written(void **state)
 	point.ifindex = 2;
 	assert_int_equal(got->packets, flow.packets);
 	assert_int_equal(netobs_flow_point(got, 0)->ifindex, 1);
+	assert_int_equal(netobs_flow_point(got, 0)->direction, NETOBS_EGRESS);
 	assert_string_equal(netobs_flow_point(got, 0)->name, "eth0");
 }
 
@@ -259,6 +283,7 @@ int main(void)
 		cmocka_unit_test(no_record_is_too_large),
 		cmocka_unit_test(more_points_than_there_is_room_for_are_damage),
 		cmocka_unit_test(other_versions_are_understood),
+		cmocka_unit_test(directions_of_version_0_1_are_understood),
 		cmocka_unit_test(what_is_cut_off_anywhere_is_none),
 		cmocka_unit_test(record_is_read_where_it_was_written),
 		cmocka_unit_test(statistics_are_read_in_place),

@@ -38,7 +38,7 @@ static void file_has_each_record_on_a_line(void **state)
 	flush_all(f);
 	assert_file_has(f, 0, 5000);
 	write_flows(f, 5000, 5001);
-	assert_int_equal(netobs_sink_drain(f->sink, 1000), 0);
+	assert_int_equal(netobs_sink_wait(f->sink, 1000), 0);
 	assert_file_has(f, 0, 5001);
 	assert_int_equal(sink_stats_of(f).delivered.records, 5001);
 	assert_sink_identity(f);
@@ -94,7 +94,7 @@ static void full_disk_is_told_once_and_costs_nothing(void **state)
 	assert_ptr_equal(strchr(f->logged, '\n') + 1,
 			 f->logged + strlen(f->logged));
 	setrlimit(RLIMIT_FSIZE, &roomy);
-	assert_int_equal(netobs_sink_drain(f->sink, 10000), 0);
+	assert_int_equal(netobs_sink_wait(f->sink, 10000), 0);
 	assert_file_has(f, 0, 1000);
 	assert_non_null(strstr(f->logged, "again"));
 }
@@ -324,8 +324,7 @@ static int count_one_packet(struct netobs_stats *ret_stats, void *user)
 /* They follow the last commit of a process, and no other process makes them again. */
 static void last_totals_are_kept(void **state)
 {
-	const struct netobs_sink_opts opts = { .sz = sizeof(opts),
-					       .get_stats = count_one_packet };
+	const NETOBS_OPTS(netobs_sink_opts, opts, .get_stats = count_one_packet);
 	struct lines_fixture *f = *state;
 	char spec[3 * PATH_MAX];
 
@@ -336,7 +335,7 @@ static void last_totals_are_kept(void **state)
 	assert_int_equal(netobs_sink_resume(f->sink, 7), 0);
 	write_flows(f, 0, 10);
 	assert_int_equal(netobs_sink_commit(f->sink, 8), 0);
-	assert_int_equal(netobs_sink_drain(f->sink, 0), -ETIMEDOUT);
+	assert_int_equal(netobs_sink_wait(f->sink, 0), -ETIMEDOUT);
 	assert_int_equal(sink_stats_of(f).pending.records, 11);
 	netobs_sink_close(f->sink);
 	assert_int_equal(netobs_sink_open(spec, &opts, &f->sink), 0);
@@ -413,7 +412,7 @@ static void checks_open_nothing(void **state)
 	};
 	const struct lines_fixture *f = *state;
 	char error[NETOBS_ERROR_MAX], spec[PATH_MAX + 16];
-	struct netobs_sink_opts opts = { .sz = sizeof(opts), .error = &error };
+	NETOBS_OPTS(netobs_sink_opts, opts, .error = &error);
 
 	for (size_t i = 0; i < ARRAY_SIZE(right); i++)
 		assert_int_equal(netobs_sink_check(right[i], &opts), 0);
@@ -444,7 +443,7 @@ static void absent_sinks_are_refused(void **state)
 	assert_int_equal(netobs_sink_write(NULL, NULL), -EINVAL);
 	assert_int_equal(netobs_sink_flush(NULL), -EINVAL);
 	assert_int_equal(netobs_sink_dispatch(NULL), -EINVAL);
-	assert_int_equal(netobs_sink_drain(NULL, 0), -EINVAL);
+	assert_int_equal(netobs_sink_wait(NULL, 0), -EINVAL);
 	assert_int_equal(netobs_sink_stats_get(NULL, &stats), -EINVAL);
 	assert_int_equal(netobs_sink_stats_json(NULL, json, sizeof(json)),
 			 -EINVAL);

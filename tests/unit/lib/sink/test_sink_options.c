@@ -27,7 +27,7 @@ static void assert_refused(const struct netobs_sink_opts *opts,
 static void open_writes_why_it_failed(void **state)
 {
 	char why[NETOBS_ERROR_MAX] = "untouched";
-	const struct netobs_sink_opts opts = { .sz = sizeof(opts), .error = &why };
+	const NETOBS_OPTS(netobs_sink_opts, opts, .error = &why);
 	struct netobs_sink *sink;
 
 	(void)state;

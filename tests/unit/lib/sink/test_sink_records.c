@@ -24,9 +24,8 @@ static int get_stats(struct netobs_stats *ret_stats, void *user)
 static void open_with_stats(struct lines_fixture *f, const char *format,
 			    uint64_t *seen)
 {
-	const struct netobs_sink_opts opts = { .sz = sizeof(opts),
-					       .user = seen,
-					       .get_stats = get_stats };
+	const NETOBS_OPTS(netobs_sink_opts, opts, .user = seen,
+			  .get_stats = get_stats);
 	char spec[2 * PATH_MAX];
 
 #pragma GCC diagnostic push
@@ -87,7 +86,7 @@ static void statistics_follow_each_batch_once_they_have_changed(void **state)
 	seen = 4;
 	write_flows(f, 2, 3);
 	flush_all(f);
-	assert_int_equal(netobs_sink_drain(f->sink, 1000), 0);
+	assert_int_equal(netobs_sink_wait(f->sink, 1000), 0);
 	assert_file_has_types(f, "ffsfs");
 	assert_int_equal(sink_stats_of(f).taken.records, 5);
 	assert_int_equal(sink_stats_of(f).taken.packets, 1 + 2 + 3);
@@ -97,8 +96,7 @@ static void statistics_follow_each_batch_once_they_have_changed(void **state)
 /* Another run may send the record, with a sampling of its own. */
 static void records_get_the_sampling_of_the_sink_if_they_have_none(void **state)
 {
-	const struct netobs_sink_opts opts = { .sz = sizeof(opts),
-					       .sampling = 50 };
+	const NETOBS_OPTS(netobs_sink_opts, opts, .sampling = 50);
 	struct netobs_flow flow = make_numbered_flow(1);
 	struct lines_fixture *f = *state;
 	char spec[2 * PATH_MAX], *text;
@@ -261,6 +259,7 @@ static void spool_of_the_first_version_is_read(void **state)
 	text = read_text(f->path);
 	assert_non_null(strstr(text, "\"DstPort\":443,"));
 	assert_non_null(strstr(text, "\"Interfaces\":[\"eth0\"]"));
+	assert_non_null(strstr(text, "\"IfDirections\":[0]"));
 	free(text);
 }
 

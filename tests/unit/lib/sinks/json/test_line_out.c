@@ -360,7 +360,7 @@ static void pipe_without_reader_takes_nothing(void **state)
 	assert_int_equal(mkfifo(f->path, 0600), 0);
 	open_sink(f, "json:%s");
 	write_flows(f, 0, 50);
-	assert_int_equal(netobs_sink_drain(f->sink, 200), -ETIMEDOUT);
+	assert_int_equal(netobs_sink_wait(f->sink, 200), -ETIMEDOUT);
 	assert_int_equal(sink_stats_of(f).delivered.records, 0);
 	assert_int_equal(count(f->logged, "\n"), 1);
 }

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * What a context is to the sinks that are opened for it (netobs_sink_opts.context): its first
+ * member. The list has the sinks until either side is freed.
+ */
+#ifndef NETOBS_SINK_SOURCE_H
+#define NETOBS_SINK_SOURCE_H
+
+#include <netobs/flow.h>
+
+#include <stdint.h>
+
+struct log;
+struct netobs;
+struct netobs_sink;
+
+/* The place of a sink in the list. */
+struct sink_link {
+	struct netobs_sink *sink;
+	const struct log *log;
+	struct sink_source *source; /* NULL: it is in no list */
+	struct sink_link *next;
+};
+
+struct sink_source {
+	struct sink_link *links;
+	uint32_t sampling;
+	enum netobs_sampling sampling_mode;
+};
+
+static inline struct sink_source *sink_source_of(struct netobs *ctx)
+{
+	return (struct sink_source *)ctx;
+}
+
+static inline const struct netobs *
+sink_source_context(const struct sink_source *source)
+{
+	return (const struct netobs *)source;
+}
+
+/* As netobs_sink_commit(), and netobs_sink_resume() with netobs_commits(), of each sink. */
+void sink_source_commit(struct sink_source *source, uint64_t number);
+void sink_source_resume(struct sink_source *source);
+
+/* The context is about to be freed. */
+void sink_source_release(struct sink_source *source);
+
+/* For sinks, when they are opened and closed. @link: with a sink and its log */
+void sink_source_add(struct sink_source *source, struct sink_link *link);
+void sink_source_remove(struct sink_link *link);
+
+#endif

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Sinks that are opened for a context. Nothing here needs privileges. */
+#include "lib_lines.h"
+#include "lib_test.h"
+
+#include "api/context.h"
+#include "sink/sink.h"
+
+#include <limits.h>
+#include <netobs/sink.h>
+#include <stdio.h>
+
+static struct netobs *new_context(void)
+{
+	NETOBS_OPTS(netobs_opts, opts, .sampling = 50,
+		    .sampling_mode = NETOBS_SAMPLE_FLOWS);
+	struct netobs *ctx;
+
+	assert_int_equal(netobs_new(&opts, &ctx), 0);
+	return ctx;
+}
+
+static struct netobs_sink *open_for(struct netobs *ctx, const char *spec,
+				    uint32_t sampling)
+{
+	const NETOBS_OPTS(netobs_sink_opts, opts, .context = ctx,
+			  .sampling = sampling);
+	struct netobs_sink *sink;
+
+	assert_int_equal(netobs_sink_open(spec, &opts, &sink), 0);
+	return sink;
+}
+
+static void sinks_have_the_sampling_of_their_context(void **state)
+{
+	struct netobs *ctx = new_context();
+	struct netobs_sink *sink = open_for(ctx, "null", 0),
+			   *own = open_for(ctx, "null", 7);
+
+	(void)state;
+	assert_int_equal(sink->host.sampling, 50);
+	assert_int_equal(sink->host.sampling_mode, NETOBS_SAMPLE_FLOWS);
+	assert_int_equal(own->host.sampling, 7);
+	assert_int_equal(own->host.sampling_mode, NETOBS_SAMPLE_PACKETS);
+	netobs_sink_close(sink);
+	netobs_sink_close(own);
+	netobs_free(ctx);
+}
+
+static void sinks_read_the_statistics_of_their_context(void **state)
+{
+	struct netobs *ctx = new_context();
+	struct netobs_sink *sink = open_for(ctx, "null", 0);
+	struct netobs_stats stats = { .drains = 1 };
+
+	(void)state;
+	assert_true(sink->host.ops->get_stats(&sink->host, &stats));
+	assert_int_equal(stats.sz, sizeof(stats));
+	assert_int_equal(stats.drains, 0);
+	netobs_free(ctx);
+	assert_false(sink->host.ops->get_stats(&sink->host, &stats));
+	netobs_sink_close(sink);
+}
+
+static uint64_t pending_of(const struct netobs_sink *sink)
+{
+	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
+
+	assert_int_equal(netobs_sink_stats_get(sink, &stats), 0);
+	return stats.pending.records;
+}
+
+static void sinks_get_the_commits_of_their_context(void **state)
+{
+	struct lines_fixture *f = *state;
+	struct netobs_flow flow = make_numbered_flow(1);
+	struct netobs *ctx = new_context();
+	struct netobs_sink *sink;
+	char spec[2 * PATH_MAX];
+
+	snprintf(spec, sizeof(spec), "json:%s?spool=disk:%s/spool", f->path,
+		 f->dir);
+	sink = open_for(ctx, spec, 0);
+	assert_int_equal(netobs_sink_write(sink, &flow.record), 0);
+	sink_source_commit(&ctx->source, 8);
+	assert_int_equal(netobs_sink_write(sink, &flow.record), 0);
+	netobs_sink_close(sink);
+	netobs_free(ctx);
+
+	/* What was written behind the commit comes again. */
+	assert_int_equal(netobs_sink_open(spec, NULL, &sink), 0);
+	assert_int_equal(pending_of(sink), 2);
+	assert_int_equal(netobs_sink_resume(sink, 8), 0);
+	assert_int_equal(pending_of(sink), 1);
+	netobs_sink_close(sink);
+}
+
+static void either_side_is_freed_first(void **state)
+{
+	struct netobs *ctx = new_context();
+	struct netobs_sink *sinks[3];
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		sinks[i] = open_for(ctx, "null", 0);
+	netobs_sink_close(sinks[1]);
+	sink_source_commit(&ctx->source, 1);
+	netobs_free(ctx);
+	netobs_sink_close(sinks[0]);
+	netobs_sink_close(sinks[2]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sinks_have_the_sampling_of_their_context),
+		cmocka_unit_test(sinks_read_the_statistics_of_their_context),
+		cmocka_unit_test_setup_teardown(
+			sinks_get_the_commits_of_their_context, lines_set_up,
+			lines_tear_down),
+		cmocka_unit_test(either_side_is_freed_first),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
