@@ -14,14 +14,14 @@ target_link_libraries(netobs_sink_support PUBLIC Threads::Threads)
 set_target_properties(netobs_sink_support PROPERTIES POSITION_INDEPENDENT_CODE ON)
 netobs_target_flags(netobs_sink_support)
 
-# netobs_sink(KIND [SOURCES files, else those of src/lib/sinks/KIND or src/service/KIND] [LIBRARIES targets]).
+# netobs_sink(KIND [SOURCES files, else those of src/lib/sinks/KIND] [LIBRARIES targets]).
 # The objects are a target of their own, for tests to link.
 function(netobs_sink kind)
 	cmake_parse_arguments(SINK "" "" "SOURCES;LIBRARIES" ${ARGN})
 	if(SINK_SOURCES)
 		set(sources ${SINK_SOURCES})
 	else()
-		file(GLOB sources CONFIGURE_DEPENDS src/lib/sinks/${kind}/*.c src/service/${kind}/*.c)
+		file(GLOB sources CONFIGURE_DEPENDS src/lib/sinks/${kind}/*.c)
 	endif()
 	set(objects netobs_sink_${kind}_objects)
 	add_library(${objects} OBJECT ${sources})

@@ -30,10 +30,8 @@ set(test_environment
 	NETOBS_RELEASE=${NETOBS_RELEASE_DIR}
 	NETOBSCTL_RELEASE=${NETOBS_RELEASE_DIR}/netobsctl
 	NETOBS_TOOLS=${PROJECT_BINARY_DIR}/tools
-	CC=${CMAKE_C_COMPILER} CMAKE=${CMAKE_COMMAND})
-if(TARGET netobsctl)
-	list(APPEND test_environment NETOBSCTL=$<TARGET_FILE:netobsctl>)
-endif()
+	CC=${CMAKE_C_COMPILER} CMAKE=${CMAKE_COMMAND}
+	NETOBSCTL=$<TARGET_FILE:netobsctl>)
 
 # add_test() with what all of them share.
 function(netobs_test name label timeout)
@@ -86,6 +84,11 @@ function(netobs_c_program target source directory)
 	add_dependencies(${target} bpf_skeletons test_skeletons)
 	set_target_properties(${target} PROPERTIES
 		RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${directory})
+	# Of the command, what it includes headers of.
+	file(STRINGS ${source} includes REGEX "#include \"(service|cli)/.*\\.h\"")
+	if(includes)
+		target_link_libraries(${target} PRIVATE netobs_cli)
+	endif()
 	netobs_target_flags(${target})
 	netobs_wrap_calls(${target} ${source})
 endfunction()

@@ -58,14 +58,14 @@ static void request_stop(void *session)
 }
 
 /* Once is enough: this may be asked for with every packet. */
-static void stop(struct session *session)
+static void stop_capture(struct session *session)
 {
 	if (!session->stopping && session->capture)
 		netobs_capture_stop(session->capture);
 	session->stopping = true;
 }
 
-static void on_log(int level, const char *message, void *user)
+static void print_capture_log(int level, const char *message, void *user)
 {
 	const char *rest, *option = flows_config_option(message, &rest);
 	struct session *session = user;
@@ -83,8 +83,8 @@ static void on_log(int level, const char *message, void *user)
 		level == NETOBS_LOG_WARNING ? "warning: " : "", text);
 }
 
-static void report_error(const struct session *session, const char *doing,
-			 int error)
+static void report_capture_error(const struct session *session,
+				 const char *doing, int error)
 {
 	if (!session->error_logged)
 		fprintf(stderr, "netobsctl capture: cannot %s: %s\n", doing,
@@ -112,27 +112,28 @@ static int on_packet(const struct netobs_packet *packet, void *user)
 		capture_out_add(&session->out, packet);
 	}
 	if (--session->left == 0 || session->out.error)
-		stop(session);
+		stop_capture(session);
 	return 0;
 }
 
-static void fill_options(struct session *session, struct netobs_capture_opts *opts)
+static void fill_capture_options(struct session *session,
+				 struct netobs_capture_opts *opts)
 {
 	capture_config_fill(&session->config, opts);
 	opts->on_packet = on_packet;
-	opts->on_log = on_log;
+	opts->on_log = print_capture_log;
 	opts->user = session;
 }
 
 static int new_capture(struct session *session)
 {
-	struct netobs_capture_opts opts = { .sz = sizeof(opts) };
+	NETOBS_OPTS(netobs_capture_opts, opts);
 	int r;
 
-	fill_options(session, &opts);
+	fill_capture_options(session, &opts);
 	r = netobs_capture_new(&opts, &session->capture);
 	if (r < 0)
-		report_error(session, "use these options", r);
+		report_capture_error(session, "use these options", r);
 	return r;
 }
 
@@ -153,7 +154,7 @@ static void end_capture(struct session *session)
 }
 
 /* pcap has no place for them, and its writer would begin a file without packets. */
-static void pass_on(struct session *session)
+static void pass_packets(struct session *session)
 {
 	bool are_stats_due = session->capture &&
 			     session->config.out.format == NETOBS_PCAPNG &&
@@ -175,7 +176,7 @@ static void pass_on(struct session *session)
 /* ---- A file ------------------------------------------------------------------------- */
 
 /* Until the capture has stopped, by a signal or by itself. */
-static int write_file(struct session *session, int64_t deadline_ms)
+static int write_capture_file(struct session *session, int64_t deadline_ms)
 {
 	struct pollfd fds[] = {
 		{ .fd = netobs_capture_fd(session->capture), .events = POLLIN },
@@ -197,9 +198,9 @@ static int write_file(struct session *session, int64_t deadline_ms)
 		}
 		if (fds[1].revents || session->out.error ||
 		    (deadline_ms && now_ms() >= deadline_ms))
-			stop(session);
+			stop_capture(session);
 		r = netobs_capture_dispatch(session->capture);
-		pass_on(session);
+		pass_packets(session);
 		if (r < 0 && r != -EINTR)
 			return r == -ECANCELED ? 0 : r;
 	}
@@ -216,15 +217,15 @@ static int capture_to_file(struct session *session, int64_t deadline_ms)
 	r = netobs_capture_start(session->capture);
 	session->stats_ms = now_ms() + STATS_MS;
 	if (r < 0) {
-		report_error(session, "start", r);
+		report_capture_error(session, "start", r);
 		return r;
 	}
 	capture_out_start(&session->out);
 	privileges_drop(&session->config.interfaces,
 			session->config.rotate_bytes, session->config.process);
-	r = write_file(session, deadline_ms);
+	r = write_capture_file(session, deadline_ms);
 	if (r < 0)
-		report_error(session, "continue", r);
+		report_capture_error(session, "continue", r);
 	capture_out_stats(&session->out);
 	return r;
 }
@@ -254,16 +255,16 @@ static int finish_capture(struct session *session)
 /* They may connect again: an interface may be gone for a moment only. */
 static void fail_to_start(struct session *session, const char *doing, int error)
 {
-	report_error(session, doing, error);
-	capture_listen_drop(&session->listener);
+	report_capture_error(session, doing, error);
+	server_drop(&session->listener.server);
 	session->error_logged = false;
 }
 
 static void start_for_clients(struct session *session)
 {
-	struct netobs_capture_opts opts = { .sz = sizeof(opts) };
+	NETOBS_OPTS(netobs_capture_opts, opts);
 
-	fill_options(session, &opts);
+	fill_capture_options(session, &opts);
 	session->is_made = false;
 	capture_start_make(session->start, &opts);
 }
@@ -381,40 +382,32 @@ static void log_fault(struct session *session)
 /* Until there is something to do without an event. */
 static int serve_wait_ms(const struct session *session, int64_t deadline_ms)
 {
-	int ms = sooner_ms(until_ms(deadline_ms),
-			   capture_listen_wait_ms(&session->listener));
-
-	return are_refused_unlogged(session) ?
-		       sooner_ms(ms, left_ms(session->refused_ms)) :
-		       ms;
+	return sooner_ms(until_ms(deadline_ms),
+			 are_refused_unlogged(session) ?
+				 left_ms(session->refused_ms) :
+				 -1);
 }
 
-static int serve(struct session *session, int64_t deadline_ms)
+static int serve_capture(struct session *session, int64_t deadline_ms)
 {
-	struct pollfd fds[CAPTURE_LISTEN_FDS + 3];
+	struct pollfd fds[] = {
+		{ .fd = session->listener.server.loop.fd, .events = POLLIN },
+		{ .fd = session->stop_fd, .events = POLLIN },
+		{ .events = POLLIN }, /* of the capture */
+		{ .fd = capture_start_fd(session->start), .events = POLLIN },
+	};
 	int r = 0;
 
 	while (r >= 0 && !session->stopping) {
-		size_t n = capture_listen_fds(&session->listener, fds);
-
-		fds[n] = (struct pollfd){ .fd = session->stop_fd,
-					  .events = POLLIN };
-		fds[n + 1] = (struct pollfd){
-			.fd = session->capture ?
-				      netobs_capture_fd(session->capture) :
-				      -1,
-			.events = POLLIN,
-		};
-		fds[n + 2] = (struct pollfd){
-			.fd = capture_start_fd(session->start),
-			.events = POLLIN,
-		};
-		poll(fds, n + 3, serve_wait_ms(session, deadline_ms));
-		if (fds[n].revents || (deadline_ms && now_ms() >= deadline_ms))
-			stop(session);
-		capture_listen_ready(&session->listener, fds, n);
+		fds[2].fd = session->capture ?
+				    netobs_capture_fd(session->capture) :
+				    -1;
+		poll(fds, ARRAY_SIZE(fds), serve_wait_ms(session, deadline_ms));
+		if (fds[1].revents || (deadline_ms && now_ms() >= deadline_ms))
+			stop_capture(session);
+		server_dispatch(&session->listener.server);
 		r = dispatch_for_clients(session);
-		pass_on(session);
+		pass_packets(session);
 		advance_start(session);
 		if (r >= 0)
 			follow_clients(session);
@@ -440,13 +433,13 @@ static int capture_for_clients(struct session *session, int64_t deadline_ms)
 			session->config.process);
 	capture_listen_check(&session->listener);
 	log_fault(session);
-	listen_where(&session->listener.socket, text, sizeof(text));
+	listen_where(&session->listener.server.listener, text, sizeof(text));
 	fprintf(stderr, "netobsctl capture: listening on %s\n", text);
 	/* It was made to check the options. */
 	netobs_capture_free(TAKE_PTR(session->capture));
-	r = capture_start_new(on_log, session, &session->start);
+	r = capture_start_new(print_capture_log, session, &session->start);
 	if (r >= 0)
-		r = serve(session, deadline_ms);
+		r = serve_capture(session, deadline_ms);
 	capture_start_free(TAKE_PTR(session->start));
 	capture_listen_close(&session->listener);
 	return r;
@@ -513,7 +506,7 @@ static bool is_out_fine(const struct session *session)
 	return false;
 }
 
-static int capture(struct session *session)
+static int capture_packets(struct session *session)
 {
 	const uint32_t duration_ms = session->config.duration_ms;
 	int64_t deadline_ms = duration_ms ? now_ms() + duration_ms : 0;
@@ -528,7 +521,7 @@ static int capture(struct session *session)
 	return r;
 }
 
-static int run(struct session *session)
+static int run_capture(struct session *session)
 {
 	bool is_fine;
 	int r = new_capture(session);
@@ -536,7 +529,7 @@ static int run(struct session *session)
 	if (r < 0)
 		return r == -EINVAL || r == -E2BIG ? EXIT_USAGE : EXIT_FAILED;
 	signals_catch(request_stop, session);
-	r = capture(session);
+	r = capture_packets(session);
 	signals_release();
 	end_capture(session);
 	is_fine = is_out_fine(session);
@@ -548,7 +541,7 @@ static int run(struct session *session)
 
 int cmd_capture(int argc, char **argv)
 {
-	struct session session = { .listener.socket.fd = -1 };
+	struct session session = { 0 };
 	enum args_result result =
 		capture_config_parse(&session.config, argc, argv);
 	int status = result == ARGS_WRONG ? EXIT_USAGE : EXIT_FINE;
@@ -559,7 +552,7 @@ int cmd_capture(int argc, char **argv)
 			    session.config.verbose == 1 ? NETOBS_LOG_INFO :
 							  NETOBS_LOG_WARNING;
 	if (result == ARGS_RUN)
-		status = run(&session);
+		status = run_capture(&session);
 	close_fd(&session.stop_fd);
 	capture_config_clear(&session.config);
 	return status;

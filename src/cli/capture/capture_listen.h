@@ -1,25 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * A socket that readers of packets connect to, such as tshark. Each gets a capture file of
- * its own, from the moment of its connection on.
+ * A socket that readers of packets connect to, such as tshark. Each gets a capture file of its
+ * own, from the moment of its connection on. One that reads too slowly misses packets, which its
+ * file counts.
  */
-#ifndef NETOBS_CLI_CAPTURE_LISTEN_H
-#define NETOBS_CLI_CAPTURE_LISTEN_H
+#ifndef NETOBS_CLI_CAPTURE_CAPTURE_LISTEN_H
+#define NETOBS_CLI_CAPTURE_CAPTURE_LISTEN_H
 
 #include <netobs/capture.h>
-#include <poll.h>
 #include <stdbool.h>
 
-#include "capture_client.h"
-#include "service/socket/listen.h"
+#include "service/socket/server.h"
 
 enum {
 	CAPTURE_CLIENTS = 64,
 	CAPTURE_HANDSHAKES = 64, /* at the same time, of TLS */
-	CAPTURE_ACCEPTS = 4,	 /* in one call */
-	CAPTURE_CONNECTIONS =
-		CAPTURE_CLIENTS + CAPTURE_HANDSHAKES + CAPTURE_ACCEPTS,
-	CAPTURE_LISTEN_FDS = 1 + CAPTURE_CONNECTIONS, /* to wait for */
 };
 
 struct capture_listen_options {
@@ -31,11 +26,8 @@ struct capture_listen_options {
 };
 
 struct capture_listen {
-	struct listen socket;
-	struct capture_tls tls;
+	struct server server;
 	enum netobs_packet_format format;
-	struct capture_client *clients[CAPTURE_CONNECTIONS];
-	size_t n_clients;
 	uint64_t missed;  /* packets, by clients that read too slowly */
 	uint64_t refused; /* clients */
 	char reason[640]; /* of the last failure, or of the last client refused */
@@ -54,17 +46,6 @@ void capture_listen_check(struct capture_listen *listener);
 /* Why the files of TLS cannot be read again, so that earlier ones are used; "": they can. */
 const char *capture_listen_fault(const struct capture_listen *listener);
 
-/* What to wait for: CAPTURE_LISTEN_FDS at most. Returns how many. */
-size_t capture_listen_fds(const struct capture_listen *listener,
-			  struct pollfd *fds);
-
-/* When to be called again at the latest, as poll(2) has it. */
-int capture_listen_wait_ms(const struct capture_listen *listener);
-
-/* Handle what poll(2) found: new clients come, others take packets or go. */
-void capture_listen_ready(struct capture_listen *listener,
-			  const struct pollfd *fds, size_t n_fds);
-
 /* Begin a file for each client that has none yet. */
 void capture_listen_begin(struct capture_listen *listener,
 			  struct netobs_capture *capture);
@@ -78,11 +59,8 @@ void capture_listen_stats(struct capture_listen *listener);
 /* Send what clients take now. */
 void capture_listen_flush(struct capture_listen *listener);
 
-/* Drop clients that are gone. Returns whether any is left that may have packets. */
-bool capture_listen_has_clients(struct capture_listen *listener);
-
-/* Close all clients. */
-void capture_listen_drop(struct capture_listen *listener);
+/* @return whether there is a client that may have packets */
+bool capture_listen_has_clients(const struct capture_listen *listener);
 
 /* Give clients a moment to read their queues, and close all. */
 void capture_listen_close(struct capture_listen *listener);

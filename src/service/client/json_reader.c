@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 32 };
-
 static const char *skip_space(const char *at)
 {
 	return at + strspn(at, " \t\r\n");
@@ -114,7 +112,7 @@ static const char *check_items(const char *at, int depth)
 static const char *check_value(const char *at, int depth)
 {
 	if (*at == '{' || *at == '[')
-		return depth < DEPTH_MAX ? check_items(at, depth + 1) : NULL;
+		return depth < JSON_DEPTH_MAX ? check_items(at, depth + 1) : NULL;
 	if (*at == '"')
 		return check_string(at);
 	return check_word(at) ?: check_number(at);

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { JSON_DEPTH_MAX = 32 }; /* of values in values */
+
 /* A value in a text that json_parse() has accepted. */
 struct json_value {
 	const char *at; /* its first byte; NULL: it is not there */

@@ -15,11 +15,9 @@
 #include "base/json.h"
 #include "base/util.h"
 #include "control_client.h"
-#include "service/socket/listen.h"
 
 enum {
-	STATUS_MS = 100, /* how long a status is used again */
-	PAUSE_MS = 500,	 /* without accepting, where a connection cannot be */
+	STATUS_MS = 100,     /* how long a status is used again */
 	FLOW_MAX = 64 << 10, /* bytes of a record as JSON */
 	MESSAGES_MAX = 32 << 10,
 };
@@ -27,9 +25,7 @@ enum {
 struct control {
 	const struct control_ops *ops;
 	void *user;
-	struct listen listener;
 	struct control_clients clients;
-	int timer; /* of a pause */
 
 	char *status; /* NULL: not made yet */
 	int64_t status_ms;
@@ -110,7 +106,7 @@ static void add_status(struct json *json, const struct control *control)
 	control->ops->add_status(json, control->user);
 	json_key(json, "clients");
 	json_open(json, '{');
-	json_key_u64(json, "connected", control->clients.n);
+	json_key_u64(json, "connected", control->clients.server.n);
 	json_key_u64(json, "live", control->clients.n_live);
 	json_close(json, '}');
 	json_close(json, '}');
@@ -340,55 +336,11 @@ static void on_request(struct control_client *client, void *user)
 
 _Static_assert(CONTROL_PROTOCOL == 1, "so say on_request() and the manual");
 
-/* ---- Connections ------------------------------------------------------------------ */
-
-static int on_resume(void *arg, int fd);
-
-/* Without memory or descriptors, the listening socket would stay readable. */
-static void pause_accepting(struct control *control)
+static void on_stranger(struct control_client *client, void *user)
 {
-	loop_watch(&control->clients.loop, control->listener.fd, 0, NULL, NULL);
-	loop_set_timer(control->timer, (now_ms() + PAUSE_MS) * NSEC_PER_MSEC);
-}
-
-static int on_connection(void *arg, int fd)
-{
-	struct control *control = arg;
-	struct control_client *client;
-	char address[64];
-	int accepted =
-		listen_accept(&control->listener, address, sizeof(address));
-
-	(void)fd;
-	if (accepted < 0) {
-		if (accepted != -EAGAIN && accepted != -ECONNABORTED)
-			pause_accepting(control);
-		return 0;
-	}
-	client = control_client_add(&control->clients, accepted);
-	if (!client)
-		return 0;
-	if (control_client_is_admitted(client))
-		control_client_listen(client);
-	else
-		answer_refusal(control, client, "permission",
-			       "only root, the user of the service and members of "
-			       "its group may connect");
-	return 0;
-}
-
-static int accept_connections(struct control *control)
-{
-	return loop_watch(&control->clients.loop, control->listener.fd, EPOLLIN,
-			  on_connection, control);
-}
-
-static int on_resume(void *arg, int fd)
-{
-	(void)fd;
-	if (accept_connections(arg))
-		pause_accepting(arg);
-	return 0;
+	answer_refusal(user, client, "permission",
+		       "only root, the user of the service and members of its group "
+		       "may connect");
 }
 
 /* ---- Opening ---------------------------------------------------------------------- */
@@ -469,12 +421,8 @@ static int start_listening(struct control *control,
 		make_default_directory();
 	snprintf(spec, sizeof(spec), "unix:%s", path);
 	err = control_clients_open(&control->clients);
-	err = err ?: listen_open(&control->listener, spec);
-	err = err ?: hand_over(control, config, path, why, why_size);
-	err = err   ?:
-		      loop_add_timer(&control->clients.loop, CLOCK_MONOTONIC,
-				     on_resume, control, &control->timer);
-	return err ?: accept_connections(control);
+	err = err ?: server_listen(&control->clients.server, spec);
+	return err ?: hand_over(control, config, path, why, why_size);
 }
 
 int control_open(const struct control_config *config,
@@ -494,9 +442,9 @@ int control_open(const struct control_config *config,
 	}
 	control->ops = ops;
 	control->user = user;
-	control->listener.fd = control->clients.loop.fd = -1;
 	control->clients.group = (gid_t)-1;
 	control->clients.group_may_change = config->group_may_change;
+	control->clients.on_stranger = on_stranger;
 	control->clients.on_request = on_request;
 	control->clients.user = control;
 	*why = '\0';
@@ -515,13 +463,13 @@ int control_open(const struct control_config *config,
 
 int control_fd(const struct control *control)
 {
-	return control ? control->clients.loop.fd : -1;
+	return control ? control->clients.server.loop.fd : -1;
 }
 
 void control_dispatch(struct control *control)
 {
 	if (control)
-		loop_dispatch(&control->clients.loop);
+		server_dispatch(&control->clients.server);
 }
 
 void control_flow(struct control *control, const struct netobs_flow *flow)
@@ -561,7 +509,6 @@ void control_close(struct control *control)
 {
 	if (!control)
 		return;
-	listen_close(&control->listener);
 	control_clients_close(&control->clients);
 	forget_status(control);
 	free(control);

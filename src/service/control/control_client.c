@@ -2,7 +2,6 @@
 #include "control_client.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,77 +15,24 @@ enum {
 	REQUEST_MS = 5000, /* for a client to send its request, and */
 	ANSWER_MS = 10000, /* to take the answer */
 	CLOSE_MS = 500,	   /* to take what is queued at the end */
-	STALL_MS = 5000, /* without taking records, then others may have its place */
-	LIVE_QUEUE = 4 << 20,  /* bytes that wait for a client */
-	LIVE_BATCH = 64 << 10, /* that are sent at once */
 	MARK_MAX = 128, /* bytes of the end of an interval: room is kept for it */
 	GROUPS = 1024, /* of a client; one with more is none of the group's members */
 };
 
-static void clients_set_timer(struct control_clients *all)
+static struct control_client *client_at(const struct control_clients *all,
+					size_t i)
 {
-	int64_t due_ms = 0;
+	return (struct control_client *)all->server.list[i];
+}
 
-	for (size_t i = 0; i < all->n; i++) {
-		const int64_t at_ms = all->list[i]->due_ms;
-
-		if (at_ms && (!due_ms || at_ms < due_ms))
-			due_ms = at_ms;
-	}
-	loop_set_timer(all->timer, due_ms * NSEC_PER_MSEC);
+static struct control_clients *clients_of(const struct control_client *client)
+{
+	return (struct control_clients *)client->base.server;
 }
 
 static void client_close(struct control_client *client)
 {
-	struct control_clients *all = client->all;
-	size_t i = 0;
-
-	while (all->list[i] != client)
-		i++;
-	all->list[i] = all->list[--all->n];
-	all->n_live -= client->state == CLIENT_LIVE;
-	loop_watch(&all->loop, client->fd, 0, NULL, NULL);
-	close_fd(&client->fd);
-	free(client->out);
-	free(client);
-}
-
-/* ---- Sending ---------------------------------------------------------------------- */
-
-static int on_client(void *arg, int fd);
-
-static void client_watch(struct control_client *client, uint32_t events)
-{
-	if (loop_watch(&client->all->loop, client->fd, events, on_client, client))
-		client_close(client);
-}
-
-/* The client may be closed by it. */
-static void client_send(struct control_client *client)
-{
-	while (client->start < client->end) {
-		ssize_t n = send(client->fd, client->out + client->start,
-				 client->end - client->start,
-				 MSG_NOSIGNAL | MSG_DONTWAIT);
-
-		if (n >= 0) {
-			client->start += (size_t)n;
-			client->taken_ms = now_ms();
-			continue;
-		}
-		if (errno == EINTR)
-			continue;
-		if (errno == EAGAIN)
-			client_watch(client, EPOLLOUT);
-		else
-			client_close(client);
-		return;
-	}
-	client->start = client->end = 0;
-	if (client->state == CLIENT_LIVE)
-		client_watch(client, EPOLLHUP);
-	else
-		client_close(client);
+	server_close_client(&client->base, NULL);
 }
 
 void control_client_answer(struct control_client *client, char *text)
@@ -96,10 +42,12 @@ void control_client_answer(struct control_client *client, char *text)
 		return;
 	}
 	client->state = CLIENT_ANSWERED;
-	client->due_ms = now_ms() + ANSWER_MS;
-	client->out = text;
-	client->end = strlen(text);
-	client_send(client);
+	client->base.is_last = true;
+	client->base.events = EPOLLHUP;
+	client->base.out = text;
+	client->base.end = strlen(text);
+	server_set_due(&client->base, now_ms() + ANSWER_MS);
+	server_send(&client->base);
 }
 
 /* ---- Waiting ---------------------------------------------------------------------- */
@@ -107,20 +55,22 @@ void control_client_answer(struct control_client *client, char *text)
 void control_client_wait(struct control_client *client)
 {
 	client->state = CLIENT_WAITING;
-	client->due_ms = 0;
-	client_watch(client, EPOLLHUP);
+	client->base.events = EPOLLHUP;
+	server_set_due(&client->base, 0);
+	server_send(&client->base);
 }
 
 void control_clients_claim(struct control_clients *all)
 {
-	for (size_t i = 0; i < all->n; i++)
-		all->list[i]->is_claimed = all->list[i]->state == CLIENT_WAITING;
+	for (size_t i = 0; i < all->server.n; i++)
+		client_at(all, i)->is_claimed = client_at(all, i)->state ==
+						CLIENT_WAITING;
 }
 
 bool control_clients_are_claimed(const struct control_clients *all)
 {
-	for (size_t i = 0; i < all->n; i++)
-		if (all->list[i]->is_claimed)
+	for (size_t i = 0; i < all->server.n; i++)
+		if (client_at(all, i)->is_claimed)
 			return true;
 	return false;
 }
@@ -128,28 +78,29 @@ bool control_clients_are_claimed(const struct control_clients *all)
 /* From the end: where a client is closed, the last one takes its place. */
 void control_clients_answer(struct control_clients *all, const char *text)
 {
-	for (size_t i = all->n; i-- > 0;) {
-		struct control_client *client = all->list[i];
+	for (size_t i = all->server.n; i-- > 0;) {
+		struct control_client *client = client_at(all, i);
 
 		if (!client->is_claimed)
 			continue;
 		client->is_claimed = false;
 		control_client_answer(client, text ? strdup(text) : NULL);
 	}
-	clients_set_timer(all);
 }
 
 /* ---- Records ---------------------------------------------------------------------- */
 
 bool control_clients_find_place(struct control_clients *all)
 {
-	const int64_t stalled_ms = now_ms() - STALL_MS;
+	const int64_t stalled_ms = now_ms() - CONTROL_STALL_MS;
 
-	for (size_t i = all->n; i-- > 0 && all->n_live == CONTROL_LIVE_CLIENTS;) {
-		struct control_client *client = all->list[i];
+	for (size_t i = all->server.n;
+	     i-- > 0 && all->n_live == CONTROL_LIVE_CLIENTS;) {
+		struct control_client *client = client_at(all, i);
 
-		if (client->state == CLIENT_LIVE && client->start < client->end &&
-		    client->taken_ms <= stalled_ms)
+		if (client->state == CLIENT_LIVE &&
+		    client->base.start < client->base.end &&
+		    client->base.taken_ms <= stalled_ms)
 			client_close(client);
 	}
 	return all->n_live < CONTROL_LIVE_CLIENTS;
@@ -157,50 +108,30 @@ bool control_clients_find_place(struct control_clients *all)
 
 void control_client_follow(struct control_client *client, const char *text)
 {
-	client->out = malloc(LIVE_QUEUE);
-	if (!client->out) {
-		client_close(client);
+	if (!server_make_queue(&client->base, CONTROL_LIVE_QUEUE))
 		return;
-	}
-	client->end = strlen(text);
-	memcpy(client->out, text, client->end);
 	client->state = CLIENT_LIVE;
-	client->due_ms = 0;
-	client->taken_ms = now_ms();
-	client->all->n_live++;
-	client_send(client);
-}
-
-/* False: there is no room. */
-static bool client_queue(struct control_client *client, const char *text,
-			 size_t len)
-{
-	if (LIVE_QUEUE - (client->end - client->start) < len)
-		return false;
-	if (LIVE_QUEUE - client->end < len) {
-		memmove(client->out, client->out + client->start,
-			client->end - client->start);
-		client->end -= client->start;
-		client->start = 0;
-	}
-	memcpy(client->out + client->end, text, len);
-	client->end += len;
-	return true;
+	client->base.events = EPOLLHUP;
+	client->base.taken_ms = now_ms();
+	clients_of(client)->n_live++;
+	server_set_due(&client->base, 0);
+	server_queue(&client->base, text, strlen(text));
+	server_send(&client->base);
 }
 
 static void client_add_flow(struct control_client *client, const char *line,
 			    size_t len)
 {
-	const size_t queued = client->end - client->start;
+	const size_t queued = client->base.end - client->base.start;
 
-	if (!len || LIVE_QUEUE - queued < len + MARK_MAX) {
+	if (!len || server_room(&client->base) < len + MARK_MAX) {
 		client->missed++;
 		return;
 	}
-	client_queue(client, line, len);
+	server_queue(&client->base, line, len);
 	client->sent++;
-	if (queued / LIVE_BATCH != (queued + len) / LIVE_BATCH)
-		client_send(client);
+	if (queued / CONTROL_LIVE_BATCH != (queued + len) / CONTROL_LIVE_BATCH)
+		server_send(&client->base);
 }
 
 static void client_add_mark(struct control_client *client)
@@ -211,36 +142,38 @@ static void client_add_mark(struct control_client *client)
 			   (unsigned long long)client->sent,
 			   (unsigned long long)client->missed);
 
-	client_queue(client, text, (size_t)len); /* or the next one will do */
-	client_send(client);
+	/* Where there is no room, the next mark has these records, too. */
+	server_queue(&client->base, text, (size_t)len);
+	server_send(&client->base);
 }
 
-/* From the end: where a client is closed, the last one takes its place. */
 void control_clients_flow(struct control_clients *all, const char *line,
 			  size_t len)
 {
-	for (size_t i = all->n; i-- > 0;)
-		if (all->list[i]->state == CLIENT_LIVE)
-			client_add_flow(all->list[i], line, len);
+	for (size_t i = all->server.n; i-- > 0;)
+		if (client_at(all, i)->state == CLIENT_LIVE)
+			client_add_flow(client_at(all, i), line, len);
 }
 
 void control_clients_mark(struct control_clients *all)
 {
-	for (size_t i = all->n; i-- > 0;)
-		if (all->list[i]->state == CLIENT_LIVE)
-			client_add_mark(all->list[i]);
+	for (size_t i = all->server.n; i-- > 0;)
+		if (client_at(all, i)->state == CLIENT_LIVE)
+			client_add_mark(client_at(all, i));
 }
 
-/* ---- Receiving -------------------------------------------------------------------- */
+/* ---- Requests --------------------------------------------------------------------- */
 
 /* The line also ends where a client ends what it sends. */
-static void client_receive(struct control_client *client)
+static void on_input(struct server_client *base)
 {
+	struct control_client *client = (struct control_client *)base;
+	struct control_clients *all = clients_of(client);
 	char *start = client->request + client->asked, *end;
-	ssize_t n = recv(client->fd, start, CONTROL_REQUEST_MAX - client->asked,
-			 MSG_DONTWAIT);
+	ssize_t n =
+		server_receive(base, start, CONTROL_REQUEST_MAX - client->asked);
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (n == -EAGAIN || n == -EINTR)
 		return;
 	if (n < 0 || (!n && !client->asked)) {
 		client_close(client);
@@ -252,39 +185,7 @@ static void client_receive(struct control_client *client)
 	if (end)
 		*end = '\0';
 	if (end || !n || client->asked == CONTROL_REQUEST_MAX)
-		client->all->on_request(client, client->all->user);
-}
-
-static int on_client(void *arg, int fd)
-{
-	struct control_client *client = arg;
-	struct control_clients *all = client->all;
-
-	(void)fd;
-	if (client->state == CLIENT_ASKING)
-		client_receive(client);
-	else if (client->start < client->end)
-		client_send(client);
-	else
-		client_close(client); /* it has closed its own end */
-	clients_set_timer(all);
-	return 0;
-}
-
-static int on_timer(void *arg, int fd)
-{
-	struct control_clients *all = arg;
-	const int64_t now = now_ms();
-
-	(void)fd;
-	for (size_t i = all->n; i-- > 0;) {
-		struct control_client *client = all->list[i];
-
-		if (client->due_ms && client->due_ms <= now)
-			client_close(client);
-	}
-	clients_set_timer(all);
-	return 0;
+		all->on_request(client, all->user);
 }
 
 /* ---- Who may connect -------------------------------------------------------------- */
@@ -307,100 +208,82 @@ static bool is_in_group(int fd, gid_t primary, gid_t group)
 }
 
 /* Beside the socket's mode, which may be wider. */
-bool control_client_is_admitted(struct control_client *client)
+static bool client_is_admitted(struct control_client *client)
 {
-	const struct control_clients *all = client->all;
+	const struct control_clients *all = clients_of(client);
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
 	bool is_owner;
 
-	if (getsockopt(client->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
+	if (getsockopt(client->base.fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
 		return false;
 	is_owner = peer.uid == 0 || peer.uid == geteuid();
 	client->may_change = is_owner || all->group_may_change;
-	return is_owner || is_in_group(client->fd, peer.gid, all->group);
+	return is_owner || is_in_group(client->base.fd, peer.gid, all->group);
+}
+
+static void on_ready(struct server_client *base)
+{
+	struct control_client *client = (struct control_client *)base;
+	struct control_clients *all = clients_of(client);
+
+	if (client_is_admitted(client))
+		server_set_due(base, now_ms() + REQUEST_MS);
+	else
+		all->on_stranger(client, all->user);
 }
 
 /* Of those that have yet to ask, the oldest makes room; else of those that are answered. */
-static void make_room(struct control_clients *all)
+static bool make_client_room(struct server *server, int fd)
 {
+	const struct control_clients *all = (struct control_clients *)server;
 	struct control_client *oldest = NULL;
 
-	for (size_t i = 0; i < all->n; i++) {
-		struct control_client *client = all->list[i];
+	(void)fd;
+	if (server->n < CONTROL_CLIENTS)
+		return true;
+	for (size_t i = 0; i < server->n; i++) {
+		struct control_client *client = client_at(all, i);
 
 		if (client->state != CLIENT_LIVE &&
 		    (!oldest || client->state < oldest->state ||
 		     (client->state == oldest->state &&
-		      client->due_ms < oldest->due_ms)))
+		      client->base.due_ms < oldest->base.due_ms)))
 			oldest = client;
 	}
-	if (oldest) /* there are fewer live ones than clients */
-		client_close(oldest);
+	client_close(oldest); /* there are fewer live ones than clients */
+	return true;
 }
 
-struct control_client *control_client_add(struct control_clients *all, int fd)
+static void on_close(struct server_client *base, const char *why)
 {
-	struct control_client *client = calloc(1, sizeof(*client));
+	struct control_client *client = (struct control_client *)base;
 
-	if (!client) {
-		close(fd);
-		return NULL;
-	}
-	if (all->n == CONTROL_CLIENTS)
-		make_room(all);
-	client->all = all;
-	client->fd = fd;
-	client->due_ms = now_ms() + REQUEST_MS;
-	all->list[all->n++] = client;
-	clients_set_timer(all);
-	return client;
-}
-
-void control_client_listen(struct control_client *client)
-{
-	client_watch(client, EPOLLIN);
+	(void)why;
+	clients_of(client)->n_live -= client->state == CLIENT_LIVE;
 }
 
 /* ---- All -------------------------------------------------------------------------- */
 
 int control_clients_open(struct control_clients *all)
 {
-	int err = loop_open(&all->loop);
+	static const struct server_ops ops = {
+		.client_size = sizeof(struct control_client),
+		.admit = make_client_room,
+		.on_ready = on_ready,
+		.on_input = on_input,
+		.on_close = on_close,
+	};
 
-	return err   ?:
-		       loop_add_timer(&all->loop, CLOCK_MONOTONIC, on_timer,
-				      all, &all->timer);
+	return server_open(&all->server, &ops);
 }
 
-static bool has_queued(const struct control_clients *all)
-{
-	for (size_t i = 0; i < all->n; i++)
-		if (all->list[i]->start < all->list[i]->end)
-			return true;
-	return false;
-}
-
-/* The service that they would ask is ending. */
-static void close_asking(struct control_clients *all)
-{
-	for (size_t i = all->n; i-- > 0;)
-		if (all->list[i]->state == CLIENT_ASKING)
-			client_close(all->list[i]);
-}
-
+/* No request is taken any more: clients that have yet to send theirs are closed at once. */
 void control_clients_close(struct control_clients *all)
 {
-	const int64_t end_ms = now_ms() + CLOSE_MS;
-	struct pollfd fd = { .fd = all->loop.fd, .events = POLLIN };
-
-	close_asking(all);
+	for (size_t i = all->server.n; i-- > 0;)
+		if (client_at(all, i)->state == CLIENT_ASKING)
+			client_close(client_at(all, i));
 	control_clients_mark(all);
-	while (has_queued(all) && left_ms(end_ms)) {
-		poll(&fd, 1, left_ms(end_ms));
-		loop_dispatch(&all->loop);
-	}
-	while (all->n)
-		client_close(all->list[0]);
-	loop_close(&all->loop);
+	server_close(&all->server, CLOSE_MS);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* The connections of a control socket: who may connect, what waits for them, and for how long. */
+/* The clients of a control socket: who may connect, what each waits for, and for how long. */
 #ifndef NETOBS_SERVICE_CONTROL_CONTROL_CLIENT_H
 #define NETOBS_SERVICE_CONTROL_CONTROL_CLIENT_H
 
@@ -8,12 +8,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/loop.h"
 #include "control.h"
+#include "service/socket/server.h"
 
 enum {
 	CONTROL_CLIENTS = 64,
 	CONTROL_LIVE_CLIENTS = 8, /* of these, that follow records */
+	CONTROL_STALL_MS =
+		5000, /* without taking records, then others may have its place */
+	CONTROL_LIVE_QUEUE = 4 << 20,  /* bytes that wait for a client */
+	CONTROL_LIVE_BATCH = 64 << 10, /* that are sent at once */
 };
 
 enum control_client_state {
@@ -24,46 +28,32 @@ enum control_client_state {
 };
 
 struct control_client {
-	struct control_clients *all;
-	int fd;
+	struct server_client base;
 	enum control_client_state state;
 	bool may_change;
-	bool is_claimed;  /* what it waits for has begun */
-	int64_t due_ms;	  /* when it is closed; 0: not by itself */
-	int64_t taken_ms; /* when it last took a part of @out */
-	size_t asked;	  /* bytes of the request */
-	char *out;	  /* to be sent: from @start to @end */
-	size_t start, end;
+	bool is_claimed;       /* what it waits for has begun */
+	size_t asked;	       /* bytes of the request */
 	uint64_t sent, missed; /* records */
 	char request[CONTROL_REQUEST_MAX + 1];
 };
 
 struct control_clients {
-	struct loop loop;
-	int timer;
+	struct server server;
 	gid_t group; /* whose members may connect; -1: none */
 	bool group_may_change;
+	/* It is none of those that may connect: answer it. */
+	void (*on_stranger)(struct control_client *client, void *user);
 	/* A request has come whole, as a text; it answers or closes the client. */
 	void (*on_request)(struct control_client *client, void *user);
 	void *user;
-	struct control_client *list[CONTROL_CLIENTS];
-	size_t n, n_live;
+	size_t n_live;
 };
 
-/** @return 0, or -errno */
+/** No client can connect yet. @return 0, or -errno; control_clients_close() in both cases */
 int control_clients_open(struct control_clients *all);
 
 /** Send what is queued, as far as clients take it soon, and close all; no request is taken. */
 void control_clients_close(struct control_clients *all);
-
-/** Take over the connection @fd. @return the client; NULL: it was closed */
-struct control_client *control_client_add(struct control_clients *all, int fd);
-
-/** @return whether it is one that may connect */
-bool control_client_is_admitted(struct control_client *client);
-
-/** Wait for its request. */
-void control_client_listen(struct control_client *client);
 
 /** Send @text, which is taken over, and close it. NULL: there is no memory for an answer. */
 void control_client_answer(struct control_client *client, char *text);
@@ -77,7 +67,7 @@ void control_clients_claim(struct control_clients *all);
 /** @return whether any waits for what has begun */
 bool control_clients_are_claimed(const struct control_clients *all);
 
-/** What has begun is over: answer those that waited for it. NULL: there is no memory for that. */
+/** Send @text to the clients that waited for it. NULL: there was no memory for it. */
 void control_clients_answer(struct control_clients *all, const char *text);
 
 /**

@@ -178,9 +178,9 @@ static bool is_verified(struct MHD_Connection *connection)
 
 /* ---- Requests --------------------------------------------------------------------- */
 
-static enum MHD_Result reply(struct MHD_Connection *connection,
-			     unsigned int status,
-			     const struct httpd_answer *answer)
+static enum MHD_Result send_reply(struct MHD_Connection *connection,
+				  unsigned int status,
+				  const struct httpd_answer *answer)
 {
 	enum MHD_Result queued;
 	struct MHD_Response *response = MHD_create_response_from_buffer(
@@ -217,7 +217,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection,
 	if (httpd->needs_certificates && !is_verified(connection)) {
 		answer.body = stranger;
 		answer.len = strlen(stranger);
-		return reply(connection, MHD_HTTP_FORBIDDEN, &answer);
+		return send_reply(connection, MHD_HTTP_FORBIDDEN, &answer);
 	}
 	if (!strcmp(method, MHD_HTTP_METHOD_GET) ||
 	    !strcmp(method, MHD_HTTP_METHOD_HEAD)) {
@@ -232,7 +232,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection,
 				"";
 		status = httpd->answer(httpd->user, &asked, &answer);
 	}
-	return reply(connection, status, &answer);
+	return send_reply(connection, status, &answer);
 }
 
 /* ---- The server ------------------------------------------------------------------- */

@@ -20,8 +20,8 @@ enum {
 };
 
 /* Three digits and a prefix; 999.6 k becomes 1.00 M, not 1000 k. */
-static void scale(char *buf, size_t size, double value, const char *space,
-		  const char *unit)
+static void scale_number(char *buf, size_t size, double value,
+			 const char *space, const char *unit)
 {
 	static const char prefixes[] = "\0kMGTPE";
 	unsigned int step = 0;
@@ -41,12 +41,12 @@ void human_count(char *buf, size_t size, uint64_t count)
 	if (count < 100000)
 		snprintf(buf, size, "%u", (unsigned int)count);
 	else
-		scale(buf, size, (double)count, "", "");
+		scale_number(buf, size, (double)count, "", "");
 }
 
 void human_bytes(char *buf, size_t size, uint64_t bytes)
 {
-	scale(buf, size, (double)bytes, " ", "B");
+	scale_number(buf, size, (double)bytes, " ", "B");
 }
 
 void human_rate(char *buf, size_t size, uint64_t bytes, int64_t ns)
@@ -54,8 +54,8 @@ void human_rate(char *buf, size_t size, uint64_t bytes, int64_t ns)
 	if (ns < SHORTEST_RATE_NS)
 		snprintf(buf, size, "-");
 	else
-		scale(buf, size, (double)bytes * 8 * NS_PER_S / (double)ns, " ",
-		      "b/s");
+		scale_number(buf, size, (double)bytes * 8 * NS_PER_S / (double)ns,
+			     " ", "b/s");
 }
 
 void human_pace(char *buf, size_t size, uint64_t packets, int64_t ns)
@@ -125,16 +125,6 @@ void human_time(char *buf, size_t size, int64_t ns)
 		 tm.tm_sec, (int)((ns - s * NS_PER_S) / NS_PER_MS));
 }
 
-void human_endpoint(char *buf, size_t size, const char *host, const char *port)
-{
-	const bool has_colon = strchr(host, ':');
-
-	/* Long names are cut: gcc 12 warns of it where the result is not used. */
-	if (snprintf(buf, size, "%s%s%s:%s", has_colon ? "[" : "", host,
-		     has_colon ? "]" : "", port) < 0)
-		*buf = '\0';
-}
-
 void human_address(char *buf, size_t size, const uint8_t ip[16], uint16_t port)
 {
 	char host[NETOBS_ADDR_STR_MAX + TEXT_SPARE], number[8];
@@ -144,29 +134,11 @@ void human_address(char *buf, size_t size, const uint8_t ip[16], uint16_t port)
 	human_endpoint(buf, size, host, number);
 }
 
-void human_clean(char *text)
-{
-	for (; *text; text++) {
-		if (*text < ' ' || *text > '~')
-			*text = '?';
-	}
-}
-
 /* ---- Flows ----------------------------------------------------------------------- */
 
 struct name {
 	uint8_t number;
 	const char *text;
-};
-
-/* IANA "Protocol Numbers" */
-static const struct name protocols[] = {
-	{ 0, "HOPOPT" },   { 1, "ICMP" },   { 2, "IGMP" },   { 4, "IPIP" },
-	{ 6, "TCP" },	   { 17, "UDP" },   { 33, "DCCP" },  { 41, "IPv6" },
-	{ 47, "GRE" },	   { 50, "ESP" },   { 51, "AH" },    { 58, "ICMPv6" },
-	{ 59, "no-next" }, { 88, "EIGRP" }, { 89, "OSPF" },  { 103, "PIM" },
-	{ 112, "VRRP" },   { 115, "L2TP" }, { 132, "SCTP" }, { 136, "UDPLite" },
-	{ 0, NULL }
 };
 
 /* RFC 792, RFC 950, RFC 1256 */
@@ -198,16 +170,6 @@ static const char *find_word(const struct name *names, uint8_t number)
 			return names->text;
 	}
 	return NULL;
-}
-
-void human_protocol(char *buf, size_t size, uint8_t proto)
-{
-	const char *name = find_word(protocols, proto);
-
-	if (name)
-		snprintf(buf, size, "%s", name);
-	else
-		snprintf(buf, size, "proto-%u", proto);
 }
 
 /* Bits of RFC 9293, 3.1, in the order of a connection's life. */
@@ -263,14 +225,6 @@ append_words(char *buf, size_t size, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(buf + used, size - used, format, args);
 	va_end(args);
-}
-
-const char *human_tunnel_name(uint8_t type)
-{
-	static const char *const names[] = { "tunnel", "vxlan", "geneve", "gre",
-					     "ipip" };
-
-	return names[type < sizeof(names) / sizeof(names[0]) ? type : 0];
 }
 
 void human_where(char *buf, size_t size, const struct netobs_flow *flow)

@@ -9,6 +9,8 @@
 
 #include <netobs/flow.h>
 
+#include "base/human_names.h"
+
 struct netobs_count;
 struct netobs_process;
 struct netobs_stats;
@@ -34,16 +36,7 @@ void human_duration(char *buf, size_t size, int64_t ns);
 /* "12:34:56.789" in local time; on another day "2020-03-01 12:34:56" */
 void human_time(char *buf, size_t size, int64_t ns);
 
-/* "TCP", "proto-123" */
-void human_protocol(char *buf, size_t size, uint8_t proto);
-
-/* "vxlan" */
-const char *human_tunnel_name(uint8_t type);
-
-/* "10.0.0.1:80", "[fe80::1]:53" */
-void human_endpoint(char *buf, size_t size, const char *host, const char *port);
-
-/* The same of an address. */
+/* human_endpoint() of an address. */
 void human_address(char *buf, size_t size, const uint8_t ip[16], uint16_t port);
 
 /* TCP flags as letters, ICMP types by name; empty for other protocols. */
@@ -67,9 +60,6 @@ uint64_t human_lost_packets(const struct netobs_stats *stats);
 
 /* Of IP: there is nothing wrong with ARP and other protocols. */
 uint64_t human_unparsed_packets(const struct netobs_stats *stats);
-
-/* Replace whatever could steer a terminal. */
-void human_clean(char *text);
 
 /* "curl[1234] -> nginx[80]", with an arrow; NULL: not known */
 void human_processes(char *buf, size_t size, const struct netobs_process *src,

@@ -2,4 +2,4 @@
 # What netobsctl loads to listen beyond this host.
 include(${PROJECT_SOURCE_DIR}/src/lib/sinks/net/net.cmake)
 
-netobs_sink(tls LIBRARIES netobs_net)
+netobs_sink(tls SOURCES src/service/tls/tls_module.c LIBRARIES netobs_net)

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Readers that connect, with handshakes that a stub takes part in. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "lib_test.h"
 
-#include <cmocka.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
-/* The command's parts are in no library: compiled in here. */
-#include "cli/capture/capture_client.c"
-#include "cli/capture/capture_listen.c"
-#include "service/socket/listen.c"
+#include "base/io.h"
+#include "cli/capture/capture_listen.h"
+#include "service/tls/tls_module.h"
 
-enum { READERS = 20, STEP_US = 1000 * HANDSHAKES_MS };
+enum { READERS = 20, STEP_US = 1000 * SERVER_HANDSHAKES_MS };
 
 /* A handshake, and how the stub's go. */
 struct tls {
@@ -112,24 +115,24 @@ static int teardown(void **state)
 
 static int reader_connect(const struct fixture *f)
 {
-	union address address;
+	struct sockaddr_in address;
 	socklen_t len = sizeof(address);
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	assert_int_equal(getsockname(f->listener.socket.fd, &address.any, &len),
+	assert_int_equal(getsockname(f->listener.server.listener.fd,
+				     (struct sockaddr *)&address, &len),
 			 0);
-	assert_int_equal(connect(fd, &address.any, len), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&address, len), 0);
 	return fd;
 }
 
 /* One look at what is ready, as the command has after each look at packets. */
 static bool serve_once(struct fixture *f)
 {
-	struct pollfd fds[CAPTURE_LISTEN_FDS];
-	size_t n = capture_listen_fds(&f->listener, fds);
+	struct pollfd fd = { .fd = f->listener.server.loop.fd, .events = POLLIN };
 
-	poll(fds, n, 100);
-	capture_listen_ready(&f->listener, fds, n);
+	poll(&fd, 1, 100);
+	server_dispatch(&f->listener.server);
 	return capture_listen_has_clients(&f->listener);
 }
 
@@ -137,11 +140,11 @@ static bool serve_once(struct fixture *f)
 static void add_readers(struct fixture *f, size_t n)
 {
 	while (n--) {
-		size_t before = f->listener.n_clients;
+		size_t before = f->listener.server.n;
 
 		f->readers[f->n_readers++] = reader_connect(f);
 		serve_once(f);
-		assert_int_equal(f->listener.n_clients, before + 1);
+		assert_int_equal(f->listener.server.n, before + 1);
 	}
 }
 
@@ -154,7 +157,7 @@ static void handshakes_that_compute_do_not_delay_packets(void **state)
 {
 	struct fixture *f = *state;
 
-	f->listener.tls.module = &stub;
+	f->listener.server.tls = &stub;
 	add_readers(f, READERS);
 	for (size_t i = 0; i < READERS; i++)
 		reader_send(f, i);
@@ -170,37 +173,37 @@ static void one_that_has_gone_takes_no_place(void **state)
 {
 	struct fixture *f = *state;
 
-	f->listener.tls.module = &stub;
+	f->listener.server.tls = &stub;
 	add_readers(f, CAPTURE_HANDSHAKES);
 	close(reader_connect(f));
 	serve_once(f);
-	assert_int_equal(f->listener.n_clients, CAPTURE_HANDSHAKES);
+	assert_int_equal(f->listener.server.n, CAPTURE_HANDSHAKES);
 	assert_int_equal(f->listener.refused, 0);
 	f->readers[f->n_readers++] = reader_connect(f);
 	serve_once(f);
-	assert_int_equal(f->listener.n_clients, CAPTURE_HANDSHAKES);
+	assert_int_equal(f->listener.server.n, CAPTURE_HANDSHAKES);
 	assert_int_equal(f->listener.refused, 1);
 }
 
 static void the_latest_reader_to_be_ready_is_refused(void **state)
 {
 	struct fixture *f = *state;
-	const struct capture_client *first;
+	const struct server_client *first;
 
-	f->listener.tls.module = &stub;
+	f->listener.server.tls = &stub;
 	add_readers(f, 1);
-	first = f->listener.clients[0];
+	first = f->listener.server.list[0];
 	are_done = true;
 	for (size_t i = 1; i <= CAPTURE_CLIENTS; i++) {
 		add_readers(f, 1);
 		reader_send(f, i);
 		assert_true(serve_once(f));
 	}
-	assert_ptr_equal(f->listener.clients[0], first);
+	assert_ptr_equal(f->listener.server.list[0], first);
 	reader_send(f, 0);
 	serve_once(f);
-	assert_int_equal(f->listener.n_clients, CAPTURE_CLIENTS);
-	assert_ptr_not_equal(f->listener.clients[0], first);
+	assert_int_equal(f->listener.server.n, CAPTURE_CLIENTS);
+	assert_ptr_not_equal(f->listener.server.list[0], first);
 	assert_int_equal(f->listener.refused, 1);
 	assert_non_null(strstr(f->listener.reason, "too many readers"));
 }
@@ -213,7 +216,7 @@ static void too_many_readers_without_tls_are_refused(void **state)
 	close(reader_connect(f));
 	f->readers[f->n_readers++] = reader_connect(f);
 	serve_once(f);
-	assert_int_equal(f->listener.n_clients, CAPTURE_CLIENTS);
+	assert_int_equal(f->listener.server.n, CAPTURE_CLIENTS);
 	assert_int_equal(f->listener.refused, 1);
 }
 
@@ -225,11 +228,11 @@ static void readers_may_pause(void **state)
 	socklen_t len = sizeof(timeout_ms);
 
 	add_readers(f, 1);
-	assert_int_equal(getsockopt(f->listener.clients[0]->fd, IPPROTO_TCP,
+	assert_int_equal(getsockopt(f->listener.server.list[0]->fd, IPPROTO_TCP,
 				    TCP_USER_TIMEOUT, &timeout_ms, &len),
 			 0);
 	assert_int_equal(timeout_ms, 0);
-	assert_false(has_vanished(f->listener.clients[0]->fd));
+	assert_false(server_has_vanished(f->listener.server.list[0]));
 }
 
 int main(void)

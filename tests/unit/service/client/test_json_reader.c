@@ -2,8 +2,11 @@
 /* Values of JSON texts, and texts that are none. */
 #include "lib_test.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/util.h"
-#include "service/client/json_reader.c"
+#include "service/client/json_reader.h"
 
 static void values_are_found_by_their_path(void **state)
 {
@@ -102,14 +105,14 @@ static void what_is_no_json_is_refused(void **state)
 
 static void nesting_is_limited(void **state)
 {
-	char text[2 * DEPTH_MAX + 3] = "";
+	char text[2 * JSON_DEPTH_MAX + 3] = "";
 
 	(void)state;
-	memset(text, '[', DEPTH_MAX);
-	memset(text + DEPTH_MAX, ']', DEPTH_MAX);
+	memset(text, '[', JSON_DEPTH_MAX);
+	memset(text + JSON_DEPTH_MAX, ']', JSON_DEPTH_MAX);
 	assert_non_null(json_parse(text).at);
-	memset(text, '[', DEPTH_MAX + 1);
-	memset(text + DEPTH_MAX + 1, ']', DEPTH_MAX + 1);
+	memset(text, '[', JSON_DEPTH_MAX + 1);
+	memset(text + JSON_DEPTH_MAX + 1, ']', JSON_DEPTH_MAX + 1);
 	assert_null(json_parse(text).at);
 }
 

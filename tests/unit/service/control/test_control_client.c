@@ -2,8 +2,12 @@
 /* Clients of the control socket that do not read, and those that ask too late. */
 #include "lib_test.h"
 
-/* The command's parts are in no library: compiled in here. */
-#include "service/control/control_client.c"
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock_ms.h"
+#include "service/control/control_client.h"
 
 struct fixture {
 	struct control_clients all;
@@ -17,7 +21,7 @@ static void count_request(struct control_client *client, void *user)
 	struct fixture *f = user;
 
 	f->n_requests++;
-	client_close(client);
+	control_client_answer(client, NULL);
 }
 
 static int set_up(void **state)
@@ -41,43 +45,47 @@ static int tear_down(void **state)
 	return 0;
 }
 
+static struct control_client *client_at(const struct fixture *f, size_t i)
+{
+	return (struct control_client *)f->all.server.list[i];
+}
+
 static struct control_client *connect_client(struct fixture *f)
 {
-	struct control_client *client;
 	int fds[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
 	f->peers[f->n_peers++] = fds[1];
-	client = control_client_add(&f->all, fds[0]);
-	assert_non_null(client);
-	control_client_listen(client);
-	return client;
+	server_add(&f->all.server, fds[0], "");
+	assert_int_equal(f->all.server.n, f->n_peers);
+	return client_at(f, f->all.server.n - 1);
 }
 
 /* Records until each client that follows them has some that wait. */
 static void fill_queues(struct fixture *f)
 {
-	static char line[LIVE_BATCH];
+	static char line[CONTROL_LIVE_BATCH];
 
-	for (int i = 0; i < LIVE_QUEUE / LIVE_BATCH / 2; i++)
+	for (int i = 0; i < CONTROL_LIVE_QUEUE / CONTROL_LIVE_BATCH / 2; i++)
 		control_clients_flow(&f->all, line, sizeof(line));
-	for (size_t i = 0; i < f->all.n; i++)
-		if (f->all.list[i]->state == CLIENT_LIVE)
-			assert_true(f->all.list[i]->start < f->all.list[i]->end);
+	for (size_t i = 0; i < f->all.server.n; i++)
+		if (client_at(f, i)->state == CLIENT_LIVE)
+			assert_true(f->all.server.list[i]->start <
+				    f->all.server.list[i]->end);
 }
 
 static void one_that_takes_nothing_makes_room(void **state)
 {
 	struct fixture *f = *state;
 
-	while (f->all.n < CONTROL_LIVE_CLIENTS)
+	while (f->all.server.n < CONTROL_LIVE_CLIENTS)
 		control_client_follow(connect_client(f), "{}\n");
-	f->all.list[5]->taken_ms -= STALL_MS;
+	f->all.server.list[5]->taken_ms -= CONTROL_STALL_MS;
 	assert_false(control_clients_find_place(&f->all)); /* nothing waits */
 	fill_queues(f);
-	f->all.list[5]->taken_ms = now_ms();
+	f->all.server.list[5]->taken_ms = now_ms();
 	assert_false(control_clients_find_place(&f->all));
-	f->all.list[5]->taken_ms -= STALL_MS;
+	f->all.server.list[5]->taken_ms -= CONTROL_STALL_MS;
 	assert_true(control_clients_find_place(&f->all));
 	assert_int_equal(f->all.n_live, CONTROL_LIVE_CLIENTS - 1);
 	assert_true(control_clients_find_place(&f->all));

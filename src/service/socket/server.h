@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * A socket and its clients, none of which is ever waited for: each has a queue of a size that
+ * its user sets, and may have a time at which it is closed. TLS is optional.
+ */
+#ifndef NETOBS_SERVICE_SERVER_H
+#define NETOBS_SERVICE_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/loop.h"
+#include "listen.h"
+
+enum {
+	SERVER_CLIENTS = 128,
+	SERVER_HANDSHAKES_MS = 2, /* of computing for TLS, in one dispatch */
+};
+
+struct server;
+struct tls;
+struct tls_context;
+struct tls_module;
+
+/* The first member of a user's client, which begins as zeroes. */
+struct server_client {
+	struct server *server;
+	int fd;
+	struct tls *tls;  /* NULL: without TLS */
+	bool is_ready;	  /* connected, and no handshake is under way */
+	bool is_last;	  /* it is closed once its queue is sent */
+	uint32_t events;  /* to wait for: EPOLLIN, or EPOLLHUP for no input */
+	uint32_t watched; /* those that the loop has */
+	int64_t due_ms;	  /* when it is closed; 0: not by itself */
+	int64_t taken_ms; /* when it last took a part of the queue */
+	char *out; /* the queue: to be sent are the bytes from @start to @end */
+	size_t size, start, end;
+	char address[64]; /* its own, for messages; "" for unix sockets */
+};
+
+struct server_ops {
+	size_t client_size;
+	/**
+	 * Close other clients if there are too many.
+	 *
+	 * @return false: close the connection @fd, it becomes no client
+	 */
+	bool (*admit)(struct server *server, int fd);
+	/** It is ready, after the handshake of TLS. It may be closed. */
+	void (*on_ready)(struct server_client *client);
+	/** Receive. NULL: input is ignored, and its end closes the client. */
+	void (*on_input)(struct server_client *client);
+	/** It is about to be freed. @why it is refused; NULL: it is not */
+	void (*on_close)(struct server_client *client, const char *why);
+};
+
+struct server {
+	const struct server_ops *ops;
+	struct loop loop; /* the descriptor to wait for is loop.fd */
+	struct listen listener;
+	const struct tls_module *tls; /* NULL: without TLS */
+	struct tls_context *tls_context;
+	int timer;
+	int64_t wake_ms;   /* when the timer expires; 0: it does not */
+	int64_t resume_ms; /* when connections are accepted again; 0: they are */
+	int64_t handshakes_ms; /* when those of this dispatch end; 0: none was */
+	struct server_client *list[SERVER_CLIENTS];
+	size_t n;
+};
+
+/** No client can connect yet. @return 0, or -errno; server_close() in both cases */
+int server_open(struct server *server, const struct server_ops *ops);
+
+/** Have clients connect with TLS, as tls_module.open() says. */
+int server_use_tls(struct server *server, const char *ca, const char *cert,
+		   const char *key, char *why, size_t why_size);
+
+/** @spec is as in listen_open(). @return 0, or -errno */
+int server_listen(struct server *server, const char *spec);
+
+/** Serve what is ready, without waiting. */
+void server_dispatch(struct server *server);
+
+/** Accept no more, send what is queued for @ms at most, and close all. */
+void server_close(struct server *server, int ms);
+
+/** Close all clients, but go on listening. */
+void server_drop(struct server *server);
+
+/* ---- A client ---------------------------------------------------------------------- */
+
+/** Take over the connection @fd. It may be closed at once. */
+void server_add(struct server *server, int fd, const char *address);
+
+/** Close it and free it; the last one of the list takes its place. @why: of on_close() */
+void server_close_client(struct server_client *client, const char *why);
+
+void server_set_due(struct server_client *client, int64_t due_ms);
+
+/** Make a queue of @size bytes. @return false: there is no memory, and it was closed */
+bool server_make_queue(struct server_client *client, size_t size);
+
+/** @return the free bytes of the queue */
+size_t server_room(const struct server_client *client);
+
+/** Queue bytes. @return false: there is no room */
+bool server_queue(struct server_client *client, const void *bytes, size_t len);
+
+/** Send what it takes now of the queue. @return false: it was closed */
+bool server_send(struct server_client *client);
+
+/** @return whether its host has been silent for too long, which one that pauses is not */
+bool server_has_vanished(const struct server_client *client);
+
+/** @return bytes, 0 at the end, or -errno: -EAGAIN */
+ssize_t server_receive(struct server_client *client, void *to, size_t len);
+
+#endif

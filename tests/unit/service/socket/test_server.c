@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Clients that take what is queued, that take nothing, and that come too many at once. */
+#include "lib_test.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock_ms.h"
+#include "service/socket/server.h"
+
+enum { QUEUE = 1 << 20, CLOSE_MS = 50 };
+
+static size_t n_ready, n_closed;
+static char reason[64];
+
+static bool admit(struct server *server, int fd)
+{
+	(void)fd;
+	return server->n < SERVER_CLIENTS;
+}
+
+static void on_ready(struct server_client *client)
+{
+	n_ready += server_make_queue(client, QUEUE);
+}
+
+static void on_close(struct server_client *client, const char *why)
+{
+	(void)client;
+	n_closed++;
+	snprintf(reason, sizeof(reason), "%s", why ?: "");
+}
+
+static const struct server_ops ops = {
+	.client_size = sizeof(struct server_client),
+	.admit = admit,
+	.on_ready = on_ready,
+	.on_close = on_close,
+};
+
+static int set_up(void **state)
+{
+	static struct server server;
+
+	n_ready = n_closed = 0;
+	assert_int_equal(server_open(&server, &ops), 0);
+	*state = &server;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	server_close(*state, CLOSE_MS);
+	return 0;
+}
+
+static void serve(struct server *server, int ms)
+{
+	struct pollfd fd = { .fd = server->loop.fd, .events = POLLIN };
+
+	poll(&fd, 1, ms);
+	server_dispatch(server);
+}
+
+/* @return the client's own end */
+static int add_client(struct server *server)
+{
+	int fds[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	server_add(server, fds[0], "");
+	return fds[1];
+}
+
+static size_t read_all(struct server *server, int fd, char expected)
+{
+	char bytes[4096];
+	size_t total = 0;
+	ssize_t n;
+
+	while ((n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0) {
+		for (ssize_t i = 0; i < n; i++)
+			assert_int_equal(bytes[i], expected);
+		total += (size_t)n;
+		serve(server, 0);
+	}
+	return total;
+}
+
+static void a_queue_is_bounded_and_sent_whole(void **state)
+{
+	static char bytes[QUEUE];
+	struct server *server = *state;
+	int fd = add_client(server);
+	struct server_client *client = server->list[0];
+	size_t sent;
+
+	memset(bytes, 'a', sizeof(bytes));
+	assert_true(server_queue(client, bytes, QUEUE));
+	assert_false(server_queue(client, bytes, 1));
+	assert_true(server_send(client)); /* as much as the socket has room for */
+	sent = server_room(client);
+	assert_in_range(sent, 1, QUEUE - 1);
+	assert_true(server_queue(client, bytes, sent));
+	assert_false(server_queue(client, bytes, 1));
+	assert_int_equal(read_all(server, fd, 'a'), QUEUE + sent);
+	assert_int_equal(server_room(client), QUEUE);
+	close(fd);
+}
+
+static void the_last_bytes_close(void **state)
+{
+	struct server *server = *state;
+	int fd = add_client(server);
+
+	assert_true(server_queue(server->list[0], "b", 1));
+	server->list[0]->is_last = true;
+	assert_false(server_send(server->list[0]));
+	assert_int_equal(server->n, 0);
+	assert_int_equal(read_all(server, fd, 'b'), 1);
+	close(fd);
+}
+
+static void one_is_closed_when_its_time_is_over(void **state)
+{
+	struct server *server = *state;
+	int first = add_client(server), second = add_client(server);
+
+	server_set_due(server->list[1], now_ms() + 60000);
+	server_set_due(server->list[0], now_ms() + 10);
+	serve(server, 1000);
+	assert_int_equal(server->n, 1);
+	assert_int_equal(n_closed, 1);
+	assert_string_equal(reason, strerror(ETIMEDOUT));
+	close(second);
+	serve(server, 1000);
+	assert_int_equal(server->n, 0);
+	assert_string_equal(reason, "");
+	close(first);
+}
+
+static int connect_to(const struct server *server)
+{
+	struct sockaddr_storage address;
+	socklen_t len = sizeof(address);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(getsockname(server->listener.fd,
+				     (struct sockaddr *)&address, &len),
+			 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&address, len), 0);
+	return fd;
+}
+
+/* The listening socket stays readable meanwhile, and is not looked at. */
+static void without_descriptors_accepting_pauses(void **state)
+{
+	struct server *server = *state;
+	struct rlimit limit, none;
+	int fd;
+
+	assert_int_equal(server_listen(server, "127.0.0.1:0"), 0);
+	fd = connect_to(server);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	none = (struct rlimit){ (rlim_t)fd + 1, limit.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	serve(server, 1000);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(server->n, 0);
+	serve(server, 0);
+	assert_int_equal(server->n, 0);
+	serve(server, 5000); /* the pause is over */
+	serve(server, 5000);
+	assert_int_equal(server->n, 1);
+	assert_int_equal(n_ready, 1);
+	close(fd);
+}
+
+static int int_of(int fd, int level, int option)
+{
+	int value = 0;
+	socklen_t len = sizeof(value);
+
+	assert_int_equal(getsockopt(fd, level, option, &value, &len), 0);
+	return value;
+}
+
+/* The kernel finds those that are gone without a word within a minute. */
+static void peers_are_asked_whether_they_are_there(void **state)
+{
+	struct server *server = *state;
+	int fd, peer;
+
+	assert_int_equal(server_listen(server, "127.0.0.1:0"), 0);
+	peer = connect_to(server);
+	serve(server, 1000);
+	assert_int_equal(server->n, 1);
+	fd = server->list[0]->fd;
+	assert_int_equal(int_of(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
+	assert_in_range(int_of(fd, IPPROTO_TCP, TCP_KEEPIDLE) +
+				int_of(fd, IPPROTO_TCP, TCP_KEEPINTVL) *
+					int_of(fd, IPPROTO_TCP, TCP_KEEPCNT),
+			1, 60);
+	close(peer);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			a_queue_is_bounded_and_sent_whole, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_last_bytes_close, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(
+			one_is_closed_when_its_time_is_over, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			without_descriptors_accepting_pauses, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			peers_are_asked_whether_they_are_there, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
